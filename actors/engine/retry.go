@@ -32,7 +32,7 @@ type progress struct {
 type facts struct {
 	class      upstream.Class
 	schema     bool // the failure was about the schema
-	shortened  bool // the exchange has shortened a prompt that was too long
+	amended    bool // the exchange sends the request otherwise from now on
 	tooLarge   bool // the request never fits the target's rate limit
 	structured bool
 	barred     bool // the policy forbids to send the request again
@@ -66,7 +66,7 @@ func decide(p progress, f facts) (progress, verdict, time.Duration) {
 		p.noSchema = true // gateway.md 4.8, rule 6: never fail for the schema
 		return p, again, 0
 	}
-	if f.shortened { // the exchange bounds how often
+	if f.amended { // the exchange bounds how often
 		return p, again, 0
 	}
 	if f.class == upstream.CallerFault {

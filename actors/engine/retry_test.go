@@ -43,7 +43,7 @@ func TestDecide(t *testing.T) {
 		{"but only once", progress{noSchema: true}, with(upstream.CallerFault, func(f *facts) { f.schema, f.structured = true, true }), step{verdict: giveUp, noSchema: true}, 0, 0},
 		{"and only if the request has one", progress{}, with(upstream.CallerFault, func(f *facts) { f.schema = true }), step{verdict: giveUp}, 0, 0},
 		{"a shorter prompt is sent at once", progress{}, with(upstream.CallerFault, func(f *facts) {
-			f.shortened, f.allowed, f.budget = true, 0, false
+			f.amended, f.allowed, f.budget = true, 0, false
 		}), step{verdict: again}, 0, 0},
 		{"another target gets the schema", progress{noSchema: true, retries: 2}, with(upstream.Transient, two), step{verdict: elsewhere, candidate: 1}, 0, 0},
 

@@ -197,7 +197,7 @@ func (r *core) facts(f *upstream.Failure) facts {
 	target, now, policy := &r.plan[r.progress.candidate], r.engine.now(), r.exchange.policy()
 	p := r.engine.providers(target.Provider.Name)
 	var refused *throttle.Refused
-	facts := facts{class: f.Class, schema: f.Schema, shortened: f.Shortened, tooLarge: f.TooLarge,
+	facts := facts{class: f.Class, schema: f.Schema, amended: f.Amended, tooLarge: f.TooLarge,
 		structured: policy.Structured,
 		barred:     policy.Repeatable != nil && !policy.Repeatable(f), moveOn: policy.MoveOn, retryAfter: f.RetryAfter,
 		committed: r.committed, candidates: len(r.plan), gated: errors.As(f, &refused),

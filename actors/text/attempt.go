@@ -74,6 +74,7 @@ func (a *attempt) call(ctx context.Context) *upstream.Failure {
 func (a *attempt) target() dialogue.Target {
 	t := a.c.Target(a.shape.Name)
 	t.NoSchema = t.NoSchema || a.c.NoSchema
+	t.OwnReasoning = a.reasoningRefused == t.Provider+"/"+t.Model
 	a.meta.Model = t.Model
 	return t
 }
@@ -256,6 +257,7 @@ func (a *attempt) send(ctx context.Context, call shapes.Call, key string) (*upst
 	decoded := a.shape.DecodeError(reply.Status, reply.Header, body)
 	f := upstream.Refused(a.request.Inbound.Traits, reply.Status, reply.Header, decoded, a.provider.Secrets()...)
 	f.Schema = f.Schema && a.constrained()
+	f.Amended = a.ownReasoningAfter(f, call.Body, decoded)
 	a.judgeKey(key, f)
 	return nil, f
 }
@@ -267,7 +269,7 @@ func (a *attempt) shortenAfter(f *upstream.Failure) {
 		return
 	}
 	if req, err := a.decodeWhole(); err == nil {
-		f.Shortened = a.shortened.more(req, f.PromptSize)
+		f.Amended = a.shortened.more(req, f.PromptSize)
 	}
 }
 

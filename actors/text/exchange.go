@@ -40,6 +40,8 @@ type exchange struct {
 	first   attempt  // most requests make no other
 	// shortened is what attempts after a prompt that was too long leave out.
 	shortened shortened
+	// reasoningRefused is the provider and the model that refused the reasoning of another one.
+	reasoningRefused string
 }
 
 var (

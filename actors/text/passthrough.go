@@ -88,6 +88,7 @@ func (u *passthrough) readWhole(ctx context.Context, reply *upstream.Reply, buf 
 		return engine.FailureOf(err)
 	}
 	u.keepNames(body)
+	u.keepProofs(body)
 	if u.observer != nil {
 		u.observer.Body(body, u.call.KeepText)
 	}
@@ -180,6 +181,7 @@ func (u *passthrough) event(ctx context.Context, ev *upstream.Event) *upstream.F
 	if u.observer != nil {
 		u.observer.Event(ev.Name, ev.Data, u.call.KeepText)
 	}
+	u.keepProofs(ev.Data)
 	replaced, verdict, content := u.tap.Event(ev.Name, ev.Data)
 	ctx = u.bounded(ctx)
 	name := ev.Name

@@ -112,6 +112,7 @@ func (t *translated) event(ev *dialogue.Event) {
 		}
 	case dialogue.EventClose:
 		delete(t.arguments, [2]int{ev.Choice, ev.Part})
+		t.keepProofs(ev)
 	case dialogue.EventDelta:
 		if n := t.arguments[[2]int{ev.Choice, ev.Part}]; n != nil {
 			if bad := n.Add("call", ev.Text); bad != nil {

@@ -7,6 +7,12 @@ import "encoding/json"
 // changes r, but nothing that r points to.
 func (r *Request) Fit(t Target, rep *Report) {
 	r.fitSampling(&t.Caps, rep)
+	if asked := r.Reasoning; t.Caps.Thinking == ThinkingNone && asked.Effort != "" {
+		if asked.Effort != "none" {
+			rep.Lose("reasoning")
+		}
+		r.Reasoning.Effort = ""
+	}
 	if c := r.ToolChoice; c != nil && t.Caps.NoForcedTools {
 		forced := *c
 		switch {

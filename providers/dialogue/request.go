@@ -369,6 +369,9 @@ type Target struct {
 	// NoSchema turns structured output off, because the upstream refused the schema in an
 	// earlier attempt.
 	NoSchema bool
+	// OwnReasoning is set if only reasoning may be sent that this provider is known to have given
+	// out, because the upstream refused the proof of other reasoning in an earlier attempt.
+	OwnReasoning bool
 }
 
 // ThinkingStyle says with which parameters a model is asked to think.

@@ -36,6 +36,9 @@ type Descriptor struct {
 	// Answer names the members that carry a piece of an answer. A request whose upstream reports
 	// no usage is estimated by them, in actors/text.
 	Answer AnswerMembers
+	// Proofs are the names of the members by which the vendor vouches for its model's reasoning. An
+	// upstream may refuse those of another provider. actors/text notes which provider made them.
+	Proofs []string
 	// Telemetry names the shape and its calls in the spans and metrics of actors/telemetry.
 	Telemetry Telemetry
 	// Defaults are the capabilities of a model of unknown family at an upstream of the shape.

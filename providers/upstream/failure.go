@@ -55,8 +55,8 @@ type Failure struct {
 	// upstream gives any.
 	LongPrompt bool
 	PromptSize PromptSize
-	// Shortened is set if the caller has shortened the prompt, so that the request may be sent again at once.
-	Shortened bool
+	// Amended is set if the caller sends the request otherwise from now on, so that it may be sent again at once.
+	Amended bool
 	// TooLarge is set if the request is larger than the provider's rate limit ever allows. Waiting does
 	// not help then, and the failure says nothing about other requests.
 	TooLarge bool

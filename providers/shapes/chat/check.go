@@ -44,6 +44,7 @@ type checker struct {
 	hasMessages           bool
 	logprobs, topLogprobs bool
 	carriers              bool // some message has reasoning, or an image that may be too large
+	effort                bool // reasoning_effort is given
 	audio, wantsAudio     bool
 	maxTokens             int64 // deprecated, counts if the newer one is absent
 }
@@ -60,7 +61,7 @@ func check(body []byte) (shapes.Head, error) {
 	if k.Head.MaxTokens < 0 {
 		k.Head.MaxTokens = k.maxTokens
 	}
-	k.Head.Plain = !k.carriers && !k.Head.Structured && (!k.UsageSaid || k.Head.IncludeUsage)
+	k.Head.Plain = !k.carriers && !k.effort && !k.Head.Structured && (!k.UsageSaid || k.Head.IncludeUsage)
 	return k.Head, nil
 }
 
@@ -109,6 +110,8 @@ func (k *checker) field(name []byte) (err error) {
 		return k.Count(1, math.MaxInt64, func(n int64) { k.maxTokens = n })
 	case "top_logprobs":
 		return k.Count(0, 20, func(int64) { k.topLogprobs = true })
+	case "reasoning_effort":
+		k.effort = true
 	case "stream_options":
 		return k.StreamOptions()
 	case "service_tier":

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"bytes"
+	"slices"
 
 	"stagedoor/providers/chunks"
 	"stagedoor/providers/dialogue"
@@ -18,24 +19,31 @@ func patch(body []byte, head shapes.Head, t dialogue.Target, rep *dialogue.Repor
 	}
 	members := fields.Members(body)
 	edits := chunks.Patch(body, members, head, t)
-	degraded := -1
-	for i, m := range members {
+	var refused []string // members that the model refuses
+	for _, m := range members {
 		value := body[m.Value:m.End]
 		switch m.Name {
+		case "reasoning_effort":
+			if t.Caps.Thinking == dialogue.ThinkingNone {
+				rep.Lose("reasoning")
+				refused = append(refused, m.Name)
+			}
 		case "messages":
 			if kept := history(value, t.Caps.ReasoningContent, rep); len(kept) != len(value) {
 				edits = append(edits, fields.Edit{Start: m.Value, End: m.End, With: kept})
 			}
 		case "response_format":
 			if degrades(value, t, rep) {
-				degraded = i
+				refused = append(refused, m.Name)
 			}
 		}
 	}
 	patched := fields.Splice(body, edits)
-	if degraded >= 0 {
+	if len(refused) > 0 {
 		members = fields.Members(patched)
-		patched = fields.Without(patched, members, func(i int) bool { return i == degraded })
+		patched = fields.Without(patched, members, func(i int) bool {
+			return slices.Contains(refused, members[i].Name)
+		})
 	}
 	return shapes.Call{Path: path, Body: patched, Stream: head.Stream}
 }

@@ -3,6 +3,7 @@ package gemini
 import (
 	"encoding/base64"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -95,7 +96,7 @@ func (t *turn) part(p wirePart) {
 	case "inlineData", "fileData":
 		t.media(p)
 	case "functionCall":
-		t.add(dialogue.Part{Kind: dialogue.CallPart, Call: t.d.call(p)})
+		t.call(p)
 	case "functionResponse":
 		t.add(dialogue.Part{Kind: dialogue.ResultPart, Result: t.d.result(p.value)})
 	case "":
@@ -110,9 +111,25 @@ func (t *turn) text(p wirePart) {
 	if p.value.Str != "" {
 		t.add(dialogue.Part{Kind: dialogue.TextPart, Text: p.value.Str})
 	}
-	if th := t.d.opened(p.signature); th != nil {
+	th := t.d.opened(p.signature)
+	switch n := len(t.Parts); {
+	case th == nil:
+	case th.Origin != Name && n > 0 && t.Parts[n-1].Kind == dialogue.TextPart:
+		// The emitter let the text take another vendor's thought along, which stood before it.
+		t.Parts = slices.Insert(t.Parts, n-1, dialogue.Part{Kind: dialogue.ThinkingPart, Thinking: th})
+	default:
 		t.add(dialogue.Part{Kind: dialogue.ThinkingPart, Thinking: th})
 	}
+}
+
+// call reads a functionCall and the other vendor's thought that it may have taken along.
+func (t *turn) call(p wirePart) {
+	if dialogue.Sealed(p.signature) {
+		if th := t.d.opened(p.signature); th != nil {
+			t.add(dialogue.Part{Kind: dialogue.ThinkingPart, Thinking: th})
+		}
+	}
+	t.add(dialogue.Part{Kind: dialogue.CallPart, Call: t.d.call(p)})
 }
 
 // thought joins the increments of a streamed thought; a signature ends it.

@@ -52,6 +52,7 @@ func (d *document) candidate(w *jsonw.Writer, index int, c *dialogue.Choice) {
 	for i := range c.Parts {
 		d.part(&parts, &c.Parts[i], &a)
 	}
+	a.writeCarriers(&parts)
 	parts.End()
 	w.Object().Key("content").Object()
 	if len(parts.Buf) > len("[]") {
@@ -62,6 +63,14 @@ func (d *document) candidate(w *jsonw.Writer, index int, c *dialogue.Choice) {
 	w.End()
 }
 
+// writeCarriers writes the thoughts that no part has taken along, on empty parts.
+func (a *answer) writeCarriers(w *jsonw.Writer) {
+	for _, carrier := range a.carriers {
+		writeText(w, "", false, carrier)
+	}
+	a.carriers = nil
+}
+
 func (d *document) part(w *jsonw.Writer, p *dialogue.ReplyPart, a *answer) {
 	switch p.Kind {
 	case dialogue.TextPart, dialogue.RefusalPart:
@@ -70,16 +79,21 @@ func (d *document) part(w *jsonw.Writer, p *dialogue.ReplyPart, a *answer) {
 		}
 		a.text = append(a.text, p.Text...)
 		a.refused = a.refused || p.Kind == dialogue.RefusalPart
-		if p.Text != "" || p.Signature != "" {
-			writeText(w, p.Text, false, p.Signature)
+		if signature := a.take(p.Signature); p.Text != "" || signature != "" {
+			writeText(w, p.Text, false, signature)
 		}
 	case dialogue.ThinkingPart:
-		if sig := carrier(p.Thinking, p.Text, d.env); p.Text != "" || sig != "" {
+		switch sig := d.carrier(p.Thinking, p.Text); {
+		case d.shown && p.Text != "":
 			writeText(w, p.Text, true, sig)
+		case sig != "":
+			a.carriers = append(a.carriers, sig)
 		}
 	case dialogue.CallPart:
 		if p.Call != nil {
-			writeCall(w, p.Call, p.Call.Args, p.Signature)
+			signature := a.take(p.Signature)
+			a.writeCarriers(w)
+			writeCall(w, p.Call, p.Call.Args, signature)
 		}
 	case dialogue.MediaPart:
 		if p.Media != nil && !blank(p.Media) {

@@ -12,7 +12,7 @@ import (
 
 // NewEmitter writes replies: chunks as they come, or one document.
 func (shape) NewEmitter(req *dialogue.Request, mode shapes.Mode, env *dialogue.Env) shapes.Emitter {
-	f := frame{env: env, model: req.Model, usage: dialogue.NoUsage}
+	f := frame{env: env, model: req.Model, usage: dialogue.NoUsage, shown: req.Reasoning.Include}
 	if mode == shapes.Whole {
 		return &document{frame: f}
 	}
@@ -25,6 +25,7 @@ type frame struct {
 	model string // as the client asked for it
 	id    string
 	usage dialogue.Usage
+	shown bool // the client asked for thoughts
 }
 
 func (f *frame) start(ev *dialogue.Event) {
@@ -61,6 +62,8 @@ type answer struct {
 	refused bool
 	reason  dialogue.Reason
 	detail  string
+	// carriers have the thoughts that the client does not see, until the next part takes them along.
+	carriers []string
 }
 
 // piece is a part that is open.
@@ -158,6 +161,9 @@ func (e *emitter) delta(dst []byte, ev *dialogue.Event) []byte {
 		return dst
 	case dialogue.ThinkingPart:
 		p.text = append(p.text, ev.Text...)
+		if !e.shown {
+			return dst
+		}
 		return e.increment(dst, ev, true)
 	}
 	a.text = append(a.text, ev.Text...)
@@ -226,20 +232,48 @@ func (e *emitter) closed(dst []byte, ev *dialogue.Event) []byte {
 		if p.call == nil {
 			return dst
 		}
-		return e.chunk(dst, ev.Choice, func(w *jsonw.Writer) { writeCall(w, p.call, string(p.text), ev.Signature) })
+		a := e.answer(ev.Choice)
+		signature := a.take(ev.Signature)
+		dst = e.flushCarriers(dst, ev.Choice, a)
+		return e.chunk(dst, ev.Choice, func(w *jsonw.Writer) { writeCall(w, p.call, string(p.text), signature) })
 	case dialogue.ThinkingPart:
 		th := ev.Thinking
 		if th == nil {
 			th = p.thinking
 		}
-		if sig := carrier(th, string(p.text), e.env); sig != "" {
+		switch sig := e.carrier(th, string(p.text)); {
+		case sig == "":
+		case e.shown && len(p.text) > 0:
 			return e.chunk(dst, ev.Choice, func(w *jsonw.Writer) { writeText(w, "", true, sig) })
+		default:
+			a := e.answer(ev.Choice)
+			a.carriers = append(a.carriers, sig)
 		}
 	case dialogue.TextPart:
+		a := e.answer(ev.Choice)
 		if ev.Signature != "" {
-			return e.chunk(dst, ev.Choice, func(w *jsonw.Writer) { writeText(w, "", false, ev.Signature) })
+			a.carriers = append(a.carriers, ev.Signature)
 		}
+		return e.flushCarriers(dst, ev.Choice, a)
 	}
+	return dst
+}
+
+// take returns the signature of a call: its own, or the thought that waits for a part.
+func (a *answer) take(own string) string {
+	if own == "" && len(a.carriers) > 0 {
+		last := len(a.carriers) - 1
+		own, a.carriers = a.carriers[last], a.carriers[:last]
+	}
+	return own
+}
+
+// flushCarriers writes the thoughts that no part has taken along, on empty parts behind the text.
+func (e *emitter) flushCarriers(dst []byte, choice int, a *answer) []byte {
+	for _, carrier := range a.carriers {
+		dst = e.chunk(dst, choice, func(w *jsonw.Writer) { writeText(w, "", false, carrier) })
+	}
+	a.carriers = nil
 	return dst
 }
 
@@ -248,6 +282,7 @@ func (e *emitter) closed(dst []byte, ev *dialogue.Event) []byte {
 func (e *emitter) end(dst []byte) []byte {
 	e.done = true
 	for _, a := range e.choices {
+		dst = e.flushCarriers(dst, a.index, a)
 		w := jsonw.Writer{Buf: e.frameOpen(dst)}
 		w.Object().Key("candidates").Array().Object()
 		a.finish(&w)

@@ -35,9 +35,14 @@ func usage(in, out, thoughts int64) ev {
 	return ev{Kind: dialogue.EventUsage, Usage: &u}
 }
 
+// asking is a request of a client that wants to see thoughts.
+func asking() *dialogue.Request {
+	return &dialogue.Request{Model: "m", Reasoning: dialogue.Reasoning{Include: true}}
+}
+
 func emitAll(t *testing.T, env *dialogue.Env, mode shapes.Mode, events ...ev) string {
 	t.Helper()
-	e := gemini.Shape.NewEmitter(&dialogue.Request{Model: "m"}, mode, env)
+	e := gemini.Shape.NewEmitter(asking(), mode, env)
 	out := e.Emit(nil, &ev{Kind: dialogue.EventStart, ID: "up", Model: "upstream-m"})
 	for i := range events {
 		out = e.Emit(out, &events[i])
@@ -212,7 +217,7 @@ func TestRepliesMakeTheRound(t *testing.T) {
 	in := `{"candidates":[{"content":{"parts":[{"text":"t","thought":true,"thoughtSignature":"A"},{"text":"x","thoughtSignature":"B"},{"functionCall":{"id":"c","name":"f","args":{"n":9007199254740993}},"thoughtSignature":"C"},` +
 		`{"inlineData":{"mimeType":"image/png","data":"QQ=="}},{"executableCode":{"code":"1"}}],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":3,"cachedContentTokenCount":1,"candidatesTokenCount":2,"thoughtsTokenCount":4,"totalTokenCount":9},"modelVersion":"m","responseId":"id1"}`
 	env := newEnv()
-	e := gemini.Shape.NewEmitter(&dialogue.Request{Model: "m"}, shapes.Whole, env)
+	e := gemini.Shape.NewEmitter(asking(), shapes.Whole, env)
 	var out []byte
 	gemini.Shape.NewParser(1, env).Body([]byte(in), func(ev *dialogue.Event) { out = e.Emit(out, ev) })
 	if string(out) != in {

@@ -102,6 +102,7 @@ func (h *historyBuilder) place(role dialogue.Role, p dialogue.Part) error {
 		return h.media(role, p)
 	case dialogue.ThinkingPart:
 		if p.Thinking == nil || p.Thinking.Origin != Name || dialogue.Sealed(p.Thinking.Signature) ||
+			!h.e.env.Accepts(h.e.target, p.Thinking.Signature) ||
 			p.Thinking.Text == "" && p.Thinking.Signature == "" {
 			h.e.rep.Lose("thinking")
 			return nil
@@ -343,6 +344,9 @@ func (e *encoder) signatures(t dialogue.Turn) (list []string) {
 		}
 		if sig == "" {
 			sig, _ = e.env.RecallSignature(p.Call.ID)
+		}
+		if sig != "" && !e.env.Accepts(e.target, sig) {
+			sig = ""
 		}
 		list = append(list, sig)
 	}

@@ -30,6 +30,7 @@ var descriptor = shapes.Descriptor{
 	ErrorPaths: []string{"/v1beta/"},
 	Members:    memberNames,
 	Answer:     shapes.AnswerMembers{Text: []string{"text"}, Object: []string{"args"}},
+	Proofs:     []string{"thoughtSignature"},
 	Telemetry: shapes.Telemetry{
 		Operation: "generate_content", Vendor: "gcp.gemini",
 		ReplyID: []string{"responseId"}, ReplyModel: []string{"modelVersion"},

@@ -24,8 +24,10 @@ func (shape) Patch(
 	if head.Structured {
 		body = degrade(body, t, rep)
 	}
-	if dialogue.HasSeal(body) {
-		body = unseal(body)
+	if t.OwnReasoning || dialogue.HasSeal(body) {
+		body = unseal(body, func(signature string) bool {
+			return signature != "" && (dialogue.Sealed(signature) || !env.Accepts(t, signature))
+		})
 	}
 	calls := bytes.Contains(body, []byte(`functionCall"`)) || bytes.Contains(body, []byte(`function_call"`))
 	if calls && t.Caps.CallSignatures {
@@ -117,27 +119,27 @@ func degrade(body []byte, t dialogue.Target, rep *dialogue.Report) []byte {
 	return body
 }
 
-// unseal removes the carriers of other vendors' reasoning: the thought they
-// stand on with them, of other parts only the signature. A content that loses
-// its last part goes whole, for an empty one is refused.
-func unseal(body []byte) []byte {
+// unseal removes the carriers of other reasoning, which refused reports: the thought they stand on
+// with them, of other parts only the signature. A content that loses its last part is removed,
+// because an empty one is refused.
+func unseal(body []byte, refused func(signature string) bool) []byte {
 	for _, m := range fields.Members(body) {
 		if m.Name == "contents" {
 			return fields.Splice(body,
-				[]fields.Edit{{Start: m.Value, End: m.End, With: unsealedContents(body[m.Value:m.End])}})
+				[]fields.Edit{{Start: m.Value, End: m.End, With: unsealedContents(body[m.Value:m.End], refused)}})
 		}
 	}
 	return body
 }
 
 // unsealedContents changes all contents in one pass, however many there are.
-func unsealedContents(contents []byte) []byte {
+func unsealedContents(contents []byte, refused func(string) bool) []byte {
 	all := fields.Elements(contents)
 	emptied := make(map[int]bool)
 	var edits []fields.Edit
 	for i, m := range all {
 		content := contents[m.Value:m.End]
-		if !dialogue.HasSeal(content) {
+		if !bytes.Contains(content, []byte(`hought`)) {
 			continue
 		}
 		for _, inner := range fields.Members(content) {
@@ -145,7 +147,7 @@ func unsealedContents(contents []byte) []byte {
 			if camel(inner.Name) != "parts" || !parts.IsArray() {
 				continue
 			}
-			kept := unsealedParts(parts)
+			kept := unsealedParts(parts, refused)
 			if emptied[i] = len(kept) == 0; !emptied[i] {
 				with := append([]byte{'['}, bytes.Join(bytesOf(kept), []byte{','})...)
 				edits = append(edits,
@@ -166,11 +168,11 @@ func bytesOf(list []json.RawMessage) [][]byte {
 
 // unsealedParts returns the parts without sealed carriers. The increments of a
 // thought go with the carrier that ends them.
-func unsealedParts(parts gjson.Result) (kept []json.RawMessage) {
+func unsealedParts(parts gjson.Result, refused func(string) bool) (kept []json.RawMessage) {
 	thought := 0 // unsigned thoughts at the end of kept
 	parts.ForEach(func(_, v gjson.Result) bool {
 		p := readPart(v)
-		if !dialogue.Sealed(p.signature) {
+		if !refused(p.signature) {
 			kept = append(kept, raw(v))
 			thought++
 			if !p.thought || p.signature != "" {

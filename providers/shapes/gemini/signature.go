@@ -6,22 +6,24 @@ import "stagedoor/providers/dialogue"
 // made: the upstream skips the check of the signature.
 const anySignature = "skip_thought_signature_validator"
 
-// carrier returns the thoughtSignature that brings a thought back in the next turn:
-// Google's own as it is, any other vendor's sealed. The seal holds the text too,
-// so that a signed block comes back byte for byte whatever the client did to
-// its thought parts. "" means that there is nothing to bring back.
-func carrier(th *dialogue.Thinking, text string, env *dialogue.Env) string {
-	switch {
-	case th == nil:
-		return ""
-	case th.Origin == Name:
-		return th.Signature
-	case env.Sealer == nil || th.Signature == "" && th.Redacted == "" && th.Encrypted == "":
+// carrier returns the thoughtSignature that brings a thought back in the next turn: Google's own as
+// it is, any other vendor's sealed. The seal holds the text too, so that a signed block comes back
+// byte for byte whatever the client did to its thought parts. A text without a proof is sealed only
+// if the client does not see it. "" means that there is nothing to bring back.
+func (f *frame) carrier(th *dialogue.Thinking, text string) string {
+	var sealed dialogue.Thinking
+	if th != nil {
+		sealed = *th
+	}
+	if sealed.Origin == Name {
+		return sealed.Signature
+	}
+	proven := sealed.Signature != "" || sealed.Redacted != "" || sealed.Encrypted != ""
+	if f.env.Sealer == nil || !proven && (f.shown || text == "") {
 		return ""
 	}
-	sealed := *th
 	if sealed.Text == "" {
 		sealed.Text = text
 	}
-	return env.Sealer.SealBase64(&sealed)
+	return f.env.Sealer.SealBase64(&sealed)
 }

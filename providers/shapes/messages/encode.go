@@ -20,7 +20,7 @@ const maxUserID = 512
 func (shape) Encode(
 	req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env,
 ) (shapes.Call, error) {
-	e := encoder{req: req, target: t, rep: rep, names: newNames(req)}
+	e := encoder{req: req, target: t, rep: rep, env: env, names: newNames(req)}
 	if err := e.refuse(); err != nil {
 		return shapes.Call{}, err
 	}
@@ -48,6 +48,7 @@ type encoder struct {
 	req       *dialogue.Request
 	target    dialogue.Target
 	rep       *dialogue.Report
+	env       *dialogue.Env
 	names     *names
 	maxTokens int64
 	defaulted bool // maxTokens is not the client's

@@ -191,7 +191,7 @@ func objectText(object json.RawMessage) string {
 func (e *encoder) thinking(t *dialogue.Thinking) []byte {
 	w := &jsonw.Writer{}
 	switch {
-	case t.Origin != Name:
+	case t.Origin != Name, !e.env.Accepts(e.target, t.Redacted+t.Signature):
 	case t.Redacted != "" && !dialogue.Sealed(t.Redacted):
 		w.Object().Key("type").String("redacted_thinking").Key("data").String(t.Redacted)
 		return w.End().Buf

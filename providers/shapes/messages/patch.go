@@ -18,9 +18,9 @@ import (
 // Patch changes the model's name, a schema that the vendor would refuse, thinking that it did not
 // sign, and turns of a role that the model refuses. Every other byte stays (translation.md 3).
 func (shape) Patch(
-	body []byte, in shapes.Params, head shapes.Head, t dialogue.Target, rep *dialogue.Report, _ *dialogue.Env,
+	body []byte, in shapes.Params, head shapes.Head, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env,
 ) (shapes.Call, error) {
-	p := patch{body: body, head: &head, target: t, rep: rep}
+	p := patch{body: body, head: &head, target: t, rep: rep, env: env}
 	view(body).ForEach(func(key, v gjson.Result) bool {
 		p.field(key, v)
 		return true
@@ -38,6 +38,7 @@ type patch struct {
 	head   *shapes.Head
 	target dialogue.Target
 	rep    *dialogue.Report
+	env    *dialogue.Env
 	edits  []edit
 
 	thinking gjson.Result // the field
@@ -186,7 +187,7 @@ func (p *patch) messages(v gjson.Result) {
 			p.rep.Lose("system:folded")
 			return true
 		}
-		kept := thinned(turn, role)
+		kept := p.thinned(turn, role)
 		if kept != turn.Raw {
 			turns.changed = true
 			p.rep.Lose("thinking")
@@ -308,7 +309,7 @@ func hasResult(content gjson.Result) (found bool) {
 
 // thinned returns a message without the blocks that are refused, "" if there is
 // nothing else in it.
-func thinned(turn gjson.Result, role string) string {
+func (p *patch) thinned(turn gjson.Result, role string) string {
 	content := turn.Get("content")
 	if !content.IsArray() || role != "assistant" {
 		return turn.Raw
@@ -316,7 +317,7 @@ func thinned(turn gjson.Result, role string) string {
 	var kept []string
 	all := 0
 	content.ForEach(func(_, b gjson.Result) bool {
-		if all++; !refused(b) {
+		if all++; !p.refuses(b) {
 			kept = append(kept, b.Raw)
 		}
 		return true
@@ -331,15 +332,18 @@ func thinned(turn gjson.Result, role string) string {
 	return turn.Raw[:at] + "[" + strings.Join(kept, ",") + "]" + turn.Raw[at+len(content.Raw):]
 }
 
-func refused(b gjson.Result) bool {
+// refuses reports whether the upstream would refuse a block of thinking.
+func (p *patch) refuses(b gjson.Result) bool {
+	proof := ""
 	switch b.Get("type").Str {
 	case "thinking":
-		signature := b.Get("signature").String()
-		return signature == "" || dialogue.Sealed(signature)
+		proof = b.Get("signature").String()
 	case "redacted_thinking":
-		return dialogue.Sealed(b.Get("data").Str)
+		proof = b.Get("data").Str
+	default:
+		return false
 	}
-	return false
+	return proof == "" || dialogue.Sealed(proof) || !p.env.Accepts(p.target, proof)
 }
 
 // apply makes the edits, if there are any.

@@ -9,10 +9,12 @@ import (
 
 // head is what both emitters know of the reply they write.
 type head struct {
-	req   *dialogue.Request
-	env   *dialogue.Env
-	id    string
-	model string // as the upstream names it
+	req *dialogue.Request
+	env *dialogue.Env
+	// unseen are the thoughts since the last call that the client did not ask for.
+	unseen []dialogue.Thinking
+	id     string
+	model  string // as the upstream names it
 }
 
 func (h *head) begin(ev *dialogue.Event) { h.id, h.model = ev.ID, ev.Model }
@@ -102,10 +104,34 @@ func (h *head) carrier(t *dialogue.Thinking, hasText bool) (signature, redacted 
 	}
 }
 
-// remember keeps the thought signature of a call, which the shape cannot carry.
+// hides reports whether the client did not ask for thinking. It then gets no part of it: many
+// clients read the first block only. What a call was made with is kept for when the call comes back.
+func (h *head) hides() bool {
+	r := &h.req.Reasoning
+	return h.req.Inbound == Name && !r.Adaptive && (r.Budget == nil || *r.Budget == 0)
+}
+
+// hide keeps a thought for the next call.
+func (h *head) hide(t *dialogue.Thinking, text string) {
+	var thought dialogue.Thinking
+	if t != nil {
+		thought = *t
+	}
+	if thought.Text == "" {
+		thought.Text = text
+	}
+	h.unseen = append(h.unseen, thought)
+}
+
+// remember keeps the thought signature of a call, which the shape cannot carry, and the thoughts
+// that the client does not see.
 func (h *head) remember(callID, signature string) {
 	if signature != "" {
 		h.env.RememberSignature(callID, signature)
+	}
+	if len(h.unseen) > 0 && h.env.Sealer != nil {
+		h.env.RememberThoughts(callID, h.unseen)
+		h.unseen = nil
 	}
 }
 

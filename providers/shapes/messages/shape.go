@@ -30,6 +30,7 @@ var descriptor = shapes.Descriptor{
 	Answer: shapes.AnswerMembers{
 		Text: []string{"text", "thinking", "partial_json", "content"}, Object: []string{"input"},
 	},
+	Proofs: []string{"signature", "data"},
 	Telemetry: shapes.Telemetry{
 		Operation: "chat", Vendor: "anthropic",
 		ReplyID: []string{"message.id", "id"}, ReplyModel: []string{"message.model", "model"},

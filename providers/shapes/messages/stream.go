@@ -35,6 +35,7 @@ type outPart struct {
 	shown     bool   // its content_block_start is written
 	closed    bool
 	waiting   []byte
+	hidden    []byte              // of a thought that the client does not see
 	citations []dialogue.Citation // waiting
 }
 
@@ -202,6 +203,10 @@ func (e *streamEmitter) endPart(dst []byte, p *outPart) []byte {
 }
 
 func (e *streamEmitter) endThinking(dst []byte, p *outPart) []byte {
+	if e.hides() {
+		e.hide(p.thinking, string(p.hidden))
+		return dst
+	}
 	signature, redacted := e.carrier(p.thinking, p.shown)
 	if redacted != "" && !p.shown {
 		w := e.block(dst)
@@ -285,6 +290,10 @@ func (e *streamEmitter) write(dst []byte, p *outPart, text string) []byte {
 	case dialogue.TextPart, dialogue.RefusalPart:
 		return e.piece(e.show(dst, p), "text_delta", "text", text)
 	case dialogue.ThinkingPart:
+		if e.hides() {
+			p.hidden = append(p.hidden, text...)
+			return dst
+		}
 		return e.piece(e.show(dst, p), "thinking_delta", "thinking", text)
 	case dialogue.CallPart:
 		if p.call.Custom { // free text, within the JSON string that show began

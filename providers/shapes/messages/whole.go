@@ -100,6 +100,10 @@ func writeAnswer(w *jsonw.Writer, p *dialogue.ReplyPart) {
 }
 
 func (e *wholeEmitter) thinking(w *jsonw.Writer, p *dialogue.ReplyPart) {
+	if e.hides() {
+		e.hide(p.Thinking, p.Text)
+		return
+	}
 	signature, redacted := e.carrier(provable(p.Thinking), p.Text != "")
 	if redacted != "" {
 		w.Object().Key("type").String("redacted_thinking").Key("data").String(redacted).End()

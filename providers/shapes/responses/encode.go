@@ -24,6 +24,7 @@ type encoder struct {
 	req    *dialogue.Request
 	target dialogue.Target
 	rep    *dialogue.Report
+	env    *dialogue.Env
 	w      jsonw.Writer
 	names  names
 	// foreign: the request came in another shape, so the defaults of this one
@@ -39,9 +40,9 @@ type encoder struct {
 
 // Encode writes req for an upstream of this shape.
 func (shape) Encode(
-	req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, _ *dialogue.Env,
+	req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env,
 ) (shapes.Call, error) {
-	e := encoder{req: req, target: t, rep: rep, foreign: req.Inbound != Name,
+	e := encoder{req: req, target: t, rep: rep, env: env, foreign: req.Inbound != Name,
 		callIDs: dialogue.NewCallIDs(maxCallID), calls: map[string][]sentCall{}, results: map[string]int{}}
 	if err := e.refuse(); err != nil {
 		return shapes.Call{}, err

@@ -175,7 +175,7 @@ func (it *items) item(kind string, members func(*jsonw.Writer)) {
 // place in the input.
 func (it *items) think(t *dialogue.Thinking) {
 	it.flushMessage()
-	if t == nil || t.Origin != Name || t.Encrypted == "" {
+	if t == nil || t.Origin != Name || t.Encrypted == "" || !it.env.Accepts(it.target, t.Encrypted) {
 		it.rep.Lose("thinking")
 		return
 	}

@@ -30,7 +30,7 @@ func (shape) Patch(
 	if head.Structured {
 		p.degrade(t, rep)
 	}
-	p.dropSealed(rep)
+	p.dropReasoning(t, rep, env)
 	if p.err != nil {
 		return shapes.Call{}, dialogue.Internal(p.err)
 	}
@@ -88,9 +88,10 @@ func (p *patch) degrade(t dialogue.Target, rep *dialogue.Report) {
 	}
 }
 
-// dropSealed removes reasoning items that carry a seal: they hold the thoughts
-// of another shape's upstream, and this one would refuse them.
-func (p *patch) dropSealed(rep *dialogue.Report) {
+// dropReasoning removes reasoning items that the upstream would refuse: those that carry a seal,
+// because they hold the thoughts of another shape's upstream, and those of another provider where
+// the target says so.
+func (p *patch) dropReasoning(t dialogue.Target, rep *dialogue.Report, env *dialogue.Env) {
 	if !bytes.Contains(p.body, []byte(`"encrypted_content"`)) {
 		return
 	}
@@ -102,11 +103,12 @@ func (p *patch) dropSealed(rep *dialogue.Report) {
 		all := fields.Elements(input)
 		edits := fields.Drop(all, func(i int) bool {
 			item := fields.View(input[all[i].Value:all[i].End])
-			sealed := dialogue.Sealed(item.Get("encrypted_content").Str)
-			if sealed {
+			proof := item.Get("encrypted_content").Str
+			refused := proof != "" && (dialogue.Sealed(proof) || !env.Accepts(t, proof))
+			if refused {
 				rep.Lose("thinking")
 			}
-			return sealed
+			return refused
 		})
 		for i := range edits {
 			edits[i].Start, edits[i].End = edits[i].Start+m.Value, edits[i].End+m.Value

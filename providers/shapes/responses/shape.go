@@ -30,6 +30,7 @@ var descriptor = shapes.Descriptor{
 		Text:    []string{"delta", "text", "refusal", "arguments", "input", "content"},
 		Repeats: repeatsDeltas,
 	},
+	Proofs: []string{"encrypted_content"},
 	Telemetry: shapes.Telemetry{
 		Operation: "chat", Vendor: vendor,
 		ReplyID: []string{"response.id", "id"}, ReplyModel: []string{"response.model", "model"},

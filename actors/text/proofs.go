@@ -1,0 +1,72 @@
+package text
+
+import (
+	"bytes"
+	"strings"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/upstream"
+)
+
+// ownReasoningAfter reports whether the next attempt at this target is sent without the reasoning
+// that other providers gave out. That is so once, if the upstream may have refused sent because of
+// it. A client that changes between models of one shape sends the reasoning of both.
+func (a *attempt) ownReasoningAfter(f *upstream.Failure, sent []byte, refusal *dialogue.Error) bool {
+	target := a.c.Provider.Name + "/" + a.c.Model
+	if f.Class != upstream.CallerFault || a.reasoningRefused == target || !namesReasoning(refusal.Message) {
+		return false
+	}
+	for _, name := range a.shape.Proofs {
+		if bytes.Contains(sent, []byte(`"`+name+`"`)) {
+			a.reasoningRefused = target
+			return true
+		}
+	}
+	return false
+}
+
+// namesReasoning reports whether a refusal is about reasoning in the history. The vendors' texts
+// differ and change, but they name the member or the block.
+func namesReasoning(message string) bool {
+	message = strings.ToLower(message)
+	for _, word := range []string{"signature", "thinking", "encrypted", "reasoning", "thought"} {
+		if strings.Contains(message, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// keepProofs remembers that the provider made the proofs in a piece of its reply.
+func (u *passthrough) keepProofs(data []byte) {
+	for _, name := range u.shape.Proofs {
+		key := `"` + name + `"`
+		for rest := data; ; {
+			_, after, found := bytes.Cut(rest, []byte(key))
+			if !found {
+				break
+			}
+			rest = after
+			value := bytes.TrimLeft(bytes.TrimLeft(after, " "), ":")
+			if value = bytes.TrimLeft(value, " "); len(value) > 1 && value[0] == '"' {
+				if end := bytes.IndexByte(value[1:], '"'); end >= 0 {
+					u.env.RememberProof(string(value[1:1+end]), u.c.Provider.Name)
+				}
+			}
+		}
+	}
+}
+
+// keepProofs remembers that the provider made the proofs of a part of its reply.
+func (t *translated) keepProofs(ev *dialogue.Event) {
+	if t.c == nil || t.c.Provider == nil {
+		return
+	}
+	provider := t.c.Provider.Name
+	t.env.RememberProof(ev.Signature, provider)
+	if th := ev.Thinking; th != nil {
+		for _, proof := range []string{th.Signature, th.Redacted, th.Encrypted} {
+			t.env.RememberProof(proof, provider)
+		}
+	}
+}

@@ -1,0 +1,370 @@
+package strict
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// only returns an error for a member that is not among those that the vendor knows.
+func only(v gjson.Result, where string, known ...string) (err error) {
+	v.ForEach(func(key, _ gjson.Result) bool {
+		if !slices.Contains(known, key.Str) {
+			err = fmt.Errorf("%s: unknown member %q", where, key.Str)
+		}
+		return err == nil
+	})
+	return err
+}
+
+// pairing follows the calls of a conversation and their results.
+type pairing struct {
+	limit int
+	open  map[string]string // markers of calls without a result, by id
+	seen  map[string]bool   // ids
+}
+
+func newPairing(limit int) *pairing {
+	return &pairing{limit: limit, open: map[string]string{}, seen: map[string]bool{}}
+}
+
+func (p *pairing) call(id, args string) error {
+	marker := gjson.Get(args, "marker").Str
+	switch {
+	case id == "" || len(id) > p.limit:
+		return fmt.Errorf("the id %q has %d characters", id, len(id))
+	case strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "":
+		return fmt.Errorf("the id %q has other characters", id)
+	case p.seen[id]:
+		return fmt.Errorf("the id %q is used twice", id)
+	case !gjson.Valid(args) || marker == "" || gjson.Get(args, "n").Raw != "12345678901234567890":
+		return fmt.Errorf("arguments %.80q", args)
+	}
+	p.seen[id], p.open[id] = true, marker
+	return nil
+}
+
+// result checks the content of a result, in which a picture may stand, and settles its call.
+func (p *pairing) result(id, content string) error {
+	marker, ok := p.open[id]
+	if !ok {
+		return fmt.Errorf("a result of %q, which no call waits for", id)
+	}
+	delete(p.open, id)
+	if !strings.Contains(content, resultOf(marker)) {
+		return fmt.Errorf("the result of %s is %.100s", marker, content)
+	}
+	return nil
+}
+
+func (p *pairing) done() error {
+	for id := range p.open {
+		return fmt.Errorf("the call %q has no result", id)
+	}
+	return nil
+}
+
+// checkChat has the rules of strict chat servers. A thinking one wants reasoning_content with calls.
+func (v *vendor) checkChat(doc gjson.Result) (err error) {
+	thinks := v.name[0] == 'd'
+	if err := only(doc, "request", "model", "messages", "tools", "tool_choice", "stream", "stream_options",
+		"max_completion_tokens", "max_tokens", "reasoning_effort", "parallel_tool_calls", "store"); err != nil {
+		return err
+	}
+	if !thinks && doc.Get("reasoning_effort").Exists() {
+		return fmt.Errorf("reasoning_effort is not supported")
+	}
+	known := []string{"role", "content", "name", "tool_calls", "tool_call_id", "refusal", "annotations"}
+	if thinks {
+		known = append(known, "reasoning_content", "reasoning_details")
+	}
+	pairs := newPairing(40)
+	doc.Get("messages").ForEach(func(_, m gjson.Result) bool {
+		role, calls := m.Get("role").Str, m.Get("tool_calls")
+		if err = only(m, role+" message", known...); err != nil {
+			return false
+		}
+		if role == "tool" {
+			err = pairs.result(m.Get("tool_call_id").Str, m.Get("content").Raw)
+			return err == nil
+		}
+		if err = pairs.done(); err != nil {
+			return false
+		}
+		if role == "assistant" && m.Get("content").Str == "" && !calls.Get("0").Exists() {
+			err = fmt.Errorf("an assistant's message with nothing in it")
+		}
+		if thinks && calls.Get("0").Exists() && !m.Get("reasoning_content").Exists() {
+			err = fmt.Errorf("a message with calls lacks reasoning_content")
+		}
+		calls.ForEach(func(_, c gjson.Result) bool {
+			f := c.Get("function")
+			args := f.Get("arguments").Str
+			if err == nil {
+				err = pairs.call(c.Get("id").Str, args)
+			}
+			given, own := v.gave["call "+gjson.Get(args, "marker").Str]
+			if own && m.Get("reasoning_content").Str != given {
+				v.lose("reasoning_content of %.40s is %q", args, m.Get("reasoning_content").Str)
+			}
+			return err == nil
+		})
+		return err == nil
+	})
+	if err == nil {
+		err = pairs.done()
+	}
+	return err
+}
+
+// itemPrefixes begin the ids of items, as the vendor wants them.
+var itemPrefixes = map[string]string{
+	"reasoning": "rs_", "message": "msg_", "function_call": "fc_", "function_call_output": "fc",
+}
+
+func (v *vendor) checkResponses(doc gjson.Result) (err error) {
+	if err := only(doc, "request", "model", "input", "instructions", "tools", "tool_choice", "stream", "store",
+		"include", "reasoning", "max_output_tokens", "parallel_tool_calls", "prompt_cache_key"); err != nil {
+		return err
+	}
+	pairs, last := newPairing(64), ""
+	before := "" // encrypted content of the reasoning before the item
+	doc.Get("input").ForEach(func(_, item gjson.Result) bool {
+		what := item.Get("type").Str
+		if what == "" {
+			what = "message"
+		}
+		if id := item.Get("id").Str; id != "" && !strings.HasPrefix(id, itemPrefixes[what]) {
+			err = fmt.Errorf("the id %q of a %s", id, what)
+			return false
+		}
+		follows := what != "function_call_output" && (what != "message" || item.Get("role").Str == "assistant")
+		if last == "reasoning" && !follows {
+			err = fmt.Errorf("reasoning without the item that follows it")
+			return false
+		}
+		switch what {
+		case "reasoning":
+			before = item.Get("encrypted_content").Str
+			given, ok := v.gave[before]
+			if err = only(item, what, "type", "id", "summary", "content", "encrypted_content", "status"); err == nil &&
+				(!ok || given != item.Get("id").Str || !item.Get("summary").IsArray()) {
+				err = fmt.Errorf("encrypted content %.40q does not belong to %q", before, item.Get("id").Str)
+			}
+		case "message":
+			err = only(item, what, "type", "role", "content", "id", "status", "phase")
+		case "function_call":
+			args := item.Get("arguments").Str
+			if err = only(item, what, "type", "id", "status", "call_id", "name", "arguments"); err == nil {
+				err = pairs.call(item.Get("call_id").Str, args)
+			}
+			if given, own := v.gave["call "+gjson.Get(args, "marker").Str]; own && before != given {
+				v.lose("the reasoning of %.40s", args)
+			}
+		case "function_call_output":
+			before = ""
+			if err = only(item, what, "type", "id", "status", "call_id", "output"); err == nil {
+				err = pairs.result(item.Get("call_id").Str, item.Get("output").Raw)
+			}
+		default:
+			err = fmt.Errorf("an item of type %q", what)
+		}
+		last = what
+		return err == nil
+	})
+	if err == nil && last == "reasoning" {
+		err = fmt.Errorf("reasoning ends the input")
+	}
+	if err == nil {
+		err = pairs.done()
+	}
+	return err
+}
+
+// messageTurn is what checkMessages remembers of a tool loop.
+type messageTurn struct {
+	begun, bare bool // the assistant has answered the last text, and did so without thinking
+}
+
+func (v *vendor) checkMessages(doc gjson.Result) (err error) {
+	if err := only(doc, "request", "model", "max_tokens", "messages", "system", "tools", "tool_choice", "stream",
+		"thinking", "metadata"); err != nil {
+		return err
+	}
+	thinks := doc.Get("thinking.type").Str == "enabled"
+	if thinks && doc.Get("thinking.budget_tokens").Int() >= doc.Get("max_tokens").Int() {
+		return fmt.Errorf("the budget is not below max_tokens")
+	}
+	pairs, last := newPairing(64), ""
+	var loop messageTurn
+	doc.Get("messages").ForEach(func(_, m gjson.Result) bool {
+		role, content := m.Get("role").Str, m.Get("content")
+		if err = only(m, "message", "role", "content"); err != nil {
+			return false
+		}
+		if role != "user" && role != "assistant" || role == last {
+			err = fmt.Errorf("a message of %q after one of %q", role, last)
+			return false
+		}
+		last = role
+		if role == "user" {
+			err = v.userBlocks(content, pairs, &loop)
+		} else {
+			err = v.assistantBlocks(content, pairs, &loop, thinks)
+		}
+		return err == nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case thinks && loop.begun && loop.bare:
+		return fmt.Errorf("expected thinking, found tool_use")
+	}
+	return pairs.done()
+}
+
+func (v *vendor) userBlocks(content gjson.Result, pairs *pairing, loop *messageTurn) (err error) {
+	results, text := 0, content.Type == gjson.String
+	content.ForEach(func(_, b gjson.Result) bool {
+		switch kind := b.Get("type").Str; {
+		case content.Type == gjson.String:
+		case kind == "tool_result" && text:
+			err = fmt.Errorf("a tool_result behind text")
+		case kind == "tool_result":
+			results++
+			if err = only(b, kind, "type", "tool_use_id", "content", "is_error", "cache_control"); err == nil {
+				err = pairs.result(b.Get("tool_use_id").Str, b.Get("content").Raw)
+			}
+		case kind == "text" && strings.TrimSpace(b.Get("text").Str) == "":
+			err = fmt.Errorf("an empty text")
+		default:
+			text = true
+		}
+		return err == nil
+	})
+	if err == nil {
+		err = pairs.done()
+	}
+	if results == 0 {
+		*loop = messageTurn{}
+	}
+	return err
+}
+
+func (v *vendor) assistantBlocks(content gjson.Result, pairs *pairing, loop *messageTurn, thinks bool) (err error) {
+	first, before := "", ""
+	content.ForEach(func(_, b gjson.Result) bool {
+		kind := b.Get("type").Str
+		if content.Type == gjson.String {
+			kind = "text"
+		}
+		if first == "" {
+			first = kind
+		}
+		switch kind {
+		case "text":
+			if content.IsArray() && strings.TrimSpace(b.Get("text").Str) == "" {
+				err = fmt.Errorf("an empty text")
+			}
+		case "thinking", "redacted_thinking":
+			before = b.Get("signature").Str + b.Get("data").Str
+			if text, ok := v.gave[before]; !ok || kind == "thinking" && text != b.Get("thinking").Str {
+				err = fmt.Errorf("the signature %.40q is not of this thinking", before)
+			}
+		case "tool_use":
+			if err = only(b, kind, "type", "id", "name", "input", "cache_control"); err == nil {
+				err = pairs.call(b.Get("id").Str, b.Get("input").Raw)
+			}
+			if given, own := v.gave["call "+b.Get("input.marker").Str]; own && thinks && before != given {
+				v.lose("the thinking of %.60s", b.Get("input").Raw)
+			}
+		default:
+			err = fmt.Errorf("a block of type %q", kind)
+		}
+		return err == nil
+	})
+	if first == "" && err == nil {
+		err = fmt.Errorf("an assistant's message with nothing in it")
+	}
+	if !loop.begun {
+		loop.begun, loop.bare = true, !strings.HasSuffix(first, "thinking")
+	}
+	return err
+}
+
+// standIn is the signature that the vendor documents for history of other models.
+const standIn = "skip_thought_signature_validator"
+
+func (v *vendor) checkGemini(doc gjson.Result) (err error) {
+	if err := only(doc, "request", "contents", "tools", "toolConfig", "generationConfig", "systemInstruction",
+		"model"); err != nil {
+		return err
+	}
+	var waiting []string // markers of the calls of the turn before
+	last := ""
+	doc.Get("contents").ForEach(func(_, c gjson.Result) bool {
+		role, parts := c.Get("role").Str, c.Get("parts")
+		if role != "user" && role != "model" || role == last || !parts.Get("0").Exists() {
+			err = fmt.Errorf("a content of %q after one of %q: %.100s", role, last, parts.Raw)
+			return false
+		}
+		last = role
+		var calls []string
+		parts.ForEach(func(_, p gjson.Result) bool {
+			if err = only(p, "part", "text", "thought", "thoughtSignature", "functionCall", "functionResponse",
+				"inlineData"); err != nil {
+				return false
+			}
+			signature := p.Get("thoughtSignature").Str
+			if _, ok := v.gave[signature]; signature != "" && signature != standIn && !ok {
+				err = fmt.Errorf("the signature %.40q is not valid", signature)
+				return false
+			}
+			if f := p.Get("functionCall"); f.Exists() {
+				marker := f.Get("args.marker").Str
+				if len(calls) == 0 {
+					err = v.checkSignature(signature, marker)
+				}
+				calls = append(calls, marker)
+			}
+			if r := p.Get("functionResponse"); r.Exists() && err == nil {
+				if len(waiting) == 0 || !strings.Contains(r.Get("response").Raw, resultOf(waiting[0])) {
+					err = fmt.Errorf("a response out of order: %.100s", r.Raw)
+					return false
+				}
+				waiting = waiting[1:]
+			}
+			return err == nil
+		})
+		if err == nil && len(waiting) > 0 {
+			err = fmt.Errorf("the calls %q have no response", waiting)
+		}
+		waiting = calls
+		return err == nil
+	})
+	if err == nil && len(waiting) > 0 {
+		err = fmt.Errorf("the calls %q have no response", waiting)
+	}
+	return err
+}
+
+// checkSignature checks the signature of the first call of a step.
+func (v *vendor) checkSignature(signature, marker string) error {
+	own := ""
+	for given, of := range v.gave {
+		if of == marker {
+			own = given
+		}
+	}
+	switch {
+	case signature == "":
+		return fmt.Errorf("the call %s is missing a thought_signature", marker)
+	case signature == standIn && own != "":
+		v.lose("the signature of %s", marker)
+	case signature != standIn && signature != own:
+		return fmt.Errorf("the signature of %s is that of another call", marker)
+	}
+	return nil
+}

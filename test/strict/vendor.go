@@ -1,0 +1,244 @@
+package strict
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
+	"stagedoor/providers/shapes"
+	"stagedoor/providers/shapes/registry"
+)
+
+// A kind is a vendor's API with the rules of one of its models.
+type kind struct {
+	name  string
+	shape dialogue.Shape
+	model string
+	check func(*vendor, gjson.Result) error
+}
+
+// kinds are the upstreams that loops are played against.
+var kinds = []kind{
+	{"chat", dialoguetest.Chat, "gpt-4.1", (*vendor).checkChat},
+	{"thinking chat", dialoguetest.Chat, "deepseek-v4-pro", (*vendor).checkChat},
+	{"responses", dialoguetest.Responses, "gpt-6-sol", (*vendor).checkResponses},
+	{"messages", dialoguetest.Messages, "claude-sonnet-4-5", (*vendor).checkMessages},
+	{"gemini", dialoguetest.Gemini, "gemini-3.1-pro-preview", (*vendor).checkGemini},
+}
+
+// A vendor is an upstream in one loop. It implements http.RoundTripper, so that no connection is
+// needed.
+type vendor struct {
+	kind
+	name string
+
+	mu    sync.Mutex
+	turn  int  // of the loop
+	fails bool // it checks the request and then fails
+	shown bool // the client's results have a picture
+	gave  map[string]string
+	sent  []string // elements of the conversation in the last request
+	lost  []string // reasoning of its own that did not come back, and beginnings that changed
+	bad   []string // requests that it refused
+}
+
+func newVendor(k kind, name string) *vendor {
+	return &vendor{kind: k, name: name, gave: map[string]string{}}
+}
+
+// RoundTrip checks a request and answers with what the turn's plan says.
+func (v *vendor) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if err := v.examine(body); err != nil {
+		v.bad = append(v.bad, fmt.Sprintf("turn %d: %v", v.turn, err))
+		return v.response(r, 400, "application/json", refusal(v.shape, err)), nil
+	}
+	if v.fails {
+		return v.response(r, 503, "application/json", []byte(`{"error":{"message":"overloaded"}}`)), nil
+	}
+	stream := gjson.GetBytes(body, "stream").Bool() || strings.Contains(r.URL.Path, "stream")
+	mode, kind := shapes.Whole, "application/json"
+	if stream {
+		mode, kind = shapes.Stream, "text/event-stream"
+	}
+	return v.response(r, 200, kind, v.reply(mode, gjson.ParseBytes(body))), nil
+}
+
+func (v *vendor) examine(body []byte) error {
+	if !gjson.ValidBytes(body) {
+		return fmt.Errorf("not JSON")
+	}
+	doc := gjson.ParseBytes(body)
+	if err := v.check(v, doc); err != nil {
+		return err
+	}
+	if v.shown && strings.Contains(string(body), resultOf("t1c0")) && !strings.Contains(string(body), picture) {
+		v.lose("the picture of t1c0")
+	}
+	v.compare(doc)
+	return nil
+}
+
+// compare notes whether the earlier turns came back in other bytes than before, which makes the
+// vendor's prompt cache useless. The last turn may go on.
+func (v *vendor) compare(doc gjson.Result) {
+	var all []string
+	for _, name := range []string{"messages", "input", "contents"} {
+		doc.Get(name).ForEach(func(_, e gjson.Result) bool {
+			all = append(all, e.Raw)
+			return true
+		})
+	}
+	for i := range len(v.sent) - 1 {
+		if i >= len(all) || all[i] != v.sent[i] {
+			got := "nothing"
+			if i < len(all) {
+				got = all[i]
+			}
+			v.lose("element %d was\n   %.600s\n and is\n   %.600s", i, v.sent[i], got)
+			break
+		}
+	}
+	v.sent = all
+}
+
+func (v *vendor) lose(format string, args ...any) {
+	v.lost = append(v.lost, fmt.Sprintf("turn %d: ", v.turn)+fmt.Sprintf(format, args...))
+}
+
+func refusal(shape dialogue.Shape, err error) []byte {
+	return registry.ByName()[shape].Envelope(dialogue.Invalid("messages", err.Error()))
+}
+
+func (*vendor) response(r *http.Request, status int, kind string, body []byte) *http.Response {
+	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {kind}}, ContentLength: -1,
+		Body: io.NopCloser(bytes.NewReader(body)), Request: r}
+}
+
+// reply writes the turn's step with proofs that only this vendor knows. It uses the gateway's own
+// writer of the shape, whose form the cases test.
+func (v *vendor) reply(mode shapes.Mode, doc gjson.Result) []byte {
+	s, n := planned(v.turn), 0
+	req := &dialogue.Request{Model: v.model, Inbound: v.shape, IncludeUsage: true,
+		Reasoning: dialogue.Reasoning{Include: true, Adaptive: true}}
+	emitter := registry.ByName()[v.shape].NewEmitter(req, mode, dialoguetest.NewEnv(1, v.name+fmt.Sprint(v.turn)+"n"))
+	var out []byte
+	emit := func(ev dialogue.Event) { out = emitter.Emit(out, &ev) }
+	part := func(kind dialogue.PartKind, call *dialogue.Call, text string, end dialogue.Event) {
+		emit(dialogue.Event{Kind: dialogue.EventOpen, Part: n, PartKind: kind, Call: call, Thinking: end.Thinking,
+			Origin: v.shape})
+		for _, piece := range []string{text[:len(text)/2], text[len(text)/2:]} {
+			if piece != "" {
+				emit(dialogue.Event{Kind: dialogue.EventDelta, Part: n, Text: piece})
+			}
+		}
+		end.Kind, end.Part, end.Origin = dialogue.EventClose, n, v.shape
+		emit(end)
+		n++
+	}
+	emit(dialogue.Event{Kind: dialogue.EventStart, ID: fmt.Sprintf("%s%d", v.name, v.turn), Model: v.model})
+	thought := v.thought(&s, doc)
+	if thought != nil && v.shape != dialoguetest.Gemini {
+		text := thought.Text
+		thought.Text = ""
+		if thought.Origin == "" {
+			part(dialogue.ThinkingPart, nil, text, dialogue.Event{})
+		} else {
+			part(dialogue.ThinkingPart, nil, text, dialogue.Event{Thinking: thought})
+		}
+	}
+	if s.text != "" {
+		part(dialogue.TextPart, nil, s.text, dialogue.Event{})
+	}
+	for i, c := range s.calls {
+		call, end := &dialogue.Call{ID: v.callID(i), Name: c.name}, dialogue.Event{}
+		if v.shape == dialoguetest.Gemini && i == 0 {
+			end.Signature = v.signature("g")
+			v.gave[end.Signature] = c.marker
+		}
+		if v.shape != dialoguetest.Gemini && thought != nil {
+			v.gave["call "+c.marker] = v.proofOf(thought, &s)
+		}
+		part(dialogue.CallPart, call, c.args, end)
+	}
+	reason := dialogue.ReasonTool
+	if len(s.calls) == 0 {
+		reason = dialogue.ReasonStop
+	}
+	emit(dialogue.Event{Kind: dialogue.EventUsage, Usage: &dialogue.Usage{InputTotal: 10, OutputTotal: 10}})
+	emit(dialogue.Event{Kind: dialogue.EventFinish, Reason: reason})
+	emit(dialogue.Event{Kind: dialogue.EventEnd})
+	return out
+}
+
+// callID is an id as the vendor makes them; gemini makes none.
+func (v *vendor) callID(i int) string {
+	switch v.shape {
+	case dialoguetest.Gemini:
+		return ""
+	case dialoguetest.Messages:
+		return fmt.Sprintf("toolu_01%s%dc%dabcdefghijk", v.name, v.turn, i)
+	}
+	return fmt.Sprintf("call_%s%dc%dabcdefghijklmnop", v.name, v.turn, i)
+}
+
+func (v *vendor) signature(what string) string {
+	return base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "%s of %s, turn %d", what, v.name, v.turn))
+}
+
+// thought returns the reasoning of a turn with its proof, or nil if the model does not think.
+func (v *vendor) thought(s *step, doc gjson.Result) *dialogue.Thinking {
+	t := &dialogue.Thinking{Text: s.thought, Origin: v.shape}
+	switch {
+	case s.thought == "":
+		return nil
+	case v.model == "gpt-4.1":
+		return nil
+	case v.shape == dialoguetest.Chat:
+		return &dialogue.Thinking{Text: s.thought}
+	case v.shape == dialoguetest.Responses:
+		if !slices.ContainsFunc(doc.Get("include").Array(), func(e gjson.Result) bool {
+			return e.Str == "reasoning.encrypted_content"
+		}) {
+			return nil
+		}
+		t.ItemID, t.Encrypted = fmt.Sprintf("rs_%s%d", v.name, v.turn), v.signature("r")
+		v.gave[t.Encrypted] = t.ItemID
+	case v.shape == dialoguetest.Messages:
+		if kind := doc.Get("thinking.type").Str; kind != "enabled" && kind != "adaptive" {
+			return nil
+		}
+		if s.hidden {
+			t.Redacted, t.Text = v.signature("h"), ""
+			v.gave[t.Redacted] = ""
+			return t
+		}
+		t.Signature = v.signature("m")
+		v.gave[t.Signature] = s.thought
+	}
+	return t
+}
+
+// proofOf is what must stand before a call of this vendor when it comes back.
+func (v *vendor) proofOf(t *dialogue.Thinking, s *step) string {
+	for _, proof := range []string{t.Encrypted, t.Signature, t.Redacted} {
+		if proof != "" {
+			return proof
+		}
+	}
+	return s.thought
+}
