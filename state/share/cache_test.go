@@ -60,12 +60,32 @@ func TestCachedValuesExpire(t *testing.T) {
 	}
 }
 
+// A value of several slots may push out itself, so that its owner has no more than a share.
+func TestALargeValueDoesNotTakeTheSlotsOfOtherOwners(t *testing.T) {
+	c := share.NewCache[int](3, 0, nil)
+	c.Put("b", "k", 1, 2)
+	c.Put("c", "k", 1, 1)
+	c.Put("a", "k", 1, 3)
+	if _, ok := c.Get("a", "k"); ok {
+		t.Error("one owner has all slots, though three use the cache")
+	}
+	c.Put("a", "k", 2, 1)
+	if v, ok := c.Get("a", "k"); !ok || v != 2 {
+		t.Errorf("a value of one slot is %d, %v", v, ok)
+	}
+}
+
 // TestACacheHoldsAtMostItsSlots compares generated calls with a map of what was put last.
 func TestACacheHoldsAtMostItsSlots(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 20).Draw(t, "size")
 		c := share.NewCache[int](size, 0, nil)
 		last, slots := map[string]int{}, map[string]int{}
+		newest := func(owner, key string, step int) {
+			if v, ok := c.Get(owner, key); !ok || v != step {
+				t.Fatalf("the newest value is %d, %v, want %d", v, ok, step)
+			}
+		}
 		for step := range rapid.IntRange(1, 200).Draw(t, "steps") {
 			owner := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "owner")
 			key := fmt.Sprint(rapid.IntRange(0, 8).Draw(t, "key"))
@@ -78,6 +98,9 @@ func TestACacheHoldsAtMostItsSlots(t *testing.T) {
 				c.Put(owner, key, step, n)
 				if n <= size {
 					last[owner+key], slots[owner+key] = step, n
+				}
+				if n == 1 {
+					newest(owner, key, step)
 				}
 			}
 			used := 0
