@@ -78,6 +78,7 @@ func (x *exchange) Prepare(c *engine.Candidate) *upstream.Failure {
 		}
 		a.calls, from = append(a.calls, k), k.batch.To
 	}
+	c.Tokens = x.request.Tokens/len(a.calls) + 1 // each call sends a part of the inputs
 	x.outcome.Untouched = a.passes()
 	return nil
 }

@@ -29,6 +29,9 @@ type Candidate struct {
 	// Used is the number of tokens that the upstream reports. The exchange sets it, and the limiter corrects its
 	// estimate by it. 0 leaves the estimate as it is.
 	Used int
+	// Tokens is the estimate that the limiter reserves with each permit. The exchange changes it in Prepare if it makes
+	// several calls that each send only a part of the request.
+	Tokens int
 
 	run  *core
 	last bool // no target is left after this one
@@ -39,7 +42,7 @@ type Candidate struct {
 // request that is divided into several calls acquires the others. A wait or a refusal is part of the request's trace.
 func (c *Candidate) Acquire(ctx context.Context, asked time.Time) (*throttle.Permit, *upstream.Failure) {
 	r := c.run
-	ask := throttle.Ask{ID: r.id, Owner: r.owner, Model: c.Model, Class: r.class, Tokens: r.tokens, Last: c.last}
+	ask := throttle.Ask{ID: r.id, Owner: r.owner, Model: c.Model, Class: r.class, Tokens: c.Tokens, Last: c.last}
 	if d := c.Runtime.Spec.Limits.QueueTimeout; d > 0 {
 		ask.Deadline = r.engine.now().Add(d)
 	}

@@ -125,7 +125,7 @@ func (r *core) attempt() *upstream.Failure {
 	target := &r.plan[r.progress.candidate]
 	c := &r.candidate
 	*c = Candidate{run: r, Candidate: target, Runtime: r.engine.providers(target.Provider.Name), Number: c.Number + 1,
-		NoSchema: r.progress.noSchema, last: r.progress.candidate+1 == len(r.plan)}
+		NoSchema: r.progress.noSchema, Tokens: r.tokens, last: r.progress.candidate+1 == len(r.plan)}
 	r.flow.Attempt(target)
 	ctx := r.ctx
 	if c.Number > 1 { // the clocks of a call bound the first attempt

@@ -184,6 +184,16 @@ func TestBatchesAreDividedAndJoinedInOrder(t *testing.T) {
 	}
 }
 
+// TestCallsOfABatchReserveTheirOwnTokens: together they reserve no more than the request, so that a provider's limit of
+// tokens does not hold up a request that fits.
+func TestCallsOfABatchReserveTheirOwnTokens(t *testing.T) {
+	g := start(t, func(w http.ResponseWriter, _, body string) { answer(w, 200, numbers(body)) })
+	if r := g.post(openai, strings.Replace(manyTexts(2048), "google", "slow", 1)); r.status != 200 ||
+		len(g.calls()) != 21 {
+		t.Errorf("got %d %.200s after %d calls", r.status, r.body, len(g.calls()))
+	}
+}
+
 // TestTheFirstFailureOfABatchFailsTheRequest checks that no part of a reply is sent, and that other calls end.
 func TestTheFirstFailureOfABatchFailsTheRequest(t *testing.T) {
 	g := start(t, func(w http.ResponseWriter, _, body string) {

@@ -91,6 +91,8 @@ func start(t *testing.T, upstream func(w http.ResponseWriter, path, body string)
 			APIKeys: []string{"g-secret"},
 			Limits:  catalog.Limits{Concurrency: 100},
 		},
+		{Name: "slow", Shape: dialoguetest.Gemini, BaseURL: u.URL, Limits: catalog.Limits{TPM: 5000,
+			QueueTimeout: time.Second}},
 		{Name: "other", Shape: dialoguetest.Messages, BaseURL: u.URL},
 		{Name: "sandbox", Shape: catalog.Sandbox},
 	}
@@ -104,6 +106,7 @@ func start(t *testing.T, upstream func(w http.ResponseWriter, path, body string)
 			Targets:  []catalog.Route{to("other", "x")},
 			Fallback: []catalog.Route{to("openai", "one"), to("google", "two"), to("google", "one")},
 		},
+		{Pattern: "slow", Targets: []catalog.Route{to("slow", "up")}},
 		{Pattern: "weighted", Targets: []catalog.Route{to("openai", "one"), to("google", "two"), to("google", "one")}},
 		{Pattern: "text", Targets: []catalog.Route{to("other", "*")}},
 	})

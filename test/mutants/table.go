@@ -340,6 +340,39 @@ var Table = []Mutant{
 		New: `	if c.Number == 1 {`,
 	},
 	{
+		Name: "embeddings: fall back to another model",
+		File: "actors/embeddings/service.go", Suite: "./http/embeddings", Run: ".",
+		Old: `return !serves(c) || c.Model != configured[first].Model`,
+		New: `return !serves(c)`,
+	},
+	{
+		Name: "embeddings: leave cut vectors as they are",
+		File: "providers/vector/number.go", Suite: "./providers/vector", Run: ".",
+		Old: `		Scale(v)
+`,
+		New: ``,
+	},
+	{
+		Name: "embeddings: join calls in the wrong order",
+		File: "actors/embeddings/call.go", Suite: "./http/embeddings", Run: ".",
+		Old: `i-a.calls[k].batch.From`,
+		New: `a.calls[k].batch.To-1-i`,
+	},
+	{
+		Name: "embeddings: charge nothing for what is not reported",
+		File: "actors/embeddings/exchange.go", Suite: "./http/embeddings", Run: ".",
+		Old: `u.InputTotal, u.Estimated = k.counted, true`,
+		New: `u.InputTotal, u.Estimated = 0, true`,
+	},
+	{
+		Name: "embeddings: let a broken reply end well",
+		File: "providers/vector/tap.go", Suite: "./providers/vector", Run: ".",
+		Old: `	case !t.ended:
+		return dialogue.Incomplete()
+`,
+		New: ``,
+	},
+	{
 		Name: "images: repeat what may have been made",
 		File: "actors/images/exchange.go", Suite: "./actors/images", Run: ".",
 		Old: `		return f.Answered && f.Err.Status == 500`,

@@ -530,12 +530,6 @@ func TestOtherReadersCostWhatTheirInputIsWorth(t *testing.T) {
 				}
 			},
 		},
-		{Name: "edits of images", Input: in(`{"prompt":"a","model":"gen-image-2","images":%}`),
-			Read: func(input string) {
-				if r, err := images.CheckEdit([]byte(input), func(string) string { return "gen-image-2" }); err == nil {
-					_ = r.Close()
-				}
-			}},
 		{Name: "replies with vectors", Input: in(`{"data":[{"embedding":%}],"usage":%}`), Read: readVectors},
 		{Name: "replies with vectors", Input: in(`{"embeddings":[{"values":%}],"usageMetadata":%}`), Read: readVectors},
 		{Name: "headers of pictures", Input: in("\x89PNG\r\n\x1a\n%"), Read: readPicture},
