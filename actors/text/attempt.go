@@ -1,6 +1,7 @@
 package text
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"sync/atomic"
@@ -134,7 +135,7 @@ func (a *attempt) callTranslated(ctx context.Context) *upstream.Failure {
 	if err != nil {
 		return engine.CallerFault(err)
 	}
-	if bad := req.NothingFor(a.shape.Name); bad != nil {
+	if bad := cmp.Or(a.request.Head.Unknown, req.NothingFor(a.shape.Name)); bad != nil {
 		return engine.CallerFault(bad)
 	}
 	produce := func(req *dialogue.Request) (producer, error) {

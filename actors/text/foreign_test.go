@@ -9,6 +9,8 @@ import (
 	"stagedoor/actors/text"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/dialogue/dialoguetest"
+	"stagedoor/providers/shapes"
+	"stagedoor/providers/shapes/registry"
 )
 
 // sentTo returns the body that an upstream of a shape gets for a request, if the gateway sends it.
@@ -125,6 +127,43 @@ func TestASchemaThatBindsIsClosedAndStrictOrDegraded(t *testing.T) {
 			if sent.Get(at+".strict").Bool() || got.Degraded != dialogue.KeywordsStripped {
 				t.Errorf("%s to %s, optional: degraded %q, sent %s", client, upstream, got.Degraded, sent.Raw)
 			}
+		}
+	}
+}
+
+// unknownParts are requests with a content part of a type that the gateway does not know, by shape.
+var unknownParts = map[dialogue.Shape]string{
+	dialoguetest.Chat:      `{"model":"m","messages":[{"role":"user","content":[{"type":"hologram"}]}]}`,
+	dialoguetest.Responses: `{"model":"m","store":false,"input":[{"role":"user","content":[{"type":"hologram"}]}]}`,
+	dialoguetest.Messages:  `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":[{"type":"hologram"}]}]}`,
+	dialoguetest.Gemini:    `{"contents":[{"role":"user","parts":[{"hologram":{"a":1}}]}]}`,
+}
+
+func TestUnknownContentPartsPassToTheirShapeAndAreNeverDropped(t *testing.T) {
+	for client, body := range unknownParts {
+		for upstream := range unknownParts {
+			sent, got := sentTo(t, upstream, client, body)
+			switch {
+			case client == upstream && !strings.Contains(sent.Raw, "hologram"):
+				t.Errorf("%s: got %v, sent %s", client, got.Err, sent.Raw)
+			case client != upstream && (sent.Exists() || got.Err == nil || got.Err.Code != "unknown_content_part" ||
+				!strings.Contains(got.Err.Param, "0")):
+				t.Errorf("%s to %s: got %v, sent %s", client, upstream, got.Err, sent.Raw)
+			}
+		}
+	}
+}
+
+func TestAMistakeBehindAnUnknownContentPartIsReported(t *testing.T) {
+	for client, body := range map[dialogue.Shape]string{
+		dialoguetest.Chat:      strings.Replace(unknownParts[dialoguetest.Chat], `}]}]}`, `},{"type":"text"}]}]}`, 1),
+		dialoguetest.Responses: strings.Replace(unknownParts[dialoguetest.Responses], `"}]`, `"},{"type":"text"}]`, 1),
+		dialoguetest.Messages:  strings.Replace(unknownParts[dialoguetest.Messages], `"}]`, `"},{"type":"text"}]`, 1),
+		dialoguetest.Gemini:    strings.Replace(unknownParts[dialoguetest.Gemini], `}}]`, `}},{"text":1}]`, 1),
+	} {
+		_, err := registry.ByName()[client].Check([]byte(body), shapes.Params{Model: "m"})
+		if err == nil {
+			t.Errorf("%s: %s passed", client, body)
 		}
 	}
 }

@@ -398,7 +398,7 @@ func TestARefusalThatIsNotAboutTheSchemaIsNotRepeated(t *testing.T) {
 
 func TestARequestThatNeverFitsDelaysNoOther(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		tooLarge := says(openaiSays, "tokens", "rate_limit_exceeded", "Request too large: Limit 30000, Requested 41000.")
+		tooLarge := says(openaiSays, "tokens", "rate_limit_exceeded", "Request too large.")
 		s.upstream("a", dialoguetest.Chat, document(429, tooLarge), document(200, chatWhole))
 		first := s.ask(s.request(dialoguetest.Chat, chatAsk))
 		if first.err == nil || !first.err.NoRetry || s.fakes["a"].count() != 1 {

@@ -75,6 +75,17 @@ func Unsupported(param, why string) *Error {
 	return BadField(param, "unsupported_parameter", why)
 }
 
+// UnknownPart returns the 400 for a content part of a type that the gateway does not know. It is returned only where
+// the part would have to be translated, because an upstream of the client's shape may know it.
+func UnknownPart(param string) *Error {
+	return BadField(param, unknownPart, "is a content part that only a provider of this shape can read")
+}
+
+const unknownPart = "unknown_content_part"
+
+// IsUnknownPart reports whether e is an error of UnknownPart.
+func (e *Error) IsUnknownPart() bool { return e != nil && e.Code == unknownPart }
+
 // MisspelledName returns the 400 for a member or form field whose name differs from name only in
 // the case of its letters. path is where it is, as the client wrote it.
 func MisspelledName(path, name string) *Error {

@@ -162,6 +162,9 @@ type Head struct {
 	Answers int
 	// Truncate is set if the oldest turns may be left out of a prompt that does not fit.
 	Truncate bool
+	// Unknown is the error for a content part of an unknown type, or nil. The request can be passed through, but not
+	// translated.
+	Unknown *dialogue.Error
 	// Structured: the request asks for JSON or a schema.
 	Structured bool
 	// Plain: Check has seen that Patch has nothing to do but to rename the model

@@ -92,7 +92,7 @@ func (k *checker) field(name []byte) (err error) {
 	switch string(name) {
 	case "messages":
 		k.hasMessages = true
-		k.carriers, err = messages(k.Reader)
+		k.carriers, k.Head.Unknown, err = messages(k.Reader)
 		return err
 	case "model":
 		return k.Model()

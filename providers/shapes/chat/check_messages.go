@@ -1,6 +1,9 @@
 package chat
 
 import (
+	"cmp"
+
+	"stagedoor/providers/dialogue"
 	"stagedoor/providers/fields"
 )
 
@@ -18,18 +21,19 @@ var partKinds = map[string][]string{
 
 // messages also reports whether any of them has something that patch may have to remove:
 // reasoning, or a large image.
-func messages(r *fields.Reader) (carriers bool, err error) {
+// unknown is the error for the first content part of an unknown type, if there is one.
+func messages(r *fields.Reader) (carriers bool, unknown *dialogue.Error, err error) {
 	n := 0
 	err = r.Array(func(i int) error {
 		n = i + 1
-		carrier, err := message(r)
-		carriers = carriers || carrier
+		m, err := message(r)
+		carriers, unknown = carriers || m.carrier, cmp.Or(unknown, m.unknown)
 		return err
 	})
 	if err == nil && n == 0 {
-		return false, r.Broken("must hold at least one message")
+		return false, nil, r.Broken("must hold at least one message")
 	}
-	return carriers, err
+	return carriers, unknown, err
 }
 
 // seen is what a message turned out to have.
@@ -41,16 +45,16 @@ type seen struct {
 	answers bool     // tool_call_id
 	named   bool
 	carrier bool // reasoning, or an image that may be too large
+	unknown *dialogue.Error
 }
 
 // message checks one message. The role may stand behind the content, so what
 // depends on it is checked at the end, from the kinds of parts that were seen.
-func message(r *fields.Reader) (carrier bool, err error) {
-	var m seen
+func message(r *fields.Reader) (m seen, err error) {
 	if err := r.Object(func(name []byte) error { return m.field(r, name) }); err != nil {
-		return false, err
+		return m, err
 	}
-	return m.carrier, m.complete(r)
+	return m, m.complete(r)
 }
 
 func (m *seen) field(r *fields.Reader, name []byte) (err error) {
@@ -111,6 +115,9 @@ func (m *seen) read(r *fields.Reader) error {
 			switch {
 			case err != nil:
 				return err
+			case kind == "":
+				m.unknown = cmp.Or(m.unknown, dialogue.UnknownPart(r.Field()))
+				return nil
 			case m.role != "":
 				return fits(r, m.role, kind)
 			}
@@ -161,8 +168,8 @@ type payload struct {
 	rule fields.Rule
 }
 
-// payloads are the known kinds, the commonest first. Unknown ones are refused:
-// a part that vanishes changes the question.
+// payloads are the known kinds, the commonest first. Unknown ones pass to upstreams of the shape only, because a part
+// that vanishes changes the question.
 var payloads = []payload{
 	{"text", fields.Of(fields.String)},
 	{"image_url", needs("url")},
@@ -172,11 +179,13 @@ var payloads = []payload{
 }
 
 // part checks one content part and returns its type, which may stand behind the
-// members whose meaning it decides. large reports an image that may be over the limit.
+// members whose meaning it decides. It is "" if it is unknown. large reports an image that may be over the limit.
 func part(r *fields.Reader) (kind string, large bool, err error) {
 	var brought string
+	typed := false
 	err = r.Object(func(name []byte) (err error) {
 		if string(name) == "type" {
+			typed = true
 			kind, err = partKind(r)
 			return err
 		}
@@ -194,8 +203,10 @@ func part(r *fields.Reader) (kind string, large bool, err error) {
 	switch {
 	case err != nil:
 		return "", false, err
-	case kind == "":
+	case !typed:
 		return "", false, r.Lacks("type")
+	case kind == "":
+		return "", false, nil
 	case brought != kind:
 		return "", false, r.Lacks(kind)
 	}
@@ -212,8 +223,7 @@ func partKind(r *fields.Reader) (string, error) {
 			return p.kind, nil
 		}
 	}
-	kind := fields.Unquote(raw)
-	return "", r.Broken("unknown content part type " + kind[:min(len(kind), 64)])
+	return "", nil
 }
 
 // needs returns the rule of an object that has these members, each a string.

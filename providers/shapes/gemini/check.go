@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,7 +26,9 @@ func (shape) Check(body []byte, in shapes.Params) (shapes.Head, error) {
 	c := checker{head: shapes.Head{Model: in.Model, Stream: in.Stream, IncludeUsage: true, MaxTokens: -1, N: 1}}
 	var bad *flaw
 	eachMember(doc, func(name string, v gjson.Result) bool {
-		bad = c.member(name, v).in(name)
+		if bad = c.member(name, v).in(name); bad != nil && bad.unknown {
+			c.head.Unknown, bad = dialogue.UnknownPart(bad.path), nil
+		}
 		return bad == nil
 	})
 	if bad == nil && !c.contents {
@@ -80,8 +83,7 @@ func checkContents(v gjson.Result) (bad *flaw) {
 	n := 0
 	each(v, func(i int, v gjson.Result) bool {
 		n++
-		bad = checkContent(v).at(i)
-		return bad == nil
+		return bad.next(checkContent(v).at(i), &bad)
 	})
 	if n == 0 {
 		return broken("", "must not be empty")
@@ -97,12 +99,14 @@ func checkContent(v gjson.Result) (bad *flaw) {
 	eachMember(v, func(name string, v gjson.Result) bool {
 		switch name {
 		case "role":
-			bad = want(knownRole(v), "must be user or model").in(name)
+			if f := want(knownRole(v), "must be user or model"); f != nil {
+				bad = f.in(name)
+			}
 		case "parts":
 			parts = true
 			bad = checkParts(v).in(name)
 		}
-		return bad == nil
+		return bad == nil || bad.unknown
 	})
 	if bad == nil && !parts {
 		return missing("parts")
@@ -128,8 +132,7 @@ func checkParts(v gjson.Result) (bad *flaw) {
 	n := 0
 	each(v, func(i int, v gjson.Result) bool {
 		n++
-		bad = checkPart(v).at(i)
-		return bad == nil
+		return bad.next(checkPart(v).at(i), &bad)
 	})
 	if n == 0 {
 		return broken("", "must not be empty")
@@ -137,12 +140,16 @@ func checkParts(v gjson.Result) (bad *flaw) {
 	return bad
 }
 
+// partDetails are the members of a part that are objects and no data.
+var partDetails = []string{"videoMetadata", "partMetadata", "mediaResolution"}
+
 func checkPart(v gjson.Result) (bad *flaw) {
 	if !v.IsObject() {
 		return broken("", "must be an object")
 	}
-	data := 0
+	data, other := 0, false
 	eachMember(v, func(name string, v gjson.Result) bool {
+		other = other || v.IsObject() && !slices.Contains(partDetails, name)
 		if name == "thoughtSignature" {
 			bad = want(v.Type == gjson.String, "must be a string").in(name)
 			return bad == nil
@@ -154,6 +161,9 @@ func checkPart(v gjson.Result) (bad *flaw) {
 		bad = f.in(name)
 		return bad == nil
 	})
+	if bad == nil && data == 0 && other {
+		return &flaw{unknown: true}
+	}
 	if bad == nil && data != 1 {
 		return broken("", "must have exactly one data field, such as text, inlineData or functionCall")
 	}

@@ -12,6 +12,7 @@ type flaw struct {
 	path    string
 	rule    string
 	missing bool
+	unknown bool // a part of an unknown type, which only a translation must refuse
 }
 
 func broken(path, rule string) *flaw { return &flaw{path: path, rule: rule} }
@@ -29,6 +30,15 @@ func (f *flaw) in(name string) *flaw {
 		f.path = name + "." + f.path
 	}
 	return f
+}
+
+// next puts the flaw of one more element of a list into *first unless f, that of an earlier one, is worse. It reports
+// whether the list is to be read on, as it is behind an unknown part.
+func (f *flaw) next(bad *flaw, first **flaw) bool {
+	if f == nil || bad != nil && !bad.unknown {
+		*first = bad
+	}
+	return *first == nil || (*first).unknown
 }
 
 // at moves a flaw below an element of an array.

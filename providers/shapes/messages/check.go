@@ -32,7 +32,9 @@ func (shape) Check(body []byte, in shapes.Params) (shapes.Head, error) {
 	var broken *fault
 	doc.ForEach(func(key, value gjson.Result) bool {
 		if rule := rules[key.Str]; rule != nil {
-			broken = rule(&c, value).in(key.Str)
+			if broken = rule(&c, value).in(key.Str); broken != nil && broken.unknown {
+				c.head.Unknown, broken = broken.error(), nil
+			}
 		}
 		return broken == nil
 	})
@@ -321,9 +323,11 @@ func each(v gjson.Result, rule func(gjson.Result) *fault) *fault {
 	var found *fault
 	n := 0
 	v.ForEach(func(_, e gjson.Result) bool {
-		found = rule(e).at(n)
+		if bad := rule(e).at(n); found == nil || bad != nil && !bad.unknown {
+			found = bad
+		}
 		n++
-		return found == nil
+		return found == nil || found.unknown // which is reported only if nothing else is wrong
 	})
 	return found
 }

@@ -11,6 +11,8 @@ import (
 type fault struct {
 	path string
 	rule string // "": the field is missing
+	// unknown is set for a content block of an unknown type, which only a translation must refuse.
+	unknown bool
 }
 
 func broken(rule string) *fault { return &fault{rule: rule} }
@@ -38,6 +40,9 @@ func (f *fault) at(index int) *fault {
 }
 
 func (f *fault) error() *dialogue.Error {
+	if f.unknown {
+		return dialogue.UnknownPart(f.path)
+	}
 	if f.rule == "" {
 		return dialogue.Missing(f.path)
 	}

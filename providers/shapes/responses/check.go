@@ -71,7 +71,9 @@ func (shape) Check(body []byte, _ shapes.Params) (shapes.Head, error) {
 	var broken *dialogue.Error
 	root.ForEach(func(key, v gjson.Result) bool {
 		if check, ok := rules[key.Str]; ok && v.Type != gjson.Null {
-			broken = check(&c, key.Str, v)
+			if broken = check(&c, key.Str, v); broken.IsUnknownPart() {
+				c.head.Unknown, broken = broken, nil
+			}
 		}
 		return broken == nil
 	})
@@ -379,11 +381,11 @@ func each(path string, v gjson.Result, check func(at string, item gjson.Result) 
 	var broken *dialogue.Error
 	i := 0
 	v.ForEach(func(_, item gjson.Result) bool {
-		if check("", item) != nil {
+		if bad := check("", item); bad != nil && (broken == nil || !bad.IsUnknownPart()) {
 			broken = check(path+"["+strconv.Itoa(i)+"]", item)
 		}
 		i++
-		return broken == nil
+		return broken == nil || broken.IsUnknownPart() // which is reported only if nothing else is wrong
 	})
 	return broken
 }

@@ -85,8 +85,7 @@ func checkMessage(at string, item gjson.Result) *dialogue.Error {
 	return each(at+".content", content, checkPart)
 }
 
-// checkPart refuses unknown part types: a part that vanishes on the way changes
-// the question.
+// checkPart refuses unknown types with UnknownPart, because a part that vanishes on the way changes the question.
 func checkPart(at string, part gjson.Result) *dialogue.Error {
 	if !part.IsObject() {
 		return dialogue.Invalid(at, "must be an object")
@@ -106,7 +105,10 @@ func checkPart(at string, part gjson.Result) *dialogue.Error {
 		if !given(kind) {
 			return dialogue.Missing(at + ".type")
 		}
-		return dialogue.Invalid(at+".type", "is not a known content part")
+		if kind.Type != gjson.String {
+			return dialogue.Invalid(at+".type", "must be a string")
+		}
+		return dialogue.UnknownPart(at)
 	}
 }
 
