@@ -241,7 +241,7 @@ func TestAResponseRunsAndIsKept(t *testing.T) {
 		}
 		id := s.start()
 		if got := s.stored(id); got.Status != "queued" || !got.Background || !got.Streamed {
-			t.Errorf("the record is %+v when the id is told", got.ResponseHeader)
+			t.Errorf("the record is %+v when the id is returned", got.ResponseHeader)
 		}
 		if got := s.registry.Status(id, owner); got != "queued" {
 			t.Errorf("status %q", got)
@@ -281,11 +281,11 @@ func TestTheIdIsNotToldBeforeItIsDurable(t *testing.T) {
 		start := time.Now()
 		s.start()
 		if took := time.Since(start); took < time.Second {
-			t.Errorf("told after %s", took)
+			t.Errorf("the id came after %s", took)
 		}
 		s.journal.Refuse(errors.New("disk full"))
 		if err := s.registry.Start(context.Background(), s.job()); err == nil {
-			t.Error("told without a record")
+			t.Error("the id came without a record")
 		}
 	})
 }
@@ -375,10 +375,10 @@ func TestAResponseIsItsOwnersOnly(t *testing.T) {
 		id := s.start()
 		kittest.Pass(time.Second)
 		if s.registry.Status(id, "key:other") != "" || s.registry.Cancel(context.Background(), id, "key:other") {
-			t.Error("somebody else's response exists")
+			t.Error("the response of another owner exists")
 		}
 		if live, _ := s.registry.Watch(context.Background(), id, "key:other", -1, nil); live {
-			t.Error("somebody else's response can be watched")
+			t.Error("the response of another owner can be watched")
 		}
 	})
 }
@@ -508,7 +508,7 @@ func TestWhatCannotBeBegunAgainHasFailed(t *testing.T) {
 				t.Errorf("%s is %s, want %s", id, got.Status, want)
 			}
 			if want == "failed" {
-				// Whoever had read some events resumes behind them.
+				// A client that has read some events resumes after them.
 				n := 0
 				err := s.store.Events(
 					context.Background(),

@@ -87,7 +87,7 @@ func TestAResponseGoesOnInTheNextProcess(t *testing.T) {
 			last = n
 		}
 		if log := s.log(id); log != rest {
-			t.Errorf("kept another stream than was told")
+			t.Errorf("the stored stream differs from the sent one")
 		}
 		if _, err := s.store.ResponseRequest(t.Context(), id, owner); !errors.Is(err, state.ErrNotFound) {
 			t.Errorf("its request is still kept: %v", err)

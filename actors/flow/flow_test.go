@@ -286,7 +286,7 @@ func BenchmarkRequest(b *testing.B) {
 	})
 }
 
-// BenchmarkPiece is what each piece of reply costs.
+// BenchmarkPiece measures the cost of each piece of a reply.
 func BenchmarkPiece(b *testing.B) {
 	q := flow.New(time.Now).Begin(b.Context(), flow.About{ID: "a"}, func(error) {})
 	for n := range int64(b.N) {

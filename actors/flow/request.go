@@ -149,8 +149,8 @@ func (r *Request) End(result Result) {
 	now := r.registry.now()
 	result.Took = now.Sub(r.began)
 	r.input.Store(max(result.Usage.InputTotal, 0))
-	if told := result.Usage.OutputTotal; told >= 0 {
-		r.output.Store(told)
+	if reported := result.Usage.OutputTotal; reported >= 0 {
+		r.output.Store(reported)
 	}
 	r.result = result
 	r.mark(Ended, now)

@@ -32,7 +32,7 @@ func TestBillsOfPictures(t *testing.T) {
 		"by token, uncounted":    {byToken, 1, nil, nil, 5*1 + 40*pictureTokens, true},
 		"refused":                {both, 0, nil, &dialogue.Error{Status: 400}, 0, false},
 		"failed after some work": {both, 0, usage, &dialogue.Error{Status: 502}, 0, false},
-		"left with usage told":   {both, 0, usage, &dialogue.Error{Status: 499}, 500 + 40_000, false},
+		"left with usage":        {both, 0, usage, &dialogue.Error{Status: 499}, 500 + 40_000, false},
 	} {
 		p := &Picture{price: tc.price, request: PictureRequest{Picture: &picture.Request{Prompt: "a", N: 3}}}
 		o := &images.Outcome{Delivered: tc.delivered, Usage: tc.usage, Err: tc.err, Accepted: true}

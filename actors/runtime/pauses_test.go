@@ -61,12 +61,12 @@ func TestPauseLastsOverRestartsAndConfigurations(t *testing.T) {
 		if again, ok := second.Pause("one"); !ok || !again.Since.Equal(since.Since) || !second.limiterPaused("one") {
 			t.Errorf("after a restart: %+v, %v", again, ok)
 		}
-		// Nobody passes, not even who asks in the first moment.
+		// No request passes, not even in the first moment.
 		asked := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		if _, err := second.Providers()[0].Limiter.Acquire(ctx, throttle.Ask{}); err == nil ||
 			time.Since(asked) < time.Second {
-			t.Errorf("whoever asks a paused provider hears %v after %v", err, time.Since(asked))
+			t.Errorf("a paused provider answers %v after %v", err, time.Since(asked))
 		}
 		cancel()
 		second.setPaused("one", false)

@@ -19,14 +19,14 @@ import (
 //	videos        restarted by the system; it goes on with all jobs that have not
 //	              ended
 //	videos/v      restarted with back-off and without end: it goes on from its
-//	              record, which holds somebody's money and video
+//	              record, which has a hold and the video of an owner
 //	providers     restarted, which stops its children; it spawns them anew
 //	p/*           restarted with back-off and without end: a provider whose
 //	              throttle is gone can't be reached, and one bad ticket must not
 //	              take it away; the new incarnation starts with empty buckets
 //	tokens        restarted by the system; it knows nothing but who guessed
 //	              wrongly of late
-//	webhooks      restarted by the system; what is to be told is in the store
+//	webhooks      restarted by the system; its deliveries are in the store
 //	background    restarted by the system; it only ends the responses when it is
 //	              stopped. A recorder that panics settles its record
 

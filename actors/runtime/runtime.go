@@ -35,7 +35,7 @@ import (
 // maxKeys bounds the table of gateway keys whose limits are counted.
 const maxKeys = 100_000
 
-// Options are what Start needs.
+// Options configure Start.
 type Options struct {
 	Logger *slog.Logger
 	// Flow, if not nil, lists the requests in flight.

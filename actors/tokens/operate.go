@@ -76,7 +76,7 @@ type KeyChange struct {
 	Enabled  *bool
 }
 
-// LimitsChange is what an update changes of limits. A nil limit stays, and 0 removes it.
+// LimitsChange is an update of limits. A nil limit stays unchanged, and 0 removes it.
 type LimitsChange struct{ RPM, TPM, Concurrency *int64 }
 
 func (l *LimitsChange) check() error {
@@ -97,7 +97,7 @@ func (l *LimitsChange) apply(to *identity.Limits) {
 	set(&to.Concurrency, l.Concurrency)
 }
 
-// BudgetChange is what an update changes of a budget. A nil field stays, and an Amount of 0 removes the
+// BudgetChange is an update of a budget. A nil field stays unchanged, and an Amount of 0 removes the
 // budget with its window.
 type BudgetChange struct {
 	Amount *int64 // micro-dollars

@@ -234,12 +234,12 @@ func refused(err error, idempotent bool, attempts int, o throttle.Outcome) refus
 // classified returns the *upstream.Failure of err, if it has one.
 func classified(err error) (*upstream.Failure, bool) {
 	var f *upstream.Failure
-	var told *dialogue.Error
+	var e *dialogue.Error
 	switch {
 	case errors.As(err, &f):
 		return f, true
-	case errors.As(err, &told):
-		return &upstream.Failure{Class: upstream.CallerFault, Err: told}, true
+	case errors.As(err, &e):
+		return &upstream.Failure{Class: upstream.CallerFault, Err: e}, true
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return upstream.CancelledBy(err), true
 	}

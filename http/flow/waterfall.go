@@ -15,21 +15,21 @@ type Detail struct {
 
 // Step is when a request came into a phase.
 type Step struct {
-	Phase   string `json:"phase" enum:"starting,queued,waiting,replying,in_progress,resting,ended"`
-	Attempt int    `json:"attempt" doc:"from 1; 0: before the first"`
-	AtUs    int64  `json:"at_us" doc:"microseconds since the request began"`
+	Phase   string `json:"phase"   enum:"starting,queued,waiting,replying,in_progress,resting,ended"`
+	Attempt int    `json:"attempt"                                                                   doc:"from 1; 0: before the first"`
+	AtUs    int64  `json:"at_us"                                                                     doc:"microseconds since the request began"`
 }
 
 // Span is a part of a request's work.
 type Span struct {
 	ID         string      `json:"id"`
-	Parent     string      `json:"parent" doc:"empty: the first of them"`
+	Parent     string      `json:"parent"     doc:"empty: the first of them"`
 	Name       string      `json:"name"`
 	Kind       string      `json:"kind"`
-	AtUs       int64       `json:"at_us" doc:"microseconds since the request began; below 0: before the model was known"`
+	AtUs       int64       `json:"at_us"      doc:"microseconds since the request began; below 0: before the model was known"`
 	TookUs     int64       `json:"took_us"`
 	Failed     bool        `json:"failed"`
-	Failure    string      `json:"failure" doc:"what went wrong, in a word"`
+	Failure    string      `json:"failure"    doc:"what went wrong, in a word"`
 	Attributes []Attribute `json:"attributes"`
 	Events     []Event     `json:"events"`
 }
@@ -65,8 +65,18 @@ func (o *Overview) Request(id string) (Detail, bool) {
 }
 
 func span(s *flow.Span, began time.Time) Span {
-	out := Span{ID: s.ID, Parent: s.Parent, Name: s.Name, Kind: s.Kind, AtUs: s.Start.Sub(began).Microseconds(), TookUs: s.Took.Microseconds(),
-		Failed: s.Failed, Failure: s.Failure, Attributes: []Attribute{}, Events: []Event{}}
+	out := Span{
+		ID:         s.ID,
+		Parent:     s.Parent,
+		Name:       s.Name,
+		Kind:       s.Kind,
+		AtUs:       s.Start.Sub(began).Microseconds(),
+		TookUs:     s.Took.Microseconds(),
+		Failed:     s.Failed,
+		Failure:    s.Failure,
+		Attributes: []Attribute{},
+		Events:     []Event{},
+	}
 	for _, a := range s.Attributes {
 		out.Attributes = append(out.Attributes, Attribute{a.Key, a.Value})
 	}

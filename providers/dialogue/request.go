@@ -332,7 +332,7 @@ const (
 	OutputSchema            // JSON that satisfies Schema
 )
 
-// Output is what a request asks of the form of its answer (gateway.md 4.8).
+// Output is the form that a request requires of its answer (gateway.md 4.8).
 type Output struct {
 	Mode        OutputMode
 	Name        string

@@ -92,7 +92,7 @@ func composeText(req *dialogue.Request, script *Script, p prompt, r *rand.Rand) 
 // sentences begin with a space, so that their tokens do not depend on the text before them.
 var sentences = sync.OnceValue(func() (split [][]string) {
 	for _, s := range []string{
-		" The house lights go down and the orchestra finds its note.",
+		" The lights go down and the orchestra finds its note.",
 		" A prompter waits in the wings with the script in hand.",
 		" The second act begins where the first one hesitated.",
 		" Ropes, weights and pulleys keep the painted sky in place.",

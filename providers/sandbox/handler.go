@@ -15,7 +15,7 @@ import (
 
 const maxBody = 64 << 20
 
-// GarbageBytes is what the fault garbage puts into a reply, as a broken proxy might.
+// GarbageBytes are the bytes that the fault garbage puts into a reply, as a broken proxy might.
 const GarbageBytes = "<html><body>502 Bad Gateway</body></html>\n\ndata: {\"broken\":\n\n\x00\xff\n"
 
 // Handler serves the model in every given shape as upstreams of that shape do, with and without a

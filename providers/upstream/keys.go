@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// RefusedRest is how long a key rests after the provider refused it.
+// RefusedRest is the time for which a key rests after the provider refused it.
 const RefusedRest = 10 * time.Minute
 
 // Keys returns a provider's keys in turn and rests ("benches") those that the provider refused. A key whose

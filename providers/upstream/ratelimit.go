@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Remaining is what a provider reports as left of its limits. A nil field means that it does not report it.
+// Remaining has what a provider reports as left of its limits. A nil field means that it does not report it.
 type Remaining struct {
 	Requests, Tokens           *int
 	ResetRequests, ResetTokens time.Duration // until the limits are whole again; 0 if not reported

@@ -114,6 +114,9 @@ func (c *Cache[V]) put(key cacheKey, value V, slots int) {
 	for range slots {
 		if old, full := c.slots.Add(key.owner, e); full {
 			c.remove(old)
+			if old == e { // more slots would only push out other values
+				return
+			}
 		}
 	}
 }

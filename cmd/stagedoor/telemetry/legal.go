@@ -21,7 +21,12 @@ func legal(span sdktrace.ReadOnlySpan) sdktrace.ReadOnlySpan {
 	if whole {
 		return span
 	}
-	m := mended{ReadOnlySpan: span, name: mend(span.Name()), status: span.Status(), attributes: mendAll(span.Attributes())}
+	m := mended{
+		ReadOnlySpan: span,
+		name:         mend(span.Name()),
+		status:       span.Status(),
+		attributes:   mendAll(span.Attributes()),
+	}
 	m.status.Description = mend(m.status.Description)
 	m.events = slices.Clone(events)
 	for i := range m.events {

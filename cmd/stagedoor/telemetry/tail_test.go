@@ -111,7 +111,9 @@ func TestTailHoldsNoMoreThanItsBounds(t *testing.T) {
 
 func TestTwoRequestsOfOneTraceAreHeldUntilBothEnd(t *testing.T) {
 	b := newBench(0, true, 0)
-	caller := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, Remote: true})
+	caller := trace.NewSpanContext(
+		trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, Remote: true},
+	)
 	ctx := trace.ContextWithRemoteSpanContext(context.Background(), caller)
 	_, first := b.tracer.Start(ctx, "first")
 	_, second := b.tracer.Start(ctx, "second")
@@ -167,7 +169,14 @@ func TestAStalledExporterCostsItsSpansAndSaysHowMany(t *testing.T) {
 		}
 		lost := q.dropped.Load() + q.failed.Load()
 		if lost == 0 || int64(exporter.got) != q.exported.Load() || lost+q.exported.Load() != total {
-			t.Errorf("of %d spans %d were exported (%d counted), %d dropped and %d failed", total, exporter.got, q.exported.Load(), q.dropped.Load(), q.failed.Load())
+			t.Errorf(
+				"of %d spans %d were exported (%d counted), %d dropped and %d failed",
+				total,
+				exporter.got,
+				q.exported.Load(),
+				q.dropped.Load(),
+				q.failed.Load(),
+			)
 		}
 		if !strings.Contains(lines.String(), "spans were dropped") {
 			t.Errorf("the log says nothing of it: %s", lines.String())
@@ -208,7 +217,8 @@ func TestSamplerBelievesTrustedCallersAndKeepsChildrenTogether(t *testing.T) {
 		{name: "caller does not, all recorded", share: 1, all: true, remote: true, rec: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			tracer := sdktrace.NewTracerProvider(sdktrace.WithSampler(sampler{share: sdktrace.TraceIDRatioBased(c.share), all: c.all})).Tracer("test")
+			tracer := sdktrace.NewTracerProvider(sdktrace.WithSampler(sampler{share: sdktrace.TraceIDRatioBased(c.share), all: c.all})).
+				Tracer("test")
 			ctx := context.Background()
 			if c.remote {
 				ctx = trace.ContextWithRemoteSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{
@@ -218,7 +228,13 @@ func TestSamplerBelievesTrustedCallersAndKeepsChildrenTogether(t *testing.T) {
 			_, child := tracer.Start(ctx, "call")
 			for _, s := range []trace.Span{root, child} {
 				if s.SpanContext().IsSampled() != c.sampled || s.IsRecording() != c.rec {
-					t.Errorf("sampled %t and recording %t, want %t and %t", s.SpanContext().IsSampled(), s.IsRecording(), c.sampled, c.rec)
+					t.Errorf(
+						"sampled %t and recording %t, want %t and %t",
+						s.SpanContext().IsSampled(),
+						s.IsRecording(),
+						c.sampled,
+						c.rec,
+					)
 				}
 			}
 		})
@@ -227,7 +243,10 @@ func TestSamplerBelievesTrustedCallersAndKeepsChildrenTogether(t *testing.T) {
 
 func TestNothingIsSetUpWithoutAPlaceToGo(t *testing.T) {
 	none := func(string) (string, bool) { return "", false }
-	tel, err := Start(context.Background(), Options{Logger: slog.New(slog.DiscardHandler), Config: config.Default().Telemetry, Env: none})
+	tel, err := Start(
+		context.Background(),
+		Options{Logger: slog.New(slog.DiscardHandler), Config: config.Default().Telemetry, Env: none},
+	)
 	if err != nil || tel.Tracer != nil || tel.Actors != nil || tel.Scrape != nil {
 		t.Errorf("set up %+v, %v, want nothing", tel, err)
 	}

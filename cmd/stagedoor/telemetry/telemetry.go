@@ -76,7 +76,11 @@ func Start(ctx context.Context, o Options) (*Telemetry, error) {
 	if t.Tracer == nil && t.metrics == nil {
 		return t, nil
 	}
-	t.Actors = &telemetry.Telemetry{Tracer: t.Tracer, Content: o.Config.Traces.Content, Propagate: make(map[string]bool)}
+	t.Actors = &telemetry.Telemetry{
+		Tracer:    t.Tracer,
+		Content:   o.Config.Traces.Content,
+		Propagate: make(map[string]bool),
+	}
 	for _, name := range o.Config.Traces.Propagate {
 		t.Actors.Propagate[name] = true
 	}
@@ -108,9 +112,16 @@ func (t *Telemetry) meter() metric.Meter {
 // about describes the process; OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES
 // have the last word.
 func about(ctx context.Context, o Options) (*resource.Resource, error) {
-	r, err := resource.New(ctx, resource.WithTelemetrySDK(),
-		resource.WithAttributes(semconv.ServiceName("stagedoor"), semconv.ServiceVersion(o.Version), semconv.ServiceInstanceID(o.Instance)),
-		resource.WithFromEnv())
+	r, err := resource.New(
+		ctx,
+		resource.WithTelemetrySDK(),
+		resource.WithAttributes(
+			semconv.ServiceName("stagedoor"),
+			semconv.ServiceVersion(o.Version),
+			semconv.ServiceInstanceID(o.Instance),
+		),
+		resource.WithFromEnv(),
+	)
 	if errors.Is(err, resource.ErrSchemaURLConflict) || errors.Is(err, resource.ErrPartialResource) {
 		o.Logger.Warn("some attributes of the telemetry resource are not usable", "cause", err)
 		return r, nil
@@ -173,7 +184,9 @@ func shareOf(o Options) (float64, error) {
 		}
 		return share, nil
 	}
-	return 0, errors.New("OTEL_TRACES_SAMPLER: expected always_on, always_off or traceidratio, with parentbased_ before it or without")
+	return 0, errors.New(
+		"OTEL_TRACES_SAMPLER: expected always_on, always_off or traceidratio, with parentbased_ before it or without",
+	)
 }
 
 func (t *Telemetry) startMetrics(ctx context.Context, o Options, about *resource.Resource) error {
@@ -189,15 +202,21 @@ func (t *Telemetry) startMetrics(ctx context.Context, o Options, about *resource
 	}
 	if o.Config.Metrics.Prometheus {
 		registry := prometheus.NewRegistry()
-		registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		registry.MustRegister(
+			collectors.NewGoCollector(),
+			collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		)
 		reader, err := promexporter.New(promexporter.WithRegisterer(registry), promexporter.WithoutScopeInfo())
 		if err != nil {
 			return err
 		}
 		options = append(options, sdkmetric.WithReader(reader))
-		t.Scrape = promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes, Timeout: scrapeTimeout,
-			// One broken series is no reason to see none.
-			ErrorHandling: promhttp.ContinueOnError, ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelWarn)})
+		t.Scrape = promhttp.HandlerFor(
+			registry,
+			promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes, Timeout: scrapeTimeout,
+				// One broken series is no reason to see none.
+				ErrorHandling: promhttp.ContinueOnError, ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelWarn)},
+		)
 	}
 	if len(options) > 1 {
 		t.metrics = sdkmetric.NewMeterProvider(options...)

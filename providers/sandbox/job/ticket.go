@@ -11,7 +11,7 @@ import (
 	"stagedoor/providers/video"
 )
 
-// Ending is how a job ends.
+// Ending is the way in which a job ends.
 type Ending uint8
 
 // The endings.
