@@ -20,14 +20,14 @@ var phrases = []struct {
 	pattern *regexp.Regexp
 	most    int
 }{
-	{"nobody", regexp.MustCompile(`\b[Nn]obody\b`), 196},
-	{"whoever", regexp.MustCompile(`\b[Ww]hoever\b`), 38},
-	{"somebody, anybody, everybody", regexp.MustCompile(`\b([Ss]ome|[Aa]ny|[Ee]very)body\b`), 91},
-	{"X is what, X is who", regexp.MustCompile(`// [A-Z]\w* (is|are) (what|who|how|where|whether|why)\b`), 151},
-	{"who asks, what is told", regexp.MustCompile(`\b([Ww]ho|[Ww]hat) (asks|waits|comes|leaves|reads|sends|is told|was told)\b`), 30},
-	{"told", regexp.MustCompile(`\btold\b`), 271},
+	{"nobody", regexp.MustCompile(`\b[Nn]obody\b`), 195},
+	{"whoever", regexp.MustCompile(`\b[Ww]hoever\b`), 36},
+	{"somebody, anybody, everybody", regexp.MustCompile(`\b([Ss]ome|[Aa]ny|[Ee]very)body\b`), 88},
+	{"X is what, X is who", regexp.MustCompile(`// [A-Z]\w* (is|are) (what|who|how|where|whether|why)\b`), 142},
+	{"who asks, what is told", regexp.MustCompile(`\b([Ww]ho|[Ww]hat) (asks|waits|comes|leaves|reads|sends|is told|was told)\b`), 29},
+	{"told", regexp.MustCompile(`\btold\b`), 260},
 	{"door", regexp.MustCompile(`\b[Dd]oors?\b`), 25},
-	{"house", regexp.MustCompile(`\b[Hh]ouse\b`), 22},
+	{"house", regexp.MustCompile(`\b[Hh]ouse\b`), 21},
 	{"pump", regexp.MustCompile(`\b[Pp]umps?\b`), 1},
 	{"conduit, painter, purse, shelf, vault, folio, teller, tape",
 		regexp.MustCompile(`\b([Cc]onduit|[Pp]ainter|[Pp]urse|[Ss]helf|[Vv]ault|[Ff]olio|[Tt]eller|[Tt]ape)s?\b`), 10},
@@ -37,7 +37,7 @@ var phrases = []struct {
 const maxColumns = 120
 
 // longLines is the number of lines over maxColumns when they were last counted.
-const longLines = 2810
+const longLines = 2793
 
 // TestWritingIsPlain counts the phrases in everything that is committed as text. The
 // documents of other programs and recorded data do not count.
