@@ -222,6 +222,10 @@ func (a *attempt) decode() (*dialogue.Request, error) {
 		a.report.Lose(name)
 	}
 	a.shortened.apply(req, &a.report)
+	if a.request.Translate || a.request.PreviousResponseID != "" {
+		// The gateway continues from this response itself, so the reasoning must be stored with it.
+		req.Reasoning.EncryptedContent = true
+	}
 	req.ReplyID = a.request.ReplyID
 	if a.request.PreviousResponseID != "" {
 		req.PreviousResponseID = a.request.PreviousResponseID

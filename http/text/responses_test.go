@@ -164,6 +164,41 @@ func TestHistoryIsPutBeforeTheInputForAForeignUpstream(t *testing.T) {
 	}
 }
 
+// A chain that the gateway continues itself keeps the reasoning of a responses upstream: its
+// encrypted content is asked for, stored with the response and sent with the next request.
+func TestReasoningIsKeptWithAChainThatTheGatewayContinues(t *testing.T) {
+	thinker := newUpstream(t, answerJSON(200, `{"id":"resp_up","object":"response","created_at":1,`+
+		`"status":"completed","model":"m","output":[`+
+		`{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"E"},`+
+		`{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text",`+
+		`"text":"pong","annotations":[]}]}],"usage":{"input_tokens":1,"output_tokens":1,"total_tokens":2}}`))
+	chat := chatUpstream(t)
+	g := open(t, func(g *gateway) {
+		g.provider(catalog.Provider{Name: "chat", Shape: dialoguetest.Chat, BaseURL: chat.URL},
+			catalog.Model{Pattern: "c"})
+		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: thinker.URL},
+			catalog.Model{Pattern: "gpt-6-sol"})
+	})
+	id := g.create(`{"model":"c","input":"one"}`).get("id").String()
+	for _, input := range []string{"two", "three"} {
+		next := fmt.Sprintf(`{"model":"gpt-6-sol","input":%q,"previous_response_id":%q}`, input, id)
+		id = g.create(next).get("id").String()
+	}
+	calls := thinker.all()
+	if len(calls) != 2 {
+		t.Fatalf("%d calls went upstream", len(calls))
+	}
+	for _, call := range calls {
+		if got := gjson.GetBytes(call.body, "include").Raw; got != `["reasoning.encrypted_content"]` {
+			t.Errorf("include is %s", got)
+		}
+	}
+	got := gjson.GetBytes(calls[1].body, `input.#(type=="reasoning")`)
+	if got.Get("id").Str != "rs_1" || got.Get("encrypted_content").Str != "E" {
+		t.Errorf("the upstream was asked %s", calls[1].body)
+	}
+}
+
 // words is a content's text, whether it is a string or parts.
 func words(content gjson.Result) string {
 	if content.Type == gjson.String {

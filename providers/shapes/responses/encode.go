@@ -352,7 +352,8 @@ func (e *encoder) storage() {
 		e.w.Key("previous_response_id").String(e.req.PreviousResponseID)
 	}
 	include := slices.Clone(e.req.Include)
-	if e.foreign && e.thinks() {
+	kept := e.foreign || e.req.Reasoning.EncryptedContent
+	if kept && e.thinks() && !slices.Contains(include, dialogue.IncludeEncrypted) {
 		include = append(include, dialogue.IncludeEncrypted) // refused by models that do not think
 	}
 	if e.req.LogProbs && !slices.Contains(include, dialogue.IncludeLogProbs) {
