@@ -12,6 +12,7 @@ import (
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/fields"
+	"stagedoor/providers/shapes"
 	"stagedoor/providers/vector"
 )
 
@@ -90,7 +91,13 @@ func (m *Model) EmbedHandler(dialects []*vector.Dialect, next http.Handler) http
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, d := range dialects {
 			if in, ok := d.Read(r); ok && r.Method == http.MethodPost {
-				m.serveEmbeddings(w, r, d, func(body []byte) (*vector.Request, error) { return d.Check(body, in) })
+				switch err := m.writeEmbeddings(w, r, d, in); {
+				case err == nil:
+				case errors.Is(err, ErrGarbage):
+					_, _ = io.WriteString(w, GarbageBytes) // an error means that the client has left
+				default:
+					refuse(w, d.Envelope, err)
+				}
 				return
 			}
 		}
@@ -98,34 +105,16 @@ func (m *Model) EmbedHandler(dialects []*vector.Dialect, next http.Handler) http
 	})
 }
 
-// serveEmbeddings answers one request over HTTP. An error before the reply is sent in the dialect's envelope.
-func (m *Model) serveEmbeddings(w http.ResponseWriter, r *http.Request, d *vector.Dialect,
-	check func(body []byte) (*vector.Request, error)) {
-	err := m.writeEmbeddings(w, r, d, check)
-	failure := new(dialogue.Error)
-	switch {
-	case err == nil:
-	case errors.Is(err, ErrGarbage):
-		_, _ = io.WriteString(w, GarbageBytes) // an error means that the client has left
-	case errors.As(err, &failure):
-		w.Header().Set("Content-Type", "application/json")
-		if failure.RetryAfter > 0 {
-			w.Header().Set("Retry-After", strconv.Itoa(int(failure.RetryAfter.Seconds())))
-		}
-		w.WriteHeader(failure.Status)
-		_, _ = w.Write(d.Envelope(failure)) // likewise
-	default:
-		panic(http.ErrAbortHandler) // the connection was cut as ordered, or the client has left
-	}
-}
-
-func (m *Model) writeEmbeddings(w http.ResponseWriter, r *http.Request, d *vector.Dialect,
-	check func(body []byte) (*vector.Request, error)) error {
+// writeEmbeddings answers one request over HTTP. It has written nothing if it returns an error, except for a broken
+// connection.
+func (m *Model) writeEmbeddings(
+	w http.ResponseWriter, r *http.Request, d *vector.Dialect, in shapes.Params,
+) error {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil || !fields.ValidObject(body, d.Shape.Members) {
 		return dialogue.InvalidJSON("must be one JSON object of at most 64 MiB")
 	}
-	q, err := check(body)
+	q, err := d.Check(body, in)
 	if err != nil {
 		return err
 	}

@@ -2,13 +2,16 @@ package sandbox_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strconv"
+	"strings"
 	"testing"
 
 	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/sandbox"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/embeddings"
+	"stagedoor/providers/shapes/registry"
 	"stagedoor/providers/vector"
 )
 
@@ -59,5 +62,33 @@ func TestVectorsOfTheSimulatorFollowFromTheirTexts(t *testing.T) {
 	}
 	if near, far := dot(v[0], v[1]), dot(v[0], v[2]); near < 0.5 || far > 0.2 {
 		t.Errorf("%g with three of four words in common, %g with none", near, far)
+	}
+}
+
+// TestTheSimulatorServesEmbeddingsInBothDialects over HTTP, with errors and faults, and leaves other paths alone.
+func TestTheSimulatorServesEmbeddingsInBothDialects(t *testing.T) {
+	m := sandbox.Model{Env: dialoguetest.NewEnv(1_700_000_000, "made")}
+	h := m.EmbedHandler(registry.Embeddings, http.NotFoundHandler())
+	const one = `{"content":{"parts":[{"text":"a"}]},"outputDimensionality":2}`
+	for _, tt := range []struct {
+		path, body, fault string
+		status            int
+		has               string
+	}{
+		{"/v1/embeddings", `{"model":"m","input":"a","dimensions":2}`, "", 200, `"index":0,"embedding":[`},
+		{"/v1beta/models/m:embedContent", one, "", 200, `{"embedding":{"values":[`},
+		{"/v1/embeddings", `{"model":"m","input":""}`, "", 400, `{"error":{"message":"input: must not be empty"`},
+		{"/v1/embeddings", `{`, "", 400, `"code":"invalid_json"`},
+		{"/v1beta/models/m:embedContent", one, "status=429 retry-after=3s", 429, `"status":"RESOURCE_EXHAUSTED"`},
+		{"/v1beta/models/m:embedContent", one, "garbage", 200, "502 Bad Gateway"},
+		{"/v1beta/models/m:generateContent", `{}`, "", 404, ""},
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, tt.path, strings.NewReader(tt.body))
+		r.Header.Set(sandbox.Header, tt.fault)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.has) {
+			t.Errorf("%s %s %s: got %d %s", tt.path, tt.body, tt.fault, w.Code, w.Body)
+		}
 	}
 }

@@ -106,23 +106,28 @@ type delivery struct {
 
 // run answers the request. An error before the first byte is sent in the shape's envelope.
 func (d *delivery) run(in shapes.Params) {
-	err := d.generate(in)
-	failure := new(dialogue.Error)
-	switch {
+	switch err := d.generate(in); {
 	case err == nil:
 	case errors.Is(err, ErrGarbage):
 		_ = d.write([]byte(GarbageBytes)) // an error means that the client has left
-	case errors.As(err, &failure):
-		d.w.Header().Set("Content-Type", "application/json")
-		if failure.RetryAfter > 0 {
-			d.w.Header().Set("Retry-After", strconv.Itoa(int(failure.RetryAfter.Seconds())))
-		}
-		d.w.WriteHeader(failure.Status)
-		d.w.Write(d.shape.Envelope(failure))
 	default:
-		// The connection was cut as requested, or the client has left. The reply must not look complete.
+		refuse(d.w, d.shape.Envelope, err)
+	}
+}
+
+// refuse sends err in an envelope. If err is no *dialogue.Error, the connection was cut as requested, or the client has
+// left, and refuse panics so that the reply does not look complete.
+func refuse(w http.ResponseWriter, envelope func(*dialogue.Error) []byte, err error) {
+	failure := new(dialogue.Error)
+	if !errors.As(err, &failure) {
 		panic(http.ErrAbortHandler)
 	}
+	w.Header().Set("Content-Type", "application/json")
+	if failure.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(failure.RetryAfter.Seconds())))
+	}
+	w.WriteHeader(failure.Status)
+	_, _ = w.Write(envelope(failure)) // an error means that the client has left
 }
 
 func (d *delivery) generate(in shapes.Params) error {
