@@ -124,7 +124,11 @@ func TestASchemaThatBindsIsClosedAndStrictOrDegraded(t *testing.T) {
 				t.Errorf("%s to %s: degraded %q, sent %s", client, upstream, got.Degraded, sent.Raw)
 			}
 			sent, got = sentTo(t, upstream, client, strings.Replace(ask, "%s", open+`}`, 1))
-			if sent.Get(at+".strict").Bool() || got.Degraded != dialogue.KeywordsStripped {
+			degraded := dialogue.KeywordsStripped
+			if upstream == dialoguetest.Responses {
+				degraded = "" // as the case so-messages-responses has it
+			}
+			if sent.Get(at+".strict").Bool() || got.Degraded != degraded {
 				t.Errorf("%s to %s, optional: degraded %q, sent %s", client, upstream, got.Degraded, sent.Raw)
 			}
 		}

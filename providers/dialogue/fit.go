@@ -40,7 +40,10 @@ func (r *Request) fitSampling(caps *Capabilities, rep *Report) {
 		}
 		*value = ""
 	}
+	asked := r.Reasoning
+	rests := asked.Disabled || asked.Effort == "none" || asked.Effort == "" && asked.Budget == nil && !asked.Adaptive
 	switch {
+	case !caps.Sampling && caps.SamplingAtRest && rests:
 	case !caps.Sampling:
 		drop(&r.Temperature, "temperature", 1)
 		drop(&r.TopP, "top_p", 1)

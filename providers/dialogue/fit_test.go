@@ -25,6 +25,7 @@ func TestFitRemovesWhatTheModelRefuses(t *testing.T) {
 		{"nothing", dialogue.Capabilities{Sampling: true}, "0.5", named, "0.5 0.9 named", ""},
 		{"sampling", dialogue.Capabilities{}, "0.5", named, "  named", "temperature,top_p,presence_penalty,top_k"},
 		{"sampling, but the default", dialogue.Capabilities{}, "1.0", nil, "  ", "top_p,presence_penalty,top_k"},
+		{"none of them at rest", dialogue.Capabilities{SamplingAtRest: true}, "0.5", nil, "0.5 0.9 ", ""},
 		{"two of them", dialogue.Capabilities{Sampling: true, OneSampling: true}, "0.5", nil, "0.5  ", "top_p"},
 		{"one of them", dialogue.Capabilities{Sampling: true, OneSampling: true}, "", nil, " 0.9 ", ""},
 		{"a forced tool", free, "", named, " 0.9 auto", "tool_choice:forced"},

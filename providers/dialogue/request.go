@@ -399,6 +399,9 @@ type Capabilities struct {
 	SystemTurns bool
 	// Sampling is set if temperature, top_p and top_k are accepted.
 	Sampling bool
+	// SamplingAtRest is set if a model that lacks Sampling accepts them while it does not reason,
+	// as OpenAI's models from GPT-5.1 on do, which reason only if a request asks for it.
+	SamplingAtRest bool
 	// OneSampling is set if temperature and top_p are refused together.
 	OneSampling bool
 	// Prefill is set if the model continues a final assistant turn.

@@ -222,8 +222,6 @@ func (e *encoder) format(o dialogue.Output) {
 		var strict bool
 		if o.Schema, strict = schema.Strict(o.Schema); strict {
 			e.w.Key("strict").Bool(true)
-		} else {
-			e.rep.Degrade(dialogue.KeywordsStripped) // the schema does not bind the answer
 		}
 	}
 	e.w.Key("schema").Raw(o.Schema)
