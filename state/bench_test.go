@@ -10,6 +10,7 @@ import (
 	"stagedoor/state"
 	"stagedoor/state/identity"
 	"stagedoor/state/journal"
+	"stagedoor/state/work"
 )
 
 // BenchmarkDurableDo is one acknowledged command on disk; more writers share a
@@ -29,9 +30,9 @@ func BenchmarkDurableDo(b *testing.B) {
 			b.ReportAllocs()
 			b.ResetTimer()
 			work := func() {
-				r := state.StoredResponse{Body: []byte(`{"output":[]}`)}
+				r := work.StoredResponse{Body: []byte(`{"output":[]}`)}
 				r.ID, r.Owner, r.Status = fmt.Sprintf("resp_%012d", n.Add(1)), me, "completed"
-				if err := s.PutResponse(ctx, r); err != nil {
+				if err := work.PutResponse(ctx, s, r); err != nil {
 					b.Error(err)
 				}
 			}

@@ -9,6 +9,7 @@ import (
 	"stagedoor/state"
 	"stagedoor/state/statetest"
 	"stagedoor/state/statetest/ondisk"
+	"stagedoor/state/work"
 )
 
 const crashWriters = 8
@@ -31,9 +32,9 @@ func writeUntilKilled(dir string, say statetest.Say) error {
 func storeResponses(s *state.State, w int, say statetest.Say) error {
 	for n := 0; ; n++ {
 		id := fmt.Sprintf("resp_%d-%d-%d", os.Getpid(), w, n)
-		r := state.StoredResponse{Body: []byte(`{"id":"` + id + `"}`)}
+		r := work.StoredResponse{Body: []byte(`{"id":"` + id + `"}`)}
 		r.ID, r.Owner, r.Status = id, "key:k", "completed"
-		if err := s.PutResponse(context.Background(), r); err != nil {
+		if err := work.PutResponse(context.Background(), s, r); err != nil {
 			return err
 		}
 		say(id)
@@ -64,7 +65,7 @@ func checkAcknowledged(t *testing.T, dir string, acknowledged map[string]bool) {
 	}
 	defer end()
 	for id := range acknowledged {
-		r, err := s.Response(ctx, id, "key:k")
+		r, err := work.ReadResponse(ctx, s, id, "key:k")
 		if err != nil || string(r.Body) != `{"id":"`+id+`"}` {
 			t.Errorf("%s was acknowledged: got %q, %v", id, r.Body, err)
 		}

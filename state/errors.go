@@ -21,8 +21,6 @@ var (
 	ErrTooLarge = errors.New("too large to keep")
 	// ErrFinished: the response has ended and does not change any more.
 	ErrFinished = errors.New("already finished")
-	// ErrChainTooLong: a chain of responses exceeds MaxChain or MaxChainBytes.
-	ErrChainTooLong = errors.New("the chain of responses is too long")
 )
 
 // PanicError is what Do returns for a command that panicked.

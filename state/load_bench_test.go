@@ -12,6 +12,7 @@ import (
 	"stagedoor/state/journal"
 	"stagedoor/state/money"
 	"stagedoor/state/schema"
+	"stagedoor/state/work"
 )
 
 // million is a store of a million records as a gateway of some months has them:
@@ -97,7 +98,7 @@ var million = []struct {
 	}},
 	{journal.Response, 150_000, func(n int) (string, any) {
 		id := fmt.Sprintf("resp_%012x%036x", n, n*7919)
-		return id, state.ResponseHeader{
+		return id, work.ResponseHeader{
 			ID:        id,
 			Owner:     "user:17",
 			Model:     "gpt-5",

@@ -14,6 +14,7 @@ import (
 	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 	"stagedoor/state/statetest"
+	"stagedoor/state/work"
 )
 
 // TestStateIsItsModel drives random commands, some of which refuse or panic half
@@ -23,7 +24,7 @@ func TestStateIsItsModel(t *testing.T) {
 		clock, store := newClock(), statetest.NewFaulty()
 		s := open(t, store, clock.Now)
 		defer s.Close()
-		keys, held := map[string]identity.Key{}, map[string]state.ResponseHeader{}
+		keys, held := map[string]identity.Key{}, map[string]work.ResponseHeader{}
 		pool := rapid.IntRange(0, 5)
 		stop := errors.New("refused half way")
 
@@ -96,7 +97,7 @@ func TestStateIsItsModel(t *testing.T) {
 				)
 				r.Expires = clock.Now().Add(time.Duration(rapid.IntRange(1, 200).Draw(rt, "ttl")) * time.Second)
 				_, there := held[r.ID]
-				if err := s.PutResponse(ctx, r); (err == nil) == there {
+				if err := work.PutResponse(ctx, s, r); (err == nil) == there {
 					rt.Fatalf("put: got %v, there %v", err, there)
 				}
 				if !there {
@@ -107,7 +108,7 @@ func TestStateIsItsModel(t *testing.T) {
 				id := newResponse(pool.Draw(rt, "response"), "").ID
 				h, there := held[id]
 				ok := there && !h.Finished() && clock.Now().Before(h.Expires)
-				if _, err := s.UpdateResponse(ctx, id, me, state.ResponseUpdate{Status: "failed"}); (err == nil) != ok {
+				if _, err := work.UpdateResponse(ctx, s, id, me, work.ResponseUpdate{Status: "failed"}); (err == nil) != ok {
 					rt.Fatalf("update: got %v, want ok %v", err, ok)
 				}
 				if ok {
@@ -119,7 +120,7 @@ func TestStateIsItsModel(t *testing.T) {
 				id := newResponse(pool.Draw(rt, "response"), "").ID
 				h, there := held[id]
 				ok := there && clock.Now().Before(h.Expires)
-				if err := s.DeleteResponse(ctx, id, me); (err == nil) != ok {
+				if err := work.DeleteResponse(ctx, s, id, me); (err == nil) != ok {
 					rt.Fatalf("delete: got %v, want ok %v", err, ok)
 				}
 				if ok {
@@ -157,14 +158,14 @@ func TestStateIsItsModel(t *testing.T) {
 						continue
 					}
 					live++
-					if got, err := s.Response(ctx, id, me); err != nil || got.Status != want.Status {
+					if got, err := work.ReadResponse(ctx, s, id, me); err != nil || got.Status != want.Status {
 						rt.Fatalf("response %s: got %v, %v, want %v", id, got.Status, err, want.Status)
 					}
 				}
-				if n := len(s.Responses(state.ResponseFilter{})); n != live {
+				if n := len(work.ListResponses(s.View(), work.ResponseFilter{})); n != live {
 					rt.Fatalf("responses: got %d, want %d", n, live)
 				}
-				if n := s.WorkStats().Responses; n != len(held) {
+				if n := work.StatsOf(s).Responses; n != len(held) {
 					rt.Fatalf("kept: got %d, want %d", n, len(held))
 				}
 			},
@@ -183,20 +184,19 @@ func TestManyWritersAndReaders(t *testing.T) {
 			for i := range 50 {
 				k := newKey(t, 100*w+i)
 				r := newResponse(100*w+i, "in_progress")
-				if err := errors.Join(identity.CreateKey(ctx, s, k), s.PutResponse(ctx, r)); err != nil {
+				if err := errors.Join(identity.CreateKey(ctx, s, k), work.PutResponse(ctx, s, r)); err != nil {
 					t.Error(err)
 				}
-				_, updateErr := s.UpdateResponse(
-					ctx,
+				_, updateErr := work.UpdateResponse(ctx, s,
 					r.ID,
 					me,
-					state.ResponseUpdate{Status: "completed", Events: []byte("e")},
+					work.ResponseUpdate{Status: "completed", Events: []byte("e")},
 				)
 				if got, ok := identity.AccessOf(s).Key(k.Hash); !ok || got.ID != k.ID || updateErr != nil {
 					t.Errorf("own write: got %v, %v", ok, updateErr)
 				}
 				if i%2 == 0 {
-					if err := errors.Join(identity.DeleteKey(ctx, s, k.ID), s.DeleteResponse(ctx, r.ID, me)); err != nil {
+					if err := errors.Join(identity.DeleteKey(ctx, s, k.ID), work.DeleteResponse(ctx, s, r.ID, me)); err != nil {
 						t.Error(err)
 					}
 				}
@@ -215,8 +215,8 @@ func TestManyWritersAndReaders(t *testing.T) {
 				for _, k := range identity.ListKeys(s.View(), identity.KeyFilter{Live: true}) {
 					identity.AccessOf(s).Key(k.Hash)
 				}
-				for _, h := range s.Responses(state.ResponseFilter{}) {
-					if _, err := s.Response(ctx, h.ID, me); err != nil && !errors.Is(err, state.ErrNotFound) {
+				for _, h := range work.ListResponses(s.View(), work.ResponseFilter{}) {
+					if _, err := work.ReadResponse(ctx, s, h.ID, me); err != nil && !errors.Is(err, state.ErrNotFound) {
 						t.Error(err)
 					}
 				}

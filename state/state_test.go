@@ -44,6 +44,12 @@ var (
 	twin     = fixture.Twin
 
 	sameAfterReload = fixture.SameAfterReload
+	newResponse     = fixture.NewResponse
+)
+
+const (
+	me    = fixture.Me
+	other = fixture.Other
 )
 
 func TestAcknowledgedIsVisible(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"stagedoor/state/money"
 	"stagedoor/state/schema"
 	"stagedoor/state/statetest/fixture"
+	"stagedoor/state/work"
 )
 
 // furnished returns a store with records in most tables.
@@ -40,12 +41,12 @@ func furnished(t *testing.T) *journal.Memory {
 	if err := identity.CreateKey(ctx, s, newKey(t, 1)); err != nil {
 		t.Fatal(err)
 	}
-	r := state.StoredResponse{Body: []byte(`{"id":"resp_1"}`)}
+	r := work.StoredResponse{Body: []byte(`{"id":"resp_1"}`)}
 	r.ID, r.Owner, r.Status = "resp_1", me, "in_progress"
-	if err := s.PutResponse(ctx, r); err != nil {
+	if err := work.PutResponse(ctx, s, r); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.UpdateResponse(ctx, "resp_1", me, state.ResponseUpdate{Events: []byte("data"), LastEvent: 3}); err != nil {
+	if _, err := work.UpdateResponse(ctx, s, "resp_1", me, work.ResponseUpdate{Events: []byte("data"), LastEvent: 3}); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := money.CommitPostings(ctx, s, "1", []money.Posting{{Kind: money.Credit, Amount: 100}}); err != nil {
@@ -133,7 +134,7 @@ func TestExportedStateIsTheSameState(t *testing.T) {
 	if _, ok := identity.AccessOf(s).Key(newKey(t, 1).Hash); !ok {
 		t.Error("the key does not work")
 	}
-	if r, err := s.Response(ctx, "resp_1", me); err != nil || string(r.Body) != `{"id":"resp_1"}` {
+	if r, err := work.ReadResponse(ctx, s, "resp_1", me); err != nil || string(r.Body) != `{"id":"resp_1"}` {
 		t.Errorf("%s, %v", r.Body, err)
 	}
 }

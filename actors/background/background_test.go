@@ -29,6 +29,7 @@ import (
 	"stagedoor/state/schema"
 	"stagedoor/state/share"
 	"stagedoor/state/statetest"
+	"stagedoor/state/work"
 )
 
 // owner is whose responses they are.
@@ -168,9 +169,9 @@ func (s *stage) start() string {
 }
 
 // stored is the record of a response.
-func (s *stage) stored(id string) state.StoredResponse {
+func (s *stage) stored(id string) work.StoredResponse {
 	s.t.Helper()
-	r, err := s.store.Response(context.Background(), id, owner)
+	r, err := work.ReadResponse(context.Background(), s.store, id, owner)
 	if err != nil {
 		s.t.Fatalf("read %s: %v", id, err)
 	}
@@ -184,7 +185,7 @@ func (s *stage) stored(id string) state.StoredResponse {
 func (s *stage) log(id string) string {
 	s.t.Helper()
 	var log bytes.Buffer
-	if err := s.store.Events(context.Background(), id, owner, -1, func(b []byte) error { log.Write(b); return nil }); err != nil {
+	if err := work.ReadEvents(context.Background(), s.store, id, owner, -1, func(b []byte) error { log.Write(b); return nil }); err != nil {
 		s.t.Fatalf("read the events of %s: %v", id, err)
 	}
 	return log.String()
@@ -486,8 +487,8 @@ func TestWhatCannotBeBegunAgainHasFailed(t *testing.T) {
 		job := s.job()
 		for i, status := range []string{"queued", "in_progress", "completed"} {
 			body := bytes.Replace(job.Queued, []byte(`"queued"`), []byte(`"`+status+`"`), 1)
-			err := s.store.PutResponse(t.Context(), state.StoredResponse{Body: body,
-				ResponseHeader: state.ResponseHeader{
+			err := work.PutResponse(t.Context(), s.store, work.StoredResponse{Body: body,
+				ResponseHeader: work.ResponseHeader{
 					ID:         fmt.Sprint("resp_", i),
 					Owner:      owner,
 					Status:     status,
@@ -510,8 +511,7 @@ func TestWhatCannotBeBegunAgainHasFailed(t *testing.T) {
 			if want == "failed" {
 				// A client that has read some events resumes after them.
 				n := 0
-				err := s.store.Events(
-					context.Background(),
+				err := work.ReadEvents(context.Background(), s.store,
 					id,
 					owner,
 					1<<20,
@@ -556,7 +556,7 @@ func TestADrainCutsAResponseAndKeepsThat(t *testing.T) {
 					t.Error("a response was started after the end")
 				}
 				kittest.Pass(time.Second)
-				if left := s.store.Responses(state.ResponseFilter{Unfinished: true}); len(left) != 0 {
+				if left := work.ListResponses(s.store.View(), work.ResponseFilter{Unfinished: true}); len(left) != 0 {
 					t.Errorf("%d records are left unfinished", len(left))
 				}
 			})

@@ -14,6 +14,7 @@ import (
 	"stagedoor/providers/upstream"
 	"stagedoor/state"
 	"stagedoor/state/share"
+	"stagedoor/state/work"
 )
 
 // maxRuns bounds how many responses may be under way in the background.
@@ -99,8 +100,8 @@ func (g *Registry) Start(ctx context.Context, job Job) error {
 		return dialogue.NoMemory(err)
 	}
 	ctx = context.WithoutCancel(ctx)
-	err := g.store.PutResponse(ctx, state.StoredResponse{
-		ResponseHeader: state.ResponseHeader{ID: job.ID, Owner: job.Owner, Previous: job.Previous, Model: job.Request.Head.Model,
+	err := work.PutResponse(ctx, g.store, work.StoredResponse{
+		ResponseHeader: work.ResponseHeader{ID: job.ID, Owner: job.Owner, Previous: job.Previous, Model: job.Request.Head.Model,
 			Status: "queued", Background: true, Streamed: job.Streamed, Runs: job.run},
 		Body: job.Queued, Input: job.Input, Request: job.Kept})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/shapes/responses"
 	"stagedoor/state"
+	"stagedoor/state/work"
 )
 
 // Again makes the request of a response again from what was kept with it,
@@ -28,7 +29,7 @@ const abreast = 64
 // however processes end, no response is begun more than maxTries times, and
 // never twice at once.
 func (g *Registry) Resume(ctx context.Context, again Again) (resumed, failed int, err error) {
-	left := g.store.Responses(state.ResponseFilter{Unfinished: true})
+	left := work.ListResponses(g.store.View(), work.ResponseFilter{Unfinished: true})
 	if failed, err = g.failRead(ctx, left); err != nil {
 		return 0, failed, err
 	}
@@ -36,7 +37,7 @@ func (g *Registry) Resume(ctx context.Context, again Again) (resumed, failed int
 		if !h.Background {
 			continue
 		}
-		r, err := g.store.Response(ctx, h.ID, h.Owner)
+		r, err := work.ReadResponse(ctx, g.store, h.ID, h.Owner)
 		if errors.Is(err, state.ErrNotFound) {
 			continue // it expired just now
 		}
@@ -63,7 +64,7 @@ func (g *Registry) Resume(ctx context.Context, again Again) (resumed, failed int
 var errRestarted = dialogue.ServerError("the gateway was restarted while the response was under way", nil)
 
 // failRead settles the responses whose clients were reading them.
-func (g *Registry) failRead(ctx context.Context, left []state.ResponseHeader) (failed int, err error) {
+func (g *Registry) failRead(ctx context.Context, left []work.ResponseHeader) (failed int, err error) {
 	p := pool.New().WithErrors().WithContext(ctx).WithFirstError().WithMaxGoroutines(abreast)
 	for _, h := range left {
 		if h.Background {
@@ -71,7 +72,7 @@ func (g *Registry) failRead(ctx context.Context, left []state.ResponseHeader) (f
 		}
 		failed++
 		p.Go(func(ctx context.Context) error {
-			r, err := g.store.Response(ctx, h.ID, h.Owner)
+			r, err := work.ReadResponse(ctx, g.store, h.ID, h.Owner)
 			if err == nil {
 				err = g.fail(&r, errRestarted)
 			}
@@ -85,13 +86,13 @@ func (g *Registry) failRead(ctx context.Context, left []state.ResponseHeader) (f
 }
 
 // restore makes another run of a stored response.
-func (g *Registry) restore(ctx context.Context, r *state.StoredResponse, again Again) (*run, error) {
+func (g *Registry) restore(ctx context.Context, r *work.StoredResponse, again Again) (*run, error) {
 	job := Job{ID: r.ID, Owner: r.Owner, Queued: r.Body, Streamed: r.Streamed, run: r.Runs + 1}
 	if r.RequestSize == 0 || job.run > maxTries {
 		return nil, errRestarted
 	}
 	var err error
-	if job.Kept, err = g.store.ResponseRequest(ctx, r.ID, r.Owner); err != nil {
+	if job.Kept, err = work.ReadResponseRequest(ctx, g.store, r.ID, r.Owner); err != nil {
 		return nil, errRestarted
 	}
 	if job.Request, err = again(ctx, r.ID, job.Kept); err != nil {
@@ -101,7 +102,7 @@ func (g *Registry) restore(ctx context.Context, r *state.StoredResponse, again A
 	g.slots.Adopt(string(run.job.Owner), 1)
 	g.enter(run)
 	run.memory.Adopt(job.size())
-	if _, err = g.store.UpdateResponse(ctx, r.ID, r.Owner, state.ResponseUpdate{Run: true}); err != nil {
+	if _, err = work.UpdateResponse(ctx, g.store, r.ID, r.Owner, work.ResponseUpdate{Run: true}); err != nil {
 		g.forget(run)
 		return nil, errRestarted
 	}
@@ -111,7 +112,7 @@ func (g *Registry) restore(ctx context.Context, r *state.StoredResponse, again A
 // fail settles a response that cannot go on. Its event is numbered beyond those
 // that were sent and not kept, so that a client that resumes gets it; only the streams
 // of background responses can be resumed.
-func (g *Registry) fail(r *state.StoredResponse, cause error) error {
+func (g *Registry) fail(r *work.StoredResponse, cause error) error {
 	var failure *dialogue.Error
 	if !errors.As(cause, &failure) {
 		failure = dialogue.ServerError(errCrashed, cause)

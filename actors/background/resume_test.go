@@ -14,6 +14,7 @@ import (
 	"stagedoor/actors/text"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
+	"stagedoor/state/work"
 )
 
 // begin starts a response that lasts.
@@ -89,7 +90,7 @@ func TestAResponseGoesOnInTheNextProcess(t *testing.T) {
 		if log := s.log(id); log != rest {
 			t.Errorf("the stored stream differs from the sent one")
 		}
-		if _, err := s.store.ResponseRequest(t.Context(), id, owner); !errors.Is(err, state.ErrNotFound) {
+		if _, err := work.ReadResponseRequest(t.Context(), s.store, id, owner); !errors.Is(err, state.ErrNotFound) {
 			t.Errorf("its request is still kept: %v", err)
 		}
 	})
@@ -138,10 +139,9 @@ func TestAResponseWhoseClientReadItFails(t *testing.T) {
 		s.simulate = dribble
 		lasting := s.begin()
 		for i := range 100 {
-			err := s.store.PutResponse(
-				t.Context(),
-				state.StoredResponse{Body: []byte(`{"status":"in_progress","output":[]}`),
-					ResponseHeader: state.ResponseHeader{
+			err := work.PutResponse(t.Context(), s.store,
+				work.StoredResponse{Body: []byte(`{"status":"in_progress","output":[]}`),
+					ResponseHeader: work.ResponseHeader{
 						ID:       fmt.Sprint("resp_read", i),
 						Owner:    owner,
 						Status:   "in_progress",

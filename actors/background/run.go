@@ -18,6 +18,7 @@ import (
 	"stagedoor/providers/shapes/responses"
 	"stagedoor/providers/upstream"
 	"stagedoor/state"
+	"stagedoor/state/work"
 )
 
 // errCrashed is the message of a response whose run crashed.
@@ -319,8 +320,8 @@ func (g *Registry) keep(r *run, body []byte) {
 
 // update stores the last state of a response, unless it has one or is deleted.
 func (g *Registry) update(id string, owner state.Owner, body, log []byte, last int64) error {
-	_, err := g.store.UpdateResponse(context.Background(), id, owner,
-		state.ResponseUpdate{Status: responses.Status(body), Body: body, Events: log, LastEvent: last})
+	_, err := work.UpdateResponse(context.Background(), g.store, id, owner,
+		work.ResponseUpdate{Status: responses.Status(body), Body: body, Events: log, LastEvent: last})
 	if errors.Is(err, state.ErrFinished) || errors.Is(err, state.ErrNotFound) {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"stagedoor/state"
+	"stagedoor/state/work"
 )
 
 // SetPaused holds a provider's requests in its queue, or lets them go on. Those in
@@ -19,9 +20,9 @@ func (r *Runtime) SetPaused(ctx context.Context, name string, paused bool) error
 	}
 	err := r.keepPauses(ctx, func(tx *state.Tx) error {
 		if paused {
-			return tx.Pause(name)
+			return work.PauseProvider(tx, name)
 		}
-		tx.EndPause(name)
+		work.EndPause(tx, name)
 		return nil
 	})
 	switch {
@@ -36,7 +37,9 @@ func (r *Runtime) SetPaused(ctx context.Context, name string, paused bool) error
 }
 
 // Pause finds the pause of a provider.
-func (r *Runtime) Pause(name string) (state.Pause, bool) { return r.options.State.View().Pause(name) }
+func (r *Runtime) Pause(name string) (work.Pause, bool) {
+	return work.FindPause(r.options.State.View(), name)
+}
 
 func (r *Runtime) keepPauses(ctx context.Context, change func(*state.Tx) error) error {
 	_, err := state.Do(ctx, r.options.State, func(tx *state.Tx) (struct{}, error) { return struct{}{}, change(tx) })
@@ -48,7 +51,7 @@ func (r *Runtime) keepPauses(ctx context.Context, change func(*state.Tx) error) 
 // with the next configuration, at the latest with the next start.
 func (r *Runtime) forgetPauses(ctx context.Context) {
 	var gone []string
-	for _, p := range r.options.State.View().Pauses() {
+	for _, p := range work.ListPauses(r.options.State.View()) {
 		if r.provider(p.Provider) == nil {
 			gone = append(gone, p.Provider)
 		}
@@ -58,7 +61,7 @@ func (r *Runtime) forgetPauses(ctx context.Context) {
 	}
 	err := r.keepPauses(ctx, func(tx *state.Tx) error {
 		for _, name := range gone {
-			tx.EndPause(name)
+			work.EndPause(tx, name)
 		}
 		return nil
 	})

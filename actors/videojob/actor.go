@@ -12,7 +12,7 @@ import (
 	"stagedoor/actors/flow"
 	"stagedoor/actors/kit"
 	"stagedoor/providers/dialogue"
-	"stagedoor/state"
+	"stagedoor/state/work"
 )
 
 // message is a message that a job's actor or its parent accepts, besides those of the library. The set is closed and
@@ -34,7 +34,7 @@ func (*adopted) videoMessage() {}
 
 // stepped reports the result of a step, which has ended.
 type stepped struct {
-	video state.Video
+	video work.Video
 	// unsaved is set if the record does not have the content of video yet.
 	unsaved bool
 	// hanging is set if it is still unknown whether an interrupted action was done; see recovered.
@@ -89,7 +89,7 @@ func newRun(id string) *run {
 }
 
 type answer struct {
-	video state.Video
+	video work.Video
 	err   error
 }
 
@@ -98,7 +98,7 @@ type answer struct {
 func (r *run) claim() bool { return !r.answered.Swap(true) }
 
 // reply sends the reply to the client. The caller must have claimed it.
-func (r *run) reply(v state.Video, err error) {
+func (r *run) reply(v work.Video, err error) {
 	select {
 	case r.answer <- answer{v, err}:
 	default:
@@ -111,7 +111,7 @@ type job struct {
 	run   *run
 	timer *kit.Timer
 
-	video   state.Video
+	video   work.Video
 	unsaved bool
 	// hanging is described at stepped.hanging.
 	hanging bool
@@ -158,7 +158,7 @@ func (j *job) Receive(c actor.Context) {
 
 // load reads the record. It returns false if there is nothing left to do.
 func (j *job) load(c actor.Context) bool {
-	v, ok := j.svc.State.View().AnyVideo(j.run.id)
+	v, ok := work.FindAnyVideo(j.svc.State.View(), j.run.id)
 	if !ok || v.Final() {
 		c.Stop(c.Self())
 		return false

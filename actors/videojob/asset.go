@@ -10,13 +10,14 @@ import (
 	"stagedoor/providers/upstream"
 	"stagedoor/providers/video"
 	"stagedoor/state"
+	"stagedoor/state/work"
 )
 
 // Content opens the content of a job that has completed, and the caller closes it. byteRange is the value of a Range
 // header or "". Errors are *dialogue.Error.
 func (s *Service) Content(
 	ctx context.Context,
-	v *state.Video,
+	v *work.Video,
 	variant video.Variant,
 	byteRange string,
 ) (*video.Content, error) {
@@ -61,8 +62,8 @@ func contentError(err error) error {
 // Delete removes a finished job from its owner and then asks its provider to delete it too. It returns
 // state.ErrExists if the job has not ended, and state.ErrNotFound if it was deleted before.
 func (s *Service) Delete(ctx context.Context, id string, owner state.Owner) error {
-	gone, err := state.Do(ctx, s.State, func(tx *state.Tx) (state.Video, error) {
-		v, ok := tx.View().Video(id, owner)
+	gone, err := state.Do(ctx, s.State, func(tx *state.Tx) (work.Video, error) {
+		v, ok := work.FindVideo(tx.View(), id, owner)
 		switch {
 		case !ok:
 			return v, state.ErrNotFound
@@ -70,7 +71,7 @@ func (s *Service) Delete(ctx context.Context, id string, owner state.Owner) erro
 			return v, state.ErrExists
 		}
 		v.Deleted, v.Until, v.Prompt = tx.Now(), tx.Now().Add(remembered), ""
-		return tx.PutVideo(v)
+		return work.PutVideo(tx, v)
 	})
 	if err == nil && gone.UpstreamID != "" {
 		s.System.Go(s.parent, "delete video", func(ctx context.Context) any { s.forget(ctx, &gone); return nil })
@@ -79,7 +80,7 @@ func (s *Service) Delete(ctx context.Context, id string, owner state.Owner) erro
 }
 
 // forget deletes a job at its provider. A job that stays there expires.
-func (s *Service) forget(ctx context.Context, v *state.Video) {
+func (s *Service) forget(ctx context.Context, v *work.Video) {
 	p, ok := s.Providers(v.Provider)
 	if !ok || p.Video == nil {
 		return

@@ -11,7 +11,7 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/upstream"
 	"stagedoor/providers/video"
-	"stagedoor/state"
+	"stagedoor/state/work"
 )
 
 // Codes of the gateway's own failures. The set of codes of failed jobs is open (wire/videos.md 4).
@@ -33,34 +33,34 @@ const (
 )
 
 // next returns the action that a job in this state needs.
-func next(v *state.Video) action {
+func next(v *work.Video) action {
 	switch v.Phase {
-	case state.VideoAccepted, state.VideoSubmitting:
+	case work.VideoAccepted, work.VideoSubmitting:
 		return submit
-	case state.VideoQueued, state.VideoInProgress:
+	case work.VideoQueued, work.VideoInProgress:
 		return poll
-	case state.VideoFinalizing:
+	case work.VideoFinalizing:
 		return settle
 	}
 	return nothing
 }
 
 // taken returns the job as its submission begins. It is written before the provider is called.
-func taken(v state.Video) state.Video {
-	v.Phase = state.VideoSubmitting
+func taken(v work.Video) work.Video {
+	v.Phase = work.VideoSubmitting
 	v.Attempts++
 	return v
 }
 
 // untaken returns a job that was submitted and that its provider certainly did not accept.
-func untaken(v state.Video) state.Video {
-	v.Phase = state.VideoAccepted
+func untaken(v work.Video) work.Video {
+	v.Phase = work.VideoAccepted
 	return v
 }
 
 // submitted returns a job that its provider has accepted.
-func submitted(v state.Video, id string, s video.Status, now time.Time) state.Video {
-	v.Phase, v.UpstreamID = state.VideoQueued, id
+func submitted(v work.Video, id string, s video.Status, now time.Time) work.Video {
+	v.Phase, v.UpstreamID = work.VideoQueued, id
 	v.Spec, v.Files = nil, nil
 	return observed(v, s, now)
 }
@@ -87,10 +87,10 @@ const mostProgress = 99
 
 // observed returns the job after its provider reported s. Progress never decreases, and unknown words change nothing
 // (faults.md U46).
-func observed(v state.Video, s video.Status, now time.Time) state.Video {
+func observed(v work.Video, s video.Status, now time.Time) work.Video {
 	switch s.State {
 	case video.Completed:
-		v.Phase, v.Completed, v.Expires = state.VideoFinalizing, now, expiry(s.Expires, now)
+		v.Phase, v.Completed, v.Expires = work.VideoFinalizing, now, expiry(s.Expires, now)
 		return measured(v, s)
 	case video.Failed:
 		fault := s.Error
@@ -99,9 +99,9 @@ func observed(v state.Video, s video.Status, now time.Time) state.Video {
 		}
 		return failed(v, fault.Code, fault.Message, now)
 	case video.InProgress:
-		v.Phase = state.VideoInProgress
+		v.Phase = work.VideoInProgress
 	}
-	if v.Phase == state.VideoInProgress {
+	if v.Phase == work.VideoInProgress {
 		v.Progress = min(max(v.Progress, s.Progress), mostProgress)
 	}
 	return v
@@ -113,7 +113,7 @@ const mostSeconds = 20
 
 // measured returns a finished job with the size and the length that its provider reports. The
 // length of an extension is that of the whole video, and only the new part is to be paid for.
-func measured(v state.Video, s video.Status) state.Video {
+func measured(v work.Video, s video.Status) work.Video {
 	if s.Size != (video.Size{}) {
 		v.Size = s.Size.String()
 	}
@@ -130,7 +130,7 @@ func measured(v state.Video, s video.Status) state.Video {
 }
 
 // lengthOf returns the length of the video that a job is charged for.
-func lengthOf(v *state.Video) ledger.VideoLength {
+func lengthOf(v *work.Video) ledger.VideoLength {
 	l := ledger.VideoLength{Asked: v.Billable, Reported: v.Reported, Most: mostSeconds}
 	if op := video.Operation(v.Operation); op == video.Remix || op == video.Edit {
 		l.Most = video.MostSeconds
@@ -139,33 +139,33 @@ func lengthOf(v *state.Video) ledger.VideoLength {
 }
 
 // failed returns a job that failed. Its hold is to be released.
-func failed(v state.Video, code, message string, now time.Time) state.Video {
+func failed(v work.Video, code, message string, now time.Time) work.Video {
 	if code == "" {
 		code = codeFailed
 	}
 	if message == "" {
 		message = "the video could not be made"
 	}
-	v.Phase, v.Completed, v.Error = state.VideoFinalizing, now, &state.VideoError{Code: code, Message: message}
+	v.Phase, v.Completed, v.Error = work.VideoFinalizing, now, &work.VideoError{Code: code, Message: message}
 	v.Spec, v.Files = nil, nil
 	return v
 }
 
 // late returns a job that passed its deadline.
-func late(v state.Video, now time.Time) state.Video {
+func late(v work.Video, now time.Time) work.Video {
 	return failed(v, codeDeadline, "the video was not finished in time", now)
 }
 
 // lost returns a job that its provider no longer knows.
-func lost(v state.Video, now time.Time) state.Video {
+func lost(v work.Video, now time.Time) work.Video {
 	return failed(v, codeLost, "the upstream provider does not know the video any more", now)
 }
 
 // settled returns a job that has ended and whose hold was settled. Its record may be removed after keep.
-func settled(v state.Video, cost int64, now time.Time, keep time.Duration) state.Video {
-	v.Phase, v.Cost = state.VideoCompleted, cost
+func settled(v work.Video, cost int64, now time.Time, keep time.Duration) work.Video {
+	v.Phase, v.Cost = work.VideoCompleted, cost
 	if v.Error != nil {
-		v.Phase = state.VideoFailed
+		v.Phase = work.VideoFailed
 	} else {
 		v.Progress = 100
 	}
@@ -185,8 +185,8 @@ const remembered = time.Hour
 
 // recovered returns a job whose step was interrupted, so that it is unknown whether the action was done. A submission
 // is repeated only where that cannot make a second video (decisions.md "Videos").
-func recovered(v state.Video, idempotent bool, now time.Time) state.Video {
-	if v.Phase == state.VideoSubmitting && !idempotent {
+func recovered(v work.Video, idempotent bool, now time.Time) work.Video {
+	if v.Phase == work.VideoSubmitting && !idempotent {
 		return failed(v, codeSubmission, "the gateway was interrupted while the video was submitted: "+
 			"it is unknown whether the video is being made", now)
 	}
@@ -295,7 +295,7 @@ func pollWait(n int, asked time.Duration, jitter float64) time.Duration {
 
 // spread returns the time until the first step of the nth job of an earlier process. Jobs with an interrupted action
 // come first, and the polls of many jobs are spread.
-func spread(v *state.Video, n int) time.Duration {
+func spread(v *work.Video, n int) time.Duration {
 	const each, most = 20 * time.Millisecond, 30 * time.Second
 	if next(v) != poll {
 		return min(time.Duration(n)*each/10, most)

@@ -9,37 +9,37 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/upstream"
 	"stagedoor/providers/video"
-	"stagedoor/state"
+	"stagedoor/state/work"
 )
 
 var at = time.Unix(1_800_000_000, 0)
 
 // What a provider says moves a job forward or not at all.
 func TestObserved(t *testing.T) {
-	queued := state.Video{Phase: state.VideoQueued}
-	half := state.Video{Phase: state.VideoInProgress, Progress: 50}
+	queued := work.Video{Phase: work.VideoQueued}
+	half := work.Video{Phase: work.VideoInProgress, Progress: 50}
 	for _, c := range []struct {
 		name     string
-		before   state.Video
+		before   work.Video
 		status   video.Status
-		phase    state.VideoPhase
+		phase    work.VideoPhase
 		progress int
 		code     string
 	}{
-		{"begins", queued, video.Status{State: video.InProgress, Progress: 3}, state.VideoInProgress, 3, ""},
-		{"begins without a number", queued, video.Status{State: video.InProgress, Progress: -1}, state.VideoInProgress, 0, ""},
-		{"waits with a number", queued, video.Status{State: video.Queued, Progress: 10}, state.VideoQueued, 0, ""},
-		{"goes on", half, video.Status{State: video.InProgress, Progress: 60}, state.VideoInProgress, 60, ""},
-		{"goes back", half, video.Status{State: video.InProgress, Progress: 40}, state.VideoInProgress, 50, ""},
-		{"waits again", half, video.Status{State: video.Queued, Progress: 0}, state.VideoInProgress, 50, ""},
-		{"too much", half, video.Status{State: video.InProgress, Progress: 140}, state.VideoInProgress, 99, ""},
-		{"nothing", half, video.Status{State: video.InProgress, Progress: -1}, state.VideoInProgress, 50, ""},
-		{"an unknown word", half, video.Status{Progress: 55}, state.VideoInProgress, 55, ""},
-		{"an unknown word at first", queued, video.Status{Progress: 55}, state.VideoQueued, 0, ""},
-		{"ends", half, video.Status{State: video.Completed, Progress: 10}, state.VideoFinalizing, 50, ""},
-		{"ends at once", queued, video.Status{State: video.Completed}, state.VideoFinalizing, 0, ""},
-		{"fails", half, video.Status{State: video.Failed, Error: &video.Fault{Code: "moderation_blocked", Message: "no"}}, state.VideoFinalizing, 50, "moderation_blocked"},
-		{"fails without a word", half, video.Status{State: video.Failed}, state.VideoFinalizing, 50, codeFailed},
+		{"begins", queued, video.Status{State: video.InProgress, Progress: 3}, work.VideoInProgress, 3, ""},
+		{"begins without a number", queued, video.Status{State: video.InProgress, Progress: -1}, work.VideoInProgress, 0, ""},
+		{"waits with a number", queued, video.Status{State: video.Queued, Progress: 10}, work.VideoQueued, 0, ""},
+		{"goes on", half, video.Status{State: video.InProgress, Progress: 60}, work.VideoInProgress, 60, ""},
+		{"goes back", half, video.Status{State: video.InProgress, Progress: 40}, work.VideoInProgress, 50, ""},
+		{"waits again", half, video.Status{State: video.Queued, Progress: 0}, work.VideoInProgress, 50, ""},
+		{"too much", half, video.Status{State: video.InProgress, Progress: 140}, work.VideoInProgress, 99, ""},
+		{"nothing", half, video.Status{State: video.InProgress, Progress: -1}, work.VideoInProgress, 50, ""},
+		{"an unknown word", half, video.Status{Progress: 55}, work.VideoInProgress, 55, ""},
+		{"an unknown word at first", queued, video.Status{Progress: 55}, work.VideoQueued, 0, ""},
+		{"ends", half, video.Status{State: video.Completed, Progress: 10}, work.VideoFinalizing, 50, ""},
+		{"ends at once", queued, video.Status{State: video.Completed}, work.VideoFinalizing, 0, ""},
+		{"fails", half, video.Status{State: video.Failed, Error: &video.Fault{Code: "moderation_blocked", Message: "no"}}, work.VideoFinalizing, 50, "moderation_blocked"},
+		{"fails without a word", half, video.Status{State: video.Failed}, work.VideoFinalizing, 50, codeFailed},
 	} {
 		got := observed(c.before, c.status, at)
 		if got.Phase != c.phase || got.Progress != c.progress {
@@ -49,7 +49,7 @@ func TestObserved(t *testing.T) {
 			got.Error != nil && (got.Error.Code != c.code || got.Error.Message == "") {
 			t.Errorf("%s: %+v", c.name, got.Error)
 		}
-		if ended := got.Phase == state.VideoFinalizing; ended != got.Completed.Equal(at) ||
+		if ended := got.Phase == work.VideoFinalizing; ended != got.Completed.Equal(at) ||
 			ended && c.code == "" && got.Expires.IsZero() {
 			t.Errorf("%s: completed %s, expires %s", c.name, got.Completed, got.Expires)
 		}
@@ -75,8 +75,8 @@ func TestTheReportedLengthIsTheWholeVideos(t *testing.T) {
 		{video.Remix, 40, 40, 40, 40, 120, 40},
 		{video.Edit, 40, 40, 121, 121, 120, 40},
 	} {
-		before := state.Video{
-			Phase:     state.VideoInProgress,
+		before := work.Video{
+			Phase:     work.VideoInProgress,
 			Operation: string(c.operation),
 			Size:      "720x1280",
 			Seconds:   c.seconds,
@@ -96,7 +96,7 @@ func TestTheReportedLengthIsTheWholeVideos(t *testing.T) {
 func TestSettledIsWhatWasObserved(t *testing.T) {
 	v := settled(
 		observed(
-			state.Video{Phase: state.VideoInProgress},
+			work.Video{Phase: work.VideoInProgress},
 			video.Status{State: video.Completed, Expires: at.Add(time.Hour)},
 			at,
 		),
@@ -104,14 +104,14 @@ func TestSettledIsWhatWasObserved(t *testing.T) {
 		at,
 		time.Minute,
 	)
-	if v.Phase != state.VideoCompleted || v.Progress != 100 || v.Cost != 7 ||
+	if v.Phase != work.VideoCompleted || v.Progress != 100 || v.Cost != 7 ||
 		!v.Until.Equal(at.Add(time.Hour+time.Minute)) {
 		t.Errorf("%+v", v)
 	}
 	// A provider that says "for ever" does not have the record kept for ever.
 	v = settled(
 		observed(
-			state.Video{Phase: state.VideoInProgress},
+			work.Video{Phase: work.VideoInProgress},
 			video.Status{State: video.Completed, Expires: at.AddDate(7000, 0, 0)},
 			at,
 		),
@@ -122,17 +122,17 @@ func TestSettledIsWhatWasObserved(t *testing.T) {
 	if last := at.Add(mostLife); !v.Expires.Equal(last) || !v.Until.Equal(last.Add(time.Minute)) {
 		t.Errorf("for ever: %+v", v)
 	}
-	v = settled(late(state.Video{Phase: state.VideoInProgress, Progress: 30}, at), 0, at, time.Minute)
-	if v.Phase != state.VideoFailed || v.Progress != 30 || v.Error.Code != codeDeadline ||
+	v = settled(late(work.Video{Phase: work.VideoInProgress, Progress: 30}, at), 0, at, time.Minute)
+	if v.Phase != work.VideoFailed || v.Progress != 30 || v.Error.Code != codeDeadline ||
 		!v.Until.Equal(at.Add(time.Minute)) {
 		t.Errorf("%+v", v)
 	}
 }
 
 func TestNext(t *testing.T) {
-	for phase, want := range map[state.VideoPhase]action{state.VideoAccepted: submit, state.VideoSubmitting: submit, state.VideoQueued: poll,
-		state.VideoInProgress: poll, state.VideoFinalizing: settle, state.VideoCompleted: nothing, state.VideoFailed: nothing} {
-		if got := next(&state.Video{Phase: phase}); got != want {
+	for phase, want := range map[work.VideoPhase]action{work.VideoAccepted: submit, work.VideoSubmitting: submit, work.VideoQueued: poll,
+		work.VideoInProgress: poll, work.VideoFinalizing: settle, work.VideoCompleted: nothing, work.VideoFailed: nothing} {
+		if got := next(&work.Video{Phase: phase}); got != want {
 			t.Errorf("%s: %d", phase, got)
 		}
 	}
@@ -141,10 +141,10 @@ func TestNext(t *testing.T) {
 // Only what hung in the air, at a provider that would make another one, is given
 // up.
 func TestRecovered(t *testing.T) {
-	for _, phase := range []state.VideoPhase{state.VideoAccepted, state.VideoSubmitting, state.VideoQueued, state.VideoInProgress, state.VideoFinalizing} {
+	for _, phase := range []work.VideoPhase{work.VideoAccepted, work.VideoSubmitting, work.VideoQueued, work.VideoInProgress, work.VideoFinalizing} {
 		for _, idempotent := range []bool{true, false} {
-			got := recovered(state.Video{Phase: phase}, idempotent, at)
-			lost := phase == state.VideoSubmitting && !idempotent
+			got := recovered(work.Video{Phase: phase}, idempotent, at)
+			lost := phase == work.VideoSubmitting && !idempotent
 			if (got.Error != nil) != lost || lost && got.Error.Code != codeSubmission || !lost && got.Phase != phase {
 				t.Errorf("%s, %v: %s, %+v", phase, idempotent, got.Phase, got.Error)
 			}

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"stagedoor/actors/kit/kittest"
-	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/work"
 )
 
 // The process is killed after each commit, and before and after the call that makes the video. The next
@@ -90,7 +90,7 @@ func TestAKillNeitherRepeatsNorLosesAVideo(t *testing.T) {
 // judge looks at the one job after all.
 func judge(t *testing.T, p *process, never, lost bool) {
 	t.Helper()
-	list, _ := p.state.View().Videos(owner, state.VideoPage{Limit: 10})
+	list, _ := work.ListVideos(p.state.View(), owner, work.VideoPage{Limit: 10})
 	if never {
 		if len(list) != 0 || p.vendor.made() != 0 {
 			t.Errorf("%d jobs, %d made", len(list), p.vendor.made())
@@ -108,13 +108,13 @@ func judge(t *testing.T, p *process, never, lost bool) {
 		}
 	}
 	if lost {
-		if v.Phase != state.VideoFailed || v.Error.Code != "submission_lost" || len(p.vendor.keys) > 1 {
+		if v.Phase != work.VideoFailed || v.Error.Code != "submission_lost" || len(p.vendor.keys) > 1 {
 			t.Errorf("ended as %s, %+v, after %d submissions", v.Phase, v.Error, len(p.vendor.keys))
 		}
 		p.books(0)
 		return
 	}
-	if v.Phase != state.VideoCompleted || p.vendor.made() != 1 || v.Cost != 4*second {
+	if v.Phase != work.VideoCompleted || p.vendor.made() != 1 || v.Cost != 4*second {
 		t.Errorf("ended as %s, %+v, cost %d, made %d", v.Phase, v.Error, v.Cost, p.vendor.made())
 	}
 	p.books(4 * second)
@@ -137,7 +137,7 @@ func TestAStopLosesNoSubmission(t *testing.T) {
 		first.end()
 		next := start(t, store, v, nil)
 		kittest.Pass(5 * time.Minute)
-		if got := next.look(job.ID); got.Phase != state.VideoCompleted || v.made() != 1 {
+		if got := next.look(job.ID); got.Phase != work.VideoCompleted || v.made() != 1 {
 			t.Errorf("ended as %+v, made %d", got, v.made())
 		}
 		next.books(4 * second)

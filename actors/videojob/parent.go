@@ -7,6 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"stagedoor/actors/kit"
+	"stagedoor/state/work"
 )
 
 // restartAlways restarts the actors of jobs with back-off and without a limit, because each holds money and owes its
@@ -48,10 +49,10 @@ func (p *parent) count() { p.svc.live.Store(int64(len(p.live))) }
 func (p *parent) adopt(c actor.Context) {
 	view := p.svc.State.View()
 	p.svc.slots.releaseEnded(func(id string) bool {
-		v, ok := view.AnyVideo(id)
+		v, ok := work.FindAnyVideo(view, id)
 		return ok && v.Final()
 	})
-	unfinished := view.UnfinishedVideos()
+	unfinished := work.ListUnfinishedVideos(view)
 	for n := range unfinished {
 		p.svc.slots.adopt(unfinished[n].ID, unfinished[n].Owner)
 		r := newRun(unfinished[n].ID)

@@ -25,6 +25,7 @@ import (
 	"stagedoor/state/blobs"
 	"stagedoor/state/money"
 	"stagedoor/state/share"
+	"stagedoor/state/work"
 )
 
 // Provider has the parts of a provider that the jobs use.
@@ -110,7 +111,7 @@ func New(o Options) (*Service, error) {
 // Keeps returns a function for ledger.Recover that reports whether a hold belongs to a job that has not ended.
 func Keeps(s *state.State) func(money.Hold) bool {
 	return func(h money.Hold) bool {
-		v, ok := s.View().AnyVideo(h.Receipt.Request)
+		v, ok := work.FindAnyVideo(s.View(), h.Receipt.Request)
 		return ok && !v.Final() && v.Account == h.Account
 	}
 }
@@ -119,7 +120,7 @@ func Keeps(s *state.State) func(money.Hold) bool {
 type Request struct {
 	// Video has the owner and the wishes of the client: Owner, Key, Account, Operation, Model, Prompt, Size,
 	// Seconds, RemixedFrom, Extensions, Billable, Files, Once and Asked. Create fills in the rest.
-	Video state.Video
+	Video work.Video
 	// Spec is the request to the provider without the model.
 	Spec video.Spec
 	// Plan has the candidates. The first one that can do the job is used.
@@ -135,7 +136,7 @@ var (
 // Create starts a job. It returns when the provider has accepted the job or refused it, or after Config.Wait. The job
 // continues in the last case, and if ctx ends. A refusal is the error and leaves no job. If there is no room for the
 // job, the error is a *share.Refused. again is set if the client started this job before under the same key.
-func (s *Service) Create(ctx context.Context, o *Request) (v state.Video, again bool, err error) {
+func (s *Service) Create(ctx context.Context, o *Request) (v work.Video, again bool, err error) {
 	if v, again, err = s.record(ctx, o); err != nil || again {
 		return v, again, err
 	}
@@ -143,7 +144,7 @@ func (s *Service) Create(ctx context.Context, o *Request) (v state.Video, again 
 }
 
 // record makes the record of a job unless it exists.
-func (s *Service) record(ctx context.Context, o *Request) (v state.Video, again bool, err error) {
+func (s *Service) record(ctx context.Context, o *Request) (v work.Video, again bool, err error) {
 	leave, err := s.lockKey(ctx, &o.Video)
 	if err != nil {
 		return v, false, err
@@ -169,7 +170,7 @@ func (s *Service) record(ctx context.Context, o *Request) (v state.Video, again 
 
 // lockKey lets one request at a time make a job under an idempotency key of a client. Without it, the second of two
 // parallel requests would need money for a job that it will not get.
-func (s *Service) lockKey(ctx context.Context, v *state.Video) (leave func(), err error) {
+func (s *Service) lockKey(ctx context.Context, v *work.Video) (leave func(), err error) {
 	if v.Once == "" {
 		return func() {}, nil
 	}
@@ -189,21 +190,21 @@ func (s *Service) lockKey(ctx context.Context, v *state.Video) (leave func(), er
 }
 
 // findByKey returns the job that was started under the same idempotency key.
-func (s *Service) findByKey(view state.View, v *state.Video) (state.Video, bool, error) {
+func (s *Service) findByKey(view state.View, v *work.Video) (work.Video, bool, error) {
 	if v.Once == "" {
-		return state.Video{}, false, nil
+		return work.Video{}, false, nil
 	}
-	before, ok := view.VideoByOnce(v.Owner, v.Once)
+	before, ok := work.FindVideoByOnce(view, v.Owner, v.Once)
 	switch {
 	case !ok:
-		if key, gone := view.VideoKey(v.Owner, v.Once); gone && key.Asked.Equal(v.Asked) {
-			return state.Video{}, false, errSwept
+		if key, gone := work.FindVideoKey(view, v.Owner, v.Once); gone && key.Asked.Equal(v.Asked) {
+			return work.Video{}, false, errSwept
 		} else if gone {
-			return state.Video{}, false, errOnce
+			return work.Video{}, false, errOnce
 		}
-		return state.Video{}, false, nil
+		return work.Video{}, false, nil
 	case !before.Asked.Equal(v.Asked):
-		return state.Video{}, false, errOnce
+		return work.Video{}, false, errOnce
 	}
 	return before, true, nil
 }
@@ -220,7 +221,7 @@ func onceRefusal(err error) error {
 }
 
 // prepare chooses the provider and fills in the record.
-func (s *Service) prepare(o *Request) (state.Video, error) {
+func (s *Service) prepare(o *Request) (work.Video, error) {
 	v := o.Video
 	c, err := s.choose(o)
 	if err != nil {
@@ -233,7 +234,7 @@ func (s *Service) prepare(o *Request) (state.Video, error) {
 	if v.Spec, err = json.Marshal(&o.Spec); err != nil {
 		return v, dialogue.Internal(err)
 	}
-	v.Provider, v.UpstreamModel, v.Phase = c.Provider.Name, c.Model, state.VideoAccepted
+	v.Provider, v.UpstreamModel, v.Phase = c.Provider.Name, c.Model, work.VideoAccepted
 	v.Created = s.Now()
 	v.Deadline = v.Created.Add(s.Config.Deadline)
 	if bill := ledger.Video(c.Price, ledger.VideoLength{Asked: v.Billable}); v.Account != "" && bill.Amount > 0 {
@@ -268,7 +269,7 @@ func (s *Service) choose(o *Request) (*catalog.Candidate, error) {
 
 // accept holds the money and then writes the record. A crash in between leaves a hold without a job, which the next
 // start releases.
-func (s *Service) accept(ctx context.Context, v state.Video) (kept state.Video, again bool, err error) {
+func (s *Service) accept(ctx context.Context, v work.Video) (kept work.Video, again bool, err error) {
 	var hold *ledger.Hold
 	if v.Account != "" {
 		hold, err = s.Ledger.Hold(ctx, ledger.Ask{Account: v.Account, RequestID: v.ID, Amount: v.Held, Durable: true,
@@ -277,12 +278,12 @@ func (s *Service) accept(ctx context.Context, v state.Video) (kept state.Video, 
 			return v, false, err
 		}
 	}
-	kept, err = state.Do(context.WithoutCancel(ctx), s.State, func(tx *state.Tx) (state.Video, error) {
+	kept, err = state.Do(context.WithoutCancel(ctx), s.State, func(tx *state.Tx) (work.Video, error) {
 		before, found, err := s.findByKey(tx.View(), &v)
 		if again = found; found || err != nil {
 			return before, err
 		}
-		return tx.PutVideo(v)
+		return work.PutVideo(tx, v)
 	})
 	if hold != nil && (err != nil || again) {
 		hold.Release(ledger.Refused.String(), nil)
@@ -297,7 +298,7 @@ func (s *Service) accept(ctx context.Context, v state.Video) (kept state.Video, 
 }
 
 // startJob starts the job's actor and waits for the result of the submission.
-func (s *Service) startJob(ctx context.Context, v state.Video) (state.Video, bool, error) {
+func (s *Service) startJob(ctx context.Context, v work.Video) (work.Video, bool, error) {
 	r := newRun(v.ID)
 	// The job continues if its client leaves.
 	_, err := kit.Ask(context.WithoutCancel(ctx), s.System, s.parent, &startJob{run: r})
@@ -315,7 +316,7 @@ func (s *Service) startJob(ctx context.Context, v state.Video) (state.Video, boo
 	if !r.claim() {
 		return s.decided(r, v)
 	}
-	if now, ok := s.State.View().Video(v.ID, v.Owner); ok {
+	if now, ok := work.FindVideo(s.State.View(), v.ID, v.Owner); ok {
 		v = now
 	}
 	return v, false, nil
@@ -323,17 +324,17 @@ func (s *Service) startJob(ctx context.Context, v state.Video) (state.Video, boo
 
 // withdraw removes a job whose actor could not start. Its client gets an error and may ask again, and the next start
 // settles the job. If an adopted actor has continued the job meanwhile, the client gets the job.
-func (s *Service) withdraw(v state.Video, cause error) (state.Video, bool, error) {
-	_, err := state.Do(context.Background(), s.State, func(tx *state.Tx) (state.Video, error) {
-		now, ok := tx.View().AnyVideo(v.ID)
+func (s *Service) withdraw(v work.Video, cause error) (work.Video, bool, error) {
+	_, err := state.Do(context.Background(), s.State, func(tx *state.Tx) (work.Video, error) {
+		now, ok := work.FindAnyVideo(tx.View(), v.ID)
 		if !ok || now.Phase != v.Phase || now.Attempts != v.Attempts {
 			return now, errStale
 		}
 		gone := failed(now, "", "", tx.Now())
 		gone.Deleted = tx.Now()
-		return tx.PutVideo(gone)
+		return work.PutVideo(tx, gone)
 	})
-	if now, ok := s.State.View().Video(v.ID, v.Owner); ok && errors.Is(err, errStale) {
+	if now, ok := work.FindVideo(s.State.View(), v.ID, v.Owner); ok && errors.Is(err, errStale) {
 		return now, false, nil
 	}
 	s.slots.release(v.ID)
@@ -341,7 +342,7 @@ func (s *Service) withdraw(v state.Video, cause error) (state.Video, bool, error
 }
 
 // decided waits for a reply that was claimed. A refusal is sent after its hold was released.
-func (s *Service) decided(r *run, v state.Video) (state.Video, bool, error) {
+func (s *Service) decided(r *run, v work.Video) (work.Video, bool, error) {
 	patience := time.NewTimer(s.Config.Wait)
 	defer patience.Stop()
 	select {

@@ -9,7 +9,7 @@ import (
 	"stagedoor/actors/flow"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
-	"stagedoor/state"
+	"stagedoor/state/work"
 )
 
 // Administrators see a job as its record describes it, from the job's creation on, in whatever process that was.
@@ -19,8 +19,8 @@ const shape = "videos"
 
 // phases maps the phase of a job to the one that administrators see. Settling takes moments, so it is not a phase of
 // its own.
-var phases = map[state.VideoPhase]flow.Phase{state.VideoAccepted: flow.Queued, state.VideoSubmitting: flow.Queued,
-	state.VideoQueued: flow.Queued, state.VideoInProgress: flow.Making}
+var phases = map[work.VideoPhase]flow.Phase{work.VideoAccepted: flow.Queued, work.VideoSubmitting: flow.Queued,
+	work.VideoQueued: flow.Queued, work.VideoInProgress: flow.Making}
 
 // show makes the job visible, unless an earlier incarnation did.
 func (j *job) show(self *actor.PID) {

@@ -10,8 +10,8 @@ import (
 	"stagedoor/actors/flow"
 	"stagedoor/actors/kit/kittest"
 	"stagedoor/providers/dialogue"
-	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/work"
 )
 
 // shown is the one job that operators see under way.
@@ -49,10 +49,10 @@ func TestJobsAreShownWithPhaseAndProgress(t *testing.T) {
 		var seen []flow.Phase
 		progress := 0
 		for now := v; !now.Final(); {
-			_, changed, _ := p.state.WatchVideo(v.ID, owner)
+			_, changed, _ := work.WatchVideo(p.state, v.ID, owner)
 			<-changed
 			kittest.Quiesce()
-			if now = p.look(v.ID); now.Phase != state.VideoInProgress {
+			if now = p.look(v.ID); now.Phase != work.VideoInProgress {
 				continue
 			}
 			got := p.shown()
@@ -124,7 +124,7 @@ func TestJobsEndByHand(t *testing.T) {
 				}
 				kittest.Quiesce()
 				now := p.look(v.ID)
-				if now.Phase != state.VideoFailed || now.Error.Code != "cancelled_by_operator" ||
+				if now.Phase != work.VideoFailed || now.Error.Code != "cancelled_by_operator" ||
 					time.Since(begin) > time.Second {
 					t.Errorf("%v later it is %s, %+v", time.Since(begin), now.Phase, now.Error)
 				}
@@ -162,7 +162,7 @@ func TestAJobThatIsEndedBeforeItIsTakenIsItsClientsError(t *testing.T) {
 		if !ok || err.Code != "cancelled_by_operator" || !err.NoRetry {
 			t.Errorf("got the error %v", err)
 		}
-		if list, _ := p.state.View().Videos(owner, state.VideoPage{Limit: 10}); len(list) != 0 {
+		if list, _ := work.ListVideos(p.state.View(), owner, work.VideoPage{Limit: 10}); len(list) != 0 {
 			t.Errorf("%d jobs are left", len(list))
 		}
 		kittest.Pass(time.Minute)

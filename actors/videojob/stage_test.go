@@ -26,6 +26,7 @@ import (
 	"stagedoor/state/money"
 	"stagedoor/state/schema"
 	"stagedoor/state/statetest"
+	"stagedoor/state/work"
 )
 
 const (
@@ -256,7 +257,7 @@ func (p *process) credit() {
 
 func newRequest(prompt string) *videojob.Request {
 	return &videojob.Request{
-		Video: state.Video{
+		Video: work.Video{
 			Owner:     owner,
 			Key:       "key_1",
 			Account:   "7",
@@ -279,7 +280,7 @@ func newRequest(prompt string) *videojob.Request {
 	}
 }
 
-func (p *process) create(o *videojob.Request) state.Video {
+func (p *process) create(o *videojob.Request) work.Video {
 	p.t.Helper()
 	v, _, err := p.svc.Create(p.t.Context(), o)
 	if err != nil {
@@ -288,9 +289,9 @@ func (p *process) create(o *videojob.Request) state.Video {
 	return v
 }
 
-func (p *process) look(id string) state.Video {
+func (p *process) look(id string) work.Video {
 	p.t.Helper()
-	v, ok := p.state.View().AnyVideo(id)
+	v, ok := work.FindAnyVideo(p.state.View(), id)
 	if !ok {
 		p.t.Fatalf("there is no %s", id)
 	}

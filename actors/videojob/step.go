@@ -15,6 +15,7 @@ import (
 	"stagedoor/state"
 	"stagedoor/state/blobs"
 	"stagedoor/state/money"
+	"stagedoor/state/work"
 )
 
 // Limits of the times that a step waits.
@@ -34,8 +35,8 @@ const mostMisses = 3
 type step struct {
 	svc   *Service
 	run   *run
-	base  state.Video // the content of the record
-	video state.Video
+	base  work.Video // the content of the record
+	video work.Video
 	// As in job.
 	unsaved, hanging bool
 	misses           int
@@ -63,7 +64,7 @@ func (s *step) act(ctx context.Context) {
 	now := s.svc.Now()
 	if s.hanging {
 		p, ok := s.svc.Providers(s.video.Provider)
-		if s.video.Phase == state.VideoSubmitting && (!ok || p.Video == nil) && now.Before(s.video.Deadline) {
+		if s.video.Phase == work.VideoSubmitting && (!ok || p.Video == nil) && now.Before(s.video.Deadline) {
 			s.out.again, s.out.hanging = firstWait, true // it is not known yet which action is safe
 			return
 		}
@@ -88,19 +89,19 @@ func (s *step) act(ctx context.Context) {
 }
 
 // change sets the job that the record is to have.
-func (s *step) change(v state.Video) {
+func (s *step) change(v work.Video) {
 	s.video, s.unsaved = v, true
 }
 
 // save writes the record, unless another actor has changed it. Then two incarnations of the job's actor run, and this
 // step belongs to the older one.
 func (s *step) save() {
-	kept, err := state.Do(context.Background(), s.svc.State, func(tx *state.Tx) (state.Video, error) {
-		now, ok := tx.View().AnyVideo(s.base.ID)
+	kept, err := state.Do(context.Background(), s.svc.State, func(tx *state.Tx) (work.Video, error) {
+		now, ok := work.FindAnyVideo(tx.View(), s.base.ID)
 		if !ok || now.Phase != s.base.Phase || now.Attempts != s.base.Attempts {
 			return now, errStale
 		}
-		return tx.PutVideo(s.video)
+		return work.PutVideo(tx, s.video)
 	})
 	switch {
 	case err == nil:

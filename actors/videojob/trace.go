@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"stagedoor/actors/telemetry"
-	"stagedoor/state"
+	"stagedoor/state/work"
 )
 
 // Observe traces steps from now on. Jobs of earlier processes may be in flight already.
@@ -33,7 +33,7 @@ func (s *step) traced(ctx context.Context, act func(context.Context)) {
 }
 
 // describeOutcome records the result of the step in its span.
-func (s *step) describeOutcome(span trace.Span, before state.VideoPhase) {
+func (s *step) describeOutcome(span trace.Span, before work.VideoPhase) {
 	span.SetAttributes(telemetry.JobStatus.String(string(s.video.Phase)))
 	if s.video.Phase != before {
 		span.AddEvent(

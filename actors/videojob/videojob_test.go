@@ -20,12 +20,13 @@ import (
 	"stagedoor/state/journal"
 	"stagedoor/state/money"
 	"stagedoor/state/share"
+	"stagedoor/state/work"
 )
 
 func TestAVideoIsMadeAndPaid(t *testing.T) {
 	play(t, func(t *testing.T, p *process) {
 		v := p.create(newRequest("a cat"))
-		if v.Phase != state.VideoQueued || v.UpstreamID == "" || v.Spec != nil {
+		if v.Phase != work.VideoQueued || v.UpstreamID == "" || v.Spec != nil {
 			t.Fatalf("created as %+v", v)
 		}
 		if b, _ := p.ledger.Balance(t.Context(), "7"); b.Held != 4*second {
@@ -33,7 +34,7 @@ func TestAVideoIsMadeAndPaid(t *testing.T) {
 		}
 		last, seen := v, 0
 		for !last.Final() {
-			_, changed, ok := p.state.WatchVideo(v.ID, owner)
+			_, changed, ok := work.WatchVideo(p.state, v.ID, owner)
 			if !ok {
 				t.Fatal("it is gone")
 			}
@@ -45,7 +46,7 @@ func TestAVideoIsMadeAndPaid(t *testing.T) {
 			last = now
 			seen++
 		}
-		if last.Phase != state.VideoCompleted || last.Progress != 100 || last.Cost != 4*second ||
+		if last.Phase != work.VideoCompleted || last.Progress != 100 || last.Cost != 4*second ||
 			last.Expires.IsZero() ||
 			seen < 3 {
 			t.Errorf("ended as %+v after %d changes", last, seen)
@@ -78,7 +79,7 @@ func TestAVideoIsPaidAsItsProviderReportsIt(t *testing.T) {
 			v := p.create(newRequest("a cat"))
 			kittest.Pass(5 * time.Minute)
 			v = p.look(v.ID)
-			if v.Phase != state.VideoCompleted || v.Cost != want.seconds*second {
+			if v.Phase != work.VideoCompleted || v.Cost != want.seconds*second {
 				t.Errorf("%d s reported: got %+v", reported, v)
 			}
 			r, err := money.Receipts(t.Context(), p.state, "7", v.ID)
@@ -110,7 +111,7 @@ func TestVideosThatFailCostNothing(t *testing.T) {
 				v := p.create(newRequest("a cat"))
 				kittest.Pass(40 * time.Minute)
 				v = p.look(v.ID)
-				if v.Phase != state.VideoFailed || v.Error == nil || v.Error.Code != c.code || v.Error.Message == "" ||
+				if v.Phase != work.VideoFailed || v.Error == nil || v.Error.Code != c.code || v.Error.Message == "" ||
 					v.Completed.IsZero() {
 					t.Errorf("ended as %+v, %+v", v, v.Error)
 				}
@@ -147,7 +148,7 @@ func TestARefusalIsTheClientsErrorAndLeavesNoJob(t *testing.T) {
 			if !errors.As(err, &e) || e.Code != "moderation_blocked" || e.Status != 400 {
 				t.Errorf("got the error %v", err)
 			}
-			if list, _ := p.state.View().Videos(owner, state.VideoPage{Limit: 10}); len(list) != 0 {
+			if list, _ := work.ListVideos(p.state.View(), owner, work.VideoPage{Limit: 10}); len(list) != 0 {
 				t.Errorf("%d jobs are left", len(list))
 			}
 			kittest.Pass(time.Minute)
@@ -208,7 +209,7 @@ func TestABusyProviderIsTriedAgain(t *testing.T) {
 				t.Errorf("got the status %s", v.Status())
 			}
 			kittest.Pass(5 * time.Minute)
-			if v = p.look(v.ID); v.Phase != state.VideoCompleted || v.Attempts != 6 || p.vendor.made() != 1 {
+			if v = p.look(v.ID); v.Phase != work.VideoCompleted || v.Attempts != 6 || p.vendor.made() != 1 {
 				t.Errorf("ended as %+v", v)
 			}
 			p.books(4 * second)
@@ -222,7 +223,7 @@ func TestPollsMayFail(t *testing.T) {
 		p.vendor.faults = job.Faults{BusyPolls: 4, CutPolls: 3}
 		v := p.create(newRequest("a cat"))
 		kittest.Pass(3 * time.Minute)
-		if v = p.look(v.ID); v.Phase != state.VideoCompleted {
+		if v = p.look(v.ID); v.Phase != work.VideoCompleted {
 			t.Errorf("ended as %+v", v)
 		}
 	})
@@ -308,7 +309,7 @@ func TestAClientThatLeavesHasItsVideoMade(t *testing.T) {
 			t.Fatalf("%v, %v", v.Status(), err)
 		}
 		kittest.Pass(5 * time.Minute)
-		if v = p.look(v.ID); v.Phase != state.VideoCompleted {
+		if v = p.look(v.ID); v.Phase != work.VideoCompleted {
 			t.Errorf("ended as %+v", v)
 		}
 		p.books(4 * second)
@@ -358,7 +359,7 @@ func TestDeletingIsForJobsThatHaveEnded(t *testing.T) {
 		if n, err := p.state.Sweep(t.Context(), 0); n == 0 || err != nil {
 			t.Errorf("swept %d, %v", n, err)
 		}
-		if _, ok := p.state.View().AnyVideo(v.ID); ok {
+		if _, ok := work.FindAnyVideo(p.state.View(), v.ID); ok {
 			t.Error("the record is left")
 		}
 	})
@@ -413,7 +414,7 @@ func TestPanicsAreSurvived(t *testing.T) {
 				set(p.vendor)
 				v := p.create(newRequest("a cat"))
 				kittest.Pass(5 * time.Minute)
-				if v = p.look(v.ID); v.Phase != state.VideoCompleted || p.vendor.made() != 1 {
+				if v = p.look(v.ID); v.Phase != work.VideoCompleted || p.vendor.made() != 1 {
 					t.Errorf("ended as %+v, made %d", v, p.vendor.made())
 				}
 				p.books(4 * second)
@@ -489,7 +490,7 @@ func TestSubmissionsContinueWithASpareKey(t *testing.T) {
 				t.Errorf("class %d: the limiter cools down for %s, %v", class, stats.CoolDown, err)
 			}
 			kittest.Pass(time.Minute)
-			if v = p.look(v.ID); v.Phase != state.VideoCompleted || v.Attempts != 2 {
+			if v = p.look(v.ID); v.Phase != work.VideoCompleted || v.Attempts != 2 {
 				t.Errorf("class %d: after a minute it is %s after %d attempts", class, v.Phase, v.Attempts)
 			}
 			p.books(4 * second)
@@ -512,7 +513,7 @@ func TestAClientsKeyBeginsOneJobAlsoWhenItsRecordIsGone(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, ok := p.state.View().AnyVideo(first.ID); ok {
+		if _, ok := work.FindAnyVideo(p.state.View(), first.ID); ok {
 			t.Fatal("its record is still there")
 		}
 		for _, asked := range []string{"body", "another body"} {

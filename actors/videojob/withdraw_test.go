@@ -5,8 +5,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/work"
 )
 
 // A client that got "shutting down" asks again, so its first job must not be made as well.
@@ -26,10 +26,10 @@ func TestAJobThatCouldNotBeginIsNotMadeLater(t *testing.T) {
 		time.Sleep(5 * time.Second) // the actor library's last timer
 		p = start(t, store, v, nil)
 		time.Sleep(time.Minute)
-		if list, _ := p.state.View().Videos(owner, state.VideoPage{Limit: 10}); len(list) != 0 || v.made() != 0 {
+		if list, _ := work.ListVideos(p.state.View(), owner, work.VideoPage{Limit: 10}); len(list) != 0 || v.made() != 0 {
 			t.Errorf("%d made, listed %+v", v.made(), list)
 		}
-		if left := p.state.View().UnfinishedVideos(); len(left) != 0 {
+		if left := work.ListUnfinishedVideos(p.state.View()); len(left) != 0 {
 			t.Errorf("unfinished: %+v", left)
 		}
 		p.end()

@@ -7,6 +7,7 @@ import (
 
 	"stagedoor/actors/kit"
 	"stagedoor/state"
+	"stagedoor/state/work"
 )
 
 // endpoints has the configured endpoints, which outlive restarts of the actor.
@@ -37,7 +38,7 @@ func Start(system *kit.System, s *state.State) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.OnSurplusDelivery(func(d *state.Delivery) { system.Send(pid, &surplus{delivery: d}) })
+	work.OnSurplusDelivery(s, func(d *work.Delivery) { system.Send(pid, &surplus{delivery: d}) })
 	return &Client{system: system, state: s, given: given, pid: pid}, nil
 }
 
@@ -45,11 +46,11 @@ func Start(system *kit.System, s *state.State) (*Client, error) {
 // its return until they expire. Configure cannot fail, because it is part of a change that is made as a whole; a sender
 // that is being restarted starts with the new endpoints.
 func (c *Client) Configure(all []Endpoint) {
-	var hooks []state.Webhook
+	var hooks []work.Webhook
 	for _, e := range all {
 		hooks = append(hooks, e.Webhook)
 	}
-	c.state.SetWebhooks(hooks)
+	work.SetWebhooks(c.state, hooks)
 	c.given.set(all)
 	c.system.Send(c.pid, &configured{})
 }

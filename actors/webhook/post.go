@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"stagedoor/providers/jsonw"
-	"stagedoor/state"
+	"stagedoor/state/work"
 )
 
 // tryWithin bounds one try from the lookup of the name to the reply (wire/videos.md 6).
@@ -21,7 +21,7 @@ const tryWithin = 10 * time.Second
 
 // Endpoint is a server to which events are sent.
 type Endpoint struct {
-	state.Webhook
+	work.Webhook
 	URL string
 	Key []byte // from ParseSecret
 	// Allow has networks that may be called although they are not public.
@@ -57,7 +57,7 @@ func newPoster(e Endpoint, now func() time.Time) *poster {
 func (p *poster) close() { p.client.CloseIdleConnections() }
 
 // try sends one delivery once.
-func (p *poster) try(ctx context.Context, d *state.Delivery) outcome {
+func (p *poster) try(ctx context.Context, d *work.Delivery) outcome {
 	ctx, cancel := context.WithTimeout(ctx, tryWithin)
 	defer cancel()
 	request, err := p.request(ctx, d)
@@ -74,7 +74,7 @@ func (p *poster) try(ctx context.Context, d *state.Delivery) outcome {
 	return outcome{status: reply.StatusCode}
 }
 
-func (p *poster) request(ctx context.Context, d *state.Delivery) (*http.Request, error) {
+func (p *poster) request(ctx context.Context, d *work.Delivery) (*http.Request, error) {
 	body := payload(d)
 	at := p.now()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.endpoint.URL, bytes.NewReader(body))
@@ -92,7 +92,7 @@ func (p *poster) request(ctx context.Context, d *state.Delivery) (*http.Request,
 }
 
 // payload returns the body, which is the same for every try.
-func payload(d *state.Delivery) []byte {
+func payload(d *work.Delivery) []byte {
 	w := jsonw.Writer{}
 	w.Object().Key("id").String(d.Event).Key("object").String("event")
 	w.Key("created_at").Int(d.Created.Unix()).Key("type").String(d.Type)

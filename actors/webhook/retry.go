@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"stagedoor/state"
+	"stagedoor/state/work"
 )
 
 // The back-off is 5 s, 20 s, 80 s and so on up to 8 h, until state.DeliveryTTL has passed.
@@ -34,7 +34,7 @@ const (
 // decide returns the verdict about d after a try that ended at now, and the time of the next try. chance, in [0,1),
 // spreads retries. Every status but 2xx is a failure, including redirects. With 410 the endpoint asks for no further
 // tries.
-func decide(d *state.Delivery, o outcome, now time.Time, chance float64) (verdict, time.Time) {
+func decide(d *work.Delivery, o outcome, now time.Time, chance float64) (verdict, time.Time) {
 	if o.delivered() {
 		return done, time.Time{}
 	}

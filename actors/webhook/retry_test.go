@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"stagedoor/state"
+	"stagedoor/state/work"
 )
 
 func TestOnlyTwoHundredsAreDelivered(t *testing.T) {
@@ -19,7 +19,7 @@ func TestOnlyTwoHundredsAreDelivered(t *testing.T) {
 		{outcome{status: 410}, giveUp}, {outcome{status: 429}, again}, {outcome{status: 500}, again}, {outcome{status: 199}, again},
 		{outcome{err: errors.New("gone")}, again},
 	} {
-		if got, _ := decide(&state.Delivery{Created: at, Due: at}, c.o, at, 0); got != c.want {
+		if got, _ := decide(&work.Delivery{Created: at, Due: at}, c.o, at, 0); got != c.want {
 			t.Errorf("%+v: %v, want %v", c.o, got, c.want)
 		}
 	}
@@ -28,7 +28,7 @@ func TestOnlyTwoHundredsAreDelivered(t *testing.T) {
 func TestRetriesGrowFurtherApartAndEndAfterThreeDays(t *testing.T) {
 	for _, chance := range []float64{0, 0.5, 0.999} {
 		at := time.Unix(1_760_000_000, 0)
-		d := state.Delivery{Created: at, Due: at}
+		d := work.Delivery{Created: at, Due: at}
 		var waits []time.Duration
 		for {
 			what, due := decide(&d, outcome{status: 500}, at, chance)
@@ -45,7 +45,7 @@ func TestRetriesGrowFurtherApartAndEndAfterThreeDays(t *testing.T) {
 		if first := waits[0]; first > 5*time.Second || first < 4*time.Second {
 			t.Errorf("the first retry is after %s", first)
 		}
-		if span := at.Sub(d.Created); span > state.DeliveryTTL || span < state.DeliveryTTL-maxRetry {
+		if span := at.Sub(d.Created); span > work.DeliveryTTL || span < work.DeliveryTTL-maxRetry {
 			t.Errorf("given up after %s", span)
 		}
 		if len(waits) < 10 || len(waits) > 25 {

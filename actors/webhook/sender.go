@@ -12,6 +12,7 @@ import (
 
 	"stagedoor/actors/kit"
 	"stagedoor/state"
+	"stagedoor/state/work"
 )
 
 const (
@@ -34,7 +35,7 @@ type woken struct{}
 type tried struct{ id, webhook string }
 
 // surplus reports that a delivery was given up because too many wait.
-type surplus struct{ delivery *state.Delivery }
+type surplus struct{ delivery *work.Delivery }
 
 func (*configured) webhookMessage() {}
 func (*woken) webhookMessage()      {}
@@ -112,7 +113,7 @@ func (s *sender) look() {
 	}
 	watched, unwatch := context.WithCancel(context.Background())
 	s.unwatch = unwatch
-	view, more := s.state.WatchDeliveries()
+	view, more := work.WatchDeliveries(s.state)
 	next := s.start(view)
 	wait := time.Duration(1<<63 - 1)
 	if !next.IsZero() {
@@ -142,7 +143,7 @@ func (s *sender) start(v state.View) (next time.Time) {
 			continue
 		}
 		var due waiting
-		v.Deliveries(id, func(d *state.Delivery) bool {
+		work.Deliveries(v, id, func(d *work.Delivery) bool {
 			if d.Due.After(v.Now()) {
 				if next.IsZero() || d.Due.Before(next) {
 					next = d.Due
@@ -161,7 +162,7 @@ func (s *sender) start(v state.View) (next time.Time) {
 	return next
 }
 
-func (s *sender) try(p *poster, d *state.Delivery) {
+func (s *sender) try(p *poster, d *work.Delivery) {
 	id := p.endpoint.ID
 	s.system.Go(s.self, "webhook", func(ctx context.Context) any {
 		o := p.try(ctx, d)
@@ -175,7 +176,7 @@ func (s *sender) try(p *poster, d *state.Delivery) {
 
 // storeResult stores the result of a try and repeats that while the store takes no changes. The delivery keeps its slot
 // until then, because otherwise it would be sent again.
-func (s *sender) storeResult(ctx context.Context, d *state.Delivery, o outcome) {
+func (s *sender) storeResult(ctx context.Context, d *work.Delivery, o outcome) {
 	keep := s.conclude(ctx, d, o)
 	for n := 0; ; n++ {
 		err := keep(ctx)
@@ -194,14 +195,14 @@ func (s *sender) storeResult(ctx context.Context, d *state.Delivery, o outcome) 
 }
 
 // log returns a logger whose records name a delivery.
-func (s *sender) log(d *state.Delivery) *slog.Logger {
+func (s *sender) log(d *work.Delivery) *slog.Logger {
 	return s.system.Logger().With("webhook", d.Webhook, "event", d.Event, "type", d.Type)
 }
 
 // conclude logs the verdict about d and returns the change that makes it durable.
-func (s *sender) conclude(ctx context.Context, d *state.Delivery, o outcome) (keep func(context.Context) error) {
+func (s *sender) conclude(ctx context.Context, d *work.Delivery, o outcome) (keep func(context.Context) error) {
 	what, due := decide(d, o, s.state.Now(), rand.Float64())
-	remove := func(ctx context.Context) error { return s.state.RemoveDelivery(ctx, d.ID) }
+	remove := func(ctx context.Context) error { return work.RemoveDelivery(ctx, s.state, d.ID) }
 	log := s.log(d).With("tries", d.Tries+1)
 	failure := []any{"status", o.status}
 	if o.err != nil {
@@ -216,5 +217,5 @@ func (s *sender) conclude(ctx context.Context, d *state.Delivery, o outcome) (ke
 		return remove
 	}
 	log.Warn("webhook failed", append(failure, "again", due)...)
-	return func(ctx context.Context) error { return s.state.PostponeDelivery(ctx, d.ID, due) }
+	return func(ctx context.Context) error { return work.PostponeDelivery(ctx, s.state, d.ID, due) }
 }

@@ -26,6 +26,7 @@ import (
 	"stagedoor/state/journal"
 	"stagedoor/state/schema"
 	"stagedoor/state/statetest"
+	"stagedoor/state/work"
 	"stagedoor/test/harness"
 )
 
@@ -42,7 +43,7 @@ type stage struct {
 	logs  *harness.Buffer
 	clock atomic.Int64 // how much later it is
 	// options are of the state.
-	options []state.Option
+	options []work.Option
 
 	stop func()
 }
@@ -84,29 +85,29 @@ func (s *stage) configure(endpoints ...webhook.Endpoint) {
 
 // hooksOnly stores events for endpoints that are not configured yet.
 func (s *stage) hooksOnly(endpoints ...webhook.Endpoint) {
-	var all []state.Webhook
+	var all []work.Webhook
 	for _, e := range endpoints {
 		all = append(all, e.Webhook)
 	}
-	s.state.SetWebhooks(all)
+	work.SetWebhooks(s.state, all)
 }
 
 // finish ends a job of ann's.
-func (s *stage) finish(phase state.VideoPhase) state.Video {
+func (s *stage) finish(phase work.VideoPhase) work.Video {
 	s.t.Helper()
 	return s.finishFor("ann", phase)
 }
 
 // finishFor ends a job of a user.
-func (s *stage) finishFor(user string, phase state.VideoPhase) state.Video {
+func (s *stage) finishFor(user string, phase work.VideoPhase) work.Video {
 	s.t.Helper()
 	random := rand.NewChaCha8([32]byte{byte(rand.Uint32()), byte(rand.Uint32()), byte(rand.Uint32())})
 	id, err := state.NewID("video_", time.Now(), random)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	v, err := state.Do(s.t.Context(), s.state, func(tx *state.Tx) (state.Video, error) {
-		return tx.PutVideo(state.Video{ID: id, Owner: state.OwnerOf("", user), Model: "video-2", Prompt: "a cat",
+	v, err := state.Do(s.t.Context(), s.state, func(tx *state.Tx) (work.Video, error) {
+		return work.PutVideo(tx, work.Video{ID: id, Owner: state.OwnerOf("", user), Model: "video-2", Prompt: "a cat",
 			Phase: phase, Created: tx.Now()})
 	})
 	if err != nil {
@@ -117,7 +118,7 @@ func (s *stage) finishFor(user string, phase state.VideoPhase) state.Video {
 
 // waiting is how many deliveries are kept for an endpoint.
 func (s *stage) waiting(e webhook.Endpoint) (n, tries int) {
-	s.state.View().Deliveries(e.ID, func(d *state.Delivery) bool { n++; tries += d.Tries; return true })
+	work.Deliveries(s.state.View(), e.ID, func(d *work.Delivery) bool { n++; tries += d.Tries; return true })
 	return n, tries
 }
 
@@ -175,7 +176,7 @@ func (r *receiver) endpoint(t *testing.T, id string) webhook.Endpoint {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return webhook.Endpoint{Webhook: state.Webhook{ID: id}, URL: r.URL + "/hook?token=hidden", Key: key,
+	return webhook.Endpoint{Webhook: work.Webhook{ID: id}, URL: r.URL + "/hook?token=hidden", Key: key,
 		Allow: loopback}
 }
 
@@ -191,8 +192,8 @@ func verify(t *testing.T, r received) {
 }
 
 func TestTheEndOfAVideoIsSentSignedAndOnce(t *testing.T) {
-	for phase, event := range map[state.VideoPhase]string{
-		state.VideoCompleted: "video.completed", state.VideoFailed: "video.failed",
+	for phase, event := range map[work.VideoPhase]string{
+		work.VideoCompleted: "video.completed", work.VideoFailed: "video.failed",
 	} {
 		t.Run(event, func(t *testing.T) {
 			s, r := newStage(t), newReceiver(t, 204)
@@ -220,7 +221,7 @@ func TestAFailureIsTriedAgainWithTheSameID(t *testing.T) {
 			s, r := newStage(t), newReceiver(t, status)
 			e := r.endpoint(t, "wh_1")
 			s.start(e)
-			s.finish(state.VideoCompleted)
+			s.finish(work.VideoCompleted)
 			await(t, "a try fails", func() bool { _, tries := s.waiting(e); return tries == 1 })
 			if n := len(r.all()); n != 1 {
 				t.Errorf("asked %d times before the retry was due", n)
@@ -243,7 +244,7 @@ func TestAnEndpointThatAnswers410GetsNoMoreEvents(t *testing.T) {
 	s, r := newStage(t), newReceiver(t, http.StatusGone)
 	e := r.endpoint(t, "wh_1")
 	s.start(e)
-	s.finish(state.VideoCompleted)
+	s.finish(work.VideoCompleted)
 	await(t, "it is given up", func() bool { n, _ := s.waiting(e); return n == 0 && len(r.all()) == 1 })
 }
 
@@ -253,7 +254,7 @@ func TestNothingIsLostWithTheProcess(t *testing.T) {
 	e := r.endpoint(t, "wh_1")
 	s.start(e)
 	for range 3 {
-		s.finish(state.VideoCompleted)
+		s.finish(work.VideoCompleted)
 	}
 	await(t, "all tries fail", func() bool { _, tries := s.waiting(e); return tries == 3 })
 	s.stop()
@@ -282,7 +283,7 @@ func TestASilentEndpointDelaysNoOther(t *testing.T) {
 	dead.URL = silent.URL
 	s.start(dead, good)
 	for range 30 {
-		s.finish(state.VideoCompleted)
+		s.finish(work.VideoCompleted)
 	}
 	await(t, "the other endpoint gets all events", func() bool { n, _ := s.waiting(good); return n == 0 })
 	await(t, "the silent one is asked", func() bool { return asked.Load() == 4 })
@@ -321,12 +322,12 @@ func TestOneOwnersDeliveriesDoNotDelayThoseOfAnother(t *testing.T) {
 	s.start()
 	s.hooksOnly(e)
 	for range 30 {
-		held.Store(s.finishFor("slow", state.VideoCompleted).ID, true)
+		held.Store(s.finishFor("slow", work.VideoCompleted).ID, true)
 	}
 	s.configure(e)
 	await(t, "the slow owner has its slots", func() bool { return asked.Load() == 4 })
 	for range 10 {
-		s.finishFor("quick", state.VideoCompleted)
+		s.finishFor("quick", work.VideoCompleted)
 	}
 	await(t, "the events of the other owner arrive", func() bool { return good.Load() == 10 })
 	if n := asked.Load(); n != 4 {
@@ -335,11 +336,11 @@ func TestOneOwnersDeliveriesDoNotDelayThoseOfAnother(t *testing.T) {
 	await(t, "only those of the slow owner wait", func() bool { n, _ := s.waiting(e); return n == 30 })
 	s.configure() // so that the next event is not sent before the restart
 	s.hooksOnly(e)
-	s.finishFor("quick", state.VideoCompleted)
+	s.finishFor("quick", work.VideoCompleted)
 	s.stop()
 	s.start(e)
 	await(t, "the event of the other owner arrives after the restart", func() bool { return good.Load() == 11 })
-	s.finishFor("late", state.VideoCompleted)
+	s.finishFor("late", work.VideoCompleted)
 	await(t, "the event of a third owner arrives", func() bool { return good.Load() == 12 })
 	await(t, "only those of the slow owner wait", func() bool { n, _ := s.waiting(e); return n == 30 })
 }
@@ -348,17 +349,17 @@ func TestOneOwnersDeliveriesDoNotDelayThoseOfAnother(t *testing.T) {
 // because too many of its owner wait, and the metrics count it.
 func TestADeliveryThatIsGivenUpForANewOneIsLogged(t *testing.T) {
 	s, r := newStage(t), newReceiver(t, 500)
-	s.options = []state.Option{state.MaxDeliveries(4)}
+	s.options = []work.Option{work.MaxDeliveries(4)}
 	e := r.endpoint(t, "wh_1")
 	s.start(e)
-	s.finish(state.VideoCompleted)
+	s.finish(work.VideoCompleted)
 	await(t, "its try fails", func() bool { _, tries := s.waiting(e); return tries == 1 })
 	first := "evt_"
-	s.state.View().Deliveries(e.ID, func(d *state.Delivery) bool { first = d.Event; return false })
+	work.Deliveries(s.state.View(), e.ID, func(d *work.Delivery) bool { first = d.Event; return false })
 	for range 2 {
-		s.finish(state.VideoCompleted)
+		s.finish(work.VideoCompleted)
 	}
-	if n, _ := s.waiting(e); n != 2 || s.state.WaitingDeliveries().Stats().Shares != 1 {
+	if n, _ := s.waiting(e); n != 2 || work.WaitingDeliveries(s.state).Stats().Shares != 1 {
 		t.Errorf("%d deliveries wait, want half of the places", n)
 	}
 	line := `msg="webhook given up" webhook=wh_1 event=` + first
@@ -378,7 +379,7 @@ func TestAFullDiskDoesNotSilenceAnEndpoint(t *testing.T) {
 	s.start()
 	s.hooksOnly(e)
 	for range 6 { // more than an endpoint has places
-		s.finish(state.VideoCompleted)
+		s.finish(work.VideoCompleted)
 	}
 	var refused atomic.Int32
 	store.Before(func([]journal.Batch) error {
@@ -410,13 +411,13 @@ func TestARemovedDeliveryFreesItsSlot(t *testing.T) {
 	e.URL = slow.URL
 	s.start(e)
 	for range 5 {
-		s.finish(state.VideoCompleted)
+		s.finish(work.VideoCompleted)
 	}
 	await(t, "all places are taken", func() bool { return asked.Load() == 4 })
 	var tried []string
-	s.state.View().Deliveries(e.ID, func(d *state.Delivery) bool { tried = append(tried, d.ID); return len(tried) < 4 })
+	work.Deliveries(s.state.View(), e.ID, func(d *work.Delivery) bool { tried = append(tried, d.ID); return len(tried) < 4 })
 	for _, id := range tried {
-		if err := s.state.RemoveDelivery(t.Context(), id); err != nil {
+		if err := work.RemoveDelivery(t.Context(), s.state, id); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -434,7 +435,7 @@ func TestPrivateAddressesAreNotCalledHoweverTheyAreNamed(t *testing.T) {
 		all = append(all, e)
 	}
 	s.start(all...)
-	s.finish(state.VideoCompleted)
+	s.finish(work.VideoCompleted)
 	for _, e := range all {
 		await(t, e.URL+" fails", func() bool { _, tries := s.waiting(e); return tries == 1 })
 	}

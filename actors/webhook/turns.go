@@ -1,8 +1,8 @@
 package webhook
 
 import (
-	"stagedoor/state"
 	"stagedoor/state/share"
+	"stagedoor/state/work"
 )
 
 // perEndpoint is the number of tries at a time at one endpoint. One owner alone has half of them.
@@ -40,15 +40,15 @@ func (t *turns) ended(id string) {
 // waiting has the deliveries that are due, by owner.
 type waiting struct {
 	owners []string // in the order of their first deliveries
-	due    map[string][]*state.Delivery
+	due    map[string][]*work.Delivery
 }
 
 // add adds a delivery. An owner cannot get more slots at once than there are, so further deliveries of it are left
 // out.
-func (w *waiting) add(d *state.Delivery) {
+func (w *waiting) add(d *work.Delivery) {
 	owner := string(d.Owner)
 	if w.due == nil {
-		w.due = make(map[string][]*state.Delivery)
+		w.due = make(map[string][]*work.Delivery)
 	}
 	if w.due[owner] == nil {
 		w.owners = append(w.owners, owner)
@@ -59,7 +59,7 @@ func (w *waiting) add(d *state.Delivery) {
 }
 
 // begin takes slots for waiting deliveries and returns these deliveries.
-func (t *turns) begin(w *waiting) (chosen []*state.Delivery) {
+func (t *turns) begin(w *waiting) (chosen []*work.Delivery) {
 	t.forget(w)
 	for {
 		owner, ok := t.next(w)

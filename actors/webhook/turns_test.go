@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"stagedoor/state"
+	"stagedoor/state/work"
 )
 
 // TestOwnersTakeTurnsAtAnEndpoint: for generated deliveries that are due and tries that end, no
@@ -16,7 +17,7 @@ import (
 // waits, and while an owner waits that has no try under way, no other owner is served twice.
 func TestOwnersTakeTurnsAtAnEndpoint(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		turns, due := newTurns(), make(map[string][]*state.Delivery)
+		turns, due := newTurns(), make(map[string][]*work.Delivery)
 		passed := make(map[string]map[string]int) // turns of others, by owner that waits with nothing under way
 		count := func(owner string) (n int) {
 			for _, o := range turns.under {
@@ -30,7 +31,7 @@ func TestOwnersTakeTurnsAtAnEndpoint(t *testing.T) {
 		for step := range rapid.IntRange(1, 60).Draw(t, "steps") {
 			if owner := rapid.SampledFrom(names).Draw(t, "owner"); rapid.Bool().Draw(t, "new") {
 				for n := range rapid.IntRange(1, 12).Draw(t, "n") {
-					d := &state.Delivery{ID: fmt.Sprint(owner, step, n), Owner: state.Owner(owner)}
+					d := &work.Delivery{ID: fmt.Sprint(owner, step, n), Owner: state.Owner(owner)}
 					due[owner] = append(due[owner], d)
 				}
 			}

@@ -36,6 +36,7 @@ import (
 	"stagedoor/state/journal"
 	"stagedoor/state/schema"
 	"stagedoor/state/share"
+	"stagedoor/state/work"
 )
 
 // gateway is the assembled program: the only place that knows everybody.
@@ -91,7 +92,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 		return datadir.Unavailable(err)
 	}
 	// Before anything can end that somebody wants to be told of.
-	g.state.SetWebhooks(c.Subscriptions())
+	work.SetWebhooks(g.state, c.Subscriptions())
 	secret, err := g.state.Secret(ctx, "seal", 32)
 	if err != nil {
 		return datadir.Unavailable(err)
@@ -206,7 +207,7 @@ func (g *gateway) limit(configured *config.Process) {
 	g.memory.Resize(workBytes(allowed))
 	g.overload.Set(overload.Limits{Requests: limits.Requests, BodyBytes: int64(limits.BodyMiB) << 20})
 	g.watchers.Resize(int64(limits.Watchers))
-	g.state.SetResponseQuota(state.Quota{Responses: configured.StoredResponses, Bytes: int64(configured.StoredMiB) << 20})
+	work.SetResponseQuota(g.state, work.Quota{Responses: configured.StoredResponses, Bytes: int64(configured.StoredMiB) << 20})
 	if inForce := (memoryInForce{allowed, limits}); inForce != g.limits {
 		g.limits = inForce
 		g.logger.Info("limits of the process", "memory_mib", allowed>>20, "requests", limits.Requests,

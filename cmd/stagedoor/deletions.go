@@ -9,6 +9,7 @@ import (
 
 	"stagedoor/providers/shapes/responses"
 	"stagedoor/state"
+	"stagedoor/state/work"
 )
 
 // Deletions of responses at their providers: how often the gateway looks for them, how many it takes
@@ -23,7 +24,7 @@ const (
 func keepDeleting(ctx context.Context, g *gateway) {
 	tick := time.NewTicker(deletionsEvery)
 	defer tick.Stop()
-	remove := func(ctx context.Context, d state.UpstreamDeletion) error {
+	remove := func(ctx context.Context, d work.UpstreamDeletion) error {
 		return g.runtime.Text().DeleteStored(ctx, responses.Shape, string(d.Owner), d.Provider, responses.StoredPath(d.Response))
 	}
 	for lost := int64(0); ; {
@@ -33,7 +34,7 @@ func keepDeleting(ctx context.Context, g *gateway) {
 		case <-tick.C:
 		}
 		deleteUpstream(ctx, g.state, remove, g.logger)
-		if n := g.state.WorkStats().DeletionsWithoutRoom; n > lost {
+		if n := work.StatsOf(g.state).DeletionsWithoutRoom; n > lost {
 			g.logger.Warn("responses are not deleted at their providers, because too many of one owner wait for it", "responses", n-lost)
 			lost = n
 		}
@@ -41,20 +42,20 @@ func keepDeleting(ctx context.Context, g *gateway) {
 }
 
 // deleteUpstream runs the deletions that are due. One that fails is due again later, so that it ends.
-func deleteUpstream(ctx context.Context, s *state.State, remove func(context.Context, state.UpstreamDeletion) error, logger *slog.Logger) {
+func deleteUpstream(ctx context.Context, s *state.State, remove func(context.Context, work.UpstreamDeletion) error, logger *slog.Logger) {
 	for ctx.Err() == nil {
-		batch := s.UpstreamDeletions(deletionsBatch)
+		batch := work.ListUpstreamDeletions(s.View(), deletionsBatch)
 		if len(batch) == 0 {
 			return
 		}
-		work := pool.New().WithMaxGoroutines(deletionsAtOnce).WithContext(ctx)
+		workers := pool.New().WithMaxGoroutines(deletionsAtOnce).WithContext(ctx)
 		for _, d := range batch {
-			work.Go(func(ctx context.Context) error {
+			workers.Go(func(ctx context.Context) error {
 				failure := remove(ctx, d)
 				if ctx.Err() != nil {
 					return ctx.Err() // it is due in the next process
 				}
-				givenUp, err := s.EndUpstreamDeletion(ctx, d, failure != nil)
+				givenUp, err := work.EndUpstreamDeletion(ctx, s, d, failure != nil)
 				switch {
 				case err != nil:
 					return err
@@ -66,7 +67,7 @@ func deleteUpstream(ctx context.Context, s *state.State, remove func(context.Con
 				return nil
 			})
 		}
-		if err := work.Wait(); err != nil {
+		if err := workers.Wait(); err != nil {
 			if ctx.Err() == nil {
 				logger.Warn("the store does not take what was deleted at providers", "cause", err)
 			}

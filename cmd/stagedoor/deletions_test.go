@@ -13,6 +13,7 @@ import (
 	"stagedoor/state"
 	"stagedoor/state/journal"
 	"stagedoor/state/schema"
+	"stagedoor/state/work"
 )
 
 // TestResponsesThatLeaveByAgeOrNumberAreDeletedAtTheirProviders follows deletions through refusals and a restart.
@@ -28,7 +29,7 @@ func TestResponsesThatLeaveByAgeOrNumberAreDeletedAtTheirProviders(t *testing.T)
 	}
 	put := func(id, provider string, owner state.Owner) {
 		t.Helper()
-		err := s.PutResponse(t.Context(), state.StoredResponse{ResponseHeader: state.ResponseHeader{
+		err := work.PutResponse(t.Context(), s, work.StoredResponse{ResponseHeader: work.ResponseHeader{
 			ID: id, Owner: owner, Status: "completed", Provider: provider}, Body: []byte(`{}`)})
 		if err != nil {
 			t.Fatal(err)
@@ -40,14 +41,14 @@ func TestResponsesThatLeaveByAgeOrNumberAreDeletedAtTheirProviders(t *testing.T)
 	put("resp_few", "vendor", "user:few")
 	put("resp_here", "", "user:few") // no provider has it
 	put("resp_deleted", "vendor", "user:few")
-	if err := s.DeleteResponse(t.Context(), "resp_deleted", "user:few"); err != nil {
+	if err := work.DeleteResponse(t.Context(), s, "resp_deleted", "user:few"); err != nil {
 		t.Fatal(err)
 	}
 	asked, order := map[string]int{}, []string{}
 	broken := errors.New("the provider cannot be reached")
 	round := func(answer error) {
 		t.Helper()
-		remove := func(_ context.Context, d state.UpstreamDeletion) error {
+		remove := func(_ context.Context, d work.UpstreamDeletion) error {
 			mu.Lock()
 			defer mu.Unlock()
 			if d.Provider != "vendor" {
@@ -69,7 +70,7 @@ func TestResponsesThatLeaveByAgeOrNumberAreDeletedAtTheirProviders(t *testing.T)
 	if round(nil); len(asked) != 0 {
 		t.Errorf("deleted before their time: %v", asked)
 	}
-	pass(state.ResponseTTL)
+	pass(work.ResponseTTL)
 	sweep()
 	round(broken)
 	if len(asked) != 201 || asked["resp_few"] != 1 || asked["resp_here"]+asked["resp_deleted"] != 0 {
@@ -93,20 +94,20 @@ func TestResponsesThatLeaveByAgeOrNumberAreDeletedAtTheirProviders(t *testing.T)
 		t.Errorf("%d attempts in all after the restart, want 402", len(order))
 	}
 	pass(time.Hour)
-	if round(nil); len(order) != 402 || !s.KnowsResponse("resp_few") {
+	if round(nil); len(order) != 402 || !work.KnowsResponse(s.View(), "resp_few") {
 		t.Errorf("%d attempts in all after the last one succeeded, want 402", len(order))
 	}
 }
 
 // TestResponsesThatLeaveByNumberAreDeletedAtTheirProviders evicts responses long before their time.
 func TestResponsesThatLeaveByNumberAreDeletedAtTheirProviders(t *testing.T) {
-	s, err := schema.Open(journal.NewMemory(), time.Now, state.MaxResponses(3))
+	s, err := schema.Open(journal.NewMemory(), time.Now, work.MaxResponses(3))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
 	for n := range 5 {
-		err := s.PutResponse(t.Context(), state.StoredResponse{ResponseHeader: state.ResponseHeader{
+		err := work.PutResponse(t.Context(), s, work.StoredResponse{ResponseHeader: work.ResponseHeader{
 			ID: fmt.Sprint("resp_", n), Owner: "user:1", Status: "completed", Provider: "vendor"}, Body: []byte(`{}`)})
 		if err != nil {
 			t.Fatal(err)
@@ -115,8 +116,8 @@ func TestResponsesThatLeaveByNumberAreDeletedAtTheirProviders(t *testing.T) {
 	if _, err := s.Sweep(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	want := []state.UpstreamDeletion{{Response: "resp_0", Provider: "vendor", Owner: "user:1"}, {Response: "resp_1", Provider: "vendor", Owner: "user:1"}}
-	if got := s.UpstreamDeletions(9); !slices.Equal(got, want) {
+	want := []work.UpstreamDeletion{{Response: "resp_0", Provider: "vendor", Owner: "user:1"}, {Response: "resp_1", Provider: "vendor", Owner: "user:1"}}
+	if got := work.ListUpstreamDeletions(s.View(), 9); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
@@ -129,20 +130,20 @@ func TestDeletionsThatFailAreGivenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	err = s.PutResponse(t.Context(), state.StoredResponse{ResponseHeader: state.ResponseHeader{
+	err = work.PutResponse(t.Context(), s, work.StoredResponse{ResponseHeader: work.ResponseHeader{
 		ID: "resp_1", Owner: "user:1", Status: "completed", Provider: "vendor"}, Body: []byte(`{}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	now = now.Add(state.ResponseTTL)
+	now = now.Add(work.ResponseTTL)
 	if _, err := s.Sweep(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	attempts, givenUp := 0, false
 	for range 2 * 30 * 24 * 60 {
-		for _, d := range s.UpstreamDeletions(9) {
+		for _, d := range work.ListUpstreamDeletions(s.View(), 9) {
 			attempts++
-			if givenUp, err = s.EndUpstreamDeletion(t.Context(), d, true); err != nil {
+			if givenUp, err = work.EndUpstreamDeletion(t.Context(), s, d, true); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -151,7 +152,7 @@ func TestDeletionsThatFailAreGivenUp(t *testing.T) {
 	if attempts < 30 || attempts > 50 || !givenUp {
 		t.Errorf("%d attempts, given up: %v", attempts, givenUp)
 	}
-	if n := s.WorkStats().DeletionsGivenUp; n != 1 {
+	if n := work.StatsOf(s).DeletionsGivenUp; n != 1 {
 		t.Errorf("%d deletions are counted as given up, want 1", n)
 	}
 }

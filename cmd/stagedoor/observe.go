@@ -12,6 +12,7 @@ import (
 	"stagedoor/http/server"
 	"stagedoor/state/identity"
 	"stagedoor/state/share"
+	"stagedoor/state/work"
 )
 
 // startTelemetry sets up traces and metrics, before anything that is measured.
@@ -27,7 +28,7 @@ func (g *gateway) startTelemetry(ctx context.Context, c *config.Config) (err err
 func (g *gateway) observe() error {
 	g.runtime.Observe(g.telemetry.Actors)
 	return g.telemetry.Observe(telemetry.Sources{InFlight: g.inFlight, Providers: g.limitedProviders, Actors: g.runtime.Stats,
-		State: g.state.Stats, Work: g.state.WorkStats, Ledger: g.runtime.Ledger().Stats, Pools: g.pools})
+		State: g.state.Stats, Work: func() work.Stats { return work.StatsOf(g.state) }, Ledger: g.runtime.Ledger().Stats, Pools: g.pools})
 }
 
 // inFlight are the requests under way, by kind.
@@ -43,7 +44,7 @@ func (g *gateway) pools() []share.Stats {
 	h := g.runtime
 	for _, p := range []*share.Pool{
 		requests, bodies, g.memory, g.watchers, content, files, h.Background().Slots(), h.Videos().Slots(),
-		g.state.WaitingDeliveries(), h.Tokens().PasswordPlaces(), h.Ledger().UsageRows(),
+		work.WaitingDeliveries(g.state), h.Tokens().PasswordPlaces(), h.Ledger().UsageRows(),
 	} {
 		out = append(out, p.Stats())
 	}

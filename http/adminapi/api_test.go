@@ -30,6 +30,7 @@ import (
 	"stagedoor/state/journal"
 	"stagedoor/state/money"
 	"stagedoor/state/schema"
+	"stagedoor/state/work"
 )
 
 // bench is an API over a store in memory.
@@ -68,7 +69,7 @@ func newBench(t *testing.T) *bench {
 	}
 	served := []*engine.Provider{{Spec: &catalog.Provider{Name: "up", Shape: "chat"}, Limiter: b.limiter}}
 	look := &httpflow.Overview{Flow: b.flow, Serving: func() []*engine.Provider { return served }, Now: time.Now,
-		SetPaused: b.setPaused, Pause: func(string) (state.Pause, bool) { return state.Pause{Since: time.Unix(1000, 0)}, true },
+		SetPaused: b.setPaused, Pause: func(string) (work.Pause, bool) { return work.Pause{Since: time.Unix(1000, 0)}, true },
 		Tree: func() ([]kit.ActorStats, kit.Stats) { return system.Actors(), system.Stats() }}
 	b.api = New(Options{Logger: slog.New(slog.DiscardHandler), State: s, Registry: registry, Ledger: money, Random: rand.Reader, Overview: look})
 	b.handler = b.api.Handler()

@@ -16,7 +16,7 @@ import (
 	httpflow "stagedoor/http/flow"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
-	"stagedoor/state"
+	"stagedoor/state/work"
 )
 
 // bench is an overview of a registry with a clock, and one provider.
@@ -37,7 +37,7 @@ func newBench(t testing.TB) *bench {
 	now := func() time.Time { return b.at }
 	providers := []*engine.Provider{{Spec: &catalog.Provider{Name: "up", Shape: "chat"}, Limiter: b.limiter}}
 	b.Overview = &httpflow.Overview{Flow: flow.New(now), Now: now, Serving: func() []*engine.Provider { return providers },
-		Pause: func(string) (state.Pause, bool) { return state.Pause{Since: b.paused}, !b.paused.IsZero() },
+		Pause: func(string) (work.Pause, bool) { return work.Pause{Since: b.paused}, !b.paused.IsZero() },
 		Tree:  func() ([]kit.ActorStats, kit.Stats) { return system.Actors(), system.Stats() }}
 	return b
 }

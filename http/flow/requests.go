@@ -12,7 +12,7 @@ import (
 	"stagedoor/actors/engine"
 	"stagedoor/actors/flow"
 	"stagedoor/actors/kit"
-	"stagedoor/state"
+	"stagedoor/state/work"
 )
 
 // Overview looks. Any goroutine may use it.
@@ -23,7 +23,7 @@ type Overview struct {
 	// SetPaused pauses a provider, or lets it go on; state.ErrNotFound says that there is
 	// none. Pause finds its pause.
 	SetPaused func(ctx context.Context, name string, paused bool) error
-	Pause     func(name string) (state.Pause, bool)
+	Pause     func(name string) (work.Pause, bool)
 	// Tree lists actors and counts them.
 	Tree func() ([]kit.ActorStats, kit.Stats)
 	Now  func() time.Time

@@ -11,6 +11,7 @@ import (
 	"stagedoor/http/accesslog"
 	"stagedoor/http/sse"
 	"stagedoor/providers/dialogue"
+	"stagedoor/state/work"
 )
 
 var (
@@ -30,7 +31,7 @@ func (hs *Handlers) JobEvents(w http.ResponseWriter, r *http.Request) {
 		hs.refuse(w, err)
 		return
 	}
-	job, ok := hs.options.State.View().Video(r.PathValue("id"), v.owner)
+	job, ok := work.FindVideo(hs.options.State.View(), r.PathValue("id"), v.owner)
 	switch {
 	case !ok:
 		hs.refuse(w, notFound(r.PathValue("id")))

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"stagedoor/state"
+	"stagedoor/state/work"
 )
 
 func TestAStreamOfOneJobEndsWithItsEnd(t *testing.T) {
@@ -222,7 +222,7 @@ func TestADeletedJobEndsItsStream(t *testing.T) {
 		v := s.job(me)
 		_, events := s.get("/v1/videos/"+v.ID+"/events", key)
 		expect(t, events, "snapshot")
-		v.Phase, v.Error = state.VideoFailed, &state.VideoError{Code: "internal_error", Message: "it broke"}
+		v.Phase, v.Error = work.VideoFailed, &work.VideoError{Code: "internal_error", Message: "it broke"}
 		v = s.put(v)
 		expect(t, events, "terminal")
 

@@ -23,6 +23,7 @@ import (
 	"stagedoor/state/journal"
 	"stagedoor/state/schema"
 	"stagedoor/state/share"
+	"stagedoor/state/work"
 )
 
 const (
@@ -152,7 +153,7 @@ func (p *pipes) dial() (net.Conn, error) {
 }
 
 // job keeps a new job.
-func (s *stage) job(owner state.Owner) state.Video {
+func (s *stage) job(owner state.Owner) work.Video {
 	s.t.Helper()
 	random := rand.NewChaCha8(
 		[32]byte{byte(rand.Uint32()), byte(rand.Uint32()), byte(rand.Uint32()), byte(rand.Uint32())},
@@ -162,7 +163,7 @@ func (s *stage) job(owner state.Owner) state.Video {
 		s.t.Fatal(err)
 	}
 	return s.put(
-		state.Video{
+		work.Video{
 			ID:        id,
 			Owner:     owner,
 			Key:       "cfg_" + key,
@@ -171,19 +172,19 @@ func (s *stage) job(owner state.Owner) state.Video {
 			Prompt:    "a cat",
 			Size:      "720x1280",
 			Seconds:   4,
-			Phase:     state.VideoQueued,
+			Phase:     work.VideoQueued,
 			Created:   time.Now(),
 			Deadline:  time.Now().Add(time.Hour),
 		},
 	)
 }
 
-func (s *stage) put(v state.Video) state.Video {
+func (s *stage) put(v work.Video) work.Video {
 	s.t.Helper()
 	kept, err := state.Do(
 		context.Background(),
 		s.state,
-		func(tx *state.Tx) (state.Video, error) { return tx.PutVideo(v) },
+		func(tx *state.Tx) (work.Video, error) { return work.PutVideo(tx, v) },
 	)
 	if err != nil {
 		s.t.Fatal(err)
@@ -191,15 +192,15 @@ func (s *stage) put(v state.Video) state.Video {
 	return kept
 }
 
-func (s *stage) progress(v state.Video, percent int) state.Video {
+func (s *stage) progress(v work.Video, percent int) work.Video {
 	s.t.Helper()
-	v.Phase, v.Progress = state.VideoInProgress, percent
+	v.Phase, v.Progress = work.VideoInProgress, percent
 	return s.put(v)
 }
 
-func (s *stage) complete(v state.Video) state.Video {
+func (s *stage) complete(v work.Video) work.Video {
 	s.t.Helper()
-	v.Phase, v.Progress, v.Completed = state.VideoCompleted, 100, time.Now()
+	v.Phase, v.Progress, v.Completed = work.VideoCompleted, 100, time.Now()
 	return s.put(v)
 }
 

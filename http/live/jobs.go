@@ -12,6 +12,7 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/fields"
 	"stagedoor/state"
+	"stagedoor/state/work"
 )
 
 // MaxIDs is how many jobs one subscription may name.
@@ -114,7 +115,7 @@ func selection(ids gjson.Result) ([]string, *dialogue.Error) {
 func (j *jobs) reportMissing(only []string) {
 	v := j.state.View()
 	for _, id := range only {
-		job, ok := v.AnyVideo(id)
+		job, ok := work.FindAnyVideo(v, id)
 		if !ok || job.Owner != j.owner || !job.Deleted.IsZero() && !j.feed.resumed() {
 			j.errs = append(j.errs, notFound(id))
 		}

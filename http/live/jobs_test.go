@@ -11,6 +11,7 @@ import (
 	"stagedoor/state"
 	"stagedoor/state/journal"
 	"stagedoor/state/schema"
+	"stagedoor/state/work"
 )
 
 // Whatever a client says, it is answered by messages that are JSON, or by nothing.
@@ -51,16 +52,16 @@ func BenchmarkAChangeIsTold(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer s.Close()
-	put := func(v state.Video) {
-		if _, err := state.Do(context.Background(), s, func(tx *state.Tx) (state.Video, error) { return tx.PutVideo(v) }); err != nil {
+	put := func(v work.Video) {
+		if _, err := state.Do(context.Background(), s, func(tx *state.Tx) (work.Video, error) { return work.PutVideo(tx, v) }); err != nil {
 			b.Fatal(err)
 		}
 	}
-	v := state.Video{
+	v := work.Video{
 		Owner:   "user:ann",
 		Model:   "video-2",
 		Prompt:  "a cat",
-		Phase:   state.VideoQueued,
+		Phase:   work.VideoQueued,
 		Created: time.Now(),
 	}
 	for range 1000 {
@@ -69,7 +70,7 @@ func BenchmarkAChangeIsTold(b *testing.B) {
 		}
 		put(v)
 	}
-	j := &jobs{state: s, owner: v.Owner, feed: newFeed(s, v.Owner, nil, s.View().LastVideoChange(v.Owner))}
+	j := &jobs{state: s, owner: v.Owner, feed: newFeed(s, v.Owner, nil, work.LastVideoChange(s.View(), v.Owner))}
 	told := 0
 	next := func() {
 		if _, err := j.Next(func([]byte) error { told++; return nil }); err != nil {

@@ -9,6 +9,7 @@ import (
 	"stagedoor/http/media/videos"
 	"stagedoor/providers/jsonw"
 	"stagedoor/state"
+	"stagedoor/state/work"
 )
 
 // kind is the type of an update.
@@ -24,8 +25,8 @@ const (
 // update is a change that a watcher has not received yet.
 type update struct {
 	kind     kind
-	video    *state.Video // shared; nil for ready
-	revision int64        // 0 if a client must not resume from here
+	video    *work.Video // shared; nil for ready
+	revision int64       // 0 if a client must not resume from here
 	// moved reports whether the status is new to the watcher, too.
 	moved bool
 }
@@ -77,7 +78,7 @@ type feed struct {
 func newFeed(s *state.State, owner state.Owner, only []string, after int64) *feed {
 	f := &feed{state: s, owner: owner, only: only}
 	v := s.View()
-	f.until = v.LastVideoChange(owner)
+	f.until = work.LastVideoChange(v, owner)
 	if after > max(f.until, v.Now().UnixMicro()) || after < v.Now().Add(-maxAbsence).UnixMicro() {
 		after = 0
 	}
@@ -85,7 +86,7 @@ func newFeed(s *state.State, owner state.Owner, only []string, after int64) *fee
 	case after > 0:
 		f.after, f.until = after, after
 	case only == nil:
-		f.after = v.VideoChangesOf(owner, maxSnapshot)
+		f.after = work.VideoChangesOf(v, owner, maxSnapshot)
 	default:
 		// Looking up the few jobs is cheaper than reading all changes.
 		f.after = f.until
@@ -98,7 +99,7 @@ func newFeed(s *state.State, owner state.Owner, only []string, after int64) *fee
 func (f *feed) resumed() bool { return f.begun }
 
 func (f *feed) next(send func(update) error) (<-chan struct{}, error) {
-	v, more := f.state.WatchVideos(f.owner)
+	v, more := work.WatchVideos(f.state, f.owner)
 	if !f.begun {
 		f.begun = true
 		if err := f.sendSnapshot(v, send); err != nil {
@@ -120,7 +121,7 @@ func (f *feed) next(send func(update) error) (<-chan struct{}, error) {
 // sendSnapshot sends the jobs that were selected by id.
 func (f *feed) sendSnapshot(v state.View, send func(update) error) error {
 	for _, id := range f.only {
-		job, ok := v.Video(id, f.owner)
+		job, ok := work.FindVideo(v, id, f.owner)
 		if !ok || job.Changed > f.until {
 			continue // missing, or sent as a change
 		}
@@ -135,7 +136,7 @@ func (f *feed) sendSnapshot(v state.View, send func(update) error) error {
 // a batch.
 func (f *feed) sendChanges(v state.View, send func(update) error) (full bool, err error) {
 	since, count := f.after, 0
-	v.VideosChanged(f.owner, since, func(job *state.Video) bool {
+	work.VideosChanged(v, f.owner, since, func(job *work.Video) bool {
 		if count == batch {
 			full = true
 			return false
@@ -159,7 +160,7 @@ func (f *feed) sendChanges(v state.View, send func(update) error) (full bool, er
 
 // updateOf returns the update about job for a watcher that has received all changes up to since. It
 // reports false if there is none.
-func (f *feed) updateOf(job *state.Video, since int64) (update, bool) {
+func (f *feed) updateOf(job *work.Video, since int64) (update, bool) {
 	if f.only != nil {
 		if _, wanted := slices.BinarySearch(f.only, job.ID); !wanted {
 			return update{}, false
@@ -194,7 +195,7 @@ type single struct {
 }
 
 func (s *single) next(send func(update) error) (<-chan struct{}, error) {
-	job, more, ok := s.state.WatchVideo(s.id, s.owner)
+	job, more, ok := work.WatchVideo(s.state, s.id, s.owner)
 	if !ok {
 		return nil, s.sendDeleted(send)
 	}
@@ -226,7 +227,7 @@ func (s *single) next(send func(update) error) (<-chan struct{}, error) {
 
 // sendDeleted sends that the job was deleted while it was watched.
 func (s *single) sendDeleted(send func(update) error) error {
-	if err := send(update{kind: deleted, video: &state.Video{ID: s.id}}); err != nil {
+	if err := send(update{kind: deleted, video: &work.Video{ID: s.id}}); err != nil {
 		return err
 	}
 	return errEnd

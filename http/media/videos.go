@@ -12,6 +12,7 @@ import (
 	videoshape "stagedoor/providers/shapes/videos"
 	"stagedoor/providers/video"
 	"stagedoor/state"
+	"stagedoor/state/work"
 )
 
 // These limits apply to bodies, which have a picture of up to 20 MB, in base64 if the body is JSON, or a
@@ -46,7 +47,7 @@ type maker struct {
 	ask  *videos.Ask
 	once string // the client's idempotency key, or ""
 	// source is the job of the video to change or extend, or nil for a new video.
-	source *state.Video
+	source *work.Video
 }
 
 func (hs *Handlers) makeVideo(w http.ResponseWriter, r *http.Request, op video.Operation) {
@@ -68,8 +69,8 @@ func (hs *Handlers) makeVideo(w http.ResponseWriter, r *http.Request, op video.O
 }
 
 // make runs the checks in the order of decisions.md and then creates the job.
-func (m *maker) make(op video.Operation) (state.Video, error) {
-	var none state.Video
+func (m *maker) make(op video.Operation) (work.Video, error) {
+	var none work.Video
 	if err := m.identify(videoshape.Descriptor.Scope); err != nil {
 		return none, err
 	}
@@ -173,7 +174,7 @@ func (m *maker) findSource() error {
 	if m.ask.Source == "" {
 		return nil
 	}
-	source, ok := m.handlers.State.View().Video(m.ask.Source, m.owner())
+	source, ok := work.FindVideo(m.handlers.State.View(), m.ask.Source, m.owner())
 	if !ok {
 		return dialogue.VideoNotFound(m.ask.Source)
 	}
@@ -191,13 +192,13 @@ func (m *maker) model() string {
 }
 
 // createJob stores the files of the request and creates the job.
-func (m *maker) createJob() (state.Video, error) {
+func (m *maker) createJob() (work.Video, error) {
 	order, err := m.newJob()
 	if err != nil {
-		return state.Video{}, err
+		return work.Video{}, err
 	}
 	if err := m.keepFiles(order); err != nil {
-		return state.Video{}, err
+		return work.Video{}, err
 	}
 	job, again, err := m.handlers.Videos.Create(m.r.Context(), order)
 	if err != nil || again {

@@ -10,7 +10,7 @@ import (
 	"stagedoor/http/accesslog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/video"
-	"stagedoor/state"
+	"stagedoor/state/work"
 )
 
 // variants maps the kinds of content to their media types, for providers that send none (wire/videos.md
@@ -30,7 +30,7 @@ func (hs *Handlers) VideoContent(w http.ResponseWriter, r *http.Request) {
 			return dialogue.Invalid("variant", "must be one of video, thumbnail, spritesheet")
 		}
 		id := r.PathValue("id")
-		job, ok := hs.State.View().Video(id, rc.owner())
+		job, ok := work.FindVideo(hs.State.View(), id, rc.owner())
 		if !ok {
 			return dialogue.VideoNotFound(id)
 		}
@@ -56,14 +56,14 @@ func (hs *Handlers) VideoContent(w http.ResponseWriter, r *http.Request) {
 }
 
 // ready returns an error if a job has no content.
-func ready(job *state.Video, now time.Time) error {
+func ready(job *work.Video, now time.Time) error {
 	refuse := func(code, why string) *dialogue.Error {
 		return dialogue.BadField("video_id", code, why)
 	}
 	switch {
-	case job.Phase == state.VideoFailed:
+	case job.Phase == work.VideoFailed:
 		return refuse("video_failed", "the video failed and has no content")
-	case job.Phase != state.VideoCompleted:
+	case job.Phase != work.VideoCompleted:
 		return refuse("video_not_ready", "the video is not completed, it is "+job.Status())
 	case job.Expired(now):
 		return dialogue.VideoExpired()
@@ -85,7 +85,7 @@ func rangeOf(r *http.Request, tag string) string {
 
 // deliver sends content, or the error of a range that it does not have. It does not send the provider's
 // ETag, which may contain the id of the provider's job.
-func (rc *requestContext) deliver(job *state.Video, variant video.Variant, c *video.Content) error {
+func (rc *requestContext) deliver(job *work.Video, variant video.Variant, c *video.Content) error {
 	h := rc.w.Header()
 	kind := variants[variant]
 	for _, name := range []string{"Content-Length", "Content-Range", "Last-Modified"} {

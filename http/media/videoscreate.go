@@ -14,7 +14,7 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/video"
 	"stagedoor/providers/video/mp4"
-	"stagedoor/state"
+	"stagedoor/state/work"
 )
 
 // newJob describes the job to actors/videojob.
@@ -33,7 +33,7 @@ func (m *maker) newJob() (*videojob.Request, error) {
 			Characters: a.Characters,
 			User:       a.User,
 		},
-		Video: state.Video{
+		Video: work.Video{
 			Owner:     m.owner(),
 			Key:       m.key.ID,
 			Request:   accesslog.RequestID(m.w),

@@ -18,6 +18,7 @@ import (
 	videoshape "stagedoor/providers/shapes/videos"
 	"stagedoor/state"
 	"stagedoor/state/blobs"
+	"stagedoor/state/work"
 )
 
 // discard removes the stored files of a job that was not created.
@@ -53,7 +54,7 @@ func (hs *Handlers) ListVideos(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return err
 		}
-		list, more := hs.State.View().Videos(rc.owner(), page)
+		list, more := work.ListVideos(hs.State.View(), rc.owner(), page)
 		_ = writeJSON(w, videos.List(list, more)) // fails only if the client has left
 		return nil
 	})
@@ -129,8 +130,8 @@ func waitOf(text string) (time.Duration, error) {
 }
 
 // await returns a job when it has changed or ended, or after wait.
-func (hs *Handlers) await(ctx context.Context, id string, owner state.Owner, wait time.Duration) (state.Video, bool) {
-	job, changed, ok := hs.State.WatchVideo(id, owner)
+func (hs *Handlers) await(ctx context.Context, id string, owner state.Owner, wait time.Duration) (work.Video, bool) {
+	job, changed, ok := work.WatchVideo(hs.State, id, owner)
 	if !ok || wait <= 0 || job.Final() {
 		return job, ok
 	}
@@ -145,7 +146,7 @@ func (hs *Handlers) await(ctx context.Context, id string, owner state.Owner, wai
 		case <-ctx.Done():
 			return job, true
 		}
-		job, changed, ok = hs.State.WatchVideo(id, owner)
+		job, changed, ok = work.WatchVideo(hs.State, id, owner)
 	}
 	return job, ok
 }

@@ -13,6 +13,7 @@ import (
 	"stagedoor/state"
 	"stagedoor/state/identity"
 	"stagedoor/state/money"
+	"stagedoor/state/work"
 )
 
 // Receipts of requests that held no money are made from the registry of ended requests and from the
@@ -99,7 +100,7 @@ func endReason(v *flow.View) string {
 // it.
 func (hs *Handlers) videoReceipts(ctx context.Context, key *identity.Key, request string) ([]money.Receipt, error) {
 	var all []money.Receipt
-	for _, job := range hs.Store.View().RequestedVideos(request, state.OwnerOf(key.ID, key.User)) {
+	for _, job := range work.ListRequestedVideos(hs.Store.View(), request, state.OwnerOf(key.ID, key.User)) {
 		if job.Account == "" {
 			if job.Final() {
 				all = append(all, freeVideoReceipt(&job, key.User))
@@ -116,7 +117,7 @@ func (hs *Handlers) videoReceipts(ctx context.Context, key *identity.Key, reques
 }
 
 // freeVideoReceipt returns the receipt of a video that cost nothing.
-func freeVideoReceipt(job *state.Video, account string) money.Receipt {
+func freeVideoReceipt(job *work.Video, account string) money.Receipt {
 	r := money.Receipt{
 		Request:  job.ID,
 		Account:  account,

@@ -30,6 +30,7 @@ import (
 	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 	"stagedoor/state/schema"
+	"stagedoor/state/work"
 	"stagedoor/test/harness"
 )
 
@@ -48,7 +49,7 @@ type gateway struct {
 	secrets map[string]string // by key name
 	without string            // a model the sandbox does not serve
 	store   journal.Store     // in memory if nil
-	options []state.Option
+	options []work.Option
 	later   atomic.Int64 // how far the clock of the handlers and of the state is ahead
 }
 

@@ -11,6 +11,7 @@ import (
 	"stagedoor/providers/shapes/responses"
 	"stagedoor/state"
 	"stagedoor/state/share"
+	"stagedoor/state/work"
 )
 
 const (
@@ -92,7 +93,7 @@ func (l *library) next() bool {
 }
 
 func (l *library) list() []string {
-	all := l.handlers.Store.Responses(state.ResponseFilter{Owner: l.owner})
+	all := work.ListResponses(l.handlers.Store.View(), work.ResponseFilter{Owner: l.owner})
 	if len(all) > maxSearch {
 		all = all[len(all)-maxSearch:]
 	}
@@ -105,7 +106,7 @@ func (l *library) list() []string {
 
 // read adds the items of a response to known. A deleted response adds none.
 func (l *library) read(response string) {
-	stored, err := l.handlers.Store.Response(l.ctx, response, l.owner)
+	stored, err := work.ReadResponse(l.ctx, l.handlers.Store, response, l.owner)
 	if err != nil {
 		if e := storeError(err, "input"); e.Status >= 500 {
 			l.err = e

@@ -19,6 +19,7 @@ import (
 	"stagedoor/state"
 	"stagedoor/state/identity"
 	"stagedoor/state/money"
+	"stagedoor/state/work"
 )
 
 // meter charges the request to the key's user or to the key's budget, and counts the usage of requests
@@ -150,7 +151,7 @@ func (hs *Handlers) readable(key *identity.Key, r *money.Receipt) bool {
 	needed := slices.DeleteFunc(registry.Scopes(), func(scope string) bool {
 		return scope == videos.Descriptor.Scope || scope == registry.ScopeModels
 	})
-	if _, job := hs.Store.View().AnyVideo(r.Request); job || r.Usage.Seconds > 0 {
+	if _, job := work.FindAnyVideo(hs.Store.View(), r.Request); job || r.Usage.Seconds > 0 {
 		needed = []string{videos.Descriptor.Scope}
 	}
 	return !slices.ContainsFunc(needed, func(scope string) bool { return !slices.Contains(key.Scopes, scope) })

@@ -15,6 +15,7 @@ import (
 	"stagedoor/providers/shapes/responses"
 	"stagedoor/providers/upstream"
 	"stagedoor/state"
+	"stagedoor/state/work"
 )
 
 // record stores the response of a request while its reply is written, so that its id is valid as soon
@@ -148,7 +149,7 @@ func (r *record) settle(end func(begun []byte) []byte) {
 	if r.phase != open {
 		return
 	}
-	stored, err := r.requestContext.handlers.Store.Response(r.context(), r.id, r.requestContext.owner())
+	stored, err := work.ReadResponse(r.context(), r.requestContext.handlers.Store, r.id, r.requestContext.owner())
 	switch {
 	case errors.Is(err, state.ErrNotFound):
 		r.phase = ended // deleted meanwhile
@@ -166,11 +167,10 @@ func (r *record) put(doc []byte, m *text.Meta) error {
 	case unkept:
 		err = r.create(doc, status, m)
 	case open:
-		_, err = r.requestContext.handlers.Store.UpdateResponse(
-			r.context(),
+		_, err = work.UpdateResponse(r.context(), r.requestContext.handlers.Store,
 			r.id,
 			r.requestContext.owner(),
-			state.ResponseUpdate{Status: status, Body: doc},
+			work.ResponseUpdate{Status: status, Body: doc},
 		)
 	}
 	passed := errors.Is(err, state.ErrExists) || errors.Is(err, state.ErrFinished) || errors.Is(err, state.ErrNotFound)
@@ -188,12 +188,12 @@ func (r *record) put(doc []byte, m *text.Meta) error {
 func (r *record) create(doc []byte, status string, m *text.Meta) error {
 	rc := r.requestContext
 	r.id = gjson.GetBytes(doc, "id").String()
-	h := state.ResponseHeader{ID: r.id, Owner: rc.owner(), Previous: rc.head.PreviousResponseID,
+	h := work.ResponseHeader{ID: r.id, Owner: rc.owner(), Previous: rc.head.PreviousResponseID,
 		Model: rc.head.Model, Status: status, Streamed: rc.head.Stream}
 	if m != nil && m.Untouched {
 		h.Provider = m.Provider
 	}
-	return rc.handlers.Store.PutResponse(r.context(), state.StoredResponse{ResponseHeader: h, Body: doc,
+	return work.PutResponse(r.context(), rc.handlers.Store, work.StoredResponse{ResponseHeader: h, Body: doc,
 		Input: items(responses.InputItems(r.own, rc.handlers.Env.ID))})
 }
 

@@ -28,6 +28,7 @@ import (
 	"stagedoor/providers/upstream"
 	"stagedoor/state"
 	"stagedoor/state/share"
+	"stagedoor/state/work"
 )
 
 // serveResponses serves a request that may store its response, continue another one by
@@ -38,7 +39,7 @@ func (rc *requestContext) serveResponses() {
 		return
 	}
 	if rc.head.Store || rc.head.Background {
-		if err := rc.handlers.Store.ResponseRoom(rc.owner()); err != nil {
+		if err := work.CheckResponseRoom(rc.handlers.Store, rc.owner()); err != nil {
 			rc.refuse(storeError(err, "store"))
 			return
 		}
@@ -90,10 +91,10 @@ func (rc *requestContext) continueFrom() (string, error) {
 	if id == "" {
 		return "", nil
 	}
-	h, err := rc.handlers.Store.ResponseHeader(id, rc.owner())
+	h, err := work.FindResponse(rc.handlers.Store.View(), id, rc.owner())
 	if err != nil {
 		native := rc.plan[0].Provider.Serves(rc.shape.Name) && !rc.head.Background
-		if native && rc.plan[0].Provider.PassUnknownResponses && !rc.handlers.Store.KnowsResponse(id) {
+		if native && rc.plan[0].Provider.PassUnknownResponses && !work.KnowsResponse(rc.handlers.Store.View(), id) {
 			return "", nil
 		}
 		return "", previousNotFound()
@@ -115,7 +116,7 @@ func (rc *requestContext) continueFrom() (string, error) {
 // expand puts the history up to a response before the input. The history contains no instructions
 // (gateway.md 4.5).
 func (rc *requestContext) expand(id string) error {
-	history, err := rc.handlers.Store.Chain(rc.r.Context(), id, rc.owner())
+	history, err := work.ReadChain(rc.r.Context(), rc.handlers.Store, id, rc.owner())
 	switch {
 	case errors.Is(err, state.ErrNotFound):
 		return previousNotFound()
@@ -144,13 +145,13 @@ func items(list []jsonRaw) []byte {
 
 // storeError returns the error to send for an error of the store.
 func storeError(err error, param string) *dialogue.Error {
-	var quota *state.QuotaError
+	var quota *work.QuotaError
 	switch {
 	case errors.As(err, &quota):
 		return overQuota(quota)
 	case errors.Is(err, state.ErrNotFound):
 		return dialogue.NotFound(param, "stored response with this id")
-	case errors.Is(err, state.ErrChainTooLong), errors.Is(err, state.ErrTooLarge):
+	case errors.Is(err, work.ErrChainTooLong), errors.Is(err, state.ErrTooLarge):
 		return dialogue.Invalid(param, "the stored conversation is too long")
 	default:
 		return dialogue.Unavailable("storage_unavailable",
@@ -160,7 +161,7 @@ func storeError(err error, param string) *dialogue.Error {
 
 // overQuota returns the error for an owner whose quota of stored responses is used up. It is a 403,
 // because SDKs would retry a 429 although waiting does not help.
-func overQuota(e *state.QuotaError) *dialogue.Error {
+func overQuota(e *work.QuotaError) *dialogue.Error {
 	refused := dialogue.Refusal(http.StatusForbidden, "storage_quota_exceeded", fmt.Sprintf(
 		"store: %d stored responses with %d MiB are kept for this user or key, which may keep %s: "+
 			"delete some of them, or send store: false",
@@ -169,7 +170,7 @@ func overQuota(e *state.QuotaError) *dialogue.Error {
 	return refused
 }
 
-func quotaText(q state.Quota) string {
+func quotaText(q work.Quota) string {
 	text := []string{}
 	if q.Responses > 0 {
 		text = append(text, strconv.Itoa(q.Responses))
@@ -243,7 +244,7 @@ func (rc *requestContext) follow(id string, after int64) {
 		return out.SendLocked(raw)
 	})
 	if !live {
-		_ = rc.handlers.Store.Events(ctx, id, rc.owner(), after, func(log []byte) error {
+		_ = work.ReadEvents(ctx, rc.handlers.Store, id, rc.owner(), after, func(log []byte) error {
 			return out.SendLocked(eventsAfter(log, after))
 		})
 	}
@@ -268,7 +269,7 @@ func (rc *requestContext) keepAlive(ctx context.Context, out *sse.Writer) (stop 
 
 // stored identifies a request about a stored response and finds the response. It writes the error if
 // that fails.
-func (hs *Handlers) stored(w http.ResponseWriter, r *http.Request) (*requestContext, state.ResponseHeader, bool) {
+func (hs *Handlers) stored(w http.ResponseWriter, r *http.Request) (*requestContext, work.ResponseHeader, bool) {
 	rc := &requestContext{handlers: hs, shape: responses.Shape, w: w, r: r}
 	err := rc.identify()
 	if err == nil {
@@ -276,10 +277,10 @@ func (hs *Handlers) stored(w http.ResponseWriter, r *http.Request) (*requestCont
 	}
 	if err != nil {
 		rc.refuse(err)
-		return nil, state.ResponseHeader{}, false
+		return nil, work.ResponseHeader{}, false
 	}
 	accesslog.Note(w, slog.String("key", rc.key.ID))
-	h, err := hs.Store.ResponseHeader(r.PathValue("id"), rc.owner())
+	h, err := work.FindResponse(hs.Store.View(), r.PathValue("id"), rc.owner())
 	if err != nil {
 		e := storeError(err, "")
 		e.Code = "response_not_found"
@@ -329,7 +330,7 @@ func (hs *Handlers) Response(w http.ResponseWriter, r *http.Request) {
 		rc.follow(h.ID, after)
 		return
 	}
-	stored, err := hs.Store.Response(r.Context(), h.ID, rc.owner())
+	stored, err := work.ReadResponse(r.Context(), hs.Store, h.ID, rc.owner())
 	if err != nil {
 		rc.refuse(storeError(err, ""))
 		return
@@ -352,7 +353,7 @@ func (hs *Handlers) DeleteResponse(w http.ResponseWriter, r *http.Request) {
 		rc.refuse(err)
 		return
 	}
-	if err := hs.Store.DeleteResponse(r.Context(), h.ID, rc.owner()); err != nil {
+	if err := work.DeleteResponse(r.Context(), hs.Store, h.ID, rc.owner()); err != nil {
 		rc.refuse(storeError(err, ""))
 		return
 	}
@@ -361,7 +362,7 @@ func (hs *Handlers) DeleteResponse(w http.ResponseWriter, r *http.Request) {
 
 // deleteUpstream deletes a response at the provider that made it. If that fails, the gateway keeps its
 // own copy, so that the client can try again.
-func (hs *Handlers) deleteUpstream(ctx context.Context, h *state.ResponseHeader) error {
+func (hs *Handlers) deleteUpstream(ctx context.Context, h *work.ResponseHeader) error {
 	if h.Provider == "" {
 		return nil
 	}
@@ -388,7 +389,7 @@ func (hs *Handlers) CancelResponse(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	hs.Background.Cancel(r.Context(), h.ID, rc.owner())
-	stored, err := hs.Store.Response(r.Context(), h.ID, rc.owner())
+	stored, err := work.ReadResponse(r.Context(), hs.Store, h.ID, rc.owner())
 	if err != nil {
 		rc.refuse(storeError(err, ""))
 		return
@@ -412,7 +413,7 @@ func (hs *Handlers) InputItems(w http.ResponseWriter, r *http.Request) {
 		}
 		limit = n
 	}
-	stored, err := hs.Store.Response(r.Context(), h.ID, rc.owner())
+	stored, err := work.ReadResponse(r.Context(), hs.Store, h.ID, rc.owner())
 	if err != nil {
 		rc.refuse(storeError(err, ""))
 		return

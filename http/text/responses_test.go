@@ -13,8 +13,8 @@ import (
 
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue/dialoguetest"
-	"stagedoor/state"
 	"stagedoor/state/identity"
+	"stagedoor/state/work"
 )
 
 // create makes a response with the key all.
@@ -438,7 +438,7 @@ func TestOwnerBeyondItsQuotaOfStoredResponsesIsRefused(t *testing.T) {
 		)
 	})
 	g.key("other", nil)
-	g.state.SetResponseQuota(state.Quota{Responses: 2, Bytes: 10 << 20})
+	work.SetResponseQuota(g.state, work.Quota{Responses: 2, Bytes: 10 << 20})
 	g.create(`{"model":"dear","input":"hi"}`)
 	kept := g.create(`{"model":"dear","input":"hi"}`).get("id").Str
 	asked := len(u.all())
@@ -494,7 +494,7 @@ func TestAResponseOfAProviderThatIsGoneCanBeDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, g.do("DELETE", "/v1/responses/resp_kept", ""), 200, "")
-	if len(deletions) != 0 || !g.state.KnowsResponse("resp_kept") {
+	if len(deletions) != 0 || !work.KnowsResponse(g.state.View(), "resp_kept") {
 		t.Errorf("the provider was asked to delete %q", deletions)
 	}
 }
@@ -581,7 +581,7 @@ func TestADeletedResponseStaysUnknownWhereUnknownOnesArePassedOn(t *testing.T) {
 	setUp := func(g *gateway) {
 		p := catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL, PassUnknownResponses: true}
 		g.provider(p, catalog.Model{Pattern: "m"})
-		g.options = []state.Option{state.MaxResponses(2)}
+		g.options = []work.Option{work.MaxResponses(2)}
 	}
 	g := open(t, setUp)
 	g.key("other", nil)

@@ -10,11 +10,12 @@ import (
 	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 	"stagedoor/state/money"
+	"stagedoor/state/work"
 )
 
 // Open opens the state with all its tables; see state.Open.
-func Open(store journal.Store, now func() time.Time, options ...state.Option) (*state.State, error) {
-	return state.Open(store, now, identity.Module(), money.Module(), state.WorkModule(options...))
+func Open(store journal.Store, now func() time.Time, options ...work.Option) (*state.State, error) {
+	return state.Open(store, now, identity.Module(), money.Module(), work.Module(options...))
 }
 
 // Verification is the result of Verify.
@@ -30,6 +31,6 @@ func Verify(ctx context.Context, store journal.Store) (result Verification, err 
 		result.Ledger, err = money.Verify(ctx, v)
 		return err
 	}
-	result.Verification, err = state.Verify(ctx, store, identity.Module(), ledger, state.WorkModule())
+	result.Verification, err = state.Verify(ctx, store, identity.Module(), ledger, work.Module())
 	return result, err
 }

@@ -381,8 +381,8 @@ var Table = []Mutant{
 	{
 		Name: "videos: submit a second time after a lost answer",
 		File: "actors/videojob/core.go", Suite: "./actors/videojob", Run: ".",
-		Old: `	if v.Phase == state.VideoSubmitting && !idempotent {`,
-		New: `	if v.Phase == state.VideoSubmitting && !idempotent && v.Attempts > 1000 {`,
+		Old: `	if v.Phase == work.VideoSubmitting && !idempotent {`,
+		New: `	if v.Phase == work.VideoSubmitting && !idempotent && v.Attempts > 1000 {`,
 	},
 	{
 		Name: "videos: let progress go back",
@@ -617,7 +617,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "responses: leave those that expire at their providers",
-		File: "state/sweepresponses.go", Suite: "./cmd/stagedoor", Run: "TestResponsesThatLeaveByAgeOrNumber",
+		File: "state/work/sweepresponses.go", Suite: "./cmd/stagedoor", Run: "TestResponsesThatLeaveByAgeOrNumber",
 		Old: `			if r.Rec.Provider != "" {
 `,
 		New: `			if r.Rec.Provider == "" {
@@ -649,21 +649,21 @@ var Table = []Mutant{
 	},
 	{
 		Name: "shares: forget the deliveries of an earlier process",
-		File: "state/webhooks.go", Suite: "./state", Run: "TestDeliveriesThatWaitAreBounded",
+		File: "state/work/webhooks.go", Suite: "./state/work", Run: "TestDeliveriesThatWaitAreBounded",
 		Old: `		o.count(nil, d)
 `,
 		New: ``,
 	},
 	{
 		Name: "shares: keep the places of deliveries that are not durable",
-		File: "state/writer.go", Suite: "./state", Run: "TestADeliveryThatIsNotDurable",
+		File: "state/writer.go", Suite: "./state/work", Run: "TestADeliveryThatIsNotDurable",
 		Old: `	tx.takeBack()
 	return err`,
 		New: `	return err`,
 	},
 	{
 		Name: "shares: give up the deliveries of an owner with few",
-		File: "state/webhooks.go", Suite: "./state", Run: "TestAnOwnerWithoutDeliveries|TestDeliveriesThatWait",
+		File: "state/work/webhooks.go", Suite: "./state/work", Run: "TestAnOwnerWithoutDeliveries|TestDeliveriesThatWait",
 		Old: `		if !full.Share {
 `,
 		New: `		if full.Share {

@@ -11,6 +11,7 @@ import (
 	"stagedoor/actors/webhook"
 	"stagedoor/state"
 	"stagedoor/state/identity"
+	"stagedoor/state/work"
 )
 
 // Webhook is a server that is told of what happens.
@@ -30,7 +31,7 @@ func (c *Config) Endpoints() []webhook.Endpoint {
 		key, _ := webhook.ParseSecret(w.Secret.Reveal()) // checked when the file was read
 		networks, _ := identity.ParseNetworks(w.Allow)
 		out = append(out, webhook.Endpoint{
-			Webhook: state.Webhook{ID: w.id(), Owner: w.owner(), Types: w.Events},
+			Webhook: work.Webhook{ID: w.id(), Owner: w.owner(), Types: w.Events},
 			URL:     w.URL.Reveal(),
 			Key:     key,
 			Allow:   networks,
@@ -40,8 +41,8 @@ func (c *Config) Endpoints() []webhook.Endpoint {
 }
 
 // Subscriptions are the webhooks as the state takes them.
-func (c *Config) Subscriptions() []state.Webhook {
-	var out []state.Webhook
+func (c *Config) Subscriptions() []work.Webhook {
+	var out []work.Webhook
 	for _, e := range c.Endpoints() {
 		out = append(out, e.Webhook)
 	}

@@ -14,6 +14,7 @@ import (
 	"stagedoor/actors/throttle"
 	"stagedoor/state"
 	"stagedoor/state/share"
+	"stagedoor/state/work"
 )
 
 // Sources are asked whenever somebody collects, and cost nothing in between.
@@ -24,7 +25,7 @@ type Sources struct {
 	Providers func() []LimitedProvider
 	Actors    func() kit.Stats
 	State     func() state.Stats
-	Work      func() state.WorkStats // stored responses
+	Work      func() work.Stats // stored responses
 	Ledger    func() ledger.Stats
 	// Pools are what all requests share.
 	Pools func() []share.Stats
@@ -185,12 +186,12 @@ func (o *observer) collect(ctx context.Context, to metric.Observer) error {
 	s.ledger(o.sources.Ledger())
 	stored := o.sources.State()
 	s.journal(stored)
-	work := o.sources.Work()
-	s.put("stagedoor.responses.stored", int64(work.Responses))
-	s.put("stagedoor.responses.size", work.ResponseBytes)
-	s.put("stagedoor.responses.refused", work.ResponsesRefused)
-	s.put("stagedoor.responses.undeleted", work.DeletionsWithoutRoom, telemetry.Reason.String("no_room"))
-	s.put("stagedoor.responses.undeleted", work.DeletionsGivenUp, telemetry.Reason.String("given_up"))
+	kept := o.sources.Work()
+	s.put("stagedoor.responses.stored", int64(kept.Responses))
+	s.put("stagedoor.responses.size", kept.ResponseBytes)
+	s.put("stagedoor.responses.refused", kept.ResponsesRefused)
+	s.put("stagedoor.responses.undeleted", kept.DeletionsWithoutRoom, telemetry.Reason.String("no_room"))
+	s.put("stagedoor.responses.undeleted", kept.DeletionsGivenUp, telemetry.Reason.String("given_up"))
 	for _, p := range o.sources.Pools() {
 		s.pool(p)
 	}

@@ -18,6 +18,7 @@ import (
 	"stagedoor/providers/video"
 	"stagedoor/providers/video/mp4"
 	"stagedoor/state"
+	"stagedoor/state/work"
 )
 
 func pngOf(t testing.TB, w, h int) []byte {
@@ -275,16 +276,16 @@ func TestAFormsPictureIsTheReference(t *testing.T) {
 func TestWhatAJobBeginsWith(t *testing.T) {
 	for _, c := range []struct {
 		op     video.Operation
-		source state.Video
+		source work.Video
 		code   any // nil: it fits
 	}{
-		{video.Remix, state.Video{Phase: state.VideoCompleted}, nil},
-		{video.Remix, state.Video{Phase: state.VideoFinalizing}, "video_not_completed"},
-		{video.Edit, state.Video{Phase: state.VideoFailed}, "video_not_completed"},
-		{video.Extend, state.Video{Phase: state.VideoQueued}, "video_not_completed"},
-		{video.Extend, state.Video{Phase: state.VideoCompleted, Seconds: 112, Extensions: 5}, nil},
-		{video.Extend, state.Video{Phase: state.VideoCompleted, Seconds: 113}, "invalid_value"},
-		{video.Extend, state.Video{Phase: state.VideoCompleted, Seconds: 8, Extensions: 6}, "invalid_value"},
+		{video.Remix, work.Video{Phase: work.VideoCompleted}, nil},
+		{video.Remix, work.Video{Phase: work.VideoFinalizing}, "video_not_completed"},
+		{video.Edit, work.Video{Phase: work.VideoFailed}, "video_not_completed"},
+		{video.Extend, work.Video{Phase: work.VideoQueued}, "video_not_completed"},
+		{video.Extend, work.Video{Phase: work.VideoCompleted, Seconds: 112, Extensions: 5}, nil},
+		{video.Extend, work.Video{Phase: work.VideoCompleted, Seconds: 113}, "invalid_value"},
+		{video.Extend, work.Video{Phase: work.VideoCompleted, Seconds: 8, Extensions: 6}, "invalid_value"},
 	} {
 		err := (&Ask{Operation: c.op, Seconds: 8}).Fits(&c.source)
 		var told *dialogue.Error
@@ -331,7 +332,7 @@ func TestPages(t *testing.T) {
 	if got := string(List(nil, false)); got != `{"object":"list","data":[],"first_id":null,"last_id":null,"has_more":false}` {
 		t.Errorf("an empty page is %s", got)
 	}
-	two := []state.Video{{ID: "video_2", Phase: state.VideoQueued}, {ID: "video_1", Phase: state.VideoQueued}}
+	two := []work.Video{{ID: "video_2", Phase: work.VideoQueued}, {ID: "video_1", Phase: work.VideoQueued}}
 	if got := string(List(two, true)); !strings.HasSuffix(got, `],"first_id":"video_2","last_id":"video_1","has_more":true}`) || strings.Count(got, `"object":"video"`) != 2 {
 		t.Errorf("a page is %s", got)
 	}

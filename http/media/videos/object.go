@@ -5,21 +5,21 @@ import (
 	"time"
 
 	"stagedoor/providers/jsonw"
-	"stagedoor/state"
+	"stagedoor/state/work"
 )
 
 // Object is a job as its client sees it: the thirteen members of gateway.md 2.1,
 // all of them always.
-func Object(v *state.Video) []byte { return AppendObject(nil, v) }
+func Object(v *work.Video) []byte { return AppendObject(nil, v) }
 
 // AppendObject appends Object to dst.
-func AppendObject(dst []byte, v *state.Video) []byte {
+func AppendObject(dst []byte, v *work.Video) []byte {
 	w := jsonw.Writer{Buf: dst}
 	appendObject(&w, v)
 	return w.Buf
 }
 
-func appendObject(w *jsonw.Writer, v *state.Video) {
+func appendObject(w *jsonw.Writer, v *work.Video) {
 	w.Object().Key("id").String(v.ID).Key("object").String("video").Key("model").String(v.Model)
 	w.Key("status").String(v.Status()).Key("progress").Int(int64(v.Progress)).Key("created_at").Int(v.Created.Unix())
 	completed, expires := v.Completed, v.Expires
@@ -30,7 +30,7 @@ func appendObject(w *jsonw.Writer, v *state.Video) {
 	appendTime(w.Key("expires_at"), expires)
 	w.Key("prompt").StringOrNull(v.Prompt).Key("size").String(v.Size).Key("seconds").String(strconv.FormatInt(v.Seconds, 10))
 	w.Key("remixed_from_video_id").StringOrNull(v.RemixedFrom).Key("error")
-	if v.Error == nil || v.Phase != state.VideoFailed {
+	if v.Error == nil || v.Phase != work.VideoFailed {
 		w.Null()
 	} else {
 		w.Object().Key("code").String(v.Error.Code).Key("message").String(v.Error.Message).End()

@@ -6,7 +6,7 @@ import (
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/jsonw"
-	"stagedoor/state"
+	"stagedoor/state/work"
 )
 
 // Bounds of a page (wire/videos.md 1).
@@ -16,8 +16,8 @@ const (
 )
 
 // Page reads which jobs a client wants listed.
-func Page(query url.Values) (state.VideoPage, error) {
-	p := state.VideoPage{Limit: standardPage, After: query.Get("after")}
+func Page(query url.Values) (work.VideoPage, error) {
+	p := work.VideoPage{Limit: standardPage, After: query.Get("after")}
 	if query.Has("limit") {
 		n, err := strconv.Atoi(query.Get("limit"))
 		if err != nil || n < 0 || n > mostPage {
@@ -39,7 +39,7 @@ func Page(query url.Values) (state.VideoPage, error) {
 }
 
 // List is a page of jobs as its client sees it.
-func List(list []state.Video, more bool) []byte {
+func List(list []work.Video, more bool) []byte {
 	w := jsonw.Writer{}
 	w.Object().Key("object").String("list").Key("data").Array()
 	var first, last string

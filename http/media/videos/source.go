@@ -10,7 +10,7 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/video"
 	"stagedoor/providers/video/mp4"
-	"stagedoor/state"
+	"stagedoor/state/work"
 )
 
 // source is the job that the body names, or the video that came with it.
@@ -100,9 +100,9 @@ const (
 )
 
 // Fits checks an Ask against the job that it begins with.
-func (a *Ask) Fits(source *state.Video) error {
+func (a *Ask) Fits(source *work.Video) error {
 	switch {
-	case source.Phase != state.VideoCompleted:
+	case source.Phase != work.VideoCompleted:
 		return dialogue.BadField("video_id", "video_not_completed",
 			"the video is not completed, it is "+source.Status())
 	case a.Operation != video.Extend:

@@ -1,4 +1,4 @@
-package state
+package work
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"stagedoor/state"
 	"stagedoor/state/journal"
 )
 
@@ -25,12 +26,12 @@ const (
 
 // ResponseHeader is what is hot about a stored response.
 type ResponseHeader struct {
-	ID       string `json:"id"` // from NewID("resp_"), so that it grows with time
-	Owner    Owner  `json:"owner"`
-	Previous string `json:"previous,omitempty"` // the response it continues
-	Model    string `json:"model,omitempty"`
-	Provider string `json:"provider,omitempty"`
-	Status   string `json:"status"` // as in the response object
+	ID       string      `json:"id"` // from NewID("resp_"), so that it grows with time
+	Owner    state.Owner `json:"owner"`
+	Previous string      `json:"previous,omitempty"` // the response it continues
+	Model    string      `json:"model,omitempty"`
+	Provider string      `json:"provider,omitempty"`
+	Status   string      `json:"status"` // as in the response object
 
 	Background bool `json:"background,omitempty"`
 	Streamed   bool `json:"streamed,omitempty"`
@@ -66,7 +67,7 @@ type StoredResponse struct {
 	Request json.RawMessage
 }
 
-var responses = Table[ResponseHeader]{
+var responses = state.Table[ResponseHeader]{
 	Name:    journal.Response,
 	ID:      func(h *ResponseHeader) string { return h.ID },
 	Expires: func(h *ResponseHeader) time.Time { return h.Expires },
@@ -84,16 +85,16 @@ func eventsAfter(id string, sequence int64) []byte {
 // PutResponse keeps a new response. Created and Expires are set if they are zero. The
 // error is a *QuotaError if its owner keeps as much as it may; a response that is kept
 // may grow beyond that until it has ended.
-func (s *State) PutResponse(ctx context.Context, r StoredResponse) error {
+func PutResponse(ctx context.Context, s *state.State, r StoredResponse) error {
 	if err := r.check(); err != nil {
 		return fmt.Errorf("store response: %w", err)
 	}
 	r.BodySize, r.InputSize = int64(len(r.Body)), int64(len(r.Input))
 	r.LastEvent, r.EventSize, r.RequestSize = 0, 0, int64(len(r.Request))
-	kept := &MemoryOf[*workMemory](s).kept
-	err := Run(ctx, s, func(tx *Tx) error {
+	kept := &state.MemoryOf[*memory](s).kept
+	err := state.Run(ctx, s, func(tx *state.Tx) error {
 		if responses.Get(tx.View(), r.ID) != nil {
-			return fmt.Errorf("response %s: %w", r.ID, ErrExists)
+			return fmt.Errorf("response %s: %w", r.ID, state.ErrExists)
 		}
 		if err := kept.room(tx, r.Owner, r.size()); err != nil {
 			return err
@@ -116,64 +117,59 @@ func (s *State) PutResponse(ctx context.Context, r StoredResponse) error {
 }
 
 func (r *StoredResponse) check() error {
-	if err := CheckID(r.ID); err != nil {
+	if err := state.CheckID(r.ID); err != nil {
 		return err
 	}
 	if r.Owner == "" {
-		return fmt.Errorf("%w: response %s has no owner", ErrInvalid, r.ID)
+		return fmt.Errorf("%w: response %s has no owner", state.ErrInvalid, r.ID)
 	}
 	if len(r.Input) == 0 {
 		r.Input = json.RawMessage("[]")
 	}
 	if !json.Valid(r.Input) || !gjson.ParseBytes(r.Input).IsArray() {
-		return fmt.Errorf("%w: the input of response %s is not an array", ErrInvalid, r.ID)
+		return fmt.Errorf("%w: the input of response %s is not an array", state.ErrInvalid, r.ID)
 	}
 	if len(r.Body)+len(r.Input) > MaxResponseBytes || len(r.Request) > MaxResponseBytes {
-		return fmt.Errorf("response %s: %w", r.ID, ErrTooLarge)
+		return fmt.Errorf("response %s: %w", r.ID, state.ErrTooLarge)
 	}
 	if len(r.Request) > 0 && !json.Valid(r.Request) {
-		return fmt.Errorf("%w: the request of response %s is not JSON", ErrInvalid, r.ID)
+		return fmt.Errorf("%w: the request of response %s is not JSON", state.ErrInvalid, r.ID)
 	}
 	return checkBody(r.ID, r.Body)
 }
 
 func checkBody(id string, body []byte) error {
 	if !json.Valid(body) || !gjson.ParseBytes(body).IsObject() {
-		return fmt.Errorf("%w: the body of response %s is not an object", ErrInvalid, id)
+		return fmt.Errorf("%w: the body of response %s is not an object", state.ErrInvalid, id)
 	}
 	return nil
 }
 
-// ResponseHeader returns what is hot about a response: no disk is read.
-func (s *State) ResponseHeader(id string, owner Owner) (ResponseHeader, error) {
-	return header(s.View(), id, owner)
-}
-
-// header finds a response for its owner. Somebody else's, an expired and an
-// unknown one are the same.
-func header(v View, id string, owner Owner) (ResponseHeader, error) {
+// FindResponse returns the header of a response for its owner, without reading the disk. A response of another owner, an
+// expired and an unknown one are all ErrNotFound.
+func FindResponse(v state.View, id string, owner state.Owner) (ResponseHeader, error) {
 	r := responses.Get(v, id)
 	if r == nil || r.Rec.Owner != owner || r.Rec.expired(v.Now()) {
-		return ResponseHeader{}, fmt.Errorf("response %q: %w", id, ErrNotFound)
+		return ResponseHeader{}, fmt.Errorf("response %q: %w", id, state.ErrNotFound)
 	}
 	return r.Rec, nil
 }
 
 // WatchResponse returns a response's header and a channel that is closed when it may have changed: by UpdateResponse or
 // its removal.
-func (s *State) WatchResponse(id string, owner Owner) (ResponseHeader, <-chan struct{}, error) {
+func WatchResponse(s *state.State, id string, owner state.Owner) (ResponseHeader, <-chan struct{}, error) {
 	v := s.View()
-	h, err := header(v, id, owner)
+	h, err := FindResponse(v, id, owner)
 	if err != nil {
 		return ResponseHeader{}, nil, err
 	}
 	return h, responses.Watch(v, id), nil
 }
 
-// Response returns a stored response. While one is being written its body may be
+// ReadResponse returns a stored response. While one is being written its body may be
 // newer than its header.
-func (s *State) Response(ctx context.Context, id string, owner Owner) (StoredResponse, error) {
-	h, err := s.ResponseHeader(id, owner)
+func ReadResponse(ctx context.Context, s *state.State, id string, owner state.Owner) (StoredResponse, error) {
+	h, err := FindResponse(s.View(), id, owner)
 	if err != nil {
 		return StoredResponse{}, err
 	}
@@ -187,19 +183,19 @@ func (s *State) Response(ctx context.Context, id string, owner Owner) (StoredRes
 	return r, nil
 }
 
-// ResponseRequest returns what an unfinished response can be begun again from;
+// ReadResponseRequest returns what an unfinished response can be begun again from;
 // ErrNotFound: nothing.
-func (s *State) ResponseRequest(ctx context.Context, id string, owner Owner) ([]byte, error) {
-	if _, err := s.ResponseHeader(id, owner); err != nil {
+func ReadResponseRequest(ctx context.Context, s *state.State, id string, owner state.Owner) ([]byte, error) {
+	if _, err := FindResponse(s.View(), id, owner); err != nil {
 		return nil, err
 	}
 	return cold(ctx, s, requestKey(id))
 }
 
-func cold(ctx context.Context, s *State, key []byte) ([]byte, error) {
+func cold(ctx context.Context, s *state.State, key []byte) ([]byte, error) {
 	rec, err := s.Get(ctx, journal.Body, key)
 	if errors.Is(err, journal.ErrNotFound) {
-		return nil, fmt.Errorf("read %s: %w", key, ErrNotFound) // removed a moment ago
+		return nil, fmt.Errorf("read %s: %w", key, state.ErrNotFound) // removed a moment ago
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", key, err)
@@ -209,14 +205,13 @@ func cold(ctx context.Context, s *State, key []byte) ([]byte, error) {
 
 // ResponseFilter says which responses to list; the zero value: all.
 type ResponseFilter struct {
-	Owner      Owner // "": of everybody
-	Unfinished bool  // only those still queued or in progress
+	Owner      state.Owner // "": of everybody
+	Unfinished bool        // only those still queued or in progress
 }
 
-// Responses lists the headers of responses that have not expired, oldest first.
-// At start those that are unfinished are the ones whose work ended with a process.
-func (s *State) Responses(f ResponseFilter) []ResponseHeader {
-	v := s.View()
+// ListResponses lists the headers of responses that have not expired, oldest first. At start those that are unfinished
+// are the ones whose work ended with a process.
+func ListResponses(v state.View, f ResponseFilter) []ResponseHeader {
 	var found []ResponseHeader
 	for h := range responses.All(v) {
 		if (f.Owner == "" || h.Owner == f.Owner) && !(f.Unfinished && h.Finished()) && !h.expired(v.Now()) {
@@ -245,29 +240,29 @@ type ResponseUpdate struct {
 // UpdateResponse changes an unfinished response and returns its new header. One
 // that has finished stays as it is: ErrFinished, together with its header. So of
 // two that race, a cancellation and the last event, the first one counts.
-func (s *State) UpdateResponse(ctx context.Context, id string, owner Owner, u ResponseUpdate) (ResponseHeader, error) {
+func UpdateResponse(ctx context.Context, s *state.State, id string, owner state.Owner, u ResponseUpdate) (ResponseHeader, error) {
 	if u.Body != nil {
 		if err := checkBody(id, u.Body); err != nil {
 			return ResponseHeader{}, fmt.Errorf("update response: %w", err)
 		}
 	}
 	var h ResponseHeader
-	err := Run(ctx, s, func(tx *Tx) (err error) {
-		if h, err = header(tx.View(), id, owner); err != nil {
+	err := state.Run(ctx, s, func(tx *state.Tx) (err error) {
+		if h, err = FindResponse(tx.View(), id, owner); err != nil {
 			return err
 		}
 		if h.Finished() {
-			return fmt.Errorf("response %s: %w", id, ErrFinished)
+			return fmt.Errorf("response %s: %w", id, state.ErrFinished)
 		}
 		return u.apply(tx, &h)
 	})
-	if err != nil && !errors.Is(err, ErrFinished) {
+	if err != nil && !errors.Is(err, state.ErrFinished) {
 		return ResponseHeader{}, err
 	}
 	return h, err
 }
 
-func (u *ResponseUpdate) apply(tx *Tx, h *ResponseHeader) error {
+func (u *ResponseUpdate) apply(tx *state.Tx, h *ResponseHeader) error {
 	if u.Status != "" {
 		h.Status = u.Status
 	}
@@ -290,12 +285,12 @@ func (u *ResponseUpdate) apply(tx *Tx, h *ResponseHeader) error {
 	if u.Body != nil {
 		h.BodySize = int64(len(u.Body))
 		if h.BodySize+h.InputSize > MaxResponseBytes {
-			return fmt.Errorf("response %s: %w", h.ID, ErrTooLarge)
+			return fmt.Errorf("response %s: %w", h.ID, state.ErrTooLarge)
 		}
 		tx.Op(journal.Op{Kind: journal.Put, Table: journal.Body, Key: bodyKey(h.ID), Value: u.Body})
 	}
 	if len(u.Events) > 0 {
-		if err := tx.appendEvents(h, u.LastEvent, u.Events); err != nil {
+		if err := appendEvents(tx, h, u.LastEvent, u.Events); err != nil {
 			return err
 		}
 	}
@@ -304,18 +299,18 @@ func (u *ResponseUpdate) apply(tx *Tx, h *ResponseHeader) error {
 
 // DeleteResponse removes a response with everything that belongs to it. Its provider must have deleted it
 // before.
-func (s *State) DeleteResponse(ctx context.Context, id string, owner Owner) error {
-	return Run(ctx, s, func(tx *Tx) error {
-		h, err := header(tx.View(), id, owner)
+func DeleteResponse(ctx context.Context, s *state.State, id string, owner state.Owner) error {
+	return state.Run(ctx, s, func(tx *state.Tx) error {
+		h, err := FindResponse(tx.View(), id, owner)
 		if err != nil {
 			return err
 		}
-		MemoryOf[*workMemory](tx).removeResponse(tx, responses.Get(tx.View(), h.ID), nil)
+		state.MemoryOf[*memory](tx).removeResponse(tx, responses.Get(tx.View(), h.ID), nil)
 		return nil
 	})
 }
 
-func (m *workMemory) removeResponse(tx *Tx, r *Row[ResponseHeader], pending *pendingDeletion) {
+func (m *memory) removeResponse(tx *state.Tx, r *state.Row[ResponseHeader], pending *pendingDeletion) {
 	prefix := coldPrefix(r.Rec.ID)
 	tx.Op(journal.Op{Kind: journal.DeletePrefix, Table: journal.Body, Key: prefix})
 	if r.Rec.EventSize > 0 {
@@ -326,7 +321,7 @@ func (m *workMemory) removeResponse(tx *Tx, r *Row[ResponseHeader], pending *pen
 }
 
 // countResponses counts the responses that are kept when the state is opened.
-func (m *workMemory) countResponses(s *State) {
+func (m *memory) countResponses(s *state.State) {
 	for h := range responses.All(s.View()) {
 		m.kept.change(nil, h)
 	}

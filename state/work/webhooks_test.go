@@ -1,4 +1,4 @@
-package state_test
+package work_test
 
 import (
 	"errors"
@@ -10,10 +10,11 @@ import (
 	"stagedoor/state"
 	"stagedoor/state/journal"
 	"stagedoor/state/statetest"
+	"stagedoor/state/work"
 )
 
-func outbox(s *state.State, webhook string) (list []state.Delivery) {
-	s.View().Deliveries(webhook, func(d *state.Delivery) bool { list = append(list, *d); return true })
+func outbox(s *state.State, webhook string) (list []work.Delivery) {
+	work.Deliveries(s.View(), webhook, func(d *work.Delivery) bool { list = append(list, *d); return true })
 	return list
 }
 
@@ -21,23 +22,23 @@ func outbox(s *state.State, webhook string) (list []state.Delivery) {
 func TestTheEndOfAVideoIsAnnouncedOnceToWhoWantsIt(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		webhook state.Webhook
-		phase   state.VideoPhase
+		webhook work.Webhook
+		phase   work.VideoPhase
 		want    string
 	}{
-		{"completed, everything of everybody", state.Webhook{ID: "wh_1"}, state.VideoCompleted, state.EventVideoCompleted},
-		{"failed, everything of everybody", state.Webhook{ID: "wh_1"}, state.VideoFailed, state.EventVideoFailed},
-		{"the owner's", state.Webhook{ID: "wh_1", Owner: me}, state.VideoFailed, state.EventVideoFailed},
-		{"somebody else's", state.Webhook{ID: "wh_1", Owner: other}, state.VideoFailed, ""},
-		{"wanted", state.Webhook{ID: "wh_1", Types: []string{state.EventVideoFailed}}, state.VideoFailed, state.EventVideoFailed},
-		{"unwanted", state.Webhook{ID: "wh_1", Types: []string{state.EventVideoFailed}}, state.VideoCompleted, ""},
-		{"not ended", state.Webhook{ID: "wh_1"}, state.VideoFinalizing, ""},
+		{"completed, everything of everybody", work.Webhook{ID: "wh_1"}, work.VideoCompleted, work.EventVideoCompleted},
+		{"failed, everything of everybody", work.Webhook{ID: "wh_1"}, work.VideoFailed, work.EventVideoFailed},
+		{"the owner's", work.Webhook{ID: "wh_1", Owner: me}, work.VideoFailed, work.EventVideoFailed},
+		{"somebody else's", work.Webhook{ID: "wh_1", Owner: other}, work.VideoFailed, ""},
+		{"wanted", work.Webhook{ID: "wh_1", Types: []string{work.EventVideoFailed}}, work.VideoFailed, work.EventVideoFailed},
+		{"unwanted", work.Webhook{ID: "wh_1", Types: []string{work.EventVideoFailed}}, work.VideoCompleted, ""},
+		{"not ended", work.Webhook{ID: "wh_1"}, work.VideoFinalizing, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			store := journal.NewMemory()
 			s := open(t, store, newClock().Now)
-			s.SetWebhooks([]state.Webhook{c.webhook})
-			v := putVideo(t, s, newVideo(1, state.VideoQueued))
+			work.SetWebhooks(s, []work.Webhook{c.webhook})
+			v := putVideo(t, s, newVideo(1, work.VideoQueued))
 			v.Phase = c.phase
 			v = putVideo(t, s, v)
 			v.Deleted = start.Add(time.Hour)
@@ -63,11 +64,11 @@ func TestTheEndOfAVideoIsAnnouncedOnceToWhoWantsIt(t *testing.T) {
 // Whose client was told that there is no job has none to be told of.
 func TestARefusedVideoIsNotAnnounced(t *testing.T) {
 	s := open(t, journal.NewMemory(), newClock().Now)
-	s.SetWebhooks([]state.Webhook{{ID: "wh_1"}})
-	v := putVideo(t, s, newVideo(1, state.VideoSubmitting))
-	v.Phase, v.Deleted = state.VideoFinalizing, start
+	work.SetWebhooks(s, []work.Webhook{{ID: "wh_1"}})
+	v := putVideo(t, s, newVideo(1, work.VideoSubmitting))
+	v.Phase, v.Deleted = work.VideoFinalizing, start
 	v = putVideo(t, s, v)
-	v.Phase = state.VideoFailed
+	v.Phase = work.VideoFailed
 	putVideo(t, s, v)
 	if got := outbox(s, "wh_1"); len(got) != 0 {
 		t.Errorf("%+v", got)
@@ -77,19 +78,19 @@ func TestARefusedVideoIsNotAnnounced(t *testing.T) {
 func TestDeliveriesAreInTheOrderInWhichTheyAreDue(t *testing.T) {
 	clock := newClock()
 	s := open(t, journal.NewMemory(), clock.Now)
-	s.SetWebhooks([]state.Webhook{{ID: "wh_1"}, {ID: "wh_12"}})
+	work.SetWebhooks(s, []work.Webhook{{ID: "wh_1"}, {ID: "wh_12"}})
 	for i := range 3 {
-		v := newVideo(i, state.VideoQueued)
+		v := newVideo(i, work.VideoQueued)
 		putVideo(t, s, v)
-		v.Phase = state.VideoCompleted
+		v.Phase = work.VideoCompleted
 		putVideo(t, s, v)
 	}
 	first := outbox(s, "wh_1")
 	if len(first) != 3 || len(outbox(s, "wh_12")) != 3 {
 		t.Fatalf("%d and %d deliveries", len(first), len(outbox(s, "wh_12")))
 	}
-	_, more := s.WatchDeliveries()
-	if err := s.PostponeDelivery(ctx, first[0].ID, first[0].Due.Add(time.Hour)); err != nil {
+	_, more := work.WatchDeliveries(s)
+	if err := work.PostponeDelivery(ctx, s, first[0].ID, first[0].Due.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -101,14 +102,14 @@ func TestDeliveriesAreInTheOrderInWhichTheyAreDue(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	for range 2 {
-		if err := s.RemoveDelivery(ctx, first[0].ID); err != nil {
+		if err := work.RemoveDelivery(ctx, s, first[0].ID); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := s.PostponeDelivery(ctx, first[0].ID, start); !errors.Is(err, state.ErrNotFound) {
+	if err := work.PostponeDelivery(ctx, s, first[0].ID, start); !errors.Is(err, state.ErrNotFound) {
 		t.Errorf("got %v", err)
 	}
-	clock.Add(state.DeliveryTTL + 2*time.Hour)
+	clock.Add(work.DeliveryTTL + 2*time.Hour)
 	if _, err := s.Sweep(ctx, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +122,7 @@ func TestDeliveriesAreInTheOrderInWhichTheyAreDue(t *testing.T) {
 func endVideos(t *testing.T, s *state.State, owner state.Owner, first, n int) {
 	t.Helper()
 	for i := first; i < first+n; i++ {
-		v := newVideo(i, state.VideoCompleted)
+		v := newVideo(i, work.VideoCompleted)
 		v.Owner = owner
 		putVideo(t, s, v)
 	}
@@ -144,10 +145,10 @@ func TestDeliveriesThatWaitAreBoundedInAllAndPerOwner(t *testing.T) {
 	const places = 16
 	store, clock := journal.NewMemory(), newClock()
 	restart := func() (*state.State, *[]string) {
-		s := open(t, store, clock.Now, state.MaxDeliveries(places))
-		s.SetWebhooks([]state.Webhook{{ID: "wh_1"}})
+		s := open(t, store, clock.Now, work.MaxDeliveries(places))
+		work.SetWebhooks(s, []work.Webhook{{ID: "wh_1"}})
 		surplus := new([]string)
-		s.OnSurplusDelivery(func(d *state.Delivery) { *surplus = append(*surplus, d.Subject) })
+		work.OnSurplusDelivery(s, func(d *work.Delivery) { *surplus = append(*surplus, d.Subject) })
 		return s, surplus
 	}
 	expect := func(s *state.State, want map[state.Owner]int) {
@@ -158,11 +159,11 @@ func TestDeliveriesThatWaitAreBoundedInAllAndPerOwner(t *testing.T) {
 		sum := 0
 		for owner, n := range want {
 			sum += n
-			if held := s.WaitingDeliveries().Held(string(owner)); held != int64(n) {
+			if held := work.WaitingDeliveries(s).Held(string(owner)); held != int64(n) {
 				t.Errorf("the pool has %d of %s, want %d", held, owner, n)
 			}
 		}
-		if used := s.WaitingDeliveries().Used(); used != int64(sum) {
+		if used := work.WaitingDeliveries(s).Used(); used != int64(sum) {
 			t.Errorf("%d places are in use, want %d", used, sum)
 		}
 	}
@@ -183,7 +184,7 @@ func TestDeliveriesThatWaitAreBoundedInAllAndPerOwner(t *testing.T) {
 		t.Errorf("%v were reported after the restart, want one of the large owner", *surplus)
 	}
 	for _, d := range outbox(s, "wh_1") {
-		if err := s.RemoveDelivery(ctx, d.ID); err != nil {
+		if err := work.RemoveDelivery(ctx, s, d.ID); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -193,8 +194,8 @@ func TestDeliveriesThatWaitAreBoundedInAllAndPerOwner(t *testing.T) {
 // TestAnOwnerWithoutDeliveriesFindsAPlaceInAFullPool: a full pool gives up the oldest delivery of
 // the owner with most, never one of an owner with few.
 func TestAnOwnerWithoutDeliveriesFindsAPlaceInAFullPool(t *testing.T) {
-	s := open(t, journal.NewMemory(), newClock().Now, state.MaxDeliveries(4))
-	s.SetWebhooks([]state.Webhook{{ID: "wh_1"}})
+	s := open(t, journal.NewMemory(), newClock().Now, work.MaxDeliveries(4))
+	work.SetWebhooks(s, []work.Webhook{{ID: "wh_1"}})
 	for i, owner := range []state.Owner{"user:a", "user:b", "user:c", "user:d", "user:e"} {
 		endVideos(t, s, owner, 100*i, 3)
 	}
@@ -202,7 +203,7 @@ func TestAnOwnerWithoutDeliveriesFindsAPlaceInAFullPool(t *testing.T) {
 	if got["user:e"] != 1 || len(outbox(s, "wh_1")) != 4 {
 		t.Errorf("%v wait, want four, one of them of the last owner", got)
 	}
-	if stats := s.WaitingDeliveries().Stats(); stats.Full == 0 || stats.Shares == 0 || stats.Full+stats.Shares != 11 {
+	if stats := work.WaitingDeliveries(s).Stats(); stats.Full == 0 || stats.Shares == 0 || stats.Full+stats.Shares != 11 {
 		t.Errorf("%d deliveries were given up in a full pool and %d beyond a share, want 11", stats.Full, stats.Shares)
 	}
 }
@@ -211,18 +212,18 @@ func TestAnOwnerWithoutDeliveriesFindsAPlaceInAFullPool(t *testing.T) {
 // it would have replaced and reports nothing.
 func TestADeliveryThatIsNotDurableTakesNoPlace(t *testing.T) {
 	store := statetest.NewFaulty()
-	s := open(t, store, newClock().Now, state.MaxDeliveries(4))
-	s.SetWebhooks([]state.Webhook{{ID: "wh_1"}})
-	s.OnSurplusDelivery(func(d *state.Delivery) { t.Errorf("%s is reported as given up", d.ID) })
+	s := open(t, store, newClock().Now, work.MaxDeliveries(4))
+	work.SetWebhooks(s, []work.Webhook{{ID: "wh_1"}})
+	work.OnSurplusDelivery(s, func(d *work.Delivery) { t.Errorf("%s is reported as given up", d.ID) })
 	for waiting := range int64(3) { // the third one would replace a delivery
 		store.Before(func([]journal.Batch) error { return fmt.Errorf("%w: no space", journal.ErrReadOnly) })
-		v := newVideo(int(9+waiting), state.VideoCompleted)
+		v := newVideo(int(9+waiting), work.VideoCompleted)
 		v.Owner = me
-		_, err := state.Do(ctx, s, func(tx *state.Tx) (state.Video, error) { return tx.PutVideo(v) })
+		_, err := state.Do(ctx, s, func(tx *state.Tx) (work.Video, error) { return work.PutVideo(tx, v) })
 		if err == nil {
 			t.Fatal("the commit did not fail")
 		}
-		if held := s.WaitingDeliveries().Held(string(me)); held != waiting || len(outbox(s, "wh_1")) != int(waiting) {
+		if held := work.WaitingDeliveries(s).Held(string(me)); held != waiting || len(outbox(s, "wh_1")) != int(waiting) {
 			t.Errorf("%d places are in use and %d deliveries wait, want %d", held, len(outbox(s, "wh_1")), waiting)
 		}
 		if store.Before(nil); waiting < 2 {

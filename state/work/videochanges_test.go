@@ -1,4 +1,4 @@
-package state_test
+package work_test
 
 import (
 	"slices"
@@ -7,10 +7,11 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/work"
 )
 
 func changed(v state.View, after int64) (ids []string, last int64) {
-	v.VideosChanged(me, after, func(r *state.Video) bool {
+	work.VideosChanged(v, me, after, func(r *work.Video) bool {
 		ids, last = append(ids, r.ID), r.Changed
 		return true
 	})
@@ -21,23 +22,23 @@ func changed(v state.View, after int64) (ids []string, last int64) {
 // job once, deleted ones included, and nothing of others.
 func TestChangesOfVideosAreFoundByNumber(t *testing.T) {
 	s := open(t, journal.NewMemory(), newClock().Now)
-	var all []state.Video
+	var all []work.Video
 	for i := range 5 {
-		all = append(all, putVideo(t, s, newVideo(i, state.VideoQueued)))
+		all = append(all, putVideo(t, s, newVideo(i, work.VideoQueued)))
 	}
-	foreign := newVideo(9, state.VideoQueued)
+	foreign := newVideo(9, work.VideoQueued)
 	foreign.Owner = other
 	putVideo(t, s, foreign)
 
 	ids, seen := changed(s.View(), 0)
-	if len(ids) != 5 || seen != s.View().LastVideoChange(me) {
-		t.Fatalf("%d changes up to %d, want 5 up to %d", len(ids), seen, s.View().LastVideoChange(me))
+	if len(ids) != 5 || seen != work.LastVideoChange(s.View(), me) {
+		t.Fatalf("%d changes up to %d, want 5 up to %d", len(ids), seen, work.LastVideoChange(s.View(), me))
 	}
 	for _, progress := range []int{10, 20, 30} {
-		all[1].Phase, all[1].Progress = state.VideoInProgress, progress
+		all[1].Phase, all[1].Progress = work.VideoInProgress, progress
 		all[1] = putVideo(t, s, all[1])
 	}
-	all[3].Phase = state.VideoFailed
+	all[3].Phase = work.VideoFailed
 	all[3] = putVideo(t, s, all[3])
 	all[3].Deleted = start.Add(time.Hour)
 	all[3] = putVideo(t, s, all[3])
@@ -52,11 +53,11 @@ func TestChangesOfVideosAreFoundByNumber(t *testing.T) {
 		t.Errorf("an invisible change was numbered %d", v.Changed)
 	}
 	// The last two that are there: 1, changed last, and 4.
-	after := s.View().VideoChangesOf(me, 2)
+	after := work.VideoChangesOf(s.View(), me, 2)
 	if ids, _ := changed(s.View(), after); !slices.Equal(ids, []string{all[4].ID, all[1].ID, all[3].ID}) {
 		t.Errorf("the changes of two jobs are %v", ids)
 	}
-	if after := s.View().VideoChangesOf(me, 100); after != 0 {
+	if after := work.VideoChangesOf(s.View(), me, 100); after != 0 {
 		t.Errorf("all changes begin after %d", after)
 	}
 }
@@ -64,10 +65,10 @@ func TestChangesOfVideosAreFoundByNumber(t *testing.T) {
 func TestNumbersOfChangesRiseAcrossRestarts(t *testing.T) {
 	store, clock := journal.NewMemory(), newClock()
 	s := open(t, store, clock.Now)
-	before := putVideo(t, s, newVideo(1, state.VideoQueued))
+	before := putVideo(t, s, newVideo(1, work.VideoQueued))
 	s.Close()
 	s = open(t, store, newClock().Now) // the same time again
-	if v := putVideo(t, s, newVideo(2, state.VideoQueued)); v.Changed <= before.Changed {
+	if v := putVideo(t, s, newVideo(2, work.VideoQueued)); v.Changed <= before.Changed {
 		t.Errorf("%d after %d", v.Changed, before.Changed)
 	}
 }

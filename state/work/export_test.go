@@ -1,4 +1,4 @@
-package state
+package work
 
 // Surpluses is surpluses.
 var Surpluses = surpluses

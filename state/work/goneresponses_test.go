@@ -1,10 +1,11 @@
-package state_test
+package work_test
 
 import (
 	"testing"
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/work"
 )
 
 // Ids of removed responses are known in the next process, as many for each owner as it may
@@ -12,14 +13,14 @@ import (
 func TestIdsOfRemovedResponsesAreBoundedForEachOwner(t *testing.T) {
 	clock, store := newClock(), journal.NewMemory()
 	s := open(t, store, clock.Now)
-	s.SetResponseQuota(state.Quota{Responses: 5})
+	work.SetResponseQuota(s, work.Quota{Responses: 5})
 	remove := func(owner state.Owner, from, to int) {
 		t.Helper()
 		for n := from; n < to; n++ {
 			r := newResponse(n, "completed")
 			r.Owner = owner
 			put(t, s, r)
-			if err := s.DeleteResponse(ctx, r.ID, owner); err != nil {
+			if err := work.DeleteResponse(ctx, s, r.ID, owner); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -28,7 +29,7 @@ func TestIdsOfRemovedResponsesAreBoundedForEachOwner(t *testing.T) {
 		t.Helper()
 		for n := range 30 {
 			want := n == 0 || first <= n && n <= last
-			if got := s.KnowsResponse(newResponse(n, "").ID); got != want {
+			if got := work.KnowsResponse(s.View(), newResponse(n, "").ID); got != want {
 				t.Errorf("response %d is known: %v, want %v", n, got, want)
 			}
 		}
@@ -39,7 +40,7 @@ func TestIdsOfRemovedResponsesAreBoundedForEachOwner(t *testing.T) {
 	s.Close()
 	s = open(t, store, clock.Now)
 	known(8, 12)
-	s.SetResponseQuota(state.Quota{Responses: 2}) // is reached by and by
+	work.SetResponseQuota(s, work.Quota{Responses: 2}) // is reached by and by
 	remove(me, 13, 14)
 	known(10, 13)
 	remove(me, 14, 17)
@@ -47,8 +48,8 @@ func TestIdsOfRemovedResponsesAreBoundedForEachOwner(t *testing.T) {
 	if n, err := s.Sweep(ctx, 0); n != 0 || err != nil {
 		t.Errorf("early: swept %d, %v", n, err)
 	}
-	clock.Add(state.GoneResponseFor)
-	if s.KnowsResponse(newResponse(16, "").ID) {
+	clock.Add(work.GoneResponseFor)
+	if work.KnowsResponse(s.View(), newResponse(16, "").ID) {
 		t.Error("an id is known after its time")
 	}
 	if n, err := s.Sweep(ctx, 0); n != 3 || err != nil {

@@ -1,9 +1,11 @@
-package state
+package work
 
 import (
 	"fmt"
 	"strings"
 	"time"
+
+	"stagedoor/state"
 )
 
 // Pause says that an operator holds a provider back. It lasts until it is ended, also over restarts, because an operator
@@ -17,10 +19,10 @@ type Pause struct {
 // providers are paused at a time.
 const pausePrefix = "pause/"
 
-// Pause keeps that a provider is paused. A provider that is paused already keeps the time of its pause.
-func (tx *Tx) Pause(provider string) error {
-	if provider == "" || len(provider) > MaxID {
-		return fmt.Errorf("%w: a provider's name of %d bytes", ErrInvalid, len(provider))
+// PauseProvider keeps that a provider is paused. A provider that is paused already keeps the time of its pause.
+func PauseProvider(tx *state.Tx, provider string) error {
+	if provider == "" || len(provider) > state.MaxID {
+		return fmt.Errorf("%w: a provider's name of %d bytes", state.ErrInvalid, len(provider))
 	}
 	name := pausePrefix + provider
 	if _, paused := tx.View().Fact(name); paused {
@@ -30,19 +32,19 @@ func (tx *Tx) Pause(provider string) error {
 }
 
 // EndPause removes the pause of a provider, if there is one.
-func (tx *Tx) EndPause(provider string) { tx.RemoveFact(pausePrefix + provider) }
+func EndPause(tx *state.Tx, provider string) { tx.RemoveFact(pausePrefix + provider) }
 
-// Pause returns the pause of a provider.
-func (v View) Pause(provider string) (p Pause, found bool) {
+// FindPause returns the pause of a provider.
+func FindPause(v state.View, provider string) (p Pause, found bool) {
 	since, found := v.TimeFact(pausePrefix + provider)
 	return Pause{provider, since}, found
 }
 
-// Pauses lists the providers that are paused, by name.
-func (v View) Pauses() []Pause {
+// ListPauses lists the providers that are paused, by name.
+func ListPauses(v state.View) []Pause {
 	var all []Pause
 	for name := range v.Facts(pausePrefix) {
-		p, _ := v.Pause(strings.TrimPrefix(name, pausePrefix))
+		p, _ := FindPause(v, strings.TrimPrefix(name, pausePrefix))
 		all = append(all, p)
 	}
 	return all

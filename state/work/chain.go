@@ -1,12 +1,15 @@
-package state
+package work
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/tidwall/gjson"
+
+	"stagedoor/state"
 )
 
 // Bounds of a chain of responses.
@@ -15,22 +18,25 @@ const (
 	MaxChainBytes = 32 << 20
 )
 
-// Chain returns the items of the conversation that ends with the response id:
+// ErrChainTooLong says that a chain of responses exceeds MaxChain or MaxChainBytes.
+var ErrChainTooLong = errors.New("the chain of responses is too long")
+
+// ReadChain returns the items of the conversation that ends with the response id:
 // input and then output of its first response, of the one that continued it, and
 // so on (gateway.md 4.5, previous_response_id). The items are as they were
 // stored.
 //
 // Where one of them is missing, because it was removed or has expired, it is
 // ErrNotFound: an answer to half a conversation would be worse than none.
-func (s *State) Chain(ctx context.Context, id string, owner Owner) ([]json.RawMessage, error) {
-	ids, err := s.ancestors(id, owner)
+func ReadChain(ctx context.Context, s *state.State, id string, owner state.Owner) ([]json.RawMessage, error) {
+	ids, err := ancestors(s, id, owner)
 	if err != nil {
 		return nil, err
 	}
 	var items []json.RawMessage
 	size := 0
 	for _, id := range ids {
-		r, err := s.Response(ctx, id, owner)
+		r, err := ReadResponse(ctx, s, id, owner)
 		if err != nil {
 			return nil, err
 		}
@@ -49,14 +55,14 @@ func (s *State) Chain(ctx context.Context, id string, owner Owner) ([]json.RawMe
 
 // ancestors returns id and those before it, first one first. Headers tell, so a
 // chain that is too long costs no reading.
-func (s *State) ancestors(id string, owner Owner) ([]string, error) {
+func ancestors(s *state.State, id string, owner state.Owner) ([]string, error) {
 	v := s.View()
 	var ids []string
 	for at := id; at != ""; {
 		if len(ids) == MaxChain {
 			return nil, fmt.Errorf("more than %d responses before %s: %w", MaxChain, id, ErrChainTooLong)
 		}
-		h, err := header(v, at, owner)
+		h, err := FindResponse(v, at, owner)
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package state
+package work
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"stagedoor/state"
 	"stagedoor/state/journal"
 )
 
@@ -15,8 +16,8 @@ const GoneResponseFor = 30 * 24 * time.Hour
 // goneResponse remembers the id of a response that was removed, so that the id is not taken
 // for one of a response that only its provider knows.
 type goneResponse struct {
-	ID    Hash  `json:"id"` // of the response's id
-	Owner Owner `json:"owner"`
+	ID    state.Hash  `json:"id"` // of the response's id
+	Owner state.Owner `json:"owner"`
 	// Number counts the removed responses of the owner.
 	Number int64     `json:"number"`
 	Until  time.Time `json:"until"`
@@ -32,16 +33,16 @@ type pendingDeletion struct {
 	Due      time.Time `json:"due"`                // when the next one may begin
 }
 
-var goneResponses = Table[goneResponse]{
+var goneResponses = state.Table[goneResponse]{
 	Name:    journal.Gone,
 	ID:      func(g *goneResponse) string { return goneID(g.ID) },
 	Expires: func(g *goneResponse) time.Time { return g.Until },
-	Indexes: map[string]Index[goneResponse]{
+	Indexes: map[string]state.Index[goneResponse]{
 		byDue: {Key: func(g *goneResponse) []byte {
 			if g.Pending == nil {
 				return nil
 			}
-			return MinuteKey(g.Pending.Due)
+			return state.MinuteKey(g.Pending.Due)
 		}},
 		byOwner: {Unique: true, Key: func(g *goneResponse) []byte {
 			return ownedGone(g.Owner, g.Number)
@@ -49,27 +50,26 @@ var goneResponses = Table[goneResponse]{
 	},
 }
 
-func goneID(h Hash) string { return hex.EncodeToString(h[:]) }
+func goneID(h state.Hash) string { return hex.EncodeToString(h[:]) }
 
 // ownedGone is a key of the index by owner. It sorts by number.
-func ownedGone(owner Owner, number int64) []byte {
-	return append(TextKey(string(owner)), NumberKey(number)...)
+func ownedGone(owner state.Owner, number int64) []byte {
+	return append(state.TextKey(string(owner)), state.NumberKey(number)...)
 }
 
 // KnowsResponse tells whether a response with this id is kept for any owner, or was removed
 // in the last 30 days. Its provider must not be asked for it: all clients are one there.
-func (s *State) KnowsResponse(id string) bool {
-	v := s.View()
+func KnowsResponse(v state.View, id string) bool {
 	if responses.Get(v, id) != nil {
 		return true
 	}
-	gone := goneResponses.Get(v, goneID(HashSecret(id)))
+	gone := goneResponses.Get(v, goneID(state.HashSecret(id)))
 	return gone != nil && v.Now().Before(gone.Rec.Until)
 }
 
 // rememberResponse remembers the id of a response that is being removed. Each owner has as
 // many such ids as it may keep responses, and loses the oldest ones beyond that.
-func (m *workMemory) rememberResponse(tx *Tx, h *ResponseHeader, pending *pendingDeletion) {
+func (m *memory) rememberResponse(tx *state.Tx, h *ResponseHeader, pending *pendingDeletion) {
 	most := int64(m.maxResponses)
 	if q := m.kept.quota.Load(); q != nil && q.Responses > 0 {
 		most = int64(q.Responses)
@@ -86,7 +86,7 @@ func (m *workMemory) rememberResponse(tx *Tx, h *ResponseHeader, pending *pendin
 		goneResponses.Remove(tx, oldest)
 	}
 	g := goneResponse{
-		ID:      HashSecret(h.ID),
+		ID:      state.HashSecret(h.ID),
 		Owner:   h.Owner,
 		Number:  number,
 		Until:   tx.Now().Add(GoneResponseFor),
@@ -96,8 +96,8 @@ func (m *workMemory) rememberResponse(tx *Tx, h *ResponseHeader, pending *pendin
 }
 
 // firstGone returns the response of an owner that was removed first of those that are remembered, or nil.
-func firstGone(v View, owner Owner) (oldest *Row[goneResponse]) {
-	goneResponses.From(v, byOwner, TextKey(string(owner)), func(r *Row[goneResponse]) bool {
+func firstGone(v state.View, owner state.Owner) (oldest *state.Row[goneResponse]) {
+	goneResponses.From(v, byOwner, state.TextKey(string(owner)), func(r *state.Row[goneResponse]) bool {
 		if r.Rec.Owner == owner {
 			oldest = r
 		}
@@ -107,8 +107,8 @@ func firstGone(v View, owner Owner) (oldest *Row[goneResponse]) {
 }
 
 // lastGone returns the number of the response of an owner that was removed last, or 0.
-func lastGone(v View, owner Owner) (number int64) {
-	goneResponses.Back(v, byOwner, ownedGone(owner, math.MaxInt64), func(r *Row[goneResponse]) bool {
+func lastGone(v state.View, owner state.Owner) (number int64) {
+	goneResponses.Back(v, byOwner, ownedGone(owner, math.MaxInt64), func(r *state.Row[goneResponse]) bool {
 		if r.Rec.Owner == owner {
 			number = r.Rec.Number
 		}
@@ -121,7 +121,7 @@ func lastGone(v View, owner Owner) (number int64) {
 type UpstreamDeletion struct {
 	Response string
 	Provider string
-	Owner    Owner
+	Owner    state.Owner
 }
 
 // Times between two attempts to delete a response at its provider.
@@ -130,13 +130,13 @@ const (
 	longestDeletionRetry = 24 * time.Hour
 )
 
-// UpstreamDeletions returns at most limit responses that their providers must delete now. The owners take
+// ListUpstreamDeletions returns at most limit responses that their providers must delete now. The owners take
 // turns, so that one with many does not delay the others. EndUpstreamDeletion must be called for each.
-func (s *State) UpstreamDeletions(limit int) []UpstreamDeletion {
-	now := s.Now()
-	var owners []Owner
-	due := make(map[Owner][]UpstreamDeletion)
-	goneResponses.From(s.View(), byDue, nil, func(r *Row[goneResponse]) bool {
+func ListUpstreamDeletions(v state.View, limit int) []UpstreamDeletion {
+	now := v.Now()
+	var owners []state.Owner
+	due := make(map[state.Owner][]UpstreamDeletion)
+	goneResponses.From(v, byDue, nil, func(r *state.Row[goneResponse]) bool {
 		g := &r.Rec
 		if g.Pending.Due.After(now) {
 			return g.Pending.Due.Unix()/60 <= now.Unix()/60
@@ -164,9 +164,9 @@ func (s *State) UpstreamDeletions(limit int) []UpstreamDeletion {
 
 // EndUpstreamDeletion ends an attempt to delete a response at its provider. One that failed is repeated later
 // and later, until the id of the response is forgotten: then givenUp is true.
-func (s *State) EndUpstreamDeletion(ctx context.Context, d UpstreamDeletion, failed bool) (givenUp bool, err error) {
-	givenUp, err = Do(ctx, s, func(tx *Tx) (bool, error) {
-		r := goneResponses.Get(tx.View(), goneID(HashSecret(d.Response)))
+func EndUpstreamDeletion(ctx context.Context, s *state.State, d UpstreamDeletion, failed bool) (givenUp bool, err error) {
+	givenUp, err = state.Do(ctx, s, func(tx *state.Tx) (bool, error) {
+		r := goneResponses.Get(tx.View(), goneID(state.HashSecret(d.Response)))
 		if r == nil || r.Rec.Pending == nil {
 			return false, nil
 		}
@@ -183,7 +183,7 @@ func (s *State) EndUpstreamDeletion(ctx context.Context, d UpstreamDeletion, fai
 		return failed && g.Pending == nil, goneResponses.Put(tx, g)
 	})
 	if err == nil && givenUp {
-		MemoryOf[*workMemory](s).kept.givenUp.Add(1)
+		state.MemoryOf[*memory](s).kept.givenUp.Add(1)
 	}
 	return givenUp, err
 }

@@ -1,32 +1,33 @@
-package state
+package work
 
 import (
 	"context"
 	"fmt"
 
+	"stagedoor/state"
 	"stagedoor/state/journal"
 )
 
 // appendEvents writes one chunk under the number of its last event, so that the
 // chunks with events after n are exactly those with keys above n.
-func (tx *Tx) appendEvents(h *ResponseHeader, last int64, log []byte) error {
+func appendEvents(tx *state.Tx, h *ResponseHeader, last int64, log []byte) error {
 	if last < 0 || (h.EventSize > 0 && last <= h.LastEvent) {
-		return fmt.Errorf("%w: events up to %d behind %d", ErrInvalid, last, h.LastEvent)
+		return fmt.Errorf("%w: events up to %d behind %d", state.ErrInvalid, last, h.LastEvent)
 	}
 	h.LastEvent = last
 	h.EventSize += int64(len(log))
 	if h.EventSize > MaxEventBytes {
-		return fmt.Errorf("the events of response %s: %w", h.ID, ErrTooLarge)
+		return fmt.Errorf("the events of response %s: %w", h.ID, state.ErrTooLarge)
 	}
 	tx.Op(journal.Op{Kind: journal.Put, Table: journal.Event, Key: eventsAfter(h.ID, last), Value: log})
 	return nil
 }
 
-// Events calls fn with the chunks of the log that hold events after the sequence
+// ReadEvents calls fn with the chunks of the log that hold events after the sequence
 // number after (-1: all), in order. The first chunk may begin with events that
 // are not. A chunk is valid until fn returns, and fn must not call State.
-func (s *State) Events(ctx context.Context, id string, owner Owner, after int64, fn func(log []byte) error) error {
-	if _, err := s.ResponseHeader(id, owner); err != nil {
+func ReadEvents(ctx context.Context, s *state.State, id string, owner state.Owner, after int64, fn func(log []byte) error) error {
+	if _, err := FindResponse(s.View(), id, owner); err != nil {
 		return err
 	}
 	from, to := eventsAfter(id, max(after, -1)+1), append([]byte(id), '/'+1)

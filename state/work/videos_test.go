@@ -1,4 +1,4 @@
-package state_test
+package work_test
 
 import (
 	"errors"
@@ -9,12 +9,13 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/work"
 )
 
-func newVideo(n int, phase state.VideoPhase) state.Video {
+func newVideo(n int, phase work.VideoPhase) work.Video {
 	at := start.Add(time.Duration(n) * time.Second)
 	id, _ := state.NewID("video_", at, seeded(uint64(n)))
-	return state.Video{
+	return work.Video{
 		ID:        id,
 		Owner:     me,
 		Key:       "key_1",
@@ -29,7 +30,7 @@ func newVideo(n int, phase state.VideoPhase) state.Video {
 	}
 }
 
-func putVideo(t *testing.T, s *state.State, v state.Video) state.Video {
+func putVideo(t *testing.T, s *state.State, v work.Video) work.Video {
 	t.Helper()
 	kept, err := tryVideo(s, v)
 	if err != nil {
@@ -38,27 +39,27 @@ func putVideo(t *testing.T, s *state.State, v state.Video) state.Video {
 	return kept
 }
 
-func tryVideo(s *state.State, v state.Video) (state.Video, error) {
-	return state.Do(ctx, s, func(tx *state.Tx) (state.Video, error) { return tx.PutVideo(v) })
+func tryVideo(s *state.State, v work.Video) (work.Video, error) {
+	return state.Do(ctx, s, func(tx *state.Tx) (work.Video, error) { return work.PutVideo(tx, v) })
 }
 
 func TestAVideoIsKeptAndOnlyItsOwnersHaveIt(t *testing.T) {
 	store := journal.NewMemory()
 	s := open(t, store, newClock().Now)
-	v := putVideo(t, s, newVideo(1, state.VideoAccepted))
+	v := putVideo(t, s, newVideo(1, work.VideoAccepted))
 	s.Close()
 	s = open(t, store, newClock().Now)
-	if got, ok := s.View().Video(v.ID, me); !ok || got.Prompt != "a cat" || got.Revision != 1 ||
+	if got, ok := work.FindVideo(s.View(), v.ID, me); !ok || got.Prompt != "a cat" || got.Revision != 1 ||
 		got.Status() != "queued" {
 		t.Fatalf("%+v, %v", got, ok)
 	}
-	if _, ok := s.View().Video(v.ID, other); ok {
+	if _, ok := work.FindVideo(s.View(), v.ID, other); ok {
 		t.Error("others have it")
 	}
-	if _, _, ok := s.WatchVideo(v.ID, other); ok {
+	if _, _, ok := work.WatchVideo(s, v.ID, other); ok {
 		t.Error("others may watch it")
 	}
-	if got := s.View().UnfinishedVideos(); len(got) != 1 || got[0].ID != v.ID {
+	if got := work.ListUnfinishedVideos(s.View()); len(got) != 1 || got[0].ID != v.ID {
 		t.Errorf("unfinished: %v", got)
 	}
 }
@@ -66,24 +67,24 @@ func TestAVideoIsKeptAndOnlyItsOwnersHaveIt(t *testing.T) {
 // What a client can see goes forward only and is counted.
 func TestVideosGoForward(t *testing.T) {
 	s := open(t, journal.NewMemory(), newClock().Now)
-	v := putVideo(t, s, newVideo(1, state.VideoAccepted))
-	step := func(revision int64, change func(*state.Video)) {
+	v := putVideo(t, s, newVideo(1, work.VideoAccepted))
+	step := func(revision int64, change func(*work.Video)) {
 		t.Helper()
 		change(&v)
 		if v = putVideo(t, s, v); v.Revision != revision {
 			t.Errorf("revision %d, want %d", v.Revision, revision)
 		}
 	}
-	step(1, func(v *state.Video) { v.Phase, v.Attempts = state.VideoSubmitting, 1 })
-	step(1, func(v *state.Video) { v.Phase, v.UpstreamID = state.VideoQueued, "up_1" })
-	step(2, func(v *state.Video) { v.Phase, v.Progress = state.VideoInProgress, 40 })
-	for name, change := range map[string]func(*state.Video){
-		"phase":       func(v *state.Video) { v.Phase = state.VideoQueued },
-		"progress":    func(v *state.Video) { v.Progress = 39 },
-		"upstream id": func(v *state.Video) { v.UpstreamID = "up_2" },
-		"owner":       func(v *state.Video) { v.Owner = other },
-		"phase word":  func(v *state.Video) { v.Phase = "paused" },
-		"too much":    func(v *state.Video) { v.Progress = 101 },
+	step(1, func(v *work.Video) { v.Phase, v.Attempts = work.VideoSubmitting, 1 })
+	step(1, func(v *work.Video) { v.Phase, v.UpstreamID = work.VideoQueued, "up_1" })
+	step(2, func(v *work.Video) { v.Phase, v.Progress = work.VideoInProgress, 40 })
+	for name, change := range map[string]func(*work.Video){
+		"phase":       func(v *work.Video) { v.Phase = work.VideoQueued },
+		"progress":    func(v *work.Video) { v.Progress = 39 },
+		"upstream id": func(v *work.Video) { v.UpstreamID = "up_2" },
+		"owner":       func(v *work.Video) { v.Owner = other },
+		"phase word":  func(v *work.Video) { v.Phase = "paused" },
+		"too much":    func(v *work.Video) { v.Progress = 101 },
 	} {
 		bad := v
 		change(&bad)
@@ -91,14 +92,14 @@ func TestVideosGoForward(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	step(2, func(v *state.Video) { v.Phase, v.Completed = state.VideoFinalizing, start })
-	step(3, func(v *state.Video) { v.Phase = state.VideoFailed })
+	step(2, func(v *work.Video) { v.Phase, v.Completed = work.VideoFinalizing, start })
+	step(3, func(v *work.Video) { v.Phase = work.VideoFailed })
 	late := v
-	late.Phase = state.VideoCompleted
+	late.Phase = work.VideoCompleted
 	if _, err := tryVideo(s, late); !errors.Is(err, state.ErrFinished) {
 		t.Errorf("a failed job completed: %v", err)
 	}
-	if got := s.View().UnfinishedVideos(); len(got) != 0 {
+	if got := work.ListUnfinishedVideos(s.View()); len(got) != 0 {
 		t.Errorf("unfinished: %v", got)
 	}
 }
@@ -107,9 +108,9 @@ func TestVideosAreListedInPages(t *testing.T) {
 	s := open(t, journal.NewMemory(), newClock().Now)
 	var ids []string
 	for n := range 7 {
-		v := newVideo(n, state.VideoCompleted)
+		v := newVideo(n, work.VideoCompleted)
 		if n%2 == 1 {
-			other := newVideo(n+100, state.VideoQueued)
+			other := newVideo(n+100, work.VideoQueued)
 			other.Owner = state.Owner(fmt.Sprintf("user:m%d", n)) // on both sides of mine
 			putVideo(t, s, other)
 		}
@@ -118,20 +119,20 @@ func TestVideosAreListedInPages(t *testing.T) {
 	newest := slices.Clone(ids)
 	slices.Reverse(newest)
 	for _, c := range []struct {
-		page state.VideoPage
+		page work.VideoPage
 		want []string
 		more bool
 	}{
-		{state.VideoPage{Limit: 3}, newest[:3], true},
-		{state.VideoPage{Limit: 7}, newest, false},
-		{state.VideoPage{Limit: 3, After: newest[2]}, newest[3:6], true},
-		{state.VideoPage{Limit: 3, After: newest[5]}, newest[6:], false},
-		{state.VideoPage{Limit: 3, After: newest[6]}, nil, false},
-		{state.VideoPage{Limit: 0}, nil, true},
-		{state.VideoPage{Limit: 2, Ascending: true}, ids[:2], true},
-		{state.VideoPage{Limit: 9, Ascending: true, After: ids[1]}, ids[2:], false},
+		{work.VideoPage{Limit: 3}, newest[:3], true},
+		{work.VideoPage{Limit: 7}, newest, false},
+		{work.VideoPage{Limit: 3, After: newest[2]}, newest[3:6], true},
+		{work.VideoPage{Limit: 3, After: newest[5]}, newest[6:], false},
+		{work.VideoPage{Limit: 3, After: newest[6]}, nil, false},
+		{work.VideoPage{Limit: 0}, nil, true},
+		{work.VideoPage{Limit: 2, Ascending: true}, ids[:2], true},
+		{work.VideoPage{Limit: 9, Ascending: true, After: ids[1]}, ids[2:], false},
 	} {
-		list, more := s.View().Videos(me, c.page)
+		list, more := work.ListVideos(s.View(), me, c.page)
 		var got []string
 		for _, v := range list {
 			got = append(got, v.ID)
@@ -140,23 +141,23 @@ func TestVideosAreListedInPages(t *testing.T) {
 			t.Errorf("%+v: %v %v", c.page, got, more)
 		}
 	}
-	gone, _ := s.View().Video(ids[3], me)
+	gone, _ := work.FindVideo(s.View(), ids[3], me)
 	gone.Deleted = start
 	putVideo(t, s, gone)
-	if list, _ := s.View().Videos(me, state.VideoPage{Limit: 100}); len(list) != 6 {
+	if list, _ := work.ListVideos(s.View(), me, work.VideoPage{Limit: 100}); len(list) != 6 {
 		t.Errorf("%d after a deletion", len(list))
 	}
-	if list, _ := s.View().Videos(me, state.VideoPage{Limit: 100, After: ids[3]}); len(list) != 3 {
+	if list, _ := work.ListVideos(s.View(), me, work.VideoPage{Limit: 100, After: ids[3]}); len(list) != 3 {
 		t.Errorf("%d behind what was deleted", len(list))
 	}
-	if _, ok := s.View().Video(ids[3], me); ok {
+	if _, ok := work.FindVideo(s.View(), ids[3], me); ok {
 		t.Error("a deleted job is found")
 	}
 }
 
 func TestWatchersHearOfTheirOwnVideos(t *testing.T) {
 	s := open(t, journal.NewMemory(), newClock().Now)
-	mine, theirs := newVideo(1, state.VideoQueued), newVideo(2, state.VideoQueued)
+	mine, theirs := newVideo(1, work.VideoQueued), newVideo(2, work.VideoQueued)
 	theirs.Owner = other
 	mine, theirs = putVideo(t, s, mine), putVideo(t, s, theirs)
 	closed := func(ch <-chan struct{}) bool {
@@ -167,8 +168,8 @@ func TestWatchersHearOfTheirOwnVideos(t *testing.T) {
 			return false
 		}
 	}
-	_, one, ok := s.WatchVideo(mine.ID, me)
-	_, all := s.WatchVideos(me)
+	_, one, ok := work.WatchVideo(s, mine.ID, me)
+	_, all := work.WatchVideos(s, me)
 	if !ok || closed(one) || closed(all) {
 		t.Fatal("told before anything happened")
 	}
@@ -182,8 +183,8 @@ func TestWatchersHearOfTheirOwnVideos(t *testing.T) {
 	if !closed(one) || !closed(all) {
 		t.Error("not told")
 	}
-	_, all = s.WatchVideos(me)
-	putVideo(t, s, newVideo(3, state.VideoAccepted))
+	_, all = work.WatchVideos(s, me)
+	putVideo(t, s, newVideo(3, work.VideoAccepted))
 	if !closed(all) {
 		t.Error("not told of a new one")
 	}
@@ -191,18 +192,18 @@ func TestWatchersHearOfTheirOwnVideos(t *testing.T) {
 
 func TestAClientsKeyFindsItsVideo(t *testing.T) {
 	s := open(t, journal.NewMemory(), newClock().Now)
-	v := newVideo(1, state.VideoCompleted)
+	v := newVideo(1, work.VideoCompleted)
 	v.Once, v.Asked = "again", hash(7)
 	v = putVideo(t, s, v)
-	if got, ok := s.View().VideoByOnce(me, "again"); !ok || got.ID != v.ID || !got.Asked.Equal(v.Asked) {
+	if got, ok := work.FindVideoByOnce(s.View(), me, "again"); !ok || got.ID != v.ID || !got.Asked.Equal(v.Asked) {
 		t.Errorf("%v %v", got, ok)
 	}
-	if _, ok := s.View().VideoByOnce(other, "again"); ok {
+	if _, ok := work.FindVideoByOnce(s.View(), other, "again"); ok {
 		t.Error("somebody else's key finds it")
 	}
 	v.Deleted = start
 	putVideo(t, s, v)
-	if _, ok := s.View().VideoByOnce(me, "again"); ok {
+	if _, ok := work.FindVideoByOnce(s.View(), me, "again"); ok {
 		t.Error("a deleted job is found by its key")
 	}
 }
@@ -210,17 +211,17 @@ func TestAClientsKeyFindsItsVideo(t *testing.T) {
 func TestVideosAreSweptAfterTheirTime(t *testing.T) {
 	clock := newClock()
 	s := open(t, journal.NewMemory(), clock.Now)
-	old, running := newVideo(1, state.VideoCompleted), newVideo(2, state.VideoQueued)
+	old, running := newVideo(1, work.VideoCompleted), newVideo(2, work.VideoQueued)
 	old.Until = start.Add(time.Minute)
 	old, running = putVideo(t, s, old), putVideo(t, s, running)
 	clock.Add(2 * time.Minute)
 	if n, err := s.Sweep(ctx, 0); n != 1 || err != nil {
 		t.Errorf("swept %d, %v", n, err)
 	}
-	if _, ok := s.View().Video(old.ID, me); ok {
+	if _, ok := work.FindVideo(s.View(), old.ID, me); ok {
 		t.Error("the old one is there")
 	}
-	if _, ok := s.View().Video(running.ID, me); !ok {
+	if _, ok := work.FindVideo(s.View(), running.ID, me); !ok {
 		t.Error("the one under way is gone")
 	}
 }

@@ -1,4 +1,4 @@
-package state_test
+package work_test
 
 import (
 	"context"
@@ -12,26 +12,12 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/work"
 )
 
-const (
-	me    = state.Owner("user:me")
-	other = state.Owner("user:other")
-)
-
-func newResponse(n int, status string) state.StoredResponse {
-	id, _ := state.NewID("resp_", start.Add(time.Duration(n)*time.Second), seeded(uint64(n)))
-	r := state.StoredResponse{
-		Body:  json.RawMessage(fmt.Sprintf(`{"id":%q,"output":[{"out":%d}]}`, id, n)),
-		Input: json.RawMessage(fmt.Sprintf(`[{"in":%d}]`, n)),
-	}
-	r.ID, r.Owner, r.Status, r.Model = id, me, status, "m"
-	return r
-}
-
-func put(t testing.TB, s *state.State, r state.StoredResponse) state.StoredResponse {
+func put(t testing.TB, s *state.State, r work.StoredResponse) work.StoredResponse {
 	t.Helper()
-	if err := s.PutResponse(ctx, r); err != nil {
+	if err := work.PutResponse(ctx, s, r); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -43,7 +29,7 @@ func TestResponseLife(t *testing.T) {
 	r := newResponse(1, "in_progress")
 	r.Background, r.Streamed, r.Provider, r.LastEvent = true, true, "p", 77
 	put(t, s, r)
-	got, err := s.Response(ctx, r.ID, me)
+	got, err := work.ReadResponse(ctx, s, r.ID, me)
 	if err != nil || string(got.Body) != string(r.Body) || string(got.Input) != string(r.Input) {
 		t.Fatalf("got %+v, %v", got, err)
 	}
@@ -55,23 +41,22 @@ func TestResponseLife(t *testing.T) {
 	}
 	sameAfterReload(t, s, store)
 
-	h, err := s.UpdateResponse(
-		ctx,
+	h, err := work.UpdateResponse(ctx, s,
 		r.ID,
 		me,
-		state.ResponseUpdate{Status: "completed", Provider: "q", Body: []byte(`{"x":1}`)},
+		work.ResponseUpdate{Status: "completed", Provider: "q", Body: []byte(`{"x":1}`)},
 	)
 	if err != nil || !h.Finished() || h.Provider != "q" || h.Model != "m" || h.BodySize != 7 {
 		t.Fatalf("UpdateResponse: got %+v, %v", h, err)
 	}
-	if got, _ := s.Response(ctx, r.ID, me); string(got.Body) != `{"x":1}` || string(got.Input) != string(r.Input) {
+	if got, _ := work.ReadResponse(ctx, s, r.ID, me); string(got.Body) != `{"x":1}` || string(got.Input) != string(r.Input) {
 		t.Errorf("after UpdateResponse: got %s", got.Body)
 	}
 	sameAfterReload(t, s, store)
-	if err := s.DeleteResponse(ctx, r.ID, me); err != nil {
+	if err := work.DeleteResponse(ctx, s, r.ID, me); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Response(ctx, r.ID, me); !errors.Is(err, state.ErrNotFound) {
+	if _, err := work.ReadResponse(ctx, s, r.ID, me); !errors.Is(err, state.ErrNotFound) {
 		t.Errorf("after DeleteResponse: got %v", err)
 	}
 	empty(t, store)
@@ -93,25 +78,25 @@ func empty(t testing.TB, store journal.Store) {
 func TestResponsesOfOthersDoNotExist(t *testing.T) {
 	s := newState(t)
 	r := put(t, s, newResponse(1, "in_progress"))
-	_, readErr := s.Response(ctx, r.ID, other)
-	_, headErr := s.ResponseHeader(r.ID, other)
-	_, _, watchErr := s.WatchResponse(r.ID, other)
-	_, updateErr := s.UpdateResponse(ctx, r.ID, other, state.ResponseUpdate{Status: "cancelled"})
-	_, chainErr := s.Chain(ctx, r.ID, other)
-	eventsErr := s.Events(ctx, r.ID, other, -1, nil)
+	_, readErr := work.ReadResponse(ctx, s, r.ID, other)
+	_, headErr := work.FindResponse(s.View(), r.ID, other)
+	_, _, watchErr := work.WatchResponse(s, r.ID, other)
+	_, updateErr := work.UpdateResponse(ctx, s, r.ID, other, work.ResponseUpdate{Status: "cancelled"})
+	_, chainErr := work.ReadChain(ctx, s, r.ID, other)
+	eventsErr := work.ReadEvents(ctx, s, r.ID, other, -1, nil)
 	for name, err := range map[string]error{"read": readErr, "header": headErr, "watch": watchErr, "update": updateErr,
-		"chain": chainErr, "events": eventsErr, "delete": s.DeleteResponse(ctx, r.ID, other)} {
+		"chain": chainErr, "events": eventsErr, "delete": work.DeleteResponse(ctx, s, r.ID, other)} {
 		if !errors.Is(err, state.ErrNotFound) {
 			t.Errorf("%s: got %v, want ErrNotFound", name, err)
 		}
 	}
-	if h, err := s.ResponseHeader(r.ID, me); err != nil || h.Status != "in_progress" {
+	if h, err := work.FindResponse(s.View(), r.ID, me); err != nil || h.Status != "in_progress" {
 		t.Errorf("its owner: got %+v, %v", h, err)
 	}
 	stolen := newResponse(2, "completed")
 	stolen.Owner, stolen.Previous = other, r.ID
 	put(t, s, stolen)
-	if items, err := s.Chain(ctx, stolen.ID, other); !errors.Is(err, state.ErrNotFound) {
+	if items, err := work.ReadChain(ctx, s, stolen.ID, other); !errors.Is(err, state.ErrNotFound) {
 		t.Errorf("a chain into somebody else's response: got %s, %v", items, err)
 	}
 	if state.OwnerOf("k", "") == state.OwnerOf("", "k") || state.OwnerOf("k1", "u") != state.OwnerOf("k2", "u") {
@@ -122,22 +107,22 @@ func TestResponsesOfOthersDoNotExist(t *testing.T) {
 func TestResponseRefusals(t *testing.T) {
 	s := newState(t)
 	r := put(t, s, newResponse(1, "completed"))
-	bad := func(f func(*state.StoredResponse)) error {
+	bad := func(f func(*work.StoredResponse)) error {
 		r := newResponse(2, "completed")
 		f(&r)
-		return s.PutResponse(ctx, r)
+		return work.PutResponse(ctx, s, r)
 	}
-	big := json.RawMessage(`{"a":"` + strings.Repeat("x", state.MaxResponseBytes) + `"}`)
+	big := json.RawMessage(`{"a":"` + strings.Repeat("x", work.MaxResponseBytes) + `"}`)
 	for name, c := range map[string]struct{ got, want error }{
-		"twice":        {s.PutResponse(ctx, r), state.ErrExists},
-		"odd id":       {bad(func(r *state.StoredResponse) { r.ID = "resp/1" }), state.ErrInvalid},
-		"long id":      {bad(func(r *state.StoredResponse) { r.ID = strings.Repeat("a", 129) }), state.ErrInvalid},
-		"no owner":     {bad(func(r *state.StoredResponse) { r.Owner = "" }), state.ErrInvalid},
-		"body":         {bad(func(r *state.StoredResponse) { r.Body = []byte(`{"a":`) }), state.ErrInvalid},
-		"no body":      {bad(func(r *state.StoredResponse) { r.Body = nil }), state.ErrInvalid},
-		"input":        {bad(func(r *state.StoredResponse) { r.Input = []byte(`"text"`) }), state.ErrInvalid},
-		"broken input": {bad(func(r *state.StoredResponse) { r.Input = []byte(`[1,`) }), state.ErrInvalid},
-		"size":         {bad(func(r *state.StoredResponse) { r.Body = big }), state.ErrTooLarge},
+		"twice":        {work.PutResponse(ctx, s, r), state.ErrExists},
+		"odd id":       {bad(func(r *work.StoredResponse) { r.ID = "resp/1" }), state.ErrInvalid},
+		"long id":      {bad(func(r *work.StoredResponse) { r.ID = strings.Repeat("a", 129) }), state.ErrInvalid},
+		"no owner":     {bad(func(r *work.StoredResponse) { r.Owner = "" }), state.ErrInvalid},
+		"body":         {bad(func(r *work.StoredResponse) { r.Body = []byte(`{"a":`) }), state.ErrInvalid},
+		"no body":      {bad(func(r *work.StoredResponse) { r.Body = nil }), state.ErrInvalid},
+		"input":        {bad(func(r *work.StoredResponse) { r.Input = []byte(`"text"`) }), state.ErrInvalid},
+		"broken input": {bad(func(r *work.StoredResponse) { r.Input = []byte(`[1,`) }), state.ErrInvalid},
+		"size":         {bad(func(r *work.StoredResponse) { r.Body = big }), state.ErrTooLarge},
 	} {
 		if !errors.Is(c.got, c.want) {
 			t.Errorf("%s: got %v, want %v", name, c.got, c.want)
@@ -145,19 +130,19 @@ func TestResponseRefusals(t *testing.T) {
 	}
 	running := put(t, s, newResponse(3, "in_progress"))
 	for name, c := range map[string]struct {
-		u    state.ResponseUpdate
+		u    work.ResponseUpdate
 		want error
 	}{
-		"body":   {state.ResponseUpdate{Body: []byte(`[]`)}, state.ErrInvalid},
-		"size":   {state.ResponseUpdate{Body: big[: len(big)-8 : len(big)-8], Status: "x"}, state.ErrInvalid},
-		"event":  {state.ResponseUpdate{Events: []byte("e"), LastEvent: -1}, state.ErrInvalid},
-		"events": {state.ResponseUpdate{Events: make([]byte, state.MaxEventBytes+1)}, state.ErrTooLarge},
+		"body":   {work.ResponseUpdate{Body: []byte(`[]`)}, state.ErrInvalid},
+		"size":   {work.ResponseUpdate{Body: big[: len(big)-8 : len(big)-8], Status: "x"}, state.ErrInvalid},
+		"event":  {work.ResponseUpdate{Events: []byte("e"), LastEvent: -1}, state.ErrInvalid},
+		"events": {work.ResponseUpdate{Events: make([]byte, work.MaxEventBytes+1)}, state.ErrTooLarge},
 	} {
-		if _, err := s.UpdateResponse(ctx, running.ID, me, c.u); !errors.Is(err, c.want) {
+		if _, err := work.UpdateResponse(ctx, s, running.ID, me, c.u); !errors.Is(err, c.want) {
 			t.Errorf("update %s: got %v, want %v", name, err, c.want)
 		}
 	}
-	if h, err := s.ResponseHeader(running.ID, me); err != nil || h.Status != "in_progress" || h.EventSize != 0 {
+	if h, err := work.FindResponse(s.View(), running.ID, me); err != nil || h.Status != "in_progress" || h.EventSize != 0 {
 		t.Errorf("after refused updates: got %+v, %v", h, err)
 	}
 }
@@ -167,21 +152,20 @@ func TestFirstEndOfAResponseCounts(t *testing.T) {
 	r := put(t, s, newResponse(1, "in_progress"))
 	var wg sync.WaitGroup
 	ends := []string{"completed", "cancelled", "failed", "incomplete"}
-	heads, errs := make([]state.ResponseHeader, len(ends)), make([]error, len(ends))
+	heads, errs := make([]work.ResponseHeader, len(ends)), make([]error, len(ends))
 	for i, status := range ends {
 		wg.Go(func() {
 			body := []byte(fmt.Sprintf(`{"status":%q}`, status))
-			heads[i], errs[i] = s.UpdateResponse(
-				ctx,
+			heads[i], errs[i] = work.UpdateResponse(ctx, s,
 				r.ID,
 				me,
-				state.ResponseUpdate{Status: status, Body: body, Events: []byte(status), LastEvent: 5},
+				work.ResponseUpdate{Status: status, Body: body, Events: []byte(status), LastEvent: 5},
 			)
 		})
 	}
 	wg.Wait()
 	won := 0
-	got, err := s.Response(ctx, r.ID, me)
+	got, err := work.ReadResponse(ctx, s, r.ID, me)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +190,7 @@ func TestEventsAreResumedAfterANumber(t *testing.T) {
 	neighbour := put(t, s, newResponse(2, "in_progress"))
 	r := put(t, s, newResponse(1, "in_progress"))
 	appendTo := func(id string, last int64, log string) error {
-		_, err := s.UpdateResponse(ctx, id, me, state.ResponseUpdate{Events: []byte(log), LastEvent: last})
+		_, err := work.UpdateResponse(ctx, s, id, me, work.ResponseUpdate{Events: []byte(log), LastEvent: last})
 		return err
 	}
 	for _, c := range []struct {
@@ -225,16 +209,16 @@ func TestEventsAreResumedAfterANumber(t *testing.T) {
 		want  string
 	}{{-1, "0;1;2;3;4..300;"}, {-9, "0;1;2;3;4..300;"}, {0, "1;2;3;4..300;"}, {2, "1;2;3;4..300;"}, {3, "4..300;"}, {299, "4..300;"}, {300, ""}, {1<<63 - 1, ""}} {
 		var got strings.Builder
-		err := s.Events(ctx, r.ID, me, c.after, func(log []byte) error { got.Write(log); return nil })
+		err := work.ReadEvents(ctx, s, r.ID, me, c.after, func(log []byte) error { got.Write(log); return nil })
 		if err != nil || got.String() != c.want {
 			t.Errorf("after %d: got %q, %v, want %q", c.after, got.String(), err, c.want)
 		}
 	}
-	if h, _ := s.ResponseHeader(r.ID, me); h.LastEvent != 300 || h.EventSize != 15 {
+	if h, _ := work.FindResponse(s.View(), r.ID, me); h.LastEvent != 300 || h.EventSize != 15 {
 		t.Errorf("header: got %+v", h)
 	}
 	for _, id := range []string{r.ID, neighbour.ID} {
-		if err := s.DeleteResponse(ctx, id, me); err != nil {
+		if err := work.DeleteResponse(ctx, s, id, me); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -248,13 +232,13 @@ func TestWatchFollowsAResponseToItsEnd(t *testing.T) {
 	go func() {
 		var got strings.Builder
 		for after := int64(-1); ; {
-			h, changed, err := s.WatchResponse(r.ID, me)
+			h, changed, err := work.WatchResponse(s, r.ID, me)
 			if err != nil {
 				result <- err.Error()
 				return
 			}
 			if h.EventSize > 0 && h.LastEvent > after {
-				_ = s.Events(ctx, r.ID, me, after, func(log []byte) error { got.Write(log); return nil })
+				_ = work.ReadEvents(ctx, s, r.ID, me, after, func(log []byte) error { got.Write(log); return nil })
 				after = h.LastEvent
 				read <- after
 			}
@@ -265,9 +249,9 @@ func TestWatchFollowsAResponseToItsEnd(t *testing.T) {
 			<-changed
 		}
 	}()
-	for i, u := range []state.ResponseUpdate{{}, {}, {Status: "completed"}} {
+	for i, u := range []work.ResponseUpdate{{}, {}, {Status: "completed"}} {
 		u.LastEvent, u.Events = int64(i), fmt.Appendf(nil, "%d;", i)
-		if _, err := s.UpdateResponse(ctx, r.ID, me, u); err != nil {
+		if _, err := work.UpdateResponse(ctx, s, r.ID, me, u); err != nil {
 			t.Fatal(err)
 		}
 		if n := <-read; n != int64(i) {
@@ -299,25 +283,25 @@ func TestChainIsTheConversationInOrder(t *testing.T) {
 		previous = r.ID
 		ids = append(ids, r.ID)
 	}
-	items, err := s.Chain(ctx, ids[3], me)
+	items, err := work.ReadChain(ctx, s, ids[3], me)
 	want := `{"in":0} {"out":0} {"a": 1.50} {"b":[12345678901234567890]} {"out":1} {"in":3} {"out":3}`
 	if got := join(items); err != nil || got != want {
 		t.Errorf("got %s, %v, want %s", got, err, want)
 	}
-	if items, err := s.Chain(ctx, ids[0], me); err != nil || join(items) != `{"in":0} {"out":0}` {
+	if items, err := work.ReadChain(ctx, s, ids[0], me); err != nil || join(items) != `{"in":0} {"out":0}` {
 		t.Errorf("the first: got %s, %v", join(items), err)
 	}
-	if _, err := s.Chain(ctx, "resp_x", me); !errors.Is(err, state.ErrNotFound) {
+	if _, err := work.ReadChain(ctx, s, "resp_x", me); !errors.Is(err, state.ErrNotFound) {
 		t.Errorf("unknown: got %v, want ErrNotFound", err)
 	}
 	clock.Add(time.Hour)
-	if _, err := s.Chain(ctx, ids[3], me); !errors.Is(err, state.ErrNotFound) {
+	if _, err := work.ReadChain(ctx, s, ids[3], me); !errors.Is(err, state.ErrNotFound) {
 		t.Errorf("expired: got %v, want ErrNotFound", err)
 	}
-	if err := s.DeleteResponse(ctx, ids[1], me); err != nil {
+	if err := work.DeleteResponse(ctx, s, ids[1], me); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Chain(ctx, ids[2], me); !errors.Is(err, state.ErrNotFound) {
+	if _, err := work.ReadChain(ctx, s, ids[2], me); !errors.Is(err, state.ErrNotFound) {
 		t.Errorf("a gap: got %v, want ErrNotFound", err)
 	}
 }
@@ -333,31 +317,31 @@ func join(items []json.RawMessage) string {
 func TestChainIsBounded(t *testing.T) {
 	s := newState(t)
 	previous := ""
-	for i := range state.MaxChain + 1 {
+	for i := range work.MaxChain + 1 {
 		r := newResponse(i, "completed")
 		r.Previous = previous
 		put(t, s, r)
-		if i >= state.MaxChain-1 {
-			_, err := s.Chain(ctx, r.ID, me)
-			if long := i == state.MaxChain; errors.Is(err, state.ErrChainTooLong) != long || (err == nil) == long {
+		if i >= work.MaxChain-1 {
+			_, err := work.ReadChain(ctx, s, r.ID, me)
+			if long := i == work.MaxChain; errors.Is(err, work.ErrChainTooLong) != long || (err == nil) == long {
 				t.Errorf("%d responses: got %v", i+1, err)
 			}
 		}
 		previous = r.ID
 	}
 	big := newResponse(5000, "completed")
-	big.Input = json.RawMessage(`["` + strings.Repeat("x", state.MaxChainBytes/2) + `"]`)
+	big.Input = json.RawMessage(`["` + strings.Repeat("x", work.MaxChainBytes/2) + `"]`)
 	put(t, s, big)
 	bigger := newResponse(5001, "completed")
 	bigger.Input, bigger.Previous = big.Input, big.ID
 	put(t, s, bigger)
-	if _, err := s.Chain(ctx, bigger.ID, me); !errors.Is(err, state.ErrChainTooLong) {
-		t.Errorf("a chain of %d bytes: got %v, want ErrChainTooLong", state.MaxChainBytes, err)
+	if _, err := work.ReadChain(ctx, s, bigger.ID, me); !errors.Is(err, work.ErrChainTooLong) {
+		t.Errorf("a chain of %d bytes: got %v, want ErrChainTooLong", work.MaxChainBytes, err)
 	}
 	self := newResponse(5002, "completed")
 	self.Previous = self.ID
 	put(t, s, self)
-	if _, err := s.Chain(ctx, self.ID, me); !errors.Is(err, state.ErrChainTooLong) {
+	if _, err := work.ReadChain(ctx, s, self.ID, me); !errors.Is(err, work.ErrChainTooLong) {
 		t.Errorf("a response that continues itself: got %v, want ErrChainTooLong", err)
 	}
 }
@@ -372,13 +356,13 @@ func TestExpiredIsNotFoundAndThenSwept(t *testing.T) {
 		put(t, s, r)
 	}
 	clock.Add(200 * time.Second) // ten have expired, the last one just now
-	if got := len(s.Responses(state.ResponseFilter{})); got != n-10 {
+	if got := len(work.ListResponses(s.View(), work.ResponseFilter{})); got != n-10 {
 		t.Errorf("listed: got %d, want %d", got, n-10)
 	}
-	if _, err := s.Response(ctx, newResponse(9, "").ID, me); !errors.Is(err, state.ErrNotFound) {
+	if _, err := work.ReadResponse(ctx, s, newResponse(9, "").ID, me); !errors.Is(err, state.ErrNotFound) {
 		t.Errorf("expired just now: got %v, want ErrNotFound", err)
 	}
-	if _, err := s.Response(ctx, newResponse(10, "").ID, me); err != nil {
+	if _, err := work.ReadResponse(ctx, s, newResponse(10, "").ID, me); err != nil {
 		t.Errorf("not expired: got %v", err)
 	}
 	for _, want := range []int{4, 4, 2, 0} {
@@ -387,7 +371,7 @@ func TestExpiredIsNotFoundAndThenSwept(t *testing.T) {
 		}
 	}
 	sameAfterReload(t, s, store)
-	if got := s.WorkStats().Responses; got != n-10 {
+	if got := work.StatsOf(s).Responses; got != n-10 {
 		t.Errorf("kept: got %d, want %d", got, n-10)
 	}
 	clock.Add(24 * time.Hour)
@@ -398,7 +382,7 @@ func TestExpiredIsNotFoundAndThenSwept(t *testing.T) {
 }
 
 func TestSweepKeepsTheNewest(t *testing.T) {
-	s := open(t, journal.NewMemory(), newClock().Now, state.MaxResponses(5))
+	s := open(t, journal.NewMemory(), newClock().Now, work.MaxResponses(5))
 	for i := range 10 {
 		status := "completed"
 		if i == 1 {
@@ -412,7 +396,7 @@ func TestSweepKeepsTheNewest(t *testing.T) {
 		}
 	}
 	var kept []string
-	for _, h := range s.Responses(state.ResponseFilter{}) {
+	for _, h := range work.ListResponses(s.View(), work.ResponseFilter{}) {
 		for i := range 10 {
 			if h.ID == newResponse(i, "").ID {
 				kept = append(kept, fmt.Sprint(i))
@@ -436,11 +420,11 @@ func TestUnfinishedResponsesAreFoundAgain(t *testing.T) {
 	}
 	s.Close()
 	s = open(t, store, newClock().Now)
-	got := s.Responses(state.ResponseFilter{Unfinished: true})
+	got := work.ListResponses(s.View(), work.ResponseFilter{Unfinished: true})
 	if len(got) != 2 || got[0].Status != "queued" || got[1].Status != "in_progress" {
 		t.Errorf("got %+v", got)
 	}
-	if mine := s.Responses(state.ResponseFilter{Owner: me}); len(mine) != 5 {
+	if mine := work.ListResponses(s.View(), work.ResponseFilter{Owner: me}); len(mine) != 5 {
 		t.Errorf("mine: got %d, want 5", len(mine))
 	}
 }
@@ -450,18 +434,18 @@ func TestBrokenStoreReadsAreUnavailable(t *testing.T) {
 	s := open(t, store, newClock().Now)
 	r := put(t, s, newResponse(1, "completed"))
 	store.Close()
-	if _, err := s.Response(ctx, r.ID, me); !errors.Is(err, state.ErrUnavailable) {
+	if _, err := work.ReadResponse(ctx, s, r.ID, me); !errors.Is(err, state.ErrUnavailable) {
 		t.Errorf("Response: got %v, want ErrUnavailable", err)
 	}
-	if err := s.Events(ctx, r.ID, me, -1, nil); !errors.Is(err, state.ErrUnavailable) {
+	if err := work.ReadEvents(ctx, s, r.ID, me, -1, nil); !errors.Is(err, state.ErrUnavailable) {
 		t.Errorf("Events: got %v, want ErrUnavailable", err)
 	}
-	if _, err := s.ResponseHeader(r.ID, me); err != nil {
+	if _, err := work.FindResponse(s.View(), r.ID, me); err != nil {
 		t.Errorf("ResponseHeader: got %v, memory goes on", err)
 	}
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := s.PutResponse(cancelled, newResponse(2, "queued")); !errors.Is(err, context.Canceled) {
+	if err := work.PutResponse(cancelled, s, newResponse(2, "queued")); !errors.Is(err, context.Canceled) {
 		t.Errorf("PutResponse: got %v, want context.Canceled", err)
 	}
 }

@@ -1,4 +1,4 @@
-package state_test
+package work_test
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 	"stagedoor/state/journal"
 	"stagedoor/state/schema"
 	"stagedoor/state/statetest"
+	"stagedoor/state/work"
 )
 
 // What owners keep is counted through generated changes as the responses themselves say,
@@ -23,23 +24,23 @@ func TestStoredResponsesStayWithinTheQuotaOfTheirOwner(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { s.Close() }()
-		quota := state.Quota{
+		quota := work.Quota{
 			Responses: rapid.IntRange(0, 4).Draw(t, "responses"),
 			Bytes:     rapid.Int64Range(0, 200).Draw(t, "bytes"),
 		}
-		s.SetResponseQuota(quota)
-		var all []state.StoredResponse
+		work.SetResponseQuota(s, quota)
+		var all []work.StoredResponse
 		for n := range rapid.IntRange(1, 25).Draw(t, "steps") {
 			switch step := rapid.SampledFrom([]string{"put", "put", "grow", "delete", "restart"}).Draw(t, "step"); {
 			case step == "put":
 				r := newResponse(n+1, "in_progress")
 				r.Owner = rapid.SampledFrom([]state.Owner{me, other}).Draw(t, "owner")
-				before := s.KeptResponses(r.Owner)
+				before := work.KeptResponses(s, r.Owner)
 				size := int64(len(r.Body) + len(r.Input))
 				fits := (quota.Responses == 0 || before.Responses < quota.Responses) &&
 					(quota.Bytes == 0 || before.Bytes+size <= quota.Bytes)
-				err := s.PutResponse(ctx, r)
-				var over *state.QuotaError
+				err := work.PutResponse(ctx, s, r)
+				var over *work.QuotaError
 				if fits != (err == nil) ||
 					err != nil && (!errors.As(err, &over) || over.Kept != before || over.Quota != quota) {
 					t.Fatalf("%d bytes beside %+v of %+v: %v", size, before, quota, err)
@@ -52,15 +53,14 @@ func TestStoredResponsesStayWithinTheQuotaOfTheirOwner(t *testing.T) {
 				if s, err = schema.Open(statetest.DecideTwice(store), clock.Now); err != nil {
 					t.Fatal(err)
 				}
-				s.SetResponseQuota(quota)
+				work.SetResponseQuota(s, quota)
 			case len(all) == 0:
 			case step == "grow":
 				r := rapid.SampledFrom(all).Draw(t, "grown")
-				_, err := s.UpdateResponse(
-					ctx,
+				_, err := work.UpdateResponse(ctx, s,
 					r.ID,
 					r.Owner,
-					state.ResponseUpdate{
+					work.ResponseUpdate{
 						Body:      []byte(`{"longer":"than it was before it grew by that much"}`),
 						Events:    []byte("x"),
 						LastEvent: int64(n + 1),
@@ -71,17 +71,17 @@ func TestStoredResponsesStayWithinTheQuotaOfTheirOwner(t *testing.T) {
 				}
 			case step == "delete":
 				r := rapid.SampledFrom(all).Draw(t, "deleted")
-				if err := s.DeleteResponse(ctx, r.ID, r.Owner); err != nil && !errors.Is(err, state.ErrNotFound) {
+				if err := work.DeleteResponse(ctx, s, r.ID, r.Owner); err != nil && !errors.Is(err, state.ErrNotFound) {
 					t.Fatal(err)
 				}
 			}
 			for _, owner := range []state.Owner{me, other} {
-				var want state.Kept
-				for _, h := range s.Responses(state.ResponseFilter{Owner: owner}) {
+				var want work.Kept
+				for _, h := range work.ListResponses(s.View(), work.ResponseFilter{Owner: owner}) {
 					want.Responses++
 					want.Bytes += h.BodySize + h.InputSize + h.RequestSize + h.EventSize
 				}
-				if got := s.KeptResponses(owner); got != want {
+				if got := work.KeptResponses(s, owner); got != want {
 					t.Fatalf("%s keeps %+v, want %+v", owner, got, want)
 				}
 			}
@@ -92,21 +92,21 @@ func TestStoredResponsesStayWithinTheQuotaOfTheirOwner(t *testing.T) {
 // Responses that come at once, and are committed together, are counted one by one.
 func TestQuotaHoldsForResponsesThatComeAtOnce(t *testing.T) {
 	s := open(t, journal.NewMemory(), newClock().Now)
-	s.SetResponseQuota(state.Quota{Responses: 5})
+	work.SetResponseQuota(s, work.Quota{Responses: 5})
 	var wg sync.WaitGroup
 	for n := range 64 {
 		wg.Go(func() {
-			var over *state.QuotaError
-			if err := s.PutResponse(ctx, newResponse(n+1, "completed")); err != nil && !errors.As(err, &over) {
+			var over *work.QuotaError
+			if err := work.PutResponse(ctx, s, newResponse(n+1, "completed")); err != nil && !errors.As(err, &over) {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
-	if got := s.KeptResponses(me).Responses; got != 5 {
+	if got := work.KeptResponses(s, me).Responses; got != 5 {
 		t.Errorf("%d are kept", got)
 	}
-	if stats := s.WorkStats(); stats.ResponsesRefused != 59 || stats.ResponseBytes == 0 {
+	if stats := work.StatsOf(s); stats.ResponsesRefused != 59 || stats.ResponseBytes == 0 {
 		t.Errorf("stats %+v", stats)
 	}
 }

@@ -1,4 +1,4 @@
-package state
+package work
 
 import (
 	"encoding/json"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"stagedoor/state"
 	"stagedoor/state/journal"
 )
 
@@ -44,9 +45,9 @@ func (p VideoPhase) Final() bool { return p == VideoCompleted || p == VideoFaile
 // Video is a video job: all that is known of it. Its content stays with the
 // provider that made it.
 type Video struct {
-	ID    string `json:"id"` // from NewID("video_"), so that it grows with time
-	Owner Owner  `json:"owner"`
-	Key   string `json:"key"` // id of the key that began it
+	ID    string      `json:"id"` // from NewID("video_"), so that it grows with time
+	Owner state.Owner `json:"owner"`
+	Key   string      `json:"key"` // id of the key that began it
 	// Request is the id of the request that began it.
 	Request string `json:"request_id,omitempty"`
 
@@ -92,8 +93,8 @@ type Video struct {
 
 	// Once is the key that its client sent so that the job is not made twice, and
 	// Asked is the hash of what was asked for under it.
-	Once  string `json:"once,omitempty"`
-	Asked Hash   `json:"asked,omitzero"`
+	Once  string     `json:"once,omitempty"`
+	Asked state.Hash `json:"asked,omitzero"`
 
 	Created   time.Time `json:"created"`
 	Deadline  time.Time `json:"deadline"`           // when it is given up
@@ -138,16 +139,16 @@ func (v *Video) Expired(now time.Time) bool { return !v.Expires.IsZero() && !now
 const MaxVideoBytes = 1 << 20
 
 func (v *Video) check() error {
-	if err := CheckID(v.ID); err != nil {
+	if err := state.CheckID(v.ID); err != nil {
 		return err
 	}
 	switch {
 	case v.Owner == "" || v.Created.IsZero() || !slices.Contains(videoPhases, v.Phase):
-		return fmt.Errorf("%w: video %s", ErrInvalid, v.ID)
+		return fmt.Errorf("%w: video %s", state.ErrInvalid, v.ID)
 	case v.Progress < 0 || v.Progress > 100:
-		return fmt.Errorf("%w: video %s has made %d %%", ErrInvalid, v.ID, v.Progress)
+		return fmt.Errorf("%w: video %s has made %d %%", state.ErrInvalid, v.ID, v.Progress)
 	case len(v.Spec)+len(v.Prompt)+len(v.Once) > MaxVideoBytes:
-		return fmt.Errorf("video %s: %w", v.ID, ErrTooLarge)
+		return fmt.Errorf("video %s: %w", v.ID, state.ErrTooLarge)
 	}
 	return nil
 }
@@ -159,10 +160,10 @@ func (v *Video) succeeds(before *Video) error {
 		v.Cost != before.Cost
 	switch {
 	case before.Final() && changed:
-		return fmt.Errorf("video %s: %w", v.ID, ErrFinished)
+		return fmt.Errorf("video %s: %w", v.ID, state.ErrFinished)
 	case slices.Index(videoPhases, v.Phase) < slices.Index(videoPhases, before.Phase) && !v.refused(before),
 		v.Progress < before.Progress, before.UpstreamID != "" && v.UpstreamID != before.UpstreamID, v.Owner != before.Owner:
-		return fmt.Errorf("%w: video %s cannot go back", ErrInvalid, v.ID)
+		return fmt.Errorf("%w: video %s cannot go back", state.ErrInvalid, v.ID)
 	}
 	return nil
 }
@@ -191,11 +192,11 @@ const (
 	byUnfinished = "unfinished"
 )
 
-var videos = Table[Video]{
+var videos = state.Table[Video]{
 	Name:    journal.Job,
 	ID:      func(v *Video) string { return v.ID },
 	Expires: func(v *Video) time.Time { return v.Until },
-	Indexes: map[string]Index[Video]{
+	Indexes: map[string]state.Index[Video]{
 		// Owner, then time; without what was deleted.
 		byOwner: {Unique: true, Key: func(v *Video) []byte {
 			if !v.Deleted.IsZero() {
@@ -222,25 +223,25 @@ var videos = Table[Video]{
 			if v.Final() {
 				return nil
 			}
-			return append([]byte{1}, TextKey(v.ID)...)
+			return append([]byte{1}, state.TextKey(v.ID)...)
 		}},
 	},
 }
 
 // ownedVideo is a job as a key of the index by owner.
-func ownedVideo(owner Owner, id string) []byte {
-	return append(TextKey(string(owner)), TextKey(id)...)
+func ownedVideo(owner state.Owner, id string) []byte {
+	return append(state.TextKey(string(owner)), state.TextKey(id)...)
 }
 
 // onceVideo is the key of the index by what its client called it.
-func onceVideo(owner Owner, once string) []byte {
-	return append(TextKey(string(owner)), TextKey(once)...)
+func onceVideo(owner state.Owner, once string) []byte {
+	return append(state.TextKey(string(owner)), state.TextKey(once)...)
 }
 
 // PutVideo keeps v, a new job or what an earlier one has become. It counts the
 // revision. One that ended does not change any more, ErrFinished, except that it
 // may be deleted.
-func (tx *Tx) PutVideo(v Video) (Video, error) {
+func PutVideo(tx *state.Tx, v Video) (Video, error) {
 	if err := v.check(); err != nil {
 		return v, err
 	}
@@ -255,40 +256,40 @@ func (tx *Tx) PutVideo(v Video) (Video, error) {
 	}
 	if before == nil || v.differs(before) {
 		v.Revision++
-		tx.numberVideo(&v, before)
+		numberVideo(tx, &v, before)
 	}
-	if err := tx.announceVideo(&v, before); err != nil {
+	if err := announceVideo(tx, &v, before); err != nil {
 		return v, err
 	}
 	return v, videos.Put(tx, v)
 }
 
-// Video finds a job for its owner. Somebody else's, a deleted and an unknown one
+// FindVideo finds a job for its owner. Somebody else's, a deleted and an unknown one
 // are the same.
-func (v View) Video(id string, owner Owner) (Video, bool) {
-	rec, ok := v.AnyVideo(id)
+func FindVideo(v state.View, id string, owner state.Owner) (Video, bool) {
+	rec, ok := FindAnyVideo(v, id)
 	if !ok || rec.Owner != owner || !rec.Deleted.IsZero() {
 		return Video{}, false
 	}
 	return rec, true
 }
 
-// AnyVideo finds a job for the gateway itself, whoever owns it, deleted or not.
-func (v View) AnyVideo(id string) (Video, bool) { return videos.Get(v, id).Record() }
+// FindAnyVideo finds a job for the gateway itself, whoever owns it, deleted or not.
+func FindAnyVideo(v state.View, id string) (Video, bool) { return videos.Get(v, id).Record() }
 
-// VideoByOnce finds the job that its owner began under a key of its own.
-func (v View) VideoByOnce(owner Owner, once string) (Video, bool) {
+// FindVideoByOnce finds the job that its owner began under a key of its own.
+func FindVideoByOnce(v state.View, owner state.Owner, once string) (Video, bool) {
 	return videos.First(v, byOnce, onceVideo(owner, once)).Record()
 }
 
 // maxRequested bounds what RequestedVideos returns, because clients choose the ids of requests.
 const maxRequested = 100
 
-// RequestedVideos lists the jobs that a request of their owner began, and the one whose id it is: the oldest first, at
+// ListRequestedVideos lists the jobs that a request of their owner began, and the one whose id it is: the oldest first, at
 // most 100, deleted ones included.
-func (v View) RequestedVideos(request string, owner Owner) []Video {
+func ListRequestedVideos(v state.View, request string, owner state.Owner) []Video {
 	var list []Video
-	if rec, ok := v.AnyVideo(request); ok && rec.Owner == owner {
+	if rec, ok := FindAnyVideo(v, request); ok && rec.Owner == owner {
 		list = append(list, rec)
 	}
 	for _, rec := range videos.List(v, byRequest, ownedVideo(owner, request)) {
@@ -307,9 +308,9 @@ type VideoPage struct {
 	Ascending bool // the oldest first
 }
 
-// Videos lists jobs of an owner, the newest first, and tells whether there are
+// ListVideos lists jobs of an owner, the newest first, and tells whether there are
 // more. After need not be there any more.
-func (v View) Videos(owner Owner, page VideoPage) (list []Video, more bool) {
+func ListVideos(v state.View, owner state.Owner, page VideoPage) (list []Video, more bool) {
 	read, begin := videos.Back, ownedVideo(owner, "\xff")
 	if page.Ascending {
 		read, begin = videos.From, ownedVideo(owner, "")
@@ -317,7 +318,7 @@ func (v View) Videos(owner Owner, page VideoPage) (list []Video, more bool) {
 	if page.After != "" {
 		begin = ownedVideo(owner, page.After)
 	}
-	read(v, byOwner, begin, func(r *Row[Video]) bool {
+	read(v, byOwner, begin, func(r *state.Row[Video]) bool {
 		switch {
 		case r.Rec.Owner != owner:
 			return false
@@ -333,17 +334,17 @@ func (v View) Videos(owner Owner, page VideoPage) (list []Video, more bool) {
 	return list, more
 }
 
-// UnfinishedVideos lists the jobs of everybody that have not ended, the oldest
+// ListUnfinishedVideos lists the jobs of everybody that have not ended, the oldest
 // first. At start they are those to go on with.
-func (v View) UnfinishedVideos() []Video {
+func ListUnfinishedVideos(v state.View) []Video {
 	return videos.List(v, byUnfinished, []byte{1})
 }
 
 // WatchVideo finds a job for its owner and returns a channel that is closed when it may have changed. Without a job
 // there is no channel.
-func (s *State) WatchVideo(id string, owner Owner) (Video, <-chan struct{}, bool) {
+func WatchVideo(s *state.State, id string, owner state.Owner) (Video, <-chan struct{}, bool) {
 	v := s.View()
-	video, found := v.Video(id, owner)
+	video, found := FindVideo(v, id, owner)
 	if !found {
 		return video, nil, false
 	}
@@ -351,7 +352,7 @@ func (s *State) WatchVideo(id string, owner Owner) (Video, <-chan struct{}, bool
 }
 
 // WatchVideos returns a view and a channel that is closed when a job of the owner may have changed since, come or left.
-func (s *State) WatchVideos(owner Owner) (View, <-chan struct{}) {
+func WatchVideos(s *state.State, owner state.Owner) (state.View, <-chan struct{}) {
 	v := s.View()
-	return v, videos.WatchUnder(v, byOwner, TextKey(string(owner)))
+	return v, videos.WatchUnder(v, byOwner, state.TextKey(string(owner)))
 }

@@ -1,55 +1,56 @@
-package state
+package work
 
 import (
+	"stagedoor/state"
 	"stagedoor/state/journal"
 	"stagedoor/state/share"
 )
 
-// workMemory is what is kept beside the tables of stored responses and deliveries.
-type workMemory struct {
+// memory is what is kept beside the tables of stored responses and deliveries.
+type memory struct {
 	outbox       outbox
 	kept         keeping // what owners keep of responses
 	maxResponses int
 }
 
-// Option changes what WorkModule returns.
-type Option func(*workMemory)
+// Option changes what Module returns.
+type Option func(*memory)
 
 // MaxResponses bounds how many stored responses are kept. Beyond it Sweep removes the oldest finished ones, also if they
 // have not expired. Each costs about 1 KB of memory for its header. The default is 200,000.
-func MaxResponses(n int) Option { return func(m *workMemory) { m.maxResponses = n } }
+func MaxResponses(n int) Option { return func(m *memory) { m.maxResponses = n } }
 
-// WorkModule returns the tables of stored responses, video jobs and deliveries.
-func WorkModule(options ...Option) Module {
-	m := &workMemory{maxResponses: 200_000}
-	m.kept.owners = make(map[Owner]Kept)
+// Module returns the tables of stored responses, video jobs and deliveries.
+func Module(options ...Option) state.Module {
+	m := &memory{maxResponses: 200_000}
+	m.kept.owners = make(map[state.Owner]Kept)
 	m.outbox.waiting = share.New(share.Webhooks, 10_000, 1)
 	for _, o := range options {
 		o(m)
 	}
-	return Module{
+	return state.Module{
 		Memory: m,
-		Tables: []Registration{
-			Register(&responses, Hooks[ResponseHeader]{
+		Tables: []state.Registration{
+			state.Register(&responses, state.Hooks[ResponseHeader]{
 				Loaded:    m.countResponses,
-				Committed: func(_ *State, before, after *ResponseHeader) { m.kept.change(before, after) },
+				Committed: func(_ *state.State, before, after *ResponseHeader) { m.kept.change(before, after) },
 				Sweep:     m.sweepResponses,
 			}),
-			Register(&goneResponses, Hooks[goneResponse]{}),
-			Register(&videos, Hooks[Video]{Sweep: sweepVideos}),
-			Register(&videoKeys, Hooks[VideoKey]{}),
-			Register(&deliveries, Hooks[Delivery]{
+			state.Register(&goneResponses, state.Hooks[goneResponse]{}),
+			state.Register(&videos, state.Hooks[Video]{Sweep: sweepVideos}),
+			state.Register(&videoKeys, state.Hooks[VideoKey]{}),
+			state.Register(&deliveries, state.Hooks[Delivery]{
 				Loaded:  m.outbox.countAll,
-				Written: func(_ *Tx, before, after *Delivery) { m.outbox.count(before, after) },
+				Written: func(_ *state.Tx, before, after *Delivery) { m.outbox.count(before, after) },
 			}),
 		},
 		Checks: map[journal.Table]func(journal.Record) error{journal.Body: checkCold},
-		Verify: verifyWork,
+		Verify: verify,
 	}
 }
 
-// WorkStats are figures for an operator.
-type WorkStats struct {
+// Stats are figures for an operator.
+type Stats struct {
 	Responses int
 	// ResponseBytes are what they take, and ResponsesRefused were beyond a quota.
 	ResponseBytes, ResponsesRefused int64
@@ -58,11 +59,11 @@ type WorkStats struct {
 	DeletionsWithoutRoom, DeletionsGivenUp int64
 }
 
-// WorkStats returns the figures as they are now.
-func (s *State) WorkStats() WorkStats {
-	k := &MemoryOf[*workMemory](s).kept
+// StatsOf returns the figures as they are now.
+func StatsOf(s *state.State) Stats {
+	k := &state.MemoryOf[*memory](s).kept
 	rows, bytes := k.totals()
-	return WorkStats{
+	return Stats{
 		Responses: rows, ResponseBytes: bytes, ResponsesRefused: k.refused.Load(),
 		DeletionsWithoutRoom: k.undeleted.Load(), DeletionsGivenUp: k.givenUp.Load(),
 	}

@@ -1,6 +1,7 @@
-package state
+package work
 
 import (
+	"stagedoor/state"
 	"stagedoor/state/journal"
 )
 
@@ -11,31 +12,31 @@ import (
 // job, and its client may not have had the answer yet. Instead each owner keeps its latest
 // maxVideoKeys, which are few, because videos are.
 type VideoKey struct {
-	Owner Owner  `json:"owner"`
-	Once  string `json:"once"` // the client's key
-	Asked Hash   `json:"asked"`
-	Video string `json:"video"` // the job's id, which grows with time
+	Owner state.Owner `json:"owner"`
+	Once  string      `json:"once"` // the client's key
+	Asked state.Hash  `json:"asked"`
+	Video string      `json:"video"` // the job's id, which grows with time
 }
 
 // maxVideoKeys is how many keys of one owner are remembered beyond their jobs.
 const maxVideoKeys = 1000
 
-var videoKeys = Table[VideoKey]{
+var videoKeys = state.Table[VideoKey]{
 	Name: journal.Idem,
 	ID:   func(k *VideoKey) string { return string(k.Owner) + "\x00" + k.Once },
-	Indexes: map[string]Index[VideoKey]{
+	Indexes: map[string]state.Index[VideoKey]{
 		byOwner: {Unique: true, Key: func(k *VideoKey) []byte { return ownedVideo(k.Owner, k.Video) }},
 	},
 }
 
-// VideoKey finds the idempotency key of a job of the owner whose record was swept.
-func (v View) VideoKey(owner Owner, once string) (VideoKey, bool) {
+// FindVideoKey finds the idempotency key of a job of the owner whose record was swept.
+func FindVideoKey(v state.View, owner state.Owner, once string) (VideoKey, bool) {
 	return videoKeys.Get(v, string(owner)+"\x00"+once).Record()
 }
 
 // sweepVideos removes records of video jobs, and remembers the keys of those that their client has not deleted.
-func sweepVideos(*State, int) func(*Tx, int) int {
-	return func(tx *Tx, limit int) int {
+func sweepVideos(*state.State, int) func(*state.Tx, int) int {
+	return func(tx *state.Tx, limit int) int {
 		expired := videos.Expired(tx.View(), limit)
 		for _, r := range expired {
 			videos.Remove(tx, r)
@@ -47,8 +48,8 @@ func sweepVideos(*State, int) func(*Tx, int) int {
 	}
 }
 
-func rememberVideoKey(tx *Tx, v *Video) error {
-	kept := videoKeys.Under(tx.View(), byOwner, TextKey(string(v.Owner)))
+func rememberVideoKey(tx *state.Tx, v *Video) error {
+	kept := videoKeys.Under(tx.View(), byOwner, state.TextKey(string(v.Owner)))
 	for _, oldest := range kept[:max(len(kept)+1-maxVideoKeys, 0)] {
 		videoKeys.Remove(tx, oldest)
 	}

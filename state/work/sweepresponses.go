@@ -1,22 +1,24 @@
-package state
+package work
 
 import (
 	"cmp"
 	"iter"
 	"maps"
 	"slices"
+
+	"stagedoor/state"
 )
 
 // sweepResponses removes the responses that have expired, and then finished ones beyond maxResponses: the oldest of the
 // owners that have most. It chooses them outside of the command, because that reads all responses.
-func (m *workMemory) sweepResponses(s *State, limit int) func(*Tx, int) int {
+func (m *memory) sweepResponses(s *state.State, limit int) func(*state.Tx, int) int {
 	rows, _ := m.kept.totals()
 	excess := rows - m.maxResponses
 	var chosen []string
 	if excess > 0 {
 		chosen = responsesOfTheLargest(s.View(), min(excess, limit))
 	}
-	return func(tx *Tx, limit int) int {
+	return func(tx *state.Tx, limit int) int {
 		now := tx.Now()
 		leaving := responses.Expired(tx.View(), limit)
 		for _, id := range chosen {
@@ -42,8 +44,8 @@ func (m *workMemory) sweepResponses(s *State, limit int) func(*Tx, int) int {
 // responsesOfTheLargest returns the ids of n finished responses: the oldest ones of the
 // owners that have most. Owners are brought down to the same number, so an owner with few
 // loses nothing to owners with many.
-func responsesOfTheLargest(v View, n int) (ids []string) {
-	counts := make(map[Owner]int)
+func responsesOfTheLargest(v state.View, n int) (ids []string) {
+	counts := make(map[state.Owner]int)
 	for h := range finishedResponses(v) {
 		counts[h.Owner]++
 	}
@@ -61,7 +63,7 @@ func responsesOfTheLargest(v View, n int) (ids []string) {
 }
 
 // finishedResponses returns the responses that have ended and not expired, the oldest first.
-func finishedResponses(v View) iter.Seq[*ResponseHeader] {
+func finishedResponses(v state.View) iter.Seq[*ResponseHeader] {
 	return func(yield func(*ResponseHeader) bool) {
 		for h := range responses.All(v) {
 			if h.Finished() && !h.expired(v.Now()) && !yield(h) {
@@ -73,8 +75,8 @@ func finishedResponses(v View) iter.Seq[*ResponseHeader] {
 
 // surpluses returns how many of n each owner gives up, so that the largest number that an
 // owner has left is as small as possible.
-func surpluses(counts map[Owner]int, n int) map[Owner]int {
-	owners := slices.SortedFunc(maps.Keys(counts), func(a, b Owner) int {
+func surpluses(counts map[state.Owner]int, n int) map[state.Owner]int {
+	owners := slices.SortedFunc(maps.Keys(counts), func(a, b state.Owner) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
 	})
 	// The first k owners have sum responses, and keep as many as they have beyond n.
@@ -84,7 +86,7 @@ func surpluses(counts map[Owner]int, n int) map[Owner]int {
 		k++
 	}
 	kept := max(sum-n, 0)
-	surplus := make(map[Owner]int, k)
+	surplus := make(map[state.Owner]int, k)
 	for i, owner := range owners[:k] {
 		left := kept / k
 		if i < kept%k {

@@ -1,10 +1,12 @@
-package state
+package work
 
 import (
 	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
+
+	"stagedoor/state"
 )
 
 // Quota bounds what one owner may keep of responses. Zero values: any amount.
@@ -44,7 +46,7 @@ type keeping struct {
 	undeleted, givenUp atomic.Int64
 
 	mu     sync.Mutex
-	owners map[Owner]Kept
+	owners map[state.Owner]Kept
 	rows   int // of all owners
 	bytes  int64
 }
@@ -81,7 +83,7 @@ func (k *keeping) totals() (rows int, bytes int64) {
 }
 
 // of returns what an owner keeps.
-func (k *keeping) of(owner Owner) Kept {
+func (k *keeping) of(owner state.Owner) Kept {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.owners[owner]
@@ -113,7 +115,7 @@ func (k *keeping) counted(err error) error {
 }
 
 // room is check for a command, in which what the commands before it have put counts, too.
-func (k *keeping) room(tx *Tx, owner Owner, n int64) error {
+func (k *keeping) room(tx *state.Tx, owner state.Owner, n int64) error {
 	kept := k.of(owner)
 	for before, after := range responses.Changed(tx) {
 		if before != nil && before.Owner == owner {
@@ -128,14 +130,16 @@ func (k *keeping) room(tx *Tx, owner Owner, n int64) error {
 
 // SetResponseQuota bounds what each owner may keep, at once. Responses beyond it stay until they expire or are deleted.
 // At first there is no bound.
-func (s *State) SetResponseQuota(q Quota) { MemoryOf[*workMemory](s).kept.quota.Store(&q) }
+func SetResponseQuota(s *state.State, q Quota) { state.MemoryOf[*memory](s).kept.quota.Store(&q) }
 
 // KeptResponses returns what an owner keeps of responses.
-func (s *State) KeptResponses(owner Owner) Kept { return MemoryOf[*workMemory](s).kept.of(owner) }
+func KeptResponses(s *state.State, owner state.Owner) Kept {
+	return state.MemoryOf[*memory](s).kept.of(owner)
+}
 
-// ResponseRoom returns the *QuotaError that PutResponse would return for a response of an owner now, so that a request
+// CheckResponseRoom returns the *QuotaError that PutResponse would return for a response of an owner now, so that a request
 // can be refused before it costs anything.
-func (s *State) ResponseRoom(owner Owner) error {
-	k := &MemoryOf[*workMemory](s).kept
+func CheckResponseRoom(s *state.State, owner state.Owner) error {
+	k := &state.MemoryOf[*memory](s).kept
 	return k.counted(k.check(k.of(owner), 1))
 }

@@ -1,4 +1,4 @@
-package state
+package work
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 
+	"stagedoor/state"
 	"stagedoor/state/journal"
 )
 
@@ -17,8 +18,8 @@ func checkCold(r journal.Record) error {
 	return nil
 }
 
-// verifyWork compares the headers of responses with what is kept on disk only.
-func verifyWork(ctx context.Context, v *Verifier) error {
+// verify compares the headers of responses with what is kept on disk only.
+func verify(ctx context.Context, v *state.Verifier) error {
 	sizes := map[string]int64{} // of bodies, inputs and requests
 	err := v.State.Range(ctx, journal.Body, nil, nil, 0, func(r journal.Record) error {
 		sizes[string(r.Key)] = int64(len(r.Value))

@@ -1,4 +1,4 @@
-package state_test
+package work_test
 
 import (
 	"testing"
@@ -7,12 +7,13 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/work"
 )
 
 // Beyond the most responses that are kept, owners with many lose theirs and owners with few
 // lose none, however old theirs are.
 func TestSweepTakesResponsesOfTheOwnersWithMost(t *testing.T) {
-	s := open(t, journal.NewMemory(), newClock().Now, state.MaxResponses(20))
+	s := open(t, journal.NewMemory(), newClock().Now, work.MaxResponses(20))
 	n := 0
 	put1 := func(owner state.Owner, count int) {
 		for range count {
@@ -32,11 +33,11 @@ func TestSweepTakesResponsesOfTheOwnersWithMost(t *testing.T) {
 		}
 	}
 	for owner, want := range map[state.Owner]int{"user:small": 4, "user:large": 8, "user:middle": 8} {
-		if got := s.KeptResponses(owner).Responses; got != want {
+		if got := work.KeptResponses(s, owner).Responses; got != want {
 			t.Errorf("%s keeps %d, want %d", owner, got, want)
 		}
 	}
-	if left := s.Responses(state.ResponseFilter{Owner: "user:large"}); left[0].ID != newResponse(26, "").ID {
+	if left := work.ListResponses(s.View(), work.ResponseFilter{Owner: "user:large"}); left[0].ID != newResponse(26, "").ID {
 		t.Error("what is left of the large owner is not its newest")
 	}
 }
@@ -51,7 +52,7 @@ func TestSurplusesLeaveOwnersEven(t *testing.T) {
 			sum += counts[owner]
 		}
 		n := rapid.IntRange(1, sum).Draw(t, "n")
-		surplus, given, most := state.Surpluses(counts, n), 0, 0
+		surplus, given, most := work.Surpluses(counts, n), 0, 0
 		for owner, count := range counts {
 			given += surplus[owner]
 			most = max(most, count-surplus[owner])

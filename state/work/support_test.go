@@ -1,0 +1,36 @@
+package work_test
+
+import (
+	"context"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"stagedoor/state/statetest/fixture"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	ctx      = context.Background()
+	start    = fixture.Start
+	newClock = fixture.NewClock
+	seeded   = fixture.Seeded
+	open     = fixture.Open
+	newState = fixture.NewState
+	try      = fixture.Try
+	must     = fixture.Must
+	sound    = fixture.Sound
+	newKey   = fixture.NewKey
+	addUser  = fixture.AddUser
+	hash     = fixture.Hash
+	twin     = fixture.Twin
+
+	sameAfterReload = fixture.SameAfterReload
+	newResponse     = fixture.NewResponse
+)
+
+const (
+	me    = fixture.Me
+	other = fixture.Other
+)
