@@ -1,6 +1,9 @@
 package dialogue
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strconv"
+)
 
 // Fit removes from a request what its target refuses in every shape, as the catalogue describes
 // the model, and records each change as a loss. Call it before the encoder of the target's shape. It
@@ -56,4 +59,21 @@ func (r *Request) fitSampling(caps *Capabilities, rep *Report) {
 	case caps.OneSampling && r.Temperature != "":
 		drop(&r.TopP, "top_p", 1)
 	}
+}
+
+// Refuses reports whether the model refuses a member of a request that passes through, by its name
+// in the shapes of chat and responses. A parameter of sampling that has its default is not refused.
+func (c *Capabilities) Refuses(name string, value []byte) bool {
+	unchanged := 1.0
+	switch name {
+	case "reasoning_effort", "reasoning":
+		return c.Thinking == ThinkingNone
+	case "presence_penalty", "frequency_penalty":
+		unchanged = 0
+	case "temperature", "top_p":
+	default:
+		return false
+	}
+	f, err := strconv.ParseFloat(string(value), 64)
+	return !c.Sampling && err == nil && f != unchanged
 }

@@ -170,6 +170,8 @@ type Head struct {
 	// Plain: Check has seen that Patch has nothing to do but to rename the model
 	// and to ask for usage, so that it need not look. false is always safe.
 	Plain bool
+	// Tuned is set if a parameter of sampling or thinking is given that some models refuse.
+	Tuned bool
 	// SystemTurns is set if a turn of a messages conversation has the role system, which some
 	// models refuse.
 	SystemTurns bool

@@ -75,6 +75,9 @@ func (c *client) body() []byte {
 			b["generationConfig"] = object{"thinkingConfig": object{"includeThoughts": true}}
 		}
 	}
+	if !c.thinks && c.shape != dialoguetest.Gemini {
+		b["temperature"] = 0.5
+	}
 	text, err := json.Marshal(b)
 	if err != nil {
 		panic(err)

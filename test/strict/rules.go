@@ -70,7 +70,8 @@ func (p *pairing) done() error {
 func (v *vendor) checkChat(doc gjson.Result) (err error) {
 	thinks := v.name[0] == 'd'
 	if err := only(doc, "request", "model", "messages", "tools", "tool_choice", "stream", "stream_options",
-		"max_completion_tokens", "max_tokens", "reasoning_effort", "parallel_tool_calls", "store"); err != nil {
+		"max_completion_tokens", "max_tokens", "reasoning_effort", "parallel_tool_calls", "store",
+		"temperature"); err != nil {
 		return err
 	}
 	if !thinks && doc.Get("reasoning_effort").Exists() {
@@ -190,7 +191,7 @@ type messageTurn struct {
 
 func (v *vendor) checkMessages(doc gjson.Result) (err error) {
 	if err := only(doc, "request", "model", "max_tokens", "messages", "system", "tools", "tool_choice", "stream",
-		"thinking", "metadata"); err != nil {
+		"thinking", "metadata", "temperature"); err != nil {
 		return err
 	}
 	thinks := doc.Get("thinking.type").Str == "enabled"

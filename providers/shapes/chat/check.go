@@ -44,7 +44,6 @@ type checker struct {
 	hasMessages           bool
 	logprobs, topLogprobs bool
 	carriers              bool // some message has reasoning, or an image that may be too large
-	effort                bool // reasoning_effort is given
 	audio, wantsAudio     bool
 	maxTokens             int64 // deprecated, counts if the newer one is absent
 }
@@ -61,7 +60,7 @@ func check(body []byte) (shapes.Head, error) {
 	if k.Head.MaxTokens < 0 {
 		k.Head.MaxTokens = k.maxTokens
 	}
-	k.Head.Plain = !k.carriers && !k.effort && !k.Head.Structured && (!k.UsageSaid || k.Head.IncludeUsage)
+	k.Head.Plain = !k.carriers && !k.Head.Structured && (!k.UsageSaid || k.Head.IncludeUsage)
 	return k.Head, nil
 }
 
@@ -110,8 +109,8 @@ func (k *checker) field(name []byte) (err error) {
 		return k.Count(1, math.MaxInt64, func(n int64) { k.maxTokens = n })
 	case "top_logprobs":
 		return k.Count(0, 20, func(int64) { k.topLogprobs = true })
-	case "reasoning_effort":
-		k.effort = true
+	case "temperature", "top_p", "presence_penalty", "frequency_penalty", "reasoning_effort":
+		k.Head.Tuned = true
 	case "stream_options":
 		return k.StreamOptions()
 	case "service_tier":

@@ -14,7 +14,8 @@ import (
 // patch changes what has to change in a client's bytes and nothing else
 // (translation.md 3).
 func patch(body []byte, head shapes.Head, t dialogue.Target, rep *dialogue.Report) shapes.Call {
-	if head.Plain && t.Caps.ReasoningContent != dialogue.ReasoningRequired {
+	tuned := head.Tuned && (!t.Caps.Sampling || t.Caps.Thinking == dialogue.ThinkingNone)
+	if head.Plain && !tuned && t.Caps.ReasoningContent != dialogue.ReasoningRequired {
 		return shapes.Call{Path: path, Body: chunks.PatchPlain(body, head, t), Stream: head.Stream}
 	}
 	members := fields.Members(body)
@@ -23,17 +24,17 @@ func patch(body []byte, head shapes.Head, t dialogue.Target, rep *dialogue.Repor
 	for _, m := range members {
 		value := body[m.Value:m.End]
 		switch m.Name {
-		case "reasoning_effort":
-			if t.Caps.Thinking == dialogue.ThinkingNone {
-				rep.Lose("reasoning")
-				refused = append(refused, m.Name)
-			}
 		case "messages":
 			if kept := history(value, t.Caps.ReasoningContent, rep); len(kept) != len(value) {
 				edits = append(edits, fields.Edit{Start: m.Value, End: m.End, With: kept})
 			}
 		case "response_format":
 			if degrades(value, t, rep) {
+				refused = append(refused, m.Name)
+			}
+		default:
+			if tuned && t.Caps.Refuses(m.Name, value) {
+				rep.Lose(m.Name)
 				refused = append(refused, m.Name)
 			}
 		}

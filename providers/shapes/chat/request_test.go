@@ -303,6 +303,28 @@ func TestReasoningContentIsWhatTheModelTakes(t *testing.T) {
 	}
 }
 
+// A client that changes its model sends parameters that the new one may refuse.
+func TestPatchRemovesParametersThatTheModelRefuses(t *testing.T) {
+	const messages = `"messages":[{"role":"user","content":"a"}]`
+	body := `{"model":"up","temperature":0.5,"reasoning_effort":"low",` + messages + `,"top_p":1}`
+	for want, caps := range map[string]dialogue.Capabilities{
+		body: {Sampling: true, Thinking: dialogue.ThinkingImplicit},
+		`{"model":"up","temperature":0.5,` + messages + `,"top_p":1}`:        {Sampling: true},
+		`{"model":"up","reasoning_effort":"low",` + messages + `,"top_p":1}`: {Thinking: dialogue.ThinkingImplicit},
+	} {
+		head, err := chat.Shape.Check([]byte(body), shapes.Params{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rep := new(dialogue.Report)
+		target := dialogue.Target{Model: "up", Caps: caps}
+		call, err := chat.Shape.Patch([]byte(body), shapes.Params{}, head, target, rep, newEnv())
+		if err != nil || string(call.Body) != want || (rep.Header() == "") != (want == body) {
+			t.Errorf("%v, losses %q\ngot  %s\nwant %s", err, rep.Header(), call.Body, want)
+		}
+	}
+}
+
 func TestPatchLeavesTheRestAsItWas(t *testing.T) {
 	target := dialogue.Target{Model: "up", Shape: dialoguetest.Chat, Caps: dialogue.Capabilities{StructuredOutputs: true}}
 	weak := dialogue.Target{Model: "up", Shape: dialoguetest.Chat}

@@ -2,6 +2,7 @@ package responses
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -53,6 +54,9 @@ var rules = map[string]rule{
 	"top_k":                  integer(0, math.MaxInt64),
 }
 
+// tuning has the fields that some models refuse.
+var tuning = []string{"temperature", "top_p", "reasoning", "include"}
+
 // checker is the state of one Check.
 type checker struct {
 	head          shapes.Head
@@ -71,6 +75,7 @@ func (shape) Check(body []byte, _ shapes.Params) (shapes.Head, error) {
 	var broken *dialogue.Error
 	root.ForEach(func(key, v gjson.Result) bool {
 		if check, ok := rules[key.Str]; ok && v.Type != gjson.Null {
+			c.head.Tuned = c.head.Tuned || slices.Contains(tuning, key.Str)
 			if broken = check(&c, key.Str, v); broken.IsUnknownPart() {
 				c.head.Unknown, broken = broken, nil
 			}

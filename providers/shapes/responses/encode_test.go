@@ -264,6 +264,31 @@ func TestTheHighestEffortOfAChatClientIsPassedOn(t *testing.T) {
 	want(t, "effort", body.Get("reasoning.effort").Str, "max")
 }
 
+// A client that changes its model sends parameters that the new one may refuse.
+func TestPatchRemovesParametersThatTheModelRefuses(t *testing.T) {
+	body := `{"model":"up","temperature":0.5,"reasoning":{"effort":"low"},"input":"a",` +
+		`"include":["reasoning.encrypted_content","x"],"top_p":1}`
+	head, err := responses.Shape.Check([]byte(body), shapes.Params{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := newTarget()
+	for _, thinks := range []bool{true, false} {
+		expected, losses := body, ""
+		if target.Caps.Sampling = thinks; !thinks {
+			target.Caps.Thinking = dialogue.ThinkingNone
+			expected, losses = `{"model":"up","input":"a","include":["x"],"top_p":1}`, "temperature,reasoning"
+		}
+		rep := new(dialogue.Report)
+		call, err := responses.Shape.Patch([]byte(body), shapes.Params{}, head, target, rep, newEnv())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, "body", string(call.Body), expected)
+		want(t, "losses", rep.Header(), losses)
+	}
+}
+
 func TestPatchChangesNothingElse(t *testing.T) {
 	env := newEnv()
 	sealed := env.Sealer.Seal(&dialogue.Thinking{Text: "x", Origin: dialoguetest.Messages})

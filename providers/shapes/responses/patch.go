@@ -2,6 +2,7 @@ package responses
 
 import (
 	"bytes"
+	"strconv"
 
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
@@ -31,6 +32,9 @@ func (shape) Patch(
 		p.degrade(t, rep)
 	}
 	p.dropReasoning(t, rep, env)
+	if head.Tuned && (!t.Caps.Sampling || t.Caps.Thinking == dialogue.ThinkingNone) {
+		p.dropTuning(&t.Caps, rep)
+	}
 	if p.err != nil {
 		return shapes.Call{}, dialogue.Internal(p.err)
 	}
@@ -85,6 +89,25 @@ func (p *patch) degrade(t dialogue.Target, rep *dialogue.Report) {
 		p.removeIf("text", func(v gjson.Result) bool { return len(v.Map()) == 0 })
 	default:
 		p.setRaw("text.format.schema", kept.Schema)
+	}
+}
+
+// dropTuning removes the parameters of sampling and thinking that the model refuses.
+func (p *patch) dropTuning(caps *dialogue.Capabilities, rep *dialogue.Report) {
+	for _, name := range tuning {
+		v := gjson.GetBytes(p.body, name)
+		switch {
+		case v.Exists() && caps.Refuses(name, []byte(v.Raw)):
+			rep.Lose(name)
+			p.remove(name)
+		case name == "include" && caps.Thinking == dialogue.ThinkingNone:
+			for i, item := range v.Array() {
+				if item.Str == dialogue.IncludeEncrypted {
+					p.remove("include." + strconv.Itoa(i))
+					break
+				}
+			}
+		}
 	}
 }
 
