@@ -122,8 +122,7 @@ func (a *account) handle(m message) {
 
 func (a *account) hold(m *holding) {
 	now := a.used
-	if now.Before(a.sick) || !a.sick.IsZero() && len(a.core.ops) > 0 {
-		// Settlements wait for a store that has failed, and more of them must not pile up.
+	if now.Before(a.sick) { // settlements may wait for a store that has failed, and more of them must not pile up
 		m.Resolve(nil, fmt.Errorf("hold: %w", state.ErrUnavailable))
 		return
 	}

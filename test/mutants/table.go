@@ -64,6 +64,27 @@ var Table = []Mutant{
 		New: `	b.older, b.newest = nil, &overlay{}`,
 	},
 	{
+		Name:  "ledger: a charge that could not be written is forgotten",
+		File:  "actors/ledger/core.go",
+		Old:   "func (o *op) retried() bool { return o.waiter == nil }",
+		New:   "func (o *op) retried() bool { return o.waiter == nil && o.kind != money.Settle }",
+		Suite: "./actors/ledger", Run: "TestASettlementWithoutAWaitIsRepeatedUntilItIsDurable",
+	},
+	{
+		Name:  "ledger: holds are granted while charges cannot be written",
+		File:  "actors/ledger/account.go",
+		Old:   "if now.Before(a.sick) { // settlements",
+		New:   "if now.IsZero() { // settlements",
+		Suite: "./actors/ledger", Run: "TestASettlementWithoutAWaitIsRepeatedUntilItIsDurable",
+	},
+	{
+		Name:  "overload: buffers for bodies that have not arrived are not bounded",
+		File:  "http/overload/overload.go",
+		Old:   "i.expected.Add(length) > most/2 && most > 0",
+		New:   "i.expected.Add(length) < 0",
+		Suite: "./http/overload", Run: "TestBuffersForBodiesThatHaveNotArrivedAreBounded",
+	},
+	{
 		Name: "ledger: release a hold twice",
 		File: "actors/ledger/core.go", Suite: "./actors/ledger", Run: ".",
 		Old: `	c.withdraw(h)
