@@ -11,46 +11,46 @@ import (
 	"stagedoor/actors/throttle"
 )
 
-// Provider is a provider with its limiter.
+// Provider describes a provider and its limiter.
 type Provider struct {
 	Name      string     `json:"name"`
 	Shape     string     `json:"shape"`
-	Answers   bool       `json:"answers"      doc:"false: its limiter restarts, so its figures are missing"`
-	Paused    bool       `json:"paused"       doc:"requests wait until it is resumed"`
+	Answers   bool       `json:"answers" doc:"false: its limiter restarts, so its figures are missing"`
+	Paused    bool       `json:"paused" doc:"requests wait until it is resumed"`
 	PausedAt  *time.Time `json:"paused_since" doc:"when an operator paused it; null: it is not paused"`
-	Breaker   string     `json:"breaker"                                                                    enum:"closed,open,half_open"`
-	ReopensMs int64      `json:"reopens_ms"   doc:"until the next probe, if the breaker is open"`
-	CoolMs    int64      `json:"cool_ms"      doc:"how long nothing is sent because the provider said so"`
+	Breaker   string     `json:"breaker" enum:"closed,open,half_open"`
+	ReopensMs int64      `json:"reopens_ms" doc:"until the next probe, if the breaker is open"`
+	CoolMs    int64      `json:"cool_ms" doc:"how long nothing is sent because the provider said so"`
 	InFlight  int        `json:"in_flight"`
-	Places    int        `json:"places"       doc:"how many requests may be in flight; 0: any number"`
+	Places    int        `json:"places" doc:"how many requests may be in flight; 0: any number"`
 	Requests  Bucket     `json:"requests"`
 	Tokens    Bucket     `json:"tokens"`
 	Queued    int        `json:"queued"`
-	Queues    []Queue    `json:"queues"       doc:"by owner and class, the longest first"`
+	Queues    []Queue    `json:"queues" doc:"by owner and class, the longest first"`
 	Keys      KeysState  `json:"keys"`
-	ServiceMs int64      `json:"service_ms"   doc:"how long a request takes on average"`
-	Granted   int64      `json:"granted"      doc:"requests since the start"`
-	WaitedMs  int64      `json:"waited_ms"    doc:"in the queue, all granted requests together"`
-	Refused   []Count    `json:"refused"      doc:"by reason"`
-	Outcomes  []Count    `json:"outcomes"     doc:"by kind"`
+	ServiceMs int64      `json:"service_ms" doc:"how long a request takes on average"`
+	Granted   int64      `json:"granted" doc:"requests since the start"`
+	WaitedMs  int64      `json:"waited_ms" doc:"in the queue, all granted requests together"`
+	Refused   []Count    `json:"refused" doc:"by reason"`
+	Outcomes  []Count    `json:"outcomes" doc:"by kind"`
 }
 
-// Bucket is a limit per minute.
+// Bucket describes a limit per minute.
 type Bucket struct {
-	Limit     int   `json:"limit"     doc:"per minute; 0: none"`
+	Limit     int   `json:"limit" doc:"per minute; 0: none"`
 	Remaining int   `json:"remaining" doc:"what would be let through at once"`
-	ResetMs   int64 `json:"reset_ms"  doc:"until it is full again"`
+	ResetMs   int64 `json:"reset_ms" doc:"until it is full again"`
 }
 
-// Queue is what one key has waiting in one class.
+// Queue describes the waiting requests of one key in one class.
 type Queue struct {
-	Owner    string `json:"owner"     doc:"user:NAME, or key:ID for a key without a user"`
-	Class    string `json:"class"                                                         enum:"interactive,normal,background"`
+	Owner    string `json:"owner" doc:"user:NAME, or key:ID for a key without a user"`
+	Class    string `json:"class" enum:"interactive,normal,background"`
 	Count    int    `json:"count"`
 	OldestMs int64  `json:"oldest_ms" doc:"how long the first of them has waited"`
 }
 
-// KeysState is how many keys of a provider rest because they were refused.
+// KeysState counts the keys of a provider that rest because they were refused.
 type KeysState struct {
 	Benched int `json:"benched"`
 	Of      int `json:"of"`
@@ -62,13 +62,9 @@ type Count struct {
 	Count int64  `json:"count"`
 }
 
-var classes = [...]string{
-	throttle.Interactive: "interactive",
-	throttle.Normal:      "normal",
-	throttle.Background:  "background",
-}
+var classes = [...]string{throttle.Interactive: "interactive", throttle.Normal: "normal", throttle.Background: "background"}
 
-// Providers are all of them, by name.
+// Providers returns all providers by name.
 func (o *Overview) Providers(ctx context.Context) []Provider {
 	out := []Provider{}
 	for _, p := range o.Serving() {
@@ -77,7 +73,7 @@ func (o *Overview) Providers(ctx context.Context) []Provider {
 	return out
 }
 
-// Provider is one of them; false: there is none of this name.
+// Provider returns the provider of a name, or false if there is none.
 func (o *Overview) Provider(ctx context.Context, name string) (Provider, bool) {
 	if p := o.serving(name); p != nil {
 		return o.provider(ctx, p), true
@@ -95,15 +91,8 @@ func (o *Overview) serving(name string) *engine.Provider {
 }
 
 func (o *Overview) provider(ctx context.Context, p *engine.Provider) Provider {
-	out := Provider{
-		Name:     p.Spec.Name,
-		Shape:    string(p.Spec.Shape),
-		InFlight: p.Limiter.InFlight(),
-		Queues:   []Queue{},
-		Refused:  []Count{},
-		Outcomes: []Count{},
-		Breaker:  throttle.Shut.String(),
-	}
+	out := Provider{Name: p.Spec.Name, Shape: string(p.Spec.Shape), InFlight: p.Limiter.InFlight(), Queues: []Queue{}, Refused: []Count{}, Outcomes: []Count{},
+		Breaker: throttle.Shut.String()}
 	if p.Client != nil {
 		out.Keys.Benched, out.Keys.Of = p.Client.Keys().Benched(o.Now())
 	}
@@ -133,7 +122,7 @@ func bucket(l throttle.Level) Bucket {
 	return Bucket{l.Limit, max(l.Remaining, 0), max(l.Reset, 0).Round(time.Millisecond).Milliseconds()}
 }
 
-// counts are the counters that are not zero, the highest first.
+// counts returns the counters that are not zero, the highest first.
 func counts(by map[string]int64) []Count {
 	out := []Count{}
 	for _, name := range slices.Sorted(maps.Keys(by)) {

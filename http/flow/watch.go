@@ -11,10 +11,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// pace is how often a watcher is told. What changes faster is told once.
+// pace is the shortest time between two messages to a watcher. Faster changes come in one message.
 const pace = 500 * time.Millisecond
 
-// What can be watched.
+// Views that can be watched.
 const (
 	ViewRequests  = "requests"
 	ViewRequest   = "request"
@@ -22,19 +22,19 @@ const (
 	ViewActors    = "actors"
 )
 
-// Watcher pushes one view at a time over a socket: the whole of what is shown, when
-// it is another than before. It is a live.Source, and one goroutine calls it.
+// Watcher sends one view at a time over a socket. It sends the whole view each time it differs from the last one.
+// It implements live.Source for one goroutine.
 type Watcher struct {
 	overview *Overview
 	ctx      context.Context
 	wish     wish
-	wrong    error // what the client said and must hear of
+	wrong    error // the error of the last message, which the client must get
 	last     []byte
 	next     bytes.Buffer
 }
 
-// wish is what a client says: {"type":"watch","view":"requests","filter":{...}}. One
-// request is watched by its id.
+// wish is a message of the client: {"type":"watch","view":"requests","filter":{...}}. One request is watched by its
+// id.
 type wish struct {
 	Type   string `json:"type"`
 	View   string `json:"view"`
@@ -51,7 +51,7 @@ type (
 	}
 	requestMessage struct {
 		Type    string  `json:"type"`
-		Request *Detail `json:"request"` // nil: there is none, or none any more
+		Request *Detail `json:"request"` // nil if there is no such request, or no longer
 	}
 	providersMessage struct {
 		Type      string     `json:"type"`
@@ -67,7 +67,7 @@ type (
 	}
 )
 
-// Watch makes a Watcher, which watches nothing until it is told what.
+// Watch returns a Watcher. It sends nothing until the client has chosen a view.
 func (o *Overview) Watch(ctx context.Context) *Watcher { return &Watcher{overview: o, ctx: ctx} }
 
 // Hear implements live.Source.
@@ -115,18 +115,18 @@ func (w *Watcher) Next(send func([]byte) error) (<-chan struct{}, error) {
 		w.last = append(w.last[:0], w.next.Bytes()...)
 	}
 	if w.wrong != nil {
-		return nil, nil // until the client says something else
+		return nil, nil // until the next message of the client
 	}
 	again := make(chan struct{})
 	time.AfterFunc(pace, func() { close(again) })
 	return again, nil
 }
 
-// anyBytes has broken characters written as U+FFFD: clients and upstreams choose
-// names, and one of them must not take the whole view away.
+// anyBytes writes broken characters as U+FFFD. Clients and upstreams choose names, and one name must not break the
+// whole view.
 var anyBytes = jsontext.AllowInvalidUTF8(true)
 
-// look is what is to be shown; nil: nothing yet.
+// look returns the message with the current view, or nil if there is none yet.
 func (w *Watcher) look() any {
 	if w.wrong != nil {
 		return errorMessage{"error", w.wrong.Error()}

@@ -6,35 +6,35 @@ import (
 	"stagedoor/actors/flow"
 )
 
-// Detail is one request with all that is known of it.
+// Detail describes one request with its steps and spans.
 type Detail struct {
 	Request
 	Steps []Step `json:"steps" doc:"the phases it went through"`
 	Spans []Span `json:"spans" doc:"the parts of its work that are over, if spans were recorded when it came"`
 }
 
-// Step is when a request came into a phase.
+// Step is the time at which a request entered a phase.
 type Step struct {
-	Phase   string `json:"phase"   enum:"starting,queued,waiting,replying,in_progress,resting,ended"`
-	Attempt int    `json:"attempt"                                                                   doc:"from 1; 0: before the first"`
-	AtUs    int64  `json:"at_us"                                                                     doc:"microseconds since the request began"`
+	Phase   string `json:"phase" enum:"starting,queued,waiting,replying,in_progress,resting,ended"`
+	Attempt int    `json:"attempt" doc:"from 1; 0: before the first"`
+	AtUs    int64  `json:"at_us" doc:"microseconds since the request began"`
 }
 
-// Span is a part of a request's work.
+// Span is one recorded part of a request.
 type Span struct {
 	ID         string      `json:"id"`
-	Parent     string      `json:"parent"     doc:"empty: the first of them"`
+	Parent     string      `json:"parent" doc:"empty: the first of them"`
 	Name       string      `json:"name"`
 	Kind       string      `json:"kind"`
-	AtUs       int64       `json:"at_us"      doc:"microseconds since the request began; below 0: before the model was known"`
+	AtUs       int64       `json:"at_us" doc:"microseconds since the request began; below 0: before the model was known"`
 	TookUs     int64       `json:"took_us"`
 	Failed     bool        `json:"failed"`
-	Failure    string      `json:"failure"    doc:"what went wrong, in a word"`
+	Failure    string      `json:"failure" doc:"what went wrong, in a word"`
 	Attributes []Attribute `json:"attributes"`
 	Events     []Event     `json:"events"`
 }
 
-// Attribute is what a span says of itself.
+// Attribute is a name with a value on a span.
 type Attribute struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -46,7 +46,7 @@ type Event struct {
 	AtUs int64  `json:"at_us" doc:"microseconds since the request began"`
 }
 
-// Request is one request, under way or remembered; false: there is none.
+// Request returns the request of an id, in flight or ended, or false if there is none.
 func (o *Overview) Request(id string) (Detail, bool) {
 	now := o.Now()
 	o.Flow.Spans().Want(now)
@@ -65,18 +65,8 @@ func (o *Overview) Request(id string) (Detail, bool) {
 }
 
 func span(s *flow.Span, began time.Time) Span {
-	out := Span{
-		ID:         s.ID,
-		Parent:     s.Parent,
-		Name:       s.Name,
-		Kind:       s.Kind,
-		AtUs:       s.Start.Sub(began).Microseconds(),
-		TookUs:     s.Took.Microseconds(),
-		Failed:     s.Failed,
-		Failure:    s.Failure,
-		Attributes: []Attribute{},
-		Events:     []Event{},
-	}
+	out := Span{ID: s.ID, Parent: s.Parent, Name: s.Name, Kind: s.Kind, AtUs: s.Start.Sub(began).Microseconds(), TookUs: s.Took.Microseconds(),
+		Failed: s.Failed, Failure: s.Failure, Attributes: []Attribute{}, Events: []Event{}}
 	for _, a := range s.Attributes {
 		out.Attributes = append(out.Attributes, Attribute{a.Key, a.Value})
 	}
@@ -86,5 +76,5 @@ func span(s *flow.Span, began time.Time) Span {
 	return out
 }
 
-// Cancel ends a request. Its errors are the flow's.
+// Cancel ends a request. It returns the errors of flow.Registry.Cancel.
 func (o *Overview) Cancel(id string) error { return o.Flow.Cancel(id) }

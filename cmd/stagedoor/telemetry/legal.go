@@ -9,9 +9,8 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// legal returns span with whole characters only. OTLP knows no others, and a batch
-// with one broken text fails as a whole: anybody could take everybody's spans away
-// by asking for a path of broken bytes.
+// legal returns span with whole characters only. OTLP has no others, and one broken text makes a whole batch fail, so
+// that one client could lose the spans of all others with a path of broken bytes.
 func legal(span sdktrace.ReadOnlySpan) sdktrace.ReadOnlySpan {
 	events := span.Events()
 	whole := utf8.ValidString(span.Name()) && utf8.ValidString(span.Status().Description) && legalAll(span.Attributes())
@@ -35,7 +34,7 @@ func legal(span sdktrace.ReadOnlySpan) sdktrace.ReadOnlySpan {
 	return m
 }
 
-// mended is a span whose texts had to be changed.
+// mended is a span with texts that were changed.
 type mended struct {
 	sdktrace.ReadOnlySpan
 	name       string

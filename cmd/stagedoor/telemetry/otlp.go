@@ -16,14 +16,14 @@ import (
 	"stagedoor/cmd/stagedoor/config"
 )
 
-// collector is where one signal goes. What the file leaves out, the standard
-// variables may say; the exporters read most of them themselves.
+// collector is the destination of one signal. The standard variables of the environment give what the configuration
+// leaves out, and the exporters read most of them themselves.
 type collector struct {
 	config.OTLP
 	signal string // TRACES or METRICS
 }
 
-// environment looks a standard variable up, the signal's own first.
+// environment returns a standard variable, the signal's own one first.
 func (c collector) environment(env Env, name string) string {
 	own, _ := env("OTEL_EXPORTER_OTLP_" + c.signal + "_" + name)
 	general, _ := env("OTEL_EXPORTER_OTLP_" + name)
@@ -41,7 +41,7 @@ func (c collector) wanted(env Env) bool {
 	return c.Endpoint != "" || c.environment(env, "ENDPOINT") != ""
 }
 
-// http reports whether the collector is spoken to in HTTP.
+// http reports whether the protocol is HTTP.
 func (c collector) http(env Env) (bool, error) {
 	switch p := cmp.Or(c.Protocol, c.environment(env, "PROTOCOL"), "grpc"); p {
 	case "grpc":
@@ -49,11 +49,11 @@ func (c collector) http(env Env) (bool, error) {
 	case "http", "http/protobuf":
 		return true, nil
 	default:
-		return false, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL %q is not known, use grpc or http/protobuf", p)
+		return false, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL %q is unknown, use grpc or http/protobuf", p)
 	}
 }
 
-// url is the endpoint as an address.
+// url returns the endpoint as an address.
 func (c collector) url() string {
 	if c.Endpoint == "" || strings.Contains(c.Endpoint, "://") {
 		return c.Endpoint
@@ -64,8 +64,7 @@ func (c collector) url() string {
 	return "https://" + c.Endpoint
 }
 
-// below is the endpoint with the signal's path, which the standard wants where
-// none is said.
+// below returns the endpoint with the signal's path, which the standard requires if the endpoint has none.
 func (c collector) below(path string) string {
 	u := c.url()
 	if _, rest, _ := strings.Cut(u, "://"); !strings.Contains(strings.TrimSuffix(rest, "/"), "/") {
@@ -82,7 +81,7 @@ func (c collector) headers() map[string]string {
 	return headers
 }
 
-// spans makes the exporter of traces.
+// spans returns the exporter of traces.
 func (c collector) spans(ctx context.Context, env Env) (sdktrace.SpanExporter, error) {
 	overHTTP, err := c.http(env)
 	if err != nil {
@@ -108,7 +107,7 @@ func (c collector) spans(ctx context.Context, env Env) (sdktrace.SpanExporter, e
 	return otlptracegrpc.New(ctx, options...)
 }
 
-// metrics makes the exporter of metrics.
+// metrics returns the exporter of metrics.
 func (c collector) metrics(ctx context.Context, env Env) (sdkmetric.Exporter, error) {
 	overHTTP, err := c.http(env)
 	if err != nil {

@@ -11,18 +11,18 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// Bounds of the way out. The exporter's own time-out bounds one call of it.
+// Limits of the export. The exporter's own time-out bounds one call.
 const (
 	queueSize     = 16 << 10
 	batchSize     = 2048
 	batchDelay    = 2 * time.Second
 	exportTimeout = 5 * time.Second
-	// tellEvery is how often the log is told of dropped spans, at most.
-	tellEvery = 10 * time.Second
+	// logEvery is the shortest time between two log lines about dropped spans.
+	logEvery = 10 * time.Second
 )
 
-// queue hands spans to an exporter. The SDK's own processor drops as well when
-// its exporter stalls, and does not say how many.
+// queue passes spans to an exporter. The SDK's own processor also drops spans while its exporter stalls, but does not
+// count them.
 type queue struct {
 	exporter sdktrace.SpanExporter
 	log      *slog.Logger
@@ -33,10 +33,10 @@ type queue struct {
 
 	exported atomic.Int64
 	dropped  atomic.Int64 // there was no room
-	failed   atomic.Int64 // the exporter did not get rid of them
+	failed   atomic.Int64 // the exporter failed
 
-	told   int64 // of lost spans; the loop's
-	toldAt time.Time
+	logged   int64 // lost spans in the log; used by run only
+	loggedAt time.Time
 }
 
 func newQueue(exporter sdktrace.SpanExporter, log *slog.Logger) *queue {
@@ -46,7 +46,7 @@ func newQueue(exporter sdktrace.SpanExporter, log *slog.Logger) *queue {
 	return q
 }
 
-// put never waits.
+// put adds a span. It never waits and drops the span if the queue is full.
 func (q *queue) put(s sdktrace.ReadOnlySpan) {
 	select {
 	case q.spans <- s:
@@ -67,17 +67,16 @@ func (q *queue) run() {
 			}
 		case <-ticker.C:
 			batch = q.export(batch)
-			q.tell()
+			q.logLost()
 		case <-q.stopping:
 			q.drain(batch)
-			q.tell()
+			q.logLost()
 			return
 		}
 	}
 }
 
-// drain exports what is there. An exporter that fails is not asked again: at the
-// end somebody waits.
+// drain exports the spans in the queue. It stops at the first failure of the exporter, because close waits for it.
 func (q *queue) drain(batch []sdktrace.ReadOnlySpan) []sdktrace.ReadOnlySpan {
 	for {
 		select {
@@ -115,17 +114,17 @@ func (q *queue) export(batch []sdktrace.ReadOnlySpan) []sdktrace.ReadOnlySpan {
 	return batch[:0]
 }
 
-// tell logs how many spans were lost since the last time.
-func (q *queue) tell() {
+// logLost logs how many spans were lost since the last time.
+func (q *queue) logLost() {
 	lost := q.dropped.Load() + q.failed.Load()
-	if lost == q.told || time.Since(q.toldAt) < tellEvery {
+	if lost == q.logged || time.Since(q.loggedAt) < logEvery {
 		return
 	}
-	q.log.Warn("spans were dropped: the collector did not take them", "count", lost-q.told, "total", lost)
-	q.told, q.toldAt = lost, time.Now()
+	q.log.Warn("spans were dropped: the collector did not take them", "count", lost-q.logged, "total", lost)
+	q.logged, q.loggedAt = lost, time.Now()
 }
 
-// close exports what is left and ends.
+// close exports the spans that are left and stops the goroutine.
 func (q *queue) close(ctx context.Context) error {
 	q.stop.Do(func() { close(q.stopping) })
 	q.group.Wait()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// reporter writes the SDK's complaints into the log, one of a kind every while: a
-// collector that is away fails each export.
+// reporter logs errors of the SDK, and a repeated one only once in a while, because every export fails while a collector
+// is down.
 type reporter struct {
 	log  *slog.Logger
 	last atomic.Int64 // unix nanoseconds
@@ -17,7 +17,7 @@ type reporter struct {
 func (r *reporter) Handle(err error) {
 	now := time.Now().UnixNano()
 	last := r.last.Load()
-	if now-last < int64(tellEvery) || !r.last.CompareAndSwap(last, now) {
+	if now-last < int64(logEvery) || !r.last.CompareAndSwap(last, now) {
 		return
 	}
 	r.log.Warn("telemetry", "cause", err)

@@ -5,11 +5,11 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// sampler says what is recorded and what of it is kept in any case. Callers who
-// are trusted have decided for their traces; see server.Tracing.
+// sampler decides which traces are recorded and which are kept in any case. Trusted callers have decided for their own
+// traces; see server.Tracing.
 type sampler struct {
 	share sdktrace.Sampler
-	// all: the others are recorded too, for whoever decides at the end.
+	// all is set if the other traces are recorded too, because the tail decides at their end.
 	all bool
 }
 

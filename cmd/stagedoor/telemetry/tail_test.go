@@ -303,7 +303,7 @@ func TestReporterDoesNotFloodTheLog(t *testing.T) {
 		for range 100 {
 			r.Handle(errors.New("unreachable"))
 		}
-		time.Sleep(tellEvery)
+		time.Sleep(logEvery)
 		r.Handle(errors.New("unreachable"))
 		if n := strings.Count(lines.String(), "\n"); n != 2 {
 			t.Errorf("%d lines, want 2", n)

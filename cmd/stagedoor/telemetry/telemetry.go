@@ -34,32 +34,32 @@ type Options struct {
 	Config  config.Telemetry
 	Env     Env
 	Version string
-	// Instance tells this process from others of the same service.
+	// Instance distinguishes this process from others of the same service.
 	Instance string
-	// Processors see the spans of all requests, beside whatever exports them;
-	// Watched says whether they want them at the moment. nil: always.
+	// Processors get the spans of all requests, independently of any exporter. Watched, if not nil, reports
+	// whether they need them at the moment.
 	Processors []sdktrace.SpanProcessor
 	Watched    func() bool
 }
 
-// Telemetry is what was set up. Its zero value is none.
+// Telemetry has the providers and exporters that Start made. Its zero value does nothing.
 type Telemetry struct {
 	log     *slog.Logger
 	traces  *sdktrace.TracerProvider
 	metrics *sdkmetric.MeterProvider
-	queue   *queue // nil: nothing is exported
+	queue   *queue // nil if nothing is exported
 	tail    *tail
 	watched func() bool
 
-	// Tracer begins the traces of requests; nil: there are none.
+	// Tracer starts the traces of requests. It is nil if there are none.
 	Tracer trace.Tracer
-	// Actors is for those who do the work; nil: nothing is measured.
+	// Actors is for the actors and handlers. It is nil if nothing is measured.
 	Actors *telemetry.Telemetry
-	// Scrape serves the metrics for Prometheus; nil: nobody wants them.
+	// Scrape serves the metrics for Prometheus. It is nil if they are off.
 	Scrape http.Handler
 }
 
-// Start sets up what the configuration and the environment ask for.
+// Start starts the exporters and processors that the configuration and the environment request.
 func Start(ctx context.Context, o Options) (*Telemetry, error) {
 	t := &Telemetry{log: o.Logger, watched: o.Watched}
 	otel.SetErrorHandler(&reporter{log: o.Logger})
@@ -94,10 +94,10 @@ func Start(ctx context.Context, o Options) (*Telemetry, error) {
 	return t, nil
 }
 
-// Wanted reports whether anybody wants spans at the moment.
+// Wanted reports whether spans are needed at the moment.
 func (t *Telemetry) Wanted() bool { return t.queue != nil || t.watched == nil || t.watched() }
 
-// Counts is what is recorded as it happens; nil: nothing is.
+// Counts returns the metrics that are recorded as things happen, or nil.
 func (t *Telemetry) Counts() *telemetry.Metrics {
 	if t.Actors == nil {
 		return nil
@@ -109,8 +109,7 @@ func (t *Telemetry) meter() metric.Meter {
 	return t.metrics.Meter(telemetry.Scope, metric.WithSchemaURL(telemetry.SchemaURL))
 }
 
-// about describes the process; OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES
-// have the last word.
+// about describes the process. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES take precedence.
 func about(ctx context.Context, o Options) (*resource.Resource, error) {
 	r, err := resource.New(
 		ctx,
@@ -161,8 +160,7 @@ func (t *Telemetry) startTraces(ctx context.Context, o Options, about *resource.
 	return nil
 }
 
-// shareOf is how many of the traces are kept: what the file says, else what the
-// standard variables do.
+// shareOf returns the share of traces that are kept, from the configuration or else from the standard variables.
 func shareOf(o Options) (float64, error) {
 	if o.Config.Traces.Sample != nil {
 		return float64(*o.Config.Traces.Sample), nil
@@ -214,7 +212,7 @@ func (t *Telemetry) startMetrics(ctx context.Context, o Options, about *resource
 		t.Scrape = promhttp.HandlerFor(
 			registry,
 			promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes, Timeout: scrapeTimeout,
-				// One broken series is no reason to see none.
+				// One broken series must not hide the others.
 				ErrorHandling: promhttp.ContinueOnError, ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelWarn)},
 		)
 	}
@@ -224,7 +222,7 @@ func (t *Telemetry) startMetrics(ctx context.Context, o Options, about *resource
 	return nil
 }
 
-// Bounds of those who read /metrics.
+// Limits of requests for /metrics.
 const (
 	maxScrapes    = 4
 	scrapeTimeout = 10 * time.Second
