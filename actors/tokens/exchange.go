@@ -112,8 +112,11 @@ func putAccess(tx *state.Tx, grant string, t Tokens, random io.Reader) error {
 	if err != nil {
 		return err
 	}
-	return identity.PutAccessToken(tx, identity.AccessToken{ID: id, Hash: state.HashSecret(t.Access), Grant: grant, Scopes: t.Scopes,
-		Created: tx.Now(), Expires: tx.Now().Add(t.ExpiresIn)})
+	return identity.PutAccessToken(
+		tx,
+		identity.AccessToken{ID: id, Hash: state.HashSecret(t.Access), Grant: grant, Scopes: t.Scopes,
+			Created: tx.Now(), Expires: tx.Now().Add(t.ExpiresIn)},
+	)
 }
 
 // remaining returns the whole seconds until at.

@@ -167,7 +167,12 @@ func (c *Client) RevokeKey(ctx context.Context, user int64, id string) error {
 	})
 }
 
-func (c *Client) changeKey(ctx context.Context, user int64, id string, change func(*identity.Key, time.Time) error) error {
+func (c *Client) changeKey(
+	ctx context.Context,
+	user int64,
+	id string,
+	change func(*identity.Key, time.Time) error,
+) error {
 	return do(ctx, c, nil, func(tx *state.Tx) error {
 		u, ok := identity.FindUser(tx.View(), user)
 		if !ok {

@@ -40,7 +40,11 @@ func BenchmarkWatchedStreams(b *testing.B) {
 	c := g.signIn("root")
 	stop := g.hold(streams)
 	defer stop()
-	g.await("/flow", "all streams", func(r gjson.Result) bool { return r.Get("load.phases.replying").Int() == int64(streams) })
+	g.await(
+		"/flow",
+		"all streams",
+		func(r gjson.Result) bool { return r.Get("load.phases.replying").Int() == int64(streams) },
+	)
 	for b.Loop() {
 		var idle, watched time.Duration
 		for range rounds {
@@ -67,7 +71,11 @@ func (b *bench) hold(streams int) (stop func()) {
 	begin := make(chan struct{}, 1000) // how many begin at a time: each waits a second for its first piece
 	for range streams {
 		begin <- struct{}{}
-		r, err := http.NewRequest(http.MethodPost, b.URL+q.path, bytes.NewReader([]byte(`{"model":"m1","stream":true,"messages":[{"role":"user","content":"hello"}]}`)))
+		r, err := http.NewRequest(
+			http.MethodPost,
+			b.URL+q.path,
+			bytes.NewReader([]byte(`{"model":"m1","stream":true,"messages":[{"role":"user","content":"hello"}]}`)),
+		)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -87,7 +87,9 @@ func gatewayOn(data string) harness.Config {
 // user makes a person.
 func (b *bench) user(name string, flags ...string) {
 	b.Helper()
-	c := exec.Command(harness.Binary(b), append([]string{"users", "create", name, "--password-stdin", "--data", b.data}, flags...)...)
+	c := exec.Command(
+		harness.Binary(b),
+		append([]string{"users", "create", name, "--password-stdin", "--data", b.data}, flags...)...)
 	c.Stdin = strings.NewReader(password)
 	if out, err := c.CombinedOutput(); err != nil {
 		b.Fatalf("create %s: %v\n%s", name, err, out)
@@ -152,7 +154,9 @@ func questions(stream bool) []question {
 		}
 	}
 	return append(all, question{"gemini", "/v1beta/models/m1:" + method,
-		map[string]any{"contents": []any{map[string]any{"role": "user", "parts": []any{map[string]any{"text": "hello"}}}}}})
+		map[string]any{
+			"contents": []any{map[string]any{"role": "user", "parts": []any{map[string]any{"text": "hello"}}}},
+		}})
 }
 
 // ask begins a request; what the sandbox does is in play.

@@ -28,7 +28,8 @@ func TestStreamIsSeenAndEndedByAnOperator(t *testing.T) {
 			}
 			defer res.Body.Close()
 			id := res.Header.Get("X-Request-Id")
-			seen := b.await("/flow", "a reply in pieces", func(r gjson.Result) bool { return r.Get(byID(id)+".output_tokens").Int() > 5 }).Get(byID(id))
+			seen := b.await("/flow", "a reply in pieces", func(r gjson.Result) bool { return r.Get(byID(id)+".output_tokens").Int() > 5 }).
+				Get(byID(id))
 			for field, want := range map[string]string{"phase": "replying", "model": "m1", "provider": "sandbox", "stream": "true", "attempts": "1", "result": ""} {
 				if got := seen.Get(field).String(); got != want {
 					t.Errorf("%s is %s, want %s", field, got, want)
@@ -43,7 +44,8 @@ func TestStreamIsSeenAndEndedByAnOperator(t *testing.T) {
 			if strings.Count(string(body), terminals[q.shape]) != 1 || !strings.Contains(tail, "ended by an operator") {
 				t.Errorf("the stream ends with\n%s", tail)
 			}
-			gone := b.await("/flow/requests?failed=true", "the end", func(r gjson.Result) bool { return r.Get(byID(id)).Exists() }).Get(byID(id))
+			gone := b.await("/flow/requests?failed=true", "the end", func(r gjson.Result) bool { return r.Get(byID(id)).Exists() }).
+				Get(byID(id))
 			if gone.Get("result.status").Int() != 503 || gone.Get("result.code").String() != "cancelled_by_operator" {
 				t.Errorf("it is remembered as %s", gone.Raw)
 			}
@@ -69,11 +71,15 @@ func TestWholeReplyIsEndedByAnOperator(t *testing.T) {
 				}
 				defer res.Body.Close()
 				body, err := io.ReadAll(res.Body)
-				if err != nil || res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("X-Should-Retry") != "false" || !strings.Contains(string(body), "ended by an operator") {
+				if err != nil || res.StatusCode != http.StatusServiceUnavailable ||
+					res.Header.Get("X-Should-Retry") != "false" ||
+					!strings.Contains(string(body), "ended by an operator") {
 					t.Errorf("%d, %v: %s", res.StatusCode, err, body)
 				}
 			})
-			id := b.await("/flow?phase=waiting", "a request that waits", func(r gjson.Result) bool { return r.Get("matching").Int() == 1 }).Get("data.0.id").String()
+			id := b.await("/flow?phase=waiting", "a request that waits", func(r gjson.Result) bool { return r.Get("matching").Int() == 1 }).
+				Get("data.0.id").
+				String()
 			b.admin("DELETE", "/flow/requests/"+id, http.StatusAccepted)
 			wg.Wait()
 		})
@@ -98,7 +104,8 @@ func TestPausedProviderHoldsItsQueue(t *testing.T) {
 		})
 	}
 	queued := b.await("/flow?phase=queued", "a queue of three", func(r gjson.Result) bool {
-		return r.Get("matching").Int() == 3 && len(r.Get("data.#.queue_position").Array()) == 3 && r.Get("data.2.queue_position").Int() > 0
+		return r.Get("matching").Int() == 3 && len(r.Get("data.#.queue_position").Array()) == 3 &&
+			r.Get("data.2.queue_position").Int() > 0
 	})
 	places := map[int64]string{}
 	for _, r := range queued.Get("data").Array() {
@@ -139,16 +146,21 @@ func TestWaterfallNeedsNoCollector(t *testing.T) {
 	if _, err := io.Copy(io.Discard, res.Body); err != nil {
 		t.Fatal(err)
 	}
-	d := b.await("/flow/requests/"+res.Header.Get("X-Request-Id"), "the span of the whole request", func(r gjson.Result) bool {
-		return r.Get(`spans.#(kind=="server")`).Exists()
-	})
+	d := b.await(
+		"/flow/requests/"+res.Header.Get("X-Request-Id"),
+		"the span of the whole request",
+		func(r gjson.Result) bool {
+			return r.Get(`spans.#(kind=="server")`).Exists()
+		},
+	)
 	root := d.Get(`spans.#(kind=="server")`)
 	if root.Get("name").String() != "POST /v1/chat/completions" || root.Get("parent").String() != "" {
 		t.Errorf("the root is %s", root.Raw)
 	}
 	for _, name := range []string{"auth", "translate", "chat m1"} {
 		s := d.Get(`spans.#(name=="` + name + `")`)
-		inside := s.Get("at_us").Int() >= root.Get("at_us").Int() && s.Get("at_us").Int()+s.Get("took_us").Int() <= root.Get("at_us").Int()+root.Get("took_us").Int()
+		inside := s.Get("at_us").Int() >= root.Get("at_us").Int() &&
+			s.Get("at_us").Int()+s.Get("took_us").Int() <= root.Get("at_us").Int()+root.Get("took_us").Int()
 		if s.Get("parent").String() != root.Get("id").String() || !inside {
 			t.Errorf("%s is %s", name, s.Raw)
 		}
@@ -213,22 +225,34 @@ func TestSocketIsForWhoAdministers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	seen := hear(t, conn, "a request under way", func(m gjson.Result) bool { return m.Get("active.data.0.output_tokens").Int() > 0 })
+	seen := hear(
+		t,
+		conn,
+		"a request under way",
+		func(m gjson.Result) bool { return m.Get("active.data.0.output_tokens").Int() > 0 },
+	)
 	id := seen.Get("active.data.0.id").String()
 	watch(t, conn, `{"type":"watch","view":"request","id":"`+id+`"}`)
 	hear(t, conn, "that request", func(m gjson.Result) bool { return m.Get("request.steps.#").Int() >= 4 })
 	watch(t, conn, `{"type":"watch","view":"providers"}`)
 	hear(t, conn, "its provider", func(m gjson.Result) bool { return m.Get("providers.0.in_flight").Int() == 1 })
 	watch(t, conn, `{"type":"watch","view":"actors"}`)
-	hear(t, conn, "the actors", func(m gjson.Result) bool { return m.Get(`actors.kinds.#(name=="request").live`).Int() == 1 })
+	hear(
+		t,
+		conn,
+		"the actors",
+		func(m gjson.Result) bool { return m.Get(`actors.kinds.#(name=="request").live`).Int() == 1 },
+	)
 
 	// The page ends it by a form of its own, which nobody else's session can send.
 	form := url.Values{"token": {"forged"}}
-	if res, err := root.PostForm(b.URL+"/flow/requests/"+id+"/cancel", form); err != nil || res.StatusCode != http.StatusForbidden {
+	if res, err := root.PostForm(b.URL+"/flow/requests/"+id+"/cancel", form); err != nil ||
+		res.StatusCode != http.StatusForbidden {
 		t.Errorf("a forged form: %v, %v", res, err)
 	}
 	form.Set("token", b.page(root, "/flow/requests/"+id))
-	if res, err := root.PostForm(b.URL+"/flow/requests/"+id+"/cancel", form); err != nil || res.StatusCode != http.StatusOK {
+	if res, err := root.PostForm(b.URL+"/flow/requests/"+id+"/cancel", form); err != nil ||
+		res.StatusCode != http.StatusOK {
 		t.Errorf("the form of the page: %v, %v", res, err)
 	}
 	body, err := io.ReadAll(res.Body)

@@ -47,7 +47,8 @@ func TestEveryStreamOfADrainHasItsEnd(t *testing.T) {
 	took := time.Since(began)
 	ended.Wait()
 	t.Logf("%d streams, stopped within %s: %s", *streams, took.Round(time.Millisecond), told(counts))
-	if counts["answer"]+counts["retryable error"] != *streams || counts["answer"] == 0 || counts["retryable error"] == 0 {
+	if counts["answer"]+counts["retryable error"] != *streams || counts["answer"] == 0 ||
+		counts["retryable error"] == 0 {
 		t.Errorf("not every stream has its end: %s", told(counts))
 	}
 }

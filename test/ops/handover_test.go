@@ -144,7 +144,8 @@ func TestABackgroundResponseEndsWithItsKey(t *testing.T) {
 	c.Keys[0].Name = "another" // of the same user, who owns the response
 	g, err = harness.Launch(binary, c)
 	launch(t, g, err)
-	if got := finished(t, g, id); got.Status != "failed" || got.Error == nil || !strings.Contains(got.Error.Message, "API key does not exist any more") {
+	if got := finished(t, g, id); got.Status != "failed" || got.Error == nil ||
+		!strings.Contains(got.Error.Message, "API key does not exist any more") {
 		t.Errorf("it is %+v, %+v", got, got.Error)
 	}
 	stop(t, g)
@@ -176,7 +177,8 @@ func TestABackgroundResponseInMemoryFails(t *testing.T) {
 	r := follow(t, g, http.MethodPost, "/v1/responses", strings.Replace(work, "%", "true", 1))
 	stop(t, g)
 	reply := cases.ReadReply(r)
-	if reply.Aborted || strings.Count(string(reply.Body), "event: response.failed\n") != 1 || strings.Contains(string(reply.Body), "goes on") {
+	if reply.Aborted || strings.Count(string(reply.Body), "event: response.failed\n") != 1 ||
+		strings.Contains(string(reply.Body), "goes on") {
 		t.Errorf("the stream ends with %s", reply.Body[max(0, len(reply.Body)-300):])
 	}
 }
@@ -210,7 +212,8 @@ func TestAWatcherComesAgainAfterARestart(t *testing.T) {
 		seen = between(data, `"sequence_number":`, ",")
 	}
 	<-stopping
-	if err := lines.Err(); err != nil || between(last, `"type":"`, `"`) != "error" || !strings.Contains(last, "shutting_down") {
+	if err := lines.Err(); err != nil || between(last, `"type":"`, `"`) != "error" ||
+		!strings.Contains(last, "shutting_down") {
 		t.Fatalf("the stream ends with %s, %v", last, err)
 	}
 	g, err = harness.Launch(binary, c)
@@ -223,7 +226,8 @@ func TestAWatcherComesAgainAfterARestart(t *testing.T) {
 			kinds = append(kinds, kind)
 		}
 	}
-	if len(kinds) < 4 || kinds[len(kinds)-1] != "response.completed" || !strings.Contains(strings.Join(kinds, " "), "response.created") {
+	if len(kinds) < 4 || kinds[len(kinds)-1] != "response.completed" ||
+		!strings.Contains(strings.Join(kinds, " "), "response.created") {
 		t.Errorf("resumed behind %s, the events are %v", seen, kinds)
 	}
 	stop(t, g)

@@ -61,7 +61,8 @@ func TestLargeBodiesAreRefusedBeforeTheKernelKills(t *testing.T) {
 				t.Logf("statuses %v, peak of memory %d MiB", statuses, peak(t, g)>>20)
 				// A client that is still sending when it is refused may lose the reply to the
 				// reset that follows it.
-				if statuses[200] == 0 || statuses[503] == 0 || statuses[200]+statuses[503]+statuses[noReply] != len(keys) {
+				if statuses[200] == 0 || statuses[503] == 0 ||
+					statuses[200]+statuses[503]+statuses[noReply] != len(keys) {
 					t.Errorf("statuses %v, want some 200 and some 503 and nothing else", statuses)
 				}
 				// The pages of the program itself are a file's, which the group does not count.
@@ -103,7 +104,8 @@ func postAtOnce(t *testing.T, keys []harness.Key, url string, body []byte) map[i
 			if reply, err := keeping.Do(r); err == nil {
 				_, _ = io.Copy(io.Discard, reply.Body)
 				_ = reply.Body.Close()
-				if status = reply.StatusCode; status == http.StatusServiceUnavailable && reply.Header.Get("Retry-After") == "" {
+				if status = reply.StatusCode; status == http.StatusServiceUnavailable &&
+					reply.Header.Get("Retry-After") == "" {
 					t.Error("a 503 does not say when to come back")
 				}
 			}
@@ -130,7 +132,9 @@ func within(t *testing.T, limit int64) func(*exec.Cmd) {
 		}
 		t.Cleanup(func() { _ = os.Remove(group) })
 		return func(c *exec.Cmd) {
-			c.Args = append([]string{"sh", "-c", `echo $$ > "$0"/cgroup.procs && exec "$@"`, group, c.Path}, c.Args[1:]...)
+			c.Args = append(
+				[]string{"sh", "-c", `echo $$ > "$0"/cgroup.procs && exec "$@"`, group, c.Path},
+				c.Args[1:]...)
 			c.Path, c.Err = exec.LookPath("sh")
 		}
 	}

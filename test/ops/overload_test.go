@@ -38,7 +38,8 @@ func TestHealthStaysGreenUnderOverload(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if reply := cases.ReadReply(r); reply.Status != http.StatusServiceUnavailable || reply.Header.Get("Retry-After") == "" {
+		if reply := cases.ReadReply(r); reply.Status != http.StatusServiceUnavailable ||
+			reply.Header.Get("Retry-After") == "" {
 			t.Fatalf("one too many is answered %d", reply.Status)
 		}
 	}

@@ -23,7 +23,11 @@ func BenchmarkRefresh(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s := &soak{options: Options{Binary: harness.Binary(b), Dir: b.TempDir()}, gateway: newGateway(address), random: randomOf(1)}
+	s := &soak{
+		options: Options{Binary: harness.Binary(b), Dir: b.TempDir()},
+		gateway: newGateway(address),
+		random:  randomOf(1),
+	}
 	s.config = configuration(address, s.options.Dir)
 	s.process = harness.Start(b, s.config)
 	if err := s.reach(); err != nil {
@@ -71,7 +75,13 @@ func rotateAll(b *testing.B, owners []*grantee, tokens []string) {
 	for i := range tokens {
 		wg.Go(func() {
 			for n := i; n < b.N; n += len(tokens) {
-				a, err := owners[i/grantsOfOne].token(b.Context(), "grant_type", "refresh_token", "refresh_token", tokens[i])
+				a, err := owners[i/grantsOfOne].token(
+					b.Context(),
+					"grant_type",
+					"refresh_token",
+					"refresh_token",
+					tokens[i],
+				)
 				if err != nil || a.status != http.StatusOK {
 					b.Errorf("refresh: %s, %v", &a, err)
 					return

@@ -75,7 +75,13 @@ func (s *soak) auditCredits(st *state.State) {
 	}
 	for account, credits := range want {
 		if a := money.FindAccount(st.View(), account); a.Credits < credits || a.Credits > credits+doubtful[account] {
-			s.wrong("account %s has credits of %d, want %d and at most %d more", account, a.Credits, credits, doubtful[account])
+			s.wrong(
+				"account %s has credits of %d, want %d and at most %d more",
+				account,
+				a.Credits,
+				credits,
+				doubtful[account],
+			)
 		}
 	}
 	for _, r := range s.redeems {
@@ -218,7 +224,15 @@ func (s *soak) newGrantee(ctx context.Context, c *admin.Client, username string)
 	if err != nil {
 		return nil, err
 	}
-	return &grantee{soak: s, browser: b, client: app.ClientID, secret: app.Secret, callback: callback, random: s.stream(), successors: map[string]string{}}, nil
+	return &grantee{
+		soak:       s,
+		browser:    b,
+		client:     app.ClientID,
+		secret:     app.Secret,
+		callback:   callback,
+		random:     s.stream(),
+		successors: map[string]string{},
+	}, nil
 }
 
 // fund puts money on the accounts and makes redeem codes.

@@ -80,7 +80,13 @@ func (g *grantee) begin(ctx context.Context) error {
 
 // obtain gets a code, or nil where something was wrong.
 func (g *grantee) obtain(ctx context.Context) (*grant, error) {
-	q := url.Values{"client_id": {g.client}, "redirect_uri": {g.callback}, "response_type": {"code"}, "scope": {"profile balance"}, "state": {"s"}}
+	q := url.Values{
+		"client_id":     {g.client},
+		"redirect_uri":  {g.callback},
+		"response_type": {"code"},
+		"scope":         {"profile balance"},
+		"state":         {"s"},
+	}
 	back, err := g.browser.authorize(ctx, g.soak.gateway.url+"/api/oauth2/authorize?"+q.Encode(), g.callback)
 	if errors.Is(err, errLost) {
 		return nil, err
@@ -155,7 +161,10 @@ func (g *grantee) rotate(ctx context.Context, one *grant) error {
 
 // take keeps new tokens.
 func (g *grantee) take(one *grant, used string, a *answer) {
-	one.access, one.refresh = gjson.GetBytes(a.body, "access_token").String(), gjson.GetBytes(a.body, "refresh_token").String()
+	one.access, one.refresh = gjson.GetBytes(a.body, "access_token").
+		String(),
+		gjson.GetBytes(a.body, "refresh_token").
+			String()
 	if before, twice := g.successors[used]; twice && before != one.refresh {
 		g.soak.wrong("%.3s... was accepted twice", used)
 	}
@@ -197,7 +206,12 @@ func (g *grantee) replay(ctx context.Context, one *grant) error {
 }
 
 func (g *grantee) clientCall(ctx context.Context, path, token string) (answer, error) {
-	return g.soak.gateway.postForm(ctx, g.soak.gateway.http, path, url.Values{"client_id": {g.client}, "client_secret": {g.secret}, "token": {token}})
+	return g.soak.gateway.postForm(
+		ctx,
+		g.soak.gateway.http,
+		path,
+		url.Values{"client_id": {g.client}, "client_secret": {g.secret}, "token": {token}},
+	)
 }
 
 // alive uses an access token that must be good, and now and then where it must

@@ -104,7 +104,12 @@ func (k *keeper) toggle(ctx context.Context, one *key) error {
 	}
 	before := one.off
 	one.off = unknown
-	a, err := k.soak.gateway.administer(ctx, http.MethodPatch, "/keys/"+one.id, fmt.Sprintf(`{"enabled":%t}`, before == accepted))
+	a, err := k.soak.gateway.administer(
+		ctx,
+		http.MethodPatch,
+		"/keys/"+one.id,
+		fmt.Sprintf(`{"enabled":%t}`, before == accepted),
+	)
 	if err != nil {
 		return err
 	}
@@ -153,7 +158,14 @@ func (k *keeper) use(ctx context.Context, one *key) error {
 		k.soak.settled(open.done)
 	}
 	if want := one.made == accepted && one.ended == refused && one.off == refused; works != want {
-		k.soak.wrong("key %s (created %v, revoked %v, disabled %v): %s", one.id, one.made == accepted, one.ended == accepted, one.off == accepted, &a)
+		k.soak.wrong(
+			"key %s (created %v, revoked %v, disabled %v): %s",
+			one.id,
+			one.made == accepted,
+			one.ended == accepted,
+			one.off == accepted,
+			&a,
+		)
 	}
 	return nil
 }

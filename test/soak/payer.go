@@ -63,10 +63,34 @@ var requestKinds = []struct {
 	input  string // of the usage
 	output string
 }{
-	{"/v1/chat/completions", `{"model":"m","max_tokens":60,"messages":[{"role":"user","content":%q}]}`, false, "usage.prompt_tokens", "usage.completion_tokens"},
-	{"/v1/chat/completions", `{"model":"m","max_tokens":60,"stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":%q}]}`, true, "usage.prompt_tokens", "usage.completion_tokens"},
-	{"/v1/messages", `{"model":"m","max_tokens":60,"stream":true,"messages":[{"role":"user","content":%q}]}`, true, "usage.input_tokens", "usage.output_tokens"},
-	{"/v1/responses", `{"model":"m","max_output_tokens":60,"store":false,"input":%q}`, false, "usage.input_tokens", "usage.output_tokens"},
+	{
+		"/v1/chat/completions",
+		`{"model":"m","max_tokens":60,"messages":[{"role":"user","content":%q}]}`,
+		false,
+		"usage.prompt_tokens",
+		"usage.completion_tokens",
+	},
+	{
+		"/v1/chat/completions",
+		`{"model":"m","max_tokens":60,"stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":%q}]}`,
+		true,
+		"usage.prompt_tokens",
+		"usage.completion_tokens",
+	},
+	{
+		"/v1/messages",
+		`{"model":"m","max_tokens":60,"stream":true,"messages":[{"role":"user","content":%q}]}`,
+		true,
+		"usage.input_tokens",
+		"usage.output_tokens",
+	},
+	{
+		"/v1/responses",
+		`{"model":"m","max_output_tokens":60,"store":false,"input":%q}`,
+		false,
+		"usage.input_tokens",
+		"usage.output_tokens",
+	},
 }
 
 // step makes a request, and now and then reads its receipt at once. Some replies
@@ -79,7 +103,11 @@ func (p *payer) step(ctx context.Context) error {
 	}
 	one := &paid{id: fmt.Sprintf("%s-%d", p.name, len(p.sent))}
 	p.sent = append(p.sent, one)
-	body := fmt.Appendf(nil, kind.body, fmt.Sprintf("Say something about number %d. [sandbox: pace=%s]", len(p.sent), pace))
+	body := fmt.Appendf(
+		nil,
+		kind.body,
+		fmt.Sprintf("Say something about number %d. [sandbox: pace=%s]", len(p.sent), pace),
+	)
 	a, err := p.soak.gateway.postJSON(ctx, kind.path, p.key, one.id, body)
 	if err != nil {
 		return err

@@ -98,7 +98,12 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &soak{options: o, random: randomOf(o.Seed), gateway: newGateway(address), config: configuration(address, o.Dir)}
+	s := &soak{
+		options: o,
+		random:  randomOf(o.Seed),
+		gateway: newGateway(address),
+		config:  configuration(address, o.Dir),
+	}
 	s.report.Checked = map[string]int{}
 	err = s.run(ctx)
 	if err != nil && s.process != nil {

@@ -38,8 +38,19 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 	for _, w := range report.Wrong {
 		t.Error(w)
 	}
-	t.Logf("%d cycles, %d kills (%d during start-up, %d during checks); %d acknowledged writes checked, %d lost; %d calls without an answer (%d carried out, %d not, as far as that can be told)\n%s",
-		report.Cycles, report.Kills, report.InStartUp, report.InCheck, report.Total(), len(report.Wrong), report.Unknown, report.Done, report.Undone, strings.Join(report.Kinds(), ", "))
+	t.Logf(
+		"%d cycles, %d kills (%d during start-up, %d during checks); %d acknowledged writes checked, %d lost; %d calls without an answer (%d carried out, %d not, as far as that can be told)\n%s",
+		report.Cycles,
+		report.Kills,
+		report.InStartUp,
+		report.InCheck,
+		report.Total(),
+		len(report.Wrong),
+		report.Unknown,
+		report.Done,
+		report.Undone,
+		strings.Join(report.Kinds(), ", "),
+	)
 	if err == nil && report.Total() < 10*report.Cycles {
 		t.Errorf("only %d acknowledged writes: nothing was tested", report.Total())
 	}
@@ -50,13 +61,23 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 // seconds, so that a busy machine makes the test slower but never makes it fail.
 func TestOraclesNoticeWhatIsForgotten(t *testing.T) {
 	copies, killed := t.TempDir(), 0
-	report, err := Run(t.Context(), Options{Binary: harness.Binary(t), Dir: t.TempDir(), Seed: 1, Cycles: 3, Load: time.Second, Steps: vouchersPerCycle,
-		Tamper: func(dir string) error {
-			if killed++; killed == 1 {
-				return replace(copies, dir)
-			}
-			return replace(dir, copies)
-		}})
+	report, err := Run(
+		t.Context(),
+		Options{
+			Binary: harness.Binary(t),
+			Dir:    t.TempDir(),
+			Seed:   1,
+			Cycles: 3,
+			Load:   time.Second,
+			Steps:  vouchersPerCycle,
+			Tamper: func(dir string) error {
+				if killed++; killed == 1 {
+					return replace(copies, dir)
+				}
+				return replace(dir, copies)
+			},
+		},
+	)
 	t.Logf("%d complaints, %v", len(report.Wrong), err)
 	all := strings.Join(report.Wrong, "\n")
 	for _, want := range []string{"its receipt is lost", "key key_", "payment payment-", "a good access token", "which must be active: true", "a redeem code"} {

@@ -22,7 +22,14 @@ const (
 func directory(data string, running bool) []Check {
 	const name = "data directory"
 	if data == "memory" {
-		return []Check{{name, Warning, "the state is kept in memory", "users, keys, money and stored responses are lost at every restart: give a directory (data, --data)"}}
+		return []Check{
+			{
+				name,
+				Warning,
+				"the state is kept in memory",
+				"users, keys, money and stored responses are lost at every restart: give a directory (data, --data)",
+			},
+		}
 	}
 	info, err := os.Stat(data)
 	switch {
@@ -40,7 +47,12 @@ func directory(data string, running bool) []Check {
 func parent(data string) Check {
 	above := filepath.Dir(filepath.Clean(data))
 	if err := writable(above); err != nil {
-		return Check{"data directory", Failed, fmt.Sprintf("%s is not there and cannot be made: %v", data, err), "make it, owned by the gateway's user, with mode 700"}
+		return Check{
+			"data directory",
+			Failed,
+			fmt.Sprintf("%s is not there and cannot be made: %v", data, err),
+			"make it, owned by the gateway's user, with mode 700",
+		}
 	}
 	return Check{"data directory", OK, data + " will be made by the first start", ""}
 }
@@ -51,7 +63,12 @@ func access(data string, info fs.FileInfo) Check {
 		return Check{name, Failed, fmt.Sprintf("%s cannot be written: %v", data, err), "give it to the gateway's user"}
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return Check{name, Warning, fmt.Sprintf("%s can be entered by others (mode %o)", data, mode), "chmod 700 " + data + ": the control socket and the stored prompts are in it"}
+		return Check{
+			name,
+			Warning,
+			fmt.Sprintf("%s can be entered by others (mode %o)", data, mode),
+			"chmod 700 " + data + ": the control socket and the stored prompts are in it",
+		}
 	}
 	return Check{name, OK, data, ""}
 }

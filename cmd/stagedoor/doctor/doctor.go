@@ -57,7 +57,19 @@ type Options struct {
 // Examine looks at everything.
 func Examine(ctx context.Context, o Options) Report {
 	var r Report
-	r.add(Check{"configuration", OK, fmt.Sprintf("%d providers, %d models, %d keys", len(o.Config.Providers), len(o.Config.Models), len(o.Config.Keys)), ""})
+	r.add(
+		Check{
+			"configuration",
+			OK,
+			fmt.Sprintf(
+				"%d providers, %d models, %d keys",
+				len(o.Config.Providers),
+				len(o.Config.Models),
+				len(o.Config.Keys),
+			),
+			"",
+		},
+	)
 	r.add(directory(o.Config.Data, o.Running)...)
 	r.add(system(o.Config)...)
 	r.add(memory(o.Memory, int64(o.Config.Limits.BodyMiB)<<20))
@@ -66,7 +78,10 @@ func Examine(ctx context.Context, o Options) Report {
 		r.add(certificate(o.Config.TLS.Cert, o.Config.TLS.Key))
 	}
 	if o.Offline {
-		r.add(Check{"providers", Skipped, "nobody was asked: --offline", ""}, Check{"clock", Skipped, "compared with nobody's: --offline", ""})
+		r.add(
+			Check{"providers", Skipped, "nobody was asked: --offline", ""},
+			Check{"clock", Skipped, "compared with nobody's: --offline", ""},
+		)
 		return r.judged()
 	}
 	found, dates := providers(ctx, o.Config.CatalogProviders())

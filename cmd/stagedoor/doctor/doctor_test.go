@@ -182,7 +182,16 @@ func TestAddressesInUseAreTold(t *testing.T) {
 func TestTheReportHasNoSecret(t *testing.T) {
 	c := config.Default()
 	c.Listen = config.Strings{"127.0.0.1:0"}
-	c.Providers = config.Map[config.Provider]{{Name: "p", Value: config.Provider{Shape: "chat", BaseURL: vendor(t, "Authorization", "", 0), APIKeys: []config.Secret{"sesame"}}}}
+	c.Providers = config.Map[config.Provider]{
+		{
+			Name: "p",
+			Value: config.Provider{
+				Shape:   "chat",
+				BaseURL: vendor(t, "Authorization", "", 0),
+				APIKeys: []config.Secret{"sesame"},
+			},
+		},
+	}
 	report := Examine(context.Background(), Options{Config: c})
 	var table bytes.Buffer
 	if err := report.Print(&table); err != nil {
@@ -192,7 +201,8 @@ func TestTheReportHasNoSecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if report.Status != Failed || strings.Contains(table.String()+string(text), "sesame") || !strings.Contains(table.String(), "refuses the key") {
+	if report.Status != Failed || strings.Contains(table.String()+string(text), "sesame") ||
+		!strings.Contains(table.String(), "refuses the key") {
 		t.Errorf("%s\n%s", &table, text)
 	}
 	offline := Examine(context.Background(), Options{Config: c, Offline: true})

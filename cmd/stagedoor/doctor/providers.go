@@ -82,9 +82,18 @@ func ask(ctx context.Context, spec *catalog.Provider, key string) (Check, *date)
 		authorize = func(http.Header, string) {} // it can be reached, not asked
 	}
 	began := time.Now()
-	reply, err := client.Send(ctx, upstream.Request{Method: http.MethodGet, Path: probe.Path, Header: probe.Header.Clone()}, authorize, key)
+	reply, err := client.Send(
+		ctx,
+		upstream.Request{Method: http.MethodGet, Path: probe.Path, Header: probe.Header.Clone()},
+		authorize,
+		key,
+	)
 	if err != nil {
-		return Check{Status: Failed, Detail: "not reached: " + cause(err, key), Advice: "look at base_url, the network, proxies and firewalls between"}, nil
+		return Check{
+			Status: Failed,
+			Detail: "not reached: " + cause(err, key),
+			Advice: "look at base_url, the network, proxies and firewalls between",
+		}, nil
 	}
 	defer reply.Close()
 	took := time.Since(began)
@@ -103,13 +112,20 @@ func judge(status int, keyed bool, took time.Duration) Check {
 		if keyed {
 			return Check{Status: Failed, Detail: answer + ": it refuses the key", Advice: "renew the key (api_keys)"}
 		}
-		return Check{Status: Warning, Detail: answer + ": it wants a key", Advice: "give it one (api_keys), unless this is a route of its own"}
+		return Check{
+			Status: Warning,
+			Detail: answer + ": it wants a key",
+			Advice: "give it one (api_keys), unless this is a route of its own",
+		}
 	case status == http.StatusTooManyRequests:
 		return Check{Status: Warning, Detail: answer + ": the key is at its limit"}
 	case status >= 500:
 		return Check{Status: Warning, Detail: answer + ": it has trouble of its own", Advice: "ask again later"}
 	case status >= 300:
-		return Check{Status: OK, Detail: answer + ": reached, but it does not list models, so whether the key is good is not known"}
+		return Check{
+			Status: OK,
+			Detail: answer + ": reached, but it does not list models, so whether the key is good is not known",
+		}
 	case !keyed:
 		return Check{Status: OK, Detail: answer + ", without a key"}
 	}

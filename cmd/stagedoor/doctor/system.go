@@ -25,7 +25,11 @@ const enoughBacklog = 1024
 
 // system looks at what the system gives a process.
 func system(c *config.Config) []Check {
-	return []Check{{"processors", OK, strconv.Itoa(runtime.GOMAXPROCS(0)), ""}, openFiles(c.Limits.Requests), backlog("/proc/sys/net/core/somaxconn")}
+	return []Check{
+		{"processors", OK, strconv.Itoa(runtime.GOMAXPROCS(0)), ""},
+		openFiles(c.Limits.Requests),
+		backlog("/proc/sys/net/core/somaxconn"),
+	}
 }
 
 // openFiles compares the limit with what the configuration takes on: a request
@@ -47,7 +51,12 @@ func judgeFiles(limit uint64, requests int) Check {
 	case limit < 1024:
 		return Check{name, Failed, detail, "raise the limit (ulimit -n, LimitNOFILE)"}
 	case limit < need:
-		return Check{name, Warning, detail + fmt.Sprintf(", %d requests under way need %d", requests, need), "raise the limit (ulimit -n, LimitNOFILE), or lower limits.requests: beyond it, connections wait"}
+		return Check{
+			name,
+			Warning,
+			detail + fmt.Sprintf(", %d requests under way need %d", requests, need),
+			"raise the limit (ulimit -n, LimitNOFILE), or lower limits.requests: beyond it, connections wait",
+		}
 	}
 	return Check{name, OK, detail, ""}
 }
@@ -61,7 +70,12 @@ func memory(most, bodies int64) Check {
 	detail := fmt.Sprintf("%d MiB", most>>20)
 	switch {
 	case bodies > most/2:
-		return Check{name, Warning, detail + fmt.Sprintf(", bodies alone may take %d MiB", bodies>>20), "give it more, or lower limits.body_mib"}
+		return Check{
+			name,
+			Warning,
+			detail + fmt.Sprintf(", bodies alone may take %d MiB", bodies>>20),
+			"give it more, or lower limits.body_mib",
+		}
 	case most < leastMemory:
 		return Check{name, Warning, detail, "give it more: large requests are refused"}
 	}
@@ -76,7 +90,12 @@ func backlog(file string) Check {
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err == nil && n < enoughBacklog {
-		return Check{name, Warning, strconv.Itoa(n), "raise net.core.somaxconn: in a burst, or while a socket waits for a restart, more are refused"}
+		return Check{
+			name,
+			Warning,
+			strconv.Itoa(n),
+			"raise net.core.somaxconn: in a burst, or while a socket waits for a restart, more are refused",
+		}
 	}
 	return Check{name, OK, strings.TrimSpace(string(text)), ""}
 }
@@ -94,9 +113,25 @@ func addresses(ctx context.Context, listen []string, running bool) []Check {
 		case running && errors.Is(err, syscall.EADDRINUSE):
 			out = append(out, Check{name, OK, "in use, as it should be: a gateway runs on the data directory", ""})
 		case errors.Is(err, syscall.EADDRINUSE):
-			out = append(out, Check{name, Warning, "in use by another process", "stop it or choose another address, unless it is the service manager's socket for this gateway"})
+			out = append(
+				out,
+				Check{
+					name,
+					Warning,
+					"in use by another process",
+					"stop it or choose another address, unless it is the service manager's socket for this gateway",
+				},
+			)
 		case errors.Is(err, syscall.EACCES):
-			out = append(out, Check{name, Failed, "this user may not listen there", "choose a port above 1023, or let the service manager hold the socket"})
+			out = append(
+				out,
+				Check{
+					name,
+					Failed,
+					"this user may not listen there",
+					"choose a port above 1023, or let the service manager hold the socket",
+				},
+			)
 		default:
 			out = append(out, Check{name, Failed, plain(err), "choose an address of this machine"})
 		}
@@ -134,7 +169,12 @@ func judgeCertificate(from, to, now time.Time) Check {
 	detail := "valid until " + to.UTC().Format(time.DateOnly)
 	switch {
 	case now.After(to):
-		return Check{name, Failed, "expired on " + to.UTC().Format(time.DateOnly), "renew it; a gateway that runs reads it at its next start"}
+		return Check{
+			name,
+			Failed,
+			"expired on " + to.UTC().Format(time.DateOnly),
+			"renew it; a gateway that runs reads it at its next start",
+		}
 	case now.Before(from):
 		return Check{name, Failed, "valid from " + from.UTC().Format(time.DateOnly) + " only", "look at the clock"}
 	case now.Add(renewBefore).After(to):
