@@ -210,7 +210,7 @@ func TestAPanicEndsItsRequestOnly(t *testing.T) {
 	})
 }
 
-// A client that does not read its partial images holds up nobody but its own
+// A client that does not read its partial images delays only its own
 // upstream, and one that leaves is not waited for.
 func TestPartialImagesWaitForTheirClient(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
@@ -228,7 +228,7 @@ func TestPartialImagesWaitForTheirClient(t *testing.T) {
 		reply := s.begin(ctx, true)
 		synctest.Wait()
 		if sent != 2 {
-			t.Errorf("%d sent to nobody", sent)
+			t.Errorf("%d sent without a reader", sent)
 		}
 		if p := <-reply.Partials(); p.Image.Index != 0 || p.Meta == nil {
 			t.Errorf("%+v", p)

@@ -26,7 +26,7 @@ func TestAGoodReplyPassesUntouched(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.upstream("a", dialoguetest.Chat, goodChat(), document(200, chatWhole))
 		got := s.ask(s.request(dialoguetest.Chat, chatAskStream))
-		want := chatRole + chatText("Hello") + chatStop + chatDone // the usage nobody asked for is left out
+		want := chatRole + chatText("Hello") + chatStop + chatDone // without the usage, which the client did not request
 		if got.text != want || got.Err != nil || !got.Committed || got.Usage.OutputTotal != 4 || got.Attempts != 1 || !got.Untouched {
 			t.Errorf("got %+v", got)
 		}

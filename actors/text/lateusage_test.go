@@ -149,7 +149,7 @@ func TestClientThatLeavesAtTheEndPaysTheReportedUsage(t *testing.T) {
 	}
 }
 
-// Nobody is charged for a model without a price, so its calls end with their clients.
+// A model without a price costs nothing, so its calls end with their clients.
 func TestCallWithoutAPriceEndsWithItsClient(t *testing.T) {
 	for _, e := range endings {
 		for client, ask := range clients(e.shape) {

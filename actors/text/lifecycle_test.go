@@ -153,7 +153,7 @@ func TestAClientMayLeaveAtAnyMoment(t *testing.T) {
 							t.Errorf("the permit is still out")
 						}
 						if way == "deaf" {
-							return // nobody ever reads, and still nothing is left
+							return // the reply is never read, and still nothing is left
 						}
 						select {
 						case got := <-ended:

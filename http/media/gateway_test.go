@@ -50,7 +50,7 @@ type gateway struct {
 	blobs     *blobs.Store
 	now       func() time.Time
 	secret    string // of the key that requests are sent with
-	// videos makes the clients of providers of videos; nil: nobody makes any.
+	// videos makes the clients of providers of videos. It may be nil.
 	videos func(*catalog.Provider, *upstream.Client) video.Upstream
 
 	mu    sync.Mutex

@@ -37,7 +37,7 @@ func pngOf(w, h int) []byte {
 
 var onePixel = base64.StdEncoding.EncodeToString(pngOf(1, 1))
 
-// made is a reply of n pictures, with a field that nobody knows.
+// made returns a reply of n pictures with an unknown field.
 func made(n int) string {
 	data := strings.Repeat(`{"b64_json":"`+onePixel+`"},`, n)
 	return `{"created":1,"future":true,"output_format":"png","size":"1024x1024","quality":"high","data":[` + data[:len(data)-1] +
