@@ -62,3 +62,17 @@ func TestAPictureBesideTheTextReachesTheClientOrIsALoss(t *testing.T) {
 		}
 	}
 }
+
+func TestAPictureOfAnEarlierReplyGoesBackToModelsThatTakeIt(t *testing.T) {
+	body := `{"model":"m","messages":[{"role":"user","content":"draw"},` + chatSays +
+		`,{"role":"user","content":"again"}]}`
+	for upstream, want := range map[dialogue.Shape]bool{
+		dialoguetest.Gemini: true, dialoguetest.Messages: false, dialoguetest.Responses: false,
+	} {
+		sent, got := sentTo(t, upstream, dialoguetest.Chat, body)
+		has, lost := strings.Contains(sent.Raw, "aGVsbG8="), strings.Contains(got.Losses, "media:assistant")
+		if has != want || lost == want {
+			t.Errorf("%s: losses %q, sent %s", upstream, got.Losses, sent.Raw)
+		}
+	}
+}

@@ -73,7 +73,7 @@ func (d *decoder) message(m gjson.Result) {
 // stands in its call, too.
 var messageFields = []string{"role", "content", "name", "refusal", "audio", "tool_calls", "function_call",
 	"tool_call_id",
-	"reasoning_content", "reasoning", "reasoning_details"}
+	"reasoning_content", "reasoning", "reasoning_details", "images"}
 
 func (d *decoder) turn(role dialogue.Role, m gjson.Result, parts []dialogue.Part) {
 	d.req.Turns = append(d.req.Turns, dialogue.Turn{Role: role, Name: m.Get("name").String(), Parts: parts})
@@ -208,6 +208,16 @@ func (d *decoder) assistantParts(m gjson.Result) []dialogue.Part {
 	if refusal := m.Get("refusal").String(); refusal != "" {
 		parts = append(parts, dialogue.Part{Kind: dialogue.RefusalPart, Text: refusal})
 	}
+	chunks.OnlyArray(m.Get("images")).ForEach(func(_, v gjson.Result) bool { // which the model made in an earlier reply
+		if url := v.Get("image_url.url"); tooLarge(url) {
+			d.lose("image:too_large")
+		} else if url.Str != "" {
+			media := &dialogue.Media{Kind: dialogue.Image}
+			address(media, url.String())
+			parts = append(parts, mediaPart(media))
+		}
+		return true
+	})
 	if m.Get("audio").IsObject() {
 		d.lose("audio") // the id of a stored reply: only its maker knows it
 	}

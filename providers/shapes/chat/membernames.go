@@ -8,7 +8,7 @@ var memberNames = fields.NewNames(
 	"allowed_tools", "approximate", "arguments", "audio", "cache_control", "city", "content", "country", "custom",
 	"data", "definition", "description", "detail", "encrypted_content", "extra_content", "file", "file_data",
 	"file_id", "filename", "format", "frequency_penalty", "function", "function_call", "functions", "google",
-	"grammar", "id", "image_url", "include_obfuscation", "include_usage", "index", "input", "input_audio",
+	"grammar", "id", "image_url", "images", "include_obfuscation", "include_usage", "index", "input", "input_audio",
 	"json_schema", "logit_bias", "logprobs", "max_completion_tokens", "max_tokens", "messages", "metadata",
 	"modalities", "mode", "model", "moderation", "n", "name", "output", "parallel_tool_calls", "parameters",
 	"policy", "prediction", "presence_penalty", "prompt_cache_breakpoint", "prompt_cache_key",

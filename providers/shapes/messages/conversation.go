@@ -78,7 +78,12 @@ func (e *encoder) sides() ([]message, error) {
 			e.rep.Lose("name")
 		}
 		for j := range turn.Parts {
-			b, ok, err := e.block(&turn.Parts[j])
+			p := &turn.Parts[j]
+			if p.Kind == dialogue.MediaPart && turn.Role == dialogue.Assistant && p.Origin != Name {
+				e.rep.Lose("media:assistant") // only users can show something
+				continue
+			}
+			b, ok, err := e.block(p)
 			if err != nil {
 				return nil, err
 			}
