@@ -9,17 +9,16 @@ import (
 
 // Errors callers decide on.
 var (
-	// ErrUnavailable: the change was not made, or nobody can say whether it was,
-	// because the durable store failed, is full or was closed. It is a 503
-	// storage_unavailable at the edge.
+	// ErrUnavailable says that the change was not made, or that it is unknown whether it was, because the durable store
+	// failed, is full or was closed. Clients get a 503 storage_unavailable.
 	ErrUnavailable = errors.New("state is unavailable")
-	// ErrBusy: too many commands wait; only Submit says so, Do waits.
+	// ErrBusy says that too many commands wait. Only Submit returns it, because Do waits.
 	ErrBusy     = errors.New("too many commands wait")
 	ErrNotFound = errors.New("not found")
 	ErrExists   = errors.New("already there")
 	ErrInvalid  = errors.New("invalid record")
 	ErrTooLarge = errors.New("too large to keep")
-	// ErrFinished: the response has ended and does not change any more.
+	// ErrFinished says that a response, a job or a hold has ended and does not change any more.
 	ErrFinished = errors.New("already finished")
 )
 

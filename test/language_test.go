@@ -20,12 +20,12 @@ var phrases = []struct {
 	pattern *regexp.Regexp
 	most    int
 }{
-	{"nobody", regexp.MustCompile(`\b[Nn]obody\b`), 188},
-	{"whoever", regexp.MustCompile(`\b[Ww]hoever\b`), 35},
-	{"somebody, anybody, everybody", regexp.MustCompile(`\b([Ss]ome|[Aa]ny|[Ee]very)body\b`), 84},
+	{"nobody", regexp.MustCompile(`\b[Nn]obody\b`), 180},
+	{"whoever", regexp.MustCompile(`\b[Ww]hoever\b`), 33},
+	{"somebody, anybody, everybody", regexp.MustCompile(`\b([Ss]ome|[Aa]ny|[Ee]very)body\b`), 77},
 	{"X is what, X is who", regexp.MustCompile(`// [A-Z]\w* (is|are) (what|who|how|where|whether|why)\b`), 137},
 	{"who asks, what is told", regexp.MustCompile(`\b([Ww]ho|[Ww]hat) (asks|waits|comes|leaves|reads|sends|is told|was told)\b`), 29},
-	{"told", regexp.MustCompile(`\btold\b`), 253},
+	{"told", regexp.MustCompile(`\btold\b`), 252},
 	{"door", regexp.MustCompile(`\b[Dd]oors?\b`), 25},
 	{"house", regexp.MustCompile(`\b[Hh]ouse\b`), 21},
 	{"pump", regexp.MustCompile(`\b[Pp]umps?\b`), 1},
@@ -37,7 +37,7 @@ var phrases = []struct {
 const maxColumns = 120
 
 // longLines is the number of lines over maxColumns when they were last counted.
-const longLines = 2744
+const longLines = 2717
 
 // TestWritingIsPlain counts the phrases in everything that is committed as text. The
 // documents of other programs and recorded data do not count.

@@ -101,8 +101,16 @@ func (g *Registry) Start(ctx context.Context, job Job) error {
 	}
 	ctx = context.WithoutCancel(ctx)
 	err := work.PutResponse(ctx, g.store, work.StoredResponse{
-		ResponseHeader: work.ResponseHeader{ID: job.ID, Owner: job.Owner, Previous: job.Previous, Model: job.Request.Head.Model,
-			Status: "queued", Background: true, Streamed: job.Streamed, Runs: job.run},
+		ResponseHeader: work.ResponseHeader{
+			ID:         job.ID,
+			Owner:      job.Owner,
+			Previous:   job.Previous,
+			Model:      job.Request.Head.Model,
+			Status:     "queued",
+			Background: true,
+			Streamed:   job.Streamed,
+			Runs:       job.run,
+		},
 		Body: job.Queued, Input: job.Input, Request: job.Kept})
 	if err != nil {
 		g.forget(r)
@@ -221,7 +229,13 @@ func (g *Registry) Cancel(ctx context.Context, id string, owner state.Owner) boo
 // Watch calls send with the events of a response that is under way, from the
 // one after the sequence number on, until it ends, send fails or ctx ends.
 // false: it is not under way, and its events are in the store.
-func (g *Registry) Watch(ctx context.Context, id string, owner state.Owner, after int64, send func(raw []byte) error) (bool, error) {
+func (g *Registry) Watch(
+	ctx context.Context,
+	id string,
+	owner state.Owner,
+	after int64,
+	send func(raw []byte) error,
+) (bool, error) {
 	r := g.find(id, owner)
 	if r == nil {
 		return false, nil

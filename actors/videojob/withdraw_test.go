@@ -26,7 +26,8 @@ func TestAJobThatCouldNotBeginIsNotMadeLater(t *testing.T) {
 		time.Sleep(5 * time.Second) // the actor library's last timer
 		p = start(t, store, v, nil)
 		time.Sleep(time.Minute)
-		if list, _ := work.ListVideos(p.state.View(), owner, work.VideoPage{Limit: 10}); len(list) != 0 || v.made() != 0 {
+		if list, _ := work.ListVideos(p.state.View(), owner, work.VideoPage{Limit: 10}); len(list) != 0 ||
+			v.made() != 0 {
 			t.Errorf("%d made, listed %+v", v.made(), list)
 		}
 		if left := work.ListUnfinishedVideos(p.state.View()); len(left) != 0 {

@@ -104,10 +104,15 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	g.memory = share.New(share.Memory, 0, leastWork)
 	env := newEnv(secret, g.memory)
 	simulator := sandbox.Model{Env: env}
-	g.runtime, err = runtime.Start(ctx, runtime.Options{Logger: g.logger, Flow: g.flow, Env: env, Shapes: registry.All, State: g.state,
-		Tokens: lifetimes(&c.OAuth), Simulate: simulator.Simulate,
-		Videos: videoUpstreams(&simulator), Pictures: registry.Pictures, SimulatePicture: simulator.Picture, SweepPictures: g.storage.sweep, Uploads: g.storage.content,
-		VideoJobs: videoTimes(&c.Videos)})
+	g.runtime, err = runtime.Start(
+		ctx,
+		runtime.Options{Logger: g.logger, Flow: g.flow, Env: env, Shapes: registry.All, State: g.state,
+			Tokens: lifetimes(&c.OAuth), Simulate: simulator.Simulate,
+			Videos: videoUpstreams(
+				&simulator,
+			), Pictures: registry.Pictures, SimulatePicture: simulator.Picture, SweepPictures: g.storage.sweep, Uploads: g.storage.content,
+			VideoJobs: videoTimes(&c.Videos)},
+	)
 	if err != nil {
 		return err
 	}
@@ -115,23 +120,45 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	if err := g.observe(); err != nil {
 		return err
 	}
-	g.overview = &httpflow.Overview{Flow: g.flow, Serving: g.runtime.Providers, SetPaused: g.runtime.SetPaused, Pause: g.runtime.Pause, Tree: g.runtime.Tree, Now: time.Now}
+	g.overview = &httpflow.Overview{
+		Flow:      g.flow,
+		Serving:   g.runtime.Providers,
+		SetPaused: g.runtime.SetPaused,
+		Pause:     g.runtime.Pause,
+		Tree:      g.runtime.Tree,
+		Now:       time.Now,
+	}
 	g.auth = auth.New(identity.AccessOf(g.state), g.state.Now)
-	g.admin = adminapi.New(adminapi.Options{Logger: g.logger, State: g.state, Registry: g.runtime.Tokens(), Ledger: g.runtime.Ledger(),
-		Guard: adminapi.NewGuard(g.state, g.state.Now), Random: rand.Reader, Overview: g.overview})
+	g.admin = adminapi.New(
+		adminapi.Options{Logger: g.logger, State: g.state, Registry: g.runtime.Tokens(), Ledger: g.runtime.Ledger(),
+			Guard: adminapi.NewGuard(g.state, g.state.Now), Random: rand.Reader, Overview: g.overview},
+	)
 	if err := g.configure(ctx, c); err != nil {
 		return err
 	}
-	handlers := text.New(text.Options{Logger: g.logger, Env: env, Auth: g.auth, Requests: g.runtime.Text(), Catalog: g.runtime.Catalog,
-		Limits: g.runtime.Keys(), Watchers: g.watchers, Shapes: registry.All, Store: g.state,
-		Ledger: g.runtime.Ledger(), Background: g.runtime.Background(), Durable: c.Data != "memory", Metrics: g.telemetry.Counts(), Flow: g.flow,
-		Heartbeat: time.Duration(c.Heartbeat), Tasks: g.tasks(env, &simulator)})
+	handlers := text.New(
+		text.Options{Logger: g.logger, Env: env, Auth: g.auth, Requests: g.runtime.Text(), Catalog: g.runtime.Catalog,
+			Limits: g.runtime.Keys(), Watchers: g.watchers, Shapes: registry.All, Store: g.state,
+			Ledger: g.runtime.Ledger(), Background: g.runtime.Background(), Durable: c.Data != "memory", Metrics: g.telemetry.Counts(), Flow: g.flow,
+			Heartbeat: time.Duration(c.Heartbeat), Tasks: g.tasks(env, &simulator)},
+	)
 	authorization, accountPages, err := g.authorization(ctx, cmp.Or(c.OAuth.Issuer, address))
 	if err != nil {
 		return err
 	}
-	options := server.Options{Logger: g.logger, Text: handlers, OAuth: authorization, Portal: accountPages, Admin: g.admin, Shapes: registry.All, Overload: g.overload, Connections: connections(allowedMemory(os.DirFS("/"), c.Limits.MemoryMiB)), ID: newID, Health: g.health,
-		HTTPS: strings.HasPrefix(cmp.Or(c.OAuth.Issuer, address), "https:")}
+	options := server.Options{
+		Logger:      g.logger,
+		Text:        handlers,
+		OAuth:       authorization,
+		Portal:      accountPages,
+		Admin:       g.admin,
+		Shapes:      registry.All,
+		Overload:    g.overload,
+		Connections: connections(allowedMemory(os.DirFS("/"), c.Limits.MemoryMiB)),
+		ID:          newID,
+		Health:      g.health,
+		HTTPS:       strings.HasPrefix(cmp.Or(c.OAuth.Issuer, address), "https:"),
+	}
 	if options.Media, err = g.mediaHandlers(ctx, c, env); err != nil {
 		return err
 	}
@@ -207,7 +234,10 @@ func (g *gateway) limit(configured *config.Process) {
 	g.memory.Resize(workBytes(allowed))
 	g.overload.Set(overload.Limits{Requests: limits.Requests, BodyBytes: int64(limits.BodyMiB) << 20})
 	g.watchers.Resize(int64(limits.Watchers))
-	work.SetResponseQuota(g.state, work.Quota{Responses: configured.StoredResponses, Bytes: int64(configured.StoredMiB) << 20})
+	work.SetResponseQuota(
+		g.state,
+		work.Quota{Responses: configured.StoredResponses, Bytes: int64(configured.StoredMiB) << 20},
+	)
 	if inForce := (memoryInForce{allowed, limits}); inForce != g.limits {
 		g.limits = inForce
 		g.logger.Info("limits of the process", "memory_mib", allowed>>20, "requests", limits.Requests,

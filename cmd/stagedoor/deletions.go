@@ -25,7 +25,8 @@ func keepDeleting(ctx context.Context, g *gateway) {
 	tick := time.NewTicker(deletionsEvery)
 	defer tick.Stop()
 	remove := func(ctx context.Context, d work.UpstreamDeletion) error {
-		return g.runtime.Text().DeleteStored(ctx, responses.Shape, string(d.Owner), d.Provider, responses.StoredPath(d.Response))
+		return g.runtime.Text().
+			DeleteStored(ctx, responses.Shape, string(d.Owner), d.Provider, responses.StoredPath(d.Response))
 	}
 	for lost := int64(0); ; {
 		select {
@@ -35,14 +36,23 @@ func keepDeleting(ctx context.Context, g *gateway) {
 		}
 		deleteUpstream(ctx, g.state, remove, g.logger)
 		if n := work.StatsOf(g.state).DeletionsWithoutRoom; n > lost {
-			g.logger.Warn("responses are not deleted at their providers, because too many of one owner wait for it", "responses", n-lost)
+			g.logger.Warn(
+				"responses are not deleted at their providers, because too many of one owner wait for it",
+				"responses",
+				n-lost,
+			)
 			lost = n
 		}
 	}
 }
 
 // deleteUpstream runs the deletions that are due. One that fails is due again later, so that it ends.
-func deleteUpstream(ctx context.Context, s *state.State, remove func(context.Context, work.UpstreamDeletion) error, logger *slog.Logger) {
+func deleteUpstream(
+	ctx context.Context,
+	s *state.State,
+	remove func(context.Context, work.UpstreamDeletion) error,
+	logger *slog.Logger,
+) {
 	for ctx.Err() == nil {
 		batch := work.ListUpstreamDeletions(s.View(), deletionsBatch)
 		if len(batch) == 0 {
@@ -60,9 +70,23 @@ func deleteUpstream(ctx context.Context, s *state.State, remove func(context.Con
 				case err != nil:
 					return err
 				case givenUp:
-					logger.Warn("a response was not deleted at its provider", "provider", d.Provider, "response", d.Response, "cause", failure)
+					logger.Warn(
+						"a response was not deleted at its provider",
+						"provider",
+						d.Provider,
+						"response",
+						d.Response,
+						"cause",
+						failure,
+					)
 				case failure != nil:
-					logger.Debug("a response will be deleted at its provider later", "provider", d.Provider, "cause", failure)
+					logger.Debug(
+						"a response will be deleted at its provider later",
+						"provider",
+						d.Provider,
+						"cause",
+						failure,
+					)
 				}
 				return nil
 			})

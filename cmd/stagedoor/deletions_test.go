@@ -116,7 +116,10 @@ func TestResponsesThatLeaveByNumberAreDeletedAtTheirProviders(t *testing.T) {
 	if _, err := s.Sweep(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	want := []work.UpstreamDeletion{{Response: "resp_0", Provider: "vendor", Owner: "user:1"}, {Response: "resp_1", Provider: "vendor", Owner: "user:1"}}
+	want := []work.UpstreamDeletion{
+		{Response: "resp_0", Provider: "vendor", Owner: "user:1"},
+		{Response: "resp_1", Provider: "vendor", Owner: "user:1"},
+	}
 	if got := work.ListUpstreamDeletions(s.View(), 9); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -20,15 +20,19 @@ func (g *gateway) startTelemetry(ctx context.Context, c *config.Config) (err err
 	g.telemetry, err = telemetry.Start(ctx, telemetry.Options{Logger: g.logger, Config: c.Telemetry, Env: os.LookupEnv,
 		Version: versionText(), Instance: newID(),
 		// Who looks at the flow wants to see what requests are made of, exported or not.
-		Processors: []sdktrace.SpanProcessor{g.flow.Spans()}, Watched: func() bool { return g.flow.Spans().Wanted(time.Now()) }})
+		Processors: []sdktrace.SpanProcessor{
+			g.flow.Spans(),
+		}, Watched: func() bool { return g.flow.Spans().Wanted(time.Now()) }})
 	return err
 }
 
 // observe has everything measured that is there by now.
 func (g *gateway) observe() error {
 	g.runtime.Observe(g.telemetry.Actors)
-	return g.telemetry.Observe(telemetry.Sources{InFlight: g.inFlight, Providers: g.limitedProviders, Actors: g.runtime.Stats,
-		State: g.state.Stats, Work: func() work.Stats { return work.StatsOf(g.state) }, Ledger: g.runtime.Ledger().Stats, Pools: g.pools})
+	return g.telemetry.Observe(
+		telemetry.Sources{InFlight: g.inFlight, Providers: g.limitedProviders, Actors: g.runtime.Stats,
+			State: g.state.Stats, Work: func() work.Stats { return work.StatsOf(g.state) }, Ledger: g.runtime.Ledger().Stats, Pools: g.pools},
+	)
 }
 
 // inFlight are the requests under way, by kind.

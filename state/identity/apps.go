@@ -31,7 +31,7 @@ func (a App) LogValue() slog.Value {
 	return slog.GroupValue(slog.Int64("id", a.ID), slog.String("client_id", a.ClientID))
 }
 
-// Authenticates tells whether h is the hash of a secret that is good at now. It
+// Authenticates reports whether h is the hash of a secret that is good at now. It
 // takes the same time whatever the answer.
 func (a *App) Authenticates(h state.Hash, now time.Time) bool {
 	current, previous := a.Secret.Equal(h), a.Previous.Equal(h)
@@ -67,7 +67,7 @@ func FindAppByClientID(v state.View, clientID string) (App, bool) {
 	return apps.First(v, byClient, state.TextKey(clientID)).Record()
 }
 
-// ListApps lists the apps of an owner, oldest first; 0: everybody's.
+// ListApps lists the apps of an owner, oldest first; 0 is all owners.
 func ListApps(v state.View, owner int64) []App {
 	if owner == 0 {
 		return apps.List(v, state.ByID, nil)

@@ -39,7 +39,7 @@ func (g *Given) covers(redirectURI string, scopes []string, now time.Time) bool 
 		!slices.ContainsFunc(scopes, func(s string) bool { return !slices.Contains(g.Scopes, s) })
 }
 
-// Covers tells whether one yes covers the redirect and all of the scopes at now.
+// Covers reports whether one yes covers the redirect and all of the scopes at now.
 func (c *Consent) Covers(redirectURI string, scopes []string, now time.Time) bool {
 	return slices.ContainsFunc(c.Given, func(g Given) bool { return g.covers(redirectURI, scopes, now) })
 }

@@ -58,7 +58,7 @@ type Refresh struct {
 	Successor     []byte     `json:"successor,omitempty"`
 }
 
-// Live tells whether the grant is good at now.
+// Live reports whether the grant is valid at now.
 func (g *Grant) Live(now time.Time) bool { return g.Revoked.IsZero() && now.Before(g.Expires) }
 
 // Revoke ends the grant, if that was not done before.

@@ -23,7 +23,7 @@ type Key struct {
 	Prefix string     `json:"prefix"` // the first 8 characters after "sd-"
 	Hash   state.Hash `json:"hash"`
 	Name   string     `json:"name"`
-	User   string     `json:"user,omitempty"` // "": it belongs to nobody; see Charged
+	User   string     `json:"user,omitempty"` // "": none; see Charged
 
 	// Scopes are what it may do: nil everything, empty nothing.
 	Scopes []string `json:"scopes"`
@@ -169,7 +169,7 @@ func WatchKeys(s *state.State) <-chan struct{} {
 }
 
 // CreateKeyOfUser is AddKey where the user that the key names, if any, must be there
-// and active: nobody could see or fill another account.
+// and active, because no one could see or fill another account.
 func CreateKeyOfUser(ctx context.Context, s *state.State, k Key) error {
 	return state.Run(ctx, s, func(tx *state.Tx) error {
 		k := k // a command may be decided again

@@ -45,7 +45,7 @@ func (k *Key) Permits(scope, model string, ip netip.Addr, now time.Time) error {
 func (k *Key) expired(now time.Time) bool { return !k.Expires.IsZero() && !now.Before(k.Expires) }
 
 // allows compares addresses, not spellings: a socket that listens on both
-// families tells of an IPv4 client as ::ffff:192.0.2.1.
+// families reports an IPv4 client as ::ffff:192.0.2.1.
 func (k *Key) allows(ip netip.Addr) bool {
 	if len(k.AllowIPs) == 0 {
 		return true
@@ -77,7 +77,7 @@ func ParseNetworks(list []string) ([]netip.Prefix, error) {
 	return found, nil
 }
 
-// MatchModel tells whether a model id matches a glob: * is any run of
+// MatchModel reports whether a model id matches a glob: * is any run of
 // characters, ? is one, everything else itself. Unlike path.Match a * also
 // covers slashes, which model ids have; the time is at most the product of the
 // lengths whatever the glob.

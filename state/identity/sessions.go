@@ -19,7 +19,7 @@ type Session struct {
 	Seen    time.Time `json:"seen"` // coarse: each time is a write
 }
 
-// Live tells whether the session is u's and good at now.
+// Live reports whether the session is u's and valid at now.
 func (s *Session) Live(u *User, now time.Time) bool {
 	return now.Before(s.Expires) && u.ID == s.User && u.Active() && u.Epoch == s.Epoch
 }

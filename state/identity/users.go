@@ -24,7 +24,7 @@ type User struct {
 	ID       int64  `json:"id"` // 1, 2, ...; never given twice
 	Username string `json:"username"`
 	Email    string `json:"email,omitempty"`
-	// Password is a PHC string of package password; "": nobody can sign in.
+	// Password is a PHC string of package password; "": the user cannot sign in.
 	Password string     `json:"password,omitempty"`
 	Status   UserStatus `json:"status"`
 	// Admin: may administer the gateway in a browser. Pages neither give nor
@@ -38,7 +38,7 @@ type User struct {
 	Created time.Time `json:"created"`
 }
 
-// Active tells whether the account may be used.
+// Active reports whether the account may be used.
 func (u *User) Active() bool { return u.Status == UserActive }
 
 // restricted reports whether a request of the user's keys can be refused for the user's sake.

@@ -26,7 +26,7 @@ type Checkpoint struct {
 	Open map[uint64]int64 `json:"open,omitempty"`
 }
 
-// foldedName is the fact that tells up to which sequence number the ledger was
+// foldedName is the fact that says up to which sequence number the ledger was
 // folded. Every fold changes it, so of two processes that fold one counts.
 const foldedName = "ledger/folded"
 
@@ -37,7 +37,7 @@ const MaxFold = 1000
 // Fold takes the oldest entries out of the ledger, page by page until there are
 // limit (MaxFold if 0), as far as they were entered before a time: their sums go to
 // the checkpoints of their accounts and they are removed, with the receipts of the
-// requests that they ended, in one commit. It tells how many; if that is limit or
+// requests that they ended, in one commit. It returns how many; if that is limit or
 // beyond there may be more. Balances, open holds and what CheckLedger proves stay as
 // they are.
 func Fold(ctx context.Context, s *state.State, before time.Time, limit int) (int, error) {
@@ -48,7 +48,7 @@ func Fold(ctx context.Context, s *state.State, before time.Time, limit int) (int
 	m.folding.Lock()
 	defer m.folding.Unlock()
 	// A command does not read the disk, so this is before it. Entries never
-	// change, and nobody but Fold writes checkpoints.
+	// change, and only Fold writes checkpoints.
 	f := folder{mark: foldedThrough(s.View()), checkpoints: map[string]*Checkpoint{}}
 	err := readPages(ctx, s, f.mark+1, 0, func(entries []Entry) error {
 		last := &entries[len(entries)-1]
@@ -100,7 +100,7 @@ func (f *folder) add(ctx context.Context, s *state.State, e *Entry) error {
 // write is the command.
 func (f *folder) write(tx *state.Tx) (int, error) {
 	if foldedThrough(tx.View()) != f.mark {
-		return 0, nil // somebody else folded these
+		return 0, nil // another call folded these
 	}
 	for _, account := range sortedKeys(f.checkpoints) {
 		value, err := json.Marshal(f.checkpoints[account])
@@ -133,7 +133,7 @@ func sortedKeys[V any](m map[string]V) []string {
 // foldedThrough returns the sequence number of the last entry that was folded.
 func foldedThrough(v state.View) uint64 { return v.NumberFact(foldedName) }
 
-// isFolded tells of an entry that is not in the store whether it was folded. What
+// isFolded reports whether an entry that is not in the store was folded. What
 // is gone from there already may be shown as there for the rest of its commit, so
 // that is waited for.
 func isFolded(ctx context.Context, s *state.State, sequence uint64) (bool, error) {

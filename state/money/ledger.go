@@ -50,7 +50,7 @@ type Entry struct {
 	receipt *Receipt // of a Settle or Release
 }
 
-// ends tells whether e is the terminal entry of a hold.
+// ends reports whether e is the terminal entry of a hold.
 func (e *Entry) ends() bool { return e.Kind == Settle || e.Kind == Release }
 
 // takes reports whether e needs credits that nothing else has taken. A settlement does

@@ -21,11 +21,11 @@ const packEntries = 128
 // the longest names that there can be.
 const maxPageBody = 64 << 20
 
-// packedName is the fact that tells up to which sequence number the pages of the ledger were packed.
+// packedName is the fact that says up to which sequence number the pages of the ledger were packed.
 const packedName = "ledger/packed"
 
 // Pack joins the oldest pages of the ledger that were not packed yet into compressed ones, until limit entries
-// (MaxFold if 0) are in them, and tells how many; if that is limit or beyond there may be more. Pages that do not
+// (MaxFold if 0) are in them, and returns how many; if that is limit or beyond there may be more. Pages that do not
 // fill a pack wait for more. Every entry and receipt is found as before: a pack takes the place of its pages in one
 // commit, under the key of the last.
 func Pack(ctx context.Context, s *state.State, limit int) (int, error) {

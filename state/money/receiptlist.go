@@ -30,7 +30,7 @@ const (
 // there is none. A page may have fewer receipts than there is room for, even
 // none, and the list go on all the same: what a page looks at is bounded.
 //
-// It follows the ledger, which is in time order, so it tells of the requests
+// It follows the ledger, which is in time order, so it finds the requests
 // whose entries are there still.
 func ListReceipts(ctx context.Context, s *state.State, q ReceiptQuery) (found []Receipt, next uint64, err error) {
 	if q.Limit <= 0 {

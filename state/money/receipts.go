@@ -54,7 +54,7 @@ type ReceiptUsage struct {
 	Reasoning  int64 `json:"reasoning_tokens,omitempty"`
 	Images     int64 `json:"images,omitempty"`
 	Seconds    int64 `json:"seconds,omitempty"`
-	// Estimated: counted by the gateway, not told by the provider.
+	// Estimated says that the gateway counted it, because the provider did not report it.
 	Estimated bool `json:"estimated,omitempty"`
 }
 
@@ -75,7 +75,7 @@ const perMillion = 1_000_000
 //
 //	slot of the request 8 | hash of the account 8 | sequence of the entry 8
 //
-// Both hashes are cut, so the entry tells whether it is the one that was looked for.
+// Both hashes are cut, so the entry is compared with the one that was looked for.
 
 // requestSlot is where a request is in the receipt table. Ids that NewID made are there by their time, which the
 // durable store is fast with: the newest records are in few pages. Clients may send other ids, which are there by
@@ -123,12 +123,12 @@ func (p *poster) indexReceipt(r *Receipt, sequence uint64) {
 	p.tx.Op(journal.Op{Kind: journal.Put, New: true, Table: receiptTable(key), Key: p.memory.records.keep(key)})
 }
 
-// isIndex tells whether a record of a receipt table has the form that it must have.
+// isIndex reports whether a record of a receipt table has the form that it must have.
 func isIndex(t journal.Table, rec journal.Record) bool {
 	return len(rec.Key) == 24 && len(rec.Value) == 0 && receiptTable(rec.Key) == t
 }
 
-// indexedBy tells whether e carries the receipt to which a key of the table leads.
+// indexedBy reports whether e carries the receipt to which a key of the table leads.
 func (e *Entry) indexedBy(key []byte) bool {
 	return e.receipt != nil && bytes.Equal(receiptKey(e.Request, e.Account, e.Sequence), key)
 }

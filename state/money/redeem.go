@@ -17,7 +17,7 @@ import (
 // ErrRedeemed: the redeem code was used before.
 var ErrRedeemed = errors.New("the code was used already")
 
-// RedeemCode is money to be claimed once by whoever has the code (decisions,
+// RedeemCode is money that can be claimed once with the code (decisions,
 // Top-up). The code itself was shown once and is nowhere.
 type RedeemCode struct {
 	ID       string     `json:"id"`
@@ -208,7 +208,7 @@ func redeem(tx *state.Tx, account string, hash state.Hash) (Account, RedeemCode,
 	return a, c, redeemCodes.Put(tx, c)
 }
 
-// CancelRedeemCode takes a code back: it is ErrRedeemed if somebody was faster.
+// CancelRedeemCode takes a code back. The error is ErrRedeemed if the code was used before.
 // Doing it again changes nothing.
 func CancelRedeemCode(ctx context.Context, s *state.State, id string) (RedeemCode, error) {
 	return state.Do(ctx, s, func(tx *state.Tx) (RedeemCode, error) {

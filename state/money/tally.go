@@ -6,10 +6,9 @@ import "stagedoor/state"
 // written once at the command's end, so that a batch of a thousand settlements
 // of one key changes two records and not two thousand.
 //
-// Both are kept in the commit of the settlement instead of being summed up from
-// receipts when somebody asks: a budget asks before every request, and a page of
-// thirty days would read hundreds of thousands of receipts. The price is at most
-// two small records a batch, key and model.
+// Both are kept in the commit of the settlement. They are not summed up from receipts when they are needed, because a
+// budget is checked before every request, and a page of thirty days would read hundreds of thousands of receipts. The
+// price is at most two small records a batch, key and model.
 type tally struct {
 	day    string // of all of them
 	spends []*KeySpend
@@ -60,7 +59,7 @@ func (t *tally) spentBy(scope string) *KeySpend {
 	return nil
 }
 
-// spent is what Posted tells of the scopes of a posting.
+// spent returns what Posted has of the scopes of a posting.
 func (t *tally) spent(what *Posting) []*KeySpend {
 	if what.Kind != Settle || what.Receipt == nil {
 		return nil

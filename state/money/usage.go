@@ -124,7 +124,7 @@ func (q *UsageQuery) days() ([]string, error) {
 
 // sum adds a record to the row that it belongs to.
 func (q *UsageQuery) sum(sums map[UsageRow]*UsageRow, rec journal.Record) error {
-	// The key tells already whether the record is wanted.
+	// The key is enough to know whether the record is wanted.
 	parts := strings.Split(string(rec.Key), "\x00")
 	if len(parts) != 4 {
 		return usageCorrupt(rec)

@@ -57,7 +57,7 @@ func ownedGone(owner state.Owner, number int64) []byte {
 	return append(state.TextKey(string(owner)), state.NumberKey(number)...)
 }
 
-// KnowsResponse tells whether a response with this id is kept for any owner, or was removed
+// KnowsResponse reports whether a response with this id is kept for any owner, or was removed
 // in the last 30 days. Its provider must not be asked for it: all clients are one there.
 func KnowsResponse(v state.View, id string) bool {
 	if responses.Get(v, id) != nil {
@@ -164,7 +164,12 @@ func ListUpstreamDeletions(v state.View, limit int) []UpstreamDeletion {
 
 // EndUpstreamDeletion ends an attempt to delete a response at its provider. One that failed is repeated later
 // and later, until the id of the response is forgotten: then givenUp is true.
-func EndUpstreamDeletion(ctx context.Context, s *state.State, d UpstreamDeletion, failed bool) (givenUp bool, err error) {
+func EndUpstreamDeletion(
+	ctx context.Context,
+	s *state.State,
+	d UpstreamDeletion,
+	failed bool,
+) (givenUp bool, err error) {
 	givenUp, err = state.Do(ctx, s, func(tx *state.Tx) (bool, error) {
 		r := goneResponses.Get(tx.View(), goneID(state.HashSecret(d.Response)))
 		if r == nil || r.Rec.Pending == nil {

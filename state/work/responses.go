@@ -51,7 +51,7 @@ type ResponseHeader struct {
 	Expires time.Time `json:"expires"`
 }
 
-// Finished tells whether the response has ended and will not change.
+// Finished reports whether the response has ended and will not change.
 func (h *ResponseHeader) Finished() bool { return h.Status != "queued" && h.Status != "in_progress" }
 
 func (h *ResponseHeader) expired(now time.Time) bool { return !now.Before(h.Expires) }
@@ -205,7 +205,7 @@ func cold(ctx context.Context, s *state.State, key []byte) ([]byte, error) {
 
 // ResponseFilter says which responses to list; the zero value: all.
 type ResponseFilter struct {
-	Owner      state.Owner // "": of everybody
+	Owner      state.Owner // "": all owners
 	Unfinished bool        // only those still queued or in progress
 }
 
@@ -240,7 +240,13 @@ type ResponseUpdate struct {
 // UpdateResponse changes an unfinished response and returns its new header. One
 // that has finished stays as it is: ErrFinished, together with its header. So of
 // two that race, a cancellation and the last event, the first one counts.
-func UpdateResponse(ctx context.Context, s *state.State, id string, owner state.Owner, u ResponseUpdate) (ResponseHeader, error) {
+func UpdateResponse(
+	ctx context.Context,
+	s *state.State,
+	id string,
+	owner state.Owner,
+	u ResponseUpdate,
+) (ResponseHeader, error) {
 	if u.Body != nil {
 		if err := checkBody(id, u.Body); err != nil {
 			return ResponseHeader{}, fmt.Errorf("update response: %w", err)

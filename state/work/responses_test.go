@@ -49,7 +49,8 @@ func TestResponseLife(t *testing.T) {
 	if err != nil || !h.Finished() || h.Provider != "q" || h.Model != "m" || h.BodySize != 7 {
 		t.Fatalf("UpdateResponse: got %+v, %v", h, err)
 	}
-	if got, _ := work.ReadResponse(ctx, s, r.ID, me); string(got.Body) != `{"x":1}` || string(got.Input) != string(r.Input) {
+	if got, _ := work.ReadResponse(ctx, s, r.ID, me); string(got.Body) != `{"x":1}` ||
+		string(got.Input) != string(r.Input) {
 		t.Errorf("after UpdateResponse: got %s", got.Body)
 	}
 	sameAfterReload(t, s, store)
@@ -142,7 +143,8 @@ func TestResponseRefusals(t *testing.T) {
 			t.Errorf("update %s: got %v, want %v", name, err, c.want)
 		}
 	}
-	if h, err := work.FindResponse(s.View(), running.ID, me); err != nil || h.Status != "in_progress" || h.EventSize != 0 {
+	if h, err := work.FindResponse(s.View(), running.ID, me); err != nil || h.Status != "in_progress" ||
+		h.EventSize != 0 {
 		t.Errorf("after refused updates: got %+v, %v", h, err)
 	}
 }

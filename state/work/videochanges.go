@@ -68,7 +68,7 @@ func videosBack(v state.View, owner state.Owner, yield func(*Video) bool) {
 // VideosChanged calls yield with the jobs of an owner that have changed after a
 // number, as they are now, in the order of their last changes, until it says stop.
 // Deleted ones are among them until they are swept. A job that changed several
-// times is there once. WatchVideos tells when there may be more.
+// times is there once. WatchVideos says when there may be more.
 func VideosChanged(v state.View, owner state.Owner, after int64, yield func(*Video) bool) {
 	videos.From(v, byChange, changeOfVideo(owner, after+1), func(r *state.Row[Video]) bool {
 		return r.Rec.Owner == owner && yield(&r.Rec)

@@ -15,7 +15,7 @@ type VideoPhase string
 
 // The phases, in the order in which a job passes them.
 const (
-	// VideoAccepted: the job is kept, nobody was asked for it.
+	// VideoAccepted: the job is kept, and no provider was asked for it.
 	VideoAccepted VideoPhase = "accepted"
 	// VideoSubmitting: its provider may have been asked.
 	VideoSubmitting VideoPhase = "submitting"
@@ -82,7 +82,7 @@ type Video struct {
 	// Files are the ids of uploads that are kept until the submission.
 	Files []string `json:"files,omitempty"`
 
-	// Account pays, "" if nobody does. The hold's request id is the job's id.
+	// Account pays; "" is none. The hold's request id is the job's id.
 	Account string `json:"account,omitempty"`
 	Price   int64  `json:"price,omitempty"` // micro-dollars a second, as it was when the job was accepted
 	Held    int64  `json:"held,omitempty"`
@@ -102,7 +102,7 @@ type Video struct {
 	Expires   time.Time `json:"expires,omitzero"`   // when its content goes
 	// Until is when the record may go; zero: not before the job has ended.
 	Until   time.Time `json:"until,omitzero"`
-	Deleted time.Time `json:"deleted,omitzero"` // not zero: it is there for nobody
+	Deleted time.Time `json:"deleted,omitzero"` // not zero: no client finds it
 
 	// Revision grows with every change that a client can see.
 	Revision int64 `json:"revision"`
@@ -264,7 +264,7 @@ func PutVideo(tx *state.Tx, v Video) (Video, error) {
 	return v, videos.Put(tx, v)
 }
 
-// FindVideo finds a job for its owner. Somebody else's, a deleted and an unknown one
+// FindVideo finds a job for its owner. A job of another owner, a deleted and an unknown one
 // are the same.
 func FindVideo(v state.View, id string, owner state.Owner) (Video, bool) {
 	rec, ok := FindAnyVideo(v, id)
@@ -274,7 +274,7 @@ func FindVideo(v state.View, id string, owner state.Owner) (Video, bool) {
 	return rec, true
 }
 
-// FindAnyVideo finds a job for the gateway itself, whoever owns it, deleted or not.
+// FindAnyVideo finds a job for the gateway itself, of any owner, deleted or not.
 func FindAnyVideo(v state.View, id string) (Video, bool) { return videos.Get(v, id).Record() }
 
 // FindVideoByOnce finds the job that its owner began under a key of its own.
@@ -308,7 +308,7 @@ type VideoPage struct {
 	Ascending bool // the oldest first
 }
 
-// ListVideos lists jobs of an owner, the newest first, and tells whether there are
+// ListVideos lists jobs of an owner, the newest first, and reports whether there are
 // more. After need not be there any more.
 func ListVideos(v state.View, owner state.Owner, page VideoPage) (list []Video, more bool) {
 	read, begin := videos.Back, ownedVideo(owner, "\xff")
@@ -334,7 +334,7 @@ func ListVideos(v state.View, owner state.Owner, page VideoPage) (list []Video, 
 	return list, more
 }
 
-// ListUnfinishedVideos lists the jobs of everybody that have not ended, the oldest
+// ListUnfinishedVideos lists the jobs of all owners that have not ended, the oldest
 // first. At start they are those to go on with.
 func ListUnfinishedVideos(v state.View) []Video {
 	return videos.List(v, byUnfinished, []byte{1})

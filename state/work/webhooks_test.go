@@ -203,7 +203,8 @@ func TestAnOwnerWithoutDeliveriesFindsAPlaceInAFullPool(t *testing.T) {
 	if got["user:e"] != 1 || len(outbox(s, "wh_1")) != 4 {
 		t.Errorf("%v wait, want four, one of them of the last owner", got)
 	}
-	if stats := work.WaitingDeliveries(s).Stats(); stats.Full == 0 || stats.Shares == 0 || stats.Full+stats.Shares != 11 {
+	if stats := work.WaitingDeliveries(s).Stats(); stats.Full == 0 || stats.Shares == 0 ||
+		stats.Full+stats.Shares != 11 {
 		t.Errorf("%d deliveries were given up in a full pool and %d beyond a share, want 11", stats.Full, stats.Shares)
 	}
 }
@@ -223,7 +224,8 @@ func TestADeliveryThatIsNotDurableTakesNoPlace(t *testing.T) {
 		if err == nil {
 			t.Fatal("the commit did not fail")
 		}
-		if held := work.WaitingDeliveries(s).Held(string(me)); held != waiting || len(outbox(s, "wh_1")) != int(waiting) {
+		if held := work.WaitingDeliveries(s).Held(string(me)); held != waiting ||
+			len(outbox(s, "wh_1")) != int(waiting) {
 			t.Errorf("%d places are in use and %d deliveries wait, want %d", held, len(outbox(s, "wh_1")), waiting)
 		}
 		if store.Before(nil); waiting < 2 {
