@@ -100,7 +100,7 @@ func (u *passthrough) readWhole(ctx context.Context, reply *upstream.Reply, buf 
 		out = bytes.ToValidUTF8(out, replacement)
 	}
 	buf.B = out
-	if usage := u.tap.Usage(); u.request.Meter != nil || usage.OutputTotal < 0 { // otherwise nothing depends on the guess
+	if usage := u.tap.Usage(); u.request.Meter != nil || usage.OutputTotal < 0 { // else nothing needs the guess
 		u.counted.output = tokens.Estimate(u.shape.Answer.Bytes(out))
 	}
 	u.noteUsage(u.tap.Usage(), u.tap.Reason())
