@@ -9,7 +9,7 @@ import (
 )
 
 // ownReasoningAfter reports whether the next attempt at this target is sent without the reasoning
-// that other providers gave out. That is so once, if the upstream may have refused sent because of
+// that other models gave out. That is so once, if the upstream may have refused sent because of
 // it. A client that changes between models of one shape sends the reasoning of both.
 func (a *attempt) ownReasoningAfter(f *upstream.Failure, sent []byte, refusal *dialogue.Error) bool {
 	target := a.c.Provider.Name + "/" + a.c.Model
@@ -37,7 +37,7 @@ func namesReasoning(message string) bool {
 	return false
 }
 
-// keepProofs remembers that the provider made the proofs in a piece of its reply.
+// keepProofs remembers which model made the proofs in a piece of its reply.
 func (u *passthrough) keepProofs(data []byte) {
 	for _, name := range u.shape.Proofs {
 		key := `"` + name + `"`
@@ -50,23 +50,23 @@ func (u *passthrough) keepProofs(data []byte) {
 			value := bytes.TrimLeft(bytes.TrimLeft(after, " "), ":")
 			if value = bytes.TrimLeft(value, " "); len(value) > 1 && value[0] == '"' {
 				if end := bytes.IndexByte(value[1:], '"'); end >= 0 {
-					u.env.RememberProof(string(value[1:1+end]), u.c.Provider.Name)
+					u.env.RememberProof(string(value[1:1+end]), u.c.Provider.Name, u.c.Model)
 				}
 			}
 		}
 	}
 }
 
-// keepProofs remembers that the provider made the proofs of a part of its reply.
+// keepProofs remembers which model made the proofs of a part of its reply.
 func (t *translated) keepProofs(ev *dialogue.Event) {
 	if t.c == nil || t.c.Provider == nil {
 		return
 	}
-	provider := t.c.Provider.Name
-	t.env.RememberProof(ev.Signature, provider)
+	provider, model := t.c.Provider.Name, t.c.Model
+	t.env.RememberProof(ev.Signature, provider, model)
 	if th := ev.Thinking; th != nil {
 		for _, proof := range []string{th.Signature, th.Redacted, th.Encrypted} {
-			t.env.RememberProof(proof, provider)
+			t.env.RememberProof(proof, provider, model)
 		}
 	}
 }

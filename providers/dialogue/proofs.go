@@ -5,22 +5,22 @@ import (
 	"encoding/hex"
 )
 
-// RememberProof keeps that a provider gave out a proof: a signature, or encrypted reasoning.
-// Another provider of the same shape may refuse it.
-func (e *Env) RememberProof(proof, provider string) {
+// RememberProof keeps that a model of a provider gave out a proof: a signature, or encrypted
+// reasoning. Another provider of the same shape may refuse it, and so may another model.
+func (e *Env) RememberProof(proof, provider, model string) {
 	if proof != "" {
-		e.Signatures.Remember(e.Owner, proofKey(proof), provider)
+		e.Signatures.Remember(e.Owner, proofKey(proof), provider+"/"+model)
 	}
 }
 
 // Accepts reports whether a proof in the history may be sent to a target: any may, until the
-// upstream has refused one, and then those that its provider gave out.
+// upstream has refused one, and then those that this very model gave out.
 func (e *Env) Accepts(t Target, proof string) bool {
 	if !t.OwnReasoning {
 		return true
 	}
-	provider, ok := e.Signatures.Recall(e.Owner, proofKey(proof))
-	return ok && provider == t.Provider
+	maker, ok := e.Signatures.Recall(e.Owner, proofKey(proof))
+	return ok && maker == t.Provider+"/"+t.Model
 }
 
 func proofKey(proof string) string {

@@ -369,8 +369,8 @@ type Target struct {
 	// NoSchema turns structured output off, because the upstream refused the schema in an
 	// earlier attempt.
 	NoSchema bool
-	// OwnReasoning is set if only reasoning may be sent that this provider is known to have given
-	// out, because the upstream refused the proof of other reasoning in an earlier attempt.
+	// OwnReasoning is set if only reasoning may be sent that this model is known to have given out,
+	// because the upstream refused the proof of other reasoning in an earlier attempt.
 	OwnReasoning bool
 }
 

@@ -160,8 +160,7 @@ func (g *gateway) play(c *client, all []*vendor, order func(turn int) []*vendor)
 // An agent's loop of eight turns goes on to its end, whatever the client's shape, the vendors and the
 // changes between them, and each vendor gets back its own reasoning.
 func TestLoopsOfEightTurnsAreWhole(t *testing.T) {
-	all := []client{{thinks: true}, {thinks: true, stream: true}, {}, {stream: true}}
-	forms := map[string][]client{"one vendor": all, "switch": all, "failover": all[1:3]}
+	all := []client{{thinks: true}, {stream: true}, {thinks: true, stream: true}, {}}
 	counts := map[string]*tally{}
 	for _, change := range []string{"one vendor", "switch", "failover"} {
 		counts[change] = &tally{}
@@ -171,7 +170,12 @@ func TestLoopsOfEightTurnsAreWhole(t *testing.T) {
 					continue
 				}
 				for _, shape := range clientShapes {
-					for _, form := range forms[change] {
+					forms := all
+					if change != "one vendor" { // each pair of vendors in half of the forms
+						half := 2 * ((i + j + len(change)) % 2)
+						forms = all[half : half+2]
+					}
+					for _, form := range forms {
 						name := fmt.Sprintf("%s/%s/%s-%s/thinks=%t,stream=%t", change, shape, first.name, second.name,
 							form.thinks, form.stream)
 						playOne(t, name, counts[change], pair{first, second}, shape, form, change)

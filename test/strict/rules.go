@@ -191,10 +191,14 @@ type messageTurn struct {
 
 func (v *vendor) checkMessages(doc gjson.Result) (err error) {
 	if err := only(doc, "request", "model", "max_tokens", "messages", "system", "tools", "tool_choice", "stream",
-		"thinking", "metadata", "temperature"); err != nil {
+		"thinking", "metadata", "temperature", "output_config"); err != nil {
 		return err
 	}
-	thinks := doc.Get("thinking.type").Str == "enabled"
+	mode := doc.Get("thinking.type").Str
+	thinks := mode == "enabled"
+	if strings.HasSuffix(v.model, "5-5") && (thinks || mode == "disabled" || doc.Get("temperature").Exists()) {
+		return fmt.Errorf("thinking %q or a temperature is not supported", mode)
+	}
 	if thinks && doc.Get("thinking.budget_tokens").Int() >= doc.Get("max_tokens").Int() {
 		return fmt.Errorf("the budget is not below max_tokens")
 	}
@@ -213,7 +217,7 @@ func (v *vendor) checkMessages(doc gjson.Result) (err error) {
 		if role == "user" {
 			err = v.userBlocks(content, pairs, &loop)
 		} else {
-			err = v.assistantBlocks(content, pairs, &loop, thinks)
+			err = v.assistantBlocks(content, pairs, &loop, thinks || mode == "adaptive")
 		}
 		return err == nil
 	})

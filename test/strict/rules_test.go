@@ -21,6 +21,7 @@ func TestVendorsRefuseWhatTheirRulesForbid(t *testing.T) {
 		`{"type":"thinking","thinking":"t","signature":"S"},` +
 		`{"type":"tool_use","id":"a","name":"f","input":` + input + `}]},{"role":"user","content":[` +
 		`{"type":"tool_result","tool_use_id":"a","content":"result of t1c1"}]}]}`
+	newer := strings.Replace(messages, `"enabled"`, `"adaptive"`, 1)
 	gemini := `{"contents":[{"role":"model","parts":[{"functionCall":{"args":` + input +
 		`},"thoughtSignature":"G"}]},` +
 		`{"role":"user","parts":[{"functionResponse":{"response":{"output":"result of t1c1"}}}]}]}`
@@ -42,9 +43,12 @@ func TestVendorsRefuseWhatTheirRulesForbid(t *testing.T) {
 		{3, messages, `{"type":"thinking","thinking":"t","signature":"S"},`, ``},
 		{3, messages, `[{"type":"tool_result"`, `[{"type":"text","text":"x"},{"type":"tool_result"`},
 		{3, messages, `"role":"user","content":"q"`, `"role":"system","content":"q"`},
-		{4, gemini, `,"thoughtSignature":"G"`, ``},
-		{4, gemini, `"thoughtSignature":"G"`, `"thoughtSignature":"H"`},
-		{4, gemini, `"functionResponse"`, `"text":"x","x"`},
+		{4, newer, `"adaptive"`, `"disabled"`},
+		{4, newer, `"adaptive"`, `"enabled"`},
+		{4, newer, `"messages"`, `"temperature":0.5,"messages"`},
+		{5, gemini, `,"thoughtSignature":"G"`, ``},
+		{5, gemini, `"thoughtSignature":"G"`, `"thoughtSignature":"H"`},
+		{5, gemini, `"functionResponse"`, `"text":"x","x"`},
 	} {
 		for _, body := range []string{c.good, strings.Replace(c.good, c.old, c.new, 1)} {
 			v := newVendor(kinds[c.kind], "x")

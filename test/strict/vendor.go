@@ -32,6 +32,7 @@ var kinds = []kind{
 	{"thinking chat", dialoguetest.Chat, "deepseek-v4-pro", (*vendor).checkChat},
 	{"responses", dialoguetest.Responses, "gpt-6-sol", (*vendor).checkResponses},
 	{"messages", dialoguetest.Messages, "claude-sonnet-4-5", (*vendor).checkMessages},
+	{"messages 5.5", dialoguetest.Messages, "claude-opus-5-5", (*vendor).checkMessages},
 	{"gemini", dialoguetest.Gemini, "gemini-3.1-pro-preview", (*vendor).checkGemini},
 }
 
