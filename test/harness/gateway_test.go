@@ -10,7 +10,14 @@ import (
 )
 
 func TestConfigIsWrittenWithEveryFieldTheGatewayReads(t *testing.T) {
-	text, err := CatchAll(Provider{Shape: "chat", BaseURL: "http://127.0.0.1:9/v1", APIKeys: []string{"k"}, Timeouts: &Timeouts{Idle: "60s"}}).encode()
+	text, err := CatchAll(
+		Provider{
+			Shape:    "chat",
+			BaseURL:  "http://127.0.0.1:9/v1",
+			APIKeys:  []string{"k"},
+			Timeouts: &Timeouts{Idle: "60s"},
+		},
+	).encode()
 	if err != nil {
 		t.Fatal(err)
 	}

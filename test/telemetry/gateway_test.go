@@ -106,22 +106,37 @@ func launch(t *testing.T, data string, u *upstream, telemetry object, env ...str
 		"listen": []string{addr}, "data": data, "admin": object{"token": admin}, "log": object{"format": "json"},
 		"keys": []object{{"key": key, "name": "test", "user": "anna"}},
 		"providers": object{
-			"first":   object{"shape": "chat", "base_url": u.url, "api_keys": []string{secretKey}, "retries": 1},
-			"second":  object{"shape": "chat", "base_url": u.url, "api_keys": []string{secretKey}, "retries": 0},
-			"narrow":  object{"shape": "chat", "base_url": u.url, "limits": object{"concurrency": 1}},
-			"painter": object{"shape": "images", "base_url": u.url, "api_keys": []string{secretKey}, "retries": 1, "limits": object{"concurrency": 1}},
+			"first":  object{"shape": "chat", "base_url": u.url, "api_keys": []string{secretKey}, "retries": 1},
+			"second": object{"shape": "chat", "base_url": u.url, "api_keys": []string{secretKey}, "retries": 0},
+			"narrow": object{"shape": "chat", "base_url": u.url, "limits": object{"concurrency": 1}},
+			"painter": object{
+				"shape":    "images",
+				"base_url": u.url,
+				"api_keys": []string{secretKey},
+				"retries":  1,
+				"limits":   object{"concurrency": 1},
+			},
 			"sandbox": object{"shape": "sandbox"},
 		},
 		"models": object{
-			"priced": object{"targets": []object{{"provider": "first", "model": "up-1"}}, "fallback": []object{{"provider": "second", "model": "up-2"}},
-				"price": object{"input": 1, "output": 2}},
-			"plain":   object{"targets": []object{{"provider": "second", "model": "up-4"}}, "capabilities": object{"structured_outputs": false}},
+			"priced": object{
+				"targets":  []object{{"provider": "first", "model": "up-1"}},
+				"fallback": []object{{"provider": "second", "model": "up-2"}},
+				"price":    object{"input": 1, "output": 2},
+			},
+			"plain": object{
+				"targets":      []object{{"provider": "second", "model": "up-4"}},
+				"capabilities": object{"structured_outputs": false},
+			},
 			"narrow":  object{"targets": []object{{"provider": "narrow", "model": "up-3"}}},
 			"sandbox": object{"targets": []object{{"provider": "sandbox", "model": "sandbox"}}},
 			"clips":   object{"targets": []object{{"provider": "sandbox", "model": "video-2"}}},
 			"*":       object{"targets": []object{{"provider": "sandbox", "model": "*"}}},
-			"painted": object{"targets": []object{{"provider": "painter", "model": "gpt-image-1"}}, "price": object{"per_image": 0.04}},
-			"dreams":  object{"targets": []object{{"provider": "sandbox", "model": "gpt-image-1"}}},
+			"painted": object{
+				"targets": []object{{"provider": "painter", "model": "gpt-image-1"}},
+				"price":   object{"per_image": 0.04},
+			},
+			"dreams": object{"targets": []object{{"provider": "sandbox", "model": "gpt-image-1"}}},
 		},
 		"telemetry": telemetry,
 	}
@@ -289,7 +304,12 @@ func (g *gateway) awaitGates(queued int) {
 
 // chat is a request that is good in the shapes of chat and of messages.
 func chat(model string, stream bool) string {
-	return fmt.Sprintf(`{"model":%q,"stream":%t,"max_tokens":50,"messages":[{"role":"user","content":%q}]}`, model, stream, secretPrompt)
+	return fmt.Sprintf(
+		`{"model":%q,"stream":%t,"max_tokens":50,"messages":[{"role":"user","content":%q}]}`,
+		model,
+		stream,
+		secretPrompt,
+	)
 }
 
 // upstream is a provider of shape chat that does what it is told.
@@ -365,13 +385,21 @@ func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if strings.HasSuffix(r.URL.Path, "/images/generations") {
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprint(w, `{"created":5,"output_format":"png","size":"1024x1024","data":[{"b64_json":"`+secretReply64+`"}],"usage":{"total_tokens":9,"input_tokens":4,"output_tokens":5}}`)
+		fmt.Fprint(
+			w,
+			`{"created":5,"output_format":"png","size":"1024x1024","data":[{"b64_json":"`+secretReply64+`"}],"usage":{"total_tokens":9,"input_tokens":4,"output_tokens":5}}`,
+		)
 		return
 	}
 	const usage = `{"prompt_tokens":11,"completion_tokens":7,"total_tokens":18,"prompt_tokens_details":{"cached_tokens":3},"completion_tokens_details":{"reasoning_tokens":2}}`
 	if !body.Stream {
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"id":"chatcmpl-up","object":"chat.completion","created":1,"model":"up-model","choices":[{"index":0,"message":{"role":"assistant","content":%q},"finish_reason":"stop"}],"usage":%s}`, secretReply, usage)
+		fmt.Fprintf(
+			w,
+			`{"id":"chatcmpl-up","object":"chat.completion","created":1,"model":"up-model","choices":[{"index":0,"message":{"role":"assistant","content":%q},"finish_reason":"stop"}],"usage":%s}`,
+			secretReply,
+			usage,
+		)
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")

@@ -26,7 +26,10 @@ func TestStepsOfVideoJobsAreLinkedOverRestarts(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = os.RemoveAll(data) })
 			g := launch(t, data, u, traces(exports(c)[protocol]))
-			id, status, reply := g.ask("/v1/videos", fmt.Sprintf(`{"model":"clips","prompt":%q,"seconds":"4"}`, secretPrompt+" [sandbox: job=15s]"))
+			id, status, reply := g.ask(
+				"/v1/videos",
+				fmt.Sprintf(`{"model":"clips","prompt":%q,"seconds":"4"}`, secretPrompt+" [sandbox: job=15s]"),
+			)
 			if status != 200 {
 				t.Fatalf("status %d: %s", status, reply)
 			}
@@ -52,7 +55,8 @@ func TestStepsOfVideoJobsAreLinkedOverRestarts(t *testing.T) {
 			if got := text(settle.Span, "stagedoor.job.status"); got != "completed" {
 				t.Errorf("it ended as %q", got)
 			}
-			if got := text(second.Span, "gen_ai.operation.name"); got != text(settle.Span, "gen_ai.operation.name") || got == "" {
+			if got := text(second.Span, "gen_ai.operation.name"); got != text(settle.Span, "gen_ai.operation.name") ||
+				got == "" {
 				t.Errorf("a step is %q", got)
 			}
 			transitions := ""
@@ -125,10 +129,12 @@ func (j *jobOf) await(t *testing.T, c *collector, name string, known map[string]
 	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		for _, s := range j.steps(c) {
 			links := s.Links()
-			if links.Len() != 1 || links.At(0).SpanID() != j.asked.SpanID() || links.At(0).TraceID() != j.asked.TraceID() {
+			if links.Len() != 1 || links.At(0).SpanID() != j.asked.SpanID() ||
+				links.At(0).TraceID() != j.asked.TraceID() {
 				t.Fatalf("%s of process %s has %d links, want one to the request", s.Name(), s.process, links.Len())
 			}
-			if before, ok := own[s.TraceID()]; s.TraceID() == j.asked.TraceID() || !s.ParentSpanID().IsEmpty() || ok && before != s.SpanID() {
+			if before, ok := own[s.TraceID()]; s.TraceID() == j.asked.TraceID() || !s.ParentSpanID().IsEmpty() ||
+				ok && before != s.SpanID() {
 				t.Fatalf("%s of process %s is part of another trace, want one of its own", s.Name(), s.process)
 			}
 			own[s.TraceID()] = s.SpanID()

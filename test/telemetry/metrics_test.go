@@ -68,7 +68,10 @@ func busy(t *testing.T, g *gateway, u *upstream) {
 	u.will(503)
 	g.ask("/v1/chat/completions", chat("priced", true))
 	g.ask("/v1/messages", `{"model":"priced","max_tokens":9,"top_k":3,"messages":[{"role":"user","content":"x"}]}`)
-	g.ask("/v1/chat/completions", `{"model":"plain","messages":[{"role":"user","content":"x"}],"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false},"strict":true}}}`)
+	g.ask(
+		"/v1/chat/completions",
+		`{"model":"plain","messages":[{"role":"user","content":"x"}],"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false},"strict":true}}}`,
+	)
 	g.ask("/v1/images/generations", `{"model":"dreams","prompt":"x"}`)
 	u.will(503, 503, 503, 503)
 	g.ask("/v1/chat/completions", chat("narrow", false))
@@ -78,7 +81,15 @@ func busy(t *testing.T, g *gateway, u *upstream) {
 func TestEveryQueryOfDashboardAndAlertsFindsWhatTheGatewaySays(t *testing.T) {
 	t.Parallel()
 	c, u := startCollector(t), newUpstream(t)
-	g := startOn(t, t.TempDir(), u, object{"traces": object{"otlp": object{"endpoint": c.grpc, "insecure": true}}, "metrics": object{"prometheus": true}})
+	g := startOn(
+		t,
+		t.TempDir(),
+		u,
+		object{
+			"traces":  object{"otlp": object{"endpoint": c.grpc, "insecure": true}},
+			"metrics": object{"prometheus": true},
+		},
+	)
 	busy(t, g, u)
 	series := g.scrape(t)
 	queries := append(dashboard(t), alerts(t)...)
@@ -287,7 +298,14 @@ func (c *collector) hasMetric(name string) bool {
 func TestNamesOfClientsBreakNeitherMetricsNorTraces(t *testing.T) {
 	t.Parallel()
 	c, u := startCollector(t), newUpstream(t)
-	g := start(t, u, object{"traces": object{"otlp": object{"endpoint": c.grpc, "insecure": true}}, "metrics": object{"prometheus": true}})
+	g := start(
+		t,
+		u,
+		object{
+			"traces":  object{"otlp": object{"endpoint": c.grpc, "insecure": true}},
+			"metrics": object{"prometheus": true},
+		},
+	)
 	// Cut in the middle of a character, and bytes that are none.
 	for _, model := range []string{strings.Repeat("日", 60), "a" + strings.Repeat("é", 100)} {
 		if _, status, reply := g.ask("/v1/chat/completions", chat(model, false)); status != http.StatusOK {
@@ -315,7 +333,8 @@ func TestStreamsThatBreakAreFailuresWhateverIsLogged(t *testing.T) {
 	}
 	for range 100 { // the reply ends a moment before its request
 		for _, s := range g.scrape(t) {
-			if s.Get("__name__") == "http_server_request_duration_seconds_count" && s.Get("http_response_status_code") == "500" {
+			if s.Get("__name__") == "http_server_request_duration_seconds_count" &&
+				s.Get("http_response_status_code") == "500" {
 				return
 			}
 		}

@@ -25,7 +25,14 @@ func TestPicturesHaveTheTraceOfARequest(t *testing.T) {
 				t.Fatalf("status %d: %s", status, reply)
 			}
 			server, spans := c.await(t, id, 6)
-			want := []string{"POST /v1/images/generations", "auth", "ledger.hold", "image_generation gpt-image-1", "image_generation gpt-image-1", "ledger.settle"}
+			want := []string{
+				"POST /v1/images/generations",
+				"auth",
+				"ledger.hold",
+				"image_generation gpt-image-1",
+				"image_generation gpt-image-1",
+				"ledger.settle",
+			}
 			if got := names(spans); !slices.Equal(got, want) {
 				t.Errorf("spans %q, want %q", got, want)
 			}
@@ -33,9 +40,13 @@ func TestPicturesHaveTheTraceOfARequest(t *testing.T) {
 			nothingSecret(t, spans, g)
 
 			calls := find(t, spans, "image_generation gpt-image-1")
-			slices.SortFunc(calls, func(a, b ptrace.Span) int { return int(int64(a.StartTimestamp()) - int64(b.StartTimestamp())) })
+			slices.SortFunc(
+				calls,
+				func(a, b ptrace.Span) int { return int(int64(a.StartTimestamp()) - int64(b.StartTimestamp())) },
+			)
 			failed, good := calls[0], calls[len(calls)-1]
-			if failed.Status().Code() != ptrace.StatusCodeError || text(failed, "error.type") == "" || text(failed, "stagedoor.attempt") != "1" {
+			if failed.Status().Code() != ptrace.StatusCodeError || text(failed, "error.type") == "" ||
+				text(failed, "stagedoor.attempt") != "1" {
 				t.Errorf("the failed attempt is %s with %v", failed.Status().Code(), failed.Attributes().AsRaw())
 			}
 			for key, want := range map[string]string{"gen_ai.operation.name": "image_generation", "gen_ai.provider.name": "openai", "gen_ai.output.type": "image",
@@ -71,7 +82,8 @@ func TestPicturesThatQueueHaveASpanForIt(t *testing.T) {
 	server, spans := c.await(t, id, 6)
 	belowRequest(t, server, spans)
 	queue, call := find(t, spans, "queue")[0], find(t, spans, "image_generation gpt-image-1")[0]
-	if text(queue, "stagedoor.provider") != "painter" || text(queue, "stagedoor.queue.wait") == "" || call.StartTimestamp() < queue.EndTimestamp() {
+	if text(queue, "stagedoor.provider") != "painter" || text(queue, "stagedoor.queue.wait") == "" ||
+		call.StartTimestamp() < queue.EndTimestamp() {
 		t.Errorf("queue has %v", queue.Attributes().AsRaw())
 	}
 }
@@ -81,7 +93,11 @@ func TestPicturesThatQueueHaveASpanForIt(t *testing.T) {
 func belowRequest(t *testing.T, server ptrace.Span, spans []ptrace.Span) {
 	t.Helper()
 	if server.Kind() != ptrace.SpanKindServer || !server.ParentSpanID().IsEmpty() {
-		t.Errorf("the request's span is %s with parent %s, want a server span without", server.Kind(), server.ParentSpanID())
+		t.Errorf(
+			"the request's span is %s with parent %s, want a server span without",
+			server.Kind(),
+			server.ParentSpanID(),
+		)
 	}
 	for _, s := range spans {
 		if s.SpanID() != server.SpanID() && s.ParentSpanID() != server.SpanID() {

@@ -29,7 +29,10 @@ func traces(otlp object, more ...any) object {
 // names are the names of spans, in the order they began.
 func names(spans []ptrace.Span) []string {
 	spans = slices.Clone(spans)
-	slices.SortStableFunc(spans, func(a, b ptrace.Span) int { return int(int64(a.StartTimestamp()) - int64(b.StartTimestamp())) })
+	slices.SortStableFunc(
+		spans,
+		func(a, b ptrace.Span) int { return int(int64(a.StartTimestamp()) - int64(b.StartTimestamp())) },
+	)
 	var out []string
 	for _, s := range spans {
 		out = append(out, s.Name())
@@ -92,12 +95,27 @@ func oneRequest(t *testing.T, c *collector, u *upstream, g *gateway, path string
 		t.Fatalf("status %d: %s", status, reply)
 	}
 	server, spans := c.await(t, id, 10)
-	want := []string{"POST " + path, "auth", "ledger.hold", "translate", "chat up-1", "translate", "chat up-1", "translate", "chat up-2", "ledger.settle"}
+	want := []string{
+		"POST " + path,
+		"auth",
+		"ledger.hold",
+		"translate",
+		"chat up-1",
+		"translate",
+		"chat up-1",
+		"translate",
+		"chat up-2",
+		"ledger.settle",
+	}
 	if got := names(spans); !slices.Equal(got, want) {
 		t.Errorf("spans %q, want %q", got, want)
 	}
 	if server.Kind() != ptrace.SpanKindServer || !server.ParentSpanID().IsEmpty() {
-		t.Errorf("the request's span is %s with parent %s, want a server span without", server.Kind(), server.ParentSpanID())
+		t.Errorf(
+			"the request's span is %s with parent %s, want a server span without",
+			server.Kind(),
+			server.ParentSpanID(),
+		)
 	}
 	for _, s := range spans {
 		if s.SpanID() != server.SpanID() && s.ParentSpanID() != server.SpanID() {
@@ -109,7 +127,8 @@ func oneRequest(t *testing.T, c *collector, u *upstream, g *gateway, path string
 	}
 	failed := find(t, spans, "chat up-1")
 	for _, s := range failed {
-		if s.Kind() != ptrace.SpanKindClient || s.Status().Code() != ptrace.StatusCodeError || text(s, "error.type") != "overloaded" && text(s, "error.type") != "transient" {
+		if s.Kind() != ptrace.SpanKindClient || s.Status().Code() != ptrace.StatusCodeError ||
+			text(s, "error.type") != "overloaded" && text(s, "error.type") != "transient" {
 			t.Errorf("a failed attempt is %s, %s, error.type %q", s.Kind(), s.Status().Code(), text(s, "error.type"))
 		}
 	}
@@ -126,7 +145,8 @@ func oneRequest(t *testing.T, c *collector, u *upstream, g *gateway, path string
 		}
 	}
 	if stream {
-		if good.Events().Len() != 1 || good.Events().At(0).Name() != "gen_ai.first_token" || text(good, "gen_ai.response.time_to_first_chunk") == "" {
+		if good.Events().Len() != 1 || good.Events().At(0).Name() != "gen_ai.first_token" ||
+			text(good, "gen_ai.response.time_to_first_chunk") == "" {
 			t.Errorf("the call has %d events, want the first token's", good.Events().Len())
 		}
 	}
@@ -180,7 +200,8 @@ func TestWaitsInAQueueHaveASpan(t *testing.T) {
 	}
 	server, spans := c.await(t, id, 5)
 	queue := find(t, spans, "queue")[0]
-	if queue.ParentSpanID() != server.SpanID() || text(queue, "stagedoor.provider") != "narrow" || text(queue, "stagedoor.queue.wait") == "" {
+	if queue.ParentSpanID() != server.SpanID() || text(queue, "stagedoor.provider") != "narrow" ||
+		text(queue, "stagedoor.queue.wait") == "" {
 		t.Errorf("queue has parent %s and attributes %v", queue.ParentSpanID(), queue.Attributes().AsRaw())
 	}
 	if call := find(t, spans, "chat up-3")[0]; call.StartTimestamp() < queue.EndTimestamp() {
@@ -197,11 +218,21 @@ const (
 func TestTrustedCallersAreParents(t *testing.T) {
 	t.Parallel()
 	c, u := startCollector(t), newUpstream(t)
-	g := start(t, u, traces(exports(c)["grpc"], "trust", []string{"127.0.0.0/8"}, "propagate", []string{"first"}, "sample", 0))
+	g := start(
+		t,
+		u,
+		traces(exports(c)["grpc"], "trust", []string{"127.0.0.0/8"}, "propagate", []string{"first"}, "sample", 0),
+	)
 	id, _, _ := g.ask("/v1/chat/completions", chat("priced", true), "traceparent", caller)
 	server, spans := c.await(t, id, 6)
 	if server.TraceID().String() != callerTrace || server.ParentSpanID().String() != callerSpan {
-		t.Errorf("the request is %s below %s, want %s below %s", server.TraceID(), server.ParentSpanID(), callerTrace, callerSpan)
+		t.Errorf(
+			"the request is %s below %s, want %s below %s",
+			server.TraceID(),
+			server.ParentSpanID(),
+			callerTrace,
+			callerSpan,
+		)
 	}
 	call := find(t, spans, "chat up-1")[0]
 	if got, want := u.lastHeader("traceparent"), "00-"+callerTrace+"-"+call.SpanID().String()+"-01"; got != want {
@@ -257,7 +288,8 @@ func TestRefusedRequestsHaveATraceThatSaysWhy(t *testing.T) {
 	g := start(t, u, traces(exports(c)["grpc"]))
 	id, status, _ := g.ask("/v1/chat/completions", chat("priced", true), "Authorization", "Bearer sd-wrong")
 	server, spans := c.await(t, id, 2)
-	if auth := find(t, spans, "auth")[0]; status != 401 || auth.Status().Code() != ptrace.StatusCodeError || text(auth, "error.type") != "invalid_api_key" {
+	if auth := find(t, spans, "auth")[0]; status != 401 || auth.Status().Code() != ptrace.StatusCodeError ||
+		text(auth, "error.type") != "invalid_api_key" {
 		t.Errorf("status %d, auth is %s, %q", status, auth.Status().Code(), text(auth, "error.type"))
 	}
 	if server.Status().Code() == ptrace.StatusCodeError {
@@ -275,7 +307,10 @@ func TestWorkInTheBackgroundIsLinkedToItsRequest(t *testing.T) {
 	t.Parallel()
 	c, u := startCollector(t), newUpstream(t)
 	g := start(t, u, traces(exports(c)["grpc"]))
-	id, status, reply := g.ask("/v1/responses", `{"model":"priced","input":"hello","background":true,"max_output_tokens":20}`)
+	id, status, reply := g.ask(
+		"/v1/responses",
+		`{"model":"priced","input":"hello","background":true,"max_output_tokens":20}`,
+	)
 	if status != 200 {
 		t.Fatalf("status %d: %s", status, reply)
 	}
@@ -286,7 +321,11 @@ func TestWorkInTheBackgroundIsLinkedToItsRequest(t *testing.T) {
 				continue
 			}
 			if s.TraceID() == server.TraceID() || s.Links().Len() != 1 || s.Links().At(0).SpanID() != server.SpanID() {
-				t.Errorf("the work is of trace %s with %d links, want one of its own with a link to the request", s.TraceID(), s.Links().Len())
+				t.Errorf(
+					"the work is of trace %s with %d links, want one of its own with a link to the request",
+					s.TraceID(),
+					s.Links().Len(),
+				)
 			}
 			find(t, ofTrace(c.spans(), s.TraceID()), "chat up-1")
 			return
@@ -337,7 +376,8 @@ func TestPromptsAndRepliesAreInTracesWhenSwitchedOn(t *testing.T) {
 			if got := text(call, "gen_ai.input.messages"); got != wantIn {
 				t.Errorf("%s, stream %t: the prompt is %s, want %s", path, stream, got, wantIn)
 			}
-			if got := text(call, "gen_ai.output.messages"); !strings.Contains(got, secretReply) || !strings.HasPrefix(got, `[{"role":"assistant"`) {
+			if got := text(call, "gen_ai.output.messages"); !strings.Contains(got, secretReply) ||
+				!strings.HasPrefix(got, `[{"role":"assistant"`) {
 				t.Errorf("%s, stream %t: the reply is %s", path, stream, got)
 			}
 		}
@@ -347,7 +387,14 @@ func TestPromptsAndRepliesAreInTracesWhenSwitchedOn(t *testing.T) {
 func TestStandardVariablesSwitchTracingOn(t *testing.T) {
 	t.Parallel()
 	c, u := startCollector(t), newUpstream(t)
-	g := start(t, u, object{}, "OTEL_EXPORTER_OTLP_ENDPOINT=http://"+c.http, "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf", "OTEL_SERVICE_NAME=door-7")
+	g := start(
+		t,
+		u,
+		object{},
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://"+c.http,
+		"OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf",
+		"OTEL_SERVICE_NAME=door-7",
+	)
 	id, _, _ := g.ask("/v1/chat/completions", chat("priced", true))
 	c.request(t, id)
 	service, _ := c.traces.AllTraces()[0].ResourceSpans().At(0).Resource().Attributes().Get("service.name")
@@ -360,7 +407,14 @@ func TestAStalledCollectorCostsItsSpansOnly(t *testing.T) {
 	t.Parallel()
 	u := newUpstream(t)
 	stalled := freeAddr(t) // nobody listens
-	g := start(t, u, object{"traces": object{"otlp": object{"endpoint": stalled, "insecure": true}}, "metrics": object{"prometheus": true}})
+	g := start(
+		t,
+		u,
+		object{
+			"traces":  object{"otlp": object{"endpoint": stalled, "insecure": true}},
+			"metrics": object{"prometheus": true},
+		},
+	)
 	for range 20 {
 		if _, status, reply := g.ask("/v1/chat/completions", chat("priced", true)); status != 200 {
 			t.Fatalf("status %d: %s", status, reply)
