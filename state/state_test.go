@@ -39,7 +39,6 @@ var (
 	must     = fixture.Must
 	sound    = fixture.Sound
 	newKey   = fixture.NewKey
-	addUser  = fixture.AddUser
 	hash     = fixture.Hash
 	twin     = fixture.Twin
 

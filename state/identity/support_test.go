@@ -20,11 +20,9 @@ var (
 	newState = fixture.NewState
 	try      = fixture.Try
 	must     = fixture.Must
-	sound    = fixture.Sound
 	newKey   = fixture.NewKey
 	addUser  = fixture.AddUser
 	hash     = fixture.Hash
-	twin     = fixture.Twin
 
 	sameAfterReload = fixture.SameAfterReload
 )

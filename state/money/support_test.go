@@ -20,6 +20,5 @@ var (
 	newState = fixture.NewState
 	try      = fixture.Try
 	must     = fixture.Must
-	sound    = fixture.Sound
 	hash     = fixture.Hash
 )

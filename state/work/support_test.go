@@ -21,10 +21,7 @@ var (
 	try      = fixture.Try
 	must     = fixture.Must
 	sound    = fixture.Sound
-	newKey   = fixture.NewKey
-	addUser  = fixture.AddUser
 	hash     = fixture.Hash
-	twin     = fixture.Twin
 
 	sameAfterReload = fixture.SameAfterReload
 	newResponse     = fixture.NewResponse
