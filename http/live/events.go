@@ -74,7 +74,6 @@ func (hs *Handlers) admit(w http.ResponseWriter, r *http.Request) (*viewer, int6
 }
 
 func notFound(id string) *dialogue.Error {
-	const most = 128
 	return dialogue.VideoNotFound(id)
 }
 

@@ -53,7 +53,9 @@ func TestClientsGetIDsThatEveryUpstreamTakes(t *testing.T) {
 			t.Errorf("%q", id)
 		}
 	}
-	if env.CallID() == env.CallID() || env.ClientCallID("a b") != env.ClientCallID("a b") {
+	made, next := env.CallID(), env.CallID()
+	once, again := env.ClientCallID("a b"), env.ClientCallID("a b")
+	if made == next || once != again {
 		t.Error("a new id repeats, or an id of the upstream changes")
 	}
 }

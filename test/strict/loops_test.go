@@ -133,7 +133,7 @@ type tally struct{ whole, lossy, broken, again int }
 
 // play runs a loop of eight turns. order returns the vendors of a turn in the order in which they
 // are tried; all but the last fail.
-func (g *gateway) play(c *client, all []*vendor, order func(turn int) []*vendor) (broken error, lost []string) {
+func (g *gateway) play(c *client, all []*vendor, order func(turn int) []*vendor) (lost []string, broken error) {
 	c.say("go")
 	for turn := range turns {
 		tried := order(turn)
@@ -145,7 +145,7 @@ func (g *gateway) play(c *client, all []*vendor, order func(turn int) []*vendor)
 			err = c.take(reply, planned(turn))
 		}
 		if err != nil {
-			return fmt.Errorf("turn %d: %w", turn, err), nil
+			return nil, fmt.Errorf("turn %d: %w", turn, err)
 		}
 		if len(planned(turn).calls) == 0 {
 			c.say(fmt.Sprintf("and now %d", turn))
@@ -154,7 +154,7 @@ func (g *gateway) play(c *client, all []*vendor, order func(turn int) []*vendor)
 	for _, v := range all {
 		lost = append(lost, v.lost...)
 	}
-	return nil, lost
+	return lost, nil
 }
 
 // An agent's loop of eight turns goes on to its end, whatever the client's shape, the vendors and the
@@ -212,7 +212,7 @@ func playOne(t *testing.T, name string, n *tally, p pair, shape dialogue.Shape, 
 		g.add(a)
 		g.add(b)
 		c := &client{shape: shape, thinks: form.thinks, stream: form.stream}
-		broken, lost := g.play(c, []*vendor{a, b}, func(turn int) []*vendor {
+		lost, broken := g.play(c, []*vendor{a, b}, func(turn int) []*vendor {
 			pair := []*vendor{a, b}
 			switch {
 			case change == "one vendor":
