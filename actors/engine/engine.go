@@ -29,7 +29,7 @@ type Engine struct {
 	providers Providers
 	telemetry *telemetry.Telemetry
 	flow      *flow.Registry
-	retries   budget
+	retries   retryBudget
 	shards    []shard // a power of two of them
 	next      atomic.Uint64
 	inFlight  *kit.InFlight

@@ -8,23 +8,27 @@ import (
 	"stagedoor/providers/upstream"
 )
 
-// Rules of trying again (faults.md 4).
 const (
-	backoffBase   = 100 * time.Millisecond
-	backoffCap    = 2 * time.Second
-	longestWait   = 10 * time.Second // for a Retry-After
-	patience      = 2 * time.Second  // for a Retry-After while there is another target
+	// Bounds of the random wait before a retry, see jitter.
+	backoffBase = 100 * time.Millisecond
+	backoffCap  = 2 * time.Second
+	// An upstream may ask for a wait by Retry-After. lastTargetWait is the longest one that a request waits for at the
+	// last target of its plan, and otherTargetWait the longest one while another target is left. A longer Retry-After
+	// makes the request go on to the next target, or fail.
+	lastTargetWait  = 10 * time.Second
+	otherTargetWait = 2 * time.Second
+	// Limits of the retries at a time, see retryBudget.
 	budgetFloor   = 3
 	budgetPercent = 20
 )
 
-// progress is what has been tried so far.
+// progress counts what a request has tried so far.
 type progress struct {
-	candidate int // index into the plan
-	tries     int // on this candidate, all of them
-	retries   int // over all, against the provider's limit
-	uncertain int // attempts that may have reached an upstream
-	noSchema  bool
+	candidate   int // index into the plan
+	retriesHere int // retries at this candidate
+	retries     int // retries at all candidates, which the provider's configuration limits
+	uncertain   int // failed attempts that the upstream may have processed nevertheless
+	noSchema    bool
 }
 
 // facts describe the failed attempt and the state of its request. Together with the exchange's Policy they determine
@@ -32,18 +36,18 @@ type progress struct {
 type facts struct {
 	class      upstream.Class
 	schema     bool // the failure was about the schema
-	amended    bool // the exchange sends the request otherwise from now on
+	amended    bool // the exchange has changed the request, such as by shortening the prompt
 	tooLarge   bool // the request never fits the target's rate limit
-	structured bool
+	structured bool // see Policy.Structured
 	barred     bool // the policy forbids to send the request again
 	moveOn     bool // see Policy.MoveOn
 	retryAfter time.Duration
-	committed  bool
-	allowed    int // retries the provider's configuration allows
-	candidates int
+	committed  bool // output has been delivered
+	allowed    int  // retries the provider's configuration allows
+	candidates int  // length of the plan
 	spareKeys  int  // usable keys of this provider besides the one that failed
 	budget     bool // the retry budget has room
-	gated      bool // the limiter gave no permit: it knows better than a retry
+	gated      bool // the limiter gave no permit, and would give none to a retry
 	remaining  time.Duration
 }
 
@@ -51,19 +55,28 @@ type facts struct {
 type verdict uint8
 
 const (
-	giveUp verdict = iota
-	again          // the same target, after a wait
-	elsewhere
+	giveUp    verdict = iota
+	again             // the same target, after a wait
+	elsewhere         // the next target, at once
 )
 
-// decide says what to do after a failed attempt. It is pure but for the jitter; the progress it returns is what will
-// have been tried when the decision is carried out.
+// decide returns what to do after a failed attempt, the wait before it, and the progress as it is once that has been
+// done. It is a pure function except for the jitter. The first rule that applies decides:
+//
+//  1. Give up if output has been delivered, the request was cancelled, its time is over, or its Policy forbids to
+//     send it again.
+//  2. Send it again at once, to the same target, without a schema that the upstream refused, or as the exchange has
+//     amended it. Neither counts as a retry.
+//  3. Give up if the request itself is wrong.
+//  4. Retry at the same target if retryHere allows it, the wait ends in time and the retry budget has room.
+//  5. Go to the next target at once. That is no retry and needs no room in the budget.
+//  6. Give up.
 func decide(p progress, f facts) (progress, verdict, time.Duration) {
 	if f.committed || f.class == upstream.Cancelled || f.barred || f.remaining <= 0 {
 		return p, giveUp, 0
 	}
 	if f.schema && f.structured && !p.noSchema {
-		p.noSchema = true // gateway.md 4.8, rule 6: never fail for the schema
+		p.noSchema = true // a schema that cannot be honoured is dropped and never fails a request
 		return p, again, 0
 	}
 	if f.amended { // the exchange bounds how often
@@ -76,27 +89,30 @@ func decide(p progress, f facts) (progress, verdict, time.Duration) {
 		p.uncertain++
 	}
 	if wait, ok := retryHere(p, f); ok && wait < f.remaining && f.budget {
-		p.tries++
+		p.retriesHere++
 		p.retries++
 		return p, again, wait
 	}
 	if p.candidate+1 < f.candidates {
 		p.candidate++
-		p.tries, p.noSchema = 0, false
+		p.retriesHere, p.noSchema = 0, false
 		return p, elsewhere, 0
 	}
 	return p, giveUp, 0
 }
 
-// retryHere says whether the same target deserves another attempt, and when.
+// retryHere reports whether another attempt at the same target is worth making, and after which wait. It is not if the
+// allowed retries are used up, if the limiter gave no permit, or if the request never fits the rate limit. After the
+// refusal of a key, a spare key is used at once. MaybeSent and TimedOut are retried only if they are the first failure
+// of the request after which the upstream may have done the work, and charged for it.
 func retryHere(p progress, f facts) (time.Duration, bool) {
 	if p.retries >= f.allowed || f.gated || f.tooLarge {
 		return 0, false
 	}
 	last := p.candidate+1 >= f.candidates
-	longest := longestWait
+	longest := lastTargetWait
 	if !last {
-		longest = patience
+		longest = otherTargetWait
 	}
 	switch f.class {
 	case upstream.Credential:
@@ -107,30 +123,35 @@ func retryHere(p progress, f facts) (time.Duration, bool) {
 		}
 		return f.retryAfter, f.retryAfter > 0 && f.retryAfter <= longest
 	case upstream.NotSent:
-		return max(f.retryAfter, jitter(p.tries)), f.retryAfter <= longest && (last || p.tries < 1 || !f.moveOn)
+		ok := f.retryAfter <= longest && (last || p.retriesHere < 1 || !f.moveOn)
+		return max(f.retryAfter, jitter(p.retriesHere)), ok
 	case upstream.MaybeSent:
-		return jitter(p.tries), p.uncertain <= 1
+		return jitter(p.retriesHere), p.uncertain <= 1
 	case upstream.TimedOut:
-		// Waiting as long again, once, is better than failing, and worse than asking another target.
-		return jitter(p.tries), last && p.uncertain <= 1
+		// To wait as long once more is better than to fail, and worse than to use another target.
+		return jitter(p.retriesHere), last && p.uncertain <= 1
 	case upstream.Overloaded, upstream.Transient:
-		return max(f.retryAfter, jitter(p.tries)), f.retryAfter <= longest && (last || p.tries < 1)
+		return max(f.retryAfter, jitter(p.retriesHere)), f.retryAfter <= longest && (last || p.retriesHere < 1)
 	}
 	return 0, false
 }
 
-// jitter is the full-jitter back-off before try n+1.
+// jitter returns a random wait before the retry after n retries at the same target. It is at most backoffBase for the
+// first retry (n is 0), twice as much for each further one, and never much more than backoffCap. Random waits keep
+// requests that failed together from coming back together.
 func jitter(n int) time.Duration {
 	top := min(backoffBase<<min(n, 10), backoffCap)
 	return rand.N(top) + time.Millisecond
 }
 
-// budget keeps retries from multiplying the load on upstreams that fail. Of the requests in flight, a fifth may be
-// retrying, but three at any time.
-type budget struct{ retrying atomic.Int64 }
+// retryBudget keeps retries from multiplying the load on upstreams that fail. At most budgetPercent of the requests in
+// flight may be retrying at a time. The limit is never below budgetFloor, so that retries also work with little
+// traffic.
+type retryBudget struct{ retrying atomic.Int64 }
 
-// take reserves a place for a request that tries again, if there is one.
-func (b *budget) take(inFlight int) bool {
+// take counts a request as retrying and returns true, or returns false and changes nothing if the limit is reached. A
+// request takes one place for all its retries and returns it by giveBack at its end.
+func (b *retryBudget) take(inFlight int) bool {
 	most := max(budgetFloor, int64(inFlight)*budgetPercent/100)
 	if b.retrying.Add(1) > most {
 		b.retrying.Add(-1)
@@ -139,4 +160,5 @@ func (b *budget) take(inFlight int) bool {
 	return true
 }
 
-func (b *budget) giveBack() { b.retrying.Add(-1) }
+// giveBack returns a place that take granted.
+func (b *retryBudget) giveBack() { b.retrying.Add(-1) }

@@ -76,8 +76,8 @@ func (s Sink[T]) Send(ctx context.Context, piece T) error {
 // Committed reports whether something has been delivered. No attempt follows then.
 func (s Sink[T]) Committed() bool { return s.run.core.committed }
 
-// Settle settles a reply in good order before the client gets its end. An error must be told to the client instead of
-// that end; the request is settled once more when all is over.
+// Settle settles a good reply before the client gets its end. An error must be sent to the client instead of that end.
+// After an error the engine settles the request once more when Exchange.End has returned.
 func (s Sink[T]) Settle(ctx context.Context) *dialogue.Error {
 	r := &s.run.core
 	if r.money == nil {

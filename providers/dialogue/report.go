@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Degradation reasons of X-Structured-Output-Degraded (gateway.md 4.8).
+// Reasons in the header X-Structured-Output-Degraded, which say why a reply may not match the schema
+// that the client sent. A reply without the header matches it.
 const (
 	ModelUnsupported      = "model_unsupported"
 	JSONObjectUnsupported = "json_object_unsupported_on_anthropic"

@@ -25,7 +25,8 @@ type Codec interface {
 	// same without it. Otherwise Encode returns a *dialogue.Error that names the field of the
 	// client's request. r.N is at most MaxImages.
 	Encode(r *Request, model string, rep *dialogue.Report) (*Call, error)
-	// MaxImages returns the most images that one call can make, at least 1.
+	// MaxImages returns the most images that one call to model can make, at least 1. A request for more
+	// is divided into several calls.
 	MaxImages(r *Request, model string) int
 
 	// Body reads a whole reply to a Call that Encode made of r. The slices of the Reply may

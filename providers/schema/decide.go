@@ -7,7 +7,7 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// Dialect is the form of structured output that upstreams of a shape take.
+// Dialect is the form of structured output that upstreams of one shape, which is a vendor's API format, accept.
 type Dialect uint8
 
 // Dialects.
@@ -24,9 +24,12 @@ const (
 	NoOutput
 )
 
-// DecideOutput returns the output constraint that a target can keep, and records in rep why it is
-// less than the client asked for (gateway.md 4.8 rule 6). The schema that it returns is in the
-// dialect d. If that is OpenAPI, GeminiSchema tells which of its two forms the schema has.
+// DecideOutput returns the output constraint to send to the target t, with its schema in the dialect d. It is o if t
+// can keep all of it, o with a rewritten schema if d lacks some of its keywords, and otherwise the zero Output, which
+// constrains nothing. A schema is never weakened to JSON without a schema. DecideOutput returns no error, because a
+// constraint that cannot be kept must never fail a request. It records the reason in rep instead, and the client gets
+// it in the header X-Structured-Output-Degraded. If d is OpenAPI, the result's GeminiSchema says which of its two forms
+// the schema has.
 func DecideOutput(o dialogue.Output, d Dialect, t dialogue.Target, rep *dialogue.Report) dialogue.Output {
 	reasons := objections(o, d, t)
 	for _, reason := range reasons {
@@ -45,7 +48,8 @@ func DecideOutput(o dialogue.Output, d Dialect, t dialogue.Target, rep *dialogue
 	return out
 }
 
-// objections returns the reasons for which the constraint must be dropped.
+// objections returns the reasons (of dialogue.Report.Degraded) for which the constraint must be dropped, be it a schema
+// or JSON without a schema. It returns none if the target can keep the constraint, or if there is none.
 func objections(o dialogue.Output, d Dialect, t dialogue.Target) []string {
 	if o.Mode == dialogue.OutputText {
 		return nil
@@ -74,12 +78,14 @@ func objections(o dialogue.Output, d Dialect, t dialogue.Target) []string {
 	return reasons
 }
 
+// isAbsent reports whether raw is empty, only white space or null. The schema {} is not absent.
 func isAbsent(raw json.RawMessage) bool {
 	raw = bytes.TrimSpace(raw)
 	return len(raw) == 0 || bytes.Equal(raw, []byte("null"))
 }
 
-// toDialect converts the schema of o for t.
+// toDialect returns o with its schema converted to the dialect d. lossy says that keywords were dropped, or that the
+// schema could not be converted at all, for which the result is the zero Output.
 func toDialect(o dialogue.Output, d Dialect, t dialogue.Target) (_ dialogue.Output, lossy bool) {
 	if d == OpenAPI {
 		return toGeminiDialect(o, t)
@@ -98,6 +104,7 @@ func toDialect(o dialogue.Output, d Dialect, t dialogue.Target) (_ dialogue.Outp
 	return o, stripped
 }
 
+// toGeminiDialect does the same for OpenAPI. It keeps a schema that the client wrote in Gemini's own form.
 func toGeminiDialect(o dialogue.Output, t dialogue.Target) (_ dialogue.Output, lossy bool) {
 	switch {
 	case o.GeminiSchema: // as the client wrote it

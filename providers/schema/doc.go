@@ -1,6 +1,6 @@
-// Package schema rewrites JSON Schemas for upstreams that support only a part of JSON Schema, and
-// decides whether a model can be held to a schema at all (gateway.md 4.8). It is for the schemas
-// of structured output and of tools. It does not validate values against a schema.
+// Package schema rewrites JSON Schemas for upstreams that support only a part of JSON Schema, and decides whether a
+// model can be held to a schema at all. If it cannot, the request is sent without the schema and does not fail. The
+// package is for the schemas of structured output and of tools. It does not validate values against a schema.
 //
 // # Usage
 //

@@ -1,6 +1,7 @@
-// Package shapes defines what a shape is. A shape is one vendor's form of requests and replies
-// for text. Each package below knows exactly one shape and provides a Shape; shapes/registry
-// lists them. ARCHITECTURE.md ("How to add a shape") has the checklist for a new one.
+// Package shapes defines what a shape is. A shape is the API format of one vendor: its routes and the JSON of its
+// requests, replies and stream events, such as OpenAI's chat completions. Each package below knows exactly one shape
+// and provides a Shape; shapes/registry lists them. ARCHITECTURE.md ("How to add a shape") has the checklist for a new
+// one.
 //
 // # Usage
 //

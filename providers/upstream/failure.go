@@ -15,7 +15,7 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// Class says what a failed call means for the next attempt (faults.md 4).
+// Class says what a failed call means for the next attempt. The engine's decide has the rules.
 type Class uint8
 
 // Failure classes. The comments say what they mean for the next attempt.

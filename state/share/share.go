@@ -6,6 +6,8 @@
 // An owner may hold at most half of what the other owners leave free, and always the
 // pool's least amount as long as that is free. So one owner alone holds half of the
 // pool at most, a second one half of the rest, and an owner that comes late finds room.
+// Halves are rounded down. The least amount that applies is the one that New was given, but
+// at most half of the capacity and at least 1.
 // An owner is a user, or a key without a user; requests without a key are counted for
 // their client's address. The caller chooses the name.
 //
@@ -16,7 +18,11 @@
 // # Errors
 //
 // Every refusal is a *Refused, which names the pool and says whether the owner's share
-// or the whole pool is used up.
+// or the whole pool is used up. If both are, it says the share. Refusals are counted in Stats:
+// Take, Check and Move count them, and Refusal leaves that to CountRefusal.
+//
+// No method checks its number of units. It must not be negative, and an owner must hold what
+// it gives or moves.
 package share
 
 import (
@@ -63,28 +69,29 @@ type Pool struct {
 	name string
 
 	mu       sync.Mutex
-	capacity int64 // 0: no bound
-	least    int64
-	used     int64
+	capacity int64            // 0: no bound
+	least    int64            // as given to New; share applies its bounds
+	used     int64            // by all owners together
 	refused  [2]int64         // claims for which there was no room, and those beyond a share
 	owners   map[string]int64 // what each owner holds; owners that hold nothing are not in it
 }
 
-// New returns a pool of capacity units; 0 is a pool without a bound. An owner may
-// always hold least units while they are free, even where its share is smaller, but
-// never more than half of the pool by that rule. The least amount is 1 unit at least.
+// New returns a pool of capacity units. A capacity of 0 means no bound. least is the number of
+// units that an owner may hold even if its share is smaller, as long as they are free.
 func New(name string, capacity, least int64) *Pool {
 	return &Pool{name: name, capacity: capacity, least: least, owners: make(map[string]int64)}
 }
 
-// Resize changes the capacity. Units that are in use stay in use.
+// Resize changes the capacity. Units in use stay in use, also if there are more of them than the
+// new capacity. Claims are refused then until enough have been given back.
 func (p *Pool) Resize(capacity int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.capacity = capacity
 }
 
-// Take claims n units for an owner. The error is a *Refused.
+// Take claims n units for an owner, which returns them by Give. The error is a *Refused, is
+// counted, and claims nothing.
 func (p *Pool) Take(owner string, n int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,22 +102,23 @@ func (p *Pool) Take(owner string, n int64) error {
 	return nil
 }
 
-// Check returns the error that Take would return, and claims nothing.
+// Check returns the error that Take would return, and counts it as Take does, but claims nothing.
+// Use it for a claim that is refused early or made elsewhere.
 func (p *Pool) Check(owner string, n int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.count(p.check(owner, n))
 }
 
-// Refusal returns the error that Take would return, or nil, and counts no refusal. A decision that may be made again
-// uses it, and calls CountRefusal once it is final.
+// Refusal returns the refusal that Take would return, or nil. It claims nothing and counts nothing. Use it for a
+// decision that may be made again, such as in a transaction, and call CountRefusal once the decision is final.
 func (p *Pool) Refusal(owner string, n int64) *Refused {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.check(owner, n)
 }
 
-// CountRefusal counts a claim that was refused after Refusal.
+// CountRefusal counts a result of Refusal in Stats. It ignores nil.
 func (p *Pool) CountRefusal(refused *Refused) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,8 +133,9 @@ func (p *Pool) Adopt(owner string, n int64) {
 	p.add(owner, n)
 }
 
-// Move hands n units of one owner to another if that one's share has room for them.
-// After an error they are still the first one's.
+// Move makes n units of the owner from units of the owner to, if the share of to has room for them.
+// The units count as free while that is checked. An error is a counted *Refused, and the units stay
+// with from. Move does nothing if the owners are the same.
 func (p *Pool) Move(from, to string, n int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -142,7 +151,8 @@ func (p *Pool) Move(from, to string, n int64) error {
 	return nil
 }
 
-// Give returns n units of an owner.
+// Give returns n units of an owner to the pool. An owner must not give more than it holds, because
+// the pool would then count less than is in use.
 func (p *Pool) Give(owner string, n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,7 +173,8 @@ func (p *Pool) Held(owner string) int64 {
 	return p.owners[owner]
 }
 
-// Largest returns the owner that holds most, or "" if none holds anything.
+// Largest returns the owner that holds most, or "" if none holds anything. Of several such owners it
+// is the first by name. A caller that must free units takes them from this owner.
 func (p *Pool) Largest() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -181,7 +192,7 @@ type Stats struct {
 	Name     string
 	Used     int64
 	Capacity int64 // 0: no bound
-	Owners   int   // that hold something
+	Owners   int   // owners that hold at least one unit
 	// Full and Shares count the claims that were refused because the pool was full, or
 	// because the owner's share was used up.
 	Full, Shares int64
@@ -191,11 +202,14 @@ type Stats struct {
 func (p *Pool) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return Stats{Name: p.name, Used: p.used, Capacity: p.capacity, Owners: len(p.owners), Full: p.refused[0], Shares: p.refused[1]}
+	return Stats{
+		Name: p.name, Used: p.used, Capacity: p.capacity, Owners: len(p.owners),
+		Full: p.refused[0], Shares: p.refused[1],
+	}
 }
 
-// Most returns what one owner may hold when nobody else holds anything; 0 is a pool
-// without a bound. A claim for more than that can never be granted.
+// Most returns the units that one owner may hold if no other owner holds any: half of the capacity,
+// rounded down, and at least 1. It is 0 for a pool without a bound. A larger claim is never granted.
 func (p *Pool) Most() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -205,7 +219,8 @@ func (p *Pool) Most() int64 {
 	return max(p.capacity/2, 1)
 }
 
-// count counts a refusal, if it is one, and returns it.
+// count adds a refusal to Stats and returns it as an error. It returns a nil error for nil. p.mu must
+// be held.
 func (p *Pool) count(refused *Refused) error {
 	switch {
 	case refused == nil:
@@ -218,6 +233,8 @@ func (p *Pool) count(refused *Refused) error {
 	return refused
 }
 
+// check returns the refusal of a claim for n units, or nil. It claims and counts nothing. p.mu must
+// be held.
 func (p *Pool) check(owner string, n int64) *Refused {
 	own := p.owners[owner]
 	switch {
@@ -231,12 +248,14 @@ func (p *Pool) check(owner string, n int64) *Refused {
 	return nil
 }
 
-// share is how much an owner may hold that holds own.
+// share returns the most units that an owner may hold. own is what it holds now, which does not
+// count as used by others. The pool must have a bound, and p.mu must be held.
 func (p *Pool) share(own int64) int64 {
 	least := max(min(p.least, p.capacity/2), 1)
 	return max((p.capacity-(p.used-own))/2, least)
 }
 
+// add adds n units, or takes -n of them away, without any check. p.mu must be held.
 func (p *Pool) add(owner string, n int64) {
 	p.used += n
 	if left := p.owners[owner] + n; left > 0 {

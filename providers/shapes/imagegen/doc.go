@@ -1,6 +1,7 @@
-// Package imagegen is the shape of the image vendor's routes in three generations
-// (imagegen-and-oauth.md 4.1, 4.2). It lists the routes with the rules of their fields, and decodes
-// and encodes requests and replies for clients and upstreams. The neutral form between them is
+// Package imagegen is the shape, which means the API format, of the image vendor's routes. The
+// vendor's models have three generations; the first two share their routes. The package lists the
+// routes with the rules of their fields, and decodes and encodes requests and replies for clients and
+// upstreams. The neutral form between them is
 // providers/picture. The package makes no calls and does not decode pictures; providers/mask
 // checks masks.
 //

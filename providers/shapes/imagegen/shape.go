@@ -10,7 +10,7 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// Shape is the upstream side of the shape.
+// Shape serves requests for pictures by upstreams that speak the image vendor's API.
 var Shape = &picture.Shape{Name: Name, MakesPictures: true, Codec: shape{}}
 
 type shape struct{}
@@ -21,8 +21,9 @@ var Descriptor = shapes.Descriptor{
 	Telemetry: shapes.Telemetry{Operation: "image_generation", Vendor: string(Name)},
 }
 
-// MaxImages implements picture.Codec.
-func (shape) MaxImages(r *picture.Request, _ string) int {
+// MaxImages implements picture.Codec. All models of the vendor make the same number in one call, and a
+// description has one picture.
+func (shape) MaxImages(r *picture.Request, model string) int {
 	if r.Operation == picture.Describe {
 		return 1
 	}
@@ -32,8 +33,9 @@ func (shape) MaxImages(r *picture.Request, _ string) int {
 // Authorize implements picture.Codec.
 func (shape) Authorize(h http.Header, key string) { h.Set("Api-Key", key) }
 
-// DecodeError implements picture.Codec. A 422 is a refusal for safety, whose body
-// is {"error":"text"}.
+// DecodeError implements picture.Codec. The vendor's errors are {"error":"text"}, which
+// chunks.DecodeError reads as well as other forms. With status 422 the vendor refuses prompts and
+// pictures as unsafe.
 func (shape) DecodeError(status int, header http.Header, body []byte) *dialogue.Error {
 	e := chunks.DecodeError(status, header, body)
 	if status == http.StatusUnprocessableEntity {
@@ -42,16 +44,21 @@ func (shape) DecodeError(status int, header http.Header, body []byte) *dialogue.
 	return e
 }
 
-// Event implements picture.Codec. The vendor streams nothing.
-func (shape) Event(*picture.Request, string, []byte) (*picture.Event, error) { return nil, nil }
+// Event implements picture.Codec. It ignores all events, because the vendor does not stream.
+func (shape) Event(r *picture.Request, name string, data []byte) (*picture.Event, error) {
+	return nil, nil
+}
 
-// isV3 reports whether a model is of the third generation, by any of its names.
+// isV3 reports whether a model is of the vendor's third generation, whose routes and fields differ. Its
+// names end in "v3" or "V_3"; all other names count as older models.
 func isV3(model string) bool {
 	name := strings.ToLower(model)
 	return strings.HasSuffix(name, "v3") || strings.HasSuffix(name, "v_3")
 }
 
-// Encode implements picture.Codec.
+// Encode implements picture.Codec. A request of a client of this shape keeps all its fields if the
+// model is of the same generation. Any other request is converted first. The error names a field that
+// the vendor does not have, or the model if the vendor has no route with which it does the operation.
 func (shape) Encode(r *picture.Request, model string, rep *dialogue.Report) (*picture.Call, error) {
 	e := newEncoder(r, model, rep)
 	if !e.own() {
