@@ -84,7 +84,8 @@ func ending(t *testing.T, shape cases.Shape, reply *cases.Reply) string {
 func retryable(shape cases.Shape, body []byte) bool {
 	mark := map[cases.Shape]string{
 		cases.Chat: `"code":"shutting_down"`, cases.Completions: `"code":"shutting_down"`, cases.Messages: `"type":"overloaded_error"`,
-		cases.Gemini: `"status":"UNAVAILABLE"`, cases.Responses: `"code":"server_error","message":"the gateway is shutting down, try again"`,
+		cases.Gemini:    `"status":"UNAVAILABLE"`,
+		cases.Responses: `"code":"server_is_overloaded","message":"the gateway is shutting down, try again`,
 	}[shape]
 	return bytes.Contains(body, []byte(mark))
 }
