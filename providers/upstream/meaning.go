@@ -110,7 +110,8 @@ func express(e *dialogue.Error, m meaning, size PromptSize, client dialogue.Trai
 		e.Status, e.Type = http.StatusRequestEntityTooLarge, dialogue.TypeTooLarge
 		e.Code = "request_too_large"
 	case badContent:
-		if e.Status != http.StatusBadRequest {
+		// The image vendor says 422, and its clients expect that.
+		if e.Status != http.StatusBadRequest && e.Status != http.StatusUnprocessableEntity {
 			e.Status, e.Type = http.StatusBadRequest, dialogue.TypeInvalidRequest
 		}
 		if !known(
