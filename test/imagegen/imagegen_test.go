@@ -308,7 +308,7 @@ func TestVendorsRefusalsComeInTheOneEnvelope(t *testing.T) {
 		{400, ``, 400, "", "", 1},
 		{401, `{"error":"bad key vendor-key-123"}`, 502, "upstream_auth_error", "", 1},
 		{403, `{}`, 502, "upstream_auth_error", "", 1},
-		{429, `{}`, 429, "", "", 1},
+		{429, `{}`, 429, "rate_limit_exceeded", "", 1},
 		{500, `<html>vendor.internal</html>`, 500, "", "", 1},
 		{200, `not json`, 502, "upstream_invalid_response", "", 1},
 		{200, `{"data":[]}`, 502, "upstream_invalid_response", "", 1},
