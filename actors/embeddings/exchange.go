@@ -156,7 +156,7 @@ func (x *exchange) Settlement() func(ctx context.Context) *dialogue.Error {
 		x.attempt.note()
 	}
 	out, meter := x.outcome, x.request.Meter
-	return func(ctx context.Context) *dialogue.Error { return meter.End(ctx, &out) }
+	return func(ctx context.Context) *dialogue.Error { return meter.Settle(ctx, &out) }
 }
 
 // Result implements engine.Exchange.

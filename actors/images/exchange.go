@@ -118,7 +118,7 @@ func (x *exchange) End(out engine.Sink[Partial], f *upstream.Failure) {
 // Settlement implements engine.Money.
 func (x *exchange) Settlement() func(ctx context.Context) *dialogue.Error {
 	out, meter := x.outcome, x.request.Meter
-	return func(ctx context.Context) *dialogue.Error { return meter.End(ctx, &out) }
+	return func(ctx context.Context) *dialogue.Error { return meter.Settle(ctx, &out) }
 }
 
 // Result implements engine.Exchange.

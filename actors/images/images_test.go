@@ -48,7 +48,7 @@ func (m *meter) Begin(context.Context, *catalog.Candidate) *dialogue.Error {
 	return nil
 }
 
-func (m *meter) End(_ context.Context, o *images.Outcome) *dialogue.Error {
+func (m *meter) Settle(_ context.Context, o *images.Outcome) *dialogue.Error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.ended = append(m.ended, *o)

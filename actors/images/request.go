@@ -37,9 +37,9 @@ type Request struct {
 type Meter interface {
 	// Begin holds what the attempt at a candidate may cost, before it is made. An error ends the request.
 	Begin(ctx context.Context, c *catalog.Candidate) *dialogue.Error
-	// End settles. For a good reply it is called before the client sees it, and an error is sent instead. It is called
-	// when all is over for any other request, and for one whose End failed.
-	End(ctx context.Context, o *Outcome) *dialogue.Error
+	// Settle charges for the request and ends its hold. For a good reply it is called before the client sees it, and an
+	// error is sent instead. It is called when all is over for any other request, and for one whose Settle failed.
+	Settle(ctx context.Context, o *Outcome) *dialogue.Error
 }
 
 // Meta is how the request was served.

@@ -9,23 +9,25 @@ import (
 	"stagedoor/state/money"
 )
 
-// End says how a request ended, which decides what is charged.
-type End uint8
+// Ending says how a request ended, which decides what is charged. All amounts in this package are in
+// micro-dollars.
+type Ending uint8
 
-// The ends, and what is charged (decisions, Ledger; faults.md 6).
+// The endings, and what is charged for each.
 const (
-	// Finished: the client has the whole answer. Its usage is charged.
-	Finished End = iota
-	// Refused: by the gateway or the provider, before any answer. Nothing is charged.
+	// Finished means that the client has the whole answer. All usage is charged.
+	Finished Ending = iota
+	// Refused means that the gateway or the provider refused the request before any answer.
+	// Nothing is charged.
 	Refused
-	// Failed: the provider failed. What was delivered before is charged, and nothing if
-	// nothing was.
+	// Failed means that the provider failed. If something was delivered before, it is charged
+	// together with the prompt. Otherwise nothing is charged.
 	Failed
-	// Left: the client went away. The prompt is charged from the moment when the provider
-	// accepted the request, and all that was delivered.
+	// Left means that the client disconnected. Once the provider has accepted the request, the
+	// prompt and all that was delivered are charged.
 	Left
-	// Exhausted: the balance ran out and the gateway ended the answer. It is charged as
-	// Left is.
+	// Exhausted means that the balance ran out, so the gateway ended the answer. It is charged
+	// as Left is.
 	Exhausted
 )
 
@@ -37,16 +39,17 @@ var endReasons = [...]string{
 	Exhausted: "balance_exhausted",
 }
 
-// String is the end reason in receipts.
-func (e End) String() string { return endReasons[e] }
+// String returns the end reason that receipts show. It panics for a value that is not one of the endings.
+func (e Ending) String() string { return endReasons[e] }
 
 // Work describes what a provider did for a request that has ended. Clients control none of
 // its fields except MostOutput, which they can only raise: a client can raise a hold, but it
 // cannot lower a bill.
 type Work struct {
+	// Price is nil if the model is free.
 	Price *catalog.Price
-	End   End
-	// Accepted: the provider answered the request with a 2xx status.
+	End   Ending
+	// Accepted says that the provider answered the request with a 2xx status.
 	Accepted bool
 	// Reported is the usage that the provider reported. Counted is the gateway's own count of
 	// the prompt and of the output that was delivered.
@@ -56,31 +59,35 @@ type Work struct {
 	// charged.
 	MostOutput int64
 	Exact      bool
-	// Media: the work is priced by its units below, and by tokens only if the price is.
+	// Media says that the work is priced by its images and seconds below. Tokens are charged too if
+	// Price has a price for them.
 	Media bool
 	// Images are the finished images that were delivered.
 	Images int64
 	// Video is the length of the video that was made.
 	Video VideoLength
-	// Partials are the partial images that were delivered. Begun are the images that had a
-	// partial one and were not delivered themselves, and Whole are those of them whose last
-	// partial image is the picture, as it is with quality high.
+	// Partials is the number of partial images that were delivered, of all images. Begun is the
+	// number of images of which only partial images were delivered, and not the finished one. Whole
+	// is the number of those images of Begun whose last partial image is already as good as the
+	// finished one, which providers do with quality high.
 	Partials, Begun, Whole int64
 }
 
 // VideoLength is the length in seconds of the video that a provider made for one request. The
 // zero value is no video.
 type VideoLength struct {
-	// Asked counts if the provider reports nothing.
+	// Asked is the length that the client asked for. It counts if the provider reports nothing.
 	Asked int64
 	// Reported is the length that the provider reported for the finished video. 0 means that it
-	// reported none, and less is a length that cannot be.
+	// reported none. A negative length is rejected.
 	Reported int64
-	// Most is the most that a model makes for one request.
+	// Most is the longest video that the model makes for one request. A longer report is rejected
+	// unless the client asked for that length.
 	Most int64
 }
 
-// seconds returns the length that is charged, and a flag if the reported one was rejected.
+// seconds returns the length that is charged, and a flag if the reported one was rejected. A length
+// that was not reported is no error and has no flag.
 func (l VideoLength) seconds() (seconds int64, flag string) {
 	switch {
 	case l.Reported == 0:
@@ -99,7 +106,7 @@ func (w *Work) delivered() bool {
 	return w.Counted.OutputTotal > 0 || w.Images > 0 || w.Partials > 0
 }
 
-// charged reports whether anything is charged at all.
+// charged reports whether the ending allows any charge. The bill may still be zero.
 func (w *Work) charged() bool {
 	switch w.End {
 	case Finished:
@@ -112,16 +119,17 @@ func (w *Work) charged() bool {
 	return false
 }
 
-// Bill is the charge for a request, with the usage and the prices that it results from.
+// Bill is the charge for a request, with the usage and the prices that it results from. The Bill of
+// a request that is not charged is zero, without usage and flags.
 type Bill struct {
-	Amount int64
+	Amount int64 // micro-dollars, at most budget.MaxCredits
 	Usage  money.ReceiptUsage
 	Prices []money.PriceRow
 	Flags  []string
 }
 
-// Flags of usage reports that were rejected. The gateway's own count is charged instead, or
-// the most that the model gives if the report was absurdly high.
+// Flags of usage reports that were rejected. The gateway's own count is charged instead. Of an
+// absurdly high output or video, the most that the model gives is charged.
 const (
 	FlagMissing       = "usage_missing"
 	FlagNegative      = "usage_negative"
@@ -130,8 +138,8 @@ const (
 	FlagPartial       = "usage_partial" // the answer was cut off, so the report is incomplete
 )
 
-// A number of input tokens is absurd if it is more than ten times the gateway's own count
-// (faults.md U29). That count is only an estimate, and a bad one if media are sent by
+// A number of input tokens is absurd if it is more than ten times the gateway's own count, because
+// a fault of a provider must not empty an account. That count is only an estimate, and a bad one if media are sent by
 // reference, so the bound is never below the size of any context.
 const (
 	absurdFactor = 10
@@ -149,12 +157,13 @@ func Charge(w Work) Bill {
 		b = tokens(&w)
 	}
 	if w.Media {
-		b.add(&w)
+		b.addMedia(&w)
 	}
 	return b
 }
 
-// tokens returns the part of a bill that is counted in tokens.
+// tokens returns the part of a bill that is counted in tokens. Where it rejects a report, the usage is
+// marked as estimated.
 func tokens(w *Work) Bill {
 	j := judge{reported: w.Reported, counted: w.Counted, most: max(w.MostOutput, 0)}
 	if !w.Exact {
@@ -167,17 +176,20 @@ func tokens(w *Work) Bill {
 	u.Estimated = j.estimated || w.Reported.Estimated
 	return Bill{
 		Amount: min(w.Price.Tokens(u), budget.MaxCredits),
-		Usage:  used(u),
-		Prices: rows(w.Price, u),
+		Usage:  receiptUsage(u),
+		Prices: priceRows(w.Price, u),
 		Flags:  j.flags,
 	}
 }
 
-// add adds the charges for images and seconds. If partial images have a price, an image that
-// was begun and not delivered costs its partial images. If they have none, a client that
-// disconnects after a partial image pays for the whole picture. A picture that is complete in
-// its last partial image is charged for any end of the request.
-func (b *Bill) add(w *Work) {
+// addMedia adds the charges for images, partial images and seconds of video. The rules for images are:
+//
+//   - Each delivered image costs PerImage, and so does each one of Whole, because the client has it.
+//   - If PerPartial is set, each delivered partial image costs PerPartial besides, no matter whether its
+//     image was finished. Other images of Begun cost only that.
+//   - If PerPartial is 0, each image of Begun costs PerImage, because a client could otherwise disconnect
+//     after the last partial image and pay nothing. If the provider failed, only Whole is charged.
+func (b *Bill) addMedia(w *Work) {
 	var p catalog.Price
 	if w.Price != nil {
 		p = *w.Price
@@ -196,44 +208,37 @@ func (b *Bill) add(w *Work) {
 	b.unit("video_seconds", seconds, p.PerSecond)
 }
 
-// unit adds one product to a bill.
+// unit adds n units at the price each, in micro-dollars, and a row for the receipt. It adds nothing if
+// there are no units or they cost nothing. n must not be negative.
 func (b *Bill) unit(what string, n, each int64) {
 	if each = max(each, 0); n == 0 || each == 0 {
 		return
 	}
-	b.Amount = saturating(b.Amount, multiply(n, each))
+	b.Amount = add(b.Amount, multiply(n, each))
 	b.Prices = append(b.Prices, money.PriceRow{What: what, Quantity: n, Price: each, Per: 1})
 }
 
-func saturating(a, b int64) int64 {
-	if a > budget.MaxCredits-min(b, budget.MaxCredits) {
-		return budget.MaxCredits
-	}
-	return a + b
-}
+// notReported is the value of a count in dialogue.Usage that the provider did not report. Lower values
+// stand for a negative count that it did report, see dialogue.NegativeCount.
+const notReported = -1
 
-func saturate(n int64) int64 {
-	if n > budget.MaxCredits/absurdFactor {
-		return budget.MaxCredits
-	}
-	return max(n, 0) * absurdFactor
-}
-
-// judge decides which reported numbers are charged.
+// judge decides which reported numbers are charged. It collects the flags of those that it rejects.
 type judge struct {
 	reported, counted dialogue.Usage
-	most              int64 // output tokens
+	most              int64 // the most output tokens that are charged
 	flags             []string
-	estimated         bool
+	estimated         bool // a count of the gateway or a limit is charged in place of a report
 }
 
+// flag adds a flag once.
 func (j *judge) flag(name string) {
 	if !slices.Contains(j.flags, name) {
 		j.flags = append(j.flags, name)
 	}
 }
 
-// input judges the count of input tokens.
+// input returns the input tokens to charge: the reported number if it is possible, and otherwise the
+// gateway's own count with a flag.
 func (j *judge) input() int64 {
 	reported, counted := j.reported.InputTotal, dialogue.CountOrZero(j.counted.InputTotal)
 	switch {
@@ -241,7 +246,7 @@ func (j *judge) input() int64 {
 		j.flag(FlagMissing)
 	case reported < 0:
 		j.flag(FlagNegative)
-	case reported > max(absurdInput, saturate(counted)):
+	case reported > max(absurdInput, multiply(counted, absurdFactor)):
 		j.flag(FlagAbsurd)
 	default:
 		return reported
@@ -250,11 +255,11 @@ func (j *judge) input() int64 {
 	return counted
 }
 
-const notReported = -1
-
-// output judges the count of output tokens. If an answer was cut off, the provider may have
-// reported only its beginning. A report above the model's maximum is charged as the maximum.
-func (j *judge) output(end End) int64 {
+// output returns the output tokens to charge: the reported number if it is possible, and otherwise the
+// gateway's own count, but at most j.most, with a flag. With any ending except Finished the answer
+// was cut off, and the provider may have reported only its beginning. Then a report that is missing or
+// below the gateway's count is FlagPartial. A report above j.most is charged as j.most.
+func (j *judge) output(end Ending) int64 {
 	reported, counted := j.reported.OutputTotal, dialogue.CountOrZero(j.counted.OutputTotal)
 	cut := end != Finished
 	switch {
@@ -277,17 +282,20 @@ func (j *judge) output(end End) int64 {
 	return min(counted, j.most)
 }
 
-// parts sets the counts that are parts of the totals, limited to those totals.
+// parts sets the counts in u that are parts of the totals and have other prices. Cache reads and cache
+// writes together are limited to the input, and reasoning is limited to the output.
 func (j *judge) parts(u *dialogue.Usage) {
 	read := j.part(j.reported.CacheRead, u.InputTotal)
 	// The two kinds of cache writes cost the same here.
-	writes := max(j.reported.CacheWrite, sum(j.reported.CacheWrite5m, j.reported.CacheWrite1h))
+	writes := max(j.reported.CacheWrite, add(j.reported.CacheWrite5m, j.reported.CacheWrite1h))
 	written := j.part(writes, u.InputTotal-read)
 	u.CacheRead, u.CacheWrite = read, written
 	u.Reasoning = j.part(j.reported.Reasoning, u.OutputTotal)
 }
 
-func sum(a, b int64) int64 {
+// add returns a+b, limited to the most credits that an account can have. Negative numbers, which are
+// unknown counts, count as 0.
+func add(a, b int64) int64 {
 	a, b = dialogue.CountOrZero(a), dialogue.CountOrZero(b)
 	if a > budget.MaxCredits-min(b, budget.MaxCredits) {
 		return budget.MaxCredits
@@ -295,6 +303,8 @@ func sum(a, b int64) int64 {
 	return a + b
 }
 
+// part returns a reported part of whole: 0 if it was not reported or is negative, and at most whole. It
+// flags a part above whole only if both totals are as reported.
 func (j *judge) part(reported, whole int64) int64 {
 	switch {
 	case reported < notReported:
@@ -309,13 +319,15 @@ func (j *judge) part(reported, whole int64) int64 {
 	return dialogue.CountOrZero(reported)
 }
 
-func used(u dialogue.Usage) money.ReceiptUsage {
+// receiptUsage returns the counts of u that receipts show.
+func receiptUsage(u dialogue.Usage) money.ReceiptUsage {
 	return money.ReceiptUsage{Input: u.InputTotal, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite,
 		Output: u.OutputTotal, Reasoning: u.Reasoning, Estimated: u.Estimated}
 }
 
-// rows returns the products that catalog.Price.Tokens adds up, for the receipt.
-func rows(p *catalog.Price, u dialogue.Usage) []money.PriceRow {
+// priceRows returns one row for the receipt for each kind of tokens that was used, with the same
+// quantities and prices that catalog.Price.Tokens adds up. It returns none if the model is free.
+func priceRows(p *catalog.Price, u dialogue.Usage) []money.PriceRow {
 	if p.Zero() {
 		return nil
 	}

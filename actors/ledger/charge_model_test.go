@@ -40,7 +40,7 @@ func TestBillDependsOnWhatTheProviderDid(t *testing.T) {
 				MostOutput: most,
 				Exact:      true,
 			}
-			for _, end := range []ledger.End{ledger.Left, ledger.Exhausted, ledger.Finished} {
+			for _, end := range []ledger.Ending{ledger.Left, ledger.Exhausted, ledger.Finished} {
 				work.End = end
 				amount := ledger.Charge(work).Amount
 				if amount < prompt || amount > prompt+10*most {

@@ -305,7 +305,7 @@ func TestChargeIsBounded(t *testing.T) {
 		}
 		b := ledger.Charge(
 			ledger.Work{Price: p, Reported: anyUsage.Draw(t, "reported"), Counted: anyUsage.Draw(t, "counted"),
-				End: ledger.End(
+				End: ledger.Ending(
 					rapid.IntRange(0, 4).Draw(t, "end"),
 				), MostOutput: any64.Draw(t, "max"), Exact: rapid.Bool().Draw(t, "exact"), Accepted: rapid.Bool().Draw(t, "accepted")},
 		)
@@ -469,7 +469,7 @@ func TestVideosAreChargedAsTheProviderMadeThem(t *testing.T) {
 	price := &catalog.Price{PerSecond: 100_000}
 	for _, tt := range []struct {
 		name    string
-		end     ledger.End
+		end     ledger.Ending
 		length  ledger.VideoLength
 		seconds int64
 		flag    string

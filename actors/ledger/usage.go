@@ -15,10 +15,11 @@ import (
 
 const (
 	// countEvery is how long the usage of requests without a price is collected in memory. A
-	// crash loses at most that much of it, and a stop loses nothing.
+	// crash loses at most that much of it. A stop loses none, unless the last write fails.
 	countEvery = time.Second
-	// maxCounted bounds the rows that are gathered. An account has a share of them. Beyond its
-	// share, or where all rows are in use, the models of a key have one row together.
+	// maxCounted bounds the rows in memory. An account has a share of them, as package share
+	// explains. Beyond it, or where all rows are in use, all further models of a key have one row
+	// together, which may exceed the bound.
 	maxCounted = 4096
 )
 
@@ -33,10 +34,12 @@ type uncounted struct {
 	places *share.Pool // of rows
 }
 
+// usageName identifies a row.
 type usageName struct{ account, key, model string }
 
-// CountUsage counts a request without a hold. The row has no day. It does not wait. Requests
-// with a hold are counted when the hold is settled or released.
+// CountUsage adds row to the usage of today. Use it for requests without a hold. Requests with a hold
+// are counted when the hold is settled or released. It does not wait for the write, which happens
+// within about countEvery, and it ignores row.Day.
 func (c *Client) CountUsage(row money.UsageRow) {
 	u := &c.uncounted
 	u.mu.Lock()
@@ -48,10 +51,10 @@ func (c *Client) CountUsage(row money.UsageRow) {
 	}
 }
 
-// UsageRows returns the pool of the rows of usage that wait to be written.
+// UsageRows returns the pool of the rows of usage that wait to be written, for metrics.
 func (c *Client) UsageRows() *share.Pool { return c.uncounted.places }
 
-// add adds a row. u.mu must be held.
+// add adds the counts of row to the row of its key and model. u.mu must be held.
 func (u *uncounted) add(row *money.UsageRow) {
 	name := usageName{row.Account, row.Key, row.Model}
 	have := u.rows[name]
@@ -68,7 +71,7 @@ func (u *uncounted) add(row *money.UsageRow) {
 	have.Add(row)
 }
 
-// take returns all rows and forgets them.
+// take removes all rows and returns them. It locks u.mu.
 func (u *uncounted) take() []money.UsageRow {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -81,7 +84,7 @@ func (u *uncounted) take() []money.UsageRow {
 	return all
 }
 
-// write writes all rows. Rows that cannot be written are kept for the next time.
+// write writes all rows in one commit. If that fails, it adds them again and returns the error.
 func (u *uncounted) write() error {
 	rows := u.take()
 	if len(rows) == 0 {
@@ -103,16 +106,19 @@ func (u *uncounted) write() error {
 	return err
 }
 
-// counting makes the actor write the collected rows after countEvery.
+// counting is the message that the first row since the last write has been added. The actor writes
+// all rows after countEvery.
 type counting struct{}
 
-// IgnoreDeadLetterLogging is set because few requests end while the ledger stops.
+// IgnoreDeadLetterLogging keeps the log free of messages to a stopped actor, which its last write
+// makes needless.
 func (*counting) IgnoreDeadLetterLogging() {}
 
-// written is the outcome of a write.
+// written is the outcome of a write, as a message to the actor.
 type written struct{ err error }
 
-// IgnoreDeadLetterLogging is set because a stopping actor does not wait for its write.
+// IgnoreDeadLetterLogging is set because an actor may stop while a write is running. Its last write
+// then takes the rows that were added since.
 func (*written) IgnoreDeadLetterLogging() {}
 
 // counter is the actor that writes the rows every countEvery, and once more when it stops.
@@ -127,7 +133,7 @@ func (a *counter) Receive(c actor.Context) {
 	case *actor.Started:
 		a.timer = a.client.system.NewTimer(c.Self())
 	case *counting:
-		a.wake()
+		a.startTimer()
 	case *kit.Tick:
 		if a.timer.Fired(m) {
 			a.client.system.Go(c.Self(), "write usage", func(context.Context) any { return &written{a.client.uncounted.write()} })
@@ -135,7 +141,7 @@ func (a *counter) Receive(c actor.Context) {
 	case *written:
 		if m.err != nil {
 			a.client.system.Logger().Error("usage not written", "cause", m.err)
-			a.wake()
+			a.startTimer()
 		}
 	case *kit.Crashed:
 		a.client.system.Logger().Error("writing usage panicked", "stack", string(m.Recovered.Stack))
@@ -150,7 +156,8 @@ func (a *counter) Receive(c actor.Context) {
 	}
 }
 
-func (a *counter) wake() {
+// startTimer requests a tick after countEvery, unless an earlier one is coming.
+func (a *counter) startTimer() {
 	now := time.Now()
 	a.timer.Wake(now, now.Add(countEvery))
 }

@@ -12,31 +12,35 @@ import (
 	"stagedoor/state/money"
 )
 
-// patience bounds a settlement, which no context can cancel.
-const patience = 10 * time.Second
+// ledgerTimeout bounds the calls of the ledger that go on if the client disconnects: settlements, and
+// extensions of the hold of a running stream.
+const ledgerTimeout = 10 * time.Second
 
 // reasonUnwritten is the end reason of a request whose settlement could not be written. Such
 // a request is not charged.
 const reasonUnwritten = "storage_unavailable"
 
-// charge is the hold of one request and its settlement, which happens once. Text and Picture
-// embed it. The caller of its methods other than Held has locked mu.
+// charge makes, extends and ends the hold of one request. Text and Picture embed it; their methods
+// Begin and Settle use it and lock mu. All methods except Held need mu.
 type charge struct {
 	ledger *ledger.Client
-	later  bool // the settlement does not wait for the disk
+	later  bool // use Hold.SettleLater, which does not wait for the disk and reports no error
 	held   atomic.Bool
 
-	mu     sync.Mutex // End may come twice at once
-	hold   *ledger.Hold
-	failed bool // the settlement could not be written, and the client got an error
-	ended  bool
+	mu        sync.Mutex // Settle may be called twice at once
+	hold      *ledger.Hold
+	unwritten bool // a settlement could not be written, so the next one only releases the hold
+	ended     bool // the hold has been settled or released
 }
 
-// Held reports whether a hold was made for the request. If so, the end of the hold counts its
-// usage. Held may be called at any time.
+// Held reports whether a hold was ever made for the request, even if it has ended. If so, the ledger
+// counts the usage when the hold ends, and the caller must not use ledger.Client.CountUsage. Held may
+// be called at any time and needs no lock.
 func (c *charge) Held() bool { return c.held.Load() }
 
-// raise makes the hold that ask describes, or extends an existing one to ask.Amount.
+// raise makes the hold that ask describes, or extends an existing one to ask.Amount, in micro-dollars.
+// It does nothing if the hold is that large already, and must not be called after the end of the hold.
+// Its errors are those of ledger.Client.Hold. After an error the hold is as it was.
 func (c *charge) raise(ctx context.Context, ask ledger.Ask) (err error) {
 	if c.hold != nil && ask.Amount <= c.hold.Amount() {
 		return nil
@@ -56,20 +60,25 @@ func (c *charge) raise(ctx context.Context, ask ledger.Ask) (err error) {
 	return err
 }
 
-// settle charges bill for a request that ended with end, or returns the whole hold if there is
-// nothing to charge. If the settlement cannot be written, it returns the error for the client; End
-// is then called again with that error, and the request is not charged. lost says that the client
-// has an error already, so that End is not called again.
+// settle ends the hold: it charges bill for a request that ended with end and frees the rest, or
+// releases the whole hold if there is nothing to charge. The caller has made sure that there is a hold
+// that has not ended. No context cancels the settlement.
+//
+// If the settlement cannot be written, settle returns the error for the client, and the request is not
+// charged. A good reply becomes that error, and the hold stays until Settle is called again with it.
+// requestFailed says that the client gets an error of the request itself, so Settle is not called
+// again and the hold is released at once. With later, writing is repeated until it succeeds and settle
+// returns nil.
 func (c *charge) settle(
 	ctx context.Context,
 	bill ledger.Bill,
-	end ledger.End,
+	end ledger.Ending,
 	receipt *money.Receipt,
-	lost bool,
+	requestFailed bool,
 ) *dialogue.Error {
 	receipt.Usage, receipt.Prices, receipt.Flags = bill.Usage, bill.Prices, bill.Flags
 	switch {
-	case c.failed:
+	case c.unwritten:
 		c.release(ctx, reasonUnwritten, receipt)
 		return nil
 	case bill.Amount == 0 && end != ledger.Finished:
@@ -82,22 +91,23 @@ func (c *charge) settle(
 	if c.later {
 		c.hold.SettleLater(settlement)
 	} else {
-		err = c.hold.SettleWithin(patience, settlement) // which is not cancelled if the client disconnects
+		err = c.hold.SettleWithin(ledgerTimeout, settlement)
 	}
 	endSpan(span, err, telemetry.Cost.Float64(telemetry.Dollars(bill.Amount)), telemetry.EndReason.String(end.String()))
 	if err == nil {
 		c.ended = true
 		return nil
 	}
-	c.failed = true
-	if lost {
+	c.unwritten = true
+	if requestFailed {
 		c.ended = true
 		c.hold.Release(reasonUnwritten, receipt)
 	}
 	return ledger.Refusal(err)
 }
 
-// release returns the whole hold.
+// release ends the hold without a charge. It does not wait and cannot fail; ctx is only for the trace.
+// There must be a hold.
 func (c *charge) release(ctx context.Context, reason string, receipt *money.Receipt) {
 	c.ended = true
 	_, span := telemetry.Start(ctx, telemetry.SpanSettle)

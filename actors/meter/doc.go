@@ -3,14 +3,14 @@
 // by how the request ended.
 //
 // It connects actors/text and actors/images, which know how requests proceed, to the ledger,
-// which knows money. It limits no rates. Video jobs use the ledger directly.
+// which knows money. All amounts are in micro-dollars. It limits no rates. Video jobs use the ledger directly.
 //
 // # Usage
 //
 // A handler makes one Text or Picture for each request and passes it to the request, which
-// calls Begin before each attempt, Progress while a stream runs, and End.
+// calls Begin before each attempt, Progress while a stream runs, and Settle.
 //
 // # Errors
 //
-// Begin and End return the errors of the ledger as a *dialogue.Error for the client.
+// Begin and Settle return the errors of the ledger as a *dialogue.Error for the client.
 package meter

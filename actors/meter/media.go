@@ -16,16 +16,19 @@ const (
 	leastImage     = 85
 	mostImage      = 20_000 // larger ones are scaled down
 	pageTokens     = 2_500
+	bytesPerPage   = 200_000 // of a PDF, where the pages cannot be counted
 	soundTokens    = 32      // a second
 	soundBytes     = 8_000   // a second, where the file does not say
 	videoTokens    = 300     // a second
 	videoBytes     = 125_000 // a second
 )
 
-// mediaTokens returns the tokens that media in base64 count. known is false if the content is
-// no known kind of media and counts as text.
+// mediaTokens returns the tokens that media in base64 count: images by their pixels, PDF files by
+// their pages, and sound and video by their seconds, which are estimated from the bytes. It does not
+// decode more than it needs for that. known is false if the content is no known kind of media and
+// counts as text. An image whose size cannot be read is known, and counts as if it were text.
 func mediaTokens(content []byte) (n int64, known bool) {
-	file := decode(content)
+	file := decodeBase64(content)
 	head := make([]byte, longestFrame+4)
 	read, _ := io.ReadFull(file, head)
 	head = head[:read]
@@ -33,7 +36,7 @@ func mediaTokens(content []byte) (n int64, known bool) {
 	all := io.MultiReader(bytes.NewReader(head), file)
 	switch {
 	case bytes.HasPrefix(head, []byte("%PDF")):
-		return pages(all, size) * pageTokens, true
+		return countPages(all, size) * pageTokens, true
 	case bytes.HasPrefix(head, []byte("RIFF")) && len(head) >= 32 && string(head[8:12]) == "WAVE":
 		rate := int64(binary.LittleEndian.Uint32(head[28:32]))
 		if rate <= 0 || rate > soundBytes*1000 {
@@ -58,7 +61,7 @@ const longestFrame = 2048
 
 // beginsWithTwoFrames reports whether b begins with a frame of MPEG audio or AAC that
 // another frame follows. A frame is marked only by eleven set bits, which text in base64 can
-// contain as well, so one frame proves nothing.
+// contain as well, so one frame proves nothing. A file of a single frame counts as text.
 func beginsWithTwoFrames(b []byte) bool {
 	n := frameLength(b)
 	return n > 0 && n < len(b) && frameLength(b[n:]) > 0 && b[1] == b[n+1]
@@ -109,16 +112,18 @@ func frameLength(b []byte) int {
 	return 144*bits/hertz + padding
 }
 
-// decode reads base64 of either alphabet, with or without padding and with slashes that are
-// escaped, as JSON allows.
-func decode(content []byte) io.Reader {
-	return base64.NewDecoder(base64.RawStdEncoding, &alphabet{content})
+// decodeBase64 returns a reader that decodes base64 of either alphabet, with or without padding and
+// with slashes that are escaped, as JSON allows.
+func decodeBase64(content []byte) io.Reader {
+	return base64.NewDecoder(base64.RawStdEncoding, &base64Normalizer{content})
 }
 
-type alphabet struct{ left []byte }
+// base64Normalizer reads base64 in the standard alphabet, without padding and escapes, from base64 in
+// any of its forms.
+type base64Normalizer struct{ left []byte }
 
 // Read implements io.Reader.
-func (a *alphabet) Read(p []byte) (n int, err error) {
+func (a *base64Normalizer) Read(p []byte) (n int, err error) {
 	for len(a.left) > 0 && n < len(p) {
 		c := a.left[0]
 		a.left = a.left[1:]
@@ -139,17 +144,16 @@ func (a *alphabet) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// pages counts the pages of a PDF. It cannot see pages in compressed objects, so it assumes
-// at least one page for each bytesPerPage.
-func pages(file io.Reader, size int64) int64 {
-	const bytesPerPage = 200_000
+// countPages returns the number of pages of a PDF of size bytes. It cannot see pages in compressed
+// objects, so it returns at least one page for each bytesPerPage, and at least one.
+func countPages(file io.Reader, size int64) int64 {
 	found := int64(0)
 	b := make([]byte, 64<<10)
 	kept := 0
 	for {
 		n, err := io.ReadFull(file, b[kept:])
 		n += kept
-		found += int64(pageObjects(b[:n]))
+		found += int64(countPageObjects(b[:n]))
 		if err != nil {
 			break
 		}
@@ -160,8 +164,10 @@ func pages(file io.Reader, size int64) int64 {
 
 var pageMark = []byte("/Type/Page")
 
-// pageObjects counts the names of page objects that end in b. /Pages is the name of their tree.
-func pageObjects(b []byte) (n int) {
+// countPageObjects returns how often b contains /Type/Page, also with white space before /Page. The
+// byte after it must be in b, because /Pages marks the tree of pages and not a page. A mark that
+// ends with b is counted when the caller passes it again with the bytes after it.
+func countPageObjects(b []byte) (n int) {
 	for {
 		at := bytes.Index(b, []byte("/Page"))
 		if at < 0 || at+5 >= len(b) {

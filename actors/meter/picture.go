@@ -59,19 +59,13 @@ func (p *Picture) Begin(ctx context.Context, c *catalog.Candidate) *dialogue.Err
 	units := ledger.Charge(
 		ledger.Work{Price: p.price.ByUnit(), Media: true, Images: n, Partials: n * int64(p.request.Picture.Partials)},
 	)
-	need := saturating(units.Amount, ledger.Estimate(p.price, u.InputTotal, u.OutputTotal))
+	// Both amounts are at most MaxCredits, so the sum does not overflow.
+	need := min(units.Amount+ledger.Estimate(p.price, u.InputTotal, u.OutputTotal), budget.MaxCredits)
 	if err := p.raise(ctx, ledger.Ask{Account: p.request.Account, RequestID: p.request.ID, Amount: need, Durable: true,
 		Key: p.request.Key, Model: p.request.Picture.Model, Provider: c.Provider.Name}); err != nil {
 		return ledger.Refusal(err)
 	}
 	return nil
-}
-
-func saturating(a, b int64) int64 {
-	if a > budget.MaxCredits-min(b, budget.MaxCredits) {
-		return budget.MaxCredits
-	}
-	return a + b
 }
 
 // The tokens that an image may cost with models that are charged by tokens: those of the most
@@ -101,8 +95,8 @@ func (p *Picture) tokensPerImage() int64 {
 	return pictureTokens
 }
 
-// End implements images.Meter.
-func (p *Picture) End(ctx context.Context, o *images.Outcome) *dialogue.Error {
+// Settle implements images.Meter.
+func (p *Picture) Settle(ctx context.Context, o *images.Outcome) *dialogue.Error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.hold == nil || p.ended {
@@ -114,7 +108,7 @@ func (p *Picture) End(ctx context.Context, o *images.Outcome) *dialogue.Error {
 }
 
 // bill returns the charge for the images and the tokens that the provider produced.
-func (p *Picture) bill(o *images.Outcome, end ledger.End) ledger.Bill {
+func (p *Picture) bill(o *images.Outcome, end ledger.Ending) ledger.Bill {
 	w := ledger.Work{Price: p.price, End: end, Accepted: o.Accepted, Media: true, Reported: o.Usage.Tokens(),
 		Images: int64(o.Delivered), Partials: int64(o.Partials), Begun: int64(o.Begun), Whole: int64(o.Whole)}
 	rendered := w.Images + max(w.Begun, w.Whole)
@@ -128,7 +122,7 @@ func (p *Picture) bill(o *images.Outcome, end ledger.End) ledger.Bill {
 }
 
 // endOf returns how the request ended.
-func endOf(o *images.Outcome) ledger.End {
+func endOf(o *images.Outcome) ledger.Ending {
 	switch {
 	case o.Err == nil:
 		return ledger.Finished

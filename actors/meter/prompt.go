@@ -11,9 +11,9 @@ import (
 const mediaRun = 1 << 10
 
 // promptTokens estimates the tokens of a request's body, which is valid JSON. A token is four
-// bytes of text. The content of a member that carries media in one of the shapes counts by
-// its pixels, pages or seconds instead. The estimate is high, because it also counts the
-// names and the punctuation of the JSON.
+// bytes of text. The content of a member that carries media in one of the shapes (the API formats
+// of clients) counts by its pixels, pages or seconds instead. The estimate is high, because it also
+// counts the names and the punctuation of the JSON.
 func promptTokens(body []byte) int64 {
 	if !longRun(body) {
 		return tokens.Estimate(len(body))
@@ -23,8 +23,9 @@ func promptTokens(body []byte) int64 {
 	return tokens.Estimate(len(body)-w.bytes) + w.tokens
 }
 
-// longRun reports whether there is a run of base64 digits that may be media. Such a run
-// contains one of every mediaRun bytes, so only those and their neighbours are checked.
+// longRun reports whether body has a run of at least mediaRun base64 digits, which may be media. Such
+// a run contains a byte at a multiple of mediaRun. So longRun looks at those bytes, and counts the
+// digits around each one that is a digit.
 func longRun(body []byte) bool {
 	for at := mediaRun - 1; at < len(body); at += mediaRun {
 		if !base64Digit[body[at]] {
@@ -66,6 +67,7 @@ type member struct {
 	text bool // all below it is text to the model
 }
 
+// walk reads body, which is valid JSON, and adds its media to w.bytes and w.tokens.
 func (w *promptWalk) walk(body []byte) {
 	var name []byte
 	for i := 0; i < len(body); i++ {
@@ -75,7 +77,7 @@ func (w *promptWalk) walk(body []byte) {
 		case '}', ']':
 			name = w.leave()
 		case ',':
-			name = w.last().name // of an element; a member's own name follows
+			name = w.innermost().name // of an element; a member's own name follows
 		case '"':
 			value := body[i+1:]
 			value = value[:shapes.StringEnd(value)]
@@ -83,32 +85,37 @@ func (w *promptWalk) walk(body []byte) {
 			if rest := bytes.TrimLeft(body[min(i+1, len(body)):], " \t\r\n"); len(rest) > 0 && rest[0] == ':' {
 				name = value
 			} else if len(value) >= mediaRun {
-				w.value(name, value)
+				w.countMedia(name, value)
 			}
 		}
 	}
 }
 
-func (w *promptWalk) last() member {
+// innermost returns the object or array that the walk is directly inside of. It is the zero member
+// at the top level.
+func (w *promptWalk) innermost() member {
 	if n := len(w.inside); n > 0 {
 		return w.inside[n-1]
 	}
 	return member{}
 }
 
+// enter begins an object or array with this name. It is text if one around it is.
 func (w *promptWalk) enter(name []byte) {
-	w.inside = append(w.inside, member{name, w.last().text || isText(name, len(w.inside))})
+	w.inside = append(w.inside, member{name, w.innermost().text || isText(name, len(w.inside))})
 }
 
+// leave ends the innermost object or array and returns its name.
 func (w *promptWalk) leave() (name []byte) {
-	name = w.last().name
+	name = w.innermost().name
 	w.inside = w.inside[:max(len(w.inside)-1, 0)]
 	return name
 }
 
 // isText reports whether everything inside a member is text to the model, as arguments and
 // results of calls and schemas are. The input of a response is a list at the top level, and
-// the input of a call is an object at a lower level.
+// the input of a call is an object at a lower level. depth is the number of objects and arrays
+// around the member.
 func isText(name []byte, depth int) bool {
 	const topList = 2 // depth of the elements of a list at the top
 	switch string(name) {
@@ -120,12 +127,13 @@ func isText(name []byte, depth int) bool {
 	return false
 }
 
-// value counts a long string if it is media.
-func (w *promptWalk) value(name, value []byte) {
-	if w.last().text {
+// countMedia adds a long string to w if the shapes have media in a member of this name and if the
+// content is of a known kind. Any other string counts as text, which is the default.
+func (w *promptWalk) countMedia(name, value []byte) {
+	if w.innermost().text {
 		return
 	}
-	parent := w.last().name
+	parent := w.innermost().name
 	content, isURL := dataURL(value)
 	switch string(name) {
 	case "url":
@@ -152,8 +160,9 @@ func (w *promptWalk) value(name, value []byte) {
 	}
 }
 
-// dataURL returns the content of a data URL in base64, or value itself.
-func dataURL(value []byte) (content []byte, is bool) {
+// dataURL returns the base64 content of a data URL and true. For any other value, such as a data URL
+// that is not base64, it returns value and false.
+func dataURL(value []byte) (content []byte, ok bool) {
 	const most = 256 // bytes of a media type
 	if !bytes.HasPrefix(value, []byte("data:")) {
 		return value, false

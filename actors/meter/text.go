@@ -163,7 +163,7 @@ func (t *Text) Progress(o *text.Outcome) (enough bool) {
 
 // extend extends the hold by moreTokens per choice, or by as much as the account has.
 func (t *Text) extend(output int64) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), ledgerTimeout)
 	defer cancel()
 	want := ledger.Estimate(t.price, t.prompt, max(output, t.covered)+moreTokens*int64(t.request.Choices))
 	if t.raiseHold(ctx, want) != nil {
@@ -191,8 +191,8 @@ func (t *Text) recordProgress(output int64) {
 	t.hold.Progress(ledger.Estimate(t.price, t.prompt, output))
 }
 
-// End implements text.Meter.
-func (t *Text) End(ctx context.Context, o *text.Outcome) *dialogue.Error {
+// Settle implements text.Meter.
+func (t *Text) Settle(ctx context.Context, o *text.Outcome) *dialogue.Error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.hold == nil || t.ended {
@@ -208,7 +208,7 @@ func (t *Text) End(ctx context.Context, o *text.Outcome) *dialogue.Error {
 }
 
 // endOf returns how the request ended.
-func (t *Text) endOf(o *text.Outcome) ledger.End {
+func (t *Text) endOf(o *text.Outcome) ledger.Ending {
 	switch {
 	case t.enough:
 		return ledger.Exhausted

@@ -144,7 +144,7 @@ func TestWhatIsHeld(t *testing.T) {
 			}
 			o := outcome(0)
 			o.Err = &dialogue.Error{Status: 400}
-			if err := m.End(ctx, o); err != nil || f.held() != 0 {
+			if err := m.Settle(ctx, o); err != nil || f.held() != 0 {
 				t.Errorf("after a refusal: held %d, %v", f.held(), err)
 			}
 		})
@@ -165,7 +165,7 @@ func TestFallbackIsHeldFor(t *testing.T) {
 	if f.held() != 1100 {
 		t.Errorf("held %d for a cheaper one, want what it was", f.held())
 	}
-	if err := m.End(ctx, outcome(50)); err != nil {
+	if err := m.Settle(ctx, outcome(50)); err != nil {
 		t.Fatal(err)
 	}
 	if spent := f.spent(); spent != 200 {
@@ -181,13 +181,13 @@ func TestFreeCandidateCostsNothing(t *testing.T) {
 	f := newFixture(t, 1000)
 	m := f.meter(nil)
 	begin(t, m, candidate(t, 0))
-	if err := m.End(ctx, outcome(50)); err != nil || f.held() != 0 {
+	if err := m.Settle(ctx, outcome(50)); err != nil || f.held() != 0 {
 		t.Errorf("held %d, %v", f.held(), err)
 	}
 	m = f.meter(nil)
 	begin(t, m, candidate(t, 5)) // fails, and a free one answers
 	begin(t, m, candidate(t, 0))
-	if err := m.End(ctx, outcome(50)); err != nil || f.held() != 0 || money.FindAccount(f.state.View(), "7").Spent != 0 {
+	if err := m.Settle(ctx, outcome(50)); err != nil || f.held() != 0 || money.FindAccount(f.state.View(), "7").Spent != 0 {
 		t.Errorf("held %d, spent %d, %v", f.held(), money.FindAccount(f.state.View(), "7").Spent, err)
 	}
 }
@@ -214,7 +214,7 @@ func TestProgressExtendsAndEnds(t *testing.T) {
 		}
 		last = f.held()
 	}
-	if err := m.End(ctx, outcome(3990)); err != nil {
+	if err := m.Settle(ctx, outcome(3990)); err != nil {
 		t.Fatal(err)
 	}
 	f.spent()
@@ -235,7 +235,7 @@ func TestGuessEndsNobodyWhoSaidHowMuch(t *testing.T) {
 	if m.Progress(outcome(500)) {
 		t.Error("a guess ended a reply that is paid for")
 	}
-	if err := m.End(ctx, outcome(50)); err != nil {
+	if err := m.Settle(ctx, outcome(50)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -263,7 +263,7 @@ func TestLongStreamNotesItsProgress(t *testing.T) {
 	noted(100 + 200)
 	m.Progress(outcome(4020))
 	noted(100 + 40_200)
-	if err := m.End(ctx, outcome(5000)); err != nil {
+	if err := m.Settle(ctx, outcome(5000)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -276,7 +276,7 @@ func TestSettlementsOfTextDoNotWaitForTheDisk(t *testing.T) {
 	begin(t, m, candidate(t, 10))
 	f.store.Refuse(journal.ErrReadOnly)
 	for range 2 {
-		if err := m.End(ctx, outcome(50)); err != nil {
+		if err := m.Settle(ctx, outcome(50)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -299,7 +299,7 @@ func TestLeavingDoesNotTakeTheSettlementAlong(t *testing.T) {
 	o := outcome(7)
 	o.Err, o.Committed = &dialogue.Error{Status: 499}, true
 	for range 2 {
-		if err := m.End(left, o); err != nil {
+		if err := m.Settle(left, o); err != nil {
 			t.Error(err)
 		}
 	}
@@ -322,7 +322,7 @@ func TestAbsurdUsageDoesNotTakeTheBalance(t *testing.T) {
 	if held := f.held(); held > 100+10*(8192+2048) {
 		t.Errorf("%d are held", held)
 	}
-	if err := m.End(ctx, outcome(50)); err != nil {
+	if err := m.Settle(ctx, outcome(50)); err != nil {
 		t.Fatal(err)
 	}
 }

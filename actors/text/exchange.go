@@ -127,7 +127,7 @@ func (x *exchange) Settlement() func(ctx context.Context) *dialogue.Error {
 		out.Meta = x.attempt.meta
 	}
 	meter := x.request.Meter
-	return func(ctx context.Context) *dialogue.Error { return meter.End(ctx, &out) }
+	return func(ctx context.Context) *dialogue.Error { return meter.Settle(ctx, &out) }
 }
 
 // Result implements engine.Exchange.

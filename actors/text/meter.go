@@ -20,11 +20,11 @@ type Meter interface {
 	Begin(ctx context.Context, c *catalog.Candidate, times int) (tight bool, err *dialogue.Error)
 	// Progress takes note of what has been delivered, and reports whether there is no money for more.
 	Progress(o *Outcome) (enough bool)
-	// End settles. For a reply in good order it is called before the client gets
+	// Settle charges for the request and ends its hold. For a good reply it is called before the client gets
 	// the end of it, so that the client's next request finds what is left of the hold. An
-	// error is sent instead of that end. For any other request, and for one whose End failed,
+	// error is sent instead of that end. For any other request, and for one whose Settle failed,
 	// it is called when all is over.
-	End(ctx context.Context, o *Outcome) *dialogue.Error
+	Settle(ctx context.Context, o *Outcome) *dialogue.Error
 }
 
 // promptTimes returns how often each prompt is sent to the candidate: once for as many
