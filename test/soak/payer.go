@@ -27,10 +27,11 @@ type paid struct {
 	said    verdict
 	charged int64
 	ended   time.Time // when the reply was there
-	checked bool
+	checked bool      // its receipt was read
 }
 
-// mayBeLost reports whether the kill came before the charge had to be durable.
+// mayBeLost reports whether a kill may have lost the charge. One whose receipt was read is durable,
+// because a receipt waits for its settlement.
 func (s *soak) mayBeLost(one *paid) bool {
 	return one.said == accepted && !one.checked && s.killedAfter(one.ended)
 }
@@ -93,7 +94,7 @@ var requestKinds = []struct {
 	},
 }
 
-// step makes a request, and now and then reads its receipt at once. Some replies
+// step makes a request, and reads every second receipt at once, which makes the charge durable. Some replies
 // take a while, so that a kill finds holds that are journaled.
 func (p *payer) step(ctx context.Context) error {
 	kind := &requestKinds[p.random.IntN(len(requestKinds))]
@@ -127,7 +128,7 @@ func (p *payer) step(ctx context.Context) error {
 		p.soak.wrong("request %s: %s", one.id, &a)
 		return nil
 	}
-	if p.random.IntN(4) == 0 {
+	if p.random.IntN(2) == 0 {
 		return p.receipt(ctx, one)
 	}
 	return nil
@@ -170,10 +171,6 @@ func (p *payer) check(ctx context.Context, all bool) error {
 	for _, one := range p.sent[from:] {
 		if err := p.receipt(ctx, one); err != nil {
 			return err
-		}
-		if !one.checked && one.said == accepted {
-			one.checked = true
-			p.soak.found("settlements")
 		}
 	}
 	p.fresh = len(p.sent)
@@ -232,6 +229,10 @@ func (p *payer) receipt(ctx context.Context, one *paid) error {
 		p.soak.settled(true)
 	case one.said == refused && r.Charged != 0, one.said == accepted && r.Charged != one.charged:
 		p.soak.wrong("request %s must cost %d, and was charged %d (%s)", one.id, one.charged, r.Charged, r.Reason)
+	}
+	if !one.checked && one.said == accepted {
+		one.checked = true
+		p.soak.found("settlements")
 	}
 	return nil
 }

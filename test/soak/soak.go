@@ -229,16 +229,11 @@ func (s *soak) reach() (err error) {
 	return err
 }
 
-// lateCharge is how long the charge of a text request may stay out of the store after its reply, on a busy machine.
-const lateCharge = 500 * time.Millisecond
-
-// killedAfter reports whether the process was killed so soon after a moment that the charges of it may be lost.
+// killedAfter reports whether the process was killed after a moment.
 func (s *soak) killedAfter(moment time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.kills, func(at time.Time) bool {
-		return at.After(moment) && at.Sub(moment) < lateCharge
-	})
+	return slices.ContainsFunc(s.kills, moment.Before)
 }
 
 func (s *soak) kill() error {
