@@ -1,4 +1,4 @@
-// Package chunks has the parts of the wire format that the chat and completions shapes share:
+// Package chunks has the parts of the wire format that the chat and completions shapes (API formats) share:
 // common fields of requests, the usage object, the error envelope, finish reasons, and streams
 // of data-only server-sent events that end with [DONE]. The packages of the two shapes import
 // it and do not import each other. It does not read messages, prompts or the contents of

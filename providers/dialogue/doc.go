@@ -1,8 +1,7 @@
-// Package dialogue is the neutral form of text requests and replies, between the shape of a
-// client and the shape of an upstream. A request is a list of turns with ordered parts. A
-// reply is one sequence of events, whether the upstream streamed it or sent it whole. The
-// form is the union of the shapes. It knows no wire format: the packages under
-// providers/shapes decode and encode those.
+// Package dialogue is the neutral form of text requests and replies, between the shape of a client and the shape of an
+// upstream. A request is a list of turns with ordered parts. A reply is one sequence of events, whether the upstream
+// streamed it or sent it whole. The form is the union of the shapes, which are the API formats of vendors (package
+// shapes). It knows no wire format: the packages under providers/shapes decode and encode those.
 //
 // # Usage
 //

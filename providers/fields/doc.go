@@ -1,5 +1,6 @@
-// Package fields reads client requests field by field and has the rules that several shapes share, such as ranges, closed
-// lists of words, metadata and stop sequences. It also checks that texts from outside are JSON within limits.
+// Package fields reads client requests field by field and has the rules that several shapes (API formats) share, such
+// as ranges, closed lists of words, metadata and stop sequences. It also checks that texts from outside are JSON within
+// limits.
 //
 // # Usage
 //

@@ -2,7 +2,8 @@
 // byte, idle, total), a bounded reader of server-sent events, rotation of the provider's keys, and the
 // classification of every failure into a few classes.
 //
-// It knows no shape. Packages below providers/shapes write requests and read replies.
+// It knows no shape, which is the API format of a vendor. Packages below providers/shapes write requests and read
+// replies.
 //
 // # Usage
 //
