@@ -151,6 +151,7 @@ type Share struct {
 	body             io.ReadCloser
 	length           int64 // of the body as its header claims, or -1
 	held             int64
+	read             bool  // the body was read to its end
 	expected         int64 // bytes of the body that Limiter.expected counts
 }
 
@@ -220,6 +221,7 @@ func (s *Share) Read(p []byte) (int, error) {
 	n, err := s.body.Read(p)
 	if err != nil {
 		s.arrived()
+		s.read = err == io.EOF
 	}
 	refused := s.bodies.Take(s.owner, int64(n))
 	if refused == nil {
@@ -231,6 +233,9 @@ func (s *Share) Read(p []byte) (int, error) {
 	}
 	return 0, envelope.From(refused)
 }
+
+// BodyRead reports whether the body was read to its end, or there was none. Call it after the handler.
+func (s *Share) BodyRead() bool { return s.body == nil || s.read }
 
 // Close implements io.Closer.
 func (s *Share) Close() error { return s.body.Close() }

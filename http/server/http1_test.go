@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -306,4 +307,38 @@ func TestAClientThatLeavesIsNoticedBeforeTheNextWrite(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestARefusedUploadGetsItsReply sends a large body to a path that nothing reads. The connection must not be
+// reset while the client sends, because its system would then drop the reply.
+func TestARefusedUploadGetsItsReply(t *testing.T) {
+	s, _ := newServer(t, nil)
+	address := loopback(t, s)
+	piece := bytes.Repeat([]byte("a"), 256<<10)
+	for _, connection := range []string{"keep-alive", "close"} {
+		for range 5 {
+			conn := dial(t, address)
+			fmt.Fprintf(conn, "POST /none HTTP/1.1\r\nHost: a\r\nConnection: %s\r\nContent-Length: %d\r\n\r\n", connection, 8*len(piece))
+			if _, err := conn.Write(piece); err != nil {
+				t.Fatalf("%s: %v", connection, err)
+			}
+			in := bufio.NewReader(conn)
+			r, err := http.ReadResponse(in, nil)
+			if err != nil || r.StatusCode != http.StatusNotFound {
+				t.Fatalf("%s: %v %v", connection, r, err)
+			}
+			if _, err := io.Copy(io.Discard, r.Body); err != nil {
+				t.Errorf("%s: %v", connection, err)
+			}
+			for range 2 {
+				if _, err := conn.Write(piece[:1000]); err != nil {
+					t.Errorf("%s: the connection is reset while the client sends: %v", connection, err)
+				}
+				if _, err := in.ReadByte(); err != io.EOF {
+					t.Errorf("%s: after the reply: %v", connection, err)
+				}
+			}
+			conn.Close()
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -286,11 +287,13 @@ func (s *Server) handler(next http.Handler) http.Handler {
 		}
 		if e := marked(r); e != nil {
 			h.Set("Connection", "close")
+			lingerAfter(w, r)
 			envelope.Write(reply, s.dialect(r.URL.Path), e)
 			return
 		}
 		if fields(r.Header) > maxFields {
 			h.Set("Connection", "close")
+			lingerAfter(w, r)
 			envelope.Write(reply, s.dialect(r.URL.Path), dialogue.Refusal(http.StatusRequestHeaderFieldsTooLarge,
 				"too_many_headers", fmt.Sprintf("the request has more than %d header fields", maxFields)))
 			return
@@ -301,12 +304,27 @@ func (s *Server) handler(next http.Handler) http.Handler {
 		}
 		counted, share, err := s.enter(r)
 		if err != nil {
+			lingerAfter(w, r)
 			s.refuse(reply, r, err)
 			return
 		}
 		defer share.End()
 		next.ServeHTTP(reply, counted)
+		if !share.BodyRead() {
+			lingerAfter(w, r)
+		}
 	})
+}
+
+// lingerAfter makes net/http close the connection in two steps after a reply to a request whose body was
+// not read to its end, as it does by itself for most such requests: it ends its sending side and waits half
+// a second. It does not do so if the client has asked for the end of the connection. The bytes that still
+// arrive would then reset the connection, and the client would lose the reply. A MaxBytesReader that is
+// exceeded asks for the two steps.
+func lingerAfter(w http.ResponseWriter, r *http.Request) {
+	if r.Close && r.ContentLength != 0 && r.ProtoMajor == 1 {
+		_, _ = http.MaxBytesReader(w, io.NopCloser(strings.NewReader("too long")), 0).Read(make([]byte, 1))
+	}
 }
 
 // enter admits a request, or returns the error that refuses it.
