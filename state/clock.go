@@ -50,8 +50,8 @@ func (s *State) Now() time.Time { return s.now() }
 const (
 	// clockName is the fact that keeps the time.
 	clockName = "clock/mark"
-	// markEvery is how much time a crash may take back. The time is kept as part of a commit that is made anyway, or
-	// of a Sweep.
+	// markEvery bounds the time by which a crash can set the clock back. The time is kept as part of a commit that is
+	// made anyway, or of a Sweep.
 	markEvery = 10 * time.Second
 )
 

@@ -11,7 +11,8 @@ import (
 
 func access(n int, expires time.Time) func(*state.Tx) error {
 	return func(tx *state.Tx) error {
-		if err := identity.PutGrant(tx, identity.Grant{ID: "grt_1", User: 1, App: 1, Family: hash(1), Code: identity.Code{Hash: hash(1)}, Expires: expires.Add(time.Hour)}); err != nil {
+		if err := identity.PutGrant(tx, identity.Grant{ID: "grt_1", User: 1, App: 1, Family: hash(1),
+			Code: identity.Code{Hash: hash(1)}, Expires: expires.Add(time.Hour)}); err != nil {
 			return err
 		}
 		return identity.PutAccessToken(

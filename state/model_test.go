@@ -108,7 +108,8 @@ func TestStateIsItsModel(t *testing.T) {
 				id := newResponse(pool.Draw(rt, "response"), "").ID
 				h, there := held[id]
 				ok := there && !h.Finished() && clock.Now().Before(h.Expires)
-				if _, err := work.UpdateResponse(ctx, s, id, me, work.ResponseUpdate{Status: "failed"}); (err == nil) != ok {
+				if _, err := work.UpdateResponse(ctx, s, id, me,
+					work.ResponseUpdate{Status: "failed"}); (err == nil) != ok {
 					rt.Fatalf("update: got %v, want ok %v", err, ok)
 				}
 				if ok {
@@ -196,7 +197,8 @@ func TestManyWritersAndReaders(t *testing.T) {
 					t.Errorf("own write: got %v, %v", ok, updateErr)
 				}
 				if i%2 == 0 {
-					if err := errors.Join(identity.DeleteKey(ctx, s, k.ID), work.DeleteResponse(ctx, s, r.ID, me)); err != nil {
+					if err := errors.Join(identity.DeleteKey(ctx, s, k.ID),
+						work.DeleteResponse(ctx, s, r.ID, me)); err != nil {
 						t.Error(err)
 					}
 				}

@@ -18,7 +18,7 @@ type Module struct {
 	Tables []Registration
 	// Checks look at records of tables that are not loaded, one record at a time. Verify reports their errors.
 	Checks map[journal.Table]func(journal.Record) error
-	// Memory is what the package keeps beside its tables. MemoryOf returns it.
+	// Memory holds the state that the package keeps beside its tables. MemoryOf returns it.
 	Memory any
 	// BeforeDecision, if set, is called before the commands of a group run, and again each time when they are decided
 	// again. AfterGroup, if set, is called when the group has been committed or has failed. The writer calls both.

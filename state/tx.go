@@ -12,7 +12,7 @@ import (
 	"stagedoor/state/journal"
 )
 
-// Tx is what a command works on: the state as the commands before it left it, committed or not. It is valid until the
+// Tx gives a command the state as the commands before it left it, committed or not. It is valid until the
 // command returns. Table.Put and Table.Remove change it, and the functions of the modules, which take it as their first
 // argument.
 type Tx struct {

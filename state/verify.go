@@ -30,7 +30,7 @@ const MaxProblems = 100
 // Sound reports whether nothing is wrong.
 func (v *Verification) Sound() bool { return len(v.Problems) == 0 }
 
-// Verifier is what the Verify of a module works with. State is loaded and takes no commands.
+// Verifier gives the Verify of a module the loaded state, which takes no commands, and takes its findings.
 type Verifier struct {
 	State  *State
 	result *Verification

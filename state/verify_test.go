@@ -46,7 +46,8 @@ func furnished(t *testing.T) *journal.Memory {
 	if err := work.PutResponse(ctx, s, r); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := work.UpdateResponse(ctx, s, "resp_1", me, work.ResponseUpdate{Events: []byte("data"), LastEvent: 3}); err != nil {
+	if _, err := work.UpdateResponse(ctx, s, "resp_1", me,
+		work.ResponseUpdate{Events: []byte("data"), LastEvent: 3}); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := money.CommitPostings(ctx, s, "1", []money.Posting{{Kind: money.Credit, Amount: 100}}); err != nil {

@@ -47,7 +47,8 @@ func TestNoStatusIsWrittenInActorsAndState(t *testing.T) {
 				}
 			case *ast.AssignStmt:
 				for i := range min(len(n.Lhs), len(n.Rhs)) {
-					if field, ok := n.Lhs[i].(*ast.SelectorExpr); ok && field.Sel.Name == "Status" && isStatus(n.Rhs[i]) {
+					if field, ok := n.Lhs[i].(*ast.SelectorExpr); ok && field.Sel.Name == "Status" &&
+						isStatus(n.Rhs[i]) {
 						report(n)
 					}
 				}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A module registers its tables with what must follow their changes, so that the core works for a table that it does not
-// know. The core has one table of its own, the facts.
+// A module registers its tables with what must follow their changes, so that the core works for a table that it does
+// not know. The core has one table of its own, the facts.
 func TestTheCoreOfTheStateNamesNoTable(t *testing.T) {
 	tables := map[string][]string{}
 	for _, s := range sources(t) {

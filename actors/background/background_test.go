@@ -185,7 +185,10 @@ func (s *stage) stored(id string) work.StoredResponse {
 func (s *stage) log(id string) string {
 	s.t.Helper()
 	var log bytes.Buffer
-	if err := work.ReadEvents(context.Background(), s.store, id, owner, -1, func(b []byte) error { log.Write(b); return nil }); err != nil {
+	if err := work.ReadEvents(context.Background(), s.store, id, owner, -1, func(b []byte) error {
+		log.Write(b)
+		return nil
+	}); err != nil {
 		s.t.Fatalf("read the events of %s: %v", id, err)
 	}
 	return log.String()
@@ -359,8 +362,8 @@ func TestAWatcherMayLeave(t *testing.T) {
 			t.Errorf("live %v, %v", live, err)
 		}
 		gone := errors.New("gone")
-		if live, err := s.registry.Watch(context.Background(), id, owner, -1, func([]byte) error { return gone }); !live ||
-			!errors.Is(err, gone) {
+		live, err := s.registry.Watch(context.Background(), id, owner, -1, func([]byte) error { return gone })
+		if !live || !errors.Is(err, gone) {
 			t.Errorf("live %v, %v", live, err)
 		}
 		kittest.Pass(time.Minute)

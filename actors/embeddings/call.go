@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	// maxAtOnce is how many calls of one request may be in flight, as for requests of other kinds.
+	// maxAtOnce bounds the calls of one request that are in flight, as for requests of other kinds.
 	maxAtOnce = 8
 	// maxReply bounds the reply to one call. 2,048 vectors of 3,072 numbers are about 80 MB.
 	maxReply = 128 << 20
-	// holdBack is how much of a reply that passes through is held until it ends. A failure up to then is an error of
-	// the client's shape, and may lead to another attempt.
+	// holdBack bounds the bytes of a passed-through reply that are held until it ends. A failure up to then is an
+	// error of the client's shape, and may lead to another attempt.
 	holdBack = 256 << 10
 )
 

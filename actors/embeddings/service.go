@@ -66,7 +66,7 @@ type Piece struct {
 	Estimated bool
 }
 
-// window is how many pieces may wait for the client.
+// window bounds the pieces that wait for the client.
 const window = 2
 
 // Begin starts a request. The end of ctx cancels it, as its client's leaving does. Begin never waits, and the reply

@@ -55,8 +55,8 @@ func play(t *testing.T, body func(t *testing.T, s *stage)) {
 		body(t, s)
 		kittest.Pass(time.Minute)
 		if s.InFlight() != 0 || s.limiter.InFlight() != 0 || s.retries.retrying.Load() != 0 {
-			t.Errorf("at the end: %d requests, %d permits, %d places of the retry budget", s.InFlight(), s.limiter.InFlight(),
-				s.retries.retrying.Load())
+			t.Errorf("at the end: %d requests, %d permits, %d places of the retry budget",
+				s.InFlight(), s.limiter.InFlight(), s.retries.retrying.Load())
 		}
 		for i := range s.shards {
 			if s.shards[i].first != nil {

@@ -48,7 +48,8 @@ func TestDecide(t *testing.T) {
 		{"another target gets the schema", progress{noSchema: true, retries: 2}, with(upstream.Transient, two), step{verdict: elsewhere, candidate: 1}, 0, 0},
 
 		{"not sent: here", progress{}, with(upstream.NotSent, two), step{verdict: again}, time.Millisecond, 101 * time.Millisecond},
-		{"not sent: then elsewhere", progress{retriesHere: 2, retries: 2}, with(upstream.NotSent, two), step{verdict: elsewhere, candidate: 1}, 0, 0},
+		{"not sent: then elsewhere", progress{retriesHere: 2, retries: 2}, with(upstream.NotSent, two),
+			step{verdict: elsewhere, candidate: 1}, 0, 0},
 		{"no permit: not here", progress{}, with(upstream.NotSent, func(f *facts) { f.gated = true }), step{verdict: giveUp}, 0, 0},
 		{"no permit: elsewhere", progress{}, with(upstream.NotSent, func(f *facts) { f.gated = true; f.candidates = 2 }), step{verdict: elsewhere, candidate: 1}, 0, 0},
 
@@ -72,9 +73,12 @@ func TestDecide(t *testing.T) {
 		{"credential: elsewhere", progress{}, with(upstream.Credential, two), step{verdict: elsewhere, candidate: 1}, 0, 0},
 
 		{"transient: once here", progress{}, with(upstream.Transient, two), step{verdict: again}, time.Millisecond, 101 * time.Millisecond},
-		{"transient: then elsewhere", progress{retriesHere: 1, retries: 1}, with(upstream.Transient, two), step{verdict: elsewhere, candidate: 1}, 0, 0},
-		{"transient: at the last target as often as allowed", progress{retriesHere: 1, retries: 1}, with(upstream.Transient, nil), step{verdict: again}, time.Millisecond, 201 * time.Millisecond},
-		{"transient: no more often", progress{retriesHere: 2, retries: 2}, with(upstream.Transient, nil), step{verdict: giveUp}, 0, 0},
+		{"transient: then elsewhere", progress{retriesHere: 1, retries: 1}, with(upstream.Transient, two),
+			step{verdict: elsewhere, candidate: 1}, 0, 0},
+		{"transient: at the last target as often as allowed", progress{retriesHere: 1, retries: 1},
+			with(upstream.Transient, nil), step{verdict: again}, time.Millisecond, 201 * time.Millisecond},
+		{"transient: no more often", progress{retriesHere: 2, retries: 2}, with(upstream.Transient, nil),
+			step{verdict: giveUp}, 0, 0},
 		{"transient: never if not configured", progress{}, with(upstream.Transient, func(f *facts) { f.allowed = 0 }), step{verdict: giveUp}, 0, 0},
 		{"transient: not over budget", progress{}, with(upstream.Transient, func(f *facts) { f.budget = false }), step{verdict: giveUp}, 0, 0},
 		{"over budget, elsewhere is no retry", progress{}, with(upstream.Transient, func(f *facts) { f.budget = false; f.candidates = 2 }), step{verdict: elsewhere, candidate: 1}, 0, 0},
@@ -82,8 +86,11 @@ func TestDecide(t *testing.T) {
 		{"overloaded: not if that is long", progress{}, with(upstream.Overloaded, func(f *facts) { f.retryAfter = 20 * time.Second }), step{verdict: giveUp}, 0, 0},
 
 		{"barred: neither here nor elsewhere", progress{}, with(upstream.NotSent, func(f *facts) { f.barred = true; f.candidates = 2 }), step{verdict: giveUp}, 0, 0},
-		{"not sent: a second time", progress{retriesHere: 1, retries: 1}, with(upstream.NotSent, two), step{verdict: again}, time.Millisecond, 201 * time.Millisecond},
-		{"not sent: elsewhere if it moves on", progress{retriesHere: 1, retries: 1}, with(upstream.NotSent, func(f *facts) { f.moveOn = true; f.candidates = 2 }), step{verdict: elsewhere, candidate: 1}, 0, 0},
+		{"not sent: a second time", progress{retriesHere: 1, retries: 1}, with(upstream.NotSent, two),
+			step{verdict: again}, time.Millisecond, 201 * time.Millisecond},
+		{"not sent: elsewhere if it moves on", progress{retriesHere: 1, retries: 1},
+			with(upstream.NotSent, func(f *facts) { f.moveOn = true; f.candidates = 2 }),
+			step{verdict: elsewhere, candidate: 1}, 0, 0},
 
 		{"the last target is the last", progress{candidate: 1, retries: 2}, with(upstream.Transient, two), step{verdict: giveUp, candidate: 1}, 0, 0},
 	}

@@ -66,7 +66,8 @@ func TestARequestHasMarksOfItsPhases(t *testing.T) {
 	for _, m := range q.Marks() {
 		marks = append(marks, fmt.Sprintf("%s/%d@%d", m.Phase, m.Attempt, m.After.Milliseconds()))
 	}
-	if got := strings.Join(marks, " "); got != "starting/0@0 queued/1@1 waiting/1@11 resting/1@31 queued/2@61 waiting/2@61 replying/2@101 ended/2@1101" {
+	if got := strings.Join(marks, " "); got != "starting/0@0 queued/1@1 waiting/1@11 resting/1@31 queued/2@61 "+
+		"waiting/2@61 replying/2@101 ended/2@1101" {
 		t.Error(got)
 	}
 }

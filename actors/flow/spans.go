@@ -24,8 +24,8 @@ const (
 
 type traceID = api.TraceID
 
-// Spans collects the spans of requests, independently of any exporter. A trace is kept while its request is in flight or
-// among the ended ones.
+// Spans collects the spans of requests, independently of any exporter. A trace is kept while its request is in flight
+// or among the ended ones.
 type Spans struct {
 	mu   sync.Mutex
 	open map[traceID]*trace

@@ -67,7 +67,8 @@ func play(t *testing.T, body func(t *testing.T, s *stage)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		provider := &engine.Provider{Spec: &catalog.Provider{Name: "p", Shape: catalog.Sandbox, Retries: 2}, Limiter: limiter}
+		provider := &engine.Provider{Spec: &catalog.Provider{Name: "p", Shape: catalog.Sandbox, Retries: 2},
+			Limiter: limiter}
 		s.engine, err = engine.New(
 			engine.Options{
 				System:    s.system,

@@ -43,7 +43,8 @@ func TestExpiredPicturesAreSweptAgainAndAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		kittest.Pass(70 * time.Minute)
-		if began := sweeps(); len(began) != 3 || began[0] != 5*time.Minute || began[1] != 10*time.Minute || began[2] != 15*time.Minute {
+		if began := sweeps(); len(began) != 3 || began[0] != 5*time.Minute || began[1] != 10*time.Minute ||
+			began[2] != 15*time.Minute {
 			t.Errorf("swept after %v", began)
 		}
 		kittest.Pass(12 * time.Minute)

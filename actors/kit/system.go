@@ -94,8 +94,8 @@ func (s *System) Send(to *actor.PID, message any) { s.actors.Root.Send(to, messa
 // EndActor stops an actor without waiting for it. Messages that it has not handled are refused.
 func (s *System) EndActor(pid *actor.PID) { s.actors.Root.Stop(pid) }
 
-// StopActor stops an actor and its children and waits until Stopped was handled and the mailbox is closed. Messages that
-// it has not handled are refused. The library's own wait ends after ten seconds in any case.
+// StopActor stops an actor and its children and waits until Stopped was handled and the mailbox is closed. Messages
+// that it has not handled are refused. The library's own wait ends after ten seconds in any case.
 func (s *System) StopActor(ctx context.Context, pid *actor.PID) error {
 	return s.stopAndWait(ctx, pid, s.actors.Root.Stop)
 }

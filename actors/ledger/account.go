@@ -42,7 +42,8 @@ func (a *account) Receive(c actor.Context) {
 		a.timer = a.client.system.NewTimer(c.Self())
 		a.used = time.Now()
 		store := a.client.store
-		a.core = newCore(money.FindAccount(store.View(), a.name), money.ListHolds(store.View(), a.name), budgetsOf(store), &a.client.shared)
+		a.core = newCore(money.FindAccount(store.View(), a.name), money.ListHolds(store.View(), a.name),
+			budgetsOf(store), &a.client.shared)
 		a.wake(a.used)
 	case *actor.Stopping:
 		a.client.forget(a.name, c.Self())

@@ -34,7 +34,8 @@ func BenchmarkHoldAndSettle(b *testing.B) {
 				b.Cleanup(func() { s.Close() })
 				c := start(b, kittest.Start(b), s)
 				credit(b, c, "7", budget.MaxCredits)
-				if err := identity.CreateKey(ctx, s, identity.Key{ID: "key_7", Hash: state.Hash{7}, User: "7", Budget: budget.MaxCredits}); err != nil {
+				if err := identity.CreateKey(ctx, s,
+					identity.Key{ID: "key_7", Hash: state.Hash{7}, User: "7", Budget: budget.MaxCredits}); err != nil {
 					b.Fatal(err)
 				}
 				var n atomic.Int64

@@ -23,7 +23,8 @@ import (
 
 func addKey(t *testing.T, s *state.State, id string, budget int64, w budget.Window) {
 	t.Helper()
-	if err := identity.CreateKey(ctx, s, identity.Key{ID: id, Hash: state.HashSecret(id), User: "7", Enabled: true, Budget: budget, Window: w}); err != nil {
+	if err := identity.CreateKey(ctx, s, identity.Key{ID: id, Hash: state.HashSecret(id), User: "7", Enabled: true,
+		Budget: budget, Window: w}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -96,7 +97,10 @@ func TestBudgetChangesAtOnce(t *testing.T) {
 		credit(t, c, "7", 1_000_000)
 		addKey(t, s, "key_1", 100, "")
 		set := func(budget int64) {
-			if _, err := identity.ChangeKey(ctx, s, "key_1", func(k *identity.Key) error { k.Budget = budget; return nil }); err != nil {
+			if _, err := identity.ChangeKey(ctx, s, "key_1", func(k *identity.Key) error {
+				k.Budget = budget
+				return nil
+			}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -193,7 +197,8 @@ func TestBudgetOfAGroupBindsAllAccountsAndSurvivesARestart(t *testing.T) {
 			g, err := identity.AddGroup(tx, identity.Group{Name: "staff", Ceiling: identity.Ceiling{Budget: 1000}})
 			for _, name := range []string{"a", "b", "c", "d"} {
 				if err == nil {
-					_, err = identity.AddUser(tx, identity.User{Username: name, Status: identity.UserActive, Group: g.ID})
+					_, err = identity.AddUser(tx, identity.User{Username: name, Status: identity.UserActive,
+						Group: g.ID})
 				}
 			}
 			return g, err

@@ -401,7 +401,8 @@ func refusal(err error) error {
 
 // overBudget returns the message for a client whose request a budget does not cover.
 func overBudget(e *budget.Error) string {
-	what := map[budget.ScopeKind]string{budget.KeyScope: "API key", budget.UserScope: "user", budget.GroupScope: "group"}[e.Scope.Kind]
+	what := map[budget.ScopeKind]string{budget.KeyScope: "API key", budget.UserScope: "user",
+		budget.GroupScope: "group"}[e.Scope.Kind]
 	span := map[budget.Window]string{budget.WindowDay: " a day", budget.WindowMonth: " a month"}[e.Budget.Window]
 	return fmt.Sprintf(
 		"the %s's budget of %s%s does not cover this request, %s of it is left: ask for less, or have the budget raised",

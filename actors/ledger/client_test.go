@@ -44,7 +44,8 @@ func TestHoldSettleRelease(t *testing.T) {
 		if err := a.Extend(ctx, 5); err != nil || a.Amount() != 65 {
 			t.Fatalf("extend: %v, %d", err, a.Amount())
 		}
-		if err := a.Settle(ctx, ledger.Settlement{Amount: 33, Reason: "finished", Receipt: &money.Receipt{Provider: "p", Attempts: 2}}); err != nil {
+		if err := a.Settle(ctx, ledger.Settlement{Amount: 33, Reason: "finished",
+			Receipt: &money.Receipt{Provider: "p", Attempts: 2}}); err != nil {
 			t.Fatal(err)
 		}
 		if got := money.FindAccount(s.View(), "7"); got.Spent != 33 || got.Held != 0 {

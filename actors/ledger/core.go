@@ -11,8 +11,8 @@ import (
 	"stagedoor/state/money"
 )
 
-// linger is how long operations without a waiter (holds and settlements of text requests,
-// releases and progress) may stay out of the journal. See the package comment.
+// linger bounds the time that operations without a waiter (holds and settlements of text requests,
+// releases and progress) stay out of the journal. See the package comment.
 const linger = 50 * time.Millisecond
 
 // maxBatch bounds the postings of one commit.

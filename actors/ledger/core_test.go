@@ -45,11 +45,13 @@ func coreNeverOverdraws(rt *rapid.T) {
 	defer store.Close()
 	ctx := context.Background()
 	credits := rapid.Int64Range(0, 1000).Draw(rt, "credits")
-	if _, _, err := money.CommitPostings(ctx, store, "a", []money.Posting{{Kind: money.Credit, Amount: credits}}); err != nil {
+	if _, _, err := money.CommitPostings(ctx, store, "a",
+		[]money.Posting{{Kind: money.Credit, Amount: credits}}); err != nil {
 		rt.Fatal(err)
 	}
 	budget := rapid.Int64Range(1, 800).Draw(rt, "budget")
-	if err := identity.CreateKey(ctx, store, identity.Key{ID: "key_1", Hash: state.Hash{1}, Budget: budget}); err != nil {
+	if err := identity.CreateKey(ctx, store, identity.Key{ID: "key_1", Hash: state.Hash{1},
+		Budget: budget}); err != nil {
 		rt.Fatal(err)
 	}
 	c := newCore(money.FindAccount(store.View(), "a"), nil, budgetsOf(store), new(shared))

@@ -40,7 +40,8 @@ func TestRecoverEndsTheHoldsOfTheDead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := money.CommitPostings(ctx, s, "7", []money.Posting{{Kind: money.Progress, Hold: posted[1].Sequence, Amount: 4}}); err != nil {
+	if _, _, err := money.CommitPostings(ctx, s, "7",
+		[]money.Posting{{Kind: money.Progress, Hold: posted[1].Sequence, Amount: 4}}); err != nil {
 		t.Fatal(err)
 	}
 	s.Close()

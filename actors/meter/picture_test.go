@@ -47,7 +47,8 @@ func TestBillsOfPictures(t *testing.T) {
 }
 
 func TestEndsOfPictures(t *testing.T) {
-	for status, want := range map[int]ledger.Ending{0: ledger.Finished, 400: ledger.Refused, 429: ledger.Refused, 499: ledger.Left, 502: ledger.Failed} {
+	for status, want := range map[int]ledger.Ending{0: ledger.Finished, 400: ledger.Refused, 429: ledger.Refused,
+		499: ledger.Left, 502: ledger.Failed} {
 		o := &images.Outcome{}
 		if status != 0 {
 			o.Err = &dialogue.Error{Status: status}

@@ -187,7 +187,8 @@ func TestFreeCandidateCostsNothing(t *testing.T) {
 	m = f.meter(nil)
 	begin(t, m, candidate(t, 5)) // fails, and a free one answers
 	begin(t, m, candidate(t, 0))
-	if err := m.Settle(ctx, outcome(50)); err != nil || f.held() != 0 || money.FindAccount(f.state.View(), "7").Spent != 0 {
+	if err := m.Settle(ctx, outcome(50)); err != nil || f.held() != 0 ||
+		money.FindAccount(f.state.View(), "7").Spent != 0 {
 		t.Errorf("held %d, spent %d, %v", f.held(), money.FindAccount(f.state.View(), "7").Spent, err)
 	}
 }

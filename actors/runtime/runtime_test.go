@@ -167,8 +167,8 @@ func (s *stage) ask() <-chan text.Outcome {
 		s.t.Fatal("no model m")
 	}
 	reply := s.Text().
-		Begin(context.Background(), &text.Request{ID: "r", Inbound: chat, Mode: shapes.Stream, In: in, Head: head, Body: []byte(body),
-			Plan: r.Plan(func(int) int { return 0 }), Key: "k", Owner: "key:k"})
+		Begin(context.Background(), &text.Request{ID: "r", Inbound: chat, Mode: shapes.Stream, In: in, Head: head,
+			Body: []byte(body), Plan: r.Plan(func(int) int { return 0 }), Key: "k", Owner: "key:k"})
 	out := make(chan text.Outcome, 1)
 	go func() {
 		for f := range reply.Chunks() {
@@ -195,7 +195,8 @@ func TestProvidersComeChangeAndGoWhileRequestsRun(t *testing.T) {
 		if s.provider("a") != kept {
 			t.Error("a provider that did not change was exchanged")
 		}
-		if now := s.provider("b"); now == changed || now.Limiter != changed.Limiter || now.Spec.Limits.Concurrency != 1 {
+		if now := s.provider("b"); now == changed || now.Limiter != changed.Limiter ||
+			now.Spec.Limits.Concurrency != 1 {
 			t.Error("a provider that changed is not the same throttle under other limits")
 		}
 		s.mustConfigure(sandbox("c"))
@@ -338,7 +339,8 @@ func TestAHouseThatCannotStartLeavesNothing(t *testing.T) {
 		}
 		faulty.Refuse(errors.New("broken"))
 		env := &dialogue.Env{Now: time.Now, ID: func() string { return "x" }, Signatures: dialoguetest.NoSignatures{}}
-		if _, err := runtime.Start(t.Context(), runtime.Options{Logger: kittest.Logger(t), Env: env, Shapes: registry.All, State: store}); err == nil {
+		if _, err := runtime.Start(t.Context(), runtime.Options{Logger: kittest.Logger(t), Env: env,
+			Shapes: registry.All, State: store}); err == nil {
 			t.Error("started")
 		}
 		time.Sleep(2 * time.Second) // the actor library's last timer

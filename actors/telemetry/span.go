@@ -26,8 +26,8 @@ func Start(ctx context.Context, name string, options ...trace.SpanStartOption) (
 // Recording reports whether ctx has a span that records.
 func Recording(ctx context.Context) bool { return trace.SpanFromContext(ctx).IsRecording() }
 
-// Fail marks a span as failed. kind is one of a few words, because messages may quote clients. A client that left is not
-// a failure.
+// Fail marks a span as failed. kind is one of a few words, because messages may quote clients. A client that left is
+// not a failure.
 func Fail(span trace.Span, kind string) {
 	if !span.IsRecording() {
 		return

@@ -61,7 +61,8 @@ func TestACallIsOneSpanWithTheFiguresOfItsReply(t *testing.T) {
 	ctx, request := tracer.Start(context.Background(), "request")
 	_, c := (*Telemetry)(
 		nil,
-	).BeginCall(ctx, Target{Operation: "chat", Kind: "openai", Provider: "p", Model: "m", Attempt: 2, Stream: true, MaxTokens: 9, Choices: 2})
+	).BeginCall(ctx, Target{Operation: "chat", Kind: "openai", Provider: "p", Model: "m", Attempt: 2, Stream: true,
+		MaxTokens: 9, Choices: 2})
 	usage := dialogue.NoUsage
 	usage.InputTotal, usage.OutputTotal, usage.CacheWrite5m, usage.CacheWrite1h = 3, 4, 1, 2
 	for _, ev := range []dialogue.Event{{Kind: dialogue.EventStart, ID: "id-1", Model: "m-1"}, {Kind: dialogue.EventDelta}, {Kind: dialogue.EventDelta},

@@ -26,7 +26,8 @@ func TestAGoodReplyPassesUntouched(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.upstream("a", dialoguetest.Chat, goodChat(), document(200, chatWhole))
 		got := s.ask(s.request(dialoguetest.Chat, chatAskStream))
-		want := chatRole + chatText("Hello") + chatStop + chatDone // without the usage, which the client did not request
+		// The client did not request the usage.
+		want := chatRole + chatText("Hello") + chatStop + chatDone
 		if got.text != want || got.Err != nil || !got.Committed || got.Usage.OutputTotal != 4 || got.Attempts != 1 || !got.Untouched {
 			t.Errorf("got %+v", got)
 		}

@@ -176,8 +176,9 @@ func TestALimitOfNoTokensDeliversNothingAndReportsUsage(t *testing.T) {
 	}
 	for shape, body := range asks {
 		for up, whole := range map[dialogue.Shape]string{
-			dialoguetest.Chat: strings.Replace(chatWhole, "Hello", "SECRET", 1), dialoguetest.Responses: responsesWhole("SECRET"),
-			dialoguetest.Messages: messagesReply("SECRET"),
+			dialoguetest.Chat:      strings.Replace(chatWhole, "Hello", "SECRET", 1),
+			dialoguetest.Responses: responsesWhole("SECRET"),
+			dialoguetest.Messages:  messagesReply("SECRET"),
 			dialoguetest.Gemini: `{"candidates":[{"content":{"role":"model","parts":[{"text":"SECRET"}]},
 				"finishReason":"MAX_TOKENS"}],
 				"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":1,"totalTokenCount":4}}`,

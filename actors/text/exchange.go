@@ -13,7 +13,7 @@ import (
 	"stagedoor/providers/upstream"
 )
 
-// window is how many chunks of a stream may wait for the client. A chunk holds what one read of the upstream brought,
+// window bounds the chunks of a stream that wait for the client. A chunk holds what one read of the upstream brought,
 // so a stream whose client stalls holds a few kilobytes, and TCP slows the upstream down.
 const window = 8
 
@@ -25,7 +25,7 @@ func windowOf(mode shapes.Mode) int {
 	return window
 }
 
-// lastWordsWait is how long a terminal error event may wait for a slow client
+// lastWordsWait bounds the time that a terminal error event waits for a slow client
 // once the request itself has been cancelled.
 const lastWordsWait = 5 * time.Second
 
@@ -38,7 +38,7 @@ type exchange struct {
 	outcome Outcome
 	attempt *attempt // the last one; nil: there was none
 	first   attempt  // most requests make no other
-	// shortened is what attempts after a prompt that was too long leave out.
+	// shortened lists the turns that attempts leave out since a provider found it too long.
 	shortened shortened
 	// reasoningRefused is the provider and the model that refused the reasoning of another one.
 	reasoningRefused string

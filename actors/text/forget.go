@@ -13,8 +13,8 @@ import (
 var ErrNoProvider = errors.New("the provider is not configured")
 
 // DeleteStored deletes a reply of an owner at the provider that stores it. path is the reply's
-// address in the provider's shape. The memory of the provider's answer counts for the owner. A provider that does not know the reply is no error, and one that is not
-// configured any more is ErrNoProvider.
+// address in the provider's shape. The memory of the provider's answer counts for the owner. A provider that does not
+// know the reply is no error, and one that is not configured any more is ErrNoProvider.
 func (s *Service) DeleteStored(ctx context.Context, shape *shapes.Shape, owner, provider, path string) error {
 	p := s.engine.Provider(provider)
 	if p == nil || p.Client == nil {

@@ -27,7 +27,7 @@ var pictureReplies = map[dialogue.Shape][2]string{
 	},
 }
 
-// pictureMembers are what clients of the shapes find a picture in.
+// pictureMembers holds, for each shape, the JSON that a client finds a picture in.
 var pictureMembers = map[dialogue.Shape]string{
 	dialoguetest.Chat:      chatImages,
 	dialoguetest.Responses: `"type":"image_generation_call"`,

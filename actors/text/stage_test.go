@@ -145,7 +145,8 @@ const (
 
 func chatText(text string) string {
 	return fmt.Sprintf(
-		`data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":%q},"finish_reason":null}]}`+"\n\n",
+		`data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,`+
+			`"delta":{"content":%q},"finish_reason":null}]}`+"\n\n",
 		text,
 	)
 }

@@ -155,7 +155,7 @@ func (t *translated) emit(dst []byte, ev *dialogue.Event) []byte {
 var (
 	lineSeparator      = []byte("\u2028")
 	paragraphSeparator = []byte("\u2029")
-	// separatorPrefix is how both separators begin in UTF-8.
+	// separatorPrefix holds the bytes with which both separators begin in UTF-8.
 	separatorPrefix = lineSeparator[:2]
 )
 

@@ -259,7 +259,7 @@ var vendorErrors = []vendorError{
 		body: says(openaiSays, "", "403", "Your chosen model requires moderation and your input was flagged")},
 }
 
-// longPromptWords are what the programs of each vendor look for.
+// longPromptWords holds the words by which the client libraries of each vendor recognise a prompt that is too long.
 var longPromptWords = map[dialogue.Shape]string{
 	dialoguetest.Chat: "maximum context length", dialoguetest.Completions: "maximum context length",
 	dialoguetest.Responses: "context window", dialoguetest.Messages: "prompt is too long",

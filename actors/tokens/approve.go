@@ -57,11 +57,10 @@ func (c *Client) Approve(ctx context.Context, a Approval) (code string, err erro
 			return err
 		}
 		expires := tx.Now().Add(c.config.Code)
-		return identity.PutGrant(tx,
-			identity.Grant{ID: id, User: a.User, App: app.ID, Scopes: ordered(a.Scopes), RedirectURI: a.RedirectURI,
-				Family: fam.hash(), Code: identity.Code{Hash: state.HashSecret(code), Challenge: a.Challenge, Expires: expires},
-				Consented: a.Consented, AuthTime: a.AuthTime, Created: tx.Now(), Expires: expires},
-		)
+		return identity.PutGrant(tx, identity.Grant{ID: id, User: a.User, App: app.ID, Scopes: ordered(a.Scopes),
+			RedirectURI: a.RedirectURI, Family: fam.hash(),
+			Code:      identity.Code{Hash: state.HashSecret(code), Challenge: a.Challenge, Expires: expires},
+			Consented: a.Consented, AuthTime: a.AuthTime, Created: tx.Now(), Expires: expires})
 	})
 	if err != nil {
 		return "", err

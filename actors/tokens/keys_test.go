@@ -127,11 +127,16 @@ func TestUpdateKeyChangesOnlyTheFieldsItNames(t *testing.T) {
 		limits identity.Limits
 		budget budget.Budget
 	}{
-		{"rpm", tokens.KeyChange{Limits: tokens.LimitsChange{RPM: &five}}, identity.Limits{RPM: 5, TPM: 1000, Concurrency: 4}, budget.Budget{Amount: 7_000_000, Window: month}},
-		{"no tpm", tokens.KeyChange{Limits: tokens.LimitsChange{TPM: &zero}}, identity.Limits{RPM: 5, Concurrency: 4}, budget.Budget{Amount: 7_000_000, Window: month}},
-		{"amount", tokens.KeyChange{Budget: tokens.BudgetChange{Amount: &five}}, identity.Limits{RPM: 5, Concurrency: 4}, budget.Budget{Amount: 5, Window: month}},
-		{"window", tokens.KeyChange{Budget: tokens.BudgetChange{Window: &day}}, identity.Limits{RPM: 5, Concurrency: 4}, budget.Budget{Amount: 5, Window: day}},
-		{"no budget", tokens.KeyChange{Budget: tokens.BudgetChange{Amount: &zero}}, identity.Limits{RPM: 5, Concurrency: 4}, budget.Budget{}},
+		{"rpm", tokens.KeyChange{Limits: tokens.LimitsChange{RPM: &five}},
+			identity.Limits{RPM: 5, TPM: 1000, Concurrency: 4}, budget.Budget{Amount: 7_000_000, Window: month}},
+		{"no tpm", tokens.KeyChange{Limits: tokens.LimitsChange{TPM: &zero}}, identity.Limits{RPM: 5, Concurrency: 4},
+			budget.Budget{Amount: 7_000_000, Window: month}},
+		{"amount", tokens.KeyChange{Budget: tokens.BudgetChange{Amount: &five}},
+			identity.Limits{RPM: 5, Concurrency: 4}, budget.Budget{Amount: 5, Window: month}},
+		{"window", tokens.KeyChange{Budget: tokens.BudgetChange{Window: &day}}, identity.Limits{RPM: 5, Concurrency: 4},
+			budget.Budget{Amount: 5, Window: day}},
+		{"no budget", tokens.KeyChange{Budget: tokens.BudgetChange{Amount: &zero}},
+			identity.Limits{RPM: 5, Concurrency: 4}, budget.Budget{}},
 		{"nothing", tokens.KeyChange{}, identity.Limits{RPM: 5, Concurrency: 4}, budget.Budget{}},
 	} {
 		got, err := b.UpdateKey(ctx, k.ID, step.change)

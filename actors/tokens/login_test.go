@@ -298,10 +298,8 @@ func TestWrongSecretsAreLimitedAndTheRightOneIsNot(t *testing.T) {
 	elsewhere := netip.MustParseAddr("198.51.100.7")
 	limited := 0
 	for range 30 {
-		if _, err := b.Introspect(ctx, tokens.ClientCredentials{ID: "ci_unknown", Secret: "x", From: elsewhere}, ""); errors.Is(
-			err,
-			tokens.ErrLimited,
-		) {
+		_, err := b.Introspect(ctx, tokens.ClientCredentials{ID: "ci_unknown", Secret: "x", From: elsewhere}, "")
+		if errors.Is(err, tokens.ErrLimited) {
 			limited++
 		}
 	}
@@ -401,11 +399,13 @@ func TestOnlyTheOldPasswordAllowsAChange(t *testing.T) {
 	for name, test := range map[string]struct {
 		old, new string
 		want     error
-	}{"wrong": {"wrong", fresh, tokens.ErrLogin}, "short": {secretWord, "short", tokens.ErrInvalid}, "long": {strings.Repeat("x", 600), fresh, tokens.ErrLogin}} {
-		if err := b.ChangePassword(ctx, tokens.Login{Username: "grace", Password: test.old, From: home}, test.new); !errors.Is(
-			err,
-			test.want,
-		) {
+	}{
+		"wrong": {"wrong", fresh, tokens.ErrLogin},
+		"short": {secretWord, "short", tokens.ErrInvalid},
+		"long":  {strings.Repeat("x", 600), fresh, tokens.ErrLogin},
+	} {
+		login := tokens.Login{Username: "grace", Password: test.old, From: home}
+		if err := b.ChangePassword(ctx, login, test.new); !errors.Is(err, test.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -430,10 +430,8 @@ func TestGuessesAtAChangeCountAsLogins(t *testing.T) {
 	b := newBench(t, tokens.Config{})
 	b.signUp(t, "Grace")
 	for range 5 {
-		if err := b.ChangePassword(ctx, tokens.Login{Username: "grace", Password: "wrong", From: home}, secretWord); !errors.Is(
-			err,
-			tokens.ErrLogin,
-		) {
+		login := tokens.Login{Username: "grace", Password: "wrong", From: home}
+		if err := b.ChangePassword(ctx, login, secretWord); !errors.Is(err, tokens.ErrLogin) {
 			t.Fatal(err)
 		}
 	}

@@ -27,7 +27,8 @@ func TestObserved(t *testing.T) {
 		code     string
 	}{
 		{"begins", queued, video.Status{State: video.InProgress, Progress: 3}, work.VideoInProgress, 3, ""},
-		{"begins without a number", queued, video.Status{State: video.InProgress, Progress: -1}, work.VideoInProgress, 0, ""},
+		{"begins without a number", queued, video.Status{State: video.InProgress, Progress: -1},
+			work.VideoInProgress, 0, ""},
 		{"waits with a number", queued, video.Status{State: video.Queued, Progress: 10}, work.VideoQueued, 0, ""},
 		{"goes on", half, video.Status{State: video.InProgress, Progress: 60}, work.VideoInProgress, 60, ""},
 		{"goes back", half, video.Status{State: video.InProgress, Progress: 40}, work.VideoInProgress, 50, ""},
@@ -38,7 +39,8 @@ func TestObserved(t *testing.T) {
 		{"an unknown word at first", queued, video.Status{Progress: 55}, work.VideoQueued, 0, ""},
 		{"ends", half, video.Status{State: video.Completed, Progress: 10}, work.VideoFinalizing, 50, ""},
 		{"ends at once", queued, video.Status{State: video.Completed}, work.VideoFinalizing, 0, ""},
-		{"fails", half, video.Status{State: video.Failed, Error: &video.Fault{Code: "moderation_blocked", Message: "no"}}, work.VideoFinalizing, 50, "moderation_blocked"},
+		{"fails", half, video.Status{State: video.Failed, Error: &video.Fault{Code: "moderation_blocked",
+			Message: "no"}}, work.VideoFinalizing, 50, "moderation_blocked"},
 		{"fails without a word", half, video.Status{State: video.Failed}, work.VideoFinalizing, 50, codeFailed},
 	} {
 		got := observed(c.before, c.status, at)
@@ -130,8 +132,11 @@ func TestSettledIsWhatWasObserved(t *testing.T) {
 }
 
 func TestNext(t *testing.T) {
-	for phase, want := range map[work.VideoPhase]action{work.VideoAccepted: submit, work.VideoSubmitting: submit, work.VideoQueued: poll,
-		work.VideoInProgress: poll, work.VideoFinalizing: settle, work.VideoCompleted: nothing, work.VideoFailed: nothing} {
+	for phase, want := range map[work.VideoPhase]action{
+		work.VideoAccepted: submit, work.VideoSubmitting: submit,
+		work.VideoQueued: poll, work.VideoInProgress: poll, work.VideoFinalizing: settle,
+		work.VideoCompleted: nothing, work.VideoFailed: nothing,
+	} {
 		if got := next(&work.Video{Phase: phase}); got != want {
 			t.Errorf("%s: %d", phase, got)
 		}
@@ -141,7 +146,8 @@ func TestNext(t *testing.T) {
 // Only what hung in the air, at a provider that would make another one, is given
 // up.
 func TestRecovered(t *testing.T) {
-	for _, phase := range []work.VideoPhase{work.VideoAccepted, work.VideoSubmitting, work.VideoQueued, work.VideoInProgress, work.VideoFinalizing} {
+	for _, phase := range []work.VideoPhase{work.VideoAccepted, work.VideoSubmitting, work.VideoQueued,
+		work.VideoInProgress, work.VideoFinalizing} {
 		for _, idempotent := range []bool{true, false} {
 			got := recovered(work.Video{Phase: phase}, idempotent, at)
 			lost := phase == work.VideoSubmitting && !idempotent

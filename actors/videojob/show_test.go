@@ -106,7 +106,8 @@ func TestJobsEndByHand(t *testing.T) {
 		"at its provider's limiter": {before: func(p *process) { p.limiter.Pause() }, pass: 20 * time.Second},
 		"queued":                    {made: 1, remote: true},
 		"in progress":               {pass: 15 * time.Second, made: 1, remote: true},
-		"its provider is gone":      {after: func(p *process) { p.vendor.absent.Store(true) }, pass: 20 * time.Second, made: 1},
+		"its provider is gone": {after: func(p *process) { p.vendor.absent.Store(true) },
+			pass: 20 * time.Second, made: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, p *process) {

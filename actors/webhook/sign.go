@@ -21,7 +21,8 @@ const (
 
 // errSecret describes the form of a secret and does not repeat the given one.
 var errSecret = errors.New(
-	"expected whsec_ and then 24 to 64 random bytes in base64, for example what printf 'whsec_%s' \"$(openssl rand -base64 32)\" prints",
+	"expected whsec_ and then 24 to 64 random bytes in base64, for example what " +
+		"printf 'whsec_%s' \"$(openssl rand -base64 32)\" prints",
 )
 
 // ParseSecret returns the key of a signing secret.

@@ -104,15 +104,10 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	g.memory = share.New(share.Memory, 0, leastWork)
 	env := newEnv(secret, g.memory)
 	simulator := sandbox.Model{Env: env}
-	g.runtime, err = runtime.Start(
-		ctx,
-		runtime.Options{Logger: g.logger, Flow: g.flow, Env: env, Shapes: registry.All, State: g.state,
-			Tokens: lifetimes(&c.OAuth), Simulate: simulator.Simulate,
-			Videos: videoUpstreams(
-				&simulator,
-			), Pictures: registry.Pictures, SimulatePicture: simulator.Picture, SweepPictures: g.storage.sweep, Uploads: g.storage.content,
-			VideoJobs: videoTimes(&c.Videos)},
-	)
+	g.runtime, err = runtime.Start(ctx, runtime.Options{Logger: g.logger, Flow: g.flow, Env: env, State: g.state,
+		Shapes: registry.All, Tokens: lifetimes(&c.OAuth), Simulate: simulator.Simulate,
+		Pictures: registry.Pictures, SimulatePicture: simulator.Picture, SweepPictures: g.storage.sweep,
+		Videos: videoUpstreams(&simulator), VideoJobs: videoTimes(&c.Videos), Uploads: g.storage.content})
 	if err != nil {
 		return err
 	}
@@ -139,7 +134,8 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	handlers := text.New(
 		text.Options{Logger: g.logger, Env: env, Auth: g.auth, Requests: g.runtime.Text(), Catalog: g.runtime.Catalog,
 			Limits: g.runtime.Keys(), Watchers: g.watchers, Shapes: registry.All, Store: g.state,
-			Ledger: g.runtime.Ledger(), Background: g.runtime.Background(), Durable: c.Data != "memory", Metrics: g.telemetry.Counts(), Flow: g.flow,
+			Ledger: g.runtime.Ledger(), Background: g.runtime.Background(), Durable: c.Data != "memory",
+			Metrics: g.telemetry.Counts(), Flow: g.flow,
 			Heartbeat: time.Duration(c.Heartbeat), Tasks: g.tasks(env, &simulator)},
 	)
 	authorization, accountPages, err := g.authorization(ctx, cmp.Or(c.OAuth.Issuer, address))

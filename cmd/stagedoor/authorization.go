@@ -29,16 +29,19 @@ func (g *gateway) authorization(ctx context.Context, issuer string) (*oauth.Serv
 	if err != nil {
 		return nil, nil, datadir.Unavailable(err)
 	}
-	guard, err := browser.New(browser.Options{Registry: g.runtime.Tokens(), Origin: issuer, Key: key, Now: time.Now, Random: rand.Reader})
+	guard, err := browser.New(browser.Options{Registry: g.runtime.Tokens(), Origin: issuer, Key: key, Now: time.Now,
+		Random: rand.Reader})
 	if err != nil {
 		return nil, nil, err
 	}
 	g.browser = guard
 	money := accounts{g.state}
-	service := oauth.New(oauth.Options{Logger: g.logger, Registry: g.runtime.Tokens(), Browser: guard, Accounts: money, Redeemer: money,
-		Issuer: issuer, Auto: g.autoAuthorize, TopUpURL: g.topUpURL, Now: time.Now})
-	return service, portal.New(portal.Options{Logger: g.logger, Registry: g.runtime.Tokens(), Ledger: g.runtime.Ledger(), State: g.state, Browser: guard,
-		Address: issuer, Example: g.exampleModel, VideoModels: g.videoModels, TopUpURL: g.topUpURL, Overview: g.overview, Live: func() *live.Handlers { return g.live }, Now: time.Now, Random: rand.Reader}), nil
+	service := oauth.New(oauth.Options{Logger: g.logger, Registry: g.runtime.Tokens(), Browser: guard, Accounts: money,
+		Redeemer: money, Issuer: issuer, Auto: g.autoAuthorize, TopUpURL: g.topUpURL, Now: time.Now})
+	return service, portal.New(portal.Options{Logger: g.logger, Registry: g.runtime.Tokens(),
+		Ledger: g.runtime.Ledger(), State: g.state, Browser: guard, Address: issuer, Example: g.exampleModel,
+		VideoModels: g.videoModels, TopUpURL: g.topUpURL, Overview: g.overview,
+		Live: func() *live.Handlers { return g.live }, Now: time.Now, Random: rand.Reader}), nil
 }
 
 // autoAuthorize is what the configuration in force says.

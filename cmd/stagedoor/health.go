@@ -42,13 +42,17 @@ func (g *gateway) health(ctx context.Context) (h server.Health) {
 	// Another gateway has the same providers: taking this one out of service
 	// would only take away the account pages, stored responses and honest errors.
 	if failing > 0 {
-		h.Degraded = append(h.Degraded, server.Condition{Code: "provider_failing", Message: fmt.Sprintf("%d of %s failing and rested", failing, cli.Count(len(providers), "provider"))})
+		h.Degraded = append(h.Degraded, server.Condition{Code: "provider_failing",
+			Message: fmt.Sprintf("%d of %s failing and rested", failing, cli.Count(len(providers), "provider"))})
 	}
 	if paused > 0 {
-		h.Degraded = append(h.Degraded, server.Condition{Code: "provider_paused", Message: fmt.Sprintf("%d of %s paused by an operator", paused, cli.Count(len(providers), "provider"))})
+		h.Degraded = append(h.Degraded, server.Condition{Code: "provider_paused",
+			Message: fmt.Sprintf("%d of %s paused by an operator", paused, cli.Count(len(providers), "provider"))})
 	}
 	if silent > 0 {
-		h.Blocking = append(h.Blocking, server.Condition{Code: "not_answering", Message: fmt.Sprintf("the limiters of %d of %s do not answer", silent, cli.Count(len(providers), "provider"))})
+		h.Blocking = append(h.Blocking, server.Condition{Code: "not_answering",
+			Message: fmt.Sprintf("the limiters of %d of %s do not answer", silent,
+				cli.Count(len(providers), "provider"))})
 	}
 	return h
 }

@@ -18,7 +18,8 @@ var exampleConfig string
 
 func (a *app) configCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "config", Short: "Check a configuration file, or print an example or a reference", Args: cli.NoArgs, RunE: cli.Help,
+		Use: "config", Short: "Check a configuration file, or print an example or a reference", Args: cli.NoArgs,
+		RunE: cli.Help,
 	}
 	c.AddCommand(&cobra.Command{
 		Use: "check FILE", Short: "Report every mistake in a configuration file", Args: cli.ExactArgs(1, "a file"),
@@ -30,7 +31,8 @@ The environment variables and secret files that it names are read too.`,
 				return err
 			}
 			_, err = fmt.Fprintf(a.Out, "%s is fine: %s, %s, %s\n", args[0],
-				cli.Count(len(cfg.Providers), "provider"), cli.Count(len(cfg.Models), "model"), cli.Count(len(cfg.Keys), "key"))
+				cli.Count(len(cfg.Providers), "provider"), cli.Count(len(cfg.Models), "model"),
+				cli.Count(len(cfg.Keys), "key"))
 			return err
 		},
 	}, &cobra.Command{

@@ -11,7 +11,8 @@ import (
 // liveDoors are the doors of those who watch. issuer is how browsers reach the
 // gateway.
 func (g *gateway) liveHandlers(issuer string) *live.Handlers {
-	o := live.Options{Logger: g.logger, State: g.state, Auth: g.auth, Limits: g.runtime.Keys(), Watchers: g.watchers, Origin: issuer, Now: time.Now}
+	o := live.Options{Logger: g.logger, State: g.state, Auth: g.auth, Limits: g.runtime.Keys(), Watchers: g.watchers,
+		Origin: issuer, Now: time.Now}
 	if g.browser != nil {
 		o.Sessions = members{g.browser}
 	}

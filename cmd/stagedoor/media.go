@@ -75,7 +75,9 @@ func (g *gateway) mediaHandlers(ctx context.Context, c *config.Config, env *dial
 	if err != nil {
 		return nil, datadir.Unavailable(err)
 	}
-	return media.New(media.Options{Logger: g.logger, Env: env, Auth: g.auth, Images: g.runtime.Images(), Videos: g.runtime.Videos(), State: g.state, Catalog: g.runtime.Catalog,
-		Limits: g.runtime.Keys(), Watchers: g.watchers, Ledger: g.runtime.Ledger(), Content: media.NewContent(g.storage.content, secret, c.OAuth.Issuer, time.Now),
+	return media.New(media.Options{Logger: g.logger, Env: env, Auth: g.auth, Images: g.runtime.Images(),
+		Videos: g.runtime.Videos(), State: g.state, Catalog: g.runtime.Catalog,
+		Limits: g.runtime.Keys(), Watchers: g.watchers, Ledger: g.runtime.Ledger(),
+		Content: media.NewContent(g.storage.content, secret, c.OAuth.Issuer, time.Now),
 		Scratch: g.storage.scratch, Heartbeat: time.Duration(c.Heartbeat)}), nil
 }

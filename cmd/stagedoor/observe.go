@@ -31,7 +31,8 @@ func (g *gateway) observe() error {
 	g.runtime.Observe(g.telemetry.Actors)
 	return g.telemetry.Observe(
 		telemetry.Sources{InFlight: g.inFlight, Providers: g.limitedProviders, Actors: g.runtime.Stats,
-			State: g.state.Stats, Work: func() work.Stats { return work.StatsOf(g.state) }, Ledger: g.runtime.Ledger().Stats, Pools: g.pools},
+			State: g.state.Stats, Work: func() work.Stats { return work.StatsOf(g.state) },
+			Ledger: g.runtime.Ledger().Stats, Pools: g.pools},
 	)
 }
 

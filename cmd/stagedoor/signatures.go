@@ -6,7 +6,7 @@ const (
 	// maxSignatureSlots bounds how many signatures of tool calls are kept. A signature is used
 	// within minutes, by the next turn of its conversation.
 	maxSignatureSlots = 20_000
-	// signatureSlot is how many bytes of a signature take one slot, so that all of them
+	// signatureSlot bounds the bytes of a signature that take one slot, so that all of them
 	// together have at most 64 MiB.
 	signatureSlot = 64 << 20 / maxSignatureSlots
 )

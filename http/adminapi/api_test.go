@@ -69,8 +69,9 @@ func newBench(t *testing.T) *bench {
 	}
 	served := []*engine.Provider{{Spec: &catalog.Provider{Name: "up", Shape: "chat"}, Limiter: b.limiter}}
 	look := &httpflow.Overview{Flow: b.flow, Serving: func() []*engine.Provider { return served }, Now: time.Now,
-		SetPaused: b.setPaused, Pause: func(string) (work.Pause, bool) { return work.Pause{Since: time.Unix(1000, 0)}, true },
-		Tree: func() ([]kit.ActorStats, kit.Stats) { return system.Actors(), system.Stats() }}
+		SetPaused: b.setPaused,
+		Pause:     func(string) (work.Pause, bool) { return work.Pause{Since: time.Unix(1000, 0)}, true },
+		Tree:      func() ([]kit.ActorStats, kit.Stats) { return system.Actors(), system.Stats() }}
 	b.api = New(Options{Logger: slog.New(slog.DiscardHandler), State: s, Registry: registry, Ledger: money, Random: rand.Reader, Overview: look})
 	b.handler = b.api.Handler()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(b.api.description))
@@ -199,8 +200,10 @@ func (b *bench) spend(account, key, request, model string, amount int64) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	err = h.Settle(ctx, ledger.Settlement{Amount: amount, Reason: "finished", Receipt: &money.Receipt{Model: model, Provider: "p",
-		Prices: []money.PriceRow{{What: "input", Quantity: 1, Price: amount, Per: 1}}, Usage: money.ReceiptUsage{Input: 10, Output: 5}}})
+	err = h.Settle(ctx, ledger.Settlement{Amount: amount, Reason: "finished",
+		Receipt: &money.Receipt{Model: model, Provider: "p",
+			Prices: []money.PriceRow{{What: "input", Quantity: 1, Price: amount, Per: 1}},
+			Usage:  money.ReceiptUsage{Input: 10, Output: 5}}})
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -11,7 +11,8 @@ import (
 
 var codeRoutes = []route{
 	{method: "GET", path: "/redeem-codes", name: "listRedeemCodes", group: "redeem codes", summary: "List redeem codes, oldest first", out: List[Code]{},
-		query: []param{{name: "state", doc: "only those", enum: money.RedeemStates()}, limitParam, afterParam}, status: http.StatusOK, serve: (*call).listCodes},
+		query:  []param{{name: "state", doc: "only those", enum: money.RedeemStates()}, limitParam, afterParam},
+		status: http.StatusOK, serve: (*call).listCodes},
 	{method: "POST", path: "/redeem-codes", name: "mintRedeemCodes", group: "redeem codes", summary: "Mint redeem codes; they are shown once", in: NewCodes{},
 		out: MintedCodes{}, status: http.StatusCreated, serve: (*call).mintCodes},
 	{method: "DELETE", path: "/redeem-codes/{id}", name: "cancelRedeemCode", group: "redeem codes", summary: "Cancel a code that nobody has used", out: Code{},

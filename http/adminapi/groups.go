@@ -153,7 +153,8 @@ func (c *call) listMembers() (any, error) {
 	if _, ok := identity.FindGroup(v, id); !ok {
 		return nil, notFound("id", noGroup)
 	}
-	some, err := page(c, identity.ListMembers(v, id), func(u *identity.User) string { return strconv.FormatInt(u.ID, 10) })
+	some, err := page(c, identity.ListMembers(v, id),
+		func(u *identity.User) string { return strconv.FormatInt(u.ID, 10) })
 	members := each(some.Data, func(u *identity.User) Member { return Member{ID: u.ID, Username: u.Username} })
 	return List[Member]{Data: members, Next: some.Next}, err
 }

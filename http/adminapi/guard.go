@@ -28,7 +28,8 @@ type Guard struct {
 
 // NewGuard makes a Guard that knows the token that was made by command.
 func NewGuard(s *state.State, now func() time.Time) *Guard {
-	return &Guard{made: func() (state.Hash, bool) { return identity.FindAdminToken(s.View()) }, now: now, attempts: auth.NewAttempts(failuresPerMinute)}
+	return &Guard{made: func() (state.Hash, bool) { return identity.FindAdminToken(s.View()) }, now: now,
+		attempts: auth.NewAttempts(failuresPerMinute)}
 }
 
 // SetToken replaces the token of the configuration, at once; "": there is none.

@@ -29,7 +29,8 @@ const noKey = "there is no such key"
 func (c *call) key(k *identity.Key) Key {
 	v := c.State.View()
 	now := v.Now()
-	return Key{ID: k.ID, Prefix: identity.SecretPrefix + k.Prefix, Name: k.Name, User: k.User, State: k.State(now), Enabled: k.Enabled, DisabledBy: disabledBy(k),
+	return Key{ID: k.ID, Prefix: identity.SecretPrefix + k.Prefix, Name: k.Name, User: k.User, State: k.State(now),
+		Enabled: k.Enabled, DisabledBy: disabledBy(k),
 		Scopes: list(k.Scopes), Models: list(k.Models), Limits: Limits(k.Limits), Budget: budgetOf(k.Limit()),
 		Spent:    spentBy(v, budget.Scope{Kind: budget.KeyScope, ID: k.ID}),
 		AllowIPs: each(k.AllowIPs, func(p *netip.Prefix) string { return p.String() }),

@@ -40,8 +40,9 @@ func (c *call) listReceipts() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, next, err := money.ListReceipts(c.r.Context(), c.State, money.ReceiptQuery{Account: c.query.Get("user"), Key: c.query.Get("key"),
-		From: from, To: to, Before: uint64(before), Limit: limit})
+	found, next, err := money.ListReceipts(c.r.Context(), c.State,
+		money.ReceiptQuery{Account: c.query.Get("user"), Key: c.query.Get("key"),
+			From: from, To: to, Before: uint64(before), Limit: limit})
 	if err != nil {
 		return nil, err
 	}

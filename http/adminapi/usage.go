@@ -18,7 +18,8 @@ var usageRoutes = []route{
 		status: http.StatusOK, serve: (*call).getUsage},
 }
 
-var distinctions = map[string]money.Per{"day": money.PerDay, "user": money.PerAccount, "key": money.PerKey, "model": money.PerModel}
+var distinctions = map[string]money.Per{"day": money.PerDay, "user": money.PerAccount, "key": money.PerKey,
+	"model": money.PerModel}
 
 func per(text string) (money.Per, error) {
 	if text == "" {
@@ -58,10 +59,12 @@ func (c *call) getUsage() (any, error) {
 		from = to.AddDate(0, 0, 1-usageDays)
 	}
 	if from.After(to) || to.Sub(from) > (money.MaxUsageDays-1)*24*time.Hour {
-		return nil, dialogue.Invalid("from", fmt.Sprintf("must not be after to, nor more than %d days before it", money.MaxUsageDays-1))
+		return nil, dialogue.Invalid("from", fmt.Sprintf("must not be after to, nor more than %d days before it",
+			money.MaxUsageDays-1))
 	}
-	rows, err := money.QueryUsage(c.r.Context(), c.State, money.UsageQuery{Account: c.query.Get("user"), Key: c.query.Get("key"), Model: c.query.Get("model"),
-		From: from, To: to, Per: p})
+	rows, err := money.QueryUsage(c.r.Context(), c.State,
+		money.UsageQuery{Account: c.query.Get("user"), Key: c.query.Get("key"), Model: c.query.Get("model"),
+			From: from, To: to, Per: p})
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,8 @@ func Admit(w http.ResponseWriter, r *http.Request, limits *throttle.Keys, key *i
 // AdmitWatcher is Admit for a request that waits for changes: a stream of events, a WebSocket
 // or a long poll. Such a request may last for hours beside the key's other requests, so it
 // counts against the request rate and the owner's share, and not against the concurrency.
-func AdmitWatcher(w http.ResponseWriter, r *http.Request, limits *throttle.Keys, key *identity.Key, now time.Time) error {
+func AdmitWatcher(w http.ResponseWriter, r *http.Request, limits *throttle.Keys, key *identity.Key,
+	now time.Time) error {
 	l := keyLimits(key)
 	l.MaxInFlight = 0
 	pass, err := admit(w, r, limits, key, l, now)

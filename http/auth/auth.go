@@ -221,7 +221,8 @@ func (a *Authenticator) Permit(key *identity.Key, r *http.Request, scope, model 
 	case err == nil:
 		a.expires(key)
 		return nil
-	case errors.Is(err, identity.ErrKeyRevoked), errors.Is(err, identity.ErrKeyExpired), errors.Is(err, identity.ErrKeyDisabled):
+	case errors.Is(err, identity.ErrKeyRevoked), errors.Is(err, identity.ErrKeyExpired),
+		errors.Is(err, identity.ErrKeyDisabled):
 		return unusable(err)
 	}
 	e := dialogue.Refusal(http.StatusForbidden, "permission_denied", "the API key does not permit this: "+err.Error())

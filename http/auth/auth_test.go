@@ -142,10 +142,12 @@ func TestWhatAKeyMayDo(t *testing.T) {
 	}{
 		{"anything", nil, "chat", "m", "", 0, ""},
 		{"a scope it has", func(k *identity.Key) { k.Scopes = []string{"chat"} }, "chat", "", "", 0, ""},
-		{"a scope it has not", func(k *identity.Key) { k.Scopes = []string{"chat"} }, "messages", "", "", 403, "permission_denied"},
+		{"a scope it has not", func(k *identity.Key) { k.Scopes = []string{"chat"} }, "messages", "", "", 403,
+			"permission_denied"},
 		{"no scope at all", func(k *identity.Key) { k.Scopes = []string{} }, "chat", "", "", 403, "permission_denied"},
 		{"a model it has", func(k *identity.Key) { k.Models = []string{"g*"} }, "", "gpt", "", 0, ""},
-		{"a model it has not", func(k *identity.Key) { k.Models = []string{"g*"} }, "", "claude", "", 403, "model_not_allowed"},
+		{"a model it has not", func(k *identity.Key) { k.Models = []string{"g*"} }, "", "claude", "", 403,
+			"model_not_allowed"},
 		{"no model at all", func(k *identity.Key) { k.Models = []string{} }, "", "gpt", "", 403, "model_not_allowed"},
 		{"disabled", func(k *identity.Key) { k.Enabled = false }, "chat", "", "", 401, "invalid_api_key"},
 		{"revoked", func(k *identity.Key) { k.Revoked = now }, "chat", "", "", 401, "invalid_api_key"},
@@ -272,9 +274,11 @@ func TestCeilingsAreChecked(t *testing.T) {
 	}
 	defer s.Close()
 	if _, err := state.Do(t.Context(), s, func(tx *state.Tx) (any, error) {
-		g, err := identity.AddGroup(tx, identity.Group{Name: "staff", Ceiling: identity.Ceiling{Models: []string{"gpt-*"}}})
+		g, err := identity.AddGroup(tx, identity.Group{Name: "staff",
+			Ceiling: identity.Ceiling{Models: []string{"gpt-*"}}})
 		if err == nil {
-			_, err = identity.AddUser(tx, identity.User{Username: "anna", Status: identity.UserActive, Group: g.ID, Ceiling: identity.Ceiling{Scopes: []string{"chat"}}})
+			_, err = identity.AddUser(tx, identity.User{Username: "anna", Status: identity.UserActive, Group: g.ID,
+				Ceiling: identity.Ceiling{Scopes: []string{"chat"}}})
 		}
 		return nil, err
 	}); err != nil {

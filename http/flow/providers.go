@@ -91,7 +91,8 @@ func (o *Overview) serving(name string) *engine.Provider {
 }
 
 func (o *Overview) provider(ctx context.Context, p *engine.Provider) Provider {
-	out := Provider{Name: p.Spec.Name, Shape: string(p.Spec.Shape), InFlight: p.Limiter.InFlight(), Queues: []Queue{}, Refused: []Count{}, Outcomes: []Count{},
+	out := Provider{Name: p.Spec.Name, Shape: string(p.Spec.Shape), InFlight: p.Limiter.InFlight(), Queues: []Queue{},
+		Refused: []Count{}, Outcomes: []Count{},
 		Breaker: throttle.Shut.String()}
 	if p.Client != nil {
 		out.Keys.Benched, out.Keys.Of = p.Client.Keys().Benched(o.Now())

@@ -21,7 +21,7 @@ var (
 	opening = []byte("retry: 2000\n")
 )
 
-// stillEvery is how often the gateway checks whether a viewer may continue to watch.
+// stillEvery separates two checks whether a viewer may continue to watch.
 const stillEvery = 2 * sse.HeartbeatEvery
 
 // JobEvents streams one job until it ends: GET /v1/videos/{id}/events.

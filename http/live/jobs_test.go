@@ -53,7 +53,8 @@ func BenchmarkAChangeIsTold(b *testing.B) {
 	}
 	defer s.Close()
 	put := func(v work.Video) {
-		if _, err := state.Do(context.Background(), s, func(tx *state.Tx) (work.Video, error) { return work.PutVideo(tx, v) }); err != nil {
+		if _, err := state.Do(context.Background(), s,
+			func(tx *state.Tx) (work.Video, error) { return work.PutVideo(tx, v) }); err != nil {
 			b.Fatal(err)
 		}
 	}

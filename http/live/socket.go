@@ -23,9 +23,9 @@ import (
 const (
 	pingEvery  = 30 * time.Second
 	pongWithin = 2*pingEvery + 10*time.Second // two pings may get lost
-	// writeWithin is how long the peer may take to accept a message.
+	// writeWithin bounds the time in which the peer must accept a message.
 	writeWithin = 10 * time.Second
-	// closeWithin is how long the peer may take to answer a close.
+	// closeWithin bounds the time in which the peer must answer a close.
 	closeWithin = 2 * time.Second
 	// pace is the least time between two looks. Faster changes are merged.
 	pace = 50 * time.Millisecond

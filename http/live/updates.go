@@ -54,7 +54,7 @@ var atOnce = func() <-chan struct{} {
 const (
 	// maxSnapshot is the most jobs in a snapshot of all: those that changed last.
 	maxSnapshot = 1000
-	// maxAbsence is how long a watcher may be disconnected and still get only the changes,
+	// maxAbsence bounds the time after which a watcher that reconnects still gets only the changes,
 	// because the store keeps deleted jobs for an hour.
 	maxAbsence = 50 * time.Minute
 	// settled is the greatest age of a change that has a number and is not visible yet.
@@ -214,7 +214,8 @@ func (s *single) next(send func(update) error) (<-chan struct{}, error) {
 		}
 	}
 	if job.Changed > s.after {
-		if err := send(update{kind: changed, video: &job, revision: job.Changed, moved: job.Moved > s.after}); err != nil {
+		if err := send(update{kind: changed, video: &job, revision: job.Changed,
+			moved: job.Moved > s.after}); err != nil {
 			return nil, err
 		}
 		s.after = job.Changed

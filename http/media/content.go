@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// contentLife is how long an address is valid (gateway.md 8).
+	// contentLife ends the validity of an address (gateway.md 8).
 	contentLife = 60 * time.Minute
 	// maxContent bounds one stored picture.
 	maxContent = 64 << 20

@@ -169,7 +169,8 @@ func (g *gateway) build(cat *catalog.Catalog, specs []catalog.Provider) {
 	}
 	texts := text.New(
 		text.Options{Logger: logger, Env: env, Auth: keys, Requests: g.runtime.Text(), Catalog: g.runtime.Catalog,
-			Limits: g.runtime.Keys(), Shapes: registry.All, Store: g.state, Ledger: g.runtime.Ledger(), Background: g.runtime.Background(), Flow: recent},
+			Limits: g.runtime.Keys(), Shapes: registry.All, Store: g.state, Ledger: g.runtime.Ledger(),
+			Background: g.runtime.Background(), Flow: recent},
 	)
 	handlers := media.New(
 		media.Options{

@@ -51,7 +51,8 @@ func (hs *Handlers) Imagegen(route *imagegen.Route) http.HandlerFunc {
 			if out.Reply.Created.IsZero() {
 				out.Reply.Created = hs.Env.Now()
 			}
-			_ = writeJSON(w, imagegen.AppendReply(nil, rc.request, out.Reply)) // a client that has left is charged all the same
+			// A client that has left is charged all the same.
+			_ = writeJSON(w, imagegen.AppendReply(nil, rc.request, out.Reply))
 		}
 		rc.finish(reply)
 	}

@@ -141,7 +141,8 @@ func TestAddressesAreTheGatewaysOwn(t *testing.T) {
 		res.Body.Close()
 		if res.StatusCode != want.status || want.body != "" && string(body) != want.body ||
 			want.status == 416 &&
-				(res.Header.Get("Content-Type") != "application/json" || gjson.GetBytes(body, "error.code").Str != "range_not_satisfiable") {
+				(res.Header.Get("Content-Type") != "application/json" ||
+					gjson.GetBytes(body, "error.code").Str != "range_not_satisfiable") {
 			t.Errorf("Range %s: %d %v %s", asked, res.StatusCode, res.Header, body)
 		}
 	}
@@ -235,10 +236,8 @@ func TestAStreamThatBreaksEndsInAnError(t *testing.T) {
 	} {
 		g := open(t, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
-			_, _ = io.WriteString(
-				w,
-				"data: {\"type\":\"image_generation.partial_image\",\"partial_image_index\":0,\"b64_json\":\""+onePixel+"\"}\n\n"+tail,
-			)
+			_, _ = io.WriteString(w, `data: {"type":"image_generation.partial_image","partial_image_index":0,`+
+				`"b64_json":"`+onePixel+`"}`+"\n\n"+tail)
 		})
 		r := g.generate(object{"model": "gen-image-1", "stream": true, "partial_images": 1})
 		_, last, _ := strings.Cut(string(r.body), "event: error\ndata: ")
@@ -263,8 +262,10 @@ func TestMoreImagesThanOneCallMakesAreSeveralCalls(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 		fmt.Fprintf(
 			w,
-			`{"candidates":[{"content":{"parts":[{"text":"here"},{"inlineData":{"mimeType":"image/png","data":"%s"}}]},"finishReason":"STOP"}],
-			"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":7,"candidatesTokensDetails":[{"modality":"IMAGE","tokenCount":6}]}}`,
+			`{"candidates":[{"content":{"parts":[{"text":"here"},{"inlineData":{"mimeType":"image/png",`+
+				`"data":"%s"}}]},"finishReason":"STOP"}],
+			"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":7,
+			"candidatesTokensDetails":[{"modality":"IMAGE","tokenCount":6}]}}`,
 			onePixel,
 		)
 	})

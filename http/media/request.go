@@ -98,7 +98,8 @@ func (rc *requestContext) begin() *images.Reply {
 	return rc.handlers.Images.Begin(
 		rc.r.Context(),
 		&images.Request{ID: accesslog.RequestID(rc.w), Picture: rc.request, Header: rc.r.Header,
-			Plan: rc.plan, Key: rc.key.ID, Owner: string(rc.owner()), Era: rc.era, Class: throttle.Normal, Tokens: rc.estimate(), Meter: rc.meter(), Keep: rc.keep},
+			Plan: rc.plan, Key: rc.key.ID, Owner: string(rc.owner()), Era: rc.era, Class: throttle.Normal,
+			Tokens: rc.estimate(), Meter: rc.meter(), Keep: rc.keep},
 	)
 }
 

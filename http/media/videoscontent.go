@@ -123,7 +123,7 @@ func (rc *requestContext) deliver(job *work.Video, variant video.Variant, c *vid
 	return nil
 }
 
-// writeTime is how long a client may take to accept one piece.
+// writeTime bounds the time in which a client must accept one piece.
 const writeTime = 30 * time.Second
 
 // patient writes to a client that may be slow, with a deadline for each piece.

@@ -24,7 +24,8 @@ func (s *Scrape) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			w,
 			envelope.Plain,
 			dialogue.Refusal(http.StatusForbidden, "address_not_allowed",
-				"metrics are not served to this address; the configuration names those that may read them (telemetry.metrics.allow)"),
+				"metrics are not served to this address; the configuration names those that may read them "+
+					"(telemetry.metrics.allow)"),
 		)
 		return
 	}

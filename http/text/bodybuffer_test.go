@@ -13,7 +13,8 @@ import (
 // TestBuffersOfBodiesAreLittleLargerThanTheBodies: a body has room for its bytes and the end of the read, and at
 // most a quarter of its size besides.
 func TestBuffersOfBodiesAreLittleLargerThanTheBodies(t *testing.T) {
-	for _, n := range []int{1, 100, minPooledBody, minPooledBody + 1, 10 << 10, 65537, 1<<20 + 1, 5<<20 + 7, maxBody + 1} {
+	for _, n := range []int{1, 100, minPooledBody, minPooledBody + 1, 10 << 10, 65537, 1<<20 + 1, 5<<20 + 7,
+		maxBody + 1} {
 		b := newBody(n)
 		if room := cap(b.b); room < n || room > n+n/4+64 {
 			t.Errorf("a body of %d bytes got a buffer of %d", n, room)

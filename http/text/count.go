@@ -54,7 +54,8 @@ func (rc *requestContext) counted() (body []byte, estimated bool, err error) {
 func (rc *requestContext) askForCount() []byte {
 	q := rc.textRequest()
 	reply := rc.handlers.Requests.Inquire(rc.r.Context(), q, func(t dialogue.Target) (shapes.Call, error) {
-		call, err := rc.shape.Patch(q.Body, q.In, q.Head, t, &dialogue.Report{}, rc.handlers.Env.ForOwner(string(rc.owner())))
+		call, err := rc.shape.Patch(q.Body, q.In, q.Head, t, &dialogue.Report{},
+			rc.handlers.Env.ForOwner(string(rc.owner())))
 		if err != nil {
 			return call, err
 		}

@@ -176,7 +176,7 @@ func (hs *Handlers) findReceipts(ctx context.Context, key *identity.Key, request
 }
 
 const (
-	// receiptPatience is how long the handler waits for a receipt that is being written. A
+	// receiptPatience bounds the wait for a receipt that is being written. A
 	// settlement is written after the reply, so the client may ask first.
 	receiptPatience = 500 * time.Millisecond
 	receiptLook     = 10 * time.Millisecond

@@ -155,7 +155,8 @@ func storeError(err error, param string) *dialogue.Error {
 		return dialogue.Invalid(param, "the stored conversation is too long")
 	default:
 		return dialogue.Unavailable("storage_unavailable",
-			"the gateway cannot store responses at the moment, try again later or send store: false", 5*time.Second, err)
+			"the gateway cannot store responses at the moment, try again later or send store: false",
+			5*time.Second, err)
 	}
 }
 

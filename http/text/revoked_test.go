@@ -130,7 +130,10 @@ func TestWhateverEndsAKeyEndsItsStreams(t *testing.T) {
 	user := identity.User{Username: "ann", Status: identity.UserActive}
 	for name, end := range map[string]func(*gateway) error{
 		"disabled": func(g *gateway) error {
-			_, err := identity.ChangeKey(context.Background(), g.state, "key_gone", func(k *identity.Key) error { k.Enabled = false; return nil })
+			_, err := identity.ChangeKey(context.Background(), g.state, "key_gone", func(k *identity.Key) error {
+				k.Enabled = false
+				return nil
+			})
 			return err
 		},
 		"removed": func(g *gateway) error { return identity.DeleteKey(context.Background(), g.state, "key_gone") },
@@ -148,7 +151,8 @@ func TestWhateverEndsAKeyEndsItsStreams(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := guarded(t)
-				if _, err := state.Do(t.Context(), g.state, func(tx *state.Tx) (identity.User, error) { return identity.AddUser(tx, user) }); err != nil {
+				if _, err := state.Do(t.Context(), g.state,
+					func(tx *state.Tx) (identity.User, error) { return identity.AddUser(tx, user) }); err != nil {
 					t.Fatal(err)
 				}
 				if name == "configuration" {

@@ -51,7 +51,8 @@ func (o *CapabilityOverrides) apply(c *dialogue.Capabilities) {
 	for _, flag := range []struct{ have, override *bool }{
 		{&c.StructuredOutputs, o.StructuredOutputs}, {&c.ImagesIn, o.ImagesIn}, {&c.FilesIn, o.FilesIn},
 		{&c.AudioIn, o.AudioIn}, {&c.SystemTurns, o.SystemTurns}, {&c.Sampling, o.Sampling},
-		{&c.SamplingAtRest, o.SamplingAtRest}, {&c.OneSampling, o.OneSampling}, {&c.JSONSchema, o.JSONSchema}, {&c.Prefill, o.Prefill},
+		{&c.SamplingAtRest, o.SamplingAtRest}, {&c.OneSampling, o.OneSampling}, {&c.JSONSchema, o.JSONSchema},
+		{&c.Prefill, o.Prefill},
 		{&c.NoForcedTools, o.NoForcedTools}, {&c.AlwaysThinks, o.AlwaysThinks}, {&c.NoBudgets, o.NoBudgets},
 		{&c.CallSignatures, o.CallSignatures}, {&c.MediaResults, o.MediaResults},
 	} {

@@ -134,7 +134,8 @@ func BodyTimeout(cause error) *Error {
 
 // RequestTooLarge returns the 413 for a body of more than limit bytes.
 func RequestTooLarge(limit int64) *Error {
-	return Refusal(http.StatusRequestEntityTooLarge, "request_too_large", "the request body is larger than "+mebibytes(limit))
+	return Refusal(http.StatusRequestEntityTooLarge, "request_too_large",
+		"the request body is larger than "+mebibytes(limit))
 }
 
 // FileTooLarge returns the 413 for a file of more than limit bytes in the field param.

@@ -22,7 +22,7 @@ func NewSealer(secret []byte) *Sealer {
 
 const (
 	sealPrefix = "sd1."
-	// encodedPrefix is how every value of SealBase64 begins.
+	// encodedPrefix begins every value of SealBase64.
 	encodedPrefix = "c2QxL"
 )
 

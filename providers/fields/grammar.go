@@ -283,8 +283,8 @@ func (r *Reader) character(b []byte) int {
 	return 0
 }
 
-// escape returns the length of the escape at the beginning of b, or 0. A surrogate pair is one escape, and half of a pair
-// is none.
+// escape returns the length of the escape at the beginning of b, or 0. A surrogate pair is one escape, and half of a
+// pair is none.
 func (r *Reader) escape(b []byte) int {
 	if len(b) > 1 && short[b[1]] {
 		return 2

@@ -173,7 +173,8 @@ func deep(text []byte) bool {
 // some characters beyond ASCII.
 func conversation(size int) []byte {
 	prose := strings.Repeat(
-		`Once more the old man said \"jump\", and all 13 dogs slept on;\n in the caf\u00e9 a na`+"\u00efve \u4f60\u597d was heard. ",
+		`Once more the old man said \"jump\", and all 13 dogs slept on;\n in the caf\u00e9 a na`+
+			"\u00efve \u4f60\u597d was heard. ",
 		20,
 	)
 	var b strings.Builder

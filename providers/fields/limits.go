@@ -96,8 +96,8 @@ func lenientFlaw(text []byte, deepest int) Flaw {
 // bytesOf returns the bytes of text without copying them. They must not be written to.
 func bytesOf(text string) []byte { return unsafe.Slice(unsafe.StringData(text), len(text)) }
 
-// CheckReply returns an error if a reply or event of an upstream is not one JSON value within the limits. what names the
-// text.
+// CheckReply returns an error if a reply or event of an upstream is not one JSON value within the limits. what names
+// the text.
 func CheckReply(what string, text []byte) *dialogue.Error {
 	r := NewLenientReader(text)
 	defer r.Free()
@@ -118,8 +118,8 @@ func (r *Reader) BadReply(what string) *dialogue.Error {
 
 // CheckEvent returns an error for the data of an event that no provider may send. An event is the word [DONE], or an
 // object from its first byte to its last with optional space around it. An event of more than 1 KiB must also be JSON
-// within the limits. A shorter one cannot break a limit and is not read, so that the check of a usual event costs almost
-// nothing. Every event passes this check once, before a parser or a tap gets it.
+// within the limits. A shorter one cannot break a limit and is not read, so that the check of a usual event costs
+// almost nothing. Every event passes this check once, before a parser or a tap gets it.
 func CheckEvent(data []byte) *dialogue.Error {
 	if n := len(data); n > 1 && n <= shallow && data[0] == '{' && data[n-1] == '}' {
 		return nil

@@ -174,8 +174,8 @@ func (n *Names) nameOf(misspelled string) string {
 	return ""
 }
 
-// fold appends name with its letters in one case, by Unicode's simple folding. The names in n are ASCII, so of the other
-// characters only those matter that fold to ASCII, such as the Kelvin sign and the long s.
+// fold appends name with its letters in one case, by Unicode's simple folding. The names in n are ASCII, so of the
+// other characters only those matter that fold to ASCII, such as the Kelvin sign and the long s.
 func (n *Names) fold(dst, name []byte) []byte {
 	for i := 0; i < len(name); {
 		c, size := rune(name[i]), 1

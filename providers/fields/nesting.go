@@ -2,8 +2,8 @@ package fields
 
 import "stagedoor/providers/dialogue"
 
-// Nesting checks JSON that arrives in pieces, such as the arguments of a call, against the limits of replies. It does not
-// check the syntax. The zero value is ready for use.
+// Nesting checks JSON that arrives in pieces, such as the arguments of a call, against the limits of replies. It does
+// not check the syntax. The zero value is ready for use.
 type Nesting struct {
 	names   []int // number of names in each open object; 0 for arrays
 	quoted  bool

@@ -22,9 +22,9 @@ const (
 	Object
 )
 
-// Reader reads a JSON text once from its beginning to its end and checks it on the way. Whole reports at the end whether
-// the text was JSON. If it was not, the text looks as if it ended early. Every value must be consumed by exactly one
-// call; values that a callback leaves are skipped. A Reader is not safe for concurrent use.
+// Reader reads a JSON text once from its beginning to its end and checks it on the way. Whole reports at the end
+// whether the text was JSON. If it was not, the text looks as if it ended early. Every value must be consumed by
+// exactly one call; values that a callback leaves are skipped. A Reader is not safe for concurrent use.
 type Reader struct {
 	buf   []byte
 	pos   int
@@ -86,8 +86,8 @@ func (r *Reader) enter(name []byte) (around surroundings) {
 
 func (r *Reader) leave(around surroundings) { r.place, r.free = around.place, around.free }
 
-// NewLenientReader returns a reader of texts of upstreams. Names may be repeated, strings may hold any bytes up to their
-// quote, and values may be nested MaxReplyDepth levels deep.
+// NewLenientReader returns a reader of texts of upstreams. Names may be repeated, strings may hold any bytes up to
+// their quote, and values may be nested MaxReplyDepth levels deep.
 func NewLenientReader(text []byte) *Reader {
 	r := NewReader(text)
 	r.lenient, r.deepest = true, MaxReplyDepth

@@ -59,8 +59,8 @@ func Raw(v gjson.Result) json.RawMessage {
 	return unsafe.Slice(unsafe.StringData(v.Raw), len(v.Raw))
 }
 
-// MemberOf returns the member of object called name, which may come from outside. gjson's Get would read such a name as a
-// path in its own language.
+// MemberOf returns the member of object called name, which may come from outside. gjson's Get would read such a name as
+// a path in its own language.
 func MemberOf(object gjson.Result, name string) (found gjson.Result) {
 	if !object.IsObject() {
 		return found
@@ -99,8 +99,8 @@ type Edit struct {
 	With       []byte
 }
 
-// Splice returns text with the edits, which must not overlap. It returns text itself if there are none, and never writes
-// to it.
+// Splice returns text with the edits, which must not overlap. It returns text itself if there are none, and never
+// writes to it.
 func Splice(text []byte, edits []Edit) []byte {
 	if len(edits) == 0 {
 		return text

@@ -15,7 +15,7 @@
 // # Faults
 //
 // The header x-sandbox ("delay=2s, cut=10") and the last user text ("[sandbox: delay=2s cut=10]") request faults, and
-// the text takes precedence. The file docs/sandbox.md lists the directives. error, cut, stall and garbage come after N tokens, 4
-// without a number, and a partial picture counts as one token. Those of a video concern the reply to its submission,
-// after the job has begun.
+// the text takes precedence. The file docs/sandbox.md lists the directives. error, cut, stall and garbage come after N
+// tokens, 4 without a number, and a partial picture counts as one token. Those of a video concern the reply to its
+// submission, after the job has begun.
 package sandbox

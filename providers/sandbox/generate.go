@@ -31,8 +31,8 @@ type Model struct {
 	Names []string // the models that Handler lists
 }
 
-// Simulate answers a request without HTTP. header is the client's and may request faults. A reply that is cut off or turns
-// into garbage ends with an error.
+// Simulate answers a request without HTTP. header is the client's and may request faults. A reply that is cut off or
+// turns into garbage ends with an error.
 func (m *Model) Simulate(
 	ctx context.Context,
 	req *dialogue.Request,
@@ -185,7 +185,8 @@ func (p *player) failure() error {
 // sendToken sends the next token of a choice, with the beginning and the end of its part.
 func (p *player) sendToken(c *choice) error {
 	part := &c.parts[c.part]
-	event := dialogue.Event{Kind: dialogue.EventOpen, Choice: c.index, Part: c.part, PartKind: part.kind, Call: part.call}
+	event := dialogue.Event{Kind: dialogue.EventOpen, Choice: c.index, Part: c.part, PartKind: part.kind,
+		Call: part.call}
 	if c.piece == 0 {
 		if err := p.emit(event); err != nil {
 			return err

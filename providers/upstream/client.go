@@ -27,7 +27,7 @@ const (
 	maxExpansion  = 100 // a compressed body may grow by this factor
 	dialKeepAlive = 30 * time.Second
 	drainWait     = 100 * time.Millisecond
-	// reopenWithin is how long the transport may look for a connection that accepts the request. It
+	// reopenWithin bounds the search of the transport for a connection that accepts the request. It
 	// notices stale connections at once. HTTP/2 connections that keep refusing the stream would make it
 	// try for a minute.
 	reopenWithin = 2 * time.Second

@@ -48,7 +48,7 @@ func ownerOf(ctx context.Context, r *Request) string {
 	return owner
 }
 
-// maxRedirects is how many redirects a download may follow. Other calls follow none.
+// maxRedirects bounds the redirects that a download follows. Other calls follow none.
 const maxRedirects = 3
 
 var errLocation = errors.New("the provider gave an address that is not followed")

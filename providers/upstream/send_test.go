@@ -117,10 +117,8 @@ func TestSendFollowsDownloadsWithoutTheKeyToOtherHosts(t *testing.T) {
 	}
 	for _, location := range []string{srv.URL + "/loop", "file:///etc/passwd", "http://u:p@127.0.0.1/", "gopher://x/"} {
 		var f *upstream.Failure
-		if r, err := c.Send(context.Background(), upstream.Request{Method: "GET", Location: location}, bearer, "k"); !errors.As(
-			err,
-			&f,
-		) {
+		r, err := c.Send(context.Background(), upstream.Request{Method: "GET", Location: location}, bearer, "k")
+		if !errors.As(err, &f) {
 			t.Errorf("%s: got %v, %v, want a failure", location, r, err)
 		}
 	}

@@ -75,7 +75,7 @@ func (r *uploadReader) Close() error { return nil }
 // buffer of 32 KiB that it allocates for each request.
 type wire struct{ *net.TCPConn }
 
-// lastLook is how long a failed upload waits before it reports its error. An upstream that refuses a request may
+// lastLook delays the report of a failed upload. An upstream that refuses a request may
 // answer and close the connection before it has the whole body. net/http then reports the first of its own
 // failed write and the answer, and the answer is worth more.
 const lastLook = 50 * time.Millisecond

@@ -73,7 +73,7 @@ type Reply struct {
 // Source appends the numbers of the vector of input i, in the form that the client asked for.
 type Source func(dst []byte, i int) ([]byte, error)
 
-// chunk is how many bytes of a reply are gathered before they are sent.
+// chunk sets the size of the pieces of a reply, in bytes.
 const chunk = 64 << 10
 
 // Write writes the reply to r and calls send with each piece of it, which then belongs to send. It holds no more than

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// MaxCredits bounds what an account can hold, in micro-dollars: a billion dollars. Since spent and held never exceed it,
-// no sum of theirs overflows.
+// MaxCredits bounds what an account can hold, in micro-dollars: a billion dollars. Since spent and held never exceed
+// it, no sum of theirs overflows.
 const MaxCredits = 1_000_000_000_000_000
 
 // Window is the time that a budget is for.

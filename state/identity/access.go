@@ -102,8 +102,8 @@ func (a *Access) groupBudget(id string) budget.Budget {
 	return budget.Budget{}
 }
 
-// KeyEra changes with every change of a key, a user or a group. What was read of scopes and budgets is valid until then.
-// A caller that keeps such a value reads the era first.
+// KeyEra changes with every change of a key, a user or a group. What was read of scopes and budgets is valid until
+// then. A caller that keeps such a value reads the era first.
 func (a *Access) KeyEra() uint64 { return a.era.Load() }
 
 // WatchAccess returns a channel that is closed by the next change of KeyEra. Take it before reading what is to be

@@ -57,10 +57,8 @@ func TestConsentsMergeAndFade(t *testing.T) {
 	if _, ok := identity.FindConsent(s.View(), 1, 1); ok {
 		t.Error("found after its removal")
 	}
-	if err := try(s, func(tx *state.Tx) error { return identity.PutConsent(tx, identity.Consent{User: 1, App: 1}) }); !errors.Is(
-		err,
-		state.ErrInvalid,
-	) {
+	err := try(s, func(tx *state.Tx) error { return identity.PutConsent(tx, identity.Consent{User: 1, App: 1}) })
+	if !errors.Is(err, state.ErrInvalid) {
 		t.Errorf("without expiry: got %v", err)
 	}
 }

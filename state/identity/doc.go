@@ -1,11 +1,11 @@
 // Package identity keeps who may use the gateway and what they may do: users and their groups, API keys, browser
-// sessions, and what OAuth needs, which is apps, grants with their codes and refresh tokens, access tokens, consents and
-// developer tokens.
+// sessions, and what OAuth needs, which is apps, grants with their codes and refresh tokens, access tokens, consents
+// and developer tokens.
 //
 // # Usage
 //
-// Find and List functions read a View, which is a state.State's or a command's. Put, Add and Remove functions are part of
-// a command and take its transaction:
+// Find and List functions read a View, which is a state.State's or a command's. Put, Add and Remove functions are part
+// of a command and take its transaction:
 //
 //	err := state.Run(ctx, s, func(tx *state.Tx) error {
 //		user, found := identity.FindUserByName(tx.View(), name)
@@ -19,8 +19,8 @@
 // What every request asks (which key it has, what the key and its user may do, which budgets bind it) is answered by
 // Access from maps in memory, without a transaction or a lock.
 //
-// Secrets are never kept. A key, session, token or client secret has a Hash, by which it is found. Keys that are written
-// in the configuration are not here; package http/auth adds them.
+// Secrets are never kept. A key, session, token or client secret has a Hash, by which it is found. Keys that are
+// written in the configuration are not here; package http/auth adds them.
 //
 // # Errors
 //

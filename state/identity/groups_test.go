@@ -122,14 +122,36 @@ func TestGroupRules(t *testing.T) {
 		cmd  func(*state.Tx) error
 		want error
 	}{
-		"a taken name":    {func(tx *state.Tx) error { _, err := identity.AddGroup(tx, identity.Group{Name: "STAFF"}); return err }, state.ErrExists},
-		"no name":         {func(tx *state.Tx) error { _, err := identity.AddGroup(tx, identity.Group{}); return err }, state.ErrInvalid},
-		"invalid scope":   {func(tx *state.Tx) error { g := g; g.Ceiling.Scopes = []string{"X y"}; return identity.PutGroup(tx, g) }, state.ErrInvalid},
-		"negative budget": {func(tx *state.Tx) error { g := g; g.Ceiling.Budget = -1; return identity.PutGroup(tx, g) }, state.ErrInvalid},
-		"with members":    {func(tx *state.Tx) error { return identity.RemoveGroup(tx, g.ID) }, state.ErrInvalid},
-		"unknown":         {func(tx *state.Tx) error { return identity.RemoveGroup(tx, 9) }, state.ErrNotFound},
-		"unknown group":   {func(tx *state.Tx) error { u := u; u.Group = 9; return identity.PutUser(tx, u) }, state.ErrNotFound},
-		"user's scope":    {func(tx *state.Tx) error { u := u; u.Ceiling.Scopes = []string{""}; return identity.PutUser(tx, u) }, state.ErrInvalid},
+		"a taken name": {func(tx *state.Tx) error {
+			_, err := identity.AddGroup(tx, identity.Group{Name: "STAFF"})
+			return err
+		}, state.ErrExists},
+		"no name": {func(tx *state.Tx) error {
+			_, err := identity.AddGroup(tx, identity.Group{})
+			return err
+		}, state.ErrInvalid},
+		"invalid scope": {func(tx *state.Tx) error {
+			g := g
+			g.Ceiling.Scopes = []string{"X y"}
+			return identity.PutGroup(tx, g)
+		}, state.ErrInvalid},
+		"negative budget": {func(tx *state.Tx) error {
+			g := g
+			g.Ceiling.Budget = -1
+			return identity.PutGroup(tx, g)
+		}, state.ErrInvalid},
+		"with members": {func(tx *state.Tx) error { return identity.RemoveGroup(tx, g.ID) }, state.ErrInvalid},
+		"unknown":      {func(tx *state.Tx) error { return identity.RemoveGroup(tx, 9) }, state.ErrNotFound},
+		"unknown group": {func(tx *state.Tx) error {
+			u := u
+			u.Group = 9
+			return identity.PutUser(tx, u)
+		}, state.ErrNotFound},
+		"user's scope": {func(tx *state.Tx) error {
+			u := u
+			u.Ceiling.Scopes = []string{""}
+			return identity.PutUser(tx, u)
+		}, state.ErrInvalid},
 	} {
 		if _, err := state.Do(ctx, s, func(tx *state.Tx) (any, error) { return nil, c.cmd(tx) }); !errors.Is(
 			err,

@@ -25,14 +25,14 @@ type Key struct {
 	Name   string     `json:"name"`
 	User   string     `json:"user,omitempty"` // "": none; see Charged
 
-	// Scopes are what it may do: nil everything, empty nothing.
+	// Scopes restrict its routes. Nil permits all of them, and an empty list none.
 	Scopes []string `json:"scopes"`
-	// Models are globs of public model ids: nil all of them, empty none.
+	// Models holds globs of public model ids. Nil permits all models, and an empty list none.
 	Models []string      `json:"models"`
 	Limits Limits        `json:"limits"`
 	Budget int64         `json:"budget,omitempty"` // micro-dollars; 0: none set
 	Window budget.Window `json:"budget_window,omitempty"`
-	// AllowIPs are where it may be used from; none: anywhere.
+	// AllowIPs restricts the networks that it is accepted from. An empty list permits all of them.
 	AllowIPs []netip.Prefix `json:"allow_ips,omitempty"`
 	Enabled  bool           `json:"enabled"`
 	// DisabledBy is the party that disabled the key; "" while it is enabled. See OwnerMayEnable.
@@ -68,7 +68,7 @@ func (k *Key) SetEnabled(enabled bool, by Party) {
 // enabled by the operator alone.
 func (k *Key) OwnerMayEnable() bool { return k.DisabledBy == PartyOwner }
 
-// Limits are what a key may use at most; 0: no limit of its own.
+// Limits bounds the requests and tokens of a minute and the requests in flight of one key. 0 sets no limit.
 type Limits struct {
 	RPM         int64 `json:"rpm,omitempty"`
 	TPM         int64 `json:"tpm,omitempty"`

@@ -107,7 +107,10 @@ func TestChangedHashFindsOnlyTheNewOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	fresh := state.HashSecret("sd-rotated")
-	if _, err := identity.ChangeKey(ctx, s, k.ID, func(k *identity.Key) error { k.Hash = fresh; return nil }); err != nil {
+	if _, err := identity.ChangeKey(ctx, s, k.ID, func(k *identity.Key) error {
+		k.Hash = fresh
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if _, ok := identity.AccessOf(s).Key(k.Hash); ok {
@@ -196,19 +199,25 @@ func TestPermits(t *testing.T) {
 		{"nil scopes", func(k *identity.Key) { k.Scopes = nil }, "videos", "", "", nil},
 		{"no scopes", func(k *identity.Key) { k.Scopes = []string{} }, "chat", "", "", identity.ErrScopeForbidden},
 		{"a scope", func(k *identity.Key) { k.Scopes = []string{"chat"} }, "chat", "", "", nil},
-		{"another scope", func(k *identity.Key) { k.Scopes = []string{"chat"} }, "images", "", "", identity.ErrScopeForbidden},
+		{"another scope", func(k *identity.Key) { k.Scopes = []string{"chat"} }, "images", "", "",
+			identity.ErrScopeForbidden},
 		{"no scope asked for", func(k *identity.Key) { k.Scopes = []string{} }, "", "", "", nil},
 		{"no models", func(k *identity.Key) { k.Models = []string{} }, "chat", "gpt", "", identity.ErrModelForbidden},
 		{"a model", func(k *identity.Key) { k.Models = []string{"a", "g*"} }, "chat", "gpt", "", nil},
-		{"another model", func(k *identity.Key) { k.Models = []string{"a", "g*"} }, "chat", "claude", "", identity.ErrModelForbidden},
+		{"another model", func(k *identity.Key) { k.Models = []string{"a", "g*"} }, "chat", "claude", "",
+			identity.ErrModelForbidden},
 		{"no model asked for", func(k *identity.Key) { k.Models = []string{} }, "models", "", "", nil},
 		{"a network", func(k *identity.Key) { k.AllowIPs = networks("10.0.0.0/8") }, "chat", "", "", nil},
 		{"an address", func(k *identity.Key) { k.AllowIPs = networks("10.1.2.3") }, "chat", "", "", nil},
-		{"another network", func(k *identity.Key) { k.AllowIPs = networks("192.168.0.0/16", "::/0") }, "chat", "", "", identity.ErrAddressForbidden},
-		{"mapped address", func(k *identity.Key) { k.AllowIPs = networks("10.0.0.0/8") }, "chat", "", "::ffff:10.9.9.9", nil},
-		{"mapped network", func(k *identity.Key) { k.AllowIPs = networks("::ffff:10.0.0.0/104") }, "chat", "", "10.9.9.9", nil},
+		{"another network", func(k *identity.Key) { k.AllowIPs = networks("192.168.0.0/16", "::/0") }, "chat", "", "",
+			identity.ErrAddressForbidden},
+		{"mapped address", func(k *identity.Key) { k.AllowIPs = networks("10.0.0.0/8") }, "chat", "",
+			"::ffff:10.9.9.9", nil},
+		{"mapped network", func(k *identity.Key) { k.AllowIPs = networks("::ffff:10.0.0.0/104") }, "chat", "",
+			"10.9.9.9", nil},
 		{"zone", func(k *identity.Key) { k.AllowIPs = networks("fe80::/10") }, "chat", "", "fe80::1%eth0", nil},
-		{"no address", func(k *identity.Key) { k.AllowIPs = networks("0.0.0.0/0", "::/0") }, "chat", "", "-", identity.ErrAddressForbidden},
+		{"no address", func(k *identity.Key) { k.AllowIPs = networks("0.0.0.0/0", "::/0") }, "chat", "", "-",
+			identity.ErrAddressForbidden},
 	} {
 		k := newKey(t, 1)
 		c.change(&k)

@@ -9,7 +9,7 @@ import (
 	"stagedoor/state/journal"
 )
 
-// Account is what the ledger of one account adds up to, in micro-dollars. A hold is
+// Account holds the sums of one account's ledger, in micro-dollars. A hold is
 // granted only if Spent and Held together stay within Credits. A settlement above its
 // hold may take Spent beyond them: then the account is in debt, Available is negative
 // and no hold is granted before the debt is paid.
@@ -22,7 +22,7 @@ type Account struct {
 	Changed time.Time `json:"changed,omitzero"` // when that was
 }
 
-// Available is what can still be held. It is negative while the account is in debt.
+// Available returns the amount that can still be held. It is negative while the account is in debt.
 func (a *Account) Available() int64 { return a.Credits - a.Spent - a.Held }
 
 // Unfunded reports whether the account belongs to a key without a user. Such an account has no credits. The budget of

@@ -233,7 +233,8 @@ func postTo(tx *state.Tx, account string, p money.Posting) (uint64, error) {
 func creditUsers(t testing.TB, s *state.State) {
 	must(t, s, func(tx *state.Tx) error {
 		for user := range 50 {
-			if _, err := postTo(tx, fmt.Sprint("user", user), money.Posting{Kind: money.Credit, Amount: 1e12}); err != nil {
+			if _, err := postTo(tx, fmt.Sprint("user", user),
+				money.Posting{Kind: money.Credit, Amount: 1e12}); err != nil {
 				return err
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"stagedoor/state/journal"
 )
 
-// Totals is what a whole ledger adds up to.
+// Totals holds the sums of a whole ledger.
 type Totals struct {
 	Entries  int
 	Folded   int64 // entries that checkpoints stand for

@@ -5,7 +5,8 @@
 // Money moves in one way only. Post enters postings on an account as part of a command, each of them or not, and
 // returns the account as it is then:
 //
-//	account, posted, err := money.Post(tx, name, []money.Posting{{Kind: money.Settle, Hold: id, Amount: cost, Receipt: r}})
+//	account, posted, err := money.Post(tx, name,
+//		[]money.Posting{{Kind: money.Settle, Hold: id, Amount: cost, Receipt: r}})
 //
 // The entries of one Post are one record of the ledger, a page. An entry that ends a hold carries its receipt, and the
 // receipt tables lead from requests to these entries. Each Post also counts what keys and groups have spent (KeySpend)

@@ -179,7 +179,8 @@ func TestFoldsOfOneMomentCountOnce(t *testing.T) {
 				if _, err := money.History(ctx, s, "a", 0, 1000); err != nil {
 					t.Error(err)
 				}
-				if _, _, err := money.CommitPostings(ctx, s, "a", []money.Posting{{Kind: money.Credit, Amount: 1}}); err != nil {
+				if _, _, err := money.CommitPostings(ctx, s, "a",
+					[]money.Posting{{Kind: money.Credit, Amount: 1}}); err != nil {
 					t.Error(err)
 				}
 			}

@@ -14,10 +14,10 @@ type Hold struct {
 	ID      uint64 `json:"id"` // the sequence of its begin
 	Account string `json:"account"`
 	Amount  int64  `json:"amount"`
-	// Progress is what it would be settled at if the process ended now.
+	// Progress would be charged if the process ended now.
 	Progress int64     `json:"progress,omitempty"`
 	Began    time.Time `json:"began"`
-	// Receipt is what is known of the request already.
+	// Receipt holds the facts about the request that are known already.
 	Receipt Receipt `json:"receipt"`
 }
 

@@ -324,7 +324,8 @@ func TestReceiptTellsOnlyItsOwner(t *testing.T) {
 	if second := got[1]; second.Held != 2 || second.Charged != 0 || second.Reason != "refused" {
 		t.Errorf("released: got %+v", second)
 	}
-	for _, of := range [][2]string{{"b", "req_1"}, {"a", "req_"}, {"a", "req_12"}, {"a\x00", "req_1"}, {"", ""}, {"a", "../x"}} {
+	for _, of := range [][2]string{{"b", "req_1"}, {"a", "req_"}, {"a", "req_12"}, {"a\x00", "req_1"}, {"", ""},
+		{"a", "../x"}} {
 		if got, err := money.Receipts(ctx, s, of[0], of[1]); !errors.Is(err, state.ErrNotFound) {
 			t.Errorf("%q: got %+v, %v, want ErrNotFound", of, got, err)
 		}
@@ -529,7 +530,8 @@ func TestRecordsAreWrittenAsTheyAreRead(t *testing.T) {
 			rt.Fatalf("%+v, %v", got, err)
 		}
 		want := r
-		want.Account, want.Hold, want.Held, want.Charged, want.Reason, want.Began, want.Ended = "a", posted[1].Sequence, 7, 5, reason, got[0].Began, got[0].Ended
+		want.Account, want.Hold, want.Held, want.Charged, want.Reason, want.Began, want.Ended = "a", posted[1].Sequence,
+			7, 5, reason, got[0].Began, got[0].Ended
 		if !got[0].Ended.Equal(start) {
 			rt.Errorf("ended: got %v", got[0].Ended)
 		}

@@ -407,7 +407,8 @@ func corruptPage(rec journal.Record, reason string) error {
 	return &journal.CorruptError{Table: journal.Ledger, Key: slices.Clone(rec.Key), Reason: reason}
 }
 
-// readPages calls fn with up to limit (0: all) pages from that of a sequence number on, in order. fn must not call State.
+// readPages calls fn with up to limit (0: all) pages from that of a sequence number on, in order. fn must not call
+// State.
 func readPages(ctx context.Context, s *state.State, from uint64, limit int, fn func([]Entry) error) error {
 	return s.Range(ctx, journal.Ledger, state.SequenceKey(from), nil, limit, func(rec journal.Record) error {
 		entries, err := decodePage(rec)

@@ -8,7 +8,8 @@ import (
 	"stagedoor/state"
 )
 
-// ledgerMemory is what the ledger keeps beside its tables. All but folding and packEntries belongs to the writer.
+// ledgerMemory holds the state that the ledger keeps beside its tables. All but folding and packEntries belongs to the
+// writer.
 type ledgerMemory struct {
 	last uint64 // sequence of the last durable entry
 	next uint64 // sequence of the last entry of the group that is being decided

@@ -104,8 +104,8 @@ func SpentByKey(v state.View, key string) KeySpend {
 	return KeySpend{Key: key}
 }
 
-// SpentByKeysOf lists what the keys of an account have spent since they were made. Keys that never spent anything are left
-// out.
+// SpentByKeysOf lists what the keys of an account have spent since they were made. Keys that never spent anything are
+// left out.
 func SpentByKeysOf(v state.View, account string) []KeySpend {
 	return spends.List(v, byAccount, state.TextKey(account))
 }

@@ -70,7 +70,9 @@ func TestUsageTellsWhoSpentWhat(t *testing.T) {
 		ask  func(*state.State) ([]UsageRow, error)
 		want []string
 	}{
-		"by day": {func(s *state.State) ([]UsageRow, error) { return QueryUsage(t.Context(), s, byDay("anna", from, to)) },
+		"by day": {func(s *state.State) ([]UsageRow, error) {
+			return QueryUsage(t.Context(), s, byDay("anna", from, to))
+		},
 			[]string{"2026-03-31|||m1|2|20|8|10|120", "2026-03-31|||m2|1|10|4|5|3", "2026-04-01|||m1|1|10|4|5|7"}},
 		"by user": {func(s *state.State) ([]UsageRow, error) {
 			return QueryUsage(t.Context(), s, UsageQuery{From: from, To: to, Per: PerAccount})
@@ -81,13 +83,16 @@ func TestUsageTellsWhoSpentWhat(t *testing.T) {
 		},
 			[]string{"|anna|key_a||3|30|12|15|127", "|anna|key_b||1|10|4|5|3"}},
 		"of a key's model": {func(s *state.State) ([]UsageRow, error) {
-			return QueryUsage(t.Context(), s, UsageQuery{Account: "anna", Key: "key_b", Model: "m2", From: from, To: to})
+			return QueryUsage(t.Context(), s, UsageQuery{Account: "anna", Key: "key_b", Model: "m2",
+				From: from, To: to})
 		}, []string{"||||1|10|4|5|3"}},
 		"of one day": {func(s *state.State) ([]UsageRow, error) {
 			return QueryUsage(t.Context(), s, byDay("", from, now.AddDate(0, 0, -1)))
 		},
 			[]string{"2026-03-31|||m1|3|30|12|15|5120", "2026-03-31|||m2|1|10|4|5|3"}},
-		"of nobody": {func(s *state.State) ([]UsageRow, error) { return QueryUsage(t.Context(), s, byDay("ann", from, to)) }, nil},
+		"of an unknown user": {func(s *state.State) ([]UsageRow, error) {
+			return QueryUsage(t.Context(), s, byDay("ann", from, to))
+		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			check := func(s *state.State) {

@@ -3,9 +3,10 @@
 //
 // # Usage
 //
-// The header of a response and the record of a video job are in memory and found through a View. Bodies, inputs, requests
-// and event logs are read from disk by the functions that begin with Read. A record belongs to an owner (state.Owner),
-// and for other owners it does not exist. Watch functions return a channel that is closed by the next change.
+// The header of a response and the record of a video job are in memory and found through a View. Bodies, inputs,
+// requests and event logs are read from disk by the functions that begin with Read. A record belongs to an owner
+// (state.Owner), and for other owners it does not exist. Watch functions return a channel that is closed by the next
+// change.
 //
 //	header, changed, err := work.WatchResponse(s, id, owner)
 //	video, err := state.Do(ctx, s, func(tx *state.Tx) (work.Video, error) { return work.PutVideo(tx, video) })
@@ -20,6 +21,6 @@
 //
 // # Errors
 //
-// A command refuses with state.ErrNotFound, state.ErrExists, state.ErrInvalid, state.ErrTooLarge, state.ErrFinished or a
-// *QuotaError. ReadChain fails with ErrChainTooLong.
+// A command refuses with state.ErrNotFound, state.ErrExists, state.ErrInvalid, state.ErrTooLarge, state.ErrFinished or
+// a *QuotaError. ReadChain fails with ErrChainTooLong.
 package work

@@ -10,7 +10,7 @@ import (
 	"stagedoor/state/journal"
 )
 
-// GoneResponseFor is how long the id of a response is remembered after its removal.
+// GoneResponseFor bounds the time that the id of a response is remembered after its removal.
 const GoneResponseFor = 30 * 24 * time.Hour
 
 // goneResponse remembers the id of a response that was removed, so that the id is not taken

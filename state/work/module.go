@@ -6,7 +6,7 @@ import (
 	"stagedoor/state/share"
 )
 
-// memory is what is kept beside the tables of stored responses and deliveries.
+// memory holds the state beside the tables of stored responses and deliveries.
 type memory struct {
 	outbox       outbox
 	kept         keeping // what owners keep of responses
@@ -16,8 +16,8 @@ type memory struct {
 // Option changes what Module returns.
 type Option func(*memory)
 
-// MaxResponses bounds how many stored responses are kept. Beyond it Sweep removes the oldest finished ones, also if they
-// have not expired. Each costs about 1 KB of memory for its header. The default is 200,000.
+// MaxResponses bounds how many stored responses are kept. Beyond it Sweep removes the oldest finished ones, also if
+// they have not expired. Each costs about 1 KB of memory for its header. The default is 200,000.
 func MaxResponses(n int) Option { return func(m *memory) { m.maxResponses = n } }
 
 // Module returns the tables of stored responses, video jobs and deliveries.
@@ -52,9 +52,9 @@ func Module(options ...Option) state.Module {
 // Stats are figures for an operator.
 type Stats struct {
 	Responses int
-	// ResponseBytes are what they take, and ResponsesRefused were beyond a quota.
+	// ResponseBytes sums their sizes, and ResponsesRefused counts those that were beyond a quota.
 	ResponseBytes, ResponsesRefused int64
-	// DeletionsWithoutRoom and DeletionsGivenUp are how many responses since the start are kept by their providers,
+	// DeletionsWithoutRoom and DeletionsGivenUp count, since the start, the responses that their providers keep
 	// because too many deletions of their owner waited, or because all tries failed.
 	DeletionsWithoutRoom, DeletionsGivenUp int64
 }

@@ -8,8 +8,8 @@ import (
 	"stagedoor/state"
 )
 
-// Pause says that an operator holds a provider back. It lasts until it is ended, also over restarts, because an operator
-// who stops a provider does not mean to stop it until the next deployment only.
+// Pause says that an operator holds a provider back. It lasts until it is ended, also over restarts, because an
+// operator who stops a provider does not mean to stop it until the next deployment only.
 type Pause struct {
 	Provider string
 	Since    time.Time

@@ -15,7 +15,7 @@ type Quota struct {
 	Bytes     int64
 }
 
-// Kept is what an owner keeps of responses.
+// Kept counts the responses that an owner keeps and their bytes.
 type Kept struct {
 	Responses int
 	Bytes     int64 // of bodies, inputs, events and requests
@@ -137,8 +137,8 @@ func KeptResponses(s *state.State, owner state.Owner) Kept {
 	return state.MemoryOf[*memory](s).kept.of(owner)
 }
 
-// CheckResponseRoom returns the *QuotaError that PutResponse would return for a response of an owner now, so that a request
-// can be refused before it costs anything.
+// CheckResponseRoom returns the *QuotaError that PutResponse would return for a response of an owner now, so that a
+// request can be refused before it costs anything.
 func CheckResponseRoom(s *state.State, owner state.Owner) error {
 	k := &state.MemoryOf[*memory](s).kept
 	return k.counted(k.check(k.of(owner), 1))

@@ -145,8 +145,8 @@ func checkBody(id string, body []byte) error {
 	return nil
 }
 
-// FindResponse returns the header of a response for its owner, without reading the disk. A response of another owner, an
-// expired and an unknown one are all ErrNotFound.
+// FindResponse returns the header of a response for its owner, without reading the disk. A response of another owner,
+// an expired and an unknown one are all ErrNotFound.
 func FindResponse(v state.View, id string, owner state.Owner) (ResponseHeader, error) {
 	r := responses.Get(v, id)
 	if r == nil || r.Rec.Owner != owner || r.Rec.expired(v.Now()) {

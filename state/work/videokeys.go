@@ -18,7 +18,7 @@ type VideoKey struct {
 	Video string      `json:"video"` // the job's id, which grows with time
 }
 
-// maxVideoKeys is how many keys of one owner are remembered beyond their jobs.
+// maxVideoKeys bounds the keys of one owner that are remembered beyond their jobs.
 const maxVideoKeys = 1000
 
 var videoKeys = state.Table[VideoKey]{

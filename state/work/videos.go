@@ -285,8 +285,8 @@ func FindVideoByOnce(v state.View, owner state.Owner, once string) (Video, bool)
 // maxRequested bounds what RequestedVideos returns, because clients choose the ids of requests.
 const maxRequested = 100
 
-// ListRequestedVideos lists the jobs that a request of their owner began, and the one whose id it is: the oldest first, at
-// most 100, deleted ones included.
+// ListRequestedVideos lists the jobs that a request of their owner began, and the one whose id it is: the oldest first,
+// at most 100, deleted ones included.
 func ListRequestedVideos(v state.View, request string, owner state.Owner) []Video {
 	var list []Video
 	if rec, ok := FindAnyVideo(v, request); ok && rec.Owner == owner {

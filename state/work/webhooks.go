@@ -32,7 +32,7 @@ func (w *Webhook) gets(owner state.Owner, event string) bool {
 	return (w.Owner == "" || w.Owner == owner) && (w.Types == nil || slices.Contains(w.Types, event))
 }
 
-// DeliveryTTL is how long the gateway tries to deliver an event (wire/videos.md 6).
+// DeliveryTTL bounds the time in which the gateway tries to deliver an event (wire/videos.md 6).
 const DeliveryTTL = 72 * time.Hour
 
 // Delivery is an event on its way to one webhook.
@@ -96,8 +96,8 @@ func SetWebhooks(s *state.State, all []Webhook) {
 	state.MemoryOf[*memory](s).outbox.webhooks.Store(&all)
 }
 
-// MaxDeliveries bounds how many deliveries wait, of all owners. Beyond it, and beyond an owner's share of it, the oldest
-// delivery of an owner is given up for a new one. Each costs about 2 KB of memory. The default is 10,000.
+// MaxDeliveries bounds how many deliveries wait, of all owners. Beyond it, and beyond an owner's share of it, the
+// oldest delivery of an owner is given up for a new one. Each costs about 2 KB of memory. The default is 10,000.
 func MaxDeliveries(n int) Option { return func(m *memory) { m.outbox.waiting.Resize(int64(n)) } }
 
 // WaitingDeliveries returns the pool of deliveries that wait, for metrics.

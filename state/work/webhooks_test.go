@@ -30,7 +30,8 @@ func TestTheEndOfAVideoIsAnnouncedOnceToWhoWantsIt(t *testing.T) {
 		{"failed, everything of everybody", work.Webhook{ID: "wh_1"}, work.VideoFailed, work.EventVideoFailed},
 		{"the owner's", work.Webhook{ID: "wh_1", Owner: me}, work.VideoFailed, work.EventVideoFailed},
 		{"somebody else's", work.Webhook{ID: "wh_1", Owner: other}, work.VideoFailed, ""},
-		{"wanted", work.Webhook{ID: "wh_1", Types: []string{work.EventVideoFailed}}, work.VideoFailed, work.EventVideoFailed},
+		{"wanted", work.Webhook{ID: "wh_1", Types: []string{work.EventVideoFailed}}, work.VideoFailed,
+			work.EventVideoFailed},
 		{"unwanted", work.Webhook{ID: "wh_1", Types: []string{work.EventVideoFailed}}, work.VideoCompleted, ""},
 		{"not ended", work.Webhook{ID: "wh_1"}, work.VideoFinalizing, ""},
 	} {

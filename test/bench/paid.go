@@ -44,7 +44,8 @@ func fill(dir, account string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	_, posted, err := money.CommitPostings(context.Background(), s, account, []money.Posting{{Kind: money.Credit, Amount: budget.MaxCredits}})
+	_, posted, err := money.CommitPostings(context.Background(), s, account,
+		[]money.Posting{{Kind: money.Credit, Amount: budget.MaxCredits}})
 	if err != nil {
 		return err
 	}

@@ -145,7 +145,8 @@ func TestNeutralViewHidesSpelling(t *testing.T) {
 	want := mustParse(
 		t,
 		`{"~/system":"S","~/max_tokens":5,"~/roles":["user","assistant","user"],"~/turns/0/text":"look",
-		"~/media":[{"kind":"image","mime":"image/png","data":"QQ=="}],"~/calls":[{"id":"t1","name":"f","args":{"a":1}}],"~/results":[{"id":"t1","text":"done"}]}`,
+		"~/media":[{"kind":"image","mime":"image/png","data":"QQ=="}],"~/calls":[{"id":"t1","name":"f","args":{"a":1}}],
+		"~/results":[{"id":"t1","text":"done"}]}`,
 	)
 	for shape, request := range requests {
 		body := asObject(mustParse(t, request))
@@ -160,7 +161,8 @@ func TestSnakeCaseIsRespelledButNotTheUsersData(t *testing.T) {
 		camelize(
 			mustParse(
 				t,
-				`{"generation_config":{"top_p":1},"contents":[{"parts":[{"function_call":{"name":"f","args":{"my_arg":1}}}]}],"cache_control":{}}`,
+				`{"generation_config":{"top_p":1},"contents":[{"parts":[{"function_call":{"name":"f",`+
+					`"args":{"my_arg":1}}}]}],"cache_control":{}}`,
 			),
 		),
 	)

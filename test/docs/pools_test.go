@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// shared is how docs/limits.md names the bounded channels, maps and lists of latest values of each
+// shared holds the names that docs/limits.md gives to the bounded channels, maps and lists of latest values of each
 // file. Those with an empty name hold nothing that several owners share.
 var shared = map[string]string{
 	"actors/engine/sink.go":            "pieces of a reply that wait for its client",

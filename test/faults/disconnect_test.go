@@ -148,7 +148,8 @@ func TestHalfARequestReachesNobody(t *testing.T) {
 	w := way{cases.Chat, false}
 	body := w.body("half")
 	head := fmt.Sprintf(
-		"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n",
+		"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+
+			"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n",
 		b.gateway.Key,
 		len(body),
 	)

@@ -169,7 +169,8 @@ func TestPipelinedRequestsKeepTheirOrder(t *testing.T) {
 	for i := range n {
 		fmt.Fprintf(
 			&text,
-			"POST /v1/messages HTTP/1.1\r\nHost: a\r\nX-Api-Key: %s\r\nX-Request-Id: r%d\r\nContent-Length: %d\r\n\r\n%s",
+			"POST /v1/messages HTTP/1.1\r\nHost: a\r\nX-Api-Key: %s\r\nX-Request-Id: r%d\r\n"+
+				"Content-Length: %d\r\n\r\n%s",
 			b.gateway.Key,
 			i,
 			len(body),

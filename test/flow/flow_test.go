@@ -28,7 +28,8 @@ func TestStreamIsSeenAndEndedByAnOperator(t *testing.T) {
 			}
 			defer res.Body.Close()
 			id := res.Header.Get("X-Request-Id")
-			seen := b.await("/flow", "a reply in pieces", func(r gjson.Result) bool { return r.Get(byID(id)+".output_tokens").Int() > 5 }).
+			seen := b.await("/flow", "a reply in pieces",
+				func(r gjson.Result) bool { return r.Get(byID(id)+".output_tokens").Int() > 5 }).
 				Get(byID(id))
 			for field, want := range map[string]string{"phase": "replying", "model": "m1", "provider": "sandbox", "stream": "true", "attempts": "1", "result": ""} {
 				if got := seen.Get(field).String(); got != want {
@@ -44,7 +45,8 @@ func TestStreamIsSeenAndEndedByAnOperator(t *testing.T) {
 			if strings.Count(string(body), terminals[q.shape]) != 1 || !strings.Contains(tail, "ended by an operator") {
 				t.Errorf("the stream ends with\n%s", tail)
 			}
-			gone := b.await("/flow/requests?failed=true", "the end", func(r gjson.Result) bool { return r.Get(byID(id)).Exists() }).
+			gone := b.await("/flow/requests?failed=true", "the end",
+				func(r gjson.Result) bool { return r.Get(byID(id)).Exists() }).
 				Get(byID(id))
 			if gone.Get("result.status").Int() != 503 || gone.Get("result.code").String() != "cancelled_by_operator" {
 				t.Errorf("it is remembered as %s", gone.Raw)
@@ -77,7 +79,8 @@ func TestWholeReplyIsEndedByAnOperator(t *testing.T) {
 					t.Errorf("%d, %v: %s", res.StatusCode, err, body)
 				}
 			})
-			id := b.await("/flow?phase=waiting", "a request that waits", func(r gjson.Result) bool { return r.Get("matching").Int() == 1 }).
+			id := b.await("/flow?phase=waiting", "a request that waits",
+				func(r gjson.Result) bool { return r.Get("matching").Int() == 1 }).
 				Get("data.0.id").
 				String()
 			b.admin("DELETE", "/flow/requests/"+id, http.StatusAccepted)

@@ -64,43 +64,19 @@ var asks = map[string][]part{
 func seen() map[string]string {
 	file := func(name string, b []byte) string { return fmt.Sprintf(" %s=%d bytes of image/png", name, len(b)) }
 	return map[string]string{
-		"/imagegen/edit": "/edit prompt=a hat model=V_2 num_images=1" + file(
-			"image_file",
-			pic,
-		) + file(
-			"mask",
-			black,
-		),
-		"/imagegen/remix": `/remix image_request={"prompt":"a hat","model":"V_2","image_weight":70,"num_images":1}` + file(
-			"image_file",
-			pic,
-		),
-		"/imagegen/reframe": "/reframe resolution=RESOLUTION_1024_768 model=V_2 num_images=1" + file(
-			"image_file",
-			pic,
-		),
+		"/imagegen/edit": "/edit prompt=a hat model=V_2 num_images=1" + file("image_file", pic) + file("mask", black),
+		"/imagegen/remix": `/remix image_request={"prompt":"a hat","model":"V_2","image_weight":70,"num_images":1}` +
+			file("image_file", pic),
+		"/imagegen/reframe": "/reframe resolution=RESOLUTION_1024_768 model=V_2 num_images=1" +
+			file("image_file", pic),
 		"/imagegen/describe": "/describe" + file("image_file", pic),
 		"/imagegen/upscale":  `/upscale image_request={"resemblance":60,"num_images":1}` + file("image_file", pic),
-		v3 + "generate": "/v1/ideogram-v3/generate prompt=a cat num_images=2" + file(
-			"style_reference_images",
-			pic,
-		) + file(
-			"style_reference_images",
-			black,
-		),
-		v3 + "remix": "/v1/ideogram-v3/remix prompt=a cat num_images=1" + file("image", pic),
-		v3 + "edit": "/v1/ideogram-v3/edit prompt=a cat num_images=1" + file(
-			"image",
-			pic,
-		) + file(
-			"mask",
-			black,
-		),
-		v3 + "replace-background": "/v1/ideogram-v3/replace-background prompt=a beach num_images=1" + file(
-			"image",
-			pic,
-		),
-		v3 + "reframe": "/v1/ideogram-v3/reframe resolution=1024x768 num_images=1" + file("image", pic),
+		v3 + "generate": "/v1/ideogram-v3/generate prompt=a cat num_images=2" +
+			file("style_reference_images", pic) + file("style_reference_images", black),
+		v3 + "remix":              "/v1/ideogram-v3/remix prompt=a cat num_images=1" + file("image", pic),
+		v3 + "edit":               "/v1/ideogram-v3/edit prompt=a cat num_images=1" + file("image", pic) + file("mask", black),
+		v3 + "replace-background": "/v1/ideogram-v3/replace-background prompt=a beach num_images=1" + file("image", pic),
+		v3 + "reframe":            "/v1/ideogram-v3/reframe resolution=1024x768 num_images=1" + file("image", pic),
 	}
 }
 

@@ -684,7 +684,8 @@ var Table = []Mutant{
 	},
 	{
 		Name: "shares: give up the deliveries of an owner with few",
-		File: "state/work/webhooks.go", Suite: "./state/work", Run: "TestAnOwnerWithoutDeliveries|TestDeliveriesThatWait",
+		File: "state/work/webhooks.go", Suite: "./state/work",
+		Run: "TestAnOwnerWithoutDeliveries|TestDeliveriesThatWait",
 		Old: `		if !full.Share {
 `,
 		New: `		if full.Share {

@@ -304,7 +304,8 @@ func (r *Row) measure(t *testing.T, n int, s Subject, form Form) {
 	}
 	if memory > factor || growth > Growth || slow {
 		t.Errorf(
-			"%s, %s, %d bytes: %.1f bytes of memory for each byte, %.1f times the time for 8 times the input, %v for each MiB",
+			"%s, %s, %d bytes: %.1f bytes of memory for each byte, %.1f times the time for 8 times the input, %v "+
+				"for each MiB",
 			s.Name,
 			form.Name,
 			len(large),
@@ -330,7 +331,8 @@ func Table(t *testing.T, rows []Row) {
 	var b strings.Builder
 	fmt.Fprintf(
 		&b,
-		"\n| what | worst memory | of | worst time for a MiB | of | time for 8 times the input | of |\n|---|---|---|---|---|---|---|\n",
+		"\n| what | worst memory | of | worst time for a MiB | of | time for 8 times the input | of "+
+			"|\n|---|---|---|---|---|---|---|\n",
 	)
 	for _, r := range rows {
 		fmt.Fprintf(&b, "| %s | %.1f x | %s | %v | %s | %.1f x | %s |\n", r.Name, r.Memory, r.MemoryForm,

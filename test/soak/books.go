@@ -238,7 +238,8 @@ func (s *soak) newGrantee(ctx context.Context, c *admin.Client, username string)
 // fund puts money on the accounts and makes redeem codes.
 func (s *soak) fund(ctx context.Context, st *state.State) error {
 	for account, credits := range map[string]int64{richAccount: richCredits, poorAccount: poorCredits} {
-		if _, _, err := money.CommitPostings(ctx, st, account, []money.Posting{{Kind: money.Credit, Amount: credits}}); err != nil {
+		if _, _, err := money.CommitPostings(ctx, st, account,
+			[]money.Posting{{Kind: money.Credit, Amount: credits}}); err != nil {
 			return err
 		}
 	}

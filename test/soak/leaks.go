@@ -9,7 +9,8 @@ import (
 // secretForm is what every secret of this run looks like: tokens, keys and redeem
 // codes as the gateway makes them, the users' password and the operator's token.
 var secretForm = regexp.MustCompile(
-	`\b(?:ac|at|rt|as|se|dt)_[A-Za-z0-9_-]{43,}|\bsd-[A-Za-z0-9]{43}|\b(?:[A-Z0-9]{4}-){5}[A-Z0-9]{4}\b|` + password + `|` + adminToken,
+	`\b(?:ac|at|rt|as|se|dt)_[A-Za-z0-9_-]{43,}|\bsd-[A-Za-z0-9]{43}|\b(?:[A-Z0-9]{4}-){5}[A-Z0-9]{4}\b|` + password +
+		`|` + adminToken,
 )
 
 // findLeaks looks for secrets where none may be (oauth.md F1).

@@ -73,7 +73,8 @@ var requestKinds = []struct {
 	},
 	{
 		"/v1/chat/completions",
-		`{"model":"m","max_tokens":60,"stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":%q}]}`,
+		`{"model":"m","max_tokens":60,"stream":true,"stream_options":{"include_usage":true},` +
+			`"messages":[{"role":"user","content":%q}]}`,
 		true,
 		"usage.prompt_tokens",
 		"usage.completion_tokens",

@@ -39,7 +39,8 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 		t.Error(w)
 	}
 	t.Logf(
-		"%d cycles, %d kills (%d during start-up, %d during checks); %d acknowledged writes checked, %d lost; %d calls without an answer (%d carried out, %d not, as far as that can be told)\n%s",
+		"%d cycles, %d kills (%d during start-up, %d during checks); %d acknowledged writes checked, %d lost; %d "+
+			"calls without an answer (%d carried out, %d not, as far as that can be told)\n%s",
 		report.Cycles,
 		report.Kills,
 		report.InStartUp,

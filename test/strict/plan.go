@@ -19,7 +19,7 @@ type toolCall struct {
 	picture            bool // the result has one
 }
 
-// turns is how many requests a loop makes. In the middle of it the user says something new.
+// turns counts the requests of a loop. In the middle of it the user says something new.
 const turns = 8
 
 // planned returns what the model says in a turn.
@@ -48,5 +48,5 @@ func planned(turn int) step {
 // picture is the smallest PNG, in base64.
 const picture = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
-// resultOf is what a tool returns.
+// resultOf returns the result of a tool.
 func resultOf(marker string) string { return "result of " + marker }

@@ -184,7 +184,7 @@ func (v *vendor) checkResponses(doc gjson.Result) (err error) {
 	return err
 }
 
-// messageTurn is what checkMessages remembers of a tool loop.
+// messageTurn holds the state of checkMessages within a tool loop.
 type messageTurn struct {
 	begun, bare bool // the assistant has answered the last text, and did so without thinking
 }

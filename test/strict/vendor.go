@@ -234,7 +234,7 @@ func (v *vendor) thought(s *step, doc gjson.Result) *dialogue.Thinking {
 	return t
 }
 
-// proofOf is what must stand before a call of this vendor when it comes back.
+// proofOf returns the proof that must precede a call of this vendor when the call comes back.
 func (v *vendor) proofOf(t *dialogue.Thinking, s *step) string {
 	for _, proof := range []string{t.Encrypted, t.Signature, t.Redacted} {
 		if proof != "" {

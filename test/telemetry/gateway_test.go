@@ -387,7 +387,8 @@ func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(
 			w,
-			`{"created":5,"output_format":"png","size":"1024x1024","data":[{"b64_json":"`+secretReply64+`"}],"usage":{"total_tokens":9,"input_tokens":4,"output_tokens":5}}`,
+			`{"created":5,"output_format":"png","size":"1024x1024","data":[{"b64_json":"`+
+				secretReply64+`"}],"usage":{"total_tokens":9,"input_tokens":4,"output_tokens":5}}`,
 		)
 		return
 	}
@@ -396,7 +397,8 @@ func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(
 			w,
-			`{"id":"chatcmpl-up","object":"chat.completion","created":1,"model":"up-model","choices":[{"index":0,"message":{"role":"assistant","content":%q},"finish_reason":"stop"}],"usage":%s}`,
+			`{"id":"chatcmpl-up","object":"chat.completion","created":1,"model":"up-model","choices":[{"index":0,`+
+				`"message":{"role":"assistant","content":%q},"finish_reason":"stop"}],"usage":%s}`,
 			secretReply,
 			usage,
 		)

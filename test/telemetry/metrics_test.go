@@ -70,7 +70,9 @@ func busy(t *testing.T, g *gateway, u *upstream) {
 	g.ask("/v1/messages", `{"model":"priced","max_tokens":9,"top_k":3,"messages":[{"role":"user","content":"x"}]}`)
 	g.ask(
 		"/v1/chat/completions",
-		`{"model":"plain","messages":[{"role":"user","content":"x"}],"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false},"strict":true}}}`,
+		`{"model":"plain","messages":[{"role":"user","content":"x"}],"response_format":{"type":"json_schema",`+
+			`"json_schema":{"name":"a","schema":{"type":"object","properties":{"a":{"type":"string"}},`+
+			`"required":["a"],"additionalProperties":false},"strict":true}}}`,
 	)
 	g.ask("/v1/images/generations", `{"model":"dreams","prompt":"x"}`)
 	u.will(503, 503, 503, 503)

@@ -29,7 +29,8 @@ func (a app) codesMint(o *datadir.Flags) *cobra.Command {
 	var lasts time.Duration
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "mint DOLLARS", Short: "Mint redeem codes; they are shown once", Args: cli.ExactArgs(1, "an amount of dollars"),
+		Use: "mint DOLLARS", Short: "Mint redeem codes; they are shown once",
+		Args: cli.ExactArgs(1, "an amount of dollars"),
 		Example: `  stagedoor codes mint 25
   stagedoor codes mint 5 --count 100 --expires-in 2160h`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -96,7 +97,8 @@ func (a app) codesList(o *datadir.Flags) *cobra.Command {
 
 func (a app) codesCancel(o *datadir.Flags) *cobra.Command {
 	return itemCommand(a, o, itemAction[adminapi.Code]{
-		use: "cancel ID", short: "Cancel a code that has not been used", what: "the id of a code, as codes list shows it",
+		use: "cancel ID", short: "Cancel a code that has not been used",
+		what:   "the id of a code, as codes list shows it",
 		method: "DELETE", path: "/redeem-codes/",
 		show: func(out io.Writer, m *adminapi.Code) error {
 			_, err := fmt.Fprintf(out, "cancelled %s ($%s)\n", m.ID, cli.Dollars(m.Amount))

@@ -27,7 +27,8 @@ running on the data directory, and are kept in it otherwise.`,
 
 func (a app) creditsAdd(o *datadir.Flags) *cobra.Command {
 	return a.payment(o, 1, &cobra.Command{
-		Use: "add USER DOLLARS", Short: "Put money into a user's account", Args: cli.ExactArgs(2, "a user's name and an amount of dollars"),
+		Use: "add USER DOLLARS", Short: "Put money into a user's account",
+		Args: cli.ExactArgs(2, "a user's name and an amount of dollars"),
 		Example: `  stagedoor credits add anna 12.50
   stagedoor credits add anna 100 --reason 'invoice 2026-17' --id inv-2026-17`,
 	})
@@ -35,7 +36,8 @@ func (a app) creditsAdd(o *datadir.Flags) *cobra.Command {
 
 func (a app) creditsTake(o *datadir.Flags) *cobra.Command {
 	return a.payment(o, -1, &cobra.Command{
-		Use: "take USER DOLLARS", Short: "Take money out that is neither spent nor held", Args: cli.ExactArgs(2, "a user's name and an amount of dollars"),
+		Use: "take USER DOLLARS", Short: "Take money out that is neither spent nor held",
+		Args:    cli.ExactArgs(2, "a user's name and an amount of dollars"),
 		Example: `  stagedoor credits take anna 12.50 --reason 'booked twice'`,
 	})
 }
@@ -83,7 +85,8 @@ func (a app) payment(o *datadir.Flags, sign int64, c *cobra.Command) *cobra.Comm
 func (a app) creditsShow(o *datadir.Flags) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "show USER", Short: "Show what an account has, has spent and holds", Args: cli.ExactArgs(1, "a user's name"),
+		Use: "show USER", Short: "Show what an account has, has spent and holds",
+		Args: cli.ExactArgs(1, "a user's name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return callAndPrint(
 				c,

@@ -240,7 +240,8 @@ func keyLines(keys []identity.Key, now time.Time) []keyLine {
 		lines = append(
 			lines,
 			keyLine{ID: k.ID, Prefix: identity.SecretPrefix + k.Prefix, Name: k.Name, User: k.User, State: k.State(now),
-				Scopes: k.Scopes, Models: k.Models, Limits: k.Limits, AllowIPs: k.AllowIPs, Created: k.Created, Expires: k.Expires, Revoked: k.Revoked},
+				Scopes: k.Scopes, Models: k.Models, Limits: k.Limits, AllowIPs: k.AllowIPs, Created: k.Created,
+				Expires: k.Expires, Revoked: k.Revoked},
 		)
 	}
 	return lines
@@ -268,7 +269,8 @@ func listed(set []string) string {
 
 func (a app) keysRevoke(o *datadir.Flags) *cobra.Command {
 	return &cobra.Command{
-		Use: "revoke ID", Short: "Revoke a key for good", Args: cli.ExactArgs(1, "the id of a key, as keys list shows it"),
+		Use: "revoke ID", Short: "Revoke a key for good",
+		Args:              cli.ExactArgs(1, "the id of a key, as keys list shows it"),
 		ValidArgsFunction: a.completeKeys(o),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.RequireExisting(); err != nil {

@@ -48,7 +48,8 @@ func (a app) aboutUser(o *datadir.Flags, c *cobra.Command, method, path string) 
 			status := map[int]string{1: "active", 2: "disabled"}[u.Status]
 			_, err = fmt.Fprintf(
 				a.Out,
-				"id           %d\nname         %s\nemail        %s\nstatus       %s\navailable    %s\nheld         %s\ngroup        %s\n%s",
+				"id           %d\nname         %s\nemail        %s\nstatus       %s\navailable    %s\n"+
+					"held         %s\ngroup        %s\n%s",
 				u.ID,
 				u.Username,
 				u.Email,

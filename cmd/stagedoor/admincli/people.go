@@ -67,7 +67,8 @@ func (a app) usersCreate(o *datadir.Flags) *cobra.Command {
 	var email string
 	var fromInput, asJSON, administers bool
 	c := &cobra.Command{
-		Use: "create NAME", Short: "Create a user; the password is made up and shown once", Args: cli.ExactArgs(1, "the name of one user"),
+		Use: "create NAME", Short: "Create a user; the password is made up and shown once",
+		Args: cli.ExactArgs(1, "the name of one user"),
 		Example: `  stagedoor users create anna --email anna@example.com
   stagedoor users create bob --password-stdin < password.txt`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -105,7 +106,8 @@ func (a app) usersUpdate(o *datadir.Flags) *cobra.Command {
 	var administers, disabled, fromInput, asJSON bool
 	var ceiling ceilingFlags
 	c := &cobra.Command{
-		Use: "update NAME", Short: "Change a user: role, status, e-mail address, password, ceiling", Args: cli.ExactArgs(1, "the name of one user"),
+		Use: "update NAME", Short: "Change a user: role, status, e-mail address, password, ceiling",
+		Args: cli.ExactArgs(1, "the name of one user"),
 		Example: `  stagedoor users update anna --admin
   stagedoor users update bob --disabled
   stagedoor users update bob --scope chat --model 'gpt-*' --budget 20 --budget-window month --create-keys=false
@@ -161,7 +163,8 @@ func (a app) usersUpdate(o *datadir.Flags) *cobra.Command {
 	c.Flags().BoolVar(&administers, "admin", false, "may administer the gateway in a browser; --admin=false: no longer")
 	c.Flags().BoolVar(&disabled, "disabled", false, "may do nothing; --disabled=false: again")
 	c.Flags().
-		BoolVar(&fromInput, "password-stdin", false, "read a new password from the first line of standard input; all sessions end")
+		BoolVar(&fromInput, "password-stdin", false,
+			"read a new password from the first line of standard input; all sessions end")
 	ceiling.flags(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
@@ -273,7 +276,8 @@ func (a app) appsCreate(o *datadir.Flags) *cobra.Command {
 	var in admin.App
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "create NAME", Short: "Register an app; its secret is shown once", Args: cli.ExactArgs(1, "the name of one app"),
+		Use: "create NAME", Short: "Register an app; its secret is shown once",
+		Args:    cli.ExactArgs(1, "the name of one app"),
 		Example: `  stagedoor apps create Weather --owner anna --redirect-uri https://weather.example.com/callback`,
 		RunE: func(c *cobra.Command, args []string) error {
 			in.Name = args[0]
@@ -298,7 +302,8 @@ func (a app) appsCreate(o *datadir.Flags) *cobra.Command {
 	}
 	c.Flags().StringVar(&in.Owner, "owner", "", "the user it belongs to")
 	c.Flags().
-		StringVar(&in.RedirectURI, "redirect-uri", "", "where its users are sent afterwards: https, or http on this machine")
+		StringVar(&in.RedirectURI, "redirect-uri", "",
+			"where its users are sent afterwards: https, or http on this machine")
 	c.Flags().StringVar(&in.Description, "description", "", "what it is, for its users")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c

@@ -21,7 +21,8 @@ import (
 func (a app) keysShow(o *datadir.Flags) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "show ID", Short: "Show a key, its budget and what it has spent", Args: cli.ExactArgs(1, "the id of a key, as keys list shows it"),
+		Use: "show ID", Short: "Show a key, its budget and what it has spent",
+		Args:              cli.ExactArgs(1, "the id of a key, as keys list shows it"),
 		ValidArgsFunction: a.completeKeys(o),
 		RunE: func(c *cobra.Command, args []string) error {
 			return callAndPrint(
@@ -135,7 +136,8 @@ func (a app) keysUpdate(o *datadir.Flags) *cobra.Command {
 	var b budgetFlags
 	var disabled, asJSON bool
 	c := &cobra.Command{
-		Use: "update ID", Short: "Change a key, at once for all requests", Args: cli.ExactArgs(1, "the id of a key, as keys list shows it"),
+		Use: "update ID", Short: "Change a key, at once for all requests",
+		Args: cli.ExactArgs(1, "the id of a key, as keys list shows it"),
 		Long: `Change a key, at once for all requests, those of a running gateway too. Flags
 that are not given change nothing.`,
 		Example: `  stagedoor keys update key_019a... --budget 20 --budget-window month

@@ -89,7 +89,8 @@ the request ended.`,
 
 func (a app) receiptsShow(o *datadir.Flags) *cobra.Command {
 	c := &cobra.Command{
-		Use: "show REQUEST-ID", Short: "Print the receipts of a request id as JSON", Args: cli.ExactArgs(1, "a request id, as replies have it in X-Request-Id"),
+		Use: "show REQUEST-ID", Short: "Print the receipts of a request id as JSON",
+		Args: cli.ExactArgs(1, "a request id, as replies have it in X-Request-Id"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return callAndPrint(
 				c,

@@ -93,7 +93,8 @@ func (c *Capabilities) overrides() *catalog.CapabilityOverrides {
 	}
 	return &catalog.CapabilityOverrides{StructuredOutputs: c.StructuredOutputs, ImagesIn: c.ImagesIn,
 		FilesIn: c.FilesIn, AudioIn: c.AudioIn, SystemTurns: c.SystemTurns, Sampling: c.Sampling,
-		JSONSchema: c.JSONSchema, Prefill: c.Prefill, Thinking: c.Thinking, OneSampling: c.OneSampling, NoForcedTools: c.NoForcedTools, AlwaysThinks: c.AlwaysThinks,
+		JSONSchema: c.JSONSchema, Prefill: c.Prefill, Thinking: c.Thinking, OneSampling: c.OneSampling,
+		NoForcedTools: c.NoForcedTools, AlwaysThinks: c.AlwaysThinks,
 		CallSignatures: c.CallSignatures, ReasoningContent: c.ReasoningContent}
 }
 
@@ -113,8 +114,10 @@ func (c *Config) FixedKeys() []identity.Key {
 	var out []identity.Key
 	for _, k := range c.Keys {
 		secret := k.Key.Reveal()
-		key := identity.Key{ID: fixedKeyID(k.Name), Hash: state.HashSecret(secret), Name: k.Name, User: k.User, Enabled: true,
-			Limits: identity.Limits{RPM: int64(k.Limits.RPM), TPM: int64(k.Limits.TPM), Concurrency: int64(k.Limits.Concurrency)}}
+		key := identity.Key{ID: fixedKeyID(k.Name), Hash: state.HashSecret(secret), Name: k.Name, User: k.User,
+			Enabled: true,
+			Limits: identity.Limits{RPM: int64(k.Limits.RPM), TPM: int64(k.Limits.TPM),
+				Concurrency: int64(k.Limits.Concurrency)}}
 		if k.Scopes != nil && !slices.Contains(*k.Scopes, "all") {
 			key.Scopes = append([]string{}, *k.Scopes...)
 		}

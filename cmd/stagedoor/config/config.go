@@ -172,7 +172,7 @@ type Capabilities struct {
 	CallSignatures    *bool  `yaml:"call_signatures" doc:"gemini: calls in the history need a signature"`
 	JSONSchema        *bool  `yaml:"json_schema" doc:"gemini: parametersJsonSchema and responseJsonSchema"`
 	Prefill           *bool  `yaml:"prefill" doc:"a final assistant turn is continued"`
-	ReasoningContent  string `yaml:"reasoning_content" doc:"chat: reasoning in the history" enum:"taken,required,refused"`
+	ReasoningContent  string `yaml:"reasoning_content" doc:"chat: earlier reasoning" enum:"taken,required,refused"`
 	Thinking          string `yaml:"thinking" doc:"none, budget, effort or implicit" enum:"none,budget,effort,implicit"`
 }
 

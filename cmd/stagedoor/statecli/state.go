@@ -175,7 +175,8 @@ func formatSize(bytes int64) string {
 
 func (a app) backupCommand(o *datadir.Flags) *cobra.Command {
 	return &cobra.Command{
-		Use: "backup FILE", Short: "Copy the store, also of a running gateway", Args: cli.ExactArgs(1, "the file to make"),
+		Use: "backup FILE", Short: "Copy the store, also of a running gateway",
+		Args: cli.ExactArgs(1, "the file to make"),
 		Long: `Write a consistent copy of the store to a new file, which appears once it is whole
 and its pages were checked. A gateway that runs on the data directory goes on
 meanwhile. The configuration can ask for copies at an interval: backups.`,
@@ -296,7 +297,8 @@ func exportFile(ctx context.Context, s journal.Store, path string) (journal.Head
 
 func (a app) importCommand(o *datadir.Flags) *cobra.Command {
 	return &cobra.Command{
-		Use: "import FILE", Short: "Make a store of an export", Args: cli.ExactArgs(1, "the file of an export, or - for standard input"),
+		Use: "import FILE", Short: "Make a store of an export",
+		Args: cli.ExactArgs(1, "the file of an export, or - for standard input"),
 		Long: `Make a store of an export, in a data directory that has none. It is made only if
 the counts and the checksum of the export's header are right and nothing is wrong
 with the store (see verify).`,

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// reporter logs errors of the SDK, and a repeated one only once in a while, because every export fails while a collector
-// is down.
+// reporter logs errors of the SDK, and a repeated one only once in a while, because every export fails while a
+// collector is down.
 type reporter struct {
 	log  *slog.Logger
 	last atomic.Int64 // unix nanoseconds

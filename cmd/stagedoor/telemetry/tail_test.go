@@ -217,7 +217,8 @@ func TestSamplerBelievesTrustedCallersAndKeepsChildrenTogether(t *testing.T) {
 		{name: "caller does not, all recorded", share: 1, all: true, remote: true, rec: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			tracer := sdktrace.NewTracerProvider(sdktrace.WithSampler(sampler{share: sdktrace.TraceIDRatioBased(c.share), all: c.all})).
+			tracer := sdktrace.NewTracerProvider(
+				sdktrace.WithSampler(sampler{share: sdktrace.TraceIDRatioBased(c.share), all: c.all})).
 				Tracer("test")
 			ctx := context.Background()
 			if c.remote {

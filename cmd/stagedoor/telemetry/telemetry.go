@@ -213,7 +213,8 @@ func (t *Telemetry) startMetrics(ctx context.Context, o Options, about *resource
 			registry,
 			promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes, Timeout: scrapeTimeout,
 				// One broken series must not hide the others.
-				ErrorHandling: promhttp.ContinueOnError, ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelWarn)},
+				ErrorHandling: promhttp.ContinueOnError,
+				ErrorLog:      slog.NewLogLogger(o.Logger.Handler(), slog.LevelWarn)},
 		)
 	}
 	if len(options) > 1 {

@@ -46,7 +46,8 @@ type screen struct {
 var sortOrders = []string{httpflow.SortAge, httpflow.SortNew, httpflow.SortTokens}
 
 func showScreen(ctx context.Context, file *os.File, g client) error {
-	_, err := tea.NewProgram(&screen{ctx: ctx, client: g, width: 80, height: 24}, tea.WithOutput(file), tea.WithContext(ctx)).
+	_, err := tea.NewProgram(&screen{ctx: ctx, client: g, width: 80, height: 24}, tea.WithOutput(file),
+		tea.WithContext(ctx)).
 		Run()
 	return err
 }
@@ -194,7 +195,8 @@ func (d *screen) draw() string {
 		lines = append(lines, s.none)
 	} else {
 		lines = append(lines, bold+cli.Shorten(head, width)+plain)
-		lines = append(lines, d.visibleRows(rows, slices.Index(s.ids, d.chosenID()), max(d.height-len(lines)-3, 1), width)...)
+		lines = append(lines, d.visibleRows(rows, slices.Index(s.ids, d.chosenID()),
+			max(d.height-len(lines)-3, 1), width)...)
 	}
 	return strings.Join(append(lines, "", d.footer(width)), "\n")
 }
@@ -214,7 +216,8 @@ func (d *screen) visibleRows(rows []string, chosen, room, width int) []string {
 }
 
 func (d *screen) footer(width int) string {
-	text := [...]string{"e end  s sort  tab next  q leave", "p pause or resume  tab next  q leave", "tab next  q leave"}[d.view]
+	text := [...]string{"e end  s sort  tab next  q leave", "p pause or resume  tab next  q leave",
+		"tab next  q leave"}[d.view]
 	switch {
 	case d.confirming != "":
 		text = "end " + d.confirming + "? y ends it, any other key does not"

@@ -54,7 +54,8 @@ func TestTopDrawsRequestsProvidersAndActors(t *testing.T) {
 	all, made := snapshotOf("req_1", "req_2"), 42
 	all.Flow.Data = append(all.Flow.Data, httpflow.Request{ID: "video_1", Phase: "in_progress", Progress: &made})
 	d.Update(update{all, nil})
-	for view, wants := range [][]string{{"2 under way", "queued 2", "in_progress 42 %", "1m2s", "m?[2J"}, {"up", "3/3", "serving", "paused"}, {"  s0", "7", "all of kind request", "9000", "index out of range"}} {
+	for view, wants := range [][]string{{"2 under way", "queued 2", "in_progress 42 %", "1m2s", "m?[2J"},
+		{"up", "3/3", "serving", "paused"}, {"  s0", "7", "all of kind request", "9000", "index out of range"}} {
 		d.Update(tea.KeyPressMsg{Code: rune('1' + view), Text: string(rune('1' + view))})
 		for _, want := range wants {
 			if text := d.draw(); !strings.Contains(text, want) {
@@ -87,8 +88,10 @@ func TestTopEndsARequestOnlyAfterConfirmation(t *testing.T) {
 		keys []string
 		acts bool
 	}{
-		{[]string{"e", "y"}, true}, {[]string{"down", "e", "y"}, true}, {[]string{"e", "down", "y"}, false}, {[]string{"y"}, false},
-		{[]string{"2", "e", "y"}, false}, {[]string{"2", "p"}, true}, {[]string{"1", "p"}, false}, {[]string{"3", "p"}, false},
+		{[]string{"e", "y"}, true}, {[]string{"down", "e", "y"}, true}, {[]string{"e", "down", "y"}, false},
+		{[]string{"y"}, false},
+		{[]string{"2", "e", "y"}, false}, {[]string{"2", "p"}, true}, {[]string{"1", "p"}, false},
+		{[]string{"3", "p"}, false},
 	} {
 		d := &screen{ctx: t.Context(), now: snapshotOf("req_1", "req_2"), width: 80, height: 24}
 		if got := press(d, c.keys...) != nil; got != c.acts {

@@ -72,7 +72,8 @@ func (r *snapshot) requests() table {
 	l := r.Flow.Load
 	s := table{name: "requests", none: "nothing is under way",
 		summary: fmt.Sprintf(
-			"%d under way: %d replying, %d waiting, %d queued, %d in progress, %d resting; %d tokens/s; %d ended, %d of them failed",
+			"%d under way: %d replying, %d waiting, %d queued, %d in progress, %d resting; %d tokens/s; %d ended, %d "+
+				"of them failed",
 			l.InFlight,
 			l.Phases.Replying,
 			l.Phases.Waiting,

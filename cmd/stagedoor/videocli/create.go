@@ -60,7 +60,8 @@ ends as soon as the gateway has the job.`,
 func (a app) remixCommand(r *gateway) *cobra.Command {
 	var f createOptions
 	c := &cobra.Command{
-		Use: "remix ID PROMPT", Short: "Begin a job from a completed one", Args: cli.ExactArgs(2, "the id of a completed job and a prompt"),
+		Use: "remix ID PROMPT", Short: "Begin a job from a completed one",
+		Args:    cli.ExactArgs(2, "the id of a completed job and a prompt"),
 		Example: `  stagedoor videos remix video_0198 'the same at night' --watch`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.startJob(

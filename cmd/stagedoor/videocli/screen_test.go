@@ -17,8 +17,10 @@ func TestBarsFillByEighths(t *testing.T) {
 		done, total int
 		want        string
 	}{
-		{0, 100, strings.Repeat("░", 24)}, {100, 100, strings.Repeat("█", 24)}, {50, 100, strings.Repeat("█", 12) + strings.Repeat("░", 12)},
-		{-5, 100, strings.Repeat("░", 24)}, {200, 100, strings.Repeat("█", 24)}, {1, 100, "▏" + strings.Repeat("░", 23)},
+		{0, 100, strings.Repeat("░", 24)}, {100, 100, strings.Repeat("█", 24)},
+		{50, 100, strings.Repeat("█", 12) + strings.Repeat("░", 12)},
+		{-5, 100, strings.Repeat("░", 24)}, {200, 100, strings.Repeat("█", 24)},
+		{1, 100, "▏" + strings.Repeat("░", 23)},
 	} {
 		if got := drawBar(test.done, test.total); got != test.want {
 			t.Errorf("%d of %d: %s", test.done, test.total, got)
@@ -60,7 +62,8 @@ func TestTheScreenFitsTheTerminal(t *testing.T) {
 			t.Errorf("too wide: %q", line)
 		}
 	}
-	for _, want := range []string{"and 16 more jobs", "50%  500 of 1000 bytes  a.mp4", "the connection was lost", "in_progress  1:05"} {
+	for _, want := range []string{"and 16 more jobs", "50%  500 of 1000 bytes  a.mp4", "the connection was lost",
+		"in_progress  1:05"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -75,7 +78,8 @@ func TestTheScreenFitsTheTerminal(t *testing.T) {
 }
 
 func TestTheScreenClosesWhenTheWorkEndsOrAKeyIsPressed(t *testing.T) {
-	for _, m := range []tea.Msg{workDone{}, tea.KeyPressMsg{Code: 'q', Text: "q"}, tea.KeyPressMsg{Code: 'c', Mod: tea.ModCtrl}, tea.KeyPressMsg{Code: tea.KeyEscape}} {
+	for _, m := range []tea.Msg{workDone{}, tea.KeyPressMsg{Code: 'q', Text: "q"},
+		tea.KeyPressMsg{Code: 'c', Mod: tea.ModCtrl}, tea.KeyPressMsg{Code: tea.KeyEscape}} {
 		if _, cmd := (&bars{}).Update(m); cmd == nil {
 			t.Errorf("%v does not end it", m)
 		}

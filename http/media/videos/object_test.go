@@ -25,12 +25,14 @@ func TestObjectHasAllThirteenMembers(t *testing.T) {
 		}, `{"id":"video_1","object":"video","model":"video-2","status":"in_progress","progress":99,"created_at":1760000000,"completed_at":null,"expires_at":null,` +
 			`"prompt":"a \"cat\"","size":"720x1280","seconds":"4","remixed_from_video_id":null,"error":null}`},
 		{"completed remix", func(v *work.Video) {
-			v.Phase, v.Progress, v.Completed, v.Expires = work.VideoCompleted, 100, at.Add(time.Minute), at.Add(time.Hour)
+			v.Phase, v.Progress, v.Completed, v.Expires = work.VideoCompleted, 100, at.Add(time.Minute),
+				at.Add(time.Hour)
 			v.RemixedFrom, v.Prompt = "video_0", ""
 		}, `{"id":"video_1","object":"video","model":"video-2","status":"completed","progress":100,"created_at":1760000000,"completed_at":1760000060,"expires_at":1760003600,` +
 			`"prompt":null,"size":"720x1280","seconds":"4","remixed_from_video_id":"video_0","error":null}`},
 		{"failed", func(v *work.Video) {
-			v.Phase, v.Completed, v.Error = work.VideoFailed, at, &work.VideoError{Code: "moderation_blocked", Message: "no"}
+			v.Phase, v.Completed, v.Error = work.VideoFailed, at,
+				&work.VideoError{Code: "moderation_blocked", Message: "no"}
 		}, `{"id":"video_1","object":"video","model":"video-2","status":"failed","progress":0,"created_at":1760000000,"completed_at":1760000000,"expires_at":null,` +
 			`"prompt":"a \"cat\"","size":"720x1280","seconds":"4","remixed_from_video_id":null,"error":{"code":"moderation_blocked","message":"no"}}`},
 	} {

@@ -23,7 +23,8 @@ func TestDollarsHaveTwoToSixDecimals(t *testing.T) {
 func TestEveryPageIsDrawn(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	desk := Desk{Username: "anna<b>", Admin: true, Token: "t", TopUp: OwnTopUp, Notice: "n<b>", Problem: "p<b>"}
-	usage := NewUsage([]money.UsageRow{{Day: "2026-03-01", Model: "m<b>", Requests: 1, InputTokens: 2, OutputTokens: 3, Amount: 4}},
+	usage := NewUsage([]money.UsageRow{{Day: "2026-03-01", Model: "m<b>", Requests: 1, InputTokens: 2, OutputTokens: 3,
+		Amount: 4}},
 		UsageOptions{From: at.AddDate(0, 0, -6), To: at, Today: at, Path: "/account", Ranges: []int{7, 30}, Form: true})
 	key := Key{ID: "key_1", Prefix: "sd-1", Name: "k<b>", User: "anna", UserPath: "/admin/users/1", Status: "active", Scopes: []string{"chat"}, Models: []string{"gpt-*"},
 		RPM: 1, TPM: 2, Slots: 3, Budget: 4, Window: "day", Created: at, Expires: at}

@@ -33,8 +33,10 @@ var measures = []struct {
 	of                func(*money.UsageRow) int64
 	tick              func(int64) string
 }{
-	{"cost", "Cost", "dollars", func(u *money.UsageRow) int64 { return u.Amount }, func(n int64) string { return "$" + Dollars(n) }},
-	{"tokens", "Tokens", "tokens", func(u *money.UsageRow) int64 { return u.InputTokens + u.OutputTokens }, formatCompact},
+	{"cost", "Cost", "dollars", func(u *money.UsageRow) int64 { return u.Amount },
+		func(n int64) string { return "$" + Dollars(n) }},
+	{"tokens", "Tokens", "tokens", func(u *money.UsageRow) int64 { return u.InputTokens + u.OutputTokens },
+		formatCompact},
 	{"requests", "Requests", "requests", func(u *money.UsageRow) int64 { return u.Requests }, formatCompact},
 }
 
@@ -172,7 +174,8 @@ func shown(classes map[string]string, model string) string {
 
 // rank gives the models with most of the measure a class each, and tells their
 // order from the bottom of a bar.
-func rank(rows []money.UsageRow, of func(*money.UsageRow) int64) (classes map[string]string, totals map[string]int64, order []string) {
+func rank(rows []money.UsageRow, of func(*money.UsageRow) int64) (classes map[string]string, totals map[string]int64,
+	order []string) {
 	by := map[string]int64{}
 	for i := range rows {
 		by[rows[i].Model] += max(of(&rows[i]), 0)
@@ -197,7 +200,8 @@ func rank(rows []money.UsageRow, of func(*money.UsageRow) int64) (classes map[st
 
 func daysOf(from, to time.Time) []string {
 	var days []string
-	for d := from.UTC(); len(days) == 0 || (!d.After(to.UTC()) && len(days) < money.MaxUsageDays); d = d.AddDate(0, 0, 1) {
+	for d := from.UTC(); len(days) == 0 ||
+		(!d.After(to.UTC()) && len(days) < money.MaxUsageDays); d = d.AddDate(0, 0, 1) {
 		days = append(days, d.Format(time.DateOnly))
 	}
 	return days

@@ -14,7 +14,8 @@ func TestPlotShowsTheMostUsedModelsAndTheRestTogether(t *testing.T) {
 	to := time.Date(2026, 3, 31, 23, 0, 0, 0, time.UTC)
 	var rows []money.UsageRow
 	for i := range 8 {
-		rows = append(rows, money.UsageRow{Day: "2026-03-30", Model: fmt.Sprint("m", i), Requests: 1, Amount: int64(i+1) * 1_000_000})
+		rows = append(rows, money.UsageRow{Day: "2026-03-30", Model: fmt.Sprint("m", i), Requests: 1,
+			Amount: int64(i+1) * 1_000_000})
 	}
 	u := NewUsage(rows, UsageOptions{From: to.AddDate(0, 0, -29), To: to, Today: to, Path: "/p", Ranges: []int{7, 30}})
 	p := u.Plot

@@ -83,12 +83,14 @@ func (rc *requestContext) spend() {
 		return
 	}
 	from, to := rc.days()
-	users, err := money.QueryUsage(rc.r.Context(), rc.options.State, money.UsageQuery{From: from, To: to, Per: money.PerAccount})
+	users, err := money.QueryUsage(rc.r.Context(), rc.options.State,
+		money.UsageQuery{From: from, To: to, Per: money.PerAccount})
 	if err != nil {
 		rc.busy(rc.w, rc.r, err)
 		return
 	}
-	keys, err := money.QueryUsage(rc.r.Context(), rc.options.State, money.UsageQuery{From: from, To: to, Per: money.PerAccount | money.PerKey})
+	keys, err := money.QueryUsage(rc.r.Context(), rc.options.State,
+		money.UsageQuery{From: from, To: to, Per: money.PerAccount | money.PerKey})
 	if err != nil {
 		rc.busy(rc.w, rc.r, err)
 		return

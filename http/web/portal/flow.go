@@ -117,7 +117,8 @@ func (p *Portal) flowSocket(w http.ResponseWriter, r *http.Request) {
 	p.options.Live().Serve(w, r, who, p.options.Overview.Watch(r.Context()))
 }
 
-var errSignedOut = dialogue.Refusal(http.StatusUnauthorized, "signed_out", "you are signed out: sign in again and reload the page")
+var errSignedOut = dialogue.Refusal(http.StatusUnauthorized, "signed_out",
+	"you are signed out: sign in again and reload the page")
 
 // watcher is who administers and asks for a socket. To everybody else there is none.
 func (p *Portal) watcher(r *http.Request) (state.Owner, error) {

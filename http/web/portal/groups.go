@@ -42,7 +42,8 @@ func (rc *requestContext) groupsView() *pages.Groups {
 
 func groupLine(view state.View, g *identity.Group) pages.Group {
 	return pages.Group{ID: g.ID, Name: g.Name, Members: int64(len(identity.ListMembers(view, g.ID))),
-		Limits: limitsOf(view, "", &g.Ceiling, g.Scope()), Spent: money.SpentBy(view, g.Scope()).Total, Created: g.Created}
+		Limits: limitsOf(view, "", &g.Ceiling, g.Scope()), Spent: money.SpentBy(view, g.Scope()).Total,
+		Created: g.Created}
 }
 
 // limitsOf is a ceiling as pages show it, and how much of its budget is spent.

@@ -52,7 +52,8 @@ func (rc *requestContext) keyLines(keys []identity.Key) []pages.Key {
 	for i := len(keys) - 1; i >= 0; i-- {
 		k := &keys[i]
 		spent := money.SpentByKey(spends, k.ID)
-		line := pages.Key{ID: k.ID, Prefix: identity.SecretPrefix + k.Prefix, Name: k.Name, Status: k.State(now), OperatorOnly: !k.Enabled && !k.OwnerMayEnable(), Scopes: k.Scopes, Models: k.Models,
+		line := pages.Key{ID: k.ID, Prefix: identity.SecretPrefix + k.Prefix, Name: k.Name, Status: k.State(now),
+			OperatorOnly: !k.Enabled && !k.OwnerMayEnable(), Scopes: k.Scopes, Models: k.Models,
 			RPM: k.Limits.RPM, TPM: k.Limits.TPM, Slots: k.Limits.Concurrency, Budget: k.Budget, Window: string(k.Window), AllowIPs: networkTexts(k.AllowIPs),
 			Spent: spent.Total, Created: k.Created, Expires: k.Expires}
 		if k.Revoked.IsZero() {
@@ -103,8 +104,10 @@ func (rc *requestContext) makeKey(n tokens.NewKey, again func(status int, proble
 func (rc *requestContext) readKey(n *tokens.NewKey) error {
 	f := fields{form: rc.form}
 	n.Name, n.Scopes, n.Models, n.AllowIPs = f.text("name"), rc.form["scope"], f.list("models"), f.networks("allow", "Addresses")
-	n.Limits = identity.Limits{RPM: f.whole("rpm", "Requests a minute"), TPM: f.whole("tpm", "Tokens a minute"), Concurrency: f.whole("slots", "Requests at a time")}
-	n.Budget, n.Window, n.Expires = f.dollars("budget", "Budget"), budget.Window(f.text("window")), f.lastDay("expiry", "Last day")
+	n.Limits = identity.Limits{RPM: f.whole("rpm", "Requests a minute"), TPM: f.whole("tpm", "Tokens a minute"),
+		Concurrency: f.whole("slots", "Requests at a time")}
+	n.Budget, n.Window, n.Expires = f.dollars("budget", "Budget"), budget.Window(f.text("window")),
+		f.lastDay("expiry", "Last day")
 	return f.err
 }
 

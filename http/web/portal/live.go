@@ -81,9 +81,11 @@ func (p *Portal) delegate(r *http.Request) (identity.Key, error) {
 	// change nothing, and other origins cannot read them.
 	changes := r.Method != http.MethodGet && r.Method != http.MethodHead
 	if changes && p.options.Browser.CheckForm(r, &visitor, livePurpose, r.Header.Get(formHeader)) != nil {
-		return identity.Key{}, dialogue.Refusal(http.StatusForbidden, "form_not_valid", "this page is of another session: reload it and try again")
+		return identity.Key{}, dialogue.Refusal(http.StatusForbidden, "form_not_valid",
+			"this page is of another session: reload it and try again")
 	}
 	user := visitor.Session.User
-	return identity.Key{ID: "live_" + strconv.FormatInt(user.ID, 10), Name: "page " + pathLive, User: user.Username, Enabled: true,
-		Scopes: []string{videos.Descriptor.Scope}}, nil
+	return identity.Key{ID: "live_" + strconv.FormatInt(user.ID, 10), Name: "page " + pathLive, User: user.Username,
+		Enabled: true,
+		Scopes:  []string{videos.Descriptor.Scope}}, nil
 }

@@ -86,7 +86,9 @@ func TestAdministrationIsNotThereForOthers(t *testing.T) {
 		v.expect(v.post(path, "status", "2", "amount", "5", "reason", "x", "count", "1", "username", "eve", "name", "eve"), http.StatusNotFound, "Not found")
 		v.get("/account")
 	}
-	if a := money.FindAccount(h.state.View(), "anna"); a.Credits != 0 || len(money.ListRedeemCodes(h.state.View())) != 0 || len(h.registry.Users(0, 0)) != 2 || len(identity.ListKeys(h.state.View(), identity.KeyFilter{})) != 0 {
+	if a := money.FindAccount(h.state.View(), "anna"); a.Credits != 0 ||
+		len(money.ListRedeemCodes(h.state.View())) != 0 || len(h.registry.Users(0, 0)) != 2 ||
+		len(identity.ListKeys(h.state.View(), identity.KeyFilter{})) != 0 {
 		t.Error("somebody administered who may not")
 	}
 	// The role counts at once, both ways.
@@ -276,7 +278,8 @@ func TestAdministratorSeesAndEndsWhatIsAnybodys(t *testing.T) {
 	v.expect(v.post(own+"/status", "status", "2"), http.StatusUnprocessableEntity, "cannot disable yourself")
 	v.get("/admin/codes")
 	v.expect(v.post("/admin/codes", "count", "3", "amount", "7.5"), http.StatusOK, "work")
-	if all := money.ListRedeemCodes(h.state.View()); len(all) != 3 || all[0].Amount != 7_500_000 || all[0].MintedBy != "root" {
+	if all := money.ListRedeemCodes(h.state.View()); len(all) != 3 || all[0].Amount != 7_500_000 ||
+		all[0].MintedBy != "root" {
 		t.Errorf("%+v", all)
 	}
 	if _, err := money.CancelRedeemCode(t.Context(), h.state, money.ListRedeemCodes(h.state.View())[0].ID); err != nil {
@@ -326,7 +329,8 @@ func TestAdministratorMakesUsersAndTheirKeys(t *testing.T) {
 	fields = []string{"id", find(hiddenID, v.page), "token", find(hiddenToken, v.page), "name", "laptop", "budget", "3"}
 	v.expect(v.post(path+"/keys", fields...), http.StatusOK, "not shown again")
 	secret := shownKey.FindString(v.page)
-	if k, ok := identity.AccessOf(h.state).Key(state.HashSecret(secret)); !ok || k.User != "bob" || k.Name != "laptop" || k.Budget != 3_000_000 {
+	if k, ok := identity.AccessOf(h.state).Key(state.HashSecret(secret)); !ok || k.User != "bob" ||
+		k.Name != "laptop" || k.Budget != 3_000_000 {
 		t.Errorf("%+v", k)
 	}
 	v.expect(v.post(path+"/keys", fields...), http.StatusConflict, "sent already")
@@ -349,7 +353,8 @@ func TestUsersAreFoundAndPaged(t *testing.T) {
 	h := newHouse(t)
 	if _, err := state.Do(t.Context(), h.state, func(tx *state.Tx) (struct{}, error) {
 		for i := range 120 {
-			if _, err := identity.AddUser(tx, identity.User{Username: fmt.Sprintf("user-%03d", i), Status: identity.UserActive}); err != nil {
+			if _, err := identity.AddUser(tx, identity.User{Username: fmt.Sprintf("user-%03d", i),
+				Status: identity.UserActive}); err != nil {
 				return struct{}{}, err
 			}
 		}
@@ -372,8 +377,12 @@ func TestUsersAreFoundAndPaged(t *testing.T) {
 func TestUsageOfOneIsNotTheOthers(t *testing.T) {
 	h := newHouse(t)
 	for _, account := range []string{"anna", "root"} {
-		receipt := &money.Receipt{Request: "req_" + account, Key: "key_" + account, Model: "model-of-" + account, Usage: money.ReceiptUsage{Input: 10, Output: 20}}
-		if _, results, err := money.CommitPostings(t.Context(), h.state, account, []money.Posting{{Kind: money.Credit, Amount: 5_000_000}, {Kind: money.Settle, Amount: 1_250_000, Receipt: receipt}}); err != nil || results[1].Err != nil {
+		receipt := &money.Receipt{Request: "req_" + account, Key: "key_" + account, Model: "model-of-" + account,
+			Usage: money.ReceiptUsage{Input: 10, Output: 20}}
+		postings := []money.Posting{{Kind: money.Credit, Amount: 5_000_000},
+			{Kind: money.Settle, Amount: 1_250_000, Receipt: receipt}}
+		_, results, err := money.CommitPostings(t.Context(), h.state, account, postings)
+		if err != nil || results[1].Err != nil {
 			t.Fatal(err, results)
 		}
 	}
@@ -474,7 +483,8 @@ func TestAdministratorRestrictsUsersAndGroups(t *testing.T) {
 	v.expect(v.get(path), http.StatusOK, "The ceiling of the group")
 	v.sentTo(v.post(path+"/ceiling", "scopes_rule", "some", "models_rule", "some", "models", "gpt-*", "budget", "", "window", "total", "create_keys", "yes"),
 		path+"?done=ceiling_changed")
-	if u, _ := identity.FindUser(h.state.View(), h.anna.ID); u.Ceiling.Scopes == nil || len(u.Ceiling.Scopes) != 0 || len(u.Ceiling.Models) != 1 || u.Ceiling.NoKeys {
+	if u, _ := identity.FindUser(h.state.View(), h.anna.ID); u.Ceiling.Scopes == nil || len(u.Ceiling.Scopes) != 0 ||
+		len(u.Ceiling.Models) != 1 || u.Ceiling.NoKeys {
 		t.Errorf("%+v", u.Ceiling)
 	}
 	v.get("/admin/groups/1")

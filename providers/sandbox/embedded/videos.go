@@ -1,5 +1,5 @@
-// Package embedded offers the simulator's video jobs as a video.Upstream inside the gateway. It is the client of the videos
-// shape in front of the simulator's own HTTP handler, without a network between them. Prompts request faults.
+// Package embedded offers the simulator's video jobs as a video.Upstream inside the gateway. It is the client of the
+// videos shape in front of the simulator's own HTTP handler, without a network between them. Prompts request faults.
 //
 // The id of a job contains everything about it, so jobs outlive the process. A submission that is repeated after a
 // restart starts the same job again, because its key is part of the id, and its video has the same bytes.

@@ -1,5 +1,5 @@
-// Package job runs the simulator's video jobs: they take some time, make progress, end as requested, and then have content.
-// The embedded provider and the HTTP upstreams use the same Engine.
+// Package job runs the simulator's video jobs: they take some time, make progress, end as requested, and then have
+// content. The embedded provider and the HTTP upstreams use the same Engine.
 //
 // The id of a job contains its start, its duration, its ending and what it shows. Every Engine of every process can
 // therefore compute the state of a job from its id alone, and no goroutine runs. An Engine additionally remembers which
@@ -178,7 +178,8 @@ type Status struct {
 	Spec    Spec      // as far as the engine remembers it; size and length are always there
 }
 
-// Poll returns the state of a job and counts the call. The error is video.ErrJobNotFound, or ErrBusy or ErrCut as requested.
+// Poll returns the state of a job and counts the call. The error is video.ErrJobNotFound, or ErrBusy or ErrCut as
+// requested.
 func (e *Engine) Poll(ctx context.Context, id string) (Status, error) {
 	if err := context.Cause(ctx); err != nil {
 		return Status{}, err

@@ -69,7 +69,8 @@ func videoObject(s *job.Status) object {
 		return t.Unix()
 	}
 	v := object{
-		"id": s.ID, "object": "video", "model": cmp.Or(s.Spec.Model, "sora-2"), "status": s.State, "progress": s.Progress,
+		"id": s.ID, "object": "video", "model": cmp.Or(s.Spec.Model, "sora-2"), "status": s.State,
+		"progress":   s.Progress,
 		"created_at": s.Created.Unix(), "completed_at": unix(s.Ended), "expires_at": unix(s.Expires),
 		"prompt": orNull(s.Spec.Prompt), "seconds": strconv.Itoa(s.Spec.Seconds),
 		"size":                  video.Size{Width: s.Spec.Width, Height: s.Spec.Height}.String(),
@@ -132,7 +133,8 @@ func (s *server) deleteVideo(w http.ResponseWriter, r *http.Request, _ *input) e
 }
 
 func (s *server) sendVideoContent(w http.ResponseWriter, r *http.Request, _ *input) error {
-	return s.sendContent(w, r, r.PathValue("id"), video.Variant(cmp.Or(r.URL.Query().Get("variant"), string(video.Video))))
+	return s.sendContent(w, r, r.PathValue("id"),
+		video.Variant(cmp.Or(r.URL.Query().Get("variant"), string(video.Video))))
 }
 
 // sendContent sends an asset, or a range of it (RFC 9110 14). A download that was requested to break ends before its

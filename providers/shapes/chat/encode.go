@@ -86,7 +86,7 @@ func (e *encoder) limitName() string {
 	return "max_completion_tokens"
 }
 
-// maxStops is how many stop sequences the shape takes.
+// maxStops bounds the stop sequences of a request.
 const maxStops = 4
 
 func (e *encoder) stop() {

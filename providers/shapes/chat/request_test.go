@@ -281,7 +281,8 @@ func TestReasoningContentIsWhatTheModelTakes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			sent, err := chat.Shape.Patch([]byte(row.body), shapes.Params{}, head, target, new(dialogue.Report), newEnv())
+			sent, err := chat.Shape.Patch([]byte(row.body), shapes.Params{}, head, target,
+				new(dialogue.Report), newEnv())
 			if err != nil || string(sent.Body) != row.want {
 				t.Errorf("%v\ngot  %s\nwant %s", err, sent.Body, row.want)
 			}

@@ -58,7 +58,7 @@ func unconstrain(o dialogue.Output, t dialogue.Target, rep *dialogue.Report) {
 // maxLogProbs is how many alternatives a token can come with.
 const maxLogProbs = 5
 
-// maxStops is how many stop sequences the shape takes.
+// maxStops bounds the stop sequences of a request.
 const maxStops = 4
 
 func limits(w *jsonw.Writer, req *dialogue.Request, t dialogue.Target, rep *dialogue.Report) {

@@ -76,7 +76,8 @@ func TestHistoryIsPutInOrder(t *testing.T) {
 		{"the user speaks first", []dialogue.Turn{assistant(text("a")), user(text("b"))}, "user(.) model(a) user(b)", "contents:placeholder"},
 		{"nothing said at all", nil, "user(.)", "contents:placeholder"},
 		{"a late system message is the user's", []dialogue.Turn{user(text("a")),
-			{Role: dialogue.Assistant, Parts: []dialogue.Part{{Kind: dialogue.SystemPart, Text: "s"}}}}, "user(a <system-reminder>\ns\n</system-reminder>)", "system:folded"},
+			{Role: dialogue.Assistant, Parts: []dialogue.Part{{Kind: dialogue.SystemPart, Text: "s"}}}},
+			"user(a <system-reminder>\ns\n</system-reminder>)", "system:folded"},
 		{"foreign thoughts stay at home", []dialogue.Turn{user(text("a")), assistant(dialogue.Part{Kind: dialogue.ThinkingPart, Thinking: &dialogue.Thinking{Text: "t", Signature: "s", Origin: dialoguetest.Messages}}), user(text("b"))}, "user(a b)", "thinking"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

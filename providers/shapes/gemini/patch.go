@@ -69,7 +69,8 @@ func signFirst(parts []byte, offset int) []fields.Edit {
 				return nil
 			default:
 				after := offset + m.Value + len("{")
-				return []fields.Edit{{Start: after, End: after, With: []byte(`"thoughtSignature":"` + anySignature + `",`)}}
+				return []fields.Edit{{Start: after, End: after,
+					With: []byte(`"thoughtSignature":"` + anySignature + `",`)}}
 			}
 		}
 	}

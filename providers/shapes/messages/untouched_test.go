@@ -70,9 +70,11 @@ func TestPatchRemovesWhatTheModelRefuses(t *testing.T) {
 		{"sampling", newest, `{"temperature":0.5, "top_p":0.9,"model":"up","top_k":3}`, `{"model":"up"}`,
 			"temperature,top_p,top_k"},
 		{"the default of it", newest, `{"temperature":1.0,"model":"up"}`, `{"temperature":1.0,"model":"up"}`, ""},
-		{"two of them", one, `{"top_p":0.9,"model":"up","temperature":0.5}`, `{"model":"up","temperature":0.5}`, "top_p"},
+		{"two of them", one, `{"top_p":0.9,"model":"up","temperature":0.5}`,
+			`{"model":"up","temperature":0.5}`, "top_p"},
 		{"one of them", one, `{"top_p":0.9,"model":"up"}`, `{"top_p":0.9,"model":"up"}`, ""},
-		{"a forced tool", newest, `{"model":"up","tool_choice":{"type":"tool","name":"f","disable_parallel_tool_use":true}}`,
+		{"a forced tool", newest, `{"model":"up","tool_choice":{"type":"tool","name":"f",` +
+			`"disable_parallel_tool_use":true}}`,
 			`{"model":"up","tool_choice":{"type":"auto","disable_parallel_tool_use":true}}`, "tool_choice:forced"},
 		{"a free choice", newest, `{"model":"up","tool_choice":{"type":"none"}}`,
 			`{"model":"up","tool_choice":{"type":"none"}}`, ""},
@@ -94,7 +96,8 @@ func TestPatchRemovesWhatTheModelRefuses(t *testing.T) {
 // is in the user's turn beside it, behind the results of tools.
 func TestASystemTurnIsPassedOnOrFolded(t *testing.T) {
 	const note = `{"type":"text","text":"<system-reminder>\nb\n</system-reminder>"}`
-	const system, call = `{"role":"system","content":"b"}`, `{"role":"assistant","content":[{"type":"tool_use","id":"1"}]}`
+	const system, call = `{"role":"system","content":"b"}`,
+		`{"role":"assistant","content":[{"type":"tool_use","id":"1"}]}`
 	const user, answered = `{"role":"user","content":`, `{"type":"tool_result","tool_use_id":"1"}`
 	const said, more = `{"role":"assistant","content":"a"}`, `{"role":"assistant","content":"c"}`
 	const marked = `"cache_control":{"type":"ephemeral"}}]}`

@@ -55,18 +55,21 @@ var Wires = map[cases.Shape]Wire{
 		Shape: cases.Chat,
 		Start: []string{
 			data(
-				`{"id":"c1","object":"chat.completion.chunk","created":1760000000,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}`,
+				`{"id":"c1","object":"chat.completion.chunk","created":1760000000,"model":"m","choices":[{"index":0,` +
+					`"delta":{"role":"assistant","content":""},"finish_reason":null}]}`,
 			),
 		},
 		Delta: func(_ int, text string) string {
 			return data(
-				`{"id":"c1","object":"chat.completion.chunk","created":1760000000,"model":"m","choices":[{"index":0,"delta":{"content":"%s"},"finish_reason":null}]}`,
+				`{"id":"c1","object":"chat.completion.chunk","created":1760000000,"model":"m","choices":[{"index":0,`+
+					`"delta":{"content":"%s"},"finish_reason":null}]}`,
 				text,
 			)
 		},
 		End: []string{
 			data(
-				`{"id":"c1","object":"chat.completion.chunk","created":1760000000,"model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`,
+				`{"id":"c1","object":"chat.completion.chunk","created":1760000000,"model":"m","choices":[{"index":0,` +
+					`"delta":{},"finish_reason":"stop"}]}`,
 			),
 			data("[DONE]"),
 		},
@@ -78,13 +81,15 @@ var Wires = map[cases.Shape]Wire{
 		Shape: cases.Completions,
 		Delta: func(_ int, text string) string {
 			return data(
-				`{"id":"t1","object":"text_completion","created":1760000000,"model":"m","choices":[{"index":0,"text":"%s","logprobs":null,"finish_reason":null}]}`,
+				`{"id":"t1","object":"text_completion","created":1760000000,"model":"m","choices":[{"index":0,`+
+					`"text":"%s","logprobs":null,"finish_reason":null}]}`,
 				text,
 			)
 		},
 		End: []string{
 			data(
-				`{"id":"t1","object":"text_completion","created":1760000000,"model":"m","choices":[{"index":0,"text":"","logprobs":null,"finish_reason":"stop"}]}`,
+				`{"id":"t1","object":"text_completion","created":1760000000,"model":"m","choices":[{"index":0,` +
+					`"text":"","logprobs":null,"finish_reason":"stop"}]}`,
 			),
 			data("[DONE]"),
 		},
@@ -97,7 +102,9 @@ var Wires = map[cases.Shape]Wire{
 		Start: []string{
 			named(
 				"message_start",
-				`{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","content":[],"model":"m","stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":3,"output_tokens":1}}}`,
+				`{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","content":[],`+
+					`"model":"m","stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":3,`+
+					`"output_tokens":1}}}`,
 			),
 			named(
 				"content_block_start",
@@ -115,7 +122,8 @@ var Wires = map[cases.Shape]Wire{
 			named("content_block_stop", `{"type":"content_block_stop","index":0}`),
 			named(
 				"message_delta",
-				`{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":5}}`,
+				`{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},`+
+					`"usage":{"output_tokens":5}}`,
 			),
 			named("message_stop", `{"type":"message_stop"}`),
 		},
@@ -132,13 +140,16 @@ var Wires = map[cases.Shape]Wire{
 		Shape: cases.Gemini,
 		Delta: func(_ int, text string) string {
 			return data(
-				`{"candidates":[{"index":0,"content":{"role":"model","parts":[{"text":"%s"}]}}],"modelVersion":"m","responseId":"g1"}`,
+				`{"candidates":[{"index":0,"content":{"role":"model","parts":[{"text":"%s"}]}}],"modelVersion":"m",`+
+					`"responseId":"g1"}`,
 				text,
 			)
 		},
 		End: []string{
 			data(
-				`{"candidates":[{"index":0,"content":{"role":"model","parts":[]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":5,"totalTokenCount":8},"modelVersion":"m","responseId":"g1"}`,
+				`{"candidates":[{"index":0,"content":{"role":"model","parts":[]},"finishReason":"STOP"}],` +
+					`"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":5,"totalTokenCount":8},` +
+					`"modelVersion":"m","responseId":"g1"}`,
 			),
 		},
 		Whole: `{"candidates":[{"index":0,"content":{"role":"model","parts":[{"text":"` + Text + `"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":5,"totalTokenCount":8},"modelVersion":"m","responseId":"g1"}`,
@@ -178,17 +189,20 @@ func responsesWire() Wire {
 			),
 			named(
 				"response.output_item.added",
-				`{"type":"response.output_item.added","sequence_number":1,"output_index":0,"item":{"id":"item_1","type":"message","status":"in_progress","role":"assistant","content":[]}}`,
+				`{"type":"response.output_item.added","sequence_number":1,"output_index":0,"item":{"id":"item_1",`+
+					`"type":"message","status":"in_progress","role":"assistant","content":[]}}`,
 			),
 			named(
 				"response.content_part.added",
-				`{"type":"response.content_part.added","sequence_number":2,"item_id":"item_1","output_index":0,"content_index":0,"part":{"type":"output_text","text":"","annotations":[]}}`,
+				`{"type":"response.content_part.added","sequence_number":2,"item_id":"item_1","output_index":0,`+
+					`"content_index":0,"part":{"type":"output_text","text":"","annotations":[]}}`,
 			),
 		},
 		Delta: func(n int, text string) string {
 			return named(
 				"response.output_text.delta",
-				`{"type":"response.output_text.delta","sequence_number":%d,"item_id":"item_1","output_index":0,"content_index":0,"delta":"%s"}`,
+				`{"type":"response.output_text.delta","sequence_number":%d,"item_id":"item_1","output_index":0,`+
+					`"content_index":0,"delta":"%s"}`,
 				n+3,
 				text,
 			)
@@ -196,12 +210,14 @@ func responsesWire() Wire {
 		End: []string{
 			named(
 				"response.output_text.done",
-				`{"type":"response.output_text.done","sequence_number":1000001,"item_id":"item_1","output_index":0,"content_index":0,"text":"%s"}`,
+				`{"type":"response.output_text.done","sequence_number":1000001,"item_id":"item_1","output_index":0,`+
+					`"content_index":0,"text":"%s"}`,
 				Text,
 			),
 			named(
 				"response.content_part.done",
-				`{"type":"response.content_part.done","sequence_number":1000002,"item_id":"item_1","output_index":0,"content_index":0,"part":{"type":"output_text","text":"%s","annotations":[]}}`,
+				`{"type":"response.content_part.done","sequence_number":1000002,"item_id":"item_1","output_index":0,`+
+					`"content_index":0,"part":{"type":"output_text","text":"%s","annotations":[]}}`,
 				Text,
 			),
 			named(
