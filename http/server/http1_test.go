@@ -318,7 +318,8 @@ func TestARefusedUploadGetsItsReply(t *testing.T) {
 	for _, connection := range []string{"keep-alive", "close"} {
 		for range 5 {
 			conn := dial(t, address)
-			fmt.Fprintf(conn, "POST /none HTTP/1.1\r\nHost: a\r\nConnection: %s\r\nContent-Length: %d\r\n\r\n", connection, 8*len(piece))
+			fmt.Fprintf(conn, "POST /none HTTP/1.1\r\nHost: a\r\nConnection: %s\r\nContent-Length: %d\r\n\r\n",
+				connection, 8*len(piece))
 			if _, err := conn.Write(piece); err != nil {
 				t.Fatalf("%s: %v", connection, err)
 			}
