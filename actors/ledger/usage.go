@@ -84,6 +84,13 @@ func (u *uncounted) take() []money.UsageRow {
 	return all
 }
 
+// empty reports whether no row waits to be written. It locks u.mu.
+func (u *uncounted) empty() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.rows) == 0
+}
+
 // write writes all rows in one commit. If that fails, it adds them again and returns the error.
 func (u *uncounted) write() error {
 	rows := u.take()
@@ -123,8 +130,9 @@ func (*written) IgnoreDeadLetterLogging() {}
 
 // counter is the actor that writes the rows every countEvery, and once more when it stops.
 type counter struct {
-	client *Client
-	timer  *kit.Timer
+	client  *Client
+	timer   *kit.Timer
+	writing bool // the rows that a write has taken are in memory until it ends, so only one runs at a time
 }
 
 // Receive implements actor.Actor.
@@ -135,16 +143,24 @@ func (a *counter) Receive(c actor.Context) {
 	case *counting:
 		a.startTimer()
 	case *kit.Tick:
-		if a.timer.Fired(m) {
-			a.client.system.Go(c.Self(), "write usage", func(context.Context) any { return &written{a.client.uncounted.write()} })
+		if a.timer.Fired(m) && !a.writing {
+			a.writing = true
+			a.client.system.Go(c.Self(), "write usage", func(context.Context) any {
+				return &written{a.client.uncounted.write()}
+			})
 		}
 	case *written:
 		if m.err != nil {
 			a.client.system.Logger().Error("usage not written", "cause", m.err)
+		}
+		a.writing = false
+		if !a.client.uncounted.empty() {
 			a.startTimer()
 		}
 	case *kit.Crashed:
 		a.client.system.Logger().Error("writing usage panicked", "stack", string(m.Recovered.Stack))
+		a.writing = false
+		a.startTimer()
 	case *actor.Stopping:
 		a.timer.Stop()
 		a.client.system.Go(a.client.parent, "write last usage", func(context.Context) any {

@@ -105,6 +105,33 @@ func TestUsageOfOneAccountDoesNotTakeTheRowsOfOthers(t *testing.T) {
 	})
 }
 
+// Rows that are being written are still in memory, so the next write waits for the end of the one before.
+func TestUsageIsWrittenOnceAtATime(t *testing.T) {
+	kittest.Run(t, func(t *testing.T, sys *kit.System) {
+		store := statetest.NewFaulty()
+		s := open(t, store)
+		defer s.Close()
+		c := start(t, sys, s)
+		landing := make(chan struct{})
+		store.Before(func([]journal.Batch) error { <-landing; return nil })
+		for i := range 30 {
+			c.CountUsage(money.UsageRow{Account: "7", Key: "key_1", Model: fmt.Sprint("m", i), Requests: 1})
+			kittest.Pass(time.Second)
+		}
+		if running := sys.Stats().Goroutines; running != 1 {
+			t.Errorf("%d writes of usage run at once, want 1", running)
+		}
+		close(landing)
+		kittest.Pass(2 * time.Second)
+		if rows, total := used(t, s); rows != 30 || total.Requests != 30 {
+			t.Errorf("got %d rows with %+v, want 30", rows, total)
+		}
+		if used := c.UsageRows().Used(); used != 0 {
+			t.Errorf("%d rows still wait to be written", used)
+		}
+	})
+}
+
 func TestUsageIsWrittenWhenTheLedgerStops(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, sys *kit.System) {
 		s := open(t, journal.NewMemory())
