@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -18,21 +19,27 @@ const (
 	idleAfter = time.Minute
 	// retryAfter is the wait after a failed commit before the next one.
 	retryAfter = time.Second
+	// stalledAfter is how long a commit may take before the account grants no more holds. The settlements of the
+	// requests that have a hold gather in memory until the commit ends.
+	stalledAfter = 10 * time.Second
+	// lastTries bounds the failed commits of an account that stops. They take less time than the process has to stop.
+	lastTries = 5
 )
 
 // account is the actor: it adds a clock, a timer and the journal to a core. Only Receive and
 // Failed touch its fields.
 type account struct {
-	client *Client
-	name   string
-	core   *core
-	timer  *kit.Timer
-	used   time.Time
-	sick   time.Time     // no commit starts before this time; zero after a commit that succeeded
-	asked  time.Time     // when the oldest waiter outside a batch began to wait, or zero
-	flight chan struct{} // closed when the batch in flight has an outcome
-	result *posted       // its outcome, once flight is closed
-	turn   kit.Rejecter  // the message being handled, if it needs a reply
+	client   *Client
+	name     string
+	core     *core
+	timer    *kit.Timer
+	used     time.Time
+	sick     time.Time     // no commit starts before this time; zero after a commit that succeeded
+	asked    time.Time     // when the oldest waiter outside a batch began to wait, or zero
+	flight   chan struct{} // closed when the batch in flight has an outcome; nil if none is in flight
+	result   *posted       // its outcome, once flight is closed
+	departed time.Time     // when it was submitted
+	turn     kit.Rejecter  // the message being handled, if it needs a reply
 }
 
 // Receive implements actor.Actor.
@@ -61,7 +68,9 @@ func (a *account) Receive(c actor.Context) {
 		a.schedule(c.Self())
 	case *kit.Crashed:
 		// Only the disk shows whether the batch is durable. The actor stops, and the next one
-		// reads the disk. Recovery ends the holds that have no owner then.
+		// reads the disk. Recovery ends the holds that have no owner then. The batch in flight has no outcome
+		// that the last commit could wait for.
+		a.flight, a.core.inFlight = nil, nil
 		a.client.system.Logger().Error("journaling panicked", "account", a.name, "stack", string(m.Recovered.Stack))
 		c.Stop(c.Self())
 	}
@@ -123,7 +132,8 @@ func (a *account) handle(m message) {
 
 func (a *account) hold(m *holding) {
 	now := a.used
-	if now.Before(a.sick) { // settlements may wait for a store that has failed, and more of them must not pile up
+	// Settlements wait for the store, and more of them must not pile up.
+	if now.Before(a.sick) || a.flight != nil && now.Sub(a.departed) > stalledAfter {
 		m.Resolve(nil, fmt.Errorf("hold: %w", state.ErrUnavailable))
 		return
 	}
@@ -235,7 +245,7 @@ func (a *account) flush(self *actor.PID, now time.Time) {
 	}
 	m := &posted{batch: a.core.inFlight}
 	flight := make(chan struct{})
-	a.flight, a.result = flight, m
+	a.flight, a.result, a.departed = flight, m, now
 	store, system, name := a.client.store, a.client.system, a.name
 	post := func(tx *state.Tx) (err error) {
 		m.account, m.results, err = money.Post(tx, name, ps)
@@ -264,36 +274,69 @@ func (a *account) flush(self *actor.PID, now time.Time) {
 
 // applyResult applies the outcome of the batch that was in flight.
 func (a *account) applyResult(m *posted) {
-	a.core.posted(m.account, m.results, m.err)
+	batch := len(m.batch)
+	a.client.applyPosted(a.core, m)
 	a.flight, a.result = nil, nil
 	if m.err == nil {
 		a.sick = time.Time{}
 		return
 	}
 	a.sick = time.Now().Add(retryAfter)
-	a.client.system.Logger().Error("account not journaled", "account", a.name, "postings", len(m.batch), "cause", m.err)
+	a.client.system.Logger().Error("account not journaled", "account", a.name, "postings", batch, "cause", m.err)
 }
 
-// flushLast journals the decisions that are in no batch while the actor stops. Another
-// goroutine waits for the previous batch, because the decisions refer to holds it begins.
+// applyPosted applies the outcome of a batch to the core and logs charges that the journal has refused. The core
+// repeats the charges of a commit that failed.
+func (c *Client) applyPosted(core *core, m *posted) {
+	for i := range m.results {
+		if o := &m.batch[i]; m.err == nil && m.results[i].Err != nil && o.kind == money.Settle && o.retried() {
+			logUncharged(c.system.Logger(), o.hold, o.amount, m.results[i].Err)
+		}
+	}
+	core.posted(m.account, m.results, m.err)
+}
+
+// logUncharged logs that a request costs nothing, because its settlement cannot be written. Its caller did not wait, so
+// the log is the only trace of the amount.
+func logUncharged(logger *slog.Logger, h *hold, amount int64, cause any) {
+	logger.Error("request not charged", "request_id", h.known.request, "amount", amount, "cause", cause)
+}
+
+// flushLast journals the decisions that are not durable while the actor stops. Another goroutine does that, for which
+// the stop of the system waits: it waits for the batch in flight, repeats what failed and owns the core from now on.
 func (a *account) flushLast() {
-	if a.core == nil || len(a.core.ops) == 0 {
+	if a.core == nil || len(a.core.ops) == 0 && a.flight == nil {
 		return
 	}
-	core, flight, result, store, name := a.core, a.flight, a.result, a.client.store, a.name
-	a.client.system.Go(a.client.parent, "journal last batch", func(context.Context) any {
+	c, core, flight, result, name := a.client, a.core, a.flight, a.result, a.name
+	c.system.Go(c.parent, "journal last batch", func(context.Context) any {
 		if flight != nil {
 			<-flight
-			for i := range result.batch {
-				if o := &result.batch[i]; o.kind == money.Begin && result.err == nil && result.results[i].Err == nil {
-					o.hold.id = result.results[i].Sequence
-				}
-			}
-			core.inFlight = nil
+			c.applyPosted(core, result)
 		}
-		m := posted{batch: core.ops}
-		m.account, m.results, m.err = money.CommitPostings(context.Background(), store, name, postings(nil, core.ops))
-		m.notify()
+		var failed error
+		for tries := 0; tries < lastTries; {
+			// The time begins no holds. Nothing can end them any more, and without an entry they are free at once.
+			ps := core.next(time.Time{})
+			if len(ps) == 0 {
+				return nil
+			}
+			m := &posted{batch: core.inFlight}
+			m.account, m.results, m.err = money.CommitPostings(context.Background(), c.store, name, ps)
+			c.applyPosted(core, m)
+			if failed = m.err; failed == nil {
+				continue
+			}
+			if tries++; c.store.Err() != nil {
+				break // for good
+			}
+			time.Sleep(retryAfter)
+		}
+		for i := range core.ops {
+			if o := &core.ops[i]; o.kind == money.Settle {
+				logUncharged(c.system.Logger(), o.hold, o.amount, failed)
+			}
+		}
 		return nil
 	})
 }

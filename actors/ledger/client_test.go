@@ -1,9 +1,12 @@
 package ledger_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -342,20 +345,109 @@ func TestAStoppedAccountAnswersTheWaitersOfItsBatch(t *testing.T) {
 				h := hold(t, c, "a", "r1", 10)
 				landing := make(chan struct{})
 				store.Before(func([]journal.Batch) error { <-landing; return want })
-				settled := make(chan error, 1)
+				settled, stopped := make(chan error, 1), make(chan error, 1)
 				go func() { settled <- h.Settle(ctx, ledger.Settlement{Amount: 7, Reason: "done"}) }()
 				synctest.Wait()
-				if err := sys.Stop(ctx); err != nil {
-					t.Fatal(err)
-				}
+				go func() { stopped <- sys.Stop(ctx) }()
+				synctest.Wait()
 				close(landing)
 				if err := <-settled; (err == nil) != (want == nil) {
 					t.Errorf("got %v, want %v", err, want)
+				}
+				if err := <-stopped; err != nil {
+					t.Error(err)
 				}
 				s.Close()
 			})
 		})
 	}
+}
+
+// A ledger that stops waits for the commit in flight, and repeats the charges of a commit that fails.
+func TestAStoppingLedgerRepeatsTheChargesOfACommitThatFails(t *testing.T) {
+	kittest.Run(t, func(t *testing.T, sys *kit.System) {
+		store := statetest.NewFaulty()
+		s := open(t, store)
+		defer s.Close()
+		c := start(t, sys, s)
+		credit(t, c, "a", 100)
+		h := hold(t, c, "a", "r1", 10)
+		landing := make(chan struct{})
+		store.Before(func([]journal.Batch) error { <-landing; return journal.ErrReadOnly })
+		h.SettleLater(ledger.Settlement{Amount: 7, Reason: "finished"})
+		kittest.Pass(100 * time.Millisecond) // its commit has begun
+		stopped := make(chan error, 1)
+		go func() { stopped <- sys.Stop(ctx) }()
+		synctest.Wait()
+		close(landing)
+		kittest.Pass(500 * time.Millisecond)
+		store.Refuse(nil)
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+		if got := money.FindAccount(s.View(), "a"); got.Spent != 7 || got.Held != 0 {
+			t.Errorf("got %+v, want the charge of 7 written before the ledger has stopped", got)
+		}
+	})
+}
+
+// A charge that cannot be written before the process ends is in the log.
+func TestAStoppingLedgerLogsTheChargesThatItCannotWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		sys := kit.NewSystem(kit.Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), MaxIdle: -1})
+		store := statetest.NewFaulty()
+		s := open(t, store)
+		defer s.Close()
+		c := start(t, sys, s)
+		credit(t, c, "a", 100)
+		h := hold(t, c, "a", "r1", 10)
+		store.Refuse(journal.ErrReadOnly)
+		h.SettleLater(ledger.Settlement{Amount: 7, Reason: "finished"})
+		began := time.Now()
+		if err := sys.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > 8*time.Second {
+			t.Errorf("the stop took %s, want less than the 10 s that the process has", took)
+		}
+		time.Sleep(time.Second)
+		if !strings.Contains(log.String(), `msg="request not charged" request_id=r1 amount=7`) {
+			t.Errorf("the log does not name the request and its charge:\n%s", log.String())
+		}
+	})
+}
+
+// While a commit takes long, settlements gather in memory. So that they stay few, no hold is granted after a while.
+func TestHoldsAreRefusedWhileACommitTakesTooLong(t *testing.T) {
+	run(t, func(t *testing.T, c *ledger.Client, s *state.State, store *statetest.Faulty) {
+		credit(t, c, "a", 1000)
+		landing := make(chan struct{})
+		store.Before(func([]journal.Batch) error { <-landing; return nil })
+		granted := 0
+		for range 60 {
+			h, err := c.Hold(ctx, ledger.Ask{Account: "a", RequestID: "r", Amount: 10})
+			switch {
+			case err == nil:
+				granted++
+				h.SettleLater(ledger.Settlement{Amount: 1, Reason: "finished"})
+			case !errors.Is(err, state.ErrUnavailable):
+				t.Fatal(err)
+			}
+			kittest.Pass(time.Second)
+		}
+		if granted < 5 || granted > 15 {
+			t.Errorf("%d holds were granted in the minute that a commit took, one a second, want those of about 10 s",
+				granted)
+		}
+		store.Before(nil)
+		close(landing)
+		kittest.Pass(time.Second)
+		if got := money.FindAccount(s.View(), "a"); got.Spent != int64(granted) || got.Held != 0 {
+			t.Errorf("got %+v, want all %d settlements written", got, granted)
+		}
+		hold(t, c, "a", "r", 10).Release("end", nil)
+	})
 }
 
 // TestSettlesWhileTheJournalIsBusy: a batch for which there is no place waits for one,

@@ -75,8 +75,7 @@ type charging struct {
 // Reject implements kit.Rejecter. An account whose actor has failed reads the disk anew, which
 // does not know holds that were not journaled.
 func (m *charging) Reject(reason kit.Reason) {
-	m.logger.Error("request not charged", "request_id", m.hold.known.request, "amount", m.settlement.Amount,
-		"reason", reason)
+	logUncharged(m.logger, m.hold, m.settlement.Amount, reason)
 }
 
 type releasing struct {
@@ -127,22 +126,7 @@ type posted struct {
 	err     error
 }
 
-// notify sends the outcome to the waiters of the batch.
-func (m *posted) notify() {
-	for i := range m.batch {
-		err := m.err
-		if err == nil {
-			err = m.results[i].Err
-		}
-		notify(&m.batch[i], err)
-	}
-}
-
-// Reject implements kit.Rejecter. It sends the outcome to the waiters although the actor has
-// stopped.
-func (m *posted) Reject(kit.Reason) { m.notify() }
-
-// IgnoreDeadLetterLogging is set because a stopping actor does not wait for its batch.
+// IgnoreDeadLetterLogging is set because a stopping actor reads the outcome without the message (account.flushLast).
 func (*posted) IgnoreDeadLetterLogging() {}
 
 // IgnoreDeadLetterLogging is set because recovery settles the hold at the next start.

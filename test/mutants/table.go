@@ -73,9 +73,16 @@ var Table = []Mutant{
 	{
 		Name:  "ledger: holds are granted while charges cannot be written",
 		File:  "actors/ledger/account.go",
-		Old:   "if now.Before(a.sick) { // settlements",
-		New:   "if now.IsZero() { // settlements",
+		Old:   "if now.Before(a.sick) || a.flight",
+		New:   "if a.flight",
 		Suite: "./actors/ledger", Run: "TestASettlementWithoutAWaitIsRepeatedUntilItIsDurable",
+	},
+	{
+		Name:  "ledger: holds are granted however long a commit takes",
+		File:  "actors/ledger/account.go",
+		Old:   "|| a.flight != nil && now.Sub(a.departed) > stalledAfter",
+		New:   "",
+		Suite: "./actors/ledger", Run: "TestHoldsAreRefusedWhileACommitTakesTooLong",
 	},
 	{
 		Name:  "overload: buffers for bodies that have not arrived are not bounded",
