@@ -87,6 +87,7 @@ type fake struct {
 
 	holdErr   *dialogue.Error
 	settleErr *dialogue.Error
+	settling  chan struct{} // a settlement waits until it is closed; nil: it does not wait
 	mu        sync.Mutex
 	held      int
 	settled   int
@@ -118,6 +119,9 @@ func (f *fake) Hold(context.Context, *Candidate) *dialogue.Error {
 
 func (f *fake) Settlement() func(context.Context) *dialogue.Error {
 	return func(context.Context) *dialogue.Error {
+		if f.settling != nil {
+			<-f.settling
+		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.settled++
@@ -409,6 +413,33 @@ func TestADrainRefusesNewRequestsAndCancelsTheOthers(t *testing.T) {
 		}
 		if late.tries != 0 {
 			t.Error("a request was tried after the drain")
+		}
+	})
+}
+
+// The actors of accounts stop after a drain, so a drain ends only when requests that have failed are settled, too.
+func TestADrainWaitsForSettlements(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		f := s.begin(t.Context(), &fake{try: block, settling: make(chan struct{})})
+		kittest.Quiesce()
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		drained := make(chan struct{})
+		go func() {
+			defer close(drained)
+			s.Drain(ctx, time.Minute)
+		}()
+		f.read()
+		kittest.Pass(time.Second)
+		select {
+		case <-drained:
+			t.Error("the drain has ended before the request was settled")
+		default:
+		}
+		close(f.settling)
+		kittest.Pass(time.Second)
+		if <-drained; f.settled != 1 {
+			t.Errorf("%d settlements", f.settled)
 		}
 	})
 }

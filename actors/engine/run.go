@@ -246,14 +246,17 @@ func (r *core) over(f *upstream.Failure) {
 	r.exchange.end(f)
 }
 
-// report shows how the request went, and has it settled if that has not been done.
+// report shows how the request went, and has it settled if that has not been done. The settlement counts as a request
+// in flight, because a drain must not end before it: what settles requests is stopped then.
 func (r *core) report() {
 	r.flow.End(r.exchange.result())
 	if r.money == nil || r.settled {
 		return
 	}
 	settle, ctx := r.money.Settlement(), telemetry.Carry(context.Background(), r.ctx)
+	r.engine.inFlight.Enter()
 	r.engine.system.Go(r.engine.supervisor, "settle", func(context.Context) any {
+		defer r.engine.inFlight.Leave()
 		if err := settle(ctx); err != nil {
 			r.engine.system.Logger().Error("request not settled", "cause", err)
 		}
