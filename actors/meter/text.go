@@ -34,6 +34,9 @@ type Request struct {
 	Key     string // the key's ID
 	Model   string // the name that the client sent
 	Body    []byte // read by NewText only
+	// Tokens is an estimate of the prompt's tokens by the caller. It counts if it is more than that of Body: lists of
+	// tokens have more of them than text of that length.
+	Tokens int64
 	// MaxTokens is the most output tokens of one choice. Zero or less means that the request
 	// sets no maximum.
 	MaxTokens int64
@@ -68,7 +71,8 @@ var _ text.Meter = (*Text)(nil)
 
 // NewText returns the meter of a request. The body may change afterwards.
 func NewText(l *ledger.Client, now func() time.Time, r Request) *Text {
-	t := &Text{charge: charge{ledger: l, later: true}, now: now, request: r, once: promptTokens(r.Body)}
+	t := &Text{charge: charge{ledger: l, later: true}, now: now, request: r,
+		once: max(promptTokens(r.Body), r.Tokens)}
 	t.request.Body = nil
 	t.request.Choices = max(r.Choices, 1)
 	return t

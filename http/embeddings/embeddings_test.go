@@ -236,6 +236,27 @@ func TestUsageThatIsNotReportedIsEstimated(t *testing.T) {
 	}
 }
 
+// A token in a list may take two bytes, and text of that length counts as half a token.
+func TestTheHoldCoversListsOfTokens(t *testing.T) {
+	var g *gateway
+	var held atomic.Int64
+	g = start(t, func(w http.ResponseWriter, _, _ string) {
+		b, err := g.runtime.Ledger().Balance(context.Background(), "7")
+		if err != nil {
+			t.Error(err)
+		}
+		held.Store(b.Held)
+		answer(w, 200, `{"data":[{"embedding":[1]}],"usage":{"prompt_tokens":1000}}`)
+	})
+	r := g.post(openai, `{"model":"openai","input":[1`+strings.Repeat(",1", 999)+`]}`)
+	if r.status != 200 || g.spent() != 1000 {
+		t.Fatalf("%d %s, spent %d", r.status, r.body, g.spent())
+	}
+	if held.Load() < 1000 {
+		t.Errorf("%d micro-dollars were held for a request that costs 1000", held.Load())
+	}
+}
+
 // TestAClientThatLeavesPaysForTheAcceptedPrompt and nothing before the upstream has accepted it.
 func TestAClientThatLeavesPaysForTheAcceptedPrompt(t *testing.T) {
 	for name, want := range map[string]int64{"accepted": 2, "not accepted": 0} {

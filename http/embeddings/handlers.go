@@ -144,7 +144,7 @@ func (rc *requestContext) describe() *embeddings.Request {
 	if account := rc.key.Charged(); account != "" && slices.ContainsFunc(q.Plan, priced) {
 		// There is no output, for which the meter takes a maximum of one token.
 		m := meter.NewText(rc.Ledger, rc.Env.Now, meter.Request{ID: id, Account: account, Key: rc.key.ID,
-			Model: rc.request.Model, Body: rc.request.Body, MaxTokens: 1, Choices: 1})
+			Model: rc.request.Model, Body: rc.request.Body, Tokens: int64(q.Tokens), MaxTokens: 1, Choices: 1})
 		q.Meter, held = m, m.Held
 	}
 	q.Ended = func(out *actorstext.Outcome) {
