@@ -28,10 +28,11 @@ type itemIndex struct{ *share.Cache[string] }
 
 func newItemIndex(most int) itemIndex { return itemIndex{share.NewCache[string](most, 0, nil)} }
 
-// add adds the output items of an owner's response.
+// add adds the output items of an owner's response. Providers choose the ids, so long ones are left out to bound the
+// memory of the index. A reference to such an item costs a search.
 func (x itemIndex) add(owner state.Owner, response string, doc []byte) {
 	for _, it := range responses.OutputItems(doc) {
-		if id := gjson.GetBytes(it, "id").String(); id != "" {
+		if id := gjson.GetBytes(it, "id").String(); id != "" && len(id) <= state.MaxID {
 			x.Put(string(owner), id, response, 1)
 		}
 	}

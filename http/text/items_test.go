@@ -2,6 +2,7 @@ package text
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"stagedoor/state"
@@ -36,5 +37,14 @@ func TestOneOwnerCannotPushOutItemsOfOthers(t *testing.T) {
 	add("user:small", 3) // once more
 	if x.Len() != 100 {
 		t.Errorf("%d items are kept", x.Len())
+	}
+}
+
+func TestItemsWithLongIDsTakeNoMemory(t *testing.T) {
+	x := newItemIndex(100)
+	id := strings.Repeat("x", 1<<20)
+	x.add("user:a", "resp_a", fmt.Appendf(nil, `{"output":[{"type":"message","id":"%s"}]}`, id))
+	if x.Len() != 0 {
+		t.Errorf("%d items are kept, want none with an id of 1 MiB", x.Len())
 	}
 }
