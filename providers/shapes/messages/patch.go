@@ -230,24 +230,25 @@ func (l *turnList) remind(turn gjson.Result) {
 			return true
 		})
 	}
-	if l.role == "user" {
-		l.append()
-	}
 }
 
+// add adds a turn. Notes wait for a turn of the user that follows them only if none stands before them.
 func (l *turnList) add(role, turn string) {
-	if role != "user" {
+	if role != "user" || l.role == "user" {
 		l.flush()
 	}
 	l.all, l.role = append(l.all, turn), role
-	if role == "user" {
-		l.append()
-	}
 }
 
-// append adds the notes to the last turn, which is the user's.
-func (l *turnList) append() {
+// flush adds the notes to the last turn if it is the user's, and else as a turn of their own. A turn is changed once for
+// all notes beside it, because a conversation may have many notes beside a large turn.
+func (l *turnList) flush() {
 	if len(l.notes) == 0 {
+		return
+	}
+	if l.role != "user" {
+		l.all = append(l.all, `{"role":"user","content":[`+strings.Join(l.notes, ",")+`]}`)
+		l.role, l.notes = "user", nil
 		return
 	}
 	turn := &l.all[len(l.all)-1]
@@ -263,14 +264,6 @@ func (l *turnList) append() {
 		*turn = changed
 	}
 	l.notes = nil
-}
-
-// flush gives the notes a turn of their own if no turn of the user is beside them.
-func (l *turnList) flush() {
-	if len(l.notes) > 0 {
-		l.all = append(l.all, `{"role":"user","content":[`+strings.Join(l.notes, ",")+`]}`)
-		l.role, l.notes = "user", nil
-	}
 }
 
 // toolLoop learns how the latest tool loop of a conversation began. The vendor has one

@@ -1,8 +1,10 @@
 package messages
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -89,6 +91,22 @@ func TestPatchRemovesWhatTheModelRefuses(t *testing.T) {
 				t.Errorf("%v, losses %q\ngot  %s\nwant %s", err, rep.Header(), call.Body, c.want)
 			}
 		})
+	}
+}
+
+// TestManySystemTurnsBesideALargeTurnAreFoldedInOnePass: folding each for itself would copy the large turn each time.
+func TestManySystemTurnsBesideALargeTurnAreFoldedInOnePass(t *testing.T) {
+	const notes = 2000
+	body := `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"` + strings.Repeat("x", 1<<20) + `"}` +
+		strings.Repeat(`,{"role":"system","content":"b"}`, notes) + `]}`
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	call, err := Shape.Patch([]byte(body), inbound(), shapes.Head{SystemTurns: true}, dialogue.Target{Model: "m"},
+		new(dialogue.Report), newEnv())
+	runtime.ReadMemStats(&after)
+	allocated := after.TotalAlloc - before.TotalAlloc
+	if n := bytes.Count(call.Body, []byte("<system-reminder>")); err != nil || n != notes || allocated > 64<<20 {
+		t.Errorf("%v, %d notes, %d MiB", err, n, allocated>>20)
 	}
 }
 
