@@ -37,16 +37,20 @@ func (c *CallIDs) Of(call *Call) string {
 }
 
 // CallID returns a new id for a call to which its upstream gave none.
-func (e *Env) CallID() string { return e.ClientCallID("call_" + e.ID()) }
+func (e *Env) CallID() string {
+	id := "call_" + e.ID()
+	if len(id) <= MaxCallID {
+		return id
+	}
+	return derivedID(id)
+}
 
-// ClientCallID returns the id that a client gets for a call: the upstream's, unless not every
-// upstream would take it back.
+// ClientCallID returns the id that a client gets for a call: the upstream's, unless not every upstream would take it
+// back. Any other is new and no function of the upstream's, because some upstreams count their calls
+// ("functions.search:0"), and what is remembered for a call must not reach another conversation.
 func (e *Env) ClientCallID(id string) string {
-	switch {
-	case id == "":
+	if len(id) > MaxCallID || !isCallID(id) {
 		return e.CallID()
-	case len(id) > MaxCallID || !isCallID(id):
-		return derivedID(id)
 	}
 	return id
 }

@@ -53,9 +53,25 @@ func TestClientsGetIDsThatEveryUpstreamTakes(t *testing.T) {
 			t.Errorf("%q", id)
 		}
 	}
-	made, next := env.CallID(), env.CallID()
-	once, again := env.ClientCallID("a b"), env.ClientCallID("a b")
-	if made == next || once != again {
-		t.Error("a new id repeats, or an id of the upstream changes")
+	if env.CallID() == env.CallID() {
+		t.Error("a new id repeats")
+	}
+}
+
+// Upstreams that count their calls give the same ids in every conversation. What is remembered for a call of one
+// conversation must not be found in another.
+func TestCallsThatAnUpstreamCountsGetIDsOfTheirOwn(t *testing.T) {
+	env := dialoguetest.NewLiveEnv()
+	env.Signatures = dialoguetest.SignatureMap{}
+	first, second := env.ClientCallID("functions.search:0"), env.ClientCallID("functions.search:0")
+	env.RememberThoughts(first, []dialogue.Thinking{{Text: "a"}, {Text: "b"}})
+	env.RememberThoughts(second, []dialogue.Thinking{{Text: "c"}})
+	one, two := env.RecallThoughts(first), env.RecallThoughts(second)
+	if len(one) != 2 || one[0].Text != "a" || one[1].Text != "b" || len(two) != 1 || two[0].Text != "c" {
+		t.Errorf("got %+v and %+v", one, two)
+	}
+	env.RememberThoughts(first, []dialogue.Thinking{{Text: "d"}})
+	if again := env.RecallThoughts(first); len(again) != 1 || again[0].Text != "d" {
+		t.Errorf("later thoughts are mixed with earlier ones: %+v", again)
 	}
 }

@@ -3,6 +3,7 @@ package dialogue
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"strings"
 )
 
 // RememberProof keeps that a model of a provider gave out a proof: a signature, or encrypted
@@ -28,25 +29,24 @@ func proofKey(proof string) string {
 	return "proof:" + hex.EncodeToString(sum[:16])
 }
 
-// RememberThoughts keeps what the model thought before a call, for clients that did not ask to see
-// it and whose shape has no other place for it.
-func (e *Env) RememberThoughts(callID string, thoughts []Thinking) {
-	for i := range thoughts {
-		e.Signatures.Remember(e.Owner, thoughtKey(callID, i), e.Sealer.Seal(&thoughts[i]))
-	}
-}
-
 // maxThoughts bounds how many thoughts are kept for one call.
 const maxThoughts = 8
 
-// RecallThoughts returns the thoughts that RememberThoughts got, as far as they have not been
-// forgotten.
+// RememberThoughts keeps what the model thought before a call, for clients that did not ask to see
+// it and whose shape has no other place for it. Of many thoughts it keeps the first.
+func (e *Env) RememberThoughts(callID string, thoughts []Thinking) {
+	thoughts = thoughts[:min(len(thoughts), maxThoughts)]
+	seals := make([]string, len(thoughts))
+	for i := range thoughts {
+		seals[i] = e.Sealer.Seal(&thoughts[i])
+	}
+	e.Signatures.Remember(e.Owner, thoughtsPrefix+callID, strings.Join(seals, " "))
+}
+
+// RecallThoughts returns the thoughts that RememberThoughts got, or none if they have been forgotten.
 func (e *Env) RecallThoughts(callID string) (thoughts []Thinking) {
-	for i := range maxThoughts {
-		sealed, ok := e.Signatures.Recall(e.Owner, thoughtKey(callID, i))
-		if !ok {
-			return thoughts
-		}
+	seals, _ := e.Signatures.Recall(e.Owner, thoughtsPrefix+callID)
+	for _, sealed := range strings.Fields(seals) {
 		if t, ok := e.Sealer.Open(sealed); ok {
 			thoughts = append(thoughts, *t)
 		}
@@ -54,4 +54,4 @@ func (e *Env) RecallThoughts(callID string) (thoughts []Thinking) {
 	return thoughts
 }
 
-func thoughtKey(callID string, i int) string { return "thought:" + string(rune('0'+i)) + ":" + callID }
+const thoughtsPrefix = "thoughts:"

@@ -202,9 +202,14 @@ func (e *streamEmitter) endPart(dst []byte, p *outPart) []byte {
 	return e.stop(dst, p)
 }
 
+// maxHidden bounds the text of a thought that is kept for the next turn, because an upstream may think without an end.
+const maxHidden = 1 << 20
+
 func (e *streamEmitter) endThinking(dst []byte, p *outPart) []byte {
 	if e.hides() {
-		e.hide(p.thinking, string(p.hidden))
+		if len(p.hidden) <= maxHidden { // a part of a thought would be refused
+			e.hide(p.thinking, string(p.hidden))
+		}
 		return dst
 	}
 	signature, redacted := e.carrier(p.thinking, p.shown)
@@ -291,7 +296,9 @@ func (e *streamEmitter) write(dst []byte, p *outPart, text string) []byte {
 		return e.piece(e.show(dst, p), "text_delta", "text", text)
 	case dialogue.ThinkingPart:
 		if e.hides() {
-			p.hidden = append(p.hidden, text...)
+			if len(p.hidden) <= maxHidden {
+				p.hidden = append(p.hidden, text...)
+			}
 			return dst
 		}
 		return e.piece(e.show(dst, p), "thinking_delta", "thinking", text)
