@@ -14,15 +14,21 @@ type Enforced struct {
 // Empty reports whether nothing is to be done.
 func (e Enforced) Empty() bool { return len(e.Stop) == 0 && !e.NoAnswer }
 
-// UpstreamStop returns the stop sequences that an encoder sends: the first most of those that accepts allows. All
-// others are enforced by the gateway. accepts may be nil.
-func (r *Request) UpstreamStop(most int, accepts func(string) bool) []string {
+// maxEnforcedStops bounds the stop sequences that the gateway looks for in every piece of a reply. Some shapes have no
+// bound, and a body holds millions.
+const maxEnforcedStops = 64
+
+// UpstreamStop returns the stop sequences that an encoder sends: the first most of those that accepts allows. The
+// gateway enforces the others, up to maxEnforcedStops, and the rest is a loss. accepts may be nil.
+func (r *Request) UpstreamStop(most int, accepts func(string) bool, rep *Report) []string {
 	var sent, enforced []string
 	for _, s := range r.Stop {
 		switch {
 		case s == "":
 		case len(sent) < most && (accepts == nil || accepts(s)):
 			sent = append(sent, s)
+		case len(enforced) == maxEnforcedStops:
+			rep.Lose("stop:truncated")
 		default:
 			enforced = append(enforced, s)
 		}

@@ -90,7 +90,7 @@ func (e *encoder) limitName() string {
 const maxStops = 4
 
 func (e *encoder) stop() {
-	stop := e.req.UpstreamStop(maxStops, nil)
+	stop := e.req.UpstreamStop(maxStops, nil, e.rep)
 	if len(stop) == 0 {
 		return
 	}

@@ -89,7 +89,7 @@ func limits(w *jsonw.Writer, req *dialogue.Request, t dialogue.Target, rep *dial
 		}
 		w.Key("logprobs").Int(n)
 	}
-	if stop := req.UpstreamStop(maxStops, nil); len(stop) > 0 {
+	if stop := req.UpstreamStop(maxStops, nil, rep); len(stop) > 0 {
 		w.Key("stop").Array()
 		for _, s := range stop {
 			w.String(s)

@@ -150,7 +150,7 @@ func (e *encoder) maxTokens(w *jsonw.Writer) {
 }
 
 func (e *encoder) stops(w *jsonw.Writer) {
-	stops := e.req.UpstreamStop(maxStops, nil)
+	stops := e.req.UpstreamStop(maxStops, nil, e.rep)
 	if len(stops) == 0 {
 		return
 	}

@@ -233,7 +233,7 @@ func (e *encoder) sampling(w *jsonw.Writer, plan reasoning) {
 
 // stop leaves sequences of white space only to the gateway, because the vendor refuses them.
 func (e *encoder) stop(w *jsonw.Writer) {
-	stops := e.req.UpstreamStop(math.MaxInt, func(s string) bool { return strings.TrimSpace(s) != "" })
+	stops := e.req.UpstreamStop(math.MaxInt, func(s string) bool { return strings.TrimSpace(s) != "" }, e.rep)
 	if len(stops) == 0 {
 		return
 	}

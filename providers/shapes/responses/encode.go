@@ -150,7 +150,7 @@ func systemText(parts []dialogue.Part) string {
 }
 
 func (e *encoder) limits() {
-	e.req.UpstreamStop(0, nil) // the shape has none
+	e.req.UpstreamStop(0, nil, e.rep) // the shape has none
 	if e.req.MaxTokens != nil {
 		e.w.Key("max_output_tokens").Int(e.req.UpstreamMaxTokens(minOutputTokens, e.rep))
 	}
