@@ -90,17 +90,17 @@ func (a *attempt) fanOut(ctx context.Context, req *dialogue.Request, produce pro
 
 // persistentPart runs one call, and once more if it fails before its answer began. A second failure leaves its choices
 // out of the reply, because the others are paid for. What it returns ends the reply: a failure after the answer began,
-// the end of the request, or a fault of the request itself before any call was answered.
+// the end of the request or of its reply, or a fault of the request itself before any call was answered.
 func (a *attempt) persistentPart(ctx context.Context, m *merger, i, base int, p producer) *upstream.Failure {
 	f := a.onePart(ctx, m, i, base, p, i == 0)
-	again := f != nil && f.Class != upstream.CallerFault && a.c.Runtime.Spec.Retries > 0
-	if again && !m.spoke(i) && ctx.Err() == nil {
+	ends := func() bool { return f.Class == upstream.Cancelled || m.spoke(i) || ctx.Err() != nil }
+	if f != nil && f.Class != upstream.CallerFault && a.c.Runtime.Spec.Retries > 0 && !ends() {
 		f = a.onePart(ctx, m, i, base, p, false)
 	}
 	switch {
 	case f == nil:
 		return nil
-	case m.spoke(i), ctx.Err() != nil, f.Class == upstream.CallerFault && !m.anySpoke():
+	case ends(), f.Class == upstream.CallerFault && !m.anySpoke():
 		return f
 	}
 	m.leaveOut(i, f)

@@ -1,6 +1,7 @@
 package text_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"stagedoor/actors/text"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue/dialoguetest"
 )
@@ -180,6 +182,33 @@ func TestFanOutFillsEachCall(t *testing.T) {
 			if c := choices[i]; c.Get("index").Int() != int64(i) || c.Get("message.content").Str != want {
 				t.Errorf("choice %d: %s", i, c.Raw)
 			}
+		}
+	})
+}
+
+// poorMeter has no money for anything beyond the first piece of a reply.
+type poorMeter struct{ endMeter }
+
+func (poorMeter) Progress(*text.Outcome) bool { return true }
+
+// A call that stops because the reply has ended has not failed. Another one would be paid for and not be heard.
+func TestAFanOutWithoutMoneyMakesNoFurtherCalls(t *testing.T) {
+	const begin = `data: {"type":"message_start","message":{"id":"msg_1","model":"m","usage":{"input_tokens":3,` +
+		`"output_tokens":1}}}` + "\n\n"
+	const piece = `data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}` + "\n\n" +
+		`data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}}` + "\n\n"
+	play(t, func(t *testing.T, s *stage) {
+		fourOf(s, 0, func(c *call) (*http.Response, error) {
+			if c.number == 1 {
+				return stream(begin+piece+"event: ping\n", stall)(c) // its text waits for the next event
+			}
+			return stream(time.Duration(c.number)*time.Second, begin, stall)(c)
+		})
+		o := s.request(dialoguetest.Chat, strings.Replace(fourChoices, `{`, `{"stream":true,`, 1))
+		o.Meter = poorMeter{func(context.Context) {}}
+		got := s.ask(o)
+		if got.Err != nil || !strings.Contains(got.text, `"finish_reason":"length"`) || s.fakes["a"].count() != 4 {
+			t.Errorf("got %v after %d calls: %s", got.Err, s.fakes["a"].count(), got.text)
 		}
 	})
 }
