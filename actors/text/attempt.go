@@ -60,7 +60,7 @@ func (a *attempt) call(ctx context.Context) *upstream.Failure {
 	}
 	inbound := a.request.Inbound
 	mustTranslate := a.request.Mode == shapes.Array || a.request.Translate || a.tight ||
-		a.request.PreviousResponseID != "" || a.shortened.turns != nil
+		a.request.PreviousResponseID != "" || a.shortened.turns != nil || a.callIDsRefused == a.targetName()
 	if !mustTranslate && a.c.Provider.Serves(inbound.Name) {
 		a.shape = inbound
 		a.meta.Untouched = true
@@ -75,7 +75,7 @@ func (a *attempt) call(ctx context.Context) *upstream.Failure {
 func (a *attempt) target() dialogue.Target {
 	t := a.c.Target(a.shape.Name)
 	t.NoSchema = t.NoSchema || a.c.NoSchema
-	t.OwnReasoning = a.reasoningRefused == t.Provider+"/"+t.Model
+	t.OwnReasoning = a.reasoningRefused == a.targetName()
 	a.meta.Model = t.Model
 	return t
 }
@@ -262,20 +262,10 @@ func (a *attempt) send(ctx context.Context, call shapes.Call, key string) (*upst
 	decoded := a.shape.DecodeError(reply.Status, reply.Header, body)
 	f := upstream.Refused(a.request.Inbound.Traits, reply.Status, reply.Header, decoded, a.provider.Secrets()...)
 	f.Schema = f.Schema && a.constrained()
-	f.Amended = a.ownReasoningAfter(f, call.Body, decoded)
+	f.Reasoning = f.Class == upstream.CallerFault && namesReasoning(decoded.Message) && a.hasProof(call.Body)
+	f.CallIDs = f.Class == upstream.CallerFault && a.meta.Untouched && namesCallIDs(decoded)
 	a.judgeKey(key, f)
 	return nil, f
-}
-
-// shortenAfter has the next attempt leave out the oldest turns if f is about a prompt that is too long and the client
-// wants that (truncation "auto").
-func (a *attempt) shortenAfter(f *upstream.Failure) {
-	if f == nil || !f.LongPrompt || !a.request.Head.Truncate {
-		return
-	}
-	if req, err := a.decodeWhole(); err == nil {
-		f.Amended = a.shortened.more(req, f.PromptSize)
-	}
 }
 
 // constrained reports whether the request that was sent has a constraint of structured output.

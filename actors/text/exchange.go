@@ -40,8 +40,9 @@ type exchange struct {
 	first   attempt  // most requests make no other
 	// shortened lists the turns that attempts leave out since a provider found it too long.
 	shortened shortened
-	// reasoningRefused is the provider and the model that refused the reasoning of another one.
-	reasoningRefused string
+	// reasoningRefused and callIDsRefused are the targets that refused the reasoning of another model, and the ids that
+	// another upstream gave to its calls. See attempt.targetName.
+	reasoningRefused, callIDsRefused string
 }
 
 var (
@@ -80,7 +81,7 @@ func (x *exchange) Try(ctx context.Context, c *engine.Candidate, p *throttle.Per
 	a.memory = memory.NewClaim(x.svc.env.Memory, x.request.Owner)
 	defer a.memory.End()
 	a.failed = a.call(ctx)
-	a.shortenAfter(a.failed)
+	a.amendAfter(a.failed)
 	a.translation(ctx, a.failed)
 	c.Used = tokensOf(&x.outcome.Usage)
 	return a.failed

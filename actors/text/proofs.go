@@ -2,27 +2,18 @@ package text
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"stagedoor/providers/dialogue"
-	"stagedoor/providers/upstream"
 )
 
-// ownReasoningAfter reports whether the next attempt at this target is sent without the reasoning
-// that other models gave out. That is so once, if the upstream may have refused sent because of
-// it. A client that changes between models of one shape sends the reasoning of both.
-func (a *attempt) ownReasoningAfter(f *upstream.Failure, sent []byte, refusal *dialogue.Error) bool {
-	target := a.c.Provider.Name + "/" + a.c.Model
-	if f.Class != upstream.CallerFault || a.reasoningRefused == target || !namesReasoning(refusal.Message) {
-		return false
-	}
-	for _, name := range a.shape.Proofs {
-		if bytes.Contains(sent, []byte(`"`+name+`"`)) {
-			a.reasoningRefused = target
-			return true
-		}
-	}
-	return false
+// hasProof reports whether a body that was sent has a proof of reasoning. A client that changes between models of one
+// shape sends the reasoning of both.
+func (a *attempt) hasProof(sent []byte) bool {
+	return slices.ContainsFunc(a.shape.Proofs, func(name string) bool {
+		return bytes.Contains(sent, []byte(`"`+name+`"`))
+	})
 }
 
 // namesReasoning reports whether a refusal is about reasoning in the history. The vendors' texts

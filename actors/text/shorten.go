@@ -65,8 +65,8 @@ func (s *shortened) dropOrphans(turns []dialogue.Turn) {
 	lost := map[string]bool{}
 	for i := range turns {
 		for _, p := range turns[i].Parts {
-			if p.Call != nil && s.turns[i] {
-				lost[p.Call.ID] = true
+			if p.Call != nil { // a later call may have the id of an earlier one
+				lost[p.Call.ID] = s.turns[i]
 			}
 			if p.Result != nil && lost[p.Result.CallID] {
 				s.turns[i] = true

@@ -103,6 +103,25 @@ func TestALoopOfToolsIsTruncatedBehindItsQuestion(t *testing.T) {
 	})
 }
 
+// Some upstreams count the calls of each answer, so that every turn has the same ids.
+func TestTruncationKeepsResultsWhoseIDsAreUsedAgain(t *testing.T) {
+	history := longHistory("auto")
+	for i := range 3 {
+		history = strings.ReplaceAll(history, fmt.Sprintf(`"call_%d"`, i+1), `"call_0"`)
+	}
+	play(t, func(t *testing.T, s *stage) {
+		s.upstream("a", dialoguetest.Chat, document(400, tooLong[dialoguetest.Chat][0]), document(200, chatWhole))
+		if got := s.ask(s.request(dialoguetest.Responses, history)); got.Err != nil {
+			t.Fatal(got.Err)
+		}
+		sent := s.fakes["a"].calls[1].body
+		if strings.Contains(sent, "result 1") || !strings.Contains(sent, "result 3") ||
+			strings.Contains(sent, "(no result)") {
+			t.Errorf("sent %s", sent)
+		}
+	})
+}
+
 func TestAPromptThatCannotBeShortenedIsRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		ask   string

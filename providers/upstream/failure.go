@@ -55,6 +55,10 @@ type Failure struct {
 	// upstream gives any.
 	LongPrompt bool
 	PromptSize PromptSize
+	// Reasoning is set if the upstream may have refused the proof of reasoning that another model gave out.
+	Reasoning bool
+	// CallIDs is set if the upstream may have refused the ids of calls that another upstream made.
+	CallIDs bool
 	// Amended is set if the caller sends the request otherwise from now on, so that it may be sent again at once.
 	Amended bool
 	// TooLarge is set if the request is larger than the provider's rate limit ever allows. Waiting does

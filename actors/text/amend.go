@@ -1,0 +1,42 @@
+package text
+
+import (
+	"slices"
+	"strings"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/upstream"
+)
+
+// amendAfter has the next attempt send the request otherwise if f is about something that the gateway can change: the
+// reasoning or the ids of calls that another upstream made, or a prompt that is too long. The first two are changed once
+// for each target, and shortened.more bounds the third. The calls of a fan-out run at the same time, so the decision is
+// made here, when all of them have ended.
+func (a *attempt) amendAfter(f *upstream.Failure) {
+	switch target := a.targetName(); {
+	case f == nil:
+	case f.Reasoning && a.reasoningRefused != target:
+		a.reasoningRefused, f.Amended = target, true
+	case f.CallIDs && a.callIDsRefused != target:
+		a.callIDsRefused, f.Amended = target, true
+	case f.LongPrompt && a.request.Head.Truncate:
+		if req, err := a.decodeWhole(); err == nil {
+			f.Amended = a.shortened.more(req, f.PromptSize)
+		}
+	}
+}
+
+// targetName names the provider and the model of the attempt.
+func (a *attempt) targetName() string { return a.c.Provider.Name + "/" + a.c.Model }
+
+// namesCallIDs reports whether a refusal is about the ids of calls in the history. A request that passes through has the
+// ids that its client sends, and the vendors of one shape differ in the ids that they take. Most take any, and some of
+// those read their own ids, so a request is translated, which makes ids that all of them take, only after a refusal.
+func namesCallIDs(refusal *dialogue.Error) bool {
+	text := strings.ToLower(refusal.Param + " " + refusal.Message)
+	names := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
+	}
+	return names("tool_call", "tool call", "call_id", "tool_use") &&
+		names(".id", "_id", " id ") && names("long", "length", "pattern", "characters")
+}
