@@ -305,10 +305,8 @@ func used(out *text.Outcome) int {
 func (rc *requestContext) write(reply *text.Reply) {
 	first, out, ok := rc.first(reply)
 	switch {
-	case !ok && out != nil: // the client has left
-		return
-	case !ok:
-		rc.answer(envelope.From(nil))
+	case !ok: // there is no reply, or the client has left and reads nothing more
+		rc.fail(out, envelope.From(nil))
 		return
 	case first.Err != nil:
 		rc.headers(first.Meta)
