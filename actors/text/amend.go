@@ -9,9 +9,9 @@ import (
 )
 
 // amendAfter has the next attempt send the request otherwise if f is about something that the gateway can change: the
-// reasoning or the ids of calls that another upstream made, or a prompt that is too long. The first two are changed once
-// for each target, and shortened.more bounds the third. The calls of a fan-out run at the same time, so the decision is
-// made here, when all of them have ended.
+// reasoning or the ids of calls that another upstream made, or a prompt that is too long. The first two are changed
+// once for each target, and shortened.more bounds the third. The calls of a fan-out run at the same time, so the
+// decision is made here, when all of them have ended.
 func (a *attempt) amendAfter(f *upstream.Failure) {
 	switch target := a.targetName(); {
 	case f == nil:
@@ -29,9 +29,9 @@ func (a *attempt) amendAfter(f *upstream.Failure) {
 // targetName names the provider and the model of the attempt.
 func (a *attempt) targetName() string { return a.c.Provider.Name + "/" + a.c.Model }
 
-// namesCallIDs reports whether a refusal is about the ids of calls in the history. A request that passes through has the
-// ids that its client sends, and the vendors of one shape differ in the ids that they take. Most take any, and some of
-// those read their own ids, so a request is translated, which makes ids that all of them take, only after a refusal.
+// namesCallIDs reports whether a refusal is about the ids of calls in the history. A request that passes through has
+// the ids that its client sends, and the vendors of one shape differ in the ids that they take. Most take any, and some
+// of those read their own ids, so a request is translated, which makes ids that all of them take, only after a refusal.
 func namesCallIDs(refusal *dialogue.Error) bool {
 	text := strings.ToLower(refusal.Param + " " + refusal.Message)
 	names := func(words ...string) bool {
