@@ -247,7 +247,7 @@ func (r *core) over(f *upstream.Failure) {
 }
 
 // report shows how the request went, and has it settled if that has not been done. The settlement counts as a request
-// in flight, because a drain must not end before it: what settles requests is stopped then.
+// in flight, because a drain must not end before it. The actors of accounts stop after a drain.
 func (r *core) report() {
 	r.flow.End(r.exchange.result())
 	if r.money == nil || r.settled {
