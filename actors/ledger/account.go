@@ -19,8 +19,8 @@ const (
 	idleAfter = time.Minute
 	// retryAfter is the wait after a failed commit before the next one.
 	retryAfter = time.Second
-	// stalledAfter is how long a commit may take before the account grants no more holds. The settlements of the
-	// requests that have a hold gather in memory until the commit ends.
+	// stalledAfter bounds the duration of a commit. After it the account grants no more holds, because settlements
+	// gather in memory until the commit ends.
 	stalledAfter = 10 * time.Second
 	// lastTries bounds the failed commits of an account that stops. They take less time than the process has to stop.
 	lastTries = 5

@@ -46,7 +46,8 @@ const tooLongID = `{"error":{"message":"Invalid 'messages[1].tool_calls[0].id': 
 
 func TestCallIDsThatAnUpstreamRefusesAreReplacedAndOthersAreUntouched(t *testing.T) {
 	id := "call_" + strings.Repeat("x", 48)
-	body := strings.ReplaceAll(`{"model":"m","messages":[{"role":"user","content":"hi"},{"role":"assistant","content":null,
+	body := strings.ReplaceAll(`{"model":"m","messages":[{"role":"user","content":"hi"},
+		{"role":"assistant","content":null,
 		"tool_calls":[{"id":"ID","type":"function","function":{"name":"f","arguments":"{}"}}]},
 		{"role":"tool","tool_call_id":"ID","content":"r"}]}`, "ID", id)
 	for name, test := range map[string]struct {

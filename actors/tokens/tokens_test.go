@@ -220,11 +220,20 @@ func TestCodeMisuse(t *testing.T) {
 		want      error
 		burnt     bool
 	}{
-		"wrong secret":               {change: func(_ *bench, e *tokens.Exchange) { e.Client.Secret += "x" }, want: tokens.ErrInvalidClient},
-		"no secret":                  {change: func(_ *bench, e *tokens.Exchange) { e.Client.Secret = "" }, want: tokens.ErrInvalidClient},
-		"no client":                  {change: func(_ *bench, e *tokens.Exchange) { e.Client.ID = "ci_unknown" }, want: tokens.ErrInvalidClient},
-		"unknown code":               {change: func(_ *bench, e *tokens.Exchange) { e.Code = "ac_x" }, want: tokens.ErrInvalidGrant},
-		"changed code":               {change: func(_ *bench, e *tokens.Exchange) { e.Code = e.Code[:20] + "A" + e.Code[21:] }, want: tokens.ErrInvalidGrant},
+		"wrong secret": {change: func(_ *bench, e *tokens.Exchange) { e.Client.Secret += "x" }, want: tokens.ErrInvalidClient},
+		"no secret":    {change: func(_ *bench, e *tokens.Exchange) { e.Client.Secret = "" }, want: tokens.ErrInvalidClient},
+		"no client":    {change: func(_ *bench, e *tokens.Exchange) { e.Client.ID = "ci_unknown" }, want: tokens.ErrInvalidClient},
+		"unknown code": {change: func(_ *bench, e *tokens.Exchange) { e.Code = "ac_x" }, want: tokens.ErrInvalidGrant},
+		"changed code": {
+			change: func(_ *bench, e *tokens.Exchange) {
+				other := "A"
+				if e.Code[20] == 'A' {
+					other = "B"
+				}
+				e.Code = e.Code[:20] + other + e.Code[21:]
+			},
+			want: tokens.ErrInvalidGrant,
+		},
 		"no code":                    {change: func(_ *bench, e *tokens.Exchange) { e.Code = "" }, want: tokens.ErrInvalidGrant},
 		"expired":                    {change: func(b *bench, e *tokens.Exchange) { b.clock.Add(time.Minute) }, want: tokens.ErrInvalidGrant, burnt: true},
 		"another app's":              {change: func(b *bench, e *tokens.Exchange) { e.Client = b.other }, want: tokens.ErrInvalidGrant, burnt: true},

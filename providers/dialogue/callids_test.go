@@ -53,7 +53,7 @@ func TestClientsGetIDsThatEveryUpstreamTakes(t *testing.T) {
 			t.Errorf("%q", id)
 		}
 	}
-	if env.CallID() == env.CallID() {
+	if first, second := env.CallID(), env.CallID(); first == second {
 		t.Error("a new id repeats")
 	}
 }
