@@ -5,9 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"time"
-
-	"github.com/sourcegraph/conc/pool"
 
 	"stagedoor/actors/engine"
 	"stagedoor/actors/telemetry"
@@ -21,8 +18,6 @@ import (
 )
 
 const (
-	// maxAtOnce bounds the calls of one request that are in flight, as for requests of other kinds.
-	maxAtOnce = 8
 	// maxReply bounds the reply to one call. 2,048 vectors of 3,072 numbers are about 80 MB.
 	maxReply = 128 << 20
 	// holdBack bounds the bytes of a passed-through reply that are held until it ends. A failure up to then is an
@@ -204,24 +199,18 @@ func (a *attempt) source(ctx context.Context, p *throttle.Permit) (vector.Source
 	if a.dialect == nil {
 		return a.simulated(ctx)
 	}
-	calls := pool.New().WithMaxGoroutines(maxAtOnce).WithContext(ctx).WithCancelOnError().WithFirstError()
-	for i, k := range a.calls {
-		calls.Go(func(ctx context.Context) error {
-			if i == 0 {
-				return asError(k.readWhole(ctx))
-			}
-			permit, f := a.c.Acquire(ctx, time.Now())
-			if f != nil {
-				return f
-			}
-			defer func() { permit.Release(a.c.Outcome(f, int(dialogue.CountOrZero(k.usage.InputTotal)))) }()
-			f = engine.CallerFault(dialogue.Internal(nil)) // stands if what follows panics
-			f = k.readWhole(ctx)
-			return asError(f)
+	f := engine.Calls(ctx, len(a.calls), func(ctx context.Context, i int) *upstream.Failure {
+		k, permit := a.calls[i], p
+		if i > 0 {
+			permit = nil
+		}
+		return a.c.Call(ctx, permit, func() (int, *upstream.Failure) {
+			f := k.readWhole(ctx)
+			return int(dialogue.CountOrZero(k.usage.InputTotal)), f
 		})
-	}
-	if err := calls.Wait(); err != nil {
-		return nil, engine.FailureOf(err)
+	})
+	if f != nil {
+		return nil, f
 	}
 	r, k := a.request.Vectors, 0
 	return func(dst []byte, i int) ([]byte, error) { // in order of the inputs
@@ -235,6 +224,7 @@ func (a *attempt) source(ctx context.Context, p *throttle.Permit) (vector.Source
 // simulated lets the embedded sandbox answer.
 func (a *attempt) simulated(ctx context.Context) (vector.Source, *upstream.Failure) {
 	k := a.calls[0]
+	k.usage = dialogue.NoUsage
 	ctx, seen := k.beginCall(ctx)
 	source, usage, err := a.svc.simulate(ctx, a.request.Vectors, a.request.Header)
 	var f *upstream.Failure

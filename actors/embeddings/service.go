@@ -3,7 +3,7 @@
 //
 // A request in the upstream's own shape that fits into one call passes through: its bytes stay as they are, and a
 // reply of more than holdBack bytes is streamed, so that its size costs no memory. Any other request is divided into
-// as many calls as the upstream needs, at most maxAtOnce at a time. Their vectors are joined in the order of the
+// as many calls as the upstream needs, some of them at a time. Their vectors are joined in the order of the
 // inputs once all calls have succeeded; the first failure fails the request.
 //
 // Vectors of two models cannot be compared, so a request is only tried at targets that are the same model (Plan).

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"time"
-
-	"github.com/sourcegraph/conc/pool"
 
 	"stagedoor/actors/engine"
 	"stagedoor/actors/flow"
@@ -16,9 +13,6 @@ import (
 	"stagedoor/providers/picture"
 	"stagedoor/providers/upstream"
 )
-
-// maxAtOnce is how many calls one request may have under way (decisions.md).
-const maxAtOnce = 8
 
 // part is one of the calls that together make the reply.
 type part struct {
@@ -100,19 +94,12 @@ func (a *attempt) make(ctx context.Context, p *throttle.Permit) (*picture.Reply,
 		return a.one(ctx, parts[0])
 	}
 	replies := make([]*picture.Reply, len(parts))
-	calls := pool.New().WithMaxGoroutines(maxAtOnce).WithContext(ctx).WithCancelOnError().WithFirstError()
-	for i, p := range parts {
-		calls.Go(func(ctx context.Context) error {
-			reply, f := a.one(ctx, p)
-			if f != nil {
-				return f
-			}
-			replies[i] = reply
-			return nil
-		})
-	}
-	if err := calls.Wait(); err != nil {
-		return nil, partly(engine.FailureOf(err), replies)
+	f = engine.Calls(ctx, len(parts), func(ctx context.Context, i int) (f *upstream.Failure) {
+		replies[i], f = a.one(ctx, parts[i])
+		return f
+	})
+	if f != nil {
+		return nil, partly(f, replies)
 	}
 	return merged(replies), nil
 }
@@ -149,33 +136,27 @@ func merged(replies []*picture.Reply) *picture.Reply {
 	return &all
 }
 
-// one performs one call under a permit of its own.
+// one performs one call.
 func (a *attempt) one(ctx context.Context, p part) (reply *picture.Reply, f *upstream.Failure) {
-	permit := p.permit
-	if permit == nil {
-		if permit, f = a.c.Acquire(ctx, time.Now()); f != nil {
-			return nil, f
+	f = a.c.Call(ctx, p.permit, func() (used int, f *upstream.Failure) {
+		ctx, call := a.beginCall(ctx, p)
+		f = engine.CallerFault(dialogue.Internal(nil)) // stands if what follows panics
+		defer func() { a.endCall(call, reply, f) }()
+		if p.call == nil {
+			reply, f = a.simulate(ctx, p)
+		} else {
+			reply, f = a.askOrYield(ctx, p)
 		}
-	}
-	f = engine.CallerFault(dialogue.Internal(nil)) // stands if what follows panics
-	defer func() {
-		var usage *picture.Usage
-		if reply != nil {
-			usage = reply.Usage
+		if reply == nil {
+			return 0, f
 		}
-		permit.Release(a.outcomeOf(f, usage))
-	}()
-	ctx, call := a.beginCall(ctx, p)
-	defer func() { a.endCall(call, reply, f) }()
-	if p.call == nil {
-		reply, f = a.simulate(ctx, p)
-	} else {
-		reply, f = a.askOrYield(ctx, p)
-	}
-	if reply != nil {
 		trim(reply, p.request.N)
 		a.made(p.partials, reply)
-	}
+		if u := reply.Usage; u != nil {
+			used = int(u.Input() + u.Output())
+		}
+		return used, f
+	})
 	return reply, f
 }
 

@@ -123,12 +123,3 @@ func (x *exchange) Settlement() func(ctx context.Context) *dialogue.Error {
 
 // Result implements engine.Exchange.
 func (x *exchange) Result() flow.Result { return resultOf(&x.outcome) }
-
-// outcomeOf returns what the limiter learns of one call.
-func (a *attempt) outcomeOf(f *upstream.Failure, u *picture.Usage) throttle.Outcome {
-	used := 0
-	if f == nil && u != nil {
-		used = int(u.Input() + u.Output())
-	}
-	return a.c.Outcome(f, used)
-}

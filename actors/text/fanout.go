@@ -2,20 +2,14 @@ package text
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
-	"time"
-
-	"github.com/sourcegraph/conc/pool"
 
 	"stagedoor/actors/engine"
+	"stagedoor/actors/throttle"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/upstream"
 )
-
-// maxFanOut is how many calls one request may have under way at once.
-const maxFanOut = 8
 
 // part is one of the calls that together make the reply.
 type part struct {
@@ -62,18 +56,10 @@ func (a *attempt) fanOut(ctx context.Context, req *dialogue.Request, produce pro
 	a.translation(ctx, nil) // before the calls, which are made at the same time
 	return a.runTranslated(ctx, req, func(ctx context.Context, emit emitFunc, flush flushFunc) *upstream.Failure {
 		m := newMerger(len(parts), emit, flush)
-		calls := pool.New().WithMaxGoroutines(maxFanOut).WithContext(ctx).WithCancelOnError().WithFirstError()
-		for i := range parts {
-			calls.Go(func(ctx context.Context) error {
-				if f := a.persistentPart(ctx, m, i, parts[i].base, producers[i]); f != nil {
-					return f
-				}
-				return nil
-			})
-		}
-		err := calls.Wait()
-		var f *upstream.Failure
-		if !errors.As(err, &f) {
+		f := engine.Calls(ctx, len(parts), func(ctx context.Context, i int) *upstream.Failure {
+			return a.persistentPart(ctx, m, i, parts[i].base, producers[i])
+		})
+		if f == nil {
 			f = m.missing()
 		}
 		if f != nil {
@@ -92,10 +78,14 @@ func (a *attempt) fanOut(ctx context.Context, req *dialogue.Request, produce pro
 // out of the reply, because the others are paid for. What it returns ends the reply: a failure after the answer began,
 // the end of the request or of its reply, or a fault of the request itself before any call was answered.
 func (a *attempt) persistentPart(ctx context.Context, m *merger, i, base int, p producer) *upstream.Failure {
-	f := a.onePart(ctx, m, i, base, p, i == 0)
+	permit := a.permit
+	if i > 0 {
+		permit = nil
+	}
+	f := a.onePart(ctx, m, i, base, p, permit)
 	ends := func() bool { return f.Class == upstream.Cancelled || m.spoke(i) || ctx.Err() != nil }
 	if f != nil && f.Class != upstream.CallerFault && a.c.Runtime.Spec.Retries > 0 && !ends() {
-		f = a.onePart(ctx, m, i, base, p, false)
+		f = a.onePart(ctx, m, i, base, p, nil)
 	}
 	switch {
 	case f == nil:
@@ -107,33 +97,24 @@ func (a *attempt) persistentPart(ctx context.Context, m *merger, i, base int, p 
 	return nil
 }
 
-// onePart runs one call under a permit of its own, or under the attempt's. It gives the permit back at its own end,
-// because the others may be waiting for it.
-func (a *attempt) onePart(ctx context.Context, m *merger, i, base int, p producer, own bool) *upstream.Failure {
-	permit := a.permit
-	if !own {
-		var f *upstream.Failure
-		if permit, f = a.c.Acquire(ctx, time.Now()); f != nil {
-			return f
+// onePart runs one call under the attempt's permit, or under one of its own if permit is nil.
+func (a *attempt) onePart(ctx context.Context, m *merger, i, base int, p producer,
+	permit *throttle.Permit) *upstream.Failure {
+	return a.c.Call(ctx, permit, func() (int, *upstream.Failure) {
+		var inBand *upstream.Failure // the failure that is an event
+		f := p(ctx, func(ev *dialogue.Event) {
+			if ev.Kind == dialogue.EventError {
+				inBand = a.refusedInBody(ev.Err)
+				return
+			}
+			m.event(i, base, ev)
+		}, m.flushLocked)
+		if f == nil {
+			f = inBand
 		}
-	}
-	f := engine.CallerFault(dialogue.Internal(nil)) // stands if p panics
-	defer func() {
 		used := m.usageOf(i)
-		permit.Release(a.c.Outcome(f, tokensOf(&used)))
-	}()
-	var inBand *upstream.Failure // the failure that is an event
-	f = p(ctx, func(ev *dialogue.Event) {
-		if ev.Kind == dialogue.EventError {
-			inBand = a.refusedInBody(ev.Err)
-			return
-		}
-		m.event(i, base, ev)
-	}, m.flushLocked)
-	if f == nil {
-		f = inBand
-	}
-	return f
+		return tokensOf(&used), f
+	})
 }
 
 // merger makes one sequence of several.

@@ -194,6 +194,15 @@ func TestCallsOfABatchReserveTheirOwnTokens(t *testing.T) {
 	}
 }
 
+// TestADividedRequestNeedsOnlyOnePlaceAtItsProvider, because each call gives its permit back at its own end.
+func TestADividedRequestNeedsOnlyOnePlaceAtItsProvider(t *testing.T) {
+	g := start(t, func(w http.ResponseWriter, _, body string) { answer(w, 200, numbers(body)) })
+	r := g.post(openai, strings.Replace(manyTexts(250), "google", "single", 1))
+	if r.status != 200 || r.get("data.#").Int() != 250 || len(g.calls()) != 3 {
+		t.Errorf("got %d %.200s after %d calls", r.status, r.body, len(g.calls()))
+	}
+}
+
 // TestTheFirstFailureOfABatchFailsTheRequest checks that no part of a reply is sent, and that other calls end.
 func TestTheFirstFailureOfABatchFailsTheRequest(t *testing.T) {
 	g := start(t, func(w http.ResponseWriter, _, body string) {

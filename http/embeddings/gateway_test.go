@@ -93,6 +93,8 @@ func start(t *testing.T, upstream func(w http.ResponseWriter, path, body string)
 		},
 		{Name: "slow", Shape: dialoguetest.Gemini, BaseURL: u.URL, Limits: catalog.Limits{TPM: 5000,
 			QueueTimeout: time.Second}},
+		{Name: "single", Shape: dialoguetest.Gemini, BaseURL: u.URL, Limits: catalog.Limits{Concurrency: 1,
+			QueueTimeout: time.Second}},
 		{Name: "other", Shape: dialoguetest.Messages, BaseURL: u.URL},
 		{Name: "sandbox", Shape: catalog.Sandbox},
 	}
@@ -107,6 +109,7 @@ func start(t *testing.T, upstream func(w http.ResponseWriter, path, body string)
 			Fallback: []catalog.Route{to("openai", "one"), to("google", "two"), to("google", "one")},
 		},
 		{Pattern: "slow", Targets: []catalog.Route{to("slow", "up")}},
+		{Pattern: "single", Targets: []catalog.Route{to("single", "up")}},
 		{Pattern: "weighted", Targets: []catalog.Route{to("openai", "one"), to("google", "two"), to("google", "one")}},
 		{Pattern: "text", Targets: []catalog.Route{to("other", "*")}},
 	})
