@@ -277,7 +277,7 @@ func (k *call) beginCall(ctx context.Context) (context.Context, *telemetry.Call)
 	if k.dialect != nil {
 		t.Kind, t.Shape = k.dialect.Shape.Telemetry.Vendor, string(k.dialect.Shape.Name)
 	}
-	return k.svc.engine.Telemetry().BeginCall(ctx, t)
+	return k.c.Telemetry().BeginCall(ctx, t)
 }
 
 // endCall ends it.

@@ -97,8 +97,12 @@ func (x *exchange) Try(ctx context.Context, c *engine.Candidate, p *throttle.Per
 	out engine.Sink[Piece]) *upstream.Failure {
 	a := x.attempt
 	a.sink, x.outcome.Queued, x.outcome.Losses = out, c.Queued, a.report.Header()
-	for _, loss := range a.report.Losses() {
-		x.svc.engine.Metrics().Lost(loss)
+	if c.Dry != nil {
+		c.Dry.Report(a.dialect.Shape.Name, a.passes(), &a.report)
+	} else {
+		for _, loss := range a.report.Losses() {
+			x.svc.engine.Metrics().Lost(loss)
+		}
 	}
 	defer func() {
 		a.note()

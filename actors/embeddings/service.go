@@ -52,6 +52,8 @@ type Request struct {
 	Tokens, Class int
 	// Meter, if set, holds and settles the request's money.
 	Meter text.Meter
+	// Dry, if set, keeps the calls of the request, of which none is sent.
+	Dry *engine.DryRun
 	// Ended, if set, is called once with how the request went, before its reply ends.
 	Ended func(o *text.Outcome)
 }
@@ -73,7 +75,8 @@ const window = 2
 // always ends.
 func (s *Service) Begin(ctx context.Context, q *Request) *Reply {
 	r := &Reply{exchange{svc: s, request: q, outcome: text.Outcome{Usage: dialogue.NoUsage}}}
-	spec := engine.Request{About: q.About, Class: q.Class, Tokens: q.Tokens, Plan: q.Plan, Window: window}
+	spec := engine.Request{About: q.About, Class: q.Class, Tokens: q.Tokens, Plan: q.Plan, Dry: q.Dry,
+		Window: window}
 	if q.Meter != nil {
 		spec.Money = &r.exchange
 	}

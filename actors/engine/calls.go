@@ -19,6 +19,9 @@ const maxCalls = 8
 // returns when all of them have ended. The first failure ends the context of the others and is returned. A panic of a
 // call ends them too, and Calls panics with it.
 func Calls(ctx context.Context, n int, call func(ctx context.Context, i int) *upstream.Failure) *upstream.Failure {
+	if ctx.Value(dryRunKey{}) != nil {
+		return dryCalls(ctx, n, call)
+	}
 	calls := pool.New().WithMaxGoroutines(maxCalls).WithContext(ctx).WithCancelOnError().WithFirstError()
 	for i := range n {
 		calls.Go(func(ctx context.Context) error {
@@ -39,6 +42,10 @@ func Calls(ctx context.Context, n int, call func(ctx context.Context, i int) *up
 // has reported.
 func (c *Candidate) Call(ctx context.Context, p *throttle.Permit,
 	call func() (tokens int, f *upstream.Failure)) *upstream.Failure {
+	if c.Dry != nil {
+		_, f := call()
+		return f
+	}
 	if p == nil {
 		var f *upstream.Failure
 		if p, f = c.Acquire(ctx, time.Now()); f != nil {

@@ -32,6 +32,8 @@ type Candidate struct {
 	// Tokens is the estimate that the limiter reserves with each permit. The exchange changes it in Prepare if it makes
 	// several calls that each send only a part of the request.
 	Tokens int
+	// Dry is set if the attempt sends nothing. The exchange reports to it how it wrote the request.
+	Dry *DryRun
 
 	run  *core
 	last bool // no target is left after this one

@@ -66,6 +66,8 @@ type Request struct {
 	Plan []catalog.Candidate
 	// Money is nil if the request is free.
 	Money Money
+	// Dry, if set, makes the request stop where its first call would be sent. Money then only estimates.
+	Dry *DryRun
 	// Window bounds the pieces of output that wait for the caller. It is at least 1.
 	Window int
 }

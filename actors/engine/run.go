@@ -30,6 +30,7 @@ type core struct {
 	class, tokens int
 	plan          []catalog.Candidate
 	money         Money
+	dry           *DryRun
 
 	running bool // the loop was started; of the actor
 
@@ -63,9 +64,9 @@ type exchange interface {
 func (r *core) begin(ctx context.Context, e *Engine, q *Request, x exchange) {
 	r.engine, r.exchange, r.shard = e, x, &e.shards[e.next.Add(1)&uint64(len(e.shards)-1)]
 	r.id, r.owner, r.class, r.tokens = q.About.ID, q.About.Owner, q.Class, q.Tokens
-	r.plan, r.money = q.Plan, q.Money
+	r.plan, r.money, r.dry = q.Plan, q.Money, q.Dry
 	r.ctx, r.stop = context.WithCancelCause(ctx)
-	if e.flow != nil {
+	if e.flow != nil && r.dry == nil {
 		r.flow = e.flow.Begin(r.ctx, q.About, r.cancel)
 	}
 	refused := shuttingDown
@@ -128,6 +129,9 @@ func (r *core) attempt() *upstream.Failure {
 		NoSchema: r.progress.noSchema, Tokens: r.tokens, last: r.progress.candidate+1 == len(r.plan)}
 	r.flow.Attempt(target)
 	ctx := r.ctx
+	if r.dry != nil {
+		r.dry.prepare(c)
+	}
 	if c.Number > 1 { // the clocks of a call bound the first attempt
 		var release context.CancelFunc
 		ctx, release = context.WithDeadlineCause(ctx, r.started.Add(c.Runtime.Total()), upstream.ErrTotal)
@@ -141,6 +145,9 @@ func (r *core) attempt() *upstream.Failure {
 	}
 	if f := r.hold(ctx, c); f != nil {
 		return f
+	}
+	if r.dry != nil {
+		return r.dry.try(ctx, r.exchange, c)
 	}
 	permit, f := c.enter(ctx)
 	if f != nil {
@@ -239,6 +246,9 @@ func (r *core) wait(d time.Duration) bool {
 func (r *core) over(f *upstream.Failure) {
 	defer r.leave()
 	defer r.report()
+	if r.dry != nil && f != nil {
+		r.dry.Err = f.Err
+	}
 	if r.retrying {
 		r.engine.retries.giveBack()
 	}

@@ -67,6 +67,9 @@ func (x *exchange) Try(ctx context.Context, c *engine.Candidate, p *throttle.Per
 	a.sink, x.outcome.Queued = out, c.Queued
 	defer func() { x.outcome.Losses = a.report.Header() }()
 	made, f := a.make(ctx, p)
+	if c.Dry != nil && a.shape != nil {
+		c.Dry.Report(a.shape.Name, false, &a.report)
+	}
 	if f != nil {
 		return f
 	}

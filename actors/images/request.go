@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"stagedoor/actors/engine"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
@@ -27,6 +28,8 @@ type Request struct {
 	Tokens int // the estimate the throttles reserve
 	// Meter, if set, holds and settles the request's money.
 	Meter Meter
+	// Dry, if set, keeps the calls of the request, of which none is sent.
+	Dry *engine.DryRun
 	// Keep makes a picture available under an address of the gateway's own. It is
 	// called unless Picture.Inline, and must be durable when it returns.
 	Keep func(ctx context.Context, mediaType string, content io.Reader) (address string, err error)

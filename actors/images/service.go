@@ -43,7 +43,8 @@ func New(o Options) *Service {
 func (s *Service) Begin(ctx context.Context, r *Request) *Reply {
 	reply := &Reply{exchange{svc: s, request: r}}
 	s.inFlight.Add(1)
-	q := engine.Request{About: about(r), Class: r.Class, Tokens: r.Tokens, Plan: r.Plan, Window: window}
+	q := engine.Request{About: about(r), Class: r.Class, Tokens: r.Tokens, Plan: r.Plan, Dry: r.Dry,
+		Window: window}
 	if r.Meter != nil {
 		q.Money = &reply.exchange
 	}

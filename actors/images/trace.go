@@ -17,7 +17,7 @@ func (a *attempt) beginCall(ctx context.Context, p part) (context.Context, *tele
 		t.Kind = telemetry.VendorOf(a.shape.Name)
 		t.Shape = string(a.shape.Name)
 	}
-	return a.svc.Engine.Telemetry().BeginCall(ctx, t)
+	return a.c.Telemetry().BeginCall(ctx, t)
 }
 
 // endCall ends a call.

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"stagedoor/actors/engine"
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/telemetry"
 	"stagedoor/providers/dialogue"
@@ -26,6 +27,7 @@ type charge struct {
 	ledger *ledger.Client
 	later  bool // use Hold.SettleLater, which does not wait for the disk and reports no error
 	held   atomic.Bool
+	dry    *engine.DryRun // takes the amount of the first hold, which is not made then; usually nil
 
 	mu        sync.Mutex // Settle may be called twice at once
 	hold      *ledger.Hold
@@ -42,6 +44,10 @@ func (c *charge) Held() bool { return c.held.Load() }
 // It does nothing if the hold is that large already, and must not be called after the end of the hold.
 // Its errors are those of ledger.Client.Hold. After an error the hold is as it was.
 func (c *charge) raise(ctx context.Context, ask ledger.Ask) (err error) {
+	if c.dry != nil {
+		c.dry.Hold = ask.Amount
+		return nil
+	}
 	if c.hold != nil && ask.Amount <= c.hold.Amount() {
 		return nil
 	}

@@ -3,6 +3,7 @@ package meter
 import (
 	"context"
 
+	"stagedoor/actors/engine"
 	"stagedoor/actors/images"
 	"stagedoor/actors/ledger"
 	"stagedoor/providers/catalog"
@@ -22,6 +23,8 @@ type PictureRequest struct {
 	// Price returns the price of a candidate if it depends on the request. A nil Price uses
 	// the price in the catalogue.
 	Price func(c *catalog.Candidate) *catalog.Price
+	// Dry, if set, learns what the request would hold. Nothing is held then.
+	Dry *engine.DryRun
 }
 
 // Picture is the meter of one image request. It makes a durable hold of what all images may
@@ -40,7 +43,7 @@ func NewPicture(l *ledger.Client, r PictureRequest) *Picture {
 	if r.Price == nil {
 		r.Price = func(c *catalog.Candidate) *catalog.Price { return c.Price }
 	}
-	return &Picture{charge: charge{ledger: l}, request: r}
+	return &Picture{charge: charge{ledger: l, dry: r.Dry}, request: r}
 }
 
 // Begin implements images.Meter.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"stagedoor/actors/engine"
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/text"
 	"stagedoor/providers/catalog"
@@ -46,6 +47,8 @@ type Request struct {
 	// Lasting work is started again by the next process if this one ends first. The work
 	// done until then is not charged.
 	Lasting bool
+	// Dry, if set, learns what the request would hold. Nothing is held then.
+	Dry *engine.DryRun
 }
 
 // Text is the meter of one text request. It implements text.Meter.
@@ -71,7 +74,7 @@ var _ text.Meter = (*Text)(nil)
 
 // NewText returns the meter of a request. The body may change afterwards.
 func NewText(l *ledger.Client, now func() time.Time, r Request) *Text {
-	t := &Text{charge: charge{ledger: l, later: true}, now: now, request: r,
+	t := &Text{charge: charge{ledger: l, later: true, dry: r.Dry}, now: now, request: r,
 		once: max(promptTokens(r.Body), r.Tokens)}
 	t.request.Body = nil
 	t.request.Choices = max(r.Choices, 1)
@@ -100,6 +103,9 @@ func (t *Text) Begin(ctx context.Context, c *catalog.Candidate, sent int) (tight
 	need := ledger.Estimate(t.price, t.prompt, output)
 	if err := t.raiseHold(ctx, need); err != nil {
 		return false, ledger.Refusal(err)
+	}
+	if t.hold == nil {
+		return false, nil // a dry run
 	}
 	t.noted, t.notedAt = 0, t.now()
 	t.covered = ledger.Affordable(t.price, t.hold.Amount(), t.prompt)

@@ -83,6 +83,9 @@ func (x *exchange) Try(ctx context.Context, c *engine.Candidate, p *throttle.Per
 	a.failed = a.call(ctx)
 	a.amendAfter(a.failed)
 	a.translation(ctx, a.failed)
+	if c.Dry != nil && a.shape != nil {
+		c.Dry.Report(a.shape.Name, a.meta.Untouched, &a.report)
+	}
 	c.Used = tokensOf(&x.outcome.Usage)
 	return a.failed
 }

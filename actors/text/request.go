@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"stagedoor/actors/engine"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/memory"
@@ -37,6 +38,8 @@ type Request struct {
 	Translate bool
 	// Meter, if set, holds and settles the request's money.
 	Meter Meter
+	// Dry, if set, keeps the calls of the request, of which none is sent.
+	Dry *engine.DryRun
 	// Ended, if set, is called once with how the request went, before its reply ends. It must
 	// not wait.
 	Ended func(o *Outcome)

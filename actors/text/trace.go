@@ -34,7 +34,7 @@ func (a *attempt) beginCall(ctx context.Context, stream bool) (context.Context, 
 		target.Operation, target.Kind = a.shape.Telemetry.Operation, a.shape.Telemetry.Vendor
 		target.Shape = string(a.shape.Name)
 	}
-	ctx, call := a.svc.engine.Telemetry().BeginCall(ctx, target)
+	ctx, call := a.c.Telemetry().BeginCall(ctx, target)
 	a.keepContent(call)
 	return ctx, call
 }

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"stagedoor/actors/embeddings"
+	"stagedoor/actors/engine"
 	"stagedoor/actors/flow"
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/meter"
@@ -22,6 +23,7 @@ import (
 	"stagedoor/actors/throttle"
 	"stagedoor/http/accesslog"
 	"stagedoor/http/auth"
+	"stagedoor/http/dryrun"
 	"stagedoor/http/envelope"
 	"stagedoor/http/text"
 	"stagedoor/providers/catalog"
@@ -76,6 +78,7 @@ type requestContext struct {
 	request *vector.Request
 	plan    []catalog.Candidate
 	pass    *throttle.Pass
+	dry     *engine.DryRun // nil unless the client asks what would be sent
 }
 
 func (rc *requestContext) serve() {
@@ -83,6 +86,18 @@ func (rc *requestContext) serve() {
 	if err := rc.admit(); err != nil {
 		rc.note(nil)
 		rc.answer(err)
+		return
+	}
+	if rc.dry != nil {
+		defer rc.dry.End()
+		for range rc.Requests.Begin(rc.r.Context(), rc.describe()).Pieces() {
+		}
+		rc.note(nil)
+		if rc.dry.Err != nil {
+			rc.answer(rc.dry.Err)
+		} else {
+			dryrun.Write(rc.w, rc.request.Model, rc.dry)
+		}
 		return
 	}
 	reply := rc.Requests.Begin(rc.r.Context(), rc.describe())
@@ -124,17 +139,24 @@ func (rc *requestContext) admit() (err error) {
 	if rc.plan = rc.Requests.Plan(entry, rand.IntN); rc.plan == nil {
 		return dialogue.Invalid("model", "makes no embeddings: none of its providers serves them")
 	}
-	return auth.Charge(rc.w, rc.pass, request.EstimateTokens(), rc.Env.Now())
+	if err := auth.Charge(rc.w, rc.pass, request.EstimateTokens(), rc.Env.Now()); err != nil {
+		return err
+	}
+	rc.dry, err = dryrun.Begin(rc.r, rc.Env.Memory, rc.owner())
+	return err
 }
+
+// owner returns who is charged with the memory of the request.
+func (rc *requestContext) owner() string { return string(state.OwnerOf(rc.key.ID, rc.key.User)) }
 
 // describe describes the request to actors/embeddings.
 func (rc *requestContext) describe() *embeddings.Request {
 	id := accesslog.RequestID(rc.w)
 	q := &embeddings.Request{
 		About: flow.About{ID: id, Shape: string(rc.dialect.Shape.Name), Model: rc.request.Model, Key: rc.key.ID,
-			Owner: string(state.OwnerOf(rc.key.ID, rc.key.User)), Era: rc.era},
+			Owner: rc.owner(), Era: rc.era},
 		Inbound: rc.dialect, Vectors: rc.request, Header: rc.r.Header, Plan: rc.plan,
-		Tokens: rc.request.EstimateTokens(), Class: throttle.Normal,
+		Tokens: rc.request.EstimateTokens(), Class: throttle.Normal, Dry: rc.dry,
 	}
 	if rc.Ledger == nil {
 		return q
@@ -144,8 +166,12 @@ func (rc *requestContext) describe() *embeddings.Request {
 	if account := rc.key.Charged(); account != "" && slices.ContainsFunc(q.Plan, priced) {
 		// There is no output, for which the meter takes a maximum of one token.
 		m := meter.NewText(rc.Ledger, rc.Env.Now, meter.Request{ID: id, Account: account, Key: rc.key.ID,
-			Model: rc.request.Model, Body: rc.request.Body, Tokens: int64(q.Tokens), MaxTokens: 1, Choices: 1})
+			Model: rc.request.Model, Body: rc.request.Body, Tokens: int64(q.Tokens), MaxTokens: 1, Choices: 1,
+			Dry: rc.dry})
 		q.Meter, held = m, m.Held
+	}
+	if rc.dry != nil {
+		return q
 	}
 	q.Ended = func(out *actorstext.Outcome) {
 		if !held() {

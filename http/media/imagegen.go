@@ -42,6 +42,9 @@ func (hs *Handlers) Imagegen(route *imagegen.Route) http.HandlerFunc {
 			rc.close()
 			return
 		}
+		if rc.serveDry() {
+			return
+		}
 		reply := rc.begin()
 		out := reply.Outcome()
 		rc.headers(&out.Meta)

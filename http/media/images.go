@@ -95,6 +95,9 @@ func (hs *Handlers) images(
 		rc.close()
 		return
 	}
+	if rc.serveDry() {
+		return
+	}
 	emit := images.NewEmitter(rc.request, hs.resolve, hs.Env.Now)
 	reply := rc.begin()
 	if rc.request.Stream {

@@ -10,12 +10,14 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"stagedoor/actors/engine"
 	"stagedoor/actors/images"
 	"stagedoor/actors/meter"
 	"stagedoor/actors/telemetry"
 	"stagedoor/actors/throttle"
 	"stagedoor/http/accesslog"
 	"stagedoor/http/auth"
+	"stagedoor/http/dryrun"
 	"stagedoor/http/envelope"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
@@ -41,6 +43,7 @@ type requestContext struct {
 	// nil, the catalogue has the price.
 	price   func(*catalog.Candidate) *catalog.Price
 	metered *meter.Picture // nil if the request costs nothing
+	dry     *engine.DryRun // nil unless the client asks what would be sent
 }
 
 // identify checks the key and its scope.
@@ -99,8 +102,32 @@ func (rc *requestContext) begin() *images.Reply {
 		rc.r.Context(),
 		&images.Request{ID: accesslog.RequestID(rc.w), Picture: rc.request, Header: rc.r.Header,
 			Plan: rc.plan, Key: rc.key.ID, Owner: string(rc.owner()), Era: rc.era, Class: throttle.Normal,
-			Tokens: rc.estimate(), Meter: rc.meter(), Keep: rc.keep},
+			Tokens: rc.estimate(), Meter: rc.meter(), Dry: rc.dry, Keep: rc.keep},
 	)
+}
+
+// serveDry serves a request whose client asks what would be sent. It reports whether that is so; otherwise it has done
+// nothing.
+func (rc *requestContext) serveDry() bool {
+	dry, err := dryrun.Begin(rc.r, rc.handlers.Env.Memory, string(rc.owner()))
+	if dry == nil && err == nil {
+		return false
+	}
+	defer rc.close()
+	if err != nil {
+		rc.refuse(err)
+		return true
+	}
+	defer dry.End()
+	rc.dry = dry
+	rc.begin().Outcome() // waits for the end
+	rc.note(nil)
+	if dry.Err != nil {
+		rc.answer(dry.Err)
+	} else {
+		dryrun.Write(rc.w, rc.request.Model, dry)
+	}
+	return true
 }
 
 // meter returns the Meter that charges the key's user (decisions, Users and money), or nil if the key has
@@ -118,7 +145,7 @@ func (rc *requestContext) meter() images.Meter {
 	rc.metered = meter.NewPicture(
 		rc.handlers.Ledger,
 		meter.PictureRequest{ID: accesslog.RequestID(rc.w), Account: account, Key: rc.key.ID,
-			Picture: rc.request, Price: price},
+			Picture: rc.request, Price: price, Dry: rc.dry},
 	)
 	return rc.metered
 }

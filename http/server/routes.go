@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"stagedoor/http/accesslog"
+	"stagedoor/http/dryrun"
 	"stagedoor/http/envelope"
 	"stagedoor/http/media"
 	"stagedoor/http/text"
@@ -24,6 +25,7 @@ func (s *Server) routes(d *text.Handlers) http.Handler {
 	}
 
 	r.text(s.options.Shapes, d)
+	r.route("POST /v1/translate", d.Translate)
 	r.modelPaths = d.ModelRoutes(r.handle)
 	r.tasks(registry.Media, d)
 
@@ -35,10 +37,10 @@ func (s *Server) routes(d *text.Handlers) http.Handler {
 	r.handle("GET /v1/receipts/{request_id}", d.Receipt)
 
 	if m := s.options.Media; m != nil {
-		r.handle("POST /v1/images/generations", m.GenerateImages)
-		r.handle("POST /v1/images/edits", m.EditImages)
+		r.route("POST /v1/images/generations", m.GenerateImages)
+		r.route("POST /v1/images/edits", m.EditImages)
 		r.handle("GET "+media.ContentPath+"{name}", m.Content.Serve)
-		m.ImagegenRoutes(r.handle)
+		m.ImagegenRoutes(r.route)
 		if m.Videos != nil {
 			r.videos(m)
 		}
@@ -92,7 +94,21 @@ type router struct {
 	missing func(http.ResponseWriter, *http.Request) bool
 }
 
+// handle adds a route that has no dry run.
 func (r *router) handle(pattern string, h http.HandlerFunc) {
+	r.route(pattern, r.withoutDryRun(pattern, h))
+}
+
+// withoutDryRun makes a handler refuse requests for a dry run, unless it changes nothing anyway.
+func (r *router) withoutDryRun(pattern string, h http.HandlerFunc) http.HandlerFunc {
+	if strings.HasPrefix(pattern, http.MethodGet+" ") {
+		return h
+	}
+	return dryrun.Refuse(r.dialect, h)
+}
+
+// route adds a route whose handler knows dry runs.
+func (r *router) route(pattern string, h http.HandlerFunc) {
 	method, path, _ := strings.Cut(pattern, " ")
 	r.mux.HandleFunc(pattern, h)
 	r.methods[path] = append(r.methods[path], method)
@@ -102,6 +118,11 @@ func (r *router) handle(pattern string, h http.HandlerFunc) {
 // is not an id under any method. net/http does not accept a pattern without a method beside that
 // {id}, so done adds one for each of its methods.
 func (r *router) word(pattern string, h http.HandlerFunc) {
+	r.wordRoute(pattern, r.withoutDryRun(pattern, h))
+}
+
+// wordRoute is word for a handler that knows dry runs.
+func (r *router) wordRoute(pattern string, h http.HandlerFunc) {
 	method, path, _ := strings.Cut(pattern, " ")
 	r.mux.HandleFunc(pattern, h)
 	r.words[path] = append(r.words[path], method)
@@ -112,9 +133,9 @@ func (r *router) word(pattern string, h http.HandlerFunc) {
 func (r *router) text(known []*shapes.Shape, d *text.Handlers) {
 	for _, shape := range known {
 		for _, route := range shape.Routes {
-			add := r.handle
+			add := r.route
 			if route.Word {
-				add = r.word
+				add = r.wordRoute
 			}
 			add(route.Pattern, d.Handle(shape, route))
 		}
@@ -127,7 +148,7 @@ func (r *router) tasks(known []*shapes.Descriptor, d *text.Handlers) {
 	for _, shape := range known {
 		for _, route := range shape.Routes {
 			if h := d.Tasks[route.Task]; h != nil {
-				r.handle(route.Pattern, h)
+				r.route(route.Pattern, h)
 			}
 		}
 	}

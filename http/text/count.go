@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 
+	"stagedoor/http/dryrun"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/memory"
 	"stagedoor/providers/shapes"
@@ -30,6 +31,9 @@ func (rc *requestContext) counted() (body []byte, estimated bool, err error) {
 	// It counts as a request, but uses no tokens.
 	defer func() { rc.pass.Release(0) }()
 	if err := rc.read(); err != nil {
+		return nil, false, err
+	}
+	if err := dryrun.Unsupported(rc.r); err != nil {
 		return nil, false, err
 	}
 	if rc.payload, err = rc.shape.Counter.CountedRequest(rc.payload); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"stagedoor/actors/background"
+	"stagedoor/actors/engine"
 	"stagedoor/actors/flow"
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/telemetry"
@@ -132,7 +133,10 @@ type requestContext struct {
 	head    shapes.Head
 	plan    []catalog.Candidate
 	pass    *throttle.Pass
-	record  *record // nil unless the response is stored
+	record  *record        // nil unless the response is stored
+	dry     *engine.DryRun // nil unless the client asks what would be sent
+	// translate is what a request to /v1/translate asks for; nil on any other route.
+	translate *translation
 }
 
 func (rc *requestContext) serve() {
@@ -143,6 +147,9 @@ func (rc *requestContext) serve() {
 			rc.body.free()
 		}
 		return
+	}
+	if rc.dry != nil {
+		defer rc.dry.End()
 	}
 	if rc.shape.Traits.StoresReplies {
 		rc.serveResponses()
@@ -159,7 +166,10 @@ func (rc *requestContext) admit() error {
 	if err := rc.route(); err != nil {
 		return err
 	}
-	return auth.Charge(rc.w, rc.pass, rc.estimate(), rc.handlers.Env.Now())
+	if err := auth.Charge(rc.w, rc.pass, rc.estimate(), rc.handlers.Env.Now()); err != nil {
+		return err
+	}
+	return rc.beginDry()
 }
 
 // read checks the key and its limits, and then reads the body. The caller releases
@@ -178,6 +188,11 @@ func (rc *requestContext) read() error {
 		return err
 	}
 	rc.body, rc.payload = b, b.b
+	if rc.translate != nil {
+		if err := rc.findShape(); err != nil {
+			return err
+		}
+	}
 	if _, ok := rc.shape.Inbound.(shapes.SyntaxChecker); ok {
 		return nil // check tests the syntax together with the rules
 	}
@@ -187,6 +202,11 @@ func (rc *requestContext) read() error {
 // identify checks the key and that it has the shape's scope.
 func (rc *requestContext) identify() error {
 	rc.era = rc.handlers.Auth.Era()
+	if rc.translate != nil {
+		key, err := rc.handlers.Auth.Authenticate(rc.r, false)
+		rc.key = key
+		return err // findShape checks the scope
+	}
 	key, err := rc.handlers.Auth.Identify(rc.r, rc.shape.Scope, rc.shape.Traits.KeyInQuery)
 	rc.key = key // kept after an error too, for the log
 	return err
@@ -256,7 +276,7 @@ func (rc *requestContext) textRequest() *text.Request {
 		ID: accesslog.RequestID(rc.w), Inbound: rc.shape, Mode: rc.mode(), In: rc.in, Head: rc.head, Body: rc.payload,
 		Plan: rc.plan, Key: rc.key.ID, Owner: string(rc.owner()), Era: rc.era, Class: class(rc.head.ServiceTier,
 			rc.head.Background),
-		Tokens: rc.estimate(),
+		Tokens: rc.estimate(), Dry: rc.dry,
 	}
 }
 
@@ -272,6 +292,10 @@ func class(tier string, background bool) int {
 func (rc *requestContext) run(q *text.Request) {
 	rc.meter(q)
 	reply := rc.handlers.Requests.Begin(rc.r.Context(), q)
+	if rc.dry != nil {
+		rc.writeDry(reply)
+		return
+	}
 	rc.write(reply)
 	rc.settle(reply)
 }

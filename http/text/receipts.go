@@ -32,6 +32,9 @@ func (rc *requestContext) meter(o *text.Request) {
 	priced := func(c catalog.Candidate) bool { return !c.Price.Zero() }
 	account := rc.key.Charged()
 	if account == "" || !slices.ContainsFunc(o.Plan, priced) {
+		if rc.dry != nil {
+			return
+		}
 		o.Ended = func(out *text.Outcome) { rc.handlers.Ledger.CountUsage(counted(row, out)) }
 		return
 	}
@@ -40,9 +43,12 @@ func (rc *requestContext) meter(o *text.Request) {
 		rc.handlers.Env.Now,
 		meter.Request{ID: o.ID, Account: account, Key: rc.key.ID,
 			Model: o.Head.Model, Body: o.Body, MaxTokens: o.Head.MaxTokens, Choices: max(o.Head.N,
-				o.Head.Answers), Stream: o.Head.Stream, Lasting: o.Head.Background && rc.handlers.Durable},
+				o.Head.Answers), Stream: o.Head.Stream, Lasting: o.Head.Background && rc.handlers.Durable, Dry: rc.dry},
 	)
 	o.Meter = m
+	if rc.dry != nil {
+		return // it is not counted as a request to a model
+	}
 	o.Ended = func(out *text.Outcome) {
 		if !m.Held() {
 			rc.handlers.Ledger.CountUsage(counted(row, out))

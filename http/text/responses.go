@@ -198,6 +198,10 @@ func (rc *requestContext) runInBackground(own []byte, previous string) {
 		rc.refuse(err)
 		return
 	}
+	if rc.dry != nil {
+		rc.writeDry(rc.handlers.Requests.Begin(rc.r.Context(), o))
+		return
+	}
 	queued := responses.Queued(own, id, rc.handlers.Env.Now())
 	err = rc.handlers.Background.Start(
 		rc.r.Context(),

@@ -33,6 +33,10 @@ type Descriptor struct {
 	// Members are the member names that the shape reads in requests. A request with a name that
 	// only folds to one of them is refused by http/text.
 	Members *fields.Names
+	// Signs are members at the top of requests in the shape that requests in other shapes have not, or only by chance.
+	// A request that came without the name of its shape is taken for the shape of which it has the most
+	// (POST /v1/translate).
+	Signs []string
 	// Answer names the members that carry a piece of an answer. A request whose upstream reports
 	// no usage is estimated by them, in actors/text.
 	Answer AnswerMembers

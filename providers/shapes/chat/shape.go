@@ -24,6 +24,7 @@ var descriptor = shapes.Descriptor{
 	Scope:   "chat",
 	Routes:  []shapes.Route{{Pattern: "POST /v1/chat/completions", Task: shapes.Generate}},
 	Members: memberNames,
+	Signs:   []string{"messages"},
 	Answer: shapes.AnswerMembers{
 		Text: []string{"content", "reasoning_content", "reasoning", "refusal", "arguments", "input", "text"},
 	},

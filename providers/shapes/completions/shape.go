@@ -25,6 +25,7 @@ var descriptor = shapes.Descriptor{
 	Scope:   "completions",
 	Routes:  []shapes.Route{{Pattern: "POST /v1/completions", Task: shapes.Generate}},
 	Members: memberNames,
+	Signs:   []string{"prompt"},
 	Answer:  shapes.AnswerMembers{Text: []string{"text"}},
 	Telemetry: shapes.Telemetry{
 		Operation: "text_completion", Vendor: chunks.Vendor, ReplyID: []string{"id"}, ReplyModel: []string{"model"},

@@ -29,6 +29,7 @@ var descriptor = shapes.Descriptor{
 	Read:       read,
 	ErrorPaths: []string{"/v1beta/"},
 	Members:    memberNames,
+	Signs:      []string{"contents"},
 	Answer:     shapes.AnswerMembers{Text: []string{"text"}, Object: []string{"args"}},
 	Proofs:     []string{"thoughtSignature"},
 	Telemetry: shapes.Telemetry{

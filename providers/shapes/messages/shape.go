@@ -27,6 +27,7 @@ var descriptor = shapes.Descriptor{
 	},
 	ErrorPaths: []string{path},
 	Members:    memberNames,
+	Signs:      []string{"messages", "system", "stop_sequences", "output_config"},
 	Answer: shapes.AnswerMembers{
 		Text: []string{"text", "thinking", "partial_json", "content"}, Object: []string{"input"},
 	},

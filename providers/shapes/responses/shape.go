@@ -26,6 +26,7 @@ var descriptor = shapes.Descriptor{
 		{Pattern: "POST /v1/responses/input_tokens", Task: shapes.Count, Word: true},
 	},
 	Members: memberNames,
+	Signs:   []string{"input"},
 	Answer: shapes.AnswerMembers{
 		Text:    []string{"delta", "text", "refusal", "arguments", "input", "content"},
 		Repeats: repeatsDeltas,
