@@ -11,7 +11,7 @@ import (
 )
 
 // DryRun makes a request stop where its calls would be sent, and says what they are. The request has its actor, its
-// attempt and its exchange like any other, so what it reports is what the real one sends. It takes no permit and holds
+// attempt and its exchange like any other, so it reports exactly the bytes that the real one sends. It takes no permit and holds
 // no money, its provider's client has no network, and actors/flow does not show it.
 //
 // The caller sets Shape and Bound before the request begins, and reads the rest when the request's output is closed.
@@ -29,7 +29,7 @@ type DryRun struct {
 	Untouched bool
 	Losses    []string
 	Degraded  string
-	// Hold is what the request would hold at first, in micro-dollars. The meter of the request sets it.
+	// Hold has the micro-dollars that the request would hold at first. The meter of the request sets it.
 	Hold int64
 	// Err is the error that the client of the real request gets before anything is sent.
 	Err *dialogue.Error

@@ -10,6 +10,9 @@ import (
 	"github.com/tidwall/gjson"
 )
 
+// oneByOne is a model whose upstream makes one picture in a call.
+const oneByOne = "drawing-1"
+
 // TestADryRunIsWhatTheUpstreamGets covers a generation in one call, one that is divided, and routes without a dry run.
 func TestADryRunIsWhatTheUpstreamGets(t *testing.T) {
 	var mu sync.Mutex
@@ -51,11 +54,12 @@ func TestADryRunIsWhatTheUpstreamGets(t *testing.T) {
 	}
 	for body, times := range map[string]int64{
 		`{"model":"gen-image-1","prompt":"a cat","n":3,"size":"1024x1024"}`: 1,
-		`{"model":"house-1","prompt":"a cat","n":3}`:                        3,
+		`{"model":"` + oneByOne + `","prompt":"a cat","n":3}`:               3,
 	} {
 		status, dry := post("/v1/images/generations", body, true)
 		call, sent := dry.Get("requests.0"), take()
-		if status != 200 || len(sent) != 0 || call.Get("times").Int() != times || dry.Get("estimated_hold").Int() < 120_000 {
+		if status != 200 || len(sent) != 0 || call.Get("times").Int() != times ||
+			dry.Get("estimated_hold").Int() < 120_000 {
 			t.Errorf("got %d %s after %q", status, dry.Raw, sent)
 		}
 		post("/v1/images/generations", body, false)

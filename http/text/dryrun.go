@@ -14,7 +14,7 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// translation is what the query of a request to /v1/translate says.
+// translation has the shapes that the query of a request to /v1/translate names. They are nil if it names none.
 type translation struct{ from, to *shapes.Shape }
 
 // Translate serves POST /v1/translate. The body is a request in any text shape, and the reply is the request that its

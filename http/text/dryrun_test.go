@@ -31,7 +31,8 @@ func everyShape(t *testing.T, price *catalog.Price) (*gateway, *upstream) {
 	g := open(t, func(g *gateway) {
 		for _, s := range registry.All {
 			g.provider(catalog.Provider{Name: "at-" + string(s.Name), Shape: s.Name, BaseURL: u.URL + "/operators-path",
-				APIKeys: []string{providerKey, providerKey + "-2"}, Headers: map[string]string{"X-Account": providerHeader}},
+				APIKeys: []string{providerKey, providerKey + "-2"},
+				Headers: map[string]string{"X-Account": providerHeader}},
 				catalog.Model{Pattern: "to-" + string(s.Name), Price: price})
 		}
 	})
@@ -93,13 +94,16 @@ func TestADryRunIsWhatTheUpstreamGets(t *testing.T) {
 					continue
 				}
 				if !bytes.Equal(dry.body, translated.body) {
-					t.Errorf("%s to %s: %s\nis %s\nand translated %s", in.Name, out.Name, line, dry.body, translated.body)
+					t.Errorf("%s to %s: %s\nis %s\nand translated %s", in.Name, out.Name, line, dry.body,
+						translated.body)
 				}
 				if len(calls) == 0 {
 					t.Fatalf("%s to %s: the real request was not sent: %s", in.Name, out.Name, real.body)
 				}
 				sent := dry.get("requests").Array()
-				i := slices.IndexFunc(sent, func(r gjson.Result) bool { return r.Get("body").Raw == string(calls[0].body) })
+				i := slices.IndexFunc(sent, func(r gjson.Result) bool {
+					return r.Get("body").Raw == string(calls[0].body)
+				})
 				if i < 0 {
 					t.Errorf("%s to %s: sent\n%s\nbut the dry run says\n%s", in.Name, out.Name, calls[0].body, dry.body)
 					continue
@@ -110,11 +114,12 @@ func TestADryRunIsWhatTheUpstreamGets(t *testing.T) {
 						t.Fatalf("the dry run shows %s: %s", secret, dry.body)
 					}
 				}
-				if name := dry.get("provider").Str; name != "at-"+string(out.Name) || dry.get("model").Str != "to-"+string(out.Name) {
-					t.Errorf("the provider is %s: %s", name, dry.body)
+				if dry.get("provider").Str != "at-"+string(out.Name) || dry.get("model").Str != "to-"+string(out.Name) {
+					t.Errorf("the wrong provider or model: %s", dry.body)
 				}
-				if l := strings.Split(real.header.Get("X-Stagedoor-Losses"), ","); l[0] != "" && len(l) != len(dry.get("losses").Array()) {
-					t.Errorf("the losses of %s are %v", dry.body, l)
+				lost := strings.Split(real.header.Get("X-Stagedoor-Losses"), ",")
+				if lost[0] != "" && len(lost) != len(dry.get("losses").Array()) {
+					t.Errorf("the losses of %s are %v", dry.body, lost)
 				}
 				compared++
 			}
@@ -149,7 +154,8 @@ func sameCall(t *testing.T, dry gjson.Result, real *call) {
 		t.Errorf("%d headers are redacted: %s", redacted, dry.Get("headers").Raw)
 	}
 	for name := range real.header {
-		if name != "Content-Length" && name != "Accept-Encoding" && !dry.Get("headers."+strings.ToLower(name)).Exists() {
+		if name != "Content-Length" && name != "Accept-Encoding" &&
+			!dry.Get("headers."+strings.ToLower(name)).Exists() {
 			t.Errorf("the header %s is missing", name)
 		}
 	}
@@ -206,7 +212,7 @@ func TestEveryCallOfADividedRequestIsInItsDryRun(t *testing.T) {
 // TestTranslateFindsTheShapes covers detection, ?from, ?to and their mistakes.
 func TestTranslateFindsTheShapes(t *testing.T) {
 	g, _ := everyShape(t, nil)
-	g.key("narrow", func(k *identity.Key) { k.Scopes = []string{"messages"} })
+	const turns = `[{"role":"user","content":"hi"}]`
 	for _, c := range []struct {
 		name, query, body string
 		headers           []string
@@ -214,16 +220,16 @@ func TestTranslateFindsTheShapes(t *testing.T) {
 		passes            bool
 	}{
 		{"chat", "", `{"model":"to-chat","messages":[{"role":"user","content":"hi"}]}`, nil, "chat", true},
-		{"messages by a member", "", `{"model":"to-messages","max_tokens":9,"system":"s","messages":[{"role":"user","content":"hi"}]}`,
+		{"messages by a member", "", `{"model":"to-messages","max_tokens":9,"system":"s","messages":` + turns + `}`,
 			nil, "messages", true},
-		{"messages by a header", "", `{"model":"to-messages","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}`,
+		{"messages by a header", "", `{"model":"to-messages","max_tokens":9,"messages":` + turns + `}`,
 			[]string{"anthropic-version", "2023-06-01"}, "messages", true},
 		{"responses", "", `{"model":"to-responses","input":"hi","prompt_cache_key":"x"}`, nil, "responses", true},
 		{"completions", "", `{"model":"to-completions","prompt":"hi"}`, nil, "completions", true},
 		{"gemini", "?model=to-gemini", `{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}`, nil, "gemini", true},
 		{"another target", "?to=messages", `{"model":"to-chat","messages":[{"role":"user","content":"hi"}]}`, nil,
 			"messages", false},
-		{"a target without an upstream", "?to=gemini", `{"model":"alpha","messages":[{"role":"user","content":"hi"}]}`, nil,
+		{"a target without an upstream", "?to=gemini", `{"model":"alpha","messages":` + turns + `}`, nil,
 			"gemini", false},
 	} {
 		r := g.do("POST", "/v1/translate"+c.query, c.body, c.headers...)
@@ -247,7 +253,8 @@ func TestTranslateFindsTheShapes(t *testing.T) {
 			t.Errorf("%s: got %d %s", query, r.status, r.body)
 		}
 	}
-	if r := g.do("POST", "/v1/translate", `{"model":"to-chat"}`); r.status != 400 || r.get("error.param").Str != "from" {
+	r = g.do("POST", "/v1/translate", `{"model":"to-chat"}`)
+	if r.status != 400 || r.get("error.param").Str != "from" {
 		t.Errorf("a body of no shape: %d %s", r.status, r.body)
 	}
 	if r := g.do("POST", "/v1/translate", `{"model":`); r.status != 400 || r.get("error.code").Str != "invalid_json" {

@@ -135,7 +135,7 @@ type requestContext struct {
 	pass    *throttle.Pass
 	record  *record        // nil unless the response is stored
 	dry     *engine.DryRun // nil unless the client asks what would be sent
-	// translate is what a request to /v1/translate asks for; nil on any other route.
+	// translate has the shapes that the query of /v1/translate names; nil on any other route.
 	translate *translation
 }
 
