@@ -35,9 +35,10 @@ type Candidate struct {
 	// Dry is set if the attempt sends nothing. The exchange reports to it how it wrote the request.
 	Dry *DryRun
 
-	run  *core
-	last bool // no target is left after this one
-	left atomic.Pointer[upstream.Remaining]
+	run   *core
+	index int  // in the plan
+	last  bool // no target is left after this one
+	left  atomic.Pointer[upstream.Remaining]
 }
 
 // Acquire waits for a permit of the candidate's provider. Each upstream call needs one: Try is given the first, and a

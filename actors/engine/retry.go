@@ -44,7 +44,7 @@ type facts struct {
 	retryAfter time.Duration
 	committed  bool // output has been delivered
 	allowed    int  // retries the provider's configuration allows
-	candidates int  // length of the plan
+	next       int  // index of the target that the failure leads to; 0: there is none
 	spareKeys  int  // usable keys of this provider besides the one that failed
 	budget     bool // the retry budget has room
 	gated      bool // the limiter gave no permit, and would give none to a retry
@@ -67,7 +67,7 @@ const (
 //     send it again.
 //  2. Send it again at once, to the same target, without a schema that the upstream refused, or as the exchange has
 //     amended it. Neither counts as a retry.
-//  3. Give up if the request itself is wrong.
+//  3. Go to the next target if the request itself is wrong and that target is for such a failure. Otherwise give up.
 //  4. Retry at the same target if retryHere allows it, the wait ends in time and the retry budget has room.
 //  5. Go to the next target at once. That is no retry and needs no room in the budget.
 //  6. Give up.
@@ -83,7 +83,7 @@ func decide(p progress, f facts) (progress, verdict, time.Duration) {
 		return p, again, 0
 	}
 	if f.class == upstream.CallerFault {
-		return p, giveUp, 0
+		return p.moveOn(f)
 	}
 	if f.class == upstream.MaybeSent || f.class == upstream.TimedOut {
 		p.uncertain++
@@ -93,12 +93,16 @@ func decide(p progress, f facts) (progress, verdict, time.Duration) {
 		p.retries++
 		return p, again, wait
 	}
-	if p.candidate+1 < f.candidates {
-		p.candidate++
-		p.retriesHere, p.noSchema = 0, false
-		return p, elsewhere, 0
+	return p.moveOn(f)
+}
+
+// moveOn goes to the next target, or gives up if there is none.
+func (p progress) moveOn(f facts) (progress, verdict, time.Duration) {
+	if f.next == 0 {
+		return p, giveUp, 0
 	}
-	return p, giveUp, 0
+	p.candidate, p.retriesHere, p.noSchema = f.next, 0, false
+	return p, elsewhere, 0
 }
 
 // retryHere reports whether another attempt at the same target is worth making, and after which wait. It is not if the
@@ -109,7 +113,7 @@ func retryHere(p progress, f facts) (time.Duration, bool) {
 	if p.retries >= f.allowed || f.gated || f.tooLarge {
 		return 0, false
 	}
-	last := p.candidate+1 >= f.candidates
+	last := f.next == 0
 	longest := lastTargetWait
 	if !last {
 		longest = otherTargetWait

@@ -17,7 +17,7 @@ type step struct {
 }
 
 func TestDecide(t *testing.T) {
-	ok := facts{allowed: 2, candidates: 1, budget: true, remaining: time.Minute}
+	ok := facts{allowed: 2, budget: true, remaining: time.Minute}
 	with := func(class upstream.Class, change func(f *facts)) facts {
 		f := ok
 		f.class = class
@@ -26,7 +26,7 @@ func TestDecide(t *testing.T) {
 		}
 		return f
 	}
-	two := func(f *facts) { f.candidates = 2 }
+	two := func(f *facts) { f.next = 1 }
 	rows := []struct {
 		name     string
 		p        progress
@@ -35,9 +35,18 @@ func TestDecide(t *testing.T) {
 		min, max time.Duration
 	}{
 		{"a client that left is not served", progress{}, with(upstream.Cancelled, two), step{verdict: giveUp}, 0, 0},
-		{"nothing after the first byte", progress{}, with(upstream.Transient, func(f *facts) { f.committed = true; f.candidates = 2 }), step{verdict: giveUp}, 0, 0},
-		{"nothing after the total deadline", progress{}, with(upstream.TimedOut, func(f *facts) { f.remaining = 0; f.candidates = 2 }), step{verdict: giveUp}, 0, 0},
-		{"the caller's fault stays one", progress{}, with(upstream.CallerFault, two), step{verdict: giveUp}, 0, 0},
+		{"nothing after the first byte", progress{}, with(upstream.Transient, func(f *facts) {
+			f.committed = true
+			f.next = 1
+		}), step{verdict: giveUp}, 0, 0},
+		{"nothing after the total deadline", progress{}, with(upstream.TimedOut, func(f *facts) {
+			f.remaining = 0
+			f.next = 1
+		}), step{verdict: giveUp}, 0, 0},
+		{"the caller's fault stays one", progress{}, with(upstream.CallerFault, nil), step{verdict: giveUp}, 0, 0},
+		{"unless a target is for it", progress{}, with(upstream.CallerFault, func(f *facts) {
+			f.next, f.allowed, f.budget = 2, 0, false
+		}), step{verdict: elsewhere, candidate: 2}, 0, 0},
 
 		{"a refused schema is left out", progress{}, with(upstream.CallerFault, func(f *facts) { f.schema, f.structured, f.allowed, f.budget = true, true, 0, false }), step{verdict: again, noSchema: true}, 0, 0},
 		{"but only once", progress{noSchema: true}, with(upstream.CallerFault, func(f *facts) { f.schema, f.structured = true, true }), step{verdict: giveUp, noSchema: true}, 0, 0},
@@ -51,7 +60,10 @@ func TestDecide(t *testing.T) {
 		{"not sent: then elsewhere", progress{retriesHere: 2, retries: 2}, with(upstream.NotSent, two),
 			step{verdict: elsewhere, candidate: 1}, 0, 0},
 		{"no permit: not here", progress{}, with(upstream.NotSent, func(f *facts) { f.gated = true }), step{verdict: giveUp}, 0, 0},
-		{"no permit: elsewhere", progress{}, with(upstream.NotSent, func(f *facts) { f.gated = true; f.candidates = 2 }), step{verdict: elsewhere, candidate: 1}, 0, 0},
+		{"no permit: elsewhere", progress{}, with(upstream.NotSent, func(f *facts) {
+			f.gated = true
+			f.next = 1
+		}), step{verdict: elsewhere, candidate: 1}, 0, 0},
 
 		{"maybe sent: once", progress{}, with(upstream.MaybeSent, nil), step{verdict: again}, time.Millisecond, 101 * time.Millisecond},
 		{"maybe sent: not twice", progress{uncertain: 1}, with(upstream.MaybeSent, nil), step{verdict: giveUp}, 0, 0},
@@ -65,8 +77,14 @@ func TestDecide(t *testing.T) {
 		{"rate limited: not too long", progress{}, with(upstream.RateLimited, func(f *facts) { f.retryAfter = 11 * time.Second }), step{verdict: giveUp}, 0, 0},
 		{"rate limited: not past the deadline", progress{}, with(upstream.RateLimited, func(f *facts) { f.retryAfter, f.remaining = 5*time.Second, 4*time.Second }), step{verdict: giveUp}, 0, 0},
 		{"rate limited: not without being told", progress{}, with(upstream.RateLimited, nil), step{verdict: giveUp}, 0, 0},
-		{"rate limited: elsewhere rather than long", progress{}, with(upstream.RateLimited, func(f *facts) { f.retryAfter = 5 * time.Second; f.candidates = 2 }), step{verdict: elsewhere, candidate: 1}, 0, 0},
-		{"rate limited: a moment rather than elsewhere", progress{}, with(upstream.RateLimited, func(f *facts) { f.retryAfter = time.Second; f.candidates = 2 }), step{verdict: again}, time.Second, time.Second},
+		{"rate limited: elsewhere rather than long", progress{}, with(upstream.RateLimited, func(f *facts) {
+			f.retryAfter = 5 * time.Second
+			f.next = 1
+		}), step{verdict: elsewhere, candidate: 1}, 0, 0},
+		{"rate limited: a moment rather than elsewhere", progress{}, with(upstream.RateLimited, func(f *facts) {
+			f.retryAfter = time.Second
+			f.next = 1
+		}), step{verdict: again}, time.Second, time.Second},
 
 		{"credential: another key", progress{}, with(upstream.Credential, func(f *facts) { f.spareKeys = 1 }), step{verdict: again}, 0, 0},
 		{"credential: no other key", progress{}, with(upstream.Credential, nil), step{verdict: giveUp}, 0, 0},
@@ -81,18 +99,25 @@ func TestDecide(t *testing.T) {
 			step{verdict: giveUp}, 0, 0},
 		{"transient: never if not configured", progress{}, with(upstream.Transient, func(f *facts) { f.allowed = 0 }), step{verdict: giveUp}, 0, 0},
 		{"transient: not over budget", progress{}, with(upstream.Transient, func(f *facts) { f.budget = false }), step{verdict: giveUp}, 0, 0},
-		{"over budget, elsewhere is no retry", progress{}, with(upstream.Transient, func(f *facts) { f.budget = false; f.candidates = 2 }), step{verdict: elsewhere, candidate: 1}, 0, 0},
+		{"over budget, elsewhere is no retry", progress{}, with(upstream.Transient, func(f *facts) {
+			f.budget = false
+			f.next = 1
+		}), step{verdict: elsewhere, candidate: 1}, 0, 0},
 		{"overloaded: not before it said", progress{}, with(upstream.Overloaded, func(f *facts) { f.retryAfter = 3 * time.Second }), step{verdict: again}, 3 * time.Second, 3 * time.Second},
 		{"overloaded: not if that is long", progress{}, with(upstream.Overloaded, func(f *facts) { f.retryAfter = 20 * time.Second }), step{verdict: giveUp}, 0, 0},
 
-		{"barred: neither here nor elsewhere", progress{}, with(upstream.NotSent, func(f *facts) { f.barred = true; f.candidates = 2 }), step{verdict: giveUp}, 0, 0},
+		{"barred: neither here nor elsewhere", progress{}, with(upstream.NotSent, func(f *facts) {
+			f.barred = true
+			f.next = 1
+		}), step{verdict: giveUp}, 0, 0},
 		{"not sent: a second time", progress{retriesHere: 1, retries: 1}, with(upstream.NotSent, two),
 			step{verdict: again}, time.Millisecond, 201 * time.Millisecond},
 		{"not sent: elsewhere if it moves on", progress{retriesHere: 1, retries: 1},
-			with(upstream.NotSent, func(f *facts) { f.moveOn = true; f.candidates = 2 }),
+			with(upstream.NotSent, func(f *facts) { f.moveOn = true; f.next = 1 }),
 			step{verdict: elsewhere, candidate: 1}, 0, 0},
 
-		{"the last target is the last", progress{candidate: 1, retries: 2}, with(upstream.Transient, two), step{verdict: giveUp, candidate: 1}, 0, 0},
+		{"the last target is the last", progress{candidate: 1, retries: 2}, with(upstream.Transient, nil),
+			step{verdict: giveUp, candidate: 1}, 0, 0},
 	}
 	for _, row := range rows {
 		p, what, wait := decide(row.p, row.f)
@@ -110,9 +135,11 @@ func TestDecideEnds(t *testing.T) {
 	for class := upstream.OK; class <= upstream.TimedOut; class++ {
 		t.Run(fmt.Sprint(class), func(t *testing.T) {
 			var p progress
-			f := facts{class: class, allowed: 2, candidates: 3, budget: true, remaining: time.Hour, spareKeys: 1, retryAfter: time.Second, schema: true, structured: true}
+			f := facts{class: class, allowed: 2, budget: true, remaining: time.Hour, spareKeys: 1,
+				retryAfter: time.Second, schema: true, structured: true}
 			for tries := 1; ; tries++ {
 				var what verdict
+				f.next = (p.candidate + 1) % 3 // there are three targets
 				if p, what, _ = decide(p, f); what == giveUp {
 					return
 				}

@@ -126,7 +126,8 @@ func (r *core) attempt() *upstream.Failure {
 	target := &r.plan[r.progress.candidate]
 	c := &r.candidate
 	*c = Candidate{run: r, Candidate: target, Runtime: r.engine.providers(target.Provider.Name), Number: c.Number + 1,
-		NoSchema: r.progress.noSchema, Tokens: r.tokens, last: r.progress.candidate+1 == len(r.plan)}
+		NoSchema: r.progress.noSchema, Tokens: r.tokens, index: r.progress.candidate,
+		last: nextTarget(r.plan, r.progress.candidate, noPermit, false) == 0}
 	r.flow.Attempt(target)
 	ctx := r.ctx
 	if r.dry != nil {
@@ -207,8 +208,8 @@ func (r *core) facts(f *upstream.Failure) facts {
 	facts := facts{class: f.Class, schema: f.Schema, amended: f.Amended, tooLarge: f.TooLarge,
 		structured: policy.Structured,
 		barred:     policy.Repeatable != nil && !policy.Repeatable(f), moveOn: policy.MoveOn, retryAfter: f.RetryAfter,
-		committed: r.committed, candidates: len(r.plan), gated: errors.As(f, &refused),
-		remaining: p.Total() - now.Sub(r.started)}
+		committed: r.committed, gated: errors.As(f, &refused), remaining: p.Total() - now.Sub(r.started),
+		next: nextTarget(r.plan, r.progress.candidate, conditionsOf(f), f.Class == upstream.CallerFault)}
 	if p != nil {
 		facts.allowed, facts.spareKeys = p.Spec.Retries, p.SpareKeys(now, target.Model)
 	}

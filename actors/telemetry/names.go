@@ -28,6 +28,8 @@ const (
 	EventFirstToken = "gen_ai.first_token"
 	// EventRetry is on the request before a further attempt.
 	EventRetry = "stagedoor.retry"
+	// EventSkipped is on the request for each target that cannot serve it.
+	EventSkipped = "stagedoor.target_skipped"
 )
 
 // Operations of upstreams that make media. Those of text are in the descriptors of the shapes.

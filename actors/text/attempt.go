@@ -9,6 +9,7 @@ import (
 
 	"stagedoor/actors/engine"
 	"stagedoor/actors/throttle"
+	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/memory"
 	"stagedoor/providers/shapes"
@@ -281,6 +282,15 @@ func (a *attempt) judgeKey(key string, f *upstream.Failure) {
 // refusedInBody classifies an error that came inside a 200 reply.
 func (a *attempt) refusedInBody(err *dialogue.Error) *upstream.Failure {
 	return upstream.InStream(a.request.Inbound.Traits, err, a.provider.Secrets()...)
+}
+
+// withheld returns a failure if the provider's content filter ended the reply before any of its answer, and a target is
+// left for such requests. Otherwise the client gets the reply as it is. answered reports whether there is an answer.
+func (a *attempt) withheld(reason dialogue.Reason, answered func() bool) *upstream.Failure {
+	if reason != dialogue.ReasonFilter || a.sink.Committed() || !a.c.LeadsOn(catalog.OnContentFilter) || answered() {
+		return nil
+	}
+	return upstream.FilteredReply()
 }
 
 // deliver sends data to the client, the first time with status and headers. If

@@ -43,6 +43,8 @@ type exchange struct {
 	// reasoningRefused and callIDsRefused are the targets that refused the reasoning of another model, and the ids that
 	// another upstream gave to its calls. See attempt.targetName.
 	reasoningRefused, callIDsRefused string
+	// unfit is set if no target can serve the request, so that no call is made.
+	unfit *upstream.Failure
 }
 
 var (
@@ -61,7 +63,7 @@ func (x *exchange) Prepare(c *engine.Candidate) *upstream.Failure {
 	a.meta = Meta{Provider: c.Provider.Name, Attempts: c.Number}
 	x.attempt = a
 	x.outcome.Usage, x.outcome.Reason, x.outcome.Counted = dialogue.NoUsage, 0, 0
-	return nil
+	return x.unfit
 }
 
 // Hold implements engine.Money.

@@ -96,6 +96,9 @@ func (u *passthrough) readWhole(ctx context.Context, reply *upstream.Reply, buf 
 	if bad != nil {
 		return u.refusedInBody(bad)
 	}
+	if f := u.withheld(u.tap.Reason(), func() bool { return u.shape.Answer.Bytes(out) > 0 }); f != nil {
+		return f
+	}
 	if !utf8.Valid(out) {
 		out = bytes.ToValidUTF8(out, replacement)
 	}
@@ -185,6 +188,10 @@ func (u *passthrough) event(ctx context.Context, ev *upstream.Event) *upstream.F
 	}
 	u.keepProofs(ev.Data)
 	replaced, verdict, content := u.tap.Event(ev.Name, ev.Data)
+	answered := func() bool { return u.content || u.shape.Answer.Bytes(ev.Data) > 0 }
+	if f := u.withheld(u.tap.Reason(), answered); f != nil {
+		return f
+	}
 	ctx = u.bounded(ctx)
 	name := ev.Name
 	switch {

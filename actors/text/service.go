@@ -43,7 +43,8 @@ func (s *Service) simulates(p *engine.Provider) bool {
 // always ends.
 func (s *Service) Begin(ctx context.Context, q *Request) *Reply {
 	r := &Reply{exchange{svc: s, env: s.env.ForOwner(q.Owner), request: q, outcome: Outcome{Usage: dialogue.NoUsage}}}
-	spec := engine.Request{About: about(q), Class: q.Class, Tokens: q.Tokens, Plan: q.Plan, Dry: q.Dry,
+	spec := engine.Request{About: about(q), Class: q.Class, Tokens: q.Tokens, Plan: r.exchange.selectTargets(ctx),
+		Dry:    q.Dry,
 		Window: windowOf(q.Mode)}
 	if q.Meter != nil {
 		spec.Money = &r.exchange

@@ -126,6 +126,10 @@ func (t *translated) event(ev *dialogue.Event) {
 		t.reason = ev.Reason
 		if t.finished++; t.finished >= t.request.Head.Choices() {
 			t.ctx = t.unbounded
+			if f := t.withheld(ev.Reason, func() bool { return t.content }); f != nil {
+				t.fail(f)
+				return
+			}
 		}
 	case dialogue.EventEnd:
 		t.end(ev)

@@ -245,12 +245,13 @@ func (s *Service) prepare(o *Request) (work.Video, error) {
 	return v, nil
 }
 
-// choose returns the first candidate whose provider can do the job.
+// choose returns the first candidate whose provider can do the job. A job is submitted to one candidate only, so
+// entries that are for failures of others are not used.
 func (s *Service) choose(o *Request) (*catalog.Candidate, error) {
 	reachable := false
 	for i := range o.Plan {
 		p, ok := s.Providers(o.Plan[i].Provider.Name)
-		if !ok || p.Video == nil {
+		if !ok || p.Video == nil || o.Plan[i].On != 0 {
 			continue
 		}
 		if reachable = true; p.Video.Supports(o.Spec.Operation) {

@@ -166,6 +166,7 @@ func (b *builder) candidate(at string, m *Model, r *Route, pattern bool) Candida
 		maxOutputTokens: cmp.Or(r.MaxOutputTokens, m.MaxOutputTokens, defaultMaxOutputTokens),
 		exactMax:        r.MaxOutputTokens > 0 || m.MaxOutputTokens > 0,
 		Price:           cmp.Or(r.Price, m.Price),
+		On:              r.On,
 	}
 	if !pattern {
 		c.Model = strings.Replace(c.Model, "*", modelname.Vendor(m.Pattern), 1)

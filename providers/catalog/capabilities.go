@@ -23,6 +23,7 @@ type CapabilityOverrides struct {
 	NoBudgets         *bool  `json:"no_budgets"`
 	CallSignatures    *bool  `json:"call_signatures"`
 	MediaResults      *bool  `json:"media_results"`
+	ContextWindow     int64  `json:"context_window"` // tokens of prompt and reply together
 	MinBudget         int64  `json:"min_budget"`
 	MaxBudget         int64  `json:"max_budget"`
 	Levels            string `json:"levels"`
@@ -59,6 +60,9 @@ func (o *CapabilityOverrides) apply(c *dialogue.Capabilities) {
 		if flag.override != nil {
 			*flag.have = *flag.override
 		}
+	}
+	if o.ContextWindow > 0 {
+		c.ContextWindow = o.ContextWindow
 	}
 	if o.MinBudget > 0 {
 		c.MinBudget = o.MinBudget

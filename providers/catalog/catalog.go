@@ -34,6 +34,8 @@ type Candidate struct {
 	Provider *Provider
 	Model    string
 	Price    *Price // nil if the model is free
+	// On is set for a fallback that is only tried for these reasons.
+	On Conditions
 
 	weight          int
 	overrides       [2]*CapabilityOverrides // of the model, of the route

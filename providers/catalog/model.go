@@ -22,6 +22,7 @@ type Route struct {
 	Capabilities    *CapabilityOverrides
 	MaxOutputTokens int64
 	Price           *Price
+	On              Conditions // for a fallback
 }
 
 // ModelInfo is an entry of a list of models.

@@ -392,6 +392,8 @@ type Capabilities struct {
 	ImagesIn          bool
 	FilesIn           bool
 	AudioIn           bool
+	// ContextWindow is the most tokens of prompt and reply together, or 0 if it is not known.
+	ContextWindow int64
 	// JSONSchema is set for gemini models that take parametersJsonSchema and
 	// responseJsonSchema (2.5 and later).
 	JSONSchema bool

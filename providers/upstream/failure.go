@@ -55,6 +55,8 @@ type Failure struct {
 	// upstream gives any.
 	LongPrompt bool
 	PromptSize PromptSize
+	// Filtered is set if the upstream's moderation refused the request, or the whole reply.
+	Filtered bool
 	// Reasoning is set if the upstream may have refused the proof of reasoning that another model gave out.
 	Reasoning bool
 	// CallIDs is set if the upstream may have refused the ids of calls that another upstream made.
@@ -132,6 +134,7 @@ func Refused(client dialogue.Traits, status int, h http.Header, decoded *dialogu
 	if what == longPrompt {
 		f.LongPrompt, f.PromptSize = true, promptSize(decoded.Message)
 	}
+	f.Filtered = what == badContent
 	express(&e, what, f.PromptSize, client)
 	switch {
 	case what == noCredit, decoded.Status == 401,
@@ -164,6 +167,24 @@ func Refused(client dialogue.Traits, status int, h http.Header, decoded *dialogu
 		f.Schema = true
 	}
 	return f
+}
+
+// TooLong returns the failure of a prompt that the gateway sends to no target, because of their context windows.
+// size.Limit is the largest of these.
+func TooLong(client dialogue.Traits, size PromptSize) *Failure {
+	if size.Prompt > size.Limit {
+		size.Answer = 0 // it is not the reason
+	}
+	e := dialogue.BadRequest("", fmt.Sprintf("the prompt has about %d tokens and the reply may have %d, but the "+
+		"largest context window of this model's targets has %d tokens", size.Prompt, size.Answer, size.Limit))
+	express(e, longPrompt, size, client)
+	return &Failure{Class: CallerFault, Err: e, LongPrompt: true, PromptSize: size}
+}
+
+// FilteredReply returns the failure of a reply that the upstream's moderation withheld as a whole.
+func FilteredReply() *Failure {
+	e := dialogue.BadRequest("content_policy_violation", "the provider's content filter withheld the reply")
+	return &Failure{Class: CallerFault, Err: e, Filtered: true}
 }
 
 // retryAfter returns the time that a refusal gives: in its headers, in its body (google.rpc.RetryInfo) or in words.

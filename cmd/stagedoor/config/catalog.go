@@ -82,7 +82,8 @@ func routes(targets []Target) []catalog.Route {
 			weight = *t.Weight
 		}
 		out = append(out, catalog.Route{Provider: t.Provider, Model: t.Model, Weight: weight,
-			Capabilities: t.Capabilities.overrides(), MaxOutputTokens: int64(t.MaxOutputTokens), Price: t.Price.catalog()})
+			Capabilities: t.Capabilities.overrides(), MaxOutputTokens: int64(t.MaxOutputTokens),
+			Price: t.Price.catalog(), On: catalog.ParseConditions(pointed(t.On))})
 	}
 	return out
 }
@@ -93,7 +94,8 @@ func (c *Capabilities) overrides() *catalog.CapabilityOverrides {
 	}
 	return &catalog.CapabilityOverrides{StructuredOutputs: c.StructuredOutputs, ImagesIn: c.ImagesIn,
 		FilesIn: c.FilesIn, AudioIn: c.AudioIn, SystemTurns: c.SystemTurns, Sampling: c.Sampling,
-		JSONSchema: c.JSONSchema, Prefill: c.Prefill, Thinking: c.Thinking, OneSampling: c.OneSampling,
+		ContextWindow: int64(c.ContextWindow),
+		JSONSchema:    c.JSONSchema, Prefill: c.Prefill, Thinking: c.Thinking, OneSampling: c.OneSampling,
 		NoForcedTools: c.NoForcedTools, AlwaysThinks: c.AlwaysThinks,
 		CallSignatures: c.CallSignatures, ReasoningContent: c.ReasoningContent}
 }

@@ -248,8 +248,10 @@ func (c *Config) checkModels(d *decoder) {
 			taken[alias] = true
 		}
 		checkTokens(d, path, m.MaxOutputTokens)
+		checkCapabilities(d, path, m.Capabilities)
 		c.checkTargets(d, path+".targets", m.Targets)
 		c.checkTargets(d, path+".fallback", m.Fallback)
+		checkConditions(d, path, m)
 	}
 }
 
@@ -272,6 +274,27 @@ func checkTokens(d *decoder, path string, n int) {
 	}
 }
 
+// checkConditions checks where conditions stand. Targets share the load, so they cannot have any.
+func checkConditions(d *decoder, path string, m *Model) {
+	for i, t := range m.Targets {
+		if t.On != nil {
+			d.at(fmt.Sprintf("%s.targets[%d].on", path, i), "is only for entries of fallback, expected none here")
+		}
+	}
+	for i, t := range m.Fallback {
+		if t.On != nil && len(*t.On) == 0 {
+			d.at(fmt.Sprintf("%s.fallback[%d].on", path, i), "is empty, expected at least one condition; "+
+				"leave on out if the entry is for every failure")
+		}
+	}
+}
+
+func checkCapabilities(d *decoder, path string, caps *Capabilities) {
+	if caps != nil && caps.ContextWindow < 0 {
+		d.at(path+".capabilities.context_window", "expected 1 or more; 0 is what the model's name says")
+	}
+}
+
 func (c *Config) checkTargets(d *decoder, path string, targets []Target) {
 	for i, t := range targets {
 		at := fmt.Sprintf("%s[%d]", path, i)
@@ -286,5 +309,6 @@ func (c *Config) checkTargets(d *decoder, path string, targets []Target) {
 			d.at(at+".weight", "expected 1 or more")
 		}
 		checkTokens(d, at, t.MaxOutputTokens)
+		checkCapabilities(d, at, t.Capabilities)
 	}
 }

@@ -141,7 +141,7 @@ type Timeouts struct {
 // Model is a name or pattern and where it is served.
 type Model struct {
 	Targets         []Target      `yaml:"targets" doc:"chosen by weight, then tried in order" required:"true"`
-	Fallback        []Target      `yaml:"fallback" doc:"tried when all targets failed"`
+	Fallback        []Target      `yaml:"fallback" doc:"tried in order when all targets failed"`
 	Aliases         Strings       `yaml:"aliases" doc:"further names of the same model"`
 	Capabilities    *Capabilities `yaml:"capabilities" doc:"what it can do, where its name does not tell"`
 	MaxOutputTokens int           `yaml:"max_output_tokens" doc:"the most output tokens of one answer: what a missing max_tokens becomes where one is needed, and the most that is charged; 8192 if not given"`
@@ -156,6 +156,7 @@ type Target struct {
 	Capabilities    *Capabilities `yaml:"capabilities" doc:"as in models, for this target"`
 	MaxOutputTokens int           `yaml:"max_output_tokens" doc:"as in models, for this target"`
 	Price           *Price        `yaml:"price" doc:"as in models, for this target"`
+	On              *Strings      `yaml:"on" doc:"of a fallback: the failures for which it is tried" enum:"@conditions"`
 }
 
 // Capabilities override what a model's name tells (gateway.md 4.8 rule 7).
@@ -170,6 +171,7 @@ type Capabilities struct {
 	NoForcedTools     *bool  `yaml:"no_forced_tools" doc:"a choice of tools that must be followed is refused"`
 	AlwaysThinks      *bool  `yaml:"always_thinks" doc:"thinking cannot be switched off"`
 	CallSignatures    *bool  `yaml:"call_signatures" doc:"gemini: calls in the history need a signature"`
+	ContextWindow     int    `yaml:"context_window" doc:"tokens of prompt and reply together"`
 	JSONSchema        *bool  `yaml:"json_schema" doc:"gemini: parametersJsonSchema and responseJsonSchema"`
 	Prefill           *bool  `yaml:"prefill" doc:"a final assistant turn is continued"`
 	ReasoningContent  string `yaml:"reasoning_content" doc:"chat: earlier reasoning" enum:"taken,required,refused"`

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"stagedoor/cmd/stagedoor/config"
+	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/state"
 )
@@ -113,6 +114,20 @@ func TestEmptyFileTakesTheDefaults(t *testing.T) {
 	}
 }
 
+func TestConditionsAndWindowsReachTheCatalogue(t *testing.T) {
+	m := parse(t, "providers: {p: {shape: sandbox}}\nmodels:\n  m: {targets: [{provider: p, model: x, "+
+		"capabilities: {context_window: 8000}}], fallback: [{provider: p, model: y, on: [timeout, content_filter]}, "+
+		"{provider: p, model: z, on: overloaded}, {provider: p, model: z}]}\n").CatalogModels()[0]
+	if got := m.Targets[0].Capabilities.ContextWindow; got != 8000 {
+		t.Errorf("the window is %d", got)
+	}
+	for i, want := range []catalog.Conditions{catalog.OnTimeout | catalog.OnContentFilter, catalog.OnOverloaded, 0} {
+		if got := m.Fallback[i].On; got != want {
+			t.Errorf("entry %d is for %q, want %q", i, got, want)
+		}
+	}
+}
+
 func TestScopesAbsentAllAndNone(t *testing.T) {
 	for text, want := range map[string]int{"": -1, ", scopes: [all]": -1, ", scopes: []": 0, ", scopes: [chat, models]": 2, ", scopes: chat": 1} {
 		c := parse(t, "keys: [{key: k, name: n"+text+"}]")
@@ -179,6 +194,20 @@ var mistakes = map[string]struct {
 			"f:7:51: models.m.price.cached_input: expected dollars",
 			"f:7:73: models.m.price.per_image: expected dollars",
 			"f:8:24: models.m.max_output_tokens: expected 1 or more",
+		},
+	},
+	"conditions of a fallback": {
+		"providers: {p: {shape: sandbox}}\nmodels:\n  m:\n    targets:\n" +
+			"      - {provider: p, model: x, on: [timeout]}\n    fallback:\n" +
+			"      - {provider: p, model: y, on: [timeout, tired]}\n      - {provider: p, model: y, on: []}\n" +
+			"      - {provider: p, model: y, on: overload}\n    capabilities: {context_window: -1}\n",
+		[]string{
+			"f:5:37: models.m.targets[0].on: is only for entries of fallback, expected none here",
+			`f:7:47: models.m.fallback[0].on[1]: "tired" is not known here, expected one of ` +
+				"context_length_exceeded, content_filter, unsupported,",
+			"f:8:37: models.m.fallback[1].on: is empty, expected at least one condition",
+			`f:9:37: models.m.fallback[2].on[0]: "overload" is not known here, expected one of`,
+			"f:10:36: models.m.capabilities.context_window: expected 1 or more",
 		},
 	},
 	"missing names": {

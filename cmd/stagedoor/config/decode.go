@@ -5,13 +5,15 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"stagedoor/providers/shapes/registry"
 	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/shapes/registry"
 )
 
 // decoder fills structs from the syntax tree. The library's own decoder stops
@@ -312,13 +314,14 @@ func (d *decoder) object(n ast.Node, v reflect.Value, path string) {
 }
 
 // wordsOf returns the words that a field takes, or nil if it takes any. "@shapes" in the tag stands
-// for the names of all shapes.
+// for the names of all shapes, and "@conditions" for those of all conditions of a fallback.
 func wordsOf(f reflect.StructField) []string {
 	tag := f.Tag.Get("enum")
 	if tag == "" {
 		return nil
 	}
-	return strings.Split(strings.ReplaceAll(tag, "@shapes", strings.Join(registry.Names(), ",")), ",")
+	return strings.Split(strings.NewReplacer("@shapes", strings.Join(registry.Names(), ","),
+		"@conditions", strings.Join(catalog.ConditionNames(), ",")).Replace(tag), ",")
 }
 
 // enum checks a field that takes a closed set of words.
@@ -328,6 +331,9 @@ func (d *decoder) enum(n ast.Node, f reflect.StructField, v reflect.Value, path 
 		return
 	}
 	expected := strings.Join(set, ", ")
+	if v.Kind() == reflect.Pointer && !v.IsNil() {
+		v = v.Elem()
+	}
 	if list, ok := v.Interface().(Strings); ok {
 		for i, w := range list {
 			if !slices.Contains(set, w) {

@@ -33,6 +33,7 @@ var standIns = map[string]string{
 	"providers.NAME.retries":                  strconv.Itoa(defaultRetries),
 	"models.NAME.targets[].weight":            "1",
 	"models.NAME.targets[].max_output_tokens": "the model's",
+	"models.NAME.targets[].on":                "every failure but those of the request itself",
 	"models.NAME.max_output_tokens":           "8192",
 	"webhooks[].events":                       "all",
 }

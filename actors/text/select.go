@@ -1,0 +1,65 @@
+package text
+
+import (
+	"context"
+	"slices"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"stagedoor/actors/telemetry"
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/memory"
+	"stagedoor/providers/tokens"
+	"stagedoor/providers/upstream"
+)
+
+// selectTargets returns the request's plan without the targets that cannot serve it (catalog.Select), which it records
+// on the request's span. If none is left, it sets x.unfit. Most requests are far smaller than any window and have
+// targets that read the same media, and cost a few comparisons. The others are decoded once more and counted by the
+// vocabulary, because an estimate by bytes would keep long conversations from targets that they fit.
+func (x *exchange) selectTargets(ctx context.Context) []catalog.Candidate {
+	q := x.request
+	need := catalog.Need{Input: tokens.Estimate(len(q.Body)), Output: max(q.Head.MaxTokens, 0),
+		Shortens: q.Head.Truncate}
+	fits := !slices.ContainsFunc(q.Plan, func(c catalog.Candidate) bool { return !c.Fits(need.Input + need.Output) })
+	if q.Head.Prompts > 1 || fits && !catalog.Differ(q.Plan) {
+		return q.Plan // each prompt of a list is a call of its own
+	}
+	req, err := x.decodeForSelection()
+	if err != nil {
+		return q.Plan // the attempt reports it
+	}
+	need.Input = tokens.CountRequest(req)
+	need.AddMedia(req)
+	s := catalog.Select(q.Plan, need)
+	recordSkipped(ctx, s.Skipped)
+	if len(s.Plan) == 0 {
+		x.unfit = upstream.TooLong(q.Inbound.Traits,
+			upstream.PromptSize{Prompt: need.Input, Answer: need.Output, Limit: s.Largest})
+		return q.Plan[:1]
+	}
+	return s.Plan
+}
+
+// decodeForSelection reads the request and gives its memory back at once.
+func (x *exchange) decodeForSelection() (*dialogue.Request, error) {
+	claim := memory.NewClaim(x.svc.env.Memory, x.request.Owner)
+	defer claim.End()
+	if err := claim.Grow(memory.OfTranslation(x.request.Body)); err != nil {
+		return nil, err
+	}
+	return x.request.Inbound.Decode(x.request.Body, x.request.In, x.env)
+}
+
+// recordSkipped adds the targets that were left out to the request's span.
+func recordSkipped(ctx context.Context, skipped []catalog.Skipped) {
+	span := trace.SpanFromContext(ctx)
+	if !span.IsRecording() {
+		return
+	}
+	for _, s := range skipped {
+		span.AddEvent(telemetry.EventSkipped, trace.WithAttributes(telemetry.Provider.String(s.Provider.Name),
+			telemetry.RequestModel.String(s.Model), telemetry.Reason.String(s.Reason.String())))
+	}
+}
