@@ -22,7 +22,8 @@ JOBS     ?= 4
 PROGRAM  := bin/test/stagedoor
 CLIENTS  := test/oauth/js test/sdk/js
 # Side by side in `make test`. The first two need only Go, so they compile while the last
-# ones wait for Chromium and the npm packages to be installed.
+# ones wait for Chromium and the npm packages to be installed. ALSO are suites beside them: .ci/run
+# names those that are left out here, because they take minutes to compile or download much.
 SUITES   := test-race vet test-program live oauth sdk telemetry flow test-plain $(ALSO)
 # Packages of pure functions. They start no goroutine and hold no lock, which
 # TestPackagesWithoutTheRaceDetectorShareNothing checks, so the race detector has nothing to see.
@@ -36,8 +37,9 @@ NORACE   := -gcflags=golang.org/x/crypto/argon2=-race=0 -gcflags=github.com/dlcl
 # tests look at keep Go's defaults.
 COMPILE  := GOGC=400 GOMEMLIMIT=2GiB
 DEFAULTS := -exec 'env -u GOGC -u GOMEMLIMIT'
-# Packages with tests that -short shortens or leaves out, among them all property tests.
-LONG     := grep -rlE 'testing\.Short\(\)|rapid\.Check' --include=*_test.go actors cmd http providers state | xargs -n 1 dirname
+# Tests that -short shortens or leaves out, among them all property tests: their files and names.
+LONG     := grep -rlE 'testing\.Short\(\)|rapid\.Check' --include=*_test.go actors cmd http providers state
+NAMES    := awk '/^func / { name = $$2; sub(/\(.*/, "", name) } /testing\.Short\(\)|rapid\.Check|rounds\(\)/ { print name }'
 SOURCES  := find . -name node_modules -prune -o -name '*.go' -print
 
 .PHONY: help
@@ -62,7 +64,7 @@ run: ## start the gateway with the embedded sandbox (ARGS='--config FILE' for mo
 	@exec bin/stagedoor serve $(ARGS)
 
 .PHONY: test
-test: ## vet, tests with the race detector, real clients (JOBS=n at a time, ALSO=staticcheck as in CI)
+test: ## vet, tests with the race detector, real clients (JOBS=n at a time, ALSO='targets')
 	@JOBS=$(JOBS) STAGEDOOR_BINARY='$(CURDIR)/$(PROGRAM)' .ci/suites $(SUITES)
 
 # Suites that only need the processor give way to those that look at clocks. The race detector
@@ -73,8 +75,9 @@ test-race: tools-build ## the Go tests of the packages with the race detector, t
 
 .PHONY: test-plain
 test-plain: tools-build ## the Go tests of packages that have only pure functions, and the long ones in full
-	$(COMPILE) nice go test $(DEFAULTS) -vet=off -timeout 8m \
-	  $$( (go list ./... | grep -E '^stagedoor/($(PURE))'; $(LONG) | sed 's|^|stagedoor/|') | sort -u)
+	$(COMPILE) nice go test $(DEFAULTS) -vet=off -timeout 8m $$(go list ./... | grep -E '^stagedoor/($(PURE))')
+	$(COMPILE) nice go test $(DEFAULTS) -vet=off -timeout 8m -run "^($$($(LONG) | xargs $(NAMES) | sort -u | paste -sd '|'))$$" \
+	  $$($(LONG) | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
 # None of these results comes from the test cache, which does not see the program.
 .PHONY: test-program
@@ -100,8 +103,12 @@ test-short: ## the Go tests without the slow ones and the race detector
 	go test -short ./...
 
 .PHONY: sdk
-sdk: clients program ## the vendors' own clients against the running gateway
-	test/sdk/run.sh
+sdk: clients program ## the vendors' own JavaScript clients against the running gateway
+	STAGEDOOR_SDK=js test/sdk/run.sh
+
+.PHONY: sdk-go
+sdk-go: program ## the vendors' own Go clients against the running gateway
+	STAGEDOOR_SDK=go test/sdk/run.sh
 
 .PHONY: telemetry
 telemetry: program ## traces, metrics, dashboard and alerts against the collector's own receiver
@@ -130,15 +137,19 @@ soak: ## kill the loaded gateway CYCLES times and look for what is lost (SEED=n 
 mutants: ## seed faults one by one and expect the suites to fail (MUTANTS=pattern)
 	go test ./test/mutants -count=1 -v -timeout 0 -run TestEveryMutantIsCaught -mutants '$(MUTANTS)'
 
+# With the flags of test-race, because both then share what they compile.
 .PHONY: vet
-vet: ## formatting, go.mod and go vet
+vet: ## formatting and go vet
 	@unformatted=$$($(SOURCES) | xargs gofmt -l); \
 	if [ -n "$$unformatted" ]; then echo "not formatted (make fmt):"; echo "$$unformatted"; exit 1; fi
+	$(COMPILE) nice go vet -race $(NORACE) ./...
+
+.PHONY: tidy
+tidy: ## whether go.mod names what the program needs, and no more
 	go mod tidy -diff
-	$(COMPILE) nice go vet ./...
 
 .PHONY: lint
-lint: vet staticcheck ## vet and staticcheck
+lint: vet tidy staticcheck ## vet, tidy and staticcheck
 
 .PHONY: staticcheck
 staticcheck:
