@@ -24,7 +24,7 @@ CLIENTS  := test/oauth/js test/sdk/js
 # Side by side in `make test`. The first two need only Go, so they compile while the last
 # ones wait for Chromium and the npm packages to be installed. ALSO are suites beside them: .ci/run
 # names those that are left out here, because they take minutes to compile or download much.
-SUITES   := test-race vet test-program live oauth sdk telemetry flow test-plain $(ALSO)
+SUITES   := test-race test-program live oauth sdk telemetry flow test-plain vet $(ALSO)
 # Packages of pure functions. They start no goroutine and hold no lock, which
 # TestPackagesWithoutTheRaceDetectorShareNothing checks, so the race detector has nothing to see.
 PURE     := cmd/stagedoor/config$$|http/envelope$$|actors/kit/kittest$$|$\
@@ -137,7 +137,7 @@ soak: ## kill the loaded gateway CYCLES times and look for what is lost (SEED=n 
 mutants: ## seed faults one by one and expect the suites to fail (MUTANTS=pattern)
 	go test ./test/mutants -count=1 -v -timeout 0 -run TestEveryMutantIsCaught -mutants '$(MUTANTS)'
 
-# With the flags of test-race, because both then share what they compile.
+# With the flags of test-race and after it, because both then share what they compile.
 .PHONY: vet
 vet: ## formatting and go vet
 	@unformatted=$$($(SOURCES) | xargs gofmt -l); \
