@@ -40,7 +40,11 @@ func (p *Provider) Judge(f *upstream.Failure, model string, now time.Time) (thro
 		return throttle.CallerFault, 0
 	}
 	wait := f.RetryAfter
-	if f.Class == upstream.RateLimited && p.Client != nil {
+	switch rests := f.Class == upstream.RateLimited || f.Class == upstream.Overloaded; {
+	case !rests || wait == 0 && f.Class == upstream.Overloaded || p.Client == nil:
+	case p.SpareKeys(now, model) > 0:
+		wait = 0 // another key may be used at once
+	default:
 		if rest := p.Client.Keys().Rest(model, now); rest > 0 {
 			wait = rest // until the first key may be used again
 		}

@@ -135,7 +135,11 @@ func retryHere(p progress, f facts) (time.Duration, bool) {
 		// To wait as long once more is better than to fail, and worse than to use another target.
 		return jitter(p.retriesHere), last && p.uncertain <= 1
 	case upstream.Overloaded, upstream.Transient:
-		return max(f.retryAfter, jitter(p.retriesHere)), f.retryAfter <= longest && (last || p.retriesHere < 1)
+		asked := f.retryAfter
+		if f.class == upstream.Overloaded && f.spareKeys > 0 {
+			asked = 0 // it is for the key that was refused
+		}
+		return max(asked, jitter(p.retriesHere)), asked <= longest && (last || p.retriesHere < 1)
 	}
 	return 0, false
 }

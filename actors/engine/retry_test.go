@@ -104,6 +104,9 @@ func TestDecide(t *testing.T) {
 			f.next = 1
 		}), step{verdict: elsewhere, candidate: 1}, 0, 0},
 		{"overloaded: not before it said", progress{}, with(upstream.Overloaded, func(f *facts) { f.retryAfter = 3 * time.Second }), step{verdict: again}, 3 * time.Second, 3 * time.Second},
+		{"overloaded: another key", progress{}, with(upstream.Overloaded, func(f *facts) {
+			f.spareKeys, f.retryAfter = 1, time.Hour
+		}), step{verdict: again}, time.Millisecond, 101 * time.Millisecond},
 		{"overloaded: not if that is long", progress{}, with(upstream.Overloaded, func(f *facts) { f.retryAfter = 20 * time.Second }), step{verdict: giveUp}, 0, 0},
 
 		{"barred: neither here nor elsewhere", progress{}, with(upstream.NotSent, func(f *facts) {

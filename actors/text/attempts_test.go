@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -266,6 +267,7 @@ func TestARefusedKeyGivesItsTurnToTheNext(t *testing.T) {
 		{"401", document(401, chatRefuse)},
 		{"403", document(403, chatRefuse)},
 		{"429", withHeader(document(429, chatRefuse), "Retry-After", "3600")},
+		{"503", withHeader(document(503, chatRefuse), "Retry-After", "3600")},
 		{"429 in the stream", stream(chatRole + chatError)},
 		{"429 in the body", document(200, `{"error":{"message":"x","type":"rate_limit_error","code":"rate_limit_exceeded"}}`)},
 	} {
@@ -294,6 +296,26 @@ func TestARefusedKeyGivesItsTurnToTheNext(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A 503 with a time is about one key and one model, as a 429 is: requests for other models go on at once.
+func TestAnOverloadWithATimeHoldsUpItsModelOnly(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.upstream("a", dialoguetest.Chat, withHeader(document(503, chatRefuse), "Retry-After", "60"), goodChat())
+		if got := s.ask(s.request(dialoguetest.Chat, chatAskStream)); got.status != 503 {
+			t.Fatalf("got %d", got.status)
+		}
+		kittest.Quiesce()
+		another := s.request(dialoguetest.Chat, chatAskStream)
+		another.Plan = slices.Clone(another.Plan)
+		another.Plan[0].Model = "other"
+		if got := s.ask(another); got.status != 200 || got.meta.Queued > 0 {
+			t.Errorf("another model: %d after %s", got.status, got.meta.Queued)
+		}
+		if got := s.ask(s.request(dialoguetest.Chat, chatAskStream)); got.status != 200 {
+			t.Errorf("a trial of the same model: %d", got.status)
+		}
+	})
 }
 
 func TestAnUpstreamsRefusalOfOurKeyIsNotTheClients(t *testing.T) {

@@ -49,10 +49,6 @@ func (p *provider) Receive(c actor.Context) {
 	case *pausing:
 		p.core.paused = p.core.shared.paused.Load()
 		p.dispatch(time.Now())
-	case *cooling:
-		now := time.Now()
-		p.core.cooling.all(now, m.d)
-		p.dispatch(now)
 	case *statsAsk:
 		m.Resolve(p.core.stats(time.Now()), nil)
 	case *queueAsk:

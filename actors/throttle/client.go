@@ -180,9 +180,6 @@ func (c *Client) setPaused(paused bool) {
 	c.send(&pausing{})
 }
 
-// CoolDown grants nothing for d, or for an hour if d is longer.
-func (c *Client) CoolDown(d time.Duration) { c.send(&cooling{d}) }
-
 // InFlight returns the number of permits that are not released. It is one atomic read.
 func (c *Client) InFlight() int { return int(c.shared.inFlight.Load()) }
 

@@ -2,12 +2,9 @@ package throttle
 
 import "time"
 
-// coolDowns holds the times until which a provider gets no requests, as a whole or for
-// single models. They are kept per model because providers count their limits per model.
-type coolDowns struct {
-	until  time.Time
-	models map[string]*modelCooling
-}
+// coolDowns holds the times until which a provider gets no requests for single models. There is none for a provider as
+// a whole: providers count their limits for each model, and shed the load of one while they serve another.
+type coolDowns struct{ models map[string]*modelCooling }
 
 // modelCooling is the cool-down of one model. Requests without a model use the empty name.
 type modelCooling struct {
@@ -28,10 +25,10 @@ const (
 
 // end returns the time from which requests for the model may be sent.
 func (c *coolDowns) end(model string) time.Time {
-	if m := c.models[model]; m != nil && m.until.After(c.until) {
+	if m := c.models[model]; m != nil {
 		return m.until
 	}
-	return c.until
+	return time.Time{}
 }
 
 // left returns how long that is from now.
@@ -45,40 +42,30 @@ func (c *coolDowns) active(now time.Time) bool { return !c.next(now).IsZero() }
 // next returns the first time after now at which a cool-down ends, or zero if there is none.
 func (c *coolDowns) next(now time.Time) time.Time {
 	var first time.Time
-	earlier := func(t time.Time) {
-		if t.After(now) && (first.IsZero() || t.Before(first)) {
-			first = t
-		}
-	}
-	earlier(c.until)
 	for _, m := range c.models {
-		earlier(m.until)
+		if m.until.After(now) && (first.IsZero() || m.until.Before(first)) {
+			first = m.until
+		}
 	}
 	return first
 }
 
 // longest returns the remaining time of the longest cool-down.
 func (c *coolDowns) longest(now time.Time) time.Duration {
-	d := c.until.Sub(now)
+	d := time.Duration(0)
 	for _, m := range c.models {
 		d = max(d, m.until.Sub(now))
 	}
-	return max(d, 0)
+	return d
 }
 
-// all starts a cool-down of the whole provider. A cool-down is never shortened.
-func (c *coolDowns) all(now time.Time, d time.Duration) { extend(&c.until, now, d) }
-
-// one starts a cool-down of one model.
-func (c *coolDowns) one(now time.Time, model string, d time.Duration) {
-	if d > 0 {
-		extend(&c.model(now, model).until, now, d)
+// start starts a cool-down of a model, or makes it longer.
+func (c *coolDowns) start(now time.Time, model string, d time.Duration) {
+	if d <= 0 {
+		return
 	}
-}
-
-func extend(until *time.Time, now time.Time, d time.Duration) {
-	if at := now.Add(min(d, maxCool)); d > 0 && at.After(*until) {
-		*until = at
+	if m, at := c.model(now, model), now.Add(min(d, maxCool)); at.After(m.until) {
+		m.until = at
 	}
 }
 
@@ -94,7 +81,7 @@ func (c *coolDowns) refused(now time.Time, model string, said time.Duration) {
 		said = min(firstCool<<min(m.unnamed, 5), maxBackOff)
 		m.unnamed++
 	}
-	c.one(now, model, said)
+	c.start(now, model, said)
 }
 
 // served records that a request for the model was not refused.
@@ -106,11 +93,8 @@ func (c *coolDowns) served(now time.Time, model string) {
 	}
 }
 
-// over ends the cool-down of a model, and of the provider as a whole.
-func (c *coolDowns) over(now time.Time, model string) {
-	c.until = now
-	delete(c.models, model)
-}
+// over ends the cool-down of a model.
+func (c *coolDowns) over(model string) { delete(c.models, model) }
 
 // forgetFirst forgets the model whose cool-down ends first.
 func (c *coolDowns) forgetFirst() {

@@ -45,9 +45,11 @@ func (w *world) granted(t *ticket) bool { return !t.granted.IsZero() }
 // TestACoolDownHoldsUpItsModelOnly: requests for a model that was refused wait, and those
 // for other models pass them, of the same key and of others.
 func TestACoolDownHoldsUpItsModelOnly(t *testing.T) {
-	for _, said := range []time.Duration{0, 5 * time.Second} {
+	for _, refusal := range []Outcome{{Kind: RateLimited}, {Kind: RateLimited, RetryAfter: 5 * time.Second},
+		{Kind: Overloaded, RetryAfter: 5 * time.Second}} {
+		said := refusal.RetryAfter
 		w := newWorld(Config{MaxInFlight: 4})
-		w.end(w.of("a", "busy", 0), Outcome{Kind: RateLimited, RetryAfter: said})
+		w.end(w.of("a", "busy", 0), refusal)
 		wait := max(said, firstCool)
 		first, second := w.of("a", "busy", 0), w.of("b", "busy", time.Minute)
 		for i, key := range []string{"a", "b", "c", "a"} {

@@ -241,14 +241,14 @@ func (c *core) learn(now time.Time, o *Outcome) {
 	if o.RemainingTokens != nil {
 		c.tokens.lower(*o.RemainingTokens)
 	}
-	c.cooling.one(now, o.Model, o.exhausted())
+	c.cooling.start(now, o.Model, o.exhausted())
 	switch o.Kind {
 	case Success:
 		c.cooling.served(now, o.Model)
 	case RateLimited:
 		c.cooling.refused(now, o.Model, o.RetryAfter)
 	case Overloaded:
-		c.cooling.all(now, o.RetryAfter)
+		c.cooling.start(now, o.Model, o.RetryAfter)
 	}
 }
 

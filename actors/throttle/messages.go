@@ -2,7 +2,6 @@ package throttle
 
 import (
 	"log/slog"
-	"time"
 
 	"stagedoor/actors/kit"
 )
@@ -29,7 +28,6 @@ type (
 	configuring struct{ config Config }
 	// pausing makes the actor read the shared pause flag again.
 	pausing struct{}
-	cooling struct{ d time.Duration }
 	// waking makes the actor dispatch its queue again.
 	waking   struct{}
 	statsAsk struct{ kit.Reply[Stats] }

@@ -39,7 +39,7 @@ func (c *core) endTrial(now time.Time, o *Outcome) {
 	}
 	switch o.Kind {
 	case Success:
-		c.cooling.over(now, o.Model)
+		c.cooling.over(o.Model)
 	case RateLimited:
 		c.trialFrom = now.Add(trialRest)
 	}

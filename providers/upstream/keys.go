@@ -96,14 +96,17 @@ func (k *Keys) makeRoom(now time.Time) {
 }
 
 // RecordFailure rests key as its failure f for the model requires. A refused key rests for all models for
-// RefusedRest. A key at its rate limit rests for this model as long as the provider said. A request that can
-// never fit says nothing about its key.
+// RefusedRest. A key at its rate limit rests for this model as long as the provider said, and so does one that got a
+// refusal for overload with a time, because providers shed load by key and model. A request that can never fit says
+// nothing about its key.
 func (k *Keys) RecordFailure(key, model string, f *Failure, now time.Time) {
 	switch {
 	case f.Class == Credential:
 		k.bench(key, "", now, RefusedRest)
 	case f.Class == RateLimited && !f.TooLarge:
 		k.bench(key, model, now, max(f.RetryAfter, rateLimitRest))
+	case f.Class == Overloaded:
+		k.bench(key, model, now, f.RetryAfter)
 	}
 }
 

@@ -41,6 +41,14 @@ func TestARateLimitRestsItsKeyForItsModelOnly(t *testing.T) {
 	if got := taken("other"); got["k1"] {
 		t.Error("a key whose credentials were refused is used for another model")
 	}
+	k.RecordFailure("k2", "idle", &upstream.Failure{Class: upstream.Overloaded}, now)
+	if k.Usable("idle", now) != 1 {
+		t.Error("an overload without a time rests a key")
+	}
+	k.RecordFailure("k2", "full", &upstream.Failure{Class: upstream.Overloaded, RetryAfter: time.Minute}, now)
+	if k.Usable("full", now) != 0 || k.Usable("idle", now) != 1 {
+		t.Error("an overload with a time does not rest its key for its model only")
+	}
 	if resting, of := k.Benched(now); resting != 2 || of != 2 {
 		t.Errorf("%d of %d rest", resting, of)
 	}
