@@ -22,6 +22,7 @@ import (
 	httpflow "stagedoor/http/flow"
 	"stagedoor/http/live"
 	"stagedoor/http/overload"
+	"stagedoor/http/responsesocket"
 	"stagedoor/http/server"
 	"stagedoor/http/text"
 	"stagedoor/http/web/browser"
@@ -53,6 +54,7 @@ type gateway struct {
 	auth     *auth.Authenticator
 	overload *overload.Limiter
 	watchers *share.Pool
+	sockets  *share.Pool
 	memory   *share.Pool
 	limits   memoryInForce // under reloading
 	server   *server.Server
@@ -112,6 +114,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 		return err
 	}
 	g.overload, g.watchers = overload.New(overload.Limits{}), share.New(share.Watchers, 0, 1)
+	g.sockets = share.New(share.Sockets, 0, leastSocket)
 	if err := g.observe(); err != nil {
 		return err
 	}
@@ -160,6 +163,8 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	}
 	g.live = g.liveHandlers(cmp.Or(c.OAuth.Issuer, address))
 	options.Live = g.live
+	options.Socket = responsesocket.New(responsesocket.Options{Logger: g.logger, Auth: g.auth, Live: g.live,
+		Memory: g.sockets, Enabled: func() bool { return g.config.Load().ResponsesWebSocket }})
 	if err := g.watched(&options, &c.Telemetry); err != nil {
 		return err
 	}
@@ -230,6 +235,7 @@ func (g *gateway) limit(configured *config.Process) {
 	g.memory.Resize(workBytes(allowed))
 	g.overload.Set(overload.Limits{Requests: limits.Requests, BodyBytes: int64(limits.BodyMiB) << 20})
 	g.watchers.Resize(int64(limits.Watchers))
+	g.sockets.Resize(socketBytes(allowed))
 	work.SetResponseQuota(
 		g.state,
 		work.Quota{Responses: configured.StoredResponses, Bytes: int64(configured.StoredMiB) << 20},

@@ -83,6 +83,14 @@ const leastWork = 3 * 32 << 20
 // translation, large replies, background responses.
 func workBytes(allowed int64) int64 { return roomForRequests(allowed) / 2 }
 
+// leastSocket is the number of bytes that WebSockets of one owner may keep while they are free, even if its share is
+// smaller: one message of the largest size.
+const leastSocket = 33 << 20
+
+// socketBytes returns how much WebSockets of responses may keep: messages that wait, and responses that are
+// remembered.
+func socketBytes(allowed int64) int64 { return roomForRequests(allowed) / 8 }
+
 // ownDescriptors is what the store, the log and other files of the process take. A
 // process that may have few leaves a quarter of them.
 const ownDescriptors = 256

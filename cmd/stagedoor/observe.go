@@ -48,7 +48,7 @@ func (g *gateway) pools() []share.Stats {
 	var out []share.Stats
 	h := g.runtime
 	for _, p := range []*share.Pool{
-		requests, bodies, g.memory, g.watchers, content, files, h.Background().Slots(), h.Videos().Slots(),
+		requests, bodies, g.memory, g.watchers, g.sockets, content, files, h.Background().Slots(), h.Videos().Slots(),
 		work.WaitingDeliveries(g.state), h.Tokens().PasswordPlaces(), h.Ledger().UsageRows(),
 	} {
 		out = append(out, p.Stats())

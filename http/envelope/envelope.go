@@ -76,6 +76,7 @@ var pools = map[string]string{
 	share.Content:    "pictures and uploads",
 	share.Files:      "files of pictures and uploads",
 	share.Watchers:   "connections that watch",
+	share.Sockets:    "memory for WebSockets",
 	share.Passwords:  "passwords that are hashed",
 }
 

@@ -41,7 +41,7 @@ type Handlers struct {
 	options  Options
 	upgrader websocket.Upgrader
 
-	ctx  context.Context // ends with errDraining
+	ctx  context.Context // ends with ErrDraining
 	stop context.CancelCauseFunc
 
 	mu       sync.Mutex
@@ -50,8 +50,8 @@ type Handlers struct {
 	draining bool
 }
 
-// errDraining ends all watchers when the gateway shuts down.
-var errDraining = errors.New("the gateway is shutting down")
+// ErrDraining ends all watchers when the gateway shuts down.
+var ErrDraining = errors.New("the gateway is shutting down")
 
 // New returns Handlers.
 func New(o Options) *Handlers {
@@ -72,7 +72,7 @@ func (hs *Handlers) Drain() {
 		}
 	}
 	hs.mu.Unlock()
-	hs.stop(errDraining)
+	hs.stop(ErrDraining)
 }
 
 // Wait returns after Drain when every watcher has left. http.Server.Shutdown does not wait for sockets,
@@ -99,7 +99,7 @@ func (hs *Handlers) enter(owner state.Owner) error {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	if hs.draining {
-		return dialogue.ShuttingDown(errDraining)
+		return dialogue.ShuttingDown(ErrDraining)
 	}
 	if err := hs.options.Watchers.Take(string(owner), 1); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (hs *Handlers) leave(owner state.Owner) {
 // of still as soon as the watcher may not watch any more.
 func (hs *Handlers) lifetime(r *http.Request, still func() error) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(r.Context())
-	release := context.AfterFunc(hs.ctx, func() { cancel(errDraining) })
+	release := context.AfterFunc(hs.ctx, func() { cancel(ErrDraining) })
 	leave := hs.options.Auth.While(still, cancel)
 	return ctx, func() { leave(); release(); cancel(context.Canceled) }
 }

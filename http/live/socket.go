@@ -71,10 +71,12 @@ func newUpgrader() websocket.Upgrader {
 	}
 }
 
-// Serve upgrades r to a WebSocket and sends the messages of source until the client leaves, who.Still
-// returns an error or Drain is called. Callers check before that the client may watch, and with
-// SameOrigin that a page of another origin did not open the socket.
-func (hs *Handlers) Serve(w http.ResponseWriter, r *http.Request, who Watcher, source Source) {
+// Open upgrades r to a WebSocket, which counts as a watcher of its owner until the caller calls leave. header
+// is sent with the upgrade. ctx ends with Drain, or with the error of who.Still as soon as that returns one.
+// Its cause is then ErrDraining or that error. If ok is false, Open has answered r. Callers check before that
+// the client may connect, and with SameOrigin that a page of another origin did not open the socket.
+func (hs *Handlers) Open(w http.ResponseWriter, r *http.Request, who Watcher, header http.Header) (
+	conn *websocket.Conn, ctx context.Context, leave func(), ok bool) {
 	if !websocket.IsWebSocketUpgrade(r) || r.ProtoMajor != 1 {
 		if r.ProtoMajor == 1 {
 			w.Header().Set("Connection", "Upgrade")
@@ -85,23 +87,33 @@ func (hs *Handlers) Serve(w http.ResponseWriter, r *http.Request, who Watcher, s
 			dialogue.Refusal(http.StatusUpgradeRequired, "upgrade_required",
 				"this path is for WebSockets over HTTP/1.1"),
 		)
-		return
+		return nil, nil, nil, false
 	}
 	if err := hs.enter(who.Owner); err != nil {
 		hs.refuse(w, err)
-		return
+		return nil, nil, nil, false
 	}
-	defer hs.leave(who.Owner)
-	conn, err := hs.upgrader.Upgrade(hijackable{w}, r, nil)
-	if err != nil {
-		return // Upgrade has sent an error, or the client has left
+	conn, err := hs.upgrader.Upgrade(hijackable{w}, r, header)
+	if err != nil { // Upgrade has sent an error, or the client has left
+		hs.leave(who.Owner)
+		return nil, nil, nil, false
 	}
-	defer conn.Close()
 	accesslog.Outcome(w, http.StatusSwitchingProtocols)
 	ctx, cancel := hs.lifetime(r, who.Still)
-	defer cancel()
+	return conn, ctx, func() { cancel(); _ = conn.Close(); hs.leave(who.Owner) }, true
+}
+
+// Serve opens a WebSocket as Open does, and sends the messages of source until the client leaves, who.Still
+// returns an error or Drain is called.
+func (hs *Handlers) Serve(w http.ResponseWriter, r *http.Request, who Watcher, source Source) {
+	conn, ctx, leave, ok := hs.Open(w, r, who, nil)
+	if !ok {
+		return
+	}
+	defer leave()
+	ctx, cancel := context.WithCancelCause(ctx)
 	s := &socket{conn: conn, heard: make(chan []byte), source: source, still: who.Still}
-	s.run(ctx, cancel)
+	s.run(ctx, func() { cancel(context.Canceled) })
 	accesslog.Note(w, slog.Int("messages", s.sent))
 }
 
@@ -257,8 +269,8 @@ func (s *socket) sendClose(cause error) {
 	code, reason := websocket.CloseNormalClosure, ""
 	var refused *dialogue.Error
 	switch {
-	case errors.Is(cause, errDraining):
-		code, reason = websocket.CloseGoingAway, errDraining.Error()
+	case errors.Is(cause, ErrDraining):
+		code, reason = websocket.CloseGoingAway, ErrDraining.Error()
 	case errors.As(cause, &refused) && refused.Status < http.StatusInternalServerError:
 		code, reason = websocket.ClosePolicyViolation, "not allowed to watch any more"
 	case errors.As(cause, &refused):

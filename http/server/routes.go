@@ -9,6 +9,7 @@ import (
 	"stagedoor/http/dryrun"
 	"stagedoor/http/envelope"
 	"stagedoor/http/media"
+	"stagedoor/http/responsesocket"
 	"stagedoor/http/text"
 	"stagedoor/http/web/pages"
 	"stagedoor/providers/shapes"
@@ -33,6 +34,17 @@ func (s *Server) routes(d *text.Handlers) http.Handler {
 	r.handle("DELETE /v1/responses/{id}", d.DeleteResponse)
 	r.handle("POST /v1/responses/{id}/cancel", d.CancelResponse)
 	r.handle("GET /v1/responses/{id}/input_items", d.InputItems)
+
+	if o := s.options.Socket; o != nil {
+		// A GET that asks for no WebSocket is refused as if the route did not exist.
+		r.mux.HandleFunc("GET /v1/responses", func(w http.ResponseWriter, req *http.Request) {
+			if responsesocket.Wanted(req) {
+				o.Serve(w, req, s.http.Handler)
+				return
+			}
+			r.notAllowed(w, req)
+		})
+	}
 
 	r.handle("GET /v1/receipts/{request_id}", d.Receipt)
 

@@ -34,6 +34,7 @@ import (
 	"stagedoor/http/media"
 	"stagedoor/http/oauth"
 	"stagedoor/http/overload"
+	"stagedoor/http/responsesocket"
 	"stagedoor/http/text"
 	"stagedoor/http/web/portal"
 	"stagedoor/providers/dialogue"
@@ -65,6 +66,8 @@ type Options struct {
 	Media *media.Handlers
 	// Live, if not nil, serves clients that watch for changes.
 	Live *live.Handlers
+	// Socket, if not nil, serves responses over WebSockets.
+	Socket *responsesocket.Handlers
 	// OAuth, if not nil, is the authorization service. Portal, if not nil, serves the
 	// pages of accounts and administration.
 	OAuth  *oauth.Service

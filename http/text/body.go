@@ -18,6 +18,9 @@ import (
 	"stagedoor/providers/upstream"
 )
 
+// MaxBody is the size of the largest body of a request for text.
+const MaxBody = maxBody
+
 // Limits of a request body (faults.md 3).
 const (
 	maxBody   = 32 << 20
@@ -106,7 +109,7 @@ func ReadObject(w http.ResponseWriter, r *http.Request, names *fields.Names) ([]
 	if err != nil {
 		return nil, err
 	}
-	return b.b, checkJSON(b.b, names)
+	return b.b, CheckJSON(b.b, names)
 }
 
 func checkMedia(h http.Header) error {
@@ -197,9 +200,9 @@ func badBody(err error) *dialogue.Error {
 	return dialogue.InvalidBody(err)
 }
 
-// checkJSON returns an error unless b is one JSON object without duplicate or misspelled names that is
+// CheckJSON returns an error unless b is one JSON object without duplicate or misspelled names that is
 // not nested too deeply.
-func checkJSON(b []byte, names *fields.Names) error {
+func CheckJSON(b []byte, names *fields.Names) error {
 	if fields.ValidObject(b, names) {
 		return nil
 	}

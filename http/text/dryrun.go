@@ -57,7 +57,7 @@ func (rc *requestContext) findShape() error {
 	}
 	if rc.shape == nil {
 		rc.shape = rc.handlers.Shapes[0]
-		if err := checkJSON(rc.payload, nil); err != nil {
+		if err := CheckJSON(rc.payload, nil); err != nil {
 			return err
 		}
 		return dialogue.Invalid("from", "is needed: the body has no member that shows its shape")

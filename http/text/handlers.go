@@ -114,7 +114,9 @@ func (hs *Handlers) newRequestContext(
 	r *http.Request,
 	in shapes.Params,
 ) *requestContext {
-	return &requestContext{handlers: hs, shape: s, w: w, r: r, in: in}
+	rc := &requestContext{handlers: hs, shape: s, w: w, r: r, in: in}
+	rc.attach()
+	return rc
 }
 
 // requestContext is the state of one request in its handler. Its checks run in the order of
@@ -137,6 +139,8 @@ type requestContext struct {
 	dry     *engine.DryRun // nil unless the client asks what would be sent
 	// translate has the shapes that the query of /v1/translate names; nil on any other route.
 	translate *translation
+
+	connection *Connection // nil unless the request arrived on a connection that remembers responses
 }
 
 func (rc *requestContext) serve() {
@@ -196,7 +200,7 @@ func (rc *requestContext) read() error {
 	if _, ok := rc.shape.Inbound.(shapes.SyntaxChecker); ok {
 		return nil // check tests the syntax together with the rules
 	}
-	return checkJSON(rc.payload, rc.shape.Members)
+	return CheckJSON(rc.payload, rc.shape.Members)
 }
 
 // identify checks the key and that it has the shape's scope.
@@ -236,7 +240,7 @@ func (rc *requestContext) route() error {
 func (rc *requestContext) check() (shapes.Head, error) {
 	head, err := rc.shape.Check(rc.payload, rc.in)
 	if err != nil {
-		if bad := checkJSON(rc.payload, rc.shape.Members); bad != nil {
+		if bad := CheckJSON(rc.payload, rc.shape.Members); bad != nil {
 			return head, bad
 		}
 	}
@@ -354,11 +358,12 @@ func (rc *requestContext) write(reply *text.Reply) {
 }
 
 // first waits for the first chunk of a reply. If it takes longer than Options.Heartbeat, the stream begins without it
-// and out is the stream. ok is false if the reply has no chunk or the client has left.
+// and out is the stream. ok is false if the reply has no chunk or the client has left. A connection that remembers
+// responses sends its own heartbeats, so that a failure keeps its status.
 func (rc *requestContext) first(reply *text.Reply) (f text.Chunk, out *sse.Writer, ok bool) {
 	mode := rc.mode()
 	beat := rc.shape.Heartbeat(mode)
-	if rc.handlers.Heartbeat <= 0 || beat == nil {
+	if rc.handlers.Heartbeat <= 0 || beat == nil || rc.connection != nil {
 		f, ok = <-reply.Chunks()
 		return f, nil, ok
 	}

@@ -44,6 +44,8 @@ func (rc *requestContext) serveResponses() {
 			return
 		}
 	}
+	sent := len(rc.payload)
+	rc.recall()
 	own := rc.payload
 	previous, err := rc.continueFrom()
 	if err != nil {
@@ -52,8 +54,12 @@ func (rc *requestContext) serveResponses() {
 	}
 	claim := memory.NewClaim(rc.handlers.Env.Memory, string(rc.owner()))
 	defer claim.End()
-	if err := claim.Grow(rc.storedBytes(own)); err != nil {
+	if err := claim.Grow(rc.storedBytes(sent, own)); err != nil {
 		rc.refuse(dialogue.NoMemory(err))
+		return
+	}
+	if whole := rc.remember(previous); rc.warmsUp() {
+		rc.warmUp(whole)
 		return
 	}
 	if rc.head.Background {
@@ -69,10 +75,11 @@ func (rc *requestContext) serveResponses() {
 	rc.run(o)
 }
 
-// storedBytes estimates the memory for storing the request and for the history that was put before it.
-func (rc *requestContext) storedBytes(own []byte) int64 {
+// storedBytes estimates the memory for storing the request and for the history that was put before it. sent is
+// the length of the request without the history.
+func (rc *requestContext) storedBytes(sent int, own []byte) int64 {
 	const perByte = 4 // copies: items, record, encoded record, transaction
-	n := 2 * int64(len(rc.payload)-len(own))
+	n := 2 * int64(max(len(rc.payload)-sent, 0))
 	if rc.head.Store || rc.head.Background {
 		n += perByte * int64(len(own))
 	}
@@ -102,7 +109,7 @@ func (rc *requestContext) continueFrom() (string, error) {
 	if !h.Finished() {
 		return "", dialogue.Invalid("previous_response_id", "the response has not ended yet")
 	}
-	if h.Provider != "" && !rc.head.Background {
+	if h.Provider != "" && !rc.head.Background && !rc.remembered() {
 		for i := range rc.plan {
 			if rc.plan[i].Provider.Name == h.Provider && rc.plan[i].Provider.Serves(rc.shape.Name) {
 				rc.plan = rc.plan[i : i+1]

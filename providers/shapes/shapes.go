@@ -146,6 +146,8 @@ type Params struct {
 	Stream bool
 	Array  bool // streamed as a JSON array instead of server-sent events
 	Header http.Header
+	// NoInput permits a request without input, because nothing is generated for it.
+	NoInput bool
 }
 
 // Head is what Check reads from a request for routing, limits and lifecycle.

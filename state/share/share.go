@@ -40,6 +40,7 @@ const (
 	Content    = "content"    // bytes of pictures and uploads on disk
 	Files      = "files"      // pictures and uploads on disk
 	Watchers   = "watchers"   // connections that watch, and long polls
+	Sockets    = "sockets"    // bytes that WebSockets of responses keep
 	Webhooks   = "webhooks"   // deliveries of webhooks that wait
 	Tries      = "tries"      // tries of deliveries under way at one endpoint of webhooks
 	Passwords  = "passwords"  // passwords that are hashed, and those that wait for it

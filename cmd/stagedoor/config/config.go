@@ -29,8 +29,11 @@ type Config struct {
 	Webhooks  []Webhook     `yaml:"webhooks" doc:"servers that are told when videos have ended"`
 	Telemetry Telemetry     `yaml:"telemetry" doc:"traces and metrics, by OpenTelemetry"`
 	Heartbeat Duration      `yaml:"heartbeat" doc:"a stream whose answer takes longer begins without it; 0: never"`
-	Log       Log           `yaml:"log" doc:"logging"`
-	Shutdown  Shutdown      `yaml:"shutdown" doc:"graceful stop"`
+	// Clients of a gateway without it use HTTP.
+	ResponsesWebSocket bool `yaml:"responses_websocket" doc:"serve responses over WebSockets; false: answer 426"`
+
+	Log      Log      `yaml:"log" doc:"logging"`
+	Shutdown Shutdown `yaml:"shutdown" doc:"graceful stop"`
 }
 
 // TLS names a certificate and its key.
@@ -208,8 +211,10 @@ func Default() *Config {
 		OAuth:     OAuth{AutoAuthorize: "login", CodeTTL: Duration(time.Minute), SessionTTL: Duration(14 * 24 * time.Hour)},
 		Telemetry: defaultTelemetry,
 		Heartbeat: Duration(15 * time.Second),
-		Log:       Log{Level: "info", Format: "text"},
-		Shutdown:  Shutdown{Grace: Duration(30 * time.Second)},
+
+		ResponsesWebSocket: true,
+		Log:                Log{Level: "info", Format: "text"},
+		Shutdown:           Shutdown{Grace: Duration(30 * time.Second)},
 	}
 }
 

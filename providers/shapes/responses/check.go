@@ -66,7 +66,7 @@ type checker struct {
 }
 
 // Check applies the rules field by field, in the order the client wrote them.
-func (shape) Check(body []byte, _ shapes.Params) (shapes.Head, error) {
+func (shape) Check(body []byte, in shapes.Params) (shapes.Head, error) {
 	root := fields.View(body)
 	if !root.IsObject() {
 		return shapes.Head{}, dialogue.Invalid("body", "must be a JSON object")
@@ -83,7 +83,7 @@ func (shape) Check(body []byte, _ shapes.Params) (shapes.Head, error) {
 		return broken == nil
 	})
 	if broken == nil {
-		broken = c.finish()
+		broken = c.finish(in.NoInput)
 	}
 	if broken != nil {
 		return shapes.Head{}, broken
@@ -95,13 +95,13 @@ func (shape) Check(body []byte, _ shapes.Params) (shapes.Head, error) {
 }
 
 // finish applies the rules that bind several fields or demand one.
-func (c *checker) finish() *dialogue.Error {
+func (c *checker) finish(noInput bool) *dialogue.Error {
 	switch {
 	case c.head.Model == "":
 		return dialogue.Missing("model")
 	case c.streamOptions && !c.head.Stream:
 		return dialogue.Invalid("stream_options", "is only allowed when stream is true")
-	case !c.input && !c.prompt && c.head.PreviousResponseID == "":
+	case !c.input && !c.prompt && !noInput && c.head.PreviousResponseID == "":
 		return dialogue.Missing("input")
 	}
 	return nil

@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/jsonw"
 )
 
@@ -95,6 +97,21 @@ func appendContent(w *jsonw.Writer, role string, text gjson.Result) {
 	w.End().End()
 }
 
+// Items lists the input of a request as it stands. A string is one message. The items are views of body.
+func Items(body []byte) []json.RawMessage { return ownItems(body) }
+
+// IsTranscript reports whether the input of body has a compacted conversation, so that it stands for all that
+// came before it.
+func IsTranscript(body []byte) bool {
+	if !bytes.Contains(body, []byte("compaction")) {
+		return false
+	}
+	return slices.ContainsFunc(ownItems(body), func(item json.RawMessage) bool {
+		kind := fields.View(item).Get("type").Str
+		return kind == "compaction" || kind == "compaction_summary"
+	})
+}
+
 // Prepend returns body with items in front of its own input and without
 // previous_response_id, which items stand for. body is not written to.
 func Prepend(body []byte, items []json.RawMessage) []byte {
@@ -160,6 +177,25 @@ func Queued(body []byte, id string, now time.Time) []byte {
 	o.id, o.created, o.status = id, now.Unix(), statusQueued
 	var w jsonw.Writer
 	o.append(&w, func(*jsonw.Writer) {})
+	return w.Buf
+}
+
+// WarmedUp returns the stream of a response without output. It is the reply to a request that a client sends to
+// prepare the next one (wire/responses-websocket.md 2).
+func WarmedUp(body []byte, id string, now time.Time) []byte {
+	o := newObject(body)
+	o.id, o.created, o.completed, o.status = id, now.Unix(), now.Unix(), statusInProgress
+	var w jsonw.Writer
+	event := func(name string, number int64) {
+		w.Buf = append(append(append(w.Buf, "event: "...), name...), "\ndata: "...)
+		w.Object().Key("type").String(name).Key("sequence_number").Int(number).Key("response")
+		o.append(&w, func(*jsonw.Writer) {})
+		w.End()
+		w.Buf = append(w.Buf, "\n\n"...)
+	}
+	event("response.created", 0)
+	o.status, o.usage = statusCompleted, &dialogue.Usage{}
+	event("response.completed", 1)
 	return w.Buf
 }
 

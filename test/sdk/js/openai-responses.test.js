@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import OpenAI from 'openai';
+import { ResponsesWS } from 'openai/resources/responses/ws';
 import { assertArguments, assertPerson, citySchema, collect, key, limited, model, personSchema, prompts, unknownModel, url, within, wrongKey } from './gateway.js';
 
 const client = new OpenAI({ apiKey: key, baseURL: `${url}/v1`, maxRetries: 0 });
@@ -114,5 +115,42 @@ suite('openai: responses', () => {
       }
     };
     await within(5000, read());
+  });
+});
+
+suite('openai: responses over a WebSocket', () => {
+  // turn sends a message and returns the response when it has ended.
+  const turn = (socket, message) =>
+    new Promise((resolve, reject) => {
+      const listen = (event) => {
+        if (event.type === 'response.completed') resolve(event.response);
+        if (event.type === 'response.failed') reject(new Error(JSON.stringify(event.response.error)));
+        if (event.type === 'response.completed' || event.type === 'response.failed') socket.off('event', listen);
+      };
+      socket.on('event', listen);
+      socket.on('error', reject);
+      socket.send({ type: 'response.create', ...message });
+    });
+
+  test('turns that are not stored continue from the connection', async () => {
+    const socket = new ResponsesWS(client);
+    const warm = await turn(socket, { model, tools, input: [], store: false, generate: false });
+    assert.deepEqual(warm.output, []);
+    const first = await turn(socket, { model, tools, input: prompts.tool, store: false, previous_response_id: warm.id });
+    const second = await turn(socket, { model, tools, store: false, previous_response_id: first.id, input: outputs(first) });
+    assert.equal(second.previous_response_id, first.id);
+    assert.ok(second.output.some((item) => item.type === 'message'));
+    socket.close({ code: 1000, reason: 'done' });
+  });
+
+  test('an unknown previous response is an error and the connection stays', async () => {
+    const socket = new ResponsesWS(client);
+    const error = await new Promise((resolve) => {
+      socket.on('error', resolve);
+      socket.send({ type: 'response.create', model, input: 'hi', previous_response_id: 'resp_unknown' });
+    });
+    assert.match(JSON.stringify(error.error ?? error.message), /previous_response_not_found/);
+    assert.equal((await turn(socket, { model, input: prompts.plain, store: false })).status, 'completed');
+    socket.close({ code: 1000, reason: 'done' });
   });
 });
