@@ -30,6 +30,8 @@ type Job struct {
 	// Queued is the response object with status queued; Input its input items.
 	Queued, Input []byte
 	Previous      string
+	// Turn is the use of the conversation that the response belongs to, or nil. The job ends it.
+	Turn *work.Turn
 	// Streamed: the client asked for a stream, so events stay for resuming.
 	Streamed bool
 	// Kept is stored with the response. If the process ends first, the next one makes the request from it (Again).
@@ -100,18 +102,22 @@ func (g *Registry) Start(ctx context.Context, job Job) error {
 		return dialogue.NoMemory(err)
 	}
 	ctx = context.WithoutCancel(ctx)
+	h := work.ResponseHeader{
+		ID:         job.ID,
+		Owner:      job.Owner,
+		Previous:   job.Previous,
+		Model:      job.Request.Head.Model,
+		Status:     "queued",
+		Background: true,
+		Streamed:   job.Streamed,
+		Runs:       job.run,
+	}
+	if job.Turn != nil {
+		h.Conversation, h.Position = job.Turn.Conversation.ID, job.Turn.Conversation.Next
+	}
 	err := work.PutResponse(ctx, g.store, work.StoredResponse{
-		ResponseHeader: work.ResponseHeader{
-			ID:         job.ID,
-			Owner:      job.Owner,
-			Previous:   job.Previous,
-			Model:      job.Request.Head.Model,
-			Status:     "queued",
-			Background: true,
-			Streamed:   job.Streamed,
-			Runs:       job.run,
-		},
-		Body: job.Queued, Input: job.Input, Request: job.Kept})
+		ResponseHeader: h,
+		Body:           job.Queued, Input: job.Input, Request: job.Kept})
 	if err != nil {
 		g.forget(r)
 		return err
@@ -175,6 +181,7 @@ func (g *Registry) enter(r *run) {
 
 func (g *Registry) forget(r *run) {
 	r.cancel(context.Canceled)
+	r.job.Turn.End()
 	r.finish()
 	r.mu.Lock()
 	r.memory.End()

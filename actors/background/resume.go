@@ -98,6 +98,12 @@ func (g *Registry) restore(ctx context.Context, r *work.StoredResponse, again Ag
 	if job.Request, err = again(ctx, r.ID, job.Kept); err != nil {
 		return nil, err
 	}
+	if r.Conversation != "" {
+		if job.Turn, err = work.BeginTurn(g.store, r.Conversation, r.Owner); err != nil {
+			return nil, errRestarted
+		}
+		job.Input = r.Input
+	}
 	run := newRun(job, g.requests.Memory())
 	g.slots.Adopt(string(run.job.Owner), 1)
 	g.enter(run)
@@ -123,5 +129,5 @@ func (g *Registry) fail(r *work.StoredResponse, cause error) error {
 	if r.Streamed && r.Background {
 		log = failedEvent(body, number)
 	}
-	return g.update(r.ID, r.Owner, body, log, number)
+	return g.update(r.ID, r.Owner, body, log, number, nil)
 }

@@ -56,6 +56,44 @@ func (s *stage) again(_ context.Context, id string, request []byte) (*text.Reque
 	return o, nil
 }
 
+// A response that goes on in the next process uses its conversation there, and adds its items once.
+func TestAResponseGoesOnWithItsConversationInTheNextProcess(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.simulate = dribble
+		c, err := work.PutConversation(t.Context(), s.store, work.Conversation{ID: "conv_1", Owner: owner},
+			[]byte(`{}`), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		job := s.job()
+		job.Kept, job.Input = []byte(`"kept"`), []byte(`[{"type":"message","id":"msg_in"}]`)
+		if job.Turn, err = work.BeginTurn(s.store, c.ID, owner); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.registry.Start(context.Background(), job); err != nil {
+			t.Fatal(err)
+		}
+		kittest.Pass(2 * time.Second)
+		s.restart(s.again)
+		if _, err := work.BeginTurn(s.store, c.ID, owner); !errors.Is(err, work.ErrConversationInUse) {
+			t.Errorf("a second turn in the next process: %v", err)
+		}
+		kittest.Pass(time.Minute)
+		if got := s.stored(job.ID); got.Status != "completed" || got.Runs != 2 {
+			t.Errorf("kept %+v", got.ResponseHeader)
+		}
+		turn, err := work.BeginTurn(s.store, c.ID, owner)
+		if err != nil {
+			t.Fatalf("after its end: %v", err)
+		}
+		turn.End()
+		items, err := work.ReadAllItems(t.Context(), s.store, c.ID, turn.Conversation.Next)
+		if err != nil || len(items) != 2 || !strings.Contains(string(items[0]), "msg_in") {
+			t.Errorf("items %s, %v", items, err)
+		}
+	})
+}
+
 func TestAResponseGoesOnInTheNextProcess(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.simulate = dribble

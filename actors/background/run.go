@@ -3,6 +3,7 @@ package background
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -309,19 +310,32 @@ func (g *Registry) keep(r *run, body []byte) {
 	if !r.job.Streamed {
 		log = nil
 	}
-	err := g.update(r.job.ID, r.job.Owner, body, log, last)
-	if errors.Is(err, state.ErrTooLarge) {
-		err = g.update(r.job.ID, r.job.Owner, responses.Failed(r.job.Queued, errTooLarge), log, last)
+	turn, err := TurnItems(context.Background(), r.job.Turn, r.job.Input, body)
+	if err == nil {
+		err = g.update(r.job.ID, r.job.Owner, body, log, last, turn)
 	}
+	if errors.Is(err, state.ErrTooLarge) {
+		err = g.update(r.job.ID, r.job.Owner, responses.Failed(r.job.Queued, errTooLarge), log, last, nil)
+	}
+	r.job.Turn.End() // before a watcher begins the next turn
 	if err != nil {
 		g.system.Logger().Error("background response not stored", "response_id", r.job.ID, "cause", err)
 	}
 }
 
-// update stores the last state of a response, unless it has one or is deleted.
-func (g *Registry) update(id string, owner state.Owner, body, log []byte, last int64) error {
+// TurnItems returns what a response with this body adds to the conversation of turn: its input, which is an array, and
+// its output if it has ended with an answer. It is nil for a nil turn.
+func TurnItems(ctx context.Context, turn *work.Turn, input, body []byte) ([]json.RawMessage, error) {
+	if turn == nil || !responses.Answered(responses.Status(body)) {
+		return nil, nil
+	}
+	return turn.Items(ctx, responses.Elements(input), responses.OutputItems(body))
+}
+
+// update stores the last state of a response with what it adds to its conversation, unless it has ended or is deleted.
+func (g *Registry) update(id string, owner state.Owner, body, log []byte, last int64, turn []json.RawMessage) error {
 	_, err := work.UpdateResponse(context.Background(), g.store, id, owner,
-		work.ResponseUpdate{Status: responses.Status(body), Body: body, Events: log, LastEvent: last})
+		work.ResponseUpdate{Status: responses.Status(body), Body: body, Events: log, LastEvent: last, Turn: turn})
 	if errors.Is(err, state.ErrFinished) || errors.Is(err, state.ErrNotFound) {
 		return nil
 	}

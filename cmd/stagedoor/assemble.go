@@ -238,7 +238,8 @@ func (g *gateway) limit(configured *config.Process) {
 	g.sockets.Resize(socketBytes(allowed))
 	work.SetResponseQuota(
 		g.state,
-		work.Quota{Responses: configured.StoredResponses, Bytes: int64(configured.StoredMiB) << 20},
+		work.Quota{Responses: configured.StoredResponses, Conversations: configured.Conversations,
+			Bytes: int64(configured.StoredMiB) << 20},
 	)
 	if inForce := (memoryInForce{allowed, limits}); inForce != g.limits {
 		g.limits = inForce

@@ -38,6 +38,9 @@ func Write(w http.ResponseWriter, dialect Dialect, err error) {
 	if e.NoRetry {
 		h.Set("X-Should-Retry", "false")
 	}
+	if e.Retry {
+		h.Set("X-Should-Retry", "true")
+	}
 	body := dialect(e)
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
@@ -68,16 +71,17 @@ func Overloaded(pool string) *dialogue.Error {
 // pools maps the pools to their names in messages. If an owner's share of the pool "requests" is
 // used up, the code of the error is requests_share_exceeded.
 var pools = map[string]string{
-	share.Requests:   "requests",
-	share.Bodies:     "request bodies",
-	share.Memory:     "memory for requests",
-	share.Background: "background responses",
-	share.Videos:     "video jobs",
-	share.Content:    "pictures and uploads",
-	share.Files:      "files of pictures and uploads",
-	share.Watchers:   "connections that watch",
-	share.Sockets:    "memory for WebSockets",
-	share.Passwords:  "passwords that are hashed",
+	share.Requests:      "requests",
+	share.Bodies:        "request bodies",
+	share.Memory:        "memory for requests",
+	share.Background:    "background responses",
+	share.Videos:        "video jobs",
+	share.Content:       "pictures and uploads",
+	share.Files:         "files of pictures and uploads",
+	share.Watchers:      "connections that watch",
+	share.Sockets:       "memory for WebSockets",
+	share.Passwords:     "passwords that are hashed",
+	share.Conversations: "conversations",
 }
 
 // sendable returns e with a status that may be sent. net/http panics on some numbers, and

@@ -46,6 +46,15 @@ func (s *Server) routes(d *text.Handlers) http.Handler {
 		})
 	}
 
+	r.handle("POST /v1/conversations", d.CreateConversation)
+	r.handle("GET /v1/conversations/{id}", d.Conversation)
+	r.handle("POST /v1/conversations/{id}", d.UpdateConversation)
+	r.handle("DELETE /v1/conversations/{id}", d.DeleteConversation)
+	r.handle("POST /v1/conversations/{id}/items", d.AddConversationItems)
+	r.handle("GET /v1/conversations/{id}/items", d.ConversationItems)
+	r.handle("GET /v1/conversations/{id}/items/{item_id}", d.ConversationItem)
+	r.handle("DELETE /v1/conversations/{id}/items/{item_id}", d.DeleteConversationItem)
+
 	r.handle("GET /v1/receipts/{request_id}", d.Receipt)
 
 	if m := s.options.Media; m != nil {

@@ -11,6 +11,7 @@ import (
 
 	"stagedoor/actors/text"
 	"stagedoor/http/accesslog"
+	"stagedoor/providers/memory"
 	"stagedoor/providers/sandbox"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/responses"
@@ -98,6 +99,11 @@ func (hs *Handlers) Again(ctx context.Context, id string, request []byte) (*text
 	}
 	previous, err := rc.continueFrom()
 	if err != nil {
+		return nil, err
+	}
+	claim := memory.NewClaim(hs.Env.Memory, string(rc.owner()))
+	defer claim.End()
+	if err := rc.readConversation(&claim); err != nil {
 		return nil, err
 	}
 	return rc.backgroundRequest(id, previous)

@@ -89,6 +89,9 @@ func (rc *requestContext) decodeToCount(claim *memory.Claim) (*dialogue.Request,
 				return nil, err
 			}
 		}
+		if err := rc.readConversation(claim); err != nil {
+			return nil, err
+		}
 	}
 	if err := claim.Grow(memory.OfTranslation(rc.payload)); err != nil {
 		return nil, dialogue.NoMemory(err)

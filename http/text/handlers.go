@@ -24,6 +24,7 @@ import (
 	"stagedoor/state"
 	"stagedoor/state/identity"
 	"stagedoor/state/share"
+	"stagedoor/state/work"
 )
 
 // Options configure Handlers.
@@ -141,6 +142,9 @@ type requestContext struct {
 	translate *translation
 
 	connection *Connection // nil unless the request arrived on a connection that remembers responses
+	// turn is the use of a conversation, or nil, and input are the input items that it adds, as an array.
+	turn  *work.Turn
+	input []byte
 }
 
 func (rc *requestContext) serve() {
@@ -396,6 +400,7 @@ func (rc *requestContext) begin() *sse.Writer {
 
 // fail sends the error of a reply without a chunk: as a status, or as the shape's event in a stream that has begun.
 func (rc *requestContext) fail(out *sse.Writer, err *dialogue.Error) {
+	rc.turn.End() // before the client tries again
 	if out == nil {
 		rc.answer(err)
 		return
@@ -446,6 +451,7 @@ func (rc *requestContext) writeStream(reply *text.Reply, out *sse.Writer, f text
 	for {
 		if f.Failed != nil {
 			rc.record.fail(&f)
+			rc.turn.End()
 		}
 		err := out.Send(f.Data.B)
 		f.Data.Free()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 
 	"github.com/tidwall/gjson"
@@ -18,39 +19,51 @@ const (
 	// maxItems bounds the index of items.
 	maxItems = 100_000
 	// maxSearch is how many of an owner's latest responses are searched for an item that
-	// is not in the index, as after a restart.
-	maxSearch = 200
+	// is not in the index, as after a restart, and maxSearchedConversations how many of its conversations.
+	maxSearch                = 200
+	maxSearchedConversations = 50
 )
 
-// itemIndex remembers which response an output item of an owner belongs to. It only saves a search,
-// because the response is looked up in the store with its owner.
+// itemIndex remembers which response or conversation an item of an owner belongs to. It only saves a search,
+// because the response or conversation is looked up in the store with its owner.
 type itemIndex struct{ *share.Cache[string] }
 
 func newItemIndex(most int) itemIndex { return itemIndex{share.NewCache[string](most, 0, nil)} }
 
-// add adds the output items of an owner's response. Providers choose the ids, so long ones are left out to bound the
-// memory of the index. A reference to such an item costs a search.
-func (x itemIndex) add(owner state.Owner, response string, doc []byte) {
-	for _, it := range responses.OutputItems(doc) {
+// add adds items of an owner's response or conversation. Providers and clients choose the ids, so long ones are left
+// out to bound the memory of the index. A reference to such an item costs a search.
+func (x itemIndex) add(owner state.Owner, source string, items []json.RawMessage) {
+	for _, it := range items {
 		if id := gjson.GetBytes(it, "id").String(); id != "" && len(id) <= state.MaxID {
-			x.Put(string(owner), id, response, 1)
+			x.Put(string(owner), id, source, 1)
 		}
 	}
 }
 
-// resolve replaces references to stored items with the items. A reference is never sent to a provider,
-// which cannot tell the gateway's users apart and would return the items of any of them (faults.md
-// S9).
+// resolve replaces references to stored items with the items. Another reference is sent to a provider only if the
+// provider is configured with PassUnknownResponses, because it cannot tell the gateway's users apart and would return
+// the items of any of them (faults.md S9). A conversation needs the item itself.
 func (rc *requestContext) resolve() error {
 	if !bytes.Contains(rc.payload, []byte("item_reference")) {
 		return nil
 	}
-	l := library{ctx: rc.r.Context(), handlers: rc.handlers, owner: rc.owner(), known: make(map[string]json.RawMessage)}
-	body, err := responses.Resolve(rc.payload, l.find)
-	switch {
-	case l.err != nil:
+	ids := responses.References(rc.payload)
+	if len(ids) == 0 {
+		return nil
+	}
+	l := library{ctx: rc.r.Context(), handlers: rc.handlers, owner: rc.owner(), wanted: make(map[string]bool, len(ids)),
+		known: make(map[string]json.RawMessage)}
+	for _, id := range ids {
+		l.wanted[id] = true
+	}
+	l.search(ids)
+	if l.err != nil {
 		return storeError(l.err, "input")
-	case err != nil:
+	}
+	forward := rc.plan != nil && rc.plan[0].Provider.Serves(rc.shape.Name) &&
+		rc.plan[0].Provider.PassUnknownResponses && rc.head.Conversation == ""
+	body, err := responses.Resolve(rc.payload, l.known, forward)
+	if err != nil {
 		return err
 	}
 	rc.payload = body
@@ -62,69 +75,75 @@ type library struct {
 	ctx      context.Context
 	handlers *Handlers
 	owner    state.Owner
-	known    map[string]json.RawMessage // the items of the responses read so far
-	queue    []string                   // the responses to search next; nil before they are listed
+	wanted   map[string]bool            // the ids that are not known yet
+	known    map[string]json.RawMessage // the items that were found
 	err      error
 }
 
-func (l *library) find(id string) (json.RawMessage, bool) {
-	if it, ok := l.known[id]; ok {
-		return it, true
+// errAllFound ends the reading of a conversation.
+var errAllFound = errors.New("all items are found")
+
+// search looks for the wanted items: first where the index says, then in the owner's latest responses and
+// conversations, the newest first.
+func (l *library) search(ids []string) {
+	for _, id := range ids {
+		if source, ok := l.handlers.items.Get(string(l.owner), id); ok && l.wanted[id] {
+			l.read(source)
+		}
 	}
-	if response, ok := l.handlers.items.Get(string(l.owner), id); ok {
-		l.read(response)
+	if len(l.wanted) == 0 || l.err != nil {
+		return
 	}
-	for l.known[id] == nil && l.next() {
+	v := l.handlers.Store.View()
+	all := work.ListResponses(v, work.ResponseFilter{Owner: l.owner})
+	var sources []string
+	for _, h := range slices.Backward(all[max(len(all)-maxSearch, 0):]) {
+		sources = append(sources, h.ID)
 	}
-	it, ok := l.known[id]
-	return it, ok
+	for _, c := range work.LatestConversations(v, l.owner, maxSearchedConversations) {
+		sources = append(sources, c.ID)
+	}
+	for _, source := range sources {
+		if len(l.wanted) == 0 || l.err != nil {
+			return
+		}
+		l.read(source)
+	}
 }
 
-// next reads one more response, newest first. It reports false after the last one.
-func (l *library) next() bool {
-	if l.queue == nil {
-		l.queue = l.list()
+// read takes the wanted items of a response or conversation. A deleted one has none.
+func (l *library) read(source string) {
+	s := l.handlers.Store
+	if c, err := work.FindConversation(s.View(), source, l.owner); err == nil {
+		err := work.ReadItems(l.ctx, s, c.ID, c.Next, func(item []byte) error {
+			if l.take(item); len(l.wanted) == 0 {
+				return errAllFound
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errAllFound) {
+			l.err = err
+		}
+		return
 	}
-	if len(l.queue) == 0 || l.err != nil {
-		return false
-	}
-	l.read(l.queue[0])
-	l.queue = l.queue[1:]
-	return true
-}
-
-func (l *library) list() []string {
-	all := work.ListResponses(l.handlers.Store.View(), work.ResponseFilter{Owner: l.owner})
-	if len(all) > maxSearch {
-		all = all[len(all)-maxSearch:]
-	}
-	ids := make([]string, 0, len(all))
-	for _, h := range slices.Backward(all) {
-		ids = append(ids, h.ID)
-	}
-	return ids
-}
-
-// read adds the items of a response to known. A deleted response adds none.
-func (l *library) read(response string) {
-	stored, err := work.ReadResponse(l.ctx, l.handlers.Store, response, l.owner)
+	stored, err := work.ReadResponse(l.ctx, s, source, l.owner)
 	if err != nil {
 		if e := storeError(err, "input"); e.Status >= 500 {
 			l.err = e
 		}
 		return
 	}
-	input := gjson.ParseBytes(stored.Input).Array()
-	for _, it := range input {
-		l.take(json.RawMessage(it.Raw))
-	}
-	for _, it := range responses.OutputItems(stored.Body) {
-		l.take(it)
+	for _, list := range [][]json.RawMessage{responses.OutputItems(stored.Body), responses.Elements(stored.Input)} {
+		for _, it := range list {
+			l.take(it)
+		}
 	}
 }
 
-func (l *library) take(item json.RawMessage) {
-	if id := gjson.GetBytes(item, "id").String(); id != "" {
-		l.known[id] = item
+// take keeps a copy of an item if it is wanted.
+func (l *library) take(item []byte) {
+	if id := gjson.GetBytes(item, "id").String(); l.wanted[id] {
+		delete(l.wanted, id)
+		l.known[id] = bytes.Clone(item)
 	}
 }

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -14,7 +15,10 @@ func TestOneOwnerCannotPushOutItemsOfOthers(t *testing.T) {
 		x.add(
 			owner,
 			fmt.Sprint("resp_", owner, n),
-			fmt.Appendf(nil, `{"output":[{"type":"message","id":"msg_%d"},{"type":"message"}]}`, n),
+			[]json.RawMessage{
+				fmt.Appendf(nil, `{"type":"message","id":"msg_%d"}`, n),
+				json.RawMessage(`{"type":"message"}`),
+			},
 		)
 	}
 	for n := range 10 {
@@ -43,7 +47,7 @@ func TestOneOwnerCannotPushOutItemsOfOthers(t *testing.T) {
 func TestItemsWithLongIDsTakeNoMemory(t *testing.T) {
 	x := newItemIndex(100)
 	id := strings.Repeat("x", 1<<20)
-	x.add("user:a", "resp_a", fmt.Appendf(nil, `{"output":[{"type":"message","id":"%s"}]}`, id))
+	x.add("user:a", "resp_a", []json.RawMessage{fmt.Appendf(nil, `{"type":"message","id":"%s"}`, id)})
 	if x.Len() != 0 {
 		t.Errorf("%d items are kept, want none with an id of 1 MiB", x.Len())
 	}

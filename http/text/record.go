@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
+	"stagedoor/actors/background"
 	"stagedoor/actors/text"
 	"stagedoor/http/accesslog"
 	"stagedoor/providers/dialogue"
@@ -71,25 +72,40 @@ func (r *record) open(first *text.Chunk) *dialogue.Error {
 
 // complete stores a response that has ended. It implements text.Request.Complete.
 func (r *record) complete(_ context.Context, m text.Meta, last []byte) ([]byte, *dialogue.Error) {
-	doc := last
-	if inner := gjson.GetBytes(last, "response"); inner.IsObject() {
-		doc = []byte(inner.Raw)
-	}
-	if !responses.Terminal(responses.Status(doc)) || gjson.GetBytes(doc, "id").String() == "" {
-		return nil, nil // an error event, so there is no response to store
+	doc := endedResponse(last)
+	if doc == nil {
+		return nil, nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	err := r.put(bytes.Clone(doc), &m)
 	if err == nil {
-		r.requestContext.handlers.items.add(r.requestContext.owner(), r.id, doc)
+		r.requestContext.handlers.items.add(r.requestContext.owner(), r.id, responses.OutputItems(doc))
+		r.requestContext.turn.End() // before the client begins the next one
 		return nil, nil
 	}
 	e := storeError(err, "store")
 	r.settle(func(begun []byte) []byte { return responses.Failed(begun, e) })
+	return failedEvent(doc, last, e), e
+}
+
+// endedResponse returns the response of a last event or of a whole reply, or nil for an error event, which has none.
+func endedResponse(last []byte) []byte {
+	doc := last
+	if inner := gjson.GetBytes(last, "response"); inner.IsObject() {
+		doc = []byte(inner.Raw)
+	}
+	if !responses.Terminal(responses.Status(doc)) || gjson.GetBytes(doc, "id").String() == "" {
+		return nil
+	}
+	return doc
+}
+
+// failedEvent returns the event that takes the place of last if the end of a response cannot be stored.
+func failedEvent(doc, last []byte, e *dialogue.Error) []byte {
 	event, _ := sjson.SetRawBytes([]byte(`{"type":"response.failed"}`), "response", responses.Failed(doc, e))
 	event, _ = sjson.SetBytes(event, "sequence_number", gjson.GetBytes(last, "sequence_number").Int())
-	return event, e
+	return event
 }
 
 // fail stores a response whose chunk reports a failure, before the client gets the chunk.
@@ -162,18 +178,24 @@ func (r *record) settle(end func(begun []byte) []byte) {
 // the same id, or the owner has deleted the response meanwhile, put writes nothing and returns nil.
 func (r *record) put(doc []byte, m *text.Meta) error {
 	status := responses.Status(doc)
-	var err error
+	rc := r.requestContext
+	turn, err := background.TurnItems(r.context(), rc.turn, rc.input, doc)
+	if err != nil {
+		return err
+	}
 	switch r.phase {
 	case unkept:
-		err = r.create(doc, status, m)
+		err = r.create(doc, status, m, turn)
 	case open:
-		_, err = work.UpdateResponse(r.context(), r.requestContext.handlers.Store,
-			r.id,
-			r.requestContext.owner(),
-			work.ResponseUpdate{Status: status, Body: doc},
-		)
+		_, err = work.UpdateResponse(r.context(), rc.handlers.Store, r.id, rc.owner(),
+			work.ResponseUpdate{Status: status, Body: doc, Turn: turn})
 	}
 	passed := errors.Is(err, state.ErrExists) || errors.Is(err, state.ErrFinished) || errors.Is(err, state.ErrNotFound)
+	if passed && len(turn) > 0 {
+		if err := rc.turn.Add(r.context(), turn); err != nil {
+			return err
+		}
+	}
 	switch {
 	case err != nil && !passed:
 		return err
@@ -185,7 +207,7 @@ func (r *record) put(doc []byte, m *text.Meta) error {
 	return nil
 }
 
-func (r *record) create(doc []byte, status string, m *text.Meta) error {
+func (r *record) create(doc []byte, status string, m *text.Meta, turn []jsonRaw) error {
 	rc := r.requestContext
 	r.id = gjson.GetBytes(doc, "id").String()
 	h := work.ResponseHeader{ID: r.id, Owner: rc.owner(), Previous: rc.head.PreviousResponseID,
@@ -193,8 +215,11 @@ func (r *record) create(doc []byte, status string, m *text.Meta) error {
 	if m != nil && m.Untouched {
 		h.Provider = m.Provider
 	}
+	if rc.turn != nil {
+		h.Conversation, h.Position = rc.turn.Conversation.ID, rc.turn.Conversation.Next
+	}
 	return work.PutResponse(r.context(), rc.handlers.Store, work.StoredResponse{ResponseHeader: h, Body: doc,
-		Input: items(responses.InputItems(r.own, rc.handlers.Env.ID))})
+		Input: rc.inputItems(r.own), Turn: turn})
 }
 
 // context returns the request's context without its cancellation, because a response is also stored

@@ -2,11 +2,13 @@ package text
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -18,7 +20,6 @@ import (
 	"stagedoor/actors/text"
 	"stagedoor/http/accesslog"
 	"stagedoor/http/auth"
-	"stagedoor/http/envelope"
 	"stagedoor/http/overload"
 	"stagedoor/http/sse"
 	"stagedoor/providers/dialogue"
@@ -44,6 +45,9 @@ func (rc *requestContext) serveResponses() {
 			return
 		}
 	}
+	if rc.head.Conversation != "" {
+		rc.payload = responses.WithConversation(rc.payload, rc.head.Conversation)
+	}
 	sent := len(rc.payload)
 	rc.recall()
 	own := rc.payload
@@ -58,6 +62,11 @@ func (rc *requestContext) serveResponses() {
 		rc.refuse(dialogue.NoMemory(err))
 		return
 	}
+	defer func() { rc.turn.End() }()
+	if err := rc.beginTurn(&claim); err != nil {
+		rc.refuse(err)
+		return
+	}
 	if whole := rc.remember(previous); rc.warmsUp() {
 		rc.warmUp(whole)
 		return
@@ -68,9 +77,13 @@ func (rc *requestContext) serveResponses() {
 	}
 	o := rc.textRequest()
 	o.PreviousResponseID = previous
-	if rc.head.Store {
+	o.Translate = rc.head.Conversation != "" // the provider must not see the conversation, whose id is the gateway's
+	switch {
+	case rc.head.Store:
 		rc.record = &record{requestContext: rc, own: own}
 		o.Complete = rc.record.complete
+	case rc.turn != nil:
+		o.Complete = rc.completeTurn
 	}
 	rc.run(o)
 }
@@ -155,11 +168,13 @@ func storeError(err error, param string) *dialogue.Error {
 	var quota *work.QuotaError
 	switch {
 	case errors.As(err, &quota):
-		return overQuota(quota)
+		return overQuota(quota, param)
 	case errors.Is(err, state.ErrNotFound):
 		return dialogue.NotFound(param, "stored response with this id")
 	case errors.Is(err, work.ErrChainTooLong), errors.Is(err, state.ErrTooLarge):
 		return dialogue.Invalid(param, "the stored conversation is too long")
+	case param != "store":
+		return dialogue.StorageUnavailable("read and store responses and conversations", err)
 	default:
 		return dialogue.Unavailable("storage_unavailable",
 			"the gateway cannot store responses at the moment, try again later or send store: false",
@@ -167,13 +182,16 @@ func storeError(err error, param string) *dialogue.Error {
 	}
 }
 
-// overQuota returns the error for an owner whose quota of stored responses is used up. It is a 403,
+// overQuota returns the error for an owner whose quota of stored responses and conversations is used up. It is a 403,
 // because SDKs would retry a 429 although waiting does not help.
-func overQuota(e *work.QuotaError) *dialogue.Error {
+func overQuota(e *work.QuotaError, param string) *dialogue.Error {
 	refused := dialogue.Refusal(http.StatusForbidden, "storage_quota_exceeded", fmt.Sprintf(
-		"store: %d stored responses with %d MiB are kept for this user or key, which may keep %s: "+
-			"delete some of them, or send store: false",
-		e.Kept.Responses, e.Kept.Bytes>>20, quotaText(e.Quota))).About("store")
+		"%s: %d stored responses and %d conversations with %d MiB are kept for this user or key, which may keep %s: "+
+			"delete some of them", cmp.Or(param, "body"), e.Kept.Responses, e.Kept.Conversations, e.Kept.Bytes>>20,
+		quotaText(e.Quota))).About(param)
+	if param == "store" {
+		refused.Message += ", or send store: false"
+	}
 	refused.NoRetry = true
 	return refused
 }
@@ -181,7 +199,10 @@ func overQuota(e *work.QuotaError) *dialogue.Error {
 func quotaText(q work.Quota) string {
 	text := []string{}
 	if q.Responses > 0 {
-		text = append(text, strconv.Itoa(q.Responses))
+		text = append(text, strconv.Itoa(q.Responses)+" responses")
+	}
+	if q.Conversations > 0 {
+		text = append(text, strconv.Itoa(q.Conversations)+" conversations")
 	}
 	if q.Bytes > 0 {
 		text = append(text, strconv.FormatInt(q.Bytes>>20, 10)+" MiB")
@@ -213,9 +234,11 @@ func (rc *requestContext) runInBackground(own []byte, previous string) {
 	err = rc.handlers.Background.Start(
 		rc.r.Context(),
 		background.Job{ID: id, Owner: rc.owner(), Request: o, Previous: rc.head.PreviousResponseID,
-			Queued: queued, Input: items(responses.InputItems(own, rc.handlers.Env.ID)), Streamed: rc.head.Stream, Kept: rc.keep(own)},
+			Queued: queued, Input: rc.inputItems(own), Turn: rc.turn, Streamed: rc.head.Stream, Kept: rc.keep(own)},
 	)
-	if err != nil {
+	if err == nil {
+		rc.turn = nil // the job ends it
+	} else {
 		var e *dialogue.Error
 		var full *share.Refused
 		if !errors.As(err, &e) && !errors.As(err, &full) {
@@ -279,9 +302,8 @@ func (rc *requestContext) keepAlive(ctx context.Context, out *sse.Writer) (stop 
 	return out.Beat(ctx, rc.shape.Heartbeat(streamMode))
 }
 
-// stored identifies a request about a stored response and finds the response. It writes the error if
-// that fails.
-func (hs *Handlers) stored(w http.ResponseWriter, r *http.Request) (*requestContext, work.ResponseHeader, bool) {
+// identified identifies a request about something that is stored. It writes the error if that fails.
+func (hs *Handlers) identified(w http.ResponseWriter, r *http.Request) (*requestContext, bool) {
 	rc := &requestContext{handlers: hs, shape: responses.Shape, w: w, r: r}
 	err := rc.identify()
 	if err == nil {
@@ -289,9 +311,19 @@ func (hs *Handlers) stored(w http.ResponseWriter, r *http.Request) (*requestCont
 	}
 	if err != nil {
 		rc.refuse(err)
-		return nil, work.ResponseHeader{}, false
+		return nil, false
 	}
 	accesslog.Note(w, slog.String("key", rc.key.ID))
+	return rc, true
+}
+
+// stored identifies a request about a stored response and finds the response. It writes the error if
+// that fails.
+func (hs *Handlers) stored(w http.ResponseWriter, r *http.Request) (*requestContext, work.ResponseHeader, bool) {
+	rc, ok := hs.identified(w, r)
+	if !ok {
+		return nil, work.ResponseHeader{}, false
+	}
 	h, err := work.FindResponse(hs.Store.View(), r.PathValue("id"), rc.owner())
 	if err != nil {
 		e := storeError(err, "")
@@ -415,29 +447,43 @@ func (hs *Handlers) InputItems(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	q := r.URL.Query()
-	limit := 20
-	if s := q.Get("limit"); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 || n > 100 {
-			rc.refuse(dialogue.Invalid("limit", "must be between 1 and 100"))
-			return
-		}
-		limit = n
+	page, bad := itemPage(r.URL.Query())
+	if bad != nil {
+		rc.refuse(bad)
+		return
 	}
 	stored, err := work.ReadResponse(r.Context(), hs.Store, h.ID, rc.owner())
 	if err != nil {
 		rc.refuse(storeError(err, ""))
 		return
 	}
-	var list []jsonRaw
-	for _, it := range gjson.ParseBytes(stored.Input).Array() {
-		list = append(list, jsonRaw(it.Raw))
+	for _, it := range responses.Elements(stored.Input) {
+		if page.Add(it) {
+			break
+		}
 	}
-	page, bad := responses.ItemList(list, limit, q.Get("order"), q.Get("after"))
+	rc.writePage(page, func(it jsonRaw) jsonRaw { return it })
+}
+
+// itemPage returns the page of a list of items that a query asks for.
+func itemPage(q url.Values) (*responses.ItemPage, *dialogue.Error) {
+	limit := 0
+	if s := q.Get("limit"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil || n == 0 {
+			n = -1
+		}
+		limit = n
+	}
+	return responses.NewItemPage(limit, q.Get("order"), q.Get("after"))
+}
+
+// writePage writes a page of items as show returns them.
+func (rc *requestContext) writePage(page *responses.ItemPage, show func(jsonRaw) jsonRaw) {
+	body, bad := page.List(show)
 	if bad != nil {
-		envelope.Write(w, rc.shape.Envelope, bad)
+		rc.refuse(bad)
 		return
 	}
-	writeJSON(w, http.StatusOK, page)
+	writeJSON(rc.w, http.StatusOK, body)
 }

@@ -445,7 +445,8 @@ func TestOwnerBeyondItsQuotaOfStoredResponsesIsRefused(t *testing.T) {
 	for _, body := range []string{`{"model":"dear","input":"hi"}`, `{"model":"dear","input":"hi","stream":true}`, `{"model":"dear","input":"hi","background":true}`} {
 		r := g.do("POST", "/v1/responses", body)
 		want(t, r, 403, "storage_quota_exceeded")
-		if r.header.Get("X-Should-Retry") != "false" || !strings.Contains(r.get("error.message").Str, "2 and 10 MiB") {
+		if r.header.Get("X-Should-Retry") != "false" ||
+			!strings.Contains(r.get("error.message").Str, "2 responses and 10 MiB") {
 			t.Errorf("%v %s", r.header, r.body)
 		}
 	}

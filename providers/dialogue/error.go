@@ -22,6 +22,8 @@ type Error struct {
 	RetryAfter time.Duration
 	// NoRetry is sent as x-should-retry: false.
 	NoRetry bool
+	// Retry is sent as x-should-retry: true, for a status that SDKs do not retry by themselves.
+	Retry bool
 	// ModerationDetails is the extra member of that name in the refusal of an image vendor
 	// (wire/images.md 5): a JSON object, or nil.
 	ModerationDetails json.RawMessage

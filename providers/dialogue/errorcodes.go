@@ -170,6 +170,15 @@ func NotStored(param, code, rule string) *Error {
 	return Refusal(http.StatusNotFound, code, param+": "+rule).About(param)
 }
 
+// ConversationLocked returns the 400 for a conversation that a response is using, with the vendor's code and text. It
+// asks SDKs to retry, because they do not retry a 400 by themselves.
+func ConversationLocked() *Error {
+	e := Refusal(http.StatusBadRequest, "conversation_locked", "Another process is currently operating on this "+
+		"conversation. Please retry in a few seconds.").About("conversation")
+	e.RetryAfter, e.Retry = 2*time.Second, true
+	return e
+}
+
 // VideoNotFound returns the 404 for a video job that does not exist or belongs to another
 // client. id is cut, because it comes from the client.
 func VideoNotFound(id string) *Error {

@@ -180,7 +180,7 @@ type Head struct {
 
 	// Responses only.
 	PreviousResponseID string
-	Conversation       bool
+	Conversation       string
 	Background         bool
 	Store              bool // responses: default true; chat: default false
 }

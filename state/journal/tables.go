@@ -8,21 +8,22 @@ type Table string
 
 // The tables.
 const (
-	Meta     Table = "meta"     // small facts about the installation: generated secrets, marks
-	User     Table = "user"     // accounts
-	Key      Table = "key"      // API keys, by key id
-	App      Table = "app"      // OAuth apps
-	Grant    Table = "grant"    // OAuth grants, by time-ordered id
-	Token    Table = "atok"     // OAuth access tokens, by time-ordered id
-	Session  Table = "session"  // browser sessions
-	Ledger   Table = "led"      // pages of ledger entries, by the sequence of the last; append-only
-	Balance  Table = "bal"      // accounts: what the ledger adds up to
-	Job      Table = "job"      // video jobs
-	Response Table = "resphead" // headers of stored responses, by time-ordered id
-	Body     Table = "resp"     // bodies of stored responses: cold, read by key
-	Event    Table = "respev"   // event logs of stored responses: cold, read by prefix
-	Gone     Table = "respgone" // ids of responses that were removed, by their hash
-	Idem     Table = "idem"     // idempotency keys of video jobs whose records are gone, by owner and key
+	Meta         Table = "meta"     // small facts about the installation: generated secrets, marks
+	User         Table = "user"     // accounts
+	Key          Table = "key"      // API keys, by key id
+	App          Table = "app"      // OAuth apps
+	Grant        Table = "grant"    // OAuth grants, by time-ordered id
+	Token        Table = "atok"     // OAuth access tokens, by time-ordered id
+	Session      Table = "session"  // browser sessions
+	Ledger       Table = "led"      // pages of ledger entries, by the sequence of the last; append-only
+	Balance      Table = "bal"      // accounts: what the ledger adds up to
+	Job          Table = "job"      // video jobs
+	Response     Table = "resphead" // headers of stored responses, by time-ordered id
+	Body         Table = "resp"     // bodies of stored responses: cold, read by key
+	Event        Table = "respev"   // event logs of stored responses: cold, read by prefix
+	Gone         Table = "respgone" // ids of responses that were removed, by their hash
+	Conversation Table = "conv"     // conversations; their items and metadata are in Body
+	Idem         Table = "idem"     // idempotency keys of video jobs whose records are gone, by owner and key
 
 	Developer Table = "dev"     // developer tokens, by time-ordered id
 	Consent   Table = "consent" // what a user allowed an app, by both
@@ -45,7 +46,8 @@ const (
 )
 
 var tables = [...]Table{Meta, User, Key, App, Grant, Token, Session, Ledger, Balance, Job, Response, Body, Event, Idem,
-	Developer, Consent, Hold, Receipt, Redeem, Spend, Usage, Folded, Payment, Delivery, ByHash, Group, Gone}
+	Developer, Consent, Hold, Receipt, Redeem, Spend, Usage, Folded, Payment, Delivery, ByHash, Group, Gone,
+	Conversation}
 
 // Tables returns every table.
 func Tables() []Table { return append([]Table(nil), tables[:]...) }

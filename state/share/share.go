@@ -32,19 +32,20 @@ import (
 
 // The pools of the gateway.
 const (
-	Requests   = "requests"   // requests under way
-	Bodies     = "bodies"     // bytes of request bodies
-	Memory     = "memory"     // bytes of memory that requests take beyond their bodies
-	Background = "background" // background responses under way
-	Videos     = "videos"     // video jobs under way
-	Content    = "content"    // bytes of pictures and uploads on disk
-	Files      = "files"      // pictures and uploads on disk
-	Watchers   = "watchers"   // connections that watch, and long polls
-	Sockets    = "sockets"    // bytes that WebSockets of responses keep
-	Webhooks   = "webhooks"   // deliveries of webhooks that wait
-	Tries      = "tries"      // tries of deliveries under way at one endpoint of webhooks
-	Passwords  = "passwords"  // passwords that are hashed, and those that wait for it
-	Usage      = "usage"      // rows of usage that wait to be written
+	Requests      = "requests"      // requests under way
+	Bodies        = "bodies"        // bytes of request bodies
+	Memory        = "memory"        // bytes of memory that requests take beyond their bodies
+	Background    = "background"    // background responses under way
+	Videos        = "videos"        // video jobs under way
+	Content       = "content"       // bytes of pictures and uploads on disk
+	Files         = "files"         // pictures and uploads on disk
+	Watchers      = "watchers"      // connections that watch, and long polls
+	Sockets       = "sockets"       // bytes that WebSockets of responses keep
+	Webhooks      = "webhooks"      // deliveries of webhooks that wait
+	Tries         = "tries"         // tries of deliveries under way at one endpoint of webhooks
+	Passwords     = "passwords"     // passwords that are hashed, and those that wait for it
+	Usage         = "usage"         // rows of usage that wait to be written
+	Conversations = "conversations" // conversations that are kept
 )
 
 // Refused is the error of a claim that a pool does not grant.

@@ -40,6 +40,12 @@ func ReadChain(ctx context.Context, s *state.State, id string, owner state.Owner
 		if err != nil {
 			return nil, err
 		}
+		if r.Conversation != "" { // it is the first one
+			if items, err = itemsBefore(ctx, s, &r.ResponseHeader); err != nil {
+				return nil, err
+			}
+			size = int(sizeOf(items))
+		}
 		for _, list := range []gjson.Result{gjson.ParseBytes(r.Input), gjson.GetBytes(r.Body, "output")} {
 			for _, item := range list.Array() {
 				items = append(items, json.RawMessage(item.Raw))
@@ -51,6 +57,15 @@ func ReadChain(ctx context.Context, s *state.State, id string, owner state.Owner
 		}
 	}
 	return items, nil
+}
+
+// itemsBefore returns the items of the conversation that a response belongs to, up to those that the response added. A
+// conversation that was deleted is ErrNotFound.
+func itemsBefore(ctx context.Context, s *state.State, h *ResponseHeader) ([]json.RawMessage, error) {
+	if _, err := FindConversation(s.View(), h.Conversation, h.Owner); err != nil {
+		return nil, err
+	}
+	return ReadAllItems(ctx, s, h.Conversation, h.Position)
 }
 
 // ancestors returns id and those before it, first one first. Headers tell, so a

@@ -1,5 +1,5 @@
-// Package work keeps what outlives the request that began it: stored responses with their event logs, video jobs,
-// deliveries to webhooks, and the pauses of providers.
+// Package work keeps what outlives the request that began it: stored responses with their event logs,
+// conversations, video jobs, deliveries to webhooks, and the pauses of providers.
 //
 // # Usage
 //

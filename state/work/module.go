@@ -9,8 +9,11 @@ import (
 // memory holds the state beside the tables of stored responses and deliveries.
 type memory struct {
 	outbox       outbox
-	kept         keeping // what owners keep of responses
+	kept         keeping // what owners keep of responses and conversations
 	maxResponses int
+	// conversations counts the conversations for their owners, and uses has those that are in use.
+	conversations *share.Pool
+	uses          uses
 }
 
 // Option changes what Module returns.
@@ -20,10 +23,12 @@ type Option func(*memory)
 // they have not expired. Each costs about 1 KB of memory for its header. The default is 200,000.
 func MaxResponses(n int) Option { return func(m *memory) { m.maxResponses = n } }
 
-// Module returns the tables of stored responses, video jobs and deliveries.
+// Module returns the tables of stored responses, conversations, video jobs and deliveries.
 func Module(options ...Option) state.Module {
 	m := &memory{maxResponses: 200_000}
 	m.kept.owners = make(map[state.Owner]Kept)
+	m.conversations = share.New(share.Conversations, maxConversations, 1)
+	m.uses.by = make(map[string]int)
 	m.outbox.waiting = share.New(share.Webhooks, 10_000, 1)
 	for _, o := range options {
 		o(m)
@@ -37,6 +42,13 @@ func Module(options ...Option) state.Module {
 				Sweep:     m.sweepResponses,
 			}),
 			state.Register(&goneResponses, state.Hooks[goneResponse]{}),
+			state.Register(&conversations, state.Hooks[Conversation]{
+				Loaded:  m.countConversations,
+				Written: m.countConversation,
+				Committed: func(_ *state.State, before, after *Conversation) {
+					m.kept.changeConversation(before, after)
+				},
+			}),
 			state.Register(&videos, state.Hooks[Video]{Sweep: sweepVideos}),
 			state.Register(&videoKeys, state.Hooks[VideoKey]{}),
 			state.Register(&deliveries, state.Hooks[Delivery]{

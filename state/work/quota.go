@@ -9,19 +9,21 @@ import (
 	"stagedoor/state"
 )
 
-// Quota bounds what one owner may keep of responses. Zero values: any amount.
+// Quota bounds what one owner may keep of responses and conversations. A zero value means any amount.
 type Quota struct {
-	Responses int
-	Bytes     int64
+	Responses     int
+	Conversations int
+	Bytes         int64
 }
 
-// Kept counts the responses that an owner keeps and their bytes.
+// Kept counts the responses and conversations that an owner keeps, and their bytes.
 type Kept struct {
-	Responses int
-	Bytes     int64 // of bodies, inputs, events and requests
+	Responses     int
+	Conversations int
+	Bytes         int64 // of bodies, inputs, events and requests, and of items and metadata
 }
 
-// QuotaError says that an owner keeps as many responses as it may.
+// QuotaError says that an owner keeps as much as it may.
 type QuotaError struct {
 	Kept  Kept
 	Quota Quota
@@ -29,11 +31,9 @@ type QuotaError struct {
 
 func (e *QuotaError) Error() string {
 	return fmt.Sprintf(
-		"%d responses of %d bytes are kept, of at most %d and %d bytes",
-		e.Kept.Responses,
-		e.Kept.Bytes,
-		e.Quota.Responses,
-		e.Quota.Bytes,
+		"%d responses and %d conversations of %d bytes are kept, of at most %d, %d and %d bytes",
+		e.Kept.Responses, e.Kept.Conversations, e.Kept.Bytes,
+		e.Quota.Responses, e.Quota.Conversations, e.Quota.Bytes,
 	)
 }
 
@@ -64,14 +64,35 @@ func (k *keeping) add(h *ResponseHeader, sign int) {
 	if h == nil {
 		return
 	}
-	kept := k.owners[h.Owner]
-	kept.add(h, sign)
 	k.rows += sign
 	k.bytes += int64(sign) * h.size()
+	kept := k.owners[h.Owner]
+	kept.add(h, sign)
+	k.set(h.Owner, kept)
+}
+
+// changeConversation counts a change of a conversation.
+func (k *keeping) changeConversation(before, after *Conversation) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if before != nil {
+		kept := k.owners[before.Owner]
+		kept.addConversation(before, -1)
+		k.set(before.Owner, kept)
+	}
+	if after != nil {
+		kept := k.owners[after.Owner]
+		kept.addConversation(after, 1)
+		k.set(after.Owner, kept)
+	}
+}
+
+// set keeps what an owner keeps. k.mu must be held.
+func (k *keeping) set(owner state.Owner, kept Kept) {
 	if kept == (Kept{}) {
-		delete(k.owners, h.Owner)
+		delete(k.owners, owner)
 	} else {
-		k.owners[h.Owner] = kept
+		k.owners[owner] = kept
 	}
 }
 
@@ -94,16 +115,23 @@ func (k *Kept) add(h *ResponseHeader, sign int) {
 	k.Bytes += int64(sign) * h.size()
 }
 
+func (k *Kept) addConversation(c *Conversation, sign int) {
+	k.Conversations += sign
+	k.Bytes += int64(sign) * c.Bytes
+}
+
 func (h *ResponseHeader) size() int64 { return h.BodySize + h.InputSize + h.RequestSize + h.EventSize }
 
-// check returns a *QuotaError if an owner that keeps kept may not keep n bytes more in a
-// further response.
-func (k *keeping) check(kept Kept, n int64) error {
+// check returns a *QuotaError if an owner that keeps kept may not keep more beside it.
+func (k *keeping) check(kept, more Kept) error {
+	exceeds := func(kept, more, most int64) bool { return more > 0 && most > 0 && kept+more > most }
 	q := k.quota.Load()
-	if q == nil || (q.Responses == 0 || kept.Responses < q.Responses) && (q.Bytes == 0 || kept.Bytes+n <= q.Bytes) {
-		return nil
+	if q != nil && (exceeds(int64(kept.Responses), int64(more.Responses), int64(q.Responses)) ||
+		exceeds(int64(kept.Conversations), int64(more.Conversations), int64(q.Conversations)) ||
+		exceeds(kept.Bytes, more.Bytes, q.Bytes)) {
+		return &QuotaError{Kept: kept, Quota: *q}
 	}
-	return &QuotaError{Kept: kept, Quota: *q}
+	return nil
 }
 
 // counted counts err if it is a *QuotaError, and returns it.
@@ -115,7 +143,7 @@ func (k *keeping) counted(err error) error {
 }
 
 // room is check for a command, in which what the commands before it have put counts, too.
-func (k *keeping) room(tx *state.Tx, owner state.Owner, n int64) error {
+func (k *keeping) room(tx *state.Tx, owner state.Owner, more Kept) error {
 	kept := k.of(owner)
 	for before, after := range responses.Changed(tx) {
 		if before != nil && before.Owner == owner {
@@ -125,14 +153,22 @@ func (k *keeping) room(tx *state.Tx, owner state.Owner, n int64) error {
 			kept.add(after, 1)
 		}
 	}
-	return k.check(kept, n)
+	for before, after := range conversations.Changed(tx) {
+		if before != nil && before.Owner == owner {
+			kept.addConversation(before, -1)
+		}
+		if after != nil && after.Owner == owner {
+			kept.addConversation(after, 1)
+		}
+	}
+	return k.check(kept, more)
 }
 
-// SetResponseQuota bounds what each owner may keep, at once. Responses beyond it stay until they expire or are deleted.
+// SetResponseQuota bounds what each owner may keep, at once. What is beyond it stays until it expires or is deleted.
 // At first there is no bound.
 func SetResponseQuota(s *state.State, q Quota) { state.MemoryOf[*memory](s).kept.quota.Store(&q) }
 
-// KeptResponses returns what an owner keeps of responses.
+// KeptResponses returns what an owner keeps.
 func KeptResponses(s *state.State, owner state.Owner) Kept {
 	return state.MemoryOf[*memory](s).kept.of(owner)
 }
@@ -141,5 +177,5 @@ func KeptResponses(s *state.State, owner state.Owner) Kept {
 // request can be refused before it costs anything.
 func CheckResponseRoom(s *state.State, owner state.Owner) error {
 	k := &state.MemoryOf[*memory](s).kept
-	return k.counted(k.check(k.of(owner), 1))
+	return k.counted(k.check(k.of(owner), Kept{Responses: 1, Bytes: 1}))
 }

@@ -29,9 +29,12 @@ type ResponseHeader struct {
 	ID       string      `json:"id"` // from NewID("resp_"), so that it grows with time
 	Owner    state.Owner `json:"owner"`
 	Previous string      `json:"previous,omitempty"` // the response it continues
-	Model    string      `json:"model,omitempty"`
-	Provider string      `json:"provider,omitempty"`
-	Status   string      `json:"status"` // as in the response object
+	// Conversation is the conversation that it belongs to, and Position is where what it added begins there.
+	Conversation string `json:"conversation,omitempty"`
+	Position     uint64 `json:"position,omitempty"`
+	Model        string `json:"model,omitempty"`
+	Provider     string `json:"provider,omitempty"`
+	Status       string `json:"status"` // as in the response object
 
 	Background bool `json:"background,omitempty"`
 	Streamed   bool `json:"streamed,omitempty"`
@@ -65,6 +68,8 @@ type StoredResponse struct {
 	// form; nil: it cannot. It is kept until the response has ended, and read by
 	// ResponseRequest only.
 	Request json.RawMessage
+	// Turn is added to the conversation in the same commit if the response has ended with an answer.
+	Turn []json.RawMessage
 }
 
 var responses = state.Table[ResponseHeader]{
@@ -96,7 +101,7 @@ func PutResponse(ctx context.Context, s *state.State, r StoredResponse) error {
 		if responses.Get(tx.View(), r.ID) != nil {
 			return fmt.Errorf("response %s: %w", r.ID, state.ErrExists)
 		}
-		if err := kept.room(tx, r.Owner, r.size()); err != nil {
+		if err := kept.room(tx, r.Owner, Kept{Responses: 1, Bytes: r.size()}); err != nil {
 			return err
 		}
 		h := r.ResponseHeader
@@ -111,7 +116,7 @@ func PutResponse(ctx context.Context, s *state.State, r StoredResponse) error {
 		if r.RequestSize > 0 {
 			tx.Op(journal.Op{Kind: journal.Put, Table: journal.Body, Key: requestKey(r.ID), Value: r.Request})
 		}
-		return responses.Put(tx, h)
+		return putResponse(tx, h, r.Turn)
 	})
 	return kept.counted(err)
 }
@@ -235,6 +240,8 @@ type ResponseUpdate struct {
 	// number LastEvent, in the caller's own form. Numbers only grow.
 	Events    []byte
 	LastEvent int64
+	// Turn is added to the conversation of the response in the same commit, if Status ends it with an answer.
+	Turn []json.RawMessage
 }
 
 // UpdateResponse changes an unfinished response and returns its new header. One
@@ -300,7 +307,18 @@ func (u *ResponseUpdate) apply(tx *state.Tx, h *ResponseHeader) error {
 			return err
 		}
 	}
-	return responses.Put(tx, *h)
+	return putResponse(tx, *h, u.Turn)
+}
+
+// putResponse writes a header. turn is what the response adds to its conversation if it has ended with an answer: one
+// that has failed or was cancelled adds nothing.
+func putResponse(tx *state.Tx, h ResponseHeader, turn []json.RawMessage) error {
+	if h.Conversation != "" && (h.Status == "completed" || h.Status == "incomplete") {
+		if err := addTurn(tx, h.Conversation, h.Owner, turn); err != nil {
+			return err
+		}
+	}
+	return responses.Put(tx, h)
 }
 
 // DeleteResponse removes a response with everything that belongs to it. Its provider must have deleted it

@@ -20,9 +20,22 @@ func checkCold(r journal.Record) error {
 
 // verify compares the headers of responses with what is kept on disk only.
 func verify(ctx context.Context, v *state.Verifier) error {
-	sizes := map[string]int64{} // of bodies, inputs and requests
+	sizes := map[string]int64{}                // of bodies, inputs and requests
+	conversed := make(map[string]Conversation) // what the items and metadata of conversations add up to
 	err := v.State.Range(ctx, journal.Body, nil, nil, 0, func(r journal.Record) error {
-		sizes[string(r.Key)] = int64(len(r.Value))
+		size := int64(len(r.Value))
+		id, item, found := conversationOf(string(r.Key))
+		if !found {
+			sizes[string(r.Key)] = size
+			return nil
+		}
+		c := conversed[id]
+		if c.Bytes += size; item {
+			c.Items++
+		} else {
+			c.MetadataSize = size
+		}
+		conversed[id] = c
 		return nil
 	})
 	if err != nil {
@@ -43,6 +56,17 @@ func verify(ctx context.Context, v *state.Verifier) error {
 	}
 	for key := range sizes {
 		v.Report("%s/%q belongs to a response that is not there", journal.Body, key)
+	}
+	for c := range conversations.All(view) {
+		have := conversed[c.ID]
+		if have.Items != c.Items || have.Bytes != c.Bytes || have.MetadataSize != c.MetadataSize {
+			v.Report("conversation %s has %d items and %d bytes of %d and %d",
+				c.ID, have.Items, have.Bytes, c.Items, c.Bytes)
+		}
+		delete(conversed, c.ID)
+	}
+	for id := range conversed {
+		v.Report("%s/%q belongs to a conversation that is not there", journal.Body, id)
 	}
 	return v.State.Range(ctx, journal.Event, nil, nil, 0, func(r journal.Record) error {
 		id, _, ok := strings.Cut(string(r.Key), "/")

@@ -34,8 +34,11 @@ func (c *Config) check(d *decoder) {
 	c.checkAdmin(d)
 	c.checkVideos(d)
 	c.checkWebhooks(d)
-	notNegative(d, "limits", []named{{"memory_mib", c.Limits.MemoryMiB}, {"requests", c.Limits.Requests}, {"body_mib", c.Limits.BodyMiB}, {"watchers", c.Limits.Watchers}, {"content_mib", c.Limits.ContentMiB}, {"content_files", c.Limits.ContentFiles}, {"failed_keys", c.Limits.FailedKeys},
-		{"stored_responses", c.Limits.StoredResponses}, {"stored_mib", c.Limits.StoredMiB}})
+	notNegative(d, "limits", []named{{"memory_mib", c.Limits.MemoryMiB}, {"requests", c.Limits.Requests},
+		{"body_mib", c.Limits.BodyMiB}, {"watchers", c.Limits.Watchers}, {"content_mib", c.Limits.ContentMiB},
+		{"content_files", c.Limits.ContentFiles}, {"failed_keys", c.Limits.FailedKeys},
+		{"stored_responses", c.Limits.StoredResponses},
+		{"conversations", c.Limits.Conversations}, {"stored_mib", c.Limits.StoredMiB}})
 	for _, p := range c.Providers {
 		checkProvider(d, "providers."+p.Name, p.Name, &p.Value)
 	}

@@ -75,7 +75,8 @@ type Process struct {
 	ContentMiB      int `yaml:"content_mib" doc:"mebibytes on disk of pictures that clients have addresses of, for 60 minutes, and of uploads for videos, more are answered 503; 0: any amount"`
 	ContentFiles    int `yaml:"content_files" doc:"number of these pictures and uploads, more are answered 503; 0: any number"`
 	StoredResponses int `yaml:"stored_responses" doc:"responses that one user, or key without a user, may have stored, more are answered 403; 0: any number"`
-	StoredMiB       int `yaml:"stored_mib" doc:"mebibytes of responses that one user, or key without a user, may have stored, more are answered 403; 0: any amount"`
+	Conversations   int `yaml:"conversations" doc:"conversations that one user, or key without a user, may keep, more are answered 403; 0: any number"`
+	StoredMiB       int `yaml:"stored_mib" doc:"mebibytes of responses and conversations that one user, or key without a user, may have stored, more are answered 403; 0: any amount"`
 	FailedKeys      int `yaml:"failed_keys" doc:"unknown keys that an address may send in a minute before it is answered 429; 0: any number"`
 }
 
@@ -204,7 +205,8 @@ func Default() *Config {
 			{Name: "sandbox", Value: Model{Targets: []Target{{Provider: "sandbox", Model: "sandbox"}}}},
 			{Name: "*", Value: Model{Targets: []Target{{Provider: "sandbox", Model: "*"}}}},
 		},
-		Limits:    Process{ContentMiB: 4096, ContentFiles: 100_000, StoredResponses: 10_000, StoredMiB: 1024, FailedKeys: 300},
+		Limits:    Process{ContentMiB: 4096, ContentFiles: 100_000, StoredResponses: 10_000, Conversations: 10_000,
+			StoredMiB: 1024, FailedKeys: 300},
 		Backups:   defaultBackups,
 		Ledger:    defaultLedger,
 		Videos:    defaultVideos,

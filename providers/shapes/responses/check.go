@@ -88,7 +88,8 @@ func (shape) Check(body []byte, in shapes.Params) (shapes.Head, error) {
 	if broken != nil {
 		return shapes.Head{}, broken
 	}
-	for _, text := range []*string{&c.head.Model, &c.head.ServiceTier, &c.head.PreviousResponseID} {
+	for _, text := range []*string{&c.head.Model, &c.head.ServiceTier, &c.head.PreviousResponseID,
+		&c.head.Conversation} {
 		*text = strings.Clone(*text) // they outlive the body
 	}
 	return c.head, nil
@@ -101,7 +102,9 @@ func (c *checker) finish(noInput bool) *dialogue.Error {
 		return dialogue.Missing("model")
 	case c.streamOptions && !c.head.Stream:
 		return dialogue.Invalid("stream_options", "is only allowed when stream is true")
-	case !c.input && !c.prompt && !noInput && c.head.PreviousResponseID == "":
+	case c.head.PreviousResponseID != "" && c.head.Conversation != "":
+		return dialogue.Invalid("previous_response_id", "must not be given together with conversation")
+	case !c.input && !c.prompt && !noInput && c.head.PreviousResponseID == "" && c.head.Conversation == "":
 		return dialogue.Missing("input")
 	}
 	return nil
@@ -206,16 +209,6 @@ func checkPrevious(c *checker, path string, v gjson.Result) *dialogue.Error {
 	}
 	c.head.PreviousResponseID = v.Str
 	return nil
-}
-
-// checkConversation refuses conversations: their items live with a provider,
-// under ids that are not scoped to a gateway key. gateway.md 4.5 forbids them
-// beside previous_response_id anyway.
-func checkConversation(_ *checker, path string, v gjson.Result) *dialogue.Error {
-	if v.Type != gjson.String && !v.IsObject() {
-		return dialogue.Invalid(path, "must be a string or an object")
-	}
-	return dialogue.Unsupported(path, "is not supported; use previous_response_id or send the items in input")
 }
 
 func checkContextManagement(_ *checker, path string, v gjson.Result) *dialogue.Error {

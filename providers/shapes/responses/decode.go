@@ -72,6 +72,7 @@ var setters = map[string]func(d *decoder, v gjson.Result) *dialogue.Error{
 	// input is read after instructions, wherever it stands. The rest says
 	// nothing about the answer: how it is stored, run and delivered.
 	"input":          func(*decoder, gjson.Result) *dialogue.Error { return nil },
+	"conversation":   func(*decoder, gjson.Result) *dialogue.Error { return nil },
 	"background":     func(*decoder, gjson.Result) *dialogue.Error { return nil },
 	"stream_options": func(*decoder, gjson.Result) *dialogue.Error { return nil },
 }

@@ -15,6 +15,7 @@ var memberNames = fields.NewNames(
 	"external_web_access", "file_data", "file_id", "file_ids", "file_url", "filename", "filters", "fingerprint",
 	"format", "function", "generate_summary", "grammar", "headers", "hybrid_search", "id", "image_url", "include",
 	"include_obfuscation", "index", "input", "input_audio", "input_fidelity", "input_image_mask", "input_schema",
+	"items",
 	"instructions", "key", "keys", "logprob", "logprobs", "logs", "max_num_results", "max_output_length",
 	"max_output_tokens", "max_tool_calls", "media_type", "memory_limit", "message", "metadata", "mode", "model",
 	"moderation", "name", "namespace", "network_policy", "never", "operation", "outcome", "output",

@@ -16,7 +16,9 @@ import (
 // idPrefixes begin the ids of items that clients send without one.
 var idPrefixes = map[string]string{
 	"message": "msg_", "function_call": "fc_", "function_call_output": "fco_", "custom_tool_call": "ctc_",
-	"custom_tool_call_output": "ctco_", "reasoning": "rs_",
+	"custom_tool_call_output": "ctco_", "reasoning": "rs_", "file_search_call": "fs_", "web_search_call": "ws_",
+	"image_generation_call": "ig_", "computer_call": "cu_", "code_interpreter_call": "ci_", "mcp_call": "mcp_",
+	"mcp_list_tools": "mcpl_", "mcp_approval_request": "mcpr_", "compaction": "cmp_",
 }
 
 // InputItems lists the input of a request as GET input_items returns it: every
@@ -25,7 +27,9 @@ var idPrefixes = map[string]string{
 func InputItems(body []byte, newID func() string) []json.RawMessage {
 	var out []json.RawMessage
 	for _, item := range ownItems(body) {
-		out = append(out, spellOut(gjson.ParseBytes(item), newID))
+		if v := gjson.ParseBytes(item); itemType(v) != "compaction_trigger" { // which asks for something and is no item
+			out = append(out, spellOut(v, newID))
+		}
 	}
 	return out
 }
@@ -130,9 +134,19 @@ func Prepend(body []byte, items []json.RawMessage) []byte {
 	return p.body
 }
 
-// Resolve replaces the item references in the input of body by the items that
-// find knows. It names the first one that it does not know.
-func Resolve(body []byte, find func(id string) (json.RawMessage, bool)) ([]byte, *dialogue.Error) {
+// References lists the ids that the item references in the input of body name.
+func References(body []byte) (ids []string) {
+	for _, item := range ownItems(body) {
+		if v := gjson.ParseBytes(item); itemType(v) == "item_reference" {
+			ids = append(ids, v.Get("id").Str)
+		}
+	}
+	return ids
+}
+
+// Resolve replaces the item references in the input of body by the items in known. Another reference stays if forward
+// is set, for the upstream to resolve, and is an error otherwise.
+func Resolve(body []byte, known map[string]json.RawMessage, forward bool) ([]byte, *dialogue.Error) {
 	var w jsonw.Writer
 	w.Array()
 	found := false
@@ -142,13 +156,15 @@ func Resolve(body []byte, find func(id string) (json.RawMessage, bool)) ([]byte,
 			w.Raw(item)
 			continue
 		}
-		known, ok := find(v.Get("id").Str)
-		if !ok {
-			return nil,
-				dialogue.NotStored("input", "item_not_found", "an item that it refers to is not stored")
+		switch stored := known[v.Get("id").Str]; {
+		case stored != nil:
+			w.Raw(stored)
+			found = true
+		case forward:
+			w.Raw(item)
+		default:
+			return nil, dialogue.NotStored("input", "item_not_found", "an item that it refers to is not stored")
 		}
-		w.Raw(known)
-		found = true
 	}
 	if !found {
 		return body, nil
@@ -157,6 +173,9 @@ func Resolve(body []byte, find func(id string) (json.RawMessage, bool)) ([]byte,
 	p.setRaw("input", w.End().Buf)
 	return p.body, nil
 }
+
+// Elements lists the elements of an array.
+func Elements(array []byte) []json.RawMessage { return elements(gjson.ParseBytes(array)) }
 
 // OutputItems lists the output of a response.
 func OutputItems(response []byte) []json.RawMessage {
@@ -170,6 +189,9 @@ func Status(response []byte) string { return gjson.GetBytes(response, "status").
 func Terminal(status string) bool {
 	return slices.Contains([]string{statusCompleted, statusIncomplete, statusFailed, statusCancelled}, status)
 }
+
+// Answered reports whether a response of this status has ended with an answer, whole or cut off.
+func Answered(status string) bool { return status == statusCompleted || status == statusIncomplete }
 
 // Queued returns the response to a background request that has not begun.
 func Queued(body []byte, id string, now time.Time) []byte {
@@ -239,36 +261,22 @@ const (
 // ItemList returns a page of items, which are given oldest first. limit 0, order ""
 // and after "" mean not given: 20 items, newest first, from the beginning.
 func ItemList(items []json.RawMessage, limit int, order, after string) ([]byte, *dialogue.Error) {
-	if limit == 0 {
-		limit = defaultPage
+	page, err := NewItemPage(limit, order, after)
+	if err != nil {
+		return nil, err
 	}
-	switch {
-	case limit < 1 || limit > maxPage:
-		return nil, dialogue.Invalid("limit", "must be between 1 and 100")
-	case order != "" && order != "asc" && order != "desc":
-		return nil, dialogue.Invalid("order", "must be one of asc, desc")
-	}
-	page := slices.Clone(items)
-	if order != "asc" {
-		slices.Reverse(page)
-	}
-	if after != "" {
-		at := slices.IndexFunc(page, func(item json.RawMessage) bool { return itemID(item) == after })
-		if at < 0 {
-			return nil, dialogue.Invalid("after", "is not the id of an item of this response")
+	for _, it := range items {
+		if page.Add(it) {
+			break
 		}
-		page = page[at+1:]
 	}
-	more := len(page) > limit
-	if more {
-		page = page[:limit]
-	}
-	return appendList(page, more), nil
+	return page.List(func(it json.RawMessage) json.RawMessage { return it })
 }
 
 func itemID(item json.RawMessage) string { return gjson.GetBytes(item, "id").String() }
 
-func appendList(page []json.RawMessage, more bool) []byte {
+// listOf returns a page of items. more reports whether further pages follow.
+func listOf(page []json.RawMessage, more bool) []byte {
 	var first, last string
 	if len(page) > 0 {
 		first, last = itemID(page[0]), itemID(page[len(page)-1])

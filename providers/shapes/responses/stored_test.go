@@ -41,15 +41,23 @@ func TestPrependPutsTheChainInFront(t *testing.T) {
 }
 
 func TestReferencesAreResolved(t *testing.T) {
-	known := func(id string) (json.RawMessage, bool) { return json.RawMessage(`{"id":"` + id + `"}`), id == "msg_1" }
-	got, err := responses.Resolve([]byte(`{"input":[{"type":"item_reference","id":"msg_1"},{"role":"user","content":"x"}]}`), known)
+	known := map[string]json.RawMessage{"msg_1": json.RawMessage(`{"id":"msg_1"}`)}
+	body := []byte(`{"input":[{"type":"item_reference","id":"msg_1"},{"role":"user","content":"x"}]}`)
+	want(t, "references", strings.Join(responses.References(body), " "), "msg_1")
+	got, err := responses.Resolve(body, known, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want(t, "body", string(got), `{"input":[{"id":"msg_1"},{"role":"user","content":"x"}]}`)
-	if _, err := responses.Resolve([]byte(`{"input":[{"id":"msg_2"}]}`), known); err == nil || err.Status != 404 {
+	unknown := []byte(`{"input":[{"id":"msg_2"},{"id":"msg_1"}]}`)
+	if _, err := responses.Resolve(unknown, known, false); err == nil || err.Status != 404 {
 		t.Errorf("unknown item: got %v", err)
 	}
+	got, err = responses.Resolve(unknown, known, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, "forwarded", string(got), `{"input":[{"id":"msg_2"},{"id":"msg_1"}]}`)
 }
 
 func TestLifeOfAStoredResponse(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/conversations"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/responses"
 	"github.com/openai/openai-go/v3/shared"
@@ -262,6 +263,51 @@ func TestResponsesToolRoundTrip(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A conversation is created, continued by two responses, paged and deleted.
+func TestResponsesContinueAConversation(t *testing.T) {
+	client := openAI(t)
+	message := responses.ResponseInputItemParamOfMessage("My name is Ada.", responses.EasyInputMessageRoleUser)
+	c, err := client.Conversations.New(t.Context(), conversations.ConversationNewParams{
+		Items: []responses.ResponseInputItemUnionParam{message}, Metadata: shared.Metadata{"topic": "demo"},
+	})
+	if err != nil || c.ID == "" || c.CreatedAt == 0 {
+		t.Fatalf("got %+v, %v", c, err)
+	}
+	for _, ask := range []func(body responses.ResponseNewParams) (*responses.Response, error){
+		func(body responses.ResponseNewParams) (*responses.Response, error) {
+			return client.Responses.New(t.Context(), body)
+		},
+		func(body responses.ResponseNewParams) (*responses.Response, error) {
+			return responseStream(t.Context(), client, body)
+		},
+	} {
+		body := responseBody(plain)
+		body.Conversation.OfString = openai.String(c.ID)
+		if got, err := ask(body); err != nil || got.Conversation.ID != c.ID || got.OutputText() == "" {
+			t.Fatalf("got %+v, %v", got, err)
+		}
+	}
+	var ids []string
+	pages := client.Conversations.Items.ListAutoPaging(t.Context(), c.ID, conversations.ItemListParams{
+		Limit: openai.Int(2), Order: conversations.ItemListParamsOrderAsc,
+		Include: []responses.ResponseIncludable{"message.input_image.image_url"},
+	})
+	for pages.Next() {
+		ids = append(ids, pages.Current().ID)
+	}
+	if pages.Err() != nil || len(ids) < 5 {
+		t.Fatalf("items %v, %v", ids, pages.Err())
+	}
+	if left, err := client.Conversations.Items.Delete(t.Context(), c.ID, ids[0]); err != nil || left.ID != c.ID {
+		t.Errorf("got %+v, %v", left, err)
+	}
+	if gone, err := client.Conversations.Delete(t.Context(), c.ID); err != nil || !gone.Deleted {
+		t.Errorf("got %+v, %v", gone, err)
+	}
+	_, err = client.Conversations.Get(t.Context(), c.ID)
+	wantOpenAIError(t, err, 404, "")
 }
 
 func TestResponsesAnswerWholeAndStream(t *testing.T) {

@@ -20,6 +20,22 @@ suite('openai: responses', () => {
     assert.equal(response.usage.total_tokens, response.usage.input_tokens + response.usage.output_tokens);
   });
 
+  test('a conversation', async () => {
+    const conversation = await client.conversations.create({ metadata: { topic: 'demo' }, items: [{ role: 'user', content: 'My name is Ada.' }] });
+    assert.equal(conversation.object, 'conversation');
+    const response = await client.responses.create({ model, input: prompts.plain, conversation: conversation.id, store: false });
+    assert.equal(response.conversation.id, conversation.id);
+    await client.conversations.items.create(conversation.id, { items: [{ role: 'user', content: 'And goodbye.' }] });
+    const items = await collect(client.conversations.items.list(conversation.id, { order: 'asc', limit: 2 }));
+    assert.ok(items.length >= 4);
+    assert.equal(items[0].content[0].text, 'My name is Ada.');
+    assert.equal(items.at(-1).content[0].text, 'And goodbye.');
+    const updated = await client.conversations.items.delete(items[0].id, { conversation_id: conversation.id });
+    assert.equal(updated.id, conversation.id);
+    assert.equal((await client.conversations.delete(conversation.id)).deleted, true);
+    await assert.rejects(client.conversations.retrieve(conversation.id), (e) => e.status === 404);
+  });
+
   test('a stream', async () => {
     const events = await collect(await client.responses.create({ model, input: prompts.plain, stream: true }));
     assert.equal(events[0].type, 'response.created');
