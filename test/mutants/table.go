@@ -359,7 +359,7 @@ var Table = []Mutant{
 		Name: "requests: settle none that failed",
 		File: "actors/engine/run.go", Suite: "./actors/engine", Run: ".",
 		Old: `	if r.money == nil || r.settled {`,
-		New: `	if r.money == nil || r.settled || r.progress.tries == 0 {`,
+		New: `	if r.money == nil || r.settled || !r.committed {`,
 	},
 	{
 		Name: "requests: bound the first attempt by the deadline, and no other",
@@ -680,7 +680,8 @@ var Table = []Mutant{
 		File: "state/work/webhooks.go", Suite: "./state/work", Run: "TestDeliveriesThatWaitAreBounded",
 		Old: `		o.count(nil, d)
 `,
-		New: ``,
+		New: `		_ = d
+`,
 	},
 	{
 		Name: "shares: keep the places of deliveries that are not durable",
