@@ -167,6 +167,11 @@ var abuses = []attack{
 	{"5.3", "a provider that repeats its key", []string{
 		"providers/upstream TestNoFormOfAProvidersKeyReachesAClient",
 	}},
+	{"5.4", "floods, fragments and large messages over a WebSocket, and a client of one that reads nothing", []string{
+		"http/responsesocket TestAFloodOfOneConnectionLeavesNothing TestAClientThatNeverReadsIsDropped",
+		"http/responsesocket TestAMessageThatIsTooLargeEndsTheConnectionWith1009 TestAClientThatIgnoresTheCloseIsCutOff",
+		"http/responsesocket TestMemoryOfConnectionsIsBoundedAndShared",
+	}},
 	{"6.1", "a stream without [DONE]", []string{
 		"actors/text TestAStreamWithoutDoneIsACompleteAnswer",
 	}},

@@ -81,11 +81,8 @@ func (c *connection) serve(life context.Context) {
 	c.attend(life)
 	c.refuseMore(dialogue.ClientClosed(nil), false)
 	c.cancel()
-	// The client may answer a close. The end of the socket also ends a write to a client that does not read.
-	late := time.AfterFunc(c.limits.linger, func() { _ = c.socket.Close() })
 	<-c.gone
-	late.Stop()
-	_ = c.socket.Close()
+	_ = c.socket.Close() // ends a write to a client that does not read
 }
 
 // end says how a connection ends that the client has not left.

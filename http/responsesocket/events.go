@@ -10,28 +10,22 @@ import (
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
-	"stagedoor/http/envelope"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/jsonw"
 	"stagedoor/providers/shapes/responses"
-	"stagedoor/providers/upstream"
 )
 
 // maxErrorBody bounds the body of an error. The gateway's own errors are smaller.
 const maxErrorBody = 64 << 10
 
-// maxLine bounds a line of the stream, which has one event at most.
-const maxLine = upstream.MaxEvent + 1024
-
-// eventWriter is the ResponseWriter of one request. It sends the events of a stream as messages, and an error as
-// a message of the type error. A handler that writes faster than the client reads has to wait.
+// eventWriter is the ResponseWriter of one request. It sends the events of a stream as messages, and keeps the body of
+// an error. A handler that writes faster than the client reads has to wait.
 type eventWriter struct {
 	connection *connection
 	create     *create
 	header     http.Header
 	status     int
-	line       []byte // of the stream, as long as it has not ended; or the body of an error
-	data       []byte // of the event that has not ended
+	body       []byte // of an error
 	number     int64  // the sequence number of the last event
 	created    []byte // the response of response.created, or nil
 	ended      bool   // the last message was sent
@@ -50,51 +44,36 @@ func (w *eventWriter) WriteHeader(status int) {
 // Flush implements http.Flusher. Nothing is held back.
 func (w *eventWriter) Flush() {}
 
-// Write implements http.ResponseWriter.
+var blankLine, dataField = []byte("\n\n"), []byte("data: ")
+
+// Write implements http.ResponseWriter. The handlers write whole events, whose lines end in a line feed, and comments
+// that keep a connection alive over HTTP.
 func (w *eventWriter) Write(p []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
-	if err := w.connection.ctx.Err(); err != nil {
-		return 0, err
-	}
 	if w.status != http.StatusOK {
-		w.line = append(w.line, p[:min(len(p), maxErrorBody-len(w.line))]...)
+		w.body = append(w.body, p[:min(len(p), maxErrorBody-len(w.body))]...)
 		return len(p), nil
 	}
-	n := len(p)
-	for len(p) > 0 {
-		part, rest, whole := bytes.Cut(p, []byte{'\n'})
-		if len(w.line)+len(part) > maxLine {
-			return 0, dialogue.ResponseTooLarge()
+	for rest := p; len(rest) > 0; {
+		var event []byte
+		event, rest, _ = bytes.Cut(rest, blankLine)
+		var data []byte
+		for line := range bytes.Lines(event) {
+			if value, ok := bytes.CutPrefix(line, dataField); ok && data == nil {
+				data = value
+			} else if ok { // a second line of data is rare
+				data = slices.Concat(data, value)
+			}
 		}
-		if w.line, p = append(w.line, part...), rest; !whole {
-			break
+		data = bytes.TrimSpace(data)
+		if w.ended || len(data) == 0 || data[0] != '{' {
+			continue // nothing follows the end, and clients skip what is no object
 		}
-		if err := w.endLine(bytes.TrimSuffix(w.line, []byte{'\r'})); err != nil {
+		if err := w.event(data); err != nil {
 			return 0, err
 		}
-		w.line = w.line[:0]
 	}
-	return n, nil
-}
-
-// endLine takes a line of the stream. Comments keep a connection alive over HTTP and are not needed here.
-func (w *eventWriter) endLine(line []byte) error {
-	if data, ok := bytes.CutPrefix(line, []byte("data:")); ok {
-		if len(w.data) > 0 {
-			w.data = append(w.data, '\n')
-		}
-		w.data = append(w.data, bytes.TrimPrefix(data, []byte{' '})...)
-		return nil
-	}
-	if len(line) > 0 || len(w.data) == 0 {
-		return nil
-	}
-	data := bytes.ToValidUTF8(bytes.TrimSpace(w.data), []byte("\uFFFD"))
-	w.data = w.data[:0]
-	if w.ended || len(data) < 2 || data[0] != '{' {
-		return nil // nothing follows the end, and clients skip what is no object
-	}
-	return w.event(data)
+	return len(p), w.connection.ctx.Err()
 }
 
 // event sends one event. What it says about the response is noted before the client can read it, because the client
@@ -118,7 +97,10 @@ func (w *eventWriter) event(data []byte) error {
 		response := gjson.GetBytes(data, "response")
 		switch kind {
 		case "response.created":
-			w.created = []byte(response.Raw)
+			if w.created = []byte(response.Raw); len(w.created) > maxErrorBody {
+				// It repeats the instructions and tools of the request, which need not be in memory twice.
+				w.created, _ = sjson.SetBytes([]byte(`{"object":"response"}`), "id", response.Get("id").Str)
+			}
 		case "response.completed", "response.incomplete":
 			w.ended = true
 			w.connection.remember(cr, []byte(response.Raw))
@@ -177,9 +159,9 @@ func (w *eventWriter) fail(err *dialogue.Error) {
 func (w *eventWriter) end() {
 	switch {
 	case w.ended || w.connection.ctx.Err() != nil:
-	case w.status >= http.StatusBadRequest && gjson.GetBytes(w.line, "error").IsObject():
+	case w.status >= http.StatusBadRequest && gjson.GetBytes(w.body, "error").IsObject():
 		w.connection.evict(w.create)
-		_ = w.connection.send(errorMessage(w.create.lane.name, w.status, w.header, w.line))
+		_ = w.connection.send(errorMessage(w.create.lane.name, w.status, w.header, w.body))
 	default:
 		w.fail(dialogue.Incomplete())
 	}
@@ -187,19 +169,10 @@ func (w *eventWriter) end() {
 
 // reportedError returns the error of an event of the type error, which has no status.
 func reportedError(data []byte) *dialogue.Error {
-	inner := gjson.GetBytes(data, "error")
-	if !inner.IsObject() {
-		inner = gjson.ParseBytes(data)
-	}
-	e := envelope.From(nil)
-	e.Message, e.Param = inner.Get("message").Str, inner.Get("param").Str
-	if code := inner.Get("code").Str; code != "" {
-		e.Code = code
-	}
-	kind := inner.Get("type").Str
+	e := responses.Shape.DecodeError(http.StatusInternalServerError, nil, data)
 	for status, names := range statuses {
-		if slices.Contains(names, kind) || slices.Contains(names, inner.Get("code").Str) {
-			e.Status, e.Type = status, kind
+		if code, _ := e.Code.(string); slices.Contains(names, e.Type) || slices.Contains(names, code) {
+			e.Status = status
 		}
 	}
 	return e

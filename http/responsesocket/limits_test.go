@@ -47,6 +47,21 @@ func TestAMessageThatIsTooLargeEndsTheConnectionWith1009(t *testing.T) {
 	}
 }
 
+// A client that goes on sending after the close is cut off.
+func TestAClientThatIgnoresTheCloseIsCutOff(t *testing.T) {
+	g := open(t)
+	g.socket.Limits(0, 0, 0, 0, 50*time.Millisecond, 1<<20)
+	c := g.connect()
+	var err error
+	for began := time.Now(); err == nil && time.Since(began) < 10*time.Second; {
+		err = c.WriteMessage(websocket.TextMessage, make([]byte, 1<<20+1))
+	}
+	if err == nil {
+		t.Error("the connection goes on")
+	}
+	await(t, "the connection has ended", func() bool { return g.live.Watching() == 0 })
+}
+
 func TestAMessageInFragmentsIsOneMessage(t *testing.T) {
 	g := open(t)
 	c := g.connect()

@@ -18,8 +18,10 @@ import (
 	"stagedoor/providers/memory"
 )
 
-// maxStreamID is the longest name of a lane.
-const maxStreamID = 256
+const (
+	maxStreamID = 256 // bytes of the longest name of a lane
+	maxTrace    = 64  // bytes of the longest traceparent
+)
 
 // create is a response.create message. It is the body of its request, too.
 type create struct {
@@ -122,7 +124,9 @@ func newCreate(message []byte, members []fields.Member) (*create, *dialogue.Erro
 		case "type", "stream_id", "stream", "access_programs":
 			continue
 		case "client_metadata":
-			cr.trace = strings.Clone(v.Get("traceparent").Str)
+			if trace := v.Get("traceparent").Str; len(trace) <= maxTrace {
+				cr.trace = strings.Clone(trace)
+			}
 			continue
 		case "generate":
 			if !v.IsBool() {
@@ -137,6 +141,9 @@ func newCreate(message []byte, members []fields.Member) (*create, *dialogue.Erro
 		case "stream_options":
 			all := fields.Members(value)
 			value = fields.Without(value, all, func(i int) bool { return all[i].Name == "reasoning_summary_delivery" })
+			if len(all) == 1 && len(value) < m.End-m.Value {
+				continue
+			}
 		case "include":
 			if v.IsArray() {
 				include = value

@@ -35,8 +35,7 @@ func (c *connection) read() {
 			return
 		}
 		if c.closing.Load() {
-			_, _ = io.Copy(io.Discard, source) // the next NextReader returns the error
-			continue
+			continue // NextReader skips what was not read
 		}
 		claim := memory.NewClaim(c.handlers.options.Memory, c.owner)
 		message, err := c.receive(source, &claim)
@@ -45,7 +44,7 @@ func (c *connection) read() {
 		case errors.Is(err, errTooLarge), errors.Is(err, memory.ErrTooLarge):
 			claim.End()
 			c.sendClose(websocket.CloseMessageTooBig, "the message is too large, use POST /v1/responses or send less")
-			continue // a reset could overtake the close if what the client is sending were not read
+			continue // what the client is sending is read, because a reset could overtake the close
 		case errors.As(err, &full):
 			c.sendError("", envelope.From(err), nil)
 		case err != nil:
@@ -61,18 +60,18 @@ func (c *connection) read() {
 	}
 }
 
-// receive returns a message and counts its bytes in the claim. After a refusal of the claim the rest of the message
-// has been discarded.
+// receive returns a message and counts its bytes in the claim. An error of the claim leaves the rest of the message to
+// be skipped.
 func (c *connection) receive(source io.Reader, claim *memory.Claim) ([]byte, error) {
 	if err := c.grow(claim, firstBuffer); err != nil {
-		return nil, c.skip(source, err)
+		return nil, err
 	}
 	b := make([]byte, 0, firstBuffer)
 	for {
 		if len(b) == cap(b) {
 			more := int(min(2*int64(cap(b)), c.limits.message+1))
 			if err := c.grow(claim, int64(more-cap(b))); err != nil {
-				return nil, c.skip(source, err)
+				return nil, err
 			}
 			b = append(make([]byte, 0, more), b...)
 		}
@@ -86,26 +85,6 @@ func (c *connection) receive(source io.Reader, claim *memory.Claim) ([]byte, err
 			return b, nil
 		case err != nil:
 			return nil, err
-		}
-	}
-}
-
-// skip discards the rest of a message that was refused, and returns the refusal.
-func (c *connection) skip(source io.Reader, refusal error) error {
-	if errors.Is(refusal, memory.ErrTooLarge) {
-		return refusal
-	}
-	skipped, buffer := int64(0), make([]byte, firstBuffer)
-	for {
-		n, err := source.Read(buffer)
-		c.extend()
-		switch skipped += int64(n); {
-		case skipped > c.limits.message:
-			return errTooLarge
-		case errors.Is(err, io.EOF):
-			return refusal
-		case err != nil:
-			return err
 		}
 	}
 }
@@ -137,31 +116,12 @@ func (c *connection) send(message []byte) error {
 // sendError sends an error that belongs to no running response. header, if not nil, has the headers of the reply.
 // Errors of sending are ignored, because send has ended the connection.
 func (c *connection) sendError(stream string, err *dialogue.Error, header http.Header) {
-	reply := &recorder{header: header}
 	if header == nil {
-		reply.header = make(http.Header)
+		header = make(http.Header)
 	}
-	envelope.Write(reply, envelope.Plain, err)
-	_ = c.send(errorMessage(stream, reply.status, reply.header, reply.body))
-}
-
-// recorder keeps a short reply.
-type recorder struct {
-	header http.Header
-	status int
-	body   []byte
-}
-
-// Header implements http.ResponseWriter.
-func (r *recorder) Header() http.Header { return r.header }
-
-// WriteHeader implements http.ResponseWriter.
-func (r *recorder) WriteHeader(status int) { r.status = status }
-
-// Write implements http.ResponseWriter.
-func (r *recorder) Write(p []byte) (int, error) {
-	r.body = append(r.body, p...)
-	return len(p), nil
+	w := &eventWriter{connection: c, header: header}
+	envelope.Write(w, envelope.Plain, err)
+	_ = c.send(errorMessage(stream, w.status, header, w.body))
 }
 
 // heartbeat is of a type that clients ignore. A clock of theirs counts text messages only, so pings do not keep a
@@ -177,11 +137,12 @@ func (c *connection) keepAlive() {
 	}
 }
 
-// sendClose sends the reason for which the connection ends, and ends what runs. Errors are ignored, because the
-// client may have left.
+// sendClose sends the reason for which the connection ends, and ends what runs. The client has a moment to answer.
+// Errors are ignored, because it may have left.
 func (c *connection) sendClose(code int, reason string) {
 	c.closing.Store(true)
 	_ = c.socket.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason),
 		time.Now().Add(c.limits.linger))
 	c.cancel()
+	time.AfterFunc(c.limits.linger, func() { _ = c.socket.Close() })
 }

@@ -496,3 +496,75 @@ func TestAClosedConnectionCancelsWhatRunsAndSettlesItOnce(t *testing.T) {
 		return false
 	})
 }
+
+// An upstream may spread an event over lines of data, and may end after it has completed a response.
+func TestAnEventOfSeveralLinesIsOneMessage(t *testing.T) {
+	g := open(t)
+	g.scripts = func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		spread := strings.ReplaceAll(strings.TrimSuffix(scriptedItem, "\n\n"), `,"item"`, ",\ndata: \"item\"")
+		fmt.Fprint(w, ": comment\n\n"+scriptedStart+spread+"\r\n\r\n"+scriptedEnd+"data: [DONE]\n\n")
+	}
+	c := g.connect()
+	c.say(create("script", "hi", lane("a")))
+	var kinds []string
+	for _, m := range c.until("response.completed") {
+		kinds = append(kinds, m.Get("type").Str)
+		if m.Get("stream_id").Str != "a" {
+			t.Errorf("got %s", m.Raw)
+		}
+	}
+	if got := strings.Join(kinds, " "); got != "response.created response.output_item.done response.completed" {
+		t.Errorf("got %s", got)
+	}
+	// The output came with its own event, and not with the end.
+	c.turn(create("script", "on", lane("a"), after("resp_1")))
+	if n := len(g.last().body.Get("input").Array()); n != 3 || g.last().body.Get("input.1.id").Str != "msg_1" {
+		t.Errorf("the upstream got %s", g.last().body.Raw)
+	}
+}
+
+// A response that fails in the middle of a large request names itself and its error.
+func TestALargeResponseThatFailsIsNamed(t *testing.T) {
+	g := open(t)
+	c := g.connect()
+	c.say(create("sandbox", "x [sandbox: error=2]", `,"instructions":"`+strings.Repeat("word ", 20<<10)+`"`))
+	all := c.until("response.failed")
+	last := all[len(all)-1]
+	if id := all[0].Get("response.id").Str; id == "" || last.Get("response.id").Str != id ||
+		last.Get("response.error.code").Str == "" || last.Get("response.status").Str != "failed" {
+		t.Errorf("got %.300s", last.Raw)
+	}
+}
+
+// Each request is checked by itself: a balance that is spent is an error with its own type.
+func TestARequestWithoutBalanceIsRefused(t *testing.T) {
+	g := open(t)
+	g.key("poor", func(k *identity.Key) { k.User = "8" })
+	c, _, err := g.dial("poor")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := c.refused(create("dear", "hi"), 429, "insufficient_quota", "", "")
+	if e.Get("error.type").Str != "insufficient_quota" || e.Get("headers.x-should-retry").Str != "false" {
+		t.Errorf("got %s", e.Raw)
+	}
+	c.turn(create("dear", "hi", warmUp)) // costs nothing
+	c.turn(create("sandbox", "hi"))
+}
+
+// An input that has a compacted conversation stands for all that came before.
+func TestACompactedConversationIsNotRepeated(t *testing.T) {
+	g := open(t)
+	g.scripts = func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, scriptedStart+scriptedItem+scriptedEnd)
+	}
+	c := g.connect()
+	c.turn(create("script", "long story"))
+	c.turn(createOf("script", `[{"type":"compaction","encrypted_content":"abc"},{"role":"user","content":"on"}]`,
+		notStored, after("resp_1")))
+	if sent := g.last().body.Get("input"); len(sent.Array()) != 2 || strings.Contains(sent.Raw, "long story") {
+		t.Errorf("the upstream got %s", sent.Raw)
+	}
+}
