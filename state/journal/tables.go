@@ -43,11 +43,14 @@ const (
 	Delivery Table = "hook" // webhooks under way, by event and endpoint
 
 	Group Table = "group" // groups of users
+
+	Reply     Table = "reply"     // finished replies for repeated requests, by the hash of owner and idempotency key
+	ReplyBody Table = "replybody" // their bodies, by the same: cold
 )
 
 var tables = [...]Table{Meta, User, Key, App, Grant, Token, Session, Ledger, Balance, Job, Response, Body, Event, Idem,
 	Developer, Consent, Hold, Receipt, Redeem, Spend, Usage, Folded, Payment, Delivery, ByHash, Group, Gone,
-	Conversation}
+	Conversation, Reply, ReplyBody}
 
 // Tables returns every table.
 func Tables() []Table { return append([]Table(nil), tables[:]...) }

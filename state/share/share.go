@@ -46,6 +46,8 @@ const (
 	Passwords     = "passwords"     // passwords that are hashed, and those that wait for it
 	Usage         = "usage"         // rows of usage that wait to be written
 	Conversations = "conversations" // conversations that are kept
+	Kept          = "kept"          // bytes of replies that are kept while requests run and shortly after
+	Replies       = "replies"       // bytes of finished replies on disk, for repeated requests
 )
 
 // Refused is the error of a claim that a pool does not grant.

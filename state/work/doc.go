@@ -1,5 +1,6 @@
 // Package work keeps what outlives the request that began it: stored responses with their event logs,
-// conversations, video jobs, deliveries to webhooks, and the pauses of providers.
+// conversations, finished replies for repeated requests, video jobs, deliveries to webhooks, and the pauses of
+// providers.
 //
 // # Usage
 //

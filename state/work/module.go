@@ -10,6 +10,7 @@ import (
 type memory struct {
 	outbox       outbox
 	kept         keeping // what owners keep of responses and conversations
+	replies      *share.Pool
 	maxResponses int
 	// conversations counts the conversations for their owners, and uses has those that are in use.
 	conversations *share.Pool
@@ -23,13 +24,14 @@ type Option func(*memory)
 // they have not expired. Each costs about 1 KB of memory for its header. The default is 200,000.
 func MaxResponses(n int) Option { return func(m *memory) { m.maxResponses = n } }
 
-// Module returns the tables of stored responses, conversations, video jobs and deliveries.
+// Module returns the tables of stored responses, conversations, finished replies, video jobs and deliveries.
 func Module(options ...Option) state.Module {
 	m := &memory{maxResponses: 200_000}
 	m.kept.owners = make(map[state.Owner]Kept)
 	m.conversations = share.New(share.Conversations, maxConversations, 1)
 	m.uses.by = make(map[string]int)
 	m.outbox.waiting = share.New(share.Webhooks, 10_000, 1)
+	m.replies = share.New(share.Replies, defaultReplies, replyUnit)
 	for _, o := range options {
 		o(m)
 	}
@@ -51,6 +53,11 @@ func Module(options ...Option) state.Module {
 			}),
 			state.Register(&videos, state.Hooks[Video]{Sweep: sweepVideos}),
 			state.Register(&videoKeys, state.Hooks[VideoKey]{}),
+			state.Register(&replies, state.Hooks[Reply]{
+				Loaded:  m.countReplies,
+				Written: func(_ *state.Tx, before, after *Reply) { m.countReply(before, after) },
+				Sweep:   sweepReplies,
+			}),
 			state.Register(&deliveries, state.Hooks[Delivery]{
 				Loaded:  m.outbox.countAll,
 				Written: func(_ *state.Tx, before, after *Delivery) { m.outbox.count(before, after) },

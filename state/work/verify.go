@@ -18,8 +18,11 @@ func checkCold(r journal.Record) error {
 	return nil
 }
 
-// verify compares the headers of responses with what is kept on disk only.
+// verify compares the headers of responses and replies with what is kept on disk only.
 func verify(ctx context.Context, v *state.Verifier) error {
+	if err := verifyReplies(ctx, v); err != nil {
+		return err
+	}
 	sizes := map[string]int64{}                // of bodies, inputs and requests
 	conversed := make(map[string]Conversation) // what the items and metadata of conversations add up to
 	err := v.State.Range(ctx, journal.Body, nil, nil, 0, func(r journal.Record) error {
