@@ -13,11 +13,13 @@ import (
 	"time"
 
 	"stagedoor/actors/flow"
+	"stagedoor/actors/kept"
 	"stagedoor/actors/runtime"
 	"stagedoor/cmd/stagedoor/config"
 	"stagedoor/cmd/stagedoor/datadir"
 	"stagedoor/cmd/stagedoor/telemetry"
 	"stagedoor/http/adminapi"
+	"stagedoor/http/attach"
 	"stagedoor/http/auth"
 	httpflow "stagedoor/http/flow"
 	"stagedoor/http/live"
@@ -56,6 +58,8 @@ type gateway struct {
 	watchers *share.Pool
 	sockets  *share.Pool
 	memory   *share.Pool
+	kept     *kept.Registry
+	attach   *attach.Service
 	limits   memoryInForce // under reloading
 	server   *server.Server
 	admin    *adminapi.API
@@ -115,6 +119,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	}
 	g.overload, g.watchers = overload.New(overload.Limits{}), share.New(share.Watchers, 0, 1)
 	g.sockets = share.New(share.Sockets, 0, leastSocket)
+	g.kept = kept.New(share.New(share.Kept, 0, kept.Least), g.state.Now)
 	if err := g.observe(); err != nil {
 		return err
 	}
@@ -134,12 +139,14 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	if err := g.configure(ctx, c); err != nil {
 		return err
 	}
+	g.attach = attach.New(attach.Options{Logger: g.logger, Auth: g.auth, Limits: g.runtime.Keys(),
+		Watchers: g.watchers, Records: g.kept, Store: g.state})
 	handlers := text.New(
 		text.Options{Logger: g.logger, Env: env, Auth: g.auth, Requests: g.runtime.Text(), Catalog: g.runtime.Catalog,
 			Limits: g.runtime.Keys(), Watchers: g.watchers, Shapes: registry.All, Store: g.state,
 			Ledger: g.runtime.Ledger(), Background: g.runtime.Background(), Durable: c.Data != "memory",
 			Metrics: g.telemetry.Counts(), Flow: g.flow,
-			Heartbeat: time.Duration(c.Heartbeat), Tasks: g.tasks(env, &simulator)},
+			Heartbeat: time.Duration(c.Heartbeat), Attach: g.attach, Tasks: g.tasks(env, &simulator)},
 	)
 	authorization, accountPages, err := g.authorization(ctx, cmp.Or(c.OAuth.Issuer, address))
 	if err != nil {
@@ -213,7 +220,7 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 	g.auth.LimitFailures(c.Limits.FailedKeys)
 	g.storage.content.SetMax(maxContent(c.Limits.ContentMiB))
 	g.storage.content.SetMaxFiles(int64(c.Limits.ContentFiles))
-	g.limit(&c.Limits)
+	g.limit(&c.Limits, c.Data)
 	inForce := *c
 	if before := g.config.Load(); before != nil {
 		if names := fixed(before, c); len(names) > 0 {
@@ -228,7 +235,7 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 }
 
 // limit puts the limits of the whole process in force.
-func (g *gateway) limit(configured *config.Process) {
+func (g *gateway) limit(configured *config.Process, data string) {
 	allowed := allowedMemory(os.DirFS("/"), configured.MemoryMiB)
 	limitMemory(allowed)
 	limits := withMemory(*configured, allowed)
@@ -236,6 +243,12 @@ func (g *gateway) limit(configured *config.Process) {
 	g.overload.Set(overload.Limits{Requests: limits.Requests, BodyBytes: int64(limits.BodyMiB) << 20})
 	g.watchers.Resize(int64(limits.Watchers))
 	g.sockets.Resize(socketBytes(allowed))
+	g.kept.Pool().Resize(keptBytes(allowed))
+	replies := int64(configured.RepliesMiB) << 20
+	if data == "memory" {
+		replies = keptBytes(allowed)
+	}
+	work.MaxReplyBytes(g.state, replies)
 	work.SetResponseQuota(
 		g.state,
 		work.Quota{Responses: configured.StoredResponses, Conversations: configured.Conversations,

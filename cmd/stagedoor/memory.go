@@ -91,6 +91,9 @@ const leastSocket = 33 << 20
 // remembered.
 func socketBytes(allowed int64) int64 { return roomForRequests(allowed) / 8 }
 
+// keptBytes returns the bytes of replies that are kept for clients which repeat or resume their requests.
+func keptBytes(allowed int64) int64 { return roomForRequests(allowed) / 16 }
+
 // ownDescriptors is what the store, the log and other files of the process take. A
 // process that may have few leaves a quarter of them.
 const ownDescriptors = 256

@@ -49,7 +49,8 @@ func (g *gateway) pools() []share.Stats {
 	h := g.runtime
 	for _, p := range []*share.Pool{
 		requests, bodies, g.memory, g.watchers, g.sockets, content, files, h.Background().Slots(), h.Videos().Slots(),
-		work.WaitingDeliveries(g.state), work.ConversationPool(g.state),
+		work.WaitingDeliveries(g.state), work.ConversationPool(g.state), work.StoredReplies(g.state),
+		g.kept.Pool(),
 		h.Tokens().PasswordPlaces(), h.Ledger().UsageRows(),
 	} {
 		out = append(out, p.Stats())

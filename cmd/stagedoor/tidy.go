@@ -34,6 +34,7 @@ func keepTidy(ctx context.Context, g *gateway) {
 			return
 		case <-tick.C:
 		}
+		g.kept.Sweep()
 		err := tidy(ctx, busy, func() (int, error) { return g.state.Sweep(ctx, tidyBatch) })
 		if err != nil && ctx.Err() == nil {
 			g.logger.Warn("what has expired was not removed", "cause", err)

@@ -492,3 +492,36 @@ func TestCallsAreTraced(t *testing.T) {
 	}
 	t.Error("there is no span of the call")
 }
+
+// TestRepeatedRequestForEmbeddingsIsNotMadeAgain: a repeat with the same key gets the same bytes and is not charged.
+func TestRepeatedRequestForEmbeddingsIsNotMadeAgain(t *testing.T) {
+	g := start(t, func(w http.ResponseWriter, _, _ string) {
+		answer(w, 200, `{"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.5]}],"model":"up",`+
+			`"usage":{"prompt_tokens":3,"total_tokens":3}}`)
+	})
+	var bodies []string
+	for _, input := range []string{"a", "a", "b"} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+openai,
+			strings.NewReader(`{"model":"openai","input":"`+input+`"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer sd-test")
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Idempotency-Key", "k")
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		bodies = append(bodies, fmt.Sprint(res.StatusCode, string(b)))
+	}
+	if bodies[0] != bodies[1] || !strings.HasPrefix(bodies[0], "200") || !strings.HasPrefix(bodies[2], "409") ||
+		len(g.calls()) != 1 || g.spent() != 3 {
+		t.Errorf("got %q after %d calls", bodies, len(g.calls()))
+	}
+}

@@ -16,7 +16,9 @@ import (
 
 	actors "stagedoor/actors/embeddings"
 	"stagedoor/actors/flow"
+	"stagedoor/actors/kept"
 	"stagedoor/actors/runtime"
+	"stagedoor/http/attach"
 	"stagedoor/http/auth"
 	"stagedoor/http/embeddings"
 	"stagedoor/http/server"
@@ -33,6 +35,7 @@ import (
 	"stagedoor/state/journal"
 	"stagedoor/state/money"
 	"stagedoor/state/schema"
+	"stagedoor/state/share"
 )
 
 // A gateway serves embeddings by the handler of an upstream, which it reaches in both shapes.
@@ -170,6 +173,8 @@ func (g *gateway) build(cat *catalog.Catalog, specs []catalog.Provider) {
 			registry.Embeddings,
 			model.Embed,
 		), Limits: g.runtime.Keys(), Ledger: g.runtime.Ledger(),
+		Attach: attach.New(attach.Options{Logger: logger, Auth: keys, Limits: g.runtime.Keys(), Store: g.state,
+			Records: kept.New(share.New(share.Kept, 0, 1), time.Now)}),
 	})
 	texts := text.New(
 		text.Options{

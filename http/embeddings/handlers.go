@@ -5,6 +5,7 @@
 package embeddings
 
 import (
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -22,6 +23,7 @@ import (
 	actorstext "stagedoor/actors/text"
 	"stagedoor/actors/throttle"
 	"stagedoor/http/accesslog"
+	"stagedoor/http/attach"
 	"stagedoor/http/auth"
 	"stagedoor/http/dryrun"
 	"stagedoor/http/envelope"
@@ -50,6 +52,8 @@ type Options struct {
 	Limits *throttle.Keys
 	// Ledger charges the users of keys for models that have a price.
 	Ledger *ledger.Client
+	// Attach, if not nil, keeps replies for clients that repeat or leave their requests.
+	Attach *attach.Service
 }
 
 // Handler returns the handler of the routes of all dialects.
@@ -83,23 +87,42 @@ type requestContext struct {
 
 func (rc *requestContext) serve() {
 	defer func() { rc.pass.Release(0) }() // has no effect after the release below
-	if err := rc.admit(); err != nil {
+	err := rc.admit()
+	switch {
+	case err != nil:
+	case rc.dry != nil:
+		err = rc.serveDry()
+	default:
+		q := attach.Request{Key: &rc.key, Scope: shape.Descriptor.Scope, Model: rc.request.Model,
+			OnDisconnect: rc.plan[0].OnDisconnect,
+			Body:         func(h io.Writer) { _, _ = h.Write(rc.request.Body) }}
+		var made bool
+		if made, err = rc.Attach.Serve(rc.w, rc.r, q, rc.perform); !made && err == nil {
+			rc.note(nil)
+		}
+	}
+	if err != nil {
 		rc.note(nil)
 		rc.answer(err)
-		return
 	}
-	if rc.dry != nil {
-		defer rc.dry.End()
-		for range rc.Requests.Begin(rc.r.Context(), rc.describe()).Pieces() {
-		}
-		rc.note(nil)
-		if rc.dry.Err != nil {
-			rc.answer(rc.dry.Err)
-		} else {
-			dryrun.Write(rc.w, rc.request.Model, rc.dry)
-		}
-		return
+}
+
+// serveDry describes what would be sent. After an error nothing was sent to the client.
+func (rc *requestContext) serveDry() error {
+	defer rc.dry.End()
+	for range rc.Requests.Begin(rc.r.Context(), rc.describe()).Pieces() {
 	}
+	if rc.dry.Err != nil {
+		return rc.dry.Err
+	}
+	rc.note(nil)
+	dryrun.Write(rc.w, rc.request.Model, rc.dry)
+	return nil
+}
+
+// perform makes the reply to an admitted request. It returns the failure that the client got, or nil.
+func (rc *requestContext) perform(w http.ResponseWriter, r *http.Request) *dialogue.Error {
+	rc.w, rc.r = w, r
 	reply := rc.Requests.Begin(rc.r.Context(), rc.describe())
 	rc.write(reply)
 	out := reply.Outcome()
@@ -108,6 +131,7 @@ func (rc *requestContext) serve() {
 	if out.Err != nil && out.Committed {
 		panic(http.ErrAbortHandler) // so that the client notices that the reply is cut off
 	}
+	return out.Err
 }
 
 // admit runs all checks, before the request costs anything.

@@ -82,6 +82,7 @@ var pools = map[string]string{
 	share.Sockets:       "memory for WebSockets",
 	share.Passwords:     "passwords that are hashed",
 	share.Conversations: "conversations",
+	share.Kept:          "replies that are kept for repeats",
 }
 
 // sendable returns e with a status that may be sent. net/http panics on some numbers, and

@@ -30,6 +30,9 @@ type FormLimits struct {
 	// Dir is the directory for large files. An empty string means the system's temporary
 	// directory.
 	Dir string
+	// Sum, if not nil, is written the names and contents of the parts. The boundary, which differs each time a form is
+	// sent, is not part of them.
+	Sum io.Writer
 }
 
 // These limits apply to parts that are not files.
@@ -134,20 +137,25 @@ func (f *formReader) part(p *multipart.Part) error {
 	if err := f.limits.Names.CheckField(name); err != nil {
 		return err
 	}
+	var content io.Reader = p
+	if f.limits.Sum != nil {
+		fmt.Fprintf(f.limits.Sum, "\x00%s\x00%s\x00", name, p.FileName())
+		content = io.TeeReader(p, f.limits.Sum)
+	}
 	// A part of a field for files is a file even without a filename, because not every
 	// client sends one.
 	if limit := f.limits.File(name); limit > 0 {
-		return f.file(p, name, limit)
+		return f.file(p, content, name, limit)
 	}
 	if f.limits.Video != nil {
 		if limit := f.limits.Video(name); limit > 0 {
-			return f.videoOrText(p, name, limit)
+			return f.videoOrText(p, content, name, limit)
 		}
 	}
 	if p.FileName() != "" && !isDocument(p) {
 		return dialogue.Invalid(name, "must be a text, not a file")
 	}
-	return f.text(p, name)
+	return f.text(content, name)
 }
 
 // isDocument reports whether a part with a filename is a text. Browsers and SDKs send a part with a
@@ -172,8 +180,8 @@ func (f *formReader) text(p io.Reader, name string) error {
 	return nil
 }
 
-func (f *formReader) file(p *multipart.Part, name string, limit int64) error {
-	file, err := picture.ReadFile(p.FileName(), p, limit, f.limits.Dir)
+func (f *formReader) file(p *multipart.Part, content io.Reader, name string, limit int64) error {
+	file, err := picture.ReadFile(p.FileName(), content, limit, f.limits.Dir)
 	if err != nil {
 		return fileError(name, limit, err)
 	}
@@ -182,9 +190,9 @@ func (f *formReader) file(p *multipart.Part, name string, limit int64) error {
 }
 
 // videoOrText reads a part as a video or as a text. If the header does not decide, the content does.
-func (f *formReader) videoOrText(p *multipart.Part, name string, limit int64) error {
+func (f *formReader) videoOrText(p *multipart.Part, content io.Reader, name string, limit int64) error {
 	const enough = 12
-	r := bufio.NewReader(p)
+	r := bufio.NewReader(content)
 	head, err := r.Peek(enough)
 	if err != nil && err != io.EOF {
 		return badForm(err)

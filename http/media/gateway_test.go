@@ -16,7 +16,9 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/actors/flow"
+	"stagedoor/actors/kept"
 	"stagedoor/actors/runtime"
+	"stagedoor/http/attach"
 	"stagedoor/http/auth"
 	"stagedoor/http/media"
 	"stagedoor/http/server"
@@ -50,6 +52,7 @@ type gateway struct {
 	blobs     *blobs.Store
 	now       func() time.Time
 	secret    string // of the key that requests are sent with
+	once      string // the idempotency key to send, or ""
 	// videos makes the clients of providers of videos. It may be nil.
 	videos func(*catalog.Provider, *upstream.Client) video.Upstream
 
@@ -187,6 +190,8 @@ func (g *gateway) build(cat *catalog.Catalog, specs []catalog.Provider) {
 			Ledger:    g.runtime.Ledger(),
 			Content:   media.NewContent(g.blobs, []byte("signs"), "", g.now),
 			Scratch:   t.TempDir(),
+			Attach: attach.New(attach.Options{Logger: logger, Auth: keys, Limits: g.runtime.Keys(),
+				Watchers: g.watchers, Records: kept.New(share.New(share.Kept, 0, 1), time.Now), Store: g.state}),
 		},
 	)
 	front := httptest.NewServer(
@@ -219,6 +224,9 @@ func (g *gateway) do(ctx context.Context, method, url, contentType string, body 
 		return nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+g.secret)
+	if g.once != "" {
+		req.Header.Set("Idempotency-Key", g.once)
+	}
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)
 	}

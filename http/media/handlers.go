@@ -11,6 +11,7 @@ import (
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/throttle"
 	"stagedoor/actors/videojob"
+	"stagedoor/http/attach"
 	"stagedoor/http/auth"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
@@ -39,6 +40,8 @@ type Options struct {
 	Watchers *share.Pool
 	// Ledger charges the users of keys for models that have a price.
 	Ledger *ledger.Client
+	// Attach, if not nil, keeps replies for clients that repeat or leave their requests for pictures.
+	Attach *attach.Service
 	// Content stores pictures and serves them at signed addresses.
 	Content *Content
 	// Scratch is the directory for large uploads. An empty string means the system's

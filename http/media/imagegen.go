@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 
+	"stagedoor/actors/images"
 	"stagedoor/actors/ledger"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
@@ -35,7 +36,7 @@ func (hs *Handlers) ImagegenRoutes(handle func(pattern string, h http.HandlerFun
 // Imagegen returns the handler of one of the image vendor's routes (imagegen-and-oauth.md 4.1, 4.2).
 func (hs *Handlers) Imagegen(route *imagegen.Route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		rc := &requestContext{handlers: hs, w: w, r: r}
+		rc := hs.newRequestContext(w, r)
 		defer func() { rc.pass.Release(0) }() // has no effect after finish
 		if err := rc.imagegen(route); err != nil {
 			rc.refuse(err)
@@ -45,19 +46,19 @@ func (hs *Handlers) Imagegen(route *imagegen.Route) http.HandlerFunc {
 		if rc.serveDry() {
 			return
 		}
-		reply := rc.begin()
-		out := reply.Outcome()
-		rc.headers(&out.Meta)
-		if out.Err != nil {
-			rc.answer(out.Err)
-		} else {
+		rc.attached(imagegen.Descriptor.Scope, func(reply *images.Reply) {
+			out := reply.Outcome()
+			rc.headers(&out.Meta)
+			if out.Err != nil {
+				rc.answer(out.Err)
+				return
+			}
 			if out.Reply.Created.IsZero() {
 				out.Reply.Created = hs.Env.Now()
 			}
 			// A client that has left is charged all the same.
-			_ = writeJSON(w, imagegen.AppendReply(nil, rc.request, out.Reply))
-		}
-		rc.finish(reply)
+			_ = writeJSON(rc.w, imagegen.AppendReply(nil, rc.request, out.Reply))
+		})
 	}
 }
 
@@ -70,7 +71,7 @@ func (rc *requestContext) imagegen(route *imagegen.Route) error {
 	if err := rc.enter(); err != nil {
 		return err
 	}
-	in, files, err := rc.handlers.readImagegen(rc.w, rc.r, route)
+	in, files, err := rc.readImagegen(route)
 	if err == nil {
 		err = route.Check(in)
 	}
@@ -91,15 +92,11 @@ func (rc *requestContext) imagegen(route *imagegen.Route) error {
 
 // readImagegen reads a body in one of the route's encodings. The caller closes files, also after an
 // error, unless the input was decoded.
-func (hs *Handlers) readImagegen(
-	w http.ResponseWriter,
-	r *http.Request,
-	route *imagegen.Route,
-) (in *imagegen.Input, files *Form, err error) {
+func (rc *requestContext) readImagegen(route *imagegen.Route) (in *imagegen.Input, files *Form, err error) {
 	files = new(Form)
-	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	media, _, _ := mime.ParseMediaType(rc.r.Header.Get("Content-Type"))
 	if route.Encoding&imagegen.Form == 0 || route.Encoding&imagegen.JSON != 0 && media == "application/json" {
-		body, err := readJSON(w, r, maxImagegenJSON, imagegen.MemberNames)
+		body, err := rc.readJSON(maxImagegenJSON, imagegen.MemberNames)
 		if err != nil {
 			return nil, files, err
 		}
@@ -112,8 +109,8 @@ func (hs *Handlers) readImagegen(
 		}
 		return 0
 	}
-	form, err := ReadForm(w, r, FormLimits{
-		Total: maxImagegenForm, File: limit, Dir: hs.Scratch, Names: imagegen.MemberNames,
+	form, err := ReadForm(rc.w, rc.r, FormLimits{
+		Total: maxImagegenForm, File: limit, Dir: rc.handlers.Scratch, Names: imagegen.MemberNames, Sum: rc.sum,
 	})
 	if err != nil {
 		return nil, files, err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	actors "stagedoor/actors/images"
+	"stagedoor/http/attach"
 	"stagedoor/http/sse"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/fields"
@@ -25,7 +26,7 @@ const (
 // GenerateImages serves POST /v1/images/generations (gateway.md 4.7).
 func (hs *Handlers) GenerateImages(w http.ResponseWriter, r *http.Request) {
 	hs.images(w, r, func(rc *requestContext) (*picture.Request, error) {
-		body, err := readJSON(w, r, maxGeneration, images.MemberNames)
+		body, err := rc.readJSON(maxGeneration, images.MemberNames)
 		if err != nil {
 			return nil, err
 		}
@@ -38,20 +39,21 @@ func (hs *Handlers) EditImages(w http.ResponseWriter, r *http.Request) {
 	hs.images(w, r, func(rc *requestContext) (*picture.Request, error) {
 		if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil &&
 			media == "application/json" {
-			body, err := readJSON(w, r, maxEditJSON, images.MemberNames)
+			body, err := rc.readJSON(maxEditJSON, images.MemberNames)
 			if err != nil {
 				return nil, err
 			}
 			return images.CheckEdit(body, hs.resolve)
 		}
-		return hs.editForm(w, r)
+		return rc.editForm()
 	})
 }
 
 // editForm reads an edit that was sent as a form.
-func (hs *Handlers) editForm(w http.ResponseWriter, r *http.Request) (*picture.Request, error) {
-	form, err := ReadForm(w, r, FormLimits{
-		Total: maxEditForm, File: images.FileLimit, Dir: hs.Scratch, Names: images.MemberNames,
+func (rc *requestContext) editForm() (*picture.Request, error) {
+	hs := rc.handlers
+	form, err := ReadForm(rc.w, rc.r, FormLimits{
+		Total: maxEditForm, File: images.FileLimit, Dir: hs.Scratch, Names: images.MemberNames, Sum: rc.sum,
 	})
 	if err != nil {
 		return nil, err
@@ -78,7 +80,7 @@ func (hs *Handlers) images(
 	r *http.Request,
 	read func(*requestContext) (*picture.Request, error),
 ) {
-	rc := &requestContext{handlers: hs, w: w, r: r}
+	rc := hs.newRequestContext(w, r)
 	defer func() { rc.pass.Release(0) }() // has no effect after finish
 	err := rc.identify(images.Descriptor.Scope)
 	if err == nil {
@@ -99,13 +101,22 @@ func (hs *Handlers) images(
 		return
 	}
 	emit := images.NewEmitter(rc.request, hs.resolve, hs.Env.Now)
-	reply := rc.begin()
-	if rc.request.Stream {
-		rc.stream(reply, emit)
-	} else {
-		rc.whole(reply, emit)
+	rc.attached(images.Descriptor.Scope, func(reply *actors.Reply) {
+		if rc.request.Stream {
+			rc.stream(reply, emit)
+		} else {
+			rc.whole(reply, emit)
+		}
+	})
+}
+
+// readJSON is the function of this name, and adds the body to rc.sum.
+func (rc *requestContext) readJSON(limit int64, names *fields.Names) ([]byte, error) {
+	body, err := readJSON(rc.w, rc.r, limit, names)
+	if rc.sum != nil {
+		_, _ = rc.sum.Write(body)
 	}
-	rc.finish(reply)
+	return body, err
 }
 
 // whole writes a reply as one document.
@@ -166,6 +177,7 @@ type stream struct {
 func (s *stream) send(m *actors.Meta, event []byte) error {
 	if s.out == nil {
 		s.requestContext.headers(m)
+		s.requestContext.w.Header()[attach.SurvivesRestart] = attach.Survives(false)
 		s.out = sse.NewWriter(s.requestContext.w, "text/event-stream", s.requestContext.handlers.Env.Now)
 	}
 	return s.out.Send(event)

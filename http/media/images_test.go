@@ -697,3 +697,33 @@ func TestTheSandboxPaints(t *testing.T) {
 		t.Errorf("charged %d", g.spent())
 	}
 }
+
+// TestRepeatedRequestForPicturesIsNotMadeAgain: as JSON and as a form, whose boundary differs each time. A form with
+// another picture is another request.
+func TestRepeatedRequestForPicturesIsNotMadeAgain(t *testing.T) {
+	calls := 0
+	g := open(t, func(w http.ResponseWriter, r *http.Request) {
+		calls++
+		_, _ = io.WriteString(w, made(1))
+	})
+	g.once = "json"
+	ask := object{"model": "gen-image-1"}
+	first, second := g.generate(ask), g.generate(ask)
+	if first.status != 200 || !bytes.Equal(first.body, second.body) || second.header.Get("Idempotent-Replayed") == "" {
+		t.Errorf("got %d %v %s", second.status, second.header, second.body)
+	}
+	g.once = "form"
+	for range 2 {
+		r := g.edit(object{"prompt": "a hat"}, map[string][]byte{"image[]": pngOf(8, 8)})
+		if r.status != 200 {
+			t.Errorf("got %d %s", r.status, r.body)
+		}
+	}
+	r := g.edit(object{"prompt": "a hat"}, map[string][]byte{"image[]": pngOf(9, 8)})
+	if r.status != 409 || r.get("error.code").Str != "idempotency_key_reused" || calls != 2 {
+		t.Errorf("another picture: %d %s after %d calls", r.status, r.body, calls)
+	}
+	if spent := g.spent(); spent != 80_000 {
+		t.Errorf("charged %d", spent)
+	}
+}

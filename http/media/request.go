@@ -2,6 +2,8 @@ package media
 
 import (
 	"context"
+	"crypto/sha256"
+	"hash"
 	"io"
 	"log/slog"
 	"net/http"
@@ -16,6 +18,7 @@ import (
 	"stagedoor/actors/telemetry"
 	"stagedoor/actors/throttle"
 	"stagedoor/http/accesslog"
+	"stagedoor/http/attach"
 	"stagedoor/http/auth"
 	"stagedoor/http/dryrun"
 	"stagedoor/http/envelope"
@@ -44,6 +47,42 @@ type requestContext struct {
 	price   func(*catalog.Candidate) *catalog.Price
 	metered *meter.Picture // nil if the request costs nothing
 	dry     *engine.DryRun // nil unless the client asks what would be sent
+	// sum is the hash of the body of a request whose reply may be kept for a repeat, or nil.
+	sum hash.Hash
+}
+
+// newRequestContext returns the context of a request that was not identified yet.
+func (hs *Handlers) newRequestContext(w http.ResponseWriter, r *http.Request) *requestContext {
+	rc := &requestContext{handlers: hs, w: w, r: r}
+	if attach.Wanted(r) {
+		rc.sum = sha256.New()
+	}
+	return rc
+}
+
+// attached has the reply to an admitted request made by perform, or sends the one that an earlier request got. perform
+// writes the reply.
+func (rc *requestContext) attached(scope string, perform func(reply *images.Reply)) {
+	q := attach.Request{Key: &rc.key, Scope: scope, Model: rc.request.Model,
+		OnDisconnect: rc.plan[0].OnDisconnect,
+		Body:         func(h io.Writer) { _, _ = h.Write(rc.sum.Sum(nil)) }}
+	run := func(w http.ResponseWriter, r *http.Request) *dialogue.Error {
+		rc.w, rc.r = w, r
+		reply := rc.begin()
+		perform(reply)
+		rc.finish(reply)
+		return reply.Outcome().Err
+	}
+	made, err := rc.handlers.Attach.Serve(rc.w, rc.r, q, run)
+	switch {
+	case err != nil:
+		rc.refuse(err)
+	case !made:
+		rc.note(nil)
+	}
+	if !made {
+		rc.close()
+	}
 }
 
 // identify checks the key and its scope.

@@ -1,12 +1,12 @@
 package media
 
 import (
-	"fmt"
 	"log/slog"
 	"mime"
 	"net/http"
 
 	"stagedoor/http/accesslog"
+	"stagedoor/http/attach"
 	"stagedoor/http/media/videos"
 	"stagedoor/providers/dialogue"
 	videoshape "stagedoor/providers/shapes/videos"
@@ -83,7 +83,7 @@ func (m *maker) make(op video.Operation) (work.Video, error) {
 		return none, err
 	}
 	defer m.closeAsk()
-	if m.once, err = onceOf(m.r); err != nil {
+	if m.once, err = attach.Key(m.r); err != nil {
 		return none, err
 	}
 	if err := m.findSource(); err != nil {
@@ -152,21 +152,6 @@ func (m *maker) closeAsk() {
 	if err := m.ask.Close(); err != nil {
 		m.handlers.Logger.Warn("upload not removed", "request_id", accesslog.RequestID(m.w), "cause", err)
 	}
-}
-
-// onceOf returns the idempotency key of a request, or "" without one.
-func onceOf(r *http.Request) (string, error) {
-	const most = 255
-	once := r.Header.Get("Idempotency-Key")
-	for _, c := range []byte(once) {
-		if c < ' ' || c > '~' {
-			return "", dialogue.Invalid("Idempotency-Key", "must be printable ASCII")
-		}
-	}
-	if len(once) > most {
-		return "", dialogue.Invalid("Idempotency-Key", fmt.Sprintf("must not be longer than %d characters", most))
-	}
-	return once, nil
 }
 
 // findSource finds the job whose video the request changes or extends.

@@ -56,6 +56,7 @@ func (s *Server) routes(d *text.Handlers) http.Handler {
 	r.handle("DELETE /v1/conversations/{id}/items/{item_id}", d.DeleteConversationItem)
 
 	r.handle("GET /v1/receipts/{request_id}", d.Receipt)
+	r.handle("GET /v1/requests/{id}/events", d.Attach.Events)
 
 	if m := s.options.Media; m != nil {
 		r.route("POST /v1/images/generations", m.GenerateImages)

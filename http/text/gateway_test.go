@@ -1,12 +1,14 @@
 package text_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,7 +18,9 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/actors/flow"
+	"stagedoor/actors/kept"
 	"stagedoor/actors/runtime"
+	"stagedoor/http/attach"
 	"stagedoor/http/auth"
 	"stagedoor/http/server"
 	"stagedoor/http/sse"
@@ -30,6 +34,7 @@ import (
 	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 	"stagedoor/state/schema"
+	"stagedoor/state/share"
 	"stagedoor/state/work"
 	"stagedoor/test/harness"
 )
@@ -50,6 +55,8 @@ type gateway struct {
 	without string            // a model the sandbox does not serve
 	store   journal.Store     // in memory if nil
 	options []work.Option
+	kept    *kept.Registry
+	room    int64        // of kept replies, or 0 for 64 MiB
 	later   atomic.Int64 // how far the clock of the handlers and of the state is ahead
 }
 
@@ -141,10 +148,13 @@ func open(t testing.TB, more ...func(*gateway)) *gateway {
 		t.Fatal(err)
 	}
 	g.auth = auth.New(identity.AccessOf(g.state), time.Now)
+	g.kept = kept.New(share.New(share.Kept, cmp.Or(g.room, 64<<20), kept.Least), now)
+	attached := attach.New(attach.Options{Logger: logger, Auth: g.auth, Limits: g.runtime.Keys(),
+		Watchers: share.New(share.Watchers, 0, 1), Records: g.kept, Store: g.state})
 	handlers := text.New(
 		text.Options{Logger: logger, Env: env, Auth: g.auth, Requests: g.runtime.Text(), Catalog: g.runtime.Catalog,
 			Limits: g.runtime.Keys(), Shapes: registry.All, Store: g.state, Ledger: g.runtime.Ledger(),
-			Background: g.runtime.Background(), Flow: g.flow, Heartbeat: sse.HeartbeatEvery},
+			Background: g.runtime.Background(), Flow: g.flow, Heartbeat: sse.HeartbeatEvery, Attach: attached},
 	)
 	g.server = server.New(server.Options{Logger: logger, Text: handlers, Shapes: registry.All, ID: newID})
 	t.Cleanup(g.close)
@@ -152,6 +162,22 @@ func open(t testing.TB, more ...func(*gateway)) *gateway {
 		g.key("all", nil)
 	}
 	return g
+}
+
+// configure puts changed models in force.
+func (g *gateway) configure(change func(*catalog.Model)) {
+	g.t.Helper()
+	models := slices.Clone(g.models)
+	for i := range models {
+		change(&models[i])
+	}
+	cat, errs := catalog.New(g.specs, models)
+	if len(errs) > 0 {
+		g.t.Fatal(errs)
+	}
+	if err := g.runtime.Configure(g.t.Context(), cat, g.specs); err != nil {
+		g.t.Fatal(err)
+	}
 }
 
 func (g *gateway) close() {

@@ -2,6 +2,7 @@ package text
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 	"stagedoor/actors/text"
 	"stagedoor/actors/throttle"
 	"stagedoor/http/accesslog"
+	"stagedoor/http/attach"
 	"stagedoor/http/auth"
 	"stagedoor/http/envelope"
 	"stagedoor/http/sse"
@@ -58,6 +60,8 @@ type Options struct {
 	// proxies from closing the connection. A failure after it is an event and not a status. 0 means that a stream
 	// begins with its answer.
 	Heartbeat time.Duration
+	// Attach, if not nil, keeps replies for clients that repeat, resume or leave their requests.
+	Attach *attach.Service
 	// Tasks has the handlers of tasks that are not about text.
 	Tasks map[shapes.Task]http.HandlerFunc
 }
@@ -85,16 +89,16 @@ func (hs *Handlers) Handle(s *shapes.Shape, route shapes.Route) http.HandlerFunc
 				other(w, r)
 				return
 			}
-			hs.newRequestContext(s, w, r, in).perform(task)
+			hs.newRequestContext(s, w, r, in).serveTask(task)
 		}
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
-		hs.newRequestContext(s, w, r, shapes.Params{Path: r.URL.Path, Header: r.Header}).perform(route.Task)
+		hs.newRequestContext(s, w, r, shapes.Params{Path: r.URL.Path, Header: r.Header}).serveTask(route.Task)
 	}
 }
 
-// perform runs the task of the request's route.
-func (rc *requestContext) perform(task shapes.Task) {
+// serveTask runs the task of the request's route.
+func (rc *requestContext) serveTask(task shapes.Task) {
 	switch task {
 	case shapes.Generate:
 		rc.serve()
@@ -140,7 +144,8 @@ type requestContext struct {
 	dry     *engine.DryRun // nil unless the client asks what would be sent
 	// translate has the shapes that the query of /v1/translate names; nil on any other route.
 	translate *translation
-
+	// failure was sent to the client in place of a reply, or at its end.
+	failure    *dialogue.Error
 	connection *Connection // nil unless the request arrived on a connection that remembers responses
 	// turn is the use of a conversation, or nil, and input are the input items that it adds, as an array.
 	turn  *work.Turn
@@ -149,16 +154,49 @@ type requestContext struct {
 
 func (rc *requestContext) serve() {
 	defer func() { rc.pass.Release(0) }() // has no effect after the release in settle
-	if err := rc.admit(); err != nil {
+	err := rc.admit()
+	switch {
+	case err != nil:
+	case rc.dry != nil:
+		defer rc.dry.End()
+		rc.perform()
+	case rc.connection != nil: // its headers are those of all of its requests
+		rc.perform()
+	case rc.plan[0].OnDisconnect != "" || attach.Wanted(rc.r):
+		err = rc.serveKept()
+	default:
+		rc.perform()
+	}
+	if err != nil {
 		rc.refuse(err)
 		if rc.body != nil {
 			rc.body.free()
 		}
-		return
 	}
-	if rc.dry != nil {
-		defer rc.dry.End()
+}
+
+// serveKept has the reply kept, or sends the one that an earlier request got. After an error nothing was sent.
+//
+//go:noinline
+func (rc *requestContext) serveKept() error {
+	q := attach.Request{Key: &rc.key, Scope: rc.shape.Scope, Model: rc.head.Model,
+		OnDisconnect: rc.plan[0].OnDisconnect,
+		Body:         func(h io.Writer) { _, _ = h.Write(rc.payload) }}
+	run := func(w http.ResponseWriter, r *http.Request) *dialogue.Error {
+		rc.w, rc.r = w, r
+		rc.perform()
+		return rc.failure
 	}
+	made, err := rc.handlers.Attach.Serve(rc.w, rc.r, q, run)
+	if err == nil && !made {
+		rc.note(nil)
+		rc.body.free()
+	}
+	return err
+}
+
+// perform makes the reply to an admitted request.
+func (rc *requestContext) perform() {
 	if rc.shape.Traits.StoresReplies {
 		rc.serveResponses()
 		return
@@ -315,6 +353,7 @@ func (rc *requestContext) run(q *text.Request) {
 func (rc *requestContext) settle(reply *text.Reply) {
 	out := reply.Outcome()
 	rc.record.close(&out)
+	rc.failure = out.Err
 	rc.pass.Release(used(&out))
 	rc.note(&out)
 	rc.trace(&out)
@@ -395,6 +434,7 @@ func (rc *requestContext) begin() *sse.Writer {
 	if rc.mode() == shapes.Array {
 		contentType = "application/json"
 	}
+	rc.w.Header()[attach.SurvivesRestart] = attach.Survives(false)
 	return sse.NewWriter(rc.w, contentType, rc.handlers.Env.Now)
 }
 
@@ -524,5 +564,6 @@ func (rc *requestContext) refuse(err error) {
 
 // answer writes an error in the dialect of the shape.
 func (rc *requestContext) answer(err error) {
+	rc.failure = envelope.From(err)
 	auth.Refuse(rc.w, rc.handlers.Logger, rc.shape.Envelope, err)
 }

@@ -19,6 +19,7 @@ import (
 	"stagedoor/actors/background"
 	"stagedoor/actors/text"
 	"stagedoor/http/accesslog"
+	"stagedoor/http/attach"
 	"stagedoor/http/auth"
 	"stagedoor/http/overload"
 	"stagedoor/http/sse"
@@ -268,6 +269,7 @@ func (rc *requestContext) watch() (leave func(), err error) {
 
 // follow streams the events of a background response after a sequence number, live or from the store.
 func (rc *requestContext) follow(id string, after int64) {
+	rc.w.Header()[attach.SurvivesRestart] = attach.Survives(rc.handlers.Durable)
 	out := sse.NewWriter(rc.w, "text/event-stream", rc.handlers.Env.Now)
 	ctx, leave := rc.handlers.Auth.Watch(rc.r, &rc.key)
 	defer leave()

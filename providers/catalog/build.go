@@ -164,6 +164,7 @@ func (b *builder) candidate(at string, m *Model, r *Route, pattern bool) Candida
 		weight:          max(r.Weight, 1),
 		overrides:       [2]*CapabilityOverrides{m.Capabilities, r.Capabilities},
 		maxOutputTokens: cmp.Or(r.MaxOutputTokens, m.MaxOutputTokens, defaultMaxOutputTokens),
+		OnDisconnect:    m.OnDisconnect,
 		exactMax:        r.MaxOutputTokens > 0 || m.MaxOutputTokens > 0,
 		Price:           cmp.Or(r.Price, m.Price),
 		On:              r.On,

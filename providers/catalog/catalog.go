@@ -36,6 +36,8 @@ type Candidate struct {
 	Price    *Price // nil if the model is free
 	// On is set for a fallback that is only tried for these reasons.
 	On Conditions
+	// OnDisconnect is that of the Model.
+	OnDisconnect string
 
 	weight          int
 	overrides       [2]*CapabilityOverrides // of the model, of the route

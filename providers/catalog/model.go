@@ -10,6 +10,9 @@ type Model struct {
 	Capabilities      *CapabilityOverrides
 	MaxOutputTokens   int64 // replaces a missing max_tokens; 0 means 8192
 	Price             *Price
+	// OnDisconnect says what becomes of a request whose client leaves and has not said it: cancel, finish or detach. ""
+	// leaves that to the gateway.
+	OnDisconnect string
 }
 
 // Route is a model at a provider. Its values take precedence over those of its Model.

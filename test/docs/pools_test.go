@@ -232,7 +232,7 @@ func sources(dir string) (map[string]*ast.File, error) {
 }
 
 // unrefused are the pools that refuse no request.
-var unrefused = []string{"webhooks", "tries", "usage"}
+var unrefused = []string{"webhooks", "tries", "usage", "replies"}
 
 // TestEveryPoolIsListed: docs/limits.md has a row for each pool and for each bounded channel, map
 // and list of latest values of the program, and docs/errors.md has the code of each pool.

@@ -69,7 +69,8 @@ func (c *Config) CatalogModels() []catalog.Model {
 	for _, e := range c.Models {
 		m := e.Value
 		out = append(out, catalog.Model{Pattern: e.Name, Aliases: m.Aliases, Targets: routes(m.Targets), Fallback: routes(m.Fallback),
-			Capabilities: m.Capabilities.overrides(), MaxOutputTokens: int64(m.MaxOutputTokens), Price: m.Price.catalog()})
+			Capabilities: m.Capabilities.overrides(), MaxOutputTokens: int64(m.MaxOutputTokens),
+			Price: m.Price.catalog(), OnDisconnect: m.OnDisconnect})
 	}
 	return out
 }

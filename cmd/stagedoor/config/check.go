@@ -38,7 +38,8 @@ func (c *Config) check(d *decoder) {
 		{"body_mib", c.Limits.BodyMiB}, {"watchers", c.Limits.Watchers}, {"content_mib", c.Limits.ContentMiB},
 		{"content_files", c.Limits.ContentFiles}, {"failed_keys", c.Limits.FailedKeys},
 		{"stored_responses", c.Limits.StoredResponses},
-		{"conversations", c.Limits.Conversations}, {"stored_mib", c.Limits.StoredMiB}})
+		{"conversations", c.Limits.Conversations}, {"stored_mib", c.Limits.StoredMiB},
+		{"replies_mib", c.Limits.RepliesMiB}})
 	for _, p := range c.Providers {
 		checkProvider(d, "providers."+p.Name, p.Name, &p.Value)
 	}

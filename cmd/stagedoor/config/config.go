@@ -77,6 +77,7 @@ type Process struct {
 	StoredResponses int `yaml:"stored_responses" doc:"responses that one user, or key without a user, may have stored, more are answered 403; 0: any number"`
 	Conversations   int `yaml:"conversations" doc:"conversations that one user, or key without a user, may keep, more are answered 403; 0: any number"`
 	StoredMiB       int `yaml:"stored_mib" doc:"mebibytes of responses and conversations that one user, or key without a user, may have stored, more are answered 403; 0: any amount"`
+	RepliesMiB      int `yaml:"replies_mib" doc:"mebibytes of finished replies kept for repeats; 0: any amount"`
 	FailedKeys      int `yaml:"failed_keys" doc:"unknown keys that an address may send in a minute before it is answered 429; 0: any number"`
 }
 
@@ -150,6 +151,7 @@ type Model struct {
 	Capabilities    *Capabilities `yaml:"capabilities" doc:"what it can do, where its name does not tell"`
 	MaxOutputTokens int           `yaml:"max_output_tokens" doc:"the most output tokens of one answer: what a missing max_tokens becomes where one is needed, and the most that is charged; 8192 if not given"`
 	Price           *Price        `yaml:"price" doc:"what it costs"`
+	OnDisconnect    string        `yaml:"on_disconnect" doc:"default of X-On-Disconnect" enum:"cancel,finish,detach"`
 }
 
 // Target is a model at a provider.
@@ -205,8 +207,8 @@ func Default() *Config {
 			{Name: "sandbox", Value: Model{Targets: []Target{{Provider: "sandbox", Model: "sandbox"}}}},
 			{Name: "*", Value: Model{Targets: []Target{{Provider: "sandbox", Model: "*"}}}},
 		},
-		Limits:    Process{ContentMiB: 4096, ContentFiles: 100_000, StoredResponses: 10_000, Conversations: 10_000,
-			StoredMiB: 1024, FailedKeys: 300},
+		Limits: Process{ContentMiB: 4096, ContentFiles: 100_000, StoredResponses: 10_000, Conversations: 10_000,
+			StoredMiB: 1024, RepliesMiB: 1024, FailedKeys: 300},
 		Backups:   defaultBackups,
 		Ledger:    defaultLedger,
 		Videos:    defaultVideos,
