@@ -80,7 +80,6 @@ func (c *connection) serve(life context.Context) {
 	})
 	c.attend(life)
 	c.refuseMore(dialogue.ClientClosed(nil), false)
-	c.cancel()
 	<-c.gone
 	_ = c.socket.Close() // ends a write to a client that does not read
 }

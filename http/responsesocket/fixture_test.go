@@ -45,7 +45,7 @@ var price = &catalog.Price{Input: 1_000_000, Output: 10_000_000}
 // gateway is the built handlers behind a real listener. Models: "sandbox" is the simulator in the process, "dear"
 // the same with a price; "chat", "messages", "gemini" and "responses" are the simulator behind HTTP in that shape.
 type gateway struct {
-	t       *testing.T
+	t       testing.TB
 	url     string
 	server  *server.Server
 	live    *live.Handlers
@@ -107,7 +107,7 @@ func (g *gateway) count() int {
 	return len(g.calls)
 }
 
-func open(t *testing.T, more ...func(*gateway)) *gateway {
+func open(t testing.TB, more ...func(*gateway)) *gateway {
 	t.Helper()
 	g := &gateway{t: t, secrets: make(map[string]string), memory: share.New(share.Sockets, 256<<20, 33<<20),
 		pool: overload.New(overload.Limits{})}
@@ -245,7 +245,7 @@ func (g *gateway) do(method, path, body, key string, headers ...string) (*http.R
 // client is a WebSocket of gorilla's client.
 type client struct {
 	*websocket.Conn
-	t  *testing.T
+	t  testing.TB
 	id string // the request id of the upgrade
 }
 
@@ -359,7 +359,7 @@ func (c *client) closed() (code int, reason string) {
 }
 
 // await waits until a condition holds.
-func await(t *testing.T, what string, holds func() bool) {
+func await(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {

@@ -71,7 +71,9 @@ func (hs *Handlers) Serve(w http.ResponseWriter, r *http.Request, requests http.
 		return
 	}
 	key, err := hs.identify(r)
-	accesslog.Note(w, slog.String("key", key.ID))
+	if key.ID != "" {
+		accesslog.Note(w, slog.String("key", key.ID))
+	}
 	if err != nil {
 		auth.Refuse(w, o.Logger, envelope.Plain, err)
 		return

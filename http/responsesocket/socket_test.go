@@ -45,7 +45,7 @@ func TestTheUpgradeTakesAnyBetaHeaderAndChecksTheKeyBefore(t *testing.T) {
 	g := open(t)
 	g.key("images", func(k *identity.Key) { k.Scopes = []string{"images"} })
 	for _, beta := range []string{"", "responses_websockets=2026-02-06", "something=else"} {
-		headers := []string{"Sec-Websocket-Protocol", "one, two"}
+		headers := []string{"Sec-Websocket-Protocol", "one, two", "Idempotency-Key", "once" + beta}
 		if beta != "" {
 			headers = append(headers, "OpenAI-Beta", beta, "X-Codex-Turn-Metadata", "{\"cwd\":\"/home/j\xc3\xbcrg\"}")
 		}
@@ -53,8 +53,10 @@ func TestTheUpgradeTakesAnyBetaHeaderAndChecksTheKeyBefore(t *testing.T) {
 		if err != nil || res.Header.Get("X-Request-Id") == "" || c.Subprotocol() != "one" {
 			t.Fatalf("with %q: %v, %v", beta, res, err)
 		}
-		if r := c.turn(create("sandbox", "hi")); r.Get("status").Str != "completed" {
-			t.Errorf("got %s", r.Raw)
+		for _, input := range []string{"hi", "another"} { // the header does not make the requests the same
+			if r := c.turn(create("sandbox", input)); r.Get("status").Str != "completed" {
+				t.Errorf("got %s", r.Raw)
+			}
 		}
 	}
 	for name, want := range map[string]struct {

@@ -699,4 +699,31 @@ var Table = []Mutant{
 		New: `		if full.Share {
 `,
 	},
+	{
+		Name: "websockets: keep a response whose continuation failed",
+		File: "http/responsesocket/remembered.go", Suite: "./http/responsesocket", Run: "TestAFailedTurnEvicts",
+		Old: `l.last.id == cr.previous {`,
+		New: `l.last.id != cr.previous {`,
+	},
+	{
+		Name: "websockets: run one response too many",
+		File: "http/responsesocket/connection.go", Suite: "./http/responsesocket", Run: "TestThe17thResponse",
+		Old: `c.running < maxRunning;`,
+		New: `c.running <= maxRunning;`,
+	},
+	{
+		Name: "websockets: leave what runs to a client that has left",
+		File: "http/responsesocket/connection.go", Suite: "./http/responsesocket", Run: "TestAClosedConnectionCancels",
+		Old: `	defer c.cancel()
+`,
+		New: "",
+	},
+	{
+		Name: "websockets: keep the memory of a response that was not remembered",
+		File: "http/responsesocket/connection.go", Suite: "./http/responsesocket", Run: "TestAClosedConnectionCancels",
+		Old: `		cr.drop()
+`,
+		New: `		_ = cr.drop
+`,
+	},
 }
