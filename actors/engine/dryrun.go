@@ -11,10 +11,12 @@ import (
 )
 
 // DryRun makes a request stop where its calls would be sent, and says what they are. The request has its actor, its
-// attempt and its exchange like any other, so it reports exactly the bytes that the real one sends. It takes no permit and holds
-// no money, its provider's client has no network, and actors/flow does not show it.
+// attempt and its exchange like any other, so it reports exactly the bytes that the real one sends. It takes no permit
+// and holds no money, its provider's client has no network, and actors/flow does not show it. If the calls are
+// answered, as stagedoor/actors/replay does, the request goes on with the replies.
 //
-// The caller sets Shape and Bound before the request begins, and reads the rest when the request's output is closed.
+// The caller sets Shape, Answer and Bound before the request begins, and reads the rest when the request's output is
+// closed.
 type DryRun struct {
 	upstream.DryRun
 	// Shape, if set, is the shape in which the request is written instead of one that its provider serves.
@@ -64,8 +66,10 @@ func (d *DryRun) try(ctx context.Context, x exchange, c *Candidate) *upstream.Fa
 	switch calls, err := d.Calls(); {
 	case err != nil:
 		return CallerFault(err)
-	case len(calls) > 0:
+	case len(calls) > 0 && d.Answer == nil:
 		return nil
+	case len(calls) > 0:
+		return f
 	}
 	return cmp.Or(f, CallerFault(dialogue.Internal(nil)))
 }

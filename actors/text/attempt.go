@@ -244,11 +244,17 @@ func (a *attempt) decodeWhole() (*dialogue.Request, error) {
 
 // send makes the upstream call and turns an error status into a failure.
 func (a *attempt) send(ctx context.Context, call shapes.Call, key string) (*upstream.Reply, *upstream.Failure) {
+	kept := a.draft.Call(&call) // before the headers that depend on the trace and the key
 	a.propagate(ctx, &call)
 	call.Owner = a.request.Owner
 	reply, err := a.provider.Client.Do(ctx, call, a.shape.Authorize, key)
 	if err != nil {
+		kept.Reply(0, nil, err)
 		return nil, engine.FailureOf(err)
+	}
+	if kept != nil {
+		kept.Reply(reply.Status, reply.Header, nil)
+		_ = reply.Watch(kept.Reader) // whatever reads the body meets the same error
 	}
 	a.c.Notice(reply)
 	if reply.Status == http.StatusOK {
@@ -300,6 +306,7 @@ func (a *attempt) deliver(ctx context.Context, data *Buffer) *upstream.Failure {
 		return engine.Cancelled(ctx) // the producer of the data may not look at it
 	}
 	data.count(a.svc.env.Memory, a.request.Owner)
+	a.draft.Deliver(data.B, false)
 	if err := a.sink.Send(ctx, Chunk{Meta: a.takeMeta(), Data: data}); err != nil {
 		return upstream.CancelledBy(err)
 	}
@@ -325,6 +332,7 @@ func (a *attempt) endStream(out engine.Sink[Chunk], f *upstream.Failure) {
 		a.last.Free()
 		return
 	}
+	a.draft.Deliver(a.last.B, true)
 	ctx, cancel := context.WithTimeout(context.Background(), lastWordsWait)
 	defer cancel()
 	if out.Send(ctx, Chunk{Meta: a.takeMeta(), Data: a.last, Failed: f.Err}) != nil {

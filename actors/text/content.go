@@ -17,7 +17,7 @@ func (a *attempt) keepContent(c *telemetry.Call) {
 	if claim.Grow(memory.OfTranslation(a.request.Body)) != nil {
 		return // the call itself is worth more than what is kept of it
 	}
-	req, err := a.request.Inbound.Decode(a.request.Body, a.request.In, a.env)
+	req, err := a.request.Inbound.Decode(a.request.Body, a.request.In, a.svc.env.ForOwner(a.request.Owner))
 	if err == nil {
 		c.KeepContent(req)
 	}
@@ -28,5 +28,6 @@ func (a *attempt) replyObserver(c *telemetry.Call) shapes.Parser {
 	if !c.KeepsContent() {
 		return nil
 	}
-	return a.shape.NewParser(a.request.Head.Choices(), a.env)
+	env := a.svc.env.ForOwner(a.request.Owner) // not a.env, which may record what the translation takes
+	return a.shape.NewParser(a.request.Head.Choices(), env)
 }

@@ -6,6 +6,7 @@ import (
 
 	"stagedoor/actors/engine"
 	"stagedoor/actors/flow"
+	"stagedoor/actors/recording"
 	"stagedoor/actors/throttle"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/memory"
@@ -45,6 +46,7 @@ type exchange struct {
 	reasoningRefused, callIDsRefused string
 	// unfit is set if no target can serve the request, so that no call is made.
 	unfit *upstream.Failure
+	draft *recording.Draft // nil: the exchange is not recorded
 }
 
 var (
@@ -82,8 +84,10 @@ func (x *exchange) Try(ctx context.Context, c *engine.Candidate, p *throttle.Per
 	a.meta.Queued = c.Queued
 	a.memory = memory.NewClaim(x.svc.env.Memory, x.request.Owner)
 	defer a.memory.End()
+	a.recordAttempt()
 	a.failed = a.call(ctx)
 	a.amendAfter(a.failed)
+	a.recordTarget()
 	a.translation(ctx, a.failed)
 	if c.Dry != nil && a.shape != nil {
 		c.Dry.Report(a.shape.Name, a.meta.Untouched, &a.report)
@@ -119,6 +123,7 @@ func (x *exchange) End(out engine.Sink[Chunk], f *upstream.Failure) {
 	if !o.Committed {
 		_ = out.Send(context.Background(), Chunk{Err: o.Err, Meta: &o.Meta}) // nothing was sent, so there is room
 	}
+	x.recordEnd()
 	if x.request.Ended != nil {
 		x.request.Ended(o)
 	}

@@ -45,6 +45,8 @@ type Request struct {
 	Ended func(o *Outcome)
 	// PreviousResponseID is echoed by a responses reply whose history is in Body already.
 	PreviousResponseID string
+	// Env, if set, takes the place of the service's for translation, such as in a replay.
+	Env *dialogue.Env
 	// Complete, if set, is shown the last event's data, or the whole reply,
 	// before the client gets it. On an error the client gets replacement as
 	// its last event instead, or the error itself if nothing was sent yet.

@@ -49,7 +49,8 @@ func (x *exchange) decodeForSelection() (*dialogue.Request, error) {
 	if err := claim.Grow(memory.OfTranslation(x.request.Body)); err != nil {
 		return nil, err
 	}
-	return x.request.Inbound.Decode(x.request.Body, x.request.In, x.env)
+	env := x.svc.env.ForOwner(x.request.Owner) // not x.env, which may record what the translation takes
+	return x.request.Inbound.Decode(x.request.Body, x.request.In, env)
 }
 
 // recordSkipped adds the targets that were left out to the request's span.

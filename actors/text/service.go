@@ -1,11 +1,13 @@
 package text
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"sync/atomic"
 
 	"stagedoor/actors/engine"
+	"stagedoor/actors/recording"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/memory"
@@ -23,6 +25,7 @@ type Service struct {
 	shapes   map[dialogue.Shape]*shapes.Shape
 	simulate Simulator
 	inFlight atomic.Int64
+	recorder recording.Recorder
 }
 
 // New returns a service whose requests e runs. simulate answers for providers of shape sandbox; it may be nil.
@@ -42,17 +45,24 @@ func (s *Service) simulates(p *engine.Provider) bool {
 // Begin starts a request. The end of ctx cancels it, as its client's leaving does. Begin never waits, and the reply
 // always ends.
 func (s *Service) Begin(ctx context.Context, q *Request) *Reply {
-	r := &Reply{exchange{svc: s, env: s.env.ForOwner(q.Owner), request: q, outcome: Outcome{Usage: dialogue.NoUsage}}}
+	r := &Reply{exchange{svc: s, env: cmp.Or(q.Env, s.env).ForOwner(q.Owner), request: q,
+		outcome: Outcome{Usage: dialogue.NoUsage}}}
 	spec := engine.Request{About: about(q), Class: q.Class, Tokens: q.Tokens, Plan: r.exchange.selectTargets(ctx),
 		Dry:    q.Dry,
 		Window: windowOf(q.Mode)}
 	if q.Meter != nil {
 		spec.Money = &r.exchange
 	}
+	if draft := s.recorder.Begin(q.Key); draft != nil && q.Dry == nil {
+		r.exchange.record(draft)
+	}
 	s.inFlight.Add(1)
 	r.exchange.run.Begin(ctx, s.engine, spec, &r.exchange)
 	return r
 }
+
+// Recorder records the exchanges of a key.
+func (s *Service) Recorder() *recording.Recorder { return &s.recorder }
 
 // InFlight returns how many requests for text are in flight.
 func (s *Service) InFlight() int { return int(s.inFlight.Load()) }

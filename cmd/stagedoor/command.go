@@ -13,6 +13,7 @@ import (
 	"stagedoor/cmd/stagedoor/admincli"
 	"stagedoor/cmd/stagedoor/cli"
 	"stagedoor/cmd/stagedoor/config"
+	"stagedoor/cmd/stagedoor/recordcli"
 	"stagedoor/cmd/stagedoor/statecli"
 	"stagedoor/cmd/stagedoor/topcli"
 	"stagedoor/cmd/stagedoor/videocli"
@@ -106,6 +107,7 @@ Exit codes:
 	})
 	root.AddCommand(admincli.Commands(&a.App)...)
 	root.AddCommand(statecli.Command(&a.App), topcli.Command(&a.App), videocli.Command(&a.App))
+	root.AddCommand(recordcli.Commands(&a.App)...)
 	root.AddCommand(a.serveCommand(), a.configCommand(), a.modelsCommand(), a.sandboxCommand(),
 		a.doctorCommand(), a.healthcheckCommand(), a.versionCommand())
 	root.SetOut(a.Out) // before completion is made, which remembers it

@@ -120,7 +120,13 @@ func (a *app) runUntilStopped(ctx context.Context, g *gateway, listeners []net.L
 	wg.Go(func() { paceGC(ctx) })
 	wg.Go(func() { keepWatchdog(ctx, g) })
 	if control != nil {
-		wg.Go(func() { admin.Serve(ctx, control, g.state, g.runtime.Tokens(), g.admin, g.logger) })
+		recordings := &admin.Recordings{Recorder: g.runtime.Text().Recorder(), Key: func(id string) error {
+			_, err := g.auth.ByID(id)
+			return err
+		}}
+		wg.Go(func() {
+			admin.Serve(ctx, control, g.state, g.runtime.Tokens(), g.admin, recordings, g.logger)
+		})
 	}
 	g.logger.Info("serving", "listen", addresses(listeners), "data", g.config.Load().Data, "version", versionText())
 	tellManager(daemon.SdNotifyReady)

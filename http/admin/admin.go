@@ -48,8 +48,11 @@ func Listen(path string) (net.Listener, error) {
 }
 
 // Serve answers on l until ctx ends.
-func Serve(ctx context.Context, l net.Listener, s *state.State, registry *tokens.Client, api *adminapi.API, log *slog.Logger) {
-	srv := &http.Server{Handler: Handler(s, registry, api), ReadHeaderTimeout: 5 * time.Second,
+func Serve(
+	ctx context.Context, l net.Listener, s *state.State, registry *tokens.Client, api *adminapi.API,
+	recordings *Recordings, log *slog.Logger,
+) {
+	srv := &http.Server{Handler: Handler(s, registry, api, recordings), ReadHeaderTimeout: 5 * time.Second,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	stop := context.AfterFunc(ctx, func() { srv.Close() })
 	defer stop()
@@ -59,12 +62,18 @@ func Serve(ctx context.Context, l net.Listener, s *state.State, registry *tokens
 }
 
 // Handler is the API: GET, POST /keys and DELETE /keys/{id}; GET, POST
-// /users; POST /apps, /developer-tokens and /backups; PUT /token.
+// /users; POST /apps, /developer-tokens and /backups; PUT /token; POST and
+// DELETE /recordings/{key}, unless recordings is nil.
 //
 // Beside it is the API of administration, for which whoever opens the socket needs
 // no token.
-func Handler(s *state.State, registry *tokens.Client, api *adminapi.API) http.Handler {
+func Handler(
+	s *state.State, registry *tokens.Client, api *adminapi.API, recordings *Recordings,
+) http.Handler {
 	mux := http.NewServeMux()
+	if recordings != nil {
+		recordings.routes(mux)
+	}
 	mux.Handle(adminapi.Prefix+"/", api.Handler())
 	mux.HandleFunc("PUT /token", setToken(s))
 	People{registry}.routes(mux)
@@ -167,14 +176,19 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 	}
 	defer res.Body.Close()
 	if res.StatusCode >= 400 {
-		var e struct{ Error struct{ Message string } }
-		if json.NewDecoder(io.LimitReader(res.Body, maxBody)).Decode(&e) != nil || e.Error.Message == "" {
-			return errors.New(res.Status)
-		}
-		return errors.New(e.Error.Message)
+		return readError(res)
 	}
 	if out == nil {
 		return nil
 	}
 	return json.NewDecoder(res.Body).Decode(out)
+}
+
+// readError returns the error in a reply.
+func readError(res *http.Response) error {
+	var e struct{ Error struct{ Message string } }
+	if json.NewDecoder(io.LimitReader(res.Body, maxBody)).Decode(&e) != nil || e.Error.Message == "" {
+		return errors.New(res.Status)
+	}
+	return errors.New(e.Error.Message)
 }

@@ -55,7 +55,8 @@ func serve(t *testing.T, s *state.State) (path string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		admin.Serve(ctx, l, s, registry, adminapi.New(adminapi.Options{}), slog.New(slog.DiscardHandler))
+		admin.Serve(ctx, l, s, registry, adminapi.New(adminapi.Options{}), recordings(),
+			slog.New(slog.DiscardHandler))
 	})
 	t.Cleanup(func() { cancel(); wg.Wait() })
 	return path
@@ -111,13 +112,15 @@ func TestMistakesComeBackAsErrors(t *testing.T) {
 		t.Errorf("an unknown user: got %v", err)
 	}
 	w := httptest.NewRecorder()
-	admin.Handler(s, nil, adminapi.New(adminapi.Options{})).ServeHTTP(w, httptest.NewRequest("POST", "/keys", strings.NewReader("{")))
+	admin.Handler(s, nil, adminapi.New(adminapi.Options{}), nil).
+		ServeHTTP(w, httptest.NewRequest("POST", "/keys", strings.NewReader("{")))
 	if w.Code != 400 || !strings.Contains(w.Body.String(), "must be a key") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	w = httptest.NewRecorder()
 	body := strings.NewReader(`{"path":"relative","Path":"` + t.TempDir() + `/copy"}`)
-	admin.Handler(s, nil, adminapi.New(adminapi.Options{})).ServeHTTP(w, httptest.NewRequest("POST", "/backups", body))
+	admin.Handler(s, nil, adminapi.New(adminapi.Options{}), nil).
+		ServeHTTP(w, httptest.NewRequest("POST", "/backups", body))
 	if w.Code != 400 {
 		t.Errorf("Path was read as path: %d %s", w.Code, w.Body)
 	}

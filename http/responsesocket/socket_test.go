@@ -68,6 +68,7 @@ func TestTheUpgradeTakesAnyBetaHeaderAndChecksTheKeyBefore(t *testing.T) {
 		"unknown key":   {"", []string{"Authorization", "Bearer sd-wrong"}, 401},
 		"foreign scope": {"images", nil, 403},
 		"foreign page":  {"all", []string{"Origin", "https://evil.example"}, 403},
+		"dry run":       {"all", []string{"X-Dry-Run", "1"}, 400}, // its requests would be done
 	} {
 		if _, res, err := g.dial(want.key, want.headers...); err == nil || res == nil || res.StatusCode != want.status {
 			t.Errorf("%s: %v, %v", name, res, err)

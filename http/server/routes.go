@@ -36,10 +36,13 @@ func (s *Server) routes(d *text.Handlers) http.Handler {
 	r.handle("GET /v1/responses/{id}/input_items", d.InputItems)
 
 	if o := s.options.Socket; o != nil {
+		serve := dryrun.Refuse(r.dialect, func(w http.ResponseWriter, req *http.Request) {
+			o.Serve(w, req, s.http.Handler)
+		})
 		// A GET that asks for no WebSocket is refused as if the route did not exist.
 		r.mux.HandleFunc("GET /v1/responses", func(w http.ResponseWriter, req *http.Request) {
 			if responsesocket.Wanted(req) {
-				o.Serve(w, req, s.http.Handler)
+				serve(w, req)
 				return
 			}
 			r.notAllowed(w, req)

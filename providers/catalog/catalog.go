@@ -66,6 +66,13 @@ func (c *Candidate) Target(shape dialogue.Shape) dialogue.Target {
 	return t
 }
 
+// Fixed returns a candidate whose model is one of the targets, of the same provider and name, in different shapes. It
+// is for replaying a request without the catalogue that it was recorded with.
+func Fixed(p *Provider, targets ...dialogue.Target) Candidate {
+	return Candidate{Provider: p, Model: targets[0].Model, weight: 1, maxOutputTokens: targets[0].MaxOutputTokens,
+		targets: targets}
+}
+
 // MaxOutput returns the most output tokens of the model for one choice. exact is false if the
 // number is a default and not configured.
 func (c *Candidate) MaxOutput() (tokens int64, exact bool) { return c.maxOutputTokens, c.exactMax }

@@ -138,6 +138,8 @@ type Reply struct {
 	length int64
 	tail   *time.Timer // set by EndWithin
 	memory memory.Claim
+	// inflated is set if src has passed decompress already.
+	inflated bool
 }
 
 // Do sends call and returns the reply as soon as its headers have arrived, whatever its status is. authorize
@@ -358,6 +360,9 @@ func (r *Reply) Failed(err error) *Failure {
 }
 
 func (r *Reply) decompress() error {
+	if r.inflated {
+		return nil
+	}
 	switch enc := r.Header.Get("Content-Encoding"); enc {
 	case "", "identity":
 		return nil
@@ -372,6 +377,16 @@ func (r *Reply) decompress() error {
 	default:
 		return fmt.Errorf("%w: content encoding %q", ErrBody, enc)
 	}
+}
+
+// Watch makes the body of the reply pass through a reader that wrap returns, inflated if it was compressed. It is
+// called before the body is read.
+func (r *Reply) Watch(wrap func(io.Reader) io.Reader) error {
+	if err := r.decompress(); err != nil {
+		return r.Failed(err)
+	}
+	r.src, r.inflated = wrap(r.src), true
+	return nil
 }
 
 // bounded fails reads of a compressed body that grows too much (a decompression bomb).

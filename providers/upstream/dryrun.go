@@ -29,6 +29,9 @@ type Sent struct {
 // any other, up to the transport, but knows neither the address nor a key of the provider. It is safe for concurrent
 // use.
 type DryRun struct {
+	// Answer, if set, answers a call that has been kept. Otherwise every call fails.
+	Answer func(Sent) (*http.Response, error)
+
 	mu     sync.Mutex
 	memory memory.Claim // of the bodies
 	calls  []Sent
@@ -65,14 +68,23 @@ func (d *DryRun) Client(like *Client) *Client {
 	return c
 }
 
-// RoundTrip implements http.RoundTripper. It keeps the request and always fails.
+// RoundTrip implements http.RoundTripper.
 func (d *DryRun) RoundTrip(r *http.Request) (*http.Response, error) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	s, err := d.keep(r)
+	d.mu.Unlock()
+	if err == nil && d.Answer != nil {
+		return d.Answer(s)
+	}
+	return nil, errNotSent
+}
+
+// keep keeps a request. d.mu must be held.
+func (d *DryRun) keep(r *http.Request) (Sent, error) {
 	body, err := d.read(r)
 	if err != nil {
 		d.full = err
-		return nil, errNotSent
+		return Sent{}, err
 	}
 	s := Sent{Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Header: r.Header.Clone(), Body: body,
 		Times: 1}
@@ -84,11 +96,11 @@ func (d *DryRun) RoundTrip(r *http.Request) (*http.Response, error) {
 	for i := range d.calls {
 		if k := &d.calls[i]; k.Path == s.Path && k.Query == s.Query && bytes.Equal(k.Body, s.Body) {
 			k.Times++
-			return nil, errNotSent
+			return s, nil
 		}
 	}
 	d.calls = append(d.calls, s)
-	return nil, errNotSent
+	return s, nil
 }
 
 // read returns the body of a request. d.mu must be held.

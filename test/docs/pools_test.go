@@ -18,6 +18,7 @@ var shared = map[string]string{
 	"actors/engine/sink.go":            "pieces of a reply that wait for its client",
 	"actors/flow/registry.go":          "requests that have ended",
 	"actors/flow/spans.go":             "requests whose spans are kept for the flow page",
+	"actors/recording/recording.go":    "requests that a recording keeps",
 	"actors/throttle/cooling.go":       "models of a provider that cool down",
 	"actors/throttle/keys.go":          "keys whose rates are counted",
 	"actors/tokens/limiter.go":         "accounts, addresses and apps with failed sign-ins",

@@ -1,0 +1,323 @@
+// Package recording keeps the exchanges of one key while an operator looks for a fault: the client's bytes, the
+// upstream's bytes, their times, and everything else that the translation depended on. stagedoor/actors/replay runs a
+// recording through the translators of the present version.
+//
+// # Concurrency
+//
+// A Recorder may be used by any goroutine. While nothing is recorded, Begin costs one atomic load. A Recording hands
+// exchanges to its writer over a bounded queue. A writer that is too slow never delays a request: exchanges that do not
+// fit are dropped and counted.
+//
+// # Format
+//
+// A recording has one JSON object on each line: a Header, then Exchanges in the order in which they ended, then an
+// Ending. A recording without an Ending was cut off.
+package recording
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	jsonv2 "github.com/go-json-experiment/json"
+
+	"stagedoor/providers/dialogue"
+)
+
+const (
+	// queued bounds the exchanges that wait for the writer.
+	queued = 32
+	// room bounds the bytes of all exchanges of a recording that run or wait for the writer.
+	room = 32 << 20
+	// most bounds the recordings at a time.
+	most = 4
+)
+
+// Version is the version of the format.
+const Version = 1
+
+// Header is the first line of a recording.
+type Header struct {
+	Recording int       `json:"stagedoor_recording"` // Version
+	Key       string    `json:"key"`                 // the id of the key
+	Began     time.Time `json:"began"`
+}
+
+// Ending is the last line of a recording.
+type Ending struct {
+	// End says why the recording ended: "time", "size" or "stopped".
+	End       string `json:"end"`
+	Exchanges int64  `json:"exchanges"`
+	// Dropped counts the exchanges that did not fit, and Unfinished those that had not ended.
+	Dropped    int64 `json:"dropped"`
+	Unfinished int64 `json:"unfinished"`
+}
+
+// Exchange is one request with its reply.
+type Exchange struct {
+	ID       string    `json:"id"` // of the request
+	Began    time.Time `json:"began"`
+	Millis   int64     `json:"ms"` // until the end
+	Client   Client    `json:"client"`
+	Attempts []Attempt `json:"attempts"`
+	Reply    Reply     `json:"reply"`
+	// IDs and Times, in Unix nanoseconds, are those that the translation took, in this order. Signatures has the
+	// thought signatures that it remembered from earlier requests.
+	IDs        []string          `json:"ids,omitempty"`
+	Times      []int64           `json:"times,omitempty"`
+	Signatures map[string]string `json:"signatures,omitempty"`
+}
+
+// Client has the request as the client sent it.
+type Client struct {
+	Shape  dialogue.Shape `json:"shape"`
+	Mode   uint8          `json:"mode"` // shapes.Mode
+	Path   string         `json:"path"`
+	Model  string         `json:"model,omitempty"` // from the path
+	Stream bool           `json:"stream,omitempty"`
+	Array  bool           `json:"array,omitempty"`
+	Header http.Header    `json:"headers"`
+	Body   Bytes          `json:"body"`
+	// Translate, ReplyID and Previous are those of actors/text.Request.
+	Translate bool   `json:"translate,omitempty"`
+	ReplyID   string `json:"reply_id,omitempty"`
+	Previous  string `json:"previous,omitempty"`
+}
+
+// Attempt is one attempt at a target.
+type Attempt struct {
+	Target    dialogue.Target `json:"target"`
+	Simulated bool            `json:"simulated,omitempty"`
+	// Untouched says that the reply passed through. Tight is that of actors/text.Meter.
+	Untouched bool   `json:"untouched,omitempty"`
+	Tight     bool   `json:"tight,omitempty"`
+	Calls     []Call `json:"calls"`
+	// Amended says that the attempt failed and the next one sends the request otherwise.
+	Amended bool `json:"amended,omitempty"`
+}
+
+// Call is one call of an upstream.
+type Call struct {
+	Millis int64       `json:"ms"` // after the beginning of the exchange
+	Path   string      `json:"path"`
+	Query  string      `json:"query,omitempty"`
+	Header http.Header `json:"headers,omitempty"`
+	Body   Bytes       `json:"body"`
+	// Status is 0 if no reply came.
+	Status      int         `json:"status"`
+	ReplyMillis int64       `json:"reply_ms"`
+	ReplyHeader http.Header `json:"reply_headers,omitempty"`
+	ReplyBody   Bytes       `json:"reply_body"`
+	// Cut is the error that ended the reply, or that no reply came for.
+	Cut string `json:"cut,omitempty"`
+}
+
+// Reply has the reply as the client got it.
+type Reply struct {
+	// Body has the reply without Failure, the last piece of a stream that failed.
+	Body    Bytes `json:"body"`
+	Failure Bytes `json:"failure,omitempty"`
+	// Status and Error are those of a request that failed before its reply began.
+	Status   int    `json:"status,omitempty"`
+	Error    Bytes  `json:"error,omitempty"`
+	Losses   string `json:"losses,omitempty"`
+	Degraded string `json:"degraded,omitempty"`
+	// Partial says that the exchange ended for a reason outside of it, such as a client that left, so that the reply
+	// may lack its end.
+	Partial bool `json:"partial,omitempty"`
+}
+
+// Bytes are a JSON string if they are text in UTF-8, else an object with the member base64.
+type Bytes []byte
+
+// MarshalJSON implements json.Marshaler.
+func (b Bytes) MarshalJSON() ([]byte, error) {
+	if utf8.Valid(b) {
+		return json.Marshal(string(b))
+	}
+	return json.Marshal(map[string][]byte{"base64": b})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (b *Bytes) UnmarshalJSON(text []byte) error {
+	var s string
+	if jsonv2.Unmarshal(text, &s) == nil {
+		*b = Bytes(s)
+		return nil
+	}
+	var o struct {
+		Base64 []byte `json:"base64"`
+	}
+	err := jsonv2.Unmarshal(text, &o)
+	*b = o.Base64
+	return err
+}
+
+// Errors of Recorder.Start.
+var (
+	ErrBusy = errors.New("this key is being recorded already")
+	ErrMany = errors.New("as many keys as possible are being recorded: end one of the recordings first")
+)
+
+// Recorder knows what is recorded. The zero value records nothing.
+type Recorder struct {
+	mu     sync.Mutex // of writing active
+	active atomic.Pointer[map[string]*Recording]
+}
+
+// Begin returns what keeps an exchange of a key, or nil if the key is not recorded. All methods of a nil Draft do
+// nothing.
+func (r *Recorder) Begin(key string) *Draft {
+	active := r.active.Load()
+	if active == nil {
+		return nil
+	}
+	rec := (*active)[key]
+	if rec == nil {
+		return nil
+	}
+	rec.running.Add(1)
+	return &Draft{recording: rec, x: Exchange{Began: time.Now(), Attempts: []Attempt{}}}
+}
+
+// Start records the exchanges of a key that begin from now on. The caller calls Write, which ends the recording.
+func (r *Recorder) Start(key string) (*Recording, error) {
+	rec := &Recording{recorder: r, key: key, began: time.Now(), out: make(chan *Draft, queued),
+		ended: make(chan struct{})}
+	rec.room.Store(room)
+	return rec, r.change(func(all map[string]*Recording) error {
+		switch {
+		case all[key] != nil:
+			return ErrBusy
+		case len(all) >= most:
+			return ErrMany
+		}
+		all[key] = rec
+		return nil
+	})
+}
+
+// Stop ends the recording of a key, whose Write then writes what is left. It reports whether there was one.
+func (r *Recorder) Stop(key string) (found bool) {
+	_ = r.change(func(all map[string]*Recording) error { // f returns no error
+		if rec := all[key]; rec != nil {
+			found = true
+			close(rec.ended)
+			delete(all, key)
+		}
+		return nil
+	})
+	return found
+}
+
+// change replaces the map of recordings.
+func (r *Recorder) change(f func(map[string]*Recording) error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next := map[string]*Recording{}
+	if now := r.active.Load(); now != nil {
+		for k, v := range *now {
+			next[k] = v
+		}
+	}
+	if err := f(next); err != nil {
+		return err
+	}
+	if len(next) == 0 {
+		r.active.Store(nil)
+	} else {
+		r.active.Store(&next)
+	}
+	return nil
+}
+
+// Recording is one recording of a key.
+type Recording struct {
+	recorder *Recorder
+	key      string
+	began    time.Time
+	out      chan *Draft
+	ended    chan struct{} // closed by Recorder.Stop
+	room     atomic.Int64  // bytes that are left
+	dropped  atomic.Int64
+	running  atomic.Int64 // exchanges that have begun and not ended
+}
+
+// Write writes the recording to w until ctx ends, d has passed or limit bytes are reached. A line is written at once
+// and then flushed. Afterwards the key is not recorded any more. The error is that of w.
+func (r *Recording) Write(ctx context.Context, w io.Writer, flush func() error, d time.Duration, limit int64) error {
+	defer r.stop()
+	over := time.NewTimer(d)
+	defer over.Stop()
+	written := int64(0)
+	put := func(v any, within int64) (fits bool, err error) {
+		line, err := json.Marshal(v)
+		if err != nil || written+int64(len(line)) >= within {
+			return false, err
+		}
+		n, err := w.Write(append(line, '\n'))
+		written += int64(n)
+		return true, errors.Join(err, flush())
+	}
+	if _, err := put(Header{Version, r.key, r.began}, limit); err != nil {
+		return err
+	}
+	e := Ending{}
+	keep := func(d *Draft) error {
+		defer r.room.Add(d.size)
+		d.redact()
+		fits, err := put(&d.x, limit-reserve)
+		if fits {
+			e.Exchanges++
+		} else {
+			r.dropped.Add(1)
+			e.End = endSize
+		}
+		return err
+	}
+	for e.End == "" {
+		select {
+		case d := <-r.out:
+			if err := keep(d); err != nil {
+				return err
+			}
+		case <-over.C:
+			e.End = "time"
+		case <-ctx.Done():
+			e.End = "stopped"
+		case <-r.ended:
+			e.End = "stopped"
+		}
+	}
+	r.stop()
+	e.Unfinished = max(r.running.Load(), 0)
+	for len(r.out) > 0 {
+		if err := keep(<-r.out); err != nil {
+			return err
+		}
+	}
+	e.Dropped = r.dropped.Load()
+	_, err := put(e, limit+reserve)
+	return err
+}
+
+// reserve is the room for the last line.
+const reserve = 512
+
+// endSize is the end of a recording that has reached its size.
+const endSize = "size"
+
+func (r *Recording) stop() {
+	_ = r.recorder.change(func(all map[string]*Recording) error { // f returns no error
+		if all[r.key] == r {
+			delete(all, r.key)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,130 @@
+// Package recordcli implements the commands record and replay, with which a fault that a client saw becomes a file that
+// shows it again.
+package recordcli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"stagedoor/actors/kit"
+	"stagedoor/actors/replay"
+	"stagedoor/cmd/stagedoor/cli"
+	"stagedoor/cmd/stagedoor/datadir"
+	"stagedoor/http/admin"
+	"stagedoor/providers/shapes/registry"
+)
+
+// Commands returns the commands record and replay.
+func Commands(a *cli.App) []*cobra.Command {
+	return []*cobra.Command{recordCommand(a), replayCommand(a)}
+}
+
+func recordCommand(a *cli.App) *cobra.Command {
+	var key, file string
+	var d time.Duration
+	var megabytes int64
+	c := &cobra.Command{
+		Use: "record --key ID --to FILE", Short: "Record the text requests of one key for a while",
+		Args: cli.NoArgs,
+		Long: `Record the requests for text of one key, with what their upstreams received and
+sent, what the clients got, and the times. The file is for stagedoor replay. It is
+readable by its owner only, because it has prompts and answers. Keys, cookies and
+other credentials in headers are replaced by [redacted], and so are members of
+requests that are named as credentials.
+
+The gateway goes on as before while it records: what does not fit is dropped, and
+the last line of the file counts it. An interrupt ends the recording.`,
+		Example: `  stagedoor record --key key_ab12 --for 10m --to fault.jsonl`,
+	}
+	o := datadir.AddFlags(c, a)
+	c.Flags().StringVar(&key, "key", "", "`id` of the key, as keys list shows it")
+	c.Flags().StringVar(&file, "to", "", "`file` to write, which must not exist")
+	c.Flags().DurationVar(&d, "for", 10*time.Minute, "how long, at most "+admin.MaxRecordingTime.String())
+	c.Flags().Int64Var(&megabytes, "megabytes", 64, "size of the file at most, 1 to 1024")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if key == "" || file == "" {
+			return fmt.Errorf("%w: record needs --key ID and --to FILE", cli.ErrUsage)
+		}
+		_, running, err := o.Dial()
+		if err == nil && running == nil {
+			err = errors.New("no gateway runs on this data directory")
+		}
+		if err != nil {
+			return err
+		}
+		f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGTERM, syscall.SIGINT)
+		defer stop()
+		err = errors.Join(running.Record(ctx, key, d, megabytes<<20, f), f.Close())
+		if info, missing := os.Stat(file); missing == nil && info.Size() == 0 {
+			err = errors.Join(err, os.Remove(file)) // nothing was recorded
+		}
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(a.Out, "recorded to", file)
+		return err
+	}
+	return c
+}
+
+// errDifferent ends the program with exit code 1.
+var errDifferent = errors.New("the recording and this version differ")
+
+func replayCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use: "replay FILE", Short: "Run a recording through this version's translation and print what differs",
+		Args: cobra.ExactArgs(1),
+		Long: `Run the requests of a recording through the translation of this version, without a
+network. The upstreams answer as they are recorded to have answered. What this
+version sends and answers otherwise is printed. Exit code 1 says that there are
+differences.`,
+		Example: `  stagedoor replay fault.jsonl`,
+		RunE: func(c *cobra.Command, args []string) error {
+			f, err := os.Open(args[0])
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			return run(c.Context(), a, f)
+		},
+	}
+}
+
+func run(ctx context.Context, a *cli.App, f *os.File) error {
+	system := kit.NewSystem(kit.Options{Logger: slog.New(slog.DiscardHandler)})
+	r, err := replay.New(system, registry.All)
+	if err != nil {
+		return errors.Join(err, system.Stop(ctx))
+	}
+	result, err := r.Run(ctx, f, a.Out)
+	if err = errors.Join(err, system.Stop(ctx)); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.Out, "%d the same, %d different, %d without an upstream\n", result.Same, result.Different,
+		result.Skipped)
+	switch e := result.Ending; {
+	case err != nil:
+		return err
+	case e == nil:
+		_, err = fmt.Fprintln(a.Out, "the recording was cut off: its last line is missing")
+	case e.Dropped+e.Unfinished > 0:
+		_, err = fmt.Fprintf(a.Out, "the recording lacks %s that did not fit and %d that had not ended\n",
+			cli.Count(int(e.Dropped), "request"), e.Unfinished)
+	}
+	if err == nil && result.Different > 0 {
+		err = errDifferent
+	}
+	return err
+}

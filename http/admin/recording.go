@@ -1,0 +1,98 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"stagedoor/actors/recording"
+	"stagedoor/providers/dialogue"
+)
+
+// Bounds of a recording.
+const (
+	MaxRecordingTime = 24 * time.Hour
+	MinRecordingSize = 64 << 10
+	MaxRecordingSize = 1 << 30
+)
+
+// Recordings serves recordings of the exchanges of a key, as long as their client reads them.
+type Recordings struct {
+	Recorder *recording.Recorder
+	// Key returns an error unless there is a key with this id.
+	Key func(id string) error
+}
+
+func (rs *Recordings) routes(mux *http.ServeMux) {
+	mux.HandleFunc("POST /recordings/{key}", rs.record)
+	mux.HandleFunc("DELETE /recordings/{key}", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, map[string]bool{"stopped": rs.Recorder.Stop(r.PathValue("key"))}, nil)
+	})
+}
+
+// record writes a recording until its time is over, it is stopped or its client leaves.
+func (rs *Recordings) record(w http.ResponseWriter, r *http.Request) {
+	key := r.PathValue("key")
+	d, err := time.ParseDuration(r.URL.Query().Get("for"))
+	if err != nil || d <= 0 || d > MaxRecordingTime {
+		answer(w, nil, dialogue.Invalid("for", "must be a time of at most "+MaxRecordingTime.String()))
+		return
+	}
+	size, err := strconv.ParseInt(r.URL.Query().Get("bytes"), 10, 64)
+	if err != nil || size < MinRecordingSize || size > MaxRecordingSize {
+		rule := fmt.Sprintf("must be from %d to %d", MinRecordingSize, MaxRecordingSize)
+		answer(w, nil, dialogue.Invalid("bytes", rule))
+		return
+	}
+	if rs.Key(key) != nil {
+		answer(w, nil, dialogue.NotFound("key", "key with this id that can be used"))
+		return
+	}
+	rec, err := rs.Recorder.Start(key)
+	if err != nil {
+		answer(w, nil, &refused{http.StatusConflict, err.Error(), err})
+		return
+	}
+	w.Header().Set("Content-Type", "application/jsonl")
+	// After an error the client sees that the last line is missing.
+	_ = rec.Write(r.Context(), w, http.NewResponseController(w).Flush, d, size)
+}
+
+// Record records the exchanges of a key and copies the recording to w, until d has passed, limit bytes are written or
+// ctx ends. A recording that was cut off is an error.
+func (c *Client) Record(ctx context.Context, key string, d time.Duration, limit int64, w io.Writer) error {
+	patient := *c
+	patient.http.Timeout = 0
+	path := "/recordings/" + url.PathEscape(key)
+	stop := context.AfterFunc(ctx, func() {
+		_ = c.do(context.WithoutCancel(ctx), http.MethodDelete, path, nil, nil) // else the recording ends with its time
+	})
+	defer stop()
+	q := url.Values{"for": {d.String()}, "bytes": {strconv.FormatInt(limit, 10)}}
+	return patient.stream(context.WithoutCancel(ctx), path+"?"+q.Encode(), w)
+}
+
+// stream copies the reply to a POST.
+func (c *Client) stream(ctx context.Context, path string, w io.Writer) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://stagedoor"+path, nil)
+	if err != nil {
+		return err
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode >= http.StatusBadRequest {
+		return readError(res)
+	}
+	if _, err := io.Copy(w, res.Body); err != nil {
+		return errors.Join(errors.New("the recording was cut off"), err)
+	}
+	return nil
+}
