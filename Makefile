@@ -126,6 +126,10 @@ live: clients program ## the page of video jobs in a browser, and its commands o
 flow: clients program ## the pages of what goes on in a browser
 	test/flow/run.sh
 
+.PHONY: agents
+agents: tools program ## agents' command line clients and frameworks against strict vendors behind the gateway
+	test/agents/run.sh
+
 .PHONY: soak
 soak: ## kill the loaded gateway CYCLES times and look for what is lost (SEED=n repeats)
 	go test ./actors/tokens -count=1 -timeout 0 -histories=1000 -races=10000 \
@@ -197,4 +201,4 @@ tools-build:
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf bin coverage.out test/sdk/js/node_modules test/oauth/js/node_modules
+	rm -rf bin coverage.out test/sdk/js/node_modules test/oauth/js/node_modules test/agents/js/node_modules

@@ -138,7 +138,10 @@ func (g *gateway) play(c *client, all []*vendor, order func(turn int) []*vendor)
 	for turn := range turns {
 		tried := order(turn)
 		for i, v := range tried {
-			v.turn, v.fails, v.shown = turn, i < len(tried)-1, c.shape != dialoguetest.Chat
+			v.turn, v.fails, v.shown = turn, 0, c.shape != dialoguetest.Chat
+			if i < len(tried)-1 {
+				v.fails = 503
+			}
 		}
 		reply, err := g.ask(c, tried...)
 		if err == nil {

@@ -2,6 +2,7 @@ package strict
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -19,6 +20,21 @@ func only(v gjson.Result, where string, known ...string) (err error) {
 	return err
 }
 
+var markers = regexp.MustCompile(`\bt\d+c\d+\b`)
+
+// markerOf returns the marker in the arguments of a call, or "" if they are not as the model gave them.
+// An agent's own tools have no member for it: it is part of a command or of a file's name.
+func markerOf(args string) string {
+	marker := gjson.Get(args, "marker")
+	if !marker.Exists() {
+		return markers.FindString(args)
+	}
+	if gjson.Get(args, "n").Raw != "12345678901234567890" {
+		return ""
+	}
+	return marker.Str
+}
+
 // pairing follows the calls of a conversation and their results.
 type pairing struct {
 	limit int
@@ -31,7 +47,7 @@ func newPairing(limit int) *pairing {
 }
 
 func (p *pairing) call(id, args string) error {
-	marker := gjson.Get(args, "marker").Str
+	marker := markerOf(args)
 	switch {
 	case id == "" || len(id) > p.limit:
 		return fmt.Errorf("the id %q has %d characters", id, len(id))
@@ -39,7 +55,7 @@ func (p *pairing) call(id, args string) error {
 		return fmt.Errorf("the id %q has other characters", id)
 	case p.seen[id]:
 		return fmt.Errorf("the id %q is used twice", id)
-	case !gjson.Valid(args) || marker == "" || gjson.Get(args, "n").Raw != "12345678901234567890":
+	case !gjson.Valid(args) || marker == "":
 		return fmt.Errorf("arguments %.80q", args)
 	}
 	p.seen[id], p.open[id] = true, marker
@@ -106,7 +122,7 @@ func (v *vendor) checkChat(doc gjson.Result) (err error) {
 			if err == nil {
 				err = pairs.call(c.Get("id").Str, args)
 			}
-			given, own := v.gave["call "+gjson.Get(args, "marker").Str]
+			given, own := v.gave["call "+markerOf(args)]
 			if own && m.Get("reasoning_content").Str != given {
 				v.lose("reasoning_content of %.40s is %q", args, m.Get("reasoning_content").Str)
 			}
@@ -127,8 +143,12 @@ var itemPrefixes = map[string]string{
 
 func (v *vendor) checkResponses(doc gjson.Result) (err error) {
 	if err := only(doc, "request", "model", "input", "instructions", "tools", "tool_choice", "stream", "store",
-		"include", "reasoning", "max_output_tokens", "parallel_tool_calls", "prompt_cache_key"); err != nil {
+		"include", "reasoning", "max_output_tokens", "parallel_tool_calls", "prompt_cache_key", "safety_identifier",
+		"text", "client_metadata"); err != nil {
 		return err
+	}
+	if who := doc.Get("safety_identifier").Str; len(who) > 64 {
+		return fmt.Errorf("safety_identifier has %d characters", len(who))
 	}
 	pairs, last := newPairing(64), ""
 	before := "" // encrypted content of the reasoning before the item
@@ -161,7 +181,7 @@ func (v *vendor) checkResponses(doc gjson.Result) (err error) {
 			if err = only(item, what, "type", "id", "status", "call_id", "name", "arguments"); err == nil {
 				err = pairs.call(item.Get("call_id").Str, args)
 			}
-			if given, own := v.gave["call "+gjson.Get(args, "marker").Str]; own && before != given {
+			if given, own := v.gave["call "+markerOf(args)]; own && before != given {
 				v.lose("the reasoning of %.40s", args)
 			}
 		case "function_call_output":
@@ -184,14 +204,23 @@ func (v *vendor) checkResponses(doc gjson.Result) (err error) {
 	return err
 }
 
+// betas are the members that the vendor knows only with a beta whose name begins so.
+var betas = map[string]string{"context-management-": "context_management", "fast-mode-": "speed"}
+
 // messageTurn holds the state of checkMessages within a tool loop.
 type messageTurn struct {
 	begun, bare bool // the assistant has answered the last text, and did so without thinking
 }
 
 func (v *vendor) checkMessages(doc gjson.Result) (err error) {
-	if err := only(doc, "request", "model", "max_tokens", "messages", "system", "tools", "tool_choice", "stream",
-		"thinking", "metadata", "temperature", "output_config"); err != nil {
+	known := []string{"model", "max_tokens", "messages", "system", "tools", "tool_choice", "stream", "thinking",
+		"metadata", "temperature", "output_config"}
+	for beta, member := range betas {
+		if strings.Contains(v.beta, beta) {
+			known = append(known, member)
+		}
+	}
+	if err := only(doc, "request", known...); err != nil {
 		return err
 	}
 	mode := doc.Get("thinking.type").Str
@@ -206,8 +235,15 @@ func (v *vendor) checkMessages(doc gjson.Result) (err error) {
 	var loop messageTurn
 	doc.Get("messages").ForEach(func(_, m gjson.Result) bool {
 		role, content := m.Get("role").Str, m.Get("content")
-		if err = only(m, "message", "role", "content"); err != nil {
+		known := []string{"role", "content"}
+		if strings.Contains(v.beta, "per-turn-control-") {
+			known = append(known, "output_config")
+		}
+		if err = only(m, "message", known...); err != nil {
 			return false
+		}
+		if role == "system" && strings.HasSuffix(v.model, "5-5") && last != "" {
+			return true
 		}
 		if role != "user" && role != "assistant" || role == last {
 			err = fmt.Errorf("a message of %q after one of %q", role, last)
@@ -282,7 +318,7 @@ func (v *vendor) assistantBlocks(content gjson.Result, pairs *pairing, loop *mes
 			if err = only(b, kind, "type", "id", "name", "input", "cache_control"); err == nil {
 				err = pairs.call(b.Get("id").Str, b.Get("input").Raw)
 			}
-			if given, own := v.gave["call "+b.Get("input.marker").Str]; own && thinks && before != given {
+			if given, own := v.gave["call "+markerOf(b.Get("input").Raw)]; own && thinks && before != given {
 				v.lose("the thinking of %.60s", b.Get("input").Raw)
 			}
 		default:
@@ -328,7 +364,7 @@ func (v *vendor) checkGemini(doc gjson.Result) (err error) {
 				return false
 			}
 			if f := p.Get("functionCall"); f.Exists() {
-				marker := f.Get("args.marker").Str
+				marker := markerOf(f.Get("args").Raw)
 				if len(calls) == 0 {
 					err = v.checkSignature(signature, marker)
 				}

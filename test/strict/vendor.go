@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -42,10 +43,14 @@ type vendor struct {
 	kind
 	name string
 
+	script script // reads the turn from the request; nil: the loop sets turn, and planned has its step
+
 	mu    sync.Mutex
-	turn  int  // of the loop
-	fails bool // it checks the request and then fails
-	shown bool // the client's results have a picture
+	turn  int    // of the loop
+	now   step   // what it says in this turn
+	fails int    // the status with which it fails after it has checked the request; 0: it answers
+	shown bool   // the client's results have a picture
+	beta  string // the betas of the request, where the vendor has them
 	gave  map[string]string
 	sent  []string // elements of the conversation in the last request
 	lost  []string // reasoning of its own that did not come back, and beginnings that changed
@@ -62,28 +67,41 @@ func (v *vendor) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	status, kind, reply := v.answer(r.URL.Path, r.Header, body)
+	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {kind}}, ContentLength: -1,
+		Body: io.NopCloser(bytes.NewReader(reply)), Request: r}, nil
+}
+
+// answer returns the reply to a request with its status and media type.
+func (v *vendor) answer(path string, header http.Header, body []byte) (status int, kind string, reply []byte) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.beta = strings.Join(header.Values("Anthropic-Beta"), ",")
 	if err := v.examine(body); err != nil {
 		v.bad = append(v.bad, fmt.Sprintf("turn %d: %v", v.turn, err))
-		return v.response(r, 400, "application/json", refusal(v.shape, err)), nil
+		return 400, "application/json", refusal(v.shape, err)
 	}
-	if v.fails {
-		return v.response(r, 503, "application/json", []byte(`{"error":{"message":"overloaded"}}`)), nil
+	doc := gjson.ParseBytes(body)
+	if v.fails != 0 {
+		return v.fails, "application/json",
+			[]byte(`{"type":"error","error":{"type":"overloaded_error","message":"overloaded"}}`)
 	}
-	stream := gjson.GetBytes(body, "stream").Bool() || strings.Contains(r.URL.Path, "stream")
-	mode, kind := shapes.Whole, "application/json"
-	if stream {
-		mode, kind = shapes.Stream, "text/event-stream"
+	if doc.Get("stream").Bool() || strings.Contains(path, "stream") {
+		return 200, "text/event-stream", v.reply(shapes.Stream, doc)
 	}
-	return v.response(r, 200, kind, v.reply(mode, gjson.ParseBytes(body))), nil
+	return 200, "application/json", v.reply(shapes.Whole, doc)
 }
 
 func (v *vendor) examine(body []byte) error {
 	if !gjson.ValidBytes(body) {
 		return fmt.Errorf("not JSON")
 	}
-	doc := gjson.ParseBytes(body)
+	doc, loop := gjson.ParseBytes(body), true
+	if v.script == nil {
+		v.now = planned(v.turn)
+	} else if v.turn, v.now, loop = v.script(v, doc); !loop {
+		return nil
+	}
 	if err := v.check(v, doc); err != nil {
 		return err
 	}
@@ -94,13 +112,17 @@ func (v *vendor) examine(body []byte) error {
 	return nil
 }
 
+// cacheControl marks the end of what the vendor caches. Clients move it along with the conversation, and
+// the vendor does not count it among the content.
+var cacheControl = regexp.MustCompile(`,?"cache_control":\{[^}]*\}`)
+
 // compare notes whether the earlier turns came back in other bytes than before, which makes the
 // vendor's prompt cache useless. The last turn may go on.
 func (v *vendor) compare(doc gjson.Result) {
 	var all []string
 	for _, name := range []string{"messages", "input", "contents"} {
 		doc.Get(name).ForEach(func(_, e gjson.Result) bool {
-			all = append(all, e.Raw)
+			all = append(all, cacheControl.ReplaceAllString(e.Raw, ""))
 			return true
 		})
 	}
@@ -125,15 +147,10 @@ func refusal(shape dialogue.Shape, err error) []byte {
 	return registry.ByName()[shape].Envelope(dialogue.Invalid("messages", err.Error()))
 }
 
-func (*vendor) response(r *http.Request, status int, kind string, body []byte) *http.Response {
-	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {kind}}, ContentLength: -1,
-		Body: io.NopCloser(bytes.NewReader(body)), Request: r}
-}
-
 // reply writes the turn's step with proofs that only this vendor knows. It uses the gateway's own
 // writer of the shape, whose form the cases test.
 func (v *vendor) reply(mode shapes.Mode, doc gjson.Result) []byte {
-	s, n := planned(v.turn), 0
+	s, n := v.now, 0
 	req := &dialogue.Request{Model: v.model, Inbound: v.shape, IncludeUsage: true,
 		Reasoning: dialogue.Reasoning{Include: true, Adaptive: true}}
 	emitter := registry.ByName()[v.shape].NewEmitter(req, mode, dialoguetest.NewEnv(1, v.name+fmt.Sprint(v.turn)+"n"))
