@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -257,4 +258,44 @@ func TestDamageIsReportedAndNotServed(t *testing.T) {
 			t.Errorf("%s: the file was changed, %v", name, err)
 		}
 	}
+}
+
+// TestAFinishedReplyOutlivesTheProcess: a stream whose end has arrived is repeated byte for byte by the next process,
+// although the first one was killed.
+func TestAFinishedReplyOutlivesTheProcess(t *testing.T) {
+	data := t.TempDir()
+	ask := func(g *harness.Gateway) (reply []byte, repeated string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.URL+"/v1/chat/completions", strings.NewReader(
+			`{"model":"m","stream":true,"messages":[{"role":"user","content":"[sandbox: pace=max] hello"}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+g.Key)
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Idempotency-Key", "k")
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		if reply, err = io.ReadAll(res.Body); err != nil || res.StatusCode != http.StatusOK {
+			t.Fatalf("%d %s: %v", res.StatusCode, reply, err)
+		}
+		return reply, res.Header.Get("Idempotent-Replayed") + res.Header.Get("X-Survives-Restart")
+	}
+	g := launch(t, harness.Binary(t), sandbox(data))
+	first, mark := ask(g)
+	if mark != "false" || !bytes.Contains(first, []byte("[DONE]")) {
+		t.Errorf("%q: %s", mark, first)
+	}
+	if err := g.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	g = launch(t, harness.Binary(t), sandbox(data))
+	if again, mark := ask(g); mark != "truetrue" || !bytes.Equal(again, first) {
+		t.Errorf("%q: got\n%s\nafter\n%s", mark, again, first)
+	}
+	stop(t, g)
+	does(t, "nothing is wrong", "state", "verify", "--data", data)
 }
