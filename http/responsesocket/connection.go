@@ -243,7 +243,7 @@ func (c *connection) run(cr *create) {
 		w.refuse(envelope.From(err))
 		return
 	}
-	c.perform(w, cr.remembering(c).Attach(r))
+	c.perform(w, cr.remembering(c).On(r))
 	w.end()
 }
 

@@ -17,7 +17,9 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/actors/flow"
+	"stagedoor/actors/kept"
 	"stagedoor/actors/runtime"
+	"stagedoor/http/attach"
 	"stagedoor/http/auth"
 	"stagedoor/http/live"
 	"stagedoor/http/overload"
@@ -162,6 +164,8 @@ func open(t testing.TB, more ...func(*gateway)) *gateway {
 	handlers := text.New(text.Options{Logger: logger, Env: env, Auth: g.auth, Requests: g.runtime.Text(),
 		Catalog: g.runtime.Catalog, Limits: g.runtime.Keys(), Watchers: watchers, Shapes: registry.All, Store: g.state,
 		Ledger: g.runtime.Ledger(), Background: g.runtime.Background(), Flow: registryOfRequests,
+		Attach: attach.New(attach.Options{Logger: logger, Auth: g.auth, Limits: g.runtime.Keys(), Watchers: watchers,
+			Records: kept.New(share.New(share.Kept, 64<<20, 1<<20), time.Now), Store: g.state}),
 		Heartbeat: sse.HeartbeatEvery})
 	g.server = server.New(server.Options{Logger: logger, Text: handlers, Live: g.live, Socket: g.socket,
 		Shapes: registry.All, ID: newID, Overload: g.pool})

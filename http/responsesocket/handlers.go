@@ -145,4 +145,4 @@ func (c *connection) request(ctx context.Context, cr *create) (*http.Request, er
 var perMessage = []string{"Connection", "Upgrade", "Sec-Websocket-Key", "Sec-Websocket-Version",
 	"Sec-Websocket-Protocol", "Sec-Websocket-Extensions", "Content-Length", "Content-Encoding", "Transfer-Encoding",
 	"Te", "Expect", "Range",
-	"Idempotency-Key", "Last-Event-Id", "X-Dry-Run", "X-On-Disconnect"}
+	"Idempotency-Key", "Last-Event-Id", "X-Dry-Run"}

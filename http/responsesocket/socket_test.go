@@ -571,3 +571,33 @@ func TestACompactedConversationIsNotRepeated(t *testing.T) {
 		t.Errorf("the upstream got %s", sent.Raw)
 	}
 }
+
+// A client may ask for all requests of a connection that they finish without it, and may then read a reply by its id.
+func TestRequestsOfAConnectionMayFinishWithoutIt(t *testing.T) {
+	g := open(t)
+	g.key("payer", func(k *identity.Key) { k.User = "7" })
+	if err := g.runtime.Ledger().Credit(t.Context(), "7", 100_000, "test"); err != nil {
+		t.Fatal(err)
+	}
+	c, _, err := g.dial("payer", "X-On-Disconnect", "detach")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.say(create("dear", "hello [sandbox: pace=60 tokens=12]", lane("a")))
+	for _, m := range c.until("response.output_text.delta") {
+		if m.Get("stream_id").Str != "a" {
+			t.Errorf("got %s", m.Raw)
+		}
+	}
+	c.Close()
+	var receipt string
+	await(t, "the receipt", func() bool {
+		res, body := g.do("GET", "/v1/receipts/"+c.id+"-1", "", "payer")
+		receipt = body
+		return res.StatusCode == 200
+	})
+	if gjson.Get(receipt, "end_reason").Str != "finished" || gjson.Get(receipt, "usage.output_tokens").Int() != 12 {
+		t.Errorf("got %s", receipt)
+	}
+	await(t, "the connection has ended", func() bool { return g.live.Watching() == 0 })
+}

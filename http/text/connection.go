@@ -25,8 +25,8 @@ type Connection struct {
 
 type connectionKey struct{}
 
-// Attach returns a copy of r that uses the connection.
-func (c *Connection) Attach(r *http.Request) *http.Request {
+// On returns a copy of r that has arrived on the connection.
+func (c *Connection) On(r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), connectionKey{}, c))
 }
 

@@ -160,8 +160,6 @@ func (rc *requestContext) serve() {
 	case rc.dry != nil:
 		defer rc.dry.End()
 		rc.perform()
-	case rc.connection != nil: // its headers are those of all of its requests
-		rc.perform()
 	case rc.plan[0].OnDisconnect != "" || attach.Wanted(rc.r):
 		err = rc.serveKept()
 	default:
