@@ -121,6 +121,8 @@ func conversationError(err error, param string) error {
 		e := dialogue.NotFound(param, "conversation with this id")
 		e.Code = "conversation_not_found"
 		return e
+	case errors.Is(err, work.ErrNoItem):
+		return dialogue.NotStored("item_id", "item_not_found", "is not the id of an item of the conversation")
 	case errors.Is(err, work.ErrConversationInUse):
 		return dialogue.ConversationLocked()
 	case errors.Is(err, work.ErrConversationFull):
@@ -134,58 +136,68 @@ func conversationError(err error, param string) error {
 	return err
 }
 
-// conversation identifies a request about a conversation and finds the conversation. It writes the error if that fails.
-func (hs *Handlers) conversation(w http.ResponseWriter, r *http.Request) (*requestContext, work.Conversation, bool) {
+// conversation identifies a request about a conversation, finds the conversation and runs serve. It writes an error.
+func (hs *Handlers) conversation(
+	w http.ResponseWriter, r *http.Request, serve func(*requestContext, *work.Conversation) error,
+) {
 	rc, ok := hs.identified(w, r)
 	if !ok {
-		return nil, work.Conversation{}, false
+		return
 	}
 	c, err := work.FindConversation(hs.Store.View(), r.PathValue("id"), rc.owner())
+	if err == nil {
+		err = serve(rc, &c)
+	}
 	if err != nil {
 		rc.refuse(conversationError(err, ""))
 	}
-	return rc, c, err == nil
 }
 
-// change identifies a request that creates or changes a conversation, counts it against the limits of its key, and
-// reads its body with at most maxItems items. The caller calls end.
+// change identifies a request that creates or changes a conversation, counts it against the limits of its key, reads
+// its body with at most maxItems items, and runs serve. It writes an error.
 func (hs *Handlers) change(
 	w http.ResponseWriter, r *http.Request, maxItems int,
-) (rc *requestContext, q responses.ConversationRequest, end func(), err error) {
-	rc = &requestContext{handlers: hs, shape: responses.Shape, w: w, r: r}
-	claim := memory.Claim{}
-	end = func() {
-		claim.End()
-		rc.pass.Release(0)
-		if rc.body != nil {
-			rc.body.free()
-		}
+	serve func(*requestContext, responses.ConversationRequest) error,
+) {
+	rc := &requestContext{handlers: hs, shape: responses.Shape, w: w, r: r}
+	defer func() { rc.pass.Release(0) }()
+	if err := rc.change(maxItems, serve); err != nil {
+		rc.refuse(conversationError(err, "items"))
 	}
-	if err := rc.identify(); err != nil {
-		return rc, q, end, err
+	if rc.body != nil {
+		rc.body.free()
 	}
-	if rc.pass, err = auth.Admit(w, r, hs.Limits, &rc.key, hs.Env.Now()); err != nil {
-		return rc, q, end, err
+}
+
+func (rc *requestContext) change(
+	maxItems int, serve func(*requestContext, responses.ConversationRequest) error,
+) (err error) {
+	if err = rc.identify(); err != nil {
+		return err
 	}
-	if rc.body, err = readBody(w, r); err != nil {
-		return rc, q, end, err
+	if rc.pass, err = auth.Admit(rc.w, rc.r, rc.handlers.Limits, &rc.key, rc.handlers.Env.Now()); err != nil {
+		return err
+	}
+	if rc.body, err = readBody(rc.w, rc.r); err != nil {
+		return err
 	}
 	body := rc.body.b
 	if len(bytes.TrimSpace(body)) == 0 {
 		body = []byte("{}")
 	}
-	if err := CheckJSON(body, rc.shape.Members); err != nil {
-		return rc, q, end, err
+	if err = CheckJSON(body, rc.shape.Members); err != nil {
+		return err
 	}
-	claim = memory.NewClaim(hs.Env.Memory, string(rc.owner()))
-	if err := claim.Grow(memory.OfTranslation(body)); err != nil {
-		return rc, q, end, dialogue.NoMemory(err)
+	claim := memory.NewClaim(rc.handlers.Env.Memory, string(rc.owner()))
+	defer claim.End()
+	if err = claim.Grow(memory.OfTranslation(body)); err != nil {
+		return dialogue.NoMemory(err)
 	}
 	q, bad := responses.ReadConversation(body, maxItems)
 	if bad != nil {
-		return rc, q, end, bad
+		return bad
 	}
-	return rc, q, end, nil
+	return serve(rc, q)
 }
 
 // newItems returns the items of a request as they are added to a conversation, with references replaced by items.
@@ -210,109 +222,87 @@ func (rc *requestContext) newItems(q *responses.ConversationRequest) ([]jsonRaw,
 
 // CreateConversation serves POST /v1/conversations.
 func (hs *Handlers) CreateConversation(w http.ResponseWriter, r *http.Request) {
-	rc, q, end, err := hs.change(w, r, maxFirstItems)
-	defer end()
-	if err != nil {
-		rc.refuse(err)
-		return
-	}
-	list, err := rc.newItems(&q)
-	if err != nil {
-		rc.refuse(err)
-		return
-	}
-	if q.Metadata == nil {
-		q.Metadata = jsonRaw("{}")
-	}
-	c := work.Conversation{ID: "conv_" + hs.Env.ID(), Owner: rc.owner()}
-	if c, err = work.PutConversation(r.Context(), hs.Store, c, q.Metadata, list); err != nil {
-		rc.refuse(conversationError(err, "items"))
-		return
-	}
-	hs.items.add(c.Owner, c.ID, list)
-	rc.writeConversation(&c, q.Metadata)
+	hs.change(w, r, maxFirstItems, func(rc *requestContext, q responses.ConversationRequest) error {
+		list, err := rc.newItems(&q)
+		if err != nil {
+			return err
+		}
+		if q.Metadata == nil {
+			q.Metadata = jsonRaw("{}")
+		}
+		c := work.Conversation{ID: "conv_" + hs.Env.ID(), Owner: rc.owner()}
+		if c, err = work.PutConversation(r.Context(), hs.Store, c, q.Metadata, list); err != nil {
+			return err
+		}
+		hs.items.add(c.Owner, c.ID, list)
+		return rc.writeConversation(&c, q.Metadata)
+	})
 }
 
 // writeConversation writes a conversation. metadata is read if it is nil.
-func (rc *requestContext) writeConversation(c *work.Conversation, metadata jsonRaw) {
+func (rc *requestContext) writeConversation(c *work.Conversation, metadata jsonRaw) (err error) {
 	if metadata == nil {
-		var err error
 		if metadata, err = work.ReadMetadata(rc.r.Context(), rc.handlers.Store, c.ID, c.Owner); err != nil {
-			rc.refuse(conversationError(err, ""))
-			return
+			return err
 		}
 	}
 	rc.note(nil)
 	writeJSON(rc.w, http.StatusOK, responses.Conversation(c.ID, c.Created.Unix(), metadata))
+	return nil
 }
 
 // Conversation serves GET /v1/conversations/{id}.
 func (hs *Handlers) Conversation(w http.ResponseWriter, r *http.Request) {
-	if rc, c, ok := hs.conversation(w, r); ok {
-		rc.writeConversation(&c, nil)
-	}
+	hs.conversation(w, r, func(rc *requestContext, c *work.Conversation) error { return rc.writeConversation(c, nil) })
 }
 
 // UpdateConversation serves POST /v1/conversations/{id}, which replaces the metadata.
 func (hs *Handlers) UpdateConversation(w http.ResponseWriter, r *http.Request) {
-	rc, q, end, err := hs.change(w, r, 0)
-	defer end()
-	if err == nil && q.Metadata == nil {
-		err = dialogue.Missing("metadata")
-	}
-	if err != nil {
-		rc.refuse(err)
-		return
-	}
-	c, err := work.SetMetadata(r.Context(), hs.Store, r.PathValue("id"), rc.owner(), q.Metadata)
-	if err != nil {
-		rc.refuse(conversationError(err, ""))
-		return
-	}
-	rc.writeConversation(&c, q.Metadata)
+	hs.change(w, r, 0, func(rc *requestContext, q responses.ConversationRequest) error {
+		if q.Metadata == nil {
+			return dialogue.Missing("metadata")
+		}
+		c, err := work.SetMetadata(r.Context(), hs.Store, r.PathValue("id"), rc.owner(), q.Metadata)
+		if err != nil {
+			return conversationError(err, "")
+		}
+		return rc.writeConversation(&c, q.Metadata)
+	})
 }
 
 // DeleteConversation serves DELETE /v1/conversations/{id}.
 func (hs *Handlers) DeleteConversation(w http.ResponseWriter, r *http.Request) {
-	rc, c, ok := hs.conversation(w, r)
-	if !ok {
-		return
-	}
-	if err := work.DeleteConversation(r.Context(), hs.Store, c.ID, c.Owner); err != nil {
-		rc.refuse(conversationError(err, ""))
-		return
-	}
-	writeJSON(w, http.StatusOK, responses.DeletedConversation(c.ID))
+	hs.conversation(w, r, func(_ *requestContext, c *work.Conversation) error {
+		if err := work.DeleteConversation(r.Context(), hs.Store, c.ID, c.Owner); err != nil {
+			return err
+		}
+		writeJSON(w, http.StatusOK, responses.DeletedConversation(c.ID))
+		return nil
+	})
 }
 
 // AddConversationItems serves POST /v1/conversations/{id}/items.
 func (hs *Handlers) AddConversationItems(w http.ResponseWriter, r *http.Request) {
-	rc, q, end, err := hs.change(w, r, maxAddedItems)
-	defer end()
-	if err == nil {
-		_, err = work.FindConversation(hs.Store.View(), r.PathValue("id"), rc.owner())
-		err = conversationError(err, "")
-	}
-	if err == nil && q.Input == nil {
-		err = dialogue.Missing("items")
-	}
-	if err != nil {
-		rc.refuse(err)
-		return
-	}
-	list, err := rc.newItems(&q)
-	if err != nil {
-		rc.refuse(err)
-		return
-	}
-	c, err := work.AddItems(r.Context(), hs.Store, r.PathValue("id"), rc.owner(), list)
-	if err != nil {
-		rc.refuse(conversationError(err, "items"))
-		return
-	}
-	hs.items.add(c.Owner, c.ID, list)
-	rc.note(nil)
-	writeJSON(w, http.StatusOK, responses.ShownItems(list, includes(r)))
+	hs.change(w, r, maxAddedItems, func(rc *requestContext, q responses.ConversationRequest) error {
+		c, err := work.FindConversation(hs.Store.View(), r.PathValue("id"), rc.owner())
+		if err != nil {
+			return conversationError(err, "")
+		}
+		if q.Input == nil {
+			return dialogue.Missing("items")
+		}
+		list, err := rc.newItems(&q)
+		if err != nil {
+			return err
+		}
+		if c, err = work.AddItems(r.Context(), hs.Store, c.ID, c.Owner, list); err != nil {
+			return err
+		}
+		hs.items.add(c.Owner, c.ID, list)
+		rc.note(nil)
+		writeJSON(w, http.StatusOK, responses.ShownItems(list, includes(r)))
+		return nil
+	})
 }
 
 // includes returns the values of include in the query: repeated, with brackets or as a list with commas.
@@ -326,22 +316,18 @@ func includes(r *http.Request) (list []string) {
 
 // ConversationItems serves GET /v1/conversations/{id}/items.
 func (hs *Handlers) ConversationItems(w http.ResponseWriter, r *http.Request) {
-	rc, c, ok := hs.conversation(w, r)
-	if !ok {
-		return
-	}
-	page, bad := itemPage(r.URL.Query())
-	if bad != nil {
-		rc.refuse(bad)
-		return
-	}
-	err := rc.eachItem(&c, page.Add)
-	if err != nil {
-		rc.refuse(err)
-		return
-	}
-	include := includes(r)
-	rc.writePage(page, func(it jsonRaw) jsonRaw { return responses.ShownItem(it, include) })
+	hs.conversation(w, r, func(rc *requestContext, c *work.Conversation) error {
+		page, bad := itemPage(r.URL.Query())
+		if bad != nil {
+			return bad
+		}
+		if err := rc.eachItem(c, page.Add); err != nil {
+			return err
+		}
+		include := includes(r)
+		rc.writePage(page, func(it jsonRaw) jsonRaw { return responses.ShownItem(it, include) })
+		return nil
+	})
 }
 
 // errEnough ends the reading of items.
@@ -363,51 +349,37 @@ func (rc *requestContext) eachItem(c *work.Conversation, fn func(item []byte) (e
 	if errors.Is(err, errEnough) {
 		return nil
 	}
-	return conversationError(err, "")
+	return err
 }
 
 // ConversationItem serves GET /v1/conversations/{id}/items/{item_id}.
 func (hs *Handlers) ConversationItem(w http.ResponseWriter, r *http.Request) {
-	rc, c, ok := hs.conversation(w, r)
-	if !ok {
-		return
-	}
-	var found jsonRaw
-	err := rc.eachItem(&c, func(item []byte) bool {
-		if gjson.GetBytes(item, "id").Str == r.PathValue("item_id") {
-			found = bytes.Clone(item)
+	hs.conversation(w, r, func(rc *requestContext, c *work.Conversation) error {
+		var found jsonRaw
+		err := rc.eachItem(c, func(item []byte) bool {
+			if gjson.GetBytes(item, "id").Str == r.PathValue("item_id") {
+				found = bytes.Clone(item)
+			}
+			return found != nil
+		})
+		switch {
+		case err != nil:
+			return err
+		case found == nil:
+			return work.ErrNoItem
 		}
-		return found != nil
+		writeJSON(w, http.StatusOK, responses.ShownItem(found, includes(r)))
+		return nil
 	})
-	if err == nil && found == nil {
-		err = itemNotFound()
-	}
-	if err != nil {
-		rc.refuse(err)
-		return
-	}
-	writeJSON(w, http.StatusOK, responses.ShownItem(found, includes(r)))
-}
-
-func itemNotFound() *dialogue.Error {
-	e := dialogue.NotFound("item_id", "item with this id in the conversation")
-	e.Code = "item_not_found"
-	return e
 }
 
 // DeleteConversationItem serves DELETE /v1/conversations/{id}/items/{item_id}. It answers with the conversation.
 func (hs *Handlers) DeleteConversationItem(w http.ResponseWriter, r *http.Request) {
-	rc, c, ok := hs.conversation(w, r)
-	if !ok {
-		return
-	}
-	c, err := work.DeleteItem(r.Context(), hs.Store, c.ID, c.Owner, r.PathValue("item_id"))
-	if errors.Is(err, work.ErrNoItem) {
-		err = itemNotFound()
-	}
-	if err != nil {
-		rc.refuse(conversationError(err, ""))
-		return
-	}
-	rc.writeConversation(&c, nil)
+	hs.conversation(w, r, func(rc *requestContext, c *work.Conversation) error {
+		left, err := work.DeleteItem(r.Context(), hs.Store, c.ID, c.Owner, r.PathValue("item_id"))
+		if err != nil {
+			return err
+		}
+		return rc.writeConversation(&left, nil)
+	})
 }

@@ -378,6 +378,6 @@ func (m *memory) countConversation(_ *state.Tx, before, after *Conversation) {
 func (m *memory) countConversations(s *state.State) {
 	for c := range conversations.All(s.View()) {
 		m.countConversation(nil, nil, c)
-		m.kept.changeConversation(nil, c)
+		m.kept.change((*Conversation)(nil), c)
 	}
 }

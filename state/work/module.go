@@ -48,7 +48,7 @@ func Module(options ...Option) state.Module {
 				Loaded:  m.countConversations,
 				Written: m.countConversation,
 				Committed: func(_ *state.State, before, after *Conversation) {
-					m.kept.changeConversation(before, after)
+					m.kept.change(before, after)
 				},
 			}),
 			state.Register(&videos, state.Hooks[Video]{Sweep: sweepVideos}),

@@ -3,6 +3,7 @@ package work
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"sync"
 	"sync/atomic"
 
@@ -51,48 +52,41 @@ type keeping struct {
 	bytes  int64
 }
 
-// change counts a change of a response.
-func (k *keeping) change(before, after *ResponseHeader) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.add(before, -1)
-	k.add(after, 1)
-}
+// holder is a record that counts for what its owner keeps. A nil one counts nothing.
+type holder interface{ holds() (state.Owner, Kept) }
 
-// add counts a response that came, or left if sign is -1. k.mu must be held.
-func (k *keeping) add(h *ResponseHeader, sign int) {
+func (h *ResponseHeader) holds() (owner state.Owner, n Kept) {
 	if h == nil {
-		return
+		return "", Kept{}
 	}
-	k.rows += sign
-	k.bytes += int64(sign) * h.size()
-	kept := k.owners[h.Owner]
-	kept.add(h, sign)
-	k.set(h.Owner, kept)
+	return h.Owner, Kept{Responses: 1, Bytes: h.size()}
 }
 
-// changeConversation counts a change of a conversation.
-func (k *keeping) changeConversation(before, after *Conversation) {
+func (c *Conversation) holds() (owner state.Owner, n Kept) {
+	if c == nil {
+		return "", Kept{}
+	}
+	return c.Owner, Kept{Conversations: 1, Bytes: c.Bytes}
+}
+
+func (h *ResponseHeader) size() int64 { return h.BodySize + h.InputSize + h.RequestSize + h.EventSize }
+
+// change counts a record that changed, came or left.
+func (k *keeping) change(before, after holder) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if before != nil {
-		kept := k.owners[before.Owner]
-		kept.addConversation(before, -1)
-		k.set(before.Owner, kept)
-	}
-	if after != nil {
-		kept := k.owners[after.Owner]
-		kept.addConversation(after, 1)
-		k.set(after.Owner, kept)
-	}
-}
-
-// set keeps what an owner keeps. k.mu must be held.
-func (k *keeping) set(owner state.Owner, kept Kept) {
-	if kept == (Kept{}) {
-		delete(k.owners, owner)
-	} else {
-		k.owners[owner] = kept
+	for i, h := range []holder{before, after} {
+		owner, n := h.holds()
+		kept, sign := k.owners[owner], 2*i-1
+		k.rows += sign * n.Responses
+		if n.Responses > 0 {
+			k.bytes += int64(sign) * n.Bytes
+		}
+		if kept.add(n, sign); kept == (Kept{}) {
+			delete(k.owners, owner)
+		} else {
+			k.owners[owner] = kept
+		}
 	}
 }
 
@@ -110,17 +104,23 @@ func (k *keeping) of(owner state.Owner) Kept {
 	return k.owners[owner]
 }
 
-func (k *Kept) add(h *ResponseHeader, sign int) {
-	k.Responses += sign
-	k.Bytes += int64(sign) * h.size()
+// add adds n, or takes it away if sign is -1.
+func (k *Kept) add(n Kept, sign int) {
+	k.Responses += sign * n.Responses
+	k.Conversations += sign * n.Conversations
+	k.Bytes += int64(sign) * n.Bytes
 }
 
-func (k *Kept) addConversation(c *Conversation, sign int) {
-	k.Conversations += sign
-	k.Bytes += int64(sign) * c.Bytes
+// follow adds the changes of records of an owner.
+func follow[H holder](k *Kept, of state.Owner, changes iter.Seq2[H, H]) {
+	for before, after := range changes {
+		for i, h := range []H{before, after} {
+			if owner, n := h.holds(); owner == of {
+				k.add(n, 2*i-1)
+			}
+		}
+	}
 }
-
-func (h *ResponseHeader) size() int64 { return h.BodySize + h.InputSize + h.RequestSize + h.EventSize }
 
 // check returns a *QuotaError if an owner that keeps kept may not keep more beside it.
 func (k *keeping) check(kept, more Kept) error {
@@ -145,22 +145,8 @@ func (k *keeping) counted(err error) error {
 // room is check for a command, in which what the commands before it have put counts, too.
 func (k *keeping) room(tx *state.Tx, owner state.Owner, more Kept) error {
 	kept := k.of(owner)
-	for before, after := range responses.Changed(tx) {
-		if before != nil && before.Owner == owner {
-			kept.add(before, -1)
-		}
-		if after != nil && after.Owner == owner {
-			kept.add(after, 1)
-		}
-	}
-	for before, after := range conversations.Changed(tx) {
-		if before != nil && before.Owner == owner {
-			kept.addConversation(before, -1)
-		}
-		if after != nil && after.Owner == owner {
-			kept.addConversation(after, 1)
-		}
-	}
+	follow(&kept, owner, responses.Changed(tx))
+	follow(&kept, owner, conversations.Changed(tx))
 	return k.check(kept, more)
 }
 

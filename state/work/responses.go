@@ -347,6 +347,6 @@ func (m *memory) removeResponse(tx *state.Tx, r *state.Row[ResponseHeader], pend
 // countResponses counts the responses that are kept when the state is opened.
 func (m *memory) countResponses(s *state.State) {
 	for h := range responses.All(s.View()) {
-		m.kept.change(nil, h)
+		m.kept.change((*ResponseHeader)(nil), h)
 	}
 }

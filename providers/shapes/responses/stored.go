@@ -258,21 +258,6 @@ const (
 	maxPage     = 100
 )
 
-// ItemList returns a page of items, which are given oldest first. limit 0, order ""
-// and after "" mean not given: 20 items, newest first, from the beginning.
-func ItemList(items []json.RawMessage, limit int, order, after string) ([]byte, *dialogue.Error) {
-	page, err := NewItemPage(limit, order, after)
-	if err != nil {
-		return nil, err
-	}
-	for _, it := range items {
-		if page.Add(it) {
-			break
-		}
-	}
-	return page.List(func(it json.RawMessage) json.RawMessage { return it })
-}
-
 func itemID(item json.RawMessage) string { return gjson.GetBytes(item, "id").String() }
 
 // listOf returns a page of items. more reports whether further pages follow.

@@ -78,6 +78,20 @@ func TestLifeOfAStoredResponse(t *testing.T) {
 	want(t, "deleted", string(responses.Deleted("resp_1")), `{"id":"resp_1","object":"response","deleted":true}`)
 }
 
+// itemList returns a page of items as they are.
+func itemList(items []json.RawMessage, limit int, order, after string) ([]byte, *dialogue.Error) {
+	page, err := responses.NewItemPage(limit, order, after)
+	if err != nil {
+		return nil, err
+	}
+	for _, it := range items {
+		if page.Add(it) {
+			break
+		}
+	}
+	return page.List(func(it json.RawMessage) json.RawMessage { return it })
+}
+
 func TestItemsComeInPages(t *testing.T) {
 	items := []json.RawMessage{json.RawMessage(`{"id":"a"}`), json.RawMessage(`{"id":"b"}`), json.RawMessage(`{"id":"c"}`)}
 	for _, tt := range []struct {
@@ -93,7 +107,7 @@ func TestItemsComeInPages(t *testing.T) {
 		{1, "up", "", "", "order"},
 		{1, "", "zz", "", "after"},
 	} {
-		got, err := responses.ItemList(items, tt.limit, tt.order, tt.after)
+		got, err := itemList(items, tt.limit, tt.order, tt.after)
 		want(t, "page", string(got), tt.want)
 		if tt.param != "" && (err == nil || err.Param != tt.param) {
 			t.Errorf("got %v, want an error about %s", err, tt.param)
