@@ -14,7 +14,11 @@ const (
 		`{"inlineData":{"mimeType":"image/png","data":"aGVsbG8="}}]},"finishReason":"STOP"}]}`
 	chatImages = `"images":[{"index":0,"type":"image_url","image_url":{"url":"data:image/png;base64,aGVsbG8="}}]`
 	chatSays   = `{"role":"assistant","content":"here",` + chatImages + `}`
-	chatHead   = `{"id":"c1","created":1,"model":"m","object":"chat.completion`
+	// The picture of a responses upstream is the item of its image tool.
+	responsesOutput = `[{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[` +
+		`{"type":"output_text","text":"here","annotations":[]}]},` + responsesImage + `]`
+	responsesImage = `{"type":"image_generation_call","id":"ig_1","status":"completed","result":"aGVsbG8="}`
+	chatHead       = `{"id":"c1","created":1,"model":"m","object":"chat.completion`
 )
 
 // pictureReplies are whole replies with a text and a picture, and the same as events, by shape.
@@ -24,6 +28,19 @@ var pictureReplies = map[dialogue.Shape][2]string{
 		chatHead + `","choices":[{"index":0,"message":` + chatSays + `,"finish_reason":"stop"}]}`,
 		"data: " + chatHead + `.chunk","choices":[{"index":0,"delta":` + chatSays + `,"finish_reason":null}]}` +
 			"\n\n" + chatStop + chatDone,
+	},
+	dialoguetest.Responses: {
+		`{"id":"resp_1","object":"response","created_at":1,"status":"completed","model":"m","output":` +
+			responsesOutput + `,"usage":{"input_tokens":1,"output_tokens":1,"total_tokens":2}}`,
+		`data: {"type":"response.created","sequence_number":0,"response":{"id":"resp_1","object":"response",` +
+			`"created_at":1,"status":"in_progress","model":"m","output":[]}}` + "\n\n" +
+			`data: {"type":"response.output_text.delta","sequence_number":1,"output_index":0,"content_index":0,` +
+			`"item_id":"msg_1","delta":"here"}` + "\n\n" +
+			`data: {"type":"response.output_item.done","sequence_number":2,"output_index":1,"item":` +
+			responsesImage + "}\n\n" +
+			`data: {"type":"response.completed","sequence_number":3,"response":{"id":"resp_1","object":"response",` +
+			`"created_at":1,"status":"completed","model":"m","output":` + responsesOutput +
+			`,"usage":{"input_tokens":1,"output_tokens":1,"total_tokens":2}}}` + "\n\n",
 	},
 }
 

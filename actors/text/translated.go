@@ -92,6 +92,9 @@ func (t *translated) event(ev *dialogue.Event) {
 			t.fail(t.refusedInBody(fields.TooManyParts()))
 			return
 		}
+		if ev.PartKind == dialogue.ServerPart && ev.Media != nil && ev.Origin != t.request.Inbound.Name {
+			ev.PartKind, ev.Opaque = dialogue.MediaPart, nil // the client can show the picture, not the tool's item
+		}
 		if ev.PartKind == dialogue.MediaPart && !t.request.Inbound.Traits.ShowsImages {
 			t.report.Lose("reply:image") // in the header of a stream only if it is the first piece
 		}

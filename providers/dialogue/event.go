@@ -43,9 +43,11 @@ type Event struct {
 
 	PartKind PartKind // Open: TextPart, ThinkingPart, RefusalPart, CallPart, MediaPart, ServerPart
 	Call     *Call    // Open of a CallPart: ID, Name, Custom; Args stays empty, Deltas carry it
-	Media    *Media   // Open of a MediaPart: whole, no deltas
-	Opaque   json.RawMessage
-	Origin   Shape
+	// Media belongs to the Open of a MediaPart, whole, or of a ServerPart whose tool made a picture: clients of other
+	// shapes than Origin get the picture.
+	Media  *Media
+	Opaque json.RawMessage
+	Origin Shape
 
 	Text      string
 	Citations []Citation      // Delta: citations that belong to the text so far

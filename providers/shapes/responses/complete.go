@@ -63,8 +63,21 @@ func (p *parser) server(v gjson.Result) {
 	part := p.number()
 	opaque := json.RawMessage(v.Raw)
 	p.send(dialogue.Event{Kind: dialogue.EventOpen, Part: part, PartKind: dialogue.ServerPart,
-		Origin: Name, Opaque: opaque})
+		Origin: Name, Opaque: opaque, Media: picture(v)})
 	p.send(dialogue.Event{Kind: dialogue.EventClose, Part: part, Origin: Name, Opaque: opaque})
+}
+
+// picture returns the picture that the upstream's image tool made, for clients of other shapes, or nil for any other
+// item.
+func picture(v gjson.Result) *dialogue.Media {
+	if v.Get("type").Str != "image_generation_call" || v.Get("result").Str == "" {
+		return nil
+	}
+	format := "png"
+	if f := v.Get("output_format").Str; f == "webp" || f == "jpeg" {
+		format = f
+	}
+	return &dialogue.Media{Kind: dialogue.Image, MIME: "image/" + format, Base64: v.Get("result").Str}
 }
 
 // closeItem closes what is open of it.
