@@ -112,7 +112,8 @@ func (s *stage) send(in, out *shapes.Shape, body, way string, stream bool) {
 		s.vendors[spec.Name] = &engine.Provider{Spec: spec, Limiter: limiter, Client: client}
 	}
 	params := shapes.Params{Path: "/v1", Header: http.Header{"Authorization": {"Bearer " + clientKey},
-		"Cookie": {"session=a-cookie-of-the-client"}, "X-Api-Key": {clientKey}}}
+		"Cookie": {"session=a-cookie-of-the-client"}, "X-Api-Key": {clientKey},
+		"X-Auth-Token": {"tiny"}}}
 	if in.Read != nil {
 		params.Model, params.Stream = "m", stream
 	} else if stream {
@@ -201,7 +202,8 @@ func TestEveryPairReplaysWithoutADifference(t *testing.T) {
 					result.Ending == nil || result.Ending.Exchanges != int64(n) {
 					t.Errorf("%s to %s: %+v %+v %.2000s", in.Name, out.Name, result, result.Ending, differences)
 				}
-				for _, secret := range []string{providerKey, clientKey, "a-cookie-of", "an-account-of-the-operator"} {
+				for _, secret := range []string{providerKey, clientKey, "a-cookie-of", "an-account-of-the-operator",
+					`"tiny"`} {
 					if strings.Contains(recorded, secret) {
 						t.Fatalf("%s to %s: the recording has %s", in.Name, out.Name, secret)
 					}
