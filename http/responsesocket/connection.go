@@ -114,8 +114,7 @@ var tooOld = &end{dialogue.BadRequest("websocket_connection_limit_reached",
 func (c *connection) attend(life context.Context) {
 	tick := time.NewTicker(c.limits.silence)
 	defer tick.Stop()
-	age := time.NewTimer(c.limits.age)
-	defer age.Stop()
+	aged := c.limits.after(c.limits.age)
 	var last *end
 	var cut <-chan time.Time
 	done := life.Done()
@@ -137,7 +136,7 @@ func (c *connection) attend(life context.Context) {
 			if last.say { // the requests of a revoked key are ended elsewhere, and get little time for it
 				cut = time.After(c.limits.linger)
 			}
-		case <-age.C:
+		case <-aged:
 			if last == nil {
 				last = tooOld
 				c.refuseMore(last.refusal, true)

@@ -1,10 +1,13 @@
 package responsesocket
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // Limits changes the limits of new connections. Zero keeps a limit.
-func (hs *Handlers) Limits(age, silence, patience, accept, linger time.Duration, message int64) {
-	for _, l := range []struct{ to, from *time.Duration }{{&hs.limits.age, &age}, {&hs.limits.silence, &silence},
+func (hs *Handlers) Limits(silence, patience, accept, linger time.Duration, message int64) {
+	for _, l := range []struct{ to, from *time.Duration }{{&hs.limits.silence, &silence},
 		{&hs.limits.patience, &patience}, {&hs.limits.accept, &accept}, {&hs.limits.linger, &linger}} {
 		if *l.from > 0 {
 			*l.to = *l.from
@@ -15,5 +18,13 @@ func (hs *Handlers) Limits(age, silence, patience, accept, linger time.Duration,
 	}
 }
 
-// Age returns how long a connection lasts.
-func (hs *Handlers) Age() time.Duration { return hs.limits.age }
+// AgeBy replaces the clock of new connections: they reach their age when aged has a value. It returns a function that
+// returns the age that the last connection asked for.
+func (hs *Handlers) AgeBy(aged <-chan time.Time) (asked func() time.Duration) {
+	var last atomic.Int64
+	hs.limits.after = func(age time.Duration) <-chan time.Time {
+		last.Store(int64(age))
+		return aged
+	}
+	return func() time.Duration { return time.Duration(last.Load()) }
+}

@@ -40,11 +40,12 @@ type limits struct {
 	accept   time.Duration // in which the client must take a message
 	linger   time.Duration // in which the client must answer a close
 	message  int64         // bytes of the largest message
+	after    func(time.Duration) <-chan time.Time
 }
 
 var defaults = limits{
 	age: time.Hour, silence: 15 * time.Second, patience: 100 * time.Second, accept: 15 * time.Second,
-	linger: 2 * time.Second, message: maxMessage,
+	linger: 2 * time.Second, message: maxMessage, after: time.After,
 }
 
 // Handlers serves WebSockets. It is safe for concurrent use.

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gorilla/websocket"
 	"github.com/tidwall/gjson"
@@ -383,15 +382,24 @@ func TestAnErrorEventOfTheUpstreamEndsTheResponse(t *testing.T) {
 
 func TestLanesRunInParallelAndEachInOrder(t *testing.T) {
 	g := open(t)
+	three := make(chan struct{}) // closed when the client knows of three responses
+	g.scripts = func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, scriptedStart+scriptedItem)
+		w.(http.Flusher).Flush()
+		select {
+		case <-three:
+		case <-r.Context().Done():
+		}
+		fmt.Fprint(w, scriptedEnd)
+	}
 	c := g.connect()
-	const slow = "[sandbox: pace=40 tokens=8]"
-	c.say(create("sandbox", slow, lane("a")))
-	c.say(create("sandbox", "second of a", lane("a")))
-	c.say(create("sandbox", slow, lane("b")))
-	c.say(create("sandbox", slow))
-	open, most := map[string]bool{}, 0
-	var ends []string
-	for len(ends) < 4 {
+	c.say(create("script", "first of a", lane("a")))
+	c.say(create("script", "second of a", lane("a")))
+	c.say(create("script", "b", lane("b")))
+	c.say(create("script", "no lane"))
+	open, created, ended := map[string]bool{}, 0, 0
+	for ended < 4 {
 		m := c.hear()
 		name := m.Get("stream_id").Str
 		switch m.Get("type").Str {
@@ -400,16 +408,15 @@ func TestLanesRunInParallelAndEachInOrder(t *testing.T) {
 				t.Errorf("two responses of %q at a time", name)
 			}
 			open[name] = true
-			most = max(most, len(open))
+			if created++; created == 3 {
+				close(three) // until then none of them can end
+			}
 		case "response.completed":
 			delete(open, name)
-			ends = append(ends, name)
+			ended++
 		case "error":
 			t.Fatal(m.Raw)
 		}
-	}
-	if most != 3 {
-		t.Errorf("%d responses at a time, want 3", most)
 	}
 }
 
@@ -470,12 +477,8 @@ func TestAClosedConnectionCancelsWhatRunsAndSettlesItOnce(t *testing.T) {
 			deltas++
 		}
 	}
-	began := time.Now()
 	c.Close()
 	await(t, "the request has ended", func() bool { return g.runtime.Text().InFlight() == 0 })
-	if took := time.Since(began); took > 2*time.Second {
-		t.Errorf("ended after %s", took)
-	}
 	var receipt string
 	await(t, "the receipt", func() bool {
 		res, body := g.do("GET", "/v1/receipts/"+c.id+"-1", "", "payer")
