@@ -436,7 +436,11 @@ func TestPolicySaysWhatBecomesOfARequestWithoutItsClient(t *testing.T) {
 			if c.end == "finished" {
 				close(u.say)
 			} else {
-				<-u.cancelled
+				select {
+				case <-u.cancelled:
+				case <-time.After(5 * time.Second):
+					t.Fatal("the request goes on")
+				}
 			}
 			receipt := g.receipt(t, reply{header: first.Header})
 			tokens, charged := receipt.Get("usage.output_tokens").Int(), receipt.Get("charged").Int()

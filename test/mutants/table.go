@@ -759,4 +759,41 @@ var Table = []Mutant{
 		Old: `if len(ids) > 0 {`,
 		New: `if len(ids) > 1<<30 {`,
 	},
+	{
+		Name: "attach: make a repeated request again",
+		File: "http/attach/attach.go", Suite: "./http/text", Run: "TestFinishedReplySurvivesRestart",
+		Old: `		return found
+	})
+	switch {`,
+		New: `		return false
+	})
+	switch {`,
+	},
+	{
+		Name: "attach: repeat a failure",
+		File: "http/attach/attach.go", Suite: "./http/text", Run: "TestAFailureIsNotRepeated",
+		Old: `return failure == nil && status >= 200 && status < 300`,
+		New: `return true`,
+	},
+	{
+		Name: "attach: end every request with its client",
+		File: "http/attach/attach.go", Suite: "./http/text", Run: "TestPolicySays",
+		Old: `context.WithCancelCause(context.WithoutCancel(r.Context()))`,
+		New: `context.WithCancelCause(r.Context())`,
+	},
+	{
+		Name: "kept: leave a request without clients running",
+		File: "actors/kept/record.go", Suite: "./http/text", Run: "TestPolicySays",
+		Old: `	if cancel != nil {
+		cancel()
+	}`,
+		New: `	_ = cancel`,
+	},
+	{
+		Name: "kept: forget what a dropped block held",
+		File: "actors/kept/record.go", Suite: "./actors/kept", Run: "TestALongReply",
+		Old: `	r.registry.pool.Give(string(r.request.Owner), freed)
+`,
+		New: ``,
+	},
 }
