@@ -216,6 +216,9 @@ func (s *Service) store(ctx context.Context, record *kept.Record, q *kept.Reques
 
 // lasting reports whether a repeat of a request would end as the request did. A stream that failed has a good status.
 func lasting(status int, failure *dialogue.Error) bool {
+	if failure != nil && failure.Retry {
+		return false
+	}
 	switch status {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
 		return true

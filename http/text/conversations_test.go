@@ -377,6 +377,26 @@ func TestAConversationIsLockedWhileAResponseUsesIt(t *testing.T) {
 	g.create(`{"model":"alpha","input":"x","conversation":"` + id2 + `"}`)
 }
 
+// An SDK that tries again with the same idempotency key gets an answer once the conversation is free.
+func TestALockedConversationIsNotRepeatedForAnIdempotencyKey(t *testing.T) {
+	g := open(t)
+	id, _ := g.conversation("")
+	job := g.create(`{"model":"alpha","input":"[sandbox: stall]","background":true,"conversation":"` + id + `"}`)
+	next := func() reply {
+		body := `{"model":"alpha","input":"x","conversation":"` + id + `"}`
+		return g.do("POST", "/v1/responses", body, "Idempotency-Key", "once")
+	}
+	want(t, next(), 400, "conversation_locked")
+	g.ok("POST", "/v1/responses/"+job.get("id").Str+"/cancel", "")
+	answered := next()
+	if answered.status != 200 {
+		t.Fatalf("%d %s", answered.status, answered.body)
+	}
+	if again := next(); again.get("id").Str != answered.get("id").Str {
+		t.Errorf("the repeat is another response: %s", again.body)
+	}
+}
+
 // unlocked waits until the items of a conversation can be changed.
 func (g *gateway) unlocked(items string) {
 	g.t.Helper()
