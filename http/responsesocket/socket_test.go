@@ -97,6 +97,37 @@ func TestASwitchedOffSocketIs426AndAPlainGetIs405(t *testing.T) {
 	}
 }
 
+// A conversation is continued over a connection as over HTTP. A warm-up uses nothing and adds nothing, and a response
+// that is not stored can be continued by its id with all that came before it.
+func TestAConversationIsContinuedOverAConnection(t *testing.T) {
+	g := open(t)
+	_, created := g.do("POST", "/v1/conversations", `{"items":[{"role":"user","content":"zero"}]}`, "all")
+	id := gjson.Get(created, "id").Str
+	conversation := `,"conversation":"` + id + `"`
+	c := g.connect()
+	c.turn(create("sandbox", "warm", warmUp, conversation))
+	first := c.turn(create("sandbox", "one", conversation))
+	second := c.turn(create("sandbox", "two", conversation))
+	if first.Get("conversation.id").Str != id || second.Get("conversation.id").Str != id {
+		t.Errorf("got %s, %s", first.Raw, second.Raw)
+	}
+	_, items := g.do("GET", "/v1/conversations/"+id+"/items?order=asc", "", "all")
+	var said []string
+	for _, it := range gjson.Get(items, "data").Array() {
+		if it.Get("role").Str == "user" {
+			said = append(said, it.Get("content.0.text").Str)
+		}
+	}
+	if got := strings.Join(said, " "); got != "zero one two" {
+		t.Errorf("the user said %q", got)
+	}
+	third := c.turn(create("sandbox", "three", after(second.Get("id").Str)))
+	if used := third.Get("usage.input_tokens").Int(); used <= second.Get("usage.input_tokens").Int() {
+		t.Errorf("%d tokens after %s", used, second.Get("usage").Raw)
+	}
+	c.refused(create("sandbox", "x", `,"conversation":"conv_none"`), 404, "conversation_not_found", "conversation", "")
+}
+
 // The messages of a response are the data of the events over HTTP.
 func TestMessagesAreTheEventsOverHTTP(t *testing.T) {
 	g := open(t)
