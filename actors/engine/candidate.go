@@ -36,6 +36,7 @@ type Candidate struct {
 	Dry *DryRun
 
 	run   *core
+	leg   *leg
 	index int  // in the plan
 	last  bool // no target is left after this one
 	left  atomic.Pointer[upstream.Remaining]
@@ -66,14 +67,14 @@ func (c *Candidate) Acquire(ctx context.Context, asked time.Time) (*throttle.Per
 // enter acquires the permit of the attempt itself.
 func (c *Candidate) enter(ctx context.Context) (*throttle.Permit, *upstream.Failure) {
 	asked := time.Now()
-	c.run.flow.EnterAt(flow.Queued, asked)
+	c.leg.flow.EnterAt(flow.Queued, asked)
 	permit, f := c.Acquire(ctx, asked)
 	if f != nil {
 		return nil, f
 	}
 	c.Queued = permit.Waited()
 	c.Entered = asked.Add(c.Queued)
-	c.run.flow.EnterAt(flow.Waiting, c.Entered)
+	c.leg.flow.EnterAt(flow.Waiting, c.Entered)
 	return permit, nil
 }
 

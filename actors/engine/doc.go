@@ -24,7 +24,7 @@
 //	                    actor <── Stop ──── attempt loop, at its end
 //
 // The attempt loop is one goroutine that belongs to the actor. It is the only writer of the output and of the request's
-// state, so neither needs a lock:
+// state, so neither needs a lock. Only a race has one:
 //
 //	for {
 //		prepare the attempt, hold money, wait for a permit, Try, release the permit
@@ -32,12 +32,17 @@
 //		wait
 //	}
 //
+// A request with a Hedge may make the attempt at several targets at the same time. The attempt of the loop runs as
+// ever. A timer starts another leg, which has an exchange, a hold and a permit of its own. The leg that claims the
+// output first goes on, and the others are cancelled (race).
+//
 // Who owns what:
 //
 //	caller        the context of the request; reading the output
 //	shard         the set of requests in flight; whether new ones are refused
 //	actor         the loop's goroutine, and ending the request's context for a drain or an administrator
 //	attempt loop  progress, permit, place in the retry budget, hold, output and its end
+//	race          which leg may deliver, while there are several; under its lock
 //	exchange      what it learns of the reply; touched by the loop only, until the output is closed
 //
 // Before its actor runs, a request belongs to the goroutine that called Begin, which ends it if it is refused.

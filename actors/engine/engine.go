@@ -30,9 +30,11 @@ type Engine struct {
 	telemetry *telemetry.Telemetry
 	flow      *flow.Registry
 	retries   retryBudget
-	shards    []shard // a power of two of them
-	next      atomic.Uint64
-	inFlight  *kit.InFlight
+	// firstPieces has the times of targets of models with hedge: p95.
+	firstPieces firstPieces
+	shards      []shard // a power of two of them
+	next        atomic.Uint64
+	inFlight    *kit.InFlight
 	// supervisor cancels the requests when the system stops, and owns settlements.
 	supervisor *actor.PID
 	// cutOff ends when a drain cancels the requests that are left.

@@ -31,6 +31,19 @@ type Exchange[T any] interface {
 	Result() flow.Result
 }
 
+// Forker is an Exchange whose request may be served by two targets at the same time until one of them has begun its
+// reply. The engine forks it for requests with a Hedge.
+type Forker[T any] interface {
+	Exchange[T]
+	// Fork returns an exchange for the same request, with attempts of its own, and its money, which is nil if the
+	// request is free. It is called while an attempt runs, and must read only what attempts do not change. End and
+	// Result are called for one of the exchanges of a request, which is the one that served it.
+	Fork() (Exchange[T], Money)
+	// Overtaken is called instead of End for the others. f is the failure of their attempt. It is ErrOvertaken for one
+	// that was cancelled because another one was faster, and the engine settles what its provider did until then.
+	Overtaken(f *upstream.Failure)
+}
+
 // Policy says how a kind of request differs from others in what may be repeated. The zero value allows everything that
 // the rules of decide allow.
 type Policy struct {
@@ -64,6 +77,8 @@ type Request struct {
 	Class, Tokens int
 	// Plan lists what to try, in this order. It is never empty.
 	Plan []catalog.Candidate
+	// Hedge, if set, has another target of the plan take part if one is slow. The exchange must be a Forker.
+	Hedge *catalog.Hedge
 	// Money is nil if the request is free.
 	Money Money
 	// Dry, if set, makes the request stop where its first call would be sent. Money then only estimates.

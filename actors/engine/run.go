@@ -19,17 +19,17 @@ import (
 // core is the part of a request that does not depend on what it delivers. From the start of its loop to the close of
 // its output, everything without a comment belongs to the attempt loop.
 type core struct {
-	engine   *Engine
-	exchange exchange
-	ctx      context.Context
-	stop     context.CancelCauseFunc // any goroutine
-	flow     *flow.Request           // safe for concurrent use; nil: the request is not shown
+	engine *Engine
+	ctx    context.Context
+	stop   context.CancelCauseFunc // any goroutine
+	flow   *flow.Request           // safe for concurrent use; nil: the request is not shown
 
 	// What Request has, unchanged.
 	id, owner     string
 	class, tokens int
+	stream        bool
 	plan          []catalog.Candidate
-	money         Money
+	hedge         *catalog.Hedge
 	dry           *DryRun
 
 	running bool // the loop was started; of the actor
@@ -40,14 +40,17 @@ type core struct {
 	listed     bool
 	prev, next *core
 
-	started   time.Time
-	progress  progress
-	candidate Candidate
-	permit    *throttle.Permit // of the attempt that runs
-	retrying  bool             // holds a place in the retry budget
-	committed bool             // output was delivered
-	settled   bool
-	slow      bool // the caller had to be waited for
+	leg      *leg // whose attempt runs; after a race the winner
+	first    leg
+	started  time.Time
+	progress progress
+	slow     bool // the caller had to be waited for
+
+	// While a race runs, these are under its lock.
+	attempts int  // begun so far
+	retrying bool // holds a place in the retry budget
+	hedges   int  // begun so far
+	hedgedTo int  // index of the last target that was a hedge
 }
 
 // exchange is an Exchange without the type of its output.
@@ -60,14 +63,23 @@ type exchange interface {
 	close()
 }
 
+// forker is a Forker without the type of its output.
+type forker interface {
+	fork() *leg
+	overtaken(f *upstream.Failure)
+}
+
 // begin starts a request that has its exchange.
 func (r *core) begin(ctx context.Context, e *Engine, q *Request, x exchange) {
-	r.engine, r.exchange, r.shard = e, x, &e.shards[e.next.Add(1)&uint64(len(e.shards)-1)]
+	r.engine, r.shard = e, &e.shards[e.next.Add(1)&uint64(len(e.shards)-1)]
+	r.leg = &r.first
+	r.leg.exchange, r.leg.money = x, q.Money
 	r.id, r.owner, r.class, r.tokens = q.About.ID, q.About.Owner, q.Class, q.Tokens
-	r.plan, r.money, r.dry = q.Plan, q.Money, q.Dry
+	r.stream, r.plan, r.hedge, r.dry = q.About.Stream, q.Plan, q.Hedge, q.Dry
 	r.ctx, r.stop = context.WithCancelCause(ctx)
 	if e.flow != nil && r.dry == nil {
 		r.flow = e.flow.Begin(r.ctx, q.About, r.cancel)
+		r.leg.flow = r.flow
 	}
 	refused := shuttingDown
 	if e.inFlight.Enter() {
@@ -123,64 +135,13 @@ func (r *core) loop() {
 
 // attempt makes one attempt at the candidate whose turn it is.
 func (r *core) attempt() *upstream.Failure {
-	target := &r.plan[r.progress.candidate]
-	c := &r.candidate
-	*c = Candidate{run: r, Candidate: target, Runtime: r.engine.providers(target.Provider.Name), Number: c.Number + 1,
-		NoSchema: r.progress.noSchema, Tokens: r.tokens, index: r.progress.candidate,
-		last: nextTarget(r.plan, r.progress.candidate, noPermit, false) == 0}
-	r.flow.Attempt(target)
-	ctx := r.ctx
-	if r.dry != nil {
-		r.dry.prepare(c)
+	l := r.leg
+	l.prepare(r, r.progress.candidate)
+	l.flow.Attempt(l.candidate.Candidate)
+	if x := r.hedgeable(); x != nil {
+		return x.attempt(l)
 	}
-	if c.Number > 1 { // the clocks of a call bound the first attempt
-		var release context.CancelFunc
-		ctx, release = context.WithDeadlineCause(ctx, r.started.Add(c.Runtime.Total()), upstream.ErrTotal)
-		defer release()
-	}
-	if f := r.exchange.prepare(c); f != nil {
-		return f
-	}
-	if c.Runtime == nil {
-		return &upstream.Failure{Class: upstream.NotSent, Err: dialogue.NoRoute(time.Second, nil)}
-	}
-	if f := r.hold(ctx, c); f != nil {
-		return f
-	}
-	if r.dry != nil {
-		return r.dry.try(ctx, r.exchange, c)
-	}
-	permit, f := c.enter(ctx)
-	if f != nil {
-		return f
-	}
-	r.permit = permit
-	f = r.exchange.try(ctx, c, permit)
-	r.release(f)
-	return f
-}
-
-// hold holds what the attempt may cost.
-func (r *core) hold(ctx context.Context, c *Candidate) *upstream.Failure {
-	if r.money == nil {
-		return nil
-	}
-	err := r.money.Hold(ctx, c)
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
-		return Cancelled(ctx)
-	}
-	return CallerFault(err)
-}
-
-// release gives the permit of the attempt back. The limiter learns how the attempt went.
-func (r *core) release(f *upstream.Failure) {
-	if r.permit != nil {
-		r.permit.Release(r.candidate.Outcome(f, r.candidate.Used))
-		r.permit = nil
-	}
+	return l.attempt(r.ctx)
 }
 
 // retry decides whether another attempt follows a failed one, and after how long.
@@ -202,14 +163,15 @@ func (r *core) retry(f *upstream.Failure) (time.Duration, bool) {
 }
 
 func (r *core) facts(f *upstream.Failure) facts {
-	target, now, policy := &r.plan[r.progress.candidate], r.engine.now(), r.exchange.policy()
+	target, now, policy := &r.plan[r.progress.candidate], r.engine.now(), r.leg.exchange.policy()
 	p := r.engine.providers(target.Provider.Name)
 	var refused *throttle.Refused
 	facts := facts{class: f.Class, schema: f.Schema, amended: f.Amended, tooLarge: f.TooLarge,
 		structured: policy.Structured,
 		barred:     policy.Repeatable != nil && !policy.Repeatable(f), moveOn: policy.MoveOn, retryAfter: f.RetryAfter,
-		committed: r.committed, gated: errors.As(f, &refused), remaining: p.Total() - now.Sub(r.started),
-		next: nextTarget(r.plan, r.progress.candidate, conditionsOf(f), f.Class == upstream.CallerFault)}
+		committed: r.leg.committed, gated: errors.As(f, &refused), remaining: p.Total() - now.Sub(r.started),
+		next: nextTarget(r.plan, max(r.progress.candidate, r.hedgedTo), conditionsOf(f),
+			f.Class == upstream.CallerFault)}
 	if p != nil {
 		facts.allowed, facts.spareKeys = p.Spec.Retries, p.SpareKeys(now, target.Model)
 	}
@@ -222,7 +184,7 @@ func (r *core) reportRetry(f *upstream.Failure, wait time.Duration) {
 	r.engine.Metrics().Retried(r.plan[r.progress.candidate].Provider.Name, class)
 	if span := trace.SpanFromContext(r.ctx); span.IsRecording() {
 		span.AddEvent(telemetry.EventRetry, trace.WithAttributes(telemetry.FailureClass.String(class),
-			telemetry.RetryWait.Float64(wait.Seconds()), telemetry.Attempt.Int(r.candidate.Number)))
+			telemetry.RetryWait.Float64(wait.Seconds()), telemetry.Attempt.Int(r.leg.candidate.Number)))
 	}
 }
 
@@ -253,18 +215,23 @@ func (r *core) over(f *upstream.Failure) {
 	if r.retrying {
 		r.engine.retries.giveBack()
 	}
-	r.release(f)
-	r.exchange.end(f)
+	r.leg.release(f)
+	r.leg.exchange.end(f)
 }
 
-// report shows how the request went, and has it settled if that has not been done. The settlement counts as a request
-// in flight, because a drain must not end before it. The actors of accounts stop after a drain.
+// report shows how the request went, and has it settled if that has not been done.
 func (r *core) report() {
-	r.flow.End(r.exchange.result())
-	if r.money == nil || r.settled {
+	r.flow.End(r.leg.exchange.result())
+	r.settle(r.leg)
+}
+
+// settle settles a leg if that has not been done. The settlement counts as a request in flight, because a drain must
+// not end before it. The actors of accounts stop after a drain.
+func (r *core) settle(l *leg) {
+	if l.money == nil || l.settled {
 		return
 	}
-	settle, ctx := r.money.Settlement(), telemetry.Carry(context.Background(), r.ctx)
+	settle, ctx := l.money.Settlement(), telemetry.Carry(context.Background(), r.ctx)
 	r.engine.inFlight.Enter()
 	r.engine.system.Go(r.engine.supervisor, "settle", func(context.Context) any {
 		defer r.engine.inFlight.Leave()
@@ -277,7 +244,7 @@ func (r *core) report() {
 
 // leave closes the output and gives up what the request still has.
 func (r *core) leave() {
-	r.exchange.close()
+	r.leg.exchange.close()
 	r.stop(context.Canceled)
 	r.shard.remove(r)
 	r.engine.inFlight.Leave()

@@ -12,15 +12,15 @@ import (
 // Run is one request with output of type T. An exchange embeds it and begins it once.
 type Run[T any] struct {
 	core   core
-	by     Exchange[T]
+	first  driver[T]
 	output chan T
 }
 
 // Begin starts the request. The end of ctx cancels it, as the client's leaving does. Begin never waits, and the output
 // always ends.
 func (r *Run[T]) Begin(ctx context.Context, e *Engine, q Request, x Exchange[T]) {
-	r.by, r.output = x, make(chan T, max(q.Window, 1))
-	r.core.begin(ctx, e, &q, (*driver[T])(r))
+	r.first, r.output = driver[T]{r, x, &r.core.first}, make(chan T, max(q.Window, 1))
+	r.core.begin(ctx, e, &q, &r.first)
 }
 
 // Output returns the pieces of the reply. It is closed at the end of the request. The caller reads it until then; a
@@ -30,10 +30,14 @@ func (r *Run[T]) Output() <-chan T { return r.output }
 // Abandon cancels the request because its client has left.
 func (r *Run[T]) Abandon() { r.core.stop(upstream.ErrClient) }
 
-// driver is a Run as its core calls it.
-type driver[T any] Run[T]
+// driver is an Exchange as the core of its Run calls it.
+type driver[T any] struct {
+	run *Run[T]
+	by  Exchange[T]
+	leg *leg
+}
 
-func (d *driver[T]) sink() Sink[T] { return Sink[T]{(*Run[T])(d)} }
+func (d *driver[T]) sink() Sink[T] { return Sink[T]{d.run, d.leg} }
 
 func (d *driver[T]) prepare(c *Candidate) *upstream.Failure { return d.by.Prepare(c) }
 
@@ -44,19 +48,39 @@ func (d *driver[T]) try(ctx context.Context, c *Candidate, p *throttle.Permit) *
 func (d *driver[T]) policy() Policy          { return d.by.Policy() }
 func (d *driver[T]) end(f *upstream.Failure) { d.by.End(d.sink(), f) }
 func (d *driver[T]) result() flow.Result     { return d.by.Result() }
-func (d *driver[T]) close()                  { close(d.output) }
+func (d *driver[T]) close()                  { close(d.run.output) }
+
+func (d *driver[T]) fork() *leg {
+	l := new(leg)
+	by, money := d.by.(Forker[T]).Fork() // see Request.Hedge
+	l.exchange, l.money = &driver[T]{d.run, by, l}, money
+	return l
+}
+
+func (d *driver[T]) overtaken(f *upstream.Failure) { d.by.(Forker[T]).Overtaken(f) }
 
 // Sink takes the output of a request's attempts. Only the attempt loop uses it, and goroutines that Try waits for, one
-// at a time.
-type Sink[T any] struct{ run *Run[T] }
+// at a time. In a race each leg has its own, and only that of the winner delivers.
+type Sink[T any] struct {
+	run *Run[T]
+	leg *leg
+}
+
+// Claim makes sure that no other target serves the request, before anything is done that only one reply may do. It
+// returns false if another target has begun its reply; this attempt is over then. Send and Settle claim by themselves.
+func (s Sink[T]) Claim() bool { return s.leg.committed || s.leg.race == nil || s.leg.race.claim(s.leg) }
 
 // Send delivers a piece of output and waits while as many pieces as the window has wait for the caller. The piece
-// belongs to the caller then. If ctx ends first, Send returns its cause and the piece stays the sender's.
+// belongs to the caller then. If ctx ends first, Send returns its cause and the piece stays the sender's. It stays the
+// sender's as well if another target has begun the reply, for which the error is ErrOvertaken.
 func (s Sink[T]) Send(ctx context.Context, piece T) error {
 	r := &s.run.core
+	if !s.Claim() {
+		return ErrOvertaken
+	}
 	select {
 	case s.run.output <- piece:
-		r.committed = true
+		s.leg.committed = true
 		return nil
 	default:
 	}
@@ -66,7 +90,7 @@ func (s Sink[T]) Send(ctx context.Context, piece T) error {
 	}
 	select {
 	case s.run.output <- piece:
-		r.committed = true
+		s.leg.committed = true
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -74,23 +98,34 @@ func (s Sink[T]) Send(ctx context.Context, piece T) error {
 }
 
 // Committed reports whether something has been delivered. No attempt follows then.
-func (s Sink[T]) Committed() bool { return s.run.core.committed }
+func (s Sink[T]) Committed() bool { return s.leg.committed }
+
+// Attempts returns how many attempts of the request have begun, those of hedges included.
+func (s Sink[T]) Attempts() int { return s.run.core.attempts }
 
 // Settle settles a good reply before the client gets its end. An error must be sent to the client instead of that end.
 // After an error the engine settles the request once more when Exchange.End has returned.
 func (s Sink[T]) Settle(ctx context.Context) *dialogue.Error {
-	r := &s.run.core
-	if r.money == nil {
+	if !s.Claim() {
+		return dialogue.ClientClosed(ErrOvertaken)
+	}
+	if s.leg.money == nil {
 		return nil
 	}
-	err := r.money.Settlement()(ctx)
-	r.settled = err == nil
+	err := s.leg.money.Settlement()(ctx)
+	s.leg.settled = err == nil
 	return err
 }
 
 // Context returns the context of the request, without the deadline that an attempt has. A reply that is complete is
 // settled and delivered under it.
-func (s Sink[T]) Context() context.Context { return s.run.core.ctx }
+func (s Sink[T]) Context() context.Context {
+	if s.leg.own != nil {
+		return s.leg.own
+	}
+	return s.run.core.ctx
+}
 
-// Flow returns the request's entry in actors/flow. It may be nil, whose methods do nothing.
-func (s Sink[T]) Flow() *flow.Request { return s.run.core.flow }
+// Flow returns the request's entry in actors/flow. It may be nil, whose methods do nothing. That of a hedge is nil
+// until it delivers.
+func (s Sink[T]) Flow() *flow.Request { return s.leg.flow }

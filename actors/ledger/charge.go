@@ -29,6 +29,8 @@ const (
 	// Exhausted means that the balance ran out, so the gateway ended the answer. It is charged
 	// as Left is.
 	Exhausted
+	// Overtaken means that another provider served the request first (hedging). It is charged as Left is.
+	Overtaken
 )
 
 var endReasons = [...]string{
@@ -37,6 +39,7 @@ var endReasons = [...]string{
 	Failed:    "upstream_failed",
 	Left:      "client_left",
 	Exhausted: "balance_exhausted",
+	Overtaken: money.ReasonOvertaken,
 }
 
 // String returns the end reason that receipts show. It panics for a value that is not one of the endings.
@@ -113,7 +116,7 @@ func (w *Work) charged() bool {
 		return true
 	case Failed:
 		return w.delivered()
-	case Left, Exhausted:
+	case Left, Exhausted, Overtaken:
 		return w.Accepted || w.delivered()
 	}
 	return false

@@ -27,6 +27,7 @@ type charge struct {
 	ledger *ledger.Client
 	later  bool // use Hold.SettleLater, which does not wait for the disk and reports no error
 	held   atomic.Bool
+	origin *charge        // of another meter of the same request, which is held if this one is; nil: there is none
 	dry    *engine.DryRun // takes the amount of the first hold, which is not made then; usually nil
 
 	mu        sync.Mutex // Settle may be called twice at once
@@ -62,6 +63,9 @@ func (c *charge) raise(ctx context.Context, ask ledger.Ask) (err error) {
 	if err == nil {
 		c.hold = h
 		c.held.Store(true)
+		if c.origin != nil {
+			c.origin.held.Store(true)
+		}
 	}
 	return err
 }

@@ -81,6 +81,12 @@ func NewText(l *ledger.Client, now func() time.Time, r Request) *Text {
 	return t
 }
 
+// Another implements text.Meter. The other meter has a hold and a receipt of its own.
+func (t *Text) Another() text.Meter {
+	return &Text{charge: charge{ledger: t.ledger, later: true, origin: &t.charge}, now: t.now, request: t.request,
+		once: t.once}
+}
+
 // Begin implements text.Meter. It holds what this candidate may cost, or extends the hold if
 // this candidate costs more than the previous one.
 func (t *Text) Begin(ctx context.Context, c *catalog.Candidate, sent int) (tight bool, refused *dialogue.Error) {
@@ -220,6 +226,8 @@ func (t *Text) Settle(ctx context.Context, o *text.Outcome) *dialogue.Error {
 // endOf returns how the request ended.
 func (t *Text) endOf(o *text.Outcome) ledger.Ending {
 	switch {
+	case o.Overtaken:
+		return ledger.Overtaken
 	case t.enough:
 		return ledger.Exhausted
 	case o.Err == nil:

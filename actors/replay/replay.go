@@ -229,6 +229,9 @@ func (tight) Begin(context.Context, *catalog.Candidate, int) (bool, *dialogue.Er
 	return true, nil
 }
 
+// Another implements text.Meter.
+func (t tight) Another() text.Meter { return t }
+
 // Progress implements text.Meter.
 func (tight) Progress(*text.Outcome) bool { return false }
 

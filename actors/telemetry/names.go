@@ -28,6 +28,8 @@ const (
 	EventFirstToken = "gen_ai.first_token"
 	// EventRetry is on the request before a further attempt.
 	EventRetry = "stagedoor.retry"
+	// EventHedge is on the request when a further target starts because the first one is slow.
+	EventHedge = "stagedoor.hedge"
 	// EventSkipped is on the request for each target that cannot serve it.
 	EventSkipped = "stagedoor.target_skipped"
 )

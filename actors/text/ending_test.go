@@ -207,5 +207,7 @@ type endMeter func(ctx context.Context)
 func (endMeter) Begin(context.Context, *catalog.Candidate, int) (bool, *dialogue.Error) {
 	return false, nil
 }
-func (endMeter) Progress(*text.Outcome) bool                                   { return false }
+func (endMeter) Progress(*text.Outcome) bool { return false }
+func (m endMeter) Another() text.Meter       { return m }
+
 func (m endMeter) Settle(ctx context.Context, _ *text.Outcome) *dialogue.Error { m(ctx); return nil }

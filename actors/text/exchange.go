@@ -2,6 +2,7 @@ package text
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"stagedoor/actors/engine"
@@ -44,14 +45,17 @@ type exchange struct {
 	// reasoningRefused and callIDsRefused are the targets that refused the reasoning of another model, and the ids that
 	// another upstream gave to its calls. See attempt.targetName.
 	reasoningRefused, callIDsRefused string
+	// origin is the exchange that this one was forked from; nil: none. served is the fork that served the request, set
+	// at its end on the origin; nil: the origin did.
+	origin, served *exchange
 	// unfit is set if no target can serve the request, so that no call is made.
 	unfit *upstream.Failure
 	draft *recording.Draft // nil: the exchange is not recorded
 }
 
 var (
-	_ engine.Exchange[Chunk] = (*exchange)(nil)
-	_ engine.Money           = (*exchange)(nil)
+	_ engine.Forker[Chunk] = (*exchange)(nil)
+	_ engine.Money         = (*exchange)(nil)
 )
 
 // Prepare implements engine.Exchange.
@@ -115,6 +119,10 @@ func (x *exchange) End(out engine.Sink[Chunk], f *upstream.Failure) {
 			a.endStream(out, f)
 		}
 		o.Meta = a.meta
+		o.Attempts = max(o.Attempts, out.Attempts())
+	}
+	if x.origin != nil {
+		x.origin.served = x
 	}
 	o.Committed = out.Committed()
 	if o.Err == nil && !o.Committed {
@@ -127,6 +135,35 @@ func (x *exchange) End(out engine.Sink[Chunk], f *upstream.Failure) {
 	if x.request.Ended != nil {
 		x.request.Ended(o)
 	}
+}
+
+// Fork implements engine.Forker. The fork has a meter and so a hold of its own, so that each bill depends only on what
+// its provider did. What attempts at the first target have learned does not apply to another one.
+func (x *exchange) Fork() (engine.Exchange[Chunk], engine.Money) {
+	q := *x.request
+	fork := &exchange{svc: x.svc, env: x.env, request: &q, origin: x, outcome: Outcome{Usage: dialogue.NoUsage}}
+	if q.Meter == nil {
+		return fork, nil
+	}
+	q.Meter = q.Meter.Another()
+	return fork, fork
+}
+
+// Overtaken implements engine.Forker. Nothing of the reply was delivered. A provider that failed is not paid.
+func (x *exchange) Overtaken(f *upstream.Failure) {
+	o := &x.outcome
+	o.Err, o.Overtaken = f.Err, true
+	a := x.attempt
+	if a == nil {
+		return
+	}
+	if !errors.Is(f, engine.ErrOvertaken) {
+		a.accepted.Store(0)
+	}
+	a.counted = counter{}
+	o.Counted = 0
+	a.opening.Free()
+	a.last.Free()
 }
 
 // Settlement implements engine.Money.

@@ -25,6 +25,8 @@ type Meter interface {
 	// error is sent instead of that end. For any other request, and for one whose Settle failed,
 	// it is called when all is over.
 	Settle(ctx context.Context, o *Outcome) *dialogue.Error
+	// Another returns a meter of its own for an attempt of the same request that runs at the same time.
+	Another() Meter
 }
 
 // promptTimes returns how often each prompt is sent to the candidate: once for as many
@@ -44,6 +46,9 @@ func (a *attempt) promptTimes() int {
 // closeReply does what comes before the client gets the end of a reply in good order:
 // Request.Complete sees it, and the meter settles.
 func (a *attempt) closeReply(ctx context.Context, last []byte) (replacement []byte, err *dialogue.Error) {
+	if !a.sink.Claim() {
+		return nil, dialogue.ClientClosed(engine.ErrOvertaken)
+	}
 	if a.request.Complete != nil {
 		if replacement, err = a.request.Complete(ctx, a.meta, last); err != nil {
 			return replacement, err

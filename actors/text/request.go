@@ -91,6 +91,8 @@ type Outcome struct {
 	// Calls counts the calls that the last attempt was divided into, and AcceptedCalls is how many
 	// of them the provider answered with a 2xx status.
 	Calls, AcceptedCalls int
+	// Overtaken: another target served the request.
+	Overtaken bool
 	// Committed: the client got (the beginning of) an answer.
 	Committed bool
 }

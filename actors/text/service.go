@@ -53,8 +53,12 @@ func (s *Service) Begin(ctx context.Context, q *Request) *Reply {
 	if q.Meter != nil {
 		spec.Money = &r.exchange
 	}
-	if draft := s.recorder.Begin(q.Key); draft != nil && q.Dry == nil {
+	draft := s.recorder.Begin(q.Key)
+	if draft != nil && q.Dry == nil {
 		r.exchange.record(draft)
+	}
+	if draft == nil && !q.Head.Background { // a recording has one exchange, and no client waits for background work
+		spec.Hedge = q.Plan[0].Hedge
 	}
 	s.inFlight.Add(1)
 	r.exchange.run.Begin(ctx, s.engine, spec, &r.exchange)
@@ -83,4 +87,9 @@ func (r *Reply) Chunks() <-chan Chunk { return r.exchange.run.Output() }
 func (r *Reply) Abandon() { r.exchange.run.Abandon() }
 
 // Outcome says how the request went. It may be called once Chunks is closed.
-func (r *Reply) Outcome() Outcome { return r.exchange.outcome }
+func (r *Reply) Outcome() Outcome {
+	if served := r.exchange.served; served != nil {
+		return served.outcome
+	}
+	return r.exchange.outcome
+}

@@ -168,6 +168,7 @@ type stage struct {
 	targets   []catalog.Route
 	price     *catalog.Price // of the model
 	most      int64          // output tokens the model gives; 0: the default
+	hedge     *catalog.Hedge // of the model
 }
 
 func newStage(t testing.TB, sys *kit.System) *stage {
@@ -261,7 +262,8 @@ func (s *stage) plan() []catalog.Candidate {
 	c, mistakes := catalog.New(
 		specs,
 		[]catalog.Model{
-			{Pattern: "m", Price: s.price, MaxOutputTokens: s.most, Targets: s.targets[:1], Fallback: s.targets[1:]},
+			{Pattern: "m", Price: s.price, MaxOutputTokens: s.most, Hedge: s.hedge, Targets: s.targets[:1],
+				Fallback: s.targets[1:]},
 		},
 	)
 	if len(mistakes) > 0 {

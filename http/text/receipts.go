@@ -76,6 +76,8 @@ func counted(row money.UsageRow, out *text.Outcome) money.UsageRow {
 type receipt struct {
 	Object string `json:"object"`
 	settledReceipt
+	// Overtaken lists the providers that the request was sent to besides (hedging), with what each of them cost.
+	Overtaken []settledReceipt `json:"overtaken,omitempty"`
 	// Earlier lists requests to which the client gave the same id, newest first.
 	Earlier []settledReceipt `json:"earlier,omitempty"`
 }
@@ -114,16 +116,35 @@ func (hs *Handlers) Receipt(w http.ResponseWriter, r *http.Request) {
 		envelope.Write(w, dialect, err)
 		return
 	}
-	answer := receipt{Object: "receipt", settledReceipt: settlementOf(all[len(all)-1])}
-	for _, earlier := range slices.Backward(all[:len(all)-1]) {
-		answer.Earlier = append(answer.Earlier, settlementOf(earlier))
-	}
+	answer := receiptOf(all)
 	body, err := json.Marshal(answer)
 	if err != nil {
 		envelope.Write(w, dialect, err)
 		return
 	}
 	writeJSON(w, http.StatusOK, body)
+}
+
+// receiptOf makes the reply of the receipts of one request id, oldest first. The receipt of a provider that was
+// overtaken belongs to the request during which it was at work. It may have ended after that request.
+func receiptOf(all []money.Receipt) receipt {
+	overtaken := func(r money.Receipt) bool { return r.Reason == money.ReasonOvertaken }
+	last := len(all) - 1
+	for last > 0 && overtaken(all[last]) {
+		last--
+	}
+	main := &all[last]
+	answer := receipt{Object: "receipt", settledReceipt: settlementOf(*main)}
+	for i, r := range slices.Backward(all) {
+		switch {
+		case i == last:
+		case overtaken(r) && !r.Began.After(main.Ended) && !r.Ended.Before(main.Began):
+			answer.Overtaken = append(answer.Overtaken, settlementOf(r))
+		default:
+			answer.Earlier = append(answer.Earlier, settlementOf(r))
+		}
+	}
+	return answer
 }
 
 // receipts returns the receipts of a request id, oldest first. It returns an error if there are none.

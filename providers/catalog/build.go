@@ -168,6 +168,8 @@ func (b *builder) candidate(at string, m *Model, r *Route, pattern bool) Candida
 		exactMax:        r.MaxOutputTokens > 0 || m.MaxOutputTokens > 0,
 		Price:           cmp.Or(r.Price, m.Price),
 		On:              r.On,
+		Hedge:           m.Hedge,
+		route:           cmp.Or(r.Model, "*"),
 	}
 	if !pattern {
 		c.Model = strings.Replace(c.Model, "*", modelname.Vendor(m.Pattern), 1)

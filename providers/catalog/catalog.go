@@ -38,7 +38,10 @@ type Candidate struct {
 	On Conditions
 	// OnDisconnect is that of the Model.
 	OnDisconnect string
+	// Hedge is that of the model; nil if there is none.
+	Hedge *Hedge
 
+	route           string // the model as configured
 	weight          int
 	overrides       [2]*CapabilityOverrides // of the model, of the route
 	maxOutputTokens int64
@@ -76,6 +79,9 @@ func Fixed(p *Provider, targets ...dialogue.Target) Candidate {
 // MaxOutput returns the most output tokens of the model for one choice. exact is false if the
 // number is a default and not configured.
 func (c *Candidate) MaxOutput() (tokens int64, exact bool) { return c.maxOutputTokens, c.exactMax }
+
+// Route returns the provider's name of the model as it is configured, so with the * of a pattern.
+func (c *Candidate) Route() string { return c.route }
 
 // Provider returns the provider of this name, or nil.
 func (c *Catalog) Provider(name string) *Provider { return c.providers[name] }

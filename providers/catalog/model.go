@@ -1,5 +1,7 @@
 package catalog
 
+import "time"
+
 // Model is an entry of the configuration: a name that clients use, or a pattern of names with a
 // single *, and the providers that serve it.
 type Model struct {
@@ -13,6 +15,18 @@ type Model struct {
 	// OnDisconnect says what becomes of a request whose client leaves and has not said it: cancel, finish or detach. ""
 	// leaves that to the gateway.
 	OnDisconnect string
+	Hedge        *Hedge
+}
+
+// Hedge says when a further target starts for a request whose first target has sent nothing.
+type Hedge struct {
+	// Model is the name or the pattern of the model.
+	Model string
+	// After is the time after which it starts. 0 stands for the time within which 95 of 100 replies of the first target
+	// have begun lately.
+	After time.Duration
+	// Most bounds the further targets of one request.
+	Most int
 }
 
 // Route is a model at a provider. Its values take precedence over those of its Model.

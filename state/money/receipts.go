@@ -45,6 +45,18 @@ type Receipt struct {
 	Ended time.Time `json:"ended"`
 }
 
+// ReasonOvertaken is the Reason of a receipt for a provider that another one overtook (hedging). The request has a
+// receipt of its own besides, so this one does not count as a request.
+const ReasonOvertaken = "overtaken"
+
+// requests returns how many requests the receipt counts for.
+func (r *Receipt) requests() int64 {
+	if r.Reason == ReasonOvertaken {
+		return 0
+	}
+	return 1
+}
+
 // ReceiptUsage is what was used, as far as it was charged.
 type ReceiptUsage struct {
 	Input      int64 `json:"input_tokens,omitempty"` // cached and cache-writing ones included

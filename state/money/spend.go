@@ -37,17 +37,17 @@ func (s *KeySpend) In(w budget.Window, now time.Time) int64 {
 
 // add counts a request that ended today. A clock that went back does not open an older window
 // again: what is spent then belongs to the newest one.
-func (s *KeySpend) add(amount int64, today string) {
+func (s *KeySpend) add(r *Receipt, today string) {
 	if today > s.Day {
 		if s.OfDay = 0; today[:len("2006-01")] > s.month() {
 			s.OfMonth = 0
 		}
 		s.Day = today
 	}
-	s.Requests++
-	s.Total += amount
-	s.OfDay += amount
-	s.OfMonth += amount
+	s.Requests += r.requests()
+	s.Total += r.Charged
+	s.OfDay += r.Charged
+	s.OfMonth += r.Charged
 }
 
 // join adds what another key has spent. A sum of an older day or month does not count for the newer one.

@@ -24,10 +24,10 @@ type tally struct {
 // add counts a receipt that was just written.
 func (t *tally) add(tx *state.Tx, r *Receipt) error {
 	if state.CheckID(r.Key) == nil {
-		t.spend(tx, r.Key, r.Account).add(r.Charged, t.day)
+		t.spend(tx, r.Key, r.Account).add(r, t.day)
 	}
 	for _, scope := range r.Scopes {
-		t.spend(tx, scope, "").add(r.Charged, t.day)
+		t.spend(tx, scope, "").add(r, t.day)
 	}
 	u, err := t.usage(tx, r)
 	if err != nil {

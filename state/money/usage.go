@@ -34,8 +34,9 @@ type UsageRow struct {
 
 // Count adds a receipt.
 func (u *UsageRow) Count(r *Receipt) {
-	u.Add(&UsageRow{Requests: 1, Amount: r.Charged, InputTokens: r.Usage.Input, CachedTokens: r.Usage.CacheRead,
-		OutputTokens: r.Usage.Output, Images: r.Usage.Images, Seconds: r.Usage.Seconds})
+	u.Add(&UsageRow{Requests: r.requests(), Amount: r.Charged, InputTokens: r.Usage.Input,
+		CachedTokens: r.Usage.CacheRead, OutputTokens: r.Usage.Output, Images: r.Usage.Images,
+		Seconds: r.Usage.Seconds})
 }
 
 // Add adds the numbers of another row.

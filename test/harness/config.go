@@ -101,6 +101,12 @@ type Timeouts struct {
 type Model struct {
 	Targets []Target `json:"targets"`
 	Price   *Price   `json:"price,omitempty"`
+	Hedge   *Hedge   `json:"hedge,omitempty"`
+}
+
+// A Hedge says when a further target takes part in a request.
+type Hedge struct {
+	After string `json:"after"` // p95, or a duration in text
 }
 
 // A Price is in dollars, for a million tokens, an image and a second of video.
@@ -116,6 +122,7 @@ type Price struct {
 type Target struct {
 	Provider string `json:"provider"`
 	Model    string `json:"model"`
+	Weight   int    `json:"weight,omitempty"`
 }
 
 // CatchAll sends every model name to one provider.

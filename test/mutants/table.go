@@ -330,8 +330,8 @@ var Table = []Mutant{
 		Old: `	if r.retrying {
 		r.engine.retries.giveBack()
 	}
-	r.release(f)`,
-		New: `	r.release(f)`,
+	r.leg.release(f)`,
+		New: `	r.leg.release(f)`,
 	},
 	{
 		Name: "streams: forget to cancel the upstream",
@@ -342,9 +342,9 @@ var Table = []Mutant{
 	{
 		Name: "streams: keep the permit after a panic",
 		File: "actors/engine/run.go", Suite: "./actors/engine", Run: ".",
-		Old: `	r.release(f)
-	r.exchange.end(f)`,
-		New: `	r.exchange.end(f)`,
+		Old: `	r.leg.release(f)
+	r.leg.exchange.end(f)`,
+		New: `	r.leg.exchange.end(f)`,
 	},
 	{
 		Name: "requests: admit them while the tree stops",
@@ -356,14 +356,30 @@ var Table = []Mutant{
 		New: ``,
 	},
 	{
+		Name: "hedges: let the slower target deliver, too",
+		File: "actors/engine/race.go", Suite: "./actors/engine", Run: "TestOnlyOneLeg",
+		Old: `		return x.winner == l
+	}
+	x.winner = l`,
+		New: `		return true
+	}
+	x.winner = l`,
+	},
+	{
+		Name: "hedges: let the slower target go on",
+		File: "actors/engine/race.go", Suite: "./actors/text", Run: "Overtaken",
+		Old: `			other.leave(ErrOvertaken)`,
+		New: `			_ = other`,
+	},
+	{
 		Name: "requests: settle none that failed",
 		File: "actors/engine/run.go", Suite: "./actors/engine", Run: ".",
-		Old: `	if r.money == nil || r.settled {`,
-		New: `	if r.money == nil || r.settled || !r.committed {`,
+		Old: `	if l.money == nil || l.settled {`,
+		New: `	if l.money == nil || l.settled || !l.committed {`,
 	},
 	{
 		Name: "requests: bound the first attempt by the deadline, and no other",
-		File: "actors/engine/run.go", Suite: "./actors/engine", Run: "TestTheDeadline",
+		File: "actors/engine/leg.go", Suite: "./actors/engine", Run: "TestTheDeadline",
 		Old: `	if c.Number > 1 {`,
 		New: `	if c.Number == 1 {`,
 	},

@@ -70,7 +70,7 @@ func (c *Config) CatalogModels() []catalog.Model {
 		m := e.Value
 		out = append(out, catalog.Model{Pattern: e.Name, Aliases: m.Aliases, Targets: routes(m.Targets), Fallback: routes(m.Fallback),
 			Capabilities: m.Capabilities.overrides(), MaxOutputTokens: int64(m.MaxOutputTokens),
-			Price: m.Price.catalog(), OnDisconnect: m.OnDisconnect})
+			Price: m.Price.catalog(), OnDisconnect: m.OnDisconnect, Hedge: m.Hedge.catalog(e.Name)})
 	}
 	return out
 }
@@ -87,6 +87,13 @@ func routes(targets []Target) []catalog.Route {
 			Price: t.Price.catalog(), On: catalog.ParseConditions(pointed(t.On))})
 	}
 	return out
+}
+
+func (h *Hedge) catalog(model string) *catalog.Hedge {
+	if h == nil {
+		return nil
+	}
+	return &catalog.Hedge{Model: model, After: time.Duration(h.After), Most: cmp.Or(h.Most, 1)}
 }
 
 func (c *Capabilities) overrides() *catalog.CapabilityOverrides {

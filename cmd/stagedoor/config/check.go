@@ -256,6 +256,7 @@ func (c *Config) checkModels(d *decoder) {
 		c.checkTargets(d, path+".targets", m.Targets)
 		c.checkTargets(d, path+".fallback", m.Fallback)
 		checkConditions(d, path, m)
+		checkHedge(d, path, m)
 	}
 }
 
@@ -290,6 +291,27 @@ func checkConditions(d *decoder, path string, m *Model) {
 			d.at(fmt.Sprintf("%s.fallback[%d].on", path, i), "is empty, expected at least one condition; "+
 				"leave on out if the entry is for every failure")
 		}
+	}
+}
+
+// maxHedges bounds what one slow request may cost.
+const maxHedges = 3
+
+func checkHedge(d *decoder, path string, m *Model) {
+	if m.Hedge == nil {
+		return
+	}
+	if m.Hedge.Most < 0 || m.Hedge.Most > maxHedges {
+		d.at(path+".hedge.most", "expected 1 to %d", maxHedges)
+	}
+	always := len(m.Targets)
+	for _, t := range m.Fallback {
+		if t.On == nil {
+			always++
+		}
+	}
+	if always < 2 {
+		d.at(path+".hedge", "expected a second target, or a fallback without on")
 	}
 }
 

@@ -147,11 +147,18 @@ type Timeouts struct {
 type Model struct {
 	Targets         []Target      `yaml:"targets" doc:"chosen by weight, then tried in order" required:"true"`
 	Fallback        []Target      `yaml:"fallback" doc:"tried in order when all targets failed"`
+	Hedge           *Hedge        `yaml:"hedge" doc:"let a second target take part when the first one is slow"`
 	Aliases         Strings       `yaml:"aliases" doc:"further names of the same model"`
 	Capabilities    *Capabilities `yaml:"capabilities" doc:"what it can do, where its name does not tell"`
 	MaxOutputTokens int           `yaml:"max_output_tokens" doc:"the most output tokens of one answer: what a missing max_tokens becomes where one is needed, and the most that is charged; 8192 if not given"`
 	Price           *Price        `yaml:"price" doc:"what it costs"`
 	OnDisconnect    string        `yaml:"on_disconnect" doc:"default of X-On-Disconnect" enum:"cancel,finish,detach"`
+}
+
+// Hedge says when a further target takes part in a request.
+type Hedge struct {
+	After HedgeAfter `yaml:"after" doc:"time without a first piece of reply; p95: that of 95 in 100" required:"true"`
+	Most  int        `yaml:"most" doc:"further targets of one request, 1 to 3; default: 1"`
 }
 
 // Target is a model at a provider.

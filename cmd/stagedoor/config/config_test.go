@@ -114,6 +114,21 @@ func TestEmptyFileTakesTheDefaults(t *testing.T) {
 	}
 }
 
+func TestHedgesReachTheCatalogue(t *testing.T) {
+	const targets = "targets: [{provider: p, model: x}, {provider: p, model: y}]"
+	models := parse(t, "providers: {p: {shape: sandbox}}\nmodels:\n  m: {"+targets+", hedge: {after: p95}}\n  n: {"+
+		targets+", hedge: {after: 1500ms, most: 2}}\n  o: {"+targets+"}\n").CatalogModels()
+	if got := models[0].Hedge; *got != (catalog.Hedge{Model: "m", Most: 1}) {
+		t.Errorf("p95 is %+v", got)
+	}
+	if got := models[1].Hedge; *got != (catalog.Hedge{Model: "n", After: 1500 * time.Millisecond, Most: 2}) {
+		t.Errorf("a time is %+v", got)
+	}
+	if models[2].Hedge != nil {
+		t.Error("none is one")
+	}
+}
+
 func TestConditionsAndWindowsReachTheCatalogue(t *testing.T) {
 	m := parse(t, "providers: {p: {shape: sandbox}}\nmodels:\n  m: {targets: [{provider: p, model: x, "+
 		"capabilities: {context_window: 8000}}], fallback: [{provider: p, model: y, on: [timeout, content_filter]}, "+
@@ -208,6 +223,23 @@ var mistakes = map[string]struct {
 			"f:8:37: models.m.fallback[1].on: is empty, expected at least one condition",
 			`f:9:37: models.m.fallback[2].on[0]: "overload" is not known here, expected one of`,
 			"f:10:36: models.m.capabilities.context_window: expected 1 or more",
+		},
+	},
+	"hedges": {
+		"providers: {p: {shape: sandbox}}\nmodels:\n  m:\n    targets: [{provider: p, model: x}]\n" +
+			"    fallback: [{provider: p, model: y, on: timeout}]\n    hedge: {after: p95}\n" +
+			"  n:\n    targets: [{provider: p, model: x}, {provider: p, model: y}]\n" +
+			"    hedge: {after: p99, most: 4}\n" +
+			"  o:\n    targets: [{provider: p, model: x}, {provider: p, model: y}]\n" +
+			"    hedge: {after: 0s, most: -1}\n" +
+			"  q:\n    targets: [{provider: p, model: x}, {provider: p, model: y}]\n    hedge: {most: 1}\n",
+		[]string{
+			"f:6:12: models.m.hedge: expected a second target, or a fallback without on",
+			"f:9:20: models.n.hedge.after: expected p95, or a duration such as 3s",
+			"f:9:31: models.n.hedge.most: expected 1 to 3",
+			"f:12:20: models.o.hedge.after: expected p95, or a duration such as 3s",
+			"f:12:30: models.o.hedge.most: expected 1 to 3",
+			"f:15:12: models.q.hedge.after: is missing, expected time without a first piece of reply",
 		},
 	},
 	"missing names": {

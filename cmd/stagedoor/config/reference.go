@@ -187,10 +187,11 @@ func form(f reflect.StructField) string {
 }
 
 var forms = map[reflect.Type]string{
-	reflect.TypeFor[Duration](): "duration",
-	reflect.TypeFor[Money]():    "dollars",
-	reflect.TypeFor[Secret]():   "secret",
-	reflect.TypeFor[Ratio]():    "share, 0 to 1",
+	reflect.TypeFor[Duration]():   "duration",
+	reflect.TypeFor[HedgeAfter](): "`p95` or a duration",
+	reflect.TypeFor[Money]():      "dollars",
+	reflect.TypeFor[Secret]():     "secret",
+	reflect.TypeFor[Ratio]():      "share, 0 to 1",
 }
 
 func formOf(t reflect.Type) string {

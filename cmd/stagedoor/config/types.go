@@ -61,6 +61,22 @@ func (d *Duration) parse(text string) error {
 
 func (d *Duration) expected() string { return "a duration such as 20s or 5m" }
 
+// HedgeAfter is a Duration, or p95, which is 0.
+type HedgeAfter time.Duration
+
+func (h *HedgeAfter) parse(text string) error {
+	if *h = 0; text == "p95" {
+		return nil
+	}
+	err := (*Duration)(h).parse(text)
+	if err == nil && *h == 0 {
+		err = errors.New("no time")
+	}
+	return err
+}
+
+func (h *HedgeAfter) expected() string { return "p95, or a duration such as 3s" }
+
 // Secret is a string that does not show itself: printed, logged or marshalled
 // it is ***. file:PATH in the configuration reads it from a file.
 type Secret string
