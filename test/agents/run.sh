@@ -25,7 +25,7 @@ for _ in $(seq 100); do
 done
 export STAGEDOOR_UPSTREAMS="http://$upstreams" STAGEDOOR_BINARY=$binary
 
-js_suite() { (cd "$here/js" && node --test --test-timeout=120000 --test-reporter=tap "$1.test.js"); }
+js_suite() { (cd "$here/js" && node --test --test-timeout=300000 --test-reporter=tap "$1.test.js"); }
 
 if [ $# -eq 0 ]; then
   for file in "$here"/js/*.test.js; do set -- "$@" "$(basename "$file" .test.js)"; done

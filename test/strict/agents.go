@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,31 +13,38 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// A script returns what the model says in answer to a request and which turn that is. loop is false if the
+// reader returns what the model says in answer to a request and which turn that is. loop is false if the
 // request is not of the agent's loop, such as one for a title; such a request is not checked.
-type script func(v *vendor, doc gjson.Result) (turn int, s step, loop bool)
+type reader func(v *vendor, doc gjson.Result) (turn int, s step, loop bool)
 
-// An agentTool is a tool of an agent, with the arguments by which it prints a text that holds a marker, or
-// reads a file whose path does.
-type agentTool struct {
-	name string
-	args func(text string) any
-}
-
-// agentTools are the tools that agents bring along, by what a plan calls them.
+// agentTools are the tools that agents bring along, by what a plan calls them, with the arguments by which
+// they print a text that holds a marker, or read a file whose path does.
 var agentTools = map[string][]agentTool{
 	"shell": {
 		{"Bash", func(text string) any { return object{"command": "echo " + text, "description": "Print a text"} }},
 		{"exec_command", func(text string) any { return object{"cmd": "echo " + text} }},
 		{"shell_command", func(text string) any { return object{"command": "echo " + text} }},
 		{"run_shell_command", func(text string) any { return object{"command": "echo " + text} }},
+		{"exec", func(text string) any { return script("echo " + text) }},
 	},
 	"file": {
 		{"Read", func(path string) any { return object{"file_path": path} }},
 		{"read_file", func(path string) any { return object{"file_path": path} }},
 		{"exec_command", func(path string) any { return object{"cmd": "cat " + path} }},
 		{"shell_command", func(path string) any { return object{"command": "cat " + path} }},
+		{"exec", func(path string) any { return script("cat " + path) }},
 	},
+}
+
+// An agentTool is a tool of an agent. args returns a string for the input of a custom tool.
+type agentTool struct {
+	name string
+	args func(text string) any
+}
+
+// script returns the program with which Codex runs a command.
+func script(command string) string {
+	return `const r = await tools.exec_command({"cmd": "` + command + `"}); text(r);`
 }
 
 // A Plan says what the upstreams of Agents do, until the next one is set.
@@ -160,17 +167,19 @@ func (a *Agents) collect() {
 	}
 }
 
+// spoken finds the markers of results and answers. An agent may also list its files, whose names have some.
+var spoken = regexp.MustCompile(`(?:result of|step|answer) t(\d{1,3})c\d`)
+
 // step follows the plan. The turn is read from the conversation, whose calls, results and answers hold
 // markers, so that upstreams need not know of each other.
 func (a *Agents) step(v *vendor, doc gjson.Result) (turn int, s step, loop bool) {
-	names := toolNames(doc)
-	if len(names) == 0 {
-		return 0, step{text: "aside"}, false
+	offers := offered(doc)
+	if len(offers) == 0 {
+		return 0, step{text: aside(doc)}, false
 	}
 	for _, member := range []string{"messages", "input", "contents"} {
-		for _, marker := range markers.FindAllString(doc.Get(member).Raw, -1) {
-			var t, c int
-			if n, _ := fmt.Sscanf(marker, "t%dc%d", &t, &c); n == 2 {
+		for _, said := range spoken.FindAllStringSubmatch(doc.Get(member).Raw, -1) {
+			if t, err := strconv.Atoi(said[1]); err == nil {
 				turn = max(turn, t+1)
 			}
 		}
@@ -180,7 +189,7 @@ func (a *Agents) step(v *vendor, doc gjson.Result) (turn int, s step, loop bool)
 	}
 	if turn < len(a.plan.Turns) {
 		for i, what := range a.plan.Turns[turn] {
-			s.calls = append(s.calls, a.call(what, names, fmt.Sprintf("t%dc%d", turn, i)))
+			s.calls = append(s.calls, a.call(what, offers, fmt.Sprintf("t%dc%d", turn, i)))
 		}
 	}
 	if s.text = fmt.Sprintf("step t%dc8", turn); len(s.calls) == 0 {
@@ -189,37 +198,102 @@ func (a *Agents) step(v *vendor, doc gjson.Result) (turn int, s step, loop bool)
 	return turn, s, true
 }
 
+// aside answers a request that is not of the loop: with a text, or as its schema wants.
+func aside(doc gjson.Result) string {
+	for _, at := range []string{"responseJsonSchema", "responseSchema"} {
+		if schema := doc.Get("generationConfig." + at); schema.IsObject() {
+			text, err := json.Marshal(example(schema))
+			if err != nil {
+				panic(err)
+			}
+			return string(text)
+		}
+	}
+	return "aside"
+}
+
+// example returns a value of a JSON schema.
+func example(schema gjson.Result) any {
+	if first := schema.Get("enum.0"); first.Exists() {
+		return first.Value()
+	}
+	switch strings.ToLower(schema.Get("type").Str) {
+	case "object":
+		out := object{}
+		schema.Get("properties").ForEach(func(name, v gjson.Result) bool {
+			out[name.Str] = example(v)
+			return true
+		})
+		return out
+	case "array":
+		return array{}
+	case "integer", "number":
+		return max(schema.Get("minimum").Int(), 1)
+	case "boolean":
+		return false
+	}
+	return "aside"
+}
+
 // call returns a call of the agent's own tool, or of one that no agent has, which its answer then shows.
-func (a *Agents) call(what string, names []string, marker string) toolCall {
+func (a *Agents) call(what string, offers []offer, marker string) toolCall {
 	text := resultOf(marker)
 	if what == "file" {
 		text = a.plan.Files + "/" + marker + ".txt"
 	}
 	for _, tool := range agentTools[what] {
-		if slices.Contains(names, tool.name) {
-			args, err := json.Marshal(tool.args(text))
+		for _, offer := range offers {
+			if offer.name != tool.name && !strings.HasSuffix(offer.name, "__"+tool.name) {
+				continue
+			}
+			args := tool.args(text)
+			input, free := args.(string)
+			if offer.custom && free {
+				return toolCall{name: offer.name, namespace: offer.namespace, args: input, custom: true, marker: marker}
+			}
+			if free {
+				args = object{"input": input} // as the gateway describes a custom tool to other vendors
+			}
+			written, err := json.Marshal(args)
 			if err != nil {
 				panic(err)
 			}
-			return toolCall{name: tool.name, args: string(args), marker: marker}
+			return toolCall{name: offer.name, namespace: offer.namespace, args: string(written), marker: marker}
 		}
 	}
 	return toolCall{name: "no_tool_for_" + what, args: `{"text":"` + text + `"}`, marker: marker}
 }
 
-// toolNames returns the names of the tools that a request offers, in any shape.
-func toolNames(doc gjson.Result) (names []string) {
-	doc.Get("tools").ForEach(func(_, tool gjson.Result) bool {
-		for _, at := range []gjson.Result{tool.Get("name"), tool.Get("function.name")} {
-			if at.Str != "" {
-				names = append(names, at.Str)
+// An offer is a tool that a request offers.
+type offer struct {
+	namespace, name string
+	custom          bool
+}
+
+// offered returns the tools that a request offers, in any shape.
+func offered(doc gjson.Result) (offers []offer) {
+	var read func(namespace string, tools gjson.Result)
+	read = func(namespace string, tools gjson.Result) {
+		tools.ForEach(func(_, tool gjson.Result) bool {
+			if tool.Get("type").Str == "namespace" {
+				read(tool.Get("name").Str, tool.Get("tools"))
+				return true
 			}
-		}
-		tool.Get("functionDeclarations").ForEach(func(_, f gjson.Result) bool {
-			names = append(names, f.Get("name").Str)
+			for _, at := range []gjson.Result{tool.Get("name"), tool.Get("function.name")} {
+				if at.Str != "" {
+					offers = append(offers, offer{namespace, at.Str, tool.Get("type").Str == "custom"})
+				}
+			}
+			read(namespace, tool.Get("functionDeclarations"))
 			return true
 		})
+	}
+	read("", doc.Get("tools"))
+	doc.Get("input").ForEach(func(_, item gjson.Result) bool {
+		if item.Get("type").Str == "additional_tools" {
+			read("", item.Get("tools"))
+		}
 		return true
 	})
-	return names
+	return offers
 }

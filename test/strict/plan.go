@@ -17,6 +17,8 @@ type step struct {
 type toolCall struct {
 	name, args, marker string
 	picture            bool // the result has one
+	namespace          string
+	custom             bool // args are no JSON
 }
 
 // turns counts the requests of a loop. In the middle of it the user says something new.

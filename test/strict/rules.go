@@ -87,7 +87,7 @@ func (v *vendor) checkChat(doc gjson.Result) (err error) {
 	thinks := v.name[0] == 'd'
 	if err := only(doc, "request", "model", "messages", "tools", "tool_choice", "stream", "stream_options",
 		"max_completion_tokens", "max_tokens", "reasoning_effort", "parallel_tool_calls", "store",
-		"temperature"); err != nil {
+		"temperature", "top_p", "prompt_cache_key", "verbosity", "safety_identifier"); err != nil {
 		return err
 	}
 	if !thinks && doc.Get("reasoning_effort").Exists() {
@@ -139,7 +139,11 @@ func (v *vendor) checkChat(doc gjson.Result) (err error) {
 // itemPrefixes begin the ids of items, as the vendor wants them.
 var itemPrefixes = map[string]string{
 	"reasoning": "rs_", "message": "msg_", "function_call": "fc_", "function_call_output": "fc",
+	"custom_tool_call": "ctc_", "custom_tool_call_output": "ctc", "additional_tools": "at_",
 }
+
+// passedThrough is a member that Codex adds to items, for its vendor's own use.
+const passedThrough = "internal_chat_message_metadata_passthrough"
 
 func (v *vendor) checkResponses(doc gjson.Result) (err error) {
 	if err := only(doc, "request", "model", "input", "instructions", "tools", "tool_choice", "stream", "store",
@@ -161,7 +165,7 @@ func (v *vendor) checkResponses(doc gjson.Result) (err error) {
 			err = fmt.Errorf("the id %q of a %s", id, what)
 			return false
 		}
-		follows := what != "function_call_output" && (what != "message" || item.Get("role").Str == "assistant")
+		follows := !strings.HasSuffix(what, "_output") && (what != "message" || item.Get("role").Str == "assistant")
 		if last == "reasoning" && !follows {
 			err = fmt.Errorf("reasoning without the item that follows it")
 			return false
@@ -170,23 +174,30 @@ func (v *vendor) checkResponses(doc gjson.Result) (err error) {
 		case "reasoning":
 			before = item.Get("encrypted_content").Str
 			given, ok := v.gave[before]
-			if err = only(item, what, "type", "id", "summary", "content", "encrypted_content", "status"); err == nil &&
+			if err = only(item, what, "type", "id", "summary", "content", "encrypted_content", "status",
+				passedThrough); err == nil &&
 				(!ok || given != item.Get("id").Str || !item.Get("summary").IsArray()) {
 				err = fmt.Errorf("encrypted content %.40q does not belong to %q", before, item.Get("id").Str)
 			}
 		case "message":
-			err = only(item, what, "type", "role", "content", "id", "status", "phase")
-		case "function_call":
-			args := item.Get("arguments").Str
-			if err = only(item, what, "type", "id", "status", "call_id", "name", "arguments"); err == nil {
+			err = only(item, what, "type", "role", "content", "id", "status", "phase", passedThrough)
+		case "additional_tools":
+			err = only(item, what, "type", "role", "id", "tools", passedThrough)
+		case "function_call", "custom_tool_call":
+			args, field := item.Get("arguments").Str, "arguments"
+			if what == "custom_tool_call" {
+				args, field = item.Get("input").Raw, "input"
+			}
+			if err = only(item, what, "type", "id", "status", "call_id", "namespace", "name", field,
+				passedThrough); err == nil {
 				err = pairs.call(item.Get("call_id").Str, args)
 			}
 			if given, own := v.gave["call "+markerOf(args)]; own && before != given {
 				v.lose("the reasoning of %.40s", args)
 			}
-		case "function_call_output":
+		case "function_call_output", "custom_tool_call_output":
 			before = ""
-			if err = only(item, what, "type", "id", "status", "call_id", "output"); err == nil {
+			if err = only(item, what, "type", "id", "status", "call_id", "output", passedThrough); err == nil {
 				err = pairs.result(item.Get("call_id").Str, item.Get("output").Raw)
 			}
 		default:

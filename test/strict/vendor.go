@@ -3,10 +3,10 @@ package strict
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -43,7 +43,7 @@ type vendor struct {
 	kind
 	name string
 
-	script script // reads the turn from the request; nil: the loop sets turn, and planned has its step
+	script reader // reads the turn from the request; nil: the loop sets turn, and planned has its step
 
 	mu    sync.Mutex
 	turn  int    // of the loop
@@ -112,9 +112,37 @@ func (v *vendor) examine(body []byte) error {
 	return nil
 }
 
-// cacheControl marks the end of what the vendor caches. Clients move it along with the conversation, and
-// the vendor does not count it among the content.
-var cacheControl = regexp.MustCompile(`,?"cache_control":\{[^}]*\}`)
+// written returns an element of a conversation as compare sees it. An agent may write the same content
+// anew, so the elements of agents are compared without what the vendor does not count among the content:
+// members that are null, marks of the vendor's cache and members for the vendor's own use.
+func (v *vendor) written(element gjson.Result) string {
+	if v.script == nil {
+		return element.Raw
+	}
+	var strip func(any) any
+	strip = func(value any) any {
+		switch value := value.(type) {
+		case object:
+			for name, member := range value {
+				if member == nil || name == "cache_control" || name == passedThrough {
+					delete(value, name)
+				} else {
+					value[name] = strip(member)
+				}
+			}
+		case array:
+			for i := range value {
+				value[i] = strip(value[i])
+			}
+		}
+		return value
+	}
+	text, err := json.Marshal(strip(element.Value()))
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
 
 // compare notes whether the earlier turns came back in other bytes than before, which makes the
 // vendor's prompt cache useless. The last turn may go on.
@@ -122,7 +150,7 @@ func (v *vendor) compare(doc gjson.Result) {
 	var all []string
 	for _, name := range []string{"messages", "input", "contents"} {
 		doc.Get(name).ForEach(func(_, e gjson.Result) bool {
-			all = append(all, cacheControl.ReplaceAllString(e.Raw, ""))
+			all = append(all, v.written(e))
 			return true
 		})
 	}
@@ -183,7 +211,8 @@ func (v *vendor) reply(mode shapes.Mode, doc gjson.Result) []byte {
 		part(dialogue.TextPart, nil, s.text, dialogue.Event{})
 	}
 	for i, c := range s.calls {
-		call, end := &dialogue.Call{ID: v.callID(i), Name: c.name}, dialogue.Event{}
+		call := &dialogue.Call{ID: v.callID(i), Name: c.name, Namespace: c.namespace, Custom: c.custom}
+		end := dialogue.Event{}
 		if v.shape == dialoguetest.Gemini && i == 0 {
 			end.Signature = v.signature("g")
 			v.gave[end.Signature] = c.marker

@@ -30,6 +30,8 @@ func TestCheckNamesTheFirstBrokenField(t *testing.T) {
 		{`{"model":"m","input":[{"type":"function_call","call_id":"c","name":"","arguments":"{}"}]}`, "input[0].name", "invalid_value"},
 		{`{"model":"m","input":[{"type":"function_call","call_id":"c","name":"f","arguments":{}}]}`, "input[0].arguments", "invalid_value"},
 		{`{"model":"m","input":[{"type":"function_call_output","call_id":"c"}]}`, "input[0].output", "missing_required_parameter"},
+		{`{"model":"m","input":[{"type":"additional_tools","tools":[{"name":"f"}]}]}`, "input[0].tools[0].type",
+			"missing_required_parameter"},
 		{`{"model":"m","input":[{"type":"item_reference"}]}`, "input[0].id", "missing_required_parameter"},
 		{`{"model":"m","input":"x","max_output_tokens":15}`, "max_output_tokens", "invalid_value"},
 		{`{"model":"m","input":"x","max_output_tokens":20.5}`, "max_output_tokens", "invalid_value"},

@@ -31,6 +31,9 @@ var itemRules = map[string]func(at string, item gjson.Result) *dialogue.Error{
 	"custom_tool_call_output": checkOutput,
 	"reasoning":               checkReasoningItem,
 	"item_reference":          checkReference,
+	additionalTools: func(at string, item gjson.Result) *dialogue.Error {
+		return checkTools(nil, at+".tools", item.Get("tools"))
+	},
 }
 
 func checkItem(at string, item gjson.Result) *dialogue.Error {

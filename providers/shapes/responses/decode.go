@@ -15,6 +15,8 @@ import (
 type decoder struct {
 	env *dialogue.Env
 	req *dialogue.Request
+
+	declared map[string]int // the places of tools by name, once an item of the input has declared some
 }
 
 // setters take one top-level field each. What is not here goes to Extra.
@@ -93,10 +95,10 @@ func (shape) Decode(body []byte, _ shapes.Params, env *dialogue.Env) (*dialogue.
 		}
 		return failed == nil
 	})
-	d.completeChoice()
 	if failed == nil {
 		failed = d.input(root.Get("input"))
 	}
+	d.completeChoice()
 	if failed != nil {
 		return nil, failed
 	}

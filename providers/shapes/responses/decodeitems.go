@@ -60,6 +60,8 @@ func (d *decoder) item(i int, item gjson.Result) *dialogue.Error {
 			Parts:  parts,
 			Custom: kind == "custom_tool_call_output",
 		}})
+	case additionalTools:
+		d.additional(item.Get("tools"))
 	case "reasoning":
 		d.turn(dialogue.Assistant, dialogue.Part{Kind: dialogue.ThinkingPart, Thinking: d.thinking(item)})
 	case "item_reference":
@@ -81,6 +83,7 @@ var itemFields = map[string][]string{
 	"function_call_output":    {"type", "id", "status", "call_id", "output"},
 	"custom_tool_call_output": {"type", "id", "status", "call_id", "output"},
 	"reasoning":               {"type", "id", "status", "summary", "content", "encrypted_content"},
+	additionalTools:           {"type", "id", "status", "role", "tools"},
 }
 
 // partFields are the members of a content part that are read. The log

@@ -16,6 +16,37 @@ func (d *decoder) tools(v gjson.Result) *dialogue.Error {
 	return nil
 }
 
+// additionalTools is the type of an item of the input that declares tools. Agents send their tools so,
+// because a change of the member tools would spoil the vendor's cache of the whole prompt. Other shapes
+// have tools in one place, so these join the others.
+const additionalTools = "additional_tools"
+
+// additional adds the tools of such an item. One that has the name of an earlier tool replaces it, because
+// vendors refuse two tools of one name.
+func (d *decoder) additional(v gjson.Result) {
+	if d.declared == nil {
+		d.declared = map[string]int{}
+		for i := range d.req.Tools {
+			d.declared[d.req.Tools[i].Name] = i
+		}
+	}
+	known := len(d.req.Tools)
+	v.ForEach(func(_, tool gjson.Result) bool {
+		d.tool(tool, "", 0)
+		return true
+	})
+	added := d.req.Tools[known:]
+	d.req.Tools = d.req.Tools[:known]
+	for _, t := range added {
+		if i, ok := d.declared[t.Name]; ok && t.Name != "" {
+			d.req.Tools[i] = t
+			continue
+		}
+		d.declared[t.Name] = len(d.req.Tools)
+		d.req.Tools = append(d.req.Tools, t)
+	}
+}
+
 // tool reads a tool. A namespace becomes its tools under qualified names, which
 // are all that the rest of the gateway knows of it: no other shape has
 // namespaces, and two of them may have members of one name. The emitter finds
@@ -74,14 +105,14 @@ func qualified(namespace, name string) string {
 	return namespace + namespaceSeparator + name
 }
 
-// unqualified finds the namespace and the name that make a qualified name, in
-// the tools of the body that declared them.
+// unqualified finds the namespace and the name that make a qualified name, in the tools of the body that
+// declared them, or in the tools of its input.
 func unqualified(body []byte, full string) (namespace, name string) {
 	if !strings.Contains(full, namespaceSeparator) {
 		return "", full
 	}
 	name = full
-	gjson.GetBytes(body, "tools").ForEach(func(_, tool gjson.Result) bool {
+	search := func(_, tool gjson.Result) bool {
 		if tool.Get("type").Str != "namespace" {
 			return true
 		}
@@ -93,6 +124,16 @@ func unqualified(body []byte, full string) (namespace, name string) {
 			}
 			return namespace == ""
 		})
+		return namespace == ""
+	}
+	gjson.GetBytes(body, "tools").ForEach(search)
+	if namespace != "" {
+		return namespace, name
+	}
+	gjson.GetBytes(body, "input").ForEach(func(_, item gjson.Result) bool {
+		if item.Get("type").Str == additionalTools {
+			item.Get("tools").ForEach(search)
+		}
 		return namespace == ""
 	})
 	return namespace, name

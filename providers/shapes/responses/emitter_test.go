@@ -127,6 +127,33 @@ func TestNamespacesComeBack(t *testing.T) {
 	want(t, "input", doc.Get("output.1.input").Str, "q")
 }
 
+// Tools that an item of the input declares are offered like those of the member, once under each name, and
+// a call of one returns under its own namespace.
+func TestToolsOfTheInputAreOffered(t *testing.T) {
+	env := newEnv()
+	req := decode(t, env, `{"model":"m","tools":[{"type":"function","name":"f","description":"old"}],
+		"tool_choice":{"type":"custom","name":"exec"},"input":[
+		{"type":"additional_tools","id":"at_1","role":"developer","tools":[
+			{"type":"namespace","name":"functions","tools":[{"type":"custom","name":"exec"}]},
+			{"type":"function","name":"f","description":"new"}]},
+		{"type":"message","role":"developer","content":"d"},{"type":"message","role":"user","content":"u"},
+		{"type":"additional_tools","role":"developer","tools":[{"type":"function","name":"g"},{"type":"function","name":"g"}]}]}`)
+	var names []string
+	for _, tool := range req.Tools {
+		names = append(names, tool.Name+" "+tool.Description)
+	}
+	want(t, "tools", strings.Join(names, ","), "f new,functions__exec ,g ")
+	want(t, "choice", req.ToolChoice.Names[0], "functions__exec")
+	if len(req.System) != 1 || len(req.Turns) != 1 {
+		t.Errorf("the item is a part of the dialogue: %d system parts, %d turns", len(req.System), len(req.Turns))
+	}
+	_, doc := emitAll(t, env, req, reply(dialogue.ReasonTool,
+		openCall(0, "c", "functions__exec"), say(0, `{"input":"q"}`), end(0)))
+	want(t, "call", doc.Get("output.0.type").Str+" "+doc.Get("output.0.namespace").Str+" "+doc.Get("output.0.name").Str,
+		"custom_tool_call functions exec")
+	want(t, "input", doc.Get("output.0.input").Str, "q")
+}
+
 func TestChoicesMayLeaveTheNamespaceOut(t *testing.T) {
 	req := decode(t, newEnv(), `{"model":"m","input":"x","tool_choice":{"type":"function","name":"t"},
 		"tools":[{"type":"namespace","name":"a","tools":[{"type":"function","name":"t"}]}]}`)

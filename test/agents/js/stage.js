@@ -41,10 +41,10 @@ const configuration = {
   models: {
     'claude-*': { targets: [target.messages], fallback: [target.responses] },
     'gpt-*': { targets: [target.responses], fallback: [target.messages] },
-    'gemini-*': { targets: [target.gemini], fallback: [target.chat] },
+    'gemini-*': { targets: [target.gemini], fallback: [target.responses] },
     'chat-*': { targets: [target.chat], fallback: [target.gemini] },
     'claude-other': { targets: [target.gemini] },
-    'gpt-other': { targets: [target.chat] },
+    'gpt-other': { targets: [target.gemini] },
     'gemini-other': { targets: [target.messages] },
     'chat-other': { targets: [target.responses] },
   },
