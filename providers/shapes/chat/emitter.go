@@ -301,6 +301,9 @@ func (s *stream) closeCall(dst []byte, ev *dialogue.Event, p *partState) []byte 
 	}
 	w := jsonw.Writer{Buf: append(s.beginChunk(dst, ev.Choice), `"tool_calls":`...)}
 	w.Array().Object().Key("index").Int(int64(p.index))
+	// Clients that check each chunk against a schema require the function in every piece of a call.
+	kind, input := callWords(p.custom)
+	w.Key(kind).Object().Key(input).String("").End()
 	writeSignature(&w, ev.Signature)
 	w.End().End()
 	return s.endChunk(w.Buf, nil, "")

@@ -339,6 +339,38 @@ func TestCustomToolsGetTheirInputUnwrapped(t *testing.T) {
 	}
 }
 
+// Every streamed piece of a call has its function, which clients that check chunks against a schema require,
+// also the piece with the signature alone.
+func TestEveryPieceOfACallHasItsFunction(t *testing.T) {
+	em := chat.Shape.NewEmitter(&dialogue.Request{Model: "m"}, shapes.Stream, newEnv())
+	var out []byte
+	for _, ev := range []*dialogue.Event{
+		{Kind: dialogue.EventStart},
+		{Kind: dialogue.EventOpen, PartKind: dialogue.CallPart, Call: &dialogue.Call{ID: "c", Name: "f"}},
+		{Kind: dialogue.EventDelta, Text: `{"a":1}`}, {Kind: dialogue.EventClose, Signature: "g3"},
+		{Kind: dialogue.EventFinish, Reason: dialogue.ReasonTool}, {Kind: dialogue.EventEnd},
+	} {
+		out = em.Emit(out, ev)
+	}
+	pieces, signed := 0, 0
+	for line := range strings.Lines(string(out)) {
+		call := gjson.Get(strings.TrimPrefix(line, "data: "), "choices.0.delta.tool_calls.0")
+		if !call.Exists() {
+			continue
+		}
+		pieces++
+		if call.Get("extra_content").Exists() {
+			signed++
+		}
+		if call.Get("function.arguments").Type != gjson.String {
+			t.Errorf("a piece without its function: %s", call.Raw)
+		}
+	}
+	if pieces < 2 || signed != 1 {
+		t.Errorf("%d pieces, %d signed: %s", pieces, signed, out)
+	}
+}
+
 func TestSealedThoughtsComeBack(t *testing.T) {
 	env := newEnv()
 	events := []*dialogue.Event{

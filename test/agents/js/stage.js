@@ -28,6 +28,7 @@ const target = {
   messages: { provider: 'messages', model: 'claude-opus-5-5' },
   gemini: { provider: 'gemini', model: 'gemini-3.1-pro-preview' },
   chat: { provider: 'chat', model: 'deepseek-v4-pro' },
+  plain: { provider: 'plain', model: 'gpt-4.1' },
 };
 const configuration = {
   data: 'memory',
@@ -37,12 +38,14 @@ const configuration = {
     messages: provider('messages', 'messages-5.5'),
     gemini: provider('gemini', 'gemini'),
     chat: provider('chat', 'thinking-chat/v1'),
+    plain: provider('chat', 'chat/v1'),
   },
   models: {
     'claude-*': { targets: [target.messages], fallback: [target.responses] },
     'gpt-*': { targets: [target.responses], fallback: [target.messages] },
     'gemini-*': { targets: [target.gemini], fallback: [target.responses] },
     'chat-*': { targets: [target.chat], fallback: [target.gemini] },
+    'plain-*': { targets: [target.plain], fallback: [target.gemini] },
     'claude-other': { targets: [target.gemini] },
     'gpt-other': { targets: [target.gemini] },
     'gemini-other': { targets: [target.messages] },
@@ -171,4 +174,10 @@ export function agent({ native, next, other, named, switched, ask, tools = ['she
 // installed returns the program of a command line client whose package has one for each platform.
 export function installed(name, program) {
   return path.join(import.meta.dirname, 'node_modules', `${name}-${process.platform}-${process.arch}`, program);
+}
+
+// echo is the tool of frameworks, which bring none along: it runs the one command that upstreams ask for.
+export function echo(command) {
+  assert.match(command, /^echo result of t\d+c\d+$/);
+  return command.slice('echo '.length);
 }
