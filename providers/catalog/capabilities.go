@@ -23,6 +23,7 @@ type CapabilityOverrides struct {
 	NoBudgets         *bool  `json:"no_budgets"`
 	CallSignatures    *bool  `json:"call_signatures"`
 	MediaResults      *bool  `json:"media_results"`
+	WebSearch         *bool  `json:"web_search"`
 	ContextWindow     int64  `json:"context_window"` // tokens of prompt and reply together
 	MinBudget         int64  `json:"min_budget"`
 	MaxBudget         int64  `json:"max_budget"`
@@ -55,7 +56,7 @@ func (o *CapabilityOverrides) apply(c *dialogue.Capabilities) {
 		{&c.SamplingAtRest, o.SamplingAtRest}, {&c.OneSampling, o.OneSampling}, {&c.JSONSchema, o.JSONSchema},
 		{&c.Prefill, o.Prefill},
 		{&c.NoForcedTools, o.NoForcedTools}, {&c.AlwaysThinks, o.AlwaysThinks}, {&c.NoBudgets, o.NoBudgets},
-		{&c.CallSignatures, o.CallSignatures}, {&c.MediaResults, o.MediaResults},
+		{&c.CallSignatures, o.CallSignatures}, {&c.MediaResults, o.MediaResults}, {&c.WebSearch, o.WebSearch},
 	} {
 		if flag.override != nil {
 			*flag.have = *flag.override

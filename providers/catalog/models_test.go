@@ -39,6 +39,15 @@ func statedModels(t *testing.T) (out []statedModel) {
 	return out
 }
 
+func TestOnlyModelsThatSearchAreAskedToSearch(t *testing.T) {
+	for model, want := range map[string]bool{"gpt-4o-search-preview": true, "gpt-5-search-api": true, "sonar-pro": true,
+		"gpt-4o": false, "gpt-5.4": false, "some-model": false} {
+		if got := catalog.CapabilitiesOf(model, dialoguetest.Chat).WebSearch; got != want {
+			t.Errorf("%s: got %v, want %v", model, got, want)
+		}
+	}
+}
+
 // Every model that the vendors' pages describe gets, in every shape, a request that it accepts: what
 // it refuses is left out and reported.
 func TestEveryModelGetsWhatItAcceptsInEveryShape(t *testing.T) {

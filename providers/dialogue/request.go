@@ -426,6 +426,8 @@ type Capabilities struct {
 	MediaResults bool
 	// ReasoningContent says what a chat model does with reasoning_content in the history.
 	ReasoningContent ReasoningContent
+	// WebSearch is set for chat models that search the web themselves (web_search_options). Others refuse the member.
+	WebSearch bool
 }
 
 // ReasoningContent says what a chat model does with reasoning_content in the history.

@@ -105,7 +105,7 @@ func (c *Capabilities) overrides() *catalog.CapabilityOverrides {
 		ContextWindow: int64(c.ContextWindow),
 		JSONSchema:    c.JSONSchema, Prefill: c.Prefill, Thinking: c.Thinking, OneSampling: c.OneSampling,
 		NoForcedTools: c.NoForcedTools, AlwaysThinks: c.AlwaysThinks,
-		CallSignatures: c.CallSignatures, ReasoningContent: c.ReasoningContent}
+		CallSignatures: c.CallSignatures, WebSearch: c.WebSearch, ReasoningContent: c.ReasoningContent}
 }
 
 func (p *Price) catalog() *catalog.Price {

@@ -187,6 +187,7 @@ type Capabilities struct {
 	ContextWindow     int    `yaml:"context_window" doc:"tokens of prompt and reply together"`
 	JSONSchema        *bool  `yaml:"json_schema" doc:"gemini: parametersJsonSchema and responseJsonSchema"`
 	Prefill           *bool  `yaml:"prefill" doc:"a final assistant turn is continued"`
+	WebSearch         *bool  `yaml:"web_search" doc:"chat: the model searches the web itself (web_search_options)"`
 	ReasoningContent  string `yaml:"reasoning_content" doc:"chat: earlier reasoning" enum:"taken,required,refused"`
 	Thinking          string `yaml:"thinking" doc:"none, budget, effort or implicit" enum:"none,budget,effort,implicit"`
 }

@@ -22,11 +22,16 @@ var able = dialogue.Target{Model: "up", Shape: dialoguetest.Chat, Caps: dialogue
 
 func encoded(t *testing.T, req *dialogue.Request) (gjson.Result, *dialogue.Report) {
 	t.Helper()
+	return encodedFor(t, req, able)
+}
+
+func encodedFor(t *testing.T, req *dialogue.Request, target dialogue.Target) (gjson.Result, *dialogue.Report) {
+	t.Helper()
 	rep := new(dialogue.Report)
 	if d := registry.Describe(req.Inbound); d != nil {
 		req.Traits = d.Traits
 	}
-	call, err := chat.Shape.Encode(req, able, rep, newEnv())
+	call, err := chat.Shape.Encode(req, target, rep, newEnv())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -512,7 +517,9 @@ func TestALimitOfNothingIsRaised(t *testing.T) {
 	}
 }
 
-func TestASearchKeepsItsOptionsAndTellsOfOthers(t *testing.T) {
+func TestASearchKeepsItsOptionsAndReportsOthers(t *testing.T) {
+	searches := able
+	searches.Caps.WebSearch = true
 	for name, c := range map[string]struct {
 		req          dialogue.Request
 		want, losses string
@@ -522,9 +529,20 @@ func TestASearchKeepsItsOptionsAndTellsOfOthers(t *testing.T) {
 			Opaque: json.RawMessage(`{"type":"web_search_20250305","max_uses":2,"blocked_domains":["a.example"]}`)}}}, `{}`, "web_search:max_uses,web_search:blocked_domains"},
 	} {
 		c.req.Turns = []dialogue.Turn{{Role: dialogue.User, Parts: []dialogue.Part{{Text: "q"}}}}
-		got, rep := encoded(t, &c.req)
+		got, rep := encodedFor(t, &c.req, searches)
 		if got.Get("web_search_options").Raw != c.want || rep.Header() != c.losses {
 			t.Errorf("%s: got %s, losses %q, want %s, losses %q", name, got.Get("web_search_options").Raw, rep.Header(), c.want, c.losses)
 		}
+	}
+}
+
+// Agents offer a search with every model, and most models of this shape refuse the member for it.
+func TestASearchIsLeftOutForModelsThatDoNotSearch(t *testing.T) {
+	search := dialogue.Tool{Kind: dialogue.WebSearchTool, Type: "web_search", Origin: dialoguetest.Responses,
+		Opaque: json.RawMessage(`{"type":"web_search"}`)}
+	got, rep := encoded(t, &dialogue.Request{Inbound: dialoguetest.Responses, Turns: []dialogue.Turn{user(text("q"))},
+		Tools: []dialogue.Tool{search}})
+	if got.Get("web_search_options").Exists() || got.Get("tools").Exists() || rep.Header() != "tools:web_search" {
+		t.Errorf("got %s, losses %q", got.Raw, rep.Header())
 	}
 }

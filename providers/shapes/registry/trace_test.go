@@ -127,6 +127,7 @@ var untold = []struct {
 	{regexp.MustCompile(`\.encrypted_content$`), "the thought is told of"},
 	{regexp.MustCompile(`\.functionResponse\.id$`), "paired by name"},
 	{regexp.MustCompile(`\.source\.media_type$|\.functionResponse\.parts.*\.mimeType$|\.fileData\.mimeType$`), "told from the data"},
+	{regexp.MustCompile(`^\.input\[1\]\.role$`), "of an item that declares tools, which has but one"},
 	{regexp.MustCompile(`^\.input\[\d\]\.(id|status)$|\.logprobs\b|\.caller\b`), "how history came to be"},
 }
 
