@@ -26,14 +26,14 @@ type paid struct {
 	// said is what the client was told.
 	said    verdict
 	charged int64
-	ended   time.Time // when the reply was there
+	began   time.Time // when it was sent; a reply may be read when the process that sent it is dead
 	checked bool      // its receipt was read
 }
 
 // mayBeLost reports whether a kill may have lost the charge. One whose receipt was read is durable,
 // because a receipt waits for its settlement.
 func (s *soak) mayBeLost(one *paid) bool {
-	return one.said == accepted && !one.checked && s.killedAfter(one.ended)
+	return one.said == accepted && !one.checked && s.killedAfter(one.began)
 }
 
 // verdict is what a client knows of a call.
@@ -103,7 +103,7 @@ func (p *payer) step(ctx context.Context) error {
 	if p.random.IntN(4) == 0 {
 		pace = "200"
 	}
-	one := &paid{id: fmt.Sprintf("%s-%d", p.name, len(p.sent))}
+	one := &paid{id: fmt.Sprintf("%s-%d", p.name, len(p.sent)), began: time.Now()}
 	p.sent = append(p.sent, one)
 	body := fmt.Appendf(
 		nil,
@@ -121,7 +121,7 @@ func (p *payer) step(ctx context.Context) error {
 			p.soak.wrong("request %s: its answer is complete and tells no usage: %s", one.id, &a)
 			return nil
 		}
-		one.said, one.charged, one.ended = accepted, input*inputPrice+output*outputPrice, time.Now()
+		one.said, one.charged = accepted, input*inputPrice+output*outputPrice
 	case http.StatusTooManyRequests: // the account has no more
 		one.said = refused
 		return pause(ctx, brokePause)
