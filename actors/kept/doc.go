@@ -20,8 +20,8 @@
 //
 // A record holds at most MaxReply bytes. All records together hold the bytes of the registry's pool, in which each
 // owner has a share. Where there is no room, the oldest records that have ended are forgotten first, and then a record
-// drops its own oldest bytes. Its reply goes on, but it can no longer be read from its beginning, and Read says so. A record
-// is forgotten 10 minutes after its end.
+// drops its own oldest bytes. Its reply goes on, but it can no longer be read from its beginning, and Read says so.
+// A record is forgotten 10 minutes after its end.
 //
 // # Concurrency
 //

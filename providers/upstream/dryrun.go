@@ -21,7 +21,7 @@ type Sent struct {
 	// Header has no keys, and none of the values that the configuration gives to headers.
 	Header http.Header
 	Body   []byte
-	// Times is how often this call would be made, at least once.
+	// Times counts how often this call would be made. It is at least 1.
 	Times int
 }
 

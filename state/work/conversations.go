@@ -43,8 +43,8 @@ func (e *DuplicateItemError) Error() string {
 	return fmt.Sprintf("there are two items with the id %q", e.ID)
 }
 
-// Conversation is what is in memory of a conversation. Its items and metadata are read from disk. It lives until its
-// owner deletes it.
+// Conversation describes a conversation. It is held in memory, while the items and the metadata are read from disk.
+// A conversation is kept until its owner deletes it.
 type Conversation struct {
 	ID      string      `json:"id"`
 	Owner   state.Owner `json:"owner"`

@@ -31,7 +31,8 @@ type encoder struct {
 
 func encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env) (shapes.Call, error) {
 	e := &encoder{req: req, t: t, rep: rep, env: env, names: names{req: req},
-		callIDs: dialogue.NewCallIDs(dialogue.MaxCallID), webSearch: req.WebSearch && (req.Inbound == Name || t.Caps.WebSearch)}
+		callIDs:   dialogue.NewCallIDs(dialogue.MaxCallID),
+		webSearch: req.WebSearch && (req.Inbound == Name || t.Caps.WebSearch)}
 	e.Buf = make([]byte, 0, req.EncodedSize())
 	e.Object()
 	e.Key("model").String(t.Model)

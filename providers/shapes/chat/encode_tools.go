@@ -59,8 +59,8 @@ func native(t dialogue.Tool) bool {
 	return t.Origin == Name && len(t.Opaque) > 0
 }
 
-// usable leaves out tools of other providers, and reports them as losses. A web search becomes a member of the request if
-// the model has one. Agents offer a search with every model, so a request for any other model goes on without it.
+// usable leaves out tools of other providers, and reports them as losses. A web search becomes a member of the request
+// if the model searches. Agents offer a search with every model, so a request for any other model goes on without it.
 func (e *encoder) usable() []dialogue.Tool {
 	var list []dialogue.Tool
 	for _, t := range e.req.Tools {

@@ -240,8 +240,8 @@ func (l *turnList) add(role, turn string) {
 	l.all, l.role = append(l.all, turn), role
 }
 
-// flush adds the notes to the last turn if it is the user's, and else as a turn of their own. A turn is changed once for
-// all notes beside it, because a conversation may have many notes beside a large turn.
+// flush adds the notes to the last turn if it is the user's, and else as a turn of their own. A turn is changed once
+// for all notes beside it, because a conversation may have many notes beside a large turn.
 func (l *turnList) flush() {
 	if len(l.notes) == 0 {
 		return
