@@ -65,7 +65,7 @@ func Handler(o Options) http.HandlerFunc {
 				return
 			}
 		}
-		envelope.Write(w, envelope.Plain, envelope.NotFound(r.URL.Path))
+		envelope.Write(w, envelope.Plain, envelope.NotFound(r.URL.Path, ""))
 	}
 }
 

@@ -103,9 +103,14 @@ func sendable(e *dialogue.Error) *dialogue.Error {
 	return &sent
 }
 
-// NotFound returns the 404 for a path without a route.
-func NotFound(path string) *dialogue.Error {
-	return dialogue.Refusal(http.StatusNotFound, "unknown_url", "unknown path "+printable(path))
+// NotFound returns the 404 for a path without a route. The message asks whether the client meant the path
+// similar, unless that is empty.
+func NotFound(path, similar string) *dialogue.Error {
+	message := "unknown path " + printable(path)
+	if similar != "" {
+		message += ", did you mean " + similar + "?"
+	}
+	return dialogue.Refusal(http.StatusNotFound, "unknown_url", message)
 }
 
 // ModelNotFound returns the 404 for a model that is not in the catalogue.

@@ -62,7 +62,7 @@ func TestStatusAndHeadersFollowTheError(t *testing.T) {
 func TestWhatAClientSentIsQuotedAndCut(t *testing.T) {
 	long := "/" + strings.Repeat("ä\x1b[31m\r\n", 1000)
 	for name, e := range map[string]*dialogue.Error{
-		"path": envelope.NotFound(long), "method": envelope.MethodNotAllowed(long, []string{"GET", "HEAD"}),
+		"path": envelope.NotFound(long, ""), "method": envelope.MethodNotAllowed(long, []string{"GET", "HEAD"}),
 	} {
 		if len(e.Message) > 1000 || strings.ContainsAny(e.Message, "\r\n\x1b") {
 			t.Errorf("%s: %q", name, e.Message)

@@ -18,7 +18,7 @@ import (
 
 // routes returns the handler of every path that the gateway serves.
 func (s *Server) routes(d *text.Handlers) http.Handler {
-	r := router{
+	r := &router{
 		mux:     http.NewServeMux(),
 		methods: make(map[string][]string),
 		words:   make(map[string][]string),
@@ -102,6 +102,7 @@ func (s *Server) routes(d *text.Handlers) http.Handler {
 	r.handle("GET /healthz", s.healthz)
 	r.handle("GET /readyz", s.readyz)
 
+	s.router = r
 	return aliased(s.options.Aliases, r.done())
 }
 
@@ -112,6 +113,8 @@ type router struct {
 	methods map[string][]string // by path
 	words   map[string][]string // by path, for the paths of word
 	dialect func(path string) envelope.Dialect
+	// versions are the versions of the API that paths begin with.
+	versions []string
 	// modelPaths are the paths below which models are described. Another path there is taken for
 	// the name of a model.
 	modelPaths []string
@@ -203,14 +206,18 @@ func (r *router) done() http.Handler {
 	for path, methods := range r.methods {
 		r.methods[path] = allowed(methods)
 		r.mux.HandleFunc(path, r.notAllowed)
+		if versions, _ := cutVersions(path); len(versions) == 1 && !slices.Contains(r.versions, versions[0]) {
+			r.versions = append(r.versions, versions[0])
+		}
 	}
+	slices.Sort(r.versions)
 	r.mux.HandleFunc("/", r.notFound)
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if unclean(req.URL.Path) {
 			r.notFound(w, req)
-			return
+		} else {
+			r.mux.ServeHTTP(w, req)
 		}
-		r.mux.ServeHTTP(w, req)
 		accesslog.Routed(w, routeOf(req.Pattern))
 	})
 }
@@ -233,11 +240,19 @@ func (r *router) notAllowed(w http.ResponseWriter, req *http.Request) {
 	envelope.Write(w, r.dialect(req.URL.Path), envelope.MethodNotAllowed(req.Method, methods))
 }
 
+// notFound serves a request whose path has no route, from the path that the client meant if that is certain. Otherwise
+// it writes the error 404.
 func (r *router) notFound(w http.ResponseWriter, req *http.Request) {
+	if path, ok := r.locate(req.Method, req.URL.Path); ok {
+		to := moved(req, path)
+		r.mux.ServeHTTP(w, to)
+		req.Pattern = to.Pattern
+		return
+	}
 	if r.missing != nil && !unclean(req.URL.Path) && r.missing(w, req) {
 		return
 	}
-	err := envelope.NotFound(req.URL.Path)
+	err := envelope.NotFound(req.URL.Path, r.suggest(req.URL.Path))
 	for _, models := range r.modelPaths {
 		if name, ok := strings.CutPrefix(req.URL.Path, models); ok {
 			err = envelope.ModelNotFound(name)
@@ -248,7 +263,7 @@ func (r *router) notFound(w http.ResponseWriter, req *http.Request) {
 
 // unclean reports whether net/http would redirect path to a cleaned one. The router refuses it.
 func unclean(path string) bool {
-	return path == "" || path[0] != '/' || strings.Contains(path, "//") || strings.Contains(path, "/./") || strings.Contains(path, "/../") ||
-		strings.HasSuffix(path, "/.") ||
-		strings.HasSuffix(path, "/..")
+	return path == "" || path[0] != '/' || strings.Contains(path, "//") ||
+		strings.Contains(path, "/./") || strings.Contains(path, "/../") ||
+		strings.HasSuffix(path, "/.") || strings.HasSuffix(path, "/..")
 }

@@ -101,6 +101,7 @@ type Options struct {
 type Server struct {
 	options  Options
 	http     *http.Server
+	router   *router
 	draining atomic.Bool
 	open     atomic.Int64 // connections, and one for each pending Accept
 	slots    *slots
@@ -399,8 +400,11 @@ func (s *Server) recover(w *accesslog.Reply, r *http.Request, id string) {
 	envelope.Write(w, s.dialect(r.URL.Path), errors.New("panic"))
 }
 
-// dialect returns the format of errors for the clients of a path.
+// dialect returns the format of errors for the clients of a path, also if the path lacks its version.
 func (s *Server) dialect(path string) envelope.Dialect {
+	if located, ok := s.router.locate(http.MethodPost, path); ok {
+		path = located
+	}
 	if own := oauth.Dialect(path); own != nil {
 		return own
 	}

@@ -154,7 +154,7 @@ func TestOverloadIsToldAtTheDoor(t *testing.T) {
 func TestPathsThatAreServedNowhere(t *testing.T) {
 	s, _ := newServer(t, nil)
 	for _, path := range []string{
-		"/", "/v1", "/v1/", "/v1/chat", "/v1/chat/completions/", "//v1/chat/completions", "/v1//models", "/v1/./models", "/v1/models/../chat/completions",
+		"/", "/v1", "/v1/", "/v1/chat", "/v1/chat/completions/", "/v1/chat//completions", "/v1/./models", "/v1/models/../chat/completions",
 		"/v1/chat/completions/..", "/v1/.", "/v1/%2e%2e/models", "/v1/models/%2e", "/v1%2Fmodels", "/v1/messages/batches", "/v1/chat/completions%00",
 		"/v1/chat/completions;x=1", "/V1/models", "/v1beta/models/m:fly", "/v1/" + strings.Repeat("a", 8000),
 	} {

@@ -105,7 +105,7 @@ func (rc *requestContext) serveTask(task shapes.Task) {
 	case shapes.Count:
 		rc.count()
 	default:
-		rc.refuse(envelope.NotFound(rc.r.URL.Path))
+		rc.refuse(envelope.NotFound(rc.r.URL.Path, ""))
 	}
 }
 

@@ -129,7 +129,7 @@ func (p *Portal) watcher(r *http.Request) (state.Owner, error) {
 	case !visitor.SignedIn():
 		return "", errSignedOut
 	case !visitor.Session.User.Admin:
-		return "", envelope.NotFound(r.URL.Path)
+		return "", envelope.NotFound(r.URL.Path, "")
 	}
 	return state.OwnerOf("", visitor.Session.User.Username), nil
 }

@@ -1,0 +1,102 @@
+package server
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Clients join a base address to paths of their own, and they disagree about which of the two has the version: some
+// want https://host, others https://host/v1 (or /v1beta). If a user gives the other form, the version is missing or
+// doubled, and a slash at the joint may be doubled too. The router corrects these mistakes for the paths that it does
+// not serve as they are. All other requests pay nothing for that.
+
+// isVersion reports whether a segment of a path is the version of an API, as v1 and v1beta are.
+func isVersion(segment string) bool {
+	return len(segment) > 1 && segment[0] == 'v' && segment[1] >= '0' && segment[1] <= '9'
+}
+
+// cutVersions divides path into the versions that it begins with and the rest, which begins with a slash or is empty.
+// Empty segments between the versions are dropped.
+func cutVersions(path string) (versions []string, rest string) {
+	rest = path
+	for strings.HasPrefix(rest, "/") {
+		segment, _, _ := strings.Cut(rest[1:], "/")
+		if segment != "" && !isVersion(segment) {
+			return versions, rest
+		}
+		if segment != "" {
+			versions = append(versions, segment)
+		}
+		rest = rest[1+len(segment):]
+	}
+	return versions, rest
+}
+
+// locate returns the path with another version that serves a request whose own path has no route. The version that
+// the client put last is tried first. It returns false if no version of the path has a route, or if the path has one.
+func (r *router) locate(method, path string) (string, bool) {
+	asked, rest := cutVersions(path)
+	if rest == "" || unclean(rest) {
+		return "", false
+	}
+	slices.Reverse(asked)
+	for _, version := range append(asked, r.versions...) {
+		candidate := "/" + version + rest
+		if r.serves(method, candidate) {
+			return candidate, candidate != path
+		}
+	}
+	return "", false
+}
+
+// serves reports whether path has a route, for any method.
+func (r *router) serves(method, path string) bool {
+	_, pattern := r.mux.Handler(&http.Request{Method: method, URL: &url.URL{Path: path}})
+	return pattern != "" && pattern != "/"
+}
+
+// suggest returns the route that resembles an unknown path most, for the message of its error. It returns "" if none
+// resembles it. The measure is the share of common pairs of letters, which neither a missing part nor a foreign prefix
+// reduces much.
+func (r *router) suggest(path string) string {
+	const (
+		longest = 256 // no route is nearly as long
+		enough  = 0.35
+	)
+	_, rest := cutVersions(path[:min(len(path), longest)])
+	wanted := pairsOf(rest)
+	best, most := "", enough
+	for _, routes := range []map[string][]string{r.methods, r.words} {
+		for route := range routes {
+			_, served := cutVersions(route)
+			have := pairsOf(served)
+			common := 0
+			for pair := range have {
+				if wanted[pair] {
+					common++
+				}
+			}
+			share := 2 * float64(common) / float64(len(wanted)+len(have))
+			if share > most || share == most && route < best {
+				best, most = route, share
+			}
+		}
+	}
+	return best
+}
+
+// pairsOf returns the pairs of neighbouring letters in a path, without slashes and the names of wildcards.
+func pairsOf(path string) map[string]bool {
+	pairs := make(map[string]bool)
+	for segment := range strings.SplitSeq(strings.ToLower(path), "/") {
+		if strings.HasPrefix(segment, "{") {
+			continue
+		}
+		for i := range len(segment) - 1 {
+			pairs[segment[i:i+2]] = true
+		}
+	}
+	return pairs
+}
