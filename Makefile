@@ -24,13 +24,11 @@ CLIENTS  := test/oauth/js test/sdk/js
 # Side by side in `make test`. The first two need only Go, so they compile while the last
 # ones wait for Chromium and the npm packages to be installed. ALSO are suites beside them: .ci/run
 # names those that are left out here, because they take minutes to compile or download much.
-SUITES   := test-race test-program live oauth sdk telemetry flow test-plain vet $(ALSO)
-# Packages of pure functions. They start no goroutine and hold no lock, which
-# TestPackagesWithoutTheRaceDetectorShareNothing checks, so the race detector has nothing to see.
-PURE     := cmd/stagedoor/config$$|http/envelope$$|actors/kit/kittest$$|$\
-  providers/(chunks|dialogue|jsonw|network|picture|schema|vector)(/|$$)|providers/video(/mp4)?$$|$\
-  providers/sandbox/(clip|draw)$$|$\
-  providers/shapes(/(chat|completions|embeddings|gemini|imagegen|images|messages|responses|veo))?$$
+SUITES   := test-race test-program live oauth sdk flow test-plain $(ALSO)
+# Packages whose goroutines share data, which TestPackagesThatStartGoroutinesRunUnderTheRaceDetector checks. The
+# race detector makes compiling and running much slower, so `make test` uses it for these; `make race` for all.
+RACE     := actors|state|http/(attach|auth|live|overload|responsesocket|server|sse|text)(/|$$)|$\
+  providers/(catalog|mask|tokens|upstream|video/transfer)$$
 # Third-party computations that share nothing. Instrumented, they take most of some suites' time.
 NORACE   := -gcflags=golang.org/x/crypto/argon2=-race=0 -gcflags=github.com/dlclark/regexp2/...=-race=0
 # The compiler takes a third less processor time if it collects garbage rarely. Programs that
@@ -64,20 +62,24 @@ run: ## start the gateway with the embedded sandbox (ARGS='--config FILE' for mo
 	@exec bin/stagedoor serve $(ARGS)
 
 .PHONY: test
-test: ## vet, tests with the race detector, real clients (JOBS=n at a time, ALSO='targets')
+test: ## Go tests, the race detector, browsers and real clients (JOBS=n at a time, ALSO='targets')
 	@JOBS=$(JOBS) STAGEDOOR_BINARY='$(CURDIR)/$(PROGRAM)' .ci/suites $(SUITES)
 
 # Suites that only need the processor give way to those that look at clocks. The race detector
 # makes everything several times slower, so the tests that -short shortens run in full without it.
 .PHONY: test-race
-test-race: tools-build ## the Go tests of the packages with the race detector, the long ones shortened
-	$(COMPILE) nice go test -race -short $(NORACE) -vet=off -ldflags=-w -timeout 8m $$(go list ./... | grep -vE '^stagedoor/(test|$(PURE))')
+test-race: tools-build ## the tests of packages whose goroutines share data, with the race detector
+	$(COMPILE) nice go test -race -short $(NORACE) -vet=off -ldflags=-w -timeout 8m $$(go list ./... | grep -E '^stagedoor/($(RACE))')
 
 .PHONY: test-plain
-test-plain: tools-build ## the Go tests of packages that have only pure functions, and the long ones in full
-	$(COMPILE) nice go test $(DEFAULTS) -vet=off -timeout 8m $$(go list ./... | grep -E '^stagedoor/($(PURE))')
+test-plain: tools-build ## the Go tests of the other packages, and the long ones in full, without the race detector
+	$(COMPILE) nice go test $(DEFAULTS) -vet=off -timeout 8m $$(go list ./... | grep -vE '^stagedoor/(test|$(RACE))')
 	$(COMPILE) nice go test $(DEFAULTS) -vet=off -timeout 8m -run "^($$($(LONG) | xargs $(NAMES) | sort -u | paste -sd '|'))$$" \
-	  $$($(LONG) | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+	  $$($(LONG) | xargs -n 1 dirname | sort -u | grep -E '^($(RACE))' | sed 's|^|./|')
+
+.PHONY: race
+race: tools-build ## the Go tests of all packages with the race detector, in full
+	$(COMPILE) go test -race $(NORACE) -vet=off -ldflags=-w -timeout 0 $$(go list ./... | grep -v '^stagedoor/test')
 
 # None of these results comes from the test cache, which does not see the program.
 .PHONY: test-program
@@ -90,13 +92,18 @@ test-program: tools program ## the Go tests that look at the running program
 .PHONY: program
 program:
 	@mkdir -p $(dir $(PROGRAM))
-	@$(COMPILE) flock $(dir $(PROGRAM)) go build -o $(PROGRAM) ./cmd/stagedoor
+	@$(COMPILE) flock $(dir $(PROGRAM)) go build -ldflags=-w -o $(PROGRAM) ./cmd/stagedoor
 
 # The npm packages of the clients. None of them needs its install scripts.
 .PHONY: clients
 clients: tools
 	@for dir in $(CLIENTS); do flock "$$dir" sh -c "cd $$dir; [ node_modules/.package-lock.json -nt package-lock.json ] || \
 	  npm ci --ignore-scripts --no-audit --no-fund --loglevel=error"; done
+
+# Installed beside the other suites in CI, because it waits for the network for most of a minute.
+.PHONY: agents-clients
+agents-clients: tools
+	@cd test/agents/js && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 
 .PHONY: test-short
 test-short: ## the Go tests without the slow ones and the race detector
@@ -141,12 +148,11 @@ soak: ## kill the loaded gateway CYCLES times and look for what is lost (SEED=n 
 mutants: ## seed faults one by one and expect the suites to fail (MUTANTS=pattern)
 	go test ./test/mutants -count=1 -v -timeout 0 -run TestEveryMutantIsCaught -mutants '$(MUTANTS)'
 
-# With the flags of test-race and after it, because both then share what they compile.
 .PHONY: vet
 vet: ## formatting and go vet
 	@unformatted=$$($(SOURCES) | xargs gofmt -l); \
 	if [ -n "$$unformatted" ]; then echo "not formatted (make fmt):"; echo "$$unformatted"; exit 1; fi
-	$(COMPILE) nice go vet -race $(NORACE) ./...
+	$(COMPILE) nice go vet ./...
 
 .PHONY: tidy
 tidy: ## whether go.mod names what the program needs, and no more
