@@ -146,10 +146,10 @@ func TestALoneUpstreamIsTriedAsSoonAsItIsWell(t *testing.T) {
 		if statuses[http.StatusOK] == 1 {
 			return
 		}
-		if statuses[http.StatusServiceUnavailable] == 1 && took > time.Second {
+		if statuses[http.StatusServiceUnavailable] == 1 && took > 10*time.Second {
 			t.Errorf("a refusal took %s", took)
 		}
-		if time.Since(healed) > 10*time.Second {
+		if time.Since(healed) > time.Minute {
 			t.Fatalf("not used again %s after it was well", time.Since(healed))
 		}
 		time.Sleep(50 * time.Millisecond) // as above

@@ -33,7 +33,7 @@ func say(t testing.TB, g *harness.Gateway, text string) (reply *http.Response, b
 	t.Helper()
 	c := dial(t, g)
 	go func() { _, _ = io.WriteString(c, text) }()
-	if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	in := bufio.NewReader(c)

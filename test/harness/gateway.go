@@ -16,7 +16,7 @@ import (
 
 const (
 	readyWithin = 20 * time.Second // a cold start on a loaded machine
-	stopWithin  = 10 * time.Second // a graceful stop; then it is killed
+	stopWithin  = time.Minute      // a graceful stop; then it is killed
 )
 
 // A Gateway is a running program.

@@ -181,9 +181,9 @@ func (g *gateway) stop() {
 		if err != nil {
 			g.t.Errorf("the gateway ended with %v\n%s", err, g.log())
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		_ = g.cmd.Process.Kill()
-		g.t.Errorf("the gateway did not stop within 20 s\n%s", g.log())
+		g.t.Errorf("the gateway did not stop within a minute\n%s", g.log())
 	}
 }
 
