@@ -67,6 +67,8 @@ type gateway struct {
 	telemetry *telemetry.Telemetry
 	browser   *browser.Guard
 	live      *live.Handlers
+	// first is nil unless the first page may show the first key; see firstKeyFor.
+	first atomic.Pointer[firstKey]
 
 	config    atomic.Pointer[config.Config] // the one in force
 	reloading sync.Mutex

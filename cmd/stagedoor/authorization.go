@@ -40,7 +40,7 @@ func (g *gateway) authorization(ctx context.Context, issuer string) (*oauth.Serv
 		Redeemer: money, Issuer: issuer, Auto: g.autoAuthorize, TopUpURL: g.topUpURL, Now: time.Now})
 	return service, portal.New(portal.Options{Logger: g.logger, Registry: g.runtime.Tokens(),
 		Ledger: g.runtime.Ledger(), State: g.state, Browser: guard, Address: issuer, Example: g.exampleModel,
-		VideoModels: g.videoModels, TopUpURL: g.topUpURL, Overview: g.overview,
+		VideoModels: g.videoModels, TopUpURL: g.topUpURL, Overview: g.overview, FirstKey: g.firstKeyFor,
 		Live: func() *live.Handlers { return g.live }, Now: time.Now, Random: rand.Reader}), nil
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -33,7 +34,7 @@ func TestWrongUsageEndsWithCode64AndAHint(t *testing.T) {
 		"serve --grace soon":                   "see stagedoor serve --help",
 		"serve --grace -5s":                    "expected a duration such as 20s or 5m",
 		"serve --listen nowhere":               `--listen "nowhere": expected host:port`,
-		"serve --log-level loud":               "use debug, info, warn or error",
+		"serve --data memory --log-level loud": "use debug, info, warn or error",
 		"config check":                         "takes a file, got 0 arguments",
 		"keys create --scope fly":              `--scope "fly" is not known, use all or some of chat`,
 		"keys create --rpm -1":                 "must not be negative",
@@ -181,11 +182,13 @@ func TestModelsShowWhereTheyAreServed(t *testing.T) {
 	}
 }
 
-// firstWrite is called when something is written.
-type firstWrite func()
+// greeted is called when the greeting is written.
+type greeted func()
 
-func (f firstWrite) Write(p []byte) (int, error) {
-	f()
+func (f greeted) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte("address")) {
+		f()
+	}
 	return len(p), nil
 }
 
@@ -211,7 +214,7 @@ func TestFlagsComeBeforeTheEnvironmentAndThatBeforeTheFile(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
-			if err := run(ctx, args, lookup, firstWrite(cancel), os.Stderr); err != nil {
+			if err := run(ctx, args, lookup, greeted(cancel), os.Stderr); err != nil {
 				t.Fatal(err)
 			}
 			for _, d := range []string{"file", "env", "flag"} {

@@ -30,7 +30,7 @@ has mistakes.`,
 		Example: `  stagedoor doctor --config stagedoor.yaml
   stagedoor doctor --config stagedoor.yaml --offline --json`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, err := o.load(a.Env)
+			cfg, err := o.loadWithData(a.Env)
 			if err != nil {
 				return err
 			}

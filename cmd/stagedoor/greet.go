@@ -1,41 +1,76 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
 	"strings"
 
-	"stagedoor/cmd/stagedoor/admincli"
+	"stagedoor/cmd/stagedoor/cli"
 	"stagedoor/cmd/stagedoor/config"
+	"stagedoor/cmd/stagedoor/datadir"
 	"stagedoor/state/identity"
 )
 
-// greet makes a first key where there is none, and says how to use it.
-func (a *app) greet(ctx context.Context, g *gateway, c *config.Config, listeners []net.Listener) error {
-	if len(c.Keys) > 0 || len(identity.ListKeys(g.state.View(), identity.KeyFilter{})) > 0 {
-		return nil
+// announceState prints the first line of the output of serve, which says where the state is.
+func (a *app) announceState(data string) error {
+	text := "Stagedoor keeps its state in " + data
+	if data == "memory" {
+		text = "Stagedoor keeps its state in memory and loses it when it stops"
 	}
-	secret, key, err := admincli.NewKey("first")
+	_, err := fmt.Fprintln(a.Out, text)
+	return err
+}
+
+// greet prints the addresses, the first key or how to make a key, and how to become an administrator. It makes the
+// first key if there is no key.
+func (a *app) greet(
+	ctx context.Context, g *gateway, c *config.Config, listeners []net.Listener, hasFile bool,
+) error {
+	first, err := findFirstKey(ctx, g.state, c.Data, len(c.Keys) > 0)
 	if err != nil {
 		return err
 	}
-	if err := identity.CreateKey(ctx, g.state, key); err != nil {
-		return err
+	if !hasFile {
+		g.first.Store(first)
 	}
 	base := baseURL(c, listeners[0].Addr())
-	_, err = fmt.Fprintf(a.Out, `Stagedoor is listening on %s
-
-  key   %s
-
-Try it:
+	pages := cmp.Or(c.OAuth.Issuer, base)
+	keys := "make one with  stagedoor keys create" + datadir.Flag(c.Data, a.Env)
+	switch stored := len(identity.ListKeys(g.state.View(), identity.KeyFilter{Live: true})); {
+	case first != nil:
+		keys = first.secret
+	case c.Data == "memory":
+		keys = cli.Count(len(c.Keys), "key") + " in the configuration file"
+	case stored+len(c.Keys) > 0:
+		keys = fmt.Sprintf("%d in use; %s", stored+len(c.Keys), keys)
+	}
+	if _, err := fmt.Fprintf(a.Out, "\n  address  %s\n  pages    %s/\n  admin    %s\n  key      %s\n\n", base, pages,
+		a.administrators(g, c.Data, pages), keys); err != nil || first == nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.Out, `Try it:
 
   curl %s/v1/chat/completions -H 'Authorization: Bearer %s' \
     -H 'Content-Type: application/json' \
     -d '{"model": "%s", "messages": [{"role": "user", "content": "Hello!"}]}'
 
-`, base, secret, base, secret, someModel(c))
+`, base, first.secret, someModel(c))
 	return err
+}
+
+// administrators says how to reach the pages of administration.
+func (a *app) administrators(g *gateway, data, pages string) string {
+	for _, u := range identity.ListUsers(g.state.View(), 0, 0) {
+		if u.Admin && u.Active() {
+			return pages + "/admin"
+		}
+	}
+	if data == "memory" {
+		return "keep the state to make an administrator: --data DIRECTORY"
+	}
+	return "make an administrator with  stagedoor users create NAME --admin" + datadir.Flag(data, a.Env)
 }
 
 // baseURL is where a client on this machine finds the gateway.

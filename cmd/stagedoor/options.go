@@ -10,6 +10,7 @@ import (
 
 	"stagedoor/cmd/stagedoor/cli"
 	"stagedoor/cmd/stagedoor/config"
+	"stagedoor/cmd/stagedoor/datadir"
 )
 
 // overrides are the flags that stand above the file.
@@ -26,7 +27,7 @@ func (o *overrides) flags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVarP(&o.file, "config", "c", "", "configuration `file`; without one the embedded sandbox answers")
 	f.StringSliceVar(&o.listen, "listen", nil, "`address` to listen on, host:port; may be repeated")
-	f.StringVar(&o.data, "data", "", "`directory` of the durable state, or memory")
+	f.StringVar(&o.data, "data", "", "`directory` of the durable state, or memory for none")
 	f.StringVar(&o.logLevel, "log-level", "", "debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "", "text or json")
 	f.Var((*graceFlag)(o), "grace", "how long streams may go on after SIGTERM")
@@ -80,6 +81,18 @@ func (o *overrides) load(env func(string) (string, bool)) (*config.Config, error
 	}
 	if o.grace != nil {
 		c.Shutdown.Grace = config.Duration(*o.grace)
+	}
+	return c, nil
+}
+
+// loadWithData is load with the data directory filled in that holds if neither the file nor a flag names one.
+func (o *overrides) loadWithData(env func(string) (string, bool)) (*config.Config, error) {
+	c, err := o.load(env)
+	if err == nil && o.file == "" && o.data == "" {
+		c.Data, err = datadir.Default(env)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return c, nil
 }

@@ -85,7 +85,7 @@ func TestUsersBecomeAdminsByCommandAlone(t *testing.T) {
 }
 
 func TestMetadataNamesTheConfiguredIssuerOrTheListener(t *testing.T) {
-	p := launch(t, directory(t), "serve", "--listen", "127.0.0.1:0")
+	p := launch(t, directory(t), "serve", "--listen", "127.0.0.1:0", "--data", "memory")
 	defer p.stop()
 	res, err := http.Get(p.URL + "/.well-known/oauth-authorization-server")
 	if err != nil {
@@ -99,7 +99,7 @@ func TestMetadataNamesTheConfiguredIssuerOrTheListener(t *testing.T) {
 }
 
 func TestRefusalsOfNoHandlerLookLikeTheServices(t *testing.T) {
-	p := launch(t, directory(t), "serve", "--listen", "127.0.0.1:0")
+	p := launch(t, directory(t), "serve", "--listen", "127.0.0.1:0", "--data", "memory")
 	defer p.stop()
 	for request, want := range map[string]struct {
 		status int

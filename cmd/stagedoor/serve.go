@@ -36,8 +36,10 @@ func (a *app) serveCommand() *cobra.Command {
 		Use: "serve", Short: "Run the gateway", Args: cli.NoArgs,
 		Long: `Run the gateway.
 
-Without a configuration file the embedded sandbox answers every model name, the
-state is kept in memory, and a key to try it with is printed.
+Without a configuration file the embedded sandbox answers every model name. The state
+is kept in --data, by default in $XDG_DATA_HOME/stagedoor (~/.local/share/stagedoor);
+--data memory keeps none. If there is no key yet, a first one is made. It is printed at
+each start until it is revoked, and lies in the file first-key of the data directory.
 
 SIGTERM and SIGINT stop gracefully: nothing new is accepted, streams may finish
 within --grace, what is left then ends with its shape's error event. A second
@@ -65,7 +67,7 @@ func (a *app) serve(ctx context.Context, o *overrides) error {
 	}
 	f := newFollower(o.file)
 	defer f.close()
-	c, err := o.load(a.Env)
+	c, err := o.loadWithData(a.Env)
 	if err != nil {
 		return err
 	}
@@ -80,6 +82,9 @@ func (a *app) serve(ctx context.Context, o *overrides) error {
 		return err
 	}
 	defer closeAll(listeners)
+	if err := a.announceState(c.Data); err != nil {
+		return err
+	}
 	g, err := assemble(ctx, c, baseURL(c, listeners[0].Addr()), log)
 	if err != nil {
 		return err
@@ -89,7 +94,7 @@ func (a *app) serve(ctx context.Context, o *overrides) error {
 		defer cancel()
 		g.close(ctx)
 	}()
-	if err := a.greet(ctx, g, c, listeners); err != nil {
+	if err := a.greet(ctx, g, c, listeners, o.file != ""); err != nil {
 		return err
 	}
 	return a.runUntilStopped(ctx, g, listeners, signals, func(ctx context.Context) {

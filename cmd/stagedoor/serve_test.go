@@ -22,7 +22,7 @@ func TestWithoutConfigurationTheCurlLineThatIsPrintedWorks(t *testing.T) {
 		t.Fatal("install curl: the first thing a user does is tested with it")
 	}
 	dir := directory(t)
-	p := launch(t, dir, "serve", "--listen", "127.0.0.1:0")
+	p := launch(t, dir, "serve", "--listen", "127.0.0.1:0", "--data", "memory")
 	_, line, ok := strings.Cut(p.out.String(), "Try it:")
 	if !ok {
 		t.Fatalf("nothing to try was printed:\n%s", p.out.String())
@@ -38,6 +38,9 @@ func TestWithoutConfigurationTheCurlLineThatIsPrintedWorks(t *testing.T) {
 		t.Errorf("curl answered %s", out)
 	}
 	p.stop()
+	if line, _, _ := strings.Cut(p.out.String(), "\n"); !strings.Contains(line, "keeps its state in memory") {
+		t.Errorf("the first line is %q", line)
+	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("files were left behind: %v %v", left, err)
 	}
@@ -59,7 +62,7 @@ func (p *program) stream(path, key, directives string) *bufio.Reader {
 	return r
 }
 
-var printedKey = regexp.MustCompile(`key   (sd-\S+)`)
+var printedKey = regexp.MustCompile(`key      (sd-\S+)`)
 
 func (p *program) key() string {
 	p.t.Helper()
@@ -71,7 +74,7 @@ func (p *program) key() string {
 }
 
 func TestStreamsFinishWithinTheGrace(t *testing.T) {
-	p := launch(t, directory(t), "serve", "--listen", "127.0.0.1:0", "--grace", "15s")
+	p := launch(t, directory(t), "serve", "--listen", "127.0.0.1:0", "--data", "memory", "--grace", "15s")
 	reply := p.stream("/v1/chat/completions", p.key(), "pace=40,tokens=40")
 	p.signal(syscall.SIGTERM)
 	p.await("refusing connections", func() bool {
@@ -90,7 +93,7 @@ func TestStreamsFinishWithinTheGrace(t *testing.T) {
 }
 
 func TestStreamsBeyondTheGraceEndWithTheirShapesErrorEvent(t *testing.T) {
-	p := launch(t, directory(t), "serve", "--listen", "127.0.0.1:0", "--grace", "400ms")
+	p := launch(t, directory(t), "serve", "--listen", "127.0.0.1:0", "--data", "memory", "--grace", "400ms")
 	key := p.key()
 	streams := map[string]*bufio.Reader{}
 	for path := range map[string]bool{"/v1/chat/completions": true, "/v1/messages": true} {
@@ -113,7 +116,7 @@ func TestStreamsBeyondTheGraceEndWithTheirShapesErrorEvent(t *testing.T) {
 }
 
 func TestSecondSignalStopsAtOnce(t *testing.T) {
-	p := launch(t, directory(t), "serve", "--listen", "127.0.0.1:0", "--grace", "10m")
+	p := launch(t, directory(t), "serve", "--listen", "127.0.0.1:0", "--data", "memory", "--grace", "10m")
 	p.stream("/v1/chat/completions", p.key(), "pace=20,tokens=10000")
 	p.signal(syscall.SIGTERM)
 	p.logged("msg=stopping")
@@ -136,8 +139,8 @@ func TestDataDirectoryThatCannotBeUsedEndsWithCode75(t *testing.T) {
 }
 
 func TestAddressInUseEndsWithCode1(t *testing.T) {
-	p := launch(t, directory(t), "serve", "--listen", "127.0.0.1:0")
-	command(t, nil, "serve", "--listen", strings.TrimPrefix(p.URL, "http://")).check(t, exitFailure, "", "address already in use")
+	p := launch(t, directory(t), "serve", "--listen", "127.0.0.1:0", "--data", "memory")
+	command(t, nil, "serve", "--listen", strings.TrimPrefix(p.URL, "http://"), "--data", "memory").check(t, exitFailure, "", "address already in use")
 }
 
 func TestSandboxServesOverHTTPUntilItIsStopped(t *testing.T) {
@@ -164,7 +167,7 @@ func TestSandboxServesOverHTTPUntilItIsStopped(t *testing.T) {
 func BenchmarkStart(b *testing.B) {
 	dir := directory(b)
 	for b.Loop() {
-		p := launch(b, dir, "serve", "--listen", "127.0.0.1:0")
+		p := launch(b, dir, "serve", "--listen", "127.0.0.1:0", "--data", "memory")
 		res, err := http.Get(p.URL + "/readyz")
 		if err != nil || res.StatusCode != http.StatusOK {
 			b.Fatal(res, err)

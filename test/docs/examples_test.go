@@ -102,7 +102,7 @@ func runAll(t *testing.T, tools string, examples []example) []string {
 	shell.Dir = directory
 	// The names that docs/quickstart.md sets.
 	shell.Env = append(os.Environ(), "PATH="+tools+string(os.PathListSeparator)+os.Getenv("PATH"),
-		"GATEWAY="+address, "KEY=sd-example-key-of-the-documents", "ADMIN_TOKEN=an-example-token-of-the-documents")
+		"GATEWAY="+address, "STAGEDOOR_DATA="+filepath.Join(directory, "data"), "KEY=sd-example-key-of-the-documents", "ADMIN_TOKEN=an-example-token-of-the-documents")
 	err := shell.Run()
 	outputs := strings.Split(out.String(), separator)[1:]
 	if err != nil {

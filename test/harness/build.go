@@ -50,10 +50,25 @@ var built struct {
 	err    error
 }
 
-// Main runs a package's tests and removes the binary they built. Call it from
+// isolate gives the tests and the programs that they start a home directory of their own, so that no test reads or
+// writes the state of the person who runs it.
+func isolate() (home string, err error) {
+	if home, err = os.MkdirTemp("", "stagedoor-home-"); err != nil {
+		return "", err
+	}
+	return home, errors.Join(os.Setenv("XDG_DATA_HOME", home), os.Setenv("XDG_RUNTIME_DIR", home))
+}
+
+// Main runs a package's tests in a home directory of their own and removes the binary they built. Call it from
 // TestMain.
 func Main(m *testing.M) {
+	home, err := isolate()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	code := m.Run()
+	_ = os.RemoveAll(home)
 	if built.dir != "" {
 		_ = os.RemoveAll(built.dir) // in the temporary folder anyway
 	}

@@ -20,7 +20,7 @@ var preface string
 // settings fill them in.
 var standIns = map[string]string{
 	"listen":                                  "127.0.0.1:8080",
-	"data":                                    "./data; without a file memory",
+	"data":                                    "./data; without a file $XDG_DATA_HOME/stagedoor",
 	"keys[].scopes":                           "everything",
 	"keys[].models":                           "all",
 	"keys[].allow_ips":                        "any",

@@ -33,7 +33,7 @@ func AddFlags(c *cobra.Command, a *cli.App) *Flags {
 	f := &Flags{env: a.Env}
 	set := c.PersistentFlags()
 	set.StringVarP(&f.file, "config", "c", "", "configuration `file` that names the data directory")
-	set.StringVar(&f.data, "data", "", "data `directory` of the gateway (default ./data)")
+	set.StringVar(&f.data, "data", "", "data `directory` of the gateway (default $XDG_DATA_HOME/stagedoor)")
 	cli.FromEnvironment(set, "config", "data")
 	err := errors.Join(c.MarkPersistentFlagFilename("config", "yaml", "yml"), c.MarkPersistentFlagDirname("data"))
 	if err != nil {
@@ -47,7 +47,7 @@ func (f *Flags) Path() (string, error) {
 	data := f.data
 	switch {
 	case data == "" && f.file == "":
-		data = "./data"
+		return Default(f.env)
 	case data == "":
 		c, err := config.Load(f.file, f.env)
 		if err != nil {

@@ -31,6 +31,10 @@ type Options struct {
 	Example func() string
 	// VideoModels are names of models that make videos.
 	VideoModels func() []string
+	// FirstKey returns the key that the gateway made at its first start, in the clear, if the page at / may show it
+	// to the sender of r, and else "": only to a browser on this machine, only while there is no user, and only on a
+	// gateway without a configuration file. Nil means never. The page must not be stored by caches.
+	FirstKey func(r *http.Request) string
 	// TopUpURL replaces the gateway's own top-up page; "": it does not.
 	TopUpURL func() string
 	// Overview is what the gateway does at the moment, and Live are the doors of

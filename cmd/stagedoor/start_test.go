@@ -1,0 +1,159 @@
+package main
+
+import (
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"stagedoor/state"
+	"stagedoor/state/identity"
+	"stagedoor/state/journal"
+	"stagedoor/state/schema"
+)
+
+// launchAt runs the program without --data in a home directory and returns it with its environment.
+func launchAt(t *testing.T, home string, args ...string) *program {
+	t.Helper()
+	t.Setenv("XDG_DATA_HOME", home)
+	return launch(t, home, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+}
+
+func TestStateAndFirstKeyAreKeptUntilTheKeyIsRevoked(t *testing.T) {
+	home := directory(t)
+	data := filepath.Join(home, "stagedoor")
+	p := launchAt(t, home)
+	first := p.key()
+	line, rest, _ := strings.Cut(p.out.String(), "\n")
+	if line != "Stagedoor keeps its state in "+data {
+		t.Errorf("the first line is %q", line)
+	}
+	for _, want := range []string{"address  " + p.URL, "pages    " + p.URL + "/", "users create NAME --admin\n", "key      " + first} {
+		if !strings.Contains(rest, want) {
+			t.Errorf("%q is not in\n%s", want, rest)
+		}
+	}
+	info, err := os.Stat(filepath.Join(data, firstKeyName))
+	if err != nil || info.Mode() != 0o600 {
+		t.Errorf("the file of the key: %v, %v", info, err)
+	}
+	p.stop()
+
+	p = launchAt(t, home)
+	if again := p.key(); again != first || p.ask(again, "sandbox") != 200 {
+		t.Errorf("the second start printed %s, the first %s", again, first)
+	}
+	env := map[string]string{"XDG_DATA_HOME": home}
+	id := strings.Fields(strings.Split(command(t, env, "keys", "list").out, "\n")[1])[0]
+	command(t, env, "users", "create", "root", "--admin").check(t, exitOK, "", "password of root")
+	command(t, env, "keys", "revoke", id).check(t, exitOK, "revoked", "")
+	p.stop()
+
+	p = launchAt(t, home)
+	defer p.stop()
+	for _, want := range []string{"admin    " + p.URL + "/admin\n", "key      make one with  stagedoor keys create\n"} {
+		if !strings.Contains(p.out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, p.out.String())
+		}
+	}
+	if _, err := os.Stat(filepath.Join(data, firstKeyName)); !os.IsNotExist(err) {
+		t.Errorf("the file of the revoked key is still there: %v", err)
+	}
+}
+
+func TestWithoutAHomeDirectoryServeAsksForADataDirectory(t *testing.T) {
+	command(t, map[string]string{"HOME": "relative"}, "serve").check(t, exitUsage, "", "give --data DIRECTORY")
+	command(t, nil, "users", "list").check(t, exitUsage, "", "give --data DIRECTORY")
+}
+
+func TestFirstKeyIsMadeOnceAndSurvivesADeathBeforeItWasStored(t *testing.T) {
+	data := t.TempDir()
+	s, err := schema.Open(journal.NewMemory(), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	find := func(keysInFile bool) *firstKey {
+		t.Helper()
+		k, err := findFirstKey(t.Context(), s, data, keysInFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	if k := find(true); k != nil {
+		t.Errorf("a key was made beside those of the configuration: %v", k)
+	}
+	if err := writeFirstKey(filepath.Join(data, firstKeyName), "sd-lost"); err != nil {
+		t.Fatal(err)
+	}
+	made := find(false)
+	if made == nil || made.secret == "sd-lost" {
+		t.Fatalf("made %v", made)
+	}
+	if again := find(false); again == nil || *again != *made {
+		t.Errorf("again %v, want %v", again, made)
+	}
+	disable := func(enabled bool) {
+		t.Helper()
+		_, err := identity.ChangeKey(t.Context(), s, made.id, func(k *identity.Key) error {
+			k.SetEnabled(enabled, identity.PartyOperator)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	disable(false)
+	if k := find(false); k != nil {
+		t.Errorf("a disabled key is shown: %v", k)
+	}
+	disable(true)
+	if k := find(false); k == nil || k.secret != made.secret {
+		t.Errorf("enabled again: %v", k)
+	}
+	if entries, err := os.ReadDir(data); err != nil || len(entries) != 1 {
+		t.Errorf("left behind: %v %v", entries, err)
+	}
+}
+
+func TestFirstKeyIsShownToThisMachineWhileThereIsNoUser(t *testing.T) {
+	s, err := schema.Open(journal.NewMemory(), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	g := &gateway{state: s}
+	r := httptest.NewRequest("GET", "http://localhost:8080/", nil)
+	r.RemoteAddr = "127.0.0.1:4000"
+	want := func(what, key string) {
+		t.Helper()
+		if got := g.firstKeyFor(r); got != key {
+			t.Errorf("%s: got %q, want %q", what, got, key)
+		}
+	}
+	want("without a first key", "")
+	first, err := findFirstKey(t.Context(), s, "memory", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.first.Store(first)
+	want("from this machine", first.secret)
+	r.RemoteAddr = "192.0.2.1:4000"
+	want("from another machine", "")
+	r.RemoteAddr = "127.0.0.1:4000"
+	r.Header.Set("X-Forwarded-For", "192.0.2.1")
+	want("through a proxy", "")
+	r.Header.Del("X-Forwarded-For")
+	user := identity.User{Username: "anna", Status: identity.UserActive}
+	err = state.Run(t.Context(), s, func(tx *state.Tx) error {
+		_, err := identity.AddUser(tx, user)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want("with a user", "")
+}
