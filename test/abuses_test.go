@@ -139,7 +139,7 @@ var abuses = []attack{
 		"http/oauth TestTopUpFormCreditsTheAccountThatItsPageNamed TestTopUpNeedsTheScopeBalance",
 	}},
 	{"4.2", "a flood of authorization requests", []string{
-		"http/oauth TestAFloodOfRequestsEndsNobodysSignIn",
+		"http/oauth TestAFloodOfRequestsEndsNoSignIn",
 		"http/web/portal TestAFloodOfFormsOfOneUserForgetsNoFormOfAnother",
 		"http/web/browser TestSealedTextsOpenInTheirBrowserForTheirPurposeAndInTimeOnly",
 	}},

@@ -14,18 +14,26 @@ import (
 	"stagedoor/actors/tokens"
 )
 
-// redirectVariants are addresses that some parser or person takes for callback.
+// redirectVariants are addresses that some parser or reader might mistake for callback.
 var redirectVariants = []string{
-	callback + "/", "https://APP.example.com/cb", "https://app.example.com/CB", "https://app.example.com:443/cb", "http://app.example.com/cb",
+	callback + "/", "https://APP.example.com/cb", "https://app.example.com/CB", "https://app.example.com:443/cb",
+	"http://app.example.com/cb",
 	callback + "?x=1", callback + "?", callback + "#f", callback + "#", callback + "/../cb", callback + "/..%2fcb",
-	"https://app.example.com/%63b", "https://app.example.com/c%2562", "https://app.example.com//cb", callback + ";x", callback + "%00",
-	callback + "%0d%0aX:1", " " + callback, callback + " ", "https://app.example.com/\tcb", "https://app.example.com/\ncb", callback + "\r\nX: 1",
+	"https://app.example.com/%63b", "https://app.example.com/c%2562", "https://app.example.com//cb", callback +
+		";x", callback + "%00",
+	callback + "%0d%0aX:1", " " + callback, callback +
+		" ", "https://app.example.com/\tcb", "https://app.example.com/\ncb", callback + "\r\nX: 1",
 	`https:\\app.example.com\cb`, "https:/app.example.com/cb", "//app.example.com/cb", "app.example.com/cb", "/cb",
-	"https://user@app.example.com/cb", "https://app.example.com@evil.example/cb", "https://app.example.com:pw@evil.example/cb",
-	"https://app.example.com.evil.example/cb", "https://evilapp.example.com/cb", "https://x.app.example.com/cb", "https://app.example.com./cb",
-	"https://аpp.example.com/cb", "https://xn--pp-6kc.example.com/cb", "https://app．example．com/cb", "HTTPS://app.example.com/cb",
-	"javascript:alert(1)", "data:text/html,x", "myapp:/cb", "https://app.example.com:444/cb", "https://127.1/cb", "https://2130706433/cb",
-	"https://[::ffff:127.0.0.1]/cb", "*", "https://*.example.com/cb", "https://app.example.com/*", callback + "\u0301", callback + "+", callback + "%20",
+	"https://user@app.example.com/cb", "https://app.example.com@evil.example/cb",
+	"https://app.example.com:pw@evil.example/cb",
+	"https://app.example.com.evil.example/cb", "https://evilapp.example.com/cb", "https://x.app.example.com/cb",
+	"https://app.example.com./cb",
+	"https://аpp.example.com/cb", "https://xn--pp-6kc.example.com/cb", "https://app．example．com/cb",
+	"HTTPS://app.example.com/cb",
+	"javascript:alert(1)", "data:text/html,x", "myapp:/cb", "https://app.example.com:444/cb", "https://127.1/cb",
+	"https://2130706433/cb",
+	"https://[::ffff:127.0.0.1]/cb", "*", "https://*.example.com/cb", "https://app.example.com/*", callback +
+		"\u0301", callback + "+", callback + "%20",
 	callback + "\x00", callback + "\xff", callback + strings.Repeat("a", 8<<10), `"><script>alert(1)</script>`, " ", "",
 }
 
@@ -34,9 +42,12 @@ func TestOnlyTheRegisteredAddressIsEverRedirectedTo(t *testing.T) {
 	signedIn := s.browser()
 	s.authorize()
 	signedIn.signIn(signedIn.do("GET", s.query(), nil), "anna")
-	targets := map[string]string{"missing": s.query("redirect_uri", "-"), "good and bad": s.query("+redirect_uri", "https://evil.example/"),
-		"bad and good": s.query("redirect_uri", "https://evil.example/", "+redirect_uri", callback), "good and good": s.query("+redirect_uri", callback),
-		"two clients": s.query("+client_id", s.app.ClientID), "no client": s.query("client_id", "-"), "unknown client": s.query("client_id", "ci_x"),
+	targets := map[string]string{"missing": s.query("redirect_uri", "-"), "good and bad": s.query("+redirect_uri",
+		"https://evil.example/"),
+		"bad and good": s.query("redirect_uri", "https://evil.example/", "+redirect_uri",
+			callback), "good and good": s.query("+redirect_uri", callback),
+		"two clients": s.query("+client_id", s.app.ClientID), "no client": s.query("client_id",
+			"-"), "unknown client": s.query("client_id", "ci_x"),
 		"broken query": s.query() + "&x=%zz", "semicolon": strings.ReplaceAll(s.query(), "&", ";")}
 	for _, v := range redirectVariants {
 		targets[v] = s.query("redirect_uri", v)
@@ -45,7 +56,8 @@ func TestOnlyTheRegisteredAddressIsEverRedirectedTo(t *testing.T) {
 		for who, c := range map[string]*client{"guest": s.browser(), "user": signedIn} {
 			for _, target := range []string{target, target + "&auto_authorize=true"} {
 				w := c.do("GET", target, nil)
-				if w.Code != http.StatusBadRequest || w.Header().Get("Location") != "" || strings.Contains(w.Body.String(), "<form") {
+				if w.Code != http.StatusBadRequest || w.Header().Get("Location") != "" ||
+					strings.Contains(w.Body.String(), "<form") {
 					t.Errorf("%q as %s: status %d to %q", name, who, w.Code, w.Header().Get("Location"))
 				}
 				if strings.Contains(w.Body.String(), "<script") {
@@ -60,29 +72,36 @@ func TestOnlyTheRegisteredAddressIsEverRedirectedTo(t *testing.T) {
 func TestLoopbackAddressHasNoOtherSpelling(t *testing.T) {
 	const registered = "http://127.0.0.1:3000/cb"
 	s := start(t, func(o *options) { o.redirect = registered })
-	for _, v := range []string{"http://127.0.0.1:3001/cb", "http://127.0.0.1/cb", "http://127.1:3000/cb", "http://2130706433:3000/cb", "http://localhost:3000/cb",
-		"http://[::ffff:127.0.0.1]:3000/cb", "http://[::1]:3000/cb", "http://0.0.0.0:3000/cb", "https://127.0.0.1:3000/cb"} {
-		if w := s.browser().do("GET", s.query("redirect_uri", v), nil); w.Code != http.StatusBadRequest || w.Header().Get("Location") != "" {
+	for _, v := range []string{"http://127.0.0.1:3001/cb", "http://127.0.0.1/cb", "http://127.1:3000/cb",
+		"http://2130706433:3000/cb", "http://localhost:3000/cb",
+		"http://[::ffff:127.0.0.1]:3000/cb", "http://[::1]:3000/cb", "http://0.0.0.0:3000/cb",
+		"https://127.0.0.1:3000/cb"} {
+		if w := s.browser().do("GET", s.query("redirect_uri", v), nil); w.Code != http.StatusBadRequest ||
+			w.Header().Get("Location") != "" {
 			t.Errorf("%s: status %d", v, w.Code)
 		}
 	}
-	if w := s.browser().do("GET", s.query(), nil); w.Code != http.StatusOK || !strings.Contains(w.Header().Get("Content-Security-Policy"), "form-action 'self' https: http:;") {
+	if w := s.browser().do("GET", s.query(), nil); w.Code != http.StatusOK ||
+		!strings.Contains(w.Header().Get("Content-Security-Policy"), "form-action 'self' https: http:;") {
 		t.Errorf("the registered one: status %d, %s", w.Code, w.Header().Get("Content-Security-Policy"))
 	}
 }
 
-// checkPage holds an HTML answer against D3 and F2: nobody frames it, nothing
-// foreign is on it, nobody learns its address.
+// checkPage checks that an HTML response cannot be framed, loads nothing from other sites and does
+// not leak its address (attacks D3 and F2 of test/attacks_test.go).
 func checkPage(t *testing.T, name string, w *httptest.ResponseRecorder) {
 	t.Helper()
 	h := w.Header()
-	for _, want := range []string{"default-src 'none'", "style-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "form-action "} {
+	for _, want := range []string{"default-src 'none'", "style-src 'self'", "frame-ancestors 'none'", "base-uri 'none'",
+		"form-action "} {
 		if !strings.Contains(h.Get("Content-Security-Policy"), want) {
 			t.Errorf("%s: no %s in %q", name, want, h.Get("Content-Security-Policy"))
 		}
 	}
-	for field, want := range map[string]string{"X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
-		"X-Content-Type-Options": "nosniff", "Cross-Origin-Opener-Policy": "same-origin", "Content-Type": "text/html; charset=utf-8"} {
+	for field, want := range map[string]string{"X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
+		"Cache-Control":          "no-store",
+		"X-Content-Type-Options": "nosniff", "Cross-Origin-Opener-Policy": "same-origin",
+		"Content-Type": "text/html; charset=utf-8"} {
 		if h.Get(field) != want {
 			t.Errorf("%s: %s is %q, want %q", name, field, h.Get(field), want)
 		}
@@ -101,20 +120,21 @@ func checkPage(t *testing.T, name string, w *httptest.ResponseRecorder) {
 	}
 }
 
-func TestPagesAreAloneAndUnframed(t *testing.T) {
+func TestPagesAreUnframedAndLoadNothingForeign(t *testing.T) {
 	s := start(t, nil)
 	c := s.browser()
 	page := c.do("GET", s.query(), nil)
 	consent := c.follow(c.signIn(page, "anna"))
-	for name, w := range map[string]*httptest.ResponseRecorder{"sign in": page, "consent": consent, "stale": c.signIn(page, "anna"),
+	for name, w := range map[string]*httptest.ResponseRecorder{"sign in": page, "consent": consent,
+		"stale":          c.signIn(page, "anna"),
 		"no transaction": c.do("GET", "/api/oauth2/sign-in", nil), "no visit": c.do("GET", "/topup", nil)} {
 		checkPage(t, name, w)
 	}
 }
 
-// E1 and the order of wire/oauth.md 1: what is wrong after the address is known goes to
-// the app, with state and iss, when the user has signed in. Before that it is a page
-// whose link goes there (RFC 9700 4.11.2).
+// Once the redirect address was checked, errors go to the app with state and iss if the user has
+// signed in. Before that they are shown on a page with a link to the app (attack E1, RFC 9700
+// 4.11.2).
 func TestMistakesOfAnAppAreShownBeforeSignInAndRedirectedAfter(t *testing.T) {
 	s := start(t, nil)
 	user := s.browser()
@@ -124,38 +144,44 @@ func TestMistakesOfAnAppAreShownBeforeSignInAndRedirectedAfter(t *testing.T) {
 		want  string
 		state string
 	}{
-		"no response_type":         {[]string{"response_type", "-"}, "invalid_request", "xyz"},
-		"empty response_type":      {[]string{"response_type", ""}, "invalid_request", "xyz"},
-		"token":                    {[]string{"response_type", "token"}, "unsupported_response_type", "xyz"},
-		"code token":               {[]string{"response_type", "code token"}, "unsupported_response_type", "xyz"},
-		"no state":                 {[]string{"state", "-"}, "invalid_request", ""},
-		"empty state":              {[]string{"state", ""}, "invalid_request", ""},
-		"two states":               {[]string{"+state", "abc"}, "invalid_request", ""},
-		"state too long":           {[]string{"state", strings.Repeat("s", 4097)}, "invalid_request", ""},
-		"two scopes":               {[]string{"+scope", "profile"}, "invalid_request", "xyz"},
-		"two response_types":       {[]string{"+response_type", "code"}, "invalid_request", "xyz"},
-		"two auto_authorize":       {[]string{"auto_authorize", "true", "+auto_authorize", "true"}, "invalid_request", "xyz"},
-		"an unknown one, twice":    {[]string{"x", "1", "+x", "2"}, "invalid_request", "xyz"},
-		"twice before the type":    {[]string{"response_type", "token", "+scope", "x"}, "invalid_request", "xyz"},
-		"unknown scope":            {[]string{"scope", "profile admin"}, "invalid_scope", "xyz"},
-		"scope in capitals":        {[]string{"scope", "PROFILE"}, "invalid_scope", "xyz"},
-		"scopes with a tab":        {[]string{"scope", "profile\tbalance"}, "invalid_scope", "xyz"},
-		"scope of 2 KB":            {[]string{"scope", strings.Repeat("p", 2<<10)}, "invalid_scope", "xyz"},
-		"developer scope":          {[]string{"scope", "developer"}, "invalid_scope", "xyz"},
-		"plain challenge":          {[]string{"code_challenge", challenge, "code_challenge_method", "plain"}, "invalid_request", "xyz"},
+		"no response_type":    {[]string{"response_type", "-"}, "invalid_request", "xyz"},
+		"empty response_type": {[]string{"response_type", ""}, "invalid_request", "xyz"},
+		"token":               {[]string{"response_type", "token"}, "unsupported_response_type", "xyz"},
+		"code token":          {[]string{"response_type", "code token"}, "unsupported_response_type", "xyz"},
+		"no state":            {[]string{"state", "-"}, "invalid_request", ""},
+		"empty state":         {[]string{"state", ""}, "invalid_request", ""},
+		"two states":          {[]string{"+state", "abc"}, "invalid_request", ""},
+		"state too long":      {[]string{"state", strings.Repeat("s", 4097)}, "invalid_request", ""},
+		"two scopes":          {[]string{"+scope", "profile"}, "invalid_request", "xyz"},
+		"two response_types":  {[]string{"+response_type", "code"}, "invalid_request", "xyz"},
+		"two auto_authorize": {[]string{"auto_authorize", "true", "+auto_authorize", "true"}, "invalid_request",
+			"xyz"},
+		"an unknown one, twice": {[]string{"x", "1", "+x", "2"}, "invalid_request", "xyz"},
+		"twice before the type": {[]string{"response_type", "token", "+scope", "x"}, "invalid_request", "xyz"},
+		"unknown scope":         {[]string{"scope", "profile admin"}, "invalid_scope", "xyz"},
+		"scope in capitals":     {[]string{"scope", "PROFILE"}, "invalid_scope", "xyz"},
+		"scopes with a tab":     {[]string{"scope", "profile\tbalance"}, "invalid_scope", "xyz"},
+		"scope of 2 KB":         {[]string{"scope", strings.Repeat("p", 2<<10)}, "invalid_scope", "xyz"},
+		"developer scope":       {[]string{"scope", "developer"}, "invalid_scope", "xyz"},
+		"plain challenge": {[]string{"code_challenge", challenge, "code_challenge_method", "plain"},
+			"invalid_request", "xyz"},
 		"challenge without method": {[]string{"code_challenge", challenge}, "invalid_request", "xyz"},
 		"method without challenge": {[]string{"code_challenge_method", "S256"}, "invalid_request", "xyz"},
-		"challenge of 42":          {[]string{"code_challenge", challenge[:42], "code_challenge_method", "S256"}, "invalid_request", "xyz"},
-		"challenge with padding":   {[]string{"code_challenge", challenge + "=", "code_challenge_method", "S256"}, "invalid_request", "xyz"},
+		"challenge of 42": {[]string{"code_challenge", challenge[:42], "code_challenge_method", "S256"},
+			"invalid_request", "xyz"},
+		"challenge with padding": {[]string{"code_challenge", challenge + "=", "code_challenge_method", "S256"},
+			"invalid_request", "xyz"},
 	} {
 		page := s.browser().do("GET", s.query(test.pairs...), nil)
-		if page.Code != http.StatusBadRequest || page.Header().Get("Location") != "" || !strings.Contains(page.Body.String(), test.want) {
+		if page.Code != http.StatusBadRequest || page.Header().Get("Location") != "" ||
+			!strings.Contains(page.Body.String(), test.want) {
 			t.Errorf("%s, before sign-in: %d to %q\n%s", name, page.Code, page.Header().Get("Location"), page.Body)
 		}
 		link := backLink.FindStringSubmatch(page.Body.String())
 		w := user.do("GET", s.query(test.pairs...), nil)
 		q := returned(t, w)
-		if w.Code != http.StatusFound || !strings.HasPrefix(w.Header().Get("Location"), callback+"?error=") || q.Get("error") != test.want ||
+		if w.Code != http.StatusFound || !strings.HasPrefix(w.Header().Get("Location"), callback+"?error=") ||
+			q.Get("error") != test.want ||
 			q.Get("state") != test.state || q.Get("iss") != issuer || q.Has("code") || len(q["state"]) > 1 {
 			t.Errorf("%s: %d to %q, want %s", name, w.Code, w.Header().Get("Location"), test.want)
 		}
@@ -174,7 +200,8 @@ var backLink = regexp.MustCompile(`<a class="button primary" href="([^"]*)">Go b
 
 func TestScopesAreNormalised(t *testing.T) {
 	s := start(t, nil)
-	for scope, want := range map[string]string{"-": "profile", "": "profile", "balance profile": "profile balance", "profile profile": "profile", "balance": "balance"} {
+	for scope, want := range map[string]string{"-": "profile", "": "profile", "balance profile": "profile balance",
+		"profile profile": "profile", "balance": "balance"} {
 		if _, body := s.exchange(s.authorize("scope", scope)); body["scope"] != want {
 			t.Errorf("scope %q: granted %v, want %s", scope, body["scope"], want)
 		}
@@ -183,7 +210,8 @@ func TestScopesAreNormalised(t *testing.T) {
 
 func TestStateComesBackAsItWas(t *testing.T) {
 	s := start(t, nil)
-	for _, state := range []string{"a\r\nSet-Cookie: x=1", `"quoted"`, "a&b=c#d", "Grüße ✓", "a+b c%20", "\xff\xfe", strings.Repeat("s", 4096), "<script>", "1"} {
+	for _, state := range []string{"a\r\nSet-Cookie: x=1", `"quoted"`, "a&b=c#d", "Grüße ✓", "a+b c%20", "\xff\xfe",
+		strings.Repeat("s", 4096), "<script>", "1"} {
 		c := s.browser()
 		w := c.signIn(c.do("GET", s.query("state", state, "auto_authorize", "true"), nil), "anna")
 		if q := returned(t, w); len(q["state"]) != 1 || q.Get("state") != state || len(q["code"]) != 1 {
@@ -195,7 +223,7 @@ func TestStateComesBackAsItWas(t *testing.T) {
 	}
 }
 
-// D2, D4, D6: a form counts in the browser it was drawn for, and only there.
+// A form is accepted only from the browser it was rendered for (attacks D2, D4 and D6).
 func TestForeignFormsAreRefused(t *testing.T) {
 	s := start(t, nil)
 	s.addUser("mallory")
@@ -300,7 +328,7 @@ func TestForeignFormsAreRefused(t *testing.T) {
 	codeOf(t, c.do("POST", "/api/oauth2/consent", form))
 }
 
-func TestGetNeverDecides(t *testing.T) {
+func TestGetRequestsNeverDecide(t *testing.T) {
 	s := start(t, nil)
 	c := s.browser()
 	form := with(formOf(t, c.follow(c.signIn(c.do("GET", s.query(), nil), "anna"))), "decision", "allow")
@@ -317,7 +345,8 @@ func TestSessionBeginsAnewAtSignIn(t *testing.T) {
 	guest := c.cookies["__Host-stagedoor-guest"]
 	w := c.signIn(page, "anna")
 	for _, k := range w.Result().Cookies() {
-		if !strings.HasPrefix(k.Name, "__Host-") || !k.Secure || !k.HttpOnly || k.SameSite != http.SameSiteLaxMode || k.Path != "/" || k.Domain != "" {
+		if !strings.HasPrefix(k.Name, "__Host-") || !k.Secure || !k.HttpOnly || k.SameSite != http.SameSiteLaxMode ||
+			k.Path != "/" || k.Domain != "" {
 			t.Errorf("cookie %v", k)
 		}
 	}
@@ -331,7 +360,7 @@ func TestSessionBeginsAnewAtSignIn(t *testing.T) {
 	if w := planted.do("GET", w.Header().Get("Location"), nil); w.Code != http.StatusForbidden {
 		t.Errorf("the guest's cookie opens the consent page: %d", w.Code)
 	}
-	// A planted session does not survive somebody else's sign-in.
+	// A planted session ends when another user signs in.
 	victim := s.browser()
 	page = victim.do("GET", s.query(), nil)
 	victim.cookies["__Host-stagedoor-session"] = first
@@ -351,13 +380,14 @@ func TestCookiesWithoutTLSHaveNoSecureName(t *testing.T) {
 	}
 }
 
-// D5: nothing a browser sends says where to go after signing in.
+// No value from the browser decides where it goes after signing in (attack D5).
 func TestSignInLeadsNowhereElse(t *testing.T) {
 	s := start(t, nil)
 	for _, name := range []string{"next", "return_to", "redirect", "redirect_uri", "continue", "url"} {
 		c := s.browser()
 		form := formOf(t, c.do("GET", s.query(), nil))
-		w := c.do("POST", "/api/oauth2/sign-in?"+name+"=//evil.example", with(form, "username", "anna", "password", password, name, "//evil.example"))
+		w := c.do("POST", "/api/oauth2/sign-in?"+name+"=//evil.example", with(form, "username", "anna", "password",
+			password, name, "//evil.example"))
 		if to := w.Header().Get("Location"); !strings.HasPrefix(to, "/api/oauth2/consent?request=") {
 			t.Errorf("%s: sent to %q", name, to)
 		}
@@ -369,18 +399,20 @@ func TestWrongPasswordsAreSlowedDown(t *testing.T) {
 	c := s.browser()
 	form := with(formOf(t, c.do("GET", s.query(), nil)), "username", "anna", "password", "wrong")
 	for range 5 {
-		if w := c.do("POST", "/api/oauth2/sign-in", form); w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "Wrong username or password") {
+		if w := c.do("POST", "/api/oauth2/sign-in", form); w.Code != http.StatusForbidden ||
+			!strings.Contains(w.Body.String(), "Wrong username or password") {
 			t.Fatalf("status %d:\n%s", w.Code, w.Body)
 		}
 	}
 	w := c.do("POST", "/api/oauth2/sign-in", with(form, "password", password))
-	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" || c.cookies["__Host-stagedoor-session"] != "" {
+	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" ||
+		c.cookies["__Host-stagedoor-session"] != "" {
 		t.Errorf("the sixth: status %d, Retry-After %q", w.Code, w.Header().Get("Retry-After"))
 	}
 }
 
-// TestStrangersCannotLockOutAUserInAKnownBrowser: wrong passwords of others hold up
-// neither a browser that has signed in before nor a new one at another address.
+// Wrong passwords from elsewhere delay neither a browser that has signed in before nor a new
+// browser at another address.
 func TestStrangersCannotLockOutAUserInAKnownBrowser(t *testing.T) {
 	s := start(t, nil)
 	s.addUser("mallory")
@@ -408,7 +440,8 @@ func TestStrangersCannotLockOutAUserInAKnownBrowser(t *testing.T) {
 		"an unknown browser at the stranger's address": {nil, http.StatusTooManyRequests},
 		"a browser that another user is known in":      {map[string]string{"__Host-stagedoor-device": other.cookies["__Host-stagedoor-device"]}, http.StatusTooManyRequests},
 		"an invented device":                           {map[string]string{"__Host-stagedoor-device": device[:len(device)-4] + "AAAA"}, http.StatusTooManyRequests},
-		"the known browser":                            {map[string]string{"__Host-stagedoor-device": device}, http.StatusSeeOther},
+		"the known browser": {map[string]string{"__Host-stagedoor-device": device},
+			http.StatusSeeOther},
 	} {
 		if got := attempt(password, test.cookies); got != test.want {
 			t.Errorf("%s: status %d, want %d", name, got, test.want)
@@ -423,39 +456,42 @@ func TestStrangersCannotLockOutAUserInAKnownBrowser(t *testing.T) {
 	}
 }
 
-// G1: nobody learns from the page whether a user exists.
+// The page does not reveal whether a user exists (attack G1).
 func TestUnknownUserAndWrongPasswordLookTheSame(t *testing.T) {
 	s := start(t, nil)
 	body := map[string]string{}
-	for _, name := range []string{"anna", "nobody"} {
+	for _, name := range []string{"anna", "unknown"} {
 		c := s.browser()
 		form := formOf(t, c.do("GET", s.query(), nil))
 		w := c.do("POST", "/api/oauth2/sign-in", with(form, "username", name, "password", "wrong"))
-		body[name] = strings.NewReplacer(name, "NAME", form.Get("id"), "ID", form.Get("token"), "TOKEN").Replace(w.Body.String())
+		body[name] = strings.NewReplacer(name, "NAME", form.Get("id"), "ID", form.Get("token"),
+			"TOKEN").Replace(w.Body.String())
 	}
-	if body["anna"] != body["nobody"] {
-		t.Errorf("the pages differ:\n%s\n%s", body["anna"], body["nobody"])
+	if body["anna"] != body["unknown"] {
+		t.Errorf("the pages differ:\n%s\n%s", body["anna"], body["unknown"])
 	}
 }
 
 func TestHostileNamesAreText(t *testing.T) {
 	s := start(t, nil)
 	const name = `<img src=x onerror=alert(1)>"'&`
-	_, a, err := s.registry.RegisterApp(t.Context(), tokens.NewApp{Owner: s.user.ID, Name: name, Description: "</p><script>x</script>\u202eevil", RedirectURI: callback})
+	_, a, err := s.registry.RegisterApp(t.Context(), tokens.NewApp{Owner: s.user.ID, Name: name,
+		Description: "</p><script>x</script>\u202eevil", RedirectURI: callback})
 	must(t, err)
 	s.app = a
 	c := s.browser()
 	page := c.do("GET", s.query(), nil)
 	consent := c.follow(c.signIn(page, "anna"))
 	for which, w := range map[string]*httptest.ResponseRecorder{"sign in": page, "consent": consent} {
-		if strings.Contains(w.Body.String(), "<img src=x") || !strings.Contains(w.Body.String(), "<bdi>&lt;img src=x onerror=alert(1)&gt;") {
+		if strings.Contains(w.Body.String(), "<img src=x") || !strings.Contains(w.Body.String(),
+			"<bdi>&lt;img src=x onerror=alert(1)&gt;") {
 			t.Errorf("%s: the name is not text", which)
 		}
 		checkPage(t, which, w)
 	}
 }
 
-// H4: what a request says about where it was sent to reaches nothing.
+// The Host header appears in no response and no redirect (attack H4).
 func TestHostHeaderIsNeverBelieved(t *testing.T) {
 	s := start(t, nil)
 	access, _ := s.tokens()
@@ -467,7 +503,8 @@ func TestHostHeaderIsNeverBelieved(t *testing.T) {
 		r.Header.Set("Authorization", "Bearer "+access)
 		w := httptest.NewRecorder()
 		s.handler.ServeHTTP(w, r)
-		if w.Code != http.StatusOK || strings.Contains(w.Body.String(), "evil") || !strings.Contains(w.Body.String(), issuer) {
+		if w.Code != http.StatusOK || strings.Contains(w.Body.String(), "evil") || !strings.Contains(w.Body.String(),
+			issuer) {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
 	}
@@ -485,7 +522,8 @@ func TestMetadataListsWhatWorks(t *testing.T) {
 	if status != http.StatusOK || m["issuer"] != issuer || m["authorization_response_iss_parameter_supported"] != true {
 		t.Errorf("%d %v", status, m)
 	}
-	for name, path := range map[string]string{"authorization_endpoint": "authorize", "token_endpoint": "token", "revocation_endpoint": "revoke",
+	for name, path := range map[string]string{"authorization_endpoint": "authorize", "token_endpoint": "token",
+		"revocation_endpoint":    "revoke",
 		"introspection_endpoint": "introspect", "userinfo_endpoint": "userinfo"} {
 		if m[name] != issuer+"/api/oauth2/"+path {
 			t.Errorf("%s is %v", name, m[name])
@@ -493,9 +531,8 @@ func TestMetadataListsWhatWorks(t *testing.T) {
 	}
 }
 
-// TestAFloodOfRequestsEndsNobodysSignIn: what a browser has begun is not kept in a place
-// from which strangers could push it out.
-func TestAFloodOfRequestsEndsNobodysSignIn(t *testing.T) {
+// The state of a sign-in travels in the browser, so a flood of other requests cannot evict it.
+func TestAFloodOfRequestsEndsNoSignIn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("sends 30,000 requests; make test-plain runs it")
 	}

@@ -12,21 +12,22 @@ import (
 	"stagedoor/http/web/pages"
 )
 
-// maxState bounds what is kept and given back for an app.
+// maxState is the longest state parameter, in bytes, that the service carries for an app.
 const maxState = 4 << 10
 
-// request is an authorization request that was found right, but for who asks.
-type request struct {
+// authRequest is an authorization request whose app and parameters were checked. It says nothing
+// about the user yet.
+type authRequest struct {
 	app       tokens.App
 	scopes    []string
 	state     string
 	challenge string
-	auto      Auto // what auto_authorize is worth; AutoNever if it was not sent
+	auto      Auto // meaning of auto_authorize for this request; AutoNever if it was not sent
 	once      tokens.Once
 }
 
-// sealedRequest is a request as it travels between its pages. The app is looked up
-// again at every step.
+// sealedRequest is an authRequest as the browser carries it between two pages. It names the app by
+// its id, so that every step looks the app up again and notices a change.
 type sealedRequest struct {
 	ClientID    string    `json:"c"`
 	RedirectURI string    `json:"r"`
@@ -40,15 +41,17 @@ type sealedRequest struct {
 
 const purposeRequest = "authorization request"
 
-// seal returns the request for the next page of a browser.
-func (s *Service) seal(req *request, v *browser.Visitor) (string, error) {
-	return s.options.Browser.Seal(purposeRequest, v, stepLife, sealedRequest{ClientID: req.app.ClientID, RedirectURI: req.app.RedirectURI,
-		Scopes: req.scopes, State: []byte(req.state), Challenge: req.challenge, Auto: req.auto, ID: req.once.ID, Expires: req.once.Expires})
+// seal returns req encrypted for the browser of v. It can be read until stepLife has passed.
+func (s *Service) seal(req *authRequest, v *browser.Visitor) (string, error) {
+	return s.options.Browser.Seal(purposeRequest, v, stepLife, sealedRequest{ClientID: req.app.ClientID,
+		RedirectURI: req.app.RedirectURI,
+		Scopes:      req.scopes, State: []byte(req.state), Challenge: req.challenge, Auto: req.auto, ID: req.once.ID,
+		Expires: req.once.Expires})
 }
 
-// unseal reads the request that a browser has come back with. The page is what is
-// wrong with it, if anything.
-func (s *Service) unseal(text string, v *browser.Visitor) (*request, int, *pages.Failure) {
+// unseal returns the request that seal has sealed for the browser of v. If the request cannot be
+// continued, it returns the status and the page to show instead.
+func (s *Service) unseal(text string, v *browser.Visitor) (*authRequest, int, *pages.Failure) {
 	var in sealedRequest
 	switch err := s.options.Browser.Unseal(purposeRequest, v, text, &in); {
 	case errors.Is(err, browser.ErrExpired), err == nil && !s.options.Now().Before(in.Expires):
@@ -60,11 +63,11 @@ func (s *Service) unseal(text string, v *browser.Visitor) (*request, int, *pages
 	if err != nil || !app.Disabled.IsZero() || app.RedirectURI != in.RedirectURI {
 		return nil, http.StatusBadRequest, failureChanged
 	}
-	return &request{app: app, scopes: in.Scopes, state: string(in.State), challenge: in.Challenge, auto: in.Auto,
+	return &authRequest{app: app, scopes: in.Scopes, state: string(in.State), challenge: in.Challenge, auto: in.Auto,
 		once: tokens.Once{ID: in.ID, Expires: in.Expires}}, 0, nil
 }
 
-// authorize begins (imagegen-and-oauth.md 4.4).
+// authorize handles GET /api/oauth2/authorize, the address to which an app sends its user.
 func (s *Service) authorize(w http.ResponseWriter, r *http.Request) {
 	pages.NoStore(w.Header())
 	if prefetching(r) {
@@ -73,52 +76,57 @@ func (s *Service) authorize(w http.ResponseWriter, r *http.Request) {
 	}
 	query, err := parseQuery(r)
 	if err != nil {
-		s.fail(w, r, http.StatusBadRequest, &pages.Failure{Title: "This link is broken", Message: "The address that the app sent you to cannot be read."})
+		s.writePage(w, r, http.StatusBadRequest, &pages.Failure{Title: "This link is broken",
+			Message: "The address that the app sent you to cannot be read."})
 		return
 	}
 	app, failure := s.identify(query)
 	if failure != nil {
-		s.fail(w, r, http.StatusBadRequest, failure)
+		s.writePage(w, r, http.StatusBadRequest, failure)
 		return
 	}
-	req := &request{app: app, auto: AutoNever}
+	req := &authRequest{app: app, auto: AutoNever}
 	if query.count("state") <= 1 && len(query.get("state")) <= maxState {
 		req.state = query.get("state")
 	}
 	v, err := s.options.Browser.Welcome(w, r)
 	if err != nil {
-		s.busy(w, r, err)
+		s.writeUnavailable(w, r, err)
 		return
 	}
 	if err := req.read(query); err != nil {
-		s.refuseRequest(w, r, req, &v, err)
+		s.reportRequestError(w, r, req, &v, err)
 		return
 	}
 	if query.get("auto_authorize") == "true" {
 		req.auto = s.options.Auto()
 	}
-	s.begin(w, r, req, &v)
+	s.startRequest(w, r, req, &v)
 }
 
-// refuseRequest tells the app of a mistake in its request: by a redirect if the user has
-// signed in, else by a page from which the user may go back to the app.
-func (s *Service) refuseRequest(w http.ResponseWriter, r *http.Request, req *request, v *browser.Visitor, err error) {
+// reportRequestError reports a mistake in the app's request. If the user has signed in, the error
+// goes to the app by a redirect. Otherwise a page shows the error with a link back to the app.
+func (s *Service) reportRequestError(w http.ResponseWriter, r *http.Request, req *authRequest, v *browser.Visitor,
+	err error) {
 	if v.SignedIn() {
-		s.redirect(w, r, http.StatusFound, req, err)
+		s.redirectError(w, r, http.StatusFound, req, err)
 		return
 	}
-	f := refusalOf(err)
-	host, _ := hostOf(req.app.RedirectURI)
-	s.fail(w, r, http.StatusBadRequest, &pages.Failure{Title: "The app sent a wrong request",
-		Message: "The app that sent you here made a mistake, so you cannot sign in for it. You can go back to it and tell its maker.",
-		Detail:  f.word + ": " + f.text,
-		Back:    &pages.Link{Name: "Go back to " + host, Path: s.appAddress(req, "error", f.word, "error_description", f.text)}})
+	f := protocolErrorOf(err)
+	host, _ := redirectHost(req.app.RedirectURI)
+	s.writePage(w, r, http.StatusBadRequest, &pages.Failure{Title: "The app sent a wrong request",
+		Message: "The app that sent you here made a mistake, so you cannot sign in for it. You can go back to it " +
+			"and report this to its developer.",
+		Detail: f.code + ": " + f.description,
+		Back: &pages.Link{Name: "Go back to " + host, Path: s.appURL(req, "error", f.code, "error_description",
+			f.description)}})
 }
 
-// identify finds the app. As long as it and its address are not certain, nobody
-// is sent anywhere (RFC 6749 4.1.2.1): the answer is a page.
+// identify returns the app of a request. Unless both the app and its redirect address are known, it
+// returns a page, because a redirect to an unchecked address would leak data (RFC 6749 4.1.2.1).
 func (s *Service) identify(query params) (tokens.App, *pages.Failure) {
-	unknown := &pages.Failure{Title: "Unknown app", Message: "The app that sent you here is not registered, or was switched off."}
+	unknown := &pages.Failure{Title: "Unknown app", Message: "The app that sent you here is not registered, or was " +
+		"switched off."}
 	if query.count("client_id") != 1 {
 		return tokens.App{}, unknown
 	}
@@ -128,24 +136,26 @@ func (s *Service) identify(query params) (tokens.App, *pages.Failure) {
 	}
 	if query.count("redirect_uri") != 1 || query.get("redirect_uri") != app.RedirectURI {
 		return tokens.App{}, &pages.Failure{Title: "Wrong address",
-			Message: "The app asked to send you to an address that it has not registered. You were not sent there, and the app got nothing.",
-			Detail:  shortened(query.get("redirect_uri"))}
+			Message: "The app asked to send you to an address that it has not registered. You were not sent there, " +
+				"and the app got nothing.",
+			Detail: truncateForPage(query.get("redirect_uri"))}
 	}
 	return app, nil
 }
 
-// maxShown is how much of a refused value a page shows.
+// maxShown is the number of bytes of a refused value that a page shows.
 const maxShown = 300
 
-func shortened(text string) string {
+func truncateForPage(text string) string {
 	if len(text) > maxShown {
 		return strings.ToValidUTF8(text[:maxShown], "") + "…"
 	}
 	return text
 }
 
-// read checks what is left, in the protocol's order. Its error goes to the app.
-func (q *request) read(query params) error {
+// read checks the parameters other than client_id and redirect_uri in the order of the protocol and
+// stores them in q. Its errors may be sent to the app.
+func (q *authRequest) read(query params) error {
 	if query.repeated() {
 		return invalidRequest("a parameter is repeated")
 	}
@@ -154,7 +164,7 @@ func (q *request) read(query params) error {
 	case "":
 		return invalidRequest("response_type is missing")
 	default:
-		return &refusal{word: "unsupported_response_type", text: "response_type must be code"}
+		return &protocolError{code: "unsupported_response_type", description: "response_type must be code"}
 	}
 	switch state := query.get("state"); {
 	case state == "":
@@ -181,42 +191,43 @@ func (q *request) read(query params) error {
 	return nil
 }
 
-// begin shows the first page of a request, or answers it at once if nothing has to be
-// asked.
-func (s *Service) begin(w http.ResponseWriter, r *http.Request, req *request, v *browser.Visitor) {
-	if v.SignedIn() && req.auto != AutoNever && deliberate(r) {
+// startRequest shows the sign-in or consent page. If the user is signed in, has consented before
+// and auto_authorize is allowed, it redirects to the app with a code at once.
+func (s *Service) startRequest(w http.ResponseWriter, r *http.Request, req *authRequest, v *browser.Visitor) {
+	if v.SignedIn() && req.auto != AutoNever && opensPage(r) {
 		code, err := s.approve(r.Context(), req, v, false)
 		if !errors.Is(err, tokens.ErrConsentRequired) {
-			s.conclude(w, r, http.StatusFound, req, code, err)
+			s.finishRequest(w, r, http.StatusFound, req, code, err)
 			return
 		}
 	}
 	var err error
 	if req.once.ID, err = s.options.Browser.NewID(); err != nil {
-		s.busy(w, r, err)
+		s.writeUnavailable(w, r, err)
 		return
 	}
 	req.once.Expires = s.options.Now().Add(requestLife)
 	sealed, err := s.seal(req, v)
 	if err != nil {
-		s.busy(w, r, err)
+		s.writeUnavailable(w, r, err)
 		return
 	}
 	if v.SignedIn() {
-		s.write(w, r, http.StatusOK, s.consentView(sealed, req, v))
+		s.writePage(w, r, http.StatusOK, s.consentView(sealed, req, v))
 		return
 	}
-	s.write(w, r, http.StatusOK, s.signInView(sealed, req, v))
+	s.writePage(w, r, http.StatusOK, s.signInView(sealed, req, v))
 }
 
-// prefetching tells whether nobody has asked for the page yet.
+// prefetching reports whether the browser fetches the page before the user has opened it.
 func prefetching(r *http.Request) bool {
-	return strings.Contains(r.Header.Get("Sec-Purpose"), "prefetch") || strings.EqualFold(r.Header.Get("Purpose"), "prefetch")
+	return strings.Contains(r.Header.Get("Sec-Purpose"), "prefetch") || strings.EqualFold(r.Header.Get("Purpose"),
+		"prefetch")
 }
 
-// deliberate tells whether the browser goes to the page, as far as it says: a
-// frame, an image or a script must not get a code for a user who sees nothing.
-func deliberate(r *http.Request) bool {
+// opensPage reports whether r can be a user opening the page. A frame, image or script must not get
+// a code for a user who sees nothing. Browsers that send no Sec-Fetch headers are accepted.
+func opensPage(r *http.Request) bool {
 	allows := func(name, want string) bool {
 		got := r.Header.Get(name)
 		return got == "" || got == want
@@ -224,26 +235,31 @@ func deliberate(r *http.Request) bool {
 	return r.Method == http.MethodGet && allows("Sec-Fetch-Mode", "navigate") && allows("Sec-Fetch-Dest", "document")
 }
 
-// approve gets the code for a request.
-func (s *Service) approve(ctx context.Context, req *request, v *browser.Visitor, consented bool) (string, error) {
-	return s.options.Registry.Approve(ctx, tokens.Approval{User: v.Session.User.ID, AuthTime: v.Session.Created, ClientID: req.app.ClientID,
-		RedirectURI: req.app.RedirectURI, Scopes: req.scopes, Challenge: req.challenge, Request: req.once, Consented: consented})
+// approve asks the registry for the code. consented says whether the user has consented just now;
+// if not, an earlier consent is needed and its absence is tokens.ErrConsentRequired.
+func (s *Service) approve(ctx context.Context, req *authRequest, v *browser.Visitor, consented bool) (string, error) {
+	return s.options.Registry.Approve(ctx, tokens.Approval{User: v.Session.User.ID, AuthTime: v.Session.Created,
+		ClientID:    req.app.ClientID,
+		RedirectURI: req.app.RedirectURI, Scopes: req.scopes, Challenge: req.challenge, Request: req.once,
+		Consented: consented})
 }
 
-// conclude sends the browser back with a code, or with why there is none.
-func (s *Service) conclude(w http.ResponseWriter, r *http.Request, status int, req *request, code string, err error) {
+// finishRequest redirects the browser to the app with the code, or with the error of approve. It
+// shows a page instead if the app changed meanwhile or the request was answered before.
+func (s *Service) finishRequest(w http.ResponseWriter, r *http.Request, status int, req *authRequest, code string,
+	err error) {
 	switch {
 	case errors.Is(err, tokens.ErrInvalidClient), errors.Is(err, tokens.ErrInvalidRequest):
-		// The app changed under the user's hands; where it was is no longer known
-		// to be its place.
-		s.fail(w, r, http.StatusBadRequest, failureChanged)
+		// The app was changed while the user was on the page, so its earlier redirect
+		// address can no longer be trusted.
+		s.writePage(w, r, http.StatusBadRequest, failureChanged)
 	case errors.Is(err, tokens.ErrUsed):
-		s.fail(w, r, http.StatusBadRequest, failureStale)
+		s.writePage(w, r, http.StatusBadRequest, failureStale)
 	case errors.Is(err, tokens.ErrNotFound):
-		s.redirect(w, r, status, req, errDenied)
+		s.redirectError(w, r, status, req, errDenied)
 	case err != nil:
-		s.redirect(w, r, status, req, err)
+		s.redirectError(w, r, status, req, err)
 	default:
-		s.send(w, status, req, "code", code)
+		s.redirectToApp(w, status, req, "code", code)
 	}
 }

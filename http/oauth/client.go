@@ -11,25 +11,24 @@ import (
 	"stagedoor/http/auth"
 )
 
-// basicChallenge answers clients that used the Authorization header (RFC 6749
-// 5.2).
+// basicChallenge is sent to clients that used the Authorization header, as RFC 6749 5.2 requires.
 const basicChallenge = `Basic realm="oauth"`
 
-// onlyInBody are the parameters that addresses, and with them logs, must not
-// have.
-var onlyInBody = []string{"client_secret", "code", "code_verifier", "refresh_token", "token", "access_token", "password"}
+// onlyInBody lists the parameters that must not be in an address, because addresses are logged.
+var onlyInBody = []string{"client_secret", "code", "code_verifier", "refresh_token", "token", "access_token",
+	"password"}
 
-// call is a request of a client to an endpoint of clients: a form, and who sent
-// it.
-type call struct {
+// clientRequest is a form that an app's server sent to the token, revocation or introspection
+// endpoint, with the client credentials that came with it.
+type clientRequest struct {
 	form   params
 	client tokens.ClientCredentials
-	basic  bool // the client authenticates with the Authorization header
+	basic  bool // the credentials were in the Authorization header
 }
 
-// readCall reads a call. Whether the client is who it says is the registry's to
-// decide.
-func (s *Service) readCall(w http.ResponseWriter, r *http.Request) (*call, error) {
+// readClientRequest reads the form and the credentials of r. It does not check the credentials,
+// because only the registry can.
+func (s *Service) readClientRequest(w http.ResponseWriter, r *http.Request) (*clientRequest, error) {
 	form, err := readForm(w, r)
 	if err != nil {
 		return nil, err
@@ -41,7 +40,8 @@ func (s *Service) readCall(w http.ResponseWriter, r *http.Request) (*call, error
 	if err != nil || slices.ContainsFunc(onlyInBody, func(name string) bool { return query.count(name) > 0 }) {
 		return nil, invalidRequest("parameters belong into the body")
 	}
-	c := &call{form: form, client: tokens.ClientCredentials{ID: form.get("client_id"), Secret: form.get("client_secret"), From: auth.Remote(r)}}
+	c := &clientRequest{form: form, client: tokens.ClientCredentials{ID: form.get("client_id"),
+		Secret: form.get("client_secret"), From: auth.Remote(r)}}
 	if len(r.Header["Authorization"]) > 0 {
 		if err := c.readBasic(r.Header["Authorization"]); err != nil {
 			return nil, err
@@ -53,10 +53,11 @@ func (s *Service) readCall(w http.ResponseWriter, r *http.Request) (*call, error
 	return c, nil
 }
 
-// readBasic takes the credentials from the header. Id and secret are encoded as
-// in a form before they are joined (RFC 6749 2.3.1).
-func (c *call) readBasic(headers []string) error {
-	unreadable := &refusal{status: http.StatusUnauthorized, word: "invalid_client", text: "the Authorization header cannot be read", challenge: basicChallenge}
+// readBasic reads the client credentials from the Authorization header. Clients form-encode id and
+// secret before they join them (RFC 6749 2.3.1).
+func (c *clientRequest) readBasic(headers []string) error {
+	unreadable := &protocolError{status: http.StatusUnauthorized, code: "invalid_client",
+		description: "the Authorization header cannot be read", challenge: basicChallenge}
 	if len(headers) > 1 || c.client.Secret != "" {
 		return invalidRequest("more than one way of client authentication")
 	}
@@ -85,12 +86,12 @@ func (c *call) readBasic(headers []string) error {
 	return nil
 }
 
-// refuseCall is refuse with the challenge that a client with the Authorization
-// header is owed.
-func (s *Service) refuseCall(w http.ResponseWriter, r *http.Request, c *call, err error) {
-	f := *refusalOf(err)
+// writeClientError writes an error and adds the Basic challenge if the client used the
+// Authorization header. c is nil if the request could not be read.
+func (s *Service) writeClientError(w http.ResponseWriter, r *http.Request, c *clientRequest, err error) {
+	f := *protocolErrorOf(err)
 	if c != nil && c.basic && f.status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", basicChallenge)
 	}
-	s.refuse(w, r, err)
+	s.writeError(w, r, err)
 }

@@ -7,25 +7,27 @@ import (
 	"stagedoor/http/web/pages"
 )
 
-func (s *Service) consentView(sealed string, req *request, v *browser.Visitor) *pages.Consent {
-	return &pages.Consent{Form: s.form(pathConsent, purposeConsent, sealed, v), App: appView(req), Username: v.Session.User.Username}
+// consentView returns the page that asks a signed-in user to let the app in.
+func (s *Service) consentView(sealed string, req *authRequest, v *browser.Visitor) *pages.Consent {
+	return &pages.Consent{Form: s.form(pathConsent, purposeConsent, sealed, v), App: appView(req),
+		Username: v.Session.User.Username}
 }
 
-// consentPage shows the page of a request whose user has just signed in.
+// consentPage handles GET /api/oauth2/consent, to which the browser comes after signing in.
 func (s *Service) consentPage(w http.ResponseWriter, r *http.Request) {
-	t, ok := s.open(w, r)
+	t, ok := s.readStep(w, r)
 	switch {
 	case !ok:
 	case !t.visitor.SignedIn():
-		s.fail(w, r, http.StatusBadRequest, failureStale)
+		s.writePage(w, r, http.StatusBadRequest, failureStale)
 	default:
-		s.write(w, r, http.StatusOK, s.consentView(t.sealed, t.request, &t.visitor))
+		s.writePage(w, r, http.StatusOK, s.consentView(t.sealed, t.authRequest, &t.visitor))
 	}
 }
 
-// consent takes the consent form.
+// consent handles the form of the consent page: allow, deny, or switch to another account.
 func (s *Service) consent(w http.ResponseWriter, r *http.Request) {
-	t, form, ok := s.submit(w, r, purposeConsent)
+	t, form, ok := s.readStepForm(w, r, purposeConsent)
 	if !ok {
 		return
 	}
@@ -37,25 +39,26 @@ func (s *Service) consent(w http.ResponseWriter, r *http.Request) {
 	case "switch":
 		s.switchAccount(w, r, t)
 	default:
-		s.fail(w, r, http.StatusBadRequest, failureBroken)
+		s.writePage(w, r, http.StatusBadRequest, failureMalformed)
 	}
 }
 
+// allow records the consent and redirects to the app with a code.
 func (s *Service) allow(w http.ResponseWriter, r *http.Request, t step) {
 	if !t.visitor.SignedIn() {
-		s.fail(w, r, http.StatusForbidden, failureForeign)
+		s.writePage(w, r, http.StatusForbidden, failureForeign)
 		return
 	}
-	code, err := s.approve(r.Context(), t.request, &t.visitor, true)
-	s.conclude(w, r, http.StatusSeeOther, t.request, code, err)
+	code, err := s.approve(r.Context(), t.authRequest, &t.visitor, true)
+	s.finishRequest(w, r, http.StatusSeeOther, t.authRequest, code, err)
 }
 
-// switchAccount signs out and asks for other credentials.
+// switchAccount signs the user out and shows the sign-in page for the same request.
 func (s *Service) switchAccount(w http.ResponseWriter, r *http.Request, t step) {
 	v, err := s.options.Browser.SignOut(w, r)
 	if err != nil {
-		s.busy(w, r, err)
+		s.writeUnavailable(w, r, err)
 		return
 	}
-	s.goOn(w, r, t.request, &v, pathSignIn)
+	s.redirectToStep(w, r, t.authRequest, &v, pathSignIn)
 }

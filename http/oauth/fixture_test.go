@@ -39,7 +39,7 @@ const (
 	authorizeAt = "/api/oauth2/authorize"
 )
 
-// service is the real service over the real registry and a store in memory.
+// service is the real service with the real registry and a store in memory.
 type service struct {
 	t        *testing.T
 	handler  http.Handler
@@ -47,9 +47,9 @@ type service struct {
 	app      tokens.App
 	secret   string
 	user     tokens.User
-	offset   *atomic.Int64 // how far the clock was moved
+	offset   *atomic.Int64 // how far the test has moved the clock
 	log      *harness.Buffer
-	auto     oauth.Auto // what the configuration says at the moment
+	auto     oauth.Auto // the configured meaning of auto_authorize
 	codes    *codes
 }
 
@@ -61,18 +61,17 @@ type options struct {
 	config   tokens.Config
 }
 
-// accounts are balances by username.
+// accounts maps usernames to credits and spent amounts.
 type accounts map[string][2]int64
 
 func (a accounts) Balance(account string) (credits, spent, held int64) {
 	return a[account][0], a[account][1], 1
 }
 
-// codes are redeem codes and what they are worth.
+// codes accepts each redeem code of open once and records the credited account.
 type codes struct {
-	mu   sync.Mutex
-	open map[string]int64
-	// credited is the account by code.
+	mu       sync.Mutex
+	open     map[string]int64
 	credited map[string]string
 }
 
@@ -111,17 +110,20 @@ func start(t *testing.T, change func(*options)) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	guard, err := browser.New(browser.Options{Registry: s.registry, Origin: o.issuer, Key: []byte("a key for tests only"), Now: now, Random: rand.Reader})
+	guard, err := browser.New(browser.Options{Registry: s.registry, Origin: o.issuer,
+		Key: []byte("a key for tests only"), Now: now, Random: rand.Reader})
 	if err != nil {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
 	oauth.New(oauth.Options{Logger: slog.New(slog.NewTextHandler(s.log, nil)), Registry: s.registry, Browser: guard,
 		Accounts: accounts{"anna": {12_500_000, 3_250_001}}, Redeemer: s.codes,
-		Issuer: o.issuer, Auto: func() oauth.Auto { return s.auto }, TopUpURL: func() string { return o.topUpURL }, Now: now}).Routes(func(pattern string, h http.HandlerFunc) { mux.HandleFunc(pattern, h) })
+		Issuer: o.issuer, Auto: func() oauth.Auto { return s.auto }, TopUpURL: func() string { return o.topUpURL },
+		Now: now}).Routes(func(pattern string, h http.HandlerFunc) { mux.HandleFunc(pattern, h) })
 	s.handler = mux
 	s.user = s.addUser("anna")
-	if s.secret, s.app, err = s.registry.RegisterApp(t.Context(), tokens.NewApp{Owner: s.user.ID, Name: "Weather", Description: "Forecasts", RedirectURI: o.redirect}); err != nil {
+	if s.secret, s.app, err = s.registry.RegisterApp(t.Context(), tokens.NewApp{Owner: s.user.ID, Name: "Weather",
+		Description: "Forecasts", RedirectURI: o.redirect}); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -129,7 +131,8 @@ func start(t *testing.T, change func(*options)) *service {
 
 func (s *service) addUser(name string) tokens.User {
 	s.t.Helper()
-	u, err := s.registry.CreateUser(s.t.Context(), tokens.NewUser{Username: name, Email: name + "@example.com", Password: password})
+	u, err := s.registry.CreateUser(s.t.Context(), tokens.NewUser{Username: name, Email: name + "@example.com",
+		Password: password})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -138,7 +141,7 @@ func (s *service) addUser(name string) tokens.User {
 
 func (s *service) pass(d time.Duration) { s.offset.Add(int64(d)) }
 
-// client is a browser: it keeps cookies and follows nothing.
+// client is a browser that keeps cookies and follows no redirects.
 type client struct {
 	*service
 	cookies map[string]string
@@ -174,8 +177,8 @@ func (c *client) do(method, target string, form url.Values) *httptest.ResponseRe
 	return w
 }
 
-// query is a good authorization request, changed by pairs. A name that begins
-// with + adds a value, a value of - removes the parameter.
+// query returns the address of a valid authorization request, changed by pairs. A name that begins
+// with + adds a value, and the value - removes the parameter.
 func (s *service) query(pairs ...string) string {
 	q := url.Values{"client_id": {s.app.ClientID}, "redirect_uri": {s.app.RedirectURI}, "response_type": {"code"},
 		"scope": {"profile balance"}, "state": {"xyz"}}
@@ -194,7 +197,7 @@ func (s *service) query(pairs ...string) string {
 
 var hiddenFields = regexp.MustCompile(`<input type="hidden" name="id" value="([^"]*)">\s*<input type="hidden" name="token" value="([^"]*)">`)
 
-// formOf is the hidden part of the first form of a page, other than that of signing out.
+// formOf returns the hidden fields of the first form of a page other than the sign-out form.
 func formOf(t *testing.T, w *httptest.ResponseRecorder) url.Values {
 	t.Helper()
 	m := hiddenFields.FindStringSubmatch(w.Body.String())
@@ -215,13 +218,13 @@ func with(form url.Values, pairs ...string) url.Values {
 	return out
 }
 
-// signIn fills in the sign-in form on page and returns what comes after it.
+// signIn submits the sign-in form of page and returns the response.
 func (c *client) signIn(page *httptest.ResponseRecorder, username string) *httptest.ResponseRecorder {
 	c.t.Helper()
 	return c.do("POST", "/api/oauth2/sign-in", with(formOf(c.t, page), "username", username, "password", password))
 }
 
-// follow gets the page that an answer sends the browser to.
+// follow requests the page to which a response redirects.
 func (c *client) follow(w *httptest.ResponseRecorder) *httptest.ResponseRecorder {
 	c.t.Helper()
 	if w.Code != http.StatusSeeOther || !strings.HasPrefix(w.Header().Get("Location"), "/") {
@@ -235,7 +238,7 @@ func (c *client) decide(page *httptest.ResponseRecorder, decision string) *httpt
 	return c.do("POST", "/api/oauth2/consent", with(formOf(c.t, page), "decision", decision))
 }
 
-// codeOf is the code a redirect carries.
+// codeOf returns the code in a redirect.
 func codeOf(t *testing.T, w *httptest.ResponseRecorder) string {
 	t.Helper()
 	code := returned(t, w).Get("code")
@@ -245,7 +248,7 @@ func codeOf(t *testing.T, w *httptest.ResponseRecorder) string {
 	return code
 }
 
-// returned are the parameters that a redirect to the app carries.
+// returned returns the parameters of a redirect to the app.
 func returned(t *testing.T, w *httptest.ResponseRecorder) url.Values {
 	t.Helper()
 	u, err := url.Parse(w.Header().Get("Location"))
@@ -255,14 +258,14 @@ func returned(t *testing.T, w *httptest.ResponseRecorder) url.Values {
 	return u.Query()
 }
 
-// authorize goes the whole way with every page, in a new browser.
+// authorize completes all pages in a new browser and returns the code.
 func (s *service) authorize(pairs ...string) string {
 	s.t.Helper()
 	c := s.browser()
 	return codeOf(s.t, c.decide(c.follow(c.signIn(c.do("GET", s.query(pairs...), nil), "anna")), "allow"))
 }
 
-// post calls an endpoint of clients.
+// post sends a form to path and returns the status, headers and decoded body.
 func (s *service) post(path string, pairs ...string) (int, http.Header, map[string]any) {
 	s.t.Helper()
 	form := url.Values{}
@@ -289,12 +292,13 @@ func (s *service) send(r *http.Request) (int, http.Header, map[string]any) {
 
 func (s *service) exchange(code string, pairs ...string) (int, map[string]any) {
 	s.t.Helper()
-	status, _, body := s.post(pathToken, append([]string{"grant_type", "authorization_code", "code", code, "redirect_uri", s.app.RedirectURI,
+	status, _, body := s.post(pathToken, append([]string{"grant_type", "authorization_code", "code", code,
+		"redirect_uri", s.app.RedirectURI,
 		"client_id", s.app.ClientID, "client_secret", s.secret}, pairs...)...)
 	return status, body
 }
 
-// tokens goes the whole way and redeems the code.
+// tokens completes the whole flow and redeems the code.
 func (s *service) tokens(pairs ...string) (access, refresh string) {
 	s.t.Helper()
 	status, body := s.exchange(s.authorize(pairs...))

@@ -16,7 +16,7 @@ import (
 	"stagedoor/http/oauth"
 )
 
-func TestWholeFlowAsTheDocumentsHaveIt(t *testing.T) {
+func TestWholeFlow(t *testing.T) {
 	s := start(t, nil)
 	c := s.browser()
 	page := c.do("GET", s.query("code_challenge", challenge, "code_challenge_method", "S256"), nil)
@@ -35,16 +35,20 @@ func TestWholeFlowAsTheDocumentsHaveIt(t *testing.T) {
 		t.Errorf("after a POST: status %d, want 303", w.Code)
 	}
 	q := returned(t, w)
-	if !strings.HasPrefix(w.Header().Get("Location"), callback+"?") || q.Get("state") != "xyz" || q.Get("iss") != issuer || len(q) != 3 {
+	if !strings.HasPrefix(w.Header().Get("Location"), callback+"?") || q.Get("state") != "xyz" ||
+		q.Get("iss") != issuer || len(q) != 3 {
 		t.Errorf("redirect to %q", w.Header().Get("Location"))
 	}
 	status, body := s.exchange(q.Get("code"), "code_verifier", verifier)
-	if status != http.StatusOK || body["token_type"] != "Bearer" || body["expires_in"] != 7200.0 || body["scope"] != "profile balance" {
+	if status != http.StatusOK || body["token_type"] != "Bearer" || body["expires_in"] != 7200.0 ||
+		body["scope"] != "profile balance" {
 		t.Fatalf("exchange: %d %v", status, body)
 	}
 	status, _, info := s.get("/api/oauth2/userinfo", body["access_token"].(string))
-	want := map[string]any{"sub": strconv.FormatInt(s.user.ID, 10), "id": float64(s.user.ID), "username": "anna", "email": "anna@example.com", "quota": 9249999.0,
-		"used_quota": 3250001.0, "balance_formatted": "9.249999", "created_time": float64(s.user.Created.Unix()), "status": 1.0}
+	want := map[string]any{"sub": strconv.FormatInt(s.user.ID, 10), "id": float64(s.user.ID), "username": "anna",
+		"email": "anna@example.com", "quota": 9249999.0,
+		"used_quota": 3250001.0, "balance_formatted": "9.249999", "created_time": float64(s.user.Created.Unix()),
+		"status": 1.0}
 	if status != http.StatusOK || len(info) != len(want) {
 		t.Fatalf("userinfo: %d %v", status, info)
 	}
@@ -53,9 +57,11 @@ func TestWholeFlowAsTheDocumentsHaveIt(t *testing.T) {
 			t.Errorf("userinfo %s: got %v, want %v", name, info[name], v)
 		}
 	}
-	status, _, again := s.post(pathToken, "grant_type", "refresh_token", "refresh_token", body["refresh_token"].(string),
+	status, _, again := s.post(pathToken, "grant_type", "refresh_token", "refresh_token",
+		body["refresh_token"].(string),
 		"client_id", s.app.ClientID, "client_secret", s.secret)
-	if status != http.StatusOK || again["refresh_token"] == body["refresh_token"] || again["access_token"] == body["access_token"] {
+	if status != http.StatusOK || again["refresh_token"] == body["refresh_token"] ||
+		again["access_token"] == body["access_token"] {
 		t.Errorf("refresh: %d %v", status, again)
 	}
 }
@@ -81,7 +87,7 @@ func TestFieldsOfUserinfoFollowTheScopes(t *testing.T) {
 	}
 }
 
-func TestDenyingTellsTheAppAndNothingElse(t *testing.T) {
+func TestDenyingSendsOnlyAnErrorToTheApp(t *testing.T) {
 	s := start(t, nil)
 	for name, end := range map[string]func(*client, *httptest.ResponseRecorder) *httptest.ResponseRecorder{
 		"on the sign-in page": func(c *client, page *httptest.ResponseRecorder) *httptest.ResponseRecorder {
@@ -116,8 +122,8 @@ func TestAnotherAccountCanBeUsed(t *testing.T) {
 	}
 }
 
-// D3: each variant is sent with a session and a consent or without; what must
-// come of it is a code at once, a page, or nothing.
+// Each variant is sent with and without a session and a consent. The result must be a code at once,
+// a page, or nothing.
 func TestAutoAuthorizeAsksUnlessTheUserSaidYes(t *testing.T) {
 	const atOnce, afterSignIn, consentPage, nothing = "code at once", "code after sign-in", "consent page", "nothing"
 	for name, test := range map[string]struct {
@@ -135,17 +141,27 @@ func TestAutoAuthorizeAsksUnlessTheUserSaidYes(t *testing.T) {
 		"no session, TRUE":             {pairs: []string{"auto_authorize", "TRUE"}, want: consentPage},
 		"session":                      {session: true, want: consentPage},
 		"session and consent":          {session: true, consented: "profile balance", want: atOnce},
-		"session and consent, never":   {mode: oauth.AutoNever, session: true, consented: "profile balance", want: consentPage},
-		"session, consented only":      {mode: oauth.AutoConsented, session: true, consented: "profile balance", want: atOnce},
-		"narrower than before":         {session: true, consented: "profile balance", pairs: []string{"scope", "balance"}, want: atOnce},
-		"wider than before":            {session: true, consented: "profile", want: consentPage},
-		"without the parameter":        {session: true, consented: "profile balance", pairs: []string{"auto_authorize", "-"}, want: consentPage},
-		"TRUE":                         {session: true, consented: "profile balance", pairs: []string{"auto_authorize", "TRUE"}, want: consentPage},
-		"1":                            {session: true, consented: "profile balance", pairs: []string{"auto_authorize", "1"}, want: consentPage},
-		"in a frame":                   {session: true, consented: "profile balance", header: http.Header{"Sec-Fetch-Dest": {"iframe"}, "Sec-Fetch-Mode": {"navigate"}}, want: consentPage},
-		"by a script":                  {session: true, consented: "profile balance", header: http.Header{"Sec-Fetch-Dest": {"empty"}, "Sec-Fetch-Mode": {"no-cors"}}, want: consentPage},
-		"by navigation":                {session: true, consented: "profile balance", header: http.Header{"Sec-Fetch-Dest": {"document"}, "Sec-Fetch-Mode": {"navigate"}}, want: atOnce},
-		"prefetched":                   {session: true, consented: "profile balance", header: http.Header{"Sec-Purpose": {"prefetch;prerender"}}, want: nothing},
+		"session and consent, never": {mode: oauth.AutoNever, session: true, consented: "profile balance",
+			want: consentPage},
+		"session, consented only": {mode: oauth.AutoConsented, session: true, consented: "profile balance",
+			want: atOnce},
+		"narrower than before": {session: true, consented: "profile balance",
+			pairs: []string{"scope", "balance"}, want: atOnce},
+		"wider than before": {session: true, consented: "profile", want: consentPage},
+		"without the parameter": {session: true, consented: "profile balance",
+			pairs: []string{"auto_authorize", "-"}, want: consentPage},
+		"TRUE": {session: true, consented: "profile balance",
+			pairs: []string{"auto_authorize", "TRUE"}, want: consentPage},
+		"1": {session: true, consented: "profile balance",
+			pairs: []string{"auto_authorize", "1"}, want: consentPage},
+		"in a frame": {session: true, consented: "profile balance",
+			header: http.Header{"Sec-Fetch-Dest": {"iframe"}, "Sec-Fetch-Mode": {"navigate"}}, want: consentPage},
+		"by a script": {session: true, consented: "profile balance",
+			header: http.Header{"Sec-Fetch-Dest": {"empty"}, "Sec-Fetch-Mode": {"no-cors"}}, want: consentPage},
+		"by navigation": {session: true, consented: "profile balance",
+			header: http.Header{"Sec-Fetch-Dest": {"document"}, "Sec-Fetch-Mode": {"navigate"}}, want: atOnce},
+		"prefetched": {session: true, consented: "profile balance",
+			header: http.Header{"Sec-Purpose": {"prefetch;prerender"}}, want: nothing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, func(o *options) {
@@ -170,9 +186,9 @@ func TestAutoAuthorizeAsksUnlessTheUserSaidYes(t *testing.T) {
 	}
 }
 
-// TestAutoAuthorizeIsWorthWhatItWasWhenItWasAsked: the configuration may change
-// while somebody types, and the page has said what will happen.
-func TestAutoAuthorizeIsWorthWhatItWasWhenItWasAsked(t *testing.T) {
+// The configuration may change while a user types. The request keeps the meaning that its page has
+// announced.
+func TestAutoAuthorizeKeepsItsMeaningDuringARequest(t *testing.T) {
 	for name, test := range map[string]struct {
 		before, after oauth.Auto
 		named         bool // the sign-in page says that it is the consent
@@ -189,13 +205,15 @@ func TestAutoAuthorizeIsWorthWhatItWasWhenItWasAsked(t *testing.T) {
 			t.Errorf("%s: a code at once is %t: %s", name, code, w.Header().Get("Location"))
 		}
 		again := s.browser().do("GET", s.query("auto_authorize", "true"), nil)
-		if named := strings.Contains(again.Body.String(), "By signing in you let"); named != (test.after == oauth.AutoLogin) {
+		if named := strings.Contains(again.Body.String(),
+			"By signing in you let"); named != (test.after == oauth.AutoLogin) {
 			t.Errorf("%s: the next page says that it is the last: %t", name, named)
 		}
 	}
 }
 
-func outcome(c *client, w *httptest.ResponseRecorder, session bool, atOnce, afterSignIn, consentPage, nothing string) string {
+func outcome(c *client, w *httptest.ResponseRecorder, session bool, atOnce, afterSignIn, consentPage,
+	nothing string) string {
 	switch {
 	case w.Code == http.StatusNoContent:
 		return nothing
@@ -216,7 +234,8 @@ func outcome(c *client, w *httptest.ResponseRecorder, session bool, atOnce, afte
 		}
 		return consentPage
 	}
-	return map[bool]string{true: afterSignIn, false: "code without a word"}[strings.Contains(w.Header().Get("Location"), "?code=")]
+	return map[bool]string{true: afterSignIn, false: "code without a word"}[strings.Contains(w.Header().Get("Location"),
+		"?code=")]
 }
 
 func TestConsentIsForgottenAfterNinetyDaysAndWhenRevoked(t *testing.T) {
@@ -244,7 +263,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// topUpLink is the path of a fresh top-up link of anna's.
+// topUpLink returns the path of a fresh top-up link for the user anna.
 func (s *service) topUpLink() string {
 	s.t.Helper()
 	access, _ := s.tokens("scope", "balance")
@@ -299,22 +318,23 @@ func TestTopUpLinkEndsWithTheGrantOfItsApp(t *testing.T) {
 	}
 }
 
-// TestTopUpPageNamesTheAccountAndAsksBeforeCreditingAnother: a user who follows a link of
-// another account must not pay for it unknowingly.
+// A user who follows a link of another account must not pay for it unknowingly.
 func TestTopUpPageNamesTheAccountAndAsksBeforeCreditingAnother(t *testing.T) {
 	s := start(t, nil)
 	s.addUser("bob")
 	bob := s.browser()
 	bob.signIn(bob.do("GET", s.query(), nil), "bob")
 	page := bob.follow(bob.do("GET", s.topUpLink(), nil))
-	for _, text := range []string{"signed in as <strong><bdi>bob</bdi>", "Credit the account of <strong><bdi>anna</bdi>", "Top up your own account"} {
+	for _, text := range []string{"signed in as <strong><bdi>bob</bdi>",
+		"Credit the account of <strong><bdi>anna</bdi>", "Top up your own account"} {
 		if !strings.Contains(page.Body.String(), text) {
 			t.Errorf("the page lacks %q:\n%s", text, page.Body)
 		}
 	}
 	for _, confirm := range []string{"", "bob", "yes"} {
 		w := bob.do("POST", "/topup", with(formOf(t, page), "code", "GOOD", "confirm", confirm))
-		if w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "Confirm that the code is for the account of anna") {
+		if w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(),
+			"Confirm that the code is for the account of anna") {
 			t.Errorf("confirm %q: %d\n%s", confirm, w.Code, w.Body)
 		}
 	}
@@ -370,25 +390,29 @@ func TestRedeemCodeIsAddedOnce(t *testing.T) {
 	s := start(t, nil)
 	c := s.browser()
 	page := c.follow(c.do("GET", s.topUpLink(), nil))
-	if w := c.do("POST", "/topup", with(formOf(t, page), "code", "WRONG")); w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "no such code") {
+	if w := c.do("POST", "/topup", with(formOf(t, page), "code", "WRONG")); w.Code != http.StatusUnprocessableEntity ||
+		!strings.Contains(w.Body.String(), "no such code") {
 		t.Errorf("wrong code: %d", w.Code)
 	}
-	if w := c.do("POST", "/topup", with(formOf(t, page), "code", "GOOD", "token", "x")); w.Code != http.StatusForbidden {
+	if w := c.do("POST", "/topup", with(formOf(t, page), "code", "GOOD", "token",
+		"x")); w.Code != http.StatusForbidden {
 		t.Errorf("without a token: %d", w.Code)
 	}
 	done := c.follow(c.do("POST", "/topup", with(formOf(t, page), "code", " GOOD ")))
 	if !strings.Contains(done.Body.String(), "$5.00 was added") {
 		t.Errorf("after redeeming:\n%s", done.Body)
 	}
-	if w := c.do("POST", "/topup", with(formOf(t, done), "code", "GOOD")); w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "used already") {
+	if w := c.do("POST", "/topup", with(formOf(t, done), "code", "GOOD")); w.Code != http.StatusUnprocessableEntity ||
+		!strings.Contains(w.Body.String(), "used already") {
 		t.Errorf("a second time: %d", w.Code)
 	}
 }
 
-func TestOperatorsOwnTopUpAddressIsTold(t *testing.T) {
+func TestOperatorsTopUpAddressIsReturned(t *testing.T) {
 	s := start(t, func(o *options) { o.topUpURL = "https://pay.example.org/" })
 	access, _ := s.tokens("scope", "balance")
-	if status, _, body := s.get("/api/oauth2/topup", access); status != http.StatusOK || body["topup_url"] != "https://pay.example.org/" {
+	if status, _, body := s.get("/api/oauth2/topup", access); status != http.StatusOK ||
+		body["topup_url"] != "https://pay.example.org/" {
 		t.Errorf("%d %v", status, body)
 	}
 }
@@ -406,23 +430,35 @@ func TestDevelopersRegisterApps(t *testing.T) {
 	}{
 		"good":               {"Bearer " + token, "application/json", good, 200, ""},
 		"scheme in capitals": {"BEARER " + token, "application/json; charset=utf-8", good, 200, ""},
-		"no description":     {"Bearer " + token, "application/json", `{"name":"N","redirect_uri":"http://127.0.0.1:9000/cb"}`, 200, ""},
-		"no token":           {"", "application/json", good, 401, "developer token"},
-		"wrong token":        {"Bearer " + token + "x", "application/json", good, 401, "developer token"},
-		"access token":       {"Bearer " + access, "application/json", good, 403, "developer token"},
-		"not JSON":           {"Bearer " + token, "application/json", `{"name":`, 400, "JSON"},
-		"a form":             {"Bearer " + token, formMedia, "name=N", 415, "application/json"},
-		"no name":            {"Bearer " + token, "application/json", `{"redirect_uri":"https://a.example/cb"}`, 400, "name"},
-		"no redirect":        {"Bearer " + token, "application/json", `{"name":"N"}`, 400, "redirect_uri"},
-		"name a number":      {"Bearer " + token, "application/json", `{"name":1,"redirect_uri":"https://a.example/cb"}`, 400, "name"},
-		"name twice":         {"Bearer " + token, "application/json", `{"name":"a","name":"b","redirect_uri":"https://a.example/cb"}`, 400, "JSON"},
-		"name in capitals":   {"Bearer " + token, "application/json", `{"NAME":"a","redirect_uri":"https://a.example/cb"}`, 400, "name"},
-		"http":               {"Bearer " + token, "application/json", `{"name":"N","redirect_uri":"http://a.example/cb"}`, 400, "redirect_uri"},
-		"javascript":         {"Bearer " + token, "application/json", `{"name":"N","redirect_uri":"javascript:alert(1)"}`, 400, "redirect_uri"},
-		"fragment":           {"Bearer " + token, "application/json", `{"name":"N","redirect_uri":"https://a.example/cb#f"}`, 400, "redirect_uri"},
-		"long name":          {"Bearer " + token, "application/json", `{"name":"` + strings.Repeat("n", 101) + `","redirect_uri":"https://a.example/cb"}`, 400, "name"},
-		"10 KB description":  {"Bearer " + token, "application/json", `{"name":"N","description":"` + strings.Repeat("d", 10<<10) + `","redirect_uri":"https://a.example/cb"}`, 400, "description"},
-		"1 MB":               {"Bearer " + token, "application/json", `{"name":"` + strings.Repeat("n", 1<<20) + `"}`, 413, "large"},
+		"no description": {"Bearer " + token, "application/json",
+			`{"name":"N","redirect_uri":"http://127.0.0.1:9000/cb"}`, 200, ""},
+		"no token":     {"", "application/json", good, 401, "developer token"},
+		"wrong token":  {"Bearer " + token + "x", "application/json", good, 401, "developer token"},
+		"access token": {"Bearer " + access, "application/json", good, 403, "developer token"},
+		"not JSON":     {"Bearer " + token, "application/json", `{"name":`, 400, "JSON"},
+		"a form":       {"Bearer " + token, formMedia, "name=N", 415, "application/json"},
+		"no name": {"Bearer " + token, "application/json", `{"redirect_uri":"https://a.example/cb"}`, 400,
+			"name"},
+		"no redirect": {"Bearer " + token, "application/json", `{"name":"N"}`, 400, "redirect_uri"},
+		"name a number": {"Bearer " + token, "application/json",
+			`{"name":1,"redirect_uri":"https://a.example/cb"}`, 400, "name"},
+		"name twice": {"Bearer " + token, "application/json",
+			`{"name":"a","name":"b","redirect_uri":"https://a.example/cb"}`, 400, "JSON"},
+		"name in capitals": {"Bearer " + token, "application/json",
+			`{"NAME":"a","redirect_uri":"https://a.example/cb"}`, 400, "name"},
+		"http": {"Bearer " + token, "application/json",
+			`{"name":"N","redirect_uri":"http://a.example/cb"}`, 400, "redirect_uri"},
+		"javascript": {"Bearer " + token, "application/json",
+			`{"name":"N","redirect_uri":"javascript:alert(1)"}`, 400, "redirect_uri"},
+		"fragment": {"Bearer " + token, "application/json",
+			`{"name":"N","redirect_uri":"https://a.example/cb#f"}`, 400, "redirect_uri"},
+		"long name": {"Bearer " + token, "application/json", `{"name":"` + strings.Repeat("n", 101) +
+			`","redirect_uri":"https://a.example/cb"}`, 400, "name"},
+		"10 KB description": {"Bearer " + token, "application/json",
+			`{"name":"N","description":"` + strings.Repeat("d", 10<<10) +
+				`","redirect_uri":"https://a.example/cb"}`, 400, "description"},
+		"1 MB": {"Bearer " + token, "application/json", `{"name":"` + strings.Repeat("n", 1<<20) + `"}`,
+			413, "large"},
 	} {
 		r := httptest.NewRequest("POST", "/api/oauth_apps", strings.NewReader(test.body))
 		r.Header.Set("Content-Type", test.media)
@@ -431,7 +467,8 @@ func TestDevelopersRegisterApps(t *testing.T) {
 		}
 		status, h, body := s.send(r)
 		message, _ := body["message"].(string)
-		if status != test.status || body["success"] != (test.status == 200) || !strings.Contains(message, test.message) || h.Get("Cache-Control") != "no-store" {
+		if status != test.status || body["success"] != (test.status == 200) || !strings.Contains(message,
+			test.message) || h.Get("Cache-Control") != "no-store" {
 			t.Errorf("%s: %d %v, want %d %q", name, status, body, test.status, test.message)
 		}
 		if status != 200 {
@@ -444,7 +481,8 @@ func TestDevelopersRegisterApps(t *testing.T) {
 		if len(data) != 6 || message != "" {
 			t.Errorf("%s: %v", name, body)
 		}
-		if a, err := s.registry.AppByClientID(data["client_id"].(string)); err != nil || a.Owner != s.user.ID || float64(a.ID) != data["id"] {
+		if a, err := s.registry.AppByClientID(data["client_id"].(string)); err != nil || a.Owner != s.user.ID ||
+			float64(a.ID) != data["id"] {
 			t.Errorf("%s: %v %v", name, a, err)
 		}
 	}
@@ -482,7 +520,8 @@ func TestStaleAndRepeatedFormsGetNoCode(t *testing.T) {
 		for range 16 {
 			one := &client{s, maps.Clone(c.cookies), http.Header{}}
 			wg.Go(func() {
-				if w := one.do("POST", "/api/oauth2/consent", form); strings.Contains(w.Header().Get("Location"), "?code=") {
+				if w := one.do("POST", "/api/oauth2/consent", form); strings.Contains(w.Header().Get("Location"),
+					"?code=") {
 					codes.Add(1)
 				}
 			})

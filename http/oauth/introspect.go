@@ -8,25 +8,26 @@ import (
 	"stagedoor/http/web/pages"
 )
 
-// revoke ends a token (RFC 7009). Whether there was one is told to nobody.
+// revoke handles POST /api/oauth2/revoke (RFC 7009). The response is the same whether the token
+// existed or not, as the RFC requires.
 func (s *Service) revoke(w http.ResponseWriter, r *http.Request) {
-	c, err := s.readTokenCall(w, r)
+	c, err := s.readTokenRequest(w, r)
 	if err == nil {
 		err = s.options.Registry.Revoke(r.Context(), c.client, c.form.get("token"))
 	}
 	if err != nil {
-		s.refuseCall(w, r, c, err)
+		s.writeClientError(w, r, c, err)
 		return
 	}
 	pages.NoStore(w.Header())
-	// The answer is empty. Some clients want to hear that it is JSON all the same.
+	// The body is empty, but some clients require this content type.
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", "0")
 	w.WriteHeader(http.StatusOK)
 }
 
-// introspection is RFC 7662 2.2. A client learns of a token nothing that it
-// could not learn with it.
+// introspection is the response of RFC 7662 2.2. It reveals about a token only what its owner could
+// read with the token itself.
 type introspection struct {
 	Active   bool   `json:"active"`
 	Scope    string `json:"scope,omitempty"`
@@ -39,27 +40,29 @@ type introspection struct {
 	Issuer   string `json:"iss,omitempty"`
 }
 
-// introspect tells a client about its own token.
+// introspect handles POST /api/oauth2/introspect. A client can introspect only its own tokens.
 func (s *Service) introspect(w http.ResponseWriter, r *http.Request) {
-	c, err := s.readTokenCall(w, r)
+	c, err := s.readTokenRequest(w, r)
 	if err != nil {
-		s.refuseCall(w, r, c, err)
+		s.writeClientError(w, r, c, err)
 		return
 	}
 	i, err := s.options.Registry.Introspect(r.Context(), c.client, c.form.get("token"))
 	if err != nil {
-		s.refuseCall(w, r, c, err)
+		s.writeClientError(w, r, c, err)
 		return
 	}
-	answer(w, http.StatusOK, s.introspectionOf(&i))
+	writeJSON(w, http.StatusOK, s.introspectionOf(&i))
 }
 
+// introspectionOf returns the response for i. An inactive token reveals nothing else.
 func (s *Service) introspectionOf(i *tokens.Introspection) introspection {
 	if !i.Active {
 		return introspection{}
 	}
-	a := introspection{Active: true, Scope: tokens.FormatScopes(i.Scopes), ClientID: i.ClientID, Expires: i.Expires.Unix(),
-		Issued: i.Issued.Unix(), Subject: strconv.FormatInt(i.User.ID, 10), Issuer: s.options.Issuer}
+	a := introspection{Active: true, Scope: tokens.FormatScopes(i.Scopes), ClientID: i.ClientID,
+		Expires: i.Expires.Unix(),
+		Issued:  i.Issued.Unix(), Subject: strconv.FormatInt(i.User.ID, 10), Issuer: s.options.Issuer}
 	if !i.Refresh {
 		a.Type = "Bearer"
 	}
@@ -70,10 +73,10 @@ func (s *Service) introspectionOf(i *tokens.Introspection) introspection {
 	return a
 }
 
-// readTokenCall reads a call about one token. token_type_hint is only a hint: a
-// token says itself what it is.
-func (s *Service) readTokenCall(w http.ResponseWriter, r *http.Request) (*call, error) {
-	c, err := s.readCall(w, r)
+// readTokenRequest reads a request about one token. It ignores token_type_hint, because a token's
+// prefix says which type it is.
+func (s *Service) readTokenRequest(w http.ResponseWriter, r *http.Request) (*clientRequest, error) {
+	c, err := s.readClientRequest(w, r)
 	if err == nil && c.form.get("token") == "" {
 		err = invalidRequest("token is missing")
 	}

@@ -8,7 +8,8 @@ import (
 	"stagedoor/actors/tokens"
 )
 
-// metadata is RFC 8414 2: what works here, and nothing else.
+// metadata is the authorization server metadata of RFC 8414 2. It lists only what this service
+// implements.
 type metadata struct {
 	Issuer             string   `json:"issuer"`
 	Authorization      string   `json:"authorization_endpoint"`
@@ -28,17 +29,18 @@ type metadata struct {
 	BearerOnlyInHeader []string `json:"bearer_methods_supported"`
 }
 
-// describe is the service's metadata. All addresses begin with the issuer, which
-// is configured.
-func describe(issuer string) []byte {
+// buildMetadata returns the encoded metadata. All addresses begin with the configured issuer, so
+// the document does not depend on the request.
+func buildMetadata(issuer string) []byte {
 	auth := []string{"client_secret_post", "client_secret_basic"}
 	b, err := json.Marshal(metadata{Issuer: issuer, Authorization: issuer + pathAuthorize, Token: issuer + pathToken,
 		Revocation: issuer + pathRevoke, Introspection: issuer + pathIntrospect, UserInfo: issuer + pathUserInfo,
 		Scopes: tokens.Scopes(), ResponseTypes: []string{"code"}, ResponseModes: []string{"query"},
-		GrantTypes: []string{"authorization_code", "refresh_token"}, TokenAuth: auth, RevocationAuth: auth, IntrospectionAuth: auth,
+		GrantTypes: []string{"authorization_code",
+			"refresh_token"}, TokenAuth: auth, RevocationAuth: auth, IntrospectionAuth: auth,
 		ChallengeMethods: []string{"S256"}, IssuerInRedirects: true, BearerOnlyInHeader: []string{"header"}})
 	if err != nil {
-		panic(err) // strings and lists of them
+		panic(err) // cannot happen: the fields are strings and lists of strings
 	}
 	return b
 }

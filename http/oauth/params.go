@@ -8,25 +8,27 @@ import (
 	"stagedoor/http/web/browser"
 )
 
-// Mistakes of a request that no parameter can be read from.
+// Errors for bodies from which no parameter can be read.
 var (
-	errFormMedia = &refusal{status: http.StatusBadRequest, word: "invalid_request", text: "the body must be application/x-www-form-urlencoded"}
-	errFormSize  = &refusal{status: http.StatusRequestEntityTooLarge, word: "invalid_request", text: "the body is too large"}
-	errFormText  = &refusal{status: http.StatusBadRequest, word: "invalid_request", text: "the body is not a form"}
+	errFormMedia = &protocolError{status: http.StatusBadRequest, code: "invalid_request",
+		description: "the body must be application/x-www-form-urlencoded"}
+	errFormSize = &protocolError{status: http.StatusRequestEntityTooLarge, code: "invalid_request",
+		description: "the body is too large"}
+	errFormText = &protocolError{status: http.StatusBadRequest, code: "invalid_request",
+		description: "the body is not a form"}
 )
 
-// params are the parameters of a query or form. One that is empty is as good as
-// absent, one that comes twice is a mistake whatever it is (RFC 6749 3.1, 3.2).
+// params holds the parameters of a query or form. RFC 6749 3.1 and 3.2 treat an empty parameter as
+// absent and a repeated one as an error.
 type params struct{ values url.Values }
 
-// get is a parameter, "" if it is absent. It is the first of those that come
-// twice.
+// get returns the first value of a parameter, or "" if it is absent.
 func (p params) get(name string) string { return p.values.Get(name) }
 
-// count is how often a parameter comes.
+// count returns how often a parameter occurs.
 func (p params) count(name string) int { return len(p.values[name]) }
 
-// repeated tells whether any parameter comes twice.
+// repeated reports whether any parameter occurs more than once.
 func (p params) repeated() bool {
 	for _, v := range p.values {
 		if len(v) > 1 {
@@ -36,24 +38,28 @@ func (p params) repeated() bool {
 	return false
 }
 
-// parseQuery reads the query of a request.
+// parseQuery returns the parameters of a request's address.
 func parseQuery(r *http.Request) (params, error) {
 	v, err := url.ParseQuery(r.URL.RawQuery)
 	return params{v}, err
 }
 
-// readForm reads the form in a body. Parameters in the query are no part of it.
+// readForm returns the parameters in a request's body and ignores those in its address. An error is
+// a *protocolError.
 func readForm(w http.ResponseWriter, r *http.Request) (params, error) {
 	values, err := browser.ReadForm(w, r)
-	return params{values}, formRefusal(err)
+	return params{values}, formError(err)
 }
 
+// readBody returns a request's body, which browser.ReadBody limits in size. An error is a
+// *protocolError.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	body, err := browser.ReadBody(w, r)
-	return body, formRefusal(err)
+	return body, formError(err)
 }
 
-func formRefusal(err error) error {
+// formError returns the protocol error for an error of package browser.
+func formError(err error) error {
 	switch {
 	case errors.Is(err, browser.ErrFormMedia):
 		return errFormMedia

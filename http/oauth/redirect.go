@@ -10,28 +10,28 @@ import (
 	"stagedoor/http/web/pages"
 )
 
-var errDenied = &refusal{word: "access_denied", text: "the user denied access"}
+var errDenied = &protocolError{code: "access_denied", description: "the user denied access"}
 
-// redirect sends the browser back to the app with an error (RFC 6749 4.1.2.1).
-func (s *Service) redirect(w http.ResponseWriter, r *http.Request, status int, req *request, err error) {
-	f := refusalOf(err)
-	if f.word == "server_error" || errors.Is(err, tokens.ErrUnavailable) {
+// redirectError sends the browser back to the app with an error code and description (RFC 6749
+// 4.1.2.1). The cause of an internal error is logged and not sent.
+func (s *Service) redirectError(w http.ResponseWriter, r *http.Request, status int, req *authRequest, err error) {
+	f := protocolErrorOf(err)
+	if f.code == "server_error" || errors.Is(err, tokens.ErrUnavailable) {
 		s.options.Logger.Error("authorization service", "path", r.URL.Path, "cause", err)
 	}
-	s.send(w, status, req, "error", f.word, "error_description", f.text)
+	s.redirectToApp(w, status, req, "error", f.code, "error_description", f.description)
 }
 
-// send sends the browser back to the app with parameters.
-func (s *Service) send(w http.ResponseWriter, status int, req *request, pairs ...string) {
+// redirectToApp sends the browser to the app's registered address with the given parameters.
+func (s *Service) redirectToApp(w http.ResponseWriter, status int, req *authRequest, pairs ...string) {
 	pages.NoStore(w.Header())
-	w.Header().Set("Location", s.appAddress(req, pairs...))
+	w.Header().Set("Location", s.appURL(req, pairs...))
 	w.WriteHeader(status)
 }
 
-// appAddress returns the registered address of the app with parameters, to which state
-// and iss are added (RFC 9207). What the registered address has of its own stays as it
-// is, byte by byte.
-func (s *Service) appAddress(req *request, pairs ...string) string {
+// appURL returns the app's registered address with the given parameters, state and iss (RFC 9207)
+// appended. A query of the registered address itself is kept byte by byte.
+func (s *Service) appURL(req *authRequest, pairs ...string) string {
 	if req.state != "" {
 		pairs = append(pairs, "state", req.state)
 	}
@@ -55,11 +55,12 @@ func (s *Service) appAddress(req *request, pairs ...string) string {
 	return b.String()
 }
 
-// hostOf is what people are told of an address: where it is.
-func hostOf(redirectURI string) (host string, loopback bool) {
+// redirectHost returns the host of a redirect address for display, and whether the address is on
+// the user's own machine. The registry accepts http only for loopback addresses.
+func redirectHost(redirectURI string) (host string, loopback bool) {
 	u, err := url.Parse(redirectURI)
 	if err != nil {
-		return redirectURI, false // the registry keeps none of these
+		return redirectURI, false // the registry accepts only addresses that can be parsed
 	}
 	return u.Host, u.Scheme == "http"
 }

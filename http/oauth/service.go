@@ -10,44 +10,46 @@ import (
 	"stagedoor/http/web/browser"
 )
 
-// Auto says what auto_authorize=true is worth (decisions, authorize).
+// Auto is the meaning of the parameter auto_authorize=true. The operator configures it.
 type Auto string
 
 // The meanings of auto_authorize.
 const (
-	// AutoLogin: credentials typed in the same transaction are the consent; a
-	// session needs an earlier one.
+	// AutoLogin takes a password that was typed for this request as the consent. A user with a
+	// session needs an earlier consent.
 	AutoLogin Auto = "login"
-	// AutoConsented: only an earlier consent makes the page superfluous.
+	// AutoConsented skips the consent page only if the user has consented before.
 	AutoConsented Auto = "consented"
-	// AutoNever: the parameter is ignored.
+	// AutoNever ignores the parameter.
 	AutoNever Auto = "never"
 )
 
-// Accounts tells what a user has, in micro-dollars, by username.
+// Accounts reads balances by username. Amounts are in micro-dollars.
 type Accounts interface {
 	Balance(account string) (credits, spent, held int64)
 }
 
-// Redeemer takes redeem codes: state.ErrNotFound, money.ErrRedeemed.
+// Redeemer adds the value of a redeem code to an account. Redeem returns state.ErrNotFound for an
+// unknown code and money.ErrRedeemed for a code that was used before.
 type Redeemer interface {
 	Redeem(ctx context.Context, account, code string) (amount int64, err error)
 }
 
-// Options are what the service is built of.
+// Options configure a Service. Every field is required.
 type Options struct {
 	Logger   *slog.Logger
 	Registry *tokens.Client
 	Browser  *browser.Guard
 	Accounts Accounts
 	Redeemer Redeemer
-	// Issuer is where the service is reached, scheme://host[:port]. What a
-	// request says about that in Host or elsewhere is never believed.
+	// Issuer is the service's public address, scheme://host[:port]. It is configured because the
+	// Host header and other addresses in requests come from outside and are never trusted.
 	Issuer string
-	// Auto may answer otherwise from one time to the next. What is under way goes
-	// on as it began, so that what a page has promised is kept.
+	// Auto is read when an authorization request arrives. The request keeps that value until it
+	// ends, so that the pages do what they have announced after a change of the configuration.
 	Auto func() Auto
-	// TopUpURL replaces the gateway's own top-up page; "": it does not.
+	// TopUpURL returns the address of the operator's own top-up page, or "" to use the gateway's
+	// page.
 	TopUpURL func() string
 	Now      func() time.Time
 }
@@ -67,7 +69,7 @@ const (
 	pathTopUpPage  = "/topup"
 )
 
-// Lifetimes of what browsers carry, sealed, from one page to the next.
+// Lifetimes of the sealed data that browsers carry from one page to the next.
 const (
 	stepLife    = 10 * time.Minute // one page of an authorization request
 	requestLife = 30 * time.Minute // all of its pages together
@@ -75,17 +77,17 @@ const (
 	topUpLife   = 30 * time.Minute // the top-up page that a link has opened
 )
 
-// Service serves the routes. It keeps nothing between two requests, so any number of
-// requests of one client takes nothing away from another. Any goroutine may use it.
+// Service handles the routes of the authorization service. It keeps nothing between two requests,
+// so no client can use up memory that another needs. It is safe for concurrent use.
 type Service struct {
 	options  Options
 	metadata []byte
 }
 
-// New makes a Service.
-func New(o Options) *Service { return &Service{options: o, metadata: describe(o.Issuer)} }
+// New returns a Service that is ready for Routes.
+func New(o Options) *Service { return &Service{options: o, metadata: buildMetadata(o.Issuer)} }
 
-// Routes calls handle with every method, path and handler of the service.
+// Routes calls handle once for each route with its pattern and handler.
 func (s *Service) Routes(handle func(pattern string, h http.HandlerFunc)) {
 	handle("POST "+pathApps, s.registerApp)
 	handle("GET "+pathAuthorize, s.authorize)

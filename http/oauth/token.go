@@ -8,8 +8,8 @@ import (
 	"stagedoor/actors/tokens"
 )
 
-// tokenAnswer is imagegen-and-oauth.md 2.3.
-type tokenAnswer struct {
+// tokenResponse is the success response of RFC 6749 5.1.
+type tokenResponse struct {
 	Access    string `json:"access_token"`
 	Type      string `json:"token_type"`
 	ExpiresIn int64  `json:"expires_in"`
@@ -17,44 +17,46 @@ type tokenAnswer struct {
 	Scope     string `json:"scope"`
 }
 
-// grants are the values of grant_type.
-var grants = map[string]func(*Service, context.Context, *call) (tokens.Tokens, error){
+// grants maps each accepted value of grant_type to its handler.
+var grants = map[string]func(*Service, context.Context, *clientRequest) (tokens.Tokens, error){
 	"authorization_code": (*Service).exchange,
 	"refresh_token":      (*Service).refresh,
 }
 
-// token serves both grants (imagegen-and-oauth.md 4.5).
+// token handles POST /api/oauth2/token for both grant types.
 func (s *Service) token(w http.ResponseWriter, r *http.Request) {
-	c, err := s.readCall(w, r)
+	c, err := s.readClientRequest(w, r)
 	if err != nil {
-		s.refuseCall(w, r, c, err)
+		s.writeClientError(w, r, c, err)
 		return
 	}
 	t, err := s.grant(r.Context(), c)
 	if err != nil {
-		s.refuseCall(w, r, c, err)
+		s.writeClientError(w, r, c, err)
 		return
 	}
-	answer(w, http.StatusOK, tokenAnswer{Access: t.Access, Type: "Bearer", ExpiresIn: int64(t.ExpiresIn / time.Second),
-		Refresh: t.Refresh, Scope: tokens.FormatScopes(t.Scopes)})
+	writeJSON(w, http.StatusOK, tokenResponse{Access: t.Access, Type: "Bearer",
+		ExpiresIn: int64(t.ExpiresIn / time.Second),
+		Refresh:   t.Refresh, Scope: tokens.FormatScopes(t.Scopes)})
 }
 
-func (s *Service) grant(ctx context.Context, c *call) (tokens.Tokens, error) {
+// grant runs the handler of the request's grant_type.
+func (s *Service) grant(ctx context.Context, c *clientRequest) (tokens.Tokens, error) {
 	name := c.form.get("grant_type")
 	if name == "" {
 		return tokens.Tokens{}, invalidRequest("grant_type is missing")
 	}
 	grant, ok := grants[name]
 	if !ok {
-		return tokens.Tokens{}, &refusal{status: http.StatusBadRequest, word: "unsupported_grant_type",
-			text: "grant_type must be authorization_code or refresh_token"}
+		return tokens.Tokens{}, &protocolError{status: http.StatusBadRequest, code: "unsupported_grant_type",
+			description: "grant_type must be authorization_code or refresh_token"}
 	}
 	return grant(s, ctx, c)
 }
 
-// exchange redeems a code. What is missing or malformed is refused before the
-// registry sees the code: it is not used up.
-func (s *Service) exchange(ctx context.Context, c *call) (tokens.Tokens, error) {
+// exchange redeems an authorization code. Requests with missing or malformed parameters are refused
+// before the registry sees the code, so they do not use it up.
+func (s *Service) exchange(ctx context.Context, c *clientRequest) (tokens.Tokens, error) {
 	for _, name := range []string{"code", "redirect_uri"} {
 		if c.form.get(name) == "" {
 			return tokens.Tokens{}, invalidRequest(name + " is missing")
@@ -68,8 +70,8 @@ func (s *Service) exchange(ctx context.Context, c *call) (tokens.Tokens, error) 
 		RedirectURI: c.form.get("redirect_uri"), Verifier: verifier})
 }
 
-// refresh rotates a refresh token.
-func (s *Service) refresh(ctx context.Context, c *call) (tokens.Tokens, error) {
+// refresh exchanges a refresh token for a new pair of tokens.
+func (s *Service) refresh(ctx context.Context, c *clientRequest) (tokens.Tokens, error) {
 	if c.form.get("refresh_token") == "" {
 		return tokens.Tokens{}, invalidRequest("refresh_token is missing")
 	}
@@ -77,5 +79,6 @@ func (s *Service) refresh(ctx context.Context, c *call) (tokens.Tokens, error) {
 	if err != nil {
 		return tokens.Tokens{}, err
 	}
-	return s.options.Registry.Refresh(ctx, tokens.Refresh{Client: c.client, Token: c.form.get("refresh_token"), Scopes: scopes})
+	return s.options.Registry.Refresh(ctx, tokens.Refresh{Client: c.client, Token: c.form.get("refresh_token"),
+		Scopes: scopes})
 }

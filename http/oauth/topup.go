@@ -15,60 +15,63 @@ import (
 	"stagedoor/state/money"
 )
 
-// Purposes of sealed texts.
+// Purposes for which data is sealed. Data sealed for one purpose cannot be used for another.
 const (
 	purposeLink    = "top-up link"
 	purposeAccount = "top-up account"
 )
 
-// link is what a top-up link carries, sealed. It is bound to no browser, because an app
-// asks for it and hands it to its user. It works once.
+// link is the sealed content of a top-up link. The link works once. It is bound to no browser,
+// because an app requests it and passes it to its user.
 type link struct {
 	Grant   string    `json:"g"`
 	ID      string    `json:"i"`
 	Expires time.Time `json:"e"`
 }
 
-// topUp hands out the address of the top-up page (imagegen-and-oauth.md 4.7). The page
-// shows the balance, so the access token needs that scope. The address carries a link
-// that works once, because an access token must not be in an address.
+// topUp handles GET /api/oauth2/topup and returns the address of the top-up page to an app. The
+// page shows the balance, so the access token needs that scope. The address contains a link that
+// works once instead of the access token, because addresses are logged.
 func (s *Service) topUp(w http.ResponseWriter, r *http.Request) {
 	a, err := s.access(r)
 	if err != nil {
-		s.refuse(w, r, err)
+		s.writeError(w, r, err)
 		return
 	}
 	if !a.Allows(tokens.ScopeBalance) {
-		s.refuse(w, r, &refusal{status: http.StatusForbidden, word: "insufficient_scope", text: "the access token lacks the scope balance",
-			challenge: `Bearer realm="oauth", error="insufficient_scope", scope="` + tokens.ScopeBalance + `"`})
+		s.writeError(w, r, &protocolError{status: http.StatusForbidden, code: "insufficient_scope",
+			description: "the access token lacks the scope balance",
+			challenge:   `Bearer realm="oauth", error="insufficient_scope", scope="` + tokens.ScopeBalance + `"`})
 		return
 	}
 	address := s.options.TopUpURL()
 	if address == "" {
 		if address, err = s.newLink(a.Grant); err != nil {
-			s.refuse(w, r, err)
+			s.writeError(w, r, err)
 			return
 		}
 	}
-	answer(w, http.StatusOK, struct {
+	writeJSON(w, http.StatusOK, struct {
 		URL string `json:"topup_url"`
 	}{address})
 }
 
+// newLink returns the address of the top-up page with a fresh link for a grant.
 func (s *Service) newLink(grant string) (string, error) {
 	id, err := s.options.Browser.NewID()
 	if err != nil {
 		return "", err
 	}
-	sealed, err := s.options.Browser.Seal(purposeLink, nil, linkLife, link{Grant: grant, ID: id, Expires: s.options.Now().Add(linkLife)})
+	sealed, err := s.options.Browser.Seal(purposeLink, nil, linkLife,
+		link{Grant: grant, ID: id, Expires: s.options.Now().Add(linkLife)})
 	if err != nil {
 		return "", err
 	}
 	return s.options.Issuer + pathTopUpPage + "?" + url.Values{"ticket": {sealed}}.Encode(), nil
 }
 
-// topUpAccount is the account that a browser may top up. It travels sealed in a cookie
-// and is bound to the browser, which is not signed in by it.
+// topUpAccount names the account that a browser may top up. The browser carries it in a sealed
+// cookie, which does not sign the browser in. Notice is shown on the page once.
 type topUpAccount struct {
 	User   int64  `json:"u"`
 	Notice string `json:"n,omitempty"`
@@ -79,75 +82,76 @@ const topUpCookie = "topup"
 var failureLink = &pages.Failure{Title: "This link has expired",
 	Message: "A top-up link works once and for ten minutes. Ask the app for a new one."}
 
-// topUpPage opens a link, or shows the page of the account that a link has opened.
+// topUpPage handles GET /topup: it accepts a link, starts a top-up of the user's own account, or
+// shows the page of the account chosen before.
 func (s *Service) topUpPage(w http.ResponseWriter, r *http.Request) {
 	pages.NoStore(w.Header())
 	query, err := parseQuery(r)
 	if err != nil || query.repeated() {
-		s.fail(w, r, http.StatusBadRequest, failureBroken)
+		s.writePage(w, r, http.StatusBadRequest, failureMalformed)
 		return
 	}
 	if sealed := query.get("ticket"); sealed != "" {
-		s.openLink(w, r, sealed)
+		s.useTopUpLink(w, r, sealed)
 		return
 	}
 	if query.get("account") == "own" {
-		s.openOwn(w, r)
+		s.openOwnAccount(w, r)
 		return
 	}
-	if t, ok := s.topUpStep(w, r); ok {
-		s.write(w, r, http.StatusOK, s.topUpView(t))
+	if t, ok := s.readTopUpRequest(w, r); ok {
+		s.writePage(w, r, http.StatusOK, s.topUpView(t))
 	}
 }
 
-// openLink uses up a link. A request that only looks whether the link works uses
-// nothing up.
-func (s *Service) openLink(w http.ResponseWriter, r *http.Request, sealed string) {
+// useTopUpLink uses up a link and redirects to the page of its account. A prefetch or a HEAD
+// request does not use the link up, because the user has not opened it yet.
+func (s *Service) useTopUpLink(w http.ResponseWriter, r *http.Request, sealed string) {
 	if prefetching(r) || r.Method == http.MethodHead {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
 	var l link
 	if s.options.Browser.Unseal(purposeLink, nil, sealed, &l) != nil {
-		s.fail(w, r, http.StatusBadRequest, failureLink)
+		s.writePage(w, r, http.StatusBadRequest, failureLink)
 		return
 	}
 	v, err := s.options.Browser.Welcome(w, r)
 	if err != nil {
-		s.busy(w, r, err)
+		s.writeUnavailable(w, r, err)
 		return
 	}
 	u, err := s.options.Registry.UseTopUpLink(r.Context(), l.Grant, tokens.Once{ID: l.ID, Expires: l.Expires})
 	switch {
 	case errors.Is(err, tokens.ErrUsed), errors.Is(err, tokens.ErrNotFound):
-		s.fail(w, r, http.StatusBadRequest, failureLink)
+		s.writePage(w, r, http.StatusBadRequest, failureLink)
 	case err != nil:
-		s.busy(w, r, err)
+		s.writeUnavailable(w, r, err)
 	default:
-		s.enter(w, r, &v, topUpAccount{User: u.ID})
+		s.redirectToTopUp(w, r, &v, topUpAccount{User: u.ID})
 	}
 }
 
-// openOwn leads a user who is signed in to the page of their own account.
-func (s *Service) openOwn(w http.ResponseWriter, r *http.Request) {
+// openOwnAccount starts a top-up of the signed-in user's own account, after sign-in if needed.
+func (s *Service) openOwnAccount(w http.ResponseWriter, r *http.Request) {
 	v, err := s.options.Browser.Visitor(r)
 	switch {
 	case err != nil:
-		s.busy(w, r, err)
+		s.writeUnavailable(w, r, err)
 	case !v.SignedIn():
 		pages.NoStore(w.Header())
 		w.Header().Set("Location", "/signin?"+url.Values{"next": {pages.OwnTopUp}}.Encode())
 		w.WriteHeader(http.StatusSeeOther)
 	default:
-		s.enter(w, r, &v, topUpAccount{User: v.Session.User.ID})
+		s.redirectToTopUp(w, r, &v, topUpAccount{User: v.Session.User.ID})
 	}
 }
 
-// enter gives the browser the account to top up and sends it to the page.
-func (s *Service) enter(w http.ResponseWriter, r *http.Request, v *browser.Visitor, a topUpAccount) {
+// redirectToTopUp stores the account in the browser's cookie and redirects to the top-up page.
+func (s *Service) redirectToTopUp(w http.ResponseWriter, r *http.Request, v *browser.Visitor, a topUpAccount) {
 	sealed, err := s.options.Browser.Seal(purposeAccount, v, topUpLife, a)
 	if err != nil {
-		s.busy(w, r, err)
+		s.writeUnavailable(w, r, err)
 		return
 	}
 	http.SetCookie(w, s.options.Browser.Cookie(topUpCookie, sealed, topUpLife))
@@ -156,18 +160,19 @@ func (s *Service) enter(w http.ResponseWriter, r *http.Request, v *browser.Visit
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// topUpRequest is a request of a browser that has opened a link or its own account.
+// topUpRequest is a request from a browser that may top up account.
 type topUpRequest struct {
 	visitor browser.Visitor
 	account tokens.User
 	notice  string
 }
 
-// topUpStep finds the account that the browser of r may top up.
-func (s *Service) topUpStep(w http.ResponseWriter, r *http.Request) (*topUpRequest, bool) {
+// readTopUpRequest returns the account that the browser of r may top up. If there is none, it
+// writes a page and returns false.
+func (s *Service) readTopUpRequest(w http.ResponseWriter, r *http.Request) (*topUpRequest, bool) {
 	v, err := s.options.Browser.Visitor(r)
 	if err != nil {
-		s.busy(w, r, err)
+		s.writeUnavailable(w, r, err)
 		return nil, false
 	}
 	if c, err := r.Cookie(s.options.Browser.CookieName(topUpCookie)); err == nil {
@@ -178,79 +183,83 @@ func (s *Service) topUpStep(w http.ResponseWriter, r *http.Request) (*topUpReque
 			}
 		}
 	}
-	s.fail(w, r, http.StatusForbidden, &pages.Failure{Title: "No account to top up",
-		Message: "This page opens from your account, or with a top-up link that an app can ask for. Yours was used, or is too old."})
+	s.writePage(w, r, http.StatusForbidden, &pages.Failure{Title: "No account to top up",
+		Message: "This page opens from your account, or with a top-up link that an app can ask for. Yours was used, " +
+			"or is too old."})
 	return nil, false
 }
 
-// foreign says whether somebody is signed in whose account is not the one that is
-// credited.
-func (t *topUpRequest) foreign() bool {
+// forAnotherAccount reports whether the signed-in user is not the one whose account is credited.
+func (t *topUpRequest) forAnotherAccount() bool {
 	return t.visitor.SignedIn() && t.visitor.Session.User.ID != t.account.ID
 }
 
-// formPurpose binds a form to the account that its page has named: if another link was
-// opened in another tab meanwhile, the form is refused.
+// formPurpose binds the form to the account that the page has named. If a link for another account
+// was opened in another tab meanwhile, the form is refused.
 func (t *topUpRequest) formPurpose() string {
 	return purposeTopUp + strconv.FormatInt(t.account.ID, 10)
 }
 
-// topUpView always names the account that is credited, also where the app may not see
-// the name: whoever enters a code has to know where it goes.
+// topUpView returns the page. It always names the credited account, even where the app may not see
+// the name, because the user must know whose balance a code is added to.
 func (s *Service) topUpView(t *topUpRequest) *pages.TopUp {
 	remaining, spent := s.balance(t.account.Username)
-	view := &pages.TopUp{Form: pages.Form{Action: pathTopUpPage, Token: s.options.Browser.FormToken(&t.visitor, t.formPurpose())},
+	view := &pages.TopUp{Form: pages.Form{Action: pathTopUpPage, Token: s.options.Browser.FormToken(&t.visitor,
+		t.formPurpose())},
 		Username: t.account.Username, Figures: pages.Figures{Remaining: remaining, Spent: spent}, Notice: t.notice}
 	if t.visitor.SignedIn() {
 		desk := pages.NewDesk(s.options.Browser, &t.visitor, s.options.TopUpURL())
 		view.Desk = &desk
 	}
-	if t.foreign() {
+	if t.forAnotherAccount() {
 		view.SignedInAs = t.visitor.Session.User.Username
 	}
 	return view
 }
 
-// redeem takes a redeem code.
+// redeem handles the form with a redeem code.
 func (s *Service) redeem(w http.ResponseWriter, r *http.Request) {
 	form, err := readForm(w, r)
 	if err != nil || form.repeated() {
-		s.fail(w, r, http.StatusBadRequest, failureBroken)
+		s.writePage(w, r, http.StatusBadRequest, failureMalformed)
 		return
 	}
-	t, ok := s.topUpStep(w, r)
+	t, ok := s.readTopUpRequest(w, r)
 	if !ok {
 		return
 	}
 	if s.options.Browser.CheckForm(r, &t.visitor, t.formPurpose(), form.get("token")) != nil {
-		s.fail(w, r, http.StatusForbidden, failureForeign)
+		s.writePage(w, r, http.StatusForbidden, failureForeign)
 		return
 	}
 	code := strings.TrimSpace(form.get("code"))
-	if t.foreign() && form.get("confirm") != t.account.Username {
-		s.topUpAgain(w, r, t, http.StatusUnprocessableEntity, code, "Confirm that the code is for the account of "+t.account.Username+".")
+	if t.forAnotherAccount() && form.get("confirm") != t.account.Username {
+		s.writeTopUpProblem(w, r, t, http.StatusUnprocessableEntity, code,
+			"Confirm that the code is for the account of "+t.account.Username+".")
 		return
 	}
 	amount, err := s.options.Redeemer.Redeem(r.Context(), t.account.Username, code)
 	switch {
 	case err == nil:
-		s.enter(w, r, &t.visitor, topUpAccount{User: t.account.ID, Notice: "$" + pages.Dollars(amount) + " was added to the balance of " + t.account.Username + "."})
+		s.redirectToTopUp(w, r, &t.visitor, topUpAccount{User: t.account.ID,
+			Notice: "$" + pages.Dollars(amount) + " was added to the balance of " + t.account.Username + "."})
 	case errors.Is(err, money.ErrRedeemed):
-		s.topUpAgain(w, r, t, http.StatusUnprocessableEntity, code, "This code was used already.")
+		s.writeTopUpProblem(w, r, t, http.StatusUnprocessableEntity, code, "This code was used already.")
 	case errors.Is(err, state.ErrNotFound):
-		s.topUpAgain(w, r, t, http.StatusUnprocessableEntity, code, "There is no such code, or it has expired.")
+		s.writeTopUpProblem(w, r, t, http.StatusUnprocessableEntity, code, "There is no such code, or it has expired.")
 	case errors.Is(err, money.ErrInsufficient), errors.Is(err, state.ErrInvalid):
-		s.topUpAgain(w, r, t, http.StatusUnprocessableEntity, code, "This code cannot be added to the balance.")
+		s.writeTopUpProblem(w, r, t, http.StatusUnprocessableEntity, code, "This code cannot be added to the balance.")
 	default:
 		s.options.Logger.Error("redeem a code", "cause", err)
-		setRetry(w.Header(), retryUnavailable)
-		s.topUpAgain(w, r, t, http.StatusServiceUnavailable, code, failureBusy.Message)
+		setRetryAfter(w.Header(), retryUnavailable)
+		s.writeTopUpProblem(w, r, t, http.StatusServiceUnavailable, code, failureUnavailable.Message)
 	}
 }
 
-// topUpAgain shows the form once more, with what was wrong.
-func (s *Service) topUpAgain(w http.ResponseWriter, r *http.Request, t *topUpRequest, status int, code, problem string) {
+// writeTopUpProblem shows the form again with the reason why the code was not accepted.
+func (s *Service) writeTopUpProblem(w http.ResponseWriter, r *http.Request, t *topUpRequest, status int, code,
+	problem string) {
 	view := s.topUpView(t)
 	view.Notice, view.Code, view.Problem = "", code, problem
-	s.write(w, r, status, view)
+	s.writePage(w, r, status, view)
 }

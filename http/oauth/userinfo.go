@@ -9,10 +9,9 @@ import (
 	"stagedoor/http/web/pages"
 )
 
-// userInfo is the reply of imagegen-and-oauth.md 2.4, with sub. A field whose scope
-// was not granted is absent (decisions).
+// userInfo is the response of userinfo. A field whose scope was not granted is absent.
 type userInfo struct {
-	Subject   string  `json:"sub"` // the id as text: OpenID clients refuse a reply without it
+	Subject   string  `json:"sub"` // the id as a string, which OpenID clients require
 	ID        int64   `json:"id"`
 	Username  *string `json:"username,omitempty"`
 	Email     *string `json:"email,omitempty"`
@@ -23,14 +22,15 @@ type userInfo struct {
 	Status    int     `json:"status"`
 }
 
-// userInfo tells an app about its user (imagegen-and-oauth.md 4.6).
+// userInfo handles GET /api/oauth2/userinfo and returns the user of an access token to the app.
 func (s *Service) userInfo(w http.ResponseWriter, r *http.Request) {
 	a, err := s.access(r)
 	if err != nil {
-		s.refuse(w, r, err)
+		s.writeError(w, r, err)
 		return
 	}
-	u := userInfo{Subject: strconv.FormatInt(a.User.ID, 10), ID: a.User.ID, Created: a.User.Created.Unix(), Status: a.User.Status}
+	u := userInfo{Subject: strconv.FormatInt(a.User.ID, 10), ID: a.User.ID, Created: a.User.Created.Unix(),
+		Status: a.User.Status}
 	if a.Allows(tokens.ScopeProfile) {
 		u.Username, u.Email = &a.User.Username, &a.User.Email
 	}
@@ -39,18 +39,18 @@ func (s *Service) userInfo(w http.ResponseWriter, r *http.Request) {
 		text := pages.Dollars(remaining)
 		u.Quota, u.UsedQuota, u.Balance = &remaining, &spent, &text
 	}
-	answer(w, http.StatusOK, u)
+	writeJSON(w, http.StatusOK, u)
 }
 
-// balance is what a user has left and what was spent. What is held for requests
-// under way may come back: it is not spent yet.
+// balance returns what a user has left and what was spent, in micro-dollars. Amounts held for
+// requests in flight count as left, because they may be returned.
 func (s *Service) balance(username string) (remaining, spent int64) {
 	credits, spent, _ := s.options.Accounts.Balance(username)
 	return credits - spent, spent
 }
 
-// access is what the access token of a request stands for. It is taken from the
-// header only (RFC 6750 2.1): addresses end up in logs.
+// access returns the user, app and scopes of the request's access token. Only the header is read,
+// because tokens in addresses end up in logs (RFC 6750 2.1).
 func (s *Service) access(r *http.Request) (tokens.Access, error) {
 	token, err := bearer(r)
 	if err != nil {
@@ -58,24 +58,27 @@ func (s *Service) access(r *http.Request) (tokens.Access, error) {
 	}
 	a, err := s.options.Registry.Lookup(token)
 	if err != nil {
-		f := *refusalOf(err)
-		f.challenge = `Bearer realm="oauth", error="` + f.word + `", error_description="` + describable(f.text) + `"`
+		f := *protocolErrorOf(err)
+		f.challenge = `Bearer realm="oauth", error="` + f.code + `", error_description="` + errorText(f.description) +
+			`"`
 		return tokens.Access{}, &f
 	}
 	return a, nil
 }
 
-// bearer is the token of the Authorization header (RFC 6750 3).
+// bearer returns the token of the Authorization header (RFC 6750 3).
 func bearer(r *http.Request) (string, error) {
-	malformed := &refusal{status: http.StatusBadRequest, word: "invalid_request", text: "send one access token, in the Authorization header",
-		challenge: `Bearer realm="oauth", error="invalid_request"`}
+	malformed := &protocolError{status: http.StatusBadRequest, code: "invalid_request",
+		description: "send one access token, in the Authorization header",
+		challenge:   `Bearer realm="oauth", error="invalid_request"`}
 	query, err := parseQuery(r)
 	if err != nil || query.count("access_token") > 0 {
 		return "", malformed
 	}
 	switch headers := r.Header["Authorization"]; len(headers) {
 	case 0:
-		return "", &refusal{status: http.StatusUnauthorized, word: "invalid_token", text: "an access token is needed", challenge: `Bearer realm="oauth"`}
+		return "", &protocolError{status: http.StatusUnauthorized, code: "invalid_token",
+			description: "an access token is needed", challenge: `Bearer realm="oauth"`}
 	case 1:
 		scheme, token, _ := strings.Cut(headers[0], " ")
 		token = strings.Trim(token, " ")
