@@ -20,13 +20,13 @@ var phrases = []struct {
 	pattern *regexp.Regexp
 	most    int
 }{
-	{"nobody", regexp.MustCompile(`\b[Nn]obody\b`), 178},
-	{"whoever", regexp.MustCompile(`\b[Ww]hoever\b`), 33},
-	{"somebody, anybody, everybody", regexp.MustCompile(`\b([Ss]ome|[Aa]ny|[Ee]very)body\b`), 77},
-	{"X is what, X is who", regexp.MustCompile(`// [A-Za-z]\w* (is|are) (what|who|how|where|whether|why|when)\b`), 351},
+	{"nobody", regexp.MustCompile(`\b[Nn]obody\b`), 163},
+	{"whoever", regexp.MustCompile(`\b[Ww]hoever\b`), 32},
+	{"somebody, anybody, everybody", regexp.MustCompile(`\b([Ss]ome|[Aa]ny|[Ee]very)body\b`), 74},
+	{"X is what, X is who", regexp.MustCompile(`// [A-Za-z]\w* (is|are) (what|who|how|where|whether|why|when)\b`), 337},
 	{"who asks, what is told",
-		regexp.MustCompile(`\b([Ww]ho|[Ww]hat) (asks|waits|comes|leaves|reads|sends|is told|was told)\b`), 29},
-	{"told", regexp.MustCompile(`\btold\b`), 251},
+		regexp.MustCompile(`\b([Ww]ho|[Ww]hat) (asks|waits|comes|leaves|reads|sends|is told|was told)\b`), 27},
+	{"told", regexp.MustCompile(`\btold\b`), 240},
 	{"door", regexp.MustCompile(`\b[Dd]oors?\b`), 25},
 	{"house", regexp.MustCompile(`\b[Hh]ouse\b`), 21},
 	{"pump", regexp.MustCompile(`\b[Pp]umps?\b`), 1},
@@ -38,7 +38,7 @@ var phrases = []struct {
 const maxColumns = 120
 
 // longLines is the number of lines over maxColumns when they were last counted.
-const longLines = 2399
+const longLines = 2199
 
 // TestWritingIsPlain counts the phrases in everything that is committed as text. The
 // documents of other programs and recorded data do not count.
