@@ -208,7 +208,7 @@ func (s *Service) writeUnavailable(w http.ResponseWriter, r *http.Request, cause
 
 // writePage renders a page. A failure to render is logged.
 func (s *Service) writePage(w http.ResponseWriter, r *http.Request, status int, v pages.View) {
-	if err := pages.Write(w, status, v); err != nil && r.Context().Err() == nil {
+	if err := pages.Write(w, r, status, v); err != nil && r.Context().Err() == nil {
 		s.options.Logger.Error("draw a page", "path", r.URL.Path, "cause", err)
 	}
 }

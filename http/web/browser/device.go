@@ -47,7 +47,9 @@ func (g *Guard) remember(w http.ResponseWriter, d device, user *tokens.User) {
 		}
 	}
 	name := strings.ToLower(user.Username)
-	d.Users = append([]string{name}, slices.DeleteFunc(slices.Clone(d.Users), func(u string) bool { return u == name })...)
+	d.Users = append(
+		[]string{name},
+		slices.DeleteFunc(slices.Clone(d.Users), func(u string) bool { return u == name })...)
 	d.Users = d.Users[:min(len(d.Users), deviceUsers)]
 	if sealed, err := g.Seal(purposeDevice, nil, deviceLife, d); err == nil {
 		http.SetCookie(w, g.Cookie(deviceCookie, sealed, deviceLife))

@@ -60,7 +60,8 @@ var (
 // ReadForm reads the form in a body. Parameters in the query are no part of it.
 // Its error is one of the three.
 func ReadForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
-	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/x-www-form-urlencoded" {
+	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil ||
+		media != "application/x-www-form-urlencoded" {
 		return nil, ErrFormMedia
 	}
 	body, err := ReadBody(w, r)

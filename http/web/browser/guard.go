@@ -52,7 +52,12 @@ func New(o Options) (*Guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Guard{options: o, secure: strings.HasPrefix(o.Origin, "https:"), origin: http.NewCrossOriginProtection(), box: box}
+	g := &Guard{
+		options: o,
+		secure:  strings.HasPrefix(o.Origin, "https:"),
+		origin:  http.NewCrossOriginProtection(),
+		box:     box,
+	}
 	g.session, g.guest = g.CookieName("session"), g.CookieName("guest")
 	return g, g.origin.AddTrustedOrigin(o.Origin)
 }
@@ -170,5 +175,13 @@ func (g *Guard) cookie(name, value string, life time.Duration) *http.Cookie {
 	if age <= 0 {
 		age = -1
 	}
-	return &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: age, Secure: g.secure, HttpOnly: true, SameSite: http.SameSiteLaxMode}
+	return &http.Cookie{
+		Name:     name,
+		Value:    value,
+		Path:     "/",
+		MaxAge:   age,
+		Secure:   g.secure,
+		HttpOnly: true,
+		SameSite: http.SameSiteLaxMode,
+	}
 }

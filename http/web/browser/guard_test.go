@@ -43,7 +43,15 @@ func (r registry) Logout(_ context.Context, cookie string) error {
 
 func guard(t *testing.T, r registry, origin string) *browser.Guard {
 	t.Helper()
-	g, err := browser.New(browser.Options{Registry: r, Origin: origin, Key: []byte("key"), Now: func() time.Time { return time.Unix(0, 0) }, Random: rand.Reader})
+	g, err := browser.New(
+		browser.Options{
+			Registry: r,
+			Origin:   origin,
+			Key:      []byte("key"),
+			Now:      func() time.Time { return time.Unix(0, 0) },
+			Random:   rand.Reader,
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +70,11 @@ func TestSigningInEndsWhatTheBrowserHadBefore(t *testing.T) {
 	r := registry{"old": {ID: "old"}}
 	g := guard(t, r, "https://a.example")
 	w := httptest.NewRecorder()
-	v, err := g.SignIn(w, request("__Host-stagedoor-session", "old", "__Host-stagedoor-guest", "x"), tokens.Login{Password: "right"})
+	v, err := g.SignIn(
+		w,
+		request("__Host-stagedoor-session", "old", "__Host-stagedoor-guest", "x"),
+		tokens.Login{Password: "right"},
+	)
 	if err != nil || !v.SignedIn() || len(r) != 1 {
 		t.Fatalf("%+v %v, sessions %v", v, err, r)
 	}

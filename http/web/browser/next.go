@@ -22,7 +22,9 @@ func LocalPath(next, fallback string) string {
 		}
 	}
 	u, err := url.Parse(next)
-	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || u.Opaque != "" || strings.Contains(u.Path, "//") || strings.Contains(u.Path, `\`) {
+	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || u.Opaque != "" ||
+		strings.Contains(u.Path, "//") ||
+		strings.Contains(u.Path, `\`) {
 		return fallback
 	}
 	return next

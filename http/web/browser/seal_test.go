@@ -14,7 +14,15 @@ import (
 func TestSealedTextsOpenInTheirBrowserForTheirPurposeAndInTimeOnly(t *testing.T) {
 	now := time.Unix(1000, 0)
 	clocked := func(key string) *browser.Guard {
-		g, err := browser.New(browser.Options{Registry: registry{}, Origin: "https://a.example", Key: []byte(key), Now: func() time.Time { return now }, Random: rand.Reader})
+		g, err := browser.New(
+			browser.Options{
+				Registry: registry{},
+				Origin:   "https://a.example",
+				Key:      []byte(key),
+				Now:      func() time.Time { return now },
+				Random:   rand.Reader,
+			},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +75,8 @@ func TestSealedTextsOpenInTheirBrowserForTheirPurposeAndInTimeOnly(t *testing.T)
 	} {
 		now = time.Unix(1000, 0).Add(test.after)
 		var got string
-		if err := test.guard.Unseal(test.purpose, test.visitor, test.text, &got); !errors.Is(err, test.want) || (got == secret) != (test.want == nil) {
+		if err := test.guard.Unseal(test.purpose, test.visitor, test.text, &got); !errors.Is(err, test.want) ||
+			(got == secret) != (test.want == nil) {
 			t.Errorf("%s: %q, %v, want %v", name, got, err, test.want)
 		}
 	}

@@ -129,33 +129,65 @@ type Secret struct {
 
 // SecretKey shows a new key.
 func SecretKey(d Desk, name, secret, example string) *Secret {
-	return &Secret{Desk: d, Title: "Your new key", Message: "This is the key “" + name + "”. Copy it now: it is not shown again.",
-		Secrets: []string{secret}, Example: example, Back: string(placeKeys), place: placeKeys}
+	return &Secret{
+		Desk:    d,
+		Title:   "Your new key",
+		Message: "This is the key “" + name + "”. Copy it now: it is not shown again.",
+		Secrets: []string{secret},
+		Example: example,
+		Back:    string(placeKeys),
+		place:   placeKeys,
+	}
 }
 
 // SecretUserKey shows who administers a new key of a user, whose page is at path.
 func SecretUserKey(d Desk, username, path, name, secret, example string) *Secret {
-	return &Secret{Desk: d, Title: "A new key of " + username, Message: "This is the key “" + name + "”, paid from the account of " + username + ". Copy it now: it is not shown again.",
-		Secrets: []string{secret}, Example: example, Back: path, place: placeUsers}
+	return &Secret{
+		Desk:    d,
+		Title:   "A new key of " + username,
+		Message: "This is the key “" + name + "”, paid from the account of " + username + ". Copy it now: it is not shown again.",
+		Secrets: []string{secret},
+		Example: example,
+		Back:    path,
+		place:   placeUsers,
+	}
 }
 
 // SecretPassword shows who administers the password of a new user, whose page is at
 // path.
 func SecretPassword(d Desk, username, path, password string) *Secret {
-	return &Secret{Desk: d, Title: "The user was created", Message: "This is the password of " + username + ". Copy it now: it is not shown again.",
-		Secrets: []string{password}, Back: path, place: placeUsers}
+	return &Secret{
+		Desk:    d,
+		Title:   "The user was created",
+		Message: "This is the password of " + username + ". Copy it now: it is not shown again.",
+		Secrets: []string{password},
+		Back:    path,
+		place:   placeUsers,
+	}
 }
 
 // SecretToken shows a new developer token.
 func SecretToken(d Desk, name, token string) *Secret {
-	return &Secret{Desk: d, Title: "Your new developer token", Message: "This is the token “" + name + "”. Copy it now: it is not shown again.",
-		Secrets: []string{token}, Back: string(placeTokens), place: placeTokens}
+	return &Secret{
+		Desk:    d,
+		Title:   "Your new developer token",
+		Message: "This is the token “" + name + "”. Copy it now: it is not shown again.",
+		Secrets: []string{token},
+		Back:    string(placeTokens),
+		place:   placeTokens,
+	}
 }
 
 // SecretCodes shows new redeem codes.
 func SecretCodes(d Desk, codes []string, amount int64) *Secret {
-	return &Secret{Desk: d, Title: "New redeem codes", Message: "Each is worth $" + Dollars(amount) + " and works once. Copy them now: they are not shown again.",
-		Secrets: codes, Back: string(placeCodes), place: placeCodes}
+	return &Secret{
+		Desk:    d,
+		Title:   "New redeem codes",
+		Message: "Each is worth $" + Dollars(amount) + " and works once. Copy them now: they are not shown again.",
+		Secrets: codes,
+		Back:    string(placeCodes),
+		place:   placeCodes,
+	}
 }
 
 func (s *Secret) frame() frame {
@@ -167,7 +199,7 @@ type SignOut struct{ Desk }
 
 func (s *SignOut) frame() frame {
 	f := s.at("", "signout.html", "Sign out")
-	f.wide = false
+	f.width = slim
 	return f
 }
 
@@ -176,6 +208,6 @@ type Missing struct{ Desk }
 
 func (m *Missing) frame() frame {
 	f := m.at("", "missing.html", "Not found")
-	f.wide = false
+	f.width = slim
 	return f
 }

@@ -2,6 +2,7 @@ package pages
 
 import (
 	"cmp"
+	"strings"
 	"time"
 
 	"stagedoor/http/web/browser"
@@ -30,13 +31,17 @@ const DeskPurpose = "desk"
 // NewDesk is the desk of who is signed in. topUp is the operator's own address
 // for adding money, "": there is none.
 func NewDesk(g *browser.Guard, v *browser.Visitor, topUp string) Desk {
-	return Desk{Username: v.Session.User.Username, Admin: v.Session.User.Admin, Token: g.FormToken(v, DeskPurpose), TopUp: cmp.Or(topUp, OwnTopUp)}
+	return Desk{
+		Username: v.Session.User.Username,
+		Admin:    v.Session.User.Admin,
+		Token:    g.FormToken(v, DeskPurpose),
+		TopUp:    cmp.Or(topUp, OwnTopUp),
+	}
 }
 
-// place is where a page stands in the navigation.
+// place is the address of an entry of the side bar.
 type place string
 
-// The places. Those of administration have a navigation of their own.
 const (
 	placeAccount  place = "/account"
 	placeKeys     place = "/account/keys"
@@ -45,7 +50,6 @@ const (
 	placeSecurity place = "/account/security"
 	placeTopUp    place = "/topup"
 	placeLive     place = "/live"
-	placeAdmin    place = "/admin"
 
 	placeUsers     place = "/admin/users"
 	placeGroups    place = "/admin/groups"
@@ -57,70 +61,80 @@ const (
 	placeActors    place = "/flow/actors"
 )
 
-// Link is an entry of a navigation.
+// Link is a link, in a navigation or beside a text.
 type Link struct {
 	Name    string
 	Path    string
 	Current bool
 }
 
-var sections = []struct {
-	place place
-	name  string
+// linkGroup is a titled part of the side bar.
+type linkGroup struct {
+	Name  string
+	Links []iconLink
+}
+
+type iconLink struct {
+	Link
+	Icon string // in templates/icons.html
+}
+
+type navEntry struct {
+	place      place
+	name, icon string
+}
+
+// navGroups are the parts of the side bar. Only administrators see the last one.
+var navGroups = []struct {
+	name    string
+	entries []navEntry
 }{
-	{placeAccount, "Account"}, {placeLive, "Videos"}, {placeKeys, "Keys"}, {placeApps, "Apps"}, {placeSecurity, "Security"},
-	{placeTokens, "Developer tokens"}, {placeTopUp, "Top up"}, {placeAdmin, "Admin"},
+	{"Use", []navEntry{{placeLive, "Videos", "video"}}},
+	{
+		"Account",
+		[]navEntry{{placeAccount, "Overview", "chart"}, {placeKeys, "Keys", "key"}, {placeTopUp, "Top up", "card"},
+			{placeSecurity, "Security", "shield"}},
+	},
+	{"Build", []navEntry{{placeApps, "Apps", "apps"}, {placeTokens, "Tokens", "ticket"}}},
+	{
+		nameRun,
+		[]navEntry{{placeFlow, "Flow", "flow"}, {placeProviders, "Providers", "server"}, {placeUsers, "Users", "user"},
+			{placeGroups, "Groups", "users"}, {placeAdminKeys, "All keys", "key"}, {placeSpend, "Spend", "coins"},
+			{placeCodes, "Codes", "code"}, {placeActors, "Actors", "tree"}},
+	},
 }
 
-var offices = []struct {
-	place place
-	name  string
-}{{placeUsers, "Users"}, {placeGroups, "Groups"}, {placeAdminKeys, "Keys"}, {placeSpend, "Spend"}, {placeCodes, "Redeem codes"},
-	{placeFlow, "Flow"}, {placeProviders, "Providers"}, {placeActors, "Actors"}}
+const nameRun = "Run"
 
-// nav is the main navigation as seen from here.
-func (d *Desk) nav(here place) []Link {
-	var all []Link
-	for _, s := range sections {
-		link := Link{s.name, string(s.place), s.place == here}
-		switch s.place {
-		case placeAdmin:
-			if !d.Admin {
-				continue
+// nav returns the side bar as the user sees it from here.
+func (d *Desk) nav(here place) []linkGroup {
+	var all []linkGroup
+	for _, g := range navGroups {
+		if g.name == nameRun && !d.Admin {
+			continue
+		}
+		group := linkGroup{Name: g.name}
+		for _, e := range g.entries {
+			link := iconLink{Link{e.name, string(e.place), e.place == here}, e.icon}
+			if e.place == placeTopUp {
+				link.Path = d.TopUp
 			}
-			link.Path, link.Current = string(placeUsers), administers(here)
-		case placeTopUp:
-			link.Path = d.TopUp
+			group.Links = append(group.Links, link)
 		}
-		all = append(all, link)
+		all = append(all, group)
 	}
 	return all
 }
 
-// parts is the second navigation, if there is one.
-func parts(here place) []Link {
-	if !administers(here) {
-		return nil
-	}
-	var all []Link
-	for _, s := range offices {
-		all = append(all, Link{s.name, string(s.place), s.place == here})
-	}
-	return all
-}
-
-func administers(here place) bool {
-	for _, s := range offices {
-		if s.place == here {
-			return true
-		}
-	}
-	return false
+// Initials returns up to two letters that stand for the user's name.
+func (d *Desk) Initials() string {
+	letters := []rune(strings.ToUpper(d.Username))
+	return string(letters[:min(len(letters), 2)])
 }
 
 // at is the frame of a page behind sign-in.
 func (d *Desk) at(here place, template, title string) frame {
-	return frame{template: template, title: title, desk: d, here: here, leads: toSelf, wide: true}
+	return frame{template: template, title: title, desk: d, here: here, leads: toSelf}
 }
 
 // Formats of times. All are of UTC, and say so where the hour is shown.

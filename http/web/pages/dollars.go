@@ -22,3 +22,28 @@ func Dollars(micros int64) string {
 	}
 	return sign + strconv.FormatUint(whole/microDollars, 10) + "." + fraction[:end]
 }
+
+// cent is the smallest amount that pages show with two decimals.
+const cent = microDollars / 100
+
+// formatMoney writes micro-dollars as pages show them: with two decimals from one cent up, and below with as many as
+// two significant figures take, at most four. Pages name the exact amount in a title.
+func formatMoney(micros int64) string {
+	abs := micros
+	if abs < 0 {
+		abs = -abs
+	}
+	unit := int64(cent)
+	if abs < cent {
+		unit = cent / 100
+	}
+	rounded := (abs + unit/2) / unit * unit
+	if rounded == 0 && abs > 0 {
+		return "<$0.0001"
+	}
+	text := "$" + Dollars(rounded)
+	if micros < 0 {
+		return "−" + text
+	}
+	return text
+}

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// formatCount writes a number with its thousands apart.
+// formatCount writes a number with commas between its thousands.
 func formatCount(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	sign := ""
@@ -13,7 +13,7 @@ func formatCount(n int64) string {
 		sign, digits = "-", digits[1:]
 	}
 	for at := len(digits) - 3; at > 0; at -= 3 {
-		digits = digits[:at] + "\u202f" + digits[at:] // a thin space that does not break
+		digits = digits[:at] + "," + digits[at:]
 	}
 	return sign + digits
 }

@@ -26,9 +26,16 @@ func (*Live) Sizes() []string { return liveSizes }
 func (*Live) Seconds() []string { return liveSeconds }
 
 func (l *Live) frame() frame {
-	f := frame{template: "live.html", title: "Videos", leads: nowhere, wide: true, script: "live.js", style: "live.css"}
+	f := frame{
+		template: "live.html",
+		title:    "Videos",
+		leads:    nowhere,
+		width:    "wide",
+		script:   "live.js",
+		style:    "live.css",
+	}
 	if l.Desk != nil {
-		f.desk, f.here, f.leads = l.Desk, placeLive, toSelf
+		f.desk, f.here, f.leads, f.width = l.Desk, placeLive, toSelf, ""
 	}
 	return f
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"net/url"
 	"strconv"
 )
 
@@ -15,7 +16,7 @@ var sources embed.FS
 // set is parsed once: a template that is wrong is a program that does not start.
 var set = template.Must(template.New("").Funcs(template.FuncMap{
 	"asset": assetPath, "dollars": Dollars, "count": formatCount, "day": formatDay, "lastday": formatLastDay, "time": formatTime, "machine": formatMachine,
-	"list": formatList,
+	"list": formatList, "money": formatMoney,
 }).ParseFS(sources, "templates/*.html"))
 
 // View is the data of one page.
@@ -28,13 +29,19 @@ type frame struct {
 	visitor  string // the name of who is signed in
 	// leads is where the page's forms may end, redirects included.
 	leads leads
-	wide  bool
+	width string // class of the main element, "": the usual width
 	// script and style are assets of this page alone; "": it has none.
 	script, style string
 	// desk is of pages behind sign-in, here where those are in the navigation.
 	desk *Desk
 	here place
 }
+
+// Classes of the main element.
+const (
+	slim = "slim" // for a form or a message
+	full = "full" // for tables with many columns
+)
 
 // leads is a value of form-action. Browsers hold every redirect that follows a
 // form against it, the app's own ones behind its callback included: naming the
@@ -48,36 +55,61 @@ const (
 	toPrograms leads = "'self' https: http:"
 )
 
-// document is what layout.html gets.
+// document is the data of layout.html.
 type document struct {
 	Title, Visitor string
-	Wide           bool
+	Width          string
+	Scripted       bool // the page has the behaviour that all pages share (assets/shell.js)
 	Script, Style  string
+	Theme          string // light, dark, or "" for the theme of the system
+	Here           string // the address to come back to after the theme was changed
 	Desk           *Desk
-	Nav, Parts     []Link
+	Nav            []linkGroup
 	Body           template.HTML
 }
 
-// Write answers with a page.
-func Write(w http.ResponseWriter, status int, v View) error {
+// Write answers r with a page, in the theme that the browser's cookie asks for.
+func Write(w http.ResponseWriter, r *http.Request, status int, v View) error {
 	f := v.frame()
 	var body, page bytes.Buffer
 	if err := set.ExecuteTemplate(&body, f.template, v); err != nil {
 		return fmt.Errorf("draw %s: %w", f.template, err)
 	}
-	d := document{Title: f.title, Visitor: f.visitor, Wide: f.wide, Script: f.script, Style: f.style, Desk: f.desk, Body: template.HTML(body.String())} // escaped by its own template
+	// Pages that ask for a password or a consent have no script at all, unless they move.
+	scripted := f.desk != nil || f.script != ""
+	d := document{
+		Title:    f.title,
+		Visitor:  f.visitor,
+		Width:    f.width,
+		Scripted: scripted,
+		Script:   f.script,
+		Style:    f.style,
+		Theme:    themeOf(r),
+		Desk:     f.desk,
+		Body:     template.HTML(body.String()),
+	} // escaped by its own template
 	if f.desk != nil {
-		d.Nav, d.Parts = f.desk.nav(f.here), parts(f.here)
+		d.Nav = f.desk.nav(f.here)
+	}
+	if r.Method == http.MethodGet {
+		d.Here = addressOf(r)
 	}
 	if err := set.ExecuteTemplate(&page, "layout.html", d); err != nil {
 		return fmt.Errorf("draw the frame of %s: %w", f.template, err)
 	}
-	Protect(w.Header(), f.leads, f.script != "")
+	Protect(w.Header(), f.leads, scripted)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(page.Len()))
 	w.WriteHeader(status)
 	_, err := w.Write(page.Bytes())
 	return err
+}
+
+// addressOf returns the path and the query of r without the notice that a form left there.
+func addressOf(r *http.Request) string {
+	query := r.URL.Query()
+	query.Del("done")
+	return (&url.URL{Path: r.URL.Path, RawQuery: query.Encode()}).String()
 }
 
 // Protect sets the headers of a page: nothing is loaded from elsewhere, no script

@@ -26,8 +26,23 @@ func TestEveryPageIsDrawn(t *testing.T) {
 	usage := NewUsage([]money.UsageRow{{Day: "2026-03-01", Model: "m<b>", Requests: 1, InputTokens: 2, OutputTokens: 3,
 		Amount: 4}},
 		UsageOptions{From: at.AddDate(0, 0, -6), To: at, Today: at, Path: "/account", Ranges: []int{7, 30}, Form: true})
-	key := Key{ID: "key_1", Prefix: "sd-1", Name: "k<b>", User: "anna", UserPath: "/admin/users/1", Status: "active", Scopes: []string{"chat"}, Models: []string{"gpt-*"},
-		RPM: 1, TPM: 2, Slots: 3, Budget: 4, Window: "day", Created: at, Expires: at}
+	key := Key{
+		ID:       "key_1",
+		Prefix:   "sd-1",
+		Name:     "k<b>",
+		User:     "anna",
+		UserPath: "/admin/users/1",
+		Status:   "active",
+		Scopes:   []string{"chat"},
+		Models:   []string{"gpt-*"},
+		RPM:      1,
+		TPM:      2,
+		Slots:    3,
+		Budget:   4,
+		Window:   "day",
+		Created:  at,
+		Expires:  at,
+	}
 	app := App{Name: "Weather", Host: "app.example.com", Scopes: []string{"profile", "balance"}}
 	for name, v := range map[string]View{
 		"sign in": &SignIn{Form: Form{"/a", "i", "t"}}, "sign in to an app": &SignIn{App: &app, Consents: true, Username: "u", Problem: "p"},
@@ -55,11 +70,14 @@ func TestEveryPageIsDrawn(t *testing.T) {
 		"codes": &Codes{Desk: desk, Codes: []Code{{Status: "open", Expires: at}, {Status: "used", Used: at, UsedBy: "<b>"}}},
 	} {
 		w := httptest.NewRecorder()
-		if err := Write(w, http.StatusTeapot, v); err != nil || w.Code != http.StatusTeapot {
+		if err := Write(w, httptest.NewRequest("GET", "/account?x=%3Cb%3E", nil), http.StatusTeapot, v); err != nil ||
+			w.Code != http.StatusTeapot {
 			t.Errorf("%s: status %d, %v", name, w.Code, err)
 		}
 		body := w.Body.String()
-		if !strings.HasPrefix(body, "<!DOCTYPE html>") || !strings.Contains(body, "</html>") || strings.Contains(body, "<b>") || strings.Contains(body, "ZgotmplZ") {
+		if !strings.HasPrefix(body, "<!DOCTYPE html>") || !strings.Contains(body, "</html>") ||
+			strings.Contains(body, "<b>") ||
+			strings.Contains(body, "ZgotmplZ") {
 			t.Errorf("%s:\n%s", name, body)
 		}
 		if strings.Contains(body, " style=") || strings.Contains(body, "<script>") || strings.Contains(body, "<style") {
@@ -72,14 +90,16 @@ func TestEveryPageIsDrawn(t *testing.T) {
 }
 
 func TestAssetsArePublishedUnderTheirContent(t *testing.T) {
-	for name, media := range map[string]string{"stagedoor.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml",
+	for name, media := range map[string]string{"stagedoor.css": "text/css; charset=utf-8",
+		"shell.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml",
 		"live.js": "text/javascript; charset=utf-8", "live.css": "text/css; charset=utf-8",
 		"flow.js": "text/javascript; charset=utf-8", "flow.css": "text/css; charset=utf-8"} {
 		path := assetPath(name)
 		r := httptest.NewRequest("GET", path, nil)
 		r.SetPathValue("name", strings.TrimPrefix(path, AssetPrefix))
 		w := httptest.NewRecorder()
-		if !Asset(w, r) || w.Header().Get("Content-Type") != media || w.Body.Len() == 0 || !strings.Contains(w.Header().Get("Cache-Control"), "immutable") {
+		if !Asset(w, r) || w.Header().Get("Content-Type") != media || w.Body.Len() == 0 ||
+			!strings.Contains(w.Header().Get("Cache-Control"), "immutable") {
 			t.Errorf("%s at %s: %v", name, path, w.Header())
 		}
 	}
@@ -88,6 +108,15 @@ func TestAssetsArePublishedUnderTheirContent(t *testing.T) {
 		r.SetPathValue("name", name)
 		if Asset(httptest.NewRecorder(), r) {
 			t.Errorf("%q is served", name)
+		}
+	}
+}
+
+func TestMoneyIsShownInCentsAndBelowACentByFourDecimals(t *testing.T) {
+	for micros, want := range map[int64]string{0: "$0.00", 18_423_817: "$18.42", 12_500_000: "$12.50", 15_000: "$0.02",
+		8_412: "$0.0084", 5_000: "$0.005", 46: "<$0.0001", 60: "$0.0001", -2_500_000: "−$2.50"} {
+		if got := formatMoney(micros); got != want {
+			t.Errorf("formatMoney(%d) = %s, want %s", micros, got, want)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func (t *TopUp) frame() frame {
 		return frame{template: "topup.html", title: "Top up", leads: toSelf}
 	}
 	f := t.Desk.at(placeTopUp, "topup.html", "Top up")
-	f.wide = false
+	f.width = slim
 	return f
 }
 

@@ -58,13 +58,21 @@ func NewUsage(rows []money.UsageRow, o UsageOptions) Usage {
 			m = i
 		}
 	}
-	u := Usage{Plot: plot(rows, o, m), Measure: measures[m].name, From: o.From.UTC().Format(time.DateOnly), To: o.To.UTC().Format(time.DateOnly)}
+	u := Usage{
+		Plot:    plot(rows, o, m),
+		Measure: measures[m].name,
+		From:    o.From.UTC().Format(time.DateOnly),
+		To:      o.To.UTC().Format(time.DateOnly),
+	}
 	for i := range measures {
 		u.Measures = append(u.Measures, Link{measures[i].label, o.address(measures[i].name, u.From, u.To), i == m})
 	}
 	for _, days := range o.Ranges {
 		from, to := o.Today.AddDate(0, 0, 1-days).UTC().Format(time.DateOnly), o.Today.UTC().Format(time.DateOnly)
-		u.Ranges = append(u.Ranges, Link{strconv.Itoa(days) + " days", o.address(u.Measure, from, to), from == u.From && to == u.To})
+		u.Ranges = append(
+			u.Ranges,
+			Link{strconv.Itoa(days) + " days", o.address(u.Measure, from, to), from == u.From && to == u.To},
+		)
 	}
 	if o.Form {
 		u.Action = o.Path
@@ -139,7 +147,11 @@ func plot(rows []money.UsageRow, o UsageOptions, m int) *Plot {
 		most = max(most, sum)
 	}
 	top := round(most)
-	p := &Plot{Width: dayWidth * len(days), Ticks: []string{measure.tick(top), measure.tick(top / 2), measure.tick(0)}, Days: axis(days)}
+	p := &Plot{
+		Width: dayWidth * len(days),
+		Ticks: []string{measure.tick(top), measure.tick(top / 2), measure.tick(0)},
+		Days:  axis(days),
+	}
 	for i, day := range days {
 		sum := int64(0)
 		for _, model := range order {
@@ -148,8 +160,18 @@ func plot(rows []money.UsageRow, o UsageOptions, m int) *Plot {
 				continue
 			}
 			sum += n
-			p.Bars = append(p.Bars, Bar{X: coordinate(float64(i*dayWidth) + (dayWidth-barWidth)/2.0), Y: coordinate(plotHeight - height(sum, top)),
-				Height: coordinate(height(n, top)), Class: classes[model], Text: day + ", " + model + ": " + measure.tick(n)})
+			p.Bars = append(
+				p.Bars,
+				Bar{
+					X: coordinate(float64(i*dayWidth) + (dayWidth-barWidth)/2.0),
+					Y: coordinate(plotHeight - height(sum, top)),
+					Height: coordinate(
+						height(n, top),
+					),
+					Class: classes[model],
+					Text:  day + ", " + model + ": " + measure.tick(n),
+				},
+			)
 		}
 	}
 	all := int64(0)
@@ -158,7 +180,13 @@ func plot(rows []money.UsageRow, o UsageOptions, m int) *Plot {
 		all += totals[model]
 	}
 	p.Title = measure.label + " by day and model"
-	p.Description = fmt.Sprintf("Bars for %d days from %s to %s, %s in all. The table below has the numbers.", len(days), days[0], days[len(days)-1], measure.tick(all)+" "+measure.unit)
+	p.Description = fmt.Sprintf(
+		"Bars for %d days from %s to %s, %s in all. The table below has the numbers.",
+		len(days),
+		days[0],
+		days[len(days)-1],
+		measure.tick(all)+" "+measure.unit,
+	)
 	if measure.name == "cost" {
 		p.Description = strings.Replace(p.Description, " dollars", "", 1)
 	}
@@ -180,7 +208,10 @@ func rank(rows []money.UsageRow, of func(*money.UsageRow) int64) (classes map[st
 	for i := range rows {
 		by[rows[i].Model] += max(of(&rows[i]), 0)
 	}
-	names := slices.SortedFunc(maps.Keys(by), func(a, b string) int { return cmp.Or(cmp.Compare(by[b], by[a]), strings.Compare(a, b)) })
+	names := slices.SortedFunc(
+		maps.Keys(by),
+		func(a, b string) int { return cmp.Or(cmp.Compare(by[b], by[a]), strings.Compare(a, b)) },
+	)
 	classes, totals = map[string]string{}, map[string]int64{}
 	for i, name := range names {
 		if i < maxModels {

@@ -19,7 +19,8 @@ func TestPlotShowsTheMostUsedModelsAndTheRestTogether(t *testing.T) {
 	}
 	u := NewUsage(rows, UsageOptions{From: to.AddDate(0, 0, -29), To: to, Today: to, Path: "/p", Ranges: []int{7, 30}})
 	p := u.Plot
-	if p.Width != 300 || len(p.Bars) != 7 || len(p.Models) != 7 || p.Models[0].Name != "m7" || p.Models[0].Class != "m1" {
+	if p.Width != 300 || len(p.Bars) != 7 || len(p.Models) != 7 || p.Models[0].Name != "m7" ||
+		p.Models[0].Class != "m1" {
 		t.Errorf("%d wide, bars %v, models %v", p.Width, p.Bars, p.Models)
 	}
 	if last := p.Models[6]; last.Name != otherModels || last.Class != "m0" || last.Total != "$3.00" {
@@ -39,7 +40,8 @@ func TestPlotShowsTheMostUsedModelsAndTheRestTogether(t *testing.T) {
 	if math.Abs(sum-90) > 0.1 {
 		t.Errorf("36 of 40 dollars are %f high", sum)
 	}
-	if got := u.Ranges[1]; got.Path != "/p?from=2026-03-02&show=cost&to=2026-03-31#usage" || !got.Current || u.Ranges[0].Current {
+	if got := u.Ranges[1]; got.Path != "/p?from=2026-03-02&show=cost&to=2026-03-31#usage" || !got.Current ||
+		u.Ranges[0].Current {
 		t.Errorf("ranges %+v", u.Ranges)
 	}
 }
@@ -60,7 +62,7 @@ func TestTicksReadWell(t *testing.T) {
 			t.Errorf("round(%d) = %d, want %d", n, got, want)
 		}
 	}
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1k", 2500: "2.5k", 1234: "1\u202f234", 2_000_000: "2M", 1_234_567: "1\u202f234\u202f567"} {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1k", 2500: "2.5k", 1234: "1,234", 2_000_000: "2M", 1_234_567: "1,234,567"} {
 		if got := formatCompact(n); got != want {
 			t.Errorf("formatCompact(%d) = %s, want %s", n, got, want)
 		}

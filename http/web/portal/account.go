@@ -26,7 +26,16 @@ func (rc *requestContext) account() {
 		rc.busy(rc.w, rc.r, err)
 		return
 	}
-	rc.show(http.StatusOK, &pages.Account{Desk: rc.desk(), Available: balance.Available(), Held: balance.Held, Spent: balance.Spent, Usage: usage})
+	rc.show(
+		http.StatusOK,
+		&pages.Account{
+			Desk:      rc.desk(),
+			Available: balance.Available(),
+			Held:      balance.Held,
+			Spent:     balance.Spent,
+			Usage:     usage,
+		},
+	)
 }
 
 // usage draws what q is about, over the days that the address asks for.
@@ -37,8 +46,11 @@ func (rc *requestContext) usage(path string, q money.UsageQuery, form bool) (pag
 	if err != nil {
 		return pages.Usage{}, err
 	}
-	return pages.NewUsage(rows, pages.UsageOptions{From: q.From, To: q.To, Measure: rc.query("show"), Path: path, Ranges: ranges,
-		Today: rc.options.Now(), Form: form}), nil
+	return pages.NewUsage(
+		rows,
+		pages.UsageOptions{From: q.From, To: q.To, Measure: rc.query("show"), Path: path, Ranges: ranges,
+			Today: rc.options.Now(), Form: form},
+	), nil
 }
 
 // days reads the days asked for. What makes no sense is the default.

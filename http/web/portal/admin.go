@@ -95,7 +95,15 @@ func (rc *requestContext) spend() {
 		rc.busy(rc.w, rc.r, err)
 		return
 	}
-	rc.show(http.StatusOK, &pages.Spend{Desk: rc.desk(), Usage: usage, Users: shares(users, rc.userShare), Keys: shares(keys, rc.keyShare)})
+	rc.show(
+		http.StatusOK,
+		&pages.Spend{
+			Desk:  rc.desk(),
+			Usage: usage,
+			Users: shares(users, rc.userShare),
+			Keys:  shares(keys, rc.keyShare),
+		},
+	)
 }
 
 // shares are the rows with most of the money.
@@ -104,7 +112,11 @@ func shares(rows []money.UsageRow, name func(*money.UsageRow, *pages.Share)) []p
 	slices.SortStableFunc(rows, func(a, b money.UsageRow) int { return cmp.Compare(b.Amount, a.Amount) })
 	var all []pages.Share
 	for i := range rows[:min(len(rows), maxShares)] {
-		s := pages.Share{Requests: rows[i].Requests, Tokens: rows[i].InputTokens + rows[i].OutputTokens, Amount: rows[i].Amount}
+		s := pages.Share{
+			Requests: rows[i].Requests,
+			Tokens:   rows[i].InputTokens + rows[i].OutputTokens,
+			Amount:   rows[i].Amount,
+		}
 		name(&rows[i], &s)
 		all = append(all, s)
 	}
@@ -135,8 +147,11 @@ func (rc *requestContext) codesView() *pages.Codes {
 	view := &pages.Codes{Desk: rc.desk(), Pager: pager, FormID: newFormID(), Count: "1"}
 	for i := range shown {
 		c := &shown[i]
-		view.Codes = append(view.Codes, pages.Code{Hint: c.Hint, Amount: c.Amount, Created: c.Created, MintedBy: c.MintedBy,
-			Status: c.State(rc.options.Now()), Used: c.Used, UsedBy: c.UsedBy, Expires: c.Expires})
+		view.Codes = append(
+			view.Codes,
+			pages.Code{Hint: c.Hint, Amount: c.Amount, Created: c.Created, MintedBy: c.MintedBy,
+				Status: c.State(rc.options.Now()), Used: c.Used, UsedBy: c.UsedBy, Expires: c.Expires},
+		)
 	}
 	return view
 }
@@ -147,7 +162,16 @@ const maxCodes = 100
 // mint makes redeem codes and shows them, once.
 func (rc *requestContext) mint() {
 	f := fields{form: rc.form}
-	count, amount, expires := f.whole("count", "How many"), f.dollars("amount", "Dollars each"), f.lastDay("expiry", "Last day")
+	count, amount, expires := f.whole(
+		"count",
+		"How many",
+	), f.dollars(
+		"amount",
+		"Dollars each",
+	), f.lastDay(
+		"expiry",
+		"Last day",
+	)
 	switch {
 	case f.err != nil:
 	case count < 1 || count > maxCodes:
@@ -166,7 +190,14 @@ func (rc *requestContext) mint() {
 		rc.codesAgain(http.StatusConflict, problemSent)
 		return
 	}
-	codes, _, err := rc.options.Ledger.Mint(rc.r.Context(), int(count), amount, rc.user.Username, expires, rc.options.Random)
+	codes, _, err := rc.options.Ledger.Mint(
+		rc.r.Context(),
+		int(count),
+		amount,
+		rc.user.Username,
+		expires,
+		rc.options.Random,
+	)
 	if err != nil {
 		rc.sent.allowAgain(rc.user.ID, id)
 		rc.codesAgain(rc.problem(err))
@@ -178,6 +209,12 @@ func (rc *requestContext) mint() {
 
 func (rc *requestContext) codesAgain(status int, problem string) {
 	view := rc.codesView()
-	view.Count, view.Amount, view.Expiry, view.Problem = rc.form.Get("count"), rc.form.Get("amount"), rc.form.Get("expiry"), problem
+	view.Count, view.Amount, view.Expiry, view.Problem = rc.form.Get(
+		"count",
+	), rc.form.Get(
+		"amount",
+	), rc.form.Get(
+		"expiry",
+	), problem
 	rc.show(status, view)
 }

@@ -40,8 +40,13 @@ func (rc *requestContext) apps() {
 }
 
 func allowed(g *tokens.Grant) pages.Allowed {
-	a := pages.Allowed{App: pages.App{Name: g.App.Name, Description: g.App.Description, Host: g.App.RedirectURI, Scopes: g.Scopes},
-		ID: g.App.ID, Since: g.Created, Used: g.Used, Grants: 1}
+	a := pages.Allowed{
+		App:    pages.App{Name: g.App.Name, Description: g.App.Description, Host: g.App.RedirectURI, Scopes: g.Scopes},
+		ID:     g.App.ID,
+		Since:  g.Created,
+		Used:   g.Used,
+		Grants: 1,
+	}
 	if u, err := url.Parse(g.App.RedirectURI); err == nil {
 		a.Host = u.Host
 	}
@@ -80,7 +85,10 @@ func (rc *requestContext) developerView() *pages.DeveloperTokens {
 	all := rc.options.Registry.DeveloperTokens(rc.user.ID)
 	for i := len(all) - 1; i >= 0; i-- {
 		t := &all[i]
-		view.Tokens = append(view.Tokens, pages.DeveloperToken{ID: t.ID, Name: t.Name, Created: t.Created, Revoked: t.Revoked})
+		view.Tokens = append(
+			view.Tokens,
+			pages.DeveloperToken{ID: t.ID, Name: t.Name, Created: t.Created, Revoked: t.Revoked},
+		)
 	}
 	return view
 }
@@ -108,5 +116,9 @@ func (rc *requestContext) developerAgain(status int, problem string) {
 }
 
 func (rc *requestContext) revokeDeveloperToken() {
-	rc.concluded(rc.options.Registry.RevokeDeveloperToken(rc.r.Context(), rc.user.ID, rc.r.PathValue("id")), pathTokens, "token_revoked")
+	rc.concluded(
+		rc.options.Registry.RevokeDeveloperToken(rc.r.Context(), rc.user.ID, rc.r.PathValue("id")),
+		pathTokens,
+		"token_revoked",
+	)
 }

@@ -59,13 +59,34 @@ func newHouse(t *testing.T) *house {
 	if h.ledger, err = ledger.New(system, h.state); err != nil {
 		t.Fatal(err)
 	}
-	guard, err := browser.New(browser.Options{Registry: h.registry, Origin: origin, Key: []byte("a key for tests only"), Now: time.Now, Random: rand.Reader})
+	guard, err := browser.New(
+		browser.Options{
+			Registry: h.registry,
+			Origin:   origin,
+			Key:      []byte("a key for tests only"),
+			Now:      time.Now,
+			Random:   rand.Reader,
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	p := portal.New(portal.Options{Logger: slog.New(slog.NewTextHandler(&h.log, nil)), Registry: h.registry, Ledger: h.ledger, State: h.state, Browser: guard,
-		Address: origin, Example: func() string { return "gpt'4" }, VideoModels: func() []string { return []string{"video-2"} }, TopUpURL: func() string { return "" }, Now: time.Now, Random: rand.Reader})
+	p := portal.New(
+		portal.Options{
+			Logger:      slog.New(slog.NewTextHandler(&h.log, nil)),
+			Registry:    h.registry,
+			Ledger:      h.ledger,
+			State:       h.state,
+			Browser:     guard,
+			Address:     origin,
+			Example:     func() string { return "gpt'4" },
+			VideoModels: func() []string { return []string{"video-2"} },
+			TopUpURL:    func() string { return "" },
+			Now:         time.Now,
+			Random:      rand.Reader,
+		},
+	)
 	p.Routes(func(pattern string, f http.HandlerFunc) { mux.HandleFunc(pattern, f) })
 	api := http.NewServeMux()
 	api.HandleFunc("/v1/", h.served)
@@ -89,7 +110,10 @@ func (h *house) served(w http.ResponseWriter, r *http.Request) {
 
 func (h *house) user(name string, admin bool) tokens.User {
 	h.t.Helper()
-	u, err := h.registry.CreateUser(h.t.Context(), tokens.NewUser{Username: name, Email: name + "@example.com", Password: password, Admin: admin})
+	u, err := h.registry.CreateUser(
+		h.t.Context(),
+		tokens.NewUser{Username: name, Email: name + "@example.com", Password: password, Admin: admin},
+	)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -25,8 +25,14 @@ func (p *Portal) flowRoutes(handle func(pattern string, h http.HandlerFunc)) {
 		return
 	}
 	handle("GET "+pathFlow, p.admin(func(rc *requestContext) { rc.show(http.StatusOK, &pages.Flow{Desk: rc.desk()}) }))
-	handle("GET "+pathFlowProviders, p.admin(func(rc *requestContext) { rc.show(http.StatusOK, &pages.Providers{Desk: rc.desk()}) }))
-	handle("GET "+pathFlow+"/actors", p.admin(func(rc *requestContext) { rc.show(http.StatusOK, &pages.Actors{Desk: rc.desk()}) }))
+	handle(
+		"GET "+pathFlowProviders,
+		p.admin(func(rc *requestContext) { rc.show(http.StatusOK, &pages.Providers{Desk: rc.desk()}) }),
+	)
+	handle(
+		"GET "+pathFlow+"/actors",
+		p.admin(func(rc *requestContext) { rc.show(http.StatusOK, &pages.Actors{Desk: rc.desk()}) }),
+	)
 	handle("GET "+pathFlowRequests, p.admin((*requestContext).findRequest))
 	handle("GET "+pathFlowRequests+"/{id}", p.admin((*requestContext).flowRequest))
 	handle("POST "+pathFlowRequests+"/{id}/cancel", p.adminForm((*requestContext).cancelRequest))
@@ -58,7 +64,8 @@ func (rc *requestContext) flowRequest() {
 // from a log that is older than what the flow remembers.
 func (rc *requestContext) forgotten(id string) {
 	rc.show(http.StatusNotFound, &pages.Failure{Title: "This request is not known", Detail: id,
-		Message: "The flow has the requests under way and those that ended last, failures longer than others. The log and the traces have the id for longer."})
+		Message: "Flow keeps requests in flight and recent ones, failures longer than others. " +
+			"The log and the traces have the id for longer."})
 }
 
 // pathRequest is the page of one request. Ids that are known need no escaping: where
@@ -71,7 +78,10 @@ func (rc *requestContext) cancelRequest() {
 	case errors.Is(err, flow.ErrUnknown):
 		rc.forgotten(id)
 	case errors.Is(err, flow.ErrOver):
-		rc.show(http.StatusConflict, &pages.Failure{Title: "That did not work", Message: "The request had ended by then."})
+		rc.show(
+			http.StatusConflict,
+			&pages.Failure{Title: "That did not work", Message: "The request had ended by then."},
+		)
 	case err != nil:
 		rc.busy(rc.w, rc.r, err)
 	default:
@@ -93,7 +103,15 @@ func (rc *requestContext) setPaused(paused bool) {
 		rc.busy(rc.w, rc.r, err)
 		return
 	}
-	rc.options.Logger.Info("provider paused or resumed by an administrator", "provider", name, "paused", paused, "by", rc.user.ID)
+	rc.options.Logger.Info(
+		"provider paused or resumed by an administrator",
+		"provider",
+		name,
+		"paused",
+		paused,
+		"by",
+		rc.user.ID,
+	)
 	rc.done(pathFlowProviders, word)
 }
 

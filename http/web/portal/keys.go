@@ -23,7 +23,7 @@ func (rc *requestContext) keysView() *pages.Keys {
 	limits, mayCreate := rc.restrictions()
 	view.Limits, view.Forbidden = limits, !mayCreate
 	view.Entry = keyEntry(rc.scopesOf(rc.user.ID), pages.Form{Action: pathKeys, ID: newFormID(), Token: view.Token})
-	view.Entry.Open = len(view.Keys) == 0
+	view.Entry.Open = len(view.Keys) == 0 || rc.query("new") != ""
 	return view
 }
 
@@ -82,7 +82,10 @@ func (rc *requestContext) createKey() {
 
 // makeKey makes the key that the form asks for, once; n says whose it is and who makes it. If it cannot, again
 // shows the form and why.
-func (rc *requestContext) makeKey(n tokens.NewKey, again func(status int, problem string)) (name, secret string, ok bool) {
+func (rc *requestContext) makeKey(
+	n tokens.NewKey,
+	again func(status int, problem string),
+) (name, secret string, ok bool) {
 	id := rc.form.Get("id")
 	if !rc.sent.markSent(rc.user.ID, id) {
 		again(http.StatusConflict, problemSent)
@@ -103,7 +106,14 @@ func (rc *requestContext) makeKey(n tokens.NewKey, again func(status int, proble
 // readKey reads the form.
 func (rc *requestContext) readKey(n *tokens.NewKey) error {
 	f := fields{form: rc.form}
-	n.Name, n.Scopes, n.Models, n.AllowIPs = f.text("name"), rc.form["scope"], f.list("models"), f.networks("allow", "Addresses")
+	n.Name, n.Scopes, n.Models, n.AllowIPs = f.text(
+		"name",
+	), rc.form["scope"], f.list(
+		"models",
+	), f.networks(
+		"allow",
+		"Addresses",
+	)
 	n.Limits = identity.Limits{RPM: f.whole("rpm", "Requests a minute"), TPM: f.whole("tpm", "Tokens a minute"),
 		Concurrency: f.whole("slots", "Requests at a time")}
 	n.Budget, n.Window, n.Expires = f.dollars("budget", "Budget"), budget.Window(f.text("window")),
@@ -122,7 +132,17 @@ func (rc *requestContext) keysAgain(status int, problem string) {
 // retype fills the form with what was typed.
 func (rc *requestContext) retype(e *pages.KeyEntry) {
 	e.Name, e.Models, e.AllowIPs, e.Open = rc.form.Get("name"), rc.form.Get("models"), rc.form.Get("allow"), true
-	e.RPM, e.TPM, e.Slots, e.Budget, e.Expiry = rc.form.Get("rpm"), rc.form.Get("tpm"), rc.form.Get("slots"), rc.form.Get("budget"), rc.form.Get("expiry")
+	e.RPM, e.TPM, e.Slots, e.Budget, e.Expiry = rc.form.Get(
+		"rpm",
+	), rc.form.Get(
+		"tpm",
+	), rc.form.Get(
+		"slots",
+	), rc.form.Get(
+		"budget",
+	), rc.form.Get(
+		"expiry",
+	)
 	e.Window = rc.form.Get("window")
 	for i := range e.Scopes {
 		for _, s := range rc.form["scope"] {

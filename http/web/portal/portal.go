@@ -70,6 +70,8 @@ func (p *Portal) Routes(handle func(pattern string, h http.HandlerFunc)) {
 	handle("GET /signout", p.member((*requestContext).signOutPage))
 	handle("POST /signout", p.memberForm((*requestContext).signOut))
 
+	handle("POST /theme", p.memberForm((*requestContext).changeTheme))
+
 	handle("GET "+pathAccount, p.member((*requestContext).account))
 	handle("GET /account/keys", p.member((*requestContext).keys))
 	handle("POST /account/keys", p.memberForm((*requestContext).createKey))
@@ -112,7 +114,9 @@ func (p *Portal) Routes(handle func(pattern string, h http.HandlerFunc)) {
 // Missing answers a request for a page that no route has, if the path is one of
 // the portal's; else it tells that it did not.
 func (p *Portal) Missing(w http.ResponseWriter, r *http.Request) bool {
-	if r.Method != http.MethodGet || strings.HasPrefix(r.URL.Path, pathAPI) || !strings.HasPrefix(r.URL.Path, pathAccount+"/") && !strings.HasPrefix(r.URL.Path, pathAdmin+"/") && !strings.HasPrefix(r.URL.Path, pathFlow+"/") {
+	if r.Method != http.MethodGet || strings.HasPrefix(r.URL.Path, pathAPI) ||
+		!strings.HasPrefix(r.URL.Path, pathAccount+"/") && !strings.HasPrefix(r.URL.Path, pathAdmin+"/") &&
+			!strings.HasPrefix(r.URL.Path, pathFlow+"/") {
 		return false
 	}
 	p.member((*requestContext).missing)(w, r)
@@ -243,6 +247,12 @@ func (rc *requestContext) desk() pages.Desk {
 // query is a parameter of the address, "" if it is absent or cannot be read.
 func (rc *requestContext) query(name string) string { return rc.r.URL.Query().Get(name) }
 
+// changeTheme keeps the theme of the browser and sends it back to the page it came from.
+func (rc *requestContext) changeTheme() {
+	pages.SetTheme(rc.w, rc.form.Get("theme"), strings.HasPrefix(rc.options.Address, "https:"))
+	seeOther(rc.w, browser.LocalPath(rc.form.Get("next"), pathAccount))
+}
+
 // done sends the browser to the page that says what was done.
 func (rc *requestContext) done(path, what string) {
 	seeOther(rc.w, path+"?"+url.Values{"done": {what}}.Encode())
@@ -250,13 +260,18 @@ func (rc *requestContext) done(path, what string) {
 
 // missing is the page for what is not there, or not the visitor's.
 func (rc *requestContext) missing() {
-	rc.write(rc.w, rc.r, http.StatusNotFound, &pages.Missing{Desk: pages.NewDesk(rc.options.Browser, &rc.visitor, rc.options.TopUpURL())})
+	rc.write(
+		rc.w,
+		rc.r,
+		http.StatusNotFound,
+		&pages.Missing{Desk: pages.NewDesk(rc.options.Browser, &rc.visitor, rc.options.TopUpURL())},
+	)
 }
 
 func (rc *requestContext) show(status int, view pages.View) { rc.write(rc.w, rc.r, status, view) }
 
 func (p *Portal) write(w http.ResponseWriter, r *http.Request, status int, view pages.View) {
-	if err := pages.Write(w, status, view); err != nil && r.Context().Err() == nil {
+	if err := pages.Write(w, r, status, view); err != nil && r.Context().Err() == nil {
 		p.options.Logger.Error("draw a page", "path", r.URL.Path, "cause", err)
 	}
 }

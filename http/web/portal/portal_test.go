@@ -17,8 +17,23 @@ import (
 )
 
 // pagesOf lists every page by who may see it.
-var memberPages = []string{"/account", "/account/keys", "/account/apps", "/account/tokens", "/account/security", "/signout"}
-var adminPages = []string{"/admin/users", "/admin/groups", "/admin/users/1", "/admin/keys", "/admin/spend", "/admin/codes"}
+var memberPages = []string{
+	"/account",
+	"/account/keys",
+	"/account/apps",
+	"/account/tokens",
+	"/account/security",
+	"/signout",
+}
+
+var adminPages = []string{
+	"/admin/users",
+	"/admin/groups",
+	"/admin/users/1",
+	"/admin/keys",
+	"/admin/spend",
+	"/admin/codes",
+}
 
 func TestWhoIsNotSignedInIsSentToSignInAndBack(t *testing.T) {
 	h := newHouse(t)
@@ -31,7 +46,10 @@ func TestWhoIsNotSignedInIsSentToSignInAndBack(t *testing.T) {
 	if !strings.Contains(v.page, `value="/account/keys?x=1"`) {
 		t.Fatalf("the form forgets where to go:\n%s", v.page)
 	}
-	v.sentTo(v.post("/signin", "username", "anna", "password", password, "next", "/account/keys?x=1"), "/account/keys?x=1")
+	v.sentTo(
+		v.post("/signin", "username", "anna", "password", password, "next", "/account/keys?x=1"),
+		"/account/keys?x=1",
+	)
 	v.sentTo(v.get("/signin?next=/account/apps"), "/account/apps")
 }
 
@@ -52,13 +70,29 @@ func TestSignInRefusals(t *testing.T) {
 	h := newHouse(t)
 	v := h.visitor()
 	v.get("/signin")
-	v.expect(v.post("/signin", "username", "anna", "password", "wrong"), http.StatusForbidden, "Wrong username or password.")
+	v.expect(
+		v.post("/signin", "username", "anna", "password", "wrong"),
+		http.StatusForbidden,
+		"Wrong username or password.",
+	)
 	if !strings.Contains(v.page, `value="anna"`) || strings.Contains(v.page, `value="wrong"`) {
 		t.Errorf("the form is\n%s", v.page)
 	}
-	v.expect(v.post("/signin", "username", "anna", "password", password, "token", "forged"), http.StatusForbidden, "Please try again")
-	v.expect(v.send("/signin", url.Values{}, http.Header{"Content-Type": {"application/json"}}), http.StatusBadRequest, "cannot be read")
-	v.expect(v.send("/signin", url.Values{"username": {strings.Repeat("x", 70<<10)}}, nil), http.StatusRequestEntityTooLarge, "cannot be read")
+	v.expect(
+		v.post("/signin", "username", "anna", "password", password, "token", "forged"),
+		http.StatusForbidden,
+		"Please try again",
+	)
+	v.expect(
+		v.send("/signin", url.Values{}, http.Header{"Content-Type": {"application/json"}}),
+		http.StatusBadRequest,
+		"cannot be read",
+	)
+	v.expect(
+		v.send("/signin", url.Values{"username": {strings.Repeat("x", 70<<10)}}, nil),
+		http.StatusRequestEntityTooLarge,
+		"cannot be read",
+	)
 	v.get("/signin")
 	for range 5 {
 		v.post("/signin", "username", "anna", "password", "wrong")
@@ -83,7 +117,11 @@ func TestAdministrationIsNotThereForOthers(t *testing.T) {
 	for _, path := range []string{"/admin/users", "/admin/users/1/keys", "/admin/users/1/money", "/admin/users/1/status", "/admin/users/1/ceiling",
 		"/admin/groups", "/admin/groups/1/ceiling", "/admin/groups/1/members", "/admin/groups/1/members/1/remove", "/admin/groups/1/delete",
 		"/admin/keys/key_1/revoke", "/admin/keys/key_1/disable", "/admin/codes"} {
-		v.expect(v.post(path, "status", "2", "amount", "5", "reason", "x", "count", "1", "username", "eve", "name", "eve"), http.StatusNotFound, "Not found")
+		v.expect(
+			v.post(path, "status", "2", "amount", "5", "reason", "x", "count", "1", "username", "eve", "name", "eve"),
+			http.StatusNotFound,
+			"Not found",
+		)
 		v.get("/account")
 	}
 	if a := money.FindAccount(h.state.View(), "anna"); a.Credits != 0 ||
@@ -103,10 +141,30 @@ func TestAdministrationIsNotThereForOthers(t *testing.T) {
 func TestEveryFormWantsItsOwnBrowser(t *testing.T) {
 	h := newHouse(t)
 	root, anna := h.signedIn("root"), h.signedIn("anna")
-	forms := []string{"/signout", "/account/keys", "/account/keys/key_1/revoke", "/account/apps/1/revoke", "/account/tokens", "/account/tokens/dev_1/revoke",
-		"/account/password", "/account/sessions/end", "/account/sessions/ses_1/end", "/admin/users", "/admin/users/1/keys", "/admin/users/1/money", "/admin/users/1/status", "/admin/users/1/ceiling",
-		"/admin/groups", "/admin/groups/1/ceiling", "/admin/groups/1/members", "/admin/groups/1/members/1/remove", "/admin/groups/1/delete",
-		"/admin/keys/key_1/revoke", "/admin/keys/key_1/enable", "/admin/codes"}
+	forms := []string{
+		"/signout",
+		"/account/keys",
+		"/account/keys/key_1/revoke",
+		"/account/apps/1/revoke",
+		"/account/tokens",
+		"/account/tokens/dev_1/revoke",
+		"/account/password",
+		"/account/sessions/end",
+		"/account/sessions/ses_1/end",
+		"/admin/users",
+		"/admin/users/1/keys",
+		"/admin/users/1/money",
+		"/admin/users/1/status",
+		"/admin/users/1/ceiling",
+		"/admin/groups",
+		"/admin/groups/1/ceiling",
+		"/admin/groups/1/members",
+		"/admin/groups/1/members/1/remove",
+		"/admin/groups/1/delete",
+		"/admin/keys/key_1/revoke",
+		"/admin/keys/key_1/enable",
+		"/admin/codes",
+	}
 	foreign := find(hiddenToken, anna.page)
 	for _, path := range forms {
 		for name, send := range map[string]func() *http.Response{
@@ -122,7 +180,8 @@ func TestEveryFormWantsItsOwnBrowser(t *testing.T) {
 			}
 		}
 		nobody := h.visitor()
-		if res := nobody.send(path, url.Values{"token": {foreign}}, nil); res.StatusCode != http.StatusSeeOther || !strings.HasPrefix(res.Header.Get("Location"), "/signin?next=") {
+		if res := nobody.send(path, url.Values{"token": {foreign}}, nil); res.StatusCode != http.StatusSeeOther ||
+			!strings.HasPrefix(res.Header.Get("Location"), "/signin?next=") {
 			t.Errorf("%s from nobody: %d", path, res.StatusCode)
 		}
 	}
@@ -137,13 +196,36 @@ func TestKeyIsShownOnceAndMadeOnce(t *testing.T) {
 	h := newHouse(t)
 	v := h.signedIn("anna")
 	v.get("/account/keys")
-	fields := []string{"id", find(hiddenID, v.page), "name", "laptop <b>", "scope", "chat", "models", "gpt-*, claude-*", "allow", "192.0.2.7, 2001:db8::/32", "rpm", "60", "budget", "2.50", "window", "month", "expiry", "2100-12-31"}
+	fields := []string{
+		"id",
+		find(hiddenID, v.page),
+		"name",
+		"laptop <b>",
+		"scope",
+		"chat",
+		"models",
+		"gpt-*, claude-*",
+		"allow",
+		"192.0.2.7, 2001:db8::/32",
+		"rpm",
+		"60",
+		"budget",
+		"2.50",
+		"window",
+		"month",
+		"expiry",
+		"2100-12-31",
+	}
 	token := find(hiddenToken, v.page)
 	v.expect(v.post("/account/keys", fields...), http.StatusOK, "not shown again")
 	secret := shownKey.FindString(v.page)
 	k, ok := identity.AccessOf(h.state).Key(state.HashSecret(secret))
-	if !ok || k.User != "anna" || k.Name != "laptop <b>" || len(k.Scopes) != 1 || len(k.Models) != 2 || len(k.AllowIPs) != 2 || k.Limits.RPM != 60 || k.Budget != 2_500_000 ||
-		k.Window != budget.WindowMonth || !k.Expires.Equal(time.Date(2101, 1, 1, 0, 0, 0, 0, time.UTC)) {
+	if !ok || k.User != "anna" || k.Name != "laptop <b>" || len(k.Scopes) != 1 || len(k.Models) != 2 ||
+		len(k.AllowIPs) != 2 ||
+		k.Limits.RPM != 60 ||
+		k.Budget != 2_500_000 ||
+		k.Window != budget.WindowMonth ||
+		!k.Expires.Equal(time.Date(2101, 1, 1, 0, 0, 0, 0, time.UTC)) {
 		t.Errorf("%+v", k)
 	}
 	if strings.Contains(v.page, "<b>") {
@@ -168,7 +250,11 @@ func TestRefusedKeyKeepsWhatWasTyped(t *testing.T) {
 		"Name must have": {"name", " "}, "Requests a minute must be a whole number": {"rpm", "many"}, "Budget must be an amount": {"budget", "1.2345678"},
 		"Addresses must be addresses or networks": {"allow", "192.0.2.0/24 office"}, "Last day must be a day": {"expiry", "soon"}, "Expires must be in the future": {"expiry", "2001-01-01"}, "Window must be": {"window", "year"}, "Scopes must be": {"scope", "root"},
 	} {
-		v.expect(v.post("/account/keys", append([]string{"name", "typed before", "models", "typed-*"}, fields...)...), http.StatusUnprocessableEntity, problem)
+		v.expect(
+			v.post("/account/keys", append([]string{"name", "typed before", "models", "typed-*"}, fields...)...),
+			http.StatusUnprocessableEntity,
+			problem,
+		)
 		if !strings.Contains(v.page, "typed-*") {
 			t.Errorf("%s: what was typed is lost", problem)
 		}
@@ -197,7 +283,8 @@ func TestOthersThingsDoNotExist(t *testing.T) {
 		v.get("/account")
 		v.expect(v.post(path), http.StatusNotFound, "Not found")
 	}
-	if got := h.registry.UserKeys(h.root.ID)[0]; !got.Enabled || !got.Revoked.IsZero() || len(h.registry.Sessions(h.root.ID)) != 1 {
+	if got := h.registry.UserKeys(h.root.ID)[0]; !got.Enabled || !got.Revoked.IsZero() ||
+		len(h.registry.Sessions(h.root.ID)) != 1 {
 		t.Error("somebody changed what is another's")
 	}
 	root := h.signedIn("root")
@@ -211,7 +298,18 @@ func TestMoneyMovesOnce(t *testing.T) {
 	v := h.signedIn("root")
 	path := fmt.Sprintf("/admin/users/%d", h.anna.ID)
 	v.get(path)
-	fields := []string{"id", find(hiddenID, v.page), "token", find(hiddenToken, v.page), "amount", "25.00", "reason", "invoice 17", "kind", "credit"}
+	fields := []string{
+		"id",
+		find(hiddenID, v.page),
+		"token",
+		find(hiddenToken, v.page),
+		"amount",
+		"25.00",
+		"reason",
+		"invoice 17",
+		"kind",
+		"credit",
+	}
 	v.sentTo(v.post(path+"/money", fields...), path+"?done=credited")
 	v.expect(v.post(path+"/money", fields...), http.StatusConflict, "sent already")
 	v.expect(v.get(path+"?done=credited"), http.StatusOK, "The money was credited.")
@@ -219,9 +317,17 @@ func TestMoneyMovesOnce(t *testing.T) {
 	v.get(path)
 	for problem, fields := range map[string][]string{"more than nothing": {"amount", "0"}, "amount in dollars": {"amount", "much"}, "Reason must have": {"reason", ""},
 		"does not have that much": {"kind", "adjust", "amount", "21"}, "must be more": {"amount", "-3"}} {
-		v.expect(v.post(path+"/money", append([]string{"amount", "1", "reason", "r", "kind", "credit"}, fields...)...), http.StatusUnprocessableEntity, problem)
+		v.expect(
+			v.post(path+"/money", append([]string{"amount", "1", "reason", "r", "kind", "credit"}, fields...)...),
+			http.StatusUnprocessableEntity,
+			problem,
+		)
 	}
-	v.expect(v.post(path+"/money", "id", "x", "amount", "1", "reason", "r", "kind", "credit"), http.StatusBadRequest, "cannot be read")
+	v.expect(
+		v.post(path+"/money", "id", "x", "amount", "1", "reason", "r", "kind", "credit"),
+		http.StatusBadRequest,
+		"cannot be read",
+	)
 	if a := money.FindAccount(h.state.View(), "anna"); a.Credits != 20_000_000 {
 		t.Errorf("credits %d", a.Credits)
 	}
@@ -287,7 +393,11 @@ func TestAdministratorSeesAndEndsWhatIsAnybodys(t *testing.T) {
 	}
 	v.expect(v.get("/admin/codes"), http.StatusOK, `<span class="tag cancelled">`)
 	for problem, fields := range map[string][]string{"between 1 and 100": {"count", "101"}, "more than nothing": {"amount", "-1"}, "must not be over": {"expiry", "2001-01-01"}} {
-		v.expect(v.post("/admin/codes", append([]string{"count", "1", "amount", "1"}, fields...)...), http.StatusUnprocessableEntity, problem)
+		v.expect(
+			v.post("/admin/codes", append([]string{"count", "1", "amount", "1"}, fields...)...),
+			http.StatusUnprocessableEntity,
+			problem,
+		)
 	}
 }
 
@@ -297,7 +407,18 @@ func TestAdministratorMakesUsersAndTheirKeys(t *testing.T) {
 	h := newHouse(t)
 	v := h.signedIn("root")
 	v.get("/admin/users")
-	fields := []string{"id", find(hiddenID, v.page), "token", find(hiddenToken, v.page), "username", "bob", "email", "bob@example.com", "admin", "true"}
+	fields := []string{
+		"id",
+		find(hiddenID, v.page),
+		"token",
+		find(hiddenToken, v.page),
+		"username",
+		"bob",
+		"email",
+		"bob@example.com",
+		"admin",
+		"true",
+	}
 	v.expect(v.post("/admin/users", fields...), http.StatusOK, "not shown again")
 	made := find(shownPassword, v.page)
 	u, err := h.registry.UserByName("bob")
@@ -318,7 +439,11 @@ func TestAdministratorMakesUsersAndTheirKeys(t *testing.T) {
 		{"Username may have", http.StatusUnprocessableEntity, []string{"username", "b b"}},
 		{"Email must be", http.StatusUnprocessableEntity, []string{"email", "nowhere"}},
 	} {
-		v.expect(v.post("/admin/users", append([]string{"username", "typed", "email", "typed@example.com"}, c.fields...)...), c.status, c.problem)
+		v.expect(
+			v.post("/admin/users", append([]string{"username", "typed", "email", "typed@example.com"}, c.fields...)...),
+			c.status,
+			c.problem,
+		)
 		if !strings.Contains(v.page, `value="typed`) {
 			t.Errorf("%s: what was typed is lost", c.problem)
 		}
@@ -335,7 +460,11 @@ func TestAdministratorMakesUsersAndTheirKeys(t *testing.T) {
 	}
 	v.expect(v.post(path+"/keys", fields...), http.StatusConflict, "sent already")
 	v.get(path)
-	v.expect(v.post(path+"/keys", "name", "typed before", "rpm", "many"), http.StatusUnprocessableEntity, "Requests a minute must be")
+	v.expect(
+		v.post(path+"/keys", "name", "typed before", "rpm", "many"),
+		http.StatusUnprocessableEntity,
+		"Requests a minute must be",
+	)
 	if !strings.Contains(v.page, "typed before") || len(h.registry.UserKeys(u.ID)) != 1 {
 		t.Error("what was typed is lost, or made a key")
 	}
@@ -343,7 +472,11 @@ func TestAdministratorMakesUsersAndTheirKeys(t *testing.T) {
 	if v.get(path); strings.Contains(v.page, "Create a key") {
 		t.Error("a key can be asked for that nobody could use")
 	}
-	v.expect(v.post(path+"/keys", "name", "late", "id", strings.Repeat("ab", 16)), http.StatusUnprocessableEntity, "disabled")
+	v.expect(
+		v.post(path+"/keys", "name", "late", "id", strings.Repeat("ab", 16)),
+		http.StatusUnprocessableEntity,
+		"disabled",
+	)
 	if strings.Contains(h.log.String(), secret) || strings.Contains(h.log.String(), made) {
 		t.Error("a secret is in the log")
 	}
@@ -364,7 +497,7 @@ func TestUsersAreFoundAndPaged(t *testing.T) {
 	}
 	v := h.signedIn("root")
 	for query, want := range map[string][]string{"": {"1–50 of 122", "user-119", "page=2"}, "?page=3": {"101–122 of 122", ">anna<", "page=2"}, "?page=99": {"101–122"}, "?page=-1": {"1–50"},
-		"?page=x": {"1–50"}, "?q=USER-00": {"1–10 of 10", "user-009"}, "?q=anna%40": {"1–1 of 1"}, "?q=none": {"No such users"}, "?q=user&page=2": {"51–100 of 120", "page=3&amp;q=user"}} {
+		"?page=x": {"1–50"}, "?q=USER-00": {"1–10 of 10", "user-009"}, "?q=anna%40": {"1–1 of 1"}, "?q=none": {"No users found"}, "?q=user&page=2": {"51–100 of 120", "page=3&amp;q=user"}} {
 		v.get("/admin/users" + query)
 		for _, text := range want {
 			if !strings.Contains(v.page, text) {
@@ -393,11 +526,12 @@ func TestUsageOfOneIsNotTheOthers(t *testing.T) {
 			t.Error("another's usage is shown")
 		}
 	}
-	if !strings.Contains(v.page, "$3.75") || !strings.Contains(v.page, "<rect") || !strings.Contains(v.page, "<desc") {
+	if !strings.Contains(v.page, "$3.75") || !strings.Contains(v.page, "<rect class=") ||
+		!strings.Contains(v.page, "<desc") {
 		t.Errorf("the account is\n%s", v.page)
 	}
 	v.get("/account?from=2001-01-01&to=2001-01-31")
-	if strings.Contains(v.page, "<rect") {
+	if strings.Contains(v.page, "<rect class=") {
 		t.Error("usage is shown on days it was not")
 	}
 	root := h.signedIn("root")
@@ -413,10 +547,25 @@ func TestPasswordAndSessions(t *testing.T) {
 	h := newHouse(t)
 	v, other := h.signedIn("anna"), h.signedIn("anna")
 	v.get("/account/security")
-	v.expect(v.post("/account/password", "old", "wrong", "new", "a long new one", "again", "a long new one"), http.StatusForbidden, "current password is wrong")
-	v.expect(v.post("/account/password", "old", password, "new", "a long new one", "again", "another"), http.StatusUnprocessableEntity, "differ")
-	v.expect(v.post("/account/password", "old", password, "new", "short", "again", "short"), http.StatusUnprocessableEntity, "8 to 512")
-	v.sentTo(v.post("/account/password", "old", password, "new", "a long new one", "again", "a long new one"), "/account/security?done=password_changed")
+	v.expect(
+		v.post("/account/password", "old", "wrong", "new", "a long new one", "again", "a long new one"),
+		http.StatusForbidden,
+		"current password is wrong",
+	)
+	v.expect(
+		v.post("/account/password", "old", password, "new", "a long new one", "again", "another"),
+		http.StatusUnprocessableEntity,
+		"differ",
+	)
+	v.expect(
+		v.post("/account/password", "old", password, "new", "short", "again", "short"),
+		http.StatusUnprocessableEntity,
+		"8 to 512",
+	)
+	v.sentTo(
+		v.post("/account/password", "old", password, "new", "a long new one", "again", "a long new one"),
+		"/account/security?done=password_changed",
+	)
 	v.expect(v.get("/account/security?done=password_changed"), http.StatusOK, "Your password was changed")
 	if res := other.get("/account"); res.StatusCode != http.StatusSeeOther {
 		t.Error("another session lives on")
@@ -462,27 +611,72 @@ func TestAdministratorRestrictsUsersAndGroups(t *testing.T) {
 	v.expect(v.post("/admin/groups", "name", "STAFF"), http.StatusConflict, "There is a group of this name")
 	v.expect(v.post("/admin/groups", "name", "a b"), http.StatusUnprocessableEntity, "Name must have")
 	v.expect(v.get("/admin/groups/1"), http.StatusOK, "No members")
-	v.expect(v.post("/admin/groups/1/members", "user", "nobody"), http.StatusUnprocessableEntity, "must be the name of a user")
+	v.expect(
+		v.post("/admin/groups/1/members", "user", "nobody"),
+		http.StatusUnprocessableEntity,
+		"must be the name of a user",
+	)
 	v.sentTo(v.post("/admin/groups/1/members", "user", "ANNA"), "/admin/groups/1?done=member_added")
 	v.get("/admin/groups/1")
 	v.expect(v.post("/admin/groups/1/delete"), http.StatusConflict, "has members")
 	v.get("/admin/groups/1")
-	ceiling := []string{"name", "crew", "scopes_rule", "some", "scope", "chat", "models_rule", "all", "budget", "12.50", "window", "month"}
+	ceiling := []string{
+		"name",
+		"crew",
+		"scopes_rule",
+		"some",
+		"scope",
+		"chat",
+		"models_rule",
+		"all",
+		"budget",
+		"12.50",
+		"window",
+		"month",
+	}
 	v.expect(v.post("/admin/groups/1/ceiling", "name", "crew"), http.StatusUnprocessableEntity, "must be chosen")
-	v.expect(v.post("/admin/groups/1/ceiling", append(ceiling, "budget", "x")...), http.StatusUnprocessableEntity, `value="x"`)
+	v.expect(
+		v.post("/admin/groups/1/ceiling", append(ceiling, "budget", "x")...),
+		http.StatusUnprocessableEntity,
+		`value="x"`,
+	)
 	v.sentTo(v.post("/admin/groups/1/ceiling", ceiling...), "/admin/groups/1?done=ceiling_changed")
-	v.expect(v.get("/admin/groups?q=cr"), http.StatusOK, "may chat; models: all; budget $12.50 a month; may not create keys")
+	v.expect(
+		v.get("/admin/groups?q=cr"),
+		http.StatusOK,
+		"may chat; models: all; budget $12.50 a month; may not create keys",
+	)
 
 	anna := h.signedIn("anna")
 	anna.expect(anna.get("/account/keys"), http.StatusOK, "The operator restricts your group: may chat")
 	anna.expect(anna.get("/account/keys"), http.StatusOK, "You may not create keys")
-	anna.expect(anna.post("/account/keys", "name", "laptop", "id", "00000000000000000000000000000000"), http.StatusForbidden, "You may not create keys")
+	anna.expect(
+		anna.post("/account/keys", "name", "laptop", "id", "00000000000000000000000000000000"),
+		http.StatusForbidden,
+		"You may not create keys",
+	)
 	anna.expect(anna.get("/account/tokens"), http.StatusOK, "You may not create tokens")
 
 	path := fmt.Sprintf("/admin/users/%d", h.anna.ID)
 	v.expect(v.get(path), http.StatusOK, "The ceiling of the group")
-	v.sentTo(v.post(path+"/ceiling", "scopes_rule", "some", "models_rule", "some", "models", "gpt-*", "budget", "", "window", "total", "create_keys", "yes"),
-		path+"?done=ceiling_changed")
+	v.sentTo(
+		v.post(
+			path+"/ceiling",
+			"scopes_rule",
+			"some",
+			"models_rule",
+			"some",
+			"models",
+			"gpt-*",
+			"budget",
+			"",
+			"window",
+			"total",
+			"create_keys",
+			"yes",
+		),
+		path+"?done=ceiling_changed",
+	)
 	if u, _ := identity.FindUser(h.state.View(), h.anna.ID); u.Ceiling.Scopes == nil || len(u.Ceiling.Scopes) != 0 ||
 		len(u.Ceiling.Models) != 1 || u.Ceiling.NoKeys {
 		t.Errorf("%+v", u.Ceiling)
@@ -492,4 +686,17 @@ func TestAdministratorRestrictsUsersAndGroups(t *testing.T) {
 	v.get("/admin/groups/1")
 	v.sentTo(v.post("/admin/groups/1/delete"), "/admin/groups?done=group_deleted")
 	v.expect(v.get("/admin/groups/1"), http.StatusNotFound, "Not found")
+}
+
+// TestThemeIsKeptAndLeadsBack: the theme that a user chose is in every page from then on, and the form leads back to
+// the page it was sent from and nowhere else.
+func TestThemeIsKeptAndLeadsBack(t *testing.T) {
+	v := newHouse(t).signedIn("anna")
+	v.expect(v.get("/account/keys?new=1&done=key_revoked"), http.StatusOK, `name="next" value="/account/keys?new=1"`)
+	v.sentTo(v.post("/theme", "theme", "dark", "next", "/account/keys?new=1"), "/account/keys?new=1")
+	v.expect(v.get("/account/keys"), http.StatusOK, `<html lang="en" data-theme="dark">`)
+	v.sentTo(v.post("/theme", "theme", "system", "next", "//evil.example"), "/account")
+	v.expect(v.get("/account"), http.StatusOK, `<html lang="en">`)
+	v.cookies["stagedoor-theme"] = `"><script>`
+	v.expect(v.get("/account"), http.StatusOK, `<html lang="en">`)
 }

@@ -18,8 +18,14 @@ import (
 var (
 	failureForeign = &pages.Failure{Title: "Please start again",
 		Message: "This form does not belong to this browser's session. Go back, reload the page and try again."}
-	failureBroken = &pages.Failure{Title: "The form is broken", Message: "What your browser sent cannot be read. Go back and try again."}
-	failureBusy   = &pages.Failure{Title: "Not available", Message: "The service cannot do this at the moment. Try again in a minute."}
+	failureBroken = &pages.Failure{
+		Title:   "The form is broken",
+		Message: "What your browser sent cannot be read. Go back and try again.",
+	}
+	failureBusy = &pages.Failure{
+		Title:   "Not available",
+		Message: "The service cannot do this at the moment. Try again in a minute.",
+	}
 )
 
 // problemSent is of a form that was sent before.

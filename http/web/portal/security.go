@@ -18,7 +18,16 @@ func (rc *requestContext) securityView() *pages.Security {
 	all := rc.options.Registry.Sessions(rc.user.ID)
 	for i := len(all) - 1; i >= 0; i-- {
 		s := &all[i]
-		view.Sessions = append(view.Sessions, pages.Session{ID: s.ID, Created: s.Created, Seen: s.Seen, Expires: s.Expires, Current: s.ID == rc.visitor.Session.ID})
+		view.Sessions = append(
+			view.Sessions,
+			pages.Session{
+				ID:      s.ID,
+				Created: s.Created,
+				Seen:    s.Seen,
+				Expires: s.Expires,
+				Current: s.ID == rc.visitor.Session.ID,
+			},
+		)
 	}
 	return view
 }
@@ -57,7 +66,11 @@ func (rc *requestContext) securityAgain(status int, problem string) {
 }
 
 func (rc *requestContext) endSession() {
-	rc.concluded(rc.options.Registry.EndSession(rc.r.Context(), rc.user.ID, rc.r.PathValue("id")), pathSecurity, "session_ended")
+	rc.concluded(
+		rc.options.Registry.EndSession(rc.r.Context(), rc.user.ID, rc.r.PathValue("id")),
+		pathSecurity,
+		"session_ended",
+	)
 }
 
 // endSessions signs out everywhere, here too.

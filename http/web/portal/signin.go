@@ -34,7 +34,10 @@ func (p *Portal) signInPage(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *Portal) signInView(v *browser.Visitor, next string) *pages.SignIn {
-	return &pages.SignIn{Form: pages.Form{Action: pathSignIn, Token: p.options.Browser.FormToken(v, purposeSignIn)}, Next: next}
+	return &pages.SignIn{
+		Form: pages.Form{Action: pathSignIn, Token: p.options.Browser.FormToken(v, purposeSignIn)},
+		Next: next,
+	}
 }
 
 // signIn takes the form.

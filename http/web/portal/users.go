@@ -49,7 +49,10 @@ func (rc *requestContext) createUser() {
 	password, err := tokens.NewPassword(rc.options.Random)
 	var u tokens.User
 	if err == nil {
-		u, err = rc.options.Registry.CreateUser(rc.r.Context(), tokens.NewUser{Username: f.text("username"), Email: f.text("email"), Password: password})
+		u, err = rc.options.Registry.CreateUser(
+			rc.r.Context(),
+			tokens.NewUser{Username: f.text("username"), Email: f.text("email"), Password: password},
+		)
 	}
 	switch {
 	case errors.Is(err, tokens.ErrExists):
@@ -73,8 +76,17 @@ func (rc *requestContext) usersAgain(status int, problem string) {
 }
 
 func userLine(u tokens.User, available, held, spent int64) pages.User {
-	return pages.User{ID: u.ID, Username: u.Username, Email: u.Email, Admin: u.Admin, Active: u.Active(), Created: u.Created,
-		Available: available, Held: held, Spent: spent}
+	return pages.User{
+		ID:        u.ID,
+		Username:  u.Username,
+		Email:     u.Email,
+		Admin:     u.Admin,
+		Active:    u.Active(),
+		Created:   u.Created,
+		Available: available,
+		Held:      held,
+		Spent:     spent,
+	}
 }
 
 // subject is the user that the path names.
@@ -124,7 +136,10 @@ func (rc *requestContext) createUserKey() {
 	}
 	if name, secret, ok := rc.makeKey(tokens.NewKey{User: u.ID, Operator: true}, again); ok {
 		rc.options.Logger.Info("key created by an administrator", "user", u.ID, "by", rc.user.ID)
-		rc.show(http.StatusOK, pages.SecretUserKey(rc.desk(), u.Username, pathUser(u.ID), name, secret, rc.example(secret)))
+		rc.show(
+			http.StatusOK,
+			pages.SecretUserKey(rc.desk(), u.Username, pathUser(u.ID), name, secret, rc.example(secret)),
+		)
 	}
 }
 
@@ -142,7 +157,10 @@ func (rc *requestContext) showUser(u tokens.User, status int, fill func(*pages.O
 	}
 	view := &pages.OneUser{Desk: rc.desk(), User: userLine(u, b.Available(), b.Held, b.Spent), FormID: newFormID(),
 		Keys: rc.keyLines(rc.options.Registry.UserKeys(u.ID)), Usage: usage}
-	view.Entry = keyEntry(rc.scopesOf(u.ID), pages.Form{Action: pathUser(u.ID) + "/keys", ID: newFormID(), Token: view.Token})
+	view.Entry = keyEntry(
+		rc.scopesOf(u.ID),
+		pages.Form{Action: pathUser(u.ID) + "/keys", ID: newFormID(), Token: view.Token},
+	)
 	kept, _ := identity.FindUser(rc.options.State.View(), u.ID)
 	view.Ceiling = ceilingEntry(&kept.Ceiling, pathUser(u.ID)+"/ceiling", view.Token, "all keys of the user")
 	if g, ok := identity.FindGroup(rc.options.State.View(), kept.Group); ok {
@@ -185,7 +203,12 @@ func (rc *requestContext) moveMoney() {
 		amount, word = -amount, "adjusted"
 	}
 	// Who did it belongs to why. The ledger keeps the form's id, so a form that is sent twice pays once.
-	payment := ledger.Payment{Account: u.Username, Amount: amount, Reason: fmt.Sprintf("%s (by %s)", reason, rc.user.Username), Once: id}
+	payment := ledger.Payment{
+		Account: u.Username,
+		Amount:  amount,
+		Reason:  fmt.Sprintf("%s (by %s)", reason, rc.user.Username),
+		Once:    id,
+	}
 	again, err := rc.options.Ledger.Pay(rc.r.Context(), payment)
 	switch {
 	case again, errors.Is(err, money.ErrReused):

@@ -122,7 +122,7 @@ test('who listens hears what ended, in one sentence and not what moved', async (
   for (let p = 1; p < 20; p++) gateway.move(1, { status: 'in_progress', progress: p });
   for (const n of [1, 2, 3, 4]) gateway.move(n, done());
   await page.waitForFunction(() => document.getElementById('news').textContent !== '');
-  assert.deepEqual(heard, ['4 jobs have ended']);
+  assert.deepEqual(heard, ['4 videos are done']);
 });
 
 test('a key stays in the tab and never in an address', async (t) => {
@@ -131,7 +131,7 @@ test('a key stays in the tab and never in an address', async (t) => {
   page.on('request', (r) => seen.push({ url: r.url(), auth: r.headers().authorization }));
   await page.route(/\/v1\/videos\/events/, (route) => route.fulfill({ headers: { 'content-type': 'text/event-stream' },
     body: `retry: 2000\n\n: keep-alive\n\nevent: snapshot\nid: 7\ndata: ${JSON.stringify(job(1))}\n\nevent: ready\nid: 7\ndata: {}\n\n` }));
-  await page.getByText('Look at the jobs of a key instead').click();
+  await page.getByText('Show another key’s videos').click();
   await page.fill('#key', 'sd-secret');
   await button(page, 'Use this key').click();
   await cards(page, 1);
@@ -142,7 +142,7 @@ test('a key stays in the tab and never in an address', async (t) => {
   await page.reload();
   await cards(page, 1);
   assert.equal(await page.evaluate(() => localStorage.length), 0);
-  await page.getByText('Look at the jobs of a key instead').click();
+  await page.getByText('Show another key’s videos').click();
   await button(page, 'Forget the key').click();
   await line(page, 'live');
   await cards(page, 0);
@@ -159,11 +159,11 @@ test('jobs beyond the snapshot are shown when asked for', async (t) => {
     const data = newest.slice(from, from + 100);
     return route.fulfill({ json: { object: 'list', data, last_id: data.at(-1)?.id ?? null, has_more: from + 100 < newest.length } });
   });
-  await button(page, 'Show older jobs').click();
+  await button(page, 'Show older videos').click();
   await cards(page, 1100);
-  await button(page, 'Show older jobs').click();
+  await button(page, 'Show older videos').click();
   await cards(page, 1150);
-  await button(page, 'Show older jobs').waitFor({ state: 'hidden' });
+  await button(page, 'Show older videos').waitFor({ state: 'hidden' });
   assert.match(await page.locator('.job .prompt').last().textContent(), /^job number 0:/);
 });
 

@@ -159,12 +159,12 @@ test('administration is not there for others', async (t) => {
     assert.equal((await as(t, username, path)).status, 404, path);
   }
   const page = await as(t, username, '/account');
-  assert.equal(await page.getByRole('link', { name: 'Admin', exact: true }).count(), 0);
+  assert.equal(await page.getByRole('link', { name: 'Users', exact: true }).count(), 0);
 });
 
 test('an administrator credits a user and takes some of it back', async (t) => {
   const page = await as(t, admin, '/account');
-  await page.getByRole('link', { name: 'Admin', exact: true }).click();
+  await page.getByRole('link', { name: 'Users', exact: true }).click();
   await page.fill('#q', username.toUpperCase());
   await button(page, 'Search').click();
   await page.getByRole('link', { name: username, exact: true }).click();
@@ -280,7 +280,7 @@ test('an app is allowed, seen and revoked', async (t) => {
 
 test('a developer token registers an app until it is revoked', async (t) => {
   const page = await as(t, username, '/account');
-  await page.getByRole('link', { name: 'Developer tokens', exact: true }).click();
+  await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Tokens', exact: true }).click();
   await page.fill('#name', 'ci');
   await button(page, 'Create token').click();
   const token = await secret(page);

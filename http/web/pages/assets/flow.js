@@ -240,7 +240,7 @@ function requestsView() {
       node: (r) => (r.result.status ? [tag('failed', String(r.result.status)), make('span', { title: r.result.code }, ` ${r.result.code}`)] : [tag('ok', r.result.reason || 'done')]) },
     modelColumn, providerColumn,
     { label: 'Tokens', number: true, text: (r) => (r.progress === null ? count(r.output_tokens) : '–') },
-    { label: 'First piece', number: true, text: (r) => (r.first_ms === null ? '–' : time(r.first_ms)) },
+    { label: 'First token', number: true, text: (r) => (r.first_ms === null ? '–' : time(r.first_ms)) },
     { label: 'Time', number: true, text: (r) => time(r.duration_ms) },
     { label: 'Began', number: true, text: (r) => clock(r.started) },
   ]);
@@ -294,7 +294,7 @@ function facts(r) {
     ...fact('Phase', result ? (result.status ? tag('failed', `${result.status} ${result.code}`) : tag('ok', result.reason || 'done')) : phaseTag(r)),
     ...fact('Place in the queue', r.queue_position && String(r.queue_position)),
     ...fact('Made', r.progress === null ? '' : `${r.progress} %`),
-    ...fact('Time', time(r.duration_ms)), ...fact('First piece after', r.first_ms === null ? '' : time(r.first_ms)),
+    ...fact('Time', time(r.duration_ms)), ...fact('First token after', r.first_ms === null ? '' : time(r.first_ms)),
     ...fact('Queued', result && result.queued_ms ? time(result.queued_ms) : ''),
     ...fact('Tokens out', r.progress === null ? count(r.output_tokens) : ''), ...fact('Tokens in', r.input_tokens ? count(r.input_tokens) : ''),
     ...fact('Tokens per second', r.tokens_per_second ? count(r.tokens_per_second) : ''),
@@ -331,7 +331,7 @@ function lanes(r) {
   const add = (s, depth) => {
     const first = s.events.find((e) => e.name === 'gen_ai.first_token');
     const parts = s.kind === 'client'
-      ? (first ? [part('call', s.at_us, first.at_us, 'until the first piece', s.failed), part('replying', first.at_us, s.at_us + s.took_us, 'reply', s.failed)]
+      ? (first ? [part('call', s.at_us, first.at_us, 'until the first token', s.failed), part('replying', first.at_us, s.at_us + s.took_us, 'reply', s.failed)]
         : [part('call', s.at_us, s.at_us + s.took_us, s.name, s.failed)])
       : [part(s.name === 'queue' ? 'wait' : 'own', s.at_us, s.at_us + s.took_us, s.name, s.failed)];
     const ticks = s.events.filter((e) => e !== first).map((e) => {
@@ -427,7 +427,7 @@ class Card {
   }
 
   show(p) {
-    const breaker = { closed: null, open: tag('broken', `breaker open, probe in ${time(p.reopens_ms)}`), half_open: tag('half_open', 'breaker half open') }[p.breaker];
+    const breaker = { closed: null, open: tag('broken', `not in use, retried in ${time(p.reopens_ms)}`), half_open: tag('half_open', 'being retried') }[p.breaker];
     this.tags.replaceChildren(...[!p.answers && tag('broken', 'restarts'), p.paused && tag('paused', p.paused_since ? `paused since ${moment(p.paused_since)}` : 'paused'), breaker, p.cool_ms > 0 && tag('queued', `rests ${time(p.cool_ms)}`),
       p.answers && !p.paused && !breaker && !p.cool_ms && tag('ok', 'serving')].filter(Boolean));
     const action = p.paused ? 'resume' : 'pause';
@@ -439,8 +439,8 @@ class Card {
       this.level(this.meters[name], b.remaining, b.limit, b.limit ? `${count(b.remaining)} of ${count(b.limit)}` : 'no limit', true);
     }
     const list = (all) => all.map((c) => `${c.name} ${count(c.count)}`).join(', ');
-    const known = [['Speaks', p.shape], ['Queued', count(p.queued)], ['A request takes', p.service_ms ? time(p.service_ms) : ''], ['Let through', count(p.granted)],
-      ['Keys that rest', p.keys.of ? `${p.keys.benched} of ${p.keys.of}` : ''], ['Ended', list(p.outcomes)], ['Refused', list(p.refused)]];
+    const known = [['Speaks', p.shape], ['Queued', count(p.queued)], ['A request takes about', p.service_ms ? time(p.service_ms) : ''], ['Requests since start', count(p.granted)],
+      ['Keys cooling down', p.keys.of ? `${p.keys.benched} of ${p.keys.of}` : ''], ['Results', list(p.outcomes)], ['Refused', list(p.refused)]];
     same(this.facts, JSON.stringify(known), () => known.flatMap(([name, value]) => fact(name, value)));
     this.queue.show(p.queues, (q) => `${q.class} ${q.owner}`);
     this.table.hidden = !p.queues.length;

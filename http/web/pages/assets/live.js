@@ -192,7 +192,7 @@ class Feed {
   }
 }
 
-const words = { queued: 'waiting', in_progress: 'under way', completed: 'done', failed: 'failed' };
+const words = { queued: 'waiting', in_progress: 'in progress', completed: 'done', failed: 'failed' };
 const isFinal = (job) => job.status === 'completed' || job.status === 'failed';
 const groupOf = (job) => (isFinal(job) ? job.status : 'open');
 const dollars = (micros) => `$${(micros / 1e6).toFixed(6).replace(/(\.\d\d\d*?)0+$/, '$1')}`;
@@ -476,7 +476,7 @@ class Wall {
   tell(job) {
     this.finished.push(`${words[job.status]}: ${(job.prompt || job.id).slice(0, 80)}`);
     this.telling ??= setTimeout(() => {
-      put($('news'), this.finished.length < 4 ? this.finished.join('. ') : `${this.finished.length} jobs have ended`);
+      put($('news'), this.finished.length < 4 ? this.finished.join('. ') : `${this.finished.length} videos are done`);
       this.finished = [];
       this.telling = undefined;
     }, 1500);
