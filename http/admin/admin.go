@@ -1,6 +1,6 @@
-// Package admin lets the operator's commands reach a running gateway: a small
-// API on a Unix socket in the data directory, for whoever may read that
-// directory. It is not served on the network.
+// Package admin serves the control socket, through which the operator's commands reach a running
+// gateway. The socket is a file in the data directory, so every process that may open files there
+// may use it. It is not served on the network.
 package admin
 
 import (
@@ -25,13 +25,14 @@ import (
 	"stagedoor/state/identity"
 )
 
-// SocketName is the socket's file in the data directory.
+// SocketName is the name of the socket's file in the data directory.
 const SocketName = "control.sock"
 
+// maxBody is the number of bytes that are read of a request or an error.
 const maxBody = 1 << 20
 
-// Listen opens the socket. The data directory belongs to this process alone
-// (the store has locked it), so a socket that is there is a dead one's.
+// Listen creates the socket at path and replaces one that is left from an earlier process. The
+// caller must hold the lock of the data directory, so no other gateway can be using it.
 func Listen(path string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
@@ -47,7 +48,7 @@ func Listen(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// Serve answers on l until ctx ends.
+// Serve serves the control socket on l until ctx ends.
 func Serve(
 	ctx context.Context, l net.Listener, s *state.State, registry *tokens.Client, api *adminapi.API,
 	recordings *Recordings, log *slog.Logger,
@@ -61,12 +62,10 @@ func Serve(
 	}
 }
 
-// Handler is the API: GET, POST /keys and DELETE /keys/{id}; GET, POST
-// /users; POST /apps, /developer-tokens and /backups; PUT /token; POST and
-// DELETE /recordings/{key}, unless recordings is nil.
-//
-// Beside it is the API of administration, for which whoever opens the socket needs
-// no token.
+// Handler returns the handler of the control socket. It serves the administration API without a
+// token, and routes for the commands: GET and POST /keys, DELETE /keys/{id}, GET and POST /users,
+// POST /apps, /developer-tokens and /backups, PUT /token, and POST and DELETE /recordings/{key}
+// unless recordings is nil.
 func Handler(
 	s *state.State, registry *tokens.Client, api *adminapi.API, recordings *Recordings,
 ) http.Handler {
@@ -75,41 +74,42 @@ func Handler(
 		recordings.routes(mux)
 	}
 	mux.Handle(adminapi.Prefix+"/", api.Handler())
-	mux.HandleFunc("PUT /token", setToken(s))
+	mux.HandleFunc("PUT /token", handleSetToken(s))
 	People{registry}.routes(mux)
-	mux.HandleFunc("POST /backups", backup(s))
+	mux.HandleFunc("POST /backups", handleBackup(s))
 	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, identity.ListKeys(s.View(), identity.KeyFilter{}), nil)
+		writeReply(w, identity.ListKeys(s.View(), identity.KeyFilter{}), nil)
 	})
 	mux.HandleFunc("POST /keys", func(w http.ResponseWriter, r *http.Request) {
 		var k identity.Key
 		if err := readBody(r, &k); err != nil {
-			answer(w, nil, dialogue.Invalid("body", "must be a key"))
+			writeReply(w, nil, dialogue.Invalid("body", "must be a key"))
 			return
 		}
 		if err := checkScopes(k.Scopes); err != nil {
-			answer(w, nil, err)
+			writeReply(w, nil, err)
 			return
 		}
-		answer(w, k, identity.CreateKeyOfUser(r.Context(), s, k))
+		writeReply(w, k, identity.CreateKeyOfUser(r.Context(), s, k))
 	})
 	mux.HandleFunc("DELETE /keys/{id}", func(w http.ResponseWriter, r *http.Request) {
 		k, err := identity.RevokeKey(r.Context(), s, r.PathValue("id"))
-		answer(w, k, err)
+		writeReply(w, k, err)
 	})
 	return mux
 }
 
-// readBody reads the JSON of a request into v. Names are read as they are written: "Hash" is not hash.
+// readBody decodes the JSON body of r into v. Member names are case-sensitive: "Hash" is not hash.
 func readBody(r *http.Request, v any) error {
 	return jsonv2.UnmarshalRead(io.LimitReader(r.Body, maxBody), v)
 }
 
-func answer(w http.ResponseWriter, v any, err error) {
-	var told *refused
+// writeReply writes v as JSON, or err in the error envelope.
+func writeReply(w http.ResponseWriter, v any, err error) {
+	var refusal *operatorError
 	switch {
-	case errors.As(err, &told):
-		err = told.envelope()
+	case errors.As(err, &refusal):
+		err = refusal.envelope()
 	case errors.Is(err, state.ErrNotFound):
 		err = dialogue.NotFound("", "such key")
 	case errors.Is(err, state.ErrInvalid), errors.Is(err, state.ErrExists):
@@ -126,10 +126,11 @@ func answer(w http.ResponseWriter, v any, err error) {
 	json.NewEncoder(w).Encode(v)
 }
 
-// Client talks to a running gateway.
+// Client sends requests to a running gateway through its control socket.
 type Client struct{ http http.Client }
 
-// Dial connects to the gateway that owns a data directory, if one is running.
+// Dial returns a Client for the gateway that serves the socket at path. It returns an error if no
+// gateway is running.
 func Dial(path string) (*Client, error) {
 	conn, err := net.Dial("unix", path)
 	if err != nil {
@@ -143,24 +144,25 @@ func Dial(path string) (*Client, error) {
 		}}}}, nil
 }
 
-// API is the API of administration of that gateway.
-func (c *Client) API() *adminapi.Client { return adminapi.Over(c.http.Transport) }
+// API returns a client of the gateway's administration API.
+func (c *Client) API() *adminapi.Client { return adminapi.NewClient(c.http.Transport) }
 
-// Keys lists all keys.
+// Keys returns all keys.
 func (c *Client) Keys(ctx context.Context) (keys []identity.Key, err error) {
 	return keys, c.do(ctx, http.MethodGet, "/keys", nil, &keys)
 }
 
-// AddKey keeps a new key, of a user that there is.
+// AddKey stores a new key. Its user must exist.
 func (c *Client) AddKey(ctx context.Context, k identity.Key) error {
 	return c.do(ctx, http.MethodPost, "/keys", k, nil)
 }
 
-// RevokeKey ends a key.
+// RevokeKey revokes the key with this id and returns it.
 func (c *Client) RevokeKey(ctx context.Context, id string) (k identity.Key, err error) {
 	return k, c.do(ctx, http.MethodDelete, "/keys/"+id, nil, &k)
 }
 
+// do sends in as JSON and decodes the reply into out, unless out is nil.
 func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -184,7 +186,7 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 	return json.NewDecoder(res.Body).Decode(out)
 }
 
-// readError returns the error in a reply.
+// readError returns the error of a failed response.
 func readError(res *http.Response) error {
 	var e struct{ Error struct{ Message string } }
 	if json.NewDecoder(io.LimitReader(res.Body, maxBody)).Decode(&e) != nil || e.Error.Message == "" {

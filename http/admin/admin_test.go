@@ -86,14 +86,14 @@ func TestKeysAreManagedThroughTheSocket(t *testing.T) {
 	}
 }
 
-func TestMistakesComeBackAsErrors(t *testing.T) {
+func TestInvalidRequestsAreRefused(t *testing.T) {
 	s := open(t)
 	c, err := admin.Dial(serve(t, s))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx := t.Context()
-	if _, err := c.RevokeKey(ctx, "nobody"); err == nil || !strings.Contains(err.Error(), "no such key") {
+	if _, err := c.RevokeKey(ctx, "unknown"); err == nil || !strings.Contains(err.Error(), "no such key") {
 		t.Errorf("got %v", err)
 	}
 	k := newKey(t, "key_1")
@@ -107,8 +107,8 @@ func TestMistakesComeBackAsErrors(t *testing.T) {
 	if err := c.AddKey(ctx, k); err == nil {
 		t.Error("an unknown scope")
 	}
-	k.Scopes, k.User = nil, "nobody"
-	if err := c.AddKey(ctx, k); err == nil || !strings.Contains(err.Error(), `there is no user "nobody"`) {
+	k.Scopes, k.User = nil, "unknown"
+	if err := c.AddKey(ctx, k); err == nil || !strings.Contains(err.Error(), `there is no user "unknown"`) {
 		t.Errorf("an unknown user: got %v", err)
 	}
 	w := httptest.NewRecorder()
@@ -126,13 +126,13 @@ func TestMistakesComeBackAsErrors(t *testing.T) {
 	}
 }
 
-func TestTheSocketIsItsOwnersAndReplacesADeadOne(t *testing.T) {
+func TestOnlyTheOwnerMayUseTheSocketAndALeftoverIsReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), admin.SocketName)
 	if err := os.WriteFile(path, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := admin.Dial(path); err == nil {
-		t.Error("a dead socket answers")
+		t.Error("a leftover socket answers")
 	}
 	l, err := admin.Listen(path)
 	if err != nil {
@@ -145,7 +145,7 @@ func TestTheSocketIsItsOwnersAndReplacesADeadOne(t *testing.T) {
 	}
 }
 
-func TestPeopleAreManagedThroughTheSocket(t *testing.T) {
+func TestUsersAndAppsAreManagedThroughTheSocket(t *testing.T) {
 	c, err := admin.Dial(serve(t, open(t)))
 	if err != nil {
 		t.Fatal(err)
@@ -171,8 +171,16 @@ func TestPeopleAreManagedThroughTheSocket(t *testing.T) {
 			_, err := c.AddUser(ctx, admin.Person{Username: "Anna", Password: "long enough"})
 			return err
 		},
-		"password must":         func() error { _, err := c.AddUser(ctx, admin.Person{Username: "bob", Password: "short"}); return err },
-		"there is no such user": func() error { _, err := c.AddApp(ctx, admin.App{Owner: "bob", Name: "App"}); return err },
+		"password must": func() error {
+			_,
+				err := c.AddUser(ctx, admin.Person{Username: "bob", Password: "short"})
+			return err
+		},
+		"there is no such user": func() error {
+			_,
+				err := c.AddApp(ctx, admin.App{Owner: "bob", Name: "App"})
+			return err
+		},
 		"redirect_uri must": func() error {
 			_, err := c.AddApp(ctx, admin.App{Owner: "anna", Name: "App", RedirectURI: "http://a.example/"})
 			return err
@@ -191,7 +199,7 @@ func (fullStore) Commit(context.Context, []journal.Batch) (journal.LSN, error) {
 	return 0, fmt.Errorf("%w: too little disk space", journal.ErrReadOnly)
 }
 
-func TestFullDiskIsToldToTheOperator(t *testing.T) {
+func TestFullDiskIsReportedToTheOperator(t *testing.T) {
 	s, err := schema.Open(fullStore{journal.NewMemory()}, time.Now)
 	if err != nil {
 		t.Fatal(err)

@@ -11,29 +11,30 @@ import (
 	"stagedoor/state"
 )
 
-// Backup is a copy of the store that was asked for, and what became of it.
+// Backup is a copy of the store. The command sends Path, and the gateway returns both fields.
 type Backup struct {
-	Path  string `json:"path"` // absolute: the gateway may have been started elsewhere
+	Path  string `json:"path"` // must be absolute, because the gateway may have another working directory
 	Bytes int64  `json:"bytes,omitempty"`
 }
 
-func backup(s *state.State) http.HandlerFunc {
+// handleBackup handles POST /backups.
+func handleBackup(s *state.State) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var b Backup
 		err := readBody(r, &b)
 		if err != nil || !filepath.IsAbs(b.Path) {
-			answer(w, nil, dialogue.Invalid("path", "must be an absolute path"))
+			writeReply(w, nil, dialogue.Invalid("path", "must be an absolute path"))
 			return
 		}
 		b.Bytes, err = s.Backup(r.Context(), b.Path)
 		if err != nil {
-			err = &refused{backupStatus(err), err.Error(), err}
+			err = &operatorError{backupStatus(err), err.Error(), err}
 		}
-		answer(w, b, err)
+		writeReply(w, b, err)
 	}
 }
 
-// backupStatus: a path that cannot be written to is the operator's mistake.
+// backupStatus returns 400 if the path cannot be written to, because the operator has chosen it.
 func backupStatus(err error) int {
 	if errors.As(err, new(*os.PathError)) || errors.As(err, new(*os.LinkError)) || errors.Is(err, os.ErrExist) {
 		return http.StatusBadRequest
@@ -41,10 +42,10 @@ func backupStatus(err error) int {
 	return http.StatusInternalServerError
 }
 
-// Backup has the gateway write a copy of its store. It takes as long as the store
-// is large.
+// Backup makes the gateway write a copy of its store to path. It has no time limit, because the
+// duration depends on the size of the store.
 func (c *Client) Backup(ctx context.Context, path string) (b Backup, err error) {
-	patient := *c
-	patient.http.Timeout = 0
-	return b, patient.do(ctx, http.MethodPost, "/backups", Backup{Path: path}, &b)
+	unlimited := *c
+	unlimited.http.Timeout = 0
+	return b, unlimited.do(ctx, http.MethodPost, "/backups", Backup{Path: path}, &b)
 }

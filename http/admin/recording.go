@@ -14,48 +14,49 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// Bounds of a recording.
+// Limits of a recording: its duration, and its size in bytes.
 const (
 	MaxRecordingTime = 24 * time.Hour
 	MinRecordingSize = 64 << 10
 	MaxRecordingSize = 1 << 30
 )
 
-// Recordings serves recordings of the exchanges of a key, as long as their client reads them.
+// Recordings serves recordings of a key's exchanges. A recording lasts until its time is over, its
+// size is reached, it is stopped, or its client leaves.
 type Recordings struct {
 	Recorder *recording.Recorder
-	// Key returns an error unless there is a key with this id.
+	// Key returns an error unless a usable key has this id.
 	Key func(id string) error
 }
 
 func (rs *Recordings) routes(mux *http.ServeMux) {
 	mux.HandleFunc("POST /recordings/{key}", rs.record)
 	mux.HandleFunc("DELETE /recordings/{key}", func(w http.ResponseWriter, r *http.Request) {
-		answer(w, map[string]bool{"stopped": rs.Recorder.Stop(r.PathValue("key"))}, nil)
+		writeReply(w, map[string]bool{"stopped": rs.Recorder.Stop(r.PathValue("key"))}, nil)
 	})
 }
 
-// record writes a recording until its time is over, it is stopped or its client leaves.
+// record handles POST /recordings/{key} and streams the recording.
 func (rs *Recordings) record(w http.ResponseWriter, r *http.Request) {
 	key := r.PathValue("key")
 	d, err := time.ParseDuration(r.URL.Query().Get("for"))
 	if err != nil || d <= 0 || d > MaxRecordingTime {
-		answer(w, nil, dialogue.Invalid("for", "must be a time of at most "+MaxRecordingTime.String()))
+		writeReply(w, nil, dialogue.Invalid("for", "must be a time of at most "+MaxRecordingTime.String()))
 		return
 	}
 	size, err := strconv.ParseInt(r.URL.Query().Get("bytes"), 10, 64)
 	if err != nil || size < MinRecordingSize || size > MaxRecordingSize {
 		rule := fmt.Sprintf("must be from %d to %d", MinRecordingSize, MaxRecordingSize)
-		answer(w, nil, dialogue.Invalid("bytes", rule))
+		writeReply(w, nil, dialogue.Invalid("bytes", rule))
 		return
 	}
 	if rs.Key(key) != nil {
-		answer(w, nil, dialogue.NotFound("key", "key with this id that can be used"))
+		writeReply(w, nil, dialogue.NotFound("key", "key with this id that can be used"))
 		return
 	}
 	rec, err := rs.Recorder.Start(key)
 	if err != nil {
-		answer(w, nil, &refused{http.StatusConflict, err.Error(), err})
+		writeReply(w, nil, &operatorError{http.StatusConflict, err.Error(), err})
 		return
 	}
 	w.Header().Set("Content-Type", "application/jsonl")
@@ -66,18 +67,18 @@ func (rs *Recordings) record(w http.ResponseWriter, r *http.Request) {
 // Record records the exchanges of a key and copies the recording to w, until d has passed, limit bytes are written or
 // ctx ends. A recording that was cut off is an error.
 func (c *Client) Record(ctx context.Context, key string, d time.Duration, limit int64, w io.Writer) error {
-	patient := *c
-	patient.http.Timeout = 0
+	unlimited := *c
+	unlimited.http.Timeout = 0
 	path := "/recordings/" + url.PathEscape(key)
 	stop := context.AfterFunc(ctx, func() {
 		_ = c.do(context.WithoutCancel(ctx), http.MethodDelete, path, nil, nil) // else the recording ends with its time
 	})
 	defer stop()
 	q := url.Values{"for": {d.String()}, "bytes": {strconv.FormatInt(limit, 10)}}
-	return patient.stream(context.WithoutCancel(ctx), path+"?"+q.Encode(), w)
+	return unlimited.stream(context.WithoutCancel(ctx), path+"?"+q.Encode(), w)
 }
 
-// stream copies the reply to a POST.
+// stream sends a POST and copies the body of the reply to w.
 func (c *Client) stream(ctx context.Context, path string, w io.Writer) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://stagedoor"+path, nil)
 	if err != nil {

@@ -23,7 +23,8 @@ func recordings() *admin.Recordings {
 	}}
 }
 
-// TestAKeyIsRecordedThroughTheSocket until the client stops it, and by one client at a time.
+// A recording lasts until its client stops it. A second client cannot record the same key
+// meanwhile.
 func TestAKeyIsRecordedThroughTheSocket(t *testing.T) {
 	c, err := admin.Dial(serve(t, open(t)))
 	if err != nil {
@@ -60,7 +61,7 @@ func TestAKeyIsRecordedThroughTheSocket(t *testing.T) {
 	}
 }
 
-// TestARecordingOutOfBoundsIsRefused names the parameter.
+// The error names the parameter.
 func TestARecordingOutOfBoundsIsRefused(t *testing.T) {
 	c, err := admin.Dial(serve(t, open(t)))
 	if err != nil {

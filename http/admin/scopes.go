@@ -8,7 +8,7 @@ import (
 	"stagedoor/providers/shapes/registry"
 )
 
-// checkScopes returns an error if a key has a scope that no route asks for.
+// checkScopes returns an error if one of the scopes is required by no route.
 func checkScopes(scopes []string) error {
 	all := registry.Scopes()
 	if slices.ContainsFunc(scopes, func(s string) bool { return !slices.Contains(all, s) }) {

@@ -9,14 +9,13 @@ import (
 	"stagedoor/state/identity"
 )
 
-// tokenHash is the hash of a token of administration; the zero hash: none. The
-// token itself never crosses the socket.
+// tokenHash is the body of PUT /token. It carries only the hash, so the token itself never crosses
+// the socket. The zero hash removes the token.
 type tokenHash struct {
 	Hash state.Hash `json:"hash"`
 }
 
-// SetToken replaces the token of administration that was made by command; the
-// zero hash removes it.
+// SetToken replaces the admin token that was created by command. The zero hash removes it.
 func SetToken(ctx context.Context, s *state.State, h state.Hash) error {
 	if h == (state.Hash{}) {
 		return identity.RemoveAdminToken(ctx, s)
@@ -24,19 +23,19 @@ func SetToken(ctx context.Context, s *state.State, h state.Hash) error {
 	return identity.SetAdminToken(ctx, s, h)
 }
 
-// setToken is PUT /token.
-func setToken(s *state.State) http.HandlerFunc {
+// handleSetToken handles PUT /token.
+func handleSetToken(s *state.State) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var in tokenHash
 		if err := readBody(r, &in); err != nil {
-			answer(w, nil, dialogue.Invalid("hash", "must be the hash of a token"))
+			writeReply(w, nil, dialogue.Invalid("hash", "must be the hash of a token"))
 			return
 		}
-		answer(w, in, SetToken(r.Context(), s, in.Hash))
+		writeReply(w, in, SetToken(r.Context(), s, in.Hash))
 	}
 }
 
-// SetAdminToken is SetToken on the gateway that is running.
+// SetAdminToken calls SetToken in the running gateway.
 func (c *Client) SetAdminToken(ctx context.Context, h state.Hash) error {
 	return c.do(ctx, http.MethodPut, "/token", tokenHash{h}, nil)
 }

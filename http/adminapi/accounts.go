@@ -10,23 +10,25 @@ import (
 )
 
 var accountRoutes = []route{
-	{method: "GET", path: "/accounts", name: "listAccounts", group: "accounts", summary: "List the accounts that money has moved on, by name", out: List[Account]{},
-		query: []param{limitParam, afterParam}, status: http.StatusOK, serve: (*call).listAccounts},
-	{method: "GET", path: "/accounts/{account}", name: "getAccount", group: "accounts", summary: "Get what an account has", out: Account{}, status: http.StatusOK,
-		serve: (*call).getAccount},
+	{method: "GET", path: "/accounts", name: "listAccounts", group: "accounts",
+		summary: "List the accounts with payments or charges, by name", out: List[Account]{},
+		query: []param{limitParam, afterParam}, status: http.StatusOK, serve: (*requestContext).listAccounts},
+	{method: "GET", path: "/accounts/{account}", name: "getAccount", group: "accounts",
+		summary: "Get the balance of an account", out: Account{}, status: http.StatusOK,
+		serve: (*requestContext).getAccount},
 	{method: "POST", path: "/accounts/{account}/credits", name: "pay", group: "accounts",
-		summary: "Put money in, or take it out", in: Payment{}, out: Paid{}, status: http.StatusOK,
-		header: []param{{name: "Idempotency-Key", doc: "as id in the body"}}, serve: (*call).pay},
+		summary: "Add money to an account or take it out", in: Payment{}, out: Paid{}, status: http.StatusOK,
+		header: []param{{name: "Idempotency-Key", doc: "as id in the body"}}, serve: (*requestContext).pay},
 }
 
-func (c *call) listAccounts() (any, error) {
-	some, err := page(c, money.ListAccounts(c.State.View()), func(a *money.Account) string { return a.ID })
+func (c *requestContext) listAccounts() (any, error) {
+	some, err := pageOf(c, money.ListAccounts(c.State.View()), func(a *money.Account) string { return a.ID })
 	if err != nil {
 		return nil, err
 	}
 	l := List[Account]{Data: []Account{}, Next: some.Next}
 	for _, a := range some.Data {
-		view, err := c.account(a.ID)
+		view, err := c.accountView(a.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -35,40 +37,41 @@ func (c *call) listAccounts() (any, error) {
 	return l, nil
 }
 
-func (c *call) account(name string) (Account, error) {
+// accountView returns the balance of an account as the API shows it.
+func (c *requestContext) accountView(name string) (Account, error) {
 	b, err := c.balance(name)
 	return Account{Account: name, Balance: b}, err
 }
 
-// owner is the account of the path in the spelling of its user. One that money
-// has moved on may have no user: fixed keys name whom they like.
-func (c *call) owner() (string, error) {
+// accountName returns the account in the path in the spelling of its user. An account with payments
+// may have no user, because keys in the configuration can name any account.
+func (c *requestContext) accountName() (string, error) {
 	name := c.r.PathValue("account")
 	if u, err := c.Registry.UserByName(name); err == nil {
 		return u.Username, nil
 	}
 	if money.FindAccount(c.State.View(), name).Last == 0 {
-		return "", notFound("account", "there is no such user, and no money ever moved on an account of this name")
+		return "", notFound("account", "there is no such user, and no account of this name has payments or charges")
 	}
 	return name, nil
 }
 
-func (c *call) getAccount() (any, error) {
-	name, err := c.owner()
+func (c *requestContext) getAccount() (any, error) {
+	name, err := c.accountName()
 	if err != nil {
 		return nil, err
 	}
-	return c.account(name)
+	return c.accountView(name)
 }
 
-// Reasons of payments that do not give one.
+// Reasons recorded for payments that give none, and the longest reason in bytes.
 const (
 	reasonCredit = "credit"
 	reasonAdjust = "adjustment"
 	maxReason    = 200
 )
 
-func (c *call) pay() (any, error) {
+func (c *requestContext) pay() (any, error) {
 	in, err := decode[Payment](c)
 	if err != nil {
 		return nil, err
@@ -82,28 +85,30 @@ func (c *call) pay() (any, error) {
 		}
 		in.ID = key
 	}
-	if in.ID != "" && !validOnce(in.ID) {
+	if in.ID != "" && !validPaymentID(in.ID) {
 		return nil, dialogue.Invalid("id", "must be 1 to 128 letters, digits and ._-")
 	}
-	name, err := c.owner()
+	name, err := c.accountName()
 	if err != nil {
 		return nil, err
 	}
-	again, err := c.Ledger.Pay(c.r.Context(), ledger.Payment{Account: name, Amount: in.Amount, Reason: in.Reason, Once: in.ID})
+	again, err := c.Ledger.Pay(c.r.Context(), ledger.Payment{Account: name, Amount: in.Amount, Reason: in.Reason,
+		Once: in.ID})
 	if err != nil {
 		return nil, err
 	}
-	a, err := c.account(name)
+	a, err := c.accountView(name)
 	return Paid{Account: a, Amount: in.Amount, Repeated: again}, err
 }
 
+// check returns an error unless the payment is valid, and sets the reason if it is missing.
 func (p *Payment) check() error {
 	switch {
 	case p.Amount == 0:
 		return dialogue.Invalid("amount", "must be micro-dollars, and not 0")
 	case p.Amount > budget.MaxCredits || p.Amount < -budget.MaxCredits:
 		return dialogue.Invalid("amount", "must be at most 1000000000 dollars")
-	case len(p.Reason) > maxReason || !plain(p.Reason):
+	case len(p.Reason) > maxReason || !isPrintable(p.Reason):
 		return dialogue.Invalid("reason", "must be at most 200 bytes without control characters")
 	}
 	if p.Reason == "" {
@@ -115,7 +120,8 @@ func (p *Payment) check() error {
 	return nil
 }
 
-func plain(s string) bool {
+// isPrintable reports whether s has no control characters.
+func isPrintable(s string) bool {
 	for _, c := range s {
 		if c < ' ' || c == 0x7f {
 			return false
@@ -124,7 +130,8 @@ func plain(s string) bool {
 	return true
 }
 
-func validOnce(id string) bool {
+// validPaymentID reports whether id can identify a payment.
+func validPaymentID(id string) bool {
 	for _, c := range []byte(id) {
 		switch {
 		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c == '-', c == '.':

@@ -16,39 +16,39 @@ import (
 	"stagedoor/state"
 )
 
-// Prefix is where the API is.
+// Prefix is the path below which the API is served.
 const Prefix = "/admin/v1"
 
-// descriptionPath is where the API describes itself.
+// descriptionPath is the path of the API's OpenAPI description.
 const descriptionPath = Prefix + "/openapi.json"
 
-// Options are what the API works on.
+// Options are the parts of the gateway that the API reads and changes.
 type Options struct {
 	Logger   *slog.Logger
 	State    *state.State
 	Registry *tokens.Client
 	Ledger   *ledger.Client
-	Guard    *Guard    // of those who come over the network
-	Random   io.Reader // of made-up passwords and redeem codes
-	// Overview is what the gateway does at the moment; nil: none runs.
+	Guard    *Guard    // checks requests that come over the network
+	Random   io.Reader // source of generated passwords and redeem codes
+	// Overview shows the requests in flight. It is nil if no gateway is running.
 	Overview *httpflow.Overview
 }
 
-// API serves administration. Safe for concurrent use.
+// API serves the administration API. It is safe for concurrent use.
 type API struct {
 	Options
 	routes      []route
 	description []byte
 }
 
-// New makes the API.
+// New returns an API that is ready for Routes or Handler.
 func New(o Options) *API {
 	a := &API{Options: o, routes: routes()}
-	a.description = describe(a.routes)
+	a.description = buildDescription(a.routes)
 	return a
 }
 
-// route is a row of the table of what is served.
+// route describes one endpoint: how it is reached, what it reads and writes, and its handler.
 type route struct {
 	method, path string // the path below Prefix
 	name         string // operationId
@@ -56,57 +56,60 @@ type route struct {
 	summary      string
 	query        []param
 	header       []param
-	in           any // the zero body; nil: none is read
-	out          any // the zero reply
+	in           any // zero value of the body type; nil if no body is read
+	out          any // zero value of the reply type
 	status       int
-	serve        func(*call) (any, error)
+	serve        func(*requestContext) (any, error)
 }
 
-// param is a parameter of the query or a header.
+// param describes a query parameter or a header.
 type param struct {
 	name, doc string
 	enum      []string
 	integer   bool
 }
 
-// Routes hands every route to handle, behind the guard.
+// Routes calls handle for every route. Each handler requires the admin token.
 func (a *API) Routes(handle func(pattern string, h http.HandlerFunc)) {
 	for i := range a.routes {
 		rt := &a.routes[i]
-		handle(rt.method+" "+Prefix+rt.path, a.Guard.protect(func(w http.ResponseWriter, r *http.Request) { a.serve(rt, w, r) }))
+		handle(rt.method+" "+Prefix+rt.path,
+			a.Guard.requireToken(func(w http.ResponseWriter, r *http.Request) { a.serve(rt, w, r) }))
 	}
-	handle("GET "+descriptionPath, a.Guard.open(a.describe))
+	handle("GET "+descriptionPath, a.Guard.serveIfEnabled(a.serveDescription))
 }
 
-// Handler is the API for those who may do everything already: whoever can open
-// the control socket.
+// Handler serves the API without requiring a token. It is for callers that are trusted already,
+// because they can open the control socket.
 func (a *API) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for i := range a.routes {
 		rt := &a.routes[i]
 		mux.HandleFunc(rt.method+" "+Prefix+rt.path, func(w http.ResponseWriter, r *http.Request) { a.serve(rt, w, r) })
 	}
-	mux.HandleFunc("GET "+descriptionPath, a.describe)
+	mux.HandleFunc("GET "+descriptionPath, a.serveDescription)
 	return mux
 }
 
+// serve reads a request, runs the route's handler and writes its reply or error as JSON.
 func (a *API) serve(rt *route, w http.ResponseWriter, r *http.Request) {
-	c := &call{API: a, r: r}
+	c := &requestContext{API: a, r: r}
 	err := c.read(rt, w)
 	var out any
 	if err == nil {
 		out, err = rt.serve(c)
 	}
 	if err != nil {
-		a.refuse(w, told(err))
+		a.writeError(w, asEnvelopeError(err))
 		return
 	}
 	h := w.Header()
-	h.Set("Cache-Control", "no-store") // replies may hold secrets
+	h.Set("Cache-Control", "no-store") // replies may contain secrets
 	var body bytes.Buffer
-	// Broken characters of names that clients and upstreams chose are written as U+FFFD.
-	if err := json.MarshalWrite(&body, out, json.Deterministic(true), jsontext.EscapeForHTML(true), jsontext.AllowInvalidUTF8(true)); err != nil {
-		a.refuse(w, err)
+	// Clients and upstreams choose some of the names. Invalid UTF-8 in them becomes U+FFFD.
+	if err := json.MarshalWrite(&body, out, json.Deterministic(true), jsontext.EscapeForHTML(true),
+		jsontext.AllowInvalidUTF8(true)); err != nil {
+		a.writeError(w, err)
 		return
 	}
 	h.Set("Content-Type", "application/json")
@@ -114,14 +117,16 @@ func (a *API) serve(rt *route, w http.ResponseWriter, r *http.Request) {
 	w.Write(body.Bytes())
 }
 
-func (a *API) refuse(w http.ResponseWriter, err error) {
+// writeError writes err in the error envelope and logs the cause of a 5xx.
+func (a *API) writeError(w http.ResponseWriter, err error) {
 	if e := envelope.From(err); e.Status >= 500 && e.Cause != nil {
 		a.Logger.Error("administration failed", "request_id", w.Header().Get("X-Request-Id"), "cause", e.Cause)
 	}
 	envelope.Write(w, envelope.Plain, err)
 }
 
-func (a *API) describe(w http.ResponseWriter, _ *http.Request) {
+// serveDescription serves the OpenAPI description.
+func (a *API) serveDescription(w http.ResponseWriter, _ *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "public, max-age=300")

@@ -33,7 +33,7 @@ import (
 	"stagedoor/state/work"
 )
 
-// bench is an API over a store in memory.
+// bench is an API whose state is a store in memory.
 type bench struct {
 	t        *testing.T
 	api      *API
@@ -41,7 +41,7 @@ type bench struct {
 	ledger   *ledger.Client
 	handler  http.Handler
 	compiler *jsonschema.Compiler
-	served   map[string]bool // "METHOD /path" of routes that a test has had a success of
+	served   map[string]bool // routes ("METHOD /path") that have answered a test with success
 	flow     *flow.Registry
 	limiter  *throttle.Client
 }
@@ -72,7 +72,8 @@ func newBench(t *testing.T) *bench {
 		SetPaused: b.setPaused,
 		Pause:     func(string) (work.Pause, bool) { return work.Pause{Since: time.Unix(1000, 0)}, true },
 		Tree:      func() ([]kit.ActorStats, kit.Stats) { return system.Actors(), system.Stats() }}
-	b.api = New(Options{Logger: slog.New(slog.DiscardHandler), State: s, Registry: registry, Ledger: money, Random: rand.Reader, Overview: look})
+	b.api = New(Options{Logger: slog.New(slog.DiscardHandler), State: s, Registry: registry, Ledger: money,
+		Random: rand.Reader, Overview: look})
 	b.handler = b.api.Handler()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(b.api.description))
 	if err != nil {
@@ -88,7 +89,7 @@ func newBench(t *testing.T) *bench {
 
 const descriptionURL = "https://stagedoor.example/openapi.json"
 
-// reply is an answer, as JSON.
+// reply is a response with its decoded JSON body.
 type reply struct {
 	status int
 	text   string
@@ -115,7 +116,7 @@ func (r reply) get(path string) any {
 
 func (r reply) say(path string) string { return fmt.Sprint(r.get(path)) }
 
-// call asks and checks the reply against the description.
+// call sends a request and checks the reply against the OpenAPI description.
 func (b *bench) call(method, path, body string, header ...string) reply {
 	b.t.Helper()
 	req := httptest.NewRequest(method, Prefix+path, strings.NewReader(body))
@@ -148,7 +149,8 @@ func (b *bench) validate(method, path string, r reply) {
 		}
 		b.served[method+" "+rt.path] = true
 		escaped := strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace(Prefix + rt.path)
-		pointer = fmt.Sprintf("#/paths/%s/%s/responses/%d/content/application~1json/schema", escaped, strings.ToLower(method), rt.status)
+		pointer = fmt.Sprintf("#/paths/%s/%s/responses/%d/content/application~1json/schema", escaped,
+			strings.ToLower(method), rt.status)
 	}
 	schema, err := b.compiler.Compile(descriptionURL + pointer)
 	if err != nil {
@@ -163,7 +165,7 @@ func (b *bench) validate(method, path string, r reply) {
 	}
 }
 
-// route is the row that a path belongs to.
+// route returns the row of the table that path belongs to.
 func (b *bench) route(method, path string) *route {
 	for i := range b.api.routes {
 		rt := &b.api.routes[i]
@@ -192,11 +194,12 @@ func (b *bench) want(r reply, status int, fields ...any) reply {
 	return r
 }
 
-// spend has a key pay for a request.
+// spend charges a request to a key.
 func (b *bench) spend(account, key, request, model string, amount int64) {
 	b.t.Helper()
 	ctx := b.t.Context()
-	h, err := b.ledger.Hold(ctx, ledger.Ask{Account: account, RequestID: request, Amount: amount, Key: key, Model: model})
+	h, err := b.ledger.Hold(ctx, ledger.Ask{Account: account, RequestID: request, Amount: amount, Key: key,
+		Model: model})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -209,11 +212,12 @@ func (b *bench) spend(account, key, request, model string, amount int64) {
 	}
 }
 
-// TestEveryRouteAnswersAsDescribed goes through everything an operator does. Each
-// reply is validated against the description, and no route is left out.
+// The test does everything that an operator does. It validates each reply against the description
+// and checks that no route is left out.
 func TestEveryRouteAnswersAsDescribed(t *testing.T) {
 	b := newBench(t)
-	u := b.want(b.call("POST", "/users", `{"username":"anna","email":"anna@example.com","password":"a long password"}`), 201,
+	u := b.want(b.call("POST", "/users", `{"username":"anna","email":"anna@example.com","password":"a long password"}`),
+		201,
 		"username", "anna", "status", 1, "balance.available", 0, "password", "<nil>")
 	id := u.say("id")
 	b.want(b.call("POST", "/users", `{"username":"ben"}`), 201)
@@ -230,11 +234,14 @@ func TestEveryRouteAnswersAsDescribed(t *testing.T) {
 	b.want(b.call("DELETE", "/users/3", ""), 200, "status", 2)
 
 	g := b.want(b.call("POST", "/groups", `{"name":"staff","ceiling":{"scopes":["chat"],"budget":{"amount":900,"window":"day"},"create_keys":false}}`), 201,
-		"name", "staff", "ceiling.scopes", "[chat]", "ceiling.models", "<nil>", "ceiling.budget.amount", 900, "ceiling.create_keys", false, "members", 0).say("id")
+		"name", "staff", "ceiling.scopes", "[chat]", "ceiling.models", "<nil>", "ceiling.budget.amount", 900,
+		"ceiling.create_keys", false, "members", 0).say("id")
 	b.want(b.call("POST", "/groups", `{"name":"guests"}`), 201, "ceiling.create_keys", true, "ceiling.scopes", "<nil>")
-	b.want(b.call("PATCH", "/groups/"+g, `{"ceiling":{"budget":{"amount":1000}}}`), 200, "ceiling.budget.amount", 1000, "ceiling.budget.window", "day",
+	b.want(b.call("PATCH", "/groups/"+g, `{"ceiling":{"budget":{"amount":1000}}}`), 200, "ceiling.budget.amount", 1000,
+		"ceiling.budget.window", "day",
 		"ceiling.scopes", "[chat]", "ceiling.create_keys", false, "name", "staff")
-	b.want(b.call("PATCH", "/groups/"+g, `{"name":"crew","ceiling":null}`), 200, "ceiling.budget", "<nil>", "ceiling.scopes", "<nil>", "ceiling.create_keys", true, "name", "crew")
+	b.want(b.call("PATCH", "/groups/"+g, `{"name":"crew","ceiling":null}`), 200, "ceiling.budget", "<nil>",
+		"ceiling.scopes", "<nil>", "ceiling.create_keys", true, "name", "crew")
 	b.want(b.call("POST", "/groups/"+g+"/members", `{"user":"ANNA"}`), 200, "members", 1)
 	b.want(b.call("POST", "/groups/"+g+"/members", `{"user":"anna"}`), 200, "members", 1)
 	b.want(b.call("POST", "/groups/2/members", `{"user":"anna"}`), 400, "error.param", "user")
@@ -247,35 +254,49 @@ func TestEveryRouteAnswersAsDescribed(t *testing.T) {
 	b.want(b.call("GET", "/groups?limit=1", ""), 200, "data.0.id", g, "next", g)
 	b.want(b.call("DELETE", "/groups/"+g, ""), 200, "name", "crew")
 	b.want(b.call("GET", "/groups/2", ""), 200, "name", "guests")
-	b.want(b.call("PATCH", "/users/"+id, `{"ceiling":{"models":["m*"],"budget":{"amount":70}}}`), 200, "ceiling.models", "[m*]", "ceiling.budget.amount", 70,
+	b.want(b.call("PATCH", "/users/"+id, `{"ceiling":{"models":["m*"],"budget":{"amount":70}}}`), 200, "ceiling.models",
+		"[m*]", "ceiling.budget.amount", 70,
 		"ceiling.budget.window", "total", "email", "", "admin", true)
-	b.want(b.call("PATCH", "/users/"+id, `{"ceiling":{"models":null,"create_keys":false}}`), 200, "ceiling.models", "<nil>", "ceiling.budget.amount", 70, "ceiling.create_keys", false)
-	b.want(b.call("PATCH", "/users/"+id, `{"ceiling":null}`), 200, "ceiling.budget", "<nil>", "ceiling.create_keys", true)
+	b.want(b.call("PATCH", "/users/"+id, `{"ceiling":{"models":null,"create_keys":false}}`), 200, "ceiling.models",
+		"<nil>", "ceiling.budget.amount", 70, "ceiling.create_keys", false)
+	b.want(b.call("PATCH", "/users/"+id, `{"ceiling":null}`), 200, "ceiling.budget", "<nil>", "ceiling.create_keys",
+		true)
 
 	k := b.want(b.call("POST", "/keys", `{"user":"Anna","name":"laptop","scopes":["chat"],"models":["m*"],"limits":{"rpm":60},
 		"budget":{"amount":5000,"window":"month"},"allow_ips":["192.0.2.1"],"expires":"2126-01-02T15:04:05Z"}`), 201,
-		"user", "anna", "state", "active", "budget.amount", 5000, "budget.window", "month", "limits.rpm", 60, "allow_ips.0", "192.0.2.1/32", "expires", "2126-01-02T15:04:05Z")
+		"user", "anna", "state", "active", "budget.amount", 5000, "budget.window", "month", "limits.rpm", 60,
+		"allow_ips.0", "192.0.2.1/32", "expires", "2126-01-02T15:04:05Z")
 	key := k.say("id")
-	if secret := k.say("key"); !strings.HasPrefix(secret, k.say("prefix")) || strings.Contains(b.call("GET", "/keys/"+key, "").text, secret) {
+	if secret := k.say("key"); !strings.HasPrefix(secret, k.say("prefix")) ||
+		strings.Contains(b.call("GET", "/keys/"+key, "").text, secret) {
 		t.Errorf("the secret %q is not what was made, or is shown again", secret)
 	}
 	free := b.want(b.call("POST", "/keys", ``), 201, "scopes", "<nil>", "user", "").say("id")
-	b.want(b.call("PATCH", "/keys/"+key, `{"scopes":null,"models":[],"expires":null,"allow_ips":[],"enabled":false}`), 200,
-		"scopes", "<nil>", "models", "[]", "expires", "<nil>", "allow_ips", "[]", "state", "disabled", "budget.amount", 5000, "name", "laptop")
-	b.want(b.call("PATCH", "/keys/"+key, `{"limits":{"tpm":900,"concurrency":null},"budget":{"amount":6}}`), 200, "limits.rpm", 60, "limits.tpm", 900,
+	b.want(b.call("PATCH", "/keys/"+key, `{"scopes":null,"models":[],"expires":null,"allow_ips":[],"enabled":false}`),
+		200,
+		"scopes", "<nil>", "models", "[]", "expires", "<nil>", "allow_ips", "[]", "state", "disabled", "budget.amount",
+		5000, "name", "laptop")
+	b.want(b.call("PATCH", "/keys/"+key, `{"limits":{"tpm":900,"concurrency":null},"budget":{"amount":6}}`), 200,
+		"limits.rpm", 60, "limits.tpm", 900,
 		"limits.concurrency", "<nil>", "budget.amount", 6, "budget.window", "month", "disabled_by", "operator")
-	b.want(b.call("PATCH", "/keys/"+key, `{"limits":{"tpm":0},"budget":{"window":"day"}}`), 200, "limits.rpm", 60, "limits.tpm", "<nil>", "budget.amount", 6, "budget.window", "day")
-	b.want(b.call("PATCH", "/keys/"+key, `{"budget":null,"enabled":true,"name":"desk"}`), 200, "budget", "<nil>", "state", "active", "name", "desk", "limits.rpm", 60)
+	b.want(b.call("PATCH", "/keys/"+key, `{"limits":{"tpm":0},"budget":{"window":"day"}}`), 200, "limits.rpm", 60,
+		"limits.tpm", "<nil>", "budget.amount", 6, "budget.window", "day")
+	b.want(b.call("PATCH", "/keys/"+key, `{"budget":null,"enabled":true,"name":"desk"}`), 200, "budget", "<nil>",
+		"state", "active", "name", "desk", "limits.rpm", 60)
 	b.want(b.call("GET", "/keys?user=anna", ""), 200, "data.0.id", key, "next", "<nil>")
 	b.want(b.call("GET", "/keys?limit=1", ""), 200, "next", key)
 	b.want(b.call("GET", "/keys?limit=1&after="+key, ""), 200, "data.0.id", free)
 	b.want(b.call("DELETE", "/keys/"+free, ""), 200, "state", "revoked")
 	b.want(b.call("GET", "/keys?state=live", ""), 200, "data.0.id", key, "data.1", "<nil>")
 
-	b.want(b.call("POST", "/accounts/anna/credits", `{"amount":1000000,"reason":"invoice 7","id":"inv-7"}`), 200, "available", 1000000, "repeated", false)
-	b.want(b.call("POST", "/accounts/anna/credits", `{"amount":1000000}`, "Idempotency-Key", "inv-7"), 200, "available", 1000000, "repeated", true)
-	b.want(b.call("POST", "/accounts/anna/credits", `{"amount":-1,"id":"fix"}`), 200, "available", 999999, "repeated", false)
-	b.want(b.call("POST", "/accounts/anna/credits", `{"amount":-1,"id":"fix"}`), 200, "available", 999999, "repeated", true)
+	b.want(b.call("POST", "/accounts/anna/credits", `{"amount":1000000,"reason":"invoice 7","id":"inv-7"}`), 200,
+		"available", 1000000, "repeated", false)
+	b.want(b.call("POST", "/accounts/anna/credits", `{"amount":1000000}`, "Idempotency-Key", "inv-7"), 200, "available",
+		1000000, "repeated", true)
+	b.want(b.call("POST", "/accounts/anna/credits", `{"amount":-1,"id":"fix"}`), 200, "available", 999999, "repeated",
+		false)
+	b.want(b.call("POST", "/accounts/anna/credits", `{"amount":-1,"id":"fix"}`), 200, "available", 999999, "repeated",
+		true)
 	b.spend("anna", key, "req_1", "m1", 1234)
 	b.spend("anna", key, "req_2", "m2", 1)
 	b.want(b.call("GET", "/accounts/anna", ""), 200, "credits", 999999, "spent", 1235, "held", 0, "available", 998764)
@@ -284,14 +305,19 @@ func TestEveryRouteAnswersAsDescribed(t *testing.T) {
 
 	b.want(b.call("GET", "/receipts?user=anna&limit=1", ""), 200, "data.0.request_id", "req_2", "data.0.charged", 1)
 	next := b.call("GET", "/receipts?limit=1", "").say("next")
-	b.want(b.call("GET", "/receipts?limit=1&after="+next, ""), 200, "data.0.request_id", "req_1", "data.0.charged", 1234)
-	b.want(b.call("GET", "/receipts?key="+key+"&from=2000-01-01", ""), 200, "data.1.request_id", "req_1", "next", "<nil>")
+	b.want(b.call("GET", "/receipts?limit=1&after="+next, ""), 200, "data.0.request_id", "req_1", "data.0.charged",
+		1234)
+	b.want(b.call("GET", "/receipts?key="+key+"&from=2000-01-01", ""), 200, "data.1.request_id", "req_1", "next",
+		"<nil>")
 	b.want(b.call("GET", "/receipts?to=2000-01-01T00:00:00Z", ""), 200, "data", "[]")
 	b.want(b.call("GET", "/receipts/req_1", ""), 200, "data.0.account", "anna", "data.0.prices.0.price", 1234)
-	b.want(b.call("GET", "/usage", ""), 200, "data.0.model", "m1", "data.0.amount", 1234, "data.1.amount", 1, "total.amount", 1235, "total.requests", 2)
-	b.want(b.call("GET", "/usage?per=user,key&user=anna", ""), 200, "data.0.user", "anna", "data.0.key", key, "data.0.amount", 1235, "data.0.day", "<nil>")
+	b.want(b.call("GET", "/usage", ""), 200, "data.0.model", "m1", "data.0.amount", 1234, "data.1.amount", 1,
+		"total.amount", 1235, "total.requests", 2)
+	b.want(b.call("GET", "/usage?per=user,key&user=anna", ""), 200, "data.0.user", "anna", "data.0.key", key,
+		"data.0.amount", 1235, "data.0.day", "<nil>")
 
-	codes := b.want(b.call("POST", "/redeem-codes", `{"count":2,"amount":500}`), 201, "data.0.state", "open", "data.1.amount", 500)
+	codes := b.want(b.call("POST", "/redeem-codes", `{"count":2,"amount":500}`), 201, "data.0.state", "open",
+		"data.1.amount", 500)
 	first, second := codes.say("data.0.id"), codes.say("data.1.id")
 	b.want(b.call("DELETE", "/redeem-codes/"+first, ""), 200, "state", "cancelled")
 	if _, err := b.ledger.Redeem(t.Context(), "anna", codes.say("data.0.code")); err == nil {
@@ -300,10 +326,12 @@ func TestEveryRouteAnswersAsDescribed(t *testing.T) {
 	if _, err := b.ledger.Redeem(t.Context(), "anna", codes.say("data.1.code")); err != nil {
 		t.Error(err)
 	}
-	b.want(b.call("GET", "/redeem-codes?state=used", ""), 200, "data.0.id", second, "data.0.used_by", "anna", "data.1", "<nil>")
+	b.want(b.call("GET", "/redeem-codes?state=used", ""), 200, "data.0.id", second, "data.0.used_by", "anna", "data.1",
+		"<nil>")
 	b.want(b.call("DELETE", "/redeem-codes/"+second, ""), 409, "error.code", "already_used")
 
-	app := b.want(b.call("POST", "/apps", `{"owner":"anna","name":"Weather","redirect_uri":"https://w.example/cb"}`), 201, "owner", "anna")
+	app := b.want(b.call("POST", "/apps", `{"owner":"anna","name":"Weather","redirect_uri":"https://w.example/cb"}`),
+		201, "owner", "anna")
 	rotated := b.want(b.call("POST", "/apps/"+app.say("id")+"/secret", ""), 200, "client_id", app.get("client_id"))
 	if rotated.get("client_secret") == app.get("client_secret") || rotated.get("previous_secret_until") == nil {
 		t.Errorf("the secret was not rotated: %s", rotated.text)
@@ -321,8 +349,7 @@ func TestEveryRouteAnswersAsDescribed(t *testing.T) {
 	}
 }
 
-// tryFlow goes through what is under way: one request at work, one that waits for
-// its place.
+// tryFlow exercises the routes of requests in flight with one running and one queued request.
 func (b *bench) tryFlow() {
 	t := b.t
 	plan := []catalog.Candidate{{Provider: &catalog.Provider{Name: "up"}, Model: "m-upstream"}}
@@ -354,19 +381,25 @@ func (b *bench) tryFlow() {
 		}
 		queued = len(waiters) == 1
 	}
-	b.want(b.call("GET", "/flow", ""), 200, "load.in_flight", 2, "load.phases.queued", 1, "load.providers.0.in_flight", 2, "matching", 2,
-		"data.0.id", "req_a", "data.0.phase", "replying", "data.0.output_tokens", 7, "data.1.queue_position", 1, "data.0.upstream_model", "m-upstream")
-	b.want(b.call("GET", "/flow?phase=queued&sort=new&limit=1&model=m&key=key_1&provider=up", ""), 200, "matching", 1, "data.0.id", "req_b", "data.1", "<nil>")
+	b.want(b.call("GET", "/flow", ""), 200, "load.in_flight", 2, "load.phases.queued", 1, "load.providers.0.in_flight",
+		2, "matching", 2,
+		"data.0.id", "req_a", "data.0.phase", "replying", "data.0.output_tokens", 7, "data.1.queue_position", 1,
+		"data.0.upstream_model", "m-upstream")
+	b.want(b.call("GET", "/flow?phase=queued&sort=new&limit=1&model=m&key=key_1&provider=up", ""), 200, "matching", 1,
+		"data.0.id", "req_b", "data.1", "<nil>")
 	b.want(b.call("GET", "/flow?model=other", ""), 200, "matching", 0, "data", "[]", "load.in_flight", 2)
-	b.want(b.call("GET", "/providers", ""), 200, "data.0.name", "up", "data.0.queued", 1, "data.0.queues.0.owner", "key:key_1", "data.0.places", 1, "data.0.requests.limit", 60)
+	b.want(b.call("GET", "/providers", ""), 200, "data.0.name", "up", "data.0.queued", 1, "data.0.queues.0.owner",
+		"key:key_1", "data.0.places", 1, "data.0.requests.limit", 60)
 	b.want(b.call("DELETE", "/flow/requests/req_b", ""), 202, "id", "req_b")
 	if err := <-left; !errors.Is(err, flow.Cancelled) {
 		t.Errorf("the request that was cancelled met %v", err)
 	}
 	b.want(b.call("DELETE", "/flow/requests/req_b", ""), 409, "error.code", "already_ended")
-	b.want(b.call("GET", "/flow/requests", ""), 200, "data.0.id", "req_b", "data.0.result.status", 503, "data.1", "<nil>")
+	b.want(b.call("GET", "/flow/requests", ""), 200, "data.0.id", "req_b", "data.0.result.status", 503, "data.1",
+		"<nil>")
 	b.want(b.call("GET", "/flow/requests?failed=false&limit=500", ""), 200, "data.0.id", "req_b")
-	b.want(b.call("GET", "/flow/requests/req_a", ""), 200, "steps.0.phase", "starting", "steps.1.phase", "queued", "steps.3.phase", "replying", "result", "<nil>")
+	b.want(b.call("GET", "/flow/requests/req_a", ""), 200, "steps.0.phase", "starting", "steps.1.phase", "queued",
+		"steps.3.phase", "replying", "result", "<nil>")
 	b.want(b.call("GET", "/flow/requests/none", ""), 404)
 	b.want(b.call("POST", "/providers/up/pause", ""), 200, "paused", true, "paused_since", "1970-01-01T00:16:40Z")
 	b.want(b.call("POST", "/providers/up/resume", "{}"), 200, "paused", false, "paused_since", "<nil>")
@@ -377,10 +410,11 @@ func (b *bench) tryFlow() {
 	b.want(b.call("GET", "/actors", ""), 200, "actors.0.parent", "", "dead_letters", "[]")
 	permit.Release(throttle.Outcome{})
 	first.End(flow.Result{Usage: dialogue.NoUsage})
-	b.want(b.call("GET", "/flow", ""), 200, "load.in_flight", 0, "load.ended", 2, "load.failed", 1, "load.output_tokens", 7)
+	b.want(b.call("GET", "/flow", ""), 200, "load.in_flight", 0, "load.ended", 2, "load.failed", 1,
+		"load.output_tokens", 7)
 }
 
-// setPaused stands in for Runtime.SetPaused.
+// setPaused replaces Runtime.SetPaused.
 func (b *bench) setPaused(_ context.Context, name string, paused bool) error {
 	switch {
 	case name != "up":
@@ -393,7 +427,7 @@ func (b *bench) setPaused(_ context.Context, name string, paused bool) error {
 	return nil
 }
 
-func TestNothingIsUnderWayWithoutAGateway(t *testing.T) {
+func TestFlowRoutesNeedARunningGateway(t *testing.T) {
 	b := newBench(t)
 	b.api.Overview = nil
 	b.want(b.call("GET", "/flow", ""), 503, "error.code", "not_running")
@@ -441,7 +475,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"PATCH /keys/key_x", `{"budget":{"amount":0}}`, 400, "budget.amount"},
 		{"PATCH /keys/key_x", `{"limits":{"rpm":-1}}`, 400, "limits.rpm"},
 		{"PATCH /users/1", `{"username":"b"}`, 400, "username"},
-		{"POST /keys", `{"user":"nobody"}`, 404, "user"},
+		{"POST /keys", `{"user":"unknown"}`, 404, "user"},
 		{"POST /keys", `{"scopes":["fly"]}`, 400, "scopes"},
 		{"POST /keys", `{"scopes":[7]}`, 400, "scopes[0]"},
 		{"POST /keys", `{"limits":{"rpm":-1}}`, 400, "limits.rpm"},
@@ -461,13 +495,13 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"POST /accounts/anna/credits", `{"amount":-5}`, 409, "amount"},
 		{"POST /accounts/anna/credits", `{"amount":5,"id":"a b"}`, 400, "id"},
 		{"POST /accounts/anna/credits", `{"amount":5,"reason":"\u0000"}`, 400, "reason"},
-		{"POST /accounts/nobody/credits", `{"amount":5}`, 404, "account"},
-		{"GET /accounts/nobody", ``, 404, "account"},
+		{"POST /accounts/unknown/credits", `{"amount":5}`, 404, "account"},
+		{"GET /accounts/unknown", ``, 404, "account"},
 		{"POST /redeem-codes", `{"amount":5,"count":1001}`, 400, "count"},
 		{"POST /redeem-codes", `{"count":1}`, 400, "amount"},
 		{"DELETE /redeem-codes/x", ``, 404, "id"},
 		{"POST /apps", `{"owner":"anna","name":"x","redirect_uri":"http://evil.example/"}`, 400, "redirect_uri"},
-		{"POST /apps", `{"owner":"nobody","name":"x","redirect_uri":"https://x.example/"}`, 404, "owner"},
+		{"POST /apps", `{"owner":"unknown","name":"x","redirect_uri":"https://x.example/"}`, 404, "owner"},
 		{"POST /apps", `{"owner":"anna","name":"x"}`, 400, "redirect_uri"},
 		{"GET /receipts/none", ``, 404, "request_id"},
 		{"GET /receipts?from=yesterday", ``, 400, "from"},
@@ -489,15 +523,15 @@ func TestMistakesAreNamed(t *testing.T) {
 	b.t = t
 	b.want(b.call("POST", "/users", "x=1", "Content-Type", "application/x-www-form-urlencoded"), 415)
 	b.want(b.call("POST", "/users", `{"username":"`+strings.Repeat("x", maxBody)+`"}`), 413)
-	b.want(b.call("POST", "/users", strings.Repeat("x", maxBody+1), "Content-Type", "text/plain"), 413) // told by its length, unread
+	// refused because of its Content-Length, before it is read
+	b.want(b.call("POST", "/users", strings.Repeat("x", maxBody+1), "Content-Type", "text/plain"), 413)
 	b.want(b.call("POST", "/accounts/anna/credits", `{"amount":5,"id":"one"}`), 200)
 	b.want(b.call("POST", "/accounts/anna/credits", `{"amount":6,"id":"one"}`), 409, "error.param", "id")
 	b.want(b.call("DELETE", "/keys/"+key, ""), 200)
 	b.want(b.call("PATCH", "/keys/"+key, `{"enabled":true}`), 400, "error.param", "id")
 }
 
-// TestDescriptionIsOpenAPI checks what validators of OpenAPI check first, and that
-// every schema in it compiles.
+// The description has what validators of OpenAPI check first, and every schema in it compiles.
 func TestDescriptionIsOpenAPI(t *testing.T) {
 	b := newBench(t)
 	var doc struct {
@@ -533,7 +567,8 @@ func TestDescriptionIsOpenAPI(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if bytes.Contains(b.api.description, []byte(`"enum":[]`)) || bytes.Contains(b.api.description, []byte(`"properties":{},"required"`)) {
+	if bytes.Contains(b.api.description, []byte(`"enum":[]`)) || bytes.Contains(b.api.description,
+		[]byte(`"properties":{},"required"`)) {
 		t.Error("something is described by nothing")
 	}
 }

@@ -9,86 +9,96 @@ import (
 )
 
 var appRoutes = []route{
-	{method: "GET", path: "/apps", name: "listApps", group: "apps", summary: "List OAuth apps, oldest first", out: List[App]{},
-		query: []param{{name: "owner", doc: "only those of this username"}, limitParam, afterParam}, status: http.StatusOK, serve: (*call).listApps},
-	{method: "POST", path: "/apps", name: "createApp", group: "apps", summary: "Register an app; its secret is shown once", in: NewApp{}, out: AppSecret{},
-		status: http.StatusCreated, serve: (*call).createApp},
-	{method: "GET", path: "/apps/{id}", name: "getApp", group: "apps", summary: "Get an app", out: App{}, status: http.StatusOK, serve: (*call).getApp},
-	{method: "DELETE", path: "/apps/{id}", name: "disableApp", group: "apps", summary: "Disable an app and all its tokens; it stays in the list", out: App{},
-		status: http.StatusOK, serve: (*call).disableApp},
-	{method: "POST", path: "/apps/{id}/secret", name: "rotateAppSecret", group: "apps", summary: "Give an app a new secret; the one before works on for a day",
-		in: Empty{}, out: AppSecret{}, status: http.StatusOK, serve: (*call).rotateSecret},
+	{method: "GET", path: "/apps", name: "listApps", group: "apps", summary: "List OAuth apps, oldest first",
+		out:    List[App]{},
+		query:  []param{{name: "owner", doc: "only those of the user with this name"}, limitParam, afterParam},
+		status: http.StatusOK, serve: (*requestContext).listApps},
+	{method: "POST", path: "/apps", name: "createApp", group: "apps",
+		summary: "Register an app; its secret is shown once", in: NewApp{}, out: AppSecret{},
+		status: http.StatusCreated, serve: (*requestContext).createApp},
+	{method: "GET", path: "/apps/{id}", name: "getApp", group: "apps", summary: "Get an app", out: App{},
+		status: http.StatusOK, serve: (*requestContext).getApp},
+	{method: "DELETE", path: "/apps/{id}", name: "disableApp", group: "apps",
+		summary: "Disable an app and all its tokens. The app stays in the list", out: App{},
+		status: http.StatusOK, serve: (*requestContext).disableApp},
+	{method: "POST", path: "/apps/{id}/secret", name: "rotateAppSecret", group: "apps",
+		summary: "Give an app a new secret; the previous one stays valid for a day",
+		in:      Empty{}, out: AppSecret{}, status: http.StatusOK, serve: (*requestContext).rotateSecret},
 }
 
 const noApp = "there is no such app"
 
-func (c *call) app(a *tokens.App) App {
+// appView returns an app as the API shows it, without its secret.
+func (c *requestContext) appView(a *tokens.App) App {
 	owner := ""
 	if u, err := c.Registry.User(a.Owner); err == nil {
 		owner = u.Username
 	}
-	return App{ID: a.ID, ClientID: a.ClientID, Owner: owner, Name: a.Name, Description: a.Description, RedirectURI: a.RedirectURI,
-		Created: a.Created, Disabled: moment(a.Disabled), Previous: moment(a.PreviousSecretUntil)}
+	return App{ID: a.ID, ClientID: a.ClientID, Owner: owner, Name: a.Name, Description: a.Description,
+		RedirectURI: a.RedirectURI,
+		Created:     a.Created, Disabled: timeOrNull(a.Disabled), Previous: timeOrNull(a.PreviousSecretUntil)}
 }
 
-func (c *call) listApps() (any, error) {
+func (c *requestContext) listApps() (any, error) {
 	owner := int64(0)
 	if name := c.query.Get("owner"); name != "" {
 		u, err := c.Registry.UserByName(name)
 		if err != nil {
-			return nil, about(err, "owner", noUser)
+			return nil, describeNotFound(err, "owner", noUser)
 		}
 		owner = u.ID
 	}
-	some, err := page(c, c.Registry.Apps(owner), func(a *tokens.App) string { return strconv.FormatInt(a.ID, 10) })
-	return List[App]{Data: each(some.Data, c.app), Next: some.Next}, err
+	some, err := pageOf(c, c.Registry.Apps(owner), func(a *tokens.App) string { return strconv.FormatInt(a.ID, 10) })
+	return List[App]{Data: convertAll(some.Data, c.appView), Next: some.Next}, err
 }
 
-func (c *call) createApp() (any, error) {
+func (c *requestContext) createApp() (any, error) {
 	in, err := decode[NewApp](c)
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range []struct{ name, value string }{{"owner", in.Owner}, {"name", in.Name}, {"redirect_uri", in.RedirectURI}} {
+	for _, f := range []struct{ name, value string }{{"owner", in.Owner}, {"name", in.Name},
+		{"redirect_uri", in.RedirectURI}} {
 		if f.value == "" {
 			return nil, dialogue.Missing(f.name)
 		}
 	}
 	u, err := c.Registry.UserByName(in.Owner)
 	if err != nil {
-		return nil, about(err, "owner", noUser)
+		return nil, describeNotFound(err, "owner", noUser)
 	}
-	secret, a, err := c.Registry.RegisterApp(c.r.Context(), tokens.NewApp{Owner: u.ID, Name: in.Name, Description: in.Description, RedirectURI: in.RedirectURI})
+	secret, a, err := c.Registry.RegisterApp(c.r.Context(), tokens.NewApp{Owner: u.ID, Name: in.Name,
+		Description: in.Description, RedirectURI: in.RedirectURI})
 	if err != nil {
-		return nil, about(err, "owner", "the owner is disabled")
+		return nil, describeNotFound(err, "owner", "the owner is disabled")
 	}
-	return AppSecret{App: c.app(&a), Secret: secret}, nil
+	return AppSecret{App: c.appView(&a), Secret: secret}, nil
 }
 
-func (c *call) getApp() (any, error) {
+func (c *requestContext) getApp() (any, error) {
 	id, err := c.id()
 	if err != nil {
 		return nil, err
 	}
 	a, err := c.Registry.App(id)
 	if err != nil {
-		return nil, about(err, "id", noApp)
+		return nil, describeNotFound(err, "id", noApp)
 	}
-	return c.app(&a), nil
+	return c.appView(&a), nil
 }
 
-func (c *call) disableApp() (any, error) {
+func (c *requestContext) disableApp() (any, error) {
 	id, err := c.id()
 	if err != nil {
 		return nil, err
 	}
 	if err := c.Registry.DisableApp(c.r.Context(), id); err != nil {
-		return nil, about(err, "id", noApp)
+		return nil, describeNotFound(err, "id", noApp)
 	}
 	return c.getApp()
 }
 
-func (c *call) rotateSecret() (any, error) {
+func (c *requestContext) rotateSecret() (any, error) {
 	if _, err := decode[Empty](c); err != nil {
 		return nil, err
 	}
@@ -98,7 +108,7 @@ func (c *call) rotateSecret() (any, error) {
 	}
 	secret, a, err := c.Registry.RotateSecret(c.r.Context(), id)
 	if err != nil {
-		return nil, about(err, "id", noApp)
+		return nil, describeNotFound(err, "id", noApp)
 	}
-	return AppSecret{App: c.app(&a), Secret: secret}, nil
+	return AppSecret{App: c.appView(&a), Secret: secret}, nil
 }

@@ -26,17 +26,17 @@ const (
 	pageLimit = 500
 )
 
-// call is one request.
-type call struct {
+// requestContext is one request to the API with its parsed query and its body.
+type requestContext struct {
 	*API
 	r     *http.Request
 	query url.Values
 	body  []byte
 }
 
-// read takes the body and the query. Names that the route does not know are
-// refused: a filter that was mistyped must not be answered with everything.
-func (c *call) read(rt *route, w http.ResponseWriter) error {
+// read reads the query and, if the route has one, the body. It refuses unknown parameters, because
+// a mistyped filter must not return everything.
+func (c *requestContext) read(rt *route, w http.ResponseWriter) error {
 	query, err := url.ParseQuery(c.r.URL.RawQuery)
 	if err != nil {
 		return dialogue.Invalid("query", "must be percent-encoded parameters")
@@ -46,7 +46,7 @@ func (c *call) read(rt *route, w http.ResponseWriter) error {
 		at := slices.IndexFunc(rt.query, func(p param) bool { return p.name == name })
 		if at < 0 {
 			return dialogue.BadRequest("unknown_parameter",
-				fmt.Sprintf("%q: is no parameter of this route%s", short(name), known(rt))).About(name)
+				fmt.Sprintf("%q: is not a parameter of this route%s", truncate(name), allowedParams(rt))).About(name)
 		}
 		if len(values) > 1 {
 			return dialogue.Invalid(name, "must be given once")
@@ -59,7 +59,7 @@ func (c *call) read(rt *route, w http.ResponseWriter) error {
 		return nil
 	}
 	if c.r.ContentLength > maxBody {
-		return tooLong()
+		return bodyTooLong()
 	}
 	if h := c.r.Header.Get("Content-Type"); h != "" {
 		if media, _, err := mime.ParseMediaType(h); err != nil || media != "application/json" {
@@ -70,19 +70,20 @@ func (c *call) read(rt *route, w http.ResponseWriter) error {
 	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long):
-		return tooLong()
+		return bodyTooLong()
 	case err != nil:
 		return dialogue.InvalidBody(err)
 	}
 	return nil
 }
 
-func tooLong() *dialogue.Error {
+func bodyTooLong() *dialogue.Error {
 	return dialogue.Refusal(http.StatusRequestEntityTooLarge, "request_too_large",
 		fmt.Sprintf("the body is longer than %d bytes", maxBody))
 }
 
-func known(rt *route) string {
+// allowedParams lists the query parameters of a route for an error message.
+func allowedParams(rt *route) string {
 	var names []string
 	for _, p := range rt.query {
 		names = append(names, p.name)
@@ -93,8 +94,9 @@ func known(rt *route) string {
 	return ", which takes " + strings.Join(names, ", ")
 }
 
-// decode reads the body: exactly the members of T, in their spelling, each once.
-func decode[T any](c *call) (T, error) {
+// decode returns the body as a T. Unknown members, repeated members and, in a PATCH, null for
+// members that cannot be null are errors. An empty body is read as {}.
+func decode[T any](c *requestContext) (T, error) {
 	var in T
 	body := c.body
 	if len(body) == 0 {
@@ -104,7 +106,7 @@ func decode[T any](c *call) (T, error) {
 		return in, dialogue.BadRequest("invalid_json", "the body "+fault.Rule())
 	}
 	if err := json.Unmarshal(body, &in, json.RejectUnknownMembers(true)); err != nil {
-		return in, unreadable(err)
+		return in, decodeError(err)
 	}
 	if c.r.Method == http.MethodPatch {
 		return in, refuseNulls(body, reflect.TypeFor[T](), "")
@@ -139,24 +141,25 @@ func refuseNulls(body []byte, t reflect.Type, prefix string) error {
 	return nil
 }
 
-// unreadable names the member that is wrong.
-func unreadable(err error) *dialogue.Error {
+// decodeError returns an error that names the member of the body that could not be decoded.
+func decodeError(err error) *dialogue.Error {
 	var wrong *json.SemanticError
 	var syntax *jsontext.SyntacticError
 	switch {
 	case errors.As(err, &wrong) && wrong.JSONPointer != "":
-		param := path(wrong.JSONPointer)
+		param := fieldPath(wrong.JSONPointer)
 		if errors.Is(err, json.ErrUnknownName) {
-			return dialogue.BadField(param, "unknown_field", "is no field here")
+			return dialogue.BadField(param, "unknown_field", "is not a known field")
 		}
-		return dialogue.Invalid(param, "has a value of the wrong kind"+expected(wrong))
+		return dialogue.Invalid(param, "has the wrong type"+expectedType(wrong))
 	case errors.As(err, &syntax) && errors.Is(err, jsontext.ErrDuplicateName):
-		return dialogue.Invalid(path(syntax.JSONPointer), "is given twice")
+		return dialogue.Invalid(fieldPath(syntax.JSONPointer), "is given twice")
 	}
 	return dialogue.BadRequest("invalid_json", "the body must be a JSON object")
 }
 
-func expected(e *json.SemanticError) string {
+// expectedType says which JSON type the member should have had.
+func expectedType(e *json.SemanticError) string {
 	if e.GoType == nil {
 		return ""
 	}
@@ -164,7 +167,8 @@ func expected(e *json.SemanticError) string {
 	for t.Kind().String() == "ptr" {
 		t = t.Elem()
 	}
-	words := map[string]string{"string": "a string", "bool": "true or false", "int": "a whole number", "int64": "a whole number",
+	words := map[string]string{"string": "a string", "bool": "true or false", "int": "a whole number",
+		"int64": "a whole number",
 		"slice": "a list", "struct": "an object"}
 	if t.String() == "time.Time" {
 		return ", expected a time like 2026-01-02T15:04:05Z"
@@ -175,8 +179,8 @@ func expected(e *json.SemanticError) string {
 	return ""
 }
 
-// path is a JSON pointer as the envelope names fields.
-func path(p jsontext.Pointer) string {
+// fieldPath returns a JSON pointer in the notation of the error envelope: a.b[0].
+func fieldPath(p jsontext.Pointer) string {
 	var b strings.Builder
 	for token := range p.Tokens() {
 		if _, err := strconv.Atoi(token); err == nil && b.Len() > 0 {
@@ -186,18 +190,19 @@ func path(p jsontext.Pointer) string {
 		if b.Len() > 0 {
 			b.WriteByte('.')
 		}
-		b.WriteString(short(token))
+		b.WriteString(truncate(token))
 	}
 	return b.String()
 }
 
-func short(s string) string {
+// truncate returns the first 64 bytes of s, for error messages that quote outside text.
+func truncate(s string) string {
 	const most = 64
 	return strings.ToValidUTF8(s[:min(len(s), most)], "")
 }
 
-// limit is how many items a page may have.
-func (c *call) limit() (int, error) {
+// limit returns the page size that the query asks for.
+func (c *requestContext) limit() (int, error) {
 	if !c.query.Has("limit") {
 		return pageSize, nil
 	}
@@ -208,8 +213,8 @@ func (c *call) limit() (int, error) {
 	return n, nil
 }
 
-// number is a whole number of the query; 0: it is not there.
-func (c *call) number(name string) (int64, error) {
+// number returns a positive whole number of the query, or 0 if the parameter is absent.
+func (c *requestContext) number(name string) (int64, error) {
 	if !c.query.Has(name) {
 		return 0, nil
 	}
@@ -220,17 +225,17 @@ func (c *call) number(name string) (int64, error) {
 	return n, nil
 }
 
-// id is a numeric id of the path.
-func (c *call) id() (int64, error) {
+// id returns the numeric id in the path.
+func (c *requestContext) id() (int64, error) {
 	n, err := strconv.ParseInt(c.r.PathValue("id"), 10, 64)
 	if err != nil || n < 1 {
-		return 0, notFound("id", "there is nothing with this id: ids here are whole numbers")
+		return 0, notFound("id", "ids are whole numbers above 0")
 	}
 	return n, nil
 }
 
-// time is a day or a time of the query; false: it is not there.
-func (c *call) time(name string) (time.Time, bool, error) {
+// time returns a day or time of the query, and false if the parameter is absent.
+func (c *requestContext) time(name string) (time.Time, bool, error) {
 	text := c.query.Get(name)
 	if text == "" {
 		return time.Time{}, false, nil
@@ -240,13 +245,15 @@ func (c *call) time(name string) (time.Time, bool, error) {
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return time.Time{}, false, dialogue.Invalid(name, "must be a day like 2026-01-02 or a time like 2026-01-02T15:04:05Z")
+		return time.Time{}, false, dialogue.Invalid(name, "must be a day like 2026-01-02 or a time like "+
+			"2026-01-02T15:04:05Z")
 	}
 	return t, true, nil
 }
 
-// page cuts a page out of a list in the order of its ids.
-func page[T any](c *call, all []T, id func(*T) string) (List[T], error) {
+// pageOf returns the page of all that the query selects with limit and after. all must be in a
+// stable order, and id must return a different text for each item.
+func pageOf[T any](c *requestContext, all []T, id func(*T) string) (List[T], error) {
 	limit, err := c.limit()
 	if err != nil {
 		return List[T]{}, err
@@ -255,7 +262,7 @@ func page[T any](c *call, all []T, id func(*T) string) (List[T], error) {
 	if after := c.query.Get("after"); after != "" {
 		from = slices.IndexFunc(all, func(v T) bool { return id(&v) == after }) + 1
 		if from == 0 {
-			return List[T]{}, dialogue.Invalid("after", "must be what next was of the page before")
+			return List[T]{}, dialogue.Invalid("after", "must be the value of next in the previous page")
 		}
 	}
 	rest := all[from:]
@@ -267,17 +274,17 @@ func page[T any](c *call, all []T, id func(*T) string) (List[T], error) {
 	return l, nil
 }
 
-// each views a list.
-func each[A, B any](list []A, view func(*A) B) []B {
-	views := make([]B, len(list))
-	for i := range list {
-		views[i] = view(&list[i])
+// convertAll returns convert of every item.
+func convertAll[A, B any](items []A, convert func(*A) B) []B {
+	converted := make([]B, len(items))
+	for i := range items {
+		converted[i] = convert(&items[i])
 	}
-	return views
+	return converted
 }
 
-// moment is a time that may be missing.
-func moment(t time.Time) *time.Time {
+// timeOrNull returns nil for the zero time, which the API shows as null.
+func timeOrNull(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}

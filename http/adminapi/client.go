@@ -12,17 +12,18 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Client is the commands' side of the API.
+// Client sends requests to the administration API. The commands use it.
 type Client struct{ transport http.RoundTripper }
 
-// Over makes a client of a gateway that transport reaches.
-func Over(transport http.RoundTripper) *Client { return &Client{transport} }
+// NewClient returns a Client for the gateway that transport connects to.
+func NewClient(transport http.RoundTripper) *Client { return &Client{transport} }
 
-// Direct makes a client of an API in this process.
-func Direct(h http.Handler) *Client { return &Client{inProcess{h}} }
+// NewInProcessClient returns a Client that calls h directly, for commands that work on a data
+// directory without a running gateway.
+func NewInProcessClient(h http.Handler) *Client { return &Client{inProcess{h}} }
 
-// Do sends in (nil: nothing) and reads the reply into out. An error of the API is
-// one in its words.
+// Do sends in as JSON (no body if it is nil) and decodes the reply into out. An error reply of the
+// API is returned as an error with its message.
 func (c *Client) Do(ctx context.Context, method, path string, query url.Values, in, out any) error {
 	body := []byte(nil)
 	if in != nil {
@@ -59,15 +60,15 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 		return errors.New(f.Error.Message)
 	}
 	if err := json.Unmarshal(text, out); err != nil {
-		return fmt.Errorf("the gateway answered something else than expected: is it of another version? %w", err)
+		return fmt.Errorf("cannot read the gateway's reply (does it run another version?): %w", err)
 	}
 	return nil
 }
 
-// maxReply bounds what is read of a reply: a page of receipts is a megabyte.
+// maxReply is the number of bytes that Do reads of a reply. A page of 500 receipts is about 1 MiB.
 const maxReply = 64 << 20
 
-// inProcess is a transport to a handler.
+// inProcess is an http.RoundTripper that calls a handler.
 type inProcess struct{ handler http.Handler }
 
 // RoundTrip implements http.RoundTripper.
@@ -78,7 +79,7 @@ func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 		Header: rec.header, Body: io.NopCloser(&rec.body), Request: r}, nil
 }
 
-// recorder keeps a reply.
+// recorder is an http.ResponseWriter that keeps the reply in memory.
 type recorder struct {
 	header http.Header
 	status int

@@ -10,21 +10,27 @@ import (
 )
 
 var codeRoutes = []route{
-	{method: "GET", path: "/redeem-codes", name: "listRedeemCodes", group: "redeem codes", summary: "List redeem codes, oldest first", out: List[Code]{},
-		query:  []param{{name: "state", doc: "only those", enum: money.RedeemStates()}, limitParam, afterParam},
-		status: http.StatusOK, serve: (*call).listCodes},
-	{method: "POST", path: "/redeem-codes", name: "mintRedeemCodes", group: "redeem codes", summary: "Mint redeem codes; they are shown once", in: NewCodes{},
-		out: MintedCodes{}, status: http.StatusCreated, serve: (*call).mintCodes},
-	{method: "DELETE", path: "/redeem-codes/{id}", name: "cancelRedeemCode", group: "redeem codes", summary: "Cancel a code that nobody has used", out: Code{},
-		status: http.StatusOK, serve: (*call).cancelCode},
+	{method: "GET", path: "/redeem-codes", name: "listRedeemCodes", group: "redeem codes",
+		summary: "List redeem codes, oldest first", out: List[Code]{},
+		query: []param{{name: "state", doc: "only codes in this state", enum: money.RedeemStates()}, limitParam,
+			afterParam},
+		status: http.StatusOK, serve: (*requestContext).listCodes},
+	{method: "POST", path: "/redeem-codes", name: "mintRedeemCodes", group: "redeem codes",
+		summary: "Mint redeem codes; they are shown once", in: NewCodes{},
+		out: MintedCodes{}, status: http.StatusCreated, serve: (*requestContext).mintCodes},
+	{method: "DELETE", path: "/redeem-codes/{id}", name: "cancelRedeemCode", group: "redeem codes",
+		summary: "Cancel an unused code", out: Code{},
+		status: http.StatusOK, serve: (*requestContext).cancelCode},
 }
 
-func (c *call) code(r *money.RedeemCode) Code {
-	return Code{ID: r.ID, Hint: r.Hint, Amount: r.Amount, State: r.State(c.State.View().Now()), MintedBy: r.MintedBy, Created: r.Created,
-		Expires: moment(r.Expires), UsedBy: r.UsedBy, Used: moment(r.Used), Cancelled: moment(r.Cancelled)}
+// codeView returns a redeem code as the API shows it.
+func (c *requestContext) codeView(r *money.RedeemCode) Code {
+	return Code{ID: r.ID, Hint: r.Hint, Amount: r.Amount, State: r.State(c.State.View().Now()), MintedBy: r.MintedBy,
+		Created: r.Created,
+		Expires: timeOrNull(r.Expires), UsedBy: r.UsedBy, Used: timeOrNull(r.Used), Cancelled: timeOrNull(r.Cancelled)}
 }
 
-func (c *call) listCodes() (any, error) {
+func (c *requestContext) listCodes() (any, error) {
 	want := c.query.Get("state")
 	all := money.ListRedeemCodes(c.State.View())
 	if want != "" {
@@ -37,14 +43,15 @@ func (c *call) listCodes() (any, error) {
 		}
 		all = kept
 	}
-	some, err := page(c, all, func(r *money.RedeemCode) string { return r.ID })
-	return List[Code]{Data: each(some.Data, c.code), Next: some.Next}, err
+	some, err := pageOf(c, all, func(r *money.RedeemCode) string { return r.ID })
+	return List[Code]{Data: convertAll(some.Data, c.codeView), Next: some.Next}, err
 }
 
-// mintedBy is how codes of this API name their maker: it knows no person.
+// mintedBy is recorded as the creator of codes. The API cannot name a person, because all its
+// callers share the admin token.
 const mintedBy = "operator"
 
-func (c *call) mintCodes() (any, error) {
+func (c *requestContext) mintCodes() (any, error) {
 	in, err := decode[NewCodes](c)
 	if err != nil {
 		return nil, err
@@ -70,15 +77,15 @@ func (c *call) mintCodes() (any, error) {
 	}
 	out := MintedCodes{Data: []MintedCode{}}
 	for i := range records {
-		out.Data = append(out.Data, MintedCode{Code: c.code(&records[i]), Secret: secrets[i]})
+		out.Data = append(out.Data, MintedCode{Code: c.codeView(&records[i]), Secret: secrets[i]})
 	}
 	return out, nil
 }
 
-func (c *call) cancelCode() (any, error) {
+func (c *requestContext) cancelCode() (any, error) {
 	r, err := money.CancelRedeemCode(c.r.Context(), c.State, c.r.PathValue("id"))
 	if err != nil {
-		return nil, about(err, "id", "there is no such redeem code")
+		return nil, describeNotFound(err, "id", "there is no such redeem code")
 	}
-	return c.code(&r), nil
+	return c.codeView(&r), nil
 }

@@ -1,14 +1,15 @@
-// Package adminapi is the HTTP API of administration below /admin/v1: users,
-// keys, money, redeem codes, apps, receipts and usage. Programs reach it with a
-// token of administration, the operator's commands through the control socket or,
-// if no gateway runs, in their own process: one contract for all three.
+// Package adminapi serves the administration API below /admin/v1: users, groups, keys, balances,
+// redeem codes, apps, receipts, usage, and the requests in flight. Programs call it over the
+// network with an admin token. The operator's commands call the same API through the control socket
+// or, if no gateway is running, in their own process. All three therefore have one contract.
 //
-//	routes    the table that is served and described (OpenAPI)
-//	call      one request: query and body read strictly, errors in the envelope
-//	Guard     who may come in over the network
-//	Client    the commands' side
+// The package makes no decisions about the data it serves. The registry (actors/tokens) holds the
+// rules for users and keys, and the ledger those for money. The pages for people are in http/web.
 //
-// It decides nothing of what it serves: rules of users and keys are the
-// registry's (actors/tokens), those of money the ledger's. Pages for people are
-// not here either.
+// # Usage
+//
+//	routes          the table of routes; the OpenAPI description is generated from it
+//	requestContext  one request: strict reading of query and body, errors in the envelope
+//	Guard           checks the admin token of requests that come over the network
+//	Client          sends requests; used by the commands
 package adminapi

@@ -21,8 +21,9 @@ func conflict(param, code, message string) *dialogue.Error {
 	return dialogue.Refusal(http.StatusConflict, code, message).About(param)
 }
 
-// told is the envelope's view of an error of the floors below.
-func told(err error) error {
+// asEnvelopeError maps the errors of the registry, the ledger and the state to errors of the API.
+// An unknown error is returned unchanged and becomes a 500.
+func asEnvelopeError(err error) error {
 	var known *dialogue.Error
 	var field *tokens.FieldError
 	var limited *tokens.Limited
@@ -37,9 +38,9 @@ func told(err error) error {
 	case errors.As(err, &limited):
 		return dialogue.RateLimited("too many attempts", limited.RetryAfter, nil)
 	case errors.Is(err, tokens.ErrNotFound), errors.Is(err, state.ErrNotFound):
-		return notFound("", "there is no such thing")
+		return notFound("", "the object does not exist")
 	case errors.Is(err, tokens.ErrExists), errors.Is(err, state.ErrExists):
-		return conflict("", "already_exists", "there is one already")
+		return conflict("", "already_exists", "the object exists already")
 	case errors.Is(err, tokens.ErrTooMany):
 		return conflict("", "too_many", err.Error())
 	case errors.Is(err, tokens.ErrHasMembers):
@@ -52,7 +53,7 @@ func told(err error) error {
 		return conflict("id", "already_used", "the code was used already")
 	case errors.Is(err, state.ErrTooLarge):
 		return dialogue.BadRequest("too_large",
-			"the answer would be too long: ask for fewer days, or tell fewer things apart")
+			"the reply would be too long: choose fewer days, or fewer columns in per")
 	case errors.Is(err, state.ErrInvalid):
 		return dialogue.BadRequest("invalid_value", err.Error())
 	}
@@ -62,8 +63,8 @@ func told(err error) error {
 	return err
 }
 
-// Unavailable is what who administers hears of a change that could not be kept, nil
-// if err is another one. Nobody else is told how the disk is.
+// Unavailable returns the error for a change that could not be stored, or nil if err has another
+// cause. It says if the disk is nearly full, so use it only for administrators.
 func Unavailable(err error) *dialogue.Error {
 	if !errors.Is(err, state.ErrUnavailable) && !errors.Is(err, tokens.ErrUnavailable) {
 		return nil
@@ -75,8 +76,9 @@ func Unavailable(err error) *dialogue.Error {
 	return e
 }
 
-// about puts a thing's own words in place of told's.
-func about(err error, param, missing string) error {
+// describeNotFound replaces a not-found error by one that names the parameter and what is missing.
+// It returns any other error unchanged.
+func describeNotFound(err error, param, missing string) error {
 	if errors.Is(err, tokens.ErrNotFound) || errors.Is(err, state.ErrNotFound) {
 		return notFound(param, missing)
 	}

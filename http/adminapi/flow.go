@@ -11,38 +11,51 @@ import (
 )
 
 var flowRoutes = []route{
-	{method: "GET", path: "/flow", name: "getFlow", group: "flow", summary: "See the requests under way", out: httpflow.Active{}, status: http.StatusOK,
-		query: append([]param{{name: "phase", doc: "only those in it", enum: activePhases()},
-			{name: "sort", doc: "what comes first: the oldest (age, the default), the newest (new), those with most tokens (tokens)",
-				enum: []string{httpflow.SortAge, httpflow.SortNew, httpflow.SortTokens}}}, requestParams...), serve: looking((*call).getFlow)},
-	{method: "GET", path: "/flow/requests", name: "listRecentRequests", group: "flow", summary: "List requests that ended lately, the last one first",
-		out: List[httpflow.Request]{}, status: http.StatusOK, query: append([]param{{name: "failed", doc: "only those that failed", enum: []string{"true", "false"}}},
-			requestParams...), serve: looking((*call).listRecent)},
-	{method: "GET", path: "/flow/requests/{id}", name: "getRequest", group: "flow", summary: "Get a request, under way or lately ended, with the spans of its work",
-		out: httpflow.Detail{}, status: http.StatusOK, serve: looking((*call).getRequest)},
-	{method: "DELETE", path: "/flow/requests/{id}", name: "cancelRequest", group: "flow", summary: "End a request: its client is told so in its shape's words",
-		out: httpflow.Detail{}, status: http.StatusAccepted, serve: looking((*call).cancelRequest)},
+	{method: "GET", path: "/flow", name: "getFlow", group: "flow", summary: "List the requests in flight",
+		out: httpflow.Active{}, status: http.StatusOK,
+		query: append([]param{{name: "phase", doc: "only requests in this phase", enum: activePhases()},
+			{name: "sort", doc: "order: oldest first (age, the default), newest first (new), most tokens first (tokens)",
+				enum: []string{httpflow.SortAge, httpflow.SortNew, httpflow.SortTokens}}}, requestParams...),
+		serve: withOverview((*requestContext).getFlow)},
+	{method: "GET", path: "/flow/requests", name: "listRecentRequests", group: "flow",
+		summary: "List requests that ended recently, newest first",
+		out:     List[httpflow.Request]{}, status: http.StatusOK,
+		query: append([]param{{name: "failed", doc: "only failed requests", enum: []string{"true", "false"}}},
+			requestParams...), serve: withOverview((*requestContext).listRecent)},
+	{method: "GET", path: "/flow/requests/{id}", name: "getRequest", group: "flow",
+		summary: "Get a request in flight or one that ended recently, with its spans",
+		out:     httpflow.Detail{}, status: http.StatusOK, serve: withOverview((*requestContext).getRequest)},
+	{method: "DELETE", path: "/flow/requests/{id}", name: "cancelRequest", group: "flow",
+		summary: "Cancel a request; its client gets an error in its own dialect",
+		out:     httpflow.Detail{}, status: http.StatusAccepted, serve: withOverview((*requestContext).cancelRequest)},
 
-	{method: "GET", path: "/providers", name: "listProviders", group: "providers", summary: "List providers with their limits and queues",
-		out: List[httpflow.Provider]{}, status: http.StatusOK, serve: looking((*call).listProviders)},
-	{method: "GET", path: "/providers/{name}", name: "getProvider", group: "providers", summary: "Get a provider", out: httpflow.Provider{}, status: http.StatusOK,
-		serve: looking((*call).getProvider)},
+	{method: "GET", path: "/providers", name: "listProviders", group: "providers",
+		summary: "List providers with their limits and queues",
+		out:     List[httpflow.Provider]{}, status: http.StatusOK, serve: withOverview((*requestContext).listProviders)},
+	{method: "GET", path: "/providers/{name}", name: "getProvider", group: "providers", summary: "Get a provider",
+		out: httpflow.Provider{}, status: http.StatusOK,
+		serve: withOverview((*requestContext).getProvider)},
 	{method: "POST", path: "/providers/{name}/pause", name: "pauseProvider", group: "providers",
-		summary: "Hold a provider's requests in its queue; those in flight go on, deadlines count on", in: Empty{}, out: httpflow.Provider{}, status: http.StatusOK,
-		serve: looking((*call).pauseProvider)},
-	{method: "POST", path: "/providers/{name}/resume", name: "resumeProvider", group: "providers", summary: "Let a provider's requests go on", in: Empty{},
-		out: httpflow.Provider{}, status: http.StatusOK, serve: looking((*call).resumeProvider)},
+		summary: "Pause a provider: new requests wait in its queue, requests in flight continue, and deadlines " +
+			"still apply", in: Empty{}, out: httpflow.Provider{}, status: http.StatusOK,
+		serve: withOverview((*requestContext).pauseProvider)},
+	{method: "POST", path: "/providers/{name}/resume", name: "resumeProvider", group: "providers",
+		summary: "Resume a paused provider", in: Empty{},
+		out: httpflow.Provider{}, status: http.StatusOK, serve: withOverview((*requestContext).resumeProvider)},
 
-	{method: "GET", path: "/actors", name: "getActors", group: "actors", summary: "See the tree of actors", out: httpflow.Actors{}, status: http.StatusOK,
-		serve: looking((*call).getActors)},
+	{method: "GET", path: "/actors", name: "getActors", group: "actors", summary: "Get the tree of actors",
+		out: httpflow.Actors{}, status: http.StatusOK,
+		serve: withOverview((*requestContext).getActors)},
 }
 
-// requestParams choose requests, under way or ended.
+// requestParams filter requests, whether in flight or ended.
 var requestParams = []param{
-	{name: "provider", doc: "only those of it"}, {name: "model", doc: "only those of whose model's name this is a part"},
-	{name: "key", doc: "only those that were sent with the key of this id"}, limitParam,
+	{name: "provider", doc: "only requests to this provider"},
+	{name: "model", doc: "only requests for models whose name contains this text"},
+	{name: "key", doc: "only requests with the key of this id"}, limitParam,
 }
 
+// activePhases returns the names of the phases of requests in flight.
 func activePhases() []string {
 	var all []string
 	for _, p := range flow.Phases() {
@@ -53,12 +66,13 @@ func activePhases() []string {
 	return all
 }
 
-// errNotRunning answers who asks a data directory without a gateway.
+// errNotRunning is returned for routes that show a running gateway when the command works on a data
+// directory without one.
 var errNotRunning = dialogue.Unavailable("not_running", "no gateway runs on this data directory", 0, nil)
 
-// looking serves a route that needs a gateway to look at.
-func looking(serve func(*call, *httpflow.Overview) (any, error)) func(*call) (any, error) {
-	return func(c *call) (any, error) {
+// withOverview returns a handler that calls serve if a gateway is running.
+func withOverview(serve func(*requestContext, *httpflow.Overview) (any, error)) func(*requestContext) (any, error) {
+	return func(c *requestContext) (any, error) {
 		if c.Overview == nil {
 			return nil, errNotRunning
 		}
@@ -66,13 +80,15 @@ func looking(serve func(*call, *httpflow.Overview) (any, error)) func(*call) (an
 	}
 }
 
-func (c *call) filter() (httpflow.Filter, error) {
+// filter returns the filter that the query describes.
+func (c *requestContext) filter() (httpflow.Filter, error) {
 	limit, err := c.limit()
-	return httpflow.Filter{Phase: c.query.Get("phase"), Sort: c.query.Get("sort"), Provider: c.query.Get("provider"), Model: c.query.Get("model"),
-		Key: c.query.Get("key"), Failed: c.query.Get("failed") == "true", Limit: limit}, err
+	return httpflow.Filter{Phase: c.query.Get("phase"), Sort: c.query.Get("sort"), Provider: c.query.Get("provider"),
+		Model: c.query.Get("model"),
+		Key:   c.query.Get("key"), Failed: c.query.Get("failed") == "true", Limit: limit}, err
 }
 
-func (c *call) getFlow(o *httpflow.Overview) (any, error) {
+func (c *requestContext) getFlow(o *httpflow.Overview) (any, error) {
 	f, err := c.filter()
 	if err != nil {
 		return nil, err
@@ -80,7 +96,7 @@ func (c *call) getFlow(o *httpflow.Overview) (any, error) {
 	return o.Active(c.r.Context(), f), nil
 }
 
-func (c *call) listRecent(o *httpflow.Overview) (any, error) {
+func (c *requestContext) listRecent(o *httpflow.Overview) (any, error) {
 	f, err := c.filter()
 	if err != nil {
 		return nil, err
@@ -88,9 +104,9 @@ func (c *call) listRecent(o *httpflow.Overview) (any, error) {
 	return List[httpflow.Request]{Data: o.Recent(f)}, nil
 }
 
-const noRequest = "there is no such request: it never was, or is forgotten"
+const noRequest = "unknown request: it never existed, or it ended too long ago"
 
-func (c *call) getRequest(o *httpflow.Overview) (any, error) {
+func (c *requestContext) getRequest(o *httpflow.Overview) (any, error) {
 	d, ok := o.Request(c.r.PathValue("id"))
 	if !ok {
 		return nil, notFound("id", noRequest)
@@ -98,7 +114,7 @@ func (c *call) getRequest(o *httpflow.Overview) (any, error) {
 	return d, nil
 }
 
-func (c *call) cancelRequest(o *httpflow.Overview) (any, error) {
+func (c *requestContext) cancelRequest(o *httpflow.Overview) (any, error) {
 	switch err := o.Cancel(c.r.PathValue("id")); {
 	case errors.Is(err, flow.ErrUnknown):
 		return nil, notFound("id", noRequest)
@@ -107,15 +123,15 @@ func (c *call) cancelRequest(o *httpflow.Overview) (any, error) {
 	case err != nil:
 		return nil, err
 	}
-	c.Logger.Info("request ended by an administrator", "request", short(c.r.PathValue("id")))
+	c.Logger.Info("request ended by an administrator", "request", truncate(c.r.PathValue("id")))
 	return c.getRequest(o)
 }
 
-func (c *call) listProviders(o *httpflow.Overview) (any, error) {
+func (c *requestContext) listProviders(o *httpflow.Overview) (any, error) {
 	return List[httpflow.Provider]{Data: o.Providers(c.r.Context())}, nil
 }
 
-func (c *call) getProvider(o *httpflow.Overview) (any, error) {
+func (c *requestContext) getProvider(o *httpflow.Overview) (any, error) {
 	p, ok := o.Provider(c.r.Context(), c.r.PathValue("name"))
 	if !ok {
 		return nil, notFound("name", "there is no such provider")
@@ -123,10 +139,14 @@ func (c *call) getProvider(o *httpflow.Overview) (any, error) {
 	return p, nil
 }
 
-func (c *call) pauseProvider(o *httpflow.Overview) (any, error)  { return c.setPaused(o, true) }
-func (c *call) resumeProvider(o *httpflow.Overview) (any, error) { return c.setPaused(o, false) }
+func (c *requestContext) pauseProvider(o *httpflow.Overview) (any, error) {
+	return c.setPaused(o, true)
+}
+func (c *requestContext) resumeProvider(o *httpflow.Overview) (any, error) {
+	return c.setPaused(o, false)
+}
 
-func (c *call) setPaused(o *httpflow.Overview, paused bool) (any, error) {
+func (c *requestContext) setPaused(o *httpflow.Overview, paused bool) (any, error) {
 	if _, err := decode[Empty](c); err != nil {
 		return nil, err
 	}
@@ -137,10 +157,10 @@ func (c *call) setPaused(o *httpflow.Overview, paused bool) (any, error) {
 	case err != nil:
 		return nil, err
 	}
-	c.Logger.Info("provider paused or resumed by an administrator", "provider", short(name), "paused", paused)
+	c.Logger.Info("provider paused or resumed by an administrator", "provider", truncate(name), "paused", paused)
 	return c.getProvider(o)
 }
 
-func (c *call) getActors(o *httpflow.Overview) (any, error) {
+func (c *requestContext) getActors(o *httpflow.Overview) (any, error) {
 	return o.Actors(), nil
 }

@@ -17,45 +17,51 @@ var groupRoutes = []route{
 	{method: "GET", path: "/groups", name: "listGroups", group: "groups", summary: "List groups by id",
 		out: List[Group]{}, status: http.StatusOK,
 		query: []param{{name: "name", doc: "only the group of this name, whatever its case"}, limitParam, afterParam},
-		serve: (*call).listGroups},
+		serve: (*requestContext).listGroups},
 	{method: "POST", path: "/groups", name: "createGroup", group: "groups", summary: "Create a group",
-		in: NewGroup{}, out: Group{}, status: http.StatusCreated, serve: (*call).createGroup},
+		in: NewGroup{}, out: Group{}, status: http.StatusCreated, serve: (*requestContext).createGroup},
 	{method: "GET", path: "/groups/{id}", name: "getGroup", group: "groups", summary: "Get a group",
-		out: Group{}, status: http.StatusOK, serve: (*call).getGroup},
+		out: Group{}, status: http.StatusOK, serve: (*requestContext).getGroup},
 	{method: "PATCH", path: "/groups/{id}", name: "updateGroup", group: "groups",
 		summary: "Change a group, at once for all requests of its members",
-		in:      GroupChange{}, out: Group{}, status: http.StatusOK, serve: (*call).updateGroup},
+		in:      GroupChange{}, out: Group{}, status: http.StatusOK, serve: (*requestContext).updateGroup},
 	{method: "DELETE", path: "/groups/{id}", name: "deleteGroup", group: "groups",
-		summary: "Delete a group that has no members", out: Group{}, status: http.StatusOK, serve: (*call).deleteGroup},
+		summary: "Delete a group that has no members", out: Group{}, status: http.StatusOK,
+		serve: (*requestContext).deleteGroup},
 	{method: "GET", path: "/groups/{id}/members", name: "listMembers", group: "groups",
 		summary: "List the users in a group by id", out: List[Member]{},
-		query: []param{limitParam, afterParam}, status: http.StatusOK, serve: (*call).listMembers},
+		query: []param{limitParam, afterParam}, status: http.StatusOK, serve: (*requestContext).listMembers},
 	{method: "POST", path: "/groups/{id}/members", name: "addMember", group: "groups",
 		summary: "Add a user, who must not be in another group. Adding a member again changes nothing",
-		in:      NewMember{}, out: Group{}, status: http.StatusOK, serve: (*call).addMember},
+		in:      NewMember{}, out: Group{}, status: http.StatusOK, serve: (*requestContext).addMember},
 	{method: "DELETE", path: "/groups/{id}/members/{user}", name: "removeMember", group: "groups",
-		summary: "Remove a user, by username", out: Group{}, status: http.StatusOK, serve: (*call).removeMember},
+		summary: "Remove a user, by username", out: Group{}, status: http.StatusOK,
+		serve: (*requestContext).removeMember},
 }
 
 const noGroup = "there is no such group"
 
-func (c *call) group(g *identity.Group) Group {
+// groupView returns a group as the API shows it, with the number of its members.
+func (c *requestContext) groupView(g *identity.Group) Group {
 	v := c.State.View()
 	return Group{ID: g.ID, Name: g.Name, Ceiling: ceilingOf(&g.Ceiling), Spent: spentBy(v, g.Scope()),
 		Members: len(identity.ListMembers(v, g.ID)), Created: g.Created}
 }
 
+// ceilingOf returns a ceiling as the API shows it.
 func ceilingOf(c *identity.Ceiling) Ceiling {
-	return Ceiling{Scopes: list(c.Scopes), Models: list(c.Models), Budget: budgetOf(c.Limit()), CreateKeys: !c.NoKeys}
+	return Ceiling{Scopes: listOrNull(c.Scopes), Models: listOrNull(c.Models), Budget: budgetOf(c.Limit()),
+		CreateKeys: !c.NoKeys}
 }
 
+// spentBy returns what a key, user or group has spent in total, today and this month.
 func spentBy(v state.View, scope budget.Scope) Spent {
 	now, s := v.Now(), money.SpentBy(v, scope)
 	return Spent{Requests: s.Requests, Total: s.Total,
 		Day: s.In(budget.WindowDay, now), Month: s.In(budget.WindowMonth, now)}
 }
 
-// ceilingChange reads null as no ceiling.
+// ceilingChange converts a change of a ceiling. Null removes every restriction.
 func ceilingChange(o Optional[CeilingChange]) (tokens.CeilingChange, error) {
 	switch c := o.Value; {
 	case !o.Given:
@@ -64,12 +70,12 @@ func ceilingChange(o Optional[CeilingChange]) (tokens.CeilingChange, error) {
 		return tokens.Unrestricted(), nil
 	default:
 		budget, err := budgetChange(c.Budget)
-		return tokens.CeilingChange{Scopes: c.Scopes.ref(), Models: c.Models.ref(), Budget: budget,
+		return tokens.CeilingChange{Scopes: c.Scopes.pointer(), Models: c.Models.pointer(), Budget: budget,
 			CreateKeys: c.CreateKeys}, err
 	}
 }
 
-func (c *call) listGroups() (any, error) {
+func (c *requestContext) listGroups() (any, error) {
 	v := c.State.View()
 	all := identity.ListGroups(v)
 	if name := c.query.Get("name"); name != "" {
@@ -78,22 +84,22 @@ func (c *call) listGroups() (any, error) {
 			all = append(all, g)
 		}
 	}
-	some, err := page(c, all, func(g *identity.Group) string { return strconv.FormatInt(g.ID, 10) })
-	return List[Group]{Data: each(some.Data, c.group), Next: some.Next}, err
+	some, err := pageOf(c, all, func(g *identity.Group) string { return strconv.FormatInt(g.ID, 10) })
+	return List[Group]{Data: convertAll(some.Data, c.groupView), Next: some.Next}, err
 }
 
-// answerGroup makes a reply of what the registry returned.
-func (c *call) answerGroup(g identity.Group, err error) (any, error) {
+// groupReply returns the reply for a result of the registry.
+func (c *requestContext) groupReply(g identity.Group, err error) (any, error) {
 	if errors.Is(err, tokens.ErrExists) {
 		return nil, conflict("name", "already_exists", "name: is taken")
 	}
 	if err != nil {
-		return nil, about(err, "id", noGroup)
+		return nil, describeNotFound(err, "id", noGroup)
 	}
-	return c.group(&g), nil
+	return c.groupView(&g), nil
 }
 
-func (c *call) createGroup() (any, error) {
+func (c *requestContext) createGroup() (any, error) {
 	in, err := decode[NewGroup](c)
 	if err != nil {
 		return nil, err
@@ -105,10 +111,10 @@ func (c *call) createGroup() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.answerGroup(c.Registry.CreateGroup(c.r.Context(), in.Name, change))
+	return c.groupReply(c.Registry.CreateGroup(c.r.Context(), in.Name, change))
 }
 
-func (c *call) getGroup() (any, error) {
+func (c *requestContext) getGroup() (any, error) {
 	id, err := c.id()
 	if err != nil {
 		return nil, err
@@ -117,10 +123,10 @@ func (c *call) getGroup() (any, error) {
 	if !ok {
 		return nil, notFound("id", noGroup)
 	}
-	return c.group(&g), nil
+	return c.groupView(&g), nil
 }
 
-func (c *call) updateGroup() (any, error) {
+func (c *requestContext) updateGroup() (any, error) {
 	in, err := decode[GroupChange](c)
 	if err != nil {
 		return nil, err
@@ -133,18 +139,18 @@ func (c *call) updateGroup() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.answerGroup(c.Registry.UpdateGroup(c.r.Context(), id, tokens.GroupChange{Name: in.Name, Ceiling: change}))
+	return c.groupReply(c.Registry.UpdateGroup(c.r.Context(), id, tokens.GroupChange{Name: in.Name, Ceiling: change}))
 }
 
-func (c *call) deleteGroup() (any, error) {
+func (c *requestContext) deleteGroup() (any, error) {
 	id, err := c.id()
 	if err != nil {
 		return nil, err
 	}
-	return c.answerGroup(c.Registry.DeleteGroup(c.r.Context(), id))
+	return c.groupReply(c.Registry.DeleteGroup(c.r.Context(), id))
 }
 
-func (c *call) listMembers() (any, error) {
+func (c *requestContext) listMembers() (any, error) {
 	id, err := c.id()
 	if err != nil {
 		return nil, err
@@ -153,13 +159,13 @@ func (c *call) listMembers() (any, error) {
 	if _, ok := identity.FindGroup(v, id); !ok {
 		return nil, notFound("id", noGroup)
 	}
-	some, err := page(c, identity.ListMembers(v, id),
+	some, err := pageOf(c, identity.ListMembers(v, id),
 		func(u *identity.User) string { return strconv.FormatInt(u.ID, 10) })
-	members := each(some.Data, func(u *identity.User) Member { return Member{ID: u.ID, Username: u.Username} })
+	members := convertAll(some.Data, func(u *identity.User) Member { return Member{ID: u.ID, Username: u.Username} })
 	return List[Member]{Data: members, Next: some.Next}, err
 }
 
-func (c *call) addMember() (any, error) {
+func (c *requestContext) addMember() (any, error) {
 	in, err := decode[NewMember](c)
 	if err != nil {
 		return nil, err
@@ -171,17 +177,17 @@ func (c *call) addMember() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.answerGroup(c.Registry.AddMember(c.r.Context(), id, in.User))
+	return c.groupReply(c.Registry.AddMember(c.r.Context(), id, in.User))
 }
 
-func (c *call) removeMember() (any, error) {
+func (c *requestContext) removeMember() (any, error) {
 	id, err := c.id()
 	if err != nil {
 		return nil, err
 	}
 	g, err := c.Registry.RemoveMember(c.r.Context(), id, c.r.PathValue("user"))
 	if err != nil {
-		return nil, about(err, "user", "there is no such group, or the user is not in it")
+		return nil, describeNotFound(err, "user", "there is no such group, or the user is not in it")
 	}
-	return c.group(&g), nil
+	return c.groupView(&g), nil
 }

@@ -13,26 +13,27 @@ import (
 	"stagedoor/state/identity"
 )
 
-// failuresPerMinute is how many wrong tokens of an address are answered 401 and
-// not 429. Who is right is never held up: tokens are too long to be guessed.
+// failuresPerMinute is the number of wrong tokens from one address that get 401 before further ones
+// get 429. A request with the right token is never refused, because tokens are too long to guess.
 const failuresPerMinute = 10
 
-// Guard lets in who has the token of administration: that of the configuration
-// or that which was made by command. Gateway keys are never one.
+// Guard admits requests that have an admin token: the one in the configuration or the one created
+// by the command "stagedoor admin token". It never admits gateway keys. It is safe for concurrent
+// use.
 type Guard struct {
-	fixed    atomic.Pointer[state.Hash]
-	made     func() (state.Hash, bool)
+	fixed    atomic.Pointer[state.Hash] // hash of the token in the configuration; nil if there is none
+	made     func() (state.Hash, bool)  // hash of the token that a command has created
 	now      func() time.Time
 	attempts *auth.Attempts
 }
 
-// NewGuard makes a Guard that knows the token that was made by command.
+// NewGuard returns a Guard that reads the token created by command from s for every request.
 func NewGuard(s *state.State, now func() time.Time) *Guard {
 	return &Guard{made: func() (state.Hash, bool) { return identity.FindAdminToken(s.View()) }, now: now,
 		attempts: auth.NewAttempts(failuresPerMinute)}
 }
 
-// SetToken replaces the token of the configuration, at once; "": there is none.
+// SetToken replaces the token of the configuration at once. An empty token removes it.
 func (g *Guard) SetToken(token string) {
 	if token == "" {
 		g.fixed.Store(nil)
@@ -42,10 +43,10 @@ func (g *Guard) SetToken(token string) {
 	g.fixed.Store(&h)
 }
 
-// protect serves next to those who have the token.
-func (g *Guard) protect(next http.HandlerFunc) http.HandlerFunc {
+// requireToken returns a handler that calls next only for requests with an admin token.
+func (g *Guard) requireToken(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if err := g.admit(r); err != nil {
+		if err := g.checkToken(r); err != nil {
 			envelope.Write(w, envelope.Plain, err)
 			return
 		}
@@ -53,8 +54,8 @@ func (g *Guard) protect(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// open serves next to everybody if there is an API at all.
-func (g *Guard) open(next http.HandlerFunc) http.HandlerFunc {
+// serveIfEnabled returns a handler that calls next for every request while the API is enabled.
+func (g *Guard) serveIfEnabled(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if _, on := g.tokens(); !on {
 			envelope.Write(w, envelope.Plain, errOff)
@@ -67,6 +68,7 @@ func (g *Guard) open(next http.HandlerFunc) http.HandlerFunc {
 var errOff = dialogue.Refusal(http.StatusForbidden, "admin_api_disabled",
 	"the admin API is off: set admin.token in the configuration, or make a token with stagedoor admin token")
 
+// tokens returns the hashes of the tokens that are set, and whether there is one.
 func (g *Guard) tokens() (hashes [2]state.Hash, on bool) {
 	fixed := g.fixed.Load()
 	if fixed != nil {
@@ -79,15 +81,16 @@ func (g *Guard) tokens() (hashes [2]state.Hash, on bool) {
 	return hashes, ok || fixed != nil
 }
 
-// admit compares hashes, each in constant time. The zero hash is nobody's.
-func (g *Guard) admit(r *http.Request) *dialogue.Error {
+// checkToken returns an error unless r has an admin token. It compares hashes in constant time. An
+// unset hash equals no token.
+func (g *Guard) checkToken(r *http.Request) *dialogue.Error {
 	hashes, on := g.tokens()
 	if !on {
 		return errOff
 	}
 	token, ok := bearer(r)
 	if !ok {
-		return unauthorized("missing_admin_token", "send the token of administration in the header Authorization: Bearer TOKEN")
+		return unauthorized("missing_admin_token", "send the admin token in the header Authorization: Bearer TOKEN")
 	}
 	sent := state.HashSecret(token)
 	fixed, made := hashes[0].Equal(sent), hashes[1].Equal(sent)
@@ -98,10 +101,10 @@ func (g *Guard) admit(r *http.Request) *dialogue.Error {
 		return dialogue.TooManyFailures("too_many_invalid_tokens",
 			"too many wrong tokens came from this address, try again later", wait)
 	}
-	return unauthorized("invalid_admin_token", "this is not the token of administration; gateway keys are not good here")
+	return unauthorized("invalid_admin_token", "wrong admin token; gateway keys are not accepted here")
 }
 
-// bearer is the token of a request: sent once, and in its header only.
+// bearer returns the bearer token of r. It must be in a single Authorization header.
 func bearer(r *http.Request) (string, bool) {
 	values := r.Header["Authorization"]
 	if len(values) != 1 {

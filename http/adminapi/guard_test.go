@@ -16,8 +16,8 @@ import (
 
 const fixedToken = "a-token-of-administration"
 
-// door is a mux behind a Guard.
-func door(t *testing.T) (*Guard, *state.State, func(path string, header ...string) *httptest.ResponseRecorder) {
+// guardedMux returns a Guard, its state and a function that requests a path of the API behind the guard.
+func guardedMux(t *testing.T) (*Guard, *state.State, func(path string, header ...string) *httptest.ResponseRecorder) {
 	t.Helper()
 	s, err := schema.Open(journal.NewMemory(), time.Now)
 	if err != nil {
@@ -28,7 +28,7 @@ func door(t *testing.T) (*Guard, *state.State, func(path string, header ...strin
 	a := New(Options{State: s, Guard: g})
 	a.Routes(func(pattern string, h http.HandlerFunc) {
 		if !strings.Contains(pattern, "openapi") {
-			h = g.protect(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("in")) })
+			h = g.requireToken(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("in")) })
 		}
 		mux.HandleFunc(pattern, h)
 	})
@@ -44,10 +44,11 @@ func door(t *testing.T) (*Guard, *state.State, func(path string, header ...strin
 }
 
 func TestWithoutATokenTheAPIIsOff(t *testing.T) {
-	_, s, get := door(t)
+	_, s, get := guardedMux(t)
 	defer s.Close()
 	for _, path := range []string{"/users", "/openapi.json"} {
-		if w := get(path, "Authorization", "Bearer "+fixedToken); w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "admin_api_disabled") {
+		if w := get(path, "Authorization", "Bearer "+fixedToken); w.Code != http.StatusForbidden ||
+			!strings.Contains(w.Body.String(), "admin_api_disabled") {
 			t.Errorf("%s answered %d %s", path, w.Code, w.Body)
 		}
 	}
@@ -57,9 +58,9 @@ func TestWithoutATokenTheAPIIsOff(t *testing.T) {
 	}
 }
 
-func TestTheTokenLetsIn(t *testing.T) {
+func TestOnlyTheAdminTokenIsAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, s, get := door(t)
+		g, s, get := guardedMux(t)
 		defer s.Close()
 		g.SetToken(fixedToken)
 		if err := identity.SetAdminToken(t.Context(), s, state.HashSecret("made by command")); err != nil {
@@ -76,16 +77,17 @@ func TestTheTokenLetsIn(t *testing.T) {
 			header []string
 			status int
 		}{
-			"of the configuration":     {[]string{"Authorization", "Bearer " + fixedToken}, 200},
-			"in another case":          {[]string{"Authorization", "bearer " + fixedToken}, 200},
-			"made by command":          {[]string{"Authorization", "Bearer made by command"}, 200},
-			"none":                     {nil, 401},
-			"a wrong one":              {[]string{"Authorization", "Bearer " + fixedToken + "x"}, 401},
-			"a part of it":             {[]string{"Authorization", "Bearer " + fixedToken[:10]}, 401},
-			"a gateway key":            {[]string{"Authorization", "Bearer " + secret}, 401},
-			"in another header":        {[]string{"X-Api-Key", fixedToken}, 401},
-			"another scheme":           {[]string{"Authorization", "Basic " + fixedToken}, 401},
-			"two":                      {[]string{"Authorization", "Bearer " + fixedToken, "Authorization", "Bearer x"}, 401},
+			"of the configuration": {[]string{"Authorization", "Bearer " + fixedToken}, 200},
+			"in another case":      {[]string{"Authorization", "bearer " + fixedToken}, 200},
+			"made by command":      {[]string{"Authorization", "Bearer made by command"}, 200},
+			"none":                 {nil, 401},
+			"a wrong one":          {[]string{"Authorization", "Bearer " + fixedToken + "x"}, 401},
+			"a part of it":         {[]string{"Authorization", "Bearer " + fixedToken[:10]}, 401},
+			"a gateway key":        {[]string{"Authorization", "Bearer " + secret}, 401},
+			"in another header":    {[]string{"X-Api-Key", fixedToken}, 401},
+			"another scheme":       {[]string{"Authorization", "Basic " + fixedToken}, 401},
+			"two": {[]string{"Authorization", "Bearer " + fixedToken, "Authorization", "Bearer x"},
+				401},
 			"nothing after the scheme": {[]string{"Authorization", "Bearer "}, 401},
 		} {
 			if w := get("/users", c.header...); w.Code != c.status {
@@ -110,7 +112,7 @@ func TestTheTokenLetsIn(t *testing.T) {
 
 func TestGuessesAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, s, get := door(t)
+		g, s, get := guardedMux(t)
 		defer s.Close()
 		g.SetToken(fixedToken)
 		var last *httptest.ResponseRecorder
@@ -121,7 +123,7 @@ func TestGuessesAreLimited(t *testing.T) {
 			t.Errorf("a guess too many was answered %d: %s", last.Code, last.Body)
 		}
 		if w := get("/users", "Authorization", "Bearer "+fixedToken); w.Code != 200 {
-			t.Errorf("who has the token was answered %d because of others", w.Code)
+			t.Errorf("a request with the token was answered %d because of wrong tokens", w.Code)
 		}
 		time.Sleep(time.Minute)
 		if w := get("/users", "Authorization", "Bearer wrong"); w.Code != 401 {

@@ -12,32 +12,40 @@ import (
 )
 
 var keyRoutes = []route{
-	{method: "GET", path: "/keys", name: "listKeys", group: "keys", summary: "List keys, oldest first", out: List[Key]{}, status: http.StatusOK,
-		query: []param{{name: "user", doc: "only those of this username"}, {name: "state", doc: "live: without those that were revoked or have expired", enum: []string{"live", "all"}},
-			limitParam, afterParam}, serve: (*call).listKeys},
-	{method: "POST", path: "/keys", name: "createKey", group: "keys", summary: "Create a key; it is shown once", in: NewKey{}, out: CreatedKey{},
-		status: http.StatusCreated, serve: (*call).createKey},
-	{method: "GET", path: "/keys/{id}", name: "getKey", group: "keys", summary: "Get a key", out: Key{}, status: http.StatusOK, serve: (*call).getKey},
-	{method: "PATCH", path: "/keys/{id}", name: "updateKey", group: "keys", summary: "Change a key, at once for all requests", in: KeyChange{}, out: Key{},
-		status: http.StatusOK, serve: (*call).updateKey},
-	{method: "DELETE", path: "/keys/{id}", name: "revokeKey", group: "keys", summary: "Revoke a key for good; it stays in the list", out: Key{},
-		status: http.StatusOK, serve: (*call).revokeKey},
+	{method: "GET", path: "/keys", name: "listKeys", group: "keys", summary: "List keys, oldest first",
+		out: List[Key]{}, status: http.StatusOK,
+		query: []param{{name: "user", doc: "only those of the user with this name"},
+			{name: "state", doc: "live leaves out revoked and expired keys", enum: []string{"live", "all"}},
+			limitParam, afterParam}, serve: (*requestContext).listKeys},
+	{method: "POST", path: "/keys", name: "createKey", group: "keys", summary: "Create a key; it is shown once",
+		in: NewKey{}, out: CreatedKey{},
+		status: http.StatusCreated, serve: (*requestContext).createKey},
+	{method: "GET", path: "/keys/{id}", name: "getKey", group: "keys", summary: "Get a key", out: Key{},
+		status: http.StatusOK, serve: (*requestContext).getKey},
+	{method: "PATCH", path: "/keys/{id}", name: "updateKey", group: "keys",
+		summary: "Change a key, at once for all requests", in: KeyChange{}, out: Key{},
+		status: http.StatusOK, serve: (*requestContext).updateKey},
+	{method: "DELETE", path: "/keys/{id}", name: "revokeKey", group: "keys",
+		summary: "Revoke a key for good; it stays in the list", out: Key{},
+		status: http.StatusOK, serve: (*requestContext).revokeKey},
 }
 
 const noKey = "there is no such key"
 
-func (c *call) key(k *identity.Key) Key {
+// keyView returns a key as the API shows it, without its secret.
+func (c *requestContext) keyView(k *identity.Key) Key {
 	v := c.State.View()
 	now := v.Now()
 	return Key{ID: k.ID, Prefix: identity.SecretPrefix + k.Prefix, Name: k.Name, User: k.User, State: k.State(now),
 		Enabled: k.Enabled, DisabledBy: disabledBy(k),
-		Scopes: list(k.Scopes), Models: list(k.Models), Limits: Limits(k.Limits), Budget: budgetOf(k.Limit()),
+		Scopes: listOrNull(k.Scopes), Models: listOrNull(k.Models), Limits: Limits(k.Limits),
+		Budget:   budgetOf(k.Limit()),
 		Spent:    spentBy(v, budget.Scope{Kind: budget.KeyScope, ID: k.ID}),
-		AllowIPs: each(k.AllowIPs, func(p *netip.Prefix) string { return p.String() }),
-		Created:  k.Created, Expires: moment(k.Expires), Revoked: moment(k.Revoked)}
+		AllowIPs: convertAll(k.AllowIPs, func(p *netip.Prefix) string { return p.String() }),
+		Created:  k.Created, Expires: timeOrNull(k.Expires), Revoked: timeOrNull(k.Revoked)}
 }
 
-// disabledBy is null for an enabled key.
+// disabledBy returns who disabled a key, or nil if it is enabled.
 func disabledBy(k *identity.Key) *string {
 	if k.Enabled {
 		return nil
@@ -49,13 +57,16 @@ func disabledBy(k *identity.Key) *string {
 	return &by
 }
 
-func list(set []string) *[]string {
+// listOrNull returns nil for a nil list, which the API shows as null. null means "no restriction"
+// and an empty list means "nothing".
+func listOrNull(set []string) *[]string {
 	if set == nil {
 		return nil
 	}
 	return &set
 }
 
+// budgetOf returns a budget as the API shows it, or nil if there is none.
 func budgetOf(b budget.Budget) *Budget {
 	if b.Amount == 0 {
 		return nil
@@ -63,13 +74,13 @@ func budgetOf(b budget.Budget) *Budget {
 	return &Budget{Amount: b.Amount, Window: string(b.Window.Name())}
 }
 
-func (c *call) listKeys() (any, error) {
+func (c *requestContext) listKeys() (any, error) {
 	f := identity.KeyFilter{User: c.query.Get("user"), Live: c.query.Get("state") == "live"}
-	some, err := page(c, identity.ListKeys(c.State.View(), f), func(k *identity.Key) string { return k.ID })
-	return List[Key]{Data: each(some.Data, c.key), Next: some.Next}, err
+	some, err := pageOf(c, identity.ListKeys(c.State.View(), f), func(k *identity.Key) string { return k.ID })
+	return List[Key]{Data: convertAll(some.Data, c.keyView), Next: some.Next}, err
 }
 
-func (c *call) createKey() (any, error) {
+func (c *requestContext) createKey() (any, error) {
 	in, err := decode[NewKey](c)
 	if err != nil {
 		return nil, err
@@ -84,16 +95,19 @@ func (c *call) createKey() (any, error) {
 	}
 	secret, k, err := c.Registry.IssueKey(c.r.Context(), in.User, change)
 	if err != nil {
-		return nil, about(err, "user", noUser)
+		return nil, describeNotFound(err, "user", noUser)
 	}
-	return CreatedKey{Key: c.key(&k), Secret: secret}, nil
+	return CreatedKey{Key: c.keyView(&k), Secret: secret}, nil
 }
 
-// change reads what the registry does not: networks and null.
+// change converts k for the registry. It parses the networks and turns null into the values that
+// remove a setting.
 func (k *KeyChange) change() (tokens.KeyChange, error) {
-	out := tokens.KeyChange{Name: k.Name, Scopes: k.Scopes.ref(), Models: k.Models.ref(), Expires: k.Expires.ref(), Enabled: k.Enabled}
+	out := tokens.KeyChange{Name: k.Name, Scopes: k.Scopes.pointer(), Models: k.Models.pointer(),
+		Expires: k.Expires.pointer(), Enabled: k.Enabled}
 	if l := k.Limits.Value; l != nil {
-		out.Limits = tokens.LimitsChange{RPM: l.RPM.ref(), TPM: l.TPM.ref(), Concurrency: l.Concurrency.ref()}
+		out.Limits = tokens.LimitsChange{RPM: l.RPM.pointer(), TPM: l.TPM.pointer(),
+			Concurrency: l.Concurrency.pointer()}
 	} else if k.Limits.Given {
 		out.Limits = tokens.LimitsChange{RPM: new(int64), TPM: new(int64), Concurrency: new(int64)}
 	}
@@ -102,7 +116,7 @@ func (k *KeyChange) change() (tokens.KeyChange, error) {
 		return out, err
 	}
 	out.Budget = budget
-	if list := k.AllowIPs.ref(); list != nil {
+	if list := k.AllowIPs.pointer(); list != nil {
 		networks, err := identity.ParseNetworks(*list)
 		if err != nil {
 			return out, dialogue.Invalid("allow_ips", "must be addresses and networks like 192.0.2.1 and 2001:db8::/32")
@@ -112,7 +126,8 @@ func (k *KeyChange) change() (tokens.KeyChange, error) {
 	return out, nil
 }
 
-// budgetChange reads null as no budget. An amount of 0 is refused, because null is how a budget is removed.
+// budgetChange converts a change of a budget. Null removes the budget. An amount of 0 is refused,
+// because it could mean either no budget or no spending.
 func budgetChange(o Optional[BudgetChange]) (tokens.BudgetChange, error) {
 	switch b := o.Value; {
 	case !o.Given:
@@ -126,15 +141,15 @@ func budgetChange(o Optional[BudgetChange]) (tokens.BudgetChange, error) {
 	}
 }
 
-func (c *call) getKey() (any, error) {
+func (c *requestContext) getKey() (any, error) {
 	k, err := identity.FindKey(c.State.View(), c.r.PathValue("id"))
 	if err != nil {
-		return nil, about(err, "id", noKey)
+		return nil, describeNotFound(err, "id", noKey)
 	}
-	return c.key(&k), nil
+	return c.keyView(&k), nil
 }
 
-func (c *call) updateKey() (any, error) {
+func (c *requestContext) updateKey() (any, error) {
 	in, err := decode[KeyChange](c)
 	if err != nil {
 		return nil, err
@@ -145,26 +160,27 @@ func (c *call) updateKey() (any, error) {
 	}
 	k, err := c.Registry.UpdateKey(c.r.Context(), c.r.PathValue("id"), change)
 	if err != nil {
-		return nil, about(err, "id", noKey)
+		return nil, describeNotFound(err, "id", noKey)
 	}
-	return c.key(&k), nil
+	return c.keyView(&k), nil
 }
 
-func (c *call) revokeKey() (any, error) {
+func (c *requestContext) revokeKey() (any, error) {
 	k, err := identity.RevokeKey(c.r.Context(), c.State, c.r.PathValue("id"))
 	if err != nil {
-		return nil, about(err, "id", noKey)
+		return nil, describeNotFound(err, "id", noKey)
 	}
-	return c.key(&k), nil
+	return c.keyView(&k), nil
 }
 
-// routes is the whole table.
+// routes returns the table of all routes.
 func routes() []route {
-	return slices.Concat(userRoutes, groupRoutes, keyRoutes, accountRoutes, codeRoutes, appRoutes, receiptRoutes, usageRoutes, flowRoutes)
+	return slices.Concat(userRoutes, groupRoutes, keyRoutes, accountRoutes, codeRoutes, appRoutes, receiptRoutes,
+		usageRoutes, flowRoutes)
 }
 
-// Parameters of every list.
+// Parameters that every list accepts.
 var (
-	limitParam = param{name: "limit", doc: "how many at most, 1 to 500; default 50", integer: true}
-	afterParam = param{name: "after", doc: "where to go on: next of the page before"}
+	limitParam = param{name: "limit", doc: "number of items in a page, 1 to 500; default 50", integer: true}
+	afterParam = param{name: "after", doc: "the value of next in the previous page"}
 )

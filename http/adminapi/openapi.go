@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// describe is the OpenAPI 3.1 description of the table of routes.
-func describe(routes []route) []byte {
+// buildDescription returns the OpenAPI 3.1 description of routes as JSON.
+func buildDescription(routes []route) []byte {
 	s := schemas{}
 	paths := map[string]map[string]any{}
 	for i := range routes {
@@ -19,35 +19,40 @@ func describe(routes []route) []byte {
 		}
 		paths[Prefix+rt.path][strings.ToLower(rt.method)] = s.operation(rt)
 	}
-	paths[descriptionPath] = map[string]any{"get": map[string]any{"operationId": "describe", "summary": "This description", "security": []any{},
+	paths[descriptionPath] = map[string]any{"get": map[string]any{"operationId": "describe",
+		"summary": "This description", "security": []any{},
 		"responses": map[string]any{"200": content("The description", map[string]any{"type": "object"})}}}
 	failure := s.of(Failure{})
 	doc := map[string]any{
 		"openapi": "3.1.0",
 		"info": map[string]any{"title": "Stagedoor administration", "version": "1",
-			"description": "Money is in whole micro-dollars, times are of UTC. A list goes on at after=next while next is not null."},
+			"description": "Money is in whole micro-dollars, and times are in UTC. To read a list, repeat the " +
+				"request with after=next until next is null."},
 		"security": []any{map[string]any{"token": []any{}}},
 		"paths":    paths,
 		"components": map[string]any{
-			"schemas":         map[string]any(s),
-			"securitySchemes": map[string]any{"token": map[string]any{"type": "http", "scheme": "bearer", "description": "the token of administration"}},
-			"responses":       map[string]any{"Failure": content("Nothing was done, and why", failure)},
+			"schemas": map[string]any(s),
+			"securitySchemes": map[string]any{"token": map[string]any{"type": "http", "scheme": "bearer",
+				"description": "the admin token"}},
+			"responses": map[string]any{"Failure": content("The request failed and changed nothing", failure)},
 		},
 	}
 	b, err := json.Marshal(doc)
 	if err != nil {
-		panic(err) // maps, lists and strings: a slip in this package
+		panic(err) // cannot happen: the document consists of maps, lists and strings
 	}
 	return b
 }
 
 var placeholder = regexp.MustCompile(`\{(\w+)\}`)
 
+// operation returns the OpenAPI operation of a route.
 func (s schemas) operation(rt *route) map[string]any {
-	failed := map[string]any{"$ref": "#/components/responses/Failure"}
+	failure := map[string]any{"$ref": "#/components/responses/Failure"}
 	op := map[string]any{
 		"operationId": rt.name, "summary": rt.summary, "tags": []string{rt.group},
-		"responses": map[string]any{strconv.Itoa(rt.status): content(http.StatusText(rt.status), s.of(rt.out)), "default": failed},
+		"responses": map[string]any{strconv.Itoa(rt.status): content(http.StatusText(rt.status), s.of(rt.out)),
+			"default": failure},
 	}
 	params := []any{}
 	for _, m := range placeholder.FindAllStringSubmatch(rt.path, -1) {
@@ -72,6 +77,7 @@ func (s schemas) operation(rt *route) map[string]any {
 	return op
 }
 
+// describe returns the OpenAPI parameter. in is "query" or "header".
 func (p *param) describe(in string) map[string]any {
 	schema := map[string]any{"type": "string"}
 	if p.integer {

@@ -5,19 +5,20 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Optional tells absent (the zero value), null and a value apart.
+// Optional is a member of a JSON object that may be absent (the zero value), null, or a value. In
+// an update these mean: keep, remove, and set.
 type Optional[T any] struct {
 	Given bool
-	Value *T // nil: null
+	Value *T // nil means null if Given is true
 }
 
-// Some is a value that is given.
+// Some returns an Optional with a value.
 func Some[T any](v T) Optional[T] { return Optional[T]{Given: true, Value: &v} }
 
-// Null is null, given.
+// Null returns an Optional that is null.
 func Null[T any]() Optional[T] { return Optional[T]{Given: true} }
 
-// IsZero leaves what is not given out of what is written.
+// IsZero reports whether the member is absent, so that omitzero leaves it out.
 func (o Optional[T]) IsZero() bool { return !o.Given }
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
@@ -29,9 +30,9 @@ func (o *Optional[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 // MarshalJSONTo implements json.MarshalerTo.
 func (o Optional[T]) MarshalJSONTo(e *jsontext.Encoder) error { return json.MarshalEncode(e, o.Value) }
 
-// ref is a pointer to the value, which is the zero one for null; nil: it was not
-// given.
-func (o Optional[T]) ref() *T {
+// pointer returns nil if the member is absent, and a pointer to its value otherwise. Null becomes
+// the zero value.
+func (o Optional[T]) pointer() *T {
 	switch {
 	case !o.Given:
 		return nil
@@ -41,4 +42,5 @@ func (o Optional[T]) ref() *T {
 	return o.Value
 }
 
+// element returns a zero T. The schema generator finds the type behind an Optional with it.
 func (Optional[T]) element() any { return *new(T) }

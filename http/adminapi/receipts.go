@@ -9,21 +9,29 @@ import (
 
 var receiptRoutes = []route{
 	{method: "GET", path: "/receipts", name: "listReceipts", group: "receipts",
-		summary: "List receipts, newest first. A page may have few or none, and next all the same: how much is looked through for one is bounded", out: List[Receipt]{},
-		query: []param{{name: "user", doc: "only those of this username"}, {name: "key", doc: "only those of this key's id"},
-			{name: "from", doc: "only those since then: a day or a time"}, {name: "to", doc: "only those before then: a day or a time"}, limitParam, afterParam},
-		status: http.StatusOK, serve: (*call).listReceipts},
+		summary: "List receipts, newest first. Each page reads a bounded number of receipts, so a page may have few " +
+			"or none although next is set", out: List[Receipt]{},
+		query: []param{{name: "user", doc: "only those of the user with this name"},
+			{name: "key", doc: "only receipts of the key with this id"},
+			{name: "from", doc: "only receipts from this day or time on"},
+			{name: "to", doc: "only receipts before this day or time"}, limitParam, afterParam},
+		status: http.StatusOK, serve: (*requestContext).listReceipts},
 	{method: "GET", path: "/receipts/{request_id}", name: "getReceipts", group: "receipts",
-		summary: "Get the receipts of a request id: clients may give one to several requests", out: List[Receipt]{}, status: http.StatusOK, serve: (*call).getReceipts},
+		summary: "Get the receipts of a request id. There can be several, because clients may use an id again",
+		out:     List[Receipt]{}, status: http.StatusOK, serve: (*requestContext).getReceipts},
 }
 
+// receiptOf returns a receipt as the API shows it.
 func receiptOf(r *money.Receipt) Receipt {
-	return Receipt{Request: r.Request, Account: r.Account, Key: r.Key, Model: r.Model, Upstream: r.Upstream, Provider: r.Provider, Attempts: r.Attempts,
-		Usage: ReceiptUsage(r.Usage), Prices: each(r.Prices, func(p *money.PriceRow) PriceRow { return PriceRow(*p) }),
-		Held: r.Held, Charged: r.Charged, Reason: r.Reason, Flags: append([]string{}, r.Flags...), Began: r.Began, Ended: r.Ended}
+	return Receipt{Request: r.Request, Account: r.Account, Key: r.Key, Model: r.Model, Upstream: r.Upstream,
+		Provider: r.Provider, Attempts: r.Attempts,
+		Usage: ReceiptUsage(r.Usage), Prices: convertAll(r.Prices,
+			func(p *money.PriceRow) PriceRow { return PriceRow(*p) }),
+		Held: r.Held, Charged: r.Charged, Reason: r.Reason, Flags: append([]string{}, r.Flags...), Began: r.Began,
+		Ended: r.Ended}
 }
 
-func (c *call) listReceipts() (any, error) {
+func (c *requestContext) listReceipts() (any, error) {
 	limit, err := c.limit()
 	if err != nil {
 		return nil, err
@@ -46,7 +54,7 @@ func (c *call) listReceipts() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := List[Receipt]{Data: each(found, receiptOf)}
+	l := List[Receipt]{Data: convertAll(found, receiptOf)}
 	if next != 0 {
 		cursor := strconv.FormatUint(next, 10)
 		l.Next = &cursor
@@ -54,10 +62,10 @@ func (c *call) listReceipts() (any, error) {
 	return l, nil
 }
 
-func (c *call) getReceipts() (any, error) {
+func (c *requestContext) getReceipts() (any, error) {
 	found, err := money.RequestReceipts(c.r.Context(), c.State, c.r.PathValue("request_id"))
 	if err != nil {
-		return nil, about(err, "request_id", "there is no receipt for this request id")
+		return nil, describeNotFound(err, "request_id", "there is no receipt for this request id")
 	}
-	return List[Receipt]{Data: each(found, receiptOf)}, nil
+	return List[Receipt]{Data: convertAll(found, receiptOf)}, nil
 }

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// schemas are the JSON Schemas of this package's types, by name: made from the
-// types themselves, so that what is described is what is read and written.
+// schemas holds the JSON Schemas of this package's types by name. They are generated from the types
+// that are decoded and encoded, so the description cannot differ from what is read and written.
 type schemas map[string]any
 
-// of is a reference to the schema of v's type.
+// of returns the schema of v's type. A struct becomes a reference to an entry of s.
 func (s schemas) of(v any) map[string]any { return s.schema(reflect.TypeOf(v)) }
 
 func (s schemas) schema(t reflect.Type) map[string]any {
@@ -40,11 +40,12 @@ func orNull(schema map[string]any) map[string]any {
 	return map[string]any{"anyOf": []any{schema, map[string]any{"type": "null"}}}
 }
 
-// generic finds the element of a generic type's name, List[pkg/path.User].
-var generic = regexp.MustCompile(`^(\w+)\[(?:.*\.)?(\w+)\]$`)
+// genericName matches the name of a generic type: List[pkg/path.User].
+var genericName = regexp.MustCompile(`^(\w+)\[(?:.*\.)?(\w+)\]$`)
 
+// object adds the schema of a struct to s and returns a reference to it.
 func (s schemas) object(t reflect.Type) map[string]any {
-	name := generic.ReplaceAllString(t.Name(), "$2$1")
+	name := genericName.ReplaceAllString(t.Name(), "$2$1")
 	ref := map[string]any{"$ref": "#/components/schemas/" + name}
 	if s[name] != nil {
 		return ref
@@ -60,7 +61,7 @@ func (s schemas) object(t reflect.Type) map[string]any {
 	return ref
 }
 
-// members adds the fields of a struct, those of embedded ones as its own.
+// members adds the fields of a struct. Fields of embedded structs are added as its own.
 func (s schemas) members(t reflect.Type, properties map[string]any, required *[]string) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -81,22 +82,22 @@ func (s schemas) members(t reflect.Type, properties map[string]any, required *[]
 	}
 }
 
-// annotate adds what the tags of a field say.
+// annotate adds the constraints and the description in the tags of f to its schema.
 func annotate(schema map[string]any, f reflect.StructField) map[string]any {
-	value := schema // what is not null, if the field can be null
+	value := schema // if the field can be null, the schema of its other values
 	if alternatives, ok := schema["anyOf"].([]any); ok {
 		value = alternatives[0].(map[string]any)
 	}
 	if enum := f.Tag.Get("enum"); enum != "" {
 		var words []any
 		for w := range strings.SplitSeq(enum, ",") {
-			words = append(words, wordOf(w, value["type"] == "integer"))
+			words = append(words, enumValue(w, value["type"] == "integer"))
 		}
 		value["enum"] = words
 	}
 	for tag, keyword := range map[string]string{"min": "minimum", "max": "maximum"} {
 		if text := f.Tag.Get(tag); text != "" {
-			value[keyword] = wordOf(text, true)
+			value[keyword] = enumValue(text, true)
 		}
 	}
 	if doc := f.Tag.Get("doc"); doc != "" {
@@ -105,13 +106,14 @@ func annotate(schema map[string]any, f reflect.StructField) map[string]any {
 	return schema
 }
 
-func wordOf(text string, number bool) any {
+// enumValue returns the value of a tag as JSON has it.
+func enumValue(text string, number bool) any {
 	if !number {
 		return text
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		panic(err) // a slip in a tag of this package
+		panic(err) // a wrong tag in types.go
 	}
 	return n
 }

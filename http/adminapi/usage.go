@@ -11,36 +11,42 @@ import (
 )
 
 var usageRoutes = []route{
-	{method: "GET", path: "/usage", name: "getUsage", group: "usage", summary: "Sum up what was used and spent, to the micro-dollar. Requests that cost nobody anything are not counted", out: Usage{},
-		query: []param{{name: "per", doc: "what the rows tell apart, any of day, user, key, model with commas; default day,model"},
-			{name: "user", doc: "only this username"}, {name: "key", doc: "only this key's id"}, {name: "model", doc: "only this model, as it was asked for"},
-			{name: "from", doc: "the first day; default 29 days before to"}, {name: "to", doc: "the last day; default today, UTC"}},
-		status: http.StatusOK, serve: (*call).getUsage},
+	{method: "GET", path: "/usage", name: "getUsage", group: "usage",
+		summary: "Report usage and spending. Requests for which no money was held are not counted", out: Usage{},
+		query: []param{{name: "per", doc: "columns of the report, some of day, user, key and model, separated by " +
+			"commas; default day,model"},
+			{name: "user", doc: "only this username"}, {name: "key", doc: "only this key's id"},
+			{name: "model", doc: "only this model, as requested by clients"},
+			{name: "from", doc: "the first day; default 29 days before to"},
+			{name: "to", doc: "the last day; default today, UTC"}},
+		status: http.StatusOK, serve: (*requestContext).getUsage},
 }
 
-var distinctions = map[string]money.Per{"day": money.PerDay, "user": money.PerAccount, "key": money.PerKey,
+// groupings maps the words of the parameter per to the columns of the report.
+var groupings = map[string]money.Per{"day": money.PerDay, "user": money.PerAccount, "key": money.PerKey,
 	"model": money.PerModel}
 
-func per(text string) (money.Per, error) {
+// parsePer returns the columns that the parameter per asks for.
+func parsePer(text string) (money.Per, error) {
 	if text == "" {
 		return money.PerDay | money.PerModel, nil
 	}
 	var p money.Per
 	for word := range strings.SplitSeq(text, ",") {
-		d, ok := distinctions[word]
+		d, ok := groupings[word]
 		if !ok {
-			return 0, dialogue.Invalid("per", "must be some of day, user, key and model, with commas between them")
+			return 0, dialogue.Invalid("per", "must be some of day, user, key and model, separated by commas")
 		}
 		p |= d
 	}
 	return p, nil
 }
 
-// usageDays is the time of a query that does not say.
+// usageDays is the number of days that a report covers if the query names none.
 const usageDays = 30
 
-func (c *call) getUsage() (any, error) {
-	p, err := per(c.query.Get("per"))
+func (c *requestContext) getUsage() (any, error) {
+	p, err := parsePer(c.query.Get("per"))
 	if err != nil {
 		return nil, err
 	}
@@ -73,13 +79,16 @@ func (c *call) getUsage() (any, error) {
 	for i := range rows {
 		u := &rows[i]
 		total.Add(u)
-		out.Data = append(out.Data, UsageRow{Day: u.Day, User: u.Account, Key: u.Key, Model: u.Model, UsageSum: usageSum(u)})
+		out.Data = append(out.Data, UsageRow{Day: u.Day, User: u.Account, Key: u.Key, Model: u.Model,
+			UsageSum: usageSum(u)})
 	}
 	out.Total = usageSum(&total)
 	return out, nil
 }
 
+// usageSum returns the sums of a row as the API shows them.
 func usageSum(u *money.UsageRow) UsageSum {
-	return UsageSum{Requests: u.Requests, InputTokens: u.InputTokens, CachedTokens: u.CachedTokens, OutputTokens: u.OutputTokens,
-		Images: u.Images, Seconds: u.Seconds, Amount: u.Amount}
+	return UsageSum{Requests: u.Requests, InputTokens: u.InputTokens, CachedTokens: u.CachedTokens,
+		OutputTokens: u.OutputTokens,
+		Images:       u.Images, Seconds: u.Seconds, Amount: u.Amount}
 }

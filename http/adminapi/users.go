@@ -13,35 +13,45 @@ import (
 )
 
 var userRoutes = []route{
-	{method: "GET", path: "/users", name: "listUsers", group: "users", summary: "List users by id", out: List[User]{}, status: http.StatusOK,
-		query: []param{{name: "username", doc: "only the user of this name, whatever its case"}, limitParam, afterParam}, serve: (*call).listUsers},
-	{method: "POST", path: "/users", name: "createUser", group: "users", summary: "Create a user", in: NewUser{}, out: CreatedUser{},
-		status: http.StatusCreated, serve: (*call).createUser},
-	{method: "GET", path: "/users/{id}", name: "getUser", group: "users", summary: "Get a user", out: User{}, status: http.StatusOK, serve: (*call).getUser},
-	{method: "PATCH", path: "/users/{id}", name: "updateUser", group: "users", summary: "Change a user", in: UserChange{}, out: User{},
-		status: http.StatusOK, serve: (*call).updateUser},
+	{method: "GET", path: "/users", name: "listUsers", group: "users", summary: "List users by id", out: List[User]{},
+		status: http.StatusOK,
+		query: []param{{name: "username", doc: "only the user of this name, whatever its case"}, limitParam,
+			afterParam}, serve: (*requestContext).listUsers},
+	{method: "POST", path: "/users", name: "createUser", group: "users", summary: "Create a user", in: NewUser{},
+		out:    CreatedUser{},
+		status: http.StatusCreated, serve: (*requestContext).createUser},
+	{method: "GET", path: "/users/{id}", name: "getUser", group: "users", summary: "Get a user", out: User{},
+		status: http.StatusOK, serve: (*requestContext).getUser},
+	{method: "PATCH", path: "/users/{id}", name: "updateUser", group: "users", summary: "Change a user",
+		in: UserChange{}, out: User{},
+		status: http.StatusOK, serve: (*requestContext).updateUser},
 	{method: "DELETE", path: "/users/{id}", name: "disableUser", group: "users",
-		summary: "Disable a user: sessions end, keys and apps are refused until the status is 1 again. Nobody is forgotten: what was spent stays somebody's", out: User{}, status: http.StatusOK, serve: (*call).disableUser},
-	{method: "DELETE", path: "/users/{id}/sessions", name: "endSessions", group: "users", summary: "End all sessions of a user", out: User{},
-		status: http.StatusOK, serve: (*call).endSessions},
+		summary: "Disable a user: sessions end, and keys and apps are refused until the status is 1 again. The " +
+			"record stays, because charges refer to it", out: User{}, status: http.StatusOK,
+		serve: (*requestContext).disableUser},
+	{method: "DELETE", path: "/users/{id}/sessions", name: "endSessions", group: "users",
+		summary: "End all sessions of a user", out: User{},
+		status: http.StatusOK, serve: (*requestContext).endSessions},
 }
 
 const noUser = "there is no such user"
 
-func (c *call) user(u tokens.User) (User, error) {
+// userView returns a user as the API shows it, with balance, spending and group.
+func (c *requestContext) userView(u tokens.User) (User, error) {
 	b, err := c.balance(u.Username)
 	v := c.State.View()
 	kept, _ := identity.FindUser(v, u.ID)
-	out := User{ID: u.ID, Username: u.Username, Email: u.Email, Status: u.Status, Admin: u.Admin, Created: u.Created.Unix(), Balance: b,
+	out := User{ID: u.ID, Username: u.Username, Email: u.Email, Status: u.Status, Admin: u.Admin,
+		Created: u.Created.Unix(), Balance: b,
 		Ceiling: ceilingOf(&kept.Ceiling), Spent: spentBy(v, budget.Scope{Kind: budget.UserScope, ID: u.Username})}
 	if g, ok := identity.FindGroup(v, kept.Group); ok {
 		out.Group = &GroupName{ID: g.ID, Name: g.Name}
 	}
-	return out, about(err, "id", noUser)
+	return out, describeNotFound(err, "id", noUser)
 }
 
-// balance counts what is held and not journaled, too, if the account is at work.
-func (c *call) balance(account string) (Balance, error) {
+// balance returns the balance of an account. It includes holds that are only in memory so far.
+func (c *requestContext) balance(account string) (Balance, error) {
 	b, err := c.Ledger.Balance(c.r.Context(), account)
 	return balanceOf(b), err
 }
@@ -50,7 +60,7 @@ func balanceOf(b ledger.Balance) Balance {
 	return Balance{Credits: b.Credits, Spent: b.Spent, Held: b.Held, Available: b.Available()}
 }
 
-func (c *call) listUsers() (any, error) {
+func (c *requestContext) listUsers() (any, error) {
 	limit, err := c.limit()
 	if err != nil {
 		return nil, err
@@ -74,7 +84,7 @@ func (c *call) listUsers() (any, error) {
 			l.Next = &next
 			break
 		}
-		view, err := c.user(u)
+		view, err := c.userView(u)
 		if err != nil {
 			return nil, err
 		}
@@ -83,7 +93,7 @@ func (c *call) listUsers() (any, error) {
 	return l, nil
 }
 
-func (c *call) createUser() (any, error) {
+func (c *requestContext) createUser() (any, error) {
 	in, err := decode[NewUser](c)
 	if err != nil {
 		return nil, err
@@ -99,14 +109,15 @@ func (c *call) createUser() (any, error) {
 		}
 		in.Password = &password
 	}
-	u, err := c.Registry.CreateUser(c.r.Context(), tokens.NewUser{Username: in.Username, Email: in.Email, Password: *in.Password, Admin: in.Admin})
+	u, err := c.Registry.CreateUser(c.r.Context(), tokens.NewUser{Username: in.Username, Email: in.Email,
+		Password: *in.Password, Admin: in.Admin})
 	if errors.Is(err, tokens.ErrExists) {
 		return nil, conflict("username", "already_exists", "username: is taken")
 	}
 	if err != nil {
 		return nil, err
 	}
-	view, err := c.user(u)
+	view, err := c.userView(u)
 	out := CreatedUser{User: view}
 	if made {
 		out.Password = *in.Password
@@ -114,19 +125,19 @@ func (c *call) createUser() (any, error) {
 	return out, err
 }
 
-func (c *call) getUser() (any, error) {
+func (c *requestContext) getUser() (any, error) {
 	id, err := c.id()
 	if err != nil {
 		return nil, err
 	}
 	u, err := c.Registry.User(id)
 	if err != nil {
-		return nil, about(err, "id", noUser)
+		return nil, describeNotFound(err, "id", noUser)
 	}
-	return c.user(u)
+	return c.userView(u)
 }
 
-func (c *call) updateUser() (any, error) {
+func (c *requestContext) updateUser() (any, error) {
 	in, err := decode[UserChange](c)
 	if err != nil {
 		return nil, err
@@ -135,37 +146,38 @@ func (c *call) updateUser() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.changeUser(tokens.UserChange{Email: in.Email, Password: in.Password, Status: in.Status, Admin: in.Admin, Ceiling: ceiling})
+	return c.changeUser(tokens.UserChange{Email: in.Email, Password: in.Password, Status: in.Status, Admin: in.Admin,
+		Ceiling: ceiling})
 }
 
-func (c *call) disableUser() (any, error) {
+func (c *requestContext) disableUser() (any, error) {
 	status := tokens.StatusDisabled
 	return c.changeUser(tokens.UserChange{Status: &status})
 }
 
-func (c *call) changeUser(change tokens.UserChange) (any, error) {
+func (c *requestContext) changeUser(change tokens.UserChange) (any, error) {
 	id, err := c.id()
 	if err != nil {
 		return nil, err
 	}
 	u, err := c.Registry.UpdateUser(c.r.Context(), id, change)
 	if err != nil {
-		return nil, about(err, "id", noUser)
+		return nil, describeNotFound(err, "id", noUser)
 	}
-	return c.user(u)
+	return c.userView(u)
 }
 
-func (c *call) endSessions() (any, error) {
+func (c *requestContext) endSessions() (any, error) {
 	id, err := c.id()
 	if err != nil {
 		return nil, err
 	}
 	if err := c.Registry.EndSessions(c.r.Context(), id); err != nil {
-		return nil, about(err, "id", noUser)
+		return nil, describeNotFound(err, "id", noUser)
 	}
 	u, err := c.Registry.User(id)
 	if err != nil {
 		return nil, err
 	}
-	return c.user(u)
+	return c.userView(u)
 }

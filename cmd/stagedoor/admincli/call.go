@@ -40,7 +40,7 @@ func (a app) withAPI(ctx context.Context, o *datadir.Flags, use func(*adminapi.C
 			api := adminapi.New(
 				adminapi.Options{Logger: quiet, State: s, Registry: registry, Ledger: money, Random: rand.Reader},
 			)
-			err = use(adminapi.Direct(api.Handler()))
+			err = use(adminapi.NewInProcessClient(api.Handler()))
 		}
 		return errors.Join(err, system.Stop(ctx))
 	})

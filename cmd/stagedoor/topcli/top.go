@@ -86,7 +86,7 @@ func (a app) withGateway(o *datadir.Flags, f *topFlags, use func(*adminapi.Clien
 				f.url,
 			)
 		}
-		return use(adminapi.Over(remote{base, f.token}))
+		return use(adminapi.NewClient(remote{base, f.token}))
 	}
 	if err := o.RequireExisting(); err != nil {
 		return err
