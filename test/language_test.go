@@ -20,14 +20,14 @@ var phrases = []struct {
 	pattern *regexp.Regexp
 	most    int
 }{
-	{"nobody", regexp.MustCompile(`\b[Nn]obody\b`), 163},
-	{"whoever", regexp.MustCompile(`\b[Ww]hoever\b`), 32},
-	{"somebody, anybody, everybody", regexp.MustCompile(`\b([Ss]ome|[Aa]ny|[Ee]very)body\b`), 74},
-	{"X is what, X is who", regexp.MustCompile(`// [A-Za-z]\w* (is|are) (what|who|how|where|whether|why|when)\b`), 337},
+	{"nobody", regexp.MustCompile(`\b[Nn]obody\b`), 148},
+	{"whoever", regexp.MustCompile(`\b[Ww]hoever\b`), 29},
+	{"somebody, anybody, everybody", regexp.MustCompile(`\b([Ss]ome|[Aa]ny|[Ee]very)body\b`), 72},
+	{"X is what, X is who", regexp.MustCompile(`// [A-Za-z]\w* (is|are) (what|who|how|where|whether|why|when)\b`), 320},
 	{"who asks, what is told",
-		regexp.MustCompile(`\b([Ww]ho|[Ww]hat) (asks|waits|comes|leaves|reads|sends|is told|was told)\b`), 27},
-	{"told", regexp.MustCompile(`\btold\b`), 240},
-	{"door", regexp.MustCompile(`\b[Dd]oors?\b`), 25},
+		regexp.MustCompile(`\b([Ww]ho|[Ww]hat) (asks|waits|comes|leaves|reads|sends|is told|was told)\b`), 25},
+	{"told", regexp.MustCompile(`\btold\b`), 228},
+	{"door", regexp.MustCompile(`\b[Dd]oors?\b`), 20},
 	{"house", regexp.MustCompile(`\b[Hh]ouse\b`), 21},
 	{"pump", regexp.MustCompile(`\b[Pp]umps?\b`), 1},
 	{"conduit, painter, purse, shelf, vault, folio, teller, tape",
@@ -38,7 +38,7 @@ var phrases = []struct {
 const maxColumns = 120
 
 // longLines is the number of lines over maxColumns when they were last counted.
-const longLines = 2199
+const longLines = 2085
 
 // TestWritingIsPlain counts the phrases in everything that is committed as text. The
 // documents of other programs and recorded data do not count.
