@@ -41,7 +41,7 @@ const (
 
 // loadTables reads tables of the store into a transaction, as they are at a time. It returns when none of its
 // goroutines runs any more.
-func loadTables(store journal.Store, txn *memdb.Txn, now time.Time, registrations []Registration) error {
+func loadTables(store journal.Reader, txn *memdb.Txn, now time.Time, registrations []Registration) error {
 	tables := map[journal.Table]decoder{}
 	var names []journal.Table
 	for _, r := range registrations {
@@ -87,7 +87,7 @@ func loadTables(store journal.Store, txn *memdb.Txn, now time.Time, registration
 }
 
 // loadPart reads the records of a table from a key on. It is for tables of which few records are loaded.
-func loadPart(store journal.Store, txn *memdb.Txn, table decoder, name journal.Table, from []byte) error {
+func loadPart(store journal.Reader, txn *memdb.Txn, table decoder, name journal.Table, from []byte) error {
 	return store.Range(context.Background(), name, from, nil, 0, func(rec journal.Record) error {
 		r, err := table.decode(rec)
 		if err != nil {
@@ -99,7 +99,7 @@ func loadPart(store journal.Store, txn *memdb.Txn, table decoder, name journal.T
 
 // readParcels reads tables and hands them on in parcels.
 func readParcels(
-	ctx context.Context, store journal.Store, tables map[journal.Table]decoder, names []journal.Table,
+	ctx context.Context, store journal.Reader, tables map[journal.Table]decoder, names []journal.Table,
 	hand func(*parcel),
 ) error {
 	var p *parcel

@@ -42,6 +42,9 @@ type Registration struct {
 	loadFrom  func(time.Time) []byte
 }
 
+// Table returns the durable table of a registration.
+func (r Registration) Table() journal.Table { return r.table.durableTable() }
+
 // Hooks keep figures beside a table up to date and say how its rows leave. A hook that is nil does nothing. Where a
 // hook is given a row before and after a change, before is nil for a new row and after is nil for a removed one.
 type Hooks[R any] struct {

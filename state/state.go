@@ -15,6 +15,8 @@ import (
 // State is the tables and their one writer. Its methods may be called by many goroutines.
 type State struct {
 	store journal.Store
+	log   journal.Shared   // store, as one that other nodes may write
+	at    journal.Position // of the log, up to which mem has it; it belongs to the writer
 	mem   *memdb.MemDB
 	now   func() time.Time // of clock
 	clock clock
@@ -32,7 +34,10 @@ type State struct {
 	failure  atomic.Pointer[error]
 	failed   chan struct{}
 
-	groups, commands atomic.Uint64
+	appending context.Context // of what the writer does with the log
+	giveUp    context.CancelFunc
+
+	groups, again, commands atomic.Uint64
 }
 
 // Open reads the tables of the modules from store into memory and starts the writer. The store stays the caller's and
@@ -50,6 +55,7 @@ func Open(store journal.Store, now func() time.Time, modules ...Module) (*State,
 func newState(store journal.Store, now func() time.Time, modules []Module) *State {
 	s := &State{
 		store:   store,
+		log:     asShared(store),
 		clock:   clock{wall: now},
 		modules: modules,
 		tables:  map[string]Registration{},
@@ -58,6 +64,7 @@ func newState(store journal.Store, now func() time.Time, modules []Module) *Stat
 		failed:  make(chan struct{}),
 	}
 	s.now = s.clock.now
+	s.appending, s.giveUp = context.WithCancel(context.Background())
 	for _, m := range modules {
 		if m.Memory != nil {
 			s.memory = append(s.memory, m.Memory)
@@ -92,7 +99,10 @@ func (s *State) load() error {
 	}
 	txn := db.Txn(true)
 	defer txn.Abort()
-	if err := loadTables(s.store, txn, s.now(), registrations); err != nil {
+	if err := s.log.View(s.appending, func(r journal.Reader, at journal.Position) error {
+		s.at = at
+		return loadTables(r, txn, s.now(), registrations)
+	}); err != nil {
 		return err
 	}
 	txn.Commit()
@@ -131,8 +141,11 @@ func (s *State) Err() error {
 // start again from disk. Reads from memory go on until then.
 func (s *State) Failed() <-chan struct{} { return s.failed }
 
+// closeWait bounds the time that Close waits for a shared store, which may not be reachable.
+const closeWait = 10 * time.Second
+
 // Close refuses new commands, waits until those that wait are answered and stops the writer. It does not close the
-// store.
+// store. While a shared store cannot be reached, it answers with ErrUnavailable after ten seconds.
 func (s *State) Close() error {
 	s.sending.Lock()
 	if !s.closed {
@@ -140,13 +153,18 @@ func (s *State) Close() error {
 		close(s.queue)
 	}
 	s.sending.Unlock()
+	if s.log.Members() != nil {
+		defer time.AfterFunc(closeWait, s.giveUp).Stop()
+	}
 	<-s.stopped
+	s.giveUp()
 	return nil
 }
 
 // Stats are figures for an operator.
 type Stats struct {
 	Groups   uint64 // commits of the writer, empty ones included
+	Again    uint64 // decisions that were made again, because another node was first
 	Commands uint64
 	Waiting  int // commands in the queue now
 	Journal  journal.Stats
@@ -156,6 +174,7 @@ type Stats struct {
 func (s *State) Stats() Stats {
 	return Stats{
 		Groups:   s.groups.Load(),
+		Again:    s.again.Load(),
 		Commands: s.commands.Load(),
 		Waiting:  len(s.queue),
 		Journal:  s.store.Stats(),

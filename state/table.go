@@ -269,19 +269,8 @@ func (t *Table[R]) Remove(tx *Tx, r *Row[R]) {
 	tx.Op(journal.Op{Kind: journal.Delete, Table: t.Name, Key: []byte(id)})
 }
 
-// Unload takes a row out of memory as part of the running command. Its record stays in the durable store, from which
-// Reload brings it back.
+// Unload takes a row out of memory as part of the running command. Its record stays in the durable store.
 func (t *Table[R]) Unload(tx *Tx, r *Row[R]) { tx.write(change{table: t.name(), before: r}) }
-
-// Reload brings a record of the durable store into memory as part of the running command, and returns its row.
-func (t *Table[R]) Reload(tx *Tx, rec journal.Record) (*Row[R], error) {
-	raw, err := t.decode(rec)
-	if err != nil {
-		return nil, err
-	}
-	tx.write(change{table: t.name(), after: raw})
-	return raw.(*Row[R]), nil
-}
 
 // indexer is an indexer of memdb without its reflection. A nil key leaves the row out of the index.
 type indexer[R any] func(*R) []byte

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"context"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -18,7 +17,6 @@ import (
 type Tx struct {
 	now    time.Time
 	mem    *memdb.Txn
-	store  journal.Store
 	memory []any
 	tables map[string]Registration
 
@@ -140,10 +138,3 @@ func (tx *Tx) Op(op journal.Op) { tx.batch.Ops = append(tx.batch.Ops, op) }
 
 // Grow makes room for n operations, for commands that add many.
 func (tx *Tx) Grow(n int) { tx.batch.Ops = slices.Grow(tx.batch.Ops, n) }
-
-// Get returns a durable record that is not in memory, or journal.ErrNotFound. It reads the disk while all other
-// commands wait, so a command uses it only for records that are rarely needed.
-func (tx *Tx) Get(t journal.Table, key []byte) (journal.Record, error) {
-	rec, err := tx.store.Get(context.Background(), t, key)
-	return rec, unavailable(err)
-}

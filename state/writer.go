@@ -139,34 +139,44 @@ func (s *State) refusal() error {
 
 var errClosed = fmt.Errorf("%w: closed", ErrUnavailable)
 
-// write is the goroutine of the writer. It ends when the queue is closed and
-// empty.
+// write is the goroutine of the writer. It ends when the queue is closed and empty.
 func (s *State) write() {
 	defer close(s.stopped)
-	for r := range s.queue {
-		s.group(r)
-	}
-	s.lastMark()
-}
-
-// group runs the first command and those that wait behind it, commits what they
-// did and answers them.
-func (s *State) group(first *request) {
-	tx := s.newTx()
-	var ran []*request
-	for r := first; r != nil; r = s.nextAfterYield(len(ran), tx.size) {
-		if r.phase.CompareAndSwap(waiting, taken) {
-			ran = append(ran, r)
-			s.decide(tx, r)
+	changed := s.log.Changed()
+	for {
+		select {
+		case r, open := <-s.queue:
+			if !open {
+				s.lastMark()
+				return
+			}
+			s.group(r)
+		case <-changed:
+			s.keepUp()
 		}
 	}
-	err := s.commit(tx)
+}
+
+// group runs the first command and those that wait behind it, commits what they did and answers them. Where another
+// node was first, it applies what that node did and decides the same commands again.
+func (s *State) group(first *request) {
+	tx := s.newTx()
+	ran := s.take(tx, nil, first)
+	err := s.commit(tx, false)
 	for n := 1; errors.Is(err, journal.ErrDecideAgain) && n < maxDecisions; n++ {
+		turn, failed := s.catchUp(err)
+		if err = failed; err != nil {
+			break
+		}
+		s.again.Add(1)
 		tx = s.newTx()
 		for _, r := range ran {
 			s.decide(tx, r)
 		}
-		err = s.commit(tx)
+		if turn { // no other node can append, so what has arrived meanwhile is decided at the end of the log, too
+			ran = s.take(tx, ran, s.next(len(ran), tx.size))
+		}
+		err = s.commit(tx, true)
 	}
 	for _, m := range s.modules {
 		if m.AfterGroup != nil {
@@ -181,6 +191,17 @@ func (s *State) group(first *request) {
 		}
 		r.end()
 	}
+}
+
+// take decides r and the commands that wait behind it, and returns the group with them.
+func (s *State) take(tx *Tx, group []*request, r *request) []*request {
+	for ; r != nil; r = s.nextAfterYield(len(group), tx.size) {
+		if r.phase.CompareAndSwap(waiting, taken) {
+			group = append(group, r)
+			s.decide(tx, r)
+		}
+	}
+	return group
 }
 
 // decide runs the command of a request.
@@ -199,7 +220,7 @@ func (s *State) newTx() *Tx {
 		}
 	}
 	return &Tx{
-		mem: s.mem.Txn(true), store: s.store, memory: s.memory, tables: s.tables, touched: map[record]struct{}{},
+		mem: s.mem.Txn(true), memory: s.memory, tables: s.tables, touched: map[record]struct{}{},
 	}
 }
 
@@ -225,36 +246,44 @@ func (s *State) nextAfterYield(n, size int) *request {
 	return s.next(n, size)
 }
 
-// commit makes a group durable, then visible, or leaves no trace of it.
-func (s *State) commit(tx *Tx) error {
+// commit makes a group durable, then visible, or leaves no trace of it. atEnd says that the group was decided at a
+// position that was the end of the log after its last command had come.
+func (s *State) commit(tx *Tx, atEnd bool) error {
 	defer tx.mem.Abort() // does nothing after a Commit; otherwise readers keep what they have
 	if tx.broken != nil {
 		tx.takeBack()
 		return fmt.Errorf("%w: %w", ErrUnavailable, tx.broken)
 	}
 	if len(tx.batches) == 0 {
-		return nil
+		return s.certify(atEnd)
 	}
 	_ = tx.run((*Tx).markTime) // a mark that cannot be written is no reason to refuse the rest
 	// This is not a caller's context, because the group belongs to all of them.
-	_, err := s.store.Commit(context.Background(), tx.batches)
+	at, err := s.log.Append(s.appending, s.at, tx.now, tx.batches)
 	if err == nil {
+		s.at = at
 		s.publish(tx)
 		return nil
 	}
-	err = fmt.Errorf("%w: %w", ErrUnavailable, err)
-	if !harmless(err) {
-		s.fail(err)
-	}
 	tx.takeBack()
-	return err
+	return s.stopAfter(err)
 }
 
-// harmless reports whether a failed commit certainly changed nothing. After any other failure memdb may be behind the
-// disk, which only a restart reads again. A conflict is such a failure, because this process is the only writer: the
-// disk does not hold what memdb was loaded from.
-func harmless(err error) bool {
-	return errors.Is(err, journal.ErrReadOnly) || errors.Is(err, journal.ErrDecideAgain)
+// stopAfter returns err, if there is one, as ErrUnavailable. It stops the state unless the error certainly left nothing
+// changed. After any other failure memdb may be behind the disk, which only a restart reads again. A conflict is such a
+// failure: the store does not hold what memdb was loaded from.
+func (s *State) stopAfter(err error) error {
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+	for _, harmless := range []error{journal.ErrReadOnly, journal.ErrDecideAgain, journal.ErrUnreachable} {
+		if errors.Is(err, harmless) {
+			return err
+		}
+	}
+	s.fail(err)
+	return err
 }
 
 // publish makes what is durable visible.

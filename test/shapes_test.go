@@ -159,7 +159,8 @@ func f(req *dialogue.Request) bool {
 
 // wideInterfaces lists the interfaces with more than maxMethods methods, with the reason.
 var wideInterfaces = map[string]string{
-	"state/journal.Store": "the contract of a durable store, with one conformance suite",
+	"state/journal.Store":  "the contract of a durable store, with one conformance suite",
+	"state/journal.Shared": "a Store and the log that nodes append to, with one conformance suite",
 }
 
 const maxMethods = 6

@@ -95,11 +95,8 @@ func (d *draft) remove(t int, key []byte) {
 
 // key writes the beginning of a change and returns the key in it.
 func (d *draft) key(t int, key []byte) []byte {
-	d.frame = append(append(d.frame, byte(len(tables[t]))), tables[t]...)
-	d.frame = binary.AppendUvarint(d.frame, uint64(len(key)))
-	n := len(d.frame)
-	d.frame = append(d.frame, key...)
-	return d.frame[n:len(d.frame):len(d.frame)]
+	d.frame = appendChangeKey(d.frame, tables[t], key)
+	return d.frame[len(d.frame)-len(key) : len(d.frame) : len(d.frame)]
 }
 
 // revision is the one that a record has; 0: there is none.

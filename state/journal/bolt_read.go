@@ -83,16 +83,6 @@ func (b *Bolt) Range(ctx context.Context, table Table, from, to []byte, limit in
 	})
 }
 
-// Changes implements Store: the lock on the file lets nobody else write.
-func (b *Bolt) Changes(ctx context.Context, _ LSN, _ func(Change) error) (LSN, error) {
-	release, err := b.use(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer release()
-	return LSN(b.lsn.Load()), nil
-}
-
 // read runs fn on what the store holds at one moment: a transaction of bbolt, what
 // is to be laid over from <= key < to of each table, and the last commit in both.
 func (b *Bolt) read(of []Table, from, to []byte, fn func(tx *bbolt.Tx, news [][]change, lsn uint64) error) error {

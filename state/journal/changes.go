@@ -28,6 +28,13 @@ func addCommit(o *overlay, c redo.Commit) error {
 	return nil
 }
 
+// appendChangeKey appends the beginning of a change.
+func appendChangeKey(b []byte, t Table, key []byte) []byte {
+	b = append(append(b, byte(len(t))), t...)
+	b = binary.AppendUvarint(b, uint64(len(key)))
+	return append(b, key...)
+}
+
 // readChange reads the change at the beginning of b. It returns the index of the change's table and the length of the
 // change, which is 0 if b does not begin with one.
 func readChange(b []byte) (table int, c change, n int) {

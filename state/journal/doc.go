@@ -1,8 +1,8 @@
 // Package journal is the durable store beneath the tables of package state:
 // named tables of opaque records, changed in atomic batches that are on disk
-// before Commit returns. It exists in two forms, one file of bbolt and memory,
-// which pass the same suite (journal/conformance); the contract leaves room for
-// a shared database beside them.
+// before Commit returns. It exists in two forms here, one file of bbolt and memory,
+// which pass the same suite (journal/conformance). A Shared is a store that several
+// processes write, each with a copy of it in memory that follows one log.
 //
 // It is not a database for the rest of the program: it knows no record's
 // meaning, keeps no secondary index and decides nothing. Those who want to read

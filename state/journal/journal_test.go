@@ -51,3 +51,22 @@ func TestMemoryConforms(t *testing.T) {
 		},
 	})
 }
+
+// A store with one writer keeps the part of the contract of shared stores that needs no second node.
+func TestOneWriterConforms(t *testing.T) {
+	one := func(store journal.Store) conformance.Cluster {
+		return conformance.Cluster{Join: func(string) journal.Shared { return journal.Alone(store) }}
+	}
+	t.Run("bolt", func(t *testing.T) {
+		conformance.RunShared(t, func(t testing.TB) conformance.Cluster {
+			store, err := journal.OpenBolt(t.TempDir(), journal.Options{LowWater: -1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return one(store)
+		})
+	})
+	t.Run("memory", func(t *testing.T) {
+		conformance.RunShared(t, func(testing.TB) conformance.Cluster { return one(journal.NewMemory()) })
+	})
+}

@@ -108,6 +108,13 @@ func (m *Memory) snapshot(ctx context.Context) (map[Table]*iradix.Tree, LSN, err
 	return m.trees, m.lsn, nil
 }
 
+// Copy returns a store with the same records, which later commits to either of them do not change in the other.
+func (m *Memory) Copy() *Memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return &Memory{trees: m.trees, lsn: m.lsn, commits: m.commits}
+}
+
 // Load implements Store.
 func (m *Memory) Load(ctx context.Context, tables []Table, fn func(Table, Record) error) (LSN, error) {
 	trees, lsn, err := m.snapshot(ctx)
@@ -169,12 +176,6 @@ func iterate(trees map[Table]*iradix.Tree, t Table, from, to []byte, limit int, 
 		}
 	}
 	return nil
-}
-
-// Changes implements Store: nobody else can write.
-func (m *Memory) Changes(ctx context.Context, _ LSN, _ func(Change) error) (LSN, error) {
-	_, lsn, err := m.snapshot(ctx)
-	return lsn, err
 }
 
 // line is a record in a Memory's backup; the first line has only the LSN.

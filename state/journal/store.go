@@ -10,9 +10,7 @@ import (
 // Store keeps records durably. All methods may be called by many goroutines, but
 // none from inside a callback.
 type Store interface {
-	// Load calls fn with every record of the given tables, table by table and in
-	// key order, as they stood at the returned LSN. An error of fn ends it.
-	Load(ctx context.Context, tables []Table, fn func(Table, Record) error) (LSN, error)
+	Reader
 
 	// Commit applies the batches in order, all of them or none, and returns when
 	// they are durable. A batch sees what those before it did. Where a condition
@@ -21,18 +19,6 @@ type Store interface {
 	// after any other error the outcome is unknown and the store is poisoned.
 	// ctx is looked at once, before anything is written. Nothing of batches is kept.
 	Commit(ctx context.Context, batches []Batch) (LSN, error)
-
-	// Get returns one record, or ErrNotFound. The value is the caller's.
-	Get(ctx context.Context, table Table, key []byte) (Record, error)
-
-	// Range calls fn with the records from <= key < to in key order, at most
-	// limit of them if limit > 0. A nil from or to leaves that side open.
-	Range(ctx context.Context, table Table, from, to []byte, limit int, fn func(Record) error) error
-
-	// Changes calls fn for every record that another writer changed after since
-	// and returns the LSN up to which that is true. A store with one writer
-	// never has any: it returns its own LSN.
-	Changes(ctx context.Context, since LSN, fn func(Change) error) (LSN, error)
 
 	// Backup writes a consistent copy in the store's own format while others
 	// read and write.
@@ -44,6 +30,20 @@ type Store interface {
 	Close() error
 }
 
+// Reader is the part of a Store that reads records.
+type Reader interface {
+	// Load calls fn with every record of the given tables, table by table and in
+	// key order, as they stood at the returned LSN. An error of fn ends it.
+	Load(ctx context.Context, tables []Table, fn func(Table, Record) error) (LSN, error)
+
+	// Get returns one record, or ErrNotFound. The value is the caller's.
+	Get(ctx context.Context, table Table, key []byte) (Record, error)
+
+	// Range calls fn with the records from <= key < to in key order, at most
+	// limit of them if limit > 0. A nil from or to leaves that side open.
+	Range(ctx context.Context, table Table, from, to []byte, limit int, fn func(Record) error) error
+}
+
 // LSN numbers commits: the first is 1. It never goes back.
 type LSN uint64
 
@@ -53,13 +53,6 @@ type Record struct {
 	Key   []byte
 	Value []byte
 	Rev   uint64
-}
-
-// Change tells that a record was changed or, if Deleted, removed.
-type Change struct {
-	Table   Table
-	Key     []byte
-	Deleted bool
 }
 
 // Batch is what one command wants written: if every condition holds.

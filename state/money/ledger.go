@@ -293,9 +293,7 @@ func (p *poster) end(what *Posting) (uint64, error) {
 	}
 	receipt.Hold = h.ID
 	p.indexReceipt(&receipt, sequence)
-	if err := p.tally.add(p.tx, &receipt); err != nil {
-		p.broken = err
-	}
+	p.tally.add(p.tx, &receipt)
 	return sequence, nil
 }
 

@@ -22,19 +22,14 @@ type tally struct {
 }
 
 // add counts a receipt that was just written.
-func (t *tally) add(tx *state.Tx, r *Receipt) error {
+func (t *tally) add(tx *state.Tx, r *Receipt) {
 	if state.CheckID(r.Key) == nil {
 		t.spend(tx, r.Key, r.Account).add(r, t.day)
 	}
 	for _, scope := range r.Scopes {
 		t.spend(tx, scope, "").add(r, t.day)
 	}
-	u, err := t.usage(tx, r)
-	if err != nil {
-		return err
-	}
-	u.Count(r)
-	return nil
+	t.usage(tx, r).Count(r)
 }
 
 func (t *tally) spend(tx *state.Tx, scope, account string) *KeySpend {
@@ -81,30 +76,25 @@ func (t *tally) spent(what *Posting) []*KeySpend {
 	return all
 }
 
-func (t *tally) usage(tx *state.Tx, r *Receipt) (u *UsageRow, err error) {
+func (t *tally) usage(tx *state.Tx, r *Receipt) *UsageRow {
 	if t.lately == nil || t.key != r.Key || t.model != r.Model {
-		if t.lately, err = t.find(tx, r); err != nil {
-			return nil, err
-		}
+		t.lately = t.find(tx, r)
 		t.key, t.model = r.Key, r.Model
 	}
-	return t.lately, nil
+	return t.lately
 }
 
-func (t *tally) find(tx *state.Tx, r *Receipt) (*UsageRow, error) {
+func (t *tally) find(tx *state.Tx, r *Receipt) *UsageRow {
 	name := UsageRow{Day: t.day, Account: r.Account, Key: usageName(r.Key), Model: usageName(r.Model)}
 	if u := t.counted(&name); u != nil {
-		return u, nil
+		return u
 	}
-	fresh, err := usageOf(tx, name)
-	if err != nil {
-		return nil, err
-	}
+	fresh := usageOf(tx, name)
 	if u := t.counted(fresh); u != nil { // another model beyond the bound
-		return u, nil
+		return u
 	}
 	t.usages = append(t.usages, fresh)
-	return fresh, nil
+	return fresh
 }
 
 func (t *tally) counted(name *UsageRow) *UsageRow {
@@ -121,13 +111,10 @@ func (t *tally) counted(name *UsageRow) *UsageRow {
 func CountUsage(tx *state.Tx, rows []UsageRow) error {
 	day := dayOf(tx.Now())
 	for i := range rows {
-		u, err := usageOf(
-			tx,
-			UsageRow{Day: day, Account: rows[i].Account, Key: usageName(rows[i].Key), Model: usageName(rows[i].Model)},
-		)
-		if err != nil {
-			return err
+		name := UsageRow{
+			Day: day, Account: rows[i].Account, Key: usageName(rows[i].Key), Model: usageName(rows[i].Model),
 		}
+		u := usageOf(tx, name)
 		u.Add(&rows[i])
 		if err := usages.Put(tx, *u); err != nil { // before the next, which may be beyond the bound
 			return err

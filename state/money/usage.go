@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -219,31 +218,19 @@ func usageName(name string) string {
 	return name[:cut]
 }
 
-// usageOf returns a copy of the record that u names, or u if there is none.
-func usageOf(tx *state.Tx, u UsageRow) (*UsageRow, error) {
+// usageOf returns a copy of the record that u names, or u if there is none. The memory has all records of today and
+// yesterday, and the state's time does not go back, so a record that is not there was never made.
+func usageOf(tx *state.Tx, u UsageRow) *UsageRow {
 	if r := usages.Get(tx.View(), u.id()); r != nil {
 		u = r.Rec
-		return &u, nil
+		return &u
 	}
 	if manyUsages(tx.View(), u.Day+"\x00"+u.Account+"\x00", maxUsageModels) && u.Model != OtherModels {
 		u.Model = OtherModels
 		return usageOf(tx, u)
 	}
 	unloadUsage(tx, coldBefore(tx.Now()))
-	// A record of this name that is not in memory is of an earlier day, to which the clock went back.
-	rec, err := tx.Get(journal.Usage, []byte(u.id()))
-	switch {
-	case errors.Is(err, journal.ErrNotFound):
-		return &u, nil
-	case err != nil:
-		return nil, fmt.Errorf("read usage: %w", err)
-	}
-	r, err := usages.Reload(tx, rec)
-	if err != nil {
-		return nil, err
-	}
-	u = r.Rec
-	return &u, nil
+	return &u
 }
 
 // manyUsages reports whether n rows or more have ids that begin with prefix.

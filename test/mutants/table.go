@@ -464,15 +464,15 @@ var Table = []Mutant{
 		Name: "state: publish what was not committed",
 		File: "state/writer.go", Suite: "./state", Run: ".",
 		Old: `	if err == nil {
+		s.at = at
 		s.publish(tx)
 		return nil
-	}
-	err = fmt`,
+	}`,
 		New: `	s.publish(tx)
 	if err == nil {
+		s.at = at
 		return nil
-	}
-	err = fmt`,
+	}`,
 	},
 	{
 		Name: "state: acknowledge a failed commit",
@@ -488,6 +488,36 @@ var Table = []Mutant{
 		Name: "state: keep the changes of a refused command",
 		File: "state/tx.go", Suite: "./state", Run: ".",
 		Old: `		tx.undo()`,
+		New: ``,
+	},
+	{
+		Name: "cluster: do not decide a refusal at the end of the log",
+		File: "state/follow.go", Suite: "./state", Run: "TestARefusalIsDecidedAtTheEnd",
+		Old: `	if err == nil && head.LSN > s.at.LSN {`,
+		New: `	if err == nil && head.LSN > s.at.LSN+1000 {`,
+	},
+	{
+		Name: "cluster: commit a group that was decided before another node's entries",
+		File: "state/writer.go", Suite: "./state", Run: "TestACommandIsDecidedAgain|TestManyNodes",
+		Old: `		for _, r := range ran {
+			s.decide(tx, r)
+		}
+		if turn {`,
+		New: `		if turn {`,
+	},
+	{
+		Name: "cluster: leave the figures beside the tables as they were before another node's entries",
+		File: "state/follow.go", Suite: "./state", Run: "TestNodesFollowEachOther|TestSeveralNodes",
+		Old: `	s.publish(tx)
+	last :=`,
+		New: `	tx.mem.Commit()
+	last :=`,
+	},
+	{
+		Name: "cluster: let time go back behind another node's entries",
+		File: "state/follow.go", Suite: "./state", Run: "TestTimeIsThatOfTheLog",
+		Old: `	s.clock.notBefore(last.At)
+`,
 		New: ``,
 	},
 	{
@@ -703,8 +733,8 @@ var Table = []Mutant{
 		Name: "shares: keep the places of deliveries that are not durable",
 		File: "state/writer.go", Suite: "./state/work", Run: "TestADeliveryThatIsNotDurable",
 		Old: `	tx.takeBack()
-	return err`,
-		New: `	return err`,
+	return s.stopAfter(err)`,
+		New: `	return s.stopAfter(err)`,
 	},
 	{
 		Name: "shares: give up the deliveries of an owner with few",

@@ -127,9 +127,6 @@ func records(t *testing.T, s Store) {
 	if st := store.Stats(); st.LSN != 4 || st.Commits != 4 || st.Poisoned != nil || st.Size <= 0 {
 		t.Errorf("Stats: got %+v", st)
 	}
-	if lsn, err := store.Changes(ctx, 0, func(journal.Change) error { return errors.New("a change of somebody else") }); err != nil || lsn != 4 {
-		t.Errorf("Changes: got %d, %v, want 4", lsn, err)
-	}
 }
 
 func values(t *testing.T, s Store) {
@@ -448,8 +445,7 @@ func cancelled(t *testing.T, s Store) {
 	_, getErr := store.Get(ctx, journal.Key, []byte("k"))
 	rangeErr := store.Range(ctx, journal.Key, nil, nil, 0, nil)
 	_, loadErr := store.Load(ctx, journal.Tables(), nil)
-	_, changesErr := store.Changes(ctx, 0, nil)
-	for _, err := range []error{commitErr, getErr, rangeErr, loadErr, changesErr, store.Backup(ctx, io.Discard)} {
+	for _, err := range []error{commitErr, getErr, rangeErr, loadErr, store.Backup(ctx, io.Discard)} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v, want context.Canceled", err)
 		}
@@ -466,8 +462,7 @@ func closed(t *testing.T, s Store) {
 	_, getErr := store.Get(ctx, journal.Key, []byte("k"))
 	rangeErr := store.Range(ctx, journal.Key, nil, nil, 0, nil)
 	_, loadErr := store.Load(ctx, journal.Tables(), nil)
-	_, changesErr := store.Changes(ctx, 0, nil)
-	for _, err := range []error{commitErr, getErr, rangeErr, loadErr, changesErr, store.Backup(ctx, io.Discard)} {
+	for _, err := range []error{commitErr, getErr, rangeErr, loadErr, store.Backup(ctx, io.Discard)} {
 		if !errors.Is(err, journal.ErrClosed) {
 			t.Errorf("got %v, want ErrClosed", err)
 		}
