@@ -21,11 +21,12 @@ const module = "stagedoor"
 // listed here must not exist.
 var arrows = map[string][]string{
 	"cmd":       {"http", "actors", "state", "providers"},
-	"http":      {"actors", "state", "providers"},
+	"http":      {"actors", "state", "providers", "docs"},
 	"actors":    {"state", "providers"},
 	"state":     {},
+	"docs":      {}, // pages that the program reads itself
 	"providers": {},
-	"test":      {"cmd", "http", "actors", "state", "providers"},
+	"test":      {"cmd", "http", "actors", "state", "providers", "docs"},
 }
 
 // shapesMeet are the packages under providers/shapes that may know more than one

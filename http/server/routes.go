@@ -9,6 +9,7 @@ import (
 	"stagedoor/http/dryrun"
 	"stagedoor/http/envelope"
 	"stagedoor/http/media"
+	"stagedoor/http/openapi"
 	"stagedoor/http/responsesocket"
 	"stagedoor/http/text"
 	"stagedoor/http/web/pages"
@@ -47,6 +48,7 @@ func (s *Server) routes(d *text.Handlers) http.Handler {
 			}
 			r.notAllowed(w, req)
 		})
+		r.served = append(r.served, "GET /v1/responses")
 	}
 
 	r.handle("POST /v1/conversations", d.CreateConversation)
@@ -101,6 +103,7 @@ func (s *Server) routes(d *text.Handlers) http.Handler {
 	}
 	r.handle("GET /healthz", s.healthz)
 	r.handle("GET /readyz", s.readyz)
+	r.handle("GET "+openapi.Path, openapi.Handler(func() []string { return r.served }))
 
 	s.router = r
 	return aliased(s.options.Aliases, r.done())
@@ -112,6 +115,7 @@ type router struct {
 	mux     *http.ServeMux
 	methods map[string][]string // by path
 	words   map[string][]string // by path, for the paths of word
+	served  []string            // all patterns, which the description of the API is made of
 	dialect func(path string) envelope.Dialect
 	// versions are the versions of the API that paths begin with.
 	versions []string
@@ -140,6 +144,7 @@ func (r *router) route(pattern string, h http.HandlerFunc) {
 	method, path, _ := strings.Cut(pattern, " ")
 	r.mux.HandleFunc(pattern, h)
 	r.methods[path] = append(r.methods[path], method)
+	r.served = append(r.served, pattern)
 }
 
 // word is handle for a path whose last word would otherwise match the {id} of another path. The word
@@ -154,6 +159,7 @@ func (r *router) wordRoute(pattern string, h http.HandlerFunc) {
 	method, path, _ := strings.Cut(pattern, " ")
 	r.mux.HandleFunc(pattern, h)
 	r.words[path] = append(r.words[path], method)
+	r.served = append(r.served, pattern)
 }
 
 // text adds the routes on which clients send requests for text. Each shape lists its own in its
