@@ -33,13 +33,21 @@ func (s *System) Go(owner *actor.PID, work string, fn func(ctx context.Context) 
 	s.dispatcher.Schedule(func() {
 		defer s.beside.Done()
 		defer s.goroutines.Add(-1)
-		var message any
-		if recovered := panics.Try(func() { message = fn(s.ctx) }); recovered != nil {
-			s.crashed.Add(1)
-			message = &Crashed{work, recovered}
-		}
-		if message != nil {
+		if message := s.contain(work, fn); message != nil {
 			s.Send(owner, message)
 		}
 	})
+}
+
+// contain returns the result of fn, or *Crashed if fn panics. Its frame stays on the stack of each stream, so it is
+// smaller than that of panics.Try.
+func (s *System) contain(work string, fn func(ctx context.Context) any) (message any) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			s.crashed.Add(1)
+			recovered := panics.NewRecovered(1, reason)
+			message = &Crashed{work, &recovered}
+		}
+	}()
+	return fn(s.ctx)
 }

@@ -87,13 +87,8 @@ func (a *attempt) callPassthrough(ctx context.Context) *upstream.Failure {
 		return f
 	}
 	failure := panicked
-	defer func() {
-		u.call.RecordUsage(a.outcome.Usage, a.outcome.Reason)
-		a.endCall(u.call, failure)
-	}()
-	defer u.late.close()
-	defer u.reply.Close()
-	f = u.run(ctx, u.reply)
+	defer func() { u.close(failure) }()
+	f = u.run(ctx)
 	a.judgeKey(u.key, f)
 	failure = className(f)
 	return f

@@ -38,6 +38,7 @@ type passthrough struct {
 	call     *telemetry.Call
 	observer shapes.Parser // nil: prompts and replies are not kept
 	late     *lateUsage
+	events   *upstream.EventReader // nil: the reply is no stream
 	out      *Buffer
 	seen     bool // the first event
 	content  bool // a piece of answer has passed
@@ -47,26 +48,41 @@ type passthrough struct {
 	completeFailed bool
 }
 
-func (u *passthrough) run(ctx context.Context, reply *upstream.Reply) *upstream.Failure {
-	if u.request.Head.Stream != reply.IsStream() {
-		return u.otherForm(ctx, reply)
+// run carries the reply. A stream spends its life here, so the frame is kept small: what run needs only before or after
+// the stream is in functions of its own, and close has all that is to be given back.
+func (u *passthrough) run(ctx context.Context) *upstream.Failure {
+	switch {
+	case u.request.Head.Stream != u.reply.IsStream():
+		return u.otherForm(ctx, u.reply)
+	case !u.request.Head.Stream:
+		return u.whole(ctx, u.reply)
 	}
-	if !u.request.Head.Stream {
-		return u.whole(ctx, reply)
-	}
-	events, err := reply.Events()
-	if err != nil {
+	var err error
+	if u.events, err = u.reply.Events(); err != nil {
 		return engine.FailureOf(err)
 	}
-	defer events.Release()
-	defer func() { u.out.Free() }()
-	if f := u.stream(ctx, reply, events); f != nil {
-		u.late.read(events, u.tap.Done, func(ev *upstream.Event) { u.tap.Event(ev.Name, ev.Data) })
-		u.noteUsage(u.tap.Usage(), u.tap.Reason())
-		u.conclude(f)
-		return f
+	f := u.stream(ctx)
+	if f != nil {
+		u.endFailed(f)
 	}
-	return nil
+	return f
+}
+
+// endFailed reads the usage that is still to come of a stream that failed, and prepares its end.
+func (u *passthrough) endFailed(f *upstream.Failure) {
+	u.late.read(u.events, u.tap.Done, func(ev *upstream.Event) { u.tap.Event(ev.Name, ev.Data) })
+	u.noteUsage(u.tap.Usage(), u.tap.Reason())
+	u.conclude(f)
+}
+
+// close ends the call and gives back what it holds. failure is the class of the failure, or "".
+func (u *passthrough) close(failure string) {
+	u.out.Free()
+	u.events.Release()
+	u.reply.Close()
+	u.late.close()
+	u.call.RecordUsage(u.outcome.Usage, u.outcome.Reason)
+	u.endCall(u.call, failure)
 }
 
 func (u *passthrough) whole(ctx context.Context, reply *upstream.Reply) *upstream.Failure {
@@ -125,47 +141,58 @@ func (u *passthrough) otherForm(ctx context.Context, reply *upstream.Reply) *ups
 		return engine.CallerFault(err)
 	}
 	return u.runTranslated(ctx, req, func(_ context.Context, emit emitFunc, flush flushFunc) *upstream.Failure {
-		return readReply(reply, u.shape.NewParser(u.request.Head.Choices(), u.env), u.late, emit, flush)
+		in := &incoming{reply: reply, parser: u.shape.NewParser(u.request.Head.Choices(), u.env), late: u.late, emit: emit}
+		defer func() { in.events.Release() }()
+		return in.read(flush)
 	})
 }
 
-func (u *passthrough) stream(ctx context.Context, reply *upstream.Reply, events *upstream.EventReader) *upstream.Failure {
+func (u *passthrough) stream(ctx context.Context) *upstream.Failure {
 	for !u.tap.Done() {
-		if u.tap.Answered() && !events.Buffered() {
-			reply.EndWithin(usageWait)
+		if u.tap.Answered() && !u.events.Buffered() {
+			u.reply.EndWithin(usageWait)
 		}
-		ev, err := events.Next()
-		if u.late.left() {
-			if err == nil && u.tap.Answered() && fields.CheckEvent(ev.Data) == nil {
-				u.tap.Event(ev.Name, ev.Data)
-			}
-			return engine.Cancelled(ctx)
-		}
-		if errors.Is(err, io.EOF) || err != nil && u.tap.Answered() {
-			return u.eof(ctx)
-		}
-		if err != nil {
-			return reply.Failed(err)
-		}
-		if f := u.event(ctx, &ev); f != nil {
+		u.events.Wait()
+		if f, more := u.take(ctx); !more {
 			return f
-		}
-		if u.tap.Answered() {
-			u.late.answerEnded()
-		}
-		hold := !u.content && !u.sink.Committed() && !u.tap.Done() && u.out.Len() < holdLimit
-		if hold || (events.Buffered() && u.out.Len() < flushAt && !u.tap.Done()) {
-			continue
-		}
-		if f := u.flush(ctx); f != nil {
-			return f
-		}
-		if !u.ended && u.outOfMoney() {
-			return exhausted()
 		}
 	}
-	reply.Drain()
+	u.reply.Drain()
 	return u.answered()
+}
+
+// take handles an event, or the error that came in its place. more is false if nothing further is to be read.
+func (u *passthrough) take(ctx context.Context) (f *upstream.Failure, more bool) {
+	ev, err := u.events.Next()
+	if u.late.left() {
+		if err == nil && u.tap.Answered() && fields.CheckEvent(ev.Data) == nil {
+			u.tap.Event(ev.Name, ev.Data)
+		}
+		return engine.Cancelled(ctx), false
+	}
+	if errors.Is(err, io.EOF) || err != nil && u.tap.Answered() {
+		return u.eof(ctx), false
+	}
+	if err != nil {
+		return u.reply.Failed(err), false
+	}
+	if f := u.event(ctx, &ev); f != nil {
+		return f, false
+	}
+	if u.tap.Answered() {
+		u.late.answerEnded()
+	}
+	hold := !u.content && !u.sink.Committed() && !u.tap.Done() && u.out.Len() < holdLimit
+	if hold || (u.events.Buffered() && u.out.Len() < flushAt && !u.tap.Done()) {
+		return nil, true
+	}
+	if f := u.flush(ctx); f != nil {
+		return f, false
+	}
+	if !u.ended && u.outOfMoney() {
+		return exhausted(), false
+	}
+	return nil, true
 }
 
 // event appends one event as the client gets it.

@@ -58,20 +58,26 @@ func (a *attempt) watched(stream bool, p producer) producer {
 		if call == nil {
 			return p(ctx, emit, flush)
 		}
-		failure, inBand := panicked, ""
-		defer func() { a.endCall(call, failure) }()
-		f := p(ctx, func(ev *dialogue.Event) {
-			if ev.Kind == dialogue.EventError {
-				inBand = className(a.refusedInBody(ev.Err))
-			}
-			call.RecordEvent(ev)
-			emit(ev)
-		}, flush)
-		if failure = className(f); f == nil {
-			failure = inBand
-		}
-		return f
+		return a.watch(ctx, call, p, emit, flush)
 	}
+}
+
+// watch runs a producer whose events and end a call records.
+func (a *attempt) watch(ctx context.Context, call *telemetry.Call, p producer, emit emitFunc,
+	flush flushFunc) *upstream.Failure {
+	failure, inBand := panicked, ""
+	defer func() { a.endCall(call, failure) }()
+	f := p(ctx, func(ev *dialogue.Event) {
+		if ev.Kind == dialogue.EventError {
+			inBand = className(a.refusedInBody(ev.Err))
+		}
+		call.RecordEvent(ev)
+		emit(ev)
+	}, flush)
+	if failure = className(f); f == nil {
+		failure = inBand
+	}
+	return f
 }
 
 // panicked is the failure of a call that did not come to an end of its own.

@@ -295,80 +295,114 @@ func (t *translated) failed() *Buffer {
 // producer makes a producer of one upstream call. en is what the gateway does to the reply.
 func (a *attempt) producer(call shapes.Call, choices int, en dialogue.Enforced) producer {
 	p := func(ctx context.Context, emit emitFunc, flush flushFunc) *upstream.Failure {
-		key := a.provider.TakeKey(a.svc.env.Now(), a.c.Model)
-		ctx, late := a.outlive(ctx)
-		defer late.close()
-		reply, f := a.send(ctx, call, key)
+		in, f := a.open(ctx, &call, choices, emit)
 		if f != nil {
 			return f
 		}
-		defer reply.Close()
-		return readReply(reply, a.shape.NewParser(choices, a.env), late, func(ev *dialogue.Event) {
-			if ev.Kind == dialogue.EventError {
-				a.judgeKey(key, a.refusedInBody(ev.Err))
-			}
-			emit(ev)
-		}, flush)
+		defer in.close()
+		return in.read(flush)
 	}
 	return a.watched(call.Stream, a.enforced(en, call.Stream, choices, len(call.Body), p))
 }
 
-// readReply lets parser make events of a reply, streamed or whole. late may be nil.
-func readReply(reply *upstream.Reply, parser shapes.Parser, late *lateUsage, emit func(*dialogue.Event),
-	flush func() *upstream.Failure) *upstream.Failure {
-	if !reply.IsStream() {
-		body, err := reply.ReadAll(nil)
+// incoming is the reply of one upstream call, from which parser makes events. A stream spends its life in read, so what
+// is needed only before or after a wait is in functions of its own, which keeps the stack of each stream small.
+type incoming struct {
+	reply   *upstream.Reply
+	parser  shapes.Parser
+	late    *lateUsage // may be nil
+	emit    emitFunc
+	events  *upstream.EventReader // nil: the reply is no stream
+	pending int                   // bytes of events since the last flush
+}
+
+// open makes the call.
+func (a *attempt) open(ctx context.Context, call *shapes.Call, choices int, emit emitFunc) (*incoming, *upstream.Failure) {
+	key := a.provider.TakeKey(a.svc.env.Now(), a.c.Model)
+	ctx, late := a.outlive(ctx)
+	reply, f := a.send(ctx, *call, key)
+	if f != nil {
+		late.close()
+		return nil, f
+	}
+	return &incoming{reply: reply, parser: a.shape.NewParser(choices, a.env), late: late, emit: func(ev *dialogue.Event) {
+		if ev.Kind == dialogue.EventError {
+			a.judgeKey(key, a.refusedInBody(ev.Err))
+		}
+		emit(ev)
+	}}, nil
+}
+
+// close ends the call.
+func (in *incoming) close() {
+	in.events.Release()
+	in.reply.Close()
+	in.late.close()
+}
+
+// read reads the reply, streamed or whole.
+func (in *incoming) read(flush flushFunc) *upstream.Failure {
+	if !in.reply.IsStream() {
+		body, err := in.reply.ReadAll(nil)
 		if err != nil {
 			return engine.FailureOf(err)
 		}
-		parser.Body(body, emit)
+		in.parser.Body(body, in.emit)
 		return nil
 	}
-	events, err := reply.Events()
-	if err != nil {
+	var err error
+	if in.events, err = in.reply.Events(); err != nil {
 		return engine.FailureOf(err)
 	}
-	defer events.Release()
-	pending := 0
-	for !parser.Done() {
-		if parser.Answered() && !events.Buffered() {
-			reply.EndWithin(usageWait)
+	for !in.parser.Done() {
+		if in.parser.Answered() && !in.events.Buffered() {
+			in.reply.EndWithin(usageWait)
 		}
-		ev, err := events.Next()
-		if late.left() {
-			if err == nil && parser.Answered() && fields.CheckEvent(ev.Data) == nil {
-				parser.Event(ev.Name, ev.Data, usageOnly(emit))
-			}
-			late.parse(events, parser, emit)
-			return engine.Cancelled(late.attempt.ctx)
-		}
-		if errors.Is(err, io.EOF) || err != nil && parser.Answered() {
-			return atEOF(parser, emit)
-		}
-		if err != nil {
-			return reply.Failed(err)
-		}
-		switch bad := fields.CheckEvent(ev.Data); {
-		case bad == nil:
-			parser.Event(ev.Name, ev.Data, emit)
-		case !parser.Answered():
-			emit(&dialogue.Event{Kind: dialogue.EventError, Err: bad})
-			return nil
-		}
-		if parser.Answered() {
-			late.answerEnded()
-		}
-		if pending += len(ev.Data); events.Buffered() && pending < flushAt {
-			continue
-		}
-		pending = 0
-		if f := flush(); f != nil {
-			late.parse(events, parser, emit)
+		in.events.Wait()
+		if f, more := in.take(flush); !more {
 			return f
 		}
 	}
-	reply.Drain()
+	in.reply.Drain()
 	return nil
+}
+
+// take handles an event, or the error that came in its place. more is false if nothing further is to be read.
+func (in *incoming) take(flush flushFunc) (f *upstream.Failure, more bool) {
+	ev, err := in.events.Next()
+	answered := in.parser.Answered()
+	if in.late.left() {
+		if err == nil && answered && fields.CheckEvent(ev.Data) == nil {
+			in.parser.Event(ev.Name, ev.Data, usageOnly(in.emit))
+		}
+		in.late.parse(in.events, in.parser, in.emit)
+		return engine.Cancelled(in.late.attempt.ctx), false
+	}
+	if errors.Is(err, io.EOF) || err != nil && answered {
+		return atEOF(in.parser, in.emit), false
+	}
+	if err != nil {
+		return in.reply.Failed(err), false
+	}
+	switch bad := fields.CheckEvent(ev.Data); {
+	case bad == nil:
+		in.parser.Event(ev.Name, ev.Data, in.emit)
+	case !answered:
+		in.emit(&dialogue.Event{Kind: dialogue.EventError, Err: bad})
+		return nil, false
+	}
+	if in.parser.Answered() {
+		in.late.answerEnded()
+	}
+	if in.pending += len(ev.Data); in.events.Buffered() && in.pending < flushAt {
+		return nil, true
+	}
+	in.pending = 0
+	if f := flush(); f != nil {
+		in.late.parse(in.events, in.parser, in.emit)
+		return f, false
+	}
+	return nil, true
 }
 
 // atEOF ends a body without a terminal event. An error there is the gateway's

@@ -261,45 +261,17 @@ func (s *Server) listening(l *listener) {
 // Close closes every connection at once.
 func (s *Server) Close() error { return s.http.Close() }
 
-// handler wraps the routes in the steps that every request passes through.
+// handler wraps the routes in the steps that every request passes through. Each stream keeps the frame of the function
+// on its stack, so the steps are functions of their own.
 func (s *Server) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		id := s.requestID(r)
-		h := w.Header()
-		ids := []string{id}
-		h["X-Request-Id"], h["Request-Id"] = ids, ids
-		if s.options.HTTPS {
-			h["Strict-Transport-Security"] = hsts
-		}
-		if r.ProtoMajor == 2 {
-			w = newStream(w)
-		}
-		reply := accesslog.Begin(s.options.Logger, w, r)
-		defer reply.End(id)
-		defer s.measure(r, reply)
-		if s.options.Tracing.on(r) {
-			var span trace.Span
-			r, span = s.options.Tracing.begin(r, id)
-			reply.Traced(span.SpanContext().TraceID().String())
-			defer s.options.Tracing.end(span, r, reply)
-		}
-		defer s.recover(reply, r, id)
-		if r.ContentLength == 0 {
-			// The deadline is for bodies, and readers of bodies clear it at the end. If
-			// it passed later, net/http would treat it as a client that has left.
-			_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-		}
-		if e := marked(r); e != nil {
-			h.Set("Connection", "close")
-			lingerAfter(w, r)
+		reply, id := s.begin(w, r)
+		r, span := s.trace(r, reply, id)
+		defer s.end(reply, r, id, span)
+		if e := malformed(r); e != nil {
+			w.Header().Set("Connection", "close")
+			lingerAfter(reply.ResponseWriter, r)
 			envelope.Write(reply, s.dialect(r.URL.Path), e)
-			return
-		}
-		if fields(r.Header) > maxFields {
-			h.Set("Connection", "close")
-			lingerAfter(w, r)
-			envelope.Write(reply, s.dialect(r.URL.Path), dialogue.Refusal(http.StatusRequestHeaderFieldsTooLarge,
-				"too_many_headers", fmt.Sprintf("the request has more than %d header fields", maxFields)))
 			return
 		}
 		if healthPath(r.URL.Path) {
@@ -308,16 +280,72 @@ func (s *Server) handler(next http.Handler) http.Handler {
 		}
 		counted, share, err := s.enter(r)
 		if err != nil {
-			lingerAfter(w, r)
+			lingerAfter(reply.ResponseWriter, r)
 			s.refuse(reply, r, err)
 			return
 		}
 		defer share.End()
 		next.ServeHTTP(reply, counted)
 		if !share.BodyRead() {
-			lingerAfter(w, r)
+			lingerAfter(reply.ResponseWriter, r)
 		}
 	})
+}
+
+// begin sets the headers of all replies and begins the request's line in the access log. It returns the request's id.
+func (s *Server) begin(w http.ResponseWriter, r *http.Request) (reply *accesslog.Reply, id string) {
+	id = s.requestID(r)
+	h := w.Header()
+	ids := []string{id}
+	h["X-Request-Id"], h["Request-Id"] = ids, ids
+	if s.options.HTTPS {
+		h["Strict-Transport-Security"] = hsts
+	}
+	if r.ProtoMajor == 2 {
+		w = newStream(w)
+	}
+	if r.ContentLength == 0 {
+		// The deadline is for bodies, and readers of bodies clear it at the end. If
+		// it passed later, net/http would treat it as a client that has left.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	}
+	return accesslog.Begin(s.options.Logger, w, r), id
+}
+
+// trace starts the span of a request. The span is nil if the request is not traced.
+func (s *Server) trace(r *http.Request, reply *accesslog.Reply, id string) (*http.Request, trace.Span) {
+	if !s.options.Tracing.on(r) {
+		return r, nil
+	}
+	r, span := s.options.Tracing.begin(r, id)
+	reply.Traced(span.SpanContext().TraceID().String())
+	return r, span
+}
+
+// end ends a request whose handler has returned or panicked. A panic ends only the request. Each step is taken even if
+// one before it panics, as the first does to have net/http cut off a reply that has begun.
+func (s *Server) end(reply *accesslog.Reply, r *http.Request, id string, span trace.Span) {
+	reason := recover()
+	defer reply.End(id)
+	defer s.measure(r, reply)
+	if span != nil {
+		defer s.options.Tracing.end(span, r, reply)
+	}
+	if reason != nil {
+		s.panicked(reply, r, id, reason)
+	}
+}
+
+// malformed returns the refusal of a request with ambiguous framing or too many header fields, or nil.
+func malformed(r *http.Request) *dialogue.Error {
+	if e := marked(r); e != nil {
+		return e
+	}
+	if fields(r.Header) > maxFields {
+		return dialogue.Refusal(http.StatusRequestHeaderFieldsTooLarge,
+			"too_many_headers", fmt.Sprintf("the request has more than %d header fields", maxFields))
+	}
+	return nil
 }
 
 // lingerAfter makes net/http close the connection in two steps after a reply to a request whose body was
@@ -373,27 +401,14 @@ func (s *Server) requestID(r *http.Request) string {
 	return v[0]
 }
 
-// recover ends only the request whose handler panicked.
-func (s *Server) recover(w *accesslog.Reply, r *http.Request, id string) {
-	reason := recover()
-	if reason == nil {
-		return
-	}
+// panicked replies to a request whose handler panicked, and logs why.
+func (s *Server) panicked(w *accesslog.Reply, r *http.Request, id string, reason any) {
 	accesslog.Outcome(w, http.StatusInternalServerError)
 	if reason == http.ErrAbortHandler {
 		panic(reason)
 	}
-	s.options.Logger.Error(
-		"handler panicked",
-		"request_id",
-		id,
-		"path",
-		r.URL.Path,
-		"panic",
-		fmt.Sprintf("%T", reason),
-		"stack",
-		string(debug.Stack()),
-	)
+	s.options.Logger.Error("handler panicked", "request_id", id, "path", r.URL.Path,
+		"panic", fmt.Sprintf("%T", reason), "stack", string(debug.Stack()))
 	if w.Begun() {
 		panic(http.ErrAbortHandler) // the reply can only be cut off
 	}

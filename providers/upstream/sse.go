@@ -71,6 +71,8 @@ type EventReader struct {
 	end    int // end of the bytes that have been read
 	skipLF bool
 	bom    bool
+	waited bool // Wait has been called since the last Next
+	whole  bool // by the lines up to line an event is whole
 
 	name  string
 	names map[string]string
@@ -87,8 +89,12 @@ func NewEventReader(src io.Reader) *EventReader {
 }
 
 // Release gives the reader's buffer back. The events that the reader has returned must not be used any more. Next
-// returns an error from then on. A caller that does not call Release costs no more than an allocation.
+// returns an error from then on. A caller that does not call Release costs no more than an allocation. Release of a nil
+// reader does nothing.
 func (r *EventReader) Release() {
+	if r == nil {
+		return
+	}
 	freeBuffer(r.buf)
 	*r = EventReader{err: io.ErrClosedPipe}
 }
@@ -102,28 +108,45 @@ func (r *EventReader) Buffered() bool {
 
 // Next returns the next event that has data. Its error is io.EOF at a clean end, or else the error of the source.
 func (r *EventReader) Next() (Event, error) {
+	r.Wait()
+	r.waited = false
+	if !r.whole {
+		return r.tail()
+	}
+	return r.event(), nil
+}
+
+// Wait returns once Next need not wait. A stream spends nearly all its life waiting, and a caller that calls Wait before
+// Next, which it calls in another function, has less on its stack meanwhile.
+func (r *EventReader) Wait() {
+	if r.waited {
+		return
+	}
+	r.waited = true
 	r.start = r.line
 	r.reset()
+	for r.whole = r.advance(); !r.whole; r.whole = r.advance() {
+		if r.err != nil || r.fill() != nil {
+			return
+		}
+	}
+}
+
+// advance reads the lines in the buffer and reports whether they end an event that has data.
+func (r *EventReader) advance() bool {
 	for {
 		line, ok := r.nextLine()
-		if !ok {
-			if r.err != nil {
-				return r.tail()
-			}
-			if err := r.fill(); err != nil {
-				return Event{}, err
-			}
-			continue
-		}
-		if len(line) > 0 {
+		switch {
+		case !ok:
+			return false
+		case len(line) > 0:
 			r.field(line)
-			continue
+		case r.hasData():
+			return true
+		default:
+			r.start = r.line
+			r.reset()
 		}
-		if r.hasData() {
-			return r.event(), nil
-		}
-		r.start = r.line
-		r.reset()
 	}
 }
 
@@ -243,8 +266,33 @@ func (r *EventReader) intern(v []byte) string {
 	return s
 }
 
-// fill reads more bytes and makes room for them first. It moves the offsets of the event that is being read.
+// fill reads more bytes. A stream waits in it nearly all its life, so its frame is kept small.
 func (r *EventReader) fill() error {
+	if err := r.makeRoom(); err != nil {
+		return err
+	}
+	for range 100 {
+		n, err := r.src.Read(r.buf[r.end:])
+		if n > 0 || err != nil {
+			r.filled(n, err)
+			return nil
+		}
+	}
+	r.err = io.ErrNoProgress
+	return r.err
+}
+
+// filled notes that n bytes were read.
+func (r *EventReader) filled(n int, err error) {
+	r.end += n
+	r.err = err
+	if n > 0 && !r.bom {
+		r.skipBOM()
+	}
+}
+
+// makeRoom makes room for at least one byte. It moves the offsets of the event that is being read.
+func (r *EventReader) makeRoom() error {
 	full := r.end == len(r.buf)
 	if r.start > 0 && (r.start == r.end || full) {
 		r.shift()
@@ -254,32 +302,21 @@ func (r *EventReader) fill() error {
 		r.move(newBuffer(2*len(small)), 0)
 		freeBuffer(small)
 	}
-	if r.end == len(r.buf) {
-		if len(r.buf) >= MaxEvent {
-			r.err = ErrEventTooLarge
+	if r.end < len(r.buf) {
+		return nil
+	}
+	if len(r.buf) >= MaxEvent {
+		r.err = ErrEventTooLarge
+		return r.err
+	}
+	more := min(2*len(r.buf), MaxEvent)
+	if r.grown != nil {
+		if r.err = r.grown(len(r.buf), more); r.err != nil {
 			return r.err
 		}
-		more := min(2*len(r.buf), MaxEvent)
-		if r.grown != nil {
-			if r.err = r.grown(len(r.buf), more); r.err != nil {
-				return r.err
-			}
-		}
-		r.move(make([]byte, more), 0)
 	}
-	for range 100 {
-		n, err := r.src.Read(r.buf[r.end:])
-		r.end += n
-		r.err = err
-		if n > 0 && !r.bom {
-			r.skipBOM()
-		}
-		if n > 0 || err != nil {
-			return nil
-		}
-	}
-	r.err = io.ErrNoProgress
-	return r.err
+	r.move(make([]byte, more), 0)
+	return nil
 }
 
 // shift moves the event that is being read to the front of buf.
