@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// mostStack is what the gateway's goroutines of one stream may have as stacks, in bytes. Two of the five are those of
+// mostStack bounds the stacks of the gateway's goroutines for one stream, in bytes. Two of the five are those of
 // the connection and of the attempt, with 8 KiB each. A stack doubles at once and is halved only if less than a quarter
 // of it is in use, so a few hundred bytes more in the functions that a stream waits in would make it 16 KiB.
 const mostStack = 31 << 10
