@@ -62,42 +62,49 @@ async function freePort() {
   return port;
 }
 
-// stage starts a gateway for one test and sets what the upstreams do: turns are the calls of each turn of
-// the conversation, failing an upstream that answers with a status from a turn on. Everything ends with the test.
-export async function stage(t, { turns, failing = '', from = 0, status = 0 }) {
+// gateway starts a gateway for one test, in a home of its own, with the arguments that configure it. Everything ends
+// with the test.
+export async function gateway(t, args) {
   const home = fs.mkdtempSync(path.join(os.tmpdir(), 'stagedoor-agents-'));
   t.after(() => fs.rmSync(home, { recursive: true, force: true, maxRetries: 5 }));
   const files = path.join(home, 'project');
   fs.mkdirSync(files);
-  turns.forEach((calls, turn) => calls.forEach((_, i) =>
-    fs.writeFileSync(path.join(files, `t${turn}c${i}.txt`), `result of t${turn}c${i}\n`)));
-  const set = await fetch(`${upstreams}/plan`, {
-    method: 'PUT', body: JSON.stringify({ turns, files, failing, from, status }),
-  });
-  assert.equal(set.status, 200);
-
   const url = `http://127.0.0.1:${await freePort()}`;
-  const file = path.join(home, 'stagedoor.yaml');
-  fs.writeFileSync(file, JSON.stringify({ ...configuration, listen: [url.slice('http://'.length)] }));
-  const gateway = spawn(program, ['serve', '--config', file], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const served = spawn(program, ['serve', '--listen', url.slice('http://'.length), ...args],
+    { cwd: home, stdio: ['ignore', 'pipe', 'pipe'] });
   let log = '';
-  for (const stream of [gateway.stdout, gateway.stderr]) stream.on('data', (data) => { log += data; });
+  for (const stream of [served.stdout, served.stderr]) stream.on('data', (data) => { log += data; });
   t.after(async () => {
-    gateway.kill();
-    if (gateway.exitCode === null) await once(gateway, 'exit');
+    served.kill();
+    if (served.exitCode === null) await once(served, 'exit');
   });
   for (let tries = 0; ; tries++) {
     const ready = await fetch(`${url}/readyz`).catch(() => undefined);
     if (ready?.ok) break;
-    assert.ok(tries < 200 && gateway.exitCode === null, `the gateway is not ready:\n${log}`);
+    assert.ok(tries < 200 && served.exitCode === null, `the gateway is not ready:\n${log}`);
     await delay(50);
   }
   return {
     url, home, files,
-    report: async () => (await fetch(`${upstreams}/report`)).json(),
     log: () => log,
     requests: () => log.split('\n').filter((line) => line.includes('msg=request') || line.includes('"msg":"request"')),
   };
+}
+
+// stage starts a gateway in front of the strict upstreams and sets what they do: turns are the calls of each turn of
+// the conversation, failing an upstream that answers with a status from a turn on.
+async function stage(t, { turns, failing = '', from = 0, status = 0 }) {
+  const file = path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'stagedoor-agents-')), 'stagedoor.yaml');
+  t.after(() => fs.rmSync(path.dirname(file), { recursive: true, force: true }));
+  fs.writeFileSync(file, JSON.stringify(configuration));
+  const scene = await gateway(t, ['--config', file]);
+  turns.forEach((calls, turn) => calls.forEach((_, i) =>
+    fs.writeFileSync(path.join(scene.files, `t${turn}c${i}.txt`), `result of t${turn}c${i}\n`)));
+  const set = await fetch(`${upstreams}/plan`, {
+    method: 'PUT', body: JSON.stringify({ turns, files: scene.files, failing, from, status }),
+  });
+  assert.equal(set.status, 200);
+  return { ...scene, report: async () => (await fetch(`${upstreams}/report`)).json() };
 }
 
 // run runs a client's program with only the given environment until it ends, at most for a time, and
