@@ -16,6 +16,7 @@ import (
 	"stagedoor/state"
 	"stagedoor/state/identity"
 	"stagedoor/state/journal/fsync"
+	"stagedoor/state/ownership"
 )
 
 // firstKeyName is the file in the data directory that holds the first key. The store has hashes of keys only, and the
@@ -90,7 +91,7 @@ func writeFirstKey(path, secret string) error {
 		return err
 	}
 	_, err = io.WriteString(f, secret+"\n")
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+	if err = errors.Join(err, ownership.File(f), f.Sync(), f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"stagedoor/http/media"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state/blobs"
+	"stagedoor/state/ownership"
 )
 
 // maxContent is a setting in bytes: 0 is no bound.
@@ -41,7 +42,7 @@ func openStorage(data string, most int64) (*storage, error) {
 		data, s.remove = dir, dir
 	}
 	s.scratch = filepath.Join(data, "scratch")
-	err := os.MkdirAll(s.scratch, 0o700)
+	err := ownership.MkdirAll(s.scratch, 0o700)
 	if err == nil {
 		s.content, err = blobs.Open(filepath.Join(data, "content"), most, time.Now())
 	}

@@ -152,6 +152,9 @@ func command(t testing.TB, env map[string]string, args ...string) result {
 	var out, errOut bytes.Buffer
 	lookup := func(name string) (string, bool) {
 		v, ok := env[name]
+		if !ok && name == "XDG_RUNTIME_DIR" { // else it is that of the person who runs the tests
+			return os.LookupEnv(name)
+		}
 		return v, ok
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

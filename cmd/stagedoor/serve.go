@@ -124,6 +124,13 @@ func (a *app) runUntilStopped(ctx context.Context, g *gateway, listeners []net.L
 	wg.Go(func() { keepBackups(ctx, g) })
 	wg.Go(func() { paceGC(ctx) })
 	wg.Go(func() { keepWatchdog(ctx, g) })
+	withdraw, err := datadir.Announce(a.Env,
+		datadir.Running{Data: g.config.Load().Data, Address: baseURL(g.config.Load(), listeners[0].Addr())})
+	if err != nil {
+		g.logger.Warn("commands that are given another data directory cannot name this gateway", "cause", err)
+	} else {
+		defer withdraw()
+	}
 	if control != nil {
 		recordings := &admin.Recordings{Recorder: g.runtime.Text().Recorder(), Key: func(id string) error {
 			_, err := g.auth.ByID(id)

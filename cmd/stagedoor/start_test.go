@@ -11,6 +11,7 @@ import (
 	"stagedoor/state"
 	"stagedoor/state/identity"
 	"stagedoor/state/journal"
+	"stagedoor/state/ownership"
 	"stagedoor/state/schema"
 )
 
@@ -61,6 +62,71 @@ func TestStateAndFirstKeyAreKeptUntilTheKeyIsRevoked(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(data, firstKeyName)); !os.IsNotExist(err) {
 		t.Errorf("the file of the revoked key is still there: %v", err)
 	}
+}
+
+func TestCommandsDoNotWriteIntoAnotherStoreThanThatOfTheGatewayThatRuns(t *testing.T) {
+	home := directory(t)
+	t.Setenv("XDG_RUNTIME_DIR", home)
+	p := launch(t, home, "serve", "--listen", "127.0.0.1:0", "--data", "memory")
+	env := map[string]string{"XDG_DATA_HOME": home}
+	command(t, env, "users", "create", "anna").check(t, exitFailure, "", p.URL+": its state is in memory")
+	if _, err := os.Stat(filepath.Join(home, "stagedoor", "stagedoor.db")); !os.IsNotExist(err) {
+		t.Errorf("a store was made: %v", err)
+	}
+	p.stop()
+	command(t, env, "users", "create", "anna").check(t, exitOK, "", "password of anna")
+}
+
+// TestFilesMadeByRootBelongToTheOwnerOfTheDataDirectory is about another owner only if it runs as root.
+func TestFilesMadeByRootBelongToTheOwnerOfTheDataDirectory(t *testing.T) {
+	data := filepath.Join(directory(t), "data")
+	if err := os.Mkdir(data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	uid := os.Geteuid()
+	if uid == 0 {
+		uid = 65534
+		if err := os.Chown(data, uid, uid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := launch(t, data, "serve", "--listen", "127.0.0.1:0", "--data", data)
+	createKey(t, data)
+	command(t, nil, "state", "backup", filepath.Join(data, "copy.db"), "--data", data).check(t, exitOK, "backed up", "")
+	check := func() {
+		t.Helper()
+		names := map[string]bool{}
+		err := filepath.WalkDir(data, func(path string, e os.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := e.Info()
+			if err != nil {
+				return err
+			}
+			names[e.Name()] = true
+			if u, _, _ := ownership.Of(info); int(u) != uid {
+				t.Errorf("%s belongs to %d, want %d", path, u, uid)
+			}
+			return nil
+		})
+		if err != nil || !names["stagedoor.db"] || !names[firstKeyName] || !names["copy.db"] || !names["content"] {
+			t.Errorf("%v, %v", names, err)
+		}
+	}
+	check()
+	p.stop()
+	check()
+	command(t, nil, "doctor", "--offline", "--data", data).check(t, exitOK, "owner", "")
+	if os.Geteuid() != 0 {
+		return // nothing can be made wrong
+	}
+	if err := os.Chown(filepath.Join(data, "stagedoor.db"), 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	r := command(t, nil, "doctor", "--offline", "--data", data)
+	r.check(t, exitFailure, "stagedoor.db belongs to root", "")
+	r.check(t, exitFailure, "chown -R 65534:65534 "+data, "")
 }
 
 func TestWithoutAHomeDirectoryServeAsksForADataDirectory(t *testing.T) {

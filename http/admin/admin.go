@@ -23,6 +23,7 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
 	"stagedoor/state/identity"
+	"stagedoor/state/ownership"
 )
 
 // SocketName is the name of the socket's file in the data directory.
@@ -41,7 +42,7 @@ func Listen(path string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(path, 0o600); err != nil {
+	if err := errors.Join(os.Chmod(path, 0o600), ownership.Path(path)); err != nil {
 		l.Close()
 		return nil, err
 	}

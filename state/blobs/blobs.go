@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"stagedoor/state/ownership"
 	"stagedoor/state/share"
 )
 
@@ -63,7 +64,7 @@ type Store struct {
 // half-written or has expired by now. max bounds the bytes of all blobs, of which one
 // owner may have its share.
 func Open(dir string, max int64, now time.Time) (*Store, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := ownership.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
 	entries, err := os.ReadDir(dir)
@@ -123,7 +124,10 @@ func (s *Store) Put(owner string, r io.Reader, mediaType string, limit int64, ex
 		return Info{}, err
 	}
 	w := &writer{room: s.room, files: s.files, owner: info.Owner, file: file, limit: limit}
-	if err := w.fill(r); err != nil {
+	if err = ownership.File(file); err == nil {
+		err = w.fill(r)
+	}
+	if err != nil {
 		return Info{}, w.discard(err)
 	}
 	if err := os.Rename(file.Name(), filepath.Join(s.dir, name)); err != nil {

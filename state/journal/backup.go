@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"stagedoor/state/journal/fsync"
+	"stagedoor/state/ownership"
 )
 
 // BackupFile writes a backup of s to path and looks at every page of it before it
@@ -97,7 +98,7 @@ func arrive(path string, name func(from, to string) error, fill func(*os.File) e
 		return err
 	}
 	defer os.Remove(tmp.Name()) // after a rename there is none
-	if err := errors.Join(fill(tmp), tmp.Close()); err != nil {
+	if err := errors.Join(ownership.File(tmp), fill(tmp), tmp.Close()); err != nil {
 		return err
 	}
 	if err := name(tmp.Name(), path); err != nil {

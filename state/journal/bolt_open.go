@@ -13,8 +13,8 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 
 	"stagedoor/state/journal/fsync"
-
 	"stagedoor/state/journal/redo"
+	"stagedoor/state/ownership"
 )
 
 // OpenBolt opens the store in dir, making both if need be. A file that the last
@@ -98,7 +98,7 @@ func makeDir(dir string) error {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := ownership.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	return fsync.Dir(filepath.Dir(filepath.Clean(dir)))

@@ -42,12 +42,16 @@ func AddFlags(c *cobra.Command, a *cli.App) *Flags {
 	return f
 }
 
-// Path returns the data directory that the flags or the configuration file name. It need not exist.
+// Path returns the data directory that the flags or the configuration file name, or the default one. It need not exist.
+// It returns an error if --data does not name it, no gateway runs on it, and one runs elsewhere on this machine.
 func (f *Flags) Path() (string, error) {
 	data := f.data
 	switch {
 	case data == "" && f.file == "":
-		return Default(f.env)
+		var err error
+		if data, err = Default(f.env); err != nil {
+			return "", err
+		}
 	case data == "":
 		c, err := config.Load(f.file, f.env)
 		if err != nil {
@@ -58,6 +62,11 @@ func (f *Flags) Path() (string, error) {
 	if data == "memory" {
 		return "", fmt.Errorf("%w: a gateway with data: memory keeps no keys; "+
 			"give --data DIRECTORY, or write keys into the configuration", cli.ErrUsage)
+	}
+	if f.data == "" {
+		if err := f.rejectOther(data); err != nil {
+			return "", err
+		}
 	}
 	return data, nil
 }
@@ -139,9 +148,6 @@ const LockWait = 2 * time.Second
 func OpenStore(data string) (journal.Store, error) {
 	if data == "memory" {
 		return journal.NewMemory(), nil
-	}
-	if err := os.MkdirAll(data, 0o700); err != nil {
-		return nil, Unavailable(err)
 	}
 	store, err := journal.OpenBolt(data, journal.Options{Timeout: LockWait})
 	if err != nil {

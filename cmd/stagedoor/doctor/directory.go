@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"syscall"
 
 	"stagedoor/state/journal"
+	"stagedoor/state/ownership"
 )
 
 // Free space that a data directory should have. Below the least a busy gateway
@@ -40,12 +43,18 @@ func directory(data string, running bool) []Check {
 	case !info.IsDir():
 		return []Check{{name, Failed, data + " is no directory", "choose another (data, --data)"}}
 	}
-	return []Check{access(data, info), free(data), store(data, running)}
+	return []Check{access(data, info), owner(data, info, os.Geteuid()), free(data), store(data, running)}
 }
 
 // parent looks at a directory that will be made by the first start.
 func parent(data string) Check {
 	above := filepath.Dir(filepath.Clean(data))
+	for { // the start makes all that are missing
+		if _, err := os.Stat(above); err == nil || above == filepath.Dir(above) {
+			break
+		}
+		above = filepath.Dir(above)
+	}
 	if err := writable(above); err != nil {
 		return Check{
 			"data directory",
@@ -71,6 +80,55 @@ func access(data string, info fs.FileInfo) Check {
 		}
 	}
 	return Check{name, OK, data, ""}
+}
+
+// owner compares the owner of the directory with this process, and with the owners of what lies in it. Files of another
+// owner are what a command leaves that root ran before commands took care of that, or a copy.
+func owner(data string, info fs.FileInfo, process int) Check {
+	const name = "owner"
+	uid, gid, ok := ownership.Of(info)
+	if !ok {
+		return Check{name, Skipped, "this system does not say who owns a file", ""}
+	}
+	mend := fmt.Sprintf("chown -R %d:%d %s", uid, gid, data)
+	if process != 0 && uint32(process) != uid {
+		return Check{name, Failed, fmt.Sprintf("%s belongs to %s, and this process to %s", data, userName(uid),
+			userName(uint32(process))), fmt.Sprintf("run it as %s, or: chown -R %d %s", userName(uid), process, data)}
+	}
+	var wrong string
+	err := filepath.WalkDir(data, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		in, err := os.Lstat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // of a gateway that runs
+		}
+		if err != nil {
+			return err
+		}
+		if u, _, _ := ownership.Of(in); u != uid {
+			wrong = fmt.Sprintf("%s belongs to %s, and its directory to %s", path, userName(u), userName(uid))
+			return filepath.SkipAll
+		}
+		return nil
+	})
+	switch {
+	case wrong != "":
+		return Check{name, Failed, wrong, mend}
+	case err != nil:
+		return Check{name, Warning, err.Error(), mend}
+	}
+	return Check{name, OK, userName(uid), ""}
+}
+
+// userName returns the name of a user, or the number if it has none.
+func userName(uid uint32) string {
+	number := strconv.FormatUint(uint64(uid), 10)
+	if u, err := user.LookupId(number); err == nil {
+		return u.Username
+	}
+	return "user " + number
 }
 
 // writable asks the kernel for the rights of this process, and writes nothing.

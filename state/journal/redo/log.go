@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"stagedoor/state/journal/fsync"
+	"stagedoor/state/ownership"
 )
 
 // Names are the names of the log's files in the store's directory.
@@ -181,7 +182,7 @@ func (f *file) create() (err error) {
 	if _, err := opened.WriteAt(header(f.id), 0); err != nil {
 		return err
 	}
-	if err := errors.Join(opened.Sync(), fsync.Dir(filepath.Dir(f.path))); err != nil {
+	if err := errors.Join(ownership.File(opened), opened.Sync(), fsync.Dir(filepath.Dir(f.path))); err != nil {
 		return err
 	}
 	f.file, f.size, f.at = opened, max(info.Size(), HeaderSize), HeaderSize
