@@ -15,6 +15,7 @@ import (
 	"stagedoor/actors/flow"
 	"stagedoor/actors/kept"
 	"stagedoor/actors/runtime"
+	"stagedoor/actors/tokens"
 	"stagedoor/cmd/stagedoor/config"
 	"stagedoor/cmd/stagedoor/datadir"
 	"stagedoor/cmd/stagedoor/telemetry"
@@ -136,7 +137,8 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	g.auth = auth.New(identity.AccessOf(g.state), g.state.Now)
 	g.admin = adminapi.New(
 		adminapi.Options{Logger: g.logger, State: g.state, Registry: g.runtime.Tokens(), Ledger: g.runtime.Ledger(),
-			Guard: adminapi.NewGuard(g.state, g.state.Now), Random: rand.Reader, Overview: g.overview},
+			Guard: adminapi.NewGuard(g.state, g.state.Now), Random: rand.Reader, Overview: g.overview,
+			Link: func(l tokens.Link) (string, error) { return g.browser.Link(l) }},
 	)
 	if err := g.configure(ctx, c); err != nil {
 		return err

@@ -5,11 +5,13 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/url"
 	"strings"
 
 	"stagedoor/cmd/stagedoor/cli"
 	"stagedoor/cmd/stagedoor/config"
 	"stagedoor/cmd/stagedoor/datadir"
+	"stagedoor/http/auth"
 	"stagedoor/state/identity"
 )
 
@@ -60,11 +62,17 @@ func (a *app) greet(
 	return err
 }
 
-// administrators says how to reach the pages of administration.
+// administrators says how to reach the pages of administration. While there is no administrator, that is a link which
+// makes one.
 func (a *app) administrators(g *gateway, data, pages string) string {
-	for _, u := range identity.ListUsers(g.state.View(), 0, 0) {
-		if u.Admin && u.Active() {
-			return pages + "/admin"
+	link, err := g.runtime.Tokens().AdministratorLink()
+	if err != nil {
+		return pages + "/admin"
+	}
+	// The link works on this machine only, so browsers must reach the pages there.
+	if u, err := url.Parse(pages); err == nil && auth.IsLoopbackHost(u.Host) {
+		if address, err := g.browser.Link(link); err == nil {
+			return address + "\n           (works once, on this computer, within 15 minutes)"
 		}
 	}
 	if data == "memory" {

@@ -31,7 +31,7 @@ func TestStateAndFirstKeyAreKeptUntilTheKeyIsRevoked(t *testing.T) {
 	if line != "Stagedoor keeps its state in "+data {
 		t.Errorf("the first line is %q", line)
 	}
-	for _, want := range []string{"address  " + p.URL, "pages    " + p.URL + "/", "users create NAME --admin\n", "key      " + first} {
+	for _, want := range []string{"address  " + p.URL, "pages    " + p.URL + "/", "admin    " + p.URL + "/signin/link?link=", "on this computer, within 15 minutes", "key      " + first} {
 		if !strings.Contains(rest, want) {
 			t.Errorf("%q is not in\n%s", want, rest)
 		}
@@ -62,6 +62,21 @@ func TestStateAndFirstKeyAreKeptUntilTheKeyIsRevoked(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(data, firstKeyName)); !os.IsNotExist(err) {
 		t.Errorf("the file of the revoked key is still there: %v", err)
 	}
+}
+
+func TestOperatorsResetPasswordsAndMakeLinksOfUsers(t *testing.T) {
+	home := directory(t)
+	env := map[string]string{"XDG_DATA_HOME": home}
+	command(t, env, "users", "create", "anna").check(t, exitOK, "", "password of anna")
+	command(t, env, "users", "link", "anna").check(t, exitFailure, "", "no gateway runs on this data directory")
+	command(t, env, "users", "update", "anna", "--reset-password").check(t, exitOK, "", "new password of anna")
+	command(t, env, "users", "update", "anna", "--reset-password", "--password-stdin").check(t, exitUsage, "", "exclude")
+	p := launchAt(t, home)
+	defer p.stop()
+	command(t, env, "users", "link", "anna").check(t, exitOK, p.URL+"/signin/link?link=", "It works once, until")
+	command(t, env, "users", "link", "bob").check(t, exitFailure, "", "no such user")
+	command(t, env, "users", "update", "anna", "--disabled").check(t, exitOK, "changed user anna", "")
+	command(t, env, "users", "link", "anna").check(t, exitFailure, "", "the user is disabled")
 }
 
 func TestCommandsDoNotWriteIntoAnotherStoreThanThatOfTheGatewayThatRuns(t *testing.T) {

@@ -30,6 +30,8 @@ type Options struct {
 	Ledger   *ledger.Client
 	Guard    *Guard    // checks requests that come over the network
 	Random   io.Reader // source of generated passwords and redeem codes
+	// Link returns the address of a one-time link for a user. It is nil if no gateway runs at which it could be used.
+	Link func(tokens.Link) (string, error)
 	// Overview shows the requests in flight. It is nil if no gateway is running.
 	Overview *httpflow.Overview
 }

@@ -99,6 +99,12 @@ type CreatedUser struct {
 	Password string `json:"password,omitzero" doc:"the generated password if none was sent; shown only here"`
 }
 
+// Link is a one-time link of a user.
+type Link struct {
+	URL     string    `json:"url" doc:"a secret: its holder chooses the user's password"`
+	Expires time.Time `json:"expires"`
+}
+
 // NewUser is the body that creates a user.
 type NewUser struct {
 	Username string  `json:"username" doc:"1 to 64 letters, digits and ._@+-"`

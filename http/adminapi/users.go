@@ -29,6 +29,9 @@ var userRoutes = []route{
 		summary: "Disable a user: sessions end, and keys and apps are refused until the status is 1 again. The " +
 			"record stays, because charges refer to it", out: User{}, status: http.StatusOK,
 		serve: (*requestContext).disableUser},
+	{method: "POST", path: "/users/{id}/link", name: "createLink", group: "users",
+		summary: "Make a link with which a user chooses a password and is signed in, once and within 15 minutes",
+		in:      Empty{}, out: Link{}, status: http.StatusCreated, serve: (*requestContext).createLink},
 	{method: "DELETE", path: "/users/{id}/sessions", name: "endSessions", group: "users",
 		summary: "End all sessions of a user", out: User{},
 		status: http.StatusOK, serve: (*requestContext).endSessions},
@@ -165,6 +168,30 @@ func (c *requestContext) changeUser(change tokens.UserChange) (any, error) {
 		return nil, describeNotFound(err, "id", noUser)
 	}
 	return c.userView(u)
+}
+
+// createLink returns a one-time link for a user.
+func (c *requestContext) createLink() (any, error) {
+	id, err := c.id()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := decode[Empty](c); err != nil {
+		return nil, err
+	}
+	link, err := c.Registry.UserLink(id)
+	switch {
+	case errors.Is(err, tokens.ErrUserDisabled):
+		return nil, conflict("id", "user_disabled", "the user is disabled")
+	case err != nil:
+		return nil, describeNotFound(err, "id", noUser)
+	case c.Link == nil:
+		return nil, conflict("", "not_running",
+			"no gateway runs on this data directory: start it, because a link is used there")
+	}
+	expires := c.State.Now().Add(tokens.LinkLife)
+	url, err := c.Link(link)
+	return Link{URL: url, Expires: expires}, err
 }
 
 func (c *requestContext) endSessions() (any, error) {

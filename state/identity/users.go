@@ -98,6 +98,16 @@ func ListUsers(v state.View, after int64, limit int) []User {
 	return list
 }
 
+// HasAdministrator reports whether there is an active administrator.
+func HasAdministrator(v state.View) bool {
+	for u := range users.All(v) {
+		if u.Admin && u.Active() {
+			return true
+		}
+	}
+	return false
+}
+
 // AddUser keeps a new account under the next id, which it returns with it.
 func AddUser(tx *state.Tx, u User) (User, error) {
 	u.ID = 1

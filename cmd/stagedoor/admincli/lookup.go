@@ -24,6 +24,36 @@ func (a app) usersSignOut(o *datadir.Flags) *cobra.Command {
 	)
 }
 
+func (a app) usersLink(o *datadir.Flags) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "link NAME", Short: "Make a link with which a user chooses a password, once and within 15 minutes",
+		Args: cli.ExactArgs(1, "the name of one user"),
+		Long: `Make a link for a user of a gateway that runs. Whoever opens it chooses a new password
+for the user and is signed in. It works once, within 15 minutes, and ends with any change
+of the password. Give it to the user over a channel that you trust.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.withAPI(c.Context(), o, func(api *adminapi.Client) error {
+				id, err := userID(c.Context(), api, args[0])
+				if err != nil {
+					return err
+				}
+				var link adminapi.Link
+				if err := api.Do(c.Context(), "POST", "/users/"+id+"/link", nil, adminapi.Empty{}, &link); err != nil {
+					return err
+				}
+				if asJSON {
+					return cli.PrintJSON(a.Out, link)
+				}
+				return a.ShowOnce(link.URL, "With this link %s chooses a password. It works once, until %s.", args[0],
+					link.Expires.Local().Format("15:04"))
+			})
+		},
+	}
+	jsonFlag(c, &asJSON)
+	return c
+}
+
 // aboutUser completes a command that calls the admin API for the user that its argument names, and prints the user.
 func (a app) aboutUser(o *datadir.Flags, c *cobra.Command, method, path string) *cobra.Command {
 	var asJSON bool

@@ -58,6 +58,7 @@ to read their account.`,
 		a.usersList(o),
 		a.usersShow(o),
 		a.usersSignOut(o),
+		a.usersLink(o),
 		a.usersDeveloperToken(o),
 	)
 	return c
@@ -103,7 +104,7 @@ func (a app) usersCreate(o *datadir.Flags) *cobra.Command {
 
 func (a app) usersUpdate(o *datadir.Flags) *cobra.Command {
 	var email string
-	var administers, disabled, fromInput, asJSON bool
+	var administers, disabled, fromInput, reset, asJSON bool
 	var ceiling ceilingFlags
 	c := &cobra.Command{
 		Use: "update NAME", Short: "Change a user: role, status, e-mail address, password, ceiling",
@@ -131,15 +132,21 @@ func (a app) usersUpdate(o *datadir.Flags) *cobra.Command {
 				}
 				change.Status = &status
 			}
-			if fromInput {
-				password, err := firstLine(c.InOrStdin())
+			if fromInput && reset {
+				return fmt.Errorf("%w: --reset-password and --password-stdin exclude each other", cli.ErrUsage)
+			}
+			if fromInput || reset {
+				password, err := tokens.NewPassword(rand.Reader)
+				if fromInput {
+					password, err = firstLine(c.InOrStdin())
+				}
 				if err != nil {
 					return err
 				}
 				change.Password = &password
 			}
 			if change == (adminapi.UserChange{}) {
-				return fmt.Errorf("%w: say what to change: --admin, --disabled, --email, --password-stdin, "+
+				return fmt.Errorf("%w: say what to change: --admin, --disabled, --email, --reset-password, --password-stdin, "+
 					"--scope, --no-scopes, --model, --create-keys, --budget or --budget-window", cli.ErrUsage)
 			}
 			return a.withAPI(c.Context(), o, func(api *adminapi.Client) error {
@@ -151,8 +158,15 @@ func (a app) usersUpdate(o *datadir.Flags) *cobra.Command {
 				if err := api.Do(c.Context(), "PATCH", "/users/"+id, nil, change, &u); err != nil {
 					return err
 				}
+				shown := adminapi.CreatedUser{User: u}
+				if reset {
+					shown.Password = *change.Password
+				}
 				if asJSON {
-					return cli.PrintJSON(a.Out, u)
+					return cli.PrintJSON(a.Out, shown)
+				}
+				if reset {
+					return a.ShowOnce(shown.Password, "This is the new password of %s (%d).", u.Username, u.ID)
 				}
 				_, err = fmt.Fprintf(a.Out, "changed user %s (%d)\n", u.Username, u.ID)
 				return err
@@ -162,6 +176,7 @@ func (a app) usersUpdate(o *datadir.Flags) *cobra.Command {
 	c.Flags().StringVar(&email, "email", "", "e-mail address")
 	c.Flags().BoolVar(&administers, "admin", false, "may administer the gateway in a browser; --admin=false: no longer")
 	c.Flags().BoolVar(&disabled, "disabled", false, "may do nothing; --disabled=false: again")
+	c.Flags().BoolVar(&reset, "reset-password", false, "make up a new password, which is shown once; all sessions end")
 	c.Flags().
 		BoolVar(&fromInput, "password-stdin", false,
 			"read a new password from the first line of standard input; all sessions end")

@@ -38,6 +38,7 @@ type house struct {
 	registry *tokens.Client
 	state    *state.State
 	ledger   *ledger.Client
+	guard    *browser.Guard
 	log      bytes.Buffer
 	forwards []string // what came through the page of videos
 	anna     tokens.User
@@ -71,6 +72,7 @@ func newHouse(t *testing.T) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
+	h.guard = guard
 	mux := http.NewServeMux()
 	p := portal.New(
 		portal.Options{
@@ -125,6 +127,8 @@ type visitor struct {
 	*house
 	cookies map[string]string
 	page    string
+	// local makes its requests those of a browser on the gateway's own machine.
+	local bool
 }
 
 func (h *house) visitor() *visitor { return &visitor{house: h, cookies: map[string]string{}} }
@@ -147,7 +151,7 @@ func (v *visitor) get(path string) *http.Response {
 
 var (
 	hiddenToken = regexp.MustCompile(`name="token" value="([^"]*)"`)
-	hiddenID    = regexp.MustCompile(`name="id" value="([0-9a-f]+)"`)
+	hiddenID    = regexp.MustCompile(`name="id" value="([^"]+)"`)
 )
 
 func find(re *regexp.Regexp, page string) string {
@@ -177,6 +181,9 @@ func (v *visitor) send(path string, form url.Values, header http.Header) *http.R
 
 func (v *visitor) do(r *http.Request) *http.Response {
 	v.t.Helper()
+	if v.local {
+		r.RemoteAddr, r.Host = "127.0.0.1:4000", "localhost:8080"
+	}
 	for name, value := range v.cookies {
 		r.AddCookie(&http.Cookie{Name: name, Value: value})
 	}

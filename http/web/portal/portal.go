@@ -67,6 +67,8 @@ func (p *Portal) Routes(handle func(pattern string, h http.HandlerFunc)) {
 	handle("GET /{$}", to(pathAccount))
 	handle("GET "+pathSignIn, p.signInPage)
 	handle("POST "+pathSignIn, p.signIn)
+	handle("GET "+browser.PathLink, p.linkPage)
+	handle("POST "+browser.PathLink, p.useLink)
 	handle("GET /signout", p.member((*requestContext).signOutPage))
 	handle("POST /signout", p.memberForm((*requestContext).signOut))
 

@@ -1,0 +1,116 @@
+package portal
+
+import (
+	"errors"
+	"net/http"
+
+	"stagedoor/actors/tokens"
+	"stagedoor/http/auth"
+	"stagedoor/http/web/browser"
+	"stagedoor/http/web/pages"
+)
+
+// purposeLink is that of the token of the form at browser.PathLink.
+const purposeLink = "portal one-time link "
+
+var (
+	failureLink = &pages.Failure{Title: "This link does not work any more",
+		Message: "It was used already, or is older than 15 minutes. Ask for a new one; a restart of the gateway prints one for the first administrator."}
+	failureElsewhere = &pages.Failure{Title: "Open this link on the gateway's own computer",
+		Message: "The link of the first administrator works there only. From elsewhere, use the command: stagedoor users create NAME --admin"}
+)
+
+// linkOf reads a one-time link and answers the request itself if it cannot be used.
+func (p *Portal) linkOf(w http.ResponseWriter, r *http.Request, sealed string) (tokens.Link, *pages.ChoosePassword) {
+	link, err := p.options.Browser.OpenLink(sealed)
+	if err != nil {
+		p.write(w, r, http.StatusForbidden, failureLink)
+		return link, nil
+	}
+	if link.User == 0 && !auth.FromThisMachine(r) {
+		p.write(w, r, http.StatusForbidden, failureElsewhere)
+		return link, nil
+	}
+	u, err := p.options.Registry.CheckLink(link)
+	if err != nil {
+		p.write(w, r, http.StatusForbidden, failureLink)
+		return link, nil
+	}
+	view := &pages.ChoosePassword{Form: pages.Form{Action: browser.PathLink, ID: sealed}, Username: u.Username}
+	if link.User == 0 {
+		view.First, view.Username = true, "admin"
+	}
+	return link, view
+}
+
+// linkPage shows the form of a one-time link. It changes nothing, because programs that look at links before people do
+// must not use them up.
+func (p *Portal) linkPage(w http.ResponseWriter, r *http.Request) {
+	link := r.URL.Query().Get("link")
+	_, view := p.linkOf(w, r, link)
+	if view == nil {
+		return
+	}
+	v, err := p.options.Browser.Welcome(w, r)
+	if err != nil {
+		p.busy(w, r, err)
+		return
+	}
+	view.Token = p.options.Browser.FormToken(&v, purposeLink+link)
+	p.write(w, r, http.StatusOK, view)
+}
+
+// useLink sets the password and signs in.
+func (p *Portal) useLink(w http.ResponseWriter, r *http.Request) {
+	form, ok := p.readForm(w, r)
+	if !ok {
+		return
+	}
+	v, err := p.options.Browser.Visitor(r)
+	if err != nil {
+		p.busy(w, r, err)
+		return
+	}
+	sealed := form.Get("id")
+	link, view := p.linkOf(w, r, sealed)
+	if view == nil {
+		return
+	}
+	if p.options.Browser.CheckForm(r, &v, purposeLink+sealed, form.Get("token")) != nil {
+		p.write(w, r, http.StatusForbidden, failureForeign)
+		return
+	}
+	view.Token = p.options.Browser.FormToken(&v, purposeLink+sealed)
+	if view.First {
+		view.Username = form.Get("username")
+	}
+	login := tokens.Login{Username: view.Username, Password: form.Get("new"), From: auth.Remote(r)}
+	if login.Password != form.Get("again") {
+		view.Problem = "The two passwords differ."
+		p.write(w, r, http.StatusUnprocessableEntity, view)
+		return
+	}
+	u, err := p.options.Registry.UseLink(r.Context(), link, login.Username, login.Password)
+	switch {
+	case errors.Is(err, tokens.ErrUsed):
+		p.write(w, r, http.StatusForbidden, failureLink)
+		return
+	case errors.Is(err, tokens.ErrExists):
+		view.Problem = "The username is taken."
+		p.write(w, r, http.StatusUnprocessableEntity, view)
+		return
+	case err != nil:
+		var status int
+		status, view.Problem = (&requestContext{Portal: p, w: w, r: r}).problem(err)
+		p.write(w, r, status, view)
+		return
+	}
+	next := pathAccount
+	if u.Admin {
+		next = pathAdmin
+	}
+	if _, err := p.options.Browser.SignIn(w, r, login); err != nil {
+		next = pathSignIn // the password is set, so the user can sign in later
+	}
+	seeOther(w, next)
+}
