@@ -8,11 +8,11 @@ import (
 	"stagedoor/state/identity"
 )
 
-// LinkLife is how long a link works.
+// LinkLife bounds the use of a link from the moment that it is made.
 const LinkLife = 15 * time.Minute
 
 // Link lets its holder choose a password and sign in, once: the password that it sets ends every link of the user that
-// was made before. The caller seals it, with LinkLife, so that nobody can make one.
+// was made before. The caller seals it, with LinkLife, so that it cannot be forged.
 type Link struct {
 	// User is 0 in a link that makes an administrator, which works while there is no active one.
 	User  int64 `json:"u,omitempty"`
@@ -40,8 +40,8 @@ func (c *Client) UserLink(user int64) (Link, error) {
 	return Link{User: u.ID, Epoch: u.Epoch}, nil
 }
 
-// CheckLink returns the user of a link, which is zero for an administrator who does not exist yet. It returns ErrUsed if
-// the link does not work any more.
+// CheckLink returns the user of a link, which is zero for an administrator who does not exist yet. It returns ErrUsed
+// if the link does not work any more.
 func (c *Client) CheckLink(l Link) (User, error) {
 	u, err := checkLink(c.state.View(), l)
 	return userOf(u), err

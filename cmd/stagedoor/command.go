@@ -99,9 +99,11 @@ Exit codes:
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
 			return a.FillFlags(c.Flags())
 		},
-		Args: cli.NoArgs,
-		RunE: cli.Help,
+		Args:    cli.NoArgs,
+		RunE:    cli.Help,
+		Version: versionText(), // --version
 	}
+	root.SetVersionTemplate("stagedoor {{.Version}}\n")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w: %w (see %s --help)", cli.ErrUsage, err, c.CommandPath())
 	})

@@ -73,6 +73,7 @@ func newBench(t *testing.T) *bench {
 		Pause:     func(string) (work.Pause, bool) { return work.Pause{Since: time.Unix(1000, 0)}, true },
 		Tree:      func() ([]kit.ActorStats, kit.Stats) { return system.Actors(), system.Stats() }}
 	b.api = New(Options{Logger: slog.New(slog.DiscardHandler), State: s, Registry: registry, Ledger: money,
+		Link:   func(l tokens.Link) (string, error) { return fmt.Sprint("https://gateway.example/link of ", l.User), nil },
 		Random: rand.Reader, Overview: look})
 	b.handler = b.api.Handler()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(b.api.description))
@@ -231,7 +232,10 @@ func TestEveryRouteAnswersAsDescribed(t *testing.T) {
 	b.want(b.call("PATCH", "/users/"+id, `{"status":1,"admin":true}`), 200, "status", 1, "admin", true)
 	b.want(b.call("GET", "/users/"+id, ""), 200, "username", "anna")
 	b.want(b.call("DELETE", "/users/"+id+"/sessions", ""), 200, "id", id)
+	b.want(b.call("POST", "/users/"+id+"/link", ""), 201, "url", "https://gateway.example/link of "+id)
+	b.want(b.call("POST", "/users/99/link", ""), 404, "error.message", "there is no such user")
 	b.want(b.call("DELETE", "/users/3", ""), 200, "status", 2)
+	b.want(b.call("POST", "/users/3/link", ""), 409, "error.code", "user_disabled")
 
 	g := b.want(b.call("POST", "/groups", `{"name":"staff","ceiling":{"scopes":["chat"],"budget":{"amount":900,"window":"day"},"create_keys":false}}`), 201,
 		"name", "staff", "ceiling.scopes", "[chat]", "ceiling.models", "<nil>", "ceiling.budget.amount", 900,

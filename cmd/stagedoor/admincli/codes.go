@@ -26,13 +26,13 @@ account of the user who enters it on the top-up page.`,
 
 func (a app) codesMint(o *datadir.Flags) *cobra.Command {
 	var in adminapi.NewCodes
-	var lasts time.Duration
+	var lasts cli.Duration
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "mint DOLLARS", Short: "Mint redeem codes; they are shown once",
 		Args: cli.ExactArgs(1, "an amount of dollars"),
 		Example: `  stagedoor codes mint 25
-  stagedoor codes mint 5 --count 100 --expires-in 2160h`,
+  stagedoor codes mint 5 --count 100 --expires-in 90d`,
 		RunE: func(c *cobra.Command, args []string) error {
 			var err error
 			if in.Amount, err = cli.ParseDollars(args[0]); err != nil {
@@ -42,7 +42,7 @@ func (a app) codesMint(o *datadir.Flags) *cobra.Command {
 				return fmt.Errorf("%w: --expires-in must not be negative", cli.ErrUsage)
 			}
 			if lasts > 0 {
-				at := time.Now().Add(lasts)
+				at := time.Now().Add(time.Duration(lasts))
 				in.Expires = &at
 			}
 			return callAndPrint(
@@ -69,7 +69,7 @@ func (a app) codesMint(o *datadir.Flags) *cobra.Command {
 		},
 	}
 	c.Flags().IntVar(&in.Count, "count", 1, "how many, at most 1000")
-	c.Flags().DurationVar(&lasts, "expires-in", 0, "how long they are valid (default for ever)")
+	c.Flags().Var(&lasts, "expires-in", "how long they are valid, such as 90d (default for ever)")
 	jsonFlag(c, &asJSON)
 	return c
 }
@@ -82,7 +82,7 @@ func (a app) codesList(o *datadir.Flags) *cobra.Command {
 			return []any{
 				m.ID,
 				m.Hint,
-				cli.Dollars(m.Amount),
+				cli.Amount(m.Amount),
 				m.State,
 				formatDay(&m.Created),
 				formatDay(m.Expires),

@@ -113,10 +113,10 @@ func (a app) creditsList(o *datadir.Flags) *cobra.Command {
 		cells: func(m *adminapi.Account) []any {
 			return []any{
 				m.Account,
-				cli.Dollars(m.Available),
-				cli.Dollars(m.Spent),
-				cli.Dollars(m.Held),
-				cli.Dollars(m.Credits),
+				cli.Amount(m.Available),
+				cli.Amount(m.Spent),
+				cli.Amount(m.Held),
+				cli.Amount(m.Credits),
 			}
 		},
 	})

@@ -111,7 +111,7 @@ func (a app) groupsList(o *datadir.Flags) *cobra.Command {
 		head: "ID NAME MEMBERS SCOPES MODELS CREATE-KEYS BUDGET SPENT CREATED",
 		cells: func(g *adminapi.Group) []any {
 			return []any{g.ID, g.Name, g.Members, setText(g.Ceiling.Scopes), setText(g.Ceiling.Models),
-				g.Ceiling.CreateKeys, budgetText(g.Ceiling.Budget), cli.Dollars(g.Spent.Total), formatDay(&g.Created)}
+				g.Ceiling.CreateKeys, budgetText(g.Ceiling.Budget), cli.Amount(g.Spent.Total), formatDay(&g.Created)}
 		},
 	})
 }

@@ -72,7 +72,7 @@ type keyFlags struct {
 	name, user            string
 	scopes, models, allow []string
 	rpm, tpm, concurrency int64
-	expires               time.Duration
+	expires               cli.Duration
 	budget                budgetFlags
 	nothing, asJSON       bool
 }
@@ -92,7 +92,7 @@ func (k *keyFlags) flags(f *pflag.FlagSet) {
 	f.Int64Var(&k.rpm, "rpm", 0, "requests a minute; 0: no limit")
 	f.Int64Var(&k.tpm, "tpm", 0, "tokens a minute; 0: no limit")
 	f.Int64Var(&k.concurrency, "concurrency", 0, "requests at a time; 0: no limit")
-	f.DurationVar(&k.expires, "expires-in", 0, "how long it is valid (default for ever)")
+	f.Var(&k.expires, "expires-in", "how long it is valid, such as 30d (default for ever)")
 	f.BoolVar(&k.asJSON, "json", false, "print JSON")
 }
 
@@ -155,7 +155,7 @@ func (k *keyFlags) key() (secret string, key identity.Key, err error) {
 		key.Models = k.models
 	}
 	if k.expires > 0 {
-		key.Expires = key.Created.Add(k.expires)
+		key.Expires = key.Created.Add(time.Duration(k.expires))
 	}
 	return secret, key, nil
 }
@@ -165,7 +165,7 @@ func (a app) keysCreate(o *datadir.Flags) *cobra.Command {
 	c := &cobra.Command{
 		Use: "create", Short: "Create a key; it is shown once", Args: cli.NoArgs,
 		Example: `  stagedoor keys create --name laptop
-  stagedoor keys create --name ci --scope chat,models --model 'gpt-*' --rpm 60 --expires-in 720h
+  stagedoor keys create --name ci --scope chat,models --model 'gpt-*' --rpm 60 --expires-in 30d
   stagedoor keys create --user anna --budget 20 --budget-window month`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			secret, key, err := k.key()

@@ -29,7 +29,7 @@ func (a app) usersLink(o *datadir.Flags) *cobra.Command {
 	c := &cobra.Command{
 		Use: "link NAME", Short: "Make a link with which a user chooses a password, once and within 15 minutes",
 		Args: cli.ExactArgs(1, "the name of one user"),
-		Long: `Make a link for a user of a gateway that runs. Whoever opens it chooses a new password
+		Long: `Make a link for a user of a gateway that runs. Its holder chooses a new password
 for the user and is signed in. It works once, within 15 minutes, and ends with any change
 of the password. Give it to the user over a channel that you trust.`,
 		RunE: func(c *cobra.Command, args []string) error {

@@ -146,8 +146,11 @@ func (a app) usersUpdate(o *datadir.Flags) *cobra.Command {
 				change.Password = &password
 			}
 			if change == (adminapi.UserChange{}) {
-				return fmt.Errorf("%w: say what to change: --admin, --disabled, --email, --reset-password, --password-stdin, "+
-					"--scope, --no-scopes, --model, --create-keys, --budget or --budget-window", cli.ErrUsage)
+				return fmt.Errorf(
+					"%w: say what to change: --admin, --disabled, --email, --reset-password, --password-stdin, "+
+						"--scope, --no-scopes, --model, --create-keys, --budget or --budget-window",
+					cli.ErrUsage,
+				)
 			}
 			return a.withAPI(c.Context(), o, func(api *adminapi.Client) error {
 				id, err := userID(c.Context(), api, args[0])

@@ -184,7 +184,7 @@ that are not given change nothing.`,
 	f.Int64Var(&w.rpm, "rpm", 0, "requests a minute; 0: no limit")
 	f.Int64Var(&w.tpm, "tpm", 0, "tokens a minute; 0: no limit")
 	f.Int64Var(&w.concurrency, "concurrency", 0, "requests at a time; 0: no limit")
-	f.DurationVar(&w.expires, "expires-in", 0, "how long it is valid from now; 0: for ever")
+	f.Var(&w.expires, "expires-in", "how long it is valid from now, such as 30d; 0: for ever")
 	f.BoolVar(&disabled, "disabled", false, "refuse it; --disabled=false takes it again")
 	b.flags(c)
 	jsonFlag(c, &asJSON)
@@ -233,7 +233,7 @@ func (k *keyFlags) change(given func(string) bool, now time.Time) (adminapi.KeyC
 	if given("expires-in") {
 		change.Expires = adminapi.Null[time.Time]()
 		if k.expires > 0 {
-			change.Expires = adminapi.Some(now.Add(k.expires))
+			change.Expires = adminapi.Some(now.Add(time.Duration(k.expires)))
 		}
 	}
 	return change, nil

@@ -61,7 +61,7 @@ func printUsage(out io.Writer, u *adminapi.Usage, per []string) error {
 					cells = append(cells, names[w])
 				}
 			}
-			line(append(cells, s.Requests, s.InputTokens, s.OutputTokens, cli.Dollars(s.Amount))...)
+			line(append(cells, s.Requests, s.InputTokens, s.OutputTokens, cli.Amount(s.Amount))...)
 		}
 		for i := range u.Data {
 			r := &u.Data[i]
@@ -117,7 +117,7 @@ func (a app) receiptsList(o *datadir.Flags) *cobra.Command {
 				r.Model,
 				r.Usage.Input,
 				r.Usage.Output,
-				cli.Dollars(r.Charged),
+				cli.Amount(r.Charged),
 				r.Reason,
 			}
 		},

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 )
 
 // Count returns a number with its noun, which takes an s unless the number is 1.
@@ -17,29 +18,58 @@ func Count(n int, noun string) string {
 }
 
 // Table prints a table with aligned columns. head holds the names of the columns, separated by spaces. rows calls
-// line once for each row. An empty cell is printed as "-". If next is not nil, the last line tells the reader how to
-// list the page that follows.
+// line once for each row. Numbers end at the right edge of their column, and the decimal points of an Amount stand
+// below each other. An empty cell is printed as "-". If next is not nil, the last line tells the reader how to list the
+// page that follows.
 func Table(out io.Writer, head string, next *string, rows func(line func(cells ...any))) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, strings.Join(strings.Fields(head), "\t"))
+	columns := strings.Fields(head)
+	table := [][]string{columns}
+	numeric, fraction := make([]bool, len(columns)), make([]int, len(columns))
 	rows(func(cells ...any) {
+		line := make([]string, len(cells))
 		for i, cell := range cells {
-			if i > 0 {
-				io.WriteString(w, "\t")
+			if line[i] = Printable(fmt.Sprint(cell)); line[i] == "" {
+				line[i] = "-"
 			}
-			if text := fmt.Sprint(cell); text != "" {
-				io.WriteString(w, Printable(text))
-			} else {
-				io.WriteString(w, "-")
+			switch amount := cell.(type) {
+			case Amount:
+				line[i], numeric[i] = Dollars(int64(amount)), true
+				fraction[i] = max(fraction[i], len(line[i])-strings.LastIndexByte(line[i], '.'))
+			case int, int64:
+				numeric[i] = true
 			}
 		}
-		io.WriteString(w, "\n")
+		table = append(table, line)
 	})
+	for i := range columns {
+		if numeric[i] {
+			alignRight(table, i, fraction[i])
+		}
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, line := range table {
+		fmt.Fprintln(w, strings.Join(line, "\t"))
+	}
 	if err := w.Flush(); err != nil || next == nil {
 		return err
 	}
 	_, err := fmt.Fprintf(out, "\nThere is more: --after %s\n", *next)
 	return err
+}
+
+// alignRight pads one column of a table on the left. fraction is the length of the longest fraction of an amount, with
+// its point, and shorter ones are padded on the right up to it.
+func alignRight(table [][]string, column, fraction int) {
+	widest := 0
+	for i, line := range table {
+		if point := strings.LastIndexByte(line[column], '.'); i > 0 && point >= 0 {
+			line[column] += strings.Repeat(" ", fraction-(len(line[column])-point))
+		}
+		widest = max(widest, len(line[column]))
+	}
+	for _, line := range table {
+		line[column] = fmt.Sprintf("%*s", widest, line[column])
+	}
 }
 
 // Printable replaces control characters, because text that users chose must not move a terminal's cursor.
@@ -112,3 +142,48 @@ func Dollars(micros int64) string {
 	}
 	return fmt.Sprintf("%s%d.%s", sign, micros/micro, fraction)
 }
+
+// Duration is a flag that is a duration such as 90s, 36h or 30d. A day has 24 hours.
+type Duration time.Duration
+
+// Set implements pflag.Value.
+func (d *Duration) Set(text string) error {
+	parsed, err := parseDuration(text)
+	if err != nil {
+		return err
+	}
+	*d = Duration(parsed)
+	return nil
+}
+
+func parseDuration(text string) (time.Duration, error) {
+	wrong := fmt.Errorf("%q is no duration: use for example 30d, 12h or 1d12h", text)
+	var whole time.Duration
+	rest := text
+	if days, after, ok := strings.Cut(text, "d"); ok {
+		const day, most = 24 * time.Hour, 100_000
+		n, err := strconv.ParseUint(days, 10, 32)
+		if err != nil || n > most {
+			return 0, wrong
+		}
+		if whole, rest = time.Duration(n)*day, after; rest == "" {
+			return whole, nil
+		}
+	}
+	d, err := time.ParseDuration(rest)
+	if err != nil || whole > 0 && d < 0 || whole+d < whole && d > 0 {
+		return 0, wrong
+	}
+	return whole + d, nil
+}
+
+// String implements pflag.Value.
+func (d *Duration) String() string {
+	if *d == 0 {
+		return "0s"
+	}
+	return time.Duration(*d).String()
+}
+
+// Type implements pflag.Value.
+func (d *Duration) Type() string { return "duration" }

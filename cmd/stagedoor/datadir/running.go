@@ -88,7 +88,8 @@ func trusted(dir string) bool {
 func runningGateways(env func(string) (string, bool)) []Running {
 	dirs := []string{ownRuns(env), systemRuns}
 	if own, _ := env("XDG_RUNTIME_DIR"); own == "" && os.Geteuid() == 0 {
-		for _, pattern := range []string{userRuntimes + "/*/stagedoor", filepath.Join(os.TempDir(), "stagedoor-[0-9]*")} {
+		temporary := filepath.Join(os.TempDir(), "stagedoor-[0-9]*")
+		for _, pattern := range []string{userRuntimes + "/*/stagedoor", temporary} {
 			more, _ := filepath.Glob(pattern)
 			dirs = append(dirs, more[:min(len(more), maxRunFiles)]...)
 		}

@@ -82,8 +82,8 @@ func access(data string, info fs.FileInfo) Check {
 	return Check{name, OK, data, ""}
 }
 
-// owner compares the owner of the directory with this process, and with the owners of what lies in it. Files of another
-// owner are what a command leaves that root ran before commands took care of that, or a copy.
+// owner compares the owner of the directory with this process, and with the owners of what lies in it. Older commands
+// that ran as root left files of another owner, and so does a copy.
 func owner(data string, info fs.FileInfo, process int) Check {
 	const name = "owner"
 	uid, gid, ok := ownership.Of(info)

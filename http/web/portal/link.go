@@ -15,9 +15,11 @@ const purposeLink = "portal one-time link "
 
 var (
 	failureLink = &pages.Failure{Title: "This link does not work any more",
-		Message: "It was used already, or is older than 15 minutes. Ask for a new one; a restart of the gateway prints one for the first administrator."}
+		Message: "It was used already, or is older than 15 minutes. Ask for a new one. " +
+			"The gateway prints one for the first administrator when it starts."}
 	failureElsewhere = &pages.Failure{Title: "Open this link on the gateway's own computer",
-		Message: "The link of the first administrator works there only. From elsewhere, use the command: stagedoor users create NAME --admin"}
+		Message: "The link of the first administrator works there only. " +
+			"From elsewhere, use the command: stagedoor users create NAME --admin"}
 )
 
 // linkOf reads a one-time link and answers the request itself if it cannot be used.
