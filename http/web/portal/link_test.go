@@ -12,18 +12,18 @@ import (
 const chosen = "a password of my own"
 
 // link returns the path of a one-time link, without the address of the gateway.
-func (h *house) link(l tokens.Link, err error) string {
-	h.t.Helper()
+func (v *visitor) link(l tokens.Link, err error) string {
+	v.t.Helper()
 	if err != nil {
-		h.t.Fatal(err)
+		v.t.Fatal(err)
 	}
-	address, err := h.guard.Link(l)
+	address, err := v.guard.Link(l)
 	if err != nil {
-		h.t.Fatal(err)
+		v.t.Fatal(err)
 	}
 	path, ok := strings.CutPrefix(address, origin)
 	if !ok {
-		h.t.Fatalf("the link is %s", address)
+		v.t.Fatalf("the link is %s", address)
 	}
 	return path
 }
@@ -31,8 +31,8 @@ func (h *house) link(l tokens.Link, err error) string {
 func TestOneTimeLinkSetsAPasswordAndSignsInOnce(t *testing.T) {
 	h := newHouse(t)
 	old := h.signedIn("anna")
-	path := h.link(h.registry.UserLink(h.anna.ID))
-	second := h.link(h.registry.UserLink(h.anna.ID))
+	path := h.visitor().link(h.registry.UserLink(h.anna.ID))
+	second := h.visitor().link(h.registry.UserLink(h.anna.ID))
 	v, late := h.visitor(), h.visitor()
 	late.expect(late.get(path), http.StatusOK, `value="anna"`)
 	v.expect(v.get(path), http.StatusOK, "Choose a password")
@@ -80,7 +80,7 @@ func TestLinkOfTheFirstAdministratorWorksOnceOnThisMachine(t *testing.T) {
 	if _, err := h.registry.SetAdmin(t.Context(), h.root.ID, false); err != nil {
 		t.Fatal(err)
 	}
-	path := h.link(h.registry.AdministratorLink())
+	path := h.visitor().link(h.registry.AdministratorLink())
 	v := h.visitor()
 	v.expect(v.get(path), http.StatusForbidden, "own computer")
 	v.local = true
