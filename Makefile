@@ -137,6 +137,11 @@ flow: clients program ## the pages of what goes on in a browser
 agents: tools program ## agents' command line clients and frameworks against strict vendors behind the gateway
 	test/agents/run.sh
 
+.PHONY: proxies
+proxies: program ## nginx and Caddy with the configurations of docs/proxy.md in front of the gateway
+	@.ci/tools release
+	STAGEDOOR_BINARY='$(CURDIR)/$(PROGRAM)' test/proxies/run.sh
+
 .PHONY: soak
 soak: ## kill the loaded gateway CYCLES times and look for what is lost (SEED=n repeats)
 	go test ./actors/tokens -count=1 -timeout 0 -histories=1000 -races=10000 \

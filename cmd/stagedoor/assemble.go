@@ -164,6 +164,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 		Admin:       g.admin,
 		Shapes:      registry.All,
 		Overload:    g.overload,
+		Proxies:     c.TrustedProxies(),
 		Connections: connections(allowedMemory(os.DirFS("/"), c.Limits.MemoryMiB)),
 		ID:          newID,
 		Health:      g.health,
@@ -231,6 +232,7 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 			g.logger.Warn("some changed settings take effect with the next start", "settings", names)
 		}
 		inForce.Listen, inForce.TLS, inForce.Data = before.Listen, before.TLS, before.Data
+		inForce.Proxies = before.Proxies
 		inForce.OAuth, inForce.Log, inForce.Aliases = before.OAuth.With(&c.OAuth), before.Log, before.Aliases
 		inForce.Telemetry, inForce.Videos = before.Telemetry, before.Videos
 	}

@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -79,6 +80,8 @@ type Options struct {
 	Aliases []Alias
 	// Overload limits the requests in flight and their bodies. Nil means no limit.
 	Overload *overload.Limiter
+	// Proxies are the networks of proxies whose X-Forwarded-For names the client. No other header is believed.
+	Proxies []netip.Prefix
 	// Connections is the most connections at a time. Zero means no limit.
 	Connections int
 	// Tracing, if not nil, traces requests. Metrics, if not nil, counts them.
@@ -294,6 +297,7 @@ func (s *Server) handler(next http.Handler) http.Handler {
 
 // begin sets the headers of all replies and begins the request's line in the access log. It returns the request's id.
 func (s *Server) begin(w http.ResponseWriter, r *http.Request) (reply *accesslog.Reply, id string) {
+	believeProxies(s.options.Proxies, r)
 	id = s.requestID(r)
 	h := w.Header()
 	ids := []string{id}

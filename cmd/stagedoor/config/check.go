@@ -25,6 +25,13 @@ func (c *Config) check(d *decoder) {
 			d.at("tls", "expected a certificate and its key: %v", err)
 		}
 	}
+	checkNetworks(d, "trusted_proxies", c.Proxies)
+	for i, n := range c.TrustedProxies() {
+		if n.Bits() == 0 {
+			d.at(fmt.Sprintf("trusted_proxies[%d]", i), "expected networks of your proxies: with all addresses, every "+
+				"client could choose its own")
+		}
+	}
 	if c.Data == "" {
 		d.at("data", "expected a directory, or memory")
 	}

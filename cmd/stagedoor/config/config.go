@@ -6,8 +6,11 @@ package config
 import (
 	"errors"
 	"io/fs"
+	"net/netip"
 	"os"
 	"time"
+
+	"stagedoor/state/identity"
 )
 
 // Config is a configuration file with the environment filled in. The field
@@ -15,6 +18,7 @@ import (
 type Config struct {
 	Listen    Strings       `yaml:"listen" doc:"addresses to listen on, host:port; several are allowed"`
 	TLS       *TLS          `yaml:"tls" doc:"serve HTTPS with this certificate"`
+	Proxies   Strings       `yaml:"trusted_proxies" doc:"addresses and networks of proxies in front, whose X-Forwarded-For names the client"`
 	Data      string        `yaml:"data" doc:"directory of the durable state; memory keeps none"`
 	Keys      []Key         `yaml:"keys" doc:"keys fixed by the operator, beside those made by command"`
 	Providers Map[Provider] `yaml:"providers" doc:"upstream providers by name"`
@@ -34,6 +38,12 @@ type Config struct {
 
 	Log      Log      `yaml:"log" doc:"logging"`
 	Shutdown Shutdown `yaml:"shutdown" doc:"graceful stop"`
+}
+
+// TrustedProxies returns the networks of trusted_proxies.
+func (c *Config) TrustedProxies() []netip.Prefix {
+	networks, _ := identity.ParseNetworks(c.Proxies) // checked when the file was read
+	return networks
 }
 
 // TLS names a certificate and its key.

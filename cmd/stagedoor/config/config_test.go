@@ -181,8 +181,8 @@ var mistakes = map[string]struct {
 		"listen: 8080\nlogs: {}\nproviders:\n  a: {shape: chatty, base_url: 1, retrys: 2}\nmodels:\n  m: {targets: {provider: a}}\nlog: {level: loud}\nshutdown: {grace: 5}\n",
 		[]string{
 			"f:1:9: listen: expected a string: put it in quotes",
-			"f:2:1: logs: is not known, expected one of listen, tls, data, keys, providers, models, limits, backups, " +
-				"ledger, aliases, oauth, admin, videos, webhooks, telemetry, heartbeat, responses_websocket, log, shutdown",
+			"f:2:1: logs: is not known, expected one of listen, tls, trusted_proxies, data, keys, providers, models, " +
+				"limits, backups, ledger, aliases, oauth, admin, videos, webhooks, telemetry, heartbeat, responses_websocket, log, shutdown",
 			`f:4:14: providers.a.shape: "chatty" is not known here, expected one of chat, responses,`,
 			"f:4:32: providers.a.base_url: expected a string: put it in quotes",
 			"f:4:35: providers.a.retrys: is not known, expected one of shape, also,",
@@ -210,6 +210,12 @@ var mistakes = map[string]struct {
 			"f:7:73: models.m.price.per_image: expected dollars",
 			"f:8:24: models.m.max_output_tokens: expected 1 or more",
 		},
+	},
+	"proxies": {
+		"trusted_proxies: [\"127.0.0.1\", \"proxy\"]\n", []string{"f:1:32: trusted_proxies[1]: expected an address or a network"},
+	},
+	"proxies that are everything": {
+		"trusted_proxies: [\"10.0.0.0/8\", \"::/0\"]\n", []string{"f:1:33: trusted_proxies[1]: expected networks of your proxies"},
 	},
 	"conditions of a fallback": {
 		"providers: {p: {shape: sandbox}}\nmodels:\n  m:\n    targets:\n" +
