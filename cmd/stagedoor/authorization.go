@@ -19,7 +19,11 @@ import (
 
 // lifetimes are those of the configuration; the specification has the others.
 func lifetimes(c *config.OAuth) tokens.Config {
-	return tokens.Config{Code: time.Duration(c.CodeTTL), RefreshGrace: time.Duration(c.RefreshGrace), Session: time.Duration(c.SessionTTL)}
+	return tokens.Config{
+		Code:         time.Duration(c.CodeTTL),
+		RefreshGrace: time.Duration(c.RefreshGrace),
+		Session:      time.Duration(c.SessionTTL),
+	}
 }
 
 // authorization builds the authorization service, which is reached at issuer, and
@@ -39,7 +43,8 @@ func (g *gateway) authorization(ctx context.Context, issuer string) (*oauth.Serv
 	service := oauth.New(oauth.Options{Logger: g.logger, Registry: g.runtime.Tokens(), Browser: guard, Accounts: money,
 		Redeemer: money, Issuer: issuer, Auto: g.autoAuthorize, TopUpURL: g.topUpURL, Now: time.Now})
 	return service, portal.New(portal.Options{Logger: g.logger, Registry: g.runtime.Tokens(),
-		Ledger: g.runtime.Ledger(), State: g.state, Browser: guard, Address: issuer, Example: g.exampleModel,
+		Ledger: g.runtime.Ledger(), State: g.state, Browser: guard, Address: issuer,
+		TextModels:  g.textModels,
 		VideoModels: g.videoModels, TopUpURL: g.topUpURL, Overview: g.overview, FirstKey: g.firstKeyFor,
 		Live: func() *live.Handlers { return g.live }, Now: time.Now, Random: rand.Reader}), nil
 }
@@ -50,14 +55,26 @@ func (g *gateway) autoAuthorize() oauth.Auto { return oauth.Auto(g.config.Load()
 // topUpURL is likewise.
 func (g *gateway) topUpURL() string { return g.config.Load().OAuth.TopUpURL }
 
-// exampleModel is the name of a model that there is; "": there is none but
-// patterns.
-func (g *gateway) exampleModel() string {
-	if models := g.runtime.Catalog().Models(); len(models) > 0 {
-		return models[0].ID
+// maxTextModels bounds the models that the first page offers.
+const maxTextModels = 50
+
+// textModels are the models to offer for a question: those with a name, or what a pattern for every name serves.
+func (g *gateway) textModels() []string {
+	var names []string
+	videos := g.videoModels()
+	for _, m := range g.runtime.Catalog().Models() {
+		if !slices.Contains(videos, m.ID) && len(names) < maxTextModels {
+			names = append(names, m.ID)
+		}
 	}
-	return ""
+	if _, ok := g.runtime.Catalog().Resolve(anyModel); ok && len(names) == 0 {
+		names = append(names, anyModel)
+	}
+	return names
 }
+
+// anyModel is a name for examples where only patterns say which models there are. The simulator knows it.
+const anyModel = "sandbox"
 
 // videoModels are the models that are charged by the second, which only videos
 // are.

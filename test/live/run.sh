@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Looks at the page /live in headless Chromium and at `stagedoor videos` on a terminal,
+# Looks at the pages / and /live in headless Chromium and at `stagedoor videos` on a terminal,
 # with a gateway that it builds and starts. Its videos are the sandbox's.
 #
 #   ./run.sh
@@ -28,6 +28,12 @@ models:
 YAML
 create_user "$STAGEDOOR_USERNAME" --email anna@example.com
 "$binary" credits add "$STAGEDOOR_USERNAME" 20 --data "$work/data"
+
+# The page at / is that of a gateway which has no file and no user.
+STAGEDOOR_FIRST_URL="http://$(free_address)"
+export STAGEDOOR_FIRST_URL
+start "$work/first.log" serve --listen "${STAGEDOOR_FIRST_URL#http://}" --data "$work/first"
+await_ready "$STAGEDOOR_FIRST_URL" "$work/first.log"
 
 (cd "$here/js" && node --test --test-timeout=300000 "$@" ./*.test.js) || failed=1
 keep_secret "$STAGEDOOR_KEY"

@@ -11,7 +11,7 @@ type Account struct {
 	Usage     Usage
 }
 
-func (a *Account) frame() frame { return a.at(placeAccount, "account.html", "Account") }
+func (a *Account) frame() frame { return a.plotted(placeAccount, "account.html", "Overview") }
 
 // Key is a key in a list. Its secret is nowhere.
 type Key struct {
@@ -122,32 +122,32 @@ type Secret struct {
 	Title   string
 	Message string
 	Secrets []string
-	Example string // how it is used; "": no example
-	Back    string // the page it came from
+	Clients []ClientSetting // how a key is used; nil: it is no key
+	Back    string          // the page it came from
 	place   place
 }
 
 // SecretKey shows a new key.
-func SecretKey(d Desk, name, secret, example string) *Secret {
+func SecretKey(d Desk, name, secret string, clients []ClientSetting) *Secret {
 	return &Secret{
 		Desk:    d,
 		Title:   "Your new key",
 		Message: "This is the key “" + name + "”. Copy it now: it is not shown again.",
 		Secrets: []string{secret},
-		Example: example,
+		Clients: clients,
 		Back:    string(placeKeys),
 		place:   placeKeys,
 	}
 }
 
 // SecretUserKey shows who administers a new key of a user, whose page is at path.
-func SecretUserKey(d Desk, username, path, name, secret, example string) *Secret {
+func SecretUserKey(d Desk, username, path, name, secret string, clients []ClientSetting) *Secret {
 	return &Secret{
 		Desk:    d,
 		Title:   "A new key of " + username,
 		Message: "This is the key “" + name + "”, paid from the account of " + username + ". Copy it now: it is not shown again.",
 		Secrets: []string{secret},
-		Example: example,
+		Clients: clients,
 		Back:    path,
 		place:   placeUsers,
 	}
@@ -193,6 +193,15 @@ func SecretCodes(d Desk, codes []string, amount int64) *Secret {
 func (s *Secret) frame() frame {
 	return s.at(s.place, "secret.html", s.Title)
 }
+
+// Connect shows the settings of clients.
+type Connect struct {
+	Desk
+	Address string // scheme://host[:port]
+	Clients []ClientSetting
+}
+
+func (c *Connect) frame() frame { return c.at(placeConnect, "connect.html", "Connect") }
 
 // SignOut asks whether to sign out.
 type SignOut struct{ Desk }

@@ -51,7 +51,7 @@ type OneUser struct {
 	Group, GroupPath string // the group of the user; "": none
 }
 
-func (u *OneUser) frame() frame { return u.at(placeUsers, "user.html", u.User.Username) }
+func (u *OneUser) frame() frame { return u.plotted(placeUsers, "user.html", u.User.Username) }
 
 // AllKeys lists everybody's keys.
 type AllKeys struct {
@@ -80,7 +80,7 @@ type Share struct {
 	Amount     int64
 }
 
-func (s *Spend) frame() frame { return s.at(placeSpend, "spend.html", "Spend") }
+func (s *Spend) frame() frame { return s.plotted(placeSpend, "spend.html", "Spend") }
 
 // Codes lists redeem codes and mints new ones.
 type Codes struct {

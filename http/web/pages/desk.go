@@ -50,6 +50,7 @@ const (
 	placeSecurity place = "/account/security"
 	placeTopUp    place = "/topup"
 	placeLive     place = "/live"
+	placeConnect  place = "/connect"
 
 	placeUsers     place = "/admin/users"
 	placeGroups    place = "/admin/groups"
@@ -95,7 +96,7 @@ var navGroups = []struct {
 		[]navEntry{{placeAccount, "Overview", "chart"}, {placeKeys, "Keys", "key"}, {placeTopUp, "Top up", "card"},
 			{placeSecurity, "Security", "shield"}},
 	},
-	{"Build", []navEntry{{placeApps, "Apps", "apps"}, {placeTokens, "Tokens", "ticket"}}},
+	{"Build", []navEntry{{placeConnect, "Connect", "plug"}, {placeApps, "Apps", "apps"}, {placeTokens, "Tokens", "ticket"}}},
 	{
 		nameRun,
 		[]navEntry{{placeFlow, "Flow", "flow"}, {placeProviders, "Providers", "server"}, {placeUsers, "Users", "user"},
@@ -130,6 +131,13 @@ func (d *Desk) nav(here place) []linkGroup {
 func (d *Desk) Initials() string {
 	letters := []rune(strings.ToUpper(d.Username))
 	return string(letters[:min(len(letters), 2)])
+}
+
+// plotted is at for a page with a plot.
+func (d *Desk) plotted(here place, template, title string) frame {
+	f := d.at(here, template, title)
+	f.style = "usage.css"
+	return f
 }
 
 // at is the frame of a page behind sign-in.

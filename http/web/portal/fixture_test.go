@@ -31,8 +31,8 @@ const (
 	password = "correct horse battery"
 )
 
-// house is a portal over the real registry and ledger, and a store in memory.
-type house struct {
+// fixture has a portal over the real registry and ledger, and a store in memory.
+type fixture struct {
 	t        *testing.T
 	handler  http.Handler
 	registry *tokens.Client
@@ -43,11 +43,20 @@ type house struct {
 	forwards []string // what came through the page of videos
 	anna     tokens.User
 	root     tokens.User
+	firstKey string // that the first page may show; "": none
+	reply    string // of the API; "": an empty one
 }
 
-func newHouse(t *testing.T) *house {
+func newFixture(t *testing.T) *fixture {
+	h := newEmptyFixture(t)
+	h.anna, h.root = h.user("anna", false), h.user("root", true)
+	return h
+}
+
+// newEmptyFixture is a portal without users.
+func newEmptyFixture(t *testing.T) *fixture {
 	t.Helper()
-	h := &house{t: t}
+	h := &fixture{t: t}
 	var err error
 	if h.state, err = schema.Open(journal.NewMemory(), time.Now); err != nil {
 		t.Fatal(err)
@@ -76,17 +85,16 @@ func newHouse(t *testing.T) *house {
 	mux := http.NewServeMux()
 	p := portal.New(
 		portal.Options{
-			Logger:      slog.New(slog.NewTextHandler(&h.log, nil)),
-			Registry:    h.registry,
-			Ledger:      h.ledger,
-			State:       h.state,
-			Browser:     guard,
-			Address:     origin,
-			Example:     func() string { return "gpt'4" },
-			VideoModels: func() []string { return []string{"video-2"} },
-			TopUpURL:    func() string { return "" },
-			Now:         time.Now,
-			Random:      rand.Reader,
+			Logger:   slog.New(slog.NewTextHandler(&h.log, nil)),
+			Registry: h.registry,
+			Ledger:   h.ledger,
+			State:    h.state,
+			Browser:  guard,
+			Address:  origin,
+			FirstKey: func(*http.Request) string { return h.firstKey }, TextModels: func() []string { return []string{"gpt-4", "small"} }, VideoModels: func() []string { return []string{"video-2"} },
+			TopUpURL: func() string { return "" },
+			Now:      time.Now,
+			Random:   rand.Reader,
 		},
 	)
 	p.Routes(func(pattern string, f http.HandlerFunc) { mux.HandleFunc(pattern, f) })
@@ -99,18 +107,21 @@ func newHouse(t *testing.T) *house {
 		}
 	})
 	h.handler = mux
-	h.anna, h.root = h.user("anna", false), h.user("root", true)
 	return h
 }
 
 // served stands for the API: it notes who asks for what.
-func (h *house) served(w http.ResponseWriter, r *http.Request) {
+func (h *fixture) served(w http.ResponseWriter, r *http.Request) {
 	key, err := auth.New(nil, time.Now).Authenticate(r, false)
 	h.forwards = append(h.forwards, fmt.Sprintf("%s %s by %s may %v: %v", r.Method, r.URL, key.User, key.Scopes, err))
+	if h.reply != "" {
+		io.WriteString(w, h.reply)
+		return
+	}
 	w.WriteHeader(http.StatusNoContent)
 }
 
-func (h *house) user(name string, admin bool) tokens.User {
+func (h *fixture) user(name string, admin bool) tokens.User {
 	h.t.Helper()
 	u, err := h.registry.CreateUser(
 		h.t.Context(),
@@ -124,17 +135,17 @@ func (h *house) user(name string, admin bool) tokens.User {
 
 // visitor is a browser: it keeps cookies and knows the token of the last page.
 type visitor struct {
-	*house
+	*fixture
 	cookies map[string]string
 	page    string
 	// local makes its requests those of a browser on the gateway's own machine.
 	local bool
 }
 
-func (h *house) visitor() *visitor { return &visitor{house: h, cookies: map[string]string{}} }
+func (h *fixture) visitor() *visitor { return &visitor{fixture: h, cookies: map[string]string{}} }
 
 // signedIn is the browser of somebody who has signed in.
-func (h *house) signedIn(name string) *visitor {
+func (h *fixture) signedIn(name string) *visitor {
 	h.t.Helper()
 	v := h.visitor()
 	v.get("/signin")

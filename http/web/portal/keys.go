@@ -1,10 +1,8 @@
 package portal
 
 import (
-	"fmt"
 	"net/http"
 	"net/netip"
-	"strings"
 
 	"stagedoor/actors/tokens"
 	"stagedoor/http/web/pages"
@@ -76,7 +74,7 @@ func networkTexts(networks []netip.Prefix) []string {
 // createKey makes a key and shows its secret, once.
 func (rc *requestContext) createKey() {
 	if name, secret, ok := rc.makeKey(tokens.NewKey{User: rc.user.ID}, rc.keysAgain); ok {
-		rc.show(http.StatusOK, pages.SecretKey(rc.desk(), name, secret, rc.example(secret)))
+		rc.show(http.StatusOK, pages.SecretKey(rc.desk(), name, secret, rc.clients(secret)))
 	}
 }
 
@@ -151,17 +149,14 @@ func (rc *requestContext) retype(e *pages.KeyEntry) {
 	}
 }
 
-// example is a request with a new key.
-func (rc *requestContext) example(secret string) string {
-	model := rc.options.Example()
-	if model == "" {
-		return ""
-	}
-	quoted := strings.ReplaceAll(model, `'`, `'\''`)
-	return fmt.Sprintf(`curl %s/v1/chat/completions \
-  -H 'Authorization: Bearer %s' \
-  -H 'Content-Type: application/json' \
-  -d '{"model": %q, "messages": [{"role": "user", "content": "Hello"}]}'`, rc.options.Address, secret, quoted)
+// clients are the settings of clients with a key, at the address that the browser uses.
+func (rc *requestContext) clients(key string) []pages.ClientSetting {
+	return pages.ClientSettings(rc.addressFor(rc.r), key, rc.exampleModel())
+}
+
+// connect shows how clients are connected. Keys are shown once and not here, so the reader fills in one.
+func (rc *requestContext) connect() {
+	rc.show(http.StatusOK, &pages.Connect{Desk: rc.desk(), Address: rc.addressFor(rc.r), Clients: rc.clients("")})
 }
 
 // changeKey enables, disables or revokes a key.

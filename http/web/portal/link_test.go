@@ -29,7 +29,7 @@ func (v *visitor) link(l tokens.Link, err error) string {
 }
 
 func TestOneTimeLinkSetsAPasswordAndSignsInOnce(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	old := h.signedIn("anna")
 	path := h.visitor().link(h.registry.UserLink(h.anna.ID))
 	second := h.visitor().link(h.registry.UserLink(h.anna.ID))
@@ -73,7 +73,7 @@ func TestOneTimeLinkSetsAPasswordAndSignsInOnce(t *testing.T) {
 }
 
 func TestLinkOfTheFirstAdministratorWorksOnceOnThisMachine(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	if _, err := h.registry.AdministratorLink(); err == nil {
 		t.Error("there is a link although there is an administrator")
 	}

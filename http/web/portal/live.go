@@ -26,9 +26,11 @@ const formHeader = "X-Stagedoor-Form"
 // livePurpose is the purpose of that token.
 const livePurpose = "live"
 
-// ForwardRoutes are what the script of the page asks for. Each is served by next
-// as the path below /v1, with a key that can do no more than the page.
+// ForwardRoutes calls handle with the routes that pages use in place of /v1. Each is served by next as the path below
+// /v1: those of the page of videos with a key that can do no more than the page, the question of the first page with
+// the first key.
 func (p *Portal) ForwardRoutes(handle func(pattern string, h http.HandlerFunc), next http.Handler) {
+	handle("POST "+pathAsk, p.ask(next))
 	for _, pattern := range []string{"GET /videos", "POST /videos", "GET /videos/{id}", "DELETE /videos/{id}",
 		"GET /videos/{id}/content", "POST /videos/{id}/remix", "GET /receipts/{request_id}"} {
 		method, path, _ := strings.Cut(pattern, " ")

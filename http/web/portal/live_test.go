@@ -11,7 +11,7 @@ import (
 var liveToken = regexp.MustCompile(`data-token="([^"]*)"`)
 
 func TestThePageOfVideosIsForEverybody(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	v := h.visitor()
 	v.expect(v.get("/live"), http.StatusOK, `data-token=""`)
 	if !strings.Contains(v.page, "Gateway key") || strings.Contains(v.page, "Sign out") {
@@ -33,7 +33,7 @@ func TestThePageOfVideosIsForEverybody(t *testing.T) {
 }
 
 func TestThePageActsForWhoIsSignedInAndItsOwnFormsOnly(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	anna, root := h.signedIn("anna"), h.signedIn("root")
 	anna.get("/live")
 	token := find(liveToken, anna.page)

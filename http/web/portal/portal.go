@@ -27,8 +27,8 @@ type Options struct {
 	Browser  *browser.Guard
 	// Address is where the gateway is reached, for examples: scheme://host[:port].
 	Address string
-	// Example is the name of a model for them; "": there is none.
-	Example func() string
+	// TextModels are names of models that can be asked. The first one is in examples.
+	TextModels func() []string
 	// VideoModels are names of models that make videos.
 	VideoModels func() []string
 	// FirstKey returns the key that the gateway made at its first start, in the clear, if the page at / may show it
@@ -64,7 +64,8 @@ const (
 
 // Routes calls handle with every method, path and handler of the portal.
 func (p *Portal) Routes(handle func(pattern string, h http.HandlerFunc)) {
-	handle("GET /{$}", to(pathAccount))
+	handle("GET /{$}", p.firstPage)
+	handle("GET /docs/{path...}", p.document)
 	handle("GET "+pathSignIn, p.signInPage)
 	handle("POST "+pathSignIn, p.signIn)
 	handle("GET "+browser.PathLink, p.linkPage)
@@ -78,6 +79,7 @@ func (p *Portal) Routes(handle func(pattern string, h http.HandlerFunc)) {
 	handle("GET /account/keys", p.member((*requestContext).keys))
 	handle("POST /account/keys", p.memberForm((*requestContext).createKey))
 	handle("POST /account/keys/{id}/{action}", p.memberForm((*requestContext).changeKey))
+	handle("GET /connect", p.member((*requestContext).connect))
 	handle("GET /account/apps", p.member((*requestContext).apps))
 	handle("POST /account/apps/{id}/revoke", p.memberForm((*requestContext).revokeApp))
 	handle("GET /account/tokens", p.member((*requestContext).developerTokens))

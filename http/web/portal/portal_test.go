@@ -36,7 +36,7 @@ var adminPages = []string{
 }
 
 func TestWhoIsNotSignedInIsSentToSignInAndBack(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	for _, path := range append(append([]string{}, memberPages...), append(adminPages, "/account/none", "/admin/none", "/account/keys?done=x")...) {
 		v := h.visitor()
 		v.sentTo(v.get(path), "/signin?"+url.Values{"next": {path}}.Encode())
@@ -54,7 +54,7 @@ func TestWhoIsNotSignedInIsSentToSignInAndBack(t *testing.T) {
 }
 
 func TestSignInLeadsNowhereElse(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	for _, next := range []string{"", "//evil.example", "https://evil.example/", `/\evil.example`, "/\t/evil.example", "javascript:x"} {
 		v := h.visitor()
 		v.get("/signin?next=" + url.QueryEscape(next))
@@ -67,7 +67,7 @@ func TestSignInLeadsNowhereElse(t *testing.T) {
 }
 
 func TestSignInRefusals(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	v := h.visitor()
 	v.get("/signin")
 	v.expect(
@@ -105,7 +105,7 @@ func TestSignInRefusals(t *testing.T) {
 }
 
 func TestAdministrationIsNotThereForOthers(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	v := h.signedIn("anna")
 	if strings.Contains(v.page, "/admin") {
 		t.Error("a user's page leads to administration")
@@ -139,7 +139,7 @@ func TestAdministrationIsNotThereForOthers(t *testing.T) {
 }
 
 func TestEveryFormWantsItsOwnBrowser(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	root, anna := h.signedIn("root"), h.signedIn("anna")
 	forms := []string{
 		"/signout",
@@ -193,7 +193,7 @@ func TestEveryFormWantsItsOwnBrowser(t *testing.T) {
 var shownKey = regexp.MustCompile(`sd-[0-9A-Za-z]{43}`)
 
 func TestKeyIsShownOnceAndMadeOnce(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	v := h.signedIn("anna")
 	v.get("/account/keys")
 	fields := []string{
@@ -243,7 +243,7 @@ func TestKeyIsShownOnceAndMadeOnce(t *testing.T) {
 }
 
 func TestRefusedKeyKeepsWhatWasTyped(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	v := h.signedIn("anna")
 	v.get("/account/keys")
 	for problem, fields := range map[string][]string{
@@ -266,7 +266,7 @@ func TestRefusedKeyKeepsWhatWasTyped(t *testing.T) {
 }
 
 func TestOthersThingsDoNotExist(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	_, k, err := h.registry.CreateKey(t.Context(), tokens.NewKey{User: h.root.ID, Name: "root's"})
 	if err != nil {
 		t.Fatal(err)
@@ -294,7 +294,7 @@ func TestOthersThingsDoNotExist(t *testing.T) {
 }
 
 func TestMoneyMovesOnce(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	v := h.signedIn("root")
 	path := fmt.Sprintf("/admin/users/%d", h.anna.ID)
 	v.get(path)
@@ -338,7 +338,7 @@ func TestMoneyMovesOnce(t *testing.T) {
 }
 
 func TestAdministratorSeesAndEndsWhatIsAnybodys(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	secret, k, err := h.registry.CreateKey(t.Context(), tokens.NewKey{User: h.anna.ID, Name: "laptop"})
 	if err != nil {
 		t.Fatal(err)
@@ -404,7 +404,7 @@ func TestAdministratorSeesAndEndsWhatIsAnybodys(t *testing.T) {
 var shownPassword = regexp.MustCompile(`<code>([0-9A-Za-z_-]{20})</code>`)
 
 func TestAdministratorMakesUsersAndTheirKeys(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	v := h.signedIn("root")
 	v.get("/admin/users")
 	fields := []string{
@@ -483,7 +483,7 @@ func TestAdministratorMakesUsersAndTheirKeys(t *testing.T) {
 }
 
 func TestUsersAreFoundAndPaged(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	if _, err := state.Do(t.Context(), h.state, func(tx *state.Tx) (struct{}, error) {
 		for i := range 120 {
 			if _, err := identity.AddUser(tx, identity.User{Username: fmt.Sprintf("user-%03d", i),
@@ -508,7 +508,7 @@ func TestUsersAreFoundAndPaged(t *testing.T) {
 }
 
 func TestUsageOfOneIsNotTheOthers(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	for _, account := range []string{"anna", "root"} {
 		receipt := &money.Receipt{Request: "req_" + account, Key: "key_" + account, Model: "model-of-" + account,
 			Usage: money.ReceiptUsage{Input: 10, Output: 20}}
@@ -544,7 +544,7 @@ func TestUsageOfOneIsNotTheOthers(t *testing.T) {
 }
 
 func TestPasswordAndSessions(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	v, other := h.signedIn("anna"), h.signedIn("anna")
 	v.get("/account/security")
 	v.expect(
@@ -581,7 +581,7 @@ func TestPasswordAndSessions(t *testing.T) {
 }
 
 func TestDeveloperTokenIsShownOnce(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	v := h.signedIn("anna")
 	v.get("/account/tokens")
 	v.expect(v.post("/account/tokens", "name", "ci"), http.StatusOK, "not shown again")
@@ -603,7 +603,7 @@ func TestDeveloperTokenIsShownOnce(t *testing.T) {
 // TestAdministratorRestrictsUsersAndGroups: an administrator changes ceilings on pages, and a user sees what is
 // restricted and can create nothing beyond it.
 func TestAdministratorRestrictsUsersAndGroups(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	v := h.signedIn("root")
 	v.expect(v.get("/admin/groups"), http.StatusOK, "No such groups")
 	v.sentTo(v.post("/admin/groups", "name", "staff"), "/admin/groups/1?done=group_created")
@@ -691,7 +691,7 @@ func TestAdministratorRestrictsUsersAndGroups(t *testing.T) {
 // TestThemeIsKeptAndLeadsBack: the theme that a user chose is in every page from then on, and the form leads back to
 // the page it was sent from and nowhere else.
 func TestThemeIsKeptAndLeadsBack(t *testing.T) {
-	v := newHouse(t).signedIn("anna")
+	v := newFixture(t).signedIn("anna")
 	v.expect(v.get("/account/keys?new=1&done=key_revoked"), http.StatusOK, `name="next" value="/account/keys?new=1"`)
 	v.sentTo(v.post("/theme", "theme", "dark", "next", "/account/keys?new=1"), "/account/keys?new=1")
 	v.expect(v.get("/account/keys"), http.StatusOK, `<html lang="en" data-theme="dark">`)

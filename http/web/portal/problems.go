@@ -28,6 +28,9 @@ var (
 	}
 )
 
+// failureDocument is the page for a document that does not exist.
+var failureDocument = &pages.Failure{Title: "Not found", Message: "No document has this name. /docs/ lists them all."}
+
 // problemSent is of a form that was sent before.
 const problemSent = "This form was sent already. What it asked for was done once; look below before you send it again."
 

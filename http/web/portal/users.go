@@ -138,7 +138,7 @@ func (rc *requestContext) createUserKey() {
 		rc.options.Logger.Info("key created by an administrator", "user", u.ID, "by", rc.user.ID)
 		rc.show(
 			http.StatusOK,
-			pages.SecretUserKey(rc.desk(), u.Username, pathUser(u.ID), name, secret, rc.example(secret)),
+			pages.SecretUserKey(rc.desk(), u.Username, pathUser(u.ID), name, secret, rc.clients(secret)),
 		)
 	}
 }

@@ -350,6 +350,8 @@ for (const colorScheme of themes) {
       await shot(page, 'account');
       await page.getByText('The numbers as a table', { exact: true }).click();
       await shot(page, 'account-table');
+      await page.goto(`${issuer}/connect`);
+      await shot(page, 'connect');
       for (const path of ['keys', 'apps', 'tokens', 'security', 'none']) {
         await page.goto(`${issuer}/account/${path}`);
         await shot(page, `account-${path}`);

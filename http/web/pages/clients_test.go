@@ -1,0 +1,92 @@
+package pages
+
+import (
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"stagedoor/docs"
+)
+
+// TestEveryDocumentedClientIsShownWithRealValues: a client that docs/clients has is on the first page, with the address,
+// key and model of this gateway in place of those of the documents.
+func TestEveryDocumentedClientIsShownWithRealValues(t *testing.T) {
+	names, err := fs.Glob(docs.Files, "clients/*.md")
+	if err != nil || len(names) < 10 {
+		t.Fatalf("%d pages, %v", len(names), err)
+	}
+	shown := map[string]string{}
+	for _, c := range ClientSettings("https://gate.example.com", "sd-real", "real-model") {
+		for _, b := range c.Blocks {
+			shown[c.Name] += b.Text + "\n"
+		}
+	}
+	for _, name := range names {
+		page, err := fs.ReadFile(docs.Files, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		title, _, _ := strings.Cut(strings.TrimPrefix(string(page), "# "), "\n")
+		switch text := shown[title]; {
+		case name == "clients/README.md":
+		case text == "":
+			t.Errorf("%s is not shown: README.md does not list it, or its section Settings has no block", name)
+		case strings.Contains(text, "You said"):
+			t.Errorf("%s is shown with what the client prints:\n%s", name, text)
+		case strings.Contains(text, docsAddress), strings.Contains(text, docsKey), docsWord.MatchString(text):
+			t.Errorf("%s is shown with values of the documents:\n%s", name, text)
+		case !strings.Contains(text, "gate.example.com") && !strings.Contains(text, "gateway.example.com"):
+			t.Errorf("%s is shown without an address:\n%s", name, text)
+		}
+	}
+}
+
+// TestHostileValuesNeverReachTheSettings: the settings are copied into shells and files, so a value that is no name
+// leaves the example of the documents in its place.
+func TestHostileValuesNeverReachTheSettings(t *testing.T) {
+	for _, evil := range []string{"http://a';reboot'", "http://a b", "javascript:x", "http://a\nb", `http://a"$(x)`, "http://[a;b]"} {
+		name := strings.TrimPrefix(evil, "javascript:x") // which is a name, though not an address
+		for _, c := range ClientSettings(evil, name, name) {
+			for _, b := range c.Blocks {
+				if strings.Contains(b.Text, evil) {
+					t.Errorf("%s has %q:\n%s", c.Name, evil, b.Text)
+				}
+			}
+		}
+	}
+}
+
+// TestPagesAreSmall: a page, its style sheets and its scripts are less than 60 KB. Pages that move may have 150 KB.
+func TestPagesAreSmall(t *testing.T) {
+	desk := Desk{Username: "anna", Admin: true, Token: "t", TopUp: OwnTopUp}
+	for name, page := range map[string]struct {
+		view View
+		most int
+	}{
+		"first": {&First{Address: "http://127.0.0.1:8080", Key: "sd-" + strings.Repeat("x", 43), Models: []string{"m"},
+			Clients: ClientSettings("http://127.0.0.1:8080", "sd-x", "m")}, 60 << 10},
+		"keys": {&Keys{Desk: desk, Keys: make([]Key, 20)}, 60 << 10},
+		"flow": {&Flow{Desk: desk}, 150 << 10},
+		"live": {&Live{Desk: &desk}, 150 << 10},
+	} {
+		w := httptest.NewRecorder()
+		if err := Write(w, httptest.NewRequest("GET", "/", nil), http.StatusOK, page.view); err != nil {
+			t.Fatal(err)
+		}
+		size := w.Body.Len()
+		for file, path := range assetPaths {
+			if strings.Contains(w.Body.String(), path) {
+				data, err := assetFiles.ReadFile("assets/" + file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				size += len(data)
+			}
+		}
+		if t.Logf("%s: %d bytes", name, size); size >= page.most {
+			t.Errorf("%s has %d bytes with its assets, at most %d are wanted", name, size, page.most)
+		}
+	}
+}
