@@ -287,8 +287,8 @@ func (k *call) endCall(c *telemetry.Call, f *upstream.Failure) {
 	}
 	c.RecordUsage(k.usage)
 	cost, failure := int64(0), ""
-	if k.usage.InputTotal >= 0 && !k.c.Price.Zero() {
-		cost = k.c.Price.Tokens(k.usage)
+	if k.usage.InputTotal >= 0 {
+		cost = k.c.Estimate("", k.svc.env.Now()).Tokens(k.usage)
 	}
 	if f != nil {
 		failure = throttle.KindOf(f.Class).String()

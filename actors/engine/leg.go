@@ -56,6 +56,9 @@ func (l *leg) attempt(ctx context.Context) *upstream.Failure {
 	if c.Runtime == nil {
 		return &upstream.Failure{Class: upstream.NotSent, Err: dialogue.NoRoute(time.Second, nil)}
 	}
+	if r.dry == nil && c.PriceUnknown() {
+		r.engine.Metrics().Unpriced(c.Provider.Name)
+	}
 	if f := l.hold(ctx); f != nil {
 		return f
 	}

@@ -29,10 +29,10 @@ func (a *attempt) endCall(c *telemetry.Call, reply *picture.Reply, f *upstream.F
 		c.RecordUsage(reply.Usage.Tokens())
 	}
 	cost := int64(0)
-	if reply != nil && !a.c.Price.Zero() {
-		cost = a.c.Price.PerImage * int64(len(reply.Images))
+	if price := a.c.Estimate("", a.svc.Now()); reply != nil && !price.Zero() {
+		cost = price.PerImage * int64(len(reply.Images))
 		if u := c.Usage(); u.InputTotal >= 0 || u.OutputTotal >= 0 {
-			cost += a.c.Price.Tokens(u)
+			cost += price.Tokens(u)
 		}
 	}
 	failure := ""

@@ -128,7 +128,9 @@ type Bill struct {
 	Amount int64 // micro-dollars, at most budget.MaxCredits
 	Usage  money.ReceiptUsage
 	Prices []money.PriceRow
-	Flags  []string
+	// Catalog is the version of the list of models that the prices are from, or "".
+	Catalog string
+	Flags   []string
 }
 
 // Flags of usage reports that were rejected. The gateway's own count is charged instead. Of an
@@ -161,6 +163,9 @@ func Charge(w Work) Bill {
 	}
 	if w.Media {
 		b.addMedia(&w)
+	}
+	if w.Price != nil {
+		b.Catalog = w.Price.Source
 	}
 	return b
 }
@@ -289,12 +294,22 @@ func (j *judge) output(end Ending) int64 {
 // writes together are limited to the input, and reasoning is limited to the output.
 func (j *judge) parts(u *dialogue.Usage) {
 	read := j.part(j.reported.CacheRead, u.InputTotal)
-	// The two kinds of cache writes cost the same here.
 	writes := max(j.reported.CacheWrite, add(j.reported.CacheWrite5m, j.reported.CacheWrite1h))
 	written := j.part(writes, u.InputTotal-read)
 	u.CacheRead, u.CacheWrite = read, written
+	u.CacheWrite1h = min(dialogue.CountOrZero(j.reported.CacheWrite1h), written)
 	u.Reasoning = j.part(j.reported.Reasoning, u.OutputTotal)
+	u.AudioIn, u.ImageIn = j.part(j.reported.AudioIn, u.InputTotal), j.part(j.reported.ImageIn, u.InputTotal)
+	images := j.reported.ImageOut
+	if images == notReported {
+		images = j.counted.ImageOut
+	}
+	u.AudioOut, u.ImageOut = j.part(j.reported.AudioOut, u.OutputTotal), j.part(images, u.OutputTotal)
+	u.WebSearches = j.part(j.reported.WebSearches, mostSearches)
 }
+
+// mostSearches is more than a provider makes for one reply.
+const mostSearches = 1000
 
 // add returns a+b, limited to the most credits that an account can have. Negative numbers, which are
 // unknown counts, count as 0.
@@ -335,18 +350,10 @@ func priceRows(p *catalog.Price, u dialogue.Usage) []money.PriceRow {
 		return nil
 	}
 	out := make([]money.PriceRow, 0, 2) // input and output, mostly
-	row := func(what string, tokens, price, otherwise int64) {
-		if price == 0 {
-			price = otherwise
-		}
-		if tokens > 0 {
-			out = append(out, money.PriceRow{What: what, Quantity: tokens, Price: price, Per: million})
+	for _, part := range p.Parts(u) {
+		if part.Quantity > 0 {
+			out = append(out, money.PriceRow(part))
 		}
 	}
-	row("input", u.InputTotal-u.CacheRead-u.CacheWrite, p.Input, 0)
-	row("cached_input", u.CacheRead, p.CachedInput, p.Input)
-	row("cache_write", u.CacheWrite, p.CacheWrite, p.Input)
-	row("output", u.OutputTotal-u.Reasoning, p.Output, 0)
-	row("reasoning", u.Reasoning, p.Reasoning, p.Output)
 	return out
 }

@@ -310,7 +310,7 @@ func TestChargeIsBounded(t *testing.T) {
 				), MostOutput: any64.Draw(t, "max"), Exact: rapid.Bool().Draw(t, "exact"), Accepted: rapid.Bool().Draw(t, "accepted")},
 		)
 		for what, amount := range map[string]int64{"charge": b.Amount, "images": ledger.Images(p, n("n")).Amount, "video": ledger.Video(p, ledger.VideoLength{Asked: n("n")}).Amount,
-			"estimate": ledger.Estimate(p, any64.Draw(t, "prompt"), any64.Draw(t, "most"))} {
+			"estimate": ledger.Estimate(p, any64.Draw(t, "prompt"), any64.Draw(t, "most"), false)} {
 			if amount < 0 || amount > budget.MaxCredits {
 				t.Fatalf("%s of %d", what, amount)
 			}
@@ -323,10 +323,10 @@ func TestChargeIsBounded(t *testing.T) {
 }
 
 func TestEstimateCoversEveryKindOfToken(t *testing.T) {
-	if got := ledger.Estimate(price, 100, 50); got != 200+1000 {
+	if got := ledger.Estimate(price, 100, 50, false); got != 200+1000 {
 		t.Errorf("got %d, want every token at its dearest: 1200", got)
 	}
-	if got := ledger.Estimate(nil, 100, 50); got != 0 {
+	if got := ledger.Estimate(nil, 100, 50, false); got != 0 {
 		t.Errorf("free: got %d", got)
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -337,23 +337,31 @@ func TestEstimateCoversEveryKindOfToken(t *testing.T) {
 			CachedInput: small.Draw(t, "read"),
 			CacheWrite:  small.Draw(t, "write"),
 			Reasoning:   small.Draw(t, "reasoning"),
+
+			CacheWrite1h: small.Draw(t, "write for an hour"),
+			AudioInput:   small.Draw(t, "sound in"), AudioCachedInput: small.Draw(t, "cached sound"),
+			AudioOutput: small.Draw(t, "sound out"),
+			ImageInput:  small.Draw(t, "image in"), ImageOutput: small.Draw(t, "image out"),
 		}
 		in, out := small.Draw(t, "input"), small.Draw(t, "output")
-		held := ledger.Estimate(p, in, out)
+		held := ledger.Estimate(p, in, out, true)
 		u := usage(in, out)
 		u.CacheRead = rapid.Int64Range(0, in).Draw(t, "cached")
 		u.CacheWrite = rapid.Int64Range(0, in-u.CacheRead).Draw(t, "written")
+		u.CacheWrite1h = rapid.Int64Range(0, u.CacheWrite).Draw(t, "for an hour")
+		u.AudioIn, u.ImageIn = rapid.Int64Range(0, in).Draw(t, "heard"), rapid.Int64Range(0, in).Draw(t, "seen")
+		u.AudioOut, u.ImageOut = rapid.Int64Range(0, out).Draw(t, "said"), rapid.Int64Range(0, out).Draw(t, "drawn")
 		u.Reasoning = rapid.Int64Range(0, out).Draw(t, "thought")
 		if b := ledger.Charge(ledger.Work{Price: p, Reported: u, Counted: u, MostOutput: out}); b.Amount > held {
 			t.Fatalf("held %d, charged %d", held, b.Amount)
 		}
-		if n := ledger.Affordable(p, held, in); n < out {
+		if n := ledger.Affordable(p, held, in, true); n < out {
 			t.Fatalf("held for %d tokens, enough for %d", out, n)
-		} else if n < math.MaxInt64 && n > 0 && ledger.Estimate(p, in, n) > held {
+		} else if n < math.MaxInt64 && n > 0 && ledger.Estimate(p, in, n, true) > held {
 			t.Fatalf("%d tokens are said to cost no more than %d", n, held)
 		}
 	})
-	if n := ledger.Affordable(price, 199, 100); n != -1 {
+	if n := ledger.Affordable(price, 199, 100, false); n != -1 {
 		t.Errorf("not even the prompt: got %d, want -1", n)
 	}
 }

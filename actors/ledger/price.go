@@ -26,22 +26,23 @@ func Speed(speed string) (*catalog.Price, bool) {
 	return p, ok
 }
 
-// Estimate returns the most that a text request should cost in micro-dollars, with every
-// token at the highest price that it may have.
-func Estimate(p *catalog.Price, promptTokens, maxTokens int64) int64 {
+// Estimate returns the most that a text request should cost in micro-dollars, with every token at the highest price
+// that it may have. Prices of sound and of long-lived cache writes count if special is set.
+func Estimate(p *catalog.Price, promptTokens, maxTokens int64, special bool) int64 {
 	if p.Zero() {
 		return 0
 	}
-	dearest := catalog.Price{Input: max(p.Input, p.CachedInput, p.CacheWrite), Output: max(p.Output, p.Reasoning)}
+	input, output := p.Dearest(promptTokens, special)
+	dearest := catalog.Price{Input: input, Output: output}
 	u := dialogue.NoUsage
 	u.InputTotal, u.OutputTotal = max(promptTokens, 0), max(maxTokens, 0)
 	return min(dearest.Tokens(u), budget.MaxCredits)
 }
 
 // Affordable returns how many output tokens amount pays for after promptTokens, or -1 if it
-// does not even pay for the prompt.
-func Affordable(p *catalog.Price, amount, promptTokens int64) int64 {
-	input, output := max(p.Input, p.CachedInput, p.CacheWrite), max(p.Output, p.Reasoning)
+// does not even pay for the prompt. special is that of Estimate.
+func Affordable(p *catalog.Price, amount, promptTokens int64, special bool) int64 {
+	input, output := p.Dearest(promptTokens, special)
 	hi, lo := bits.Mul64(uint64(max(amount, 0)), million)
 	promptHi, promptLo := bits.Mul64(uint64(max(promptTokens, 0)), uint64(max(input, 0)))
 	lo, borrow := bits.Sub64(lo, promptLo, 0)

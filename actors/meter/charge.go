@@ -86,7 +86,7 @@ func (c *charge) settle(
 	receipt *money.Receipt,
 	requestFailed bool,
 ) *dialogue.Error {
-	receipt.Usage, receipt.Prices, receipt.Flags = bill.Usage, bill.Prices, bill.Flags
+	receipt.Usage, receipt.Prices, receipt.Catalog, receipt.Flags = bill.Usage, bill.Prices, bill.Catalog, bill.Flags
 	switch {
 	case c.unwritten:
 		c.release(ctx, reasonUnwritten, receipt)

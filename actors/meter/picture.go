@@ -2,6 +2,7 @@ package meter
 
 import (
 	"context"
+	"time"
 
 	"stagedoor/actors/engine"
 	"stagedoor/actors/images"
@@ -41,7 +42,8 @@ var _ images.Meter = (*Picture)(nil)
 // NewPicture returns the meter of a request.
 func NewPicture(l *ledger.Client, r PictureRequest) *Picture {
 	if r.Price == nil {
-		r.Price = func(c *catalog.Candidate) *catalog.Price { return c.Price }
+		now := time.Now()
+		r.Price = func(c *catalog.Candidate) *catalog.Price { return c.Rates(now) }
 	}
 	return &Picture{charge: charge{ledger: l, dry: r.Dry}, request: r}
 }
@@ -63,7 +65,7 @@ func (p *Picture) Begin(ctx context.Context, c *catalog.Candidate) *dialogue.Err
 		ledger.Work{Price: p.price.ByUnit(), Media: true, Images: n, Partials: n * int64(p.request.Picture.Partials)},
 	)
 	// Both amounts are at most MaxCredits, so the sum does not overflow.
-	need := min(units.Amount+ledger.Estimate(p.price, u.InputTotal, u.OutputTotal), budget.MaxCredits)
+	need := min(units.Amount+ledger.Estimate(p.price, u.InputTotal, u.OutputTotal, false), budget.MaxCredits)
 	if err := p.raise(ctx, ledger.Ask{Account: p.request.Account, RequestID: p.request.ID, Amount: need, Durable: true,
 		Key: p.request.Key, Model: p.request.Picture.Model, Provider: c.Provider.Name}); err != nil {
 		return ledger.Refusal(err)
@@ -86,6 +88,7 @@ func (p *Picture) estimate(images, partials int64) dialogue.Usage {
 	u := dialogue.NoUsage
 	u.InputTotal = max(1, tokens.Estimate(len(r.Prompt))) + int64(len(r.Files()))*sourceTokens
 	u.OutputTotal = times(p.tokensPerImage(), images) + partials*partialTokens
+	u.ImageOut = u.OutputTotal
 	u.Estimated = true
 	return u
 }

@@ -1,6 +1,7 @@
 package meter
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"time"
@@ -57,14 +58,17 @@ type Text struct {
 	now     func() time.Time
 	request Request
 	once    int64 // a high estimate of the prompt's tokens
+	special bool  // the request may have asked for sound, or for cache writes of an hour
 	prompt  int64 // the same, times the calls in which it is sent to the candidate
 
 	// charge.mu guards the fields below.
 	price   *catalog.Price
-	most    int64 // output tokens the candidate's model gives at most, for all choices
-	exact   bool  // the catalogue says so
-	covered int64 // output tokens the hold pays for
-	dry     bool  // the hold cannot be extended further
+	target  *catalog.Candidate
+	began   time.Time // of the attempt, whose prices count
+	most    int64     // output tokens the candidate's model gives at most, for all choices
+	exact   bool      // the catalogue says so
+	covered int64     // output tokens the hold pays for
+	dry     bool      // the hold cannot be extended further
 	enough  bool
 	noted   int64 // output tokens when progress was last recorded
 	notedAt time.Time
@@ -75,7 +79,7 @@ var _ text.Meter = (*Text)(nil)
 // NewText returns the meter of a request. The body may change afterwards.
 func NewText(l *ledger.Client, now func() time.Time, r Request) *Text {
 	t := &Text{charge: charge{ledger: l, later: true, dry: r.Dry}, now: now, request: r,
-		once: max(promptTokens(r.Body), r.Tokens)}
+		once: max(promptTokens(r.Body), r.Tokens), special: isSpecial(r.Body)}
 	t.request.Body = nil
 	t.request.Choices = max(r.Choices, 1)
 	return t
@@ -84,7 +88,13 @@ func NewText(l *ledger.Client, now func() time.Time, r Request) *Text {
 // Another implements text.Meter. The other meter has a hold and a receipt of its own.
 func (t *Text) Another() text.Meter {
 	return &Text{charge: charge{ledger: t.ledger, later: true, origin: &t.charge}, now: t.now, request: t.request,
-		once: t.once}
+		once: t.once, special: t.special}
+}
+
+// isSpecial reports whether a body may ask for sound, or for cache writes of an hour, which have prices of their own. A
+// client that hides that pays the same and has a hold that is too small.
+func isSpecial(body []byte) bool {
+	return bytes.Contains(body, []byte("audio")) || bytes.Contains(body, []byte(`"1h"`))
 }
 
 // Begin implements text.Meter. It holds what this candidate may cost, or extends the hold if
@@ -95,18 +105,19 @@ func (t *Text) Begin(ctx context.Context, c *catalog.Candidate, sent int) (tight
 	if t.ended {
 		return false, nil
 	}
-	t.price, t.enough, t.dry = c.Price, false, false
+	t.began, t.target, t.enough, t.dry = t.now(), c, false, false
+	t.price = c.Rates(t.began)
 	t.prompt = times(t.once, int64(sent))
 	output, all := t.outputTokens(c)
 	t.most, t.exact = c.MaxOutput()
 	t.most = times(t.most, int64(t.request.Choices))
 	if !t.exact {
-		t.most = max(t.most, all)
+		t.most = max(t.most, all, times(c.OutputLimit(), int64(t.request.Choices)))
 	}
 	if t.price.Zero() {
 		return false, nil
 	}
-	need := ledger.Estimate(t.price, t.prompt, output)
+	need := t.estimate(output)
 	if err := t.raiseHold(ctx, need); err != nil {
 		return false, ledger.Refusal(err)
 	}
@@ -114,11 +125,16 @@ func (t *Text) Begin(ctx context.Context, c *catalog.Candidate, sent int) (tight
 		return false, nil // a dry run
 	}
 	t.noted, t.notedAt = 0, t.now()
-	t.covered = ledger.Affordable(t.price, t.hold.Amount(), t.prompt)
+	t.covered = ledger.Affordable(t.price, t.hold.Amount(), t.prompt, t.special)
 	if output == all {
 		return false, nil
 	}
-	return t.tight(ctx, ledger.Estimate(t.price, t.prompt, all)), nil
+	return t.tight(ctx, t.estimate(all)), nil
+}
+
+// estimate returns the most that the prompt and so many output tokens should cost.
+func (t *Text) estimate(output int64) int64 {
+	return ledger.Estimate(t.price, t.prompt, output, t.special)
 }
 
 // outputTokens returns the output tokens of the first hold, and the largest number that the request may reach. The
@@ -181,14 +197,14 @@ func (t *Text) Progress(o *text.Outcome) (enough bool) {
 func (t *Text) extend(output int64) {
 	ctx, cancel := context.WithTimeout(context.Background(), ledgerTimeout)
 	defer cancel()
-	want := ledger.Estimate(t.price, t.prompt, max(output, t.covered)+moreTokens*int64(t.request.Choices))
+	want := t.estimate(max(output, t.covered) + moreTokens*int64(t.request.Choices))
 	if t.raiseHold(ctx, want) != nil {
 		t.dry = true
 		if room, err := t.hold.Room(ctx); err == nil && room > 0 {
 			_ = t.hold.Extend(ctx, min(room, want-t.hold.Amount())) // another request may take the room first
 		}
 	}
-	t.covered = ledger.Affordable(t.price, t.hold.Amount(), t.prompt)
+	t.covered = ledger.Affordable(t.price, t.hold.Amount(), t.prompt, t.special)
 }
 
 // recordProgress records in the ledger what the stream has cost so far.
@@ -204,23 +220,36 @@ func (t *Text) recordProgress(output int64) {
 		t.notedAt = now
 	}
 	t.noted = output
-	t.hold.Progress(ledger.Estimate(t.price, t.prompt, output))
+	t.hold.Progress(t.estimate(output))
 }
 
 // Settle implements text.Meter.
 func (t *Text) Settle(ctx context.Context, o *text.Outcome) *dialogue.Error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.hold == nil || t.ended {
+	if t.ended || t.target == nil {
 		return nil
+	}
+	if t.reprice(o.ReplyModel); t.price.Zero() {
+		t.price = nil // no hold was made, or the model that answered is free
 	}
 	end := t.endOf(o)
 	bill := ledger.Charge(
 		ledger.Work{Price: t.price, End: end, Accepted: o.Accepted, Reported: o.Usage, Counted: t.counted(o),
 			MostOutput: t.most, Exact: t.exact},
 	)
+	if t.hold == nil && (bill.Amount == 0 || t.raiseHold(ctx, bill.Amount) != nil || t.hold == nil) {
+		return nil // nothing is to be charged, or cannot be
+	}
 	return t.settle(ctx, bill, end, &money.Receipt{Model: t.request.Model, Upstream: o.Model, Provider: o.Provider,
 		Attempts: o.Attempts}, o.Err != nil)
+}
+
+// reprice takes the price of the model that the reply names, if that decides (catalog.Candidate.RatesOf).
+func (t *Text) reprice(model string) {
+	if model != "" {
+		t.price = t.target.RatesOf(model, t.began)
+	}
 }
 
 // endOf returns how the request ended.

@@ -15,6 +15,7 @@ import (
 const (
 	metricQueueWait    = "stagedoor.queue.wait"
 	metricRetries      = "stagedoor.retries"
+	metricUnpriced     = "stagedoor.unpriced"
 	metricLosses       = "stagedoor.losses"
 	metricDegradations = "stagedoor.degradations"
 	metricCost         = "stagedoor.cost.usd"
@@ -57,6 +58,7 @@ type Metrics struct {
 	duration, first, chunk, wait, http  metric.Float64Histogram
 	tokens                              metric.Int64Histogram
 	retries, losses, degradations, slow metric.Int64Counter
+	unpriced                            metric.Int64Counter
 	cost                                metric.Float64Counter
 
 	streams atomic.Int64
@@ -103,6 +105,7 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 	)
 	m.wait = seconds(metricQueueWait, "How long requests waited for a provider's limits.", waitBuckets)
 	m.retries = count(metricRetries, "{retry}", "Further attempts after a failure, by the class of the failure.")
+	m.unpriced = count(metricUnpriced, "{attempt}", "Attempts at models whose price is not known, by provider.")
 	m.losses = count(metricLosses, "{loss}", "What an upstream's shape could not say, by name.")
 	m.degradations = count(
 		metricDegradations,
@@ -177,6 +180,13 @@ func (m *Metrics) Waited(provider string, d time.Duration) {
 func (m *Metrics) Retried(provider, class string) {
 	if m != nil {
 		m.retries.Add(context.Background(), 1, m.named.get(namedKey{provider: provider, class: class}).add...)
+	}
+}
+
+// Unpriced counts an attempt at a model whose price is not known.
+func (m *Metrics) Unpriced(provider string) {
+	if m != nil {
+		m.unpriced.Add(context.Background(), 1, m.named.get(namedKey{provider: provider}).add...)
 	}
 }
 

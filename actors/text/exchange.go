@@ -69,6 +69,7 @@ func (x *exchange) Prepare(c *engine.Candidate) *upstream.Failure {
 	a.meta = Meta{Provider: c.Provider.Name, Attempts: c.Number}
 	x.attempt = a
 	x.outcome.Usage, x.outcome.Reason, x.outcome.Counted = dialogue.NoUsage, 0, 0
+	x.outcome.ReplyModel = ""
 	return x.unfit
 }
 

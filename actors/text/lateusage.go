@@ -29,7 +29,7 @@ type lateUsage struct {
 // unless the client left after every choice had ended: then it ends lateUsageWait later, or
 // when the gateway cuts off its requests. The lateUsage must be closed with the call.
 func (a *attempt) outlive(ctx context.Context) (context.Context, *lateUsage) {
-	if a.request.Meter == nil || !a.request.Head.Stream || a.c.Price.Zero() {
+	if a.request.Meter == nil || !a.request.Head.Stream || !a.c.MayCharge(a.svc.env.Now()) {
 		return ctx, nil
 	}
 	l := &lateUsage{attempt: a}

@@ -45,8 +45,8 @@ func (a *attempt) endCall(c *telemetry.Call, failure string) {
 		return
 	}
 	cost := int64(0)
-	if u := c.Usage(); !a.c.Price.Zero() && (u.InputTotal >= 0 || u.OutputTotal >= 0) {
-		cost = a.c.Price.Tokens(u)
+	if u := c.Usage(); u.InputTotal >= 0 || u.OutputTotal >= 0 {
+		cost = a.c.Estimate(a.outcome.ReplyModel, a.svc.env.Now()).Tokens(u)
 	}
 	c.End(failure, cost)
 }
@@ -124,10 +124,13 @@ func (a *attempt) propagate(ctx context.Context, call *shapes.Call) {
 // keepNames records the id and the model of a reply that passes unchanged. data is the reply or its
 // first event.
 func (u *passthrough) keepNames(data []byte) {
+	names := &u.shape.Telemetry
+	if u.c.PricedByReply() {
+		u.outcome.ReplyModel = firstString(data, names.ReplyModel)
+	}
 	if !u.call.Recording() {
 		return
 	}
-	names := &u.shape.Telemetry
 	u.call.RecordReply(firstString(data, names.ReplyID), firstString(data, names.ReplyModel))
 }
 

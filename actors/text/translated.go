@@ -87,6 +87,7 @@ func (t *translated) event(ev *dialogue.Event) {
 		return
 	case dialogue.EventStart:
 		t.started = true
+		t.outcome.ReplyModel = ev.Model
 	case dialogue.EventOpen:
 		if t.parts++; t.parts > fields.MaxParts {
 			t.fail(t.refusedInBody(fields.TooManyParts()))

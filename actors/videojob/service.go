@@ -237,8 +237,9 @@ func (s *Service) prepare(o *Request) (work.Video, error) {
 	v.Provider, v.UpstreamModel, v.Phase = c.Provider.Name, c.Model, work.VideoAccepted
 	v.Created = s.Now()
 	v.Deadline = v.Created.Add(s.Config.Deadline)
-	if bill := ledger.Video(c.Price, ledger.VideoLength{Asked: v.Billable}); v.Account != "" && bill.Amount > 0 {
-		v.Price, v.Held = c.Price.PerSecond, bill.Amount
+	price := c.Rates(v.Created)
+	if bill := ledger.Video(price, ledger.VideoLength{Asked: v.Billable}); v.Account != "" && bill.Amount > 0 {
+		v.Price, v.Held = price.PerSecond, bill.Amount
 	} else {
 		v.Account = ""
 	}

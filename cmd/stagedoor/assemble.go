@@ -29,7 +29,6 @@ import (
 	"stagedoor/http/server"
 	"stagedoor/http/text"
 	"stagedoor/http/web/browser"
-	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/memory"
 	"stagedoor/providers/sandbox"
@@ -209,7 +208,7 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 	g.reloading.Lock()
 	defer g.reloading.Unlock()
 	providers := c.CatalogProviders()
-	cat, errs := catalog.New(providers, c.CatalogModels())
+	cat, errs := c.BuildCatalog()
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}

@@ -27,8 +27,8 @@ func receiptOf(r *money.Receipt) Receipt {
 		Provider: r.Provider, Attempts: r.Attempts,
 		Usage: ReceiptUsage(r.Usage), Prices: convertAll(r.Prices,
 			func(p *money.PriceRow) PriceRow { return PriceRow(*p) }),
-		Held: r.Held, Charged: r.Charged, Reason: r.Reason, Flags: append([]string{}, r.Flags...), Began: r.Began,
-		Ended: r.Ended}
+		Catalog: r.Catalog, Held: r.Held, Charged: r.Charged, Reason: r.Reason, Flags: append([]string{}, r.Flags...),
+		Began: r.Began, Ended: r.Ended}
 }
 
 func (c *requestContext) listReceipts() (any, error) {

@@ -285,6 +285,8 @@ type Receipt struct {
 
 	Usage  ReceiptUsage `json:"usage"`
 	Prices []PriceRow   `json:"prices"`
+	// Prices of the operator are of no list.
+	Catalog string `json:"catalog" doc:"the version of the list of models that the prices are from"`
 
 	Held    int64     `json:"held" doc:"micro-dollars held for the request"`
 	Charged int64     `json:"charged" doc:"micro-dollars charged"`

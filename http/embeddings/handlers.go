@@ -186,7 +186,8 @@ func (rc *requestContext) describe() *embeddings.Request {
 		return q
 	}
 	held := func() bool { return false }
-	priced := func(c catalog.Candidate) bool { return !c.Price.Zero() }
+	now := rc.Env.Now()
+	priced := func(c catalog.Candidate) bool { return c.MayCharge(now) }
 	if account := rc.key.Charged(); account != "" && slices.ContainsFunc(q.Plan, priced) {
 		// There is no output, for which the meter takes a maximum of one token.
 		m := meter.NewText(rc.Ledger, rc.Env.Now, meter.Request{ID: id, Account: account, Key: rc.key.ID,

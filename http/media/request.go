@@ -174,7 +174,8 @@ func (rc *requestContext) serveDry() bool {
 func (rc *requestContext) meter() images.Meter {
 	price := rc.price
 	if price == nil {
-		price = func(c *catalog.Candidate) *catalog.Price { return c.Price }
+		now := rc.handlers.Env.Now()
+		price = func(c *catalog.Candidate) *catalog.Price { return c.Rates(now) }
 	}
 	priced := func(c catalog.Candidate) bool { return !price(&c).Zero() }
 	account := rc.key.Charged()

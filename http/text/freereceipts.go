@@ -9,6 +9,7 @@ import (
 
 	"stagedoor/actors/flow"
 	"stagedoor/actors/ledger"
+	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
 	"stagedoor/state/identity"
@@ -35,7 +36,9 @@ func (hs *Handlers) unheld(key *identity.Key, request string) []money.Receipt {
 			continue // videoReceipts uses its record
 		}
 		if now.Sub(v.Began.Add(v.Age)) < freeFor && hs.shares(key, v.Key) {
-			all = append(all, freeReceipt(&v, key.User))
+			r := freeReceipt(&v, key.User)
+			hs.estimateCost(&r, v.Result.Usage)
+			all = append(all, r)
 		}
 	}
 	return all
@@ -79,6 +82,28 @@ func freeReceipt(v *flow.View, account string) money.Receipt {
 		Reason:   endReason(v),
 		Began:    v.Began,
 		Ended:    v.Began.Add(v.Age),
+	}
+}
+
+// flagUnpriced is the flag of a receipt for a model whose price neither the configuration nor the catalogue has.
+const flagUnpriced = "price_unknown"
+
+// estimateCost adds to the receipt of a request that was not charged what it would cost by the list of models, or that
+// this is not known.
+func (hs *Handlers) estimateCost(r *money.Receipt, u dialogue.Usage) {
+	plan := hs.planFor(r.Model)
+	at := slices.IndexFunc(plan, func(c catalog.Candidate) bool {
+		return c.Provider.Name == r.Provider && c.Model == r.Upstream
+	})
+	if at < 0 || r.Usage == (money.ReceiptUsage{}) {
+		return
+	}
+	c := &plan[at]
+	if c.PriceUnknown() {
+		r.Flags = append(r.Flags, flagUnpriced)
+	} else if p := c.Estimate("", r.Began); !p.Zero() && p.Source != "" {
+		u.OutputTotal = max(u.OutputTotal, r.Usage.Output)
+		r.ListCost, r.Catalog = p.Tokens(u), p.Source
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/state/identity"
 	"stagedoor/state/money"
 )
@@ -172,4 +173,32 @@ func TestAPaidReceiptIsNeverReportedAsFree(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, g.do("GET", "/v1/receipts/"+r.header.Get("X-Request-Id"), "", g.as("user7")...), 404, "not_found")
+}
+
+// A receipt of a request that was not charged says what it would cost by the list of models, or that its price is not
+// known. It never looks as if the request had been free.
+func TestAnUnchargedReceiptSaysWhatTheRequestWouldCost(t *testing.T) {
+	u := newUpstream(t, answerJSON(200, wholeAnswer))
+	g, _ := priced(t, 0, answerJSON(200, wholeAnswer), func(g *gateway) {
+		g.provider(catalog.Provider{Name: "openai", Shape: dialoguetest.Chat, Vendor: "openai", BaseURL: u.URL + "/v1"},
+			catalog.Model{Pattern: "gpt-5-2025-08-07"})
+		g.models = append(g.models,
+			catalog.Model{Pattern: "unknown", Targets: []catalog.Route{{Provider: "vendor", Model: "*"}}},
+			catalog.Model{Pattern: "gift", Price: new(catalog.Price),
+				Targets: []catalog.Route{{Provider: "vendor", Model: "*"}}})
+	})
+	for model, want := range map[string]string{
+		"unknown":          `["price_unknown"]  `,
+		"gift":             `  `,
+		"gpt-5-2025-08-07": ` 625 ` + catalog.Builtin().Version, // 100 tokens at 1.25 and 50 at 10 dollars a million
+	} {
+		r := g.do("POST", "/v1/chat/completions", askFor(model, ""), g.as("user7")...)
+		got := g.do("GET", "/v1/receipts/"+r.header.Get("X-Request-Id"), "", g.as("user7")...)
+		if s := got.get("flags").Raw + " " + got.get("list_cost").Raw + " " + got.get("catalog").Str; s != want {
+			t.Errorf("%s: flags, cost and catalogue %q, want %q in %s", model, s, want, got.body)
+		}
+		if got.get("charged").Int() != 0 || got.get("settlement").Str != "none" {
+			t.Errorf("%s is charged: %s", model, got.body)
+		}
+	}
 }

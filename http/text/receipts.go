@@ -29,7 +29,8 @@ func (rc *requestContext) meter(o *text.Request) {
 		return
 	}
 	row := money.UsageRow{Account: identity.AccountOf(&rc.key), Key: rc.key.ID, Model: o.Head.Model, Requests: 1}
-	priced := func(c catalog.Candidate) bool { return !c.Price.Zero() }
+	now := rc.handlers.Env.Now()
+	priced := func(c catalog.Candidate) bool { return c.MayCharge(now) }
 	account := rc.key.Charged()
 	if account == "" || !slices.ContainsFunc(o.Plan, priced) {
 		if rc.dry != nil {

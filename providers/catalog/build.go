@@ -12,10 +12,18 @@ import (
 	"stagedoor/providers/shapes/registry"
 )
 
-// New builds a Catalog. It returns all mistakes in the configuration, and a nil Catalog if there
-// are any.
+// New builds a Catalog that charges what the configuration gives a price. It returns all mistakes in the
+// configuration, and a nil Catalog if there are any.
 func New(providers []Provider, models []Model) (*Catalog, []error) {
-	b := builder{c: &Catalog{providers: map[string]*Provider{}, exact: map[string]*entry{}}}
+	return Build(providers, models, Pricing{})
+}
+
+// Build is New with rules for models that the configuration gives no price.
+func Build(providers []Provider, models []Model, pricing Pricing) (*Catalog, []error) {
+	if pricing.List == nil {
+		pricing.List = Builtin()
+	}
+	b := builder{c: &Catalog{providers: map[string]*Provider{}, exact: map[string]*entry{}, pricing: pricing}}
 	for i := range providers {
 		b.addProvider(&providers[i])
 	}
@@ -120,6 +128,7 @@ func (b *builder) addModel(m *Model) {
 			b.c.infos = append(b.c.infos, ModelInfo{ID: m.Pattern, OwnedBy: m.Targets[0].Provider})
 		}
 	}
+	b.c.entries = append(b.c.entries, e)
 	e.keepPlan()
 }
 
@@ -127,7 +136,7 @@ func (b *builder) addModel(m *Model) {
 func (e *entry) keepPlan() {
 	plan := slices.Concat(e.targets, e.rest)
 	if len(e.targets) == 1 && !slices.ContainsFunc(plan, func(c Candidate) bool { return c.targets == nil }) {
-		e.plan = plan
+		e.plan = withKnownPrice(plan)
 	}
 }
 
@@ -140,7 +149,7 @@ func (b *builder) checkCommon(at string, o *CapabilityOverrides, maxOutputTokens
 			b.addMistake("%s: thinking %q is not none, budget, effort or implicit", at, o.Thinking)
 		}
 	}
-	if p != nil && min(p.Input, p.Output, p.CachedInput, p.CacheWrite, p.Reasoning, p.PerImage, p.PerSecond) < 0 {
+	if p != nil && slices.ContainsFunc(p.amounts(), func(n *int64) bool { return *n < 0 }) {
 		b.addMistake("%s: prices must not be negative", at)
 	}
 }
@@ -170,11 +179,14 @@ func (b *builder) candidate(at string, m *Model, r *Route, pattern bool) Candida
 		On:              r.On,
 		Hedge:           m.Hedge,
 		route:           cmp.Or(r.Model, "*"),
+		pricing:         &b.c.pricing,
+		vendor:          b.c.pricing.vendorOf(p),
 	}
 	if !pattern {
 		c.Model = strings.Replace(c.Model, "*", modelname.Vendor(m.Pattern), 1)
 	}
 	if !strings.Contains(c.Model, "*") {
+		c.lookUp()
 		c.keepTargets()
 	}
 	return c

@@ -16,6 +16,8 @@ type Catalog struct {
 	exact     map[string]*entry
 	patterns  []*entry // most specific first
 	infos     []ModelInfo
+	entries   []*entry // as configured
+	pricing   Pricing
 }
 
 // entry is a Model prepared for lookups.
@@ -33,7 +35,7 @@ type entry struct {
 type Candidate struct {
 	Provider *Provider
 	Model    string
-	Price    *Price // nil if the model is free
+	Price    *Price // what the configuration says; nil if it says nothing
 	// On is set for a fallback that is only tried for these reasons.
 	On Conditions
 	// OnDisconnect is that of the Model.
@@ -47,6 +49,10 @@ type Candidate struct {
 	maxOutputTokens int64
 	exactMax        bool
 	targets         []dialogue.Target // of the text shapes, if the name is fixed
+	pricing         *Pricing
+	vendor          string
+	listed          *Listed // what the list says of the model; nil if it does not have it
+	ppm             int64   // of the listed price
 }
 
 // Target returns the candidate's model as the target of a request in a shape.
@@ -62,6 +68,10 @@ func (c *Candidate) Target(shape dialogue.Shape) dialogue.Target {
 		Model:           c.Model,
 		MaxOutputTokens: c.maxOutputTokens,
 		Caps:            CapabilitiesOf(c.Model, shape),
+	}
+	// The larger of two statements counts, because a limit that is too small refuses requests for nothing.
+	if c.listed != nil {
+		t.Caps.ContextWindow = max(t.Caps.ContextWindow, c.listed.Context)
 	}
 	for _, o := range c.overrides {
 		o.apply(&t.Caps)
@@ -113,9 +123,9 @@ type Resolved struct {
 func (c *Catalog) Resolve(name string) (Resolved, bool) {
 	if e := c.exact[name]; e != nil {
 		if e.pattern {
-			return Resolved{e, name}, true
+			return c.resolved(e, name)
 		}
-		return Resolved{e, e.name}, true
+		return c.resolved(e, e.name)
 	}
 	if name == "" || leavesPath(name) {
 		return Resolved{}, false
@@ -123,10 +133,19 @@ func (c *Catalog) Resolve(name string) (Resolved, bool) {
 	public, vendor := modelname.Public(name), modelname.Vendor(name)
 	for _, e := range c.patterns {
 		if e.matches(name) || e.matches(public) || e.matches(vendor) {
-			return Resolved{e, name}, true
+			return c.resolved(e, name)
 		}
 	}
 	return Resolved{}, false
+}
+
+// resolved returns an entry, unless the configuration refuses models without a known price and it has no other.
+func (c *Catalog) resolved(e *entry, name string) (Resolved, bool) {
+	r := Resolved{e, name}
+	if c.pricing.RefuseUnknown && len(r.Plan(func(int) int { return 0 })) == 0 {
+		return Resolved{}, false
+	}
+	return r, true
 }
 
 func (e *entry) matches(name string) bool {
@@ -135,8 +154,8 @@ func (e *entry) matches(name string) bool {
 }
 
 // Plan returns the candidates in the order in which to try them: one target chosen by weight,
-// the other targets, and the fallbacks. pick returns a number in [0,n). The plan is never empty
-// and must not be changed.
+// the other targets, and the fallbacks. pick returns a number in [0,n). The plan of what Resolve found is
+// never empty. It must not be changed.
 func (r Resolved) Plan(pick func(n int) int) []Candidate {
 	e := r.entry
 	if e.plan != nil {
@@ -151,7 +170,14 @@ func (r Resolved) Plan(pick func(n int) int) []Candidate {
 	for i := range plan {
 		plan[i].setName(r.Name)
 	}
-	return plan
+	return withKnownPrice(plan)
+}
+
+// withKnownPrice leaves out what the configuration refuses because its price is not known.
+func withKnownPrice(plan []Candidate) []Candidate {
+	return slices.DeleteFunc(plan, func(c Candidate) bool {
+		return c.pricing != nil && c.pricing.RefuseUnknown && c.PriceUnknown()
+	})
 }
 
 func (e *entry) chooseTarget(pick func(n int) int) int {
@@ -169,5 +195,6 @@ func (e *entry) chooseTarget(pick func(n int) int) int {
 func (c *Candidate) setName(name string) {
 	if c.targets == nil {
 		c.Model = strings.Replace(c.Model, "*", modelname.Vendor(name), 1)
+		c.lookUp()
 	}
 }

@@ -1,7 +1,6 @@
 package catalog_test
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +13,7 @@ import (
 	"stagedoor/providers/shapes/registry"
 )
 
-// statedModel is a model of testdata/models.txt, with what the vendors' pages state of it.
+// statedModel is a text model of the list, with what its sources state of it.
 type statedModel struct {
 	provider, id string
 	in, caps     []string
@@ -24,13 +23,11 @@ func (m *statedModel) states(what string) bool { return slices.Contains(m.caps, 
 
 func statedModels(t *testing.T) (out []statedModel) {
 	t.Helper()
-	text, err := os.ReadFile("testdata/models.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
-		if f := strings.Fields(line); len(f) == 4 && f[0] != "#" {
-			out = append(out, statedModel{f[0], f[1], strings.Split(f[2], ","), strings.Split(f[3], ",")})
+	for _, m := range catalog.Builtin().Models() {
+		for _, id := range append([]string{m.ID}, m.Aliases...) {
+			if m.Kind == "text" {
+				out = append(out, statedModel{m.Vendor, id, m.In, m.Caps})
+			}
 		}
 	}
 	if len(out) < 60 {

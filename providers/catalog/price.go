@@ -7,27 +7,46 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// Price is the price of a model in micro-dollars: for a million tokens, an image, a second of
-// video. If CachedInput, CacheWrite or Reasoning is zero, such tokens cost as much as the input
-// or output that they are part of. PerPartial is for each partial image of a stream. If it is
-// zero, partial images cost nothing beside their picture.
+// Price is the price of a model in micro-dollars: for a million tokens, a thousand searches, an image, a second of
+// video. All amounts are integers. If the price of a special kind of tokens is zero, such tokens cost as much as the
+// tokens that they are part of: CachedInput, CacheWrite, AudioInput and ImageInput are part of Input, CacheWrite1h is
+// part of CacheWrite, AudioCachedInput of CachedInput, and Reasoning, AudioOutput and ImageOutput are part of Output.
+// PerPartial is for each partial image of a stream. If it is zero, partial images cost nothing beside their picture.
 type Price struct {
-	Input, Output       int64
-	CachedInput         int64
-	CacheWrite          int64
-	Reasoning           int64
-	PerImage, PerSecond int64
-	PerPartial          int64
+	Input, Output                             int64
+	CachedInput                               int64
+	CacheWrite, CacheWrite1h                  int64
+	Reasoning                                 int64
+	AudioInput, AudioCachedInput, AudioOutput int64
+	ImageInput, ImageOutput                   int64
+	WebSearch                                 int64
+	PerImage, PerSecond                       int64
+	PerPartial                                int64
+	// Above replaces the price for requests with a long prompt. It is nil if there is no such price.
+	Above *Tier
+	// Source is the version of the list that the price is from. It is "" if the operator set the price.
+	Source string
+}
+
+// Tier is the price of requests whose prompt has more than Tokens tokens, cached ones included. It is the price of the
+// whole request and not only of the tokens above the threshold.
+type Tier struct {
+	Tokens int64
+	Price  Price
 }
 
 const million = 1_000_000
 
 // Zero reports whether nothing costs anything. A nil Price is zero.
-func (p *Price) Zero() bool { return p == nil || *p == Price{} }
+func (p *Price) Zero() bool {
+	return p == nil || p.PerImage|p.PerSecond|p.PerPartial == 0 && !p.PerToken()
+}
 
-// PerToken reports whether tokens cost anything.
+// PerToken reports whether tokens, or searches while they are made, cost anything.
 func (p *Price) PerToken() bool {
-	return p != nil && (p.Input != 0 || p.Output != 0 || p.CachedInput != 0 || p.CacheWrite != 0 || p.Reasoning != 0)
+	return p != nil && (p.Input|p.Output|p.CachedInput|p.CacheWrite|p.CacheWrite1h|p.Reasoning|p.AudioInput|
+		p.AudioCachedInput|p.AudioOutput|p.ImageInput|p.ImageOutput|p.WebSearch != 0 ||
+		p.Above != nil && p.Above.Price.PerToken())
 }
 
 // ByUnit returns the prices that are not for tokens.
@@ -35,7 +54,76 @@ func (p *Price) ByUnit() *Price {
 	if p == nil {
 		return nil
 	}
-	return &Price{PerImage: p.PerImage, PerSecond: p.PerSecond, PerPartial: p.PerPartial}
+	return &Price{PerImage: p.PerImage, PerSecond: p.PerSecond, PerPartial: p.PerPartial, Source: p.Source}
+}
+
+// forPrompt returns the price of a request with a prompt of so many tokens.
+func (p *Price) forPrompt(tokens int64) *Price {
+	for p.Above != nil && tokens > p.Above.Tokens {
+		p = &p.Above.Price
+	}
+	return p
+}
+
+// Part is one kind of what a reply used, with its price: Quantity times Price for every Per.
+type Part struct {
+	What                 string
+	Quantity, Price, Per int64
+}
+
+// Parts returns the products that the cost of a reply is the sum of. Parts with a Quantity of zero do not count. Every
+// token is in one part, whatever the provider reported: a part that is larger than its total is cut.
+func (p *Price) Parts(u dialogue.Usage) [12]Part {
+	count := dialogue.CountOrZero
+	input, output := count(u.InputTotal), count(u.OutputTotal)
+	p = p.forPrompt(input)
+	read := count(u.CacheRead)
+	written := max(count(u.CacheWrite), addSaturating(count(u.CacheWrite5m), count(u.CacheWrite1h)))
+	hour := min(count(u.CacheWrite1h), written)
+	plain := max(input-addSaturating(read, written), 0)
+	// Providers do not say which part of the sound is cached. As much of it as possible counts as not cached, because
+	// that is never cheaper.
+	audio, image, audioRead := int64(0), int64(0), int64(0)
+	if p.AudioInput != 0 {
+		audio = min(count(u.AudioIn), plain)
+		audioRead = min(count(u.AudioIn)-audio, read)
+	}
+	if p.ImageInput != 0 {
+		image = min(count(u.ImageIn), plain-audio)
+	}
+	cached := orElse(p.CachedInput, p.Input)
+	reasoning := count(u.Reasoning)
+	said := max(output-reasoning, 0)
+	audioOut, imageOut := int64(0), int64(0)
+	if p.AudioOutput != 0 {
+		audioOut = min(count(u.AudioOut), said)
+	}
+	if p.ImageOutput != 0 {
+		imageOut = min(count(u.ImageOut), said-audioOut)
+	}
+	write := orElse(p.CacheWrite, p.Input)
+	return [...]Part{
+		{"input", plain - audio - image, p.Input, million},
+		{"cached_input", read - audioRead, cached, million},
+		{"cache_write", written - hour, write, million},
+		{"cache_write_1h", hour, orElse(p.CacheWrite1h, write), million},
+		{"audio_input", audio, p.AudioInput, million},
+		{"cached_audio_input", audioRead, orElse(p.AudioCachedInput, cached), million},
+		{"image_input", image, p.ImageInput, million},
+		{"output", said - audioOut - imageOut, p.Output, million},
+		{"reasoning", reasoning, orElse(p.Reasoning, p.Output), million},
+		{"audio_output", audioOut, p.AudioOutput, million},
+		{"image_output", imageOut, p.ImageOutput, million},
+		{"web_searches", p.searches(u), p.WebSearch, 1000},
+	}
+}
+
+// searches returns the searches that are charged.
+func (p *Price) searches(u dialogue.Usage) int64 {
+	if p.WebSearch == 0 {
+		return 0
+	}
+	return min(dialogue.CountOrZero(u.WebSearches), math.MaxInt64/1000)
 }
 
 // Tokens returns the cost of a reply in micro-dollars. It rounds up once for the whole reply.
@@ -44,19 +132,45 @@ func (p *Price) Tokens(u dialogue.Usage) int64 {
 	if p.Zero() {
 		return 0
 	}
-	read := dialogue.CountOrZero(u.CacheRead)
-	written := max(
-		dialogue.CountOrZero(u.CacheWrite),
-		addSaturating(dialogue.CountOrZero(u.CacheWrite5m), dialogue.CountOrZero(u.CacheWrite1h)),
-	)
-	reasoning := dialogue.CountOrZero(u.Reasoning)
 	var sum wideSum
-	sum.add(max(dialogue.CountOrZero(u.InputTotal)-addSaturating(read, written), 0), p.Input)
-	sum.add(read, orElse(p.CachedInput, p.Input))
-	sum.add(written, orElse(p.CacheWrite, p.Input))
-	sum.add(max(dialogue.CountOrZero(u.OutputTotal)-reasoning, 0), p.Output)
-	sum.add(reasoning, orElse(p.Reasoning, p.Output))
+	for _, part := range p.Parts(u) {
+		sum.add(part.Quantity*(million/part.Per), part.Price)
+	}
 	return sum.total()
+}
+
+// Dearest returns the highest price that a token of the prompt and one of the reply may have, for a prompt of so many
+// tokens. Sound and long-lived cache writes count if special is set: a client has to ask for them.
+func (p *Price) Dearest(prompt int64, special bool) (input, output int64) {
+	p = p.forPrompt(prompt)
+	input = max(p.Input, p.CachedInput, p.CacheWrite, p.ImageInput)
+	output = max(p.Output, p.Reasoning, p.ImageOutput)
+	if special {
+		input = max(input, p.CacheWrite1h, p.AudioInput, p.AudioCachedInput)
+		output = max(output, p.AudioOutput)
+	}
+	return input, output
+}
+
+// scaled returns the price times parts per million, rounded up. It is that of a place where a vendor charges more.
+func (p *Price) scaled(ppm int64) Price {
+	s := *p
+	for _, n := range s.amounts() {
+		var product wideSum
+		product.add(*n, ppm)
+		*n = product.total()
+	}
+	if p.Above != nil {
+		s.Above = &Tier{p.Above.Tokens, p.Above.Price.scaled(ppm)}
+	}
+	return s
+}
+
+// amounts returns all amounts of the price, without those of Above.
+func (p *Price) amounts() []*int64 {
+	return []*int64{&p.Input, &p.Output, &p.CachedInput, &p.CacheWrite, &p.CacheWrite1h, &p.Reasoning, &p.AudioInput,
+		&p.AudioCachedInput, &p.AudioOutput, &p.ImageInput, &p.ImageOutput, &p.WebSearch, &p.PerImage, &p.PerSecond,
+		&p.PerPartial}
 }
 
 func orElse(price, other int64) int64 {

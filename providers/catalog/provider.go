@@ -33,8 +33,11 @@ type Provider struct {
 	// Shape is the shape to which requests of other shapes are translated.
 	Shape dialogue.Shape
 	// Also lists further shapes that the address serves. Requests in them are passed through.
-	Also      []dialogue.Shape
-	BaseURL   string
+	Also    []dialogue.Shape
+	BaseURL string
+	// Vendor is the vendor whose prices in the list of models apply, or "*" for a cloud that serves several. "" leaves
+	// that to the host of BaseURL.
+	Vendor    string
 	APIKeys   []string
 	Limits    Limits
 	Timeouts  Timeouts

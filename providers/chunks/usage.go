@@ -42,6 +42,8 @@ func inputDetails(v gjson.Result, u *dialogue.Usage) {
 			count(n, &u.CacheWrite)
 		case "audio_tokens":
 			count(n, &u.AudioIn)
+		case "image_tokens":
+			count(n, &u.ImageIn)
 		}
 		return true
 	})
@@ -54,6 +56,8 @@ func outputDetails(v gjson.Result, u *dialogue.Usage) {
 			count(n, &u.Reasoning)
 		case "audio_tokens":
 			count(n, &u.AudioOut)
+		case "image_tokens":
+			count(n, &u.ImageOut)
 		}
 		return true
 	})

@@ -108,13 +108,15 @@ type Usage struct {
 	Reasoning    int64
 	AudioIn      int64
 	AudioOut     int64
+	ImageIn      int64
+	ImageOut     int64
 	WebSearches  int64
 	// Estimated is set if the gateway counted because the upstream reported nothing.
 	Estimated bool
 }
 
 // NoUsage is the Usage in which every count is unknown.
-var NoUsage = Usage{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, false}
+var NoUsage = Usage{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, false}
 
 // NegativeCount stands for a count that an upstream reported below zero. It counts as unknown.
 // The caller that charges for the reply reports that it saw one.
@@ -136,6 +138,8 @@ func (u *Usage) Merge(later Usage) {
 	take(&u.Reasoning, later.Reasoning)
 	take(&u.AudioIn, later.AudioIn)
 	take(&u.AudioOut, later.AudioOut)
+	take(&u.ImageIn, later.ImageIn)
+	take(&u.ImageOut, later.ImageOut)
 	take(&u.WebSearches, later.WebSearches)
 	u.Estimated = later.Estimated
 }
@@ -164,6 +168,8 @@ func (u *Usage) Add(other Usage) {
 	add(&u.Reasoning, other.Reasoning)
 	add(&u.AudioIn, other.AudioIn)
 	add(&u.AudioOut, other.AudioOut)
+	add(&u.ImageIn, other.ImageIn)
+	add(&u.ImageOut, other.ImageOut)
 	add(&u.WebSearches, other.WebSearches)
 	u.Estimated = u.Estimated || other.Estimated
 }

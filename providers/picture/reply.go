@@ -131,6 +131,7 @@ func (u *Usage) Tokens() dialogue.Usage {
 	t := dialogue.NoUsage
 	if u != nil {
 		t.InputTotal, t.OutputTotal, t.CacheRead = u.Input(), u.Output(), u.CachedInput
+		t.ImageIn, t.ImageOut = u.InputImage, u.OutputImage
 	}
 	return t
 }

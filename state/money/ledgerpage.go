@@ -45,6 +45,8 @@ const (
 	entryReceipt = 0x20
 	// entrySameModel: the upstream's name of the model is the one that was asked for.
 	entrySameModel = 0x40
+	// entryCatalog: the receipt names the list of models that its prices are from.
+	entryCatalog = 0x80
 )
 
 // entryKinds are the kinds by the number that a page has for each, from 1 on.
@@ -92,6 +94,9 @@ func (w *pageWriter) add(e *Entry, r *Receipt) {
 		bits |= entryReceipt
 		if r.Upstream == e.Model {
 			bits |= entrySameModel
+		}
+		if r.Catalog != "" {
+			bits |= entryCatalog
 		}
 	}
 	w.b = append(w.b, bits)
@@ -147,6 +152,9 @@ func (w *pageWriter) receipt(e *Entry, r *Receipt, bits byte) {
 		w.number(p.Per - perMillion)
 	}
 	w.texts(r.Flags)
+	if bits&entryCatalog != 0 {
+		w.text(r.Catalog)
+	}
 	w.number(e.At.UnixNano() - r.Began.UnixNano())
 }
 
@@ -399,6 +407,9 @@ func (p *pageReader) receipt(e *Entry, bits byte) *Receipt {
 		r.Prices[i] = PriceRow{p.text(), p.number(), p.number(), p.number() + perMillion}
 	}
 	r.Flags = p.texts()
+	if bits&entryCatalog != 0 {
+		r.Catalog = p.text()
+	}
 	r.Began = time.Unix(0, e.At.UnixNano()-p.number()).UTC()
 	return r
 }

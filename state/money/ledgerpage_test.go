@@ -109,7 +109,7 @@ func TestEveryPageComesBack(t *testing.T) {
 				},
 				Prices: rapid.SliceOfN(row, 0, 3).
 					Draw(rt, "prices"),
-				Flags: rapid.SliceOfN(text, 0, 3).Draw(rt, "flags"),
+				Flags: rapid.SliceOfN(text, 0, 3).Draw(rt, "flags"), Catalog: text.Draw(rt, "catalog"),
 				Began: moment.Draw(rt, "began"),
 			}
 			if rapid.Bool().Draw(rt, "same name") {

@@ -34,6 +34,10 @@ type Receipt struct {
 
 	Usage  ReceiptUsage `json:"usage"`
 	Prices []PriceRow   `json:"prices"`
+	// Catalog is the version of the list of models that the prices are from. It is "" for prices of the operator.
+	Catalog string `json:"catalog,omitempty"`
+	// ListCost has the cost by that list of a request that was not charged. It is not stored.
+	ListCost int64 `json:"list_cost,omitempty"`
 
 	Held    int64 `json:"held"`    // micro-dollars that were kept for it
 	Charged int64 `json:"charged"` // and that it cost

@@ -2,6 +2,12 @@ package config
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -11,7 +17,7 @@ import (
 	"stagedoor/state/identity"
 )
 
-// defaultRetries is how often a call is tried again where nothing is configured.
+// defaultRetries is the number of further attempts at a call where nothing is configured.
 const defaultRetries = 2
 
 // CatalogProviders are the providers as the catalogue takes them.
@@ -24,7 +30,8 @@ func (c *Config) CatalogProviders() []catalog.Provider {
 			retries = *p.Retries
 		}
 		out = append(out, catalog.Provider{
-			Name: e.Name, Shape: dialogue.Shape(p.Shape), Also: shapesOf(p.Also), BaseURL: p.BaseURL, APIKeys: reveal(p.APIKeys),
+			Name: e.Name, Shape: dialogue.Shape(p.Shape), Also: shapesOf(p.Also),
+			BaseURL: p.BaseURL, Vendor: p.Vendor, APIKeys: reveal(p.APIKeys),
 			Limits: catalog.Limits{RPM: p.Limits.RPM, TPM: p.Limits.TPM, Concurrency: p.Limits.Concurrency,
 				Queue: p.Limits.Queue, QueueTimeout: time.Duration(p.Limits.QueueTimeout)},
 			Timeouts: catalog.Timeouts{Connect: time.Duration(p.Timeouts.Connect), FirstByte: time.Duration(p.Timeouts.FirstByte),
@@ -112,8 +119,62 @@ func (p *Price) catalog() *catalog.Price {
 	if p == nil {
 		return nil
 	}
-	return &catalog.Price{Input: int64(p.Input), Output: int64(p.Output), CachedInput: int64(p.CachedInput), CacheWrite: int64(p.CacheWrite),
-		Reasoning: int64(p.Reasoning), PerImage: int64(p.PerImage), PerSecond: int64(p.PerSecond), PerPartial: int64(p.PerPartial)}
+	return &catalog.Price{Input: int64(p.Input), Output: int64(p.Output), CachedInput: int64(p.CachedInput),
+		CacheWrite: int64(p.CacheWrite), CacheWrite1h: int64(p.CacheWrite1h), AudioInput: int64(p.AudioInput),
+		AudioCachedInput: int64(p.AudioCachedInput), AudioOutput: int64(p.AudioOutput), ImageInput: int64(p.ImageInput),
+		ImageOutput: int64(p.ImageOutput), WebSearch: int64(p.WebSearch1k), Reasoning: int64(p.Reasoning), PerImage: int64(p.PerImage), PerSecond: int64(p.PerSecond), PerPartial: int64(p.PerPartial)}
+}
+
+// Catalog says where prices come from that the file does not give.
+type Catalog struct {
+	File    string `yaml:"file" doc:"list of models that takes precedence over the built-in one, as catalog update writes it; default: catalog.json in the data directory"`
+	Charge  bool   `yaml:"charge" doc:"charge accounts the catalogue's price for models that the file gives no price; false: it is only shown as an estimate"`
+	Unknown string `yaml:"unknown" doc:"models whose price neither the file nor the catalogue has: serve them and say in the receipt that the price is unknown, or refuse them as models that are not there" enum:"serve,refuse"`
+}
+
+var errCatalogFile = errors.New("expected a list of models")
+
+// CatalogFile returns the path of the list of models on disk, or "" if there is none because data is kept in memory.
+func (c *Config) CatalogFile() string {
+	if c.Catalog.File == "" && c.Data != "memory" {
+		return filepath.Join(c.Data, "catalog.json")
+	}
+	return c.Catalog.File
+}
+
+// BuildCatalog returns the catalogue of the configuration. Models without a price have that of the list on disk, if
+// there is one, else that of the built-in list. A default list that does not exist is no mistake.
+func (c *Config) BuildCatalog() (*catalog.Catalog, []error) {
+	pricing := catalog.Pricing{List: catalog.Builtin(), Charge: c.Catalog.Charge,
+		RefuseUnknown: c.Catalog.Unknown == "refuse"}
+	if file := c.CatalogFile(); file != "" {
+		list, err := ReadCatalog(file)
+		switch {
+		case err == nil:
+			pricing.List = list
+		case c.Catalog.File != "" || !errors.Is(err, fs.ErrNotExist):
+			return nil, []error{fmt.Errorf("%w: %w", errCatalogFile, err)}
+		}
+	}
+	return catalog.Build(c.CatalogProviders(), c.CatalogModels(), pricing)
+}
+
+// ReadCatalog reads a list of models from a file, above the built-in list.
+func ReadCatalog(file string) (*catalog.List, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, catalog.MaxListBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	list, err := catalog.ParseList(text, catalog.Builtin())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return list, nil
 }
 
 // fixedKeyID is the id of a key of the file.

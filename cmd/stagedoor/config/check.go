@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -12,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"stagedoor/providers/catalog"
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/state/identity"
 )
@@ -58,10 +58,17 @@ func (c *Config) check(d *decoder) {
 	}
 	// The catalogue knows further rules; it is asked last, so that no mistake
 	// is told twice.
-	_, errs := catalog.New(c.CatalogProviders(), c.CatalogModels())
+	built, errs := c.BuildCatalog()
 	for _, err := range errs {
-		d.broken["models"] = false
-		d.at("models", "%v", err)
+		path := "models"
+		if errors.Is(err, errCatalogFile) {
+			path = "catalog.file"
+		}
+		d.broken[path] = false
+		d.at(path, "%v", err)
+	}
+	if built != nil {
+		c.advise(d, built)
 	}
 }
 

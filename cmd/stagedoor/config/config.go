@@ -26,6 +26,7 @@ type Config struct {
 	Limits    Process       `yaml:"limits" doc:"what the whole process takes on"`
 	Backups   Backups       `yaml:"backups" doc:"backups of the store while the gateway runs"`
 	Ledger    Ledger        `yaml:"ledger" doc:"the history of money"`
+	Catalog   Catalog       `yaml:"catalog" doc:"limits and prices of models that the file gives none"`
 	Aliases   Map[string]   `yaml:"aliases" doc:"further names of paths, for unmodified clients: /vendor: /imagegen; the longest counts"`
 	OAuth     OAuth         `yaml:"oauth" doc:"the authorization service for other people's apps"`
 	Admin     Admin         `yaml:"admin" doc:"the HTTP API of administration, below /admin/v1"`
@@ -38,6 +39,9 @@ type Config struct {
 
 	Log      Log      `yaml:"log" doc:"logging"`
 	Shutdown Shutdown `yaml:"shutdown" doc:"graceful stop"`
+
+	// Warnings are about what is no mistake and probably not meant. The file can be used.
+	Warnings Issues
 }
 
 // TrustedProxies returns the networks of trusted_proxies.
@@ -125,6 +129,7 @@ type Provider struct {
 	Shape    string      `yaml:"shape" doc:"the shape it is spoken to in" required:"true" enum:"@shapes,sandbox"`
 	Also     Strings     `yaml:"also" doc:"further shapes it serves; requests in one of them pass untouched" enum:"@shapes"`
 	BaseURL  string      `yaml:"base_url" doc:"address below which the shape's paths lie"`
+	Vendor   string      `yaml:"vendor" doc:"the vendor in the catalogue whose prices apply, * for a cloud that serves several; default: by the host of base_url"`
 	APIKeys  []Secret    `yaml:"api_keys" doc:"any number of keys, used in turn"`
 	Limits   Limits      `yaml:"limits" doc:"what the provider allows; 0: no limit"`
 	Timeouts Timeouts    `yaml:"timeouts" doc:"clocks of one call"`
@@ -204,14 +209,21 @@ type Capabilities struct {
 
 // Price is in dollars: per million tokens, per image, per second of video.
 type Price struct {
-	Input       Money `yaml:"input" doc:"a million input tokens"`
-	Output      Money `yaml:"output" doc:"a million output tokens"`
-	CachedInput Money `yaml:"cached_input" doc:"a million input tokens read from a cache"`
-	CacheWrite  Money `yaml:"cache_write" doc:"a million tokens written to a cache"`
-	Reasoning   Money `yaml:"reasoning" doc:"a million reasoning tokens, where they differ from output"`
-	PerImage    Money `yaml:"per_image" doc:"one image"`
-	PerPartial  Money `yaml:"per_partial" doc:"one partial image of a stream; without it partial images cost nothing beside their picture"`
-	PerSecond   Money `yaml:"per_second" doc:"one second of video"`
+	Input            Money `yaml:"input" doc:"a million input tokens"`
+	Output           Money `yaml:"output" doc:"a million output tokens"`
+	CachedInput      Money `yaml:"cached_input" doc:"a million input tokens read from a cache"`
+	CacheWrite       Money `yaml:"cache_write" doc:"a million tokens written to a cache"`
+	Reasoning        Money `yaml:"reasoning" doc:"a million reasoning tokens, where they differ from output"`
+	CacheWrite1h     Money `yaml:"cache_write_1h" doc:"a million tokens written to a cache for an hour, where they differ from cache_write"`
+	AudioInput       Money `yaml:"audio_input" doc:"a million tokens of sound in the prompt, where they differ from input"`
+	AudioCachedInput Money `yaml:"audio_cached_input" doc:"a million tokens of sound read from a cache, where they differ from cached_input"`
+	AudioOutput      Money `yaml:"audio_output" doc:"a million tokens of sound in the reply, where they differ from output"`
+	ImageInput       Money `yaml:"image_input" doc:"a million tokens of images in the prompt, where they differ from input"`
+	ImageOutput      Money `yaml:"image_output" doc:"a million tokens of images in the reply, where they differ from output"`
+	WebSearch1k      Money `yaml:"web_search_1k" doc:"a thousand searches that the provider makes and reports"`
+	PerImage         Money `yaml:"per_image" doc:"one image"`
+	PerPartial       Money `yaml:"per_partial" doc:"one partial image of a stream; without it partial images cost nothing beside their picture"`
+	PerSecond        Money `yaml:"per_second" doc:"one second of video"`
 }
 
 // Default is the configuration of `stagedoor serve` without a file: everything
@@ -229,6 +241,7 @@ func Default() *Config {
 			StoredMiB: 1024, RepliesMiB: 1024, FailedKeys: 300},
 		Backups:   defaultBackups,
 		Ledger:    defaultLedger,
+		Catalog:   Catalog{Unknown: "serve"},
 		Videos:    defaultVideos,
 		OAuth:     OAuth{AutoAuthorize: "login", CodeTTL: Duration(time.Minute), SessionTTL: Duration(14 * 24 * time.Hour)},
 		Telemetry: defaultTelemetry,
@@ -273,5 +286,7 @@ func Parse(file string, text []byte, env func(string) (string, bool)) (*Config, 
 		d.issues.sort()
 		return nil, d.issues
 	}
+	d.advice.sort()
+	c.Warnings = d.advice
 	return c, nil
 }

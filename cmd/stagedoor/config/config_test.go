@@ -182,7 +182,8 @@ var mistakes = map[string]struct {
 		[]string{
 			"f:1:9: listen: expected a string: put it in quotes",
 			"f:2:1: logs: is not known, expected one of listen, tls, trusted_proxies, data, keys, providers, models, " +
-				"limits, backups, ledger, aliases, oauth, admin, videos, webhooks, telemetry, heartbeat, responses_websocket, log, shutdown",
+				"limits, backups, ledger, catalog, aliases, oauth, admin, videos, webhooks, telemetry, heartbeat, " +
+				"responses_websocket, log, shutdown",
 			`f:4:14: providers.a.shape: "chatty" is not known here, expected one of chat, responses,`,
 			"f:4:32: providers.a.base_url: expected a string: put it in quotes",
 			"f:4:35: providers.a.retrys: is not known, expected one of shape, also,",

@@ -22,6 +22,7 @@ type decoder struct {
 	file    string
 	env     func(string) (string, bool)
 	issues  Issues
+	advice  Issues                     // of what is no mistake and probably not meant
 	places  map[string]*token.Position // of every setting that was given
 	broken  map[string]bool            // paths with a mistake
 	anchors map[string]ast.Node
@@ -88,30 +89,41 @@ func (d *decoder) fail(n ast.Node, path, format string, args ...any) {
 // at records a mistake at the place a setting was read from, or the nearest
 // place above it, unless the setting is known to be wrong already.
 func (d *decoder) at(path, format string, args ...any) {
-	if d.broken[path] {
-		return
+	if !d.broken[path] {
+		d.record(d.place(path), path, fmt.Sprintf(format, args...))
 	}
-	for p := path; ; {
-		if pos, ok := d.places[p]; ok {
-			d.record(pos, path, fmt.Sprintf(format, args...))
-			return
+}
+
+// warn records a warning at the place of a setting. Warnings do not keep the file from being used.
+func (d *decoder) warn(path, format string, args ...any) {
+	d.advice = append(d.advice, d.issue(d.place(path), path, fmt.Sprintf(format, args...)))
+}
+
+// place returns where a setting was read from, or the nearest place above it. It returns nil if there is none.
+func (d *decoder) place(path string) *token.Position {
+	for {
+		if pos, ok := d.places[path]; ok {
+			return pos
 		}
-		cut := strings.LastIndexAny(p, ".[")
+		cut := strings.LastIndexAny(path, ".[")
 		if cut < 0 {
-			d.record(nil, path, fmt.Sprintf(format, args...))
-			return
+			return nil
 		}
-		p = p[:cut]
+		path = path[:cut]
 	}
 }
 
 func (d *decoder) record(pos *token.Position, path, message string) {
+	d.broken[path] = true
+	d.issues = append(d.issues, d.issue(pos, path, message))
+}
+
+func (d *decoder) issue(pos *token.Position, path, message string) Issue {
 	issue := Issue{File: d.file, Line: 1, Column: 1, Path: path, Message: message}
 	if pos != nil {
 		issue.Line, issue.Column = pos.Line, pos.Column
 	}
-	d.broken[path] = true
-	d.issues = append(d.issues, issue)
+	return issue
 }
 
 // position is where a node begins: the parser gives a mapping's as that of its

@@ -11,10 +11,10 @@ import (
 // totals and leave zeros out, so a count that was reported stands until the next one.
 type counts struct {
 	prompt, tool, cached, candidates, thoughts, total int64
-	audioIn, audioOut                                 int64
+	audioIn, audioOut, imageIn, imageOut              int64
 }
 
-var noCounts = counts{-1, -1, -1, -1, -1, -1, -1, -1}
+var noCounts = counts{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1}
 
 // read takes the counts of a usageMetadata and reports whether any changed.
 func (c *counts) read(v gjson.Result) bool {
@@ -34,9 +34,9 @@ func (c *counts) read(v gjson.Result) bool {
 		case "totalTokenCount":
 			take(&c.total, v)
 		case "promptTokensDetails":
-			takeAudio(&c.audioIn, v)
+			takeModalities(&c.audioIn, &c.imageIn, v)
 		case "candidatesTokensDetails":
-			takeAudio(&c.audioOut, v)
+			takeModalities(&c.audioOut, &c.imageOut, v)
 		}
 		return true
 	})
@@ -54,10 +54,14 @@ func take(count *int64, v gjson.Result) {
 	}
 }
 
-func takeAudio(count *int64, v gjson.Result) {
+// takeModalities takes the counts of a list that has one for each kind of content.
+func takeModalities(audio, image *int64, v gjson.Result) {
 	each(v, func(_ int, v gjson.Result) bool {
-		if str(field(v, "modality")) == "AUDIO" {
-			take(count, field(v, "tokenCount"))
+		switch str(field(v, "modality")) {
+		case "AUDIO":
+			take(audio, field(v, "tokenCount"))
+		case "IMAGE":
+			take(image, field(v, "tokenCount"))
 		}
 		return true
 	})
@@ -68,6 +72,7 @@ func takeAudio(count *int64, v gjson.Result) {
 func (c *counts) usage() dialogue.Usage {
 	u := dialogue.NoUsage
 	u.CacheRead, u.Reasoning, u.AudioIn, u.AudioOut = c.cached, c.thoughts, c.audioIn, c.audioOut
+	u.ImageIn, u.ImageOut = c.imageIn, c.imageOut
 	switch {
 	case c.prompt >= 0 || c.tool >= 0:
 		u.InputTotal = dialogue.CountOrZero(c.prompt) + dialogue.CountOrZero(c.tool)

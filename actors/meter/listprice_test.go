@@ -1,0 +1,168 @@
+package meter_test
+
+import (
+	"testing"
+	"time"
+
+	"stagedoor/actors/ledger"
+	"stagedoor/actors/meter"
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
+	"stagedoor/state/money"
+)
+
+// listed returns a model of OpenAI's as the configuration serves it.
+func listed(t *testing.T, model string, pricing catalog.Pricing, price *catalog.Price) *catalog.Candidate {
+	t.Helper()
+	c, errs := catalog.Build(
+		[]catalog.Provider{{Name: "p", Shape: dialoguetest.Chat, BaseURL: "https://api.openai.com/v1"}},
+		[]catalog.Model{{Pattern: "m", Price: price, Targets: []catalog.Route{{Provider: "p", Model: model}}}},
+		pricing,
+	)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	r, ok := c.Resolve("m")
+	if !ok {
+		return nil
+	}
+	return &r.Plan(nil)[0]
+}
+
+var charging = catalog.Pricing{Charge: true}
+
+// Accounts are charged the catalogue's price only where the configuration says so, and the operator's own price wins.
+func TestThePriceOfTheListIsChargedWhereItIsSwitchedOn(t *testing.T) {
+	own := &catalog.Price{Input: 7_000_000}
+	for _, c := range []struct {
+		name, model, reply string
+		pricing            catalog.Pricing
+		price              *catalog.Price
+		charged            int64
+		fromList           bool
+	}{
+		{"switched off", "gpt-5", "gpt-5", catalog.Pricing{}, nil, 0, false},
+		{"switched on", "gpt-5", "gpt-5-2025-08-07", charging, nil, 125 + 100, true},
+		{"the operator's price", "gpt-5", "gpt-5-mini", charging, own, 700, false},
+		{"the operator's price of nothing", "gpt-5", "gpt-5", charging, &catalog.Price{}, 0, false},
+		{"another model answered", "gpt-5", "gpt-5-mini", charging, nil, 25 + 20, true},
+		{"an unknown model answered", "gpt-5", "gpt-9", charging, nil, 125 + 100, true},
+		{"a known model for an unknown name", "router", "gpt-5-mini", charging, nil, 25 + 20, true},
+		{"unknown to the end", "router", "router", charging, nil, 0, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFixture(t, 1_000_000)
+			m := f.meter(nil)
+			begin(t, m, listed(t, c.model, c.pricing, c.price))
+			o := outcome(10)
+			o.ReplyModel, o.Accepted = c.reply, true
+			if err := m.Settle(ctx, o); err != nil {
+				t.Fatal(err)
+			}
+			if got := f.spent(); got != c.charged || f.held() != 0 {
+				t.Errorf("charged %d, want %d; held %d", got, c.charged, f.held())
+			}
+			if c.charged == 0 {
+				return
+			}
+			all, err := money.Receipts(ctx, f.state, "7", "req_1")
+			if err != nil || len(all) != 1 {
+				t.Fatal(all, err)
+			}
+			if got := all[0].Catalog; (got == catalog.Builtin().Version) != c.fromList {
+				t.Errorf("the prices are of list %q", got)
+			}
+		})
+	}
+}
+
+// A price that changes while a request runs does not change what the request costs: the time of its attempt counts.
+func TestARequestIsChargedThePriceOfItsBeginning(t *testing.T) {
+	text := `{"version": 1, "date": "2026-11-22", "currency": "USD", "hosts": {"api.openai.com": "openai"}, "models": [
+		{"provider": "openai", "id": "m", "price": {"input": 1, "output": 1}, "as_of": "2026-11-01",
+		"from": [{"date": "2027-01-01", "price": {"input": 5, "output": 5}}]}]}`
+	list, err := catalog.ParseList([]byte(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	newYear := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		begins  time.Time
+		charged int64
+	}{{newYear.Add(-time.Second), 110}, {newYear, 550}} {
+		f := newFixture(t, 1_000_000)
+		f.now = c.begins
+		m := f.meter(nil)
+		begin(t, m, listed(t, "m", catalog.Pricing{List: list, Charge: true}, nil))
+		f.now = newYear.Add(time.Hour)
+		o := outcome(10)
+		o.ReplyModel = "m"
+		if err := m.Settle(ctx, o); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.spent(); got != c.charged {
+			t.Errorf("begun at %s: charged %d, want %d", c.begins, got, c.charged)
+		}
+	}
+}
+
+// A client may raise the hold by what it asks for. The bill depends on the provider's report alone.
+func TestWhatAClientAsksForRaisesTheHoldAndNotTheBill(t *testing.T) {
+	price := &catalog.Price{Input: 1_000_000, Output: 1_000_000, CacheWrite1h: 2_000_000, AudioInput: 4_000_000}
+	bill := func(body string) (held, charged int64) {
+		f := newFixture(t, 1_000_000)
+		m := f.meter(func(r *meter.Request) { copy(r.Body, body) })
+		begin(t, m, listed(t, "gpt-5", catalog.Pricing{}, price))
+		held = f.held()
+		if err := m.Settle(ctx, outcome(10)); err != nil {
+			t.Fatal(err)
+		}
+		return held, f.spent()
+	}
+	plainHeld, plain := bill("")
+	loudHeld, loud := bill(`"input_audio" "ttl": "1h"`)
+	if plainHeld >= loudHeld || plain != loud {
+		t.Errorf("held %d and %d, charged %d and %d", plainHeld, loudHeld, plain, loud)
+	}
+}
+
+// The list knows how much output a model gives. A reply that reasons longer than the usual maximum is charged whole.
+func TestReasoningBeyondTheUsualMaximumIsCharged(t *testing.T) {
+	f := newFixture(t, 10_000_000)
+	m := f.meter(func(r *meter.Request) { r.MaxTokens, r.Stream = 0, true })
+	begin(t, m, listed(t, "gpt-5", charging, nil))
+	o := outcome(30_000)
+	o.Counted = 100
+	if err := m.Settle(ctx, o); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.spent(); got != 125+300_000 {
+		t.Errorf("charged %d", got)
+	}
+}
+
+// Searches are charged as they are reported, within a bound.
+func TestSearchesAreChargedWithinABound(t *testing.T) {
+	price := &catalog.Price{WebSearch: 10_000_000}
+	for reported, want := range map[int64]int64{-1: 0, dialogue.NegativeCount: 0, 3: 30_000, 1 << 40: 10_000_000} {
+		u := dialogue.NoUsage
+		u.InputTotal, u.OutputTotal, u.WebSearches = 10, 10, reported
+		bill := ledger.Charge(ledger.Work{Price: price, Reported: u, Counted: u, MostOutput: 100})
+		if bill.Amount != want {
+			t.Errorf("%d searches: charged %d, want %d", reported, bill.Amount, want)
+		}
+	}
+}
+
+func TestModelsOfUnknownPriceAreRefusedIfTheConfigurationSaysSo(t *testing.T) {
+	refuse := catalog.Pricing{RefuseUnknown: true}
+	for model, served := range map[string]bool{"gpt-5": true, "router": false} {
+		if c := listed(t, model, refuse, nil); (c != nil) != served {
+			t.Errorf("%s: %+v", model, c)
+		}
+		if listed(t, model, refuse, &catalog.Price{}) == nil {
+			t.Errorf("%s is refused although the operator says that it is free", model)
+		}
+	}
+}

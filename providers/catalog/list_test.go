@@ -1,0 +1,244 @@
+package catalog_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+)
+
+var autumn = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+
+// used returns a usage with the counts that set makes known.
+func used(set func(u *dialogue.Usage)) dialogue.Usage {
+	u := dialogue.NoUsage
+	set(&u)
+	return u
+}
+
+func tokens(input, output int64) dialogue.Usage {
+	return used(func(u *dialogue.Usage) { u.InputTotal, u.OutputTotal = input, output })
+}
+
+// Each row is one rule of the price engine with a model that needs it. The costs are worked out by hand.
+func TestListedPricesCostWhatTheVendorsCharge(t *testing.T) {
+	for _, c := range []struct {
+		rule, vendor, model string
+		at                  time.Time
+		usage               dialogue.Usage
+		micros              int64
+	}{
+		{"plain", "openai", "gpt-6-sol", autumn, tokens(1_000_000/10, 1000), 200_000 + 10_000},
+		{"at the edge of the tier", "openai", "gpt-6-sol", autumn, tokens(272_000, 1000), 544_000 + 10_000},
+		{"above the edge, the whole request", "openai", "gpt-6-sol", autumn, tokens(272_001, 1000), 1_088_004 + 15_000},
+		{"cached tokens count for the tier", "anthropic", "claude-haiku-5-5", autumn, used(func(u *dialogue.Usage) {
+			u.InputTotal, u.CacheRead, u.OutputTotal = 100_001, 100_000, 1000
+		}), 1 + 5_000 + 2_500}, // 0.5 + 5000 + 2500 micro-dollars, rounded up
+		{"cache read at a twentieth", "openai", "gpt-6.1-sol", autumn, used(func(u *dialogue.Usage) {
+			u.InputTotal, u.CacheRead, u.OutputTotal = 10_000, 8_000, 100
+		}), 4_000 + 800 + 1_000},
+		{"cache writes by their life", "anthropic", "claude-opus-5", autumn, used(func(u *dialogue.Usage) {
+			u.InputTotal, u.CacheWrite5m, u.CacheWrite1h, u.OutputTotal = 3_000, 1_000, 1_000, 0
+		}), 5_000 + 6_250 + 10_000},
+		{"reasoning inside the output", "openai", "gpt-5", autumn, used(func(u *dialogue.Usage) {
+			u.InputTotal, u.OutputTotal, u.Reasoning = 1_000, 1_000, 900
+		}), 1_250 + 10_000},
+		{"sound", "openai", "gpt-audio", autumn, used(func(u *dialogue.Usage) {
+			u.InputTotal, u.AudioIn, u.OutputTotal, u.AudioOut = 2_000, 1_000, 2_000, 1_000
+		}), 2_500 + 32_000 + 10_000 + 64_000},
+		{"cached sound", "google", "gemini-2.5-flash", autumn, used(func(u *dialogue.Usage) {
+			u.InputTotal, u.CacheRead, u.AudioIn, u.OutputTotal = 1_000, 1_000, 400, 0
+		}), 18 + 40}, // 600 x 0.03 + 400 x 0.1
+		{"pictures", "google", "gemini-2.5-flash-image", autumn, used(func(u *dialogue.Usage) {
+			u.InputTotal, u.OutputTotal, u.ImageOut = 0, 1_390, 1_290
+		}), 250 + 38_700},
+		{"the day before a new price", "google", "gemini-3.8-flash",
+			time.Date(2026, 12, 31, 23, 59, 59, 0, time.UTC), tokens(1_000, 1_000), 750 + 3_750},
+		{"the day of a new price", "google", "gemini-3.8-flash",
+			time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), tokens(1_000, 1_000), 1_500 + 7_500},
+		{"before the dear hours", "deepseek", "deepseek-v4-pro",
+			time.Date(2026, 11, 23, 0, 59, 59, 0, time.UTC), tokens(1_000, 1_000), 660 + 1_980},
+		{"in the dear hours", "deepseek", "deepseek-v4-pro",
+			time.Date(2026, 11, 23, 1, 0, 0, 0, time.UTC), tokens(1_000, 1_000), 1_320 + 3_960},
+		{"after the dear hours, elsewhere", "deepseek", "deepseek-v4-flash",
+			time.Date(2026, 11, 23, 12, 0, 0, 0, time.FixedZone("", 8*3600)), tokens(1_000, 0), 150},
+		{"a region of a cloud", "*", "us.anthropic.claude-sonnet-4-5-20250929-v1:0", autumn, tokens(1_000, 0), 3_300},
+		{"a cloud without a region", "*", "global.anthropic.claude-sonnet-4-5-20250929-v1:0", autumn,
+			tokens(1_000, 0), 3_000},
+		{"searches", "anthropic", "claude-opus-5", autumn, used(func(u *dialogue.Usage) {
+			u.InputTotal, u.OutputTotal, u.WebSearches = 0, 0, 3
+		}), 30_000},
+		{"vectors", "openai", "text-embedding-3-small", autumn, tokens(1_000, -1), 20},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			m, ppm := catalog.Builtin().Find(c.vendor, c.model)
+			if got := m.Price(c.at, ppm).Tokens(c.usage); got != c.micros {
+				t.Errorf("%s: %d micro-dollars, want %d", c.model, got, c.micros)
+			}
+		})
+	}
+}
+
+// The bill never falls when more of anything is used, whatever kind it is, also across the edge of a tier.
+func TestCostIsMonotoneInEveryCount(t *testing.T) {
+	models := catalog.Builtin().Models()
+	rapid.Check(t, func(t *rapid.T) {
+		m := models[rapid.IntRange(0, len(models)-1).Draw(t, "model")]
+		price := m.Price(autumn, 1_000_000)
+		if m.Kind == "transcription" {
+			t.Skip("is priced by the minute")
+		}
+		count := rapid.OneOf(rapid.Int64Range(0, 3), rapid.Int64Range(0, 300_000))
+		var n [11]int64
+		for i := range n {
+			n[i] = count.Draw(t, fmt.Sprint(i))
+		}
+		cost := func() int64 {
+			u := dialogue.NoUsage
+			u.CacheRead, u.CacheWrite5m, u.CacheWrite1h, u.AudioIn, u.ImageIn = n[1], n[2], n[3], n[4], n[5]
+			u.InputTotal = n[0] + n[1] + n[2] + n[3] + n[4] + n[5]
+			u.Reasoning, u.AudioOut, u.ImageOut, u.WebSearches = n[7], n[8], n[9], n[10]
+			u.OutputTotal = n[6] + n[7] + n[8] + n[9]
+			return price.Tokens(u)
+		}
+		before := cost()
+		i := rapid.IntRange(0, len(n)-1).Draw(t, "more of")
+		n[i] += rapid.Int64Range(1, 100_000).Draw(t, "more")
+		if after := cost(); after < before {
+			t.Fatalf("%s: %d micro-dollars, with more of %d only %d", m.ID, before, i, after)
+		}
+	})
+}
+
+func TestModelsAreFoundByTheirNamesAndNeverByAPart(t *testing.T) {
+	for _, c := range []struct{ vendor, name, id string }{
+		{"openai", "gpt-5", "gpt-5"},
+		{"openai", "gpt-5-2025-08-07", "gpt-5"},
+		{"openai", "gpt-5-mini-2025-08-07", "gpt-5-mini"},
+		{"openai", "gpt-5.6-sol", "gpt-5.6-sol"},
+		{"openai", "gpt-5.6", ""},
+		{"openai", "gpt-5-pro", ""},
+		{"openai", "gpt-5-2025-13-07", ""},
+		{"openai", "gpt", ""},
+		{"openai", "my-gpt-5", ""},
+		{"openai", "claude-opus-5", ""},
+		{"anthropic", "claude-sonnet-5", "claude-sonnet-5"},
+		{"anthropic", "claude-sonnet-5-5", "claude-sonnet-5-5"},
+		{"anthropic", "claude-sonnet-4-5-20250929", "claude-sonnet-4-5"},
+		{"anthropic", "claude-sonnet-4-5@20250929", "claude-sonnet-4-5"},
+		{"anthropic", "claude-sonnet-4", ""},
+		{"*", "eu.anthropic.claude-opus-5-20260101-v1:0", "claude-opus-5"},
+		{"*", "anthropic.claude-opus-5-v1", "claude-opus-5"},
+		{"*", "us.claude-opus-5", ""},
+		{"google", "models/gemini-2.5-pro", "gemini-2.5-pro"},
+		{"google", "gemini-2.5-pro-latest", ""},
+		{"deepseek", "deepseek-v4-flash", "deepseek-flash"},
+		{"", "gpt-5", "gpt-5"},
+		{"groq", "openai/gpt-oss-120b", "openai/gpt-oss-120b"},
+		{"groq", "gpt-oss-120b", ""},
+		{"openai", "", ""},
+		{"openai", "-v1", ""},
+	} {
+		id := ""
+		if m, _ := catalog.Builtin().Find(c.vendor, c.name); m != nil {
+			id = m.ID
+		}
+		if id != c.id {
+			t.Errorf("%q of %q is taken for %q, want %q", c.name, c.vendor, id, c.id)
+		}
+	}
+}
+
+func TestHostsNameTheirVendors(t *testing.T) {
+	for host, want := range map[string]string{"api.openai.com": "openai", "my.openai.azure.com": "openai",
+		"bedrock-runtime.us-east-1.amazonaws.com": "*", "api.openai.com.example.com": "", "127.0.0.1": "",
+		"openai.com": "", "xapi.openai.com": ""} {
+		if got := catalog.Builtin().Vendor(host); got != want {
+			t.Errorf("%s: %q, want %q", host, got, want)
+		}
+	}
+}
+
+// The built-in list keeps the rules that hold for the vendors' prices today.
+func TestBuiltInPricesAreInTheUsualOrder(t *testing.T) {
+	models := catalog.Builtin().Models()
+	if len(models) < 88 {
+		t.Fatalf("%d models", len(models))
+	}
+	for _, m := range models {
+		p := m.Price(autumn, 1_000_000)
+		if p == nil {
+			t.Errorf("%s/%s has no price", m.Vendor, m.ID)
+			continue
+		}
+		if m.Kind == "text" && (p.CachedInput > p.Input || p.Input > p.Output || p.Input == 0) {
+			t.Errorf("%s/%s: cached %d, input %d, output %d", m.Vendor, m.ID, p.CachedInput, p.Input, p.Output)
+		}
+		if p.Source != catalog.Builtin().Version || !strings.HasPrefix(p.Source, "2026-11-22-") {
+			t.Errorf("%s/%s: the price is from %q", m.Vendor, m.ID, p.Source)
+		}
+	}
+}
+
+// listOf returns a list with these models.
+func listOf(models string) string {
+	return `{"version": 1, "date": "2026-12-01", "currency": "USD", "sources": {"P": {}}, "models": [` + models + `]}`
+}
+
+func TestAListWithAMistakeIsRefused(t *testing.T) {
+	const good = `{"provider": "v", "id": "m", "price": {"input": 1.25}, "as_of": "2026-12-01", "src": ["P"]}`
+	if _, err := catalog.ParseList([]byte(listOf(good)), nil); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ from, to, want string }{
+		"twice":             {good, good + "," + good, "given twice"},
+		"negative":          {"1.25", "-1.25", "number of dollars"},
+		"exponent":          {"1.25", "1e3", "number of dollars"},
+		"too exact":         {"1.25", "0.0000001", "number of dollars"},
+		"too dear":          {"1.25", "100000000", "number of dollars"},
+		"a text":            {"1.25", `"1.25"`, "number of dollars"},
+		"no day":            {`"as_of": "2026-12-01"`, `"as_of": "soon"`, "as_of"},
+		"unknown source":    {`["P"]`, `["Q"]`, "src"},
+		"no price":          {`"price": {"input": 1.25}, `, "", "expected a price"},
+		"an unknown member": {`"id"`, `"ideal": 1, "id"`, "ideal"},
+		"lower tier":        {`"as_of"`, `"above": {"tokens": 10, "input": 1}, "as_of"`, "not lower"},
+		"tier of nothing":   {`"as_of"`, `"above": {"tokens": 0, "input": 2}, "as_of"`, "above"},
+		"overlap": {`"as_of"`, `"windows": [{"utc": ["01:00-04:00", "03:00-05:00"], "price": {"input": 2}}], "as_of"`,
+			"overlap"},
+		"past":    {`"as_of"`, `"from": [{"date": "2026-11-30", "price": {"input": 2}}], "as_of"`, "from"},
+		"context": {`"as_of"`, `"context": 10, "max_output": 11, "as_of"`, "at most context"},
+		"nothing": {good, "", "expected 1 to"},
+		"null":    {good, "null", "expected a model"},
+		"date":    {`"date": "2026-12-01"`, `"date": "today"`, "date"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(listOf(good), c.from, c.to, 1)
+			if _, err := catalog.ParseList([]byte(text), nil); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// A list on disk takes precedence over the built-in one, model by model.
+func TestAListOnDiskTakesPrecedence(t *testing.T) {
+	text := listOf(`{"provider": "openai", "id": "gpt-5", "price": {"input": 9}, "as_of": "2026-12-01"}`)
+	l, err := catalog.ParseList([]byte(text), catalog.Builtin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]int64{"gpt-5": 9_000_000, "gpt-5-2025-08-07": 9_000_000, "gpt-5-mini": 250_000} {
+		m, ppm := l.Find("openai", name)
+		if got := m.Price(autumn, ppm).Input; got != want {
+			t.Errorf("%s: %d, want %d", name, got, want)
+		}
+	}
+	if n := len(l.Models()); n != len(catalog.Builtin().Models()) {
+		t.Errorf("%d models", n)
+	}
+}
