@@ -197,11 +197,18 @@ func (t *Table[R]) WatchUnder(v View, index string, prefix []byte) <-chan struct
 
 // Changed returns the rows that the commands before the running one have changed in their group, before and after
 // each change.
-func (t *Table[R]) Changed(tx *Tx) iter.Seq2[*R, *R] {
+func (t *Table[R]) Changed(tx *Tx) iter.Seq2[*R, *R] { return t.changes(tx.done) }
+
+// Uncommitted is Changed with the changes of the running command behind them.
+func (t *Table[R]) Uncommitted(tx *Tx) iter.Seq2[*R, *R] { return t.changes(tx.done, tx.log) }
+
+func (t *Table[R]) changes(lists ...[]change) iter.Seq2[*R, *R] {
 	return func(yield func(before, after *R) bool) {
-		for _, c := range tx.done {
-			if c.table == t.name() && !yield(recordIn[R](c.before), recordIn[R](c.after)) {
-				return
+		for _, list := range lists {
+			for _, c := range list {
+				if c.table == t.name() && !yield(recordIn[R](c.before), recordIn[R](c.after)) {
+					return
+				}
 			}
 		}
 	}

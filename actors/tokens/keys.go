@@ -113,7 +113,7 @@ func (n *NewKey) allowed(v state.View, u *identity.User) error {
 
 // roomForKey removes the oldest revoked key if there are too many.
 func (c *Client) roomForKey(tx *state.Tx, username string) error {
-	all := identity.ListKeysOf(tx.View(), username)
+	all := identity.KeysOf(tx, username)
 	live, oldest := 0, ""
 	for _, k := range all {
 		switch {
@@ -139,7 +139,7 @@ func (c *Client) UserKeys(user int64) []identity.Key {
 	if !ok {
 		return nil
 	}
-	return identity.ListKeysOf(v, u.Username)
+	return identity.AccessOf(c.state).KeysOf(u.Username)
 }
 
 // EnableKey enables or disables a key for its user. It returns ErrNotFound if the user has no such key or it was

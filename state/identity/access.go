@@ -32,6 +32,10 @@ func (a *Access) advance() {
 // say.
 func (a *Access) Key(hash state.Hash) (Key, bool) { return a.keys.find(hash) }
 
+// KeysOf returns the committed keys of a user, revoked ones included, in the order in which they were made. They are
+// shared and must not be changed. A command uses the function of this name, which sees the changes of its group.
+func (a *Access) KeysOf(user string) []Key { return a.keys.of(user) }
+
 // KeyByID returns one key.
 func (a *Access) KeyByID(id string) (Key, error) { return FindKey(a.state.View(), id) }
 

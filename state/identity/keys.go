@@ -4,10 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/netip"
 	"slices"
-	"sync/atomic"
+	"strings"
 	"time"
 
 	"stagedoor/state"
@@ -118,24 +117,23 @@ func (k *Key) check() error {
 var keys = state.Table[Key]{
 	Name: journal.Key,
 	ID:   func(k *Key) string { return k.ID },
-	Indexes: map[string]state.Index[Key]{
-		state.ByHash: {Unique: true, Key: func(k *Key) []byte { return k.Hash[:] }},
-		byUser: {Key: func(k *Key) []byte {
-			if k.User == "" {
-				return nil
-			}
-			return state.TextKey(k.User)
-		}},
-	},
+	// The keyring finds them by hash and by user.
 }
 
-// ListKeysOf lists the keys of a user, revoked ones included, in the order in which
-// they were made. They are shared and must not be changed.
-func ListKeysOf(v state.View, user string) []Key {
-	if user == "" {
-		return nil
+// KeysOf returns the keys of a user, revoked ones included, in the order in which they were made, as a command sees
+// them. They are shared and must not be changed.
+func KeysOf(tx *state.Tx, user string) []Key {
+	found := state.MemoryOf[*Access](tx).KeysOf(user)
+	for before, after := range keys.Uncommitted(tx) {
+		if before != nil {
+			found = slices.DeleteFunc(found, func(k Key) bool { return k.ID == before.ID })
+		}
+		if after != nil && user != "" && after.User == user {
+			found = append(found, *after)
+		}
 	}
-	return keys.List(v, byUser, state.TextKey(user))
+	slices.SortFunc(found, func(a, b Key) int { return strings.Compare(a.ID, b.ID) })
+	return found
 }
 
 // KeyFilter says which keys to list; the zero value: all.
@@ -243,10 +241,25 @@ func PutKey(tx *state.Tx, k Key) error {
 	if err := k.check(); err != nil {
 		return err
 	}
-	if other := keys.First(tx.View(), state.ByHash, k.Hash[:]); other != nil && other.Rec.ID != k.ID {
+	if hashTaken(tx, &k) {
 		return fmt.Errorf("the hash of key %s: %w", k.ID, state.ErrExists)
 	}
 	return keys.Put(tx, k.clone())
+}
+
+// hashTaken reports whether another key has the hash of k, as a command sees it.
+func hashTaken(tx *state.Tx, k *Key) bool {
+	other, taken := state.MemoryOf[*Access](tx).Key(k.Hash)
+	taken = taken && other.ID != k.ID
+	for before, after := range keys.Uncommitted(tx) {
+		switch {
+		case after != nil && after.Hash == k.Hash:
+			taken = after.ID != k.ID
+		case before != nil && before.Hash == k.Hash:
+			taken = false
+		}
+	}
+	return taken
 }
 
 // RemoveKey forgets a key.
@@ -266,44 +279,4 @@ func FindKey(v state.View, id string) (Key, error) {
 		return Key{}, fmt.Errorf("key %s: %w", id, state.ErrNotFound)
 	}
 	return r.Rec, nil
-}
-
-// keyring is the keys by hash in 256 maps that are replaced and never changed, so that a lookup takes no lock and a
-// change copies one part in 256.
-type keyring [256]atomic.Pointer[map[state.Hash]*Key]
-
-func (r *keyring) find(hash state.Hash) (Key, bool) {
-	part := r[hash[0]].Load()
-	if part == nil {
-		return Key{}, false
-	}
-	k, ok := (*part)[hash]
-	if !ok {
-		return Key{}, false
-	}
-	return *k, true
-}
-
-// change follows one change of the table. Only the writer calls it.
-func (r *keyring) change(before, after *Key) {
-	if before != nil {
-		r.replace(before.Hash, nil)
-	}
-	if after != nil {
-		r.replace(after.Hash, after)
-	}
-}
-
-func (r *keyring) replace(hash state.Hash, k *Key) {
-	slot := &r[hash[0]]
-	part := map[state.Hash]*Key{}
-	if old := slot.Load(); old != nil {
-		part = maps.Clone(*old)
-	}
-	if k == nil {
-		delete(part, hash)
-	} else {
-		part[hash] = k
-	}
-	slot.Store(&part)
 }

@@ -13,9 +13,7 @@ func Module() state.Module {
 			state.Register(&keys, state.Hooks[Key]{
 				Loaded: func(s *state.State) {
 					a.state = s
-					for k := range keys.All(s.View()) {
-						a.keys.change(nil, k)
-					}
+					a.keys.fill(keys.All(s.View()))
 				},
 				Committed: func(_ *state.State, before, after *Key) {
 					a.keys.change(before, after)

@@ -1,0 +1,112 @@
+package identity
+
+import (
+	"bytes"
+	"hash/maphash"
+	"iter"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"stagedoor/state"
+)
+
+// keyring finds the committed keys by their hash, which every request does, and by their user. It takes 8 bytes a key
+// for each, where an index of memdb would take 450, and there may be a hundred thousand keys. Only the writer changes
+// it, and any goroutine may read it.
+type keyring struct{ byHash, byUser ring }
+
+// ring has keys in 256 sorted lists. A list is replaced and never changed, so that a lookup takes no lock and a change
+// copies one list.
+type ring [256]atomic.Pointer[[]*Key]
+
+// fill adds the keys of a state that has been opened.
+func (r *keyring) fill(all iter.Seq[*Key]) {
+	var byHash, byUser [256][]*Key
+	for k := range all {
+		byHash[k.Hash[0]] = append(byHash[k.Hash[0]], k)
+		if k.User != "" {
+			byUser[userPart(k.User)] = append(byUser[userPart(k.User)], k)
+		}
+	}
+	for i := range byHash {
+		slices.SortFunc(byHash[i], compareHashes)
+		slices.SortFunc(byUser[i], compareUsers)
+		// A clone has no room that is not used.
+		hashes, users := slices.Clone(byHash[i]), slices.Clone(byUser[i])
+		r.byHash[i].Store(&hashes)
+		r.byUser[i].Store(&users)
+	}
+}
+
+// change follows one change of the table.
+func (r *keyring) change(before, after *Key) {
+	if before != nil {
+		r.byHash.remove(before.Hash[0], before, compareHashes)
+		r.byUser.remove(userPart(before.User), before, compareUsers)
+	}
+	if after != nil {
+		r.byHash.add(after.Hash[0], after, compareHashes)
+		if after.User != "" {
+			r.byUser.add(userPart(after.User), after, compareUsers)
+		}
+	}
+}
+
+// find returns the key with a hash.
+func (r *keyring) find(hash state.Hash) (Key, bool) {
+	part := r.byHash.part(hash[0])
+	at, found := slices.BinarySearchFunc(part, hash,
+		func(k *Key, hash state.Hash) int { return bytes.Compare(k.Hash[:], hash[:]) })
+	if !found {
+		return Key{}, false
+	}
+	return *part[at], true
+}
+
+// of returns the keys of a user in the order of their ids.
+func (r *keyring) of(user string) []Key {
+	part := r.byUser.part(userPart(user))
+	at, _ := slices.BinarySearchFunc(part, user, func(k *Key, user string) int { return strings.Compare(k.User, user) })
+	var found []Key
+	for ; at < len(part) && part[at].User == user; at++ {
+		found = append(found, *part[at])
+	}
+	return found
+}
+
+func compareHashes(a, b *Key) int { return bytes.Compare(a.Hash[:], b.Hash[:]) }
+
+func compareUsers(a, b *Key) int {
+	if c := strings.Compare(a.User, b.User); c != 0 {
+		return c
+	}
+	return strings.Compare(a.ID, b.ID)
+}
+
+var userSeed = maphash.MakeSeed()
+
+// userPart returns the list that has the keys of a user.
+func userPart(user string) byte { return byte(maphash.String(userSeed, user)) }
+
+func (r *ring) part(i byte) []*Key {
+	if part := r[i].Load(); part != nil {
+		return *part
+	}
+	return nil
+}
+
+func (r *ring) add(i byte, k *Key, compare func(a, b *Key) int) {
+	at, _ := slices.BinarySearchFunc(r.part(i), k, compare)
+	next := slices.Insert(slices.Clone(r.part(i)), at, k)
+	r[i].Store(&next)
+}
+
+func (r *ring) remove(i byte, k *Key, compare func(a, b *Key) int) {
+	at, found := slices.BinarySearchFunc(r.part(i), k, compare)
+	if !found {
+		return
+	}
+	next := slices.Delete(slices.Clone(r.part(i)), at, at+1)
+	r[i].Store(&next)
+}
