@@ -54,7 +54,7 @@ func TestNodesFollowEachOther(t *testing.T) {
 		c := statetest.NewCluster()
 		a, b := openNode(t, c.Join("a"), time.Now), openNode(t, c.Join("b"), time.Now)
 		access := identity.AccessOf(b)
-		era, changed := access.KeyEra(), access.WatchAccess()
+		era, changed := access.AccessVersion(), access.WatchAccess()
 		k := newKey(t, 1)
 		if err := identity.CreateKey(ctx, a, k); err != nil {
 			t.Fatal(err)
@@ -65,8 +65,8 @@ func TestNodesFollowEachOther(t *testing.T) {
 		default:
 			t.Error("a watcher on the other node was not woken")
 		}
-		if found, ok := access.Key(k.Hash); !ok || found.ID != k.ID || access.KeyEra() == era {
-			t.Errorf("a key of the other node: %t, era %d after %d", ok, access.KeyEra(), era)
+		if found, ok := access.Key(k.Hash); !ok || found.ID != k.ID || access.AccessVersion() == era {
+			t.Errorf("a key of the other node: %t, era %d after %d", ok, access.AccessVersion(), era)
 		}
 		credit(t, a, "anna", 5)
 		r := newResponse(1, "completed")

@@ -84,9 +84,9 @@ func TestVerifyNamesWhatIsWrong(t *testing.T) {
 		damage damage
 		want   string
 	}{
-		"a user is gone":   {remove(journal.User), "user 1, who is not there"},
-		"an app is gone":   {remove(journal.App), "app 1, which is not there"},
-		"a grant is gone":  {remove(journal.Grant), "grant grt_1, which is not there"},
+		"a user is gone":   {remove(journal.User), "user 1, who does not exist"},
+		"an app is gone":   {remove(journal.App), "app 1, which does not exist"},
+		"a grant is gone":  {remove(journal.Grant), "grant grt_1, which does not exist"},
 		"a body is gone":   {remove(journal.Body), "of response resp_1 has 0 bytes"},
 		"a header is gone": {remove(journal.Response), "a response that is not there"},
 		"a body too many":  {put(journal.Body, "resp_2/body", "{}"), "a response that is not there"},

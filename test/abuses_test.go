@@ -201,7 +201,7 @@ var abuses = []attack{
 		"providers/upstream TestARequestThatNeverFitsIsKnownByItsMessage",
 	}},
 	{"7", "what requests leave on the disk", []string{
-		"state/money TestAPricedRequestTakesFewBytes TestPackedLedgerTellsTheSame",
+		"state/money TestAPricedRequestTakesFewBytes TestPackedLedgerReadsTheSame",
 		"state/money TestReadersDuringAPackSeeEveryEntry TestFoldTakesOldEntriesWithTheirReceipts",
 		"state/journal TestBackupsWriteOnlyWhatHasChanged TestNearlyFullDiskOnlyReads TestDiskSpaceIsKnown",
 		"test/telemetry TestEveryQueryOfDashboardAndAlertsFindsWhatTheGatewaySays",

@@ -29,7 +29,7 @@ type allowance struct {
 // budgets reads scopes, their budgets and their spending. They are read again after any
 // change of a key, so a changed budget applies at once, also to streams in flight.
 type budgets interface {
-	KeyEra() uint64
+	AccessVersion() uint64
 	BudgetScopes(key, account string) []budget.Scope
 	BudgetOf(scope budget.Scope) budget.Budget
 	SpentBy(scope budget.Scope) money.KeySpend
@@ -54,7 +54,7 @@ func newAllowance(scope budget.Scope, b budgets) *allowance {
 
 // left returns the budget and what is left of it. a.mu must be held.
 func (a *allowance) left(now time.Time) (budget.Budget, int64) {
-	if era := a.budgets.KeyEra() + 1; a.era != era {
+	if era := a.budgets.AccessVersion() + 1; a.era != era {
 		a.budget, a.era = a.budgets.BudgetOf(a.scope), era
 		if a.scope.Kind == budget.UserScope {
 			a.spend = a.budgets.SpentBy(a.scope) // it is not updated while there is no budget
@@ -183,7 +183,7 @@ type bounds struct {
 
 // boundsOf returns the allowances of a key. It caches one entry per key of the account.
 func (c *core) boundsOf(key string) *bounds {
-	era := c.budgets.KeyEra()
+	era := c.budgets.AccessVersion()
 	b := c.keys[key]
 	if b != nil && b.era == era {
 		return b

@@ -259,7 +259,7 @@ func TestSettlementBeyondTheHold(t *testing.T) {
 // noBooks knows no budget.
 type noBooks struct{}
 
-func (noBooks) KeyEra() uint64 { return 0 }
+func (noBooks) AccessVersion() uint64 { return 0 }
 
 func (noBooks) BudgetScopes(string, string) []budget.Scope { return nil }
 

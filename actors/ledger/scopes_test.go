@@ -13,7 +13,7 @@ import (
 // scopedBudgets give every key the budgets of its user and of one group.
 type scopedBudgets map[budget.Scope]int64
 
-func (scopedBudgets) KeyEra() uint64 { return 0 }
+func (scopedBudgets) AccessVersion() uint64 { return 0 }
 
 func (scopedBudgets) BudgetScopes(key, account string) []budget.Scope {
 	return []budget.Scope{{ID: key}, {Kind: budget.GroupScope, ID: "g"}}

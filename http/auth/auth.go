@@ -37,9 +37,9 @@ type Keys interface {
 	Blocked(account string) bool
 	// UserPermits checks a scope and a model against the ceilings of an account's user and group.
 	UserPermits(account, scope, model string) error
-	// KeyEra changes with every change of a key, a user or a group. The channel of WatchAccess
+	// AccessVersion changes with every change of a key, a user or a group. The channel of WatchAccess
 	// is closed at the next change.
-	KeyEra() uint64
+	AccessVersion() uint64
 	WatchAccess() <-chan struct{}
 }
 

@@ -38,7 +38,7 @@ func (k keys) UserPermits(account, scope, model string) error { return nil }
 
 func (k keys) Blocked(account string) bool { return account == "disabled" }
 
-func (k keys) KeyEra() uint64 { return 0 }
+func (k keys) AccessVersion() uint64 { return 0 }
 
 func (k keys) WatchAccess() <-chan struct{} { return nil }
 

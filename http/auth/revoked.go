@@ -45,7 +45,7 @@ func (w *watch) look() {
 func (a *Authenticator) Era() uint64 {
 	era := a.watch.era.count.Load()
 	if a.store != nil {
-		era += a.store.KeyEra()
+		era += a.store.AccessVersion()
 	}
 	return era
 }

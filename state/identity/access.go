@@ -8,47 +8,50 @@ import (
 	"stagedoor/state/budget"
 )
 
-// Access answers what every request asks: which key it has, and what the key and its user may do. It is kept in memory
-// beside the tables, so that a lookup takes no transaction and no lock. AccessOf returns it. Any goroutine may use it.
+// Access answers the questions that every request has: which key it uses, and what the key and its
+// user may do. The answers are kept in memory beside the tables, so a lookup takes no transaction
+// and no lock. AccessOf returns it. It is safe for concurrent use.
 type Access struct {
 	state   *state.State
 	keys    keyring
 	roster  roster
-	era     atomic.Uint64
-	changed atomic.Pointer[chan struct{}] // closed by the next change of era
+	version atomic.Uint64
+	changed atomic.Pointer[chan struct{}] // closed by the next change of version
 }
 
 // AccessOf returns the Access of a state.
 func AccessOf(s *state.State) *Access { return state.MemoryOf[*Access](s) }
 
-// advance begins the next era.
-func (a *Access) advance() {
-	a.era.Add(1)
+// bumpVersion changes the version and wakes the callers of WatchAccess.
+func (a *Access) bumpVersion() {
+	a.version.Add(1)
 	next := make(chan struct{})
 	close(*a.changed.Swap(&next))
 }
 
-// Key returns the key with the hash of the secret that a client sent. Whether the key may be used is for Key.Permits to
-// say.
-func (a *Access) Key(hash state.Hash) (Key, bool) { return a.keys.find(hash) }
+// Key returns the key with the hash of the secret that a client has sent. Use Key.Permits to check
+// whether the key may be used.
+func (a *Access) Key(hash state.Hash) (Key, bool) { return a.keys.findKey(hash) }
 
-// KeysOf returns the committed keys of a user, revoked ones included, in the order in which they were made. They are
-// shared and must not be changed. A command uses the function of this name, which sees the changes of its group.
-func (a *Access) KeysOf(user string) []Key { return a.keys.of(user) }
+// KeysOf returns the committed keys of a user, including revoked ones, in order of creation. The
+// records are shared and must not be modified. A command uses the function KeysOf, which sees the
+// changes of the commands before it.
+func (a *Access) KeysOf(user string) []Key { return a.keys.keysOf(user) }
 
-// KeyByID returns one key.
+// KeyByID returns the key with this id, or state.ErrNotFound.
 func (a *Access) KeyByID(id string) (Key, error) { return FindKey(a.state.View(), id) }
 
-// Blocked reports whether an account is that of a disabled user, whose keys are refused.
+// Blocked reports whether account belongs to a disabled user, whose keys are refused.
 func (a *Access) Blocked(account string) bool {
-	u := a.roster.find(account)
+	u := a.roster.findRestricted(account)
 	return u != nil && !u.Active()
 }
 
-// UserPermits returns nil if the ceilings of an account's user and of the user's group permit scope and model, and else
-// an error that wraps ErrScopeForbidden or ErrModelForbidden. An empty scope or model is not checked.
+// UserPermits returns nil if the ceilings of the account's user and of the user's group permit
+// scope and model. Otherwise the error wraps ErrScopeForbidden or ErrModelForbidden. An empty scope
+// or model is not checked.
 func (a *Access) UserPermits(account, scope, model string) error {
-	u := a.roster.find(account)
+	u := a.roster.findRestricted(account)
 	if u == nil {
 		return nil
 	}
@@ -63,14 +66,15 @@ func (a *Access) UserPermits(account, scope, model string) error {
 	return nil
 }
 
-// BudgetScopes returns the scopes whose budgets bound the requests of a key that are charged to account, beside the
-// user's: the key's own and the group's. What a request costs is counted for each.
+// BudgetScopes returns the scopes whose budgets limit a request of the key in addition to the
+// user's budget: the key itself and the user's group. The cost of a request is counted for each of
+// them.
 func (a *Access) BudgetScopes(key, account string) []budget.Scope {
 	var all []budget.Scope
 	if key != "" {
 		all = append(all, budget.Scope{Kind: budget.KeyScope, ID: key})
 	}
-	if u := a.roster.find(account); u != nil {
+	if u := a.roster.findRestricted(account); u != nil {
 		if g := a.roster.groupOf(u); g != nil {
 			all = append(all, g.Scope())
 		}
@@ -78,11 +82,11 @@ func (a *Access) BudgetScopes(key, account string) []budget.Scope {
 	return all
 }
 
-// BudgetOf returns the budget of a scope as it is now. A key that is not in the store has none.
+// BudgetOf returns the current budget of a scope, or the zero Budget if it has none.
 func (a *Access) BudgetOf(scope budget.Scope) budget.Budget {
 	switch scope.Kind {
 	case budget.UserScope:
-		if u := a.roster.find(scope.ID); u != nil {
+		if u := a.roster.findRestricted(scope.ID); u != nil {
 			return u.Ceiling.Limit()
 		}
 		return budget.Budget{}
@@ -95,6 +99,7 @@ func (a *Access) BudgetOf(scope budget.Scope) budget.Budget {
 	return budget.Budget{}
 }
 
+// groupBudget returns the budget of the group whose id is written in a scope.
 func (a *Access) groupBudget(id string) budget.Budget {
 	n, err := strconv.ParseInt(id, 10, 64)
 	if err != nil {
@@ -106,10 +111,10 @@ func (a *Access) groupBudget(id string) budget.Budget {
 	return budget.Budget{}
 }
 
-// KeyEra changes with every change of a key, a user or a group. What was read of scopes and budgets is valid until
-// then. A caller that keeps such a value reads the era first.
-func (a *Access) KeyEra() uint64 { return a.era.Load() }
+// AccessVersion changes with every change of a key, a user or a group. Scopes and budgets that were
+// read stay valid until then. A caller that keeps such a value must read the version before it.
+func (a *Access) AccessVersion() uint64 { return a.version.Load() }
 
-// WatchAccess returns a channel that is closed by the next change of KeyEra. Take it before reading what is to be
-// watched.
+// WatchAccess returns a channel that is closed by the next change of AccessVersion. Call it before
+// reading, so that no change is missed.
 func (a *Access) WatchAccess() <-chan struct{} { return *a.changed.Load() }

@@ -7,12 +7,12 @@ import (
 	"stagedoor/state/journal"
 )
 
-// AccessToken is a live access token. It is good as long as its grant is.
+// AccessToken is an OAuth access token. It is valid until it expires or its grant is revoked.
 type AccessToken struct {
 	ID      string     `json:"id"` // from NewID("acc_")
 	Hash    state.Hash `json:"hash"`
 	Grant   string     `json:"grant"`
-	Scopes  []string   `json:"scopes"` // those of the grant or fewer
+	Scopes  []string   `json:"scopes"` // all scopes of the grant, or some of them
 	Created time.Time  `json:"created"`
 	Expires time.Time  `json:"expires"`
 }
@@ -26,8 +26,8 @@ var accessTokens = state.Table[AccessToken]{
 
 func accessHash(a *AccessToken) *state.Hash { return &a.Hash }
 
-// FindAccessToken finds an access token that has not expired, with its grant, which
-// may have been revoked.
+// FindAccessToken returns an unexpired access token and its grant. The grant may have been revoked,
+// so the caller must check Grant.Live.
 func FindAccessToken(v state.View, h state.Hash) (AccessToken, Grant, bool) {
 	r := accessTokens.FindHash(v, h, accessHash)
 	if r == nil || !v.Now().Before(r.Rec.Expires) {
@@ -37,7 +37,7 @@ func FindAccessToken(v state.View, h state.Hash) (AccessToken, Grant, bool) {
 	return r.Rec, g, ok
 }
 
-// PutAccessToken keeps a.
+// PutAccessToken stores a. Two tokens cannot have the same hash: ErrExists.
 func PutAccessToken(tx *state.Tx, a AccessToken) error {
 	if err := state.CheckID(a.ID); err != nil {
 		return err
@@ -48,7 +48,7 @@ func PutAccessToken(tx *state.Tx, a AccessToken) error {
 	return accessTokens.Put(tx, a)
 }
 
-// RemoveAccessToken ends an access token alone; an unknown one is none.
+// RemoveAccessToken removes an access token if it exists. Its grant stays.
 func RemoveAccessToken(tx *state.Tx, id string) {
 	if r := accessTokens.Get(tx.View(), id); r != nil {
 		accessTokens.Remove(tx, r)

@@ -7,10 +7,10 @@ import (
 	"stagedoor/state"
 )
 
-// adminToken is the name of the fact that is the hash of the administration token that a command made.
+// adminToken is the name under which the hash of the admin token created by command is stored.
 const adminToken = "admin-token"
 
-// FindAdminToken returns the hash of the token that SetAdminToken kept, if there is one.
+// FindAdminToken returns the hash that SetAdminToken has stored, if any.
 func FindAdminToken(v state.View) (state.Hash, bool) {
 	value, _ := v.Fact(adminToken)
 	if len(value) != len(state.Hash{}) {
@@ -19,17 +19,17 @@ func FindAdminToken(v state.View) (state.Hash, bool) {
 	return state.Hash(value), true
 }
 
-// SetAdminToken replaces the administration token.
+// SetAdminToken replaces the hash of the admin token.
 func SetAdminToken(ctx context.Context, s *state.State, h state.Hash) error {
 	return state.Run(ctx, s, func(tx *state.Tx) error {
 		if h == (state.Hash{}) {
-			return fmt.Errorf("%w: an empty administration token", state.ErrInvalid)
+			return fmt.Errorf("%w: an empty admin token", state.ErrInvalid)
 		}
 		return tx.PutFact(adminToken, h[:])
 	})
 }
 
-// RemoveAdminToken removes the administration token, if there is one.
+// RemoveAdminToken removes the admin token if there is one.
 func RemoveAdminToken(ctx context.Context, s *state.State) error {
 	return state.Run(ctx, s, func(tx *state.Tx) error {
 		tx.RemoveFact(adminToken)

@@ -9,12 +9,13 @@ import (
 	"stagedoor/state/journal"
 )
 
-// App is a registered OAuth client (imagegen-and-oauth.md 2.2).
+// App is a registered OAuth client.
 type App struct {
-	ID       int64      `json:"id"` // 1, 2, ...; never given twice
+	ID       int64      `json:"id"` // 1, 2, ...; never reused
 	ClientID string     `json:"client_id"`
 	Secret   state.Hash `json:"secret"`
-	// Previous is the secret before the last rotation, good until PreviousUntil.
+	// Previous is the secret before the last rotation. It is accepted until PreviousUntil, so that
+	// a client can be updated without an interruption.
 	Previous      state.Hash `json:"previous,omitzero"`
 	PreviousUntil time.Time  `json:"previous_until,omitzero"`
 
@@ -23,16 +24,16 @@ type App struct {
 	Description string    `json:"description,omitempty"`
 	RedirectURI string    `json:"redirect_uri"` // compared byte by byte
 	Created     time.Time `json:"created"`
-	Disabled    time.Time `json:"disabled,omitzero"` // zero: it is not
+	Disabled    time.Time `json:"disabled,omitzero"` // zero if the app is enabled
 }
 
-// LogValue keeps all but the harmless out of logs.
+// LogValue returns only the ids, so that hashes and addresses do not reach the logs.
 func (a App) LogValue() slog.Value {
 	return slog.GroupValue(slog.Int64("id", a.ID), slog.String("client_id", a.ClientID))
 }
 
-// Authenticates reports whether h is the hash of a secret that is good at now. It
-// takes the same time whatever the answer.
+// Authenticates reports whether h is the hash of a secret that is valid at now. Its duration does
+// not depend on the result.
 func (a *App) Authenticates(h state.Hash, now time.Time) bool {
 	current, previous := a.Secret.Equal(h), a.Previous.Equal(h)
 	return current || (previous && now.Before(a.PreviousUntil))
@@ -59,15 +60,15 @@ var apps = state.Table[App]{
 	},
 }
 
-// FindApp returns an app, disabled or not.
+// FindApp returns the app with this id, also if it is disabled.
 func FindApp(v state.View, id int64) (App, bool) { return apps.Get(v, state.NumberID(id)).Record() }
 
-// FindAppByClientID finds an app by its public id.
+// FindAppByClientID returns the app with this client_id, also if it is disabled.
 func FindAppByClientID(v state.View, clientID string) (App, bool) {
 	return apps.First(v, byClient, state.TextKey(clientID)).Record()
 }
 
-// ListApps lists the apps of an owner, oldest first; 0 is all owners.
+// ListApps returns the apps of an owner, oldest first. An owner of 0 selects all apps.
 func ListApps(v state.View, owner int64) []App {
 	if owner == 0 {
 		return apps.List(v, state.ByID, nil)
@@ -75,7 +76,7 @@ func ListApps(v state.View, owner int64) []App {
 	return apps.List(v, byOwningUser, state.NumberKey(owner))
 }
 
-// AddApp keeps a new app under the next id, which it returns with it.
+// AddApp stores a new app and returns it with its id.
 func AddApp(tx *state.Tx, a App) (App, error) {
 	a.ID = 1
 	if last := apps.Last(tx.View()); last != nil {
@@ -85,7 +86,7 @@ func AddApp(tx *state.Tx, a App) (App, error) {
 	return a, PutApp(tx, a)
 }
 
-// PutApp keeps a. Two apps can't have one client id.
+// PutApp stores a. Two apps cannot have the same client id: ErrExists.
 func PutApp(tx *state.Tx, a App) error {
 	if err := a.check(); err != nil {
 		return err

@@ -39,7 +39,8 @@ func TestAppsSurviveARestart(t *testing.T) {
 		h    state.Hash
 		at   time.Duration
 		want bool
-	}{{hash(1), 0, true}, {hash(1), 48 * time.Hour, true}, {hash(2), time.Hour - 1, true}, {hash(2), time.Hour, false}, {hash(3), 0, false}, {state.Hash{}, 0, false}} {
+	}{{hash(1), 0, true}, {hash(1), 48 * time.Hour, true}, {hash(2), time.Hour - 1, true}, {hash(2), time.Hour, false},
+		{hash(3), 0, false}, {state.Hash{}, 0, false}} {
 		if got := a.Authenticates(c.h, start.Add(c.at)); got != c.want {
 			t.Errorf("after %v: got %v, want %v", c.at, got, c.want)
 		}

@@ -9,20 +9,21 @@ import (
 	"stagedoor/state/budget"
 )
 
-// Ceiling is what a user, or each member of a group, may do at most, whatever the keys of the user
-// allow. The zero Ceiling restricts nothing.
+// Ceiling limits what a user, or each member of a group, may do, whatever the user's keys allow.
+// The zero Ceiling sets no limit.
 type Ceiling struct {
-	// Scopes are what the keys may do: nil everything, empty nothing.
+	// Scopes lists the permissions of the keys. Nil permits all of them, and an empty list none.
 	Scopes []string `json:"scopes"`
-	// Models are globs of public model ids: nil all of them, empty none.
+	// Models holds globs of public model ids. Nil permits all models, and an empty list none.
 	Models []string      `json:"models"`
 	Budget int64         `json:"budget,omitempty"` // micro-dollars; 0: none set
 	Window budget.Window `json:"budget_window,omitempty"`
-	// NoKeys: the user may create neither keys nor developer tokens, and existing developer tokens are refused.
+	// NoKeys forbids the user to create keys and developer tokens. Existing developer tokens are
+	// refused.
 	NoKeys bool `json:"no_keys,omitempty"`
 }
 
-// Limit is the ceiling's budget.
+// Limit returns the ceiling's budget.
 func (c *Ceiling) Limit() budget.Budget { return budget.Budget{Amount: c.Budget, Window: c.Window} }
 
 // Restricts reports whether the ceiling restricts anything.
@@ -42,6 +43,7 @@ func (c *Ceiling) check() error {
 	return nil
 }
 
+// permits returns nil, ErrScopeForbidden or ErrModelForbidden.
 func (c *Ceiling) permits(scope, model string) error {
 	switch {
 	case !permitsScope(c.Scopes, scope):
@@ -52,19 +54,19 @@ func (c *Ceiling) permits(scope, model string) error {
 	return nil
 }
 
-// validScope reports whether a scope has the form of one. Which scopes there are is known above
-// this package, because the API shapes name them.
+// validScope reports whether scope has a valid form. The API shapes define which scopes exist, so
+// this package cannot check more.
 func validScope(scope string) bool {
 	const letters = "abcdefghijklmnopqrstuvwxyz0123456789_-"
 	return scope != "" && len(scope) <= 32 && strings.Trim(scope, letters) == ""
 }
 
-// permitsScope reports whether a set of scopes permits scope. An empty scope is not checked.
+// permitsScope reports whether a list of scopes permits scope. An empty scope is not checked.
 func permitsScope(set []string, scope string) bool {
 	return scope == "" || set == nil || slices.Contains(set, scope)
 }
 
-// permitsModel reports whether a set of globs permits model. An empty model is not checked.
+// permitsModel reports whether a list of globs permits model. An empty model is not checked.
 func permitsModel(globs []string, model string) bool {
 	if model == "" || globs == nil {
 		return true

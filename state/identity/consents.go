@@ -9,43 +9,44 @@ import (
 	"stagedoor/state/journal"
 )
 
-// Consent is what a user said yes to for one app. It outlives the grants that
-// followed, so that the app may ask again without the page (decisions,
-// auto_authorize).
+// Consent records what a user has allowed one app. It outlives the grants that were made from it,
+// so that the app can be authorized again without the consent page.
 type Consent struct {
 	User    int64     `json:"user"`
 	App     int64     `json:"app"`
 	Given   []Given   `json:"given"`
-	Expires time.Time `json:"expires"` // of the last of them
-	// Used are the authorization requests that a code was made for.
+	Expires time.Time `json:"expires"` // when the last of Given expires
+	// Used lists the authorization requests that were answered with a code.
 	Used []Used `json:"used,omitempty"`
 }
 
-// Used marks something that works once. The mark is kept until the thing has expired.
+// Used marks something that works once, such as a link. The mark is kept until the link would
+// expire.
 type Used struct {
-	ID      string    `json:"id,omitempty"` // "": everything that expires no later
+	ID      string    `json:"id,omitempty"` // "" marks everything that expires no later than Expires
 	Expires time.Time `json:"expires"`
 }
 
-// Given is one yes.
+// Given is one consent: a redirect address and the scopes that the user has allowed for it.
 type Given struct {
 	RedirectURI string    `json:"redirect_uri"`
 	Scopes      []string  `json:"scopes"`
 	Expires     time.Time `json:"expires"`
 }
 
+// covers reports whether g is valid at now and allows the redirect address with all of the scopes.
 func (g *Given) covers(redirectURI string, scopes []string, now time.Time) bool {
 	return now.Before(g.Expires) && g.RedirectURI == redirectURI &&
 		!slices.ContainsFunc(scopes, func(s string) bool { return !slices.Contains(g.Scopes, s) })
 }
 
-// Covers reports whether one yes covers the redirect and all of the scopes at now.
+// Covers reports whether one of the given consents allows the redirect address with all of the
+// scopes.
 func (c *Consent) Covers(redirectURI string, scopes []string, now time.Time) bool {
 	return slices.ContainsFunc(c.Given, func(g Given) bool { return g.covers(redirectURI, scopes, now) })
 }
 
-// With is the consent with one more yes. What that covers, and what has expired,
-// goes.
+// With returns the consent with g added. It drops expired consents and those that g covers.
 func (c Consent) With(g Given, now time.Time) Consent {
 	c.Given = append([]Given{g}, slices.DeleteFunc(slices.Clone(c.Given), func(old Given) bool {
 		return !now.Before(old.Expires) || g.covers(old.RedirectURI, old.Scopes, now)
@@ -67,12 +68,12 @@ var consents = state.Table[Consent]{
 
 func consentID(user, app int64) string { return state.NumberID(user) + "." + state.NumberID(app) }
 
-// FindConsent returns what a user said yes to for an app.
+// FindConsent returns what a user has allowed an app.
 func FindConsent(v state.View, user, app int64) (Consent, bool) {
 	return consents.Get(v, consentID(user, app)).Record()
 }
 
-// PutConsent keeps c.
+// PutConsent stores c.
 func PutConsent(tx *state.Tx, c Consent) error {
 	if c.User <= 0 || c.App <= 0 || c.Expires.IsZero() {
 		return fmt.Errorf("%w: consent of user %d for app %d", state.ErrInvalid, c.User, c.App)
@@ -80,7 +81,7 @@ func PutConsent(tx *state.Tx, c Consent) error {
 	return consents.Put(tx, c)
 }
 
-// RemoveConsent forgets what a user said yes to for an app, if anything.
+// RemoveConsent removes what a user has allowed an app, if anything.
 func RemoveConsent(tx *state.Tx, user, app int64) {
 	if r := consents.Get(tx.View(), consentID(user, app)); r != nil {
 		consents.Remove(tx, r)

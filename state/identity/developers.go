@@ -7,15 +7,14 @@ import (
 	"stagedoor/state/journal"
 )
 
-// DeveloperToken lets programs register apps for a user (decisions,
-// DEVELOPER_TOKEN). It stays in the list when it was revoked.
+// DeveloperToken lets programs register apps for a user. A revoked token stays in the list.
 type DeveloperToken struct {
 	ID      string     `json:"id"` // from NewID("dev_")
 	Hash    state.Hash `json:"hash"`
 	User    int64      `json:"user"`
 	Name    string     `json:"name"`
 	Created time.Time  `json:"created"`
-	Revoked time.Time  `json:"revoked,omitzero"` // zero: it is not
+	Revoked time.Time  `json:"revoked,omitzero"` // zero if the token is valid
 }
 
 var developers = state.Table[DeveloperToken]{
@@ -29,22 +28,22 @@ var developers = state.Table[DeveloperToken]{
 
 func developerHash(d *DeveloperToken) *state.Hash { return &d.Hash }
 
-// FindDeveloperTokenByHash finds a developer token, revoked or not.
+// FindDeveloperTokenByHash returns the developer token with this hash, also if it was revoked.
 func FindDeveloperTokenByHash(v state.View, h state.Hash) (DeveloperToken, bool) {
 	return developers.FindHash(v, h, developerHash).Record()
 }
 
-// FindDeveloperToken returns a developer token.
+// FindDeveloperToken returns the developer token with this id.
 func FindDeveloperToken(v state.View, id string) (DeveloperToken, bool) {
 	return developers.Get(v, id).Record()
 }
 
-// ListDeveloperTokens lists a user's developer tokens, oldest first.
+// ListDeveloperTokens returns a user's developer tokens, oldest first.
 func ListDeveloperTokens(v state.View, user int64) []DeveloperToken {
 	return developers.List(v, byUser, state.NumberKey(user))
 }
 
-// PutDeveloperToken keeps d.
+// PutDeveloperToken stores d. Two tokens cannot have the same hash: ErrExists.
 func PutDeveloperToken(tx *state.Tx, d DeveloperToken) error {
 	if err := state.CheckID(d.ID); err != nil {
 		return err
@@ -55,7 +54,7 @@ func PutDeveloperToken(tx *state.Tx, d DeveloperToken) error {
 	return developers.Put(tx, d)
 }
 
-// RemoveDeveloperToken forgets a developer token; an unknown one is none.
+// RemoveDeveloperToken removes a developer token if it exists.
 func RemoveDeveloperToken(tx *state.Tx, id string) {
 	if r := developers.Get(tx.View(), id); r != nil {
 		developers.Remove(tx, r)

@@ -1,11 +1,11 @@
-// Package identity keeps who may use the gateway and what they may do: users and their groups, API keys, browser
-// sessions, and what OAuth needs, which is apps, grants with their codes and refresh tokens, access tokens, consents
-// and developer tokens.
+// Package identity stores who may use the gateway and what they may do: users and their groups, API
+// keys, browser sessions, and the records of OAuth, which are apps, grants with their codes and
+// refresh tokens, access tokens, consents and developer tokens.
 //
 // # Usage
 //
-// Find and List functions read a View, which is a state.State's or a command's. Put, Add and Remove functions are part
-// of a command and take its transaction:
+// Find and List functions read a View, either of a state.State or of a command. Put, Add and Remove
+// functions are part of a command and take its transaction:
 //
 //	err := state.Run(ctx, s, func(tx *state.Tx) error {
 //		user, found := identity.FindUserByName(tx.View(), name)
@@ -16,14 +16,15 @@
 //		return identity.PutUser(tx, user)
 //	})
 //
-// What every request asks (which key it has, what the key and its user may do, which budgets bind it) is answered by
-// Access from maps in memory, without a transaction or a lock.
+// Every request needs to know which key it has, what the key and its user may do, and which budgets
+// apply. Access answers these questions from maps in memory, without a transaction or a lock.
 //
-// Secrets are never kept. A key, session, token or client secret has a Hash, by which it is found. Keys that are
-// written in the configuration are not here; package http/auth adds them.
+// Secrets are never stored. A key, session, token or client secret is found by its Hash. Keys that
+// are written in the configuration are not stored here; package http/auth adds them.
 //
 // # Errors
 //
-// A command refuses with state.ErrNotFound, state.ErrExists or state.ErrInvalid. Key.Permits and Access.UserPermits say
-// with ErrKeyRevoked and its neighbours why a key may not be used.
+// A command returns state.ErrNotFound, state.ErrExists or state.ErrInvalid. Key.Permits and
+// Access.UserPermits return ErrKeyRevoked and the errors beside it to say why a key may not be
+// used.
 package identity

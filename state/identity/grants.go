@@ -8,33 +8,32 @@ import (
 	"stagedoor/state/journal"
 )
 
-// Grant is what one user allowed one app in one authorization: the code, and the
-// family of refresh tokens that followed it, in one record, so that an exchange
-// and a rotation rewrite one record each. Access tokens point at it and die with
-// it.
+// Grant is what a user has allowed an app in one authorization. It holds the code and the family of
+// refresh tokens that followed it in one record, so that an exchange and a rotation each write only
+// one record. Access tokens refer to it and become invalid with it.
 type Grant struct {
 	ID          string   `json:"id"` // from NewID("grt_")
 	User        int64    `json:"user"`
 	App         int64    `json:"app"`
 	Scopes      []string `json:"scopes"`
 	RedirectURI string   `json:"redirect_uri"`
-	// Family finds the grant: it is the hash of what its code and all of its
-	// refresh tokens have in common, so that old ones are recognised for good.
+	// Family is the hash of the part that the code and all refresh tokens of the grant share. The
+	// grant is found by it, so a token that was replaced is still recognised.
 	Family  state.Hash `json:"family"`
 	Code    Code       `json:"code"`
 	Refresh Refresh    `json:"refresh,omitzero"`
 
-	// Consented: the user said yes to this one; else it went by an earlier yes.
+	// Consented says that the user consented for this grant. Otherwise an earlier consent was used.
 	Consented bool      `json:"consented,omitempty"`
 	AuthTime  time.Time `json:"auth_time"` // when the user signed in
 	Created   time.Time `json:"created"`
-	// Expires is when nothing of it works any more: the code first, then the
-	// last refresh token.
+	// Expires is when nothing of the grant works any more: first the code, then the last refresh
+	// token.
 	Expires time.Time `json:"expires"`
-	Revoked time.Time `json:"revoked,omitzero"` // zero: it is not
-	Reason  string    `json:"reason,omitempty"` // of the revocation
+	Revoked time.Time `json:"revoked,omitzero"` // zero if the grant was not revoked
+	Reason  string    `json:"reason,omitempty"` // reason of the revocation
 
-	// TopUps are the top-up links of the app that were opened.
+	// TopUps lists the app's top-up links that were used.
 	TopUps []Used `json:"top_ups,omitempty"`
 }
 
@@ -43,16 +42,17 @@ type Code struct {
 	Hash      state.Hash `json:"hash"`
 	Challenge string     `json:"challenge,omitempty"` // PKCE, S256; "": none
 	Expires   time.Time  `json:"expires"`
-	Used      time.Time  `json:"used,omitzero"` // zero: not yet
+	Used      time.Time  `json:"used,omitzero"` // zero if the code was not used
 }
 
-// Refresh is the family of refresh tokens of a grant: one is good at a time.
+// Refresh is the family of refresh tokens of a grant. Only the newest one is valid.
 type Refresh struct {
 	Generation int64      `json:"generation"`
 	Hash       state.Hash `json:"hash"`
 	Issued     time.Time  `json:"issued"`
-	// Previous is the token before, which gets its successor once more until
-	// PreviousUntil. Successor holds that, sealed with the previous token.
+	// Previous is the token before the newest. Until PreviousUntil it is exchanged once more for
+	// its successor, for clients that lost the first response. Successor is that token, encrypted
+	// with the previous one.
 	Previous      state.Hash `json:"previous,omitzero"`
 	PreviousUntil time.Time  `json:"previous_until,omitzero"`
 	Successor     []byte     `json:"successor,omitempty"`
@@ -61,7 +61,7 @@ type Refresh struct {
 // Live reports whether the grant is valid at now.
 func (g *Grant) Live(now time.Time) bool { return g.Revoked.IsZero() && now.Before(g.Expires) }
 
-// Revoke ends the grant, if that was not done before.
+// Revoke ends the grant unless it was revoked before.
 func (g *Grant) Revoke(now time.Time, reason string) {
 	if g.Revoked.IsZero() {
 		g.Revoked, g.Reason = now, reason
@@ -86,7 +86,7 @@ var grants = state.Table[Grant]{
 	Expires: func(g *Grant) time.Time { return g.Expires },
 	Indexes: map[string]state.Index[Grant]{
 		state.ByHash: state.HashIndex(grantFamily),
-		// User, then app, then time; without the revoked ones.
+		// The order is user, app, time. Revoked grants are left out.
 		byParties: {Key: func(g *Grant) []byte {
 			if !g.Revoked.IsZero() {
 				return nil
@@ -98,16 +98,16 @@ var grants = state.Table[Grant]{
 
 func grantFamily(g *Grant) *state.Hash { return &g.Family }
 
-// FindGrant returns a grant, live or not.
+// FindGrant returns the grant with this id, also if it is revoked or expired.
 func FindGrant(v state.View, id string) (Grant, bool) { return grants.Get(v, id).Record() }
 
-// FindGrantByFamily finds a grant, live or not.
+// FindGrantByFamily returns the grant with this family, also if it is revoked or expired.
 func FindGrantByFamily(v state.View, family state.Hash) (Grant, bool) {
 	return grants.FindHash(v, family, grantFamily).Record()
 }
 
-// ListGrants lists a user's grants that were not revoked, of one app or, if that is
-// 0, of all, oldest first within each. Expired ones may be among them.
+// ListGrants returns a user's grants that were not revoked, by app and then oldest first. An app of
+// 0 selects all apps. Expired grants may be included.
 func ListGrants(v state.View, user, app int64) []Grant {
 	prefix := state.NumberKey(user)
 	if app != 0 {
@@ -116,7 +116,7 @@ func ListGrants(v state.View, user, app int64) []Grant {
 	return grants.List(v, byParties, prefix)
 }
 
-// PutGrant keeps g.
+// PutGrant stores g.
 func PutGrant(tx *state.Tx, g Grant) error {
 	if err := g.check(); err != nil {
 		return err

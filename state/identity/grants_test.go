@@ -33,7 +33,8 @@ func TestGrantsAreListedByUserAndAppWithoutRevoked(t *testing.T) {
 		for _, c := range []struct {
 			user, app int64
 			want      []string
-		}{{1, 1, []string{"grt_3"}}, {1, 0, []string{"grt_3", "grt_1", "grt_4"}}, {2, 0, []string{"grt_2"}}, {256, 0, []string{"grt_5"}}, {3, 0, nil}} {
+		}{{1, 1, []string{"grt_3"}}, {1, 0, []string{"grt_3", "grt_1", "grt_4"}}, {2, 0, []string{"grt_2"}},
+			{256, 0, []string{"grt_5"}}, {3, 0, nil}} {
 			var got []string
 			for _, g := range identity.ListGrants(s.View(), c.user, c.app) {
 				got = append(got, g.ID)

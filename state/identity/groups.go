@@ -9,10 +9,11 @@ import (
 	"stagedoor/state/journal"
 )
 
-// Group is some users with one ceiling and one budget. The ceiling restricts each member beside the member's
-// own, so that both must permit something. The budget is for all members together. A user is in at most one group.
+// Group is a set of users with one ceiling and one budget. The ceiling applies to each member in
+// addition to the member's own, so both must permit a request. The members share the budget. A user
+// is in at most one group.
 type Group struct {
-	ID      int64     `json:"id"` // 1, 2, ...; never given twice
+	ID      int64     `json:"id"` // 1, 2, ...; never reused
 	Name    string    `json:"name"`
 	Ceiling Ceiling   `json:"ceiling"`
 	Created time.Time `json:"created"`
@@ -28,7 +29,7 @@ func (g *Group) check() error {
 	return nil
 }
 
-// Scope is the scope of the group's budget.
+// Scope returns the scope under which the group's spending is counted.
 func (g *Group) Scope() budget.Scope {
 	return budget.Scope{Kind: budget.GroupScope, ID: fmt.Sprint(g.ID)}
 }
@@ -37,13 +38,13 @@ var groups = state.Table[Group]{
 	Name: journal.Group,
 	ID:   func(g *Group) string { return state.NumberID(g.ID) },
 	Indexes: map[string]state.Index[Group]{
-		byName: {Unique: true, Key: func(g *Group) []byte { return folded(g.Name) }},
+		byName: {Unique: true, Key: func(g *Group) []byte { return lowerKey(g.Name) }},
 	},
 }
 
 const byGroup = "group"
 
-// membership finds the members of a group.
+// membership is the index of users by group.
 var membership = state.Index[User]{Key: func(u *User) []byte {
 	if u.Group == 0 {
 		return nil
@@ -51,20 +52,20 @@ var membership = state.Index[User]{Key: func(u *User) []byte {
 	return state.NumberKey(u.Group)
 }}
 
-// FindGroup returns a group.
+// FindGroup returns the group with this id.
 func FindGroup(v state.View, id int64) (Group, bool) {
 	return groups.Get(v, state.NumberID(id)).Record()
 }
 
-// FindGroupByName finds a group whatever the case of its name.
+// FindGroupByName returns the group with this name and ignores case.
 func FindGroupByName(v state.View, name string) (Group, bool) {
-	return groups.First(v, byName, folded(name)).Record()
+	return groups.First(v, byName, lowerKey(name)).Record()
 }
 
-// ListGroups lists the groups by id.
+// ListGroups returns all groups by id.
 func ListGroups(v state.View) []Group { return groups.List(v, state.ByID, nil) }
 
-// ListMembers lists the users of a group by id.
+// ListMembers returns the users of a group by id.
 func ListMembers(v state.View, group int64) []User {
 	return users.List(v, byGroup, state.NumberKey(group))
 }
@@ -76,8 +77,7 @@ func MayCreateKeys(v state.View, u *User) bool {
 	return !u.Ceiling.NoKeys && !g.Ceiling.NoKeys
 }
 
-// ScopesOf returns those of all scopes that the ceilings of a user and of the user's group leave the user's
-// keys.
+// ScopesOf returns those scopes of all that the ceilings of a user and of the user's group permit.
 func ScopesOf(v state.View, u *User, all []string) []string {
 	g, _ := FindGroup(v, u.Group)
 	var left []string
@@ -89,11 +89,11 @@ func ScopesOf(v state.View, u *User, all []string) []string {
 	return left
 }
 
-// lastGroupName is the fact that holds the id of the last group that was made. An id is not given again when
+// lastGroupName is the fact that holds the highest group id ever used. An id is not reused after
 // its group is deleted, because the group's spending is counted under it.
 const lastGroupName = "group/last"
 
-// AddGroup keeps a new group under the next id, which it returns with it. Two groups can't have one name:
+// AddGroup stores a new group and returns it with its id. Two groups cannot have the same name:
 // ErrExists.
 func AddGroup(tx *state.Tx, g Group) (Group, error) {
 	g.ID = int64(tx.View().NumberFact(lastGroupName)) + 1
@@ -104,19 +104,19 @@ func AddGroup(tx *state.Tx, g Group) (Group, error) {
 	return g, tx.PutNumberFact(lastGroupName, uint64(g.ID))
 }
 
-// PutGroup keeps g. Two groups can't have one name: ErrExists.
+// PutGroup stores g. Two groups cannot have the same name: ErrExists.
 func PutGroup(tx *state.Tx, g Group) error {
 	if err := g.check(); err != nil {
 		return err
 	}
-	if other := groups.First(tx.View(), byName, folded(g.Name)); other != nil && other.Rec.ID != g.ID {
+	if other := groups.First(tx.View(), byName, lowerKey(g.Name)); other != nil && other.Rec.ID != g.ID {
 		return fmt.Errorf("group %q: %w", g.Name, state.ErrExists)
 	}
 	return groups.Put(tx, g)
 }
 
-// RemoveGroup forgets a group without members; an unknown one is ErrNotFound. What its members have spent stays
-// on record.
+// RemoveGroup removes a group without members. An unknown group is ErrNotFound. The spending of its
+// former members stays recorded.
 func RemoveGroup(tx *state.Tx, id int64) error {
 	r := groups.Get(tx.View(), state.NumberID(id))
 	if r == nil {

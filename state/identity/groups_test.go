@@ -89,13 +89,13 @@ func TestACeilingChangesAtOnce(t *testing.T) {
 	s := open(t, journal.NewMemory(), newClock().Now)
 	g := addGroup(t, s, "staff", identity.Ceiling{})
 	u := keepUser(t, s, identity.User{Username: "anna", Group: g.ID})
-	era := identity.AccessOf(s).KeyEra()
+	era := identity.AccessOf(s).AccessVersion()
 	changed := func(what string) {
 		t.Helper()
-		if identity.AccessOf(s).KeyEra() == era {
+		if identity.AccessOf(s).AccessVersion() == era {
 			t.Errorf("%s: budgets that were read before still count", what)
 		}
-		era = identity.AccessOf(s).KeyEra()
+		era = identity.AccessOf(s).AccessVersion()
 	}
 	g.Ceiling.Models = []string{}
 	change(t, s, func(tx *state.Tx) (any, error) { return nil, identity.PutGroup(tx, g) })

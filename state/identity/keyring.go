@@ -11,16 +11,16 @@ import (
 	"stagedoor/state"
 )
 
-// keyring finds the committed keys by their hash, which every request does, and by their user. It takes 8 bytes a key
-// for each, where an index of memdb would take 450, and there may be a hundred thousand keys. Only the writer changes
-// it, and any goroutine may read it.
+// keyring finds the committed keys by their hash, which every request does, and by their user. It
+// takes 8 bytes for each key and list, where an index of memdb would take 450, and there may be a
+// hundred thousand keys. Only the writer changes it. Any goroutine may read it.
 type keyring struct{ byHash, byUser ring }
 
-// ring has keys in 256 sorted lists. A list is replaced and never changed, so that a lookup takes no lock and a change
-// copies one list.
+// ring holds keys in 256 sorted lists. A list is replaced and never modified, so a lookup takes no
+// lock, and a change copies only one list.
 type ring [256]atomic.Pointer[[]*Key]
 
-// fill adds the keys of a state that has been opened.
+// fill adds the stored keys when the state is opened.
 func (r *keyring) fill(all iter.Seq[*Key]) {
 	var byHash, byUser [256][]*Key
 	for k := range all {
@@ -39,8 +39,8 @@ func (r *keyring) fill(all iter.Seq[*Key]) {
 	}
 }
 
-// change follows one change of the table.
-func (r *keyring) change(before, after *Key) {
+// apply follows one change of the table.
+func (r *keyring) apply(before, after *Key) {
 	if before != nil {
 		r.byHash.remove(before.Hash[0], before, compareHashes)
 		r.byUser.remove(userPart(before.User), before, compareUsers)
@@ -53,8 +53,8 @@ func (r *keyring) change(before, after *Key) {
 	}
 }
 
-// find returns the key with a hash.
-func (r *keyring) find(hash state.Hash) (Key, bool) {
+// findKey returns the key with this hash.
+func (r *keyring) findKey(hash state.Hash) (Key, bool) {
 	part := r.byHash.part(hash[0])
 	at, found := slices.BinarySearchFunc(part, hash,
 		func(k *Key, hash state.Hash) int { return bytes.Compare(k.Hash[:], hash[:]) })
@@ -64,8 +64,8 @@ func (r *keyring) find(hash state.Hash) (Key, bool) {
 	return *part[at], true
 }
 
-// of returns the keys of a user in the order of their ids.
-func (r *keyring) of(user string) []Key {
+// keysOf returns the keys of a user in the order of their ids.
+func (r *keyring) keysOf(user string) []Key {
 	part := r.byUser.part(userPart(user))
 	at, _ := slices.BinarySearchFunc(part, user, func(k *Key, user string) int { return strings.Compare(k.User, user) })
 	var found []Key

@@ -14,15 +14,14 @@ import (
 	"stagedoor/state/journal"
 )
 
-// Key is an API key as the gateway knows it (decisions, Authentication). The key
-// itself was shown once and is nowhere: Hash finds it, Prefix lets its owner
-// recognise it.
+// Key is an API key. The secret is shown once and not stored: Hash finds the key, and Prefix helps
+// its owner to recognise it.
 type Key struct {
 	ID     string     `json:"id"`
 	Prefix string     `json:"prefix"` // the first 8 characters after "sd-"
 	Hash   state.Hash `json:"hash"`
 	Name   string     `json:"name"`
-	User   string     `json:"user,omitempty"` // "": none; see Charged
+	User   string     `json:"user,omitempty"` // username that is charged; "" if none, see Charged
 
 	// Scopes restrict its routes. Nil permits all of them, and an empty list none.
 	Scopes []string `json:"scopes"`
@@ -39,20 +38,20 @@ type Key struct {
 
 	Created time.Time `json:"created,omitzero"`
 	Expires time.Time `json:"expires,omitzero"` // zero: never
-	Revoked time.Time `json:"revoked,omitzero"` // zero: it is not
+	Revoked time.Time `json:"revoked,omitzero"` // zero if the key was not revoked
 }
 
-// Party is one of the two parties that can disable a key.
+// Party says who has disabled a key.
 type Party string
 
-// The parties.
+// The parties that can disable a key.
 const (
 	PartyOwner    Party = "owner"
 	PartyOperator Party = "operator"
 )
 
-// SetEnabled enables or disables the key in the name of a party. A key that the operator has disabled stays the
-// operator's when its owner disables it, too.
+// SetEnabled enables or disables the key on behalf of a party. If the operator has disabled the
+// key, it stays the operator's decision when the owner disables it as well.
 func (k *Key) SetEnabled(enabled bool, by Party) {
 	switch {
 	case enabled:
@@ -63,8 +62,8 @@ func (k *Key) SetEnabled(enabled bool, by Party) {
 	k.Enabled, k.DisabledBy = enabled, by
 }
 
-// OwnerMayEnable reports whether the key's owner disabled it. A key that only says that it is disabled can be
-// enabled by the operator alone.
+// OwnerMayEnable reports whether the owner has disabled the key. A disabled key that does not say
+// who disabled it can be enabled only by the operator.
 func (k *Key) OwnerMayEnable() bool { return k.DisabledBy == PartyOwner }
 
 // Limits bounds the requests and tokens of a minute and the requests in flight of one key. 0 sets no limit.
@@ -74,12 +73,12 @@ type Limits struct {
 	Concurrency int64 `json:"concurrency,omitempty"`
 }
 
-// LogValue keeps all but the harmless out of logs.
+// LogValue returns only id and prefix, so that the hash does not reach the logs.
 func (k Key) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("id", k.ID), slog.String("prefix", k.Prefix))
 }
 
-// clone shares nothing with k. Absent and empty stay two things.
+// clone returns a copy that shares no slices with k. Nil and empty slices stay distinct.
 func (k Key) clone() Key {
 	k.Scopes, k.Models, k.AllowIPs = slices.Clone(k.Scopes), slices.Clone(k.Models), slices.Clone(k.AllowIPs)
 	return k
@@ -120,8 +119,8 @@ var keys = state.Table[Key]{
 	// The keyring finds them by hash and by user.
 }
 
-// KeysOf returns the keys of a user, revoked ones included, in the order in which they were made, as a command sees
-// them. They are shared and must not be changed.
+// KeysOf returns the keys of a user as a command sees them, including revoked ones, in order of
+// creation. The records are shared and must not be modified.
 func KeysOf(tx *state.Tx, user string) []Key {
 	found := state.MemoryOf[*Access](tx).KeysOf(user)
 	for before, after := range keys.Uncommitted(tx) {
@@ -136,38 +135,38 @@ func KeysOf(tx *state.Tx, user string) []Key {
 	return found
 }
 
-// KeyFilter says which keys to list; the zero value: all.
+// KeyFilter selects keys. The zero value selects all.
 type KeyFilter struct {
-	User string // "": of all users
-	Live bool   // only those that are neither revoked nor expired
+	User string // "" selects the keys of all users
+	Live bool   // selects only keys that are neither revoked nor expired
 }
 
-// ListKeys lists keys in the order in which they were made.
+// ListKeys returns the selected keys in order of creation.
 func ListKeys(v state.View, f KeyFilter) []Key {
 	var found []Key
 	for k := range keys.All(v) {
-		if f.keep(k, v.Now()) {
+		if f.matches(k, v.Now()) {
 			found = append(found, *k)
 		}
 	}
 	return found
 }
 
-func (f KeyFilter) keep(k *Key, now time.Time) bool {
+func (f KeyFilter) matches(k *Key, now time.Time) bool {
 	if f.User != "" && k.User != f.User {
 		return false
 	}
 	return !f.Live || (k.Revoked.IsZero() && !k.expired(now))
 }
 
-// WatchKeys returns a channel that is closed by the next change to any key. Take
-// it before reading what is to be watched.
+// WatchKeys returns a channel that is closed by the next change of any key. Call it before reading
+// the keys, so that no change is missed.
 func WatchKeys(s *state.State) <-chan struct{} {
 	return keys.WatchUnder(s.View(), state.ByID, nil)
 }
 
-// CreateKeyOfUser is AddKey where the user that the key names, if any, must be there
-// and active, because no one could see or fill another account.
+// CreateKeyOfUser stores a new key like CreateKey. The user that the key names, if any, must exist
+// and be active, because the spending of an account without a user is visible to no one.
 func CreateKeyOfUser(ctx context.Context, s *state.State, k Key) error {
 	return state.Run(ctx, s, func(tx *state.Tx) error {
 		k := k // a command may be decided again
@@ -180,13 +179,13 @@ func CreateKeyOfUser(ctx context.Context, s *state.State, k Key) error {
 	})
 }
 
-// CreateKey keeps a new key.
+// CreateKey stores a new key. It returns ErrExists if its id or hash is in use.
 func CreateKey(ctx context.Context, s *state.State, k Key) error {
 	return state.Run(ctx, s, func(tx *state.Tx) error { return AddKey(tx, k) })
 }
 
-// ChangeKey lets change alter a copy of the key and keeps that. It is a command:
-// see Do. The id stays.
+// ChangeKey calls change with a copy of the key and stores the result. Like every command, change
+// may run more than once. The id cannot be changed.
 func ChangeKey(ctx context.Context, s *state.State, id string, change func(*Key) error) (Key, error) {
 	return state.Do(ctx, s, func(tx *state.Tx) (Key, error) {
 		k, err := KeyForChange(tx, id)
@@ -201,7 +200,7 @@ func ChangeKey(ctx context.Context, s *state.State, id string, change func(*Key)
 	})
 }
 
-// RevokeKey ends a key for good; it stays in the list. Doing it again changes
+// RevokeKey revokes a key permanently. The key stays in the list. Revoking it again changes
 // nothing.
 func RevokeKey(ctx context.Context, s *state.State, id string) (Key, error) {
 	return state.Do(ctx, s, func(tx *state.Tx) (Key, error) {
@@ -214,18 +213,18 @@ func RevokeKey(ctx context.Context, s *state.State, id string) (Key, error) {
 	})
 }
 
-// DeleteKey forgets a key.
+// DeleteKey removes a key.
 func DeleteKey(ctx context.Context, s *state.State, id string) error {
 	return state.Run(ctx, s, func(tx *state.Tx) error { return RemoveKey(tx, id) })
 }
 
-// KeyForChange returns a copy of the key that the command may change.
+// KeyForChange returns a copy of a key that the command may modify.
 func KeyForChange(tx *state.Tx, id string) (Key, error) {
 	k, err := FindKey(tx.View(), id)
 	return k.clone(), err
 }
 
-// AddKey is PutKey for a key that must not be there.
+// AddKey stores a new key. It returns ErrExists if its id or hash is in use.
 func AddKey(tx *state.Tx, k Key) error {
 	if keys.Get(tx.View(), k.ID) != nil {
 		return fmt.Errorf("key %s: %w", k.ID, state.ErrExists)
@@ -236,7 +235,7 @@ func AddKey(tx *state.Tx, k Key) error {
 	return PutKey(tx, k)
 }
 
-// PutKey keeps k. Two keys can't have one hash.
+// PutKey stores k. Two keys cannot have the same hash: ErrExists.
 func PutKey(tx *state.Tx, k Key) error {
 	if err := k.check(); err != nil {
 		return err
@@ -262,7 +261,7 @@ func hashTaken(tx *state.Tx, k *Key) bool {
 	return taken
 }
 
-// RemoveKey forgets a key.
+// RemoveKey removes a key, or returns ErrNotFound.
 func RemoveKey(tx *state.Tx, id string) error {
 	r := keys.Get(tx.View(), id)
 	if r == nil {
@@ -272,7 +271,7 @@ func RemoveKey(tx *state.Tx, id string) error {
 	return nil
 }
 
-// FindKey returns a key, or ErrNotFound.
+// FindKey returns the key with this id, or ErrNotFound.
 func FindKey(v state.View, id string) (Key, error) {
 	r := keys.Get(v, id)
 	if r == nil {

@@ -10,7 +10,7 @@ import (
 	"stagedoor/state"
 )
 
-// SecretPrefix begins every key that the gateway makes.
+// SecretPrefix is the prefix of every key that the gateway creates.
 const SecretPrefix = "sd-"
 
 const (
@@ -18,9 +18,8 @@ const (
 	shownDigits  = 8
 )
 
-// NewSecret makes a key: SecretPrefix and 256 random bits in letters and digits
-// only, so that a double click selects all of it. prefix is the part that lists
-// show.
+// NewSecret returns a new secret: SecretPrefix and 256 random bits in letters and digits only, so
+// that a double click selects all of it. prefix is the part that is shown in lists.
 func NewSecret(random io.Reader) (secret, prefix string, hash state.Hash, err error) {
 	var bits [32]byte
 	if _, err := io.ReadFull(random, bits[:]); err != nil {
@@ -32,8 +31,8 @@ func NewSecret(random io.Reader) (secret, prefix string, hash state.Hash, err er
 	return secret, digits[:shownDigits], state.HashSecret(secret), nil // 208 bits stay unknown
 }
 
-// NewKey makes an enabled key with a new id and secret that may do everything.
-// The secret is to be shown to its owner and then forgotten.
+// NewKey returns an enabled, unrestricted key with a new id, and its secret. Show the secret to the
+// owner and do not store it.
 func NewKey(now time.Time, random io.Reader) (secret string, k Key, err error) {
 	id, err := state.NewID("key_", now, random)
 	if err != nil {

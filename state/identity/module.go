@@ -16,20 +16,20 @@ func Module() state.Module {
 					a.keys.fill(keys.All(s.View()))
 				},
 				Committed: func(_ *state.State, before, after *Key) {
-					a.keys.change(before, after)
-					a.advance()
+					a.keys.apply(before, after)
+					a.bumpVersion()
 				},
 			}),
 			state.Register(&users, state.Hooks[User]{
 				Loaded: func(s *state.State) { a.roster.fill(s.View()) }, // of users and groups
 				Committed: func(_ *state.State, before, after *User) {
-					a.roster.changeUser(before, after)
-					a.advance()
+					a.roster.applyUser(before, after)
+					a.bumpVersion()
 				},
 			}),
 			state.Register(&groups, state.Hooks[Group]{Committed: func(_ *state.State, before, after *Group) {
-				a.roster.changeGroup(before, after)
-				a.advance()
+				a.roster.applyGroup(before, after)
+				a.bumpVersion()
 			}}),
 			state.Register(&sessions, state.Hooks[Session]{}),
 			state.Register(&developers, state.Hooks[DeveloperToken]{}),

@@ -11,8 +11,8 @@ import (
 	"stagedoor/state/budget"
 )
 
-// Why a key does not permit something. The first three mean that it is no key
-// at all (401), the others that it is one that may not (403).
+// Errors of Key.Permits. For the first three the key is treated as invalid (401), for the others
+// as valid but not permitted (403).
 var (
 	ErrKeyRevoked       = errors.New("the key was revoked")
 	ErrKeyExpired       = errors.New("the key has expired")
@@ -22,8 +22,8 @@ var (
 	ErrModelForbidden   = errors.New("the key may not use the model")
 )
 
-// Permits returns nil if the key may be used at now from ip for scope and model,
-// else the first reason why not. An empty scope or model is not asked for.
+// Permits returns nil if the key may be used at now from ip for scope and model, and otherwise the
+// first reason why not. An empty scope or model is not checked.
 func (k *Key) Permits(scope, model string, ip netip.Addr, now time.Time) error {
 	switch {
 	case !k.Revoked.IsZero():
@@ -44,8 +44,8 @@ func (k *Key) Permits(scope, model string, ip netip.Addr, now time.Time) error {
 
 func (k *Key) expired(now time.Time) bool { return !k.Expires.IsZero() && !now.Before(k.Expires) }
 
-// allows compares addresses, not spellings: a socket that listens on both
-// families reports an IPv4 client as ::ffff:192.0.2.1.
+// allows reports whether the key may be used from ip. It compares addresses and not their spelling,
+// because a socket that listens on IPv4 and IPv6 reports an IPv4 client as ::ffff:192.0.2.1.
 func (k *Key) allows(ip netip.Addr) bool {
 	if len(k.AllowIPs) == 0 {
 		return true
@@ -54,7 +54,7 @@ func (k *Key) allows(ip netip.Addr) bool {
 	return slices.ContainsFunc(k.AllowIPs, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
-// ParseNetworks reads an allowlist of addresses and CIDR networks.
+// ParseNetworks parses a list of addresses and CIDR networks.
 func ParseNetworks(list []string) ([]netip.Prefix, error) {
 	var found []netip.Prefix
 	for _, s := range list {
@@ -77,10 +77,9 @@ func ParseNetworks(list []string) ([]netip.Prefix, error) {
 	return found, nil
 }
 
-// MatchModel reports whether a model id matches a glob: * is any run of
-// characters, ? is one, everything else itself. Unlike path.Match a * also
-// covers slashes, which model ids have; the time is at most the product of the
-// lengths whatever the glob.
+// MatchModel reports whether a model id matches a glob. * matches any run of characters and ?
+// matches one. Unlike path.Match, * also matches slashes, which model ids contain. The time is at
+// most proportional to the product of the lengths, so a hostile glob costs little.
 func MatchModel(glob, model string) bool {
 	g, m := 0, 0
 	star, from := -1, 0 // the last * and where it was tried to end
@@ -105,7 +104,7 @@ func MatchModel(glob, model string) bool {
 	return g == len(glob)
 }
 
-// State returns what a key is at now in a word: active, disabled, expired or revoked.
+// State returns "active", "disabled", "expired" or "revoked".
 func (k *Key) State(now time.Time) string {
 	switch {
 	case !k.Revoked.IsZero():
@@ -121,8 +120,8 @@ func (k *Key) State(now time.Time) string {
 // Limit returns the key's budget.
 func (k *Key) Limit() budget.Budget { return budget.Budget{Amount: k.Budget, Window: k.Window} }
 
-// AccountOf returns the name of the account that holds the receipts of a key: its user's, or the key's own if it has no
-// user.
+// AccountOf returns the account that holds the receipts of a key: its user's account, or the key's
+// own if it has no user.
 func AccountOf(k *Key) string {
 	if k.User != "" {
 		return k.User
@@ -130,8 +129,8 @@ func AccountOf(k *Key) string {
 	return state.KeyAccount(k.ID)
 }
 
-// Charged returns the name of the account that the requests of the key are charged to. It is empty for a key that has
-// neither a user nor a budget. Nothing bounds what such a key spends, so nothing is held for it.
+// Charged returns the account that the key's requests are charged to. It is empty for a key that
+// has neither a user nor a budget: nothing limits the spending of such a key, so no money is held.
 func (k *Key) Charged() string {
 	if k.User == "" && k.Budget == 0 {
 		return ""

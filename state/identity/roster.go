@@ -8,9 +8,10 @@ import (
 	"stagedoor/state"
 )
 
-// roster holds what restricts users for the lookup of every request: the users who are disabled, have a
-// ceiling or are in a group, and all groups. A lookup takes no lock and allocates nothing. The maps are
-// replaced and never changed; the users are in several, so that one change copies a small part of them.
+// roster holds the restrictions of users for the lookup of every request: the users who are
+// disabled, have a ceiling or are in a group, and all groups. A lookup takes no lock and allocates
+// nothing. The maps are replaced and never modified. The users are spread over several maps, so
+// that a change copies only a small part of them.
 type roster struct {
 	users  [rosterParts]atomic.Pointer[map[string]*User] // by name in lower case
 	groups atomic.Pointer[map[int64]*Group]
@@ -18,9 +19,9 @@ type roster struct {
 
 const rosterParts = 256
 
-// find returns the user of an account, or nil if nothing restricts the user or there is no such user. Usernames are
-// ASCII (User.check), so folding bytes is enough.
-func (r *roster) find(account string) *User {
+// findRestricted returns the user of an account, or nil if the user does not exist or has no
+// restriction. Usernames are ASCII (see User.check), so folding bytes is enough.
+func (r *roster) findRestricted(account string) *User {
 	var folded [MaxUsername]byte
 	if account == "" || len(account) > len(folded) {
 		return nil
@@ -40,6 +41,7 @@ func (r *roster) find(account string) *User {
 	return (*users)[string(folded[:len(account)])]
 }
 
+// rosterPart returns the map that holds a name in lower case.
 func rosterPart(lower string) uint32 {
 	part := uint32(0)
 	for _, c := range []byte(lower) {
@@ -48,7 +50,7 @@ func rosterPart(lower string) uint32 {
 	return part % rosterParts
 }
 
-// groupOf returns the group of a user; nil: there is none.
+// groupOf returns the group of a user, or nil.
 func (r *roster) groupOf(u *User) *Group {
 	groups := r.groups.Load()
 	if u.Group == 0 || groups == nil {
@@ -81,8 +83,8 @@ func (r *roster) fill(v state.View) {
 	r.groups.Store(&all)
 }
 
-// changeUser follows one change of the users. Only the writer calls it.
-func (r *roster) changeUser(before, after *User) {
+// applyUser follows one change of the users. Only the writer goroutine calls it.
+func (r *roster) applyUser(before, after *User) {
 	if before != nil && before.restricted() {
 		r.replaceUser(strings.ToLower(before.Username), nil)
 	}
@@ -105,8 +107,8 @@ func (r *roster) replaceUser(lower string, u *User) {
 	part.Store(&all)
 }
 
-// changeGroup follows one change of the groups. Only the writer calls it.
-func (r *roster) changeGroup(before, after *Group) {
+// applyGroup follows one change of the groups. Only the writer goroutine calls it.
+func (r *roster) applyGroup(before, after *Group) {
 	all := map[int64]*Group{}
 	if old := r.groups.Load(); old != nil {
 		all = maps.Clone(*old)

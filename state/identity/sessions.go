@@ -7,19 +7,19 @@ import (
 	"stagedoor/state/journal"
 )
 
-// Session is a login in a browser, which holds the secret in a cookie.
+// Session is a login in a browser. The browser holds its secret in a cookie.
 type Session struct {
 	ID   string     `json:"id"` // from NewID("ses_")
 	Hash state.Hash `json:"hash"`
 	User int64      `json:"user"`
-	// Epoch is the user's when the session was made.
+	// Epoch is the user's Epoch at the time of the login.
 	Epoch   int64     `json:"epoch,omitempty"`
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires"`
-	Seen    time.Time `json:"seen"` // coarse: each time is a write
+	Seen    time.Time `json:"seen"` // last use, rounded, because each update is a write
 }
 
-// Live reports whether the session is u's and valid at now.
+// Live reports whether the session belongs to u and is valid at now.
 func (s *Session) Live(u *User, now time.Time) bool {
 	return now.Before(s.Expires) && u.ID == s.User && u.Active() && u.Epoch == s.Epoch
 }
@@ -38,17 +38,17 @@ var sessions = state.Table[Session]{
 
 func sessionHash(s *Session) *state.Hash { return &s.Hash }
 
-// FindSession finds the session of a cookie, live or not.
+// FindSession returns the session with this hash, also if it is no longer valid.
 func FindSession(v state.View, h state.Hash) (Session, bool) {
 	return sessions.FindHash(v, h, sessionHash).Record()
 }
 
-// ListSessions lists a user's sessions, live or not, oldest first.
+// ListSessions returns a user's sessions, oldest first, including those that are no longer valid.
 func ListSessions(v state.View, user int64) []Session {
 	return sessions.List(v, byUser, state.NumberKey(user))
 }
 
-// PutSession keeps s.
+// PutSession stores s.
 func PutSession(tx *state.Tx, s Session) error {
 	if err := state.CheckID(s.ID); err != nil {
 		return err
@@ -59,7 +59,7 @@ func PutSession(tx *state.Tx, s Session) error {
 	return sessions.Put(tx, s)
 }
 
-// RemoveSession forgets a session; an unknown one is none.
+// RemoveSession removes a session if it exists.
 func RemoveSession(tx *state.Tx, id string) {
 	if r := sessions.Get(tx.View(), id); r != nil {
 		sessions.Remove(tx, r)

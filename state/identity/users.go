@@ -10,30 +10,29 @@ import (
 	"stagedoor/state/journal"
 )
 
-// UserStatus is what an account may do (imagegen-and-oauth.md 2.4, decisions).
+// UserStatus says whether an account may be used. OAuth apps see the number.
 type UserStatus int
 
-// The statuses.
+// The values of UserStatus.
 const (
 	UserActive   UserStatus = 1
 	UserDisabled UserStatus = 2
 )
 
-// User is an account. What it owns and owes is the ledger's, not here.
+// User is an account of a person. Its balance is in package state/money.
 type User struct {
-	ID       int64  `json:"id"` // 1, 2, ...; never given twice
+	ID       int64  `json:"id"` // 1, 2, ...; never reused
 	Username string `json:"username"`
 	Email    string `json:"email,omitempty"`
-	// Password is a PHC string of package password; "": the user cannot sign in.
+	// Password is a PHC string of package password. If it is empty, the user cannot sign in.
 	Password string     `json:"password,omitempty"`
 	Status   UserStatus `json:"status"`
-	// Admin: may administer the gateway in a browser. Pages neither give nor
-	// take it.
+	// Admin lets the user administer the gateway in a browser. No page can change it.
 	Admin bool `json:"admin,omitempty"`
-	// Ceiling is what the user may do at most, whatever the user's keys allow.
+	// Ceiling limits what the user's keys may do.
 	Ceiling Ceiling `json:"ceiling,omitzero"`
 	Group   int64   `json:"group,omitempty"` // id of the group that the user is in; 0: none
-	// Epoch grows when all sessions are to end: those of an earlier one are void.
+	// Epoch is increased to end all sessions: a session with a lower Epoch is invalid.
 	Epoch   int64     `json:"epoch,omitempty"`
 	Created time.Time `json:"created"`
 }
@@ -41,10 +40,10 @@ type User struct {
 // Active reports whether the account may be used.
 func (u *User) Active() bool { return u.Status == UserActive }
 
-// restricted reports whether a request of the user's keys can be refused for the user's sake.
+// restricted reports whether a request can be refused because of the key's user.
 func (u *User) restricted() bool { return !u.Active() || u.Ceiling.Restricts() || u.Group != 0 }
 
-// LogValue keeps all but the harmless out of logs.
+// LogValue returns only the id, so that names and addresses do not reach the logs.
 func (u User) LogValue() slog.Value { return slog.GroupValue(slog.Int64("id", u.ID)) }
 
 // MaxUsername is the longest username in bytes.
@@ -72,23 +71,23 @@ var users = state.Table[User]{
 	Name: journal.User,
 	ID:   func(u *User) string { return state.NumberID(u.ID) },
 	Indexes: map[string]state.Index[User]{
-		byName:  {Unique: true, Key: func(u *User) []byte { return folded(u.Username) }},
+		byName:  {Unique: true, Key: func(u *User) []byte { return lowerKey(u.Username) }},
 		byGroup: membership,
 	},
 }
 
-// folded makes names that differ in case only the same.
-func folded(name string) []byte { return state.TextKey(strings.ToLower(name)) }
+// lowerKey returns the index key for a name, so that names that differ only in case are equal.
+func lowerKey(name string) []byte { return state.TextKey(strings.ToLower(name)) }
 
-// FindUser returns an account.
+// FindUser returns the user with this id.
 func FindUser(v state.View, id int64) (User, bool) { return users.Get(v, state.NumberID(id)).Record() }
 
-// FindUserByName finds an account whatever the case of its name.
+// FindUserByName returns the user with this name and ignores case.
 func FindUserByName(v state.View, name string) (User, bool) {
-	return users.First(v, byName, folded(name)).Record()
+	return users.First(v, byName, lowerKey(name)).Record()
 }
 
-// ListUsers lists at most limit accounts (all if 0) with ids above after.
+// ListUsers returns at most limit users (all if limit is 0) with ids above after.
 func ListUsers(v state.View, after int64, limit int) []User {
 	var list []User
 	users.From(v, state.ByID, state.TextKey(state.NumberID(max(after, 0)+1)), func(r *state.Row[User]) bool {
@@ -108,7 +107,7 @@ func HasAdministrator(v state.View) bool {
 	return false
 }
 
-// AddUser keeps a new account under the next id, which it returns with it.
+// AddUser stores a new user and returns it with its id.
 func AddUser(tx *state.Tx, u User) (User, error) {
 	u.ID = 1
 	if last := users.Last(tx.View()); last != nil {
@@ -118,12 +117,12 @@ func AddUser(tx *state.Tx, u User) (User, error) {
 	return u, PutUser(tx, u)
 }
 
-// PutUser keeps u. Two accounts can't have one name: ErrExists.
+// PutUser stores u. Two users cannot have the same name: ErrExists.
 func PutUser(tx *state.Tx, u User) error {
 	if err := u.check(); err != nil {
 		return err
 	}
-	if other := users.First(tx.View(), byName, folded(u.Username)); other != nil && other.Rec.ID != u.ID {
+	if other := users.First(tx.View(), byName, lowerKey(u.Username)); other != nil && other.Rec.ID != u.ID {
 		return fmt.Errorf("username %q: %w", u.Username, state.ErrExists)
 	}
 	if u.Group != 0 && groups.Get(tx.View(), state.NumberID(u.Group)) == nil {

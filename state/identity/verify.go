@@ -7,23 +7,23 @@ import (
 	"stagedoor/state"
 )
 
-// verify reports records that point at a record which is not there. Users and apps are never removed, and
-// grants are removed when they expire, after their tokens.
+// verify reports records that refer to a missing record. Users and apps are never removed. Grants
+// are removed when they expire, after their tokens.
 func verify(_ context.Context, v *state.Verifier) error {
 	view := v.State.View()
 	user := func(what string, id int64) {
 		if _, ok := FindUser(view, id); !ok {
-			v.Report("%s belongs to user %d, who is not there", what, id)
+			v.Report("%s belongs to user %d, who does not exist", what, id)
 		}
 	}
 	app := func(what string, id int64) {
 		if _, ok := FindApp(view, id); !ok {
-			v.Report("%s belongs to app %d, which is not there", what, id)
+			v.Report("%s belongs to app %d, which does not exist", what, id)
 		}
 	}
 	for u := range users.All(view) {
 		if _, ok := FindGroup(view, u.Group); !ok && u.Group != 0 {
-			v.Report("user %d is in group %d, which is not there", u.ID, u.Group)
+			v.Report("user %d is in group %d, which does not exist", u.ID, u.Group)
 		}
 	}
 	for a := range apps.All(view) {
@@ -46,7 +46,7 @@ func verify(_ context.Context, v *state.Verifier) error {
 	}
 	for a := range accessTokens.All(view) {
 		if _, ok := FindGrant(view, a.Grant); !ok && view.Now().Before(a.Expires) {
-			v.Report("access token %s belongs to grant %s, which is not there", a.ID, a.Grant)
+			v.Report("access token %s belongs to grant %s, which does not exist", a.ID, a.Grant)
 		}
 	}
 	return nil

@@ -9,34 +9,34 @@ import (
 	"stagedoor/state/journal"
 )
 
-// Account holds the sums of one account's ledger, in micro-dollars. A hold is
-// granted only if Spent and Held together stay within Credits. A settlement above its
-// hold may take Spent beyond them: then the account is in debt, Available is negative
-// and no hold is granted before the debt is paid.
+// Account holds the sums of one account's ledger, in micro-dollars. A hold is granted only if Spent
+// and Held together stay within Credits. A settlement may exceed its hold, because the cost is
+// known only afterwards. Spent may then exceed Credits: the account is in debt, Available is
+// negative, and no hold is granted until a payment covers the debt.
 type Account struct {
 	ID      string    `json:"id"`               // as Key.User
-	Credits int64     `json:"credits"`          // all that was ever put in, less adjustments
-	Spent   int64     `json:"spent"`            // settled
-	Held    int64     `json:"held"`             // kept for requests under way, as far as journaled
+	Credits int64     `json:"credits"`          // sum of all payments and adjustments
+	Spent   int64     `json:"spent"`            // sum of all settlements
+	Held    int64     `json:"held"`             // held for requests in flight, as far as it is in the journal
 	Last    uint64    `json:"last"`             // sequence of its last ledger entry
-	Changed time.Time `json:"changed,omitzero"` // when that was
+	Changed time.Time `json:"changed,omitzero"` // time of that entry
 }
 
 // Available returns the amount that can still be held. It is negative while the account is in debt.
 func (a *Account) Available() int64 { return a.Credits - a.Spent - a.Held }
 
-// Unfunded reports whether the account belongs to a key without a user. Such an account has no credits. The budget of
-// its key bounds it, and nothing else does.
+// Unfunded reports whether the account belongs to a key without a user. Such an account has no
+// credits, and only the budget of its key limits its spending.
 func (a *Account) Unfunded() bool { return state.IsKeyAccount(a.ID) }
 
-// takes reports whether amount can be held, or taken out of the credits.
-func (a *Account) takes(amount int64) bool { return a.Unfunded() || amount <= a.Available() }
+// canHold reports whether amount can be held, or taken out of the credits.
+func (a *Account) canHold(amount int64) bool { return a.Unfunded() || amount <= a.Available() }
 
-// owes reports whether amount more can be charged. The bound is far above what any
-// request costs and keeps all sums from overflowing.
-func (a *Account) owes(amount int64) bool { return amount <= maxSpent-a.Spent }
+// canCharge reports whether amount can be charged. The limit is far above the cost of any request
+// and keeps all sums from overflowing.
+func (a *Account) canCharge(amount int64) bool { return amount <= maxSpent-a.Spent }
 
-// maxSpent bounds what an account can ever have spent.
+// maxSpent is the highest sum that an account can have spent.
 const maxSpent = 1000 * budget.MaxCredits
 
 var accounts = state.Table[Account]{
@@ -60,6 +60,7 @@ func (a *Account) encode() []byte {
 
 const maxAccount = 128
 
+// checkAccount returns an error unless id can be the name of an account.
 func checkAccount(id string) error {
 	if id == "" || len(id) > maxAccount {
 		return fmt.Errorf("%w: an account name of %d bytes", state.ErrInvalid, len(id))
@@ -72,7 +73,7 @@ func checkAccount(id string) error {
 	return nil
 }
 
-// FindAccount returns an account. An account on which no money has moved is empty.
+// FindAccount returns an account. An account without payments or charges is empty.
 func FindAccount(v state.View, id string) Account {
 	if r := accounts.Get(v, id); r != nil {
 		return r.Rec
@@ -80,10 +81,10 @@ func FindAccount(v state.View, id string) Account {
 	return Account{ID: id}
 }
 
-// ListAccounts lists the accounts on which money has moved, by name.
+// ListAccounts returns the accounts with payments or charges, by name.
 func ListAccounts(v state.View) []Account { return accounts.List(v, state.ByID, nil) }
 
-// lastEntry returns the sequence number of the last ledger entry, which is the last entry of its account.
+// lastEntry returns the highest sequence number of the ledger.
 func lastEntry(v state.View) uint64 {
 	last := uint64(0)
 	for a := range accounts.All(v) {

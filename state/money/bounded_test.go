@@ -12,8 +12,8 @@ import (
 	"stagedoor/state/money"
 )
 
-// TestFileIsBoundedByWhatIsKept: once requests are folded at the rate at which they come, the file does not grow, with
-// ids of the gateway and of clients, and the books stay exact.
+// If requests are folded as fast as they arrive, the file stops growing and the ledger stays exact,
+// with ids of the gateway and of clients.
 func TestFileIsBoundedByWhatIsKept(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes 24,000 requests; make test-plain runs it")
@@ -62,8 +62,8 @@ func TestFileIsBoundedByWhatIsKept(t *testing.T) {
 			if sizes[11] > sizes[5] {
 				t.Errorf("the file grows: %d", sizes)
 			}
-			if books, err := money.CheckLedger(ctx, s); err != nil || books.Folded < 9*window {
-				t.Errorf("%+v, %v", books, err)
+			if totals, err := money.CheckLedger(ctx, s); err != nil || totals.Folded < 9*window {
+				t.Errorf("%+v, %v", totals, err)
 			}
 		})
 	}

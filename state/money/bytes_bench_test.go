@@ -12,13 +12,13 @@ import (
 	"stagedoor/state/statetest"
 )
 
-// benchRequests is how many priced requests BenchmarkBytesPerRequest writes.
+// benchRequests is the number of priced requests that BenchmarkBytesPerRequest writes.
 const benchRequests = 100_000
 
-// BenchmarkBytesPerRequest prints what a priced request takes in the store's file: while the gateway
-// runs, after a compaction, and once the ledger is folded. Each request is a posting of its own, as with few
-// requests at a time; 50 users have two keys each, and every tenth request begins with a durable hold. The ids
-// are the gateway's own or, as "client", random ones that clients sent.
+// BenchmarkBytesPerRequest reports the bytes that a priced request takes in the store's file: while
+// the gateway runs, after a compaction, and after the ledger is folded. Each request is posted
+// alone, as under light load. 50 users have two keys each, and every tenth request starts with a
+// durable hold. The ids are the gateway's own or, for "client", random ones.
 func BenchmarkBytesPerRequest(b *testing.B) {
 	for name, id := range requestIDs(b) {
 		b.Run(name, func(b *testing.B) {
@@ -29,7 +29,7 @@ func BenchmarkBytesPerRequest(b *testing.B) {
 	}
 }
 
-// requestIDs make the id of the nth request, which began at a time.
+// requestIDs has functions that return the id of the nth request, which began at a time.
 func requestIDs(t testing.TB) map[string]func(now time.Time, n int) string {
 	return map[string]func(now time.Time, n int) string{
 		"gateway": func(now time.Time, n int) string {
@@ -93,7 +93,7 @@ func measureRequests(b *testing.B, id func(now time.Time, n int) string) {
 	}
 }
 
-// payRequests posts the priced requests from one number to another, and packs them.
+// payRequests posts the priced requests from one number up to another and packs them.
 func payRequests(
 	t testing.TB,
 	s *state.State,
@@ -107,7 +107,8 @@ func payRequests(
 		clock.Add(10 * time.Second)
 		if err := try(s, func(tx *state.Tx) error {
 			for i := n; i < n+commit; i++ {
-				if err := payRequest(tx, id(tx.Now().Add(-time.Duration(i*7919%9973)*time.Millisecond), i), i); err != nil {
+				if err := payRequest(tx, id(tx.Now().Add(-time.Duration(i*7919%9973)*time.Millisecond), i),
+					i); err != nil {
 					return err
 				}
 			}
@@ -122,8 +123,8 @@ func payRequests(
 	pack(t, s)
 }
 
-// TestAPricedRequestTakesFewBytes holds the figure of docs/operating.md, which is about 150 bytes. The room of
-// folded entries is used again without a compaction.
+// A priced request takes about 150 bytes, as docs/operating.md says. The space of folded entries is
+// reused without a compaction.
 func TestAPricedRequestTakesFewBytes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes 30,000 requests; make test-plain runs it")
@@ -174,10 +175,10 @@ func TestAPricedRequestTakesFewBytes(t *testing.T) {
 	}
 }
 
-// used is how many bytes of the store's file hold something.
+// used returns the number of bytes in use in the store's file.
 func used(store journal.Store) int64 { return store.Stats().Size - store.Stats().Free }
 
-// payRequest posts one priced request as the ledger's actor does.
+// payRequest posts one priced request as the ledger actor does.
 func payRequest(tx *state.Tx, request string, n int) error {
 	account := fmt.Sprint("user", n%50)
 	in, out := int64(200+n*7919%5000), int64(50+n*104729%900)
@@ -229,7 +230,7 @@ func postTo(tx *state.Tx, account string, p money.Posting) (uint64, error) {
 	return posted[0].Sequence, posted[0].Err
 }
 
-// creditUsers gives the users of payRequest enough.
+// creditUsers gives the users of payRequest enough credits.
 func creditUsers(t testing.TB, s *state.State) {
 	must(t, s, func(tx *state.Tx) error {
 		for user := range 50 {
@@ -242,7 +243,7 @@ func creditUsers(t testing.TB, s *state.State) {
 	})
 }
 
-// pack does what the tidy loop does.
+// pack packs the ledger as the maintenance loop does.
 func pack(t testing.TB, s *state.State) {
 	for n := money.MaxFold; n >= money.MaxFold; {
 		var err error

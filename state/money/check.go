@@ -9,67 +9,69 @@ import (
 	"stagedoor/state/journal"
 )
 
-// Totals holds the sums of a whole ledger.
+// Totals holds the sums of a whole ledger, in micro-dollars.
 type Totals struct {
 	Entries  int
-	Folded   int64 // entries that checkpoints stand for
+	Folded   int64 // entries that checkpoints replace
 	Accounts int
-	Open     int // holds under way
+	Open     int // holds of requests in flight
 	Credits  int64
 	Spent    int64
 	Held     int64
 }
 
-// errBooks collects what does not balance; the first few are enough to look.
-const maxBookErrors = 20
+// maxReported is the number of errors that CheckLedger reports. The first few are enough for a
+// search.
+const maxReported = 20
 
-// CheckLedger reads the whole ledger and compares it with the accounts and holds
-// that commands decide on: every sum exact, nothing held or taken out that an account
-// did not have, every hold begun once and ended at most once, every entry on one page.
-// A settlement may leave a debt. It is for an operator and for tests; nothing may change
-// meanwhile.
+// CheckLedger reads the whole ledger and compares it with the accounts and holds. It checks that
+// every sum is exact, that nothing was held or taken out that an account did not have, that every
+// hold was opened once and closed at most once, and that every entry is on one page. A settlement
+// may leave a debt. It is for operators and tests. Nothing may change the state meanwhile.
 func CheckLedger(ctx context.Context, s *state.State) (Totals, error) {
 	b := auditor{accounts: map[string]*Account{}, open: map[uint64]*Hold{}, folded: foldedThrough(s.View())}
 	if err := s.Range(ctx, journal.Folded, nil, nil, 0, func(rec journal.Record) error {
 		c, err := decodeCheckpoint(rec)
 		if err == nil {
-			b.checkpoint(&c)
+			b.addCheckpoint(&c)
 		}
 		return err
 	}); err != nil {
-		return b.books, err
+		return b.totals, err
 	}
-	if err := ReadLedger(ctx, s, 0, func(e Entry) error { b.entry(&e); return nil }); err != nil {
-		return b.books, err
+	if err := ReadLedger(ctx, s, 0, func(e Entry) error { b.addEntry(&e); return nil }); err != nil {
+		return b.totals, err
 	}
 	for _, a := range ListAccounts(s.View()) {
-		b.account(&a)
+		b.checkAccount(&a)
 	}
 	for _, h := range ListHolds(s.View(), "") {
-		b.hold(&h)
+		b.checkHold(&h)
 	}
-	b.close()
-	return b.books, errors.Join(b.wrong...)
+	b.reportMissing()
+	return b.totals, errors.Join(b.wrong...)
 }
 
+// auditor recalculates accounts and holds from checkpoints and entries.
 type auditor struct {
-	books    Totals
+	totals   Totals
 	accounts map[string]*Account
 	open     map[uint64]*Hold
 	folded   uint64
-	last     uint64 // entry that was looked at
+	last     uint64 // last entry that was read
 	wrong    []error
 }
 
-func (b *auditor) find(format string, args ...any) {
-	if len(b.wrong) < maxBookErrors {
+// report adds an error.
+func (b *auditor) report(format string, args ...any) {
+	if len(b.wrong) < maxReported {
 		b.wrong = append(b.wrong, fmt.Errorf("%w: "+format, append([]any{journal.ErrCorrupt}, args...)...))
 	}
 }
 
-// checkpoint is where an account's entries go on from.
-func (b *auditor) checkpoint(c *Checkpoint) {
-	b.books.Folded += c.Entries
+// addCheckpoint starts an account with the sums of its folded entries.
+func (b *auditor) addCheckpoint(c *Checkpoint) {
+	b.totals.Folded += c.Entries
 	a := &Account{ID: c.Account, Credits: c.Credits, Spent: c.Spent, Held: c.Held, Last: c.Last}
 	b.accounts[c.Account] = a
 	held := int64(0)
@@ -78,17 +80,18 @@ func (b *auditor) checkpoint(c *Checkpoint) {
 		b.open[id] = &Hold{ID: id, Account: c.Account, Amount: amount}
 	}
 	if held != c.Held || c.Last > b.folded || a.Spent < 0 {
-		b.find("the checkpoint of account %s does not add up: %+v, folded through %d", c.Account, *c, b.folded)
+		b.report("the checkpoint of account %s does not add up: %+v, folded through %d", c.Account, *c, b.folded)
 	}
 }
 
-func (b *auditor) entry(e *Entry) {
-	b.books.Entries++
+// addEntry applies one entry of the ledger.
+func (b *auditor) addEntry(e *Entry) {
+	b.totals.Entries++
 	if e.Sequence <= b.folded {
-		b.find("entry %d was folded and is still there", e.Sequence)
+		b.report("entry %d was folded and is still there", e.Sequence)
 	}
 	if e.Sequence <= b.last {
-		b.find("entry %d is on two pages", e.Sequence)
+		b.report("entry %d is on two pages", e.Sequence)
 	}
 	b.last = e.Sequence
 	a := b.accounts[e.Account]
@@ -97,7 +100,7 @@ func (b *auditor) entry(e *Entry) {
 		b.accounts[e.Account] = a
 	}
 	if e.Previous != a.Last {
-		b.find("entry %d follows %d, not %d", e.Sequence, e.Previous, a.Last)
+		b.report("entry %d follows %d, not %d", e.Sequence, e.Previous, a.Last)
 	}
 	a.Last = e.Sequence
 	switch e.Kind {
@@ -107,14 +110,14 @@ func (b *auditor) entry(e *Entry) {
 		a.Held += e.Amount
 		b.open[e.Sequence] = &Hold{ID: e.Sequence, Account: e.Account, Amount: e.Amount}
 	case Extend:
-		b.extend(a, e)
+		b.extendHold(a, e)
 	case Settle, Release:
-		b.end(a, e)
+		b.endHold(a, e)
 	default:
-		b.find("entry %d is a %q", e.Sequence, e.Kind)
+		b.report("entry %d is a %q", e.Sequence, e.Kind)
 	}
-	if a.Spent < 0 || a.Held < 0 || e.takes() && !a.takes(0) {
-		b.find(
+	if a.Spent < 0 || a.Held < 0 || e.needsCredit() && !a.canHold(0) {
+		b.report(
 			"account %s is overdrawn by entry %d: credits %d, spent %d, held %d",
 			a.ID,
 			e.Sequence,
@@ -125,60 +128,62 @@ func (b *auditor) entry(e *Entry) {
 	}
 }
 
-func (b *auditor) extend(a *Account, e *Entry) {
+func (b *auditor) extendHold(a *Account, e *Entry) {
 	h := b.open[e.Hold]
 	if h == nil || h.Account != e.Account {
-		b.find("entry %d extends hold %d, which is not open", e.Sequence, e.Hold)
+		b.report("entry %d extends hold %d, which is not open", e.Sequence, e.Hold)
 		return
 	}
 	h.Amount += e.Amount
 	a.Held += e.Amount
 }
 
-func (b *auditor) end(a *Account, e *Entry) {
+func (b *auditor) endHold(a *Account, e *Entry) {
 	a.Spent += e.Amount
 	if e.Hold == e.Sequence {
 		return // begun by the same entry
 	}
 	h := b.open[e.Hold]
 	if h == nil || h.Account != e.Account || h.Amount != e.Held {
-		b.find("entry %d ends hold %d of %d, which is not open so", e.Sequence, e.Hold, e.Held)
+		b.report("entry %d ends hold %d of %d, which is not open so", e.Sequence, e.Hold, e.Held)
 		return
 	}
 	a.Held -= h.Amount
 	delete(b.open, e.Hold)
 }
 
-func (b *auditor) account(have *Account) {
-	b.books.Accounts++
-	b.books.Credits += have.Credits
-	b.books.Spent += have.Spent
-	b.books.Held += have.Held
+// checkAccount compares the stored account with the recalculated one.
+func (b *auditor) checkAccount(have *Account) {
+	b.totals.Accounts++
+	b.totals.Credits += have.Credits
+	b.totals.Spent += have.Spent
+	b.totals.Held += have.Held
 	want := b.accounts[have.ID]
 	if want == nil {
 		want = &Account{}
 	}
 	if have.Credits != want.Credits || have.Spent != want.Spent || have.Held != want.Held || have.Last != want.Last {
-		b.find("account %s is %+v, its entries add up to %+v", have.ID, *have, *want)
+		b.report("account %s is %+v, its entries add up to %+v", have.ID, *have, *want)
 	}
 	delete(b.accounts, have.ID)
 }
 
-func (b *auditor) hold(have *Hold) {
-	b.books.Open++
+// checkHold compares the stored hold with the recalculated one.
+func (b *auditor) checkHold(have *Hold) {
+	b.totals.Open++
 	want := b.open[have.ID]
 	if want == nil || want.Account != have.Account || want.Amount != have.Amount {
-		b.find("hold %d of %d on account %s is not in the ledger so", have.ID, have.Amount, have.Account)
+		b.report("hold %d of %d on account %s is not in the ledger so", have.ID, have.Amount, have.Account)
 	}
 	delete(b.open, have.ID)
 }
 
-// close names what the ledger has and the tables have not.
-func (b *auditor) close() {
+// reportMissing reports accounts and holds that are in the ledger but not in the tables.
+func (b *auditor) reportMissing() {
 	for id := range b.accounts {
-		b.find("account %s is missing", id)
+		b.report("account %s is missing", id)
 	}
 	for id := range b.open {
-		b.find("hold %d is missing", id)
+		b.report("hold %d is missing", id)
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// jsonObject appends the JSON of records that are written with every request, for which encoding/json would cost more
-// than the rest of the command. encoding/json reads what it writes. Members with the zero value are left out, as
-// omitempty and omitzero do.
+// jsonObject appends the JSON of records that every request writes. encoding/json can read it, but
+// would take longer to write it than the rest of the command takes. Zero values are left out, as
+// with omitempty and omitzero.
 type jsonObject struct {
 	b     []byte
 	first bool
@@ -18,21 +18,20 @@ func newJSONObject(capacity int) jsonObject {
 	return jsonObject{append(make([]byte, 0, capacity), '{'), true}
 }
 
-// arena is memory for the records of a group of commands. It is allocated in pieces that are larger than one record,
-// because a group has a thousand of them. The next group uses the last piece again.
+// arena is memory for the records of a group of commands. It allocates pieces larger than one
+// record, because a group has up to a thousand records. The next group reuses the last piece.
 type arena struct{ b []byte }
 
 const (
 	arenaPiece = 16 << 10
 	arenaKept  = 256 << 10
-	// arenaRoom is enough for most records. A longer one moves to a piece of its own, which costs time only.
-	arenaRoom = 1 << 10
+	arenaRoom  = 1 << 10 // enough for most records; a longer one moves to its own piece, which costs only time
 )
 
-// free returns an empty slice to append a record to. The result is given to keep.
+// free returns an empty slice for one record. After appending, pass it to keep.
 func (a *arena) free() []byte { return a.freeFor(arenaRoom) }
 
-// freeFor is free with room for that many bytes.
+// freeFor is like free and has room for that many bytes.
 func (a *arena) freeFor(room int) []byte {
 	if cap(a.b)-len(a.b) < room {
 		a.b = make([]byte, 0, max(arenaPiece, room))
@@ -40,8 +39,8 @@ func (a *arena) freeFor(room int) []byte {
 	return a.b[len(a.b):]
 }
 
-// keep takes what was appended to a slice of free, and returns it without further room, so that later records do not
-// overwrite it.
+// keep reserves what was appended to a slice from free. It returns the slice without spare
+// capacity, so that later records do not overwrite it.
 func (a *arena) keep(written []byte) []byte {
 	n := len(written)
 	if n <= cap(a.b)-len(a.b) {
@@ -50,7 +49,7 @@ func (a *arena) keep(written []byte) []byte {
 	return written[:n:n]
 }
 
-// reset gives up all records, of which no one may be in use any more.
+// reset releases all records. None of them may be in use any more.
 func (a *arena) reset() {
 	if a.b = a.b[:0]; cap(a.b) > arenaKept {
 		a.b = nil
@@ -90,7 +89,7 @@ func appendTime(b []byte, v time.Time) []byte {
 
 func (o *jsonObject) end() []byte { return append(o.b, '}') }
 
-// appendText appends a JSON string. What is not plain is left to encoding/json.
+// appendText appends a JSON string. Strings that need escaping are encoded by encoding/json.
 func appendText(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' {

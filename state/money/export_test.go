@@ -2,10 +2,10 @@ package money
 
 import "stagedoor/state/journal"
 
-// PageOf is a page of the ledger with these entries.
+// PageOf returns a page of the ledger with these entries.
 func PageOf(entries ...Entry) []byte { return pageOf(entries...).Value }
 
-// EditPage is a page of the ledger in which one thing was changed.
+// EditPage returns a page of the ledger after edit has changed its entries.
 func EditPage(rec journal.Record, edit func([]Entry)) []byte {
 	entries, err := decodePage(rec)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -12,34 +13,32 @@ import (
 	"stagedoor/state/journal"
 )
 
-// Checkpoint is what the folded ledger entries of an account add up to: what an
-// auditor begins with in place of them.
+// Checkpoint holds the sums of an account's folded ledger entries. CheckLedger starts from it
+// instead of those entries.
 type Checkpoint struct {
 	Account string `json:"account"`
-	Entries int64  `json:"entries"` // how many there were
+	Entries int64  `json:"entries"` // number of folded entries
 	Credits int64  `json:"credits"`
 	Spent   int64  `json:"spent"`
 	Held    int64  `json:"held,omitempty"`
-	Last    uint64 `json:"last"` // sequence of the last of them
-	// Open are the holds that folded entries began and none of them ended, by
-	// the sequence of their begin: what is held for each.
+	Last    uint64 `json:"last"` // sequence number of the last folded entry
+	// Open holds the amounts of holds that folded entries have opened and not closed, by hold.
 	Open map[uint64]int64 `json:"open,omitempty"`
 }
 
-// foldedName is the fact that says up to which sequence number the ledger was
-// folded. Every fold changes it, so of two processes that fold one counts.
+// foldedName is the fact that says up to which sequence number the ledger was folded. Each fold
+// checks and changes it, so that of two concurrent folds only one takes effect.
 const foldedName = "ledger/folded"
 
-// MaxFold is how many ledger entries one Fold takes at most, but for the rest of the
-// page that reaches it.
+// MaxFold is the number of ledger entries that one Fold takes. It may take a few more to finish a
+// page.
 const MaxFold = 1000
 
-// Fold takes the oldest entries out of the ledger, page by page until there are
-// limit (MaxFold if 0), as far as they were entered before a time: their sums go to
-// the checkpoints of their accounts and they are removed, with the receipts of the
-// requests that they ended, in one commit. It returns how many; if that is limit or
-// beyond there may be more. Balances, open holds and what CheckLedger proves stay as
-// they are.
+// Fold takes the oldest entries, made before a time, out of the ledger. It takes whole pages until
+// there are limit entries (MaxFold if 0). In one commit their sums are added to the checkpoints of
+// their accounts, and the entries and their receipts are removed. It returns the number of entries;
+// if that is limit or more, there may be more to fold. Balances, open holds and the result of
+// CheckLedger stay the same.
 func Fold(ctx context.Context, s *state.State, before time.Time, limit int) (int, error) {
 	if limit <= 0 || limit > MaxFold {
 		limit = MaxFold
@@ -47,44 +46,45 @@ func Fold(ctx context.Context, s *state.State, before time.Time, limit int) (int
 	m := state.MemoryOf[*ledgerMemory](s)
 	m.folding.Lock()
 	defer m.folding.Unlock()
-	// A command does not read the disk, so this is before it. Entries never
-	// change, and only Fold writes checkpoints.
+	// A command must not read the disk, so the entries are read before it. They cannot become
+	// outdated, because entries never change and only Fold writes checkpoints.
 	f := folder{mark: foldedThrough(s.View()), checkpoints: map[string]*Checkpoint{}}
 	err := readPages(ctx, s, f.mark+1, 0, func(entries []Entry) error {
 		last := &entries[len(entries)-1]
 		if len(f.entries) >= limit || !last.At.Before(before) {
-			return errEnough
+			return errStop
 		}
 		f.entries = append(f.entries, entries...)
 		f.pages = append(f.pages, last.Sequence)
 		return nil
 	})
-	if err != nil && !errors.Is(err, errEnough) {
+	if err != nil && !errors.Is(err, errStop) {
 		return 0, fmt.Errorf("fold the ledger: %w", err)
 	}
 	if len(f.entries) == 0 {
 		return 0, nil
 	}
 	for i := range f.entries {
-		if err := f.add(ctx, s, &f.entries[i]); err != nil {
+		if err := f.addEntry(ctx, s, &f.entries[i]); err != nil {
 			return 0, fmt.Errorf("fold the ledger: %w", err)
 		}
 	}
 	return state.Do(ctx, s, f.write)
 }
 
-// errEnough ends a reading that has what it wants.
-var errEnough = errors.New("enough")
+// errStop ends a Range that has read enough.
+var errStop = errors.New("stop reading")
 
-// folder is one fold.
+// folder collects the entries and checkpoints of one Fold.
 type folder struct {
-	mark        uint64 // where it begins
+	mark        uint64 // sequence number up to which the ledger was folded before
 	entries     []Entry
-	pages       []uint64 // of these, by their last entries
+	pages       []uint64 // pages of these entries, each named by its last entry
 	checkpoints map[string]*Checkpoint
 }
 
-func (f *folder) add(ctx context.Context, s *state.State, e *Entry) error {
+// addEntry adds an entry to the checkpoint of its account.
+func (f *folder) addEntry(ctx context.Context, s *state.State, e *Entry) error {
 	c := f.checkpoints[e.Account]
 	if c == nil {
 		have, err := readCheckpoint(ctx, s, e.Account)
@@ -94,15 +94,15 @@ func (f *folder) add(ctx context.Context, s *state.State, e *Entry) error {
 		c = &have
 		f.checkpoints[e.Account] = c
 	}
-	return c.add(e)
+	return c.addEntry(e)
 }
 
-// write is the command.
+// write is the command that stores the checkpoints and removes the entries.
 func (f *folder) write(tx *state.Tx) (int, error) {
 	if foldedThrough(tx.View()) != f.mark {
 		return 0, nil // another call folded these
 	}
-	for _, account := range sortedKeys(f.checkpoints) {
+	for _, account := range slices.Sorted(maps.Keys(f.checkpoints)) {
 		value, err := json.Marshal(f.checkpoints[account])
 		if err != nil {
 			return 0, fmt.Errorf("%w: %w", state.ErrInvalid, err)
@@ -113,7 +113,7 @@ func (f *folder) write(tx *state.Tx) (int, error) {
 		tx.Op(journal.Op{Kind: journal.Delete, Table: journal.Ledger, Key: state.SequenceKey(last)})
 	}
 	for i := range f.entries {
-		if e := &f.entries[i]; e.ends() {
+		if e := &f.entries[i]; e.endsHold() {
 			key := receiptKey(e.Request, e.Account, e.Sequence)
 			tx.Op(journal.Op{Kind: journal.Delete, Table: receiptTable(key), Key: key})
 		}
@@ -121,21 +121,12 @@ func (f *folder) write(tx *state.Tx) (int, error) {
 	return len(f.entries), tx.PutNumberFact(foldedName, f.pages[len(f.pages)-1])
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-// foldedThrough returns the sequence number of the last entry that was folded.
+// foldedThrough returns the sequence number of the last folded entry.
 func foldedThrough(v state.View) uint64 { return v.NumberFact(foldedName) }
 
-// isFolded reports whether an entry that is not in the store was folded. What
-// is gone from there already may be shown as there for the rest of its commit, so
-// that is waited for.
+// isFolded reports whether an entry that is not in the store was folded. The store may show the
+// removal shortly before the View shows the new mark, so isFolded waits for the commit by running
+// an empty command.
 func isFolded(ctx context.Context, s *state.State, sequence uint64) (bool, error) {
 	if err := state.Run(ctx, s, func(*state.Tx) error { return nil }); err != nil {
 		return false, err
@@ -143,7 +134,7 @@ func isFolded(ctx context.Context, s *state.State, sequence uint64) (bool, error
 	return sequence <= foldedThrough(s.View()), nil
 }
 
-// readCheckpoint reads an account's; one of which nothing was folded has an empty one.
+// readCheckpoint returns the checkpoint of an account. It is empty if no entry was folded.
 func readCheckpoint(ctx context.Context, s *state.State, account string) (Checkpoint, error) {
 	rec, err := s.Get(ctx, journal.Folded, []byte(account))
 	switch {
@@ -167,22 +158,22 @@ func decodeCheckpoint(rec journal.Record) (Checkpoint, error) {
 	return c, nil
 }
 
-// add counts an entry. One that does not fit those before it is not folded: that
-// would hide what is wrong with the ledger.
-func (c *Checkpoint) add(e *Entry) error {
+// addEntry adds an entry to the sums. An entry that does not follow from those before it is an
+// error and is not folded, because folding it would hide that the ledger is damaged.
+func (c *Checkpoint) addEntry(e *Entry) error {
 	fits := e.Previous == c.Last
 	switch e.Kind {
 	case Credit, Adjust:
 		c.Credits += e.Amount
 	case Begin:
-		c.hold(e.Sequence, e.Amount)
+		c.addHold(e.Sequence, e.Amount)
 	case Extend:
-		fits = fits && c.has(e.Hold)
-		c.hold(e.Hold, e.Amount)
+		fits = fits && c.hasHold(e.Hold)
+		c.addHold(e.Hold, e.Amount)
 	case Settle, Release:
 		c.Spent += e.Amount
-		if e.Hold != e.Sequence { // else it began by the same entry
-			fits = fits && c.has(e.Hold) && c.Open[e.Hold] == e.Held
+		if e.Hold != e.Sequence { // otherwise the same entry has opened it
+			fits = fits && c.hasHold(e.Hold) && c.Open[e.Hold] == e.Held
 			c.Held -= e.Held
 			delete(c.Open, e.Hold)
 		}
@@ -201,12 +192,12 @@ func (c *Checkpoint) add(e *Entry) error {
 	return nil
 }
 
-func (c *Checkpoint) has(hold uint64) bool {
+func (c *Checkpoint) hasHold(hold uint64) bool {
 	_, open := c.Open[hold]
 	return open
 }
 
-func (c *Checkpoint) hold(id uint64, amount int64) {
+func (c *Checkpoint) addHold(id uint64, amount int64) {
 	if c.Open == nil {
 		c.Open = map[uint64]int64{}
 	}

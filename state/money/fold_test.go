@@ -17,8 +17,8 @@ import (
 	"stagedoor/state/statetest"
 )
 
-// TestFoldingKeepsEverySum posts and folds in any order, on several accounts:
-// balances stay, and the books prove them from checkpoints and entries.
+// Postings and folds happen in random order on several accounts. Balances stay the same, and
+// CheckLedger proves them from checkpoints and entries.
 func TestFoldingKeepsEverySum(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		clock, store := newClock(), journal.NewMemory()
@@ -99,9 +99,9 @@ func TestFoldingKeepsEverySum(t *testing.T) {
 				}
 			},
 			"": func(rt *rapid.T) {
-				books, err := money.CheckLedger(ctx, s)
-				if err != nil || books.Entries+folded != entered || books.Folded != int64(folded) {
-					rt.Fatalf("%d entered, %d folded: %+v, %v", entered, folded, books, err)
+				totals, err := money.CheckLedger(ctx, s)
+				if err != nil || totals.Entries+folded != entered || totals.Folded != int64(folded) {
+					rt.Fatalf("%d entered, %d folded: %+v, %v", entered, folded, totals, err)
 				}
 				for _, a := range money.ListAccounts(s.View()) {
 					if _, err := money.History(ctx, s, a.ID, 0, 1000); err != nil {
@@ -145,7 +145,7 @@ func TestFoldTakesOldEntriesWithTheirReceipts(t *testing.T) {
 	}
 }
 
-// TestFoldEndsWithAPage: what was posted together is folded together.
+// Entries that were posted together are folded together.
 func TestFoldEndsWithAPage(t *testing.T) {
 	clock := newClock()
 	s := open(t, journal.NewMemory(), clock.Now)
@@ -161,8 +161,8 @@ func TestFoldEndsWithAPage(t *testing.T) {
 	}
 }
 
-// TestFoldsOfOneMomentCountOnce: and postings beside them are not disturbed.
-func TestFoldsOfOneMomentCountOnce(t *testing.T) {
+// Of concurrent folds only one takes effect, and concurrent postings are not disturbed.
+func TestOnlyOneOfConcurrentFoldsCounts(t *testing.T) {
 	clock := newClock()
 	s := open(t, journal.NewMemory(), clock.Now)
 	for range 200 {
@@ -187,20 +187,24 @@ func TestFoldsOfOneMomentCountOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	books, err := money.CheckLedger(ctx, s)
-	if err != nil || books.Credits != 280 || books.Entries+int(books.Folded) != 280 || books.Folded == 0 {
-		t.Errorf("%+v, %v", books, err)
+	totals, err := money.CheckLedger(ctx, s)
+	if err != nil || totals.Credits != 280 || totals.Entries+int(totals.Folded) != 280 || totals.Folded == 0 {
+		t.Errorf("%+v, %v", totals, err)
 	}
 }
 
-// TestBooksNoticeAWrongCheckpoint changes one behind the state's back.
-func TestBooksNoticeAWrongCheckpoint(t *testing.T) {
+// The test changes a checkpoint in the store.
+func TestCheckLedgerNoticesAWrongCheckpoint(t *testing.T) {
 	for name, op := range map[string]journal.Op{
-		"another sum": {Table: journal.Folded, Key: []byte("a"), Value: []byte(`{"account":"a","entries":1,"credits":11,"last":1}`)},
-		"other sums":  {Table: journal.Folded, Key: []byte("a"), Value: []byte(`{"account":"a","entries":1,"credits":10,"held":3,"last":1}`)},
-		"beyond":      {Table: journal.Folded, Key: []byte("a"), Value: []byte(`{"account":"a","entries":1,"credits":10,"last":2}`)},
-		"another's":   {Table: journal.Folded, Key: []byte("a"), Value: []byte(`{"account":"b","entries":1,"credits":10,"last":1}`)},
-		"none":        {Kind: journal.Delete, Table: journal.Folded, Key: []byte("a")},
+		"another sum": {Table: journal.Folded, Key: []byte("a"),
+			Value: []byte(`{"account":"a","entries":1,"credits":11,"last":1}`)},
+		"other sums": {Table: journal.Folded, Key: []byte("a"),
+			Value: []byte(`{"account":"a","entries":1,"credits":10,"held":3,"last":1}`)},
+		"beyond": {Table: journal.Folded, Key: []byte("a"),
+			Value: []byte(`{"account":"a","entries":1,"credits":10,"last":2}`)},
+		"another's": {Table: journal.Folded, Key: []byte("a"),
+			Value: []byte(`{"account":"b","entries":1,"credits":10,"last":1}`)},
+		"none": {Kind: journal.Delete, Table: journal.Folded, Key: []byte("a")},
 	} {
 		clock, store := newClock(), journal.NewMemory()
 		s := open(t, store, clock.Now)

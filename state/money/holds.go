@@ -8,16 +8,16 @@ import (
 	"stagedoor/state/journal"
 )
 
-// Hold is money kept for a request under way. Its row exists from its begin to
-// its one terminal entry, in the same commits.
+// Hold is money held for a request in flight. The entry that opens the hold adds its row, and the
+// entry that closes it removes the row, each in the same commit.
 type Hold struct {
-	ID      uint64 `json:"id"` // the sequence of its begin
+	ID      uint64 `json:"id"` // sequence number of the entry that opened it
 	Account string `json:"account"`
 	Amount  int64  `json:"amount"`
-	// Progress would be charged if the process ended now.
+	// Progress is the amount that is charged if the process ends now.
 	Progress int64     `json:"progress,omitempty"`
 	Began    time.Time `json:"began"`
-	// Receipt holds the facts about the request that are known already.
+	// Receipt holds what is known about the request already.
 	Receipt Receipt `json:"receipt"`
 }
 
@@ -31,13 +31,13 @@ var holds = state.Table[Hold]{
 	},
 }
 
-// sequenceKey is SequenceKey without an allocation of its own.
+// sequenceKey is like state.SequenceKey, but allocates nothing for each key.
 func (m *ledgerMemory) sequenceKey(n uint64) []byte {
 	return m.records.keep(binary.BigEndian.AppendUint64(m.records.free(), n))
 }
 
-// ListHolds lists the open holds that are durable, of one account or ("") of all, oldest first. At start they are those
-// of the process before.
+// ListHolds returns the durable open holds of one account, or of all if account is "", oldest
+// first. At start these are the holds of the previous process.
 func ListHolds(v state.View, account string) []Hold {
 	if account == "" {
 		return holds.List(v, state.ByID, nil)
@@ -45,7 +45,7 @@ func ListHolds(v state.View, account string) []Hold {
 	return holds.List(v, byAccount, state.TextKey(account))
 }
 
-// holdOf returns an open hold of an account, or nil.
+// holdOf returns an open hold if it belongs to the account, or nil.
 func holdOf(v state.View, account string, id uint64) *state.Row[Hold] {
 	r := holds.Get(v, string(state.SequenceKey(id)))
 	if r == nil || r.Rec.Account != account {

@@ -11,36 +11,36 @@ import (
 	"stagedoor/state/journal"
 )
 
-// ErrInsufficient: the account does not have what is asked of it.
+// ErrInsufficient says that the account's available balance is too small.
 var ErrInsufficient = errors.New("the balance is insufficient")
 
 // EntryKind says what a ledger entry did.
 type EntryKind string
 
-// Kinds of ledger entries. A hold has one Begin and one of Settle and Release.
+// Kinds of ledger entries. A hold is opened by one Begin and closed by one Settle or Release.
 const (
-	Credit  EntryKind = "credit"  // Amount was put in
+	Credit  EntryKind = "credit"  // Amount was paid in
 	Adjust  EntryKind = "adjust"  // Amount, which may be negative, corrects the credits
 	Begin   EntryKind = "begin"   // Amount is held
 	Extend  EntryKind = "extend"  // Amount more is held
-	Settle  EntryKind = "settle"  // Amount was spent, Held is no longer held
-	Release EntryKind = "release" // nothing was spent, Held is no longer held
+	Settle  EntryKind = "settle"  // Amount was spent, and Held is no longer held
+	Release EntryKind = "release" // nothing was spent, and Held is no longer held
 
-	// Progress is a posting that makes no entry: it notes what its hold would be
-	// settled at after a crash.
+	// Progress is a posting without an entry. It records the amount at which the hold is settled if
+	// the process crashes.
 	Progress EntryKind = "progress"
 )
 
 // Entry is one entry of the ledger. Entries are appended and never changed.
 type Entry struct {
 	Sequence uint64
-	Previous uint64 // of the same account
+	Previous uint64 // previous entry of the same account
 	Account  string
 	Kind     EntryKind
 	Amount   int64
 	Held     int64
-	// Hold is the Begin's sequence. A hold that begins and ends in one commit
-	// has one entry for both, whose Hold is its own sequence.
+	// Hold is the sequence number of the Begin. A hold that is opened and closed in one commit has
+	// one entry for both, and Hold is that entry's own sequence number.
 	Hold    uint64
 	Request string
 	Model   string
@@ -50,45 +50,44 @@ type Entry struct {
 	receipt *Receipt // of a Settle or Release
 }
 
-// ends reports whether e is the terminal entry of a hold.
-func (e *Entry) ends() bool { return e.Kind == Settle || e.Kind == Release }
+// endsHold reports whether e closes a hold.
+func (e *Entry) endsHold() bool { return e.Kind == Settle || e.Kind == Release }
 
-// takes reports whether e needs credits that nothing else has taken. A settlement does
-// not: it may leave a debt.
-func (e *Entry) takes() bool {
+// needsCredit reports whether e needs available credits. A settlement does not, because it may
+// leave a debt.
+func (e *Entry) needsCredit() bool {
 	return e.Amount > 0 && (e.Kind == Begin || e.Kind == Extend) || e.Amount < 0 && e.Kind == Adjust
 }
 
-// Posting is what is to be entered on one account.
+// Posting describes an entry to make on one account.
 type Posting struct {
 	Kind   EntryKind
 	Amount int64
-	// Hold is which hold it is about. A Settle or Release with 0 is about one
-	// that begins with it, of Held.
+	// Hold is the hold that the posting changes. A Settle or Release with 0 opens and closes a hold
+	// of Held at once.
 	Hold   uint64
 	Held   int64
 	Reason string
-	// Once makes a Credit or Adjust happen once: see Payment. "": each time.
+	// Once, if not empty, is the idempotency key of a Credit or Adjust. See Payment.
 	Once string
-	// Receipt goes with Begin, Settle and Release. Account, hold, amounts, end
-	// reason and times are filled in, in a copy.
+	// Receipt is required for Begin, Settle and Release. Account, hold, amounts, end reason and
+	// times are filled in, in a copy.
 	Receipt *Receipt
-	// Began is when the request did, if it was not now.
+	// Began is when the request began, or zero for now.
 	Began time.Time
 }
 
-// Posted is what became of a Posting: the sequence of its entry, or the error
-// for which it left no trace.
+// Posted is the result of a Posting: the sequence number of its entry, or an error if nothing was
+// entered.
 type Posted struct {
 	Sequence uint64
 	Err      error
-	// Spends are what the scopes of a Settle's receipt have spent when all postings were
-	// entered: its key first, then Receipt.Scopes. They are shared and must not be changed.
+	// Spends is what the scopes of a Settle's receipt have spent after all postings: first the key,
+	// then Receipt.Scopes. The records are shared and must not be modified.
 	Spends []*KeySpend
 }
 
-// CommitPostings enters postings on an account, in order, each of them or not, and
-// returns the account as it is then. It is the one way in which money moves.
+// CommitPostings runs Post as a command of its own.
 func CommitPostings(
 	ctx context.Context,
 	s *state.State,
@@ -106,21 +105,23 @@ func CommitPostings(
 	return a, posted, nil
 }
 
-// Post is State.Post inside a command.
+// Post enters postings on an account in order and returns the account afterwards. A posting that is
+// refused has its error in Posted and changes nothing; the others are entered. An error of Post
+// itself means that nothing was entered. It is the only function that moves money.
 func Post(tx *state.Tx, account string, postings []Posting) (Account, []Posted, error) {
 	if err := checkAccount(account); err != nil {
 		return Account{}, nil, err
 	}
 	m := state.MemoryOf[*ledgerMemory](tx)
 	p := poster{tx: tx, memory: m, account: FindAccount(tx.View(), account), tally: tally{day: dayOf(tx.Now())}}
-	p.page.begin(m.pages.freeFor(entryRoom*len(postings)+pageRoom), m.names)
+	p.page.start(m.pages.freeFor(entryRoom*len(postings)+pageRoom), m.names)
 	before := p.account.Last
 	tx.Grow(opsPerPosting*len(postings) + opsPerPost)
 	posted := make([]Posted, len(postings))
 	for i := range postings {
 		posted[i].Sequence, posted[i].Err = p.post(&postings[i])
 		if posted[i].Err == nil {
-			posted[i].Spends = p.tally.spent(&postings[i])
+			posted[i].Spends = p.tally.spendsOf(&postings[i])
 		}
 		if p.broken != nil {
 			return Account{}, nil, p.broken
@@ -131,89 +132,92 @@ func Post(tx *state.Tx, account string, postings []Posting) (Account, []Posted, 
 	}
 	tx.Op(journal.Op{
 		Kind: journal.Put, New: true, Table: journal.Ledger,
-		Key: m.sequenceKey(p.account.Last), Value: m.pages.keep(p.page.end()),
+		Key: m.sequenceKey(p.account.Last), Value: m.pages.keep(p.page.finish()),
 	})
-	if err := p.tally.keep(tx); err != nil {
+	if err := p.tally.write(tx); err != nil {
 		return Account{}, nil, err
 	}
 	p.account.Changed = tx.Now()
 	return p.account, posted, accounts.Put(tx, p.account)
 }
 
-// What a Post comes to, mostly: where its receipt is found for each settlement; the
-// page, the account, what its key has spent and what was used, once for all.
+// The usual number of operations of a Post: one index record for the receipt of each settlement, and
+// one record each for the page, the account, the spending of its key and the usage.
 const (
 	opsPerPosting = 1
 	opsPerPost    = 4
 )
 
-// poster enters postings: checks first, so that a refused one leaves no trace.
+// poster enters postings. It checks a posting before it changes anything, so that a refused one has
+// no effect.
 type poster struct {
 	tx      *state.Tx
 	memory  *ledgerMemory
 	account Account
 	page    pageWriter
 	tally   tally
-	broken  error // a record could not be written: nothing of the command counts
+	broken  error // error of writing a record, which makes the whole command fail
 }
 
+// post enters one posting and returns the sequence number of its entry.
 func (p *poster) post(what *Posting) (uint64, error) {
 	if what.Amount > budget.MaxCredits || what.Amount < -budget.MaxCredits || (what.Amount < 0 && what.Kind != Adjust) {
 		return 0, fmt.Errorf("%w: %s of %d", state.ErrInvalid, what.Kind, what.Amount)
 	}
 	switch what.Kind {
 	case Credit, Adjust:
-		return p.credit(what)
+		return p.addCredit(what)
 	case Begin:
-		return p.begin(what)
+		return p.openHold(what)
 	case Extend, Progress:
-		return p.change(what)
+		return p.changeHold(what)
 	case Settle, Release:
-		return p.end(what)
+		return p.closeHold(what)
 	}
 	return 0, fmt.Errorf("%w: posting of kind %q", state.ErrInvalid, what.Kind)
 }
 
-func (p *poster) credit(what *Posting) (uint64, error) {
+func (p *poster) addCredit(what *Posting) (uint64, error) {
 	if what.Once != "" {
-		return p.once(what)
+		return p.creditOnce(what)
 	}
-	return p.move(what)
+	return p.changeCredits(what)
 }
 
-func (p *poster) move(what *Posting) (uint64, error) {
+func (p *poster) changeCredits(what *Posting) (uint64, error) {
 	sum := p.account.Credits + what.Amount
 	if sum > budget.MaxCredits {
 		return 0, fmt.Errorf("%w: credits of %d", state.ErrInvalid, sum)
 	}
-	if what.Amount < 0 && !p.account.takes(-what.Amount) {
+	if what.Amount < 0 && !p.account.canHold(-what.Amount) {
 		return 0, fmt.Errorf("take %d of account %s: %w", -what.Amount, p.account.ID, ErrInsufficient)
 	}
 	p.account.Credits = sum
-	return p.enter(Entry{Kind: what.Kind, Amount: what.Amount, Reason: what.Reason}, nil), nil
+	return p.appendEntry(Entry{Kind: what.Kind, Amount: what.Amount, Reason: what.Reason}, nil), nil
 }
 
-func (p *poster) begin(what *Posting) (uint64, error) {
+func (p *poster) openHold(what *Posting) (uint64, error) {
 	if err := what.checkReceipt(); err != nil {
 		return 0, err
 	}
-	if !p.account.takes(what.Amount) {
+	if !p.account.canHold(what.Amount) {
 		return 0, fmt.Errorf("hold %d of account %s: %w", what.Amount, p.account.ID, ErrInsufficient)
 	}
 	p.account.Held += what.Amount
 	e := Entry{Kind: Begin, Amount: what.Amount, Request: what.Receipt.Request, Model: what.Receipt.Model}
 	h := Hold{
-		ID:      p.enter(e, nil),
+		ID:      p.appendEntry(e, nil),
 		Account: p.account.ID,
 		Amount:  what.Amount,
-		Began:   what.since(p.tx.Now()),
+		Began:   what.beganAt(p.tx.Now()),
 		Receipt: *what.Receipt,
 	}
-	p.put(h)
+	p.putHold(h)
 	return h.ID, nil
 }
 
-// checkReceipt: the request must have a name that finds it.
+// checkReceipt returns an error unless the receipt names the request, because receipts are found by
+// it.
 func (w *Posting) checkReceipt() error {
 	if w.Receipt == nil {
 		return fmt.Errorf("%w: a %s without a receipt", state.ErrInvalid, w.Kind)
@@ -221,14 +225,15 @@ func (w *Posting) checkReceipt() error {
 	return state.CheckID(w.Receipt.Request)
 }
 
-func (w *Posting) since(now time.Time) time.Time {
+// beganAt returns when the request began.
+func (w *Posting) beganAt(now time.Time) time.Time {
 	if w.Began.IsZero() {
 		return now
 	}
 	return w.Began
 }
 
-func (p *poster) change(what *Posting) (uint64, error) {
+func (p *poster) changeHold(what *Posting) (uint64, error) {
 	r := holdOf(p.tx.View(), p.account.ID, what.Hold)
 	if r == nil {
 		return 0, fmt.Errorf("hold %d: %w", what.Hold, state.ErrFinished)
@@ -236,20 +241,20 @@ func (p *poster) change(what *Posting) (uint64, error) {
 	h := r.Rec
 	if what.Kind == Progress {
 		h.Progress = min(max(h.Progress, what.Amount), h.Amount)
-		p.put(h)
+		p.putHold(h)
 		return h.ID, nil
 	}
-	if !p.account.takes(what.Amount) {
+	if !p.account.canHold(what.Amount) {
 		return 0, fmt.Errorf("extend hold %d by %d: %w", what.Hold, what.Amount, ErrInsufficient)
 	}
 	p.account.Held += what.Amount
 	h.Amount += what.Amount
-	p.put(h)
-	return p.enter(Entry{Kind: Extend, Amount: what.Amount, Hold: h.ID, Request: h.Receipt.Request}, nil), nil
+	p.putHold(h)
+	return p.appendEntry(Entry{Kind: Extend, Amount: what.Amount, Hold: h.ID, Request: h.Receipt.Request}, nil), nil
 }
 
-// end is the one terminal entry of a hold.
-func (p *poster) end(what *Posting) (uint64, error) {
+// closeHold makes the one entry that closes a hold, with its receipt.
+func (p *poster) closeHold(what *Posting) (uint64, error) {
 	if err := what.checkReceipt(); err != nil {
 		return 0, err
 	}
@@ -257,7 +262,7 @@ func (p *poster) end(what *Posting) (uint64, error) {
 	if what.Kind == Release {
 		spent = 0
 	}
-	h := Hold{Account: p.account.ID, Amount: what.Held, Began: what.since(p.tx.Now())}
+	h := Hold{Account: p.account.ID, Amount: what.Held, Began: what.beganAt(p.tx.Now())}
 	var r *state.Row[Hold]
 	if what.Hold != 0 {
 		if r = holdOf(p.tx.View(), p.account.ID, what.Hold); r == nil {
@@ -266,7 +271,7 @@ func (p *poster) end(what *Posting) (uint64, error) {
 		h = r.Rec
 		p.account.Held -= h.Amount
 	}
-	if !p.account.owes(spent) {
+	if !p.account.canCharge(spent) {
 		if r != nil {
 			p.account.Held += h.Amount
 		}
@@ -285,7 +290,7 @@ func (p *poster) end(what *Posting) (uint64, error) {
 		Model:   receipt.Model,
 		Reason:  what.Reason,
 	}
-	sequence := p.enter(e, &receipt)
+	sequence := p.appendEntry(e, &receipt)
 	if r != nil {
 		holds.Remove(p.tx, r)
 	} else {
@@ -297,10 +302,9 @@ func (p *poster) end(what *Posting) (uint64, error) {
 	return sequence, nil
 }
 
-// enter appends an entry to the ledger, with the receipt of a terminal one. It is
-// linked to the one before it of the same account, so that an account's history
-// needs no index.
-func (p *poster) enter(e Entry, r *Receipt) uint64 {
+// appendEntry appends an entry to the ledger, with the receipt if it closes a hold. Each entry
+// refers to the previous one of its account, so an account's history needs no index.
+func (p *poster) appendEntry(e Entry, r *Receipt) uint64 {
 	p.memory.next++
 	e.Sequence = p.memory.next
 	e.Previous, e.Account, e.At = p.account.Last, p.account.ID, p.tx.Now()
@@ -312,15 +316,15 @@ func (p *poster) enter(e Entry, r *Receipt) uint64 {
 	return e.Sequence
 }
 
-func (p *poster) put(h Hold) {
+func (p *poster) putHold(h Hold) {
 	if err := holds.Put(p.tx, h); err != nil {
 		p.broken = err
 	}
 }
 
-// History returns up to limit entries of an account, newest first: those before
-// the sequence number before, or (0) the newest. It ends with the oldest entry
-// that was not folded.
+// History returns up to limit entries of an account, newest first. It starts below the sequence
+// number before, or at the newest entry if before is 0, and ends at the oldest entry that was not
+// folded.
 func History(ctx context.Context, s *state.State, account string, before uint64, limit int) ([]Entry, error) {
 	var found []Entry
 	entries := entryReader{state: s}
@@ -329,7 +333,7 @@ func History(ctx context.Context, s *state.State, account string, before uint64,
 		if at <= foldedThrough(s.View()) {
 			break
 		}
-		e, err := entries.kept(ctx, at)
+		e, err := entries.entryUnlessFolded(ctx, at)
 		if err != nil {
 			return nil, err
 		}

@@ -29,7 +29,7 @@ func about(request string) *money.Receipt {
 	return &money.Receipt{Request: request, Model: "m", Key: "key_1"}
 }
 
-func TestMoneyMovesOnlyAsFarAsThereIsSome(t *testing.T) {
+func TestPostingsBeyondTheBalanceAreRefused(t *testing.T) {
 	s := newState(t)
 	steps := []struct {
 		what                 money.Posting
@@ -213,13 +213,13 @@ func TestMoneyMovesOnlyAsFarAsThereIsSome(t *testing.T) {
 			t.Fatalf("step %d: the table says %+v, the command %+v", i, b, a)
 		}
 	}
-	books, err := money.CheckLedger(ctx, s)
-	if err != nil || books.Entries != 14 || books.Open != 0 || books.Spent != 78 {
-		t.Errorf("books: got %+v, %v", books, err)
+	totals, err := money.CheckLedger(ctx, s)
+	if err != nil || totals.Entries != 14 || totals.Open != 0 || totals.Spent != 78 {
+		t.Errorf("totals: got %+v, %v", totals, err)
 	}
 }
 
-func TestOtherAccountsHoldsAreNotThere(t *testing.T) {
+func TestHoldsOfOtherAccountsAreNotFound(t *testing.T) {
 	s := newState(t)
 	_, posted := post(
 		t,
@@ -251,7 +251,7 @@ func TestOtherAccountsHoldsAreNotThere(t *testing.T) {
 	}
 }
 
-func TestHistoryIsNewestFirstAndOneAccounts(t *testing.T) {
+func TestHistoryHasOneAccountNewestFirst(t *testing.T) {
 	s := newState(t)
 	for i := range int64(5) {
 		post(t, s, "a", money.Posting{Kind: money.Credit, Amount: i + 1})
@@ -267,7 +267,7 @@ func TestHistoryIsNewestFirstAndOneAccounts(t *testing.T) {
 	}
 }
 
-func TestSequencesGoOnAfterARestart(t *testing.T) {
+func TestSequencesContinueAfterARestart(t *testing.T) {
 	store := journal.NewMemory()
 	s := open(t, store, newClock().Now)
 	post(
@@ -292,7 +292,7 @@ func TestSequencesGoOnAfterARestart(t *testing.T) {
 	}
 }
 
-func TestReceiptTellsOnlyItsOwner(t *testing.T) {
+func TestReceiptIsShownOnlyToItsOwner(t *testing.T) {
 	clock := newClock()
 	s := open(t, journal.NewMemory(), clock.Now)
 	r := about("req_1")
@@ -332,8 +332,8 @@ func TestReceiptTellsOnlyItsOwner(t *testing.T) {
 	}
 }
 
-// TestBooksBalanceWhateverIsPosted posts anything, grouped anyhow.
-func TestBooksBalanceWhateverIsPosted(t *testing.T) {
+// The test posts random postings in random groups.
+func TestLedgerBalancesWhateverIsPosted(t *testing.T) {
 	kinds := []money.EntryKind{
 		money.Credit,
 		money.Adjust,
@@ -375,8 +375,8 @@ func TestBooksBalanceWhateverIsPosted(t *testing.T) {
 	})
 }
 
-// TestCheckBooksFindsWhatIsWrong alters the tables behind the state's back.
-func TestCheckBooksFindsWhatIsWrong(t *testing.T) {
+// The test changes the tables in the store.
+func TestCheckLedgerFindsEveryError(t *testing.T) {
 	gift := func(sequence, previous uint64) money.Entry {
 		return money.Entry{Sequence: sequence, Previous: previous, Account: "a", Kind: money.Credit, At: start}
 	}
@@ -474,8 +474,7 @@ func TestCheckBooksFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestRecordsAreWrittenAsTheyAreRead: the records that are written by hand hold
-// what encoding/json reads from them.
+// encoding/json reads the same values from the records that jsonObject writes.
 func TestRecordsAreWrittenAsTheyAreRead(t *testing.T) {
 	text := rapid.OneOf(
 		rapid.String(),

@@ -19,8 +19,8 @@ import (
 	"stagedoor/state/statetest"
 )
 
-// ledgerModel is a list of entries with their receipts, and what must be known to
-// say what a posting makes of it.
+// ledgerModel is a list of entries with their receipts, and the sums that decide whether a posting
+// is accepted.
 type ledgerModel struct {
 	s     *state.State
 	store journal.Store
@@ -37,11 +37,11 @@ type ledgerModel struct {
 
 var modelAccounts = []string{"a", "b", "c"}
 
-// errAfterwards refuses a command when it has posted.
+// errAfterwards refuses a command after it has posted.
 var errAfterwards = errors.New("refused afterwards")
 
-// TestLedgerIsItsEntries: however many are posted at once, whatever was packed
-// and whatever was folded, every reader tells of the entries there are.
+// Every reader returns exactly the entries that were posted, in any grouping and after any packs
+// and folds.
 func TestLedgerIsItsEntries(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := ledgerModel{store: journal.NewMemory(), now: noon, last: map[string]uint64{}, open: map[string][]Hold{}}
@@ -54,7 +54,8 @@ func TestLedgerIsItsEntries(t *testing.T) {
 		for range rapid.IntRange(1, 8).Draw(rt, "steps") {
 			m.rng = rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 0))
 			m.now = m.now.Add(time.Minute)
-			switch rapid.SampledFrom([]string{"post", "post", "post", "post", "refuse", "fold", "pack"}).Draw(rt, "step") {
+			switch rapid.SampledFrom([]string{"post", "post", "post", "post", "refuse", "fold", "pack"}).Draw(rt,
+				"step") {
 			case "post":
 				m.command(rt, nil)
 			case "refuse":
@@ -70,8 +71,8 @@ func TestLedgerIsItsEntries(t *testing.T) {
 		}
 		m.compare(rt)
 		v, err := state.Verify(context.Background(), m.store, Module())
-		books, wrong := CheckLedger(context.Background(), m.s)
-		if err = errors.Join(err, wrong); err != nil || !v.Sound() || books.Entries != len(m.entries) {
+		totals, wrong := CheckLedger(context.Background(), m.s)
+		if err = errors.Join(err, wrong); err != nil || !v.Sound() || totals.Entries != len(m.entries) {
 			rt.Fatalf("%d entries: %+v, %v", len(m.entries), v, err)
 		}
 	})
@@ -83,7 +84,7 @@ func (m *ledgerModel) command(rt *rapid.T, end error) {
 	before, seed := m.clone(), m.rng.Uint64()
 	sizes := []int{0, 1, 1, 2, 3, 5, 8, 40}
 	if m.rng.IntN(12) == 0 {
-		sizes = []int{ledgerStretch - 1, ledgerStretch + 44, 512}
+		sizes = []int{ledgerChunk - 1, ledgerChunk + 44, 512}
 	}
 	_, err := state.Do(context.Background(), m.s, func(tx *state.Tx) (bool, error) {
 		*m = before.clone() // the command may be decided again
@@ -228,13 +229,13 @@ func (m *ledgerModel) enter(account string, p *Posting, e Entry, sequence uint64
 		m.open[account] = append(holds, Hold{ID: sequence, Amount: e.Amount, Began: m.now, Receipt: *p.Receipt})
 	case e.Kind == Extend:
 		holds[at].Amount += e.Amount
-	case e.ends() && e.Hold == 0:
+	case e.endsHold() && e.Hold == 0:
 		e.Hold = sequence
-	case e.ends():
+	case e.endsHold():
 		began, m.ended = holds[at].Began, e.Hold
 		m.open[account] = slices.Delete(slices.Clone(holds), at, at+1)
 	}
-	if e.ends() {
+	if e.endsHold() {
 		r := withReceipt(e, *p.Receipt)
 		r.Began = began
 		e.receipt = &r
@@ -347,7 +348,7 @@ func (m *ledgerModel) compare(rt *rapid.T) {
 func (m *ledgerModel) receipts(account, request string, before uint64) []Receipt {
 	var found []Receipt
 	for _, e := range m.entries {
-		if e.ends() && (account == "" || e.Account == account) && (request == "" || e.Request == request) &&
+		if e.endsHold() && (account == "" || e.Account == account) && (request == "" || e.Request == request) &&
 			(before == 0 || e.Sequence < before) {
 			found = append(found, *e.receipt)
 		}
@@ -400,8 +401,7 @@ func (m *ledgerModel) compareLists(rt *rapid.T, account string, before uint64) {
 	}
 }
 
-// TestReadersBesideAFold: what they read may be folded at any moment, and that is
-// not damage.
+// Entries may be folded while they are read. That is not reported as damage.
 func TestReadersBesideAFold(t *testing.T) {
 	ctx := context.Background()
 	now := noon
@@ -455,8 +455,7 @@ func TestReadersBesideAFold(t *testing.T) {
 	}
 }
 
-// TestListEndsWhereTheLedgerIsFolded: what was folded is not looked through, however
-// much it was.
+// A list does not search the folded part of the ledger, however long it is.
 func TestListEndsWhereTheLedgerIsFolded(t *testing.T) {
 	ctx := context.Background()
 	store := &countedRanges{Store: journal.NewMemory()}
@@ -485,7 +484,7 @@ func TestListEndsWhereTheLedgerIsFolded(t *testing.T) {
 	}
 }
 
-// countedRanges counts what is read from a store.
+// countedRanges is a store that counts the records that are read.
 type countedRanges struct {
 	journal.Store
 	ranges int

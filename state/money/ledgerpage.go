@@ -52,34 +52,34 @@ const (
 // entryKinds are the kinds by the number that a page has for each, from 1 on.
 var entryKinds = [...]EntryKind{"", Credit, Adjust, Begin, Extend, Settle, Release}
 
-// pageWriter writes the body of a page.
+// pageWriter encodes a page of the ledger.
 type pageWriter struct {
 	b     []byte
-	names map[string]uint64 // texts that were written, by their places
-	last  Entry             // the entry before, without its receipt
+	names map[string]uint64 // texts of the page with their numbers
+	last  Entry             // previous entry, without its receipt
 	first uint64            // sequence of the first entry
 	count uint64
-	head  int // where the body begins in b
+	head  int // position of the page in b
 }
 
-// pageHead is the room for the form, the count and the span of a page.
+// pageHead is the room that is reserved for the form, the count and the span of a page.
 const pageHead = 1 + 2*binary.MaxVarintLen64
 
-// What an entry takes at most, about, and its page besides.
+// Approximate upper bounds of the bytes of an entry and of the rest of its page.
 const (
 	entryRoom = 320
 	pageRoom  = 128
 )
 
-// begin starts a page in b. names is emptied and used.
-func (w *pageWriter) begin(b []byte, names map[string]uint64) {
+// start starts a page in b. It clears names and uses it.
+func (w *pageWriter) start(b []byte, names map[string]uint64) {
 	clear(names)
 	w.head = len(b)
 	*w = pageWriter{b: append(b, make([]byte, pageHead)...), names: names, head: len(b)}
 }
 
-// add appends an entry, with the receipt of a terminal one. The receipt is not taken from e, which would make room
-// for each on the heap.
+// add appends an entry, with its receipt if it closes a hold. The receipt is an argument and not a
+// field of e, because that would move each receipt to the heap.
 func (w *pageWriter) add(e *Entry, r *Receipt) {
 	bits := byte(max(slices.Index(entryKinds[:], e.Kind), 0))
 	joins := w.count > 0 && e.Sequence == w.last.Sequence+1 && e.Previous == w.last.Sequence &&
@@ -125,15 +125,15 @@ func (w *pageWriter) add(e *Entry, r *Receipt) {
 	w.last = Entry{Sequence: e.Sequence, Account: e.Account, At: e.At}
 }
 
-// ownHold is the hold of an entry that gives none.
+// ownHold returns the hold of an entry whose hold is not stored.
 func (e *Entry) ownHold() uint64 {
-	if e.ends() {
+	if e.endsHold() {
 		return e.Sequence
 	}
 	return 0
 }
 
-// receipt writes what the entry does not say itself.
+// receipt appends the parts of a receipt that the entry does not contain.
 func (w *pageWriter) receipt(e *Entry, r *Receipt, bits byte) {
 	w.text(r.Key)
 	w.texts(r.Scopes)
@@ -158,7 +158,8 @@ func (w *pageWriter) receipt(e *Entry, r *Receipt, bits byte) {
 	w.number(e.At.UnixNano() - r.Began.UnixNano())
 }
 
-// usageEstimated is the bit of a usage that was counted by the gateway. The lower bits say which numbers are there.
+// usageEstimated is the bit for usage that the gateway has estimated. The lower bits say which
+// numbers follow.
 const usageEstimated = 1 << usageNumbers
 
 const usageNumbers = 7
@@ -194,8 +195,8 @@ func (w *pageWriter) literal(s string) {
 	w.b = append(w.b, s...)
 }
 
-// text writes a text that may be repeated in the page: 0 and the text, or its place among those that were written so.
-// Place 1 is the empty text.
+// text appends a text that may occur again in the page: 0 and the text, or the number of its first
+// occurrence. Number 1 is the empty text.
 func (w *pageWriter) text(s string) {
 	if s == "" {
 		w.unsigned(1)
@@ -217,17 +218,17 @@ func (w *pageWriter) texts(all []string) {
 	}
 }
 
-// end returns all of b, with the page at its end.
-func (w *pageWriter) end() []byte {
+// finish returns b with the encoded page at its end.
+func (w *pageWriter) finish() []byte {
 	head := append(make([]byte, 0, pageHead), plainPage)
 	head = binary.AppendUvarint(head, w.count)
 	head = binary.AppendUvarint(head, w.last.Sequence-w.first)
-	// The entries move to the left, over what the head did not need.
+	// The entries move to the left, over the part of the reserved head that was not needed.
 	at := w.head + copy(w.b[w.head:], head)
 	return w.b[:at+copy(w.b[at:], w.b[w.head+pageHead:])]
 }
 
-// pageReader reads the body of a page. After an error, all it reads is zero.
+// pageReader decodes the body of a page. After an error all its methods return zero values.
 type pageReader struct {
 	b     []byte
 	names []string
@@ -270,7 +271,8 @@ func (p *pageReader) number() int64 {
 	return v
 }
 
-// length is that of a list or text whose parts take a byte each at least.
+// length reads the length of a list or text. Each element takes at least one byte, so a length
+// beyond the rest of the page is an error and allocates nothing.
 func (p *pageReader) length() int {
 	n := p.unsigned()
 	if n > uint64(len(p.b)) {
@@ -303,7 +305,7 @@ func (p *pageReader) text() string {
 	return s
 }
 
-// texts is nil for none.
+// texts reads a list of texts, nil if it is empty.
 func (p *pageReader) texts() (all []string) {
 	for range p.length() {
 		all = append(all, p.text())
@@ -311,7 +313,7 @@ func (p *pageReader) texts() (all []string) {
 	return all
 }
 
-// decodePage returns the entries of a record of the ledger, at least one.
+// decodePage returns the entries of a ledger record. There is at least one.
 func decodePage(rec journal.Record) ([]Entry, error) {
 	if len(rec.Key) != 8 {
 		return nil, corruptPage(rec, errPage.Error())
@@ -351,7 +353,7 @@ func (p *pageReader) entries(last uint64) ([]Entry, error) {
 	return entries, nil
 }
 
-// entry reads the entry behind another one.
+// entry reads the entry that follows before.
 func (p *pageReader) entry(e, before *Entry, first bool) error {
 	bits := p.byte()
 	kind := int(bits & kindBits)
@@ -370,7 +372,7 @@ func (p *pageReader) entry(e, before *Entry, first bool) error {
 			return errPage
 		}
 	}
-	if p.err == nil && e.Previous >= e.Sequence { // a reader that follows it backwards would go round in circles
+	if p.err == nil && e.Previous >= e.Sequence { // reading backwards would never end
 		return errors.New("follows itself")
 	}
 	e.Amount, e.Held = p.number(), p.number()
@@ -379,7 +381,7 @@ func (p *pageReader) entry(e, before *Entry, first bool) error {
 	}
 	e.Request, e.Model, e.Reason = p.literal(), p.text(), p.text()
 	if bits&entryReceipt != 0 {
-		if !e.ends() {
+		if !e.endsHold() {
 			return errors.New("has a receipt of what ended nothing")
 		}
 		e.receipt = p.receipt(e, bits)
@@ -395,13 +397,13 @@ func (p *pageReader) receipt(e *Entry, bits byte) *Receipt {
 		r.Upstream = p.text()
 	}
 	r.Provider, r.Attempts = p.text(), int(p.number())
-	told := p.byte()
+	present := p.byte()
 	for i, n := range r.Usage.numbers() {
-		if told&(1<<i) != 0 {
+		if present&(1<<i) != 0 {
 			*n = p.number()
 		}
 	}
-	r.Usage.Estimated = told&usageEstimated != 0
+	r.Usage.Estimated = present&usageEstimated != 0
 	r.Prices = make([]PriceRow, p.length())
 	for i := range r.Prices {
 		r.Prices[i] = PriceRow{p.text(), p.number(), p.number(), p.number() + perMillion}
@@ -418,8 +420,8 @@ func corruptPage(rec journal.Record, reason string) error {
 	return &journal.CorruptError{Table: journal.Ledger, Key: slices.Clone(rec.Key), Reason: reason}
 }
 
-// readPages calls fn with up to limit (0: all) pages from that of a sequence number on, in order. fn must not call
-// State.
+// readPages calls fn with the pages from sequence number from on, in order, and stops after limit
+// pages unless limit is 0. fn must not call State.
 func readPages(ctx context.Context, s *state.State, from uint64, limit int, fn func([]Entry) error) error {
 	return s.Range(ctx, journal.Ledger, state.SequenceKey(from), nil, limit, func(rec journal.Record) error {
 		entries, err := decodePage(rec)
@@ -430,8 +432,7 @@ func readPages(ctx context.Context, s *state.State, from uint64, limit int, fn f
 	})
 }
 
-// ReadLedger calls fn with the entries after a sequence number, in order. fn must
-// not call State.
+// ReadLedger calls fn with each entry after a sequence number, in order. fn must not call State.
 func ReadLedger(ctx context.Context, s *state.State, after uint64, fn func(Entry) error) error {
 	return readPages(ctx, s, after+1, 0, func(entries []Entry) error {
 		for _, e := range entries {
@@ -446,14 +447,14 @@ func ReadLedger(ctx context.Context, s *state.State, after uint64, fn func(Entry
 	})
 }
 
-// entryReader finds entries one by one. It keeps the page of the last one, where the
-// one before is mostly, too.
+// entryReader reads single entries. It keeps the page of the last entry, because the next one is
+// mostly on the same page.
 type entryReader struct {
 	state *state.State
 	page  []Entry
 }
 
-// entry is journal.ErrNotFound where there is none.
+// entry returns an entry, or journal.ErrNotFound.
 func (r *entryReader) entry(ctx context.Context, sequence uint64) (Entry, error) {
 	if e := r.onPage(sequence); e != nil {
 		return *e, nil
@@ -484,8 +485,9 @@ func (r *entryReader) onPage(sequence uint64) *Entry {
 	return &r.page[at]
 }
 
-// kept is an entry that was made, or nil: it was folded.
-func (r *entryReader) kept(ctx context.Context, sequence uint64) (*Entry, error) {
+// entryUnlessFolded returns an entry, or nil if it was folded. A missing entry that was not folded
+// is a *journal.CorruptError.
+func (r *entryReader) entryUnlessFolded(ctx context.Context, sequence uint64) (*Entry, error) {
 	e, err := r.entry(ctx, sequence)
 	if err == nil {
 		return &e, nil

@@ -16,17 +16,17 @@ import (
 	"stagedoor/state/journal"
 )
 
-// pageOf is a page with entries and the receipts that they carry.
+// pageOf returns a page with entries and their receipts.
 func pageOf(entries ...Entry) journal.Record {
 	var w pageWriter
-	w.begin(nil, map[string]uint64{})
+	w.start(nil, map[string]uint64{})
 	for i := range entries {
 		w.add(&entries[i], entries[i].receipt)
 	}
-	return journal.Record{Key: state.SequenceKey(entries[len(entries)-1].Sequence), Value: w.end()}
+	return journal.Record{Key: state.SequenceKey(entries[len(entries)-1].Sequence), Value: w.finish()}
 }
 
-// said is all that entries say, in one spelling.
+// said returns the content of entries as text.
 func said(t rapid.TB, entries []Entry) string {
 	t.Helper()
 	var all []any
@@ -49,8 +49,9 @@ func said(t rapid.TB, entries []Entry) string {
 	return string(text)
 }
 
-// TestEveryPageComesBack: whatever entries and their receipts say, of one Post or of many, plain and deflated.
-func TestEveryPageComesBack(t *testing.T) {
+// Pages with any entries and receipts, of one Post or of many, plain and deflated, are decoded
+// unchanged.
+func TestEveryPageIsDecodedUnchanged(t *testing.T) {
 	text := rapid.OneOf(
 		rapid.String(),
 		rapid.SampledFrom([]string{"", "m", "quote\"", "back\\slash", "line\nbreak", "\u2028<&>", "日本", "\xff"}),
@@ -83,7 +84,7 @@ func TestEveryPageComesBack(t *testing.T) {
 				e.Account, e.At = s("account"), moment.Draw(rt, "at")
 			}
 			before = e
-			if !e.ends() {
+			if !e.endsHold() {
 				entries[i] = e
 				continue
 			}
@@ -132,7 +133,7 @@ func TestEveryPageComesBack(t *testing.T) {
 	})
 }
 
-// sold is some entries of two accounts, with their receipts.
+// sold returns some entries of two accounts with their receipts.
 func sold() []Entry {
 	var entries []Entry
 	for i := range 5 {
@@ -164,11 +165,12 @@ func sold() []Entry {
 	return entries
 }
 
-// FuzzPage: what is not a page is refused as such, and what is one can be written
-// and says the same.
+// Input that is not a page is refused. Input that is a page can be encoded again and has the same
+// content.
 func FuzzPage(f *testing.F) {
 	page := pageOf(sold()...).Value
-	for _, seed := range [][]byte{nil, {plainPage}, {plainPage, 0, 0}, {deflatedPage, 1}, page, deflatePage(page), page[:len(page)-1]} {
+	for _, seed := range [][]byte{nil, {plainPage}, {plainPage, 0, 0}, {deflatedPage, 1}, page, deflatePage(page),
+		page[:len(page)-1]} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, value []byte) {
@@ -192,8 +194,8 @@ func FuzzPage(f *testing.F) {
 	})
 }
 
-// TestDamagedPages: each is named, by those who read it and by Verify.
-func TestDamagedPages(t *testing.T) {
+// Readers and Verify name every damaged page.
+func TestDamagedPagesAreNamed(t *testing.T) {
 	const form = "is not a page of the ledger"
 	entry := Entry{Sequence: 19, Previous: 9, Account: "anna", Kind: Credit, Amount: 1, At: noon}
 	round := entry
@@ -211,19 +213,19 @@ func TestDamagedPages(t *testing.T) {
 		value []byte
 		want  string
 	}{
-		"no entries":         {[]byte{plainPage, 0, 0}, "has 0 entries of 1 sequence numbers"},
-		"too many":           {pageOf(many...).Value, "has 20 entries of 20 sequence numbers"},
-		"a credit's receipt": {first(1 | entryReceipt), "has a receipt of what ended nothing"},
-		"goes round":         {pageOf(round).Value, "follows itself"},
-		"joins nothing":      {first(1 | entryJoins), form},
-		"no kind":            {first(0), form},
-		"an unknown kind":    {first(7), form},
-		"cut":                {whole[:len(whole)-1], form},
-		"too long":           {append(bytes.Clone(whole), 0), form},
-		"an unknown form":    {append([]byte{3}, whole[1:]...), form},
-		"not deflated":       {append([]byte{deflatedPage}, whole[1:]...), form},
-		"longer than told":   {append([]byte{deflatedPage, 1}, deflatePage(whole)[2:]...), form},
-		"none at all":        {nil, form},
+		"no entries":            {[]byte{plainPage, 0, 0}, "has 0 entries of 1 sequence numbers"},
+		"too many":              {pageOf(many...).Value, "has 20 entries of 20 sequence numbers"},
+		"a credit's receipt":    {first(1 | entryReceipt), "has a receipt of what ended nothing"},
+		"goes round":            {pageOf(round).Value, "follows itself"},
+		"joins nothing":         {first(1 | entryJoins), form},
+		"no kind":               {first(0), form},
+		"an unknown kind":       {first(7), form},
+		"cut":                   {whole[:len(whole)-1], form},
+		"too long":              {append(bytes.Clone(whole), 0), form},
+		"an unknown form":       {append([]byte{3}, whole[1:]...), form},
+		"not deflated":          {append([]byte{deflatedPage}, whole[1:]...), form},
+		"longer than announced": {append([]byte{deflatedPage, 1}, deflatePage(whole)[2:]...), form},
+		"none at all":           {nil, form},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := context.Background()

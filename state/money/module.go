@@ -8,20 +8,20 @@ import (
 	"stagedoor/state"
 )
 
-// ledgerMemory holds the state that the ledger keeps beside its tables. All but folding and packEntries belongs to the
-// writer.
+// ledgerMemory is the state of the ledger beside its tables. Only the writer uses it, except for
+// folding and packEntries.
 type ledgerMemory struct {
 	last uint64 // sequence of the last durable entry
 	next uint64 // sequence of the last entry of the group that is being decided
-	// records and pages are where a group writes the keys of its records and the pages of the ledger.
+	// records and pages hold the encoded keys and ledger pages of a group.
 	records, pages arena
-	names          map[string]uint64 // in the page that is being written
+	names          map[string]uint64 // texts of the page that is being written
 
 	folding     sync.Mutex // held by Fold and Pack
-	packEntries int        // how many ledger entries make a pack, at least
+	packEntries int        // smallest number of ledger entries in a pack
 }
 
-// Module returns the tables of accounts and the ledger.
+// Module returns the tables of accounts and of the ledger.
 func Module() state.Module {
 	m := &ledgerMemory{names: map[string]uint64{}, packEntries: packEntries}
 	return state.Module{

@@ -13,21 +13,21 @@ import (
 	"stagedoor/state/journal"
 )
 
-// packEntries is how many entries make a pack, at least. A larger pack is smaller per entry and slower to read for
-// one of them.
+// packEntries is the smallest number of entries in a pack. A larger pack takes less space for each
+// entry, but reading one entry takes longer.
 const packEntries = 128
 
-// maxPageBody bounds what a deflated page claims to be: the entries of a pack, and of the Post that filled it, with
-// the longest names that there can be.
+// maxPageBody is the largest length that a deflated page may claim: more than a pack with the
+// longest possible names needs.
 const maxPageBody = 64 << 20
 
 // packedName is the fact that says up to which sequence number the pages of the ledger were packed.
 const packedName = "ledger/packed"
 
-// Pack joins the oldest pages of the ledger that were not packed yet into compressed ones, until limit entries
-// (MaxFold if 0) are in them, and returns how many; if that is limit or beyond there may be more. Pages that do not
-// fill a pack wait for more. Every entry and receipt is found as before: a pack takes the place of its pages in one
-// commit, under the key of the last.
+// Pack joins the oldest unpacked pages of the ledger into compressed pages until they hold limit
+// entries (MaxFold if 0). It returns the number of entries; if that is limit or more, there may be
+// more to pack. Pages that do not fill a pack are left for a later call. Entries and receipts are
+// found as before, because a pack replaces its pages in one commit and has the key of the last.
 func Pack(ctx context.Context, s *state.State, limit int) (int, error) {
 	if limit <= 0 || limit > MaxFold {
 		limit = MaxFold
@@ -35,16 +35,16 @@ func Pack(ctx context.Context, s *state.State, limit int) (int, error) {
 	m := state.MemoryOf[*ledgerMemory](s)
 	m.folding.Lock()
 	defer m.folding.Unlock()
-	// As in Fold, the disk is read before the command. Only Fold and Pack change pages.
+	// As in Fold, the pages are read before the command. Only Fold and Pack change pages.
 	p := packer{mark: packedThrough(s.View()), fill: m.packEntries}
 	err := readPages(ctx, s, p.mark+1, 0, func(page []Entry) error {
 		p.add(page)
 		if p.packed >= limit {
-			return errEnough
+			return errStop
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, errEnough) {
+	if err != nil && !errors.Is(err, errStop) {
 		return 0, fmt.Errorf("pack the ledger: %w", err)
 	}
 	if p.packed == 0 {
@@ -53,22 +53,23 @@ func Pack(ctx context.Context, s *state.State, limit int) (int, error) {
 	return state.Do(ctx, s, p.write)
 }
 
-// packer is one run of Pack.
+// packer collects the pages of one Pack.
 type packer struct {
-	mark    uint64    // where it begins
-	fill    int       // entries that make a pack, at least
+	mark    uint64    // sequence number up to which the ledger was packed before
+	fill    int       // smallest number of entries in a pack
 	open    [][]Entry // pages that do not fill a pack yet
-	entries int       // in them
+	entries int       // number of entries in them
 	packs   []pack
 	packed  int // entries in packs
 }
 
-// pack is one page in place of several.
+// pack is one page that replaces several.
 type pack struct {
-	pages []uint64 // these, by their last entries
+	pages []uint64 // the replaced pages, each named by its last entry
 	value []byte
 }
 
+// add adds a page and completes a pack if it is full.
 func (p *packer) add(page []Entry) {
 	p.open = append(p.open, page)
 	if p.entries += len(page); p.entries < p.fill {
@@ -76,20 +77,20 @@ func (p *packer) add(page []Entry) {
 	}
 	var made pack
 	var w pageWriter
-	w.begin(nil, map[string]uint64{})
+	w.start(nil, map[string]uint64{})
 	for _, page := range p.open {
 		for i := range page {
 			w.add(&page[i], page[i].receipt)
 		}
 		made.pages = append(made.pages, page[len(page)-1].Sequence)
 	}
-	made.value = deflatePage(w.end())
+	made.value = deflatePage(w.finish())
 	p.packs = append(p.packs, made)
 	p.packed += p.entries
 	p.open, p.entries = nil, 0
 }
 
-// write is the command.
+// write is the command that stores the packs and removes the pages that they replace.
 func (p *packer) write(tx *state.Tx) (int, error) {
 	if packedThrough(tx.View()) != p.mark {
 		return 0, nil // another call packed or folded these
@@ -105,12 +106,12 @@ func (p *packer) write(tx *state.Tx) (int, error) {
 	return p.packed, tx.PutNumberFact(packedName, last)
 }
 
-// packedThrough is the sequence number of the last entry that was packed or folded.
+// packedThrough returns the sequence number of the last entry that was packed or folded.
 func packedThrough(v state.View) uint64 {
 	return max(foldedThrough(v), v.NumberFact(packedName))
 }
 
-// deflatePage makes a deflated page of a plain one.
+// deflatePage returns a plain page in compressed form.
 func deflatePage(plain []byte) []byte {
 	body := plain[1:]
 	var b bytes.Buffer
@@ -122,7 +123,7 @@ func deflatePage(plain []byte) []byte {
 	if err == nil {
 		err = w.Close()
 	}
-	if err != nil { // a level that there is, and a writer that never fails
+	if err != nil { // cannot happen: the level is valid and a bytes.Buffer never fails
 		panic(err)
 	}
 	return b.Bytes()
@@ -143,7 +144,7 @@ func pageBody(value []byte) ([]byte, error) {
 		}
 		r := flate.NewReader(bytes.NewReader(rest[n:]))
 		defer r.Close()
-		// The claim is not believed before that much is there.
+		// Nothing is allocated for the claimed size before the data is there.
 		body, err := io.ReadAll(io.LimitReader(r, int64(size)+1))
 		if err != nil || uint64(len(body)) != size {
 			return nil, errPage

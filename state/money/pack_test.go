@@ -12,7 +12,7 @@ import (
 	"stagedoor/state/journal"
 )
 
-// wantSound fails where Verify finds something wrong.
+// wantSound fails the test if Verify reports a problem.
 func wantSound(t *testing.T, store journal.Store, when string) {
 	t.Helper()
 	if v, err := state.Verify(context.Background(), store, Module()); err != nil || !v.Sound() {
@@ -20,9 +20,9 @@ func wantSound(t *testing.T, store journal.Store, when string) {
 	}
 }
 
-// TestPackedLedgerTellsTheSame: every reader finds in packs what it found in their pages, also after a restart, in
-// an export, and as far as nothing is folded.
-func TestPackedLedgerTellsTheSame(t *testing.T) {
+// Every reader finds the same entries in packs as in the pages before, also after a restart, in an
+// export, and after folds.
+func TestPackedLedgerReadsTheSame(t *testing.T) {
 	for _, fill := range []int{1, 2, 5, 7, 18} {
 		t.Run(fmt.Sprint(fill), func(t *testing.T) {
 			ctx := context.Background()
@@ -69,14 +69,15 @@ func TestPackedLedgerTellsTheSame(t *testing.T) {
 				left -= n
 				wantSound(t, store, fmt.Sprint(left, " left"))
 			}
-			if err := store.Range(ctx, journal.ByHash, nil, nil, 0, func(journal.Record) error { return errEnough }); err != nil {
+			if err := store.Range(ctx, journal.ByHash, nil, nil, 0,
+				func(journal.Record) error { return errStop }); err != nil {
 				t.Errorf("receipts are left (%v)", err)
 			}
 		})
 	}
 }
 
-// TestPackWaitsForAWholePack: what does not fill one stays as it is, and what was packed is not packed again.
+// Pages that do not fill a pack stay as they are, and packed pages are not packed again.
 func TestPackWaitsForAWholePack(t *testing.T) {
 	ctx := context.Background()
 	store := journal.NewMemory()
@@ -108,7 +109,7 @@ func TestPackWaitsForAWholePack(t *testing.T) {
 	pack(1, 0, 0, "7* 16* 18* ")
 }
 
-// TestReadersDuringAPackSeeEveryEntry: lists are whole while their pages become packs.
+// Lists are complete while their pages are packed.
 func TestReadersDuringAPackSeeEveryEntry(t *testing.T) {
 	ctx := context.Background()
 	store := journal.NewMemory()

@@ -9,18 +9,18 @@ import (
 	"stagedoor/state/journal"
 )
 
-// ErrReused: the key of a payment was used for another one before.
+// ErrReused says that the idempotency key was used for a payment of another amount.
 var ErrReused = errors.New("the idempotency key was used for another payment")
 
-// Payment remembers a credit or adjustment under a key that its client chose, so
-// that one that is sent again, because its answer got lost, is not made twice.
+// Payment records a credit or adjustment under an idempotency key that the client has chosen. If
+// the client sends it again because the response was lost, it is not made twice.
 //
-// Payments never expire. A wall clock that leaps forward and back would otherwise
-// remove the key of a recent payment, and the same request would be credited twice.
-// Payments are few compared with requests, so keeping their keys is cheap.
+// Payments never expire. If they did, a clock that leaps forward and back could remove the key of a
+// recent payment, and the repeated request would be credited twice. Payments are few compared with
+// requests, so keeping their keys is cheap.
 type Payment struct {
 	Account  string    `json:"account"`
-	Once     string    `json:"once"` // the client's key
+	Once     string    `json:"once"` // idempotency key
 	Amount   int64     `json:"amount"`
 	Sequence uint64    `json:"sequence"` // of its ledger entry
 	At       time.Time `json:"at"`
@@ -33,14 +33,14 @@ var payments = state.Table[Payment]{
 
 func paymentID(account, once string) string { return account + "\x00" + once }
 
-// FindPayment finds a payment of an account by the key that its client chose.
+// FindPayment returns the payment of an account with this idempotency key.
 func FindPayment(v state.View, account, once string) (Payment, bool) {
 	return payments.Get(v, paymentID(account, once)).Record()
 }
 
-// once enters a credit or adjustment unless it was entered under its key before.
-// Then it is the sequence of that one, or ErrReused if that was another.
-func (p *poster) once(what *Posting) (uint64, error) {
+// creditOnce enters a credit or adjustment unless one was entered with the same key. Then it
+// returns that one's sequence number, or ErrReused if the amounts differ.
+func (p *poster) creditOnce(what *Posting) (uint64, error) {
 	if err := state.CheckID(what.Once); err != nil {
 		return 0, err
 	}
@@ -50,7 +50,7 @@ func (p *poster) once(what *Posting) (uint64, error) {
 		}
 		return made.Sequence, nil
 	}
-	sequence, err := p.move(what)
+	sequence, err := p.changeCredits(what)
 	if err != nil {
 		return 0, err
 	}

@@ -10,33 +10,32 @@ import (
 	"stagedoor/state/journal"
 )
 
-// ReceiptQuery asks for receipts. Empty fields do not restrict.
+// ReceiptQuery selects receipts. An empty field selects all.
 type ReceiptQuery struct {
 	Account, Key string
-	From, To     time.Time // when they were written; To is not included
-	// Before is where the list goes on: the cursor of the page before it.
+	From, To     time.Time // range of the times at which the receipts were written; To is excluded
+	// Before is the cursor that the previous page returned, or 0 for the first page.
 	Before uint64
-	Limit  int // at most; 0: 100
+	Limit  int // 0 selects 100
 }
 
 const (
 	receiptPage = 100
-	// maxReceiptScan bounds how many ledger entries one page looks at.
+	// maxReceiptScan is the number of ledger entries that are read for one page.
 	maxReceiptScan = 10_000
-	ledgerStretch  = 256
+	ledgerChunk    = 256
 )
 
-// ListReceipts returns receipts, newest first, and the cursor of the next page; 0:
-// there is none. A page may have fewer receipts than there is room for, even
-// none, and the list go on all the same: what a page looks at is bounded.
+// ListReceipts returns receipts, newest first, and the cursor of the next page, or 0 if there is
+// none. Because the number of entries that it reads is bounded, a page may have fewer receipts than
+// Limit or none although more follow.
 //
-// It follows the ledger, which is in time order, so it finds the requests
-// whose entries are there still.
+// It reads the ledger, which is in time order, so receipts of folded entries are not found.
 func ListReceipts(ctx context.Context, s *state.State, q ReceiptQuery) (found []Receipt, next uint64, err error) {
 	if q.Limit <= 0 {
 		q.Limit = receiptPage
 	}
-	back, err := backwards(ctx, s, q.Account, q.Before)
+	back, err := entriesBackwards(ctx, s, q.Account, q.Before)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -51,7 +50,7 @@ func ListReceipts(ctx context.Context, s *state.State, q ReceiptQuery) (found []
 			return found, 0, nil
 		}
 		next = e.Sequence
-		if !e.ends() || (!q.To.IsZero() && !e.At.Before(q.To)) {
+		if !e.endsHold() || (!q.To.IsZero() && !e.At.Before(q.To)) {
 			continue
 		}
 		if e.receipt == nil || q.Key != "" && e.receipt.Key != q.Key {
@@ -64,13 +63,15 @@ func ListReceipts(ctx context.Context, s *state.State, q ReceiptQuery) (found []
 	return found, next, nil
 }
 
+// errOldest says that the oldest entry was reached.
 var errOldest = errors.New("no entry before")
 
-// backwards returns a function that returns ledger entries, newest first: those
-// of an account, or ("") all, before a sequence number, or (0) all of them.
-func backwards(ctx context.Context, s *state.State, account string, before uint64) (func() (Entry, error), error) {
+// entriesBackwards returns a function that returns ledger entries, newest first: those of an
+// account, or of all accounts if account is "", below the sequence number before unless it is 0.
+func entriesBackwards(ctx context.Context, s *state.State, account string, before uint64) (func() (Entry, error),
+	error) {
 	if account == "" {
-		return stretches(ctx, s, before), nil
+		return ledgerBackwards(ctx, s, before), nil
 	}
 	entries := entryReader{state: s}
 	at := FindAccount(s.View(), account).Last
@@ -97,9 +98,9 @@ func backwards(ctx context.Context, s *state.State, account string, before uint6
 	}, nil
 }
 
-// stretches reads the ledger from its end, some pages at a time, down to where it is
-// folded.
-func stretches(ctx context.Context, s *state.State, before uint64) func() (Entry, error) {
+// ledgerBackwards returns a function that reads the ledger from its end, in chunks, down to the
+// folded part.
+func ledgerBackwards(ctx context.Context, s *state.State, before uint64) func() (Entry, error) {
 	if before == 0 {
 		before = lastEntry(s.View()) + 1
 	}
@@ -111,7 +112,7 @@ func stretches(ctx context.Context, s *state.State, before uint64) func() (Entry
 				return Entry{}, errOldest
 			}
 			var err error
-			if some, before, err = stretch(ctx, s, before); err != nil {
+			if some, before, err = readBefore(ctx, s, before); err != nil {
 				return Entry{}, fmt.Errorf("read the ledger: %w", err)
 			}
 		}
@@ -121,20 +122,20 @@ func stretches(ctx context.Context, s *state.State, before uint64) func() (Entry
 	}
 }
 
-// stretch reads the last entries before a sequence number, and those before on the
-// page of the first of them. from is where the stretch before ends.
-func stretch(ctx context.Context, s *state.State, before uint64) (found []Entry, from uint64, err error) {
-	from = before - min(before-1, ledgerStretch)
+// readBefore returns the last entries below the sequence number before, and the first sequence
+// number that it has read.
+func readBefore(ctx context.Context, s *state.State, before uint64) (found []Entry, from uint64, err error) {
+	from = before - min(before-1, ledgerChunk)
 	err = readPages(ctx, s, from, 0, func(entries []Entry) error {
 		for _, e := range entries {
 			if e.Sequence >= before {
-				return errEnough
+				return errStop
 			}
 			found = append(found, e)
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, errEnough) {
+	if err != nil && !errors.Is(err, errStop) {
 		return nil, 0, err
 	}
 	if len(found) > 0 {

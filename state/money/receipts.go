@@ -16,18 +16,18 @@ import (
 	"stagedoor/state/journal"
 )
 
-// Receipt says what a request cost and why (decisions, Users and money). It is
-// kept in the hold's terminal entry and never changed. A hold under way has what is
-// known of its receipt as JSON.
+// Receipt says what a request cost and how the cost was calculated. It is stored in the entry that
+// closes the hold and never changed. While the request is in flight, its Hold contains the known
+// part as JSON.
 type Receipt struct {
 	Request string `json:"request_id"`
 	Account string `json:"account"`
-	Hold    uint64 `json:"hold"` // sequence of the hold's begin, by which the ledger finds it
+	Hold    uint64 `json:"hold"` // sequence number of the entry that opened the hold
 	Key     string `json:"key,omitempty"`
-	// Scopes are the names of the other scopes whose spending it counts for.
+	// Scopes names the scopes other than the key whose spending includes this request.
 	Scopes []string `json:"budget_scopes,omitempty"`
 
-	Model    string `json:"model,omitempty"`          // as it was asked for
+	Model    string `json:"model,omitempty"`          // as the client requested it
 	Upstream string `json:"upstream_model,omitempty"` // as the provider names it
 	Provider string `json:"provider,omitempty"`
 	Attempts int    `json:"attempts,omitempty"`
@@ -39,9 +39,9 @@ type Receipt struct {
 	// ListCost has the cost by that list of a request that was not charged. It is not stored.
 	ListCost int64 `json:"list_cost,omitempty"`
 
-	Held    int64 `json:"held"`    // micro-dollars that were kept for it
-	Charged int64 `json:"charged"` // and that it cost
-	// Reason is how the request ended; Flags what was odd about its usage.
+	Held    int64 `json:"held"`    // micro-dollars held for the request
+	Charged int64 `json:"charged"` // micro-dollars charged
+	// Reason says how the request ended. Flags lists irregularities of its usage.
 	Reason string   `json:"end_reason"`
 	Flags  []string `json:"flags,omitempty"`
 
@@ -49,11 +49,12 @@ type Receipt struct {
 	Ended time.Time `json:"ended"`
 }
 
-// ReasonOvertaken is the Reason of a receipt for a provider that another one overtook (hedging). The request has a
-// receipt of its own besides, so this one does not count as a request.
+// ReasonOvertaken is the Reason of a receipt for a provider that lost against a faster one
+// (hedging). The request has another receipt for the provider that won, so this one does not count
+// as a request.
 const ReasonOvertaken = "overtaken"
 
-// requests returns how many requests the receipt counts for.
+// requests returns the number of requests that the receipt counts for.
 func (r *Receipt) requests() int64 {
 	if r.Reason == ReasonOvertaken {
 		return 0
@@ -61,21 +62,21 @@ func (r *Receipt) requests() int64 {
 	return 1
 }
 
-// ReceiptUsage is what was used, as far as it was charged.
+// ReceiptUsage is the usage that was charged.
 type ReceiptUsage struct {
-	Input      int64 `json:"input_tokens,omitempty"` // cached and cache-writing ones included
+	Input      int64 `json:"input_tokens,omitempty"` // includes cached and cache-writing tokens
 	CacheRead  int64 `json:"cached_input_tokens,omitempty"`
 	CacheWrite int64 `json:"cache_write_tokens,omitempty"`
-	Output     int64 `json:"output_tokens,omitempty"` // reasoning included
+	Output     int64 `json:"output_tokens,omitempty"` // includes reasoning
 	Reasoning  int64 `json:"reasoning_tokens,omitempty"`
 	Images     int64 `json:"images,omitempty"`
 	Seconds    int64 `json:"seconds,omitempty"`
-	// Estimated says that the gateway counted it, because the provider did not report it.
+	// Estimated says that the gateway has estimated the usage, because the provider reported none.
 	Estimated bool `json:"estimated,omitempty"`
 }
 
-// PriceRow is one product of the charge: Quantity times Price for every Per. The
-// rows are added up before rounding, so their sum may be less by a fraction.
+// PriceRow is one item of the charge: Quantity times Price for every Per. The rows are added before
+// rounding, so the sum of rounded rows may differ by a fraction.
 type PriceRow struct {
 	What     string `json:"what"`
 	Quantity int64  `json:"quantity"`
@@ -83,7 +84,7 @@ type PriceRow struct {
 	Per      int64  `json:"per"`
 }
 
-// perMillion is what tokens are priced for: the Per of nearly every row.
+// perMillion is the Per of token prices, which is that of nearly every row.
 const perMillion = 1_000_000
 
 // The receipt tables lead from requests to the entries with their receipts. They have a record for each, whose value is
@@ -93,10 +94,10 @@ const perMillion = 1_000_000
 //
 // Both hashes are cut, so the entry is compared with the one that was looked for.
 
-// requestSlot is where a request is in the receipt table. Ids that NewID made are there by their time, which the
-// durable store is fast with: the newest records are in few pages. Clients may send other ids, which are there by
-// their hash in a table of their own, since pages that are filled to the brim suit only the first. The highest bit
-// tells them apart.
+// requestSlot returns the first part of a request's key in the receipt tables. Ids from NewID are
+// ordered by time, so the newest records are on few pages of the durable store, which makes writing
+// fast. Ids that clients choose are in a table of their own, ordered by hash, because pages that
+// are filled to the brim suit only ordered keys. The highest bit distinguishes the two.
 func requestSlot(request string) (slot [8]byte) {
 	const digits = 48
 	if i := len(request) - digits; i > 0 && request[i-1] == '_' {
@@ -110,7 +111,7 @@ func requestSlot(request string) (slot [8]byte) {
 	return slot
 }
 
-// receiptTable is the table that has a key which begins with a slot.
+// receiptTable returns the table for a key that begins with a slot.
 func receiptTable(key []byte) journal.Table {
 	if key[0]&0x80 != 0 {
 		return journal.ByHash
@@ -118,7 +119,7 @@ func receiptTable(key []byte) journal.Table {
 	return journal.Receipt
 }
 
-// receiptPrefix finds the receipts of a request of an account.
+// receiptPrefix returns the prefix of the keys for a request of an account.
 func receiptPrefix(request, account string) []byte {
 	return appendReceiptPrefix(make([]byte, 0, 24), request, account)
 }
@@ -132,25 +133,26 @@ func receiptKey(request, account string, sequence uint64) []byte {
 	return binary.BigEndian.AppendUint64(receiptPrefix(request, account), sequence)
 }
 
-// indexReceipt notes which entry carries a receipt.
+// indexReceipt stores which entry contains the receipt.
 func (p *poster) indexReceipt(r *Receipt, sequence uint64) {
-	sheet := p.memory.records.free()
-	key := binary.BigEndian.AppendUint64(appendReceiptPrefix(sheet, r.Request, r.Account), sequence)
+	buffer := p.memory.records.free()
+	key := binary.BigEndian.AppendUint64(appendReceiptPrefix(buffer, r.Request, r.Account), sequence)
 	p.tx.Op(journal.Op{Kind: journal.Put, New: true, Table: receiptTable(key), Key: p.memory.records.keep(key)})
 }
 
-// isIndex reports whether a record of a receipt table has the form that it must have.
+// isIndex reports whether a record is a valid record of receipt table t.
 func isIndex(t journal.Table, rec journal.Record) bool {
 	return len(rec.Key) == 24 && len(rec.Value) == 0 && receiptTable(rec.Key) == t
 }
 
-// indexedBy reports whether e carries the receipt to which a key of the table leads.
+// indexedBy reports whether key is the key of e's receipt.
 func (e *Entry) indexedBy(key []byte) bool {
 	return e.receipt != nil && bytes.Equal(receiptKey(e.Request, e.Account, e.Sequence), key)
 }
 
-// follow returns the receipt that a record of the table leads to, or nil: it was folded since the record was read.
-func (r *entryReader) follow(ctx context.Context, rec journal.Record) (*Receipt, error) {
+// receiptOf returns the receipt to which a record of a receipt table leads, or nil if the receipt
+// was folded meanwhile.
+func (r *entryReader) receiptOf(ctx context.Context, rec journal.Record) (*Receipt, error) {
 	corrupt := func(reason string) error {
 		return &journal.CorruptError{Table: receiptTable(rec.Key), Key: slices.Clone(rec.Key), Reason: reason}
 	}
@@ -158,7 +160,7 @@ func (r *entryReader) follow(ctx context.Context, rec journal.Record) (*Receipt,
 		return nil, corrupt("leads to no entry")
 	}
 	at := state.SequenceOf(rec.Key[16:])
-	e, err := r.kept(ctx, at)
+	e, err := r.entryUnlessFolded(ctx, at)
 	if err != nil || e == nil {
 		return nil, err
 	}
@@ -168,13 +170,13 @@ func (r *entryReader) follow(ctx context.Context, rec journal.Record) (*Receipt,
 	return e.receipt, nil
 }
 
-// maxReceipts bounds what Receipts returns: clients choose request ids, and may
-// choose the same one for ever.
+// maxReceipts is the number of receipts that Receipts returns. Clients choose request ids and may
+// use one id any number of times.
 const maxReceipts = 100
 
-// Receipts returns the receipts of an account's requests with this id, those that
-// ended first first, at most 100. An id that a client chose may stand for several requests;
-// each was held and charged on its own. Those of another account do not exist.
+// Receipts returns the receipts of an account's requests with this id, in the order in which they
+// ended, at most 100. A client may use an id for several requests, each of which is charged.
+// Receipts of other accounts are not found.
 func Receipts(ctx context.Context, s *state.State, account, request string) ([]Receipt, error) {
 	if state.CheckID(request) != nil || checkAccount(account) != nil {
 		return nil, fmt.Errorf("receipt %q: %w", request, state.ErrNotFound)
@@ -184,7 +186,8 @@ func Receipts(ctx context.Context, s *state.State, account, request string) ([]R
 	})
 }
 
-// RequestReceipts returns the receipts of requests with this id of all accounts, by account, at most 100.
+// RequestReceipts returns the receipts of all accounts' requests with this id, by account, at most
+// 100.
 func RequestReceipts(ctx context.Context, s *state.State, request string) ([]Receipt, error) {
 	if state.CheckID(request) != nil {
 		return nil, fmt.Errorf("receipt %q: %w", request, state.ErrNotFound)
@@ -195,24 +198,24 @@ func RequestReceipts(ctx context.Context, s *state.State, request string) ([]Rec
 	return found, err
 }
 
-// receiptsOf reads the receipts whose keys begin with prefix, as far as they are the ones that were looked for.
+// receiptsOf reads the receipts whose keys begin with prefix and returns those that are wanted.
 func receiptsOf(ctx context.Context, s *state.State, prefix []byte, wanted func(*Receipt) bool) ([]Receipt, error) {
 	var index []journal.Record
-	// A prefix that ends with 0xff has no simple end, so what is behind it is read and left.
+	// A prefix that ends with 0xff has no simple upper bound, so reading stops at the first other key.
 	err := s.Range(ctx, receiptTable(prefix), prefix, nil, maxReceipts, func(rec journal.Record) error {
 		if !bytes.HasPrefix(rec.Key, prefix) {
-			return errEnough
+			return errStop
 		}
 		index = append(index, journal.Record{Key: bytes.Clone(rec.Key), Value: bytes.Clone(rec.Value)})
 		return nil
 	})
-	if err != nil && !errors.Is(err, errEnough) {
+	if err != nil && !errors.Is(err, errStop) {
 		return nil, fmt.Errorf("read receipts: %w", err)
 	}
 	entries := entryReader{state: s}
 	var found []Receipt
 	for _, rec := range index {
-		r, err := entries.follow(ctx, rec)
+		r, err := entries.receiptOf(ctx, rec)
 		if err != nil {
 			return nil, fmt.Errorf("read receipts: %w", err)
 		}

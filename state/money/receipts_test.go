@@ -16,10 +16,10 @@ import (
 	"stagedoor/state/journal"
 )
 
-// noon is when the entries of these tests are made.
+// noon is the time of the entries of these tests.
 var noon = time.Date(2026, 3, 31, 12, 0, 0, 123456789, time.UTC)
 
-// withReceipt is the whole receipt of an entry.
+// withReceipt returns the complete receipt of an entry.
 func withReceipt(e Entry, r Receipt) Receipt {
 	r.Request, r.Account, r.Hold, r.Model = e.Request, e.Account, e.Hold, e.Model
 	r.Held, r.Charged, r.Reason, r.Ended = e.Held, e.Amount, e.Reason, e.At
@@ -36,8 +36,8 @@ func commitAll(t rapid.TB, store journal.Store, ops []journal.Op) {
 	}
 }
 
-// trade posts on two accounts: holds that end at once and later, several of one
-// request id, and one that stays open.
+// trade posts on two accounts: holds that close at once and later, several with the same request
+// id, and one that stays open.
 func trade(t *testing.T, s *state.State) {
 	t.Helper()
 	for _, account := range []string{"anna", "bert"} {
@@ -68,7 +68,7 @@ func trade(t *testing.T, s *state.State) {
 	}
 }
 
-// TestIndexLeadsToTheEntry: how requests are found, in bytes.
+// The keys of the receipt tables lead to the entries with the receipts.
 func TestIndexLeadsToTheEntry(t *testing.T) {
 	ctx := context.Background()
 	store := journal.NewMemory()
@@ -98,7 +98,7 @@ func TestIndexLeadsToTheEntry(t *testing.T) {
 	}
 }
 
-// seen is what every reader tells of a state.
+// seen is everything that readers return for a state.
 func seen(t *testing.T, s *state.State) string {
 	t.Helper()
 	ctx := context.Background()
@@ -132,7 +132,7 @@ func seen(t *testing.T, s *state.State) string {
 	return b.String()
 }
 
-// TestGatewayRequestsAreIndexedByTime: the newest records are in few pages of the durable store.
+// The newest records are on few pages of the durable store.
 func TestGatewayRequestsAreIndexedByTime(t *testing.T) {
 	before := []byte{}
 	for n := range 100 {
@@ -150,14 +150,15 @@ func TestGatewayRequestsAreIndexedByTime(t *testing.T) {
 		}
 		before = slot[:]
 	}
-	for _, id := range []string{"a", "req_", "req_" + strings.Repeat("g", 48), "req-" + strings.Repeat("0", 48), "req_" + strings.Repeat("f", 48)} {
+	for _, id := range []string{"a", "req_", "req_" + strings.Repeat("g", 48), "req-" + strings.Repeat("0", 48),
+		"req_" + strings.Repeat("f", 48)} {
 		if slot := requestSlot(id); slot[0]&0x80 == 0 {
 			t.Errorf("%q: %x is among those of the gateway", id, slot)
 		}
 	}
 }
 
-// TestOthersWithTheSameSlotAreLeftOut: keys are cut hashes, so what they lead to is looked at.
+// Keys are shortened hashes, so an entry is compared with the request before it is returned.
 func TestOthersWithTheSameSlotAreLeftOut(t *testing.T) {
 	ctx := context.Background()
 	s := ledgerState(t, journal.NewMemory(), &noon)
@@ -177,7 +178,7 @@ func TestOthersWithTheSameSlotAreLeftOut(t *testing.T) {
 			t.Errorf("%s: got %+v, %v", id, got, err)
 		}
 		if got, err := RequestReceipts(ctx, s, id); err != nil || len(got) != 1 || got[0].Request != id {
-			t.Errorf("%s of anybody: got %+v, %v", id, got, err)
+			t.Errorf("%s of any account: got %+v, %v", id, got, err)
 		}
 		if got, err := Receipts(ctx, s, "bert", id); !errors.Is(err, state.ErrNotFound) {
 			t.Errorf("%s of bert: got %+v, %v", id, got, err)
@@ -185,9 +186,9 @@ func TestOthersWithTheSameSlotAreLeftOut(t *testing.T) {
 	}
 }
 
-// TestReceiptIsGoneWithItsEntry: one that is folded between two reads is not there,
-// one whose entry is lost is damage.
-func TestReceiptIsGoneWithItsEntry(t *testing.T) {
+// A receipt that is folded between two reads is not found. One whose entry is missing otherwise is
+// damage.
+func TestReceiptIsFoldedWithItsEntry(t *testing.T) {
 	ctx := context.Background()
 	now := noon
 	store := journal.NewMemory()
@@ -206,7 +207,7 @@ func TestReceiptIsGoneWithItsEntry(t *testing.T) {
 	if n, err := Fold(ctx, s, now, 6); n != 7 || err != nil {
 		t.Fatal(n, err)
 	}
-	if r, err := (&entryReader{state: s}).follow(ctx, folded); r != nil || err != nil {
+	if r, err := (&entryReader{state: s}).receiptOf(ctx, folded); r != nil || err != nil {
 		t.Errorf("folded: got %+v, %v", r, err)
 	}
 	commitAll(
@@ -214,26 +215,26 @@ func TestReceiptIsGoneWithItsEntry(t *testing.T) {
 		store,
 		[]journal.Op{{Kind: journal.Delete, Table: journal.Ledger, Key: state.SequenceKey(9)}},
 	) // of 8, too
-	if r, err := (&entryReader{state: s}).follow(ctx, lost); r != nil || !errors.Is(err, journal.ErrCorrupt) {
+	if r, err := (&entryReader{state: s}).receiptOf(ctx, lost); r != nil || !errors.Is(err, journal.ErrCorrupt) {
 		t.Errorf("lost: got %+v, %v, want ErrCorrupt", r, err)
 	}
 	if r, err := Receipts(ctx, s, "anna", "mine"); !errors.Is(err, journal.ErrCorrupt) {
 		t.Errorf("lost: got %+v, %v, want ErrCorrupt", r, err)
 	}
 	s.Close()
-	if r, err := (&entryReader{state: s}).follow(ctx, folded); r != nil || err == nil ||
+	if r, err := (&entryReader{state: s}).receiptOf(ctx, folded); r != nil || err == nil ||
 		errors.Is(err, journal.ErrCorrupt) {
-		t.Errorf("nobody can say: got %+v, %v", r, err)
+		t.Errorf("cannot be decided: got %+v, %v", r, err)
 	}
 }
 
-// TestVerifyFollowsTheIndex changes one record at a time.
+// The test changes one record at a time.
 func TestVerifyFollowsTheIndex(t *testing.T) {
 	mine := receiptKey("mine", "anna", 5)
 	index := func(key, value []byte) journal.Op {
 		return journal.Op{Table: receiptTable(key), Key: key, Value: value}
 	}
-	const nothing, nowhere, form = "and no receipt is found that says so", "has no ledger entry", "a form that is not known"
+	const nothing, nowhere, form = "but its receipt is missing", "has no ledger entry", "an unknown form"
 	for name, c := range map[string]struct {
 		op   journal.Op
 		want string

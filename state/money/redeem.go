@@ -14,26 +14,26 @@ import (
 	"stagedoor/state/journal"
 )
 
-// ErrRedeemed: the redeem code was used before.
+// ErrRedeemed says that the redeem code was used before.
 var ErrRedeemed = errors.New("the code was used already")
 
-// RedeemCode is money that can be claimed once with the code (decisions,
-// Top-up). The code itself was shown once and is nowhere.
+// RedeemCode is an amount that can be claimed once with a code. The code itself is shown once and
+// not stored.
 type RedeemCode struct {
 	ID       string     `json:"id"`
 	Hash     state.Hash `json:"hash"`
-	Hint     string     `json:"hint"`   // its last characters, for lists
+	Hint     string     `json:"hint"`   // last characters of the code, for lists
 	Amount   int64      `json:"amount"` // micro-dollars
 	MintedBy string     `json:"minted_by,omitempty"`
 	Created  time.Time  `json:"created"`
 	Expires  time.Time  `json:"expires,omitzero"`  // zero: never
-	UsedBy   string     `json:"used_by,omitempty"` // the account
-	Used     time.Time  `json:"used,omitzero"`     // zero: it is not
-	// Cancelled is when an operator took it back; zero: it was not.
+	UsedBy   string     `json:"used_by,omitempty"` // account that was credited
+	Used     time.Time  `json:"used,omitzero"`     // zero if it was not used
+	// Cancelled is when an operator cancelled the code, or zero.
 	Cancelled time.Time `json:"cancelled,omitzero"`
 }
 
-// The states of a code.
+// The results of RedeemCode.State.
 const (
 	RedeemOpen      = "open"
 	RedeemUsed      = "used"
@@ -41,12 +41,12 @@ const (
 	RedeemCancelled = "cancelled"
 )
 
-// RedeemStates are all of them.
+// RedeemStates returns all states of a code.
 func RedeemStates() []string {
 	return []string{RedeemOpen, RedeemUsed, RedeemExpired, RedeemCancelled}
 }
 
-// State is what has become of the code by now.
+// State returns the state of the code at now.
 func (c *RedeemCode) State(now time.Time) string {
 	switch {
 	case !c.Used.IsZero():
@@ -59,12 +59,12 @@ func (c *RedeemCode) State(now time.Time) string {
 	return RedeemOpen
 }
 
-// RedeemedFor is how long a code that is good for nothing any more is remembered:
-// operators see what became of it, and who tries a used one again hears that it was.
+// RedeemedFor is how long a code is kept after it was used or cancelled or has expired. Until then
+// operators can see what happened to it, and using it again is reported as ErrRedeemed.
 const RedeemedFor = 90 * 24 * time.Hour
 
-// forgotten is when a code may be swept; zero: never.
-func (c *RedeemCode) forgotten() time.Time {
+// sweepTime returns when the code may be removed; zero means never.
+func (c *RedeemCode) sweepTime() time.Time {
 	switch {
 	case !c.Used.IsZero():
 		return c.Used.Add(RedeemedFor)
@@ -81,7 +81,7 @@ const byCode = "code"
 var redeemCodes = state.Table[RedeemCode]{
 	Name:    journal.Redeem,
 	ID:      func(c *RedeemCode) string { return c.ID },
-	Expires: (*RedeemCode).forgotten,
+	Expires: (*RedeemCode).sweepTime,
 	Indexes: map[string]state.Index[RedeemCode]{
 		byCode: {Unique: true, Key: func(c *RedeemCode) []byte { return c.Hash[:] }},
 	},
@@ -93,10 +93,11 @@ const (
 	codeHint  = 4
 )
 
-// Letters and digits that are not mistaken for each other when typed.
+// codeAlphabet leaves out letters that look like digits.
 var codeAlphabet = base32.NewEncoding("ABCDEFGHJKMNPQRSTVWXYZ0123456789").WithPadding(base32.NoPadding)
 
-// NewRedeemCode makes a code of six groups of four, to be typed by hand.
+// NewRedeemCode returns a new code of six groups of four characters, and its record without the
+// code.
 func NewRedeemCode(
 	now time.Time,
 	random io.Reader,
@@ -127,7 +128,8 @@ func NewRedeemCode(
 	}, nil
 }
 
-// HashRedeemCode is the hash under which a code is found, however it was typed.
+// HashRedeemCode returns the hash of a code. It ignores case and separators and accepts O for 0 and
+// I or L for 1, so that a code typed by hand is found.
 func HashRedeemCode(code string) state.Hash {
 	var b strings.Builder
 	for _, c := range strings.ToUpper(code) {
@@ -143,7 +145,7 @@ func HashRedeemCode(code string) state.Hash {
 	return state.HashSecret(b.String())
 }
 
-// AddRedeemCodes keeps new codes, all of them or none.
+// AddRedeemCodes stores new codes, all or none.
 func AddRedeemCodes(ctx context.Context, s *state.State, codes []RedeemCode) error {
 	return state.Run(ctx, s, func(tx *state.Tx) error {
 		for _, c := range codes {
@@ -171,9 +173,9 @@ func (c *RedeemCode) check() error {
 	return nil
 }
 
-// Redeem credits an account with a code's amount and spends the code, in one
-// command: it is ErrNotFound for a code that is unknown, cancelled or expired, and
-// ErrRedeemed for one that was used, by whomever.
+// Redeem marks a code as used and credits its amount to an account, in one command. It returns
+// state.ErrNotFound for a code that is unknown, cancelled or expired, and ErrRedeemed for one that
+// any account has used.
 func Redeem(ctx context.Context, s *state.State, account, code string) (Account, RedeemCode, error) {
 	hash := HashRedeemCode(code)
 	var c RedeemCode
@@ -187,7 +189,7 @@ func Redeem(ctx context.Context, s *state.State, account, code string) (Account,
 	return a, c, nil
 }
 
-// redeem is State.Redeem inside a command.
+// redeem is Redeem as part of a command.
 func redeem(tx *state.Tx, account string, hash state.Hash) (Account, RedeemCode, error) {
 	r := redeemCodes.First(tx.View(), byCode, hash[:])
 	if r == nil || !r.Rec.Cancelled.IsZero() || (!r.Rec.Expires.IsZero() && !tx.Now().Before(r.Rec.Expires)) {
@@ -208,8 +210,8 @@ func redeem(tx *state.Tx, account string, hash state.Hash) (Account, RedeemCode,
 	return a, c, redeemCodes.Put(tx, c)
 }
 
-// CancelRedeemCode takes a code back. The error is ErrRedeemed if the code was used before.
-// Doing it again changes nothing.
+// CancelRedeemCode cancels a code. It returns ErrRedeemed if the code was used. Cancelling it again
+// changes nothing.
 func CancelRedeemCode(ctx context.Context, s *state.State, id string) (RedeemCode, error) {
 	return state.Do(ctx, s, func(tx *state.Tx) (RedeemCode, error) {
 		r := redeemCodes.Get(tx.View(), id)
@@ -228,5 +230,5 @@ func CancelRedeemCode(ctx context.Context, s *state.State, id string) (RedeemCod
 	})
 }
 
-// ListRedeemCodes lists codes in the order in which they were made.
+// ListRedeemCodes returns all codes in order of creation.
 func ListRedeemCodes(v state.View) []RedeemCode { return redeemCodes.List(v, state.ByID, nil) }

@@ -58,8 +58,8 @@ func TestCodeIsRedeemedOnce(t *testing.T) {
 	}
 }
 
-// What is good for nothing any more is shown as what it is, and not for ever.
-func TestSpentCodesSaySoAndAreForgotten(t *testing.T) {
+// A code that cannot be used any more is listed with its state and removed after a while.
+func TestUsedCodesAreShownAndThenRemoved(t *testing.T) {
 	clock := newClock()
 	s := open(t, journal.NewMemory(), clock.Now)
 	used, _ := mint(t, s, 1, 1_000_000)
@@ -90,7 +90,7 @@ func TestSpentCodesSaySoAndAreForgotten(t *testing.T) {
 	}
 }
 
-func TestCodesAreTypedAnyhowButNotGuessed(t *testing.T) {
+func TestCodesAreFoundHoweverTypedAndNotGuessed(t *testing.T) {
 	clock := newClock()
 	s := open(t, journal.NewMemory(), clock.Now)
 	for i, typed := range []func(string) string{
@@ -143,7 +143,7 @@ func TestCodesAreAddedAllOrNone(t *testing.T) {
 	}
 }
 
-// TestFullAccountKeepsTheCode: what can't be credited is not spent.
+// A code whose amount cannot be credited is not used up.
 func TestFullAccountKeepsTheCode(t *testing.T) {
 	s := newState(t)
 	post(t, s, "rich", money.Posting{Kind: money.Credit, Amount: budget.MaxCredits})

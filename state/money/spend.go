@@ -8,20 +8,20 @@ import (
 	"stagedoor/state/journal"
 )
 
-// KeySpend is what a key or another scope has spent, in micro-dollars: settled, not
-// held. Days and months are of UTC. It outlives the key.
+// KeySpend is what a key or another scope has spent, in micro-dollars. It includes settlements and
+// not holds. Days and months are in UTC. The record outlives the key.
 type KeySpend struct {
-	Key      string `json:"key"`                // Scope.Name
-	Account  string `json:"account,omitempty"`  // of a key
-	Requests int64  `json:"requests,omitempty"` // that ended, charged or not
+	Key      string `json:"key"`                // name of the scope, see budget.Scope.Name
+	Account  string `json:"account,omitempty"`  // only for keys
+	Requests int64  `json:"requests,omitempty"` // ended requests, charged or not
 	Total    int64  `json:"total,omitempty"`
-	// OfDay was spent on Day and OfMonth in Day's month; see In.
+	// OfDay was spent on Day, and OfMonth in the month of Day. Use In to read them.
 	OfDay   int64  `json:"of_day,omitempty"`
 	OfMonth int64  `json:"of_month,omitempty"`
 	Day     string `json:"day,omitempty"` // 2006-01-02
 }
 
-// In returns what was spent in the window that now is in.
+// In returns what was spent in the window that contains now.
 func (s *KeySpend) In(w budget.Window, now time.Time) int64 {
 	if w != budget.WindowDay && w != budget.WindowMonth {
 		return s.Total
@@ -35,8 +35,8 @@ func (s *KeySpend) In(w budget.Window, now time.Time) int64 {
 	return 0
 }
 
-// add counts a request that ended today. A clock that went back does not open an older window
-// again: what is spent then belongs to the newest one.
+// add counts a request that ended today. If the clock went back, the request counts for the newest
+// window, so that an older window does not open again.
 func (s *KeySpend) add(r *Receipt, today string) {
 	if today > s.Day {
 		if s.OfDay = 0; today[:len("2006-01")] > s.month() {
@@ -50,7 +50,8 @@ func (s *KeySpend) add(r *Receipt, today string) {
 	s.OfMonth += r.Charged
 }
 
-// join adds what another key has spent. A sum of an older day or month does not count for the newer one.
+// join adds what another key has spent. Sums of an earlier day or month are not added to those of a
+// later one.
 func (s *KeySpend) join(o *KeySpend) {
 	if o.Day > s.Day {
 		if s.OfDay = 0; o.month() > s.month() {
@@ -68,6 +69,7 @@ func (s *KeySpend) join(o *KeySpend) {
 	}
 }
 
+// month returns the month of Day.
 func (s *KeySpend) month() string {
 	if s.Day == "" {
 		return ""
@@ -96,7 +98,8 @@ func (s *KeySpend) encode() []byte {
 	return o.end()
 }
 
-// SpentByKey returns what a key has spent since it was made. A key that has spent nothing has a zero record.
+// SpentByKey returns what a key has spent since its creation. The record of a key that has spent
+// nothing is zero.
 func SpentByKey(v state.View, key string) KeySpend {
 	if r := spends.Get(v, key); r != nil {
 		return r.Rec
@@ -104,14 +107,14 @@ func SpentByKey(v state.View, key string) KeySpend {
 	return KeySpend{Key: key}
 }
 
-// SpentByKeysOf lists what the keys of an account have spent since they were made. Keys that never spent anything are
-// left out.
+// SpentByKeysOf returns what the keys of an account have spent since their creation, except keys
+// that have spent nothing.
 func SpentByKeysOf(v state.View, account string) []KeySpend {
 	return spends.List(v, byAccount, state.TextKey(account))
 }
 
-// SpentBy returns what a scope has spent. For a user it is the sum of what the user's keys have spent, so a budget
-// counts what was spent before it was set, too.
+// SpentBy returns what a scope has spent. For a user it is the sum over the user's keys, so a new
+// budget includes earlier spending.
 func SpentBy(v state.View, scope budget.Scope) KeySpend {
 	if scope.Kind != budget.UserScope {
 		return SpentByKey(v, scope.Name())

@@ -2,26 +2,27 @@ package money
 
 import "stagedoor/state"
 
-// tally is what the postings of one command add to spends and usages. It is
-// written once at the command's end, so that a batch of a thousand settlements
-// of one key changes two records and not two thousand.
+// tally collects what the postings of one command add to spends and usages. It is written once at
+// the end of the command, so a batch of a thousand settlements of one key changes two records and
+// not two thousand.
 //
-// Both are kept in the commit of the settlement. They are not summed up from receipts when they are needed, because a
-// budget is checked before every request, and a page of thirty days would read hundreds of thousands of receipts. The
-// price is at most two small records a batch, key and model.
+// Both are part of the commit of the settlement. They cannot be summed up from receipts on demand,
+// because a budget is checked before every request, and a report of thirty days would read hundreds
+// of thousands of receipts. The price is at most two small records for each batch, key and model.
 type tally struct {
-	day    string // of all of them
+	day    string // of all postings
 	spends []*KeySpend
 	usages []*UsageRow
 
-	alone []*KeySpend // the answer to the posting before, if it was of a key alone
+	// lastSpends is the result of spendsOf for the previous posting if its only scope was a key.
+	lastSpends []*KeySpend // the answer to the posting before, if it was of a key lastSpends
 
-	// lately is where the receipt before was counted, of key and model.
-	lately     *UsageRow
+	// lastUsage is the row of the previous receipt, which had this key and model.
+	lastUsage  *UsageRow
 	key, model string
 }
 
-// add counts a receipt that was just written.
+// add counts a receipt.
 func (t *tally) add(tx *state.Tx, r *Receipt) {
 	if state.CheckID(r.Key) == nil {
 		t.spend(tx, r.Key, r.Account).add(r, t.day)
@@ -32,8 +33,9 @@ func (t *tally) add(tx *state.Tx, r *Receipt) {
 	t.usage(tx, r).Count(r)
 }
 
+// spend returns the changeable record of a scope.
 func (t *tally) spend(tx *state.Tx, scope, account string) *KeySpend {
-	if s := t.spentBy(scope); s != nil {
+	if s := t.changedSpend(scope); s != nil {
 		return s
 	}
 	s := &KeySpend{Key: scope}
@@ -45,7 +47,8 @@ func (t *tally) spend(tx *state.Tx, scope, account string) *KeySpend {
 	return s
 }
 
-func (t *tally) spentBy(scope string) *KeySpend {
+// changedSpend returns the record of a scope if this command has changed it, or nil.
+func (t *tally) changedSpend(scope string) *KeySpend {
 	for _, s := range t.spends {
 		if s.Key == scope {
 			return s
@@ -54,50 +57,53 @@ func (t *tally) spentBy(scope string) *KeySpend {
 	return nil
 }
 
-// spent returns what Posted has of the scopes of a posting.
-func (t *tally) spent(what *Posting) []*KeySpend {
+// spendsOf returns the Spends of a posting's Posted.
+func (t *tally) spendsOf(what *Posting) []*KeySpend {
 	if what.Kind != Settle || what.Receipt == nil {
 		return nil
 	}
 	r := what.Receipt
-	if len(r.Scopes) == 0 && t.alone != nil && t.alone[0].Key == r.Key {
-		return t.alone // nearly always: one key settles a whole batch
+	if len(r.Scopes) == 0 && t.lastSpends != nil && t.lastSpends[0].Key == r.Key {
+		return t.lastSpends // the usual case: a whole batch of settlements of one key
 	}
 	var all []*KeySpend
 	if state.CheckID(r.Key) == nil {
-		all = append(all, t.spentBy(r.Key))
+		all = append(all, t.changedSpend(r.Key))
 	}
 	for _, scope := range r.Scopes {
-		all = append(all, t.spentBy(scope))
+		all = append(all, t.changedSpend(scope))
 	}
 	if len(all) == 1 && len(r.Scopes) == 0 {
-		t.alone = all
+		t.lastSpends = all
 	}
 	return all
 }
 
+// usage returns the changeable row for a receipt.
 func (t *tally) usage(tx *state.Tx, r *Receipt) *UsageRow {
-	if t.lately == nil || t.key != r.Key || t.model != r.Model {
-		t.lately = t.find(tx, r)
+	if t.lastUsage == nil || t.key != r.Key || t.model != r.Model {
+		t.lastUsage = t.usageRow(tx, r)
 		t.key, t.model = r.Key, r.Model
 	}
-	return t.lately
+	return t.lastUsage
 }
 
-func (t *tally) find(tx *state.Tx, r *Receipt) *UsageRow {
+// usageRow finds or adds the row for a receipt.
+func (t *tally) usageRow(tx *state.Tx, r *Receipt) *UsageRow {
 	name := UsageRow{Day: t.day, Account: r.Account, Key: usageName(r.Key), Model: usageName(r.Model)}
-	if u := t.counted(&name); u != nil {
+	if u := t.changedUsage(&name); u != nil {
 		return u
 	}
 	fresh := usageOf(tx, name)
-	if u := t.counted(fresh); u != nil { // another model beyond the bound
+	if u := t.changedUsage(fresh); u != nil { // another model beyond the bound
 		return u
 	}
 	t.usages = append(t.usages, fresh)
 	return fresh
 }
 
-func (t *tally) counted(name *UsageRow) *UsageRow {
+// changedUsage returns the row of that name if this command has changed it, or nil.
+func (t *tally) changedUsage(name *UsageRow) *UsageRow {
 	for _, u := range t.usages {
 		if u.Model == name.Model && u.Key == name.Key && u.Account == name.Account && u.Day == name.Day {
 			return u
@@ -106,8 +112,8 @@ func (t *tally) counted(name *UsageRow) *UsageRow {
 	return nil
 }
 
-// CountUsage adds rows without a day to the usage of today: of requests that nothing was held
-// for, so that they have no receipt in the ledger.
+// CountUsage adds rows without a day to today's usage. It is for requests without a hold, which
+// have no receipt in the ledger.
 func CountUsage(tx *state.Tx, rows []UsageRow) error {
 	day := dayOf(tx.Now())
 	for i := range rows {
@@ -116,15 +122,15 @@ func CountUsage(tx *state.Tx, rows []UsageRow) error {
 		}
 		u := usageOf(tx, name)
 		u.Add(&rows[i])
-		if err := usages.Put(tx, *u); err != nil { // before the next, which may be beyond the bound
+		if err := usages.Put(tx, *u); err != nil { // so that the limit of models counts it for the next row
 			return err
 		}
 	}
 	return nil
 }
 
-// keep writes what was counted.
-func (t *tally) keep(tx *state.Tx) error {
+// write stores the collected records.
+func (t *tally) write(tx *state.Tx) error {
 	for _, s := range t.spends {
 		if err := spends.Put(tx, *s); err != nil {
 			return err

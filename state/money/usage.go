@@ -14,15 +14,15 @@ import (
 	"stagedoor/state/journal"
 )
 
-// UsageRow is what was used and spent, summed up over what its empty fields
-// would tell apart. Every request that a provider was asked for is in it, priced or not.
+// UsageRow is usage and spending, summed over the fields that are empty. It includes every request
+// that was sent to a provider, whether it has a price or not.
 type UsageRow struct {
-	Day     string `json:"day,omitempty"` // 2006-01-02, UTC: when they ended
+	Day     string `json:"day,omitempty"` // 2006-01-02, UTC: day on which the requests ended
 	Account string `json:"account,omitempty"`
-	Key     string `json:"key,omitempty"`   // its id
-	Model   string `json:"model,omitempty"` // as it was asked for
+	Key     string `json:"key,omitempty"`   // id of the key
+	Model   string `json:"model,omitempty"` // as the client requested it
 
-	Requests     int64 `json:"requests"` // that ended, charged or not
+	Requests     int64 `json:"requests"` // ended requests, charged or not
 	InputTokens  int64 `json:"input_tokens"`
 	CachedTokens int64 `json:"cached_input_tokens"` // of the input tokens
 	OutputTokens int64 `json:"output_tokens"`
@@ -31,7 +31,7 @@ type UsageRow struct {
 	Amount       int64 `json:"amount"` // charged, in micro-dollars
 }
 
-// Count adds a receipt.
+// Count adds the usage of a receipt.
 func (u *UsageRow) Count(r *Receipt) {
 	u.Add(&UsageRow{Requests: r.requests(), Amount: r.Charged, InputTokens: r.Usage.Input,
 		CachedTokens: r.Usage.CacheRead, OutputTokens: r.Usage.Output, Images: r.Usage.Images,
@@ -49,10 +49,10 @@ func (u *UsageRow) Add(o *UsageRow) {
 	u.Amount += o.Amount
 }
 
-// Per says what the rows of an answer tell apart.
+// Per says by which fields the rows of a report are grouped.
 type Per uint8
 
-// The distinctions; they can be combined.
+// The values of Per, which can be combined.
 const (
 	PerDay Per = 1 << iota
 	PerAccount
@@ -60,26 +60,25 @@ const (
 	PerModel
 )
 
-// UsageQuery asks for usage. Empty fields do not restrict.
+// UsageQuery selects usage. An empty field selects all.
 type UsageQuery struct {
 	Account, Key, Model string
-	// From and To are the first and the last day; the time of day does not
-	// matter. At most MaxUsageDays.
+	// From and To are the first and the last day. The time of day is ignored. The range is at most
+	// MaxUsageDays long.
 	From, To time.Time
 	Per      Per
 }
 
 const (
-	// MaxUsageDays is how many days one query may be about.
+	// MaxUsageDays is the longest range of a query, in days.
 	MaxUsageDays = 366
-	// MaxUsageRows is how many rows an answer may have: ErrTooLarge beyond it.
+	// MaxUsageRows is the largest number of rows of a report. A longer one is ErrTooLarge.
 	MaxUsageRows = 20_000
 )
 
-// QueryUsage answers q in the order of day, account, key and model. It reads a record
-// for each day, account, key and model that it is about, from the durable store
-// and at one seek a day, so that the usage of one account costs no more for there
-// being others.
+// QueryUsage returns the rows that q selects, by day, account, key and model. It reads from the
+// durable store one record for each day, account, key and model, with one seek a day, so the report
+// of one account costs no more if there are many others.
 func QueryUsage(ctx context.Context, s *state.State, q UsageQuery) ([]UsageRow, error) {
 	days, err := q.days()
 	if err != nil {
@@ -110,6 +109,7 @@ func QueryUsage(ctx context.Context, s *state.State, q UsageQuery) ([]UsageRow, 
 	return found, nil
 }
 
+// days returns the days of the query.
 func (q *UsageQuery) days() ([]string, error) {
 	from, to := midnight(q.From), midnight(q.To)
 	if to.Before(from) || to.Sub(from) > (MaxUsageDays-1)*24*time.Hour {
@@ -122,9 +122,9 @@ func (q *UsageQuery) days() ([]string, error) {
 	return days, nil
 }
 
-// sum adds a record to the row that it belongs to.
+// sum adds a record to the row it belongs to.
 func (q *UsageQuery) sum(sums map[UsageRow]*UsageRow, rec journal.Record) error {
-	// The key is enough to know whether the record is wanted.
+	// The key says whether the record is selected, so others need not be decoded.
 	parts := strings.Split(string(rec.Key), "\x00")
 	if len(parts) != 4 {
 		return usageCorrupt(rec)
@@ -141,7 +141,8 @@ func (q *UsageQuery) sum(sums map[UsageRow]*UsageRow, rec journal.Record) error 
 		per  Per
 		to   *string
 		what string
-	}{{PerDay, &name.Day, u.Day}, {PerAccount, &name.Account, u.Account}, {PerKey, &name.Key, u.Key}, {PerModel, &name.Model, u.Model}} {
+	}{{PerDay, &name.Day, u.Day}, {PerAccount, &name.Account, u.Account}, {PerKey, &name.Key, u.Key},
+		{PerModel, &name.Model, u.Model}} {
 		if q.Per&f.per != 0 {
 			*f.to = f.what
 		}
@@ -163,8 +164,8 @@ func usageCorrupt(rec journal.Record) error {
 	return &journal.CorruptError{Table: journal.Usage, Key: slices.Clone(rec.Key), Reason: "is not a usage record"}
 }
 
-// usages are the records of the last two days; older ones are cold and in the
-// durable store only, where they are most of what there is after a month.
+// usages holds the rows of the last two days in memory. Older rows, after a month most of them, are
+// only in the durable store.
 var usages = state.Table[UsageRow]{
 	Name:   journal.Usage,
 	ID:     (*UsageRow).id,
@@ -190,17 +191,18 @@ func (u *UsageRow) encode() []byte {
 }
 
 const (
-	// maxUsageModels bounds the records of an account's day: a glob in the
-	// catalogue may let a client ask for names without end.
+	// maxUsageModels is the number of models that are counted separately for an account and day. A
+	// glob in the catalogue may let a client request any number of names.
 	maxUsageModels = 500
-	// OtherModels is the name of the models beyond that.
+	// OtherModels is the name under which further models are counted.
 	OtherModels  = "(other)"
 	maxUsageName = 128
-	// maxCool is how many old rows a new one pushes out.
-	maxCool = 64
+	// maxUnload is the number of old rows that are unloaded when a new row is added.
+	maxUnload = 64
 )
 
-// usageName keeps a name that others chose to what may be part of a durable key.
+// usageName returns name without the characters that must not be part of a durable key, and
+// shortened. Names come from outside.
 func usageName(name string) string {
 	name = strings.Map(func(c rune) rune {
 		if c < ' ' || c == 0x7f {
@@ -218,8 +220,7 @@ func usageName(name string) string {
 	return name[:cut]
 }
 
-// usageOf returns a copy of the record that u names, or u if there is none. The memory has all records of today and
-// yesterday, and the state's time does not go back, so a record that is not there was never made.
+// usageOf returns a copy of the record that u names, or u if there is none.
 func usageOf(tx *state.Tx, u UsageRow) *UsageRow {
 	if r := usages.Get(tx.View(), u.id()); r != nil {
 		u = r.Rec
@@ -233,7 +234,7 @@ func usageOf(tx *state.Tx, u UsageRow) *UsageRow {
 	return &u
 }
 
-// manyUsages reports whether n rows or more have ids that begin with prefix.
+// manyUsages reports whether at least n rows have ids that begin with prefix.
 func manyUsages(v state.View, prefix string, n int) bool {
 	usages.From(v, state.ByID, []byte(prefix), func(r *state.Row[UsageRow]) bool {
 		if strings.HasPrefix(r.Rec.id(), prefix) {
@@ -246,8 +247,7 @@ func manyUsages(v state.View, prefix string, n int) bool {
 	return n <= 0
 }
 
-// unloadUsage takes rows of days before out of memory, a few at a time; they stay in
-// the durable store.
+// unloadUsage removes some rows of days before a day from memory. They stay in the durable store.
 func unloadUsage(tx *state.Tx, before string) {
 	var old []*state.Row[UsageRow]
 	usages.From(tx.View(), state.ByID, nil, func(r *state.Row[UsageRow]) bool {
@@ -255,14 +255,14 @@ func unloadUsage(tx *state.Tx, before string) {
 			return false
 		}
 		old = append(old, r)
-		return len(old) < maxCool
+		return len(old) < maxUnload
 	})
 	for _, r := range old {
 		usages.Unload(tx, r)
 	}
 }
 
-// coldBefore is the first day whose rows are kept in memory.
+// coldBefore returns the first day whose rows are kept in memory.
 func coldBefore(now time.Time) string { return dayOf(now.AddDate(0, 0, -1)) }
 
 func dayOf(t time.Time) string { return t.UTC().Format(time.DateOnly) }

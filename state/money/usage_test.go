@@ -18,7 +18,7 @@ func settle(request, key, model string, amount int64) Posting {
 		Request: request, Key: key, Model: model, Usage: ReceiptUsage{Input: 10, CacheRead: 4, Output: 5}}}
 }
 
-// ledgerState is a state whose clock the test moves.
+// ledgerState returns a state whose clock the test moves.
 func ledgerState(t *testing.T, store journal.Store, now *time.Time) *state.State {
 	t.Helper()
 	s, err := state.Open(statetest.DecideTwice(store), func() time.Time { return *now }, Module())
@@ -43,7 +43,7 @@ func mustPost(t *testing.T, s *state.State, account string, ps ...Posting) []Pos
 	return posted
 }
 
-func TestUsageTellsWhoSpentWhat(t *testing.T) {
+func TestUsageIsGroupedByUserKeyAndModel(t *testing.T) {
 	now := time.Date(2026, 3, 31, 12, 0, 0, 0, time.UTC)
 	store := journal.NewMemory()
 	s := ledgerState(t, store, &now)
@@ -121,7 +121,7 @@ func TestUsageTellsWhoSpentWhat(t *testing.T) {
 	}
 }
 
-// A clock that goes back must neither lose what was counted nor stop the store.
+// A clock that goes back neither loses usage nor stops the store.
 func TestUsageSurvivesAClockThatGoesBack(t *testing.T) {
 	start := time.Date(2026, 3, 10, 12, 0, 0, 0, time.UTC)
 	now := start
@@ -174,7 +174,8 @@ func TestUsageRefusesLongSpans(t *testing.T) {
 
 func TestUsageNameFitsADurableKey(t *testing.T) {
 	for in, want := range map[string]string{
-		"m": "m", "a\x00b": "a?b", "\xff": "?", strings.Repeat("é", 100): strings.Repeat("é", 64), strings.Repeat("x", 127) + "é": strings.Repeat("x", 127),
+		"m": "m", "a\x00b": "a?b", "\xff": "?", strings.Repeat("é", 100): strings.Repeat("é", 64),
+		strings.Repeat("x", 127) + "é": strings.Repeat("x", 127),
 	} {
 		if got := usageName(in); got != want {
 			t.Errorf("usageName(%q) = %q, want %q", in, got, want)
@@ -182,7 +183,7 @@ func TestUsageNameFitsADurableKey(t *testing.T) {
 	}
 }
 
-// byDay asks for what an account used per day and model.
+// byDay returns the usage of an account by day and model.
 func byDay(account string, from, to time.Time) UsageQuery {
 	return UsageQuery{Account: account, From: from, To: to, Per: PerDay | PerModel}
 }

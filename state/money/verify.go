@@ -8,11 +8,11 @@ import (
 	"stagedoor/state/journal"
 )
 
-// checks look at the records of money that are not loaded into memory, one at a time.
+// checks has a check for each table that is not loaded into memory. It checks one record at a time.
 var checks = map[journal.Table]func(journal.Record) error{
 	journal.Ledger: func(r journal.Record) error { return checkForm(errorOf(decodePage(r))) },
 	journal.Folded: func(r journal.Record) error { return checkForm(errorOf(decodeCheckpoint(r))) },
-	// Verify looks which entries the records of these lead to.
+	// Verify checks to which entries the records of these tables lead.
 	journal.Receipt: func(r journal.Record) error { return checkIndex(journal.Receipt, r) },
 	journal.ByHash:  func(r journal.Record) error { return checkIndex(journal.ByHash, r) },
 }
@@ -33,25 +33,26 @@ func checkForm(err error) error {
 	return nil
 }
 
-var errUnknownForm = errors.New("has a form that is not known")
+var errUnknownForm = errors.New("has an unknown form")
 
-// Verify compares the ledger with the receipt tables and with the accounts and holds, and returns what the ledger
-// adds up to.
+// Verify compares the ledger with the receipt tables, the accounts and the holds, and returns the
+// sums of the ledger.
 func Verify(ctx context.Context, v *state.Verifier) (Totals, error) {
 	if err := verifyReceipts(ctx, v); err != nil {
 		return Totals{}, err
 	}
-	books, err := CheckLedger(ctx, v.State)
-	for _, problem := range parts(err) {
+	totals, err := CheckLedger(ctx, v.State)
+	for _, problem := range joinedErrors(err) {
 		if !errors.Is(problem, journal.ErrCorrupt) {
-			return books, problem
+			return totals, problem
 		}
 		v.Report("%v", problem)
 	}
-	return books, nil
+	return totals, nil
 }
 
-func parts(err error) []error {
+// joinedErrors returns the errors that errors.Join has joined.
+func joinedErrors(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return joined.Unwrap()
 	}
@@ -61,19 +62,19 @@ func parts(err error) []error {
 	return nil
 }
 
-// verifyReceipts compares the receipt tables with the ledger entries that they were written with. Keys of different
-// entries differ, so where each terminal entry has its record and there are as many of both, there is no other record.
-// A table of all keys in memory would take gigabytes for a large ledger.
+// verifyReceipts compares the receipt tables with the ledger. Different entries have different
+// keys, so if every entry that closes a hold has its record and both counts are equal, there is no
+// other record. A table of all keys in memory would take gigabytes for a large ledger.
 func verifyReceipts(ctx context.Context, v *state.Verifier) error {
 	records, ended := int64(0), int64(0)
 	err := ReadLedger(ctx, v.State, 0, func(e Entry) error {
-		if !e.ends() {
+		if !e.endsHold() {
 			return nil
 		}
 		key := receiptKey(e.Request, e.Account, e.Sequence)
 		_, err := v.State.Get(ctx, receiptTable(key), key)
 		if e.receipt == nil || errors.Is(err, journal.ErrNotFound) {
-			v.Report("ledger entry %d charged %d for request %s, and no receipt is found that says so",
+			v.Report("ledger entry %d charged %d for request %s, but its receipt is missing",
 				e.Sequence, e.Amount, e.Request)
 			return nil
 		}

@@ -35,7 +35,7 @@ func TestVerifyAddsUpTheLedger(t *testing.T) {
 	}
 }
 
-// TestVerifyNamesDamageOfTheLedger changes one record of a good store at a time.
+// The test changes one record of a sound store at a time.
 func TestVerifyNamesDamageOfTheLedger(t *testing.T) {
 	type damage func(*testing.T, journal.Store) journal.Op
 	replace := func(table journal.Table, old, new string) damage {
@@ -68,13 +68,13 @@ func TestVerifyNamesDamageOfTheLedger(t *testing.T) {
 		"a ledger entry":         {edit(func(e []money.Entry) { e[0].Amount++ }), "its entries add up to"},
 		"a ledger entry is gone": {remove(journal.Ledger), "has no ledger entry"},
 		"a hold is gone":         {remove(journal.Hold), "hold 2 is missing"},
-		"a receipt is gone":      {remove(journal.ByHash), "no receipt is found that says so"},
+		"a receipt is gone":      {remove(journal.ByHash), "its receipt is missing"},
 		"a receipt's request": {edit(func(e []money.Entry) { e[0].Request = "r3" }),
-			"no receipt is found that says so"},
-		"a receipt's value":  {replace(journal.ByHash, "", "12345678"), "a form that is not known"},
-		"a receipt's key":    {put(journal.Receipt, "x", ""), "a form that is not known"},
+			"its receipt is missing"},
+		"a receipt's value":  {replace(journal.ByHash, "", "12345678"), "an unknown form"},
+		"a receipt's key":    {put(journal.Receipt, "x", ""), "an unknown form"},
 		"a receipt too many": {put(journal.Receipt, strings.Repeat("x", 24), ""), "has no ledger entry"},
-		"an entry's form":    {put(journal.Ledger, "12345678", "[]"), "a form that is not known"},
+		"an entry's form":    {put(journal.Ledger, "12345678", "[]"), "an unknown form"},
 		"an entry follows":   {edit(func(e []money.Entry) { e[0].Previous = 1 }), "follows 1, not 2"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -529,7 +529,7 @@ var Table = []Mutant{
 	{
 		Name: "state: keep a revoked key in the fast path",
 		File: "state/identity/module.go", Suite: "./state/identity", Run: ".",
-		Old: `					a.keys.change(before, after)
+		Old: `					a.keys.apply(before, after)
 `,
 		New: ``,
 	},
