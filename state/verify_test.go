@@ -88,9 +88,9 @@ func TestVerifyNamesWhatIsWrong(t *testing.T) {
 		"an app is gone":   {remove(journal.App), "app 1, which does not exist"},
 		"a grant is gone":  {remove(journal.Grant), "grant grt_1, which does not exist"},
 		"a body is gone":   {remove(journal.Body), "of response resp_1 has 0 bytes"},
-		"a header is gone": {remove(journal.Response), "a response that is not there"},
-		"a body too many":  {put(journal.Body, "resp_2/body", "{}"), "a response that is not there"},
-		"events too many":  {put(journal.Event, "resp_2/12345678", ""), "a response that is not there"},
+		"a header is gone": {remove(journal.Response), "a response that does not exist"},
+		"a body too many":  {put(journal.Body, "resp_2/body", "{}"), "a response that does not exist"},
+		"events too many":  {put(journal.Event, "resp_2/12345678", ""), "a response that does not exist"},
 		"a user's form":    {replace(journal.User, `"status":1`, `"status":"x"`), "is not what it should be"},
 		"a user's id":      {replace(journal.User, `"id":1`, `"id":2`), "another record's id"},
 	} {

@@ -31,7 +31,8 @@ var flowRoutes = []route{
 
 	{method: "GET", path: "/providers", name: "listProviders", group: "providers",
 		summary: "List providers with their limits and queues",
-		out:     List[httpflow.Provider]{}, status: http.StatusOK, serve: withOverview((*requestContext).listProviders)},
+		out:     List[httpflow.Provider]{}, status: http.StatusOK,
+		serve: withOverview((*requestContext).listProviders)},
 	{method: "GET", path: "/providers/{name}", name: "getProvider", group: "providers", summary: "Get a provider",
 		out: httpflow.Provider{}, status: http.StatusOK,
 		serve: withOverview((*requestContext).getProvider)},

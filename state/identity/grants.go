@@ -8,7 +8,7 @@ import (
 	"stagedoor/state/journal"
 )
 
-// Grant is what a user has allowed an app in one authorization. It holds the code and the family of
+// Grant holds what a user has allowed an app in one authorization. It holds the code and the family of
 // refresh tokens that followed it in one record, so that an exchange and a rotation each write only
 // one record. Access tokens refer to it and become invalid with it.
 type Grant struct {
@@ -27,7 +27,7 @@ type Grant struct {
 	Consented bool      `json:"consented,omitempty"`
 	AuthTime  time.Time `json:"auth_time"` // when the user signed in
 	Created   time.Time `json:"created"`
-	// Expires is when nothing of the grant works any more: first the code, then the last refresh
+	// Expires is the time at which nothing of the grant works any more: first the code, then the last refresh
 	// token.
 	Expires time.Time `json:"expires"`
 	Revoked time.Time `json:"revoked,omitzero"` // zero if the grant was not revoked

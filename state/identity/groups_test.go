@@ -60,7 +60,7 @@ func TestCeilingsOfUserAndGroupBothBindAndOutliveARestart(t *testing.T) {
 			{"Anna", "", "claude", identity.ErrModelForbidden},
 			{"Anna", "", "", nil},
 			{"bob", "videos", "claude", nil},
-			{"nobody", "videos", "claude", nil},
+			{"unknown", "videos", "claude", nil},
 			{"", "videos", "claude", nil},
 		} {
 			if err := identity.AccessOf(s).UserPermits(c.account, c.scope, c.model); !errors.Is(err, c.want) ||

@@ -73,7 +73,7 @@ type Posting struct {
 	// Receipt is required for Begin, Settle and Release. Account, hold, amounts, end reason and
 	// times are filled in, in a copy.
 	Receipt *Receipt
-	// Began is when the request began, or zero for now.
+	// Began is the time at which the request began, or zero for now.
 	Began time.Time
 }
 
@@ -82,7 +82,7 @@ type Posting struct {
 type Posted struct {
 	Sequence uint64
 	Err      error
-	// Spends is what the scopes of a Settle's receipt have spent after all postings: first the key,
+	// Spends holds what the scopes of a Settle's receipt have spent after all postings: first the key,
 	// then Receipt.Scopes. The records are shared and must not be modified.
 	Spends []*KeySpend
 }

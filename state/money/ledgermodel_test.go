@@ -218,7 +218,7 @@ func (m *ledgerModel) draw(open *[]Hold) (Posting, *Entry) {
 		&Entry{Kind: Settle, Amount: amount, Held: 9, Request: about.Request, Model: "m", Reason: "stop"}
 }
 
-// enter is what a posting that was taken makes of the model.
+// enter applies an accepted posting to the model.
 func (m *ledgerModel) enter(account string, p *Posting, e Entry, sequence uint64) {
 	e.Sequence, e.Previous, e.Account, e.At = sequence, m.last[account], account, m.now
 	m.last[account] = sequence

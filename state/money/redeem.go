@@ -29,7 +29,7 @@ type RedeemCode struct {
 	Expires  time.Time  `json:"expires,omitzero"`  // zero: never
 	UsedBy   string     `json:"used_by,omitempty"` // account that was credited
 	Used     time.Time  `json:"used,omitzero"`     // zero if it was not used
-	// Cancelled is when an operator cancelled the code, or zero.
+	// Cancelled is the time at which an operator cancelled the code, or zero.
 	Cancelled time.Time `json:"cancelled,omitzero"`
 }
 
@@ -59,7 +59,7 @@ func (c *RedeemCode) State(now time.Time) string {
 	return RedeemOpen
 }
 
-// RedeemedFor is how long a code is kept after it was used or cancelled or has expired. Until then
+// RedeemedFor is the time for which a code is kept after it was used or cancelled or has expired. Until then
 // operators can see what happened to it, and using it again is reported as ErrRedeemed.
 const RedeemedFor = 90 * 24 * time.Hour
 

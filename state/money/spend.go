@@ -8,7 +8,7 @@ import (
 	"stagedoor/state/journal"
 )
 
-// KeySpend is what a key or another scope has spent, in micro-dollars. It includes settlements and
+// KeySpend holds what a key or another scope has spent, in micro-dollars. It includes settlements and
 // not holds. Days and months are in UTC. The record outlives the key.
 type KeySpend struct {
 	Key      string `json:"key"`                // name of the scope, see budget.Scope.Name

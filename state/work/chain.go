@@ -12,7 +12,7 @@ import (
 	"stagedoor/state"
 )
 
-// Bounds of a chain of responses.
+// Limits of a chain of responses: their number, and the bytes of their items.
 const (
 	MaxChain      = 1000
 	MaxChainBytes = 32 << 20
@@ -21,13 +21,12 @@ const (
 // ErrChainTooLong says that a chain of responses exceeds MaxChain or MaxChainBytes.
 var ErrChainTooLong = errors.New("the chain of responses is too long")
 
-// ReadChain returns the items of the conversation that ends with the response id:
-// input and then output of its first response, of the one that continued it, and
-// so on (gateway.md 4.5, previous_response_id). The items are as they were
-// stored.
+// ReadChain returns the items of the conversation that ends with response id: the input and then
+// the output of its first response, then those of the response that continued it, and so on. It
+// serves previous_response_id. The items are as they were stored.
 //
-// Where one of them is missing, because it was removed or has expired, it is
-// ErrNotFound: an answer to half a conversation would be worse than none.
+// If one of the responses was removed or has expired, the error is ErrNotFound, because continuing
+// half a conversation would give a wrong answer.
 func ReadChain(ctx context.Context, s *state.State, id string, owner state.Owner) ([]json.RawMessage, error) {
 	ids, err := ancestors(s, id, owner)
 	if err != nil {
@@ -40,7 +39,7 @@ func ReadChain(ctx context.Context, s *state.State, id string, owner state.Owner
 		if err != nil {
 			return nil, err
 		}
-		if r.Conversation != "" { // it is the first one
+		if r.Conversation != "" { // only the first response of a chain has one
 			if items, err = itemsBefore(ctx, s, &r.ResponseHeader); err != nil {
 				return nil, err
 			}
@@ -68,8 +67,8 @@ func itemsBefore(ctx context.Context, s *state.State, h *ResponseHeader) ([]json
 	return ReadAllItems(ctx, s, h.Conversation, h.Position)
 }
 
-// ancestors returns id and those before it, first one first. Headers tell, so a
-// chain that is too long costs no reading.
+// ancestors returns the ids of the chain that ends with id, first one first. It reads only headers,
+// so a chain that is too long costs no disk access.
 func ancestors(s *state.State, id string, owner state.Owner) ([]string, error) {
 	v := s.View()
 	var ids []string

@@ -18,13 +18,13 @@ import (
 	"stagedoor/state/share"
 )
 
-// Bounds of one conversation. A response that has begun may exceed them with what it adds.
+// Limits of one conversation. A response in progress may exceed them with the items that it adds.
 const (
 	MaxConversationItems = 10_000
 	MaxConversationBytes = MaxChainBytes
 )
 
-// maxConversations bounds the conversations of all owners. Each costs about 1 KB of memory.
+// maxConversations is the number of conversations of all owners. Each takes about 1 KB of memory.
 const maxConversations = 200_000
 
 var (
@@ -43,17 +43,17 @@ func (e *DuplicateItemError) Error() string {
 	return fmt.Sprintf("there are two items with the id %q", e.ID)
 }
 
-// Conversation describes a conversation. It is held in memory, while the items and the metadata are read from disk.
-// A conversation is kept until its owner deletes it.
+// Conversation describes a conversation. It is held in memory. Items and metadata are read from
+// disk. A conversation is kept until its owner deletes it.
 type Conversation struct {
 	ID      string      `json:"id"`
 	Owner   state.Owner `json:"owner"`
 	Created time.Time   `json:"created"`
-	Items   int         `json:"items"` // their number
+	Items   int         `json:"items"` // number of items
 	Bytes   int64       `json:"bytes"` // of items and metadata
 	// MetadataSize is the part of Bytes that is metadata.
 	MetadataSize int64 `json:"metadata_size"`
-	// Next is the position of the next item. The position of a deleted item is not used again.
+	// Next is the position of the next item. The position of a deleted item is not reused.
 	Next uint64 `json:"next"`
 	// Deleted counts the deleted items, so that Next and Deleted together change with every change of the items.
 	Deleted uint64 `json:"deleted,omitempty"`
@@ -67,21 +67,23 @@ var conversations = state.Table[Conversation]{
 	},
 }
 
-// Keys of the cold records. ":" is in no id, so a response whose provider gave it the id of a conversation cannot have
-// the same keys.
+// The keys of records that are only on disk. No id contains ":", so a response to which its provider gave the id of a
+// conversation cannot have the same keys.
 func metadataKey(id string) []byte { return []byte(id + ":") }
 func itemKey(id string, position uint64) []byte {
 	return binary.BigEndian.AppendUint64(metadataKey(id), position)
 }
 
-// conversationOf returns the id of the conversation that a cold record belongs to, and whether it is an item.
+// conversationOf returns the conversation of a record that is only on disk, and whether the record
+// is an item.
 func conversationOf(key string) (id string, item, found bool) {
 	id, position, found := strings.Cut(key, ":")
 	return id, position != "", found
 }
 
-// PutConversation stores a new conversation with its metadata, which is an object, and its first items. Created is set
-// if it is zero. The error may be a *QuotaError, a *share.Refused, or a *DuplicateItemError.
+// PutConversation stores a new conversation with its metadata, which is a JSON object, and its
+// first items. It sets Created if it is zero. The error may be a *QuotaError, a *share.Refused, or
+// a *DuplicateItemError.
 func PutConversation(
 	ctx context.Context, s *state.State, c Conversation, metadata []byte, items []json.RawMessage,
 ) (Conversation, error) {
@@ -99,7 +101,7 @@ func PutConversation(
 			return c, fmt.Errorf("conversation %s: %w", c.ID, state.ErrExists)
 		}
 		more := Kept{Conversations: 1, Bytes: int64(len(metadata)) + sizeOf(items)}
-		if err := m.kept.room(tx, c.Owner, more); err != nil {
+		if err := m.kept.checkRoom(tx, c.Owner, more); err != nil {
 			return c, err
 		}
 		if refused = m.conversations.Refusal(string(c.Owner), 1); refused != nil {
@@ -109,12 +111,13 @@ func PutConversation(
 			c.Created = tx.Now()
 		}
 		c.putMetadata(tx, metadata)
-		return c, c.add(tx, items)
+		return c, c.addItems(tx, items)
 	})
 	m.conversations.CountRefusal(refused)
-	return c, m.kept.counted(err)
+	return c, m.kept.countRefusal(err)
 }
 
+// checkItems returns an error unless every item is JSON and has an id of its own.
 func checkItems(items []json.RawMessage) error {
 	ids := make(map[string]bool, len(items))
 	for _, it := range items {
@@ -143,8 +146,8 @@ func (c *Conversation) putMetadata(tx *state.Tx, metadata []byte) {
 	tx.Op(journal.Op{Kind: journal.Put, Table: journal.Body, Key: metadataKey(c.ID), Value: metadata})
 }
 
-// add writes items behind those of the conversation, and the conversation itself.
-func (c *Conversation) add(tx *state.Tx, items []json.RawMessage) error {
+// addItems appends items to the conversation and stores it.
+func (c *Conversation) addItems(tx *state.Tx, items []json.RawMessage) error {
 	tx.Grow(len(items) + 1)
 	for _, it := range items {
 		tx.Op(journal.Op{Kind: journal.Put, Table: journal.Body, Key: itemKey(c.ID, c.Next), Value: it})
@@ -155,8 +158,8 @@ func (c *Conversation) add(tx *state.Tx, items []json.RawMessage) error {
 	return conversations.Put(tx, *c)
 }
 
-// FindConversation returns a conversation of an owner, without reading the disk. A conversation of another owner and an
-// unknown one are both ErrNotFound.
+// FindConversation returns a conversation of an owner without reading the disk. An unknown
+// conversation and one of another owner are both ErrNotFound.
 func FindConversation(v state.View, id string, owner state.Owner) (Conversation, error) {
 	r := conversations.Get(v, id)
 	if r == nil || r.Rec.Owner != owner {
@@ -165,7 +168,7 @@ func FindConversation(v state.View, id string, owner state.Owner) (Conversation,
 	return r.Rec, nil
 }
 
-// LatestConversations returns at most limit conversations of an owner, those that were created last coming first.
+// LatestConversations returns at most limit conversations of an owner, newest first.
 func LatestConversations(v state.View, owner state.Owner, limit int) (latest []Conversation) {
 	conversations.Back(v, byOwner, append(state.TextKey(string(owner)), 0xff), func(r *state.Row[Conversation]) bool {
 		if len(latest) == limit || r.Rec.Owner != owner {
@@ -182,7 +185,7 @@ func ReadMetadata(ctx context.Context, s *state.State, id string, owner state.Ow
 	if _, err := FindConversation(s.View(), id, owner); err != nil {
 		return nil, err
 	}
-	return cold(ctx, s, metadataKey(id))
+	return readBody(ctx, s, metadataKey(id))
 }
 
 // SetMetadata replaces the metadata of a conversation.
@@ -195,24 +198,25 @@ func SetMetadata(
 		if err != nil {
 			return c, err
 		}
-		if err := m.kept.room(tx, owner, Kept{Bytes: max(int64(len(metadata))-c.MetadataSize, 0)}); err != nil {
+		if err := m.kept.checkRoom(tx, owner, Kept{Bytes: max(int64(len(metadata))-c.MetadataSize, 0)}); err != nil {
 			return c, err
 		}
 		c.putMetadata(tx, metadata)
 		return c, conversations.Put(tx, c)
 	})
-	return c, m.kept.counted(err)
+	return c, m.kept.countRefusal(err)
 }
 
-// ReadItems calls fn with the items of a conversation before a position, the oldest first. An item is valid until fn
-// returns, and fn must not call State. An error of fn ends the reading and is returned.
+// ReadItems calls fn with the items of a conversation before a position, oldest first. An item is
+// valid until fn returns, and fn must not call State. An error of fn stops the reading and is
+// returned.
 func ReadItems(ctx context.Context, s *state.State, id string, before uint64, fn func(item []byte) error) error {
 	return s.Range(ctx, journal.Body, itemKey(id, 0), itemKey(id, before), 0, func(r journal.Record) error {
 		return fn(r.Value)
 	})
 }
 
-// ReadAllItems returns the items of a conversation before a position, the oldest first.
+// ReadAllItems returns the items of a conversation before a position, oldest first.
 func ReadAllItems(ctx context.Context, s *state.State, id string, before uint64) (items []json.RawMessage, err error) {
 	err = ReadItems(ctx, s, id, before, func(item []byte) error {
 		items = append(items, bytes.Clone(item))
@@ -244,13 +248,13 @@ func AddItems(
 			}
 		}
 		return func(tx *state.Tx) error {
-			if err := m.kept.room(tx, owner, Kept{Bytes: sizeOf(items)}); err != nil {
+			if err := m.kept.checkRoom(tx, owner, Kept{Bytes: sizeOf(items)}); err != nil {
 				return err
 			}
-			return c.add(tx, items)
+			return c.addItems(tx, items)
 		}, nil
 	})
-	return c, m.kept.counted(err)
+	return c, m.kept.countRefusal(err)
 }
 
 // findItems returns which ids of items are ids of items of the conversation.
@@ -296,18 +300,19 @@ func DeleteItem(ctx context.Context, s *state.State, id string, owner state.Owne
 	})
 }
 
-// changeItems runs the command that prepare makes for a conversation, and prepares it again if the items have changed
-// meanwhile. What is read from disk is read by prepare, while other commands run.
+// changeItems runs the command that prepare returns for a conversation. It prepares it again if the
+// items have changed meanwhile. prepare does all reading from disk, so that other commands can run
+// in the meantime.
 func (m *memory) changeItems(
 	ctx context.Context, s *state.State, id string, owner state.Owner,
 	prepare func(c *Conversation) (func(*state.Tx) error, error),
 ) (Conversation, error) {
-	end, err := m.uses.begin(id, false)
+	end, err := m.uses.acquire(id, false)
 	if err != nil {
 		return Conversation{}, err
 	}
 	defer end()
-	const tries = 20 // each one but the last means that another change was made
+	const tries = 20 // a try fails only if another change has succeeded
 	for range tries {
 		c, err := FindConversation(s.View(), id, owner)
 		if err != nil {
@@ -345,7 +350,7 @@ var errItemsChanged = errors.New("the items have changed")
 // DeleteConversation removes a conversation with its items.
 func DeleteConversation(ctx context.Context, s *state.State, id string, owner state.Owner) error {
 	m := state.MemoryOf[*memory](s)
-	end, err := m.uses.begin(id, false)
+	end, err := m.uses.acquire(id, false)
 	if err != nil {
 		return err
 	}
@@ -364,7 +369,7 @@ func DeleteConversation(ctx context.Context, s *state.State, id string, owner st
 // ConversationPool returns the pool of conversations, for metrics.
 func ConversationPool(s *state.State) *share.Pool { return state.MemoryOf[*memory](s).conversations }
 
-// countConversation counts a change of a conversation while commands run.
+// countConversation updates the pool for a change that a running command makes.
 func (m *memory) countConversation(_ *state.Tx, before, after *Conversation) {
 	if before != nil {
 		m.conversations.Give(string(before.Owner), 1)
@@ -374,10 +379,10 @@ func (m *memory) countConversation(_ *state.Tx, before, after *Conversation) {
 	}
 }
 
-// countConversations counts the conversations that are kept when the state is opened.
+// countConversations counts the stored conversations when the state is opened.
 func (m *memory) countConversations(s *state.State) {
 	for c := range conversations.All(s.View()) {
 		m.countConversation(nil, nil, c)
-		m.kept.change((*Conversation)(nil), c)
+		m.kept.apply((*Conversation)(nil), c)
 	}
 }

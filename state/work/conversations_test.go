@@ -54,8 +54,8 @@ func idsIn(t rapid.TB, s *state.State, id string) (ids []string) {
 	return ids
 }
 
-// Conversations are as a model of lists and maps says, through generated commands that are decided twice, and after
-// restarts. What an owner keeps is counted as they say.
+// Conversations behave like a model of lists and maps, through generated commands that run twice,
+// and after restarts. The quota counts what the model has.
 func TestConversationsAreTheirModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		clock, store := newClock(), journal.NewMemory()
@@ -179,7 +179,7 @@ func TestAConversationOfAnotherOwnerDoesNotExist(t *testing.T) {
 	}
 }
 
-// A turn excludes other turns and changes of the items until it ends or the process does.
+// A turn excludes other turns and changes of the items until it or the process ends.
 func TestATurnExcludesChangesOfItsConversation(t *testing.T) {
 	store := journal.NewMemory()
 	s := open(t, store, newClock().Now)
@@ -217,7 +217,8 @@ func TestATurnExcludesChangesOfItsConversation(t *testing.T) {
 	}
 }
 
-// A response adds its items in the commit that ends it with an answer, and a failed or cancelled one adds none.
+// A response adds its items in the commit that ends it with an answer. A failed or cancelled one
+// adds none.
 func TestAResponseAddsItsItemsWithItsEnd(t *testing.T) {
 	for _, status := range []string{"completed", "incomplete", "failed", "cancelled"} {
 		adds := status == "completed" || status == "incomplete"
@@ -261,7 +262,7 @@ func TestAResponseAddsItsItemsWithItsEnd(t *testing.T) {
 	}
 }
 
-// Changes that come at once are all made, one behind the other.
+// Concurrent changes are all made, one after the other.
 func TestItemsThatAreAddedAtOnceAreAllKept(t *testing.T) {
 	store := journal.NewMemory()
 	s := open(t, store, newClock().Now)
@@ -288,7 +289,7 @@ func TestItemsThatAreAddedAtOnceAreAllKept(t *testing.T) {
 	sound(t, store, "added at once")
 }
 
-// An owner keeps a quota of conversations and bytes, and a share of all conversations.
+// An owner has a quota of conversations and bytes, and a share of all conversations.
 func TestConversationsAreBounded(t *testing.T) {
 	s := newState(t)
 	idOf := func(owner state.Owner, n int) string {

@@ -8,8 +8,8 @@ import (
 	"stagedoor/state/journal"
 )
 
-// appendEvents writes one chunk under the number of its last event, so that the
-// chunks with events after n are exactly those with keys above n.
+// appendEvents stores one chunk of the event log under the number of its last event. The chunks
+// with events after n are then exactly those with keys above n.
 func appendEvents(tx *state.Tx, h *ResponseHeader, last int64, log []byte) error {
 	if last < 0 || (h.EventSize > 0 && last <= h.LastEvent) {
 		return fmt.Errorf("%w: events up to %d behind %d", state.ErrInvalid, last, h.LastEvent)
@@ -23,9 +23,9 @@ func appendEvents(tx *state.Tx, h *ResponseHeader, last int64, log []byte) error
 	return nil
 }
 
-// ReadEvents calls fn with the chunks of the log that hold events after the sequence
-// number after (-1: all), in order. The first chunk may begin with events that
-// are not. A chunk is valid until fn returns, and fn must not call State.
+// ReadEvents calls fn with the chunks of the log that contain events after the sequence number
+// after (-1 for all), in order. The first chunk may begin with earlier events. A chunk is valid
+// until fn returns, and fn must not call State.
 func ReadEvents(
 	ctx context.Context,
 	s *state.State,

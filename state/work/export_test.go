@@ -1,4 +1,4 @@
 package work
 
-// Surpluses is surpluses.
-var Surpluses = surpluses
+// Surpluses is surplusOfOwners.
+var Surpluses = surplusOfOwners

@@ -10,18 +10,18 @@ import (
 	"stagedoor/state/journal"
 )
 
-// GoneResponseFor bounds the time that the id of a response is remembered after its removal.
+// GoneResponseFor is the time for which the id of a removed response is remembered.
 const GoneResponseFor = 30 * 24 * time.Hour
 
-// goneResponse remembers the id of a response that was removed, so that the id is not taken
-// for one of a response that only its provider knows.
+// goneResponse records the id of a removed response, so that the id is not mistaken for that of a
+// response that only a provider knows.
 type goneResponse struct {
-	ID    state.Hash  `json:"id"` // of the response's id
+	ID    state.Hash  `json:"id"` // hash of the response's id
 	Owner state.Owner `json:"owner"`
 	// Number counts the removed responses of the owner.
 	Number int64     `json:"number"`
 	Until  time.Time `json:"until"`
-	// Pending is set until the provider has deleted the response, too.
+	// Pending is set until the provider has deleted the response as well.
 	Pending *pendingDeletion `json:"pending,omitempty"`
 }
 
@@ -29,8 +29,8 @@ type goneResponse struct {
 type pendingDeletion struct {
 	ID       string    `json:"id"` // of the response
 	Provider string    `json:"provider"`
-	Attempts int       `json:"attempts,omitempty"` // that failed
-	Due      time.Time `json:"due"`                // when the next one may begin
+	Attempts int       `json:"attempts,omitempty"` // number of failed attempts
+	Due      time.Time `json:"due"`                // time of the next attempt
 }
 
 var goneResponses = state.Table[goneResponse]{
@@ -52,13 +52,14 @@ var goneResponses = state.Table[goneResponse]{
 
 func goneID(h state.Hash) string { return hex.EncodeToString(h[:]) }
 
-// ownedGone is a key of the index by owner. It sorts by number.
+// ownedGone returns a key of the index by owner, which sorts by number.
 func ownedGone(owner state.Owner, number int64) []byte {
 	return append(state.TextKey(string(owner)), state.NumberKey(number)...)
 }
 
-// KnowsResponse reports whether a response with this id is kept for any owner, or was removed
-// in the last 30 days. Its provider must not be asked for it: all clients are one there.
+// KnowsResponse reports whether a response with this id is stored for any owner or was removed in
+// the last 30 days. Such an id must not be requested from the provider, because the provider cannot
+// tell the gateway's clients apart.
 func KnowsResponse(v state.View, id string) bool {
 	if responses.Get(v, id) != nil {
 		return true
@@ -67,16 +68,16 @@ func KnowsResponse(v state.View, id string) bool {
 	return gone != nil && v.Now().Before(gone.Rec.Until)
 }
 
-// rememberResponse remembers the id of a response that is being removed. Each owner has as
-// many such ids as it may keep responses, and loses the oldest ones beyond that.
+// rememberResponse records the id of a response that is being removed. Each owner has at most as
+// many such records as it may keep responses. Beyond that its oldest ones are dropped.
 func (m *memory) rememberResponse(tx *state.Tx, h *ResponseHeader, pending *pendingDeletion) {
 	most := int64(m.maxResponses)
 	if q := m.kept.quota.Load(); q != nil && q.Responses > 0 {
 		most = int64(q.Responses)
 	}
-	number := lastGone(tx.View(), h.Owner) + 1
+	number := newestGoneNumber(tx.View(), h.Owner) + 1
 	for range 2 { // the second one brings the owner below a quota that was lowered
-		oldest := firstGone(tx.View(), h.Owner)
+		oldest := oldestGone(tx.View(), h.Owner)
 		if oldest == nil || number-oldest.Rec.Number < most {
 			break
 		}
@@ -92,11 +93,11 @@ func (m *memory) rememberResponse(tx *state.Tx, h *ResponseHeader, pending *pend
 		Until:   tx.Now().Add(GoneResponseFor),
 		Pending: pending,
 	}
-	_ = goneResponses.Put(tx, g) // it can be encoded, because the header could
+	_ = goneResponses.Put(tx, g) // cannot fail: the header with the same values could be encoded
 }
 
-// firstGone returns the response of an owner that was removed first of those that are remembered, or nil.
-func firstGone(v state.View, owner state.Owner) (oldest *state.Row[goneResponse]) {
+// oldestGone returns the owner's oldest record of a removed response, or nil.
+func oldestGone(v state.View, owner state.Owner) (oldest *state.Row[goneResponse]) {
 	goneResponses.From(v, byOwner, state.TextKey(string(owner)), func(r *state.Row[goneResponse]) bool {
 		if r.Rec.Owner == owner {
 			oldest = r
@@ -106,8 +107,8 @@ func firstGone(v state.View, owner state.Owner) (oldest *state.Row[goneResponse]
 	return oldest
 }
 
-// lastGone returns the number of the response of an owner that was removed last, or 0.
-func lastGone(v state.View, owner state.Owner) (number int64) {
+// newestGoneNumber returns the Number of the owner's newest record of a removed response, or 0.
+func newestGoneNumber(v state.View, owner state.Owner) (number int64) {
 	goneResponses.Back(v, byOwner, ownedGone(owner, math.MaxInt64), func(r *state.Row[goneResponse]) bool {
 		if r.Rec.Owner == owner {
 			number = r.Rec.Number
@@ -117,21 +118,23 @@ func lastGone(v state.View, owner state.Owner) (number int64) {
 	return number
 }
 
-// UpstreamDeletion is a response that has left by age or by number, and that its provider still keeps.
+// UpstreamDeletion is a response that was removed here by age or number and that its provider still
+// keeps.
 type UpstreamDeletion struct {
 	Response string
 	Provider string
 	Owner    state.Owner
 }
 
-// Times between two attempts to delete a response at its provider.
+// The first and the longest wait between two attempts to delete a response at its provider.
 const (
 	firstDeletionRetry   = time.Minute
 	longestDeletionRetry = 24 * time.Hour
 )
 
-// ListUpstreamDeletions returns at most limit responses that their providers must delete now. The owners take
-// turns, so that one with many does not delay the others. EndUpstreamDeletion must be called for each.
+// ListUpstreamDeletions returns at most limit responses that their providers must delete now. It
+// takes them from the owners in turn, so that one owner with many does not delay the others. Call
+// EndUpstreamDeletion for each.
 func ListUpstreamDeletions(v state.View, limit int) []UpstreamDeletion {
 	now := v.Now()
 	var owners []state.Owner
@@ -162,8 +165,9 @@ func ListUpstreamDeletions(v state.View, limit int) []UpstreamDeletion {
 	return turn
 }
 
-// EndUpstreamDeletion ends an attempt to delete a response at its provider. One that failed is repeated later
-// and later, until the id of the response is forgotten: then givenUp is true.
+// EndUpstreamDeletion records the result of an attempt to delete a response at its provider. A
+// failed attempt is repeated with growing waits until the id of the response is forgotten. Then
+// givenUp is true.
 func EndUpstreamDeletion(
 	ctx context.Context,
 	s *state.State,

@@ -8,8 +8,8 @@ import (
 	"stagedoor/state/work"
 )
 
-// Ids of removed responses are known in the next process, as many for each owner as it may
-// keep responses, and their records go with the sweep.
+// Ids of removed responses are known in the next process. Each owner has as many as it may keep
+// responses, and the sweep removes their records.
 func TestIdsOfRemovedResponsesAreBoundedForEachOwner(t *testing.T) {
 	clock, store := newClock(), journal.NewMemory()
 	s := open(t, store, clock.Now)

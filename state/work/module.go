@@ -6,22 +6,22 @@ import (
 	"stagedoor/state/share"
 )
 
-// memory holds the state beside the tables of stored responses and deliveries.
+// memory is the state beside the tables of responses, conversations and deliveries.
 type memory struct {
 	outbox       outbox
-	kept         keeping // what owners keep of responses and conversations
+	kept         quotaCounter // use of the quotas of responses and conversations
 	replies      *share.Pool
 	maxResponses int
-	// conversations counts the conversations for their owners, and uses has those that are in use.
+	// conversations counts the conversations of each owner, and uses lists those in use.
 	conversations *share.Pool
 	uses          uses
 }
 
-// Option changes what Module returns.
+// Option configures Module.
 type Option func(*memory)
 
-// MaxResponses bounds how many stored responses are kept. Beyond it Sweep removes the oldest finished ones, also if
-// they have not expired. Each costs about 1 KB of memory for its header. The default is 200,000.
+// MaxResponses sets the number of stored responses. Beyond it Sweep removes the oldest finished
+// ones before they expire. Each takes about 1 KB of memory for its header. The default is 200,000.
 func MaxResponses(n int) Option { return func(m *memory) { m.maxResponses = n } }
 
 // Module returns the tables of stored responses, conversations, finished replies, video jobs and deliveries.
@@ -40,7 +40,7 @@ func Module(options ...Option) state.Module {
 		Tables: []state.Registration{
 			state.Register(&responses, state.Hooks[ResponseHeader]{
 				Loaded:    m.countResponses,
-				Committed: func(_ *state.State, before, after *ResponseHeader) { m.kept.change(before, after) },
+				Committed: func(_ *state.State, before, after *ResponseHeader) { m.kept.apply(before, after) },
 				Sweep:     m.sweepResponses,
 			}),
 			state.Register(&goneResponses, state.Hooks[goneResponse]{}),
@@ -48,7 +48,7 @@ func Module(options ...Option) state.Module {
 				Loaded:  m.countConversations,
 				Written: m.countConversation,
 				Committed: func(_ *state.State, before, after *Conversation) {
-					m.kept.change(before, after)
+					m.kept.apply(before, after)
 				},
 			}),
 			state.Register(&videos, state.Hooks[Video]{Sweep: sweepVideos}),
@@ -63,22 +63,24 @@ func Module(options ...Option) state.Module {
 				Written: func(_ *state.Tx, before, after *Delivery) { m.outbox.count(before, after) },
 			}),
 		},
-		Checks: map[journal.Table]func(journal.Record) error{journal.Body: checkCold},
+		Checks: map[journal.Table]func(journal.Record) error{journal.Body: checkBodyRecord},
 		Verify: verify,
 	}
 }
 
-// Stats are figures for an operator.
+// Stats are figures for metrics.
 type Stats struct {
 	Responses int
-	// ResponseBytes sums their sizes, and ResponsesRefused counts those that were beyond a quota.
+	// ResponseBytes is the sum of the responses' sizes. ResponsesRefused counts the responses
+	// beyond a quota.
 	ResponseBytes, ResponsesRefused int64
-	// DeletionsWithoutRoom and DeletionsGivenUp count, since the start, the responses that their providers keep
-	// because too many deletions of their owner waited, or because all tries failed.
+	// DeletionsWithoutRoom and DeletionsGivenUp count, since the start, the responses that stay at
+	// their providers because too many deletions of their owner waited, or because all attempts
+	// failed.
 	DeletionsWithoutRoom, DeletionsGivenUp int64
 }
 
-// StatsOf returns the figures as they are now.
+// StatsOf returns the current figures.
 func StatsOf(s *state.State) Stats {
 	k := &state.MemoryOf[*memory](s).kept
 	rows, bytes := k.totals()

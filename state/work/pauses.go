@@ -8,18 +8,20 @@ import (
 	"stagedoor/state"
 )
 
-// Pause says that an operator holds a provider back. It lasts until it is ended, also over restarts, because an
-// operator who stops a provider does not mean to stop it until the next deployment only.
+// Pause says that an operator has paused a provider. It lasts until it is ended, also across
+// restarts, because an operator who stops a provider does not want the next deployment to start it
+// again.
 type Pause struct {
 	Provider string
 	Since    time.Time
 }
 
-// pausePrefix begins the names of the facts that are pauses. Pauses have no table of their own, because only a few
+// pausePrefix is the prefix of the facts that store pauses. Pauses have no table, because few
 // providers are paused at a time.
 const pausePrefix = "pause/"
 
-// PauseProvider keeps that a provider is paused. A provider that is paused already keeps the time of its pause.
+// PauseProvider records that a provider is paused. If it is paused already, the time of the pause
+// stays.
 func PauseProvider(tx *state.Tx, provider string) error {
 	if provider == "" || len(provider) > state.MaxID {
 		return fmt.Errorf("%w: a provider's name of %d bytes", state.ErrInvalid, len(provider))
@@ -34,13 +36,13 @@ func PauseProvider(tx *state.Tx, provider string) error {
 // EndPause removes the pause of a provider, if there is one.
 func EndPause(tx *state.Tx, provider string) { tx.RemoveFact(pausePrefix + provider) }
 
-// FindPause returns the pause of a provider.
+// FindPause returns the pause of a provider, if it is paused.
 func FindPause(v state.View, provider string) (p Pause, found bool) {
 	since, found := v.TimeFact(pausePrefix + provider)
 	return Pause{provider, since}, found
 }
 
-// ListPauses lists the providers that are paused, by name.
+// ListPauses returns the pauses by provider.
 func ListPauses(v state.View) []Pause {
 	var all []Pause
 	for name := range v.Facts(pausePrefix) {

@@ -35,7 +35,7 @@ func TestPausesSurviveARestartUntilTheyAreEnded(t *testing.T) {
 	}
 }
 
-func TestPauseWantsAName(t *testing.T) {
+func TestPauseNeedsAName(t *testing.T) {
 	s := newState(t)
 	for _, name := range []string{"", strings.Repeat("x", 129)} {
 		if err := try(s, func(tx *state.Tx) error { return work.PauseProvider(tx, name) }); !errors.Is(

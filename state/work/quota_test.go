@@ -14,8 +14,8 @@ import (
 	"stagedoor/state/work"
 )
 
-// What owners keep is counted through generated changes as the responses themselves say,
-// also after a restart, and no response is kept beyond the quota.
+// The counts equal the stored responses through generated changes and a restart, and no response
+// exceeds the quota.
 func TestStoredResponsesStayWithinTheQuotaOfTheirOwner(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		clock, store := newClock(), journal.NewMemory()
@@ -89,7 +89,7 @@ func TestStoredResponsesStayWithinTheQuotaOfTheirOwner(t *testing.T) {
 	})
 }
 
-// Responses that come at once, and are committed together, are counted one by one.
+// Responses that are committed together are counted one by one.
 func TestQuotaHoldsForResponsesThatComeAtOnce(t *testing.T) {
 	s := open(t, journal.NewMemory(), newClock().Now)
 	work.SetResponseQuota(s, work.Quota{Responses: 5})

@@ -13,34 +13,36 @@ import (
 	"stagedoor/state/share"
 )
 
-// ReplyTTL bounds the time that a finished reply is kept for a repeat of its request.
+// ReplyTTL is the time for which a finished reply is kept for a repeat of its request.
 const ReplyTTL = 24 * time.Hour
 
 const (
-	// replyUnit counts a small reply, so that the bytes of all replies bound their number, too. Each costs about 1.5 KB
-	// of memory.
+	// replyUnit is the smallest size that a reply counts with, so that the limit of bytes also
+	// limits the number of replies. Each takes about 1.5 KB of memory.
 	replyUnit = 16 << 10
-	// defaultReplies bounds the bytes of all replies until MaxReplyBytes changes it.
+	// defaultReplies is the limit of the bytes of all replies unless MaxReplyBytes sets another.
 	defaultReplies = 1 << 30
 )
 
-// Reply is the finished reply to a request that was sent with an idempotency key. Its body is on disk.
+// Reply is the finished reply to a request with an idempotency key. Its body is on disk.
 type Reply struct {
 	Owner state.Owner `json:"owner"`
-	// Key is the hash of the idempotency key, and Asked that of what the request asks for.
+	// Key is the hash of the idempotency key, and Asked the hash of the request's content.
 	Key     state.Hash `json:"key"`
 	Asked   state.Hash `json:"asked"`
-	Request string     `json:"request"` // the id of the request that the reply was made for
+	Request string     `json:"request"` // id of the request that the reply was made for
 	Status  int        `json:"status"`
-	// Header has the headers that a repeat gets, too.
+	// Header holds the headers that a repeat gets as well.
 	Header http.Header `json:"header,omitempty"`
 	Size   int64       `json:"size"` // of the body
-	// Lost reports that the reply was too large to be kept. A repeat is then refused in place of being charged again.
+	// Lost says that the reply was too large to keep. A repeat is then refused, because sending the
+	// request again would charge it again.
 	Lost    bool      `json:"lost,omitempty"`
 	Created time.Time `json:"created"`
 }
 
-// replies has the headers of the replies. The body of each is in journal.ReplyBody, under the same id.
+// replies holds the headers of the replies. The body of each is in journal.ReplyBody under the same
+// id.
 var replies = state.Table[Reply]{
 	Name:    journal.Reply,
 	ID:      func(r *Reply) string { return replyID(r.Owner, r.Key) },
@@ -50,7 +52,7 @@ var replies = state.Table[Reply]{
 	},
 }
 
-// replyID is a hash, because a client chooses its keys.
+// replyID returns a hash of owner and key, because clients choose the keys.
 func replyID(owner state.Owner, key state.Hash) string {
 	id := state.HashSecret(string(owner) + "\x00" + string(key[:]))
 	return hex.EncodeToString(id[:])
@@ -58,13 +60,14 @@ func replyID(owner state.Owner, key state.Hash) string {
 
 func (r *Reply) cost() int64 { return max(r.Size, replyUnit) }
 
-// FindReply returns the reply that an owner's request with an idempotency key got in the last ReplyTTL.
+// FindReply returns the reply that the owner's request with this idempotency key got in the last
+// ReplyTTL.
 func FindReply(v state.View, owner state.Owner, key string) (Reply, bool) {
 	r, found := replies.Get(v, replyID(owner, state.HashSecret(key))).Record()
 	return r, found && v.Now().Before(r.Created.Add(ReplyTTL))
 }
 
-// ReadReplyBody returns the body of a reply, or state.ErrNotFound if it was removed a moment ago.
+// ReadReplyBody returns the body of a reply, or state.ErrNotFound if it was removed meanwhile.
 func ReadReplyBody(ctx context.Context, s *state.State, r *Reply) ([]byte, error) {
 	rec, err := s.Get(ctx, journal.ReplyBody, []byte(replyID(r.Owner, r.Key)))
 	if errors.Is(err, journal.ErrNotFound) {
@@ -73,9 +76,10 @@ func ReadReplyBody(ctx context.Context, s *state.State, r *Reply) ([]byte, error
 	return rec.Value, err
 }
 
-// PutReply keeps a reply in place of an earlier one with the same key. Created and Size are set. The oldest replies of
-// the owner make room if its share is used up, and else those of the owner that has most. The body of a reply for which
-// there is no room even then is not kept, and the reply is Lost.
+// PutReply stores a reply and replaces an earlier one with the same key. It sets Created and Size.
+// To make room it removes the oldest replies of the owner if the owner's share is used up, and
+// otherwise those of the owner with most bytes. If there is no room even then, the body is not
+// stored and the reply is Lost.
 func PutReply(ctx context.Context, s *state.State, r Reply, body []byte) error {
 	pool := StoredReplies(s)
 	return state.Run(ctx, s, func(tx *state.Tx) error {
@@ -90,10 +94,10 @@ func PutReply(ctx context.Context, s *state.State, r Reply, body []byte) error {
 	})
 }
 
-// maxReplySurplus bounds how many replies one reply takes the place of.
+// maxReplySurplus is the number of replies that one reply may replace.
 const maxReplySurplus = 1024
 
-// makeReplyRoom removes replies until r fits. It returns false if r does not fit then.
+// makeReplyRoom removes replies until r fits, and returns false if it cannot make r fit.
 func makeReplyRoom(tx *state.Tx, pool *share.Pool, r *Reply) bool {
 	for range maxReplySurplus {
 		full := pool.Refusal(string(r.Owner), r.cost())
@@ -130,14 +134,14 @@ func sweepReplies(*state.State, int) func(*state.Tx, int) int {
 	}
 }
 
-// MaxReplyBytes bounds the bytes of all finished replies that are kept, at once. Replies beyond it stay until they
-// expire or make room for others. 0 means no bound.
+// MaxReplyBytes sets the limit of the bytes of all stored replies at once. Replies beyond it stay
+// until they expire or make room for others. 0 sets no limit.
 func MaxReplyBytes(s *state.State, n int64) { StoredReplies(s).Resize(n) }
 
 // StoredReplies returns the pool of the bytes of finished replies, for metrics.
 func StoredReplies(s *state.State) *share.Pool { return state.MemoryOf[*memory](s).replies }
 
-// countReply counts a change of a reply.
+// countReply updates the pool for a change of a reply.
 func (m *memory) countReply(before, after *Reply) {
 	if before != nil {
 		m.replies.Give(string(before.Owner), before.cost())
@@ -147,7 +151,7 @@ func (m *memory) countReply(before, after *Reply) {
 	}
 }
 
-// countReplies counts the replies that are kept when the state is opened.
+// countReplies counts the stored replies when the state is opened.
 func (m *memory) countReplies(s *state.State) {
 	for r := range replies.All(s.View()) {
 		m.countReply(nil, r)
@@ -172,7 +176,7 @@ func verifyReplies(ctx context.Context, v *state.Verifier) error {
 		delete(sizes, id)
 	}
 	for id := range sizes {
-		v.Report("%s/%q belongs to a reply that is not there", journal.ReplyBody, id)
+		v.Report("%s/%q belongs to a reply that does not exist", journal.ReplyBody, id)
 	}
 	return nil
 }

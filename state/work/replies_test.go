@@ -16,7 +16,7 @@ import (
 	"stagedoor/state/work"
 )
 
-// replyOf is the reply to a request with a key.
+// replyOf returns the reply to a request with a key.
 func replyOf(owner state.Owner, key string) work.Reply {
 	return work.Reply{Owner: owner, Key: state.HashSecret(key), Asked: hash(1), Request: "req_" + key, Status: 200,
 		Header: http.Header{"Content-Type": {"text/event-stream"}}}
@@ -29,7 +29,7 @@ func putReply(t *testing.T, s *state.State, r work.Reply, body []byte) {
 	}
 }
 
-// TestRepliesAreKeptForADay: a reply is found by its owner and key alone, survives a restart, and leaves with its body.
+// A reply is found only by its owner and key, survives a restart, and is removed with its body.
 func TestRepliesAreKeptForADay(t *testing.T) {
 	clock, store := newClock(), journal.NewMemory()
 	s, err := schema.Open(statetest.DecideTwice(store), clock.Now)
@@ -65,7 +65,7 @@ func TestRepliesAreKeptForADay(t *testing.T) {
 	}
 }
 
-// TestRepliesAreBoundedInAllAndPerOwner: beyond its share an owner loses its own oldest replies, and no others.
+// Beyond its share an owner loses its own oldest replies and those of no other owner.
 func TestRepliesAreBoundedInAllAndPerOwner(t *testing.T) {
 	clock := newClock()
 	s, err := schema.Open(statetest.DecideTwice(journal.NewMemory()), clock.Now)
@@ -95,7 +95,7 @@ func TestRepliesAreBoundedInAllAndPerOwner(t *testing.T) {
 	}
 }
 
-// TestVerifyFindsRepliesWithoutTheirBodies: and bodies without their replies.
+// Verify also finds bodies without their replies.
 func TestVerifyFindsRepliesWithoutTheirBodies(t *testing.T) {
 	store := journal.NewMemory()
 	s, err := schema.Open(store, newClock().Now)
@@ -104,7 +104,7 @@ func TestVerifyFindsRepliesWithoutTheirBodies(t *testing.T) {
 	}
 	putReply(t, s, replyOf(me, "k"), []byte("body"))
 	s.Close()
-	fixture.WantProblem(t, store, journal.Op{Table: journal.ReplyBody, Key: []byte("x")}, "a reply that is not there")
+	fixture.WantProblem(t, store, journal.Op{Table: journal.ReplyBody, Key: []byte("x")}, "a reply that does not exist")
 	store = journal.NewMemory()
 	if s, err = schema.Open(store, newClock().Now); err != nil {
 		t.Fatal(err)

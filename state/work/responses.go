@@ -15,21 +15,22 @@ import (
 )
 
 const (
-	// ResponseTTL is how long a response is kept if it does not say.
+	// ResponseTTL is the time for which a response is kept unless it has its own Expires.
 	ResponseTTL = 30 * 24 * time.Hour
-	// MaxResponseBytes bounds body and input of one response together, and the
-	// request it is begun again from.
+	// MaxResponseBytes is the size of body and input of one response together, and of its
+	// request.
 	MaxResponseBytes = 32 << 20
-	// MaxEventBytes bounds the event log of one response.
+	// MaxEventBytes is the size of the event log of one response.
 	MaxEventBytes = 64 << 20
 )
 
-// ResponseHeader is what is hot about a stored response.
+// ResponseHeader is the part of a stored response that is held in memory.
 type ResponseHeader struct {
 	ID       string      `json:"id"` // from NewID("resp_"), so that it grows with time
 	Owner    state.Owner `json:"owner"`
 	Previous string      `json:"previous,omitempty"` // the response it continues
-	// Conversation is the conversation that it belongs to, and Position is where what it added begins there.
+	// Conversation is the conversation of the response, if any. The items that the response adds
+	// begin at Position.
 	Conversation string `json:"conversation,omitempty"`
 	Position     uint64 `json:"position,omitempty"`
 	Model        string `json:"model,omitempty"`
@@ -38,15 +39,15 @@ type ResponseHeader struct {
 
 	Background bool `json:"background,omitempty"`
 	Streamed   bool `json:"streamed,omitempty"`
-	// Runs is how often its work has begun; a further run needs its request.
+	// Runs counts how often its work was started. To start it again, its request is needed.
 	Runs int `json:"runs,omitempty"`
 
 	BodySize  int64 `json:"body_size"`
 	InputSize int64 `json:"input_size"`
 	// RequestSize is 0 once the response has ended.
 	RequestSize int64 `json:"request_size,omitempty"`
-	// LastEvent is the sequence number of the last event in the log, EventSize
-	// the log's bytes. Without a log both are 0.
+	// LastEvent is the sequence number of the last event in the log, and EventSize the log's size
+	// in bytes. Both are 0 if there is no log.
 	LastEvent int64 `json:"last_event,omitempty"`
 	EventSize int64 `json:"event_size,omitempty"`
 
@@ -59,16 +60,17 @@ func (h *ResponseHeader) Finished() bool { return h.Status != "queued" && h.Stat
 
 func (h *ResponseHeader) expired(now time.Time) bool { return !now.Before(h.Expires) }
 
-// StoredResponse is a header and what is read from disk for it.
+// StoredResponse is a header with the parts that are read from disk.
 type StoredResponse struct {
 	ResponseHeader
 	Body  json.RawMessage // the response object
 	Input json.RawMessage // the array of input items, without those of Previous
-	// Request is what the work can be begun again from, JSON in the caller's own
-	// form; nil: it cannot. It is kept until the response has ended, and read by
-	// ResponseRequest only.
+	// Request holds what is needed to start the work again, as JSON in the caller's own form, or nil
+	// if it cannot be started again. It is kept until the response has ended. Only
+	// ReadResponseRequest returns it.
 	Request json.RawMessage
-	// Turn is added to the conversation in the same commit if the response has ended with an answer.
+	// Turn holds the items for the conversation. They are added in the same commit if the response
+	// has ended with an answer.
 	Turn []json.RawMessage
 }
 
@@ -78,7 +80,7 @@ var responses = state.Table[ResponseHeader]{
 	Expires: func(h *ResponseHeader) time.Time { return h.Expires },
 }
 
-// Keys of the cold records. "/" is in no id.
+// The keys of records that are only on disk. No id contains "/".
 func bodyKey(id string) []byte    { return []byte(id + "/body") }
 func inputKey(id string) []byte   { return []byte(id + "/input") }
 func requestKey(id string) []byte { return []byte(id + "/request") }
@@ -87,9 +89,9 @@ func eventsAfter(id string, sequence int64) []byte {
 	return binary.BigEndian.AppendUint64(coldPrefix(id), uint64(sequence))
 }
 
-// PutResponse keeps a new response. Created and Expires are set if they are zero. The
-// error is a *QuotaError if its owner keeps as much as it may; a response that is kept
-// may grow beyond that until it has ended.
+// PutResponse stores a new response. It sets Created and Expires if they are zero. The error is a
+// *QuotaError if the owner has used up its quota. A stored response may grow beyond the quota until
+// it has ended.
 func PutResponse(ctx context.Context, s *state.State, r StoredResponse) error {
 	if err := r.check(); err != nil {
 		return fmt.Errorf("store response: %w", err)
@@ -101,7 +103,7 @@ func PutResponse(ctx context.Context, s *state.State, r StoredResponse) error {
 		if responses.Get(tx.View(), r.ID) != nil {
 			return fmt.Errorf("response %s: %w", r.ID, state.ErrExists)
 		}
-		if err := kept.room(tx, r.Owner, Kept{Responses: 1, Bytes: r.size()}); err != nil {
+		if err := kept.checkRoom(tx, r.Owner, Kept{Responses: 1, Bytes: r.size()}); err != nil {
 			return err
 		}
 		h := r.ResponseHeader
@@ -118,7 +120,7 @@ func PutResponse(ctx context.Context, s *state.State, r StoredResponse) error {
 		}
 		return putResponse(tx, h, r.Turn)
 	})
-	return kept.counted(err)
+	return kept.countRefusal(err)
 }
 
 func (r *StoredResponse) check() error {
@@ -150,8 +152,8 @@ func checkBody(id string, body []byte) error {
 	return nil
 }
 
-// FindResponse returns the header of a response for its owner, without reading the disk. A response of another owner,
-// an expired and an unknown one are all ErrNotFound.
+// FindResponse returns the header of an owner's response without reading the disk. An unknown
+// response, an expired one and one of another owner are all ErrNotFound.
 func FindResponse(v state.View, id string, owner state.Owner) (ResponseHeader, error) {
 	r := responses.Get(v, id)
 	if r == nil || r.Rec.Owner != owner || r.Rec.expired(v.Now()) {
@@ -160,8 +162,8 @@ func FindResponse(v state.View, id string, owner state.Owner) (ResponseHeader, e
 	return r.Rec, nil
 }
 
-// WatchResponse returns a response's header and a channel that is closed when it may have changed: by UpdateResponse or
-// its removal.
+// WatchResponse returns a response's header and a channel that is closed when the response is
+// changed or removed.
 func WatchResponse(s *state.State, id string, owner state.Owner) (ResponseHeader, <-chan struct{}, error) {
 	v := s.View()
 	h, err := FindResponse(v, id, owner)
@@ -171,36 +173,36 @@ func WatchResponse(s *state.State, id string, owner state.Owner) (ResponseHeader
 	return h, responses.Watch(v, id), nil
 }
 
-// ReadResponse returns a stored response. While one is being written its body may be
-// newer than its header.
+// ReadResponse returns a stored response. If it is being written, its body may be newer than its
+// header.
 func ReadResponse(ctx context.Context, s *state.State, id string, owner state.Owner) (StoredResponse, error) {
 	h, err := FindResponse(s.View(), id, owner)
 	if err != nil {
 		return StoredResponse{}, err
 	}
 	r := StoredResponse{ResponseHeader: h}
-	if r.Body, err = cold(ctx, s, bodyKey(id)); err != nil {
+	if r.Body, err = readBody(ctx, s, bodyKey(id)); err != nil {
 		return StoredResponse{}, err
 	}
-	if r.Input, err = cold(ctx, s, inputKey(id)); err != nil {
+	if r.Input, err = readBody(ctx, s, inputKey(id)); err != nil {
 		return StoredResponse{}, err
 	}
 	return r, nil
 }
 
-// ReadResponseRequest returns what an unfinished response can be begun again from;
-// ErrNotFound: nothing.
+// ReadResponseRequest returns what is needed to start an unfinished response again, or ErrNotFound.
 func ReadResponseRequest(ctx context.Context, s *state.State, id string, owner state.Owner) ([]byte, error) {
 	if _, err := FindResponse(s.View(), id, owner); err != nil {
 		return nil, err
 	}
-	return cold(ctx, s, requestKey(id))
+	return readBody(ctx, s, requestKey(id))
 }
 
-func cold(ctx context.Context, s *state.State, key []byte) ([]byte, error) {
+// readBody returns a record that is only on disk.
+func readBody(ctx context.Context, s *state.State, key []byte) ([]byte, error) {
 	rec, err := s.Get(ctx, journal.Body, key)
 	if errors.Is(err, journal.ErrNotFound) {
-		return nil, fmt.Errorf("read %s: %w", key, state.ErrNotFound) // removed a moment ago
+		return nil, fmt.Errorf("read %s: %w", key, state.ErrNotFound) // removed since its header was read
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", key, err)
@@ -208,14 +210,14 @@ func cold(ctx context.Context, s *state.State, key []byte) ([]byte, error) {
 	return rec.Value, nil
 }
 
-// ResponseFilter says which responses to list; the zero value: all.
+// ResponseFilter selects responses. The zero value selects all.
 type ResponseFilter struct {
-	Owner      state.Owner // "": all owners
-	Unfinished bool        // only those still queued or in progress
+	Owner      state.Owner // "" selects the responses of all owners
+	Unfinished bool        // selects only queued responses and those in progress
 }
 
-// ListResponses lists the headers of responses that have not expired, oldest first. At start those that are unfinished
-// are the ones whose work ended with a process.
+// ListResponses returns the headers of unexpired responses, oldest first. At start the unfinished
+// ones are those whose work was interrupted by the end of a process.
 func ListResponses(v state.View, f ResponseFilter) []ResponseHeader {
 	var found []ResponseHeader
 	for h := range responses.All(v) {
@@ -226,27 +228,27 @@ func ListResponses(v state.View, f ResponseFilter) []ResponseHeader {
 	return found
 }
 
-// ResponseUpdate is what changes about an unfinished response. Empty fields stay
-// as they are.
+// ResponseUpdate describes a change of an unfinished response. Empty fields change nothing.
 type ResponseUpdate struct {
 	Status   string
 	Model    string
 	Provider string
 	Body     json.RawMessage
 	Expires  time.Time
-	// Run counts another run of its work.
+	// Run counts another start of its work.
 	Run bool
-	// Events is added to the event log: the events up to and with the sequence
-	// number LastEvent, in the caller's own form. Numbers only grow.
+	// Events is added to the event log, in the caller's own form. LastEvent is the sequence number
+	// of its last event. Numbers only increase.
 	Events    []byte
 	LastEvent int64
-	// Turn is added to the conversation of the response in the same commit, if Status ends it with an answer.
+	// Turn holds the items for the conversation. They are added in the same commit if Status ends
+	// the response with an answer.
 	Turn []json.RawMessage
 }
 
-// UpdateResponse changes an unfinished response and returns its new header. One
-// that has finished stays as it is: ErrFinished, together with its header. So of
-// two that race, a cancellation and the last event, the first one counts.
+// UpdateResponse changes an unfinished response and returns its new header. A finished response is
+// not changed, and the error is ErrFinished together with its header. If a cancellation and the
+// last event race, the first one counts.
 func UpdateResponse(
 	ctx context.Context,
 	s *state.State,
@@ -275,6 +277,7 @@ func UpdateResponse(
 	return h, err
 }
 
+// apply makes the change as part of a command.
 func (u *ResponseUpdate) apply(tx *state.Tx, h *ResponseHeader) error {
 	if u.Status != "" {
 		h.Status = u.Status
@@ -310,8 +313,8 @@ func (u *ResponseUpdate) apply(tx *state.Tx, h *ResponseHeader) error {
 	return putResponse(tx, *h, u.Turn)
 }
 
-// putResponse writes a header. turn is what the response adds to its conversation if it has ended with an answer: one
-// that has failed or was cancelled adds nothing.
+// putResponse stores a header. It adds turn to the conversation if the response has ended with an
+// answer. A response that failed or was cancelled adds nothing.
 func putResponse(tx *state.Tx, h ResponseHeader, turn []json.RawMessage) error {
 	if h.Conversation != "" && (h.Status == "completed" || h.Status == "incomplete") {
 		if err := addTurn(tx, h.Conversation, h.Owner, turn); err != nil {
@@ -321,8 +324,7 @@ func putResponse(tx *state.Tx, h ResponseHeader, turn []json.RawMessage) error {
 	return responses.Put(tx, h)
 }
 
-// DeleteResponse removes a response with everything that belongs to it. Its provider must have deleted it
-// before.
+// DeleteResponse removes a response with all its records. Its provider must have deleted it before.
 func DeleteResponse(ctx context.Context, s *state.State, id string, owner state.Owner) error {
 	return state.Run(ctx, s, func(tx *state.Tx) error {
 		h, err := FindResponse(tx.View(), id, owner)
@@ -334,6 +336,8 @@ func DeleteResponse(ctx context.Context, s *state.State, id string, owner state.
 	})
 }
 
+// removeResponse removes a response with all its records and remembers its id. pending says what
+// its provider must still delete, or is nil.
 func (m *memory) removeResponse(tx *state.Tx, r *state.Row[ResponseHeader], pending *pendingDeletion) {
 	prefix := coldPrefix(r.Rec.ID)
 	tx.Op(journal.Op{Kind: journal.DeletePrefix, Table: journal.Body, Key: prefix})
@@ -344,9 +348,9 @@ func (m *memory) removeResponse(tx *state.Tx, r *state.Row[ResponseHeader], pend
 	m.rememberResponse(tx, &r.Rec, pending)
 }
 
-// countResponses counts the responses that are kept when the state is opened.
+// countResponses counts the stored responses when the state is opened.
 func (m *memory) countResponses(s *state.State) {
 	for h := range responses.All(s.View()) {
-		m.kept.change((*ResponseHeader)(nil), h)
+		m.kept.apply((*ResponseHeader)(nil), h)
 	}
 }

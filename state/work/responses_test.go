@@ -98,7 +98,7 @@ func TestResponsesOfOthersDoNotExist(t *testing.T) {
 	stolen.Owner, stolen.Previous = other, r.ID
 	put(t, s, stolen)
 	if items, err := work.ReadChain(ctx, s, stolen.ID, other); !errors.Is(err, state.ErrNotFound) {
-		t.Errorf("a chain into somebody else's response: got %s, %v", items, err)
+		t.Errorf("a chain into the response of another owner: got %s, %v", items, err)
 	}
 	if state.OwnerOf("k", "") == state.OwnerOf("", "k") || state.OwnerOf("k1", "u") != state.OwnerOf("k2", "u") {
 		t.Error("owners are confused")
@@ -178,7 +178,7 @@ func TestFirstEndOfAResponseCounts(t *testing.T) {
 			t.Errorf("%s: got %v", ends[i], errs[i])
 		}
 		if heads[i].Status != got.Status {
-			t.Errorf("%s was told %s, stored is %s", ends[i], heads[i].Status, got.Status)
+			t.Errorf("%s returned %s, stored is %s", ends[i], heads[i].Status, got.Status)
 		}
 	}
 	if won != 1 || string(got.Body) != fmt.Sprintf(`{"status":%q}`, got.Status) {
@@ -209,7 +209,8 @@ func TestEventsAreResumedAfterANumber(t *testing.T) {
 	for _, c := range []struct {
 		after int64
 		want  string
-	}{{-1, "0;1;2;3;4..300;"}, {-9, "0;1;2;3;4..300;"}, {0, "1;2;3;4..300;"}, {2, "1;2;3;4..300;"}, {3, "4..300;"}, {299, "4..300;"}, {300, ""}, {1<<63 - 1, ""}} {
+	}{{-1, "0;1;2;3;4..300;"}, {-9, "0;1;2;3;4..300;"}, {0, "1;2;3;4..300;"}, {2, "1;2;3;4..300;"}, {3, "4..300;"},
+		{299, "4..300;"}, {300, ""}, {1<<63 - 1, ""}} {
 		var got strings.Builder
 		err := work.ReadEvents(ctx, s, r.ID, me, c.after, func(log []byte) error { got.Write(log); return nil })
 		if err != nil || got.String() != c.want {

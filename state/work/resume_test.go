@@ -20,7 +20,7 @@ func TestARequestIsKeptUntilItsResponseHasEnded(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 	if _, err := work.ReadResponseRequest(t.Context(), s, r.ID, "key:other"); !errors.Is(err, state.ErrNotFound) {
-		t.Errorf("somebody else's: %v", err)
+		t.Errorf("another owner's: %v", err)
 	}
 	if h, err := work.UpdateResponse(t.Context(), s, r.ID, r.Owner, work.ResponseUpdate{Run: true}); err != nil ||
 		h.Runs != 2 ||

@@ -10,8 +10,8 @@ import (
 	"stagedoor/state/work"
 )
 
-// Beyond the most responses that are kept, owners with many lose theirs and owners with few
-// lose none, however old theirs are.
+// Beyond MaxResponses, owners with many responses lose theirs. Owners with few lose none, however
+// old theirs are.
 func TestSweepTakesResponsesOfTheOwnersWithMost(t *testing.T) {
 	s := open(t, journal.NewMemory(), newClock().Now, work.MaxResponses(20))
 	n := 0
@@ -45,8 +45,8 @@ func TestSweepTakesResponsesOfTheOwnersWithMost(t *testing.T) {
 	}
 }
 
-// For generated numbers, exactly n are given up, and no owner that gives something up has
-// fewer left than another one has.
+// For generated numbers, exactly n responses are chosen, and no owner that loses some keeps fewer
+// than another one.
 func TestSurplusesLeaveOwnersEven(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		counts, sum := make(map[state.Owner]int), 0

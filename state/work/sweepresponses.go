@@ -9,8 +9,9 @@ import (
 	"stagedoor/state"
 )
 
-// sweepResponses removes the responses that have expired, and then finished ones beyond maxResponses: the oldest of the
-// owners that have most. It chooses them outside of the command, because that reads all responses.
+// sweepResponses removes expired responses, and then finished ones beyond maxResponses: the oldest
+// ones of the owners with most responses. It chooses them outside of the command, because choosing
+// reads all headers.
 func (m *memory) sweepResponses(s *state.State, limit int) func(*state.Tx, int) int {
 	rows, _ := m.kept.totals()
 	excess := rows - m.maxResponses
@@ -25,7 +26,7 @@ func (m *memory) sweepResponses(s *state.State, limit int) func(*state.Tx, int) 
 			if len(leaving) >= min(excess, limit) {
 				break
 			}
-			// One that has expired is among those that leave already.
+			// Expired responses are in the list already.
 			if r := responses.Get(tx.View(), id); r != nil && !r.Rec.expired(now) {
 				leaving = append(leaving, r)
 			}
@@ -41,15 +42,15 @@ func (m *memory) sweepResponses(s *state.State, limit int) func(*state.Tx, int) 
 	}
 }
 
-// responsesOfTheLargest returns the ids of n finished responses: the oldest ones of the
-// owners that have most. Owners are brought down to the same number, so an owner with few
-// loses nothing to owners with many.
+// responsesOfTheLargest returns the ids of n finished responses: the oldest ones of the owners with
+// most. The owners are reduced to the same number, so an owner with few loses nothing to owners
+// with many.
 func responsesOfTheLargest(v state.View, n int) (ids []string) {
 	counts := make(map[state.Owner]int)
 	for h := range finishedResponses(v) {
 		counts[h.Owner]++
 	}
-	surplus := surpluses(counts, n)
+	surplus := surplusOfOwners(counts, n)
 	for h := range finishedResponses(v) {
 		if surplus[h.Owner] > 0 {
 			surplus[h.Owner]--
@@ -62,7 +63,7 @@ func responsesOfTheLargest(v state.View, n int) (ids []string) {
 	return ids
 }
 
-// finishedResponses returns the responses that have ended and not expired, the oldest first.
+// finishedResponses returns the responses that have ended and not expired, oldest first.
 func finishedResponses(v state.View) iter.Seq[*ResponseHeader] {
 	return func(yield func(*ResponseHeader) bool) {
 		for h := range responses.All(v) {
@@ -73,9 +74,9 @@ func finishedResponses(v state.View) iter.Seq[*ResponseHeader] {
 	}
 }
 
-// surpluses returns how many of n each owner gives up, so that the largest number that an
-// owner has left is as small as possible.
-func surpluses(counts map[state.Owner]int, n int) map[state.Owner]int {
+// surplusOfOwners returns how many of n responses each owner loses, so that the largest number that
+// any owner keeps is as small as possible.
+func surplusOfOwners(counts map[state.Owner]int, n int) map[state.Owner]int {
 	owners := slices.SortedFunc(maps.Keys(counts), func(a, b state.Owner) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
 	})

@@ -14,34 +14,34 @@ import (
 	"stagedoor/state"
 )
 
-// Turn is the use of a conversation by one response. While it lasts nothing else changes the items. It is in memory
-// only, so the end of the process ends it.
+// Turn is the use of a conversation by one response. Until it ends, nothing else changes the items.
+// It is held in memory only, so it also ends with the process.
 type Turn struct {
-	// Conversation is as it was when the turn began.
+	// Conversation is the conversation at the start of the turn.
 	Conversation Conversation
 	state        *state.State
 	end          func()
 }
 
-// BeginTurn begins the use of a conversation by a response. The caller calls End. The error is ErrNotFound,
-// ErrConversationInUse, ErrConversationFull or a *QuotaError.
+// BeginTurn starts the use of a conversation by a response. The caller must call End. The error is
+// ErrNotFound, ErrConversationInUse, ErrConversationFull or a *QuotaError.
 func BeginTurn(s *state.State, id string, owner state.Owner) (*Turn, error) {
 	if _, err := FindConversation(s.View(), id, owner); err != nil {
 		return nil, err
 	}
 	m := state.MemoryOf[*memory](s)
-	end, err := m.uses.begin(id, true)
+	end, err := m.uses.acquire(id, true)
 	if err != nil {
 		return nil, err
 	}
-	// The conversation is read again, because it may have changed before its use began.
+	// The conversation is read again, because it may have changed before acquire.
 	c, err := FindConversation(s.View(), id, owner)
 	switch {
 	case err != nil:
 	case c.Items >= MaxConversationItems || c.Bytes >= MaxConversationBytes:
 		err = ErrConversationFull
 	default:
-		err = m.kept.counted(m.kept.check(m.kept.of(owner), Kept{Bytes: 1}))
+		err = m.kept.countRefusal(m.kept.check(m.kept.keptBy(owner), Kept{Bytes: 1}))
 	}
 	if err != nil {
 		end()
@@ -50,15 +50,16 @@ func BeginTurn(s *state.State, id string, owner state.Owner) (*Turn, error) {
 	return &Turn{Conversation: c, state: s, end: end}, nil
 }
 
-// End ends the turn. It does nothing for a nil Turn, and when it is called again.
+// End ends the turn. It does nothing if the Turn is nil or has ended.
 func (t *Turn) End() {
 	if t != nil {
 		t.end()
 	}
 }
 
-// Items returns what a response of this turn adds to the conversation: its input and output. An item of the output
-// whose id is taken, because its provider gives the same ids again, gets a new id. Items of a nil Turn are nil.
+// Items returns what a response of this turn adds to the conversation: its input and output. An
+// item of the output gets a new id if its id is in use, because some providers repeat ids. Items of
+// a nil Turn are nil.
 func (t *Turn) Items(ctx context.Context, input, output []json.RawMessage) ([]json.RawMessage, error) {
 	if t == nil {
 		return nil, nil
@@ -88,31 +89,33 @@ func (t *Turn) Items(ctx context.Context, input, output []json.RawMessage) ([]js
 	return items, nil
 }
 
-// Add adds items of Items to the conversation. It is for a response that is not stored; the items of one that is are
-// added together with its end, see ResponseUpdate. Nothing is refused, because the answer has been given.
+// Add adds the result of Items to the conversation. Use it for a response that is not stored. The
+// items of a stored one are added when it ends, see ResponseUpdate. Add refuses nothing, because
+// the client has the answer already.
 func (t *Turn) Add(ctx context.Context, items []json.RawMessage) error {
 	c := &t.Conversation
 	return state.Run(ctx, t.state, func(tx *state.Tx) error { return addTurn(tx, c.ID, c.Owner, items) })
 }
 
-// addTurn adds what a response adds to its conversation, unless the conversation is gone.
+// addTurn adds the items of a response to its conversation, unless the conversation was deleted.
 func addTurn(tx *state.Tx, id string, owner state.Owner, items []json.RawMessage) error {
 	c, err := FindConversation(tx.View(), id, owner)
 	if err != nil || len(items) == 0 {
 		return nil
 	}
-	return c.add(tx, items)
+	return c.addItems(tx, items)
 }
 
-// uses are the conversations in use.
+// uses lists the conversations in use.
 type uses struct {
 	mu sync.Mutex
-	// by has for each conversation in use how many changes of its items are being made, or -1 for a turn.
+	// by maps each conversation in use to the number of changes in progress, or to -1 for a turn.
 	by map[string]int
 }
 
-// begin begins a turn, which excludes everything else, or a change of items, which excludes turns.
-func (u *uses) begin(id string, turn bool) (end func(), err error) {
+// acquire starts a turn, which excludes everything else, or a change of items, which excludes
+// turns. Call end to finish it.
+func (u *uses) acquire(id string, turn bool) (end func(), err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if n := u.by[id]; n < 0 || turn && n > 0 {

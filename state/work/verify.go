@@ -10,15 +10,15 @@ import (
 	"stagedoor/state/journal"
 )
 
-// checkCold reports whether a body, input or request of a response is JSON.
-func checkCold(r journal.Record) error {
+// checkBodyRecord returns an error unless a record of journal.Body is JSON.
+func checkBodyRecord(r journal.Record) error {
 	if !json.Valid(r.Value) {
 		return errors.New("is not JSON")
 	}
 	return nil
 }
 
-// verify compares the headers of responses and replies with what is kept on disk only.
+// verify compares the records in memory with those that are only on disk.
 func verify(ctx context.Context, v *state.Verifier) error {
 	if err := verifyReplies(ctx, v); err != nil {
 		return err
@@ -58,7 +58,7 @@ func verify(ctx context.Context, v *state.Verifier) error {
 		}
 	}
 	for key := range sizes {
-		v.Report("%s/%q belongs to a response that is not there", journal.Body, key)
+		v.Report("%s/%q belongs to a response that does not exist", journal.Body, key)
 	}
 	for c := range conversations.All(view) {
 		have := conversed[c.ID]
@@ -69,12 +69,12 @@ func verify(ctx context.Context, v *state.Verifier) error {
 		delete(conversed, c.ID)
 	}
 	for id := range conversed {
-		v.Report("%s/%q belongs to a conversation that is not there", journal.Body, id)
+		v.Report("%s/%q belongs to a conversation that does not exist", journal.Body, id)
 	}
 	return v.State.Range(ctx, journal.Event, nil, nil, 0, func(r journal.Record) error {
 		id, _, ok := strings.Cut(string(r.Key), "/")
 		if !ok || responses.Get(view, id) == nil {
-			v.Report("%s/%q belongs to a response that is not there", journal.Event, r.Key)
+			v.Report("%s/%q belongs to a response that does not exist", journal.Event, r.Key)
 		}
 		return nil
 	})

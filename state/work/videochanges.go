@@ -8,19 +8,20 @@ import (
 
 const byChange = "change"
 
-// videoChanges indexes jobs by owner and then by the time at which a client could last see a change of them. Deleted
-// jobs are included.
+// videoChanges indexes jobs by owner and then by their last change that clients can see. It
+// includes deleted jobs.
 var videoChanges = state.Index[Video]{
 	Unique: true, Key: func(v *Video) []byte { return changeOfVideo(v.Owner, v.Changed) },
 }
 
+// changeOfVideo returns a key of that index.
 func changeOfVideo(owner state.Owner, n int64) []byte {
 	return binary.BigEndian.AppendUint64(state.TextKey(string(owner)), uint64(n))
 }
 
-// numberVideo gives a job that clients see changed the owner's next number.
-// Numbers are the time in microseconds or just above the one before: they need
-// not be kept to go on rising when the jobs that had the last ones are gone.
+// numberVideo gives a changed job the owner's next number. Numbers are the time in microseconds, or
+// one above the last number. They therefore keep rising without being stored, even if the jobs with
+// the last numbers are gone.
 func numberVideo(tx *state.Tx, v *Video, before *Video) {
 	n := tx.Now().UnixMicro()
 	if last := LastVideoChange(tx.View(), v.Owner); n <= last {
@@ -32,16 +33,15 @@ func numberVideo(tx *state.Tx, v *Video, before *Video) {
 	}
 }
 
-// LastVideoChange is the number of the last change of an owner's jobs; 0: there
-// was none.
+// LastVideoChange returns the number of the last change of an owner's jobs, or 0.
 func LastVideoChange(v state.View, owner state.Owner) int64 {
 	last := int64(0)
 	videosBack(v, owner, func(r *Video) bool { last = r.Changed; return false })
 	return last
 }
 
-// VideoChangesOf is the number after which the changes of an owner's most
-// recently changed jobs begin, n of them that are not deleted.
+// VideoChangesOf returns the number after which the last changes of an owner's n most recently
+// changed jobs begin. Deleted jobs do not count towards n.
 func VideoChangesOf(v state.View, owner state.Owner, n int) int64 {
 	after := int64(0)
 	videosBack(v, owner, func(r *Video) bool {
@@ -57,18 +57,18 @@ func VideoChangesOf(v state.View, owner state.Owner, n int) int64 {
 	return after
 }
 
-// videosBack calls yield with the jobs of an owner, the last changed one first,
-// until it says stop.
+// videosBack calls yield with the jobs of an owner, most recently changed first, until yield
+// returns false.
 func videosBack(v state.View, owner state.Owner, yield func(*Video) bool) {
 	videos.Back(v, byChange, changeOfVideo(owner, -1), func(r *state.Row[Video]) bool {
 		return r.Rec.Owner == owner && yield(&r.Rec)
 	})
 }
 
-// VideosChanged calls yield with the jobs of an owner that have changed after a
-// number, as they are now, in the order of their last changes, until it says stop.
-// Deleted ones are among them until they are swept. A job that changed several
-// times is there once. WatchVideos says when there may be more.
+// VideosChanged calls yield with the current state of the owner's jobs that have changed after a
+// number, in the order of their last changes, until yield returns false. Deleted jobs are included
+// until they are swept. A job that changed several times occurs once. WatchVideos says when to call
+// it again.
 func VideosChanged(v state.View, owner state.Owner, after int64, yield func(*Video) bool) {
 	videos.From(v, byChange, changeOfVideo(owner, after+1), func(r *state.Row[Video]) bool {
 		return r.Rec.Owner == owner && yield(&r.Rec)

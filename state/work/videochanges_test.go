@@ -18,8 +18,8 @@ func changed(v state.View, after int64) (ids []string, last int64) {
 	return ids, last
 }
 
-// Whoever knows the number of the last change it heard of learns the rest, each
-// job once, deleted ones included, and nothing of others.
+// A client that knows the number of the last change gets all later changes: each job once, deleted
+// ones included, and none of other owners.
 func TestChangesOfVideosAreFoundByNumber(t *testing.T) {
 	s := open(t, journal.NewMemory(), newClock().Now)
 	var all []work.Video

@@ -11,8 +11,8 @@ import (
 	"stagedoor/state/work"
 )
 
-// The key of a video job is known when a clock that leapt forward has swept its record and
-// then came back, also in the next process. Each owner has its latest keys.
+// The key of a video job stays known when a clock leaps forward, its record is swept, and the clock
+// returns, also in the next process. Each owner keeps its latest keys.
 func TestVideoKeyOutlivesAClockThatLeapsAndReturns(t *testing.T) {
 	clock, store := newClock(), journal.NewMemory()
 	s := open(t, store, clock.Now)

@@ -10,20 +10,20 @@ import (
 	"stagedoor/state/journal"
 )
 
-// VideoPhase is how far a video job is, in more detail than its clients see.
+// VideoPhase is the progress of a video job in more detail than its clients see.
 type VideoPhase string
 
-// The phases, in the order in which a job passes them.
+// The phases, in the order in which a job passes through them.
 const (
-	// VideoAccepted: the job is kept, and no provider was asked for it.
+	// VideoAccepted says that the job is stored and was sent to no provider.
 	VideoAccepted VideoPhase = "accepted"
-	// VideoSubmitting: its provider may have been asked.
+	// VideoSubmitting says that the job may have been sent to its provider.
 	VideoSubmitting VideoPhase = "submitting"
-	// VideoQueued: its provider has it, under Video.UpstreamID.
+	// VideoQueued says that the provider has the job under Video.UpstreamID.
 	VideoQueued VideoPhase = "queued"
-	// VideoInProgress: its provider works on it.
+	// VideoInProgress says that the provider is working on the job.
 	VideoInProgress VideoPhase = "in_progress"
-	// VideoFinalizing: it has ended, and its money is being settled.
+	// VideoFinalizing says that the job has ended and its charge is being settled.
 	VideoFinalizing VideoPhase = "finalizing"
 	VideoCompleted  VideoPhase = "completed"
 	VideoFailed     VideoPhase = "failed"
@@ -42,13 +42,12 @@ var videoPhases = []VideoPhase{
 // Final reports whether the phase never changes again.
 func (p VideoPhase) Final() bool { return p == VideoCompleted || p == VideoFailed }
 
-// Video is a video job: all that is known of it. Its content stays with the
-// provider that made it.
+// Video is the record of a video job. The video itself stays with its provider.
 type Video struct {
 	ID    string      `json:"id"` // from NewID("video_"), so that it grows with time
 	Owner state.Owner `json:"owner"`
-	Key   string      `json:"key"` // id of the key that began it
-	// Request is the id of the request that began it.
+	Key   string      `json:"key"` // id of the key that created the job
+	// Request is the id of the request that created the job.
 	Request string `json:"request_id,omitempty"`
 
 	Operation     string `json:"operation"`
@@ -60,65 +59,65 @@ type Video struct {
 	Prompt  string `json:"prompt"`
 	Size    string `json:"size"`
 	Seconds int64  `json:"seconds"` // of the whole result
-	// RemixedFrom is the job that a remix began with. Extensions counts how often
-	// the video was made longer before, this time included.
+	// RemixedFrom is the job that a remix is made from. Extensions is how often the video was
+	// extended, including this time.
 	RemixedFrom string `json:"remixed_from,omitempty"`
 	Extensions  int    `json:"extensions,omitempty"`
-	// Billable are the seconds to be paid for: of an extension only the new ones.
+	// Billable is the number of seconds to charge. For an extension these are only the new ones.
 	Billable int64 `json:"billable,omitempty"`
-	// Reported is Billable as the provider reports it for the finished video: 0 is nothing, and
-	// -1 a length that cannot be.
+	// Reported is Billable as the provider reports it for the finished video. 0 means that it
+	// reports nothing, and -1 that it reports an impossible length.
 	Reported int64 `json:"reported,omitempty"`
 
 	Phase    VideoPhase  `json:"phase"`
-	Progress int         `json:"progress,omitempty"` // percent; it never falls
-	Error    *VideoError `json:"error,omitempty"`    // of one that failed, set from VideoFinalizing on
+	Progress int         `json:"progress,omitempty"` // percent; it never decreases
+	Error    *VideoError `json:"error,omitempty"`    // set for a failed job from VideoFinalizing on
 
-	// Spec is what is to be submitted, in the form of who submits it. It is dropped
-	// when that is done.
+	// Spec holds what is submitted to the provider, in the submitter's own form. It is dropped after
+	// submission.
 	Spec json.RawMessage `json:"spec,omitempty"`
-	// Attempts counts the submissions begun, all of them under the job's id.
+	// Attempts counts the submissions that were started, all with the job's id.
 	Attempts int `json:"attempts,omitempty"`
-	// Files are the ids of uploads that are kept until the submission.
+	// Files lists the uploads that are kept until the submission.
 	Files []string `json:"files,omitempty"`
 
-	// Account pays; "" is none. The hold's request id is the job's id.
+	// Account is charged, if it is not empty. The request id of the hold is the job's id.
 	Account string `json:"account,omitempty"`
-	Price   int64  `json:"price,omitempty"` // micro-dollars a second, as it was when the job was accepted
+	Price   int64  `json:"price,omitempty"` // micro-dollars a second at the time of acceptance
 	Held    int64  `json:"held,omitempty"`
-	Cost    int64  `json:"cost,omitempty"` // what was charged in the end
+	Cost    int64  `json:"cost,omitempty"` // micro-dollars charged at the end
 
-	// Traceparent is the span of the request that asked for it, if that was traced.
+	// Traceparent is the span of the request that created the job, if it was traced.
 	Traceparent string `json:"traceparent,omitempty"`
 
-	// Once is the key that its client sent so that the job is not made twice, and
-	// Asked is the hash of what was asked for under it.
+	// Once is the idempotency key that its client has sent, and Asked the hash of the request's
+	// content.
 	Once  string     `json:"once,omitempty"`
 	Asked state.Hash `json:"asked,omitzero"`
 
 	Created   time.Time `json:"created"`
-	Deadline  time.Time `json:"deadline"`           // when it is given up
-	Completed time.Time `json:"completed,omitzero"` // when it ended, well or not
-	Expires   time.Time `json:"expires,omitzero"`   // when its content goes
-	// Until is when the record may go; zero: not before the job has ended.
+	Deadline  time.Time `json:"deadline"`           // when the job is given up
+	Completed time.Time `json:"completed,omitzero"` // when it ended, successfully or not
+	Expires   time.Time `json:"expires,omitzero"`   // when its content is removed
+	// Until is the time at which the record may be removed. It is zero until the job has ended.
 	Until   time.Time `json:"until,omitzero"`
-	Deleted time.Time `json:"deleted,omitzero"` // not zero: no client finds it
+	Deleted time.Time `json:"deleted,omitzero"` // if not zero, no client finds the job
 
-	// Revision grows with every change that a client can see.
+	// Revision increases with every change that a client can see.
 	Revision int64 `json:"revision"`
-	// Changed numbers that change among those of all jobs of its owner, Moved the
-	// one with which the status became what it is. Both grow.
+	// Changed is the number of the job's last change among those of all jobs of its owner. Moved is
+	// the number of the change that set its current status. Both only increase.
 	Changed int64 `json:"changed"`
 	Moved   int64 `json:"moved"`
 }
 
-// VideoError is why a job failed, in words that a client may read.
+// VideoError says why a job failed, in a text for clients.
 type VideoError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
 
-// Status is the phase as clients see it (gateway.md 3).
+// Status returns the phase as clients see it: queued, in_progress, completed or failed.
 func (v *Video) Status() string {
 	switch v.Phase {
 	case VideoAccepted, VideoSubmitting:
@@ -132,10 +131,10 @@ func (v *Video) Status() string {
 // Final reports whether the job has ended.
 func (v *Video) Final() bool { return v.Phase.Final() }
 
-// Expired reports whether the content of a completed job is gone.
+// Expired reports whether the content of a completed job was removed.
 func (v *Video) Expired(now time.Time) bool { return !v.Expires.IsZero() && !now.Before(v.Expires) }
 
-// MaxVideoBytes bounds the record of one job.
+// MaxVideoBytes is the size of the record of one job.
 const MaxVideoBytes = 1 << 20
 
 func (v *Video) check() error {
@@ -153,29 +152,30 @@ func (v *Video) check() error {
 	return nil
 }
 
-// succeeds refuses what a job must not become: what has ended does not change,
-// and nothing goes back.
-func (v *Video) succeeds(before *Video) error {
+// checkChange returns an error for a change that must not happen: a job that has ended does not
+// change, and a job never goes back to an earlier phase.
+func (v *Video) checkChange(before *Video) error {
 	changed := v.Phase != before.Phase || v.Progress != before.Progress || v.UpstreamID != before.UpstreamID ||
 		v.Cost != before.Cost
 	switch {
 	case before.Final() && changed:
 		return fmt.Errorf("video %s: %w", v.ID, state.ErrFinished)
-	case slices.Index(videoPhases, v.Phase) < slices.Index(videoPhases, before.Phase) && !v.refused(before),
-		v.Progress < before.Progress, before.UpstreamID != "" && v.UpstreamID != before.UpstreamID, v.Owner != before.Owner:
+	case slices.Index(videoPhases, v.Phase) < slices.Index(videoPhases, before.Phase) && !v.wasRefused(before),
+		v.Progress < before.Progress, before.UpstreamID != "" &&
+			v.UpstreamID != before.UpstreamID, v.Owner != before.Owner:
 		return fmt.Errorf("%w: video %s cannot go back", state.ErrInvalid, v.ID)
 	}
 	return nil
 }
 
-// refused reports whether the job was submitted and surely not taken, so that it
-// is what it was before.
-func (v *Video) refused(before *Video) bool {
+// wasRefused reports whether the provider has certainly not accepted the submission, so that the
+// job is accepted again.
+func (v *Video) wasRefused(before *Video) bool {
 	return before.Phase == VideoSubmitting && v.Phase == VideoAccepted
 }
 
-// differs reports whether a client would see another job.
-func (v *Video) differs(before *Video) bool {
+// looksDifferent reports whether the change is visible to a client.
+func (v *Video) looksDifferent(before *Video) bool {
 	if v.Status() != before.Status() || v.Progress != before.Progress || v.Size != before.Size ||
 		v.Seconds != before.Seconds ||
 		!v.Deleted.Equal(before.Deleted) {
@@ -197,7 +197,7 @@ var videos = state.Table[Video]{
 	ID:      func(v *Video) string { return v.ID },
 	Expires: func(v *Video) time.Time { return v.Until },
 	Indexes: map[string]state.Index[Video]{
-		// Owner, then time; without what was deleted.
+		// The order is owner, time. Deleted jobs are left out.
 		byOwner: {Unique: true, Key: func(v *Video) []byte {
 			if !v.Deleted.IsZero() {
 				return nil
@@ -210,8 +210,8 @@ var videos = state.Table[Video]{
 			}
 			return onceVideo(v.Owner, v.Once)
 		}},
-		// Clients choose ids of requests, so several jobs may have one. What was
-		// deleted has been paid for all the same.
+		// Clients choose the ids of requests, so several jobs may have the same. Deleted jobs are included, because
+		// they were charged.
 		byRequest: {Key: func(v *Video) []byte {
 			if v.Request == "" {
 				return nil
@@ -228,19 +228,18 @@ var videos = state.Table[Video]{
 	},
 }
 
-// ownedVideo is a job as a key of the index by owner.
+// ownedVideo returns a key of the index by owner.
 func ownedVideo(owner state.Owner, id string) []byte {
 	return append(state.TextKey(string(owner)), state.TextKey(id)...)
 }
 
-// onceVideo is the key of the index by what its client called it.
+// onceVideo returns a key of the index by idempotency key.
 func onceVideo(owner state.Owner, once string) []byte {
 	return append(state.TextKey(string(owner)), state.TextKey(once)...)
 }
 
-// PutVideo keeps v, a new job or what an earlier one has become. It counts the
-// revision. One that ended does not change any more, ErrFinished, except that it
-// may be deleted.
+// PutVideo stores v, a new job or a changed one, and sets its revision. A job that has ended cannot
+// change any more except to be deleted: ErrFinished.
 func PutVideo(tx *state.Tx, v Video) (Video, error) {
 	if err := v.check(); err != nil {
 		return v, err
@@ -249,12 +248,12 @@ func PutVideo(tx *state.Tx, v Video) (Video, error) {
 	var before *Video
 	if r := videos.Get(tx.View(), v.ID); r != nil {
 		before = &r.Rec
-		if err := v.succeeds(before); err != nil {
+		if err := v.checkChange(before); err != nil {
 			return *before, err
 		}
 		v.Revision, v.Changed, v.Moved = before.Revision, before.Changed, before.Moved
 	}
-	if before == nil || v.differs(before) {
+	if before == nil || v.looksDifferent(before) {
 		v.Revision++
 		numberVideo(tx, &v, before)
 	}
@@ -264,8 +263,8 @@ func PutVideo(tx *state.Tx, v Video) (Video, error) {
 	return v, videos.Put(tx, v)
 }
 
-// FindVideo finds a job for its owner. A job of another owner, a deleted and an unknown one
-// are the same.
+// FindVideo returns a job of an owner. Unknown jobs, deleted jobs and jobs of other owners are not
+// found.
 func FindVideo(v state.View, id string, owner state.Owner) (Video, bool) {
 	rec, ok := FindAnyVideo(v, id)
 	if !ok || rec.Owner != owner || !rec.Deleted.IsZero() {
@@ -274,19 +273,20 @@ func FindVideo(v state.View, id string, owner state.Owner) (Video, bool) {
 	return rec, true
 }
 
-// FindAnyVideo finds a job for the gateway itself, of any owner, deleted or not.
+// FindAnyVideo returns a job of any owner, deleted or not. It is for the gateway itself.
 func FindAnyVideo(v state.View, id string) (Video, bool) { return videos.Get(v, id).Record() }
 
-// FindVideoByOnce finds the job that its owner began under a key of its own.
+// FindVideoByOnce returns the job that its owner created with this idempotency key.
 func FindVideoByOnce(v state.View, owner state.Owner, once string) (Video, bool) {
 	return videos.First(v, byOnce, onceVideo(owner, once)).Record()
 }
 
-// maxRequested bounds what RequestedVideos returns, because clients choose the ids of requests.
+// maxRequested is the number of jobs that ListRequestedVideos returns, because clients choose the
+// ids of requests.
 const maxRequested = 100
 
-// ListRequestedVideos lists the jobs that a request of their owner began, and the one whose id it is: the oldest first,
-// at most 100, deleted ones included.
+// ListRequestedVideos returns the jobs that an owner's request has created, and the job whose id it
+// is, oldest first and at most 100. Deleted jobs are included.
 func ListRequestedVideos(v state.View, request string, owner state.Owner) []Video {
 	var list []Video
 	if rec, ok := FindAnyVideo(v, request); ok && rec.Owner == owner {
@@ -301,15 +301,15 @@ func ListRequestedVideos(v state.View, request string, owner state.Owner) []Vide
 	return list
 }
 
-// VideoPage says which jobs of an owner to list.
+// VideoPage selects a page of an owner's jobs.
 type VideoPage struct {
-	After     string // the id behind which to begin, "": at the beginning
+	After     string // id after which the page begins; "" begins at the first
 	Limit     int
-	Ascending bool // the oldest first
+	Ascending bool // oldest first
 }
 
-// ListVideos lists jobs of an owner, the newest first, and reports whether there are
-// more. After need not be there any more.
+// ListVideos returns jobs of an owner, newest first, and reports whether there are more. The job
+// After may have been deleted.
 func ListVideos(v state.View, owner state.Owner, page VideoPage) (list []Video, more bool) {
 	read, begin := videos.Back, ownedVideo(owner, "\xff")
 	if page.Ascending {
@@ -334,14 +334,14 @@ func ListVideos(v state.View, owner state.Owner, page VideoPage) (list []Video, 
 	return list, more
 }
 
-// ListUnfinishedVideos lists the jobs of all owners that have not ended, the oldest
-// first. At start they are those to go on with.
+// ListUnfinishedVideos returns the jobs of all owners that have not ended, oldest first. At start
+// they are continued.
 func ListUnfinishedVideos(v state.View) []Video {
 	return videos.List(v, byUnfinished, []byte{1})
 }
 
-// WatchVideo finds a job for its owner and returns a channel that is closed when it may have changed. Without a job
-// there is no channel.
+// WatchVideo returns a job of an owner and a channel that is closed when the job may have changed.
+// The channel is nil if the job is not found.
 func WatchVideo(s *state.State, id string, owner state.Owner) (Video, <-chan struct{}, bool) {
 	v := s.View()
 	video, found := FindVideo(v, id, owner)
@@ -351,7 +351,8 @@ func WatchVideo(s *state.State, id string, owner state.Owner) (Video, <-chan str
 	return video, videos.Watch(v, id), true
 }
 
-// WatchVideos returns a view and a channel that is closed when a job of the owner may have changed since, come or left.
+// WatchVideos returns a view and a channel that is closed when a job of the owner is added, changed
+// or removed.
 func WatchVideos(s *state.State, owner state.Owner) (state.View, <-chan struct{}) {
 	v := s.View()
 	return v, videos.WatchUnder(v, byOwner, state.TextKey(string(owner)))

@@ -43,7 +43,7 @@ func tryVideo(s *state.State, v work.Video) (work.Video, error) {
 	return state.Do(ctx, s, func(tx *state.Tx) (work.Video, error) { return work.PutVideo(tx, v) })
 }
 
-func TestAVideoIsKeptAndOnlyItsOwnersHaveIt(t *testing.T) {
+func TestAVideoIsFoundOnlyByItsOwner(t *testing.T) {
 	store := journal.NewMemory()
 	s := open(t, store, newClock().Now)
 	v := putVideo(t, s, newVideo(1, work.VideoAccepted))
@@ -64,7 +64,7 @@ func TestAVideoIsKeptAndOnlyItsOwnersHaveIt(t *testing.T) {
 	}
 }
 
-// What a client can see goes forward only and is counted.
+// The visible state of a job only goes forward, and changes are counted.
 func TestVideosGoForward(t *testing.T) {
 	s := open(t, journal.NewMemory(), newClock().Now)
 	v := putVideo(t, s, newVideo(1, work.VideoAccepted))
@@ -155,7 +155,7 @@ func TestVideosAreListedInPages(t *testing.T) {
 	}
 }
 
-func TestWatchersHearOfTheirOwnVideos(t *testing.T) {
+func TestWatchersSeeChangesOfTheirOwnVideos(t *testing.T) {
 	s := open(t, journal.NewMemory(), newClock().Now)
 	mine, theirs := newVideo(1, work.VideoQueued), newVideo(2, work.VideoQueued)
 	theirs.Owner = other
@@ -171,22 +171,22 @@ func TestWatchersHearOfTheirOwnVideos(t *testing.T) {
 	_, one, ok := work.WatchVideo(s, mine.ID, me)
 	_, all := work.WatchVideos(s, me)
 	if !ok || closed(one) || closed(all) {
-		t.Fatal("told before anything happened")
+		t.Fatal("notified before anything happened")
 	}
 	theirs.Progress = 3
 	putVideo(t, s, theirs)
 	if closed(all) {
-		t.Error("told of somebody else's")
+		t.Error("notified of another owner's")
 	}
 	mine.Progress = 5
 	putVideo(t, s, mine)
 	if !closed(one) || !closed(all) {
-		t.Error("not told")
+		t.Error("not notified")
 	}
 	_, all = work.WatchVideos(s, me)
 	putVideo(t, s, newVideo(3, work.VideoAccepted))
 	if !closed(all) {
-		t.Error("not told of a new one")
+		t.Error("not notified of a new one")
 	}
 }
 
@@ -199,7 +199,7 @@ func TestAClientsKeyFindsItsVideo(t *testing.T) {
 		t.Errorf("%v %v", got, ok)
 	}
 	if _, ok := work.FindVideoByOnce(s.View(), other, "again"); ok {
-		t.Error("somebody else's key finds it")
+		t.Error("another owner's key finds it")
 	}
 	v.Deleted = start
 	putVideo(t, s, v)

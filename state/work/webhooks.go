@@ -20,11 +20,12 @@ const (
 	EventVideoFailed    = "video.failed"
 )
 
-// Webhook says which events an endpoint gets. Addresses and secrets are known to the sender only, and are in no table.
+// Webhook says which events an endpoint gets. Its address and secret are known only to the sender
+// and are not stored.
 type Webhook struct {
-	ID    string      // stays the same as long as the endpoint does
-	Owner state.Owner // of the subjects of its events; "": all owners
-	// Types are the events that it gets, or nil for all.
+	ID    string      // must not change while the endpoint is configured
+	Owner state.Owner // owner of the subjects of its events; "" selects all owners
+	// Types lists the events that the endpoint gets. Nil selects all.
 	Types []string
 }
 
@@ -32,17 +33,17 @@ func (w *Webhook) gets(owner state.Owner, event string) bool {
 	return (w.Owner == "" || w.Owner == owner) && (w.Types == nil || slices.Contains(w.Types, event))
 }
 
-// DeliveryTTL bounds the time in which the gateway tries to deliver an event (wire/videos.md 6).
+// DeliveryTTL is the time for which the gateway tries to deliver an event.
 const DeliveryTTL = 72 * time.Hour
 
-// Delivery is an event on its way to one webhook.
+// Delivery is an event that is to be sent to one webhook.
 type Delivery struct {
 	ID      string `json:"id"`
 	Webhook string `json:"webhook"`
-	// Event is the event's id: the same for every webhook and every try.
+	// Event is the event's id, which is the same for every webhook and every try.
 	Event   string      `json:"event"`
 	Type    string      `json:"type"`
-	Subject string      `json:"subject"` // the id of what it is about
+	Subject string      `json:"subject"` // id of the object that the event is about
 	Owner   state.Owner `json:"owner"`   // of the subject
 
 	Created time.Time `json:"created"`
@@ -51,7 +52,7 @@ type Delivery struct {
 	Tries int       `json:"tries,omitempty"`
 }
 
-// Ends returns the time from which on no further try is made.
+// Ends returns the time after which no further try is made.
 func (d *Delivery) Ends() time.Time { return d.Created.Add(DeliveryTTL) }
 
 const byDue = "due"
@@ -59,7 +60,7 @@ const byDue = "due"
 var deliveries = state.Table[Delivery]{
 	Name: journal.Delivery,
 	ID:   func(d *Delivery) string { return d.ID },
-	// They stay a little longer than Ends, so that the sender can report that it gave up.
+	// Deliveries stay a little longer than Ends, so that the sender can report that it gave up.
 	Expires: func(d *Delivery) time.Time { return d.Ends().Add(time.Hour) },
 	Indexes: map[string]state.Index[Delivery]{
 		byDue: {Key: func(d *Delivery) []byte { return dueAt(d.Webhook, d.Due) }},
@@ -75,43 +76,45 @@ func dueAt(webhook string, at time.Time) []byte {
 	return binary.BigEndian.AppendUint64(key, uint64(max(at.UnixNano(), 0)))
 }
 
-// createdBy is a key of the index by owner. It sorts by age.
+// createdBy returns a key of an index by owner, which sorts by age.
 func createdBy(owner state.Owner, at time.Time) []byte {
 	key := make([]byte, 0, len(owner)+1+8+state.MaxID) // room for what memdb appends
 	key = append(append(key, owner...), 0)
 	return binary.BigEndian.AppendUint64(key, uint64(max(at.UnixNano(), 0)))
 }
 
-// outbox counts the deliveries that wait, for their owners. The writer counts them while its commands run, so that a
-// command knows how many those before it left.
+// outbox counts the waiting deliveries of each owner. The writer updates the counts while commands
+// run, so that a command knows the effect of those before it.
 type outbox struct {
-	webhooks atomic.Pointer[[]Webhook] // the endpoints and which events each of them gets
+	webhooks atomic.Pointer[[]Webhook] // endpoints and the events that each of them gets
 	waiting  *share.Pool
-	// surplus is called with each delivery that is given up because too many wait. It must not wait.
+	// surplus is called with each delivery that is dropped because too many wait. It must not
+	// block.
 	surplus atomic.Pointer[func(*Delivery)]
 }
 
-// SetWebhooks replaces the endpoints that get the events from now on.
+// SetWebhooks replaces the endpoints that get events from now on.
 func SetWebhooks(s *state.State, all []Webhook) {
 	state.MemoryOf[*memory](s).outbox.webhooks.Store(&all)
 }
 
-// MaxDeliveries bounds how many deliveries wait, of all owners. Beyond it, and beyond an owner's share of it, the
-// oldest delivery of an owner is given up for a new one. Each costs about 2 KB of memory. The default is 10,000.
+// MaxDeliveries sets the number of waiting deliveries of all owners. Beyond it, and beyond an
+// owner's share of it, the oldest delivery of an owner is dropped for a new one. Each takes about 2
+// KB of memory. The default is 10,000.
 func MaxDeliveries(n int) Option { return func(m *memory) { m.outbox.waiting.Resize(int64(n)) } }
 
-// WaitingDeliveries returns the pool of deliveries that wait, for metrics.
+// WaitingDeliveries returns the pool of waiting deliveries, for metrics.
 func WaitingDeliveries(s *state.State) *share.Pool {
 	return state.MemoryOf[*memory](s).outbox.waiting
 }
 
-// OnSurplusDelivery has report called with each delivery that is given up because too many wait. The writer calls it
-// once the removal is durable, so it must not wait.
+// OnSurplusDelivery sets the function that is called with each delivery that is dropped because too
+// many wait. The writer calls it when the removal is durable, so it must not block.
 func OnSurplusDelivery(s *state.State, report func(*Delivery)) {
 	state.MemoryOf[*memory](s).outbox.surplus.Store(&report)
 }
 
-// count counts a change of a delivery.
+// count updates the pool for a change of a delivery.
 func (o *outbox) count(before, after *Delivery) {
 	if before != nil {
 		o.waiting.Give(string(before.Owner), 1)
@@ -121,26 +124,26 @@ func (o *outbox) count(before, after *Delivery) {
 	}
 }
 
-// report reports a delivery that a commit gave up.
-func (o *outbox) report(d *Delivery) {
+// reportSurplus reports a dropped delivery.
+func (o *outbox) reportSurplus(d *Delivery) {
 	if report := o.surplus.Load(); report != nil {
 		(*report)(d)
 	}
 }
 
-// countAll counts the deliveries that wait when the state is opened.
+// countAll counts the stored deliveries when the state is opened.
 func (o *outbox) countAll(s *state.State) {
 	for d := range deliveries.All(s.View()) {
 		o.count(nil, d)
 	}
 }
 
-// maxSurplus bounds how many deliveries one new delivery replaces. A delivery replaces more than one after
-// MaxDeliveries was lowered.
+// maxSurplus is the number of deliveries that one new delivery may replace. It is more than one
+// only after MaxDeliveries was lowered.
 const maxSurplus = 16
 
-// makeRoom gives up deliveries until there is room for another one of an owner. They are the owner's oldest ones if its
-// share is used up, and else those of the owner that has most.
+// makeRoom drops deliveries until there is room for another one of an owner: the owner's oldest
+// ones if its share is used up, and otherwise those of the owner with most.
 func (o *outbox) makeRoom(tx *state.Tx, owner state.Owner) {
 	for range maxSurplus {
 		full := o.waiting.Refusal(string(owner), 1)
@@ -157,13 +160,14 @@ func (o *outbox) makeRoom(tx *state.Tx, owner state.Owner) {
 			return
 		}
 		deliveries.Remove(tx, oldest)
-		tx.OnCommit(func() { o.report(&oldest.Rec) })
+		tx.OnCommit(func() { o.reportSurplus(&oldest.Rec) })
 	}
 }
 
-// announceVideo adds a delivery for each endpoint that gets the event that v has ended. It is part of the command with
-// which v ends, so it happens once and is as durable as the end. A job that its provider refused at once is deleted by
-// then. Its client got an error, and never knew the job's id.
+// announceVideo adds a delivery for each endpoint that gets the event that v has ended. It is part
+// of the command that ends v, so it happens once and is as durable as the end. No event is sent for
+// a job that its provider refused at once: the job is deleted by then, and its client got an error
+// and never knew the id.
 func announceVideo(tx *state.Tx, v *Video, before *Video) error {
 	if !v.Final() || !v.Deleted.IsZero() || before != nil && before.Final() {
 		return nil
@@ -181,7 +185,7 @@ func announceVideo(tx *state.Tx, v *Video, before *Video) error {
 		if !w.gets(v.Owner, event) {
 			continue
 		}
-		// A job ends once, so its id makes the event's.
+		// A job ends once, so the id of the event is derived from the id of the job.
 		id := "evt_" + strings.TrimPrefix(v.ID, "video_")
 		d := Delivery{ID: id + "." + w.ID, Webhook: w.ID, Event: id, Type: event, Subject: v.ID,
 			Owner: v.Owner, Created: tx.Now(), Due: tx.Now()}
@@ -196,21 +200,21 @@ func announceVideo(tx *state.Tx, v *Video, before *Video) error {
 	return nil
 }
 
-// Deliveries calls yield with the deliveries to a webhook, those that are due first coming first, until it returns
-// false.
+// Deliveries calls yield with the deliveries to a webhook, in the order in which they are due,
+// until yield returns false.
 func Deliveries(v state.View, webhook string, yield func(*Delivery) bool) {
 	deliveries.From(v, byDue, dueAt(webhook, time.Unix(0, 0)), func(r *state.Row[Delivery]) bool {
 		return r.Rec.Webhook == webhook && yield(&r.Rec)
 	})
 }
 
-// WatchDeliveries returns a view and a channel that is closed when there may be other deliveries.
+// WatchDeliveries returns a view and a channel that is closed when the deliveries change.
 func WatchDeliveries(s *state.State) (state.View, <-chan struct{}) {
 	v := s.View()
 	return v, deliveries.WatchUnder(v, state.ByID, nil)
 }
 
-// PostponeDelivery counts a try that failed. The next one is at due.
+// PostponeDelivery counts a failed try and sets the time of the next one.
 func PostponeDelivery(ctx context.Context, s *state.State, id string, due time.Time) error {
 	return state.Run(ctx, s, func(tx *state.Tx) error {
 		r := deliveries.Get(tx.View(), id)
@@ -224,7 +228,7 @@ func PostponeDelivery(ctx context.Context, s *state.State, id string, due time.T
 	})
 }
 
-// RemoveDelivery removes a delivery that has arrived or is given up. Doing it again changes nothing.
+// RemoveDelivery removes a delivery that was made or given up. Removing it again changes nothing.
 func RemoveDelivery(ctx context.Context, s *state.State, id string) error {
 	return state.Run(ctx, s, func(tx *state.Tx) error {
 		if r := deliveries.Get(tx.View(), id); r != nil {

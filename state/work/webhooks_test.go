@@ -18,18 +18,19 @@ func outbox(s *state.State, webhook string) (list []work.Delivery) {
 	return list
 }
 
-// The end of a job and what is to be told of it are one commit, once.
-func TestTheEndOfAVideoIsAnnouncedOnceToWhoWantsIt(t *testing.T) {
+// The end of a job and its deliveries are one commit.
+func TestTheEndOfAVideoIsAnnouncedOnceToItsWebhooks(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		webhook work.Webhook
 		phase   work.VideoPhase
 		want    string
 	}{
-		{"completed, everything of everybody", work.Webhook{ID: "wh_1"}, work.VideoCompleted, work.EventVideoCompleted},
-		{"failed, everything of everybody", work.Webhook{ID: "wh_1"}, work.VideoFailed, work.EventVideoFailed},
+		{"completed, all events of all owners", work.Webhook{ID: "wh_1"}, work.VideoCompleted,
+			work.EventVideoCompleted},
+		{"failed, all events of all owners", work.Webhook{ID: "wh_1"}, work.VideoFailed, work.EventVideoFailed},
 		{"the owner's", work.Webhook{ID: "wh_1", Owner: me}, work.VideoFailed, work.EventVideoFailed},
-		{"somebody else's", work.Webhook{ID: "wh_1", Owner: other}, work.VideoFailed, ""},
+		{"another owner's", work.Webhook{ID: "wh_1", Owner: other}, work.VideoFailed, ""},
 		{"wanted", work.Webhook{ID: "wh_1", Types: []string{work.EventVideoFailed}}, work.VideoFailed,
 			work.EventVideoFailed},
 		{"unwanted", work.Webhook{ID: "wh_1", Types: []string{work.EventVideoFailed}}, work.VideoCompleted, ""},
@@ -62,7 +63,7 @@ func TestTheEndOfAVideoIsAnnouncedOnceToWhoWantsIt(t *testing.T) {
 	}
 }
 
-// Whose client was told that there is no job has none to be told of.
+// The client of a refused job got an error, so there is no event.
 func TestARefusedVideoIsNotAnnounced(t *testing.T) {
 	s := open(t, journal.NewMemory(), newClock().Now)
 	work.SetWebhooks(s, []work.Webhook{{ID: "wh_1"}})
@@ -129,7 +130,7 @@ func endVideos(t *testing.T, s *state.State, owner state.Owner, first, n int) {
 	}
 }
 
-// waitingOf returns how many deliveries of each owner wait at an endpoint.
+// waitingOf returns the number of waiting deliveries of each owner at an endpoint.
 func waitingOf(s *state.State, webhook string) map[state.Owner]int {
 	counts := make(map[state.Owner]int)
 	for _, d := range outbox(s, webhook) {
@@ -138,10 +139,9 @@ func waitingOf(s *state.State, webhook string) map[state.Owner]int {
 	return counts
 }
 
-// TestDeliveriesThatWaitAreBoundedInAllAndPerOwner: an owner alone has half of the places, a
-// second one half of the rest. A new delivery beyond that replaces the oldest one of its owner,
-// which is reported once that is durable. The deliveries of other owners stay, and all of it is
-// as before after a restart.
+// A single owner has half of the places, and a second one half of the rest. A new delivery beyond
+// that replaces the oldest one of its owner, which is reported once the removal is durable.
+// Deliveries of other owners stay. All of this is the same after a restart.
 func TestDeliveriesThatWaitAreBoundedInAllAndPerOwner(t *testing.T) {
 	const places = 16
 	store, clock := journal.NewMemory(), newClock()
@@ -192,8 +192,7 @@ func TestDeliveriesThatWaitAreBoundedInAllAndPerOwner(t *testing.T) {
 	expect(s, map[state.Owner]int{})
 }
 
-// TestAnOwnerWithoutDeliveriesFindsAPlaceInAFullPool: a full pool gives up the oldest delivery of
-// the owner with most, never one of an owner with few.
+// A full pool drops the oldest delivery of the owner with most, never one of an owner with few.
 func TestAnOwnerWithoutDeliveriesFindsAPlaceInAFullPool(t *testing.T) {
 	s := open(t, journal.NewMemory(), newClock().Now, work.MaxDeliveries(4))
 	work.SetWebhooks(s, []work.Webhook{{ID: "wh_1"}})
@@ -210,8 +209,8 @@ func TestAnOwnerWithoutDeliveriesFindsAPlaceInAFullPool(t *testing.T) {
 	}
 }
 
-// TestADeliveryThatIsNotDurableTakesNoPlace: a commit that fails gives the place back, keeps what
-// it would have replaced and reports nothing.
+// A failed commit gives the place back, keeps the delivery that it would have replaced, and reports
+// nothing.
 func TestADeliveryThatIsNotDurableTakesNoPlace(t *testing.T) {
 	store := statetest.NewFaulty()
 	s := open(t, store, newClock().Now, work.MaxDeliveries(4))
