@@ -32,10 +32,10 @@ import (
 	"stagedoor/state/work"
 )
 
-// owner is whose responses they are.
+// owner owns the responses of these tests.
 const owner state.Owner = "key:k"
 
-// slow makes a commit take as long as d.
+// slow makes a commit take d.
 func slow(d time.Duration) statetest.Hook {
 	return func([]journal.Batch) error {
 		time.Sleep(d)
@@ -57,8 +57,7 @@ type stage struct {
 	limiter  *throttle.Client
 }
 
-// play runs body on a stage whose provider says hello, and checks that nothing
-// is left.
+// play runs body on a stage whose provider says hello, and checks that nothing is left afterwards.
 func play(t *testing.T, body func(t *testing.T, s *stage)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, sys *kit.System) {
@@ -109,10 +108,14 @@ func (s *stage) reply(ctx context.Context, _ *dialogue.Request, _ http.Header, e
 		}
 		return nil
 	}
-	if err := all(dialogue.Event{Kind: dialogue.EventStart, ID: "x", Model: "m"}, dialogue.Event{Kind: dialogue.EventOpen, PartKind: dialogue.TextPart}); err != nil {
+	if err := all(dialogue.Event{Kind: dialogue.EventStart, ID: "x", Model: "m"},
+		dialogue.Event{Kind: dialogue.EventOpen, PartKind: dialogue.TextPart}); err != nil {
 		return err
 	}
-	if err := s.simulate(ctx, func(text string) error { return emit(&dialogue.Event{Kind: dialogue.EventDelta, Text: text}) }); err != nil {
+	if err := s.simulate(ctx, func(text string) error {
+		return emit(&dialogue.Event{Kind: dialogue.EventDelta,
+			Text: text})
+	}); err != nil {
 		return err
 	}
 	return all(
@@ -161,6 +164,7 @@ func (s *stage) job() background.Job {
 // start starts a job and returns its id.
 func (s *stage) start() string {
 	s.t.Helper()
+	// job returns a response to run.
 	job := s.job()
 	if err := s.registry.Start(context.Background(), job); err != nil {
 		s.t.Fatalf("start: %v", err)
@@ -279,7 +283,7 @@ func TestAResponseRunsAndIsKept(t *testing.T) {
 	})
 }
 
-func TestTheIdIsNotToldBeforeItIsDurable(t *testing.T) {
+func TestTheIdIsSentOnlyOnceItIsDurable(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.journal.Before(slow(time.Second))
 		start := time.Now()
@@ -294,7 +298,7 @@ func TestTheIdIsNotToldBeforeItIsDurable(t *testing.T) {
 	})
 }
 
-// What has begun goes on whether or not its client waited for the id.
+// A response continues whether or not its client waits for the id.
 func TestAClientThatLeavesChangesNothing(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.journal.Before(slow(time.Second))
@@ -373,7 +377,7 @@ func TestAWatcherMayLeave(t *testing.T) {
 	})
 }
 
-func TestAResponseIsItsOwnersOnly(t *testing.T) {
+func TestAResponseIsFoundOnlyByItsOwner(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.simulate = dribble
 		id := s.start()
@@ -387,8 +391,8 @@ func TestAResponseIsItsOwnersOnly(t *testing.T) {
 	})
 }
 
-// Of a cancellation and the last event the first one counts, and record and
-// stream agree on which that was.
+// If a cancellation and the last event race, the first one counts, and record and stream agree on
+// which it was.
 func TestCancelAgainstTheEnd(t *testing.T) {
 	for at := time.Duration(0); at <= 3*time.Second; at += 250 * time.Millisecond {
 		t.Run(at.String(), func(t *testing.T) {
@@ -410,7 +414,7 @@ func TestCancelAgainstTheEnd(t *testing.T) {
 				kittest.Pass(at)
 				under := s.registry.Status(id, owner) != ""
 				if got := s.registry.Cancel(context.Background(), id, owner); got != under {
-					t.Errorf("cancelled: %v, under way: %v", got, under)
+					t.Errorf("cancelled: %v, in flight: %v", got, under)
 				}
 				got := s.stored(id) // durable when Cancel returns
 				stream := <-watched
@@ -439,8 +443,11 @@ func TestCancelAgainstTheEnd(t *testing.T) {
 func TestAFailureIsTheLastEvent(t *testing.T) {
 	for name, simulate := range map[string]func(context.Context, func(string) error) error{
 		"before any piece": func(context.Context, func(string) error) error { return errors.New("cut") },
-		"after a piece":    func(_ context.Context, say func(string) error) error { return errors.Join(say("x"), errors.New("cut")) },
-		"panic at once":    func(context.Context, func(string) error) error { panic("x") },
+		"after a piece": func(_ context.Context, say func(string) error) error {
+			return errors.Join(say("x"),
+				errors.New("cut"))
+		},
+		"panic at once": func(context.Context, func(string) error) error { panic("x") },
 		"panic in the middle": func(_ context.Context, say func(string) error) error {
 			_ = say(strings.Repeat("x", 1000))
 			panic("x")
@@ -485,7 +492,7 @@ func TestAResponseThatGrowsWithoutEndIsEnded(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeBegunAgainHasFailed(t *testing.T) {
+func TestResponsesThatCannotStartAgainFail(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		job := s.job()
 		for i, status := range []string{"queued", "in_progress", "completed"} {
@@ -567,7 +574,7 @@ func TestADrainCutsAResponseAndKeepsThat(t *testing.T) {
 	}
 }
 
-// One owner has half of the responses that may be under way, and others find room.
+// One owner may have half of the responses in flight, and others find room.
 func TestOneOwnerCannotTakeAllBackgroundResponses(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.simulate = dribble

@@ -17,48 +17,48 @@ import (
 	"stagedoor/state/work"
 )
 
-// maxRuns bounds how many responses may be under way in the background.
+// maxRuns is the number of background responses in flight.
 const maxRuns = 512
 
-// Job is a response to be run.
+// Job is a response to run in the background.
 type Job struct {
 	ID    string
 	Owner state.Owner
-	// Request must be a streamed one of the responses shape, with a body and a
-	// header of its own.
+	// Request must be a streamed request of the responses shape. Its body and header must not be
+	// shared.
 	Request *text.Request
-	// Queued is the response object with status queued; Input its input items.
+	// Queued is the response object with status queued, and Input the array of its input items.
 	Queued, Input []byte
 	Previous      string
 	// Turn is the use of the conversation that the response belongs to, or nil. The job ends it.
 	Turn *work.Turn
-	// Streamed: the client asked for a stream, so events stay for resuming.
+	// Streamed says that the client asked for a stream, so the events are stored for resuming.
 	Streamed bool
-	// Kept is stored with the response. If the process ends first, the next one makes the request from it (Again).
-	// A response without it fails then.
+	// Kept is stored with the response. If the process ends first, the next one makes the request
+	// from it, see RestoreRequest. A response without Kept fails then.
 	Kept []byte
-	// run counts the processes that worked on it, from 1.
+	// run counts the processes that have worked on the response, from 1.
 	run int
 }
 
-// maxTries bounds how often a response is begun: what ends every process that
-// works on it must not do so for ever.
+// maxTries is the number of times that a response is started. Without a limit, a response that crashes the process
+// would do so forever.
 const maxTries = 3
 
-// size counts the bytes that the job holds in memory.
+// size returns the number of bytes that the job holds in memory.
 func (j *Job) size() int64 {
 	return int64(len(j.Request.Body) + len(j.Queued) + len(j.Input) + len(j.Kept))
 }
 
-// lasts reports whether the response is begun again should its process end.
-func (j *Job) lasts() bool { return len(j.Kept) > 0 && j.run < maxTries }
+// canResume reports whether the response is started again if its process ends.
+func (j *Job) canResume() bool { return len(j.Kept) > 0 && j.run < maxTries }
 
-// numbers is what the events of this run are numbered from. It is beyond any
-// event of the runs before, which had fewer of them than bytes, so that a client
-// that resumes behind what it has read of them gets all of this one.
-func (j *Job) numbers() int64 { return int64(max(j.run-1, 0)) * maxLog }
+// firstNumber returns the number of the first event of this run. It is higher than any number of
+// earlier runs, because they had fewer events than maxLog bytes. A client that resumes after an
+// event of an earlier run therefore gets all events of this one.
+func (j *Job) firstNumber() int64 { return int64(max(j.run-1, 0)) * maxLog }
 
-// Registry starts and finds background responses. Safe for concurrent use.
+// Registry starts and finds background responses. It is safe for concurrent use.
 type Registry struct {
 	system     *kit.System
 	supervisor *actor.PID
@@ -73,10 +73,10 @@ type Registry struct {
 	stopping bool
 }
 
-// Slots returns the pool of responses under way, for metrics.
+// Slots returns the pool of responses in flight, for metrics.
 func (g *Registry) Slots() *share.Pool { return g.slots }
 
-// NewRegistry makes a registry. Resume goes on with what an earlier process left.
+// NewRegistry returns a registry. Call Resume to continue the responses of earlier processes.
 func NewRegistry(system *kit.System, tr *text.Service, store *state.State, now func() time.Time) (*Registry, error) {
 	g := &Registry{system: system, requests: tr, store: store, now: now, runs: make(map[string]*run),
 		slots: share.New(share.Background, maxRuns, 1)}
@@ -86,8 +86,8 @@ func NewRegistry(system *kit.System, tr *text.Service, store *state.State, now f
 	return g, err
 }
 
-// Start makes the job durable and runs it. A client that leaves meanwhile changes nothing. The error is a
-// *share.Refused if there is no room for a further response.
+// Start stores the job and runs it. It makes no difference whether the client waits. The error is a
+// *share.Refused if there is no room for another response.
 func (g *Registry) Start(ctx context.Context, job Job) error {
 	job.run = 1
 	r := newRun(job, g.requests.Memory())
@@ -95,10 +95,10 @@ func (g *Registry) Start(ctx context.Context, job Job) error {
 	if err := g.slots.Take(string(job.Owner), 1); err != nil {
 		return err
 	}
-	g.enter(r)
-	// The request of the client ends now, and with it the count of its body.
+	g.addRun(r)
+	// The client's request ends now and releases its memory, so the job has to count its own.
 	if err := r.memory.Grow(job.size()); err != nil {
-		g.forget(r)
+		g.removeRun(r)
 		return dialogue.NoMemory(err)
 	}
 	ctx = context.WithoutCancel(ctx)
@@ -119,24 +119,25 @@ func (g *Registry) Start(ctx context.Context, job Job) error {
 		ResponseHeader: h,
 		Body:           job.Queued, Input: job.Input, Request: job.Kept})
 	if err != nil {
-		g.forget(r)
+		g.removeRun(r)
 		return err
 	}
-	return g.begin(r)
+	return g.startRun(r)
 }
 
-// begin starts the recorder of a run. A run that cannot begin has failed.
-func (g *Registry) begin(r *run) error {
+// startRun starts the recorder of a run. If it cannot, the run fails.
+func (g *Registry) startRun(r *run) error {
 	if g.startRecorder(r) {
 		return nil
 	}
 	refused := dialogue.ShuttingDown(upstream.ErrDraining)
-	g.conclude(r, refused)
-	g.forget(r)
+	g.finishRun(r, refused)
+	g.removeRun(r)
 	return refused
 }
 
-// startRecorder reports whether the recorder was started. The lock makes sure that none is started once the tree stops.
+// startRecorder reports whether the recorder was started. The lock ensures that none is started
+// after stopRuns.
 func (g *Registry) startRecorder(r *run) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -144,26 +145,27 @@ func (g *Registry) startRecorder(r *run) bool {
 		return false
 	}
 	g.system.Go(g.supervisor, "background response", func(context.Context) any {
-		defer g.forget(r)
+		defer g.removeRun(r)
 		g.record(r)
 		return nil
 	})
 	return true
 }
 
-// supervisor stands for the registry among the actors, and owns the goroutines of its recorders. Stopping it ends the
-// runs. Each request that a run makes has an actor of its own, in the engine.
+// supervisor represents the registry in the tree of actors and owns the goroutines of its
+// recorders. Stopping it ends the runs. The request of each run has an actor of its own in the
+// engine.
 type supervisor struct{ registry *Registry }
 
 // Receive implements actor.Actor.
 func (s *supervisor) Receive(c actor.Context) {
 	if _, stopping := c.Message().(*actor.Stopping); stopping {
-		s.registry.stop()
+		s.registry.stopRuns()
 	}
 }
 
-// stop refuses further runs and ends those in flight.
-func (g *Registry) stop() {
+// stopRuns refuses further runs and ends those in flight.
+func (g *Registry) stopRuns() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.stopping = true
@@ -172,14 +174,15 @@ func (g *Registry) stop() {
 	}
 }
 
-// enter keeps a run that has a slot; forget gives that back.
-func (g *Registry) enter(r *run) {
+// addRun registers a run that has a slot. removeRun gives the slot back.
+func (g *Registry) addRun(r *run) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.runs[r.job.ID] = r
 }
 
-func (g *Registry) forget(r *run) {
+// removeRun ends a run and releases what it holds.
+func (g *Registry) removeRun(r *run) {
 	r.cancel(context.Canceled)
 	r.job.Turn.End()
 	r.finish()
@@ -194,7 +197,8 @@ func (g *Registry) forget(r *run) {
 	}
 }
 
-func (g *Registry) find(id string, owner state.Owner) *run {
+// findRun returns the run of an owner's response, or nil.
+func (g *Registry) findRun(id string, owner state.Owner) *run {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if r := g.runs[id]; r != nil && r.job.Owner == owner {
@@ -203,25 +207,25 @@ func (g *Registry) find(id string, owner state.Owner) *run {
 	return nil
 }
 
-// Status is queued or in_progress for a response that is under way, else "".
+// Status returns queued or in_progress for a response in flight, and "" for any other.
 func (g *Registry) Status(id string, owner state.Owner) string {
-	r := g.find(id, owner)
+	r := g.findRun(id, owner)
 	if r == nil {
 		return ""
 	}
 	return r.status()
 }
 
-// Cancel ends a response that is under way and waits until that is durable.
-// false: it is not under way.
+// Cancel ends a response in flight and waits until its end is durable. It returns false if the
+// response is not in flight.
 func (g *Registry) Cancel(ctx context.Context, id string, owner state.Owner) bool {
-	r := g.find(id, owner)
+	r := g.findRun(id, owner)
 	if r == nil {
 		return false
 	}
 	r.cancel(errCancelled)
 	for {
-		_, more, changed := r.after(1 << 62)
+		_, more, changed := r.eventsAfter(1 << 62)
 		if !more {
 			return true
 		}
@@ -233,9 +237,9 @@ func (g *Registry) Cancel(ctx context.Context, id string, owner state.Owner) boo
 	}
 }
 
-// Watch calls send with the events of a response that is under way, from the
-// one after the sequence number on, until it ends, send fails or ctx ends.
-// false: it is not under way, and its events are in the store.
+// Watch calls send with the events of a response in flight that follow the sequence number after,
+// until the response ends, send fails or ctx ends. It returns false if the response is not in
+// flight. Its events are then in the store.
 func (g *Registry) Watch(
 	ctx context.Context,
 	id string,
@@ -243,12 +247,12 @@ func (g *Registry) Watch(
 	after int64,
 	send func(raw []byte) error,
 ) (bool, error) {
-	r := g.find(id, owner)
+	r := g.findRun(id, owner)
 	if r == nil {
 		return false, nil
 	}
 	for {
-		events, more, changed := r.after(after)
+		events, more, changed := r.eventsAfter(after)
 		for _, ev := range events {
 			if err := send(ev.Raw); err != nil {
 				return true, err

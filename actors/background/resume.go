@@ -14,23 +14,22 @@ import (
 	"stagedoor/state/work"
 )
 
-// Again makes the request of a response again from what was kept with it,
-// as Job.Request is. An error is what the response fails with.
-type Again func(ctx context.Context, id string, request []byte) (*text.Request, error)
+// RestoreRequest makes the request of a response from what was stored as Job.Kept. If it returns an
+// error, the response fails with it.
+type RestoreRequest func(ctx context.Context, id string, request []byte) (*text.Request, error)
 
-// abreast is how many responses are settled at once, so that the store writes
-// them together.
-const abreast = 64
+// parallelSettles is the number of responses that are settled concurrently, so that the store can
+// commit them together.
+const parallelSettles = 64
 
-// Resume goes on with the responses whose work ended with an earlier process:
-// each is begun again from its request, or fails if that cannot be. Those whose
-// clients read them fail: their connections are gone. It runs once, before
-// anything is served. That a run began is durable before it begins, so that
-// however processes end, no response is begun more than maxTries times, and
-// never twice at once.
-func (g *Registry) Resume(ctx context.Context, again Again) (resumed, failed int, err error) {
+// Resume continues the responses whose work was interrupted by the end of an earlier process. Each
+// is started again from its request, or fails if it cannot be. Responses whose clients were reading
+// them fail, because the connections are gone. Call it once, before requests are served. The start
+// of a run is durable before the run starts, so no response is started more than maxTries times,
+// and never twice at once, however processes end.
+func (g *Registry) Resume(ctx context.Context, restore RestoreRequest) (resumed, failed int, err error) {
 	left := work.ListResponses(g.store.View(), work.ResponseFilter{Unfinished: true})
-	if failed, err = g.failRead(ctx, left); err != nil {
+	if failed, err = g.failForeground(ctx, left); err != nil {
 		return 0, failed, err
 	}
 	for _, h := range left {
@@ -39,33 +38,33 @@ func (g *Registry) Resume(ctx context.Context, again Again) (resumed, failed int
 		}
 		r, err := work.ReadResponse(ctx, g.store, h.ID, h.Owner)
 		if errors.Is(err, state.ErrNotFound) {
-			continue // it expired just now
+			continue // it has expired meanwhile
 		}
 		if err != nil {
 			return resumed, failed, fmt.Errorf("resume response %s: %w", h.ID, err)
 		}
-		run, cause := g.restore(ctx, &r, again)
-		if cause == nil && g.begin(run) == nil {
+		run, cause := g.restoreRun(ctx, &r, restore)
+		if cause == nil && g.startRun(run) == nil {
 			resumed++
 			continue
 		}
 		failed++
 		if cause == nil {
-			g.forget(run) // begin has settled it
+			g.removeRun(run) // startRun has stored the failure
 			continue
 		}
-		if err := g.fail(&r, cause); err != nil {
+		if err := g.failResponse(&r, cause); err != nil {
 			return resumed, failed, fmt.Errorf("settle response %s: %w", h.ID, err)
 		}
 	}
 	return resumed, failed, nil
 }
 
-var errRestarted = dialogue.ServerError("the gateway was restarted while the response was under way", nil)
+var errRestarted = dialogue.ServerError("the gateway was restarted while the response was in progress", nil)
 
-// failRead settles the responses whose clients were reading them.
-func (g *Registry) failRead(ctx context.Context, left []work.ResponseHeader) (failed int, err error) {
-	p := pool.New().WithErrors().WithContext(ctx).WithFirstError().WithMaxGoroutines(abreast)
+// failForeground fails the responses whose clients were reading them.
+func (g *Registry) failForeground(ctx context.Context, left []work.ResponseHeader) (failed int, err error) {
+	p := pool.New().WithErrors().WithContext(ctx).WithFirstError().WithMaxGoroutines(parallelSettles)
 	for _, h := range left {
 		if h.Background {
 			continue
@@ -74,7 +73,7 @@ func (g *Registry) failRead(ctx context.Context, left []work.ResponseHeader) (fa
 		p.Go(func(ctx context.Context) error {
 			r, err := work.ReadResponse(ctx, g.store, h.ID, h.Owner)
 			if err == nil {
-				err = g.fail(&r, errRestarted)
+				err = g.failResponse(&r, errRestarted)
 			}
 			if err != nil && !errors.Is(err, state.ErrNotFound) { // it expired just now
 				return fmt.Errorf("settle response %s: %w", h.ID, err)
@@ -85,8 +84,8 @@ func (g *Registry) failRead(ctx context.Context, left []work.ResponseHeader) (fa
 	return failed, p.Wait()
 }
 
-// restore makes another run of a stored response.
-func (g *Registry) restore(ctx context.Context, r *work.StoredResponse, again Again) (*run, error) {
+// restoreRun returns another run of a stored response.
+func (g *Registry) restoreRun(ctx context.Context, r *work.StoredResponse, restore RestoreRequest) (*run, error) {
 	job := Job{ID: r.ID, Owner: r.Owner, Queued: r.Body, Streamed: r.Streamed, run: r.Runs + 1}
 	if r.RequestSize == 0 || job.run > maxTries {
 		return nil, errRestarted
@@ -95,7 +94,7 @@ func (g *Registry) restore(ctx context.Context, r *work.StoredResponse, again Ag
 	if job.Kept, err = work.ReadResponseRequest(ctx, g.store, r.ID, r.Owner); err != nil {
 		return nil, errRestarted
 	}
-	if job.Request, err = again(ctx, r.ID, job.Kept); err != nil {
+	if job.Request, err = restore(ctx, r.ID, job.Kept); err != nil {
 		return nil, err
 	}
 	if r.Conversation != "" {
@@ -106,19 +105,19 @@ func (g *Registry) restore(ctx context.Context, r *work.StoredResponse, again Ag
 	}
 	run := newRun(job, g.requests.Memory())
 	g.slots.Adopt(string(run.job.Owner), 1)
-	g.enter(run)
+	g.addRun(run)
 	run.memory.Adopt(job.size())
 	if _, err = work.UpdateResponse(ctx, g.store, r.ID, r.Owner, work.ResponseUpdate{Run: true}); err != nil {
-		g.forget(run)
+		g.removeRun(run)
 		return nil, errRestarted
 	}
 	return run, nil
 }
 
-// fail settles a response that cannot go on. Its event is numbered beyond those
-// that were sent and not kept, so that a client that resumes gets it; only the streams
-// of background responses can be resumed.
-func (g *Registry) fail(r *work.StoredResponse, cause error) error {
+// failResponse stores the failure of a response that cannot be continued. The number of its event
+// is higher than those that were sent but not stored, so that a client that resumes gets it. Only
+// streams of background responses can be resumed.
+func (g *Registry) failResponse(r *work.StoredResponse, cause error) error {
 	var failure *dialogue.Error
 	if !errors.As(cause, &failure) {
 		failure = dialogue.ServerError(errCrashed, cause)
@@ -129,5 +128,5 @@ func (g *Registry) fail(r *work.StoredResponse, cause error) error {
 	if r.Streamed && r.Background {
 		log = failedEvent(body, number)
 	}
-	return g.update(r.ID, r.Owner, body, log, number, nil)
+	return g.updateStored(r.ID, r.Owner, body, log, number, nil)
 }

@@ -30,7 +30,7 @@ func (s *stage) begin() string {
 
 // restart puts another process in the place of the one there is: what it ran ends
 // as it does at a stop, and the store stays.
-func (s *stage) restart(again background.Again) (resumed, failed int) {
+func (s *stage) restart(again background.RestoreRequest) (resumed, failed int) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -56,7 +56,8 @@ func (s *stage) again(_ context.Context, id string, request []byte) (*text.Reque
 	return o, nil
 }
 
-// A response that goes on in the next process uses its conversation there, and adds its items once.
+// A response that continues in the next process uses its conversation there and adds its items
+// once.
 func TestAResponseGoesOnWithItsConversationInTheNextProcess(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.simulate = dribble
@@ -134,7 +135,7 @@ func TestAResponseGoesOnInTheNextProcess(t *testing.T) {
 	})
 }
 
-func TestAResponseIsNotBegunForEver(t *testing.T) {
+func TestAResponseIsStartedAtMostThreeTimes(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		begun := 0
 		s.simulate = func(ctx context.Context, say func(string) error) error {
@@ -152,7 +153,7 @@ func TestAResponseIsNotBegunForEver(t *testing.T) {
 	})
 }
 
-func TestWhatMayNotBeBegunAgainFailsWithTheReason(t *testing.T) {
+func TestResponsesThatMayNotStartAgainFailWithTheReason(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.simulate = dribble
 		id := s.begin()
@@ -172,7 +173,7 @@ func TestWhatMayNotBeBegunAgainFailsWithTheReason(t *testing.T) {
 	})
 }
 
-func TestAResponseWhoseClientReadItFails(t *testing.T) {
+func TestAnInterruptedForegroundResponseFails(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.simulate = dribble
 		lasting := s.begin()

@@ -25,37 +25,37 @@ import (
 // errCrashed is the message of a response whose run crashed.
 const errCrashed = "the gateway met an internal error"
 
-// maxLog bounds the events kept of one response.
+// maxLog is the number of bytes of events that are kept of one response.
 const maxLog = 32 << 20
 
 // errCancelled is the cause with which Cancel ends a run.
 var errCancelled = errors.New("response cancelled")
 
-// errTooLarge ends a run that says more than can be kept.
+// errTooLarge ends a run whose output is too large to keep.
 var errTooLarge = dialogue.ResponseTooLarge()
 
 // Event is one event of a response's stream.
 type Event struct {
 	Sequence int64
-	Raw      []byte // framed
+	Raw      []byte // the event as it is sent, with its frame
 }
 
-// run is a response in flight: what its recorder and its watchers share.
+// run is a response in flight. Its recorder and its watchers share it.
 type run struct {
 	job    Job
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
 	mu      sync.Mutex
-	changed chan struct{} // closed and replaced whenever something is added
+	changed chan struct{} // closed and replaced with every change
 	events  []Event
-	held    []byte // the event of a failure, until it is known what becomes of it
+	held    []byte // a failure event that is not sent yet, because the response may be handed over
 	size    int
 	started bool
 	done    bool
 
-	origin telemetry.Origin // the request that asked for it
-	memory memory.Claim     // for the job and its events; under mu once it runs
+	origin telemetry.Origin // request that started the response
+	memory memory.Claim     // memory of the job and its events; guarded by mu once it runs
 }
 
 func newRun(job Job, budget memory.Pool) *run {
@@ -64,8 +64,8 @@ func newRun(job Job, budget memory.Pool) *run {
 	return r
 }
 
-// add appends the events of a chunk, which holds whole ones. Past the bound it still does, and returns an error so that
-// the run is ended.
+// add appends the events of a chunk, which contains only whole events. If the log exceeds maxLog,
+// the events are still appended, and the error says that the run must end.
 func (r *run) add(chunk []byte) error {
 	events := upstream.NewEventReader(bytes.NewReader(chunk))
 	r.mu.Lock()
@@ -75,7 +75,7 @@ func (r *run) add(chunk []byte) error {
 		if err != nil {
 			break
 		}
-		e := renumbered(&ev, r.job.numbers())
+		e := renumberEvent(&ev, r.job.firstNumber())
 		if kind := gjson.GetBytes(ev.Data, "type").Str; kind == "response.failed" || kind == "error" {
 			r.held = e.Raw
 			continue
@@ -83,7 +83,7 @@ func (r *run) add(chunk []byte) error {
 		r.append(e)
 	}
 	r.started = true
-	r.tell()
+	r.notifyWatchers()
 	if r.size > maxLog {
 		return errTooLarge
 	}
@@ -96,20 +96,21 @@ func (r *run) append(e Event) {
 	r.memory.Adopt(int64(len(e.Raw)))
 }
 
-// renumbered is an event of a run whose numbers begin at from.
-func renumbered(ev *upstream.Event, from int64) Event {
+// renumberEvent returns an event with its number increased by from.
+func renumberEvent(ev *upstream.Event, from int64) Event {
 	number := gjson.GetBytes(ev.Data, "sequence_number").Int() + from
 	if from == 0 {
 		return Event{number, bytes.Clone(ev.Raw)}
 	}
 	data, err := sjson.SetBytes(ev.Data, "sequence_number", number)
 	if err != nil {
-		data = ev.Data // no object: nothing that is resumed behind
+		data = ev.Data // not an object, so no client resumes after it
 	}
-	return Event{number, framed(ev.Name, data)}
+	return Event{number, frameEvent(ev.Name, data)}
 }
 
-func framed(name string, data []byte) []byte {
+// frameEvent returns an event as it is sent.
+func frameEvent(name string, data []byte) []byte {
 	var raw []byte
 	if name != "" {
 		raw = append(append(append(raw, "event: "...), name...), '\n')
@@ -117,8 +118,8 @@ func framed(name string, data []byte) []byte {
 	return append(append(append(raw, "data: "...), data...), "\n\n"...)
 }
 
-// admit adds the failure that was held back: it is how the response ends.
-func (r *run) admit() {
+// appendHeldFailure appends the failure that was held back, because the response ends with it.
+func (r *run) appendHeldFailure() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.held == nil {
@@ -129,17 +130,18 @@ func (r *run) admit() {
 		r.append(Event{gjson.GetBytes(ev.Data, "sequence_number").Int(), r.held})
 	}
 	r.held = nil
-	r.tell()
+	r.notifyWatchers()
 }
 
-func (r *run) tell() {
+// notifyWatchers wakes all watchers. The caller must hold mu.
+func (r *run) notifyWatchers() {
 	close(r.changed)
 	r.changed = make(chan struct{})
 }
 
-// after returns the events behind a sequence number, whether there will be
-// more, and a channel that is closed when there are.
-func (r *run) after(sequence int64) ([]Event, bool, <-chan struct{}) {
+// eventsAfter returns the events after a sequence number, whether more will follow, and a channel
+// that is closed when the run changes.
+func (r *run) eventsAfter(sequence int64) ([]Event, bool, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	first := len(r.events)
@@ -149,16 +151,17 @@ func (r *run) after(sequence int64) ([]Event, bool, <-chan struct{}) {
 	return r.events[first:len(r.events):len(r.events)], !r.done, r.changed
 }
 
+// finish marks the run as ended.
 func (r *run) finish() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.done {
 		r.done = true
-		r.tell()
+		r.notifyWatchers()
 	}
 }
 
-// status is in_progress once there is a piece of answer.
+// status returns in_progress once there is a piece of the answer.
 func (r *run) status() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -168,8 +171,8 @@ func (r *run) status() string {
 	return "queued"
 }
 
-// log is the whole stream as bytes, and the number of its last event.
-func (r *run) log() ([]byte, int64) {
+// encodedLog returns all events as bytes, and the number of the last one.
+func (r *run) encodedLog() ([]byte, int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := make([]byte, 0, r.size)
@@ -181,13 +184,12 @@ func (r *run) log() ([]byte, int64) {
 	return all, last
 }
 
-// last is the type and data of the last event so far, and the number of the
-// next one.
-func (r *run) last() (kind string, data []byte, next int64) {
+// lastEvent returns the type and data of the last event, and the number of the next one.
+func (r *run) lastEvent() (kind string, data []byte, next int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.events) == 0 {
-		return "", nil, r.job.numbers()
+		return "", nil, r.job.firstNumber()
 	}
 	last := r.events[len(r.events)-1]
 	ev, err := upstream.NewEventReader(bytes.NewReader(last.Raw)).Next()
@@ -197,10 +199,10 @@ func (r *run) last() (kind string, data []byte, next int64) {
 	return gjson.GetBytes(ev.Data, "type").Str, ev.Data, last.Sequence + 1
 }
 
-// ending returns the response of the terminal event, or nil if there was none, and whether the stream has ended, which
-// it also does with a bare error.
-func (r *run) ending() (body []byte, ended bool) {
-	kind, data, _ := r.last()
+// finalBody returns the response of the terminal event, or nil if there is none, and whether the
+// stream has ended. A bare error event ends it as well.
+func (r *run) finalBody() (body []byte, ended bool) {
+	kind, data, _ := r.lastEvent()
 	switch kind {
 	case "response.completed", "response.incomplete", "response.failed":
 		return []byte(gjson.GetBytes(data, "response").Raw), true
@@ -210,31 +212,32 @@ func (r *run) ending() (body []byte, ended bool) {
 	return nil, false
 }
 
-// end appends the terminal event of a response that the gateway ended. There is
-// no event for a cancellation; clients stop at an unknown one, so the status of
-// the response says it (wire/responses.md).
-func (r *run) end(body []byte) {
-	_, _, next := r.last()
+// appendFailure appends the terminal event of a response that the gateway has ended. The API has no
+// event for a cancellation, and clients stop at an unknown event. So a cancelled response ends with
+// response.failed, and its status says that it was cancelled.
+func (r *run) appendFailure(body []byte) {
+	_, _, next := r.lastEvent()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.append(Event{next, failedEvent(body, next)})
-	r.tell()
+	r.notifyWatchers()
 }
 
+// failedEvent returns a response.failed event.
 func failedEvent(body []byte, sequence int64) []byte {
 	event := strconv.AppendInt([]byte(`{"type":"response.failed","sequence_number":`), sequence, 10)
-	return framed("response.failed", append(append(append(event, `,"response":`...), body...), '}'))
+	return frameEvent("response.failed", append(append(append(event, `,"response":`...), body...), '}'))
 }
 
-// record runs the request, keeps its output, and concludes the run when it is over. So no watcher learns of an end
-// that is not durable.
+// record runs the request, keeps its output and finishes the run, so that watchers learn of an end
+// only when it is durable.
 func (g *Registry) record(r *run) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			g.system.Logger().Error("background response panicked", "response_id", r.job.ID,
 				"panic", fmt.Sprintf("%T", reason), "stack", string(debug.Stack()))
-			g.conclude(r, dialogue.ServerError(errCrashed, nil))
-			panic(reason) // kit counts it
+			g.finishRun(r, dialogue.ServerError(errCrashed, nil))
+			panic(reason) // package kit counts and reports it
 		}
 	}()
 	ctx, span := r.origin.Begin(r.ctx, telemetry.SpanBackground)
@@ -254,41 +257,41 @@ func (g *Registry) record(r *run) {
 	if err := reply.Outcome().Err; err != nil {
 		failure = err
 	}
-	if r.handsOver(failure) {
+	if r.canHandOver(failure) {
 		g.handOver(r)
 		return
 	}
-	g.conclude(r, failure)
+	g.finishRun(r, failure)
 }
 
-// handsOver reports whether a run that ended with failure ended with its process
-// and will be begun again by the next one.
-func (r *run) handsOver(failure *dialogue.Error) bool {
-	return r.job.lasts() && errors.Is(failure, upstream.ErrDraining) && !errors.Is(context.Cause(r.ctx), errCancelled)
+// canHandOver reports whether the run ended because its process stops and the next process will
+// start it again.
+func (r *run) canHandOver(failure *dialogue.Error) bool {
+	return r.job.canResume() && errors.Is(failure, upstream.ErrDraining) && !errors.Is(context.Cause(r.ctx),
+		errCancelled)
 }
 
-// handOver leaves a response to the next process: its record is as it was when
-// it began. Its watchers get an event that asks them to come again.
+// handOver leaves a response to the next process. Its record stays as it was at the start. Its
+// watchers get an event that asks them to resume.
 func (g *Registry) handOver(r *run) {
-	_, _, next := r.last()
+	_, _, next := r.lastEvent()
 	event := []byte(`{"type":"error","sequence_number":`)
 	event = strconv.AppendInt(event, next, 10)
 	event = append(event, `,"code":"shutting_down","message":"the gateway is restarting and goes on with the response: `+
 		`resume its stream or retrieve it","param":null}`...)
 	r.mu.Lock()
 	r.held = nil
-	r.append(Event{next, framed("error", event)})
+	r.append(Event{next, frameEvent("error", event)})
 	r.mu.Unlock()
 	r.finish()
 	g.system.Logger().Info("background response left to the next process", "response_id", r.job.ID, "run", r.job.run)
 }
 
-// conclude settles a run whose reply has ended: as its last event says, or if
-// there is none, as cancelled or failed. So of a cancellation and the last event
-// the first one counts.
-func (g *Registry) conclude(r *run, failure *dialogue.Error) {
-	r.admit()
-	body, ended := r.ending()
+// finishRun stores the end of a run: the response of the last event or, without one, a cancelled or
+// failed response. If a cancellation and the last event race, the first one counts.
+func (g *Registry) finishRun(r *run, failure *dialogue.Error) {
+	r.appendHeldFailure()
+	body, ended := r.finalBody()
 	switch {
 	case body != nil:
 	case errors.Is(context.Cause(r.ctx), errCancelled):
@@ -297,34 +300,34 @@ func (g *Registry) conclude(r *run, failure *dialogue.Error) {
 		body = responses.Failed(r.job.Queued, failure)
 	}
 	if !ended {
-		r.end(body)
+		r.appendFailure(body)
 	}
-	g.keep(r, body)
+	g.storeResult(r, body)
 }
 
-// keep makes the last state durable and only then tells the watchers that it is
-// over.
-func (g *Registry) keep(r *run, body []byte) {
+// storeResult stores the final state and then ends the watchers.
+func (g *Registry) storeResult(r *run, body []byte) {
 	defer r.finish()
-	log, last := r.log()
+	log, last := r.encodedLog()
 	if !r.job.Streamed {
 		log = nil
 	}
 	turn, err := TurnItems(context.Background(), r.job.Turn, r.job.Input, body)
 	if err == nil {
-		err = g.update(r.job.ID, r.job.Owner, body, log, last, turn)
+		err = g.updateStored(r.job.ID, r.job.Owner, body, log, last, turn)
 	}
 	if errors.Is(err, state.ErrTooLarge) {
-		err = g.update(r.job.ID, r.job.Owner, responses.Failed(r.job.Queued, errTooLarge), log, last, nil)
+		err = g.updateStored(r.job.ID, r.job.Owner, responses.Failed(r.job.Queued, errTooLarge), log, last, nil)
 	}
-	r.job.Turn.End() // before a watcher begins the next turn
+	r.job.Turn.End() // before finish, so that a watcher can begin the next turn
 	if err != nil {
 		g.system.Logger().Error("background response not stored", "response_id", r.job.ID, "cause", err)
 	}
 }
 
-// TurnItems returns what a response with this body adds to the conversation of turn: its input, which is an array, and
-// its output if it has ended with an answer. It is nil for a nil turn.
+// TurnItems returns the items that a response with this body adds to its conversation: its input,
+// which is an array, and its output. It returns nil if turn is nil or the response has ended
+// without an answer.
 func TurnItems(ctx context.Context, turn *work.Turn, input, body []byte) ([]json.RawMessage, error) {
 	if turn == nil || !responses.Answered(responses.Status(body)) {
 		return nil, nil
@@ -332,8 +335,10 @@ func TurnItems(ctx context.Context, turn *work.Turn, input, body []byte) ([]json
 	return turn.Items(ctx, responses.Elements(input), responses.OutputItems(body))
 }
 
-// update stores the last state of a response with what it adds to its conversation, unless it has ended or is deleted.
-func (g *Registry) update(id string, owner state.Owner, body, log []byte, last int64, turn []json.RawMessage) error {
+// updateStored stores the final state of a response with the items for its conversation, unless it
+// has ended or was deleted.
+func (g *Registry) updateStored(id string, owner state.Owner, body, log []byte, last int64,
+	turn []json.RawMessage) error {
 	_, err := work.UpdateResponse(context.Background(), g.store, id, owner,
 		work.ResponseUpdate{Status: responses.Status(body), Body: body, Events: log, LastEvent: last, Turn: turn})
 	if errors.Is(err, state.ErrFinished) || errors.Is(err, state.ErrNotFound) {

@@ -202,21 +202,21 @@ func (j *job) stepped(c actor.Context, m *stepped) {
 		j.reload(c)
 		return
 	}
-	was := next(&j.video)
+	was := nextAction(&j.video)
 	j.video, j.unsaved = m.video, m.unsaved
 	if m.err != nil {
 		j.err = m.err
 	}
 	j.misses, j.hanging = m.misses, m.hanging
-	j.follow()
+	j.updateShown()
 	switch {
 	case j.video.Final():
 		j.finish(c)
-	case j.run.ended.Err() != nil && !j.unsaved && next(&j.video) != settle:
+	case j.run.ended.Err() != nil && !j.unsaved && nextAction(&j.video) != settle:
 		j.wait(0) // ends the job now, whatever it waits for
 	case m.again > 0:
 		j.wait(m.again)
-	case next(&j.video) != poll:
+	case nextAction(&j.video) != poll:
 		j.wait(0)
 	default:
 		if was != poll && j.run.claim() {
@@ -229,7 +229,7 @@ func (j *job) stepped(c actor.Context, m *stepped) {
 
 // finish replies to the client and stops the actor. The record has the result.
 func (j *job) finish(c actor.Context) {
-	j.conclude()
+	j.showEnd()
 	switch {
 	case j.err != nil:
 		j.run.reply(j.video, j.err) // the step has claimed the answer

@@ -13,8 +13,8 @@ import (
 	"stagedoor/state/work"
 )
 
-// Content opens the content of a job that has completed, and the caller closes it. byteRange is the value of a Range
-// header or "". Errors are *dialogue.Error.
+// Content opens the content of a completed job. The caller must close it. byteRange is the value of
+// a Range header or "". Errors are *dialogue.Error.
 func (s *Service) Content(
 	ctx context.Context,
 	v *work.Video,
@@ -74,13 +74,15 @@ func (s *Service) Delete(ctx context.Context, id string, owner state.Owner) erro
 		return work.PutVideo(tx, v)
 	})
 	if err == nil && gone.UpstreamID != "" {
-		s.System.Go(s.parent, "delete video", func(ctx context.Context) any { s.forget(ctx, &gone); return nil })
+		s.System.Go(s.parent, "delete video",
+			func(ctx context.Context) any { s.deleteUpstream(ctx, &gone); return nil })
 	}
 	return err
 }
 
-// forget deletes a job at its provider. A job that stays there expires.
-func (s *Service) forget(ctx context.Context, v *work.Video) {
+// deleteUpstream deletes a job at its provider. If that fails, the job stays there until it
+// expires.
+func (s *Service) deleteUpstream(ctx context.Context, v *work.Video) {
 	p, ok := s.Providers(v.Provider)
 	if !ok || p.Video == nil {
 		return
@@ -90,7 +92,7 @@ func (s *Service) forget(ctx context.Context, v *work.Video) {
 	permit, err := p.Limiter.Acquire(ctx, throttle.Ask{Owner: string(v.Owner), Class: throttle.Background, Last: true})
 	if err == nil {
 		defer permit.Release(throttle.Outcome{Kind: throttle.Unused}) // as in Content
-		err = ignoring(p.Video.Delete(upstream.WithOwner(ctx, string(v.Owner)), v.UpstreamID), video.ErrJobNotFound)
+		err = ignoreError(p.Video.Delete(upstream.WithOwner(ctx, string(v.Owner)), v.UpstreamID), video.ErrJobNotFound)
 		permit.Release(p.outcome(err, "", s.Now()))
 	}
 	if err != nil {
@@ -98,7 +100,7 @@ func (s *Service) forget(ctx context.Context, v *work.Video) {
 	}
 }
 
-func ignoring(err, what error) error {
+func ignoreError(err, what error) error {
 	if errors.Is(err, what) {
 		return nil
 	}

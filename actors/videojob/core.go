@@ -14,7 +14,7 @@ import (
 	"stagedoor/state/work"
 )
 
-// Codes of the gateway's own failures. The set of codes of failed jobs is open (wire/videos.md 4).
+// Codes of the gateway's own failures. Clients must accept other codes too, because providers have their own.
 const (
 	codeLost       = "upstream_lost"
 	codeSubmission = "submission_lost"
@@ -33,7 +33,7 @@ const (
 )
 
 // next returns the action that a job in this state needs.
-func next(v *work.Video) action {
+func nextAction(v *work.Video) action {
 	switch v.Phase {
 	case work.VideoAccepted, work.VideoSubmitting:
 		return submit
@@ -45,24 +45,25 @@ func next(v *work.Video) action {
 	return nothing
 }
 
-// taken returns the job as its submission begins. It is written before the provider is called.
-func taken(v work.Video) work.Video {
+// markSubmitting returns the job at the start of its submission. It is stored before the provider
+// is called.
+func markSubmitting(v work.Video) work.Video {
 	v.Phase = work.VideoSubmitting
 	v.Attempts++
 	return v
 }
 
-// untaken returns a job that was submitted and that its provider certainly did not accept.
-func untaken(v work.Video) work.Video {
+// markNotSubmitted returns a job that its provider certainly did not accept.
+func markNotSubmitted(v work.Video) work.Video {
 	v.Phase = work.VideoAccepted
 	return v
 }
 
-// submitted returns a job that its provider has accepted.
-func submitted(v work.Video, id string, s video.Status, now time.Time) work.Video {
+// markAccepted returns a job that its provider has accepted.
+func markAccepted(v work.Video, id string, s video.Status, now time.Time) work.Video {
 	v.Phase, v.UpstreamID = work.VideoQueued, id
 	v.Spec, v.Files = nil, nil
-	return observed(v, s, now)
+	return applyStatus(v, s, now)
 }
 
 // The lifetime of content if the provider does not report one, and its maximum. The record stays as long.
@@ -71,33 +72,34 @@ const (
 	mostLife    = 366 * 24 * time.Hour
 )
 
-// expiry returns when the content of a job expires that completes now.
-func expiry(said, now time.Time) time.Time {
-	if said.IsZero() {
+// contentExpiry returns when the content of a job expires that completes now. reported is what the
+// provider says.
+func contentExpiry(reported, now time.Time) time.Time {
+	if reported.IsZero() {
 		return now.Add(contentLife)
 	}
-	if most := now.Add(mostLife); said.After(most) {
+	if most := now.Add(mostLife); reported.After(most) {
 		return most
 	}
-	return said
+	return reported
 }
 
 // mostProgress is the highest percentage of a job that has not ended.
 const mostProgress = 99
 
-// observed returns the job after its provider reported s. Progress never decreases, and unknown words change nothing
-// (faults.md U46).
-func observed(v work.Video, s video.Status, now time.Time) work.Video {
+// applyStatus returns the job after its provider reported s. Progress never decreases, although
+// some providers report less than before. Unknown states change nothing.
+func applyStatus(v work.Video, s video.Status, now time.Time) work.Video {
 	switch s.State {
 	case video.Completed:
-		v.Phase, v.Completed, v.Expires = work.VideoFinalizing, now, expiry(s.Expires, now)
-		return measured(v, s)
+		v.Phase, v.Completed, v.Expires = work.VideoFinalizing, now, contentExpiry(s.Expires, now)
+		return applyLength(v, s)
 	case video.Failed:
 		fault := s.Error
 		if fault == nil {
 			fault = &video.Fault{}
 		}
-		return failed(v, fault.Code, fault.Message, now)
+		return markFailed(v, fault.Code, fault.Message, now)
 	case video.InProgress:
 		v.Phase = work.VideoInProgress
 	}
@@ -111,9 +113,9 @@ func observed(v work.Video, s video.Status, now time.Time) work.Video {
 // edit is as long as its source, which has video.MostSeconds at most.
 const mostSeconds = 20
 
-// measured returns a finished job with the size and the length that its provider reports. The
-// length of an extension is that of the whole video, and only the new part is to be paid for.
-func measured(v work.Video, s video.Status) work.Video {
+// applyLength returns a finished job with the size and the length that its provider reports. For an
+// extension the provider reports the length of the whole video, and only the new part is charged.
+func applyLength(v work.Video, s video.Status) work.Video {
 	if s.Size != (video.Size{}) {
 		v.Size = s.Size.String()
 	}
@@ -138,8 +140,8 @@ func lengthOf(v *work.Video) ledger.VideoLength {
 	return l
 }
 
-// failed returns a job that failed. Its hold is to be released.
-func failed(v work.Video, code, message string, now time.Time) work.Video {
+// markFailed returns a failed job. Its hold is to be released.
+func markFailed(v work.Video, code, message string, now time.Time) work.Video {
 	if code == "" {
 		code = codeFailed
 	}
@@ -151,18 +153,19 @@ func failed(v work.Video, code, message string, now time.Time) work.Video {
 	return v
 }
 
-// late returns a job that passed its deadline.
-func late(v work.Video, now time.Time) work.Video {
-	return failed(v, codeDeadline, "the video was not finished in time", now)
+// failLate returns a job that has missed its deadline.
+func failLate(v work.Video, now time.Time) work.Video {
+	return markFailed(v, codeDeadline, "the video was not finished in time", now)
 }
 
-// lost returns a job that its provider no longer knows.
-func lost(v work.Video, now time.Time) work.Video {
-	return failed(v, codeLost, "the upstream provider does not know the video any more", now)
+// failLost returns a job that its provider does not know any more.
+func failLost(v work.Video, now time.Time) work.Video {
+	return markFailed(v, codeLost, "the upstream provider does not know the video any more", now)
 }
 
-// settled returns a job that has ended and whose hold was settled. Its record may be removed after keep.
-func settled(v work.Video, cost int64, now time.Time, keep time.Duration) work.Video {
+// markSettled returns a job that has ended and whose hold was settled. Its record may be removed
+// after keep.
+func markSettled(v work.Video, cost int64, now time.Time, keep time.Duration) work.Video {
 	v.Phase, v.Cost = work.VideoCompleted, cost
 	if v.Error != nil {
 		v.Phase = work.VideoFailed
@@ -180,14 +183,15 @@ func settled(v work.Video, cost int64, now time.Time, keep time.Duration) work.V
 	return v
 }
 
-// remembered is how long the record of a deleted job is kept.
+// remembered is the time for which the record of a deleted job is kept.
 const remembered = time.Hour
 
-// recovered returns a job whose step was interrupted, so that it is unknown whether the action was done. A submission
-// is repeated only where that cannot make a second video (decisions.md "Videos").
-func recovered(v work.Video, idempotent bool, now time.Time) work.Video {
+// recoverJob returns a job whose step was interrupted, so that it is unknown whether the action was
+// done. A submission is repeated only if the provider accepts an idempotency key, because otherwise
+// a second video could be made and charged.
+func recoverJob(v work.Video, idempotent bool, now time.Time) work.Video {
 	if v.Phase == work.VideoSubmitting && !idempotent {
-		return failed(v, codeSubmission, "the gateway was interrupted while the video was submitted: "+
+		return markFailed(v, codeSubmission, "the gateway was interrupted while the video was submitted: "+
 			"it is unknown whether the video is being made", now)
 	}
 	return v
@@ -203,10 +207,11 @@ type refusal struct {
 	err *dialogue.Error
 }
 
-// refused decides after a submission that failed. A submission that certainly did not reach the provider is repeated
-// until the deadline, any other one only under the same idempotency key. o is the outcome for the limiter. If one key
-// was refused and another one is free, the limiter learns only that this call failed.
-func refused(err error, idempotent bool, attempts int, o throttle.Outcome) refusal {
+// decideRefusal decides after a submission that failed. A submission that certainly did not reach
+// the provider is repeated until the deadline. Any other one is repeated only under the same
+// idempotency key. o is the outcome for the limiter. If one key was refused and another one is
+// free, the limiter learns only that this call failed.
+func decideRefusal(err error, idempotent bool, attempts int, o throttle.Outcome) refusal {
 	f, known := classified(err)
 	if !known {
 		return refusal{err: dialogue.SubmissionUnknown(codeSubmission, err)}
@@ -265,7 +270,7 @@ func codeOf(e *dialogue.Error) string {
 	return fmt.Sprint(e.Code)
 }
 
-// Times between two steps of a job (wire/videos.md 3).
+// Times between two steps of a job. They grow by the factor growth, so that a long job is not polled often.
 const (
 	firstWait    = 2 * time.Second
 	longestWait  = 20 * time.Second
@@ -297,7 +302,7 @@ func pollWait(n int, asked time.Duration, jitter float64) time.Duration {
 // come first, and the polls of many jobs are spread.
 func spread(v *work.Video, n int) time.Duration {
 	const each, most = 20 * time.Millisecond, 30 * time.Second
-	if next(v) != poll {
+	if nextAction(v) != poll {
 		return min(time.Duration(n)*each/10, most)
 	}
 	return min(time.Second+time.Duration(n)*each, most)

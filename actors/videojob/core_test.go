@@ -14,8 +14,8 @@ import (
 
 var at = time.Unix(1_800_000_000, 0)
 
-// What a provider says moves a job forward or not at all.
-func TestObserved(t *testing.T) {
+// A status of the provider moves a job forward or changes nothing.
+func TestStatusMovesAJobForward(t *testing.T) {
 	queued := work.Video{Phase: work.VideoQueued}
 	half := work.Video{Phase: work.VideoInProgress, Progress: 50}
 	for _, c := range []struct {
@@ -43,7 +43,7 @@ func TestObserved(t *testing.T) {
 			Message: "no"}}, work.VideoFinalizing, 50, "moderation_blocked"},
 		{"fails without a word", half, video.Status{State: video.Failed}, work.VideoFinalizing, 50, codeFailed},
 	} {
-		got := observed(c.before, c.status, at)
+		got := applyStatus(c.before, c.status, at)
 		if got.Phase != c.phase || got.Progress != c.progress {
 			t.Errorf("%s: %s, %d %%", c.name, got.Phase, got.Progress)
 		}
@@ -85,7 +85,7 @@ func TestTheReportedLengthIsTheWholeVideos(t *testing.T) {
 			Billable:  c.billable,
 		}
 		s := video.Status{State: video.Completed, Seconds: c.total, Size: video.Size{Width: 1280, Height: 720}}
-		v := observed(before, s, at)
+		v := applyStatus(before, s, at)
 		l := lengthOf(&v)
 		if l.Asked != c.billable || l.Reported != c.reported || l.Most != c.most || v.Seconds != c.shown ||
 			v.Size != "1280x720" {
@@ -95,9 +95,9 @@ func TestTheReportedLengthIsTheWholeVideos(t *testing.T) {
 	}
 }
 
-func TestSettledIsWhatWasObserved(t *testing.T) {
-	v := settled(
-		observed(
+func TestAJobIsSettledAsReported(t *testing.T) {
+	v := markSettled(
+		applyStatus(
 			work.Video{Phase: work.VideoInProgress},
 			video.Status{State: video.Completed, Expires: at.Add(time.Hour)},
 			at,
@@ -111,8 +111,8 @@ func TestSettledIsWhatWasObserved(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	// A provider that says "for ever" does not have the record kept for ever.
-	v = settled(
-		observed(
+	v = markSettled(
+		applyStatus(
 			work.Video{Phase: work.VideoInProgress},
 			video.Status{State: video.Completed, Expires: at.AddDate(7000, 0, 0)},
 			at,
@@ -124,32 +124,31 @@ func TestSettledIsWhatWasObserved(t *testing.T) {
 	if last := at.Add(mostLife); !v.Expires.Equal(last) || !v.Until.Equal(last.Add(time.Minute)) {
 		t.Errorf("for ever: %+v", v)
 	}
-	v = settled(late(work.Video{Phase: work.VideoInProgress, Progress: 30}, at), 0, at, time.Minute)
+	v = markSettled(failLate(work.Video{Phase: work.VideoInProgress, Progress: 30}, at), 0, at, time.Minute)
 	if v.Phase != work.VideoFailed || v.Progress != 30 || v.Error.Code != codeDeadline ||
 		!v.Until.Equal(at.Add(time.Minute)) {
 		t.Errorf("%+v", v)
 	}
 }
 
-func TestNext(t *testing.T) {
+func TestNextAction(t *testing.T) {
 	for phase, want := range map[work.VideoPhase]action{
 		work.VideoAccepted: submit, work.VideoSubmitting: submit,
 		work.VideoQueued: poll, work.VideoInProgress: poll, work.VideoFinalizing: settle,
 		work.VideoCompleted: nothing, work.VideoFailed: nothing,
 	} {
-		if got := next(&work.Video{Phase: phase}); got != want {
+		if got := nextAction(&work.Video{Phase: phase}); got != want {
 			t.Errorf("%s: %d", phase, got)
 		}
 	}
 }
 
-// Only what hung in the air, at a provider that would make another one, is given
-// up.
-func TestRecovered(t *testing.T) {
+// Only an interrupted submission to a provider that would make a second video fails.
+func TestInterruptedSubmissionsAreRecovered(t *testing.T) {
 	for _, phase := range []work.VideoPhase{work.VideoAccepted, work.VideoSubmitting, work.VideoQueued,
 		work.VideoInProgress, work.VideoFinalizing} {
 		for _, idempotent := range []bool{true, false} {
-			got := recovered(work.Video{Phase: phase}, idempotent, at)
+			got := recoverJob(work.Video{Phase: phase}, idempotent, at)
 			lost := phase == work.VideoSubmitting && !idempotent
 			if (got.Error != nil) != lost || lost && got.Error.Code != codeSubmission || !lost && got.Phase != phase {
 				t.Errorf("%s, %v: %s, %+v", phase, idempotent, got.Phase, got.Error)
@@ -158,7 +157,7 @@ func TestRecovered(t *testing.T) {
 	}
 }
 
-func TestRefused(t *testing.T) {
+func TestRefusalsAreRetriedOnlyWhenSafe(t *testing.T) {
 	denied := &dialogue.Error{Status: 400, Code: "denied"}
 	for _, c := range []struct {
 		class       upstream.Class
@@ -168,7 +167,8 @@ func TestRefused(t *testing.T) {
 		waitAtLeast time.Duration
 	}{
 		{class: upstream.NotSent, keys: "again", no: "again", waitAtLeast: firstWait},
-		{class: upstream.RateLimited, keys: "again", no: "again", rate: 40 * time.Second, waitAtLeast: 40 * time.Second},
+		{class: upstream.RateLimited, keys: "again", no: "again", rate: 40 * time.Second,
+			waitAtLeast: 40 * time.Second},
 		{class: upstream.Overloaded, keys: "again", no: "again", rate: time.Hour, waitAtLeast: time.Minute},
 		{class: upstream.MaybeSent, keys: "again", no: codeSubmission, reached: true},
 		{class: upstream.TimedOut, keys: "again", no: codeSubmission, reached: true},
@@ -178,7 +178,7 @@ func TestRefused(t *testing.T) {
 		{class: upstream.Credential, keys: "denied", no: "denied"},
 	} {
 		for idempotent, want := range map[bool]string{true: c.keys, false: c.no} {
-			r := refused(
+			r := decideRefusal(
 				&upstream.Failure{Class: c.class, Err: denied, RetryAfter: c.rate},
 				idempotent,
 				1,
@@ -194,7 +194,7 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	for _, idempotent := range []bool{true, false} {
-		if r := refused(errors.New("odd"), idempotent, 1, throttle.Outcome{}); r.again ||
+		if r := decideRefusal(errors.New("odd"), idempotent, 1, throttle.Outcome{}); r.again ||
 			codeOf(r.err) != codeSubmission {
 			t.Errorf("an error of no class: %+v", r)
 		}
@@ -213,7 +213,8 @@ func TestPollWaitGrowsAndFollowsTheProvider(t *testing.T) {
 	if last != longestWait {
 		t.Errorf("ends with %s", last)
 	}
-	for _, c := range []struct{ asked, want time.Duration }{{time.Millisecond, time.Second}, {5 * time.Second, 5 * time.Second}, {time.Hour, longestRetry}} {
+	for _, c := range []struct{ asked, want time.Duration }{{time.Millisecond, time.Second},
+		{5 * time.Second, 5 * time.Second}, {time.Hour, longestRetry}} {
 		if got := pollWait(9, c.asked, 0); got != c.want {
 			t.Errorf("asked for %s: %s", c.asked, got)
 		}

@@ -11,9 +11,9 @@ import (
 	"stagedoor/state/work"
 )
 
-// The process is killed after each commit, and before and after the call that makes the video. The next
-// process ends the job. The video was made once, or the job failed and cost nothing where the result is
-// unknown.
+// The process is killed after each commit, and before and after the call that makes the video. The
+// next process ends the job. Either the video was made once, or the job failed and cost nothing
+// because the result is unknown.
 func TestAKillNeitherRepeatsNorLosesAVideo(t *testing.T) {
 	phase := func(name string) func(*process) {
 		return func(p *process) {
@@ -120,7 +120,7 @@ func judge(t *testing.T, p *process, never, lost bool) {
 	p.books(4 * second)
 }
 
-// A process that stops lets a submission end, and no provider is asked twice.
+// A process that stops lets a submission end, and no provider gets the job twice.
 func TestAStopLosesNoSubmission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, v := journal.NewMemory(), newVendor()

@@ -116,7 +116,7 @@ func Keeps(s *state.State) func(money.Hold) bool {
 	}
 }
 
-// Request is a job that a client asks for.
+// Request is a client's request for a job.
 type Request struct {
 	// Video has the owner and the wishes of the client: Owner, Key, Account, Operation, Model, Prompt, Size,
 	// Seconds, RemixedFrom, Extensions, Billable, Files, Once and Asked. Create fills in the rest.
@@ -316,7 +316,7 @@ func (s *Service) startJob(ctx context.Context, v work.Video) (work.Video, bool,
 	case <-patience.C:
 	}
 	if !r.claim() {
-		return s.decided(r, v)
+		return s.awaitReply(r, v)
 	}
 	if now, ok := work.FindVideo(s.State.View(), v.ID, v.Owner); ok {
 		v = now
@@ -332,7 +332,7 @@ func (s *Service) withdraw(v work.Video, cause error) (work.Video, bool, error) 
 		if !ok || now.Phase != v.Phase || now.Attempts != v.Attempts {
 			return now, errStale
 		}
-		gone := failed(now, "", "", tx.Now())
+		gone := markFailed(now, "", "", tx.Now())
 		gone.Deleted = tx.Now()
 		return work.PutVideo(tx, gone)
 	})
@@ -343,8 +343,9 @@ func (s *Service) withdraw(v work.Video, cause error) (work.Video, bool, error) 
 	return v, false, dialogue.ShuttingDown(cause)
 }
 
-// decided waits for a reply that was claimed. A refusal is sent after its hold was released.
-func (s *Service) decided(r *run, v work.Video) (work.Video, bool, error) {
+// awaitReply waits for a reply that the job's actor has claimed. A refusal arrives after its hold
+// was released.
+func (s *Service) awaitReply(r *run, v work.Video) (work.Video, bool, error) {
 	patience := time.NewTimer(s.Config.Wait)
 	defer patience.Stop()
 	select {

@@ -46,11 +46,11 @@ func (j *job) show(self *actor.PID) {
 		)
 		j.run.shown.Attempt(&catalog.Candidate{Provider: &catalog.Provider{Name: v.Provider}, Model: v.UpstreamModel})
 	}
-	j.follow()
+	j.updateShown()
 }
 
-// follow updates the phase and the progress.
-func (j *job) follow() {
+// updateShown updates the phase and the progress that administrators see.
+func (j *job) updateShown() {
 	r := j.run.shown
 	if r == nil {
 		return
@@ -61,8 +61,8 @@ func (j *job) follow() {
 	r.Advance(j.video.Progress)
 }
 
-// conclude shows how the job ended.
-func (j *job) conclude() {
+// showEnd shows how the job ended.
+func (j *job) showEnd() {
 	result := flow.Result{Usage: dialogue.NoUsage, Reason: string(j.video.Phase)}
 	if fault := j.video.Error; fault != nil { // the record has no status
 		result.Fail(dialogue.FailedJob(fault.Code, fault.Message))
@@ -78,9 +78,9 @@ func (j *job) hide() {
 	j.run.shown = nil
 }
 
-// endedByHand fails a job that an operator has ended and asks its provider to stop. If the provider does not stop, its
-// video is not used.
-func (s *step) endedByHand() {
+// endByOperator fails a job that an operator has ended and asks its provider to stop. If the
+// provider does not stop, its video is not used.
+func (s *step) endByOperator() {
 	upstream := s.video
 	e, ok := errors.AsType[*dialogue.Error](context.Cause(s.run.ended))
 	if !ok {
@@ -91,7 +91,7 @@ func (s *step) endedByHand() {
 		s.svc.System.Go(
 			s.svc.parent,
 			"delete video",
-			func(ctx context.Context) any { s.svc.forget(ctx, &upstream); return nil },
+			func(ctx context.Context) any { s.svc.deleteUpstream(ctx, &upstream); return nil },
 		)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"stagedoor/state/work"
 )
 
-// shown is the one job that operators see under way.
+// shown returns the only job that operators see in flight.
 func (p *process) shown() flow.View {
 	p.t.Helper()
 	all := p.flow.Active(nil)
@@ -24,12 +24,12 @@ func (p *process) shown() flow.View {
 	return all[0].View(time.Now())
 }
 
-// ended is the one that they see among those that ended.
+// ended returns the only job that they see as ended.
 func (p *process) ended() flow.Result {
 	p.t.Helper()
 	all := p.flow.Recent()
 	if len(all) != 1 || len(p.flow.Active(nil)) != 0 {
-		p.t.Fatalf("%d jobs are shown as ended, %d as under way, want one and none", len(all), len(p.flow.Active(nil)))
+		p.t.Fatalf("%d jobs are shown as ended, %d as in flight, want one and none", len(all), len(p.flow.Active(nil)))
 	}
 	return *all[0].View(time.Now()).Result
 }
@@ -94,9 +94,8 @@ func TestJobsOfAnEarlierProcessAreShownFromTheirBeginning(t *testing.T) {
 	})
 }
 
-// A job that an operator ends fails at once, whatever it waits for, costs nothing
-// and is deleted where it is made.
-func TestJobsEndByHand(t *testing.T) {
+// A job that an operator ends fails at once, costs nothing and is deleted at its provider.
+func TestOperatorsEndJobs(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, after func(*process) // it is created
 		pass          time.Duration
@@ -147,7 +146,7 @@ func TestJobsEndByHand(t *testing.T) {
 }
 
 // A client that still waits for the provider gets an error and has no job.
-func TestAJobThatIsEndedBeforeItIsTakenIsItsClientsError(t *testing.T) {
+func TestAJobEndedBeforeAcceptanceIsAnErrorForItsClient(t *testing.T) {
 	play(t, func(t *testing.T, p *process) {
 		p.limiter.Pause()
 		replied := make(chan error)

@@ -176,7 +176,7 @@ func (d *disk) kill() {
 	d.mu.Unlock()
 }
 
-// process is a gateway as far as videos need one.
+// process is the part of a gateway that videos need.
 type process struct {
 	t       *testing.T
 	sys     *kit.System
@@ -298,7 +298,7 @@ func (p *process) look(id string) work.Video {
 	return v
 }
 
-// books checks what was charged, and that nothing is held.
+// books checks the charge, and that nothing is held.
 func (p *process) books(charged int64) {
 	p.t.Helper()
 	b, err := p.ledger.Balance(context.Background(), "7")
@@ -310,7 +310,7 @@ func (p *process) books(charged int64) {
 	}
 }
 
-// made is how many videos the vendor was made to render.
+// made returns the number of videos that the vendor has rendered.
 func (v *vendor) made() (n int) {
 	for _, c := range v.engine.Counts() {
 		if c.Submissions > 0 {

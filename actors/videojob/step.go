@@ -46,19 +46,20 @@ type step struct {
 
 // perform executes the step and returns a *stepped for the actor.
 func (s *step) perform(ctx context.Context) any {
-	s.traced(ctx, s.act)
+	s.runTraced(ctx, s.act)
 	s.out.video, s.out.unsaved = s.video, s.unsaved
 	s.out.misses = s.misses
 	return &s.out
 }
 
+// act executes the action that the job needs now.
 func (s *step) act(ctx context.Context) {
 	if s.unsaved {
 		s.save()
 		return
 	}
-	if next(&s.video) != settle && s.run.ended.Err() != nil {
-		s.endedByHand()
+	if nextAction(&s.video) != settle && s.run.ended.Err() != nil {
+		s.endByOperator()
 		return
 	}
 	now := s.svc.Now()
@@ -68,16 +69,16 @@ func (s *step) act(ctx context.Context) {
 			s.out.again, s.out.hanging = firstWait, true // it is not known yet which action is safe
 			return
 		}
-		if v := recovered(s.video, ok && p.Video != nil && p.Video.Idempotent(), now); v.Phase != s.video.Phase {
+		if v := recoverJob(s.video, ok && p.Video != nil && p.Video.Idempotent(), now); v.Phase != s.video.Phase {
 			s.change(v)
 		}
 	}
-	what := next(&s.video)
+	what := nextAction(&s.video)
 	switch {
 	case what == settle:
 		s.settle(ctx)
 	case !now.Before(s.video.Deadline):
-		s.change(late(s.video, now))
+		s.change(failLate(s.video, now))
 	case what == submit:
 		s.submit(ctx)
 	case what == poll:
@@ -135,7 +136,7 @@ func (s *step) permit(ctx context.Context, p Provider, class int) *throttle.Perm
 	defer cancel()
 	defer context.AfterFunc(s.run.ended, cancel)() // a job that an operator ended leaves the queue
 	ask := throttle.Ask{Owner: string(s.video.Owner), Class: class, Deadline: now.Add(limiterTime), Last: true}
-	if next(&s.video) == submit {
+	if nextAction(&s.video) == submit {
 		ask.ID = s.video.ID // shows the place in the queue; the place of a poll is not shown
 		ask.Model = s.video.UpstreamModel
 	}
@@ -159,7 +160,7 @@ func (s *step) submit(ctx context.Context) {
 	}
 	var spec video.Spec
 	if err := json.Unmarshal(s.video.Spec, &spec); err != nil {
-		s.change(failed(s.video, "", "", s.svc.Now()))
+		s.change(markFailed(s.video, "", "", s.svc.Now()))
 		return
 	}
 	permit := s.permit(ctx, p, throttle.Normal)
@@ -167,7 +168,7 @@ func (s *step) submit(ctx context.Context) {
 		return
 	}
 	defer permit.Release(throttle.Outcome{Kind: throttle.Unused}) // does nothing after a release with an outcome
-	s.change(taken(s.video))
+	s.change(markSubmitting(s.video))
 	if s.save(); s.unsaved {
 		// The provider was not called. The record must be written again before it is.
 		s.video, s.unsaved = s.base, false
@@ -178,11 +179,11 @@ func (s *step) submit(ctx context.Context) {
 	permit.Release(outcome)
 	if err == nil {
 		s.discard(s.video.Files)
-		s.change(submitted(s.video, id, status, s.svc.Now()))
+		s.change(markAccepted(s.video, id, status, s.svc.Now()))
 		s.out.asked = status.PollAfter
 		return
 	}
-	s.refused(ctx, p, err, outcome)
+	s.handleRefusal(ctx, p, err, outcome)
 }
 
 // send submits the job. A gateway that stops lets the submission end within stopGrace, because after half a submission
@@ -204,13 +205,14 @@ func (s *step) send(ctx context.Context, p Provider, spec *video.Spec) (string, 
 	return id, status, err
 }
 
-func (s *step) refused(ctx context.Context, p Provider, err error, o throttle.Outcome) {
-	r := refused(err, p.Video.Idempotent(), s.video.Attempts, o)
+// handleRefusal repeats or ends a job whose submission failed.
+func (s *step) handleRefusal(ctx context.Context, p Provider, err error, o throttle.Outcome) {
+	r := decideRefusal(err, p.Video.Idempotent(), s.video.Attempts, o)
 	switch {
 	case r.again && r.reached:
 		s.out.again = r.wait
 	case r.again:
-		s.change(untaken(s.video))
+		s.change(markNotSubmitted(s.video))
 		s.out.again = r.wait
 	case ctx.Err() != nil:
 		// The gateway stops, and the next process decides.
@@ -223,7 +225,7 @@ func (s *step) refused(ctx context.Context, p Provider, err error, o throttle.Ou
 // fail ends a job that was not accepted. A client that still waits gets the error and has no job.
 func (s *step) fail(e *dialogue.Error) {
 	now := s.svc.Now()
-	v := failed(s.video, codeOf(e), e.Message, now)
+	v := markFailed(s.video, codeOf(e), e.Message, now)
 	s.discard(s.video.Files)
 	if s.run.claim() {
 		v.Deleted = now
@@ -241,7 +243,7 @@ func (s *step) discard(files []string) {
 	}
 }
 
-// poll asks the provider for the status. A failed poll changes nothing (wire/videos.md 3).
+// poll asks the provider for the status. A failed poll changes nothing, because the provider may still finish the job.
 func (s *step) poll(ctx context.Context) {
 	p, ok := s.provider()
 	if !ok {
@@ -258,7 +260,7 @@ func (s *step) poll(ctx context.Context) {
 	if errors.Is(err, video.ErrJobNotFound) {
 		permit.Release(throttle.Outcome{Kind: throttle.Success})
 		if s.misses++; s.misses >= mostMisses {
-			s.change(lost(s.video, s.svc.Now()))
+			s.change(failLost(s.video, s.svc.Now()))
 		}
 		return
 	}
@@ -270,7 +272,7 @@ func (s *step) poll(ctx context.Context) {
 		return
 	}
 	s.out.asked = status.PollAfter
-	if v := observed(s.video, status, s.svc.Now()); v.Phase != s.video.Phase || v.Progress != s.video.Progress {
+	if v := applyStatus(s.video, status, s.svc.Now()); v.Phase != s.video.Phase || v.Progress != s.video.Progress {
 		s.change(v)
 	}
 }
@@ -284,9 +286,10 @@ func (s *step) settle(ctx context.Context) {
 		s.out.again = storeWait
 		return
 	}
-	s.change(settled(s.video, cost, s.svc.Now(), s.svc.Config.Keep))
+	s.change(markSettled(s.video, cost, s.svc.Now(), s.svc.Config.Keep))
 }
 
+// pay settles or releases the job's hold and returns what was charged.
 func (s *step) pay(ctx context.Context) (cost int64, err error) {
 	v := &s.video
 	if v.Account == "" {

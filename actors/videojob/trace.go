@@ -16,11 +16,11 @@ func (s *Service) Observe(t *telemetry.Telemetry) { s.telemetry.Store(t) }
 // actionNames are the actions in the names of spans.
 var actionNames = [...]string{submit: "submit", poll: "poll", settle: "settle", nothing: "end"}
 
-// traced runs act in a trace of its own that is linked to the request for the video, which was answered long ago,
-// perhaps by another process.
-func (s *step) traced(ctx context.Context, act func(context.Context)) {
+// runTraced runs act in a trace of its own. The trace is linked to the request for the video, which
+// was answered long ago, perhaps by another process.
+func (s *step) runTraced(ctx context.Context, act func(context.Context)) {
 	before := s.video.Phase
-	ctx, span := s.svc.telemetry.Load().Linked(ctx, s.video.Traceparent, "video."+actionNames[next(&s.video)],
+	ctx, span := s.svc.telemetry.Load().Linked(ctx, s.video.Traceparent, "video."+actionNames[nextAction(&s.video)],
 		trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithAttributes(telemetry.Operation.String(telemetry.OperationVideo),
 			telemetry.JobID.String(s.video.ID), telemetry.Provider.String(s.video.Provider),

@@ -68,7 +68,7 @@ func TestAVideoIsMadeAndPaid(t *testing.T) {
 	})
 }
 
-// TestAVideoIsPaidAsItsProviderReportsIt: the hold is for what was asked for, and the bill for what was made.
+// The hold is for the requested length, and the charge for the length that was made.
 func TestAVideoIsPaidAsItsProviderReportsIt(t *testing.T) {
 	for reported, want := range map[int]struct {
 		seconds int64
@@ -98,10 +98,14 @@ func TestVideosThatFailCostNothing(t *testing.T) {
 		set  func(*vendor)
 		code string
 	}{
-		"provider fails":      {func(v *vendor) { v.faults = job.Faults{Ending: job.Fails, At: 50} }, "video_generation_failed"},
-		"moderation":          {func(v *vendor) { v.faults = job.Faults{Ending: job.Blocked, At: 50} }, "moderation_blocked"},
-		"provider forgets":    {func(v *vendor) { v.faults = job.Faults{Ending: job.Vanishes, At: 50} }, "upstream_lost"},
-		"never ends":          {func(v *vendor) { v.faults = job.Faults{Ending: job.Freezes, At: 50} }, "deadline_exceeded"},
+		"provider fails": {func(v *vendor) { v.faults = job.Faults{Ending: job.Fails, At: 50} },
+			"video_generation_failed"},
+		"moderation": {func(v *vendor) { v.faults = job.Faults{Ending: job.Blocked, At: 50} },
+			"moderation_blocked"},
+		"provider forgets": {func(v *vendor) { v.faults = job.Faults{Ending: job.Vanishes, At: 50} },
+			"upstream_lost"},
+		"never ends": {func(v *vendor) { v.faults = job.Faults{Ending: job.Freezes, At: 50} },
+			"deadline_exceeded"},
 		"cannot be asked":     {func(v *vendor) { v.polling = func() error { return broken } }, "deadline_exceeded"},
 		"provider never free": {func(v *vendor) { v.before = failing(upstream.Overloaded) }, "deadline_exceeded"},
 	} {
@@ -161,8 +165,8 @@ func TestARefusalIsTheClientsErrorAndLeavesNoJob(t *testing.T) {
 	}
 }
 
-// A connection that breaks during a submission: once more under the same key
-// where that is safe, else never.
+// If a connection breaks during a submission, the job is sent again under the same key where that
+// is safe, and otherwise not.
 func TestASubmissionThatBreaksIsNeverMadeTwice(t *testing.T) {
 	for _, c := range []struct {
 		idempotent bool
@@ -218,7 +222,7 @@ func TestABusyProviderIsTriedAgain(t *testing.T) {
 }
 
 // Polls that fail change nothing.
-func TestPollsMayFail(t *testing.T) {
+func TestFailedPollsChangeNothing(t *testing.T) {
 	play(t, func(t *testing.T, p *process) {
 		p.vendor.faults = job.Faults{BusyPolls: 4, CutPolls: 3}
 		v := p.create(newRequest("a cat"))
@@ -229,7 +233,7 @@ func TestPollsMayFail(t *testing.T) {
 	})
 }
 
-func TestAClientsKeyBeginsOneJob(t *testing.T) {
+func TestAKeyStartsOneJob(t *testing.T) {
 	play(t, func(t *testing.T, p *process) {
 		o := newRequest("a cat")
 		o.Video.Once, o.Video.Asked = "mine", state.HashSecret("body")
@@ -251,8 +255,8 @@ func TestAClientsKeyBeginsOneJob(t *testing.T) {
 	})
 }
 
-// Two that come at once are one job, too.
-func TestAClientsKeyBeginsOneJobAtOnce(t *testing.T) {
+// Two concurrent requests with one key start one job.
+func TestConcurrentRequestsWithAKeyStartOneJob(t *testing.T) {
 	play(t, func(t *testing.T, p *process) {
 		ids := make(chan string, 8)
 		for range cap(ids) {
@@ -298,7 +302,7 @@ func TestWithoutMoneyNoVideoIsMade(t *testing.T) {
 	})
 }
 
-// A client that leaves while its job is submitted leaves the job.
+// A job continues if its client leaves during the submission.
 func TestAClientThatLeavesHasItsVideoMade(t *testing.T) {
 	play(t, func(t *testing.T, p *process) {
 		p.vendor.before = func() error { time.Sleep(10 * time.Second); return nil }
@@ -339,7 +343,7 @@ func TestDeletingIsForJobsThatHaveEnded(t *testing.T) {
 	play(t, func(t *testing.T, p *process) {
 		v := p.create(newRequest("a cat"))
 		if err := p.svc.Delete(t.Context(), v.ID, owner); !errors.Is(err, state.ErrExists) {
-			t.Errorf("under way: %v", err)
+			t.Errorf("in flight: %v", err)
 		}
 		kittest.Pass(5 * time.Minute)
 		if err := p.svc.Delete(t.Context(), v.ID, "user:8"); !errors.Is(err, state.ErrNotFound) {
@@ -387,7 +391,7 @@ func TestContentComesFromTheProvider(t *testing.T) {
 	})
 }
 
-// A panic in a step or an actor costs no video and no money.
+// A panic in a step or an actor loses no video and no money.
 func TestPanicsAreSurvived(t *testing.T) {
 	for name, set := range map[string]func(*vendor){
 		"submission": func(v *vendor) {
@@ -426,8 +430,8 @@ func TestPanicsAreSurvived(t *testing.T) {
 	}
 }
 
-// One owner has half of the jobs that may be under way. The next process counts the
-// jobs that it goes on with, and a job that has ended gives its slot back.
+// One owner may have half of the jobs in flight. The next process counts the jobs that it
+// continues, and a job that has ended gives its slot back.
 func TestOneOwnerCannotTakeAllVideoJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, vendor := journal.NewMemory(), newVendor()
@@ -459,8 +463,8 @@ func TestOneOwnerCannotTakeAllVideoJobs(t *testing.T) {
 	})
 }
 
-// A key that is refused, for its rate or for good, stops neither the job nor its model while
-// another key of the provider can be used.
+// A key that is refused stops neither the job nor its model while another key of the provider can
+// be used.
 func TestSubmissionsContinueWithASpareKey(t *testing.T) {
 	for _, class := range []upstream.Class{upstream.RateLimited, upstream.Credential} {
 		play(t, func(t *testing.T, p *process) {
@@ -498,9 +502,9 @@ func TestSubmissionsContinueWithASpareKey(t *testing.T) {
 	}
 }
 
-// A job whose record was swept, because the wall clock leapt, is neither made nor charged a
-// second time under the same key.
-func TestAClientsKeyBeginsOneJobAlsoWhenItsRecordIsGone(t *testing.T) {
+// A job whose record was swept, because the clock leapt, is neither made nor charged a second time
+// under the same key.
+func TestAKeyStartsOneJobAfterItsRecordIsGone(t *testing.T) {
 	play(t, func(t *testing.T, p *process) {
 		o := newRequest("a cat")
 		o.Video.Once, o.Video.Asked = "mine", state.HashSecret("body")

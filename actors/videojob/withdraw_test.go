@@ -9,8 +9,9 @@ import (
 	"stagedoor/state/work"
 )
 
-// A client that got "shutting down" asks again, so its first job must not be made as well.
-func TestAJobThatCouldNotBeginIsNotMadeLater(t *testing.T) {
+// A client that got "shutting down" sends the request again, so its first job must not be made as
+// well.
+func TestAJobThatCouldNotStartIsNotMadeLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, v := journal.NewMemory(), newVendor()
 		p := start(t, store, v, nil)

@@ -65,7 +65,7 @@ func (rc *requestContext) keep(own []byte) []byte {
 }
 
 // Again restarts the request of a background response in another process, under the current rules,
-// models and keys. It implements background.Again.
+// models and keys. It implements background.RestoreRequest.
 func (hs *Handlers) Again(ctx context.Context, id string, request []byte) (*text.Request, error) {
 	var k keptRequest
 	if err := json.Unmarshal(request, &k); err != nil {

@@ -38,10 +38,10 @@ func (m *Model) Picture(
 	}
 	p := &pictureReply{player: begun, req: r, emit: emit}
 	switch {
-	case p.script.Block && r.Inbound == imagegen.Name: // wire/imagegen.md 7
+	case p.script.Block && r.Inbound == imagegen.Name:
 		return dialogue.Reported(422, dialogue.TypeInvalidRequest, "content_policy_violation",
 			"the sandbox's moderation rejects the prompt as requested")
-	case p.script.Block: // wire/images.md 5
+	case p.script.Block:
 		return blocked("image_generation_user_error")
 	}
 	reply := &picture.Reply{Created: m.Env.Now(), OutputFormat: string(p.format()), Quality: r.Quality,
@@ -230,7 +230,7 @@ func (p *pictureReply) draw(seed int64) (*image.NRGBA, error) {
 	return draw.Cover(edited, s.Width, s.Height)
 }
 
-// ratios has the sizes that the vendor makes of its portrait ratios (wire/imagegen.md 6).
+// ratios maps the portrait ratios that the image vendor accepts to the sizes that it makes of them.
 var ratios = map[picture.Aspect]picture.Size{
 	{Width: 1, Height: 1}: {Width: 1024, Height: 1024}, {Width: 1, Height: 3}: {Width: 512, Height: 1536},
 	{Width: 1, Height: 2}: {Width: 704, Height: 1408}, {Width: 9, Height: 16}: {Width: 736, Height: 1312},

@@ -372,8 +372,9 @@ func (m *merged) number(integer, fraction bool, number int) json.Number {
 // formats has one string of each format.
 var formats = map[any]string{
 	"date-time": "2025-01-02T03:04:05Z", "date": "2025-01-02", "time": "03:04:05Z", "duration": "P1D",
-	"email": "ada@example.com", "idn-email": "ada@example.com", "hostname": "example.com", "idn-hostname": "example.com",
-	"uri": "https://example.com/", "iri": "https://example.com/", "url": "https://example.com/",
+	"email": "ada@example.com", "idn-email": "ada@example.com", "hostname": "example.com",
+	"idn-hostname": "example.com",
+	"uri":          "https://example.com/", "iri": "https://example.com/", "url": "https://example.com/",
 	"uri-reference": "/a", "iri-reference": "/a", "json-pointer": "/a", "relative-json-pointer": "0",
 	"uri-template": "/{a}", "ipv4": "192.0.2.1", "ipv6": "2001:db8::1", "regex": "a",
 	"uuid": "00000000-0000-4000-8000-000000000000",

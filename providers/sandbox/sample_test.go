@@ -130,8 +130,9 @@ func TestSamplesAreBounded(t *testing.T) {
 		"enums":           `{"allOf":[{"enum":[` + many(`"n%d",`) + `]},{"enum":[` + many(`"m%d",`) + `]}]}`,
 		"choices":         `{"oneOf":[` + many(`{"type":"array","minItems":1000000000,"items":{"const":%d}},`) + `]}`,
 		"oneOf of itself": `{"type":"object","required":["a"],"oneOf":[{"properties":{"a":{"$ref":"#"}}},{"properties":{"a":{"$ref":"#"}}}]}`,
-		"const of items":  `{"type":"array","minItems":64,"items":{"type":"array","minItems":64,"items":{"const":"` + strings.Repeat("x", 10_000) + `"}}}`,
-		"places":          `{"type":"array","prefixItems":[` + many(`{"const":%d},`) + `]}`,
+		"const of items": `{"type":"array","minItems":64,"items":{"type":"array","minItems":64,"items":{"const":"` +
+			strings.Repeat("x", 10_000) + `"}}}`,
+		"places": `{"type":"array","prefixItems":[` + many(`{"const":%d},`) + `]}`,
 	} {
 		if testing.AllocsPerRun(1, func() {
 			if n := len(sandbox.Sample([]byte(schema))); n > 256<<10 {
@@ -145,9 +146,13 @@ func TestSamplesAreBounded(t *testing.T) {
 
 func FuzzSample(f *testing.F) {
 	for _, seed := range []string{
-		`{"$ref":"#"}`, `{"allOf":[{"$ref":"#"},{"$ref":"#"}]}`, `{"type":"array","minItems":1e300}`, `{"type":"string","pattern":"((a{100}){100}){100}","minLength":1e9}`,
-		`{"type":"integer","multipleOf":1e-300,"minimum":1e300}`, `{"properties":{"a":{"$ref":"#/properties/a"}},"required":["a"]}`, `{"type":"object","minProperties":1e9}`, `[1]`,
-		`{"enum":[]}`, `{"type":[]}`, `{"anyOf":[false]}`, `{"type":"string","maxLength":-1}`, `{"oneOf":[{"$ref":"#/oneOf/1"},{"$ref":"#/oneOf/0"}],"not":{}}`,
+		`{"$ref":"#"}`, `{"allOf":[{"$ref":"#"},{"$ref":"#"}]}`, `{"type":"array","minItems":1e300}`,
+		`{"type":"string","pattern":"((a{100}){100}){100}","minLength":1e9}`,
+		`{"type":"integer","multipleOf":1e-300,"minimum":1e300}`,
+		`{"properties":{"a":{"$ref":"#/properties/a"}},"required":["a"]}`, `{"type":"object","minProperties":1e9}`,
+		`[1]`,
+		`{"enum":[]}`, `{"type":[]}`, `{"anyOf":[false]}`, `{"type":"string","maxLength":-1}`,
+		`{"oneOf":[{"$ref":"#/oneOf/1"},{"$ref":"#/oneOf/0"}],"not":{}}`,
 	} {
 		f.Add([]byte(seed))
 	}

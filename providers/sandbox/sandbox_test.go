@@ -465,7 +465,8 @@ func TestSimulateReadsDirectivesFromHeaderAndPrompt(t *testing.T) {
 }
 
 func FuzzParseScript(f *testing.F) {
-	for _, seed := range []string{"delay=2s, cut=10", "pace=max;drip", "tokens=0", "[sandbox: error=3]", "pace=NaN", "delay=-1s"} {
+	for _, seed := range []string{"delay=2s, cut=10", "pace=max;drip", "tokens=0", "[sandbox: error=3]", "pace=NaN",
+		"delay=-1s"} {
 		f.Add(seed, seed)
 	}
 	f.Fuzz(func(t *testing.T, header, text string) {

@@ -160,7 +160,8 @@ func (s *Script) block(v string) bool {
 // refusal returns the error of Status.
 func (s *Script) refusal() *dialogue.Error {
 	kind := map[int]string{401: dialogue.TypeAuthentication, 403: dialogue.TypePermission, 404: dialogue.TypeNotFound,
-		408: dialogue.TypeTimeout, 413: dialogue.TypeTooLarge, 429: dialogue.TypeRateLimit, 503: dialogue.TypeOverloaded,
+		408: dialogue.TypeTimeout, 413: dialogue.TypeTooLarge, 429: dialogue.TypeRateLimit,
+		503: dialogue.TypeOverloaded,
 		504: dialogue.TypeTimeout, 529: dialogue.TypeOverloaded}[s.Status]
 	if kind == "" {
 		kind = dialogue.TypeInvalidRequest

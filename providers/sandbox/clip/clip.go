@@ -27,10 +27,10 @@ const (
 	Rate        = 24 // frames a second
 )
 
-// Longest is the number of seconds that a clip can be extended to (wire/videos.md 1).
+// Longest is the number of seconds that a clip can be extended to.
 const Longest = 120
 
-// Sizes lists the sizes of clips (wire/videos.md 2).
+// Sizes lists the sizes of clips, which are those of the vendor.
 var Sizes = [][2]int{{720, 1280}, {1280, 720}, {1024, 1792}, {1792, 1024}, {1080, 1920}, {1920, 1080}}
 
 // ErrSpec is returned for a size or length that no clip has.

@@ -142,7 +142,8 @@ func TestThumbnailAndSpritesheetArePictures(t *testing.T) {
 }
 
 func TestOtherSizesAndLengthsAreErrors(t *testing.T) {
-	for _, s := range []clip.Spec{{}, {Width: 720, Height: 720, Seconds: 4}, {Width: 720, Height: 1280}, {Width: 720, Height: 1280, Seconds: clip.Longest + 1}} {
+	for _, s := range []clip.Spec{{}, {Width: 720, Height: 720, Seconds: 4}, {Width: 720, Height: 1280},
+		{Width: 720, Height: 1280, Seconds: clip.Longest + 1}} {
 		for _, make := range []func(clip.Spec) ([]byte, error){clip.Video, clip.Thumbnail, clip.Spritesheet} {
 			if _, err := make(s); !errors.Is(err, clip.ErrSpec) {
 				t.Errorf("%+v: %v", s, err)

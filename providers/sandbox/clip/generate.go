@@ -26,7 +26,8 @@ func main() {
 }
 
 func makeLoop(width, height int) error {
-	args := fmt.Sprintf("-loglevel error -y -f rawvideo -pixel_format rgba -video_size %[1]dx%[2]d -framerate %[3]d -i - "+
+	args := fmt.Sprintf("-loglevel error -y -f rawvideo -pixel_format rgba -video_size %[1]dx%[2]d -framerate %[3]d "+
+		"-i - "+
 		"-c:v libx264 -profile:v high -pix_fmt yuv420p -preset veryslow -tune animation -crf 42 "+
 		"-bf 0 -g %[3]d -keyint_min %[3]d -sc_threshold 0 -flags +cgop+bitexact "+
 		"-colorspace bt709 -color_primaries bt709 -color_trc bt709 -vf scale=out_color_matrix=bt709 "+

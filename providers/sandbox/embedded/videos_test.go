@@ -81,9 +81,11 @@ func TestJobsOutliveTheProcess(t *testing.T) {
 
 func TestFaultsLookLikeThoseOfANetwork(t *testing.T) {
 	v := process()
-	for prompt, class := range map[string]upstream.Class{"[sandbox: status=400]": upstream.CallerFault, "[sandbox: status=429]": upstream.RateLimited,
-		"[sandbox: status=503]": upstream.Overloaded, "[sandbox: cut]": upstream.MaybeSent, "[sandbox: garbage]": upstream.MaybeSent,
-		"[sandbox: block]": upstream.CallerFault, "[sandbox: nonsense]": upstream.CallerFault} {
+	for prompt, class := range map[string]upstream.Class{"[sandbox: status=400]": upstream.CallerFault,
+		"[sandbox: status=429]": upstream.RateLimited,
+		"[sandbox: status=503]": upstream.Overloaded, "[sandbox: cut]": upstream.MaybeSent,
+		"[sandbox: garbage]": upstream.MaybeSent,
+		"[sandbox: block]":   upstream.CallerFault, "[sandbox: nonsense]": upstream.CallerFault} {
 		_, _, err := v.Submit(t.Context(), prompt, spec(prompt), nil)
 		if f := new(upstream.Failure); !errors.As(err, &f) || f.Class != class {
 			t.Errorf("%s: %v", prompt, err)

@@ -203,7 +203,8 @@ func FuzzPollTakesAnyID(f *testing.F) {
 		if err == nil && (s.Progress < 0 || s.Progress > 100) {
 			t.Errorf("%q: %+v", id, s)
 		}
-		if err != nil && !errors.Is(err, video.ErrJobNotFound) && !errors.Is(err, job.ErrBusy) && !errors.Is(err, job.ErrCut) {
+		if err != nil && !errors.Is(err, video.ErrJobNotFound) && !errors.Is(err, job.ErrBusy) && !errors.Is(err,
+			job.ErrCut) {
 			t.Errorf("%q: %v", id, err)
 		}
 	})

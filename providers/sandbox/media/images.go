@@ -10,7 +10,7 @@ import (
 	"stagedoor/providers/shapes/images"
 )
 
-// makeImages answers the images routes, whole or as events (wire/images.md 1 to 4). The rules of a model's family apply
+// makeImages answers the images routes, whole or as events. The rules of a model's family apply
 // only to models that the request names.
 func (s *server) makeImages(op picture.Operation) handler {
 	return func(w http.ResponseWriter, r *http.Request, in *input) (err error) {
@@ -66,7 +66,7 @@ func (s *server) makeImages(op picture.Operation) handler {
 	}
 }
 
-// makeVendorImages answers one of the image vendor's routes (wire/imagegen.md 1 to 5).
+// makeVendorImages answers one of the image vendor's routes.
 func (s *server) makeVendorImages(route *imagegen.Route) handler {
 	return func(w http.ResponseWriter, r *http.Request, in *input) (err error) {
 		var fields *imagegen.Input

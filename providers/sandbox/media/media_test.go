@@ -171,7 +171,8 @@ func TestImagesGenerations(t *testing.T) {
 }
 
 func TestImagesStreamShowsPartialsAndThenTheWhole(t *testing.T) {
-	reply := newService().json("/v1/images/generations", `{"prompt":"a fox","size":"256x256","stream":true,"partial_images":2}`)
+	reply := newService().json("/v1/images/generations",
+		`{"prompt":"a fox","size":"256x256","stream":true,"partial_images":2}`)
 	var names []string
 	for line := range strings.Lines(reply.Body.String()) {
 		if name, ok := strings.CutPrefix(line, "event: "); ok {
@@ -355,7 +356,8 @@ func TestVideoFromSubmissionToContent(t *testing.T) {
 		t.Errorf("progress %d", got)
 	}
 	s.now.Add(60)
-	for variant, kind := range map[string]string{"video": "video/mp4", "thumbnail": "image/webp", "spritesheet": "image/jpeg"} {
+	for variant, kind := range map[string]string{"video": "video/mp4", "thumbnail": "image/webp",
+		"spritesheet": "image/jpeg"} {
 		if reply := s.get(
 			"/v1/videos/" + id + "/content?variant=" + variant,
 		); reply.Code != 200 ||
@@ -427,7 +429,9 @@ func TestVideosOfUploads(t *testing.T) {
 
 func TestVeoOperation(t *testing.T) {
 	s := newService()
-	name := gjson.Get(s.json("/v1beta/models/veo-3:predictLongRunning", `{"instances":[{"prompt":"waves"}],"parameters":{"aspectRatio":"9:16","durationSeconds":6}}`).Body.String(), "name").
+	name := gjson.Get(s.json("/v1beta/models/veo-3:predictLongRunning",
+		`{"instances":[{"prompt":"waves"}],"parameters":{"aspectRatio":"9:16","durationSeconds":6}}`).Body.String(),
+		"name").
 		String()
 	if running := s.get(
 		"/v1beta/" + name,
@@ -447,7 +451,8 @@ func TestVeoOperation(t *testing.T) {
 		reply.Code != 200 {
 		t.Errorf("file: %d", reply.Code)
 	}
-	blocked := gjson.Get(s.json("/v1beta/models/veo-3:predictLongRunning", `{"instances":[{"prompt":"[sandbox: block=10]"}]}`).Body.String(), "name").
+	blocked := gjson.Get(s.json("/v1beta/models/veo-3:predictLongRunning",
+		`{"instances":[{"prompt":"[sandbox: block=10]"}]}`).Body.String(), "name").
 		String()
 	s.now.Add(100)
 	if got := s.get(

@@ -137,10 +137,10 @@ func sendJSON(w http.ResponseWriter, status int, body []byte) error {
 // imagesError is the envelope of the images and videos routes.
 func imagesError(e *dialogue.Error) any { return object{"error": json.RawMessage(e.AppendJSON(nil))} }
 
-// vendorError is the envelope of the image vendor (wire/imagegen.md 7).
+// vendorError returns the body of an error as the image vendor sends it.
 func vendorError(e *dialogue.Error) any { return object{"error": e.Message} }
 
-// googleError is Veo's envelope (wire/gemini.md 6).
+// googleError returns the body of an error as Veo sends it.
 func googleError(e *dialogue.Error) any { return json.RawMessage(gemini.Shape.Envelope(e)) }
 
 const (

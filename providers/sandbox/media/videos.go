@@ -18,7 +18,7 @@ import (
 	"stagedoor/providers/video"
 )
 
-// Rules of the videos routes (wire/videos.md 2).
+// The limits of the videos routes are those of the vendor.
 const longestPrompt = 32_000
 
 var lengths = []string{"4", "8", "12", "16", "20"}
@@ -60,7 +60,7 @@ func (s *server) submitVideo(w http.ResponseWriter, r *http.Request, spec job.Sp
 	return send(w, http.StatusOK, videoObject(&status))
 }
 
-// videoObject returns the job object with all its members (wire/videos.md 3).
+// videoObject returns the job object with all its members, because clients rely on each of them.
 func videoObject(s *job.Status) object {
 	unix := func(t time.Time) any {
 		if t.IsZero() {
