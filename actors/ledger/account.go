@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// idleAfter is how long an account without open holds keeps its actor.
+	// idleAfter is the time for which an account without open holds keeps its actor.
 	idleAfter = time.Minute
 	// retryAfter is the wait after a failed commit before the next one.
 	retryAfter = time.Second
@@ -29,17 +29,17 @@ const (
 // account is the actor: it adds a clock, a timer and the journal to a core. Only Receive and
 // Failed touch its fields.
 type account struct {
-	client   *Client
-	name     string
-	core     *core
-	timer    *kit.Timer
-	used     time.Time
-	sick     time.Time     // no commit starts before this time; zero after a commit that succeeded
-	asked    time.Time     // when the oldest waiter outside a batch began to wait, or zero
-	flight   chan struct{} // closed when the batch in flight has an outcome; nil if none is in flight
-	result   *posted       // its outcome, once flight is closed
-	departed time.Time     // when it was submitted
-	turn     kit.Rejecter  // the message being handled, if it needs a reply
+	client      *Client
+	name        string
+	core        *core
+	timer       *kit.Timer
+	used        time.Time
+	retryAt     time.Time     // after a failed commit, the time of the next one; zero after a success
+	asked       time.Time     // when the oldest waiter outside a batch began to wait, or zero
+	flight      chan struct{} // closed when the batch in flight has an outcome; nil if none is in flight
+	result      *posted       // its outcome, once flight is closed
+	submittedAt time.Time     // when it was submitted to the writer
+	turn        kit.Rejecter  // the message being handled, if it needs a reply
 }
 
 // Receive implements actor.Actor.
@@ -53,7 +53,7 @@ func (a *account) Receive(c actor.Context) {
 			budgetsOf(store), &a.client.shared)
 		a.wake(a.used)
 	case *actor.Stopping:
-		a.client.forget(a.name, c.Self())
+		a.client.removeActor(a.name, c.Self())
 		a.timer.Stop()
 		a.flushLast()
 	case *kit.Tick:
@@ -100,7 +100,7 @@ func (a *account) handle(m message) {
 			m.Resolve(resumed{}, fmt.Errorf("hold of request %s: %w", m.request, state.ErrNotFound))
 		}
 	case *extending:
-		m.answer(a.refreshed(func() error { return a.core.extend(a.used, m.hold, m.amount) }))
+		m.answer(a.retryWithNewCredits(func() error { return a.core.extend(a.used, m.hold, m.amount) }))
 	case *progressing:
 		a.core.progress(m.hold, m.amount)
 	case *settling:
@@ -116,7 +116,7 @@ func (a *account) handle(m message) {
 	case *releasing:
 		a.core.release(m.hold, m.reason, m.receipt, nil)
 	case *adjusting:
-		m.answer(a.refreshed(func() error { return a.core.adjust(m.amount, m.reason, m.once, m) }))
+		m.answer(a.retryWithNewCredits(func() error { return a.core.adjust(m.amount, m.reason, m.once, m) }))
 	case *balanceAsk:
 		a.refresh()
 		m.Resolve(Balance{Credits: a.core.credits, Spent: a.core.spent, Held: a.core.held + a.core.debits}, nil)
@@ -133,7 +133,7 @@ func (a *account) handle(m message) {
 func (a *account) hold(m *holding) {
 	now := a.used
 	// Settlements wait for the store, and more of them must not pile up.
-	if now.Before(a.sick) || a.flight != nil && now.Sub(a.departed) > stalledAfter {
+	if now.Before(a.retryAt) || a.flight != nil && now.Sub(a.submittedAt) > stalledAfter {
 		m.Resolve(nil, fmt.Errorf("hold: %w", state.ErrUnavailable))
 		return
 	}
@@ -141,7 +141,7 @@ func (a *account) hold(m *holding) {
 	if m.ask.Durable {
 		w = m
 	}
-	err := a.refreshed(func() (err error) {
+	err := a.retryWithNewCredits(func() (err error) {
 		m.granted, err = a.core.beginHold(now, m.ask.Amount, m.ask.receipt(), w)
 		return err
 	})
@@ -153,9 +153,9 @@ func (a *account) hold(m *holding) {
 	}
 }
 
-// refreshed repeats a refused decision with the credits of the table, because a payment may
-// have been made since they were read.
-func (a *account) refreshed(decide func() error) error {
+// retryWithNewCredits repeats a refused decision with the credits of the table, because a payment
+// may have been made since they were read.
+func (a *account) retryWithNewCredits(decide func() error) error {
 	err := decide()
 	if err != nil && a.refresh() {
 		return decide()
@@ -184,17 +184,17 @@ func (a *account) schedule(self *actor.PID) {
 		a.asked = now
 	}
 	full := len(a.core.ops) >= maxBatch
-	if (full || a.core.waiting > 0 && a.departureDue(now)) && !now.Before(a.sick) {
+	if (full || a.core.waiting > 0 && a.commitDue(now)) && !now.Before(a.retryAt) {
 		a.flush(self, now)
 	}
 	a.wake(now)
 }
 
-// departureDue reports whether the next batch should be committed now.
-func (a *account) departureDue(now time.Time) bool { return !now.Before(a.departure()) }
+// commitDue reports whether the next batch should be committed now.
+func (a *account) commitDue(now time.Time) bool { return !now.Before(a.commitTime()) }
 
-// departure returns the time at which the next batch should be committed.
-func (a *account) departure() time.Time {
+// commitTime returns the time at which the next batch should be committed.
+func (a *account) commitTime() time.Time {
 	if a.core.complete() {
 		return a.asked
 	}
@@ -210,10 +210,10 @@ func (a *account) wake(now time.Time) {
 		at = due
 	}
 	if a.core.waiting > 0 && len(a.core.inFlight) == 0 {
-		at = a.departure()
+		at = a.commitTime()
 	}
-	if at.Before(a.sick) {
-		at = a.sick
+	if at.Before(a.retryAt) {
+		at = a.retryAt
 	}
 	a.timer.Wake(now, at)
 }
@@ -222,11 +222,11 @@ func (a *account) tick(c actor.Context) {
 	now := time.Now()
 	if a.core.idle() && now.Sub(a.used) >= idleAfter {
 		// New callers no longer find this actor. A caller that has found it is refused and retries.
-		a.client.forget(a.name, c.Self())
+		a.client.removeActor(a.name, c.Self())
 		c.Stop(c.Self())
 		return
 	}
-	if !now.Before(a.sick) && (a.core.waiting == 0 || a.departureDue(now)) {
+	if !now.Before(a.retryAt) && (a.core.waiting == 0 || a.commitDue(now)) {
 		a.flush(c.Self(), now)
 	}
 	a.wake(now)
@@ -245,18 +245,18 @@ func (a *account) flush(self *actor.PID, now time.Time) {
 	}
 	m := &posted{batch: a.core.inFlight}
 	flight := make(chan struct{})
-	a.flight, a.result, a.departed = flight, m, now
+	a.flight, a.result, a.submittedAt = flight, m, now
 	store, system, name := a.client.store, a.client.system, a.name
 	post := func(tx *state.Tx) (err error) {
 		m.account, m.results, err = money.Post(tx, name, ps)
 		return err
 	}
-	landed := func(err error) {
+	handleOutcome := func(err error) {
 		defer close(flight)
 		m.err = err
 		system.Send(self, m)
 	}
-	switch err := state.Submit(store, post, landed); {
+	switch err := state.Submit(store, post, handleOutcome); {
 	case errors.Is(err, state.ErrBusy):
 		system.Go(self, "journal batch", func(context.Context) any {
 			_, err := state.Do(
@@ -264,11 +264,11 @@ func (a *account) flush(self *actor.PID, now time.Time) {
 				store,
 				func(tx *state.Tx) (none, error) { return none{}, post(tx) },
 			)
-			landed(err)
+			handleOutcome(err)
 			return nil
 		})
 	case err != nil:
-		landed(err)
+		handleOutcome(err)
 	}
 }
 
@@ -278,10 +278,10 @@ func (a *account) applyResult(m *posted) {
 	a.client.applyPosted(a.core, m)
 	a.flight, a.result = nil, nil
 	if m.err == nil {
-		a.sick = time.Time{}
+		a.retryAt = time.Time{}
 		return
 	}
-	a.sick = time.Now().Add(retryAfter)
+	a.retryAt = time.Now().Add(retryAfter)
 	a.client.system.Logger().Error("account not journaled", "account", a.name, "postings", batch, "cause", m.err)
 }
 

@@ -20,10 +20,10 @@ func TestABatchIsCommittedAtOnceOrAfterABoundedWait(t *testing.T) {
 		{"one of two", 2, 1, gatherEach},
 		{"one of many", 100, 1, gatherEach},
 		{"a few of many", 100, 3, 3 * gatherEach},
-		{"a crowd of many", 1000, 100, crowd * gatherEach},
+		{"a gatherMost of many", 1000, 100, gatherMost * gatherEach},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := newCore(money.Account{}, nil, noBooks{}, new(shared))
+			c := newCore(money.Account{}, nil, noBudgets{}, new(shared))
 			for i := range tt.open {
 				h := &hold{}
 				c.open[h] = struct{}{}
@@ -33,7 +33,7 @@ func TestABatchIsCommittedAtOnceOrAfterABoundedWait(t *testing.T) {
 				}
 			}
 			a := account{core: c, asked: asked}
-			if got := a.departure().Sub(asked); got != tt.want {
+			if got := a.commitTime().Sub(asked); got != tt.want {
 				t.Errorf("departs %v after it was asked for, want %v", got, tt.want)
 			}
 		})

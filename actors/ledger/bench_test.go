@@ -18,7 +18,7 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// BenchmarkHoldAndSettle is what a paid text request adds: a hold, a charge and
+// BenchmarkHoldAndSettle measures the cost of charging a text request: a hold, a charge and
 // a settlement that is durable, on disk. All callers share one account, which is
 // the worst case.
 func BenchmarkHoldAndSettle(b *testing.B) {
@@ -63,7 +63,8 @@ func BenchmarkHoldAndSettle(b *testing.B) {
 						Usage:    bill.Usage,
 						Prices:   bill.Prices,
 					}
-					if err := h.Settle(ctx, ledger.Settlement{Amount: bill.Amount, Reason: "finished", Receipt: receipt}); err != nil {
+					if err := h.Settle(ctx, ledger.Settlement{Amount: bill.Amount, Reason: "finished",
+						Receipt: receipt}); err != nil {
 						b.Error(err)
 					}
 				}

@@ -29,7 +29,7 @@ func addKey(t *testing.T, s *state.State, id string, budget int64, w budget.Wind
 	}
 }
 
-// spend holds and settles, and tells whether the key's budget refused it.
+// spend holds and settles, and reports whether the key's budget refused it.
 func spend(t *testing.T, c *ledger.Client, id, key string, amount, charge int64) bool {
 	t.Helper()
 	h, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: id, Amount: amount, Key: key})
@@ -91,7 +91,7 @@ func TestBudgetRefusalNamesIt(t *testing.T) {
 	})
 }
 
-// A changed budget counts at once, for a hold that is open, too.
+// A changed budget also applies to a hold that is open.
 func TestBudgetChangesAtOnce(t *testing.T) {
 	run(t, func(t *testing.T, c *ledger.Client, s *state.State, _ *statetest.Faulty) {
 		credit(t, c, "7", 1_000_000)
@@ -158,8 +158,7 @@ func TestBudgetOfADayComesBack(t *testing.T) {
 	})
 }
 
-// What a key has spent is the store's, and holds of the process before count
-// until they are ended.
+// The store has what a key has spent, and holds of the previous process count until they are ended.
 func TestBudgetSurvivesARestart(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, sys *kit.System) {
 		store := journal.NewMemory()
@@ -170,7 +169,8 @@ func TestBudgetSurvivesARestart(t *testing.T) {
 		if !spend(t, c, "r1", "key_1", 40, 40) {
 			t.Fatal("refused")
 		}
-		if _, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: "r2", Amount: 50, Key: "key_1", Durable: true}); err != nil {
+		if _, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: "r2", Amount: 50, Key: "key_1",
+			Durable: true}); err != nil {
 			t.Fatal(err)
 		}
 		s.Close() // as a crash leaves it

@@ -18,12 +18,12 @@ type allowance struct {
 	scope   budget.Scope
 	budgets budgets
 
-	mu     sync.Mutex
-	spend  money.KeySpend   // durable
-	held   int64            // of all open holds, journaled or not
-	heldBy map[string]int64 // for a group, the part of held that each account holds
-	budget budget.Budget
-	era    uint64 // the keys' era when budget was read, plus one; 0 if it was not read
+	mu      sync.Mutex
+	spend   money.KeySpend   // durable
+	held    int64            // of all open holds, journaled or not
+	heldBy  map[string]int64 // for a group, the part of held that each account holds
+	budget  budget.Budget
+	version uint64 // version of the keys when budget was read, plus one; 0 if it was not read
 }
 
 // budgets reads scopes, their budgets and their spending. They are read again after any
@@ -54,8 +54,8 @@ func newAllowance(scope budget.Scope, b budgets) *allowance {
 
 // left returns the budget and what is left of it. a.mu must be held.
 func (a *allowance) left(now time.Time) (budget.Budget, int64) {
-	if era := a.budgets.AccessVersion() + 1; a.era != era {
-		a.budget, a.era = a.budgets.BudgetOf(a.scope), era
+	if version := a.budgets.AccessVersion() + 1; a.version != version {
+		a.budget, a.version = a.budgets.BudgetOf(a.scope), version
 		if a.scope.Kind == budget.UserScope {
 			a.spend = a.budgets.SpentBy(a.scope) // it is not updated while there is no budget
 		}
@@ -173,22 +173,22 @@ func (s *shared) forget(account string) {
 	}
 }
 
-// bounds holds the allowances that limit the requests of one key, as they were in era: those
+// bounds holds the allowances that limit the requests of one key, as they were in version: those
 // of the key, of the group and, last, of the user.
 type bounds struct {
-	all   []*allowance
-	names []string // of groups, for receipts; a user's spending is the sum over the user's keys
-	era   uint64
+	all     []*allowance
+	names   []string // of groups, for receipts; a user's spending is the sum over the user's keys
+	version uint64
 }
 
 // boundsOf returns the allowances of a key. It caches one entry per key of the account.
 func (c *core) boundsOf(key string) *bounds {
-	era := c.budgets.AccessVersion()
+	version := c.budgets.AccessVersion()
 	b := c.keys[key]
-	if b != nil && b.era == era {
+	if b != nil && b.version == version {
 		return b
 	}
-	b = &bounds{era: era}
+	b = &bounds{version: version}
 	for _, scope := range c.budgets.BudgetScopes(key, c.account) {
 		b.all = append(b.all, c.allowance(scope))
 		if scope.Kind != budget.KeyScope {

@@ -275,8 +275,7 @@ func total(rows []money.PriceRow) int64 {
 	return sum
 }
 
-// TestChargeIsBounded: whatever an upstream says, a charge is neither negative
-// nor more than an account can have.
+// A charge is neither negative nor more than an account can have, whatever an upstream reports.
 func TestChargeIsBounded(t *testing.T) {
 	any64 := rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{-1, 0, 1, math.MaxInt64, math.MinInt64}))
 	anyUsage := rapid.Custom(func(t *rapid.T) dialogue.Usage {
@@ -307,9 +306,11 @@ func TestChargeIsBounded(t *testing.T) {
 			ledger.Work{Price: p, Reported: anyUsage.Draw(t, "reported"), Counted: anyUsage.Draw(t, "counted"),
 				End: ledger.Ending(
 					rapid.IntRange(0, 4).Draw(t, "end"),
-				), MostOutput: any64.Draw(t, "max"), Exact: rapid.Bool().Draw(t, "exact"), Accepted: rapid.Bool().Draw(t, "accepted")},
+				), MostOutput: any64.Draw(t, "max"), Exact: rapid.Bool().Draw(t, "exact"),
+				Accepted: rapid.Bool().Draw(t, "accepted")},
 		)
-		for what, amount := range map[string]int64{"charge": b.Amount, "images": ledger.Images(p, n("n")).Amount, "video": ledger.Video(p, ledger.VideoLength{Asked: n("n")}).Amount,
+		for what, amount := range map[string]int64{"charge": b.Amount, "images": ledger.Images(p, n("n")).Amount,
+			"video":    ledger.Video(p, ledger.VideoLength{Asked: n("n")}).Amount,
 			"estimate": ledger.Estimate(p, any64.Draw(t, "prompt"), any64.Draw(t, "most"), false)} {
 			if amount < 0 || amount > budget.MaxCredits {
 				t.Fatalf("%s of %d", what, amount)
@@ -471,8 +472,7 @@ func TestChargeOfMedia(t *testing.T) {
 	}
 }
 
-// TestVideosAreChargedAsTheProviderMadeThem: a client decides how much is asked for, and the bill follows what
-// the provider reports.
+// A client decides how much it requests, and the bill follows the provider's report.
 func TestVideosAreChargedAsTheProviderMadeThem(t *testing.T) {
 	price := &catalog.Price{PerSecond: 100_000}
 	for _, tt := range []struct {
@@ -487,9 +487,11 @@ func TestVideosAreChargedAsTheProviderMadeThem(t *testing.T) {
 		{"reported more", ledger.Finished, ledger.VideoLength{Asked: 4, Reported: 12, Most: 20}, 12, ""},
 		{"reported the most", ledger.Finished, ledger.VideoLength{Asked: 4, Reported: 20, Most: 20}, 20, ""},
 		{"absurd", ledger.Finished, ledger.VideoLength{Asked: 4, Reported: 21, Most: 20}, 20, ledger.FlagAbsurd},
-		{"beyond all reason", ledger.Finished, ledger.VideoLength{Asked: 4, Reported: math.MaxInt64, Most: 20}, 20, ledger.FlagAbsurd},
+		{"beyond all reason", ledger.Finished, ledger.VideoLength{Asked: 4, Reported: math.MaxInt64, Most: 20}, 20,
+			ledger.FlagAbsurd},
 		{"missing", ledger.Finished, ledger.VideoLength{Asked: 8, Most: 20}, 8, ""},
-		{"one that cannot be", ledger.Finished, ledger.VideoLength{Asked: 8, Reported: -1, Most: 20}, 8, ledger.FlagContradicting},
+		{"one that cannot be", ledger.Finished, ledger.VideoLength{Asked: 8, Reported: -1, Most: 20}, 8,
+			ledger.FlagContradicting},
 		{"failed", ledger.Failed, ledger.VideoLength{Asked: 8, Reported: 8, Most: 20}, 0, ""},
 		{"refused", ledger.Refused, ledger.VideoLength{Asked: 8, Reported: 8, Most: 20}, 0, ""},
 		{"the client left", ledger.Left, ledger.VideoLength{Asked: 8, Reported: 12, Most: 20}, 12, ""},

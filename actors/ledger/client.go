@@ -130,7 +130,7 @@ func (h *Hold) Amount() int64 { return h.amount.Load() }
 // it (*budget.Error), and 503 if the journal cannot be written.
 func (c *Client) Hold(ctx context.Context, ask Ask) (*Hold, error) {
 	var held *Hold
-	err := c.with(ctx, ask.Account, func(pid *actor.PID) error {
+	err := c.askAccount(ctx, ask.Account, func(pid *actor.PID) error {
 		m := &holding{ask: ask}
 		granted, err := kit.Ask(ctx, c.system, pid, m)
 		if err != nil {
@@ -151,7 +151,7 @@ func (c *Client) Hold(ctx context.Context, ask Ask) (*Hold, error) {
 // has kept.
 func (c *Client) Resume(ctx context.Context, account, requestID string) (*Hold, error) {
 	var held *Hold
-	err := c.with(ctx, account, func(pid *actor.PID) error {
+	err := c.askAccount(ctx, account, func(pid *actor.PID) error {
 		found, err := kit.Ask(ctx, c.system, pid, &resuming{request: requestID})
 		if err != nil {
 			return err
@@ -223,7 +223,7 @@ func (c *Client) Balance(ctx context.Context, account string) (Balance, error) {
 		return Balance{Credits: a.Credits, Spent: a.Spent, Held: a.Held}, nil
 	}
 	var b Balance
-	err := c.with(ctx, account, func(pid *actor.PID) (err error) {
+	err := c.askAccount(ctx, account, func(pid *actor.PID) (err error) {
 		b, err = kit.Ask(ctx, c.system, pid, &balanceAsk{})
 		return err
 	})
@@ -265,7 +265,7 @@ func (c *Client) Credit(ctx context.Context, account string, amount int64, reaso
 // Adjust corrects the credits up or down and returns when that is durable. It fails with
 // money.ErrInsufficient if it would take money that is spent or held.
 func (c *Client) Adjust(ctx context.Context, account string, amount int64, reason string) error {
-	return c.with(ctx, account, func(pid *actor.PID) error {
+	return c.askAccount(ctx, account, func(pid *actor.PID) error {
 		_, err := kit.Ask(ctx, c.system, pid, &adjusting{amount: amount, reason: reason})
 		return err
 	})
@@ -308,11 +308,11 @@ func (c *Client) Mint(
 // tries bounds the attempts to reach an account whose actor keeps stopping.
 const tries = 5
 
-// with runs ask with the account's actor. If that actor is stopping and rejects the message,
-// with repeats ask with another one.
-func (c *Client) with(ctx context.Context, account string, ask func(*actor.PID) error) error {
+// askAccount runs ask with the account's actor. If that actor is stopping and rejects the message,
+// askAccount repeats ask with another one.
+func (c *Client) askAccount(ctx context.Context, account string, ask func(*actor.PID) error) error {
 	for try := 1; ; try++ {
-		pid, err := c.reach(ctx, account)
+		pid, err := c.findOrSpawn(ctx, account)
 		if err != nil {
 			return err
 		}
@@ -326,11 +326,12 @@ func (c *Client) with(ctx context.Context, account string, ask func(*actor.PID) 
 		if rejected.Reason == kit.ReasonFailed || try == tries {
 			return fmt.Errorf("%w: %w", state.ErrUnavailable, err)
 		}
-		c.forget(account, pid)
+		c.removeActor(account, pid)
 	}
 }
 
-func (c *Client) reach(ctx context.Context, account string) (*actor.PID, error) {
+// findOrSpawn returns the account's actor and starts it if necessary.
+func (c *Client) findOrSpawn(ctx context.Context, account string) (*actor.PID, error) {
 	if pid := c.actorOf(account); pid != nil {
 		return pid, nil
 	}
@@ -342,13 +343,15 @@ func (c *Client) reach(ctx context.Context, account string) (*actor.PID, error) 
 	return pid, err
 }
 
+// actorOf returns the account's actor, or nil if it has none.
 func (c *Client) actorOf(account string) *actor.PID {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.accounts[account]
 }
 
-func (c *Client) forget(account string, pid *actor.PID) {
+// removeActor removes an actor from the map, so that later callers start another one.
+func (c *Client) removeActor(account string, pid *actor.PID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if have := c.accounts[account]; have != nil && have.Equal(pid) {

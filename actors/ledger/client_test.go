@@ -133,8 +133,7 @@ func TestMoneyThatComesInIsThereAtOnce(t *testing.T) {
 	})
 }
 
-// TestJournalOfAHold: a short hold is one entry, a long one is there to be found
-// after a crash, a durable one at once.
+// A short hold is one entry, a long one can be found after a crash, and a durable one at once.
 func TestJournalOfAHold(t *testing.T) {
 	run(t, func(t *testing.T, c *ledger.Client, s *state.State, _ *statetest.Faulty) {
 		credit(t, c, "7", 100)
@@ -450,8 +449,7 @@ func TestHoldsAreRefusedWhileACommitTakesTooLong(t *testing.T) {
 	})
 }
 
-// TestSettlesWhileTheJournalIsBusy: a batch for which there is no place waits for one,
-// and its account goes on meanwhile.
+// A batch waits for a place in the writer's queue, and its account continues meanwhile.
 func TestSettlesWhileTheJournalIsBusy(t *testing.T) {
 	run(t, func(t *testing.T, c *ledger.Client, s *state.State, store *statetest.Faulty) {
 		credit(t, c, "a", 100)

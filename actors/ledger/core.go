@@ -207,7 +207,7 @@ func (c *core) settle(now time.Time, h *hold, s *Settlement, w waiter) error {
 		return c.joinEnd(h, w)
 	}
 	amount := min(max(s.Amount, 0), budget.MaxCredits)
-	c.withdraw(h)
+	c.cancelBegin(h)
 	o := op{kind: money.Settle, hold: h, reason: s.Reason, receipt: h.merge(s.Receipt), waiter: w}
 	if w == nil {
 		o.extra = min(amount-h.amount, 0)
@@ -236,7 +236,7 @@ func (c *core) release(h *hold, reason string, receipt *money.Receipt, w waiter)
 	if h.phase != open {
 		return c.joinEnd(h, w)
 	}
-	c.withdraw(h)
+	c.cancelBegin(h)
 	c.hold(h, -h.amount)
 	c.push(op{kind: money.Release, hold: h, reason: reason, receipt: h.merge(receipt), waiter: w})
 	h.phase = ended
@@ -247,9 +247,9 @@ func (c *core) release(h *hold, reason string, receipt *money.Receipt, w waiter)
 	return errPending
 }
 
-// withdraw removes a begin that has a waiter and is not in a batch yet. Its caller has given
-// up, and one entry will record the begin and the end.
-func (c *core) withdraw(h *hold) {
+// cancelBegin removes a begin that has a waiter and is not in a batch yet. Its caller has given up,
+// and one entry will record the begin and the end.
+func (c *core) cancelBegin(h *hold) {
 	if !h.waited || !h.begun || h.id != 0 {
 		return
 	}
@@ -313,11 +313,12 @@ func (c *core) complete() bool { return c.waiting >= len(c.open) }
 // gather returns how long a batch waits for more operations. It waits longer if more callers
 // wait already: a commit costs about the same for one operation as for many, and a wait saves
 // little if few requests arrive.
-func (c *core) gather() time.Duration { return time.Duration(min(c.waiting, crowd)) * gatherEach }
+func (c *core) gather() time.Duration { return time.Duration(min(c.waiting, gatherMost)) * gatherEach }
 
+// A batch waits gatherEach for each waiter, of whom at most gatherMost count.
 const (
 	gatherEach = 2 * time.Millisecond
-	crowd      = 6
+	gatherMost = 6
 )
 
 // due returns the time at which operations without a waiter must be journaled, or false if

@@ -28,8 +28,8 @@ func (a *answers) done(err error) { a.count++; a.err = err }
 
 var keyOne = budget.Scope{Kind: budget.KeyScope, ID: "key_1"}
 
-// TestCoreNeverOverdraws drives a core with anything, beside a journal that
-// sometimes fails, and checks the ledger at the end.
+// The test drives a core with random operations and a journal that sometimes fails, and checks the
+// ledger at the end.
 func TestCoreNeverOverdraws(t *testing.T) {
 	for range 10 { // what it finds, it finds once in some hundred runs
 		rapid.Check(t, coreNeverOverdraws)
@@ -151,7 +151,7 @@ func coreNeverOverdraws(rt *rapid.T) {
 		},
 		"land": func(rt *rapid.T) {
 			if flying == nil {
-				rt.Skip("nothing under way")
+				rt.Skip("nothing in flight")
 			}
 			land(rt, rapid.IntRange(0, 3).Draw(rt, "outcome") == 0)
 		},
@@ -236,7 +236,7 @@ func TestSettlementBeyondTheHold(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			now := time.Now()
-			c := newCore(money.Account{Credits: tt.credits}, nil, noBooks{}, new(shared))
+			c := newCore(money.Account{Credits: tt.credits}, nil, noBudgets{}, new(shared))
 			if _, err := c.beginHold(now, tt.other, money.Receipt{Request: "other"}, nil); err != nil {
 				t.Fatal(err)
 			}
@@ -256,22 +256,22 @@ func TestSettlementBeyondTheHold(t *testing.T) {
 	}
 }
 
-// noBooks knows no budget.
-type noBooks struct{}
+// noBudgets has no budget for any scope.
+type noBudgets struct{}
 
-func (noBooks) AccessVersion() uint64 { return 0 }
+func (noBudgets) AccessVersion() uint64 { return 0 }
 
-func (noBooks) BudgetScopes(string, string) []budget.Scope { return nil }
+func (noBudgets) BudgetScopes(string, string) []budget.Scope { return nil }
 
-func (noBooks) BudgetOf(budget.Scope) budget.Budget { return budget.Budget{} }
+func (noBudgets) BudgetOf(budget.Scope) budget.Budget { return budget.Budget{} }
 
-func (noBooks) SpentBy(s budget.Scope) money.KeySpend { return money.KeySpend{Key: s.Name()} }
+func (noBudgets) SpentBy(s budget.Scope) money.KeySpend { return money.KeySpend{Key: s.Name()} }
 
-// TestBatchesAreBounded: of decisions and of holds that have lived long together, and
-// what a crowd left behind is not kept for those who come after it.
+// Batches of decisions and of old holds are bounded together, and a burst does not leave a large
+// buffer behind.
 func TestBatchesAreBounded(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	c := newCore(money.Account{ID: "a", Credits: 1 << 30}, nil, noBooks{}, new(shared))
+	c := newCore(money.Account{ID: "a", Credits: 1 << 30}, nil, noBudgets{}, new(shared))
 	for i := range 4 * maxBatch {
 		h, err := c.beginHold(now, 1, money.Receipt{Request: fmt.Sprint("r", i)}, nil)
 		if err != nil {

@@ -20,7 +20,7 @@ import (
 
 const crashWriters = 8
 
-func TestRecoverEndsTheHoldsOfTheDead(t *testing.T) {
+func TestRecoverEndsTheHoldsOfThePreviousProcess(t *testing.T) {
 	store := journal.NewMemory()
 	s := open(t, store)
 	about := func(r string) *money.Receipt { return &money.Receipt{Request: r, Model: "m", Key: "key_1"} }
@@ -80,8 +80,8 @@ func TestRecoverEndsTheHoldsOfTheDead(t *testing.T) {
 	}
 }
 
-// moveMoney recovers what the process before it left, holds and settles until it
-// is killed, and says every acknowledged settlement.
+// moveMoney recovers the holds of the previous process, holds and settles until it is killed, and
+// prints every acknowledged settlement.
 func moveMoney(dir string, say statetest.Say) error {
 	s, _, err := ondisk.Open(dir)
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 func TestOverrunLeavesADebtThatBlocksHoldsUntilItIsPaid(t *testing.T) {
 	run(t, func(t *testing.T, c *ledger.Client, s *state.State, _ *statetest.Faulty) {
 		credit(t, c, "7", 100)
-		if err := hold(t, c, "7", "dear", 10).Settle(ctx, ledger.Settlement{Amount: 130, Reason: "finished"}); err != nil {
+		if err := hold(t, c, "7", "dear", 10).Settle(ctx,
+			ledger.Settlement{Amount: 130, Reason: "finished"}); err != nil {
 			t.Fatal(err)
 		}
 		if b := balance(t, c, "7"); b.Available() != -30 || b.Spent != 130 {
@@ -44,7 +45,7 @@ func TestOverrunLeavesADebtThatBlocksHoldsUntilItIsPaid(t *testing.T) {
 	})
 }
 
-// TestKeyWithoutAUserIsBoundByItsBudget: it has no balance, and needs none.
+// Such a key has no balance and needs none.
 func TestKeyWithoutAUserIsBoundByItsBudget(t *testing.T) {
 	run(t, func(t *testing.T, c *ledger.Client, s *state.State, _ *statetest.Faulty) {
 		key := identity.Key{ID: "key_1", Hash: state.HashSecret("key_1"), Enabled: true, Budget: 100}

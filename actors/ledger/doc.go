@@ -41,7 +41,7 @@
 // one commit in flight, and decisions made meanwhile go with the next commit, so a thousand
 // requests of one account share a few commits. A batch is committed at once if all open
 // holds of the account wait for it. Otherwise it waits up to 12 ms for more operations
-// (account.departure). The result of a commit is handled on the goroutine of the state's
+// (account.commitTime). The result of a commit is handled on the goroutine of the state's
 // writer, so nothing that an account does may block.
 //
 // A caller waits until a durable hold, an adjustment or a settlement by Settle is committed. It

@@ -25,8 +25,8 @@ type member struct {
 	flying []money.Posting
 }
 
-// TestBudgetOfAGroupIsNeverExceeded: what its members have spent and hold together stays within the budget,
-// whatever the order in which their accounts begin, settle, are journaled and lose their actors.
+// What the members have spent and hold together stays within the budget, in whatever order their
+// accounts hold, settle, commit and lose their actors.
 func TestBudgetOfAGroupIsNeverExceeded(t *testing.T) { rapid.Check(t, checkGroupBudget) }
 
 func checkGroupBudget(rt *rapid.T) {
@@ -186,7 +186,7 @@ func openHold(rt *rapid.T, m *member) (*member, *hold) {
 	return m, nil
 }
 
-// land reports what became of the batch under way.
+// land reports the outcome of the batch in flight.
 func (m *member) land(rt *rapid.T, store *state.State, fail bool) {
 	if m.flying == nil {
 		return

@@ -17,9 +17,8 @@ import (
 	"stagedoor/state/money"
 )
 
-// TestThousandsOfHoldsOnOneBalance: callers who hold, extend, settle, release
-// and leave, some in the middle, on a few accounts; money comes in meanwhile.
-// Nothing is overdrawn at any moment, nothing stays held, every sum is exact.
+// Concurrent callers hold, extend, settle, release and disconnect on a few accounts while payments
+// arrive. No account is overdrawn at any moment, nothing stays held, and every sum is exact.
 func TestThousandsOfHoldsOnOneBalance(t *testing.T) {
 	const accounts, callers, each = 3, 64, 120
 	sys := kittest.Start(t)
@@ -143,8 +142,7 @@ func settled(tb testing.TB, c *ledger.Client, s *state.State, account string) {
 	}
 }
 
-// TestParallelCallsCannotOverdraw: a thousand calls at once with balance for ten
-// (faults.md S16).
+// A thousand concurrent calls with a balance for ten get ten holds.
 func TestParallelCallsCannotOverdraw(t *testing.T) {
 	sys := kittest.Start(t)
 	s := open(t, journal.NewMemory())
@@ -155,7 +153,8 @@ func TestParallelCallsCannotOverdraw(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 1000 {
 		wg.Go(func() {
-			if _, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: fmt.Sprint("req_", i), Amount: 100, Durable: i%2 == 0}); err == nil {
+			if _, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: fmt.Sprint("req_", i), Amount: 100,
+				Durable: i%2 == 0}); err == nil {
 				granted.Add(1)
 			} else if !errors.Is(err, money.ErrInsufficient) {
 				t.Error(err)

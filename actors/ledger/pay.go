@@ -38,7 +38,7 @@ func (c *Client) Pay(ctx context.Context, p Payment) (again bool, err error) {
 		return true, nil
 	}
 	if p.Amount < 0 {
-		return false, c.with(ctx, p.Account, func(pid *actor.PID) error {
+		return false, c.askAccount(ctx, p.Account, func(pid *actor.PID) error {
 			_, err := kit.Ask(ctx, c.system, pid, &adjusting{amount: p.Amount, reason: p.Reason, once: p.Once})
 			return err
 		})

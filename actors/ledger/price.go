@@ -10,7 +10,7 @@ import (
 )
 
 // Prices of the image vendor's routes by rendering speed, in micro-dollars per
-// image (imagegen-and-oauth.md 8).
+// image.
 var speeds = map[string]*catalog.Price{
 	"TURBO":   {PerImage: 30_000},
 	"DEFAULT": {PerImage: 60_000},

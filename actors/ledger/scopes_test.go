@@ -23,8 +23,8 @@ func (b scopedBudgets) BudgetOf(s budget.Scope) budget.Budget { return budget.Bu
 
 func (scopedBudgets) SpentBy(s budget.Scope) money.KeySpend { return money.KeySpend{Key: s.Name()} }
 
-// TestEveryBudgetOfAHoldCounts: of its key, its user and its group, which two accounts
-// share. A refusal by one leaves the others as they were.
+// The budgets of the key, its user and its group all apply. Two accounts share the group. A refusal
+// by one budget leaves the others unchanged.
 func TestEveryBudgetOfAHoldCounts(t *testing.T) {
 	budgets := scopedBudgets{
 		{ID: "k1"}:                         50,

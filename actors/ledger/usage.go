@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// countEvery is how long the usage of requests without a price is collected in memory. A
+	// countEvery is the time for which the usage of requests without a price is collected in memory. A
 	// crash loses at most that much of it. A stop loses none, unless the last write fails.
 	countEvery = time.Second
 	// maxCounted bounds the rows in memory. An account has a share of them, as package share

@@ -29,8 +29,8 @@ func used(t *testing.T, s *state.State) (rows int, total money.UsageRow) {
 	return len(all), total
 }
 
-// TestUsageWithoutAPriceIsCountedInBatches: of many requests in one commit, within a second,
-// and what could not be written is written later.
+// The usage of many requests is one commit, within a second. Usage that could not be written is
+// written later.
 func TestUsageWithoutAPriceIsCountedInBatches(t *testing.T) {
 	run(t, func(t *testing.T, c *ledger.Client, s *state.State, store *statetest.Faulty) {
 		count := func() {
@@ -63,7 +63,7 @@ func TestUsageWithoutAPriceIsCountedInBatches(t *testing.T) {
 	})
 }
 
-// TestUsageIsBoundedInMemory: names beyond the bound share a row of their key.
+// Names beyond the limit share one row of their key.
 func TestUsageIsBoundedInMemory(t *testing.T) {
 	run(t, func(t *testing.T, c *ledger.Client, s *state.State, _ *statetest.Faulty) {
 		for i := range 5000 {

@@ -22,7 +22,7 @@ func (p *provider) Receive(c actor.Context) {
 	case *actor.Started:
 		p.start(c)
 	case *actor.Stopping, *actor.Restarting:
-		p.end()
+		p.refuseAll()
 	case *acquiring:
 		p.acquire((*ticket)(m))
 	case *releasing:
@@ -69,9 +69,10 @@ func (p *provider) start(c actor.Context) {
 
 // Failed implements kit.Failer. It refuses the queued requests, which would otherwise wait
 // until the restart.
-func (p *provider) Failed(any) { p.end() }
+func (p *provider) Failed(any) { p.refuseAll() }
 
-func (p *provider) end() {
+// refuseAll refuses the queued requests and closes the core.
+func (p *provider) refuseAll() {
 	p.client.free.Store(nil)
 	if p.core == nil {
 		return // it never started

@@ -35,10 +35,10 @@ type Breaker struct {
 	OpenMax     time.Duration // the longest time it stays open; 60 s
 }
 
-// Window is how long an outcome counts in the ratio.
+// Window is the time for which an outcome counts in the ratio.
 const Window = 30 * time.Second
 
-// credentialOut is how long the breaker stays open after the provider refused our API key.
+// credentialOut is the time for which the breaker stays open after the provider refused our API key.
 // It is long because the key does not become valid without an operator.
 const credentialOut = 10 * time.Minute
 
@@ -69,8 +69,8 @@ func newBreaker(now time.Time, config Breaker, state State) *breaker {
 	return &breaker{config: config.withDefaults(), base: now, state: state}
 }
 
-// with returns a breaker in the same state under another configuration.
-func (b *breaker) with(now time.Time, config Breaker) *breaker {
+// withConfig returns a breaker in the same state with another configuration.
+func (b *breaker) withConfig(now time.Time, config Breaker) *breaker {
 	next := newBreaker(now, config, b.state)
 	next.until, next.opened, next.probe = b.until, b.opened, b.probe
 	return next
@@ -91,7 +91,8 @@ func (b *breaker) admits(now time.Time) bool {
 	return true
 }
 
-func (b *breaker) granted(t *ticket) {
+// noteGrant makes a granted ticket the probe of a half-open breaker.
+func (b *breaker) noteGrant(t *ticket) {
 	if b.state == HalfOpen {
 		b.probe = t
 	}

@@ -29,7 +29,7 @@ type Config struct {
 	RequestsPerMinute int
 	TokensPerMinute   int
 	MaxInFlight       int
-	// Burst is how much unused limit is saved up. Zero means one minute's worth.
+	// Burst is the unused limit that is saved up. Zero means one minute's worth.
 	Burst time.Duration
 
 	QueuePerOwner int // tickets of one owner and class; 0: 64

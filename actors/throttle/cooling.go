@@ -23,8 +23,8 @@ const (
 	maxCooling = 1024
 )
 
-// end returns the time from which requests for the model may be sent.
-func (c *coolDowns) end(model string) time.Time {
+// until returns the time from which requests for the model may be sent.
+func (c *coolDowns) until(model string) time.Time {
 	if m := c.models[model]; m != nil {
 		return m.until
 	}
@@ -33,7 +33,7 @@ func (c *coolDowns) end(model string) time.Time {
 
 // left returns how long that is from now.
 func (c *coolDowns) left(now time.Time, model string) time.Duration {
-	return c.end(model).Sub(now)
+	return c.until(model).Sub(now)
 }
 
 // active reports whether requests for any model have to wait.
@@ -74,7 +74,7 @@ func (c *coolDowns) start(now time.Time, model string, d time.Duration) {
 // Refusals of requests that were in flight at the same time do not add to it.
 func (c *coolDowns) refused(now time.Time, model string, said time.Duration) {
 	if said <= 0 {
-		if now.Before(c.end(model)) {
+		if now.Before(c.until(model)) {
 			return
 		}
 		m := c.model(now, model)
@@ -93,8 +93,8 @@ func (c *coolDowns) served(now time.Time, model string) {
 	}
 }
 
-// over ends the cool-down of a model.
-func (c *coolDowns) over(model string) { delete(c.models, model) }
+// end ends the cool-down of a model.
+func (c *coolDowns) end(model string) { delete(c.models, model) }
 
 // forgetFirst forgets the model whose cool-down ends first.
 func (c *coolDowns) forgetFirst() {

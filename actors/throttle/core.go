@@ -74,7 +74,7 @@ func (c *core) acquire(now time.Time, t *ticket) {
 	case c.closed:
 		c.refuse(t, Refused{Reason: Closed, RetryAfter: time.Second})
 	case !admits && c.breaker.state == Open && !c.mayTry(now, t):
-		c.refuse(t, c.broken(now))
+		c.refuse(t, c.breakerRefusal(now))
 	case c.cooling.left(now, t.model) > longCool && !c.nextTrial(t):
 		c.refuse(t, Refused{Reason: TooLate, RetryAfter: c.cooling.left(now, t.model)})
 	case !t.deadline.IsZero() && !now.Before(t.deadline):
@@ -145,7 +145,7 @@ func (c *core) grant(now time.Time, t *ticket) {
 	t.requestCharge, t.tokenCharge = c.requests.take(1), c.tokens.take(t.tokens)
 	c.shared.inFlight.Add(1)
 	// The breaker must know its probe before the caller can release it.
-	c.breaker.granted(t)
+	c.breaker.noteGrant(t)
 	if c.onlyTrials(now, t.model) {
 		c.trial = t
 	}
@@ -259,7 +259,7 @@ func (c *core) configure(now time.Time, config Config) {
 	c.tokens.configure(now, c.config.TokensPerMinute, c.config.Burst)
 	if c.breaker.config != c.config.Breaker {
 		// The counters start anew, because other goroutines may still hold the old breaker.
-		c.breaker = c.breaker.with(now, c.config.Breaker)
+		c.breaker = c.breaker.withConfig(now, c.config.Breaker)
 	}
 }
 
@@ -283,7 +283,7 @@ func (c *core) dispatch(now time.Time) time.Time {
 	c.refill(now)
 	c.sweep(now)
 	if !c.breaker.admits(now) && c.breaker.state == Open {
-		c.flush(c.broken(now))
+		c.flush(c.breakerRefusal(now))
 	}
 	t := c.next(now)
 	for ; t != nil && c.ready(now, t); t = c.next(now) {
@@ -345,7 +345,8 @@ func (c *core) refill(now time.Time) {
 	c.tokens.refill(now)
 }
 
-func (c *core) broken(now time.Time) Refused {
+// breakerRefusal returns the refusal of a request while the breaker is open.
+func (c *core) breakerRefusal(now time.Time) Refused {
 	return Refused{Reason: BreakerOpen, RetryAfter: max(c.breaker.until.Sub(now), minRetry)}
 }
 

@@ -148,7 +148,7 @@ func (w *world) drain(t *rapid.T) {
 }
 
 // For any sequence of events, each ticket gets one verdict, no limit on requests in flight
-// or in the queue is exceeded, and no ticket waits beyond its deadline or for ever.
+// or in the queue is exceeded, and no ticket waits beyond its deadline or forever.
 func TestCoreKeepsItsInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		config := Config{
@@ -299,7 +299,8 @@ func TestTallyForgetsAfterTheWindow(t *testing.T) {
 	for _, row := range []struct {
 		at   time.Duration
 		want int
-	}{{9 * time.Second, 10}, {29 * time.Second, 10}, {30 * time.Second, 5}, {35 * time.Second, 0}, {10 * time.Minute, 0}} {
+	}{{9 * time.Second, 10}, {29 * time.Second, 10}, {30 * time.Second, 5}, {35 * time.Second, 0},
+		{10 * time.Minute, 0}} {
 		if got := c.sum(row.at); got != row.want {
 			t.Errorf("at %v: %d, want %d", row.at, got, row.want)
 		}
@@ -312,7 +313,7 @@ func TestTallyForgetsAfterTheWindow(t *testing.T) {
 
 // A grant costs nothing when its owner has left without the core knowing it: the request
 // and its tokens stay in the buckets, and the place stays free.
-func TestGrantToAnOwnerWhoHasLeftCostsNothing(t *testing.T) {
+func TestAGrantToACallerThatGaveUpCostsNothing(t *testing.T) {
 	w := newWorld(Config{RequestsPerMinute: 60, TokensPerMinute: 6000, MaxInFlight: 1, Burst: time.Minute})
 	running := w.ask("a", Interactive, 100, 0, false)
 	waiting := w.ask("b", Interactive, 100, 0, false)

@@ -61,7 +61,7 @@ var quantum = [classCount]int{Interactive: 4, Normal: 4, Background: 1}
 const (
 	maxCost       = 64
 	tokensPerCost = 512
-	// extraTurns is how many owners may join a round beyond as many as began it. Later ones
+	// extraTurns is the number of owners that may join a round beyond as many as began it. Later ones
 	// join the next, so that a round ends however many new owners come.
 	extraTurns = 16
 )

@@ -54,7 +54,7 @@ func (s *steady) read() {
 	s.waiting = still
 }
 
-// second ends the requests under way, a second after they were granted.
+// second ends the requests in flight one second after they were granted.
 func (s *steady) second() {
 	s.now = s.now.Add(time.Second)
 	done := s.holding

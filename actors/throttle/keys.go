@@ -28,7 +28,7 @@ type Keys struct {
 
 const (
 	keyShards = 16
-	// evictLook is how many keys an eviction looks at to find one to forget.
+	// evictLook is the number of keys that an eviction looks at to find one to forget.
 	evictLook = 16
 )
 

@@ -134,7 +134,7 @@ func TestChangedLimitsActAtOnce(t *testing.T) {
 	}
 }
 
-func TestTableOfKeysIsBoundedAndKeepsTheBusyOnes(t *testing.T) {
+func TestKeyTableIsBoundedAndKeepsBusyKeys(t *testing.T) {
 	keys := throttle.NewKeys(64)
 	limits := throttle.KeyLimits{RequestsPerMinute: 1, MaxInFlight: 1}
 	busy, refused := admit(keys, "busy", limits, 0, noon)

@@ -14,7 +14,7 @@ import (
 // crash makes the actor panic: there is no such ticket.
 func (c *Client) crash() { c.send((*releasing)(nil)) }
 
-func TestCrashAnswersThoseWhoWaitAndBeginsCarefully(t *testing.T) {
+func TestACrashRefusesTheQueueAndRestartsCarefully(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, sys *kit.System) {
 		c, err := Spawn(sys, "provider", Config{RequestsPerMinute: 60, MaxInFlight: 2})
 		if err != nil {
@@ -81,7 +81,7 @@ func TestCrashAnswersThoseWhoWaitAndBeginsCarefully(t *testing.T) {
 	})
 }
 
-func TestFreeWayClosesWithTheActor(t *testing.T) {
+func TestTheBypassClosesWithTheActor(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, sys *kit.System) {
 		c, err := Spawn(sys, "provider", Config{})
 		if err != nil {

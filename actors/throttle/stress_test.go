@@ -15,7 +15,7 @@ import (
 )
 
 // Callers come, wait, leave and fail while the limits change under them. The
-// bubble fails the test if a request waits for ever.
+// bubble fails the test if a request waits forever.
 func TestEveryRequestIsAnsweredWhileLimitsChange(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, sys *kit.System) {
 		client, err := throttle.Spawn(sys, "provider", throttle.Config{})

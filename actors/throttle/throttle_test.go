@@ -248,7 +248,7 @@ func TestTrickleIsServedBesideAFlood(t *testing.T) {
 	})
 }
 
-func TestManyFloodsDoNotCloseTheDoor(t *testing.T) {
+func TestManyFloodsDoNotCloseTheQueue(t *testing.T) {
 	config := throttle.Config{MaxInFlight: 1, QueuePerOwner: 64, QueueTotal: 128, Reserve: 1}
 	run(t, config, func(t *testing.T, g *gate) {
 		held := g.hold(throttle.Ask{})
@@ -352,7 +352,7 @@ func TestMaxWaitBoundsEveryTicket(t *testing.T) {
 	})
 }
 
-func TestTooLateIsKnownAtTheDoor(t *testing.T) {
+func TestTooLateIsRefusedWithoutQueueing(t *testing.T) {
 	run(t, throttle.Config{RequestsPerMinute: 6, Burst: 10 * time.Second}, func(t *testing.T, g *gate) {
 		g.hold(throttle.Ask{}).Release(throttle.Outcome{})
 		refused := g.refused(throttle.Ask{Deadline: in(5 * time.Second)}, throttle.TooLate)
@@ -384,11 +384,12 @@ func TestTooLateLearnsHowLongAPlaceIsTaken(t *testing.T) {
 func TestCoolDownFromTheUpstream(t *testing.T) {
 	zero := 0
 	for name, outcome := range map[string]throttle.Outcome{
-		"429 with retry-after":   {Kind: throttle.RateLimited, RetryAfter: 7 * time.Second},
-		"503 with retry-after":   {Kind: throttle.Overloaded, RetryAfter: 7 * time.Second},
-		"nothing remaining":      {RemainingRequests: &zero, ResetRequests: 7 * time.Second},
-		"no tokens remaining":    {RemainingTokens: &zero, ResetTokens: 7 * time.Second},
-		"the longer of the two":  {RemainingTokens: &zero, ResetTokens: 7 * time.Second, RemainingRequests: &zero, ResetRequests: time.Second},
+		"429 with retry-after": {Kind: throttle.RateLimited, RetryAfter: 7 * time.Second},
+		"503 with retry-after": {Kind: throttle.Overloaded, RetryAfter: 7 * time.Second},
+		"nothing remaining":    {RemainingRequests: &zero, ResetRequests: 7 * time.Second},
+		"no tokens remaining":  {RemainingTokens: &zero, ResetTokens: 7 * time.Second},
+		"the longer of the two": {RemainingTokens: &zero, ResetTokens: 7 * time.Second, RemainingRequests: &zero,
+			ResetRequests: time.Second},
 		"cancelled but informed": {Kind: throttle.Cancelled, RemainingRequests: &zero, ResetRequests: 7 * time.Second},
 	} {
 		for kind, config := range map[string]throttle.Config{"unlimited": {}, "limited": {MaxInFlight: 100}} {
@@ -516,7 +517,8 @@ func TestBreakerOpensAtHalfFailuresThoughSomeSucceed(t *testing.T) {
 func TestOldFailuresLeaveTheRatio(t *testing.T) {
 	run(t, throttle.Config{}, func(t *testing.T, g *gate) {
 		for range 40 {
-			for _, kind := range []throttle.Kind{throttle.Transient, throttle.Transient, throttle.Transient, throttle.Success} {
+			for _, kind := range []throttle.Kind{throttle.Transient, throttle.Transient, throttle.Transient,
+				throttle.Success} {
 				g.hold(throttle.Ask{}).Release(throttle.Outcome{Kind: kind})
 			}
 			kittest.Pass(20 * time.Second) // eight in thirty seconds: too few to judge
@@ -531,7 +533,8 @@ func TestTheLastProviderIsTriedOneAtATime(t *testing.T) {
 	alone := map[string]throttle.Outcome{
 		"failing": {
 			Kind: throttle.Transient,
-		}, "credential refused": {Kind: throttle.Credential}, "long cool-down": {Kind: throttle.RateLimited, RetryAfter: time.Hour},
+		}, "credential refused": {Kind: throttle.Credential}, "long cool-down": {Kind: throttle.RateLimited,
+			RetryAfter: time.Hour},
 	}
 	for name, outcome := range alone {
 		t.Run(name, func(t *testing.T) {
@@ -642,7 +645,7 @@ func TestContextDeadlineIsTheTicketsDeadline(t *testing.T) {
 	})
 }
 
-func TestStopAnswersAllThatWait(t *testing.T) {
+func TestStopRefusesTheQueue(t *testing.T) {
 	run(t, throttle.Config{MaxInFlight: 1}, func(t *testing.T, g *gate) {
 		held := g.hold(throttle.Ask{})
 		for range 50 {
@@ -682,7 +685,7 @@ func TestConfigureActsAtOnce(t *testing.T) {
 	})
 }
 
-func TestPauseHoldsAndResumeLetsGo(t *testing.T) {
+func TestPauseHoldsRequestsUntilResume(t *testing.T) {
 	run(t, throttle.Config{}, func(t *testing.T, g *gate) {
 		g.Pause()
 		kittest.Quiesce()

@@ -39,7 +39,7 @@ func (c *core) endTrial(now time.Time, o *Outcome) {
 	}
 	switch o.Kind {
 	case Success:
-		c.cooling.over(o.Model)
+		c.cooling.end(o.Model)
 	case RateLimited:
 		c.trialFrom = now.Add(trialRest)
 	}

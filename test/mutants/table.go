@@ -73,14 +73,14 @@ var Table = []Mutant{
 	{
 		Name:  "ledger: holds are granted while charges cannot be written",
 		File:  "actors/ledger/account.go",
-		Old:   "if now.Before(a.sick) || a.flight",
+		Old:   "if now.Before(a.retryAt) || a.flight",
 		New:   "if a.flight",
 		Suite: "./actors/ledger", Run: "TestASettlementWithoutAWaitIsRepeatedUntilItIsDurable",
 	},
 	{
 		Name:  "ledger: holds are granted however long a commit takes",
 		File:  "actors/ledger/account.go",
-		Old:   "|| a.flight != nil && now.Sub(a.departed) > stalledAfter",
+		Old:   "|| a.flight != nil && now.Sub(a.submittedAt) > stalledAfter",
 		New:   "",
 		Suite: "./actors/ledger", Run: "TestHoldsAreRefusedWhileACommitTakesTooLong",
 	},
@@ -94,10 +94,10 @@ var Table = []Mutant{
 	{
 		Name: "ledger: release a hold twice",
 		File: "actors/ledger/core.go", Suite: "./actors/ledger", Run: ".",
-		Old: `	c.withdraw(h)
+		Old: `	c.cancelBegin(h)
 	c.hold(h, -h.amount)
 	c.push(op{kind: money.Release`,
-		New: `	c.withdraw(h)
+		New: `	c.cancelBegin(h)
 	c.hold(h, -2*h.amount)
 	c.push(op{kind: money.Release`,
 	},
