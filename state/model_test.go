@@ -269,7 +269,7 @@ func TestManyWritersAndReaders(t *testing.T) {
 				select {
 				case <-done:
 					return
-				case <-identity.WatchKeys(s):
+				case <-identity.AccessOf(s).WatchAccess():
 				default:
 				}
 				for _, k := range identity.ListKeys(s.View(), identity.KeyFilter{Live: true}) {

@@ -77,7 +77,7 @@ func TestNothingIsVisibleBeforeItIsDurable(t *testing.T) {
 		store.Before(func([]journal.Batch) error { <-hold; return nil })
 		s := open(t, store, time.Now)
 		k := newKey(t, 1)
-		changed, done := identity.WatchKeys(s), make(chan error, 1)
+		changed, done := identity.AccessOf(s).WatchAccess(), make(chan error, 1)
 		go func() { done <- identity.CreateKey(ctx, s, k) }()
 		synctest.Wait() // the writer hangs in its commit
 		if _, ok := identity.AccessOf(s).Key(k.Hash); ok {

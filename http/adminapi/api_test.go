@@ -73,7 +73,9 @@ func newBench(t *testing.T) *bench {
 		Pause:     func(string) (work.Pause, bool) { return work.Pause{Since: time.Unix(1000, 0)}, true },
 		Tree:      func() ([]kit.ActorStats, kit.Stats) { return system.Actors(), system.Stats() }}
 	b.api = New(Options{Logger: slog.New(slog.DiscardHandler), State: s, Registry: registry, Ledger: money,
-		Link:   func(l tokens.Link) (string, error) { return fmt.Sprint("https://gateway.example/link of ", l.User), nil },
+		Link: func(l tokens.Link) (string, error) {
+			return fmt.Sprint("https://gateway.example/link of ", l.User), nil
+		},
 		Random: rand.Reader, Overview: look})
 	b.handler = b.api.Handler()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(b.api.description))

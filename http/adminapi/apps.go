@@ -17,10 +17,10 @@ var appRoutes = []route{
 		summary: "Register an app; its secret is shown once", in: NewApp{}, out: AppSecret{},
 		status: http.StatusCreated, serve: (*requestContext).createApp},
 	{method: "GET", path: "/apps/{id}", name: "getApp", group: "apps", summary: "Get an app", out: App{},
-		status: http.StatusOK, serve: (*requestContext).getApp},
+		status: http.StatusOK, serve: withID((*requestContext).getApp)},
 	{method: "DELETE", path: "/apps/{id}", name: "disableApp", group: "apps",
 		summary: "Disable an app and all its tokens. The app stays in the list", out: App{},
-		status: http.StatusOK, serve: (*requestContext).disableApp},
+		status: http.StatusOK, serve: withID((*requestContext).disableApp)},
 	{method: "POST", path: "/apps/{id}/secret", name: "rotateAppSecret", group: "apps",
 		summary: "Give an app a new secret; the previous one stays valid for a day",
 		in:      Empty{}, out: AppSecret{}, status: http.StatusOK, serve: (*requestContext).rotateSecret},
@@ -75,11 +75,7 @@ func (c *requestContext) createApp() (any, error) {
 	return AppSecret{App: c.appView(&a), Secret: secret}, nil
 }
 
-func (c *requestContext) getApp() (any, error) {
-	id, err := c.id()
-	if err != nil {
-		return nil, err
-	}
+func (c *requestContext) getApp(id int64) (any, error) {
 	a, err := c.Registry.App(id)
 	if err != nil {
 		return nil, describeNotFound(err, "id", noApp)
@@ -87,15 +83,11 @@ func (c *requestContext) getApp() (any, error) {
 	return c.appView(&a), nil
 }
 
-func (c *requestContext) disableApp() (any, error) {
-	id, err := c.id()
-	if err != nil {
-		return nil, err
-	}
+func (c *requestContext) disableApp(id int64) (any, error) {
 	if err := c.Registry.DisableApp(c.r.Context(), id); err != nil {
 		return nil, describeNotFound(err, "id", noApp)
 	}
-	return c.getApp()
+	return c.getApp(id)
 }
 
 func (c *requestContext) rotateSecret() (any, error) {

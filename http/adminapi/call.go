@@ -234,6 +234,17 @@ func (c *requestContext) id() (int64, error) {
 	return n, nil
 }
 
+// withID returns a handler that calls serve with the numeric id in the path.
+func withID(serve func(*requestContext, int64) (any, error)) func(*requestContext) (any, error) {
+	return func(c *requestContext) (any, error) {
+		id, err := c.id()
+		if err != nil {
+			return nil, err
+		}
+		return serve(c, id)
+	}
+}
+
 // time returns a day or time of the query, and false if the parameter is absent.
 func (c *requestContext) time(name string) (time.Time, bool, error) {
 	text := c.query.Get(name)

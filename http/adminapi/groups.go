@@ -21,22 +21,22 @@ var groupRoutes = []route{
 	{method: "POST", path: "/groups", name: "createGroup", group: "groups", summary: "Create a group",
 		in: NewGroup{}, out: Group{}, status: http.StatusCreated, serve: (*requestContext).createGroup},
 	{method: "GET", path: "/groups/{id}", name: "getGroup", group: "groups", summary: "Get a group",
-		out: Group{}, status: http.StatusOK, serve: (*requestContext).getGroup},
+		out: Group{}, status: http.StatusOK, serve: withID((*requestContext).getGroup)},
 	{method: "PATCH", path: "/groups/{id}", name: "updateGroup", group: "groups",
 		summary: "Change a group, at once for all requests of its members",
 		in:      GroupChange{}, out: Group{}, status: http.StatusOK, serve: (*requestContext).updateGroup},
 	{method: "DELETE", path: "/groups/{id}", name: "deleteGroup", group: "groups",
 		summary: "Delete a group that has no members", out: Group{}, status: http.StatusOK,
-		serve: (*requestContext).deleteGroup},
+		serve: withID((*requestContext).deleteGroup)},
 	{method: "GET", path: "/groups/{id}/members", name: "listMembers", group: "groups",
 		summary: "List the users in a group by id", out: List[Member]{},
-		query: []param{limitParam, afterParam}, status: http.StatusOK, serve: (*requestContext).listMembers},
+		query: []param{limitParam, afterParam}, status: http.StatusOK, serve: withID((*requestContext).listMembers)},
 	{method: "POST", path: "/groups/{id}/members", name: "addMember", group: "groups",
 		summary: "Add a user, who must not be in another group. Adding a member again changes nothing",
 		in:      NewMember{}, out: Group{}, status: http.StatusOK, serve: (*requestContext).addMember},
 	{method: "DELETE", path: "/groups/{id}/members/{user}", name: "removeMember", group: "groups",
 		summary: "Remove a user, by username", out: Group{}, status: http.StatusOK,
-		serve: (*requestContext).removeMember},
+		serve: withID((*requestContext).removeMember)},
 }
 
 const noGroup = "there is no such group"
@@ -114,11 +114,7 @@ func (c *requestContext) createGroup() (any, error) {
 	return c.groupReply(c.Registry.CreateGroup(c.r.Context(), in.Name, change))
 }
 
-func (c *requestContext) getGroup() (any, error) {
-	id, err := c.id()
-	if err != nil {
-		return nil, err
-	}
+func (c *requestContext) getGroup(id int64) (any, error) {
 	g, ok := identity.FindGroup(c.State.View(), id)
 	if !ok {
 		return nil, notFound("id", noGroup)
@@ -142,19 +138,11 @@ func (c *requestContext) updateGroup() (any, error) {
 	return c.groupReply(c.Registry.UpdateGroup(c.r.Context(), id, tokens.GroupChange{Name: in.Name, Ceiling: change}))
 }
 
-func (c *requestContext) deleteGroup() (any, error) {
-	id, err := c.id()
-	if err != nil {
-		return nil, err
-	}
+func (c *requestContext) deleteGroup(id int64) (any, error) {
 	return c.groupReply(c.Registry.DeleteGroup(c.r.Context(), id))
 }
 
-func (c *requestContext) listMembers() (any, error) {
-	id, err := c.id()
-	if err != nil {
-		return nil, err
-	}
+func (c *requestContext) listMembers(id int64) (any, error) {
 	v := c.State.View()
 	if _, ok := identity.FindGroup(v, id); !ok {
 		return nil, notFound("id", noGroup)
@@ -180,11 +168,7 @@ func (c *requestContext) addMember() (any, error) {
 	return c.groupReply(c.Registry.AddMember(c.r.Context(), id, in.User))
 }
 
-func (c *requestContext) removeMember() (any, error) {
-	id, err := c.id()
-	if err != nil {
-		return nil, err
-	}
+func (c *requestContext) removeMember(id int64) (any, error) {
 	g, err := c.Registry.RemoveMember(c.r.Context(), id, c.r.PathValue("user"))
 	if err != nil {
 		return nil, describeNotFound(err, "user", "there is no such group, or the user is not in it")

@@ -21,7 +21,7 @@ var userRoutes = []route{
 		out:    CreatedUser{},
 		status: http.StatusCreated, serve: (*requestContext).createUser},
 	{method: "GET", path: "/users/{id}", name: "getUser", group: "users", summary: "Get a user", out: User{},
-		status: http.StatusOK, serve: (*requestContext).getUser},
+		status: http.StatusOK, serve: withID((*requestContext).getUser)},
 	{method: "PATCH", path: "/users/{id}", name: "updateUser", group: "users", summary: "Change a user",
 		in: UserChange{}, out: User{},
 		status: http.StatusOK, serve: (*requestContext).updateUser},
@@ -34,7 +34,7 @@ var userRoutes = []route{
 		in:      Empty{}, out: Link{}, status: http.StatusCreated, serve: (*requestContext).createLink},
 	{method: "DELETE", path: "/users/{id}/sessions", name: "endSessions", group: "users",
 		summary: "End all sessions of a user", out: User{},
-		status: http.StatusOK, serve: (*requestContext).endSessions},
+		status: http.StatusOK, serve: withID((*requestContext).endSessions)},
 }
 
 const noUser = "there is no such user"
@@ -128,11 +128,7 @@ func (c *requestContext) createUser() (any, error) {
 	return out, err
 }
 
-func (c *requestContext) getUser() (any, error) {
-	id, err := c.id()
-	if err != nil {
-		return nil, err
-	}
+func (c *requestContext) getUser(id int64) (any, error) {
 	u, err := c.Registry.User(id)
 	if err != nil {
 		return nil, describeNotFound(err, "id", noUser)
@@ -194,11 +190,7 @@ func (c *requestContext) createLink() (any, error) {
 	return Link{URL: url, Expires: expires}, err
 }
 
-func (c *requestContext) endSessions() (any, error) {
-	id, err := c.id()
-	if err != nil {
-		return nil, err
-	}
+func (c *requestContext) endSessions(id int64) (any, error) {
 	if err := c.Registry.EndSessions(c.r.Context(), id); err != nil {
 		return nil, describeNotFound(err, "id", noUser)
 	}

@@ -39,18 +39,10 @@ func FindAccessToken(v state.View, h state.Hash) (AccessToken, Grant, bool) {
 
 // PutAccessToken stores a. Two tokens cannot have the same hash: ErrExists.
 func PutAccessToken(tx *state.Tx, a AccessToken) error {
-	if err := state.CheckID(a.ID); err != nil {
-		return err
-	}
-	if err := accessTokens.CheckHash(tx.View(), &a, accessHash); err != nil {
-		return err
-	}
-	return accessTokens.Put(tx, a)
+	return putHashed(tx, &accessTokens, a, a.ID, accessHash)
 }
 
 // RemoveAccessToken removes an access token if it exists. Its grant stays.
 func RemoveAccessToken(tx *state.Tx, id string) {
-	if r := accessTokens.Get(tx.View(), id); r != nil {
-		accessTokens.Remove(tx, r)
-	}
+	removeByID(tx, &accessTokens, id)
 }

@@ -83,7 +83,5 @@ func PutConsent(tx *state.Tx, c Consent) error {
 
 // RemoveConsent removes what a user has allowed an app, if anything.
 func RemoveConsent(tx *state.Tx, user, app int64) {
-	if r := consents.Get(tx.View(), consentID(user, app)); r != nil {
-		consents.Remove(tx, r)
-	}
+	removeByID(tx, &consents, consentID(user, app))
 }

@@ -45,18 +45,10 @@ func ListDeveloperTokens(v state.View, user int64) []DeveloperToken {
 
 // PutDeveloperToken stores d. Two tokens cannot have the same hash: ErrExists.
 func PutDeveloperToken(tx *state.Tx, d DeveloperToken) error {
-	if err := state.CheckID(d.ID); err != nil {
-		return err
-	}
-	if err := developers.CheckHash(tx.View(), &d, developerHash); err != nil {
-		return err
-	}
-	return developers.Put(tx, d)
+	return putHashed(tx, &developers, d, d.ID, developerHash)
 }
 
 // RemoveDeveloperToken removes a developer token if it exists.
 func RemoveDeveloperToken(tx *state.Tx, id string) {
-	if r := developers.Get(tx.View(), id); r != nil {
-		developers.Remove(tx, r)
-	}
+	removeByID(tx, &developers, id)
 }

@@ -69,9 +69,6 @@ func (g *Grant) Revoke(now time.Time, reason string) {
 }
 
 func (g *Grant) check() error {
-	if err := state.CheckID(g.ID); err != nil {
-		return err
-	}
 	if g.User <= 0 || g.App <= 0 || g.Code.Hash == (state.Hash{}) || g.Expires.IsZero() {
 		return fmt.Errorf("%w: grant %s", state.ErrInvalid, g.ID)
 	}
@@ -121,8 +118,5 @@ func PutGrant(tx *state.Tx, g Grant) error {
 	if err := g.check(); err != nil {
 		return err
 	}
-	if err := grants.CheckHash(tx.View(), &g, grantFamily); err != nil {
-		return err
-	}
-	return grants.Put(tx, g)
+	return putHashed(tx, &grants, g, g.ID, grantFamily)
 }

@@ -159,12 +159,6 @@ func (f KeyFilter) matches(k *Key, now time.Time) bool {
 	return !f.Live || (k.Revoked.IsZero() && !k.expired(now))
 }
 
-// WatchKeys returns a channel that is closed by the next change of any key. Call it before reading
-// the keys, so that no change is missed.
-func WatchKeys(s *state.State) <-chan struct{} {
-	return keys.WatchUnder(s.View(), state.ByID, nil)
-}
-
 // CreateKeyOfUser stores a new key like CreateKey. The user that the key names, if any, must exist
 // and be active, because the spending of an account without a user is visible to no one.
 func CreateKeyOfUser(ctx context.Context, s *state.State, k Key) error {

@@ -155,7 +155,7 @@ func TestKeysAreListedByFilterInOrder(t *testing.T) {
 	}
 }
 
-func TestWatchKeysWakesOnEveryKindOfChange(t *testing.T) {
+func TestWatchAccessWakesOnEveryKindOfChange(t *testing.T) {
 	s := newState(t)
 	k := newKey(t, 1)
 	for name, change := range []func() error{
@@ -163,7 +163,7 @@ func TestWatchKeysWakesOnEveryKindOfChange(t *testing.T) {
 		func() error { _, err := identity.RevokeKey(ctx, s, k.ID); return err },
 		func() error { return identity.DeleteKey(ctx, s, k.ID) },
 	} {
-		changed := identity.WatchKeys(s)
+		changed := identity.AccessOf(s).WatchAccess()
 		if err := change(); err != nil {
 			t.Fatal(err)
 		}

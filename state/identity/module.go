@@ -41,3 +41,22 @@ func Module() state.Module {
 		Verify: verify,
 	}
 }
+
+// putHashed stores a record under an id and a hash. The id must be valid, and no other record of the table may have
+// the hash.
+func putHashed[R any](tx *state.Tx, t *state.Table[R], record R, id string, hash func(*R) *state.Hash) error {
+	if err := state.CheckID(id); err != nil {
+		return err
+	}
+	if err := t.CheckHash(tx.View(), &record, hash); err != nil {
+		return err
+	}
+	return t.Put(tx, record)
+}
+
+// removeByID removes a record if it exists.
+func removeByID[R any](tx *state.Tx, t *state.Table[R], id string) {
+	if r := t.Get(tx.View(), id); r != nil {
+		t.Remove(tx, r)
+	}
+}

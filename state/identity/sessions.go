@@ -50,18 +50,10 @@ func ListSessions(v state.View, user int64) []Session {
 
 // PutSession stores s.
 func PutSession(tx *state.Tx, s Session) error {
-	if err := state.CheckID(s.ID); err != nil {
-		return err
-	}
-	if err := sessions.CheckHash(tx.View(), &s, sessionHash); err != nil {
-		return err
-	}
-	return sessions.Put(tx, s)
+	return putHashed(tx, &sessions, s, s.ID, sessionHash)
 }
 
 // RemoveSession removes a session if it exists.
 func RemoveSession(tx *state.Tx, id string) {
-	if r := sessions.Get(tx.View(), id); r != nil {
-		sessions.Remove(tx, r)
-	}
+	removeByID(tx, &sessions, id)
 }

@@ -9,7 +9,7 @@
 // begin with Read. Each record belongs to an owner (state.Owner). For other owners it does not
 // exist. Watch functions return a channel that is closed by the next change.
 //
-//	header, changed, err := work.WatchResponse(s, id, owner)
+//	header, err := work.FindResponse(s.View(), id, owner)
 //	video, err := state.Do(ctx, s, func(tx *state.Tx) (work.Video, error) { return work.PutVideo(tx, video) })
 //
 // The command that ends a video job also adds its deliveries, so an event is sent if and only if

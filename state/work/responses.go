@@ -162,17 +162,6 @@ func FindResponse(v state.View, id string, owner state.Owner) (ResponseHeader, e
 	return r.Rec, nil
 }
 
-// WatchResponse returns a response's header and a channel that is closed when the response is
-// changed or removed.
-func WatchResponse(s *state.State, id string, owner state.Owner) (ResponseHeader, <-chan struct{}, error) {
-	v := s.View()
-	h, err := FindResponse(v, id, owner)
-	if err != nil {
-		return ResponseHeader{}, nil, err
-	}
-	return h, responses.Watch(v, id), nil
-}
-
 // ReadResponse returns a stored response. If it is being written, its body may be newer than its
 // header.
 func ReadResponse(ctx context.Context, s *state.State, id string, owner state.Owner) (StoredResponse, error) {

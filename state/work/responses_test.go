@@ -81,11 +81,10 @@ func TestResponsesOfOthersDoNotExist(t *testing.T) {
 	r := put(t, s, newResponse(1, "in_progress"))
 	_, readErr := work.ReadResponse(ctx, s, r.ID, other)
 	_, headErr := work.FindResponse(s.View(), r.ID, other)
-	_, _, watchErr := work.WatchResponse(s, r.ID, other)
 	_, updateErr := work.UpdateResponse(ctx, s, r.ID, other, work.ResponseUpdate{Status: "cancelled"})
 	_, chainErr := work.ReadChain(ctx, s, r.ID, other)
 	eventsErr := work.ReadEvents(ctx, s, r.ID, other, -1, nil)
-	for name, err := range map[string]error{"read": readErr, "header": headErr, "watch": watchErr, "update": updateErr,
+	for name, err := range map[string]error{"read": readErr, "header": headErr, "update": updateErr,
 		"chain": chainErr, "events": eventsErr, "delete": work.DeleteResponse(ctx, s, r.ID, other)} {
 		if !errors.Is(err, state.ErrNotFound) {
 			t.Errorf("%s: got %v, want ErrNotFound", name, err)
@@ -226,44 +225,6 @@ func TestEventsAreResumedAfterANumber(t *testing.T) {
 		}
 	}
 	empty(t, store)
-}
-
-func TestWatchFollowsAResponseToItsEnd(t *testing.T) {
-	s := newState(t)
-	r := put(t, s, newResponse(1, "in_progress"))
-	read, result := make(chan int64), make(chan string, 1)
-	go func() {
-		var got strings.Builder
-		for after := int64(-1); ; {
-			h, changed, err := work.WatchResponse(s, r.ID, me)
-			if err != nil {
-				result <- err.Error()
-				return
-			}
-			if h.EventSize > 0 && h.LastEvent > after {
-				_ = work.ReadEvents(ctx, s, r.ID, me, after, func(log []byte) error { got.Write(log); return nil })
-				after = h.LastEvent
-				read <- after
-			}
-			if h.Finished() {
-				result <- got.String()
-				return
-			}
-			<-changed
-		}
-	}()
-	for i, u := range []work.ResponseUpdate{{}, {}, {Status: "completed"}} {
-		u.LastEvent, u.Events = int64(i), fmt.Appendf(nil, "%d;", i)
-		if _, err := work.UpdateResponse(ctx, s, r.ID, me, u); err != nil {
-			t.Fatal(err)
-		}
-		if n := <-read; n != int64(i) {
-			t.Fatalf("the watcher read up to %d, want %d", n, i)
-		}
-	}
-	if got := <-result; got != "0;1;2;" {
-		t.Errorf("got %q", got)
-	}
 }
 
 func TestChainIsTheConversationInOrder(t *testing.T) {
