@@ -85,6 +85,8 @@ func (a *account) Failed(any) {
 	}
 }
 
+// handle decides one message and replies to it, unless the reply has to wait for a commit. It must
+// not block, because it can run on the goroutine of a request or of the state's writer.
 func (a *account) handle(m message) {
 	switch m := m.(type) {
 	case *holding:
@@ -130,6 +132,8 @@ func (a *account) handle(m message) {
 	}
 }
 
+// hold grants or refuses a hold. It grants none while commits fail or take too long, because each
+// granted hold is a further settlement that waits in memory.
 func (a *account) hold(m *holding) {
 	now := a.used
 	// Settlements wait for the store, and more of them must not pile up.
@@ -201,6 +205,8 @@ func (a *account) commitTime() time.Time {
 	return a.asked.Add(a.core.gather())
 }
 
+// wake sets the timer to the next time at which the account has something to do: a commit, the end
+// of a pause after a failed commit, or its stop when it is idle.
 func (a *account) wake(now time.Time) {
 	at := a.used.Add(idleAfter)
 	if !at.After(now) {
@@ -218,6 +224,7 @@ func (a *account) wake(now time.Time) {
 	a.timer.Wake(now, at)
 }
 
+// tick stops an account that was idle for idleAfter, or starts the commit that is due.
 func (a *account) tick(c actor.Context) {
 	now := time.Now()
 	if a.core.idle() && now.Sub(a.used) >= idleAfter {

@@ -136,6 +136,7 @@ type shared struct {
 	scopes map[budget.Scope]*allowance
 }
 
+// allowanceOf returns the allowance of a group, which all accounts of its members share.
 func (s *shared) allowanceOf(scope budget.Scope, b budgets) *allowance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,6 +215,7 @@ func (c *core) boundsNamed(r *money.Receipt) *bounds {
 	return b
 }
 
+// allowance returns the allowance of a scope. That of a group is shared with other accounts.
 func (c *core) allowance(scope budget.Scope) *allowance {
 	if scope.Kind == budget.GroupScope {
 		return c.shared.allowanceOf(scope, c.budgets)

@@ -368,7 +368,8 @@ type spawning struct {
 	account string
 }
 
-// Receive implements actor.Actor.
+// Receive implements actor.Actor. It starts the actor of an account, unless the account has one,
+// and replies with its PID.
 func (p *parent) Receive(ctx actor.Context) {
 	m, ok := ctx.Message().(*spawning)
 	if !ok {

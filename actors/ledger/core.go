@@ -101,6 +101,8 @@ type core struct {
 	postings  []money.Posting // buffer for the next batch
 }
 
+// newCore returns the core of an account with its durable state: credits, spending, and the holds
+// that an earlier process has left open.
 func newCore(a money.Account, holds []money.Hold, b budgets, s *shared) *core {
 	c := &core{account: a.ID, unfunded: a.Unfunded(), credits: a.Credits, spent: a.Spent, budgets: b, shared: s,
 		scopes: make(map[budget.Scope]*allowance), keys: make(map[string]*bounds), open: make(map[*hold]struct{})}
@@ -496,6 +498,7 @@ func (c *core) refused(o *op, err error) {
 	notify(o, err)
 }
 
+// finish marks a hold as ended and gives its outcome to the callers that have ended it again.
 func (c *core) finish(h *hold, err error) {
 	h.phase, h.outcome = ended, err
 	delete(c.open, h)

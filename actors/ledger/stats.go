@@ -22,6 +22,7 @@ func (c *Client) Stats() Stats {
 		Failed: n.failed.Load(), Charged: n.charged.Load()}
 }
 
+// asked counts a granted or refused hold.
 func (n *counts) asked(err error) {
 	if err != nil {
 		n.refused.Add(1)
@@ -30,6 +31,7 @@ func (n *counts) asked(err error) {
 	n.held.Add(1)
 }
 
+// settled counts the outcome of a settlement. Settling a hold again counts once.
 func (h *Hold) settled(amount int64, err error) {
 	n := &h.client.counts
 	if err != nil {

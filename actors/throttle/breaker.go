@@ -115,6 +115,7 @@ func (b *breaker) count(since time.Duration, kind Kind) bool {
 	return false
 }
 
+// exceeded reports whether the failures are too many, in a row or as a share of the last Window.
 func (b *breaker) exceeded(since time.Duration) bool {
 	if int(b.streak.Load()) >= b.config.Consecutive {
 		return true
@@ -152,6 +153,8 @@ func (b *breaker) record(now time.Time, t *ticket, kind Kind) {
 	}
 }
 
+// nextOpen returns how long the breaker opens now: OpenFor, doubled for each failed probe, and at
+// most OpenMax.
 func (b *breaker) nextOpen() time.Duration {
 	open := b.config.OpenFor
 	for range b.opened {
@@ -182,6 +185,7 @@ type tally struct{ slots [8]atomic.Uint64 }
 
 const slotLength = 5 * time.Second
 
+// add counts one event. A slot that belongs to an earlier time is replaced in the same operation.
 func (t *tally) add(since time.Duration) {
 	number := uint64(since/slotLength) + 1
 	slot := &t.slots[number%uint64(len(t.slots))]
@@ -197,6 +201,7 @@ func (t *tally) add(since time.Duration) {
 	}
 }
 
+// sum returns the number of events in the last Window, rounded to whole slots.
 func (t *tally) sum(since time.Duration) int {
 	newest := uint64(since/slotLength) + 1
 	total := uint64(0)

@@ -18,6 +18,7 @@ type bucket struct {
 // maxUnits keeps the product of units and a minute within 63 bits.
 const maxUnits = 100_000_000
 
+// newBucket returns a bucket that is full or empty.
 func newBucket(now time.Time, limit int, burst time.Duration, full bool) bucket {
 	b := bucket{limit: limit, burst: burst, at: now}
 	if full {
@@ -113,6 +114,7 @@ type Level struct {
 	Reset     time.Duration // until the bucket is full again
 }
 
+// level returns the state of the bucket for rate-limit headers.
 func (b *bucket) level(now time.Time) Level {
 	if b.limit <= 0 {
 		return Level{}

@@ -92,6 +92,7 @@ func (c *Client) Acquire(ctx context.Context, ask Ask) (*Permit, error) {
 	return c.acquire(ctx, ask)
 }
 
+// acquire sends a ticket to the actor and waits for its verdict or the end of ctx.
 func (c *Client) acquire(ctx context.Context, ask Ask) (*Permit, error) {
 	t := &ticket{
 		id: ask.ID, owner: ask.Owner, model: ask.Model, class: ask.Class, tokens: max(ask.Tokens, 0),

@@ -107,6 +107,8 @@ func (c *coolDowns) forgetFirst() {
 	delete(c.models, first)
 }
 
+// model returns the entry of a model and adds it if necessary. Before that it drops models without
+// a cool-down and, if there are too many, the one whose cool-down ends first.
 func (c *coolDowns) model(now time.Time, name string) *modelCooling {
 	m := c.models[name]
 	if m != nil {

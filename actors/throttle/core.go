@@ -86,6 +86,8 @@ func (c *core) acquire(now time.Time, t *ticket) {
 	}
 }
 
+// enqueue queues a ticket. It refuses a ticket at once that could not be served before its
+// deadline, so that its client can try elsewhere.
 func (c *core) enqueue(now time.Time, t *ticket) {
 	ahead, tokens := c.queue.ahead(t.owner, t.class)
 	wait, limit := c.estimate(now, t, ahead, tokens)
@@ -214,6 +216,7 @@ func (c *core) leave(now time.Time, o *Outcome) {
 	c.refill(now)
 }
 
+// settle corrects the buckets by what the request has really used.
 func (c *core) settle(now time.Time, t *ticket, o *Outcome) {
 	if o.Kind == NotSent || o.Kind == Unused {
 		c.requests.settle(t.requestCharge, 0)
@@ -225,6 +228,7 @@ func (c *core) settle(now time.Time, t *ticket, o *Outcome) {
 	}
 }
 
+// observe adds a duration to the moving average of the service time.
 func (c *core) observe(took time.Duration) {
 	if c.service == 0 {
 		c.service = took

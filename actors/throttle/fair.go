@@ -75,6 +75,7 @@ func costOf(tokens int, limited bool) int {
 	return min(1+tokens/tokensPerCost, maxCost)
 }
 
+// push adds a ticket to the flow of its owner.
 func (q *queue) push(t *ticket) {
 	f := q.flows[t.owner]
 	if f == nil {
@@ -160,6 +161,7 @@ func (q *queue) place(f *flow) {
 	to.last = f
 }
 
+// leave removes the flow from its list.
 func (f *flow) leave() {
 	if f.in == nil {
 		return
@@ -177,6 +179,7 @@ func (f *flow) leave() {
 	f.in, f.next, f.prev = nil, nil, nil
 }
 
+// remove takes a ticket out of the queue, and its flow if it was the last one.
 func (q *queue) remove(t *ticket) {
 	f := t.flow
 	f.ranks[t.rank].remove(t)

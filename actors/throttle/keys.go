@@ -127,6 +127,7 @@ func (p *Pass) Release(tokensUsed int) {
 	}
 }
 
+// configure applies the current limits and refills the buckets.
 func (s *keyState) configure(now time.Time, limits KeyLimits) {
 	s.used = now
 	s.requests.configure(now, limits.RequestsPerMinute, time.Minute)
@@ -135,6 +136,8 @@ func (s *keyState) configure(now time.Time, limits KeyLimits) {
 	s.tokens.refill(now)
 }
 
+// refuse returns the refusal if the key has reached a limit, or nil. It names the limit whose wait
+// is longest.
 func (s *keyState) refuse(now time.Time, limits KeyLimits) *Refused {
 	var wait time.Duration
 	var limit string
@@ -156,6 +159,7 @@ func (s *keyState) refused(now time.Time, wait time.Duration, limit string) *Ref
 		Requests: s.requests.level(now), Tokens: s.tokens.level(now)}
 }
 
+// get returns the state of a key and adds it if necessary.
 func (s *keyShard) get(key string, now time.Time, most int) *keyState {
 	state := s.keys[key]
 	if state != nil {

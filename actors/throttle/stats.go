@@ -34,6 +34,7 @@ type OwnerQueue struct {
 	Oldest time.Duration // how long the first of them has waited
 }
 
+// stats returns a snapshot of the limiter.
 func (c *core) stats(now time.Time) Stats {
 	s := Stats{
 		InFlight:    int(c.shared.inFlight.Load()),

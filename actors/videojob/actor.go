@@ -196,6 +196,8 @@ func (j *job) step(c actor.Context) {
 	j.svc.System.Go(c.Self(), "video step", s.perform)
 }
 
+// stepped takes over the result of a step and decides what to do next: reply, wait, poll, start the
+// next step, or end.
 func (j *job) stepped(c actor.Context, m *stepped) {
 	j.stepping = false
 	if m.stale {

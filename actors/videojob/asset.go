@@ -47,6 +47,7 @@ func (s *Service) Content(
 	return content, contentError(err)
 }
 
+// contentError returns the client's error for a failure to open content.
 func contentError(err error) error {
 	switch {
 	case err == nil:

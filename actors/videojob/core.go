@@ -278,6 +278,7 @@ const (
 	growth       = 1.3
 )
 
+// backoff returns first, multiplied by growth n times and at most longest.
 func backoff(first, longest time.Duration, n int) time.Duration {
 	d := float64(first)
 	for range max(n, 0) {

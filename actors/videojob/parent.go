@@ -78,6 +78,7 @@ func (p *parent) startJob(c actor.Context, m *startJob) {
 	m.Resolve(struct{}{}, p.spawn(c, m.run))
 }
 
+// spawn starts the actor of a job.
 func (p *parent) spawn(c actor.Context, r *run) error {
 	props := p.svc.System.Props(
 		"video",

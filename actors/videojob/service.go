@@ -50,6 +50,7 @@ type Config struct {
 	Most int
 }
 
+// filled returns the configuration with the defaults in place of zeros.
 func (c Config) filled() Config {
 	c.Deadline = orElse(c.Deadline, 30*time.Minute)
 	c.Keep = orElse(c.Keep, 30*24*time.Hour)
@@ -209,6 +210,7 @@ func (s *Service) findByKey(view state.View, v *work.Video) (work.Video, bool, e
 	return before, true, nil
 }
 
+// onceRefusal returns the client's error for a key that cannot be used.
 func onceRefusal(err error) error {
 	if errors.Is(err, errOnce) {
 		return dialogue.IdempotencyKeyReused("was used for another request")

@@ -87,6 +87,7 @@ func (p People) AddDeveloperToken(ctx context.Context, t DeveloperToken) (Develo
 	return DeveloperToken{User: u.Username, Name: made.Name, Token: token}, operatorErrorOf(err)
 }
 
+// routes registers the routes of users, apps and developer tokens.
 func (p People) routes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /users", func(w http.ResponseWriter, r *http.Request) {
 		all, err := p.Users(r.Context())

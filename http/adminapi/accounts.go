@@ -21,6 +21,8 @@ var accountRoutes = []route{
 		header: []param{{name: "Idempotency-Key", doc: "as id in the body"}}, serve: (*requestContext).pay},
 }
 
+// listAccounts handles GET /accounts. The balances come from the ledger, because holds of text
+// requests are only in its memory.
 func (c *requestContext) listAccounts() (any, error) {
 	some, err := pageOf(c, money.ListAccounts(c.State.View()), func(a *money.Account) string { return a.ID })
 	if err != nil {
@@ -71,6 +73,8 @@ const (
 	maxReason    = 200
 )
 
+// pay handles POST /accounts/{account}/credits. With an id or the header Idempotency-Key a payment
+// that is sent again is not made twice.
 func (c *requestContext) pay() (any, error) {
 	in, err := decode[Payment](c)
 	if err != nil {

@@ -52,6 +52,7 @@ func (c *requestContext) listApps() (any, error) {
 	return List[App]{Data: convertAll(some.Data, c.appView), Next: some.Next}, err
 }
 
+// createApp handles POST /apps and returns the secret, which cannot be read later.
 func (c *requestContext) createApp() (any, error) {
 	in, err := decode[NewApp](c)
 	if err != nil {
@@ -90,6 +91,8 @@ func (c *requestContext) disableApp(id int64) (any, error) {
 	return c.getApp(id)
 }
 
+// rotateSecret handles POST /apps/{id}/secret. The old secret stays valid for a day, so that the
+// app's servers can be updated one after the other.
 func (c *requestContext) rotateSecret() (any, error) {
 	if _, err := decode[Empty](c); err != nil {
 		return nil, err

@@ -30,6 +30,7 @@ func (c *requestContext) codeView(r *money.RedeemCode) Code {
 		Expires: timeOrNull(r.Expires), UsedBy: r.UsedBy, Used: timeOrNull(r.Used), Cancelled: timeOrNull(r.Cancelled)}
 }
 
+// listCodes handles GET /redeem-codes.
 func (c *requestContext) listCodes() (any, error) {
 	want := c.query.Get("state")
 	all := money.ListRedeemCodes(c.State.View())
@@ -51,6 +52,8 @@ func (c *requestContext) listCodes() (any, error) {
 // callers share the admin token.
 const mintedBy = "operator"
 
+// mintCodes handles POST /redeem-codes. It returns the codes themselves, which cannot be read
+// later.
 func (c *requestContext) mintCodes() (any, error) {
 	in, err := decode[NewCodes](c)
 	if err != nil {
@@ -82,6 +85,7 @@ func (c *requestContext) mintCodes() (any, error) {
 	return out, nil
 }
 
+// cancelCode handles DELETE /redeem-codes/{id}. A code that was used cannot be cancelled.
 func (c *requestContext) cancelCode() (any, error) {
 	r, err := money.CancelRedeemCode(c.r.Context(), c.State, c.r.PathValue("id"))
 	if err != nil {

@@ -115,6 +115,8 @@ func (c *requestContext) getRequest(o *httpflow.Overview) (any, error) {
 	return d, nil
 }
 
+// cancelRequest handles DELETE /flow/requests/{id}. The request ends asynchronously, so the reply
+// is a 202 with its state at this moment.
 func (c *requestContext) cancelRequest(o *httpflow.Overview) (any, error) {
 	switch err := o.Cancel(c.r.PathValue("id")); {
 	case errors.Is(err, flow.ErrUnknown):
@@ -147,6 +149,8 @@ func (c *requestContext) resumeProvider(o *httpflow.Overview) (any, error) {
 	return c.setPaused(o, false)
 }
 
+// setPaused pauses or resumes a provider. The state store records a pause, so it also holds after a
+// restart.
 func (c *requestContext) setPaused(o *httpflow.Overview, paused bool) (any, error) {
 	if _, err := decode[Empty](c); err != nil {
 		return nil, err

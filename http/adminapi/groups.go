@@ -122,6 +122,7 @@ func (c *requestContext) getGroup(id int64) (any, error) {
 	return c.groupView(&g), nil
 }
 
+// updateGroup handles PATCH /groups/{id}. The new ceiling applies at once to all members.
 func (c *requestContext) updateGroup() (any, error) {
 	in, err := decode[GroupChange](c)
 	if err != nil {
@@ -142,6 +143,7 @@ func (c *requestContext) deleteGroup(id int64) (any, error) {
 	return c.groupReply(c.Registry.DeleteGroup(c.r.Context(), id))
 }
 
+// listMembers handles GET /groups/{id}/members.
 func (c *requestContext) listMembers(id int64) (any, error) {
 	v := c.State.View()
 	if _, ok := identity.FindGroup(v, id); !ok {
@@ -153,6 +155,7 @@ func (c *requestContext) listMembers(id int64) (any, error) {
 	return List[Member]{Data: members, Next: some.Next}, err
 }
 
+// addMember handles POST /groups/{id}/members.
 func (c *requestContext) addMember() (any, error) {
 	in, err := decode[NewMember](c)
 	if err != nil {

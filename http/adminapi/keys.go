@@ -80,6 +80,7 @@ func (c *requestContext) listKeys() (any, error) {
 	return List[Key]{Data: convertAll(some.Data, c.keyView), Next: some.Next}, err
 }
 
+// createKey handles POST /keys and returns the key, which cannot be read later.
 func (c *requestContext) createKey() (any, error) {
 	in, err := decode[NewKey](c)
 	if err != nil {
@@ -149,6 +150,7 @@ func (c *requestContext) getKey() (any, error) {
 	return c.keyView(&k), nil
 }
 
+// updateKey handles PATCH /keys/{id}. The change applies at once.
 func (c *requestContext) updateKey() (any, error) {
 	in, err := decode[KeyChange](c)
 	if err != nil {
@@ -165,6 +167,7 @@ func (c *requestContext) updateKey() (any, error) {
 	return c.keyView(&k), nil
 }
 
+// revokeKey handles DELETE /keys/{id}. The record stays, because receipts refer to it.
 func (c *requestContext) revokeKey() (any, error) {
 	k, err := identity.RevokeKey(c.r.Context(), c.State, c.r.PathValue("id"))
 	if err != nil {

@@ -31,6 +31,8 @@ func receiptOf(r *money.Receipt) Receipt {
 		Began: r.Began, Ended: r.Ended}
 }
 
+// listReceipts handles GET /receipts. Its cursor is a position in the ledger and not an item,
+// because a page may be empty.
 func (c *requestContext) listReceipts() (any, error) {
 	limit, err := c.limit()
 	if err != nil {
@@ -62,6 +64,7 @@ func (c *requestContext) listReceipts() (any, error) {
 	return l, nil
 }
 
+// getReceipts handles GET /receipts/{request_id}.
 func (c *requestContext) getReceipts() (any, error) {
 	found, err := money.RequestReceipts(c.r.Context(), c.State, c.r.PathValue("request_id"))
 	if err != nil {

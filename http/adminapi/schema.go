@@ -15,6 +15,7 @@ type schemas map[string]any
 // of returns the schema of v's type. A struct becomes a reference to an entry of s.
 func (s schemas) of(v any) map[string]any { return s.schema(reflect.TypeOf(v)) }
 
+// schema returns the schema of a type. A pointer may be null.
 func (s schemas) schema(t reflect.Type) map[string]any {
 	if o, ok := reflect.Zero(t).Interface().(interface{ element() any }); ok {
 		return orNull(s.of(o.element()))

@@ -45,6 +45,7 @@ func parsePer(text string) (money.Per, error) {
 // usageDays is the number of days that a report covers if the query names none.
 const usageDays = 30
 
+// getUsage handles GET /usage.
 func (c *requestContext) getUsage() (any, error) {
 	p, err := parsePer(c.query.Get("per"))
 	if err != nil {

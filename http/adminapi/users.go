@@ -63,6 +63,8 @@ func balanceOf(b ledger.Balance) Balance {
 	return Balance{Credits: b.Credits, Spent: b.Spent, Held: b.Held, Available: b.Available()}
 }
 
+// listUsers handles GET /users. It reads one user more than the page holds, to know whether there
+// is a next page.
 func (c *requestContext) listUsers() (any, error) {
 	limit, err := c.limit()
 	if err != nil {
@@ -96,6 +98,7 @@ func (c *requestContext) listUsers() (any, error) {
 	return l, nil
 }
 
+// createUser handles POST /users. A generated password is returned only here.
 func (c *requestContext) createUser() (any, error) {
 	in, err := decode[NewUser](c)
 	if err != nil {
@@ -154,6 +157,7 @@ func (c *requestContext) disableUser() (any, error) {
 	return c.changeUser(tokens.UserChange{Status: &status})
 }
 
+// changeUser changes the user in the path and returns it.
 func (c *requestContext) changeUser(change tokens.UserChange) (any, error) {
 	id, err := c.id()
 	if err != nil {
@@ -190,6 +194,7 @@ func (c *requestContext) createLink() (any, error) {
 	return Link{URL: url, Expires: expires}, err
 }
 
+// endSessions handles DELETE /users/{id}/sessions.
 func (c *requestContext) endSessions(id int64) (any, error) {
 	if err := c.Registry.EndSessions(c.r.Context(), id); err != nil {
 		return nil, describeNotFound(err, "id", noUser)

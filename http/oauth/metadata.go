@@ -45,6 +45,7 @@ func buildMetadata(issuer string) []byte {
 	return b
 }
 
+// serveMetadata handles GET /.well-known/oauth-authorization-server.
 func (s *Service) serveMetadata(w http.ResponseWriter, _ *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")

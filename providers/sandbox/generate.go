@@ -106,6 +106,8 @@ type choice struct {
 
 func (c *choice) finished() bool { return c.part == len(c.parts) }
 
+// play sends the whole reply. It composes all choices first, because the usage at the start has to
+// name the input tokens, and the usage at the end the output tokens of every choice.
 func (p *player) play() error {
 	choices := make([]*choice, min(max(p.req.N, 1)*max(len(p.req.Prompts), 1), mostChoices))
 	usage, start := dialogue.NoUsage, dialogue.NoUsage
@@ -210,6 +212,7 @@ func (p *player) sendToken(c *choice) error {
 	return p.emit(event)
 }
 
+// sendText sends one token, or its characters one by one if the script asks for that.
 func (p *player) sendText(c *choice, kind dialogue.PartKind, text string) error {
 	event := dialogue.Event{Kind: dialogue.EventDelta, Choice: c.index, Part: c.part, Text: text}
 	if p.script.Drip {
@@ -278,6 +281,7 @@ func (p *player) waitForToken() error {
 	return p.wait(due)
 }
 
+// wait waits until a time, or returns the cause of the context if that ends first.
 func (p *player) wait(until time.Time) error {
 	d := until.Sub(p.env.Now())
 	if d <= 0 {

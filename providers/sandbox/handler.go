@@ -130,6 +130,8 @@ func refuse(w http.ResponseWriter, envelope func(*dialogue.Error) []byte, err er
 	_, _ = w.Write(envelope(failure)) // an error means that the client has left
 }
 
+// generate reads the request in its shape and generates the reply. An error before the first event
+// becomes the status of the reply.
 func (d *delivery) generate(in shapes.Params) error {
 	body, err := io.ReadAll(http.MaxBytesReader(d.w, d.r.Body, maxBody))
 	if err != nil {

@@ -31,6 +31,7 @@ func (c *Ceiling) Restricts() bool {
 	return c.Scopes != nil || c.Models != nil || c.Budget != 0 || c.NoKeys
 }
 
+// check returns an error unless the ceiling can be stored.
 func (c *Ceiling) check() error {
 	if c.Budget < 0 || c.Budget > budget.MaxCredits || !c.Window.Known() {
 		return fmt.Errorf("%w: a budget of %d for %q", state.ErrInvalid, c.Budget, c.Window)

@@ -19,6 +19,7 @@ type Group struct {
 	Created time.Time `json:"created"`
 }
 
+// check returns an error unless the group can be stored.
 func (g *Group) check() error {
 	if g.ID < 1 || g.Name == "" || len(g.Name) > MaxUsername {
 		return fmt.Errorf("%w: group %d", state.ErrInvalid, g.ID)

@@ -84,6 +84,8 @@ func (k Key) clone() Key {
 	return k
 }
 
+// check returns an error unless the key can be stored. The form of its fields is checked here,
+// because keys come from commands, from the administration API and from pages.
 func (k *Key) check() error {
 	if err := state.CheckID(k.ID); err != nil {
 		return err

@@ -93,6 +93,7 @@ func (r *roster) applyUser(before, after *User) {
 	}
 }
 
+// replaceUser replaces the map that holds a user by a copy with u, or without the user if u is nil.
 func (r *roster) replaceUser(lower string, u *User) {
 	part := &r.users[rosterPart(lower)]
 	all := map[string]*User{}

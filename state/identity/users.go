@@ -49,6 +49,8 @@ func (u User) LogValue() slog.Value { return slog.GroupValue(slog.Int64("id", u.
 // MaxUsername is the longest username in bytes.
 const MaxUsername = 64
 
+// check returns an error unless the user can be stored. Usernames are limited to printable ASCII,
+// because roster finds them by folding bytes.
 func (u *User) check() error {
 	if state.IsKeyAccount(u.Username) {
 		return fmt.Errorf("%w: a username that begins with %q", state.ErrInvalid, state.KeyAccount(""))

@@ -128,6 +128,7 @@ func (b *auditor) addEntry(e *Entry) {
 	}
 }
 
+// extendHold adds to a hold that must be open.
 func (b *auditor) extendHold(a *Account, e *Entry) {
 	h := b.open[e.Hold]
 	if h == nil || h.Account != e.Account {
@@ -138,6 +139,7 @@ func (b *auditor) extendHold(a *Account, e *Entry) {
 	a.Held += e.Amount
 }
 
+// endHold closes a hold that must be open with exactly this amount.
 func (b *auditor) endHold(a *Account, e *Entry) {
 	a.Spent += e.Amount
 	if e.Hold == e.Sequence {

@@ -146,6 +146,7 @@ func readCheckpoint(ctx context.Context, s *state.State, account string) (Checkp
 	return decodeCheckpoint(rec)
 }
 
+// decodeCheckpoint returns the checkpoint in a record.
 func decodeCheckpoint(rec journal.Record) (Checkpoint, error) {
 	var c Checkpoint
 	if json.Unmarshal(rec.Value, &c) != nil || c.Account != string(rec.Key) {
@@ -197,6 +198,7 @@ func (c *Checkpoint) hasHold(hold uint64) bool {
 	return open
 }
 
+// addHold adds an amount to a hold.
 func (c *Checkpoint) addHold(id uint64, amount int64) {
 	if c.Open == nil {
 		c.Open = map[uint64]int64{}

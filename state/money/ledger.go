@@ -184,6 +184,8 @@ func (p *poster) addCredit(what *Posting) (uint64, error) {
 	return p.changeCredits(what)
 }
 
+// changeCredits adds to the credits or takes from them. It takes only what is neither spent nor
+// held.
 func (p *poster) changeCredits(what *Posting) (uint64, error) {
 	sum := p.account.Credits + what.Amount
 	if sum > budget.MaxCredits {
@@ -196,6 +198,7 @@ func (p *poster) changeCredits(what *Posting) (uint64, error) {
 	return p.appendEntry(Entry{Kind: what.Kind, Amount: what.Amount, Reason: what.Reason}, nil), nil
 }
 
+// openHold holds an amount if the account has it.
 func (p *poster) openHold(what *Posting) (uint64, error) {
 	if err := what.checkReceipt(); err != nil {
 		return 0, err
@@ -233,6 +236,7 @@ func (w *Posting) beganAt(now time.Time) time.Time {
 	return w.Began
 }
 
+// changeHold extends an open hold or records its progress.
 func (p *poster) changeHold(what *Posting) (uint64, error) {
 	r := holdOf(p.tx.View(), p.account.ID, what.Hold)
 	if r == nil {

@@ -168,6 +168,7 @@ func (u *ReceiptUsage) numbers() [usageNumbers]*int64 {
 	return [...]*int64{&u.Input, &u.CacheRead, &u.CacheWrite, &u.Output, &u.Reasoning, &u.Images, &u.Seconds}
 }
 
+// usage appends a byte that says which numbers are not zero, and these numbers.
 func (w *pageWriter) usage(u *ReceiptUsage) {
 	bits := byte(0)
 	for i, n := range u.numbers() {
@@ -289,6 +290,7 @@ func (p *pageReader) literal() string {
 	return s
 }
 
+// text reads a text that pageWriter.text has written.
 func (p *pageReader) text() string {
 	place := p.unsigned()
 	switch {
@@ -329,6 +331,8 @@ func decodePage(rec journal.Record) ([]Entry, error) {
 	return entries, nil
 }
 
+// entries reads all entries of a page whose last sequence number is last. It checks the announced
+// number and range before it allocates.
 func (p *pageReader) entries(last uint64) ([]Entry, error) {
 	n := p.length()
 	span := p.unsigned()
@@ -389,6 +393,7 @@ func (p *pageReader) entry(e, before *Entry, first bool) error {
 	return p.err
 }
 
+// receipt reads the receipt of e. Fields that the entry has are taken from it.
 func (p *pageReader) receipt(e *Entry, bits byte) *Receipt {
 	r := &Receipt{Request: e.Request, Account: e.Account, Hold: e.Hold, Model: e.Model, Upstream: e.Model,
 		Held: e.Held, Charged: e.Amount, Reason: e.Reason, Ended: e.At}
@@ -469,6 +474,7 @@ func (r *entryReader) entry(ctx context.Context, sequence uint64) (Entry, error)
 	return Entry{}, fmt.Errorf("read ledger entry %d: %w", sequence, journal.ErrNotFound)
 }
 
+// onPage returns an entry of the current page, or nil.
 func (r *entryReader) onPage(sequence uint64) *Entry {
 	at, ok := slices.BinarySearchFunc(r.page, sequence, func(e Entry, n uint64) int {
 		switch {

@@ -163,6 +163,7 @@ func AddRedeemCodes(ctx context.Context, s *state.State, codes []RedeemCode) err
 	})
 }
 
+// check returns an error unless the code can be stored.
 func (c *RedeemCode) check() error {
 	if err := state.CheckID(c.ID); err != nil {
 		return err

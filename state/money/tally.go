@@ -22,7 +22,7 @@ type tally struct {
 	key, model string
 }
 
-// add counts a receipt.
+// add adds a receipt to the spending of its key and scopes and to the usage of its day.
 func (t *tally) add(tx *state.Tx, r *Receipt) {
 	if state.CheckID(r.Key) == nil {
 		t.spend(tx, r.Key, r.Account).add(r, t.day)
@@ -57,7 +57,8 @@ func (t *tally) changedSpend(scope string) *KeySpend {
 	return nil
 }
 
-// spendsOf returns the Spends of a posting's Posted.
+// spendsOf returns what the scopes of a settlement have spent, as Posted.Spends reports it. It
+// returns nil for other postings.
 func (t *tally) spendsOf(what *Posting) []*KeySpend {
 	if what.Kind != Settle || what.Receipt == nil {
 		return nil
@@ -79,7 +80,8 @@ func (t *tally) spendsOf(what *Posting) []*KeySpend {
 	return all
 }
 
-// usage returns the changeable row for a receipt.
+// usage returns the changeable usage row for a receipt. It remembers the row, because the next
+// receipt mostly has the same key and model.
 func (t *tally) usage(tx *state.Tx, r *Receipt) *UsageRow {
 	if t.lastUsage == nil || t.key != r.Key || t.model != r.Model {
 		t.lastUsage = t.usageRow(tx, r)
@@ -88,7 +90,8 @@ func (t *tally) usage(tx *state.Tx, r *Receipt) *UsageRow {
 	return t.lastUsage
 }
 
-// usageRow finds or adds the row for a receipt.
+// usageRow returns the changeable row for a receipt. It reads the stored row or makes a new one if
+// this command has not changed it yet.
 func (t *tally) usageRow(tx *state.Tx, r *Receipt) *UsageRow {
 	name := UsageRow{Day: t.day, Account: r.Account, Key: usageName(r.Key), Model: usageName(r.Model)}
 	if u := t.changedUsage(&name); u != nil {

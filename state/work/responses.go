@@ -123,6 +123,7 @@ func PutResponse(ctx context.Context, s *state.State, r StoredResponse) error {
 	return kept.countRefusal(err)
 }
 
+// check returns an error unless the response can be stored. An empty input becomes an empty array.
 func (r *StoredResponse) check() error {
 	if err := state.CheckID(r.ID); err != nil {
 		return err

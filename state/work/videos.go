@@ -137,6 +137,7 @@ func (v *Video) Expired(now time.Time) bool { return !v.Expires.IsZero() && !now
 // MaxVideoBytes is the size of the record of one job.
 const MaxVideoBytes = 1 << 20
 
+// check returns an error unless the job can be stored.
 func (v *Video) check() error {
 	if err := state.CheckID(v.ID); err != nil {
 		return err
