@@ -20,15 +20,15 @@ var phrases = []struct {
 	pattern *regexp.Regexp
 	most    int
 }{
-	{"nobody", regexp.MustCompile(`\b[Nn]obody\b`), 148},
-	{"whoever", regexp.MustCompile(`\b[Ww]hoever\b`), 29},
-	{"somebody, anybody, everybody", regexp.MustCompile(`\b([Ss]ome|[Aa]ny|[Ee]very)body\b`), 72},
-	{"X is what, X is who", regexp.MustCompile(`// [A-Za-z]\w* (is|are) (what|who|how|where|whether|why|when)\b`), 320},
+	{"nobody", regexp.MustCompile(`\b[Nn]obody\b`), 141},
+	{"whoever", regexp.MustCompile(`\b[Ww]hoever\b`), 26},
+	{"somebody, anybody, everybody", regexp.MustCompile(`\b([Ss]ome|[Aa]ny|[Ee]very)body\b`), 60},
+	{"X is what, X is who", regexp.MustCompile(`// [A-Za-z]\w* (is|are) (what|who|how|where|whether|why|when)\b`), 262},
 	{"who asks, what is told",
 		regexp.MustCompile(`\b([Ww]ho|[Ww]hat) (asks|waits|comes|leaves|reads|sends|is told|was told)\b`), 25},
-	{"told", regexp.MustCompile(`\btold\b`), 228},
+	{"told", regexp.MustCompile(`\btold\b`), 216},
 	{"door", regexp.MustCompile(`\b[Dd]oors?\b`), 20},
-	{"house", regexp.MustCompile(`\b[Hh]ouse\b`), 21},
+	{"house", regexp.MustCompile(`\b[Hh]ouse\b`), 12},
 	{"pump", regexp.MustCompile(`\b[Pp]umps?\b`), 1},
 	{"conduit, painter, purse, shelf, vault, folio, teller, tape",
 		regexp.MustCompile(`\b([Cc]onduit|[Pp]ainter|[Pp]urse|[Ss]helf|[Vv]ault|[Ff]olio|[Tt]eller|[Tt]ape)s?\b`), 10},
@@ -38,7 +38,7 @@ var phrases = []struct {
 const maxColumns = 120
 
 // longLines is the number of lines over maxColumns when they were last counted.
-const longLines = 2085
+const longLines = 1959
 
 // TestWritingIsPlain counts the phrases in everything that is committed as text. The
 // documents of other programs and recorded data do not count.
