@@ -36,15 +36,16 @@ var shapesMeet = []string{"providers/shapes/registry"}
 // testSupport are the packages besides the room test that are made for tests only:
 // they may import testing, and nothing that is shipped may import them.
 var testSupport = []string{"actors/kit/kittest", "providers/dialogue/dialoguetest", "state/journal/conformance",
-	"state/statetest", "state/statetest/fixture", "state/statetest/ondisk"}
+	"state/statetest", "state/statetest/fixture", "state/statetest/ondisk", "state/statetest/pgserver"}
 
 // bareGo lists the files that may start a goroutine with a go statement, with the
 // reason. Everywhere else goroutines are started through conc or actors/kit, which
 // carry a panic to the owner instead of ending the process (faults.md 4).
 var bareGo = map[string]string{
-	"actors/kit/dispatcher.go": "kit itself: the workers of the dispatcher, counted and joined when the system stops",
-	"actors/kit/system.go":     "kit itself: waits for the others, so that a stop can give up on them",
-	"state/state.go":           "the writer: a panic there must end the process, for memory and disk may differ (faults.md P15)",
+	"actors/kit/dispatcher.go":           "kit itself: the workers of the dispatcher, counted and joined when the system stops",
+	"actors/kit/system.go":               "kit itself: waits for the others, so that a stop can give up on them",
+	"state/statetest/pgserver/server.go": "for tests: the thread that started the server must live as long as it",
+	"state/state.go":                     "the writer: a panic there must end the process, for memory and disk may differ (faults.md P15)",
 }
 
 // A source is a parsed Go file of the module.

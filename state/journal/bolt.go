@@ -122,7 +122,7 @@ const schemaVersion = 10
 
 // Commit implements Store.
 func (b *Bolt) Commit(ctx context.Context, batches []Batch) (LSN, error) {
-	if err := check(batches); err != nil {
+	if err := Check(batches); err != nil {
 		return 0, err
 	}
 	release, err := b.use(ctx)

@@ -33,7 +33,7 @@ func (b *Bolt) Load(ctx context.Context, tables []Table, fn func(Table, Record) 
 
 // Get implements Store.
 func (b *Bolt) Get(ctx context.Context, table Table, key []byte) (rec Record, err error) {
-	if err := checkKey(table, key); err != nil {
+	if err := CheckKey(table, key); err != nil {
 		return Record{}, err
 	}
 	release, err := b.use(ctx)
@@ -88,7 +88,7 @@ func (b *Bolt) Range(ctx context.Context, table Table, from, to []byte, limit in
 func (b *Bolt) read(of []Table, from, to []byte, fn func(tx *bbolt.Tx, news [][]change, lsn uint64) error) error {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	for _, t := range of {
-		if !t.known() {
+		if !t.Known() {
 			return fmt.Errorf("%w: no table %q", ErrInvalid, string(t))
 		}
 	}

@@ -40,7 +40,7 @@ func NewMemory() *Memory {
 
 // Commit implements Store.
 func (m *Memory) Commit(ctx context.Context, batches []Batch) (LSN, error) {
-	if err := check(batches); err != nil {
+	if err := Check(batches); err != nil {
 		return 0, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -132,7 +132,7 @@ func (m *Memory) Load(ctx context.Context, tables []Table, fn func(Table, Record
 
 // Get implements Store.
 func (m *Memory) Get(ctx context.Context, table Table, key []byte) (Record, error) {
-	if err := checkKey(table, key); err != nil {
+	if err := CheckKey(table, key); err != nil {
 		return Record{}, err
 	}
 	trees, _, err := m.snapshot(ctx)
@@ -225,7 +225,7 @@ func ReadMemory(r io.Reader) (*Memory, error) {
 			m.lsn = l.LSN
 			continue
 		}
-		if err := checkKey(l.Table, l.Key); err != nil {
+		if err := CheckKey(l.Table, l.Key); err != nil {
 			return nil, fmt.Errorf("read backup: %w", err)
 		}
 		m.trees[l.Table], _, _ = m.trees[l.Table].Insert(l.Key, cell{clone(l.Value), l.Rev}) // nil, where it was empty, is not a value

@@ -74,7 +74,7 @@ type Position struct {
 	Tag uint64
 }
 
-// Entry is what one append did to the hot tables.
+// Entry has what one append did to the hot tables.
 type Entry struct {
 	Position
 	Node    string

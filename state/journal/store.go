@@ -157,17 +157,18 @@ const (
 	MaxValue = 256 << 20
 )
 
-// check finds mistakes of the caller before anything is written, so that every
-// error of the write itself is the disk's and poisons.
-func check(batches []Batch) error {
+// Check finds mistakes of the caller of Commit, such as unknown tables and keys that
+// are too long, and returns ErrInvalid. A store calls it before it writes anything, so
+// that every error of the write itself is the disk's and poisons.
+func Check(batches []Batch) error {
 	for _, b := range batches {
 		for _, c := range b.Pre {
-			if err := checkKey(c.Table, c.Key); err != nil {
+			if err := CheckKey(c.Table, c.Key); err != nil {
 				return err
 			}
 		}
 		for _, op := range b.Ops {
-			if err := checkKey(op.Table, op.Key); err != nil {
+			if err := CheckKey(op.Table, op.Key); err != nil {
 				return err
 			}
 			if op.Kind > DeletePrefix {
@@ -181,8 +182,9 @@ func check(batches []Batch) error {
 	return nil
 }
 
-func checkKey(t Table, key []byte) error {
-	if !t.known() {
+// CheckKey returns ErrInvalid for a table or a key that no record can have.
+func CheckKey(t Table, key []byte) error {
+	if !t.Known() {
 		return fmt.Errorf("%w: no table %q", ErrInvalid, string(t))
 	}
 	if len(key) == 0 || len(key) > MaxKey {

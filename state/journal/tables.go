@@ -55,7 +55,8 @@ var tables = [...]Table{Meta, User, Key, App, Grant, Token, Session, Ledger, Bal
 // Tables returns every table.
 func Tables() []Table { return append([]Table(nil), tables[:]...) }
 
-func (t Table) known() bool { return t.index() >= 0 }
+// Known reports whether there is such a table.
+func (t Table) Known() bool { return t.index() >= 0 }
 
 // index is the table's place in tables; -1: there is no such table.
 func (t Table) index() int { return slices.Index(tables[:], t) }

@@ -26,7 +26,7 @@ type Cluster struct {
 	quiet   bool
 }
 
-// few is how many entries a BehindError has at most, so that small tests read the rest of the tail, too.
+// few bounds the entries of a BehindError, so that small tests read the rest of the tail, too.
 const few = 3
 
 // NewCluster returns an empty store that no node has joined.

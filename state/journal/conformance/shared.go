@@ -421,7 +421,8 @@ func trimmed(t *testing.T, c Cluster) {
 	start := end(t, a)
 	at := appendTo(t, a, start, batch(0, put(journal.Key, "k", "1")))
 	at = appendTo(t, a, at, batch(1, put(journal.Key, "k", "2")))
-	tail(t, b, start) // both nodes have applied all
+	tail(t, b, start)
+	tail(t, b, at) // says that b has applied all, as a did with its own appends
 	c.Trim()
 	if _, err := b.Append(ctx, start, decided, batch(0, put(journal.Key, "k", "3"))); !errors.Is(err, journal.ErrForked) {
 		t.Errorf("Append: got %v, want ErrForked", err)

@@ -1,0 +1,106 @@
+package postgres_test
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"stagedoor/state/journal"
+	"stagedoor/state/journal/conformance"
+	"stagedoor/state/journal/postgres"
+	"stagedoor/state/statetest/pgserver"
+)
+
+var ctx = context.Background()
+
+func TestMain(m *testing.M) { os.Exit(pgserver.Main(m)) }
+
+// empty removes all records of a server, and returns its address.
+func empty(t testing.TB, server *pgserver.Server) string {
+	t.Helper()
+	exec(t, server, `TRUNCATE stagedoor.log, stagedoor.rec, stagedoor.large, stagedoor.node;
+		UPDATE stagedoor.head SET lsn = 0, tag = (random() * 9e18)::bigint, format = 1;
+		INSERT INTO stagedoor.log SELECT lsn, tag, '', 0, '' FROM stagedoor.head`)
+	return server.URL()
+}
+
+// exec runs statements as an administrator of the database does.
+func exec(t testing.TB, server *pgserver.Server, sql string) {
+	t.Helper()
+	if admin == nil || admin.Ping(ctx) != nil {
+		conn, err := pgx.Connect(ctx, server.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		admin = conn
+	}
+	if _, err := admin.PgConn().Exec(ctx, sql).ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// admin is the connection of exec, which all tests share because a new one takes time.
+var admin *pgx.Conn
+
+func open(t testing.TB, url string, o postgres.Options) *postgres.Store {
+	t.Helper()
+	s, err := postgres.Open(ctx, url, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+var prepared bool // the tables are there
+
+// server returns the shared server with the tables in it, or nil.
+func server(t testing.TB) *pgserver.Server {
+	t.Helper()
+	s := pgserver.Shared(t)
+	if s != nil && !prepared {
+		open(t, s.URL(), postgres.Options{Node: "first", Several: true}).Close()
+		prepared = true
+	}
+	return s
+}
+
+func TestPostgresConforms(t *testing.T) {
+	server := server(t)
+	if server == nil {
+		return
+	}
+	conformance.Run(t, conformance.Store{New: func(t testing.TB) journal.Store {
+		return open(t, empty(t, server), postgres.Options{Node: "a", Several: true})
+	}})
+}
+
+func TestPostgresConformsAsShared(t *testing.T) {
+	server := server(t)
+	if server == nil {
+		return
+	}
+	conformance.RunShared(t, func(t testing.TB) conformance.Cluster {
+		url := empty(t, server)
+		var nodes []*postgres.Store
+		return conformance.Cluster{
+			Join: func(name string) journal.Shared {
+				s := open(t, url, postgres.Options{Node: name, Several: true})
+				nodes = append(nodes, s)
+				return s
+			},
+			Trim: func() {
+				for _, n := range nodes {
+					if err := n.Members().Beat(ctx); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := nodes[0].Tidy(ctx); err != nil {
+					t.Fatal(err)
+				}
+			},
+		}
+	})
+}

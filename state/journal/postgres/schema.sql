@@ -1,0 +1,102 @@
+-- The tables of a shared store. Format 1.
+CREATE SCHEMA IF NOT EXISTS stagedoor;
+
+-- The end of the log: its number and the random tag of its last entry.
+CREATE TABLE IF NOT EXISTS stagedoor.head (
+	one    boolean PRIMARY KEY DEFAULT true CHECK (one),
+	lsn    bigint NOT NULL,
+	tag    bigint NOT NULL,
+	format integer NOT NULL
+) WITH (fillfactor = 50);
+
+-- What each append did to the tables that nodes keep in memory.
+CREATE TABLE IF NOT EXISTS stagedoor.log (
+	lsn     bigint PRIMARY KEY,
+	tag     bigint NOT NULL,
+	node    text NOT NULL,
+	decided bigint NOT NULL, -- in nanoseconds, by the clock of the node
+	hot     bytea NOT NULL,
+	added   timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+INSERT INTO stagedoor.head
+	SELECT true, 0, (random() * 9e18)::bigint, 1 WHERE NOT EXISTS (SELECT FROM stagedoor.head);
+INSERT INTO stagedoor.log
+	SELECT lsn, tag, '', 0, '' FROM stagedoor.head WHERE lsn = 0 ON CONFLICT DO NOTHING;
+
+-- The processes that write. An append counts only in the epoch that is here.
+CREATE TABLE IF NOT EXISTS stagedoor.node (
+	id      text PRIMARY KEY,
+	epoch   bigint NOT NULL,
+	seq     bigint NOT NULL DEFAULT 0, -- of the node's last append, by which it finds out whether one arrived
+	applied bigint NOT NULL DEFAULT 0,
+	beat    timestamptz NOT NULL,
+	live    boolean NOT NULL DEFAULT true -- it has neither left nor been expelled
+) WITH (fillfactor = 50);
+
+-- Values that are too large to be written while other nodes wait. A record that has one refers to it.
+CREATE TABLE IF NOT EXISTS stagedoor.large (
+	id    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	value bytea NOT NULL,
+	added timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+-- All records. The three parts differ in how they change, which is what vacuuming depends on.
+CREATE TABLE IF NOT EXISTS stagedoor.rec (
+	tbl     text NOT NULL,
+	key     bytea NOT NULL,
+	rev     bigint NOT NULL,
+	value   bytea, -- NULL if the record is large
+	large   bigint REFERENCES stagedoor.large (id),
+	PRIMARY KEY (tbl, key)
+) PARTITION BY LIST (tbl);
+CREATE TABLE IF NOT EXISTS stagedoor.rec_small PARTITION OF stagedoor.rec DEFAULT WITH (fillfactor = 80);
+CREATE TABLE IF NOT EXISTS stagedoor.rec_pages PARTITION OF stagedoor.rec FOR VALUES IN ('led', 'rcpt', 'rcpthash');
+CREATE TABLE IF NOT EXISTS stagedoor.rec_bodies PARTITION OF stagedoor.rec FOR VALUES IN ('resp', 'respev', 'replybody');
+CREATE INDEX IF NOT EXISTS rec_large ON stagedoor.rec (large) WHERE large IS NOT NULL;
+
+-- append makes an entry and changes the records if the log ends at the given position, and returns the new position in
+-- a row without a node. Otherwise it returns the entry at that position and at most 500 newer ones, and nothing has
+-- changed. No row, or another first one than that of the position, means that the log is not the one that was followed.
+--
+-- Deletions come before puts: those of ranges and then those of single keys. A positive revision is that of the record
+-- from now on, and a negative one says by how much it grows.
+CREATE OR REPLACE FUNCTION stagedoor.append(
+	my_node text, my_epoch bigint, my_seq bigint, at_lsn bigint, at_tag bigint, new_tag bigint, my_decided bigint,
+	my_hot bytea, range_tbl text[], range_from bytea[], range_to bytea[], del_tbl text[], del_key bytea[],
+	put_tbl text[], put_key bytea[], put_rev bigint[], put_value bytea[], put_large bigint[]
+) RETURNS TABLE (lsn bigint, tag bigint, node text, decided bigint, hot bytea) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+	-- The lock of this row is what makes all commits one after the other.
+	UPDATE stagedoor.head SET lsn = at_lsn + 1, tag = new_tag WHERE lsn = at_lsn AND tag = at_tag;
+	IF NOT FOUND THEN
+		RETURN QUERY SELECT l.lsn, l.tag, l.node, l.decided, l.hot FROM stagedoor.log l
+			WHERE l.lsn >= at_lsn ORDER BY l.lsn LIMIT 501;
+		RETURN;
+	END IF;
+	UPDATE stagedoor.node SET seq = coalesce(my_seq, seq) WHERE id = my_node AND epoch = my_epoch AND live;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'the epoch of the node has ended' USING ERRCODE = 'SD001';
+	END IF;
+	INSERT INTO stagedoor.log (lsn, tag, node, decided, hot) VALUES (at_lsn + 1, new_tag, my_node, my_decided, my_hot);
+	IF cardinality(range_tbl) > 0 THEN
+		DELETE FROM stagedoor.rec r USING unnest(range_tbl, range_from, range_to) AS d (t, a, z)
+			WHERE r.tbl = d.t AND r.key >= d.a AND (d.z IS NULL OR r.key < d.z);
+	END IF;
+	IF cardinality(del_tbl) > 0 THEN
+		DELETE FROM stagedoor.rec r USING unnest(del_tbl, del_key) AS d (t, k) WHERE r.tbl = d.t AND r.key = d.k;
+	END IF;
+	IF cardinality(put_tbl) > 0 THEN
+		INSERT INTO stagedoor.rec AS r (tbl, key, rev, value, large)
+			SELECT p.t, p.k, p.n, p.v, p.l FROM unnest(put_tbl, put_key, put_rev, put_value, put_large) AS p (t, k, n, v, l)
+				WHERE p.n > 0
+			ON CONFLICT (tbl, key) DO UPDATE SET rev = excluded.rev, value = excluded.value, large = excluded.large;
+		INSERT INTO stagedoor.rec AS r (tbl, key, rev, value, large)
+			SELECT p.t, p.k, -p.n, p.v, p.l FROM unnest(put_tbl, put_key, put_rev, put_value, put_large) AS p (t, k, n, v, l)
+				WHERE p.n < 0
+			ON CONFLICT (tbl, key) DO UPDATE SET rev = r.rev + excluded.rev, value = excluded.value, large = excluded.large;
+	END IF;
+	PERFORM pg_notify('stagedoor', '');
+	RETURN QUERY SELECT at_lsn + 1, new_tag, NULL::text, 0::bigint, NULL::bytea;
+END $$;

@@ -1,0 +1,260 @@
+package postgres
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"stagedoor/state/journal"
+)
+
+// Options say how a node takes part.
+type Options struct {
+	// Node is the name of this process among those that write. A process of the same name that runs still is fenced.
+	Node string
+	// Lease is the time for which a node that does not beat counts as live. The default is five seconds.
+	Lease time.Duration
+	// Several permits that other nodes are live. Without it Open waits for them to end, and fails if they do not.
+	Several bool
+	// Configure, if set, changes how connections are made.
+	Configure func(*pgx.ConnConfig)
+}
+
+// Store is one node's connection to the database. Any goroutine may use it, but see journal.Shared.
+type Store struct {
+	options Options
+	config  *pgx.ConnConfig
+	pool    *pgxpool.Pool // for reads
+	epoch   int64
+
+	// writing is held while conn is used: by Append and Turn.
+	writing sync.Mutex
+	conn    *pgx.Conn // nil after it broke
+	turn    bool      // conn has locked the end of the log
+	seq     int64     // of the last append
+	staged  map[record]stagedValue
+
+	lsn, applied, commits atomic.Uint64
+	size                  atomic.Int64
+	away                  atomic.Pointer[error] // why the database cannot be reached, or nil
+	fenced                atomic.Bool
+	changed               chan struct{}
+
+	running context.Context // until Close
+	stop    context.CancelFunc
+	work    sync.WaitGroup
+}
+
+//go:embed schema.sql
+var schemaSQL string
+
+const (
+	// format is the one that this program writes, and the newest that it reads.
+	format = 1
+	// connections bounds those that read. A node has two more, to append and to listen.
+	connections = 4
+	// patience bounds the wait for a database before a change is refused.
+	patience = 2 * time.Second
+	// schemaLock is the advisory lock under which nodes join one after the other.
+	schemaLock = 7239018463
+	fencedCode = "SD001" // of append
+)
+
+// Open connects to the database of a URL, makes the tables if they are not there and joins as a node. The error wraps
+// journal.ErrLocked if another node is live and Options do not permit that, and journal.ErrSchema if a newer version
+// has written the log.
+func Open(ctx context.Context, url string, o Options) (*Store, error) {
+	if o.Lease == 0 {
+		o.Lease = 5 * time.Second
+	}
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the URL of the database cannot be read", journal.ErrInvalid) // it may hold a password
+	}
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = patience
+	}
+	// Appending relies on seeing what was committed while it waited.
+	config.ConnConfig.RuntimeParams["default_transaction_isolation"] = "read committed"
+	config.ConnConfig.RuntimeParams["application_name"] = "stagedoor " + o.Node
+	if o.Configure != nil {
+		o.Configure(config.ConnConfig)
+	}
+	config.MaxConns = connections
+	s := &Store{options: o, config: config.ConnConfig.Copy(), changed: make(chan struct{}, 1)}
+	s.running, s.stop = context.WithCancel(context.Background())
+	if s.pool, err = pgxpool.NewWithConfig(s.running, config); err != nil {
+		return nil, fmt.Errorf("open the shared store: %w", err)
+	}
+	if err := s.join(ctx); err != nil {
+		s.stop()
+		s.pool.Close()
+		return nil, fmt.Errorf("open the shared store: %w", err)
+	}
+	s.work.Go(s.watch)
+	return s, nil
+}
+
+// join begins an epoch of this node. While another one is live that must not be, it waits for the other's lease to end.
+func (s *Store) join(ctx context.Context) error {
+	for deadline := time.Now().Add(2 * s.options.Lease); ; {
+		other, err := s.tryJoin(ctx)
+		switch {
+		case err != nil:
+			return err
+		case other == "":
+			return nil
+		case time.Now().After(deadline):
+			return fmt.Errorf("%w: the node %q is live, and several nodes at a time are not supported yet",
+				journal.ErrLocked, other)
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(s.options.Lease / 10):
+		}
+	}
+}
+
+// tryJoin joins, or returns the name of another live node that is in the way.
+func (s *Store) tryJoin(ctx context.Context) (other string, err error) {
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(schemaLock)); err != nil {
+			return err
+		}
+		if err := makeTables(ctx, tx); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `UPDATE stagedoor.node SET live = false
+			WHERE id <> $1 AND live AND beat < clock_timestamp() - $2::interval`, s.options.Node, s.options.Lease); err != nil {
+			return err
+		}
+		if !s.options.Several {
+			err := tx.QueryRow(ctx, "SELECT id FROM stagedoor.node WHERE id <> $1 AND live ORDER BY id LIMIT 1",
+				s.options.Node).Scan(&other)
+			if !errors.Is(err, pgx.ErrNoRows) {
+				return err
+			}
+		}
+		var lsn int64
+		err := tx.QueryRow(ctx, `INSERT INTO stagedoor.node AS n (id, epoch, beat, applied)
+			SELECT $1, 1, clock_timestamp(), lsn FROM stagedoor.head
+			ON CONFLICT (id) DO UPDATE
+				SET epoch = n.epoch + 1, seq = 0, beat = excluded.beat, applied = excluded.applied, live = true
+			RETURNING epoch, applied`, s.options.Node).Scan(&s.epoch, &lsn)
+		s.lsn.Store(uint64(lsn))
+		return err
+	})
+	if err == nil && other == "" {
+		err = s.measure(ctx, s.pool)
+	}
+	return other, err
+}
+
+// makeTables makes the tables, unless they are there, and checks that this program can read and keep what is in them.
+func makeTables(ctx context.Context, tx pgx.Tx) error {
+	var there bool
+	if err := tx.QueryRow(ctx, "SELECT to_regclass('stagedoor.head') IS NOT NULL").Scan(&there); err != nil {
+		return err
+	}
+	if !there {
+		if _, err := tx.Conn().PgConn().Exec(ctx, schemaSQL).ReadAll(); err != nil {
+			return err
+		}
+	}
+	var has int
+	var durable string
+	err := tx.QueryRow(ctx, "SELECT format, current_setting('synchronous_commit') FROM stagedoor.head").Scan(&has, &durable)
+	switch {
+	case err != nil:
+		return err
+	case has > format:
+		return fmt.Errorf("%w: the log has format %d, and this program reads up to %d", journal.ErrSchema, has, format)
+	case durable == "off":
+		return fmt.Errorf("%w: synchronous_commit is off in the database, so that acknowledged changes could be lost",
+			journal.ErrInvalid)
+	}
+	return nil
+}
+
+// Close implements journal.Store. The node leaves, so that its name is free at once.
+func (s *Store) Close() error {
+	if s.running.Err() != nil {
+		return nil
+	}
+	s.stop()
+	s.work.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if s.conn != nil {
+		s.conn.Close(ctx)
+	}
+	// A node that cannot say that it leaves is live until its lease ends.
+	_, _ = s.pool.Exec(ctx, "UPDATE stagedoor.node SET live = false WHERE id = $1 AND epoch = $2",
+		s.options.Node, s.epoch)
+	s.pool.Close()
+	return nil
+}
+
+// usable returns an error if the store is closed or ctx has ended.
+func (s *Store) usable(ctx context.Context) error {
+	if s.running.Err() != nil {
+		return journal.ErrClosed
+	}
+	return ctx.Err()
+}
+
+// Stats implements journal.Store. The size is that of the whole database as of the last minute.
+func (s *Store) Stats() journal.Stats {
+	stats := journal.Stats{
+		LSN: journal.LSN(s.lsn.Load()), Commits: s.commits.Load(), Size: s.size.Load(), DiskFree: -1,
+	}
+	if away := s.away.Load(); away != nil {
+		stats.Full = *away
+	}
+	if s.fenced.Load() {
+		stats.Poisoned = journal.ErrFenced
+	}
+	return stats
+}
+
+// Backup implements journal.Store. It always fails.
+func (s *Store) Backup(ctx context.Context, _ io.Writer) error {
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: a shared store is backed up with the tools of its database, such as pg_basebackup or pg_dump",
+		journal.ErrInvalid)
+}
+
+// Changed implements journal.Shared.
+func (s *Store) Changed() <-chan struct{} { return s.changed }
+
+// Members implements journal.Shared.
+func (s *Store) Members() journal.Members { return (*members)(s) }
+
+// hint makes Changed receive.
+func (s *Store) hint() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// readError returns an error of a read as callers know it. Whatever it is, nothing has changed.
+func readError(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", journal.ErrUnreachable, err)
+}

@@ -1,0 +1,168 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"stagedoor/state/journal"
+)
+
+const (
+	// pollEvery bounds the time until an entry is found whose notification was lost.
+	pollEvery = 250 * time.Millisecond
+	beatEvery = time.Second
+	tidyEvery = time.Minute
+	// Entries are kept for nodes that were away for a short time. A node that needs older ones loads all records.
+	keepEntries = 10 * time.Minute
+	// maxTrim bounds what is deleted at a time.
+	maxTrim = 10_000
+)
+
+// watch listens for entries of other nodes, beats and tidies until the store is closed.
+func (s *Store) watch() {
+	for wait := pollEvery; s.running.Err() == nil; {
+		began := time.Now()
+		err := s.listen(s.running)
+		if s.running.Err() != nil || s.fenced.Load() {
+			return
+		}
+		away := fmt.Errorf("%w: %w", journal.ErrUnreachable, err)
+		s.away.Store(&away)
+		if time.Since(began) > time.Minute {
+			wait = pollEvery
+		}
+		select {
+		case <-s.running.Done():
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, 2*time.Second)
+	}
+}
+
+// listen is watch on one connection, until that breaks or the node is fenced.
+func (s *Store) listen(ctx context.Context) error {
+	conn, err := pgx.ConnectConfig(ctx, s.config.Copy())
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		conn.Close(ctx)
+	}()
+	if _, err := conn.Exec(ctx, "LISTEN stagedoor"); err != nil {
+		return err
+	}
+	var beaten time.Time
+	tidied := time.Now()
+	for {
+		at, err := head(ctx, conn)
+		if err != nil {
+			return err
+		}
+		s.away.Store(nil)
+		if uint64(at.LSN) > s.applied.Load() {
+			s.hint()
+		}
+		if time.Since(beaten) >= beatEvery {
+			beaten = time.Now()
+			if err := s.beat(ctx, conn); err != nil {
+				return err
+			}
+		}
+		if time.Since(tidied) >= tidyEvery {
+			tidied = time.Now()
+			if err := errors.Join(s.tidy(ctx, conn, keepEntries), s.measure(ctx, conn)); err != nil {
+				return err
+			}
+		}
+		wait, cancel := context.WithTimeout(ctx, pollEvery)
+		_, err = conn.WaitForNotification(wait)
+		cancel()
+		if err != nil && !pgconn.Timeout(err) {
+			return err
+		}
+	}
+}
+
+// executor is a pool, a connection or a transaction.
+type executor interface {
+	querier
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+// beat says that this node is live, and up to where it has applied the log.
+func (s *Store) beat(ctx context.Context, q executor) error {
+	done, err := q.Exec(ctx, `UPDATE stagedoor.node SET beat = clock_timestamp(), applied = $3
+		WHERE id = $1 AND epoch = $2 AND live`, s.options.Node, s.epoch, int64(s.applied.Load()))
+	if err != nil {
+		return readError(err)
+	}
+	if done.RowsAffected() == 0 {
+		s.fenced.Store(true)
+		s.hint() // the state asks for the tail and learns it
+		return journal.ErrFenced
+	}
+	return nil
+}
+
+// tidy deletes entries that are older than an age and that all live nodes have applied, but never the last one, and
+// large values that no record refers to.
+func (s *Store) tidy(ctx context.Context, q executor, age time.Duration) error {
+	_, err := q.Exec(ctx, `DELETE FROM stagedoor.log WHERE lsn < least(
+			(SELECT min(applied) FROM stagedoor.node WHERE live),
+			(SELECT min(lsn) + $2 FROM stagedoor.log), (SELECT lsn FROM stagedoor.head))
+		AND added < clock_timestamp() - $1::interval`, age, maxTrim)
+	if err != nil {
+		return err
+	}
+	_, err = q.Exec(ctx, `DELETE FROM stagedoor.large WHERE id IN (
+			SELECT l.id FROM stagedoor.large l WHERE l.added < clock_timestamp() - $1::interval
+				AND NOT EXISTS (SELECT FROM stagedoor.rec r WHERE r.large = l.id) ORDER BY l.id LIMIT 100)`, age)
+	// Another node may tidy at the same time, or an append may have come to refer to a value.
+	if refusedBy(err) != nil {
+		return nil
+	}
+	return err
+}
+
+// measure notes the size of the database.
+func (s *Store) measure(ctx context.Context, q querier) error {
+	var size int64
+	err := q.QueryRow(ctx, "SELECT pg_database_size(current_database())").Scan(&size)
+	s.size.Store(size)
+	return err
+}
+
+// members is a Store as journal.Members.
+type members Store
+
+// Beat implements journal.Members. The store does so by itself every second.
+func (m *members) Beat(ctx context.Context) error {
+	s := (*Store)(m)
+	return s.beat(ctx, s.pool)
+}
+
+// List implements journal.Members.
+func (m *members) List(ctx context.Context) ([]journal.Member, error) {
+	rows, err := m.pool.Query(ctx, `SELECT id, epoch, beat >= clock_timestamp() - $1::interval,
+		(extract(epoch FROM clock_timestamp() - beat) * 1e9)::bigint, applied
+		FROM stagedoor.node WHERE live ORDER BY id`, m.options.Lease)
+	if err != nil {
+		return nil, readError(err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[journal.Member])
+	return all, readError(err)
+}
+
+// Expel implements journal.Members.
+func (m *members) Expel(ctx context.Context, node string, epoch uint64) (bool, error) {
+	done, err := m.pool.Exec(ctx, "UPDATE stagedoor.node SET live = false WHERE id = $1 AND epoch = $2 AND live",
+		node, int64(epoch))
+	return done.RowsAffected() > 0, readError(err)
+}

@@ -1,0 +1,177 @@
+// Package pgserver starts a Postgres for the tests of a package, from initdb in a temporary directory. It listens on a
+// socket in that directory only. It is for tests.
+package pgserver
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Server is a Postgres that runs until Stop.
+type Server struct {
+	dir  string
+	cmd  *exec.Cmd
+	done chan struct{}
+	err  error
+}
+
+var shared struct {
+	sync.Mutex
+	server *Server
+	err    error
+}
+
+// Shared returns the server of this test process, which is started by the first call and does not sync its files, or
+// nil on a machine without Postgres, which the test says in its log. TestMain calls Main, which stops it.
+func Shared(t testing.TB) *Server {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.server == nil && shared.err == nil {
+		shared.server, shared.err = Start("fsync=off", "synchronous_commit=on")
+	}
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	if shared.server == nil {
+		t.Log("there is no Postgres on this machine (neither postgres nor initdb in PATH), so nothing was tested")
+	}
+	return shared.server
+}
+
+// Main runs the tests of a package and stops the server that they have shared. It returns the code to exit with.
+func Main(m *testing.M) int {
+	defer func() {
+		shared.Lock()
+		defer shared.Unlock()
+		if shared.server != nil {
+			shared.server.Stop()
+		}
+	}()
+	return m.Run()
+}
+
+// Start starts a server with settings beside those that small tests need. It returns nil without an error on a machine
+// without Postgres.
+func Start(settings ...string) (*Server, error) {
+	initdb, missing := exec.LookPath("initdb")
+	if _, err := exec.LookPath("postgres"); missing != nil || err != nil {
+		return nil, nil
+	}
+	dir, err := os.MkdirTemp("", "pg") // the path of a socket is short
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{dir: dir}
+	if os.Getuid() == 0 { // as which Postgres refuses to run
+		if err := os.Chown(dir, unprivileged, unprivileged); err != nil {
+			return nil, err
+		}
+	}
+	made := command(initdb, "-D", s.data(), "-A", "trust", "-U", "stagedoor", "--no-locale", "-E", "UTF8", "--no-sync")
+	if out, err := made.CombinedOutput(); err != nil {
+		s.Stop()
+		return nil, fmt.Errorf("initdb: %w: %s", err, out)
+	}
+	conf := "listen_addresses=''\nunix_socket_directories='" + dir + "'\nshared_buffers=16MB\nautovacuum=off\n" +
+		"max_connections=40\nlog_min_messages=fatal\n" + strings.Join(settings, "\n") + "\n"
+	if err := os.WriteFile(filepath.Join(s.data(), "postgresql.auto.conf"), []byte(conf), 0o644); err != nil {
+		s.Stop()
+		return nil, err
+	}
+	if err := s.Run(); err != nil {
+		s.Stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// unprivileged is the user that runs the server if the tests run as root.
+const unprivileged = 65534
+
+func command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(name, args...)
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	dieWithParent(cmd.SysProcAttr)
+	if os.Getuid() == 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: unprivileged, Gid: unprivileged}
+	}
+	return cmd
+}
+
+func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+
+// Run starts the server again after Crash, and returns when it accepts connections.
+func (s *Server) Run() error {
+	for {
+		err := s.run()
+		if err == nil || !strings.Contains(err.Error(), "still in use") {
+			return err
+		}
+		time.Sleep(20 * time.Millisecond) // processes of the server that crashed are about to end
+	}
+}
+
+func (s *Server) run() error {
+	started := make(chan error, 1)
+	s.cmd, s.done = command("postgres", "-D", s.data()), make(chan struct{})
+	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+	go func() {
+		// The server ends with the thread that started it, which is how it ends with a test that is killed.
+		runtime.LockOSThread()
+		defer close(s.done)
+		defer log.Close()
+		err := s.cmd.Start()
+		if started <- err; err == nil {
+			s.err = s.cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		return err
+	}
+	for {
+		// The last line of this file says when connections are accepted.
+		pid, _ := os.ReadFile(filepath.Join(s.data(), "postmaster.pid"))
+		if strings.HasSuffix(strings.TrimSpace(string(pid)), "ready") &&
+			strings.HasPrefix(string(pid), fmt.Sprintln(s.cmd.Process.Pid)) {
+			return nil
+		}
+		select {
+		case <-s.done:
+			text, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+			return fmt.Errorf("postgres: %w: %s", s.err, text)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// URL returns the address of the server's database.
+func (s *Server) URL() string { return "postgres://stagedoor@/postgres?host=" + s.dir }
+
+// Crash ends the server as a power cut does, if the power is cut to it alone.
+func (s *Server) Crash() {
+	_ = s.cmd.Process.Kill()
+	<-s.done
+}
+
+// Stop ends the server and removes its files.
+func (s *Server) Stop() {
+	if s.cmd != nil && s.cmd.Process != nil {
+		_ = s.cmd.Process.Signal(syscall.SIGQUIT)
+		<-s.done
+	}
+	_ = os.RemoveAll(s.dir)
+}
