@@ -114,11 +114,11 @@ func (t *turn) text(p wirePart) {
 	th := t.d.opened(p.signature)
 	switch n := len(t.Parts); {
 	case th == nil:
-	case th.Origin != Name && n > 0 && t.Parts[n-1].Kind == dialogue.TextPart:
-		// The emitter let the text take another vendor's thought along, which stood before it.
-		t.Parts = slices.Insert(t.Parts, n-1, dialogue.Part{Kind: dialogue.ThinkingPart, Thinking: th})
+	case th.Origin != Name && n > 0:
+		th.BeforeText = true // the emitter let the text take another vendor's thought along
+		t.restore(th)
 	default:
-		t.add(dialogue.Part{Kind: dialogue.ThinkingPart, Thinking: th})
+		t.restore(th)
 	}
 }
 
@@ -126,10 +126,32 @@ func (t *turn) text(p wirePart) {
 func (t *turn) call(p wirePart) {
 	if dialogue.Sealed(p.signature) {
 		if th := t.d.opened(p.signature); th != nil {
-			t.add(dialogue.Part{Kind: dialogue.ThinkingPart, Thinking: th})
+			t.restore(th)
 		}
 	}
 	t.add(dialogue.Part{Kind: dialogue.CallPart, Call: t.d.call(p)})
+}
+
+// restore puts the thought that a signature carries back at its place: at the end, or before the text there. A client
+// that was shown the thought may have sent its text back too. It then stands right there without a signature, joined
+// with the thoughts that followed it, and is replaced.
+func (t *turn) restore(th *dialogue.Thinking) {
+	at := len(t.Parts)
+	if th.BeforeText && at > 0 && t.Parts[at-1].Kind == dialogue.TextPart {
+		at--
+	}
+	t.thinking, th.BeforeText = false, false
+	if at > 0 && th.Origin != Name && t.Parts[at-1].Kind == dialogue.ThinkingPart {
+		shown := t.Parts[at-1].Thinking
+		rest, found := strings.CutPrefix(shown.Text, th.Text)
+		if found && th.Text != "" && *shown == (dialogue.Thinking{Text: shown.Text}) {
+			at--
+			if shown.Text = rest; rest == "" {
+				t.Parts = slices.Delete(t.Parts, at, at+1)
+			}
+		}
+	}
+	t.Parts = slices.Insert(t.Parts, at, dialogue.Part{Kind: dialogue.ThinkingPart, Thinking: th})
 }
 
 // thought joins the increments of a streamed thought; a signature ends it.

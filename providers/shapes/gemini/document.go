@@ -80,13 +80,17 @@ func (d *document) part(w *jsonw.Writer, p *dialogue.ReplyPart, a *answer) {
 		a.text = append(a.text, p.Text...)
 		a.refused = a.refused || p.Kind == dialogue.RefusalPart
 		if signature := a.take(p.Signature); p.Text != "" || signature != "" {
+			a.writeCarriers(w)
 			writeText(w, p.Text, false, signature)
 		}
 	case dialogue.ThinkingPart:
 		switch sig := d.carrier(p.Thinking, p.Text); {
-		case d.shown && p.Text != "":
+		case d.shown && p.Text != "" && (sig == "" || p.Thinking.Origin == Name):
 			writeText(w, p.Text, true, sig)
 		case sig != "":
+			if d.shown && p.Text != "" {
+				writeText(w, p.Text, true, "") // the next part takes the signature along, as in a stream
+			}
 			a.carriers = append(a.carriers, sig)
 		}
 	case dialogue.CallPart:

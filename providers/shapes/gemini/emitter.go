@@ -62,7 +62,7 @@ type answer struct {
 	refused bool
 	reason  dialogue.Reason
 	detail  string
-	// carriers have the thoughts that the client does not see, until the next part takes them along.
+	// carriers are thoughtSignatures that wait for the next call or text to take them along.
 	carriers []string
 }
 
@@ -219,8 +219,9 @@ func (e *emitter) frameClose(dst []byte) []byte {
 	return append(dst, "\n\n"...)
 }
 
-// closed sends what was only complete now: a call, or a signature. A signature
-// has no text of its own; it rides on an empty part of its kind.
+// closed sends what was only complete now: a call, or a signature. A signature of this shape rides on an empty part of
+// its kind. Another vendor's thought rides on the next call or text, because clients may drop the parts with thoughts
+// from their history: they know that this vendor puts signatures on calls and text.
 func (e *emitter) closed(dst []byte, ev *dialogue.Event) []byte {
 	i, p := e.find(ev)
 	if p == nil {
@@ -243,7 +244,7 @@ func (e *emitter) closed(dst []byte, ev *dialogue.Event) []byte {
 		}
 		switch sig := e.carrier(th, string(p.text)); {
 		case sig == "":
-		case e.shown && len(p.text) > 0:
+		case e.shown && len(p.text) > 0 && th.Origin == Name:
 			return e.chunk(dst, ev.Choice, func(w *jsonw.Writer) { writeText(w, "", true, sig) })
 		default:
 			a := e.answer(ev.Choice)
@@ -253,8 +254,11 @@ func (e *emitter) closed(dst []byte, ev *dialogue.Event) []byte {
 		a := e.answer(ev.Choice)
 		if ev.Signature != "" {
 			a.carriers = append(a.carriers, ev.Signature)
+			return e.flushCarriers(dst, ev.Choice, a)
 		}
-		return e.flushCarriers(dst, ev.Choice, a)
+		for i, carrier := range a.carriers {
+			a.carriers[i] = e.beforeText(carrier)
+		}
 	}
 	return dst
 }

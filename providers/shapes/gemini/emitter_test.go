@@ -3,6 +3,7 @@ package gemini_test
 import (
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -120,6 +121,54 @@ func TestThoughtsCarryTheirProof(t *testing.T) {
 		text := append([]ev{opened(0, dialogue.TextPart), delta(0, "x"), {Kind: dialogue.EventClose, Signature: "T"}}, end...)
 		if got := parts(t, emitAll(t, env, mode, text...)); !strings.Contains(got, `"thoughtSignature":"T"}`) {
 			t.Errorf("mode %d: text %s", mode, got)
+		}
+	}
+}
+
+// keptOf returns the parts of a reply that a client sends back. One that drops thoughts drops empty parts as well.
+func keptOf(reply []string, drops bool) (kept []string) {
+	for _, p := range reply {
+		text := gjson.Get(p, "text")
+		if !drops || !gjson.Get(p, "thought").Bool() && (!text.Exists() || text.Str != "") {
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}
+
+// Clients drop thoughts from their history, and keep the signatures of calls and text.
+func TestAForeignThoughtSurvivesAClientThatDropsThoughts(t *testing.T) {
+	proof := dialogue.Thinking{Text: "why", Signature: "F", Origin: dialoguetest.Messages}
+	thought := []ev{opened(0, dialogue.ThinkingPart), delta(0, "why"), {Kind: dialogue.EventClose, Thinking: &proof}}
+	text := []ev{opened(1, dialogue.TextPart), delta(1, "x"), closed(1)}
+	call := []ev{openedCall(2, "a", "f"), delta(2, `{}`), closed(2)}
+	for name, reply := range map[string][]ev{
+		"thought call":      slices.Concat(thought, call, end),
+		"thought text call": slices.Concat(thought, text, call, end),
+		"text thought call": slices.Concat(text, thought, call, end),
+	} {
+		for _, mode := range []shapes.Mode{shapes.Stream, shapes.Whole} {
+			for _, drops := range []bool{true, false} {
+				env := newEnv()
+				all := strings.ReplaceAll(parts(t, emitAll(t, env, mode, reply...)), "} {", "}\n{")
+				kept := strings.Join(keptOf(strings.Split(all, "\n"), drops), ",")
+				var got []string
+				for _, p := range decode(t, env, `{"contents":[{"role":"model","parts":[`+kept+`]}]}`).Turns[0].Parts {
+					switch {
+					case p.Kind == dialogue.ThinkingPart && *p.Thinking == proof:
+						got = append(got, "thought")
+					case p.Kind == dialogue.TextPart:
+						got = append(got, "text")
+					case p.Kind == dialogue.CallPart:
+						got = append(got, "call")
+					default:
+						got = append(got, "other")
+					}
+				}
+				if strings.Join(got, " ") != name {
+					t.Errorf("%s, mode %d, drops %t: %s of %s", name, mode, drops, got, kept)
+				}
+			}
 		}
 	}
 }

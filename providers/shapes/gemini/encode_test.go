@@ -408,6 +408,12 @@ func TestPatchTakesOutOnlyWhatItMust(t *testing.T) {
 	seal := env.Sealer.Seal(&dialogue.Thinking{Signature: "S", Origin: dialoguetest.Messages})
 	none := target()
 	none.Caps.StructuredOutputs = false
+	const (
+		called = `{"parts":[{"functionCall":{"id":"1","name":"f"}},{"functionCall":{"id":"2","name":"f"}}]}`
+		one    = `{"functionResponse":{"id":"1","name":"f","response":{}}}`
+		two    = `{"functionResponse":{"id":"2","name":"f","response":{}}}`
+		other  = `{"functionResponse":{"id":"2","name":"f","response":{"a":1}}}`
+	)
 	for _, row := range []struct {
 		name, body, want string
 		to               dialogue.Target
@@ -424,6 +430,12 @@ func TestPatchTakesOutOnlyWhatItMust(t *testing.T) {
 			`{"contents":[{"parts":[{"text":"q"}]}]}`, target(), ""},
 		{"a seal on a call", `{"contents":[{"parts":[{"functionCall":{"name":"f"},"thoughtSignature":"` + seal + `"}]}]}`,
 			`{"contents":[{"parts":[{"functionCall":{"name":"f"}}]}]}`, target(), ""},
+		{"a foreign thought whose seal is on a call", `{"contents":[{"parts":[{"text":"own"},{"text":"a","thought":true},` +
+			`{"text":"b","thought":true},{"text":"c"},{"functionCall":{"name":"f"},"thoughtSignature":"` + seal + `"}]}]}`,
+			`{"contents":[{"parts":[{"text":"own"},{"text":"c"},{"functionCall":{"name":"f"}}]}]}`, target(), ""},
+		{"responses that are sent twice",
+			`{"contents":[` + called + `,{"parts":[` + one + `, ` + two + `, ` + one + `,` + two + `,` + other + `]}]}`,
+			`{"contents":[` + called + `,{"parts":[` + one + `, ` + two + `,` + other + `]}]}`, target(), ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			head, err := gemini.Shape.Check([]byte(row.body), inbound())

@@ -3,6 +3,7 @@ package gemini
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -14,9 +15,9 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// Patch sends a client's own bytes on. Only three things in them ever change:
-// a redundant model name, an answer's form the model does not know, and the
-// carriers this gateway made (translation.md 3).
+// Patch sends a client's own bytes on. Only four things in them ever change:
+// a redundant model name, an answer's form the model does not know, the
+// carriers this gateway made (translation.md 3), and responses that are sent twice.
 func (shape) Patch(
 	body []byte, in shapes.Params, head shapes.Head, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env,
 ) (shapes.Call, error) {
@@ -29,6 +30,9 @@ func (shape) Patch(
 			return signature != "" && (dialogue.Sealed(signature) || !env.Accepts(t, signature))
 		})
 	}
+	if bytes.Count(body, []byte(`functionResponse"`)) > bytes.Count(body, []byte(`functionCall"`)) {
+		body = fields.Splice(body, editsOfParts(body, repeatedResponses))
+	}
 	calls := bytes.Contains(body, []byte(`functionCall"`)) || bytes.Contains(body, []byte(`function_call"`))
 	if calls && t.Caps.CallSignatures {
 		body = signCalls(body, rep)
@@ -39,7 +43,15 @@ func (shape) Patch(
 // signCalls gives the first call of each step the documented stand-in for a signature if it has
 // none, because another model made the call. Steps that have one stay as they are.
 func signCalls(body []byte, rep *dialogue.Report) []byte {
-	var edits []fields.Edit
+	edits := editsOfParts(body, signFirst)
+	if len(edits) > 0 {
+		rep.Lose("thought_signature:placeholder")
+	}
+	return fields.Splice(body, edits)
+}
+
+// editsOfParts returns the edits that edit makes of the parts of each content.
+func editsOfParts(body []byte, edit func(parts []byte) []fields.Edit) (edits []fields.Edit) {
 	for _, m := range fields.Members(body) {
 		if m.Name != "contents" {
 			continue
@@ -47,20 +59,39 @@ func signCalls(body []byte, rep *dialogue.Report) []byte {
 		for _, content := range fields.Elements(body[m.Value:m.End]) {
 			at := m.Value + content.Value
 			for _, inner := range fields.Members(body[at : m.Value+content.End]) {
-				if camel(inner.Name) == "parts" {
-					edits = append(edits, signFirst(body[at+inner.Value:at+inner.End], at+inner.Value)...)
+				if camel(inner.Name) != "parts" {
+					continue
+				}
+				for _, e := range edit(body[at+inner.Value : at+inner.End]) {
+					e.Start, e.End = e.Start+at+inner.Value, e.End+at+inner.Value
+					edits = append(edits, e)
 				}
 			}
 		}
 	}
-	if len(edits) > 0 {
-		rep.Lose("thought_signature:placeholder")
-	}
-	return fields.Splice(body, edits)
+	return edits
 }
 
-// signFirst returns the edit that signs the first call among parts, which begin at an offset.
-func signFirst(parts []byte, offset int) []fields.Edit {
+// repeatedResponses returns the edits that remove responses to a call which an equal one before them answers. Gemini
+// CLI sends each response twice after it has resumed a session, and the vendor wants as many responses as calls.
+func repeatedResponses(parts []byte) []fields.Edit {
+	if !fields.View(parts).IsArray() {
+		return nil
+	}
+	all, seen := fields.Elements(parts), make(map[string]bool)
+	return fields.Drop(all, func(i int) bool {
+		p := readPart(fields.View(parts[all[i].Value:all[i].End]))
+		if p.data != "functionResponse" || str(field(p.value, "id")) == "" {
+			return false
+		}
+		repeated := seen[p.value.Raw]
+		seen[p.value.Raw] = true
+		return repeated
+	})
+}
+
+// signFirst returns the edit that signs the first call among parts.
+func signFirst(parts []byte) []fields.Edit {
 	if fields.View(parts).IsArray() {
 		for _, m := range fields.Elements(parts) {
 			switch p := readPart(fields.View(parts[m.Value:m.End])); {
@@ -68,7 +99,7 @@ func signFirst(parts []byte, offset int) []fields.Edit {
 			case p.signature != "":
 				return nil
 			default:
-				after := offset + m.Value + len("{")
+				after := m.Value + len("{")
 				return []fields.Edit{{Start: after, End: after,
 					With: []byte(`"thoughtSignature":"` + anySignature + `",`)}}
 			}
@@ -167,26 +198,31 @@ func bytesOf(list []json.RawMessage) [][]byte {
 	return out
 }
 
-// unsealedParts returns the parts without sealed carriers. The increments of a
-// thought go with the carrier that ends them.
+// unsealedParts returns the parts without sealed carriers. The increments of a thought, which are unsigned, go with the
+// carrier that ends them. A sealed carrier on text or a call also ends the thought that stands before it.
 func unsealedParts(parts gjson.Result, refused func(string) bool) (kept []json.RawMessage) {
-	thought := 0 // unsigned thoughts at the end of kept
+	from, to := 0, 0 // the last unsigned thoughts in kept
 	parts.ForEach(func(_, v gjson.Result) bool {
 		p := readPart(v)
-		if !refused(p.signature) {
+		drop := refused(p.signature)
+		if drop && (p.thought && to == len(kept) || !p.thought && dialogue.Sealed(p.signature)) {
+			kept = slices.Delete(kept, from, to)
+		}
+		switch {
+		case !drop:
 			kept = append(kept, raw(v))
-			thought++
-			if !p.thought || p.signature != "" {
-				thought = 0
+		case !p.thought && (p.data != "text" || p.value.Str != ""):
+			kept = append(kept, withoutSignature(v))
+		}
+		switch {
+		case p.signature != "":
+			from, to = len(kept), len(kept)
+		case p.thought:
+			if to != len(kept)-1 {
+				from = len(kept) - 1
 			}
-			return true
+			to = len(kept)
 		}
-		if p.thought {
-			kept = kept[:len(kept)-thought]
-		} else if bare := withoutSignature(v); p.data != "text" || p.value.Str != "" {
-			kept = append(kept, bare)
-		}
-		thought = 0
 		return true
 	})
 	return kept

@@ -27,3 +27,14 @@ func (f *frame) carrier(th *dialogue.Thinking, text string) string {
 	}
 	return f.env.Sealer.SealBase64(&sealed)
 }
+
+// beforeText returns a carrier whose thought is put before the text that follows it, although the part behind the text
+// carries it. Clients keep the signature of a call and drop that of an empty part behind the text.
+func (f *frame) beforeText(carrier string) string {
+	th, ok := f.env.Sealer.Open(carrier)
+	if !ok {
+		return carrier
+	}
+	th.BeforeText = true
+	return f.env.Sealer.SealBase64(th)
+}
