@@ -207,7 +207,8 @@ func TestAFencedNodeStops(t *testing.T) {
 	credit(t, young, "anna", 1)
 	settle(t, a) // reads go on
 	_, _, err := money.CommitPostings(ctx, a, "anna", []money.Posting{{Kind: money.Credit, Amount: 1}})
-	if !errors.Is(err, state.ErrUnavailable) || !errors.Is(err, journal.ErrFenced) || !errors.Is(a.Err(), journal.ErrFenced) {
+	if !errors.Is(err, state.ErrUnavailable) || !errors.Is(err, journal.ErrFenced) ||
+		!errors.Is(a.Err(), journal.ErrFenced) {
 		t.Errorf("got %v, state %v", err, a.Err())
 	}
 	<-a.Failed()

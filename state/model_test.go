@@ -62,7 +62,9 @@ func settle(t testing.TB, s *state.State) {
 
 // stateIsItsModel drives the nodes of one store. Only a command is sure to see what other nodes have done, so the reads
 // of a step, and those before its command, come after a settle.
-func stateIsItsModel(t *testing.T, rt *rapid.T, clock *statetest.Clock, store *statetest.Faulty, nodes ...*state.State) {
+func stateIsItsModel(
+	t *testing.T, rt *rapid.T, clock *statetest.Clock, store *statetest.Faulty, nodes ...*state.State,
+) {
 	keys, held := map[string]identity.Key{}, map[string]work.ResponseHeader{}
 	node := func(rt *rapid.T) *state.State {
 		if len(nodes) == 1 {

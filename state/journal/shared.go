@@ -25,9 +25,9 @@ type Shared interface {
 
 	// Append commits batches that were decided at the time now by a node whose copy is at a position, and returns the
 	// next one. If the log does not end there, nothing has changed and the error is a *BehindError. Without operations
-	// it only ends the turn. It does not look at conditions, which hold where the position does, but a batch has one for
-	// each record of a hot table that it writes, because a record's next revision follows from it. Other errors are those
-	// of Commit, and ErrFenced, ErrForked and ErrUnreachable.
+	// it only ends the turn. It does not look at conditions, which hold where the position does, but a batch has one
+	// for each record of a hot table that it writes, because a record's next revision follows from it. Other errors are
+	// those of Commit, and ErrFenced, ErrForked and ErrUnreachable.
 	Append(ctx context.Context, at Position, now time.Time, batches []Batch) (Position, error)
 
 	// Turn waits until no other node can append, but not for long, and returns the entries after a position. The next

@@ -241,7 +241,8 @@ func entries(t *testing.T, c Cluster) {
 	a, b := nodes[0], nodes[1]
 	start := end(t, b)
 	at := appendTo(t, a, start, batch(0, put(journal.Key, "k", "1"), put(journal.Body, "b", "cold")))
-	at = appendTo(t, a, at, slices.Concat(batch(1, put(journal.Key, "k", "2")), batch(0, put(journal.User, "u", "\x00"))))
+	second := slices.Concat(batch(1, put(journal.Key, "k", "2")), batch(0, put(journal.User, "u", "\x00")))
+	at = appendTo(t, a, at, second)
 	at = appendTo(t, a, at, batch(2, del(journal.Key, "k")))
 	at = appendTo(t, a, at, batch(0, put(journal.Ledger, "cold only", "1")))
 	got := tail(t, b, start)
@@ -402,7 +403,8 @@ func forked(t *testing.T, c Cluster) {
 		"other tag at the end":       {LSN: second.LSN, Tag: second.Tag + 1},
 		"beyond the end":             {LSN: second.LSN + 1, Tag: second.Tag},
 	} {
-		if _, err := b.Append(ctx, at, decided, batch(2, put(journal.Key, "k", "3"))); !errors.Is(err, journal.ErrForked) {
+		_, err := b.Append(ctx, at, decided, batch(2, put(journal.Key, "k", "3")))
+		if !errors.Is(err, journal.ErrForked) {
 			t.Errorf("%s: Append: got %v, want ErrForked", name, err)
 		}
 		if err := b.Tail(ctx, at, func(journal.Entry) error { return nil }); !errors.Is(err, journal.ErrForked) {
@@ -424,7 +426,8 @@ func trimmed(t *testing.T, c Cluster) {
 	tail(t, b, start)
 	tail(t, b, at) // says that b has applied all, as a did with its own appends
 	c.Trim()
-	if _, err := b.Append(ctx, start, decided, batch(0, put(journal.Key, "k", "3"))); !errors.Is(err, journal.ErrForked) {
+	_, err := b.Append(ctx, start, decided, batch(0, put(journal.Key, "k", "3")))
+	if !errors.Is(err, journal.ErrForked) {
 		t.Errorf("Append: got %v, want ErrForked", err)
 	}
 	if err := b.Tail(ctx, start, func(journal.Entry) error { return nil }); !errors.Is(err, journal.ErrForked) {

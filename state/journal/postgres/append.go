@@ -182,7 +182,8 @@ func refusedBy(err error) error {
 	case answer.Code == fencedCode:
 		return journal.ErrFenced
 	}
-	return fmt.Errorf("%w: the database refuses to write: %s (SQLSTATE %s)", journal.ErrReadOnly, answer.Message, answer.Code)
+	return fmt.Errorf("%w: the database refuses to write: %s (SQLSTATE %s)",
+		journal.ErrReadOnly, answer.Message, answer.Code)
 }
 
 // answerWait bounds the wait for an answer. Without one the connection is taken for broken.

@@ -128,7 +128,8 @@ func exact(t *testing.T, server *pgserver.Server, nodes ...*node) {
 				t.Fatalf("node %d: %v", i, err)
 			}
 			if a := money.FindAccount(n.state.View(), account); a.Credits != acked {
-				t.Errorf("account %s has credits of %d on node %d, and %d were acknowledged", account, a.Credits, i, acked)
+				t.Errorf("account %s has credits of %d on node %d, and %d were acknowledged",
+					account, a.Credits, i, acked)
 			}
 		}
 	}
@@ -219,7 +220,8 @@ func TestANodeThatCannotReachTheDatabaseRefusesChangesAndServesReads(t *testing.
 	}
 	network.cut.Store(true)
 	// The first append may have been sent. It would wait for its outcome, so a command that writes nothing goes first.
-	if err := state.Run(ctx, a.state, func(*state.Tx) error { return state.ErrNotFound }); !errors.Is(err, state.ErrUnavailable) {
+	err := state.Run(ctx, a.state, func(*state.Tx) error { return state.ErrNotFound })
+	if !errors.Is(err, state.ErrUnavailable) {
 		t.Errorf("a refusal that was decided without the log: %v", err)
 	}
 	if n := money.FindAccount(a.state.View(), "anna").Credits; n != 1 {
@@ -260,7 +262,8 @@ func TestASecondNodeIsRefusedWhileTheFirstIsLive(t *testing.T) {
 
 func commitOne(t *testing.T, s *postgres.Store) {
 	t.Helper()
-	if _, err := s.Commit(ctx, []journal.Batch{{Ops: []journal.Op{{Table: journal.Ledger, Key: []byte("k")}}}}); err != nil {
+	op := journal.Op{Table: journal.Ledger, Key: []byte("k")}
+	if _, err := s.Commit(ctx, []journal.Batch{{Ops: []journal.Op{op}}}); err != nil {
 		t.Error(err)
 	}
 }

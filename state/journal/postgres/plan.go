@@ -7,8 +7,8 @@ import (
 	"stagedoor/state/journal"
 )
 
-// plan says what the batches of a commit come to: for each record, the last thing that they do to it. Ranges are removed
-// first, so that the rest does not depend on the sequence of the operations.
+// plan says what the batches of a commit come to: for each record, the last thing that they do to it. Ranges are
+// removed first, so that the rest does not depend on the sequence of the operations.
 type plan struct {
 	ranges  []journal.Op
 	records map[record]*outcome

@@ -77,7 +77,8 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	}
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the URL of the database cannot be read", journal.ErrInvalid) // it may hold a password
+		// The cause may have the password in it.
+		return nil, fmt.Errorf("%w: the URL of the database cannot be read", journal.ErrInvalid)
 	}
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = patience
@@ -133,8 +134,9 @@ func (s *Store) tryJoin(ctx context.Context) (other string, err error) {
 		if err := makeTables(ctx, tx); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `UPDATE stagedoor.node SET live = false
-			WHERE id <> $1 AND live AND beat < clock_timestamp() - $2::interval`, s.options.Node, s.options.Lease); err != nil {
+		_, err := tx.Exec(ctx, `UPDATE stagedoor.node SET live = false
+			WHERE id <> $1 AND live AND beat < clock_timestamp() - $2::interval`, s.options.Node, s.options.Lease)
+		if err != nil {
 			return err
 		}
 		if !s.options.Several {
@@ -145,7 +147,7 @@ func (s *Store) tryJoin(ctx context.Context) (other string, err error) {
 			}
 		}
 		var lsn int64
-		err := tx.QueryRow(ctx, `INSERT INTO stagedoor.node AS n (id, epoch, beat, applied)
+		err = tx.QueryRow(ctx, `INSERT INTO stagedoor.node AS n (id, epoch, beat, applied)
 			SELECT $1, 1, clock_timestamp(), lsn FROM stagedoor.head
 			ON CONFLICT (id) DO UPDATE
 				SET epoch = n.epoch + 1, seq = 0, beat = excluded.beat, applied = excluded.applied, live = true
@@ -172,7 +174,8 @@ func makeTables(ctx context.Context, tx pgx.Tx) error {
 	}
 	var has int
 	var durable string
-	err := tx.QueryRow(ctx, "SELECT format, current_setting('synchronous_commit') FROM stagedoor.head").Scan(&has, &durable)
+	err := tx.QueryRow(ctx, "SELECT format, current_setting('synchronous_commit') FROM stagedoor.head").
+		Scan(&has, &durable)
 	switch {
 	case err != nil:
 		return err
@@ -233,7 +236,7 @@ func (s *Store) Backup(ctx context.Context, _ io.Writer) error {
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: a shared store is backed up with the tools of its database, such as pg_basebackup or pg_dump",
+	return fmt.Errorf("%w: a shared store is backed up with the tools of its database, such as pg_dump",
 		journal.ErrInvalid)
 }
 
