@@ -32,9 +32,12 @@ func proofKey(proof string) string {
 // maxThoughts bounds how many thoughts are kept for one call.
 const maxThoughts = 8
 
-// RememberThoughts keeps what the model thought before a call, for clients that did not ask to see
-// it and whose shape has no other place for it. Of many thoughts it keeps the first.
+// RememberThoughts keeps what the model thought before a call, for clients that do not send it back with the call: they
+// did not ask to see it, or drop what their SDK does not know. Of many thoughts it keeps the first.
 func (e *Env) RememberThoughts(callID string, thoughts []Thinking) {
+	if len(thoughts) == 0 || e.Sealer == nil {
+		return
+	}
 	thoughts = thoughts[:min(len(thoughts), maxThoughts)]
 	seals := make([]string, len(thoughts))
 	for i := range thoughts {

@@ -32,6 +32,8 @@ type choiceState struct {
 	images  int // given out
 	chars   int // of content so far
 	open    []*partState
+	// thoughts are remembered with the next call, for clients that do not send them back.
+	thoughts []dialogue.Thinking
 }
 
 // partState is the state of an open part.
@@ -185,8 +187,11 @@ func (s *stream) openCall(dst []byte, ev *dialogue.Event, v *choiceState, p *par
 		return s.endChunk(w.Buf, nil, "")
 	}
 	w := jsonw.Writer{Buf: append(s.beginChunk(dst, ev.Choice), `"content":null,"tool_calls":`...)}
+	id := s.env.ClientCallID(ev.Call.ID)
+	s.env.RememberThoughts(id, v.thoughts)
+	v.thoughts = nil
 	w.Array().Object().Key("index").Int(int64(p.index))
-	w.Key("id").String(s.env.ClientCallID(ev.Call.ID))
+	w.Key("id").String(id)
 	kind, input := callWords(p.custom)
 	w.Key("type").String(kind)
 	w.Key(kind).Object().Key("name").String(ev.Call.Name).Key(input).String("").End()
@@ -314,6 +319,7 @@ func (s *stream) writeThought(dst []byte, choice int, v *choiceState, t dialogue
 	w := jsonw.Writer{Buf: append(s.beginChunk(dst, choice), `"reasoning_details":`...)}
 	writeDetails(&w, t, v.thought, s.env)
 	v.thought++
+	v.thoughts = append(v.thoughts, t)
 	return s.endChunk(w.Buf, nil, "")
 }
 

@@ -139,7 +139,7 @@ func (d *document) message(w *jsonw.Writer, c *dialogue.Choice, created int64) {
 		}
 		w.End()
 	}
-	d.calls(w, s.calls)
+	d.calls(w, s)
 	if s.audio != nil {
 		w.Key("audio")
 		writeAudio(w, s.audio, created, d.env)
@@ -158,7 +158,8 @@ func (d *document) annotations(w *jsonw.Writer, s messageParts) {
 	w.End()
 }
 
-func (d *document) calls(w *jsonw.Writer, calls []*dialogue.ReplyPart) {
+func (d *document) calls(w *jsonw.Writer, s messageParts) {
+	calls := s.calls
 	if len(calls) == 0 {
 		return
 	}
@@ -169,14 +170,18 @@ func (d *document) calls(w *jsonw.Writer, calls []*dialogue.ReplyPart) {
 		return
 	}
 	w.Key("tool_calls").Array()
-	for _, p := range calls {
+	for i, p := range calls {
 		custom, unwrap := customCall(d.req, p.Call)
 		args := p.Call.Args
 		if unwrap {
 			args = unwrapped(args)
 		}
 		kind, input := callWords(custom)
-		w.Object().Key("id").String(d.env.ClientCallID(p.Call.ID))
+		id := d.env.ClientCallID(p.Call.ID)
+		if i == 0 {
+			d.env.RememberThoughts(id, s.sealed)
+		}
+		w.Object().Key("id").String(id)
 		w.Key("type").String(kind)
 		w.Key(kind).Object().Key("name").String(p.Call.Name).Key(input).String(args).End()
 		if p.Signature != "" {

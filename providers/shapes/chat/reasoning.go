@@ -37,9 +37,31 @@ func (d *decoder) thoughts(m gjson.Result) []dialogue.Part {
 	if len(parts) > 0 {
 		return parts
 	}
-	if text := readable(m, details); text != "" {
+	text := readable(m, details)
+	if !details.Exists() {
+		parts = d.recalled(m, text)
+	}
+	if len(parts) == 0 && text != "" {
 		parts = append(parts,
 			dialogue.Part{Kind: dialogue.ThinkingPart, Text: text, Thinking: &dialogue.Thinking{Text: text}})
+	}
+	return parts
+}
+
+// recalled returns what was thought before the calls of a message whose client has dropped the seals, as LangChain
+// does. If the client has kept the readable text, the thoughts must be those of that text.
+func (d *decoder) recalled(m gjson.Result, text string) (parts []dialogue.Part) {
+	whole := ""
+	chunks.OnlyArray(m.Get("tool_calls")).ForEach(func(_, call gjson.Result) bool {
+		for _, t := range d.env.RecallThoughts(call.Get("id").String()) {
+			whole += t.Text
+			parts = append(parts,
+				dialogue.Part{Kind: dialogue.ThinkingPart, Thinking: &t, Text: t.Text, Origin: t.Origin})
+		}
+		return true
+	})
+	if text != "" && text != whole {
+		return nil
 	}
 	return parts
 }

@@ -417,6 +417,46 @@ func TestSealedThoughtsComeBack(t *testing.T) {
 	}
 }
 
+// LangChain sends calls back without the reasoning that came with them. It is found by the id of the call, if
+// what the client has kept of it is still the same.
+func TestReasoningIsRecalledForClientsThatDropIt(t *testing.T) {
+	proven := dialogue.Thinking{Text: "plan", Signature: "S", Origin: dialoguetest.Messages}
+	for _, mode := range []shapes.Mode{shapes.Whole, shapes.Stream} {
+		env := newEnv()
+		em := chat.Shape.NewEmitter(&dialogue.Request{Model: "m"}, mode, env)
+		for _, ev := range []*dialogue.Event{
+			{Kind: dialogue.EventStart},
+			{Kind: dialogue.EventOpen, PartKind: dialogue.ThinkingPart},
+			{Kind: dialogue.EventDelta, Text: "plan"},
+			{Kind: dialogue.EventClose, Thinking: &proven},
+			{Kind: dialogue.EventOpen, Part: 1, PartKind: dialogue.CallPart, Call: &dialogue.Call{ID: "c", Name: "f"}},
+			{Kind: dialogue.EventClose, Part: 1},
+			{Kind: dialogue.EventFinish, Reason: dialogue.ReasonTool}, {Kind: dialogue.EventEnd},
+		} {
+			em.Emit(nil, ev)
+		}
+		for sent, want := range map[string]dialogue.Thinking{
+			``:                             proven,
+			`"reasoning_content":"plan",`:  proven,
+			`"reasoning_content":"other",`: {Text: "other"},
+		} {
+			body := saying(`{"role":"user","content":"x"},{"role":"assistant",` + sent +
+				`"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},` +
+				`{"role":"tool","tool_call_id":"c","content":"r"}`)
+			req, err := chat.Shape.Decode([]byte(body), shapes.Params{}, env)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if parts := req.Turns[1].Parts; len(parts) != 2 || *parts[0].Thinking != want {
+				t.Errorf("mode %d, %s: %+v", mode, sent, parts)
+			}
+			if req, _ := chat.Shape.Decode([]byte(body), shapes.Params{}, newEnv()); sent == "" && len(req.Turns[1].Parts) != 1 {
+				t.Errorf("mode %d: another gateway knows %+v", mode, req.Turns[1].Parts)
+			}
+		}
+	}
+}
+
 func TestDetailsOfAnUpstreamGoBackToIt(t *testing.T) {
 	env := newEnv()
 	const details = `{"type":"reasoning.encrypted","data":"opaque","index":0}`

@@ -129,10 +129,8 @@ func (h *head) remember(callID, signature string) {
 	if signature != "" {
 		h.env.RememberSignature(callID, signature)
 	}
-	if len(h.unseen) > 0 && h.env.Sealer != nil {
-		h.env.RememberThoughts(callID, h.unseen)
-		h.unseen = nil
-	}
+	h.env.RememberThoughts(callID, h.unseen)
+	h.unseen = nil
 }
 
 // writeCitation writes a citation in the vendor's own form, or the one of its
