@@ -49,11 +49,12 @@ build: ## build bin/stagedoor (VERSION=v1.2.3 to name it)
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/stagedoor ./cmd/stagedoor
 
 .PHONY: release
-release: ## archives for Linux and macOS, amd64 and arm64, with SHA256SUMS in bin/release (VERSION=v1.2.3)
+release: ## archives, packages, install.sh and SHA256SUMS in bin/release (VERSION=v1.2.3, STAGEDOOR_DOWNLOADS=https://...)
 	deploy/release '$(VERSION)' bin/release
 
 .PHONY: release-check
-release-check: ## build the release for this machine twice, apart, and compare the bytes
+release-check: ## build the release for this machine twice, apart, compare the bytes and install it
+	@.ci/tools release
 	deploy/release-check
 
 .PHONY: run
