@@ -23,7 +23,12 @@ func opened(part int, kind dialogue.PartKind) ev {
 }
 
 func openedCall(part int, id, name string) ev {
-	return ev{Kind: dialogue.EventOpen, Part: part, PartKind: dialogue.CallPart, Call: &dialogue.Call{ID: id, Name: name}}
+	return ev{
+		Kind:     dialogue.EventOpen,
+		Part:     part,
+		PartKind: dialogue.CallPart,
+		Call:     &dialogue.Call{ID: id, Name: name},
+	}
 }
 
 func delta(part int, text string) ev { return ev{Kind: dialogue.EventDelta, Part: part, Text: text} }
@@ -58,8 +63,19 @@ func emitAll(t *testing.T, env *dialogue.Env, mode shapes.Mode, events ...ev) st
 var end = []ev{{Kind: dialogue.EventFinish}, {Kind: dialogue.EventEnd}}
 
 func TestAStreamIsChunks(t *testing.T) {
-	events := []ev{opened(0, dialogue.TextPart), delta(0, "He"), delta(0, ""), delta(0, "llo"), closed(0), usage(3, 7, 5),
-		{Kind: dialogue.EventPing}, {Kind: dialogue.EventFinish, Reason: dialogue.ReasonLength}, {Kind: dialogue.EventEnd}}
+	events := []ev{
+		opened(0, dialogue.TextPart),
+		delta(0, "He"),
+		delta(0, ""),
+		delta(0, "llo"),
+		closed(0),
+		usage(3, 7, 5),
+		{
+			Kind: dialogue.EventPing,
+		},
+		{Kind: dialogue.EventFinish, Reason: dialogue.ReasonLength},
+		{Kind: dialogue.EventEnd},
+	}
 	const tail = `"modelVersion":"m","responseId":"id1"}`
 	one := `{"candidates":[{"content":{"role":"model","parts":[{"text":"He"}]},"index":0}],` + tail
 	two := `{"candidates":[{"content":{"role":"model","parts":[{"text":"llo"}]},"index":0}],` + tail
@@ -89,8 +105,25 @@ func parts(t *testing.T, reply string) string {
 }
 
 func TestCallsComeWhole(t *testing.T) {
-	events := append([]ev{openedCall(0, "a", "f"), delta(0, `{"city":`), openedCall(1, "b", "g"), delta(1, ``), opened(2, dialogue.TextPart), delta(2, "x"), delta(0, `"Oslo"}`),
-		closed(1), {Kind: dialogue.EventClose, Signature: "S"}, closed(2), openedCall(3, "c", "h"), delta(3, `{"cut`), closed(3)}, end...)
+	events := append(
+		[]ev{
+			openedCall(0, "a", "f"),
+			delta(0, `{"city":`),
+			openedCall(1, "b", "g"),
+			delta(1, ``),
+			opened(2, dialogue.TextPart),
+			delta(2, "x"),
+			delta(0, `"Oslo"}`),
+			closed(
+				1,
+			),
+			{Kind: dialogue.EventClose, Signature: "S"},
+			closed(2),
+			openedCall(3, "c", "h"),
+			delta(3, `{"cut`),
+			closed(3),
+		},
+		end...)
 	want := `{"text":"x"} {"functionCall":{"id":"b","name":"g","args":{}}} {"functionCall":{"id":"a","name":"f","args":{"city":"Oslo"}},"thoughtSignature":"S"} {"functionCall":{"id":"c","name":"h","args":{"input":"{\"cut"}}}`
 	if got := parts(t, emitAll(t, newEnv(), shapes.Stream, events...)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -100,11 +133,30 @@ func TestCallsComeWhole(t *testing.T) {
 func TestThoughtsCarryTheirProof(t *testing.T) {
 	for _, mode := range []shapes.Mode{shapes.Stream, shapes.Whole} {
 		env := newEnv()
-		native := append([]ev{opened(0, dialogue.ThinkingPart), delta(0, "why"), {Kind: dialogue.EventClose, Thinking: &dialogue.Thinking{Signature: "N", Origin: dialoguetest.Gemini}}}, end...)
-		if got := parts(t, emitAll(t, env, mode, native...)); !strings.Contains(got, `"thought":true,"thoughtSignature":"N"}`) {
+		native := append(
+			[]ev{
+				opened(0, dialogue.ThinkingPart),
+				delta(0, "why"),
+				{Kind: dialogue.EventClose, Thinking: &dialogue.Thinking{Signature: "N", Origin: dialoguetest.Gemini}},
+			},
+			end...)
+		if got := parts(t, emitAll(t, env, mode, native...)); !strings.Contains(
+			got,
+			`"thought":true,"thoughtSignature":"N"}`,
+		) {
 			t.Errorf("mode %d: native %s", mode, got)
 		}
-		foreign := append([]ev{opened(0, dialogue.ThinkingPart), delta(0, "wh"), delta(0, "y"), {Kind: dialogue.EventClose, Thinking: &dialogue.Thinking{Signature: "F", Origin: dialoguetest.Messages}}}, end...)
+		foreign := append(
+			[]ev{
+				opened(0, dialogue.ThinkingPart),
+				delta(0, "wh"),
+				delta(0, "y"),
+				{
+					Kind:     dialogue.EventClose,
+					Thinking: &dialogue.Thinking{Signature: "F", Origin: dialoguetest.Messages},
+				},
+			},
+			end...)
 		got := parts(t, emitAll(t, env, mode, foreign...))
 		last := got[strings.LastIndex(got, `{"text"`):]
 		if _, err := base64.StdEncoding.DecodeString(gjson.Get(last, "thoughtSignature").Str); err != nil {
@@ -114,11 +166,19 @@ func TestThoughtsCarryTheirProof(t *testing.T) {
 		if !ok || *th != (dialogue.Thinking{Text: "why", Signature: "F", Origin: dialoguetest.Messages}) {
 			t.Errorf("mode %d: sealed %+v in %s", mode, th, got)
 		}
-		plain := append([]ev{opened(0, dialogue.ThinkingPart), delta(0, "why"), {Kind: dialogue.EventClose, Thinking: &dialogue.Thinking{Origin: dialoguetest.Chat}}}, end...)
+		plain := append(
+			[]ev{
+				opened(0, dialogue.ThinkingPart),
+				delta(0, "why"),
+				{Kind: dialogue.EventClose, Thinking: &dialogue.Thinking{Origin: dialoguetest.Chat}},
+			},
+			end...)
 		if got := parts(t, emitAll(t, env, mode, plain...)); got != `{"text":"why","thought":true}` {
 			t.Errorf("mode %d: unsigned %s", mode, got)
 		}
-		text := append([]ev{opened(0, dialogue.TextPart), delta(0, "x"), {Kind: dialogue.EventClose, Signature: "T"}}, end...)
+		text := append(
+			[]ev{opened(0, dialogue.TextPart), delta(0, "x"), {Kind: dialogue.EventClose, Signature: "T"}},
+			end...)
 		if got := parts(t, emitAll(t, env, mode, text...)); !strings.Contains(got, `"thoughtSignature":"T"}`) {
 			t.Errorf("mode %d: text %s", mode, got)
 		}
@@ -176,10 +236,18 @@ func TestAForeignThoughtSurvivesAClientThatDropsThoughts(t *testing.T) {
 // A thought that a foreign upstream signed survives the way to the client and back.
 func TestForeignThoughtsMakeTheRound(t *testing.T) {
 	env := newEnv()
-	got := parts(t, emitAll(t, env, shapes.Stream, append([]ev{opened(0, dialogue.ThinkingPart), delta(0, "a"), delta(0, "b"),
-		{Kind: dialogue.EventClose, Thinking: &dialogue.Thinking{Signature: "F", Origin: dialoguetest.Messages}}, opened(1, dialogue.TextPart), delta(1, "x"), closed(1)}, end...)...))
+	got := parts(
+		t,
+		emitAll(t, env, shapes.Stream, append([]ev{opened(0, dialogue.ThinkingPart), delta(0, "a"), delta(0, "b"),
+			{
+				Kind:     dialogue.EventClose,
+				Thinking: &dialogue.Thinking{Signature: "F", Origin: dialoguetest.Messages},
+			}, opened(1, dialogue.TextPart), delta(1, "x"), closed(1)}, end...)...),
+	)
 	req := decode(t, env, `{"contents":[{"role":"model","parts":[`+strings.ReplaceAll(got, "} {", "},{")+`]}]}`)
-	if p := req.Turns[0].Parts; len(p) != 2 || *p[0].Thinking != (dialogue.Thinking{Text: "ab", Signature: "F", Origin: dialoguetest.Messages}) || p[1].Text != "x" {
+	if p := req.Turns[0].Parts; len(p) != 2 ||
+		*p[0].Thinking != (dialogue.Thinking{Text: "ab", Signature: "F", Origin: dialoguetest.Messages}) ||
+		p[1].Text != "x" {
 		t.Errorf("got %+v", p)
 	}
 }
@@ -190,13 +258,24 @@ func TestFinishWords(t *testing.T) {
 		dialogue.ReasonLength: "MAX_TOKENS", dialogue.ReasonContextWindow: "MAX_TOKENS", dialogue.ReasonFilter: "SAFETY",
 		dialogue.ReasonMalformedCall: "MALFORMED_FUNCTION_CALL", dialogue.ReasonOther: "OTHER",
 	} {
-		got := emitAll(t, newEnv(), shapes.Whole, ev{Kind: dialogue.EventFinish, Reason: reason, Detail: "d"}, ev{Kind: dialogue.EventEnd})
-		if w := gjson.Get(got, "candidates.0.finishReason").Str; w != want || gjson.Get(got, "candidates.0.finishMessage").Str != "d" {
+		got := emitAll(
+			t,
+			newEnv(),
+			shapes.Whole,
+			ev{Kind: dialogue.EventFinish, Reason: reason, Detail: "d"},
+			ev{Kind: dialogue.EventEnd},
+		)
+		if w := gjson.Get(got, "candidates.0.finishReason").Str; w != want ||
+			gjson.Get(got, "candidates.0.finishMessage").Str != "d" {
 			t.Errorf("reason %d: got %s, want %s", reason, w, want)
 		}
 	}
 	for _, mode := range []shapes.Mode{shapes.Stream, shapes.Whole} {
-		got := emitAll(t, newEnv(), mode, append([]ev{opened(0, dialogue.RefusalPart), delta(0, "no"), closed(0)}, end...)...)
+		got := emitAll(
+			t,
+			newEnv(),
+			mode,
+			append([]ev{opened(0, dialogue.RefusalPart), delta(0, "no"), closed(0)}, end...)...)
 		if !strings.Contains(got, `"finishReason":"SAFETY"`) || !strings.Contains(got, `{"text":"no"}`) {
 			t.Errorf("refusal: %s", got)
 		}
@@ -204,13 +283,18 @@ func TestFinishWords(t *testing.T) {
 }
 
 func TestErrorsEndAStream(t *testing.T) {
-	failed := ev{Kind: dialogue.EventError, Err: &dialogue.Error{Status: 503, Message: "Overloaded", Type: "overloaded_error"}}
+	failed := ev{
+		Kind: dialogue.EventError,
+		Err:  &dialogue.Error{Status: 503, Message: "Overloaded", Type: "overloaded_error"},
+	}
 	const doc = `{"error":{"message":"Overloaded","type":"overloaded_error","param":null,"code":503,"status":"UNAVAILABLE"}}`
 	begun := []ev{opened(0, dialogue.TextPart), delta(0, "x"), failed}
-	if got := emitAll(t, newEnv(), shapes.Stream, begun...); !strings.HasSuffix(got, "\n\ndata: "+doc+"\n\n") || strings.Contains(got, "finishReason") {
+	if got := emitAll(t, newEnv(), shapes.Stream, begun...); !strings.HasSuffix(got, "\n\ndata: "+doc+"\n\n") ||
+		strings.Contains(got, "finishReason") {
 		t.Errorf("stream: %s", got)
 	}
-	if got := emitAll(t, newEnv(), shapes.Array, begun...); !strings.HasSuffix(got, ",\r\n"+doc+"]") || !json.Valid([]byte(got)) {
+	if got := emitAll(t, newEnv(), shapes.Array, begun...); !strings.HasSuffix(got, ",\r\n"+doc+"]") ||
+		!json.Valid([]byte(got)) {
 		t.Errorf("array: %s", got)
 	}
 	if got := emitAll(t, newEnv(), shapes.Array, failed); got != "["+doc+"]" {
@@ -222,9 +306,31 @@ func TestErrorsEndAStream(t *testing.T) {
 }
 
 func TestCitationsComeBackInBytes(t *testing.T) {
-	cite := ev{Kind: dialogue.EventDelta, Part: 1, Citations: []dialogue.Citation{{URL: "https://a", Title: "A", Start: 2, End: 4}, {URL: "https://a", Start: 0, End: 90}, {URL: "https://b"}}}
+	cite := ev{
+		Kind: dialogue.EventDelta,
+		Part: 1,
+		Citations: []dialogue.Citation{
+			{URL: "https://a", Title: "A", Start: 2, End: 4},
+			{URL: "https://a", Start: 0, End: 90},
+			{URL: "https://b"},
+		},
+	}
 	for _, mode := range []shapes.Mode{shapes.Stream, shapes.Whole} {
-		got := emitAll(t, newEnv(), mode, append([]ev{opened(0, dialogue.TextPart), delta(0, "ö"), closed(0), opened(1, dialogue.TextPart), delta(1, "éèab"), cite, closed(1)}, end...)...)
+		got := emitAll(
+			t,
+			newEnv(),
+			mode,
+			append(
+				[]ev{
+					opened(0, dialogue.TextPart),
+					delta(0, "ö"),
+					closed(0),
+					opened(1, dialogue.TextPart),
+					delta(1, "éèab"),
+					cite,
+					closed(1),
+				},
+				end...)...)
 		got = got[strings.LastIndex(got, `"groundingMetadata":`)+len(`"groundingMetadata":`):]
 		want := `{"groundingChunks":[{"web":{"uri":"https://a","title":"A"}},{"web":{"uri":"https://b","title":""}}],"groundingSupports":[` +
 			`{"segment":{"startIndex":6,"endIndex":8,"text":"ab"},"groundingChunkIndices":[0]},{"segment":{"startIndex":2,"endIndex":8,"text":"éèab"},"groundingChunkIndices":[0]}]}`
@@ -235,7 +341,11 @@ func TestCitationsComeBackInBytes(t *testing.T) {
 }
 
 func TestLogProbsComeBack(t *testing.T) {
-	logs := ev{Kind: dialogue.EventDelta, Text: "a", LogProbs: json.RawMessage(`[{"token":"a","logprob":-0.5,"top_logprobs":[{"token":"b","logprob":-1}]}]`)}
+	logs := ev{
+		Kind:     dialogue.EventDelta,
+		Text:     "a",
+		LogProbs: json.RawMessage(`[{"token":"a","logprob":-0.5,"top_logprobs":[{"token":"b","logprob":-1}]}]`),
+	}
 	got := emitAll(t, newEnv(), shapes.Stream, append([]ev{opened(0, dialogue.TextPart), logs, closed(0)}, end...)...)
 	want := `"logprobsResult":{"topCandidates":[{"candidates":[{"token":"b","logProbability":-1}]}],"chosenCandidates":[{"token":"a","logProbability":-0.5}]}`
 	if !strings.Contains(got, want) {
@@ -254,9 +364,29 @@ func TestUsageIsOnlyToldWhenKnown(t *testing.T) {
 }
 
 func TestEveryCandidateFinishes(t *testing.T) {
-	got := emitAll(t, newEnv(), shapes.Stream, ev{Kind: dialogue.EventOpen, Choice: 1}, ev{Kind: dialogue.EventDelta, Choice: 1, Text: "b"}, ev{Kind: dialogue.EventClose, Choice: 1},
-		ev{Kind: dialogue.EventFinish, Choice: 1, Reason: dialogue.ReasonLength}, ev{Kind: dialogue.EventFinish}, ev{Kind: dialogue.EventEnd})
-	if strings.Count(got, "finishReason") != 2 || strings.Index(got, `"finishReason":"STOP","index":0`) > strings.Index(got, `"finishReason":"MAX_TOKENS","index":1`) {
+	got := emitAll(
+		t,
+		newEnv(),
+		shapes.Stream,
+		ev{Kind: dialogue.EventOpen, Choice: 1},
+		ev{Kind: dialogue.EventDelta, Choice: 1, Text: "b"},
+		ev{Kind: dialogue.EventClose, Choice: 1},
+		ev{
+			Kind:   dialogue.EventFinish,
+			Choice: 1,
+			Reason: dialogue.ReasonLength,
+		},
+		ev{Kind: dialogue.EventFinish},
+		ev{Kind: dialogue.EventEnd},
+	)
+	if strings.Count(got, "finishReason") != 2 ||
+		strings.Index(
+			got,
+			`"finishReason":"STOP","index":0`,
+		) > strings.Index(
+			got,
+			`"finishReason":"MAX_TOKENS","index":1`,
+		) {
 		t.Error(got)
 	}
 }
@@ -275,7 +405,8 @@ func TestRepliesMakeTheRound(t *testing.T) {
 }
 
 func TestHeartbeats(t *testing.T) {
-	if got := string(gemini.Shape.Heartbeat(shapes.Stream)); !strings.HasPrefix(got, `data: {"candidates":[`) || !strings.HasSuffix(got, "\n\n") {
+	if got := string(gemini.Shape.Heartbeat(shapes.Stream)); !strings.HasPrefix(got, `data: {"candidates":[`) ||
+		!strings.HasSuffix(got, "\n\n") {
 		t.Errorf("stream %q", got)
 	}
 	if got := string(gemini.Shape.Heartbeat(shapes.Array)); strings.TrimSpace(got) != "" || got == "" {
