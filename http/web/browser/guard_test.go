@@ -126,7 +126,8 @@ func TestFormsComeFromThePageTheyWereDrawnFor(t *testing.T) {
 		want                  error
 	}{
 		{"no header", "https://a.example", "p", nil, nil},
-		{"same origin", "https://a.example", "p", http.Header{"Sec-Fetch-Site": {"same-origin"}, "Origin": {"null"}}, nil},
+		{"same origin", "https://a.example", "p", http.Header{"Sec-Fetch-Site": {"same-origin"}, "Origin": {"null"}},
+			nil},
 		{"typed address", "https://a.example", "p", http.Header{"Sec-Fetch-Site": {"none"}}, nil},
 		{"its origin behind a proxy", "https://a.example", "p", http.Header{"Origin": {"https://a.example"}}, nil},
 		{"cross-site", "https://a.example", "p", http.Header{"Sec-Fetch-Site": {"cross-site"}}, browser.ErrForged},
@@ -134,7 +135,8 @@ func TestFormsComeFromThePageTheyWereDrawnFor(t *testing.T) {
 		{"another origin", "https://a.example", "p", http.Header{"Origin": {"https://b.example"}}, browser.ErrForged},
 		{"null", "https://a.example", "p", http.Header{"Origin": {"null"}}, browser.ErrForged},
 		{"null on plain http", "http://192.0.2.1", "p", http.Header{"Origin": {"null"}}, nil},
-		{"cross-site on plain http", "http://127.0.0.1", "p", http.Header{"Origin": {"null"}, "Sec-Fetch-Site": {"cross-site"}}, browser.ErrForged},
+		{"cross-site on plain http", "http://127.0.0.1", "p", http.Header{"Origin": {"null"},
+			"Sec-Fetch-Site": {"cross-site"}}, browser.ErrForged},
 		{"another purpose", "https://a.example", "q", nil, browser.ErrForged},
 	} {
 		g := guard(t, registry{}, test.origin)

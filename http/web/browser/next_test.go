@@ -9,13 +9,16 @@ import (
 )
 
 func TestOnlyPathsOfThisServiceAreComeBackTo(t *testing.T) {
-	for _, next := range []string{"/", "/account", "/account/keys?done=revoked#list", "/admin/users/1", "/a:b", "/account?u=https://example.com/"} {
+	for _, next := range []string{"/", "/account", "/account/keys?done=revoked#list", "/admin/users/1", "/a:b",
+		"/account?u=https://example.com/"} {
 		if got := browser.LocalPath(next, "fallback"); got != next {
 			t.Errorf("%q: %q", next, got)
 		}
 	}
-	for _, next := range []string{"", "account", "//evil.example", "///evil.example", `/\evil.example`, `\/evil.example`, "https://evil.example", "javascript:alert(1)",
-		"/\t/evil.example", "/\n/evil.example", " /account", "/account ", "/%5Cevil.example", "/a//b", "/%2F/evil.example", "/é", "/" + strings.Repeat("a", 2000), "/%zz"} {
+	for _, next := range []string{"", "account", "//evil.example", "///evil.example", `/\evil.example`,
+		`\/evil.example`, "https://evil.example", "javascript:alert(1)",
+		"/\t/evil.example", "/\n/evil.example", " /account", "/account ", "/%5Cevil.example", "/a//b",
+		"/%2F/evil.example", "/é", "/" + strings.Repeat("a", 2000), "/%zz"} {
 		if got := browser.LocalPath(next, "fallback"); got != "fallback" {
 			t.Errorf("%q: %q", next, got)
 		}

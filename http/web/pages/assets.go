@@ -1,12 +1,15 @@
 package pages
 
 import (
+	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
 	"io/fs"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -36,10 +39,15 @@ func loadAssets() (map[string]string, map[string]asset) {
 	if err != nil {
 		panic(err) // the pattern is a constant
 	}
+	// A script that others import comes first, because its served name is part of them.
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(imported(b), imported(a)) })
 	for _, name := range names {
 		data, err := assetFiles.ReadFile(name)
 		if err != nil {
 			panic(err) // it is in the program
+		}
+		for base, served := range paths {
+			data = bytes.ReplaceAll(data, []byte("from './"+base+"'"), []byte("from '"+served+"'"))
 		}
 		sum := sha256.Sum256(data)
 		base, ext := path.Base(name), path.Ext(name)
@@ -47,6 +55,14 @@ func loadAssets() (map[string]string, map[string]asset) {
 		paths[base], all[served] = AssetPrefix+served, asset{assetMedia[ext], data}
 	}
 	return paths, all
+}
+
+// imported is 1 for the script that others import, else 0.
+func imported(name string) int {
+	if path.Base(name) == "stream.js" {
+		return 1
+	}
+	return 0
 }
 
 // assetPath is for the templates.

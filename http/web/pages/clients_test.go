@@ -46,7 +46,8 @@ func TestEveryDocumentedClientIsShownWithRealValues(t *testing.T) {
 // TestHostileValuesNeverReachTheSettings: the settings are copied into shells and files, so a value that is no name
 // leaves the example of the documents in its place.
 func TestHostileValuesNeverReachTheSettings(t *testing.T) {
-	for _, evil := range []string{"http://a';reboot'", "http://a b", "javascript:x", "http://a\nb", `http://a"$(x)`, "http://[a;b]"} {
+	for _, evil := range []string{"http://a';reboot'", "http://a b", "javascript:x", "http://a\nb", `http://a"$(x)`,
+		"http://[a;b]"} {
 		name := strings.TrimPrefix(evil, "javascript:x") // which is a name, though not an address
 		for _, c := range ClientSettings(evil, name, name) {
 			for _, b := range c.Blocks {
@@ -69,6 +70,7 @@ func TestPagesAreSmall(t *testing.T) {
 			Clients: ClientSettings("http://127.0.0.1:8080", "sd-x", "m")}, 60 << 10},
 		"keys": {&Keys{Desk: desk, Keys: make([]Key, 20)}, 60 << 10},
 		"flow": {&Flow{Desk: desk}, 150 << 10},
+		"chat": {&Chat{Desk: desk, Models: make([]string, 50)}, 60 << 10},
 		"live": {&Live{Desk: &desk}, 150 << 10},
 	} {
 		w := httptest.NewRecorder()
@@ -77,7 +79,7 @@ func TestPagesAreSmall(t *testing.T) {
 		}
 		size := w.Body.Len()
 		for file, path := range assetPaths {
-			if strings.Contains(w.Body.String(), path) {
+			if strings.Contains(w.Body.String(), path) || file == "stream.js" && (name == "first" || name == "chat") {
 				data, err := assetFiles.ReadFile("assets/" + file)
 				if err != nil {
 					t.Fatal(err)

@@ -51,6 +51,7 @@ const (
 	placeTopUp    place = "/topup"
 	placeLive     place = "/live"
 	placeConnect  place = "/connect"
+	placeChat     place = "/chat"
 
 	placeUsers     place = "/admin/users"
 	placeGroups    place = "/admin/groups"
@@ -90,13 +91,14 @@ var navGroups = []struct {
 	name    string
 	entries []navEntry
 }{
-	{"Use", []navEntry{{placeLive, "Videos", "video"}}},
+	{"Use", []navEntry{{placeChat, "Chat", "chat"}, {placeLive, "Videos", "video"}}},
 	{
 		"Account",
 		[]navEntry{{placeAccount, "Overview", "chart"}, {placeKeys, "Keys", "key"}, {placeTopUp, "Top up", "card"},
 			{placeSecurity, "Security", "shield"}},
 	},
-	{"Build", []navEntry{{placeConnect, "Connect", "plug"}, {placeApps, "Apps", "apps"}, {placeTokens, "Tokens", "ticket"}}},
+	{"Build", []navEntry{{placeConnect, "Connect", "plug"}, {placeApps, "Apps", "apps"}, {placeTokens, "Tokens",
+		"ticket"}}},
 	{
 		nameRun,
 		[]navEntry{{placeFlow, "Flow", "flow"}, {placeProviders, "Providers", "server"}, {placeUsers, "Users", "user"},

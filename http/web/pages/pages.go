@@ -15,7 +15,8 @@ var sources embed.FS
 
 // set is parsed once: a template that is wrong is a program that does not start.
 var set = template.Must(template.New("").Funcs(template.FuncMap{
-	"asset": assetPath, "dollars": Dollars, "count": formatCount, "day": formatDay, "lastday": formatLastDay, "time": formatTime, "machine": formatMachine,
+	"asset": assetPath, "dollars": Dollars, "count": formatCount, "day": formatDay, "lastday": formatLastDay,
+	"time": formatTime, "machine": formatMachine,
 	"list": formatList, "money": formatMoney,
 }).ParseFS(sources, "templates/*.html"))
 

@@ -62,7 +62,8 @@ func TestTicksReadWell(t *testing.T) {
 			t.Errorf("round(%d) = %d, want %d", n, got, want)
 		}
 	}
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1k", 2500: "2.5k", 1234: "1,234", 2_000_000: "2M", 1_234_567: "1,234,567"} {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1k", 2500: "2.5k", 1234: "1,234", 2_000_000: "2M",
+		1_234_567: "1,234,567"} {
 		if got := formatCompact(n); got != want {
 			t.Errorf("formatCompact(%d) = %s, want %s", n, got, want)
 		}

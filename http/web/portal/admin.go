@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
+	"strings"
 
 	"stagedoor/actors/tokens"
 	"stagedoor/http/web/pages"
@@ -132,6 +133,11 @@ func (rc *requestContext) userShare(u *money.UsageRow, s *pages.Share) {
 
 func (rc *requestContext) keyShare(u *money.UsageRow, s *pages.Share) {
 	s.Name, s.Note = u.Key, "of "+u.Account
+	for _, page := range scriptedPages {
+		if strings.HasPrefix(u.Key, page.keyPrefix()) {
+			s.Name = "page " + page.path
+		}
+	}
 	if k, err := identity.FindKey(rc.options.State.View(), u.Key); err == nil {
 		s.Name = k.Name
 		s.Note = identity.SecretPrefix + k.Prefix + "… " + s.Note

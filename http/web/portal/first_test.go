@@ -15,7 +15,8 @@ func TestFirstPageShowsAddressAndKeyAndAnswers(t *testing.T) {
 	v := h.visitor()
 	res := v.get("/")
 	v.expect(res, http.StatusOK, `<code id="key">sd-first</code>`)
-	for _, text := range []string{"<code>" + origin + "</code>", "ANTHROPIC_AUTH_TOKEN=sd-first", "<option selected>gpt-4",
+	for _, text := range []string{"<code>" + origin + "</code>", "ANTHROPIC_AUTH_TOKEN=sd-first",
+		"<option selected>gpt-4",
 		"ANTHROPIC_BASE_URL=" + origin} {
 		if !strings.Contains(v.page, text) {
 			t.Errorf("the page lacks %s", text)
@@ -61,7 +62,8 @@ func TestFirstPageIsTheSignInOnceThereAreUsers(t *testing.T) {
 // TestFirstPageShowsNoHostileHost: the header Host is chosen by clients and readers copy the address into shells.
 func TestFirstPageShowsNoHostileHost(t *testing.T) {
 	h := newEmptyFixture(t)
-	for host, want := range map[string]string{"box.local:8080": "http://box.local:8080", "[::1]:8080": "http://[::1]:8080",
+	for host, want := range map[string]string{"box.local:8080": "http://box.local:8080",
+		"[::1]:8080":   "http://[::1]:8080",
 		"a'$(reboot)'": origin, `a"><b>`: origin, "a b": origin, "-a": origin, strings.Repeat("a", 300): origin} {
 		r := httptest.NewRequest(http.MethodGet, origin+"/", nil)
 		r.Host, r.TLS = host, nil
@@ -77,7 +79,8 @@ func TestFirstPageShowsNoHostileHost(t *testing.T) {
 // TestDocumentsAreServedAsText: the pages link to documents, which are in the program.
 func TestDocumentsAreServedAsText(t *testing.T) {
 	v := newEmptyFixture(t).visitor()
-	for path, text := range map[string]string{"/docs/": "# ", "/docs/clients/README.md": "# Clients", "/docs/errors.md": "# "} {
+	for path, text := range map[string]string{"/docs/": "# ", "/docs/clients/README.md": "# Clients",
+		"/docs/errors.md": "# "} {
 		res := v.get(path)
 		v.expect(res, http.StatusOK, text)
 		if res.Header.Get("Content-Type") != "text/plain; charset=utf-8" {

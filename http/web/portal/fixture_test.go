@@ -85,16 +85,18 @@ func newEmptyFixture(t *testing.T) *fixture {
 	mux := http.NewServeMux()
 	p := portal.New(
 		portal.Options{
-			Logger:   slog.New(slog.NewTextHandler(&h.log, nil)),
-			Registry: h.registry,
-			Ledger:   h.ledger,
-			State:    h.state,
-			Browser:  guard,
-			Address:  origin,
-			FirstKey: func(*http.Request) string { return h.firstKey }, TextModels: func() []string { return []string{"gpt-4", "small"} }, VideoModels: func() []string { return []string{"video-2"} },
-			TopUpURL: func() string { return "" },
-			Now:      time.Now,
-			Random:   rand.Reader,
+			Logger:      slog.New(slog.NewTextHandler(&h.log, nil)),
+			Registry:    h.registry,
+			Ledger:      h.ledger,
+			State:       h.state,
+			Browser:     guard,
+			Address:     origin,
+			FirstKey:    func(*http.Request) string { return h.firstKey },
+			TextModels:  func() []string { return []string{"gpt-4", "small"} },
+			VideoModels: func() []string { return []string{"video-2"} },
+			TopUpURL:    func() string { return "" },
+			Now:         time.Now,
+			Random:      rand.Reader,
 		},
 	)
 	p.Routes(func(pattern string, f http.HandlerFunc) { mux.HandleFunc(pattern, f) })

@@ -52,7 +52,8 @@ func (rc *requestContext) keyLines(keys []identity.Key) []pages.Key {
 		spent := money.SpentByKey(spends, k.ID)
 		line := pages.Key{ID: k.ID, Prefix: identity.SecretPrefix + k.Prefix, Name: k.Name, Status: k.State(now),
 			OperatorOnly: !k.Enabled && !k.OwnerMayEnable(), Scopes: k.Scopes, Models: k.Models,
-			RPM: k.Limits.RPM, TPM: k.Limits.TPM, Slots: k.Limits.Concurrency, Budget: k.Budget, Window: string(k.Window), AllowIPs: networkTexts(k.AllowIPs),
+			RPM: k.Limits.RPM, TPM: k.Limits.TPM, Slots: k.Limits.Concurrency, Budget: k.Budget,
+			Window: string(k.Window), AllowIPs: networkTexts(k.AllowIPs),
 			Spent: spent.Total, Created: k.Created, Expires: k.Expires}
 		if k.Revoked.IsZero() {
 			live = append(live, line)

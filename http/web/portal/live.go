@@ -9,33 +9,60 @@ import (
 	"stagedoor/http/envelope"
 	"stagedoor/http/web/pages"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes/chat"
 	"stagedoor/providers/shapes/videos"
 	"stagedoor/state/identity"
 )
 
-// Below pathLive is the page of video jobs, and what its script asks for in the
-// name of who is signed in: the same as /v1 for keys.
 const (
 	pathLive = "/live"
+	pathChat = "/chat"
 	pathV1   = "/v1"
 )
 
 // formHeader carries the token of the page's forms. No other site can set it.
 const formHeader = "X-Stagedoor-Form"
 
-// livePurpose is the purpose of that token.
-const livePurpose = "live"
+// A scriptedPage is a page whose script uses the routes of /v1 in the name of the signed-in user.
+type scriptedPage struct {
+	path     string // of the page
+	prefix   string // in place of /v1
+	purpose  string // of the token that its requests bring in formHeader
+	scope    string // that its requests have, and no other
+	patterns []string
+}
+
+var (
+	livePage = scriptedPage{path: pathLive, prefix: pathLive, purpose: "live", scope: videos.Descriptor.Scope,
+		patterns: []string{"GET /videos", "POST /videos", "GET /videos/{id}", "DELETE /videos/{id}",
+			"GET /videos/{id}/content", "POST /videos/{id}/remix", "GET /receipts/{request_id}"}}
+	chatPage = scriptedPage{path: pathChat, prefix: pathChat + "/api", purpose: "chat", scope: chat.Shape.Scope,
+		patterns: []string{"POST /chat/completions", "GET /receipts/{request_id}"}}
+)
+
+var scriptedPages = []*scriptedPage{&livePage, &chatPage}
+
+// keyPrefix returns what the ids of the page's keys begin with. The id of the user follows.
+func (s *scriptedPage) keyPrefix() string { return strings.TrimPrefix(s.path, "/") + "_" }
 
 // ForwardRoutes calls handle with the routes that pages use in place of /v1. Each is served by next as the path below
-// /v1: those of the page of videos with a key that can do no more than the page, the question of the first page with
-// the first key.
+// /v1: those of scripted pages with a key that can do no more than the page, the question of the first page with the
+// first key.
 func (p *Portal) ForwardRoutes(handle func(pattern string, h http.HandlerFunc), next http.Handler) {
 	handle("POST "+pathAsk, p.ask(next))
-	for _, pattern := range []string{"GET /videos", "POST /videos", "GET /videos/{id}", "DELETE /videos/{id}",
-		"GET /videos/{id}/content", "POST /videos/{id}/remix", "GET /receipts/{request_id}"} {
-		method, path, _ := strings.Cut(pattern, " ")
-		handle(method+" "+pathLive+path, p.forward(next))
+	for _, page := range scriptedPages {
+		for _, pattern := range page.patterns {
+			method, path, _ := strings.Cut(pattern, " ")
+			handle(method+" "+page.prefix+path, p.forward(page, next))
+		}
 	}
+}
+
+// chat shows the page that asks models.
+func (rc *requestContext) chat() {
+	rc.show(http.StatusOK, &pages.Chat{Desk: rc.desk(), FormToken: rc.options.Browser.FormToken(&rc.visitor,
+		chatPage.purpose),
+		Address: rc.addressFor(rc.r), Models: rc.options.TextModels()})
 }
 
 // live is the page, for everybody: who is not signed in brings a key.
@@ -48,15 +75,15 @@ func (p *Portal) live(w http.ResponseWriter, r *http.Request) {
 	view := &pages.Live{Models: p.options.VideoModels()}
 	if visitor.SignedIn() {
 		desk := pages.NewDesk(p.options.Browser, &visitor, p.options.TopUpURL())
-		view.Desk, view.Token = &desk, p.options.Browser.FormToken(&visitor, livePurpose)
+		view.Desk, view.Token = &desk, p.options.Browser.FormToken(&visitor, livePage.purpose)
 	}
 	p.write(w, r, http.StatusOK, view)
 }
 
-// forward serves a request of the page's script in the name of who is signed in.
-func (p *Portal) forward(next http.Handler) http.HandlerFunc {
+// forward serves a request of the script of a page in the name of the signed-in user.
+func (p *Portal) forward(page *scriptedPage, next http.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		key, err := p.delegate(r)
+		key, err := p.delegate(page, r)
 		if err != nil {
 			envelope.Write(w, envelope.Plain, err)
 			return
@@ -64,14 +91,14 @@ func (p *Portal) forward(next http.Handler) http.HandlerFunc {
 		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
 		r = auth.As(r, key)
 		u := *r.URL
-		u.Path, u.RawPath = pathV1+strings.TrimPrefix(u.Path, pathLive), ""
+		u.Path, u.RawPath = pathV1+strings.TrimPrefix(u.Path, page.prefix), ""
 		r.URL = &u
 		next.ServeHTTP(w, r)
 	}
 }
 
-// delegate is the key that a request of the script is served with.
-func (p *Portal) delegate(r *http.Request) (identity.Key, error) {
+// delegate returns the key that a request of the script of a page is served with.
+func (p *Portal) delegate(page *scriptedPage, r *http.Request) (identity.Key, error) {
 	visitor, err := p.options.Browser.Visitor(r)
 	switch {
 	case err != nil:
@@ -82,12 +109,12 @@ func (p *Portal) delegate(r *http.Request) (identity.Key, error) {
 	// Pictures and videos are asked for by elements, which send no headers; they
 	// change nothing, and other origins cannot read them.
 	changes := r.Method != http.MethodGet && r.Method != http.MethodHead
-	if changes && p.options.Browser.CheckForm(r, &visitor, livePurpose, r.Header.Get(formHeader)) != nil {
+	if changes && p.options.Browser.CheckForm(r, &visitor, page.purpose, r.Header.Get(formHeader)) != nil {
 		return identity.Key{}, dialogue.Refusal(http.StatusForbidden, "form_not_valid",
 			"this page is of another session: reload it and try again")
 	}
 	user := visitor.Session.User
-	return identity.Key{ID: "live_" + strconv.FormatInt(user.ID, 10), Name: "page " + pathLive, User: user.Username,
-		Enabled: true,
-		Scopes:  []string{videos.Descriptor.Scope}}, nil
+	return identity.Key{ID: page.keyPrefix() + strconv.FormatInt(user.ID, 10), Name: "page " + page.path,
+		User:    user.Username,
+		Enabled: true, Scopes: []string{page.scope}}, nil
 }

@@ -37,6 +37,8 @@ func TestThePageActsForWhoIsSignedInAndItsOwnFormsOnly(t *testing.T) {
 	anna, root := h.signedIn("anna"), h.signedIn("root")
 	anna.get("/live")
 	token := find(liveToken, anna.page)
+	anna.expect(anna.get("/chat"), http.StatusOK, `<option value="gpt-4">`)
+	asks := find(liveToken, anna.page)
 	root.get("/live")
 	foreign := find(liveToken, root.page)
 	for _, test := range []struct {
@@ -46,21 +48,36 @@ func TestThePageActsForWhoIsSignedInAndItsOwnFormsOnly(t *testing.T) {
 		status                    int
 		served                    string // "": nothing is
 	}{
-		{"list", "GET", "/live/videos?limit=2", "", anna, nil, 204, "GET /v1/videos?limit=2 by anna may [videos]: <nil>"},
-		{"content", "GET", "/live/videos/video_1/content?variant=thumbnail", "", anna, nil, 204, "GET /v1/videos/video_1/content?variant=thumbnail by anna may [videos]: <nil>"},
-		{"receipt", "GET", "/live/receipts/video_1", "", anna, nil, 204, "GET /v1/receipts/video_1 by anna may [videos]: <nil>"},
+		{"list", "GET", "/live/videos?limit=2", "", anna, nil, 204,
+			"GET /v1/videos?limit=2 by anna may [videos]: <nil>"},
+		{"content", "GET", "/live/videos/video_1/content?variant=thumbnail", "", anna, nil, 204,
+			"GET /v1/videos/video_1/content?variant=thumbnail by anna may [videos]: <nil>"},
+		{"receipt", "GET", "/live/receipts/video_1", "", anna, nil, 204,
+			"GET /v1/receipts/video_1 by anna may [videos]: <nil>"},
 		{"create", "POST", "/live/videos", token, anna, nil, 204, "POST /v1/videos by anna may [videos]: <nil>"},
-		{"remix", "POST", "/live/videos/video_1/remix", token, anna, nil, 204, "POST /v1/videos/video_1/remix by anna may [videos]: <nil>"},
-		{"delete", "DELETE", "/live/videos/video_1", token, anna, nil, 204, "DELETE /v1/videos/video_1 by anna may [videos]: <nil>"},
-		{"a key beside the session", "GET", "/live/videos", "", anna, http.Header{"Authorization": {"Bearer sd-other"}}, 204, "GET /v1/videos by anna may [videos]: <nil>"},
+		{"remix", "POST", "/live/videos/video_1/remix", token, anna, nil, 204,
+			"POST /v1/videos/video_1/remix by anna may [videos]: <nil>"},
+		{"delete", "DELETE", "/live/videos/video_1", token, anna, nil, 204,
+			"DELETE /v1/videos/video_1 by anna may [videos]: <nil>"},
+		{"a key beside the session", "GET", "/live/videos", "", anna, http.Header{"Authorization": {"Bearer sd-other"}},
+			204, "GET /v1/videos by anna may [videos]: <nil>"},
 		{"no token", "POST", "/live/videos", "", anna, nil, 403, ""},
 		{"another session's token", "POST", "/live/videos", foreign, anna, nil, 403, ""},
 		{"another site", "POST", "/live/videos", token, anna, http.Header{"Sec-Fetch-Site": {"cross-site"}}, 403, ""},
 		{"delete without a token", "DELETE", "/live/videos/video_1", "", anna, nil, 403, ""},
 		{"nobody", "GET", "/live/videos", "", h.visitor(), nil, 401, ""},
 		{"nobody with a token", "POST", "/live/videos", token, h.visitor(), nil, 401, ""},
-		{"nobody with a key", "GET", "/live/videos", "", h.visitor(), http.Header{"Authorization": {"Bearer sd-other"}}, 401, ""},
+		{"nobody with a key", "GET", "/live/videos", "", h.visitor(), http.Header{"Authorization": {"Bearer sd-other"}},
+			401, ""},
 		{"what else there is", "POST", "/live/chat/completions", token, anna, nil, 404, ""},
+		{"a question", "POST", "/chat/api/chat/completions", asks, anna, nil, 204,
+			"POST /v1/chat/completions by anna may [chat]: <nil>"},
+		{"its receipt", "GET", "/chat/api/receipts/req_1", "", anna, nil, 204,
+			"GET /v1/receipts/req_1 by anna may [chat]: <nil>"},
+		{"a question without a token", "POST", "/chat/api/chat/completions", "", anna, nil, 403, ""},
+		{"a question with the token of another page", "POST", "/chat/api/chat/completions", token, anna, nil, 403, ""},
+		{"a question without a session", "POST", "/chat/api/chat/completions", asks, h.visitor(), nil, 401, ""},
+		{"another route with the token of the chat", "POST", "/chat/api/responses", asks, anna, nil, 404, ""},
 		{"edits", "POST", "/live/videos/edits", token, anna, nil, 404, ""},
 	} {
 		h.forwards = nil

@@ -79,6 +79,7 @@ func (p *Portal) Routes(handle func(pattern string, h http.HandlerFunc)) {
 	handle("GET /account/keys", p.member((*requestContext).keys))
 	handle("POST /account/keys", p.memberForm((*requestContext).createKey))
 	handle("POST /account/keys/{id}/{action}", p.memberForm((*requestContext).changeKey))
+	handle("GET "+pathChat, p.member((*requestContext).chat))
 	handle("GET /connect", p.member((*requestContext).connect))
 	handle("GET /account/apps", p.member((*requestContext).apps))
 	handle("POST /account/apps/{id}/revoke", p.memberForm((*requestContext).revokeApp))

@@ -37,7 +37,8 @@ var adminPages = []string{
 
 func TestWhoIsNotSignedInIsSentToSignInAndBack(t *testing.T) {
 	h := newFixture(t)
-	for _, path := range append(append([]string{}, memberPages...), append(adminPages, "/account/none", "/admin/none", "/account/keys?done=x")...) {
+	for _, path := range append(append([]string{}, memberPages...), append(adminPages, "/account/none", "/admin/none",
+		"/account/keys?done=x")...) {
 		v := h.visitor()
 		v.sentTo(v.get(path), "/signin?"+url.Values{"next": {path}}.Encode())
 	}
@@ -55,7 +56,8 @@ func TestWhoIsNotSignedInIsSentToSignInAndBack(t *testing.T) {
 
 func TestSignInLeadsNowhereElse(t *testing.T) {
 	h := newFixture(t)
-	for _, next := range []string{"", "//evil.example", "https://evil.example/", `/\evil.example`, "/\t/evil.example", "javascript:x"} {
+	for _, next := range []string{"", "//evil.example", "https://evil.example/", `/\evil.example`, "/\t/evil.example",
+		"javascript:x"} {
 		v := h.visitor()
 		v.get("/signin?next=" + url.QueryEscape(next))
 		if strings.Contains(v.page, "evil") {
@@ -114,8 +116,10 @@ func TestAdministrationIsNotThereForOthers(t *testing.T) {
 		v.expect(v.get(path), http.StatusNotFound, "Not found")
 	}
 	v.get("/account")
-	for _, path := range []string{"/admin/users", "/admin/users/1/keys", "/admin/users/1/money", "/admin/users/1/status", "/admin/users/1/ceiling",
-		"/admin/groups", "/admin/groups/1/ceiling", "/admin/groups/1/members", "/admin/groups/1/members/1/remove", "/admin/groups/1/delete",
+	for _, path := range []string{"/admin/users", "/admin/users/1/keys", "/admin/users/1/money",
+		"/admin/users/1/status", "/admin/users/1/ceiling",
+		"/admin/groups", "/admin/groups/1/ceiling", "/admin/groups/1/members", "/admin/groups/1/members/1/remove",
+		"/admin/groups/1/delete",
 		"/admin/keys/key_1/revoke", "/admin/keys/key_1/disable", "/admin/codes"} {
 		v.expect(
 			v.post(path, "status", "2", "amount", "5", "reason", "x", "count", "1", "username", "eve", "name", "eve"),
@@ -172,7 +176,8 @@ func TestEveryFormWantsItsOwnBrowser(t *testing.T) {
 			"another's": func() *http.Response { return root.send(path, url.Values{"token": {foreign}}, nil) },
 			"another site's": func() *http.Response {
 				root.get("/account")
-				return root.send(path, url.Values{"token": {find(hiddenToken, root.page)}}, http.Header{"Sec-Fetch-Site": {"cross-site"}})
+				return root.send(path, url.Values{"token": {find(hiddenToken, root.page)}},
+					http.Header{"Sec-Fetch-Site": {"cross-site"}})
 			},
 		} {
 			if res := send(); res.StatusCode != http.StatusForbidden {
@@ -247,8 +252,11 @@ func TestRefusedKeyKeepsWhatWasTyped(t *testing.T) {
 	v := h.signedIn("anna")
 	v.get("/account/keys")
 	for problem, fields := range map[string][]string{
-		"Name must have": {"name", " "}, "Requests a minute must be a whole number": {"rpm", "many"}, "Budget must be an amount": {"budget", "1.2345678"},
-		"Addresses must be addresses or networks": {"allow", "192.0.2.0/24 office"}, "Last day must be a day": {"expiry", "soon"}, "Expires must be in the future": {"expiry", "2001-01-01"}, "Window must be": {"window", "year"}, "Scopes must be": {"scope", "root"},
+		"Name must have": {"name", " "}, "Requests a minute must be a whole number": {"rpm", "many"},
+		"Budget must be an amount":                {"budget", "1.2345678"},
+		"Addresses must be addresses or networks": {"allow", "192.0.2.0/24 office"},
+		"Last day must be a day":                  {"expiry", "soon"}, "Expires must be in the future": {"expiry", "2001-01-01"},
+		"Window must be": {"window", "year"}, "Scopes must be": {"scope", "root"},
 	} {
 		v.expect(
 			v.post("/account/keys", append([]string{"name", "typed before", "models", "typed-*"}, fields...)...),
@@ -278,8 +286,10 @@ func TestOthersThingsDoNotExist(t *testing.T) {
 	h.signedIn("root")
 	session := h.registry.Sessions(h.root.ID)[0].ID
 	v := h.signedIn("anna")
-	for _, path := range []string{"/account/keys/" + k.ID + "/revoke", "/account/keys/" + k.ID + "/disable", "/account/keys/" + k.ID + "/none", "/account/keys/key_none/revoke",
-		"/account/tokens/" + d.ID + "/revoke", "/account/sessions/" + session + "/end", "/account/apps/99/revoke", "/account/apps/x/revoke"} {
+	for _, path := range []string{"/account/keys/" + k.ID + "/revoke", "/account/keys/" + k.ID + "/disable",
+		"/account/keys/" + k.ID + "/none", "/account/keys/key_none/revoke",
+		"/account/tokens/" + d.ID + "/revoke", "/account/sessions/" + session + "/end", "/account/apps/99/revoke",
+		"/account/apps/x/revoke"} {
 		v.get("/account")
 		v.expect(v.post(path), http.StatusNotFound, "Not found")
 	}
@@ -315,7 +325,8 @@ func TestMoneyMovesOnce(t *testing.T) {
 	v.expect(v.get(path+"?done=credited"), http.StatusOK, "The money was credited.")
 	v.sentTo(v.post(path+"/money", "amount", "5", "reason", "mistake", "kind", "adjust"), path+"?done=adjusted")
 	v.get(path)
-	for problem, fields := range map[string][]string{"more than nothing": {"amount", "0"}, "amount in dollars": {"amount", "much"}, "Reason must have": {"reason", ""},
+	for problem, fields := range map[string][]string{"more than nothing": {"amount", "0"},
+		"amount in dollars": {"amount", "much"}, "Reason must have": {"reason", ""},
 		"does not have that much": {"kind", "adjust", "amount", "21"}, "must be more": {"amount", "-3"}} {
 		v.expect(
 			v.post(path+"/money", append([]string{"amount", "1", "reason", "r", "kind", "credit"}, fields...)...),
@@ -392,7 +403,8 @@ func TestAdministratorSeesAndEndsWhatIsAnybodys(t *testing.T) {
 		t.Fatal(err)
 	}
 	v.expect(v.get("/admin/codes"), http.StatusOK, `<span class="tag cancelled">`)
-	for problem, fields := range map[string][]string{"between 1 and 100": {"count", "101"}, "more than nothing": {"amount", "-1"}, "must not be over": {"expiry", "2001-01-01"}} {
+	for problem, fields := range map[string][]string{"between 1 and 100": {"count", "101"},
+		"more than nothing": {"amount", "-1"}, "must not be over": {"expiry", "2001-01-01"}} {
 		v.expect(
 			v.post("/admin/codes", append([]string{"count", "1", "amount", "1"}, fields...)...),
 			http.StatusUnprocessableEntity,
@@ -496,8 +508,10 @@ func TestUsersAreFoundAndPaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := h.signedIn("root")
-	for query, want := range map[string][]string{"": {"1–50 of 122", "user-119", "page=2"}, "?page=3": {"101–122 of 122", ">anna<", "page=2"}, "?page=99": {"101–122"}, "?page=-1": {"1–50"},
-		"?page=x": {"1–50"}, "?q=USER-00": {"1–10 of 10", "user-009"}, "?q=anna%40": {"1–1 of 1"}, "?q=none": {"No users found"}, "?q=user&page=2": {"51–100 of 120", "page=3&amp;q=user"}} {
+	for query, want := range map[string][]string{"": {"1–50 of 122", "user-119", "page=2"},
+		"?page=3": {"101–122 of 122", ">anna<", "page=2"}, "?page=99": {"101–122"}, "?page=-1": {"1–50"},
+		"?page=x": {"1–50"}, "?q=USER-00": {"1–10 of 10", "user-009"}, "?q=anna%40": {"1–1 of 1"},
+		"?q=none": {"No users found"}, "?q=user&page=2": {"51–100 of 120", "page=3&amp;q=user"}} {
 		v.get("/admin/users" + query)
 		for _, text := range want {
 			if !strings.Contains(v.page, text) {
@@ -520,7 +534,8 @@ func TestUsageOfOneIsNotTheOthers(t *testing.T) {
 		}
 	}
 	v := h.signedIn("anna")
-	for _, query := range []string{"", "?show=tokens", "?show=requests", "?from=2001-01-01&to=2100-01-01", "?from=x&to=y"} {
+	for _, query := range []string{"", "?show=tokens", "?show=requests", "?from=2001-01-01&to=2100-01-01",
+		"?from=x&to=y"} {
 		v.expect(v.get("/account"+query), http.StatusOK, "model-of-anna")
 		if strings.Contains(v.page, "model-of-root") {
 			t.Error("another's usage is shown")
@@ -534,9 +549,16 @@ func TestUsageOfOneIsNotTheOthers(t *testing.T) {
 	if strings.Contains(v.page, "<rect class=") {
 		t.Error("usage is shown on days it was not")
 	}
+	chatted := []money.Posting{{Kind: money.Settle, Amount: 1_000_000,
+		Receipt: &money.Receipt{Request: "req_chat", Key: "chat_1", Model: "m", Usage: money.ReceiptUsage{Input: 1}}}}
+	if _, _, err := money.CommitPostings(t.Context(), h.state, "anna", chatted); err != nil {
+		t.Fatal(err)
+	}
 	root := h.signedIn("root")
-	root.expect(root.get("/admin/spend"), http.StatusOK, "$2.50")
-	for _, text := range []string{"model-of-anna", "model-of-root", fmt.Sprintf(`href="/admin/users/%d"`, h.anna.ID), "key_anna"} {
+	root.expect(root.get("/admin/spend"), http.StatusOK, "$3.50")
+	root.expect(root.get("/admin/spend"), http.StatusOK, "page /chat")
+	for _, text := range []string{"model-of-anna", "model-of-root", fmt.Sprintf(`href="/admin/users/%d"`, h.anna.ID),
+		"key_anna"} {
 		if !strings.Contains(root.page, text) {
 			t.Errorf("spend lacks %s", text)
 		}

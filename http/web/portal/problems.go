@@ -37,14 +37,18 @@ const problemSent = "This form was sent already. What it asked for was done once
 // notices are what a page says after something was done, by a word in its
 // address: nobody can make it say anything else.
 var notices = map[string]string{
-	"key_revoked": "The key was revoked.", "key_enabled": "The key can be used again.", "key_disabled": "The key cannot be used until you enable it.",
-	"app_revoked": "The app can no longer see your account.", "token_revoked": "The token was revoked.",
-	"password_changed": "Your password was changed. All other sessions have ended.", "session_ended": "The session has ended.",
-	"credited": "The money was credited.", "adjusted": "The balance was adjusted.",
-	"group_created": "The group was created. It restricts nothing yet.", "group_deleted": "The group was deleted.", "ceiling_changed": "The change is in force.",
-	"member_added": "The user is in the group.", "member_removed": "The user is no longer in the group.",
+	"key_revoked": "The key was revoked.", "key_enabled": "The key can be used again.",
+	"key_disabled": "The key cannot be used until you enable it.",
+	"app_revoked":  "The app can no longer see your account.", "token_revoked": "The token was revoked.",
+	"password_changed": "Your password was changed. All other sessions have ended.",
+	"session_ended":    "The session has ended.",
+	"credited":         "The money was credited.", "adjusted": "The balance was adjusted.",
+	"group_created": "The group was created. It restricts nothing yet.", "group_deleted": "The group was deleted.",
+	"ceiling_changed": "The change is in force.",
+	"member_added":    "The user is in the group.", "member_removed": "The user is no longer in the group.",
 	"user_enabled": "The user is enabled.", "user_disabled": "The user is disabled.",
-	"request_ended": "The request was ended.", "provider_paused": "Requests for the provider wait until you resume it.", "provider_resumed": "Requests for the provider go on.",
+	"request_ended": "The request was ended.", "provider_paused": "Requests for the provider wait until you resume it.",
+	"provider_resumed": "Requests for the provider go on.",
 }
 
 // retryUnavailable is when to come back if nobody knows better.

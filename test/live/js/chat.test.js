@@ -1,0 +1,97 @@
+// A user asks two models at once, reads what they took and cost, and copies the request as code.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { launch, picture, screens, themes } from '../../oauth/js/chromium.js';
+import { button, issuer } from './gateway.js';
+import { signedIn } from '../../oauth/js/signedin.js';
+
+let browser;
+before(async () => { browser = await launch(); });
+after(() => browser?.close());
+
+const open = (t, options) => signedIn(t, browser, '/chat', options);
+
+async function ask(page, question) {
+  await page.fill('#question', question);
+  await page.keyboard.press('Enter');
+}
+
+const measured = (page, n) => page.waitForFunction((n) => [...document.querySelectorAll('.answer .measure')].filter((m) => m.textContent.includes('$')).length === n, n);
+
+test('two models answer side by side, with their first token, speed, tokens and cost', async (t) => {
+  const page = await open(t);
+  assert.equal(await page.inputValue('#model-a'), 'small');
+  await page.fill('#model-b', 'large');
+  await ask(page, 'is <b>this</b> text?');
+  await measured(page, 2);
+  assert.deepEqual(await page.locator('.answer h2').allTextContents(), ['small', 'large']);
+  for (const text of await page.locator('.answer').allTextContents()) {
+    assert.match(text, /is <b>this<\/b> text\?/);
+    assert.match(text, /\d m?s first token\d+ tokens per second\d+ → \d+ tokens\$0\.\d+Served by sandbox as (small|large)\./);
+  }
+  assert.match(await page.textContent('.verdict'), /^(small|large) began \d.* earlier\.$/);
+  await ask(page, 'and this?');
+  await measured(page, 4);
+  await page.keyboard.press('ArrowUp');
+  assert.equal(await page.inputValue('#question'), 'and this?');
+  await button(page, 'New chat').click();
+  assert.equal(await page.locator('.turn').count(), 0);
+});
+
+test('settings are sent, and a mistake in them is said before anything is sent', async (t) => {
+  const page = await open(t);
+  const sent = [];
+  page.on('request', (r) => { if (r.url().endsWith('/chat/api/chat/completions')) sent.push(r.postDataJSON()); });
+  await page.getByText('Settings', { exact: true }).click();
+  await page.fill('#system', 'Be brief.');
+  await page.fill('#temperature', '0.5');
+  await page.fill('#more', '{"tools": ');
+  await ask(page, 'hello');
+  await page.locator('#problem', { hasText: 'must be a JSON object' }).waitFor();
+  assert.deepEqual(sent, []);
+  await page.fill('#more', '{"seed": 7}');
+  await ask(page, 'hello');
+  await measured(page, 1);
+  assert.deepEqual({ ...sent[0], stream_options: undefined }, { model: 'small', temperature: 0.5, seed: 7, stream: true, stream_options: undefined,
+    messages: [{ role: 'system', content: 'Be brief.' }, { role: 'user', content: 'hello' }] });
+});
+
+test('a refusal stands in its answer while the other model goes on, and Escape stops', async (t) => {
+  const page = await open(t);
+  await page.fill('#model-b', 'no-such-model');
+  await ask(page, 'hello');
+  await measured(page, 1);
+  assert.match(await page.locator('.answer .problem:visible').textContent(), /no-such-model/);
+  await page.fill('#model-b', '');
+  await ask(page, 'slowly [sandbox: pace=5, tokens=1000]');
+  await page.locator('.turn').nth(1).locator('.said', { hasText: /./ }).waitFor();
+  await page.keyboard.press('Escape');
+  await page.locator('.answer .problem', { hasText: 'Stopped.' }).waitFor();
+  await page.locator('#send').waitFor();
+});
+
+test('the request is shown as code in three languages', async (t) => {
+  const page = await open(t);
+  await page.getByText('Settings', { exact: true }).click();
+  await page.fill('#more', '{"parallel_tool_calls": true}');
+  await page.fill('#question', "it's here");
+  await button(page, 'As code').click();
+  assert.match(await page.textContent('#code-curl'), new RegExp(`^curl ${issuer}/v1/chat/completions[^]*it'\\\\''s here`));
+  assert.match(await page.textContent('#code-python'), /"content": "it's here",[^]*parallel_tool_calls=True,/);
+  assert.match(await page.textContent('#code-typescript'), /"parallel_tool_calls": true/);
+  await page.keyboard.press('Escape');
+  await page.locator('#code').waitFor({ state: 'hidden' });
+});
+
+for (const colorScheme of themes) {
+  for (const [name, viewport] of Object.entries(screens)) {
+    test(`the chat fits: ${colorScheme}, ${name}`, async (t) => {
+      const page = await open(t, { colorScheme, viewport });
+      await picture(page, `chat-empty-${colorScheme}-${name}`);
+      await page.fill('#model-b', 'large');
+      await ask(page, 'What is a ghost light for?');
+      await measured(page, 2);
+      await picture(page, `chat-${colorScheme}-${name}`);
+    });
+  }
+}
