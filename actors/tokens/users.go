@@ -20,6 +20,7 @@ func userOf(u identity.User) User {
 		Status:   int(u.Status),
 		Admin:    u.Admin,
 		Created:  u.Created,
+		Erased:   u.Erased,
 	}
 }
 
@@ -135,7 +136,7 @@ func (c *Client) SetUserStatus(ctx context.Context, user int64, status int) (Use
 func (c *Client) changeUser(ctx context.Context, id int64, change func(*identity.User) error) (User, error) {
 	return decide(ctx, c, nil, func(tx *state.Tx) (User, error) {
 		u, ok := identity.FindUser(tx.View(), id)
-		if !ok {
+		if !ok || !u.Erased.IsZero() {
 			return User{}, ErrNotFound
 		}
 		if err := change(&u); err != nil {

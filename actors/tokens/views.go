@@ -19,6 +19,7 @@ type User struct {
 	Status   int
 	Admin    bool // may administer the gateway
 	Created  time.Time
+	Erased   time.Time // zero: the user was not erased
 }
 
 // Active reports whether the account may be used.

@@ -111,7 +111,7 @@ Exit codes:
 	root.AddCommand(statecli.Command(&a.App), topcli.Command(&a.App), videocli.Command(&a.App))
 	root.AddCommand(recordcli.Commands(&a.App)...)
 	root.AddCommand(a.serveCommand(), a.configCommand(), a.modelsCommand(), a.sandboxCommand(),
-		a.doctorCommand(), a.healthcheckCommand(), a.versionCommand())
+		a.doctorCommand(), a.healthcheckCommand(), a.initCommand(), a.versionCommand())
 	root.SetOut(a.Out) // before completion is made, which remembers it
 	root.SetErr(a.ErrOut)
 	root.InitDefaultHelpCmd()

@@ -26,7 +26,7 @@ func TestWrongUsageEndsWithCode64AndAHint(t *testing.T) {
 		"wrong":                                `there is no command "stagedoor wrong" (see stagedoor --help)`,
 		"serv":                                 "did you mean serve or users?",
 		"keys lst":                             "did you mean list?",
-		"keys revoke":                          "stagedoor keys revoke takes the id of a key, as keys list shows it, got 0 arguments",
+		"keys revoke":                          "stagedoor keys revoke takes one key, by its id, the beginning of that, or its name, got 0 arguments",
 		"serve now":                            `stagedoor serve takes no argument, got "now"`,
 		"completion tcsh":                      `there is no command "stagedoor completion tcsh"`,
 		"completion bash x":                    "wrong usage",
@@ -101,6 +101,7 @@ func TestEveryCommandAndFlagExplainsItself(t *testing.T) {
 
 func TestVersionNamesTheToolchain(t *testing.T) {
 	command(t, nil, "version").check(t, exitOK, "go1.", "")
+	command(t, nil, "--version").check(t, exitOK, command(t, nil, "version").out, "")
 }
 
 func TestShellsGetCompletion(t *testing.T) {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -85,6 +87,34 @@ func TestOperatorsResetPasswordsAndMakeLinksOfUsers(t *testing.T) {
 	command(t, env, "users", "link", "bob").check(t, exitFailure, "", "no such user")
 	command(t, env, "users", "update", "anna", "--disabled").check(t, exitOK, "changed user anna", "")
 	command(t, env, "users", "link", "anna").check(t, exitFailure, "", "the user is disabled")
+}
+
+func TestDeletingAUserErasesWhatIsStoredAndLeavesTheBooks(t *testing.T) {
+	home := directory(t)
+	env := map[string]string{"XDG_DATA_HOME": home}
+	p := launchAt(t, home)
+	command(t, env, "users", "create", "anna", "--email", "anna@example.com").check(t, exitOK, "", "")
+	command(t, env, "credits", "add", "anna", "5").check(t, exitOK, "5.00", "")
+	key := strings.TrimSpace(command(t, env, "keys", "create", "--user", "anna").out)
+	res := p.post("/v1/responses", key, `{"model":"sandbox","input":"hi"}`, "x-sandbox", "pace=max")
+	var stored struct{ ID string }
+	if err := json.NewDecoder(res.Body).Decode(&stored); err != nil || stored.ID == "" {
+		t.Fatalf("%v %+v", err, stored)
+	}
+	command(t, env, "users", "delete", "anna").check(t, exitUsage, "", "give --yes")
+	command(t, env, "users", "delete", "anna", "--yes").check(t, exitOK, "erased user anna (1)", "")
+	if status := p.ask(key, "sandbox"); status != http.StatusUnauthorized {
+		t.Errorf("the key is answered %d", status)
+	}
+	command(t, env, "credits", "list").check(t, exitOK, "anna", "")
+	shown := command(t, env, "users", "show", "anna")
+	shown.check(t, exitOK, "status       erased", "")
+	if strings.Contains(shown.out, "example.com") {
+		t.Errorf("the address is still there:\n%s", shown.out)
+	}
+	command(t, env, "users", "create", "anna").check(t, exitFailure, "", "the username is taken")
+	p.stop()
+	command(t, env, "state", "verify").check(t, exitOK, "nothing is wrong", "")
 }
 
 func TestCommandsDoNotWriteIntoAnotherStoreThanThatOfTheGatewayThatRuns(t *testing.T) {

@@ -64,7 +64,7 @@ func Serve(
 }
 
 // Handler returns the handler of the control socket. It serves the administration API without a
-// token, and routes for the commands: GET and POST /keys, DELETE /keys/{id}, GET and POST /users,
+// token, and routes for the commands: GET and POST /keys, GET and POST /users,
 // POST /apps, /developer-tokens and /backups, PUT /token, and POST and DELETE /recordings/{key}
 // unless recordings is nil.
 func Handler(
@@ -92,10 +92,6 @@ func Handler(
 			return
 		}
 		writeReply(w, k, identity.CreateKeyOfUser(r.Context(), s, k))
-	})
-	mux.HandleFunc("DELETE /keys/{id}", func(w http.ResponseWriter, r *http.Request) {
-		k, err := identity.RevokeKey(r.Context(), s, r.PathValue("id"))
-		writeReply(w, k, err)
 	})
 	return mux
 }
@@ -156,11 +152,6 @@ func (c *Client) Keys(ctx context.Context) (keys []identity.Key, err error) {
 // AddKey stores a new key. Its user must exist.
 func (c *Client) AddKey(ctx context.Context, k identity.Key) error {
 	return c.do(ctx, http.MethodPost, "/keys", k, nil)
-}
-
-// RevokeKey revokes the key with this id and returns it.
-func (c *Client) RevokeKey(ctx context.Context, id string) (k identity.Key, err error) {
-	return k, c.do(ctx, http.MethodDelete, "/keys/"+id, nil, &k)
 }
 
 // do sends in as JSON and decodes the reply into out, unless out is nil.

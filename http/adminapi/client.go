@@ -45,7 +45,7 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 	}
 	res, err := c.transport.RoundTrip(req)
 	if err != nil {
-		return err
+		return &url.Error{Op: method, URL: address, Err: err} // as http.Client does, so that callers can recognise it
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(res.Body, maxReply))

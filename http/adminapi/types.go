@@ -32,6 +32,7 @@ type User struct {
 	Status   int        `json:"status" enum:"1,2" doc:"1: active, 2: disabled"`
 	Admin    bool       `json:"admin" doc:"may administer the gateway in a browser"`
 	Created  int64      `json:"created_time" doc:"Unix time in seconds"`
+	Erased   *time.Time `json:"erased" doc:"when everything but the name and the ledger was erased; null: it was not"`
 	Balance  Balance    `json:"balance"`
 	Ceiling  Ceiling    `json:"ceiling" doc:"limits for all keys of the user"`
 	Spent    Spent      `json:"spent" doc:"by the user's keys"`
@@ -97,6 +98,12 @@ type NewMember struct {
 type CreatedUser struct {
 	User
 	Password string `json:"password,omitzero" doc:"the generated password if none was sent; shown only here"`
+}
+
+// ErasedUser is the reply to the erasure of a user.
+type ErasedUser struct {
+	User
+	Remaining int `json:"remaining" doc:"responses and video jobs at work: erase again when they have ended"`
 }
 
 // Link is a one-time link of a user.

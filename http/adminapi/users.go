@@ -8,8 +8,10 @@ import (
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/tokens"
 	"stagedoor/providers/dialogue"
+	"stagedoor/state"
 	"stagedoor/state/budget"
 	"stagedoor/state/identity"
+	"stagedoor/state/work"
 )
 
 var userRoutes = []route{
@@ -29,6 +31,9 @@ var userRoutes = []route{
 		summary: "Disable a user: sessions end, and keys and apps are refused until the status is 1 again. The " +
 			"record stays, because charges refer to it", out: User{}, status: http.StatusOK,
 		serve: (*requestContext).disableUser},
+	{method: "POST", path: "/users/{id}/erase", name: "eraseUser", group: "users",
+		summary: "Erase what is stored of a user, for good. The name stays with the ledger and the receipts",
+		in:      Empty{}, out: ErasedUser{}, status: http.StatusOK, serve: (*requestContext).eraseUser},
 	{method: "POST", path: "/users/{id}/link", name: "createLink", group: "users",
 		summary: "Make a link with which a user chooses a password and is signed in, once and within 15 minutes",
 		in:      Empty{}, out: Link{}, status: http.StatusCreated, serve: (*requestContext).createLink},
@@ -44,7 +49,7 @@ func (c *requestContext) userView(u tokens.User) (User, error) {
 	b, err := c.balance(u.Username)
 	v := c.State.View()
 	kept, _ := identity.FindUser(v, u.ID)
-	out := User{ID: u.ID, Username: u.Username, Email: u.Email, Status: u.Status, Admin: u.Admin,
+	out := User{ID: u.ID, Username: u.Username, Email: u.Email, Status: u.Status, Admin: u.Admin, Erased: timeOrNull(u.Erased),
 		Created: u.Created.Unix(), Balance: b,
 		Ceiling: ceilingOf(&kept.Ceiling), Spent: spentBy(v, budget.Scope{Kind: budget.UserScope, ID: u.Username})}
 	if g, ok := identity.FindGroup(v, kept.Group); ok {
@@ -168,6 +173,27 @@ func (c *requestContext) changeUser(change tokens.UserChange) (any, error) {
 		return nil, describeNotFound(err, "id", noUser)
 	}
 	return c.userView(u)
+}
+
+// eraseUser ends the account first, so that nothing new is stored while the rest is erased.
+func (c *requestContext) eraseUser() (any, error) {
+	id, err := c.id()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := decode[Empty](c); err != nil {
+		return nil, err
+	}
+	u, err := c.Registry.EraseUser(c.r.Context(), id)
+	if err != nil {
+		return nil, describeNotFound(err, "id", noUser)
+	}
+	left, err := work.EraseOwner(c.r.Context(), c.State, state.OwnerOf("", u.Username))
+	if err != nil {
+		return nil, err
+	}
+	view, err := c.userView(u)
+	return ErasedUser{User: view, Remaining: left}, err
 }
 
 // createLink returns a one-time link for a user.

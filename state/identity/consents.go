@@ -81,6 +81,13 @@ func PutConsent(tx *state.Tx, c Consent) error {
 	return consents.Put(tx, c)
 }
 
+// RemoveConsents removes everything that a user has allowed apps.
+func RemoveConsents(tx *state.Tx, user int64) {
+	for _, r := range consents.Under(tx.View(), state.ByID, []byte(state.NumberID(user)+".")) {
+		consents.Remove(tx, r)
+	}
+}
+
 // RemoveConsent removes what a user has allowed an app, if anything.
 func RemoveConsent(tx *state.Tx, user, app int64) {
 	removeByID(tx, &consents, consentID(user, app))

@@ -35,6 +35,8 @@ type User struct {
 	// Epoch is increased to end all sessions: a session with a lower Epoch is invalid.
 	Epoch   int64     `json:"epoch,omitempty"`
 	Created time.Time `json:"created"`
+	// Erased is the time at which everything but the name was erased, because the ledger refers to it.
+	Erased time.Time `json:"erased,omitzero"`
 }
 
 // Active reports whether the account may be used.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"stagedoor/http/admin"
+	"stagedoor/http/adminapi"
 	"stagedoor/state/identity"
 )
 
@@ -84,7 +85,9 @@ func (k *keeper) revoke(ctx context.Context, one *key) error {
 		return nil // of a key that is off nobody could tell whether it was revoked
 	}
 	one.ended = unknown
-	err := k.soak.operate(func(c *admin.Client) error { _, err := c.RevokeKey(ctx, one.id); return err })
+	err := k.soak.operate(func(c *admin.Client) error {
+		return c.API().Do(ctx, http.MethodDelete, "/keys/"+one.id, nil, nil, &adminapi.Key{})
+	})
 	if err != nil {
 		return k.unless(err, "revoke a key")
 	}

@@ -52,11 +52,38 @@ type apiCall[T any] struct {
 	query        url.Values
 	in           any
 	show         func(io.Writer, *T) error
+	// find and item say which item the call is about: the id that find returns for item is put between path and suffix.
+	find         finder
+	item, suffix string
+	// key names a key, and the parameter key of the query becomes its id.
+	key string
+}
+
+// resolve puts ids in place of what the command line names.
+func (q *apiCall[T]) resolve(ctx context.Context, api *adminapi.Client) error {
+	if q.find != nil {
+		id, err := q.find(ctx, api, q.item)
+		if err != nil {
+			return err
+		}
+		q.path += url.PathEscape(id) + q.suffix
+	}
+	if q.key != "" {
+		id, err := findKey(ctx, api, q.key)
+		if err != nil {
+			return err
+		}
+		q.query.Set("key", id)
+	}
+	return nil
 }
 
 // callAndPrint makes the call. If asJSON is set, it prints the reply as JSON instead of calling show.
 func callAndPrint[T any](c *cobra.Command, a app, o *datadir.Flags, asJSON bool, q apiCall[T]) error {
 	return a.withAPI(c.Context(), o, func(api *adminapi.Client) error {
+		if err := q.resolve(c.Context(), api); err != nil {
+			return err
+		}
 		var out T
 		if err := api.Do(c.Context(), q.method, q.path, q.query, q.in, &out); err != nil {
 			return err
@@ -66,18 +93,6 @@ func callAndPrint[T any](c *cobra.Command, a app, o *datadir.Flags, asJSON bool,
 		}
 		return q.show(a.Out, &out)
 	})
-}
-
-// userID returns the id of the user with this name.
-func userID(ctx context.Context, api *adminapi.Client, name string) (string, error) {
-	var found adminapi.List[adminapi.User]
-	if err := api.Do(ctx, "GET", "/users", url.Values{"username": {name}}, nil, &found); err != nil {
-		return "", err
-	}
-	if len(found.Data) == 0 {
-		return "", errors.New("there is no such user")
-	}
-	return strconv.FormatInt(found.Data[0].ID, 10), nil
 }
 
 // paging are the flags of commands that list.

@@ -98,8 +98,8 @@ func (a app) codesList(o *datadir.Flags) *cobra.Command {
 func (a app) codesCancel(o *datadir.Flags) *cobra.Command {
 	return itemCommand(a, o, itemAction[adminapi.Code]{
 		use: "cancel ID", short: "Cancel a code that has not been used",
-		what:   "the id of a code, as codes list shows it",
-		method: "DELETE", path: "/redeem-codes/",
+		what:   "the id or the last characters of a code, as codes list shows them",
+		method: "DELETE", path: "/redeem-codes/", find: findCode,
 		show: func(out io.Writer, m *adminapi.Code) error {
 			_, err := fmt.Fprintf(out, "cancelled %s ($%s)\n", m.ID, cli.Dollars(m.Amount))
 			return err

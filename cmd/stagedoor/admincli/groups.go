@@ -2,7 +2,6 @@ package admincli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -229,7 +228,12 @@ func groupNamed(ctx context.Context, api *adminapi.Client, name string) (adminap
 		return adminapi.Group{}, err
 	}
 	if len(found.Data) == 0 {
-		return adminapi.Group{}, errors.New("there is no such group")
+		id, err := findGroup(ctx, api, name) // by its id, or with a name that is nearly this
+		if err != nil {
+			return adminapi.Group{}, err
+		}
+		var g adminapi.Group
+		return g, api.Do(ctx, "GET", "/groups/"+id, nil, nil, &g)
 	}
 	return found.Data[0], nil
 }

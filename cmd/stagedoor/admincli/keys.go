@@ -18,6 +18,7 @@ import (
 	"stagedoor/cmd/stagedoor/cli"
 	"stagedoor/cmd/stagedoor/datadir"
 	"stagedoor/http/admin"
+	"stagedoor/http/adminapi"
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
 	"stagedoor/state/budget"
@@ -28,7 +29,6 @@ import (
 type keyStore interface {
 	Keys(ctx context.Context) ([]identity.Key, error)
 	AddKey(ctx context.Context, k identity.Key) error
-	RevokeKey(ctx context.Context, id string) (identity.Key, error)
 }
 
 func (a app) keysCommand() *cobra.Command {
@@ -57,10 +57,6 @@ type directKeys struct{ *state.State }
 
 func (d directKeys) AddKey(ctx context.Context, k identity.Key) error {
 	return identity.CreateKeyOfUser(ctx, d.State, k)
-}
-
-func (d directKeys) RevokeKey(ctx context.Context, id string) (identity.Key, error) {
-	return identity.RevokeKey(ctx, d.State, id)
 }
 
 func (d directKeys) Keys(context.Context) ([]identity.Key, error) {
@@ -267,25 +263,20 @@ func listed(set []string) string {
 	return strings.Join(set, ",")
 }
 
+// aKey describes the argument of commands for one key.
+const aKey = "one key, by its id, the beginning of that, or its name"
+
 func (a app) keysRevoke(o *datadir.Flags) *cobra.Command {
-	return &cobra.Command{
-		Use: "revoke ID", Short: "Revoke a key for good",
-		Args:              cli.ExactArgs(1, "the id of a key, as keys list shows it"),
-		ValidArgsFunction: a.completeKeys(o),
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := o.RequireExisting(); err != nil {
-				return err
-			}
-			return a.withKeys(o, func(s keyStore) error {
-				k, err := s.RevokeKey(c.Context(), args[0])
-				if err != nil {
-					return err
-				}
-				_, err = fmt.Fprintf(a.Out, "revoked %s (%s)\n", k.ID, k.Name)
-				return err
-			})
+	c := itemCommand(a, o, itemAction[adminapi.Key]{
+		use: "revoke KEY", short: "Revoke a key for good", what: aKey,
+		method: "DELETE", path: "/keys/", find: findKey,
+		show: func(out io.Writer, k *adminapi.Key) error {
+			_, err := fmt.Fprintf(out, "revoked %s (%s)\n", k.ID, cli.Printable(k.Name))
+			return err
 		},
-	}
+	})
+	c.ValidArgsFunction = a.completeKeys(o)
+	return c
 }
 
 // completeKeys completes arguments with the ids of keys that are not revoked.

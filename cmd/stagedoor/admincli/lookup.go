@@ -54,6 +54,45 @@ of the password. Give it to the user over a channel that you trust.`,
 	return c
 }
 
+func (a app) usersDelete(o *datadir.Flags) *cobra.Command {
+	var yes, asJSON bool
+	c := &cobra.Command{
+		Use: "delete NAME --yes", Short: "Erase what is stored of a user, except what the ledger needs",
+		Args: cli.ExactArgs(1, "the name of one user"),
+		Long: `Erase what is stored of a user, for good: e-mail address, password, sessions, tokens,
+consents, stored responses, conversations and the prompts of video jobs. The user's keys
+are revoked and the apps disabled. The name stays, with the entries of the ledger, the
+receipts and the usage, and no other user can get it.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if !yes {
+				return fmt.Errorf("%w: users delete cannot be undone: give --yes as well", cli.ErrUsage)
+			}
+			return a.withAPI(c.Context(), o, func(api *adminapi.Client) error {
+				id, err := userID(c.Context(), api, args[0])
+				if err != nil {
+					return err
+				}
+				var u adminapi.ErasedUser
+				if err := api.Do(c.Context(), "POST", "/users/"+id+"/erase", nil, adminapi.Empty{}, &u); err != nil {
+					return err
+				}
+				if asJSON {
+					return cli.PrintJSON(a.Out, u)
+				}
+				text := fmt.Sprintf("erased user %s (%d)\n", u.Username, u.ID)
+				if u.Remaining > 0 {
+					text += fmt.Sprintf("still at work: %d; run this again when they have ended\n", u.Remaining)
+				}
+				_, err = io.WriteString(a.Out, text)
+				return err
+			})
+		},
+	}
+	c.Flags().BoolVar(&yes, "yes", false, "erase without a way back")
+	jsonFlag(c, &asJSON)
+	return c
+}
+
 // aboutUser completes a command that calls the admin API for the user that its argument names, and prints the user.
 func (a app) aboutUser(o *datadir.Flags, c *cobra.Command, method, path string) *cobra.Command {
 	var asJSON bool
@@ -76,6 +115,9 @@ func (a app) aboutUser(o *datadir.Flags, c *cobra.Command, method, path string) 
 				group = cli.Printable(u.Group.Name)
 			}
 			status := map[int]string{1: "active", 2: "disabled"}[u.Status]
+			if u.Erased != nil {
+				status = "erased"
+			}
 			_, err = fmt.Fprintf(
 				a.Out,
 				"id           %d\nname         %s\nemail        %s\nstatus       %s\navailable    %s\n"+
@@ -108,12 +150,12 @@ func (a app) appsList(o *datadir.Flags) *cobra.Command {
 }
 
 // anApp describes the argument of commands for one app.
-const anApp = "the id of an app, as apps list shows it"
+const anApp = "the id or name of an app, as apps list shows them"
 
 func (a app) appsDelete(o *datadir.Flags) *cobra.Command {
 	return itemCommand(a, o, itemAction[adminapi.App]{
 		use: "delete ID", short: "Refuse an app and all its tokens from now on", what: anApp,
-		method: "DELETE", path: "/apps/",
+		method: "DELETE", path: "/apps/", find: findApp,
 		show: func(out io.Writer, m *adminapi.App) error {
 			_, err := fmt.Fprintf(out, "disabled app %d (%s)\n", m.ID, cli.Printable(m.Name))
 			return err
@@ -124,7 +166,7 @@ func (a app) appsDelete(o *datadir.Flags) *cobra.Command {
 func (a app) appsRotate(o *datadir.Flags) *cobra.Command {
 	return itemCommand(a, o, itemAction[adminapi.AppSecret]{
 		use: "rotate-secret ID", short: "Give an app a new secret; it is shown once", what: anApp,
-		method: "POST", path: "/apps/", suffix: "/secret", in: adminapi.Empty{},
+		method: "POST", path: "/apps/", find: findApp, suffix: "/secret", in: adminapi.Empty{},
 		show: func(out io.Writer, m *adminapi.AppSecret) error {
 			before := "has ended"
 			if m.Previous != nil {

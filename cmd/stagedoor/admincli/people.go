@@ -59,6 +59,7 @@ to read their account.`,
 		a.usersShow(o),
 		a.usersSignOut(o),
 		a.usersLink(o),
+		a.usersDelete(o),
 		a.usersDeveloperToken(o),
 	)
 	return c

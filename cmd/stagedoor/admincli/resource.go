@@ -2,7 +2,6 @@ package admincli
 
 import (
 	"io"
-	"net/url"
 
 	"github.com/spf13/cobra"
 
@@ -32,17 +31,17 @@ func listCommand[T any](a app, o *datadir.Flags, l listing[T]) *cobra.Command {
 	c := &cobra.Command{
 		Use: "list", Short: l.short, Args: cli.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			q := apiCall[adminapi.List[T]]{method: "GET", path: l.path, show: l.show}
 			var pairs []string
 			for i, f := range l.filters {
-				pairs = append(pairs, f.name, only[i])
+				if f.name == "key" {
+					q.key = only[i]
+				} else {
+					pairs = append(pairs, f.name, only[i])
+				}
 			}
-			return callAndPrint(
-				c,
-				a,
-				o,
-				p.asJSON,
-				apiCall[adminapi.List[T]]{method: "GET", path: l.path, query: p.query(pairs...), show: l.show},
-			)
+			q.query = p.query(pairs...)
+			return callAndPrint(c, a, o, p.asJSON, q)
 		},
 	}
 	p.flags(c)
@@ -69,6 +68,7 @@ type itemAction[T any] struct {
 	what         string // the argument, for error messages
 	method       string
 	path, suffix string // the path before and after the argument
+	find         finder
 	in           any
 	show         func(io.Writer, *T) error
 }
@@ -84,7 +84,8 @@ func itemCommand[T any](a app, o *datadir.Flags, d itemAction[T]) *cobra.Command
 				a,
 				o,
 				asJSON,
-				apiCall[T]{method: d.method, path: d.path + url.PathEscape(args[0]) + d.suffix, in: d.in, show: d.show},
+				apiCall[T]{method: d.method, path: d.path, suffix: d.suffix, item: args[0],
+					find: d.find, in: d.in, show: d.show},
 			)
 		},
 	}

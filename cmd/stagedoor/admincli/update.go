@@ -3,7 +3,6 @@ package admincli
 import (
 	"fmt"
 	"io"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -21,17 +20,12 @@ import (
 func (a app) keysShow(o *datadir.Flags) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "show ID", Short: "Show a key, its budget and what it has spent",
-		Args:              cli.ExactArgs(1, "the id of a key, as keys list shows it"),
+		Use: "show KEY", Short: "Show a key, its budget and what it has spent",
+		Args:              cli.ExactArgs(1, aKey),
 		ValidArgsFunction: a.completeKeys(o),
 		RunE: func(c *cobra.Command, args []string) error {
-			return callAndPrint(
-				c,
-				a,
-				o,
-				asJSON,
-				apiCall[adminapi.Key]{method: "GET", path: "/keys/" + url.PathEscape(args[0]), show: printKey},
-			)
+			return callAndPrint(c, a, o, asJSON, apiCall[adminapi.Key]{method: "GET", path: "/keys/", find: findKey,
+				item: args[0], show: printKey})
 		},
 	}
 	jsonFlag(c, &asJSON)
@@ -136,11 +130,11 @@ func (a app) keysUpdate(o *datadir.Flags) *cobra.Command {
 	var b budgetFlags
 	var disabled, asJSON bool
 	c := &cobra.Command{
-		Use: "update ID", Short: "Change a key, at once for all requests",
-		Args: cli.ExactArgs(1, "the id of a key, as keys list shows it"),
+		Use: "update KEY", Short: "Change a key, at once for all requests",
+		Args: cli.ExactArgs(1, aKey),
 		Long: `Change a key, at once for all requests, those of a running gateway too. Flags
 that are not given change nothing.`,
-		Example: `  stagedoor keys update key_019a... --budget 20 --budget-window month
+		Example: `  stagedoor keys update laptop --budget 20 --budget-window month
   stagedoor keys update key_019a... --scope all --model '*' --expires-in 0
   stagedoor keys update key_019a... --disabled`,
 		ValidArgsFunction: a.completeKeys(o),
@@ -156,18 +150,8 @@ that are not given change nothing.`,
 				enabled := !disabled
 				change.Enabled = &enabled
 			}
-			return callAndPrint(
-				c,
-				a,
-				o,
-				asJSON,
-				apiCall[adminapi.Key]{
-					method: "PATCH",
-					path:   "/keys/" + url.PathEscape(args[0]),
-					in:     change,
-					show:   printKey,
-				},
-			)
+			return callAndPrint(c, a, o, asJSON, apiCall[adminapi.Key]{method: "PATCH", path: "/keys/", find: findKey,
+				item: args[0], in: change, show: printKey})
 		},
 	}
 	f := c.Flags()

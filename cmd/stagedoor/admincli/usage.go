@@ -27,7 +27,8 @@ model. Requests that cost nothing are not counted. Days are in UTC.`,
   stagedoor usage --user anna --per day,key --json`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return callAndPrint(c, a, o, asJSON, apiCall[adminapi.Usage]{method: "GET", path: "/usage",
-				query: queryOf("per", strings.Join(per, ","), "user", user, "key", key, "model", model,
+				key: key,
+				query: queryOf("per", strings.Join(per, ","), "user", user, "model", model,
 					"from", from, "to", to),
 				show: func(out io.Writer, u *adminapi.Usage) error { return printUsage(out, u, per) }})
 		},
@@ -36,7 +37,7 @@ model. Requests that cost nothing are not counted. Days are in UTC.`,
 	f := c.Flags()
 	f.StringSliceVar(&per, "per", []string{"day", "model"}, "how to group: some of day, user, key, model")
 	f.StringVar(&user, "user", "", "only this user")
-	f.StringVar(&key, "key", "", "only the key with this id")
+	f.StringVar(&key, "key", "", "only this key, by its id, the beginning of that, or its name")
 	f.StringVar(&model, "model", "", "only this model, as it was asked for")
 	f.StringVar(&from, "from", "", "the first day (default 29 days before the last)")
 	f.StringVar(&to, "to", "", "the last day (default today)")
@@ -123,7 +124,7 @@ func (a app) receiptsList(o *datadir.Flags) *cobra.Command {
 		},
 		filters: []filter{
 			{"user", "only those of this user", nil},
-			{"key", "only those of the key with this id", nil},
+			{"key", "only those of this key, by its id, the beginning of that, or its name", nil},
 			{"from", "only those since this day or time", nil},
 			{"to", "only those before this day or time", nil},
 		},

@@ -60,6 +60,41 @@ func NoArgs(c *cobra.Command, args []string) error {
 	return fmt.Errorf("there is no command %q (%s)", c.CommandPath()+" "+args[0], hint)
 }
 
+// DidYouMean returns a question about the name that is nearest to word, to put after an error, or "" if none is near.
+func DidYouMean(word string, names []string) string {
+	best, distance := "", max(1, min(len(word)/2, 3))+1
+	for _, name := range names {
+		if d := editDistance(strings.ToLower(word), strings.ToLower(name)); d < distance {
+			best, distance = name, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %s?)", Printable(best))
+}
+
+// editDistance counts the bytes to insert, remove or replace to make b of a.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := before
+			if a[i] != b[j] {
+				cost++
+			}
+			before = row[j+1]
+			row[j+1] = min(cost, row[j]+1, before+1)
+		}
+	}
+	return row[len(b)]
+}
+
 // ExactArgs rejects any number of arguments except n. The error describes them with the words of what.
 func ExactArgs(n int, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {

@@ -23,8 +23,9 @@ func TestAmountsAreAlignedAtTheirDecimalPoints(t *testing.T) {
 }
 
 func TestDurationsMayBeInDays(t *testing.T) {
-	for text, want := range map[string]time.Duration{"30d": 720 * time.Hour, "1d12h": 36 * time.Hour, "0": 0, "90s": 90 * time.Second,
-		"0d": 0, "-5s": -5 * time.Second} {
+	for text, want := range map[string]time.Duration{"30d": 720 * time.Hour, "1d12h": 36 * time.Hour, "0": 0,
+		"90s": 90 * time.Second,
+		"0d":  0, "-5s": -5 * time.Second} {
 		var d Duration
 		if err := d.Set(text); err != nil || time.Duration(d) != want {
 			t.Errorf("%s is %s, %v", text, &d, err)

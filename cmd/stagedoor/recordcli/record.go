@@ -16,6 +16,7 @@ import (
 
 	"stagedoor/actors/kit"
 	"stagedoor/actors/replay"
+	"stagedoor/cmd/stagedoor/admincli"
 	"stagedoor/cmd/stagedoor/cli"
 	"stagedoor/cmd/stagedoor/datadir"
 	"stagedoor/http/admin"
@@ -42,22 +43,25 @@ requests that are named as credentials.
 
 The gateway goes on as before while it records: what does not fit is dropped, and
 the last line of the file counts it. An interrupt ends the recording.`,
-		Example: `  stagedoor record --key key_ab12 --for 10m --to fault.jsonl`,
+		Example: `  stagedoor record --key laptop --for 10m --to fault.jsonl`,
 	}
 	o := datadir.AddFlags(c, a)
-	c.Flags().StringVar(&key, "key", "", "`id` of the key, as keys list shows it")
+	c.Flags().StringVar(&key, "key", "", "the `key`, by its id, the beginning of that, or its name")
 	c.Flags().StringVar(&file, "to", "", "`file` to write, which must not exist")
 	c.Flags().DurationVar(&d, "for", 10*time.Minute, "how long, at most "+admin.MaxRecordingTime.String())
 	c.Flags().Int64Var(&megabytes, "megabytes", 64, "size of the file at most, 1 to 1024")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if key == "" || file == "" {
-			return fmt.Errorf("%w: record needs --key ID and --to FILE", cli.ErrUsage)
+			return fmt.Errorf("%w: record needs --key KEY and --to FILE", cli.ErrUsage)
 		}
 		_, running, err := o.Dial()
 		if err == nil && running == nil {
 			err = errors.New("no gateway runs on this data directory")
 		}
 		if err != nil {
+			return err
+		}
+		if key, err = admincli.FindKey(c.Context(), running.API(), key); err != nil {
 			return err
 		}
 		f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
