@@ -2,10 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
+	"net/http/cookiejar"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -66,6 +70,50 @@ func TestStateAndFirstKeyAreKeptUntilTheKeyIsRevoked(t *testing.T) {
 	}
 }
 
+func TestPrintedLinkMakesAnAdministratorWhoIsSignedIn(t *testing.T) {
+	p := launch(t, directory(t), "serve", "--listen", "127.0.0.1:0", "--data", "memory")
+	defer p.stop()
+	link := regexp.MustCompile(`http://\S+/signin/link\?link=\S+`).FindString(p.out.String())
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser := http.Client{Jar: jar}
+	read := func(res *http.Response, err error) string {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		if err != nil || res.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %d, %v\n%s", res.Request.URL.Path, res.StatusCode, err, text)
+		}
+		return res.Request.URL.Path + " " + string(text)
+	}
+	page := read(browser.Get(link))
+	form := url.Values{"username": {"boss"}, "new": {"a long password"}, "again": {"a long password"}}
+	for _, name := range []string{"id", "token"} {
+		field := regexp.MustCompile(`name="` + name + `" value="([^"]+)"`).FindStringSubmatch(page)
+		if field == nil {
+			t.Fatalf("no field %s in\n%s", name, page)
+		}
+		form.Set(name, field[1])
+	}
+	page = read(browser.PostForm(p.URL+"/signin/link", form))
+	if !strings.HasPrefix(page, "/admin") || !strings.Contains(page, "boss") {
+		t.Errorf("the browser is at %.2000s", page)
+	}
+	res, err := browser.Get(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusForbidden {
+		t.Errorf("the link is answered %d again", res.StatusCode)
+	}
+}
+
 func TestOperatorsResetPasswordsAndMakeLinksOfUsers(t *testing.T) {
 	home := directory(t)
 	env := map[string]string{"XDG_DATA_HOME": home}
@@ -107,6 +155,7 @@ func TestDeletingAUserErasesWhatIsStoredAndLeavesTheBooks(t *testing.T) {
 		t.Errorf("the key is answered %d", status)
 	}
 	command(t, env, "credits", "list").check(t, exitOK, "anna", "")
+	command(t, env, "users", "list").check(t, exitOK, "erased", "")
 	shown := command(t, env, "users", "show", "anna")
 	shown.check(t, exitOK, "status       erased", "")
 	if strings.Contains(shown.out, "example.com") {

@@ -18,6 +18,7 @@ type Person struct {
 	Status   int    `json:"status,omitempty"`
 	Admin    bool   `json:"admin,omitempty"`
 	Created  int64  `json:"created_time,omitempty"`
+	Erased   bool   `json:"erased,omitempty"`
 }
 
 // App is an OAuth app as the commands show it. The secret is present only after registration.
@@ -61,7 +62,7 @@ func (p People) Users(context.Context) ([]Person, error) {
 // personOf returns a user as the commands show it.
 func personOf(u tokens.User) Person {
 	return Person{ID: u.ID, Username: u.Username, Email: u.Email, Status: u.Status, Admin: u.Admin,
-		Created: u.Created.Unix()}
+		Created: u.Created.Unix(), Erased: !u.Erased.IsZero()}
 }
 
 // AddApp registers an app and returns it with its secret.

@@ -236,7 +236,10 @@ func (a app) printUsers(all []admin.Person) error {
 	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "ID\tNAME\tEMAIL\tROLE\tSTATE\tCREATED")
 	for _, u := range all {
-		words := map[int]string{tokens.StatusActive: "active", tokens.StatusDisabled: "disabled"}
+		status := map[int]string{tokens.StatusActive: "active", tokens.StatusDisabled: "disabled"}[u.Status]
+		if u.Erased {
+			status = "erased"
+		}
 		role := "user"
 		if u.Admin {
 			role = "admin"
@@ -248,7 +251,7 @@ func (a app) printUsers(all []admin.Person) error {
 			u.Username,
 			u.Email,
 			role,
-			words[u.Status],
+			status,
 			time.Unix(u.Created, 0).Format(time.DateOnly),
 		)
 	}

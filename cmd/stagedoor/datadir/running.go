@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -94,8 +95,9 @@ func runningGateways(env func(string) (string, bool)) []Running {
 			dirs = append(dirs, more[:min(len(more), maxRunFiles)]...)
 		}
 	}
+	slices.Sort(dirs)
 	var found []Running
-	for _, dir := range dirs {
+	for _, dir := range slices.Compact(dirs) {
 		if !trusted(dir) {
 			continue
 		}

@@ -54,6 +54,25 @@ func TestCommandsThatFindNoGatewayNameTheOneThatRunsElsewhere(t *testing.T) {
 	want("")
 }
 
+func TestAGatewayIsFoundOnceInTheTemporaryDirectory(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	env := environment(nil) // as under sudo, where root looks at the directories of all users
+	withdraw, err := Announce(env, Running{Data: "memory", Address: "http://127.0.0.1:8080"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer withdraw()
+	found := 0
+	for _, r := range runningGateways(env) {
+		if r.Address == "http://127.0.0.1:8080" {
+			found++
+		}
+	}
+	if found != 1 {
+		t.Errorf("found %d times", found)
+	}
+}
+
 func TestRunFilesOfDeadProcessesAndOfStrangersCountForNothing(t *testing.T) {
 	home := t.TempDir()
 	env := environment(map[string]string{"XDG_RUNTIME_DIR": home})
