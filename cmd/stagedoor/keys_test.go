@@ -67,17 +67,19 @@ func TestKeysOfAStoppedGateway(t *testing.T) {
 	command(t, nil, "users", "create", "u", "--data", data).check(t, exitOK, "", "")
 	k := createKey(t, data, "--name", "ci", "--scope", "chat,models", "--model", "gpt-*", "--rpm", "60", "--allow-ip", "127.0.0.0/8", "--expires-in", "1h", "--user", "u")
 	list := command(t, nil, "keys", "list", "--json", "--data", data)
-	var lines []struct {
-		ID, Name, User, State string
-		Scopes, Models        []string
-		Limits                identity.Limits
-		AllowIPs              []netip.Prefix `json:"allow_ips"`
-		Created, Expires      time.Time
+	var page struct {
+		Data []struct {
+			ID, Name, User, State string
+			Scopes, Models        []string
+			Limits                identity.Limits
+			AllowIPs              []netip.Prefix `json:"allow_ips"`
+			Created, Expires      time.Time
+		}
 	}
-	if err := json.Unmarshal([]byte(list.out), &lines); err != nil {
-		t.Fatal(err)
+	if err := json.Unmarshal([]byte(list.out), &page); err != nil || len(page.Data) != 1 {
+		t.Fatalf("%v: %s", err, list.out)
 	}
-	got := lines[0]
+	got := page.Data[0]
 	if got.ID != k.ID || got.Name != "ci" || len(got.Scopes) != 2 || got.Models[0] != "gpt-*" || got.Limits.RPM != 60 || len(got.AllowIPs) != 1 || got.Expires.Sub(got.Created).Hours() != 1 || got.User != "u" || got.State != "active" {
 		t.Errorf("the key is listed as %+v", got)
 	}

@@ -64,9 +64,8 @@ func Serve(
 }
 
 // Handler returns the handler of the control socket. It serves the administration API without a
-// token, and routes for the commands: GET and POST /keys, GET and POST /users,
-// POST /apps, /developer-tokens and /backups, PUT /token, and POST and DELETE /recordings/{key}
-// unless recordings is nil.
+// token, and routes for the commands: POST /keys, /users, /apps, /developer-tokens and /backups,
+// PUT /token, and POST and DELETE /recordings/{key} unless recordings is nil.
 func Handler(
 	s *state.State, registry *tokens.Client, api *adminapi.API, recordings *Recordings,
 ) http.Handler {
@@ -78,9 +77,6 @@ func Handler(
 	mux.HandleFunc("PUT /token", handleSetToken(s))
 	People{registry}.routes(mux)
 	mux.HandleFunc("POST /backups", handleBackup(s))
-	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) {
-		writeReply(w, identity.ListKeys(s.View(), identity.KeyFilter{}), nil)
-	})
 	mux.HandleFunc("POST /keys", func(w http.ResponseWriter, r *http.Request) {
 		var k identity.Key
 		if err := readBody(r, &k); err != nil {
@@ -143,11 +139,6 @@ func Dial(path string) (*Client, error) {
 
 // API returns a client of the gateway's administration API.
 func (c *Client) API() *adminapi.Client { return adminapi.NewClient(c.http.Transport) }
-
-// Keys returns all keys.
-func (c *Client) Keys(ctx context.Context) (keys []identity.Key, err error) {
-	return keys, c.do(ctx, http.MethodGet, "/keys", nil, &keys)
-}
 
 // AddKey stores a new key. Its user must exist.
 func (c *Client) AddKey(ctx context.Context, k identity.Key) error {

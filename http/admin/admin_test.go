@@ -76,10 +76,6 @@ func TestKeysAreManagedThroughTheSocket(t *testing.T) {
 	if found, ok := identity.AccessOf(s).Key(k.Hash); !ok || found.ID != "key_1" || found.Scopes == nil {
 		t.Errorf("the store has %+v, %v", found, ok)
 	}
-	list, err := c.Keys(ctx)
-	if err != nil || len(list) != 1 || list[0].ID != "key_1" {
-		t.Errorf("got %+v, %v", list, err)
-	}
 }
 
 func TestInvalidRequestsAreRefused(t *testing.T) {
@@ -155,9 +151,6 @@ func TestUsersAndAppsAreManagedThroughTheSocket(t *testing.T) {
 	d, err := c.AddDeveloperToken(ctx, admin.DeveloperToken{User: "anna", Name: "laptop"})
 	if err != nil || d.Token == "" {
 		t.Errorf("developer token %+v: %v", d, err)
-	}
-	if all, err := c.Users(ctx); err != nil || len(all) != 1 || all[0] != u {
-		t.Errorf("users %v: %v", all, err)
 	}
 	for want, call := range map[string]func() error{
 		"the username is taken": func() error {

@@ -18,7 +18,6 @@ type Person struct {
 	Status   int    `json:"status,omitempty"`
 	Admin    bool   `json:"admin,omitempty"`
 	Created  int64  `json:"created_time,omitempty"`
-	Erased   bool   `json:"erased,omitempty"`
 }
 
 // App is an OAuth app as the commands show it. The secret is present only after registration.
@@ -50,19 +49,10 @@ func (p People) AddUser(ctx context.Context, u Person) (Person, error) {
 	return personOf(made), operatorErrorOf(err)
 }
 
-// Users returns all users.
-func (p People) Users(context.Context) ([]Person, error) {
-	all := []Person{}
-	for _, u := range p.Registry.Users(0, 0) {
-		all = append(all, personOf(u))
-	}
-	return all, nil
-}
-
 // personOf returns a user as the commands show it.
 func personOf(u tokens.User) Person {
 	return Person{ID: u.ID, Username: u.Username, Email: u.Email, Status: u.Status, Admin: u.Admin,
-		Created: u.Created.Unix(), Erased: !u.Erased.IsZero()}
+		Created: u.Created.Unix()}
 }
 
 // AddApp registers an app and returns it with its secret.
@@ -90,10 +80,6 @@ func (p People) AddDeveloperToken(ctx context.Context, t DeveloperToken) (Develo
 
 // routes registers the routes of users, apps and developer tokens.
 func (p People) routes(mux *http.ServeMux) {
-	mux.HandleFunc("GET /users", func(w http.ResponseWriter, r *http.Request) {
-		all, err := p.Users(r.Context())
-		writeReply(w, all, err)
-	})
 	mux.HandleFunc("POST /users", handleJSON(p.AddUser))
 	mux.HandleFunc("POST /apps", handleJSON(p.AddApp))
 	mux.HandleFunc("POST /developer-tokens", handleJSON(p.AddDeveloperToken))
@@ -161,11 +147,6 @@ func (r *operatorError) envelope() *dialogue.Error {
 // AddUser creates a user.
 func (c *Client) AddUser(ctx context.Context, u Person) (made Person, err error) {
 	return made, c.do(ctx, http.MethodPost, "/users", u, &made)
-}
-
-// Users returns all users.
-func (c *Client) Users(ctx context.Context) (all []Person, err error) {
-	return all, c.do(ctx, http.MethodGet, "/users", nil, &all)
 }
 
 // AddApp registers an app and returns it with its secret.

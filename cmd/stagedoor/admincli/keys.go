@@ -1,15 +1,12 @@
 package admincli
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
 	"io"
-	"net/netip"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,7 +24,6 @@ import (
 
 // keyStore holds keys: in a running gateway, or in the data directory if no gateway runs.
 type keyStore interface {
-	Keys(ctx context.Context) ([]identity.Key, error)
 	AddKey(ctx context.Context, k identity.Key) error
 }
 
@@ -57,10 +53,6 @@ type directKeys struct{ *state.State }
 
 func (d directKeys) AddKey(ctx context.Context, k identity.Key) error {
 	return identity.CreateKeyOfUser(ctx, d.State, k)
-}
-
-func (d directKeys) Keys(context.Context) ([]identity.Key, error) {
-	return identity.ListKeys(d.State.View(), identity.KeyFilter{}), nil
 }
 
 // keyFlags are the flags of keys create and keys update.
@@ -190,67 +182,18 @@ func (a app) keysCreate(o *datadir.Flags) *cobra.Command {
 }
 
 func (a app) keysList(o *datadir.Flags) *cobra.Command {
-	var asJSON bool
-	c := &cobra.Command{
-		Use: "list", Short: "List keys by id and prefix", Args: cli.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := o.RequireExisting(); err != nil {
-				return err
-			}
-			return a.withKeys(o, func(s keyStore) error {
-				keys, err := s.Keys(c.Context())
-				if err != nil {
-					return err
-				}
-				lines := keyLines(keys, time.Now())
-				if asJSON {
-					return cli.PrintJSON(a.Out, lines)
-				}
-				return printKeys(a.Out, lines)
-			})
+	return listCommand(a, o, listing[adminapi.Key]{
+		short: "List keys by id and prefix", path: "/keys",
+		head: "ID KEY NAME USER SCOPES MODELS STATE CREATED",
+		cells: func(k *adminapi.Key) []any {
+			return []any{k.ID, k.Prefix + "...", k.Name, k.User, setText(k.Scopes), setText(k.Models), k.State,
+				formatDay(&k.Created)}
 		},
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return c
-}
-
-// keyLine is a key in the output of keys list. It has no hash.
-type keyLine struct {
-	ID       string          `json:"id"`
-	Prefix   string          `json:"prefix"`
-	Name     string          `json:"name"`
-	User     string          `json:"user,omitempty"`
-	State    string          `json:"state"`
-	Scopes   []string        `json:"scopes"` // null: all
-	Models   []string        `json:"models"` // null: all
-	Limits   identity.Limits `json:"limits"`
-	AllowIPs []netip.Prefix  `json:"allow_ips,omitempty"`
-	Created  time.Time       `json:"created"`
-	Expires  time.Time       `json:"expires,omitzero"`
-	Revoked  time.Time       `json:"revoked,omitzero"`
-}
-
-func keyLines(keys []identity.Key, now time.Time) []keyLine {
-	lines := make([]keyLine, 0, len(keys))
-	for _, k := range keys {
-		lines = append(
-			lines,
-			keyLine{ID: k.ID, Prefix: identity.SecretPrefix + k.Prefix, Name: k.Name, User: k.User, State: k.State(now),
-				Scopes: k.Scopes, Models: k.Models, Limits: k.Limits, AllowIPs: k.AllowIPs, Created: k.Created,
-				Expires: k.Expires, Revoked: k.Revoked},
-		)
-	}
-	return lines
-}
-
-func printKeys(out io.Writer, lines []keyLine) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tKEY\tNAME\tUSER\tSCOPES\tMODELS\tSTATE\tCREATED")
-	for _, k := range lines {
-		fmt.Fprintf(w, "%s\t%s...\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Prefix, k.Name,
-			cmp.Or(k.User, "-"), listed(k.Scopes), listed(k.Models), k.State, k.Created.Format(time.DateOnly))
-	}
-	return w.Flush()
+		filters: []filter{
+			{"user", "only those of this user", nil},
+			{"state", "live: without those that were revoked or have expired", []string{"live", "all"}},
+		},
+	})
 }
 
 func listed(set []string) string {
@@ -286,10 +229,10 @@ func (a app) completeKeys(o *datadir.Flags) cobra.CompletionFunc {
 		if len(args) > 0 || o.RequireExisting() != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		err := a.withKeys(o, func(s keyStore) error {
-			keys, err := s.Keys(c.Context())
+		err := a.withAPI(c.Context(), o, func(api *adminapi.Client) error {
+			keys, err := listAll[adminapi.Key](c.Context(), api, "/keys")
 			for _, k := range keys {
-				if k.Revoked.IsZero() {
+				if k.Revoked == nil {
 					ids = append(ids, cobra.CompletionWithDesc(k.ID, k.Name))
 				}
 			}

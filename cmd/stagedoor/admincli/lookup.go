@@ -114,10 +114,6 @@ func (a app) aboutUser(o *datadir.Flags, c *cobra.Command, method, path string) 
 			if u.Group != nil {
 				group = cli.Printable(u.Group.Name)
 			}
-			status := map[int]string{1: "active", 2: "disabled"}[u.Status]
-			if u.Erased != nil {
-				status = "erased"
-			}
 			_, err = fmt.Fprintf(
 				a.Out,
 				"id           %d\nname         %s\nemail        %s\nstatus       %s\navailable    %s\n"+
@@ -125,7 +121,7 @@ func (a app) aboutUser(o *datadir.Flags, c *cobra.Command, method, path string) 
 				u.ID,
 				u.Username,
 				u.Email,
-				status,
+				statusText(&u),
 				cli.Dollars(u.Balance.Available),
 				cli.Dollars(u.Balance.Held),
 				group,

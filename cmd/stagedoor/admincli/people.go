@@ -10,7 +10,6 @@ import (
 	"io"
 	"log/slog"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,7 +26,6 @@ import (
 // userStore holds users and apps: in a running gateway, or in the data directory if no gateway runs.
 type userStore interface {
 	AddUser(ctx context.Context, u admin.Person) (admin.Person, error)
-	Users(ctx context.Context) ([]admin.Person, error)
 	AddApp(ctx context.Context, a admin.App) (admin.App, error)
 	AddDeveloperToken(ctx context.Context, t admin.DeveloperToken) (admin.DeveloperToken, error)
 }
@@ -209,53 +207,24 @@ func firstLine(in io.Reader) (string, error) {
 }
 
 func (a app) usersList(o *datadir.Flags) *cobra.Command {
-	var asJSON bool
-	c := &cobra.Command{
-		Use: "list", Short: "List users", Args: cli.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := o.RequireExisting(); err != nil {
-				return err
+	return listCommand(a, o, listing[adminapi.User]{
+		short: "List users", path: "/users", head: "ID NAME EMAIL ROLE STATE CREATED",
+		cells: func(u *adminapi.User) []any {
+			role, created := "user", time.Unix(u.Created, 0)
+			if u.Admin {
+				role = "admin"
 			}
-			return a.withUsers(c.Context(), o, func(p userStore) error {
-				all, err := p.Users(c.Context())
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					return json.NewEncoder(a.Out).Encode(all)
-				}
-				return a.printUsers(all)
-			})
+			return []any{u.ID, u.Username, u.Email, role, statusText(u), formatDay(&created)}
 		},
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return c
+	})
 }
 
-func (a app) printUsers(all []admin.Person) error {
-	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tNAME\tEMAIL\tROLE\tSTATE\tCREATED")
-	for _, u := range all {
-		status := map[int]string{tokens.StatusActive: "active", tokens.StatusDisabled: "disabled"}[u.Status]
-		if u.Erased {
-			status = "erased"
-		}
-		role := "user"
-		if u.Admin {
-			role = "admin"
-		}
-		fmt.Fprintf(
-			w,
-			"%d\t%s\t%s\t%s\t%s\t%s\n",
-			u.ID,
-			u.Username,
-			u.Email,
-			role,
-			status,
-			time.Unix(u.Created, 0).Format(time.DateOnly),
-		)
+// statusText returns the word for the status of a user.
+func statusText(u *adminapi.User) string {
+	if u.Erased != nil {
+		return "erased"
 	}
-	return w.Flush()
+	return map[int]string{tokens.StatusActive: "active", tokens.StatusDisabled: "disabled"}[u.Status]
 }
 
 func (a app) usersDeveloperToken(o *datadir.Flags) *cobra.Command {
