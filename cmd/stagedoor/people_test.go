@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"stagedoor/http/admin"
+	"stagedoor/http/adminapi"
 )
 
 // printed decodes what a command printed with --json.
@@ -25,31 +25,31 @@ func printed[T any](t *testing.T, args ...string) (v T) {
 func TestUsersAndAppsOfAStoppedAndOfARunningGateway(t *testing.T) {
 	data := filepath.Join(directory(t), "data")
 	command(t, nil, "users", "list", "--data", data).check(t, exitStorage, "", "there is no data directory")
-	anna := printed[admin.Person](t, "users", "create", "anna", "--email", "anna@example.com", "--data", data)
+	anna := printed[adminapi.CreatedUser](t, "users", "create", "anna", "--email", "anna@example.com", "--data", data)
 	if anna.ID == 0 || len(anna.Password) < 16 {
 		t.Errorf("created %+v", anna)
 	}
-	command(t, nil, "users", "create", "Anna", "--data", data).check(t, exitFailure, "", "the username is taken")
+	command(t, nil, "users", "create", "Anna", "--data", data).check(t, exitFailure, "", "username: is taken")
 
 	p := launch(t, filepath.Dir(data), "serve", "--listen", "127.0.0.1:0", "--data", data)
 	defer p.stop()
-	bob := printed[admin.Person](t, "users", "create", "bob", "--data", data)
+	bob := printed[adminapi.CreatedUser](t, "users", "create", "bob", "--data", data)
 	list := command(t, nil, "users", "list", "--data", data)
 	list.check(t, exitOK, "bob", "")
 	if !strings.Contains(list.out, "anna@example.com") || strings.Contains(list.out, bob.Password) {
 		t.Errorf("the list is\n%s", list.out)
 	}
-	made := printed[admin.App](t, "apps", "create", "Weather", "--owner", "anna", "--redirect-uri", "http://127.0.0.1:9999/cb", "--data", data)
+	made := printed[adminapi.AppSecret](t, "apps", "create", "Weather", "--owner", "anna", "--redirect-uri", "http://127.0.0.1:9999/cb", "--data", data)
 	if made.ClientID == "" || made.Secret == "" || made.Owner != "anna" {
 		t.Errorf("registered %+v", made)
 	}
 	command(t, nil, "apps", "create", "Weather", "--owner", "carol", "--redirect-uri", "http://127.0.0.1/", "--data", data).
 		check(t, exitFailure, "", "there is no such user")
 	command(t, nil, "apps", "create", "Weather", "--owner", "anna", "--redirect-uri", "http://example.com/", "--data", data).
-		check(t, exitFailure, "", "redirect_uri must be https")
+		check(t, exitFailure, "", "redirect_uri: must be https")
 	command(t, nil, "apps", "create").check(t, exitUsage, "", "takes the name of one app, got 0 arguments")
 
-	token := printed[admin.DeveloperToken](t, "users", "developer-token", "anna", "--data", data)
+	token := printed[adminapi.DeveloperToken](t, "users", "developer-token", "anna", "--data", data)
 	res := p.post("/api/oauth_apps", token.Token, `{"name": "Notes", "redirect_uri": "https://notes.example.com/cb"}`)
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
@@ -59,10 +59,10 @@ func TestUsersAndAppsOfAStoppedAndOfARunningGateway(t *testing.T) {
 
 func TestUsersBecomeAdminsByCommandAlone(t *testing.T) {
 	data := filepath.Join(directory(t), "data")
-	if u := printed[admin.Person](t, "users", "create", "root", "--admin", "--data", data); !u.Admin {
+	if u := printed[adminapi.CreatedUser](t, "users", "create", "root", "--admin", "--data", data); !u.Admin {
 		t.Errorf("created %+v", u)
 	}
-	if u := printed[admin.Person](t, "users", "create", "anna", "--data", data); u.Admin {
+	if u := printed[adminapi.CreatedUser](t, "users", "create", "anna", "--data", data); u.Admin {
 		t.Errorf("created %+v", u)
 	}
 	command(t, nil, "users", "update", "anna", "--data", data).check(t, exitUsage, "", "say what to change")
@@ -71,13 +71,13 @@ func TestUsersBecomeAdminsByCommandAlone(t *testing.T) {
 	defer p.stop()
 	for _, step := range []struct {
 		flags []string
-		want  admin.Person
+		want  adminapi.User
 	}{
-		{[]string{"--admin", "--email", "anna@example.com"}, admin.Person{Admin: true, Status: 1, Email: "anna@example.com"}},
-		{[]string{"--disabled"}, admin.Person{Admin: true, Status: 2, Email: "anna@example.com"}},
-		{[]string{"--disabled=false", "--admin=false"}, admin.Person{Status: 1, Email: "anna@example.com"}},
+		{[]string{"--admin", "--email", "anna@example.com"}, adminapi.User{Admin: true, Status: 1, Email: "anna@example.com"}},
+		{[]string{"--disabled"}, adminapi.User{Admin: true, Status: 2, Email: "anna@example.com"}},
+		{[]string{"--disabled=false", "--admin=false"}, adminapi.User{Status: 1, Email: "anna@example.com"}},
 	} {
-		got := printed[admin.Person](t, append([]string{"users", "update", "anna", "--data", data}, step.flags...)...)
+		got := printed[adminapi.CreatedUser](t, append([]string{"users", "update", "anna", "--data", data}, step.flags...)...)
 		if got.Admin != step.want.Admin || got.Status != step.want.Status || got.Email != step.want.Email {
 			t.Errorf("%v: %+v", step.flags, got)
 		}

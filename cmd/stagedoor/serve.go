@@ -137,7 +137,7 @@ func (a *app) runUntilStopped(ctx context.Context, g *gateway, listeners []net.L
 			return err
 		}}
 		wg.Go(func() {
-			admin.Serve(ctx, control, g.state, g.runtime.Tokens(), g.admin, recordings, g.logger)
+			admin.Serve(ctx, control, g.state, g.admin, recordings, g.logger)
 		})
 	}
 	g.logger.Info("serving", "listen", addresses(listeners), "data", g.config.Load().Data, "version", versionText())

@@ -161,7 +161,7 @@ func TestDeletingAUserErasesWhatIsStoredAndLeavesTheBooks(t *testing.T) {
 	if strings.Contains(shown.out, "example.com") {
 		t.Errorf("the address is still there:\n%s", shown.out)
 	}
-	command(t, env, "users", "create", "anna").check(t, exitFailure, "", "the username is taken")
+	command(t, env, "users", "create", "anna").check(t, exitFailure, "", "username: is taken")
 	p.stop()
 	command(t, env, "state", "verify").check(t, exitOK, "nothing is wrong", "")
 }

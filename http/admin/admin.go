@@ -17,7 +17,6 @@ import (
 
 	jsonv2 "github.com/go-json-experiment/json"
 
-	"stagedoor/actors/tokens"
 	"stagedoor/http/adminapi"
 	"stagedoor/http/envelope"
 	"stagedoor/providers/dialogue"
@@ -51,10 +50,10 @@ func Listen(path string) (net.Listener, error) {
 
 // Serve serves the control socket on l until ctx ends.
 func Serve(
-	ctx context.Context, l net.Listener, s *state.State, registry *tokens.Client, api *adminapi.API,
+	ctx context.Context, l net.Listener, s *state.State, api *adminapi.API,
 	recordings *Recordings, log *slog.Logger,
 ) {
-	srv := &http.Server{Handler: Handler(s, registry, api, recordings), ReadHeaderTimeout: 5 * time.Second,
+	srv := &http.Server{Handler: Handler(s, api, recordings), ReadHeaderTimeout: 5 * time.Second,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	stop := context.AfterFunc(ctx, func() { srv.Close() })
 	defer stop()
@@ -64,10 +63,10 @@ func Serve(
 }
 
 // Handler returns the handler of the control socket. It serves the administration API without a
-// token, and routes for the commands: POST /keys, /users, /apps, /developer-tokens and /backups,
-// PUT /token, and POST and DELETE /recordings/{key} unless recordings is nil.
+// token, and routes for the commands: POST /keys and /backups, PUT /token, and POST and
+// DELETE /recordings/{key} unless recordings is nil.
 func Handler(
-	s *state.State, registry *tokens.Client, api *adminapi.API, recordings *Recordings,
+	s *state.State, api *adminapi.API, recordings *Recordings,
 ) http.Handler {
 	mux := http.NewServeMux()
 	if recordings != nil {
@@ -75,7 +74,6 @@ func Handler(
 	}
 	mux.Handle(adminapi.Prefix+"/", api.Handler())
 	mux.HandleFunc("PUT /token", handleSetToken(s))
-	People{registry}.routes(mux)
 	mux.HandleFunc("POST /backups", handleBackup(s))
 	mux.HandleFunc("POST /keys", func(w http.ResponseWriter, r *http.Request) {
 		var k identity.Key

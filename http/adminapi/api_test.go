@@ -237,6 +237,13 @@ func TestEveryRouteAnswersAsDescribed(t *testing.T) {
 	b.want(b.call("POST", "/users/"+id+"/link", ""), 201, "url", "https://gateway.example/link of "+id)
 	b.want(b.call("POST", "/users/99/link", ""), 404, "error.message", "there is no such user")
 	b.want(b.call("DELETE", "/users/3", ""), 200, "status", 2)
+	b.want(b.call("POST", "/users/"+id+"/developer-tokens", `{"name":"laptop"}`), 201, "user", "anna", "name", "laptop")
+	b.want(
+		b.call("POST", "/users/99/developer-tokens", `{"name":"laptop"}`),
+		404,
+		"error.message",
+		"there is no such user",
+	)
 	b.want(b.call("POST", "/users/3/link", ""), 409, "error.code", "user_disabled")
 	b.want(b.call("POST", "/users/3/erase", ""), 200, "status", 2, "email", "", "username", "carl", "remaining", 0)
 	b.want(b.call("PATCH", "/users/3", `{"status":1}`), 404, "error.message", "there is no such user")
@@ -244,7 +251,8 @@ func TestEveryRouteAnswersAsDescribed(t *testing.T) {
 
 	g := b.want(b.call("POST", "/groups", `{"name":"staff","ceiling":{"scopes":["chat"],"budget":{"amount":900,"window":"day"},"create_keys":false}}`), 201,
 		"name", "staff", "ceiling.scopes", "[chat]", "ceiling.models", "<nil>", "ceiling.budget.amount", 900,
-		"ceiling.create_keys", false, "members", 0).say("id")
+		"ceiling.create_keys", false, "members", 0).
+		say("id")
 	b.want(b.call("POST", "/groups", `{"name":"guests"}`), 201, "ceiling.create_keys", true, "ceiling.scopes", "<nil>")
 	b.want(b.call("PATCH", "/groups/"+g, `{"ceiling":{"budget":{"amount":1000}}}`), 200, "ceiling.budget.amount", 1000,
 		"ceiling.budget.window", "day",
@@ -271,10 +279,25 @@ func TestEveryRouteAnswersAsDescribed(t *testing.T) {
 	b.want(b.call("PATCH", "/users/"+id, `{"ceiling":null}`), 200, "ceiling.budget", "<nil>", "ceiling.create_keys",
 		true)
 
-	k := b.want(b.call("POST", "/keys", `{"user":"Anna","name":"laptop","scopes":["chat"],"models":["m*"],"limits":{"rpm":60},
-		"budget":{"amount":5000,"window":"month"},"allow_ips":["192.0.2.1"],"expires":"2126-01-02T15:04:05Z"}`), 201,
-		"user", "anna", "state", "active", "budget.amount", 5000, "budget.window", "month", "limits.rpm", 60,
-		"allow_ips.0", "192.0.2.1/32", "expires", "2126-01-02T15:04:05Z")
+	k := b.want(
+		b.call("POST", "/keys", `{"user":"Anna","name":"laptop","scopes":["chat"],"models":["m*"],"limits":{"rpm":60},
+		"budget":{"amount":5000,"window":"month"},"allow_ips":["192.0.2.1"],"expires":"2126-01-02T15:04:05Z"}`),
+		201,
+		"user",
+		"anna",
+		"state",
+		"active",
+		"budget.amount",
+		5000,
+		"budget.window",
+		"month",
+		"limits.rpm",
+		60,
+		"allow_ips.0",
+		"192.0.2.1/32",
+		"expires",
+		"2126-01-02T15:04:05Z",
+	)
 	key := k.say("id")
 	if secret := k.say("key"); !strings.HasPrefix(secret, k.say("prefix")) ||
 		strings.Contains(b.call("GET", "/keys/"+key, "").text, secret) {

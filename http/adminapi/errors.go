@@ -41,6 +41,8 @@ func asEnvelopeError(err error) error {
 		return notFound("", "the object does not exist")
 	case errors.Is(err, tokens.ErrExists), errors.Is(err, state.ErrExists):
 		return conflict("", "already_exists", "the object exists already")
+	case errors.Is(err, tokens.ErrKeysForbidden):
+		return dialogue.Refusal(http.StatusForbidden, "permission_denied", err.Error())
 	case errors.Is(err, tokens.ErrTooMany):
 		return conflict("", "too_many", err.Error())
 	case errors.Is(err, tokens.ErrHasMembers):

@@ -106,6 +106,19 @@ type ErasedUser struct {
 	Remaining int `json:"remaining" doc:"responses and video jobs at work: erase again when they have ended"`
 }
 
+// NewDeveloperToken is the body that creates a developer token.
+type NewDeveloperToken struct {
+	Name string `json:"name" doc:"1 to 100 characters"`
+}
+
+// DeveloperToken lets a user's programs register apps.
+type DeveloperToken struct {
+	ID    string `json:"id"`
+	User  string `json:"user" doc:"a username"`
+	Name  string `json:"name"`
+	Token string `json:"token" doc:"shown once"`
+}
+
 // Link is a one-time link of a user.
 type Link struct {
 	URL     string    `json:"url" doc:"a secret: its holder chooses the user's password"`

@@ -31,6 +31,10 @@ var userRoutes = []route{
 		summary: "Disable a user: sessions end, and keys and apps are refused until the status is 1 again. The " +
 			"record stays, because charges refer to it", out: User{}, status: http.StatusOK,
 		serve: (*requestContext).disableUser},
+	{method: "POST", path: "/users/{id}/developer-tokens", name: "createDeveloperToken", group: "users",
+		summary: "Create a token with which programs of a user register apps; it is shown once",
+		in:      NewDeveloperToken{}, out: DeveloperToken{}, status: http.StatusCreated,
+		serve: (*requestContext).createDeveloperToken},
 	{method: "POST", path: "/users/{id}/erase", name: "eraseUser", group: "users",
 		summary: "Erase what is stored of a user, for good. The name stays with the ledger and the receipts",
 		in:      Empty{}, out: ErasedUser{}, status: http.StatusOK, serve: (*requestContext).eraseUser},
@@ -49,9 +53,18 @@ func (c *requestContext) userView(u tokens.User) (User, error) {
 	b, err := c.balance(u.Username)
 	v := c.State.View()
 	kept, _ := identity.FindUser(v, u.ID)
-	out := User{ID: u.ID, Username: u.Username, Email: u.Email, Status: u.Status, Admin: u.Admin, Erased: timeOrNull(u.Erased),
-		Created: u.Created.Unix(), Balance: b,
-		Ceiling: ceilingOf(&kept.Ceiling), Spent: spentBy(v, budget.Scope{Kind: budget.UserScope, ID: u.Username})}
+	out := User{
+		ID:       u.ID,
+		Username: u.Username,
+		Email:    u.Email,
+		Status:   u.Status,
+		Admin:    u.Admin,
+		Erased:   timeOrNull(u.Erased),
+		Created:  u.Created.Unix(),
+		Balance:  b,
+		Ceiling:  ceilingOf(&kept.Ceiling),
+		Spent:    spentBy(v, budget.Scope{Kind: budget.UserScope, ID: u.Username}),
+	}
 	if g, ok := identity.FindGroup(v, kept.Group); ok {
 		out.Group = &GroupName{ID: g.ID, Name: g.Name}
 	}
@@ -173,6 +186,26 @@ func (c *requestContext) changeUser(change tokens.UserChange) (any, error) {
 		return nil, describeNotFound(err, "id", noUser)
 	}
 	return c.userView(u)
+}
+
+func (c *requestContext) createDeveloperToken() (any, error) {
+	id, err := c.id()
+	if err != nil {
+		return nil, err
+	}
+	in, err := decode[NewDeveloperToken](c)
+	if err != nil {
+		return nil, err
+	}
+	u, err := c.Registry.User(id)
+	if err != nil {
+		return nil, describeNotFound(err, "id", noUser)
+	}
+	token, made, err := c.Registry.CreateDeveloperToken(c.r.Context(), u.ID, in.Name)
+	if err != nil {
+		return nil, describeNotFound(err, "id", "the user is disabled")
+	}
+	return DeveloperToken{ID: made.ID, User: u.Username, Name: made.Name, Token: token}, nil
 }
 
 // eraseUser ends the account first, so that nothing new is stored while the rest is erased.

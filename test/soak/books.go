@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	mrand "math/rand/v2"
+	"net/http"
 	"time"
 
 	"stagedoor/actors/ledger"
 	"stagedoor/http/admin"
+	"stagedoor/http/adminapi"
 	"stagedoor/state"
 	"stagedoor/state/identity"
 	"stagedoor/state/journal"
@@ -161,7 +163,7 @@ func (s *soak) prepare(ctx context.Context) error {
 			return err
 		}
 		s.redeems = append(s.redeems, &redeemer{grantee: g})
-		if _, err := c.AddUser(ctx, admin.Person{Username: richAccount, Password: password}); err != nil {
+		if err := addUser(ctx, c, richAccount); err != nil {
 			return err
 		}
 		for range richPayers {
@@ -212,12 +214,20 @@ func (s *soak) addPayer(ctx context.Context, c *admin.Client, account string) er
 	return nil
 }
 
+// addUser creates a user with the password that all users have.
+func addUser(ctx context.Context, c *admin.Client, username string) error {
+	word := password
+	in := adminapi.NewUser{Username: username, Password: &word}
+	return c.API().Do(ctx, http.MethodPost, "/users", nil, in, &adminapi.CreatedUser{})
+}
+
 func (s *soak) newGrantee(ctx context.Context, c *admin.Client, username string) (*grantee, error) {
-	if _, err := c.AddUser(ctx, admin.Person{Username: username, Password: password}); err != nil {
+	if err := addUser(ctx, c, username); err != nil {
 		return nil, err
 	}
-	app, err := c.AddApp(ctx, admin.App{Owner: username, Name: "App", RedirectURI: callback})
-	if err != nil {
+	var app adminapi.AppSecret
+	in := adminapi.NewApp{Owner: username, Name: "App", RedirectURI: callback}
+	if err := c.API().Do(ctx, http.MethodPost, "/apps", nil, in, &app); err != nil {
 		return nil, err
 	}
 	b, err := newBrowser(s.gateway, username, password)

@@ -28,6 +28,11 @@ func (a app) withAPI(ctx context.Context, o *datadir.Flags, use func(*adminapi.C
 	if err := o.RequireExisting(); err != nil {
 		return err
 	}
+	return a.withNewAPI(ctx, o, use)
+}
+
+// withNewAPI is like withAPI and makes the data directory if there is none.
+func (a app) withNewAPI(ctx context.Context, o *datadir.Flags, use func(*adminapi.Client) error) error {
 	return o.Use(func(c *admin.Client) error { return use(c.API()) }, func(s *state.State) error {
 		quiet := slog.New(slog.DiscardHandler)
 		system := kit.NewSystem(kit.Options{Logger: quiet})

@@ -2,45 +2,20 @@ package admincli
 
 import (
 	"bufio"
-	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"stagedoor/actors/kit"
 	"stagedoor/actors/tokens"
 	"stagedoor/cmd/stagedoor/cli"
 	"stagedoor/cmd/stagedoor/datadir"
-	"stagedoor/http/admin"
 	"stagedoor/http/adminapi"
-	"stagedoor/state"
 )
-
-// userStore holds users and apps: in a running gateway, or in the data directory if no gateway runs.
-type userStore interface {
-	AddUser(ctx context.Context, u admin.Person) (admin.Person, error)
-	AddApp(ctx context.Context, a admin.App) (admin.App, error)
-	AddDeveloperToken(ctx context.Context, t admin.DeveloperToken) (admin.DeveloperToken, error)
-}
-
-// withUsers calls use with the users and apps of the data directory.
-func (a app) withUsers(ctx context.Context, o *datadir.Flags, use func(userStore) error) error {
-	return o.Use(func(c *admin.Client) error { return use(c) }, func(s *state.State) error {
-		system := kit.NewSystem(kit.Options{Logger: slog.New(slog.DiscardHandler)})
-		registry, err := tokens.Start(tokens.Options{System: system, State: s, Now: time.Now})
-		if err == nil {
-			err = use(admin.People{Registry: registry})
-		}
-		return errors.Join(err, system.Stop(ctx))
-	})
-}
 
 func (a app) usersCommand() *cobra.Command {
 	c := &cobra.Command{
@@ -72,25 +47,27 @@ func (a app) usersCreate(o *datadir.Flags) *cobra.Command {
 		Example: `  stagedoor users create anna --email anna@example.com
   stagedoor users create bob --password-stdin < password.txt`,
 		RunE: func(c *cobra.Command, args []string) error {
-			password, err := tokens.NewPassword(rand.Reader)
+			in := adminapi.NewUser{Username: args[0], Email: email, Admin: administers}
 			if fromInput {
-				password, err = firstLine(c.InOrStdin())
-			}
-			if err != nil {
-				return err
-			}
-			return a.withUsers(c.Context(), o, func(p userStore) error {
-				u, err := p.AddUser(
-					c.Context(),
-					admin.Person{Username: args[0], Email: email, Password: password, Admin: administers},
-				)
+				password, err := firstLine(c.InOrStdin())
 				if err != nil {
 					return err
 				}
-				if !fromInput {
-					u.Password = password
+				in.Password = &password
+			}
+			return a.withNewAPI(c.Context(), o, func(api *adminapi.Client) error {
+				var u adminapi.CreatedUser
+				if err := api.Do(c.Context(), "POST", "/users", nil, in, &u); err != nil {
+					return err
 				}
-				return a.printUser(u, asJSON)
+				switch {
+				case asJSON:
+					return cli.PrintJSON(a.Out, u)
+				case u.Password != "":
+					return a.ShowOnce(u.Password, "This is the password of %s (%d).", u.Username, u.ID)
+				}
+				_, err := fmt.Fprintf(a.Out, "created user %s (%d)\n", u.Username, u.ID)
+				return err
 			})
 		},
 	}
@@ -187,17 +164,6 @@ func (a app) usersUpdate(o *datadir.Flags) *cobra.Command {
 	return c
 }
 
-func (a app) printUser(u admin.Person, asJSON bool) error {
-	if asJSON {
-		return json.NewEncoder(a.Out).Encode(u)
-	}
-	if u.Password == "" {
-		_, err := fmt.Fprintf(a.Out, "created user %s (%d)\n", u.Username, u.ID)
-		return err
-	}
-	return a.ShowOnce(u.Password, "This is the password of %s (%d).", u.Username, u.ID)
-}
-
 func firstLine(in io.Reader) (string, error) {
 	line, err := bufio.NewReader(in).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -234,13 +200,18 @@ func (a app) usersDeveloperToken(o *datadir.Flags) *cobra.Command {
 		Use: "developer-token NAME", Short: "Create a token with which a user's programs register apps; it is shown once",
 		Args: cli.ExactArgs(1, "the name of one user"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.withUsers(c.Context(), o, func(p userStore) error {
-				t, err := p.AddDeveloperToken(c.Context(), admin.DeveloperToken{User: args[0], Name: name})
+			return a.withAPI(c.Context(), o, func(api *adminapi.Client) error {
+				id, err := userID(c.Context(), api, args[0])
 				if err != nil {
 					return err
 				}
+				var t adminapi.DeveloperToken
+				in := adminapi.NewDeveloperToken{Name: name}
+				if err := api.Do(c.Context(), "POST", "/users/"+id+"/developer-tokens", nil, in, &t); err != nil {
+					return err
+				}
 				if asJSON {
-					return json.NewEncoder(a.Out).Encode(t)
+					return cli.PrintJSON(a.Out, t)
 				}
 				return a.ShowOnce(t.Token, "This is the developer token %q of %s.", t.Name, t.User)
 			})
@@ -264,7 +235,7 @@ the user allows it.`,
 }
 
 func (a app) appsCreate(o *datadir.Flags) *cobra.Command {
-	var in admin.App
+	var in adminapi.NewApp
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "create NAME", Short: "Register an app; its secret is shown once",
@@ -272,23 +243,13 @@ func (a app) appsCreate(o *datadir.Flags) *cobra.Command {
 		Example: `  stagedoor apps create Weather --owner anna --redirect-uri https://weather.example.com/callback`,
 		RunE: func(c *cobra.Command, args []string) error {
 			in.Name = args[0]
-			return a.withUsers(c.Context(), o, func(p userStore) error {
-				made, err := p.AddApp(c.Context(), in)
-				if err != nil {
+			return callAndPrint(c, a, o, asJSON, apiCall[adminapi.AppSecret]{method: "POST", path: "/apps", in: in,
+				show: func(out io.Writer, made *adminapi.AppSecret) error {
+					_, err := fmt.Fprintf(out,
+						"client_id      %s\nclient_secret  %s\n\nThe secret of %s is not shown again.\n",
+						made.ClientID, made.Secret, made.Name)
 					return err
-				}
-				if asJSON {
-					return json.NewEncoder(a.Out).Encode(made)
-				}
-				_, err = fmt.Fprintf(
-					a.Out,
-					"client_id      %s\nclient_secret  %s\n\nThe secret of %s is not shown again.\n",
-					made.ClientID,
-					made.Secret,
-					made.Name,
-				)
-				return err
-			})
+				}})
 		},
 	}
 	c.Flags().StringVar(&in.Owner, "owner", "", "the user it belongs to")
