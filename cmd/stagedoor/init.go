@@ -46,7 +46,7 @@ func vendorNames() []string {
 	return names
 }
 
-// answers are what init asks for. What a flag gives is not asked.
+// answers holds the three answers. A flag that is given answers its question.
 type answers struct {
 	vendors []string
 	keys    []string // VENDOR=KEY

@@ -14,8 +14,8 @@ const eraseBatch = 100
 // prompts of video jobs. What money has moved stays, and so do videos at their providers. It returns the number of
 // responses, conversations and jobs that it left because they are still at work.
 //
-// Call it once the owner can begin nothing new, and again after what was left has ended. Responses and jobs are gone for
-// their readers at once, and the sweep removes them from the disk.
+// Call it once the owner can begin nothing new, and again after what was left has ended. Responses and jobs are gone
+// for their readers at once, and the sweep removes them from the disk.
 func EraseOwner(ctx context.Context, s *state.State, owner state.Owner) (left int, err error) {
 	for _, c := range LatestConversations(s.View(), owner, -1) {
 		switch err := DeleteConversation(ctx, s, c.ID, owner); {
