@@ -154,7 +154,11 @@ func TestReadmesConfigurationIsFine(t *testing.T) {
 	block := regexp.MustCompile(`(?m)^    data: \./data\n(?:    .*\n)+`).FindString(string(readme))
 	secret := write(t, filepath.Join(t.TempDir(), "secret"), "k")
 	block = strings.ReplaceAll(block, "/run/secrets/anthropic", secret)
-	file := write(t, filepath.Join(t.TempDir(), "readme.yaml"), regexp.MustCompile(`(?m)^    `).ReplaceAllString(block, ""))
+	file := write(
+		t,
+		filepath.Join(t.TempDir(), "readme.yaml"),
+		regexp.MustCompile(`(?m)^    `).ReplaceAllString(block, ""),
+	)
 	command(t, example, "config", "check", file).check(t, exitOK, "is fine: 2 providers, 2 models, 0 keys\n", "")
 }
 
@@ -172,13 +176,19 @@ func TestModelsShowWhereTheyAreServed(t *testing.T) {
 	file := write(t, filepath.Join(t.TempDir(), "f.yaml"), exampleConfig)
 	r := command(t, example, "models", "--config", file)
 	r.check(t, exitOK, "fast ", "")
-	r.check(t, exitOK, "openai/gpt-5-mini (responses) x3, anthropic/claude-haiku-4-5 (messages)  local/qwen3 (chat)", "")
+	r.check(
+		t,
+		exitOK,
+		"openai/gpt-5-mini (responses) x3, anthropic/claude-haiku-4-5 (messages)  local/qwen3 (chat)",
+		"",
+	)
 
 	var list []modelLine
 	if err := json.Unmarshal([]byte(command(t, example, "models", "--json", "-c", file).out), &list); err != nil {
 		t.Fatal(err)
 	}
-	if got := list[1]; got.Name != "fast" || got.Targets[0] != (targetLine{"openai", "gpt-5-mini", "responses", 3}) || got.Fallback[0].Shape != "chat" {
+	if got := list[1]; got.Name != "fast" || got.Targets[0] != (targetLine{"openai", "gpt-5-mini", "responses", 3}) ||
+		got.Fallback[0].Shape != "chat" {
 		t.Errorf("model fast is %+v", got)
 	}
 }
@@ -202,7 +212,11 @@ func TestFlagsComeBeforeTheEnvironmentAndThatBeforeTheFile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := directory(t)
-			file := write(t, filepath.Join(dir, "f.yaml"), "listen: \"127.0.0.1:0\"\ndata: "+filepath.Join(dir, c.file)+"\nlog: {level: error}\n")
+			file := write(
+				t,
+				filepath.Join(dir, "f.yaml"),
+				"listen: \"127.0.0.1:0\"\ndata: "+filepath.Join(dir, c.file)+"\nlog: {level: error}\n",
+			)
 			env := map[string]string{"STAGEDOOR_CONFIG": file}
 			if c.env != "" {
 				env["STAGEDOOR_DATA"] = filepath.Join(dir, c.env)
@@ -231,8 +245,16 @@ func TestFlagsComeBeforeTheEnvironmentAndThatBeforeTheFile(t *testing.T) {
 // TestEnvironmentGivesSettingsOnly: what somebody exported for one command, or long
 // ago, is no order to another.
 func TestEnvironmentGivesSettingsOnly(t *testing.T) {
-	env := map[string]string{"STAGEDOOR_DATA": t.TempDir(), "STAGEDOOR_ADMIN": "true", "STAGEDOOR_JSON": "true", "STAGEDOOR_KEY": "sd-1",
-		"STAGEDOOR_RPM": "-1", "STAGEDOOR_NO_SCOPES": "true", "STAGEDOOR_REMOVE": "true", "STAGEDOOR_DISABLED": "true"}
+	env := map[string]string{
+		"STAGEDOOR_DATA":      t.TempDir(),
+		"STAGEDOOR_ADMIN":     "true",
+		"STAGEDOOR_JSON":      "true",
+		"STAGEDOOR_KEY":       "sd-1",
+		"STAGEDOOR_RPM":       "-1",
+		"STAGEDOOR_NO_SCOPES": "true",
+		"STAGEDOOR_REMOVE":    "true",
+		"STAGEDOOR_DISABLED":  "true",
+	}
 	for _, c := range [][2]string{
 		{"users create anna", ""},
 		{"users list", "anna"}, // not --disabled

@@ -39,13 +39,48 @@ func TestUsersAndAppsOfAStoppedAndOfARunningGateway(t *testing.T) {
 	if !strings.Contains(list.out, "anna@example.com") || strings.Contains(list.out, bob.Password) {
 		t.Errorf("the list is\n%s", list.out)
 	}
-	made := printed[adminapi.AppSecret](t, "apps", "create", "Weather", "--owner", "anna", "--redirect-uri", "http://127.0.0.1:9999/cb", "--data", data)
+	made := printed[adminapi.AppSecret](
+		t,
+		"apps",
+		"create",
+		"Weather",
+		"--owner",
+		"anna",
+		"--redirect-uri",
+		"http://127.0.0.1:9999/cb",
+		"--data",
+		data,
+	)
 	if made.ClientID == "" || made.Secret == "" || made.Owner != "anna" {
 		t.Errorf("registered %+v", made)
 	}
-	command(t, nil, "apps", "create", "Weather", "--owner", "carol", "--redirect-uri", "http://127.0.0.1/", "--data", data).
+	command(
+		t,
+		nil,
+		"apps",
+		"create",
+		"Weather",
+		"--owner",
+		"carol",
+		"--redirect-uri",
+		"http://127.0.0.1/",
+		"--data",
+		data,
+	).
 		check(t, exitFailure, "", "there is no such user")
-	command(t, nil, "apps", "create", "Weather", "--owner", "anna", "--redirect-uri", "http://example.com/", "--data", data).
+	command(
+		t,
+		nil,
+		"apps",
+		"create",
+		"Weather",
+		"--owner",
+		"anna",
+		"--redirect-uri",
+		"http://example.com/",
+		"--data",
+		data,
+	).
 		check(t, exitFailure, "", "redirect_uri: must be https")
 	command(t, nil, "apps", "create").check(t, exitUsage, "", "takes the name of one app, got 0 arguments")
 
@@ -66,7 +101,16 @@ func TestUsersBecomeAdminsByCommandAlone(t *testing.T) {
 		t.Errorf("created %+v", u)
 	}
 	command(t, nil, "users", "update", "anna", "--data", data).check(t, exitUsage, "", "say what to change")
-	command(t, nil, "users", "update", "carol", "--admin", "--data", data).check(t, exitFailure, "", "there is no such user")
+	command(
+		t,
+		nil,
+		"users",
+		"update",
+		"carol",
+		"--admin",
+		"--data",
+		data,
+	).check(t, exitFailure, "", "there is no such user")
 	p := launch(t, filepath.Dir(data), "serve", "--listen", "127.0.0.1:0", "--data", data)
 	defer p.stop()
 	for _, step := range []struct {
@@ -77,7 +121,9 @@ func TestUsersBecomeAdminsByCommandAlone(t *testing.T) {
 		{[]string{"--disabled"}, adminapi.User{Admin: true, Status: 2, Email: "anna@example.com"}},
 		{[]string{"--disabled=false", "--admin=false"}, adminapi.User{Status: 1, Email: "anna@example.com"}},
 	} {
-		got := printed[adminapi.CreatedUser](t, append([]string{"users", "update", "anna", "--data", data}, step.flags...)...)
+		got := printed[adminapi.CreatedUser](
+			t,
+			append([]string{"users", "update", "anna", "--data", data}, step.flags...)...)
 		if got.Admin != step.want.Admin || got.Status != step.want.Status || got.Email != step.want.Email {
 			t.Errorf("%v: %+v", step.flags, got)
 		}
@@ -126,7 +172,8 @@ func TestRefusalsOfNoHandlerLookLikeTheServices(t *testing.T) {
 		if err = errors.Join(err, res.Body.Close()); err != nil {
 			t.Fatal(err)
 		}
-		if res.StatusCode != want.status || !strings.HasPrefix(string(body), want.body) || (want.status == 405) != (res.Header.Get("Allow") != "") {
+		if res.StatusCode != want.status || !strings.HasPrefix(string(body), want.body) ||
+			(want.status == 405) != (res.Header.Get("Allow") != "") {
 			t.Errorf("%s: %d %s, want %d %s", request, res.StatusCode, body, want.status, want.body)
 		}
 	}
