@@ -129,6 +129,14 @@ func (s *State) Range(
 	return unavailable(s.store.Range(ctx, t, from, to, limit, fn))
 }
 
+// ReleasePages gives memory back with which the durable store has read its file, which it reads again when it has to.
+// A store without a file does nothing.
+func (s *State) ReleasePages() {
+	if file, ok := s.store.(interface{ ReleasePages() }); ok {
+		file.ReleasePages()
+	}
+}
+
 // Err is nil while changes are accepted, then ErrUnavailable with the cause.
 func (s *State) Err() error {
 	if err := s.failure.Load(); err != nil {

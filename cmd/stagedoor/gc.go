@@ -25,8 +25,8 @@ const (
 )
 
 // paceGC sets the pace of garbage collections and returns unused memory to the system, until ctx ends. The pace is
-// not changed if the operator has set GOGC.
-func paceGC(ctx context.Context) {
+// not changed if the operator has set GOGC. release, which returns memory that is not of the heap, is called as well.
+func paceGC(ctx context.Context, release func()) {
 	sample := []metrics.Sample{{Name: heapLive}, {Name: heapAllocated}}
 	tick := time.NewTicker(paceEvery)
 	defer tick.Stop()
@@ -41,6 +41,7 @@ func paceGC(ctx context.Context) {
 		if quiet.begins(sample[1].Value.Uint64()) {
 			runtime.GC() // two collections empty the pools of buffers, and FreeOSMemory makes one
 			debug.FreeOSMemory()
+			release()
 		}
 		select {
 		case <-ctx.Done():

@@ -122,7 +122,7 @@ func (a *app) runUntilStopped(ctx context.Context, g *gateway, listeners []net.L
 	wg.Go(func() { g.auth.EndRevoked(ctx, g.flow) })
 	wg.Go(func() { g.watchDisk(ctx) })
 	wg.Go(func() { keepBackups(ctx, g) })
-	wg.Go(func() { paceGC(ctx) })
+	wg.Go(func() { paceGC(ctx, g.state.ReleasePages) })
 	wg.Go(func() { keepWatchdog(ctx, g) })
 	withdraw, err := datadir.Announce(a.Env,
 		datadir.Running{Data: g.config.Load().Data, Address: baseURL(g.config.Load(), listeners[0].Addr())})
