@@ -42,7 +42,7 @@ var testSupport = []string{"actors/kit/kittest", "providers/dialogue/dialoguetes
 // reason. Everywhere else goroutines are started through conc or actors/kit, which
 // carry a panic to the owner instead of ending the process (faults.md 4).
 var bareGo = map[string]string{
-	"actors/kit/dispatcher.go":           "kit itself: the workers of the dispatcher, counted and joined when the system stops",
+	"actors/kit/dispatcher.go":           "kit itself: the workers of the dispatcher, counted and joined at a stop",
 	"actors/kit/system.go":               "kit itself: waits for the others, so that a stop can give up on them",
 	"state/statetest/pgserver/server.go": "for tests: the thread that started the server must live as long as it",
 	"state/state.go":                     "the writer: a panic there must end the process, for memory and disk may differ (faults.md P15)",
