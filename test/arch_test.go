@@ -40,7 +40,7 @@ var testSupport = []string{"actors/kit/kittest", "providers/dialogue/dialoguetes
 
 // bareGo lists the files that may start a goroutine with a go statement, with the
 // reason. Everywhere else goroutines are started through conc or actors/kit, which
-// carry a panic to the owner instead of ending the process (faults.md 4).
+// carry a panic to the owner instead of ending the process.
 var bareGo = map[string]string{
 	"actors/kit/dispatcher.go":           "kit itself: the workers of the dispatcher, counted and joined at a stop",
 	"actors/kit/system.go":               "kit itself: waits for the others, so that a stop can give up on them",

@@ -197,9 +197,9 @@ func coreNeverOverdraws(rt *rapid.T) {
 	if !c.idle() || c.held != 0 || c.debits != 0 {
 		rt.Fatalf("left: held %d, debits %d, open %d", c.held, c.debits, len(c.open))
 	}
-	books, err := money.CheckLedger(ctx, store)
-	if err != nil || books.Held != 0 || books.Open != 0 || books.Spent != c.spent || books.Credits != c.credits {
-		rt.Fatalf("books: %+v, %v; core: credits %d, spent %d", books, err, c.credits, c.spent)
+	totals, err := money.CheckLedger(ctx, store)
+	if err != nil || totals.Held != 0 || totals.Open != 0 || totals.Spent != c.spent || totals.Credits != c.credits {
+		rt.Fatalf("ledger: %+v, %v; core: credits %d, spent %d", totals, err, c.credits, c.spent)
 	}
 	if p := c.scopes[keyOne]; p != nil &&
 		(p.held != 0 || p.spend.Total != money.SpentByKey(store.View(), "key_1").Total) {

@@ -75,8 +75,8 @@ func TestRecoverEndsTheHoldsOfThePreviousProcess(t *testing.T) {
 	if err := h.Settle(ctx, ledger.Settlement{Amount: 25, Reason: "finished"}); err != nil {
 		t.Fatal(err)
 	}
-	if books, err := money.CheckLedger(ctx, s); err != nil || books.Spent != 29 || books.Held != 0 {
-		t.Errorf("books: %+v, %v", books, err)
+	if totals, err := money.CheckLedger(ctx, s); err != nil || totals.Spent != 29 || totals.Held != 0 {
+		t.Errorf("ledger: %+v, %v", totals, err)
 	}
 }
 
@@ -172,9 +172,9 @@ func checkKilled(t *testing.T, dir string, settled map[string]int64, credits int
 		if _, err := ledger.Recover(ctx, s, nil); err != nil {
 			t.Fatal(err)
 		}
-		books, err := money.CheckLedger(ctx, s)
-		if err != nil || books.Open != 0 || books.Held != 0 || books.Credits != credits {
-			t.Errorf("recovered: %+v, %v, want %d credited", books, err, credits)
+		totals, err := money.CheckLedger(ctx, s)
+		if err != nil || totals.Open != 0 || totals.Held != 0 || totals.Credits != credits {
+			t.Errorf("recovered: %+v, %v, want %d credited", totals, err, credits)
 		}
 	}
 	for id, amount := range settled {

@@ -114,9 +114,9 @@ func TestThousandsOfHoldsOnOneBalance(t *testing.T) {
 	if err := sys.Stop(ctx); err != nil { // releases are journaled late
 		t.Error(err)
 	}
-	books, err := money.CheckLedger(ctx, s)
-	if err != nil || books.Open != 0 || books.Held != 0 {
-		t.Errorf("books: %+v, %v", books, err)
+	totals, err := money.CheckLedger(ctx, s)
+	if err != nil || totals.Open != 0 || totals.Held != 0 {
+		t.Errorf("ledger: %+v, %v", totals, err)
 	}
 	if s := s.Stats(); s.Groups >= s.Commands {
 		t.Logf("%d commits for %d commands", s.Groups, s.Commands)

@@ -74,7 +74,7 @@ func (p *Picture) Begin(ctx context.Context, c *catalog.Candidate) *dialogue.Err
 }
 
 // The tokens that an image may cost with models that are charged by tokens: those of the most
-// expensive known size and quality, and more for larger images (wire/images.md 3).
+// expensive known size and quality, and more for larger images.
 const (
 	pictureTokens = 6300
 	pictureArea   = 1536 * 1024

@@ -24,7 +24,7 @@ const (
 	// nearEnd is the number of tokens left in a hold at which it is extended.
 	nearEnd = 256
 
-	// A long stream records its progress after either of these (storage.md 6.5).
+	// A long stream records its progress after either of these.
 	noteTokens = 4000
 	noteEvery  = 10 * time.Second
 )

@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// queueSpan is the shortest wait that has a span of its own (actors.md 4.1).
+// queueSpan is the shortest wait that has a span of its own. Shorter ones would only clutter traces.
 const queueSpan = time.Millisecond
 
 // Wait describes the time of a request in the queue of a provider.

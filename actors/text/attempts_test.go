@@ -501,7 +501,7 @@ func TestAnOpenBreakerAnswersAtOnce(t *testing.T) {
 
 // TestAnUpstreamThatIsWellAgainIsUsedWithinTenSeconds: the requests that follow each other every
 // 100 ms are all answered by the second target while the first one is left alone, and the
-// first one is called again within ten seconds (faults.md U45).
+// first one is called again within ten seconds.
 func TestAnUpstreamThatIsWellAgainIsUsedWithinTenSeconds(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.upstream("a", dialoguetest.Chat, document(500, chatRefuse))
@@ -538,7 +538,7 @@ func TestAnUpstreamThatIsWellAgainIsUsedWithinTenSeconds(t *testing.T) {
 
 // A model with one provider is better served by hearing that provider fail than
 // by not asking it: one request at a time goes through, and the first good
-// answer opens the way for all (faults.md 4).
+// answer opens the way for all.
 func TestTheOnlyProviderIsNeverLeftAloneForGood(t *testing.T) {
 	for name, fail := range map[string]script{
 		"failing": document(500, chatRefuse), "refusing our key": document(401, chatRefuse),

@@ -1,5 +1,5 @@
 // Package tokens is the registry of users, sessions, OAuth apps, grants and tokens, which decides who a caller is
-// and what an app may read of a user (imagegen-and-oauth.md 2.2-2.4, 4.3-4.7, 5). It is the only writer of those
+// and what an app may read of a user. It is the only writer of those
 // tables. It knows neither HTTP nor pages, redirects or money. The packages that serve those call Client.
 //
 //	Client     typed access; reads use a snapshot and do not pass through the actor

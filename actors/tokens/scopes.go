@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Scopes of access tokens (imagegen-and-oauth.md 4.4).
+// Scopes of access tokens.
 const (
 	ScopeProfile = "profile"
 	ScopeBalance = "balance"

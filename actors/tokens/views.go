@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Statuses of a user (imagegen-and-oauth.md 2.4, decisions).
+// Statuses of a user.
 const (
 	StatusActive   = 1
 	StatusDisabled = 2
@@ -62,7 +62,7 @@ type DeveloperToken struct {
 	Revoked time.Time // zero if it is not revoked
 }
 
-// App is a registered OAuth client (imagegen-and-oauth.md 2.2).
+// App is a registered OAuth client.
 type App struct {
 	ID          int64
 	ClientID    string
@@ -121,7 +121,7 @@ type Refresh struct {
 	Scopes []string // nil means those of the grant
 }
 
-// Tokens are the reply to Exchange and Refresh (imagegen-and-oauth.md 2.3).
+// Tokens are the reply to Exchange and Refresh.
 type Tokens struct {
 	Access    string
 	ExpiresIn time.Duration // in whole seconds

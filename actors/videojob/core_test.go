@@ -110,7 +110,7 @@ func TestAJobIsSettledAsReported(t *testing.T) {
 		!v.Until.Equal(at.Add(time.Hour+time.Minute)) {
 		t.Errorf("%+v", v)
 	}
-	// A provider that says "for ever" does not have the record kept for ever.
+	// A provider that reports a far expiry does not keep the record forever.
 	v = markSettled(
 		applyStatus(
 			work.Video{Phase: work.VideoInProgress},
@@ -122,7 +122,7 @@ func TestAJobIsSettledAsReported(t *testing.T) {
 		time.Minute,
 	)
 	if last := at.Add(mostLife); !v.Expires.Equal(last) || !v.Until.Equal(last.Add(time.Minute)) {
-		t.Errorf("for ever: %+v", v)
+		t.Errorf("a far expiry: %+v", v)
 	}
 	v = markSettled(failLate(work.Video{Phase: work.VideoInProgress, Progress: 30}, at), 0, at, time.Minute)
 	if v.Phase != work.VideoFailed || v.Progress != 30 || v.Error.Code != codeDeadline ||

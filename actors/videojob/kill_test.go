@@ -95,7 +95,7 @@ func judge(t *testing.T, p *process, never, lost bool) {
 		if len(list) != 0 || p.vendor.made() != 0 {
 			t.Errorf("%d jobs, %d made", len(list), p.vendor.made())
 		}
-		p.books(0)
+		p.checkCharge(0)
 		return
 	}
 	if len(list) != 1 {
@@ -111,13 +111,13 @@ func judge(t *testing.T, p *process, never, lost bool) {
 		if v.Phase != work.VideoFailed || v.Error.Code != "submission_lost" || len(p.vendor.keys) > 1 {
 			t.Errorf("ended as %s, %+v, after %d submissions", v.Phase, v.Error, len(p.vendor.keys))
 		}
-		p.books(0)
+		p.checkCharge(0)
 		return
 	}
 	if v.Phase != work.VideoCompleted || p.vendor.made() != 1 || v.Cost != 4*second {
 		t.Errorf("ended as %s, %+v, cost %d, made %d", v.Phase, v.Error, v.Cost, p.vendor.made())
 	}
-	p.books(4 * second)
+	p.checkCharge(4 * second)
 }
 
 // A process that stops lets a submission end, and no provider gets the job twice.
@@ -140,7 +140,7 @@ func TestAStopLosesNoSubmission(t *testing.T) {
 		if got := next.look(job.ID); got.Phase != work.VideoCompleted || v.made() != 1 {
 			t.Errorf("ended as %+v, made %d", got, v.made())
 		}
-		next.books(4 * second)
+		next.checkCharge(4 * second)
 		next.end()
 		time.Sleep(5 * time.Second)
 	})

@@ -135,7 +135,7 @@ func TestOperatorsEndJobs(t *testing.T) {
 					t.Errorf("again: %v", err)
 				}
 				kittest.Pass(time.Minute)
-				p.books(0)
+				p.checkCharge(0)
 				if gone := slices.Contains(p.vendor.gone, now.UpstreamID); gone != c.remote ||
 					p.vendor.made() != c.made {
 					t.Errorf("deleted at its provider: %v, made %d", gone, p.vendor.made())
@@ -166,6 +166,6 @@ func TestAJobEndedBeforeAcceptanceIsAnErrorForItsClient(t *testing.T) {
 			t.Errorf("%d jobs are left", len(list))
 		}
 		kittest.Pass(time.Minute)
-		p.books(0)
+		p.checkCharge(0)
 	})
 }

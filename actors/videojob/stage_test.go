@@ -298,8 +298,8 @@ func (p *process) look(id string) work.Video {
 	return v
 }
 
-// books checks the charge, and that nothing is held.
-func (p *process) books(charged int64) {
+// checkCharge checks the charge, and that nothing is held.
+func (p *process) checkCharge(charged int64) {
 	p.t.Helper()
 	b, err := p.ledger.Balance(context.Background(), "7")
 	if err != nil || b.Spent != charged || b.Held != 0 {

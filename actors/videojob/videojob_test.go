@@ -51,7 +51,7 @@ func TestAVideoIsMadeAndPaid(t *testing.T) {
 			seen < 3 {
 			t.Errorf("ended as %+v after %d changes", last, seen)
 		}
-		p.books(4 * second)
+		p.checkCharge(4 * second)
 		r, err := money.Receipts(t.Context(), p.state, "7", v.ID)
 		if err != nil || len(r) != 1 || r[0].Charged != 4*second || r[0].Usage.Seconds != 4 ||
 			r[0].Provider != "vendor" {
@@ -119,7 +119,7 @@ func TestVideosThatFailCostNothing(t *testing.T) {
 					v.Completed.IsZero() {
 					t.Errorf("ended as %+v, %+v", v, v.Error)
 				}
-				p.books(0)
+				p.checkCharge(0)
 			})
 		})
 	}
@@ -156,7 +156,7 @@ func TestARefusalIsTheClientsErrorAndLeavesNoJob(t *testing.T) {
 				t.Errorf("%d jobs are left", len(list))
 			}
 			kittest.Pass(time.Minute)
-			p.books(0)
+			p.checkCharge(0)
 			p.vendor.before = nil
 			if v, again, err := p.svc.Create(t.Context(), o); again || err != nil || v.UpstreamID == "" {
 				t.Errorf("tried again: %v, %v, %v", v.Phase, again, err)
@@ -192,7 +192,7 @@ func TestASubmissionThatBreaksIsNeverMadeTwice(t *testing.T) {
 			if got := p.vendor.made(); got != c.made {
 				t.Errorf("made %d times", got)
 			}
-			p.books(c.charged)
+			p.checkCharge(c.charged)
 		})
 	}
 }
@@ -216,7 +216,7 @@ func TestABusyProviderIsTriedAgain(t *testing.T) {
 			if v = p.look(v.ID); v.Phase != work.VideoCompleted || v.Attempts != 6 || p.vendor.made() != 1 {
 				t.Errorf("ended as %+v", v)
 			}
-			p.books(4 * second)
+			p.checkCharge(4 * second)
 		})
 	}
 }
@@ -280,7 +280,7 @@ func TestConcurrentRequestsWithAKeyStartOneJob(t *testing.T) {
 		if p.vendor.made() != 1 {
 			t.Errorf("made %d", p.vendor.made())
 		}
-		p.books(4 * second)
+		p.checkCharge(4 * second)
 	})
 }
 
@@ -298,7 +298,7 @@ func TestWithoutMoneyNoVideoIsMade(t *testing.T) {
 			t.Errorf("made %d", n)
 		}
 		kittest.Pass(5 * time.Minute)
-		p.books(credits / (4 * second) * 4 * second)
+		p.checkCharge(credits / (4 * second) * 4 * second)
 	})
 }
 
@@ -316,7 +316,7 @@ func TestAClientThatLeavesHasItsVideoMade(t *testing.T) {
 		if v = p.look(v.ID); v.Phase != work.VideoCompleted {
 			t.Errorf("ended as %+v", v)
 		}
-		p.books(4 * second)
+		p.checkCharge(4 * second)
 	})
 }
 
@@ -335,7 +335,7 @@ func TestOneProviderIsAskedForWhatItCanDo(t *testing.T) {
 			e.Param != "model" {
 			t.Errorf("got the error %v", err)
 		}
-		p.books(0)
+		p.checkCharge(0)
 	})
 }
 
@@ -421,7 +421,7 @@ func TestPanicsAreSurvived(t *testing.T) {
 				if v = p.look(v.ID); v.Phase != work.VideoCompleted || p.vendor.made() != 1 {
 					t.Errorf("ended as %+v, made %d", v, p.vendor.made())
 				}
-				p.books(4 * second)
+				p.checkCharge(4 * second)
 				if n := p.limiter.InFlight(); n != 0 {
 					t.Errorf("%d permits are out", n)
 				}
@@ -497,7 +497,7 @@ func TestSubmissionsContinueWithASpareKey(t *testing.T) {
 			if v = p.look(v.ID); v.Phase != work.VideoCompleted || v.Attempts != 2 {
 				t.Errorf("class %d: after a minute it is %s after %d attempts", class, v.Phase, v.Attempts)
 			}
-			p.books(4 * second)
+			p.checkCharge(4 * second)
 		})
 	}
 }
@@ -532,6 +532,6 @@ func TestAKeyStartsOneJobAfterItsRecordIsGone(t *testing.T) {
 		if p.vendor.made() != 1 {
 			t.Errorf("made %d times", p.vendor.made())
 		}
-		p.books(4 * second)
+		p.checkCharge(4 * second)
 	})
 }

@@ -1,4 +1,4 @@
-// Package webhook sends events to other servers in the form of Standard Webhooks (wire/videos.md 6), as a signed POST
+// Package webhook sends events to other servers in the form of Standard Webhooks, as a signed POST
 // that is retried for three days. Each event is delivered at least once.
 //
 // The command that causes an event stores its delivery (state.Delivery), so this package has nothing to lose. One actor

@@ -16,7 +16,7 @@ import (
 	"stagedoor/state/work"
 )
 
-// tryWithin bounds one try from the lookup of the name to the reply (wire/videos.md 6).
+// tryWithin bounds one try from the lookup of the name to the reply.
 const tryWithin = 10 * time.Second
 
 // Endpoint is a server to which events are sent.

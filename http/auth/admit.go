@@ -104,7 +104,7 @@ func limitError(h http.Header, refused *throttle.Refused) error {
 	return dialogue.RateLimited("the API key is at its limit of "+refused.Limit, refused.RetryAfter, nil)
 }
 
-// setLimitHeaders reports the level of one limit of a key (wire/errors.md 7). A limit that the
+// setLimitHeaders reports the level of one limit of a key. A limit that the
 // key does not have gets no headers.
 func setLimitHeaders(h http.Header, limit string, l throttle.Level) {
 	if l.Limit == 0 {

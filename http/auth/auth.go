@@ -1,5 +1,5 @@
-// Package auth identifies requests by their gateway keys and checks what the keys permit
-// (gateway.md 5, decisions.md "Authentication"). It accepts a key in every header in which an SDK
+// Package auth identifies requests by their gateway keys and checks what the keys permit.
+// It accepts a key in every header in which an SDK
 // sends it. Handlers of model requests call these, in this order:
 //
 //	Identify  finds the key and checks its scope

@@ -9,7 +9,7 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// failures counts the unknown keys that addresses send (faults.md S8). Its table has a fixed size,
+// failures counts the unknown keys that addresses send. Its table has a fixed size,
 // and the hash of an address chooses its slot, so addresses share slots. Sharing is harmless,
 // because a known key is never refused: only the error of an unknown key changes. Behind a proxy
 // all clients have one address, so a limit on known keys would lock all of them out.

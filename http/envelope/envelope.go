@@ -1,5 +1,5 @@
 // Package envelope writes errors as HTTP replies. It maps a *dialogue.Error to status, headers and
-// body (gateway.md 2.2 and 7, decisions.md "Errors"). The packages that detect an error create it.
+// body. The packages that detect an error create it.
 package envelope
 
 import (

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// contentLife ends the validity of an address (gateway.md 8).
+	// contentLife is the time for which an address is valid. Clients download a picture at once.
 	contentLife = 60 * time.Minute
 	// maxContent bounds one stored picture.
 	maxContent = 64 << 20
@@ -133,8 +133,7 @@ func (c *Content) Serve(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(&ranged{ResponseWriter: w}, r, "", time.Time{}, file)
 }
 
-// ranged replaces net/http's reply to an unsatisfiable range with the envelope of all errors
-// (gateway.md 2.2).
+// ranged replaces net/http's reply to an unsatisfiable range with the envelope of all errors.
 type ranged struct {
 	http.ResponseWriter
 	refused bool

@@ -19,7 +19,7 @@ import (
 	"stagedoor/providers/upstream"
 )
 
-// Limits of the image vendor's bodies (wire/imagegen.md 5): a picture, a mask and
+// Limits of the image vendor's bodies: a picture, a mask and
 // two sets of references, each of which is no larger than one file may be.
 const (
 	maxImagegenForm = 4*imagegen.MaxFile + maxTexts
@@ -33,7 +33,7 @@ func (hs *Handlers) ImagegenRoutes(handle func(pattern string, h http.HandlerFun
 	}
 }
 
-// Imagegen returns the handler of one of the image vendor's routes (imagegen-and-oauth.md 4.1, 4.2).
+// Imagegen returns the handler of one of the image vendor's routes.
 func (hs *Handlers) Imagegen(route *imagegen.Route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		rc := hs.newRequestContext(w, r)
@@ -156,7 +156,7 @@ func (hs *Handlers) imagegenPlan(model string) []catalog.Candidate {
 }
 
 // bySpeed returns the price of the third generation by its rendering speed, which does not depend on
-// the provider (imagegen-and-oauth.md 8). Other generations have the price in the catalogue.
+// the provider. Other generations have the price in the catalogue.
 func bySpeed(speed string) func(*catalog.Candidate) *catalog.Price {
 	price, _ := ledger.Speed(speed) // route.Check accepts the same values
 	return func(*catalog.Candidate) *catalog.Price { return price }

@@ -15,7 +15,7 @@ import (
 	"stagedoor/providers/shapes/images"
 )
 
-// These limits apply to bodies (faults.md 3, wire/images.md 4). A form may have sixteen pictures, few of
+// These limits apply to bodies. A form may have sixteen pictures, few of
 // which have the largest permitted size.
 const (
 	maxGeneration = 1 << 20
@@ -23,7 +23,7 @@ const (
 	maxEditForm   = 256 << 20
 )
 
-// GenerateImages serves POST /v1/images/generations (gateway.md 4.7).
+// GenerateImages serves POST /v1/images/generations.
 func (hs *Handlers) GenerateImages(w http.ResponseWriter, r *http.Request) {
 	hs.images(w, r, func(rc *requestContext) (*picture.Request, error) {
 		body, err := rc.readJSON(maxGeneration, images.MemberNames)
@@ -34,7 +34,7 @@ func (hs *Handlers) GenerateImages(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// EditImages serves POST /v1/images/edits, as a form or as JSON (wire/images.md 4).
+// EditImages serves POST /v1/images/edits, as a form or as JSON.
 func (hs *Handlers) EditImages(w http.ResponseWriter, r *http.Request) {
 	hs.images(w, r, func(rc *requestContext) (*picture.Request, error) {
 		if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil &&

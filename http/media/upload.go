@@ -10,7 +10,7 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// A client that pauses while it sends a body, or sends it too slowly, gets an error (faults.md 3).
+// A client that pauses while it sends a body, or sends it too slowly, gets an error.
 const (
 	uploadIdle  = 10 * time.Second
 	uploadGrace = 30 * time.Second // after which the average rate must be at least uploadRate

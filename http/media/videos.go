@@ -23,12 +23,12 @@ const (
 	maxUploadForm = videos.MaxUpload + 4<<20
 )
 
-// CreateVideo serves POST /v1/videos (wire/videos.md 2).
+// CreateVideo serves POST /v1/videos.
 func (hs *Handlers) CreateVideo(w http.ResponseWriter, r *http.Request) {
 	hs.makeVideo(w, r, video.Create)
 }
 
-// RemixVideo serves POST /v1/videos/{id}/remix (gateway.md 4.1).
+// RemixVideo serves POST /v1/videos/{id}/remix.
 func (hs *Handlers) RemixVideo(w http.ResponseWriter, r *http.Request) {
 	hs.makeVideo(w, r, video.Remix)
 }

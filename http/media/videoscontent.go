@@ -21,8 +21,7 @@ var variants = map[video.Variant]struct{ mediaType, extension string }{
 	video.Spritesheet: {"image/jpeg", ".jpg"},
 }
 
-// VideoContent serves GET and HEAD of /v1/videos/{id}/content. It streams the content from the provider
-// (wire/videos.md 5).
+// VideoContent serves GET and HEAD of /v1/videos/{id}/content. It streams the content from the provider.
 func (hs *Handlers) VideoContent(w http.ResponseWriter, r *http.Request) {
 	hs.reader(w, r, func(rc *requestContext) error {
 		variant := video.Variant(cmp.Or(r.URL.Query().Get("variant"), string(video.Video)))

@@ -63,7 +63,7 @@ func (hs *Handlers) ListVideos(w http.ResponseWriter, r *http.Request) {
 // pollAfter is the interval at which clients are asked to poll a job that has not ended.
 const pollAfter = 5 * time.Second
 
-// Video serves GET /v1/videos/{id} (gateway.md 4.2). With ?wait=30s it replies when the job changes, and
+// Video serves GET /v1/videos/{id}. With ?wait=30s it replies when the job changes, and
 // after that time at the latest (decisions.md, "Videos").
 func (hs *Handlers) Video(w http.ResponseWriter, r *http.Request) {
 	hs.reader(w, r, func(rc *requestContext) error {

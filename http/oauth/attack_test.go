@@ -555,7 +555,7 @@ func TestAFloodOfRequestsEndsNoSignIn(t *testing.T) {
 		flooder.do("GET", "/topup?account=own", nil)
 	}
 	if w := c.follow(c.signIn(first, "anna")); w.Code != http.StatusOK {
-		t.Errorf("the sign-in that was under way: %d", w.Code)
+		t.Errorf("the sign-in in progress: %d", w.Code)
 	}
 	if w := s.browser().do("GET", link, nil); w.Code != http.StatusSeeOther {
 		t.Errorf("the top-up link: %d", w.Code)

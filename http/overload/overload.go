@@ -1,5 +1,5 @@
 // Package overload limits the requests in flight in the whole process and the bytes of their
-// bodies (faults.md 1.6 and 3). A request beyond a limit is refused before its body is read, so
+// bodies. A request beyond a limit is refused before its body is read, so
 // that other requests are not slowed down. Both limits are divided among the owners of requests
 // by the rule of stagedoor/state/share. The limits of one key or one provider are in
 // actors/throttle.

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Alias serves the paths below To also below From (decisions.md "Names"), for unmodified clients of a
+// Alias serves the paths below To also below From, for unmodified clients of a
 // vendor whose own paths differ.
 type Alias struct{ From, To string }
 

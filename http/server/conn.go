@@ -12,7 +12,7 @@ import (
 
 const (
 	// writeTimeout is how long a client may take to accept one piece of a reply. A
-	// client that takes longer is disconnected (faults.md 3).
+	// client that takes longer is disconnected.
 	writeTimeout = 15 * time.Second
 	// piece is the number of bytes that the client has to accept in that time.
 	piece = 64 << 10

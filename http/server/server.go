@@ -42,7 +42,7 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// Limits of a connection (faults.md 3).
+// Limits of a connection.
 const (
 	headerTimeout = 5 * time.Second
 	idleTimeout   = 60 * time.Second

@@ -367,8 +367,8 @@ func serve(t *testing.T, s *Server) *pipes {
 	return p
 }
 
-// TestWhatNetHTTPMakesOfOddRequests pins how raw bytes arrive (faults.md C17 to
-// C24): refused before any handler, or as one request with one reply.
+// TestWhatNetHTTPMakesOfOddRequests pins how raw bytes arrive: they are refused before any handler, or are one
+// request with one reply.
 func TestWhatNetHTTPMakesOfOddRequests(t *testing.T) {
 	for _, c := range []struct {
 		name, request string
@@ -539,7 +539,7 @@ func TestAStreamOfHTTP2ThatIsNotReadEnds(t *testing.T) {
 }
 
 // TestRapidResetsLeaveNothingBehind has a client that takes back every stream as
-// soon as it is served (faults.md C16): each handler ends, and others are served.
+// soon as it is served: each handler ends, and others are served.
 func TestRapidResetsLeaveNothingBehind(t *testing.T) {
 	s, _ := newServer(t, nil)
 	entered := make(chan struct{})

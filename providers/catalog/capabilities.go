@@ -83,7 +83,7 @@ func (o *CapabilityOverrides) apply(c *dialogue.Capabilities) {
 }
 
 // CapabilitiesOf returns the capabilities of a model in a shape, by the family and generation in
-// its name (gateway.md 4.8 rule 7). A model of unknown family can do everything that the shape can:
+// its name. A model of unknown family can do everything that the shape can:
 // if its upstream refuses, the request is degraded and sent again.
 func CapabilitiesOf(model string, shape dialogue.Shape) dialogue.Capabilities {
 	var c dialogue.Capabilities

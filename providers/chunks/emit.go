@@ -17,7 +17,7 @@ func ModelAndTime(req *dialogue.Request, env *dialogue.Env, ev *dialogue.Event) 
 
 // AppendEnd appends the end of a chunk, after the delta of its choice. reason is the
 // finish_reason, or "" before the end. If the client asked for usage, every chunk but the last
-// has usage null (wire/chat.md 5).
+// has usage null.
 func AppendEnd(dst []byte, reason string, req *dialogue.Request) []byte {
 	dst = append(dst, `,"finish_reason":`...)
 	if reason == "" {

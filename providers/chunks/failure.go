@@ -145,13 +145,13 @@ func statusOf(e *dialogue.Error) int {
 	return http.StatusBadGateway
 }
 
-// Envelope returns the body of an error reply (gateway.md 2.2).
+// Envelope returns the body of an error reply.
 func Envelope(err *dialogue.Error) []byte {
 	return append(err.AppendJSON([]byte(`{"error":`)), '}')
 }
 
 // AppendFailure appends the event that ends a failed stream. It has no event line, because some
-// clients fail on one, and no [DONE] after it, which would look like success (wire/errors.md 5).
+// clients fail on one, and no [DONE] after it, which would look like success.
 func AppendFailure(dst []byte, err *dialogue.Error) []byte {
 	dst = append(dst, `data: {"error":`...)
 	return append(err.AppendJSON(dst), "}\n\n"...)
@@ -160,6 +160,5 @@ func AppendFailure(dst []byte, err *dialogue.Error) []byte {
 // Done is the event that ends a complete stream.
 const Done = "data: [DONE]\n\n"
 
-// Heartbeat is a comment without a blank line after it, which every client ignores
-// (wire/errors.md 6).
+// Heartbeat is a comment without a blank line after it, which every client ignores.
 const Heartbeat = ": keep-alive\n"

@@ -10,7 +10,7 @@ import (
 	"stagedoor/providers/fields"
 )
 
-// MaxChoices is the largest value of n in both shapes (gateway.md 8).
+// MaxChoices is the largest value of n in both shapes.
 const MaxChoices = 128
 
 // DecodeField reads a field that means the same in both shapes into req. It reports whether the

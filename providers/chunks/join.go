@@ -8,7 +8,7 @@ import (
 
 // FragmentJoiner decodes the fragments of one text. A fragment can end within a character, after
 // the first of two surrogate escapes. The joiner keeps that half for the next fragment, because
-// each half alone decodes to U+FFFD (translation.md 12.4).
+// each half alone decodes to U+FFFD.
 type FragmentJoiner struct{ half string }
 
 // Add returns the text of the next fragment, which is a JSON string.

@@ -3,7 +3,7 @@ package chunks
 import "stagedoor/providers/dialogue"
 
 // ParseFinishReason reads a finish_reason, also the words of servers that use others. An unknown
-// word is ReasonOther and not an error (translation.md 8.2).
+// word is ReasonOther and not an error.
 func ParseFinishReason(word string) dialogue.Reason {
 	switch word {
 	case "stop", "end_turn", "eos", "stop_sequence", "STOP":

@@ -204,7 +204,7 @@ func (t *Tap) readChoices(r *fields.Reader) error {
 }
 
 // EOF implements shapes.Tap. Some servers leave out [DONE], so a reply with a finish reason is
-// complete without it. The client still gets one (translation.md 11).
+// complete without it. The client still gets one.
 func (t *Tap) EOF() ([]byte, *dialogue.Error) {
 	switch {
 	case t.done:

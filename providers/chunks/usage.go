@@ -74,7 +74,7 @@ func count(v gjson.Result, n *int64) {
 	}
 }
 
-// WriteUsage writes the usage object (gateway.md 2.3). Unknown counts are written as 0.
+// WriteUsage writes the usage object. Unknown counts are written as 0.
 func WriteUsage(w *jsonw.Writer, u dialogue.Usage) {
 	in, out := dialogue.CountOrZero(u.InputTotal), dialogue.CountOrZero(u.OutputTotal)
 	w.Object()

@@ -9,7 +9,7 @@ import (
 )
 
 // Error is a failure on its way to a client. It holds the members of the error envelope
-// (gateway.md 2.2) and what HTTP needs to send it. Use a constructor of this package; each
+// and what HTTP needs to send it. Use a constructor of this package; each
 // error code has one.
 type Error struct {
 	Status  int    // HTTP status for the client
@@ -24,8 +24,8 @@ type Error struct {
 	NoRetry bool
 	// Retry is sent as x-should-retry: true, for a status that SDKs do not retry by themselves.
 	Retry bool
-	// ModerationDetails is the extra member of that name in the refusal of an image vendor
-	// (wire/images.md 5): a JSON object, or nil.
+	// ModerationDetails is the extra member of that name in the refusal of an image vendor:
+	// a JSON object, or nil.
 	ModerationDetails json.RawMessage
 	// Cause goes to logs and spans and never to the client.
 	Cause error
@@ -40,7 +40,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Cause }
 
-// Types of the gateway's own errors (wire/errors.md 4).
+// Types of the gateway's own errors.
 const (
 	TypeInvalidRequest = "invalid_request_error"
 	TypeAuthentication = "authentication_error"

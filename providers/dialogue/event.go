@@ -83,7 +83,7 @@ type Citation struct {
 // Reason says why a choice ended.
 type Reason uint8
 
-// Reasons of EventFinish. The table of translation.md 8.2 maps them to the words of each shape.
+// Reasons of EventFinish. Each shape maps them to its own words.
 const (
 	ReasonStop Reason = iota
 	ReasonStopSequence

@@ -100,7 +100,7 @@ type Request struct {
 	// Encoders fill it.
 	Enforced Enforced
 
-	// Lost lists what the decoder had to drop (gateway.md 4.3: images over 8 MB). It is
+	// Lost lists what the decoder had to drop. It is
 	// reported together with the losses of the encoder.
 	Lost []string
 
@@ -334,7 +334,7 @@ const (
 	OutputSchema            // JSON that satisfies Schema
 )
 
-// Output is the form that a request requires of its answer (gateway.md 4.8).
+// Output is the form that a request requires of its answer.
 type Output struct {
 	Mode        OutputMode
 	Name        string

@@ -12,7 +12,7 @@ type Traits struct {
 	// BindsSchema is set if a schema always binds the answer, without the word strict.
 	BindsSchema bool
 	// DropsBounds is set if clients were promised that the bounds of a schema (minimum, pattern)
-	// are removed, whichever upstream gets the request (gateway.md 4.8 rule 2).
+	// are removed, whichever upstream gets the request.
 	DropsBounds bool
 	// KeepsMetadata is set if metadata, prompt_cache_key and service_tier have the meaning and
 	// the values that they have in the shapes of the same vendor.

@@ -11,7 +11,7 @@ import (
 // Limits of the texts of clients and upstreams. Every text from outside is checked against them before anything else
 // reads it, so that a small text cannot cost much time, memory or stack.
 const (
-	// MaxDepth is the nesting that a client may use in a request and in the JSON inside its strings (faults.md 3).
+	// MaxDepth is the nesting that a client may use in a request and in the JSON inside its strings.
 	// Tool schemas are the deepest texts in use and stay below 64 levels. Each level costs a reader one stack frame.
 	MaxDepth = 128
 	// MaxReplyDepth is the nesting that an upstream may use. It is higher, because a reply repeats parts of its

@@ -74,7 +74,7 @@ func Each(rule Rule) Rule {
 	}
 }
 
-// Stop is the rule for a string or up to four strings (gateway.md 8).
+// Stop is the rule for a string or up to four strings.
 func Stop(r *Reader) error {
 	if r.Peek() == String {
 		r.Skip()
@@ -102,7 +102,7 @@ func LogitBias(r *Reader) error {
 	})
 }
 
-// Metadata is the rule for up to 16 pairs of short strings (gateway.md 8).
+// Metadata is the rule for up to 16 pairs of short strings.
 func Metadata(r *Reader) error {
 	n := 0
 	err := r.Object(func(name []byte) error {

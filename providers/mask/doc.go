@@ -1,6 +1,6 @@
 // Package mask checks and converts masks: pictures that mark which part of another picture a
-// model may change. Check applies the rules of the image vendor's routes
-// (imagegen-and-oauth.md 4.2), where black marks the part to change. FromAlpha and ToAlpha
+// model may change. Check applies the rules of the image vendor's routes,
+// where black marks the part to change. FromAlpha and ToAlpha
 // convert between such masks and the masks of the images shape, where that part is transparent.
 // The package does not repair masks.
 //

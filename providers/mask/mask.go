@@ -13,7 +13,7 @@ type Flaw string
 
 func (f Flaw) Error() string { return string(f) }
 
-// The flaws (imagegen-and-oauth.md 4.2).
+// The flaws that Check can find.
 const (
 	Damaged     Flaw = "is damaged: it cannot be decoded"
 	Truncated   Flaw = "is damaged: it ends before its image does"
@@ -30,7 +30,7 @@ const (
 	NoAlpha Flaw = "must have an alpha channel: what is transparent is changed"
 )
 
-// leastBlackShare is in percent of the area (imagegen-and-oauth.md 8).
+// leastBlackShare is in percent of the area.
 const leastBlackShare = 10
 
 // Check returns the Flaw for which the vendor would refuse mask as a mask of source, or nil. These are

@@ -10,8 +10,7 @@ import (
 // Operation says what the client wants done.
 type Operation string
 
-// The operations. All but Generate and Edit exist only on the image vendor's routes
-// (imagegen-and-oauth.md 4).
+// The operations. All but Generate and Edit exist only on the image vendor's routes.
 const (
 	Generate          Operation = "generate"
 	Edit              Operation = "edit"

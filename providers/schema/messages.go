@@ -190,7 +190,7 @@ func (n *node) number() float64 {
 	return f
 }
 
-// bounds lists the keywords that the messages shape does not have (gateway.md 4.8 rule 2).
+// bounds lists the keywords that the messages shape does not have.
 var bounds = []string{"minimum", "maximum", "minLength", "maxLength"}
 
 // StripBounds moves minimum, maximum, minLength and maxLength from a schema to its descriptions

@@ -25,7 +25,7 @@ import (
 	"stagedoor/providers/tokens"
 )
 
-// MaxInputs is the most inputs of one request (wire/embeddings.md 6).
+// MaxInputs is the most inputs of one request.
 const MaxInputs = 2048
 
 // Request is a client's request for embeddings. Its slices point into Body.
@@ -62,7 +62,7 @@ type Input struct {
 // Purpose names a use of vectors. Some models make different vectors of one text for different uses.
 type Purpose string
 
-// The purposes that clients of each shape can name (wire/embeddings.md 3).
+// The purposes that clients of each shape can name.
 const (
 	Query          Purpose = "query"
 	Document       Purpose = "document"

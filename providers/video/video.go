@@ -12,7 +12,7 @@ import (
 // Operation says from what a job makes its video.
 type Operation string
 
-// The operations (wire/videos.md 1).
+// The operations.
 const (
 	Create Operation = "create" // from a prompt, perhaps with a first picture
 	Remix  Operation = "remix"  // a finished video again, changed
@@ -71,7 +71,7 @@ type Source struct {
 // State says how far a job has come. Completed and Failed are final.
 type State string
 
-// The states (wire/videos.md 3).
+// The states.
 const (
 	Queued     State = "queued"
 	InProgress State = "in_progress"

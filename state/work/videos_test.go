@@ -222,6 +222,6 @@ func TestVideosAreSweptAfterTheirTime(t *testing.T) {
 		t.Error("the old one is there")
 	}
 	if _, ok := work.FindVideo(s.View(), running.ID, me); !ok {
-		t.Error("the one under way is gone")
+		t.Error("the unfinished job is gone")
 	}
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // required lists the members a whole reply of each shape always has. The messages
-// shape has two more when the gateway wrote the object itself (gateway.md 2.4).
+// shape has two more when the gateway wrote the object itself.
 var required = map[Shape][]string{
 	Messages:    {"id", "type", "role", "content", "model", "stop_reason", "stop_sequence", "usage"},
 	Chat:        {"id", "object", "created", "model", "choices"},
@@ -26,7 +26,7 @@ var required = map[Shape][]string{
 }
 
 // WholeRules says which rules a reply that is no stream breaks: an error envelope
-// (gateway.md 2.2) or the shape's object. It answers the body too, null if there is
+// or the shape's object. It answers the body too, null if there is
 // none. translated tells whether the upstream spoke another shape.
 func WholeRules(shape Shape, reply *Reply, translated bool) (any, []string) {
 	var r rules

@@ -15,8 +15,7 @@ import (
 	"stagedoor/test/faults/faultd"
 )
 
-// cancelWithin is how soon an upstream must know that its client has gone
-// (faults.md C1).
+// cancelWithin is how soon an upstream must know that its client has gone.
 const cancelWithin = 100 * time.Millisecond
 
 // A point is where in an exchange the client leaves.

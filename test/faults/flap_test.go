@@ -80,7 +80,7 @@ func crowd(
 }
 
 // While everything fails, trying again must not become a load of its own: the
-// upstream is called at most 1.2 times for each request (faults.md 9).
+// upstream is called at most 1.2 times for each request.
 func TestRetriesDoNotMultiplyAnOutage(t *testing.T) {
 	t.Parallel()
 	g, server, _, _ := flapping(t)
@@ -107,8 +107,7 @@ func TestRetriesDoNotMultiplyAnOutage(t *testing.T) {
 // TestAnUpstreamThatIsWellAgainIsUsedWithinTenSeconds of actors/text measures it.
 const usedWithin = 3 * time.Minute
 
-// An upstream that is well again is used again, and until then the other one stands in
-// (faults.md U45).
+// An upstream that is well again is used again, and until then the other one stands in.
 func TestAFlappingUpstreamIsUsedAgain(t *testing.T) {
 	t.Parallel()
 	g, server, first, second := flapping(t)

@@ -59,7 +59,7 @@ func endsWithin(c net.Conn, d time.Duration) error {
 }
 
 // Clients that speak slowly, or connect and say nothing, are ended in time, and
-// nobody else notices them (faults.md C3).
+// nobody else notices them.
 func TestSlowClientsAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	g, _ := single(t, answering, nil)
@@ -95,7 +95,7 @@ func TestSlowClientsAreNotWaitedFor(t *testing.T) {
 }
 
 // A client that stops reading is dropped, its upstream is let go, and the streams
-// beside it go on (faults.md C4).
+// beside it go on.
 func TestStalledReadersAreDropped(t *testing.T) {
 	t.Parallel()
 	const stalled = 10
@@ -144,7 +144,7 @@ func TestStalledReadersAreDropped(t *testing.T) {
 }
 
 // Beyond what the process takes on, requests are refused at once; health is answered,
-// and the places are free again when their requests end (faults.md 1.6). One key cannot
+// and the places are free again when their requests end. One key cannot
 // take all of them.
 func TestOverloadIsToldAtOnce(t *testing.T) {
 	const places = 5
@@ -295,7 +295,7 @@ func TestMoreConnectionsThanDescriptors(t *testing.T) {
 	}
 }
 
-// A process that was stopped for a while goes on where it was (faults.md P19).
+// A process that was stopped for a while goes on where it was.
 func TestAPausedProcessGoesOn(t *testing.T) {
 	t.Parallel()
 	begun, resume := make(chan struct{}), make(chan struct{})

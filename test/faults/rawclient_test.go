@@ -150,7 +150,7 @@ func TestClientsThatSpeakBadly(t *testing.T) {
 }
 
 // Requests that come in one piece are answered one by one, and what is behind a
-// refused one is not taken for another request (faults.md C5, C17).
+// refused one is not taken for another request.
 func TestPipelinedRequestsKeepTheirOrder(t *testing.T) {
 	b := newBench(
 		t,
@@ -212,7 +212,7 @@ func TestPipelinedRequestsKeepTheirOrder(t *testing.T) {
 }
 
 // An upstream learns nothing of a client but its request: no cookie, no address, no
-// key (faults.md S5); and a client cannot write lines into the log (S14).
+// key; and a client cannot write lines into the log (S14).
 func TestWhatAClientSendsGoesNoFurther(t *testing.T) {
 	headers := make(chan http.Header, 1)
 	b := newBench(t, []cell{{name: "m", upstream: cases.Chat, timeouts: patient, script: func(c *faultd.Conn) {

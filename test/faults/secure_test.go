@@ -58,7 +58,7 @@ type hatch struct {
 	want      outcome
 }
 
-// connectRows are the faults of connecting (faults.md U2 to U4).
+// connectRows are the faults of connecting.
 func connectRows(t *testing.T, server *faultd.Server) []hatch {
 	t.Helper()
 	authority := newAuthority(t)

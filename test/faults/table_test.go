@@ -38,7 +38,7 @@ func either(outcomes ...outcome) outcome {
 	return sum
 }
 
-// A fault is a row of the catalogue (faults.md 6.1).
+// A fault is a row of the catalogue.
 type fault struct {
 	id    string // of the row, with a letter where one row is several faults
 	title string

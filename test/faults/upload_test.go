@@ -101,7 +101,7 @@ func uploadFaults() []uploadFault {
 }
 
 // TestUploadFaults: an upstream that does not take a request, or answers before it
-// has it, ends it in time and with what it said (faults.md U42, U43).
+// has it, ends it in time and with what it said.
 func TestUploadFaults(t *testing.T) {
 	rows := uploadFaults()
 	asked := []way{

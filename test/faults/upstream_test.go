@@ -94,7 +94,7 @@ func TestUpstreamFaults(t *testing.T) {
 	}
 }
 
-// Before the first byte another attempt may be made; after it never (faults.md 1.4).
+// Before the first byte another attempt may be made; after it never.
 func TestAttemptsEndWithTheFirstByte(t *testing.T) {
 	t.Parallel()
 	first := func(fail func(*faultd.Conn)) func(cases.Shape) faultd.Script {
@@ -154,8 +154,7 @@ func TestAttemptsEndWithTheFirstByte(t *testing.T) {
 	}
 }
 
-// A connection that the upstream closed while it was idle is nobody's business
-// (faults.md U6).
+// A connection that the upstream closed while it was idle is nobody's business.
 func TestStalePooledConnectionIsInvisible(t *testing.T) {
 	t.Parallel()
 	closing := func(c *faultd.Conn) { good(c, faultd.Wires[cases.Chat], wantsStream(c)) } // closed without a word of it
@@ -170,7 +169,7 @@ func TestStalePooledConnectionIsInvisible(t *testing.T) {
 }
 
 // A response that the upstream glued on behind another must not become the answer to
-// a later request (faults.md U12). net/http drops a connection that speaks
+// a later request. net/http drops a connection that speaks
 // unasked, but only once its reader has looked again: a request in that very
 // instant could still take it, so the requests here come when it is dropped.
 func TestGluedResponseIsNobodysAnswer(t *testing.T) {

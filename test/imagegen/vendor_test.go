@@ -1,6 +1,5 @@
 // Package imagegen is the black-box test of the image vendor's routes: the real
-// program, clients over HTTP in front of it and a small vendor behind it
-// (imagegen-and-oauth.md 4.1, 4.2, wire/imagegen.md).
+// program, clients over HTTP in front of it and a small vendor behind it.
 package imagegen
 
 import (

@@ -13,7 +13,7 @@ var secretForm = regexp.MustCompile(
 		`|` + adminToken,
 )
 
-// findLeaks looks for secrets where none may be (oauth.md F1).
+// findLeaks looks for secrets where none may be.
 func (s *soak) findLeaks(where string, text []byte) {
 	if at := secretForm.FindIndex(text); at != nil {
 		s.wrong("%s: a secret that begins with %.6s is there", where, text[at[0]:at[1]])

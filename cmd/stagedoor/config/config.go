@@ -80,7 +80,7 @@ type Admin struct {
 	Token Secret `yaml:"token" doc:"what programs send as Authorization: Bearer; without one here and none made by command the API is off"`
 }
 
-// Process bounds the whole process (faults.md 3).
+// Process bounds the whole process.
 type Process struct {
 	MemoryMiB       int `yaml:"memory_mib" doc:"mebibytes of memory that the limits of 0 are shares of; 0: what the control group allows, else the machine's"`
 	Requests        int `yaml:"requests" doc:"requests under way at a time, more are answered 503; 0: by the memory, at most 20000"`
@@ -187,7 +187,7 @@ type Target struct {
 	On              *Strings      `yaml:"on" doc:"of a fallback: the failures for which it is tried" enum:"@conditions"`
 }
 
-// Capabilities override what a model's name tells (gateway.md 4.8 rule 7).
+// Capabilities override what a model's name tells.
 type Capabilities struct {
 	StructuredOutputs *bool  `yaml:"structured_outputs" doc:"replies constrained to a JSON Schema"`
 	ImagesIn          *bool  `yaml:"images_in" doc:"images in prompts"`

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Job is a video job as the gateway tells it (gateway.md 2.1).
+// Job is a video job as the gateway tells it.
 type Job struct {
 	ID          string  `json:"id"`
 	Object      string  `json:"object"`
@@ -118,7 +118,7 @@ func (w *Wish) body() (*body, error) {
 	return &body{"application/json", data}, err
 }
 
-// maxReference bounds the picture (wire/videos.md 2).
+// maxReference bounds the picture.
 const maxReference = 20 << 20
 
 func (w *Wish) multipart(fields [][2]string) (*body, error) {

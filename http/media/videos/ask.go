@@ -21,7 +21,7 @@ import (
 	"stagedoor/state"
 )
 
-// Ask is what a client asks for, checked (wire/videos.md 2).
+// Ask is what a client asks for, checked.
 type Ask struct {
 	Operation video.Operation
 	Prompt    string
@@ -42,7 +42,7 @@ type Ask struct {
 // Close gives picture and video back.
 func (a *Ask) Close() error { return errors.Join(a.Reference.Close(), a.Upload.Close()) }
 
-// Bounds of wire/videos.md 2.
+// Limits of a request for a video, which are those of the vendor.
 const (
 	MaxPrompt     = 32000 // characters
 	MaxReference  = 20 << 20
@@ -104,7 +104,8 @@ func Check(op video.Operation, sent Sent, source string) (*Ask, error) {
 	return c.ask, nil
 }
 
-// rules are what is looked at, in the order of wire/videos.md 2.
+// rules lists the checks of each operation. Their order is that of the vendor, so that a request with
+// several mistakes gets the same error.
 var rules = map[video.Operation][]func(*checker) error{
 	video.Create: {(*checker).prompt, (*checker).model, (*checker).seconds, (*checker).size, (*checker).reference, (*checker).characters, (*checker).user, (*checker).noUploads},
 	video.Remix:  {(*checker).prompt, (*checker).noPictures, (*checker).noUploads},

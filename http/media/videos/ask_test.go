@@ -34,7 +34,7 @@ func dataOf(b []byte) string {
 	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(b)
 }
 
-// Every rule of wire/videos.md 2 and 1, kept and broken.
+// TestRules keeps and breaks every rule of requests for videos.
 func TestRules(t *testing.T) {
 	fits, small := dataOf(pngOf(t, 720, 1280)), dataOf(pngOf(t, 72, 128))
 	long := strings.Repeat("ä", MaxPrompt)

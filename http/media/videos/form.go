@@ -11,8 +11,7 @@ import (
 type Text struct{ Name, Value string }
 
 // Body makes the JSON object that a form's fields stand for. Clients flatten
-// objects: input_reference[image_url] is {"input_reference":{"image_url":...}}
-// (wire/videos.md 2).
+// objects: input_reference[image_url] is {"input_reference":{"image_url":...}}.
 func Body(fields []Text) ([]byte, error) {
 	body := make(map[string]any, len(fields))
 	for _, f := range fields {

@@ -8,8 +8,8 @@ import (
 	"stagedoor/state/work"
 )
 
-// Object is a job as its client sees it: the thirteen members of gateway.md 2.1,
-// all of them always.
+// Object returns a job as its client sees it. All thirteen members are always present, because
+// clients rely on each of them.
 func Object(v *work.Video) []byte { return AppendObject(nil, v) }
 
 // AppendObject appends Object to dst.

@@ -9,7 +9,7 @@ import (
 	"stagedoor/state/work"
 )
 
-// Bounds of a page (wire/videos.md 1).
+// Bounds of a page.
 const (
 	mostPage     = 100
 	standardPage = 20

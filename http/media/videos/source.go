@@ -94,7 +94,7 @@ func (c *checker) nothingElse() error {
 	return nil
 }
 
-// Bounds of extensions (wire/videos.md 1).
+// Bounds of extensions.
 const (
 	maxExtensions = 6
 )

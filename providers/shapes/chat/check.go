@@ -139,8 +139,8 @@ func (k *checker) modalities() error {
 	})
 }
 
-// responseFormat checks gateway.md 4.8. A json_schema without schema is no
-// error: it degrades.
+// responseFormat checks response_format. A json_schema without a schema is not an error, because it
+// can be served as json_object.
 func responseFormat(r *fields.Reader) (structured bool, err error) {
 	kind := ""
 	err = r.Object(func(name []byte) (err error) {

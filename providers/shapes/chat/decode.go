@@ -98,7 +98,7 @@ func (d *decoder) field(name string, v gjson.Result) {
 }
 
 // output reads response_format. A schema that is missing stays nil, which is a
-// degradation of its own (gateway.md 4.8).
+// degradation of its own.
 func output(v gjson.Result) dialogue.Output {
 	switch v.Get("type").Str {
 	case "json_object":

@@ -12,7 +12,7 @@ import (
 	"stagedoor/providers/fields"
 )
 
-// maxImage is what an image may weigh, decoded (gateway.md 4.3 and 8).
+// maxImage is what an image may weigh, decoded.
 const maxImage = 8 << 20
 
 // pendingFunction is a deprecated function_call that waits for its answer. It
@@ -111,7 +111,7 @@ func (d *decoder) parts(content gjson.Result) []dialogue.Part {
 		return true
 	})
 	if len(parts) == 0 && content.IsArray() {
-		// Only images that were dropped: the turn stays (wire/chat.md 2).
+		// Only images that were dropped: the turn stays.
 		parts = append(parts, dialogue.Part{Kind: dialogue.TextPart})
 	}
 	return parts

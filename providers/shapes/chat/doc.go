@@ -1,5 +1,5 @@
 // Package chat is the chat-completions shape: POST /v1/chat/completions. The vendor's document is
-// OpenAI's API reference, "Chat Completions"; the gateway's rules are in gateway.md 2.3 and 4.3. The
+// OpenAI's API reference, "Chat Completions"; docs/shapes has the gateway's rules. The
 // package turns bytes into the neutral form of providers/dialogue and back. It does no I/O and keeps
 // nothing between two requests. Many servers of other vendors speak this shape, so its readers
 // accept what those are known to send.

@@ -103,7 +103,7 @@ func (e *encoder) stop() {
 }
 
 // topK goes only where the client itself spoke chat: most chat upstreams refuse
-// it (gateway.md 4.3: ignored by some).
+// it.
 func (e *encoder) topK() error {
 	switch {
 	case e.req.TopK == nil:
@@ -115,8 +115,7 @@ func (e *encoder) topK() error {
 	return nil
 }
 
-// effort turns every way of asking for thought into the one word chat has
-// (translation.md 4.5).
+// effort turns every way of asking for thought into the one word chat has.
 func (e *encoder) effort() {
 	r := e.req.Reasoning
 	word := r.Effort
@@ -148,7 +147,7 @@ func effortOf(budget int64) string {
 	return "high"
 }
 
-// output decides and writes structured output (gateway.md 4.8).
+// output decides and writes structured output.
 func (e *encoder) output() error {
 	o := schema.DecideOutput(e.req.Output, schema.JSONSchema, e.t, e.rep)
 	switch o.Mode {
@@ -200,7 +199,7 @@ func outputName(name string) string {
 }
 
 // strict is passed on, and turned off where the schema would be refused
-// under it: shapes differ in what they mean by it (translation.md 7).
+// under it: shapes differ in what they mean by it.
 func (e *encoder) strict(strict *bool, raw json.RawMessage, name string) {
 	if strict == nil {
 		return

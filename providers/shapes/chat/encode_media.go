@@ -6,7 +6,7 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// media writes one content part (translation.md 4.4). What the shape cannot
+// media writes one content part. What the shape cannot
 // show is refused: a part that vanishes changes the question.
 func (e *encoder) media(p dialogue.Part) error {
 	m := p.Media
@@ -77,7 +77,7 @@ func audioFormat(mime string) string {
 
 func (e *encoder) file(m *dialogue.Media) error {
 	if m.Base64 == "" {
-		// The gateway fetches nothing for its clients (faults.md 1.10).
+		// The gateway fetches nothing for its clients.
 		return dialogue.Unsupported("messages", "a document must be given by value for the chosen model's provider")
 	}
 	name := m.Name

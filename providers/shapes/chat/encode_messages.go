@@ -11,8 +11,7 @@ import (
 )
 
 // messages writes the conversation in the order the shape demands: after an
-// assistant's calls come the answers to all of them, then everything else
-// (translation.md 4.2).
+// assistant's calls come the answers to all of them, then everything else.
 func (e *encoder) messages() error {
 	e.Key("messages").Array()
 	written := e.system()
@@ -147,7 +146,7 @@ func (e *encoder) utter(name string, u utterance, ids []string) {
 }
 
 // thinking writes what the model thought before a message with so many calls, as text and in the
-// details that this very kind of upstream gave (translation.md 9). Some servers demand the text
+// details that this very kind of upstream gave. Some servers demand the text
 // with calls, others refuse a message that has it.
 func (e *encoder) thinking(thoughts []*dialogue.Thinking, calls int) {
 	text, details := "", []string(nil)

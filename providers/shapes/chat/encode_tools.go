@@ -30,7 +30,7 @@ func (e *encoder) tools() error {
 }
 
 // forced refuses a choice that names a tool this shape does not have: leaving it
-// out would change the answer (translation.md 4.3).
+// out would change the answer.
 func (e *encoder) forced() error {
 	c := e.req.ToolChoice
 	if c == nil {

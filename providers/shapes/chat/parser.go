@@ -75,7 +75,7 @@ func (p *parser) Body(body []byte, emit func(*dialogue.Event)) {
 }
 
 // EOF implements shapes.Parser. A stream that finished is whole without [DONE],
-// which several servers leave out; one that did not is not (translation.md 11).
+// which several servers leave out; one that did not is not.
 func (p *parser) EOF(emit func(*dialogue.Event)) {
 	if p.done {
 		return

@@ -11,8 +11,7 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// patch changes what has to change in a client's bytes and nothing else
-// (translation.md 3).
+// patch changes what has to change in a client's bytes and nothing else.
 func patch(body []byte, head shapes.Head, t dialogue.Target, rep *dialogue.Report) shapes.Call {
 	tuned := head.Tuned && (!t.Caps.Sampling || t.Caps.Thinking == dialogue.ThinkingNone)
 	if head.Plain && !tuned && t.Caps.ReasoningContent != dialogue.ReasoningRequired {

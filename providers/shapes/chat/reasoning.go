@@ -15,7 +15,7 @@ import (
 const sealFormat = "stagedoor-sd1"
 
 // thoughts reads what an assistant thought before it spoke. The details come
-// back with the history (wire/chat.md 5): a seal of ours is opened and holds the
+// back with the history: a seal of ours is opened and holds the
 // text too, as clients shorten the readable copy; what others sealed is dropped,
 // since no upstream of another shape could verify it.
 func (d *decoder) thoughts(m gjson.Result) []dialogue.Part {

@@ -10,7 +10,7 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// rules of the fields that routing does not care about (gateway.md 4.6).
+// rules of the fields that routing does not care about.
 var rules = map[string]fields.Rule{
 	"echo":              fields.Of(fields.Bool),
 	"frequency_penalty": fields.Between(-2, 2),

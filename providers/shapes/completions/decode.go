@@ -12,8 +12,7 @@ import (
 const defaultMaxTokens = 16
 
 // decode builds the neutral form for an upstream of another shape. What only
-// this shape can do is refused, as leaving it out would change the answer
-// (wire/completions.md 4).
+// this shape can do is refused, as leaving it out would change the answer.
 func decode(body []byte) (*dialogue.Request, error) {
 	req := &dialogue.Request{Inbound: Name, Traits: traits, Body: body}
 	chunks.OnlyObject(fields.View(body)).ForEach(func(name, v gjson.Result) bool {

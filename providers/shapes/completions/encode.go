@@ -47,7 +47,7 @@ func encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report) (sha
 }
 
 // unconstrain reports that no form can be asked of the answer here; the request
-// goes on (gateway.md 4.8 rule 6).
+// goes on.
 func unconstrain(o dialogue.Output, t dialogue.Target, rep *dialogue.Report) {
 	t.Caps.StructuredOutputs = false
 	if o.Mode != dialogue.OutputText && schema.DecideOutput(o, schema.NoOutput, t, rep).Mode != dialogue.OutputText {

@@ -40,7 +40,7 @@ func writeLogProbs(w *jsonw.Writer, tokens []json.RawMessage, offset int) int {
 }
 
 // writeTop writes the likeliest tokens of a place. The one that was chosen is
-// always among them (wire/completions.md 1).
+// always among them.
 func writeTop(w *jsonw.Writer, v gjson.Result) {
 	written := map[string]bool{}
 	w.Object()

@@ -83,7 +83,7 @@ func (c *checker) member(name string) (err error) {
 	return err
 }
 
-// purposes are the words of several vendors for the purposes of vectors (wire/embeddings.md 3).
+// purposes are the words of several vendors for the purposes of vectors.
 var purposes = map[string]vector.Purpose{
 	"query": vector.Query, "search_query": vector.Query, "retrieval.query": vector.Query,
 	"document": vector.Document, "search_document": vector.Document, "retrieval.passage": vector.Document,

@@ -48,7 +48,7 @@ func TestInputsAreReadInEveryForm(t *testing.T) {
 	}
 }
 
-// TestTheFirstBrokenRuleIsNamed checks the rules of wire/embeddings.md 6.
+// TestTheFirstBrokenRuleIsNamed breaks every rule of the shape.
 func TestTheFirstBrokenRuleIsNamed(t *testing.T) {
 	many := strings.Repeat(`"a",`, vector.MaxInputs) + `"a"`
 	for body, param := range map[string]string{

@@ -1,4 +1,4 @@
-// Package embeddings is the vendor's shape for embeddings, POST /v1/embeddings, described in wire/embeddings.md 1.
+// Package embeddings is the vendor's shape for embeddings, POST /v1/embeddings.
 // It serves clients and calls upstreams. The generateContent shape has another form of embeddings, and
 // providers/vector is the form between the two.
 //

@@ -13,8 +13,8 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// Check holds a request against the rules of wire/gemini.md 2. Unknown fields
-// are never an error: Google's SDKs are ahead of any description.
+// Check returns the first rule that a request breaks. Unknown fields are never an error, because
+// Google's SDKs are ahead of any description.
 func (shape) Check(body []byte, in shapes.Params) (shapes.Head, error) {
 	doc := fields.View(body)
 	if !doc.IsObject() {

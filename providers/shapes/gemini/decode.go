@@ -12,7 +12,7 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// Decode builds the neutral form (translation.md 4).
+// Decode builds the neutral form.
 func (shape) Decode(body []byte, in shapes.Params, env *dialogue.Env) (*dialogue.Request, error) {
 	d := decoder{env: env, callIDs: dialogue.NewCallIDs(dialogue.MaxCallID), req: &dialogue.Request{
 		Inbound: Name, Traits: traits, Model: in.Model, Stream: in.Stream, IncludeUsage: true, Body: body,
@@ -66,7 +66,7 @@ func (d *decoder) member(name string, v gjson.Result) {
 // attachCache puts the cached content where it stands in the prompt: before
 // everything else, as a document only its vendor can open. So every other
 // target refuses it by the rule for foreign file ids, and the answer is not
-// quietly made without it (translation.md 5).
+// quietly made without it.
 func (d *decoder) attachCache() {
 	if d.cached == "" {
 		return

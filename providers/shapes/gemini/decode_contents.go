@@ -280,7 +280,7 @@ func (d *decoder) call(p wirePart) *dialogue.Call {
 }
 
 // result reads a functionResponse and finds its call: by id, else the first
-// unanswered one of that name (wire/gemini.md 2.2).
+// unanswered one of that name.
 func (d *decoder) result(v gjson.Result) *dialogue.Result {
 	r := &dialogue.Result{Name: str(field(v, "name"))}
 	r.CallID = d.answered(str(field(v, "id")), r.Name)

@@ -1,6 +1,6 @@
 // Package gemini is the gemini shape: /v1beta/models/{model}:generateContent, its streamed form and
-// countTokens. The vendor's document is Google's Gemini API reference, "Generating content"; the
-// gateway's rules are in gateway.md 4.9. The package turns bytes into the neutral form of
+// countTokens. The vendor's document is Google's Gemini API reference, "Generating content"; docs/shapes
+// has the gateway's rules. The package turns bytes into the neutral form of
 // providers/dialogue and back. It does no I/O and keeps nothing between two requests.
 //
 // Google's JSON is proto3 JSON: every field name may be written in lowerCamelCase or snake_case,

@@ -21,7 +21,7 @@ const (
 )
 
 // Embeddings is the shape's form of requests for embeddings: embedContent for one input and batchEmbedContents for
-// several. Its upstreams do not scale vectors that they have cut (wire/embeddings.md 2).
+// several. Its upstreams do not scale vectors that they have cut.
 var Embeddings = &vector.Dialect{
 	Shape: &Shape.Descriptor, Read: readEmbed, Envelope: shape{}.Envelope,
 	Inbound: embedder{}, Outbound: embedder{}, CutsUnscaled: true,

@@ -95,7 +95,7 @@ func (e *encoder) system() {
 	e.w.End().End()
 }
 
-// generation writes generationConfig (translation.md 4.1).
+// generation writes generationConfig.
 func (e *encoder) generation() {
 	r := e.req
 	w := jsonw.Writer{}

@@ -11,7 +11,7 @@ import (
 
 // history brings the turns into the order this shape demands: roles alternate,
 // and right after a turn with calls come their results, one for each, in the
-// order of the calls (translation.md 4.2).
+// order of the calls.
 func (e *encoder) history() ([]dialogue.Turn, error) {
 	h := historyBuilder{e: e, known: map[string]bool{}, results: map[string][]*dialogue.Result{}}
 	if err := h.index(); err != nil {
@@ -71,7 +71,7 @@ func (h *historyBuilder) index() error {
 }
 
 // foreign reports a file that only another vendor can open: the answer must not
-// quietly be made without it (translation.md 5).
+// quietly be made without it.
 func foreign(p dialogue.Part) bool {
 	return p.Media != nil && p.Media.FileID != "" && p.Media.FileIDs != traits.FileIDs
 }

@@ -13,7 +13,7 @@ import (
 	"stagedoor/providers/vector"
 )
 
-// maxEmbedded is the most inputs of one call of an upstream (wire/embeddings.md 2).
+// maxEmbedded is the most inputs of one call of an upstream.
 const maxEmbedded = 100
 
 // Batch implements vector.Outbound.
@@ -66,7 +66,7 @@ func nameModel(request []byte, model string) []byte {
 	return fields.Splice(request, edits)
 }
 
-// taskTypes are the shape's words for the purposes of vectors (wire/embeddings.md 3).
+// taskTypes are the shape's words for the purposes of vectors.
 var taskTypes = map[vector.Purpose]string{
 	vector.Query: "RETRIEVAL_QUERY", vector.Document: "RETRIEVAL_DOCUMENT", vector.Similarity: "SEMANTIC_SIMILARITY",
 	vector.Classification: "CLASSIFICATION", vector.Clustering: "CLUSTERING",

@@ -25,7 +25,7 @@ func declared(t dialogue.Tool) bool {
 	return t.Kind == dialogue.FunctionTool || t.Kind == dialogue.CustomTool
 }
 
-// tools writes tools and toolConfig (translation.md 4.3).
+// tools writes tools and toolConfig.
 func (e *encoder) tools() error {
 	functions, servers := e.available()
 	if len(functions)+len(servers) > 0 {

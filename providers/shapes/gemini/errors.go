@@ -16,7 +16,7 @@ import (
 	"stagedoor/providers/jsonw"
 )
 
-// Limits on what of an upstream's refusal is read and shown (wire/errors.md 4).
+// Limits on what of an upstream's refusal is read and shown.
 const (
 	maxErrorBody = 64 << 10
 	maxMessage   = 2 << 10
@@ -180,7 +180,7 @@ func shorten(s string) string {
 
 // Envelope returns the gateway's envelope as Google's SDKs can read it: code is the
 // HTTP status as an integer, status is Google's word. A code that was a string
-// moves to details (wire/errors.md 3).
+// moves to details.
 func (shape) Envelope(err *dialogue.Error) []byte { return appendEnvelope(nil, err) }
 
 func appendEnvelope(dst []byte, err *dialogue.Error) []byte {

@@ -21,9 +21,8 @@ func (shape) NewParser(choices int, env *dialogue.Env) shapes.Parser {
 // maxIndex bounds the candidate indices that are believed.
 const maxIndex = 127
 
-// parser is the state machine of translation.md 12.2. The stream has no
-// terminal event: its end is the end of the body, and a reply is finished when
-// every candidate has said why it stopped.
+// parser reads one reply of a gemini upstream. The stream has no terminal event: it ends with the
+// body, and the reply is complete if every candidate has a finish reason.
 type parser struct {
 	env        *dialogue.Env
 	wanted     int                   // candidates
@@ -304,7 +303,7 @@ func (p *parser) text(c *candidate, part wirePart) {
 }
 
 // whole decodes a JSON string so that a surrogate pair that the upstream cut in
-// two between chunks comes out in one piece (translation.md 12.4).
+// two between chunks comes out in one piece.
 func (c *candidate) whole(v gjson.Result) string {
 	raw, held := v.Raw, c.high
 	tail := highSurrogate(raw)
@@ -457,7 +456,7 @@ func (p *parser) EOF(emit func(*dialogue.Event)) {
 }
 
 // finish says why a candidate stopped. The vendor has no word for calls: STOP
-// with calls is one (translation.md 8.2).
+// with calls is one.
 func (p *parser) finish(c *candidate) {
 	if c.reason == dialogue.ReasonStop && len(c.calls) > 0 {
 		c.reason = dialogue.ReasonTool

@@ -15,7 +15,7 @@ import (
 )
 
 // Pictures is the shape as an upstream of pictures: generateContent with
-// responseModalities IMAGE (wire/gemini.md 2).
+// responseModalities IMAGE.
 var Pictures = &picture.Shape{Name: Name, MakesPictures: true, Codec: pictures{}}
 
 type pictures struct {

@@ -2,8 +2,8 @@ package gemini
 
 import "stagedoor/providers/dialogue"
 
-// reasonOf maps Google's finish reasons, an open set, to the neutral ones
-// (translation.md 8.2). ok is false for the words that mean "not yet".
+// reasonOf maps Google's finish reasons, an open set, to the neutral ones.
+// ok is false for the words that mean "not yet".
 func reasonOf(word string) (r dialogue.Reason, ok bool) {
 	switch word {
 	case "", "FINISH_REASON_UNSPECIFIED":

@@ -8,7 +8,7 @@ import (
 	"stagedoor/providers/jsonw"
 )
 
-// Thinking budgets in tokens (translation.md 4.5).
+// Thinking budgets in tokens.
 const (
 	budgetLow    = 1024
 	budgetMedium = 8192

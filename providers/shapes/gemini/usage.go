@@ -68,7 +68,7 @@ func takeModalities(audio, image *int64, v gjson.Result) {
 }
 
 // usage returns the neutral form: thoughts belong to the output, prompts of tools to
-// the input (translation.md 8.3).
+// the input.
 func (c *counts) usage() dialogue.Usage {
 	u := dialogue.NoUsage
 	u.CacheRead, u.Reasoning, u.AudioIn, u.AudioOut = c.cached, c.thoughts, c.audioIn, c.audioOut

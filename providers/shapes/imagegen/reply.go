@@ -89,8 +89,7 @@ func descriptions(v gjson.Result) (*picture.Reply, error) {
 // timeLayout is the vendor's format of times.
 const timeLayout = "2006-01-02T15:04:05.000000-07:00"
 
-// AppendReply appends the reply to a request of this shape (imagegen-and-oauth.md
-// 2.1, wire/imagegen.md 2 to 4). The caller must have replaced the addresses in reply by the
+// AppendReply appends the reply to a request of this shape. The caller must have replaced the addresses in reply by the
 // gateway's own.
 func AppendReply(dst []byte, r *picture.Request, reply *picture.Reply) []byte {
 	w := jsonw.Writer{Buf: dst}

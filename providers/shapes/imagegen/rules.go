@@ -24,7 +24,7 @@ type rule struct {
 	with func(in *Input) string
 }
 
-// Bounds of imagegen-and-oauth.md 8 and of the vendor's files.
+// Limits of the vendor's routes and files.
 const (
 	maxImages     = 8
 	maxSeed       = math.MaxInt32

@@ -91,8 +91,8 @@ const (
 	noFile   = "must be a file, in a multipart/form-data body"
 )
 
-// Every rule of imagegen-and-oauth.md 4.2 for the route with a JSON body, and of
-// what the vendor adds; rule "": it is valid. The document's members follow the
+// The test breaks every rule of the route with a JSON body, and those that the vendor adds. An empty rule
+// means that the request is valid. The document's members follow the
 // comma.
 func TestRulesOfGenerateV2(t *testing.T) {
 	const aspects = "must be one of ASPECT_1_1, ASPECT_3_1, ASPECT_1_3, ASPECT_3_2, ASPECT_2_3, ASPECT_4_3, ASPECT_3_4, ASPECT_16_9, ASPECT_9_16, ASPECT_10_16, ASPECT_16_10, SPECT_16_10"

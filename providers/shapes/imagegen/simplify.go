@@ -11,7 +11,7 @@ import (
 var _ picture.Simplifier = shape{}
 
 // Simplify implements picture.Simplifier. The documents list fields of the third generation that
-// the vendor's own routes do not have (wire/imagegen.md 5), so a 400 may be about them, unless it
+// the vendor's own routes do not have, so a 400 may be about them, unless it
 // names another field.
 func (shape) Simplify(r *picture.Request, model string, refused *dialogue.Error) (*picture.Request, []string) {
 	if !isV3(model) || refused.Status != http.StatusBadRequest {

@@ -43,7 +43,7 @@ var (
 	}
 )
 
-// misspelt is the documents' spelling of ASPECT_16_10 (imagegen-and-oauth.md 4.2). The gateway
+// misspelt is the documents' spelling of ASPECT_16_10. The gateway
 // takes both spellings and sends the vendor the correct one.
 const misspelt = "SPECT_16_10"
 
@@ -67,7 +67,7 @@ func aspectV3(word string) (picture.Aspect, bool) {
 	return picture.ParseAspect(word)
 }
 
-// Resolutions that the vendor takes (wire/imagegen.md 6), as portraits and squares. The vendor takes
+// Resolutions that the vendor takes, as portraits and squares. The vendor takes
 // the same ones as landscapes.
 const (
 	portraitsV3 = " 512x1536 576x1408 576x1472 576x1536 640x1344 640x1408 640x1472 640x1536 704x1152 704x1216 704x1280 704x1344 704x1408 704x1472" +

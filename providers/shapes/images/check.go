@@ -36,7 +36,7 @@ var known = map[string]bool{
 	"mask":               true,
 }
 
-// Models of requests that name none (gateway.md 4.7, decisions.md "Images", wire/images.md 4).
+// Models of requests that name none.
 const (
 	legacyDefault = "legacy-image-2"
 	modernDefault = "gen-image-1"
@@ -48,7 +48,7 @@ const (
 type Resolve func(model string) string
 
 // CheckGeneration decodes the JSON of a generation. It returns an error for the first rule of the
-// model that it breaks, in the order of wire/images.md 1. body must be valid JSON and must not
+// model that it breaks, in the vendor's order. body must be valid JSON and must not
 // change afterwards, because the Request keeps it.
 func CheckGeneration(body []byte, resolve Resolve) (*picture.Request, error) {
 	in := newDocument(body)
@@ -181,7 +181,7 @@ func (c *checker) quality() (err error) {
 	return err
 }
 
-// delivery decides whether the client gets the picture or an address (gateway.md 4.7).
+// delivery decides whether the client gets the picture or an address.
 func (c *checker) delivery() error {
 	if slices.Contains(c.family.refuses, "response_format") {
 		c.r.Inline = true

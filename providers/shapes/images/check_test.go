@@ -45,7 +45,7 @@ func broken(t *testing.T, err error) (param string, code any) {
 	return e.Param, e.Code
 }
 
-// Every row of wire/images.md 1, by model.
+// The test has a row for every rule of every family of models.
 func TestRulesByModel(t *testing.T) {
 	type row struct {
 		models string

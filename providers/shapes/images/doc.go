@@ -1,5 +1,5 @@
 // Package images is the shape of POST /v1/images/generations and /v1/images/edits. It checks the
-// requests of clients (gateway.md 4.7, wire/images.md), writes their replies and events, encodes
+// requests of clients, writes their replies and events, encodes
 // requests for upstreams that speak the shape, and decodes the replies of those. It opens no
 // connections and keeps no state.
 //

@@ -13,7 +13,7 @@ import (
 	"stagedoor/providers/picture"
 )
 
-// Limits of edits (wire/images.md 4).
+// Limits of edits.
 const (
 	MaxSources   = 16
 	MaxSource    = 50 << 20

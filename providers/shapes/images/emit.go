@@ -28,7 +28,7 @@ func NewEmitter(r *picture.Request, resolve Resolve, now func() time.Time) *Emit
 	return e
 }
 
-// Reply returns the body of a whole reply (wire/images.md 2). The caller must have replaced the
+// Reply returns the body of a whole reply. The caller must have replaced the
 // addresses in p by the gateway's own.
 func (e *Emitter) Reply(p *picture.Reply) []byte {
 	if p.Raw != nil {
@@ -127,7 +127,7 @@ func (e *Emitter) created(p *picture.Reply) int64 {
 	return p.Created.Unix()
 }
 
-// Partial returns the event of an unfinished image (wire/images.md 3).
+// Partial returns the event of an unfinished image.
 func (e *Emitter) Partial(p *picture.Partial) []byte {
 	name := e.kind + ".partial_image"
 	if p.Raw != nil {
@@ -177,5 +177,5 @@ func (e *Emitter) Failure(err *dialogue.Error) []byte {
 	return shapes.AppendEvent(nil, "error", append(err.AppendJSON([]byte(`{"error":`)), '}'))
 }
 
-// Heartbeat is a comment, which clients ignore, to be sent between two events (wire/errors.md 6).
+// Heartbeat is a comment, which clients ignore, to be sent between two events.
 var Heartbeat = []byte(": keep-alive\n")

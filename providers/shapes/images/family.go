@@ -9,7 +9,7 @@ import (
 	"stagedoor/providers/picture"
 )
 
-// family has the rules for a family of models (wire/images.md 1).
+// family has the rules for a family of models.
 type family struct {
 	prefix    string // of the documents' names of the models
 	prompt    int    // characters
@@ -80,7 +80,7 @@ func oneOf(sizes ...string) func(string) string {
 	}
 }
 
-// Bounds of a free size (gateway.md 4.7, wire/images.md 1).
+// Bounds of a free size.
 const (
 	edgeStep  = 16
 	maxEdge   = 3840

@@ -43,7 +43,7 @@ func (shape) DecodeError(status int, header http.Header, body []byte) *dialogue.
 }
 
 // moderation returns a new object with the stage and the categories of an upstream's refusal, so
-// that nothing else of it reaches the client (wire/images.md 5).
+// that nothing else of it reaches the client.
 func moderation(v gjson.Result) []byte {
 	if !v.IsObject() {
 		return nil

@@ -184,7 +184,7 @@ func (d *decoder) document(parts []dialogue.Part, p dialogue.Part, b gjson.Resul
 }
 
 // thought reads a thinking block. Its signature or data is the vendor's, unless
-// this gateway sealed another shape's into it (translation.md 9).
+// this gateway sealed another shape's into it.
 func (d *decoder) thought(b gjson.Result) *dialogue.Thinking {
 	t := &dialogue.Thinking{Text: b.Get("thinking").String()}
 	carrier := b.Get("signature").String()

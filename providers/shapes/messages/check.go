@@ -12,14 +12,14 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// Limits of gateway.md 8.
+// Limits of a request, so that a hostile one costs little.
 const (
 	maxTurns  = 100_000
 	minBudget = 1024
 )
 
-// Check applies the rules of gateway.md 4.4 in the order of the document, then
-// names what is missing.
+// Check applies the rules to the fields in the order in which the body has them, and then names a
+// required field that is missing.
 func (shape) Check(body []byte, in shapes.Params) (shapes.Head, error) {
 	c := checker{
 		head:     shapes.Head{IncludeUsage: true, MaxTokens: -1, N: 1},
@@ -230,7 +230,7 @@ func (c *checker) outputConfig(v gjson.Result) *fault {
 }
 
 // format takes json_object too: it has no counterpart here, but structured
-// output degrades, it does not fail (gateway.md 4.8 rule 6).
+// output degrades, it does not fail.
 func (c *checker) format(v gjson.Result) *fault {
 	if v.Type == gjson.Null { // or absent
 		return nil

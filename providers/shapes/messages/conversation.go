@@ -7,7 +7,7 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// The vendor's rules for a conversation (translation.md 4.2): the sides
+// The vendor's rules for a conversation: the sides
 // alternate and the user begins; no text is blank; every tool_use is answered in
 // the very next turn of the user, answers first, each once; nothing else is
 // answered.

@@ -16,7 +16,7 @@ import (
 // maxUserID is the vendor's limit of metadata.user_id.
 const maxUserID = 512
 
-// Encode writes req for a messages upstream (translation.md 4 and 5).
+// Encode writes req for a messages upstream.
 func (shape) Encode(
 	req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env,
 ) (shapes.Call, error) {
@@ -200,7 +200,7 @@ func (e *encoder) writeMessage(w *jsonw.Writer, t *message) {
 	w.End().End()
 }
 
-// sampling writes temperature, top_p and top_k as far as thinking allows them (wire/messages.md 6).
+// sampling writes temperature, top_p and top_k as far as thinking allows them.
 func (e *encoder) sampling(w *jsonw.Writer, plan reasoning) {
 	r := e.req
 	if r.Temperature != "" {
@@ -244,8 +244,7 @@ func (e *encoder) stop(w *jsonw.Writer) {
 	w.End()
 }
 
-// outputConfig holds two things that know nothing of each other (gateway.md 4.8
-// rule 4).
+// outputConfig holds two things that know nothing of each other.
 func (e *encoder) outputConfig(w *jsonw.Writer, plan reasoning) {
 	out := schema.DecideOutput(e.req.Output, schema.ClosedObjects, e.target, e.rep)
 	if out.Mode != dialogue.OutputSchema && plan.effort == "" {

@@ -187,7 +187,7 @@ func objectText(object json.RawMessage) string {
 }
 
 // thinking returns a block only if this shape's vendor signed it: any other would
-// make it refuse the request (translation.md 9).
+// make it refuse the request.
 func (e *encoder) thinking(t *dialogue.Thinking) []byte {
 	w := &jsonw.Writer{}
 	switch {

@@ -134,7 +134,7 @@ func (e *encoder) tool(t *dialogue.Tool) (name string, body []byte) {
 	return name, w.End().Buf
 }
 
-// function writes a schema whole (translation.md 7). Strictness goes along only
+// function writes a schema whole. Strictness goes along only
 // where the vendor would take the schema as it is.
 func (e *encoder) function(w *jsonw.Writer, t *dialogue.Tool) {
 	input := schema.ToolForMessages(t.Schema, t.GeminiSchema)
@@ -225,7 +225,7 @@ func writePlace(w *jsonw.Writer, place gjson.Result) {
 	w.End()
 }
 
-// choose maps the choice of tools (translation.md 4.3).
+// choose maps the choice of tools.
 func (e *encoder) choose(box *toolSet, sent map[string]bool) error {
 	c := e.req.ToolChoice
 	if c == nil {

@@ -13,13 +13,13 @@ import (
 	"stagedoor/providers/fields"
 )
 
-// Limits of what an upstream's refusal may say (wire/errors.md 4 rule 5).
+// Limits of what an upstream's refusal may say.
 const (
 	maxErrorBody = 64 << 10
 	maxMessage   = 2 << 10
 )
 
-// statuses are the vendor's error types (wire/messages.md 9).
+// statuses are the vendor's error types.
 var statuses = map[string]int{
 	"invalid_request_error": 400,
 	"authentication_error":  401,
@@ -48,7 +48,7 @@ func typeOf(status int) string {
 }
 
 // DecodeError reads the vendor's form and those of servers that only look like
-// the vendor (wire/errors.md 4 rule 6).
+// the vendor.
 func (shape) DecodeError(status int, header http.Header, body []byte) *dialogue.Error {
 	err := dialogue.Reported(status, typeOf(status), "",
 		fmt.Sprintf("the upstream provider returned status %d", status))

@@ -7,7 +7,7 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// models is the list of models for clients of the shape (wire/messages.md 7). They are known by
+// models is the list of models for clients of the shape. They are known by
 // their version header, because the path is that of the other shapes.
 var models = shapes.ModelList{
 	Header: versionHeader,

@@ -10,7 +10,7 @@ import (
 	"stagedoor/providers/fields"
 )
 
-// parser reads one reply of a messages upstream (translation.md 12.2).
+// parser reads one reply of a messages upstream.
 type parser struct {
 	event   dialogue.Event // reused
 	usage   usage

@@ -16,7 +16,7 @@ import (
 )
 
 // Patch changes the model's name, a schema that the vendor would refuse, thinking that it did not
-// sign, and turns of a role that the model refuses. Every other byte stays (translation.md 3).
+// sign, and turns of a role that the model refuses. Every other byte stays.
 func (shape) Patch(
 	body []byte, in shapes.Params, head shapes.Head, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env,
 ) (shapes.Call, error) {
@@ -106,7 +106,7 @@ func (p *patch) thinks() {
 		p.rep.Lose("reasoning:budget")
 		p.replace(p.thinking, `{"type":"adaptive"`+flag(p.thinking, "display")+`}`)
 	case kind == "enabled" && p.loop.goes && p.loop.bare:
-		// The vendor wants the thinking back, or no thinking (wire/messages.md 6).
+		// The vendor wants the thinking back, or no thinking.
 		p.rep.Lose("reasoning:history")
 		p.replace(p.thinking, `{"type":"disabled"}`)
 	}
@@ -155,13 +155,13 @@ func skipSpace(b []byte, at, step int) int {
 }
 
 // format edits the schema of a format as structured outputs demand, and reports
-// whether the format may stay at all (gateway.md 4.8).
+// whether the format may stay at all.
 func (p *patch) format(v gjson.Result) bool {
 	out := schema.DecideOutput(output(v), schema.ClosedObjects, p.target, p.rep)
 	if out.Mode != dialogue.OutputSchema {
 		return false
 	}
-	if v.Get("name").Exists() || v.Get("strict").Exists() { // of other vendors; this one refuses them (gateway.md 4.8)
+	if v.Get("name").Exists() || v.Get("strict").Exists() { // of other vendors; this one refuses them
 		p.replace(v, `{"type":"json_schema","schema":`+string(out.Schema)+`}`)
 		return true
 	}

@@ -31,7 +31,7 @@ func (r *reasoning) write(w *jsonw.Writer) {
 }
 
 // efforts maps effort to a budget for models that want one, and to the vendor's
-// word for models that want that (translation.md 4.5).
+// word for models that want that.
 var efforts = map[string]struct {
 	budget int64
 	word   string
@@ -48,7 +48,7 @@ var efforts = map[string]struct {
 const dynamic = "medium"
 
 // reasoning plans the thinking. It is only switched on when the client asked: a
-// default must not be invented (translation.md 3).
+// default must not be invented.
 func (e *encoder) reasoning(forced bool, msgs []message) reasoning {
 	asked := e.req.Reasoning
 	wanted := asked.Adaptive || asked.Budget != nil && *asked.Budget != 0 || asked.Effort != "" &&
@@ -167,7 +167,7 @@ func hindrance(forced bool, msgs []message) string {
 
 // unsigned reports whether the model would go on with a tool loop that began without thinking.
 // With a budget the vendor has one configuration for each answer, which begins after the user's
-// last text. The message that begins it decides, whatever later steps have (wire/messages.md 6).
+// last text. The message that begins it decides, whatever later steps have.
 func unsigned(msgs []message) bool {
 	if msgs[len(msgs)-1].blocks[0].kind != dialogue.ResultPart {
 		return false

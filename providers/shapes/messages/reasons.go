@@ -2,7 +2,7 @@ package messages
 
 import "stagedoor/providers/dialogue"
 
-// reasons are the vendor's stop reasons (translation.md 8.2).
+// reasons are the vendor's stop reasons.
 var reasons = map[string]dialogue.Reason{
 	"end_turn":                      dialogue.ReasonStop,
 	"stop_sequence":                 dialogue.ReasonStopSequence,

@@ -84,7 +84,7 @@ func (h *head) open(w *jsonw.Writer) {
 
 // carrier says how what must come back with a thinking block is carried: as its
 // signature, or as the data of a redacted block if it has no text. What is
-// foreign is sealed, so that no upstream takes it for its own (translation.md 9).
+// foreign is sealed, so that no upstream takes it for its own.
 func (h *head) carrier(t *dialogue.Thinking, hasText bool) (signature, redacted string) {
 	switch {
 	case t != nil && t.Origin == Name:

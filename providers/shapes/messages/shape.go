@@ -85,7 +85,7 @@ func (shape) Heartbeat(mode shapes.Mode) []byte {
 const ping = "event: ping\ndata: {\"type\":\"ping\"}\n\n"
 
 // Envelope has the shape's own "type" beside the error, for clients that look
-// for it (wire/errors.md 3).
+// for it.
 func (shape) Envelope(err *dialogue.Error) []byte { return appendEnvelope(nil, err) }
 
 func appendEnvelope(dst []byte, err *dialogue.Error) []byte {

@@ -8,7 +8,7 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// streamEmitter writes a reply as events (wire/messages.md 4). The protocol has
+// streamEmitter writes a reply as events. The protocol has
 // one block open at a time: what comes for another waits until it is its turn.
 type streamEmitter struct {
 	head

@@ -9,7 +9,7 @@ import (
 
 // joiner puts together characters that an upstream has split over two strings:
 // a delta may end with the first half of a surrogate pair and the next begin
-// with the second (translation.md 12.4).
+// with the second.
 type joiner struct {
 	half string // the escape of a first half, waiting
 }

@@ -8,8 +8,7 @@ import (
 )
 
 // usage is what the vendor counts, field by field; a negative number is "not
-// told". Its input excludes what was read from or written to the cache
-// (translation.md 8.3).
+// told". Its input excludes what was read from or written to the cache.
 type usage struct {
 	input, read, write, write5m, write1h, output, thinking, searches int64
 }
@@ -88,7 +87,7 @@ func writeUsage(w *jsonw.Writer, u *dialogue.Usage) {
 	w.Key("ephemeral_5m_input_tokens").Int(write5m)
 	w.Key("ephemeral_1h_input_tokens").Int(write1h)
 	w.End()
-	// Never zero, not even for an empty reply (gateway.md 2.4).
+	// Never zero, not even for an empty reply.
 	w.Key("output_tokens").Int(max(u.OutputTotal, 1))
 	w.Key("output_tokens_details").Object()
 	w.Key("thinking_tokens").Int(dialogue.CountOrZero(u.Reasoning))

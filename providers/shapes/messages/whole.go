@@ -7,7 +7,7 @@ import (
 	"stagedoor/providers/jsonw"
 )
 
-// wholeEmitter writes a reply as one message (gateway.md 2.4).
+// wholeEmitter writes a reply as one message.
 type wholeEmitter struct {
 	head
 	folder dialogue.ReplyBuilder

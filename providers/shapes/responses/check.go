@@ -19,8 +19,7 @@ import (
 // it means "not given" everywhere.
 type rule func(c *checker, path string, v gjson.Result) *dialogue.Error
 
-// rules are those of gateway.md 4.5, by name. A field that is not here is
-// unknown and passes.
+// rules maps each known field to its rule. An unknown field is accepted.
 var rules = map[string]rule{
 	"model":                  checkModel,
 	"input":                  checkInput,
@@ -304,7 +303,7 @@ func checkText(c *checker, path string, v gjson.Result) *dialogue.Error {
 }
 
 // checkFormat leaves a json_schema without schema alone: that degrades and
-// never fails (gateway.md 4.8 rule 6).
+// never fails.
 func checkFormat(c *checker, path string, v gjson.Result) *dialogue.Error {
 	if !v.IsObject() {
 		return dialogue.Invalid(path, "must be an object")
@@ -340,7 +339,7 @@ func checkPrompt(c *checker, path string, v gjson.Result) *dialogue.Error {
 	return nil
 }
 
-// Limits of metadata (gateway.md 8).
+// Limits of metadata.
 const (
 	maxMetadata      = 16
 	maxMetadataKey   = 64

@@ -6,7 +6,7 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// checkInput checks input: a string, or items (wire form of gateway.md 4.5).
+// checkInput checks the field input, which is a string or an array of items.
 func checkInput(c *checker, path string, v gjson.Result) *dialogue.Error {
 	switch {
 	case v.Type == gjson.String:

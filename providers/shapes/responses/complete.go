@@ -176,7 +176,7 @@ func (p *parser) match(i, streamed int, v gjson.Result) *inputItem {
 	return nil
 }
 
-// reasonOf returns why a response ended (translation.md 8.2). One that is incomplete
+// reasonOf returns why a response ended. One that is incomplete
 // for an unknown reason was cut all the same.
 func reasonOf(response gjson.Result, calls bool) dialogue.Reason {
 	if response.Get("status").Str == statusIncomplete {

@@ -65,7 +65,7 @@ func (d *decoder) item(i int, item gjson.Result) *dialogue.Error {
 	case "reasoning":
 		d.turn(dialogue.Assistant, dialogue.Part{Kind: dialogue.ThinkingPart, Thinking: d.thinking(item)})
 	case "item_reference":
-		// Leaving it out would change the question (translation.md 5).
+		// Leaving it out would change the question.
 		return dialogue.Unsupported("input["+strconv.Itoa(i)+"]",
 			"the item it refers to is not known here; send the item itself")
 	default:

@@ -1,5 +1,5 @@
 // Package responses is the responses shape: POST /v1/responses. The vendor's document is OpenAI's
-// API reference, "Responses"; the gateway's rules are in gateway.md 2.5 and 4.5. The package reads
+// API reference, "Responses"; docs/shapes has the gateway's rules. The package reads
 // and writes requests, replies and streams of events, and edits stored responses as bytes. It does
 // no I/O and keeps nothing: http/text continues stored responses, and actors/background runs those
 // that are made in the background.

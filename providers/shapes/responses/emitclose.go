@@ -82,8 +82,8 @@ func (e *emitter) finishIfClosed(it *outputItem) {
 }
 
 // closeThought seals what the next turn must bring back into
-// encrypted_content, the one field that stateless clients return
-// (translation.md 9). It is sealed even if there is nothing to prove: the seal
+// encrypted_content, the one field that stateless clients return.
+// It is sealed even if there is nothing to prove: the seal
 // marks for Patch that no upstream of this shape knows the item.
 func (e *emitter) closeThought(it *outputItem, t *dialogue.Thinking) {
 	it.encrypted = e.carrier(it, t)

@@ -166,7 +166,7 @@ func (e *emitter) part(number int) (int, bool) {
 }
 
 // incomplete are the reasons that leave a response incomplete, with the words
-// of incomplete_details (translation.md 8.2). All others complete it.
+// of incomplete_details. All others complete it.
 var incomplete = map[dialogue.Reason]string{
 	dialogue.ReasonLength:        "max_output_tokens",
 	dialogue.ReasonContextWindow: "max_output_tokens",

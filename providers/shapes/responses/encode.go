@@ -15,8 +15,8 @@ import (
 
 const (
 	callPath        = "/responses"
-	minOutputTokens = 16 // gateway.md 4.5
-	maxUser         = 64 // gateway.md 8: safety_identifier
+	minOutputTokens = 16 // the least that the vendor accepts
+	maxUser         = 64 // characters of safety_identifier
 )
 
 // encoder writes one request for an upstream of this shape.
@@ -56,8 +56,7 @@ func (shape) Encode(
 	return shapes.Call{Path: callPath, Body: e.w.Buf, Stream: req.Stream}, nil
 }
 
-// refuse finds what this shape cannot say and what cannot be left out
-// (translation.md 5).
+// refuse finds what this shape cannot say and what cannot be left out.
 func (e *encoder) refuse() *dialogue.Error {
 	switch {
 	case slices.Contains(e.req.Modalities, "audio"):
@@ -253,7 +252,7 @@ func (e *encoder) reasoning() {
 
 func (e *encoder) thinks() bool { return e.target.Caps.Thinking != dialogue.ThinkingNone }
 
-// Steps between the words of effort, in thinking tokens (translation.md 4.5).
+// Steps between the words of effort, in thinking tokens.
 const (
 	mediumBudget = 4 << 10
 	highBudget   = 16 << 10
@@ -368,7 +367,7 @@ func (e *encoder) storage() {
 }
 
 // leaveOut sends on what only this shape knows, and records what it does not
-// have (translation.md 4.1).
+// have.
 func (e *encoder) leaveOut() {
 	e.rep.LoseUntranslated(e.req, Name, traits)
 	for _, f := range e.req.Extra {

@@ -173,7 +173,7 @@ func writePlace(w *jsonw.Writer, place gjson.Result) {
 }
 
 // namesForeignTool reports whether the one tool that must be called is run by
-// another vendor: leaving it out would change the answer (translation.md 5).
+// another vendor: leaving it out would change the answer.
 func (e *encoder) namesForeignTool(c *dialogue.ToolChoice) bool {
 	return c.Mode == dialogue.ToolNamed && len(c.Names) > 0 &&
 		slices.ContainsFunc(e.req.Tools, func(t dialogue.Tool) bool {

@@ -14,7 +14,7 @@ import (
 	"stagedoor/providers/jsonw"
 )
 
-// Envelope is gateway.md 2.2: four keys, nothing else.
+// Envelope returns the body of an error reply, which has exactly four members.
 func (shape) Envelope(err *dialogue.Error) []byte {
 	w := jsonw.Writer{Buf: []byte(`{"error":`)}
 	return append(err.AppendJSON(w.Buf), '}')
@@ -159,7 +159,7 @@ func inBandError(v gjson.Result) *dialogue.Error {
 }
 
 // failureCodes are the documented values of response.error.code, and those that the vendor sends besides and that its
-// clients act upon (wire/agents.md 2).
+// clients act upon.
 var failureCodes = []string{"context_length_exceeded", "insufficient_quota", "usage_not_included",
 	"server_is_overloaded", "slow_down", "server_error", "rate_limit_exceeded", "invalid_prompt",
 	"data_residency_mismatch",

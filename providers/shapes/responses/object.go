@@ -7,7 +7,7 @@ import (
 	"stagedoor/providers/jsonw"
 )
 
-// Statuses of a response (gateway.md 3).
+// Statuses of a response.
 const (
 	statusQueued     = "queued"
 	statusInProgress = "in_progress"
@@ -18,7 +18,7 @@ const (
 )
 
 // object is a response object in the making. Its echoes are the request's own
-// JSON; clients validate them (gateway.md 2.5).
+// JSON; clients validate them.
 type object struct {
 	id        string
 	model     string
@@ -159,8 +159,8 @@ func appendFailure(w *jsonw.Writer, err *dialogue.Error) {
 	w.End()
 }
 
-// appendUsage writes counts that include cached and reasoning tokens
-// (translation.md 8.3), or null while nothing is known.
+// appendUsage writes counts that include cached and reasoning tokens,
+// or null while nothing is known.
 func appendUsage(w *jsonw.Writer, u *dialogue.Usage) {
 	if u == nil || u.InputTotal < 0 && u.OutputTotal < 0 {
 		w.Null()

@@ -11,7 +11,7 @@ import (
 
 // parser reads one reply. It expects little of the upstream: events may be
 // missing, ids may change from one event to the next, arguments may only be
-// sent at the end and items only in the final object (translation.md 12.2).
+// sent at the end and items only in the final object.
 type parser struct {
 	env     *dialogue.Env
 	emit    func(*dialogue.Event)

@@ -203,7 +203,7 @@ func Queued(body []byte, id string, now time.Time) []byte {
 }
 
 // WarmedUp returns the stream of a response without output. It is the reply to a request that a client sends to
-// prepare the next one (wire/responses-websocket.md 2).
+// prepare the next one.
 func WarmedUp(body []byte, id string, now time.Time) []byte {
 	o := newObject(body)
 	o.id, o.created, o.completed, o.status = id, now.Unix(), now.Unix(), statusInProgress

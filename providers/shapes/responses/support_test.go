@@ -74,7 +74,7 @@ func frames(t *testing.T, stream []byte) []gjson.Result {
 	return out
 }
 
-// checkProtocol is the part of wire/responses.md 5 that clients break on.
+// checkProtocol checks the rules of the event stream on which clients depend.
 func checkProtocol(t *testing.T, events []gjson.Result) {
 	t.Helper()
 	added := map[int64]string{}

@@ -8,7 +8,7 @@ import (
 
 // joiner decodes a string that arrives in pieces, each a JSON string of its
 // own. A surrogate pair may be cut by the end of a piece: its first half, which
-// would become U+FFFD, is kept for the next one (translation.md 12.4).
+// would become U+FFFD, is kept for the next one.
 type joiner struct{ high string }
 
 const highEscape = len(`\ud83d`)

@@ -21,7 +21,7 @@ type operation struct {
 	uri    string // of the result
 }
 
-// Codes of failed jobs (wire/videos.md 4).
+// Codes of failed jobs.
 const (
 	codeFailed  = "video_generation_failed"
 	codeBlocked = "moderation_blocked"
@@ -83,7 +83,7 @@ func orElse(s, standard string) string {
 	return s
 }
 
-// kinds maps Google's status words to error types (wire/errors.md 3).
+// kinds maps Google's status words to error types.
 var kinds = map[string]string{
 	"INVALID_ARGUMENT": dialogue.TypeInvalidRequest, "FAILED_PRECONDITION": dialogue.TypeInvalidRequest,
 	"OUT_OF_RANGE": dialogue.TypeInvalidRequest, "UNAUTHENTICATED": dialogue.TypeAuthentication,

@@ -14,7 +14,7 @@ import (
 	"stagedoor/providers/video"
 )
 
-// words maps the status words of providers to states (wire/videos.md 3). Any other word is
+// words maps the status words of providers to states. Any other word is
 // unknown.
 var words = map[string]video.State{
 	"queued":      video.Queued,

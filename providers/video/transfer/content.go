@@ -12,8 +12,7 @@ import (
 	"stagedoor/providers/video"
 )
 
-// defaultTypes has the media types of contents for which the provider sends none
-// (wire/videos.md 5).
+// defaultTypes has the media types of contents for which the provider sends none.
 var defaultTypes = map[video.Variant]string{
 	video.Video:       "video/mp4",
 	video.Thumbnail:   "image/webp",
