@@ -47,7 +47,8 @@ func TestARequestHasMarksOfItsPhases(t *testing.T) {
 	c.pass(1000)
 	q.Progress(50)
 	v := q.View(c.at)
-	if v.Phase != flow.Replying || v.Provider != "two" || v.Upstream != "m-2" || v.Attempts != 2 || v.Output != 50 || v.First != 101*time.Millisecond ||
+	if v.Phase != flow.Replying || v.Provider != "two" || v.Upstream != "m-2" || v.Attempts != 2 || v.Output != 50 ||
+		v.First != 101*time.Millisecond ||
 		v.Age != 1101*time.Millisecond || v.InPhase != time.Second || v.Rate() != 50 ||
 		q.Rate(c.at) != 50 ||
 		v.Result != nil {
@@ -235,7 +236,8 @@ func TestSpansAreKeptAsLongAsTheirRequest(t *testing.T) {
 	}
 	q := work("a", 502)
 	spans := q.Spans()
-	if len(spans) != 4 || spans[0].Name != "auth" || spans[2].Name != "POST /x" || spans[2].Parent != "" || spans[0].Parent != spans[2].ID ||
+	if len(spans) != 4 || spans[0].Name != "auth" || spans[2].Name != "POST /x" || spans[2].Parent != "" ||
+		spans[0].Parent != spans[2].ID ||
 		spans[1].Kind != "client" ||
 		len(spans[1].Events) != 1 ||
 		spans[3].Name != "ledger.settle" {

@@ -148,7 +148,8 @@ func TestLanesGoInOrder(t *testing.T) {
 		})
 		sys.Send(pid, gate)
 		kittest.Quiesce()
-		for i, lane := range []kit.Lane{kit.LaneAcquire, kit.LaneRelease, kit.LaneControl, kit.LaneAcquire, kit.LaneControl} {
+		for i, lane := range []kit.Lane{kit.LaneAcquire, kit.LaneRelease, kit.LaneControl, kit.LaneAcquire,
+			kit.LaneControl} {
 			sys.Send(pid, &laned{lane: lane, id: i})
 		}
 		close(gate)

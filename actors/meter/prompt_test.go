@@ -78,7 +78,8 @@ func TestPromptTokens(t *testing.T) {
 		},
 		{
 			"a picture, chat",
-			`{"messages":[{"content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,` + picture + `"}}]}]}`,
+			`{"messages":[{"content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,` + picture +
+				`"}}]}]}`,
 			2000,
 			2050,
 		},
@@ -102,7 +103,8 @@ func TestPromptTokens(t *testing.T) {
 		},
 		{
 			"two pictures and text",
-			`{"contents":[{"parts":[{"inlineData":{"data":"` + picture + `"}},{"text":"` + blankless + `"},{"inlineData":{"data":"` + picture + `"}}]}]}`,
+			`{"contents":[{"parts":[{"inlineData":{"data":"` + picture + `"}},{"text":"` + blankless +
+				`"},{"inlineData":{"data":"` + picture + `"}}]}]}`,
 			104_000,
 			104_050,
 		},

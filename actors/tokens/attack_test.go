@@ -183,7 +183,8 @@ func TestTenThousandGuessesFindNoSecret(t *testing.T) {
 		wrong int // guesses whose reply says that they were wrong; the others must wait
 	}{
 		"secrets": {func(i int) error {
-			_, err := b.Introspect(ctx, tokens.ClientCredentials{ID: b.creds.ID, Secret: fmt.Sprint("as_", i), From: address(i)}, pair.Access)
+			_, err := b.Introspect(ctx, tokens.ClientCredentials{ID: b.creds.ID, Secret: fmt.Sprint("as_", i),
+				From: address(i)}, pair.Access)
 			return err
 		}, tokens.ErrInvalidClient, 5},
 		"codes": {func(int) error {

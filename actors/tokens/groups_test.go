@@ -19,7 +19,8 @@ func TestAUserCreatesNoKeyBeyondTheCeilings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.UpdateUser(ctx, b.user.ID, tokens.UserChange{Ceiling: tokens.CeilingChange{Scopes: &chat}}); err != nil {
+	if _, err := b.UpdateUser(ctx, b.user.ID,
+		tokens.UserChange{Ceiling: tokens.CeilingChange{Scopes: &chat}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.AddMember(ctx, g.ID, b.user.Username); err != nil {
@@ -91,7 +92,8 @@ func TestAnUpdateOfACeilingChangesOnlyTheFieldsItNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	name, other := "crew", int64(7)
-	for what, change := range map[string]tokens.GroupChange{"name": {Name: &name}, "nothing": {}, "amount": {Ceiling: tokens.CeilingChange{Budget: tokens.BudgetChange{Amount: &other}}}} {
+	for what, change := range map[string]tokens.GroupChange{"name": {Name: &name}, "nothing": {},
+		"amount": {Ceiling: tokens.CeilingChange{Budget: tokens.BudgetChange{Amount: &other}}}} {
 		want := g.Ceiling
 		if what == "amount" {
 			want.Budget = 7
@@ -132,7 +134,8 @@ func TestAUserIsInOneGroupAtMost(t *testing.T) {
 		return member(func() (identity.Group, error) { return b.DeleteGroup(ctx, g.ID) })
 	}
 	for i, step := range []struct{ got, want error }{
-		{add(one), nil}, {add(one), nil}, {add(two), tokens.ErrInvalid}, {remove(two), tokens.ErrNotFound}, {drop(one), tokens.ErrHasMembers},
+		{add(one), nil}, {add(one), nil}, {add(two), tokens.ErrInvalid}, {remove(two), tokens.ErrNotFound},
+		{drop(one), tokens.ErrHasMembers},
 		{remove(one), nil}, {drop(one), nil}, {add(one), tokens.ErrNotFound}, {add(two), nil},
 	} {
 		if !errors.Is(step.got, step.want) || (step.got == nil) != (step.want == nil) {

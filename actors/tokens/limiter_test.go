@@ -21,7 +21,8 @@ func TestPausesGrowToAQuarterOfAnHour(t *testing.T) {
 		l.finish(now, failed, ada)
 		now = now.Add(time.Second)
 	}
-	for _, want := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, longPause, longPause} {
+	for _, want := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, longPause,
+		longPause} {
 		until := now.Add(want - time.Second)
 		if wait := l.admit(now, loginSubjects(Login{Username: "ADA"})[0]); wait != want-time.Second {
 			t.Fatalf("got %v, want %v", wait, want-time.Second)

@@ -242,7 +242,8 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 			for seed := range uint64(histories / 2) {
 				b.clock.Add(time.Hour) // the grants of the history before are not in the way
 				history := recorded(t, b, seed)
-				if got := porcupine.CheckOperationsTimeout(lineages(grace > 0), history, patience); got != porcupine.Ok {
+				if got := porcupine.CheckOperationsTimeout(lineages(grace > 0), history,
+					patience); got != porcupine.Ok {
 					t.Fatalf("history %d: %s", seed, got)
 				}
 				for _, op := range history {
@@ -271,15 +272,24 @@ func TestForgedHistoriesAreNoticed(t *testing.T) {
 		history []porcupine.Operation
 		want    bool
 	}{
-		"one exchange":                {[]porcupine.Operation{redeemed}, true},
-		"one code, two winners":       {[]porcupine.Operation{redeemed, call(0, 1, stepExchange, "ac", pair("2"))}, false},
-		"one refresh token, two":      {[]porcupine.Operation{redeemed, call(2, 3, stepRefresh, "rt1", pair("2")), call(2, 3, stepRefresh, "rt1", pair("3"))}, false},
-		"use before the reuse":        {[]porcupine.Operation{redeemed, call(2, 9, stepRefresh, "rt1", pair("2")), call(3, 9, stepRefresh, "rt1", answer{}), call(2, 9, stepLookup, "at1", answer{ok: true})}, true},
-		"use after the reuse":         {[]porcupine.Operation{redeemed, call(2, 3, stepRefresh, "rt1", pair("2")), call(4, 5, stepRefresh, "rt1", answer{}), call(6, 7, stepLookup, "at1", answer{ok: true})}, false},
-		"use during the revocation":   {[]porcupine.Operation{redeemed, call(2, 5, stepRevoke, "rt1", answer{ok: true}), call(3, 4, stepLookup, "at1", answer{ok: true})}, true},
-		"use after the revocation":    {[]porcupine.Operation{redeemed, call(2, 3, stepRevoke, "rt1", answer{ok: true}), call(4, 5, stepLookup, "at1", answer{ok: true})}, false},
-		"a revoked access token":      {[]porcupine.Operation{redeemed, call(2, 3, stepRevokeAccess, "at1", answer{ok: true}), call(4, 5, stepLookup, "at1", answer{ok: true})}, false},
-		"an old refresh token active": {[]porcupine.Operation{redeemed, call(2, 3, stepRefresh, "rt1", pair("2")), call(4, 5, stepIntrospect, "rt1", answer{ok: true})}, false},
+		"one exchange": {[]porcupine.Operation{redeemed}, true},
+		"one code, two winners": {[]porcupine.Operation{redeemed, call(0, 1, stepExchange, "ac", pair("2"))},
+			false},
+		"one refresh token, two": {[]porcupine.Operation{redeemed, call(2, 3, stepRefresh, "rt1", pair("2")),
+			call(2, 3, stepRefresh, "rt1", pair("3"))}, false},
+		"use before the reuse": {[]porcupine.Operation{redeemed, call(2, 9, stepRefresh, "rt1", pair("2")),
+			call(3, 9, stepRefresh, "rt1", answer{}), call(2, 9, stepLookup, "at1", answer{ok: true})}, true},
+		"use after the reuse": {[]porcupine.Operation{redeemed, call(2, 3, stepRefresh, "rt1", pair("2")),
+			call(4, 5, stepRefresh, "rt1", answer{}), call(6, 7, stepLookup, "at1", answer{ok: true})}, false},
+		"use during the revocation": {[]porcupine.Operation{redeemed, call(2, 5, stepRevoke, "rt1", answer{ok: true}),
+			call(3, 4, stepLookup, "at1", answer{ok: true})}, true},
+		"use after the revocation": {[]porcupine.Operation{redeemed, call(2, 3, stepRevoke, "rt1", answer{ok: true}),
+			call(4, 5, stepLookup, "at1", answer{ok: true})}, false},
+		"a revoked access token": {[]porcupine.Operation{redeemed,
+			call(2, 3, stepRevokeAccess, "at1", answer{ok: true}), call(4, 5, stepLookup, "at1", answer{ok: true})},
+			false},
+		"an old refresh token active": {[]porcupine.Operation{redeemed, call(2, 3, stepRefresh, "rt1", pair("2")),
+			call(4, 5, stepIntrospect, "rt1", answer{ok: true})}, false},
 	} {
 		if got := porcupine.CheckOperations(lineages(false), c.history); got != c.want {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)

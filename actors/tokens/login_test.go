@@ -316,17 +316,20 @@ func TestUserRules(t *testing.T) {
 		want   error
 		field  string
 	}{
-		"taken":           {func(n *tokens.NewUser) { n.Username = "aDA" }, tokens.ErrExists, ""},
-		"no name":         {func(n *tokens.NewUser) { n.Username = "" }, tokens.ErrInvalid, "username"},
-		"long name":       {func(n *tokens.NewUser) { n.Username = strings.Repeat("x", 65) }, tokens.ErrInvalid, "username"},
-		"space in name":   {func(n *tokens.NewUser) { n.Username = "a b" }, tokens.ErrInvalid, "username"},
-		"look-alike":      {func(n *tokens.NewUser) { n.Username = "аda" }, tokens.ErrInvalid, "username"},
-		"NUL":             {func(n *tokens.NewUser) { n.Username = "ada\x00" }, tokens.ErrInvalid, "username"},
-		"short password":  {func(n *tokens.NewUser) { n.Password = "1234567" }, tokens.ErrInvalid, "password"},
-		"long password":   {func(n *tokens.NewUser) { n.Password = strings.Repeat("x", 513) }, tokens.ErrInvalid, "password"},
-		"no address":      {func(n *tokens.NewUser) { n.Email = "x" }, tokens.ErrInvalid, "email"},
-		"named address":   {func(n *tokens.NewUser) { n.Email = "X <x@example.com>" }, tokens.ErrInvalid, "email"},
-		"address, header": {func(n *tokens.NewUser) { n.Email = "x@example.com\r\nBcc: y@example.com" }, tokens.ErrInvalid, "email"},
+		"taken":   {func(n *tokens.NewUser) { n.Username = "aDA" }, tokens.ErrExists, ""},
+		"no name": {func(n *tokens.NewUser) { n.Username = "" }, tokens.ErrInvalid, "username"},
+		"long name": {func(n *tokens.NewUser) { n.Username = strings.Repeat("x", 65) }, tokens.ErrInvalid,
+			"username"},
+		"space in name":  {func(n *tokens.NewUser) { n.Username = "a b" }, tokens.ErrInvalid, "username"},
+		"look-alike":     {func(n *tokens.NewUser) { n.Username = "аda" }, tokens.ErrInvalid, "username"},
+		"NUL":            {func(n *tokens.NewUser) { n.Username = "ada\x00" }, tokens.ErrInvalid, "username"},
+		"short password": {func(n *tokens.NewUser) { n.Password = "1234567" }, tokens.ErrInvalid, "password"},
+		"long password": {func(n *tokens.NewUser) { n.Password = strings.Repeat("x", 513) }, tokens.ErrInvalid,
+			"password"},
+		"no address":    {func(n *tokens.NewUser) { n.Email = "x" }, tokens.ErrInvalid, "email"},
+		"named address": {func(n *tokens.NewUser) { n.Email = "X <x@example.com>" }, tokens.ErrInvalid, "email"},
+		"address, header": {func(n *tokens.NewUser) { n.Email = "x@example.com\r\nBcc: y@example.com" },
+			tokens.ErrInvalid, "email"},
 	} {
 		n := good
 		c.change(&n)
@@ -412,7 +415,8 @@ func TestOnlyTheOldPasswordAllowsAChange(t *testing.T) {
 	if _, err := b.Session(ctx, cookie); err != nil {
 		t.Errorf("a refused change ended a session: %v", err)
 	}
-	if err := b.ChangePassword(ctx, tokens.Login{Username: "grace", Password: secretWord, From: home}, fresh); err != nil {
+	if err := b.ChangePassword(ctx, tokens.Login{Username: "grace", Password: secretWord, From: home},
+		fresh); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(b.Sessions(u.ID)); n != 0 {

@@ -82,7 +82,8 @@ func (b *bench) open(t testing.TB, config tokens.Config) {
 	}
 	s := b.state
 	t.Cleanup(func() { s.Close() })
-	if b.Client, err = tokens.Start(tokens.Options{System: b.sys, State: b.state, Now: b.clock.Now, Config: config}); err != nil {
+	if b.Client, err = tokens.Start(tokens.Options{System: b.sys, State: b.state, Now: b.clock.Now,
+		Config: config}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -220,9 +221,12 @@ func TestCodeMisuse(t *testing.T) {
 		want      error
 		burnt     bool
 	}{
-		"wrong secret": {change: func(_ *bench, e *tokens.Exchange) { e.Client.Secret += "x" }, want: tokens.ErrInvalidClient},
-		"no secret":    {change: func(_ *bench, e *tokens.Exchange) { e.Client.Secret = "" }, want: tokens.ErrInvalidClient},
-		"no client":    {change: func(_ *bench, e *tokens.Exchange) { e.Client.ID = "ci_unknown" }, want: tokens.ErrInvalidClient},
+		"wrong secret": {change: func(_ *bench, e *tokens.Exchange) { e.Client.Secret += "x" },
+			want: tokens.ErrInvalidClient},
+		"no secret": {change: func(_ *bench, e *tokens.Exchange) { e.Client.Secret = "" },
+			want: tokens.ErrInvalidClient},
+		"no client": {change: func(_ *bench, e *tokens.Exchange) { e.Client.ID = "ci_unknown" },
+			want: tokens.ErrInvalidClient},
 		"unknown code": {change: func(_ *bench, e *tokens.Exchange) { e.Code = "ac_x" }, want: tokens.ErrInvalidGrant},
 		"changed code": {
 			change: func(_ *bench, e *tokens.Exchange) {
@@ -234,17 +238,32 @@ func TestCodeMisuse(t *testing.T) {
 			},
 			want: tokens.ErrInvalidGrant,
 		},
-		"no code":                    {change: func(_ *bench, e *tokens.Exchange) { e.Code = "" }, want: tokens.ErrInvalidGrant},
-		"expired":                    {change: func(b *bench, e *tokens.Exchange) { b.clock.Add(time.Minute) }, want: tokens.ErrInvalidGrant, burnt: true},
-		"another app's":              {change: func(b *bench, e *tokens.Exchange) { e.Client = b.other }, want: tokens.ErrInvalidGrant, burnt: true},
-		"other redirect":             {change: func(_ *bench, e *tokens.Exchange) { e.RedirectURI += "/" }, want: tokens.ErrInvalidGrant},
-		"no redirect":                {change: func(_ *bench, e *tokens.Exchange) { e.RedirectURI = "" }, want: tokens.ErrInvalidGrant},
-		"verifier without challenge": {change: func(_ *bench, e *tokens.Exchange) { e.Verifier = verifier }, want: tokens.ErrInvalidGrant, burnt: true},
-		"challenge without verifier": {challenge: challenge(verifier), change: func(_ *bench, e *tokens.Exchange) { e.Verifier = "" }, want: tokens.ErrInvalidGrant, burnt: true},
-		"wrong verifier":             {challenge: challenge(verifier), change: func(_ *bench, e *tokens.Exchange) { e.Verifier = verifier[1:] + "x" }, want: tokens.ErrInvalidGrant, burnt: true},
-		"the challenge as verifier":  {challenge: challenge(verifier), change: func(_ *bench, e *tokens.Exchange) { e.Verifier = challenge(verifier) }, want: tokens.ErrInvalidGrant, burnt: true},
-		"verifier too short":         {challenge: challenge(verifier[:42]), change: func(_ *bench, e *tokens.Exchange) { e.Verifier = verifier[:42] }, want: tokens.ErrInvalidGrant, burnt: true},
-		"verifier too long":          {challenge: challenge(long), change: func(_ *bench, e *tokens.Exchange) { e.Verifier = long }, want: tokens.ErrInvalidGrant, burnt: true},
+		"no code": {change: func(_ *bench, e *tokens.Exchange) { e.Code = "" },
+			want: tokens.ErrInvalidGrant},
+		"expired": {change: func(b *bench, e *tokens.Exchange) { b.clock.Add(time.Minute) },
+			want: tokens.ErrInvalidGrant, burnt: true},
+		"another app's": {change: func(b *bench, e *tokens.Exchange) { e.Client = b.other },
+			want: tokens.ErrInvalidGrant, burnt: true},
+		"other redirect": {change: func(_ *bench, e *tokens.Exchange) { e.RedirectURI += "/" },
+			want: tokens.ErrInvalidGrant},
+		"no redirect": {change: func(_ *bench, e *tokens.Exchange) { e.RedirectURI = "" },
+			want: tokens.ErrInvalidGrant},
+		"verifier without challenge": {change: func(_ *bench, e *tokens.Exchange) { e.Verifier = verifier },
+			want: tokens.ErrInvalidGrant, burnt: true},
+		"challenge without verifier": {challenge: challenge(verifier),
+			change: func(_ *bench, e *tokens.Exchange) { e.Verifier = "" }, want: tokens.ErrInvalidGrant, burnt: true},
+		"wrong verifier": {challenge: challenge(verifier),
+			change: func(_ *bench, e *tokens.Exchange) { e.Verifier = verifier[1:] + "x" },
+			want:   tokens.ErrInvalidGrant, burnt: true},
+		"the challenge as verifier": {challenge: challenge(verifier),
+			change: func(_ *bench, e *tokens.Exchange) { e.Verifier = challenge(verifier) },
+			want:   tokens.ErrInvalidGrant, burnt: true},
+		"verifier too short": {challenge: challenge(verifier[:42]),
+			change: func(_ *bench, e *tokens.Exchange) { e.Verifier = verifier[:42] }, want: tokens.ErrInvalidGrant,
+			burnt: true},
+		"verifier too long": {challenge: challenge(long),
+			change: func(_ *bench, e *tokens.Exchange) { e.Verifier = long }, want: tokens.ErrInvalidGrant,
+			burnt: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, tokens.Config{})
@@ -455,14 +474,17 @@ func TestRefreshRefusals(t *testing.T) {
 		r    tokens.Refresh
 		want error
 	}{
-		"wider":         {tokens.Refresh{Client: b.creds, Token: pair.Refresh, Scopes: []string{"profile", "balance"}}, tokens.ErrInvalidScope},
-		"unknown scope": {tokens.Refresh{Client: b.creds, Token: pair.Refresh, Scopes: []string{"profile", "admin"}}, tokens.ErrInvalidScope},
-		"no scope":      {tokens.Refresh{Client: b.creds, Token: pair.Refresh, Scopes: []string{}}, tokens.ErrInvalidScope},
-		"other client":  {tokens.Refresh{Client: other, Token: pair.Refresh}, tokens.ErrInvalidGrant},
-		"access token":  {tokens.Refresh{Client: b.creds, Token: pair.Access}, tokens.ErrInvalidGrant},
-		"code":          {tokens.Refresh{Client: b.creds, Token: code}, tokens.ErrInvalidGrant},
-		"garbage":       {tokens.Refresh{Client: b.creds, Token: "rt_\x00"}, tokens.ErrInvalidGrant},
-		"nothing":       {tokens.Refresh{Client: b.creds}, tokens.ErrInvalidGrant},
+		"wider": {tokens.Refresh{Client: b.creds, Token: pair.Refresh, Scopes: []string{"profile", "balance"}},
+			tokens.ErrInvalidScope},
+		"unknown scope": {tokens.Refresh{Client: b.creds, Token: pair.Refresh, Scopes: []string{"profile", "admin"}},
+			tokens.ErrInvalidScope},
+		"no scope": {tokens.Refresh{Client: b.creds, Token: pair.Refresh, Scopes: []string{}},
+			tokens.ErrInvalidScope},
+		"other client": {tokens.Refresh{Client: other, Token: pair.Refresh}, tokens.ErrInvalidGrant},
+		"access token": {tokens.Refresh{Client: b.creds, Token: pair.Access}, tokens.ErrInvalidGrant},
+		"code":         {tokens.Refresh{Client: b.creds, Token: code}, tokens.ErrInvalidGrant},
+		"garbage":      {tokens.Refresh{Client: b.creds, Token: "rt_\x00"}, tokens.ErrInvalidGrant},
+		"nothing":      {tokens.Refresh{Client: b.creds}, tokens.ErrInvalidGrant},
 	} {
 		if _, err := b.Refresh(ctx, c.r); !errors.Is(err, c.want) {
 			t.Errorf("%s: got %v, want %v", name, err, c.want)
@@ -557,22 +579,32 @@ func TestApproveRefusals(t *testing.T) {
 		change func(*tokens.Approval)
 		want   error
 	}{
-		"no app":           {func(a *tokens.Approval) { a.ClientID = "" }, tokens.ErrInvalidClient},
-		"unknown app":      {func(a *tokens.Approval) { a.ClientID = a.ClientID[1:] }, tokens.ErrInvalidClient},
-		"disabled app":     {func(a *tokens.Approval) { a.ClientID, a.RedirectURI = disabled.ClientID, disabled.RedirectURI }, tokens.ErrInvalidClient},
-		"redirect case":    {func(a *tokens.Approval) { a.RedirectURI = "https://app.example.com/CB" }, tokens.ErrInvalidRequest},
-		"redirect slash":   {func(a *tokens.Approval) { a.RedirectURI += "/" }, tokens.ErrInvalidRequest},
-		"redirect port":    {func(a *tokens.Approval) { a.RedirectURI = "https://app.example.com:443/cb" }, tokens.ErrInvalidRequest},
-		"redirect query":   {func(a *tokens.Approval) { a.RedirectURI += "?" }, tokens.ErrInvalidRequest},
-		"redirect escape":  {func(a *tokens.Approval) { a.RedirectURI = "https://app.example.com/%63b" }, tokens.ErrInvalidRequest},
-		"no redirect":      {func(a *tokens.Approval) { a.RedirectURI = "" }, tokens.ErrInvalidRequest},
-		"short challenge":  {func(a *tokens.Approval) { a.Challenge = strings.Repeat("a", 42) }, tokens.ErrInvalidRequest},
-		"long challenge":   {func(a *tokens.Approval) { a.Challenge = strings.Repeat("a", 44) }, tokens.ErrInvalidRequest},
-		"padded challenge": {func(a *tokens.Approval) { a.Challenge = challenge("x")[:42] + "=" }, tokens.ErrInvalidRequest},
-		"no scope":         {func(a *tokens.Approval) { a.Scopes = nil }, tokens.ErrInvalidScope},
-		"unknown scope":    {func(a *tokens.Approval) { a.Scopes = []string{"profile", "developer"} }, tokens.ErrInvalidScope},
-		"unknown user":     {func(a *tokens.Approval) { a.User = 99 }, tokens.ErrNotFound},
-		"no consent":       {func(a *tokens.Approval) { a.Consented = false }, tokens.ErrConsentRequired},
+		"no app":      {func(a *tokens.Approval) { a.ClientID = "" }, tokens.ErrInvalidClient},
+		"unknown app": {func(a *tokens.Approval) { a.ClientID = a.ClientID[1:] }, tokens.ErrInvalidClient},
+		"disabled app": {func(a *tokens.Approval) {
+			a.ClientID, a.RedirectURI = disabled.ClientID,
+				disabled.RedirectURI
+		}, tokens.ErrInvalidClient},
+		"redirect case": {func(a *tokens.Approval) { a.RedirectURI = "https://app.example.com/CB" },
+			tokens.ErrInvalidRequest},
+		"redirect slash": {func(a *tokens.Approval) { a.RedirectURI += "/" }, tokens.ErrInvalidRequest},
+		"redirect port": {func(a *tokens.Approval) { a.RedirectURI = "https://app.example.com:443/cb" },
+			tokens.ErrInvalidRequest},
+		"redirect query": {func(a *tokens.Approval) { a.RedirectURI += "?" }, tokens.ErrInvalidRequest},
+		"redirect escape": {func(a *tokens.Approval) { a.RedirectURI = "https://app.example.com/%63b" },
+			tokens.ErrInvalidRequest},
+		"no redirect": {func(a *tokens.Approval) { a.RedirectURI = "" }, tokens.ErrInvalidRequest},
+		"short challenge": {func(a *tokens.Approval) { a.Challenge = strings.Repeat("a", 42) },
+			tokens.ErrInvalidRequest},
+		"long challenge": {func(a *tokens.Approval) { a.Challenge = strings.Repeat("a", 44) },
+			tokens.ErrInvalidRequest},
+		"padded challenge": {func(a *tokens.Approval) { a.Challenge = challenge("x")[:42] + "=" },
+			tokens.ErrInvalidRequest},
+		"no scope": {func(a *tokens.Approval) { a.Scopes = nil }, tokens.ErrInvalidScope},
+		"unknown scope": {func(a *tokens.Approval) { a.Scopes = []string{"profile", "developer"} },
+			tokens.ErrInvalidScope},
+		"unknown user": {func(a *tokens.Approval) { a.User = 99 }, tokens.ErrNotFound},
+		"no consent":   {func(a *tokens.Approval) { a.Consented = false }, tokens.ErrConsentRequired},
 	} {
 		a := b.approval()
 		c.change(&a)
@@ -591,11 +623,13 @@ func TestEarlierYesCovers(t *testing.T) {
 		between func(t *testing.T, b *bench)
 		want    bool
 	}{
-		"same":          {scopes: []string{"profile", "balance"}, want: true},
-		"fewer now":     {scopes: []string{"balance", "profile"}, want: true},
-		"more now":      {scopes: []string{"profile"}},
-		"after 89 days": {scopes: tokens.Scopes(), between: func(_ *testing.T, b *bench) { b.clock.Add(90*24*time.Hour - time.Second) }, want: true},
-		"after 90 days": {scopes: tokens.Scopes(), between: func(_ *testing.T, b *bench) { b.clock.Add(90 * 24 * time.Hour) }},
+		"same":      {scopes: []string{"profile", "balance"}, want: true},
+		"fewer now": {scopes: []string{"balance", "profile"}, want: true},
+		"more now":  {scopes: []string{"profile"}},
+		"after 89 days": {scopes: tokens.Scopes(),
+			between: func(_ *testing.T, b *bench) { b.clock.Add(90*24*time.Hour - time.Second) }, want: true},
+		"after 90 days": {scopes: tokens.Scopes(),
+			between: func(_ *testing.T, b *bench) { b.clock.Add(90 * 24 * time.Hour) }},
 		"narrower yes afterwards": {scopes: tokens.Scopes(), between: func(t *testing.T, b *bench) {
 			a := b.approval()
 			a.Scopes = []string{"profile"}
@@ -692,21 +726,44 @@ func TestRevocation(t *testing.T) {
 		access bool // still works
 		family bool // still works
 	}{
-		"access token":    {revoke: func(b *bench, p tokens.Tokens) error { return b.Revoke(ctx, b.creds, p.Access) }, family: true},
-		"refresh token":   {revoke: func(b *bench, p tokens.Tokens) error { return b.Revoke(ctx, b.creds, p.Refresh) }},
-		"unknown":         {revoke: func(b *bench, p tokens.Tokens) error { return b.Revoke(ctx, b.creds, "at_x") }, access: true, family: true},
-		"nothing":         {revoke: func(b *bench, p tokens.Tokens) error { return b.Revoke(ctx, b.creds, "") }, access: true, family: true},
-		"other's access":  {revoke: func(b *bench, p tokens.Tokens) error { return b.Revoke(ctx, b.other, p.Access) }, access: true, family: true},
-		"other's refresh": {revoke: func(b *bench, p tokens.Tokens) error { return b.Revoke(ctx, b.other, p.Refresh) }, access: true, family: true},
+		"access token": {revoke: func(b *bench, p tokens.Tokens) error { return b.Revoke(ctx, b.creds, p.Access) },
+			family: true},
+		"refresh token": {revoke: func(b *bench, p tokens.Tokens) error { return b.Revoke(ctx, b.creds, p.Refresh) }},
+		"unknown": {revoke: func(b *bench, p tokens.Tokens) error { return b.Revoke(ctx, b.creds, "at_x") },
+			access: true, family: true},
+		"nothing": {revoke: func(b *bench, p tokens.Tokens) error { return b.Revoke(ctx, b.creds, "") },
+			access: true, family: true},
+		"other's access": {revoke: func(b *bench, p tokens.Tokens) error { return b.Revoke(ctx, b.other, p.Access) },
+			access: true, family: true},
+		"other's refresh": {revoke: func(b *bench, p tokens.Tokens) error { return b.Revoke(ctx, b.other, p.Refresh) },
+			access: true, family: true},
 		"not authenticated": {revoke: func(b *bench, p tokens.Tokens) error {
 			return b.Revoke(ctx, tokens.ClientCredentials{ID: b.creds.ID}, p.Refresh)
 		}, want: tokens.ErrInvalidClient, access: true, family: true},
-		"grant by its user":   {revoke: func(b *bench, p tokens.Tokens) error { return b.RevokeGrant(ctx, b.user.ID, b.Grants(b.user.ID)[0].ID) }},
-		"grant by another":    {revoke: func(b *bench, p tokens.Tokens) error { return b.RevokeGrant(ctx, 99, b.Grants(b.user.ID)[0].ID) }, want: tokens.ErrNotFound, access: true, family: true},
-		"app by its user":     {revoke: func(b *bench, p tokens.Tokens) error { return b.RevokeUserApp(ctx, b.user.ID, b.app.ID) }},
-		"another app":         {revoke: func(b *bench, p tokens.Tokens) error { return b.RevokeUserApp(ctx, b.user.ID, b.app.ID+1) }, access: true, family: true},
-		"app by another user": {revoke: func(b *bench, p tokens.Tokens) error { return b.RevokeUserApp(ctx, 99, b.app.ID) }, access: true, family: true},
-		"unknown app":         {revoke: func(b *bench, p tokens.Tokens) error { return b.RevokeUserApp(ctx, b.user.ID, 99) }, want: tokens.ErrNotFound, access: true, family: true},
+		"grant by its user": {revoke: func(b *bench, p tokens.Tokens) error {
+			return b.RevokeGrant(ctx, b.user.ID,
+				b.Grants(b.user.ID)[0].ID)
+		}},
+		"grant by another": {revoke: func(b *bench, p tokens.Tokens) error {
+			return b.RevokeGrant(ctx, 99,
+				b.Grants(b.user.ID)[0].ID)
+		}, want: tokens.ErrNotFound, access: true, family: true},
+		"app by its user": {revoke: func(b *bench, p tokens.Tokens) error {
+			return b.RevokeUserApp(ctx, b.user.ID,
+				b.app.ID)
+		}},
+		"another app": {revoke: func(b *bench, p tokens.Tokens) error {
+			return b.RevokeUserApp(ctx, b.user.ID,
+				b.app.ID+1)
+		}, access: true, family: true},
+		"app by another user": {revoke: func(b *bench, p tokens.Tokens) error {
+			return b.RevokeUserApp(ctx, 99,
+				b.app.ID)
+		}, access: true, family: true},
+		"unknown app": {revoke: func(b *bench, p tokens.Tokens) error {
+			return b.RevokeUserApp(ctx, b.user.ID,
+				99)
+		}, want: tokens.ErrNotFound, access: true, family: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, tokens.Config{})

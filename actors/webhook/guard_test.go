@@ -17,11 +17,13 @@ func TestOnlyPublicAddressesAreCalled(t *testing.T) {
 		"192.0.2.1:80": false, "198.51.100.1:80": false, "203.0.113.1:80": false, "0.1.2.3:80": false,
 		"[fe80::1%eth0]:80": false, "[fc00::1]:80": false, "[fd00:ec2::254]:80": false, "[ff02::1]:80": false,
 		"[::ffff:127.0.0.1]:80": false, "[::ffff:10.0.0.1]:80": false, "[::127.0.0.1]:80": false,
-		"[64:ff9b::7f00:1]:80": false, "[64:ff9b:1::1]:80": false, "[2002:7f00:1::]:80": false, "[2001:0:1::1]:80": false,
+		"[64:ff9b::7f00:1]:80": false, "[64:ff9b:1::1]:80": false, "[2002:7f00:1::]:80": false,
+		"[2001:0:1::1]:80":        false,
 		"[::ffff:0:127.0.0.1]:80": false, "[fec0::1]:80": false, "[2001:db8::1]:80": false, "[100::1]:80": false,
 
-		"10.1.2.3:80": true, "[::ffff:10.1.2.3]:80": true, "10.2.0.1:80": false, "[fd00:1::5]:443": true, "[fd00:2::5]:443": false,
-		"": false, "localhost:80": false, "/run/socket": false,
+		"10.1.2.3:80": true, "[::ffff:10.1.2.3]:80": true, "10.2.0.1:80": false, "[fd00:1::5]:443": true,
+		"[fd00:2::5]:443": false,
+		"":                false, "localhost:80": false, "/run/socket": false,
 	} {
 		if err := (guard{allow}).control("tcp", address, nil); (err == nil) != want {
 			t.Errorf("%s: %v, want %v", address, err, want)

@@ -15,8 +15,10 @@ func TestOnlyTwoHundredsAreDelivered(t *testing.T) {
 		want verdict
 	}{
 		{outcome{status: 200}, done}, {outcome{status: 204}, done}, {outcome{status: 299}, done},
-		{outcome{status: 300}, again}, {outcome{status: 302}, again}, {outcome{status: 400}, again}, {outcome{status: 404}, again},
-		{outcome{status: 410}, giveUp}, {outcome{status: 429}, again}, {outcome{status: 500}, again}, {outcome{status: 199}, again},
+		{outcome{status: 300}, again}, {outcome{status: 302}, again}, {outcome{status: 400}, again},
+		{outcome{status: 404}, again},
+		{outcome{status: 410}, giveUp}, {outcome{status: 429}, again}, {outcome{status: 500}, again},
+		{outcome{status: 199}, again},
 		{outcome{err: errors.New("gone")}, again},
 	} {
 		if got, _ := decide(&work.Delivery{Created: at, Due: at}, c.o, at, 0); got != c.want {

@@ -146,7 +146,8 @@ func TestOnlyCausesOfServerErrorsAreLogged(t *testing.T) {
 		if w.Code != c.status || strings.Contains(w.Body.String(), "the reason") {
 			t.Errorf("%d: sent %d %s", c.status, w.Code, w.Body)
 		}
-		if got := strings.Contains(log.String(), "the reason") && strings.Contains(log.String(), "req_1"); got != c.logged {
+		if got := strings.Contains(log.String(), "the reason") && strings.Contains(log.String(),
+			"req_1"); got != c.logged {
 			t.Errorf("%d: logged %q", c.status, log.String())
 		}
 	}

@@ -13,7 +13,8 @@ import (
 // A client that leaves an image stream pays for the picture once it has a partial image, and
 // nothing before that.
 func TestClientThatLeavesAnImageStreamPaysForWhatWasDelivered(t *testing.T) {
-	partial := "data: {\"type\":\"image_generation.partial_image\",\"partial_image_index\":0,\"b64_json\":\"" + onePixel + "\"}\n\n"
+	partial := "data: {\"type\":\"image_generation.partial_image\",\"partial_image_index\":0,\"b64_json\":\"" +
+		onePixel + "\"}\n\n"
 	for name, tt := range map[string]struct {
 		events string
 		want   int64

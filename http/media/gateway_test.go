@@ -97,7 +97,9 @@ func openBeating(t *testing.T, heartbeat time.Duration, vendor http.HandlerFunc)
 		{Name: "sandbox", Shape: catalog.Sandbox},
 	}
 	var models []catalog.Model
-	for pattern, provider := range map[string]string{"gen-image-*": "vendor", "legacy-image-*": "vendor", "gpt-image-*": "vendor", "house-*": "google", "text-*": "wordy", "drawing-*": "chatty", "sandbox-*": "sandbox"} {
+	for pattern, provider := range map[string]string{"gen-image-*": "vendor", "legacy-image-*": "vendor",
+		"gpt-image-*": "vendor", "house-*": "google", "text-*": "wordy", "drawing-*": "chatty",
+		"sandbox-*": "sandbox"} {
 		models = append(
 			models,
 			catalog.Model{

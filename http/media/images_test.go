@@ -40,7 +40,8 @@ var onePixel = base64.StdEncoding.EncodeToString(pngOf(1, 1))
 // made returns a reply of n pictures with an unknown field.
 func made(n int) string {
 	data := strings.Repeat(`{"b64_json":"`+onePixel+`"},`, n)
-	return `{"created":1,"future":true,"output_format":"png","size":"1024x1024","quality":"high","data":[` + data[:len(data)-1] +
+	return `{"created":1,"future":true,"output_format":"png","size":"1024x1024","quality":"high","data":[` +
+		data[:len(data)-1] +
 		`],"usage":{"total_tokens":30,"input_tokens":10,"output_tokens":20,"input_tokens_details":{"text_tokens":10,"image_tokens":0}}}`
 }
 
@@ -148,8 +149,10 @@ func TestAddressesAreTheGatewaysOwn(t *testing.T) {
 	}
 	id, rest, _ := strings.Cut(strings.TrimPrefix(url, g.url+"/v1/images/content/"), ".png")
 	for name, wrong := range map[string]string{
-		"another signature": url + "A", "no signature": g.url + "/v1/images/content/" + id, "another blob": strings.Replace(url, id[:4], "0000", 1),
-		"a later expiry": strings.Replace(url, "expires=1", "expires=2", 1), "no such file": g.url + "/v1/images/content/..%2f..%2fetc" + rest,
+		"another signature": url + "A", "no signature": g.url + "/v1/images/content/" + id,
+		"another blob":   strings.Replace(url, id[:4], "0000", 1),
+		"a later expiry": strings.Replace(url, "expires=1", "expires=2", 1),
+		"no such file":   g.url + "/v1/images/content/..%2f..%2fetc" + rest,
 	} {
 		if got := g.fetch(wrong); got.status != 404 || got.get("error.type").Str != "not_found_error" {
 			t.Errorf("%s: %d %s", name, got.status, got.body)
@@ -180,7 +183,8 @@ func TestPicturesAreInlinedForWhoeverAsks(t *testing.T) {
 
 func TestAStreamPassesUntouched(t *testing.T) {
 	event := func(kind, more string) string {
-		return "event: " + kind + "\ndata: {\"type\":\"" + kind + "\",\"b64_json\":\"" + onePixel + "\",\"created_at\":1," + more + "}\n\n"
+		return "event: " + kind + "\ndata: {\"type\":\"" + kind + "\",\"b64_json\":\"" + onePixel +
+			"\",\"created_at\":1," + more + "}\n\n"
 	}
 	events := event("image_generation.partial_image", `"partial_image_index":0,"future":1`) +
 		event("image_generation.completed", `"usage":{"total_tokens":3,"input_tokens":1,"output_tokens":2}`)
@@ -231,8 +235,9 @@ func TestAStreamOfALatePictureBeginsWithAHeartbeat(t *testing.T) {
 
 func TestAStreamThatBreaksEndsInAnError(t *testing.T) {
 	for name, tail := range map[string]string{
-		"an error": "event: error\ndata: {\"error\":{\"message\":\"blocked\",\"type\":\"image_generation_user_error\",\"code\":\"moderation_blocked\",\"param\":null}}\n\n",
-		"its end":  "",
+		"an error": "event: error\ndata: " +
+			"{\"error\":{\"message\":\"blocked\",\"type\":\"image_generation_user_error\",\"code\":\"moderation_blocked\",\"param\":null}}\n\n",
+		"its end": "",
 	} {
 		g := open(t, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
@@ -354,13 +359,18 @@ func TestAChatUpstreamIsAskedForPictures(t *testing.T) {
 		status int
 		code   string
 	}{
-		"among the parts": {`{"choices":[{"message":{"content":[{"type":"text","text":"here"},` + part + `]}}]}`, 200, ""},
-		"words only":      {`{"choices":[{"finish_reason":"stop","message":{"content":"I cannot draw"}}]}`, 502, "upstream_invalid_response"},
-		"a refusal":       {`{"choices":[{"finish_reason":"content_filter","message":{"content":null}}]}`, 400, "moderation_blocked"},
-		"an error":        {`{"error":{"message":"no","type":"invalid_request_error","code":"bad"}}`, 400, "bad"},
-		"no base64":       {`{"choices":[{"message":{"images":[{"image_url":{"url":"data:image/png;base64,!"}}]}}]}`, 502, "upstream_invalid_response"},
-		"odd types":       {`{"choices":[{"message":{"images":{"a":1},"content":[5,null,{"image_url":"x"}]}}]}`, 502, "upstream_invalid_response"},
-		"no choices":      {`[]`, 502, "upstream_invalid_response"},
+		"among the parts": {`{"choices":[{"message":{"content":[{"type":"text","text":"here"},` + part + `]}}]}`, 200,
+			""},
+		"words only": {`{"choices":[{"finish_reason":"stop","message":{"content":"I cannot draw"}}]}`, 502,
+			"upstream_invalid_response"},
+		"a refusal": {`{"choices":[{"finish_reason":"content_filter","message":{"content":null}}]}`, 400,
+			"moderation_blocked"},
+		"an error": {`{"error":{"message":"no","type":"invalid_request_error","code":"bad"}}`, 400, "bad"},
+		"no base64": {`{"choices":[{"message":{"images":[{"image_url":{"url":"data:image/png;base64,!"}}]}}]}`,
+			502, "upstream_invalid_response"},
+		"odd types": {`{"choices":[{"message":{"images":{"a":1},"content":[5,null,{"image_url":"x"}]}}]}`, 502,
+			"upstream_invalid_response"},
+		"no choices": {`[]`, 502, "upstream_invalid_response"},
 	} {
 		reply = tc.reply
 		if r := g.generate(object{"model": "drawing-1"}); r.status != tc.status || r.get("error.code").Str != tc.code {
@@ -407,15 +417,20 @@ func TestRefusalsOfTheUpstream(t *testing.T) {
 		more, absent string
 	}{
 		"moderation": {400, `{"error":{"message":"no","type":"image_generation_user_error","param":null,"code":"moderation_blocked","moderation_details":{"moderation_stage":"input","categories":["violence","x y"],"secret":1}}}`,
-			400, "image_generation_user_error", "moderation_blocked", 1, `"moderation_details":{"moderation_stage":"input","categories":["violence"]}`, "secret"},
-		"a bad value":   {400, `{"error":{"message":"bad size","type":"invalid_request_error","param":"size","code":"invalid_value"}}`, 400, "invalid_request_error", "invalid_value", 1, `"param":"size"`, "moderation_details"},
-		"the key":       {401, `{"error":{"message":"Incorrect API key provided: sk-upstream-secret"}}`, 502, "api_error", "upstream_auth_error", 1, "", "sk-upstream"},
-		"a rate":        {429, `{"error":{"message":"slow down","type":"requests","code":"rate_limit_exceeded"}}`, 429, "requests", "rate_limit_exceeded", 1, "", ""},
-		"a failure":     {500, `{"error":{"message":"oops","type":"server_error"}}`, 500, "server_error", "", 3, "", ""},
-		"nobody knows":  {502, `<html>secret</html>`, 502, "api_error", "", 1, "", "secret"},
-		"no JSON":       {200, `hello`, 502, "api_error", "upstream_invalid_response", 1, "", "hello"},
-		"no pictures":   {200, `{"created":1,"data":[]}`, 502, "api_error", "upstream_invalid_response", 1, "", ""},
-		"no base64":     {200, `{"created":1,"data":[{"b64_json":"!!!!"}]}`, 502, "api_error", "upstream_invalid_response", 1, "", ""},
+			400, "image_generation_user_error", "moderation_blocked", 1,
+			`"moderation_details":{"moderation_stage":"input","categories":["violence"]}`, "secret"},
+		"a bad value": {400, `{"error":{"message":"bad size","type":"invalid_request_error","param":"size","code":"invalid_value"}}`, 400, "invalid_request_error", "invalid_value", 1, `"param":"size"`, "moderation_details"},
+		"the key": {401, `{"error":{"message":"Incorrect API key provided: sk-upstream-secret"}}`, 502,
+			"api_error", "upstream_auth_error", 1, "", "sk-upstream"},
+		"a rate": {429, `{"error":{"message":"slow down","type":"requests","code":"rate_limit_exceeded"}}`, 429,
+			"requests", "rate_limit_exceeded", 1, "", ""},
+		"a failure": {500, `{"error":{"message":"oops","type":"server_error"}}`, 500, "server_error", "", 3, "",
+			""},
+		"nobody knows": {502, `<html>secret</html>`, 502, "api_error", "", 1, "", "secret"},
+		"no JSON":      {200, `hello`, 502, "api_error", "upstream_invalid_response", 1, "", "hello"},
+		"no pictures":  {200, `{"created":1,"data":[]}`, 502, "api_error", "upstream_invalid_response", 1, "", ""},
+		"no base64": {200, `{"created":1,"data":[{"b64_json":"!!!!"}]}`, 502, "api_error",
+			"upstream_invalid_response", 1, "", ""},
 		"error in body": {200, `{"error":{"message":"no","type":"image_generation_user_error","code":"moderation_blocked"}}`, 400, "image_generation_user_error", "moderation_blocked", 1, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -513,7 +528,7 @@ func TestALeavingClientCancelsItsCall(t *testing.T) {
 			t.Errorf("took %v", took)
 		}
 	case <-time.After(5 * time.Second):
-		t.Fatal("the upstream was not told")
+		t.Fatal("the upstream was not cancelled")
 	}
 	wg.Wait()
 	if got := g.spent(); got != 0 {
@@ -662,11 +677,12 @@ func TestUploadsThatAreRefused(t *testing.T) {
 		status int
 		param  string
 	}{
-		"no picture":      {map[string][]byte{"image": []byte("GIF89a")}, 400, "image"},
-		"an SVG":          {map[string][]byte{"image": []byte("<svg/>")}, 400, "image"},
-		"a page":          {map[string][]byte{"image": bytes.Repeat([]byte("<html>"), 1<<17)}, 400, "image"},
-		"cut off":         {map[string][]byte{"image": pngOf(8, 8)[:20]}, 400, "image"},
-		"too large":       {map[string][]byte{"image": pngOf(8, 8), "mask": append(pngOf(8, 8), make([]byte, 4<<20)...)}, 413, "mask"},
+		"no picture": {map[string][]byte{"image": []byte("GIF89a")}, 400, "image"},
+		"an SVG":     {map[string][]byte{"image": []byte("<svg/>")}, 400, "image"},
+		"a page":     {map[string][]byte{"image": bytes.Repeat([]byte("<html>"), 1<<17)}, 400, "image"},
+		"cut off":    {map[string][]byte{"image": pngOf(8, 8)[:20]}, 400, "image"},
+		"too large": {map[string][]byte{"image": pngOf(8, 8),
+			"mask": append(pngOf(8, 8), make([]byte, 4<<20)...)}, 413, "mask"},
 		"no mask's place": {map[string][]byte{"picture": pngOf(8, 8)}, 400, "picture"},
 		"another size":    {map[string][]byte{"image": pngOf(8, 8), "mask": pngOf(8, 9)}, 400, "mask"},
 	} {
@@ -675,7 +691,8 @@ func TestUploadsThatAreRefused(t *testing.T) {
 			t.Errorf("%s: %d %s", name, r.status, r.body)
 		}
 	}
-	for contentType, status := range map[string]int{"text/plain": 415, "multipart/form-data": 415, "multipart/form-data; boundary=x": 400} {
+	for contentType, status := range map[string]int{"text/plain": 415, "multipart/form-data": 415,
+		"multipart/form-data; boundary=x": 400} {
 		r, err := g.do(t.Context(), "POST", g.url+"/v1/images/edits", contentType, strings.NewReader("nothing"))
 		if err != nil || r.status != status {
 			t.Errorf("%s: %+v, %v", contentType, r, err)

@@ -19,7 +19,8 @@ func TestPicturesThatNobodyPaysForHaveReceipts(t *testing.T) {
 	made := nobody.generate(object{"model": "gen-image-1", "n": 2})
 	path := "/v1/receipts/" + made.header.Get("X-Request-Id")
 	r := nobody.send("GET", path, "", "")
-	if made.status != 200 || r.status != 200 || r.get("usage.images").Int() != 2 || r.get("usage.output_tokens").Int() != 20 || r.get("charged").Int() != 0 ||
+	if made.status != 200 || r.status != 200 || r.get("usage.images").Int() != 2 ||
+		r.get("usage.output_tokens").Int() != 20 || r.get("charged").Int() != 0 ||
 		r.get("settlement").Str != "none" ||
 		r.get("end_reason").Str != "finished" ||
 		r.get("model").Str != "gen-image-1" ||
@@ -52,7 +53,8 @@ func TestVideosHaveReceipts(t *testing.T) {
 			check := func() {
 				for _, request := range []string{began.header.Get("X-Request-Id"), id} {
 					r := client.send("GET", "/v1/receipts/"+request, "", "")
-					if r.status != 200 || r.get("request_id").Str != id || r.get("charged").Int() != tt.charged || r.get("settlement").Str != tt.settlement ||
+					if r.status != 200 || r.get("request_id").Str != id || r.get("charged").Int() != tt.charged ||
+						r.get("settlement").Str != tt.settlement ||
 						r.get("usage.seconds").Int() != 8 || r.get("end_reason").Str != "finished" ||
 						r.get("model").Str != "video-2" ||
 						r.get("provider").Str != "studio" ||

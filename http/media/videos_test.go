@@ -32,7 +32,7 @@ import (
 // perSecond is a price that is easy to count.
 var perSecond = &catalog.Price{PerSecond: 10_000}
 
-// studio is a provider of videos that makes them as fast as it is told.
+// studio is a provider of videos that makes them as fast as the test says.
 type studio struct {
 	engine job.Engine
 	refuse error           // of submissions
@@ -193,7 +193,7 @@ func (g *gateway) ended(id string) *reply {
 func (g *gateway) refused(r *reply, status int, code, param string) {
 	g.t.Helper()
 	if r.status != status || r.get("error.code").Str != code || r.get("error.param").Str != param {
-		g.t.Errorf("told %d %s, want %d %s about %q", r.status, r.body, status, code, param)
+		g.t.Errorf("got %d %s, want %d %s about %q", r.status, r.body, status, code, param)
 	}
 }
 
@@ -226,7 +226,8 @@ func TestAVideosWholeLife(t *testing.T) {
 	if got := memberNames(gjson.ParseBytes(r.body)); !slices.Equal(got, want) {
 		t.Errorf("members %v", got)
 	}
-	if r.get("status").Str != "completed" || r.get("seconds").Str != "8" || r.get("size").Str != "1280x720" || r.get("model").Str != "video-2" ||
+	if r.get("status").Str != "completed" || r.get("seconds").Str != "8" || r.get("size").Str != "1280x720" ||
+		r.get("model").Str != "video-2" ||
 		r.get("progress").Int() != 100 ||
 		r.get("completed_at").Int() == 0 ||
 		r.get("expires_at").Int() == 0 {
@@ -239,7 +240,8 @@ func TestAVideosWholeLife(t *testing.T) {
 		t.Errorf("asked %+v", asked)
 	}
 
-	for variant, mediaType := range map[string]string{"": "video/mp4", "?variant=thumbnail": "image/webp", "?variant=spritesheet": "image/jpeg"} {
+	for variant, mediaType := range map[string]string{"": "video/mp4", "?variant=thumbnail": "image/webp",
+		"?variant=spritesheet": "image/jpeg"} {
 		c := g.send("GET", "/v1/videos/"+id+"/content"+variant, "", "", "Accept", "application/binary")
 		if c.status != 200 || c.header.Get("Content-Type") != mediaType || len(c.body) == 0 ||
 			c.header.Get("Content-Length") != strconv.Itoa(len(c.body)) ||
@@ -363,7 +365,8 @@ func TestWhatIsNotReady(t *testing.T) {
 		t.Errorf("waited %s: %s", time.Since(start), r.body)
 	}
 	g.secret = "sd-other"
-	for _, r := range []*reply{g.send("GET", at, "", ""), g.send("GET", at+"/content", "", ""), g.send("DELETE", at, "", ""),
+	for _, r := range []*reply{g.send("GET", at, "", ""), g.send("GET", at+"/content", "", ""),
+		g.send("DELETE", at, "", ""),
 		g.send("POST", at+"/remix", asJSON, `{"prompt":"a dog"}`)} {
 		g.refused(r, 404, "video_not_found", "video_id")
 	}
@@ -391,7 +394,7 @@ func TestARefusedVideoIsToldAtOnce(t *testing.T) {
 	r := g.send("POST", "/v1/videos", asJSON, `{"prompt":"something bad"}`)
 	g.refused(r, 400, "moderation_blocked", "")
 	if r.get("error.type").Str != "video_generation_user_error" {
-		t.Errorf("told %s", r.body)
+		t.Errorf("got %s", r.body)
 	}
 	if r := g.send("GET", "/v1/videos", "", ""); len(r.get("data").Array()) != 0 {
 		t.Errorf("listed %s", r.body)
@@ -556,19 +559,24 @@ func TestUploadsThatAreRefusedCostNothing(t *testing.T) {
 		files       [][4]string
 		code, param string
 	}{
-		"a picture":        {edits, prompt, [][4]string{upload(string(pngOf(8, 8)))}, "invalid_video_format", "video"},
-		"an empty file":    {edits, prompt, [][4]string{upload("")}, "invalid_video_format", "video"},
-		"a large nothing":  {edits, prompt, [][4]string{upload(strings.Repeat("x", 1<<20))}, "invalid_video_format", "video"},
-		"a damaged video":  {edits, prompt, [][4]string{upload(mine[:100])}, "invalid_video", "video"},
-		"two videos":       {edits, prompt, [][4]string{upload(mine), upload(mine)}, "invalid_value", "video"},
-		"a video and id":   {edits, append([]string{"video[id]", "video_1"}, prompt...), [][4]string{upload(mine)}, "invalid_value", "video"},
-		"a size":           {edits, prompt, [][4]string{upload(clipOf(t, 1920, 1080, 4))}, "invalid_value", "video"},
-		"a length":         {extensions, append([]string{"seconds", "20"}, prompt...), [][4]string{upload(clipOf(t, 1280, 720, 101))}, "invalid_value", "seconds"},
-		"without prompt":   {edits, nil, [][4]string{upload(mine)}, "missing_required_parameter", "prompt"},
-		"with a picture":   {edits, prompt, [][4]string{upload(mine), {"input_reference", "a.png", "", string(pngOf(1280, 720))}}, "unsupported_parameter", "input_reference"},
-		"for a new video":  {"/v1/videos", prompt, [][4]string{upload(mine)}, "invalid_value", "video"},
-		"for a remix":      {"/v1/videos/video_1/remix", prompt, [][4]string{upload(mine)}, "invalid_value", "video"},
-		"an unknown model": {edits, append([]string{"model", "nobody"}, prompt...), [][4]string{upload(mine)}, "model_not_found", "model"},
+		"a picture":     {edits, prompt, [][4]string{upload(string(pngOf(8, 8)))}, "invalid_video_format", "video"},
+		"an empty file": {edits, prompt, [][4]string{upload("")}, "invalid_video_format", "video"},
+		"a large nothing": {edits, prompt, [][4]string{upload(strings.Repeat("x", 1<<20))}, "invalid_video_format",
+			"video"},
+		"a damaged video": {edits, prompt, [][4]string{upload(mine[:100])}, "invalid_video", "video"},
+		"two videos":      {edits, prompt, [][4]string{upload(mine), upload(mine)}, "invalid_value", "video"},
+		"a video and id": {edits, append([]string{"video[id]", "video_1"}, prompt...), [][4]string{upload(mine)},
+			"invalid_value", "video"},
+		"a size": {edits, prompt, [][4]string{upload(clipOf(t, 1920, 1080, 4))}, "invalid_value", "video"},
+		"a length": {extensions, append([]string{"seconds", "20"}, prompt...),
+			[][4]string{upload(clipOf(t, 1280, 720, 101))}, "invalid_value", "seconds"},
+		"without prompt": {edits, nil, [][4]string{upload(mine)}, "missing_required_parameter", "prompt"},
+		"with a picture": {edits, prompt, [][4]string{upload(mine),
+			{"input_reference", "a.png", "", string(pngOf(1280, 720))}}, "unsupported_parameter", "input_reference"},
+		"for a new video": {"/v1/videos", prompt, [][4]string{upload(mine)}, "invalid_value", "video"},
+		"for a remix":     {"/v1/videos/video_1/remix", prompt, [][4]string{upload(mine)}, "invalid_value", "video"},
+		"an unknown model": {edits, append([]string{"model", "nobody"}, prompt...), [][4]string{upload(mine)},
+			"model_not_found", "model"},
 	} {
 		contentType, body := uploadOf(t, c.fields, c.files...)
 		status := 400

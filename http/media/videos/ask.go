@@ -95,7 +95,8 @@ type Sent struct {
 // Check reads a request. Its files are the Ask's if there is no error. source is
 // the id that the path names, "" where the body does.
 func Check(op video.Operation, sent Sent, source string) (*Ask, error) {
-	c := &checker{ask: &Ask{Operation: op, Source: source}, doc: gjson.ParseBytes(sent.Body), files: sent.Pictures, uploads: sent.Videos}
+	c := &checker{ask: &Ask{Operation: op, Source: source}, doc: gjson.ParseBytes(sent.Body), files: sent.Pictures,
+		uploads: sent.Videos}
 	for _, rule := range rules[op] {
 		if err := rule(c); err != nil {
 			return nil, errors.Join(err, c.close())
@@ -107,10 +108,12 @@ func Check(op video.Operation, sent Sent, source string) (*Ask, error) {
 // rules lists the checks of each operation. Their order is that of the vendor, so that a request with
 // several mistakes gets the same error.
 var rules = map[video.Operation][]func(*checker) error{
-	video.Create: {(*checker).prompt, (*checker).model, (*checker).seconds, (*checker).size, (*checker).reference, (*checker).characters, (*checker).user, (*checker).noUploads},
-	video.Remix:  {(*checker).prompt, (*checker).noPictures, (*checker).noUploads},
-	video.Edit:   {(*checker).source, (*checker).prompt, (*checker).noPictures},
-	video.Extend: {(*checker).source, (*checker).prompt, (*checker).added, (*checker).fits, (*checker).noPictures, (*checker).nothingElse},
+	video.Create: {(*checker).prompt, (*checker).model, (*checker).seconds, (*checker).size, (*checker).reference,
+		(*checker).characters, (*checker).user, (*checker).noUploads},
+	video.Remix: {(*checker).prompt, (*checker).noPictures, (*checker).noUploads},
+	video.Edit:  {(*checker).source, (*checker).prompt, (*checker).noPictures},
+	video.Extend: {(*checker).source, (*checker).prompt, (*checker).added, (*checker).fits, (*checker).noPictures,
+		(*checker).nothingElse},
 }
 
 type checker struct {
@@ -202,7 +205,8 @@ func (c *checker) added() error {
 }
 
 // sizes are what size may be; those of the larger model stand last.
-var sizes = []video.Size{{Width: 720, Height: 1280}, {Width: 1280, Height: 720}, {Width: 1024, Height: 1792}, {Width: 1792, Height: 1024},
+var sizes = []video.Size{{Width: 720, Height: 1280}, {Width: 1280, Height: 720}, {Width: 1024, Height: 1792},
+	{Width: 1792, Height: 1024},
 	{Width: 1920, Height: 1080}, {Width: 1080, Height: 1920}}
 
 const commonSizes = 4
@@ -259,7 +263,8 @@ func (c *checker) reference() error {
 		return nil
 	}
 	if got := c.ask.Reference.Dimensions(); got.Width != c.ask.Size.Width || got.Height != c.ask.Size.Height {
-		return dialogue.Invalid(referenceField, fmt.Sprintf("must have the size of the video, %s, not %s", c.ask.Size, got))
+		return dialogue.Invalid(referenceField, fmt.Sprintf("must have the size of the video, %s, not %s", c.ask.Size,
+			got))
 	}
 	return nil
 }
@@ -275,7 +280,8 @@ func (c *checker) encoded(v gjson.Result) error {
 	case hasURL == hasFile:
 		return dialogue.Invalid(referenceField, "must have exactly one of image_url and file_id")
 	case hasFile:
-		return dialogue.Unsupported(referenceField+".file_id", "files are not kept here: send the picture itself, or in image_url as a data URL")
+		return dialogue.Unsupported(referenceField+".file_id",
+			"files are not kept here: send the picture itself, or in image_url as a data URL")
 	case url.Type != gjson.String:
 		return dialogue.Invalid(at, "must be a string")
 	}
@@ -311,12 +317,14 @@ func (c *checker) characters() error {
 		return nil
 	}
 	if !v.IsArray() || v.Get("#").Int() > maxCharacters {
-		return dialogue.Invalid("characters", fmt.Sprintf("must be an array of at most %d objects with an id", maxCharacters))
+		return dialogue.Invalid("characters", fmt.Sprintf("must be an array of at most %d objects with an id",
+			maxCharacters))
 	}
 	for i, one := range v.Array() {
 		id := one.Get("id")
 		if id.Type != gjson.String || id.Str == "" || len(id.Str) > maxID {
-			return dialogue.Invalid(fmt.Sprintf("characters.%d.id", i), fmt.Sprintf("must be a string of at most %d characters", maxID))
+			return dialogue.Invalid(fmt.Sprintf("characters.%d.id", i),
+				fmt.Sprintf("must be a string of at most %d characters", maxID))
 		}
 		c.ask.Characters = append(c.ask.Characters, id.Str)
 	}
@@ -342,6 +350,7 @@ func (a *Ask) Fingerprint() (state.Hash, error) {
 	if _, err := io.Copy(sum, file); err != nil {
 		return state.Hash{}, err
 	}
-	text, err := json.Marshal([]any{a.Operation, a.Prompt, a.Model, a.Seconds, a.Size, a.Characters, a.User, a.Source, sum.Sum(nil)})
+	text, err := json.Marshal([]any{a.Operation, a.Prompt, a.Model, a.Seconds, a.Size, a.Characters, a.User, a.Source,
+		sum.Sum(nil)})
 	return state.HashSecret(string(text)), err
 }

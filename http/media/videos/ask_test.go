@@ -118,7 +118,8 @@ func TestRules(t *testing.T) {
 			{with(`"video":{"id":"video_1"}`), "seconds", "missing_required_parameter"},
 			{with(`"video":{"id":"video_1"},"seconds":"24"`), "seconds", ""},
 			{with(`"video":{"id":"video_1"},"seconds":"8","characters":[]`), "characters", "unsupported_parameter"},
-			{with(`"video":{"id":"video_1"},"seconds":"8","input_reference":{}`), "input_reference", "unsupported_parameter"},
+			{with(`"video":{"id":"video_1"},"seconds":"8","input_reference":{}`), "input_reference",
+				"unsupported_parameter"},
 		},
 	}
 	for op, rows := range all {
@@ -139,8 +140,9 @@ func TestRules(t *testing.T) {
 			if code == "" {
 				code = "invalid_value"
 			}
-			var told *dialogue.Error
-			if !errors.As(err, &told) || told.Status != 400 || told.Param != row.param || told.Code != code || !strings.HasPrefix(told.Message, row.param+":") {
+			var refusal *dialogue.Error
+			if !errors.As(err, &refusal) || refusal.Status != 400 || refusal.Param != row.param || refusal.Code != code ||
+				!strings.HasPrefix(refusal.Message, row.param+":") {
 				t.Errorf("%s %s: %v", op, shown, err)
 			}
 		}
@@ -174,10 +176,10 @@ func TestForms(t *testing.T) {
 		{[]Text{{"video[a][b]", "v"}}, "video[a][b]"},
 	} {
 		body, err := Body(c.fields)
-		var told *dialogue.Error
+		var refusal *dialogue.Error
 		switch {
-		case errors.As(err, &told):
-			if told.Param != c.want {
+		case errors.As(err, &refusal):
+			if refusal.Param != c.want {
 				t.Errorf("%v: %v", c.fields, err)
 			}
 		case err != nil || string(body) != c.want:
@@ -228,13 +230,14 @@ func TestUploads(t *testing.T) {
 		{video.Remix, asked + `}`, []Upload{short}, "video", "unsupported_parameter"},
 	} {
 		a, err := Check(c.op, Sent{Body: []byte(c.body), Videos: c.files}, "")
-		var told *dialogue.Error
+		var refusal *dialogue.Error
 		switch {
 		case c.param != "":
-			if !errors.As(err, &told) || told.Status != 400 || told.Param != c.param || told.Code != c.code {
+			if !errors.As(err, &refusal) || refusal.Status != 400 || refusal.Param != c.param || refusal.Code != c.code {
 				t.Errorf("%s %s: %v", c.op, c.body, err)
 			}
-		case err != nil || a.Upload != c.files[0].File || a.Source != "" || a.Model == "" || a.Size != (video.Size{Width: a.Upload.Width, Height: a.Upload.Height}):
+		case err != nil || a.Upload != c.files[0].File || a.Source != "" || a.Model == "" ||
+			a.Size != (video.Size{Width: a.Upload.Width, Height: a.Upload.Height}):
 			t.Errorf("%s %s: %+v, %v", c.op, c.body, a, err)
 		}
 	}
@@ -263,12 +266,15 @@ func TestAFormsPictureIsTheReference(t *testing.T) {
 	if err != nil || a.Reference != f {
 		t.Fatalf("%+v, %v", a, err)
 	}
-	for _, body := range []string{`{"prompt":"p","size":"1280x720"}`, `{"prompt":"p","input_reference":{"image_url":"x"}}`} {
-		if _, err := Check(video.Create, Sent{Body: []byte(body), Pictures: []File{{"input_reference", f}}}, ""); err == nil {
+	for _, body := range []string{`{"prompt":"p","size":"1280x720"}`,
+		`{"prompt":"p","input_reference":{"image_url":"x"}}`} {
+		if _, err := Check(video.Create, Sent{Body: []byte(body), Pictures: []File{{"input_reference", f}}},
+			""); err == nil {
 			t.Errorf("%s was taken", body)
 		}
 	}
-	if _, err := Check(video.Remix, Sent{Body: []byte(`{"prompt":"p"}`), Pictures: []File{{"input_reference", f}}}, "video_1"); err == nil {
+	if _, err := Check(video.Remix, Sent{Body: []byte(`{"prompt":"p"}`), Pictures: []File{{"input_reference", f}}},
+		"video_1"); err == nil {
 		t.Error("a remix took a picture")
 	}
 }
@@ -288,8 +294,8 @@ func TestWhatAJobBeginsWith(t *testing.T) {
 		{video.Extend, work.Video{Phase: work.VideoCompleted, Seconds: 8, Extensions: 6}, "invalid_value"},
 	} {
 		err := (&Ask{Operation: c.op, Seconds: 8}).Fits(&c.source)
-		var told *dialogue.Error
-		if errors.As(err, &told) != (c.code != nil) || told != nil && (told.Code != c.code || told.Status != 400) {
+		var refusal *dialogue.Error
+		if errors.As(err, &refusal) != (c.code != nil) || refusal != nil && (refusal.Code != c.code || refusal.Status != 400) {
 			t.Errorf("%s of %+v: %v", c.op, c.source, err)
 		}
 	}
@@ -297,8 +303,10 @@ func TestWhatAJobBeginsWith(t *testing.T) {
 
 func TestFingerprintsTellAsksApart(t *testing.T) {
 	seen := map[state.Hash]string{}
-	for _, body := range []string{`{"prompt":"p"}`, `{"prompt":"q"}`, `{"prompt":"p","seconds":8}`, `{"prompt":"p","size":"1280x720"}`, `{"prompt":"p","user":"u"}`,
-		`{"prompt":"p","model":"m"}`, fmt.Sprintf(`{"prompt":"p","input_reference":{"image_url":%q}}`, dataOf(pngOf(t, 720, 1280)))} {
+	for _, body := range []string{`{"prompt":"p"}`, `{"prompt":"q"}`, `{"prompt":"p","seconds":8}`,
+		`{"prompt":"p","size":"1280x720"}`, `{"prompt":"p","user":"u"}`,
+		`{"prompt":"p","model":"m"}`, fmt.Sprintf(`{"prompt":"p","input_reference":{"image_url":%q}}`,
+			dataOf(pngOf(t, 720, 1280)))} {
 		a, err := Check(video.Create, Sent{Body: []byte(body)}, "")
 		if err != nil {
 			t.Fatal(err)
@@ -316,14 +324,16 @@ func TestFingerprintsTellAsksApart(t *testing.T) {
 }
 
 func TestPages(t *testing.T) {
-	for query, want := range map[string]string{"": "{ 20 false}", "limit=0": "{ 0 false}", "limit=100&order=asc&after=video_1": "{video_1 100 true}",
-		"order=desc": "{ 20 false}", "limit=101": "limit", "limit=-1": "limit", "limit=x": "limit", "limit=": "limit", "order=up": "order",
+	for query, want := range map[string]string{"": "{ 20 false}", "limit=0": "{ 0 false}",
+		"limit=100&order=asc&after=video_1": "{video_1 100 true}",
+		"order=desc":                        "{ 20 false}", "limit=101": "limit", "limit=-1": "limit", "limit=x": "limit", "limit=": "limit",
+		"order=up":                          "order",
 		"after=" + strings.Repeat("x", 200): "after"} {
 		q, _ := url.ParseQuery(query)
 		p, err := Page(q)
 		got := fmt.Sprint(p)
-		if told := new(dialogue.Error); errors.As(err, &told) {
-			got = told.Param
+		if refusal := new(dialogue.Error); errors.As(err, &refusal) {
+			got = refusal.Param
 		}
 		if got != want {
 			t.Errorf("%q: %s", query, got)
@@ -333,7 +343,8 @@ func TestPages(t *testing.T) {
 		t.Errorf("an empty page is %s", got)
 	}
 	two := []work.Video{{ID: "video_2", Phase: work.VideoQueued}, {ID: "video_1", Phase: work.VideoQueued}}
-	if got := string(List(two, true)); !strings.HasSuffix(got, `],"first_id":"video_2","last_id":"video_1","has_more":true}`) || strings.Count(got, `"object":"video"`) != 2 {
+	if got := string(List(two, true)); !strings.HasSuffix(got,
+		`],"first_id":"video_2","last_id":"video_1","has_more":true}`) || strings.Count(got, `"object":"video"`) != 2 {
 		t.Errorf("a page is %s", got)
 	}
 }
@@ -351,8 +362,8 @@ func FuzzCheck(f *testing.F) {
 		for _, b := range bodies {
 			for op := range rules {
 				a, err := Check(op, Sent{Body: b}, "")
-				var told *dialogue.Error
-				if err != nil && (!errors.As(err, &told) || told.Status < 400 || told.Status >= 500) {
+				var refusal *dialogue.Error
+				if err != nil && (!errors.As(err, &refusal) || refusal.Status < 400 || refusal.Status >= 500) {
 					t.Fatalf("%s: %v", op, err)
 				}
 				if err == nil {

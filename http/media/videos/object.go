@@ -28,7 +28,8 @@ func appendObject(w *jsonw.Writer, v *work.Video) {
 	}
 	appendTime(w.Key("completed_at"), completed)
 	appendTime(w.Key("expires_at"), expires)
-	w.Key("prompt").StringOrNull(v.Prompt).Key("size").String(v.Size).Key("seconds").String(strconv.FormatInt(v.Seconds, 10))
+	w.Key("prompt").StringOrNull(v.Prompt).Key("size").String(v.Size).Key("seconds").String(strconv.FormatInt(v.Seconds,
+		10))
 	w.Key("remixed_from_video_id").StringOrNull(v.RemixedFrom).Key("error")
 	if v.Error == nil || v.Phase != work.VideoFailed {
 		w.Null()

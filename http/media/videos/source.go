@@ -24,7 +24,8 @@ func (c *checker) source() error {
 	case !ok:
 		return dialogue.Missing(videoField)
 	case !v.IsObject():
-		return dialogue.Unsupported(videoField, "must be an object with the id of a video made here, or an MP4 file of a form")
+		return dialogue.Unsupported(videoField, "must be an object with the id of a video made here, or an MP4 file "+
+			"of a form")
 	}
 	id := v.Get("id")
 	switch {
@@ -65,7 +66,8 @@ func (c *checker) fits() error {
 // fitting bounds how long a video may be made.
 func fitting(seconds int) error {
 	if seconds > video.MostSeconds {
-		return dialogue.Invalid("seconds", fmt.Sprintf("the whole video must not be longer than %d seconds", video.MostSeconds))
+		return dialogue.Invalid("seconds", fmt.Sprintf("the whole video must not be longer than %d seconds",
+			video.MostSeconds))
 	}
 	return nil
 }
@@ -108,7 +110,8 @@ func (a *Ask) Fits(source *work.Video) error {
 	case a.Operation != video.Extend:
 		return nil
 	case source.Extensions >= maxExtensions:
-		return dialogue.Invalid("video", fmt.Sprintf("was made longer %d times, which is the most there can be", maxExtensions))
+		return dialogue.Invalid("video", fmt.Sprintf("was made longer %d times, which is the most there can be",
+			maxExtensions))
 	}
 	return fitting(int(source.Seconds) + a.Seconds)
 }
