@@ -23,13 +23,19 @@ func TestStatusAndHeadersFollowTheError(t *testing.T) {
 		code    any
 		headers map[string]string // "": absent
 	}{
-		{"a refusal", dialogue.Invalid("n", "must be 1"), 400, "invalid_value", map[string]string{"Retry-After": "", "WWW-Authenticate": "", "X-Should-Retry": ""}},
+		{"a refusal", dialogue.Invalid("n", "must be 1"), 400, "invalid_value",
+			map[string]string{"Retry-After": "", "WWW-Authenticate": "", "X-Should-Retry": ""}},
 		{"wrapped", fmt.Errorf("while: %w", dialogue.Missing("model")), 400, "missing_required_parameter", nil},
-		{"no key", &dialogue.Error{Status: 401, Code: "missing_api_key"}, 401, "missing_api_key", map[string]string{"WWW-Authenticate": `Bearer realm="stagedoor"`}},
-		{"wait", &dialogue.Error{Status: 429, RetryAfter: 1500 * time.Millisecond}, 429, nil, map[string]string{"Retry-After": "2", "Retry-After-Ms": "1500"}},
-		{"wait for long", &dialogue.Error{Status: 429, RetryAfter: time.Hour}, 429, nil, map[string]string{"Retry-After": "60", "Retry-After-Ms": "60000"}},
-		{"wait a moment", &dialogue.Error{Status: 503, RetryAfter: time.Millisecond}, 503, nil, map[string]string{"Retry-After": "1"}},
-		{"no use in trying", &dialogue.Error{Status: 429, NoRetry: true}, 429, nil, map[string]string{"X-Should-Retry": "false"}},
+		{"no key", &dialogue.Error{Status: 401, Code: "missing_api_key"}, 401, "missing_api_key",
+			map[string]string{"WWW-Authenticate": `Bearer realm="stagedoor"`}},
+		{"wait", &dialogue.Error{Status: 429, RetryAfter: 1500 * time.Millisecond}, 429, nil,
+			map[string]string{"Retry-After": "2", "Retry-After-Ms": "1500"}},
+		{"wait for long", &dialogue.Error{Status: 429, RetryAfter: time.Hour}, 429, nil,
+			map[string]string{"Retry-After": "60", "Retry-After-Ms": "60000"}},
+		{"wait a moment", &dialogue.Error{Status: 503, RetryAfter: time.Millisecond}, 503, nil,
+			map[string]string{"Retry-After": "1"}},
+		{"no use in trying", &dialogue.Error{Status: 429, NoRetry: true}, 429, nil,
+			map[string]string{"X-Should-Retry": "false"}},
 		{"an unknown error", errors.New("secret detail"), 500, "internal_error", nil},
 		{"no error", nil, 500, "internal_error", nil},
 		{"a status that is none", &dialogue.Error{Status: 200}, 500, nil, nil},
@@ -85,7 +91,8 @@ func TestTheStatusOfAClientThatLeftIsNeverSent(t *testing.T) {
 		&dialogue.Error{Status: 499, Message: "Client Closed Request"},
 	).Err
 	for name, e := range map[string]*dialogue.Error{"the gateway's own": left, "an upstream's": refused} {
-		for shape, dialect := range map[string]envelope.Dialect{"plain": envelope.Plain, "gemini": gemini.Shape.Envelope} {
+		for shape, dialect := range map[string]envelope.Dialect{"plain": envelope.Plain,
+			"gemini": gemini.Shape.Envelope} {
 			w := httptest.NewRecorder()
 			envelope.Write(w, dialect, e)
 			if w.Code < 500 || w.Code > 503 || strings.Contains(w.Body.String(), "499") {

@@ -36,9 +36,10 @@ func newBench(t testing.TB) *bench {
 	}
 	now := func() time.Time { return b.at }
 	providers := []*engine.Provider{{Spec: &catalog.Provider{Name: "up", Shape: "chat"}, Limiter: b.limiter}}
-	b.Overview = &httpflow.Overview{Flow: flow.New(now), Now: now, Serving: func() []*engine.Provider { return providers },
-		Pause: func(string) (work.Pause, bool) { return work.Pause{Since: b.paused}, !b.paused.IsZero() },
-		Tree:  func() ([]kit.ActorStats, kit.Stats) { return system.Actors(), system.Stats() }}
+	b.Overview = &httpflow.Overview{Flow: flow.New(now), Now: now,
+		Serving: func() []*engine.Provider { return providers },
+		Pause:   func(string) (work.Pause, bool) { return work.Pause{Since: b.paused}, !b.paused.IsZero() },
+		Tree:    func() ([]kit.ActorStats, kit.Stats) { return system.Actors(), system.Stats() }}
 	return b
 }
 
@@ -47,7 +48,8 @@ var up = &catalog.Candidate{Provider: &catalog.Provider{Name: "up"}, Model: "m"}
 // begin begins a stream a second after the one before.
 func (b *bench) begin(t testing.TB, id string, output int64) *flow.Request {
 	b.at = b.at.Add(time.Second)
-	r := b.Flow.Begin(t.Context(), flow.About{ID: id, Model: "m-" + id, Key: "key_" + id[:1], Stream: true}, func(error) {})
+	r := b.Flow.Begin(t.Context(), flow.About{ID: id, Model: "m-" + id, Key: "key_" + id[:1], Stream: true},
+		func(error) {})
 	r.Attempt(up)
 	r.Enter(flow.Waiting)
 	r.Progress(output)
@@ -82,7 +84,8 @@ func TestWindowHasThoseThatComeFirst(t *testing.T) {
 	} {
 		got := b.Active(t.Context(), c.filter)
 		if got.Matching != c.matching || ids(got) != c.want || got.Load.InFlight != 500 {
-			t.Errorf("%+v: %d match of %d, %s; want %d, %s", c.filter, got.Matching, got.Load.InFlight, ids(got), c.matching, c.want)
+			t.Errorf("%+v: %d match of %d, %s; want %d, %s", c.filter, got.Matching, got.Load.InFlight, ids(got),
+				c.matching, c.want)
 		}
 	}
 	if all := b.Active(t.Context(), httpflow.Filter{Limit: 1 << 30}); len(all.Data) != httpflow.MaxLimit {
@@ -93,46 +96,49 @@ func TestWindowHasThoseThatComeFirst(t *testing.T) {
 func TestWatcherTellsWhatChanged(t *testing.T) {
 	b := newBench(t)
 	w := b.Watch(t.Context())
-	next := func() (told []gjson.Result, more <-chan struct{}) {
+	next := func() (sent []gjson.Result, more <-chan struct{}) {
 		more, err := w.Next(func(m []byte) error {
-			told = append(told, gjson.Parse(string(m)))
+			sent = append(sent, gjson.Parse(string(m)))
 			return nil
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return told, more
+		return sent, more
 	}
-	if told, more := next(); told != nil || more != nil {
-		t.Errorf("before it is asked it tells %v", told)
+	if sent, more := next(); sent != nil || more != nil {
+		t.Errorf("before it is asked it tells %v", sent)
 	}
 	for wish, want := range map[string]string{
-		"": "must be", "{": "must be", `{"type":"watch","view":"requests","other":1}`: "must be", `{"type":"x"}`: "type: must be watch",
+		"": "must be", "{": "must be", `{"type":"watch","view":"requests","other":1}`: "must be",
+		`{"type":"x"}`:                "type: must be watch",
 		`{"type":"watch","view":"x"}`: "view: must be one of", `{"type":"watch","view":"request"}`: "id: must be",
 	} {
 		w.Hear([]byte(wish))
-		if told, more := next(); len(told) != 1 || told[0].Get("type").Str != "error" || !strings.HasPrefix(told[0].Get("message").Str, want) || more != nil {
-			t.Errorf("%s is answered %v", wish, told)
+		if sent, more := next(); len(sent) != 1 || sent[0].Get("type").Str != "error" ||
+			!strings.HasPrefix(sent[0].Get("message").Str, want) || more != nil {
+			t.Errorf("%s is answered %v", wish, sent)
 		}
 	}
 	w.Hear([]byte(`{"type":"watch","view":"requests","filter":{"limit":1}}`))
-	if told, more := next(); len(told) != 1 || told[0].Get("active.matching").Int() != 0 || more == nil {
-		t.Errorf("nothing is under way: %v", told)
+	if sent, more := next(); len(sent) != 1 || sent[0].Get("active.matching").Int() != 0 || more == nil {
+		t.Errorf("nothing is under way: %v", sent)
 	}
-	if told, _ := next(); told != nil {
-		t.Errorf("the same is told again: %v", told)
+	if sent, _ := next(); sent != nil {
+		t.Errorf("the same is sent again: %v", sent)
 	}
 	r := b.begin(t, "a1", 3)
-	if told, _ := next(); len(told) != 1 || told[0].Get("active.data.0.id").Str != "a1" {
-		t.Errorf("a request under way: %v", told)
+	if sent, _ := next(); len(sent) != 1 || sent[0].Get("active.data.0.id").Str != "a1" {
+		t.Errorf("a request under way: %v", sent)
 	}
 	r.End(flow.Result{Usage: dialogue.NoUsage})
-	if told, _ := next(); len(told) != 1 || told[0].Get("recent.0.id").Str != "a1" || told[0].Get("active.data.#").Int() != 0 {
-		t.Errorf("it ended: %v", told)
+	if sent, _ := next(); len(sent) != 1 || sent[0].Get("recent.0.id").Str != "a1" ||
+		sent[0].Get("active.data.#").Int() != 0 {
+		t.Errorf("it ended: %v", sent)
 	}
 	w.Hear([]byte(`{"type":"watch","view":"request","id":"none"}`))
-	if told, _ := next(); len(told) != 1 || told[0].Get("request").Type != gjson.Null {
-		t.Errorf("one that is not there: %v", told)
+	if sent, _ := next(); len(sent) != 1 || sent[0].Get("request").Type != gjson.Null {
+		t.Errorf("one that is not there: %v", sent)
 	}
 }
 
@@ -176,7 +182,7 @@ func BenchmarkLook(b *testing.B) {
 	}
 }
 
-// FuzzHear: whatever a client says, the watcher answers or does as it is told.
+// FuzzHear: whatever a client says, the watcher answers or does as it is sent.
 func FuzzHear(f *testing.F) {
 	o := newBench(f)
 	f.Add([]byte(`{"type":"watch","view":"requests","filter":{"limit":-1,"sort":"x"}}`))
@@ -184,15 +190,15 @@ func FuzzHear(f *testing.F) {
 	f.Fuzz(func(t *testing.T, message []byte) {
 		w := o.Watch(t.Context())
 		w.Hear(message)
-		told := 0
+		sent := 0
 		if _, err := w.Next(func(m []byte) error {
-			told++
+			sent++
 			if !gjson.ValidBytes(m) {
 				t.Errorf("%q", m)
 			}
 			return nil
-		}); err != nil || told != 1 {
-			t.Errorf("%d messages, %v", told, err)
+		}); err != nil || sent != 1 {
+			t.Errorf("%d messages, %v", sent, err)
 		}
 	})
 }
@@ -205,7 +211,8 @@ func TestNamesOfBrokenBytesTakeNoViewAway(t *testing.T) {
 		w := b.Watch(t.Context())
 		w.Hear([]byte(`{"type":"watch","view":"` + view + `","id":"a"}`))
 		var heard []byte
-		if _, err := w.Next(func(m []byte) error { heard = append(heard, m...); return nil }); err != nil || !gjson.ValidBytes(heard) || !strings.Contains(string(heard), "m\ufffd") {
+		if _, err := w.Next(func(m []byte) error { heard = append(heard, m...); return nil }); err != nil ||
+			!gjson.ValidBytes(heard) || !strings.Contains(string(heard), "m\ufffd") {
 			t.Errorf("%s: %v, %s", view, err, heard)
 		}
 	}

@@ -181,7 +181,8 @@ func endless(length int) *http.Request {
 
 func TestABodyThatNeverFitsGetsNoRetryAfter(t *testing.T) {
 	i := overload.New(overload.Limits{BodyBytes: 20})
-	for name, r := range map[string]*http.Request{"known length": post("", "12345678901"), "unknown length": endless(11)} {
+	for name, r := range map[string]*http.Request{"known length": post("", "12345678901"),
+		"unknown length": endless(11)} {
 		counted, s := claimed(t, i, "user:a", r)
 		_, err := io.ReadAll(counted.Body)
 		var e *dialogue.Error

@@ -141,7 +141,8 @@ func TestRules(t *testing.T) {
 				code = "invalid_value"
 			}
 			var refusal *dialogue.Error
-			if !errors.As(err, &refusal) || refusal.Status != 400 || refusal.Param != row.param || refusal.Code != code ||
+			if !errors.As(err, &refusal) || refusal.Status != 400 || refusal.Param != row.param ||
+				refusal.Code != code ||
 				!strings.HasPrefix(refusal.Message, row.param+":") {
 				t.Errorf("%s %s: %v", op, shown, err)
 			}
@@ -233,7 +234,8 @@ func TestUploads(t *testing.T) {
 		var refusal *dialogue.Error
 		switch {
 		case c.param != "":
-			if !errors.As(err, &refusal) || refusal.Status != 400 || refusal.Param != c.param || refusal.Code != c.code {
+			if !errors.As(err, &refusal) || refusal.Status != 400 || refusal.Param != c.param ||
+				refusal.Code != c.code {
 				t.Errorf("%s %s: %v", c.op, c.body, err)
 			}
 		case err != nil || a.Upload != c.files[0].File || a.Source != "" || a.Model == "" ||
@@ -295,7 +297,8 @@ func TestWhatAJobBeginsWith(t *testing.T) {
 	} {
 		err := (&Ask{Operation: c.op, Seconds: 8}).Fits(&c.source)
 		var refusal *dialogue.Error
-		if errors.As(err, &refusal) != (c.code != nil) || refusal != nil && (refusal.Code != c.code || refusal.Status != 400) {
+		if errors.As(err, &refusal) != (c.code != nil) || refusal != nil &&
+			(refusal.Code != c.code || refusal.Status != 400) {
 			t.Errorf("%s of %+v: %v", c.op, c.source, err)
 		}
 	}
@@ -326,7 +329,8 @@ func TestFingerprintsTellAsksApart(t *testing.T) {
 func TestPages(t *testing.T) {
 	for query, want := range map[string]string{"": "{ 20 false}", "limit=0": "{ 0 false}",
 		"limit=100&order=asc&after=video_1": "{video_1 100 true}",
-		"order=desc":                        "{ 20 false}", "limit=101": "limit", "limit=-1": "limit", "limit=x": "limit", "limit=": "limit",
+		"order=desc":                        "{ 20 false}", "limit=101": "limit", "limit=-1": "limit",
+		"limit=x": "limit", "limit=": "limit",
 		"order=up":                          "order",
 		"after=" + strings.Repeat("x", 200): "after"} {
 		q, _ := url.ParseQuery(query)

@@ -17,7 +17,7 @@ import (
 
 // Patch sends a client's own bytes on. Only four things in them ever change:
 // a redundant model name, an answer's form the model does not know, the
-// carriers this gateway made (translation.md 3), and responses that are sent twice.
+// carriers this gateway made, and responses that are sent twice.
 func (shape) Patch(
 	body []byte, in shapes.Params, head shapes.Head, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env,
 ) (shapes.Call, error) {
