@@ -26,7 +26,7 @@ var phrases = []struct {
 	{"X is what, X is who", regexp.MustCompile(`// [A-Za-z]\w* (is|are) (what|who|how|where|whether|why|when)\b`), 259},
 	{"who asks, what is told",
 		regexp.MustCompile(`\b([Ww]ho|[Ww]hat) (asks|waits|comes|leaves|reads|sends|is told|was told)\b`), 25},
-	{"told", regexp.MustCompile(`\btold\b`), 199},
+	{"told", regexp.MustCompile(`\btold\b`), 177},
 	{"door", regexp.MustCompile(`\b[Dd]oors?\b`), 20},
 	{"house", regexp.MustCompile(`\b[Hh]ouse\b`), 12},
 	{"pump", regexp.MustCompile(`\b[Pp]umps?\b`), 1},
@@ -38,7 +38,7 @@ var phrases = []struct {
 const maxColumns = 120
 
 // longLines is the number of lines over maxColumns when they were last counted.
-const longLines = 1835
+const longLines = 1722
 
 // TestWritingIsPlain counts the phrases in everything that is committed as text. The
 // documents of other programs and recorded data do not count.
