@@ -40,6 +40,11 @@ describe('ChatOpenAI', () => agent({
   ...only, native: 'chat', next: 'gemini', other: 'responses', switched: 'chat-other',
   ask: ask((scene, model) => openai(scene, model ?? 'plain-1', {})),
 }));
+// The reasoning of vendors of other shapes is found again by the ids of the calls.
+describe('ChatOpenAI with a model of messages that thinks', () => agent({
+  ...only, native: 'messages-5.5', next: 'responses', other: 'gemini', switched: 'claude-other',
+  ask: ask((scene, model) => openai(scene, model ?? 'claude-opus-5-5', { reasoning: { effort: 'high' } })),
+}));
 describe('ChatOpenAI with responses', () => agent({
   ...only, native: 'responses', next: 'messages-5.5', other: 'gemini', switched: 'gpt-other',
   ask: ask((scene, model) => openai(scene, model ?? 'gpt-6-sol', { useResponsesApi: true })),
