@@ -155,6 +155,9 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	if err != nil {
 		return err
 	}
+	if err := g.makeAdministrator(ctx, &c.Admin); err != nil {
+		return err
+	}
 	options := server.Options{
 		Logger:      g.logger,
 		Text:        handlers,

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"slices"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"stagedoor/http/web/browser"
 	"stagedoor/http/web/portal"
 	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/money"
 )
 
@@ -47,6 +49,21 @@ func (g *gateway) authorization(ctx context.Context, issuer string) (*oauth.Serv
 		TextModels:  g.textModels,
 		VideoModels: g.videoModels, TopUpURL: g.topUpURL, Overview: g.overview, FirstKey: g.firstKeyFor,
 		Live: func() *live.Handlers { return g.live }, Now: time.Now, Random: rand.Reader}), nil
+}
+
+// makeAdministrator makes the administrator that the configuration names, unless there is a user of that name.
+// Containers have their first administrator this way, because a command would need a shell beside the gateway.
+func (g *gateway) makeAdministrator(ctx context.Context, a *config.Admin) error {
+	if _, ok := identity.FindUserByName(g.state.View(), a.User); ok || a.User == "" {
+		return nil
+	}
+	_, err := g.runtime.Tokens().CreateUser(ctx,
+		tokens.NewUser{Username: a.User, Password: a.Password.Reveal(), Admin: true})
+	if err != nil {
+		return fmt.Errorf("make the administrator of admin.user: %w", err)
+	}
+	g.logger.Info("made the administrator that the configuration names", "user", a.User)
+	return nil
 }
 
 // autoAuthorize is what the configuration in force says.

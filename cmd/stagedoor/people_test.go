@@ -5,9 +5,12 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/goccy/go-yaml"
 
 	"stagedoor/http/adminapi"
 )
@@ -90,6 +93,42 @@ func TestUsersAndAppsOfAStoppedAndOfARunningGateway(t *testing.T) {
 	if res.StatusCode != http.StatusOK {
 		t.Errorf("registration is answered %d", res.StatusCode)
 	}
+}
+
+// TestTheComposeFileMakesTheAdministratorOfTheEnvironment starts the gateway with the configuration in
+// deploy/compose.yaml, twice with different passwords, of which the first one counts.
+func TestTheComposeFileMakesTheAdministratorOfTheEnvironment(t *testing.T) {
+	text, err := os.ReadFile("../../deploy/compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var compose struct {
+		Configs struct {
+			Stagedoor struct{ Content string }
+		}
+	}
+	if err := yaml.Unmarshal(text, &compose); err != nil {
+		t.Fatal(err)
+	}
+	folder := directory(t)
+	file, data := filepath.Join(folder, "compose.yaml"), filepath.Join(folder, "data")
+	content := strings.ReplaceAll(compose.Configs.Stagedoor.Content, "$$", "$")
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GATEWAY_ADMIN", "anna")
+	for _, password := range []string{"the first password", "another password"} {
+		t.Setenv("GATEWAY_ADMIN_PASSWORD", password)
+		p := launch(t, folder, "serve", "--config", file, "--listen", "127.0.0.1:0", "--data", data)
+		list := command(t, nil, "users", "show", "anna", "--data", data, "--json")
+		list.check(t, exitOK, `"admin": true`, "")
+		if strings.Contains(p.out.String()+p.errOut.String(), password) {
+			t.Error("the password was printed")
+		}
+		p.stop()
+	}
+	short := map[string]string{"GATEWAY_ADMIN": "anna", "GATEWAY_ADMIN_PASSWORD": "short"}
+	command(t, short, "config", "check", file).check(t, exitConfig, "", "admin.password: expected 8 to 512 bytes")
 }
 
 func TestUsersBecomeAdminsByCommandAlone(t *testing.T) {

@@ -101,6 +101,9 @@ func (o *OAuth) check(d *decoder) {
 const minAdminToken = 24
 
 func (c *Config) checkAdmin(d *decoder) {
+	if n := len(c.Admin.Password.Reveal()); c.Admin.User != "" && (n < 8 || n > 512) || c.Admin.User == "" && n > 0 {
+		d.at("admin.password", "expected 8 to 512 bytes, and a name in admin.user")
+	}
 	token := c.Admin.Token.Reveal()
 	if token == "" {
 		return

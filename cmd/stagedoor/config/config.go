@@ -77,7 +77,9 @@ func (o OAuth) With(now *OAuth) OAuth {
 
 // Admin configures the HTTP API of administration.
 type Admin struct {
-	Token Secret `yaml:"token" doc:"what programs send as Authorization: Bearer; without one here and none made by command the API is off"`
+	Token    Secret `yaml:"token" doc:"what programs send as Authorization: Bearer; without one here and none made by command the API is off"`
+	User     string `yaml:"user" doc:"an administrator whom the gateway makes at its start, unless the user exists"`
+	Password Secret `yaml:"password" doc:"the administrator's first password, 8 to 512 bytes; a change has no effect"`
 }
 
 // Process bounds the whole process.
