@@ -110,7 +110,7 @@ Exit codes:
 	root.AddCommand(admincli.Commands(&a.App)...)
 	root.AddCommand(statecli.Command(&a.App), topcli.Command(&a.App), videocli.Command(&a.App))
 	root.AddCommand(recordcli.Commands(&a.App)...)
-	root.AddCommand(a.serveCommand(), a.configCommand(), a.modelsCommand(), a.sandboxCommand(),
+	root.AddCommand(a.serveCommand(), a.configCommand(), a.catalogCommand(), a.modelsCommand(), a.sandboxCommand(),
 		a.doctorCommand(), a.healthcheckCommand(), a.initCommand(), a.versionCommand())
 	root.SetOut(a.Out) // before completion is made, which remembers it
 	root.SetErr(a.ErrOut)

@@ -145,7 +145,8 @@ func (a *app) reconfigure(ctx context.Context, g *gateway, o *overrides) {
 	case err != nil:
 		g.logger.Error("configuration unchanged", "cause", err)
 	default:
-		g.logger.Info("configuration read again", "providers", len(c.Providers), "models", len(c.Models), "keys", len(c.Keys))
+		g.logger.Info("configuration read again",
+			"catalog", g.runtime.Catalog().Pricing().List.Version, "providers", len(c.Providers), "models", len(c.Models), "keys", len(c.Keys))
 	}
 }
 

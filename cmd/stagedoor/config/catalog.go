@@ -34,7 +34,8 @@ func (c *Config) CatalogProviders() []catalog.Provider {
 			BaseURL: p.BaseURL, Vendor: p.Vendor, APIKeys: reveal(p.APIKeys),
 			Limits: catalog.Limits{RPM: p.Limits.RPM, TPM: p.Limits.TPM, Concurrency: p.Limits.Concurrency,
 				Queue: p.Limits.Queue, QueueTimeout: time.Duration(p.Limits.QueueTimeout)},
-			Timeouts: catalog.Timeouts{Connect: time.Duration(p.Timeouts.Connect), FirstByte: time.Duration(p.Timeouts.FirstByte),
+			Timeouts: catalog.Timeouts{Connect: time.Duration(p.Timeouts.Connect),
+				FirstByte: time.Duration(p.Timeouts.FirstByte),
 				Idle: time.Duration(p.Timeouts.Idle), Total: time.Duration(p.Timeouts.Total)},
 			Retries: retries, Headers: headersOf(p.Headers), Idempotent: p.Idempotent,
 			PassUnknownResponses: p.PassUnknownResponses,
@@ -75,7 +76,8 @@ func (c *Config) CatalogModels() []catalog.Model {
 	var out []catalog.Model
 	for _, e := range c.Models {
 		m := e.Value
-		out = append(out, catalog.Model{Pattern: e.Name, Aliases: m.Aliases, Targets: routes(m.Targets), Fallback: routes(m.Fallback),
+		out = append(out, catalog.Model{Pattern: e.Name, Aliases: m.Aliases,
+			Targets: routes(m.Targets), Fallback: routes(m.Fallback),
 			Capabilities: m.Capabilities.overrides(), MaxOutputTokens: int64(m.MaxOutputTokens),
 			Price: m.Price.catalog(), OnDisconnect: m.OnDisconnect, Hedge: m.Hedge.catalog(e.Name)})
 	}
@@ -122,7 +124,9 @@ func (p *Price) catalog() *catalog.Price {
 	return &catalog.Price{Input: int64(p.Input), Output: int64(p.Output), CachedInput: int64(p.CachedInput),
 		CacheWrite: int64(p.CacheWrite), CacheWrite1h: int64(p.CacheWrite1h), AudioInput: int64(p.AudioInput),
 		AudioCachedInput: int64(p.AudioCachedInput), AudioOutput: int64(p.AudioOutput), ImageInput: int64(p.ImageInput),
-		ImageOutput: int64(p.ImageOutput), WebSearch: int64(p.WebSearch1k), Reasoning: int64(p.Reasoning), PerImage: int64(p.PerImage), PerSecond: int64(p.PerSecond), PerPartial: int64(p.PerPartial)}
+		ImageOutput: int64(p.ImageOutput), WebSearch: int64(p.WebSearch1k),
+		Reasoning: int64(p.Reasoning), PerImage: int64(p.PerImage),
+		PerSecond: int64(p.PerSecond), PerPartial: int64(p.PerPartial)}
 }
 
 // Catalog says where prices come from that the file does not give.
@@ -148,7 +152,7 @@ func (c *Config) BuildCatalog() (*catalog.Catalog, []error) {
 	pricing := catalog.Pricing{List: catalog.Builtin(), Charge: c.Catalog.Charge,
 		RefuseUnknown: c.Catalog.Unknown == "refuse"}
 	if file := c.CatalogFile(); file != "" {
-		list, err := ReadCatalog(file)
+		_, list, err := ReadCatalog(file)
 		switch {
 		case err == nil:
 			pricing.List = list
@@ -159,22 +163,22 @@ func (c *Config) BuildCatalog() (*catalog.Catalog, []error) {
 	return catalog.Build(c.CatalogProviders(), c.CatalogModels(), pricing)
 }
 
-// ReadCatalog reads a list of models from a file, above the built-in list.
-func ReadCatalog(file string) (*catalog.List, error) {
+// ReadCatalog returns the text of a file and the list of models in it, above the built-in list.
+func ReadCatalog(file string) ([]byte, *catalog.List, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, catalog.MaxListBytes+1))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	list, err := catalog.ParseList(text, catalog.Builtin())
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+		return nil, nil, fmt.Errorf("%s: %w", file, err)
 	}
-	return list, nil
+	return text, list, nil
 }
 
 // fixedKeyID is the id of a key of the file.

@@ -131,7 +131,7 @@ type Provider struct {
 	Shape    string      `yaml:"shape" doc:"the shape it is spoken to in" required:"true" enum:"@shapes,sandbox"`
 	Also     Strings     `yaml:"also" doc:"further shapes it serves; requests in one of them pass untouched" enum:"@shapes"`
 	BaseURL  string      `yaml:"base_url" doc:"address below which the shape's paths lie"`
-	Vendor   string      `yaml:"vendor" doc:"the vendor in the catalogue whose prices apply, * for a cloud that serves several; default: by the host of base_url"`
+	Vendor   string      `yaml:"vendor" doc:"whose prices in the catalogue apply, * for a cloud; default: by the host of base_url"`
 	APIKeys  []Secret    `yaml:"api_keys" doc:"any number of keys, used in turn"`
 	Limits   Limits      `yaml:"limits" doc:"what the provider allows; 0: no limit"`
 	Timeouts Timeouts    `yaml:"timeouts" doc:"clocks of one call"`
@@ -216,12 +216,12 @@ type Price struct {
 	CachedInput      Money `yaml:"cached_input" doc:"a million input tokens read from a cache"`
 	CacheWrite       Money `yaml:"cache_write" doc:"a million tokens written to a cache"`
 	Reasoning        Money `yaml:"reasoning" doc:"a million reasoning tokens, where they differ from output"`
-	CacheWrite1h     Money `yaml:"cache_write_1h" doc:"a million tokens written to a cache for an hour, where they differ from cache_write"`
-	AudioInput       Money `yaml:"audio_input" doc:"a million tokens of sound in the prompt, where they differ from input"`
-	AudioCachedInput Money `yaml:"audio_cached_input" doc:"a million tokens of sound read from a cache, where they differ from cached_input"`
-	AudioOutput      Money `yaml:"audio_output" doc:"a million tokens of sound in the reply, where they differ from output"`
-	ImageInput       Money `yaml:"image_input" doc:"a million tokens of images in the prompt, where they differ from input"`
-	ImageOutput      Money `yaml:"image_output" doc:"a million tokens of images in the reply, where they differ from output"`
+	CacheWrite1h     Money `yaml:"cache_write_1h" doc:"a million tokens written to a cache for an hour"`
+	AudioInput       Money `yaml:"audio_input" doc:"a million tokens of sound in the prompt"`
+	AudioCachedInput Money `yaml:"audio_cached_input" doc:"a million tokens of sound read from a cache"`
+	AudioOutput      Money `yaml:"audio_output" doc:"a million tokens of sound in the reply"`
+	ImageInput       Money `yaml:"image_input" doc:"a million tokens of images in the prompt"`
+	ImageOutput      Money `yaml:"image_output" doc:"a million tokens of images in the reply"`
 	WebSearch1k      Money `yaml:"web_search_1k" doc:"a thousand searches that the provider makes and reports"`
 	PerImage         Money `yaml:"per_image" doc:"one image"`
 	PerPartial       Money `yaml:"per_partial" doc:"one partial image of a stream; without it partial images cost nothing beside their picture"`

@@ -1,0 +1,139 @@
+package catalog
+
+import (
+	"fmt"
+	"time"
+)
+
+// Change is a difference between two lists in one model.
+type Change struct {
+	Vendor, ID string
+	// What is "added", "removed" or "changed".
+	What string
+	// Details has one sentence for each figure that differs.
+	Details []string
+	// Steep is set if a price becomes more than ten times as high, or less than a tenth, or appears or goes. Such a
+	// change is often a figure in another unit.
+	Steep bool
+}
+
+// Changes returns what differs between the models of two lists that are in effect, by vendor and id. Dates, sources and
+// notes do not count.
+func Changes(before, after *List) (all []Change) {
+	old := make(map[listedName]*Listed)
+	for _, m := range before.Models() {
+		old[listedName{m.Vendor, m.ID}] = m
+	}
+	for _, m := range after.Models() {
+		name := listedName{m.Vendor, m.ID}
+		was := old[name]
+		delete(old, name)
+		c := Change{Vendor: m.Vendor, ID: m.ID, What: "changed"}
+		if was == nil {
+			c.What = "added"
+		} else {
+			c.compare(was, m)
+		}
+		if was == nil || len(c.Details) > 0 {
+			all = append(all, c)
+		}
+	}
+	for _, m := range before.Models() {
+		if old[listedName{m.Vendor, m.ID}] != nil {
+			all = append(all, Change{Vendor: m.Vendor, ID: m.ID, What: "removed"})
+		}
+	}
+	return all
+}
+
+func (c *Change) compare(was, is *Listed) {
+	limit := func(name string, before, after int64) {
+		if before != after {
+			c.Details = append(c.Details, fmt.Sprintf("%s %d, was %d", name, after, before))
+		}
+	}
+	limit("context", was.Context, is.Context)
+	limit("max_input", was.MaxInput, is.MaxInput)
+	limit("max_output", was.MaxOutput, is.MaxOutput)
+	before, after := was.prices(), is.prices()
+	for i, p := range after {
+		if i >= len(before) {
+			c.Details = append(c.Details, p.place+": new")
+			continue
+		}
+		if before[i].place != p.place {
+			c.Details, c.Steep = append(c.Details, p.place+", was "+before[i].place), true
+		}
+		c.comparePrices(p.place, before[i].price, p.price)
+	}
+	if len(before) > len(after) {
+		c.Details = append(c.Details, before[len(after)].place+": no longer")
+	}
+	c.Steep = c.Steep || len(before) == 0 != (len(after) == 0)
+}
+
+// steep is the factor from which on a new price is taken for a mistake.
+const steep = 10
+
+func (c *Change) comparePrices(place string, was, is *Price) {
+	before, after := was.amounts(), is.amounts()
+	for i := range after {
+		a, b := *before[i], *after[i]
+		if a == b {
+			continue
+		}
+		change := "new"
+		if a > 0 {
+			change = fmt.Sprintf("%+.1f %%", float64(b-a)/float64(a)*100)
+		}
+		c.Details = append(c.Details,
+			fmt.Sprintf("%s %s %s, was %s (%s)", place, amountNames[i], inDollars(b), inDollars(a), change))
+		c.Steep = c.Steep || a > 0 && b < (a+steep-1)/steep || a > 0 && b > a*steep
+	}
+}
+
+var amountNames = [...]string{"input", "output", "cache_read", "cache_write", "cache_write_1h", "reasoning",
+	"audio_input", "audio_cache_read", "audio_output", "image_input", "image_output",
+	"web_search_1k", "image", "second", "partial"}
+
+// inDollars writes micro-dollars as dollars, without zeros at the end.
+func inDollars(micros int64) string {
+	whole, rest := micros/million, micros%million
+	if rest == 0 {
+		return fmt.Sprint(whole)
+	}
+	text := fmt.Sprintf("%d.%06d", whole, rest)
+	for text[len(text)-1] == '0' {
+		text = text[:len(text)-1]
+	}
+	return text
+}
+
+// placedPrice is one of the prices of a model, with the words for when it applies.
+type placedPrice struct {
+	place string
+	price *Price
+}
+
+func (m *Listed) prices() (all []placedPrice) {
+	if m.tariff == nil {
+		return nil
+	}
+	for i := range m.tariff.periods {
+		p := &m.tariff.periods[i]
+		place := "price"
+		if i > 0 {
+			place = "from " + p.since.Format(time.DateOnly)
+		}
+		all = append(all, placedPrice{place, &p.price})
+		if above := p.price.Above; above != nil {
+			all = append(all, placedPrice{fmt.Sprintf("above %d tokens", above.Tokens), &above.Price})
+		}
+		for j := range p.windows {
+			w := &p.windows[j]
+			hours := fmt.Sprintf("%02d:%02d-%02d:%02d UTC", w.from/60, w.from%60, w.to/60, w.to%60)
+			all = append(all, placedPrice{hours, &w.price})
+		}
+	}
+	return all
+}
