@@ -34,6 +34,7 @@ func Build(providers []Provider, models []Model, pricing Pricing) (*Catalog, []e
 		return nil, b.mistakes
 	}
 	b.addAliases(models)
+	b.c.listOnce()
 	slices.SortStableFunc(b.c.patterns, func(x, y *entry) int {
 		return cmp.Or(
 			cmp.Compare(len(y.prefix)+len(y.suffix), len(x.prefix)+len(x.suffix)),
@@ -41,6 +42,19 @@ func Build(providers []Provider, models []Model, pricing Pricing) (*Catalog, []e
 		)
 	})
 	return b.c, nil
+}
+
+// listOnce leaves out of the lists what is in them before, and what another entry serves or nothing.
+func (c *Catalog) listOnce() {
+	seen := make(map[string]bool)
+	c.infos = slices.DeleteFunc(c.infos, func(m ModelInfo) bool {
+		r, ok := c.Resolve(m.ID)
+		if seen[m.ID] || !ok || r.entry.owner() != m.OwnedBy {
+			return true
+		}
+		seen[m.ID] = true
+		return false
+	})
 }
 
 type builder struct {
@@ -122,14 +136,25 @@ func (b *builder) addModel(m *Model) {
 	}
 	if e.pattern {
 		b.c.patterns = append(b.c.patterns, e)
+		for _, name := range m.List {
+			b.c.infos = append(b.c.infos, ModelInfo{ID: name, OwnedBy: e.owner()})
+		}
 	} else {
 		b.c.exact[m.Pattern] = e
 		if len(m.Targets) > 0 {
-			b.c.infos = append(b.c.infos, ModelInfo{ID: m.Pattern, OwnedBy: m.Targets[0].Provider})
+			b.c.infos = append(b.c.infos, ModelInfo{ID: m.Pattern, OwnedBy: e.owner()})
 		}
 	}
 	b.c.entries = append(b.c.entries, e)
 	e.keepPlan()
+}
+
+// owner returns the provider of the first target, or "" if there is none.
+func (e *entry) owner() string {
+	if len(e.targets) == 0 {
+		return ""
+	}
+	return e.targets[0].Provider.Name
 }
 
 // keepPlan stores the plan if it is the same for every request.

@@ -105,8 +105,8 @@ func (c *Catalog) FirstServing(shape dialogue.Shape) *Provider {
 	return nil
 }
 
-// Models returns the exact names in the order of the configuration. It leaves out patterns,
-// because a client cannot send one as a model.
+// Models returns the exact names, and those that patterns list, in the order of the configuration. It leaves out
+// patterns, because a client cannot send one as a model.
 func (c *Catalog) Models() []ModelInfo { return c.infos }
 
 // Resolved is the entry for a name, as Resolve found it.

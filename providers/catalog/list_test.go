@@ -10,6 +10,7 @@ import (
 
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 )
 
 var autumn = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
@@ -240,5 +241,24 @@ func TestAListOnDiskTakesPrecedence(t *testing.T) {
 	}
 	if n := len(l.Models()); n != len(catalog.Builtin().Models()) {
 		t.Errorf("%d models", n)
+	}
+}
+
+// The models behind a pattern are in the lists if the configuration names them, once, and only where they are served.
+func TestPatternsListTheNamesThatTheConfigurationGives(t *testing.T) {
+	route := func(p string) []catalog.Route { return []catalog.Route{{Provider: p, Model: "*"}} }
+	c, errs := catalog.Build(
+		[]catalog.Provider{{Name: "a", Shape: catalog.Sandbox}, {Name: "b", Shape: catalog.Sandbox},
+			{Name: "c", Shape: dialoguetest.Chat, BaseURL: "http://127.0.0.1:1"}},
+		[]catalog.Model{
+			{Pattern: "g-*", Targets: route("a"), List: []string{"g-1", "g-2", "g-1", "g-x"}},
+			{Pattern: "g-x", Targets: route("b")},
+			{Pattern: "unpriced", Targets: route("c")},
+		}, catalog.Pricing{RefuseUnknown: true})
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	if got, want := fmt.Sprint(c.Models()), "[{g-1 a} {g-2 a} {g-x b}]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }

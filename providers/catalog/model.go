@@ -7,6 +7,8 @@ import "time"
 type Model struct {
 	Pattern string
 	Aliases []string // further exact names
+	// List has names that a pattern shows in lists of models, because the pattern itself is no name.
+	List []string
 	// Targets share the load by weight; Fallback is tried after all of them.
 	Targets, Fallback []Route
 	Capabilities      *CapabilityOverrides

@@ -1,15 +1,150 @@
 package config
 
-import "stagedoor/providers/catalog"
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes/registry"
+)
+
+// leastKey is the number of characters below which a gateway key is too easy to guess. Keys that the gateway makes have
+// 256 random bits.
+const leastKey = 20
 
 // advise warns of what is no mistake of the file and probably not meant.
 func (c *Config) advise(d *decoder, built *catalog.Catalog) {
+	if len(c.Models) == 0 {
+		d.warn("models", "there are no models, so every request is answered 404; see stagedoor config example")
+	}
+	for i, k := range c.Keys {
+		if len(k.Key) < leastKey {
+			d.warn(fmt.Sprintf("keys[%d].key", i),
+				"has fewer than %d characters and could be guessed; openssl rand -hex 32 makes one", leastKey)
+		}
+	}
+	for i, w := range c.Webhooks {
+		if strings.HasPrefix(w.URL.Reveal(), "http:") {
+			d.warn(fmt.Sprintf("webhooks[%d].url", i), "events are sent without encryption, expected https")
+		}
+	}
+	for _, p := range c.Providers {
+		adviseAddress(d, "providers."+p.Name+".base_url", &p.Value)
+		adviseKeys(d, "providers."+p.Name, &p.Value, built.Pricing().List)
+	}
 	for _, u := range built.Unpriced() {
 		effect := "requests to it are not charged, and their receipts say that the price is unknown"
 		if c.Catalog.Unknown == "refuse" {
 			effect = "requests are refused there (catalog.unknown)"
 		}
 		d.warn("models."+u.Model, "no price is known of %q at provider %q: %s; give it a price, which may be "+
-			"{input: 0, output: 0}, or say with vendor at the provider whose prices apply", u.Upstream, u.Provider, effect)
+			"{input: 0, output: 0}, or say with vendor at the provider whose prices apply", u.Upstream,
+			u.Provider, effect)
 	}
+}
+
+var (
+	versionSegment = regexp.MustCompile(`^v\d+(alpha|beta)?\d*$`)
+	versionedPath  = regexp.MustCompile(`^/(v\d+(?:alpha|beta)?\d*)/`)
+	// endpoints are the last segments of paths to which the gateway sends requests.
+	endpoints = regexp.MustCompile(
+		`/(chat/completions|completions|responses|messages|embeddings|images/(generations|edits)|videos|models)$`)
+)
+
+// adviseAddress warns of a base URL that leads to other paths than the vendor's. A shape's list of models shows whether
+// its paths have a version of their own.
+func adviseAddress(d *decoder, path string, p *Provider) {
+	u, err := url.Parse(p.BaseURL)
+	shape := registry.Describe(dialogue.Shape(p.Shape))
+	if err != nil || shape == nil || p.BaseURL == "" {
+		return
+	}
+	rest := strings.TrimRight(u.Path, "/")
+	if found := endpoints.FindString(rest); found != "" {
+		d.warn(path, "ends with %s, which the gateway adds itself; leave it out", found)
+		return
+	}
+	versioned := false
+	for segment := range strings.SplitSeq(rest, "/") {
+		versioned = versioned || versionSegment.MatchString(segment)
+	}
+	own := versionedPath.FindStringSubmatch(shape.Probe.Path)
+	switch {
+	case own != nil && strings.HasSuffix(rest, "/"+own[1]):
+		d.warn(path, "ends with /%s, which the gateway adds itself for shape %s; leave it out", own[1], p.Shape)
+	case own == nil && shape.Probe.Path != "" && !versioned:
+		d.warn(path, "has no version; most servers of shape %s have their paths below one, such as /v1", p.Shape)
+	}
+}
+
+// keyForms says by which beginning vendors' keys are known. A longer one comes first.
+var keyForms = []struct{ prefix, vendor string }{{"sk-ant-", "anthropic"}, {"sk-proj-", "openai"}, {"AIza", "google"},
+	{"gsk_", "groq"}, {"xai-", "xai"}}
+
+// adviseKeys warns of keys that look like those of another vendor than the provider's, without showing them.
+func adviseKeys(d *decoder, path string, p *Provider, list *catalog.List) {
+	u, err := url.Parse(p.BaseURL)
+	if err != nil {
+		return
+	}
+	vendor := p.Vendor
+	if vendor == "" {
+		vendor = list.Vendor(u.Hostname())
+	}
+	for i, key := range p.APIKeys {
+		for _, form := range keyForms {
+			if strings.HasPrefix(key.Reveal(), form.prefix) && vendor != "" && vendor != "*" && vendor != form.vendor {
+				d.warn(fmt.Sprintf("%s.api_keys[%d]", path, i), "looks like a key of %s, and the address is one of %s",
+					form.vendor, vendor)
+			}
+		}
+		if strings.HasPrefix(key.Reveal(), "sd-") && vendor != "" {
+			d.warn(fmt.Sprintf("%s.api_keys[%d]", path, i),
+				"looks like a key of this gateway, expected one of %s", vendor)
+		}
+	}
+}
+
+// didYouMean returns a question that names the known word which a wrong one resembles most, or "".
+func didYouMean(wrong string, known []string) string {
+	best, least := "", max(2, len(wrong)/3)+1
+	for _, word := range known {
+		if n := edits(strings.ToLower(wrong), strings.ToLower(word)); n < least {
+			best, least = word, n
+		}
+	}
+	if best == "" || len(wrong) > maxWord {
+		return ""
+	}
+	return "; did you mean " + best + "?"
+}
+
+// maxWord bounds the work of comparing words.
+const maxWord = 64
+
+// edits returns the number of letters that must be put in, left out or changed to make one word of another.
+func edits(a, b string) int {
+	if len(a) > maxWord || len(b) > maxWord {
+		return maxWord
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range a {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range b {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, diagonal+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
 }

@@ -36,7 +36,7 @@ func (c *Config) CatalogProviders() []catalog.Provider {
 				Queue: p.Limits.Queue, QueueTimeout: time.Duration(p.Limits.QueueTimeout)},
 			Timeouts: catalog.Timeouts{Connect: time.Duration(p.Timeouts.Connect),
 				FirstByte: time.Duration(p.Timeouts.FirstByte),
-				Idle: time.Duration(p.Timeouts.Idle), Total: time.Duration(p.Timeouts.Total)},
+				Idle:      time.Duration(p.Timeouts.Idle), Total: time.Duration(p.Timeouts.Total)},
 			Retries: retries, Headers: headersOf(p.Headers), Idempotent: p.Idempotent,
 			PassUnknownResponses: p.PassUnknownResponses,
 		})
@@ -76,7 +76,7 @@ func (c *Config) CatalogModels() []catalog.Model {
 	var out []catalog.Model
 	for _, e := range c.Models {
 		m := e.Value
-		out = append(out, catalog.Model{Pattern: e.Name, Aliases: m.Aliases,
+		out = append(out, catalog.Model{Pattern: e.Name, Aliases: m.Aliases, List: m.List,
 			Targets: routes(m.Targets), Fallback: routes(m.Fallback),
 			Capabilities: m.Capabilities.overrides(), MaxOutputTokens: int64(m.MaxOutputTokens),
 			Price: m.Price.catalog(), OnDisconnect: m.OnDisconnect, Hedge: m.Hedge.catalog(e.Name)})

@@ -235,7 +235,14 @@ func checkProvider(d *decoder, path, name string, p *Provider) {
 
 func absolute(address string) bool {
 	u, err := url.Parse(address)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.RawQuery == "" && u.Fragment == ""
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.RawQuery == "" &&
+		u.Fragment == "" && usablePort(u.Port())
+}
+
+// usablePort reports whether a port of an address, which may be absent, can be connected to.
+func usablePort(port string) bool {
+	n, err := strconv.Atoi(cmp.Or(port, "1"))
+	return err == nil && n > 0 && n < 1<<16
 }
 
 // headerName reports whether s is a token of RFC 9110 section 5.6.2.
@@ -267,6 +274,15 @@ func (c *Config) checkModels(d *decoder) {
 				d.at(at, "%q is another model's name, expected a free one", alias)
 			}
 			taken[alias] = true
+		}
+		before, after, pattern := strings.Cut(e.Name, "*")
+		for i, name := range m.List {
+			if at := fmt.Sprintf("%s.list[%d]", path, i); !pattern {
+				d.at(at, "is only for patterns, expected none here")
+			} else if rest, ok := strings.CutPrefix(name, before); !ok || !strings.HasSuffix(rest, after) ||
+				strings.Contains(name, "*") || name == "" {
+				d.at(at, "expected an exact name that the pattern matches")
+			}
 		}
 		checkTokens(d, path, m.MaxOutputTokens)
 		checkCapabilities(d, path, m.Capabilities)
@@ -342,8 +358,10 @@ func (c *Config) checkTargets(d *decoder, path string, targets []Target) {
 	for i, t := range targets {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		if _, ok := c.Providers.Get(t.Provider); !ok && d.places[at+".provider"] != nil {
-			d.at(at+".provider", "%q is no provider of this file, expected one of %s", t.Provider,
-				cmp.Or(strings.Join(c.Providers.names(), ", "), "those under providers, where there are none"))
+			names := c.Providers.names()
+			d.at(at+".provider", "%q is no provider of this file, expected one of %s%s", t.Provider,
+				cmp.Or(strings.Join(names, ", "), "those under providers, where there are none"),
+				didYouMean(t.Provider, names))
 		}
 		if strings.Count(t.Model, "*") > 1 {
 			d.at(at+".model", "expected a name with one * at most")

@@ -344,6 +344,15 @@ var mistakes = map[string]struct {
 			"f:4:128: providers.p.headers.ok: the environment variable NONE is not set",
 		},
 	},
+	"lists of patterns": {
+		"providers: {p: {shape: sandbox}}\nmodels:\n  m: {targets: [{provider: p, model: x}], list: [m]}\n" +
+			"  g-*: {targets: [{provider: p, model: x}], list: [g-1, h-1, g-*]}\n",
+		[]string{
+			"f:3:50: models.m.list[0]: is only for patterns",
+			"f:4:57: models.g-*.list[1]: expected an exact name that the pattern matches",
+			"f:4:62: models.g-*.list[2]: expected an exact name that the pattern matches",
+		},
+	},
 	"not YAML":       {"listen: [a\n", []string{"f:1:9: expected valid YAML: sequence end token ']' not found"}},
 	"not a mapping":  {"- a\n", []string{"f:1:1: expected a mapping (name: value)"}},
 	"two documents":  {"data: a\n---\ndata: b\n", []string{"f:3:1: expected one document, here begins another"}},

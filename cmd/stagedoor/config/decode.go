@@ -304,7 +304,8 @@ func (d *decoder) object(n ast.Node, v reflect.Value, path string) {
 		}
 		index, known := fields[name]
 		if !known {
-			d.fail(p.Key, join(path, name), "is not known, expected one of %s", strings.Join(names, ", "))
+			d.fail(p.Key, join(path, name), "is not known, expected one of %s%s", strings.Join(names, ", "),
+				didYouMean(name, names))
 			continue
 		}
 		d.value(p.Value, v.Field(index), join(path, name))
@@ -349,13 +350,14 @@ func (d *decoder) enum(n ast.Node, f reflect.StructField, v reflect.Value, path 
 	if list, ok := v.Interface().(Strings); ok {
 		for i, w := range list {
 			if !slices.Contains(set, w) {
-				d.at(fmt.Sprintf("%s[%d]", path, i), "%q is not known here, expected one of %s", w, expected)
+				d.at(fmt.Sprintf("%s[%d]", path, i), "%q is not known here, expected one of %s%s", w, expected,
+					didYouMean(w, set))
 			}
 		}
 		return
 	}
 	if w := v.String(); w != "" && !slices.Contains(set, w) {
-		d.fail(n, path, "%q is not known here, expected one of %s", w, expected)
+		d.fail(n, path, "%q is not known here, expected one of %s%s", w, expected, didYouMean(w, set))
 	}
 }
 
