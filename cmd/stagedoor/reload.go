@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -128,7 +129,8 @@ var errVacant = errors.New("the file has neither keys nor providers nor models")
 
 // reconfigure puts the configuration as it is now in force: all of it or nothing.
 func (a *app) reconfigure(ctx context.Context, g *gateway, o *overrides) {
-	c, err := o.load(a.Env)
+	before := g.config.Load()
+	c, err := o.loadWithData(a.Env)
 	if err == nil && len(c.Keys)+len(c.Providers)+len(c.Models) == 0 {
 		err = errVacant
 	}
@@ -145,8 +147,9 @@ func (a *app) reconfigure(ctx context.Context, g *gateway, o *overrides) {
 	case err != nil:
 		g.logger.Error("configuration unchanged", "cause", err)
 	default:
-		g.logger.Info("configuration read again",
-			"catalog", g.runtime.Catalog().Pricing().List.Version, "providers", len(c.Providers), "models", len(c.Models), "keys", len(c.Keys))
+		g.logger.Info("configuration read again", "changed", strings.Join(config.Changed(before, g.config.Load()), " "),
+			"catalog", g.runtime.Catalog().Pricing().List.Version, "providers", len(c.Providers), "models", len(c.Models),
+			"keys", len(c.Keys))
 	}
 }
 

@@ -37,6 +37,7 @@ func TestChangedFileIsPutInForce(t *testing.T) {
 	}
 	write(t, file, serving("b", "q"))
 	p.await("model b", func() bool { return p.ask("one", "b") == 200 })
+	p.logged("changed=\"+providers.q -providers.p +models.b -models.a\"")
 	if got := p.ask("one", "a"); got != http.StatusNotFound {
 		t.Errorf("the model that is gone is answered %d", got)
 	}
