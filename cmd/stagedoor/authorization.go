@@ -47,6 +47,7 @@ func (g *gateway) authorization(ctx context.Context, issuer string) (*oauth.Serv
 	return service, portal.New(portal.Options{Logger: g.logger, Registry: g.runtime.Tokens(),
 		Ledger: g.runtime.Ledger(), State: g.state, Browser: guard, Address: issuer,
 		TextModels:  g.textModels,
+		Catalog:     g.runtime.Catalog,
 		VideoModels: g.videoModels, TopUpURL: g.topUpURL, Overview: g.overview, FirstKey: g.firstKeyFor,
 		Live: func() *live.Handlers { return g.live }, Now: time.Now, Random: rand.Reader}), nil
 }

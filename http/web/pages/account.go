@@ -26,11 +26,32 @@ type Key struct {
 	Window           string // of the budget: day, month, else all time
 	AllowIPs         []string
 	Spent            int64
+	InWindow         int64 // spent of the budget
 	Created, Expires time.Time
 }
 
 // Live tells whether the key can still be used, now or after it was enabled.
 func (k *Key) Live() bool { return k.Status == "active" || k.Status == "disabled" }
+
+// Percent returns how much of the budget is spent, at most 100.
+func (k *Key) Percent() int64 {
+	if k.Budget <= 0 {
+		return 0
+	}
+	// Of a hundredth of the budget, so that large budgets do not overflow.
+	return min(k.InWindow/max(k.Budget/100, 1), 100)
+}
+
+// Level returns the class of a budget's meter: warm from 90 per cent, bad when the budget is used up, else "".
+func (k *Key) Level() string {
+	switch percent := k.Percent(); {
+	case percent >= 100:
+		return "bad"
+	case percent >= 90:
+		return "warm"
+	}
+	return ""
+}
 
 // Active tells whether the key can be used.
 func (k *Key) Active() bool { return k.Status == "active" }

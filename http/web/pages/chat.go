@@ -6,6 +6,7 @@ type Chat struct {
 	FormToken string   // with which the script may act for the user
 	Address   string   // scheme://host[:port], for code
 	Models    []string // to choose from; others can be typed
+	Model     string   // that is chosen
 }
 
 func (c *Chat) frame() frame {

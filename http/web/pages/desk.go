@@ -52,6 +52,7 @@ const (
 	placeLive     place = "/live"
 	placeConnect  place = "/connect"
 	placeChat     place = "/chat"
+	placeModels   place = "/account/models"
 
 	placeUsers     place = "/admin/users"
 	placeGroups    place = "/admin/groups"
@@ -91,14 +92,16 @@ var navGroups = []struct {
 	name    string
 	entries []navEntry
 }{
-	{"Use", []navEntry{{placeChat, "Chat", "chat"}, {placeLive, "Videos", "video"}}},
+	{"Use", []navEntry{{placeChat, "Chat", "chat"}, {placeLive, "Videos", "video"}, {placeModels, "Models", "model"}}},
 	{
 		"Account",
 		[]navEntry{{placeAccount, "Overview", "chart"}, {placeKeys, "Keys", "key"}, {placeTopUp, "Top up", "card"},
 			{placeSecurity, "Security", "shield"}},
 	},
-	{"Build", []navEntry{{placeConnect, "Connect", "plug"}, {placeApps, "Apps", "apps"}, {placeTokens, "Tokens",
-		"ticket"}}},
+	{
+		"Build",
+		[]navEntry{{placeConnect, "Connect", "plug"}, {placeApps, "Apps", "apps"}, {placeTokens, "Tokens", "ticket"}},
+	},
 	{
 		nameRun,
 		[]navEntry{{placeFlow, "Flow", "flow"}, {placeProviders, "Providers", "server"}, {placeUsers, "Users", "user"},

@@ -10,7 +10,7 @@ type Flow struct{ Desk }
 // phases can be chosen.
 var flowPhases = []string{"starting", "queued", "waiting", "replying", "in_progress", "resting"}
 
-// Phases are what can be chosen.
+// Phases returns the phases to choose from.
 func (*Flow) Phases() []string { return flowPhases }
 
 func (f *Flow) frame() frame { return f.moving(placeFlow, "flow.html", "Flow") }

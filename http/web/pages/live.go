@@ -19,10 +19,10 @@ var (
 	liveSeconds = []string{"4", "8", "12"}
 )
 
-// Sizes are what can be chosen.
+// Sizes returns the sizes to choose from.
 func (*Live) Sizes() []string { return liveSizes }
 
-// Seconds are what can be chosen.
+// Seconds returns the lengths to choose from.
 func (*Live) Seconds() []string { return liveSeconds }
 
 func (l *Live) frame() frame {

@@ -47,59 +47,53 @@ func TestEveryPageIsDrawn(t *testing.T) {
 	}
 	app := App{Name: "Weather", Host: "app.example.com", Scopes: []string{"profile", "balance"}}
 	for name, v := range map[string]View{
-		"sign in":           &SignIn{Form: Form{"/a", "i", "t"}},
-		"sign in to an app": &SignIn{App: &app, Consents: true, Username: "u", Problem: "p"},
-		"consent":           &Consent{App: app, Username: "anna"},
-		"failure": &Failure{Title: "T", Message: "m", Detail: "<b>", Back: &Link{Name: "<b>",
-			Path: "https://a.example/cb?error=x"}},
-		"top up":                 &TopUp{Username: "anna", Figures: Figures{1, 2}, Notice: "n"},
-		"another account":        &TopUp{Desk: &desk, Username: "anna", SignedInAs: "b<b>", Problem: "p", Code: "c"},
-		"sign in to the account": &SignIn{Next: "/account", Notice: "n"},
-		"account":                &Account{Desk: desk, Usage: usage},
+		"sign in": &SignIn{Form: Form{"/a", "i", "t"}}, "sign in to an app": &SignIn{App: &app, Consents: true,
+			Username: "u", Problem: "p"},
+		"consent": &Consent{App: app, Username: "anna"}, "failure": &Failure{Title: "T", Message: "m", Detail: "<b>",
+			Back: &Link{Name: "<b>", Path: "https://a.example/cb?error=x"}},
+		"top up": &TopUp{Username: "anna", Figures: Figures{1, 2}, Notice: "n"}, "another account": &TopUp{Desk: &desk,
+			Username: "anna", SignedInAs: "b<b>", Problem: "p", Code: "c"},
+		"sign in to the account": &SignIn{Next: "/account", Notice: "n"}, "account": &Account{Desk: desk, Usage: usage},
 		"keys": &Keys{Desk: desk, Keys: []Key{key, {Status: "revoked"}, {Status: "disabled"}},
 			Entry: KeyEntry{Name: "<b>", Scopes: []Choice{{"chat", true}}, Window: "month"}},
-		"apps":             &Apps{Desk: desk, Apps: []Allowed{{App: app, ID: 1, Grants: 2}}},
-		"no apps":          &Apps{Desk: desk},
+		"apps": &Apps{Desk: desk, Apps: []Allowed{{App: app, ID: 1, Grants: 2}}}, "no apps": &Apps{Desk: desk},
 		"developer tokens": &DeveloperTokens{Desk: desk, Tokens: []DeveloperToken{{ID: "dev_1"}, {Revoked: at}}},
 		"security":         &Security{Desk: desk, Sessions: []Session{{ID: "ses_1"}, {Current: true}}},
-		"a key":            SecretKey(desk, "k<b>", "sd-1", ClientSettings("", "", "")),
-		"a token":          SecretToken(desk, "t<b>", "dt_1"),
-		"codes once":       SecretCodes(desk, []string{"A", "B"}, 1),
-		"sign out":         &SignOut{desk},
-		"missing":          &Missing{desk},
+		"a key":            SecretKey(desk, "k<b>", "sd-1", ClientSettings("", "", "")), "a token": SecretToken(desk,
+			"t<b>", "dt_1"), "codes once": SecretCodes(desk, []string{"A", "B"}, 1),
+		"sign out": &SignOut{desk}, "missing": &Missing{desk},
 		"users": &Users{Desk: desk, Query: "<b>", Users: []User{{ID: 1, Username: "<b>", Email: "<b>",
 			Active: true}, {}}, Pager: Pager{1, 2, 3, "/a", "/b"}},
-		"a user's key": SecretUserKey(desk, "b<b>", "/x", "k<b>", "sd-1", nil),
-		"a password":   SecretPassword(desk, "b<b>", "/x", "p"),
-		"groups": &Groups{Desk: desk, Query: "<b>", Name: "<b>", Groups: []Group{{ID: 1, Name: "<b>",
-			Members: 2, Limits: Limits{NoScopes: true, NoModels: true, Budget: 1, NoKeys: true}}, {}}},
+		"a user's key": SecretUserKey(desk, "b<b>", "/x", "k<b>", "sd-1", nil), "a password": SecretPassword(desk,
+			"b<b>", "/x", "p"),
+		"groups": &Groups{Desk: desk, Query: "<b>", Name: "<b>", Groups: []Group{{ID: 1, Name: "<b>", Members: 2,
+			Limits: Limits{NoScopes: true, NoModels: true, Budget: 1, NoKeys: true}}, {}}},
 		"one group": &OneGroup{Desk: desk, Group: Group{ID: 1, Name: "<b>"}, Members: []User{{ID: 1, Username: "<b>"}},
 			Entry: CeilingEntry{Rename: true, Name: "<b>", Models: "<b>", SomeScopes: true, Scopes: []Choice{{"chat",
-				true}}}},
-		"no groups": &Groups{Desk: desk},
+				true}}}}, "no groups": &Groups{Desk: desk},
 		"restricted keys": &Keys{Desk: desk, Forbidden: true, Limits: []Limits{{Owner: "you",
 			Scopes: []string{"chat"}, Budget: 2, Window: "month"}}},
 		"forbidden tokens": &DeveloperTokens{Desk: desk, Forbidden: true},
 		"a restricted user": &OneUser{Desk: desk, User: User{Username: "<b>", Active: true}, Group: "<b>",
 			GroupPath: "/admin/groups/1", Ceiling: CeilingEntry{Models: "<b>"}, Usage: usage},
 		"one user": &OneUser{Desk: desk, User: User{Username: "<b>", Active: true}, Keys: []Key{key},
-			Usage: usage},
-		"no users": &Users{Desk: desk},
+			Usage: usage}, "no users": &Users{Desk: desk},
 		"first": &First{Address: "http://a", Key: "sd-1", Models: []string{"<b>"},
 			Clients: ClientSettings("http://a<b>", "<b>", "<b>"), Answer: "<b>", Problem: "<b>"},
-		"chat":                &Chat{Desk: desk, FormToken: "t", Address: "http://a<b>", Models: []string{"<b>"}},
-		"connect":             &Connect{Desk: desk, Address: "http://a<b>", Clients: ClientSettings("", "", "")},
+		"chat":    &Chat{Desk: desk, FormToken: "t", Address: "http://a<b>", Models: []string{"<b>"}},
+		"connect": &Connect{Desk: desk, Address: "http://a<b>", Clients: ClientSettings("", "", "")},
+		"models": &Models{Desk: desk, Query: "<b>", Patterns: []string{"<b>-*"}, Models: []ModelRow{{Name: "<b>",
+			Providers: []string{"<b>"}, APIs: []API{{"C", "chat", true}}, Abilities: []string{"vision"}}}},
+		"no models": &Models{Desk: desk}, "a model": &OneModel{Desk: desk, Model: ModelRow{Name: "<b>",
+			Price: ModelPrice{Known: true}}},
 		"first without a key": &First{Address: "http://a"},
-		"all keys":            &AllKeys{Desk: desk, Keys: []Key{key}},
-		"spend":               &Spend{Desk: desk, Usage: usage, Users: []Share{{Name: "<b>", Path: "/x", Note: "<b>"}}},
-		"flow":                &Flow{Desk: desk},
-		"one request":         &FlowRequest{Desk: desk, ID: "<b>"},
-		"providers":           &Providers{Desk: desk},
-		"actors":              &Actors{Desk: desk},
-		"live":                &Live{Desk: &desk, Token: "t", Models: []string{"<b>"}},
-		"live by key":         &Live{},
-		"codes": &Codes{Desk: desk, Codes: []Code{{Status: "open", Expires: at}, {Status: "used",
-			Used: at, UsedBy: "<b>"}}},
+		"all keys":            &AllKeys{Desk: desk, Keys: []Key{key}}, "spend": &Spend{Desk: desk, Usage: usage,
+			Users: []Share{{Name: "<b>", Path: "/x", Note: "<b>"}}},
+		"flow": &Flow{Desk: desk}, "one request": &FlowRequest{Desk: desk, ID: "<b>"},
+		"providers": &Providers{Desk: desk}, "actors": &Actors{Desk: desk},
+		"live": &Live{Desk: &desk, Token: "t", Models: []string{"<b>"}}, "live by key": &Live{},
+		"codes": &Codes{Desk: desk, Codes: []Code{{Status: "open", Expires: at}, {Status: "used", Used: at,
+			UsedBy: "<b>"}}},
 	} {
 		w := httptest.NewRecorder()
 		if err := Write(w, httptest.NewRequest("GET", "/account?x=%3Cb%3E", nil), http.StatusTeapot, v); err != nil ||
@@ -149,6 +143,20 @@ func TestMoneyIsShownInCentsAndBelowACentByFourDecimals(t *testing.T) {
 		8_412: "$0.0084", 5_000: "$0.005", 46: "<$0.0001", 60: "$0.0001", -2_500_000: "−$2.50"} {
 		if got := formatMoney(micros); got != want {
 			t.Errorf("formatMoney(%d) = %s, want %s", micros, got, want)
+		}
+	}
+}
+
+func TestBudgetMeterSaysHowMuchIsSpent(t *testing.T) {
+	for _, test := range []struct {
+		key     Key
+		percent int64
+		level   string
+	}{{Key{}, 0, ""}, {Key{Budget: 5_000_000, InWindow: 4_400_000}, 88, ""}, {Key{Budget: 10, InWindow: 1}, 1, ""},
+		{Key{Budget: 5_000_000, InWindow: 4_610_000}, 92, "warm"}, {Key{Budget: 100, InWindow: 900}, 100, "bad"},
+		{Key{Budget: math.MaxInt64, InWindow: math.MaxInt64}, 100, "bad"}} {
+		if p, l := test.key.Percent(), test.key.Level(); p != test.percent || l != test.level {
+			t.Errorf("%d of %d: %d%% %q", test.key.InWindow, test.key.Budget, p, l)
 		}
 	}
 }

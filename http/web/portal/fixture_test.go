@@ -21,6 +21,7 @@ import (
 	"stagedoor/http/auth"
 	"stagedoor/http/web/browser"
 	"stagedoor/http/web/portal"
+	"stagedoor/providers/catalog"
 	"stagedoor/state"
 	"stagedoor/state/journal"
 	"stagedoor/state/schema"
@@ -82,6 +83,20 @@ func newEmptyFixture(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	h.guard = guard
+	served, mistakes := catalog.New([]catalog.Provider{
+		{Name: "anthropic", Shape: "messages", BaseURL: "https://api.anthropic.com/v1", APIKeys: []string{"k"}},
+		{Name: "simulator", Shape: catalog.Sandbox},
+	}, []catalog.Model{
+		{Pattern: "claude-sonnet-4-5", Targets: []catalog.Route{{Provider: "anthropic", Model: "claude-sonnet-4-5"}},
+			Fallback: []catalog.Route{{Provider: "simulator", Model: "m"}}},
+		{Pattern: "free", Targets: []catalog.Route{{Provider: "simulator", Model: "m"}}},
+		{Pattern: "film", Targets: []catalog.Route{{Provider: "simulator", Model: "m"}},
+			Price: &catalog.Price{PerSecond: 100_000}},
+		{Pattern: "odd-*", Targets: []catalog.Route{{Provider: "anthropic", Model: "*"}}},
+	})
+	if len(mistakes) > 0 {
+		t.Fatal(mistakes)
+	}
 	mux := http.NewServeMux()
 	p := portal.New(
 		portal.Options{
@@ -92,6 +107,7 @@ func newEmptyFixture(t *testing.T) *fixture {
 			Browser:     guard,
 			Address:     origin,
 			FirstKey:    func(*http.Request) string { return h.firstKey },
+			Catalog:     func() *catalog.Catalog { return served },
 			TextModels:  func() []string { return []string{"gpt-4", "small"} },
 			VideoModels: func() []string { return []string{"video-2"} },
 			TopUpURL:    func() string { return "" },

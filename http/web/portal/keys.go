@@ -54,7 +54,7 @@ func (rc *requestContext) keyLines(keys []identity.Key) []pages.Key {
 			OperatorOnly: !k.Enabled && !k.OwnerMayEnable(), Scopes: k.Scopes, Models: k.Models,
 			RPM: k.Limits.RPM, TPM: k.Limits.TPM, Slots: k.Limits.Concurrency, Budget: k.Budget,
 			Window: string(k.Window), AllowIPs: networkTexts(k.AllowIPs),
-			Spent: spent.Total, Created: k.Created, Expires: k.Expires}
+			Spent: spent.Total, InWindow: spent.In(k.Window, now), Created: k.Created, Expires: k.Expires}
 		if k.Revoked.IsZero() {
 			live = append(live, line)
 		} else {

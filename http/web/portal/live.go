@@ -1,6 +1,7 @@
 package portal
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"strings"
@@ -60,9 +61,9 @@ func (p *Portal) ForwardRoutes(handle func(pattern string, h http.HandlerFunc), 
 
 // chat shows the page that asks models.
 func (rc *requestContext) chat() {
-	rc.show(http.StatusOK, &pages.Chat{Desk: rc.desk(), FormToken: rc.options.Browser.FormToken(&rc.visitor,
-		chatPage.purpose),
-		Address: rc.addressFor(rc.r), Models: rc.options.TextModels()})
+	token := rc.options.Browser.FormToken(&rc.visitor, chatPage.purpose)
+	rc.show(http.StatusOK, &pages.Chat{Desk: rc.desk(), FormToken: token, Address: rc.addressFor(rc.r),
+		Model: cmp.Or(rc.query("model"), rc.exampleModel()), Models: rc.options.TextModels()})
 }
 
 // live is the page, for everybody: who is not signed in brings a key.
@@ -114,7 +115,11 @@ func (p *Portal) delegate(page *scriptedPage, r *http.Request) (identity.Key, er
 			"this page is of another session: reload it and try again")
 	}
 	user := visitor.Session.User
-	return identity.Key{ID: page.keyPrefix() + strconv.FormatInt(user.ID, 10), Name: "page " + page.path,
+	return identity.Key{
+		ID:      page.keyPrefix() + strconv.FormatInt(user.ID, 10),
+		Name:    "page " + page.path,
 		User:    user.Username,
-		Enabled: true, Scopes: []string{page.scope}}, nil
+		Enabled: true,
+		Scopes:  []string{page.scope},
+	}, nil
 }

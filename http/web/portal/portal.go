@@ -15,6 +15,7 @@ import (
 	"stagedoor/http/live"
 	"stagedoor/http/web/browser"
 	"stagedoor/http/web/pages"
+	"stagedoor/providers/catalog"
 	"stagedoor/state"
 )
 
@@ -27,6 +28,8 @@ type Options struct {
 	Browser  *browser.Guard
 	// Address is where the gateway is reached, for examples: scheme://host[:port].
 	Address string
+	// Catalog returns the models that are served now.
+	Catalog func() *catalog.Catalog
 	// TextModels are names of models that can be asked. The first one is in examples.
 	TextModels func() []string
 	// VideoModels are names of models that make videos.
@@ -80,6 +83,8 @@ func (p *Portal) Routes(handle func(pattern string, h http.HandlerFunc)) {
 	handle("POST /account/keys", p.memberForm((*requestContext).createKey))
 	handle("POST /account/keys/{id}/{action}", p.memberForm((*requestContext).changeKey))
 	handle("GET "+pathChat, p.member((*requestContext).chat))
+	handle("GET "+pathModels, p.member((*requestContext).models))
+	handle("GET "+pathModels+"/{name...}", p.member((*requestContext).oneModel))
 	handle("GET /connect", p.member((*requestContext).connect))
 	handle("GET /account/apps", p.member((*requestContext).apps))
 	handle("POST /account/apps/{id}/revoke", p.memberForm((*requestContext).revokeApp))

@@ -255,7 +255,8 @@ func TestRefusedKeyKeepsWhatWasTyped(t *testing.T) {
 		"Name must have": {"name", " "}, "Requests a minute must be a whole number": {"rpm", "many"},
 		"Budget must be an amount":                {"budget", "1.2345678"},
 		"Addresses must be addresses or networks": {"allow", "192.0.2.0/24 office"},
-		"Last day must be a day":                  {"expiry", "soon"}, "Expires must be in the future": {"expiry", "2001-01-01"},
+		"Last day must be a day":                  {"expiry", "soon"}, "Expires must be in the future": {"expiry",
+			"2001-01-01"},
 		"Window must be": {"window", "year"}, "Scopes must be": {"scope", "root"},
 	} {
 		v.expect(

@@ -83,10 +83,30 @@ test('the request is shown as code in three languages', async (t) => {
   await page.locator('#code').waitFor({ state: 'hidden' });
 });
 
+test('a model is found in the list and tried', async (t) => {
+  const page = await open(t);
+  await page.getByRole('link', { name: 'Models', exact: true }).click();
+  await page.keyboard.press('/');
+  await page.keyboard.type('larg');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/q=larg/);
+  assert.equal(await page.locator('tbody tr').count(), 1);
+  await page.getByRole('link', { name: 'large', exact: true }).click();
+  await page.getByText('Claude Code', { exact: true }).click();
+  assert.match(await page.locator('.panel:visible').innerText(), /ANTHROPIC_BASE_URL/);
+  await page.getByRole('link', { name: 'Try it' }).click();
+  assert.equal(await page.inputValue('#model-a'), 'large');
+});
+
 for (const colorScheme of themes) {
   for (const [name, viewport] of Object.entries(screens)) {
     test(`the chat fits: ${colorScheme}, ${name}`, async (t) => {
       const page = await open(t, { colorScheme, viewport });
+      await page.goto(`${issuer}/account/models`);
+      await picture(page, `models-${colorScheme}-${name}`);
+      await page.goto(`${issuer}/account/models/large`);
+      await picture(page, `model-${colorScheme}-${name}`);
+      await page.goto(`${issuer}/chat`);
       await picture(page, `chat-empty-${colorScheme}-${name}`);
       await page.fill('#model-b', 'large');
       await ask(page, 'What is a ghost light for?');
