@@ -90,7 +90,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	if err := shapes.Check(registry.All); err != nil {
 		return err
 	}
-	if g.store, err = datadir.OpenStore(c.Data); err != nil {
+	if g.store, err = datadir.OpenStore(c.Data, c.Cluster); err != nil {
 		return err
 	}
 	if g.storage, err = openStorage(c.Data, maxContent(c.Limits.ContentMiB)); err != nil {
@@ -234,6 +234,7 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 			g.logger.Warn("some changed settings take effect with the next start", "settings", names)
 		}
 		inForce.Listen, inForce.TLS, inForce.Data = before.Listen, before.TLS, before.Data
+		inForce.Cluster = before.Cluster
 		inForce.Proxies = before.Proxies
 		inForce.OAuth, inForce.Log, inForce.Aliases = before.OAuth.With(&c.OAuth), before.Log, before.Aliases
 		inForce.Telemetry, inForce.Videos = before.Telemetry, before.Videos

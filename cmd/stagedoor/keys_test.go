@@ -17,7 +17,10 @@ type created struct{ ID, Key, Name string }
 
 func createKey(t *testing.T, data string, args ...string) created {
 	t.Helper()
-	r := command(t, nil, append([]string{"keys", "create", "--json", "--data", data}, args...)...)
+	if data != "" {
+		args = append(args, "--data", data)
+	}
+	r := command(t, nil, append([]string{"keys", "create", "--json"}, args...)...)
 	var c created
 	if err := json.Unmarshal([]byte(r.out), &c); err != nil || c.Key == "" {
 		t.Fatalf("keys create printed %q and %q", r.out, r.errOut)

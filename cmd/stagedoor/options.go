@@ -67,6 +67,7 @@ func (o *overrides) load(env func(string) (string, bool)) (*config.Config, error
 			return nil, err
 		}
 	}
+	c.Cluster.Fill(env) // where there is no file
 	if len(o.listen) > 0 {
 		c.Listen = o.listen
 	}

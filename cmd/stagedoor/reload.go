@@ -163,7 +163,8 @@ func fixed(before, after *config.Config) []string {
 	}{
 		{"listen", before.Listen, after.Listen}, {"tls", before.TLS, after.TLS},
 		{"trusted_proxies", before.Proxies, after.Proxies}, {"admin.user", before.Admin.User, after.Admin.User},
-		{"data", before.Data, after.Data}, {"oauth", before.OAuth.AtStart(), after.OAuth.AtStart()}, {"log", before.Log, after.Log},
+		{"data", before.Data, after.Data}, {"cluster", before.Cluster, after.Cluster},
+		{"oauth", before.OAuth.AtStart(), after.OAuth.AtStart()}, {"log", before.Log, after.Log},
 		{"heartbeat", before.Heartbeat, after.Heartbeat},
 		{"aliases", before.Aliases, after.Aliases}, {"telemetry", before.Telemetry, after.Telemetry}, {"videos", before.Videos, after.Videos},
 	} {

@@ -37,6 +37,7 @@ func (c *Config) check(d *decoder) {
 	}
 	c.checkKeys(d)
 	c.checkState(d)
+	c.checkCluster(d)
 	c.OAuth.check(d)
 	c.checkAdmin(d)
 	c.checkVideos(d)

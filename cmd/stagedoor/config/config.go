@@ -20,6 +20,7 @@ type Config struct {
 	TLS       *TLS          `yaml:"tls" doc:"serve HTTPS with this certificate"`
 	Proxies   Strings       `yaml:"trusted_proxies" doc:"addresses and networks of proxies in front, whose X-Forwarded-For names the client"`
 	Data      string        `yaml:"data" doc:"directory of the durable state; memory keeps none"`
+	Cluster   Cluster       `yaml:"cluster" doc:"a database for the state, in place of the data directory"`
 	Keys      []Key         `yaml:"keys" doc:"keys fixed by the operator, beside those made by command"`
 	Providers Map[Provider] `yaml:"providers" doc:"upstream providers by name"`
 	Models    Map[Model]    `yaml:"models" doc:"model names or patterns (claude-*, *) and where they are served"`
@@ -284,6 +285,7 @@ func Parse(file string, text []byte, env func(string) (string, bool)) (*Config, 
 	c.Data, c.Providers, c.Models = "./data", nil, nil
 	d := newDecoder(file, env)
 	d.document(text, c)
+	c.Cluster.Fill(env)
 	c.check(d)
 	if len(d.issues) > 0 {
 		d.issues.sort()

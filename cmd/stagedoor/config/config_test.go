@@ -181,7 +181,7 @@ var mistakes = map[string]struct {
 		"listen: 8080\nlogs: {}\nproviders:\n  a: {shape: chatty, base_url: 1, retrys: 2}\nmodels:\n  m: {targets: {provider: a}}\nlog: {level: loud}\nshutdown: {grace: 5}\n",
 		[]string{
 			"f:1:9: listen: expected a string: put it in quotes",
-			"f:2:1: logs: is not known, expected one of listen, tls, trusted_proxies, data, keys, providers, models, " +
+			"f:2:1: logs: is not known, expected one of listen, tls, trusted_proxies, data, cluster, keys, providers, models, " +
 				"limits, backups, ledger, catalog, aliases, oauth, admin, videos, webhooks, telemetry, heartbeat, " +
 				"responses_websocket, log, shutdown",
 			`f:4:14: providers.a.shape: "chatty" is not known here, expected one of chat, responses,`,
@@ -322,6 +322,21 @@ var mistakes = map[string]struct {
 			"f:4:36: backups.keep: expected 1 to 10000",
 			"f:5:16: ledger.keep: expected 24h or more, or 0: for ever",
 		},
+	},
+	"a database for the state": {
+		"data: memory\nproviders: {p: {shape: sandbox}}\nmodels: {m: {targets: [{provider: p, model: x}]}}\n" +
+			"cluster: {store: \"mysql://h\", node: \"a b\"}\nbackups: {dir: b}\n",
+		[]string{
+			"f:1:7: data: expected a directory: with cluster.store it has the files and the socket for commands",
+			"f:4:18: cluster.store: expected a URL that begins with postgres://",
+			"f:4:37: cluster.node: expected up to 128 letters, digits and . _ -",
+			"f:5:16: backups.dir: expected none: with cluster.store the tools of the database make backups",
+		},
+	},
+	"a node without a database": {
+		"data: d\nproviders: {p: {shape: sandbox}}\nmodels: {m: {targets: [{provider: p, model: x}]}}\n" +
+			"cluster: {node: a}\n",
+		[]string{"f:4:10: cluster.store: expected the URL of a database, because cluster.node is set"},
 	},
 	"twice": {
 		"data: a\ndata: b\nkeys: [{key: k, name: n}, {key: k, name: n}]\nproviders:\n  p: {shape: sandbox}\n  p: {shape: sandbox}\n",

@@ -28,7 +28,7 @@ const (
 
 func (c *Config) checkState(d *decoder) {
 	b := &c.Backups
-	if b.Dir != "" && c.Data == "memory" {
+	if b.Dir != "" && c.Data == "memory" && c.Cluster.Store == "" {
 		d.at("backups.dir", "expected none: data: memory has nothing to copy")
 	}
 	if b.Every < minBackupEvery {

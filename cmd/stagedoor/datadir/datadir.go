@@ -111,7 +111,11 @@ func (f *Flags) Use(running func(*admin.Client) error, stopped func(*state.State
 	if client != nil {
 		return running(client)
 	}
-	store, err := OpenStore(data)
+	cluster, err := f.commandNode()
+	if err != nil {
+		return err
+	}
+	store, err := OpenStore(data, cluster)
 	if err != nil {
 		return err
 	}
@@ -144,8 +148,11 @@ func Unavailable(err error) error { return fmt.Errorf("%w: %w", state.ErrUnavail
 const LockWait = 2 * time.Second
 
 // OpenStore opens the durable store of a data directory, which it creates if necessary, or a store in memory if data
-// is "memory".
-func OpenStore(data string) (journal.Store, error) {
+// is "memory", or the database of a cluster if one is named.
+func OpenStore(data string, cluster config.Cluster) (journal.Store, error) {
+	if cluster.Store != "" {
+		return openShared(data, cluster)
+	}
 	if data == "memory" {
 		return journal.NewMemory(), nil
 	}

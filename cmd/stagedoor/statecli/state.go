@@ -57,6 +57,27 @@ func (a app) storeFile(o *datadir.Flags, given []string) (string, error) {
 	return filepath.Join(data, journal.FileName), nil
 }
 
+// with opens the file that was given, or the store of the cluster or of the data directory if none was, calls use with
+// its name and closes it.
+func (a app) with(
+	ctx context.Context, o *datadir.Flags, given []string, use func(name string, s journal.Store) error,
+) error {
+	if len(given) == 0 {
+		store, err := o.OpenShared()
+		if err != nil {
+			return err
+		}
+		if store != nil {
+			return errors.Join(use("the database", store), store.Close())
+		}
+	}
+	path, err := a.storeFile(o, given)
+	if err != nil {
+		return err
+	}
+	return withStore(ctx, path, func(s journal.Store) error { return use(path, s) })
+}
+
 // withStore opens the file of a store or of a backup for reading, calls use with it and closes it.
 func withStore(ctx context.Context, path string, use func(journal.Store) error) error {
 	if journal.IsChangesBackup(path) {
@@ -103,11 +124,7 @@ form of every record, what records point at, and whether the ledger adds up to t
 balances. Nothing is changed. The exit code is 0 if nothing is wrong, 75 if
 something is.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			path, err := a.storeFile(o, args)
-			if err != nil {
-				return err
-			}
-			return withStore(c.Context(), path, func(s journal.Store) error {
+			return a.with(c.Context(), o, args, func(path string, s journal.Store) error {
 				v, err := schema.Verify(c.Context(), s)
 				if err != nil {
 					return datadir.Unavailable(err)
@@ -196,7 +213,7 @@ meanwhile. The configuration can ask for copies at an interval: backups.`,
 }
 
 func (a app) backup(ctx context.Context, o *datadir.Flags, path string) (bytes int64, err error) {
-	data, client, err := o.Dial()
+	_, client, err := o.Dial()
 	if err != nil {
 		return 0, err
 	}
@@ -204,7 +221,7 @@ func (a app) backup(ctx context.Context, o *datadir.Flags, path string) (bytes i
 		b, err := client.Backup(ctx, path)
 		return b.Bytes, err
 	}
-	err = withStore(ctx, filepath.Join(data, journal.FileName), func(s journal.Store) error {
+	err = a.with(ctx, o, nil, func(_ string, s journal.Store) error {
 		bytes, err = journal.BackupFile(ctx, s, path)
 		return err
 	})
@@ -218,7 +235,7 @@ func (a app) restoreCommand(o *datadir.Flags) *cobra.Command {
 nothing is wrong with it (see verify). An incremental backup, as the configuration
 asks for (backups), needs its earlier files in the directory in which it is.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			data, err := o.Path()
+			data, err := o.FilesPath()
 			if err != nil {
 				return err
 			}
@@ -257,11 +274,7 @@ in the store; the installation's own sealing secret is in it, so keep it safe.`,
 			if from != "" {
 				given = append(given, from)
 			}
-			path, err := a.storeFile(o, given)
-			if err != nil {
-				return err
-			}
-			return withStore(c.Context(), path, func(s journal.Store) error {
+			return a.with(c.Context(), o, given, func(_ string, s journal.Store) error {
 				if len(args) == 0 {
 					_, err := journal.Export(c.Context(), s, a.Out)
 					return err
@@ -316,7 +329,18 @@ with the store (see verify).`,
 				defer f.Close()
 				in = f
 			}
-			h, err := importInto(c.Context(), data, in)
+			shared, err := o.OpenShared()
+			if err != nil {
+				return err
+			}
+			var h journal.Header
+			if shared != nil {
+				data = "the database"
+				h, err = importShared(c.Context(), shared, in)
+				err = errors.Join(err, shared.Close())
+			} else {
+				h, err = importInto(c.Context(), data, in)
+			}
 			if err != nil {
 				return err
 			}
@@ -330,6 +354,25 @@ func importInto(ctx context.Context, data string, in io.Reader) (journal.Header,
 	return journal.Import(ctx, data, in, soundStore(ctx))
 }
 
+// importShared is importInto for the database of a cluster, which must not have any records.
+func importShared(ctx context.Context, store journal.Store, in io.Reader) (h journal.Header, err error) {
+	for _, t := range journal.Tables() {
+		err := store.Range(ctx, t, nil, nil, 1, func(journal.Record) error {
+			return fmt.Errorf("%w: the database has records already", journal.ErrImport)
+		})
+		if err != nil {
+			return h, err
+		}
+	}
+	if h, err = journal.Fill(ctx, store, in); err == nil {
+		err = soundStore(ctx)(store)
+	}
+	if err != nil {
+		err = fmt.Errorf("%w (before another try remove what was imported: DROP SCHEMA stagedoor CASCADE)", err)
+	}
+	return h, err
+}
+
 func (a app) compactCommand(o *datadir.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use: "compact", Short: "Give the space of removed records back to the disk", Args: cli.NoArgs,
@@ -337,7 +380,7 @@ func (a app) compactCommand(o *datadir.Flags) *cobra.Command {
 removed records left in it. The new file takes the place of the old one once it is
 whole and was checked.`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			data, err := o.Path()
+			data, err := o.FilesPath()
 			if err != nil {
 				return err
 			}

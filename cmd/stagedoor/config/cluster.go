@@ -1,0 +1,46 @@
+package config
+
+import (
+	"strings"
+
+	"stagedoor/state"
+)
+
+// Cluster names a database that keeps the state in place of the data directory.
+type Cluster struct {
+	Store Secret `yaml:"store" doc:"URL of a Postgres database for the state; default: $STAGEDOOR_CLUSTER_STORE"`
+	Node  string `yaml:"node" doc:"name of this gateway in that database; default: the host's name"`
+}
+
+// clusterStore is the variable that names the database where the file does not. A URL has a password in it, which is
+// better not in a file.
+const clusterStore = "STAGEDOOR_CLUSTER_STORE"
+
+// Fill sets what is not set from the environment.
+func (c *Cluster) Fill(env func(string) (string, bool)) {
+	if url, _ := env(clusterStore); c.Store == "" {
+		c.Store = Secret(url)
+	}
+}
+
+func (c *Config) checkCluster(d *decoder) {
+	url := c.Cluster.Store.Reveal()
+	switch {
+	case url == "" && c.Cluster.Node != "":
+		d.at("cluster.store", "expected the URL of a database, because cluster.node is set")
+	case url != "" && !strings.HasPrefix(url, "postgres://") && !strings.HasPrefix(url, "postgresql://"):
+		d.at("cluster.store", "expected a URL that begins with postgres://")
+	}
+	if c.Cluster.Node != "" && state.CheckID(c.Cluster.Node) != nil {
+		d.at("cluster.node", "expected up to %d letters, digits and . _ -", state.MaxID)
+	}
+	if url == "" {
+		return
+	}
+	if c.Data == "memory" {
+		d.at("data", "expected a directory: with cluster.store it has the files and the socket for commands")
+	}
+	if c.Backups.Dir != "" {
+		d.at("backups.dir", "expected none: with cluster.store the tools of the database make backups")
+	}
+}

@@ -1,0 +1,75 @@
+package datadir
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"stagedoor/cmd/stagedoor/cli"
+	"stagedoor/cmd/stagedoor/config"
+	"stagedoor/state/journal"
+	"stagedoor/state/journal/postgres"
+)
+
+// joinWait bounds the wait for the database, and for a gateway that was killed to be no longer live.
+const joinWait = 30 * time.Second
+
+// openShared opens the store of a cluster as the node that the configuration names.
+func openShared(data string, cluster config.Cluster) (journal.Store, error) {
+	if data == "memory" {
+		return nil, fmt.Errorf("%w: --data memory does not go with cluster.store", cli.ErrUsage)
+	}
+	var err error
+	if cluster.Node == "" {
+		if cluster.Node, err = os.Hostname(); err != nil {
+			return nil, fmt.Errorf("%w: set cluster.node: %w", cli.ErrUsage, err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), joinWait)
+	defer cancel()
+	store, err := postgres.Open(ctx, cluster.Store.Reveal(), postgres.Options{Node: cluster.Node})
+	if err != nil {
+		return nil, Unavailable(err)
+	}
+	return store, nil
+}
+
+// commandNode returns the cluster that the flags, the configuration file or the environment name. A command takes part
+// in it under a name of its own, because a gateway of the same name would be fenced.
+func (f *Flags) commandNode() (config.Cluster, error) {
+	var cluster config.Cluster
+	if f.file != "" {
+		c, err := config.Load(f.file, f.env)
+		if err != nil {
+			return cluster, err
+		}
+		cluster = c.Cluster
+	}
+	cluster.Fill(f.env)
+	cluster.Node = fmt.Sprint("command-", os.Getpid())
+	return cluster, nil
+}
+
+// OpenShared opens the store of the cluster that the flags, the configuration file or the environment name. It returns
+// nil without an error if they name none. It waits a few seconds for a gateway that was killed, and fails while one
+// runs.
+func (f *Flags) OpenShared() (journal.Store, error) {
+	cluster, err := f.commandNode()
+	if err != nil || cluster.Store == "" {
+		return nil, err
+	}
+	return openShared("", cluster)
+}
+
+// FilesPath is Path for commands that work on the files of a store. It fails where the state is in a database.
+func (f *Flags) FilesPath() (string, error) {
+	cluster, err := f.commandNode()
+	if err == nil && cluster.Store != "" {
+		err = fmt.Errorf("%w: the state is in the database of cluster.store, whose own tools do this", cli.ErrUsage)
+	}
+	if err != nil {
+		return "", err
+	}
+	return f.Path()
+}
