@@ -138,6 +138,10 @@ flow: clients program ## the pages of what goes on in a browser
 agents: tools program ## agents' command line clients and frameworks against strict vendors behind the gateway
 	test/agents/run.sh
 
+.PHONY: pages
+pages: tools program ## the lines of every page of docs/clients whose client can be installed
+	test/agents/run.sh pages
+
 .PHONY: proxies
 proxies: program ## nginx and Caddy with the configurations of docs/proxy.md in front of the gateway
 	@.ci/tools release
@@ -213,4 +217,4 @@ tools-build:
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf bin coverage.out test/sdk/js/node_modules test/oauth/js/node_modules test/agents/js/node_modules
+	rm -rf bin coverage.out test/*/js/node_modules test/agents/pages/node_modules

@@ -3,7 +3,8 @@
 # after the other, and prints counts. Nothing but this machine is reached.
 #
 #   ./run.sh [CLIENT ...]
-#       CLIENT is the name of a file in js without .test.js, such as codex; all if none is named.
+#       CLIENT is the name of a file in js without .test.js, such as codex; all of them if none is named.
+#       The client "pages" stands for all pages of docs/clients, whose further clients are in pages.
 #       STAGEDOOR_BINARY names a ready program, which is else built.
 #
 # Exit status: 0 if every test passed.
@@ -25,10 +26,15 @@ for _ in $(seq 100); do
 done
 export STAGEDOOR_UPSTREAMS="http://$upstreams" STAGEDOOR_BINARY=$binary
 
-js_suite() { (cd "$here/js" && node --test --test-timeout=300000 --test-reporter=tap "$1.test.js"); }
+js_suite() {
+  local dir=$here/js
+  [ "$1" != pages ] || dir=$here/pages
+  (cd "$dir" && node --test --test-timeout=300000 --test-reporter=tap "$1.test.js")
+}
 
 if [ $# -eq 0 ]; then
   for file in "$here"/js/*.test.js; do set -- "$@" "$(basename "$file" .test.js)"; done
 fi
+[[ " $* " != *' pages '* ]] || install_clients "$here/pages"
 for client in "$@"; do suite "$client" js_suite "$client"; done
 exit "$failed"

@@ -6,11 +6,12 @@ import fs from 'node:fs';
 import path from 'node:path';
 import test from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { gateway, run } from './stage.js';
+import { gateway, run } from '../js/stage.js';
 
 const root = path.join(import.meta.dirname, '../../..');
 const folder = path.join(root, 'docs/clients');
-const modules = path.join(import.meta.dirname, 'node_modules');
+// The packages of the other suites come first; this folder has those that only the pages need.
+const modules = ['../js', '.'].map((dir) => path.join(import.meta.dirname, dir, 'node_modules'));
 const address = 'http://127.0.0.1:8080'; // of the pages
 
 // A block of a page begins with ```LANGUAGE WORD, where WORD is file=PATH, client or prints; other blocks are not run.
@@ -38,18 +39,27 @@ function printed(output, expected) {
   });
 }
 
+// link makes a link to what the first folder of modules has that has it, unless there is one already.
+function link(at, file) {
+  const found = modules.map((dir) => path.join(dir, file)).find((each) => fs.existsSync(each));
+  if (!found || fs.existsSync(at)) return;
+  fs.mkdirSync(path.dirname(at), { recursive: true });
+  fs.symlinkSync(found, at);
+}
+
 async function play(t, blocks, requests) {
   const scene = await gateway(t, ['--config', path.join(root, 'docs/sandbox.yaml')]);
   const bin = path.join(scene.home, 'bin');
-  fs.mkdirSync(bin);
-  for (const name of fs.readdirSync(path.join(modules, '.bin'))) {
-    fs.symlinkSync(path.join(modules, '.bin', name), path.join(bin, name));
+  for (const [name, file] of Object.entries(programs)) link(path.join(bin, name), file);
+  for (const dir of modules) {
+    for (const name of fs.readdirSync(path.join(dir, '.bin'))) link(path.join(bin, name), path.join('.bin', name));
+    for (const name of fs.readdirSync(dir)) {
+      const packages = name.startsWith('@') ? fs.readdirSync(path.join(dir, name)) : [''];
+      for (const each of packages) {
+        link(path.join(scene.files, 'node_modules', name, each), path.join(name, each));
+      }
+    }
   }
-  for (const [name, file] of Object.entries(programs)) {
-    fs.rmSync(path.join(bin, name), { force: true });
-    fs.symlinkSync(path.join(modules, file), path.join(bin, name));
-  }
-  fs.symlinkSync(modules, path.join(scene.files, 'node_modules'));
   let output = '';
   for (const { word, body } of blocks) {
     const text = body.replaceAll(address, scene.url);
