@@ -66,11 +66,12 @@ run: ## start the gateway with the embedded sandbox (ARGS='--config FILE' for mo
 test: ## Go tests, the race detector, browsers and real clients (JOBS=n at a time, ALSO='targets')
 	@JOBS=$(JOBS) STAGEDOOR_BINARY='$(CURDIR)/$(PROGRAM)' .ci/suites $(SUITES)
 
-# Suites that only need the processor give way to those that look at clocks. The race detector
-# makes everything several times slower, so the tests that -short shortens run in full without it.
+# The race detector makes everything several times slower, so the tests that -short shortens run in full
+# without it. Suites that only need the processor give way to those that look at clocks, except for the one
+# that takes longest: it would run alone in the end, on one core.
 .PHONY: test-race
 test-race: tools-build ## the tests of packages whose goroutines share data, with the race detector
-	$(COMPILE) nice go test -race -short $(NORACE) -vet=off -ldflags=-w -timeout 8m $$(go list ./... | grep -E '^stagedoor/($(RACE))')
+	$(COMPILE) go test -race -short $(NORACE) -vet=off -ldflags=-w -timeout 8m $$(go list ./... | grep -E '^stagedoor/($(RACE))')
 
 .PHONY: test-plain
 test-plain: tools-build ## the Go tests of the other packages, and the long ones in full, without the race detector

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"sync"
@@ -56,7 +57,7 @@ type frameFault struct {
 	id, title     string
 	play          func(*faultd.Stream)
 	whole, stream outcome
-	calls         int  // that the upstream sees
+	calls, least  int  // that the upstream sees; without least always the same number
 	short         bool // clocks of a fraction of a second
 }
 
@@ -93,7 +94,8 @@ func frameFaults() []frameFault {
 			play:   rst(faultd.RefusedStream),
 			whole:  refused(502),
 			stream: refused(502),
-			calls:  4,
+			calls:  4, // in the two seconds that a request has for it, or fewer on a busy machine
+			least:  2,
 		},
 		same(
 			"goaway-unseen",
@@ -195,7 +197,7 @@ func TestHTTP2Faults(t *testing.T) {
 				for _, bad := range want.judge(reply, w, cases.Chat, false, []string{"127.0.0.1", "http2", upstreamKey}) {
 					t.Errorf("%s: %s", r.title, bad)
 				}
-				if got := server.Calls(name); got != r.calls {
+				if got := server.Calls(name); got > r.calls || got < cmp.Or(r.least, r.calls) {
 					t.Errorf("%s: the upstream was called %d times, want %d", r.title, got, r.calls)
 				}
 			})

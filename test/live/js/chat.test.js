@@ -86,15 +86,19 @@ test('the request is shown as code in three languages', async (t) => {
 test('a model is found in the list and tried', async (t) => {
   const page = await open(t);
   await page.getByRole('link', { name: 'Models', exact: true }).click();
+  await page.waitForURL(/models/);
   await page.keyboard.press('/');
+  await page.locator('input[type=search]:focus').waitFor();
   await page.keyboard.type('larg');
   await page.keyboard.press('Enter');
   await page.waitForURL(/q=larg/);
   assert.equal(await page.locator('tbody tr').count(), 1);
   await page.getByRole('link', { name: 'large', exact: true }).click();
+  await page.waitForURL(/models\/large/);
   await page.getByText('Claude Code', { exact: true }).click();
   assert.match(await page.locator('.panel:visible').innerText(), /ANTHROPIC_BASE_URL/);
   await page.getByRole('link', { name: 'Try it' }).click();
+  await page.waitForURL(/chat/);
   assert.equal(await page.inputValue('#model-a'), 'large');
 });
 
