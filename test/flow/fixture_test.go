@@ -143,7 +143,7 @@ func questions(stream bool) []question {
 	}
 	all := []question{
 		{"chat", "/v1/chat/completions", map[string]any{"messages": user}},
-		{"completions", "/v1/completions", map[string]any{"prompt": "hello"}},
+		{"completions", "/v1/completions", map[string]any{"prompt": "hello", "max_tokens": 4000}},
 		{"messages", "/v1/messages", map[string]any{"messages": user, "max_tokens": 4000}},
 		{"responses", "/v1/responses", map[string]any{"input": "hello"}},
 	}
