@@ -23,7 +23,7 @@ PROGRAM  := bin/test/stagedoor
 CLIENTS  := test/oauth/js test/sdk/js
 # Side by side in `make test`. The first two need only Go, so they compile while the last
 # ones wait for Chromium and the npm packages to be installed. ALSO are suites beside them: .ci/run
-# names those that are left out here, because they take minutes to compile or download much.
+# names those that are left out here, because they take long to compile or download much.
 SUITES   := test-race test-program live oauth sdk flow test-plain $(ALSO)
 # Packages whose goroutines share data, which TestPackagesThatStartGoroutinesRunUnderTheRaceDetector checks. The
 # race detector makes compiling and running much slower, so `make test` uses it for these; `make race` for all.

@@ -58,7 +58,7 @@ func build(t *testing.T) string {
 	}
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-overlay", list, "-o", binary, "./cmd/stagedoor")
 	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "GOGC=400") // takes a third less processor time
+	cmd.Env = append(os.Environ(), "GOGC=400")                     // takes a third less processor time
 	cmd.Env = append(cmd.Environ(), "GOGC=400", "GOMEMLIMIT=2GiB") // a third less processor time
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build with the toy shape: %v\n%s", err, out)
