@@ -29,7 +29,7 @@ export STAGEDOOR_UPSTREAMS="http://$upstreams" STAGEDOOR_BINARY=$binary
 js_suite() {
   local dir=$here/js
   [ "$1" != pages ] || dir=$here/pages
-  (cd "$dir" && node --test --test-timeout=300000 --test-reporter=tap "$1.test.js")
+  (cd "$dir" && node --test --test-timeout=900000 --test-reporter=tap "$1.test.js")
 }
 
 if [ $# -eq 0 ]; then

@@ -31,6 +31,6 @@ models:
 YAML
 create_user "$STAGEDOOR_USERNAME" --admin
 
-(cd "$here/js" && node --test --test-timeout=300000 "$@" ./*.test.js) || failed=1
+(cd "$here/js" && node --test --test-timeout=900000 "$@" ./*.test.js) || failed=1
 keep_secret "$STAGEDOOR_KEY"
 conclude

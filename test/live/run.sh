@@ -37,6 +37,6 @@ export STAGEDOOR_FIRST_URL
 start "$work/first.log" serve --listen "${STAGEDOOR_FIRST_URL#http://}" --data "$work/first"
 await_ready "$STAGEDOOR_FIRST_URL" "$work/first.log"
 
-(cd "$here/js" && node --test --test-timeout=300000 "$@" ./*.test.js) || failed=1
+(cd "$here/js" && node --test --test-timeout=900000 "$@" ./*.test.js) || failed=1
 keep_secret "$STAGEDOOR_KEY"
 conclude

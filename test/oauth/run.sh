@@ -17,7 +17,7 @@ source "$here/../gateway.sh"
 # field NAME: of the JSON on standard input.
 field() { node -e 'console.log(JSON.parse(require("fs").readFileSync(0, "utf8"))[process.argv[1]])' "$1"; }
 
-js() { (cd "$here/js" && node --test --test-timeout=300000 --test-reporter=tap "$@"); }
+js() { (cd "$here/js" && node --test --test-timeout=900000 --test-reporter=tap "$@"); }
 
 install_clients "$here/js"
 build_program
