@@ -39,17 +39,23 @@ func (r *keyring) fill(all iter.Seq[*Key]) {
 	}
 }
 
-// apply follows one change of the table.
+// apply follows one change of the table. A key that stays is replaced in one step, and one that moves is added at its
+// new place first, because a request that looks for it meanwhile must find it.
 func (r *keyring) apply(before, after *Key) {
-	if before != nil {
-		r.byHash.remove(before.Hash[0], before, compareHashes)
-		r.byUser.remove(userPart(before.User), before, compareUsers)
-	}
 	if after != nil {
-		r.byHash.add(after.Hash[0], after, compareHashes)
+		r.byHash.put(after.Hash[0], after, compareHashes)
 		if after.User != "" {
-			r.byUser.add(userPart(after.User), after, compareUsers)
+			r.byUser.put(userPart(after.User), after, compareUsers)
 		}
+	}
+	if before == nil {
+		return
+	}
+	if after == nil || compareHashes(before, after) != 0 {
+		r.byHash.remove(before.Hash[0], before, compareHashes)
+	}
+	if after == nil || compareUsers(before, after) != 0 {
+		r.byUser.remove(userPart(before.User), before, compareUsers)
 	}
 }
 
@@ -96,9 +102,16 @@ func (r *ring) part(i byte) []*Key {
 	return nil
 }
 
-func (r *ring) add(i byte, k *Key, compare func(a, b *Key) int) {
-	at, _ := slices.BinarySearchFunc(r.part(i), k, compare)
-	next := slices.Insert(slices.Clone(r.part(i)), at, k)
+// put adds k, or replaces the key at the same place.
+func (r *ring) put(i byte, k *Key, compare func(a, b *Key) int) {
+	part := r.part(i)
+	at, found := slices.BinarySearchFunc(part, k, compare)
+	next := slices.Clone(part)
+	if found {
+		next[at] = k
+	} else {
+		next = slices.Insert(next, at, k)
+	}
 	r[i].Store(&next)
 }
 

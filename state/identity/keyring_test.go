@@ -3,6 +3,7 @@ package identity_test
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"testing"
 
 	"stagedoor/state"
@@ -85,5 +86,40 @@ func TestACommandSeesTheKeysOfAUserAsItLeavesThem(t *testing.T) {
 	}
 	if got := ids(access.KeysOf("ada")); !slices.Equal(got, ids(all[2:3])) {
 		t.Errorf("left to the other user: %v", got)
+	}
+}
+
+// TestAKeyIsFoundWhileItChanges looks for a key all the time while its record changes. A request with the key must
+// never be refused for that.
+func TestAKeyIsFoundWhileItChanges(t *testing.T) {
+	s := newState(t)
+	k := newKey(t, 1)
+	if err := identity.CreateKey(t.Context(), s, k); err != nil {
+		t.Fatal(err)
+	}
+	changed := make(chan error, 1)
+	go func() {
+		var err error
+		for i := 0; i < 3000 && err == nil; i++ {
+			_, err = identity.ChangeKey(t.Context(), s, k.ID, func(k *identity.Key) error {
+				k.Name = strconv.Itoa(i)
+				return nil
+			})
+		}
+		changed <- err
+	}()
+	access := identity.AccessOf(s)
+	for {
+		select {
+		case err := <-changed:
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		default:
+			if _, found := access.Key(k.Hash); !found {
+				t.Fatal("the key was not found")
+			}
+		}
 	}
 }

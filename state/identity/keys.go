@@ -154,6 +154,14 @@ func ListKeys(v state.View, f KeyFilter) []Key {
 	return found
 }
 
+// HasKeys reports whether there is a key, in whatever state.
+func HasKeys(v state.View) bool {
+	for range keys.All(v) {
+		return true
+	}
+	return false
+}
+
 func (f KeyFilter) matches(k *Key, now time.Time) bool {
 	if f.User != "" && k.User != f.User {
 		return false
