@@ -34,20 +34,16 @@ func findFirstKey(ctx context.Context, s *state.State, data string, keysInFile b
 	if err != nil {
 		return nil, err
 	}
-	all := identity.ListKeys(s.View(), identity.KeyFilter{})
-	for i := range all {
-		if hash := state.HashSecret(secret); secret == "" || !all[i].Hash.Equal(hash) {
-			continue
-		}
-		switch all[i].State(s.Now()) {
+	if key, ok := identity.AccessOf(s).Key(state.HashSecret(secret)); ok && secret != "" {
+		switch key.State(s.Now()) {
 		case "revoked", "expired":
 			return nil, os.Remove(path) // for good: the file is of no use any more
 		case "active":
-			return &firstKey{all[i].ID, secret}, nil
+			return &firstKey{key.ID, secret}, nil
 		}
 		return nil, nil
 	}
-	if keysInFile || len(all) > 0 {
+	if keysInFile || identity.HasKeys(s.View()) {
 		return nil, nil
 	}
 	secret, key, err := admincli.NewKey("first")

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -57,6 +58,25 @@ func (r *router) serves(method, path string) bool {
 	return pattern != "" && pattern != "/"
 }
 
+// likeness is what suggest compares an unknown path with.
+type likeness struct {
+	route string
+	pairs map[string]bool
+}
+
+// likenesses returns those of all routes, in the order of their paths.
+func (r *router) likenesses() []likeness {
+	routes := slices.Collect(maps.Keys(r.methods))
+	routes = slices.AppendSeq(routes, maps.Keys(r.words))
+	slices.Sort(routes)
+	all := make([]likeness, len(routes))
+	for i, route := range routes {
+		_, served := cutVersions(route)
+		all[i] = likeness{route, pairsOf(served)}
+	}
+	return all
+}
+
 // suggest returns the route that resembles an unknown path most, for the message of its error. It returns "" if none
 // resembles it. The measure is the share of common pairs of letters, which neither a missing part nor a foreign prefix
 // reduces much.
@@ -68,20 +88,15 @@ func (r *router) suggest(path string) string {
 	_, rest := cutVersions(path[:min(len(path), longest)])
 	wanted := pairsOf(rest)
 	best, most := "", enough
-	for _, routes := range []map[string][]string{r.methods, r.words} {
-		for route := range routes {
-			_, served := cutVersions(route)
-			have := pairsOf(served)
-			common := 0
-			for pair := range have {
-				if wanted[pair] {
-					common++
-				}
+	for _, like := range r.known {
+		common := 0
+		for pair := range wanted {
+			if like.pairs[pair] {
+				common++
 			}
-			share := 2 * float64(common) / float64(len(wanted)+len(have))
-			if share > most || share == most && route < best {
-				best, most = route, share
-			}
+		}
+		if share := 2 * float64(common) / float64(len(wanted)+len(like.pairs)); share > most {
+			best, most = like.route, share
 		}
 	}
 	return best
