@@ -318,7 +318,9 @@ type incoming struct {
 }
 
 // open makes the call.
-func (a *attempt) open(ctx context.Context, call *shapes.Call, choices int, emit emitFunc) (*incoming, *upstream.Failure) {
+func (a *attempt) open(
+	ctx context.Context, call *shapes.Call, choices int, emit emitFunc,
+) (*incoming, *upstream.Failure) {
 	key := a.provider.TakeKey(a.svc.env.Now(), a.c.Model)
 	ctx, late := a.outlive(ctx)
 	reply, f := a.send(ctx, *call, key)

@@ -42,49 +42,15 @@ func TestUsersAndAppsOfAStoppedAndOfARunningGateway(t *testing.T) {
 	if !strings.Contains(list.out, "anna@example.com") || strings.Contains(list.out, bob.Password) {
 		t.Errorf("the list is\n%s", list.out)
 	}
-	made := printed[adminapi.AppSecret](
-		t,
-		"apps",
-		"create",
-		"Weather",
-		"--owner",
-		"anna",
-		"--redirect-uri",
-		"http://127.0.0.1:9999/cb",
-		"--data",
-		data,
-	)
+	made := printed[adminapi.AppSecret](t, "apps", "create", "Weather", "--owner", "anna", "--redirect-uri",
+		"http://127.0.0.1:9999/cb", "--data", data)
 	if made.ClientID == "" || made.Secret == "" || made.Owner != "anna" {
 		t.Errorf("registered %+v", made)
 	}
-	command(
-		t,
-		nil,
-		"apps",
-		"create",
-		"Weather",
-		"--owner",
-		"carol",
-		"--redirect-uri",
-		"http://127.0.0.1/",
-		"--data",
-		data,
-	).
-		check(t, exitFailure, "", "there is no such user")
-	command(
-		t,
-		nil,
-		"apps",
-		"create",
-		"Weather",
-		"--owner",
-		"anna",
-		"--redirect-uri",
-		"http://example.com/",
-		"--data",
-		data,
-	).
-		check(t, exitFailure, "", "redirect_uri: must be https")
+	command(t, nil, "apps", "create", "Weather", "--owner", "carol", "--redirect-uri", "http://127.0.0.1/",
+		"--data", data).check(t, exitFailure, "", "there is no such user")
+	command(t, nil, "apps", "create", "Weather", "--owner", "anna", "--redirect-uri", "http://example.com/",
+		"--data", data).check(t, exitFailure, "", "redirect_uri: must be https")
 	command(t, nil, "apps", "create").check(t, exitUsage, "", "takes the name of one app, got 0 arguments")
 
 	token := printed[adminapi.DeveloperToken](t, "users", "developer-token", "anna", "--data", data)
@@ -140,16 +106,7 @@ func TestUsersBecomeAdminsByCommandAlone(t *testing.T) {
 		t.Errorf("created %+v", u)
 	}
 	command(t, nil, "users", "update", "anna", "--data", data).check(t, exitUsage, "", "say what to change")
-	command(
-		t,
-		nil,
-		"users",
-		"update",
-		"carol",
-		"--admin",
-		"--data",
-		data,
-	).check(t, exitFailure, "", "there is no such user")
+	command(t, nil, "users", "update", "carol", "--admin", "--data", data).check(t, exitFailure, "", "there is no such user")
 	p := launch(t, filepath.Dir(data), "serve", "--listen", "127.0.0.1:0", "--data", data)
 	defer p.stop()
 	for _, step := range []struct {

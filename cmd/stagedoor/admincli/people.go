@@ -43,7 +43,7 @@ func (a app) usersCreate(o *datadir.Flags) *cobra.Command {
 	var fromInput, asJSON, administers bool
 	c := &cobra.Command{
 		Use: "create NAME", Short: "Create a user; the password is made up and shown once",
-		Args: cli.ExactArgs(1, "the name of one user"),
+		Args: cli.ExactArgs(1, aUser),
 		Example: `  stagedoor users create anna --email anna@example.com
   stagedoor users create bob --password-stdin < password.txt`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -84,7 +84,7 @@ func (a app) usersUpdate(o *datadir.Flags) *cobra.Command {
 	var ceiling ceilingFlags
 	c := &cobra.Command{
 		Use: "update NAME", Short: "Change a user: role, status, e-mail address, password, ceiling",
-		Args: cli.ExactArgs(1, "the name of one user"),
+		Args: cli.ExactArgs(1, aUser),
 		Example: `  stagedoor users update anna --admin
   stagedoor users update bob --disabled
   stagedoor users update bob --scope chat --model 'gpt-*' --budget 20 --budget-window month --create-keys=false
@@ -108,18 +108,8 @@ func (a app) usersUpdate(o *datadir.Flags) *cobra.Command {
 				}
 				change.Status = &status
 			}
-			if fromInput && reset {
-				return fmt.Errorf("%w: --reset-password and --password-stdin exclude each other", cli.ErrUsage)
-			}
-			if fromInput || reset {
-				password, err := tokens.NewPassword(rand.Reader)
-				if fromInput {
-					password, err = firstLine(c.InOrStdin())
-				}
-				if err != nil {
-					return err
-				}
-				change.Password = &password
+			if change.Password, err = newPassword(c.InOrStdin(), fromInput, reset); err != nil {
+				return err
 			}
 			if change == (adminapi.UserChange{}) {
 				return fmt.Errorf(
@@ -164,6 +154,23 @@ func (a app) usersUpdate(o *datadir.Flags) *cobra.Command {
 	return c
 }
 
+// newPassword returns the password that users update sets: the first line of in, or one that it makes up, or nil.
+func newPassword(in io.Reader, fromInput, reset bool) (*string, error) {
+	var password string
+	var err error
+	switch {
+	case fromInput && reset:
+		return nil, fmt.Errorf("%w: --reset-password and --password-stdin exclude each other", cli.ErrUsage)
+	case fromInput:
+		password, err = firstLine(in)
+	case reset:
+		password, err = tokens.NewPassword(rand.Reader)
+	default:
+		return nil, nil
+	}
+	return &password, err
+}
+
 func firstLine(in io.Reader) (string, error) {
 	line, err := bufio.NewReader(in).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -198,7 +205,7 @@ func (a app) usersDeveloperToken(o *datadir.Flags) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "developer-token NAME", Short: "Create a token with which a user's programs register apps; it is shown once",
-		Args: cli.ExactArgs(1, "the name of one user"),
+		Args: cli.ExactArgs(1, aUser),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.withAPI(c.Context(), o, func(api *adminapi.Client) error {
 				id, err := userID(c.Context(), api, args[0])
