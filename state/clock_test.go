@@ -15,10 +15,8 @@ func access(n int, expires time.Time) func(*state.Tx) error {
 			Code: identity.Code{Hash: hash(1)}, Expires: expires.Add(time.Hour)}); err != nil {
 			return err
 		}
-		return identity.PutAccessToken(
-			tx,
-			identity.AccessToken{ID: "acc_1", Hash: hash(n), Grant: "grt_1", Expires: expires},
-		)
+		return identity.PutAccessToken(tx,
+			identity.AccessToken{ID: "acc_1", Hash: hash(n), Grant: "grt_1", Expires: expires})
 	}
 }
 

@@ -144,10 +144,8 @@ func stateIsItsModel(
 		"put": func(rt *rapid.T) {
 			s := node(rt)
 			settle(t, s)
-			r := newResponse(
-				pool.Draw(rt, "response"),
-				rapid.SampledFrom([]string{"queued", "completed"}).Draw(rt, "status"),
-			)
+			r := newResponse(pool.Draw(rt, "response"),
+				rapid.SampledFrom([]string{"queued", "completed"}).Draw(rt, "status"))
 			r.Expires = clock.Now().Add(time.Duration(rapid.IntRange(1, 200).Draw(rt, "ttl")) * time.Second)
 			_, there := held[r.ID]
 			if err := work.PutResponse(ctx, s, r); (err == nil) == there {

@@ -159,12 +159,8 @@ func TestGroupIsOneCommitAndRefusalsLeaveNoTrace(t *testing.T) {
 					return err
 				}
 				k.Name = "changed by a refused command"
-				return errors.Join(
-					identity.PutKey(tx, k),
-					identity.AddKey(tx, b),
-					identity.RemoveKey(tx, a.ID),
-					refused,
-				)
+				return errors.Join(identity.PutKey(tx, k), identity.AddKey(tx, b), identity.RemoveKey(tx, a.ID),
+					refused)
 			},
 			func(tx *state.Tx) error { // sees a as it was, and no b
 				k, err := identity.KeyForChange(tx, a.ID)

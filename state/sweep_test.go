@@ -21,10 +21,8 @@ func TestSweepTakesExpiredOfEveryTable(t *testing.T) {
 			at := start.Add(time.Duration(n) * time.Minute)
 			errs = append(
 				errs,
-				identity.PutSession(
-					tx,
-					identity.Session{ID: fmt.Sprint("ses_", n), Hash: hash(n), User: 1, Expires: at},
-				),
+				identity.PutSession(tx,
+					identity.Session{ID: fmt.Sprint("ses_", n), Hash: hash(n), User: 1, Expires: at}),
 				identity.PutGrant(
 					tx,
 					identity.Grant{
@@ -36,10 +34,8 @@ func TestSweepTakesExpiredOfEveryTable(t *testing.T) {
 						Expires: at,
 					},
 				),
-				identity.PutAccessToken(
-					tx,
-					identity.AccessToken{ID: fmt.Sprint("acc_", n), Hash: hash(n), Grant: "grt_0", Expires: at},
-				),
+				identity.PutAccessToken(tx,
+					identity.AccessToken{ID: fmt.Sprint("acc_", n), Hash: hash(n), Grant: "grt_0", Expires: at}),
 				identity.PutConsent(tx, identity.Consent{User: 1, App: int64(n + 1), Expires: at}),
 			)
 		}

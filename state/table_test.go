@@ -20,16 +20,12 @@ func TestHashesFindWholeAndOnce(t *testing.T) {
 				return identity.PutDeveloperToken(tx, identity.DeveloperToken{ID: id, Hash: h, User: 1})
 			},
 			"grant": func(tx *state.Tx) error {
-				return identity.PutGrant(
-					tx,
-					identity.Grant{ID: id, User: 1, App: 1, Family: h, Code: identity.Code{Hash: h}, Expires: start},
-				)
+				return identity.PutGrant(tx,
+					identity.Grant{ID: id, User: 1, App: 1, Family: h, Code: identity.Code{Hash: h}, Expires: start})
 			},
 			"access": func(tx *state.Tx) error {
-				return identity.PutAccessToken(
-					tx,
-					identity.AccessToken{ID: id, Hash: h, Grant: "a", Expires: start.Add(time.Hour)},
-				)
+				return identity.PutAccessToken(tx,
+					identity.AccessToken{ID: id, Hash: h, Grant: "a", Expires: start.Add(time.Hour)})
 			},
 		}
 	}
@@ -46,13 +42,8 @@ func TestHashesFindWholeAndOnce(t *testing.T) {
 	}
 	for name := range find(hash(1)) {
 		if !find(hash(1))[name] || find(twin(hash(1)))[name] || find(hash(2))[name] {
-			t.Errorf(
-				"%s: got %v, twin %v, other %v",
-				name,
-				find(hash(1))[name],
-				find(twin(hash(1)))[name],
-				find(hash(2))[name],
-			)
+			t.Errorf("%s: got %v, twin %v, other %v", name, find(hash(1))[name], find(twin(hash(1)))[name],
+				find(hash(2))[name])
 		}
 		for what, c := range map[string]struct {
 			id   string

@@ -118,11 +118,8 @@ func (s *stage) reply(ctx context.Context, _ *dialogue.Request, _ http.Header, e
 	}); err != nil {
 		return err
 	}
-	return all(
-		dialogue.Event{Kind: dialogue.EventClose},
-		dialogue.Event{Kind: dialogue.EventFinish},
-		dialogue.Event{Kind: dialogue.EventEnd},
-	)
+	return all(dialogue.Event{Kind: dialogue.EventClose}, dialogue.Event{Kind: dialogue.EventFinish},
+		dialogue.Event{Kind: dialogue.EventEnd})
 }
 
 // job is a response to be run.
@@ -203,13 +200,8 @@ func (s *stage) watch(id string, after int64) <-chan string {
 	out := make(chan string, 1)
 	go func() {
 		var got strings.Builder
-		live, err := s.registry.Watch(
-			context.Background(),
-			id,
-			owner,
-			after,
-			func(raw []byte) error { got.Write(raw); return nil },
-		)
+		live, err := s.registry.Watch(context.Background(), id, owner, after,
+			func(raw []byte) error { got.Write(raw); return nil })
 		if !live || err != nil {
 			s.t.Errorf("watch: live %v, %v", live, err)
 		}

@@ -300,11 +300,8 @@ func TestRetriesOfImagesCountAgainstTheSharedBudget(t *testing.T) {
 			}
 		}
 		if failed != 1 || tries.Load() != 7 {
-			t.Errorf(
-				"%d of 4 failed after %d attempts, want one: three may retry at the same time",
-				failed,
-				tries.Load(),
-			)
+			t.Errorf("%d of 4 failed after %d attempts, want one: three may retry at the same time", failed,
+				tries.Load())
 		}
 	})
 }

@@ -60,11 +60,8 @@ func (g *guard) forward(c actor.Context) {
 // fail runs while the panic is still on the stack, so that the log shows where it was raised.
 func (g *guard) fail(c actor.Context, reason any) {
 	g.kind.failed.Add(1)
-	g.system.noteFailure(
-		c.Self().GetId(),
-		g.kind,
-		&LastFailure{At: time.Now(), Message: fmt.Sprintf("%T", c.Message()), Reason: panicText(reason)},
-	)
+	g.system.noteFailure(c.Self().GetId(), g.kind,
+		&LastFailure{At: time.Now(), Message: fmt.Sprintf("%T", c.Message()), Reason: panicText(reason)})
 	g.report(c, reason)
 	if f, ok := g.actor.(Failer); ok {
 		g.contain(c, func() { f.Failed(reason) })

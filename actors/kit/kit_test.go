@@ -103,10 +103,8 @@ func TestAskWithinEndsWithItsTime(t *testing.T) {
 		})
 		for range 3 { // with the timers of those before
 			began := time.Now()
-			if _, err := kit.AskWithin(time.Hour, sys, silent, &question{}); !errors.Is(
-				err,
-				context.DeadlineExceeded,
-			) ||
+			if _, err := kit.AskWithin(time.Hour, sys, silent, &question{}); !errors.Is(err,
+				context.DeadlineExceeded) ||
 				time.Since(began) != time.Hour {
 				t.Errorf("got %v after %s", err, time.Since(began))
 			}

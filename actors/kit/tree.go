@@ -59,11 +59,8 @@ func (s *System) Actors() []ActorStats {
 // place divides an id into the id of the nearest parent in a sorted list and a name. Names may contain slashes.
 func place(all []ActorStats, id string) (parent, name string) {
 	for at := strings.LastIndexByte(id, '/'); at >= 0; at = strings.LastIndexByte(id[:at], '/') {
-		_, found := slices.BinarySearchFunc(
-			all,
-			id[:at],
-			func(a ActorStats, id string) int { return strings.Compare(a.ID, id) },
-		)
+		_, found := slices.BinarySearchFunc(all, id[:at],
+			func(a ActorStats, id string) int { return strings.Compare(a.ID, id) })
 		if found {
 			parent = id[:at]
 			break

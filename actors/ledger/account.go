@@ -266,11 +266,8 @@ func (a *account) flush(self *actor.PID, now time.Time) {
 	switch err := state.Submit(store, post, handleOutcome); {
 	case errors.Is(err, state.ErrBusy):
 		system.Go(self, "journal batch", func(context.Context) any {
-			_, err := state.Do(
-				context.Background(),
-				store,
-				func(tx *state.Tx) (none, error) { return none{}, post(tx) },
-			)
+			_, err := state.Do(context.Background(), store,
+				func(tx *state.Tx) (none, error) { return none{}, post(tx) })
 			handleOutcome(err)
 			return nil
 		})

@@ -211,10 +211,8 @@ func TestBudgetOfAGroupBindsAllAccountsAndSurvivesARestart(t *testing.T) {
 			credit(t, c, name, 1_000_000)
 		}
 		granted := func(c *ledger.Client, account, id string, amount int64, durable bool) *ledger.Hold {
-			h, err := c.Hold(
-				ctx,
-				ledger.Ask{Account: account, RequestID: id, Amount: amount, Key: "key_" + account, Durable: durable},
-			)
+			h, err := c.Hold(ctx,
+				ledger.Ask{Account: account, RequestID: id, Amount: amount, Key: "key_" + account, Durable: durable})
 			var over *budget.Error
 			if err != nil && !errors.As(err, &over) {
 				t.Error(err)

@@ -16,10 +16,8 @@ import (
 // left, and never above what the model gives.
 func TestBillDependsOnWhatTheProviderDid(t *testing.T) {
 	price := &catalog.Price{Input: 1_000_000, Output: 10_000_000}
-	counts := rapid.OneOf(
-		rapid.Int64Range(0, 200),
-		rapid.SampledFrom([]int64{-1, dialogue.NegativeCount, -50, 0, 1 << 40}),
-	)
+	counts := rapid.OneOf(rapid.Int64Range(0, 200),
+		rapid.SampledFrom([]int64{-1, dialogue.NegativeCount, -50, 0, 1 << 40}))
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.Int64Range(1, 300).Draw(t, "model maximum")
 		prompt := rapid.Int64Range(0, 100).Draw(t, "prompt")
@@ -44,15 +42,8 @@ func TestBillDependsOnWhatTheProviderDid(t *testing.T) {
 				work.End = end
 				amount := ledger.Charge(work).Amount
 				if amount < prompt || amount > prompt+10*most {
-					t.Fatalf(
-						"end %v after %d delivered tokens, reported %d: charged %d, want %d to %d",
-						end,
-						delivered,
-						reported.OutputTotal,
-						amount,
-						prompt,
-						prompt+10*most,
-					)
+					t.Fatalf("end %v after %d delivered tokens, reported %d: charged %d, want %d to %d", end,
+						delivered, reported.OutputTotal, amount, prompt, prompt+10*most)
 				}
 				if end != ledger.Finished && amount < prompt+10*min(delivered, most) {
 					t.Fatalf("end %v: %d tokens were delivered and %d charged", end, delivered, amount)

@@ -44,11 +44,8 @@ type Client struct {
 func New(system *kit.System, store *state.State) (*Client, error) {
 	c := &Client{system: system, store: store, accounts: make(map[string]*actor.PID)}
 	c.shared.load(money.ListHolds(store.View(), ""), budgetsOf(store))
-	props := system.Props(
-		"ledger",
-		func() actor.Actor { return &parent{client: c} },
-		kit.WithSupervisor(resume(system)),
-	)
+	props := system.Props("ledger", func() actor.Actor { return &parent{client: c} },
+		kit.WithSupervisor(resume(system)))
 	var err error
 	if c.parent, err = system.SpawnUnique(props, "ledger"); err != nil {
 		return nil, err
@@ -250,12 +247,8 @@ func (c *Client) Credit(ctx context.Context, account string, amount int64, reaso
 	if amount <= 0 {
 		return fmt.Errorf("%w: a credit of %d", state.ErrInvalid, amount)
 	}
-	_, results, err := money.CommitPostings(
-		ctx,
-		c.store,
-		account,
-		[]money.Posting{{Kind: money.Credit, Amount: amount, Reason: reason}},
-	)
+	_, results, err := money.CommitPostings(ctx, c.store, account,
+		[]money.Posting{{Kind: money.Credit, Amount: amount, Reason: reason}})
 	if err != nil {
 		return err
 	}
@@ -380,12 +373,8 @@ func (p *parent) Receive(ctx actor.Context) {
 		m.Resolve(pid, nil) // another caller has asked first
 		return
 	}
-	props := c.system.Props(
-		"account",
-		func() actor.Actor { return &account{client: c, name: m.account} },
-		kit.Crowd(),
-		kit.Inline(),
-	)
+	props := c.system.Props("account", func() actor.Actor { return &account{client: c, name: m.account} },
+		kit.Crowd(), kit.Inline())
 	pid, err := c.system.SpawnChild(ctx, props, "account")
 	if err == nil {
 		c.mu.Lock()

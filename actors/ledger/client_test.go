@@ -313,11 +313,8 @@ func TestStopJournalsWhatIsDecided(t *testing.T) {
 			t.Fatal(err)
 		}
 		if open := money.ListHolds(s.View(), ""); len(open) != 1 || money.FindAccount(s.View(), "7").Spent != 7 {
-			t.Errorf(
-				"left open: %+v, want the one that is; spent %d, want 7",
-				open,
-				money.FindAccount(s.View(), "7").Spent,
-			)
+			t.Errorf("left open: %+v, want the one that is; spent %d, want 7", open,
+				money.FindAccount(s.View(), "7").Spent)
 		}
 		if err := holds[9].Settle(ctx, ledger.Settlement{Amount: 1}); !errors.Is(err, state.ErrUnavailable) &&
 			err == nil {

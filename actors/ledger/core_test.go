@@ -163,14 +163,8 @@ func coreNeverOverdraws(rt *rapid.T) {
 				}
 			}
 			if c.available() < 0 && !indebted || c.held < sum {
-				rt.Fatalf(
-					"credits %d, debits %d, spent %d, held %d, open %d",
-					c.credits,
-					c.debits,
-					c.spent,
-					c.held,
-					sum,
-				)
+				rt.Fatalf("credits %d, debits %d, spent %d, held %d, open %d", c.credits, c.debits, c.spent, c.held,
+					sum)
 			}
 			if p := c.scopes[keyOne]; p != nil && (p.held < 0 || p.spend.Total+p.held > budget && !indebted) {
 				rt.Fatalf("a key with a budget of %d has spent %d and holds %d", budget, p.spend.Total, p.held)
@@ -203,12 +197,8 @@ func coreNeverOverdraws(rt *rapid.T) {
 	}
 	if p := c.scopes[keyOne]; p != nil &&
 		(p.held != 0 || p.spend.Total != money.SpentByKey(store.View(), "key_1").Total) {
-		rt.Fatalf(
-			"the key has spent %+v and holds %d, the store has %+v",
-			p.spend,
-			p.held,
-			money.SpentByKey(store.View(), "key_1"),
-		)
+		rt.Fatalf("the key has spent %+v and holds %d, the store has %+v", p.spend, p.held,
+			money.SpentByKey(store.View(), "key_1"))
 	}
 	for i, a := range waiting {
 		if a.count != 1 {

@@ -52,12 +52,8 @@ func checkGroupBudget(rt *rapid.T) {
 			if rapid.Bool().Draw(rt, "durable") {
 				w = new(answers)
 			}
-			h, err := m.core.beginHold(
-				now,
-				amount.Draw(rt, "amount"),
-				money.Receipt{Request: fmt.Sprint("r", requests), Key: "key_" + m.name},
-				w,
-			)
+			h, err := m.core.beginHold(now, amount.Draw(rt, "amount"),
+				money.Receipt{Request: fmt.Sprint("r", requests), Key: "key_" + m.name}, w)
 			if err == nil {
 				m.holds = append(m.holds, h)
 			}
@@ -69,12 +65,9 @@ func checkGroupBudget(rt *rapid.T) {
 		},
 		"settle": func(rt *rapid.T) {
 			if m, h := openHold(rt, pick(rt)); h != nil {
-				_ = m.core.settle(
-					now,
-					h,
+				_ = m.core.settle(now, h,
 					&Settlement{Amount: rapid.Int64Range(0, h.amount).Draw(rt, "charge"), Reason: "finished"},
-					new(answers),
-				)
+					new(answers))
 			}
 		},
 		"release": func(rt *rapid.T) {
@@ -99,12 +92,8 @@ func checkGroupBudget(rt *rapid.T) {
 				}
 			}
 			m.flying = nil
-			m.core, m.holds = newCore(
-				money.FindAccount(store.View(), m.name),
-				money.ListHolds(store.View(), m.name),
-				budgetsOf(store),
-				common,
-			), nil
+			m.core, m.holds = newCore(money.FindAccount(store.View(), m.name), money.ListHolds(store.View(), m.name),
+				budgetsOf(store), common), nil
 			for h := range m.core.open {
 				m.holds = append(m.holds, h)
 			}
@@ -135,13 +124,8 @@ func checkGroupBudget(rt *rapid.T) {
 	}
 	a := common.allowanceOf(group, budgetsOf(store))
 	if a.held != 0 || len(a.heldBy) != 0 || a.spend.Total != money.SpentBy(store.View(), group).Total {
-		rt.Fatalf(
-			"left: held %d by %v, spent %+v, the store has %+v",
-			a.held,
-			a.heldBy,
-			a.spend,
-			money.SpentBy(store.View(), group),
-		)
+		rt.Fatalf("left: held %d by %v, spent %+v, the store has %+v", a.held, a.heldBy, a.spend,
+			money.SpentBy(store.View(), group))
 	}
 	if _, err := money.CheckLedger(context.Background(), store); err != nil {
 		rt.Fatal(err)
@@ -161,12 +145,8 @@ func enrol(rt *rapid.T, store *state.State, budget int64) ([]*member, budget.Sco
 			})
 		}
 		if err == nil {
-			_, _, err = money.CommitPostings(
-				context.Background(),
-				store,
-				name,
-				[]money.Posting{{Kind: money.Credit, Amount: 1_000_000}},
-			)
+			_, _, err = money.CommitPostings(context.Background(), store, name,
+				[]money.Posting{{Kind: money.Credit, Amount: 1_000_000}})
 		}
 		all = append(all, &member{name: name})
 	}

@@ -131,12 +131,8 @@ func settled(tb testing.TB, c *ledger.Client, s *state.State, account string) {
 			return
 		}
 		if time.Now().After(deadline) {
-			tb.Fatalf(
-				"account %s: still held: %+v, %+v",
-				account,
-				balance(tb, c, account),
-				money.ListHolds(s.View(), account),
-			)
+			tb.Fatalf("account %s: still held: %+v, %+v", account, balance(tb, c, account),
+				money.ListHolds(s.View(), account))
 		}
 		time.Sleep(time.Millisecond)
 	}

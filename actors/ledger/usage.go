@@ -97,11 +97,8 @@ func (u *uncounted) write() error {
 	if len(rows) == 0 {
 		return nil
 	}
-	_, err := state.Do(
-		context.Background(),
-		u.client.store,
-		func(tx *state.Tx) (none, error) { return none{}, money.CountUsage(tx, rows) },
-	)
+	_, err := state.Do(context.Background(), u.client.store,
+		func(tx *state.Tx) (none, error) { return none{}, money.CountUsage(tx, rows) })
 	if err == nil {
 		return nil
 	}

@@ -91,10 +91,8 @@ func candidate(t *testing.T, out int64) *catalog.Candidate {
 	if out > 0 {
 		price = &catalog.Price{Input: 1_000_000, Output: out * 1_000_000}
 	}
-	c, errs := catalog.New(
-		[]catalog.Provider{provider},
-		[]catalog.Model{{Pattern: "m", Price: price, Targets: []catalog.Route{{Provider: "p", Model: "m"}}}},
-	)
+	c, errs := catalog.New([]catalog.Provider{provider},
+		[]catalog.Model{{Pattern: "m", Price: price, Targets: []catalog.Route{{Provider: "p", Model: "m"}}}})
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}

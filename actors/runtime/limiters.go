@@ -23,11 +23,8 @@ type limiters struct {
 
 func startLimiters(system *kit.System, report func(kit.Failure)) (*limiters, error) {
 	l := &limiters{byName: make(map[string]*throttle.Client)}
-	props := system.Props(
-		"providers",
-		func() actor.Actor { return &parent{system: system, limiters: l} },
-		kit.WithSupervisor(providerPolicy(report)),
-	)
+	props := system.Props("providers", func() actor.Actor { return &parent{system: system, limiters: l} },
+		kit.WithSupervisor(providerPolicy(report)))
 	var err error
 	l.parent, err = system.SpawnUnique(props, "providers")
 	return l, err

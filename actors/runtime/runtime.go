@@ -151,17 +151,8 @@ func startLedger(ctx context.Context, system *kit.System, s *state.State) (*ledg
 }
 
 func (r *Runtime) report(f kit.Failure) {
-	r.options.Logger.Error(
-		"actor failed",
-		"actor",
-		f.Child,
-		"reason",
-		f.Reason,
-		"failures",
-		f.Count,
-		"restart_in",
-		f.Delay,
-	)
+	r.options.Logger.Error("actor failed", "actor", f.Child, "reason", f.Reason, "failures", f.Count, "restart_in",
+		f.Delay)
 }
 
 // Engine runs the requests to models.

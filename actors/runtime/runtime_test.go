@@ -48,10 +48,8 @@ func beginLogging(t *testing.T, journal journal.Store, logger *slog.Logger) *sta
 		t.Fatal(err)
 	}
 	env := dialoguetest.NewLiveEnv()
-	s.Runtime, err = runtime.Start(
-		t.Context(),
-		runtime.Options{Logger: logger, Env: env, Shapes: registry.All, State: s.store, Simulate: s.simulate},
-	)
+	s.Runtime, err = runtime.Start(t.Context(),
+		runtime.Options{Logger: logger, Env: env, Shapes: registry.All, State: s.store, Simulate: s.simulate})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,10 +248,8 @@ func TestAConfigurationIsTakenWhollyOrNotAtAll(t *testing.T) {
 			BaseURL: "http://bad\x7f.test",
 		}
 		changed.Retries = 9
-		c, _ := catalog.New(
-			[]catalog.Provider{changed, sandbox("new")},
-			[]catalog.Model{{Pattern: "m", Targets: []catalog.Route{{Provider: "a", Model: "m"}}}},
-		)
+		c, _ := catalog.New([]catalog.Provider{changed, sandbox("new")},
+			[]catalog.Model{{Pattern: "m", Targets: []catalog.Route{{Provider: "a", Model: "m"}}}})
 		if err := s.Configure(context.Background(), c, []catalog.Provider{changed, sandbox("new"), bad}); err == nil {
 			t.Fatal("taken")
 		}

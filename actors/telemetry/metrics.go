@@ -73,12 +73,8 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 	m := &Metrics{}
 	var errs []error
 	seconds := func(name, doc string, buckets []float64) metric.Float64Histogram {
-		h, err := meter.Float64Histogram(
-			name,
-			metric.WithUnit("s"),
-			metric.WithDescription(doc),
-			metric.WithExplicitBucketBoundaries(buckets...),
-		)
+		h, err := meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(doc),
+			metric.WithExplicitBucketBoundaries(buckets...))
 		errs = append(errs, err)
 		return h
 	}
@@ -87,31 +83,19 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 		errs = append(errs, err)
 		return c
 	}
-	m.duration = seconds(
-		genaiconv.ClientOperationDuration{}.Name(),
-		genaiconv.ClientOperationDuration{}.Description(),
-		secondBuckets,
-	)
-	m.first = seconds(
-		genaiconv.ClientOperationTimeToFirstChunk{}.Name(),
-		genaiconv.ClientOperationTimeToFirstChunk{}.Description(),
-		firstBuckets,
-	)
+	m.duration = seconds(genaiconv.ClientOperationDuration{}.Name(),
+		genaiconv.ClientOperationDuration{}.Description(), secondBuckets)
+	m.first = seconds(genaiconv.ClientOperationTimeToFirstChunk{}.Name(),
+		genaiconv.ClientOperationTimeToFirstChunk{}.Description(), firstBuckets)
 	m.chunk = seconds(genaiconv.ClientOperationTimePerOutputChunk{}.Name(), chunkDoc, chunkBuckets)
-	m.http = seconds(
-		httpconv.ServerRequestDuration{}.Name(),
-		httpconv.ServerRequestDuration{}.Description(),
-		httpBuckets,
-	)
+	m.http = seconds(httpconv.ServerRequestDuration{}.Name(), httpconv.ServerRequestDuration{}.Description(),
+		httpBuckets)
 	m.wait = seconds(metricQueueWait, "How long requests waited for a provider's limits.", waitBuckets)
 	m.retries = count(metricRetries, "{retry}", "Further attempts after a failure, by the class of the failure.")
 	m.unpriced = count(metricUnpriced, "{attempt}", "Attempts at models whose price is not known, by provider.")
 	m.losses = count(metricLosses, "{loss}", "What an upstream's shape could not say, by name.")
-	m.degradations = count(
-		metricDegradations,
-		"{request}",
-		"Structured output that was asked for and not enforced, by reason.",
-	)
+	m.degradations = count(metricDegradations, "{request}",
+		"Structured output that was asked for and not enforced, by reason.")
 	m.slow = count(metricSlowClients, "{request}", "Replies that had to wait for their client to read.")
 	var err error
 	m.tokens, err = meter.Int64Histogram(
@@ -123,11 +107,8 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 		metric.WithExplicitBucketBoundaries(tokenBuckets...),
 	)
 	errs = append(errs, err)
-	m.cost, err = meter.Float64Counter(
-		metricCost,
-		metric.WithUnit("{USD}"),
-		metric.WithDescription("What calls cost by the catalogue's prices."),
-	)
+	m.cost, err = meter.Float64Counter(metricCost, metric.WithUnit("{USD}"),
+		metric.WithDescription("What calls cost by the catalogue's prices."))
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}

@@ -32,12 +32,8 @@ func (t *Telemetry) Queued(ctx context.Context, w Wait) {
 	if !Recording(ctx) {
 		return
 	}
-	_, span := Start(
-		ctx,
-		SpanQueue,
-		trace.WithTimestamp(w.Asked),
-		trace.WithAttributes(Provider.String(w.Provider), Attempt.Int(w.Attempt)),
-	)
+	_, span := Start(ctx, SpanQueue, trace.WithTimestamp(w.Asked),
+		trace.WithAttributes(Provider.String(w.Provider), Attempt.Int(w.Attempt)))
 	if w.Refused != "" {
 		Fail(span, w.Refused)
 		span.End()

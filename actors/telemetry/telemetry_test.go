@@ -39,10 +39,8 @@ func TestNamesOfClientsDoNotMakeSeriesWithoutEnd(t *testing.T) {
 	}
 	tel := &Telemetry{Metrics: m}
 	for i := range 3 * maxSeries {
-		_, c := tel.BeginCall(
-			context.Background(),
-			Target{Operation: "chat", Provider: "p", Model: fmt.Sprintf("model-%d", i)},
-		)
+		_, c := tel.BeginCall(context.Background(),
+			Target{Operation: "chat", Provider: "p", Model: fmt.Sprintf("model-%d", i)})
 		c.End("", 0)
 		m.Lost(fmt.Sprintf("loss_%d", i))
 	}
@@ -168,10 +166,8 @@ func TestTimesOfChunksAreOfStreamsOnly(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, c := (&Telemetry{Metrics: m}).BeginCall(
-			context.Background(),
-			Target{Operation: "chat", Provider: "p", Model: "m", Stream: stream},
-		)
+		_, c := (&Telemetry{Metrics: m}).BeginCall(context.Background(),
+			Target{Operation: "chat", Provider: "p", Model: "m", Stream: stream})
 		c.CountPiece()
 		c.CountPiece()
 		c.End("", 0)

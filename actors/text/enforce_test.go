@@ -62,11 +62,8 @@ func TestAStopSequenceEndsTheReplyWhereTheUpstreamHasNone(t *testing.T) {
 		t.Run(string(ask.shape), func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {
 				// The sequence arrives in pieces, and the call is stopped: the stream would go on for ever.
-				s.upstream(
-					"a",
-					dialoguetest.Responses,
-					stream(responsesText("a text E", "N", "D and", " the rest"), stall),
-				)
+				s.upstream("a", dialoguetest.Responses,
+					stream(responsesText("a text E", "N", "D and", " the rest"), stall))
 				body := ask.body
 				if ask.shape != dialoguetest.Gemini {
 					body = strings.Replace(body, `"model":"m",`, `"model":"m","stream":true,`, 1)

@@ -235,11 +235,8 @@ func (s *stage) add(spec catalog.Provider, f http.RoundTripper) *engine.Provider
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	limiter, err := throttle.Spawn(
-		s.sys,
-		"p/"+spec.Name,
-		throttle.Config{MaxInFlight: spec.Limits.Concurrency, MaxWait: spec.Limits.QueueTimeout},
-	)
+	limiter, err := throttle.Spawn(s.sys, "p/"+spec.Name,
+		throttle.Config{MaxInFlight: spec.Limits.Concurrency, MaxWait: spec.Limits.QueueTimeout})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -117,12 +117,8 @@ var vendorErrors = []vendorError{
 		want:    502,
 		code:    "upstream_auth_error",
 		noRetry: true,
-		body: says(
-			anthropicSays,
-			"invalid_request_error",
-			"",
-			"Your credit balance is too low to access the Anthropic API.",
-		),
+		body: says(anthropicSays, "invalid_request_error", "",
+			"Your credit balance is too low to access the Anthropic API."),
 	},
 	{
 		vendor:  "openai credit",
@@ -131,12 +127,8 @@ var vendorErrors = []vendorError{
 		want:    502,
 		code:    "upstream_auth_error",
 		noRetry: true,
-		body: says(
-			openaiSays,
-			"insufficient_quota",
-			"insufficient_quota",
-			"You exceeded your current quota, please check your plan.",
-		),
+		body: says(openaiSays, "insufficient_quota", "insufficient_quota",
+			"You exceeded your current quota, please check your plan."),
 	},
 	{
 		vendor:  "deepseek credit",
@@ -155,12 +147,8 @@ var vendorErrors = []vendorError{
 		want:   429,
 		code:   "rate_limit_exceeded",
 		wait:   20 * time.Second,
-		body: says(
-			openaiSays,
-			"tokens",
-			"rate_limit_exceeded",
-			"Rate limit reached on tokens per min. Please try again in 20s.",
-		),
+		body: says(openaiSays, "tokens", "rate_limit_exceeded",
+			"Rate limit reached on tokens per min. Please try again in 20s."),
 	},
 	{
 		vendor:  "anthropic rate",
@@ -189,12 +177,8 @@ var vendorErrors = []vendorError{
 		want:    429,
 		code:    "rate_limit_exceeded",
 		noRetry: true,
-		body: says(
-			openaiSays,
-			"tokens",
-			"rate_limit_exceeded",
-			"Request too large for gpt-4 on tokens per min: Limit 30000, Requested 41000.",
-		),
+		body: says(openaiSays, "tokens", "rate_limit_exceeded",
+			"Request too large for gpt-4 on tokens per min: Limit 30000, Requested 41000."),
 	},
 	// Overload passes, too.
 	{
@@ -232,21 +216,13 @@ var vendorErrors = []vendorError{
 		want:   503,
 		code:   "server_is_overloaded",
 		calls:  3,
-		body: says(
-			openaiSays,
-			"engine_overloaded_error",
-			"",
-			"The engine is currently overloaded, please try again later",
-		),
+		body: says(openaiSays, "engine_overloaded_error", "",
+			"The engine is currently overloaded, please try again later"),
 	},
 	// Moderation.
 	{vendor: "azure content", shape: dialoguetest.Chat, status: 400, want: 400, code: "content_filter",
-		body: says(
-			openaiSays,
-			"",
-			"content_filter",
-			"The response was filtered due to the prompt triggering the policy.",
-		)},
+		body: says(openaiSays, "", "content_filter",
+			"The response was filtered due to the prompt triggering the policy.")},
 	{
 		vendor: "anthropic content",
 		shape:  dialoguetest.Messages,
@@ -294,14 +270,8 @@ func checkVendorError(t *testing.T, s *stage, e *vendorError, shape dialogue.Sha
 	}
 	code, _ := got.err.Code.(string)
 	if got.err.Status != want || code != e.code || got.err.NoRetry != e.noRetry || got.err.RetryAfter != e.wait {
-		t.Errorf(
-			"got %d %s, wait %s, no retry %v: %s",
-			got.err.Status,
-			code,
-			got.err.RetryAfter,
-			got.err.NoRetry,
-			got.err.Message,
-		)
+		t.Errorf("got %d %s, wait %s, no retry %v: %s", got.err.Status, code, got.err.RetryAfter, got.err.NoRetry,
+			got.err.Message)
 	}
 	if n := s.fakes["a"].count(); n != max(e.calls, 1) {
 		t.Errorf("%d calls", n)

@@ -325,13 +325,8 @@ func TestAGrantToACallerThatGaveUpCostsNothing(t *testing.T) {
 	w.core.release(w.now, running, &Outcome{Kind: Success, TokensUsed: 100})
 	w.core.dispatch(w.now)
 	if w.core.requests.credit != requests || w.core.tokens.credit != tokens {
-		t.Errorf(
-			"buckets hold %v and %v, want %v and %v",
-			w.core.requests.credit,
-			w.core.tokens.credit,
-			requests,
-			tokens,
-		)
+		t.Errorf("buckets hold %v and %v, want %v and %v", w.core.requests.credit, w.core.tokens.credit, requests,
+			tokens)
 	}
 	if n := w.shared.inFlight.Load(); n != 0 || w.core.queue.total != 0 {
 		t.Errorf("%d places are taken and %d requests wait, want none", n, w.core.queue.total)

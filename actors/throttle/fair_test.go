@@ -98,14 +98,8 @@ func TestAFloodingKeyNeverDelaysKeysBelowTheirShare(t *testing.T) {
 		for key := range keys {
 			name := fmt.Sprint("key", key)
 			if s.refused[name] > 0 || s.good[name] != s.asked[name] {
-				t.Fatalf(
-					"%s: %d asked, %d served, %d refused; the flood: %d served",
-					name,
-					s.asked[name],
-					s.good[name],
-					s.refused[name],
-					s.good["flood"],
-				)
+				t.Fatalf("%s: %d asked, %d served, %d refused; the flood: %d served", name, s.asked[name],
+					s.good[name], s.refused[name], s.good["flood"])
 			}
 			// Each key has a turn of at most a quantum before this one's.
 			if most := time.Duration(1+(keys+1)*quantum[Normal]) * time.Second; s.longest[name] > most {
@@ -148,14 +142,8 @@ func TestNoClassStarves(t *testing.T) {
 				s.second()
 			}
 			if s.good["few"] != 6 || s.longest["few"] > 100*time.Second {
-				t.Errorf(
-					"class %d beside %s: %d of 6 served, %d refused, after %v at most",
-					class,
-					name,
-					s.good["few"],
-					s.refused["few"],
-					s.longest["few"],
-				)
+				t.Errorf("class %d beside %s: %d of 6 served, %d refused, after %v at most", class, name,
+					s.good["few"], s.refused["few"], s.longest["few"])
 			}
 		}
 	}

@@ -142,12 +142,8 @@ func in(d time.Duration) time.Time { return time.Now().Add(d) }
 func TestRequestsPerMinuteAreKept(t *testing.T) {
 	run(t, throttle.Config{RequestsPerMinute: 60}, func(t *testing.T, g *gate) {
 		for range 70 {
-			g.request(
-				"a",
-				throttle.Ask{Owner: "a", Deadline: in(time.Minute), Class: throttle.Normal},
-				0,
-				throttle.Outcome{},
-			)
+			g.request("a", throttle.Ask{Owner: "a", Deadline: in(time.Minute), Class: throttle.Normal}, 0,
+				throttle.Outcome{})
 		}
 		g.wg.Wait()
 		times := g.served("a")
@@ -184,12 +180,8 @@ func TestTokensAreEstimatedThenSettled(t *testing.T) {
 func TestRequestLargerThanTheBucketIsServedWhenItIsFull(t *testing.T) {
 	run(t, throttle.Config{TokensPerMinute: 600}, func(t *testing.T, g *gate) {
 		g.hold(throttle.Ask{Tokens: 100}).Release(throttle.Outcome{})
-		g.request(
-			"large",
-			throttle.Ask{Tokens: 100_000, Deadline: in(time.Minute)},
-			0,
-			throttle.Outcome{TokensUsed: 100_000},
-		)
+		g.request("large", throttle.Ask{Tokens: 100_000, Deadline: in(time.Minute)}, 0,
+			throttle.Outcome{TokensUsed: 100_000})
 		g.wg.Wait()
 		if times := g.served("large"); len(times) != 1 || times[0] != 10*time.Second {
 			t.Errorf("served at %v", times)
@@ -216,21 +208,14 @@ func TestInFlightIsKept(t *testing.T) {
 func TestTrickleIsServedBesideAFlood(t *testing.T) {
 	run(t, throttle.Config{RequestsPerMinute: 600, Burst: time.Second}, func(t *testing.T, g *gate) {
 		for range 600 {
-			g.request(
-				"flood",
-				throttle.Ask{Owner: "flood", Class: throttle.Normal, Deadline: in(20 * time.Second)},
-				0,
-				throttle.Outcome{},
-			)
+			g.request("flood", throttle.Ask{Owner: "flood", Class: throttle.Normal, Deadline: in(20 * time.Second)},
+				0, throttle.Outcome{})
 		}
 		kittest.Quiesce()
 		for range 10 {
-			g.request(
-				"trickle",
-				throttle.Ask{Owner: "trickle", Class: throttle.Normal, Deadline: in(2 * time.Second)},
-				0,
-				throttle.Outcome{},
-			)
+			g.request("trickle",
+				throttle.Ask{Owner: "trickle", Class: throttle.Normal, Deadline: in(2 * time.Second)}, 0,
+				throttle.Outcome{})
 			kittest.Pass(time.Second)
 		}
 		g.wg.Wait()
@@ -294,30 +279,18 @@ func TestInteractiveGoesFirstAndHasAReserve(t *testing.T) {
 func TestBackgroundAgesInsteadOfStarvingBehindItsOwnKey(t *testing.T) {
 	run(t, throttle.Config{MaxInFlight: 1}, func(t *testing.T, g *gate) {
 		held := g.hold(throttle.Ask{})
-		g.request(
-			"poll",
-			throttle.Ask{Owner: "k", Class: throttle.Background, Deadline: in(20 * time.Second)},
-			time.Second,
-			throttle.Outcome{},
-		)
+		g.request("poll", throttle.Ask{Owner: "k", Class: throttle.Background, Deadline: in(20 * time.Second)},
+			time.Second, throttle.Outcome{})
 		kittest.Quiesce()
 		for range 10 { // more than can be served, without end
-			g.request(
-				"urgent",
-				throttle.Ask{Owner: "k", Class: throttle.Interactive, Deadline: in(time.Minute)},
-				time.Second,
-				throttle.Outcome{},
-			)
+			g.request("urgent", throttle.Ask{Owner: "k", Class: throttle.Interactive, Deadline: in(time.Minute)},
+				time.Second, throttle.Outcome{})
 		}
 		kittest.Quiesce()
 		held.Release(throttle.Outcome{})
 		for range 20 {
-			g.request(
-				"urgent",
-				throttle.Ask{Owner: "k", Class: throttle.Interactive, Deadline: in(time.Minute)},
-				time.Second,
-				throttle.Outcome{},
-			)
+			g.request("urgent", throttle.Ask{Owner: "k", Class: throttle.Interactive, Deadline: in(time.Minute)},
+				time.Second, throttle.Outcome{})
 			kittest.Pass(time.Second)
 		}
 		g.wg.Wait()

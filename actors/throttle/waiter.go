@@ -19,10 +19,8 @@ func (q *queue) waiters(now time.Time) []Waiter {
 	all := make([]Waiter, 0, q.total)
 	played := q.copy()
 	for t := played.peek(nil); t != nil; t = played.peek(nil) {
-		all = append(
-			all,
-			Waiter{ID: t.id, Owner: t.owner, Class: t.class, Position: len(all) + 1, Waited: now.Sub(t.asked)},
-		)
+		all = append(all,
+			Waiter{ID: t.id, Owner: t.owner, Class: t.class, Position: len(all) + 1, Waited: now.Sub(t.asked)})
 		played.serve(t)
 	}
 	return all

@@ -125,10 +125,8 @@ func TestFloodOfLoginsDelaysNoOtherUser(t *testing.T) {
 	served := 0
 	for i := range flood {
 		wg.Go(func() {
-			_, _, err := b.Login(
-				ctx,
-				tokens.Login{Username: fmt.Sprint("user", i), Password: secretWord, From: address(i)},
-			)
+			_, _, err := b.Login(ctx,
+				tokens.Login{Username: fmt.Sprint("user", i), Password: secretWord, From: address(i)})
 			var limited *tokens.Limited
 			switch {
 			case errors.Is(err, tokens.ErrLogin):

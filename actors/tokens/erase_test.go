@@ -10,10 +10,8 @@ import (
 
 func TestErasingAUserLeavesTheNameAlone(t *testing.T) {
 	b := newBench(t, tokens.Config{})
-	u, err := b.CreateUser(
-		ctx,
-		tokens.NewUser{Username: "anna", Email: "anna@example.com", Password: secretWord, Admin: true},
-	)
+	u, err := b.CreateUser(ctx,
+		tokens.NewUser{Username: "anna", Email: "anna@example.com", Password: secretWord, Admin: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,10 +27,8 @@ func TestErasingAUserLeavesTheNameAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, app, err := b.RegisterApp(
-		ctx,
-		tokens.NewApp{Owner: u.ID, Name: "App", Description: "by Anna", RedirectURI: callback},
-	)
+	_, app, err := b.RegisterApp(ctx,
+		tokens.NewApp{Owner: u.ID, Name: "App", Description: "by Anna", RedirectURI: callback})
 	if err != nil {
 		t.Fatal(err)
 	}

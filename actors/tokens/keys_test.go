@@ -145,10 +145,8 @@ func TestUpdateKeyChangesOnlyTheFieldsItNames(t *testing.T) {
 		}
 	}
 	var broken *tokens.FieldError
-	if _, err := b.UpdateKey(ctx, k.ID, tokens.KeyChange{Budget: tokens.BudgetChange{Window: &day}}); !errors.As(
-		err,
-		&broken,
-	) ||
+	if _, err := b.UpdateKey(ctx, k.ID, tokens.KeyChange{Budget: tokens.BudgetChange{Window: &day}}); !errors.As(err,
+		&broken) ||
 		broken.Field != "budget" {
 		t.Errorf("a window without an amount: %v", err)
 	}

@@ -112,13 +112,8 @@ func TestAddressesOfOneNetworkCountTogether(t *testing.T) {
 		{"2001:db8:1:2::1", "2001:db8:1:3::1", false},
 		{"fe80::1%eth0", "fe80::1%eth1", true},
 	} {
-		a, b := addressSubject(
-			byLoginAddress,
-			netip.MustParseAddr(c.a),
-		), addressSubject(
-			byLoginAddress,
-			netip.MustParseAddr(c.b),
-		)
+		a, b := addressSubject(byLoginAddress, netip.MustParseAddr(c.a)), addressSubject(byLoginAddress,
+			netip.MustParseAddr(c.b))
 		if (a == b) != c.same {
 			t.Errorf("%s and %s: got %v, %v", c.a, c.b, a, b)
 		}

@@ -185,10 +185,8 @@ func (d *drive) carry(s step) (a answer, err error) {
 func (d *drive) note(client int, s step, a answer, called, returned time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.history = append(
-		d.history,
-		porcupine.Operation{ClientId: client, Input: s, Call: int64(called), Output: a, Return: int64(returned)},
-	)
+	d.history = append(d.history,
+		porcupine.Operation{ClientId: client, Input: s, Call: int64(called), Output: a, Return: int64(returned)})
 	if a.ok && a.pair.Refresh != "" {
 		d.refreshes[s.grant] = append(d.refreshes[s.grant], a.pair.Refresh)
 		d.accesses[s.grant] = append(d.accesses[s.grant], a.pair.Access)

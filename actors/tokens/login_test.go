@@ -193,10 +193,8 @@ func TestStrangersCannotLockAUserOut(t *testing.T) {
 		return err
 	}
 	right := func(from, device string) error {
-		_, _, err := b.Login(
-			ctx,
-			tokens.Login{Username: "grace", Password: secretWord, From: netip.MustParseAddr(from), Device: device},
-		)
+		_, _, err := b.Login(ctx,
+			tokens.Login{Username: "grace", Password: secretWord, From: netip.MustParseAddr(from), Device: device})
 		return err
 	}
 	for range 10 {

@@ -156,10 +156,8 @@ func (c *Client) Sessions(user int64) []Session {
 	if !ok {
 		return nil
 	}
-	live := slices.DeleteFunc(
-		identity.ListSessions(v, user),
-		func(s identity.Session) bool { return !s.Live(&u, v.Now()) },
-	)
+	live := slices.DeleteFunc(identity.ListSessions(v, user),
+		func(s identity.Session) bool { return !s.Live(&u, v.Now()) })
 	return each(live, func(s identity.Session) Session { return sessionOf(s, u) })
 }
 

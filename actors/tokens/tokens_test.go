@@ -59,10 +59,8 @@ func newBenchOn(t testing.TB, store journal.Store, config tokens.Config) *bench 
 	b.open(t, config)
 	// Passwords cost 20 ms: only the tests of passwords make users with one.
 	_, err := state.Do(ctx, b.state, func(tx *state.Tx) (identity.User, error) {
-		return identity.AddUser(
-			tx,
-			identity.User{Username: "Ada", Email: "ada@example.com", Status: identity.UserActive},
-		)
+		return identity.AddUser(tx,
+			identity.User{Username: "Ada", Email: "ada@example.com", Status: identity.UserActive})
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -25,10 +25,8 @@ func (s *Service) Content(
 	if !ok || p.Video == nil {
 		return nil, noRoute(time.Second, nil)
 	}
-	permit, err := p.Limiter.Acquire(
-		ctx,
-		throttle.Ask{Owner: string(v.Owner), Class: throttle.Normal, Deadline: s.Now().Add(limiterTime), Last: true},
-	)
+	permit, err := p.Limiter.Acquire(ctx,
+		throttle.Ask{Owner: string(v.Owner), Class: throttle.Normal, Deadline: s.Now().Add(limiterTime), Last: true})
 	var refused *throttle.Refused
 	switch {
 	case errors.As(err, &refused):

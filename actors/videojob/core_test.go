@@ -97,11 +97,8 @@ func TestTheReportedLengthIsTheWholeVideos(t *testing.T) {
 
 func TestAJobIsSettledAsReported(t *testing.T) {
 	v := markSettled(
-		applyStatus(
-			work.Video{Phase: work.VideoInProgress},
-			video.Status{State: video.Completed, Expires: at.Add(time.Hour)},
-			at,
-		),
+		applyStatus(work.Video{Phase: work.VideoInProgress},
+			video.Status{State: video.Completed, Expires: at.Add(time.Hour)}, at),
 		7,
 		at,
 		time.Minute,
@@ -112,11 +109,8 @@ func TestAJobIsSettledAsReported(t *testing.T) {
 	}
 	// A provider that reports a far expiry does not keep the record forever.
 	v = markSettled(
-		applyStatus(
-			work.Video{Phase: work.VideoInProgress},
-			video.Status{State: video.Completed, Expires: at.AddDate(7000, 0, 0)},
-			at,
-		),
+		applyStatus(work.Video{Phase: work.VideoInProgress},
+			video.Status{State: video.Completed, Expires: at.AddDate(7000, 0, 0)}, at),
 		7,
 		at,
 		time.Minute,
@@ -178,12 +172,8 @@ func TestRefusalsAreRetriedOnlyWhenSafe(t *testing.T) {
 		{class: upstream.Credential, keys: "denied", no: "denied"},
 	} {
 		for idempotent, want := range map[bool]string{true: c.keys, false: c.no} {
-			r := decideRefusal(
-				&upstream.Failure{Class: c.class, Err: denied, RetryAfter: c.rate},
-				idempotent,
-				1,
-				throttle.Outcome{Kind: throttle.KindOf(c.class), RetryAfter: c.rate},
-			)
+			r := decideRefusal(&upstream.Failure{Class: c.class, Err: denied, RetryAfter: c.rate}, idempotent, 1,
+				throttle.Outcome{Kind: throttle.KindOf(c.class), RetryAfter: c.rate})
 			got := "again"
 			if !r.again {
 				got = codeOf(r.err)

@@ -57,10 +57,8 @@ func TestAKillNeitherRepeatsNorLosesAVideo(t *testing.T) {
 					first.credit()
 					c.kill(first)
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-					_, _, _ = first.svc.Create(
-						ctx,
-						newRequest("a cat"),
-					) // the process is dead, so its result does not count
+					_, _, _ = first.svc.Create(ctx,
+						newRequest("a cat")) // the process is dead, so its result does not count
 					cancel()
 					kittest.Pass(2 * time.Minute)
 					first.disk.mu.Lock()

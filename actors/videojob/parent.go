@@ -80,11 +80,8 @@ func (p *parent) startJob(c actor.Context, m *startJob) {
 
 // spawn starts the actor of a job.
 func (p *parent) spawn(c actor.Context, r *run) error {
-	props := p.svc.System.Props(
-		"video",
-		func() actor.Actor { return &job{svc: p.svc, run: r} },
-		kit.WithSupervisor(restartAlways(p.svc.System)),
-	)
+	props := p.svc.System.Props("video", func() actor.Actor { return &job{svc: p.svc, run: r} },
+		kit.WithSupervisor(restartAlways(p.svc.System)))
 	pid, err := p.svc.System.SpawnChild(c, props, "v")
 	if err == nil {
 		p.live[pid.GetId()] = r.id

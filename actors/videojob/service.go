@@ -96,11 +96,8 @@ func New(o Options) (*Service, error) {
 	o.Config = o.Config.filled()
 	s := &Service{Options: o, slots: newSlots(int64(o.Config.Most))}
 	var err error
-	props := o.System.Props(
-		"videos",
-		func() actor.Actor { return &parent{svc: s} },
-		kit.WithSupervisor(restartAlways(o.System)),
-	)
+	props := o.System.Props("videos", func() actor.Actor { return &parent{svc: s} },
+		kit.WithSupervisor(restartAlways(o.System)))
 	if s.parent, err = o.System.SpawnUnique(props, "videos"); err != nil {
 		return nil, err
 	}
@@ -264,11 +261,8 @@ func (s *Service) choose(o *Request) (*catalog.Candidate, error) {
 	if !reachable {
 		return nil, dialogue.Invalid("model", "makes no videos here: its provider is of another kind")
 	}
-	return nil, dialogue.BadField(
-		"model",
-		"unsupported_operation",
-		"its provider cannot "+string(o.Spec.Operation)+" videos",
-	)
+	return nil, dialogue.BadField("model", "unsupported_operation",
+		"its provider cannot "+string(o.Spec.Operation)+" videos")
 }
 
 // accept holds the money and then writes the record. A crash in between leaves a hold without a job, which the next

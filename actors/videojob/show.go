@@ -88,10 +88,7 @@ func (s *step) endByOperator() {
 	}
 	s.fail(e)
 	if s.save(); !s.unsaved && upstream.UpstreamID != "" {
-		s.svc.System.Go(
-			s.svc.parent,
-			"delete video",
-			func(ctx context.Context) any { s.svc.deleteUpstream(ctx, &upstream); return nil },
-		)
+		s.svc.System.Go(s.svc.parent, "delete video",
+			func(ctx context.Context) any { s.svc.deleteUpstream(ctx, &upstream); return nil })
 	}
 }

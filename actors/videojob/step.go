@@ -193,12 +193,8 @@ func (s *step) send(ctx context.Context, p Provider, spec *video.Spec) (string, 
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(stopGrace, cancel) })
 	defer stop()
-	id, status, err := p.Video.Submit(
-		upstream.WithOwner(detached, string(s.video.Owner)),
-		s.video.ID,
-		spec,
-		s.svc.openUpload,
-	)
+	id, status, err := p.Video.Submit(upstream.WithOwner(detached, string(s.video.Owner)), s.video.ID, spec,
+		s.svc.openUpload)
 	if err == nil && id == "" {
 		err = dialogue.BadUpstream("a video without an id")
 	}
@@ -319,10 +315,8 @@ func (s *step) pay(ctx context.Context) (cost int64, err error) {
 		return 0, nil
 	}
 	receipt.Usage, receipt.Prices, receipt.Flags = bill.Usage, bill.Prices, bill.Flags
-	return bill.Amount, hold.Settle(
-		ctx,
-		ledger.Settlement{Amount: bill.Amount, Reason: ledger.Finished.String(), Receipt: receipt},
-	)
+	return bill.Amount, hold.Settle(ctx,
+		ledger.Settlement{Amount: bill.Amount, Reason: ledger.Finished.String(), Receipt: receipt})
 }
 
 // outcome returns the outcome of one call for the limiter.

@@ -415,11 +415,8 @@ func TestARemovedDeliveryFreesItsSlot(t *testing.T) {
 	}
 	await(t, "all places are taken", func() bool { return asked.Load() == 4 })
 	var tried []string
-	work.Deliveries(
-		s.state.View(),
-		e.ID,
-		func(d *work.Delivery) bool { tried = append(tried, d.ID); return len(tried) < 4 },
-	)
+	work.Deliveries(s.state.View(), e.ID,
+		func(d *work.Delivery) bool { tried = append(tried, d.ID); return len(tried) < 4 })
 	for _, id := range tried {
 		if err := work.RemoveDelivery(t.Context(), s.state, id); err != nil {
 			t.Fatal(err)

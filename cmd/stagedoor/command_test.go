@@ -176,12 +176,8 @@ func TestModelsShowWhereTheyAreServed(t *testing.T) {
 	file := write(t, filepath.Join(t.TempDir(), "f.yaml"), exampleConfig)
 	r := command(t, example, "models", "--config", file)
 	r.check(t, exitOK, "fast ", "")
-	r.check(
-		t,
-		exitOK,
-		"openai/gpt-5-mini (responses) x3, anthropic/claude-haiku-4-5 (messages)  local/qwen3 (chat)",
-		"",
-	)
+	r.check(t, exitOK, "openai/gpt-5-mini (responses) x3, anthropic/claude-haiku-4-5 (messages)  local/qwen3 (chat)",
+		"")
 
 	var list []modelLine
 	if err := json.Unmarshal([]byte(command(t, example, "models", "--json", "-c", file).out), &list); err != nil {
@@ -212,11 +208,8 @@ func TestFlagsComeBeforeTheEnvironmentAndThatBeforeTheFile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := directory(t)
-			file := write(
-				t,
-				filepath.Join(dir, "f.yaml"),
-				"listen: \"127.0.0.1:0\"\ndata: "+filepath.Join(dir, c.file)+"\nlog: {level: error}\n",
-			)
+			file := write(t, filepath.Join(dir, "f.yaml"),
+				"listen: \"127.0.0.1:0\"\ndata: "+filepath.Join(dir, c.file)+"\nlog: {level: error}\n")
 			env := map[string]string{"STAGEDOOR_CONFIG": file}
 			if c.env != "" {
 				env["STAGEDOOR_DATA"] = filepath.Join(dir, c.env)

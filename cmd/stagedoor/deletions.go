@@ -36,11 +36,8 @@ func keepDeleting(ctx context.Context, g *gateway) {
 		}
 		deleteUpstream(ctx, g.state, remove, g.logger)
 		if n := work.StatsOf(g.state).DeletionsWithoutRoom; n > lost {
-			g.logger.Warn(
-				"responses are not deleted at their providers, because too many of one owner wait for it",
-				"responses",
-				n-lost,
-			)
+			g.logger.Warn("responses are not deleted at their providers, because too many of one owner wait for it",
+				"responses", n-lost)
 			lost = n
 		}
 	}
@@ -70,23 +67,11 @@ func deleteUpstream(
 				case err != nil:
 					return err
 				case givenUp:
-					logger.Warn(
-						"a response was not deleted at its provider",
-						"provider",
-						d.Provider,
-						"response",
-						d.Response,
-						"cause",
-						failure,
-					)
+					logger.Warn("a response was not deleted at its provider", "provider", d.Provider, "response",
+						d.Response, "cause", failure)
 				case failure != nil:
-					logger.Debug(
-						"a response will be deleted at its provider later",
-						"provider",
-						d.Provider,
-						"cause",
-						failure,
-					)
+					logger.Debug("a response will be deleted at its provider later", "provider", d.Provider, "cause",
+						failure)
 				}
 				return nil
 			})

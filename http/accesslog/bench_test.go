@@ -16,23 +16,11 @@ func BenchmarkLine(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		a := accesslog.Begin(logger, w, r)
-		accesslog.Note(
-			a,
-			slog.String("shape", "chat"),
-			slog.String("model", "m"),
-			slog.String("key", "k"),
-			slog.Bool("stream", true),
-		)
-		accesslog.Note(
-			a,
-			slog.String("provider", "p"),
-			slog.Int("attempts", 1),
-			slog.Bool("untouched", true),
-			slog.Int64("input_tokens", 9),
-			slog.Int64("output_tokens", 9),
-			slog.String("degraded", ""),
-			slog.String("losses", ""),
-		)
+		accesslog.Note(a, slog.String("shape", "chat"), slog.String("model", "m"), slog.String("key", "k"),
+			slog.Bool("stream", true))
+		accesslog.Note(a, slog.String("provider", "p"), slog.Int("attempts", 1), slog.Bool("untouched", true),
+			slog.Int64("input_tokens", 9), slog.Int64("output_tokens", 9), slog.String("degraded", ""),
+			slog.String("losses", ""))
 		a.End("req_1")
 	}
 }

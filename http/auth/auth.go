@@ -141,10 +141,8 @@ func (a *Authenticator) known(secret string) (identity.Key, bool) {
 // not be changed.
 var KeyHeaders = registry.KeyHeaders()
 
-var noKeySent = "no API key was sent: use the header Authorization: Bearer KEY, or one of " + strings.Join(
-	KeyHeaders,
-	", ",
-)
+var noKeySent = "no API key was sent: use the header Authorization: Bearer KEY, or one of " + strings.Join(KeyHeaders,
+	", ")
 
 // secretOf collects the key from every place where a client may send it. It refuses two different
 // keys, because it cannot know which one was meant.

@@ -143,10 +143,7 @@ func numbers(body string) string {
 		values = append(values, `{"values":[`+v.Get("content.parts.0.text").Str+`]}`)
 		return true
 	})
-	return `{"embeddings":[` + strings.Join(
-		values,
-		",",
-	) + `],"usageMetadata":{"promptTokenCount":` + strconv.Itoa(
+	return `{"embeddings":[` + strings.Join(values, ",") + `],"usageMetadata":{"promptTokenCount":` + strconv.Itoa(
 		len(values),
 	) + `}}`
 }
@@ -368,10 +365,8 @@ func TestWeightsChooseAmongDeploymentsOfOneModel(t *testing.T) {
 // TestLargeRepliesAreStreamed: the client reads the beginning of a reply whose end the upstream keeps back until
 // then. A reply that breaks off afterwards is cut off for the client, too, and costs nothing.
 func TestLargeRepliesAreStreamed(t *testing.T) {
-	begin, read := `{"object":"list","data":[{"object":"embedding","index":0,"embedding":[`+strings.Repeat(
-		"0.5,",
-		200_000,
-	), make(
+	begin, read := `{"object":"list","data":[{"object":"embedding","index":0,"embedding":[`+strings.Repeat("0.5,",
+		200_000), make(
 		chan bool,
 	)
 	g := start(t, func(w http.ResponseWriter, _, _ string) {

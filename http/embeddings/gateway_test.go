@@ -167,12 +167,8 @@ func (g *gateway) build(cat *catalog.Catalog, specs []catalog.Provider) {
 	}
 	g.handler = embeddings.Handler(embeddings.Options{
 		Logger: logger, Env: env, Auth: keys, Dialects: registry.Embeddings, Catalog: g.runtime.Catalog,
-		Requests: actors.New(
-			g.runtime.Engine(),
-			env,
-			registry.Embeddings,
-			model.Embed,
-		), Limits: g.runtime.Keys(), Ledger: g.runtime.Ledger(),
+		Requests: actors.New(g.runtime.Engine(), env, registry.Embeddings,
+			model.Embed), Limits: g.runtime.Keys(), Ledger: g.runtime.Ledger(),
 		Attach: attach.New(attach.Options{Logger: logger, Auth: keys, Limits: g.runtime.Keys(), Store: g.state,
 			Records: kept.New(share.New(share.Kept, 0, 1), time.Now)}),
 	})

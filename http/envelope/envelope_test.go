@@ -84,12 +84,8 @@ func TestWhatAClientSentIsQuotedAndCut(t *testing.T) {
 // made the error.
 func TestTheStatusOfAClientThatLeftIsNeverSent(t *testing.T) {
 	left := upstream.CancelledBy(upstream.ErrClient).Err
-	refused := upstream.Refused(
-		dialogue.Traits{},
-		499,
-		nil,
-		&dialogue.Error{Status: 499, Message: "Client Closed Request"},
-	).Err
+	refused := upstream.Refused(dialogue.Traits{}, 499, nil,
+		&dialogue.Error{Status: 499, Message: "Client Closed Request"}).Err
 	for name, e := range map[string]*dialogue.Error{"the gateway's own": left, "an upstream's": refused} {
 		for shape, dialect := range map[string]envelope.Dialect{"plain": envelope.Plain,
 			"gemini": gemini.Shape.Envelope} {

@@ -181,11 +181,8 @@ func (s *stage) job(owner state.Owner) work.Video {
 
 func (s *stage) put(v work.Video) work.Video {
 	s.t.Helper()
-	kept, err := state.Do(
-		context.Background(),
-		s.state,
-		func(tx *state.Tx) (work.Video, error) { return work.PutVideo(tx, v) },
-	)
+	kept, err := state.Do(context.Background(), s.state,
+		func(tx *state.Tx) (work.Video, error) { return work.PutVideo(tx, v) })
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -130,15 +130,8 @@ func (hs *Handlers) lifetime(r *http.Request, still func() error) (context.Conte
 func (hs *Handlers) refuse(w http.ResponseWriter, err error) {
 	e := envelope.From(err)
 	if e.Status >= http.StatusInternalServerError && e.Cause != nil {
-		hs.options.Logger.Warn(
-			"request failed",
-			"request_id",
-			accesslog.RequestID(w),
-			"status",
-			e.Status,
-			"cause",
-			e.Cause,
-		)
+		hs.options.Logger.Warn("request failed", "request_id", accesslog.RequestID(w), "status", e.Status, "cause",
+			e.Cause)
 	}
 	accesslog.Note(w, slog.Any("error", e.Code))
 	envelope.Write(w, envelope.Plain, e)

@@ -62,11 +62,7 @@ func newUpgrader() websocket.Upgrader {
 		// The callers of Serve have checked the origin (SameOrigin).
 		CheckOrigin: func(*http.Request) bool { return true },
 		Error: func(w http.ResponseWriter, _ *http.Request, status int, reason error) {
-			envelope.Write(
-				w,
-				envelope.Plain,
-				dialogue.Refusal(status, "invalid_handshake", reason.Error()),
-			)
+			envelope.Write(w, envelope.Plain, dialogue.Refusal(status, "invalid_handshake", reason.Error()))
 		},
 	}
 }
@@ -276,9 +272,6 @@ func (s *socket) sendClose(cause error) {
 	case errors.As(cause, &refused):
 		code, reason = websocket.CloseInternalServerErr, "the gateway met an internal error"
 	}
-	_ = s.conn.WriteControl(
-		websocket.CloseMessage,
-		websocket.FormatCloseMessage(code, reason),
-		time.Now().Add(closeWithin),
-	)
+	_ = s.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason),
+		time.Now().Add(closeWithin))
 }

@@ -293,12 +293,8 @@ func TestAnySourceCanBeServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		s.page = func(w http.ResponseWriter, r *http.Request) {
-			s.handlers.Serve(
-				w,
-				r,
-				live.Watcher{Owner: "admin", Still: func() error { return nil }},
-				&counter{news: make(chan struct{})},
-			)
+			s.handlers.Serve(w, r, live.Watcher{Owner: "admin", Still: func() error { return nil }},
+				&counter{news: make(chan struct{})})
 		}
 		c, _, err := s.dialPath("/page", nil)
 		if err != nil {

@@ -64,10 +64,7 @@ func (c *Content) Keep(r *http.Request, owner state.Owner, mediaType string, con
 		r,
 	) + ContentPath + string(
 		info.ID,
-	) + extensions[mediaType] + "?expires=" + expires + "&signature=" + c.sign(
-		info.ID,
-		expires,
-	), nil
+	) + extensions[mediaType] + "?expires=" + expires + "&signature=" + c.sign(info.ID, expires), nil
 }
 
 var extensions = map[string]string{"image/png": ".png", "image/jpeg": ".jpg", "image/webp": ".webp"}

@@ -251,13 +251,8 @@ func (g *gateway) generate(with object) *reply {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	r, err := g.do(
-		g.t.Context(),
-		"POST",
-		g.url+"/v1/images/generations",
-		"application/json",
-		strings.NewReader(string(b)),
-	)
+	r, err := g.do(g.t.Context(), "POST", g.url+"/v1/images/generations", "application/json",
+		strings.NewReader(string(b)))
 	if err != nil {
 		g.t.Fatal(err)
 	}

@@ -300,10 +300,8 @@ func TestTheThirdShapeIsAskedForPictures(t *testing.T) {
 		)
 	})
 	picture := pngOf(8, 8)
-	r := g.edit(
-		object{"model": "house-painter", "prompt": "a hat", "size": "1792x1024", "quality": "high"},
-		map[string][]byte{"image": picture},
-	)
+	r := g.edit(object{"model": "house-painter", "prompt": "a hat", "size": "1792x1024", "quality": "high"},
+		map[string][]byte{"image": picture})
 	if r.status != 200 || r.get("data.0.b64_json").Str != onePixel ||
 		r.header.Get("X-Stagedoor-Losses") != "size:nearest,quality" &&
 			r.header.Get("X-Stagedoor-Losses") != "quality" {
@@ -333,10 +331,8 @@ func TestAChatUpstreamIsAskedForPictures(t *testing.T) {
 	reply = `{"choices":[{"finish_reason":"stop","message":{"role":"assistant","content":"here","images":[` + part + `]}}],
 		"usage":{"prompt_tokens":7,"completion_tokens":1300,"total_tokens":1307,"completion_tokens_details":{"image_tokens":1290}}}`
 	source := pngOf(8, 8)
-	r := g.edit(
-		object{"model": "drawing-1", "prompt": "a hat", "size": "1536x1024"},
-		map[string][]byte{"image": source},
-	)
+	r := g.edit(object{"model": "drawing-1", "prompt": "a hat", "size": "1536x1024"},
+		map[string][]byte{"image": source})
 	if r.status != 200 || r.get("data.0.b64_json").Str != onePixel ||
 		r.get("usage.output_tokens_details.image_tokens").Int() != 1290 ||
 		r.get("usage.total_tokens").Int() != 1307 {
@@ -640,10 +636,8 @@ func TestEditsArriveAsForms(t *testing.T) {
 		form = r.MultipartForm
 		_, _ = io.WriteString(w, made(1))
 	})
-	r := g.edit(
-		object{"prompt": "a hat", "n": 1, "input_fidelity": "high", "future": "yes"},
-		map[string][]byte{"image[]": first, "image[]2": second, "mask": mask},
-	)
+	r := g.edit(object{"prompt": "a hat", "n": 1, "input_fidelity": "high", "future": "yes"},
+		map[string][]byte{"image[]": first, "image[]2": second, "mask": mask})
 	if r.status != 200 || string(r.body) != made(1) {
 		t.Fatalf("%d %s", r.status, r.body)
 	}

@@ -62,12 +62,8 @@ func TestVideosHaveReceipts(t *testing.T) {
 						r.get("earlier").Exists() {
 						t.Errorf("%s: %d %s", request, r.status, r.body)
 					}
-					g.refused(
-						g.as("sd-other").send("GET", "/v1/receipts/"+request, "", ""),
-						404,
-						"not_found",
-						"request_id",
-					)
+					g.refused(g.as("sd-other").send("GET", "/v1/receipts/"+request, "", ""), 404, "not_found",
+						"request_id")
 				}
 			}
 			check()

@@ -275,24 +275,15 @@ func (rc *requestContext) note(out *images.Outcome) {
 	}
 	accesslog.Note(rc.w, slog.String("key", rc.key.ID))
 	if rc.request != nil {
-		accesslog.Note(
-			rc.w,
-			slog.String("shape", string(rc.request.Inbound)),
-			slog.String("model", short(rc.request.Model)),
-			slog.String("operation", string(rc.request.Operation)),
-			slog.Bool("stream", rc.request.Stream),
-		)
+		accesslog.Note(rc.w, slog.String("shape", string(rc.request.Inbound)),
+			slog.String("model", short(rc.request.Model)), slog.String("operation", string(rc.request.Operation)),
+			slog.Bool("stream", rc.request.Stream))
 	}
 	if out == nil {
 		return
 	}
-	accesslog.Note(
-		rc.w,
-		slog.String("provider", out.Provider),
-		slog.Duration("queued", out.Queued),
-		slog.Int("attempts", out.Attempts),
-		slog.Int("images", out.Delivered),
-	)
+	accesslog.Note(rc.w, slog.String("provider", out.Provider), slog.Duration("queued", out.Queued),
+		slog.Int("attempts", out.Attempts), slog.Int("images", out.Delivered))
 	if out.Err != nil && out.Committed { // otherwise answer has noted it
 		accesslog.Note(rc.w, slog.String("error", telemetry.ErrorName(out.Err)))
 	}
@@ -307,11 +298,8 @@ func (rc *requestContext) trace(out *images.Outcome) {
 	if !span.IsRecording() || rc.request == nil {
 		return
 	}
-	span.SetAttributes(
-		telemetry.Shape.String(string(rc.request.Inbound)),
-		telemetry.RequestModel.String(short(rc.request.Model)),
-		telemetry.KeyID.String(rc.key.ID),
-	)
+	span.SetAttributes(telemetry.Shape.String(string(rc.request.Inbound)),
+		telemetry.RequestModel.String(short(rc.request.Model)), telemetry.KeyID.String(rc.key.ID))
 	if out == nil {
 		return
 	}

@@ -57,14 +57,8 @@ func (hs *Handlers) makeVideo(w http.ResponseWriter, r *http.Request, op video.O
 		m.refuse(err)
 		return
 	}
-	accesslog.Note(
-		w,
-		slog.String("key", m.key.ID),
-		slog.String("operation", string(op)),
-		slog.String("model", short(job.Model)),
-		slog.String("provider", job.Provider),
-		slog.String("video", job.ID),
-	)
+	accesslog.Note(w, slog.String("key", m.key.ID), slog.String("operation", string(op)),
+		slog.String("model", short(job.Model)), slog.String("provider", job.Provider), slog.String("video", job.ID))
 	_ = writeJSON(w, videos.Object(&job)) // a client that has left finds the job in the list
 }
 

@@ -83,11 +83,8 @@ func (s *studio) Submit(
 	s.mu.Lock()
 	s.specs = append(s.specs, *spec)
 	s.mu.Unlock()
-	id, err := s.engine.Submit(
-		ctx,
-		key,
-		job.Spec{Prompt: spec.Prompt, Width: spec.Size.Width, Height: spec.Size.Height, Seconds: spec.Seconds},
-	)
+	id, err := s.engine.Submit(ctx, key,
+		job.Spec{Prompt: spec.Prompt, Width: spec.Size.Width, Height: spec.Size.Height, Seconds: spec.Seconds})
 	return id, video.Status{State: video.Queued, PollAfter: time.Millisecond}, err
 }
 
@@ -483,10 +480,8 @@ func uploadOf(t *testing.T, fields []string, files ...[4]string) (contentType, b
 			"Content-Disposition": {mime.FormatMediaType("form-data", map[string]string{"name": f[0]})},
 		}
 		if f[1] != "" {
-			h.Set(
-				"Content-Disposition",
-				mime.FormatMediaType("form-data", map[string]string{"name": f[0], "filename": f[1]}),
-			)
+			h.Set("Content-Disposition",
+				mime.FormatMediaType("form-data", map[string]string{"name": f[0], "filename": f[1]}))
 		}
 		if f[2] != "" {
 			h.Set("Content-Type", f[2])
@@ -604,11 +599,8 @@ func TestAClientsKeyMakesOneVideoOfAnUpload(t *testing.T) {
 	g, s := openStudio(t, 10*time.Millisecond)
 	first := ""
 	for _, seconds := range []int{4, 4, 5} {
-		contentType, body := uploadOf(
-			t,
-			[]string{"prompt", "a dog"},
-			[4]string{"video", "a.mp4", "video/mp4", clipOf(t, 1280, 720, seconds)},
-		)
+		contentType, body := uploadOf(t, []string{"prompt", "a dog"},
+			[4]string{"video", "a.mp4", "video/mp4", clipOf(t, 1280, 720, seconds)})
 		r := g.send("POST", "/v1/videos/edits", contentType, body, "Idempotency-Key", "k1")
 		switch {
 		case first == "":

@@ -108,15 +108,8 @@ func (rc *requestContext) deliver(job *work.Video, variant video.Variant, c *vid
 	to := &patient{rc.w, http.NewResponseController(rc.w)}
 	defer to.done()
 	if _, err := io.Copy(to, c); err != nil {
-		rc.handlers.Logger.Info(
-			"video content cut off",
-			"request_id",
-			accesslog.RequestID(rc.w),
-			"video",
-			job.ID,
-			"cause",
-			err,
-		)
+		rc.handlers.Logger.Info("video content cut off", "request_id", accesslog.RequestID(rc.w), "video", job.ID,
+			"cause", err)
 		panic(http.ErrAbortHandler) // so that the client notices the truncation
 	}
 	return nil

@@ -72,10 +72,8 @@ func (m *maker) setSource(o *videojob.Request) error {
 	if spec.Operation == video.Remix {
 		v.RemixedFrom = source.ID
 	}
-	o.Plan = slices.DeleteFunc(
-		slices.Clone(o.Plan),
-		func(c catalog.Candidate) bool { return c.Provider.Name != source.Provider },
-	)
+	o.Plan = slices.DeleteFunc(slices.Clone(o.Plan),
+		func(c catalog.Candidate) bool { return c.Provider.Name != source.Provider })
 	if len(o.Plan) == 0 {
 		return dialogue.NoProvider("the provider that made the video is not available at the moment, try again later",
 			time.Second, nil)
@@ -100,20 +98,12 @@ func setSeconds(o *videojob.Request, source int64, added int) {
 func (m *maker) keepFiles(o *videojob.Request) (err error) {
 	switch a := m.ask; { // no operation accepts both
 	case a.Reference != nil:
-		o.Spec.Reference, err = m.keep(
-			o,
-			a.Reference.Reader(),
-			video.File{Name: a.Reference.Name, Type: a.Reference.MediaType},
-			videos.MaxReference,
-		)
+		o.Spec.Reference, err = m.keep(o, a.Reference.Reader(),
+			video.File{Name: a.Reference.Name, Type: a.Reference.MediaType}, videos.MaxReference)
 	case a.Upload != nil:
 		o.Spec.Source = new(video.Source)
-		o.Spec.Source.File, err = m.keep(
-			o,
-			a.Upload.Reader(),
-			video.File{Name: a.Upload.Name, Type: mp4.MediaType},
-			videos.MaxUpload,
-		)
+		o.Spec.Source.File, err = m.keep(o, a.Upload.Reader(), video.File{Name: a.Upload.Name, Type: mp4.MediaType},
+			videos.MaxUpload)
 	}
 	return err
 }

@@ -111,10 +111,8 @@ func generate(r *rand.Rand) []byte {
 		kind := r.IntN(8)
 		if kind < 3 || kind == 7 {
 			name := pick("Content-Length", "content-length", "CONTENT-LENGTH")
-			value := fmt.Sprintf(
-				pick("%d", "%d", " %d ", "0%d", "\t%d", end+" %d", "+%d", "%d"+end+" ", "%dx"),
-				len(data),
-			)
+			value := fmt.Sprintf(pick("%d", "%d", " %d ", "0%d", "\t%d", end+" %d", "+%d", "%d"+end+" ", "%dx"),
+				len(data))
 			for range 1 + r.IntN(8)/7 {
 				fields = append(fields, name+":"+value)
 			}

@@ -100,20 +100,13 @@ var ambiguousCases = []struct {
 	},
 	{
 		"both in a body",
-		fmt.Sprintf(
-			postHealth+"Content-Length: %d\r\n\r\n%s",
-			len(hiddenBody),
-			hiddenBody,
-		) + goodRequest,
+		fmt.Sprintf(postHealth+"Content-Length: %d\r\n\r\n%s", len(hiddenBody), hiddenBody) + goodRequest,
 		[]int{405, 200},
 	},
 	{
 		"both in a chunk",
-		fmt.Sprintf(
-			postHealth+"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n",
-			len(hiddenBody),
-			hiddenBody,
-		) + goodRequest,
+		fmt.Sprintf(postHealth+"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(hiddenBody),
+			hiddenBody) + goodRequest,
 		[]int{405, 200},
 	},
 	{
@@ -154,10 +147,8 @@ func checkAmbiguous(t *testing.T, size int, dial func() net.Conn) {
 			if want != 400 {
 				continue
 			}
-			if err := json.Unmarshal(
-				text,
-				&reply,
-			); err != nil || reply.Error.Code != "ambiguous_length" || !r.Close ||
+			if err := json.Unmarshal(text,
+				&reply); err != nil || reply.Error.Code != "ambiguous_length" || !r.Close ||
 				r.Header.Get("X-Request-Id") == "" {
 				t.Errorf("%s: %v %s", c.name, r.Header, text)
 			}

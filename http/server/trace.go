@@ -154,12 +154,6 @@ func (s *Server) measure(r *http.Request, reply *accesslog.Reply) {
 	if s.options.Metrics == nil || healthPath(r.URL.Path) {
 		return
 	}
-	s.options.Metrics.Request(
-		r.Context(),
-		scheme(r),
-		method(r.Method),
-		reply.Route(),
-		reply.Status(),
-		time.Since(reply.Began()),
-	)
+	s.options.Metrics.Request(r.Context(), scheme(r), method(r.Method), reply.Route(), reply.Status(),
+		time.Since(reply.Began()))
 }

@@ -305,12 +305,8 @@ func TestAClientThatLeavesFreesItsPlace(t *testing.T) {
 		w := g.listen(t)
 		body := strings.Replace(asks[0].body, "{", `{"stream":true,`, 1)
 		body = strings.Replace(body, "hi", "[sandbox: stall=2]", 1)
-		head := strings.Replace(
-			w.head(asks[0].path, fmt.Sprintf("Content-Length: %d", len(body))),
-			g.secrets["all"],
-			g.secrets["one"],
-			1,
-		)
+		head := strings.Replace(w.head(asks[0].path, fmt.Sprintf("Content-Length: %d", len(body))), g.secrets["all"],
+			g.secrets["one"], 1)
 		conn := w.raw(t, head+body)
 		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil || res.StatusCode != 200 {

@@ -76,14 +76,10 @@ func TestAProviderOfTheShapeCountsItself(t *testing.T) {
 	} {
 		up := newUpstream(t, answerJSON(200, c.reply))
 		g := open(t, func(g *gateway) {
-			g.specs = append(
-				g.specs,
-				catalog.Provider{Name: "up", Shape: c.shape, BaseURL: up.URL, APIKeys: []string{"upstream-key"}},
-			)
-			g.models = append(
-				g.models,
-				catalog.Model{Pattern: "m", Targets: []catalog.Route{{Provider: "up", Model: "upstream-m"}}},
-			)
+			g.specs = append(g.specs,
+				catalog.Provider{Name: "up", Shape: c.shape, BaseURL: up.URL, APIKeys: []string{"upstream-key"}})
+			g.models = append(g.models,
+				catalog.Model{Pattern: "m", Targets: []catalog.Route{{Provider: "up", Model: "upstream-m"}}})
 		})
 		r := g.do("POST", c.path, c.body)
 		if r.status != 200 || r.header.Get("X-Stagedoor-Estimate") != "" || string(r.body) != c.wantsReply {
@@ -117,10 +113,8 @@ func TestAProviderThatCannotCountIsNotHeldAgainstAnybody(t *testing.T) {
 	} {
 		up := newUpstream(t, answerJSON(answer.status, answer.body))
 		g := open(t, func(g *gateway) {
-			g.provider(
-				catalog.Provider{Name: "up", Shape: dialoguetest.Messages, BaseURL: up.URL},
-				catalog.Model{Pattern: "m"},
-			)
+			g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Messages, BaseURL: up.URL},
+				catalog.Model{Pattern: "m"})
 		})
 		r := g.do("POST", "/v1/messages/count_tokens", `{"model":"m","messages":[{"role":"user","content":"hi"}]}`)
 		if r.status != 200 || r.header.Get("X-Stagedoor-Estimate") != "tokens" || r.get("input_tokens").Int() < 1 {

@@ -103,10 +103,8 @@ func open(t testing.TB, more ...func(*gateway)) *gateway {
 		if name == g.without {
 			continue
 		}
-		g.models = append(
-			g.models,
-			catalog.Model{Pattern: name, Targets: []catalog.Route{{Provider: "sandbox", Model: "*"}}},
-		)
+		g.models = append(g.models,
+			catalog.Model{Pattern: name, Targets: []catalog.Route{{Provider: "sandbox", Model: "*"}}})
 	}
 	ctx := t.Context()
 	logger := slog.New(slog.NewJSONHandler(g.log, nil))

@@ -379,10 +379,8 @@ func TestRepliesDoNotMixUnderLoad(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		answerJSON(
 			400,
-			`{"error":{"message":`+gjson.GetBytes(
-				body,
-				"messages.0.content",
-			).Raw+`,"type":"t","param":null,"code":null}}`,
+			`{"error":{"message":`+gjson.GetBytes(body,
+				"messages.0.content").Raw+`,"type":"t","param":null,"code":null}}`,
 		)(
 			w,
 			r,

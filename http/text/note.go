@@ -28,13 +28,8 @@ func (rc *requestContext) note(out *text.Outcome) {
 	if out == nil {
 		return
 	}
-	accesslog.Note(
-		rc.w,
-		slog.String("provider", out.Provider),
-		slog.Duration("queued", out.Queued),
-		slog.Int("attempts", out.Attempts),
-		slog.Bool("untouched", out.Untouched),
-	)
+	accesslog.Note(rc.w, slog.String("provider", out.Provider), slog.Duration("queued", out.Queued),
+		slog.Int("attempts", out.Attempts), slog.Bool("untouched", out.Untouched))
 	if out.Err != nil && out.Committed { // otherwise answer has noted it
 		accesslog.Note(rc.w, slog.String("error", telemetry.ErrorName(out.Err)))
 	}
@@ -57,21 +52,14 @@ func (rc *requestContext) trace(out *text.Outcome) {
 	if !span.IsRecording() {
 		return
 	}
-	span.SetAttributes(
-		telemetry.Shape.String(string(rc.shape.Name)),
-		telemetry.RequestModel.String(short(rc.head.Model)),
-		telemetry.KeyID.String(rc.key.ID),
-		telemetry.RequestStream.Bool(rc.head.Stream),
-	)
+	span.SetAttributes(telemetry.Shape.String(string(rc.shape.Name)),
+		telemetry.RequestModel.String(short(rc.head.Model)), telemetry.KeyID.String(rc.key.ID),
+		telemetry.RequestStream.Bool(rc.head.Stream))
 	if out == nil {
 		return
 	}
-	span.SetAttributes(
-		telemetry.Provider.String(out.Provider),
-		telemetry.Attempts.Int(out.Attempts),
-		telemetry.Untouched.Bool(out.Untouched),
-		telemetry.QueueWait.Float64(out.Queued.Seconds()),
-	)
+	span.SetAttributes(telemetry.Provider.String(out.Provider), telemetry.Attempts.Int(out.Attempts),
+		telemetry.Untouched.Bool(out.Untouched), telemetry.QueueWait.Float64(out.Queued.Seconds()))
 	if out.Degraded != "" {
 		span.SetAttributes(telemetry.Degraded.String(out.Degraded))
 	}

@@ -287,10 +287,8 @@ func TestRequestsWithoutAPriceAreCounted(t *testing.T) {
 	var rows []money.UsageRow
 	for deadline := time.Now().Add(5 * time.Second); len(rows) < 3 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		var err error
-		rows, err = money.QueryUsage(
-			t.Context(), g.state,
-			money.UsageQuery{From: time.Now(), To: time.Now(), Per: money.PerAccount | money.PerKey | money.PerModel},
-		)
+		rows, err = money.QueryUsage(t.Context(), g.state,
+			money.UsageQuery{From: time.Now(), To: time.Now(), Per: money.PerAccount | money.PerKey | money.PerModel})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -632,14 +630,8 @@ func TestWhatAClientAsksForDoesNotLowerItsBill(t *testing.T) {
 			got := g.receipt(t, r)
 			if got.Get("charged").Int() != 500+10*tt.out || got.Get("held").Int() < tt.held ||
 				got.Get("held").Int() > tt.held+3_000 {
-				t.Errorf(
-					"charged %d and held %d, want %d and about %d: %s",
-					got.Get("charged").Int(),
-					got.Get("held").Int(),
-					500+10*tt.out,
-					tt.held,
-					got.Raw,
-				)
+				t.Errorf("charged %d and held %d, want %d and about %d: %s", got.Get("charged").Int(),
+					got.Get("held").Int(), 500+10*tt.out, tt.held, got.Raw)
 			}
 		})
 	}

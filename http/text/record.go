@@ -150,13 +150,8 @@ func (r *record) close(out *text.Outcome) {
 		return responses.Failed(begun, out.Err)
 	})
 	if r.phase == open {
-		r.requestContext.handlers.Logger.Error(
-			"response not stored",
-			"request_id",
-			accesslog.RequestID(r.requestContext.w),
-			"response_id",
-			r.id,
-		)
+		r.requestContext.handlers.Logger.Error("response not stored", "request_id",
+			accesslog.RequestID(r.requestContext.w), "response_id", r.id)
 	}
 }
 

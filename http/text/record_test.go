@@ -185,10 +185,8 @@ func TestAnUntouchedStreamIsStoredByItsProvidersID(t *testing.T) {
 	answers := make(chan http.HandlerFunc, 3)
 	up := newUpstream(t, func(w http.ResponseWriter, r *http.Request) { (<-answers)(w, r) })
 	g := open(t, func(g *gateway) {
-		g.provider(
-			catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL},
-			catalog.Model{Pattern: "m"},
-		)
+		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL},
+			catalog.Model{Pattern: "m"})
 	})
 	began, goOn := make(chan struct{}), make(chan struct{})
 	answers <- func(w http.ResponseWriter, r *http.Request) {
@@ -238,10 +236,8 @@ func TestAnEndThatCannotBeStoredIsNotSent(t *testing.T) {
 		nativeStream(nativeDone)(w, r)
 	})
 	g := open(t, func(g *gateway) {
-		g.provider(
-			catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL},
-			catalog.Model{Pattern: "m"},
-		)
+		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL},
+			catalog.Model{Pattern: "m"})
 	})
 	s := g.listen(t).stream(t, "POST", "/v1/responses", `{"model":"m","input":"ping","stream":true}`)
 	s.event(t)
@@ -270,10 +266,8 @@ func TestAResponseThatFailedAtOnceIsStored(t *testing.T) {
 		`{"type":"response.failed","sequence_number":1,"response":{"id":"resp_native","object":"response","status":"failed","model":"m","output":[],"error":{"code":"invalid_prompt","message":"no"}}}`,
 	))
 	g := open(t, func(g *gateway) {
-		g.provider(
-			catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL},
-			catalog.Model{Pattern: "m"},
-		)
+		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL},
+			catalog.Model{Pattern: "m"})
 	})
 	told := g.do("POST", "/v1/responses", `{"model":"m","input":"ping","stream":true}`).events()
 	if r := g.get("resp_native"); r.get("status").String() != "failed" ||

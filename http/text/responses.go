@@ -356,10 +356,8 @@ func (hs *Handlers) Response(w http.ResponseWriter, r *http.Request) {
 		}
 		if !h.Background || !h.Streamed {
 			rc.refuse(
-				dialogue.Invalid(
-					"stream",
-					"only a background response that was created with stream: true can be streamed again",
-				),
+				dialogue.Invalid("stream",
+					"only a background response that was created with stream: true can be streamed again"),
 			)
 			return
 		}
@@ -427,10 +425,8 @@ func (hs *Handlers) CancelResponse(w http.ResponseWriter, r *http.Request) {
 	}
 	if !h.Background {
 		rc.refuse(
-			dialogue.Invalid(
-				"id",
-				"only a background response can be cancelled; end others by closing their connection",
-			),
+			dialogue.Invalid("id",
+				"only a background response can be cancelled; end others by closing their connection"),
 		)
 		return
 	}

@@ -224,10 +224,8 @@ func TestAProvidersOwnHistoryIsLeftToIt(t *testing.T) {
 		)
 	})
 	g := open(t, func(g *gateway) {
-		g.provider(
-			catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL},
-			catalog.Model{Pattern: "m"},
-		)
+		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL},
+			catalog.Model{Pattern: "m"})
 	})
 	g.key("stranger", nil)
 	if id := g.create(`{"model":"m","input":"one"}`).get("id").String(); id != "resp_native1" {
@@ -432,10 +430,8 @@ func TestABackgroundResponseIsCountedAgainstItsKey(t *testing.T) {
 func TestOwnerBeyondItsQuotaOfStoredResponsesIsRefused(t *testing.T) {
 	u := newUpstream(t, answerJSON(200, wholeAnswer))
 	g := open(t, func(g *gateway) {
-		g.provider(
-			catalog.Provider{Name: "up", Shape: dialoguetest.Chat, BaseURL: u.URL + "/v1"},
-			catalog.Model{Pattern: "dear"},
-		)
+		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Chat, BaseURL: u.URL + "/v1"},
+			catalog.Model{Pattern: "dear"})
 	})
 	g.key("other", nil)
 	work.SetResponseQuota(g.state, work.Quota{Responses: 2, Bytes: 10 << 20})
@@ -485,10 +481,8 @@ func TestAResponseOfAProviderThatIsGoneCanBeDeleted(t *testing.T) {
 	var deletions []string
 	up := providerOfResponses(t, &deletions, 200)
 	g := open(t, func(g *gateway) {
-		g.provider(
-			catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL},
-			catalog.Model{Pattern: "m"},
-		)
+		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL},
+			catalog.Model{Pattern: "m"})
 	})
 	g.create(`{"model":"m","input":"one"}`)
 	if err := g.runtime.Configure(t.Context(), new(catalog.Catalog), nil); err != nil {
@@ -504,10 +498,8 @@ func TestADeletedResponseIsDeletedAtItsProvider(t *testing.T) {
 	var deletions []string
 	up := providerOfResponses(t, &deletions, 200)
 	g := open(t, func(g *gateway) {
-		g.provider(
-			catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL},
-			catalog.Model{Pattern: "m"},
-		)
+		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL},
+			catalog.Model{Pattern: "m"})
 	})
 	g.create(`{"model":"m","input":"one"}`)
 	want(t, g.do("DELETE", "/v1/responses/resp_kept", ""), 200, "")
@@ -531,10 +523,8 @@ func TestAResponseThatItsProviderKeepsIsKeptHere(t *testing.T) {
 	var deletions []string
 	up := providerOfResponses(t, &deletions, 500)
 	g := open(t, func(g *gateway) {
-		g.provider(
-			catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL},
-			catalog.Model{Pattern: "m"},
-		)
+		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL},
+			catalog.Model{Pattern: "m"})
 	})
 	g.create(`{"model":"m","input":"one"}`)
 	if r := g.do("DELETE", "/v1/responses/resp_kept", ""); r.status < 500 {

@@ -36,10 +36,8 @@ func Build(providers []Provider, models []Model, pricing Pricing) (*Catalog, []e
 	b.addAliases(models)
 	b.c.listOnce()
 	slices.SortStableFunc(b.c.patterns, func(x, y *entry) int {
-		return cmp.Or(
-			cmp.Compare(len(y.prefix)+len(y.suffix), len(x.prefix)+len(x.suffix)),
-			cmp.Compare(len(y.prefix), len(x.prefix)),
-		)
+		return cmp.Or(cmp.Compare(len(y.prefix)+len(y.suffix), len(x.prefix)+len(x.suffix)),
+			cmp.Compare(len(y.prefix), len(x.prefix)))
 	})
 	return b.c, nil
 }

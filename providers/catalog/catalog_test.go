@@ -21,10 +21,7 @@ func provider(name string, shape dialogue.Shape) catalog.Provider {
 func build(t testing.TB, models ...catalog.Model) *catalog.Catalog {
 	t.Helper()
 	c, mistakes := catalog.New([]catalog.Provider{
-		provider(
-			"a",
-			dialoguetest.Chat,
-		),
+		provider("a", dialoguetest.Chat),
 		provider("b", dialoguetest.Messages),
 		provider("c", dialoguetest.Gemini),
 		{Name: "s", Shape: catalog.Sandbox},
@@ -147,12 +144,9 @@ func TestTargetNeverHasNoMaxOutputTokens(t *testing.T) {
 }
 
 func TestModelsListsNamesAndNotPatterns(t *testing.T) {
-	c := build(
-		t,
-		catalog.Model{Pattern: "z", Targets: to("a", "*")},
+	c := build(t, catalog.Model{Pattern: "z", Targets: to("a", "*")},
 		catalog.Model{Pattern: "*", Targets: to("a", "*")},
-		catalog.Model{Pattern: "b", Aliases: []string{"c"}, Targets: to("b", "*")},
-	)
+		catalog.Model{Pattern: "b", Aliases: []string{"c"}, Targets: to("b", "*")})
 	if got, want := c.Models(), []catalog.ModelInfo{{"z", "a"}, {"b", "b"}}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -228,14 +222,8 @@ func TestCapabilitiesFollowTheGeneration(t *testing.T) {
 	for _, row := range rows {
 		got := catalog.CapabilitiesOf(row.model, row.shape)
 		if got.StructuredOutputs != row.structured || got.Thinking != row.thinking {
-			t.Errorf(
-				"%s: structured outputs %v, thinking %d; want %v, %d",
-				row.model,
-				got.StructuredOutputs,
-				got.Thinking,
-				row.structured,
-				row.thinking,
-			)
+			t.Errorf("%s: structured outputs %v, thinking %d; want %v, %d", row.model, got.StructuredOutputs,
+				got.Thinking, row.structured, row.thinking)
 		}
 	}
 	for model, want := range map[string]bool{
@@ -297,11 +285,8 @@ func TestPriceOfTokens(t *testing.T) {
 }
 
 func FuzzResolve(f *testing.F) {
-	c := build(
-		f,
-		catalog.Model{Pattern: "claude-*-x", Targets: to("b", "*")},
-		catalog.Model{Pattern: "*", Targets: to("a", "p/*")},
-	)
+	c := build(f, catalog.Model{Pattern: "claude-*-x", Targets: to("b", "*")},
+		catalog.Model{Pattern: "*", Targets: to("a", "p/*")})
 	for _, seed := range []string{"claude-3-5", "gpt-4o", "gemini-2.5", "", "*", "claude--x", "gpt-99999999999999999999"} {
 		f.Add(seed)
 	}

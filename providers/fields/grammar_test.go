@@ -22,13 +22,8 @@ var samples = []string{
 	"\"\xc0\xaf\"", "\"12345678\xe4\xbd\xa0\"", "\"1234567\xe4\xbd\xa01234567\"", "\"\uFFFD\"", "\xEF\xBB\xBF{}",
 	`{"a":1,"a":2}`, `{"a":1,"\u0061":2}`, `{"a":{"a":1},"b":{"a":1}}`, `[{"a":1},{"a":1}]`, `{"ab":1,"ba":2,"ab ":3}`, `{"":1,"":2}`, `{"\ud83d\ude00":1,"😀":2}`,
 	names(31, false), names(33, false), names(33, true), names(200, false), names(200, true),
-	strings.Repeat(
-		"[",
-		128,
-	) + strings.Repeat(
-		"]",
-		128,
-	), `{"a":` + strings.Repeat("[", 127) + strings.Repeat("]", 127) + `}`,
+	strings.Repeat("[", 128) + strings.Repeat("]",
+		128), `{"a":` + strings.Repeat("[", 127) + strings.Repeat("]", 127) + `}`,
 }
 
 // names is an object of n members, the last of which may repeat the first.

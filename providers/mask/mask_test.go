@@ -117,12 +117,8 @@ var box = image.Rect(0, 0, 20, 10)
 func TestCheckAppliesTheRulesOfTheVendor(t *testing.T) {
 	nearly := color.Gray{Y: 1}
 	clear := color.NRGBA{}
-	edge := paint(
-		image.NewGray(image.Rect(0, 0, 160, 80)),
-		3007,
-		color.Black,
-		color.White,
-	) // an edge in the middle of blocks
+	edge := paint(image.NewGray(image.Rect(0, 0, 160, 80)), 3007, color.Black,
+		color.White) // an edge in the middle of blocks
 	damaged := encode(t, gray(100))
 	damaged[len(damaged)-20] ^= 0xff
 	for _, tt := range []struct {

@@ -16,10 +16,8 @@ func CheckConversational(r *Request) error {
 	case r.Operation == Describe, r.Operation == Upscale:
 		return dialogue.Unsupported("model", "the provider of this model cannot "+string(r.Operation)+" pictures")
 	case r.Mask != nil:
-		return dialogue.Unsupported(
-			"mask",
-			"the provider of this model knows no masks: say in the prompt what to change",
-		)
+		return dialogue.Unsupported("mask",
+			"the provider of this model knows no masks: say in the prompt what to change")
 	case r.Background == "transparent":
 		return dialogue.Unsupported("background", "the provider of this model makes no transparent background")
 	}

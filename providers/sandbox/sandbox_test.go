@@ -191,13 +191,8 @@ func TestThinkingFollowsTheRequestedEffort(t *testing.T) {
 		r := reply(t, req, sandbox.Script{})
 		thought := r.Choices[0].Parts[0].Kind == dialogue.ThinkingPart
 		if r.Usage.Reasoning != row.tokens || thought != (row.tokens > 0) || r.Usage.OutputTotal <= row.tokens {
-			t.Errorf(
-				"%s: %d tokens of thinking, part %v, output %d",
-				row.name,
-				r.Usage.Reasoning,
-				thought,
-				r.Usage.OutputTotal,
-			)
+			t.Errorf("%s: %d tokens of thinking, part %v, output %d", row.name, r.Usage.Reasoning, thought,
+				r.Usage.OutputTotal)
 		}
 	}
 }
@@ -271,10 +266,7 @@ func TestToolsAreCalledWhenWanted(t *testing.T) {
 					calls = append(calls, part.Call.Name)
 				}
 			}
-			if got := strings.Join(
-				calls,
-				" ",
-			); got != row.calls ||
+			if got := strings.Join(calls, " "); got != row.calls ||
 				(c.Reason == dialogue.ReasonTool) != (row.calls != "") {
 				t.Errorf("calls %q, reason %d; want %q", got, c.Reason, row.calls)
 			}
@@ -358,13 +350,9 @@ func TestStallLastsUntilTheContextEnds(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, errors.New("enough"))
 		defer cancel()
 		began := time.Now()
-		err := sandbox.Generate(
-			ctx,
-			ask("hello"),
-			sandbox.Script{Fault: sandbox.Stall, After: 2, Pace: sandbox.MaxPace},
-			env(),
-			func(*dialogue.Event) error { return nil },
-		)
+		err := sandbox.Generate(ctx, ask("hello"),
+			sandbox.Script{Fault: sandbox.Stall, After: 2, Pace: sandbox.MaxPace}, env(),
+			func(*dialogue.Event) error { return nil })
 		if took := time.Since(began); err == nil || err.Error() != "enough" || took != time.Hour {
 			t.Errorf("ended after %v with %v", took, err)
 		}
@@ -413,13 +401,8 @@ func TestGenerateStopsWhenEmitFails(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := sandbox.Generate(
-		ctx,
-		ask("hello"),
-		sandbox.Script{},
-		env(),
-		func(*dialogue.Event) error { return nil },
-	); !errors.Is(
+	if err := sandbox.Generate(ctx, ask("hello"), sandbox.Script{}, env(),
+		func(*dialogue.Event) error { return nil }); !errors.Is(
 		err,
 		context.Canceled,
 	) {

@@ -553,15 +553,8 @@ func TestDecideOutputKeepsWhatTheTargetSupports(t *testing.T) {
 			var rep dialogue.Report
 			got := schema.DecideOutput(row.o, dialects[row.t.Shape], row.t, &rep)
 			if got.Mode != row.mode || string(got.Schema) != row.schema || rep.Degraded != row.reason {
-				t.Errorf(
-					"got mode %d schema %s reason %q, want %d %s %q",
-					got.Mode,
-					got.Schema,
-					rep.Degraded,
-					row.mode,
-					row.schema,
-					row.reason,
-				)
+				t.Errorf("got mode %d schema %s reason %q, want %d %s %q", got.Mode, got.Schema, rep.Degraded,
+					row.mode, row.schema, row.reason)
 			}
 		})
 	}

@@ -78,10 +78,8 @@ func (d *dialer) secure(ctx context.Context, network, address string) (net.Conn,
 	if err != nil {
 		return nil, err
 	}
-	c := tls.Client(
-		raw,
-		&tls.Config{ServerName: host, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12},
-	)
+	c := tls.Client(raw,
+		&tls.Config{ServerName: host, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12})
 	ctx, cancel := context.WithTimeout(ctx, d.handshake)
 	defer cancel()
 	if err := c.HandshakeContext(ctx); err != nil {

@@ -26,21 +26,11 @@ func TestTheTimeToRetryIsReadFromHeaderOrBody(t *testing.T) {
 		"header is garbage": {header: header("soon"), body: 5 * time.Second, asked: 5 * time.Second, clients: 5 * time.Second},
 		"negative":          {body: -time.Second},
 	} {
-		f := upstream.Refused(
-			dialogue.Traits{},
-			429,
-			test.header,
-			&dialogue.Error{Status: 429, Type: dialogue.TypeRateLimit, RetryAfter: test.body},
-		)
+		f := upstream.Refused(dialogue.Traits{}, 429, test.header,
+			&dialogue.Error{Status: 429, Type: dialogue.TypeRateLimit, RetryAfter: test.body})
 		if f.RetryAfter != test.asked || f.Err.RetryAfter != test.clients {
-			t.Errorf(
-				"%s: got %s, clients get %s; want %s and %s",
-				name,
-				f.RetryAfter,
-				f.Err.RetryAfter,
-				test.asked,
-				test.clients,
-			)
+			t.Errorf("%s: got %s, clients get %s; want %s and %s", name, f.RetryAfter, f.Err.RetryAfter, test.asked,
+				test.clients)
 		}
 	}
 	if f := upstream.InStream(dialogue.Traits{Overloaded529: true}, &dialogue.Error{Status: 529, RetryAfter: 3 * time.Second}); f.RetryAfter != 3*time.Second {

@@ -70,12 +70,8 @@ func TestARequestThatNeverFitsIsKnownByItsMessage(t *testing.T) {
 			t.Errorf("%q: too large %t, no retry %t", message, f.TooLarge, f.Err.NoRetry)
 		}
 	}
-	f := upstream.Refused(
-		dialogue.Traits{},
-		429,
-		map[string][]string{"Retry-After": {"2"}},
-		&dialogue.Error{Status: 429, Message: "request too large"},
-	)
+	f := upstream.Refused(dialogue.Traits{}, 429, map[string][]string{"Retry-After": {"2"}},
+		&dialogue.Error{Status: 429, Message: "request too large"})
 	if f.TooLarge {
 		t.Error("the provider named a time, so waiting helps")
 	}

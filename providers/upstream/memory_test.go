@@ -86,12 +86,8 @@ func TestLargeRepliesAreCountedForTheirOwner(t *testing.T) {
 				return client.Send(t.Context(), Request{Method: http.MethodGet, Path: "/v1/x", Owner: "ann"}, nil, "")
 			}
 			inherit := func() (*Reply, error) {
-				return client.Send(
-					WithOwner(t.Context(), "ann"),
-					Request{Method: http.MethodGet, Path: "/v1/x"},
-					nil,
-					"",
-				)
+				return client.Send(WithOwner(t.Context(), "ann"), Request{Method: http.MethodGet, Path: "/v1/x"}, nil,
+					"")
 			}
 			read := func(call func() (*Reply, error)) error {
 				r, err := call()

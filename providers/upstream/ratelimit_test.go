@@ -33,14 +33,8 @@ func TestRateLimitHeadersOfTheVendors(t *testing.T) {
 		if value(got.Requests) != tc.requests || value(got.Tokens) != tc.tokens ||
 			got.ResetRequests != tc.resetRequests ||
 			got.ResetTokens != tc.resetTokens {
-			t.Errorf(
-				"%s: got %d %d %s %s",
-				name,
-				value(got.Requests),
-				value(got.Tokens),
-				got.ResetRequests,
-				got.ResetTokens,
-			)
+			t.Errorf("%s: got %d %d %s %s", name, value(got.Requests), value(got.Tokens), got.ResetRequests,
+				got.ResetTokens)
 		}
 	}
 }

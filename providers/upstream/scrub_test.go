@@ -20,13 +20,8 @@ const providerKey = "upstream-pass-phrase-77"
 
 // shown returns the text that a client gets of a provider's message.
 func shown(message string) string {
-	f := upstream.Refused(
-		dialogue.Traits{},
-		400,
-		http.Header{},
-		&dialogue.Error{Status: 400, Message: message},
-		providerKey,
-	)
+	f := upstream.Refused(dialogue.Traits{}, 400, http.Header{}, &dialogue.Error{Status: 400, Message: message},
+		providerKey)
 	return f.Err.Message
 }
 
@@ -160,13 +155,8 @@ func TestWordsThatHoldASecretAreLeftOut(t *testing.T) {
 }
 
 func TestARefusedKeyIsNotLogged(t *testing.T) {
-	f := upstream.Refused(
-		dialogue.Traits{Overloaded529: true},
-		401,
-		http.Header{},
-		&dialogue.Error{Status: 401, Message: "Incorrect API key provided: " + providerKey},
-		providerKey,
-	)
+	f := upstream.Refused(dialogue.Traits{Overloaded529: true}, 401, http.Header{},
+		&dialogue.Error{Status: 401, Message: "Incorrect API key provided: " + providerKey}, providerKey)
 	if f.Err.Status != 502 || f.Class != upstream.Credential {
 		t.Errorf("got %d, class %d", f.Err.Status, f.Class)
 	}

@@ -184,14 +184,9 @@ func TestAReplyIsWrittenInPieces(t *testing.T) {
 		t.Errorf("%d pieces, %v, %v", pieces, err, decodeErr)
 	}
 	failure := errors.New("failed")
-	err = vector.Write(
-		embeddings.Dialect,
-		r,
-		func(dst []byte, i int) ([]byte, error) { return dst, nil },
-		dialogue.NoUsage,
-		func() error { return failure },
-		func([]byte, bool) error { t.Error("sent after a failed end"); return nil },
-	)
+	err = vector.Write(embeddings.Dialect, r, func(dst []byte, i int) ([]byte, error) { return dst, nil },
+		dialogue.NoUsage, func() error { return failure },
+		func([]byte, bool) error { t.Error("sent after a failed end"); return nil })
 	if !errors.Is(err, failure) {
 		t.Errorf("got %v", err)
 	}

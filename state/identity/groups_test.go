@@ -42,11 +42,8 @@ func TestCeilingsOfUserAndGroupBothBindAndOutliveARestart(t *testing.T) {
 	clock, store := newClock(), journal.NewMemory()
 	s := open(t, store, clock.Now)
 	staff := addGroup(t, s, "Staff", identity.Ceiling{Scopes: []string{"chat", "images"}, Models: []string{"gpt-*"}})
-	anna := keepUser(
-		t,
-		s,
-		identity.User{Username: "Anna", Group: staff.ID, Ceiling: identity.Ceiling{Scopes: []string{"chat", "videos"}}},
-	)
+	anna := keepUser(t, s,
+		identity.User{Username: "Anna", Group: staff.ID, Ceiling: identity.Ceiling{Scopes: []string{"chat", "videos"}}})
 	keepUser(t, s, identity.User{Username: "bob"})
 	check := func(s *state.State) {
 		t.Helper()

@@ -208,11 +208,8 @@ func payRequest(tx *state.Tx, request string, n int) error {
 		Began:   tx.Now().Add(-time.Duration(n*6151%8000) * 1_000_003),
 	}
 	if n%10 == 0 {
-		begun, err := postTo(
-			tx,
-			account,
-			money.Posting{Kind: money.Begin, Amount: 4 * amount, Receipt: &receipt, Began: end.Began},
-		)
+		begun, err := postTo(tx, account,
+			money.Posting{Kind: money.Begin, Amount: 4 * amount, Receipt: &receipt, Began: end.Began})
 		if err != nil {
 			return err
 		}

@@ -117,14 +117,8 @@ func (b *auditor) addEntry(e *Entry) {
 		b.report("entry %d is a %q", e.Sequence, e.Kind)
 	}
 	if a.Spent < 0 || a.Held < 0 || e.needsCredit() && !a.canHold(0) {
-		b.report(
-			"account %s is overdrawn by entry %d: credits %d, spent %d, held %d",
-			a.ID,
-			e.Sequence,
-			a.Credits,
-			a.Spent,
-			a.Held,
-		)
+		b.report("account %s is overdrawn by entry %d: credits %d, spent %d, held %d", a.ID, e.Sequence, a.Credits,
+			a.Spent, a.Held)
 	}
 }
 

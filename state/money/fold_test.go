@@ -47,19 +47,15 @@ func TestFoldingKeepsEverySum(t *testing.T) {
 				enter(account.Draw(rt, "account"), money.Posting{Kind: money.Credit, Amount: amount.Draw(rt, "amount")})
 			},
 			"adjust": func(rt *rapid.T) {
-				enter(
-					account.Draw(rt, "account"),
-					money.Posting{Kind: money.Adjust, Amount: -amount.Draw(rt, "amount")},
-				)
+				enter(account.Draw(rt, "account"),
+					money.Posting{Kind: money.Adjust, Amount: -amount.Draw(rt, "amount")})
 			},
 			"begin": func(rt *rapid.T) {
 				enter(account.Draw(rt, "account"), money.Posting{Kind: money.Begin, Amount: amount.Draw(rt, "amount")})
 			},
 			"settle at once": func(rt *rapid.T) {
-				enter(
-					account.Draw(rt, "account"),
-					money.Posting{Kind: money.Settle, Held: 9, Amount: amount.Draw(rt, "amount")},
-				)
+				enter(account.Draw(rt, "account"),
+					money.Posting{Kind: money.Settle, Held: 9, Amount: amount.Draw(rt, "amount")})
 			},
 			"go on": func(rt *rapid.T) {
 				holds := money.ListHolds(s.View(), "")
@@ -69,20 +65,15 @@ func TestFoldingKeepsEverySum(t *testing.T) {
 				h := rapid.SampledFrom(holds).Draw(rt, "hold")
 				kind := rapid.SampledFrom([]money.EntryKind{money.Extend, money.Settle, money.Release, money.Progress}).
 					Draw(rt, "kind")
-				enter(
-					h.Account,
-					money.Posting{Kind: kind, Hold: h.ID, Amount: amount.Draw(rt, "amount"), Receipt: &h.Receipt},
-				)
+				enter(h.Account,
+					money.Posting{Kind: kind, Hold: h.ID, Amount: amount.Draw(rt, "amount"), Receipt: &h.Receipt})
 			},
 			"time": func(rt *rapid.T) { clock.Add(time.Hour) },
 			"fold": func(rt *rapid.T) {
 				before, held := money.ListAccounts(s.View()), money.ListHolds(s.View(), "")
-				n, err := money.Fold(
-					ctx,
-					s,
+				n, err := money.Fold(ctx, s,
 					clock.Now().Add(-time.Duration(rapid.IntRange(-1, 2).Draw(rt, "hours"))*time.Hour),
-					rapid.IntRange(1, 5).Draw(rt, "limit"),
-				)
+					rapid.IntRange(1, 5).Draw(rt, "limit"))
 				if err != nil {
 					rt.Fatal(err)
 				}
@@ -116,13 +107,8 @@ func TestFoldingKeepsEverySum(t *testing.T) {
 func TestFoldTakesOldEntriesWithTheirReceipts(t *testing.T) {
 	clock := newClock()
 	s := open(t, journal.NewMemory(), clock.Now)
-	post(
-		t,
-		s,
-		"a",
-		money.Posting{Kind: money.Credit, Amount: 100},
-		money.Posting{Kind: money.Settle, Held: 5, Amount: 5, Receipt: about("old")},
-	)
+	post(t, s, "a", money.Posting{Kind: money.Credit, Amount: 100},
+		money.Posting{Kind: money.Settle, Held: 5, Amount: 5, Receipt: about("old")})
 	clock.Add(time.Hour)
 	post(t, s, "a", money.Posting{Kind: money.Settle, Held: 7, Amount: 7, Receipt: about("new")})
 	if n, err := money.Fold(ctx, s, clock.Now(), 0); n != 2 || err != nil {

@@ -221,20 +221,11 @@ func TestPostingsBeyondTheBalanceAreRefused(t *testing.T) {
 
 func TestHoldsOfOtherAccountsAreNotFound(t *testing.T) {
 	s := newState(t)
-	_, posted := post(
-		t,
-		s,
-		"a",
-		money.Posting{Kind: money.Credit, Amount: 10},
-		money.Posting{Kind: money.Begin, Amount: 5, Receipt: about("r")},
-	)
+	_, posted := post(t, s, "a", money.Posting{Kind: money.Credit, Amount: 10},
+		money.Posting{Kind: money.Begin, Amount: 5, Receipt: about("r")})
 	post(t, s, "b", money.Posting{Kind: money.Credit, Amount: 10})
-	_, theirs := post(
-		t,
-		s,
-		"b",
-		money.Posting{Kind: money.Settle, Hold: posted[1].Sequence, Amount: 1, Receipt: about("r")},
-	)
+	_, theirs := post(t, s, "b",
+		money.Posting{Kind: money.Settle, Hold: posted[1].Sequence, Amount: 1, Receipt: about("r")})
 	if !errors.Is(theirs[0].Err, state.ErrFinished) {
 		t.Errorf("got %v, want ErrFinished", theirs[0].Err)
 	}
@@ -270,13 +261,8 @@ func TestHistoryHasOneAccountNewestFirst(t *testing.T) {
 func TestSequencesContinueAfterARestart(t *testing.T) {
 	store := journal.NewMemory()
 	s := open(t, store, newClock().Now)
-	post(
-		t,
-		s,
-		"a",
-		money.Posting{Kind: money.Credit, Amount: 10},
-		money.Posting{Kind: money.Begin, Amount: 5, Receipt: about("r")},
-	)
+	post(t, s, "a", money.Posting{Kind: money.Credit, Amount: 10},
+		money.Posting{Kind: money.Begin, Amount: 5, Receipt: about("r")})
 	post(t, s, "b", money.Posting{Kind: money.Credit, Amount: 10})
 	s.Close()
 	s = open(t, store, newClock().Now)
@@ -297,13 +283,8 @@ func TestReceiptIsShownOnlyToItsOwner(t *testing.T) {
 	s := open(t, journal.NewMemory(), clock.Now)
 	r := about("req_1")
 	r.Prices = []money.PriceRow{{What: "input", Quantity: 10, Price: 3, Per: 1_000_000}}
-	_, posted := post(
-		t,
-		s,
-		"a",
-		money.Posting{Kind: money.Credit, Amount: 10},
-		money.Posting{Kind: money.Begin, Amount: 5, Receipt: r},
-	)
+	_, posted := post(t, s, "a", money.Posting{Kind: money.Credit, Amount: 10},
+		money.Posting{Kind: money.Begin, Amount: 5, Receipt: r})
 	if _, err := money.Receipts(ctx, s, "a", "req_1"); !errors.Is(err, state.ErrNotFound) {
 		t.Errorf("before the end: got %v, want ErrNotFound", err)
 	}
@@ -476,10 +457,8 @@ func TestCheckLedgerFindsEveryError(t *testing.T) {
 
 // encoding/json reads the same values from the records that jsonObject writes.
 func TestRecordsAreWrittenAsTheyAreRead(t *testing.T) {
-	text := rapid.OneOf(
-		rapid.String(),
-		rapid.SampledFrom([]string{"", "plain", "quote\"", "back\\slash", "line\nbreak", "\u2028<&>", "日本"}),
-	)
+	text := rapid.OneOf(rapid.String(),
+		rapid.SampledFrom([]string{"", "plain", "quote\"", "back\\slash", "line\nbreak", "\u2028<&>", "日本"}))
 	number := rapid.Int64Range(0, 1<<50)
 	rapid.Check(t, func(rt *rapid.T) {
 		s := open(t, journal.NewMemory(), newClock().Now)
@@ -506,10 +485,8 @@ func TestRecordsAreWrittenAsTheyAreRead(t *testing.T) {
 			},
 		}
 		for range rapid.IntRange(0, 3).Draw(rt, "rows") {
-			r.Prices = append(
-				r.Prices,
-				money.PriceRow{What: text.Draw(rt, "what"), Quantity: n("quantity"), Price: n("price"), Per: n("per")},
-			)
+			r.Prices = append(r.Prices,
+				money.PriceRow{What: text.Draw(rt, "what"), Quantity: n("quantity"), Price: n("price"), Per: n("per")})
 		}
 		reason := text.Draw(rt, "reason")
 		_, posted, err := money.CommitPostings(

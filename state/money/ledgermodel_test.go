@@ -270,10 +270,8 @@ func (m *ledgerModel) pack(rt *rapid.T) {
 	limit := 1 + m.rng.IntN(40)
 	n, pages := 0, slices.Clone(m.pages[:m.packed])
 	for open := m.pages[m.packed:]; n < limit; {
-		whole := slices.IndexFunc(
-			open,
-			func(p [2]int) bool { return p[1]-open[0][0] >= state.MemoryOf[*ledgerMemory](m.s).packEntries },
-		)
+		whole := slices.IndexFunc(open,
+			func(p [2]int) bool { return p[1]-open[0][0] >= state.MemoryOf[*ledgerMemory](m.s).packEntries })
 		if whole < 0 {
 			break
 		}
@@ -380,15 +378,8 @@ func (m *ledgerModel) compareLists(rt *rapid.T, account string, before uint64) {
 		got, next, err := ListReceipts(context.Background(), m.s, q)
 		n := min(q.Limit, len(want))
 		if err != nil || len(got) != n || (n > 0 && !reflect.DeepEqual(got, want[:n])) {
-			rt.Fatalf(
-				"list of %q before %d, %d at most: %+v, %v, want %+v",
-				account,
-				q.Before,
-				q.Limit,
-				got,
-				err,
-				want[:n],
-			)
+			rt.Fatalf("list of %q before %d, %d at most: %+v, %v, want %+v", account, q.Before, q.Limit, got, err,
+				want[:n])
 		}
 		want = want[n:]
 		if next == 0 {
@@ -408,15 +399,8 @@ func TestReadersBesideAFold(t *testing.T) {
 	s := ledgerState(t, journal.NewMemory(), &now)
 	mustPost(t, s, "a", Posting{Kind: Credit, Amount: 1_000_000})
 	for range 60 {
-		mustPost(
-			t,
-			s,
-			"a",
-			settle("r1", "k", "m", 1),
-			settle("r2", "k", "m", 1),
-			settle("r3", "k", "m", 1),
-			settle("r4", "k", "m", 1),
-		)
+		mustPost(t, s, "a", settle("r1", "k", "m", 1), settle("r2", "k", "m", 1), settle("r3", "k", "m", 1),
+			settle("r4", "k", "m", 1))
 	}
 	var readers sync.WaitGroup
 	folded := make(chan struct{})

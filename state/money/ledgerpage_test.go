@@ -52,10 +52,8 @@ func said(t rapid.TB, entries []Entry) string {
 // Pages with any entries and receipts, of one Post or of many, plain and deflated, are decoded
 // unchanged.
 func TestEveryPageIsDecodedUnchanged(t *testing.T) {
-	text := rapid.OneOf(
-		rapid.String(),
-		rapid.SampledFrom([]string{"", "m", "quote\"", "back\\slash", "line\nbreak", "\u2028<&>", "日本", "\xff"}),
-	)
+	text := rapid.OneOf(rapid.String(),
+		rapid.SampledFrom([]string{"", "m", "quote\"", "back\\slash", "line\nbreak", "\u2028<&>", "日本", "\xff"}))
 	number := rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{0, 1, perMillion}))
 	sequence := rapid.Uint64Range(1, math.MaxInt64/2)
 	moment := rapid.Custom(

@@ -56,14 +56,8 @@ func trade(t *testing.T, s *state.State) {
 			return p
 		}
 		begun := mustPost(t, s, account, begin("mine"), begin("theirs"), begin("open"))
-		mustPost(
-			t,
-			s,
-			account,
-			end(begun[0].Sequence, "mine", Settle, 40),
-			end(0, "mine", Settle, 7),
-			end(begun[1].Sequence, "theirs", Release, 0),
-		)
+		mustPost(t, s, account, end(begun[0].Sequence, "mine", Settle, 40), end(0, "mine", Settle, 7),
+			end(begun[1].Sequence, "theirs", Release, 0))
 		mustPost(t, s, account, end(0, "mine", Settle, 8), end(0, "own_"+account, Settle, 9))
 	}
 }
@@ -136,11 +130,8 @@ func seen(t *testing.T, s *state.State) string {
 func TestGatewayRequestsAreIndexedByTime(t *testing.T) {
 	before := []byte{}
 	for n := range 100 {
-		id, err := state.NewID(
-			"req_",
-			noon.Add(time.Duration(n)*time.Second),
-			strings.NewReader(strings.Repeat("x", 18)),
-		)
+		id, err := state.NewID("req_", noon.Add(time.Duration(n)*time.Second),
+			strings.NewReader(strings.Repeat("x", 18)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,11 +201,8 @@ func TestReceiptIsFoldedWithItsEntry(t *testing.T) {
 	if r, err := (&entryReader{state: s}).receiptOf(ctx, folded); r != nil || err != nil {
 		t.Errorf("folded: got %+v, %v", r, err)
 	}
-	commitAll(
-		t,
-		store,
-		[]journal.Op{{Kind: journal.Delete, Table: journal.Ledger, Key: state.SequenceKey(9)}},
-	) // of 8, too
+	commitAll(t, store,
+		[]journal.Op{{Kind: journal.Delete, Table: journal.Ledger, Key: state.SequenceKey(9)}}) // of 8, too
 	if r, err := (&entryReader{state: s}).receiptOf(ctx, lost); r != nil || !errors.Is(err, journal.ErrCorrupt) {
 		t.Errorf("lost: got %+v, %v, want ErrCorrupt", r, err)
 	}

@@ -50,14 +50,8 @@ func TestUsageIsGroupedByUserKeyAndModel(t *testing.T) {
 	for _, account := range []string{"anna", "ben"} {
 		mustPost(t, s, account, Posting{Kind: Credit, Amount: 1_000_000})
 	}
-	mustPost(
-		t,
-		s,
-		"anna",
-		settle("r1", "key_a", "m1", 100),
-		settle("r2", "key_a", "m1", 20),
-		settle("r3", "key_b", "m2", 3),
-	)
+	mustPost(t, s, "anna", settle("r1", "key_a", "m1", 100), settle("r2", "key_a", "m1", 20),
+		settle("r3", "key_b", "m2", 3))
 	mustPost(t, s, "ben", settle("r4", "key_c", "m1", 5000))
 	now = now.Add(24 * time.Hour) // the next month, too
 	posted := mustPost(t, s, "anna", settle("r5", "key_a", "m1", 7))
@@ -151,14 +145,8 @@ func TestUsageBoundsTheModelsOfADay(t *testing.T) {
 	mustPost(t, s, "anna", settle("long", "k", strings.Repeat("é\x00", 200), 1))
 	rows, err := QueryUsage(t.Context(), s, byDay("anna", now, now))
 	if err != nil || len(rows) != maxUsageModels+1 || rows[0].Model != OtherModels || rows[0].Amount != 23 {
-		t.Errorf(
-			"%d rows (%v), the first %+v; want %d and 23 of %s",
-			len(rows),
-			err,
-			rows[0],
-			maxUsageModels+1,
-			OtherModels,
-		)
+		t.Errorf("%d rows (%v), the first %+v; want %d and 23 of %s", len(rows), err, rows[0], maxUsageModels+1,
+			OtherModels)
 	}
 }
 

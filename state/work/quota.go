@@ -31,11 +31,8 @@ type QuotaError struct {
 }
 
 func (e *QuotaError) Error() string {
-	return fmt.Sprintf(
-		"%d responses and %d conversations of %d bytes are kept, of at most %d, %d and %d bytes",
-		e.Kept.Responses, e.Kept.Conversations, e.Kept.Bytes,
-		e.Quota.Responses, e.Quota.Conversations, e.Quota.Bytes,
-	)
+	return fmt.Sprintf("%d responses and %d conversations of %d bytes are kept, of at most %d, %d and %d bytes",
+		e.Kept.Responses, e.Kept.Conversations, e.Kept.Bytes, e.Quota.Responses, e.Quota.Conversations, e.Quota.Bytes)
 }
 
 // quotaCounter counts what each owner keeps, as far as it is durable.

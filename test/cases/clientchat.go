@@ -89,11 +89,8 @@ func (c *chatRules) choice(choice object) {
 	}
 	c.breaksIf(c.finished[i], "two finish_reasons for one choice")
 	c.finished[i] = true
-	c.breaksIf(
-		c.shape == Chat && !finishReasons[asText(reason)],
-		"finish_reason %s is not in the vocabulary",
-		show(reason, 80),
-	)
+	c.breaksIf(c.shape == Chat && !finishReasons[asText(reason)], "finish_reason %s is not in the vocabulary",
+		show(reason, 80))
 }
 
 func (c *chatRules) delta(i int, delta object) {

@@ -100,10 +100,8 @@ func (m *messagesRules) start(d object) {
 	m.next = i + 1
 	m.open[i] = asText(block["type"])
 	m.breaksIf(m.open[i] == "", "content_block without type")
-	m.breaksIf(
-		block["type"] == "tool_use" && (isEmpty(block["id"]) || isEmpty(block["name"])),
-		"tool_use block without id or name",
-	)
+	m.breaksIf(block["type"] == "tool_use" && (isEmpty(block["id"]) || isEmpty(block["name"])),
+		"tool_use block without id or name")
 }
 
 func (m *messagesRules) delta(d object) {

@@ -100,10 +100,8 @@ func (s *responsesRules) event(d object) {
 		s.breaksIf(streamed && sum != asText(d["arguments"]), "arguments.done differs from the deltas")
 	}
 	item, named := d["item_id"]
-	s.breaksIf(
-		strings.HasPrefix(kind, "response.") && named && added && !equal(item, id),
-		"item_id does not belong to output_index",
-	)
+	s.breaksIf(strings.HasPrefix(kind, "response.") && named && added && !equal(item, id),
+		"item_id does not belong to output_index")
 }
 
 // final compares the last word with what was streamed.
@@ -113,12 +111,8 @@ func (s *responsesRules) final(terminal object) {
 		return
 	}
 	response := asObject(terminal["response"])
-	s.breaksIf(
-		response["status"] != want,
-		"response.status %s in %s",
-		show(response["status"], 80),
-		asText(terminal["type"]),
-	)
+	s.breaksIf(response["status"] != want, "response.status %s in %s", show(response["status"], 80),
+		asText(terminal["type"]))
 	for i := range len(s.added) {
 		if _, ok := s.done[i]; !ok {
 			s.breaks("some output items were never done")
@@ -138,9 +132,7 @@ func (s *responsesRules) final(terminal object) {
 	}
 	for i, args := range s.args {
 		done := s.done[i]
-		s.breaksIf(
-			done["type"] == "function_call" && asText(done["arguments"]) != args,
-			"function_call.arguments differ from the deltas",
-		)
+		s.breaksIf(done["type"] == "function_call" && asText(done["arguments"]) != args,
+			"function_call.arguments differ from the deltas")
 	}
 }

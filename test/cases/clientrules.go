@@ -7,15 +7,8 @@ import (
 
 var (
 	finishReasons = set("stop", "length", "tool_calls", "content_filter", "function_call")
-	stopReasons   = set(
-		"end_turn",
-		"max_tokens",
-		"stop_sequence",
-		"tool_use",
-		"pause_turn",
-		"refusal",
-		"model_context_window_exceeded",
-	)
+	stopReasons   = set("end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal",
+		"model_context_window_exceeded")
 )
 
 // ClientRules says which rules of its shape a stream of status 200 breaks: order,

@@ -76,10 +76,8 @@ func (v *view) tool(t object) { v.object["tools"] = append(asArray(v.object["too
 func (v *view) finish() {
 	turns, roles, calls, results, media := array{}, array{}, array{}, array{}, array{}
 	for _, t := range v.turns {
-		turns = append(
-			turns,
-			object{"role": t.role, "parts": t.parts, "text": joinText(t.parts, "text", "system_text")},
-		)
+		turns = append(turns,
+			object{"role": t.role, "parts": t.parts, "text": joinText(t.parts, "text", "system_text")})
 		roles = append(roles, t.role)
 		for _, p := range t.parts {
 			switch asObject(p)["kind"] {

@@ -56,16 +56,12 @@ func chatSaid(m object, parts array) array {
 	for _, x := range asArray(m["tool_calls"]) {
 		t := asObject(x)
 		f := asObject(t["function"])
-		parts = append(
-			parts,
-			object{"kind": "tool_call", "id": t["id"], "name": f["name"], "args": arguments(f["arguments"])},
-		)
+		parts = append(parts,
+			object{"kind": "tool_call", "id": t["id"], "name": f["name"], "args": arguments(f["arguments"])})
 	}
 	if f := asObject(m["function_call"]); len(f) > 0 {
-		parts = append(
-			parts,
-			object{"kind": "tool_call", "id": nil, "name": f["name"], "args": arguments(f["arguments"])},
-		)
+		parts = append(parts,
+			object{"kind": "tool_call", "id": nil, "name": f["name"], "args": arguments(f["arguments"])})
 	}
 	return parts
 }

@@ -59,27 +59,21 @@ func (v *view) responsesItem(it object) {
 		}
 		v.push(asText(it["role"]), parts...)
 	case "function_call":
-		v.push(
-			"assistant",
-			object{"kind": "tool_call", "id": it["call_id"], "name": it["name"], "args": arguments(it["arguments"])},
-		)
+		v.push("assistant",
+			object{"kind": "tool_call", "id": it["call_id"], "name": it["name"], "args": arguments(it["arguments"])})
 	case "custom_tool_call":
 		v.push("assistant", object{"kind": "tool_call", "id": it["call_id"], "name": it["name"], "input": it["input"]})
 	case "function_call_output", "custom_tool_call_output":
 		parts := partsOf(it["output"], responsesPart)
-		v.push(
-			"user",
-			object{"kind": "tool_result", "id": it["call_id"], "parts": parts, "text": joinText(parts, "text")},
-		)
+		v.push("user",
+			object{"kind": "tool_result", "id": it["call_id"], "parts": parts, "text": joinText(parts, "text")})
 	case "reasoning":
 		text := joinText(asArray(it["summary"]))
 		if text == "" {
 			text = joinText(asArray(it["content"]))
 		}
-		v.push(
-			"assistant",
-			object{"kind": "thinking", "text": text, "encrypted": it["encrypted_content"], "id": it["id"]},
-		)
+		v.push("assistant",
+			object{"kind": "thinking", "text": text, "encrypted": it["encrypted_content"], "id": it["id"]})
 	default:
 		v.push("assistant", object{"kind": it["type"]})
 	}

@@ -6,16 +6,8 @@ import (
 )
 
 // opaque members hold the user's own data, whose names are not Google's to respell.
-var opaque = set(
-	"args",
-	"response",
-	"parameters",
-	"parametersJsonSchema",
-	"responseSchema",
-	"responseJsonSchema",
-	"labels",
-	"partMetadata",
-)
+var opaque = set("args", "response", "parameters", "parametersJsonSchema", "responseSchema", "responseJsonSchema",
+	"labels", "partMetadata")
 
 var (
 	snakeName  = regexp.MustCompile(`^[a-z]+(_[a-z]+)+$`)

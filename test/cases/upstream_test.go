@@ -72,11 +72,8 @@ func TestUpstreamAnswersAsScripted(t *testing.T) {
 			t.Fatal(err)
 		}
 		u.play(&script.Exchange)
-		response, err := http.Post(
-			u.BaseURL()+"/chat/completions?q=1",
-			"application/json",
-			strings.NewReader(c.request),
-		)
+		response, err := http.Post(u.BaseURL()+"/chat/completions?q=1", "application/json",
+			strings.NewReader(c.request))
 		if err != nil {
 			t.Fatal(err)
 		}

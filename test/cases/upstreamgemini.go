@@ -32,10 +32,8 @@ func (r *rules) geminiRequest(q object) {
 		r.broken = append(r.broken, geminiSubset(g["responseSchema"], "responseSchema")...)
 	}
 	schema := firstFull(g["responseSchema"], g["responseJsonSchema"])
-	r.breaksIf(
-		schema != nil && g["responseMimeType"] != "application/json",
-		"response schema without responseMimeType application/json",
-	)
+	r.breaksIf(schema != nil && g["responseMimeType"] != "application/json",
+		"response schema without responseMimeType application/json")
 }
 
 func (r *rules) geminiSides(contents array) []turn {
@@ -96,10 +94,8 @@ func functionNames(parts array, kind string) []string {
 
 func (r *rules) geminiFunction(f object) {
 	name := asText(f["name"])
-	r.breaksIf(
-		f["parameters"] != nil && f["parametersJsonSchema"] != nil,
-		"parameters and parametersJsonSchema together",
-	)
+	r.breaksIf(f["parameters"] != nil && f["parametersJsonSchema"] != nil,
+		"parameters and parametersJsonSchema together")
 	if f["parameters"] != nil {
 		r.broken = append(r.broken, geminiSubset(f["parameters"], "tool "+name)...)
 	}

@@ -187,10 +187,8 @@ func (r *rules) responsesRequest(q object) {
 	}
 	for _, x := range asArray(q["tools"]) {
 		t := asObject(x)
-		r.breaksIf(
-			t["type"] == "function" && isEmpty(t["name"]),
-			"responses function tool must be flat (name at top level)",
-		)
+		r.breaksIf(t["type"] == "function" && isEmpty(t["name"]),
+			"responses function tool must be flat (name at top level)")
 	}
 	order, ok := compare(q["max_output_tokens"], number(16))
 	r.breaksIf(ok && order < 0, "max_output_tokens below 16")

@@ -30,10 +30,8 @@ var required = map[Shape][]string{
 // none. translated tells whether the upstream spoke another shape.
 func WholeRules(shape Shape, reply *Reply, translated bool) (any, []string) {
 	var r rules
-	r.breaksIf(
-		!strings.Contains(reply.Header.Get("Content-Type"), "application/json"),
-		"content-type is not application/json",
-	)
+	r.breaksIf(!strings.Contains(reply.Header.Get("Content-Type"), "application/json"),
+		"content-type is not application/json")
 	body, err := parse(reply.Body)
 	if err != nil {
 		r.breaks("body is not JSON: %.200s", reply.Body)

@@ -72,12 +72,8 @@ func (w way) body(model string) string {
 // request is a client's request to a gateway.
 func (w way) request(ctx context.Context, t testing.TB, g *harness.Gateway, model string) *http.Request {
 	t.Helper()
-	q, err := http.NewRequestWithContext(
-		ctx,
-		http.MethodPost,
-		g.URL+w.inbound.Path(model, w.streamed),
-		bytes.NewReader([]byte(w.body(model))),
-	)
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, g.URL+w.inbound.Path(model, w.streamed),
+		bytes.NewReader([]byte(w.body(model))))
 	if err != nil {
 		t.Fatal(err)
 	}

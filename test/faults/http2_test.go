@@ -81,13 +81,8 @@ func frameFaults() []frameFault {
 	rst := func(code uint32) func(*faultd.Stream) { return func(s *faultd.Stream) { s.Reset(code) } }
 	return []frameFault{
 		same("good", "nothing wrong", answered, 1, goodStream),
-		same(
-			"refused-once",
-			"REFUSED_STREAM, then good: it was not looked at",
-			answered,
-			2,
-			onceThenGood(rst(faultd.RefusedStream)),
-		),
+		same("refused-once", "REFUSED_STREAM, then good: it was not looked at", answered, 2,
+			onceThenGood(rst(faultd.RefusedStream))),
 		{
 			id:     "refused",
 			title:  "REFUSED_STREAM every time",
@@ -267,10 +262,8 @@ func TestStaleHTTP2ConnectionIsInvisible(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := newBench(
-		t,
-		[]cell{{name: "stale", upstream: cases.Chat, baseURL: fmt.Sprintf("https://%s/v1", addr), timeouts: patient}},
-	)
+	b := newBench(t,
+		[]cell{{name: "stale", upstream: cases.Chat, baseURL: fmt.Sprintf("https://%s/v1", addr), timeouts: patient}})
 	w := way{cases.Messages, true}
 	for range 10 {
 		for _, bad := range answered.judge(w.ask(t, b.gateway, "stale"), w, cases.Chat, false, nil) {

@@ -50,12 +50,8 @@ func say(t testing.TB, g *harness.Gateway, text string) (reply *http.Response, b
 
 // spoken is a chat request, with further header lines and a body.
 func spoken(key, lines, body string) string {
-	return fmt.Sprintf(
-		"POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %s\r\n%s\r\n%s",
-		key,
-		lines,
-		body,
-	)
+	return fmt.Sprintf("POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %s\r\n%s\r\n%s", key,
+		lines, body)
 }
 
 // TestClientsThatSpeakBadly is faults.md C6 to C27 for the program as a whole: each
@@ -178,11 +174,8 @@ func TestPipelinedRequestsKeepTheirOrder(t *testing.T) {
 		)
 	}
 	// The last one is refused for what it says of itself; what follows hides a request.
-	fmt.Fprintf(
-		&text,
-		"POST /v1/messages HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n%s",
-		"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n",
-	)
+	fmt.Fprintf(&text, "POST /v1/messages HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n%s",
+		"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
 	c := dial(t, b.gateway)
 	go func() { _, _ = io.WriteString(c, text.String()) }()
 	in := bufio.NewReader(c)

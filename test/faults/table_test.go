@@ -197,24 +197,12 @@ func connectionFaults() []fault {
 	unreachable := refused(502)
 	torn := func(o fault) fault { return o.with(func(f *fault) { f.stream = only(brokenOff) }) }
 	return []fault{
-		row(
-			"u1",
-			"the name does not resolve",
-			nil,
-			unreachable,
-		).with(func(f *fault) { f.baseURL = "http://no..such..host:9" }),
-		row(
-			"u2",
-			"the connection is refused",
-			nil,
-			unreachable,
-		).with(func(f *fault) { f.baseURL = "http://" + closed() }),
-		row(
-			"u5",
-			"reset right after the request",
-			func(c *faultd.Conn, _ faultd.Wire, _ bool) { c.Reset() },
-			refused(502),
-		),
+		row("u1", "the name does not resolve", nil,
+			unreachable).with(func(f *fault) { f.baseURL = "http://no..such..host:9" }),
+		row("u2", "the connection is refused", nil,
+			unreachable).with(func(f *fault) { f.baseURL = "http://" + closed() }),
+		row("u5", "reset right after the request", func(c *faultd.Conn, _ faultd.Wire, _ bool) { c.Reset() },
+			refused(502)),
 		row("u7", "reset after the headers", func(c *faultd.Conn, _ faultd.Wire, streamed bool) {
 			if streamed {
 				c.StartStream()
@@ -226,12 +214,8 @@ func connectionFaults() []fault {
 		}, refused(502)),
 		torn(row("u8", "reset in the middle of the body", cut((*faultd.Conn).Reset), refused(502))),
 		torn(row("u10", "clean end in the middle of the body", cut((*faultd.Conn).EndChunks), refused(502))),
-		row(
-			"u13",
-			"silence before the headers",
-			func(c *faultd.Conn, _ faultd.Wire, _ bool) { c.Stall() },
-			refused(504),
-		).
+		row("u13", "silence before the headers", func(c *faultd.Conn, _ faultd.Wire, _ bool) { c.Stall() },
+			refused(504)).
 			with(func(f *fault) { f.short = true }),
 		torn(row("u14", "silence in the middle of the body", cut(func(c *faultd.Conn) { c.Stall() }), refused(504))).
 			with(func(f *fault) { f.short = true }),
@@ -254,12 +238,8 @@ func framingFaults() []fault {
 		c.Send(text)
 	}
 	return []fault{
-		row(
-			"u11a",
-			"the body is shorter than its length",
-			lying,
-			refused(502),
-		).with(func(f *fault) { f.stream = only(brokenOff) }),
+		row("u11a", "the body is shorter than its length", lying,
+			refused(502)).with(func(f *fault) { f.stream = only(brokenOff) }),
 		row("u11b", "a bad chunk size", cut(func(c *faultd.Conn) { c.Send("zz\r\nxx\r\n0\r\n\r\n") }), refused(502)).
 			with(func(f *fault) { f.stream = only(brokenOff) }),
 		row("u11c", "the last chunk is missing", func(c *faultd.Conn, w faultd.Wire, streamed bool) {
@@ -283,23 +263,15 @@ func framingFaults() []fault {
 		row("u20c", "a thousand header fields", func(c *faultd.Conn, w faultd.Wire, _ bool) {
 			c.Whole(200, "application/json", w.Whole, slices.Repeat([]string{"X-Many: 1"}, 1000)...)
 		}, refused(502)),
-		row(
-			"u31a",
-			"gzip",
-			body("gzip", func(w faultd.Wire, streamed bool) string { return zip(content(w, streamed)) }),
-			answered,
-		),
+		row("u31a", "gzip",
+			body("gzip", func(w faultd.Wire, streamed bool) string { return zip(content(w, streamed)) }), answered),
 		row("u31b", "gzip that is cut", body("gzip", func(w faultd.Wire, streamed bool) string {
 			z := zip(content(w, streamed))
 			return z[:len(z)/2]
 		}), refused(502)).with(func(f *fault) { f.stream = only(either(brokenOff, refused(502))) }),
 		row("u31c", "a gzip bomb", body("gzip", func(faultd.Wire, bool) string { return bomb }), refused(502)),
-		row(
-			"u31d",
-			"an encoding nobody asked for",
-			body("br", func(faultd.Wire, bool) string { return "\x0b\x02\x80hello\x03" }),
-			refused(502),
-		),
+		row("u31d", "an encoding nobody asked for",
+			body("br", func(faultd.Wire, bool) string { return "\x0b\x02\x80hello\x03" }), refused(502)),
 		row("u32", "interim responses", func(c *faultd.Conn, w faultd.Wire, streamed bool) {
 			c.Head(100)
 			for range 3 {
@@ -368,12 +340,8 @@ func streamFaults() []fault {
 			rewritten(replaceAll(`,"model":"m"`, ",\ndata: \"model\":\"m\"")),
 			answered,
 		),
-		streamRow(
-			"u18g",
-			"no blank line at the end",
-			rewritten(func(s string) string { return strings.TrimRight(s, "\n") }),
-			answered,
-		),
+		streamRow("u18g", "no blank line at the end",
+			rewritten(func(s string) string { return strings.TrimRight(s, "\n") }), answered),
 		streamRow("u19", "a line without end", endless, either(brokenOff, refused(502))),
 		streamRow("u21a", "invalid UTF-8 in the text", rewritten(replaceAll("brown", "br\xffwn")), answered),
 		streamRow("u21b", "half a surrogate pair in the text", rewritten(replaceAll("brown", `br\ud83dwn`)), answered),
@@ -388,19 +356,11 @@ func streamFaults() []fault {
 			sendStream(c, strings.Replace(content(w, true), `"finish_reason":"stop"`, `"finish_reason":null`, 1))
 		}, either(answered, brokenOff)).
 			with(func(f *fault) { f.shapes, f.untranslated = []cases.Shape{cases.Chat, cases.Completions}, true }),
-		streamRow(
-			"u42",
-			"no [DONE] after the reason",
-			func(c *faultd.Conn, w faultd.Wire, _ bool) { spoiltEnd(c, w, (*faultd.Conn).EndChunks) },
-			answered,
-		).
+		streamRow("u42", "no [DONE] after the reason",
+			func(c *faultd.Conn, w faultd.Wire, _ bool) { spoiltEnd(c, w, (*faultd.Conn).EndChunks) }, answered).
 			with(func(f *fault) { f.shapes = reasonLast }),
-		streamRow(
-			"u43",
-			"a reset after the reason",
-			func(c *faultd.Conn, w faultd.Wire, _ bool) { spoiltEnd(c, w, (*faultd.Conn).Reset) },
-			answered,
-		).
+		streamRow("u43", "a reset after the reason",
+			func(c *faultd.Conn, w faultd.Wire, _ bool) { spoiltEnd(c, w, (*faultd.Conn).Reset) }, answered).
 			with(func(f *fault) { f.shapes = reasonLast }),
 		streamRow("u44", "silence after the reason", func(c *faultd.Conn, w faultd.Wire, _ bool) {
 			spoiltEnd(c, w, func(c *faultd.Conn) { c.Stall() })
@@ -452,30 +412,18 @@ func largeReply(value string) func(*faultd.Conn, faultd.Wire, bool) {
 func contentFaults() []fault {
 	redirect := func(to string) func(*faultd.Conn, faultd.Wire, bool) {
 		return func(c *faultd.Conn, _ faultd.Wire, _ bool) {
-			c.Whole(
-				307,
-				"text/html",
-				marker,
-				"Location: "+strings.Replace(to, "SELF", "http://"+c.Request.Host+c.Request.URL.Path, 1),
-			)
+			c.Whole(307, "text/html", marker,
+				"Location: "+strings.Replace(to, "SELF", "http://"+c.Request.Host+c.Request.URL.Path, 1))
 		}
 	}
 	bare := func(code int) func(*faultd.Conn, faultd.Wire, bool) {
 		return func(c *faultd.Conn, _ faultd.Wire, _ bool) { c.Head(code) }
 	}
 	return []fault{
-		row(
-			"u46c",
-			"a reply of 1,000 levels",
-			largeReply(deepValue),
-			refused(502),
-		).with(func(f *fault) { f.stream = nil }),
-		row(
-			"u46d",
-			"a reply of 20,000 names",
-			largeReply(wideValue),
-			refused(502),
-		).with(func(f *fault) { f.stream = nil }),
+		row("u46c", "a reply of 1,000 levels", largeReply(deepValue),
+			refused(502)).with(func(f *fault) { f.stream = nil }),
+		row("u46d", "a reply of 20,000 names", largeReply(wideValue),
+			refused(502)).with(func(f *fault) { f.stream = nil }),
 		row("u22a", "a page instead of an answer", page(200, htmlPage), refused(502)),
 		row("u22b", "an empty body", func(c *faultd.Conn, _ faultd.Wire, streamed bool) {
 			if streamed {
@@ -489,12 +437,8 @@ func contentFaults() []fault {
 			c.Head(200, fmt.Sprintf("Content-Length: %d", len(text)))
 			c.Send(text)
 		}, either(answered, refused(502))),
-		streamRow(
-			"u23a",
-			"a whole reply where a stream was asked for",
-			func(c *faultd.Conn, w faultd.Wire, _ bool) { good(c, w, false) },
-			either(answered, refused(502)),
-		),
+		streamRow("u23a", "a whole reply where a stream was asked for",
+			func(c *faultd.Conn, w faultd.Wire, _ bool) { good(c, w, false) }, either(answered, refused(502))),
 		{id: "u23b", title: "a stream where a whole reply was asked for", whole: only(either(answered, refused(502))),
 			play: func(c *faultd.Conn, w faultd.Wire, _ bool) { good(c, w, true) }},
 		row("u24", "an error with status 200", func(c *faultd.Conn, w faultd.Wire, _ bool) {
@@ -534,34 +478,22 @@ func statusFaults() []fault {
 	for _, code := range []int{400, 404, 422} {
 		rows = append(
 			rows,
-			row(
-				fmt.Sprintf("u35-%d", code),
-				"the provider refuses the request",
-				status(code, "invalid_request_error"),
-				refused(code),
-			),
+			row(fmt.Sprintf("u35-%d", code), "the provider refuses the request",
+				status(code, "invalid_request_error"), refused(code)),
 		)
 	}
 	for _, code := range []int{401, 402, 403} {
 		rows = append(
 			rows,
-			row(
-				fmt.Sprintf("u36-%d", code),
-				"the provider refuses our key",
-				status(code, "authentication_error"),
-				refused(502),
-			),
+			row(fmt.Sprintf("u36-%d", code), "the provider refuses our key", status(code, "authentication_error"),
+				refused(502)),
 		)
 	}
 	for _, code := range []int{408, 409, 425} {
 		rows = append(
 			rows,
-			row(
-				fmt.Sprintf("u37-%d", code),
-				"the provider wants another attempt",
-				status(code, "invalid_request_error"),
-				refused(append(serverError, code, 429)...),
-			),
+			row(fmt.Sprintf("u37-%d", code), "the provider wants another attempt",
+				status(code, "invalid_request_error"), refused(append(serverError, code, 429)...)),
 		)
 	}
 	for name, value := range map[string]string{"seconds": "7", "date": "Fri, 01 Jan 2100 00:00:00 GMT", "past": "Fri, 01 Jan 1999 00:00:00 GMT", "negative": "-1", "huge": "1000000000", "float": "1.5", "none": ""} {
@@ -571,12 +503,8 @@ func statusFaults() []fault {
 		}
 		rows = append(
 			rows,
-			row(
-				"u38-"+name,
-				"rate limited",
-				status(429, "rate_limit_error", line),
-				refused(429),
-			).with(func(f *fault) { f.check = retryAfter }),
+			row("u38-"+name, "rate limited", status(429, "rate_limit_error", line),
+				refused(429)).with(func(f *fault) { f.check = retryAfter }),
 		)
 	}
 	for _, code := range []int{500, 502, 503, 504} {

@@ -40,12 +40,8 @@ func uploadFaults() []uploadFault {
 	early := func(end func(*faultd.Conn)) func(*faultd.Conn) {
 		return func(c *faultd.Conn) {
 			_, _ = io.CopyN(io.Discard, c.Request.Body, 100<<10) // a torn upload shows in the reply
-			c.Whole(
-				http.StatusRequestEntityTooLarge,
-				"application/json",
-				chatWire.Error(413, "invalid_request_error", "too long"),
-				"Connection: close",
-			)
+			c.Whole(http.StatusRequestEntityTooLarge, "application/json",
+				chatWire.Error(413, "invalid_request_error", "too long"), "Connection: close")
 			end(c)
 		}
 	}
@@ -123,12 +119,8 @@ func TestUploadFaults(t *testing.T) {
 		}
 	}
 	server := newServer(t)
-	addr, err := server.HTTP2(
-		issue(t, newAuthority(t), time.Now().Add(time.Hour)),
-		"window",
-		goodStream,
-		faultd.Setting{ID: faultd.InitialWindowSize},
-	)
+	addr, err := server.HTTP2(issue(t, newAuthority(t), time.Now().Add(time.Hour)), "window", goodStream,
+		faultd.Setting{ID: faultd.InitialWindowSize})
 	if err != nil {
 		t.Fatal(err)
 	}

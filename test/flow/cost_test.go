@@ -40,11 +40,8 @@ func BenchmarkWatchedStreams(b *testing.B) {
 	c := g.signIn("root")
 	stop := g.hold(streams)
 	defer stop()
-	g.await(
-		"/flow",
-		"all streams",
-		func(r gjson.Result) bool { return r.Get("load.phases.replying").Int() == int64(streams) },
-	)
+	g.await("/flow", "all streams",
+		func(r gjson.Result) bool { return r.Get("load.phases.replying").Int() == int64(streams) })
 	for b.Loop() {
 		var idle, watched time.Duration
 		for range rounds {

@@ -228,12 +228,8 @@ func TestSocketIsForWhoAdministers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	seen := hear(
-		t,
-		conn,
-		"a request under way",
-		func(m gjson.Result) bool { return m.Get("active.data.0.output_tokens").Int() > 0 },
-	)
+	seen := hear(t, conn, "a request under way",
+		func(m gjson.Result) bool { return m.Get("active.data.0.output_tokens").Int() > 0 })
 	id := seen.Get("active.data.0.id").String()
 	watch(t, conn, `{"type":"watch","view":"request","id":"`+id+`"}`)
 	hear(t, conn, "that request", func(m gjson.Result) bool { return m.Get("request.steps.#").Int() >= 4 })

@@ -30,11 +30,8 @@ func TestPauseOutlivesAKill(t *testing.T) {
 		defer res.Body.Close()
 		left <- res.StatusCode
 	}()
-	b.await(
-		"/flow?phase=queued",
-		"the request that waits",
-		func(r gjson.Result) bool { return r.Get("matching").Int() == 1 },
-	)
+	b.await("/flow?phase=queued", "the request that waits",
+		func(r gjson.Result) bool { return r.Get("matching").Int() == 1 })
 	b.admin("POST", "/providers/sandbox/resume", 200)
 	if got := <-left; got != 200 {
 		t.Errorf("the request that waited is told %d", got)

@@ -45,11 +45,8 @@ func TestVideoJobsAreUnderWayOverAKill(t *testing.T) {
 	id := b.begun("/v1/videos", `{"model":"video-2","prompt":"a fox [sandbox: job=40s]","seconds":"4"}`).
 		Get("id").
 		String()
-	b.await(
-		"/flow?phase=in_progress",
-		"the job with some progress",
-		func(r gjson.Result) bool { return one(r) && r.Get("data.0.progress").Int() > 0 },
-	)
+	b.await("/flow?phase=in_progress", "the job with some progress",
+		func(r gjson.Result) bool { return one(r) && r.Get("data.0.progress").Int() > 0 })
 	b.again()
 	r := b.await("/flow?phase=in_progress&model=video-2&provider=sandbox", "the job after a kill", one).Get("data.0")
 	if r.Get("id").String() != id || r.Get("shape").String() != "videos" || !r.Get("background").Bool() ||
@@ -58,11 +55,8 @@ func TestVideoJobsAreUnderWayOverAKill(t *testing.T) {
 		t.Errorf("after a kill the job is shown as %s", r.Raw)
 	}
 	b.admin("DELETE", "/flow/requests/"+id, http.StatusAccepted)
-	b.await(
-		"/flow/requests/"+id,
-		"its end",
-		func(r gjson.Result) bool { return r.Get("result.code").String() == "cancelled_by_operator" },
-	)
+	b.await("/flow/requests/"+id, "its end",
+		func(r gjson.Result) bool { return r.Get("result.code").String() == "cancelled_by_operator" })
 	if v := b.send(http.MethodGet, "/v1/videos/"+id, ""); v.Get("status").String() != "failed" ||
 		v.Get("error.code").String() != "cancelled_by_operator" {
 		t.Errorf("its client is told %s", v.Raw)
@@ -72,11 +66,8 @@ func TestVideoJobsAreUnderWayOverAKill(t *testing.T) {
 func TestBackgroundResponsesAreUnderWayAndEndByHand(t *testing.T) {
 	b := start(t)
 	id := b.begun("/v1/responses", `{"model":"m1","input":"[sandbox: delay=60s]","background":true}`).Get("id").String()
-	b.await(
-		"/flow?phase=waiting",
-		"the response",
-		func(r gjson.Result) bool { return one(r) && r.Get("data.0.background").Bool() },
-	)
+	b.await("/flow?phase=waiting", "the response",
+		func(r gjson.Result) bool { return one(r) && r.Get("data.0.background").Bool() })
 	b.again()
 	r := b.await("/flow?phase=waiting", "the response, begun again", one)
 	b.admin("DELETE", "/flow/requests/"+r.Get("data.0.id").String(), http.StatusAccepted)

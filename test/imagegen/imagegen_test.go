@@ -233,15 +233,8 @@ func TestRulesAreToldBeforeAnythingIsSpent(t *testing.T) {
 		e := tt.a.Error
 		if e == nil || tt.a.status != tt.status || e.Param != tt.param || !strings.Contains(e.Message, tt.says) ||
 			tt.status == 400 && e.Type != "invalid_request_error" {
-			t.Errorf(
-				"%s: got %d %s, want %d for %q that says %q",
-				name,
-				tt.a.status,
-				tt.a.body,
-				tt.status,
-				tt.param,
-				tt.says,
-			)
+			t.Errorf("%s: got %d %s, want %d for %q that says %q", name, tt.a.status, tt.a.body, tt.status, tt.param,
+				tt.says)
 		}
 		var keys struct{ Error map[string]json.RawMessage }
 		if json.Unmarshal(tt.a.body, &keys); len(keys.Error) != 4 {
@@ -257,14 +250,8 @@ func TestRulesAreToldBeforeAnythingIsSpent(t *testing.T) {
 func TestTwoLyingHeadersAreRefused(t *testing.T) {
 	g := start(t, newVendor(t), nil)
 	liar := headerOnly(100_000, 100_000)
-	a := postForm(
-		t,
-		g,
-		v3+"edit",
-		part{name: "prompt", text: "x"},
-		part{name: "image", file: liar},
-		part{name: "mask", file: liar},
-	)
+	a := postForm(t, g, v3+"edit", part{name: "prompt", text: "x"}, part{name: "image", file: liar},
+		part{name: "mask", file: liar})
 	if a.status != 400 || a.Error.Param != "mask" || !strings.Contains(a.Error.Message, "too many pixels") {
 		t.Errorf("%d %s", a.status, a.body)
 	}
@@ -364,16 +351,8 @@ func TestChargesBySpeedAndByImagesDelivered(t *testing.T) {
 			continue
 		}
 		if charged, held, images := receipt(t, g, a); charged != tt.charged || held < tt.held || images != tt.images {
-			t.Errorf(
-				"%s: charged %d of %d held for %d images, want %d of %d for %d",
-				tt.name,
-				charged,
-				held,
-				images,
-				tt.charged,
-				tt.held,
-				tt.images,
-			)
+			t.Errorf("%s: charged %d of %d held for %d images, want %d of %d for %d", tt.name, charged, held, images,
+				tt.charged, tt.held, tt.images)
 		}
 		for _, d := range a.Data {
 			if d.Safe != (d.URL != nil) {
@@ -486,14 +465,8 @@ func TestFieldsThatTheVendorRefusesAreGivenUp(t *testing.T) {
 		a := postForm(t, g, "/imagegen/v1/imagegen-v3/"+tt.path, tt.parts...)
 		calls := v.asked()
 		if a.status != tt.status || len(calls) != tt.calls || a.header.Get("X-Stagedoor-Losses") != tt.lost {
-			t.Errorf(
-				"%s: %d %s, lost %q: the vendor saw %q",
-				name,
-				a.status,
-				a.body,
-				a.header.Get("X-Stagedoor-Losses"),
-				calls,
-			)
+			t.Errorf("%s: %d %s, lost %q: the vendor saw %q", name, a.status, a.body,
+				a.header.Get("X-Stagedoor-Losses"), calls)
 		}
 	}
 }

@@ -269,12 +269,8 @@ func paid(t *testing.T, c *harness.Config, credit int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, posted, err := money.CommitPostings(
-		context.Background(),
-		s,
-		"1",
-		[]money.Posting{{Kind: money.Credit, Amount: credit}},
-	)
+	_, posted, err := money.CommitPostings(context.Background(), s, "1",
+		[]money.Posting{{Kind: money.Credit, Amount: credit}})
 	if err != nil || posted[0].Err != nil {
 		t.Fatal(err, posted)
 	}

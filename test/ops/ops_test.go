@@ -77,12 +77,8 @@ func body(shape cases.Shape) string {
 
 // stream asks for a stream; directives request faults of the simulator.
 func stream(t testing.TB, g *harness.Gateway, shape cases.Shape, directives string) (*http.Response, error) {
-	q, err := http.NewRequestWithContext(
-		t.Context(),
-		http.MethodPost,
-		g.URL+shape.Path("m", true),
-		strings.NewReader(body(shape)),
-	)
+	q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.URL+shape.Path("m", true),
+		strings.NewReader(body(shape)))
 	if err != nil {
 		return nil, err
 	}

@@ -58,13 +58,8 @@ func TestRestartsUnderLoadRefuseNobody(t *testing.T) {
 	close(end)
 	wg.Wait()
 	stop(t, g)
-	t.Logf(
-		"%d restarts under %d clients: %s, the slowest took %s",
-		restarts,
-		clients,
-		told(counts),
-		slowest.Round(time.Millisecond),
-	)
+	t.Logf("%d restarts under %d clients: %s, the slowest took %s", restarts, clients, told(counts),
+		slowest.Round(time.Millisecond))
 	if len(counts) != 1 || counts["answered"] == 0 {
 		t.Errorf("not everybody was answered: %s", told(counts))
 	}

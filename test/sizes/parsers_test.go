@@ -482,11 +482,8 @@ func TestManyEventsCostWhatTheirSizeIsWorth(t *testing.T) {
 		read := func(n int) sizes.Cost {
 			return sizes.Measure(func() {
 				for _, client := range registry.ByName() {
-					emitter, out := client.NewEmitter(
-						&dialogue.Request{Inbound: client.Name},
-						shapes.Stream,
-						newEnv(),
-					), []byte(
+					emitter, out := client.NewEmitter(&dialogue.Request{Inbound: client.Name}, shapes.Stream,
+						newEnv()), []byte(
 						nil,
 					)
 					parser := shape.NewParser(1, newEnv())

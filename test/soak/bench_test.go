@@ -75,13 +75,8 @@ func rotateAll(b *testing.B, owners []*grantee, tokens []string) {
 	for i := range tokens {
 		wg.Go(func() {
 			for n := i; n < b.N; n += len(tokens) {
-				a, err := owners[i/grantsOfOne].token(
-					b.Context(),
-					"grant_type",
-					"refresh_token",
-					"refresh_token",
-					tokens[i],
-				)
+				a, err := owners[i/grantsOfOne].token(b.Context(), "grant_type", "refresh_token", "refresh_token",
+					tokens[i])
 				if err != nil || a.status != http.StatusOK {
 					b.Errorf("refresh: %s, %v", &a, err)
 					return

@@ -77,13 +77,8 @@ func (s *soak) auditCredits(st *state.State) {
 	}
 	for account, credits := range want {
 		if a := money.FindAccount(st.View(), account); a.Credits < credits || a.Credits > credits+doubtful[account] {
-			s.wrong(
-				"account %s has credits of %d, want %d and at most %d more",
-				account,
-				a.Credits,
-				credits,
-				doubtful[account],
-			)
+			s.wrong("account %s has credits of %d, want %d and at most %d more", account, a.Credits, credits,
+				doubtful[account])
 		}
 	}
 	for _, r := range s.redeems {

@@ -206,12 +206,8 @@ func (g *grantee) replay(ctx context.Context, one *grant) error {
 }
 
 func (g *grantee) clientCall(ctx context.Context, path, token string) (answer, error) {
-	return g.soak.gateway.postForm(
-		ctx,
-		g.soak.gateway.http,
-		path,
-		url.Values{"client_id": {g.client}, "client_secret": {g.secret}, "token": {token}},
-	)
+	return g.soak.gateway.postForm(ctx, g.soak.gateway.http, path,
+		url.Values{"client_id": {g.client}, "client_secret": {g.secret}, "token": {token}})
 }
 
 // alive uses an access token that must be good, and now and then where it must

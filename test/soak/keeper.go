@@ -161,14 +161,8 @@ func (k *keeper) use(ctx context.Context, one *key) error {
 		k.soak.settled(open.done)
 	}
 	if want := one.made == accepted && one.ended == refused && one.off == refused; works != want {
-		k.soak.wrong(
-			"key %s (created %v, revoked %v, disabled %v): %s",
-			one.id,
-			one.made == accepted,
-			one.ended == accepted,
-			one.off == accepted,
-			&a,
-		)
+		k.soak.wrong("key %s (created %v, revoked %v, disabled %v): %s", one.id, one.made == accepted,
+			one.ended == accepted, one.off == accepted, &a)
 	}
 	return nil
 }

@@ -105,11 +105,8 @@ func (p *payer) step(ctx context.Context) error {
 	}
 	one := &paid{id: fmt.Sprintf("%s-%d", p.name, len(p.sent)), began: time.Now()}
 	p.sent = append(p.sent, one)
-	body := fmt.Appendf(
-		nil,
-		kind.body,
-		fmt.Sprintf("Say something about number %d. [sandbox: pace=%s]", len(p.sent), pace),
-	)
+	body := fmt.Appendf(nil, kind.body,
+		fmt.Sprintf("Say something about number %d. [sandbox: pace=%s]", len(p.sent), pace))
 	a, err := p.soak.gateway.postJSON(ctx, kind.path, p.key, one.id, body)
 	if err != nil {
 		return err

@@ -40,10 +40,8 @@ func TestPicturesHaveTheTraceOfARequest(t *testing.T) {
 			nothingSecret(t, spans, g)
 
 			calls := find(t, spans, "image_generation gpt-image-1")
-			slices.SortFunc(
-				calls,
-				func(a, b ptrace.Span) int { return int(int64(a.StartTimestamp()) - int64(b.StartTimestamp())) },
-			)
+			slices.SortFunc(calls,
+				func(a, b ptrace.Span) int { return int(int64(a.StartTimestamp()) - int64(b.StartTimestamp())) })
 			failed, good := calls[0], calls[len(calls)-1]
 			if failed.Status().Code() != ptrace.StatusCodeError || text(failed, "error.type") == "" ||
 				text(failed, "stagedoor.attempt") != "1" {
@@ -93,11 +91,8 @@ func TestPicturesThatQueueHaveASpanForIt(t *testing.T) {
 func belowRequest(t *testing.T, server ptrace.Span, spans []ptrace.Span) {
 	t.Helper()
 	if server.Kind() != ptrace.SpanKindServer || !server.ParentSpanID().IsEmpty() {
-		t.Errorf(
-			"the request's span is %s with parent %s, want a server span without",
-			server.Kind(),
-			server.ParentSpanID(),
-		)
+		t.Errorf("the request's span is %s with parent %s, want a server span without", server.Kind(),
+			server.ParentSpanID())
 	}
 	for _, s := range spans {
 		if s.SpanID() != server.SpanID() && s.ParentSpanID() != server.SpanID() {

@@ -29,10 +29,8 @@ func traces(otlp object, more ...any) object {
 // names are the names of spans, in the order they began.
 func names(spans []ptrace.Span) []string {
 	spans = slices.Clone(spans)
-	slices.SortStableFunc(
-		spans,
-		func(a, b ptrace.Span) int { return int(int64(a.StartTimestamp()) - int64(b.StartTimestamp())) },
-	)
+	slices.SortStableFunc(spans,
+		func(a, b ptrace.Span) int { return int(int64(a.StartTimestamp()) - int64(b.StartTimestamp())) })
 	var out []string
 	for _, s := range spans {
 		out = append(out, s.Name())
@@ -111,11 +109,8 @@ func oneRequest(t *testing.T, c *collector, u *upstream, g *gateway, path string
 		t.Errorf("spans %q, want %q", got, want)
 	}
 	if server.Kind() != ptrace.SpanKindServer || !server.ParentSpanID().IsEmpty() {
-		t.Errorf(
-			"the request's span is %s with parent %s, want a server span without",
-			server.Kind(),
-			server.ParentSpanID(),
-		)
+		t.Errorf("the request's span is %s with parent %s, want a server span without", server.Kind(),
+			server.ParentSpanID())
 	}
 	for _, s := range spans {
 		if s.SpanID() != server.SpanID() && s.ParentSpanID() != server.SpanID() {
@@ -218,21 +213,13 @@ const (
 func TestTrustedCallersAreParents(t *testing.T) {
 	t.Parallel()
 	c, u := startCollector(t), newUpstream(t)
-	g := start(
-		t,
-		u,
-		traces(exports(c)["grpc"], "trust", []string{"127.0.0.0/8"}, "propagate", []string{"first"}, "sample", 0),
-	)
+	g := start(t, u,
+		traces(exports(c)["grpc"], "trust", []string{"127.0.0.0/8"}, "propagate", []string{"first"}, "sample", 0))
 	id, _, _ := g.ask("/v1/chat/completions", chat("priced", true), "traceparent", caller)
 	server, spans := c.await(t, id, 6)
 	if server.TraceID().String() != callerTrace || server.ParentSpanID().String() != callerSpan {
-		t.Errorf(
-			"the request is %s below %s, want %s below %s",
-			server.TraceID(),
-			server.ParentSpanID(),
-			callerTrace,
-			callerSpan,
-		)
+		t.Errorf("the request is %s below %s, want %s below %s", server.TraceID(), server.ParentSpanID(), callerTrace,
+			callerSpan)
 	}
 	call := find(t, spans, "chat up-1")[0]
 	if got, want := u.lastHeader("traceparent"), "00-"+callerTrace+"-"+call.SpanID().String()+"-01"; got != want {
@@ -321,11 +308,8 @@ func TestWorkInTheBackgroundIsLinkedToItsRequest(t *testing.T) {
 				continue
 			}
 			if s.TraceID() == server.TraceID() || s.Links().Len() != 1 || s.Links().At(0).SpanID() != server.SpanID() {
-				t.Errorf(
-					"the work is of trace %s with %d links, want one of its own with a link to the request",
-					s.TraceID(),
-					s.Links().Len(),
-				)
+				t.Errorf("the work is of trace %s with %d links, want one of its own with a link to the request",
+					s.TraceID(), s.Links().Len())
 			}
 			find(t, ofTrace(c.spans(), s.TraceID()), "chat up-1")
 			return
@@ -387,14 +371,8 @@ func TestPromptsAndRepliesAreInTracesWhenSwitchedOn(t *testing.T) {
 func TestStandardVariablesSwitchTracingOn(t *testing.T) {
 	t.Parallel()
 	c, u := startCollector(t), newUpstream(t)
-	g := start(
-		t,
-		u,
-		object{},
-		"OTEL_EXPORTER_OTLP_ENDPOINT=http://"+c.http,
-		"OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf",
-		"OTEL_SERVICE_NAME=door-7",
-	)
+	g := start(t, u, object{}, "OTEL_EXPORTER_OTLP_ENDPOINT=http://"+c.http,
+		"OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf", "OTEL_SERVICE_NAME=door-7")
 	id, _, _ := g.ask("/v1/chat/completions", chat("priced", true))
 	c.request(t, id)
 	service, _ := c.traces.AllTraces()[0].ResourceSpans().At(0).Resource().Attributes().Get("service.name")

@@ -57,12 +57,8 @@ func (a app) codesMint(o *datadir.Flags) *cobra.Command {
 								return err
 							}
 						}
-						_, err := fmt.Fprintf(
-							out,
-							"\n%s of $%s. They are not shown again.\n",
-							cli.Count(len(m.Data), "code"),
-							cli.Dollars(in.Amount),
-						)
+						_, err := fmt.Fprintf(out, "\n%s of $%s. They are not shown again.\n",
+							cli.Count(len(m.Data), "code"), cli.Dollars(in.Amount))
 						return err
 					}},
 			)

@@ -65,13 +65,8 @@ func (a app) payment(o *datadir.Flags, sign int64, c *cobra.Command) *cobra.Comm
 					if p.Repeated {
 						note = " (this payment had been made before)"
 					}
-					_, err := fmt.Fprintf(
-						out,
-						"%s has $%s to spend%s\n",
-						p.Account.Account,
-						cli.Dollars(p.Available),
-						note,
-					)
+					_, err := fmt.Fprintf(out, "%s has $%s to spend%s\n", p.Account.Account, cli.Dollars(p.Available),
+						note)
 					return err
 				}},
 		)

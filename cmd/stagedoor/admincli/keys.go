@@ -42,10 +42,8 @@ configuration file are not among them.`,
 
 // withKeys calls use with the keys of the data directory.
 func (a app) withKeys(o *datadir.Flags, use func(keyStore) error) error {
-	return o.Use(
-		func(c *admin.Client) error { return use(c) },
-		func(s *state.State) error { return use(directKeys{s}) },
-	)
+	return o.Use(func(c *admin.Client) error { return use(c) },
+		func(s *state.State) error { return use(directKeys{s}) })
 }
 
 // directKeys implements keyStore on a state that this process has opened itself.
@@ -68,12 +66,8 @@ type keyFlags struct {
 func (k *keyFlags) flags(f *pflag.FlagSet) {
 	f.StringVar(&k.name, "name", "key", "what it is called in lists and logs")
 	f.StringVar(&k.user, "user", "", "the user it belongs to")
-	f.StringSliceVar(
-		&k.scopes,
-		"scope",
-		nil,
-		"what it may do, one or more of "+strings.Join(registry.Scopes(), ", ")+" (default all)",
-	)
+	f.StringSliceVar(&k.scopes, "scope", nil,
+		"what it may do, one or more of "+strings.Join(registry.Scopes(), ", ")+" (default all)")
 	f.BoolVar(&k.nothing, "no-scopes", false, "a key that may do nothing yet")
 	f.StringSliceVar(&k.models, "model", nil, "model names or patterns it may use (default all)")
 	f.StringSliceVar(&k.allow, "allow-ip", nil, "addresses or networks it may come from (default any)")
@@ -105,12 +99,8 @@ func (k *keyFlags) key() (secret string, key identity.Key, err error) {
 	}
 	for _, s := range k.scopes {
 		if s != "all" && !slices.Contains(registry.Scopes(), s) {
-			return "", key, fmt.Errorf(
-				"%w: --scope %q is not known, use all or some of %s",
-				cli.ErrUsage,
-				s,
-				strings.Join(registry.Scopes(), ", "),
-			)
+			return "", key, fmt.Errorf("%w: --scope %q is not known, use all or some of %s", cli.ErrUsage, s,
+				strings.Join(registry.Scopes(), ", "))
 		}
 	}
 	if k.nothing && len(k.scopes) > 0 {

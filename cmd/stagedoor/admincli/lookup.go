@@ -117,14 +117,9 @@ func (a app) appsRotate(o *datadir.Flags) *cobra.Command {
 			if m.Previous != nil {
 				before = "works until " + m.Previous.UTC().Format("2006-01-02 15:04 UTC")
 			}
-			_, err := fmt.Fprintf(
-				out,
+			_, err := fmt.Fprintf(out,
 				"client_id      %s\nclient_secret  %s\n\nThe secret of %s is not shown again; the one before %s.\n",
-				m.ClientID,
-				m.Secret,
-				cli.Printable(m.Name),
-				before,
-			)
+				m.ClientID, m.Secret, cli.Printable(m.Name), before)
 			return err
 		},
 	})

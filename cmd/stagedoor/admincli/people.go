@@ -25,16 +25,8 @@ to read their account.`,
 		RunE: cli.Help,
 	}
 	o := datadir.AddFlags(c, a.App)
-	c.AddCommand(
-		a.usersCreate(o),
-		a.usersUpdate(o),
-		a.usersList(o),
-		a.usersShow(o),
-		a.usersSignOut(o),
-		a.usersLink(o),
-		a.usersDelete(o),
-		a.usersDeveloperToken(o),
-	)
+	c.AddCommand(a.usersCreate(o), a.usersUpdate(o), a.usersList(o), a.usersShow(o), a.usersSignOut(o),
+		a.usersLink(o), a.usersDelete(o), a.usersDeveloperToken(o))
 	return c
 }
 

@@ -156,12 +156,8 @@ that are not given change nothing.`,
 	}
 	f := c.Flags()
 	f.StringVar(&w.name, "name", "", "what it is called in lists and logs")
-	f.StringSliceVar(
-		&w.scopes,
-		"scope",
-		nil,
-		"what it may do, one or more of all, "+strings.Join(registry.Scopes(), ", "),
-	)
+	f.StringSliceVar(&w.scopes, "scope", nil,
+		"what it may do, one or more of all, "+strings.Join(registry.Scopes(), ", "))
 	f.BoolVar(&w.nothing, "no-scopes", false, "it may do nothing")
 	f.StringSliceVar(&w.models, "model", nil, "model names or patterns it may use; '*': all")
 	f.StringSliceVar(&w.allow, "allow-ip", nil, "addresses or networks it may come from; any: from anywhere")

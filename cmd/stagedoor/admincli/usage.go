@@ -93,13 +93,8 @@ func (a app) receiptsShow(o *datadir.Flags) *cobra.Command {
 		Use: "show REQUEST-ID", Short: "Print the receipts of a request id as JSON",
 		Args: cli.ExactArgs(1, "a request id, as replies have it in X-Request-Id"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return callAndPrint(
-				c,
-				a,
-				o,
-				true,
-				apiCall[adminapi.List[adminapi.Receipt]]{method: "GET", path: "/receipts/" + url.PathEscape(args[0])},
-			)
+			return callAndPrint(c, a, o, true,
+				apiCall[adminapi.List[adminapi.Receipt]]{method: "GET", path: "/receipts/" + url.PathEscape(args[0])})
 		},
 	}
 	return c

@@ -61,12 +61,8 @@ func Examine(ctx context.Context, o Options) Report {
 		Check{
 			"configuration",
 			OK,
-			fmt.Sprintf(
-				"%d providers, %d models, %d keys",
-				len(o.Config.Providers),
-				len(o.Config.Models),
-				len(o.Config.Keys),
-			),
+			fmt.Sprintf("%d providers, %d models, %d keys", len(o.Config.Providers), len(o.Config.Models),
+				len(o.Config.Keys)),
 			"",
 		},
 	)
@@ -78,10 +74,8 @@ func Examine(ctx context.Context, o Options) Report {
 		r.add(certificate(o.Config.TLS.Cert, o.Config.TLS.Key))
 	}
 	if o.Offline {
-		r.add(
-			Check{"providers", Skipped, "nobody was asked: --offline", ""},
-			Check{"clock", Skipped, "compared with nobody's: --offline", ""},
-		)
+		r.add(Check{"providers", Skipped, "nobody was asked: --offline", ""},
+			Check{"clock", Skipped, "compared with nobody's: --offline", ""})
 		return r.judged()
 	}
 	found, dates := providers(ctx, o.Config.CatalogProviders())

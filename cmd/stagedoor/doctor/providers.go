@@ -82,12 +82,8 @@ func ask(ctx context.Context, spec *catalog.Provider, key string) (Check, *date)
 		authorize = func(http.Header, string) {} // it can be reached, not asked
 	}
 	began := time.Now()
-	reply, err := client.Send(
-		ctx,
-		upstream.Request{Method: http.MethodGet, Path: probe.Path, Header: probe.Header.Clone()},
-		authorize,
-		key,
-	)
+	reply, err := client.Send(ctx,
+		upstream.Request{Method: http.MethodGet, Path: probe.Path, Header: probe.Header.Clone()}, authorize, key)
 	if err != nil {
 		return Check{
 			Status: Failed,

@@ -34,14 +34,8 @@ restored into an empty data directory.`,
 		RunE: cli.Help,
 	}
 	o := datadir.AddFlags(c, a.App)
-	c.AddCommand(
-		a.verifyCommand(o),
-		a.backupCommand(o),
-		a.restoreCommand(o),
-		a.exportCommand(o),
-		a.importCommand(o),
-		a.compactCommand(o),
-	)
+	c.AddCommand(a.verifyCommand(o), a.backupCommand(o), a.restoreCommand(o), a.exportCommand(o), a.importCommand(o),
+		a.compactCommand(o))
 	return c
 }
 
@@ -153,10 +147,8 @@ func (a app) printReport(path string, s journal.Stats, v *schema.Verification) e
 		return err
 	}
 	if s.CutBack {
-		fmt.Fprintln(
-			a.Out,
-			"the last commit is not whole and will be cut back: a power cut does that, and so does a damaged disk",
-		)
+		fmt.Fprintln(a.Out,
+			"the last commit is not whole and will be cut back: a power cut does that, and so does a damaged disk")
 	}
 	if v.Sound() {
 		_, err := fmt.Fprintf(
@@ -388,13 +380,8 @@ whole and was checked.`,
 			if err != nil {
 				return datadir.Unavailable(err)
 			}
-			_, err = fmt.Fprintf(
-				a.Out,
-				"compacted %s from %s to %s\n",
-				data,
-				formatSize(sizes.Before),
-				formatSize(sizes.After),
-			)
+			_, err = fmt.Fprintf(a.Out, "compacted %s from %s to %s\n", data, formatSize(sizes.Before),
+				formatSize(sizes.After))
 			return err
 		},
 	}

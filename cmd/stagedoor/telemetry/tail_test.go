@@ -169,14 +169,8 @@ func TestAStalledExporterCostsItsSpansAndSaysHowMany(t *testing.T) {
 		}
 		lost := q.dropped.Load() + q.failed.Load()
 		if lost == 0 || int64(exporter.got) != q.exported.Load() || lost+q.exported.Load() != total {
-			t.Errorf(
-				"of %d spans %d were exported (%d counted), %d dropped and %d failed",
-				total,
-				exporter.got,
-				q.exported.Load(),
-				q.dropped.Load(),
-				q.failed.Load(),
-			)
+			t.Errorf("of %d spans %d were exported (%d counted), %d dropped and %d failed", total, exporter.got,
+				q.exported.Load(), q.dropped.Load(), q.failed.Load())
 		}
 		if !strings.Contains(lines.String(), "spans were dropped") {
 			t.Errorf("the log says nothing of it: %s", lines.String())
@@ -229,13 +223,8 @@ func TestSamplerBelievesTrustedCallersAndKeepsChildrenTogether(t *testing.T) {
 			_, child := tracer.Start(ctx, "call")
 			for _, s := range []trace.Span{root, child} {
 				if s.SpanContext().IsSampled() != c.sampled || s.IsRecording() != c.rec {
-					t.Errorf(
-						"sampled %t and recording %t, want %t and %t",
-						s.SpanContext().IsSampled(),
-						s.IsRecording(),
-						c.sampled,
-						c.rec,
-					)
+					t.Errorf("sampled %t and recording %t, want %t and %t", s.SpanContext().IsSampled(),
+						s.IsRecording(), c.sampled, c.rec)
 				}
 			}
 		})
@@ -244,10 +233,8 @@ func TestSamplerBelievesTrustedCallersAndKeepsChildrenTogether(t *testing.T) {
 
 func TestNothingIsSetUpWithoutAPlaceToGo(t *testing.T) {
 	none := func(string) (string, bool) { return "", false }
-	tel, err := Start(
-		context.Background(),
-		Options{Logger: slog.New(slog.DiscardHandler), Config: config.Default().Telemetry, Env: none},
-	)
+	tel, err := Start(context.Background(),
+		Options{Logger: slog.New(slog.DiscardHandler), Config: config.Default().Telemetry, Env: none})
 	if err != nil || tel.Tracer != nil || tel.Actors != nil || tel.Scrape != nil {
 		t.Errorf("set up %+v, %v, want nothing", tel, err)
 	}

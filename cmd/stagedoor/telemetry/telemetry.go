@@ -114,11 +114,8 @@ func about(ctx context.Context, o Options) (*resource.Resource, error) {
 	r, err := resource.New(
 		ctx,
 		resource.WithTelemetrySDK(),
-		resource.WithAttributes(
-			semconv.ServiceName("stagedoor"),
-			semconv.ServiceVersion(o.Version),
-			semconv.ServiceInstanceID(o.Instance),
-		),
+		resource.WithAttributes(semconv.ServiceName("stagedoor"), semconv.ServiceVersion(o.Version),
+			semconv.ServiceInstanceID(o.Instance)),
 		resource.WithFromEnv(),
 	)
 	if errors.Is(err, resource.ErrSchemaURLConflict) || errors.Is(err, resource.ErrPartialResource) {
@@ -200,10 +197,8 @@ func (t *Telemetry) startMetrics(ctx context.Context, o Options, about *resource
 	}
 	if o.Config.Metrics.Prometheus {
 		registry := prometheus.NewRegistry()
-		registry.MustRegister(
-			collectors.NewGoCollector(),
-			collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		)
+		registry.MustRegister(collectors.NewGoCollector(),
+			collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 		reader, err := promexporter.New(promexporter.WithRegisterer(registry), promexporter.WithoutScopeInfo())
 		if err != nil {
 			return err

@@ -151,10 +151,7 @@ func (r *snapshot) providers() table {
 				ofLimit(p.InFlight, p.Places),
 				number(int64(p.Queued)),
 				ofLimit(p.Requests.Remaining, p.Requests.Limit),
-				ofLimit(
-					p.Tokens.Remaining,
-					p.Tokens.Limit,
-				),
+				ofLimit(p.Tokens.Remaining, p.Tokens.Limit),
 				ofLimit(p.Keys.Benched, p.Keys.Of),
 				formatDuration(p.ServiceMs),
 				number(p.Granted),
@@ -188,12 +185,8 @@ func (r *snapshot) actors() table {
 		dead += c.Count
 	}
 	s := table{name: "actors", none: "there are no actors",
-		summary: fmt.Sprintf(
-			"%d goroutines at work, %d crashed; %d dead letters",
-			r.Actors.Goroutines,
-			r.Actors.Crashed,
-			dead,
-		),
+		summary: fmt.Sprintf("%d goroutines at work, %d crashed; %d dead letters", r.Actors.Goroutines,
+			r.Actors.Crashed, dead),
 		head: []string{
 			"ACTOR",
 			"KIND",

@@ -55,11 +55,8 @@ at the moment and ends.`,
   STAGEDOOR_TOKEN=... stagedoor top --url https://gateway.example.com
   stagedoor top --json | jq .flow.load`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.withGateway(
-				o,
-				&f,
-				func(api *adminapi.Client) error { return a.top(c.Context(), client{api, f.limit}, &f) },
-			)
+			return a.withGateway(o, &f,
+				func(api *adminapi.Client) error { return a.top(c.Context(), client{api, f.limit}, &f) })
 		},
 	}
 	o = datadir.AddFlags(c, a.App)
@@ -80,11 +77,8 @@ func (a app) withGateway(o *datadir.Flags, f *topFlags, use func(*adminapi.Clien
 	if f.url != "" {
 		base, err := url.Parse(f.url)
 		if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-			return fmt.Errorf(
-				"%w: --url %q: expected an address such as https://gateway.example.com",
-				cli.ErrUsage,
-				f.url,
-			)
+			return fmt.Errorf("%w: --url %q: expected an address such as https://gateway.example.com", cli.ErrUsage,
+				f.url)
 		}
 		return use(adminapi.NewClient(remote{base, f.token}))
 	}

@@ -166,14 +166,8 @@ const (
 
 // jobLine returns "bar  33%  in_progress  0:12  prompt  video_..", cut to the width of the screen.
 func (b *bars) jobLine(j *bar) string {
-	line := fmt.Sprintf(
-		"%s %3d%%  %-*s  %s",
-		drawBar(j.Progress, 100),
-		j.Progress,
-		statusWidth,
-		cli.Printable(j.Status),
-		clock(j.Took(b.now)),
-	)
+	line := fmt.Sprintf("%s %3d%%  %-*s  %s", drawBar(j.Progress, 100), j.Progress, statusWidth,
+		cli.Printable(j.Status), clock(j.Took(b.now)))
 	if j.cost != nil {
 		line += "  $" + cli.Dollars(*j.cost)
 	}
@@ -189,14 +183,8 @@ func (b *bars) jobLine(j *bar) string {
 func (b *bars) fileLine(f *fileUpdate) string {
 	line := fmt.Sprintf("%s %d bytes  %s", strings.Repeat("─", barWidth), f.done, f.path)
 	if f.total > 0 {
-		line = fmt.Sprintf(
-			"%s %3d%%  %d of %d bytes  %s",
-			drawBar(f.done, f.total),
-			f.done*100/f.total,
-			f.done,
-			f.total,
-			f.path,
-		)
+		line = fmt.Sprintf("%s %3d%%  %d of %d bytes  %s", drawBar(f.done, f.total), f.done*100/f.total, f.done,
+			f.total, f.path)
 	}
 	return cli.Shorten(line, max(b.width, 2))
 }

@@ -114,16 +114,8 @@ func (a app) listCommand(r *gateway) *cobra.Command {
 						func(line func(...any)) {
 							for i := range page.Data {
 								j := &page.Data[i]
-								line(
-									j.ID,
-									j.Status,
-									fmt.Sprintf("%d%%", j.Progress),
-									j.Model,
-									j.Size,
-									j.Seconds,
-									time.Unix(j.CreatedAt, 0).UTC().Format(time.RFC3339),
-									cli.Shorten(j.Text(), 60),
-								)
+								line(j.ID, j.Status, fmt.Sprintf("%d%%", j.Progress), j.Model, j.Size, j.Seconds,
+									time.Unix(j.CreatedAt, 0).UTC().Format(time.RFC3339), cli.Shorten(j.Text(), 60))
 							}
 						},
 					)

@@ -70,11 +70,8 @@ func TestSigningInEndsWhatTheBrowserHadBefore(t *testing.T) {
 	r := registry{"old": {ID: "old"}}
 	g := guard(t, r, "https://a.example")
 	w := httptest.NewRecorder()
-	v, err := g.SignIn(
-		w,
-		request("__Host-stagedoor-session", "old", "__Host-stagedoor-guest", "x"),
-		tokens.Login{Password: "right"},
-	)
+	v, err := g.SignIn(w, request("__Host-stagedoor-session", "old", "__Host-stagedoor-guest", "x"),
+		tokens.Login{Password: "right"})
 	if err != nil || !v.SignedIn() || len(r) != 1 {
 		t.Fatalf("%+v %v, sessions %v", v, err, r)
 	}

@@ -69,10 +69,8 @@ func NewUsage(rows []money.UsageRow, o UsageOptions) Usage {
 	}
 	for _, days := range o.Ranges {
 		from, to := o.Today.AddDate(0, 0, 1-days).UTC().Format(time.DateOnly), o.Today.UTC().Format(time.DateOnly)
-		u.Ranges = append(
-			u.Ranges,
-			Link{strconv.Itoa(days) + " days", o.address(u.Measure, from, to), from == u.From && to == u.To},
-		)
+		u.Ranges = append(u.Ranges,
+			Link{strconv.Itoa(days) + " days", o.address(u.Measure, from, to), from == u.From && to == u.To})
 	}
 	if o.Form {
 		u.Action = o.Path
@@ -180,13 +178,8 @@ func plot(rows []money.UsageRow, o UsageOptions, m int) *Plot {
 		all += totals[model]
 	}
 	p.Title = measure.label + " by day and model"
-	p.Description = fmt.Sprintf(
-		"Bars for %d days from %s to %s, %s in all. The table below has the numbers.",
-		len(days),
-		days[0],
-		days[len(days)-1],
-		measure.tick(all)+" "+measure.unit,
-	)
+	p.Description = fmt.Sprintf("Bars for %d days from %s to %s, %s in all. The table below has the numbers.",
+		len(days), days[0], days[len(days)-1], measure.tick(all)+" "+measure.unit)
 	if measure.name == "cost" {
 		p.Description = strings.Replace(p.Description, " dollars", "", 1)
 	}
@@ -208,10 +201,8 @@ func rank(rows []money.UsageRow, of func(*money.UsageRow) int64) (classes map[st
 	for i := range rows {
 		by[rows[i].Model] += max(of(&rows[i]), 0)
 	}
-	names := slices.SortedFunc(
-		maps.Keys(by),
-		func(a, b string) int { return cmp.Or(cmp.Compare(by[b], by[a]), strings.Compare(a, b)) },
-	)
+	names := slices.SortedFunc(maps.Keys(by),
+		func(a, b string) int { return cmp.Or(cmp.Compare(by[b], by[a]), strings.Compare(a, b)) })
 	classes, totals = map[string]string{}, map[string]int64{}
 	for i, name := range names {
 		if i < maxModels {

@@ -168,16 +168,8 @@ const maxCodes = 100
 // mint makes redeem codes and shows them, once.
 func (rc *requestContext) mint() {
 	f := fields{form: rc.form}
-	count, amount, expires := f.whole(
-		"count",
-		"How many",
-	), f.dollars(
-		"amount",
-		"Dollars each",
-	), f.lastDay(
-		"expiry",
-		"Last day",
-	)
+	count, amount, expires := f.whole("count", "How many"), f.dollars("amount",
+		"Dollars each"), f.lastDay("expiry", "Last day")
 	switch {
 	case f.err != nil:
 	case count < 1 || count > maxCodes:
@@ -196,14 +188,8 @@ func (rc *requestContext) mint() {
 		rc.codesAgain(http.StatusConflict, problemSent)
 		return
 	}
-	codes, _, err := rc.options.Ledger.Mint(
-		rc.r.Context(),
-		int(count),
-		amount,
-		rc.user.Username,
-		expires,
-		rc.options.Random,
-	)
+	codes, _, err := rc.options.Ledger.Mint(rc.r.Context(), int(count), amount, rc.user.Username, expires,
+		rc.options.Random)
 	if err != nil {
 		rc.sent.allowAgain(rc.user.ID, id)
 		rc.codesAgain(rc.problem(err))

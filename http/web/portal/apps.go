@@ -85,10 +85,8 @@ func (rc *requestContext) developerView() *pages.DeveloperTokens {
 	all := rc.options.Registry.DeveloperTokens(rc.user.ID)
 	for i := len(all) - 1; i >= 0; i-- {
 		t := &all[i]
-		view.Tokens = append(
-			view.Tokens,
-			pages.DeveloperToken{ID: t.ID, Name: t.Name, Created: t.Created, Revoked: t.Revoked},
-		)
+		view.Tokens = append(view.Tokens,
+			pages.DeveloperToken{ID: t.ID, Name: t.Name, Created: t.Created, Revoked: t.Revoked})
 	}
 	return view
 }
@@ -116,9 +114,6 @@ func (rc *requestContext) developerAgain(status int, problem string) {
 }
 
 func (rc *requestContext) revokeDeveloperToken() {
-	rc.concluded(
-		rc.options.Registry.RevokeDeveloperToken(rc.r.Context(), rc.user.ID, rc.r.PathValue("id")),
-		pathTokens,
-		"token_revoked",
-	)
+	rc.concluded(rc.options.Registry.RevokeDeveloperToken(rc.r.Context(), rc.user.ID, rc.r.PathValue("id")),
+		pathTokens, "token_revoked")
 }

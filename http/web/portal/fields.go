@@ -28,10 +28,8 @@ func (f *fields) text(name string) string { return strings.TrimSpace(f.form.Get(
 
 // list reads words with commas or spaces between; nil if there are none.
 func (f *fields) list(name string) []string {
-	words := strings.FieldsFunc(
-		f.form.Get(name),
-		func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\r' || r == '\t' },
-	)
+	words := strings.FieldsFunc(f.form.Get(name),
+		func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\r' || r == '\t' })
 	if len(words) == 0 {
 		return nil
 	}

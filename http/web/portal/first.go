@@ -130,12 +130,8 @@ func askModel(r *http.Request, next http.Handler, view *pages.First) (answer, pr
 	if err != nil {
 		return "", "The question cannot be sent."
 	}
-	inner, err := http.NewRequestWithContext(
-		r.Context(),
-		http.MethodPost,
-		pathV1+"/chat/completions",
-		bytes.NewReader(body),
-	)
+	inner, err := http.NewRequestWithContext(r.Context(), http.MethodPost, pathV1+"/chat/completions",
+		bytes.NewReader(body))
 	if err != nil {
 		return "", "The question cannot be sent."
 	}

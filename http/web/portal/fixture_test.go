@@ -141,10 +141,8 @@ func (h *fixture) served(w http.ResponseWriter, r *http.Request) {
 
 func (h *fixture) user(name string, admin bool) tokens.User {
 	h.t.Helper()
-	u, err := h.registry.CreateUser(
-		h.t.Context(),
-		tokens.NewUser{Username: name, Email: name + "@example.com", Password: password, Admin: admin},
-	)
+	u, err := h.registry.CreateUser(h.t.Context(),
+		tokens.NewUser{Username: name, Email: name + "@example.com", Password: password, Admin: admin})
 	if err != nil {
 		h.t.Fatal(err)
 	}

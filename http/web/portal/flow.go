@@ -25,14 +25,10 @@ func (p *Portal) flowRoutes(handle func(pattern string, h http.HandlerFunc)) {
 		return
 	}
 	handle("GET "+pathFlow, p.admin(func(rc *requestContext) { rc.show(http.StatusOK, &pages.Flow{Desk: rc.desk()}) }))
-	handle(
-		"GET "+pathFlowProviders,
-		p.admin(func(rc *requestContext) { rc.show(http.StatusOK, &pages.Providers{Desk: rc.desk()}) }),
-	)
-	handle(
-		"GET "+pathFlow+"/actors",
-		p.admin(func(rc *requestContext) { rc.show(http.StatusOK, &pages.Actors{Desk: rc.desk()}) }),
-	)
+	handle("GET "+pathFlowProviders,
+		p.admin(func(rc *requestContext) { rc.show(http.StatusOK, &pages.Providers{Desk: rc.desk()}) }))
+	handle("GET "+pathFlow+"/actors",
+		p.admin(func(rc *requestContext) { rc.show(http.StatusOK, &pages.Actors{Desk: rc.desk()}) }))
 	handle("GET "+pathFlowRequests, p.admin((*requestContext).findRequest))
 	handle("GET "+pathFlowRequests+"/{id}", p.admin((*requestContext).flowRequest))
 	handle("POST "+pathFlowRequests+"/{id}/cancel", p.adminForm((*requestContext).cancelRequest))
@@ -78,10 +74,8 @@ func (rc *requestContext) cancelRequest() {
 	case errors.Is(err, flow.ErrUnknown):
 		rc.forgotten(id)
 	case errors.Is(err, flow.ErrOver):
-		rc.show(
-			http.StatusConflict,
-			&pages.Failure{Title: "That did not work", Message: "The request had ended by then."},
-		)
+		rc.show(http.StatusConflict,
+			&pages.Failure{Title: "That did not work", Message: "The request had ended by then."})
 	case err != nil:
 		rc.busy(rc.w, rc.r, err)
 	default:
@@ -103,15 +97,8 @@ func (rc *requestContext) setPaused(paused bool) {
 		rc.busy(rc.w, rc.r, err)
 		return
 	}
-	rc.options.Logger.Info(
-		"provider paused or resumed by an administrator",
-		"provider",
-		name,
-		"paused",
-		paused,
-		"by",
-		rc.user.ID,
-	)
+	rc.options.Logger.Info("provider paused or resumed by an administrator", "provider", name, "paused", paused, "by",
+		rc.user.ID)
 	rc.done(pathFlowProviders, word)
 }
 

@@ -109,10 +109,7 @@ func (rc *requestContext) readKey(n *tokens.NewKey) error {
 		"name",
 	), rc.form["scope"], f.list(
 		"models",
-	), f.networks(
-		"allow",
-		"Addresses",
-	)
+	), f.networks("allow", "Addresses")
 	n.Limits = identity.Limits{RPM: f.whole("rpm", "Requests a minute"), TPM: f.whole("tpm", "Tokens a minute"),
 		Concurrency: f.whole("slots", "Requests at a time")}
 	n.Budget, n.Window, n.Expires = f.dollars("budget", "Budget"), budget.Window(f.text("window")),

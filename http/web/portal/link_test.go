@@ -37,23 +37,14 @@ func TestOneTimeLinkSetsAPasswordAndSignsInOnce(t *testing.T) {
 	late.expect(late.get(path), http.StatusOK, `value="anna"`)
 	v.expect(v.get(path), http.StatusOK, "Choose a password")
 	v.expect(v.get(path), http.StatusOK, "Choose a password") // looking at it uses nothing up
-	v.expect(
-		v.post(browser.PathLink, "new", chosen, "again", "another one"),
-		http.StatusUnprocessableEntity,
-		"passwords differ",
-	)
-	v.expect(
-		v.post(browser.PathLink, "new", "short", "again", "short"),
-		http.StatusUnprocessableEntity,
-		"8 to 512 bytes",
-	)
+	v.expect(v.post(browser.PathLink, "new", chosen, "again", "another one"), http.StatusUnprocessableEntity,
+		"passwords differ")
+	v.expect(v.post(browser.PathLink, "new", "short", "again", "short"), http.StatusUnprocessableEntity,
+		"8 to 512 bytes")
 	stranger := h.visitor()
 	stranger.page = v.page
-	stranger.expect(
-		stranger.post(browser.PathLink, "new", chosen, "again", chosen),
-		http.StatusForbidden,
-		"does not belong",
-	)
+	stranger.expect(stranger.post(browser.PathLink, "new", chosen, "again", chosen), http.StatusForbidden,
+		"does not belong")
 	res := v.post(browser.PathLink, "new", chosen, "again", chosen, "username", "root")
 	if res.StatusCode != http.StatusSeeOther || res.Header.Get("Location") != "/account" {
 		t.Fatalf("%d, %s\n%s", res.StatusCode, res.Header.Get("Location"), v.page)
@@ -62,11 +53,8 @@ func TestOneTimeLinkSetsAPasswordAndSignsInOnce(t *testing.T) {
 	if res := old.get("/account"); res.StatusCode != http.StatusSeeOther {
 		t.Errorf("the old session is answered %d", res.StatusCode)
 	}
-	late.expect(
-		late.post(browser.PathLink, "new", "mine instead", "again", "mine instead"),
-		http.StatusForbidden,
-		"does not work any more",
-	)
+	late.expect(late.post(browser.PathLink, "new", "mine instead", "again", "mine instead"), http.StatusForbidden,
+		"does not work any more")
 	v.expect(v.get(path), http.StatusForbidden, "does not work any more")
 	v.expect(v.get(second), http.StatusForbidden, "does not work any more")
 	v.expect(v.get(browser.PathLink+"?link=forged"), http.StatusForbidden, "does not work any more")
@@ -85,22 +73,13 @@ func TestLinkOfTheFirstAdministratorWorksOnceOnThisMachine(t *testing.T) {
 	v.expect(v.get(path), http.StatusForbidden, "own computer")
 	v.local = true
 	v.expect(v.get(path), http.StatusOK, "Set up the administrator")
-	v.expect(
-		v.post(browser.PathLink, "new", chosen, "again", chosen, "username", "root"),
-		http.StatusUnprocessableEntity,
-		"taken",
-	)
-	v.expect(
-		v.post(browser.PathLink, "new", chosen, "again", chosen, "username", "no name"),
-		http.StatusUnprocessableEntity,
-		"Username",
-	)
+	v.expect(v.post(browser.PathLink, "new", chosen, "again", chosen, "username", "root"),
+		http.StatusUnprocessableEntity, "taken")
+	v.expect(v.post(browser.PathLink, "new", chosen, "again", chosen, "username", "no name"),
+		http.StatusUnprocessableEntity, "Username")
 	v.local = false
-	v.expect(
-		v.post(browser.PathLink, "new", chosen, "again", chosen, "username", "boss"),
-		http.StatusForbidden,
-		"own computer",
-	)
+	v.expect(v.post(browser.PathLink, "new", chosen, "again", chosen, "username", "boss"), http.StatusForbidden,
+		"own computer")
 	v.local = true
 	v.get(path)
 	res := v.post(browser.PathLink, "new", chosen, "again", chosen, "username", "boss")

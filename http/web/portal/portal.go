@@ -270,12 +270,8 @@ func (rc *requestContext) done(path, what string) {
 
 // missing is the page for what is not there, or not the visitor's.
 func (rc *requestContext) missing() {
-	rc.write(
-		rc.w,
-		rc.r,
-		http.StatusNotFound,
-		&pages.Missing{Desk: pages.NewDesk(rc.options.Browser, &rc.visitor, rc.options.TopUpURL())},
-	)
+	rc.write(rc.w, rc.r, http.StatusNotFound,
+		&pages.Missing{Desk: pages.NewDesk(rc.options.Browser, &rc.visitor, rc.options.TopUpURL())})
 }
 
 func (rc *requestContext) show(status int, view pages.View) { rc.write(rc.w, rc.r, status, view) }

@@ -47,10 +47,8 @@ func TestWhoIsNotSignedInIsSentToSignInAndBack(t *testing.T) {
 	if !strings.Contains(v.page, `value="/account/keys?x=1"`) {
 		t.Fatalf("the form forgets where to go:\n%s", v.page)
 	}
-	v.sentTo(
-		v.post("/signin", "username", "anna", "password", password, "next", "/account/keys?x=1"),
-		"/account/keys?x=1",
-	)
+	v.sentTo(v.post("/signin", "username", "anna", "password", password, "next", "/account/keys?x=1"),
+		"/account/keys?x=1")
 	v.sentTo(v.get("/signin?next=/account/apps"), "/account/apps")
 }
 
@@ -72,29 +70,17 @@ func TestSignInRefusals(t *testing.T) {
 	h := newFixture(t)
 	v := h.visitor()
 	v.get("/signin")
-	v.expect(
-		v.post("/signin", "username", "anna", "password", "wrong"),
-		http.StatusForbidden,
-		"Wrong username or password.",
-	)
+	v.expect(v.post("/signin", "username", "anna", "password", "wrong"), http.StatusForbidden,
+		"Wrong username or password.")
 	if !strings.Contains(v.page, `value="anna"`) || strings.Contains(v.page, `value="wrong"`) {
 		t.Errorf("the form is\n%s", v.page)
 	}
-	v.expect(
-		v.post("/signin", "username", "anna", "password", password, "token", "forged"),
-		http.StatusForbidden,
-		"Please try again",
-	)
-	v.expect(
-		v.send("/signin", url.Values{}, http.Header{"Content-Type": {"application/json"}}),
-		http.StatusBadRequest,
-		"cannot be read",
-	)
-	v.expect(
-		v.send("/signin", url.Values{"username": {strings.Repeat("x", 70<<10)}}, nil),
-		http.StatusRequestEntityTooLarge,
-		"cannot be read",
-	)
+	v.expect(v.post("/signin", "username", "anna", "password", password, "token", "forged"), http.StatusForbidden,
+		"Please try again")
+	v.expect(v.send("/signin", url.Values{}, http.Header{"Content-Type": {"application/json"}}),
+		http.StatusBadRequest, "cannot be read")
+	v.expect(v.send("/signin", url.Values{"username": {strings.Repeat("x", 70<<10)}}, nil),
+		http.StatusRequestEntityTooLarge, "cannot be read")
 	v.get("/signin")
 	for range 5 {
 		v.post("/signin", "username", "anna", "password", "wrong")
@@ -259,11 +245,8 @@ func TestRefusedKeyKeepsWhatWasTyped(t *testing.T) {
 			"2001-01-01"},
 		"Window must be": {"window", "year"}, "Scopes must be": {"scope", "root"},
 	} {
-		v.expect(
-			v.post("/account/keys", append([]string{"name", "typed before", "models", "typed-*"}, fields...)...),
-			http.StatusUnprocessableEntity,
-			problem,
-		)
+		v.expect(v.post("/account/keys", append([]string{"name", "typed before", "models", "typed-*"}, fields...)...),
+			http.StatusUnprocessableEntity, problem)
 		if !strings.Contains(v.page, "typed-*") {
 			t.Errorf("%s: what was typed is lost", problem)
 		}
@@ -335,11 +318,8 @@ func TestMoneyMovesOnce(t *testing.T) {
 			problem,
 		)
 	}
-	v.expect(
-		v.post(path+"/money", "id", "x", "amount", "1", "reason", "r", "kind", "credit"),
-		http.StatusBadRequest,
-		"cannot be read",
-	)
+	v.expect(v.post(path+"/money", "id", "x", "amount", "1", "reason", "r", "kind", "credit"), http.StatusBadRequest,
+		"cannot be read")
 	if a := money.FindAccount(h.state.View(), "anna"); a.Credits != 20_000_000 {
 		t.Errorf("credits %d", a.Credits)
 	}
@@ -406,11 +386,8 @@ func TestAdministratorSeesAndEndsWhatIsAnybodys(t *testing.T) {
 	v.expect(v.get("/admin/codes"), http.StatusOK, `<span class="tag cancelled">`)
 	for problem, fields := range map[string][]string{"between 1 and 100": {"count", "101"},
 		"more than nothing": {"amount", "-1"}, "must not be over": {"expiry", "2001-01-01"}} {
-		v.expect(
-			v.post("/admin/codes", append([]string{"count", "1", "amount", "1"}, fields...)...),
-			http.StatusUnprocessableEntity,
-			problem,
-		)
+		v.expect(v.post("/admin/codes", append([]string{"count", "1", "amount", "1"}, fields...)...),
+			http.StatusUnprocessableEntity, problem)
 	}
 }
 
@@ -473,11 +450,8 @@ func TestAdministratorMakesUsersAndTheirKeys(t *testing.T) {
 	}
 	v.expect(v.post(path+"/keys", fields...), http.StatusConflict, "sent already")
 	v.get(path)
-	v.expect(
-		v.post(path+"/keys", "name", "typed before", "rpm", "many"),
-		http.StatusUnprocessableEntity,
-		"Requests a minute must be",
-	)
+	v.expect(v.post(path+"/keys", "name", "typed before", "rpm", "many"), http.StatusUnprocessableEntity,
+		"Requests a minute must be")
 	if !strings.Contains(v.page, "typed before") || len(h.registry.UserKeys(u.ID)) != 1 {
 		t.Error("what was typed is lost, or made a key")
 	}
@@ -485,11 +459,8 @@ func TestAdministratorMakesUsersAndTheirKeys(t *testing.T) {
 	if v.get(path); strings.Contains(v.page, "Create a key") {
 		t.Error("a key can be asked for that nobody could use")
 	}
-	v.expect(
-		v.post(path+"/keys", "name", "late", "id", strings.Repeat("ab", 16)),
-		http.StatusUnprocessableEntity,
-		"disabled",
-	)
+	v.expect(v.post(path+"/keys", "name", "late", "id", strings.Repeat("ab", 16)), http.StatusUnprocessableEntity,
+		"disabled")
 	if strings.Contains(h.log.String(), secret) || strings.Contains(h.log.String(), made) {
 		t.Error("a secret is in the log")
 	}
@@ -570,25 +541,14 @@ func TestPasswordAndSessions(t *testing.T) {
 	h := newFixture(t)
 	v, other := h.signedIn("anna"), h.signedIn("anna")
 	v.get("/account/security")
-	v.expect(
-		v.post("/account/password", "old", "wrong", "new", "a long new one", "again", "a long new one"),
-		http.StatusForbidden,
-		"current password is wrong",
-	)
-	v.expect(
-		v.post("/account/password", "old", password, "new", "a long new one", "again", "another"),
-		http.StatusUnprocessableEntity,
-		"differ",
-	)
-	v.expect(
-		v.post("/account/password", "old", password, "new", "short", "again", "short"),
-		http.StatusUnprocessableEntity,
-		"8 to 512",
-	)
-	v.sentTo(
-		v.post("/account/password", "old", password, "new", "a long new one", "again", "a long new one"),
-		"/account/security?done=password_changed",
-	)
+	v.expect(v.post("/account/password", "old", "wrong", "new", "a long new one", "again", "a long new one"),
+		http.StatusForbidden, "current password is wrong")
+	v.expect(v.post("/account/password", "old", password, "new", "a long new one", "again", "another"),
+		http.StatusUnprocessableEntity, "differ")
+	v.expect(v.post("/account/password", "old", password, "new", "short", "again", "short"),
+		http.StatusUnprocessableEntity, "8 to 512")
+	v.sentTo(v.post("/account/password", "old", password, "new", "a long new one", "again", "a long new one"),
+		"/account/security?done=password_changed")
 	v.expect(v.get("/account/security?done=password_changed"), http.StatusOK, "Your password was changed")
 	if res := other.get("/account"); res.StatusCode != http.StatusSeeOther {
 		t.Error("another session lives on")
@@ -634,11 +594,8 @@ func TestAdministratorRestrictsUsersAndGroups(t *testing.T) {
 	v.expect(v.post("/admin/groups", "name", "STAFF"), http.StatusConflict, "There is a group of this name")
 	v.expect(v.post("/admin/groups", "name", "a b"), http.StatusUnprocessableEntity, "Name must have")
 	v.expect(v.get("/admin/groups/1"), http.StatusOK, "No members")
-	v.expect(
-		v.post("/admin/groups/1/members", "user", "nobody"),
-		http.StatusUnprocessableEntity,
-		"must be the name of a user",
-	)
+	v.expect(v.post("/admin/groups/1/members", "user", "nobody"), http.StatusUnprocessableEntity,
+		"must be the name of a user")
 	v.sentTo(v.post("/admin/groups/1/members", "user", "ANNA"), "/admin/groups/1?done=member_added")
 	v.get("/admin/groups/1")
 	v.expect(v.post("/admin/groups/1/delete"), http.StatusConflict, "has members")
@@ -664,40 +621,21 @@ func TestAdministratorRestrictsUsersAndGroups(t *testing.T) {
 		`value="x"`,
 	)
 	v.sentTo(v.post("/admin/groups/1/ceiling", ceiling...), "/admin/groups/1?done=ceiling_changed")
-	v.expect(
-		v.get("/admin/groups?q=cr"),
-		http.StatusOK,
-		"may chat; models: all; budget $12.50 a month; may not create keys",
-	)
+	v.expect(v.get("/admin/groups?q=cr"), http.StatusOK,
+		"may chat; models: all; budget $12.50 a month; may not create keys")
 
 	anna := h.signedIn("anna")
 	anna.expect(anna.get("/account/keys"), http.StatusOK, "The operator restricts your group: may chat")
 	anna.expect(anna.get("/account/keys"), http.StatusOK, "You may not create keys")
-	anna.expect(
-		anna.post("/account/keys", "name", "laptop", "id", "00000000000000000000000000000000"),
-		http.StatusForbidden,
-		"You may not create keys",
-	)
+	anna.expect(anna.post("/account/keys", "name", "laptop", "id", "00000000000000000000000000000000"),
+		http.StatusForbidden, "You may not create keys")
 	anna.expect(anna.get("/account/tokens"), http.StatusOK, "You may not create tokens")
 
 	path := fmt.Sprintf("/admin/users/%d", h.anna.ID)
 	v.expect(v.get(path), http.StatusOK, "The ceiling of the group")
 	v.sentTo(
-		v.post(
-			path+"/ceiling",
-			"scopes_rule",
-			"some",
-			"models_rule",
-			"some",
-			"models",
-			"gpt-*",
-			"budget",
-			"",
-			"window",
-			"total",
-			"create_keys",
-			"yes",
-		),
+		v.post(path+"/ceiling", "scopes_rule", "some", "models_rule", "some", "models", "gpt-*", "budget", "",
+			"window", "total", "create_keys", "yes"),
 		path+"?done=ceiling_changed",
 	)
 	if u, _ := identity.FindUser(h.state.View(), h.anna.ID); u.Ceiling.Scopes == nil || len(u.Ceiling.Scopes) != 0 ||

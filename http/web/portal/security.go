@@ -66,11 +66,8 @@ func (rc *requestContext) securityAgain(status int, problem string) {
 }
 
 func (rc *requestContext) endSession() {
-	rc.concluded(
-		rc.options.Registry.EndSession(rc.r.Context(), rc.user.ID, rc.r.PathValue("id")),
-		pathSecurity,
-		"session_ended",
-	)
+	rc.concluded(rc.options.Registry.EndSession(rc.r.Context(), rc.user.ID, rc.r.PathValue("id")), pathSecurity,
+		"session_ended")
 }
 
 // endSessions signs out everywhere, here too.

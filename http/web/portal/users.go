@@ -49,10 +49,8 @@ func (rc *requestContext) createUser() {
 	password, err := tokens.NewPassword(rc.options.Random)
 	var u tokens.User
 	if err == nil {
-		u, err = rc.options.Registry.CreateUser(
-			rc.r.Context(),
-			tokens.NewUser{Username: f.text("username"), Email: f.text("email"), Password: password},
-		)
+		u, err = rc.options.Registry.CreateUser(rc.r.Context(),
+			tokens.NewUser{Username: f.text("username"), Email: f.text("email"), Password: password})
 	}
 	switch {
 	case errors.Is(err, tokens.ErrExists):
@@ -136,10 +134,8 @@ func (rc *requestContext) createUserKey() {
 	}
 	if name, secret, ok := rc.makeKey(tokens.NewKey{User: u.ID, Operator: true}, again); ok {
 		rc.options.Logger.Info("key created by an administrator", "user", u.ID, "by", rc.user.ID)
-		rc.show(
-			http.StatusOK,
-			pages.SecretUserKey(rc.desk(), u.Username, pathUser(u.ID), name, secret, rc.clients(secret)),
-		)
+		rc.show(http.StatusOK,
+			pages.SecretUserKey(rc.desk(), u.Username, pathUser(u.ID), name, secret, rc.clients(secret)))
 	}
 }
 
@@ -157,10 +153,8 @@ func (rc *requestContext) showUser(u tokens.User, status int, fill func(*pages.O
 	}
 	view := &pages.OneUser{Desk: rc.desk(), User: userLine(u, b.Available(), b.Held, b.Spent), FormID: newFormID(),
 		Keys: rc.keyLines(rc.options.Registry.UserKeys(u.ID)), Usage: usage}
-	view.Entry = keyEntry(
-		rc.scopesOf(u.ID),
-		pages.Form{Action: pathUser(u.ID) + "/keys", ID: newFormID(), Token: view.Token},
-	)
+	view.Entry = keyEntry(rc.scopesOf(u.ID),
+		pages.Form{Action: pathUser(u.ID) + "/keys", ID: newFormID(), Token: view.Token})
 	kept, _ := identity.FindUser(rc.options.State.View(), u.ID)
 	view.Ceiling = ceilingEntry(&kept.Ceiling, pathUser(u.ID)+"/ceiling", view.Token, "all keys of the user")
 	if g, ok := identity.FindGroup(rc.options.State.View(), kept.Group); ok {

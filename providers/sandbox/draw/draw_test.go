@@ -45,10 +45,8 @@ func TestPictureDependsOnlyOnItsSpec(t *testing.T) {
 
 func TestPictureHasEverySizeAndFormat(t *testing.T) {
 	for _, size := range [][2]int{{1, 1}, {1, 40}, {64, 64}, {256, 256}, {1024, 1536}, {1792, 1024}, {512, 1536}} {
-		m := drawPicture(
-			t,
-			draw.Spec{Prompt: "x", Width: size[0], Height: size[1], Caption: strings.Repeat("Fuchs 狐", 90)},
-		)
+		m := drawPicture(t,
+			draw.Spec{Prompt: "x", Width: size[0], Height: size[1], Caption: strings.Repeat("Fuchs 狐", 90)})
 		if m.Rect.Dx() != size[0] || m.Rect.Dy() != size[1] || !m.Opaque() {
 			t.Errorf("%v: %v, opaque %v", size, m.Rect, m.Opaque())
 		}

@@ -192,15 +192,8 @@ func TestImagesStreamShowsPartialsAndThenTheWhole(t *testing.T) {
 
 func TestImagesEditKeepsWhatTheMaskDoesNotMark(t *testing.T) {
 	s := newService()
-	kind, body := form(
-		t,
-		"prompt",
-		"a fox",
-		"image[]",
-		"@"+square(t, color.NRGBA{200, 10, 10, 255}),
-		"mask",
-		"@"+square(t, color.NRGBA{}),
-	)
+	kind, body := form(t, "prompt", "a fox", "image[]", "@"+square(t, color.NRGBA{200, 10, 10, 255}), "mask",
+		"@"+square(t, color.NRGBA{}))
 	reply := s.call(http.MethodPost, "/v1/images/edits", kind, body)
 	data, _ := base64.StdEncoding.DecodeString(gjson.Get(reply.Body.String(), "data.0.b64_json").String())
 	m, _ := decode(t, data)
@@ -257,12 +250,7 @@ func TestVendorRoutes(t *testing.T) {
 		}
 	}
 	kind, body := form(t, "image_file", picture)
-	if reply := s.call(
-		http.MethodPost,
-		"/describe",
-		kind,
-		body,
-	); !strings.Contains(
+	if reply := s.call(http.MethodPost, "/describe", kind, body); !strings.Contains(
 		gjson.Get(reply.Body.String(), "descriptions.0.text").String(),
 		"64x64",
 	) {
@@ -387,12 +375,7 @@ func TestVideoFromSubmissionToContent(t *testing.T) {
 	if got := len(gjson.Get(s.get("/v1/videos?limit=2").Body.String(), "data").Array()); got != 2 {
 		t.Errorf("%d listed", got)
 	}
-	if reply := s.call(
-		http.MethodDelete,
-		"/v1/videos/"+id,
-		"",
-		"",
-	); reply.Code != 200 ||
+	if reply := s.call(http.MethodDelete, "/v1/videos/"+id, "", ""); reply.Code != 200 ||
 		s.get("/v1/videos/"+id).Code != 404 {
 		t.Errorf("delete: %d", reply.Code)
 	}

@@ -258,13 +258,8 @@ func TestFinishWords(t *testing.T) {
 		dialogue.ReasonLength: "MAX_TOKENS", dialogue.ReasonContextWindow: "MAX_TOKENS", dialogue.ReasonFilter: "SAFETY",
 		dialogue.ReasonMalformedCall: "MALFORMED_FUNCTION_CALL", dialogue.ReasonOther: "OTHER",
 	} {
-		got := emitAll(
-			t,
-			newEnv(),
-			shapes.Whole,
-			ev{Kind: dialogue.EventFinish, Reason: reason, Detail: "d"},
-			ev{Kind: dialogue.EventEnd},
-		)
+		got := emitAll(t, newEnv(), shapes.Whole, ev{Kind: dialogue.EventFinish, Reason: reason, Detail: "d"},
+			ev{Kind: dialogue.EventEnd})
 		if w := gjson.Get(got, "candidates.0.finishReason").Str; w != want ||
 			gjson.Get(got, "candidates.0.finishMessage").Str != "d" {
 			t.Errorf("reason %d: got %s, want %s", reason, w, want)

@@ -240,11 +240,7 @@ func TestMaskOfImagesIsTurnedAround(t *testing.T) {
 		}
 	}
 	r.Mask = drawn(t, 4, 2)
-	if _, err := imagegen.Shape.Encode(
-		r,
-		"imagegen-v3",
-		new(dialogue.Report),
-	); err == nil ||
+	if _, err := imagegen.Shape.Encode(r, "imagegen-v3", new(dialogue.Report)); err == nil ||
 		!strings.Contains(err.Error(), "mask: must have an alpha channel") {
 		t.Errorf("a mask without alpha: %v", err)
 	}

@@ -74,10 +74,8 @@ func (r *Route) FromForm(texts []Text, attached []picture.Attachment) (*Input, e
 		if r.document != "" {
 			continue // texts beside the document are ignored, because the vendor has no place for them
 		}
-		in.fields = append(
-			in.fields,
-			field{name: t.Name, value: gjson.Result{Type: gjson.String, Str: t.Value}, text: true},
-		)
+		in.fields = append(in.fields,
+			field{name: t.Name, value: gjson.Result{Type: gjson.String, Str: t.Value}, text: true})
 	}
 	if r.document != "" && !document {
 		return nil, dialogue.Missing(r.document)

@@ -367,11 +367,8 @@ func fits(image string) func(in *Input) string {
 		if len(of) == 0 || len(mask) == 0 || of[0].Dimensions() == mask[0].Dimensions() {
 			return ""
 		}
-		return fmt.Sprintf(
-			"must have the dimensions of the image, %s, and has %s",
-			of[0].Dimensions(),
-			mask[0].Dimensions(),
-		)
+		return fmt.Sprintf("must have the dimensions of the image, %s, and has %s", of[0].Dimensions(),
+			mask[0].Dimensions())
 	}
 }
 

@@ -464,11 +464,8 @@ func TestRulesOfForms(t *testing.T) {
 		for _, a := range strings.Split(strings.TrimPrefix(ratios, "must be one of "), ", ") {
 			rows = append(rows, row{path, "aspect_ratio=" + a, "", ""})
 		}
-		rows = append(
-			rows,
-			row{path, "aspect_ratio=16:9", "aspect_ratio", ratios},
-			row{path, "aspect_ratio=ASPECT_16_9", "aspect_ratio", ratios},
-		)
+		rows = append(rows, row{path, "aspect_ratio=16:9", "aspect_ratio", ratios},
+			row{path, "aspect_ratio=ASPECT_16_9", "aspect_ratio", ratios})
 	}
 	for _, tt := range rows {
 		in, err := form(t, tt.path, replaced(whole[tt.path], tt.parts)...)
@@ -504,16 +501,9 @@ func replaced(parts []string, changes string) []string {
 func TestReferencesHaveABoundTogether(t *testing.T) {
 	big := &picture.File{MediaType: "image/png", Size: 6 << 20}
 	r := route(t, "/v1/imagegen-v3/generate")
-	in, err := r.FromForm(
-		[]imagegen.Text{{Name: "prompt", Value: "x"}},
-		[]picture.Attachment{{Name: "style_reference_images", File: big}, {Name: "style_reference_images", File: big}},
-	)
-	if param, rule := verdict(
-		t,
-		r.Path,
-		in,
-		err,
-	); param != "style_reference_images" ||
+	in, err := r.FromForm([]imagegen.Text{{Name: "prompt", Value: "x"}},
+		[]picture.Attachment{{Name: "style_reference_images", File: big}, {Name: "style_reference_images", File: big}})
+	if param, rule := verdict(t, r.Path, in, err); param != "style_reference_images" ||
 		!strings.Contains(rule, "not be larger than 10 MiB") {
 		t.Errorf("got %q %q", param, rule)
 	}

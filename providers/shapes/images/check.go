@@ -137,10 +137,8 @@ func (c *checker) prompt() error {
 	case strings.TrimSpace(prompt) == "":
 		return dialogue.Invalid("prompt", "must not be empty")
 	case n > c.family.prompt:
-		return dialogue.Invalid(
-			"prompt",
-			"must not be longer than "+count(c.family.prompt, "character")+" for this model",
-		)
+		return dialogue.Invalid("prompt",
+			"must not be longer than "+count(c.family.prompt, "character")+" for this model")
 	}
 	c.r.Prompt = prompt
 	return nil
@@ -216,12 +214,7 @@ func (c *checker) format() error {
 }
 
 func (c *checker) background() (err error) {
-	if c.r.Background, err = c.own(
-		"background",
-		"auto",
-		"transparent",
-		"opaque",
-	); err != nil ||
+	if c.r.Background, err = c.own("background", "auto", "transparent", "opaque"); err != nil ||
 		c.r.Background != "transparent" {
 		return err
 	}

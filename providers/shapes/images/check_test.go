@@ -331,11 +331,8 @@ func TestRulesOfEditForms(t *testing.T) {
 		"old, no PNG":            {[]images.Text{{Name: "model", Value: "legacy-image-2"}}, []images.File{jpeg}, "image"},
 		"old, two":               {[]images.Text{{Name: "model", Value: "legacy-image-2"}}, many(2), "image"},
 	} {
-		r, err := images.CheckEditForm(
-			append([]images.Text{{Name: "prompt", Value: "a hat"}}, tc.texts...),
-			tc.files,
-			itself,
-		)
+		r, err := images.CheckEditForm(append([]images.Text{{Name: "prompt", Value: "a hat"}}, tc.texts...), tc.files,
+			itself)
 		if err == nil {
 			if tc.param != "" || len(r.Sources) == 0 {
 				t.Errorf("%s: was taken", name)
@@ -349,11 +346,8 @@ func TestRulesOfEditForms(t *testing.T) {
 }
 
 func TestAnEditWithoutAModelIsForTheEditor(t *testing.T) {
-	r, err := images.CheckEditForm(
-		[]images.Text{{Name: "prompt", Value: "a hat"}},
-		[]images.File{file(t, "image", 8, 8)},
-		itself,
-	)
+	r, err := images.CheckEditForm([]images.Text{{Name: "prompt", Value: "a hat"}},
+		[]images.File{file(t, "image", 8, 8)}, itself)
 	if err != nil || r.Model != "gen-image-1.5" || !r.Inline {
 		t.Errorf("%+v, %v", r, err)
 	}

@@ -115,10 +115,8 @@ func readReference(at string, v gjson.Result, limit int64) (*picture.File, error
 	case !v.IsObject():
 		return nil, dialogue.Invalid(at, "must be an object with image_url")
 	case v.Get("file_id").Exists() && v.Get("file_id").Type != gjson.Null:
-		return nil, dialogue.Invalid(
-			at+".file_id",
-			"the gateway stores no files: send the picture in image_url as a data URL",
-		)
+		return nil, dialogue.Invalid(at+".file_id",
+			"the gateway stores no files: send the picture in image_url as a data URL")
 	case v.Get("image_url").Type != gjson.String:
 		return nil, dialogue.Missing(at + ".image_url")
 	}
@@ -178,10 +176,8 @@ func checkPictures(r *picture.Request, field string, resolve Resolve) error {
 	case r.Mask.MediaType != "image/png":
 		return dialogue.Invalid("mask", "must be a PNG")
 	case r.Mask.Dimensions() != first.Dimensions():
-		return dialogue.Invalid(
-			"mask",
-			fmt.Sprintf("must be as large as the first picture, %s, not %s", first.Dimensions(), r.Mask.Dimensions()),
-		)
+		return dialogue.Invalid("mask",
+			fmt.Sprintf("must be as large as the first picture, %s, not %s", first.Dimensions(), r.Mask.Dimensions()))
 	}
 	return nil
 }

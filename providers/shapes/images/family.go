@@ -104,11 +104,8 @@ func anySize(text string) string {
 	case s.Width%edgeStep != 0 || s.Height%edgeStep != 0:
 		return fmt.Sprintf("width and height must be divisible by %d", edgeStep)
 	case long > maxRatio*short:
-		return fmt.Sprintf(
-			"must not be longer than %d times its width, nor wider than %d times its height",
-			maxRatio,
-			maxRatio,
-		)
+		return fmt.Sprintf("must not be longer than %d times its width, nor wider than %d times its height", maxRatio,
+			maxRatio)
 	case long > maxEdge:
 		return fmt.Sprintf("the longer edge must not exceed %d", maxEdge)
 	case s.Pixels() < minPixels || s.Pixels() > maxPixels:

@@ -66,11 +66,7 @@ func TestOtherShapesAreTranslated(t *testing.T) {
 	}
 	for _, op := range []picture.Operation{picture.Describe, picture.Upscale} {
 		var e *dialogue.Error
-		if _, err := images.Shape.Encode(
-			&picture.Request{Operation: op},
-			"m",
-			nil,
-		); !errors.As(err, &e) ||
+		if _, err := images.Shape.Encode(&picture.Request{Operation: op}, "m", nil); !errors.As(err, &e) ||
 			e.Status != 400 {
 			t.Errorf("%s: %v", op, err)
 		}

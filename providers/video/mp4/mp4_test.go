@@ -67,12 +67,8 @@ func upright(width, height uint32) []byte {
 
 // turned is one of version 1 by 90 degrees.
 func turned(width, height uint32) []byte {
-	return slices.Concat(
-		[]byte{1},
-		make([]byte, 51),
-		be(0, 1<<16, 0, 0xffff0000, 0, 0, 0, 0, 1<<30),
-		be(width<<16, height<<16),
-	)
+	return slices.Concat([]byte{1}, make([]byte, 51), be(0, 1<<16, 0, 0xffff0000, 0, 0, 0, 0, 1<<30),
+		be(width<<16, height<<16))
 }
 
 func or(b, standard []byte) []byte {
