@@ -35,11 +35,22 @@ func cutVersions(path string) (versions []string, rest string) {
 	return versions, rest
 }
 
+const (
+	// maxLocated bounds the bytes of a path that locate looks at. Each look copies the path, before
+	// any key is checked.
+	maxLocated = 1 << 10
+	// maxVersions bounds the versions before such a path. A mistake doubles one.
+	maxVersions = 4
+)
+
 // locate returns the path with another version that serves a request whose own path has no route. The version that
 // the client put last is tried first. It returns false if no version of the path has a route, or if the path has one.
 func (r *router) locate(method, path string) (string, bool) {
+	if len(path) > maxLocated {
+		return "", false
+	}
 	asked, rest := cutVersions(path)
-	if rest == "" || unclean(rest) {
+	if rest == "" || unclean(rest) || len(asked) > maxVersions {
 		return "", false
 	}
 	slices.Reverse(asked)

@@ -42,6 +42,33 @@ func TestBaseAddressesWorkWithAndWithoutAVersion(t *testing.T) {
 	}
 }
 
+func TestPathsOfStrangersAreLocatedAtABoundedCost(t *testing.T) {
+	s, _ := newServer(t, nil)
+	for _, path := range []string{
+		strings.Repeat("/v1", 5) + "/models",
+		strings.Repeat("/v1", 5000) + "/models",
+		"/models/" + strings.Repeat("a/", 600),
+	} {
+		if located, found := s.router.locate("GET", path); found {
+			t.Errorf("a path of %d bytes is located at one of %d", len(path), len(located))
+		}
+		if w := get(s, httptest.NewRequest("GET", path, nil)); w.Code != 404 {
+			t.Errorf("a path of %d bytes: %d", len(path), w.Code)
+		}
+	}
+}
+
+func TestAnEncodedSlashDividesNoId(t *testing.T) {
+	s, _ := newServer(t, nil)
+	for _, path := range []string{
+		"/responses/resp_1%2Fcancel", "/v1/v1/responses/resp_1%2fcancel", "/conversations/c%2Fitems",
+	} {
+		if w := get(s, httptest.NewRequest("PUT", path, nil)); w.Code != 404 {
+			t.Errorf("%s: %d %v", path, w.Code, w.Header())
+		}
+	}
+}
+
 func TestAPathWithoutItsVersionGetsTheErrorsOfItsShape(t *testing.T) {
 	full := overload.New(overload.Limits{Requests: 1})
 	s, _ := newServer(t, func(o *Options) { o.Overload = full })

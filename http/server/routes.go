@@ -251,7 +251,9 @@ func (r *router) notAllowed(w http.ResponseWriter, req *http.Request) {
 // notFound serves a request whose path has no route, from the path that the client meant if that is certain. Otherwise
 // it writes the error 404.
 func (r *router) notFound(w http.ResponseWriter, req *http.Request) {
-	if path, ok := r.locate(req.Method, req.URL.Path); ok {
+	// An encoded slash is part of an id, which the path that locate returns would divide.
+	encoded := strings.Contains(strings.ToLower(req.URL.RawPath), "%2f")
+	if path, ok := r.locate(req.Method, req.URL.Path); ok && !encoded {
 		to := moved(req, path)
 		r.mux.ServeHTTP(w, to)
 		req.Pattern = to.Pattern
