@@ -362,6 +362,9 @@ func TestEstimateCoversEveryKindOfToken(t *testing.T) {
 			t.Fatalf("%d tokens are said to cost no more than %d", n, held)
 		}
 	})
+	if n := ledger.Affordable(nil, 0, 100, false); n != math.MaxInt64 {
+		t.Errorf("%d tokens of a free model are affordable", n)
+	}
 	if n := ledger.Affordable(price, 199, 100, false); n != -1 {
 		t.Errorf("not even the prompt: got %d, want -1", n)
 	}

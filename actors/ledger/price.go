@@ -40,8 +40,11 @@ func Estimate(p *catalog.Price, promptTokens, maxTokens int64, special bool) int
 }
 
 // Affordable returns how many output tokens amount pays for after promptTokens, or -1 if it
-// does not even pay for the prompt. special is that of Estimate.
+// does not even pay for the prompt. Any amount pays for everything if the price is zero. special is that of Estimate.
 func Affordable(p *catalog.Price, amount, promptTokens int64, special bool) int64 {
+	if p.Zero() {
+		return math.MaxInt64
+	}
 	input, output := p.Dearest(promptTokens, special)
 	hi, lo := bits.Mul64(uint64(max(amount, 0)), million)
 	promptHi, promptLo := bits.Mul64(uint64(max(promptTokens, 0)), uint64(max(input, 0)))

@@ -15,8 +15,14 @@ import (
 // listed returns a model of OpenAI's as the configuration serves it.
 func listed(t *testing.T, model string, pricing catalog.Pricing, price *catalog.Price) *catalog.Candidate {
 	t.Helper()
+	return listedAt(t, "", model, pricing, price)
+}
+
+// listedAt is listed for a provider with a vendor in the configuration.
+func listedAt(t *testing.T, vendor, model string, pricing catalog.Pricing, price *catalog.Price) *catalog.Candidate {
+	t.Helper()
 	c, errs := catalog.Build(
-		[]catalog.Provider{{Name: "p", Shape: dialoguetest.Chat, BaseURL: "https://api.openai.com/v1"}},
+		[]catalog.Provider{{Name: "p", Vendor: vendor, Shape: dialoguetest.Chat, BaseURL: "https://api.openai.com/v1"}},
 		[]catalog.Model{{Pattern: "m", Price: price, Targets: []catalog.Route{{Provider: "p", Model: model}}}},
 		pricing,
 	)
@@ -47,6 +53,8 @@ func TestThePriceOfTheListIsChargedWhereItIsSwitchedOn(t *testing.T) {
 		{"the operator's price", "gpt-5", "gpt-5-mini", charging, own, 700, false},
 		{"the operator's price of nothing", "gpt-5", "gpt-5", charging, &catalog.Price{}, 0, false},
 		{"another model answered", "gpt-5", "gpt-5-mini", charging, nil, 25 + 20, true},
+		{"a free model answered", "gpt-5", "gpt-transcribe", charging, nil, 125 + 100, true},
+		{"a model of another kind answered", "gpt-5", "text-embedding-3-small", charging, nil, 125 + 100, true},
 		{"an unknown model answered", "gpt-5", "gpt-9", charging, nil, 125 + 100, true},
 		{"a known model for an unknown name", "router", "gpt-5-mini", charging, nil, 25 + 20, true},
 		{"unknown to the end", "router", "router", charging, nil, 0, false},
@@ -74,6 +82,20 @@ func TestThePriceOfTheListIsChargedWhereItIsSwitchedOn(t *testing.T) {
 				t.Errorf("the prices are of list %q", got)
 			}
 		})
+	}
+}
+
+// The text of a reply cannot choose the price of another vendor's model behind a cloud that serves several.
+func TestAReplyCannotNameAModelOfAnotherVendor(t *testing.T) {
+	c := listedAt(t, "*", "gpt-5", charging, nil)
+	want := *c.Rates(time.Now())
+	for _, model := range []string{"deepseek-flash", "claude-haiku-4-5", "gpt-5"} {
+		if got := *c.RatesOf(model, time.Now()); got != want {
+			t.Errorf("%s: %+v, want %+v", model, got, want)
+		}
+	}
+	if got := c.RatesOf("gpt-5-mini", time.Now()); got.Input >= want.Input {
+		t.Errorf("a model of the same vendor has the price %+v", *got)
 	}
 }
 

@@ -173,11 +173,12 @@ func (t *Text) tight(ctx context.Context, all int64) bool {
 }
 
 // Progress implements text.Meter. If the request set a maximum, the hold covers all of the
-// reply, and the count, which is an estimate, never ends it.
+// reply, and the count, which is an estimate, never ends it. The hold of an earlier attempt stays while a later target
+// without a price answers, and is not extended then.
 func (t *Text) Progress(o *text.Outcome) (enough bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.hold == nil || t.ended {
+	if t.hold == nil || t.ended || t.price.Zero() {
 		return false
 	}
 	// A provider that reports more than its model gives must not take the balance into the hold.

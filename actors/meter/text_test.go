@@ -325,3 +325,22 @@ func TestAbsurdUsageDoesNotTakeTheBalance(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A target that fails leaves its hold to the next one, which may have no price. It is streamed without extending the
+// hold, and costs nothing.
+func TestAHoldOutlivesAFallbackWithoutAPrice(t *testing.T) {
+	f := newFixture(t, 100_000)
+	m := f.meter(func(r *meter.Request) { r.MaxTokens, r.Stream = 0, true })
+	begin(t, m, candidate(t, 10))
+	held := f.held()
+	begin(t, m, candidate(t, 0))
+	if enough := m.Progress(outcome(5000)); enough || f.held() != held {
+		t.Errorf("ended: %v, held %d, before %d", enough, f.held(), held)
+	}
+	if err := m.Settle(ctx, outcome(5000)); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.spent(); got != 0 || f.held() != 0 {
+		t.Errorf("charged %d, held %d", got, f.held())
+	}
+}

@@ -70,24 +70,25 @@ type Listed struct {
 }
 
 // figures are prices as the file writes them, in dollars for a million tokens if the name says nothing else.
+// A model is free only if its input has the price 0: prices that the gateway does not charge by may be the only ones.
 type figures struct {
-	Input          dollars `json:"input"`
-	Output         dollars `json:"output"`
-	CacheRead      dollars `json:"cache_read"`
-	CacheWrite     dollars `json:"cache_write"`
-	CacheWrite1h   dollars `json:"cache_write_1h"`
-	Reasoning      dollars `json:"reasoning"`
-	AudioInput     dollars `json:"audio_input"`
-	AudioCacheRead dollars `json:"audio_cache_read"`
-	AudioOutput    dollars `json:"audio_output"`
-	ImageInput     dollars `json:"image_input"`
-	ImageCacheRead dollars `json:"image_cache_read"`
-	ImageOutput    dollars `json:"image_output"`
-	VideoInput     dollars `json:"video_input"`
-	WebSearch1k    dollars `json:"web_search_1k"`
-	Image          dollars `json:"image"`
-	Second         dollars `json:"second"`
-	Minute         dollars `json:"minute"` // of sound; no route of the gateway is charged by it
+	Input          *dollars `json:"input"`
+	Output         dollars  `json:"output"`
+	CacheRead      dollars  `json:"cache_read"`
+	CacheWrite     dollars  `json:"cache_write"`
+	CacheWrite1h   dollars  `json:"cache_write_1h"`
+	Reasoning      dollars  `json:"reasoning"`
+	AudioInput     dollars  `json:"audio_input"`
+	AudioCacheRead dollars  `json:"audio_cache_read"`
+	AudioOutput    dollars  `json:"audio_output"`
+	ImageInput     dollars  `json:"image_input"`
+	ImageCacheRead dollars  `json:"image_cache_read"`
+	ImageOutput    dollars  `json:"image_output"`
+	VideoInput     dollars  `json:"video_input"`
+	WebSearch1k    dollars  `json:"web_search_1k"`
+	Image          dollars  `json:"image"`
+	Second         dollars  `json:"second"`
+	Minute         dollars  `json:"minute"` // of sound; no route of the gateway is charged by it
 }
 
 type tier struct {
@@ -128,7 +129,11 @@ func (d *dollars) UnmarshalJSON(text []byte) error {
 }
 
 func (f *figures) price(source string) Price {
-	return Price{Input: int64(f.Input), Output: int64(f.Output), CachedInput: int64(f.CacheRead),
+	var input dollars
+	if f.Input != nil {
+		input = *f.Input
+	}
+	return Price{Input: int64(input), Output: int64(f.Output), CachedInput: int64(f.CacheRead),
 		CacheWrite: int64(f.CacheWrite), CacheWrite1h: int64(f.CacheWrite1h), Reasoning: int64(f.Reasoning),
 		AudioInput: int64(f.AudioInput), AudioCachedInput: int64(f.AudioCacheRead), AudioOutput: int64(f.AudioOutput),
 		ImageInput: int64(f.ImageInput), ImageOutput: int64(f.ImageOutput), WebSearch: int64(f.WebSearch1k),
@@ -343,14 +348,18 @@ type window struct {
 
 const dayMinutes = 24 * 60
 
-// newTariff returns the prices of a model, or what is wrong with them.
+// newTariff returns the prices of a model, or what is wrong with them. It returns nil and no problem if the list does
+// not say what a request to the model costs.
 func newTariff(m *Listed) (t *tariff, problem string) {
 	first := period{price: m.Figures.price(m.version)}
+	if m.Higher != nil && len(m.Windows)+len(m.From) > 0 {
+		return nil, "above: expected no windows and no from beside it"
+	}
 	if h := m.Higher; h != nil {
 		if h.Tokens <= 0 || m.Context > 0 && h.Tokens > m.Context {
 			return nil, "above: expected tokens within the context"
 		}
-		first.price.Above = &Tier{h.Tokens, h.price(m.version)}
+		first.price.Above = &Tier{h.Tokens, h.price(m.version).inherit(&first.price)}
 		if !first.price.Above.Price.notBelow(&first.price) {
 			return nil, "above: expected prices that are not lower"
 		}
@@ -365,7 +374,7 @@ func newTariff(m *Listed) (t *tariff, problem string) {
 			if slices.ContainsFunc(first.windows, overlaps) {
 				return nil, "windows: two of them overlap"
 			}
-			first.windows = append(first.windows, window{from, to, w.Price.price(m.version)})
+			first.windows = append(first.windows, window{from, to, w.Price.price(m.version).inherit(&first.price)})
 		}
 	}
 	t = &tariff{periods: []period{first}}
@@ -376,20 +385,24 @@ func newTariff(m *Listed) (t *tariff, problem string) {
 			return nil, "from: expected a price and a day after as_of and after the one before it"
 		}
 		last = d.Date
-		t.periods = append(t.periods, period{since: since, price: d.Price.price(m.version)})
+		t.periods = append(t.periods, period{since: since, price: d.Price.price(m.version).inherit(&first.price)})
+	}
+	if m.Figures.Input == nil && first.price.Zero() && len(m.Windows)+len(m.From) == 0 {
+		return nil, "" // it is not free: the list has no price that the gateway charges by
 	}
 	return t, ""
 }
 
-// notBelow reports whether no token is cheaper than at the other price.
+// notBelow reports whether nothing is cheaper than at the other price.
 func (p *Price) notBelow(o *Price) bool {
-	mine, theirs := p.amounts(), o.amounts()
+	a, b := p.whole(), o.whole()
+	mine, theirs := a.amounts(), b.amounts()
 	for i := range mine {
-		if *mine[i] != 0 && *mine[i] < *theirs[i] {
+		if *mine[i] < *theirs[i] {
 			return false
 		}
 	}
-	return p.Input >= o.Input && p.Output >= o.Output
+	return true
 }
 
 func clockTimes(text string) (from, to int, ok bool) {

@@ -174,7 +174,9 @@ func TestBuiltInPricesAreInTheUsualOrder(t *testing.T) {
 	for _, m := range models {
 		p := m.Price(autumn, 1_000_000)
 		if p == nil {
-			t.Errorf("%s/%s has no price", m.Vendor, m.ID)
+			if m.Kind != "transcription" { // some have a price by the minute only, which no route charges
+				t.Errorf("%s/%s has no price", m.Vendor, m.ID)
+			}
 			continue
 		}
 		if m.Kind == "text" && (p.CachedInput > p.Input || p.Input > p.Output || p.Input == 0) {
@@ -209,6 +211,12 @@ func TestAListWithAMistakeIsRefused(t *testing.T) {
 		"an unknown member": {`"id"`, `"ideal": 1, "id"`, "ideal"},
 		"lower tier":        {`"as_of"`, `"above": {"tokens": 10, "input": 1}, "as_of"`, "not lower"},
 		"tier of nothing":   {`"as_of"`, `"above": {"tokens": 0, "input": 2}, "as_of"`, "above"},
+		"lower tier by a fall-back": {`"input": 1.25}, "as_of"`,
+			`"input": 1.25, "audio_input": 9}, "above": {"tokens": 10, "input": 2}, "as_of"`, "not lower"},
+		"tier and dates": {`"as_of"`, `"above": {"tokens": 10, "input": 2},
+			"from": [{"date": "2026-12-02", "price": {"input": 2}}], "as_of"`, "no windows and no from"},
+		"tier and hours": {`"as_of"`, `"above": {"tokens": 10, "input": 2},
+			"windows": [{"utc": ["01:00-04:00"], "price": {"input": 2}}], "as_of"`, "no windows and no from"},
 		"overlap": {`"as_of"`, `"windows": [{"utc": ["01:00-04:00", "03:00-05:00"], "price": {"input": 2}}], "as_of"`,
 			"overlap"},
 		"past":    {`"as_of"`, `"from": [{"date": "2026-11-30", "price": {"input": 2}}], "as_of"`, "from"},
@@ -223,6 +231,52 @@ func TestAListWithAMistakeIsRefused(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// A client must not lower its bill by a longer prompt, and a new price for tokens says nothing about searches.
+func TestAPriceThatReplacesAnotherKeepsItsSearchesAndUnits(t *testing.T) {
+	const base = `"as_of": "2026-12-01", "price": {"input": 1, "web_search_1k": 10, "image": 2, "second": 3}`
+	l, err := catalog.ParseList([]byte(listOf(`
+		{"provider": "v", "id": "above", `+base+`, "above": {"tokens": 10, "input": 2}},
+		{"provider": "v", "id": "from", `+base+`, "from": [{"date": "2027-01-01", "price": {"input": 2}}]},
+		{"provider": "v", "id": "own", `+base+`,
+			"from": [{"date": "2027-01-01", "price": {"input": 2, "web_search_1k": 7}}]},
+		{"provider": "v", "id": "windows", `+base+`,
+			"windows": [{"utc": ["00:00-24:00"], "price": {"input": 2}}]}`)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := used(func(u *dialogue.Usage) { u.InputTotal, u.OutputTotal, u.WebSearches = 11, 0, 3 })
+	for id, searches := range map[string]int64{"above": 30_000, "from": 30_000, "own": 21_000, "windows": 30_000} {
+		m, _ := l.Find("v", id)
+		p := m.Price(time.Date(2027, 1, 2, 0, 0, 0, 0, time.UTC), 1_000_000)
+		if got := p.Tokens(u); got != 22+searches {
+			t.Errorf("%s: %d micro-dollars, want %d", id, got, 22+searches)
+		}
+		if p.Above != nil {
+			p = &p.Above.Price
+		}
+		if p.PerImage != 2_000_000 || p.PerSecond != 3_000_000 {
+			t.Errorf("%s: an image costs %d, a second %d", id, p.PerImage, p.PerSecond)
+		}
+	}
+}
+
+// A model whose prices are in units that the gateway does not charge by is not booked as free.
+func TestAModelIsFreeOnlyIfTheListSaysSo(t *testing.T) {
+	l, err := catalog.ParseList([]byte(listOf(`
+		{"provider": "v", "id": "minutes", "as_of": "2026-12-01", "price": {"minute": 1}},
+		{"provider": "v", "id": "empty", "as_of": "2026-12-01", "price": {}},
+		{"provider": "v", "id": "free", "as_of": "2026-12-01", "price": {"input": 0}}`)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, known := range map[string]bool{"minutes": false, "empty": false, "free": true} {
+		m, _ := l.Find("v", id)
+		if p := m.Price(autumn, 1_000_000); (p != nil) != known || !p.Zero() {
+			t.Errorf("%s: %+v", id, p)
+		}
 	}
 }
 

@@ -173,6 +173,29 @@ func (p *Price) amounts() []*int64 {
 		&p.PerPartial}
 }
 
+// inherit returns the price with the amounts of base for searches and units where it has none. It is for a price that
+// replaces base: vendors state such a price for tokens, and what is not a token costs the same as before.
+func (p Price) inherit(base *Price) Price {
+	p.WebSearch = orElse(p.WebSearch, base.WebSearch)
+	p.PerImage = orElse(p.PerImage, base.PerImage)
+	p.PerSecond = orElse(p.PerSecond, base.PerSecond)
+	p.PerPartial = orElse(p.PerPartial, base.PerPartial)
+	return p
+}
+
+// whole returns the price with the amount that is charged in place of each amount of zero, so that two prices can be
+// compared. It has no Above.
+func (p Price) whole() Price {
+	p.Above = nil
+	p.CachedInput, p.CacheWrite = orElse(p.CachedInput, p.Input), orElse(p.CacheWrite, p.Input)
+	p.CacheWrite1h = orElse(p.CacheWrite1h, p.CacheWrite)
+	p.Reasoning = orElse(p.Reasoning, p.Output)
+	p.AudioCachedInput = orElse(p.AudioCachedInput, p.CachedInput)
+	p.AudioInput, p.ImageInput = orElse(p.AudioInput, p.Input), orElse(p.ImageInput, p.Input)
+	p.AudioOutput, p.ImageOutput = orElse(p.AudioOutput, p.Output), orElse(p.ImageOutput, p.Output)
+	return p
+}
+
 func orElse(price, other int64) int64 {
 	if price == 0 {
 		return other

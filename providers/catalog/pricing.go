@@ -65,15 +65,17 @@ func (c *Candidate) Estimate(model string, now time.Time) *Price {
 	return c.estimate(model, now)
 }
 
+// estimate returns the list's price of the model that a reply names, if that may take the place of the model that was
+// asked for: the name is text of the provider. A free model, one of another kind or one of another vendor cannot.
 func (c *Candidate) estimate(model string, now time.Time) *Price {
 	if c.vendor == "" || c.pricing == nil {
 		return nil
 	}
 	if model != "" && model != c.Model {
-		if m, ppm := c.pricing.List.Find(c.vendor, model); m != nil && m != c.listed {
-			if p := m.Price(now, ppm); p != nil {
-				return p
-			}
+		m, ppm := c.pricing.List.Find(c.vendor, model)
+		replaces := m != nil && m != c.listed && (c.listed == nil || m.Kind == c.listed.Kind && m.Vendor == c.listed.Vendor)
+		if p := m.Price(now, ppm); replaces && !p.Zero() {
+			return p
 		}
 	}
 	return c.listed.Price(now, c.ppm)
