@@ -43,13 +43,16 @@ func AddFlags(c *cobra.Command, a *cli.App) *Flags {
 }
 
 // Path returns the data directory that the flags or the configuration file name, or the default one. It need not exist.
-// It returns an error if --data does not name it, no gateway runs on it, and one runs elsewhere on this machine.
+// It returns an error if it is the default one, no gateway runs on it, and one runs elsewhere on this machine.
 func (f *Flags) Path() (string, error) {
 	data := f.data
 	switch {
 	case data == "" && f.file == "":
 		var err error
 		if data, err = Default(f.env); err != nil {
+			return "", err
+		}
+		if err = f.rejectOther(data); err != nil {
 			return "", err
 		}
 	case data == "":
@@ -62,11 +65,6 @@ func (f *Flags) Path() (string, error) {
 	if data == "memory" {
 		return "", fmt.Errorf("%w: a gateway with data: memory keeps no keys; "+
 			"give --data DIRECTORY, or write keys into the configuration", cli.ErrUsage)
-	}
-	if f.data == "" {
-		if err := f.rejectOther(data); err != nil {
-			return "", err
-		}
 	}
 	return data, nil
 }
@@ -95,10 +93,15 @@ func (f *Flags) Dial() (data string, running *admin.Client, err error) {
 		return "", nil, err
 	}
 	running, err = admin.Dial(socket)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+	if noGateway(err) {
 		return data, nil, nil
 	}
 	return data, running, err
+}
+
+// noGateway reports whether err of admin.Dial says that no gateway serves the socket.
+func noGateway(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
 }
 
 // Use calls running with the gateway that runs on the data directory. If no gateway does, it opens the directory,

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"stagedoor/cmd/stagedoor/cli"
+	"stagedoor/http/admin"
 	"stagedoor/state/ownership"
 )
 
@@ -21,6 +22,8 @@ import (
 type Running struct {
 	Data    string `json:"data"`    // an absolute path, or "memory"
 	Address string `json:"address"` // where clients reach it
+
+	user string // who runs the gateway, if that is neither this user nor root nor a service in systemRuns
 }
 
 const (
@@ -43,7 +46,7 @@ func Announce(env func(string) (string, bool), r Running) (withdraw func(), err 
 			return nil, err
 		}
 	}
-	if !trusted(dir) {
+	if user, ok := runsOf(dir); !ok || user != "" {
 		return nil, fmt.Errorf("%s belongs to another user, or others may write in it", dir)
 	}
 	if r.Data != "memory" {
@@ -72,16 +75,20 @@ func ownRuns(env func(string) (string, bool)) string {
 	return filepath.Join(os.TempDir(), "stagedoor-"+strconv.Itoa(os.Geteuid()))
 }
 
-// trusted reports whether dir is a directory of this user's, root's, or, for root, of any user, in which only its owner
-// can write. Other users could otherwise name gateways that do not exist.
-func trusted(dir string) bool {
+// runsOf reports whether run files in dir can be believed: only its owner can write in it, and that is this user, root
+// or, for root, any user. Other users could otherwise name gateways that do not exist. The user is empty unless the
+// owner is a stranger, whose run files need the proof of readRunFile.
+func runsOf(dir string) (user string, ok bool) {
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() || info.Mode().Perm()&0o022 != 0 {
-		return false
+		return "", false
 	}
-	uid, _, ok := ownership.Of(info)
+	uid, _, known := ownership.Of(info)
 	self := os.Geteuid()
-	return !ok || self == 0 || uid == 0 || int(uid) == self || dir == systemRuns
+	if !known || uid == 0 || int(uid) == self || dir == systemRuns {
+		return "", true
+	}
+	return strconv.Itoa(int(uid)), self == 0
 }
 
 // runningGateways returns the gateways that run on this machine as far as this user may know. Root sees those of all
@@ -98,12 +105,13 @@ func runningGateways(env func(string) (string, bool)) []Running {
 	slices.Sort(dirs)
 	var found []Running
 	for _, dir := range slices.Compact(dirs) {
-		if !trusted(dir) {
+		user, ok := runsOf(dir)
+		if !ok {
 			continue
 		}
 		files, _ := filepath.Glob(filepath.Join(dir, runPattern))
 		for _, file := range files[:min(len(files), maxRunFiles)] {
-			if r, ok := readRunFile(file); ok {
+			if r, ok := readRunFile(file, user); ok {
 				found = append(found, r)
 			}
 		}
@@ -111,8 +119,10 @@ func runningGateways(env func(string) (string, bool)) []Running {
 	return found
 }
 
-// readRunFile returns false for a file that no process holds locked, and removes it if it may.
-func readRunFile(path string) (r Running, ok bool) {
+// readRunFile returns false for a file that no process holds locked, and removes it if it may. The file of a stranger
+// counts only if its data directory exists and belongs to the owner of the file, since any local user could otherwise
+// stop root's commands and lead them to any directory.
+func readRunFile(path, stranger string) (r Running, ok bool) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return r, false
@@ -128,20 +138,37 @@ func readRunFile(path string) (r Running, ok bool) {
 		}
 		return r, false
 	}
-	err = json.NewDecoder(io.LimitReader(f, maxRunFile)).Decode(&r)
-	return r, err == nil && r.Data != ""
+	if err = json.NewDecoder(io.LimitReader(f, maxRunFile)).Decode(&r); err != nil || r.Data == "" {
+		return r, false
+	}
+	r.user = stranger
+	return r, stranger == "" || ownsDirectory(info, r.Data)
 }
 
-// rejectOther returns an error if no gateway runs on data, which the command line does not name, and one runs on this
-// machine on another directory. A command would otherwise change a store that the user does not mean.
-func (f *Flags) rejectOther(data string) error {
-	absolute, err := filepath.Abs(data)
-	if err != nil {
-		return err
+// ownsDirectory reports whether data is an existing directory of the owner of a file.
+func ownsDirectory(file os.FileInfo, data string) bool {
+	info, err := os.Stat(data)
+	if err != nil || !info.IsDir() || !filepath.IsAbs(data) {
+		return false
 	}
+	owner, _, known := ownership.Of(file)
+	uid, _, ok := ownership.Of(info)
+	return known && ok && uid == owner
+}
+
+// rejectOther returns an error if no gateway runs on data, the default directory, and one runs on this machine on
+// another directory. A command would otherwise change a store that the user does not mean.
+func (f *Flags) rejectOther(data string) error {
+	if socket, err := Socket(data); err == nil {
+		if _, err = admin.Dial(socket); !noGateway(err) {
+			return nil // one runs, or Dial says why it cannot be reached
+		}
+	}
+	meant, _ := os.Stat(data) // a missing directory is the same as no other
 	var others []Running
 	for _, r := range runningGateways(f.env) {
-		if r.Data == absolute {
+		// One that is starting has no socket yet. Links may lead to the directory, so that its path says nothing.
+		if info, err := os.Stat(r.Data); r.Data != "memory" && err == nil && os.SameFile(meant, info) {
 			return nil
 		}
 		others = append(others, r)
@@ -154,11 +181,19 @@ func (f *Flags) rejectOther(data string) error {
 	fmt.Fprintf(&text, "no gateway runs on %s, but %s on this machine; %s", data,
 		map[bool]string{true: "another one runs", false: "others run"}[len(others) == 1], instead)
 	for _, r := range others {
-		where := "its state is in memory: commands cannot reach it"
-		if r.Data != "memory" {
-			where = "reach it with --data " + cli.Printable(r.Data)
-		}
-		fmt.Fprintf(&text, "\n  %s: %s", cli.Printable(r.Address), where)
+		fmt.Fprintf(&text, "\n  %s: %s", cli.Printable(r.Address), r.reach())
 	}
 	return errors.New(text.String())
+}
+
+// reach says how a command reaches the gateway.
+func (r *Running) reach() string {
+	if r.Data == "memory" {
+		return "its state is in memory: commands cannot reach it"
+	}
+	how := "reach it with --data " + cli.Printable(r.Data)
+	if r.user != "" {
+		how += ", which belongs to the user " + r.user
+	}
+	return how
 }

@@ -1,10 +1,13 @@
 package datadir
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"stagedoor/http/admin"
 )
 
 func environment(pairs map[string]string) func(string) (string, bool) {
@@ -43,12 +46,38 @@ func TestCommandsThatFindNoGatewayNameTheOneThatRunsElsewhere(t *testing.T) {
 	if path, err := explicit.Path(); err != nil || path != explicit.data {
 		t.Errorf("a directory named by --data: %q, %v", path, err)
 	}
+	file := filepath.Join(t.TempDir(), "stagedoor.yaml")
+	if err := os.WriteFile(file, []byte("data: "+home+"\nproviders: {p: {shape: sandbox}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	named := Flags{env: env, file: file}
+	if path, err := named.Path(); err != nil || path != home {
+		t.Errorf("a directory named by a file: %q, %v", path, err)
+	}
 	own, err := Announce(env, Running{Data: filepath.Join(home, "stagedoor"), Address: "http://127.0.0.1:10"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want("") // the one that is meant runs
 	own()
+	want("its state is in memory")
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(filepath.Join(home, "stagedoor"), link); err != nil {
+		t.Fatal(err)
+	}
+	linked, err := Announce(env, Running{Data: link, Address: "http://127.0.0.1:11"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want("") // the one that is meant runs, and was given another path
+	linked()
+	socket, err := net.Listen("unix", filepath.Join(home, "stagedoor", admin.SocketName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want("") // the one that is meant runs without a run file
+	socket.Close()
+	want("its state is in memory")
 	withdrawMemory()
 	withdraw()
 	want("")
@@ -70,6 +99,39 @@ func TestAGatewayIsFoundOnceInTheTemporaryDirectory(t *testing.T) {
 	}
 	if found != 1 {
 		t.Errorf("found %d times", found)
+	}
+}
+
+func TestRunFilesOfStrangersNeedADirectoryOfTheirOwn(t *testing.T) {
+	home, foreign := t.TempDir(), "/"
+	if os.Geteuid() == 0 {
+		foreign = t.TempDir()
+		if err := os.Chown(foreign, 1234, 1234); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := environment(map[string]string{"XDG_RUNTIME_DIR": home})
+	for data, believed := range map[string]bool{home: true, foreign: false, filepath.Join(home, "none"): false,
+		"memory": false} {
+		withdraw, err := Announce(env, Running{Data: data, Address: "http://127.0.0.1:8080"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, err := filepath.Glob(filepath.Join(home, "stagedoor", runPattern))
+		if err != nil || len(files) != 1 {
+			t.Fatalf("%v, %v", files, err)
+		}
+		if _, ok := readRunFile(files[0], ""); !ok {
+			t.Errorf("%s: the own file is not believed", data)
+		}
+		r, ok := readRunFile(files[0], "1234")
+		if ok != believed {
+			t.Errorf("%s: believed %t, want %t", data, ok, believed)
+		}
+		if want := "belongs to the user 1234"; believed && !strings.Contains(r.reach(), want) {
+			t.Errorf("%q, want %q", r.reach(), want)
+		}
+		withdraw()
 	}
 }
 
