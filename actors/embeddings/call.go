@@ -37,14 +37,15 @@ type call struct {
 
 	accepted bool // by the upstream
 	usage    dialogue.Usage
-	counted  int64 // the gateway's own count of the input, once it is needed
+	model    string // that the reply names
+	counted  int64  // the gateway's own count of the input, once it is needed
 }
 
-// take notes that the upstream has accepted the call, or what it reports.
-func (k *call) take(u dialogue.Usage) {
+// take notes that the upstream has accepted the call, or what it reports and the model that it names.
+func (k *call) take(u dialogue.Usage, model string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.accepted, k.usage = true, u
+	k.accepted, k.usage, k.model = true, u, model
 }
 
 // perform makes the call, calls read with its reply, and ends both.
@@ -69,7 +70,7 @@ func (k *call) perform(ctx context.Context, read func(r *upstream.Reply) error) 
 	defer reply.Close()
 	c.Notice(reply)
 	if f = k.refusal(reply); f == nil {
-		k.take(dialogue.NoUsage)
+		k.take(dialogue.NoUsage, "")
 		if err := read(reply); err != nil {
 			f = k.failed(reply, err)
 		}
@@ -132,7 +133,7 @@ func (k *call) forward(ctx context.Context) *upstream.Failure {
 		if bad := tap.End(); bad != nil {
 			return bad
 		}
-		k.take(tap.Usage())
+		k.take(tap.Usage(), tap.Model())
 		if f := k.settle(ctx); f != nil {
 			return f
 		}
@@ -234,7 +235,7 @@ func (a *attempt) simulated(ctx context.Context) (vector.Source, *upstream.Failu
 	case err != nil:
 		f = a.refused(err)
 	default:
-		k.take(usage)
+		k.take(usage, "")
 	}
 	k.endCall(seen, f)
 	return source, f
@@ -265,7 +266,7 @@ func (k *call) readWhole(ctx context.Context) *upstream.Failure {
 			return err
 		}
 		k.reply = decoded
-		k.take(decoded.Usage)
+		k.take(decoded.Usage, decoded.Model)
 		return nil
 	})
 }
@@ -288,7 +289,7 @@ func (k *call) endCall(c *telemetry.Call, f *upstream.Failure) {
 	c.RecordUsage(k.usage)
 	cost, failure := int64(0), ""
 	if k.usage.InputTotal >= 0 {
-		cost = k.c.Estimate("", k.svc.env.Now()).Tokens(k.usage)
+		cost = k.c.Estimate(k.model, k.svc.env.Now()).Tokens(k.usage)
 	}
 	if f != nil {
 		failure = throttle.KindOf(f.Class).String()

@@ -125,6 +125,9 @@ func (a *attempt) note() {
 			continue
 		}
 		o.AcceptedCalls++
+		if a.c.PricedByReply() {
+			o.ReplyModel = k.model // all calls are for the same model
+		}
 		u := k.usage
 		if u.InputTotal < 0 {
 			if k.counted == 0 {

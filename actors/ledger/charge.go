@@ -143,6 +143,9 @@ const (
 	FlagPartial       = "usage_partial" // the answer was cut off, so the report is incomplete
 )
 
+// FlagUnpriced is the flag of a receipt for a model whose price neither the configuration nor the catalogue has.
+const FlagUnpriced = "price_unknown"
+
 // A number of input tokens is absurd if it is more than ten times the gateway's own count, because
 // a fault of a provider must not empty an account. That count is only an estimate, and a bad one if media are sent by
 // reference, so the bound is never below the size of any context.

@@ -1,6 +1,7 @@
 package meter_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -82,6 +83,44 @@ func TestThePriceOfTheListIsChargedWhereItIsSwitchedOn(t *testing.T) {
 				t.Errorf("the prices are of list %q", got)
 			}
 		})
+	}
+}
+
+// A price that only the reply decides is held for, so an account without money is refused before the call.
+func TestAnEmptyAccountIsRefusedWhereTheReplyDecidesThePrice(t *testing.T) {
+	f := newFixture(t, 1_500)
+	router := listed(t, "router", charging, nil)
+	m := f.meter(func(r *meter.Request) { r.Stream, r.MaxTokens = true, 0 })
+	begin(t, m, router)
+	held := f.held()
+	o := outcome(100_000)
+	o.ReplyModel, o.Accepted = "gpt-5", true
+	if enough := m.Progress(o); held == 0 || enough {
+		t.Errorf("%d micro-dollars were held, the stream ended: %v", held, enough)
+	}
+	if err := m.Settle(ctx, o); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.spent(); got <= 1_500 {
+		t.Errorf("charged %d, want a debt", got)
+	}
+	if _, err := f.meter(nil).Begin(ctx, router, 1); err == nil {
+		t.Error("an account in debt is served")
+	}
+}
+
+// A request whose price stayed unknown is not charged, and its receipt says why.
+func TestTheReceiptOfAnUnknownPriceSaysSo(t *testing.T) {
+	f := newFixture(t, 1_000_000)
+	m := f.meter(nil)
+	begin(t, m, listed(t, "router", charging, nil))
+	if err := m.Settle(ctx, outcome(10)); err != nil {
+		t.Fatal(err)
+	}
+	charged := f.spent()
+	all, err := money.Receipts(ctx, f.state, "7", "req_1")
+	if err != nil || len(all) != 1 || charged != 0 || !slices.Contains(all[0].Flags, ledger.FlagUnpriced) {
+		t.Errorf("charged %d, receipts %+v, %v", charged, all, err)
 	}
 }
 

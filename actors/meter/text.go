@@ -27,6 +27,10 @@ const (
 	// A long stream records its progress after either of these.
 	noteTokens = 4000
 	noteEvery  = 10 * time.Second
+
+	// unknownHold is held, in micro-dollars, for a model whose price is known only when its reply names a model. An
+	// account without money is refused by it before the call. A charge above it makes a debt.
+	unknownHold = 1000
 )
 
 // Request describes a text request to its meter.
@@ -114,15 +118,18 @@ func (t *Text) Begin(ctx context.Context, c *catalog.Candidate, sent int) (tight
 	if !t.exact {
 		t.most = max(t.most, all, times(c.OutputLimit(), int64(t.request.Choices)))
 	}
-	if t.price.Zero() {
+	if !c.MayCharge(t.began) {
 		return false, nil
 	}
 	need := t.estimate(output)
+	if t.price.Zero() {
+		need = unknownHold
+	}
 	if err := t.raiseHold(ctx, need); err != nil {
 		return false, ledger.Refusal(err)
 	}
-	if t.hold == nil {
-		return false, nil // a dry run
+	if t.hold == nil || t.price.Zero() {
+		return false, nil // a dry run, or nothing to extend the hold by
 	}
 	t.noted, t.notedAt = 0, t.now()
 	t.covered = ledger.Affordable(t.price, t.hold.Amount(), t.prompt, t.special)
@@ -239,6 +246,9 @@ func (t *Text) Settle(ctx context.Context, o *text.Outcome) *dialogue.Error {
 		ledger.Work{Price: t.price, End: end, Accepted: o.Accepted, Reported: o.Usage, Counted: t.counted(o),
 			MostOutput: t.most, Exact: t.exact},
 	)
+	if t.price == nil && t.target.PriceUnknown() {
+		bill.Flags = append(bill.Flags, ledger.FlagUnpriced)
+	}
 	if t.hold == nil && (bill.Amount == 0 || t.raiseHold(ctx, bill.Amount) != nil || t.hold == nil) {
 		return nil // nothing is to be charged, or cannot be
 	}

@@ -250,3 +250,31 @@ func TestHoldCoversAPromptAsOftenAsItIsSent(t *testing.T) {
 		})
 	})
 }
+
+// Some providers begin a stream with a chunk that names no model. The price is that of the model that a later one names.
+func TestALaterChunkMayNameTheModelThatIsCharged(t *testing.T) {
+	const filters = `data: {"choices":[],"created":0,"id":"","model":"","object":"","prompt_filter_results":[]}` + "\n\n"
+	named := func(text string) string { return strings.ReplaceAll(text, `"model":"m"`, `"model":"gpt-5-mini"`) }
+	for name, c := range map[string]struct {
+		inbound, upstream dialogue.Shape
+		body, reply       string
+	}{
+		"passed through": {dialoguetest.Chat, dialoguetest.Chat, chatAskStream,
+			chatRole + chatText("Hello") + chatStop + chatDone},
+		"translated": {dialoguetest.Messages, dialoguetest.Chat, messagesAskStream,
+			chatRole + chatText("Hello") + chatStop + chatDone},
+		"translated completions": {dialoguetest.Chat, dialoguetest.Completions, chatAskStream,
+			`data: {"id":"c1","model":"m","choices":[{"index":0,"text":"Hi","finish_reason":"stop"}]}` + "\n\n" + chatDone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(t *testing.T, s *stage) {
+				s.pricing.Charge = true
+				s.add(catalog.Provider{Name: "a", Vendor: "openai", Shape: c.upstream, BaseURL: "http://a.test",
+					APIKeys: []string{"k1"}}, &fake{scripts: []script{stream(filters + named(c.reply))}})
+				if got := s.ask(s.request(c.inbound, c.body)); got.ReplyModel != "gpt-5-mini" {
+					t.Errorf("the model of the reply is %q: %d %s %v", got.ReplyModel, got.status, got.text, got.err)
+				}
+			})
+		})
+	}
+}

@@ -103,6 +103,7 @@ func (u *passthrough) readWhole(ctx context.Context, reply *upstream.Reply, buf 
 	if err != nil {
 		return engine.FailureOf(err)
 	}
+	u.keepModel(body)
 	u.keepNames(body)
 	u.keepProofs(body)
 	if u.observer != nil {
@@ -206,6 +207,7 @@ func (u *passthrough) event(ctx context.Context, ev *upstream.Event) *upstream.F
 	if !utf8.Valid(ev.Data) {
 		ev.Data, ev.Plain = bytes.ToValidUTF8(ev.Data, replacement), false
 	}
+	u.keepModel(ev.Data)
 	if !u.seen {
 		u.seen = true
 		u.keepNames(ev.Data)

@@ -167,6 +167,7 @@ type stage struct {
 	broken    bool
 	targets   []catalog.Route
 	price     *catalog.Price // of the model
+	pricing   catalog.Pricing
 	most      int64          // output tokens the model gives; 0: the default
 	hedge     *catalog.Hedge // of the model
 }
@@ -256,12 +257,13 @@ func (s *stage) plan() []catalog.Candidate {
 	for _, route := range s.targets {
 		specs = append(specs, *s.providers[route.Provider].Spec)
 	}
-	c, mistakes := catalog.New(
+	c, mistakes := catalog.Build(
 		specs,
 		[]catalog.Model{
 			{Pattern: "m", Price: s.price, MaxOutputTokens: s.most, Hedge: s.hedge, Targets: s.targets[:1],
 				Fallback: s.targets[1:]},
 		},
+		s.pricing,
 	)
 	if len(mistakes) > 0 {
 		s.t.Fatal(mistakes)

@@ -121,13 +121,18 @@ func (a *attempt) propagate(ctx context.Context, call *shapes.Call) {
 	})
 }
 
-// keepNames records the id and the model of a reply that passes unchanged. data is the reply or its
+// keepModel records the model that a reply names, if the price depends on it. Some providers name none in the first
+// events of a stream, so data is the reply, or each event until one has a model.
+func (u *passthrough) keepModel(data []byte) {
+	if u.outcome.ReplyModel == "" && u.c.PricedByReply() {
+		u.outcome.ReplyModel = firstString(data, u.shape.Telemetry.ReplyModel)
+	}
+}
+
+// keepNames records the id and the model of a reply that passes unchanged in its trace. data is the reply or its
 // first event.
 func (u *passthrough) keepNames(data []byte) {
 	names := &u.shape.Telemetry
-	if u.c.PricedByReply() {
-		u.outcome.ReplyModel = firstString(data, names.ReplyModel)
-	}
 	if !u.call.Recording() {
 		return
 	}

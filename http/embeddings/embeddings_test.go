@@ -263,6 +263,23 @@ func TestTheHoldCoversListsOfTokens(t *testing.T) {
 	}
 }
 
+// A provider that chooses the model is charged by its choice, whether its reply passes unchanged or is translated.
+func TestTheModelThatAReplyNamesIsCharged(t *testing.T) {
+	g := start(t, func(w http.ResponseWriter, _, _ string) {
+		answer(w, 200, `{"data":[{"index":0,"embedding":[1]}],"model":"text-embedding-3-small",`+
+			`"usage":{"prompt_tokens":1000,"total_tokens":1000}}`)
+	})
+	r := g.post(openai, `{"model":"router","input":"a"}`)
+	if r.status != 200 || g.spent() != 20 {
+		t.Errorf("passed: %d %s, spent %d", r.status, r.body, g.spent())
+	}
+	r = g.post(strings.Replace(google, "google", "router", 1),
+		`{"requests":[{"model":"models/router","content":{"parts":[{"text":"a"}]}}]}`)
+	if r.status != 200 || g.spent() != 40 {
+		t.Errorf("translated: %d %s, spent %d", r.status, r.body, g.spent())
+	}
+}
+
 // TestAClientThatLeavesPaysForTheAcceptedPrompt and nothing before the upstream has accepted it.
 func TestAClientThatLeavesPaysForTheAcceptedPrompt(t *testing.T) {
 	for name, want := range map[string]int64{"accepted": 2, "not accepted": 0} {

@@ -100,9 +100,10 @@ func start(t *testing.T, upstream func(w http.ResponseWriter, path, body string)
 			QueueTimeout: time.Second}},
 		{Name: "other", Shape: dialoguetest.Messages, BaseURL: u.URL},
 		{Name: "sandbox", Shape: catalog.Sandbox},
+		{Name: "vendor", Vendor: "openai", Shape: shape.Name, BaseURL: u.URL + "/v1"},
 	}
 	to := func(provider, model string) catalog.Route { return catalog.Route{Provider: provider, Model: model} }
-	cat, errs := catalog.New(specs, []catalog.Model{
+	cat, errs := catalog.Build(specs, []catalog.Model{
 		{Pattern: "openai", Targets: []catalog.Route{to("openai", "up")}, Price: price},
 		{Pattern: "google", Targets: []catalog.Route{to("google", "up")}, Price: price},
 		{Pattern: "sandbox", Targets: []catalog.Route{to("sandbox", "*")}},
@@ -115,7 +116,8 @@ func start(t *testing.T, upstream func(w http.ResponseWriter, path, body string)
 		{Pattern: "single", Targets: []catalog.Route{to("single", "up")}},
 		{Pattern: "weighted", Targets: []catalog.Route{to("openai", "one"), to("google", "two"), to("google", "one")}},
 		{Pattern: "text", Targets: []catalog.Route{to("other", "*")}},
-	})
+		{Pattern: "router", Targets: []catalog.Route{to("vendor", "router")}},
+	}, catalog.Pricing{Charge: true})
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}

@@ -85,9 +85,6 @@ func freeReceipt(v *flow.View, account string) money.Receipt {
 	}
 }
 
-// flagUnpriced is the flag of a receipt for a model whose price neither the configuration nor the catalogue has.
-const flagUnpriced = "price_unknown"
-
 // estimateCost adds to the receipt of a request that was not charged what it would cost by the list of models, or that
 // this is not known.
 func (hs *Handlers) estimateCost(r *money.Receipt, u dialogue.Usage) {
@@ -100,7 +97,7 @@ func (hs *Handlers) estimateCost(r *money.Receipt, u dialogue.Usage) {
 	}
 	c := &plan[at]
 	if c.PriceUnknown() {
-		r.Flags = append(r.Flags, flagUnpriced)
+		r.Flags = append(r.Flags, ledger.FlagUnpriced)
 	} else if p := c.Estimate("", r.Began); !p.Zero() && p.Source != "" {
 		u.OutputTotal = max(u.OutputTotal, r.Usage.Output)
 		r.ListCost, r.Catalog = p.Tokens(u), p.Source

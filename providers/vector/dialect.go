@@ -68,6 +68,7 @@ type Reply struct {
 	// Vectors are in the order of the inputs. Each is a JSON list of numbers, or base64 in quotes.
 	Vectors [][]byte
 	Usage   dialogue.Usage
+	Model   string // that the reply names, or ""
 }
 
 // Source appends the numbers of the vector of input i, in the form that the client asked for.

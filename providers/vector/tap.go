@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/tidwall/gjson"
+
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/jsonw"
 )
@@ -20,6 +22,7 @@ const (
 type Tap struct {
 	dialect *Dialect
 	model   []byte // JSON that replaces the model's name, or nil
+	named   string // the model that the reply names
 	usage   dialogue.Usage
 	vectors bool // the member with the vectors has begun
 
@@ -48,6 +51,9 @@ func NewTap(d *Dialect, model string) *Tap {
 
 // Usage returns what the reply has reported so far.
 func (t *Tap) Usage() dialogue.Usage { return t.usage }
+
+// Model returns the model that the reply has named so far, or "". It is text of the provider.
+func (t *Tap) Model() string { return t.named }
 
 // Next appends to dst what the client gets of the next piece of the reply. After an error the reply is of no use.
 func (t *Tap) Next(dst, piece []byte) ([]byte, *dialogue.Error) {
@@ -167,8 +173,9 @@ func (t *Tap) note(c byte) {
 	if !t.began {
 		t.began = true
 		names := &t.dialect.Reply
-		t.keep = string(t.name) == names.Usage || string(t.name) == names.Error
-		t.skip = t.model != nil && string(t.name) == names.Model
+		isModel := names.Model != "" && string(t.name) == names.Model
+		t.keep = isModel || string(t.name) == names.Usage || string(t.name) == names.Error
+		t.skip = isModel && t.model != nil
 		t.vectors = t.vectors || (c == '[' || c == '{') && slices.Contains(names.Vectors, string(t.name))
 	}
 	if !t.keep {
@@ -185,6 +192,8 @@ func (t *Tap) endMember() {
 	case !t.keep:
 	case string(t.name) == t.dialect.Reply.Usage:
 		t.usage = t.dialect.Usage(t.kept)
+	case string(t.name) == t.dialect.Reply.Model:
+		t.named = gjson.ParseBytes(t.kept).String()
 	case string(t.kept) != "null":
 		t.failed = ErrorInReply(t.dialect, t.kept)
 	}

@@ -110,9 +110,11 @@ func (p *parser) chunk(v gjson.Result, emit func(*dialogue.Event)) {
 	if !choices.IsArray() {
 		return
 	}
-	if !p.started {
+	// A chunk that names nothing and has no choices comes before the reply, as results of filters do.
+	id := v.Get("id").String()
+	if !p.started && (id != "" || len(choices.Raw) > len("[]")) {
 		p.started = true
-		p.ev = dialogue.Event{Kind: dialogue.EventStart, ID: v.Get("id").String(), Model: v.Get("model").String(),
+		p.ev = dialogue.Event{Kind: dialogue.EventStart, ID: id, Model: v.Get("model").String(),
 			Created: v.Get("created").Int()}
 		emit(&p.ev)
 	}

@@ -92,6 +92,8 @@ func (codec) Decode(body []byte, inputs int) (*vector.Reply, error) {
 			})
 		case "usage":
 			reply.Usage = usage(r.Skip())
+		case "model":
+			reply.Model = gjson.ParseBytes(r.Skip()).String()
 		case "error":
 			if raw := r.Skip(); len(raw) > 0 && raw[0] != 'n' {
 				return vector.ErrorInReply(Dialect, raw)
