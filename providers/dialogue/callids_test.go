@@ -1,6 +1,7 @@
 package dialogue_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,12 +67,40 @@ func TestCallsThatAnUpstreamCountsGetIDsOfTheirOwn(t *testing.T) {
 	first, second := env.ClientCallID("functions.search:0"), env.ClientCallID("functions.search:0")
 	env.RememberThoughts(first, []dialogue.Thinking{{Text: "a"}, {Text: "b"}})
 	env.RememberThoughts(second, []dialogue.Thinking{{Text: "c"}})
-	one, two := env.RecallThoughts(first), env.RecallThoughts(second)
+	recall := env.NewThoughtRecall(nil)
+	one, two := recall.Before(first), recall.Before(second)
 	if len(one) != 2 || one[0].Text != "a" || one[1].Text != "b" || len(two) != 1 || two[0].Text != "c" {
 		t.Errorf("got %+v and %+v", one, two)
 	}
 	env.RememberThoughts(first, []dialogue.Thinking{{Text: "d"}})
-	if again := env.RecallThoughts(first); len(again) != 1 || again[0].Text != "d" {
+	recall = env.NewThoughtRecall(nil)
+	if again := recall.Before(first); len(again) != 1 || again[0].Text != "d" {
 		t.Errorf("later thoughts are mixed with earlier ones: %+v", again)
+	}
+}
+
+// A request may repeat the id of a call thousands of times, or name every call that its owner has made.
+func TestARequestRecallsTheThoughtsOfACallOnceAndABoundedAmount(t *testing.T) {
+	env := dialoguetest.NewEnv(0, "i")
+	env.RememberThoughts("a", []dialogue.Thinking{{Text: "why"}})
+	large := strings.Repeat("x", 300<<10) // two of them fit into what the smallest request may recall
+	for _, id := range []string{"b", "c", "d"} {
+		env.RememberThoughts(id, []dialogue.Thinking{{Text: large}})
+	}
+	recalled := func(body string, ids ...string) (counts []int) {
+		recall := env.NewThoughtRecall([]byte(body))
+		for _, id := range ids {
+			counts = append(counts, len(recall.Before(id)))
+		}
+		return counts
+	}
+	if got := recalled("{}", "a", "a", "none", "a"); !slices.Equal(got, []int{1, 0, 0, 0}) {
+		t.Errorf("of one id: %v", got)
+	}
+	if got := recalled("{}", "b", "c", "d", "a"); !slices.Equal(got, []int{1, 1, 0, 1}) {
+		t.Errorf("by a small request: %v", got)
+	}
+	if got := recalled(large+large, "b", "c", "d", "a"); !slices.Equal(got, []int{1, 1, 1, 1}) {
+		t.Errorf("by a large request: %v", got)
 	}
 }

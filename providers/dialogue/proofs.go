@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+
+	"stagedoor/providers/memory"
 )
 
 // RememberProof keeps that a model of a provider gave out a proof: a signature, or encrypted
@@ -46,11 +48,34 @@ func (e *Env) RememberThoughts(callID string, thoughts []Thinking) {
 	e.Signatures.Remember(e.Owner, thoughtsPrefix+callID, strings.Join(seals, " "))
 }
 
-// RecallThoughts returns the thoughts that RememberThoughts got, or none if they have been forgotten.
-func (e *Env) RecallThoughts(callID string) (thoughts []Thinking) {
-	seals, _ := e.Signatures.Recall(e.Owner, thoughtsPrefix+callID)
+// ThoughtRecall recalls the thoughts before the calls of one request. It bounds what a small request can make the
+// gateway unseal: the thoughts of each call are recalled once, however often the request repeats its id, and all of
+// them together take no more than the request's translation is counted for, or leastRecall if that is more.
+type ThoughtRecall struct {
+	env  *Env
+	seen map[string]bool
+	left int64 // bytes of seals that may still be recalled
+}
+
+// leastRecall is how many bytes of seals even the smallest request may recall.
+const leastRecall = 1 << 20
+
+// NewThoughtRecall returns the ThoughtRecall of a request with this body.
+func (e *Env) NewThoughtRecall(body []byte) ThoughtRecall {
+	return ThoughtRecall{env: e, seen: make(map[string]bool), left: max(leastRecall, memory.OfTranslation(body))}
+}
+
+// Before returns the thoughts that RememberThoughts got for a call. It returns none if they have been forgotten, were
+// returned before, or are more than the request may still recall.
+func (r *ThoughtRecall) Before(callID string) (thoughts []Thinking) {
+	seals, ok := r.env.Signatures.Recall(r.env.Owner, thoughtsPrefix+callID)
+	if !ok || r.seen[callID] || int64(len(seals)) > r.left {
+		return nil
+	}
+	r.seen[callID] = true
+	r.left -= int64(len(seals))
 	for _, sealed := range strings.Fields(seals) {
-		if t, ok := e.Sealer.Open(sealed); ok {
+		if t, ok := r.env.Sealer.Open(sealed); ok {
 			thoughts = append(thoughts, *t)
 		}
 	}

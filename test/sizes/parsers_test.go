@@ -289,6 +289,9 @@ var items = []struct {
 		`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":%}]}`,
 		same(`{"type":"text","text":"x"}`),
 	},
+	{dialoguetest.Messages, "calls of one id",
+		`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"},{"role":"assistant","content":%}]}`,
+		same(`{"type":"tool_use","id":"x","name":"f","input":{}}`)},
 	{
 		dialoguetest.Messages,
 		"tools",
@@ -354,7 +357,9 @@ func readRequest(shape *shapes.Shape, body []byte) {
 		return
 	}
 	_, _ = shape.Patch(body, inbound, head, target(shape.Name), new(dialogue.Report), newEnv())
-	req, err := shape.Decode(body, inbound, newEnv())
+	env := newEnv()
+	env.RememberThoughts("x", []dialogue.Thinking{{Text: strings.Repeat("t", 4<<10)}}) // for the calls of one id
+	req, err := shape.Decode(body, inbound, env)
 	if err != nil {
 		return
 	}

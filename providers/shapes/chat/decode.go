@@ -13,6 +13,7 @@ type decoder struct {
 	env *dialogue.Env
 	req *dialogue.Request
 
+	recall    dialogue.ThoughtRecall
 	maxTokens *int64          // deprecated, counts if the newer one is absent
 	user      string          // deprecated, counts if safety_identifier is absent
 	custom    map[string]bool // ids of custom calls seen so far
@@ -21,7 +22,8 @@ type decoder struct {
 }
 
 func decode(body []byte, env *dialogue.Env) (*dialogue.Request, error) {
-	d := &decoder{env: env, req: &dialogue.Request{Inbound: Name, Traits: traits, Body: body}}
+	d := &decoder{env: env, recall: env.NewThoughtRecall(body),
+		req: &dialogue.Request{Inbound: Name, Traits: traits, Body: body}}
 	chunks.OnlyObject(fields.View(body)).ForEach(func(name, v gjson.Result) bool {
 		if v.Type != gjson.Null {
 			d.field(name.String(), v)

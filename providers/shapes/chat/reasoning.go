@@ -2,6 +2,7 @@ package chat
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -51,16 +52,20 @@ func (d *decoder) thoughts(m gjson.Result) []dialogue.Part {
 // recalled returns what was thought before the calls of a message whose client has dropped the seals, as LangChain
 // does. If the client has kept the readable text, the thoughts must be those of that text.
 func (d *decoder) recalled(m gjson.Result, text string) (parts []dialogue.Part) {
-	whole := ""
+	rest, same := text, true
 	chunks.OnlyArray(m.Get("tool_calls")).ForEach(func(_, call gjson.Result) bool {
-		for _, t := range d.env.RecallThoughts(call.Get("id").String()) {
-			whole += t.Text
+		for _, t := range d.recall.Before(call.Get("id").String()) {
+			if text != "" {
+				if rest, same = strings.CutPrefix(rest, t.Text); !same {
+					return false
+				}
+			}
 			parts = append(parts,
 				dialogue.Part{Kind: dialogue.ThinkingPart, Thinking: &t, Text: t.Text, Origin: t.Origin})
 		}
 		return true
 	})
-	if text != "" && text != whole {
+	if !same || rest != "" {
 		return nil
 	}
 	return parts

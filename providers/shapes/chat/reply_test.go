@@ -457,6 +457,27 @@ func TestReasoningIsRecalledForClientsThatDropIt(t *testing.T) {
 	}
 }
 
+// A client may repeat the id of a call in one message and in many.
+func TestThoughtsOfARepeatedCallAreRecalledOnce(t *testing.T) {
+	env := newEnv()
+	env.RememberThoughts("c", []dialogue.Thinking{{Text: "a"}, {Text: "b"}})
+	env.RememberThoughts("d", []dialogue.Thinking{{Text: "c"}})
+	const call = `{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}`
+	other := strings.Replace(call, `"c"`, `"d"`, 1)
+	for sent, want := range map[string]int{``: 3, `"reasoning":"abc",`: 3, `"reasoning":"ab",`: 1, `"reasoning":"abcd",`: 1} {
+		message := `{"role":"assistant",` + sent + `"tool_calls":[` + call + `,` + call + `,` + other + `]}`
+		body := saying(`{"role":"user","content":"x"},` + message + `,{"role":"user","content":"x"},` +
+			strings.Replace(message, sent, "", 1))
+		req, err := chat.Shape.Decode([]byte(body), shapes.Params{}, env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first, second := len(req.Turns[1].Parts)-3, len(req.Turns[3].Parts)-3; first != want || second != 0 {
+			t.Errorf("%s: %d thoughts in the first message and %d in the second", sent, first, second)
+		}
+	}
+}
+
 func TestDetailsOfAnUpstreamGoBackToIt(t *testing.T) {
 	env := newEnv()
 	const details = `{"type":"reasoning.encrypted","data":"opaque","index":0}`

@@ -75,7 +75,7 @@ func (d *decoder) block(parts []dialogue.Part, b gjson.Result, depth int) []dial
 	case "tool_use":
 		p.Kind = dialogue.CallPart
 		p.Call = d.call(b)
-		for _, t := range d.env.RecallThoughts(p.Call.ID) {
+		for _, t := range d.recall.Before(p.Call.ID) {
 			parts = append(parts, dialogue.Part{Kind: dialogue.ThinkingPart, Thinking: &t, Text: t.Text})
 		}
 	case "tool_result":

@@ -15,7 +15,7 @@ import (
 // Decode builds the neutral form. Nothing is regrouped: that is the business of
 // the target's encoder.
 func (shape) Decode(body []byte, _ shapes.Params, env *dialogue.Env) (*dialogue.Request, error) {
-	d := decoder{env: env, req: &dialogue.Request{
+	d := decoder{env: env, recall: env.NewThoughtRecall(body), req: &dialogue.Request{
 		Inbound:      Name,
 		Traits:       traits,
 		IncludeUsage: true,
@@ -51,6 +51,8 @@ type decoder struct {
 	req *dialogue.Request
 	env *dialogue.Env
 	err *dialogue.Error // the first result of a tool that is over the limits
+
+	recall dialogue.ThoughtRecall
 }
 
 func (d *decoder) field(name string, v gjson.Result) {

@@ -90,6 +90,19 @@ func TestTheVaultGivesBackThoughtSignatures(t *testing.T) {
 	}
 }
 
+// A client may repeat the id of a call in one message and in many.
+func TestThoughtsOfARepeatedCallAreRecalledOnce(t *testing.T) {
+	env := newEnv()
+	env.RememberThoughts("c", []dialogue.Thinking{{Text: "a"}, {Text: "b"}})
+	const call = `{"type":"tool_use","id":"c","name":"f","input":{}}`
+	const message = `{"role":"assistant","content":[` + call + `,` + call + `]}`
+	req := decode(t, `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"a"},`+message+
+		`,{"role":"user","content":"b"},`+message+`]}`, env)
+	if first, second := len(req.Turns[1].Parts), len(req.Turns[3].Parts); first != 4 || second != 2 {
+		t.Errorf("%d parts in the first message and %d in the second", first, second)
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{` + minimal + `}`))
 	f.Add([]byte(`{"model":"m","max_tokens":9,"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"b","input":{}},{"type":"thinking","thinking":"t","signature":"s"}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"},{"type":"document","source":{"type":"content","content":[{"type":"text","text":"x"}]}}]}]}`))
