@@ -26,7 +26,7 @@ func TestWrongUsageEndsWithCode64AndAHint(t *testing.T) {
 		"wrong":                                `there is no command "stagedoor wrong" (see stagedoor --help)`,
 		"serv":                                 "did you mean serve or users?",
 		"keys lst":                             "did you mean list?",
-		"keys revoke":                          "stagedoor keys revoke takes one key, by its id, the beginning of that, or its name, got 0 arguments",
+		"keys revoke":                          "stagedoor keys revoke takes one key, by its id, the beginning of that, or its name if it has no user, got 0 arguments",
 		"serve now":                            `stagedoor serve takes no argument, got "now"`,
 		"completion tcsh":                      `there is no command "stagedoor completion tcsh"`,
 		"completion bash x":                    "wrong usage",

@@ -52,6 +52,8 @@ func TestOperatorsDay(t *testing.T) {
 		{"keys update second --expires-in 30d", exitOK, key, ""},
 		{"usage --key second --per key", exitOK, "in all", ""},
 		{"usage --key third", exitFailure, "", "there is no such key"},
+		{"usage --key cfg_third --per key", exitOK, "in all", ""},
+		{"receipts list --key chat_5", exitOK, "REQUEST", ""},
 		{"receipts list --key second", exitOK, "REQUEST", ""},
 		{"users show ana", exitFailure, "", "there is no such user (did you mean anna?)"},
 		{"users show anna", exitOK, "available    12.499999", ""},

@@ -74,7 +74,7 @@ func (q *apiCall[T]) resolve(ctx context.Context, api *adminapi.Client) error {
 		q.path += url.PathEscape(id) + q.suffix
 	}
 	if q.key != "" {
-		id, err := findKey(ctx, api, q.key)
+		id, err := FindKey(ctx, api, q.key)
 		if err != nil {
 			return err
 		}

@@ -197,7 +197,7 @@ func listed(set []string) string {
 }
 
 // aKey describes the argument of commands for one key.
-const aKey = "one key, by its id, the beginning of that, or its name"
+const aKey = "one key, by its id, the beginning of that, or its name if it has no user"
 
 func (a app) keysRevoke(o *datadir.Flags) *cobra.Command {
 	c := itemCommand(a, o, itemAction[adminapi.Key]{

@@ -19,24 +19,32 @@ type candidate struct {
 	short string
 	// gone says that the item was revoked or deleted. Only its id names it.
 	gone bool
+	// user owns the item and chose its name, so that only its id names it. A command for an item of the operator would
+	// otherwise change one of a user, who gave it the same name.
+	user string
 }
 
+// errMissing is in the errors of pick for a text that fits no item.
+var errMissing = errors.New("there is no such")
+
 // pick returns the id of the item that text names: by its id, by its name whatever the case, or by a beginning of its
-// id that no other item has. missing is the error text if there is none, to which pick adds the name that was probably
-// meant.
-func pick(text, missing string, all []candidate) (string, error) {
-	var named, begun []candidate
+// id that no other item has. Ids that are numbers have no beginnings, because 1 would mean 12 once 1 is deleted. kind
+// is the word for an item in errors. If no item fits, the error also names what was probably meant.
+func pick(text, kind string, all []candidate) (string, error) {
+	var named, begun, ofUsers []candidate
 	for _, c := range all {
 		_, body, typed := strings.Cut(c.id, "_")
 		switch {
 		case c.id == text:
 			return c.id, nil
-		case !c.gone && strings.EqualFold(c.name, text):
+		case !c.gone && c.user == "" && strings.EqualFold(c.name, text):
 			named = append(named, c)
-		case text == "":
-		case strings.HasPrefix(c.id, text), typed && strings.HasPrefix(body, text),
+		case text == "" || !typed:
+		case strings.HasPrefix(c.id, text), strings.HasPrefix(body, text),
 			!c.gone && c.short != "" && strings.HasPrefix(c.short, text):
 			begun = append(begun, c)
+		case !c.gone && strings.EqualFold(c.name, text):
+			ofUsers = append(ofUsers, c)
 		}
 	}
 	fits := named
@@ -47,24 +55,32 @@ func pick(text, missing string, all []candidate) (string, error) {
 	case 1:
 		return fits[0].id, nil
 	case 0:
+		if len(ofUsers) > 0 {
+			return "", fmt.Errorf("the %s %q belongs to a user, so give its id: %s", kind, text, listCandidates(ofUsers))
+		}
 		var names []string
 		for _, c := range all {
-			if !c.gone {
+			if !c.gone && c.user == "" {
 				names = append(names, c.name)
 			}
 		}
-		return "", errors.New(missing + cli.DidYouMean(text, names))
+		return "", fmt.Errorf("%w %s%s", errMissing, kind, cli.DidYouMean(text, names))
 	}
+	return "", fmt.Errorf("%q fits several: %s", text, listCandidates(fits))
+}
+
+// listCandidates returns the ids and names of some of the items, for an error.
+func listCandidates(all []candidate) string {
 	const shown = 5
 	list := make([]string, 0, shown+1)
-	for i, c := range fits {
+	for i, c := range all {
 		if i == shown {
 			list = append(list, "...")
 			break
 		}
 		list = append(list, fmt.Sprintf("%s (%s)", c.id, cli.Printable(c.name)))
 	}
-	return "", fmt.Errorf("%q fits several: %s", text, strings.Join(list, ", "))
+	return strings.Join(list, ", ")
 }
 
 // listAll returns every item of a list of the API.
@@ -83,16 +99,23 @@ func listAll[T any](ctx context.Context, api *adminapi.Client, path string) ([]T
 	}
 }
 
-// FindKey returns the id of the key that text names: by its id, by a beginning of that, or by its name.
+// FindKey returns the id of the key that text names: by its id, by a beginning of that, or by its name. A text with the
+// form of an id is returned as it is if it fits no key, because requests also have ids of keys that no list shows: those
+// of the configuration file (cfg_NAME), of the pages (chat_5), and of keys that were removed. Other texts that fit no
+// key are errors, so that a report for a mistyped name is not empty without a word.
 func FindKey(ctx context.Context, api *adminapi.Client, text string) (string, error) {
-	return findKey(ctx, api, text)
+	id, err := findKey(ctx, api, text)
+	if errors.Is(err, errMissing) && strings.Contains(text, "_") {
+		return text, nil
+	}
+	return id, err
 }
 
 // A finder returns the id of the item that an argument names.
 type finder func(ctx context.Context, api *adminapi.Client, text string) (string, error)
 
 // finderOf returns the finder for a list of the API.
-func finderOf[T any](path, missing string, view func(*T) candidate) finder {
+func finderOf[T any](path, kind string, view func(*T) candidate) finder {
 	return func(ctx context.Context, api *adminapi.Client, text string) (string, error) {
 		items, err := listAll[T](ctx, api, path)
 		if err != nil {
@@ -102,22 +125,23 @@ func finderOf[T any](path, missing string, view func(*T) candidate) finder {
 		for i := range items {
 			all[i] = view(&items[i])
 		}
-		return pick(text, missing, all)
+		return pick(text, kind, all)
 	}
 }
 
 var (
-	findKey = finderOf("/keys", "there is no such key", func(k *adminapi.Key) candidate {
-		return candidate{k.ID, k.Name, k.Prefix, k.State == "revoked"}
+	findKey = finderOf("/keys", "key", func(k *adminapi.Key) candidate {
+		gone := k.State == "revoked"
+		return candidate{id: k.ID, name: k.Name, short: k.Prefix, gone: gone, user: k.User}
 	})
-	findApp = finderOf("/apps", "there is no such app", func(m *adminapi.App) candidate {
-		return candidate{strconv.FormatInt(m.ID, 10), m.Name, m.ClientID, m.Disabled != nil}
+	findApp = finderOf("/apps", "app", func(m *adminapi.App) candidate {
+		return candidate{id: strconv.FormatInt(m.ID, 10), name: m.Name, gone: m.Disabled != nil}
 	})
-	findCode = finderOf("/redeem-codes", "there is no such redeem code", func(m *adminapi.Code) candidate {
-		return candidate{m.ID, m.Hint, "", m.State != "open"}
+	findCode = finderOf("/redeem-codes", "redeem code", func(m *adminapi.Code) candidate {
+		return candidate{id: m.ID, name: m.Hint, gone: m.State != "open"}
 	})
-	findGroup = finderOf("/groups", "there is no such group", func(g *adminapi.Group) candidate {
-		return candidate{strconv.FormatInt(g.ID, 10), g.Name, "", false}
+	findGroup = finderOf("/groups", "group", func(g *adminapi.Group) candidate {
+		return candidate{id: strconv.FormatInt(g.ID, 10), name: g.Name}
 	})
 )
 

@@ -13,6 +13,9 @@ import (
 	"stagedoor/http/adminapi"
 )
 
+// byKey says how the flag --key of reports names a key.
+const byKey = "by its id, the beginning of that, or its name if it has no user; cfg_NAME: of the configuration file"
+
 func (a app) usageCommand() *cobra.Command {
 	var o *datadir.Flags
 	var per []string
@@ -37,7 +40,7 @@ model. Requests that cost nothing are not counted. Days are in UTC.`,
 	f := c.Flags()
 	f.StringSliceVar(&per, "per", []string{"day", "model"}, "how to group: some of day, user, key, model")
 	f.StringVar(&user, "user", "", "only this user")
-	f.StringVar(&key, "key", "", "only this key, by its id, the beginning of that, or its name")
+	f.StringVar(&key, "key", "", "only this key, "+byKey)
 	f.StringVar(&model, "model", "", "only this model, as it was asked for")
 	f.StringVar(&from, "from", "", "the first day (default 29 days before the last)")
 	f.StringVar(&to, "to", "", "the last day (default today)")
@@ -119,7 +122,7 @@ func (a app) receiptsList(o *datadir.Flags) *cobra.Command {
 		},
 		filters: []filter{
 			{"user", "only those of this user", nil},
-			{"key", "only those of this key, by its id, the beginning of that, or its name", nil},
+			{"key", "only those of this key, " + byKey, nil},
 			{"from", "only those since this day or time", nil},
 			{"to", "only those before this day or time", nil},
 		},
