@@ -79,12 +79,22 @@ func (s *Service) Delete(ctx context.Context, id string, owner state.Owner) erro
 	return err
 }
 
-// deleteUpstream deletes a job at its provider. If that fails, the job stays there until it
-// expires.
+// deleteUpstream calls DeleteUpstream and logs its error. If it fails, the job stays at the provider until it expires
+// there.
 func (s *Service) deleteUpstream(ctx context.Context, v *work.Video) {
+	if err := s.DeleteUpstream(ctx, v); err != nil {
+		s.System.Logger().Warn("video not deleted at its provider", "video", v.ID, "cause", err)
+	}
+}
+
+// errNoProvider says that the configuration does not have the provider of a job any more.
+var errNoProvider = errors.New("the provider is not configured")
+
+// DeleteUpstream deletes a job at its provider. A job that the provider does not know is no error.
+func (s *Service) DeleteUpstream(ctx context.Context, v *work.Video) error {
 	p, ok := s.Providers(v.Provider)
 	if !ok || p.Video == nil {
-		return
+		return errNoProvider
 	}
 	ctx, cancel := context.WithTimeout(ctx, pollTime)
 	defer cancel()
@@ -94,9 +104,7 @@ func (s *Service) deleteUpstream(ctx context.Context, v *work.Video) {
 		err = ignoreError(p.Video.Delete(upstream.WithOwner(ctx, string(v.Owner)), v.UpstreamID), video.ErrJobNotFound)
 		permit.Release(p.outcome(err, "", s.Now()))
 	}
-	if err != nil {
-		s.System.Logger().Warn("video not deleted at its provider", "video", v.ID, "cause", err)
-	}
+	return err
 }
 
 func ignoreError(err, what error) error {

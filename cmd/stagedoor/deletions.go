@@ -12,7 +12,7 @@ import (
 	"stagedoor/state/work"
 )
 
-// Deletions of responses at their providers: how often the gateway looks for them, how many it takes
+// Deletions of responses and videos at their providers: how often the gateway looks for them, how many it takes
 // at a time, and how many of those run at once.
 const (
 	deletionsEvery  = time.Minute
@@ -20,7 +20,8 @@ const (
 	deletionsAtOnce = 4
 )
 
-// keepDeleting deletes responses at their providers that have left by age or by number, until ctx ends.
+// keepDeleting deletes responses at their providers that have left by age or by number, and the videos of erased users,
+// until ctx ends.
 func keepDeleting(ctx context.Context, g *gateway) {
 	tick := time.NewTicker(deletionsEvery)
 	defer tick.Stop()
@@ -35,6 +36,7 @@ func keepDeleting(ctx context.Context, g *gateway) {
 		case <-tick.C:
 		}
 		deleteUpstream(ctx, g.state, remove, g.logger)
+		deleteErasedVideos(ctx, g.state, g.runtime.Videos().DeleteUpstream, g.logger)
 		if n := work.StatsOf(g.state).DeletionsWithoutRoom; n > lost {
 			g.logger.Warn("responses are not deleted at their providers, because too many of one owner wait for it",
 				"responses", n-lost)
@@ -43,38 +45,56 @@ func keepDeleting(ctx context.Context, g *gateway) {
 	}
 }
 
-// deleteUpstream runs the deletions that are due. One that fails is due again later, so that it ends.
-func deleteUpstream(
-	ctx context.Context,
-	s *state.State,
-	remove func(context.Context, work.UpstreamDeletion) error,
-	logger *slog.Logger,
-) {
+// deleteUpstream runs the deletions of responses that are due. One that fails is due again later, so that it ends.
+func deleteUpstream(ctx context.Context, s *state.State, remove func(context.Context, work.UpstreamDeletion) error,
+	logger *slog.Logger) {
+	runDeletions(ctx, logger, func() []work.UpstreamDeletion {
+		return work.ListUpstreamDeletions(s.View(), deletionsBatch)
+	}, func(ctx context.Context, d work.UpstreamDeletion) error {
+		failure := remove(ctx, d)
+		if ctx.Err() != nil {
+			return ctx.Err() // it is due in the next process
+		}
+		givenUp, err := work.EndUpstreamDeletion(ctx, s, d, failure != nil)
+		if givenUp {
+			logger.Warn("a response was not deleted at its provider", "provider", d.Provider, "response", d.Response,
+				"cause", failure)
+		}
+		return err
+	})
+}
+
+// deleteErasedVideos does the same for the videos of erased users.
+func deleteErasedVideos(ctx context.Context, s *state.State, remove func(context.Context, *work.Video) error,
+	logger *slog.Logger) {
+	runDeletions(ctx, logger, func() []work.Video {
+		return work.ListErasedVideos(s.View(), deletionsBatch)
+	}, func(ctx context.Context, v work.Video) error {
+		failure := remove(ctx, &v)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		givenUp, err := work.EndVideoDeletion(ctx, s, v.ID, failure != nil)
+		if givenUp {
+			logger.Warn("the video of an erased user was not deleted at its provider", "provider", v.Provider,
+				"upstream_id", v.UpstreamID, "cause", failure)
+		}
+		return err
+	})
+}
+
+// runDeletions calls remove with everything that is due, some at once, until nothing is. remove must postpone what
+// fails, and returns only errors of the store, which end the round.
+func runDeletions[T any](ctx context.Context, logger *slog.Logger, list func() []T,
+	remove func(context.Context, T) error) {
 	for ctx.Err() == nil {
-		batch := work.ListUpstreamDeletions(s.View(), deletionsBatch)
+		batch := list()
 		if len(batch) == 0 {
 			return
 		}
 		workers := pool.New().WithMaxGoroutines(deletionsAtOnce).WithContext(ctx)
 		for _, d := range batch {
-			workers.Go(func(ctx context.Context) error {
-				failure := remove(ctx, d)
-				if ctx.Err() != nil {
-					return ctx.Err() // it is due in the next process
-				}
-				givenUp, err := work.EndUpstreamDeletion(ctx, s, d, failure != nil)
-				switch {
-				case err != nil:
-					return err
-				case givenUp:
-					logger.Warn("a response was not deleted at its provider", "provider", d.Provider, "response",
-						d.Response, "cause", failure)
-				case failure != nil:
-					logger.Debug("a response will be deleted at its provider later", "provider", d.Provider, "cause",
-						failure)
-				}
-				return nil
-			})
+			workers.Go(func(ctx context.Context) error { return remove(ctx, d) })
 		}
 		if err := workers.Wait(); err != nil {
 			if ctx.Err() == nil {

@@ -159,3 +159,68 @@ func TestDeletionsThatFailAreGivenUp(t *testing.T) {
 		t.Errorf("%d deletions are counted as given up, want 1", n)
 	}
 }
+
+// TestVideosOfAnErasedUserAreDeletedAtTheirProviders also when the provider refuses at first and the gateway restarts.
+func TestVideosOfAnErasedUserAreDeletedAtTheirProviders(t *testing.T) {
+	now, store := time.Now(), journal.NewMemory()
+	clock := func() time.Time { return now }
+	s, err := schema.Open(store, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, upstream := range []string{"up_0", "up_1", ""} { // the provider does not have the last one
+		owner := state.Owner("user:gone")
+		if n == 1 {
+			owner = "user:other"
+		}
+		v := work.Video{ID: fmt.Sprint("video_", n), Owner: owner, Prompt: "a cat", Provider: "vendor",
+			UpstreamID: upstream, Phase: work.VideoCompleted, Created: now, Until: now.Add(time.Hour)}
+		if _, err := state.Do(t.Context(), s, func(tx *state.Tx) (work.Video, error) {
+			return work.PutVideo(tx, v)
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var asked []string
+	round := func(answer error) {
+		remove := func(_ context.Context, v *work.Video) error {
+			if v.Provider != "vendor" || v.Owner != "user:gone" {
+				t.Errorf("%s of %s was asked for", v.ID, v.Owner)
+			}
+			asked = append(asked, v.UpstreamID)
+			return answer
+		}
+		deleteErasedVideos(t.Context(), s, remove, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	}
+	if round(nil); asked != nil {
+		t.Errorf("deleted before the erasure: %v", asked)
+	}
+	if _, err := work.EraseOwner(t.Context(), s, "user:gone"); err != nil {
+		t.Fatal(err)
+	}
+	round(errors.New("the provider cannot be reached"))
+	now = now.Add(time.Hour)
+	s.Close()
+	if s, err = schema.Open(store, clock); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Sweep(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if v, ok := work.FindAnyVideo(s.View(), "video_0"); !ok || v.Prompt != "" {
+		t.Errorf("got %+v, %t, want the record without its prompt", v, ok)
+	}
+	round(nil)
+	round(nil)
+	if !slices.Equal(asked, []string{"up_0", "up_0"}) {
+		t.Errorf("asked for %v", asked)
+	}
+	now = now.Add(time.Second)
+	if _, err := s.Sweep(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if v, ok := work.FindAnyVideo(s.View(), "video_0"); ok {
+		t.Errorf("the record stays after the deletion: %+v", v)
+	}
+}

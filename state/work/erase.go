@@ -11,8 +11,9 @@ import (
 const eraseBatch = 100
 
 // EraseOwner removes what is stored for an owner: responses, conversations, replies that are kept for repeats, and the
-// prompts of video jobs. What money has moved stays, and so do videos at their providers. It returns the number of
-// responses, conversations and jobs that it left because they are still at work.
+// prompts of video jobs. What money has moved stays. The gateway deletes the videos at their providers afterwards (see
+// ListErasedVideos). It returns the number of responses, conversations and jobs that it left because they are still at
+// work.
 //
 // Call it once the owner can begin nothing new, and again after what was left has ended. Responses and jobs are gone
 // for their readers at once, and the sweep removes them from the disk.
@@ -52,8 +53,7 @@ func EraseOwner(ctx context.Context, s *state.State, owner state.Owner) (left in
 		if !v.Final() {
 			return false, nil
 		}
-		v.Deleted, v.Until, v.Prompt = tx.Now(), tx.Now(), ""
-		_, err := PutVideo(tx, v)
+		_, err := PutVideo(tx, v.erased(tx.Now()))
 		return true, err
 	})
 	if left += n; err != nil {

@@ -102,6 +102,8 @@ type Video struct {
 	// Until is the time at which the record may be removed. It is zero until the job has ended.
 	Until   time.Time `json:"until,omitzero"`
 	Deleted time.Time `json:"deleted,omitzero"` // if not zero, no client finds the job
+	// Purge is the time of the next attempt to delete the video of an erased owner at its provider.
+	Purge time.Time `json:"purge,omitzero"`
 
 	// Revision increases with every change that a client can see.
 	Revision int64 `json:"revision"`
@@ -220,6 +222,12 @@ var videos = state.Table[Video]{
 			return ownedVideo(v.Owner, v.Request)
 		}},
 		byChange: videoChanges,
+		byPurge: {Key: func(v *Video) []byte {
+			if v.Purge.IsZero() {
+				return nil
+			}
+			return state.MinuteKey(v.Purge)
+		}},
 		byUnfinished: {Unique: true, Key: func(v *Video) []byte {
 			if v.Final() {
 				return nil
