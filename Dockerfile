@@ -20,7 +20,8 @@ COPY --from=build /stagedoor /stagedoor
 COPY --from=build --chown=65532:65532 /data /data
 COPY --from=build --chown=65532:65532 /spool /tmp
 USER 65532:65532
-ENV STAGEDOOR_LISTEN=:8080 STAGEDOOR_DATA=/data
+# The greeting reads "container": its link for the first administrator works on the same machine only.
+ENV STAGEDOOR_LISTEN=:8080 STAGEDOOR_DATA=/data container=oci
 VOLUME /data
 EXPOSE 8080
 # Longer than shutdown.grace belongs to docker stop: --time 60.

@@ -62,6 +62,9 @@ func (a *app) greet(
 	return err
 }
 
+// containerVariable is set in the image of the gateway, and by other tools that make containers.
+const containerVariable = "container"
+
 // administrators says how to reach the pages of administration. While there is no administrator, that is a link which
 // makes one.
 func (a *app) administrators(g *gateway, data, pages string) string {
@@ -69,8 +72,10 @@ func (a *app) administrators(g *gateway, data, pages string) string {
 	if err != nil {
 		return pages + "/admin"
 	}
-	// The link works on this machine only, so browsers must reach the pages there.
-	if u, err := url.Parse(pages); err == nil && auth.IsLoopbackHost(u.Host) {
+	// The link works on this machine only, so browsers must reach the pages there. They cannot in a container, where
+	// every browser comes from the address of a bridge.
+	_, container := a.Env(containerVariable)
+	if u, err := url.Parse(pages); err == nil && auth.IsLoopbackHost(u.Host) && !container {
 		if address, err := g.browser.Link(link); err == nil {
 			return address + "\n           (works once, on this computer, within 15 minutes)"
 		}
@@ -78,7 +83,11 @@ func (a *app) administrators(g *gateway, data, pages string) string {
 	if data == "memory" {
 		return "keep the state to make an administrator: --data DIRECTORY"
 	}
-	return "make an administrator with  stagedoor users create NAME --admin" + datadir.Flag(data, a.Env)
+	command := "stagedoor users create NAME --admin" + datadir.Flag(data, a.Env)
+	if container {
+		command = "docker exec CONTAINER /" + command
+	}
+	return "make an administrator with  " + command
 }
 
 // baseURL is where a client on this machine finds the gateway.

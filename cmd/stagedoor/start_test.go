@@ -70,6 +70,22 @@ func TestStateAndFirstKeyAreKeptUntilTheKeyIsRevoked(t *testing.T) {
 	}
 }
 
+// TestAContainerPrintsACommandInPlaceOfTheLink, because a browser never reaches it from its own machine.
+func TestAContainerPrintsACommandInPlaceOfTheLink(t *testing.T) {
+	image, err := os.ReadFile("../../Dockerfile")
+	if err != nil || !regexp.MustCompile(`(?m)^ENV .*\b`+containerVariable+`=`).Match(image) {
+		t.Errorf("the image does not set the variable %s: %v", containerVariable, err)
+	}
+	t.Setenv(containerVariable, "oci")
+	p := launchAt(t, directory(t))
+	defer p.stop()
+	out := p.out.String()
+	if !strings.Contains(out, "make an administrator with  docker exec CONTAINER /stagedoor users create NAME --admin\n") ||
+		strings.Contains(out, "/signin/link") {
+		t.Errorf("got\n%s", out)
+	}
+}
+
 func TestPrintedLinkMakesAnAdministratorWhoIsSignedIn(t *testing.T) {
 	p := launch(t, directory(t), "serve", "--listen", "127.0.0.1:0", "--data", "memory")
 	defer p.stop()

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"stagedoor/docs"
+	"stagedoor/http/accesslog"
 	"stagedoor/http/web/pages"
 	"stagedoor/state/identity"
 )
@@ -118,13 +119,14 @@ func (p *Portal) ask(next http.Handler) http.HandlerFunc {
 			return
 		}
 		view.Question, view.Model = form.Get("question"), form.Get("model")
-		view.Answer, view.Problem = askModel(r, next, view)
+		view.Answer, view.Problem = askModel(r, next, view, accesslog.RequestID(w))
 		p.write(w, r, http.StatusOK, view)
 	}
 }
 
-// askModel sends the question of the page to next and returns the text of the reply, or why there is none.
-func askModel(r *http.Request, next http.Handler, view *pages.First) (answer, problem string) {
+// askModel sends the question of the page to next and returns the text of the reply, or why there is none. The request
+// keeps the id that the browser's request has, under which the log, the receipts and /flow have it.
+func askModel(r *http.Request, next http.Handler, view *pages.First, id string) (answer, problem string) {
 	body, err := json.Marshal(map[string]any{"model": view.Model,
 		"messages": []map[string]string{{"role": "user", "content": view.Question}}})
 	if err != nil {
@@ -137,7 +139,7 @@ func askModel(r *http.Request, next http.Handler, view *pages.First) (answer, pr
 	}
 	inner.RemoteAddr, inner.Host = r.RemoteAddr, r.Host
 	inner.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + view.Key}}
-	var got captured
+	got := captured{header: http.Header{"X-Request-Id": {id}}}
 	next.ServeHTTP(&got, inner)
 	var reply struct {
 		Choices []struct {
@@ -163,12 +165,7 @@ type captured struct {
 
 const maxAnswer = 1 << 20
 
-func (c *captured) Header() http.Header {
-	if c.header == nil {
-		c.header = http.Header{}
-	}
-	return c.header
-}
+func (c *captured) Header() http.Header { return c.header }
 
 func (c *captured) WriteHeader(int) {}
 

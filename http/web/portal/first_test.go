@@ -39,6 +39,18 @@ func TestFirstPageShowsAddressAndKeyAndAnswers(t *testing.T) {
 	}
 }
 
+// TestTheQuestionOfTheFirstPageKeepsItsRequestID: without an id, neither the log nor a receipt could be found for it.
+func TestTheQuestionOfTheFirstPageKeepsItsRequestID(t *testing.T) {
+	h := newEmptyFixture(t)
+	h.firstKey = "sd-first"
+	v := h.visitor()
+	v.get("/")
+	v.post("/ask", "question", "why?", "model", "small")
+	if len(h.ids) != 1 || h.ids[0] != "id of /ask" {
+		t.Errorf("the API was asked with the ids %q", h.ids)
+	}
+}
+
 // TestFirstPageWithoutTheKeyOffersNoQuestion: a browser that may not see the key gets the settings without it.
 func TestFirstPageWithoutTheKeyOffersNoQuestion(t *testing.T) {
 	v := newEmptyFixture(t).visitor()

@@ -44,8 +44,9 @@ type fixture struct {
 	forwards []string // what came through the page of videos
 	anna     tokens.User
 	root     tokens.User
-	firstKey string // that the first page may show; "": none
-	reply    string // of the API; "": an empty one
+	firstKey string   // that the first page may show; "": none
+	reply    string   // of the API; "": an empty one
+	ids      []string // the request ids with which the API answered
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -124,13 +125,17 @@ func newEmptyFixture(t *testing.T) *fixture {
 			http.NotFound(w, r)
 		}
 	})
-	h.handler = mux
+	h.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Request-Id", "id of "+r.URL.Path) // as http/server does
+		mux.ServeHTTP(w, r)
+	})
 	return h
 }
 
 // served stands for the API: it notes who asks for what.
 func (h *fixture) served(w http.ResponseWriter, r *http.Request) {
 	key, err := auth.New(nil, time.Now).Authenticate(r, false)
+	h.ids = append(h.ids, w.Header().Get("X-Request-Id"))
 	h.forwards = append(h.forwards, fmt.Sprintf("%s %s by %s may %v: %v", r.Method, r.URL, key.User, key.Scopes, err))
 	if h.reply != "" {
 		io.WriteString(w, h.reply)

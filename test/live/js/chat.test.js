@@ -40,8 +40,7 @@ test('two models answer side by side, with their first token, speed, tokens and 
 
 test('settings are sent, and a mistake in them is said before anything is sent', async (t) => {
   const page = await open(t);
-  const sent = [];
-  page.on('request', (r) => { if (r.url().endsWith('/chat/api/chat/completions')) sent.push(r.postDataJSON()); });
+  const sent = asked(page);
   await page.getByText('Settings', { exact: true }).click();
   await page.fill('#system', 'Be brief.');
   await page.fill('#temperature', '0.5');
@@ -68,6 +67,50 @@ test('a refusal stands in its answer while the other model goes on, and Escape s
   await page.keyboard.press('Escape');
   await page.locator('.answer .problem', { hasText: 'Stopped.' }).waitFor();
   await page.locator('#send').waitFor();
+});
+
+// asked returns the list to which each body of a request of the page is added.
+function asked(page) {
+  const sent = [];
+  page.on('request', (r) => { if (r.url().endsWith('/chat/api/chat/completions')) sent.push(r.postDataJSON()); });
+  return sent;
+}
+
+test('a new chat during a reply begins with nothing of the old one', async (t) => {
+  const page = await open(t);
+  const sent = asked(page);
+  await ask(page, 'old question [sandbox: pace=5, tokens=1000]');
+  await page.locator('.said', { hasText: /./ }).waitFor();
+  await button(page, 'New chat').click();
+  await page.locator('#send').waitFor();
+  await ask(page, 'new question');
+  await measured(page, 1);
+  assert.deepEqual(sent[1].messages, [{ role: 'user', content: 'new question' }]);
+});
+
+test('a question without an answer is not sent again', async (t) => {
+  const page = await open(t);
+  const sent = asked(page);
+  await page.fill('#model-a', 'no-such-model');
+  await ask(page, 'refused question');
+  await page.locator('.answer .problem', { hasText: 'no-such-model' }).waitFor();
+  await page.locator('#send').waitFor();
+  await page.fill('#model-a', 'small');
+  await ask(page, 'answered question');
+  await measured(page, 1);
+  assert.deepEqual(sent[1].messages, [{ role: 'user', content: 'answered question' }]);
+});
+
+test('an attached picture is sent and shown', async (t) => {
+  const page = await open(t);
+  const sent = asked(page);
+  const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==';
+  await page.setInputFiles('#picture', { name: 'dot.png', mimeType: 'image/png', buffer: Buffer.from(png, 'base64') });
+  await page.locator('#pictures', { hasText: '1 picture attached' }).waitFor();
+  await ask(page, 'what is it?');
+  await page.waitForFunction(() => document.querySelector('.asked img')?.naturalWidth === 1);
+  assert.equal(sent[0].messages[0].content[1].image_url.url, `data:image/png;base64,${png}`);
+  await measured(page, 1);
 });
 
 test('the request is shown as code in three languages', async (t) => {

@@ -6,7 +6,7 @@ const $ = (id) => document.getElementById(id);
 const root = $('chat');
 const headers = { 'x-stagedoor-form': root.dataset.token };
 const sides = [{ field: $('model-a'), messages: [] }, { field: $('model-b'), messages: [] }];
-let pictures = []; // data URLs of the next message
+let pictures = []; // files of the next message, each with its data URL for the request
 let running; // AbortController of the replies that stream
 let last = ''; // the last question, for editing
 
@@ -54,10 +54,11 @@ function code(text) {
 // answer streams the reply of one side into its card and returns its measures.
 async function answer(side, card) {
   const [said, problem] = [card.querySelector('.said'), card.querySelector('.problem')];
+  const { messages } = side; // "New chat" gives the side a new list while this reply may still stream
   let text = '';
-  const calls = [];
+  let calls = [];
   try {
-    const body = bodyFor(side, side.messages);
+    const body = bodyFor(side, messages);
     card.querySelector('h2').textContent = body.model;
     const m = await stream('/chat/api/chat/completions', headers, body, (piece, delta) => {
       text += piece;
@@ -74,12 +75,23 @@ async function answer(side, card) {
   } catch (e) {
     problem.textContent = e.name === 'AbortError' ? 'Stopped.' : e.message;
     problem.hidden = false;
+    calls = []; // their arguments may be cut off
     return undefined;
   } finally {
     said.ariaBusy = 'false';
-    side.messages.push(calls.length ? { role: 'assistant', content: text || null, tool_calls: calls } : { role: 'assistant', content: text });
-    for (const c of calls) side.messages.push({ role: 'tool', tool_call_id: c.id, content: '(not run on this page)' });
+    remember(messages, text, calls.flat());
   }
+}
+
+// remember adds a reply to its conversation. An empty reply takes its question out again, because vendors refuse empty
+// messages and two questions in a row.
+function remember(messages, text, calls) {
+  if (!text && !calls.length) {
+    messages.pop();
+    return;
+  }
+  messages.push(calls.length ? { role: 'assistant', content: text || null, tool_calls: calls } : { role: 'assistant', content: text });
+  for (const c of calls) messages.push({ role: 'tool', tool_call_id: c.id, content: '(not run on this page)' });
 }
 
 function measure(card, m) {
@@ -112,10 +124,15 @@ async function send(question) {
   $('problem').hidden = true;
   $('start').hidden = true;
   last = question;
-  const content = pictures.length ? [{ type: 'text', text: question }, ...pictures.map((url) => ({ type: 'image_url', image_url: { url } }))] : question;
+  const content = pictures.length ? [{ type: 'text', text: question }, ...pictures.map(({ url }) => ({ type: 'image_url', image_url: { url } }))] : question;
   for (const s of used) s.messages.push({ role: 'user', content });
   const shown = make('p', 'asked', question);
-  for (const url of pictures) shown.append(Object.assign(make('img'), { src: url, alt: 'picture' }));
+  for (const { file } of pictures) {
+    const img = make('img');
+    img.onload = () => URL.revokeObjectURL(img.src);
+    // The policy of the page forbids data URLs.
+    shown.append(Object.assign(img, { src: URL.createObjectURL(file), alt: file.name }));
+  }
   const cards = used.map(() => $('reply').content.firstElementChild.cloneNode(true));
   const turn = make('section', 'turn', shown, make('div', 'answers', ...cards));
   $('talk').append(turn);
@@ -138,16 +155,16 @@ function busy(on) {
   $('stop').hidden = !on;
 }
 
-function attach(urls) {
-  pictures = urls;
-  $('pictures').textContent = urls.length ? `${urls.length} picture${urls.length > 1 ? 's' : ''} attached` : '';
+function attach(files) {
+  pictures = files;
+  $('pictures').textContent = files.length ? `${files.length} picture${files.length > 1 ? 's' : ''} attached` : '';
   $('picture').value = '';
 }
 
 $('picture').onchange = async (e) => {
   attach(await Promise.all([...e.target.files].slice(0, 8).map((file) => new Promise((resolve, reject) => {
     const reader = new FileReader();
-    reader.onload = () => resolve(reader.result);
+    reader.onload = () => resolve({ file, url: reader.result });
     reader.onerror = () => reject(reader.error);
     reader.readAsDataURL(file);
   }))));
