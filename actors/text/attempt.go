@@ -105,21 +105,21 @@ func (a *attempt) openPassthrough(ctx context.Context) (*passthrough, *upstream.
 		return nil, engine.CallerFault(err)
 	}
 	ctx, seen := a.beginCall(ctx, call.Stream)
-	key := a.provider.TakeKey(a.svc.env.Now(), a.c.Model)
-	ctx, late := a.outlive(ctx)
-	reply, f := a.send(ctx, call, key)
-	if f != nil {
-		late.close()
-		a.endCall(seen, className(f))
-		return nil, f
-	}
 	head := &a.request.Head
 	o := shapes.TapOptions{Stream: head.Stream, HideUsage: !head.IncludeUsage, Choices: head.Choices()}
 	if t.Model != a.request.Head.Model {
 		o.Model = a.request.Head.Model
 	}
-	u := &passthrough{attempt: a, tap: a.shape.NewTap(o, a.env), reply: reply, key: key, call: seen,
-		observer: a.replyObserver(seen), late: late}
+	// The shape gives its tap before there is a reply, because a panic in between would leave the reply open.
+	u := &passthrough{attempt: a, tap: a.shape.NewTap(o, a.env), observer: a.replyObserver(seen), call: seen,
+		key: a.provider.TakeKey(a.svc.env.Now(), a.c.Model)}
+	ctx, u.late = a.outlive(ctx)
+	var f *upstream.Failure
+	if u.reply, f = a.send(ctx, call, u.key); f != nil {
+		u.late.close()
+		a.endCall(seen, className(f))
+		return nil, f
+	}
 	if o.Stream {
 		a.failStream = u.tap.Fail
 	}

@@ -15,6 +15,7 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/shapes"
+	"stagedoor/providers/shapes/registry"
 )
 
 // brittle is a shape whose emitter and tap panic at an event.
@@ -431,4 +432,33 @@ func TestALateCauseIsNotTheClientsLeaving(t *testing.T) {
 			t.Errorf("got %v %q", got.Err, got.text)
 		}
 	})
+}
+
+// speechless is a shape that panics when it is asked to read a reply.
+type speechless struct {
+	shapes.Outbound
+	shapes.Passthrough
+}
+
+func (speechless) NewParser(int, *dialogue.Env) shapes.Parser         { panic("speechless") }
+func (speechless) NewTap(shapes.TapOptions, *dialogue.Env) shapes.Tap { panic("speechless") }
+
+func TestAShapeThatCannotReadRepliesLeavesNoneOpen(t *testing.T) {
+	for inbound, ask := range map[dialogue.Shape]string{
+		dialoguetest.Chat: chatAskStream, dialoguetest.Messages: messagesAskStream} {
+		play(t, func(t *testing.T, s *stage) {
+			s.upstream("a", dialoguetest.Chat, goodChat())
+			broken := *registry.ByName()[dialoguetest.Chat]
+			broken.Outbound = speechless{Outbound: broken.Outbound}
+			broken.Passthrough = speechless{Passthrough: broken.Passthrough}
+			s.service = text.New(s.engine, s.env, []*shapes.Shape{&broken}, nil)
+			o := s.request(inbound, ask)
+			if inbound == dialoguetest.Chat {
+				o.Inbound = &broken
+			}
+			if got := s.ask(o); got.status != 500 || s.fakes["a"].count() != 0 {
+				t.Errorf("%s: %d after %d calls", inbound, got.status, s.fakes["a"].count())
+			}
+		})
+	}
 }

@@ -317,23 +317,25 @@ type incoming struct {
 	pending int                   // bytes of events since the last flush
 }
 
-// open makes the call.
+// open makes the call. The shape gives its parser before there is a reply, because a panic in between would leave the
+// reply open.
 func (a *attempt) open(
 	ctx context.Context, call *shapes.Call, choices int, emit emitFunc,
 ) (*incoming, *upstream.Failure) {
 	key := a.provider.TakeKey(a.svc.env.Now(), a.c.Model)
-	ctx, late := a.outlive(ctx)
-	reply, f := a.send(ctx, *call, key)
-	if f != nil {
-		late.close()
-		return nil, f
-	}
-	return &incoming{reply: reply, parser: a.shape.NewParser(choices, a.env), late: late, emit: func(ev *dialogue.Event) {
+	in := &incoming{parser: a.shape.NewParser(choices, a.env), emit: func(ev *dialogue.Event) {
 		if ev.Kind == dialogue.EventError {
 			a.judgeKey(key, a.refusedInBody(ev.Err))
 		}
 		emit(ev)
-	}}, nil
+	}}
+	ctx, in.late = a.outlive(ctx)
+	var f *upstream.Failure
+	if in.reply, f = a.send(ctx, *call, key); f != nil {
+		in.late.close()
+		return nil, f
+	}
+	return in, nil
 }
 
 // close ends the call.

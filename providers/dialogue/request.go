@@ -269,8 +269,9 @@ type Thinking struct {
 	// Origin is the shape of the upstream that produced it, or "" if that is unknown. Only an
 	// encoder of Origin may send Signature, Redacted or Encrypted.
 	Origin Shape
-	// BeforeText is set in a sealed value that a later part carries: the thought stood before the text before that part.
-	BeforeText bool `json:",omitempty"`
+	// TextAfter is set in a sealed value that a later part carries. It is how many bytes of text stood between the
+	// thought and that part.
+	TextAfter int `json:",omitempty"`
 }
 
 // ToolKind says whether the client or the provider runs a tool, and in which form its input is.

@@ -32,7 +32,12 @@ type decoder struct {
 	// callIDs has the ids of calls and results that came without one.
 	callIDs *dialogue.CallIDs
 	cached  string
+	// searched counts the pieces of text that were searched for the place of a thought.
+	searched int
 }
+
+// maxSearched bounds the search of one request, whose client may repeat one thought behind many pieces of text.
+const maxSearched = 1 << 20
 
 func (d *decoder) member(name string, v gjson.Result) {
 	r := d.req

@@ -111,13 +111,10 @@ func (t *turn) text(p wirePart) {
 	if p.value.Str != "" {
 		t.add(dialogue.Part{Kind: dialogue.TextPart, Text: p.value.Str})
 	}
-	th := t.d.opened(p.signature)
-	switch n := len(t.Parts); {
-	case th == nil:
-	case th.Origin != Name && n > 0:
-		th.BeforeText = true // the emitter let the text take another vendor's thought along
-		t.restore(th)
-	default:
+	if th := t.d.opened(p.signature); th != nil {
+		if th.Origin != Name {
+			th.TextAfter += len(p.value.Str) // the emitter let the text take another vendor's thought along
+		}
 		t.restore(th)
 	}
 }
@@ -132,15 +129,20 @@ func (t *turn) call(p wirePart) {
 	t.add(dialogue.Part{Kind: dialogue.CallPart, Call: t.d.call(p)})
 }
 
-// restore puts the thought that a signature carries back at its place: at the end, or before the text there. A client
+// restore puts the thought that a signature carries back at its place: at the end, or before the text that followed it,
+// which a client may have kept in the pieces of the stream. A client
 // that was shown the thought may have sent its text back too. It then stands right there without a signature, joined
 // with the thoughts that followed it, and is replaced.
 func (t *turn) restore(th *dialogue.Thinking) {
 	at := len(t.Parts)
-	if th.BeforeText && at > 0 && t.Parts[at-1].Kind == dialogue.TextPart {
+	for after := th.TextAfter; after > 0 && at > 0 && t.d.searched < maxSearched; t.d.searched++ {
+		if t.Parts[at-1].Kind != dialogue.TextPart {
+			break
+		}
 		at--
+		after -= len(t.Parts[at].Text)
 	}
-	t.thinking, th.BeforeText = false, false
+	t.thinking, th.TextAfter = false, 0
 	if at > 0 && th.Origin != Name && t.Parts[at-1].Kind == dialogue.ThinkingPart {
 		shown := t.Parts[at-1].Thinking
 		rest, found := strings.CutPrefix(shown.Text, th.Text)

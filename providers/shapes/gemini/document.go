@@ -52,7 +52,7 @@ func (d *document) candidate(w *jsonw.Writer, index int, c *dialogue.Choice) {
 	for i := range c.Parts {
 		d.part(&parts, &c.Parts[i], &a)
 	}
-	a.writeCarriers(&parts)
+	d.writeCarriers(&parts, &a)
 	parts.End()
 	w.Object().Key("content").Object()
 	if len(parts.Buf) > len("[]") {
@@ -64,9 +64,9 @@ func (d *document) candidate(w *jsonw.Writer, index int, c *dialogue.Choice) {
 }
 
 // writeCarriers writes the thoughts that no part has taken along, on empty parts.
-func (a *answer) writeCarriers(w *jsonw.Writer) {
-	for _, carrier := range a.carriers {
-		writeText(w, "", false, carrier)
+func (f *frame) writeCarriers(w *jsonw.Writer, a *answer) {
+	for _, c := range a.carriers {
+		writeText(w, "", false, f.signature(c, a))
 	}
 	a.carriers = nil
 }
@@ -77,26 +77,29 @@ func (d *document) part(w *jsonw.Writer, p *dialogue.ReplyPart, a *answer) {
 		for _, c := range p.Citations {
 			a.refs = append(a.refs, reference{c, len(a.text)})
 		}
+		signature := d.take(a, p.Signature)
+		d.writeCarriers(w, a)
 		a.text = append(a.text, p.Text...)
 		a.refused = a.refused || p.Kind == dialogue.RefusalPart
-		if signature := a.take(p.Signature); p.Text != "" || signature != "" {
-			a.writeCarriers(w)
+		if p.Text != "" || signature != "" {
 			writeText(w, p.Text, false, signature)
 		}
 	case dialogue.ThinkingPart:
-		switch sig := d.carrier(p.Thinking, p.Text); {
-		case d.shown && p.Text != "" && (sig == "" || p.Thinking.Origin == Name):
-			writeText(w, p.Text, true, sig)
-		case sig != "":
-			if d.shown && p.Text != "" {
-				writeText(w, p.Text, true, "") // the next part takes the signature along, as in a stream
-			}
-			a.carriers = append(a.carriers, sig)
+		c, ok := d.carrier(p.Thinking, p.Text, a)
+		switch {
+		case d.shown && p.Text != "" && ok && c.thinking.Origin == Name:
+			writeText(w, p.Text, true, c.thinking.Signature)
+			return
+		case d.shown && p.Text != "":
+			writeText(w, p.Text, true, "") // the next part takes the signature along, as in a stream
+		}
+		if ok {
+			a.carriers = append(a.carriers, c)
 		}
 	case dialogue.CallPart:
 		if p.Call != nil {
-			signature := a.take(p.Signature)
-			a.writeCarriers(w)
+			signature := d.take(a, p.Signature)
+			d.writeCarriers(w, a)
 			writeCall(w, p.Call, p.Call.Args, signature)
 		}
 	case dialogue.MediaPart:

@@ -62,8 +62,8 @@ type answer struct {
 	refused bool
 	reason  dialogue.Reason
 	detail  string
-	// carriers are thoughtSignatures that wait for the next call or text to take them along.
-	carriers []string
+	// carriers are thoughts whose thoughtSignatures wait for the next call or text to take them along.
+	carriers []carrier
 }
 
 // piece is a part that is open.
@@ -129,6 +129,9 @@ func (e *emitter) opened(dst []byte, ev *dialogue.Event) []byte {
 	e.open = append(e.open, p)
 	a.refused = a.refused || ev.PartKind == dialogue.RefusalPart
 	switch {
+	case ev.PartKind == dialogue.ThinkingPart && len(a.carriers) > 0 && a.carriers[0].at < len(a.text):
+		// Behind the next thought, the text in between could not be distinguished from the text that follows it.
+		return e.flushCarriers(dst, ev.Choice, a)
 	case ev.PartKind == dialogue.MediaPart && ev.Media != nil && !blank(ev.Media):
 		return e.chunk(dst, ev.Choice, func(w *jsonw.Writer) { writeMedia(w, ev.Media) })
 	case ev.PartKind == dialogue.ServerPart && ev.Origin == Name && len(ev.Opaque) > 0:
@@ -234,7 +237,7 @@ func (e *emitter) closed(dst []byte, ev *dialogue.Event) []byte {
 			return dst
 		}
 		a := e.answer(ev.Choice)
-		signature := a.take(ev.Signature)
+		signature := e.take(a, ev.Signature)
 		dst = e.flushCarriers(dst, ev.Choice, a)
 		return e.chunk(dst, ev.Choice, func(w *jsonw.Writer) { writeCall(w, p.call, string(p.text), signature) })
 	case dialogue.ThinkingPart:
@@ -242,40 +245,38 @@ func (e *emitter) closed(dst []byte, ev *dialogue.Event) []byte {
 		if th == nil {
 			th = p.thinking
 		}
-		switch sig := e.carrier(th, string(p.text)); {
-		case sig == "":
-		case e.shown && len(p.text) > 0 && th.Origin == Name:
-			return e.chunk(dst, ev.Choice, func(w *jsonw.Writer) { writeText(w, "", true, sig) })
+		a := e.answer(ev.Choice)
+		switch c, ok := e.carrier(th, string(p.text), a); {
+		case !ok:
+		case e.shown && len(p.text) > 0 && c.thinking.Origin == Name:
+			return e.chunk(dst, ev.Choice, func(w *jsonw.Writer) { writeText(w, "", true, c.thinking.Signature) })
 		default:
-			a := e.answer(ev.Choice)
-			a.carriers = append(a.carriers, sig)
+			a.carriers = append(a.carriers, c)
 		}
 	case dialogue.TextPart:
-		a := e.answer(ev.Choice)
 		if ev.Signature != "" {
-			a.carriers = append(a.carriers, ev.Signature)
+			a := e.answer(ev.Choice)
+			own := dialogue.Thinking{Signature: ev.Signature, Origin: Name}
+			a.carriers = append(a.carriers, carrier{thinking: own, at: len(a.text)})
 			return e.flushCarriers(dst, ev.Choice, a)
-		}
-		for i, carrier := range a.carriers {
-			a.carriers[i] = e.beforeText(carrier)
 		}
 	}
 	return dst
 }
 
 // take returns the signature of a call: its own, or the thought that waits for a part.
-func (a *answer) take(own string) string {
+func (f *frame) take(a *answer, own string) string {
 	if own == "" && len(a.carriers) > 0 {
 		last := len(a.carriers) - 1
-		own, a.carriers = a.carriers[last], a.carriers[:last]
+		own, a.carriers = f.signature(a.carriers[last], a), a.carriers[:last]
 	}
 	return own
 }
 
 // flushCarriers writes the thoughts that no part has taken along, on empty parts behind the text.
 func (e *emitter) flushCarriers(dst []byte, choice int, a *answer) []byte {
-	for _, carrier := range a.carriers {
-		dst = e.chunk(dst, choice, func(w *jsonw.Writer) { writeText(w, "", false, carrier) })
+	for _, c := range a.carriers {
+		dst = e.chunk(dst, choice, func(w *jsonw.Writer) { writeText(w, "", false, e.signature(c, a)) })
 	}
 	a.carriers = nil
 	return dst

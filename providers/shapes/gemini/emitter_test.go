@@ -1,9 +1,9 @@
 package gemini_test
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
-	"slices"
 	"strings"
 	"testing"
 
@@ -198,34 +198,56 @@ func keptOf(reply []string, drops bool) (kept []string) {
 
 // Clients drop thoughts from their history, and keep the signatures of calls and text.
 func TestAForeignThoughtSurvivesAClientThatDropsThoughts(t *testing.T) {
-	proof := dialogue.Thinking{Text: "why", Signature: "F", Origin: dialoguetest.Messages}
-	thought := []ev{opened(0, dialogue.ThinkingPart), delta(0, "why"), {Kind: dialogue.EventClose, Thinking: &proof}}
-	text := []ev{opened(1, dialogue.TextPart), delta(1, "x"), closed(1)}
-	call := []ev{openedCall(2, "a", "f"), delta(2, `{}`), closed(2)}
-	for name, reply := range map[string][]ev{
-		"thought call":      slices.Concat(thought, call, end),
-		"thought text call": slices.Concat(thought, text, call, end),
-		"text thought call": slices.Concat(text, thought, call, end),
-	} {
+	made := map[string][]ev{
+		"text":  {opened(2, dialogue.TextPart), delta(2, "x"), closed(2)},
+		"texts": {opened(3, dialogue.TextPart), delta(3, "y"), delta(3, "z"), closed(3)},
+		"call":  {openedCall(4, "a", "f"), delta(4, `{}`), closed(4)},
+	}
+	for part, word := range []string{"why", "how"} {
+		th := dialogue.Thinking{Text: word, Signature: word, Origin: dialoguetest.Messages}
+		made[word] = []ev{opened(part, dialogue.ThinkingPart), delta(part, word),
+			{Kind: dialogue.EventClose, Part: part, Thinking: &th}}
+	}
+	// One part carries one signature. Of two thoughts the other one is on an empty part, which some clients drop.
+	dropped := map[string]map[shapes.Mode]string{
+		"why how texts call":      {shapes.Stream: "how texts call", shapes.Whole: "how texts call"},
+		"text why how texts call": {shapes.Stream: "text how texts call", shapes.Whole: "text how texts call"},
+		"why text how texts call": {shapes.Stream: "text how texts call"},
+		"why how text":            {shapes.Stream: "text", shapes.Whole: "how text"},
+	}
+	for _, name := range []string{"why call", "why text call", "text why call", "why texts call", "why how texts call",
+		"text why how texts call", "why text how texts call", "why how text"} {
 		for _, mode := range []shapes.Mode{shapes.Stream, shapes.Whole} {
 			for _, drops := range []bool{true, false} {
 				env := newEnv()
-				all := strings.ReplaceAll(parts(t, emitAll(t, env, mode, reply...)), "} {", "}\n{")
+				var reply []ev
+				for part := range strings.FieldsSeq(name) {
+					reply = append(reply, made[part]...)
+				}
+				all := strings.ReplaceAll(parts(t, emitAll(t, env, mode, append(reply, end...)...)), "} {", "}\n{")
 				kept := strings.Join(keptOf(strings.Split(all, "\n"), drops), ",")
 				var got []string
 				for _, p := range decode(t, env, `{"contents":[{"role":"model","parts":[`+kept+`]}]}`).Turns[0].Parts {
 					switch {
-					case p.Kind == dialogue.ThinkingPart && *p.Thinking == proof:
-						got = append(got, "thought")
-					case p.Kind == dialogue.TextPart:
+					case p.Kind == dialogue.ThinkingPart && p.Thinking.Signature == p.Thinking.Text &&
+						p.Thinking.Origin == dialoguetest.Messages && p.Thinking.TextAfter == 0:
+						got = append(got, p.Thinking.Text)
+					case p.Kind == dialogue.TextPart && p.Text == "x":
 						got = append(got, "text")
+					case p.Kind == dialogue.TextPart && p.Text == "y" && mode == shapes.Stream: // and then the other piece
+					case p.Kind == dialogue.TextPart:
+						got = append(got, "texts")
 					case p.Kind == dialogue.CallPart:
 						got = append(got, "call")
 					default:
 						got = append(got, "other")
 					}
 				}
-				if strings.Join(got, " ") != name {
+				want := name
+				if drops {
+					want = cmp.Or(dropped[name][mode], name)
+				}
+				if strings.Join(got, " ") != want {
 					t.Errorf("%s, mode %d, drops %t: %s of %s", name, mode, drops, got, kept)
 				}
 			}
@@ -409,5 +431,22 @@ func TestHeartbeats(t *testing.T) {
 	}
 	if got := gemini.Shape.Heartbeat(shapes.Whole); got != nil {
 		t.Errorf("whole %q", got)
+	}
+}
+
+// A reply of many thoughts and texts costs what its length is worth.
+func TestEachThoughtIsSealedOnce(t *testing.T) {
+	sealing := func(n int) float64 {
+		var events []ev
+		for part := range n {
+			th := dialogue.Thinking{Text: "why", Signature: "F", Origin: dialoguetest.Messages}
+			events = append(events, opened(2*part, dialogue.ThinkingPart),
+				ev{Kind: dialogue.EventClose, Part: 2 * part, Thinking: &th},
+				opened(2*part+1, dialogue.TextPart), delta(2*part+1, "x"), closed(2*part+1))
+		}
+		return testing.AllocsPerRun(1, func() { emitAll(t, newEnv(), shapes.Stream, append(events, end...)...) })
+	}
+	if few, many := sealing(32), sealing(256); many > 12*few {
+		t.Errorf("%.0f allocations for 32 thoughts and %.0f for 8 times as many", few, many)
 	}
 }
