@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -216,6 +217,40 @@ func shapeOf(dir, shapes string) (string, bool) {
 	rest, ok := strings.CutPrefix(dir, shapes)
 	shape, _, _ := strings.Cut(rest, "/")
 	return shape, ok
+}
+
+// modelName is the name of a vendor's model, or of a family of them.
+var modelName = regexp.MustCompile(`(?i)\b(gpt|chatgpt|claude|opus|sonnet|haiku|gemini|gemma|veo|imagen|grok|` +
+	`deepseek|mistral|codestral|llama|qwen|kimi|glm|nova|dall-e|sora|whisper)-?[0-9*-]|\bo[1-9]\b`)
+
+// modelsNamed lists the files that may name models, with the reason. Files of cmd may, because they show examples.
+var modelsNamed = map[string]string{"providers/modelname/modelname.go": "the documents give these families other names"}
+
+// What is known of a model is data of the catalogue, where it can be replaced without a new program.
+func TestFactsAboutModelsAreDataOfTheCatalogue(t *testing.T) {
+	found := map[string]bool{}
+	for _, s := range sources(t) {
+		simulated := strings.HasPrefix(s.dir(), "providers/sandbox")
+		if s.test() || s.room() == "test" || s.room() == "cmd" || s.dir() == "providers/catalog" || simulated {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			text, ok := n.(*ast.BasicLit)
+			if !ok || text.Kind != token.STRING || !modelName.MatchString(text.Value) {
+				return true
+			}
+			if found[s.path] = true; modelsNamed[s.path] == "" {
+				t.Errorf("%s: %.80s names a model; what is known of it belongs to providers/catalog",
+					fileSet.Position(n.Pos()), text.Value)
+			}
+			return true
+		})
+	}
+	for path := range modelsNamed {
+		if !found[path] {
+			t.Errorf("%s names no model and needs no exception", path)
+		}
+	}
 }
 
 func TestNoPackageIsCalledHTTP(t *testing.T) {

@@ -43,7 +43,7 @@ func BenchmarkHoldAndSettle(b *testing.B) {
 					ask := ledger.Ask{
 						Account:   "7",
 						RequestID: fmt.Sprintf("req_%016d", n.Add(1)),
-						Amount:    ledger.Estimate(price, 1000, 1000, false),
+						Amount:    ledger.Estimate(price, ledger.Demand{Prompt: 1000}, 1000),
 						Durable:   durable,
 						Key:       "key_7",
 					}

@@ -182,6 +182,7 @@ func tokens(w *Work) Bill {
 	}
 	u := dialogue.NoUsage
 	u.InputTotal = j.input()
+	u.LargestInput = j.largest(u.InputTotal)
 	u.OutputTotal = j.output(w.End)
 	j.parts(&u)
 	u.Estimated = j.estimated || w.Reported.Estimated
@@ -264,6 +265,15 @@ func (j *judge) input() int64 {
 	}
 	j.estimated = true
 	return counted
+}
+
+// largest returns the tokens of the largest prompt of one call, or 0 if input is that of one call.
+func (j *judge) largest(input int64) int64 {
+	largest := j.reported.LargestInput
+	if input != j.reported.InputTotal {
+		largest = j.counted.LargestInput
+	}
+	return min(largest, input)
 }
 
 // output returns the output tokens to charge: the reported number if it is possible, and otherwise the

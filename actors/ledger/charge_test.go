@@ -311,7 +311,7 @@ func TestChargeIsBounded(t *testing.T) {
 		)
 		for what, amount := range map[string]int64{"charge": b.Amount, "images": ledger.Images(p, n("n")).Amount,
 			"video":    ledger.Video(p, ledger.VideoLength{Asked: n("n")}).Amount,
-			"estimate": ledger.Estimate(p, any64.Draw(t, "prompt"), any64.Draw(t, "most"), false)} {
+			"estimate": ledger.Estimate(p, ledger.Demand{Prompt: any64.Draw(t, "prompt")}, any64.Draw(t, "most"))} {
 			if amount < 0 || amount > budget.MaxCredits {
 				t.Fatalf("%s of %d", what, amount)
 			}
@@ -324,10 +324,10 @@ func TestChargeIsBounded(t *testing.T) {
 }
 
 func TestEstimateCoversEveryKindOfToken(t *testing.T) {
-	if got := ledger.Estimate(price, 100, 50, false); got != 200+1000 {
+	if got := ledger.Estimate(price, ledger.Demand{Prompt: 100}, 50); got != 200+1000 {
 		t.Errorf("got %d, want every token at its dearest: 1200", got)
 	}
-	if got := ledger.Estimate(nil, 100, 50, false); got != 0 {
+	if got := ledger.Estimate(nil, ledger.Demand{Prompt: 100}, 50); got != 0 {
 		t.Errorf("free: got %d", got)
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -343,9 +343,11 @@ func TestEstimateCoversEveryKindOfToken(t *testing.T) {
 			AudioInput:   small.Draw(t, "sound in"), AudioCachedInput: small.Draw(t, "cached sound"),
 			AudioOutput: small.Draw(t, "sound out"),
 			ImageInput:  small.Draw(t, "image in"), ImageOutput: small.Draw(t, "image out"),
+			WebSearch: small.Draw(t, "search"),
 		}
 		in, out := small.Draw(t, "input"), small.Draw(t, "output")
-		held := ledger.Estimate(p, in, out, true)
+		demand := ledger.Demand{Prompt: in, Largest: in, Special: true, Searches: rapid.Int64Range(0, 10).Draw(t, "n")}
+		held := ledger.Estimate(p, demand, out)
 		u := usage(in, out)
 		u.CacheRead = rapid.Int64Range(0, in).Draw(t, "cached")
 		u.CacheWrite = rapid.Int64Range(0, in-u.CacheRead).Draw(t, "written")
@@ -353,19 +355,20 @@ func TestEstimateCoversEveryKindOfToken(t *testing.T) {
 		u.AudioIn, u.ImageIn = rapid.Int64Range(0, in).Draw(t, "heard"), rapid.Int64Range(0, in).Draw(t, "seen")
 		u.AudioOut, u.ImageOut = rapid.Int64Range(0, out).Draw(t, "said"), rapid.Int64Range(0, out).Draw(t, "drawn")
 		u.Reasoning = rapid.Int64Range(0, out).Draw(t, "thought")
+		u.WebSearches = rapid.Int64Range(0, demand.Searches).Draw(t, "searched")
 		if b := ledger.Charge(ledger.Work{Price: p, Reported: u, Counted: u, MostOutput: out}); b.Amount > held {
 			t.Fatalf("held %d, charged %d", held, b.Amount)
 		}
-		if n := ledger.Affordable(p, held, in, true); n < out {
+		if n := ledger.Affordable(p, held, demand); n < out {
 			t.Fatalf("held for %d tokens, enough for %d", out, n)
-		} else if n < math.MaxInt64 && n > 0 && ledger.Estimate(p, in, n, true) > held {
+		} else if n < math.MaxInt64 && n > 0 && ledger.Estimate(p, demand, n) > held {
 			t.Fatalf("%d tokens are said to cost no more than %d", n, held)
 		}
 	})
-	if n := ledger.Affordable(nil, 0, 100, false); n != math.MaxInt64 {
+	if n := ledger.Affordable(nil, 0, ledger.Demand{Prompt: 100}); n != math.MaxInt64 {
 		t.Errorf("%d tokens of a free model are affordable", n)
 	}
-	if n := ledger.Affordable(price, 199, 100, false); n != -1 {
+	if n := ledger.Affordable(price, 199, ledger.Demand{Prompt: 100}); n != -1 {
 		t.Errorf("not even the prompt: got %d, want -1", n)
 	}
 }

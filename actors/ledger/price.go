@@ -26,28 +26,51 @@ func Speed(speed string) (*catalog.Price, bool) {
 	return p, ok
 }
 
-// Estimate returns the most that a text request should cost in micro-dollars, with every token at the highest price
-// that it may have. Prices of sound and of long-lived cache writes count if special is set.
-func Estimate(p *catalog.Price, promptTokens, maxTokens int64, special bool) int64 {
+// Demand is what is known of a request for text before its first call, beside the length of the reply. A client can
+// change it, so it decides about holds and never about bills.
+type Demand struct {
+	// Prompt is a high estimate of the tokens of the prompt in all calls, and Largest that of one call.
+	Prompt, Largest int64
+	// Special is set if tokens may be those of sound or of long-lived cache writes, which have prices of their own.
+	Special bool
+	// Searches is the number of searches that are held for.
+	Searches int64
+}
+
+// highest returns the highest price that a token of the prompt and one of the reply may have, and what the searches
+// cost.
+func (d *Demand) highest(p *catalog.Price) (input, output, searches int64) {
+	u := dialogue.NoUsage
+	u.WebSearches = d.Searches
+	p = p.ForPrompt(d.Largest)
+	input, output = p.Dearest(d.Special)
+	return input, output, p.Tokens(u)
+}
+
+// Estimate returns the most that a text request with so many output tokens should cost in micro-dollars.
+func Estimate(p *catalog.Price, d Demand, output int64) int64 {
 	if p.Zero() {
 		return 0
 	}
-	input, output := p.Dearest(promptTokens, special)
-	dearest := catalog.Price{Input: input, Output: output}
+	each, eachOutput, searches := d.highest(p)
+	dearest := catalog.Price{Input: each, Output: eachOutput}
 	u := dialogue.NoUsage
-	u.InputTotal, u.OutputTotal = max(promptTokens, 0), max(maxTokens, 0)
-	return min(dearest.Tokens(u), budget.MaxCredits)
+	u.InputTotal, u.OutputTotal = max(d.Prompt, 0), max(output, 0)
+	return add(dearest.Tokens(u), searches)
 }
 
-// Affordable returns how many output tokens amount pays for after promptTokens, or -1 if it
-// does not even pay for the prompt. Any amount pays for everything if the price is zero. special is that of Estimate.
-func Affordable(p *catalog.Price, amount, promptTokens int64, special bool) int64 {
+// Affordable returns how many output tokens amount pays for after the prompt and the searches, or -1 if it does not
+// even pay for these. Any amount pays for everything if the price is zero.
+func Affordable(p *catalog.Price, amount int64, d Demand) int64 {
 	if p.Zero() {
 		return math.MaxInt64
 	}
-	input, output := p.Dearest(promptTokens, special)
-	hi, lo := bits.Mul64(uint64(max(amount, 0)), million)
-	promptHi, promptLo := bits.Mul64(uint64(max(promptTokens, 0)), uint64(max(input, 0)))
+	input, output, searches := d.highest(p)
+	if amount < searches {
+		return -1
+	}
+	hi, lo := bits.Mul64(uint64(amount-searches), million)
+	promptHi, promptLo := bits.Mul64(uint64(max(d.Prompt, 0)), uint64(max(input, 0)))
 	lo, borrow := bits.Sub64(lo, promptLo, 0)
 	hi, borrow = bits.Sub64(hi, promptHi, borrow)
 	switch {

@@ -2,6 +2,7 @@ package meter_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -225,5 +226,67 @@ func TestModelsOfUnknownPriceAreRefusedIfTheConfigurationSaysSo(t *testing.T) {
 		if listed(t, model, refuse, &catalog.Price{}) == nil {
 			t.Errorf("%s is refused although the operator says that it is free", model)
 		}
+	}
+}
+
+// A hold covers what can be charged and is known before: searches of the provider, and all that a model gives for a
+// reply in one piece without a maximum, because such a hold cannot be extended.
+func TestHoldsCoverSearchesAndRepliesWithoutAMaximum(t *testing.T) {
+	body := func(text string) func(*meter.Request) {
+		return func(r *meter.Request) { r.Body = []byte(text + strings.Repeat(" ", 400-len(text))) }
+	}
+	whole := func(r *meter.Request) { r.MaxTokens = 0 }
+	both := func(r *meter.Request) { r.MaxTokens, r.Stream = 0, true }
+	for _, c := range []struct {
+		name, model string
+		change      func(*meter.Request)
+		want        int64
+	}{
+		{"a maximum", "gpt-5", nil, 125 + 500},
+		{"a search tool", "gpt-5", body(`{"tools":[{"type":"web_search"}]}`), 125 + 500 + 100_000},
+		{"a search tool of Google's", "gpt-5", body(`{"tools":[{"googleSearch":{}}]}`), 125 + 500 + 100_000},
+		{"a model that does not charge for searches", "text-embedding-3-small", body(`"web_search"`), 2},
+		{"no maximum, in one piece", "gpt-5", whole, 125 + 1_280_000},
+		{"no maximum, streamed", "gpt-5", both, 125 + 10_240},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFixture(t, 10_000_000)
+			begin(t, f.meter(c.change), listed(t, c.model, charging, nil))
+			if got := f.held(); got != c.want {
+				t.Errorf("held %d, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+// A reply that is divided into calls has the price of the largest one, by the provider's report and by the gateway's
+// count. Its hold is by that price, too.
+func TestTwoCallsBelowAPromptSizeAreNotChargedAboveIt(t *testing.T) {
+	report := dialogue.NoUsage
+	report.InputTotal, report.LargestInput, report.OutputTotal = 400_000, 200_000, 0
+	above := report
+	above.LargestInput = 300_000
+	for name, c := range map[string]struct {
+		usage dialogue.Usage
+		want  int64
+	}{"counted": {dialogue.NoUsage, 1_000_000}, "reported": {report, 1_000_000}, "one above": {above, 2_000_000}} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, 10_000_000)
+			m := f.meter(func(r *meter.Request) { r.Body, r.Choices = make([]byte, 4*200_000), 2 })
+			if _, err := m.Begin(ctx, listed(t, "gpt-5.4", charging, nil), 2); err != nil {
+				t.Fatal(err)
+			}
+			if got := f.held(); got != 1_000_000+1_500 {
+				t.Errorf("held %d", got)
+			}
+			o := outcome(0)
+			o.Usage, o.Accepted, o.Calls, o.AcceptedCalls = c.usage, true, 2, 2
+			if err := m.Settle(ctx, o); err != nil {
+				t.Fatal(err)
+			}
+			if got := f.spent(); got != c.want {
+				t.Errorf("charged %d, want %d", got, c.want)
+			}
+		})
 	}
 }

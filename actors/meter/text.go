@@ -28,6 +28,9 @@ const (
 	noteTokens = 4000
 	noteEvery  = 10 * time.Second
 
+	// heldSearches is held for a request that may search. Few replies have more searches.
+	heldSearches = 10
+
 	// unknownHold is held, in micro-dollars, for a model whose price is known only when its reply names a model. An
 	// account without money is refused by it before the call. A charge above it makes a debt.
 	unknownHold = 1000
@@ -61,9 +64,7 @@ type Text struct {
 	charge
 	now     func() time.Time
 	request Request
-	once    int64 // a high estimate of the prompt's tokens
-	special bool  // the request may have asked for sound, or for cache writes of an hour
-	prompt  int64 // the same, times the calls in which it is sent to the candidate
+	demand  ledger.Demand // Prompt is for all calls to the present candidate
 
 	// charge.mu guards the fields below.
 	price   *catalog.Price
@@ -82,8 +83,7 @@ var _ text.Meter = (*Text)(nil)
 
 // NewText returns the meter of a request. The body may change afterwards.
 func NewText(l *ledger.Client, now func() time.Time, r Request) *Text {
-	t := &Text{charge: charge{ledger: l, later: true, dry: r.Dry}, now: now, request: r,
-		once: max(promptTokens(r.Body), r.Tokens), special: isSpecial(r.Body)}
+	t := &Text{charge: charge{ledger: l, later: true, dry: r.Dry}, now: now, request: r, demand: demandOf(&r)}
 	t.request.Body = nil
 	t.request.Choices = max(r.Choices, 1)
 	return t
@@ -92,13 +92,18 @@ func NewText(l *ledger.Client, now func() time.Time, r Request) *Text {
 // Another implements text.Meter. The other meter has a hold and a receipt of its own.
 func (t *Text) Another() text.Meter {
 	return &Text{charge: charge{ledger: t.ledger, later: true, origin: &t.charge}, now: t.now, request: t.request,
-		once: t.once, special: t.special}
+		demand: t.demand}
 }
 
-// isSpecial reports whether a body may ask for sound, or for cache writes of an hour, which have prices of their own. A
-// client that hides that pays the same and has a hold that is too small.
-func isSpecial(body []byte) bool {
-	return bytes.Contains(body, []byte("audio")) || bytes.Contains(body, []byte(`"1h"`))
+// demandOf looks for words in the body that stand for what has a price of its own: sound, cache writes of an hour and
+// searches. A client that hides them pays the same and has a hold that is too small.
+func demandOf(r *Request) ledger.Demand {
+	has := func(word string) bool { return bytes.Contains(r.Body, []byte(word)) }
+	d := ledger.Demand{Largest: max(promptTokens(r.Body), r.Tokens), Special: has("audio") || has(`"1h"`)}
+	if has("web_search") || has("google_search") || has("googleSearch") {
+		d.Searches = heldSearches
+	}
+	return d
 }
 
 // Begin implements text.Meter. It holds what this candidate may cost, or extends the hold if
@@ -111,7 +116,7 @@ func (t *Text) Begin(ctx context.Context, c *catalog.Candidate, sent int) (tight
 	}
 	t.began, t.target, t.enough, t.dry = t.now(), c, false, false
 	t.price = c.Rates(t.began)
-	t.prompt = times(t.once, int64(sent))
+	t.demand.Prompt = times(t.demand.Largest, int64(sent))
 	output, all := t.outputTokens(c)
 	t.most, t.exact = c.MaxOutput()
 	t.most = times(t.most, int64(t.request.Choices))
@@ -132,7 +137,7 @@ func (t *Text) Begin(ctx context.Context, c *catalog.Candidate, sent int) (tight
 		return false, nil // a dry run, or nothing to extend the hold by
 	}
 	t.noted, t.notedAt = 0, t.now()
-	t.covered = ledger.Affordable(t.price, t.hold.Amount(), t.prompt, t.special)
+	t.covered = ledger.Affordable(t.price, t.hold.Amount(), t.demand)
 	if output == all {
 		return false, nil
 	}
@@ -141,7 +146,7 @@ func (t *Text) Begin(ctx context.Context, c *catalog.Candidate, sent int) (tight
 
 // estimate returns the most that the prompt and so many output tokens should cost.
 func (t *Text) estimate(output int64) int64 {
-	return ledger.Estimate(t.price, t.prompt, output, t.special)
+	return ledger.Estimate(t.price, t.demand, output)
 }
 
 // outputTokens returns the output tokens of the first hold, and the largest number that the request may reach. The
@@ -152,9 +157,12 @@ func (t *Text) outputTokens(c *catalog.Candidate) (now, all int64) {
 		all = times(t.request.MaxTokens, n)
 		return all, all
 	}
-	most, _ := c.MaxOutput()
+	most, exact := c.MaxOutput()
 	all = times(most, n)
 	if !t.request.Stream {
+		if !exact {
+			all = max(all, times(c.OutputLimit(), n)) // more than that default may be charged
+		}
 		return all, all
 	}
 	return min(all, firstTokens*n), all
@@ -212,7 +220,7 @@ func (t *Text) extend(output int64) {
 			_ = t.hold.Extend(ctx, min(room, want-t.hold.Amount())) // another request may take the room first
 		}
 	}
-	t.covered = ledger.Affordable(t.price, t.hold.Amount(), t.prompt, t.special)
+	t.covered = ledger.Affordable(t.price, t.hold.Amount(), t.demand)
 }
 
 // recordProgress records in the ledger what the stream has cost so far.
@@ -285,9 +293,10 @@ func (t *Text) endOf(o *text.Outcome) ledger.Ending {
 // counted returns the gateway's own count of the usage.
 func (t *Text) counted(o *text.Outcome) dialogue.Usage {
 	u := dialogue.NoUsage
-	u.InputTotal, u.OutputTotal, u.Estimated = t.prompt, 0, true
+	prompt := t.demand.Prompt
+	u.InputTotal, u.LargestInput, u.OutputTotal, u.Estimated = prompt, t.demand.Largest, 0, true
 	if calls, accepted := int64(o.Calls), int64(o.AcceptedCalls); accepted > 0 && accepted < calls {
-		u.InputTotal = t.prompt/calls*accepted + t.prompt%calls*accepted/calls
+		u.InputTotal = prompt/calls*accepted + prompt%calls*accepted/calls
 	}
 	if o.Committed || o.Err == nil || o.Err.Status == dialogue.StatusClientClosed {
 		u.OutputTotal = o.Counted

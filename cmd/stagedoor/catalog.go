@@ -17,7 +17,7 @@ import (
 )
 
 // errSteep refuses a list in which a price moves too far to be right.
-var errSteep = errors.New("a price changes more than tenfold (marked !), so nothing was written; " +
+var errSteep = errors.New("a price changes more than tenfold, appears or goes (marked !), so nothing was written; " +
 	"use --force if this is right")
 
 func (a *app) catalogCommand() *cobra.Command {
@@ -37,6 +37,7 @@ fetched from the network. A running gateway reads the catalogue again on SIGHUP.
 A file in which a price changes more than tenfold is refused without --force.`,
 		Example: `  stagedoor catalog update list.json --config stagedoor.yaml`,
 		RunE: func(_ *cobra.Command, args []string) error {
+			o.newCatalog = true
 			cfg, err := o.loadWithData(a.Env)
 			if err != nil {
 				return err
@@ -79,7 +80,7 @@ func (a *app) updateCatalog(file, target string, force bool) error {
 		if c.Steep {
 			mark, steep = "!", true
 		}
-		line := fmt.Sprintf("%s %-7s %s/%s", mark, c.What, c.Vendor, c.ID)
+		line := fmt.Sprintf("%s %-7s %s", mark, c.What, c.Name)
 		if len(c.Details) > 0 {
 			line += ": " + strings.Join(c.Details, "; ")
 		}

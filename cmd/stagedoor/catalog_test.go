@@ -66,6 +66,38 @@ func TestCatalogUpdateShowsWhatItChangesAndRefusesSteepPrices(t *testing.T) {
 	}
 }
 
+// The command that replaces the list of models mends a configuration whose list is missing or broken.
+func TestCatalogUpdateReplacesAMissingOrBrokenList(t *testing.T) {
+	dir := t.TempDir()
+	target := filepath.Join(dir, "models.json")
+	configuration := write(t, filepath.Join(dir, "f.yaml"), "data: memory\ncatalog: {file: "+target+"}\n"+
+		"providers: {p: {shape: sandbox}}\nmodels: {m: {targets: [{provider: p, model: x}]}}\n")
+	list := strings.Replace(listFile("2"), "gpt-5", "gpt-77", 1)
+	file := write(t, filepath.Join(dir, "new.json"), list)
+	for name, before := range map[string]func(){
+		"missing": func() {},
+		"broken":  func() { write(t, target, "{") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			before()
+			var out strings.Builder
+			environment := func(string) (string, bool) { return "", false }
+			check := []string{"config", "check", configuration}
+			if err := run(context.Background(), check, environment, &out, &out); err == nil {
+				t.Errorf("the check does not see the list: %s", &out)
+			}
+			err := run(context.Background(), []string{"catalog", "update", file, "--config", configuration}, environment,
+				&out, &out)
+			if got, _ := os.ReadFile(target); err != nil || string(got) != list {
+				t.Errorf("%s%v", &out, err)
+			}
+			if err := os.Remove(target); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // A gateway reads a new catalogue on SIGHUP, and keeps its configuration if the catalogue is broken.
 func TestAReloadPicksUpTheCatalogue(t *testing.T) {
 	dir := directory(t)

@@ -21,6 +21,8 @@ type overrides struct {
 	logLevel  string
 	logFormat string
 	grace     *time.Duration // nil: not given
+	// newCatalog is set for the command that replaces the list of models on disk, so that a broken one does not stop it.
+	newCatalog bool
 }
 
 func (o *overrides) flags(c *cobra.Command) {
@@ -62,8 +64,12 @@ func (g *graceFlag) Type() string { return "duration" }
 func (o *overrides) load(env func(string) (string, bool)) (*config.Config, error) {
 	c := config.Default()
 	if o.file != "" {
+		load := config.Load
+		if o.newCatalog {
+			load = config.LoadForCatalog
+		}
 		var err error
-		if c, err = config.Load(o.file, env); err != nil {
+		if c, err = load(o.file, env); err != nil {
 			return nil, err
 		}
 	}

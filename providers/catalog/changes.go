@@ -2,12 +2,15 @@ package catalog
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
-// Change is a difference between two lists in one model.
+// Change is a difference between two lists in one model, or in the vendor of one host.
 type Change struct {
-	Vendor, ID string
+	// Name has the vendor and the id of a model, as openai/gpt-5, or the host, as "host api.openai.com".
+	Name string
 	// What is "added", "removed" or "changed".
 	What string
 	// Details has one sentence for each figure that differs.
@@ -17,18 +20,31 @@ type Change struct {
 	Steep bool
 }
 
-// Changes returns what differs between the models of two lists that are in effect, by vendor and id. Dates, sources and
-// notes do not count.
+// Changes returns what differs between two lists as they are in effect: the vendors of hosts, and then the models by
+// vendor and id. Dates, sources and notes do not count.
 func Changes(before, after *List) (all []Change) {
-	old := make(map[listedName]*Listed)
+	was, is := before.allHosts(), after.allHosts()
+	for _, host := range slices.Sorted(maps.Keys(is)) {
+		if was[host] == "" {
+			all = append(all, Change{Name: "host " + host, What: "added", Details: []string{"vendor " + is[host]}})
+		} else if was[host] != is[host] {
+			all = append(all, Change{Name: "host " + host, What: "changed", Steep: true,
+				Details: []string{"vendor " + is[host] + ", was " + was[host]}})
+		}
+	}
+	for _, host := range slices.Sorted(maps.Keys(was)) {
+		if is[host] == "" {
+			all = append(all, Change{Name: "host " + host, What: "removed", Steep: true})
+		}
+	}
+	old := make(map[string]*Listed)
 	for _, m := range before.Models() {
-		old[listedName{m.Vendor, m.ID}] = m
+		old[m.fullName()] = m
 	}
 	for _, m := range after.Models() {
-		name := listedName{m.Vendor, m.ID}
-		was := old[name]
-		delete(old, name)
-		c := Change{Vendor: m.Vendor, ID: m.ID, What: "changed"}
+		c := Change{Name: m.fullName(), What: "changed"}
+		was := old[c.Name]
+		delete(old, c.Name)
 		if was == nil {
 			c.What = "added"
 		} else {
@@ -38,13 +54,26 @@ func Changes(before, after *List) (all []Change) {
 			all = append(all, c)
 		}
 	}
-	for _, m := range before.Models() {
-		if old[listedName{m.Vendor, m.ID}] != nil {
-			all = append(all, Change{Vendor: m.Vendor, ID: m.ID, What: "removed"})
+	for _, name := range slices.Sorted(maps.Keys(old)) {
+		all = append(all, Change{Name: name, What: "removed", Steep: old[name].tariff != nil})
+	}
+	return all
+}
+
+// allHosts returns the vendors of the hosts of the list and of those below it.
+func (l *List) allHosts() map[string]string {
+	all := make(map[string]string)
+	for ; l != nil; l = l.below {
+		for host, vendor := range l.hosts {
+			if all[host] == "" {
+				all[host] = vendor
+			}
 		}
 	}
 	return all
 }
+
+func (m *Listed) fullName() string { return m.Vendor + "/" + m.ID }
 
 func (c *Change) compare(was, is *Listed) {
 	limit := func(name string, before, after int64) {
@@ -55,6 +84,16 @@ func (c *Change) compare(was, is *Listed) {
 	limit("context", was.Context, is.Context)
 	limit("max_input", was.MaxInput, is.MaxInput)
 	limit("max_output", was.MaxOutput, is.MaxOutput)
+	for _, alias := range is.Aliases {
+		if !slices.Contains(was.Aliases, alias) {
+			c.Details = append(c.Details, "alias "+alias+": new")
+		}
+	}
+	for _, alias := range was.Aliases {
+		if !slices.Contains(is.Aliases, alias) {
+			c.Details = append(c.Details, "alias "+alias+": no longer")
+		}
+	}
 	before, after := was.prices(), is.prices()
 	for i, p := range after {
 		if i >= len(before) {
@@ -75,11 +114,14 @@ func (c *Change) compare(was, is *Listed) {
 // steep is the factor from which on a new price is taken for a mistake.
 const steep = 10
 
+// comparePrices compares what is charged, so a price that was absent is compared with the one that stood for it.
 func (c *Change) comparePrices(place string, was, is *Price) {
-	before, after := was.amounts(), is.amounts()
+	stated, now := was.amounts(), is.amounts()
+	wholeWas, wholeIs := was.whole(), is.whole()
+	before, after := wholeWas.amounts(), wholeIs.amounts()
 	for i := range after {
 		a, b := *before[i], *after[i]
-		if a == b {
+		if *stated[i] == *now[i] || a == b {
 			continue
 		}
 		change := "new"
@@ -88,7 +130,8 @@ func (c *Change) comparePrices(place string, was, is *Price) {
 		}
 		c.Details = append(c.Details,
 			fmt.Sprintf("%s %s %s, was %s (%s)", place, amountNames[i], inDollars(b), inDollars(a), change))
-		c.Steep = c.Steep || a > 0 && b < (a+steep-1)/steep || a > 0 && b > a*steep
+		free := a == 0 && i < 2 // input or output, which the prices of other tokens fall back to
+		c.Steep = c.Steep || free || a > 0 && (b < (a+steep-1)/steep || b > a*steep)
 	}
 }
 

@@ -271,8 +271,9 @@ func (l *List) Vendor(host string) string {
 const regional = 1_100_000
 
 // Find returns the model that a vendor, or a cloud, calls name, and the parts per million of the list's price that it
-// costs there. It tries the exact id and the aliases, then the name without a date or version at its end, then without
-// what clouds put before it. It never takes a model whose name is only a part of the other.
+// costs there. It tries the exact id and the aliases in this list and all below it, then the name without a date or
+// version at its end, then without what clouds put before it. It never takes a model whose name is only a part of the
+// other.
 func (l *List) Find(vendor, name string) (m *Listed, ppm int64) {
 	if vendor == "*" {
 		vendor = ""
@@ -283,9 +284,9 @@ func (l *List) Find(vendor, name string) (m *Listed, ppm int64) {
 	if place != "" && place != "global" {
 		ppm = regional
 	}
-	for ; l != nil; l = l.below {
-		for _, id := range [...]string{name, withoutVersion(name), bare, withoutVersion(bare)} {
-			if m := l.byName[listedName{vendor, id}]; m != nil {
+	for _, id := range [...]string{name, withoutVersion(name, false), bare, withoutVersion(bare, bare != name)} {
+		for at := l; at != nil; at = at.below {
+			if m := at.byName[listedName{vendor, id}]; m != nil {
 				if id == name {
 					return m, million
 				}
@@ -296,11 +297,14 @@ func (l *List) Find(vendor, name string) (m *Listed, ppm int64) {
 	return nil, 0
 }
 
-// withoutVersion cuts what names one version of a model: -v1:0, then -2025-08-07, -20250929 or @20250929.
-func withoutVersion(name string) string {
-	if at := strings.LastIndex(name, "-v"); at > 0 && strings.Trim(name[at+2:], "0123456789:") == "" &&
-		at+2 < len(name) && isDigit(name[at+2]) {
-		name = name[:at]
+// withoutVersion cuts what names one version of a model: -v1:0, then -2025-08-07, -20250929 or @20250929. A cloud also
+// writes -v1. Elsewhere that is part of the name of another model.
+func withoutVersion(name string, cloud bool) string {
+	if at := strings.LastIndex(name, "-v"); at > 0 {
+		major, minor, both := strings.Cut(name[at+2:], ":")
+		if isNumber(major) && (isNumber(minor) || cloud && !both) {
+			name = name[:at]
+		}
 	}
 	for _, form := range [...]string{"-2006-01-02", "-20060102", "@20060102"} {
 		if at := len(name) - len(form); at > 0 {
@@ -311,6 +315,8 @@ func withoutVersion(name string) string {
 	}
 	return name
 }
+
+func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 // withoutCloud cuts the region and the vendor that clouds put before a model's name, as in us.anthropic.claude-opus-5.
 func withoutCloud(name string) (bare, place string) {

@@ -136,6 +136,9 @@ func TestModelsAreFoundByTheirNamesAndNeverByAPart(t *testing.T) {
 		{"*", "eu.anthropic.claude-opus-5-20260101-v1:0", "claude-opus-5"},
 		{"*", "anthropic.claude-opus-5-v1", "claude-opus-5"},
 		{"*", "us.claude-opus-5", ""},
+		{"anthropic", "claude-opus-5-v1:0", "claude-opus-5"},
+		{"anthropic", "claude-opus-5-v1", ""},
+		{"deepseek", "deepseek-flash-v9", ""},
 		{"google", "models/gemini-2.5-pro", "gemini-2.5-pro"},
 		{"google", "gemini-2.5-pro-latest", ""},
 		{"deepseek", "deepseek-v4-flash", "deepseek-flash"},
@@ -314,5 +317,51 @@ func TestPatternsListTheNamesThatTheConfigurationGives(t *testing.T) {
 	}
 	if got, want := fmt.Sprint(c.Models()), "[{g-1 a} {g-2 a} {g-x b}]"; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// The exact name in the list below is a better match than a part of the name in the list above.
+func TestAnExactNameInAListBelowComesBeforeAShortenedOne(t *testing.T) {
+	model := `{"provider": "v", "id": "m%s", "price": {"input": %d}, "as_of": "2026-12-01"}`
+	below, err := catalog.ParseList([]byte(listOf(fmt.Sprintf(model, "-2026-01-02", 1))), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := catalog.ParseList([]byte(listOf(fmt.Sprintf(model, "", 2))), below)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]int64{"m-2026-01-02": 1_000_000, "m-2026-01-03": 2_000_000} {
+		m, ppm := l.Find("v", name)
+		if got := m.Price(autumn, ppm).Input; got != want {
+			t.Errorf("%s: %d, want %d", name, got, want)
+		}
+	}
+}
+
+// Several calls of one reply have a prompt each, so the sum of the prompts is not the size of one.
+func TestThePriceAboveAPromptSizeIsThatOfTheLargestCall(t *testing.T) {
+	m, ppm := catalog.Builtin().Find("anthropic", "claude-haiku-5-5") // above 100,000 tokens
+	price := m.Price(autumn, ppm)
+	for _, c := range []struct {
+		name  string
+		calls []int64
+		want  int64
+	}{
+		{"one below", []int64{60_000}, 6_000},
+		{"two below", []int64{60_000, 60_000}, 12_000},
+		{"one of two above", []int64{60_000, 110_000}, 85_000},
+		{"the size itself", []int64{100_000, 1}, 10_001},
+	} {
+		sum, merged := dialogue.NoUsage, dialogue.NoUsage
+		for _, n := range c.calls {
+			u := dialogue.NoUsage
+			u.InputTotal = n
+			sum.Add(u)
+		}
+		merged.Merge(sum)
+		if got := price.Tokens(merged); got != c.want {
+			t.Errorf("%s: %d micro-dollars, want %d", c.name, got, c.want)
+		}
 	}
 }

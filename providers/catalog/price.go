@@ -28,8 +28,9 @@ type Price struct {
 	Source string
 }
 
-// Tier is the price of requests whose prompt has more than Tokens tokens, cached ones included. It is the price of the
-// whole request and not only of the tokens above the threshold.
+// Tier is the price of calls whose prompt has more than Tokens tokens, cached ones included. It is the price of the
+// whole call and not only of the tokens above the threshold. A request that is divided into several calls has this
+// price if the prompt of one of them is that long.
 type Tier struct {
 	Tokens int64
 	Price  Price
@@ -57,9 +58,9 @@ func (p *Price) ByUnit() *Price {
 	return &Price{PerImage: p.PerImage, PerSecond: p.PerSecond, PerPartial: p.PerPartial, Source: p.Source}
 }
 
-// forPrompt returns the price of a request with a prompt of so many tokens.
-func (p *Price) forPrompt(tokens int64) *Price {
-	for p.Above != nil && tokens > p.Above.Tokens {
+// ForPrompt returns the price of a call with a prompt of so many tokens.
+func (p *Price) ForPrompt(tokens int64) *Price {
+	for p != nil && p.Above != nil && tokens > p.Above.Tokens {
 		p = &p.Above.Price
 	}
 	return p
@@ -76,7 +77,7 @@ type Part struct {
 func (p *Price) Parts(u dialogue.Usage) [12]Part {
 	count := dialogue.CountOrZero
 	input, output := count(u.InputTotal), count(u.OutputTotal)
-	p = p.forPrompt(input)
+	p = p.ForPrompt(u.Prompt())
 	read := count(u.CacheRead)
 	written := max(count(u.CacheWrite), addSaturating(count(u.CacheWrite5m), count(u.CacheWrite1h)))
 	hour := min(count(u.CacheWrite1h), written)
@@ -139,10 +140,9 @@ func (p *Price) Tokens(u dialogue.Usage) int64 {
 	return sum.total()
 }
 
-// Dearest returns the highest price that a token of the prompt and one of the reply may have, for a prompt of so many
-// tokens. Sound and long-lived cache writes count if special is set: a client has to ask for them.
-func (p *Price) Dearest(prompt int64, special bool) (input, output int64) {
-	p = p.forPrompt(prompt)
+// Dearest returns the highest price that a token of the prompt and one of the reply may have, without Above. Sound and
+// long-lived cache writes count if special is set, because a client has to ask for them.
+func (p *Price) Dearest(special bool) (input, output int64) {
 	input = max(p.Input, p.CachedInput, p.CacheWrite, p.ImageInput)
 	output = max(p.Output, p.Reasoning, p.ImageOutput)
 	if special {

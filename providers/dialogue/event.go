@@ -111,12 +111,15 @@ type Usage struct {
 	ImageIn      int64
 	ImageOut     int64
 	WebSearches  int64
+	// LargestInput is the largest InputTotal of one call, if this is the sum of several. Otherwise it is 0. Prices may
+	// depend on the size of a prompt, and each call has a prompt of its own.
+	LargestInput int64
 	// Estimated is set if the gateway counted because the upstream reported nothing.
 	Estimated bool
 }
 
 // NoUsage is the Usage in which every count is unknown.
-var NoUsage = Usage{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, false}
+var NoUsage = Usage{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, false}
 
 // NegativeCount stands for a count that an upstream reported below zero. It counts as unknown.
 // The caller that charges for the reply reports that it saw one.
@@ -141,11 +144,20 @@ func (u *Usage) Merge(later Usage) {
 	take(&u.ImageIn, later.ImageIn)
 	take(&u.ImageOut, later.ImageOut)
 	take(&u.WebSearches, later.WebSearches)
+	u.LargestInput = max(u.LargestInput, later.LargestInput)
 	u.Estimated = later.Estimated
 }
 
 // CountOrZero returns n, or 0 if n is unknown.
 func CountOrZero(n int64) int64 { return max(n, 0) }
+
+// Prompt returns the tokens of the largest prompt, or 0 if they are unknown.
+func (u *Usage) Prompt() int64 {
+	if u.LargestInput > 0 {
+		return u.LargestInput
+	}
+	return max(u.InputTotal, 0)
+}
 
 // Add adds the usage of another call for the same reply. A count below zero in one of them makes
 // the sum NegativeCount, because the other one is not the whole. Sums that do not fit saturate.
@@ -159,6 +171,7 @@ func (u *Usage) Add(other Usage) {
 			*sum = have + min(n, math.MaxInt64-have)
 		}
 	}
+	u.LargestInput = max(u.Prompt(), other.Prompt())
 	add(&u.InputTotal, other.InputTotal)
 	add(&u.CacheRead, other.CacheRead)
 	add(&u.CacheWrite5m, other.CacheWrite5m)

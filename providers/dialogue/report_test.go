@@ -54,20 +54,24 @@ func TestSumsOfUsageStayNegativeOnceACountWas(t *testing.T) {
 		return u
 	}
 	for _, tt := range []struct {
-		name  string
-		parts []dialogue.Usage
-		want  dialogue.Usage
+		name    string
+		parts   []dialogue.Usage
+		want    dialogue.Usage
+		largest int64
 	}{
-		{"positive", []dialogue.Usage{counts(1, 2), counts(3, 4)}, counts(4, 6)},
-		{"one is unknown", []dialogue.Usage{counts(1, 2), dialogue.NoUsage}, counts(1, 2)},
-		{"the last is negative", []dialogue.Usage{counts(1, 2), counts(3, dialogue.NegativeCount)}, counts(4, dialogue.NegativeCount)},
-		{"the first is negative", []dialogue.Usage{counts(1, -50), counts(3, 4)}, counts(4, dialogue.NegativeCount)},
-		{"beyond what fits", []dialogue.Usage{counts(math.MaxInt64, 1), counts(3, math.MaxInt64)}, counts(math.MaxInt64, math.MaxInt64)},
+		{"positive", []dialogue.Usage{counts(1, 2), counts(3, 4)}, counts(4, 6), 3},
+		{"one is unknown", []dialogue.Usage{counts(1, 2), dialogue.NoUsage}, counts(1, 2), 1},
+		{"the last is negative", []dialogue.Usage{counts(1, 2), counts(3, dialogue.NegativeCount)},
+			counts(4, dialogue.NegativeCount), 3},
+		{"the first is negative", []dialogue.Usage{counts(1, -50), counts(3, 4)}, counts(4, dialogue.NegativeCount), 3},
+		{"beyond what fits", []dialogue.Usage{counts(math.MaxInt64, 1), counts(3, math.MaxInt64)},
+			counts(math.MaxInt64, math.MaxInt64), math.MaxInt64},
 	} {
 		sum := dialogue.NoUsage
 		for _, u := range tt.parts {
 			sum.Add(u)
 		}
+		tt.want.LargestInput = tt.largest
 		if sum != tt.want {
 			t.Errorf("%s: got %+v, want %+v", tt.name, sum, tt.want)
 		}

@@ -241,6 +241,36 @@ func TestMetricsTellNoSecrets(t *testing.T) {
 	}
 }
 
+// An attempt at a model without a known price is counted by its provider, and one at a model with a price is not.
+func TestAttemptsAtModelsOfUnknownPriceAreCounted(t *testing.T) {
+	t.Parallel()
+	u := newUpstream(t)
+	g := start(t, u, object{"metrics": object{"prometheus": true}})
+	g.ask("/v1/chat/completions", chat("priced", false))
+	g.ask("/v1/chat/completions", chat("sandbox", false))
+	for range 2 {
+		g.ask("/v1/chat/completions", chat("plain", false))
+	}
+	r, err := http.Get(g.url + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	reply, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var counted []string
+	for line := range strings.Lines(string(reply)) {
+		if strings.HasPrefix(line, "stagedoor_unpriced_total{") {
+			counted = append(counted, line)
+		}
+	}
+	if len(counted) != 1 || !strings.Contains(counted[0], `"second"`) || !strings.HasSuffix(counted[0], " 2\n") {
+		t.Errorf("counted %q", counted)
+	}
+}
+
 func TestMetricsAreServedToThoseWhoMayReadThemOnly(t *testing.T) {
 	t.Parallel()
 	u := newUpstream(t)

@@ -148,10 +148,13 @@ func (c *Config) CatalogFile() string {
 
 // BuildCatalog returns the catalogue of the configuration. Models without a price have that of the list on disk, if
 // there is one, else that of the built-in list. A default list that does not exist is no mistake.
-func (c *Config) BuildCatalog() (*catalog.Catalog, []error) {
+func (c *Config) BuildCatalog() (*catalog.Catalog, []error) { return c.buildCatalog(true) }
+
+// buildCatalog is BuildCatalog. Without readList, all prices are those of the built-in list.
+func (c *Config) buildCatalog(readList bool) (*catalog.Catalog, []error) {
 	pricing := catalog.Pricing{List: catalog.Builtin(), Charge: c.Catalog.Charge,
 		RefuseUnknown: c.Catalog.Unknown == "refuse"}
-	if file := c.CatalogFile(); file != "" {
+	if file := c.CatalogFile(); file != "" && readList {
 		_, list, err := ReadCatalog(file)
 		switch {
 		case err == nil:

@@ -18,7 +18,7 @@ import (
 )
 
 // check looks at what the types alone do not say.
-func (c *Config) check(d *decoder) {
+func (c *Config) check(d *decoder, readList bool) {
 	c.checkListen(d)
 	if c.TLS != nil && c.TLS.Cert != "" && c.TLS.Key != "" {
 		if _, err := tls.LoadX509KeyPair(c.TLS.Cert, c.TLS.Key); err != nil {
@@ -59,7 +59,7 @@ func (c *Config) check(d *decoder) {
 	}
 	// The catalogue knows further rules; it is asked last, so that no mistake
 	// is told twice.
-	built, errs := c.BuildCatalog()
+	built, errs := c.buildCatalog(readList)
 	for _, err := range errs {
 		path := "models"
 		if errors.Is(err, errCatalogFile) {

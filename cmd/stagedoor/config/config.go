@@ -266,6 +266,16 @@ func Load(file string, env func(string) (string, bool)) (*Config, error) {
 	return Parse(file, text, env)
 }
 
+// LoadForCatalog is Load for the command that replaces the list of models on disk: that list is not read, because it
+// may be missing or broken.
+func LoadForCatalog(file string, env func(string) (string, bool)) (*Config, error) {
+	text, err := Read(file)
+	if err != nil {
+		return nil, err
+	}
+	return parse(file, text, env, false)
+}
+
 // Read reads the text of a file. Its error is Issues too.
 func Read(file string) ([]byte, error) {
 	text, err := os.ReadFile(file)
@@ -281,12 +291,17 @@ func Read(file string) ([]byte, error) {
 
 // Parse is Load for a text; file is only named in errors.
 func Parse(file string, text []byte, env func(string) (string, bool)) (*Config, error) {
+	return parse(file, text, env, true)
+}
+
+// parse is Parse. It reads the list of models on disk if readList is set.
+func parse(file string, text []byte, env func(string) (string, bool), readList bool) (*Config, error) {
 	c := Default()
 	c.Data, c.Providers, c.Models = "./data", nil, nil
 	d := newDecoder(file, env)
 	d.document(text, c)
 	c.Cluster.Fill(env)
-	c.check(d)
+	c.check(d, readList)
 	if len(d.issues) > 0 {
 		d.issues.sort()
 		return nil, d.issues
