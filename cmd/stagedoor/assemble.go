@@ -67,6 +67,8 @@ type gateway struct {
 	telemetry *telemetry.Telemetry
 	browser   *browser.Guard
 	live      *live.Handlers
+	// broken has the mistakes of a configuration that could not be taken over, empty once one could.
+	broken atomic.Pointer[[]string]
 	// first is nil unless the first page may show the first key; see firstKeyFor.
 	first atomic.Pointer[firstKey]
 

@@ -26,6 +26,11 @@ func (g *gateway) health(ctx context.Context) (h server.Health) {
 		h.Degraded = append(h.Degraded, server.Condition{Code: "database_unreachable",
 			Message: "the database of cluster.store cannot be reached: changes are refused until it can"})
 	}
+	if len(g.mistakes()) > 0 { // the gateway serves well, and could not start again
+		h.Degraded = append(h.Degraded, server.Condition{Code: "configuration_broken",
+			Message: "the configuration file on disk cannot be used: the gateway goes on with the last one that could, " +
+				"and would not start with this one; the log names the mistakes"})
+	}
 	providers := g.runtime.Providers()
 	if len(providers) == 0 {
 		h.Blocking = append(h.Blocking, server.Condition{Code: "no_provider", Message: "the configuration has no provider"})

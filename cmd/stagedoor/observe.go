@@ -32,7 +32,8 @@ func (g *gateway) observe() error {
 	return g.telemetry.Observe(
 		telemetry.Sources{InFlight: g.inFlight, Providers: g.limitedProviders, Actors: g.runtime.Stats,
 			State: g.state.Stats, Work: func() work.Stats { return work.StatsOf(g.state) },
-			Ledger: g.runtime.Ledger().Stats, Pools: g.pools},
+			Ledger: g.runtime.Ledger().Stats, Pools: g.pools,
+			ConfigurationBroken: func() bool { return len(g.mistakes()) > 0 }},
 	)
 }
 

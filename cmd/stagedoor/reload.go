@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -137,6 +138,8 @@ func (a *app) reconfigure(ctx context.Context, g *gateway, o *overrides) {
 	if err == nil {
 		err = g.configure(ctx, c)
 	}
+	mistakes := describeMistakes(err)
+	g.broken.Store(&mistakes)
 	var issues config.Issues
 	switch {
 	case errors.As(err, &issues):
@@ -151,6 +154,34 @@ func (a *app) reconfigure(ctx context.Context, g *gateway, o *overrides) {
 			"catalog", g.runtime.Catalog().Pricing().List.Version, "providers", len(c.Providers), "models", len(c.Models),
 			"keys", len(c.Keys))
 	}
+}
+
+// mistakes returns what is wrong with the configuration file on disk, while the gateway goes on with an earlier one.
+func (g *gateway) mistakes() []string {
+	if list := g.broken.Load(); list != nil {
+		return *list
+	}
+	return nil
+}
+
+// maxMistakes bounds the mistakes of a file that pages show. The log has all.
+const maxMistakes = 10
+
+func describeMistakes(err error) (list []string) {
+	var issues config.Issues
+	if !errors.As(err, &issues) {
+		if err != nil {
+			list = []string{err.Error()}
+		}
+		return list
+	}
+	for i, issue := range issues {
+		if i == maxMistakes {
+			return append(list, fmt.Sprintf("and %d more, which the log has", len(issues)-i))
+		}
+		list = append(list, issue.String())
+	}
+	return list
 }
 
 // fixed are the settings that a running gateway keeps although the file has

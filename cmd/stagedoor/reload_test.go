@@ -3,9 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/cookiejar"
+	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -59,6 +63,61 @@ func TestFileWithMistakesChangesNothingAndIsReported(t *testing.T) {
 	write(t, file, serving("b", "q"))
 	p.await("model b", func() bool { return p.ask("one", "b") == 200 })
 	p.stop()
+}
+
+// TestABrokenFileShowsUntilItIsMended in /readyz, in the metric, and on the pages of administrators only.
+func TestABrokenFileShowsUntilItIsMended(t *testing.T) {
+	dir := directory(t)
+	write(t, filepath.Join(dir, "secret"), "one\n")
+	good := serving("a", "p") + "telemetry: {metrics: {prometheus: true}}\nadmin: {user: root, password: a long password}\n"
+	file := write(t, filepath.Join(dir, "f.yaml"), good)
+	p := launch(t, dir, "serve", "--config", "f.yaml")
+	defer p.stop()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser := http.Client{Jar: jar}
+	read := func(path string) string {
+		t.Helper()
+		res, err := browser.Get(p.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		if err != nil || res.StatusCode != http.StatusOK {
+			t.Fatalf("%s is answered %d, %v", path, res.StatusCode, err)
+		}
+		return string(text)
+	}
+	token := regexp.MustCompile(`name="token" value="([^"]+)"`).FindStringSubmatch(read("/signin"))[1]
+	res, err := browser.PostForm(p.URL+"/signin", url.Values{"token": {token}, "username": {"root"},
+		"password": {"a long password"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	check := func(broken bool) {
+		t.Helper()
+		if got := strings.Contains(read("/readyz"), "configuration_broken"); got != broken {
+			t.Errorf("/readyz says %t", got)
+		}
+		want := fmt.Sprintf(`(?m)^stagedoor_configuration_broken(\{.*\})? %d$`, map[bool]int{true: 1}[broken])
+		if text := read("/metrics"); !regexp.MustCompile(want).MatchString(text) {
+			t.Errorf("the metrics do not have %s", want)
+		}
+		if got := strings.Contains(read("/admin/users"), ": more: is not known"); got != broken {
+			t.Errorf("the page of users shows the mistake: %t", got)
+		}
+	}
+	check(false)
+	write(t, file, good+"more: 1\n")
+	p.logged("configuration unchanged")
+	check(true)
+	write(t, file, good+"# mended\n")
+	p.logged("configuration read again")
+	check(false)
 }
 
 func TestFileThatIsGoneOrEmptyChangesNothing(t *testing.T) {

@@ -29,6 +29,8 @@ type Sources struct {
 	Ledger    func() ledger.Stats
 	// Pools are what all requests share.
 	Pools func() []share.Stats
+	// ConfigurationBroken reports whether the configuration on disk could not be taken over.
+	ConfigurationBroken func() bool
 }
 
 // LimitedProvider is a provider whose limiter reports figures.
@@ -103,6 +105,7 @@ var figures = []struct {
 	{"stagedoor.journal.full", gauge, "{state}", "1: changes are refused until there is room on the disk."},
 	{"stagedoor.journal.disk_free", gauge, "By", "Bytes free on the store's disk."},
 	{"stagedoor.journal.failed", gauge, "{state}", "1: the store failed to write and stopped."},
+	{"stagedoor.configuration.broken", gauge, "{state}", "1: the configuration on disk cannot be used."},
 	{"stagedoor.responses.stored", gauge, "{response}", "Responses that are stored."},
 	{"stagedoor.responses.size", gauge, "By", "Bytes of the responses that are stored."},
 	{
@@ -192,6 +195,7 @@ func (o *observer) collect(ctx context.Context, to metric.Observer) error {
 	s.put("stagedoor.responses.refused", kept.ResponsesRefused)
 	s.put("stagedoor.responses.undeleted", kept.DeletionsWithoutRoom, telemetry.Reason.String("no_room"))
 	s.put("stagedoor.responses.undeleted", kept.DeletionsGivenUp, telemetry.Reason.String("given_up"))
+	s.put("stagedoor.configuration.broken", flag(o.sources.ConfigurationBroken()))
 	for _, p := range o.sources.Pools() {
 		s.pool(p)
 	}
@@ -267,16 +271,16 @@ func (s sheet) journal(stats state.Stats) {
 	s.put("stagedoor.journal.waiting", int64(stats.Waiting))
 	s.put("stagedoor.journal.size", stats.Journal.Size)
 	s.put("stagedoor.journal.reusable", stats.Journal.Free)
-	s.put("stagedoor.journal.full", flag(stats.Journal.Full))
+	s.put("stagedoor.journal.full", flag(stats.Journal.Full != nil))
 	if stats.Journal.DiskFree >= 0 {
 		s.put("stagedoor.journal.disk_free", stats.Journal.DiskFree)
 	}
-	s.put("stagedoor.journal.failed", flag(stats.Journal.Poisoned))
+	s.put("stagedoor.journal.failed", flag(stats.Journal.Poisoned != nil))
 }
 
-// flag is 1 for an error.
-func flag(err error) int64 {
-	if err != nil {
+// flag is 1 for true.
+func flag(set bool) int64 {
+	if set {
 		return 1
 	}
 	return 0

@@ -20,6 +20,8 @@ type Desk struct {
 	// Notice says what was just done, Problem why it was not.
 	Notice  string
 	Problem string
+	// Mistakes are those of the configuration file on disk, for administrators.
+	Mistakes []string
 }
 
 // OwnTopUp is the gateway's own top-up page, for whoever is signed in.

@@ -46,6 +46,7 @@ type fixture struct {
 	root     tokens.User
 	firstKey string   // that the first page may show; "": none
 	reply    string   // of the API; "": an empty one
+	mistakes []string // of the configuration file on disk
 	ids      []string // the request ids with which the API answered
 }
 
@@ -112,6 +113,7 @@ func newEmptyFixture(t *testing.T) *fixture {
 			TextModels:  func() []string { return []string{"gpt-4", "small"} },
 			VideoModels: func() []string { return []string{"video-2"} },
 			TopUpURL:    func() string { return "" },
+			Mistakes:    func() []string { return h.mistakes },
 			Now:         time.Now,
 			Random:      rand.Reader,
 		},

@@ -38,6 +38,8 @@ type Options struct {
 	// to the sender of r, and else "": only to a browser on this machine, only while there is no user, and only on a
 	// gateway without a configuration file. Nil means never. The page must not be stored by caches.
 	FirstKey func(r *http.Request) string
+	// Mistakes returns what is wrong with the configuration file on disk, which administrators see on every page.
+	Mistakes func() []string
 	// TopUpURL replaces the gateway's own top-up page; "": it does not.
 	TopUpURL func() string
 	// Overview is what the gateway does at the moment, and Live are the doors of
@@ -248,6 +250,9 @@ func (p *Portal) readForm(w http.ResponseWriter, r *http.Request) (url.Values, b
 // desk is the frame of a page, with what was just done if the address says so.
 func (rc *requestContext) desk() pages.Desk {
 	d := pages.NewDesk(rc.options.Browser, &rc.visitor, rc.options.TopUpURL())
+	if d.Admin {
+		d.Mistakes = rc.options.Mistakes()
+	}
 	if rc.r.Method == http.MethodGet {
 		d.Notice = notices[rc.query("done")]
 	}

@@ -661,3 +661,16 @@ func TestThemeIsKeptAndLeadsBack(t *testing.T) {
 	v.cookies["stagedoor-theme"] = `"><script>`
 	v.expect(v.get("/account"), http.StatusOK, `<html lang="en">`)
 }
+
+// TestMistakesOfTheConfigurationAreForAdministrators: they name providers and files, which users need not know.
+func TestMistakesOfTheConfigurationAreForAdministrators(t *testing.T) {
+	h := newFixture(t)
+	h.mistakes = []string{"f.yaml:8:1: <more>: is not known"}
+	for name, want := range map[string]bool{"root": true, "anna": false} {
+		v := h.signedIn(name)
+		v.expect(v.get("/account"), http.StatusOK, "")
+		if got := strings.Contains(v.page, "f.yaml:8:1: &lt;more&gt;: is not known"); got != want {
+			t.Errorf("%s sees the mistake: %t", name, got)
+		}
+	}
+}
