@@ -241,6 +241,9 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 		inForce.OAuth, inForce.Log, inForce.Aliases = before.OAuth.With(&c.OAuth), before.Log, before.Aliases
 		inForce.Telemetry, inForce.Videos = before.Telemetry, before.Videos
 	}
+	if n := len(c.Warnings); n > 0 {
+		g.logger.Warn("the configuration may not be as it was meant; stagedoor config check shows why", "warnings", n)
+	}
 	g.config.Store(&inForce)
 	return nil
 }

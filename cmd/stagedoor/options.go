@@ -41,7 +41,7 @@ type graceFlag overrides
 
 // Set implements pflag.Value.
 func (g *graceFlag) Set(text string) error {
-	d, err := time.ParseDuration(text)
+	d, err := cli.ParseDuration(text)
 	if err != nil || d < 0 {
 		return errors.New("expected a duration such as 20s or 5m")
 	}

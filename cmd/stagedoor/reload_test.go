@@ -69,7 +69,8 @@ func TestFileWithMistakesChangesNothingAndIsReported(t *testing.T) {
 func TestABrokenFileShowsUntilItIsMended(t *testing.T) {
 	dir := directory(t)
 	write(t, filepath.Join(dir, "secret"), "one\n")
-	good := serving("a", "p") + "telemetry: {metrics: {prometheus: true}}\nadmin: {user: root, password: a long password}\n"
+	good := serving("a", "p") + "telemetry: {metrics: {prometheus: true}}\n" +
+		"admin: {user: root, password: a long password}\n"
 	file := write(t, filepath.Join(dir, "f.yaml"), good)
 	p := launch(t, dir, "serve", "--config", "f.yaml")
 	defer p.stop()
@@ -191,6 +192,14 @@ func TestHangupReadsSecretsAgain(t *testing.T) {
 	if got := p.ask("one", "a"); got != http.StatusUnauthorized {
 		t.Errorf("the old key is answered %d", got)
 	}
+	p.stop()
+}
+
+func TestWarningsOfTheFileAreCountedInTheLog(t *testing.T) {
+	p, file := configured(t)
+	p.logged("the configuration may not be as it was meant; stagedoor config check shows why\" warnings=1")
+	write(t, file, strings.Replace(serving("b", "q"), "name: n", "name: n, models: [a, b]", 1))
+	p.logged("shows why\" warnings=2") // a short key, and no model a
 	p.stop()
 }
 

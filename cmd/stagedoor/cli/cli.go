@@ -60,10 +60,16 @@ func NoArgs(c *cobra.Command, args []string) error {
 	return fmt.Errorf("there is no command %q (%s)", c.CommandPath()+" "+args[0], hint)
 }
 
+// maxWord bounds the work of comparing words.
+const maxWord = 64
+
 // DidYouMean returns a question about the name that is nearest to word, to put after an error, or "" if none is near.
 func DidYouMean(word string, names []string) string {
 	best, distance := "", max(1, min(len(word)/2, 3))+1
 	for _, name := range names {
+		if len(word) > maxWord || len(name) > maxWord {
+			continue
+		}
 		if d := editDistance(strings.ToLower(word), strings.ToLower(name)); d < distance {
 			best, distance = name, d
 		}

@@ -148,7 +148,7 @@ type Duration time.Duration
 
 // Set implements pflag.Value.
 func (d *Duration) Set(text string) error {
-	parsed, err := parseDuration(text)
+	parsed, err := ParseDuration(text)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,8 @@ func (d *Duration) Set(text string) error {
 	return nil
 }
 
-func parseDuration(text string) (time.Duration, error) {
+// ParseDuration returns the duration that a flag or a setting says: 90s, 36h, 30d or 1d12h. A day has 24 hours.
+func ParseDuration(text string) (time.Duration, error) {
 	wrong := fmt.Errorf("%q is no duration: use for example 30d, 12h or 1d12h", text)
 	var whole time.Duration
 	rest := text

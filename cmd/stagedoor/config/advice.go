@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
+	"stagedoor/cmd/stagedoor/cli"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/shapes/registry"
@@ -25,13 +27,23 @@ func (c *Config) advise(d *decoder, built *catalog.Catalog) {
 			d.warn(fmt.Sprintf("keys[%d].key", i),
 				"has fewer than %d characters and could be guessed; openssl rand -hex 32 makes one", leastKey)
 		}
+		for j, name := range pointed(k.Models) {
+			if _, ok := built.Resolve(name); !ok && !strings.Contains(name, "*") {
+				d.warn(fmt.Sprintf("keys[%d].models[%d]", i, j), "%q is no model of this file%s", name,
+					cli.DidYouMean(name, c.Models.names()))
+			}
+		}
 	}
 	for i, w := range c.Webhooks {
 		if strings.HasPrefix(w.URL.Reveal(), "http:") {
 			d.warn(fmt.Sprintf("webhooks[%d].url", i), "events are sent without encryption, expected https")
 		}
 	}
+	vendors := vendorsOf(built.Pricing().List)
 	for _, p := range c.Providers {
+		if v := p.Value.Vendor; v != "" && v != "*" && !slices.Contains(vendors, v) {
+			d.warn("providers."+p.Name+".vendor", "%q is no vendor of the catalogue%s", v, cli.DidYouMean(v, vendors))
+		}
 		adviseAddress(d, "providers."+p.Name+".base_url", &p.Value)
 		adviseKeys(d, "providers."+p.Name, &p.Value, built.Pricing().List)
 	}
@@ -46,12 +58,20 @@ func (c *Config) advise(d *decoder, built *catalog.Catalog) {
 	}
 }
 
+// vendorsOf returns the vendors whose prices a list has, by name.
+func vendorsOf(list *catalog.List) (names []string) {
+	for _, m := range list.Models() {
+		names = append(names, m.Vendor)
+	}
+	return slices.Compact(names)
+}
+
 var (
 	versionSegment = regexp.MustCompile(`^v\d+(alpha|beta)?\d*$`)
 	versionedPath  = regexp.MustCompile(`^/(v\d+(?:alpha|beta)?\d*)/`)
 	// endpoints are the last segments of paths to which the gateway sends requests.
-	endpoints = regexp.MustCompile(
-		`/(chat/completions|completions|responses|messages|embeddings|images/(generations|edits)|videos|models)$`)
+	endpoints = regexp.MustCompile(`/(chat/completions|completions|responses|messages|embeddings|` +
+		`images/(generations|edits)|videos|models(/[^/]+)?)$`)
 )
 
 // adviseAddress warns of a base URL that leads to other paths than the vendor's. A shape's list of models shows whether
@@ -106,45 +126,4 @@ func adviseKeys(d *decoder, path string, p *Provider, list *catalog.List) {
 				"looks like a key of this gateway, expected one of %s", vendor)
 		}
 	}
-}
-
-// didYouMean returns a question that names the known word which a wrong one resembles most, or "".
-func didYouMean(wrong string, known []string) string {
-	best, least := "", max(2, len(wrong)/3)+1
-	for _, word := range known {
-		if n := edits(strings.ToLower(wrong), strings.ToLower(word)); n < least {
-			best, least = word, n
-		}
-	}
-	if best == "" || len(wrong) > maxWord {
-		return ""
-	}
-	return "; did you mean " + best + "?"
-}
-
-// maxWord bounds the work of comparing words.
-const maxWord = 64
-
-// edits returns the number of letters that must be put in, left out or changed to make one word of another.
-func edits(a, b string) int {
-	if len(a) > maxWord || len(b) > maxWord {
-		return maxWord
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range a {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range b {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, diagonal+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -41,6 +41,12 @@ func TestConfigCheckWarnsOfWhatIsProbablyNotMeant(t *testing.T) {
 		"the vendor's key":  {provider(openai + `, api_keys: [sk-proj-abc]`), ""},
 		"a key of ours":     {provider(openai + `, api_keys: [sd-abc]`), "key of this gateway"},
 		"a host of its own": {provider(`shape: chat, base_url: "http://10.0.0.1/v1", api_keys: [sk-ant-abc]`), ""},
+		"a path with a model": {provider(`shape: gemini, base_url: "https://h.example/v1beta/models/m:generateContent"`),
+			"ends with /models/m:generateContent"},
+		"a key for no model": {provider("shape: sandbox") +
+			"keys: [{key: sd-0123456789abcdef0123, name: n, models: [n, m, g*]}]\n",
+			`keys[0].models[0]: "n" is no model of this file`},
+		"an unknown vendor": {provider(openai + ", vendor: opnai"), "no vendor of the catalogue (did you mean openai?)"},
 		"a plain webhook": {provider("shape: sandbox") + "webhooks: [{url: \"http://h.example/x\", secret: " +
 			"whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA}]\n", "webhooks[0].url: events are sent without encryption"},
 		"no price": {strings.Replace(provider(`shape: chat, base_url: "http://10.0.0.1/v1"`), ", price: {input: 1}", "", 1),
@@ -62,13 +68,20 @@ func TestConfigCheckWarnsOfWhatIsProbablyNotMeant(t *testing.T) {
 
 func TestAWrongNameIsAnsweredWithTheNameThatItResembles(t *testing.T) {
 	_, err := Parse("f", []byte("modles: {}\nlisten: [\"127.0.0.1:99999\"]\nproviders: {openai: {shape: chta"+
-		", base_url: \"https://h:70000/v1\"}}\nmodels: {m: {targets: [{provider: opnai, model: x}]}, zebra: {}}\n"),
+		", base_url: \"https://h:70000/v1\"}}\nmodels: {m: {targets: [{provider: opnai, model: x}]}, zebra: {}}\n"+
+		"keys: [{key: sd-0123456789abcdef0123, name: ci, scopes: [chta]}]\n"+
+		"webhooks: [{url: \"https://h:70000/x\", key: cj, secret: whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA}]\n"+
+		"oauth: {topup_url: \"https://h:99999/\"}\ntelemetry: {traces: {otlp: {endpoint: \"http://h:70000\"}}}\n"+
+		"cluster: {store: \"postgres://h:70000/x\"}\n"),
 		func(string) (string, bool) { return "", false })
 	if err == nil {
 		t.Fatal("the file is accepted")
 	}
 	for _, want := range []string{"did you mean models?", "did you mean chat?", "did you mean openai?",
-		"listen[0]: expected host:port", "base_url: expected the provider's address"} {
+		"listen[0]: expected host:port", "base_url: expected the provider's address",
+		"keys[0].scopes[0]: \"chta\" is not known here", "imagegen, embeddings, models (did you mean chat?)",
+		"webhooks[0].url: ", "\"cj\" is no key of this file (did you mean ci?)", "oauth.topup_url: expected an address",
+		"telemetry.traces.otlp.endpoint: ", "cluster.store: expected a URL"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in\n%v", want, err)
 		}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"stagedoor/cmd/stagedoor/cli"
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/state/identity"
 )
@@ -81,7 +82,7 @@ const (
 )
 
 func (o *OAuth) check(d *decoder) {
-	if u, err := url.Parse(o.Issuer); o.Issuer != "" && (err != nil || !absolute(o.Issuer) || o.Issuer != u.Scheme+"://"+u.Host) {
+	if u := webAddress(o.Issuer); o.Issuer != "" && (u == nil || o.Issuer != u.Scheme+"://"+u.Host) {
 		d.at("oauth.issuer", "expected an address without path and final slash, for example https://auth.example.com")
 	}
 	if o.CodeTTL < Duration(time.Second) || o.CodeTTL > maxCodeTTL {
@@ -93,7 +94,7 @@ func (o *OAuth) check(d *decoder) {
 	if o.SessionTTL < Duration(time.Minute) {
 		d.at("oauth.session_ttl", "expected 1m or more")
 	}
-	if u, err := url.Parse(o.TopUpURL); o.TopUpURL != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "") {
+	if o.TopUpURL != "" && webAddress(o.TopUpURL) == nil {
 		d.at("oauth.topup_url", "expected an address, for example https://pay.example.com/")
 	}
 }
@@ -161,7 +162,8 @@ func checkKey(d *decoder, path string, k *Key) {
 	}
 	for i, s := range pointed(k.Scopes) {
 		if s != "all" && !slices.Contains(registry.Scopes(), s) {
-			d.at(fmt.Sprintf("%s.scopes[%d]", path, i), "%q is not known here, expected all or some of %s", s, strings.Join(registry.Scopes(), ", "))
+			d.at(fmt.Sprintf("%s.scopes[%d]", path, i), "%q is not known here, expected all or some of %s%s", s,
+				strings.Join(registry.Scopes(), ", "), cli.DidYouMean(s, registry.Scopes()))
 		}
 	}
 	for i, s := range pointed(k.Models) {
@@ -235,14 +237,22 @@ func checkProvider(d *decoder, path, name string, p *Provider) {
 }
 
 func absolute(address string) bool {
-	u, err := url.Parse(address)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.RawQuery == "" &&
-		u.Fragment == "" && usablePort(u.Port())
+	u := webAddress(address)
+	return u != nil && u.RawQuery == "" && u.Fragment == ""
 }
 
-// usablePort reports whether a port of an address, which may be absent, can be connected to.
-func usablePort(port string) bool {
-	n, err := strconv.Atoi(cmp.Or(port, "1"))
+// webAddress returns the URL that a text is, or nil if nothing can be reached there over HTTP.
+func webAddress(text string) *url.URL {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || !usablePort(u) {
+		return nil
+	}
+	return u
+}
+
+// usablePort reports whether the port of an address, which may be absent, can be connected to.
+func usablePort(u *url.URL) bool {
+	n, err := strconv.Atoi(cmp.Or(u.Port(), "1"))
 	return err == nil && n > 0 && n < 1<<16
 }
 
@@ -362,7 +372,7 @@ func (c *Config) checkTargets(d *decoder, path string, targets []Target) {
 			names := c.Providers.names()
 			d.at(at+".provider", "%q is no provider of this file, expected one of %s%s", t.Provider,
 				cmp.Or(strings.Join(names, ", "), "those under providers, where there are none"),
-				didYouMean(t.Provider, names))
+				cli.DidYouMean(t.Provider, names))
 		}
 		if strings.Count(t.Model, "*") > 1 {
 			d.at(at+".model", "expected a name with one * at most")

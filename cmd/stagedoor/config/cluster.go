@@ -1,7 +1,7 @@
 package config
 
 import (
-	"strings"
+	"net/url"
 
 	"stagedoor/state"
 )
@@ -24,17 +24,18 @@ func (c *Cluster) Fill(env func(string) (string, bool)) {
 }
 
 func (c *Config) checkCluster(d *decoder) {
-	url := c.Cluster.Store.Reveal()
+	text := c.Cluster.Store.Reveal()
+	u, err := url.Parse(text)
 	switch {
-	case url == "" && c.Cluster.Node != "":
+	case text == "" && c.Cluster.Node != "":
 		d.at("cluster.store", "expected the URL of a database, because cluster.node is set")
-	case url != "" && !strings.HasPrefix(url, "postgres://") && !strings.HasPrefix(url, "postgresql://"):
-		d.at("cluster.store", "expected a URL that begins with postgres://")
+	case text != "" && (err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" || !usablePort(u)):
+		d.at("cluster.store", "expected a URL that begins with postgres://, with a port of 1 to 65535 if it has one")
 	}
 	if c.Cluster.Node != "" && state.CheckID(c.Cluster.Node) != nil {
 		d.at("cluster.node", "expected up to %d letters, digits and . _ -", state.MaxID)
 	}
-	if url == "" {
+	if text == "" {
 		return
 	}
 	if c.Data == "memory" {

@@ -189,7 +189,7 @@ var mistakes = map[string]struct {
 			"f:4:35: providers.a.retrys: is not known, expected one of shape, also,",
 			"f:6:16: models.m.targets: expected a list",
 			`f:7:14: log.level: "loud" is not known here, expected one of debug, info, warn, error`,
-			"f:8:19: shutdown.grace: expected a duration such as 20s or 5m",
+			"f:8:19: shutdown.grace: expected a duration such as 20s, 5m or 30d",
 		},
 	},
 	"types": {

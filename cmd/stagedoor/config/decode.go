@@ -12,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
+	"stagedoor/cmd/stagedoor/cli"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/shapes/registry"
 )
@@ -305,7 +306,7 @@ func (d *decoder) object(n ast.Node, v reflect.Value, path string) {
 		index, known := fields[name]
 		if !known {
 			d.fail(p.Key, join(path, name), "is not known, expected one of %s%s", strings.Join(names, ", "),
-				didYouMean(name, names))
+				cli.DidYouMean(name, names))
 			continue
 		}
 		d.value(p.Value, v.Field(index), join(path, name))
@@ -351,13 +352,13 @@ func (d *decoder) enum(n ast.Node, f reflect.StructField, v reflect.Value, path 
 		for i, w := range list {
 			if !slices.Contains(set, w) {
 				d.at(fmt.Sprintf("%s[%d]", path, i), "%q is not known here, expected one of %s%s", w, expected,
-					didYouMean(w, set))
+					cli.DidYouMean(w, set))
 			}
 		}
 		return
 	}
 	if w := v.String(); w != "" && !slices.Contains(set, w) {
-		d.fail(n, path, "%q is not known here, expected one of %s%s", w, expected, didYouMean(w, set))
+		d.fail(n, path, "%q is not known here, expected one of %s%s", w, expected, cli.DidYouMean(w, set))
 	}
 }
 

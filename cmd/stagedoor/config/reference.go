@@ -158,8 +158,16 @@ func written(v reflect.Value) string {
 	return "none"
 }
 
-// duration writes 15m and not 15m0s.
+// duration writes 15m and not 15m0s, and 30d and not 720h0m0s.
 func duration(d time.Duration) string {
+	const day = 24 * time.Hour
+	if d >= day {
+		rest := duration(d % day)
+		if d%day == 0 {
+			rest = ""
+		}
+		return fmt.Sprintf("%dd%s", d/day, rest)
+	}
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")

@@ -52,7 +52,7 @@ func TestReferencesDefaultsAreThoseOfTheGateway(t *testing.T) {
 	for _, row := range []string{
 		"| `listen` | list of texts | 127.0.0.1:8080 |",
 		"| `grace` | duration | 30s |",
-		"| `keep` | duration | 2160h |",
+		"| `keep` | duration | 90d |",
 		"| `requests` | whole number | 0 |",
 		"| `first_byte` | duration | 1m |",
 		"| `weight` | whole number | 1 |",

@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,9 +84,7 @@ func (o *OTLP) check(d *decoder, path string) {
 	if o.Endpoint == "" {
 		return
 	}
-	u, err := url.Parse(o.Endpoint)
-	known := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
-	if !known && !Address(o.Endpoint) {
+	if webAddress(o.Endpoint) == nil && !Address(o.Endpoint) {
 		d.at(path+".endpoint", "expected host:port or an address, for example collector:4317 or https://collector.example.com")
 	}
 	for _, h := range o.Headers {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"stagedoor/cmd/stagedoor/cli"
 )
 
 // Strings is a list of strings; one alone may be written without brackets.
@@ -47,11 +49,11 @@ type scalar interface {
 	expected() string
 }
 
-// Duration is written as 20s, 5m or 1h30m.
+// Duration is written as 20s, 5m, 1h30m or 30d.
 type Duration time.Duration
 
 func (d *Duration) parse(text string) error {
-	v, err := time.ParseDuration(text)
+	v, err := cli.ParseDuration(text)
 	if err == nil && v < 0 {
 		err = errors.New("negative")
 	}
@@ -59,7 +61,7 @@ func (d *Duration) parse(text string) error {
 	return err
 }
 
-func (d *Duration) expected() string { return "a duration such as 20s or 5m" }
+func (d *Duration) expected() string { return "a duration such as 20s, 5m or 30d" }
 
 // HedgeAfter is a Duration, or p95, which is 0.
 type HedgeAfter time.Duration

@@ -7,8 +7,11 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/goccy/go-yaml"
+
+	"stagedoor/cmd/stagedoor/config"
 )
 
 func TestSecretsNeverShowThemselves(t *testing.T) {
@@ -40,6 +43,20 @@ providers: {p: {shape: chat, base_url: "http://a", api_keys: ["`+secret+`"], hea
 	}
 	if got := c.Keys[0].Key.Reveal(); got != secret {
 		t.Errorf("revealed %q, want the secret", got)
+	}
+}
+
+func TestDurationsMayBeInDays(t *testing.T) {
+	for text, want := range map[string]time.Duration{"30d": 720 * time.Hour, "1d12h": 36 * time.Hour, "48h": 48 * time.Hour} {
+		if got := time.Duration(parse(t, "ledger: {keep: "+text+"}").Ledger.Keep); got != want {
+			t.Errorf("%s is %s", text, got)
+		}
+	}
+	for _, text := range []string{"d", "1.5d", "-1d", "1d-1h", "100001d", "1h1d"} {
+		_, err := config.Parse("f", []byte("ledger: {keep: "+text+"}"), environment())
+		if err == nil || !strings.Contains(err.Error(), "ledger.keep: expected a duration such as 20s, 5m or 30d") {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }
 

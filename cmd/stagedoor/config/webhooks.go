@@ -4,11 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 
 	"stagedoor/actors/webhook"
+	"stagedoor/cmd/stagedoor/cli"
 	"stagedoor/state"
 	"stagedoor/state/identity"
 	"stagedoor/state/work"
@@ -105,7 +105,11 @@ func (c *Config) checkWebhookOwner(d *decoder, path string, w *Webhook) {
 	i := slices.IndexFunc(c.Keys, func(k Key) bool { return k.Name == w.Key })
 	switch {
 	case i < 0:
-		d.at(path+".key", "%q is no key of this file", w.Key)
+		names := make([]string, len(c.Keys))
+		for i, k := range c.Keys {
+			names[i] = k.Name
+		}
+		d.at(path+".key", "%q is no key of this file%s", w.Key, cli.DidYouMean(w.Key, names))
 	case c.Keys[i].User != "":
 		d.at(path+".key", "%q belongs to a user, expected user: %s instead", w.Key, c.Keys[i].User)
 	}
@@ -113,6 +117,6 @@ func (c *Config) checkWebhookOwner(d *decoder, path string, w *Webhook) {
 
 // postable reports whether events can be posted to an address.
 func postable(address string) bool {
-	u, err := url.Parse(address)
-	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil && !strings.Contains(address, "#")
+	u := webAddress(address)
+	return u != nil && u.User == nil && !strings.Contains(address, "#")
 }
