@@ -33,6 +33,7 @@ type State struct {
 	failOnce sync.Once
 	failure  atomic.Pointer[error]
 	failed   chan struct{}
+	stalled  atomic.Pointer[error] // why no command is taken while a shared store does not answer, or nil
 
 	appending context.Context // of what the writer does with the log
 	giveUp    context.CancelFunc

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync/atomic"
+	"time"
 
 	"stagedoor/state/journal"
 )
@@ -134,6 +135,9 @@ func (s *State) refusal() error {
 	if s.closed {
 		return errClosed
 	}
+	if err := s.stalled.Load(); err != nil {
+		return *err
+	}
 	return s.Err()
 }
 
@@ -160,6 +164,7 @@ func (s *State) write() {
 // group runs the first command and those that wait behind it, commits what they did and answers them. Where another
 // node was first, it applies what that node did and decides the same commands again.
 func (s *State) group(first *request) {
+	stop := s.refuseBehind()
 	tx := s.newTx()
 	ran := s.take(tx, nil, first)
 	err := s.commit(tx, false)
@@ -178,6 +183,7 @@ func (s *State) group(first *request) {
 		}
 		err = s.commit(tx, true)
 	}
+	stop()
 	for _, m := range s.modules {
 		if m.AfterGroup != nil {
 			m.AfterGroup()
@@ -190,6 +196,46 @@ func (s *State) group(first *request) {
 			r.err = err
 		}
 		r.end()
+	}
+}
+
+// patience bounds the wait of commands behind a group that waits for a shared store.
+const patience = 2 * time.Second
+
+var errStalled = fmt.Errorf("%w: %w: an earlier change waits for it", ErrUnavailable, journal.ErrUnreachable)
+
+// refuseBehind refuses the commands that wait, and those that come, from patience on until the caller calls stop. A
+// group whose append was sent waits until it is known whether the store has it, which may take as long as the store is
+// away. The commands behind it were not sent, so that they can be refused in time.
+func (s *State) refuseBehind() (stop func()) {
+	if s.log.Members() == nil {
+		return func() {}
+	}
+	done, ended := make(chan struct{}), make(chan struct{})
+	timer := time.AfterFunc(patience, func() {
+		defer close(ended)
+		s.stalled.Store(&errStalled)
+		defer s.stalled.Store(nil)
+		for {
+			select {
+			case r, open := <-s.queue:
+				if !open {
+					return
+				}
+				if r.phase.CompareAndSwap(waiting, taken) {
+					r.err = errStalled
+					r.end()
+				}
+			case <-done:
+				return
+			}
+		}
+	})
+	return func() {
+		if !timer.Stop() {
+			close(done)
+			<-ended
+		}
 	}
 }
 
@@ -252,6 +298,7 @@ func (s *State) commit(tx *Tx, atEnd bool) error {
 	defer tx.mem.Abort() // does nothing after a Commit; otherwise readers keep what they have
 	if tx.broken != nil {
 		tx.takeBack()
+		_ = s.certify(true) // ends the turn, if there is one
 		return fmt.Errorf("%w: %w", ErrUnavailable, tx.broken)
 	}
 	if len(tx.batches) == 0 {

@@ -37,7 +37,7 @@ type Shared interface {
 	// Tail calls fn with the entries after a position, in order, up to the end of the log.
 	Tail(ctx context.Context, at Position, fn func(Entry) error) error
 
-	// Head returns the end of the log.
+	// Head returns the end of the log, or ErrForked if the caller has seen a later entry, or another one, as the end.
 	Head(ctx context.Context) (Position, error)
 
 	// Changed returns a channel that receives after another node has appended. It is a hint: it may receive more often,
@@ -65,6 +65,8 @@ type Member struct {
 	Live  bool          // it has beaten within its lease and was not expelled
 	Age   time.Duration // since its last beat
 	LSN   LSN           // up to which it had applied the log then
+	// Version is that of its program, or empty.
+	Version string
 }
 
 // Position is a place in the log. The tag is random for each entry, so that a log which has lost entries and got others

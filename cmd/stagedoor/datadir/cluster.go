@@ -2,6 +2,7 @@ package datadir
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"os"
 	"time"
@@ -47,7 +48,9 @@ func (f *Flags) commandNode() (config.Cluster, error) {
 		cluster = c.Cluster
 	}
 	cluster.Fill(f.env)
-	cluster.Node = fmt.Sprint("command-", os.Getpid())
+	// Commands in containers often have the same process id, and sometimes the same host name.
+	host, _ := os.Hostname()
+	cluster.Node = fmt.Sprintf("command-%s-%d-%s", host, os.Getpid(), rand.Text()[:8])
 	return cluster, nil
 }
 

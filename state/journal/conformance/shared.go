@@ -490,9 +490,10 @@ func changed(t *testing.T, c Cluster) {
 func contended(t *testing.T, c Cluster) {
 	const each = 30
 	nodes := join(t, c, 3)
+	start := end(t, nodes[0]) // before any of them appends, since count is 0 there only
 	var wg sync.WaitGroup
 	for i, node := range nodes {
-		at, count := end(t, node), uint64(0)
+		at, count := start, uint64(0)
 		apply := func(entries []journal.Entry) {
 			for _, e := range entries {
 				for _, c := range e.Changes {

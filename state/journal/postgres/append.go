@@ -42,7 +42,7 @@ func entriesAfter(at journal.Position, rows []entryRow) ([]journal.Entry, error)
 	return all, nil
 }
 
-// callAppend is the statement of an append. An outsider has no number.
+// callAppend is the statement of an append. One of Commit has no number.
 const callAppend = "SELECT lsn, tag, node, decided, hot FROM stagedoor.append($1, $2, $3, $4, $5, $6, $7, $8, " +
 	"$9, $10, $11, $12, $13, $14, $15, $16, $17, $18)"
 
@@ -50,13 +50,17 @@ const callAppend = "SELECT lsn, tag, node, decided, hot FROM stagedoor.append($1
 type appending struct {
 	at     journal.Position
 	newTag int64
-	seq    *int64
+	seq    int64 // 0 for one that is not made by Append
 	now    time.Time
 	*arguments
 }
 
 func (s *Store) values(a *appending) []any {
-	return []any{s.options.Node, s.epoch, a.seq, int64(a.at.LSN), int64(a.at.Tag), a.newTag, a.now.UnixNano(), a.hot,
+	var seq *int64
+	if a.seq != 0 {
+		seq = &a.seq
+	}
+	return []any{s.options.Node, s.epoch, seq, int64(a.at.LSN), int64(a.at.Tag), a.newTag, a.now.UnixNano(), a.hot,
 		a.rangeTable, a.rangeFrom, a.rangeTo, a.deleted, a.deletedKey,
 		a.put, a.putKey, a.putRev, a.putValue, a.putLarge}
 }
@@ -70,11 +74,12 @@ func (a *appending) next() journal.Position {
 func (s *Store) Append(
 	ctx context.Context, at journal.Position, now time.Time, batches []journal.Batch,
 ) (journal.Position, error) {
-	if err := errors.Join(s.usable(ctx), journal.Check(batches)); err != nil {
-		return at, err
-	}
 	s.writing.Lock()
 	defer s.writing.Unlock()
+	if err := errors.Join(s.usable(ctx), journal.Check(batches)); err != nil {
+		s.endTurn(ctx)
+		return at, err
+	}
 	s.follows(at)
 	p, err := planOf(batches)
 	if err != nil || len(p.touched)+len(p.ranges) == 0 {
@@ -86,8 +91,8 @@ func (s *Store) Append(
 		s.endTurn(ctx)
 		return at, err
 	}
-	s.seq++
-	a.seq = &s.seq
+	s.seq += 2 // the number between is for conclude
+	a.seq = s.seq
 	next, err := s.deliver(ctx, a)
 	if err == nil {
 		s.commits.Add(1)
@@ -140,12 +145,17 @@ func (s *Store) deliver(ctx context.Context, a *appending) (journal.Position, er
 			s.drop()
 		case refusedBy(err) != nil:
 			s.endTurn(ctx)
-			if !unknown {
-				return a.at, refusedBy(err)
+			// A node that is fenced stops, and none of its sendings can arrive any more.
+			if refused := refusedBy(err); !unknown || errors.Is(refused, journal.ErrFenced) {
+				return a.at, refused
 			}
-			// The refusal is of this sending. The earlier one may be under way still, so only the log can tell.
-			if errors.Is(refusedBy(err), journal.ErrFenced) {
-				return a.at, journal.ErrFenced // no sending can arrive any more, and this node stops
+			// The refusal is of this sending, and the earlier one may be under way still.
+			made, look := s.conclude(ctx, conn, a)
+			switch {
+			case made:
+				return a.next(), nil
+			case look == nil:
+				return a.at, refusedBy(err)
 			}
 			s.drop()
 		default:
@@ -186,12 +196,9 @@ func refusedBy(err error) error {
 		journal.ErrReadOnly, answer.Message, answer.Code)
 }
 
-// answerWait bounds the wait for an answer. Without one the connection is taken for broken.
-const answerWait = 10 * time.Second
-
 // send sends an append once. In a turn it ends the turn's transaction, too.
 func (s *Store) send(ctx context.Context, conn *pgx.Conn, a *appending) ([]entryRow, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerWait)
+	ctx, cancel := context.WithTimeout(ctx, s.options.AnswerWait)
 	defer cancel()
 	if !s.turn {
 		rows, err := conn.Query(ctx, callAppend, s.values(a)...)
@@ -223,13 +230,27 @@ func (s *Store) send(ctx context.Context, conn *pgx.Conn, a *appending) ([]entry
 
 // arrived reports whether an append has been made that was sent on another connection.
 func (s *Store) arrived(ctx context.Context, conn *pgx.Conn, a *appending) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerWait)
+	ctx, cancel := context.WithTimeout(ctx, s.options.AnswerWait)
 	defer cancel()
 	var arrived bool
 	err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM stagedoor.node WHERE id = $1 AND epoch = $2 AND seq = $3)
 		OR EXISTS (SELECT FROM stagedoor.log WHERE lsn = $4 AND tag = $5)`,
-		s.options.Node, s.epoch, *a.seq, int64(a.at.LSN)+1, a.newTag).Scan(&arrived)
+		s.options.Node, s.epoch, a.seq, int64(a.at.LSN)+1, a.newTag).Scan(&arrived)
 	return arrived, err
+}
+
+// conclude makes the outcome of an append certain after a sending was refused while an earlier one may be under way,
+// and returns it. An append whose number has been passed can no longer be made.
+func (s *Store) conclude(ctx context.Context, conn *pgx.Conn, a *appending) (made bool, err error) {
+	limited, cancel := context.WithTimeout(ctx, s.options.AnswerWait)
+	defer cancel()
+	// This waits for an append that is being made, since that has changed the same row.
+	_, err = conn.Exec(limited, `UPDATE stagedoor.node SET seq = $4
+		WHERE id = $1 AND epoch = $2 AND live AND seq < $3`, s.options.Node, s.epoch, a.seq, a.seq+1)
+	if err != nil {
+		return false, err
+	}
+	return s.arrived(ctx, conn, a)
 }
 
 // connection returns the connection for appends. If nothing was sent that may have arrived, it fails after a short
@@ -279,6 +300,8 @@ func (s *Store) dropIf(err error) {
 func (s *Store) endTurn(ctx context.Context) {
 	if s.turn {
 		s.turn = false
+		ctx, cancel := context.WithTimeout(ctx, s.options.AnswerWait)
+		defer cancel()
 		_, err := s.conn.Exec(ctx, "ROLLBACK")
 		s.dropIf(err)
 	}
@@ -296,8 +319,9 @@ func (s *Store) Turn(ctx context.Context, at journal.Position) (entries []journa
 	if err := s.usable(ctx); err != nil {
 		return nil, false, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerWait)
+	ctx, cancel := context.WithTimeout(ctx, s.options.AnswerWait)
 	defer cancel()
+	defer func() { err = nothingChanged(err) }()
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	s.follows(at)
@@ -310,7 +334,7 @@ func (s *Store) Turn(ctx context.Context, at journal.Position) (entries []journa
 	answer, answered := errors.AsType[*pgconn.PgError](err)
 	if err != nil && (!answered || answer.Code != lockTimeout) {
 		s.drop()
-		return nil, false, fmt.Errorf("%w: %w", journal.ErrUnreachable, err)
+		return nil, false, err
 	}
 	s.turn = true
 	if answered {
@@ -326,18 +350,32 @@ func (s *Store) Turn(ctx context.Context, at journal.Position) (entries []journa
 	return entries, true, nil
 }
 
+// nothingChanged returns an error of Turn as ErrUnreachable, with which the caller goes on. That includes the end of
+// Turn's own deadline. Only what was read can make the caller stop, which is a log that has forked or is corrupt.
+func nothingChanged(err error) error {
+	_, corrupt := errors.AsType[*journal.CorruptError](err)
+	if err == nil || corrupt || errors.Is(err, journal.ErrForked) || errors.Is(err, journal.ErrUnreachable) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", journal.ErrUnreachable, err)
+}
+
 // stagedValue is a large value that has been written for an append that was refused, and is used by the next.
 type stagedValue struct {
 	id    int64
 	value []byte
 }
 
-// stage writes the large values of an append before it, so that other nodes do not wait for them.
+// stage writes the large values of an append before it, so that other nodes do not wait for them. A turn ends for that,
+// unless the values have been written for an earlier append of the same group.
 func (s *Store) stage(ctx context.Context, a *arguments) error {
+	ctx, cancel := context.WithTimeout(ctx, s.options.AnswerWait)
+	defer cancel()
 	for _, i := range a.large {
 		r := record{journal.Table(a.put[i]), string(a.putKey[i])}
 		have, found := s.staged[r]
 		if !found || !bytes.Equal(have.value, a.putValue[i]) {
+			s.endTurn(ctx)
 			have.value = bytes.Clone(a.putValue[i])
 			err := s.pool.QueryRow(ctx, "INSERT INTO stagedoor.large (value) VALUES ($1) RETURNING id", a.putValue[i]).
 				Scan(&have.id)

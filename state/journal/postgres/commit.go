@@ -21,7 +21,7 @@ func (s *Store) Commit(ctx context.Context, batches []journal.Batch) (lsn journa
 		return 0, err
 	}
 	var refused error // by this function, not by the database
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err = pgx.BeginTxFunc(ctx, s.pool, short, func(tx pgx.Tx) error {
 		var number, tag int64
 		err := tx.QueryRow(ctx, "SELECT lsn, tag FROM stagedoor.head FOR UPDATE").Scan(&number, &tag)
 		if err != nil {

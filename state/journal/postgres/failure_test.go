@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
@@ -30,6 +32,20 @@ type network struct {
 	// arrives.
 	lossy  atomic.Bool
 	broken atomic.Int64
+	// A connection on which this text is sent is dead from then on, without an error: nothing arrives and nothing
+	// answers.
+	deadly atomic.Pointer[string]
+	mu     sync.Mutex
+	dead   []net.Conn
+}
+
+// bury closes the connections that are dead, for which a pool that closes would wait.
+func (n *network) bury() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range n.dead {
+		c.Close()
+	}
 }
 
 func (n *network) configure(c *pgx.ConnConfig) {
@@ -49,6 +65,7 @@ func (n *network) configure(c *pgx.ConnConfig) {
 type wire struct {
 	net.Conn
 	network *network
+	dead    atomic.Bool
 }
 
 func (w *wire) fails(oneIn int) bool {
@@ -63,6 +80,14 @@ func (w *wire) fails(oneIn int) bool {
 func (w *wire) Write(b []byte) (int, error) {
 	if w.fails(100) {
 		return 0, io.ErrClosedPipe
+	}
+	if text := w.network.deadly.Load(); text != nil && bytes.Contains(b, []byte(*text)) && !w.dead.Swap(true) {
+		w.network.mu.Lock()
+		w.network.dead = append(w.network.dead, w.Conn)
+		w.network.mu.Unlock()
+	}
+	if w.dead.Load() {
+		return len(b), nil
 	}
 	return w.Conn.Write(b)
 }
@@ -84,7 +109,10 @@ type node struct {
 
 func openNode(t testing.TB, url, name string, n *network) *node {
 	t.Helper()
-	store := open(t, url, postgres.Options{Node: name, Several: true, Configure: n.configure})
+	t.Cleanup(n.bury)
+	store := open(t, url, postgres.Options{
+		Node: name, Several: true, Configure: n.configure, AnswerWait: 5 * time.Second,
+	})
 	s, err := schema.Open(store, time.Now)
 	if err != nil {
 		t.Fatal(err)
@@ -384,4 +412,445 @@ func TestErrorsDoNotShowThePassword(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
+}
+
+// pair returns two nodes of an empty store and the end of its log, or nil on a machine without Postgres. The network is
+// that of the first one only.
+func pair(t *testing.T, n *network) (a, b *postgres.Store, at journal.Position) {
+	t.Helper()
+	s := server(t)
+	if s == nil {
+		return nil, nil, at
+	}
+	url := empty(t, s)
+	a = open(t, url, postgres.Options{Node: "a", Several: true, Configure: n.configure, AnswerWait: time.Second})
+	b = open(t, url, postgres.Options{Node: "b", Several: true})
+	at, err := a.Head(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(n.bury)
+	return a, b, at
+}
+
+// soon is less than the time after which the database ends a transaction that was left open.
+func soon(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(ctx, 1500*time.Millisecond)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+var smallWrite = []journal.Batch{{Ops: []journal.Op{{Table: journal.Ledger, Key: []byte("k"), Value: []byte("v")}}}}
+
+func TestAStandbyIsNotReadAsTheDatabase(t *testing.T) {
+	server := server(t)
+	if server == nil {
+		return
+	}
+	a := open(t, empty(t, server), postgres.Options{Node: "a"})
+	restart := func(standby bool) {
+		t.Helper()
+		server.Crash()
+		if err := errors.Join(server.SetStandby(standby), server.Run()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	restart(true)
+	if at, err := a.Head(ctx); !errors.Is(err, journal.ErrUnreachable) {
+		t.Errorf("the end of the log as a standby knows it: %v, %v", at, err)
+	}
+	_, err := postgres.Open(ctx, server.URL(), postgres.Options{Node: "b"})
+	if !errors.Is(err, pgconn.ErrStandbyConnection) {
+		t.Errorf("a node that joins on a standby: %v", err)
+	}
+	restart(false)
+	if _, err := a.Head(ctx); err != nil {
+		t.Errorf("on the primary: %v", err)
+	}
+}
+
+func TestATurnWithoutAnAnswerSaysThatNothingHasChanged(t *testing.T) {
+	n := &network{}
+	a, b, at := pair(t, n)
+	if a == nil {
+		return
+	}
+	text := "FROM stagedoor.log WHERE lsn >=" // the turn has begun by then
+	n.deadly.Store(&text)
+	_, turn, err := a.Turn(ctx, at)
+	if turn || !errors.Is(err, journal.ErrUnreachable) {
+		t.Errorf("turn %t, %v", turn, err)
+	}
+	n.deadly.Store(nil)
+	if _, err := b.Append(soon(t), at, time.Now(), smallWrite); err != nil {
+		t.Errorf("another node after that: %v", err)
+	}
+}
+
+func TestACommitOfAProcessThatHangsDoesNotBlockOthers(t *testing.T) {
+	n := &network{}
+	a, b, _ := pair(t, n)
+	if a == nil {
+		return
+	}
+	text := "stagedoor.append" // the end of the log is locked by then
+	n.deadly.Store(&text)
+	hanging, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if _, err := a.Commit(hanging, smallWrite); err == nil {
+			t.Error("a commit that was not sent was made")
+		}
+	})
+	for { // until the end of the log is locked
+		short, done := context.WithTimeout(ctx, 50*time.Millisecond)
+		_, err := b.Commit(short, smallWrite)
+		if done(); err != nil {
+			break
+		}
+	}
+	late, done := context.WithTimeout(ctx, 30*time.Second)
+	defer done()
+	if _, err := b.Commit(late, smallWrite); err != nil {
+		t.Errorf("a commit of another node: %v", err)
+	}
+	cancel()
+	wg.Wait()
+}
+
+func TestALargeValueIsNotWrittenDuringATurn(t *testing.T) {
+	n := &network{}
+	a, b, at := pair(t, n)
+	if a == nil {
+		return
+	}
+	if _, turn, err := a.Turn(ctx, at); !turn || err != nil {
+		t.Fatal(turn, err)
+	}
+	text := "INSERT INTO stagedoor.large"
+	n.deadly.Store(&text)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		large := journal.Op{Table: journal.Body, Key: []byte("b"), Value: make([]byte, 1<<20)}
+		_, err := a.Append(ctx, at, time.Now(), []journal.Batch{{Ops: []journal.Op{large}}})
+		if !errors.Is(err, journal.ErrUnreachable) {
+			t.Errorf("a large value that the database does not answer: %v", err)
+		}
+	})
+	if _, err := b.Append(soon(t), at, time.Now(), smallWrite); err != nil {
+		t.Errorf("another node meanwhile: %v", err)
+	}
+	wg.Wait()
+}
+
+func TestAnAppendThatIsRefusedAtOnceEndsItsTurn(t *testing.T) {
+	a, b, at := pair(t, &network{})
+	if a == nil {
+		return
+	}
+	if _, turn, err := a.Turn(ctx, at); !turn || err != nil {
+		t.Fatal(turn, err)
+	}
+	bad := []journal.Batch{{Ops: []journal.Op{{Table: "no such table", Key: []byte("k")}}}}
+	if _, err := a.Append(ctx, at, time.Now(), bad); !errors.Is(err, journal.ErrInvalid) {
+		t.Errorf("an unknown table: %v", err)
+	}
+	if _, err := b.Append(soon(t), at, time.Now(), smallWrite); err != nil {
+		t.Errorf("another node after that: %v", err)
+	}
+}
+
+func TestANodeThatLeavesIsForgottenAndItsEpochIsNotUsedAgain(t *testing.T) {
+	a, b, _ := pair(t, &network{})
+	if a == nil {
+		return
+	}
+	epoch := func() uint64 {
+		all, err := b.Members().List(ctx)
+		if err != nil || len(all) != 2 {
+			t.Fatal(all, err)
+		}
+		return all[0].Epoch
+	}
+	first := epoch()
+	a.Close()
+	var rows int
+	if err := admin.QueryRow(ctx, "SELECT count(*) FROM stagedoor.node").Scan(&rows); err != nil || rows != 1 {
+		t.Errorf("%d rows, %v", rows, err)
+	}
+	open(t, pgserver.Shared(t).URL(), postgres.Options{Node: "a", Several: true})
+	if again := epoch(); again <= first {
+		t.Errorf("epoch %d after %d", again, first)
+	}
+}
+
+// kill makes the connection dead on which a text is sent next, and returns when that has happened.
+func (n *network) kill(text string) {
+	n.deadly.Store(&text)
+	for before := n.burials(); n.burials() == before; {
+		time.Sleep(time.Millisecond)
+	}
+	n.deadly.Store(nil)
+}
+
+func (n *network) burials() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.dead)
+}
+
+func TestCommandsBehindAnAppendOfUnknownOutcomeAreRefused(t *testing.T) {
+	server := server(t)
+	if server == nil {
+		return
+	}
+	n := &network{}
+	a := openNode(t, empty(t, server), "a", n)
+	credit := func() error {
+		_, _, err := money.CommitPostings(ctx, a.state, "anna", []money.Posting{{Kind: money.Credit, Amount: 1}})
+		return err
+	}
+	first := make(chan error, 1)
+	go func() { first <- credit() }()
+	n.kill("stagedoor.append")
+	n.cut.Store(true)
+	began := time.Now()
+	if err := credit(); !errors.Is(err, journal.ErrUnreachable) || !errors.Is(err, state.ErrUnavailable) {
+		t.Errorf("a command that waited behind it: %v", err)
+	}
+	waited := time.Since(began)
+	if err := credit(); !errors.Is(err, journal.ErrUnreachable) {
+		t.Errorf("a command that came later: %v", err)
+	}
+	done := make(chan error, 1)
+	if err := state.Submit(a.state, func(*state.Tx) error { return nil }, func(err error) { done <- err }); err == nil {
+		t.Errorf("Submit: no error, then %v", <-done)
+	}
+	select {
+	case err := <-first:
+		t.Errorf("the command whose outcome is not known was answered: %v", err)
+	default:
+	}
+	n.cut.Store(false)
+	if err := errors.Join(<-first, credit()); err != nil {
+		t.Errorf("after the network was mended: %v", err)
+	}
+	if have := money.FindAccount(a.state.View(), "anna").Credits; have != 2 || waited > 4*time.Second {
+		t.Errorf("credits %d; the second command waited %v", have, waited)
+	}
+}
+
+func TestAnAppendThatIsRefusedAfterAnUnknownSendingCannotArriveLater(t *testing.T) {
+	n := &network{}
+	a, _, at := pair(t, n)
+	if a == nil {
+		return
+	}
+	server := pgserver.Shared(t)
+	exec(t, server, "ALTER TABLE stagedoor.rec ADD CONSTRAINT refuse CHECK (value <> 'v') NOT VALID")
+	defer exec(t, server, "ALTER TABLE stagedoor.rec DROP CONSTRAINT IF EXISTS refuse")
+	var wg sync.WaitGroup
+	wg.Go(func() { n.kill("stagedoor.append") })
+	if _, err := a.Append(ctx, at, time.Now(), smallWrite); !errors.Is(err, journal.ErrReadOnly) {
+		t.Errorf("got %v", err)
+	}
+	wg.Wait()
+	exec(t, server, "ALTER TABLE stagedoor.rec DROP CONSTRAINT refuse")
+	// The first sending, which only now arrives.
+	_, err := admin.Exec(ctx, `SELECT stagedoor.append('a', epoch, 2, head.lsn, head.tag, 77, 0, '',
+		'{}', '{}', '{}', '{}', '{}', '{led}', '{k}', '{1}', '{v}', ARRAY[NULL]::bigint[])
+		FROM stagedoor.node, stagedoor.head WHERE id = 'a'`)
+	if answer, _ := errors.AsType[*pgconn.PgError](err); answer == nil || answer.Code != "SD002" {
+		t.Errorf("the earlier sending: %v", err)
+	}
+	if _, err := a.Append(ctx, at, time.Now(), smallWrite); err != nil {
+		t.Errorf("the next append: %v", err)
+	}
+}
+
+func TestReadersThatAreSlowHoldNoConnections(t *testing.T) {
+	a, _, at := pair(t, &network{})
+	if a == nil {
+		return
+	}
+	const records = 600
+	var ops []journal.Op
+	for i := range records {
+		value := []byte{byte(i)}
+		if i%200 == 0 {
+			value = make([]byte, 2<<20) // larger than a part, and so the only one in it
+		}
+		ops = append(ops, journal.Op{Table: journal.Event, Key: fmt.Appendf(nil, "%03d", i), Value: value})
+	}
+	at, err := a.Append(ctx, at, time.Now(), []journal.Batch{{Ops: ops}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow, began := make(chan struct{}), make(chan struct{})
+	var wg sync.WaitGroup
+	const readers = 6 // more than there are connections
+	for range readers {
+		wg.Go(func() {
+			n := 0
+			err := a.Range(ctx, journal.Event, nil, nil, 0, func(r journal.Record) error {
+				if n == 0 {
+					began <- struct{}{}
+					<-slow
+				}
+				if want := fmt.Sprintf("%03d", n); string(r.Key) != want {
+					return fmt.Errorf("record %q at %s", r.Key, want)
+				}
+				n++
+				return nil
+			})
+			if n != records || err != nil {
+				t.Errorf("%d records, %v", n, err)
+			}
+		})
+	}
+	for range readers {
+		<-began
+	}
+	if end, err := a.Head(soon(t)); err != nil || end != at {
+		t.Errorf("the end of the log meanwhile: %v, %v", end, err)
+	}
+	if _, err := a.Append(soon(t), at, time.Now(), smallWrite); err != nil {
+		t.Errorf("an append meanwhile: %v", err)
+	}
+	close(slow)
+	wg.Wait()
+	for _, limit := range []int{1, 256, 257, 599, 601} {
+		n := 0
+		err := a.Range(ctx, journal.Event, nil, nil, limit, func(journal.Record) error { n++; return nil })
+		if n != min(limit, records) || err != nil {
+			t.Errorf("at most %d: %d records, %v", limit, n, err)
+		}
+	}
+}
+
+func TestAForkIsNoticedByANodeThatOnlyReads(t *testing.T) {
+	server := server(t)
+	if server == nil {
+		return
+	}
+	for name, failover := range map[string]string{
+		"the last entry is gone": `DELETE FROM stagedoor.log l USING stagedoor.head h WHERE l.lsn = h.lsn;
+			UPDATE stagedoor.head h SET lsn = l.lsn, tag = l.tag
+				FROM (SELECT * FROM stagedoor.log ORDER BY lsn DESC LIMIT 1) AS l`,
+		"the last entry is another one": `UPDATE stagedoor.head SET tag = 5;
+			UPDATE stagedoor.log l SET tag = 5 FROM stagedoor.head h WHERE l.lsn = h.lsn`,
+	} {
+		a := openNode(t, empty(t, server), "a", &network{})
+		_, _, err := money.CommitPostings(ctx, a.state, "anna", []money.Posting{{Kind: money.Credit, Amount: 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		exec(t, server, "BEGIN; "+failover+"; COMMIT")
+		if _, err := a.store.Head(ctx); !errors.Is(err, journal.ErrForked) {
+			t.Errorf("%s: Head: %v", name, err)
+		}
+		<-a.state.Failed() // without a command
+		if err := a.state.Err(); !errors.Is(err, journal.ErrForked) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// age returns the age of a node's last beat, and fails if it is not live.
+func age(t *testing.T, s *postgres.Store, node string) time.Duration {
+	t.Helper()
+	all, err := s.Members().List(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all {
+		if m.Node == node && m.Live {
+			return m.Age
+		}
+	}
+	t.Fatalf("%s is not live: %v", node, all)
+	return 0
+}
+
+// beats returns after a node has beaten n times.
+func beats(t *testing.T, s *postgres.Store, node string, n int) {
+	t.Helper()
+	for last := age(t, s, node); n > 0; {
+		now := age(t, s, node)
+		if now < last {
+			n--
+		}
+		last = now
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func TestADeadConnectionDoesNotCostANodeItsLease(t *testing.T) {
+	n := &network{}
+	a, b, _ := pair(t, n)
+	if a == nil {
+		return
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { n.kill("SET beat") })
+	for n.deadly.Load() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	// A statement is sent as text only once on a connection, so a makes a new one.
+	exec(t, pgserver.Shared(t), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+		WHERE application_name = 'stagedoor a'`)
+	wg.Wait()
+	beats(t, b, "a", 1)
+}
+
+func TestANodeBeatsWhileTheDatabaseIsTidied(t *testing.T) {
+	_, b, _ := pair(t, &network{})
+	if b == nil {
+		return
+	}
+	server := pgserver.Shared(t)
+	open(t, server.URL(), postgres.Options{Node: "c", Several: true}.TidyingEvery(10*time.Millisecond))
+	exec(t, server, "BEGIN; LOCK stagedoor.large")
+	defer exec(t, server, "COMMIT")
+	for waiting := 0; waiting == 0; {
+		err := admin.QueryRow(ctx, "SELECT count(*) FROM pg_locks WHERE NOT granted").Scan(&waiting)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	beats(t, b, "c", 2)
+}
+
+func TestATidyRemovesAllThatIsNotNeeded(t *testing.T) {
+	a, _, _ := pair(t, &network{})
+	if a == nil {
+		return
+	}
+	exec(t, pgserver.Shared(t), `INSERT INTO stagedoor.large (value) SELECT '' FROM generate_series(1, 250);
+		INSERT INTO stagedoor.node (id, epoch, beat, live) VALUES
+			('old', 1, now() - interval '2 days', false), ('expelled', 1, now() - interval '1 hour', false)`)
+	if err := a.Tidy(ctx); err != nil {
+		t.Fatal(err)
+	}
+	var values, nodes int
+	err := admin.QueryRow(ctx, "SELECT (SELECT count(*) FROM stagedoor.large), (SELECT count(*) FROM stagedoor.node)").
+		Scan(&values, &nodes)
+	if err != nil || values != 0 || nodes != 3 {
+		t.Errorf("%d large values, %d nodes, %v", values, nodes, err)
+	}
+}
+
+func TestTheTablesOfAnEarlierVersionAreUpgraded(t *testing.T) {
+	server := server(t)
+	if server == nil {
+		return
+	}
+	url := empty(t, server)
+	exec(t, server, `ALTER TABLE stagedoor.node DROP COLUMN version`)
+	a := open(t, url, postgres.Options{Node: "a", Version: "1.2.3"})
+	all, err := a.Members().List(ctx)
+	if err != nil || len(all) != 1 || all[0].Version != "1.2.3" {
+		t.Errorf("%v, %v", all, err)
+	}
+	commitOne(t, a)
 }

@@ -20,11 +20,13 @@ func TestMain(m *testing.M) { os.Exit(pgserver.Main(m)) }
 // empty removes all records of a server, and returns its address.
 func empty(t testing.TB, server *pgserver.Server) string {
 	t.Helper()
-	exec(t, server, `TRUNCATE stagedoor.log, stagedoor.rec, stagedoor.large, stagedoor.node;
-		UPDATE stagedoor.head SET lsn = 0, tag = (random() * 9e18)::bigint, format = 1;
-		INSERT INTO stagedoor.log SELECT lsn, tag, '', 0, '' FROM stagedoor.head`)
+	exec(t, server, removeAll)
 	return server.URL()
 }
+
+const removeAll = `TRUNCATE stagedoor.log, stagedoor.rec, stagedoor.large, stagedoor.node;
+	UPDATE stagedoor.head SET lsn = 0, tag = (random() * 9e18)::bigint, format = 1;
+	INSERT INTO stagedoor.log SELECT lsn, tag, '', 0, '' FROM stagedoor.head`
 
 // exec runs statements as an administrator of the database does.
 func exec(t testing.TB, server *pgserver.Server, sql string) {
@@ -72,7 +74,23 @@ func TestPostgresConforms(t *testing.T) {
 	if server == nil {
 		return
 	}
+	// Some tests compare two stores, so there are two databases, which take turns.
+	exec(t, server, "CREATE DATABASE other")
+	other, err := pgx.Connect(ctx, server.URLOf("other"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer exec(t, server, "DROP DATABASE other")
+	defer other.Close(ctx)
+	open(t, server.URLOf("other"), postgres.Options{Node: "first"}).Close()
+	n := 0
 	conformance.Run(t, conformance.Store{New: func(t testing.TB) journal.Store {
+		if n++; n%2 == 0 {
+			if _, err := other.PgConn().Exec(ctx, removeAll).ReadAll(); err != nil {
+				t.Fatal(err)
+			}
+			return open(t, server.URLOf("other"), postgres.Options{Node: "a", Several: true})
+		}
 		return open(t, empty(t, server), postgres.Options{Node: "a", Several: true})
 	}})
 }

@@ -30,7 +30,9 @@ func (s *Store) View(ctx context.Context, fn func(journal.Reader, journal.Positi
 		if err != nil {
 			return err
 		}
-		s.applied.Store(max(s.applied.Load(), uint64(at.LSN)))
+		if s.followed.Load() == nil {
+			s.follows(at) // the caller loads its copy
+		}
 		failed = fn(reader{tx, at.LSN}, at)
 		return failed
 	})
@@ -76,7 +78,53 @@ func (s *Store) Range(
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
-	return reader{s.pool, 0}.Range(ctx, t, from, to, limit, fn)
+	if !t.Known() {
+		return fmt.Errorf("%w: no table %q", journal.ErrInvalid, string(t))
+	}
+	for {
+		part, err := s.part(ctx, t, from, to, limit)
+		for i := range part {
+			if err := fn(part[i]); err != nil {
+				return err
+			}
+		}
+		if err != nil || len(part) == 0 {
+			return err
+		}
+		if limit > 0 {
+			if limit -= len(part); limit <= 0 {
+				return nil
+			}
+		}
+		from = append(part[len(part)-1].Key, 0) // the least key behind the last one
+	}
+}
+
+const (
+	maxPart      = 256
+	maxPartBytes = 1 << 20
+)
+
+// part returns the first records of a range, at most maxPart and about maxPartBytes of them, but at least one. A
+// connection is used only while they are read, and not while fn of Range works on them. That may be slow, as for a
+// client that reads a stored response slowly, and appends need connections, too.
+func (s *Store) part(ctx context.Context, t journal.Table, from, to []byte, limit int) ([]journal.Record, error) {
+	if limit <= 0 || limit > maxPart {
+		limit = maxPart
+	}
+	if from == nil {
+		from = []byte{}
+	}
+	// The sizes of values are found without reading them.
+	rows, err := s.pool.Query(ctx, `SELECT key, value, rev FROM (
+			SELECT key, rev, value, sum(octet_length(value)) OVER (ORDER BY key) - octet_length(value) AS before
+			FROM (`+selectOf(t)+rangeOf+`) AS r (key, rev, value)
+		) AS p WHERE before < $5 ORDER BY key`, string(t), from, to, limit, maxPartBytes)
+	if err != nil {
+		return nil, readError(err)
+	}
+	part, err := pgx.CollectRows(rows, pgx.RowToStructByPos[journal.Record])
+	return part, readError(err)
 }
 
 // reader reads records, each call in a snapshot of its own unless it has a transaction.
@@ -104,6 +152,8 @@ const (
 	selectCold = "SELECT r.key, r.rev, coalesce(r.value, l.value) FROM stagedoor.rec r " +
 		"LEFT JOIN stagedoor.large l ON l.id = r.large "
 )
+
+const rangeOf = `WHERE r.tbl = $1 AND r.key >= $2 AND ($3::bytea IS NULL OR r.key < $3) ORDER BY r.key LIMIT $4`
 
 func selectOf(t journal.Table) string {
 	if t.Hot() {
@@ -139,8 +189,7 @@ func (r reader) Range(
 	if from == nil {
 		from = []byte{}
 	}
-	rows, err := r.Query(ctx, selectOf(t)+`WHERE r.tbl = $1 AND r.key >= $2 AND ($3::bytea IS NULL OR r.key < $3)
-		ORDER BY r.key LIMIT $4`, string(t), from, to, most)
+	rows, err := r.Query(ctx, selectOf(t)+rangeOf, string(t), from, to, most)
 	if err != nil {
 		return readError(err)
 	}
@@ -164,11 +213,29 @@ func (s *Store) Head(ctx context.Context) (at journal.Position, err error) {
 	if err := s.usable(ctx); err != nil {
 		return at, err
 	}
+	before := s.followed.Load()
 	err = s.retry(ctx, func(ctx context.Context) (err error) {
 		at, err = head(ctx, s.pool)
 		return readError(err)
 	})
+	if err == nil && forkedAt(before, at) {
+		err = fmt.Errorf("%w: its end is before entry %d, or another entry", journal.ErrForked, before.LSN)
+	}
 	return at, err
+}
+
+// applied returns the number of the last entry that the caller has applied.
+func (s *Store) applied() journal.LSN {
+	if at := s.followed.Load(); at != nil {
+		return at.LSN
+	}
+	return 0
+}
+
+// forkedAt reports whether a log that was followed up to a position, and whose end was read after that, has lost
+// entries or got others.
+func forkedAt(followed *journal.Position, end journal.Position) bool {
+	return followed != nil && (end.LSN < followed.LSN || end.LSN == followed.LSN && end.Tag != followed.Tag)
 }
 
 // retry repeats a small read for as long as a change would wait for the database. A connection of the pool may have
@@ -225,7 +292,7 @@ func (s *Store) Tail(ctx context.Context, at journal.Position, fn func(journal.E
 
 // follows notes up to where the caller has applied the log.
 func (s *Store) follows(at journal.Position) {
-	s.applied.Store(uint64(at.LSN))
+	s.followed.Store(&at)
 	s.lsn.Store(max(s.lsn.Load(), uint64(at.LSN)))
 }
 

@@ -31,8 +31,9 @@ CREATE TABLE IF NOT EXISTS stagedoor.node (
 	seq     bigint NOT NULL DEFAULT 0, -- of the node's last append, by which it finds out whether one arrived
 	applied bigint NOT NULL DEFAULT 0,
 	beat    timestamptz NOT NULL,
-	live    boolean NOT NULL DEFAULT true -- it has neither left nor been expelled
+	live    boolean NOT NULL DEFAULT true -- it has not been expelled
 ) WITH (fillfactor = 50);
+ALTER TABLE stagedoor.node ADD COLUMN IF NOT EXISTS version text NOT NULL DEFAULT '';
 
 -- Values that are too large to be written while other nodes wait. A record that has one refers to it.
 CREATE TABLE IF NOT EXISTS stagedoor.large (
@@ -58,6 +59,7 @@ CREATE INDEX IF NOT EXISTS rec_large ON stagedoor.rec (large) WHERE large IS NOT
 -- append makes an entry and changes the records if the log ends at the given position, and returns the new position in
 -- a row without a node. Otherwise it returns the entry at that position and at most 500 newer ones, and nothing has
 -- changed. No row, or another first one than that of the position, means that the log is not the one that was followed.
+-- An append must have a higher number than the node's last one, so that the node can void one that may be under way.
 --
 -- Deletions come before puts: those of ranges and then those of single keys. A positive revision is that of the record
 -- from now on, and a negative one says by how much it grows.
@@ -75,8 +77,12 @@ BEGIN
 			WHERE l.lsn >= at_lsn ORDER BY l.lsn LIMIT 501;
 		RETURN;
 	END IF;
-	UPDATE stagedoor.node SET seq = coalesce(my_seq, seq) WHERE id = my_node AND epoch = my_epoch AND live;
+	UPDATE stagedoor.node SET seq = coalesce(my_seq, seq)
+		WHERE id = my_node AND epoch = my_epoch AND live AND seq < coalesce(my_seq, seq + 1);
 	IF NOT FOUND THEN
+		IF EXISTS (SELECT FROM stagedoor.node WHERE id = my_node AND epoch = my_epoch AND live) THEN
+			RAISE EXCEPTION 'the node has voided this append' USING ERRCODE = 'SD002';
+		END IF;
 		RAISE EXCEPTION 'the epoch of the node has ended' USING ERRCODE = 'SD001';
 	END IF;
 	INSERT INTO stagedoor.log (lsn, tag, node, decided, hot) VALUES (at_lsn + 1, new_tag, my_node, my_decided, my_hot);

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"stagedoor/state/journal"
@@ -22,8 +23,15 @@ type Options struct {
 	Node string
 	// Lease is the time for which a node that does not beat counts as live. The default is five seconds.
 	Lease time.Duration
+	// AnswerWait bounds the wait for an answer of the database, after which the connection is taken for broken. The
+	// default is ten seconds.
+	AnswerWait time.Duration
+	// Version is that of the program, which Members shows.
+	Version string
 	// Several permits that other nodes are live. Without it Open waits for them to end, and fails if they do not.
 	Several bool
+	// tidyEvery is the time between two calls of tidy, by default tidyEvery.
+	tidyEvery time.Duration
 	// Configure, if set, changes how connections are made.
 	Configure func(*pgx.ConnConfig)
 }
@@ -32,7 +40,7 @@ type Options struct {
 type Store struct {
 	options Options
 	config  *pgx.ConnConfig
-	pool    *pgxpool.Pool // for reads
+	pool    *pgxpool.Pool // for reads and for tidying
 	epoch   int64
 
 	// writing is held while conn is used: by Append and Turn.
@@ -42,11 +50,13 @@ type Store struct {
 	seq     int64     // of the last append
 	staged  map[record]stagedValue
 
-	lsn, applied, commits atomic.Uint64
-	size                  atomic.Int64
-	away                  atomic.Pointer[error] // why the database cannot be reached, or nil
-	fenced                atomic.Bool
-	changed               chan struct{}
+	lsn, commits atomic.Uint64
+	// followed is the last entry that the caller has applied or made, or nil before the first.
+	followed atomic.Pointer[journal.Position]
+	size     atomic.Int64
+	away     atomic.Pointer[error] // why the database cannot be reached, or nil
+	fenced   atomic.Bool
+	changed  chan struct{}
 
 	running context.Context // until Close
 	stop    context.CancelFunc
@@ -75,6 +85,12 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if o.Lease == 0 {
 		o.Lease = 5 * time.Second
 	}
+	if o.tidyEvery == 0 {
+		o.tidyEvery = tidyEvery
+	}
+	if o.AnswerWait == 0 {
+		o.AnswerWait = 10 * time.Second
+	}
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		// The cause may have the password in it.
@@ -86,6 +102,11 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	// Appending relies on seeing what was committed while it waited.
 	config.ConnConfig.RuntimeParams["default_transaction_isolation"] = "read committed"
 	config.ConnConfig.RuntimeParams["application_name"] = "stagedoor " + o.Node
+	if config.ConnConfig.ValidateConnect == nil {
+		// A standby is behind the end of the log, so a refusal that is decided on it could be wrong. With several hosts
+		// in the URL the next one is tried. A primary that only reads is accepted, because its records can be read.
+		config.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
+	}
 	if o.Configure != nil {
 		o.Configure(config.ConnConfig)
 	}
@@ -101,6 +122,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("open the shared store: %w", err)
 	}
 	s.work.Go(s.watch)
+	s.work.Go(s.tidyUp)
 	return s, nil
 }
 
@@ -125,9 +147,13 @@ func (s *Store) join(ctx context.Context) error {
 	}
 }
 
+// short are the options of transactions that other nodes wait for. The database ends such a transaction if its process
+// is stopped or unreachable in the middle of it, so that the other nodes can go on.
+var short = pgx.TxOptions{BeginQuery: "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '5s'"}
+
 // tryJoin joins, or returns the name of another live node that is in the way.
 func (s *Store) tryJoin(ctx context.Context) (other string, err error) {
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err = pgx.BeginTxFunc(ctx, s.pool, short, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(schemaLock)); err != nil {
 			return err
 		}
@@ -147,11 +173,14 @@ func (s *Store) tryJoin(ctx context.Context) (other string, err error) {
 			}
 		}
 		var lsn int64
-		err = tx.QueryRow(ctx, `INSERT INTO stagedoor.node AS n (id, epoch, beat, applied)
-			SELECT $1, 1, clock_timestamp(), lsn FROM stagedoor.head
+		// An epoch is never used twice, although the row of a node that has left is gone: it is a time.
+		err = tx.QueryRow(ctx, `INSERT INTO stagedoor.node AS n (id, epoch, beat, applied, version)
+			SELECT $1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, clock_timestamp(), lsn, $2
+			FROM stagedoor.head
 			ON CONFLICT (id) DO UPDATE
-				SET epoch = n.epoch + 1, seq = 0, beat = excluded.beat, applied = excluded.applied, live = true
-			RETURNING epoch, applied`, s.options.Node).Scan(&s.epoch, &lsn)
+				SET epoch = greatest(n.epoch + 1, excluded.epoch), seq = 0, beat = excluded.beat, live = true,
+					applied = excluded.applied, version = excluded.version
+			RETURNING epoch, applied`, s.options.Node, s.options.Version).Scan(&s.epoch, &lsn)
 		s.lsn.Store(uint64(lsn))
 		return err
 	})
@@ -161,10 +190,13 @@ func (s *Store) tryJoin(ctx context.Context) (other string, err error) {
 	return other, err
 }
 
-// makeTables makes the tables, unless they are there, and checks that this program can read and keep what is in them.
+// makeTables makes or upgrades the tables, unless the newest column is there, and checks that this program can read and
+// keep what is in them.
 func makeTables(ctx context.Context, tx pgx.Tx) error {
 	var there bool
-	if err := tx.QueryRow(ctx, "SELECT to_regclass('stagedoor.head') IS NOT NULL").Scan(&there); err != nil {
+	err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_attribute
+		WHERE attrelid = to_regclass('stagedoor.node') AND attname = 'version')`).Scan(&there)
+	if err != nil {
 		return err
 	}
 	if !there {
@@ -174,7 +206,7 @@ func makeTables(ctx context.Context, tx pgx.Tx) error {
 	}
 	var has int
 	var durable string
-	err := tx.QueryRow(ctx, "SELECT format, current_setting('synchronous_commit') FROM stagedoor.head").
+	err = tx.QueryRow(ctx, "SELECT format, current_setting('synchronous_commit') FROM stagedoor.head").
 		Scan(&has, &durable)
 	switch {
 	case err != nil:
@@ -188,7 +220,7 @@ func makeTables(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// Close implements journal.Store. The node leaves, so that its name is free at once.
+// Close implements journal.Store. The node leaves, so that its name is free at once and its row does not stay behind.
 func (s *Store) Close() error {
 	if s.running.Err() != nil {
 		return nil
@@ -203,8 +235,7 @@ func (s *Store) Close() error {
 		s.conn.Close(ctx)
 	}
 	// A node that cannot say that it leaves is live until its lease ends.
-	_, _ = s.pool.Exec(ctx, "UPDATE stagedoor.node SET live = false WHERE id = $1 AND epoch = $2",
-		s.options.Node, s.epoch)
+	_, _ = s.pool.Exec(ctx, "DELETE FROM stagedoor.node WHERE id = $1 AND epoch = $2", s.options.Node, s.epoch)
 	s.pool.Close()
 	return nil
 }

@@ -17,13 +17,17 @@ const (
 	pollEvery = 250 * time.Millisecond
 	beatEvery = time.Second
 	tidyEvery = time.Minute
+	// forgetAfter is the age at which the row of a node that was expelled is deleted.
+	forgetAfter = 24 * time.Hour
 	// Entries are kept for nodes that were away for a short time. A node that needs older ones loads all records.
 	keepEntries = 10 * time.Minute
 	// maxTrim bounds what is deleted at a time.
 	maxTrim = 10_000
+	// maxSwept bounds the large values that are deleted by one statement.
+	maxSwept = 100
 )
 
-// watch listens for entries of other nodes, beats and tidies until the store is closed.
+// watch listens for entries of other nodes and beats until the store is closed.
 func (s *Store) watch() {
 	for wait := pollEvery; s.running.Err() == nil; {
 		began := time.Now()
@@ -44,8 +48,14 @@ func (s *Store) watch() {
 	}
 }
 
-// listen is watch on one connection, until that breaks or the node is fenced.
+// listen is watch on one connection, until that breaks or the node is fenced. It waits for an answer for at most half
+// the lease, so that a connection that is dead without an error does not cost the node its lease.
 func (s *Store) listen(ctx context.Context) error {
+	bounded := func(do func(context.Context) error) error {
+		ctx, cancel := context.WithTimeout(ctx, min(s.options.AnswerWait, s.options.Lease/2))
+		defer cancel()
+		return do(ctx)
+	}
 	conn, err := pgx.ConnectConfig(ctx, s.config.Copy())
 	if err != nil {
 		return err
@@ -55,29 +65,29 @@ func (s *Store) listen(ctx context.Context) error {
 		defer cancel()
 		conn.Close(ctx)
 	}()
-	if _, err := conn.Exec(ctx, "LISTEN stagedoor"); err != nil {
+	if err := bounded(func(ctx context.Context) error {
+		_, err := conn.Exec(ctx, "LISTEN stagedoor")
+		return err
+	}); err != nil {
 		return err
 	}
 	var beaten time.Time
-	tidied := time.Now()
 	for {
-		at, err := head(ctx, conn)
-		if err != nil {
+		before := s.followed.Load()
+		var at journal.Position
+		if err := bounded(func(ctx context.Context) (err error) {
+			at, err = head(ctx, conn)
+			return err
+		}); err != nil {
 			return err
 		}
 		s.away.Store(nil)
-		if uint64(at.LSN) > s.applied.Load() {
+		if at.LSN > s.applied() || forkedAt(before, at) {
 			s.hint()
 		}
 		if time.Since(beaten) >= beatEvery {
 			beaten = time.Now()
-			if err := s.beat(ctx, conn); err != nil {
-				return err
-			}
-		}
-		if time.Since(tidied) >= tidyEvery {
-			tidied = time.Now()
-			if err := errors.Join(s.tidy(ctx, conn, keepEntries), s.measure(ctx, conn)); err != nil {
+			if err := bounded(func(ctx context.Context) error { return s.beat(ctx, conn) }); err != nil {
 				return err
 			}
 		}
@@ -99,7 +109,7 @@ type executor interface {
 // beat says that this node is live, and up to where it has applied the log.
 func (s *Store) beat(ctx context.Context, q executor) error {
 	done, err := q.Exec(ctx, `UPDATE stagedoor.node SET beat = clock_timestamp(), applied = $3
-		WHERE id = $1 AND epoch = $2 AND live`, s.options.Node, s.epoch, int64(s.applied.Load()))
+		WHERE id = $1 AND epoch = $2 AND live`, s.options.Node, s.epoch, int64(s.applied()))
 	if err != nil {
 		return readError(err)
 	}
@@ -111,8 +121,23 @@ func (s *Store) beat(ctx context.Context, q executor) error {
 	return nil
 }
 
-// tidy deletes entries that are older than an age and that all live nodes have applied, but never the last one, and
-// large values that no record refers to.
+// tidyUp tidies and measures now and then until the store is closed. It does so beside the listener, because a node
+// beats while the database deletes.
+func (s *Store) tidyUp() {
+	for {
+		select {
+		case <-s.running.Done():
+			return
+		case <-time.After(s.options.tidyEvery):
+		}
+		ctx, cancel := context.WithTimeout(s.running, tidyEvery)
+		_ = errors.Join(s.tidy(ctx, s.pool, keepEntries), s.measure(ctx, s.pool)) // tried again in a minute
+		cancel()
+	}
+}
+
+// tidy deletes entries that are older than an age and that all live nodes have applied, but never the last one, large
+// values that no record refers to, and nodes that were expelled long ago.
 func (s *Store) tidy(ctx context.Context, q executor, age time.Duration) error {
 	_, err := q.Exec(ctx, `DELETE FROM stagedoor.log WHERE lsn < least(
 			(SELECT min(applied) FROM stagedoor.node WHERE live),
@@ -121,9 +146,16 @@ func (s *Store) tidy(ctx context.Context, q executor, age time.Duration) error {
 	if err != nil {
 		return err
 	}
-	_, err = q.Exec(ctx, `DELETE FROM stagedoor.large WHERE id IN (
+	_, err = q.Exec(ctx, "DELETE FROM stagedoor.node WHERE NOT live AND beat < clock_timestamp() - $1::interval",
+		forgetAfter)
+	for deleted := int64(maxSwept); err == nil && deleted == maxSwept; {
+		var done pgconn.CommandTag
+		done, err = q.Exec(ctx, `DELETE FROM stagedoor.large WHERE id IN (
 			SELECT l.id FROM stagedoor.large l WHERE l.added < clock_timestamp() - $1::interval
-				AND NOT EXISTS (SELECT FROM stagedoor.rec r WHERE r.large = l.id) ORDER BY l.id LIMIT 100)`, age)
+				AND NOT EXISTS (SELECT FROM stagedoor.rec r WHERE r.large = l.id)
+			ORDER BY l.id LIMIT $2)`, age, maxSwept)
+		deleted = done.RowsAffected()
+	}
 	// Another node may tidy at the same time, or an append may have come to refer to a value.
 	if refusedBy(err) != nil {
 		return nil
@@ -151,7 +183,7 @@ func (m *members) Beat(ctx context.Context) error {
 // List implements journal.Members.
 func (m *members) List(ctx context.Context) ([]journal.Member, error) {
 	rows, err := m.pool.Query(ctx, `SELECT id, epoch, beat >= clock_timestamp() - $1::interval,
-		(extract(epoch FROM clock_timestamp() - beat) * 1e9)::bigint, applied
+		(extract(epoch FROM clock_timestamp() - beat) * 1e9)::bigint, applied, version
 		FROM stagedoor.node WHERE live ORDER BY id`, m.options.Lease)
 	if err != nil {
 		return nil, readError(err)

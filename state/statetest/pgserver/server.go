@@ -145,7 +145,8 @@ func (s *Server) run() error {
 	for {
 		// The last line of this file says when connections are accepted.
 		pid, _ := os.ReadFile(filepath.Join(s.data(), "postmaster.pid"))
-		if strings.HasSuffix(strings.TrimSpace(string(pid)), "ready") &&
+		status := strings.TrimSpace(string(pid))
+		if (strings.HasSuffix(status, "ready") || strings.HasSuffix(status, "standby")) &&
 			strings.HasPrefix(string(pid), fmt.Sprintln(s.cmd.Process.Pid)) {
 			return nil
 		}
@@ -159,12 +160,26 @@ func (s *Server) run() error {
 }
 
 // URL returns the address of the server's database.
-func (s *Server) URL() string { return "postgres://stagedoor@/postgres?host=" + s.dir }
+func (s *Server) URL() string { return s.URLOf("postgres") }
+
+// URLOf returns the address of a database of the server that the caller has created.
+func (s *Server) URLOf(database string) string {
+	return "postgres://stagedoor@/" + database + "?host=" + s.dir
+}
 
 // Crash ends the server as a power cut does, if the power is cut to it alone.
 func (s *Server) Crash() {
 	_ = s.cmd.Process.Kill()
 	<-s.done
+}
+
+// SetStandby says whether the server is a standby, which only reads, from its next Run on.
+func (s *Server) SetStandby(standby bool) error {
+	file := filepath.Join(s.data(), "standby.signal")
+	if standby {
+		return os.WriteFile(file, nil, 0o644)
+	}
+	return os.Remove(file)
 }
 
 // Stop ends the server and removes its files.
