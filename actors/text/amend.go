@@ -10,10 +10,10 @@ import (
 )
 
 // amendAfter has the next attempt send the request otherwise if f is about something that the gateway can change: the
-// reasoning or the ids of calls that another upstream made, or a prompt that is too long. The first two are changed
-// once for each target, and shortened.more bounds the third. A prompt is not shortened while a target is left that is
-// for such prompts, because it gets the whole conversation. The calls of a fan-out run at the same time, so the
-// decision is made here, when all of them have ended.
+// reasoning or the ids of calls that another upstream made, a summary that it does not make by itself, or a prompt that
+// is too long. All but the last are changed once for each target, and shortened.more bounds that one. A prompt is not
+// shortened while a target is left that is for such prompts, because it gets the whole conversation. The calls of a
+// fan-out run at the same time, so the decision is made here, when all of them have ended.
 func (a *attempt) amendAfter(f *upstream.Failure) {
 	switch target := a.targetName(); {
 	case f == nil:
@@ -21,6 +21,8 @@ func (a *attempt) amendAfter(f *upstream.Failure) {
 		a.reasoningRefused, f.Amended = target, true
 	case f.CallIDs && a.callIDsRefused != target:
 		a.callIDsRefused, f.Amended = target, true
+	case f.Compaction && a.compactionRefused != target:
+		a.compactionRefused, f.Amended = target, true
 	case f.LongPrompt && a.request.Head.Truncate && !a.c.LeadsOn(catalog.OnContextLength):
 		if req, err := a.decodeWhole(); err == nil {
 			f.Amended = a.shortened.more(req, f.PromptSize)

@@ -61,7 +61,8 @@ func (a *attempt) call(ctx context.Context) *upstream.Failure {
 	}
 	inbound := a.request.Inbound
 	mustTranslate := a.request.Mode == shapes.Array || a.request.Translate || a.tight ||
-		a.request.PreviousResponseID != "" || a.shortened.turns != nil || a.callIDsRefused == a.targetName()
+		a.request.PreviousResponseID != "" || a.shortened.turns != nil || a.callIDsRefused == a.targetName() ||
+		a.compactionRefused == a.targetName()
 	if !mustTranslate && a.c.Provider.Serves(inbound.Name) {
 		a.shape = inbound
 		a.meta.Untouched = true
@@ -106,7 +107,8 @@ func (a *attempt) openPassthrough(ctx context.Context) (*passthrough, *upstream.
 	}
 	ctx, seen := a.beginCall(ctx, call.Stream)
 	head := &a.request.Head
-	o := shapes.TapOptions{Stream: head.Stream, HideUsage: !head.IncludeUsage, Choices: head.Choices()}
+	o := shapes.TapOptions{Stream: head.Stream, HideUsage: !head.IncludeUsage, Choices: head.Choices(),
+		KeepReasoning: t.Caps.ReasoningContent == dialogue.ReasoningRequired}
 	if t.Model != a.request.Head.Model {
 		o.Model = a.request.Head.Model
 	}
@@ -266,6 +268,8 @@ func (a *attempt) send(ctx context.Context, call shapes.Call, key string) (*upst
 	f.Schema = f.Schema && a.constrained()
 	f.Reasoning = f.Class == upstream.CallerFault && namesReasoning(decoded.Message) && a.hasProof(call.Body)
 	f.CallIDs = f.Class == upstream.CallerFault && a.meta.Untouched && namesCallIDs(decoded)
+	f.Compaction = f.Class == upstream.CallerFault && a.meta.Untouched && !f.LongPrompt && !f.Filtered &&
+		a.request.Head.Compaction != dialogue.NoCompaction
 	a.judgeKey(key, f)
 	return nil, f
 }

@@ -34,6 +34,8 @@ type translated struct {
 	ctx     context.Context
 	req     *dialogue.Request
 	emitter shapes.Emitter
+	// summarizer is the emitter if the client wants a summary. Nothing is sent before there is one.
+	summarizer shapes.Summarizer
 
 	out     *Buffer
 	started bool // the reply began in good order
@@ -59,6 +61,7 @@ type translated struct {
 func (a *attempt) runTranslated(ctx context.Context, req *dialogue.Request, p producer) *upstream.Failure {
 	t := &translated{attempt: a, ctx: ctx, req: req, usage: dialogue.NoUsage}
 	t.emitter = a.request.Inbound.NewEmitter(req, a.request.Mode, a.env)
+	t.summarizer, _ = t.emitter.(shapes.Summarizer)
 	if a.request.Mode != shapes.Whole {
 		a.failStream = t.appendFailure
 	}
@@ -104,7 +107,8 @@ func (t *translated) event(ev *dialogue.Event) {
 			call.Name = name
 			ev.Call = &call
 		}
-		t.content = t.content || ev.PartKind == dialogue.CallPart || ev.PartKind == dialogue.MediaPart
+		t.content = t.content || t.summarizer == nil &&
+			(ev.PartKind == dialogue.CallPart || ev.PartKind == dialogue.MediaPart)
 		if ev.Call != nil {
 			t.counted.text(ev.Call.Name)
 		}
@@ -124,7 +128,7 @@ func (t *translated) event(ev *dialogue.Event) {
 				return
 			}
 		}
-		t.content = true
+		t.content = t.summarizer == nil
 		t.counted.text(ev.Text)
 	case dialogue.EventFinish:
 		t.reason = ev.Reason
@@ -190,6 +194,10 @@ func (t *translated) renamed(ev *dialogue.Event) (string, bool) {
 
 // end emits the terminal event, after showing it to Request.Complete and settling.
 func (t *translated) end(ev *dialogue.Event) {
+	if t.summarizer != nil && t.summarizer.Summary() == "" {
+		t.fail(&upstream.Failure{Class: upstream.Transient, Err: dialogue.BadUpstream("the model wrote no summary")})
+		return
+	}
 	t.ctx = t.unbounded
 	t.out = t.out.ready()
 	before := t.out.Len()

@@ -54,6 +54,8 @@ var operations = []operation{
 	{route: "DELETE /v1/responses/{id}", id: "deleteResponse", out: "Deleted"},
 	{route: "POST /v1/responses/{id}/cancel", id: "cancelResponse", out: "Response"},
 	{route: "GET /v1/responses/{id}/input_items", id: "listInputItems", out: "ItemList", params: items},
+	{route: "POST /v1/responses/compact", id: "compactConversation", in: "CompactionRequest", out: "Compaction",
+		params: generate},
 	{route: "POST /v1/responses/input_tokens", id: "countInputTokens", in: "ResponsesRequest", out: "InputTokens"},
 	{route: "POST /v1/conversations", id: "createConversation", in: "ConversationRequest", out: "Conversation",
 		optional: true},

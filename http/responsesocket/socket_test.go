@@ -606,6 +606,26 @@ func TestACompactedConversationIsNotRepeated(t *testing.T) {
 	}
 }
 
+// Codex compacts over its connection, on every upstream.
+func TestAConversationIsCompactedOverItsConnection(t *testing.T) {
+	g := open(t)
+	c := g.connect()
+	const story = `{"role":"user","content":"wish"},{"role":"assistant","content":"long story"}`
+	c.say(createOf("chat", "["+story+`,{"type":"compaction_trigger"}]`, notStored))
+	all := c.until("response.completed")
+	compacted := all[len(all)-1].Get("response")
+	if all[len(all)-2].Get("type").Str != "response.output_item.done" || compacted.Get("output.#").Int() != 1 ||
+		compacted.Get("output.0.type").Str != "compaction" {
+		t.Errorf("got %v", all)
+	}
+	c.turn(createOf("chat", `[{"role":"user","content":"on"}]`, notStored, after(compacted.Get("id").Str)))
+	sent := g.last().body.Get("messages").Raw
+	if strings.Contains(sent, "long story") || !strings.Contains(sent, "replaced by this summary") ||
+		!strings.Contains(sent, "wish") || strings.Contains(sent, "Call no tool") {
+		t.Errorf("the upstream got %s", sent)
+	}
+}
+
 // A client may ask for all requests of a connection that they finish without it, and may then read a reply by its id.
 func TestRequestsOfAConnectionMayFinishWithoutIt(t *testing.T) {
 	g := open(t)

@@ -77,7 +77,9 @@ func (rc *requestContext) serveResponses() {
 		return
 	}
 	o := rc.textRequest()
-	o.PreviousResponseID = previous
+	if rc.head.Compaction != dialogue.CompactionObject { // which names no response
+		o.PreviousResponseID = previous
+	}
 	o.Translate = rc.head.Conversation != "" // the provider must not see the conversation, whose id is the gateway's
 	switch {
 	case rc.head.Store:

@@ -91,6 +91,9 @@ type Request struct {
 	// from it what the neutral form does not hold.
 	Body []byte
 
+	// Compaction is set if the client asks for a summary of the conversation, for which Turns ask the model already.
+	Compaction Compaction
+
 	// Renamed maps names of tools as they were sent upstream to the client's names, where the
 	// target would refuse those. Encoders fill it. actors/text restores Call.Name in every
 	// Open event, so that parsers do not need it.
@@ -112,6 +115,16 @@ type Request struct {
 	// included. An encoder of the same shape sends them, any other records them as lost.
 	Extra []Field
 }
+
+// Compaction is the form in which a client gets a summary of its conversation in place of an answer.
+type Compaction uint8
+
+// Forms of a summary.
+const (
+	NoCompaction     Compaction = iota // the client wants an answer
+	CompactionItem                     // an item of a response
+	CompactionObject                   // an object of its own, which is never streamed or stored
+)
 
 // EncodedSize returns about how many bytes r takes in another shape, for the first size of an
 // encoder's buffer. A buffer that must grow is there twice for a moment.

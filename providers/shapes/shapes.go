@@ -78,6 +78,13 @@ type Passthrough interface {
 	NewTap(o TapOptions, env *dialogue.Env) Tap
 }
 
+// Summarizer is the Emitter of the reply to a request for a summary (dialogue.Request.Compaction). Such a reply without
+// a summary is a failure, because the client would put nothing in the place of its conversation.
+type Summarizer interface {
+	// Summary returns the summary that the events had, or "".
+	Summary() string
+}
+
 // Counter counts the tokens of requests that are not made.
 type Counter interface {
 	// CountedRequest returns the request whose tokens the body of a counting request asks for.
@@ -174,6 +181,8 @@ type Head struct {
 	Plain bool
 	// Tuned is set if a parameter of sampling or thinking is given that some models refuse.
 	Tuned bool
+	// Compaction says that the client asks for a summary of the conversation.
+	Compaction dialogue.Compaction
 	// SystemTurns is set if a turn of a messages conversation has the role system, which some
 	// models refuse.
 	SystemTurns bool
@@ -238,6 +247,9 @@ type TapOptions struct {
 	Array     bool
 	// Choices is how many the request asks for; 0 means one.
 	Choices int
+	// KeepReasoning is set if the upstream wants its reasoning back (dialogue.ReasoningRequired). The Tap remembers it
+	// for clients that drop it.
+	KeepReasoning bool
 }
 
 // Verdict says what happens to an event of a reply that passes through unchanged.

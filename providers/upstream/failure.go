@@ -61,6 +61,8 @@ type Failure struct {
 	Reasoning bool
 	// CallIDs is set if the upstream may have refused the ids of calls that another upstream made.
 	CallIDs bool
+	// Compaction is set if the upstream may have refused to compact a conversation.
+	Compaction bool
 	// Amended is set if the caller sends the request otherwise from now on, so that it may be sent again at once.
 	Amended bool
 	// TooLarge is set if the request is larger than the provider's rate limit ever allows. Waiting does

@@ -64,6 +64,7 @@ var calls = []call{
 	{id: "getResponse", path: "/v1/responses/<createResponse.id>"},
 	{id: "listInputItems", path: "/v1/responses/<createResponse.id>/input_items"},
 	{id: "countInputTokens", body: `{"model":"sandbox","input":"Hello!"}`},
+	{id: "compactConversation", body: `{"model":"sandbox","input":"Hello!"}`},
 	{id: "deleteResponse", path: "/v1/responses/<createResponse.id>"},
 	{id: "getResponse", path: "/v1/responses/<createResponse.id>", status: 404},
 	{id: "createResponse", body: `{"model":"sandbox","background":true,"input":"Hello! [sandbox: tokens=3]"}`},

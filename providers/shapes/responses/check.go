@@ -81,6 +81,9 @@ func (shape) Check(body []byte, in shapes.Params) (shapes.Head, error) {
 		}
 		return broken == nil
 	})
+	if broken == nil && compacts(in) {
+		broken = c.compactOnly()
+	}
 	if broken == nil {
 		broken = c.finish(in.NoInput)
 	}

@@ -16,7 +16,8 @@ type decoder struct {
 	env *dialogue.Env
 	req *dialogue.Request
 
-	declared map[string]int // the places of tools by name, once an item of the input has declared some
+	compaction dialogue.Compaction // what the client asks for
+	declared   map[string]int      // the places of tools by name, once an item of the input has declared some
 }
 
 // setters take one top-level field each. What is not here goes to Extra.
@@ -80,7 +81,7 @@ var setters = map[string]func(d *decoder, v gjson.Result) *dialogue.Error{
 }
 
 // Decode builds the neutral form. The body must have passed Check.
-func (shape) Decode(body []byte, _ shapes.Params, env *dialogue.Env) (*dialogue.Request, error) {
+func (shape) Decode(body []byte, in shapes.Params, env *dialogue.Env) (*dialogue.Request, error) {
 	d := decoder{env: env, req: &dialogue.Request{Inbound: Name, Traits: traits, IncludeUsage: true, Body: body}}
 	root := fields.View(body)
 	var failed *dialogue.Error
@@ -101,6 +102,12 @@ func (shape) Decode(body []byte, _ shapes.Params, env *dialogue.Env) (*dialogue.
 	d.completeChoice()
 	if failed != nil {
 		return nil, failed
+	}
+	if compacts(in) {
+		d.compaction = dialogue.CompactionObject
+	}
+	if d.compaction != dialogue.NoCompaction {
+		d.compact()
 	}
 	return d.req, nil
 }

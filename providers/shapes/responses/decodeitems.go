@@ -68,6 +68,10 @@ func (d *decoder) item(i int, item gjson.Result) *dialogue.Error {
 		// Leaving it out would change the question.
 		return dialogue.Unsupported("input["+strconv.Itoa(i)+"]",
 			"the item it refers to is not known here; send the item itself")
+	case trigger:
+		d.compaction = dialogue.CompactionItem
+	case "compaction", "compaction_summary", "context_compaction":
+		return d.summary("input["+strconv.Itoa(i)+"]", item)
 	default:
 		d.turn(authorOf(kind), dialogue.Part{Kind: dialogue.ServerPart, Origin: Name, Opaque: raw(item)})
 	}

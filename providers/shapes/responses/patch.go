@@ -16,7 +16,7 @@ import (
 // Patch prepares the client's own bytes. What is not patched stays byte for
 // byte, unknown fields included.
 func (shape) Patch(
-	body []byte, _ shapes.Params, head shapes.Head, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env,
+	body []byte, in shapes.Params, head shapes.Head, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env,
 ) (shapes.Call, error) {
 	p := patch{body: body}
 	if head.Model != t.Model {
@@ -31,14 +31,22 @@ func (shape) Patch(
 	if head.Structured {
 		p.degrade(t, rep)
 	}
-	p.dropReasoning(t, rep, env)
+	if bad := p.replaceSealed(t, rep, env); bad != nil {
+		return shapes.Call{}, bad
+	}
 	if head.Tuned && (!t.Caps.Sampling || t.Caps.Thinking == dialogue.ThinkingNone) {
 		p.dropTuning(&t.Caps, rep)
 	}
 	if p.err != nil {
 		return shapes.Call{}, dialogue.Internal(p.err)
 	}
-	return shapes.Call{Path: callPath, Body: p.body, Stream: head.Stream}, nil
+	call := shapes.Call{Path: callPath, Body: p.body, Stream: head.Stream}
+	if compacts(in) {
+		call.Path += compactPath // whose reply is never a stream
+		p.removeIf("stream", gjson.Result.Bool)
+		call.Body = p.body
+	}
+	return call, nil
 }
 
 // patch edits a body that is not written to: every edit makes a copy.
@@ -111,12 +119,12 @@ func (p *patch) dropTuning(caps *dialogue.Capabilities, rep *dialogue.Report) {
 	}
 }
 
-// dropReasoning removes reasoning items that the upstream would refuse: those that carry a seal,
-// because they hold the thoughts of another shape's upstream, and those of another provider where
-// the target says so.
-func (p *patch) dropReasoning(t dialogue.Target, rep *dialogue.Report, env *dialogue.Env) {
+// replaceSealed removes reasoning items that the upstream would refuse: those that carry a seal, because they hold the
+// thoughts of another shape's upstream, and those of another provider where the target says so. The summary of a
+// conversation that this gateway compacted takes the place of its item.
+func (p *patch) replaceSealed(t dialogue.Target, rep *dialogue.Report, env *dialogue.Env) (bad *dialogue.Error) {
 	if !bytes.Contains(p.body, []byte(`"encrypted_content"`)) {
-		return
+		return nil
 	}
 	for _, m := range fields.Members(p.body) {
 		if m.Name != "input" {
@@ -124,19 +132,37 @@ func (p *patch) dropReasoning(t dialogue.Target, rep *dialogue.Report, env *dial
 		}
 		input := p.body[m.Value:m.End]
 		all := fields.Elements(input)
+		var summaries []fields.Edit
 		edits := fields.Drop(all, func(i int) bool {
 			item := fields.View(input[all[i].Value:all[i].End])
-			proof := item.Get("encrypted_content").Str
-			refused := proof != "" && (dialogue.Sealed(proof) || !env.Accepts(t, proof))
+			proof, loss := item.Get("encrypted_content").Str, "thinking"
+			if proof == "" || bad != nil {
+				return false
+			}
+			if isCompaction(item.Get("type").Str) {
+				var message []byte
+				message, bad = restoredSummary("input["+strconv.Itoa(i)+"]", item, env)
+				if message != nil || bad != nil {
+					summaries = append(summaries, fields.Edit{Start: all[i].Value, End: all[i].End, With: message})
+					return false
+				}
+				loss = "compaction"
+			}
+			refused := dialogue.Sealed(proof) || !env.Accepts(t, proof)
 			if refused {
-				rep.Lose("thinking")
+				rep.Lose(loss)
 			}
 			return refused
 		})
+		if bad != nil {
+			return bad
+		}
+		edits = append(edits, summaries...)
 		for i := range edits {
 			edits[i].Start, edits[i].End = edits[i].Start+m.Value, edits[i].End+m.Value
 		}
 		p.body = fields.Splice(p.body, edits)
-		return
+		return nil
 	}
+	return nil
 }

@@ -23,6 +23,7 @@ var descriptor = shapes.Descriptor{
 	Scope: "responses",
 	Routes: []shapes.Route{
 		{Pattern: "POST /v1/responses", Task: shapes.Generate},
+		{Pattern: "POST /v1/responses" + compactPath, Task: shapes.Generate, Word: true},
 		{Pattern: "POST /v1/responses/input_tokens", Task: shapes.Count, Word: true},
 	},
 	Members: memberNames,
@@ -84,7 +85,11 @@ const heartbeat = ": keep-alive\n"
 func (shape) Authorize(h http.Header, key string) { h.Set("Authorization", "Bearer "+key) }
 
 func (shape) NewEmitter(req *dialogue.Request, mode shapes.Mode, env *dialogue.Env) shapes.Emitter {
-	return newEmitter(req, mode, env)
+	e := newEmitter(req, mode, env)
+	if req.Compaction != dialogue.NoCompaction {
+		return &compactor{emitter: e}
+	}
+	return e
 }
 
 func (shape) NewParser(_ int, env *dialogue.Env) shapes.Parser { return &parser{env: env} }

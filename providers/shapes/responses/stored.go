@@ -26,10 +26,8 @@ var idPrefixes = map[string]string{
 // newID makes the body of an id.
 func InputItems(body []byte, newID func() string) []json.RawMessage {
 	var out []json.RawMessage
-	for _, item := range ownItems(body) {
-		if v := gjson.ParseBytes(item); itemType(v) != "compaction_trigger" { // which asks for something and is no item
-			out = append(out, spellOut(v, newID))
-		}
+	for _, item := range Items(body) {
+		out = append(out, spellOut(gjson.ParseBytes(item), newID))
 	}
 	return out
 }
@@ -101,8 +99,11 @@ func appendContent(w *jsonw.Writer, role string, text gjson.Result) {
 	w.End().End()
 }
 
-// Items lists the input of a request as it stands. A string is one message. The items are views of body.
-func Items(body []byte) []json.RawMessage { return ownItems(body) }
+// Items lists the input of a request as it stands, without a trigger, which asks for something and is no item. A string
+// is one message. The items are views of body.
+func Items(body []byte) []json.RawMessage {
+	return slices.DeleteFunc(ownItems(body), isTrigger)
+}
 
 // IsTranscript reports whether the input of body has a compacted conversation, so that it stands for all that
 // came before it.
@@ -111,17 +112,16 @@ func IsTranscript(body []byte) bool {
 		return false
 	}
 	return slices.ContainsFunc(ownItems(body), func(item json.RawMessage) bool {
-		kind := fields.View(item).Get("type").Str
-		return kind == "compaction" || kind == "compaction_summary"
+		return isCompaction(fields.View(item).Get("type").Str)
 	})
 }
 
-// Prepend returns body with items in front of its own input and without
-// previous_response_id, which items stand for. body is not written to.
+// Prepend returns body with items in front of its own input and without previous_response_id, which items stand for. Of
+// a compacted conversation only what its newest compaction left is put there. body is not written to.
 func Prepend(body []byte, items []json.RawMessage) []byte {
 	var w jsonw.Writer
 	w.Array()
-	for _, item := range items {
+	for _, item := range withoutCompacted(items) {
 		w.Raw(item)
 	}
 	for _, item := range ownItems(body) {
