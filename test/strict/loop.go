@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/dialogue/dialoguetest"
@@ -20,6 +21,7 @@ type client struct {
 	shape   dialogue.Shape
 	thinks  bool // it asks for thinking
 	stream  bool
+	drops   bool // it does not send back the reasoning of chat completions, as LangChain does
 	history array
 }
 
@@ -95,7 +97,13 @@ func (c *client) take(reply object, s step) error {
 	switch c.shape {
 	case dialoguetest.Chat:
 		message := doc.Get("choices.0.message")
-		c.history = append(c.history, raw(message))
+		kept := raw(message)
+		for _, name := range []string{"reasoning_content", "reasoning_details"} {
+			if c.drops {
+				kept, _ = sjson.DeleteBytes(kept, name)
+			}
+		}
+		c.history = append(c.history, kept)
 		said = message.Get("content").Str
 		message.Get("tool_calls").ForEach(func(_, v gjson.Result) bool {
 			f := v.Get("function")

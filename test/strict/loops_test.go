@@ -199,6 +199,21 @@ func TestLoopsOfEightTurnsAreWhole(t *testing.T) {
 	}
 }
 
+// LangChain drops the reasoning of chat completions. The vendors get it back all the same, by the ids of the calls.
+func TestLoopsOfClientsThatDropReasoningAreWhole(t *testing.T) {
+	for _, change := range []string{"one vendor", "switch", "failover"} {
+		n := &tally{}
+		for _, form := range []client{{drops: true}, {drops: true, stream: true}} {
+			for _, second := range []kind{kinds[1], kinds[3]} {
+				playOne(t, change, n, pair{kinds[1], second}, dialoguetest.Chat, form, change)
+			}
+		}
+		if n.whole != 4 || kinds[1].name != "thinking chat" {
+			t.Errorf("%s: %+v", change, *n)
+		}
+	}
+}
+
 // pair is the vendors of a loop.
 type pair struct{ first, second kind }
 
@@ -214,7 +229,7 @@ func playOne(t *testing.T, name string, n *tally, p pair, shape dialogue.Shape, 
 		}
 		g.add(a)
 		g.add(b)
-		c := &client{shape: shape, thinks: form.thinks, stream: form.stream}
+		c := &client{shape: shape, thinks: form.thinks, stream: form.stream, drops: form.drops}
 		lost, broken := g.play(c, []*vendor{a, b}, func(turn int) []*vendor {
 			pair := []*vendor{a, b}
 			switch {

@@ -4,15 +4,20 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/tidwall/gjson"
+
 	"stagedoor/providers/chunks"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/fields"
+	"stagedoor/providers/jsonw"
 	"stagedoor/providers/schema"
 	"stagedoor/providers/shapes"
 )
 
 // patch changes what has to change in a client's bytes and nothing else.
-func patch(body []byte, head shapes.Head, t dialogue.Target, rep *dialogue.Report) shapes.Call {
+func patch(
+	body []byte, head shapes.Head, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env,
+) shapes.Call {
 	tuned := head.Tuned && (!t.Caps.Sampling || t.Caps.Thinking == dialogue.ThinkingNone)
 	if head.Plain && !tuned && t.Caps.ReasoningContent != dialogue.ReasoningRequired {
 		return shapes.Call{Path: path, Body: chunks.PatchPlain(body, head, t), Stream: head.Stream}
@@ -24,7 +29,7 @@ func patch(body []byte, head shapes.Head, t dialogue.Target, rep *dialogue.Repor
 		value := body[m.Value:m.End]
 		switch m.Name {
 		case "messages":
-			if kept := history(value, t.Caps.ReasoningContent, rep); len(kept) != len(value) {
+			if kept := history(value, t.Caps.ReasoningContent, rep, env); len(kept) != len(value) {
 				edits = append(edits, fields.Edit{Start: m.Value, End: m.End, With: kept})
 			}
 		case "response_format":
@@ -66,7 +71,9 @@ var (
 // history returns the messages as the upstream takes them: without seals of this gateway and images
 // over 8 MB, and with or without reasoning_content. Few requests need a change, so it first looks
 // for the marks of each.
-func history(messages []byte, reasoning dialogue.ReasoningContent, rep *dialogue.Report) []byte {
+func history(
+	messages []byte, reasoning dialogue.ReasoningContent, rep *dialogue.Report, env *dialogue.Env,
+) []byte {
 	large := len(messages) > maxImage && bytes.Contains(messages, dataMark)
 	sealed := bytes.Contains(messages, sealMark)
 	refused := reasoning == dialogue.ReasoningRefused && bytes.Contains(messages, reasoningMark)
@@ -75,6 +82,10 @@ func history(messages []byte, reasoning dialogue.ReasoningContent, rep *dialogue
 		return messages
 	}
 	var edits []fields.Edit
+	var recall dialogue.ThoughtRecall
+	if required {
+		recall = env.NewThoughtRecall(messages)
+	}
 	for _, m := range fields.Elements(messages) {
 		kept := messages[m.Value:m.End]
 		if large {
@@ -87,7 +98,7 @@ func history(messages []byte, reasoning dialogue.ReasoningContent, rep *dialogue
 			kept = withoutSeals(kept, rep)
 		}
 		if required {
-			kept = withReasoning(kept)
+			kept = withReasoning(kept, &recall)
 		}
 		if len(kept) != m.End-m.Value {
 			edits = append(edits, fields.Edit{Start: m.Value, End: m.End, With: kept})
@@ -112,19 +123,23 @@ func withoutReasoning(message []byte, rep *dialogue.Report) []byte {
 	})
 }
 
-// withReasoning adds an empty reasoning_content to a message with calls that has none. Thinking
-// servers refuse a message without it.
-func withReasoning(message []byte) []byte {
+// withReasoning adds the reasoning_content to a message with calls that has none, because its client dropped it.
+// Thinking servers refuse a message without the member, so that it is empty if the reasoning is not known any more.
+func withReasoning(message []byte, recall *dialogue.ThoughtRecall) []byte {
 	if !bytes.Contains(message, callsMark) {
 		return message
 	}
-	calls := 0
+	calls, thought := 0, ""
 	for _, m := range fields.Members(message) {
 		switch m.Name {
 		case "tool_calls":
-			if fields.View(message[m.Value:m.End]).Get("0").Exists() {
+			chunks.OnlyArray(fields.View(message[m.Value:m.End])).ForEach(func(_, call gjson.Result) bool {
 				calls = m.Start
-			}
+				for _, t := range recall.Before(call.Get("id").Str) {
+					thought += t.Text
+				}
+				return true
+			})
 		case "reasoning_content":
 			return message
 		}
@@ -132,7 +147,8 @@ func withReasoning(message []byte) []byte {
 	if calls == 0 {
 		return message
 	}
-	return fields.Splice(message, []fields.Edit{{Start: calls, End: calls, With: []byte(`"reasoning_content":"",`)}})
+	member := append(jsonw.AppendString([]byte(`"reasoning_content":`), thought), ',')
+	return fields.Splice(message, []fields.Edit{{Start: calls, End: calls, With: member}})
 }
 
 // withoutLarge drops image parts over the limit from a message. Content that

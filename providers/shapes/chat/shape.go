@@ -57,9 +57,9 @@ func (shape) Encode(
 }
 
 func (shape) Patch(
-	body []byte, _ shapes.Params, head shapes.Head, t dialogue.Target, rep *dialogue.Report, _ *dialogue.Env,
+	body []byte, _ shapes.Params, head shapes.Head, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env,
 ) (shapes.Call, error) {
-	return patch(body, head, t, rep), nil
+	return patch(body, head, t, rep, env), nil
 }
 
 func (shape) NewEmitter(req *dialogue.Request, mode shapes.Mode, env *dialogue.Env) shapes.Emitter {
@@ -73,8 +73,12 @@ func (shape) NewParser(choices int, env *dialogue.Env) shapes.Parser {
 	return &parser{wanted: choices, env: env}
 }
 
-func (shape) NewTap(o shapes.TapOptions, _ *dialogue.Env) shapes.Tap {
-	return shapes.TapOf(&chunks.Tap{Options: o, Content: hasContent})
+func (shape) NewTap(o shapes.TapOptions, env *dialogue.Env) shapes.Tap {
+	tap := &chunks.Tap{Options: o, Content: hasContent}
+	if o.KeepReasoning && o.Choices <= 1 {
+		return shapes.TapOf(&reasoningTap{Tap: tap, env: env})
+	}
+	return shapes.TapOf(tap)
 }
 
 // hasContent looks for any part of an answer; the first delta, which only names

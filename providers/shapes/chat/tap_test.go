@@ -1,8 +1,11 @@
 package chat_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/shapes"
@@ -106,5 +109,43 @@ func BenchmarkTap(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		tap.Event("", data)
+	}
+}
+
+// The reasoning of a reply is remembered with its first call, streamed or whole, if it is not too long.
+func TestReasoningThatAServerWantsBackIsRemembered(t *testing.T) {
+	const call = `"tool_calls":[{"index":0,"id":"%s","function":{"name":"f","arguments":""}},{"index":1,"id":"x"}]`
+	for name, row := range map[string]struct{ first, second, want string }{
+		"pieces":   {"wh", "y", "why"},
+		"too long": {strings.Repeat("x", 256<<10), "y", strings.Repeat("x", 256<<10)},
+		"none":     {"", "", ""},
+	} {
+		env := newEnv()
+		o := shapes.TapOptions{KeepReasoning: true}
+		tap := chat.Shape.NewTap(o, env)
+		calls := fmt.Sprintf(call, "s")
+		for _, v := range []string{`"reasoning_content":"` + row.first + `"`,
+			`"reasoning_content":"` + row.second + `"`, `"content":null,` + calls, calls} {
+			tap.Event("", []byte(delta(`{`+v+`}`, `null`)))
+		}
+		whole := `{"choices":[{"index":0,"message":{"reasoning_content":"` + row.first + row.second + `",` +
+			fmt.Sprintf(call, "w") + `},"finish_reason":"tool_calls"}]}`
+		if _, err := chat.Shape.NewTap(o, env).Body([]byte(whole)); err != nil {
+			t.Fatal(err)
+		}
+		body := `{"model":"up","messages":[{"role":"assistant",` + fmt.Sprintf(call, "s") + `},{"role":"assistant",` +
+			fmt.Sprintf(call, "w") + `}]}`
+		target := dialogue.Target{Model: "up", Caps: dialogue.Capabilities{
+			ReasoningContent: dialogue.ReasoningRequired, Sampling: true}}
+		sent, err := chat.Shape.Patch([]byte(body), shapes.Params{}, shapes.Head{Model: "up"}, target,
+			new(dialogue.Report), env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := gjson.GetBytes(sent.Body, "messages.0.reasoning_content").Str
+		second := gjson.GetBytes(sent.Body, "messages.1.reasoning_content").Str
+		if got != row.want || name != "too long" && second != got {
+			t.Errorf("%s: sent %.300s", name, sent.Body)
+		}
 	}
 }
