@@ -58,8 +58,7 @@ release-check: ## build the release for this machine twice, apart, compare the b
 	deploy/release-check
 
 .PHONY: run
-run: ## start the gateway with the embedded sandbox (ARGS='--config FILE' for more)
-	@go build -o bin/stagedoor ./cmd/stagedoor
+run: build ## start the gateway with the embedded sandbox (ARGS='--config FILE' for more)
 	@exec bin/stagedoor serve $(ARGS)
 
 .PHONY: test

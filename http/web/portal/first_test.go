@@ -88,6 +88,33 @@ func TestFirstPageShowsNoHostileHost(t *testing.T) {
 	}
 }
 
+// TestEveryLinkOfTheFirstPageLeadsSomewhere: to the chat and the models over the sign-in, which says how to get the
+// first account as long as there is none.
+func TestEveryLinkOfTheFirstPageLeadsSomewhere(t *testing.T) {
+	h := newEmptyFixture(t)
+	h.firstKey = "sd-first"
+	v := h.visitor()
+	v.expect(v.get("/"), http.StatusOK, "Next steps")
+	first := v.page
+	for _, path := range []string{"/signin?next=/chat", "/signin?next=/account/models", "/signin?next=/admin", "/live",
+		"/docs/README.md", "/docs/quickstart.md", "/docs/clients/README.md"} {
+		if !strings.Contains(first, `href="`+path+`"`) {
+			t.Errorf("there is no link to %s", path)
+		}
+		want := ""
+		if strings.HasPrefix(path, "/signin") {
+			want = "There is no account yet. The one-time link"
+		}
+		v.expect(v.get(path), http.StatusOK, want)
+	}
+	h = newFixture(t)
+	v = h.visitor()
+	if v.expect(v.get("/signin?next=/chat"), http.StatusOK, ""); strings.Contains(v.page, "no account yet") {
+		t.Error("the sign-in page offers a first account, and there are accounts")
+	}
+	v.sentTo(v.post("/signin", "username", "anna", "password", password, "next", "/chat"), "/chat")
+}
+
 // TestDocumentsAreServedAsText: the pages link to documents, which are in the program.
 func TestDocumentsAreServedAsText(t *testing.T) {
 	v := newEmptyFixture(t).visitor()

@@ -8,6 +8,7 @@ import (
 	"stagedoor/http/auth"
 	"stagedoor/http/web/browser"
 	"stagedoor/http/web/pages"
+	"stagedoor/state/identity"
 )
 
 // purposeSignIn is that of the sign-in form's token.
@@ -34,10 +35,15 @@ func (p *Portal) signInPage(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *Portal) signInView(v *browser.Visitor, next string) *pages.SignIn {
-	return &pages.SignIn{
+	view := &pages.SignIn{
 		Form: pages.Form{Action: pathSignIn, Token: p.options.Browser.FormToken(v, purposeSignIn)},
 		Next: next,
 	}
+	if len(identity.ListUsers(p.options.State.View(), 0, 1)) == 0 {
+		view.Notice = "There is no account yet. The one-time link that the gateway printed when it started makes one, " +
+			"and so does the command stagedoor users create NAME --admin."
+	}
+	return view
 }
 
 // signIn takes the form.
