@@ -34,9 +34,7 @@ The environment variables and secret files that it names are read too.`,
 			for _, w := range cfg.Warnings {
 				fmt.Fprintln(a.ErrOut, "warning:", w)
 			}
-			_, err = fmt.Fprintf(a.Out, "%s is fine: %s, %s, %s\n", args[0],
-				cli.Count(len(cfg.Providers), "provider"), cli.Count(len(cfg.Models), "model"),
-				cli.Count(len(cfg.Keys), "key"))
+			_, err = fmt.Fprintf(a.Out, "%s is fine: %s\n", args[0], cfg.Summary())
 			return err
 		},
 	}, &cobra.Command{

@@ -78,6 +78,9 @@ func (a *app) serve(ctx context.Context, o *overrides) error {
 		return err
 	}
 	listeners, err := openListeners(ctx, c.Listen)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = fmt.Errorf("%w: stop what listens there, perhaps another gateway, or choose another --listen", err)
+	}
 	if err != nil {
 		return err
 	}

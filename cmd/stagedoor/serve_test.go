@@ -140,7 +140,9 @@ func TestDataDirectoryThatCannotBeUsedEndsWithCode75(t *testing.T) {
 
 func TestAddressInUseEndsWithCode1(t *testing.T) {
 	p := launch(t, directory(t), "serve", "--listen", "127.0.0.1:0", "--data", "memory")
-	command(t, nil, "serve", "--listen", strings.TrimPrefix(p.URL, "http://"), "--data", "memory").check(t, exitFailure, "", "address already in use")
+	again := command(t, nil, "serve", "--listen", strings.TrimPrefix(p.URL, "http://"), "--data", "memory")
+	again.check(t, exitFailure, "",
+		"address already in use: stop what listens there, perhaps another gateway, or choose another --listen")
 }
 
 func TestSandboxServesOverHTTPUntilItIsStopped(t *testing.T) {

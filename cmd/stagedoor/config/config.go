@@ -5,11 +5,13 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/netip"
 	"os"
 	"time"
 
+	"stagedoor/cmd/stagedoor/cli"
 	"stagedoor/state/identity"
 )
 
@@ -287,6 +289,12 @@ func Read(file string) ([]byte, error) {
 		err = failed.Err
 	}
 	return nil, Issues{{File: file, Message: "expected a readable file: " + err.Error()}}
+}
+
+// Summary counts what the configuration has, for people.
+func (c *Config) Summary() string {
+	return fmt.Sprintf("%s, %s, %s", cli.Count(len(c.Providers), "provider"), cli.Count(len(c.Models), "model"),
+		cli.Count(len(c.Keys), "key"))
 }
 
 // Parse is Load for a text; file is only named in errors.

@@ -57,15 +57,7 @@ type Options struct {
 // Examine looks at everything.
 func Examine(ctx context.Context, o Options) Report {
 	var r Report
-	r.add(
-		Check{
-			"configuration",
-			OK,
-			fmt.Sprintf("%d providers, %d models, %d keys", len(o.Config.Providers), len(o.Config.Models),
-				len(o.Config.Keys)),
-			"",
-		},
-	)
+	r.add(Check{"configuration", OK, o.Config.Summary(), ""})
 	r.add(directory(o.Config.Data, o.Running)...)
 	r.add(system(o.Config)...)
 	r.add(memory(o.Memory, int64(o.Config.Limits.BodyMiB)<<20))
