@@ -225,6 +225,23 @@ func TestTargetsThatAreLeftOutAreOnTheSpan(t *testing.T) {
 	})
 }
 
+func TestToolsGoToATargetThatCallsThem(t *testing.T) {
+	const tools = `{"model":"m","messages":[{"role":"user","content":"x"}],"tools":[{"type":"function",` +
+		`"function":{"name":"f"}}]%s}`
+	yes := true
+	play(t, func(t *testing.T, s *stage) {
+		s.upstream("a", dialoguetest.Chat, document(200, chatWhole))
+		s.targets[0].Capabilities = &catalog.CapabilityOverrides{NoTools: &yes}
+		s.upstream("b", dialoguetest.Chat, document(200, chatWhole))
+		for body, want := range map[string]string{fmt.Sprintf(tools, ""): "b", chatAsk: "a",
+			fmt.Sprintf(tools, `,"tool_choice":"none"`): "a"} {
+			if got := s.ask(s.request(dialoguetest.Chat, body)); got.Err != nil || got.meta.Provider != want {
+				t.Errorf("%s: got %v from %s, want %s", body, got.Err, got.meta.Provider, want)
+			}
+		}
+	})
+}
+
 func TestPicturesGoToATargetThatReadsThem(t *testing.T) {
 	const picture = `{"model":"m","messages":[{"role":"user","content":[{"type":"image_url",` +
 		`"image_url":{"url":"https://x.test/p.png"}}]}]}`

@@ -16,7 +16,7 @@ import (
 
 // selectTargets returns the request's plan without the targets that cannot serve it (catalog.Select), which it records
 // on the request's span. If none is left, it sets x.unfit. Most requests are far smaller than any window and have
-// targets that read the same media, and cost a few comparisons. The others are decoded once more and counted by the
+// targets that are able to do the same, and cost a few comparisons. The others are decoded once more and counted by the
 // vocabulary, because an estimate by bytes would keep long conversations from targets that they fit.
 func (x *exchange) selectTargets(ctx context.Context) []catalog.Candidate {
 	q := x.request
@@ -31,7 +31,7 @@ func (x *exchange) selectTargets(ctx context.Context) []catalog.Candidate {
 		return q.Plan // the attempt reports it
 	}
 	need.Input = tokens.CountRequest(req)
-	need.AddMedia(req)
+	need.AddRequest(req)
 	s := catalog.Select(q.Plan, need)
 	recordSkipped(ctx, s.Skipped)
 	if len(s.Plan) == 0 {

@@ -24,6 +24,8 @@ type CapabilityOverrides struct {
 	CallSignatures    *bool  `json:"call_signatures"`
 	MediaResults      *bool  `json:"media_results"`
 	WebSearch         *bool  `json:"web_search"`
+	NoTools           *bool  `json:"no_tools"`
+	NoCacheKey        *bool  `json:"no_cache_key"`
 	ContextWindow     int64  `json:"context_window"` // tokens of prompt and reply together
 	MinBudget         int64  `json:"min_budget"`
 	MaxBudget         int64  `json:"max_budget"`
@@ -57,6 +59,7 @@ func (o *CapabilityOverrides) apply(c *dialogue.Capabilities) {
 		{&c.Prefill, o.Prefill},
 		{&c.NoForcedTools, o.NoForcedTools}, {&c.AlwaysThinks, o.AlwaysThinks}, {&c.NoBudgets, o.NoBudgets},
 		{&c.CallSignatures, o.CallSignatures}, {&c.MediaResults, o.MediaResults}, {&c.WebSearch, o.WebSearch},
+		{&c.NoTools, o.NoTools}, {&c.NoCacheKey, o.NoCacheKey},
 	} {
 		if flag.override != nil {
 			*flag.have = *flag.override

@@ -16,7 +16,8 @@ const (
 	OnContextLength Conditions = 1 << iota
 	// OnContentFilter means that the provider's moderation refused the request, or the whole reply.
 	OnContentFilter
-	// OnUnsupported means that the gateway left a target out that cannot read the media in the prompt.
+	// OnUnsupported means that the gateway left a target out that cannot read the media in the prompt, or call
+	// tools.
 	OnUnsupported
 	// OnRateLimited means a 429, or that the provider's limit in the configuration is reached.
 	OnRateLimited

@@ -45,6 +45,19 @@ func TestOnlyModelsThatSearchAreAskedToSearch(t *testing.T) {
 	}
 }
 
+func TestModelsThatRefuseACacheKeyOrToolsAreKnown(t *testing.T) {
+	for model, want := range map[string][2]bool{"mistral-large-4": {true, false}, "codestral-2": {true, false},
+		"gemini-3.1-pro-preview": {true, false}, "sonar-pro": {false, true}, "gpt-4.1": {}, "some-model": {}} {
+		got := catalog.CapabilitiesOf(model, dialoguetest.Chat)
+		if got.NoCacheKey != want[0] || got.NoTools != want[1] {
+			t.Errorf("%s: no cache key %t, no tools %t", model, got.NoCacheKey, got.NoTools)
+		}
+		if !catalog.CapabilitiesOf(model, dialoguetest.Completions).NoTools {
+			t.Errorf("%s calls tools in a shape without tools", model)
+		}
+	}
+}
+
 // Every model that the vendors' pages describe gets, in every shape, a request that it accepts: what
 // it refuses is left out and reported.
 func TestEveryModelGetsWhatItAcceptsInEveryShape(t *testing.T) {

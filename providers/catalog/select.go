@@ -13,6 +13,8 @@ type Need struct {
 	Input, Output int64
 	// Images, Files and Audio say which media the prompt has.
 	Images, Files, Audio bool
+	// Tools says that the model may call tools.
+	Tools bool
 	// Shortens says that the prompt may be shortened if a provider refuses it as too long.
 	Shortens bool
 }
@@ -34,16 +36,16 @@ type Selection struct {
 }
 
 // Select leaves those candidates out of a plan that cannot serve a request: those whose context window is smaller than
-// the estimate, and those that cannot read the media in the prompt. Behind a candidate that was left out, an entry with
-// conditions can only be the first one if it names the reason.
+// the estimate, and those that cannot read the media in the prompt or call tools. Behind a candidate that was left out,
+// an entry with conditions can only be the first one if it names the reason.
 //
-// Two guesses do not refuse a request. If no candidate can read the media, all are kept. If none has the window, a
-// candidate that the configuration gives no window is kept if at least the prompt fits, because the built-in window may
-// be outdated and some models cut their reply where the window ends. A request whose prompt may be shortened keeps its
-// plan, too.
+// Two guesses do not refuse a request. If no candidate can read the media or call tools, all are kept. If none has the
+// window, a candidate that the configuration gives no window is kept if at least the prompt fits, because the built-in
+// window may be outdated and some models cut their reply where the window ends. A request whose prompt may be shortened
+// keeps its plan, too.
 func Select(plan []Candidate, n Need) Selection {
 	s := Selection{Plan: plan}
-	if s.keep(OnUnsupported, func(c *Candidate) bool { return c.reads(n) }); len(s.Plan) == 0 {
+	if s.keep(OnUnsupported, func(c *Candidate) bool { return c.serves(n) }); len(s.Plan) == 0 {
 		s = Selection{Plan: plan}
 	}
 	s.Skipped = slices.Clip(s.Skipped) // what is appended below belongs to one of the copies only
@@ -108,10 +110,10 @@ func (o *CapabilityOverrides) window() int64 {
 	return o.ContextWindow
 }
 
-// Differ reports whether candidates of a plan differ in the media that they can read.
+// Differ reports whether candidates of a plan differ in the media that they can read, or in whether they call tools.
 func Differ(plan []Candidate) bool {
 	for i := 1; i < len(plan); i++ {
-		if plan[i].media() != plan[0].media() {
+		if plan[i].abilities() != plan[0].abilities() {
 			return true
 		}
 	}
@@ -130,24 +132,26 @@ func (c *Candidate) Fits(tokens int64) bool {
 	return window == 0 || tokens <= window
 }
 
-// reads reports whether the model can read the media that a request has.
-func (c *Candidate) reads(n Need) bool {
-	m := c.media()
-	return (m.images || !n.Images) && (m.files || !n.Files) && (m.audio || !n.Audio)
+// serves reports whether the model can read the media that a request has, and can call its tools.
+func (c *Candidate) serves(n Need) bool {
+	can := c.abilities()
+	return (can.images || !n.Images) && (can.files || !n.Files) && (can.audio || !n.Audio) && (can.tools || !n.Tools)
 }
 
-type media struct{ images, files, audio bool }
+type abilities struct{ images, files, audio, tools bool }
 
-func (c *Candidate) media() media {
+func (c *Candidate) abilities() abilities {
 	if c.Provider.Shape == Sandbox {
-		return media{true, true, true}
+		return abilities{true, true, true, true}
 	}
 	caps := c.Target(c.Provider.Shape).Caps
-	return media{caps.ImagesIn, caps.FilesIn, caps.AudioIn}
+	return abilities{caps.ImagesIn, caps.FilesIn, caps.AudioIn, !caps.NoTools}
 }
 
-// AddMedia adds the media of a request to its need.
-func (n *Need) AddMedia(r *dialogue.Request) {
+// AddRequest adds the media of a request, and whether the model may call tools, to its need.
+func (n *Need) AddRequest(r *dialogue.Request) {
+	choice := r.ToolChoice
+	n.Tools = len(r.Tools) > 0 && (choice == nil || choice.Mode != dialogue.ToolNone)
 	for i := range r.Turns {
 		n.see(r.Turns[i].Parts)
 	}

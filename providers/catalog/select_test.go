@@ -34,6 +34,11 @@ func blind(model string) catalog.Route {
 	return catalog.Route{Model: model, Capabilities: &catalog.CapabilityOverrides{ImagesIn: &no}}
 }
 
+func toolless(model string) catalog.Route {
+	yes := true
+	return catalog.Route{Model: model, Capabilities: &catalog.CapabilityOverrides{NoTools: &yes}}
+}
+
 func on(r catalog.Route, conditions ...string) catalog.Route {
 	r.On = catalog.ParseConditions(conditions)
 	return r
@@ -50,6 +55,14 @@ func TestSelectLeavesOutTargetsThatCannotServe(t *testing.T) {
 		skipped []string
 		largest int64
 	}{
+		"tools go to a model that calls them": {plan: routes{toolless("mute"), unknown},
+			need: catalog.Need{Tools: true}, want: []string{"unknown"}, skipped: []string{"mute"}},
+		"first to the entry for this reason": {plan: routes{toolless("mute"), on(small, "overloaded"),
+			on(large, "unsupported")}, need: catalog.Need{Tools: true},
+			want: []string{"large"}, skipped: []string{"mute"}},
+		"no model calls tools": {plan: routes{toolless("mute")}, need: catalog.Need{Tools: true},
+			want: []string{"mute"}},
+		"no tools are needed": {plan: routes{toolless("mute"), unknown}, want: []string{"mute", "unknown"}},
 		"what fits is not touched": {plan: routes{small, large}, need: catalog.Need{Input: 900, Output: 100},
 			want: []string{"small", "large"}},
 		"prompt and reply count together": {plan: routes{small, large}, need: catalog.Need{Input: 900, Output: 101},
@@ -159,7 +172,7 @@ func TestTheMediaOfARequestAreFound(t *testing.T) {
 		"text": {dialogue.Part{Kind: dialogue.TextPart, Text: "hi"}, catalog.Need{}},
 	} {
 		var n catalog.Need
-		n.AddMedia(&dialogue.Request{Turns: []dialogue.Turn{{Parts: []dialogue.Part{test.part}}}})
+		n.AddRequest(&dialogue.Request{Turns: []dialogue.Turn{{Parts: []dialogue.Part{test.part}}}})
 		if n != test.want {
 			t.Errorf("%s: got %+v", name, n)
 		}

@@ -68,6 +68,8 @@ func (c *Capabilities) Refuses(name string, value []byte) bool {
 	switch name {
 	case "reasoning_effort", "reasoning":
 		return c.Thinking == ThinkingNone
+	case "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options":
+		return c.NoCacheKey
 	case "presence_penalty", "frequency_penalty":
 		unchanged = 0
 	case "temperature", "top_p":

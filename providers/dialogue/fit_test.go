@@ -52,7 +52,7 @@ func TestFitRemovesWhatTheModelRefuses(t *testing.T) {
 
 // A parameter with its default is accepted by models that refuse any other value.
 func TestCapabilitiesNameTheMembersThatAModelRefuses(t *testing.T) {
-	neither := dialogue.Capabilities{}
+	neither := dialogue.Capabilities{NoCacheKey: true}
 	both := dialogue.Capabilities{Sampling: true, Thinking: dialogue.ThinkingImplicit}
 	for _, c := range []struct {
 		name, value string
@@ -60,6 +60,8 @@ func TestCapabilitiesNameTheMembersThatAModelRefuses(t *testing.T) {
 	}{
 		{"temperature", "0.5", true}, {"temperature", "1.0", false}, {"top_p", "1", false}, {"top_p", "0", true},
 		{"presence_penalty", "0", false}, {"frequency_penalty", "1", true}, {"reasoning_effort", `"low"`, true},
+		{"prompt_cache_key", `"k"`, true}, {"prompt_cache_retention", `"24h"`, true},
+		{"prompt_cache_options", `{}`, true},
 		{"reasoning", `{}`, true}, {"seed", "1", false}, {"temperature", "null", false},
 	} {
 		if got := neither.Refuses(c.name, []byte(c.value)); got != c.refused || both.Refuses(c.name, []byte(c.value)) {

@@ -442,6 +442,10 @@ type Capabilities struct {
 	MediaResults bool
 	// ReasoningContent says what a chat model does with reasoning_content in the history.
 	ReasoningContent ReasoningContent
+	// NoTools is set if the model cannot call tools.
+	NoTools bool
+	// NoCacheKey is set for chat models whose vendors refuse prompt_cache_key and the members that go with it.
+	NoCacheKey bool
 	// WebSearch is set for chat models that search the web themselves (web_search_options). Others refuse the member.
 	WebSearch bool
 }

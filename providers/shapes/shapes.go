@@ -179,7 +179,7 @@ type Head struct {
 	// Plain: Check has seen that Patch has nothing to do but to rename the model
 	// and to ask for usage, so that it need not look. false is always safe.
 	Plain bool
-	// Tuned is set if a parameter of sampling or thinking is given that some models refuse.
+	// Tuned is set if a parameter of sampling, thinking or caching is given that some models refuse.
 	Tuned bool
 	// Compaction says that the client asks for a summary of the conversation.
 	Compaction dialogue.Compaction

@@ -114,7 +114,8 @@ func (c *Capabilities) overrides() *catalog.CapabilityOverrides {
 		ContextWindow: int64(c.ContextWindow),
 		JSONSchema:    c.JSONSchema, Prefill: c.Prefill, Thinking: c.Thinking, OneSampling: c.OneSampling,
 		NoForcedTools: c.NoForcedTools, AlwaysThinks: c.AlwaysThinks,
-		CallSignatures: c.CallSignatures, WebSearch: c.WebSearch, ReasoningContent: c.ReasoningContent}
+		CallSignatures: c.CallSignatures, WebSearch: c.WebSearch, ReasoningContent: c.ReasoningContent,
+		NoTools: c.NoTools, NoCacheKey: c.NoCacheKey}
 }
 
 func (p *Price) catalog() *catalog.Price {

@@ -209,6 +209,8 @@ type Capabilities struct {
 	JSONSchema        *bool  `yaml:"json_schema" doc:"gemini: parametersJsonSchema and responseJsonSchema"`
 	Prefill           *bool  `yaml:"prefill" doc:"a final assistant turn is continued"`
 	WebSearch         *bool  `yaml:"web_search" doc:"chat: the model searches the web itself (web_search_options)"`
+	NoTools           *bool  `yaml:"no_tools" doc:"the model cannot call tools"`
+	NoCacheKey        *bool  `yaml:"no_cache_key" doc:"chat: prompt_cache_key is refused"`
 	ReasoningContent  string `yaml:"reasoning_content" doc:"chat: earlier reasoning" enum:"taken,required,refused"`
 	Thinking          string `yaml:"thinking" doc:"none, budget, effort or implicit" enum:"none,budget,effort,implicit"`
 }

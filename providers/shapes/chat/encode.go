@@ -234,9 +234,7 @@ func (e *encoder) identity() error {
 			e.rep.Lose("service_tier")
 		}
 	}
-	e.word("prompt_cache_key", req.CacheKey)
-	e.word("prompt_cache_retention", req.CacheRetention)
-	e.raw("prompt_cache_options", req.CacheOptions)
+	e.cacheKey()
 	e.word("verbosity", req.Verbosity)
 	if req.Store != nil && req.Inbound == Name {
 		e.Key("store").Bool(*req.Store) // the other shape that has it is stored here
@@ -250,6 +248,20 @@ func (e *encoder) identity() error {
 		}
 	}
 	return e.modalities()
+}
+
+// cacheKey writes what only some vendors take. It changes no reply, but a loss says why the cache was not used.
+func (e *encoder) cacheKey() {
+	req := e.req
+	if !e.t.Caps.NoCacheKey {
+		e.word("prompt_cache_key", req.CacheKey)
+		e.word("prompt_cache_retention", req.CacheRetention)
+		e.raw("prompt_cache_options", req.CacheOptions)
+		return
+	}
+	if req.CacheKey+req.CacheRetention != "" || len(req.CacheOptions) > 0 {
+		e.rep.Lose("prompt_cache_key")
+	}
 }
 
 func (e *encoder) modalities() error {

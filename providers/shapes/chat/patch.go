@@ -18,7 +18,7 @@ import (
 func patch(
 	body []byte, head shapes.Head, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env,
 ) shapes.Call {
-	tuned := head.Tuned && (!t.Caps.Sampling || t.Caps.Thinking == dialogue.ThinkingNone)
+	tuned := head.Tuned && (!t.Caps.Sampling || t.Caps.Thinking == dialogue.ThinkingNone || t.Caps.NoCacheKey)
 	if head.Plain && !tuned && t.Caps.ReasoningContent != dialogue.ReasoningRequired {
 		return shapes.Call{Path: path, Body: chunks.PatchPlain(body, head, t), Stream: head.Stream}
 	}

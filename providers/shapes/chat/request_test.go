@@ -309,6 +309,32 @@ func TestReasoningContentIsWhatTheModelTakes(t *testing.T) {
 	}
 }
 
+// The key of a prompt's cache changes no reply, so a model that refuses it is not sent it, translated or not.
+func TestACacheKeyIsSentToModelsThatTakeIt(t *testing.T) {
+	const key = `,"prompt_cache_key":"k","prompt_cache_retention":"24h"`
+	const body = `{"model":"up","messages":[{"role":"user","content":"a"}]` + key + `}`
+	for refused, want := range map[bool]string{false: body, true: strings.Replace(body, key, "", 1)} {
+		target := dialogue.Target{Model: "up", Caps: dialogue.Capabilities{Sampling: true, NoCacheKey: refused,
+			Thinking: dialogue.ThinkingImplicit}}
+		head, err := chat.Shape.Check([]byte(body), shapes.Params{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		patched, translated := new(dialogue.Report), new(dialogue.Report)
+		sent, err := chat.Shape.Patch([]byte(body), shapes.Params{}, head, target, patched, newEnv())
+		if err != nil || string(sent.Body) != want || (patched.Header() != "") != refused {
+			t.Errorf("refused %t: %v, sent %s with the losses %s", refused, err, sent.Body, patched.Header())
+		}
+		req := &dialogue.Request{Inbound: dialoguetest.Responses, CacheKey: "k", CacheRetention: "24h",
+			Turns: []dialogue.Turn{{Role: dialogue.User, Parts: []dialogue.Part{text("a")}}}}
+		call, err := chat.Shape.Encode(req, target, translated, newEnv())
+		if has := strings.Contains(string(call.Body), "prompt_cache"); err != nil || has == refused ||
+			(translated.Header() == "prompt_cache_key") != refused {
+			t.Errorf("refused %t: %v, sent %s with the losses %s", refused, err, call.Body, translated.Header())
+		}
+	}
+}
+
 // A client that changes its model sends parameters that the new one may refuse.
 func TestPatchRemovesParametersThatTheModelRefuses(t *testing.T) {
 	const messages = `"messages":[{"role":"user","content":"a"}]`

@@ -30,10 +30,17 @@ var descriptor = shapes.Descriptor{
 	Telemetry: shapes.Telemetry{
 		Operation: "text_completion", Vendor: chunks.Vendor, ReplyID: []string{"id"}, ReplyModel: []string{"model"},
 	},
-	Defaults:    chunks.Defaults(dialogue.ThinkingNone),
+	Defaults:    defaults(),
 	Probe:       chunks.Probe,
 	SandboxPath: path,
 	Traits:      traits,
+}
+
+// defaults are those of the family, whose other shape has a place for tools.
+func defaults() dialogue.Capabilities {
+	c := chunks.Defaults(dialogue.ThinkingNone)
+	c.NoTools = true
+	return c
 }
 
 // traits are shared with the requests that the shape decodes.
