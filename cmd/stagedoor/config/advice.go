@@ -102,7 +102,8 @@ func adviseAddress(d *decoder, path string, p *Provider) {
 
 // keyForms says by which beginning vendors' keys are known. A longer one comes first.
 var keyForms = []struct{ prefix, vendor string }{{"sk-ant-", "anthropic"}, {"sk-proj-", "openai"}, {"AIza", "google"},
-	{"gsk_", "groq"}, {"xai-", "xai"}}
+	{"gsk_", "groq"}, {"xai-", "xai"}, {"sk-or-", "openrouter"}, {"hf_", "huggingface"}, {"pplx-", "perplexity"},
+	{"r8_", "replicate"}, {"nvapi-", "nvidia"}}
 
 // adviseKeys warns of keys that look like those of another vendor than the provider's, without showing them.
 func adviseKeys(d *decoder, path string, p *Provider, list *catalog.List) {

@@ -38,6 +38,7 @@ func TestConfigCheckWarnsOfWhatIsProbablyNotMeant(t *testing.T) {
 		"none needed": {provider(`shape: messages, base_url: "https://api.anthropic.com"`), ""},
 		"another vendor's key": {provider(openai + `, api_keys: [sk-ant-abc]`),
 			"api_keys[0]: looks like a key of anthropic"},
+		"a router's key":    {provider(openai + `, api_keys: [sk-or-v1-abc]`), "looks like a key of openrouter"},
 		"the vendor's key":  {provider(openai + `, api_keys: [sk-proj-abc]`), ""},
 		"a key of ours":     {provider(openai + `, api_keys: [sd-abc]`), "key of this gateway"},
 		"a host of its own": {provider(`shape: chat, base_url: "http://10.0.0.1/v1", api_keys: [sk-ant-abc]`), ""},
