@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
+
 	"stagedoor/actors/background"
 	"stagedoor/actors/engine"
 	"stagedoor/actors/flow"
@@ -60,6 +62,9 @@ type Options struct {
 	// VideoJobs are the times of video jobs, Uploads where pictures for them wait.
 	VideoJobs videojob.Config
 	Uploads   *blobs.Store
+	// ListModels reads a provider's own list of models, as modellist.Fetch does, so that the lists of the gateway show
+	// what is behind patterns. A nil ListModels reads none.
+	ListModels func(ctx context.Context, shape dialogue.Shape, c *upstream.Client) (names []string, cut bool, err error)
 }
 
 // Runtime holds the running actors and the configuration in force. Any goroutine may call
@@ -80,12 +85,14 @@ type Runtime struct {
 	catalog    atomic.Pointer[catalog.Catalog]
 	providers  atomic.Pointer[map[string]*engine.Provider]
 
+	lister      *actor.PID // nil if no lists are read
 	configuring sync.Mutex
+	lists       map[string]modelNames // by provider, guarded by configuring
 }
 
 // Start returns a running tree. It has no providers until Configure.
 func Start(ctx context.Context, o Options) (*Runtime, error) {
-	r := &Runtime{options: o, keys: throttle.NewKeys(maxKeys)}
+	r := &Runtime{options: o, keys: throttle.NewKeys(maxKeys), lists: make(map[string]modelNames)}
 	r.providers.Store(&map[string]*engine.Provider{})
 	r.system = kit.NewSystem(kit.Options{Logger: o.Logger, Report: r.report})
 	if err := r.start(ctx); err != nil {
@@ -107,6 +114,11 @@ func (r *Runtime) start(ctx context.Context) (err error) {
 	r.engine, err = engine.New(engine.Options{System: r.system, Now: r.options.Env.Now, Providers: r.provider})
 	if err != nil {
 		return err
+	}
+	if r.options.ListModels != nil {
+		if err := r.startLister(); err != nil {
+			return err
+		}
 	}
 	r.engine.Watch(r.options.Flow)
 	r.text = text.New(r.engine, r.options.Env, r.options.Shapes, r.options.Simulate)
@@ -227,6 +239,10 @@ func (r *Runtime) Configure(ctx context.Context, c *catalog.Catalog, specs []cat
 	r.providers.Store(&both)
 	r.catalog.Store(c)
 	r.providers.Store(&after)
+	r.catalog.Store(c.WithLists(r.listed()))
+	if r.lister != nil {
+		r.system.Send(r.lister, &readLists{})
+	}
 	for name, p := range before {
 		switch next := after[name]; next {
 		case nil:

@@ -40,7 +40,9 @@ func begin(t *testing.T, journal journal.Store) *stage {
 	return beginLogging(t, journal, kittest.Logger(t))
 }
 
-func beginLogging(t *testing.T, journal journal.Store, logger *slog.Logger) *stage {
+func beginLogging(
+	t *testing.T, journal journal.Store, logger *slog.Logger, change ...func(*runtime.Options),
+) *stage {
 	t.Helper()
 	s := &stage{t: t}
 	var err error
@@ -48,8 +50,11 @@ func beginLogging(t *testing.T, journal journal.Store, logger *slog.Logger) *sta
 		t.Fatal(err)
 	}
 	env := dialoguetest.NewLiveEnv()
-	s.Runtime, err = runtime.Start(t.Context(),
-		runtime.Options{Logger: logger, Env: env, Shapes: registry.All, State: s.store, Simulate: s.simulate})
+	options := runtime.Options{Logger: logger, Env: env, Shapes: registry.All, State: s.store, Simulate: s.simulate}
+	for _, f := range change {
+		f(&options)
+	}
+	s.Runtime, err = runtime.Start(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
 	}

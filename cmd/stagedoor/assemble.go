@@ -31,9 +31,11 @@ import (
 	"stagedoor/http/web/browser"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/memory"
+	"stagedoor/providers/modellist"
 	"stagedoor/providers/sandbox"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/registry"
+	"stagedoor/providers/upstream"
 	"stagedoor/state"
 	"stagedoor/state/identity"
 	"stagedoor/state/journal"
@@ -117,7 +119,10 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	g.runtime, err = runtime.Start(ctx, runtime.Options{Logger: g.logger, Flow: g.flow, Env: env, State: g.state,
 		Shapes: registry.All, Tokens: lifetimes(&c.OAuth), Simulate: simulator.Simulate,
 		Pictures: registry.Pictures, SimulatePicture: simulator.Picture, SweepPictures: g.storage.sweep,
-		Videos: videoUpstreams(&simulator), VideoJobs: videoTimes(&c.Videos), Uploads: g.storage.content})
+		Videos: videoUpstreams(&simulator), VideoJobs: videoTimes(&c.Videos), Uploads: g.storage.content,
+		ListModels: func(ctx context.Context, shape dialogue.Shape, c *upstream.Client) ([]string, bool, error) {
+			return modellist.Fetch(ctx, c, &registry.Describe(shape).Probe)
+		}})
 	if err != nil {
 		return err
 	}

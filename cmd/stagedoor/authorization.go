@@ -77,15 +77,25 @@ func (g *gateway) topUpURL() string { return g.config.Load().OAuth.TopUpURL }
 // maxTextModels bounds the models that the first page offers.
 const maxTextModels = 50
 
-// textModels are the models to offer for a question: those with a name, or what a pattern for every name serves.
+// textModels returns the models to offer for a question: those that the catalogue's list knows for text, those of
+// which it says nothing, or else what a pattern for every name serves.
 func (g *gateway) textModels() []string {
-	var names []string
-	videos := g.videoModels()
-	for _, m := range g.runtime.Catalog().Models() {
-		if !slices.Contains(videos, m.ID) && len(names) < maxTextModels {
+	var names, unknown []string
+	videos, catalogue := g.videoModels(), g.runtime.Catalog()
+	for _, m := range catalogue.Models() {
+		entry, ok := catalogue.Resolve(m.ID)
+		if !ok || slices.Contains(videos, m.ID) {
+			continue
+		}
+		switch listed := entry.Plan(func(int) int { return 0 })[0].Listed(); {
+		case listed == nil:
+			unknown = append(unknown, m.ID)
+		case listed.Kind == "text":
 			names = append(names, m.ID)
 		}
 	}
+	names = append(names, unknown...)
+	names = names[:min(len(names), maxTextModels)]
 	if _, ok := g.runtime.Catalog().Resolve(anyModel); ok && len(names) == 0 {
 		names = append(names, anyModel)
 	}

@@ -34,25 +34,11 @@ func Build(providers []Provider, models []Model, pricing Pricing) (*Catalog, []e
 		return nil, b.mistakes
 	}
 	b.addAliases(models)
-	b.c.listOnce()
 	slices.SortStableFunc(b.c.patterns, func(x, y *entry) int {
 		return cmp.Or(cmp.Compare(len(y.prefix)+len(y.suffix), len(x.prefix)+len(x.suffix)),
 			cmp.Compare(len(y.prefix), len(x.prefix)))
 	})
-	return b.c, nil
-}
-
-// listOnce leaves out of the lists what is in them before, and what another entry serves or nothing.
-func (c *Catalog) listOnce() {
-	seen := make(map[string]bool)
-	c.infos = slices.DeleteFunc(c.infos, func(m ModelInfo) bool {
-		r, ok := c.Resolve(m.ID)
-		if seen[m.ID] || !ok || r.entry.owner() != m.OwnedBy {
-			return true
-		}
-		seen[m.ID] = true
-		return false
-	})
+	return b.c.WithLists(nil), nil
 }
 
 type builder struct {
@@ -123,7 +109,7 @@ func (b *builder) addModel(m *Model) {
 	}
 	b.checkCommon(at, m.Capabilities, m.MaxOutputTokens, m.Price)
 
-	e := &entry{name: m.Pattern}
+	e := &entry{name: m.Pattern, list: m.List}
 	e.prefix, e.suffix, e.pattern = strings.Cut(m.Pattern, "*")
 	for i := range m.Targets {
 		e.targets = append(e.targets, b.candidate(at, m, &m.Targets[i], e.pattern))
@@ -134,14 +120,8 @@ func (b *builder) addModel(m *Model) {
 	}
 	if e.pattern {
 		b.c.patterns = append(b.c.patterns, e)
-		for _, name := range m.List {
-			b.c.infos = append(b.c.infos, ModelInfo{ID: name, OwnedBy: e.owner()})
-		}
 	} else {
 		b.c.exact[m.Pattern] = e
-		if len(m.Targets) > 0 {
-			b.c.infos = append(b.c.infos, ModelInfo{ID: m.Pattern, OwnedBy: e.owner()})
-		}
 	}
 	b.c.entries = append(b.c.entries, e)
 	e.keepPlan()

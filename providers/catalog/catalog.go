@@ -25,6 +25,7 @@ type entry struct {
 	name           string // the pattern as configured
 	prefix, suffix string // around the *, for patterns
 	pattern        bool
+	list           []string    // the names that a pattern shows as configured; nil: those of its providers' lists
 	targets, rest  []Candidate // by weight; in order
 	weight         int         // sum over targets
 	// plan is the result of Plan if that is the same for every request, else nil.
@@ -105,7 +106,7 @@ func (c *Catalog) FirstServing(shape dialogue.Shape) *Provider {
 	return nil
 }
 
-// Models returns the exact names, and those that patterns list, in the order of the configuration. It leaves out
+// Models returns the exact names, and those that patterns show, in the order of the configuration. It leaves out
 // patterns, because a client cannot send one as a model.
 func (c *Catalog) Models() []ModelInfo { return c.infos }
 

@@ -320,6 +320,50 @@ func TestPatternsListTheNamesThatTheConfigurationGives(t *testing.T) {
 	}
 }
 
+// A pattern shows the names that its providers list and that it leads to. Names of the configuration replace them.
+func TestPatternsShowWhatTheirProvidersList(t *testing.T) {
+	to := func(p, model string) []catalog.Route { return []catalog.Route{{Provider: p, Model: model}} }
+	both := append(to("a", "*"), to("b", "*")...)
+	c, errs := catalog.New(
+		[]catalog.Provider{{Name: "a", Shape: dialoguetest.Chat, BaseURL: "http://127.0.0.1:1"},
+			{Name: "b", Shape: dialoguetest.Chat, BaseURL: "http://127.0.0.1:1"}, {Name: "s", Shape: catalog.Sandbox}},
+		[]catalog.Model{
+			{Pattern: "exact", Targets: to("s", "x")},
+			{Pattern: "both-*", Targets: both, Fallback: to("s", "*")},
+			{Pattern: "r-*", Targets: to("a", "vendor/*:free")},
+			{Pattern: "video-*", Targets: to("a", "*")},
+			{Pattern: "fixed-*", Targets: to("a", "one")},
+			{Pattern: "given-*", Targets: to("a", "*"), List: []string{"given-1"}},
+			{Pattern: "none-*", Targets: to("a", "*"), List: []string{}},
+			{Pattern: "s-*", Targets: to("s", "*")},
+		})
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	if got := fmt.Sprint(c.Listing()); got != "[a b]" {
+		t.Errorf("the lists of %s are read", got)
+	}
+	shown := c.WithLists(map[string][]string{
+		"a": {"both-1", "both-2", "exact", "fixed-1", "given-2", "none-1", "other", "r-1", "s-1", "sora-2",
+			"vendor/r-2:free", "vendor/r-3", "both-/../x"},
+		"b": {"both-2", "both-3"}, "s": {"s-2"}, "unknown": {"both-9"},
+	})
+	if got, want := fmt.Sprint(shown.Models()), "[{exact s} {both-1 a} {both-2 a} {both-3 b} {r-2 a} {video-2 a} "+
+		"{given-1 a}]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := fmt.Sprint(c.Models()); got != "[{exact s} {given-1 a}]" {
+		t.Errorf("the catalogue before has changed: %s", got)
+	}
+	long := make([]string, 20_000)
+	for i := range long {
+		long[i] = fmt.Sprintf("both-%d", i)
+	}
+	if n := len(c.WithLists(map[string][]string{"a": long}).Models()); n > 10_001 {
+		t.Errorf("%d models are shown", n)
+	}
+}
+
 // The exact name in the list below is a better match than a part of the name in the list above.
 func TestAnExactNameInAListBelowComesBeforeAShortenedOne(t *testing.T) {
 	model := `{"provider": "v", "id": "m%s", "price": {"input": %d}, "as_of": "2026-12-01"}`

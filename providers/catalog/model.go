@@ -7,7 +7,8 @@ import "time"
 type Model struct {
 	Pattern string
 	Aliases []string // further exact names
-	// List has names that a pattern shows in lists of models, because the pattern itself is no name.
+	// List has names that a pattern shows in lists of models, because the pattern itself is no name. If it is nil, these
+	// are the names that its providers list (Catalog.WithLists). If it is empty, there are none.
 	List []string
 	// Targets share the load by weight; Fallback is tried after all of them.
 	Targets, Fallback []Route
@@ -47,7 +48,7 @@ type Route struct {
 // ModelInfo is an entry of a list of models.
 type ModelInfo struct {
 	ID      string
-	OwnedBy string // the name of the first provider
+	OwnedBy string // the name of the first provider, or of the one whose list has the model
 }
 
 // defaultMaxOutputTokens replaces a missing max_tokens (decisions.md, text shapes).

@@ -51,8 +51,8 @@ type Descriptor struct {
 	// Models is the form in which the shape lists models for its clients. If it is nil, they get the
 	// list of GET /v1/models. http/text and the simulator write it.
 	Models *ModelList
-	// Probe is how the doctor finds out whether an upstream of the shape can be reached and
-	// accepts a key.
+	// Probe is how the doctor finds out whether an upstream of the shape can be reached and accepts a key, and how
+	// providers/modellist reads which models it has.
 	Probe Probe
 	// SandboxPath is the pattern of the path, without a version, at which the simulator takes
 	// requests in the shape: "/chat/completions".
@@ -94,9 +94,12 @@ type Telemetry struct {
 // Probe is a request that costs nothing and needs a key.
 type Probe struct {
 	// Path lists an upstream's models. It is "" if an upstream can only be reached, not asked.
-	Path      string
-	Header    http.Header
-	Authorize func(h http.Header, key string)
+	Path string
+	// Pages is the query that asks for the longest page of the list, and After the parameter that asks for the page
+	// after one. After is "" if the list has one page.
+	Pages, After string
+	Header       http.Header
+	Authorize    func(h http.Header, key string)
 }
 
 // Model is an entry of a list of models.

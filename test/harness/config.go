@@ -1,6 +1,9 @@
 package harness
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"maps"
+)
 
 // A Config is what a test says of the gateway's configuration. It is written as
 // JSON, which is YAML too.
@@ -102,6 +105,9 @@ type Model struct {
 	Targets []Target `json:"targets"`
 	Price   *Price   `json:"price,omitempty"`
 	Hedge   *Hedge   `json:"hedge,omitempty"`
+	// List has the names that lists of models show for a pattern. Without it, they show none, so that the stand-ins
+	// of providers are not asked for their lists.
+	List []string `json:"list"`
 }
 
 // A Hedge says when a further target takes part in a request.
@@ -133,4 +139,13 @@ func CatchAll(p Provider) Config {
 	}
 }
 
-func (c Config) encode() ([]byte, error) { return json.MarshalIndent(c, "", "  ") }
+func (c Config) encode() ([]byte, error) {
+	c.Models = maps.Clone(c.Models)
+	for name, m := range c.Models {
+		if m.List == nil {
+			m.List = []string{}
+		}
+		c.Models[name] = m
+	}
+	return json.MarshalIndent(c, "", "  ")
+}

@@ -169,7 +169,7 @@ type Model struct {
 	Fallback        []Target      `yaml:"fallback" doc:"tried in order when all targets failed"`
 	Hedge           *Hedge        `yaml:"hedge" doc:"let a second target take part when the first one is slow"`
 	Aliases         Strings       `yaml:"aliases" doc:"further names of the same model"`
-	List            Strings       `yaml:"list" doc:"names that lists of models show for a pattern"`
+	List            Strings       `yaml:"list" doc:"a pattern's names in lists; default: those its providers list"`
 	Capabilities    *Capabilities `yaml:"capabilities" doc:"what it can do, where its name does not tell"`
 	MaxOutputTokens int           `yaml:"max_output_tokens" doc:"the most output tokens of one answer: what a missing max_tokens becomes where one is needed, and the most that is charged; 8192 if not given"`
 	Price           *Price        `yaml:"price" doc:"what it costs"`

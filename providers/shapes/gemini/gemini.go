@@ -40,8 +40,9 @@ var descriptor = shapes.Descriptor{
 		StructuredOutputs: true, Thinking: dialogue.ThinkingEffort, ImagesIn: true, FilesIn: true, AudioIn: true,
 		JSONSchema: true, Sampling: true, Prefill: true, CallSignatures: true,
 	},
-	Models:      &modelList,
-	Probe:       shapes.Probe{Path: "/v1beta/models", Authorize: shape{}.Authorize},
+	Models: &modelList,
+	Probe: shapes.Probe{Path: "/v1beta/models", Pages: "pageSize=1000", After: "pageToken",
+		Authorize: shape{}.Authorize},
 	SandboxPath: "/models/{rest...}",
 	Traits:      traits,
 }

@@ -42,7 +42,8 @@ var descriptor = shapes.Descriptor{
 	},
 	Models: &models,
 	Probe: shapes.Probe{
-		Path: "/v1/models", Header: http.Header{versionHeader: {version}}, Authorize: shape{}.Authorize,
+		Path: "/v1/models", Pages: "limit=1000", After: "after_id",
+		Header: http.Header{versionHeader: {version}}, Authorize: shape{}.Authorize,
 	},
 	SandboxPath: "/messages",
 	Traits:      traits,

@@ -21,7 +21,7 @@ const Name dialogue.Shape = "veo"
 var Descriptor = shapes.Descriptor{
 	Name:      Name,
 	Telemetry: shapes.Telemetry{Operation: "video_generation", Vendor: string(Name)},
-	Probe:     shapes.Probe{Path: version + "models", Authorize: authorize},
+	Probe:     shapes.Probe{Path: version + "models", Pages: "pageSize=1000", After: "pageToken", Authorize: authorize},
 }
 
 var dialect = upstream.Dialect{Authorize: authorize, DecodeError: decodeError}
