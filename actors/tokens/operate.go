@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/netip"
+	"slices"
 	"time"
 
 	"stagedoor/state"
@@ -74,6 +75,8 @@ type KeyChange struct {
 	AllowIPs *[]netip.Prefix
 	Expires  *time.Time
 	Enabled  *bool
+	// OnDisconnect is that of identity.Key.
+	OnDisconnect *string
 }
 
 // LimitsChange is an update of limits. A nil limit stays unchanged, and 0 removes it.
@@ -138,6 +141,9 @@ func (k *KeyChange) check(now time.Time) error {
 		return &FieldError{"allow_ips", "must be at most 100 addresses and networks"}
 	case k.Expires != nil && !k.Expires.IsZero() && !k.Expires.After(now):
 		return &FieldError{"expires", "must be in the future"}
+	case k.OnDisconnect != nil && *k.OnDisconnect != "" &&
+		!slices.Contains(identity.DisconnectPolicies, *k.OnDisconnect):
+		return &FieldError{"on_disconnect", "must be cancel, finish or detach"}
 	}
 	ceiling := CeilingChange{Scopes: k.Scopes, Models: k.Models, Budget: k.Budget}
 	return cmp.Or(ceiling.check(), k.Limits.check())
@@ -150,6 +156,7 @@ func (k *KeyChange) apply(to *identity.Key) error {
 	k.Limits.apply(&to.Limits)
 	set(&to.AllowIPs, k.AllowIPs)
 	set(&to.Expires, k.Expires)
+	set(&to.OnDisconnect, k.OnDisconnect)
 	if k.Enabled != nil {
 		to.SetEnabled(*k.Enabled, identity.PartyOperator)
 	}

@@ -307,7 +307,9 @@ func TestEveryRouteAnswersAsDescribed(t *testing.T) {
 	b.want(b.call("PATCH", "/keys/"+key, `{"scopes":null,"models":[],"expires":null,"allow_ips":[],"enabled":false}`),
 		200,
 		"scopes", "<nil>", "models", "[]", "expires", "<nil>", "allow_ips", "[]", "state", "disabled", "budget.amount",
-		5000, "name", "laptop")
+		5000, "name", "laptop", "on_disconnect", "<nil>")
+	b.want(b.call("PATCH", "/keys/"+key, `{"on_disconnect":"finish"}`), 200, "on_disconnect", "finish")
+	b.want(b.call("PATCH", "/keys/"+key, `{"on_disconnect":null}`), 200, "on_disconnect", "<nil>")
 	b.want(b.call("PATCH", "/keys/"+key, `{"limits":{"tpm":900,"concurrency":null},"budget":{"amount":6}}`), 200,
 		"limits.rpm", 60, "limits.tpm", 900,
 		"limits.concurrency", "<nil>", "budget.amount", 6, "budget.window", "month", "disabled_by", "operator")
@@ -517,6 +519,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"POST /keys", `{"budget":{"amount":5,"windw":"day"}}`, 400, "budget.windw"},
 		{"POST /keys", `{"budget":{"amount":5,"window":"week"}}`, 400, "budget"},
 		{"POST /keys", `{"allow_ips":["x"]}`, 400, "allow_ips"},
+		{"POST /keys", `{"on_disconnect":"stay"}`, 400, "on_disconnect"},
 		{"POST /keys", `{"expires":"2001-01-01T00:00:00Z"}`, 400, "expires"},
 		{"POST /keys", `{"expires":"tomorrow"}`, 400, "expires"},
 		{"PATCH /keys/key_x", `{}`, 404, "id"},

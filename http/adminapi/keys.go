@@ -39,10 +39,11 @@ func (c *requestContext) keyView(k *identity.Key) Key {
 	return Key{ID: k.ID, Prefix: identity.SecretPrefix + k.Prefix, Name: k.Name, User: k.User, State: k.State(now),
 		Enabled: k.Enabled, DisabledBy: disabledBy(k),
 		Scopes: listOrNull(k.Scopes), Models: listOrNull(k.Models), Limits: Limits(k.Limits),
-		Budget:   budgetOf(k.Limit()),
-		Spent:    spentBy(v, budget.Scope{Kind: budget.KeyScope, ID: k.ID}),
-		AllowIPs: convertAll(k.AllowIPs, func(p *netip.Prefix) string { return p.String() }),
-		Created:  k.Created, Expires: timeOrNull(k.Expires), Revoked: timeOrNull(k.Revoked)}
+		Budget:       budgetOf(k.Limit()),
+		Spent:        spentBy(v, budget.Scope{Kind: budget.KeyScope, ID: k.ID}),
+		AllowIPs:     convertAll(k.AllowIPs, func(p *netip.Prefix) string { return p.String() }),
+		OnDisconnect: wordOrNull(k.OnDisconnect),
+		Created:      k.Created, Expires: timeOrNull(k.Expires), Revoked: timeOrNull(k.Revoked)}
 }
 
 // disabledBy returns who disabled a key, or nil if it is enabled.
@@ -55,6 +56,14 @@ func disabledBy(k *identity.Key) *string {
 		by = string(identity.PartyOwner)
 	}
 	return &by
+}
+
+// wordOrNull returns nil for "", which the API shows as null.
+func wordOrNull(word string) *string {
+	if word == "" {
+		return nil
+	}
+	return &word
 }
 
 // listOrNull returns nil for a nil list, which the API shows as null. null means "no restriction"
@@ -105,7 +114,7 @@ func (c *requestContext) createKey() (any, error) {
 // remove a setting.
 func (k *KeyChange) change() (tokens.KeyChange, error) {
 	out := tokens.KeyChange{Name: k.Name, Scopes: k.Scopes.pointer(), Models: k.Models.pointer(),
-		Expires: k.Expires.pointer(), Enabled: k.Enabled}
+		Expires: k.Expires.pointer(), Enabled: k.Enabled, OnDisconnect: k.OnDisconnect.pointer()}
 	if l := k.Limits.Value; l != nil {
 		out.Limits = tokens.LimitsChange{RPM: l.RPM.pointer(), TPM: l.TPM.pointer(),
 			Concurrency: l.Concurrency.pointer()}

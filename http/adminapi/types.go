@@ -194,6 +194,8 @@ type Key struct {
 	Created    time.Time  `json:"created"`
 	Expires    *time.Time `json:"expires" doc:"null: never"`
 	Revoked    *time.Time `json:"revoked" doc:"null: no"`
+
+	OnDisconnect *string `json:"on_disconnect" enum:"cancel,finish,detach" doc:"null: as the model says"`
 }
 
 // CreatedKey is the reply to the creation of a key. It is the only reply that contains the secret.
@@ -212,6 +214,8 @@ type KeyChange struct {
 	AllowIPs Optional[[]string]     `json:"allow_ips,omitzero" doc:"addresses and networks; null or empty: any"`
 	Expires  Optional[time.Time]    `json:"expires,omitzero" doc:"null: never"`
 	Enabled  *bool                  `json:"enabled,omitzero"`
+
+	OnDisconnect Optional[string] `json:"on_disconnect,omitzero" enum:"cancel,finish,detach" doc:"null: as models say"`
 }
 
 // NewKey is the body that creates a key. An absent member does not restrict the key.

@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -69,6 +70,9 @@ func Wanted(r *http.Request) bool {
 	return r.Header[keyHeader] != nil || r.Header["X-On-Disconnect"] != nil
 }
 
+// Configured returns the policy for a request that does not say its own: that of its key, or else of its model, or "".
+func Configured(key *identity.Key, model string) string { return cmp.Or(key.OnDisconnect, model) }
+
 // Key returns the idempotency key of a request, or "" without one. An error names the rule that the key breaks.
 func Key(r *http.Request) (string, error) {
 	const most = 255
@@ -87,9 +91,9 @@ func Key(r *http.Request) (string, error) {
 // policies are the values of X-On-Disconnect.
 var policies = map[string]kept.Policy{"cancel": kept.Cancel, "finish": kept.Finish, "detach": kept.Detach}
 
-// policyOf returns what becomes of a request when its client leaves: what the client says, or else what the model's
-// configuration says. Without either, a request with an idempotency key finishes, because its client announces that it
-// may ask again, and is charged once.
+// policyOf returns what becomes of a request when its client leaves: what the client says, or else what its key or its
+// model says. Without any of them, a request with an idempotency key finishes, because its client announces that it may
+// ask again, and is charged once.
 func policyOf(r *http.Request, key, configured string) (kept.Policy, error) {
 	said := r.Header.Get(policyHeader)
 	switch {
@@ -111,7 +115,7 @@ func policyOf(r *http.Request, key, configured string) (kept.Policy, error) {
 type Request struct {
 	Key          *identity.Key
 	Scope, Model string
-	// OnDisconnect is the policy that the model's configuration has, or "".
+	// OnDisconnect is the policy of the configuration, which Configured returns, or "".
 	OnDisconnect string
 	// Body writes what identifies the request beside its path and query, such as its body. It is called if the request
 	// has an idempotency key.

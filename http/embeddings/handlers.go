@@ -94,7 +94,7 @@ func (rc *requestContext) serve() {
 		err = rc.serveDry()
 	default:
 		q := attach.Request{Key: &rc.key, Scope: shape.Descriptor.Scope, Model: rc.request.Model,
-			OnDisconnect: rc.plan[0].OnDisconnect,
+			OnDisconnect: attach.Configured(&rc.key, rc.plan[0].OnDisconnect),
 			Body:         func(h io.Writer) { _, _ = h.Write(rc.request.Body) }}
 		var made bool
 		if made, err = rc.Attach.Serve(rc.w, rc.r, q, rc.perform); !made && err == nil {

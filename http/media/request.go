@@ -64,7 +64,7 @@ func (hs *Handlers) newRequestContext(w http.ResponseWriter, r *http.Request) *r
 // writes the reply.
 func (rc *requestContext) attached(scope string, perform func(reply *images.Reply)) {
 	q := attach.Request{Key: &rc.key, Scope: scope, Model: rc.request.Model,
-		OnDisconnect: rc.plan[0].OnDisconnect,
+		OnDisconnect: attach.Configured(&rc.key, rc.plan[0].OnDisconnect),
 		Body:         func(h io.Writer) { _, _ = h.Write(rc.sum.Sum(nil)) }}
 	run := func(w http.ResponseWriter, r *http.Request) *dialogue.Error {
 		rc.w, rc.r = w, r

@@ -160,7 +160,7 @@ func (rc *requestContext) serve() {
 	case rc.dry != nil:
 		defer rc.dry.End()
 		rc.perform()
-	case rc.plan[0].OnDisconnect != "" || attach.Wanted(rc.r):
+	case attach.Configured(&rc.key, rc.plan[0].OnDisconnect) != "" || attach.Wanted(rc.r):
 		err = rc.serveKept()
 	default:
 		rc.perform()
@@ -178,7 +178,7 @@ func (rc *requestContext) serve() {
 //go:noinline
 func (rc *requestContext) serveKept() error {
 	q := attach.Request{Key: &rc.key, Scope: rc.shape.Scope, Model: rc.head.Model,
-		OnDisconnect: rc.plan[0].OnDisconnect,
+		OnDisconnect: attach.Configured(&rc.key, rc.plan[0].OnDisconnect),
 		Body:         func(h io.Writer) { _, _ = h.Write(rc.payload) }}
 	run := func(w http.ResponseWriter, r *http.Request) *dialogue.Error {
 		rc.w, rc.r = w, r

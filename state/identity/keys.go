@@ -32,7 +32,10 @@ type Key struct {
 	Window budget.Window `json:"budget_window,omitempty"`
 	// AllowIPs restricts the networks that it is accepted from. An empty list permits all of them.
 	AllowIPs []netip.Prefix `json:"allow_ips,omitempty"`
-	Enabled  bool           `json:"enabled"`
+	// OnDisconnect is one of DisconnectPolicies: what becomes of a request when its client leaves and has not said it.
+	// "" leaves that to the model.
+	OnDisconnect string `json:"on_disconnect,omitempty"`
+	Enabled      bool   `json:"enabled"`
 	// DisabledBy is the party that disabled the key; "" while it is enabled. See OwnerMayEnable.
 	DisabledBy Party `json:"disabled_by,omitempty"`
 
@@ -65,6 +68,9 @@ func (k *Key) SetEnabled(enabled bool, by Party) {
 // OwnerMayEnable reports whether the owner has disabled the key. A disabled key that does not say
 // who disabled it can be enabled only by the operator.
 func (k *Key) OwnerMayEnable() bool { return k.DisabledBy == PartyOwner }
+
+// DisconnectPolicies are the values of Key.OnDisconnect beside "".
+var DisconnectPolicies = []string{"cancel", "finish", "detach"}
 
 // Limits bounds the requests and tokens of a minute and the requests in flight of one key. 0 sets no limit.
 type Limits struct {
@@ -101,6 +107,9 @@ func (k *Key) check() error {
 	}
 	if k.Budget > budget.MaxCredits || !k.Window.Known() {
 		return fmt.Errorf("%w: key %s has a budget of %d for %q", state.ErrInvalid, k.ID, k.Budget, k.Window)
+	}
+	if k.OnDisconnect != "" && !slices.Contains(DisconnectPolicies, k.OnDisconnect) {
+		return fmt.Errorf("%w: key %s has the policy %q for lost clients", state.ErrInvalid, k.ID, k.OnDisconnect)
 	}
 	for _, scope := range k.Scopes {
 		if !validScope(scope) {

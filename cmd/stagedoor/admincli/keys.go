@@ -58,6 +58,7 @@ type keyFlags struct {
 	name, user            string
 	scopes, models, allow []string
 	rpm, tpm, concurrency int64
+	onDisconnect          string
 	expires               cli.Duration
 	budget                budgetFlags
 	nothing, asJSON       bool
@@ -75,8 +76,11 @@ func (k *keyFlags) flags(f *pflag.FlagSet) {
 	f.Int64Var(&k.tpm, "tpm", 0, "tokens a minute; 0: no limit")
 	f.Int64Var(&k.concurrency, "concurrency", 0, "requests at a time; 0: no limit")
 	f.Var(&k.expires, "expires-in", "how long it is valid, such as 30d (default for ever)")
+	f.StringVar(&k.onDisconnect, "on-disconnect", "", disconnectHelp)
 	f.BoolVar(&k.asJSON, "json", false, "print JSON")
 }
+
+const disconnectHelp = "what becomes of requests whose client leaves: cancel, finish, detach or model (as it says)"
 
 // rejectEmptySets returns an error for a set that is given and empty, because a variable that a script forgot to set
 // must not create a key that allows everything.
@@ -115,7 +119,12 @@ func (k *keyFlags) key() (secret string, key identity.Key, err error) {
 	if key.AllowIPs, err = identity.ParseNetworks(k.allow); err != nil {
 		return "", key, fmt.Errorf("%w: %w", cli.ErrUsage, err)
 	}
-	key.User = k.user
+	if key.User = k.user; k.onDisconnect != "model" {
+		key.OnDisconnect = k.onDisconnect
+	}
+	if key.OnDisconnect != "" && !slices.Contains(identity.DisconnectPolicies, key.OnDisconnect) {
+		return "", key, fmt.Errorf("%w: --on-disconnect must be cancel, finish, detach or model", cli.ErrUsage)
+	}
 	key.Limits = identity.Limits{RPM: k.rpm, TPM: k.tpm, Concurrency: k.concurrency}
 	if err := k.budget.check(); err != nil {
 		return "", key, err

@@ -48,9 +48,11 @@ func printKey(out io.Writer, k *adminapi.Key) error {
 	if expires == "" {
 		expires = "never"
 	}
-	_, err := fmt.Fprintf(
-		out,
-		`id           %s
+	leaves := "as the model says"
+	if k.OnDisconnect != nil {
+		leaves = *k.OnDisconnect
+	}
+	_, err := fmt.Fprintf(out, `id           %s
 key          %s...
 name         %s
 user         %s
@@ -61,27 +63,12 @@ limits       %d rpm, %d tpm, %d at a time (0: none)
 budget       %s
 spent        %s; today %s, this month %s
 allowed from %s
+disconnected %s
 expires      %s
 `,
-		k.ID,
-		k.Prefix,
-		cli.Printable(k.Name),
-		cli.Printable(k.User),
-		status,
-		setText(k.Scopes),
-		setText(k.Models),
-		k.Limits.RPM,
-		k.Limits.TPM,
-		k.Limits.Concurrency,
-		budgetText(
-			k.Budget,
-		),
-		cli.Dollars(k.Spent.Total),
-		cli.Dollars(k.Spent.Day),
-		cli.Dollars(k.Spent.Month),
-		from,
-		expires,
-	)
+		k.ID, k.Prefix, cli.Printable(k.Name), cli.Printable(k.User), status, setText(k.Scopes), setText(k.Models),
+		k.Limits.RPM, k.Limits.TPM, k.Limits.Concurrency, budgetText(k.Budget),
+		cli.Dollars(k.Spent.Total), cli.Dollars(k.Spent.Day), cli.Dollars(k.Spent.Month), from, leaves, expires)
 	return err
 }
 
@@ -165,6 +152,7 @@ that are not given change nothing.`,
 	f.Int64Var(&w.tpm, "tpm", 0, "tokens a minute; 0: no limit")
 	f.Int64Var(&w.concurrency, "concurrency", 0, "requests at a time; 0: no limit")
 	f.Var(&w.expires, "expires-in", "how long it is valid from now, such as 30d; 0: for ever")
+	f.StringVar(&w.onDisconnect, "on-disconnect", "", disconnectHelp)
 	f.BoolVar(&disabled, "disabled", false, "refuse it; --disabled=false takes it again")
 	b.flags(c)
 	jsonFlag(c, &asJSON)
@@ -208,6 +196,12 @@ func (k *keyFlags) change(given func(string) bool, now time.Time) (adminapi.KeyC
 		if given(limit.flag) {
 			*limit.to = adminapi.Some(limit.value)
 			change.Limits = adminapi.Some(limits)
+		}
+	}
+	if given("on-disconnect") {
+		change.OnDisconnect = adminapi.Some(k.onDisconnect)
+		if k.onDisconnect == "model" {
+			change.OnDisconnect = adminapi.Null[string]()
 		}
 	}
 	if given("expires-in") {

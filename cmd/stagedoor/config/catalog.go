@@ -194,7 +194,7 @@ func (c *Config) FixedKeys() []identity.Key {
 	for _, k := range c.Keys {
 		secret := k.Key.Reveal()
 		key := identity.Key{ID: fixedKeyID(k.Name), Hash: state.HashSecret(secret), Name: k.Name, User: k.User,
-			Enabled: true,
+			Enabled: true, OnDisconnect: k.OnDisconnect,
 			Limits: identity.Limits{RPM: int64(k.Limits.RPM), TPM: int64(k.Limits.TPM),
 				Concurrency: int64(k.Limits.Concurrency)}}
 		if k.Scopes != nil && !slices.Contains(*k.Scopes, "all") {

@@ -120,6 +120,8 @@ type Key struct {
 	Models  *Strings `yaml:"models" doc:"model names or patterns it may use; absent: all"`
 	Limits  KeyLimit `yaml:"limits" doc:"its own limits; 0: none"`
 	AllowIP *Strings `yaml:"allow_ips" doc:"addresses or CIDR ranges it may come from; absent: any"`
+
+	OnDisconnect string `yaml:"on_disconnect" doc:"default of X-On-Disconnect" enum:"cancel,finish,detach"`
 }
 
 // KeyLimit bounds one key.

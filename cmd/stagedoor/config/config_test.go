@@ -38,7 +38,8 @@ func parse(t *testing.T, text string, env ...string) *config.Config {
 const published = `listen: ["127.0.0.1:8080"]        # several addresses allowed; tls: {cert, key} optional
 data: ./data                      # directory of the durable state; "memory" keeps none
 keys:                             # keys fixed by the operator, beside those made by command
-  - {key: "${SD_KEY}", name: ci, scopes: [all], models: ["*"], limits: {rpm: 0, tpm: 0, concurrency: 0}}
+  - {key: "${SD_KEY}", name: ci, scopes: [all], models: ["*"], limits: {rpm: 0, tpm: 0, concurrency: 0},
+     on_disconnect: finish}
 providers:
   openai:    {shape: responses, also: [chat, completions, images, videos], base_url: "https://api.openai.com/v1", api_keys: ["${OPENAI_API_KEY}"],
               limits: {rpm: 500, tpm: 200000, concurrency: 64, queue: 256, queue_timeout: 20s},
@@ -93,7 +94,7 @@ func TestPublishedFormIsRead(t *testing.T) {
 	}
 
 	key := c.FixedKeys()[0]
-	if key.Name != "ci" || key.Scopes != nil || key.Models != nil || !key.Enabled {
+	if key.Name != "ci" || key.OnDisconnect != "finish" || key.Scopes != nil || key.Models != nil || !key.Enabled {
 		t.Errorf("the key is %+v, want one that may do everything", key)
 	}
 }
@@ -211,6 +212,10 @@ var mistakes = map[string]struct {
 			"f:7:73: models.m.price.per_image: expected dollars",
 			"f:8:24: models.m.max_output_tokens: expected 1 or more",
 		},
+	},
+	"what becomes of requests": {
+		"keys:\n  - {key: k, name: n, on_disconnect: stay}\n",
+		[]string{`f:2:38: keys[0].on_disconnect: "stay" is not known here, expected one of cancel, finish, detach`},
 	},
 	"proxies": {
 		"trusted_proxies: [\"127.0.0.1\", \"proxy\"]\n", []string{"f:1:32: trusted_proxies[1]: expected an address or a network"},
