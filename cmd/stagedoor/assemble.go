@@ -144,7 +144,8 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	g.admin = adminapi.New(
 		adminapi.Options{Logger: g.logger, State: g.state, Registry: g.runtime.Tokens(), Ledger: g.runtime.Ledger(),
 			Guard: adminapi.NewGuard(g.state, g.state.Now), Random: rand.Reader, Overview: g.overview,
-			Link: func(l tokens.Link) (string, error) { return g.browser.Link(l) }},
+			Link:   func(l tokens.Link) (string, error) { return g.browser.Link(l) },
+			Forget: g.storage.content.DeleteOwner},
 	)
 	if err := g.configure(ctx, c); err != nil {
 		return err

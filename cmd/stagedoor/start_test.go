@@ -158,8 +158,26 @@ func TestDeletingAUserErasesWhatIsStoredAndLeavesTheBooks(t *testing.T) {
 	if err := json.NewDecoder(res.Body).Decode(&stored); err != nil || stored.ID == "" {
 		t.Fatalf("%v %+v", err, stored)
 	}
+	var made struct{ Data []struct{ URL string } }
+	res = p.post("/v1/images/generations", key, `{"model":"sandbox","prompt":"a cat","response_format":"url"}`)
+	if err := json.NewDecoder(res.Body).Decode(&made); err != nil || len(made.Data) != 1 {
+		t.Fatalf("%v %+v", err, made)
+	}
+	fetch := func(want int) {
+		t.Helper()
+		res, err := http.Get(made.Data[0].URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != want {
+			t.Errorf("the picture is answered %d", res.StatusCode)
+		}
+	}
+	fetch(http.StatusOK)
 	command(t, env, "users", "delete", "anna").check(t, exitUsage, "", "give --yes")
 	command(t, env, "users", "delete", "anna", "--yes").check(t, exitOK, "erased user anna (1)", "")
+	fetch(http.StatusNotFound)
 	if status := p.ask(key, "sandbox"); status != http.StatusUnauthorized {
 		t.Errorf("the key is answered %d", status)
 	}

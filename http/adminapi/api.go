@@ -32,6 +32,8 @@ type Options struct {
 	Random   io.Reader // source of generated passwords and redeem codes
 	// Link returns the address of a one-time link for a user. It is nil if no gateway runs at which it could be used.
 	Link func(tokens.Link) (string, error)
+	// Forget removes the generated pictures and the uploads of an owner. It is nil if no gateway is running.
+	Forget func(owner string) error
 	// Overview shows the requests in flight. It is nil if no gateway is running.
 	Overview *httpflow.Overview
 }

@@ -221,9 +221,16 @@ func (c *requestContext) eraseUser() (any, error) {
 	if err != nil {
 		return nil, describeNotFound(err, "id", noUser)
 	}
-	left, err := work.EraseOwner(c.r.Context(), c.State, state.OwnerOf("", u.Username))
+	owner := state.OwnerOf("", u.Username)
+	left, err := work.EraseOwner(c.r.Context(), c.State, owner)
 	if err != nil {
 		return nil, err
+	}
+	// A job at work still needs its uploads.
+	if c.Forget != nil && left == 0 {
+		if err := c.Forget(string(owner)); err != nil {
+			return nil, err
+		}
 	}
 	view, err := c.userView(u)
 	return ErasedUser{User: view, Remaining: left}, err

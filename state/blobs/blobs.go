@@ -183,10 +183,21 @@ func (s *Store) Delete(id ID) error {
 // Sweep removes what has expired and tells how many blobs that were. It only
 // frees space: what has expired is not found from that moment on.
 func (s *Store) Sweep(now time.Time) (int, error) {
+	return s.deleteEach(func(i Info) bool { return !now.Before(i.Expires) })
+}
+
+// DeleteOwner removes all blobs of an owner, for the erasure of a user.
+func (s *Store) DeleteOwner(owner string) error {
+	tag := OwnerTag(owner)
+	_, err := s.deleteEach(func(i Info) bool { return i.Owner == tag })
+	return err
+}
+
+func (s *Store) deleteEach(chosen func(Info) bool) (int, error) {
 	var doomed []ID
 	s.mu.Lock()
 	for id, info := range s.blobs {
-		if !now.Before(info.Expires) {
+		if chosen(info) {
 			doomed = append(doomed, id)
 		}
 	}

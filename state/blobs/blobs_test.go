@@ -179,6 +179,27 @@ func TestManyAtOnceStayBelowTheBound(t *testing.T) {
 	}
 }
 
+func TestTheBlobsOfOneOwnerAreDeletedTogether(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, 1<<20)
+	first, second := put(t, s, "first", time.Hour), put(t, s, "second", time.Hour)
+	other, err := s.Put("b", strings.NewReader("other"), "image/png", 1<<20, now.Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.DeleteOwner("a"); err != nil {
+		t.Fatal(err)
+	}
+	for _, gone := range []blobs.Info{first, second} {
+		if _, err := read(t, s, gone.ID, now); !errors.Is(err, blobs.ErrNotFound) {
+			t.Errorf("read a deleted one: %v", err)
+		}
+	}
+	if got, err := read(t, s, other.ID, now); got != "other" || len(names(t, dir)) != 1 || s.Used() != 5 {
+		t.Errorf("left %q, %v, files %v, %d bytes", got, err, names(t, dir), s.Used())
+	}
+}
+
 func TestReadersKeepWhatIsDeleted(t *testing.T) {
 	s := open(t, t.TempDir(), 1<<20)
 	info := put(t, s, "picture", time.Hour)
