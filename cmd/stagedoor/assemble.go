@@ -79,10 +79,13 @@ type gateway struct {
 }
 
 // assemble builds the gateway from the ground up; close takes it down again.
-// address is where it is reached if the configuration does not say.
-func assemble(ctx context.Context, c *config.Config, address string, log *slog.Logger) (*gateway, error) {
+// address is where it is reached if the configuration does not say. wait, if not nil, is called when the state has been
+// read and before it is changed.
+func assemble(
+	ctx context.Context, c *config.Config, address string, log *slog.Logger, wait func(context.Context, *gateway) error,
+) (*gateway, error) {
 	g := &gateway{logger: log}
-	err := g.build(ctx, c, address)
+	err := g.build(ctx, c, address, wait)
 	if err != nil {
 		g.close(ctx)
 		return nil, err
@@ -90,11 +93,13 @@ func assemble(ctx context.Context, c *config.Config, address string, log *slog.L
 	return g, nil
 }
 
-func (g *gateway) build(ctx context.Context, c *config.Config, address string) (err error) {
+func (g *gateway) build(
+	ctx context.Context, c *config.Config, address string, wait func(context.Context, *gateway) error,
+) (err error) {
 	if err := shapes.Check(registry.All); err != nil {
 		return err
 	}
-	if g.store, err = datadir.OpenStore(c.Data, c.Cluster); err != nil {
+	if g.store, err = datadir.OpenStore(c.Data, c.Cluster, versionText()); err != nil {
 		return err
 	}
 	if g.storage, err = openStorage(c.Data, maxContent(c.Limits.ContentMiB)); err != nil {
@@ -102,6 +107,11 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	}
 	if g.state, err = schema.Open(g.store, time.Now); err != nil {
 		return datadir.Unavailable(err)
+	}
+	if wait != nil {
+		if err := wait(ctx, g); err != nil {
+			return err
+		}
 	}
 	// Before anything can end that somebody wants to be told of.
 	work.SetWebhooks(g.state, c.Subscriptions())
@@ -178,6 +188,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 		Connections: connections(allowedMemory(os.DirFS("/"), c.Limits.MemoryMiB)),
 		ID:          newID,
 		Health:      g.health,
+		Stale:       g.staleness(&c.Cluster),
 		HTTPS:       strings.HasPrefix(cmp.Or(c.OAuth.Issuer, address), "https:"),
 	}
 	if options.Media, err = g.mediaHandlers(ctx, c, env); err != nil {

@@ -108,7 +108,8 @@ Exit codes:
 		return fmt.Errorf("%w: %w (see %s --help)", cli.ErrUsage, err, c.CommandPath())
 	})
 	root.AddCommand(admincli.Commands(&a.App)...)
-	root.AddCommand(statecli.Command(&a.App), topcli.Command(&a.App), videocli.Command(&a.App))
+	root.AddCommand(statecli.Command(&a.App), statecli.NodesCommand(&a.App))
+	root.AddCommand(topcli.Command(&a.App), videocli.Command(&a.App))
 	root.AddCommand(recordcli.Commands(&a.App)...)
 	root.AddCommand(a.serveCommand(), a.configCommand(), a.catalogCommand(), a.modelsCommand(), a.sandboxCommand(),
 		a.doctorCommand(), a.healthcheckCommand(), a.initCommand(), a.versionCommand())

@@ -22,7 +22,10 @@ func (g *gateway) health(ctx context.Context) (h server.Health) {
 	if g.disk.full.Load() { // what only reads is served still
 		h.Degraded = append(h.Degraded, server.Condition{Code: "disk_full", Message: "the disk of the data directory is nearly full: changes are refused until there is room"})
 	}
-	if g.config.Load().Cluster.Store != "" && g.store.Stats().Full != nil {
+	if g.stale() {
+		h.Blocking = append(h.Blocking, server.Condition{Code: "database_unreachable",
+			Message: "the database of cluster.store cannot be reached, and another gateway may have taken over"})
+	} else if g.config.Load().Cluster.Store != "" && g.store.Stats().Full != nil {
 		h.Degraded = append(h.Degraded, server.Condition{Code: "database_unreachable",
 			Message: "the database of cluster.store cannot be reached: changes are refused until it can"})
 	}

@@ -36,7 +36,7 @@ func TestModelNamesOfPicturesAndVideosAreShort(t *testing.T) {
 	const key = "sd-names"
 	c := config.Default()
 	c.Keys = []config.Key{{Key: key, Name: "names"}}
-	g, err := assemble(t.Context(), c, "http://127.0.0.1", slog.New(slog.DiscardHandler))
+	g, err := assemble(t.Context(), c, "http://127.0.0.1", slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

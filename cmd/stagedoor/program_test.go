@@ -38,6 +38,21 @@ var listening = regexp.MustCompile(`msg=serving listen=\[?([0-9.:]+)`)
 // launch runs the program in an empty directory and waits until it serves.
 func launch(t testing.TB, dir string, args ...string) *program {
 	t.Helper()
+	p := begin(t, dir, args...)
+	p.serving()
+	return p
+}
+
+// serving waits until the program serves, and notes its address.
+func (p *program) serving() {
+	p.t.Helper()
+	p.await("serving", func() bool { return listening.MatchString(p.errOut.String()) })
+	p.URL = "http://" + listening.FindStringSubmatch(p.errOut.String())[1]
+}
+
+// begin starts the program, which ends with the test at the latest.
+func begin(t testing.TB, dir string, args ...string) *program {
+	t.Helper()
 	p := &program{t: t, cmd: exec.Command(harness.Binary(t), args...), exit: make(chan struct{})}
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, &p.out, &p.errOut
 	if err := p.cmd.Start(); err != nil {
@@ -54,8 +69,6 @@ func launch(t testing.TB, dir string, args ...string) *program {
 			t.Logf("log of %v:\n%s", args, p.errOut.String())
 		}
 	})
-	p.await("serving", func() bool { return listening.MatchString(p.errOut.String()) })
-	p.URL = "http://" + listening.FindStringSubmatch(p.errOut.String())[1]
 	return p
 }
 

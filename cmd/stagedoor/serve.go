@@ -88,7 +88,12 @@ func (a *app) serve(ctx context.Context, o *overrides) error {
 	if err := a.announceState(c.Data); err != nil {
 		return err
 	}
-	g, err := assemble(ctx, c, baseURL(c, listeners[0].Addr()), log)
+	g, err := assemble(ctx, c, baseURL(c, listeners[0].Addr()), log, func(ctx context.Context, g *gateway) error {
+		return standBy(ctx, g, c, listeners, signals)
+	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -146,9 +151,15 @@ func (a *app) runUntilStopped(ctx context.Context, g *gateway, listeners []net.L
 	g.logger.Info("serving", "listen", addresses(listeners), "data", g.config.Load().Data, "version", versionText())
 	tellManager(daemon.SdNotifyReady)
 
+	var leaving <-chan struct{}
+	if shared := datadir.SharedStore(g.store); shared != nil {
+		leaving = shared.Leaving()
+	}
 	select {
 	case err := <-served:
 		return err
+	case <-leaving:
+		g.logger.Info("stopping, as an operator asked with nodes leave")
 	case <-g.state.Failed():
 		g.logger.Error("the store failed, stopping", "cause", g.state.Err())
 		return errors.Join(datadir.Unavailable(g.state.Err()), a.drain(g, signals))

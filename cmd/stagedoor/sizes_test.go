@@ -176,7 +176,7 @@ func newSizesGateway(t testing.TB, change func(*config.Config)) *gateway {
 	if change != nil {
 		change(c)
 	}
-	g, err := assemble(context.Background(), c, "http://127.0.0.1", slog.New(slog.DiscardHandler))
+	g, err := assemble(context.Background(), c, "http://127.0.0.1", slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

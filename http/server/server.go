@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -96,6 +97,9 @@ type Options struct {
 	HTTPS bool
 	// CertFile and KeyFile make the listeners speak TLS.
 	CertFile, KeyFile string
+	// Stale, if not nil, reports that what this gateway knows may be out of date, because another one may have taken
+	// over. Then all requests are refused, except health checks and metrics.
+	Stale func() bool
 	// Health reports reasons other than the drain for which the gateway is not ready.
 	Health func(context.Context) Health
 }
@@ -130,10 +134,13 @@ func New(o Options) *Server {
 		DisableGeneralOptionsHandler: true,
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 100, MaxReceiveBufferPerStream: 64 << 10,
 			WriteByteTimeout: writeTimeout, SendPingTimeout: idleTimeout},
-		ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
+		ErrorLog: debugLog(o.Logger),
 	}
 	return s
 }
+
+// debugLog returns the log of what net/http reports about clients, which only a debugging operator wants to see.
+func debugLog(to *slog.Logger) *log.Logger { return slog.NewLogLogger(to.Handler(), slog.LevelDebug) }
 
 // Handler returns the handler of all requests, for tests and for other listeners.
 func (s *Server) Handler() http.Handler { return s.http.Handler }
@@ -279,6 +286,11 @@ func (s *Server) handler(next http.Handler) http.Handler {
 		}
 		if healthPath(r.URL.Path) {
 			next.ServeHTTP(reply, r)
+			return
+		}
+		if s.options.Stale != nil && r.URL.Path != "/metrics" && s.options.Stale() {
+			lingerAfter(reply.ResponseWriter, r)
+			s.refuse(reply, r, dialogue.Stale())
 			return
 		}
 		counted, share, err := s.enter(r)

@@ -374,6 +374,18 @@ func ShuttingDown(cause error) *Error {
 		RetryAfter: time.Second, Message: "the gateway is shutting down, try again"}
 }
 
+// StandingBy returns the 503 of a gateway that waits for another one to end.
+func StandingBy() *Error {
+	return Unavailable("standby", "the gateway is a stand-by and does not serve yet; another one does",
+		time.Second, nil)
+}
+
+// Stale returns the 503 of a gateway that cannot reach the database which another gateway may have changed since.
+func Stale() *Error {
+	return Unavailable("storage_unavailable",
+		"the gateway cannot reach its database, and another one may have taken over: try again", time.Second, nil)
+}
+
 // Clients that are refused together get different times, so that they do not return together.
 const (
 	overloadWait   = time.Second

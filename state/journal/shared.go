@@ -67,6 +67,8 @@ type Member struct {
 	LSN   LSN           // up to which it had applied the log then
 	// Version is that of its program, or empty.
 	Version string
+	// Standby says that it follows the log and waits until no other node is live.
+	Standby bool
 }
 
 // Position is a place in the log. The tag is random for each entry, so that a log which has lost entries and got others

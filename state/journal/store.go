@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 )
 
 // Store keeps records durably. All methods may be called by many goroutines, but
@@ -103,6 +104,16 @@ type Stats struct {
 	// force. A power cut does that to a commit that nobody was told of; damage to the
 	// disk can do it to one that was acknowledged.
 	CutBack bool
+	// Shared has the figures of a store that several processes write, or is nil.
+	Shared *SharedStats
+}
+
+// SharedStats are figures of one node of a Shared.
+type SharedStats struct {
+	Turns  uint64        // that the node has waited for, after another one was faster
+	Behind uint64        // entries of the log that the node had not applied when it last looked
+	Lease  time.Duration // after which it is expelled if it does not beat
+	Silent time.Duration // since the store last answered
 }
 
 // Errors callers decide on.

@@ -10,6 +10,8 @@ import (
 type Cluster struct {
 	Store Secret `yaml:"store" doc:"URL of a Postgres database for the state; default: $STAGEDOOR_CLUSTER_STORE"`
 	Node  string `yaml:"node" doc:"name of this gateway in that database; default: the host's name"`
+	// Standby also makes a gateway refuse requests once it has not reached the database for a while.
+	Standby bool `yaml:"standby" doc:"wait while another gateway uses that database, and take over when it ends"`
 }
 
 // clusterStore is the variable that names the database where the file does not. A URL has a password in it, which is
@@ -29,6 +31,8 @@ func (c *Config) checkCluster(d *decoder) {
 	switch {
 	case text == "" && c.Cluster.Node != "":
 		d.at("cluster.store", "expected the URL of a database, because cluster.node is set")
+	case text == "" && c.Cluster.Standby:
+		d.at("cluster.store", "expected the URL of a database, because cluster.standby is set")
 	case text != "" && (err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" || !usablePort(u)):
 		d.at("cluster.store", "expected a URL that begins with postgres://, with a port of 1 to 65535 if it has one")
 	}

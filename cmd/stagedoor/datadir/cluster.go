@@ -17,7 +17,7 @@ import (
 const joinWait = 30 * time.Second
 
 // openShared opens the store of a cluster as the node that the configuration names.
-func openShared(data string, cluster config.Cluster) (journal.Store, error) {
+func openShared(data string, cluster config.Cluster, version string) (journal.Store, error) {
 	if data == "memory" {
 		return nil, fmt.Errorf("%w: --data memory does not go with cluster.store", cli.ErrUsage)
 	}
@@ -29,11 +29,31 @@ func openShared(data string, cluster config.Cluster) (journal.Store, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), joinWait)
 	defer cancel()
-	store, err := postgres.Open(ctx, cluster.Store.Reveal(), postgres.Options{Node: cluster.Node})
+	store, err := postgres.Open(ctx, cluster.Store.Reveal(), postgres.Options{
+		Node: cluster.Node, Version: version, Standby: cluster.Standby,
+	})
 	if err != nil {
 		return nil, Unavailable(err)
 	}
 	return store, nil
+}
+
+// Shared has the methods of a store in a database that only a gateway needs.
+type Shared interface {
+	// Standby reports whether the gateway is a stand-by, which Await ends.
+	Standby() bool
+	// Await returns when the gateway may change the state.
+	Await(ctx context.Context) error
+	// Leaving returns a channel that is closed when an operator wants the gateway to end.
+	Leaving() <-chan struct{}
+	// Silent returns the time since the database last answered.
+	Silent() time.Duration
+}
+
+// SharedStore returns a store of OpenStore as Shared, or nil if it is not in a database.
+func SharedStore(store journal.Store) Shared {
+	shared, _ := store.(Shared)
+	return shared
 }
 
 // commandNode returns the cluster that the flags, the configuration file or the environment name. A command takes part
@@ -48,6 +68,7 @@ func (f *Flags) commandNode() (config.Cluster, error) {
 		cluster = c.Cluster
 	}
 	cluster.Fill(f.env)
+	cluster.Standby = false // a command does not wait
 	// Commands in containers often have the same process id, and sometimes the same host name.
 	host, _ := os.Hostname()
 	cluster.Node = fmt.Sprintf("command-%s-%d-%s", host, os.Getpid(), rand.Text()[:8])
@@ -62,7 +83,24 @@ func (f *Flags) OpenShared() (journal.Store, error) {
 	if err != nil || cluster.Store == "" {
 		return nil, err
 	}
-	return openShared("", cluster)
+	return openShared("", cluster, "")
+}
+
+// OpenMembers returns the nodes of the cluster that the flags, the configuration file or the environment name, without
+// joining them. The caller closes it.
+func (f *Flags) OpenMembers(ctx context.Context) (*postgres.Members, error) {
+	cluster, err := f.commandNode()
+	if err != nil {
+		return nil, err
+	}
+	if cluster.Store == "" {
+		return nil, fmt.Errorf("%w: name a database with cluster.store or $STAGEDOOR_CLUSTER_STORE", cli.ErrUsage)
+	}
+	members, err := postgres.OpenMembers(ctx, cluster.Store.Reveal())
+	if err != nil {
+		return nil, Unavailable(err)
+	}
+	return members, nil
 }
 
 // FilesPath is Path for commands that work on the files of a store. It fails where the state is in a database.

@@ -118,7 +118,7 @@ func (f *Flags) Use(running func(*admin.Client) error, stopped func(*state.State
 	if err != nil {
 		return err
 	}
-	store, err := OpenStore(data, cluster)
+	store, err := OpenStore(data, cluster, "")
 	if err != nil {
 		return err
 	}
@@ -151,10 +151,10 @@ func Unavailable(err error) error { return fmt.Errorf("%w: %w", state.ErrUnavail
 const LockWait = 2 * time.Second
 
 // OpenStore opens the durable store of a data directory, which it creates if necessary, or a store in memory if data
-// is "memory", or the database of a cluster if one is named.
-func OpenStore(data string, cluster config.Cluster) (journal.Store, error) {
+// is "memory", or the database of a cluster if one is named, in which the version of the program is shown.
+func OpenStore(data string, cluster config.Cluster, version string) (journal.Store, error) {
 	if cluster.Store != "" {
-		return openShared(data, cluster)
+		return openShared(data, cluster, version)
 	}
 	if data == "memory" {
 		return journal.NewMemory(), nil

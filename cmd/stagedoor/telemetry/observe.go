@@ -105,6 +105,11 @@ var figures = []struct {
 	{"stagedoor.journal.full", gauge, "{state}", "1: changes are refused until there is room on the disk."},
 	{"stagedoor.journal.disk_free", gauge, "By", "Bytes free on the store's disk."},
 	{"stagedoor.journal.failed", gauge, "{state}", "1: the store failed to write and stopped."},
+	{"stagedoor.cluster.decided_again", counter, "{decision}", "Groups decided again, as another node was first."},
+	{"stagedoor.cluster.turns", counter, "{turn}", "Turns that were waited for after another node was first."},
+	{"stagedoor.cluster.behind", gauge, "{entry}", "Entries of the log in the database that are not applied here yet."},
+	{"stagedoor.cluster.lease", seconds, "s", "Time until this node is expelled if it does not beat."},
+	{"stagedoor.cluster.silent", seconds, "s", "Time since the database has answered."},
 	{"stagedoor.configuration.broken", gauge, "{state}", "1: the configuration on disk cannot be used."},
 	{"stagedoor.responses.stored", gauge, "{response}", "Responses that are stored."},
 	{"stagedoor.responses.size", gauge, "By", "Bytes of the responses that are stored."},
@@ -276,6 +281,13 @@ func (s sheet) journal(stats state.Stats) {
 		s.put("stagedoor.journal.disk_free", stats.Journal.DiskFree)
 	}
 	s.put("stagedoor.journal.failed", flag(stats.Journal.Poisoned != nil))
+	if shared := stats.Journal.Shared; shared != nil {
+		s.put("stagedoor.cluster.decided_again", int64(stats.Again))
+		s.put("stagedoor.cluster.turns", int64(shared.Turns))
+		s.put("stagedoor.cluster.behind", int64(shared.Behind))
+		s.putFloat("stagedoor.cluster.lease", shared.Lease.Seconds())
+		s.putFloat("stagedoor.cluster.silent", shared.Silent.Seconds())
+	}
 }
 
 // flag is 1 for true.

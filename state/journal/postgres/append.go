@@ -347,6 +347,7 @@ func (s *Store) Turn(ctx context.Context, at journal.Position) (entries []journa
 		s.endTurn(ctx)
 		return nil, false, err
 	}
+	s.turns.Add(1)
 	return entries, true, nil
 }
 

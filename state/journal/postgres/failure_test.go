@@ -110,9 +110,14 @@ type node struct {
 func openNode(t testing.TB, url, name string, n *network) *node {
 	t.Helper()
 	t.Cleanup(n.bury)
-	store := open(t, url, postgres.Options{
+	return openWith(t, url, postgres.Options{
 		Node: name, Several: true, Configure: n.configure, AnswerWait: 5 * time.Second,
 	})
+}
+
+func openWith(t testing.TB, url string, o postgres.Options) *node {
+	t.Helper()
+	store := open(t, url, o)
 	s, err := schema.Open(store, time.Now)
 	if err != nil {
 		t.Fatal(err)
@@ -846,7 +851,7 @@ func TestTheTablesOfAnEarlierVersionAreUpgraded(t *testing.T) {
 		return
 	}
 	url := empty(t, server)
-	exec(t, server, `ALTER TABLE stagedoor.node DROP COLUMN version`)
+	exec(t, server, `ALTER TABLE stagedoor.node DROP COLUMN leaving, DROP COLUMN version`)
 	a := open(t, url, postgres.Options{Node: "a", Version: "1.2.3"})
 	all, err := a.Members().List(ctx)
 	if err != nil || len(all) != 1 || all[0].Version != "1.2.3" {

@@ -34,6 +34,10 @@ CREATE TABLE IF NOT EXISTS stagedoor.node (
 	live    boolean NOT NULL DEFAULT true -- it has not been expelled
 ) WITH (fillfactor = 50);
 ALTER TABLE stagedoor.node ADD COLUMN IF NOT EXISTS version text NOT NULL DEFAULT '';
+-- The process follows the log and waits until no other one is live. It cannot append.
+ALTER TABLE stagedoor.node ADD COLUMN IF NOT EXISTS standby boolean NOT NULL DEFAULT false;
+-- An operator wants the process to end. It finds this with its next beat.
+ALTER TABLE stagedoor.node ADD COLUMN IF NOT EXISTS leaving boolean NOT NULL DEFAULT false;
 
 -- Values that are too large to be written while other nodes wait. A record that has one refers to it.
 CREATE TABLE IF NOT EXISTS stagedoor.large (

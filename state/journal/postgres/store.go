@@ -28,6 +28,9 @@ type Options struct {
 	AnswerWait time.Duration
 	// Version is that of the program, which Members shows.
 	Version string
+	// Standby makes the node a stand-by if another one is live. It follows the log, and cannot append until Await
+	// has returned.
+	Standby bool
 	// Several permits that other nodes are live. Without it Open waits for them to end, and fails if they do not.
 	Several bool
 	// tidyEvery is the time between two calls of tidy, by default tidyEvery.
@@ -55,6 +58,13 @@ type Store struct {
 	followed atomic.Pointer[journal.Position]
 	size     atomic.Int64
 	away     atomic.Pointer[error] // why the database cannot be reached, or nil
+	standby  atomic.Bool
+	leave    sync.Once
+	leaving  chan struct{}             // closed by leave once this node is asked to leave
+	end      atomic.Uint64             // of the log, when it was last looked at
+	turns    atomic.Uint64             // that were taken
+	contact  atomic.Pointer[time.Time] // when the database was last asked something that it answered
+	beaten   atomic.Pointer[time.Time] // when the last beat that counted was sent
 	fenced   atomic.Bool
 	changed  chan struct{}
 
@@ -82,6 +92,22 @@ const (
 // journal.ErrLocked if another node is live and Options do not permit that, and journal.ErrSchema if a newer version
 // has written the log.
 func Open(ctx context.Context, url string, o Options) (*Store, error) {
+	s, err := connect(url, o.filled())
+	if err != nil {
+		return nil, err
+	}
+	if err := s.join(ctx); err != nil {
+		s.stop()
+		s.pool.Close()
+		return nil, fmt.Errorf("open the shared store: %w", err)
+	}
+	s.work.Go(s.watch)
+	s.work.Go(s.tidyUp)
+	return s, nil
+}
+
+// filled returns options in which what was not set has its default.
+func (o Options) filled() Options {
 	if o.Lease == 0 {
 		o.Lease = 5 * time.Second
 	}
@@ -91,6 +117,11 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if o.AnswerWait == 0 {
 		o.AnswerWait = 10 * time.Second
 	}
+	return o
+}
+
+// connect returns a Store that has not joined. It makes connections when they are needed.
+func connect(url string, o Options) (*Store, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		// The cause may have the password in it.
@@ -111,30 +142,26 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 		o.Configure(config.ConnConfig)
 	}
 	config.MaxConns = connections
-	s := &Store{options: o, config: config.ConnConfig.Copy(), changed: make(chan struct{}, 1)}
+	s := &Store{options: o, config: config.ConnConfig.Copy(), changed: make(chan struct{}, 1),
+		leaving: make(chan struct{})}
+	s.contacted(time.Now())
 	s.running, s.stop = context.WithCancel(context.Background())
 	if s.pool, err = pgxpool.NewWithConfig(s.running, config); err != nil {
 		return nil, fmt.Errorf("open the shared store: %w", err)
 	}
-	if err := s.join(ctx); err != nil {
-		s.stop()
-		s.pool.Close()
-		return nil, fmt.Errorf("open the shared store: %w", err)
-	}
-	s.work.Go(s.watch)
-	s.work.Go(s.tidyUp)
 	return s, nil
 }
 
-// join begins an epoch of this node. While another one is live that must not be, it waits for the other's lease to end.
+// join begins an epoch of this node. While another one is live that must not be, it becomes a stand-by, or waits for
+// the other's lease to end if Options do not say so.
 func (s *Store) join(ctx context.Context) error {
 	for deadline := time.Now().Add(2 * s.options.Lease); ; {
 		other, err := s.tryJoin(ctx)
 		switch {
 		case err != nil:
 			return err
-		case other == "":
-			return nil
+		case other == "" || s.standby.Load():
+			return s.measure(ctx, s.pool)
 		case time.Now().After(deadline):
 			return fmt.Errorf("%w: the node %q is live, and several nodes at a time are not supported yet",
 				journal.ErrLocked, other)
@@ -153,49 +180,119 @@ var short = pgx.TxOptions{BeginQuery: "BEGIN; SET LOCAL idle_in_transaction_sess
 
 // tryJoin joins, or returns the name of another live node that is in the way.
 func (s *Store) tryJoin(ctx context.Context) (other string, err error) {
-	err = pgx.BeginTxFunc(ctx, s.pool, short, func(tx pgx.Tx) error {
+	standby := false
+	err = s.alone(ctx, makeTables, func(tx pgx.Tx, live string) error {
+		if other, standby = live, live != "" && s.options.Standby; other != "" && !standby {
+			return nil
+		}
+		var lsn int64
+		// An epoch is never used twice, although the row of a node that has left is gone: it is a time.
+		err := tx.QueryRow(ctx, `INSERT INTO stagedoor.node AS n (id, epoch, beat, applied, version, live, standby)
+			SELECT $1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, clock_timestamp(), lsn, $2, NOT $3, $3
+			FROM stagedoor.head
+			ON CONFLICT (id) DO UPDATE
+				SET epoch = greatest(n.epoch + 1, excluded.epoch), seq = 0, beat = excluded.beat, live = excluded.live,
+					applied = excluded.applied, version = excluded.version, standby = excluded.standby,
+					leaving = false
+			RETURNING epoch, applied`, s.options.Node, s.options.Version, standby).Scan(&s.epoch, &lsn)
+		s.lsn.Store(uint64(lsn))
+		return err
+	})
+	if err == nil {
+		s.standby.Store(standby)
+	}
+	return other, err
+}
+
+// alone calls do in a transaction in which no other node joins, with the name of another live node that is in the way,
+// if there is one. Nodes that have not beaten for the length of the lease are expelled before. first, if not nil, is
+// called before anything else.
+func (s *Store) alone(
+	ctx context.Context, first func(context.Context, pgx.Tx) error, do func(tx pgx.Tx, live string) error,
+) error {
+	return pgx.BeginTxFunc(ctx, s.pool, short, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(schemaLock)); err != nil {
 			return err
 		}
-		if err := makeTables(ctx, tx); err != nil {
-			return err
+		if first != nil {
+			if err := first(ctx, tx); err != nil {
+				return err
+			}
 		}
 		_, err := tx.Exec(ctx, `UPDATE stagedoor.node SET live = false
 			WHERE id <> $1 AND live AND beat < clock_timestamp() - $2::interval`, s.options.Node, s.options.Lease)
 		if err != nil {
 			return err
 		}
+		live := ""
 		if !s.options.Several {
 			err := tx.QueryRow(ctx, "SELECT id FROM stagedoor.node WHERE id <> $1 AND live ORDER BY id LIMIT 1",
-				s.options.Node).Scan(&other)
-			if !errors.Is(err, pgx.ErrNoRows) {
+				s.options.Node).Scan(&live)
+			if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 				return err
 			}
 		}
-		var lsn int64
-		// An epoch is never used twice, although the row of a node that has left is gone: it is a time.
-		err = tx.QueryRow(ctx, `INSERT INTO stagedoor.node AS n (id, epoch, beat, applied, version)
-			SELECT $1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, clock_timestamp(), lsn, $2
-			FROM stagedoor.head
-			ON CONFLICT (id) DO UPDATE
-				SET epoch = greatest(n.epoch + 1, excluded.epoch), seq = 0, beat = excluded.beat, live = true,
-					applied = excluded.applied, version = excluded.version
-			RETURNING epoch, applied`, s.options.Node, s.options.Version).Scan(&s.epoch, &lsn)
-		s.lsn.Store(uint64(lsn))
-		return err
+		return do(tx, live)
 	})
-	if err == nil && other == "" {
-		err = s.measure(ctx, s.pool)
-	}
-	return other, err
 }
+
+// Await returns when this node may append: at once, unless Options made it a stand-by. Then it waits until the live
+// node has left, has been expelled or has not beaten for the length of its lease. It goes on while the database cannot
+// be reached. The error is ErrFenced if the stand-by was expelled or another process has taken its name.
+func (s *Store) Await(ctx context.Context) error {
+	for s.standby.Load() {
+		if s.fenced.Load() {
+			return journal.ErrFenced
+		}
+		switch err := s.takeOver(ctx); {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, journal.ErrFenced):
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(s.options.Lease / 10):
+		}
+	}
+	return nil
+}
+
+// takeOver makes a stand-by live if no other node is. Its epoch stays as it is.
+func (s *Store) takeOver(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.options.AnswerWait)
+	defer cancel()
+	waiting := true
+	err := s.alone(ctx, nil, func(tx pgx.Tx, live string) error {
+		if waiting = live != ""; waiting {
+			return nil
+		}
+		done, err := tx.Exec(ctx, `UPDATE stagedoor.node SET live = true, standby = false, beat = clock_timestamp()
+			WHERE id = $1 AND epoch = $2 AND (standby OR live)`, s.options.Node, s.epoch)
+		switch {
+		case err != nil:
+			return err
+		case done.RowsAffected() == 0:
+			return journal.ErrFenced
+		}
+		return nil
+	})
+	if err == nil {
+		s.standby.Store(waiting)
+	}
+	return err
+}
+
+// haveTables asks whether the tables are there, with the newest column.
+const haveTables = `SELECT EXISTS (SELECT FROM pg_attribute
+	WHERE attrelid = to_regclass('stagedoor.node') AND attname = 'leaving')`
 
 // makeTables makes or upgrades the tables, unless the newest column is there, and checks that this program can read and
 // keep what is in them.
 func makeTables(ctx context.Context, tx pgx.Tx) error {
 	var there bool
-	err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_attribute
-		WHERE attrelid = to_regclass('stagedoor.node') AND attname = 'version')`).Scan(&there)
+	err := tx.QueryRow(ctx, haveTables).Scan(&there)
 	if err != nil {
 		return err
 	}
@@ -259,6 +356,13 @@ func (s *Store) Stats() journal.Stats {
 	if s.fenced.Load() {
 		stats.Poisoned = journal.ErrFenced
 	}
+	stats.Shared = &journal.SharedStats{Turns: s.turns.Load(), Silent: s.Silent()}
+	if end, applied := s.end.Load(), uint64(s.applied()); end > applied {
+		stats.Shared.Behind = end - applied
+	}
+	if beaten := s.beaten.Load(); beaten != nil {
+		stats.Shared.Lease = max(s.options.Lease-time.Since(*beaten), 0)
+	}
 	return stats
 }
 
@@ -271,11 +375,20 @@ func (s *Store) Backup(ctx context.Context, _ io.Writer) error {
 		journal.ErrInvalid)
 }
 
+// Standby reports whether this node is a stand-by, which Await ends.
+func (s *Store) Standby() bool { return s.standby.Load() }
+
+// Leaving returns a channel that is closed when this node has been asked to leave.
+func (s *Store) Leaving() <-chan struct{} { return s.leaving }
+
+// Silent returns the time since the database was last asked something that it has answered.
+func (s *Store) Silent() time.Duration { return time.Since(*s.contact.Load()) }
+
+// contacted notes that the database has answered what it was asked at a time.
+func (s *Store) contacted(asked time.Time) { s.contact.Store(&asked) }
+
 // Changed implements journal.Shared.
 func (s *Store) Changed() <-chan struct{} { return s.changed }
-
-// Members implements journal.Shared.
-func (s *Store) Members() journal.Members { return (*members)(s) }
 
 // hint makes Changed receive.
 func (s *Store) hint() {

@@ -73,7 +73,7 @@ func (s *Store) listen(ctx context.Context) error {
 	}
 	var beaten time.Time
 	for {
-		before := s.followed.Load()
+		before, asked := s.followed.Load(), time.Now()
 		var at journal.Position
 		if err := bounded(func(ctx context.Context) (err error) {
 			at, err = head(ctx, conn)
@@ -82,6 +82,8 @@ func (s *Store) listen(ctx context.Context) error {
 			return err
 		}
 		s.away.Store(nil)
+		s.contacted(asked)
+		s.end.Store(uint64(at.LSN))
 		if at.LSN > s.applied() || forkedAt(before, at) {
 			s.hint()
 		}
@@ -108,15 +110,22 @@ type executor interface {
 
 // beat says that this node is live, and up to where it has applied the log.
 func (s *Store) beat(ctx context.Context, q executor) error {
-	done, err := q.Exec(ctx, `UPDATE stagedoor.node SET beat = clock_timestamp(), applied = $3
-		WHERE id = $1 AND epoch = $2 AND live`, s.options.Node, s.epoch, int64(s.applied()))
-	if err != nil {
-		return readError(err)
-	}
-	if done.RowsAffected() == 0 {
+	began := time.Now()
+	var leaving bool
+	err := q.QueryRow(ctx, `UPDATE stagedoor.node SET beat = clock_timestamp(), applied = $3
+		WHERE id = $1 AND epoch = $2 AND (live OR standby) RETURNING leaving`,
+		s.options.Node, s.epoch, int64(s.applied())).Scan(&leaving)
+	if errors.Is(err, pgx.ErrNoRows) {
 		s.fenced.Store(true)
 		s.hint() // the state asks for the tail and learns it
 		return journal.ErrFenced
+	}
+	if err != nil {
+		return readError(err)
+	}
+	s.beaten.Store(&began)
+	if leaving {
+		s.leave.Do(func() { close(s.leaving) })
 	}
 	return nil
 }
@@ -169,32 +178,4 @@ func (s *Store) measure(ctx context.Context, q querier) error {
 	err := q.QueryRow(ctx, "SELECT pg_database_size(current_database())").Scan(&size)
 	s.size.Store(size)
 	return err
-}
-
-// members is a Store as journal.Members.
-type members Store
-
-// Beat implements journal.Members. The store does so by itself every second.
-func (m *members) Beat(ctx context.Context) error {
-	s := (*Store)(m)
-	return s.beat(ctx, s.pool)
-}
-
-// List implements journal.Members.
-func (m *members) List(ctx context.Context) ([]journal.Member, error) {
-	rows, err := m.pool.Query(ctx, `SELECT id, epoch, beat >= clock_timestamp() - $1::interval,
-		(extract(epoch FROM clock_timestamp() - beat) * 1e9)::bigint, applied, version
-		FROM stagedoor.node WHERE live ORDER BY id`, m.options.Lease)
-	if err != nil {
-		return nil, readError(err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[journal.Member])
-	return all, readError(err)
-}
-
-// Expel implements journal.Members.
-func (m *members) Expel(ctx context.Context, node string, epoch uint64) (bool, error) {
-	done, err := m.pool.Exec(ctx, "UPDATE stagedoor.node SET live = false WHERE id = $1 AND epoch = $2 AND live",
-		node, int64(epoch))
-	return done.RowsAffected() > 0, readError(err)
 }

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"stagedoor/state/statetest/pgserver"
+)
+
+// takeover bounds the time from the end of a gateway to the moment at which its stand-by serves.
+const takeover = 10 * time.Second
+
+// pair are two gateways on one database, with data directories of their own.
+type pair struct {
+	t        *testing.T
+	dir      string
+	database *pgserver.Server
+	upstream string
+}
+
+// start starts a gateway, and returns when it stands by if it is to, or else serves.
+func (p *pair) start(name string, standby bool) *program {
+	p.t.Helper()
+	file := p.file(name)
+	text := fmt.Sprintf("data: %s\ncluster: {store: %q, node: %s, standby: true}\nlisten: 127.0.0.1:0\n"+
+		"telemetry: {metrics: {prometheus: true}}\n"+
+		"providers:\n  s: {shape: sandbox}\n  v: {shape: videos, base_url: %q, api_keys: [k]}\n"+
+		"models:\n  m: {targets: [{provider: s, model: m}]}\n  video: {targets: [{provider: v, model: video-2}]}\n",
+		filepath.Join(p.dir, name), p.database.URL(), name, p.upstream+"/v1")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	g := begin(p.t, p.dir, "serve", "--config", file)
+	if !standby {
+		g.serving()
+		return g
+	}
+	const says = `msg="standing by" listen=[`
+	g.logged(says)
+	_, rest, _ := strings.Cut(g.errOut.String(), says)
+	address, _, _ := strings.Cut(rest, "]")
+	g.URL = "http://" + address
+	return g
+}
+
+func (p *pair) file(name string) string { return filepath.Join(p.dir, name+".yaml") }
+
+// get returns the status and the body of a reply.
+func (p *program) get(path, key string) (int, string) {
+	p.t.Helper()
+	req, err := http.NewRequest(http.MethodGet, p.URL+path, nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return res.StatusCode, string(text)
+}
+
+// status returns the status of a stored response or of a video.
+func (p *program) status(path, key string) string {
+	p.t.Helper()
+	code, text := p.get(path, key)
+	var item struct{ Status string }
+	if err := json.Unmarshal([]byte(text), &item); code != http.StatusOK || err != nil {
+		p.t.Fatalf("%s: %d %s", path, code, text)
+	}
+	return item.Status
+}
+
+// made sends a request and returns the id of what it has made.
+func (p *program) made(path, key, body string) string {
+	p.t.Helper()
+	var item struct{ ID string }
+	res := p.post(path, key, body)
+	if err := json.NewDecoder(res.Body).Decode(&item); err != nil || res.StatusCode != http.StatusOK || item.ID == "" {
+		p.t.Fatalf("%s: %d, %v", path, res.StatusCode, err)
+	}
+	return item.ID
+}
+
+// took waits until a stand-by serves, and checks that it took no longer than takeover since then.
+func (p *program) took(since time.Time) {
+	p.t.Helper()
+	p.serving()
+	if wait := time.Since(since); wait > takeover {
+		p.t.Errorf("the stand-by served after %v", wait)
+	} else {
+		p.t.Logf("the stand-by served after %v", wait)
+	}
+}
+
+func startPair(t *testing.T) *pair {
+	t.Helper()
+	server, err := pgserver.Start("fsync=off")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if server == nil {
+		t.Log("there is no Postgres on this machine, so nothing was tested")
+		return nil
+	}
+	t.Cleanup(server.Stop)
+	dir := directory(t)
+	upstream := begin(t, dir, "sandbox", "--listen", "127.0.0.1:0")
+	const says = "the sandbox is listening on "
+	upstream.await("listening", func() bool { return strings.Contains(upstream.out.String(), says) })
+	_, rest, _ := strings.Cut(upstream.out.String(), says)
+	address, _, _ := strings.Cut(rest, "\n")
+	return &pair{t: t, dir: dir, database: server, upstream: address}
+}
+
+// A gateway that is killed loses nothing that was acknowledged: its stand-by has the keys, and goes on with the jobs.
+func TestAStandbyTakesOverFromAKilledGateway(t *testing.T) {
+	p := startPair(t)
+	if p == nil {
+		return
+	}
+	first := p.start("gw-1", false)
+	second := p.start("gw-2", true)
+
+	if code, text := second.get("/healthz", ""); code != http.StatusOK {
+		t.Errorf("/healthz of the stand-by: %d %s", code, text)
+	}
+	if code, text := second.get("/readyz", ""); code != http.StatusServiceUnavailable ||
+		!strings.Contains(text, "standby") {
+		t.Errorf("/readyz of the stand-by: %d %s", code, text)
+	}
+	if code, text := second.get("/v1/models", ""); code != http.StatusServiceUnavailable ||
+		!strings.Contains(text, `"code":"standby"`) {
+		t.Errorf("a request to the stand-by: %d %s", code, text)
+	}
+	list := command(t, nil, "nodes", "--config", p.file("gw-1"))
+	list.check(t, exitOK, "gw-1  live", "")
+	list.check(t, exitOK, "gw-2  standby", "")
+
+	// After the stand-by has read the state, so that it has to follow.
+	kept, revoked := createKey(t, "", "--config", p.file("gw-1")), createKey(t, "", "--config", p.file("gw-1"))
+	command(t, nil, "keys", "revoke", revoked.ID, "--config", p.file("gw-1")).check(t, exitOK, "revoked", "")
+	response := first.made("/v1/responses", kept.Key, `{"model":"m","input":"[sandbox: delay=2s]","background":true}`)
+	video := first.made("/v1/videos", kept.Key, `{"model":"video","prompt":"a fox [sandbox: job=7s]","seconds":"4"}`)
+	killed := time.Now()
+	if err := first.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	second.took(killed)
+	if got := second.ask(kept.Key, "m"); got != http.StatusOK {
+		t.Errorf("a key is answered %d", got)
+	}
+	if got := second.ask(revoked.Key, "m"); got != http.StatusUnauthorized {
+		t.Errorf("a revoked key is answered %d", got)
+	}
+	if _, text := second.get("/metrics", ""); !strings.Contains(text, "stagedoor_cluster_lease_seconds") {
+		t.Error("the metrics do not have the lease")
+	}
+	for _, path := range []string{"/v1/responses/" + response, "/v1/videos/" + video} {
+		second.await("the end of "+path, func() bool { return second.status(path, kept.Key) == "completed" })
+	}
+	second.stop()
+}
+
+// A gateway that hangs is replaced as if it were dead. When it goes on, it can change nothing and ends.
+func TestAStandbyTakesOverFromAGatewayThatHangsWhichThenEnds(t *testing.T) {
+	p := startPair(t)
+	if p == nil {
+		return
+	}
+	first := p.start("gw-1", false)
+	second := p.start("gw-2", true)
+	key := createKey(t, "", "--config", p.file("gw-1"))
+	stopped := time.Now()
+	first.signal(syscall.SIGSTOP)
+	second.took(stopped)
+	command(t, nil, "keys", "revoke", key.ID, "--config", p.file("gw-2")).check(t, exitOK, "revoked", "")
+	first.signal(syscall.SIGCONT)
+	first.ended(exitStorage)
+	if got := second.ask(key.Key, "m"); got != http.StatusUnauthorized {
+		t.Errorf("a key that was revoked after the takeover is answered %d", got)
+	}
+	// Its next start stands by, and what one of the two is asked to leave to, the other one takes over.
+	first = p.start("gw-1", true)
+	left := time.Now()
+	command(t, nil, "nodes", "leave", "gw-2", "--config", p.file("gw-1")).check(t, exitOK, "was asked to leave", "")
+	first.took(left)
+	second.ended(exitOK)
+	command(t, nil, "nodes", "expel", "gw-2", "--config", p.file("gw-1")).check(t, exitFailure, "", "no node \"gw-2\"")
+	command(t, nil, "nodes", "expel", "gw-1", "--config", p.file("gw-1")).check(t, exitOK, "gw-1 was expelled", "")
+	first.ended(exitStorage)
+}
+
+// A gateway that has a stand-by refuses requests when it has not reached the database for a while, because what it
+// knows may be out of date. It goes on when the database is back.
+func TestAGatewayThatHasAStandbyDoesNotServeWithoutItsDatabase(t *testing.T) {
+	p := startPair(t)
+	if p == nil {
+		return
+	}
+	g := p.start("gw-1", false)
+	key := createKey(t, "", "--config", p.file("gw-1"))
+	p.database.Crash()
+	if got := g.ask(key.Key, "m"); got != http.StatusOK {
+		t.Errorf("while the database is away for a moment: %d", got)
+	}
+	g.await("a refusal", func() bool { return g.ask(key.Key, "m") == http.StatusServiceUnavailable })
+	if code, text := g.get("/readyz", ""); code != http.StatusServiceUnavailable ||
+		!strings.Contains(text, "database_unreachable") {
+		t.Errorf("/readyz: %d %s", code, text)
+	}
+	if err := p.database.Run(); err != nil {
+		t.Fatal(err)
+	}
+	g.await("answers again", func() bool { return g.ask(key.Key, "m") == http.StatusOK })
+	g.stop()
+}
+
+// A stand-by that is stopped before it has served ends at once.
+func TestAStandbyCanBeStopped(t *testing.T) {
+	p := startPair(t)
+	if p == nil {
+		return
+	}
+	first := p.start("gw-1", false)
+	second := p.start("gw-2", true)
+	second.stop()
+	first.stop()
+}

@@ -1,0 +1,131 @@
+package statecli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"stagedoor/cmd/stagedoor/cli"
+	"stagedoor/cmd/stagedoor/datadir"
+	"stagedoor/state/journal"
+	"stagedoor/state/journal/postgres"
+)
+
+// NodesCommand returns "stagedoor nodes" with its subcommands. They work on the database itself, so that they also help
+// with a gateway that does not answer.
+func NodesCommand(shared *cli.App) *cobra.Command {
+	a := app{shared}
+	asJSON := false
+	c := &cobra.Command{
+		Use: "nodes", Short: "List the gateways that use the database, and end one", Args: cli.NoArgs,
+		Long: `List the gateways that use the database of cluster.store, with what they are:
+
+  live      it serves and can change the state
+  standby   it follows the state and takes over when the live one ends
+  silent    it has not been heard of for the length of its lease, five seconds`,
+	}
+	o := datadir.AddFlags(c, a.App)
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return a.withNodes(c.Context(), o, func(_ *postgres.Members, all []journal.Member) error {
+			return a.printNodes(all, asJSON)
+		})
+	}
+	c.AddCommand(&cobra.Command{
+		Use: "leave NAME", Short: "Let a gateway end as after SIGTERM", Args: cli.ExactArgs(1, "the name of a node"),
+		Long: `Let a gateway end as it does after SIGTERM: it takes no new requests, lets streams
+finish and then leaves the database, so that a stand-by takes over at once. It begins
+within a few seconds.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.endNode(c.Context(), o, args[0], (*postgres.Members).Leave, "was asked to leave")
+		},
+	}, &cobra.Command{
+		Use: "expel NAME", Short: "End a gateway's part at once", Args: cli.ExactArgs(1, "the name of a node"),
+		Long: `End a gateway's part without waiting for its lease to end, for one that is known to
+be dead. It can change nothing any more. If it is alive it ends with exit code 75.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.endNode(c.Context(), o, args[0], (*postgres.Members).Expel, "was expelled")
+		},
+	})
+	return c
+}
+
+// nodesWait bounds the wait for the database.
+const nodesWait = 10 * time.Second
+
+// withNodes calls use with the nodes of the database.
+func (a app) withNodes(
+	ctx context.Context, o *datadir.Flags, use func(*postgres.Members, []journal.Member) error,
+) error {
+	ctx, cancel := context.WithTimeout(ctx, nodesWait)
+	defer cancel()
+	members, err := o.OpenMembers(ctx)
+	if err != nil {
+		return err
+	}
+	defer members.Close()
+	all, err := members.List(ctx)
+	if err != nil {
+		return datadir.Unavailable(err)
+	}
+	return use(members, all)
+}
+
+// printedNode is a node in JSON.
+type printedNode struct {
+	Name    string  `json:"name"`
+	State   string  `json:"state"`
+	Epoch   uint64  `json:"epoch"`
+	Beat    float64 `json:"last_beat_seconds"`
+	Applied uint64  `json:"applied"`
+	Version string  `json:"version"`
+}
+
+func (a app) printNodes(all []journal.Member, asJSON bool) error {
+	printed := make([]printedNode, len(all))
+	for i, m := range all {
+		state := "live"
+		switch {
+		case !m.Live:
+			state = "silent"
+		case m.Standby:
+			state = "standby"
+		}
+		printed[i] = printedNode{m.Node, state, m.Epoch, m.Age.Seconds(), uint64(m.LSN), m.Version}
+	}
+	if asJSON {
+		return cli.PrintJSON(a.Out, printed)
+	}
+	return cli.Table(a.Out, "NAME STATE EPOCH BEAT APPLIED VERSION", nil, func(line func(...any)) {
+		for _, n := range printed {
+			line(n.Name, n.State, int64(n.Epoch), fmt.Sprintf("%.1fs ago", n.Beat), int64(n.Applied), n.Version)
+		}
+	})
+}
+
+// endNode calls end with the node of a name in its present epoch.
+func (a app) endNode(
+	ctx context.Context, o *datadir.Flags, name string,
+	end func(*postgres.Members, context.Context, string, uint64) (bool, error), done string,
+) error {
+	return a.withNodes(ctx, o, func(members *postgres.Members, all []journal.Member) error {
+		for _, m := range all {
+			if m.Node != name {
+				continue
+			}
+			ended, err := end(members, ctx, name, m.Epoch)
+			switch {
+			case err != nil:
+				return datadir.Unavailable(err)
+			case !ended:
+				return errors.New("the node has just left or begun another epoch: look at stagedoor nodes")
+			}
+			_, err = fmt.Fprintf(a.Out, "%s %s\n", cli.Printable(name), done)
+			return err
+		}
+		return fmt.Errorf("no node %q uses the database: look at stagedoor nodes", name)
+	})
+}

@@ -1,0 +1,75 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"stagedoor/state/journal"
+)
+
+// Members lists and ends the nodes of a database. It implements journal.Members, and is also for commands that take no
+// part themselves; see OpenMembers.
+type Members struct{ store *Store }
+
+// Members implements journal.Shared.
+func (s *Store) Members() journal.Members { return &Members{s} }
+
+// OpenMembers returns the nodes of the database of a URL without joining them. The error is ErrNotFound if no node has
+// made the tables yet, or only one of an earlier version. Close ends it.
+func OpenMembers(ctx context.Context, url string) (*Members, error) {
+	s, err := connect(url, Options{Node: "members"}.filled())
+	if err != nil {
+		return nil, err
+	}
+	m := &Members{s}
+	var there bool
+	if err := s.pool.QueryRow(ctx, haveTables).Scan(&there); err != nil {
+		m.Close()
+		return nil, readError(err)
+	}
+	if !there {
+		m.Close()
+		return nil, fmt.Errorf("%w: no gateway of this version has used the database yet", journal.ErrNotFound)
+	}
+	return m, nil
+}
+
+// Close ends Members that OpenMembers has returned.
+func (m *Members) Close() {
+	m.store.stop()
+	m.store.pool.Close()
+}
+
+// Beat implements journal.Members. The store does so by itself every second.
+func (m *Members) Beat(ctx context.Context) error { return m.store.beat(ctx, m.store.pool) }
+
+// List implements journal.Members.
+func (m *Members) List(ctx context.Context) ([]journal.Member, error) {
+	rows, err := m.store.pool.Query(ctx, `SELECT id, epoch, beat >= clock_timestamp() - $1::interval,
+		(extract(epoch FROM clock_timestamp() - beat) * 1e9)::bigint, applied, version, standby
+		FROM stagedoor.node WHERE live OR standby ORDER BY id`, m.store.options.Lease)
+	if err != nil {
+		return nil, readError(err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[journal.Member])
+	return all, readError(err)
+}
+
+// Expel implements journal.Members.
+func (m *Members) Expel(ctx context.Context, node string, epoch uint64) (bool, error) {
+	return m.change(ctx, "live = false, standby = false", node, epoch)
+}
+
+// Leave asks a node to end as it does by itself after SIGTERM, and reports whether it was in this epoch still. The node
+// finds out with its next beat.
+func (m *Members) Leave(ctx context.Context, node string, epoch uint64) (bool, error) {
+	return m.change(ctx, "leaving = true", node, epoch)
+}
+
+func (m *Members) change(ctx context.Context, set, node string, epoch uint64) (bool, error) {
+	done, err := m.store.pool.Exec(ctx, "UPDATE stagedoor.node SET "+set+
+		" WHERE id = $1 AND epoch = $2 AND (live OR standby)", node, int64(epoch))
+	return done.RowsAffected() > 0, readError(err)
+}
