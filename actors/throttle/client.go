@@ -83,8 +83,9 @@ func (c *Client) Props() *actor.Props {
 // Acquire returns a permit as soon as it is the request's turn. It fails with a *Refused, or
 // with the cause of ctx if ctx ends first. The caller must release the permit.
 func (c *Client) Acquire(ctx context.Context, ask Ask) (*Permit, error) {
-	// A pause is in force as soon as Pause returns, even before the actor has received it.
-	if c.free.Load() != nil && !c.shared.paused.Load() {
+	// A pause and new limits are in force as soon as Pause and Configure return, even before the actor has received
+	// them.
+	if c.free.Load() != nil && !c.shared.paused.Load() && c.config.Load().unlimited() {
 		c.shared.inFlight.Add(1)
 		c.shared.granted.Add(1)
 		return &Permit{client: c}, nil

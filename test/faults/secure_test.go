@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -128,6 +129,15 @@ func connectRows(t *testing.T, server *faultd.Server) []hatch {
 
 func port(addr string) string { return addr[strings.LastIndexByte(addr, ':')+1:] }
 
+// connecting returns timeouts that end a silent connection soon, and leave a busy machine time for every other one.
+func connecting(r hatch) harness.Timeouts {
+	t := harness.Timeouts{Connect: "10s", FirstByte: "10s", Idle: "10s", Total: "20s"}
+	if slices.Contains(r.want.refused, http.StatusGatewayTimeout) {
+		t.Connect = "500ms"
+	}
+	return t
+}
+
 // TestUnreachableUpstreams: what goes wrong before a request could be sent is told
 // as such, and never mended by trusting anybody.
 func TestUnreachableUpstreams(t *testing.T) {
@@ -138,7 +148,7 @@ func TestUnreachableUpstreams(t *testing.T) {
 		for _, w := range ways() {
 			name := r.id + "-" + w.String()
 			cells = append(cells, cell{name: name, upstream: cases.Chat, baseURL: r.base + "/" + name + "/v1",
-				timeouts: harness.Timeouts{Connect: "500ms", FirstByte: "5s", Idle: "5s", Total: "8s"}})
+				timeouts: connecting(r)})
 			server.Handle(name, func(c *faultd.Conn) { good(c, faultd.Wires[cases.Chat], wantsStream(c)) })
 		}
 	}
@@ -173,19 +183,17 @@ func TestUnreachableTargetsAreStoodInFor(t *testing.T) {
 	server := newServer(t)
 	rows := connectRows(t, server)
 	config := harness.Config{Providers: map[string]harness.Provider{}, Models: map[string]harness.Model{}}
-	quick := harness.Timeouts{Connect: "500ms", FirstByte: "5s", Idle: "5s", Total: "8s"}
 	server.Handle("spare", func(c *faultd.Conn) { good(c, faultd.Wires[cases.Chat], wantsStream(c)) })
-	config.Providers["spare"] = harness.Provider{
-		Shape:    "chat",
-		BaseURL:  "http://" + server.Addr() + "/spare/v1",
-		Timeouts: &quick,
-	}
+	spare := connecting(hatch{})
+	config.Providers["spare"] = harness.Provider{Shape: "chat", BaseURL: "http://" + server.Addr() + "/spare/v1",
+		Timeouts: &spare}
 	var names []string
 	for _, r := range rows {
 		if r.want.answer {
 			continue
 		}
 		names = append(names, r.id)
+		quick := connecting(r)
 		config.Providers[r.id] = harness.Provider{Shape: "chat", BaseURL: r.base + "/x/v1", Timeouts: &quick}
 		config.Models[r.id] = harness.Model{
 			Targets: []harness.Target{{Provider: r.id, Model: "m"}, {Provider: "spare", Model: "m"}},

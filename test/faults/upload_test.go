@@ -17,7 +17,7 @@ import (
 const uploadSize = 8 << 20
 
 // reading is enough to be called with such a body on a busy machine.
-var reading = harness.Timeouts{Connect: "2s", FirstByte: "2s", Idle: "2s", Total: "10s"}
+var reading = harness.Timeouts{Connect: "4s", FirstByte: "4s", Idle: "4s", Total: "20s"}
 
 // upload is a client's request with a body of uploadSize.
 func (w way) upload(t testing.TB, b *bench, model string) *http.Request {
