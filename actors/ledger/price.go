@@ -33,6 +33,8 @@ type Demand struct {
 	Prompt, Largest int64
 	// Special is set if tokens may be those of sound or of long-lived cache writes, which have prices of their own.
 	Special bool
+	// Faster is set if the reply may be at a service tier that costs more.
+	Faster bool
 	// Searches is the number of searches that are held for.
 	Searches int64
 }
@@ -43,6 +45,9 @@ func (d *Demand) highest(p *catalog.Price) (input, output, searches int64) {
 	u := dialogue.NoUsage
 	u.WebSearches = d.Searches
 	p = p.ForPrompt(d.Largest)
+	if d.Faster {
+		p = p.AtDearestTier()
+	}
 	input, output = p.Dearest(d.Special)
 	return input, output, p.Tokens(u)
 }

@@ -1,6 +1,7 @@
 package meter_test
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -130,7 +131,7 @@ func TestAReplyCannotNameAModelOfAnotherVendor(t *testing.T) {
 	c := listedAt(t, "*", "gpt-5", charging, nil)
 	want := *c.Rates(time.Now())
 	for _, model := range []string{"deepseek-flash", "claude-haiku-4-5", "gpt-5"} {
-		if got := *c.RatesOf(model, time.Now()); got != want {
+		if got := *c.RatesOf(model, time.Now()); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, want %+v", model, got, want)
 		}
 	}
@@ -286,6 +287,50 @@ func TestTwoCallsBelowAPromptSizeAreNotChargedAboveIt(t *testing.T) {
 			}
 			if got := f.spent(); got != c.want {
 				t.Errorf("charged %d, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+// A faster or slower service tier costs what the list says, by what the provider did. A client that names one can raise
+// the hold, and cannot lower the bill.
+func TestTheServiceTierOfTheReplyIsCharged(t *testing.T) {
+	asking := func(tier string) func(*meter.Request) {
+		return func(r *meter.Request) {
+			text := `{"service_tier":"` + tier + `"}`
+			r.Body = []byte(text + strings.Repeat(" ", 400-len(text)))
+		}
+	}
+	own := &catalog.Price{Input: 1_250_000, Output: 10_000_000}
+	for _, c := range []struct {
+		name, requested, reply string
+		price                  *catalog.Price
+		held, charged          int64
+	}{
+		{"none", "auto", "", nil, 625, 225},
+		{"the default", "auto", "default", nil, 625, 225},
+		{"slower", "flex", "flex", nil, 625, 113},
+		{"slower was refused", "flex", "default", nil, 625, 225},
+		{"faster", "priority", "priority", nil, 1_250, 450},
+		{"faster was refused", "priority", "default", nil, 1_250, 225},
+		{"faster by a setting of the account", "auto", "priority", nil, 625, 450},
+		{"unknown", "x", "x", nil, 625, 225},
+		{"the operator's price", "priority", "priority", own, 625, 225},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFixture(t, 1_000_000)
+			m := f.meter(asking(c.requested))
+			begin(t, m, listed(t, "gpt-5", charging, c.price))
+			held := f.held()
+			o := outcome(10)
+			o.ServiceTier, o.Accepted = c.reply, true
+			for range 2 { // the second one must not count the tier again
+				if err := m.Settle(ctx, o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := f.spent(); got != c.charged || held != c.held {
+				t.Errorf("held %d and charged %d, want %d and %d", held, got, c.held, c.charged)
 			}
 		})
 	}

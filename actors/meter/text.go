@@ -95,11 +95,12 @@ func (t *Text) Another() text.Meter {
 		demand: t.demand}
 }
 
-// demandOf looks for words in the body that stand for what has a price of its own: sound, cache writes of an hour and
-// searches. A client that hides them pays the same and has a hold that is too small.
+// demandOf looks for words in the body that stand for what has a price of its own: sound, cache writes of an hour,
+// searches and a faster service tier. A client that hides them pays the same and has a hold that is too small.
 func demandOf(r *Request) ledger.Demand {
 	has := func(word string) bool { return bytes.Contains(r.Body, []byte(word)) }
 	d := ledger.Demand{Largest: max(promptTokens(r.Body), r.Tokens), Special: has("audio") || has(`"1h"`)}
+	d.Faster = (has("service_tier") || has("serviceTier")) && (has(`"priority"`) || has(`"fast"`))
 	if has("web_search") || has("google_search") || has("googleSearch") {
 		d.Searches = heldSearches
 	}
@@ -246,7 +247,7 @@ func (t *Text) Settle(ctx context.Context, o *text.Outcome) *dialogue.Error {
 	if t.ended || t.target == nil {
 		return nil
 	}
-	if t.reprice(o.ReplyModel); t.price.Zero() {
+	if t.reprice(o); t.price.Zero() {
 		t.price = nil // no hold was made, or the model that answered is free
 	}
 	end := t.endOf(o)
@@ -264,11 +265,9 @@ func (t *Text) Settle(ctx context.Context, o *text.Outcome) *dialogue.Error {
 		Attempts: o.Attempts}, o.Err != nil)
 }
 
-// reprice takes the price of the model that the reply names, if that decides (catalog.Candidate.RatesOf).
-func (t *Text) reprice(model string) {
-	if model != "" {
-		t.price = t.target.RatesOf(model, t.began)
-	}
+// reprice takes the price of the model and the service tier that the reply names, if these decide.
+func (t *Text) reprice(o *text.Outcome) {
+	t.price = t.target.RatesOf(o.ReplyModel, t.began).AtTier(o.ServiceTier)
 }
 
 // endOf returns how the request ended.

@@ -37,8 +37,9 @@ type attempt struct {
 	reason   dialogue.Reason
 	counted  counter
 	metaSent bool
-	accepted atomic.Int32 // calls; see Outcome.Accepted
-	calls    int          // see Outcome.Calls
+	accepted atomic.Int32           // calls; see Outcome.Accepted
+	tier     atomic.Pointer[string] // see Outcome.ServiceTier; calls of one attempt run at the same time
+	calls    int                    // see Outcome.Calls
 	// failStream writes the terminal error event of the stream that runs; nil: no stream does. It is kept for the case
 	// that the attempt panics.
 	failStream func(dst []byte, err *dialogue.Error) []byte
@@ -381,6 +382,7 @@ func (a *attempt) noteCalls() {
 	out := &a.outcome
 	out.AcceptedCalls, out.Calls = int(a.accepted.Load()), max(a.calls, 1)
 	out.Accepted = out.AcceptedCalls > 0
+	out.ServiceTier = a.serviceTier()
 }
 
 // tokensOf returns how many tokens an upstream reported, for the limiter.

@@ -79,6 +79,7 @@ func (l *lateUsage) read(events *upstream.EventReader, done func() bool, see fun
 			return
 		}
 		if fields.CheckEvent(ev.Data) == nil {
+			l.attempt.keepTier(ev.Data)
 			see(&ev)
 		}
 	}

@@ -278,3 +278,49 @@ func TestALaterChunkMayNameTheModelThatIsCharged(t *testing.T) {
 		})
 	}
 }
+
+// The service tier that the reply names last counts, whatever was requested, because a vendor may repeat the request's
+// until its end. Prices of the configuration have no tiers.
+func TestTheServiceTierIsThatOfTheReply(t *testing.T) {
+	const chat = `data: {"id":"c1","model":"m","service_tier":"flex","choices":[{"index":0,"delta":` +
+		`{"role":"assistant","content":"\"service_tier\":\"priority\""},"finish_reason":"stop"}]}` + "\n\n" + chatDone
+	const responses = `data: {"type":"response.created","response":{"id":"r1","model":"m","service_tier":"auto"}}` +
+		"\n\n" + `data: {"type":"response.completed","response":{"id":"r1","model":"m","status":"completed",` +
+		`"service_tier":"priority","output":[]}}` + "\n\n"
+	const messages = `data: {"type":"message_start","message":{"id":"m1","model":"m","role":"assistant","content":[],` +
+		`"usage":{"input_tokens":3,"output_tokens":1,"service_tier":"batch"}}}` + "\n\n" +
+		`data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":1}}` + "\n\n" +
+		`data: {"type":"message_stop"}` + "\n\n"
+	long := strings.ReplaceAll(chat, `"flex"`, `"`+strings.Repeat("x", 100)+`"`)
+	flex := `{"model":"m","service_tier":"flex",` + chatAskStream[len(`{"model":"m",`):]
+	for name, c := range map[string]struct {
+		inbound, upstream dialogue.Shape
+		body, reply       string
+		price             *catalog.Price
+		want              string
+	}{
+		"passed through": {dialoguetest.Chat, dialoguetest.Chat, flex, chat, nil, "flex"},
+		"translated":     {dialoguetest.Messages, dialoguetest.Chat, messagesAskStream, chat, nil, "flex"},
+		"passed responses": {dialoguetest.Responses, dialoguetest.Responses, responsesAskStream, responses, nil,
+			"priority"},
+		"translated responses": {dialoguetest.Chat, dialoguetest.Responses, flex, responses, nil, "priority"},
+		"passed messages": {dialoguetest.Messages, dialoguetest.Messages, messagesAskStream, messages, nil,
+			"batch"},
+		"translated messages":    {dialoguetest.Chat, dialoguetest.Messages, flex, messages, nil, "batch"},
+		"a stream for a whole":   {dialoguetest.Chat, dialoguetest.Chat, chatAsk, chat, nil, "flex"},
+		"a reply without a tier": {dialoguetest.Chat, dialoguetest.Chat, flex, chatRole + chatStop + chatDone, nil, ""},
+		"a name that is no word": {dialoguetest.Chat, dialoguetest.Chat, chatAskStream, long, nil, ""},
+		"a configured price": {dialoguetest.Chat, dialoguetest.Chat, chatAskStream, chat,
+			&catalog.Price{Input: 1}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(t *testing.T, s *stage) {
+				s.price = c.price
+				s.upstream("a", c.upstream, stream(c.reply))
+				if got := s.ask(s.request(c.inbound, c.body)); got.ServiceTier != c.want || got.status != 200 {
+					t.Errorf("the tier is %q: %d %s %v", got.ServiceTier, got.status, got.text, got.err)
+				}
+			})
+		})
+	}
+}

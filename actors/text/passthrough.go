@@ -104,6 +104,7 @@ func (u *passthrough) readWhole(ctx context.Context, reply *upstream.Reply, buf 
 		return engine.FailureOf(err)
 	}
 	u.keepModel(body)
+	u.keepTier(body)
 	u.keepNames(body)
 	u.keepProofs(body)
 	if u.observer != nil {
@@ -142,7 +143,8 @@ func (u *passthrough) otherForm(ctx context.Context, reply *upstream.Reply) *ups
 		return engine.CallerFault(err)
 	}
 	return u.runTranslated(ctx, req, func(_ context.Context, emit emitFunc, flush flushFunc) *upstream.Failure {
-		in := &incoming{reply: reply, parser: u.shape.NewParser(u.request.Head.Choices(), u.env), late: u.late, emit: emit}
+		parser := u.shape.NewParser(u.request.Head.Choices(), u.env)
+		in := &incoming{attempt: u.attempt, reply: reply, parser: parser, late: u.late, emit: emit}
 		defer func() { in.events.Release() }()
 		return in.read(flush)
 	})
@@ -208,6 +210,7 @@ func (u *passthrough) event(ctx context.Context, ev *upstream.Event) *upstream.F
 		ev.Data, ev.Plain = bytes.ToValidUTF8(ev.Data, replacement), false
 	}
 	u.keepModel(ev.Data)
+	u.keepTier(ev.Data)
 	if !u.seen {
 		u.seen = true
 		u.keepNames(ev.Data)

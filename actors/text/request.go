@@ -84,6 +84,8 @@ type Outcome struct {
 	Reason dialogue.Reason
 	// ReplyModel is the model that the reply names, if the price may depend on it. It is text of the provider.
 	ReplyModel string
+	// ServiceTier is the service tier that the reply names, or "". It is text of the provider, too.
+	ServiceTier string
 	// Counted is the gateway's own count of the output tokens delivered, a guess.
 	Counted int64
 	// Err is the failure that the client got, if any.

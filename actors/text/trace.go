@@ -1,6 +1,7 @@
 package text
 
 import (
+	"bytes"
 	"context"
 	"time"
 
@@ -46,7 +47,7 @@ func (a *attempt) endCall(c *telemetry.Call, failure string) {
 	}
 	cost := int64(0)
 	if u := c.Usage(); u.InputTotal >= 0 || u.OutputTotal >= 0 {
-		cost = a.c.Estimate(a.outcome.ReplyModel, a.svc.env.Now()).Tokens(u)
+		cost = a.c.Estimate(a.outcome.ReplyModel, a.svc.env.Now()).AtTier(a.serviceTier()).Tokens(u)
 	}
 	c.End(failure, cost)
 }
@@ -127,6 +128,29 @@ func (u *passthrough) keepModel(data []byte) {
 	if u.outcome.ReplyModel == "" && u.c.PricedByReply() {
 		u.outcome.ReplyModel = firstString(data, u.shape.Telemetry.ReplyModel)
 	}
+}
+
+// maxTier bounds the names of service tiers, which are short words.
+const maxTier = 32
+
+var tierMember = []byte(`"service_tier"`)
+
+// keepTier records the service tier that a reply names, for prices of the catalogue's list. data is the reply or one of
+// its events. The last event with a tier counts, because some vendors repeat the requested tier until the end.
+func (a *attempt) keepTier(data []byte) {
+	if a.c.Price != nil || !bytes.Contains(data, tierMember) {
+		return
+	}
+	if tier := firstString(data, a.shape.Telemetry.ReplyTier); tier != "" && len(tier) <= maxTier {
+		a.tier.Store(&tier)
+	}
+}
+
+func (a *attempt) serviceTier() string {
+	if tier := a.tier.Load(); tier != nil {
+		return *tier
+	}
+	return ""
 }
 
 // keepNames records the id and the model of a reply that passes unchanged in its trace. data is the reply or its

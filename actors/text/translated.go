@@ -317,6 +317,7 @@ func (a *attempt) producer(call shapes.Call, choices int, en dialogue.Enforced) 
 // incoming is the reply of one upstream call, from which parser makes events. A stream spends its life in read, so what
 // is needed only before or after a wait is in functions of its own, which keeps the stack of each stream small.
 type incoming struct {
+	attempt *attempt
 	reply   *upstream.Reply
 	parser  shapes.Parser
 	late    *lateUsage // may be nil
@@ -331,7 +332,7 @@ func (a *attempt) open(
 	ctx context.Context, call *shapes.Call, choices int, emit emitFunc,
 ) (*incoming, *upstream.Failure) {
 	key := a.provider.TakeKey(a.svc.env.Now(), a.c.Model)
-	in := &incoming{parser: a.shape.NewParser(choices, a.env), emit: func(ev *dialogue.Event) {
+	in := &incoming{attempt: a, parser: a.shape.NewParser(choices, a.env), emit: func(ev *dialogue.Event) {
 		if ev.Kind == dialogue.EventError {
 			a.judgeKey(key, a.refusedInBody(ev.Err))
 		}
@@ -360,6 +361,7 @@ func (in *incoming) read(flush flushFunc) *upstream.Failure {
 		if err != nil {
 			return engine.FailureOf(err)
 		}
+		in.attempt.keepTier(body)
 		in.parser.Body(body, in.emit)
 		return nil
 	}
@@ -386,6 +388,7 @@ func (in *incoming) take(flush flushFunc) (f *upstream.Failure, more bool) {
 	answered := in.parser.Answered()
 	if in.late.left() {
 		if err == nil && answered && fields.CheckEvent(ev.Data) == nil {
+			in.attempt.keepTier(ev.Data)
 			in.parser.Event(ev.Name, ev.Data, usageOnly(in.emit))
 		}
 		in.late.parse(in.events, in.parser, in.emit)
@@ -399,6 +402,7 @@ func (in *incoming) take(flush flushFunc) (f *upstream.Failure, more bool) {
 	}
 	switch bad := fields.CheckEvent(ev.Data); {
 	case bad == nil:
+		in.attempt.keepTier(ev.Data)
 		in.parser.Event(ev.Name, ev.Data, in.emit)
 	case !answered:
 		in.emit(&dialogue.Event{Kind: dialogue.EventError, Err: bad})

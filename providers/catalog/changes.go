@@ -109,6 +109,22 @@ func (c *Change) compare(was, is *Listed) {
 		c.Details = append(c.Details, before[len(after)].place+": no longer")
 	}
 	c.Steep = c.Steep || len(before) == 0 != (len(after) == 0)
+	if len(before) > 0 && len(after) > 0 {
+		c.compareTiers(before[0].price.ServiceTiers, after[0].price.ServiceTiers)
+	}
+}
+
+func (c *Change) compareTiers(was, is map[string]int64) {
+	both := maps.Clone(was)
+	maps.Copy(both, is)
+	for _, name := range slices.Sorted(maps.Keys(both)) {
+		before, after := orElse(was[name], million), orElse(is[name], million)
+		if before != after {
+			c.Details = append(c.Details,
+				fmt.Sprintf("service tier %s %s times the price, was %s", name, inDollars(after), inDollars(before)))
+			c.Steep = c.Steep || before > after*steep || after > before*steep
+		}
+	}
 }
 
 // steep is the factor from which on a new price is taken for a mistake.

@@ -39,6 +39,7 @@ type List struct {
 	models []*Listed
 	byName map[listedName]*Listed
 	hosts  map[string]string
+	tiers  map[string]map[string]dollars // factors by vendor and service tier
 	below  *List
 }
 
@@ -61,12 +62,14 @@ type Listed struct {
 	Higher    *tier    `json:"above"`
 	From      []dated  `json:"from"`
 	Windows   []daily  `json:"windows"`
-	End       string   `json:"end"`
-	Note      string   `json:"note"`
-	AsOf      string   `json:"as_of"`
-	Sources   []string `json:"src"`
-	tariff    *tariff
-	version   string // the list's version
+	// Tiers are factors of the prices at service tiers. They precede those of the vendor.
+	Tiers   map[string]dollars `json:"service_tiers"`
+	End     string             `json:"end"`
+	Note    string             `json:"note"`
+	AsOf    string             `json:"as_of"`
+	Sources []string           `json:"src"`
+	tariff  *tariff
+	version string // the list's version
 }
 
 // figures are prices as the file writes them, in dollars for a million tokens if the name says nothing else.
@@ -159,7 +162,9 @@ func ParseList(text []byte, below *List) (*List, error) {
 		Currency string                    `json:"currency"`
 		Sources  map[string]map[string]any `json:"sources"`
 		Hosts    map[string]string         `json:"hosts"`
-		Models   []*Listed                 `json:"models"`
+		// Tiers are factors of the prices at the service tiers that replies name, by vendor.
+		Tiers  map[string]map[string]dollars `json:"service_tiers"`
+		Models []*Listed                     `json:"models"`
 	}
 	if len(text) > MaxListBytes {
 		return nil, fmt.Errorf("the list is longer than %d MiB", MaxListBytes>>20)
@@ -168,7 +173,8 @@ func ParseList(text []byte, below *List) (*List, error) {
 		return nil, err
 	}
 	sum := sha256.Sum256(text)
-	l := &List{below: below, hosts: file.Hosts, byName: make(map[listedName]*Listed, 2*len(file.Models))}
+	l := &List{below: below, hosts: file.Hosts, tiers: file.Tiers}
+	l.byName = make(map[listedName]*Listed, 2*len(file.Models))
 	var mistakes []error
 	var err error
 	if l.Date, err = time.Parse(time.DateOnly, file.Date); err != nil {
@@ -231,10 +237,29 @@ func (l *List) add(m *Listed, sources map[string]map[string]any) (problems []str
 		say(m.Higher != nil || m.From != nil || m.Windows != nil, "above, from and windows need a price")
 		return problems
 	}
-	tariff, problem := newTariff(m)
+	tiers := l.serviceTiers(m)
+	for _, factor := range tiers {
+		say(factor < million/100 || factor > 100*million, "service_tiers: expected factors from 0.01 to 100")
+	}
+	tariff, problem := newTariff(m, tiers)
 	say(problem != "", problem)
 	m.tariff = tariff
 	return problems
+}
+
+// serviceTiers returns the factors of a model's prices at service tiers, in parts per million: its own ones, and those
+// of its vendor in this list or else in the ones below it.
+func (l *List) serviceTiers(m *Listed) map[string]int64 {
+	all := make(map[string]int64)
+	for at := l; at != nil && len(all) == 0; at = at.below {
+		for name, factor := range at.tiers[m.Vendor] {
+			all[name] = int64(factor)
+		}
+	}
+	for name, factor := range m.Tiers {
+		all[name] = int64(factor)
+	}
+	return all
 }
 
 // Models returns all models of the list and of the one below it that are in effect, by vendor and id.
@@ -356,8 +381,9 @@ const dayMinutes = 24 * 60
 
 // newTariff returns the prices of a model, or what is wrong with them. It returns nil and no problem if the list does
 // not say what a request to the model costs.
-func newTariff(m *Listed) (t *tariff, problem string) {
+func newTariff(m *Listed, tiers map[string]int64) (t *tariff, problem string) {
 	first := period{price: m.Figures.price(m.version)}
+	first.price.ServiceTiers = tiers
 	if m.Higher != nil && len(m.Windows)+len(m.From) > 0 {
 		return nil, "above: expected no windows and no from beside it"
 	}

@@ -222,11 +222,12 @@ func TestAListWithAMistakeIsRefused(t *testing.T) {
 			"windows": [{"utc": ["01:00-04:00"], "price": {"input": 2}}], "as_of"`, "no windows and no from"},
 		"overlap": {`"as_of"`, `"windows": [{"utc": ["01:00-04:00", "03:00-05:00"], "price": {"input": 2}}], "as_of"`,
 			"overlap"},
-		"past":    {`"as_of"`, `"from": [{"date": "2026-11-30", "price": {"input": 2}}], "as_of"`, "from"},
-		"context": {`"as_of"`, `"context": 10, "max_output": 11, "as_of"`, "at most context"},
-		"nothing": {good, "", "expected 1 to"},
-		"null":    {good, "null", "expected a model"},
-		"date":    {`"date": "2026-12-01"`, `"date": "today"`, "date"},
+		"a tier of nothing": {`"as_of"`, `"service_tiers": {"x": 0}, "as_of"`, "service_tiers"},
+		"past":              {`"as_of"`, `"from": [{"date": "2026-11-30", "price": {"input": 2}}], "as_of"`, "from"},
+		"context":           {`"as_of"`, `"context": 10, "max_output": 11, "as_of"`, "at most context"},
+		"nothing":           {good, "", "expected 1 to"},
+		"null":              {good, "null", "expected a model"},
+		"date":              {`"date": "2026-12-01"`, `"date": "today"`, "date"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Replace(listOf(good), c.from, c.to, 1)
@@ -361,6 +362,53 @@ func TestPatternsShowWhatTheirProvidersList(t *testing.T) {
 	}
 	if n := len(c.WithLists(map[string][]string{"a": long}).Models()); n > 10_001 {
 		t.Errorf("%d models are shown", n)
+	}
+}
+
+// A service tier multiplies the prices of tokens, above a prompt size and at hours of the day, too. Searches cost the
+// same. A model's own factors precede those of its vendor.
+func TestServiceTiersMultiplyThePricesOfTokens(t *testing.T) {
+	text := strings.Replace(listOf(`
+		{"provider": "v", "id": "m", "as_of": "2026-12-01", "price": {"input": 2, "web_search_1k": 10},
+			"above": {"tokens": 10, "input": 4}},
+		{"provider": "v", "id": "own", "as_of": "2026-12-01", "price": {"input": 2}, "service_tiers": {"fast": 3},
+			"windows": [{"utc": ["00:00-24:00"], "price": {"input": 6}}]},
+		{"provider": "w", "id": "m", "as_of": "2026-12-01", "price": {"input": 2}}`),
+		`"currency"`, `"service_tiers": {"v": {"slow": 0.5, "fast": 2}}, "currency"`, 1)
+	l, err := catalog.ParseList([]byte(text), catalog.Builtin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		vendor, id, tier string
+		prompt, want     int64
+	}{
+		{"v", "m", "", 10, 20}, {"v", "m", "standard", 10, 20}, {"v", "m", "slow", 10, 10}, {"v", "m", "fast", 10, 40},
+		{"v", "m", "slow", 11, 22}, {"v", "m", "fast", 11, 88},
+		{"v", "own", "fast", 10, 180}, {"v", "own", "slow", 10, 30}, {"w", "m", "slow", 10, 20},
+	} {
+		m, ppm := l.Find(c.vendor, c.id)
+		p := m.Price(autumn, ppm).AtTier(c.tier)
+		if got := p.Tokens(tokens(c.prompt, 0)); got != c.want {
+			t.Errorf("%+v: %d micro-dollars", c, got)
+		}
+		if got := p.WebSearch; c.id == "m" && c.vendor == "v" && got != 10_000_000 {
+			t.Errorf("%+v: a thousand searches cost %d", c, got)
+		}
+	}
+	for _, c := range []struct {
+		vendor, id       string
+		dearest, batches int64
+	}{{"openai", "gpt-5", 2_500_000, 625_000}, {"anthropic", "claude-opus-5", 5_000_000, 2_500_000}} {
+		m, ppm := catalog.Builtin().Find(c.vendor, c.id)
+		p := m.Price(autumn, ppm)
+		dearest, batches := p.AtDearestTier().Input, p.AtTier("batch").Input
+		if dearest != c.dearest || batches != c.batches {
+			t.Errorf("%s: the dearest tier costs %d, a batch %d", c.id, dearest, batches)
+		}
+	}
+	if none := (*catalog.Price)(nil); none.AtTier("fast") != nil || none.AtDearestTier() != nil {
+		t.Error("a model without a price has one at a tier")
 	}
 }
 

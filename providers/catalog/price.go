@@ -24,6 +24,8 @@ type Price struct {
 	PerPartial                                int64
 	// Above replaces the price for requests with a long prompt. It is nil if there is no such price.
 	Above *Tier
+	// ServiceTiers are parts per million of the price, by the names of the vendor's service tiers (AtTier).
+	ServiceTiers map[string]int64
 	// Source is the version of the list that the price is from. It is "" if the operator set the price.
 	Source string
 }
@@ -166,6 +168,39 @@ func (p *Price) scaled(ppm int64) Price {
 	return s
 }
 
+// AtTier returns the price at the service tier that a reply names. It is the price itself if the list says nothing of
+// that tier. Searches, images and seconds cost the same at each tier.
+func (p *Price) AtTier(name string) *Price {
+	if p == nil || p.ServiceTiers[name] == 0 {
+		return p
+	}
+	there := p.scaled(p.ServiceTiers[name])
+	there.keepUnits(p)
+	if p.Above != nil {
+		there.Above.Price.keepUnits(&p.Above.Price)
+	}
+	there.ServiceTiers = nil
+	return &there
+}
+
+func (p *Price) keepUnits(of *Price) {
+	p.WebSearch, p.PerImage, p.PerSecond, p.PerPartial = of.WebSearch, of.PerImage, of.PerSecond, of.PerPartial
+}
+
+// AtDearestTier returns the highest of the prices at the service tiers and of the price itself.
+func (p *Price) AtDearestTier() *Price {
+	if p == nil {
+		return nil
+	}
+	dearest, most := "", int64(million)
+	for name, ppm := range p.ServiceTiers {
+		if ppm > most {
+			dearest, most = name, ppm
+		}
+	}
+	return p.AtTier(dearest)
+}
+
 // amounts returns all amounts of the price, without those of Above.
 func (p *Price) amounts() []*int64 {
 	return []*int64{&p.Input, &p.Output, &p.CachedInput, &p.CacheWrite, &p.CacheWrite1h, &p.Reasoning, &p.AudioInput,
@@ -180,6 +215,7 @@ func (p Price) inherit(base *Price) Price {
 	p.PerImage = orElse(p.PerImage, base.PerImage)
 	p.PerSecond = orElse(p.PerSecond, base.PerSecond)
 	p.PerPartial = orElse(p.PerPartial, base.PerPartial)
+	p.ServiceTiers = base.ServiceTiers
 	return p
 }
 

@@ -89,6 +89,8 @@ type Telemetry struct {
 	// ReplyID and ReplyModel are the paths, in gjson's syntax, where a reply or its first event
 	// gives its id and its model.
 	ReplyID, ReplyModel []string
+	// ReplyTier are the paths where a reply or an event gives its service tier, as a member service_tier.
+	ReplyTier []string
 }
 
 // Probe is a request that costs nothing and needs a key.

@@ -30,6 +30,7 @@ var descriptor = shapes.Descriptor{
 	},
 	Telemetry: shapes.Telemetry{
 		Operation: "chat", Vendor: chunks.Vendor, ReplyID: []string{"id"}, ReplyModel: []string{"model"},
+		ReplyTier: []string{"service_tier"},
 	},
 	Defaults:    chunks.Defaults(dialogue.ThinkingImplicit),
 	Probe:       chunks.Probe,

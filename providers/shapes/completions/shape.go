@@ -29,6 +29,7 @@ var descriptor = shapes.Descriptor{
 	Answer:  shapes.AnswerMembers{Text: []string{"text"}},
 	Telemetry: shapes.Telemetry{
 		Operation: "text_completion", Vendor: chunks.Vendor, ReplyID: []string{"id"}, ReplyModel: []string{"model"},
+		ReplyTier: []string{"service_tier"},
 	},
 	Defaults:    defaults(),
 	Probe:       chunks.Probe,

@@ -35,6 +35,7 @@ var descriptor = shapes.Descriptor{
 	Telemetry: shapes.Telemetry{
 		Operation: "chat", Vendor: "anthropic",
 		ReplyID: []string{"message.id", "id"}, ReplyModel: []string{"message.model", "model"},
+		ReplyTier: []string{"message.usage.service_tier", "usage.service_tier"},
 	},
 	Defaults: dialogue.Capabilities{
 		StructuredOutputs: true, Thinking: dialogue.ThinkingEffort, ImagesIn: true, FilesIn: true, AudioIn: true,

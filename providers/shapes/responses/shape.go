@@ -36,6 +36,7 @@ var descriptor = shapes.Descriptor{
 	Telemetry: shapes.Telemetry{
 		Operation: "chat", Vendor: vendor,
 		ReplyID: []string{"response.id", "id"}, ReplyModel: []string{"response.model", "model"},
+		ReplyTier: []string{"response.service_tier", "service_tier"},
 	},
 	Defaults: dialogue.Capabilities{
 		StructuredOutputs: true, Thinking: dialogue.ThinkingImplicit, ImagesIn: true, FilesIn: true, AudioIn: true,
