@@ -102,9 +102,6 @@ func (g *gateway) build(
 	if g.store, err = datadir.OpenStore(c.Data, c.Cluster, versionText()); err != nil {
 		return err
 	}
-	if g.storage, err = openStorage(c.Data, maxContent(c.Limits.ContentMiB)); err != nil {
-		return err
-	}
 	if g.state, err = schema.Open(g.store, time.Now); err != nil {
 		return datadir.Unavailable(err)
 	}
@@ -112,6 +109,10 @@ func (g *gateway) build(
 		if err := wait(ctx, g); err != nil {
 			return err
 		}
+	}
+	// Not before it is this gateway's turn: another one may write there until then.
+	if g.storage, err = openStorage(c.Data, c.Cluster.Files, maxContent(c.Limits.ContentMiB)); err != nil {
+		return err
 	}
 	// Before anything can end that somebody wants to be told of.
 	work.SetWebhooks(g.state, c.Subscriptions())

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"os"
@@ -24,15 +25,16 @@ func maxContent(mebibytes int) int64 {
 	return int64(mebibytes) << 20
 }
 
-// storage is where content lies: in the data directory or, if nothing is to be
-// kept, in one that is gone with the process.
+// storage has the content: in the data directory, in one of all gateways of a database or, if nothing is to be kept, in
+// one that is gone with the process.
 type storage struct {
 	content *blobs.Store
 	scratch string // for uploads under way
 	remove  string // the directory to remove at the end; "": none
 }
 
-func openStorage(data string, most int64) (*storage, error) {
+// openStorage opens the content in a directory, or in the data directory if content is empty.
+func openStorage(data, content string, most int64) (*storage, error) {
 	s := &storage{}
 	if data == "memory" {
 		dir, err := os.MkdirTemp("", "stagedoor-")
@@ -44,7 +46,7 @@ func openStorage(data string, most int64) (*storage, error) {
 	s.scratch = filepath.Join(data, "scratch")
 	err := ownership.MkdirAll(s.scratch, 0o700)
 	if err == nil {
-		s.content, err = blobs.Open(filepath.Join(data, "content"), most, time.Now())
+		s.content, err = blobs.Open(cmp.Or(content, filepath.Join(data, "content")), most, time.Now())
 	}
 	if err != nil {
 		s.close()

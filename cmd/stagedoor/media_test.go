@@ -20,7 +20,7 @@ func TestContentIsBoundedBySettings(t *testing.T) {
 			t.Errorf("content_mib %d is %d bytes, want %d", mebibytes, got, want)
 		}
 	}
-	s, err := openStorage(t.TempDir(), maxContent(1))
+	s, err := openStorage(t.TempDir(), "", maxContent(1))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,11 +30,11 @@ type pair struct {
 func (p *pair) start(name string, standby bool) *program {
 	p.t.Helper()
 	file := p.file(name)
-	text := fmt.Sprintf("data: %s\ncluster: {store: %q, node: %s, standby: true}\nlisten: 127.0.0.1:0\n"+
+	text := fmt.Sprintf("data: %s\ncluster: {store: %q, node: %s, standby: true, files: %s}\nlisten: 127.0.0.1:0\n"+
 		"telemetry: {metrics: {prometheus: true}}\n"+
 		"providers:\n  s: {shape: sandbox}\n  v: {shape: videos, base_url: %q, api_keys: [k]}\n"+
 		"models:\n  m: {targets: [{provider: s, model: m}]}\n  video: {targets: [{provider: v, model: video-2}]}\n",
-		filepath.Join(p.dir, name), p.database.URL(), name, p.upstream+"/v1")
+		filepath.Join(p.dir, name), p.database.URL(), name, filepath.Join(p.dir, "files"), p.upstream+"/v1")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		p.t.Fatal(err)
 	}
@@ -155,6 +155,11 @@ func TestAStandbyTakesOverFromAKilledGateway(t *testing.T) {
 	command(t, nil, "keys", "revoke", revoked.ID, "--config", p.file("gw-1")).check(t, exitOK, "revoked", "")
 	response := first.made("/v1/responses", kept.Key, `{"model":"m","input":"[sandbox: delay=2s]","background":true}`)
 	video := first.made("/v1/videos", kept.Key, `{"model":"video","prompt":"a fox [sandbox: job=7s]","seconds":"4"}`)
+	var picture struct{ Data []struct{ URL string } }
+	res := first.post("/v1/images/generations", kept.Key, `{"model":"m","prompt":"a cat","response_format":"url"}`)
+	if err := json.NewDecoder(res.Body).Decode(&picture); err != nil || len(picture.Data) != 1 {
+		t.Fatalf("a picture: %d, %v, %v", res.StatusCode, picture, err)
+	}
 	killed := time.Now()
 	if err := first.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -165,6 +170,9 @@ func TestAStandbyTakesOverFromAKilledGateway(t *testing.T) {
 	}
 	if got := second.ask(revoked.Key, "m"); got != http.StatusUnauthorized {
 		t.Errorf("a revoked key is answered %d", got)
+	}
+	if code, _ := second.get(strings.TrimPrefix(picture.Data[0].URL, first.URL), ""); code != http.StatusOK {
+		t.Errorf("a picture in the directory that both have is answered %d", code)
 	}
 	if _, text := second.get("/metrics", ""); !strings.Contains(text, "stagedoor_cluster_lease_seconds") {
 		t.Error("the metrics do not have the lease")

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -73,7 +74,8 @@ func Open(dir string, max int64, now time.Time) (*Store, error) {
 	}
 	s := &Store{dir: dir, room: share.New(share.Content, max, leastContent), files: share.New(share.Files, 0, 1), blobs: make(map[ID]Info)}
 	for _, e := range entries {
-		if err := s.adopt(e, now); err != nil {
+		// A file may be gone by now if another process that has the directory is about to end.
+		if err := s.adopt(e, now); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 	}

@@ -11,7 +11,8 @@ type Cluster struct {
 	Store Secret `yaml:"store" doc:"URL of a Postgres database for the state; default: $STAGEDOOR_CLUSTER_STORE"`
 	Node  string `yaml:"node" doc:"name of this gateway in that database; default: the host's name"`
 	// Standby also makes a gateway refuse requests once it has not reached the database for a while.
-	Standby bool `yaml:"standby" doc:"wait while another gateway uses that database, and take over when it ends"`
+	Standby bool   `yaml:"standby" doc:"wait while another gateway uses that database, and take over when it ends"`
+	Files   string `yaml:"files" doc:"directory for pictures and uploads that both gateways have; default: in the data directory"`
 }
 
 // clusterStore is the variable that names the database where the file does not. A URL has a password in it, which is
@@ -31,6 +32,8 @@ func (c *Config) checkCluster(d *decoder) {
 	switch {
 	case text == "" && c.Cluster.Node != "":
 		d.at("cluster.store", "expected the URL of a database, because cluster.node is set")
+	case text == "" && c.Cluster.Files != "":
+		d.at("cluster.store", "expected the URL of a database, because cluster.files is set")
 	case text == "" && c.Cluster.Standby:
 		d.at("cluster.store", "expected the URL of a database, because cluster.standby is set")
 	case text != "" && (err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" || !usablePort(u)):

@@ -343,6 +343,16 @@ var mistakes = map[string]struct {
 			"cluster: {node: a}\n",
 		[]string{"f:4:10: cluster.store: expected the URL of a database, because cluster.node is set"},
 	},
+	"a stand-by without a database": {
+		"data: d\nproviders: {p: {shape: sandbox}}\nmodels: {m: {targets: [{provider: p, model: x}]}}\n" +
+			"cluster: {standby: true}\n",
+		[]string{"f:4:10: cluster.store: expected the URL of a database, because cluster.standby is set"},
+	},
+	"files of several gateways without a database": {
+		"data: d\nproviders: {p: {shape: sandbox}}\nmodels: {m: {targets: [{provider: p, model: x}]}}\n" +
+			"cluster: {files: /mnt/files}\n",
+		[]string{"f:4:10: cluster.store: expected the URL of a database, because cluster.files is set"},
+	},
 	"twice": {
 		"data: a\ndata: b\nkeys: [{key: k, name: n}, {key: k, name: n}]\nproviders:\n  p: {shape: sandbox}\n  p: {shape: sandbox}\n",
 		[]string{
