@@ -36,16 +36,24 @@ func (d *Draft) Client(id string, q Client, in shapes.Params, body []byte) {
 
 // keep appends bytes. d.mu must be held, or nothing else may know d yet.
 func (d *Draft) keep(to *Bytes, data []byte) {
-	n := int64(len(data))
-	if d.over || d.recording.room.Add(-n) < 0 {
-		if !d.over {
-			d.recording.room.Add(n)
-		}
+	if d.take(len(data)) {
+		*to = append(*to, data...)
+	}
+}
+
+// take claims bytes of the recording's room. d.mu must be held.
+func (d *Draft) take(bytes int) bool {
+	n := int64(bytes)
+	switch {
+	case d.over:
+		return false
+	case d.recording.room.Add(-n) < 0:
+		d.recording.room.Add(n)
 		d.over = true
-		return
+		return false
 	}
 	d.size += n
-	*to = append(*to, data...)
+	return true
 }
 
 // Env returns an Env like e that keeps the ids, times and signatures that it gives out.
@@ -86,7 +94,9 @@ func (s signatures) Recall(owner, call string) (string, bool) {
 		if d.x.Signatures == nil {
 			d.x.Signatures = map[string]string{}
 		}
-		d.x.Signatures[call] = v
+		if d.x.Signatures[call] == "" && d.take(len(v)) {
+			d.x.Signatures[call] = v
+		}
 	}
 	return v, ok
 }
@@ -197,10 +207,11 @@ func (d *Draft) End(o Reply) {
 	d.mu.Lock()
 	o.Body, o.Failure = d.x.Reply.Body, d.x.Reply.Failure
 	d.x.Reply, d.x.Millis = o, d.millis()
+	fits := !d.over
+	d.over = true // the writer has the bytes from now on
 	d.mu.Unlock()
 	r := d.recording
-	r.running.Add(-1)
-	if !d.over {
+	if fits {
 		select {
 		case r.out <- d:
 			return
@@ -219,11 +230,13 @@ func (d *Draft) redact() {
 	headers := []http.Header{all.Client.Header}
 	requests := []*Bytes{&all.Client.Body}
 	texts := []*Bytes{&all.Client.Body, &all.Reply.Body, &all.Reply.Failure, &all.Reply.Error}
+	words := []*string{&all.Client.Path}
 	for i := range all.Attempts {
 		for j := range all.Attempts[i].Calls {
 			c := &all.Attempts[i].Calls[j]
 			headers, requests = append(headers, c.Header, c.ReplyHeader), append(requests, &c.Body)
 			texts = append(texts, &c.Body, &c.ReplyBody)
+			words = append(words, &c.Path, &c.Query, &c.Cut)
 		}
 	}
 	for _, h := range headers {
@@ -235,6 +248,9 @@ func (d *Draft) redact() {
 	replace := replacer(secrets)
 	for _, t := range texts {
 		*t = replace(*t)
+	}
+	for _, w := range words {
+		*w = string(replace([]byte(*w)))
 	}
 	for _, h := range headers {
 		for _, values := range h {

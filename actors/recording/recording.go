@@ -54,7 +54,7 @@ type Ending struct {
 	// End says why the recording ended: "time", "size" or "stopped".
 	End       string `json:"end"`
 	Exchanges int64  `json:"exchanges"`
-	// Dropped counts the exchanges that did not fit, and Unfinished those that had not ended.
+	// Dropped counts the exchanges that did not fit, and Unfinished the others that are missing: they had not ended.
 	Dropped    int64 `json:"dropped"`
 	Unfinished int64 `json:"unfinished"`
 }
@@ -88,6 +88,8 @@ type Client struct {
 	Translate bool   `json:"translate,omitempty"`
 	ReplyID   string `json:"reply_id,omitempty"`
 	Previous  string `json:"previous,omitempty"`
+	// Owner is the owner of the key, to whom summaries of conversations are bound.
+	Owner string `json:"owner,omitempty"`
 }
 
 // Attempt is one attempt at a target.
@@ -182,7 +184,7 @@ func (r *Recorder) Begin(key string) *Draft {
 	if rec == nil {
 		return nil
 	}
-	rec.running.Add(1)
+	rec.begun.Add(1)
 	return &Draft{recording: rec, x: Exchange{Began: time.Now(), Attempts: []Attempt{}}}
 }
 
@@ -246,7 +248,7 @@ type Recording struct {
 	ended    chan struct{} // closed by Recorder.Stop
 	room     atomic.Int64  // bytes that are left
 	dropped  atomic.Int64
-	running  atomic.Int64 // exchanges that have begun and not ended
+	begun    atomic.Int64 // exchanges
 }
 
 // Write writes the recording to w until ctx ends, d has passed or limit bytes are reached. A line is written at once
@@ -296,13 +298,13 @@ func (r *Recording) Write(ctx context.Context, w io.Writer, flush func() error, 
 		}
 	}
 	r.stop()
-	e.Unfinished = max(r.running.Load(), 0)
 	for len(r.out) > 0 {
 		if err := keep(<-r.out); err != nil {
 			return err
 		}
 	}
 	e.Dropped = r.dropped.Load()
+	e.Unfinished = max(r.begun.Load()-e.Exchanges-e.Dropped, 0)
 	_, err := put(e, limit+reserve)
 	return err
 }

@@ -1,10 +1,12 @@
 package recording
 
 import (
-	"bytes"
+	"cmp"
+	"encoding/json"
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -17,10 +19,13 @@ const shortest = 8
 var secretName = regexp.MustCompile(`(?i)^(?:.*[-_])?(?:authorization|authorization[-_]?token|cookie|api[-_]?key|key|` +
 	`secret|password|access[-_]?token|refresh[-_]?token|auth[-_]?token|token|credentials?)$`)
 
-// secretMember matches a member of a request's JSON in which tools and servers get credentials, also in JSON that is a
-// string itself. Replies are not searched, because their pieces may be cut anywhere.
-var secretMember = regexp.MustCompile(`(?i)(\\*"(?:authorization|authorization_token|cookie|x-api-key|api[-_]?key|` +
-	`client_secret|password|access_token|refresh_token)\\*"\s*:\s*\\*")([^"\\]+)`)
+// secretMember matches the beginning of a member of a request's JSON in which tools and servers get credentials, up to
+// its value, also in JSON that is a string itself. Its last group has the backslashes before the quotation marks. Names
+// with hyphens are those of headers. Replies are not searched, because their pieces may be cut anywhere.
+var secretMember = regexp.MustCompile(`(?i)\\*"(?:(?:[a-z0-9]+[-_])*(?:authorization|authorization[-_]token|cookie|` +
+	`api[-_]?key|secret|secret[-_]key|private[-_]key|password|` +
+	`(?:access|refresh|auth|bearer|id|session|security)[-_]token)|` +
+	`(?:[a-z0-9]+-)+(?:key|token))\\*"\s*:\s*(\\*)"`)
 
 // redactHeader replaces the values of headers that carry secrets, and returns what they were.
 func redactHeader(h http.Header) (secrets []string) {
@@ -40,27 +45,77 @@ func redactHeader(h http.Header) (secrets []string) {
 	return secrets
 }
 
-// redactMembers replaces the values of members that carry secrets, and returns what they were.
+// redactMembers replaces the values of members that carry secrets, and returns what they were: as they stood in the
+// JSON, and as they are.
 func redactMembers(t *Bytes) (secrets []string) {
-	for _, m := range secretMember.FindAllSubmatch(*t, -1) {
-		secrets = append(secrets, string(m[2]))
+	var out []byte
+	rest := []byte(*t)
+	for {
+		m := secretMember.FindSubmatchIndex(rest)
+		if m == nil {
+			break
+		}
+		value := rest[m[1]:]
+		end := endOfString(value, m[3]-m[2])
+		out = append(out, rest[:m[1]]...)
+		if end > 0 {
+			out = append(out, redacted...)
+			secrets = append(secrets, spellings(string(value[:end]))...)
+		}
+		rest = value[end:]
 	}
-	if len(secrets) > 0 {
-		*t = secretMember.ReplaceAll(*t, []byte("${1}"+redacted))
+	if out != nil {
+		*t = append(out, rest...)
 	}
 	return secrets
 }
 
-// replacer returns a function that replaces the secrets wherever they occur, the longest ones first.
-func replacer(secrets []string) func([]byte) []byte {
-	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
-	secrets = slices.Compact(secrets)
-	return func(text []byte) []byte {
-		for _, s := range secrets {
-			if len(s) >= shortest && s != redacted {
-				text = bytes.ReplaceAll(text, []byte(s), []byte(redacted))
-			}
+// endOfString returns where the content of a string ends whose quotation marks have so many backslashes before them, as
+// they have in JSON within JSON. Marks within the content have more. The content of a string without an end is all of
+// text.
+func endOfString(text []byte, escapes int) int {
+	run := 0
+	for i, c := range text {
+		switch {
+		case c == '\\':
+			run++
+			continue
+		case c == '"' && run >= escapes && (run-escapes)%(2*(escapes+1)) == 0:
+			return i - escapes
 		}
-		return text
+		run = 0
 	}
+	return len(text)
+}
+
+// spellings returns a secret as it stands in JSON, and as it is.
+func spellings(raw string) []string {
+	all := []string{raw}
+	for strings.Contains(raw, `\`) && len(all) < 4 { // JSON within JSON
+		plain, err := strconv.Unquote(`"` + strings.ReplaceAll(raw, `\/`, `/`) + `"`)
+		if err != nil {
+			break
+		}
+		all, raw = append(all, plain), plain
+	}
+	return all
+}
+
+// replacer returns a function that replaces the secrets wherever they occur, the longest ones first. It takes about as
+// long for many secrets as for one.
+func replacer(secrets []string) func([]byte) []byte {
+	for _, s := range secrets { // as they stand in JSON
+		if quoted, err := json.Marshal(s); err == nil {
+			secrets = append(secrets, string(quoted[1:len(quoted)-1]), strings.ReplaceAll(s, "/", `\/`))
+		}
+	}
+	slices.SortFunc(secrets, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	var pairs []string
+	for _, s := range slices.Compact(secrets) {
+		if len(s) >= shortest && s != redacted {
+			pairs = append(pairs, s, redacted)
+		}
+	}
+	all := strings.NewReplacer(pairs...)
+	return func(text []byte) []byte { return []byte(all.Replace(string(text))) }
 }

@@ -127,7 +127,8 @@ func (r *Replayer) exchange(ctx context.Context, x *recording.Exchange) (differe
 	}
 	q := &text.Request{ID: x.ID, Inbound: shape, Mode: shapes.Mode(x.Client.Mode), In: in, Head: head,
 		Body: x.Client.Body, Plan: []catalog.Candidate{catalog.Fixed(spec, targets...)}, Translate: x.Client.Translate,
-		ReplyID: x.Client.ReplyID, PreviousResponseID: x.Client.Previous, Dry: dry, Env: newEnv(x)}
+		ReplyID: x.Client.ReplyID, PreviousResponseID: x.Client.Previous, Owner: x.Client.Owner, Dry: dry,
+		Env: newEnv(x)}
 	last := attempts[len(attempts)-1]
 	if last.Tight {
 		q.Meter = tight{}

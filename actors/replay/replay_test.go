@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
 	"stagedoor/actors/engine"
@@ -46,6 +47,10 @@ func (v *vendor) RoundTrip(r *http.Request) (*http.Response, error) {
 		h := http.Header{"Content-Type": {kind}, "Set-Cookie": {"session=a-cookie-of-the-provider"}}
 		return &http.Response{StatusCode: status, Header: h, ContentLength: -1, Body: io.NopCloser(body)}, nil
 	}
+	if v.way == "silent" {
+		const beginning = "data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"He\"}}]}\n\n"
+		return answer(200, "text/event-stream", io.MultiReader(strings.NewReader(beginning), silent{r.Context()}))
+	}
 	if v.way == "refused" {
 		return answer(400, "application/json", bytes.NewReader(v.shape.Envelope(dialogue.Invalid("messages",
 			"wrong for "+providerKey))))
@@ -75,12 +80,24 @@ type broken struct{}
 // Read implements io.Reader.
 func (broken) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
 
+// silent is a reply that sends nothing more.
+type silent struct{ ctx context.Context }
+
+// Read implements io.Reader.
+func (s silent) Read([]byte) (int, error) {
+	<-s.ctx.Done()
+	return 0, s.ctx.Err()
+}
+
 // stage records what a service does.
 type stage struct {
 	t       *testing.T
 	sys     *kit.System
+	env     *dialogue.Env
 	service *text.Service
 	vendors map[string]*engine.Provider
+	dry     *engine.DryRun // of further requests
+	caps    dialogue.Capabilities
 }
 
 func newStage(t *testing.T, sys *kit.System) *stage {
@@ -90,18 +107,19 @@ func newStage(t *testing.T, sys *kit.System) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.service = text.New(e, dialoguetest.NewLiveEnv(), registry.All, nil)
+	s.env = dialoguetest.NewLiveEnv()
+	s.service = text.New(e, s.env, registry.All, nil)
 	return s
 }
 
-// send sends a request to a vendor of a shape that answers in a way.
-func (s *stage) send(in, out *shapes.Shape, body, way string, stream bool) {
+// send sends a request to a vendor of a shape that answers in a way, and returns the reply.
+func (s *stage) send(in, out *shapes.Shape, body, way string, stream bool) (got []byte) {
 	s.t.Helper()
 	spec := &catalog.Provider{Name: string(out.Name) + "-" + way, Shape: out.Name, BaseURL: "http://vendor.test",
 		APIKeys: []string{providerKey}, Headers: map[string]string{"X-Account": "an-account-of-the-operator"}}
 	if s.vendors[spec.Name] == nil {
 		client, err := upstream.New(upstream.Options{BaseURL: spec.BaseURL, APIKeys: spec.APIKeys,
-			Headers: spec.Headers, Transport: &vendor{out, way}})
+			Headers: spec.Headers, Transport: &vendor{out, way}, Timeouts: upstream.Timeouts{Idle: time.Minute}})
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -128,12 +146,17 @@ func (s *stage) send(in, out *shapes.Shape, body, way string, stream bool) {
 		mode = shapes.Stream
 	}
 	target := catalog.Fixed(spec, dialogue.Target{Provider: spec.Name, Shape: out.Name, Model: "up",
-		MaxOutputTokens: 100})
+		MaxOutputTokens: 100, Caps: s.caps})
 	reply := s.service.Begin(s.t.Context(), &text.Request{ID: "r", Inbound: in, Mode: mode, In: params, Head: head,
-		Body: []byte(body), Plan: []catalog.Candidate{target}, Key: "k", Owner: "k"})
+		Body: []byte(body), Plan: []catalog.Candidate{target}, Key: "k", Owner: "k",
+		Dry: s.dry})
 	for c := range reply.Chunks() {
+		if c.Data != nil {
+			got = append(got, c.Data.B...)
+		}
 		c.Data.Free()
 	}
+	return got
 }
 
 const clientKey = "sd-the-key-of-the-client"
@@ -236,17 +259,66 @@ func TestCredentialsInARequestAreRedacted(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, sys *kit.System) {
 		s, shape := newStage(t, sys), registry.ByName()[dialoguetest.Responses]
 		recorded := s.record(1<<20, func() {
-			s.send(shape, shape, `{"model":"m","input":"hi","tools":[{"type":"mcp","server_label":"a",`+
-				`"server_url":"https://x","authorization":"secret-of-a-server",`+
-				`"headers":{"Authorization":"Bearer another-secret"}}]}`, "good", false)
+			s.send(shape, shape, `{"model":"m","input":"hi, secret-of-a-server","tools":[{"type":"mcp",`+
+				`"server_label":"a","server_url":"https://x","authorization":"secret-of-a-server",`+
+				`"headers":{"Authorization":"Bearer another-secret","Private-Token":"a-private-secret",`+
+				`"X-Goog-Api-Key":"quoted\"tail-secret","password":"\u0070first-secret",`+
+				`"Client-Secret":"with\/slash-secret","cookie":"ends-with\\","id_token":"last-secret"},`+
+				`"note":"with/slash-secret {\"api_key\":\"in-a\\\"text-secret\",\"kept\":1}"}]}`, "good", false)
 		})
-		for _, secret := range []string{"secret-of-a-server", "another-secret"} {
+		for _, secret := range []string{"secret-of-a-server", "another-secret", "private-secret", "tail-secret",
+			"first-secret", "slash-secret", "ends-with", "last-secret", "text-secret"} {
 			if strings.Contains(recorded, secret) {
-				t.Errorf("%s is in %s", secret, recorded)
+				t.Errorf("%s is in %.2000s", secret, recorded)
 			}
 		}
-		if result, out := s.replay(recorded); result.Same != 1 {
+		if result, out := s.replay(recorded); result.Same != 1 || !strings.Contains(recorded, `kept`) {
 			t.Errorf("%+v %s", result, out)
+		}
+	})
+}
+
+// What a request takes from earlier ones is in the recording: thoughts that its client dropped, and a summary of its
+// conversation, which is bound to its owner.
+func TestWhatAGatewayRemembersIsReplayed(t *testing.T) {
+	kittest.Run(t, func(t *testing.T, sys *kit.System) {
+		s := newStage(t, sys)
+		s.env.Signatures, s.caps.Thinking = dialoguetest.SignatureMap{}, dialogue.ThinkingBudget
+		chat, messages := registry.ByName()[dialoguetest.Chat], registry.ByName()[dialoguetest.Messages]
+		s.env.ForOwner("k").RememberThoughts("c", []dialogue.Thinking{{Text: "why", Signature: "proof-of-why",
+			Origin: dialoguetest.Messages}})
+		responses := registry.ByName()[dialoguetest.Responses]
+		const trigger = `{"model":"m","input":[{"role":"user","content":"hi"},{"type":"compaction_trigger"}]}`
+		compacted := gjson.GetBytes(s.send(responses, chat, trigger, "good", false), "output.0").Raw
+		recorded := s.record(1<<20, func() {
+			s.send(chat, messages, `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant",`+
+				`"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},`+
+				`{"role":"tool","tool_call_id":"c","content":"r"}]}`, "good", false)
+			s.send(responses, chat, `{"model":"m","input":[`+compacted+`,{"role":"user","content":"on"}]}`, "good",
+				false)
+			s.send(responses, chat, trigger, "good", true)
+		})
+		if !strings.Contains(recorded, "proof-of-why") || !strings.Contains(recorded, "replaced by this summary") {
+			t.Errorf("the upstreams did not get what was remembered: %.2000s", recorded)
+		}
+		if result, out := s.replay(recorded); result.Same != 3 {
+			t.Errorf("%+v %s", result, out)
+		}
+	})
+}
+
+// A reply that the gateway gave up is compared as far as it came, and a dry run is no exchange.
+func TestTimeoutsAreReplayedAndDryRunsAreNotRecorded(t *testing.T) {
+	kittest.Run(t, func(t *testing.T, sys *kit.System) {
+		s, shape := newStage(t, sys), registry.ByName()[dialoguetest.Chat]
+		recorded := s.record(1<<20, func() {
+			s.send(shape, shape, sample(t, shape), "silent", true)
+			s.dry = &engine.DryRun{}
+			s.send(shape, shape, sample(t, shape), "good", false)
+		})
+		result, out := s.replay(recorded)
+		if result.Same != 1 || result.Different != 0 || result.Ending.Exchanges != 1 || result.Ending.Unfinished != 0 {
+			t.Errorf("%+v %+v %s", result, result.Ending, out)
 		}
 	})
 }

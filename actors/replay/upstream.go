@@ -99,6 +99,9 @@ func newEnv(x *recording.Exchange) *dialogue.Env {
 	e := &dialogue.Env{Sealer: dialogue.NewSealer([]byte("replay")), Signatures: signatures(x.Signatures)}
 	e.Sealer.Adopt(x.Client.Body)
 	e.Sealer.Adopt(x.Reply.Body)
+	for _, remembered := range x.Signatures {
+		e.Sealer.Adopt([]byte(remembered))
+	}
 	e.Now = func() time.Time {
 		mu.Lock()
 		defer mu.Unlock()

@@ -3,13 +3,14 @@ package text
 import (
 	"stagedoor/actors/recording"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/upstream"
 )
 
 // record makes the exchange one that draft keeps, with the ids, times and signatures that its translation takes.
 func (x *exchange) record(draft *recording.Draft) {
 	q := x.request
 	draft.Client(q.ID, recording.Client{Shape: q.Inbound.Name, Mode: uint8(q.Mode), Translate: q.Translate,
-		ReplyID: q.ReplyID, Previous: q.PreviousResponseID}, q.In, q.Body)
+		ReplyID: q.ReplyID, Previous: q.PreviousResponseID, Owner: q.Owner}, q.In, q.Body)
 	x.draft, x.env = draft, draft.Env(x.env)
 }
 
@@ -42,7 +43,8 @@ func (x *exchange) recordEnd() {
 	o := &x.outcome
 	r := recording.Reply{Losses: o.Losses, Degraded: o.Degraded}
 	if err := o.Err; err != nil {
-		r.Partial = err.Status == dialogue.StatusClientClosed || x.attempt == nil
+		timedOut := x.attempt != nil && x.attempt.failed != nil && x.attempt.failed.Class == upstream.TimedOut
+		r.Partial = err.Status == dialogue.StatusClientClosed || x.attempt == nil || timedOut
 		if !o.Committed {
 			r.Status, r.Error = err.Status, x.request.Inbound.Envelope(err)
 		}

@@ -53,9 +53,11 @@ func (s *Service) Begin(ctx context.Context, q *Request) *Reply {
 	if q.Meter != nil {
 		spec.Money = &r.exchange
 	}
-	draft := s.recorder.Begin(q.Key)
-	if draft != nil && q.Dry == nil {
-		r.exchange.record(draft)
+	var draft *recording.Draft
+	if q.Dry == nil {
+		if draft = s.recorder.Begin(q.Key); draft != nil {
+			r.exchange.record(draft)
+		}
 	}
 	if draft == nil && !q.Head.Background { // a recording has one exchange, and no client waits for background work
 		spec.Hedge = q.Plan[0].Hedge

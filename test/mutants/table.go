@@ -796,8 +796,8 @@ var Table = []Mutant{
 	{
 		Name: "recording: keep exchanges of any size",
 		File: "actors/recording/draft.go", Suite: "./actors/replay", Run: "TestARecordingIsBounded",
-		Old: `d.over || d.recording.room.Add(-n) < 0`,
-		New: `d.over`,
+		Old: `case d.recording.room.Add(-n) < 0:`,
+		New: `case d.recording.room.Add(-n) < 0 && n < 0:`,
 	},
 	{
 		Name: "replay: take the ids of this process",
