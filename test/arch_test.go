@@ -219,12 +219,19 @@ func shapeOf(dir, shapes string) (string, bool) {
 	return shape, ok
 }
 
-// modelName is the name of a vendor's model, or of a family of them.
+// modelName is the name of a vendor's model, or of a family of them, or that of the documents for one.
 var modelName = regexp.MustCompile(`(?i)\b(gpt|chatgpt|claude|opus|sonnet|haiku|gemini|gemma|veo|imagen|grok|` +
-	`deepseek|mistral|codestral|llama|qwen|kimi|glm|nova|dall-e|sora|whisper)-?[0-9*-]|\bo[1-9]\b`)
+	`deepseek|mistral|codestral|llama|qwen|kimi|glm|nova|dall-e|sora|whisper|gen-image|legacy-image)-?[0-9*-]|` +
+	`\bo[1-9]\b|"video-[0-9]`)
 
 // modelsNamed lists the files that may name models, with the reason. Files of cmd may, because they show examples.
-var modelsNamed = map[string]string{"providers/modelname/modelname.go": "the documents give these families other names"}
+var modelsNamed = map[string]string{
+	"providers/modelname/modelname.go":  "the documents give these families other names",
+	"providers/shapes/images/family.go": "the documents' rules for requests",
+	"providers/shapes/images/check.go":  "the documents' models of requests that name none",
+	"providers/shapes/images/shape.go":  "the sizes in the documents' rules",
+	"http/media/videos/ask.go":          "the documents' model of requests that name none",
+}
 
 // What is known of a model is data of the catalogue, where it can be replaced without a new program.
 func TestFactsAboutModelsAreDataOfTheCatalogue(t *testing.T) {

@@ -260,6 +260,35 @@ func TestHoldsCoverSearchesAndRepliesWithoutAMaximum(t *testing.T) {
 	}
 }
 
+// A provider that gets the default maximum where the client gave none cannot make a longer reply, so no more is held.
+func TestNoMoreIsHeldThanTheMaximumThatIsSent(t *testing.T) {
+	for name, c := range map[string]struct {
+		shape dialogue.Shape
+		also  []dialogue.Shape
+		want  int64
+	}{
+		"a maximum is sent":       {dialoguetest.Messages, nil, 500 + 8_192*25},
+		"none is sent":            {dialoguetest.Chat, nil, 500 + 128_000*25},
+		"none is in another form": {dialoguetest.Messages, []dialogue.Shape{dialoguetest.Chat}, 500 + 128_000*25},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cat, errs := catalog.Build(
+				[]catalog.Provider{{Name: "p", Shape: c.shape, Also: c.also, BaseURL: "https://api.anthropic.com"}},
+				[]catalog.Model{{Pattern: "m", Targets: []catalog.Route{{Provider: "p", Model: "claude-opus-5"}}}},
+				charging)
+			if len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			r, _ := cat.Resolve("m")
+			f := newFixture(t, 10_000_000)
+			begin(t, f.meter(func(r *meter.Request) { r.MaxTokens = 0 }), &r.Plan(nil)[0])
+			if got := f.held(); got < c.want || got > c.want+200 {
+				t.Errorf("held %d, want about %d", got, c.want)
+			}
+		})
+	}
+}
+
 // A reply that is divided into calls has the price of the largest one, by the provider's report and by the gateway's
 // count. Its hold is by that price, too.
 func TestTwoCallsBelowAPromptSizeAreNotChargedAboveIt(t *testing.T) {

@@ -161,7 +161,7 @@ func (t *Text) outputTokens(c *catalog.Candidate) (now, all int64) {
 	most, exact := c.MaxOutput()
 	all = times(most, n)
 	if !t.request.Stream {
-		if !exact {
+		if !exact && !c.SendsMaximum() {
 			all = max(all, times(c.OutputLimit(), n)) // more than that default may be charged
 		}
 		return all, all

@@ -61,8 +61,10 @@ func (b *builder) addProvider(p *Provider) {
 		{b.c.providers[p.Name] != nil, "is given twice"},
 		{!known(p.Shape), fmt.Sprintf("shape %q is unknown", p.Shape)},
 		{p.Shape != Sandbox && !absolute(p.BaseURL), "base_url must be an http or https address"},
-		{min(p.Limits.RPM, p.Limits.TPM, p.Limits.Concurrency, p.Limits.Queue) < 0 || p.Limits.QueueTimeout < 0, "limits must not be negative"},
-		{min(p.Timeouts.Connect, p.Timeouts.FirstByte, p.Timeouts.Idle, p.Timeouts.Total) < 0, "timeouts must not be negative"},
+		{min(p.Limits.RPM, p.Limits.TPM, p.Limits.Concurrency, p.Limits.Queue) < 0 || p.Limits.QueueTimeout < 0,
+			"limits must not be negative"},
+		{min(p.Timeouts.Connect, p.Timeouts.FirstByte, p.Timeouts.Idle, p.Timeouts.Total) < 0,
+			"timeouts must not be negative"},
 		{p.Retries < 0, "retries must not be negative"},
 		{slices.Contains(p.APIKeys, ""), "an API key is empty"},
 	} {

@@ -6,6 +6,7 @@ import (
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/modelname"
+	"stagedoor/providers/shapes/registry"
 )
 
 // Catalog holds all providers and models. It is immutable and safe for concurrent use. Callers
@@ -90,6 +91,17 @@ func Fixed(p *Provider, targets ...dialogue.Target) Candidate {
 // MaxOutput returns the most output tokens of the model for one choice. exact is false if the
 // number is a default and not configured.
 func (c *Candidate) MaxOutput() (tokens int64, exact bool) { return c.maxOutputTokens, c.exactMax }
+
+// SendsMaximum reports whether the provider always gets a maximum of output tokens, so that a reply to a request
+// without one has at most MaxOutput.
+func (c *Candidate) SendsMaximum() bool {
+	for _, shape := range append([]dialogue.Shape{c.Provider.Shape}, c.Provider.Also...) {
+		if d := registry.Describe(shape); d == nil || !d.Traits.SendsMaximum {
+			return false
+		}
+	}
+	return true
+}
 
 // Route returns the provider's name of the model as it is configured, so with the * of a pattern.
 func (c *Candidate) Route() string { return c.route }

@@ -36,6 +36,9 @@ type Traits struct {
 	// StoresReplies is set if the gateway stores replies of the shape, continues from them and
 	// makes them in the background.
 	StoresReplies bool
+	// SendsMaximum is set if an upstream of the shape always gets a maximum of output tokens: the target's own one where
+	// the client gave none.
+	SendsMaximum bool
 	// Overloaded529 is set if clients know the status 529. Others get 503.
 	Overloaded529 bool
 	// KeyInQuery is set if a client may send its API key as the query parameter key.

@@ -53,7 +53,7 @@ var descriptor = shapes.Descriptor{
 // traits are shared with the requests that the shape decodes.
 var traits = dialogue.Traits{
 	BindsSchema: true, DropsBounds: true, ShowsThoughts: true, FileIDs: "anthropic", ReplaysParts: true,
-	CacheHints: true, Overloaded529: true, Proof: dialogue.SignatureProof,
+	CacheHints: true, SendsMaximum: true, Overloaded529: true, Proof: dialogue.SignatureProof,
 	LongPrompt: &dialogue.LongPrompt{
 		Known:     []string{"prompt is too long", "exceed context limit"},
 		Phrase:    "prompt is too long",
