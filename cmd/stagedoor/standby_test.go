@@ -2,12 +2,16 @@ package main
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -33,7 +37,8 @@ func (p *pair) start(name string, standby bool) *program {
 	text := fmt.Sprintf("data: %s\ncluster: {store: %q, node: %s, standby: true, files: %s}\nlisten: 127.0.0.1:0\n"+
 		"telemetry: {metrics: {prometheus: true}}\n"+
 		"providers:\n  s: {shape: sandbox}\n  v: {shape: videos, base_url: %q, api_keys: [k]}\n"+
-		"models:\n  m: {targets: [{provider: s, model: m}]}\n  video: {targets: [{provider: v, model: video-2}]}\n",
+		"models:\n  m: {targets: [{provider: s, model: m}]}\n"+
+		"  paid: {targets: [{provider: s, model: m}], price: {input: 10, output: 100}}\n  video: {targets: [{provider: v, model: video-2}]}\n",
 		filepath.Join(p.dir, name), p.database.URL(), name, filepath.Join(p.dir, "files"), p.upstream+"/v1")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		p.t.Fatal(err)
@@ -106,8 +111,11 @@ func (p *program) took(since time.Time) {
 	}
 }
 
+// startPair prepares a database and a provider for a test. The tests of stand-bys wait for leases most of the time, so
+// they do so together.
 func startPair(t *testing.T) *pair {
 	t.Helper()
+	t.Parallel()
 	server, err := pgserver.Start("fsync=off")
 	if err != nil {
 		t.Fatal(err)
@@ -210,6 +218,115 @@ func TestAStandbyTakesOverFromAGatewayThatHangsWhichThenEnds(t *testing.T) {
 	command(t, nil, "nodes", "expel", "gw-2", "--config", p.file("gw-1")).check(t, exitFailure, "", "no node \"gw-2\"")
 	command(t, nil, "nodes", "expel", "gw-1", "--config", p.file("gw-1")).check(t, exitOK, "gw-1 was expelled", "")
 	first.ended(exitStorage)
+}
+
+// takeovers is the number of gateways that are killed or frozen under load. Each takes about six seconds.
+var takeovers = flag.Int("takeovers", 2, "how often the gateway that serves is killed or frozen under load")
+
+// billed is a response that a client was given whole.
+type billed struct {
+	id, request string
+	at          time.Time
+}
+
+// bill sends priced requests to the gateway of the moment until stop is closed. It returns those that were answered.
+func bill(url *atomic.Pointer[string], key string, stop <-chan struct{}) (acknowledged []billed) {
+	client := &http.Client{Timeout: 2 * time.Second}
+	often := time.NewTicker(20 * time.Millisecond)
+	defer often.Stop()
+	for {
+		select {
+		case <-stop:
+			return acknowledged
+		case <-often.C:
+		}
+		req, err := http.NewRequest(http.MethodPost, *url.Load()+"/v1/responses",
+			strings.NewReader(`{"model":"paid","input":"hi [sandbox: pace=max]"}`))
+		if err != nil {
+			return acknowledged
+		}
+		req.Header.Set("Authorization", "Bearer "+key)
+		res, err := client.Do(req)
+		if err != nil {
+			continue
+		}
+		var made struct{ ID string }
+		err = json.NewDecoder(res.Body).Decode(&made)
+		res.Body.Close()
+		if err == nil && res.StatusCode == http.StatusOK && made.ID != "" {
+			acknowledged = append(acknowledged, billed{made.ID, res.Header.Get("X-Request-Id"), time.Now()})
+		}
+	}
+}
+
+// Whatever ends a gateway, a response that a client was given whole is stored, and is charged once. The charges of text
+// that ended a moment before may be lost, as in any crash (docs/decisions/036-text-is-charged-after-its-reply.md).
+func TestNothingAcknowledgedIsLostWhenGatewaysAreKilledAndFrozenInTurn(t *testing.T) {
+	p := startPair(t)
+	if p == nil {
+		return
+	}
+	names := []string{"gw-1", "gw-2"}
+	live, other := p.start(names[0], false), p.start(names[1], true)
+	for _, args := range [][]string{{"users", "create", "anna"}, {"credits", "add", "anna", "1000"}} {
+		command(t, nil, append(args, "--config", p.file(names[0]))...).check(t, exitOK, "", "")
+	}
+	key := createKey(t, "", "--user", "anna", "--config", p.file(names[0])).Key
+	var url atomic.Pointer[string]
+	url.Store(&live.URL)
+	stop := make(chan struct{})
+	const clients = 3
+	acknowledged := make([][]billed, clients)
+	var wg sync.WaitGroup
+	for i := range clients {
+		wg.Go(func() { acknowledged[i] = bill(&url, key, stop) })
+	}
+	longest, ends := time.Duration(0), []time.Time{}
+	for n := range *takeovers {
+		time.Sleep(time.Second) // under load
+		ended := time.Now()
+		if n%2 == 0 {
+			live.signal(syscall.SIGKILL)
+			<-live.exit
+		} else {
+			live.signal(syscall.SIGSTOP)
+		}
+		other.took(ended)
+		longest, ends = max(longest, time.Since(ended)), append(ends, ended)
+		url.Store(&other.URL)
+		if n%2 != 0 {
+			live.signal(syscall.SIGCONT)
+			live.ended(exitStorage)
+		}
+		live, other = other, p.start(names[n%2], true)
+	}
+	time.Sleep(time.Second)
+	close(stop)
+	wg.Wait()
+	total, uncharged := 0, 0
+	for _, b := range slices.Concat(acknowledged...) {
+		total++
+		if status := live.status("/v1/responses/"+b.id, key); status != "completed" {
+			t.Errorf("the response %s is %q", b.id, status)
+		}
+		var receipt struct{ Charged int64 }
+		code, text := live.get("/v1/receipts/"+b.request, key)
+		atEnd := slices.ContainsFunc(ends, func(end time.Time) bool { return end.Sub(b.at).Abs() < time.Second/2 })
+		switch err := json.Unmarshal([]byte(text), &receipt); {
+		case code == http.StatusNotFound && atEnd:
+			uncharged++
+		case err != nil || code != http.StatusOK || receipt.Charged <= 0:
+			t.Errorf("the receipt of %s: %d %s", b.id, code, text)
+		}
+	}
+	t.Logf("%d takeovers, the longest took %v; %d responses acknowledged, %d of them uncharged",
+		*takeovers, longest, total, uncharged)
+	if total < 20**takeovers {
+		t.Errorf("only %d responses were acknowledged", total)
+	}
+	other.stop()
+	live.stop()
+	command(t, nil, "state", "verify", "--config", p.file(names[0])).check(t, exitOK, "nothing is wrong", "")
 }
 
 // A gateway that has a stand-by refuses requests when it has not reached the database for a while, because what it
