@@ -49,6 +49,8 @@ const (
 	// repeatedHeader marks a reply that was made for an earlier request, whose id is in originHeader.
 	repeatedHeader = "Idempotent-Replayed"
 	originHeader   = "X-Original-Request-Id"
+	// keepsHeader says how many bytes of a reply are kept for further clients, at most.
+	keepsHeader = "X-Stagedoor-Keeps"
 )
 
 // SurvivesRestart is the header that says whether a stream goes on when the gateway is restarted: true for background

@@ -31,9 +31,20 @@ func (t *tee) WriteHeader(status int) {
 		header := make(http.Header, len(carried))
 		carryTo(header, t.Header())
 		t.record.Start(status, header)
+		t.Header()[keepsHeader] = keeps(header)
 	}
 	t.ResponseWriter.WriteHeader(status)
 }
+
+// keeps returns how many bytes of a reply are kept at most: none of one whose length shows that it is too long.
+func keeps(h http.Header) []string {
+	if n, err := strconv.ParseInt(h.Get("Content-Length"), 10, 64); err == nil && n > kept.MaxReply {
+		return keepsNothing
+	}
+	return keepsMost
+}
+
+var keepsMost, keepsNothing = []string{strconv.Itoa(kept.MaxReply)}, []string{"0"}
 
 // Write implements http.ResponseWriter.
 func (t *tee) Write(p []byte) (int, error) {

@@ -514,3 +514,47 @@ func TestADrainWaitsForADetachedRequest(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// TestAReplySaysHowMuchOfItIsKept: before its client relies on a repeat. A repeat of a longer one is refused and makes
+// no further call, and a reply that is not kept says nothing.
+func TestAReplySaysHowMuchOfItIsKept(t *testing.T) {
+	long := strings.Replace(wholeAnswer, `"content":"`, `"content":"`+strings.Repeat("x", kept.MaxReply), 1)
+	u := newGated()
+	calls := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.Header.Get("Accept") {
+		case "text/event-stream":
+			u.serve(w, r)
+		default:
+			answerJSON(200, long)(w, r)
+		}
+	})
+	f := newFront(t, open(t, vendorAt(calls.URL)))
+	ask := func(more string, headers ...string) *client {
+		return f.send("POST", "/v1/chat/completions", askFor("dear", more), append(headers, f.g.as("all")...)...)
+	}
+	says := func(c *client, keeps string) {
+		t.Helper()
+		if got := c.Header.Get("X-Stagedoor-Keeps"); c.StatusCode != 200 || got != keeps {
+			t.Errorf("%d: keeps %q, want %q", c.StatusCode, got, keeps)
+		}
+	}
+	whole := ask("", "Idempotency-Key", "whole")
+	says(whole, "0")
+	if got := len(whole.whole()); got < kept.MaxReply {
+		t.Errorf("the client got %d bytes", got)
+	}
+	ask("", "Idempotency-Key", "whole").want(409, "idempotent_reply_not_kept")
+	go func() {
+		u.say <- strings.Repeat("y", kept.MaxReply/2)
+		u.say <- strings.Repeat("y", kept.MaxReply/2)
+		close(u.say)
+	}()
+	stream := ask(streamed, "Idempotency-Key", "stream")
+	says(stream, "8388608")
+	stream.whole()
+	ask(streamed, "Idempotency-Key", "stream").want(409, "idempotent_reply_not_kept")
+	says(ask(""), "")
+	if n := len(calls.all()); n != 3 {
+		t.Errorf("%d calls", n)
+	}
+}
