@@ -3,6 +3,7 @@ package responsesocket
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -76,6 +77,9 @@ func (w *eventWriter) Write(p []byte) (int, error) {
 	return len(p), w.connection.ctx.Err()
 }
 
+// errNoResponse ends the reading of a reply that is not a response.
+var errNoResponse = errors.New("the reply is not a response")
+
 // event sends one event. What it says about the response is noted before the client can read it, because the client
 // may continue from the response at once.
 func (w *eventWriter) event(data []byte) error {
@@ -86,6 +90,10 @@ func (w *eventWriter) event(data []byte) error {
 	}
 	w.number = max(w.number, gjson.GetBytes(data, "sequence_number").Int())
 	cr := w.create
+	if cr.attach != "" && kind != "error" && !strings.HasPrefix(kind, "response.") {
+		w.refuse(dialogue.Invalid("request_id", "is not the id of a streamed response"))
+		return errNoResponse
+	}
 	switch kind {
 	case "response.output_item.done":
 		w.connection.keepOutput(cr, gjson.GetBytes(data, "item").Raw)
@@ -103,7 +111,9 @@ func (w *eventWriter) event(data []byte) error {
 			}
 		case "response.completed", "response.incomplete":
 			w.ended = true
-			w.connection.remember(cr, []byte(response.Raw))
+			if cr.attach == "" {
+				w.connection.remember(cr, []byte(response.Raw))
+			}
 		case "response.failed":
 			w.ended = true
 			w.connection.evict(cr)
@@ -162,6 +172,8 @@ func (w *eventWriter) end() {
 	case w.status >= http.StatusBadRequest && gjson.GetBytes(w.body, "error").IsObject():
 		w.connection.evict(w.create)
 		_ = w.connection.send(errorMessage(w.create.lane.name, w.status, w.header, w.body))
+	case w.create.attach != "" && w.header.Get("Content-Type") == "application/json":
+		w.refuse(dialogue.Invalid("request_id", "is not the id of a streamed response"))
 	default:
 		w.fail(dialogue.Incomplete())
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -120,10 +122,14 @@ func (hs *Handlers) still(r *http.Request, owner state.Owner) error {
 	return err
 }
 
-// request returns the HTTP request for a response.create. It carries the headers of the upgrade, so that it is
-// authenticated and traced as the connection is.
+// request returns the HTTP request for a message. It carries the headers of the upgrade, so that it is authenticated
+// and traced as the connection is.
 func (c *connection) request(ctx context.Context, cr *create) (*http.Request, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/v1/responses", cr)
+	method, path := http.MethodPost, "/v1/responses"
+	if cr.attach != "" {
+		method, path = http.MethodGet, "/v1/requests/"+url.PathEscape(cr.attach)+"/events"
+	}
+	r, err := http.NewRequestWithContext(ctx, method, path, cr)
 	if err != nil {
 		return nil, err
 	}
@@ -133,10 +139,16 @@ func (c *connection) request(ctx context.Context, cr *create) (*http.Request, er
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("X-Request-Id", cr.id)
+	if cr.key != "" {
+		r.Header.Set("Idempotency-Key", cr.key)
+	}
+	if cr.last > 0 {
+		r.Header.Set("Last-Event-ID", strconv.FormatInt(cr.last, 10))
+	}
 	if cr.trace != "" {
 		r.Header.Set("Traceparent", cr.trace)
 	}
-	r.ContentLength, r.RequestURI = int64(len(cr.body)), r.URL.Path
+	r.ContentLength, r.RequestURI = int64(len(cr.body)), r.URL.RequestURI()
 	r.Host, r.RemoteAddr, r.TLS = c.upgrade.Host, c.upgrade.RemoteAddr, c.upgrade.TLS
 	return r, nil
 }

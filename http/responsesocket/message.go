@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -23,7 +24,8 @@ const (
 	maxTrace    = 64  // bytes of the longest traceparent
 )
 
-// create is a response.create message. It is the body of its request, too.
+// create is a response.create message, or one that attaches to a request whose reply is kept. It is the body of its
+// request, too.
 type create struct {
 	lane     *lane
 	id       string // the request id
@@ -31,8 +33,13 @@ type create struct {
 	previous string // the previous_response_id
 	trace    string // the traceparent, or ""
 	warmUp   bool
-	claim    memory.Claim // for body
-	read     int
+	key      string // the idempotency key, or ""
+	// attach is the id of the request whose reply the client wants, or "", and last the number of the last event that
+	// the client has.
+	attach string
+	last   int64
+	claim  memory.Claim // for body
+	read   int
 
 	kept *remembered // the input and the output so far, or nil if the response cannot be remembered
 }
@@ -91,6 +98,13 @@ func (c *connection) dispatch(message []byte, claim *memory.Claim) (stream strin
 			err = c.accept(cr, stream)
 		}
 		return stream, err
+	case attachType:
+		cr, err := newAttach(valueOf("request_id"), valueOf("starting_after"))
+		if err == nil {
+			cr.claim = *claim
+			err = c.accept(cr, stream)
+		}
+		return stream, err
 	case "response.processed": // nothing waits for an answer
 	case "response.steer":
 		_ = c.send(steerFailed(stream, valueOf("previous_response_id"), valueOf("input")))
@@ -99,6 +113,26 @@ func (c *connection) dispatch(message []byte, claim *memory.Claim) (stream strin
 	}
 	claim.End()
 	return stream, nil
+}
+
+// attachType is the type of a message that attaches to a request.
+const attachType = "stagedoor.attach"
+
+// newAttach returns what attaches to a request. after is the sequence_number of the last event that the client has.
+func newAttach(id, after gjson.Result) (*create, *dialogue.Error) {
+	const most = 200 // bytes of an id, which the gateway makes from that of the upgrade
+	if id.Type != gjson.String || id.Str == "" || len(id.Str) > most {
+		return nil, dialogue.Invalid("request_id", "must be the id of a request")
+	}
+	cr := &create{attach: strings.Clone(id.Str)}
+	if after.Exists() {
+		n, err := strconv.ParseInt(after.Raw, 10, 32)
+		if err != nil || n < 0 {
+			return nil, dialogue.Invalid("starting_after", "must be a sequence number, 0 or more")
+		}
+		cr.last = n + 1 // events are counted from 1 on
+	}
+	return cr, nil
 }
 
 // isStreamID reports whether s may name a lane.
@@ -127,6 +161,12 @@ func newCreate(message []byte, members []fields.Member) (*create, *dialogue.Erro
 			if trace := v.Get("traceparent").Str; len(trace) <= maxTrace {
 				cr.trace = strings.Clone(trace)
 			}
+			continue
+		case "idempotency_key":
+			if v.Type != gjson.String {
+				return nil, dialogue.Invalid("idempotency_key", "must be a string")
+			}
+			cr.key = strings.Clone(v.String())
 			continue
 		case "generate":
 			if !v.IsBool() {

@@ -626,6 +626,58 @@ func TestAConversationIsCompactedOverItsConnection(t *testing.T) {
 	}
 }
 
+// A client that has lost its connection goes on reading its response on another one, as over HTTP, and a repeated
+// request is not made again.
+func TestAClientAttachesToAResponseThatIsKept(t *testing.T) {
+	g := open(t)
+	detached, _, err := g.dial("all", "X-On-Disconnect", "detach")
+	if err != nil {
+		t.Fatal(err)
+	}
+	detached.say(createOf("chat", `"hello [sandbox: pace=40 tokens=12]"`, notStored))
+	first := detached.until("response.output_text.delta")
+	detached.Close()
+	last, id := first[len(first)-1].Get("sequence_number").Int(), detached.id+"-1"
+	c := g.connect()
+	attach := func(id, after string) string {
+		return `{"type":"stagedoor.attach","request_id":"` + id + `","stream_id":"a"` + after + `}`
+	}
+	c.say(attach(id, fmt.Sprintf(`,"starting_after":%d`, last)))
+	rest := c.until("response.completed")
+	for i, m := range rest {
+		if m.Get("sequence_number").Int() != last+1+int64(i) || m.Get("stream_id").Str != "a" {
+			t.Fatalf("event %d is %s", i, m.Raw)
+		}
+	}
+	response := rest[len(rest)-1].Get("response")
+	if response.Get("id").Str != first[0].Get("response.id").Str || response.Get("usage.output_tokens").Int() != 12 {
+		t.Errorf("got %s", response.Raw)
+	}
+	c.say(attach(id, ""))
+	if all := c.until("response.completed"); len(all) != len(first)+len(rest) {
+		t.Errorf("from the beginning: %d events", len(all))
+	}
+	c.refused(attach("none", ""), 404, "request_not_found", "", "a")
+	c.refused(attach(id, `,"starting_after":-1`), 400, "invalid_value", "starting_after", "a")
+	c.refused(`{"type":"stagedoor.attach"}`, 400, "invalid_value", "request_id", "")
+	for other, body := range map[string]string{
+		"streamed-chat": `{"model":"sandbox","stream":true,"messages":[{"role":"user","content":"x"}]}`,
+		"whole-chat":    `{"model":"sandbox","messages":[{"role":"user","content":"x"}]}`} {
+		g.do("POST", "/v1/chat/completions", body, "all", "X-On-Disconnect", "finish", "X-Request-Id", other)
+		c.refused(attach(other, ""), 400, "invalid_value", "request_id", "a")
+	}
+	calls := g.count()
+	const key = `,"idempotency_key":"k"`
+	made := c.turn(create("chat", "once", key)).Get("id").Str
+	if again := g.connect().turn(create("chat", "once", key)).Get("id").Str; again != made {
+		t.Errorf("%s was made again as %s", made, again)
+	}
+	if n := g.count() - calls; n != 1 {
+		t.Errorf("%d calls", n)
+	}
+	c.refused(create("chat", "other", key), 409, "idempotency_key_reused", "Idempotency-Key", "")
+}
+
 // A client may ask for all requests of a connection that they finish without it, and may then read a reply by its id.
 func TestRequestsOfAConnectionMayFinishWithoutIt(t *testing.T) {
 	g := open(t)
