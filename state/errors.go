@@ -22,7 +22,7 @@ var (
 	ErrFinished = errors.New("already finished")
 )
 
-// PanicError is what Do returns for a command that panicked.
+// PanicError reports that a command of Do panicked.
 type PanicError struct {
 	Value any
 	Stack []byte // for the log

@@ -35,7 +35,7 @@ type decoder interface {
 const (
 	// parcelSize makes handing over cost nothing beside decoding.
 	parcelSize = 256
-	// parcelsPerDecoder is how far ahead of the inserter decoders may be.
+	// parcelsPerDecoder limits the lead of the decoders over the inserter.
 	parcelsPerDecoder = 4
 )
 

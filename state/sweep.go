@@ -2,7 +2,7 @@ package state
 
 import "context"
 
-// MaxSweep is how many records one Sweep removes at most.
+// MaxSweep limits the records that one Sweep removes.
 const MaxSweep = 500
 
 // Sweep removes up to limit records (MaxSweep if 0) that have expired or are too many, as the tables' registrations

@@ -17,7 +17,7 @@ type Verification struct {
 	More     int      // how many beyond those
 }
 
-// TableSize is how much a table holds.
+// TableSize counts the records of a table and their bytes.
 type TableSize struct {
 	Table   journal.Table
 	Records int64

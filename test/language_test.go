@@ -20,14 +20,14 @@ var phrases = []struct {
 	pattern *regexp.Regexp
 	most    int
 }{
-	{"nobody", regexp.MustCompile(`\b[Nn]obody\b`), 140},
-	{"whoever", regexp.MustCompile(`\b[Ww]hoever\b`), 26},
-	{"somebody, anybody, everybody", regexp.MustCompile(`\b([Ss]ome|[Aa]ny|[Ee]very)body\b`), 59},
-	{"X is what, X is who", regexp.MustCompile(`// [A-Za-z]\w* (is|are) (what|who|how|where|whether|why|when)\b`), 259},
+	{"nobody", regexp.MustCompile(`\b[Nn]obody\b`), 104},
+	{"whoever", regexp.MustCompile(`\b[Ww]hoever\b`), 15},
+	{"somebody, anybody, everybody", regexp.MustCompile(`\b([Ss]ome|[Aa]ny|[Ee]very)body\b`), 37},
+	{"X is what, X is who", regexp.MustCompile(`// [A-Za-z]\w* (is|are) (what|who|how|where|whether|why|when)\b`), 74},
 	{"who asks, what is told",
-		regexp.MustCompile(`\b([Ww]ho|[Ww]hat) (asks|waits|comes|leaves|reads|sends|is told|was told)\b`), 25},
-	{"told", regexp.MustCompile(`\btold\b`), 176},
-	{"door", regexp.MustCompile(`\b[Dd]oors?\b`), 20},
+		regexp.MustCompile(`\b([Ww]ho|[Ww]hat) (asks|waits|comes|leaves|reads|sends|is told|was told)\b`), 14},
+	{"told", regexp.MustCompile(`\btold\b`), 141},
+	{"door", regexp.MustCompile(`\b[Dd]oors?\b`), 17},
 	{"house", regexp.MustCompile(`\b[Hh]ouse\b`), 12},
 	{"pump", regexp.MustCompile(`\b[Pp]umps?\b`), 1},
 	{"conduit, painter, purse, shelf, vault, folio, teller, tape",
@@ -38,7 +38,7 @@ var phrases = []struct {
 const maxColumns = 120
 
 // longLines is the number of lines over maxColumns when they were last counted.
-const longLines = 1722
+const longLines = 1721
 
 // TestWritingIsPlain counts the phrases in everything that is committed as text. The
 // documents of other programs and recorded data do not count.

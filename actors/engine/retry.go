@@ -51,7 +51,7 @@ type facts struct {
 	remaining  time.Duration
 }
 
-// verdict is what happens next.
+// verdict decides the next step of the attempt loop.
 type verdict uint8
 
 const (

@@ -17,7 +17,7 @@ type Request struct {
 	ID      string // request id
 	Picture *picture.Request
 	Header  http.Header // the client's, for the sandbox
-	// Plan is what to try, in order; never empty.
+	// Plan lists the candidates to try, in order; never empty.
 	Plan []catalog.Candidate
 	// Key is the id of the key that the request came with. Owner is its user, or the key if it
 	// has no user: throttles let owners take turns.
@@ -45,7 +45,7 @@ type Meter interface {
 	Settle(ctx context.Context, o *Outcome) *dialogue.Error
 }
 
-// Meta is how the request was served.
+// Meta describes the attempts of the request.
 type Meta struct {
 	Provider string
 	Model    string // the upstream's name
@@ -54,17 +54,17 @@ type Meta struct {
 	Attempts int
 }
 
-// Outcome is how a request ended: Reply or Err.
+// Outcome holds the end of a request: Reply or Err.
 type Outcome struct {
 	Meta
 	Reply *picture.Reply
 	Err   *dialogue.Error
-	// Delivered is how many images there are to be paid for.
+	// Delivered counts the images to be paid for.
 	Delivered int
 	Usage     *picture.Usage
 	// Accepted: the provider answered a call of the last attempt with a 2xx status.
 	Accepted bool
-	// Made is how many images the provider delivered, also if the client has left since.
+	// Made counts the images that the provider delivered, also if the client has left since.
 	Made int
 	// Partials are the partial images that were passed on, Begun the images that had one,
 	// and Whole those of them whose last partial image is the picture.
@@ -73,7 +73,7 @@ type Outcome struct {
 	Committed bool
 }
 
-// window is how many partial images may wait for the client. Each is megabytes.
+// window limits the partial images that wait for the client. Each is megabytes.
 const window = 2
 
 // Partial is a partial image on its way to the client.

@@ -11,7 +11,7 @@ import (
 	"stagedoor/providers/picture"
 )
 
-// Options are what a Service needs.
+// Options configure a Service.
 type Options struct {
 	// Engine runs the requests.
 	Engine *engine.Engine

@@ -9,7 +9,7 @@ import (
 	"stagedoor/actors/kit"
 )
 
-// sweepEvery is how often expired pictures are removed.
+// sweepEvery is the interval at which expired pictures are removed.
 const sweepEvery = 5 * time.Minute
 
 // StartSweeper starts the actor that removes what was kept and has expired, by calling sweep now and then.

@@ -26,7 +26,7 @@ func Speed(speed string) (*catalog.Price, bool) {
 	return p, ok
 }
 
-// Demand is what is known of a request for text before its first call, beside the length of the reply. A client can
+// Demand describes a request for text before its first call, without the length of the reply. A client can
 // change it, so it decides about holds and never about bills.
 type Demand struct {
 	// Prompt is a high estimate of the tokens of the prompt in all calls, and Largest that of one call.

@@ -18,7 +18,7 @@ import (
 
 const (
 	// firstTokens is the output that is held at first for a stream without a maximum, and
-	// moreTokens is what is added each time the stream comes near the end of its hold.
+	// moreTokens is added each time the stream comes near the end of its hold.
 	firstTokens = 1024
 	moreTokens  = 2048
 	// nearEnd is the number of tokens left in a hold at which it is extended.

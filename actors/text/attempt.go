@@ -175,7 +175,7 @@ func (a *attempt) translate(ctx context.Context, req *dialogue.Request, produce 
 	return a.runTranslated(ctx, req, p)
 }
 
-// maxChoices is how many choices one call can be asked for.
+// maxChoices returns the number of choices that one call can request.
 func (a *attempt) maxChoices() int {
 	if a.shape == nil {
 		return 1
@@ -350,8 +350,8 @@ func (a *attempt) strayFailure(dst []byte, err *dialogue.Error) []byte {
 	return a.request.Inbound.NewTap(shapes.TapOptions{Stream: true}, a.env).Fail(dst, err)
 }
 
-// crashedFailure is the terminal event of the stream under way, also if its own
-// state is what is broken.
+// crashedFailure appends the terminal event of the stream, also if the crash broke
+// the stream's own state.
 func (a *attempt) crashedFailure(dst []byte, err *dialogue.Error) (out []byte) {
 	defer func() {
 		if recover() != nil {

@@ -23,7 +23,7 @@ func (a *attempt) keepContent(c *telemetry.Call) {
 	}
 }
 
-// replyObserver returns what reads a reply that is passed through. It is nil unless replies are kept.
+// replyObserver returns a parser for a reply that is passed through. It is nil unless replies are kept.
 func (a *attempt) replyObserver(c *telemetry.Call) shapes.Parser {
 	if !c.KeepsContent() {
 		return nil

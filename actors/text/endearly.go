@@ -10,7 +10,7 @@ import (
 // place is a part of a choice.
 type place struct{ choice, part int }
 
-// openParts are what must be closed before a reply can end early.
+// openParts lists the parts that must be closed before a reply can end early.
 type openParts struct {
 	open    []place
 	choices []int // begun and not finished

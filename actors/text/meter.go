@@ -43,8 +43,8 @@ func (a *attempt) promptTimes() int {
 	return (n + most - 1) / most
 }
 
-// closeReply does what comes before the client gets the end of a reply in good order:
-// Request.Complete sees it, and the meter settles.
+// closeReply runs before the client gets the end of a complete reply. It calls
+// Request.Complete, and the meter settles.
 func (a *attempt) closeReply(ctx context.Context, last []byte) (replacement []byte, err *dialogue.Error) {
 	if !a.sink.Claim() {
 		return nil, dialogue.ClientClosed(engine.ErrOvertaken)

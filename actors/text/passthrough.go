@@ -327,8 +327,8 @@ func (u *passthrough) eof(ctx context.Context) *upstream.Failure {
 	return u.answered()
 }
 
-// answered is how a stream that came to its end went: there must have been
-// something in it.
+// answered notes the usage of a stream that ended properly. It returns a failure for a
+// stream without any content.
 func (u *passthrough) answered() *upstream.Failure {
 	u.noteUsage(u.tap.Usage(), u.tap.Reason())
 	if !u.sink.Committed() {
@@ -349,7 +349,7 @@ func (u *passthrough) conclude(f *upstream.Failure) {
 	}
 }
 
-// failed is what has not been sent yet, and the shape's terminal error event.
+// failed returns the chunks that have not been sent yet, and the shape's terminal error event.
 func (u *passthrough) failed(f *upstream.Failure) *Buffer {
 	out := u.out.ready()
 	u.out = nil

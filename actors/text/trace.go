@@ -15,7 +15,7 @@ import (
 	"stagedoor/providers/upstream"
 )
 
-// className is what kind of failure f is; "" for none.
+// className returns the name of the failure's class; "" for none.
 func className(f *upstream.Failure) string {
 	if f == nil {
 		return ""

@@ -15,8 +15,8 @@ import (
 	"stagedoor/providers/upstream"
 )
 
-// A producer makes the events of one reply. It calls flush whenever what it
-// emitted should not wait for what comes next, and stops when flush fails. It
+// A producer makes the events of one reply. It calls flush whenever the events so far
+// should not wait for the next one, and stops when flush fails. It
 // returns why it stopped early, or a failure for which there was no event.
 type producer func(ctx context.Context, emit emitFunc, flush flushFunc) *upstream.Failure
 
@@ -288,7 +288,7 @@ func (t *translated) conclude() {
 	}
 }
 
-// failed is what has not been sent yet, and the shape's terminal error event.
+// failed returns the chunks that have not been sent yet, and the shape's terminal error event.
 func (t *translated) failed() *Buffer {
 	out := t.out.ready()
 	t.out = nil

@@ -5,13 +5,13 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// about is what those who look at a request see of its order.
+// about returns the fields of a request that the page of requests shows.
 func about(o *Request) flow.About {
 	return flow.About{ID: o.ID, Shape: string(o.Inbound.Name), Model: o.Head.Model,
 		Key: o.Key, Owner: o.Owner, Era: o.Era, Stream: o.Head.Stream, Work: o.Head.Background}
 }
 
-// reasons are why replies end, as operators read it.
+// reasons maps the reasons for the end of a reply to words for operators.
 var reasons = map[dialogue.Reason]string{
 	dialogue.ReasonStop: "stop", dialogue.ReasonStopSequence: "stop sequence", dialogue.ReasonLength: "length", dialogue.ReasonTool: "tool call",
 	dialogue.ReasonFilter: "filter", dialogue.ReasonPause: "pause", dialogue.ReasonContextWindow: "context window",

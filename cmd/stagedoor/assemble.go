@@ -44,7 +44,7 @@ import (
 	"stagedoor/state/work"
 )
 
-// gateway is the assembled program: the only place that knows everybody.
+// gateway holds all parts of the running program. Only this type knows all of them.
 type gateway struct {
 	logger *slog.Logger
 	store  journal.Store
@@ -79,7 +79,7 @@ type gateway struct {
 }
 
 // assemble builds the gateway from the ground up; close takes it down again.
-// address is where it is reached if the configuration does not say. wait, if not nil, is called when the state has been
+// address is used for links if the configuration names none. wait, if not nil, is called when the state has been
 // read and before it is changed.
 func assemble(
 	ctx context.Context, c *config.Config, address string, log *slog.Logger, wait func(context.Context, *gateway) error,
@@ -114,7 +114,7 @@ func (g *gateway) build(
 	if g.storage, err = openStorage(c.Data, c.Cluster.Files, maxContent(c.Limits.ContentMiB)); err != nil {
 		return err
 	}
-	// Before anything can end that somebody wants to be told of.
+	// Webhooks are set before any job can end, so that no event is missed.
 	work.SetWebhooks(g.state, c.Subscriptions())
 	secret, err := g.state.Secret(ctx, "seal", 32)
 	if err != nil {
@@ -293,7 +293,7 @@ func (g *gateway) limit(configured *config.Process, data string) {
 	}
 }
 
-// memoryInForce is what was logged last.
+// memoryInForce holds the limits that were logged last.
 type memoryInForce struct {
 	allowed int64
 	limits  config.Process

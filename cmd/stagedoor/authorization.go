@@ -68,7 +68,7 @@ func (g *gateway) makeAdministrator(ctx context.Context, a *config.Admin) error 
 	return nil
 }
 
-// autoAuthorize is what the configuration in force says.
+// autoAuthorize returns the setting of the configuration in force.
 func (g *gateway) autoAuthorize() oauth.Auto { return oauth.Auto(g.config.Load().OAuth.AutoAuthorize) }
 
 // topUpURL is likewise.

@@ -15,7 +15,7 @@ import (
 // system may not take.
 const backupName = "stagedoor-20060102T150405Z.backup"
 
-// backupCheck is how often it is looked whether a backup is due.
+// backupCheck is the interval between checks for a due backup.
 const backupCheck = 15 * time.Second
 
 // keepBackups makes the backups that the configuration asks for, until ctx ends.

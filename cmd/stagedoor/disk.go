@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// diskEvery is how soon the log and /readyz tell that the disk is full, or no longer.
+// diskEvery is the longest time until the log and /readyz report a change of free disk space.
 const diskEvery = 10 * time.Second
 
 // disk knows whether there is room for changes where the store is.

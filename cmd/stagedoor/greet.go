@@ -90,7 +90,7 @@ func (a *app) administrators(g *gateway, data, pages string) string {
 	return "make an administrator with  " + command
 }
 
-// baseURL is where a client on this machine finds the gateway.
+// baseURL returns the address of the gateway for a client on this machine.
 func baseURL(c *config.Config, addr net.Addr) string {
 	scheme := "http://"
 	if c.TLS != nil {

@@ -10,11 +10,11 @@ import (
 	"stagedoor/http/server"
 )
 
-// patient is how long /readyz waits for the throttles: a probe must not hang
-// with them.
+// patient limits the time that /readyz waits for the throttles, because a probe must
+// not hang with them.
 const patient = 200 * time.Millisecond
 
-// health is what /readyz tells besides the drain.
+// health returns the state that /readyz reports besides the drain.
 func (g *gateway) health(ctx context.Context) (h server.Health) {
 	if g.state.Err() != nil {
 		h.Blocking = append(h.Blocking, server.Condition{Code: "store_failed", Message: "the store failed, the log says why: the gateway stops and has to be started again"})

@@ -17,7 +17,7 @@ import (
 	"stagedoor/cmd/stagedoor/config"
 )
 
-// checkWithin is how long a gateway may take to say how it is.
+// checkWithin limits the time of a health check.
 const checkWithin = 5 * time.Second
 
 func (a *app) healthcheckCommand() *cobra.Command {

@@ -8,8 +8,8 @@ import (
 	"stagedoor/http/web/browser"
 )
 
-// liveDoors are the doors of those who watch. issuer is how browsers reach the
-// gateway.
+// liveHandlers returns the handlers of event streams and websockets. issuer is the
+// gateway's address in browsers.
 func (g *gateway) liveHandlers(issuer string) *live.Handlers {
 	o := live.Options{Logger: g.logger, State: g.state, Auth: g.auth, Limits: g.runtime.Keys(), Watchers: g.watchers,
 		Origin: issuer, Now: time.Now}

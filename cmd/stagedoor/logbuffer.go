@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// logDelay is how long a line may wait to be written with others: a system
-	// call per request would cost more than the request.
+	// logDelay limits the time that a line waits to be written with others, because
+	// a system call per request would cost more than the request.
 	logDelay = 100 * time.Millisecond
-	// logFlushAt is how much is written at once, logMost how much may wait for a
+	// logFlushAt is the number of bytes written at once, logMost the number that may wait for a
 	// writer that takes nothing. Further lines are dropped and counted: a full
 	// pipe must not stop the gateway (faults.md P20).
 	logFlushAt = 32 << 10
 	logMost    = 1 << 20
-	// logGoodbye is how long the end of the program waits for the last lines.
+	// logGoodbye limits the time that the end of the program waits for the last lines.
 	logGoodbye = 2 * time.Second
 )
 
@@ -25,7 +25,7 @@ const (
 type logBuffer struct {
 	out   io.Writer
 	timer *time.Timer
-	// lost, if set, is told how many lines were dropped.
+	// lost, if set, is called with the number of lines that were dropped.
 	lost func(count int)
 
 	mu      sync.Mutex
@@ -73,8 +73,8 @@ func (b *logBuffer) flush() {
 	b.write()
 }
 
-// hurry is flush, unless somebody is writing already: then what is left waits
-// for the timer, and nobody waits for a writer that is stuck.
+// hurry flushes unless a write is in progress. The rest then waits for the timer, so
+// that no caller waits for a writer that is stuck.
 func (b *logBuffer) hurry() {
 	if b.writing.TryLock() {
 		defer b.writing.Unlock()
@@ -97,8 +97,8 @@ func (b *logBuffer) write() {
 	}
 }
 
-// Close writes what is left, unless nobody reads it, and lets everything after
-// it through.
+// Close writes the remaining lines, waiting at most logGoodbye for a slow reader.
+// Later lines are written without a buffer.
 func (b *logBuffer) Close() {
 	b.timer.Stop()
 	written := make(chan struct{})

@@ -63,7 +63,7 @@ func (s *storage) sweep() error {
 
 func (s *storage) close() {
 	if s != nil && s.remove != "" {
-		_ = os.RemoveAll(s.remove) // nobody is left to be told
+		_ = os.RemoveAll(s.remove) // the program ends, so an error has no use
 	}
 }
 
@@ -72,7 +72,7 @@ func videoTimes(c *config.Videos) videojob.Config {
 	return videojob.Config{Deadline: time.Duration(c.Deadline), Keep: time.Duration(c.Keep), Wait: time.Duration(c.Wait), Most: c.Most}
 }
 
-// mediaDoors are the doors of the media shapes.
+// mediaHandlers returns the handlers of images and videos.
 func (g *gateway) mediaHandlers(ctx context.Context, c *config.Config, env *dialogue.Env) (*media.Handlers, error) {
 	secret, err := g.state.Secret(ctx, "content", 32)
 	if err != nil {

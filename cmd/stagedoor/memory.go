@@ -57,12 +57,12 @@ func limitMemory(allowed int64) {
 
 // Shares of the memory that is left beside the program itself.
 const (
-	// programBytes is what the program has resident without requests.
+	// programBytes estimates the resident memory without requests.
 	programBytes = 48 << 20
-	// bodyFactor is how much memory a byte of a body takes while it arrives and is sent on.
+	// bodyFactor estimates the memory per byte of a body while it arrives and is sent on.
 	bodyFactor = 2
-	// requestBytes is what a small request under way takes: two connections with their
-	// buffers, three goroutines and the request itself.
+	// requestBytes estimates the memory of a small request in flight: two connections with
+	// their buffers, three goroutines and the request itself.
 	requestBytes = 64 << 10
 	// watcherBytes is the same for a watcher and its queue.
 	watcherBytes = 64 << 10
@@ -74,9 +74,9 @@ const (
 // use.
 func roomForRequests(allowed int64) int64 { return max(allowed-programBytes, allowed/4) }
 
-// leastWork is how much of the work's memory an owner may have while that is free, even
-// where its share is smaller: what the translation of one text request of the largest size
-// is estimated at.
+// leastWork is the memory for work that an owner may have while it is free, even where
+// its share is smaller. The translation of one text request of the largest size is
+// estimated to need it.
 const leastWork = 3 * 32 << 20
 
 // workBytes returns the share of all that requests take beside their bodies:
@@ -94,8 +94,8 @@ func socketBytes(allowed int64) int64 { return roomForRequests(allowed) / 8 }
 // keptBytes returns the bytes of replies that are kept for clients which repeat or resume their requests.
 func keptBytes(allowed int64) int64 { return roomForRequests(allowed) / 16 }
 
-// ownDescriptors is what the store, the log and other files of the process take. A
-// process that may have few leaves a quarter of them.
+// ownDescriptors counts the descriptors for the store, the log and other files of the
+// process. A process with a low limit keeps a quarter of them.
 const ownDescriptors = 256
 
 // clientDescriptors returns how many of the process's descriptors clients may take: half
@@ -115,7 +115,7 @@ func descriptorLimit() uint64 {
 	return limit.Cur
 }
 
-// connectionBytes is what an open connection takes.
+// connectionBytes estimates the memory of an open connection.
 const connectionBytes = 24 << 10
 
 // connections returns how many clients may be connected at a time.

@@ -7,10 +7,10 @@ import (
 	"reflect"
 )
 
-// redacting is a handler that writes what is meant to be read: text, numbers,
-// times, errors, and whatever says itself how it is logged. Of anything else, a
-// request, a body, a struct that happens to hold a key, only the type's name is
-// written. So nothing secret is in the log because somebody passed too much.
+// redacting is a handler that writes text, numbers, times, errors and values with a
+// method for the log. Of any other value, such as a request, a body or a struct that
+// happens to hold a key, it writes only the name of the type. A call that passes too
+// much therefore cannot put a secret into the log.
 type redacting struct{ slog.Handler }
 
 // Handle implements slog.Handler.

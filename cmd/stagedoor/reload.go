@@ -20,8 +20,8 @@ import (
 	"stagedoor/cmd/stagedoor/config"
 )
 
-// settleTime is how long a file must be left alone before it is read: editors
-// write in several steps.
+// settleTime must pass without a change before a file is read, because editors write
+// in several steps.
 const settleTime = 200 * time.Millisecond
 
 // follower notices that the configuration should be read again. It is made
@@ -124,8 +124,8 @@ func (f *follower) follow(ctx context.Context, log *slog.Logger, reread func()) 
 	}
 }
 
-// errVacant is a file that would take everything away from everybody: it was
-// emptied, and is about to be written.
+// errVacant refuses a file without any content, which would disable the gateway. An
+// editor has emptied it and is about to write it.
 var errVacant = errors.New("the file has neither keys nor providers nor models")
 
 // reconfigure puts the configuration as it is now in force: all of it or nothing.

@@ -22,10 +22,10 @@ import (
 
 // Phases of a graceful stop.
 const (
-	// lameDuck is how long the gateway goes on accepting after it said that it
-	// is not ready, so that a balancer can notice.
+	// lameDuck is the time for which the gateway goes on accepting after it reported
+	// that it is not ready, so that a balancer can notice.
 	lameDuck = 200 * time.Millisecond
-	// lastWords is how long streams that are cut have to end with their error.
+	// lastWords limits the time in which streams that are cut end with their error.
 	lastWords = 5 * time.Second
 	teardown  = 10 * time.Second
 )
@@ -187,7 +187,7 @@ func openControl(data string) (net.Listener, error) {
 	return l, nil
 }
 
-// drain ends the gateway's requests: whoever can, in peace.
+// drain lets requests finish within the grace time and then cuts the rest.
 func (a *app) drain(g *gateway, signals <-chan os.Signal) error {
 	grace := time.Duration(g.config.Load().Shutdown.Grace)
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
@@ -230,8 +230,8 @@ func (a *app) drain(g *gateway, signals <-chan os.Signal) error {
 	}
 }
 
-// echo is how soon after a signal another one is the same: who ends a group of
-// processes often ends its leader first, and so twice (timeout(1) does).
+// echo is the time after a signal in which another one counts as the same, because
+// timeout(1) and others signal first the leader and then its whole group.
 const echo = 100 * time.Millisecond
 
 // insisted waits for a signal that is more than an echo of the one just received;

@@ -13,7 +13,7 @@ import (
 )
 
 // openListeners takes the sockets that the service manager holds open across
-// restarts (LISTEN_FDS), so that nobody is refused meanwhile. Without any it
+// restarts (LISTEN_FDS), so that no client is refused meanwhile. Without any it
 // opens the addresses itself.
 func openListeners(ctx context.Context, addresses []string) ([]net.Listener, error) {
 	var handed []net.Listener

@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// tidyEvery is how long what has expired may lie about: it is not found any
-	// more, it only takes room.
+	// tidyEvery is the interval of removals. Expired records are not found any more,
+	// they only take room.
 	tidyEvery = time.Minute
-	// tidyBatch is how many records one commit of tidying removes.
+	// tidyBatch limits the records that one commit removes.
 	tidyBatch = 500
-	// tidyYields is how many waiting commands, of the 4,096 that may wait, make
-	// tidying step aside.
+	// tidyYields is the number of waiting commands, of the 4,096 that may wait, at
+	// which tidying pauses.
 	tidyYields = 1024
-	// tidyStep is how long it steps aside for.
+	// tidyStep is the length of a pause.
 	tidyStep = 100 * time.Millisecond
 )
 

@@ -107,7 +107,7 @@ func (a *Authenticator) expires(key *identity.Key) {
 	}
 }
 
-// together is how long EndRevoked collects changes before it checks the requests, so that many
+// together is the time in which EndRevoked collects changes before it checks the requests, so that many
 // changes at once cost one check.
 const together = 50 * time.Millisecond
 

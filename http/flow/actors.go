@@ -12,7 +12,7 @@ type Actors struct {
 	Kinds       []Kind  `json:"kinds" doc:"all actors by kind, also those that come and go by the thousand"`
 	Goroutines  int64   `json:"goroutines" doc:"beside the actors, at work for them"`
 	Crashed     int64   `json:"crashed" doc:"how many of those panicked since the start"`
-	DeadLetters []Count `json:"dead_letters" doc:"messages that nobody was there for, by type"`
+	DeadLetters []Count `json:"dead_letters" doc:"messages to actors that had stopped, by type"`
 }
 
 // Actor describes one actor.

@@ -70,7 +70,7 @@ func (f *Filter) admits(r *flow.Request, phase flow.Phase) bool {
 		(f.Model == "" || strings.Contains(r.Model, f.Model)) && (f.Key == "" || f.Key == r.Key)
 }
 
-// rank is where a request stands: lower goes first.
+// rank returns the sort key of a request. Lower goes first.
 func (f *Filter) rank(r *flow.Request) int64 {
 	switch f.Sort {
 	case SortNew:
@@ -81,7 +81,7 @@ func (f *Filter) rank(r *flow.Request) int64 {
 	return r.Began().UnixNano()
 }
 
-// Load is what goes on, in numbers.
+// Load counts the work in flight.
 type Load struct {
 	InFlight        int            `json:"in_flight" doc:"requests under way"`
 	Phases          Phases         `json:"phases"`
@@ -110,7 +110,7 @@ type ProviderLoad struct {
 	TokensPerSecond int64  `json:"tokens_per_second"`
 }
 
-// Active is what is under way.
+// Active lists the requests in flight.
 type Active struct {
 	Load     Load      `json:"load"`
 	Matching int       `json:"matching" doc:"how many requests match; data has those that come first"`
@@ -126,25 +126,25 @@ type Request struct {
 	DurationMs      int64     `json:"duration_ms" doc:"so far, or in all"`
 	Shape           string    `json:"shape" doc:"of the client"`
 	Model           string    `json:"model" doc:"as the client calls it"`
-	Provider        string    `json:"provider" doc:"who is asked, or was asked last; empty: nobody yet"`
+	Provider        string    `json:"provider" doc:"of the current or the last attempt; empty: there was none yet"`
 	UpstreamModel   string    `json:"upstream_model"`
 	Key             string    `json:"key" doc:"the id of the key"`
 	Stream          bool      `json:"stream"`
 	Background      bool      `json:"background"`
 	Progress        *int      `json:"progress" doc:"per cent of a video job that are made; null: it is no job"`
 	Attempts        int       `json:"attempts"`
-	InputTokens     int64     `json:"input_tokens" doc:"once the upstream has told; 0: it has not"`
-	OutputTokens    int64     `json:"output_tokens" doc:"as counted so far, or as the upstream told"`
+	InputTokens     int64     `json:"input_tokens" doc:"as the upstream reported; 0: not yet"`
+	OutputTokens    int64     `json:"output_tokens" doc:"as counted so far, or as the upstream reported"`
 	TokensPerSecond int64     `json:"tokens_per_second"`
 	FirstMs         *int64    `json:"first_ms" doc:"until the first piece of answer; null: there is none yet"`
-	QueuePosition   *int      `json:"queue_position" doc:"from 1, if nobody else came; null: it does not queue"`
+	QueuePosition   *int      `json:"queue_position" doc:"from 1, if no other request arrives; null: it does not queue"`
 	Trace           string    `json:"trace" doc:"id of its trace; empty: none is recorded"`
 	Result          *Result   `json:"result" doc:"null: it is under way"`
 }
 
-// Result is how a request ended.
+// Result describes the end of a request.
 type Result struct {
-	Status    int    `json:"status" doc:"of the failure that the client was told of; 0: there was none"`
+	Status    int    `json:"status" doc:"of the failure that the client received; 0: there was none"`
 	Code      string `json:"code" doc:"of that failure"`
 	Reason    string `json:"reason" doc:"why the reply ended"`
 	QueuedMs  int64  `json:"queued_ms"`

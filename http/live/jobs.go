@@ -15,7 +15,7 @@ import (
 	"stagedoor/state/work"
 )
 
-// MaxIDs is how many jobs one subscription may name.
+// MaxIDs limits the jobs that one subscription may name.
 const MaxIDs = 1000
 
 // Jobs serves GET /v1/videos/live, a WebSocket for watching jobs. The client sends

@@ -30,7 +30,7 @@ type Limits struct {
 	BodyBytes int64
 }
 
-// leastBody is how much of a body an owner may send while there is room, even if its share is
+// leastBody is the number of bytes that an owner may send while there is room, even if its share is
 // smaller. One text request of the largest size fits.
 const leastBody = 32 << 20
 

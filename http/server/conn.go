@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// writeTimeout is how long a client may take to accept one piece of a reply. A
+	// writeTimeout limits the time that a client takes to accept one piece of a reply. A
 	// client that takes longer is disconnected.
 	writeTimeout = 15 * time.Second
 	// piece is the number of bytes that the client has to accept in that time.

@@ -100,7 +100,7 @@ func (c *http1) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// informational is how replies begin that come before the one to the request.
+// informational begins a reply that comes before the final one.
 var informational = []byte("HTTP/1.1 1")
 
 // observe notes that a handler gets a request, or has answered it.
@@ -117,7 +117,7 @@ func (c *http1) observe(state http.ConnState) {
 }
 
 const (
-	// probeAgain is when a client that has closed its sending side is probed for the second
+	// probeAgain passes before a client that has closed its sending side is probed for the second
 	// time. Each further probe waits four times as long, and some clients take no more of them.
 	probeAgain = time.Second
 	probes     = 5

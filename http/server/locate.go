@@ -69,7 +69,7 @@ func (r *router) serves(method, path string) bool {
 	return pattern != "" && pattern != "/"
 }
 
-// likeness is what suggest compares an unknown path with.
+// likeness is a route that suggest compares with an unknown path.
 type likeness struct {
 	route string
 	pairs map[string]bool

@@ -49,7 +49,7 @@ const (
 	idleTimeout   = 60 * time.Second
 	maxHeader     = 32 << 10
 	maxFields     = 100
-	// bodyTimeout is how long a client may take for a request and the first bytes of
+	// bodyTimeout limits the time that a client takes for a request and the first bytes of
 	// its body. Handlers extend it as the body arrives.
 	bodyTimeout = 10 * time.Second
 	// sendBuffer keeps a client that reads nothing from filling megabytes of kernel
@@ -240,9 +240,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 }
 
 const (
-	// lastRequest is how long a shutdown waits for requests on connections without one.
+	// lastRequest limits the time that a shutdown waits for requests on connections without one.
 	lastRequest = time.Second
-	// lookEvery is how often a shutdown checks whether the last connection has ended.
+	// lookEvery is the interval at which a shutdown checks whether the last connection has ended.
 	lookEvery = 5 * time.Millisecond
 )
 

@@ -46,7 +46,7 @@ func (s *slots) enter(c *conn, stopped <-chan struct{}) {
 	}
 }
 
-// freshTime is how long a new connection is safe from being replaced while it has no request.
+// freshTime protects a new connection from being replaced while it has no request.
 const freshTime = 250 * time.Millisecond
 
 // fits reports whether the limit is kept, after it has closed an idle connection if necessary.

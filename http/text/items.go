@@ -18,8 +18,8 @@ import (
 const (
 	// maxItems bounds the index of items.
 	maxItems = 100_000
-	// maxSearch is how many of an owner's latest responses are searched for an item that
-	// is not in the index, as after a restart, and maxSearchedConversations how many of its conversations.
+	// maxSearch limits the owner's latest responses that are searched for an item that is not in the index, as after
+	// a restart, and maxSearchedConversations limits its conversations.
 	maxSearch                = 200
 	maxSearchedConversations = 50
 )

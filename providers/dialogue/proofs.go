@@ -57,7 +57,7 @@ type ThoughtRecall struct {
 	left int64 // bytes of seals that may still be recalled
 }
 
-// leastRecall is how many bytes of seals even the smallest request may recall.
+// leastRecall is the number of bytes of seals that even the smallest request may recall.
 const leastRecall = 1 << 20
 
 // NewThoughtRecall returns the ThoughtRecall of a request with this body.

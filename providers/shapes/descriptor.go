@@ -51,8 +51,8 @@ type Descriptor struct {
 	// Models is the form in which the shape lists models for its clients. If it is nil, they get the
 	// list of GET /v1/models. http/text and the simulator write it.
 	Models *ModelList
-	// Probe is how the doctor finds out whether an upstream of the shape can be reached and accepts a key, and how
-	// providers/modellist reads which models it has.
+	// Probe is the request with which the doctor checks that an upstream of the shape can be reached and accepts a
+	// key, and with which providers/modellist reads its models.
 	Probe Probe
 	// SandboxPath is the pattern of the path, without a version, at which the simulator takes
 	// requests in the shape: "/chat/completions".

@@ -13,7 +13,7 @@
 //
 // # Where to look
 //
-//	descriptor.go  the facts about a shape, and who reads them
+//	descriptor.go  the facts about a shape, and the packages that read them
 //	shapes.go      the four parts, and the values that they exchange
 //	answer.go      how many bytes of answer an event has, for estimates
 package shapes

@@ -145,7 +145,7 @@ const (
 	Array              // one JSON array, element by element
 )
 
-// Params are what a request says outside its body.
+// Params hold the parts of a request outside its body.
 type Params struct {
 	Path string // the URL's path, decoded
 	// Model, Stream and Array are set by shapes that have them in the path and query.
@@ -157,7 +157,7 @@ type Params struct {
 	NoInput bool
 }
 
-// Head is what Check reads from a request for routing, limits and lifecycle.
+// Head holds the fields that Check reads from a request for routing, limits and lifecycle.
 type Head struct {
 	Model        string
 	Stream       bool
@@ -166,7 +166,7 @@ type Head struct {
 	N            int   // choices asked for, at least 1
 	ServiceTier  string
 	Prompts      int // completions: the prompts of a list; 0 stands for one
-	// Answers is how many answers the provider makes, if that is more than N: for each of
+	// Answers counts the answers that the provider makes, if that is more than N: for each of
 	// several prompts, and of best_of.
 	Answers int
 	// Truncate is set if the oldest turns may be left out of a prompt that does not fit.
@@ -194,7 +194,7 @@ type Head struct {
 	Store              bool // responses: default true; chat: default false
 }
 
-// Choices is how many choices a reply to the request has.
+// Choices returns the number of choices in a reply to the request.
 func (h *Head) Choices() int { return max(h.N, 1) * max(h.Prompts, 1) }
 
 // Call is an upstream request in the making.
@@ -245,7 +245,7 @@ type TapOptions struct {
 	HideUsage bool
 	Stream    bool
 	Array     bool
-	// Choices is how many the request asks for; 0 means one.
+	// Choices counts those that the request asks for; 0 means one.
 	Choices int
 	// KeepReasoning is set if the upstream wants its reasoning back (dialogue.ReasoningRequired). The Tap remembers it
 	// for clients that drop it.

@@ -110,7 +110,7 @@ func (k *Keys) RecordFailure(key, model string, f *Failure, now time.Time) {
 	}
 }
 
-// rateLimitRest is how long a key rests whose provider named no time.
+// rateLimitRest is the rest of a key whose provider named no time.
 const rateLimitRest = 5 * time.Second
 
 // Rest returns how long all keys still rest for the model, or 0 if one of them can be used.

@@ -30,7 +30,7 @@ var (
 // ID names a blob: 128 random bits.
 type ID string
 
-// Info is what is known of a blob.
+// Info describes a blob.
 type Info struct {
 	ID        ID
 	MediaType string
@@ -46,8 +46,8 @@ func OwnerTag(owner string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// leastContent is how much an owner may keep while that is free, even where its share
-// is smaller: one video of the largest size.
+// leastContent is the number of bytes that an owner may keep while that is free, even
+// where its share is smaller. It fits one video of the largest size.
 const leastContent = 100 << 20
 
 // Store keeps blobs in a directory of its own. Safe for concurrent use.
@@ -156,7 +156,7 @@ func (s *Store) Open(id ID, now time.Time) (*os.File, Info, error) {
 	name, _ := info.name()
 	file, err := os.Open(filepath.Join(s.dir, name))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, Info{}, ErrNotFound // somebody tidied up
+		return nil, Info{}, ErrNotFound // it was removed meanwhile
 	}
 	return file, info, err
 }
@@ -214,7 +214,7 @@ func (s *Store) deleteEach(chosen func(Info) bool) (int, error) {
 // SetMax bounds the bytes of all blobs anew. What is over stays until it expires.
 func (s *Store) SetMax(max int64) { s.room.Resize(max) }
 
-// Used is how many bytes are kept.
+// Used returns the number of bytes that are kept.
 func (s *Store) Used() int64 { return s.room.Used() }
 
 // SetMaxFiles bounds the number of all blobs; 0, as at first: any number. One owner may have

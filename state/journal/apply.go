@@ -126,8 +126,8 @@ func (d *draft) removePrefix(t int, prefix []byte) error {
 	return err
 }
 
-// snapshot is what a store holds at one moment: the file's tables and, over them,
-// what the file does not have yet.
+// snapshot reads the store as of one moment: the file's tables and, over them, the
+// changes that the file does not have yet.
 type snapshot struct {
 	tx            *bbolt.Tx
 	newest, older *overlay

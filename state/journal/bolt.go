@@ -24,10 +24,9 @@ const FileName = "stagedoor.db"
 
 // Options of OpenBolt. The zero value is what a server wants.
 type Options struct {
-	// Timeout is how long to wait for another process to let go of the file;
-	// 0: 5 s.
+	// Timeout limits the wait for another process to close the file; 0: 5 s.
 	Timeout time.Duration
-	// LowWater is how many bytes must be free on the disk for a Commit to be
+	// LowWater is the number of bytes that must be free on the disk for a Commit to be
 	// tried; 0: 256 MiB; negative: no guard. It keeps a filling disk from
 	// poisoning the store: refused writes are accepted again when there is room.
 	LowWater int64
@@ -94,9 +93,9 @@ type Bolt struct {
 	inherited bool
 
 	// What is durable and not in bbolt's file: newest grows with every commit, older
-	// (nil: there is none) is on its way into the file and does not change. Only who
-	// holds writing changes newest. Who reads begins its transaction of bbolt under
-	// the lock, too: the two then are of one moment.
+	// (nil: there is none) is on its way into the file and does not change. newest
+	// changes only while writing is held. A reader begins its transaction of bbolt
+	// under the lock, too, so that both show the same moment.
 	layers        sync.RWMutex
 	newest, older *overlay
 
@@ -248,7 +247,7 @@ func (b *Bolt) room() error {
 	}
 	free, err := b.freeSpace(b.dir)
 	if err != nil {
-		return nil // where nobody can say, the write itself will
+		return nil // the write itself will fail if the disk is full
 	}
 	return b.enough(free)
 }
@@ -274,7 +273,7 @@ func (b *Bolt) metas() (metas, error) {
 // onlyFull tells whether a commit failed for want of space and certainly changed
 // nothing: the pages it wrote are part of no tree, and both meta pages are as the
 // commit before left them. Then nothing is lost and nothing in doubt, and there
-// may be room for the next one. Nobody else is in a write transaction.
+// may be room for the next one. No other write transaction is open.
 func (b *Bolt) onlyFull(err error) bool {
 	full := slices.ContainsFunc(noRoom, func(e error) bool { return errors.Is(err, e) })
 	// bbolt tells of a file that cannot grow without the system's error; of one
@@ -292,8 +291,8 @@ func (b *Bolt) onlyFull(err error) bool {
 var noRoom = []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.EMFILE, syscall.ENFILE}
 
 // Backup implements Store. The copy is a store of its own: put it into an empty
-// directory as FileName. What is in the redo log goes into the file first, so that
-// BackupFile is what a store can do that is only read, or has no room.
+// directory as FileName. The redo log goes into the file first. Use BackupFile for a
+// store that is read-only or has no room for that.
 func (b *Bolt) Backup(ctx context.Context, w io.Writer) error {
 	release, err := b.use(ctx)
 	if err != nil {

@@ -118,8 +118,8 @@ func (b *Bolt) begin(fn func(newest, older *overlay)) (*bbolt.Tx, error) {
 }
 
 // scan is the one loop over records: those of the file and, in their places, those
-// that are laid over them. A fault of the file is told apart from a panic of fn,
-// which is the caller's.
+// that are laid over them. It recovers a fault of the file but not a panic of fn, which
+// is the caller's.
 func scan(ctx context.Context, tx *bbolt.Tx, t Table, news []change, from, to []byte, limit int, fn func(Record) error) error {
 	advance := fileRecords(tx, t, from, to)
 	old, err := advance()
@@ -154,7 +154,7 @@ func scan(ctx context.Context, tx *bbolt.Tx, t Table, news []change, from, to []
 	return nil
 }
 
-// record is what a change leaves; without a revision: none.
+// record returns the record after a change, without a revision if it was removed.
 func (c *change) record(t Table) (Record, error) {
 	if c.sealed == nil {
 		return Record{}, nil

@@ -9,8 +9,8 @@ import (
 	"stagedoor/state/journal/redo"
 )
 
-// checkpointAfter is how many bytes the redo log gets before what it holds goes into
-// bbolt's file, beside the commits that come then.
+// checkpointAfter is the size of the redo log at which its changes are copied into
+// bbolt's file, concurrently with further commits.
 const checkpointAfter = 4 << 20
 
 // checkpoint is the changes of many commits on their way into bbolt's file.
@@ -93,8 +93,8 @@ func (b *Bolt) flush() error {
 	return b.running.outcome()
 }
 
-// start runs a checkpoint beside the commits. Whoever holds writing waits for it
-// before there is another, and Close before it lets go of the file.
+// start runs a checkpoint concurrently with commits. The holder of writing waits for
+// it before starting another, and Close before closing the file.
 func (b *Bolt) start(o *overlay) *checkpoint {
 	c := &checkpoint{done: make(chan struct{})}
 	c.work.Go(func() {

@@ -16,7 +16,7 @@ type Sizes struct{ Before, After int64 }
 // Compact writes the store in dir anew, without the space that removed records
 // left behind, and puts the new file in the place of the old one. Both are looked
 // at page by page and record by record; the old one is kept whenever something is
-// wrong. Nobody else may have the store open.
+// wrong. No other process may have the store open.
 func Compact(ctx context.Context, dir string, o Options) (Sizes, error) {
 	path := filepath.Join(dir, FileName)
 	if _, err := os.Stat(path); err != nil {
@@ -92,7 +92,7 @@ func recount(ctx context.Context, path string, want tally) (size int64, err erro
 	return size, nil
 }
 
-// tally is how much a store holds.
+// tally counts the records of a store and their bytes.
 type tally struct{ records, bytes int64 }
 
 func (b *Bolt) tally(ctx context.Context) (tally, error) {

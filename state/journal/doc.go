@@ -16,7 +16,7 @@
 //     Put. A deleted record that is made again starts at 1, so callers must
 //     not use a key twice for different things.
 //   - The first write that fails poisons the store for good (ErrPoisoned): after
-//     a failed fsync nobody knows what is on disk, and trying again would hide
+//     a failed fsync the contents of the disk are unknown, and trying again would hide
 //     it. The process drains and starts again from what is really there. A disk
 //     that is full is no such failure where the file proves that nothing changed
 //     (ErrReadOnly): there may be room later.

@@ -37,7 +37,7 @@ const (
 	maxBackupFiles = 4096
 )
 
-// ChangesBackup is what BackupChanges wrote.
+// ChangesBackup describes the file that BackupChanges wrote.
 type ChangesBackup struct {
 	Size    int64 // of the store
 	Written int64 // bytes of the new file
@@ -95,7 +95,7 @@ func (b *Bolt) copyTo(ctx context.Context, w io.Writer, dir string) error {
 	return err
 }
 
-// chunkAt is where a chunk is.
+// chunkAt locates a chunk.
 type chunkAt struct{ file, place uint32 }
 
 // chunkWriter cuts the file of a store into chunks and writes those that are not known.

@@ -13,17 +13,17 @@ import (
 	iradix "github.com/hashicorp/go-immutable-radix"
 )
 
-// Memory is a Store that forgets when the process ends: for tests, and for
-// gateways that are told to keep nothing.
+// Memory is a Store that lasts until the process ends, for tests and for gateways
+// that are configured to keep nothing.
 type Memory struct {
-	mu      sync.Mutex // held by whoever replaces trees
+	mu      sync.Mutex // held while trees are replaced
 	trees   map[Table]*iradix.Tree
 	lsn     LSN
 	commits uint64
 	closed  bool
 }
 
-// cell is what a tree holds. It is never changed.
+// cell is one value of a tree. It is never changed.
 type cell struct {
 	value []byte
 	rev   uint64
@@ -95,7 +95,7 @@ func rev(tree *iradix.Tree, key []byte) uint64 {
 	return v.(cell).rev
 }
 
-// snapshot returns trees that nobody changes.
+// snapshot returns trees that do not change any more.
 func (m *Memory) snapshot(ctx context.Context) (map[Table]*iradix.Tree, LSN, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, 0, err

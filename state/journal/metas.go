@@ -26,7 +26,7 @@ const (
 	metaSize  = 64
 )
 
-// pageSizeOf is how many bytes the pages of a file have, as its first one says.
+// pageSizeOf returns the size of a file's pages from the first one.
 func pageSizeOf(file io.ReaderAt) int {
 	page := make([]byte, metaSize)
 	if _, err := file.ReadAt(page, pageHeader); err != nil || binary.NativeEndian.Uint32(page) != metaMagic {
@@ -60,7 +60,7 @@ func readMetas(file io.ReaderAt, pageSize int) (metas, error) {
 // the end of the power, or the disk damaged it since.
 func (m *metas) torn() bool { return m.whole[0] != m.whole[1] }
 
-// size is how many bytes the file must have for the newest commit that is whole.
+// size returns the least length of a file that holds the newest whole commit.
 func (m *metas) size() int64 {
 	size, last := int64(0), m.last()
 	for i, whole := range m.whole {

@@ -9,16 +9,16 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// change is what a commit does to a record: the value as it is kept, sealed, or
-// nil for one that is removed.
+// change holds the new value of a record in a commit: sealed, as it is kept, or nil
+// for a record that is removed.
 type change struct {
 	key    []byte
 	sealed []byte
 	order  int // among those that are collected
 }
 
-// overlay is what commits have changed and the file does not have yet. Its changes
-// are never changed themselves.
+// overlay holds the changes of commits that the file does not have yet. A change in it
+// is never modified.
 type overlay struct {
 	lsn uint64 // of the last commit in it; 0: there is none
 
@@ -34,7 +34,7 @@ type layer struct {
 	indexed place
 }
 
-// place is where something goes on: in one of the commits, behind some changes.
+// place is a position behind some changes of one of the commits.
 type place struct{ commit, change int }
 
 // get returns the newest change of a record; found is false where there is none.
@@ -75,7 +75,7 @@ func (l *layer) grow() {
 	}
 }
 
-// put adds a change to the last commit. Nobody else has o yet.
+// put adds a change to the last commit. The caller must be the only user of o.
 func (o *overlay) put(table int, c change) {
 	l := &o.tables[table]
 	if len(l.commits) == 0 {

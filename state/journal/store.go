@@ -56,7 +56,7 @@ type Record struct {
 	Rev   uint64
 }
 
-// Batch is what one command wants written: if every condition holds.
+// Batch lists the writes of one command. They are made if every condition holds.
 type Batch struct {
 	Pre []Cond
 	Ops []Op
@@ -85,8 +85,8 @@ type Op struct {
 	Table Table
 	Key   []byte
 	Value []byte
-	// New: nobody has written Key before, so that its revision is 1 and need not be
-	// looked up.
+	// New promises that Key was never written, so that its revision is 1 and need not
+	// be looked up.
 	New bool
 }
 
@@ -101,8 +101,8 @@ type Stats struct {
 	Poisoned error  // why the store stopped, or nil
 	// CutBack: when the store was opened its last commit was not whole, in the redo
 	// log or, where nothing follows there, in the file, and the one before it is in
-	// force. A power cut does that to a commit that nobody was told of; damage to the
-	// disk can do it to one that was acknowledged.
+	// force. A power cut does that to a commit that was not acknowledged; damage to
+	// the disk can do it to one that was.
 	CutBack bool
 	// Shared has the figures of a store that several processes write, or is nil.
 	Shared *SharedStats

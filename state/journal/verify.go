@@ -84,7 +84,7 @@ const (
 	bucketRoot  = 16
 )
 
-// span is where the keys below a branch lie: low <= key < high; nil is open.
+// span bounds the keys below a branch: low <= key < high; nil is open.
 type span struct{ low, high []byte }
 
 func (w *walk) page(id uint64, s span) error {

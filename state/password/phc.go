@@ -15,7 +15,7 @@ const (
 	sumSize  = 32
 )
 
-// cost is how much work a hash is.
+// cost holds the work factors of a hash.
 type cost struct {
 	memory uint32 // KiB
 	passes uint32

@@ -1,5 +1,4 @@
-// Package statetest is what tests of state, and of the actors that keep theirs in
-// it, share: a store that fails when it is told to, a process that is killed while
-// it writes, and a clock that stands until it is set. It is for tests only, and
-// knows nothing of what is kept: that is for each test to say and to check.
+// Package statetest helps tests of state, and of the actors that keep their data in
+// it. It has a store that fails on demand, a process that is killed while it writes,
+// and a clock that stands until it is set. Each test defines and checks its own records.
 package statetest

@@ -14,8 +14,8 @@ const (
 	// childDir tells a test binary that it is the process to be killed, and where
 	// it writes.
 	childDir = "STAGEDOOR_TEST_CHILD_DIR"
-	// killAfter is how many acknowledgements are read before the kill: enough for
-	// all writers to be in the middle of something.
+	// killAfter is the number of acknowledgements before the kill: enough for all writers
+	// to be in the middle of a commit.
 	killAfter = 300
 	// failed begins the line of a child that cannot go on.
 	failed = "error"

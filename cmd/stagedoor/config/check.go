@@ -58,8 +58,8 @@ func (c *Config) check(d *decoder, readList bool) {
 	if len(d.issues) > 0 {
 		return
 	}
-	// The catalogue knows further rules; it is asked last, so that no mistake
-	// is told twice.
+	// The catalogue has further rules. It is built last, so that no mistake
+	// is reported twice.
 	built, errs := c.buildCatalog(readList)
 	for _, err := range errs {
 		path := "models"

@@ -34,7 +34,7 @@ type Config struct {
 	OAuth     OAuth         `yaml:"oauth" doc:"the authorization service for other people's apps"`
 	Admin     Admin         `yaml:"admin" doc:"the HTTP API of administration, below /admin/v1"`
 	Videos    Videos        `yaml:"videos" doc:"video jobs"`
-	Webhooks  []Webhook     `yaml:"webhooks" doc:"servers that are told when videos have ended"`
+	Webhooks  []Webhook     `yaml:"webhooks" doc:"servers that receive an event when a video has ended"`
 	Telemetry Telemetry     `yaml:"telemetry" doc:"traces and metrics, by OpenTelemetry"`
 	Heartbeat Duration      `yaml:"heartbeat" doc:"a stream whose answer takes longer begins without it; 0: never"`
 	// Clients of a gateway without it use HTTP.
@@ -115,7 +115,7 @@ type Shutdown struct {
 type Key struct {
 	Key     Secret   `yaml:"key" doc:"the key clients send" required:"true"`
 	Name    string   `yaml:"name" doc:"what it is called in logs" required:"true"`
-	User    string   `yaml:"user" doc:"whose account is charged; none: nobody's"`
+	User    string   `yaml:"user" doc:"whose account is charged; none: no account"`
 	Scopes  *Strings `yaml:"scopes" doc:"what it may do; absent or all: everything, []: nothing"`
 	Models  *Strings `yaml:"models" doc:"model names or patterns it may use; absent: all"`
 	Limits  KeyLimit `yaml:"limits" doc:"its own limits; 0: none"`
@@ -145,7 +145,7 @@ type Provider struct {
 	// Idempotent is a promise that vendors' documents do not make.
 	Idempotent bool `yaml:"idempotent" doc:"it honours Idempotency-Key: a video that may have been submitted is submitted again"`
 	// All clients of the gateway are one to the provider.
-	PassUnknownResponses bool `yaml:"pass_unknown_responses" doc:"a previous_response_id that is not known here is passed on, whoever sends it: it may be any client's"`
+	PassUnknownResponses bool `yaml:"pass_unknown_responses" doc:"an unknown previous_response_id is passed on for every client, also if it belongs to another one"`
 }
 
 // Limits bound a provider.

@@ -127,8 +127,8 @@ func (d *decoder) issue(pos *token.Position, path, message string) Issue {
 	return issue
 }
 
-// position is where a node begins: the parser gives a mapping's as that of its
-// first colon.
+// position returns the position of a node's first token. For a mapping the parser
+// reports that of its first colon instead.
 func position(n ast.Node) *token.Position {
 	switch m := n.(type) {
 	case *ast.MappingNode:

@@ -97,8 +97,8 @@ func (r *reference) describe(s section) {
 	r.queue = append(inner, r.queue...)
 }
 
-// unfolded is what lies in lists, mappings and pointers. What is in them has no
-// defaults but zero.
+// unfolded returns the section inside lists, mappings and pointers. Settings there
+// have no defaults but zero.
 func unfolded(s section) section {
 	for {
 		t := s.value.Type()
@@ -118,14 +118,14 @@ func unfolded(s section) section {
 
 func isStruct(v reflect.Value) bool { return v.Kind() == reflect.Struct }
 
-// described is what a setting means, and its default.
+// described returns the meaning of a setting, and its default.
 func described(f reflect.StructField, path string, v reflect.Value) (meaning, standard string) {
-	meaning, standard, told := strings.Cut(f.Tag.Get("doc"), "; default: ")
+	meaning, standard, documented := strings.Cut(f.Tag.Get("doc"), "; default: ")
 	if known, ok := standIns[path]; ok {
 		return meaning, known
 	}
 	switch {
-	case told:
+	case documented:
 		return meaning, standard
 	case strings.HasPrefix(path, "models.NAME.capabilities."):
 		return meaning, "by the model's name"
@@ -178,7 +178,7 @@ func duration(d time.Duration) string {
 	return s
 }
 
-// form is how a setting is written.
+// form returns the notation of a setting, such as a duration or a list.
 func form(f reflect.StructField) string {
 	t := f.Type
 	if t.Kind() == reflect.Pointer {
@@ -230,7 +230,8 @@ func plural(form string) string {
 }
 
 func isMapping(t reflect.Type) bool {
-	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct && slices.Equal(fieldNames(t.Elem()), []string{"Name", "Value"})
+	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct &&
+		slices.Equal(fieldNames(t.Elem()), []string{"Name", "Value"})
 }
 
 func fieldNames(t reflect.Type) []string {
@@ -241,7 +242,7 @@ func fieldNames(t reflect.Type) []string {
 	return names
 }
 
-// anchor is what forges make of a heading.
+// anchor returns the fragment that GitHub and GitLab link to a heading.
 func anchor(heading string) string {
 	return strings.ToLower(strings.NewReplacer(".", "", "[", "", "]", "").Replace(heading))
 }

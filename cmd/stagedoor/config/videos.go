@@ -6,7 +6,7 @@ import "time"
 type Videos struct {
 	Deadline Duration `yaml:"deadline" doc:"how long a job may take before it fails"`
 	Keep     Duration `yaml:"keep" doc:"how long jobs that have ended are listed, after their content has expired"`
-	Wait     Duration `yaml:"wait" doc:"how long a client waits for the provider to take its job, before it is told that the job is queued"`
+	Wait     Duration `yaml:"wait" doc:"how long a client waits for the provider to take its job, before the reply says that the job is queued"`
 	Most     int      `yaml:"most" doc:"how many jobs may be under way"`
 }
 

@@ -14,13 +14,13 @@ import (
 	"stagedoor/state/work"
 )
 
-// Webhook is a server that is told of what happens.
+// Webhook describes a server to which events are posted.
 type Webhook struct {
 	URL    Secret  `yaml:"url" doc:"where events are posted to, https://host/path" required:"true"`
 	Secret Secret  `yaml:"secret" doc:"what they are signed with: whsec_ and 24 to 64 random bytes in base64" required:"true"`
-	Events Strings `yaml:"events" doc:"the events it is told of; default: all" enum:"video.completed,video.failed"`
-	User   string  `yaml:"user" doc:"whose events; neither user nor key: everybody's"`
-	Key    string  `yaml:"key" doc:"the name of the key above, without a user, whose events it is told of"`
+	Events Strings `yaml:"events" doc:"the events that are posted; default: all" enum:"video.completed,video.failed"`
+	User   string  `yaml:"user" doc:"whose events; neither user nor key: those of all users"`
+	Key    string  `yaml:"key" doc:"the name of the key above, without a user, whose events are posted"`
 	Allow  Strings `yaml:"allow_networks" doc:"networks it may lie in although they are private, for example 10.1.0.0/16"`
 }
 
@@ -59,9 +59,9 @@ func (w *Webhook) owner() state.Owner {
 	return ""
 }
 
-// id is the same as long as address and owner are: what waits to be delivered
-// belongs to it over restarts, changed secrets and changes of its place in the
-// file.
+// id stays the same as long as address and owner do, so that events that wait for
+// delivery keep their webhook over restarts, changed secrets and changes of its place
+// in the file.
 func (w *Webhook) id() string {
 	sum := sha256.Sum256([]byte(string(w.owner()) + "\n" + w.URL.Reveal()))
 	return "wh_" + hex.EncodeToString(sum[:8])

@@ -15,7 +15,7 @@ import (
 	"stagedoor/cmd/stagedoor/config"
 )
 
-// Status is how a check came out.
+// Status tells the result of a check.
 type Status string
 
 // The statuses. A gateway with a warning runs; with a failure it does not, or not
@@ -32,7 +32,7 @@ type Check struct {
 	Name   string `json:"name"`
 	Status Status `json:"status"`
 	Detail string `json:"detail"`
-	// Advice is what to do about it; "" if nothing is to be done.
+	// Advice says how to mend the problem; "" if there is none.
 	Advice string `json:"advice,omitempty"`
 }
 
@@ -45,12 +45,12 @@ type Report struct {
 // Options say what to look at.
 type Options struct {
 	Config *config.Config
-	// Offline leaves out what asks other machines.
+	// Offline leaves out the checks that connect to other machines.
 	Offline bool
 	// Running says that a gateway runs on the data directory: it has the
 	// addresses and the store.
 	Running bool
-	// Memory is what the process may use in bytes. The limits of Config are shares of it.
+	// Memory limits the process, in bytes. The limits of Config are shares of it.
 	Memory int64
 }
 
@@ -66,8 +66,8 @@ func Examine(ctx context.Context, o Options) Report {
 		r.add(certificate(o.Config.TLS.Cert, o.Config.TLS.Key))
 	}
 	if o.Offline {
-		r.add(Check{"providers", Skipped, "nobody was asked: --offline", ""},
-			Check{"clock", Skipped, "compared with nobody's: --offline", ""})
+		r.add(Check{"providers", Skipped, "not checked with --offline", ""},
+			Check{"clock", Skipped, "not checked with --offline", ""})
 		return r.judged()
 	}
 	found, dates := providers(ctx, o.Config.CatalogProviders())

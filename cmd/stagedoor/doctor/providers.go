@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// patience is how long one provider may take to answer one request.
+	// patience limits the time of one request to a provider.
 	patience = 10 * time.Second
-	// atOnce is how many providers are asked at a time.
+	// atOnce limits the number of providers that are checked at a time.
 	atOnce = 8
 )
 
-// date is what a provider's clock said at a time of ours.
+// date pairs the time of a provider's clock with that of ours at the same moment.
 type date struct{ theirs, ours time.Time }
 
 // providers asks each of them, with each of its keys.
@@ -94,8 +94,8 @@ func ask(ctx context.Context, spec *catalog.Provider, key string) (Check, *date)
 	defer reply.Close()
 	took := time.Since(began)
 	var at *date
-	if told, err := http.ParseTime(reply.Header.Get("Date")); err == nil {
-		at = &date{told, began.Add(took / 2)}
+	if theirs, err := http.ParseTime(reply.Header.Get("Date")); err == nil {
+		at = &date{theirs, began.Add(took / 2)}
 	}
 	return judge(reply.Status, probe.Path != "" && key != "", took), at
 }
@@ -128,7 +128,7 @@ func judge(status int, keyed bool, took time.Duration) Check {
 	return Check{Status: OK, Detail: answer + ", the key is good"}
 }
 
-// cause is why a provider was not reached, in words that are safe to show.
+// cause explains in words that are safe to show why a provider was not reached.
 func cause(err error, key string) string {
 	var failure *upstream.Failure
 	text := err.Error()
@@ -173,7 +173,7 @@ func clock(dates []date) Check {
 	return Check{name, OK, "agrees with that of a provider", ""}
 }
 
-// off is how far ours is ahead. A date has whole seconds.
+// off returns the time by which our clock is ahead. A date has whole seconds.
 func (d date) off() time.Duration {
 	switch off := d.ours.Sub(d.theirs); {
 	case off < 0:

@@ -17,10 +17,10 @@ import (
 	"stagedoor/cmd/stagedoor/config"
 )
 
-// spareFiles is how many descriptors a gateway has besides its connections.
+// spareFiles counts the descriptors that a gateway needs besides its connections.
 const spareFiles = 64
 
-// enoughBacklog is how many connections should be able to wait in the kernel.
+// enoughBacklog counts the connections that should be able to wait in the kernel.
 const enoughBacklog = 1024
 
 // system looks at what the system gives a process.
@@ -61,7 +61,7 @@ func judgeFiles(limit uint64, requests int) Check {
 	return Check{name, OK, detail, ""}
 }
 
-// leastMemory is what a text request of the largest size needs beside the program.
+// leastMemory covers a text request of the largest size, without the program itself.
 const leastMemory = 200 << 20
 
 // memory judges whether bodies leave enough of the memory to what is done with them.
@@ -148,7 +148,7 @@ func plain(err error) string {
 	return err.Error()
 }
 
-// renewBefore is when a certificate should have been renewed at the latest.
+// renewBefore is the validity below which a certificate is reported as due for renewal.
 const renewBefore = 14 * 24 * time.Hour
 
 func certificate(cert, key string) Check {

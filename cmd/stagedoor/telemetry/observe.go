@@ -17,7 +17,7 @@ import (
 	"stagedoor/state/work"
 )
 
-// Sources are asked whenever somebody collects, and cost nothing in between.
+// Sources are read at each collection, and cost nothing in between.
 type Sources struct {
 	// InFlight are the requests under way, by kind.
 	InFlight func() map[string]int
@@ -27,7 +27,7 @@ type Sources struct {
 	State     func() state.Stats
 	Work      func() work.Stats // stored responses
 	Ledger    func() ledger.Stats
-	// Pools are what all requests share.
+	// Pools returns the use of memory and places that all requests share.
 	Pools func() []share.Stats
 	// ConfigurationBroken reports whether the configuration on disk could not be taken over.
 	ConfigurationBroken func() bool
@@ -45,7 +45,7 @@ type LimitedProvider struct {
 // patience is the time in which a limiter must answer.
 const patience = time.Second
 
-// figure is one instrument that is read when somebody collects.
+// figure is one instrument that is read at each collection.
 type figure struct {
 	instrument metric.Int64Observable
 	float      metric.Float64Observable
@@ -91,7 +91,7 @@ var figures = []struct {
 	{"stagedoor.actors.restarts", counter, "{restart}", "Restarts of actors, by kind."},
 	{"stagedoor.actors.rejected", counter, "{message}", "Messages that a full mailbox refused, by kind of actor."},
 	{"stagedoor.mailbox.depth", gauge, "{message}", "Messages in mailboxes, by kind of actor."},
-	{"stagedoor.dead_letters", counter, "{message}", "Messages nobody was there for, by type."},
+	{"stagedoor.dead_letters", counter, "{message}", "Messages to actors that had stopped, by type."},
 	{"stagedoor.goroutines.crashed", counter, "{goroutine}", "Goroutines beside actors that panicked."},
 	{"stagedoor.ledger.holds", counter, "{hold}", "Holds of money, by result."},
 	{"stagedoor.ledger.settlements", counter, "{settlement}", "Ends of holds, by result."},

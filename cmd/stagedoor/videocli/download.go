@@ -18,7 +18,7 @@ func (a app) downloadCommand(r *gateway) *cobra.Command {
 	var wait, asJSON bool
 	c := &cobra.Command{
 		Use: "download ID", Short: "Save what a completed job has made", Args: cli.ExactArgs(1, "the id of a job"),
-		Long: `Save what a completed job has made. The file appears when it is whole: what comes
+		Long: `Save what a completed job has made. The file appears when it is whole: the content
 is checked for its length, and kept under another name until then. A download
 that breaks goes on where it broke.`,
 		Example: `  stagedoor videos download video_0198 -o boat.mp4

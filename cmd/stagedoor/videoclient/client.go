@@ -20,8 +20,7 @@ type Client struct {
 	key  string
 	http *http.Client
 	pace time.Duration // the first pause after a failure
-	// Waits tells that a request failed and is tried again after a while; nil:
-	// nobody wants to know.
+	// Waits, if not nil, is called when a request failed and is tried again after wait.
 	Waits func(cause error, wait time.Duration)
 }
 
@@ -55,7 +54,7 @@ type Error struct {
 	Status  int
 	Code    string
 	Message string
-	// RetryAfter is how long to wait before asking again; 0: not said.
+	// RetryAfter is the wait that the gateway asks for; 0: it named none.
 	RetryAfter time.Duration
 }
 
@@ -72,7 +71,7 @@ func (e *Error) passing() bool {
 		e.Status >= 500 && e.Status != http.StatusNotImplemented
 }
 
-// body is what is sent, as often as it has to be; nil: nothing.
+// body can be sent several times, once per try; nil: no body.
 type body struct {
 	media string
 	data  []byte

@@ -18,12 +18,12 @@ type Download struct {
 	ID string
 	// Variant is video, thumbnail or spritesheet; "": video.
 	Variant string
-	// Path is where the file goes. It is there when it is whole, not before.
+	// Path names the file. It appears when it is whole, not before.
 	Path string
 	// Replace lets it take the place of a file that is there.
 	Replace bool
-	// Moved is told what has come of how much, -1 if that is unknown; nil: nobody
-	// wants to know.
+	// Moved, if not nil, is called with the bytes received and the total, which is -1
+	// if it is unknown.
 	Moved func(done, total int64)
 }
 

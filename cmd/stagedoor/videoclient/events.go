@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// silence is how long a stream may say nothing before its line is taken for
-// dead: the gateway sends a heartbeat every 15 s.
+// silence is the time without an event after which a connection counts as dead. The
+// gateway sends a heartbeat every 15 s.
 const silence = 45 * time.Second
 
 var errSilent = errors.New("the gateway has fallen silent")
@@ -89,7 +89,7 @@ func listen(ctx context.Context, body io.ReadCloser, take func(event) error) err
 	return err
 }
 
-// late asks for a job that had ended and been told of before the line broke.
+// late asks for a job whose last event was sent before the connection broke.
 func (w *watch) late(ctx context.Context) error {
 	job, err := w.client.Get(ctx, w.id)
 	if err != nil {

@@ -33,7 +33,7 @@ type Job struct {
 	Fault       *Fault  `json:"error"`
 }
 
-// Fault is why a job failed.
+// Fault gives the reason of a failed job.
 type Fault struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
@@ -48,7 +48,7 @@ const (
 // Final reports whether the job has ended, well or not.
 func (j *Job) Final() bool { return j.Status == Completed || j.Status == Failed }
 
-// Took is how long the job took, or has taken at now.
+// Took returns the duration of the job, up to now if it has not ended.
 func (j *Job) Took(now time.Time) time.Duration {
 	end := now.Unix()
 	if j.CompletedAt != nil {
@@ -65,7 +65,7 @@ func (j *Job) Text() string {
 	return *j.Prompt
 }
 
-// Wish is what a new job is to make. What is empty is left to the gateway.
+// Wish describes the video of a new job. The gateway chooses a value for empty fields.
 type Wish struct {
 	Prompt, Model, Size, Seconds string
 	// Reference is the path of a picture that the video begins with.
@@ -223,8 +223,8 @@ func (c *Client) Unfinished(ctx context.Context) ([]Job, error) {
 	return found, nil
 }
 
-// Cost is what a job that has ended was charged, in micro-dollars; false if it
-// cost nothing or nobody can say.
+// Cost returns the charge for a finished job in micro-dollars; ok is false if it
+// cost nothing or the gateway has no receipt.
 func (c *Client) Cost(ctx context.Context, id string) (micros int64, ok bool) {
 	var receipt struct {
 		Charged *int64 `json:"charged"`

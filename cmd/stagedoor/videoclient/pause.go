@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// tries is how often a request is made that is not an observation, which goes on
-// until its user has enough.
+// tries limits the attempts of a request that changes something. An observation goes on
+// until its user ends it.
 const tries = 5
 
 const (

@@ -21,7 +21,7 @@ import (
 	"stagedoor/state"
 )
 
-// Ask is what a client asks for, checked.
+// Ask holds a client's request after its checks.
 type Ask struct {
 	Operation video.Operation
 	Prompt    string
@@ -172,7 +172,7 @@ func (c *checker) model() error {
 	return nil
 }
 
-// lengths are what seconds may be (the last two by the vendor's guide).
+// lengths lists the values of seconds (the last two by the vendor's guide).
 var lengths = []int{4, 8, 12, 16, 20}
 
 const lengthRule = `must be one of "4", "8", "12", "16" and "20"`
@@ -204,7 +204,7 @@ func (c *checker) added() error {
 	return c.seconds()
 }
 
-// sizes are what size may be; those of the larger model stand last.
+// sizes lists the values of size; those of the larger model stand last.
 var sizes = []video.Size{{Width: 720, Height: 1280}, {Width: 1280, Height: 720}, {Width: 1024, Height: 1792},
 	{Width: 1792, Height: 1024},
 	{Width: 1920, Height: 1080}, {Width: 1080, Height: 1920}}
@@ -230,7 +230,7 @@ func (c *checker) size() error {
 	return dialogue.Invalid("size", "must be one of "+list(known))
 }
 
-// sizesOf are what a model makes.
+// sizesOf returns the sizes that a model can make.
 func sizesOf(model string) []video.Size {
 	if strings.Contains(model, "-pro") {
 		return sizes
@@ -300,7 +300,7 @@ func (c *checker) encoded(v gjson.Result) error {
 	return nil
 }
 
-// dataURL is what stands behind the head of a data URL.
+// dataURL returns the base64 data of a data URL.
 func dataURL(s string) (encoded string, ok bool) {
 	const longest = 128
 	comma := strings.IndexByte(s[:min(len(s), longest)], ',')

@@ -54,7 +54,7 @@ func List(list []work.Video, more bool) []byte {
 	return w.Buf
 }
 
-// Deleted is what a client is told of a job that it had deleted.
+// Deleted returns the reply to a client that has deleted a job.
 func Deleted(id string) []byte {
 	w := jsonw.Writer{}
 	w.Object().Key("id").String(id).Key("object").String("video.deleted").Key("deleted").Bool(true).End()

@@ -9,8 +9,8 @@ import (
 	"stagedoor/actors/tokens"
 )
 
-// device is what a browser keeps, sealed, of the accounts it has signed in to. It outlives
-// the session, and opens nothing: it only says that guesses of strangers do not count
+// device is sealed in a cookie and lists the accounts that signed in on a browser. It outlives
+// the session and gives no access. It only says that guesses of strangers do not count
 // against this browser (OWASP's device cookies).
 type device struct {
 	ID    string   `json:"i"`
@@ -32,7 +32,7 @@ func (g *Guard) device(r *http.Request) device {
 	return d
 }
 
-// knows says whether somebody has signed in to the account in this browser.
+// knows reports whether the account has been signed in to in this browser.
 func (d *device) knows(username string) bool {
 	return slices.Contains(d.Users, strings.ToLower(username))
 }

@@ -37,7 +37,7 @@ func (g *Guard) CheckForm(r *http.Request, v *Visitor, purpose, token string) er
 }
 
 // foreign tells whether the browser says that another site sent r. A page whose
-// address is told to nobody (Referrer-Policy) posts with the origin null, and on
+// address is not sent (Referrer-Policy) posts with the origin null, and on
 // plain http outside of loopback browsers say nothing else: there the token is
 // what counts.
 func (g *Guard) foreign(r *http.Request) bool {

@@ -14,18 +14,18 @@ import (
 	"stagedoor/actors/tokens"
 )
 
-// Registry is what signs people in and out.
+// Registry signs users in and out.
 type Registry interface {
 	Login(ctx context.Context, l tokens.Login) (cookie string, s tokens.Session, err error)
 	Session(ctx context.Context, cookie string) (tokens.Session, error)
 	Logout(ctx context.Context, cookie string) error
 }
 
-// Options are what a Guard is made of.
+// Options configure a Guard.
 type Options struct {
 	Registry Registry
-	// Origin is how browsers reach the pages, scheme://host[:port], whoever ends
-	// its TLS.
+	// Origin is the address of the pages in browsers, scheme://host[:port], also
+	// behind a proxy that terminates TLS.
 	Origin string
 	// Key authenticates form tokens, and the key of sealed texts is derived from it.
 	Key    []byte
@@ -62,9 +62,9 @@ func New(o Options) (*Guard, error) {
 	return g, g.origin.AddTrustedOrigin(o.Origin)
 }
 
-// Visitor is who sits at a browser.
+// Visitor is the browser that sent a request, with the user who has signed in there.
 type Visitor struct {
-	// Session is zero for who has not signed in.
+	// Session is zero for a browser that has not signed in.
 	Session tokens.Session
 	binding string
 }
@@ -105,7 +105,7 @@ func (g *Guard) Welcome(w http.ResponseWriter, r *http.Request) (Visitor, error)
 
 const guestBytes = 32
 
-// guestLife is how long someone may look at a sign-in page.
+// guestLife is the time for which a sign-in page can be submitted.
 const guestLife = 24 * time.Hour
 
 func (g *Guard) newGuest(w http.ResponseWriter) (Visitor, error) {
@@ -123,8 +123,8 @@ func wellFormed(guest string) bool {
 	return err == nil && len(raw) == guestBytes
 }
 
-// SignIn checks credentials and opens a session. Whatever the browser had before
-// ends: nobody can plant a session, nor a guest, and find it signed in later.
+// SignIn checks credentials and opens a session. The browser's earlier session or guest
+// ends, so that an attacker cannot plant one and find it signed in later.
 // Errors are the registry's.
 func (g *Guard) SignIn(w http.ResponseWriter, r *http.Request, l tokens.Login) (Visitor, error) {
 	known := g.device(r)
@@ -162,7 +162,7 @@ func (g *Guard) Cookie(name, value string, life time.Duration) *http.Cookie {
 	return g.cookie(g.CookieName(name), value, life)
 }
 
-// CookieName is what Cookie calls it.
+// CookieName returns the name under which Cookie sets a cookie.
 func (g *Guard) CookieName(name string) string {
 	if g.secure {
 		return hostPrefix + "stagedoor-" + name

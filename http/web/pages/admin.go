@@ -53,7 +53,7 @@ type OneUser struct {
 
 func (u *OneUser) frame() frame { return u.plotted(placeUsers, "user.html", u.User.Username) }
 
-// AllKeys lists everybody's keys.
+// AllKeys lists the keys of all users.
 type AllKeys struct {
 	Desk
 	Query string
@@ -63,7 +63,7 @@ type AllKeys struct {
 
 func (k *AllKeys) frame() frame { return k.at(placeAdminKeys, "allkeys.html", "Keys") }
 
-// Spend tells what everybody used.
+// Spend lists the use of all users.
 type Spend struct {
 	Desk
 	Usage Usage

@@ -8,14 +8,14 @@ import (
 	"stagedoor/http/web/browser"
 )
 
-// Desk is what the frame of a page says of who is signed in: every page behind
-// sign-in embeds one.
+// Desk holds what the frame of a page shows about the signed-in user. Every page
+// behind sign-in embeds one.
 type Desk struct {
 	Username string
 	Admin    bool
 	// Token goes into every form of the page: it was drawn for this session.
 	Token string
-	// TopUp is where money is added.
+	// TopUp is the address of the page that adds money.
 	TopUp string
 	// Notice says what was just done, Problem why it was not.
 	Notice  string
@@ -24,7 +24,7 @@ type Desk struct {
 	Mistakes []string
 }
 
-// OwnTopUp is the gateway's own top-up page, for whoever is signed in.
+// OwnTopUp is the address of the gateway's own top-up page for the signed-in user.
 const OwnTopUp = "/topup?account=own"
 
 // DeskPurpose is the purpose of a desk's form token.

@@ -3,13 +3,13 @@
 // serves its own assets; nothing on a page comes from anywhere else, none has
 // script or style in its HTML, and none needs a script but those that move (Live).
 //
-// It is not where anything is decided: whoever serves a page fills in its type.
+// It decides nothing. The handler of a page fills in its type.
 //
 // A new page is
 //
 //   - a type with a method frame. One behind sign-in embeds Desk, which its
 //     handler makes with NewDesk, and answers d.at(place, template, title);
-//     one that anybody may see answers a frame of its own.
+//     a public page answers a frame of its own.
 //   - a template of the name it says, in templates/. What it shows goes into
 //     section.card; forms carry {{template "token" .Token}}; a button that ends
 //     something stands in details.confirm; a table is table.stack, whose cells

@@ -1,12 +1,12 @@
 package pages
 
-// Live shows video jobs while they are made. What is on it comes and moves by a
-// script (assets/live.js), which asks the gateway for the jobs of whoever is
-// signed in, or of a key that was typed; the page itself knows none of them.
+// Live shows video jobs while they are made. A script (assets/live.js) fills and moves
+// it. The script asks the gateway for the jobs of the signed-in user, or of a key that
+// was typed; the page itself knows none of them.
 type Live struct {
-	// Desk is nil for somebody who is not signed in and brings a key.
+	// Desk is nil for a visitor who is not signed in and types a key.
 	Desk *Desk
-	// Token lets the script act for who is signed in; "": nobody is.
+	// Token lets the script act for the signed-in user; "" without one.
 	Token string
 	// Models are names to choose from.
 	Models []string

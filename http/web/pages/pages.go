@@ -23,12 +23,12 @@ var set = template.Must(template.New("").Funcs(template.FuncMap{
 // View is the data of one page.
 type View interface{ frame() frame }
 
-// frame is what a page tells the frame around it.
+// frame holds the data with which the layout surrounds a page.
 type frame struct {
 	template string
 	title    string
-	visitor  string // the name of who is signed in
-	// leads is where the page's forms may end, redirects included.
+	visitor  string // the name of the signed-in user
+	// leads limits the addresses of the page's forms, redirects included.
 	leads leads
 	width string // class of the main element, "": the usual width
 	// script and style are assets of this page alone; "": it has none.
@@ -114,8 +114,8 @@ func addressOf(r *http.Request) string {
 }
 
 // Protect sets the headers of a page: nothing is loaded from elsewhere, no script
-// runs except the asset of a page that is scripted, nobody frames it, keeps it or
-// learns its address.
+// runs except the asset of a page that is scripted, no site frames it or learns its
+// address, and no cache keeps it.
 func Protect(h http.Header, to leads, scripted bool) {
 	policy := "default-src 'none'; style-src 'self'; img-src 'self'; "
 	if scripted {

@@ -1,6 +1,6 @@
 package pages
 
-// Form is what every form carries besides its fields.
+// Form holds the data of every form besides its fields.
 type Form struct {
 	Action string
 	ID     string // what it is about: a transaction, a requestContext

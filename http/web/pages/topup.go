@@ -3,7 +3,7 @@ package pages
 // TopUp shows what an account has and takes redeem codes (decisions, Top-up).
 type TopUp struct {
 	Form
-	Desk     *Desk  // of the user who is signed in; nil: nobody is
+	Desk     *Desk  // of the signed-in user; nil without one
 	Username string // whose account is credited
 	// SignedInAs is set if the user who is signed in is another one. The form then asks
 	// for a confirmation.
@@ -14,7 +14,7 @@ type TopUp struct {
 	Problem    string
 }
 
-// Figures are what an account has, in micro-dollars.
+// Figures hold an account's balance and spending in micro-dollars.
 type Figures struct{ Remaining, Spent int64 }
 
 func (t *TopUp) frame() frame {
@@ -26,7 +26,7 @@ func (t *TopUp) frame() frame {
 	return f
 }
 
-// OwnPath is where the user who is signed in tops up their own account.
+// OwnPath returns the address at which the signed-in user tops up their own account.
 func (t *TopUp) OwnPath() string { return t.Desk.TopUp }
 
 // Balance is Remaining as text.

@@ -14,7 +14,7 @@ import (
 	"stagedoor/state/money"
 )
 
-// Usage is what was used, as a plot and as the table that says the same.
+// Usage shows use as a plot and as a table with the same figures.
 type Usage struct {
 	Plot     *Plot
 	Rows     []money.UsageRow // by day and model, the newest first
@@ -22,12 +22,12 @@ type Usage struct {
 	Measures []Link // other plots of it
 	Ranges   []Link // other times
 	// From and To are the first and the last day, for a form that asks for others;
-	// Action is where that leads, "": there is no form.
+	// Action is where that form's address, "" without a form.
 	From, To, Action string
 	Measure          string
 }
 
-// measures are what a plot can show, the first one unless asked otherwise.
+// measures lists the quantities that a plot can show. The first one is the default.
 var measures = []struct {
 	name, label, unit string
 	of                func(*money.UsageRow) int64
@@ -116,7 +116,7 @@ const (
 	plotHeight = 100
 	dayWidth   = 10 // of which a bar has barWidth
 	barWidth   = 7
-	// maxModels is how many models are told apart: so many colours are, too.
+	// maxModels limits the models with a colour of their own, since more could not be distinguished.
 	maxModels   = 6
 	otherModels = "other models"
 )

@@ -25,8 +25,8 @@ func (a *App) Wants() []Want {
 	return all
 }
 
-// Initial is a letter that stands for the app; it never comes with a picture,
-// which could be anybody's.
+// Initial returns a letter that stands for the app. An app never has a picture here,
+// because it could show another one's.
 func (a *App) Initial() string {
 	at := strings.IndexFunc(a.Name, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
 	if at < 0 {

@@ -8,8 +8,8 @@ import (
 	"stagedoor/state/money"
 )
 
-// ranges are the numbers of days a plot is offered for; defaultDays is what it
-// shows if nobody asks.
+// ranges lists the numbers of days that a plot is offered for; defaultDays is shown
+// unless the request names another.
 var ranges = []int{7, 30, 90}
 
 const defaultDays = 30

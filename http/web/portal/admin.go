@@ -18,7 +18,7 @@ const (
 	pathCodes   = "/admin/codes"
 )
 
-// allKeys lists the keys of everybody, the newest first.
+// allKeys lists the keys of all users, the newest first.
 func (rc *requestContext) allKeys() {
 	search := rc.query("q")
 	var found []identity.Key
@@ -45,7 +45,7 @@ func (rc *requestContext) allKeys() {
 	rc.show(http.StatusOK, view)
 }
 
-// changeAnyKey enables, disables or revokes anybody's key.
+// changeAnyKey enables, disables or revokes a key of any user.
 func (rc *requestContext) changeAnyKey() {
 	id, ctx := rc.r.PathValue("id"), rc.r.Context()
 	var word string
@@ -73,7 +73,7 @@ func (rc *requestContext) enableAnyKey(id string, enabled bool) error {
 	return err
 }
 
-// maxShares is how many users and keys are listed by what they spent.
+// maxShares limits the users and keys that are listed by their spending.
 const maxShares = 50
 
 // spend tells who spent how much, over the days that the address asks for.
@@ -162,7 +162,7 @@ func (rc *requestContext) codesView() *pages.Codes {
 	return view
 }
 
-// maxCodes is how many codes a page can show once.
+// maxCodes limits the codes that a page can show at once.
 const maxCodes = 100
 
 // mint makes redeem codes and shows them, once.

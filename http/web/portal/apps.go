@@ -53,7 +53,7 @@ func allowed(g *tokens.Grant) pages.Allowed {
 	return a
 }
 
-// union is the scopes of either, in the order in which they are told.
+// union returns the scopes of either, in the order in which pages list them.
 func union(a, b []string) []string {
 	both := map[string]bool{}
 	for _, s := range append(append([]string{}, a...), b...) {

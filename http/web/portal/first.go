@@ -18,7 +18,7 @@ import (
 	"stagedoor/state/identity"
 )
 
-// pathAsk is where the question of the first page is posted to by a browser without a script.
+// pathAsk takes the question of the first page from a browser without a script.
 const (
 	pathFirst = "/"
 	pathAsk   = "/ask"

@@ -125,7 +125,8 @@ func (p *Portal) flowSocket(w http.ResponseWriter, r *http.Request) {
 var errSignedOut = dialogue.Refusal(http.StatusUnauthorized, "signed_out",
 	"you are signed out: sign in again and reload the page")
 
-// watcher is who administers and asks for a socket. To everybody else there is none.
+// watcher returns the signed-in administrator who opens a websocket. It fails for all others, and for users who are
+// not administrators as if the address did not exist.
 func (p *Portal) watcher(r *http.Request) (state.Owner, error) {
 	visitor, err := p.options.Browser.Visitor(r)
 	switch {

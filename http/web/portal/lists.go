@@ -8,7 +8,7 @@ import (
 	"stagedoor/http/web/pages"
 )
 
-// perPage is how many entries of a list a page shows.
+// perPage limits the entries of a list on one page.
 const perPage = 50
 
 // part cuts the part that the address asks for out of a list.

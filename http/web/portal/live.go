@@ -66,7 +66,7 @@ func (rc *requestContext) chat() {
 		Model: cmp.Or(rc.query("model"), rc.exampleModel()), Models: rc.options.TextModels()})
 }
 
-// live is the page, for everybody: who is not signed in brings a key.
+// live shows the page to all visitors. One who is not signed in types a key.
 func (p *Portal) live(w http.ResponseWriter, r *http.Request) {
 	visitor, err := p.options.Browser.Visitor(r)
 	if err != nil {

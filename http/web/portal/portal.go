@@ -19,14 +19,14 @@ import (
 	"stagedoor/state"
 )
 
-// Options are what a Portal is built of.
+// Options configure a Portal.
 type Options struct {
 	Logger   *slog.Logger
 	Registry *tokens.Client
 	Ledger   *ledger.Client
 	State    *state.State
 	Browser  *browser.Guard
-	// Address is where the gateway is reached, for examples: scheme://host[:port].
+	// Address is the gateway's scheme://host[:port] in examples.
 	Address string
 	// Catalog returns the models that are served now.
 	Catalog func() *catalog.Catalog
@@ -42,8 +42,8 @@ type Options struct {
 	Mistakes func() []string
 	// TopUpURL replaces the gateway's own top-up page; "": it does not.
 	TopUpURL func() string
-	// Overview is what the gateway does at the moment, and Live are the doors of
-	// those who watch it; nil: nobody can.
+	// Overview shows the requests in flight, and Live returns the handlers of its
+	// websocket. Both are nil if it is disabled.
 	Overview *httpflow.Overview
 	Live     func() *live.Handlers
 	Now      func() time.Time
@@ -148,7 +148,7 @@ func seeOther(w http.ResponseWriter, path string) {
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// visit is one request of somebody who is signed in.
+// requestContext holds one request of a signed-in user.
 type requestContext struct {
 	*Portal
 	w       http.ResponseWriter

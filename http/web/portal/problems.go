@@ -34,8 +34,8 @@ var failureDocument = &pages.Failure{Title: "Not found", Message: "No document h
 // problemSent is of a form that was sent before.
 const problemSent = "This form was sent already. What it asked for was done once; look below before you send it again."
 
-// notices are what a page says after something was done, by a word in its
-// address: nobody can make it say anything else.
+// notices maps a word in a page's address to the sentence it shows after a change. A
+// forged address therefore cannot make it show another text.
 var notices = map[string]string{
 	"key_revoked": "The key was revoked.", "key_enabled": "The key can be used again.",
 	"key_disabled": "The key cannot be used until you enable it.",
@@ -51,14 +51,14 @@ var notices = map[string]string{
 	"provider_resumed": "Requests for the provider go on.",
 }
 
-// retryUnavailable is when to come back if nobody knows better.
+// retryUnavailable is the Retry-After where the error names none.
 const retryUnavailable = 5 * time.Second
 
 // busyPasswords is the problem of a form for whose password there is no place.
 const busyPasswords = "Too many passwords are being checked. Wait a little and try again."
 
-// problem puts an error into words for the form it is about. What is nobody's to
-// hear goes to the log.
+// problem puts an error into words for the form it is about. Errors that users must not
+// see go to the log.
 func (rc *requestContext) problem(err error) (status int, text string) {
 	var field *tokens.FieldError
 	var limited *tokens.Limited
@@ -105,7 +105,7 @@ func (rc *requestContext) concluded(err error, path, what string) {
 	}
 }
 
-// busy is the page for what is nobody's mistake.
+// busy writes the page for a failure that the user did not cause, and logs its cause.
 func (p *Portal) busy(w http.ResponseWriter, r *http.Request, cause error) {
 	if r.Context().Err() == nil {
 		p.options.Logger.Error("portal", "path", r.URL.Path, "cause", cause)

@@ -52,7 +52,7 @@ func (rc *requestContext) changePassword() {
 	}
 	login.Password = fresh
 	if _, err := rc.options.Browser.SignIn(rc.w, rc.r, login); err != nil {
-		// It is changed; whoever cannot be signed in at once can sign in.
+		// The password is changed. A user who cannot be signed in at once can sign in.
 		rc.done(pathSignIn, "password_changed")
 		return
 	}

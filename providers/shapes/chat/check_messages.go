@@ -9,7 +9,7 @@ import (
 
 // The kinds of content parts each role may have. Images in a tool's answer are
 // beyond the vendor's rules, but clients of other models send them and most
-// upstreams can be told.
+// upstreams accept them.
 var partKinds = map[string][]string{
 	"developer": {"text"},
 	"system":    {"text"},
@@ -36,7 +36,7 @@ func messages(r *fields.Reader) (carriers bool, unknown *dialogue.Error, err err
 	return carriers, unknown, err
 }
 
-// seen is what a message turned out to have.
+// seen notes the parts that a message has.
 type seen struct {
 	role    string
 	content bool     // present and not null

@@ -12,7 +12,7 @@ import (
 	"stagedoor/providers/fields"
 )
 
-// maxImage is what an image may weigh, decoded.
+// maxImage limits the decoded bytes of an image.
 const maxImage = 8 << 20
 
 // pendingFunction is a deprecated function_call that waits for its answer. It

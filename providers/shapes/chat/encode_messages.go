@@ -60,7 +60,7 @@ func (e *encoder) exchange(turns, later []dialogue.Turn, answered map[*dialogue.
 	return e.user(turns[0], answered)
 }
 
-// utterance is what one assistant message holds.
+// utterance holds the parts of one assistant message.
 type utterance struct {
 	content  []dialogue.Part
 	refusal  string

@@ -94,7 +94,7 @@ func (e *encoder) tool(t dialogue.Tool) {
 	}
 }
 
-// noParameters is what a function without a schema takes; some servers insist.
+// noParameters is sent for a function without a schema, because some servers require one.
 var noParameters = json.RawMessage(`{"type":"object","properties":{}}`)
 
 func (e *encoder) function(t dialogue.Tool) {

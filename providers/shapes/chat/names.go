@@ -7,7 +7,7 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// maxName is how long a tool's name may be; other shapes allow 128.
+// maxName limits the length of a tool's name; other shapes allow 128.
 const maxName = 64
 
 // names gives every tool a name that chat upstreams take, [A-Za-z0-9_-]{1,64},

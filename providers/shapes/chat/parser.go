@@ -98,7 +98,7 @@ func (p *parser) Answered() bool {
 // Done implements shapes.Parser.
 func (p *parser) Done() bool { return p.done }
 
-// head is what stands beside the choices.
+// head holds the fields beside the choices.
 type head struct {
 	id, model      string
 	created        int64

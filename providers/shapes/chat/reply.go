@@ -12,7 +12,7 @@ import (
 	"stagedoor/providers/jsonw"
 )
 
-// audioLife is how long a reply's audio can be referred to. The gateway keeps
+// audioLife is the time for which a reply's audio can be referred to. The gateway keeps
 // none; the field is required.
 const audioLife = 3600
 

@@ -8,7 +8,7 @@ import (
 	"stagedoor/providers/fields"
 )
 
-// defaultMaxTokens is what an absent max_tokens means in this shape alone.
+// defaultMaxTokens replaces an absent max_tokens, in this shape alone.
 const defaultMaxTokens = 16
 
 // decode builds the neutral form for an upstream of another shape. What only

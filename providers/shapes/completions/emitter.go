@@ -10,7 +10,7 @@ import (
 	"stagedoor/providers/jsonw"
 )
 
-// writer is what both forms of a reply share. Only the answer's text and a
+// writer holds the state that both forms of a reply share. Only the answer's text and a
 // refusal are shown; thoughts and calls have no place in this shape.
 type writer struct {
 	req     *dialogue.Request

@@ -55,7 +55,7 @@ func unconstrain(o dialogue.Output, t dialogue.Target, rep *dialogue.Report) {
 	}
 }
 
-// maxLogProbs is how many alternatives a token can come with.
+// maxLogProbs limits the alternatives of a token.
 const maxLogProbs = 5
 
 // maxStops bounds the stop sequences of a request.

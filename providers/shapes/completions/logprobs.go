@@ -12,7 +12,7 @@ import (
 )
 
 // writeLogProbs writes this shape's four arrays from chat's list of tokens.
-// offset is where the first token stands in the text, in characters; the
+// offset is the position of the first token in the text, in characters; the
 // offset behind the last is returned.
 func writeLogProbs(w *jsonw.Writer, tokens []json.RawMessage, offset int) int {
 	each := func(visit func(token gjson.Result)) {

@@ -294,7 +294,7 @@ func (b bounds) rule() string {
 	return noun + " between " + low + " and " + high
 }
 
-// maxStops is how many stop sequences this shape takes.
+// maxStops limits the stop sequences in this shape.
 const maxStops = 5
 
 func (c *checker) generation(v gjson.Result) (bad *flaw) {

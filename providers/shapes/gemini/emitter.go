@@ -19,7 +19,7 @@ func (shape) NewEmitter(req *dialogue.Request, mode shapes.Mode, env *dialogue.E
 	return &emitter{frame: f, array: mode == shapes.Array}
 }
 
-// frame is what every chunk and the whole document say beside the answer.
+// frame holds the fields that every chunk and the whole document have beside the answer.
 type frame struct {
 	env   *dialogue.Env
 	model string // as the client asked for it
@@ -53,7 +53,7 @@ type emitter struct {
 	open    []*piece
 }
 
-// answer is what is kept of one candidate until its last chunk.
+// answer keeps the state of one candidate until its last chunk.
 type answer struct {
 	index   int
 	text    []byte // visible text: citations count in it

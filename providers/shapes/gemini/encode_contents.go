@@ -227,7 +227,7 @@ func (h *historyBuilder) anyAnswered() bool {
 }
 
 // answer places the results of the pending calls. A call that was never
-// answered is told so: the upstream refuses a history with a hole.
+// answered gets a result that says so, because the upstream refuses a history with a hole.
 func (h *historyBuilder) answer() {
 	pending := h.pending
 	h.pending = nil

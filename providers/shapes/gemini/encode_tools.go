@@ -74,7 +74,7 @@ func (e *encoder) available() (functions []dialogue.Tool, servers [][]byte) {
 	return functions, servers
 }
 
-// customSchema is what a free-form tool looks like as a function.
+// customSchema describes the parameters of a free-form tool that is sent as a function.
 const customSchema = `{"type":"object","properties":{"input":{"type":"string","description":"The input of the tool, as plain text."}},"required":["input"]}`
 
 func (e *encoder) declare(t dialogue.Tool) {

@@ -10,7 +10,7 @@ import (
 // are documented, but not for all.
 const maxName = 64
 
-// maxSuffix is how long the number of a name may be, with its underscore.
+// maxSuffix limits the number that is added to a name, with its underscore.
 const maxSuffix = 8
 
 // names keeps the function names of one request: what this shape would refuse

@@ -31,7 +31,7 @@ type tap struct {
 	err     *dialogue.Error
 }
 
-// seen is what one chunk holds.
+// seen notes the contents of one chunk.
 type seen struct {
 	named   bool // it says the model
 	content bool // it holds a part of the answer

@@ -275,7 +275,7 @@ func (c *checker) tools(v gjson.Result) *fault {
 }
 
 // tool leaves typed tools alone: their set is open, and agents send forms that
-// nobody documents (decisions.md, Text shapes).
+// the vendor does not document (decisions.md, Text shapes).
 func (c *checker) tool(v gjson.Result) *fault {
 	if !v.IsObject() {
 		return broken("must be an object")

@@ -268,14 +268,14 @@ func source(w *jsonw.Writer, m *dialogue.Media, kind string) error {
 
 var pictures = map[string]bool{"image/jpeg": true, "image/png": true, "image/gif": true, "image/webp": true}
 
-// magic is how well-known media begin in base64.
+// magic lists the first bytes of well-known media in base64.
 var magic = []struct{ prefix, mime string }{
 	{"iVBORw0KGgo", "image/png"}, {"/9j/", "image/jpeg"}, {"R0lGOD", "image/gif"}, {"UklGR",
 		"image/webp"}, {"JVBERi0", "application/pdf"},
 }
 
-// mime returns a media type in the vendor's spelling, told from the data where the
-// client did not say.
+// mime returns a media type in the vendor's spelling, recognised from the data where
+// the client named none.
 func mime(m *dialogue.Media) string {
 	kind, _, _ := strings.Cut(strings.ToLower(m.MIME), ";")
 	switch kind = strings.TrimSpace(kind); kind {

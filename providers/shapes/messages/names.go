@@ -103,7 +103,7 @@ type claims struct {
 
 func newClaims() claims { return claims{taken: map[string]bool{}, next: map[string]int{}} }
 
-// maxSuffix is how long the number of a word may be, with its underscore.
+// maxSuffix limits the number that is added to a word, with its underscore.
 const maxSuffix = 8
 
 // unique claims s, or s with the first number that makes it new.

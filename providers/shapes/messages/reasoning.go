@@ -5,7 +5,7 @@ import (
 	"stagedoor/providers/jsonw"
 )
 
-// reasoning is what is asked of the model's thinking, in the vendor's words.
+// reasoning holds the settings of the model's thinking, in the vendor's words.
 type reasoning struct {
 	kind    string // type of thinking: enabled, adaptive, disabled; "": not sent
 	budget  int64  // of enabled

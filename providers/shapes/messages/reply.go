@@ -7,7 +7,7 @@ import (
 	"stagedoor/providers/jsonw"
 )
 
-// head is what both emitters know of the reply they write.
+// head holds the state that both emitters keep of the reply they write.
 type head struct {
 	req *dialogue.Request
 	env *dialogue.Env
@@ -19,7 +19,7 @@ type head struct {
 
 func (h *head) begin(ev *dialogue.Event) { h.id, h.model = ev.ID, ev.Model }
 
-// ending is how a reply ends.
+// ending holds the stop reason of a reply and its details.
 type ending struct {
 	reason       dialogue.Reason
 	stopSequence string

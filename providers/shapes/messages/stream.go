@@ -8,8 +8,8 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// streamEmitter writes a reply as events. The protocol has
-// one block open at a time: what comes for another waits until it is its turn.
+// streamEmitter writes a reply as events. The protocol has one block open at a time,
+// so events of another block wait for their turn.
 type streamEmitter struct {
 	head
 	started bool

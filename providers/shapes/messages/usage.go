@@ -7,8 +7,8 @@ import (
 	"stagedoor/providers/jsonw"
 )
 
-// usage is what the vendor counts, field by field; a negative number is "not
-// told". Its input excludes what was read from or written to the cache.
+// usage holds the vendor's counts, field by field. A negative number means that the
+// count is absent. Its input excludes tokens read from or written to the cache.
 type usage struct {
 	input, read, write, write5m, write1h, output, thinking, searches int64
 }

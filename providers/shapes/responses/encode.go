@@ -287,7 +287,7 @@ func (e *encoder) effort() string {
 	return "high"
 }
 
-// identity writes who asks, in what class of service.
+// identity writes the user and the class of service.
 func (e *encoder) identity() {
 	if e.req.User != "" {
 		e.w.Key("safety_identifier").String(shortUser(e.req.User))

@@ -11,7 +11,7 @@ import (
 	"stagedoor/state/journal"
 )
 
-// exported is what a store exports.
+// exported returns the export of a store.
 func exported(t interface {
 	Helper()
 	Fatal(...any)

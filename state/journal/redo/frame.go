@@ -8,7 +8,7 @@ import (
 const (
 	fileMagic = "sdredo1\n"
 
-	// HeaderSize is how many bytes of a file precede its first frame.
+	// HeaderSize is the number of bytes before the first frame of a file.
 	HeaderSize = 32
 
 	frameMagic  = 0x53445246

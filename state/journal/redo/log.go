@@ -25,7 +25,7 @@ func Paths(dir string) []string {
 // Size is the length of a file of the log, unless a single commit is longer.
 const Size = 8 << 20
 
-// growth is how many bytes are allocated at once, up to the size of a file.
+// growth is the number of bytes allocated at once, up to the size of a file.
 const growth = 1 << 20
 
 // Options of New. The zero value is what a server wants.

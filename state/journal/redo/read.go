@@ -16,7 +16,7 @@ type Commit struct {
 	Changes []byte
 }
 
-// Logged is what a log holds.
+// Logged holds the contents of a log.
 type Logged struct {
 	Commits []Commit // those that follow the store's last commit, in order
 	// Torn reports that a part of one more commit follows. A power cut leaves that of a commit that was not
@@ -73,7 +73,7 @@ func Read(dir string, id ID, lsn uint64) (Logged, error) {
 	return found, nil
 }
 
-// contents is what one file of the log holds.
+// contents holds the commits of one file of the log.
 type contents struct {
 	commits []Commit // those that follow a commit, in order
 	torn    uint64   // the commit of which a part follows them, or 0
