@@ -7,12 +7,24 @@
 //	store, err := postgres.Open(ctx, "postgres://stagedoor@db/stagedoor", postgres.Options{Node: "gw-1"})
 //	s, err := schema.Open(store, time.Now)
 //
+// A node with Options.Standby that finds another one live follows the log as a stand-by. It may append once Await has
+// returned, which it does when the other one has left or its lease has ended:
+//
+//	s, err := schema.Open(store, time.Now) // is kept up to date meanwhile
+//	err = store.Await(ctx)
+//
+// OpenMembers is for commands that list the nodes, let one leave or expel it, without joining them.
+//
 // # Failures
 //
 // An append whose reply was lost is not repeated blindly. The store looks whether it arrived, by the number of the
 // node's last append and by the tag of its entry, and sends it again only on the same condition as before, so that it
 // counts once. Such an append is waited for as long as its context lasts. What was certainly not sent within two
-// seconds is refused with journal.ErrUnreachable, and nothing has changed.
+// seconds is refused with journal.ErrUnreachable, and nothing has changed. An append that the database refuses after an
+// earlier sending of it got no answer is voided, so that the earlier one cannot arrive later.
+//
+// A node whose lease has ended, or whose name another process has taken, is journal.ErrFenced and cannot append. Its
+// transactions, on which other nodes wait, are ended by the database after a few seconds if it hangs.
 //
 // A log that has lost entries, as after a failover to a standby that had not got them, shows by its tags and is
 // journal.ErrForked. Only synchronous replication keeps acknowledged commits from being lost so.
