@@ -63,7 +63,9 @@ type Result struct {
 	Queued time.Duration
 	Usage  dialogue.Usage
 	Images int // delivered
-	Reason string
+	// ServiceTier is the service tier that the reply names, or "".
+	ServiceTier string
+	Reason      string
 	// Untouched is set if the reply passed as its upstream wrote it.
 	Untouched        bool
 	Degraded, Losses string

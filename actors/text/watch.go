@@ -20,7 +20,8 @@ var reasons = map[dialogue.Reason]string{
 
 // resultOf describes the end of a request for actors/flow.
 func resultOf(o *Outcome) flow.Result {
-	r := flow.Result{Queued: o.Queued, Usage: o.Usage, Reason: reasons[o.Reason], Untouched: o.Untouched, Degraded: o.Degraded, Losses: o.Losses}
+	r := flow.Result{Queued: o.Queued, Usage: o.Usage, ServiceTier: o.ServiceTier, Reason: reasons[o.Reason],
+		Untouched: o.Untouched, Degraded: o.Degraded, Losses: o.Losses}
 	r.Fail(o.Err)
 	return r
 }

@@ -37,7 +37,7 @@ func (hs *Handlers) unheld(key *identity.Key, request string) []money.Receipt {
 		}
 		if now.Sub(v.Began.Add(v.Age)) < freeFor && hs.shares(key, v.Key) {
 			r := freeReceipt(&v, key.User)
-			hs.estimateCost(&r, v.Result.Usage)
+			hs.estimateCost(&r, v.Result)
 			all = append(all, r)
 		}
 	}
@@ -87,7 +87,7 @@ func freeReceipt(v *flow.View, account string) money.Receipt {
 
 // estimateCost adds to the receipt of a request that was not charged what it would cost by the list of models, or that
 // this is not known.
-func (hs *Handlers) estimateCost(r *money.Receipt, u dialogue.Usage) {
+func (hs *Handlers) estimateCost(r *money.Receipt, result *flow.Result) {
 	plan := hs.planFor(r.Model)
 	at := slices.IndexFunc(plan, func(c catalog.Candidate) bool {
 		return c.Provider.Name == r.Provider && c.Model == r.Upstream
@@ -98,7 +98,8 @@ func (hs *Handlers) estimateCost(r *money.Receipt, u dialogue.Usage) {
 	c := &plan[at]
 	if c.PriceUnknown() {
 		r.Flags = append(r.Flags, ledger.FlagUnpriced)
-	} else if p := c.Estimate("", r.Began); !p.Zero() && p.Source != "" {
+	} else if p := c.Estimate("", r.Began).AtTier(result.ServiceTier); !p.Zero() && p.Source != "" {
+		u := result.Usage
 		u.OutputTotal = max(u.OutputTotal, r.Usage.Output)
 		r.ListCost, r.Catalog = p.Tokens(u), p.Source
 	}

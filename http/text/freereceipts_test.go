@@ -3,6 +3,7 @@ package text_test
 import (
 	"context"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -179,7 +180,10 @@ func TestAPaidReceiptIsNeverReportedAsFree(t *testing.T) {
 // known. It never looks as if the request had been free.
 func TestAnUnchargedReceiptSaysWhatTheRequestWouldCost(t *testing.T) {
 	u := newUpstream(t, answerJSON(200, wholeAnswer))
+	flex := newUpstream(t, answerJSON(200, strings.Replace(wholeAnswer, "{", `{"service_tier":"flex",`, 1)))
 	g, _ := priced(t, 0, answerJSON(200, wholeAnswer), func(g *gateway) {
+		g.provider(catalog.Provider{Name: "flex", Shape: dialoguetest.Chat, Vendor: "openai", BaseURL: flex.URL + "/v1"},
+			catalog.Model{Pattern: "gpt-5"})
 		g.provider(catalog.Provider{Name: "openai", Shape: dialoguetest.Chat, Vendor: "openai", BaseURL: u.URL + "/v1"},
 			catalog.Model{Pattern: "gpt-5-2025-08-07"})
 		g.models = append(g.models,
@@ -190,6 +194,7 @@ func TestAnUnchargedReceiptSaysWhatTheRequestWouldCost(t *testing.T) {
 	for model, want := range map[string]string{
 		"unknown":          `["price_unknown"]  `,
 		"gift":             `  `,
+		"gpt-5":            ` 313 ` + catalog.Builtin().Version, // half of it, rounded up
 		"gpt-5-2025-08-07": ` 625 ` + catalog.Builtin().Version, // 100 tokens at 1.25 and 50 at 10 dollars a million
 	} {
 		r := g.do("POST", "/v1/chat/completions", askFor(model, ""), g.as("user7")...)
