@@ -181,7 +181,7 @@ func (x *race) lose(l *leg, f *upstream.Failure) {
 		x.measure(l) // it would have taken longer
 	}
 	l.exchange.(forker).overtaken(f)
-	x.run.settle(l)
+	x.run.settle(l, func() {})
 }
 
 // measure records how long the first piece of a leg took.

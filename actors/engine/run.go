@@ -146,6 +146,7 @@ func (r *core) attempt() *upstream.Failure {
 
 // retry decides whether another attempt follows a failed one, and after how long.
 func (r *core) retry(f *upstream.Failure) (time.Duration, bool) {
+	r.flow.Failed(f.Err.Status, throttle.KindOf(f.Class).String())
 	facts := r.facts(f)
 	reserved := !r.retrying && r.engine.retries.take(r.engine.InFlight())
 	facts.budget = r.retrying || reserved
@@ -222,24 +223,29 @@ func (r *core) over(f *upstream.Failure) {
 // report shows how the request went, and has it settled if that has not been done.
 func (r *core) report() {
 	r.flow.End(r.leg.exchange.result())
-	r.settle(r.leg)
+	if !r.settle(r.leg, r.flow.Record) {
+		r.flow.Record()
+	}
 }
 
 // settle settles a leg if that has not been done. The settlement counts as a request in flight, because a drain must
-// not end before it. The actors of accounts stop after a drain.
-func (r *core) settle(l *leg) {
+// not end before it. The actors of accounts stop after a drain. It returns false if there is nothing to settle. Else
+// done is called after the settlement.
+func (r *core) settle(l *leg, done func()) bool {
 	if l.money == nil || l.settled {
-		return
+		return false
 	}
-	settle, ctx := l.money.Settlement(), telemetry.Carry(context.Background(), r.ctx)
+	settle, ctx := l.money.Settlement(), r.flow.Charging(telemetry.Carry(context.Background(), r.ctx))
 	r.engine.inFlight.Enter()
 	r.engine.system.Go(r.engine.supervisor, "settle", func(context.Context) any {
 		defer r.engine.inFlight.Leave()
 		if err := settle(ctx); err != nil {
 			r.engine.system.Logger().Error("request not settled", "cause", err)
 		}
+		done()
 		return nil
 	})
+	return true
 }
 
 // leave closes the output and gives up what the request still has.

@@ -112,7 +112,7 @@ func (s Sink[T]) Settle(ctx context.Context) *dialogue.Error {
 	if s.leg.money == nil {
 		return nil
 	}
-	err := s.leg.money.Settlement()(ctx)
+	err := s.leg.money.Settlement()(s.run.core.flow.Charging(ctx))
 	s.leg.settled = err == nil
 	return err
 }

@@ -34,6 +34,8 @@ type Registry struct {
 	spans  Spans
 	guard  atomic.Pointer[guard]
 
+	recorder atomic.Pointer[func(*Request)]
+
 	// Totals of the ended requests. Readers add the requests in flight.
 	count    atomic.Int64
 	failures atomic.Int64
@@ -73,6 +75,10 @@ func (r *Registry) Guard(era func() uint64, stale func()) {
 		r.guard.Store(&guard{era, stale})
 	}
 }
+
+// SetRecorder makes the Registry pass each request that has ended, with its cost, to record. It is called on the
+// goroutine of the request, so it must not wait.
+func (r *Registry) SetRecorder(record func(*Request)) { r.recorder.Store(&record) }
 
 // Spans returns the span processor that collects the spans of requests.
 func (r *Registry) Spans() *Spans { return &r.spans }

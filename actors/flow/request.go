@@ -53,6 +53,8 @@ type Request struct {
 	first     atomic.Int64 // nanoseconds until the first chunk, or 0
 	marked    atomic.Int32
 	marks     [maxMarks]atomic.Uint64
+	charged   atomic.Int64 // micro-dollars
+	tries     []Try        // of the goroutine that serves it; complete before the mark of Ended
 
 	result Result // written before the mark of Ended, so that a reader who sees the mark may read it
 }
@@ -72,17 +74,30 @@ type Result struct {
 	// Status and Code describe the client's error. They are 0 and "" without one.
 	Status int
 	Code   string
+	// Text is the message of that error, or "" if it has words of an upstream, which may quote the prompt.
+	Text string
 }
 
-// Fail sets the status and the code of the client's error, if there is one.
+// Fail sets the status, the code and the text of the client's error, if there is one.
 func (r *Result) Fail(err *dialogue.Error) {
 	if err == nil {
 		return
 	}
-	r.Status, r.Code, r.Reason = err.Status, "error", ""
+	r.Status, r.Code, r.Reason, r.Text = err.Status, "error", "", ""
 	if err.Code != nil {
 		r.Code = fmt.Sprint(err.Code)
 	}
+	if !err.Foreign {
+		r.Text = err.Message
+	}
+}
+
+// Try is one attempt of a request.
+type Try struct {
+	Provider, Model string
+	// Status and Failure say why the attempt failed. They are 0 and "" for one that did not.
+	Status  int
+	Failure string
 }
 
 // Attempt reports that the request tries a candidate.
@@ -92,7 +107,59 @@ func (r *Request) Attempt(c *catalog.Candidate) {
 	}
 	r.candidate.Store(c)
 	r.attempts.Add(1)
+	if c == nil {
+		return
+	}
+	try := Try{Provider: c.Provider.Name, Model: c.Model}
+	if len(r.tries) == maxMarks { // as of the marks, the last one counts
+		r.tries[maxMarks-1] = try
+		return
+	}
+	r.tries = append(r.tries, try)
 }
+
+// Failed reports that the attempt that began last has failed.
+func (r *Request) Failed(status int, failure string) {
+	if r != nil && len(r.tries) > 0 {
+		last := &r.tries[len(r.tries)-1]
+		last.Status, last.Failure = status, failure
+	}
+}
+
+// Tries returns the attempts of a request that has ended, at most sixteen: the first ones and the last one.
+func (r *Request) Tries() []Try { return r.tries }
+
+// Record hands the request to the function of Registry.SetRecorder. It may be called once, after End and, if money is
+// held for the request, after the settlement.
+func (r *Request) Record() {
+	if r == nil {
+		return
+	}
+	if record := r.registry.recorder.Load(); record != nil {
+		(*record)(r)
+	}
+}
+
+// charging is the key of a context in which the cost of a request is settled.
+type charging struct{}
+
+// Charging returns a context for the settlement of the request. AddCharge finds the request there.
+func (r *Request) Charging(ctx context.Context) context.Context {
+	if r == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, charging{}, r)
+}
+
+// AddCharge adds an amount in micro-dollars to the cost of the request that is settled in ctx, if there is one.
+func AddCharge(ctx context.Context, amount int64) {
+	if r, ok := ctx.Value(charging{}).(*Request); ok {
+		r.charged.Add(amount)
+	}
+}
+
+// Charged returns what the request was charged, in micro-dollars. It is complete when Record is called.
+func (r *Request) Charged() int64 { return r.charged.Load() }
 
 // Enter reports that the request entered a phase.
 func (r *Request) Enter(p Phase) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"stagedoor/actors/engine"
+	"stagedoor/actors/flow"
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/telemetry"
 	"stagedoor/providers/dialogue"
@@ -106,6 +107,7 @@ func (c *charge) settle(
 	endSpan(span, err, telemetry.Cost.Float64(telemetry.Dollars(bill.Amount)), telemetry.EndReason.String(end.String()))
 	if err == nil {
 		c.ended = true
+		flow.AddCharge(ctx, bill.Amount)
 		return nil
 	}
 	c.unwritten = true

@@ -68,7 +68,10 @@ func (j *job) showEnd() {
 		result.Fail(dialogue.FailedJob(fault.Code, fault.Message))
 	}
 	result.Fail(j.err)
-	j.run.shown.End(result)
+	shown := j.run.shown
+	shown.End(result)
+	flow.AddCharge(shown.Charging(context.Background()), j.video.Cost)
+	shown.Record()
 	j.run.shown = nil
 }
 

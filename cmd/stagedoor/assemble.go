@@ -14,6 +14,7 @@ import (
 
 	"stagedoor/actors/flow"
 	"stagedoor/actors/kept"
+	"stagedoor/actors/requests"
 	"stagedoor/actors/runtime"
 	"stagedoor/actors/tokens"
 	"stagedoor/cmd/stagedoor/config"
@@ -55,6 +56,7 @@ type gateway struct {
 	flow     *flow.Registry
 	runtime  *runtime.Runtime
 	overview *httpflow.Overview
+	requests *requests.Recorder // nil until it was started
 	auth     *auth.Authenticator
 	overload *overload.Limiter
 	watchers *share.Pool
@@ -140,6 +142,7 @@ func (g *gateway) build(
 	g.overload, g.watchers = overload.New(overload.Limits{}), share.New(share.Watchers, 0, 1)
 	g.sockets = share.New(share.Sockets, 0, leastSocket)
 	g.kept = kept.New(share.New(share.Kept, 0, kept.Least), g.state.Now)
+	g.startRequestLog(c)
 	if err := g.observe(); err != nil {
 		return err
 	}
@@ -239,6 +242,7 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 		return err
 	}
 	// From here on nothing can fail.
+	g.requests.Limit(requestLimits(c))
 	g.runtime.Webhooks().Configure(c.Endpoints())
 	fixedKeys := c.FixedKeys()
 	g.auth.SetFixed(fixedKeys)
@@ -315,6 +319,11 @@ func (g *gateway) close(ctx context.Context) {
 	if g.runtime != nil {
 		if err := g.runtime.Stop(ctx); err != nil {
 			g.logger.Warn("not everything stopped in time", "cause", err)
+		}
+	}
+	if g.requests != nil {
+		if err := g.requests.Close(); err != nil {
+			g.logger.Warn("the log of requests did not close", "cause", err)
 		}
 	}
 	if g.telemetry != nil {

@@ -49,8 +49,8 @@ func (g *gateway) authorization(ctx context.Context, issuer string) (*oauth.Serv
 		TextModels:  g.textModels,
 		Catalog:     g.runtime.Catalog,
 		VideoModels: g.videoModels, TopUpURL: g.topUpURL, Overview: g.overview, FirstKey: g.firstKeyFor,
-		Mistakes: g.mistakes,
-		Live:     func() *live.Handlers { return g.live }, Now: time.Now, Random: rand.Reader}), nil
+		Mistakes: g.mistakes, RequestLog: g.requests,
+		Live: func() *live.Handlers { return g.live }, Now: time.Now, Random: rand.Reader}), nil
 }
 
 // makeAdministrator makes the administrator that the configuration names, unless there is a user of that name.

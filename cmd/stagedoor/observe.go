@@ -32,7 +32,7 @@ func (g *gateway) observe() error {
 	return g.telemetry.Observe(
 		telemetry.Sources{InFlight: g.inFlight, Providers: g.limitedProviders, Actors: g.runtime.Stats,
 			State: g.state.Stats, Work: func() work.Stats { return work.StatsOf(g.state) },
-			Ledger: g.runtime.Ledger().Stats, Pools: g.pools,
+			Ledger: g.runtime.Ledger().Stats, Pools: g.pools, RequestLog: g.requests.Stats,
 			ConfigurationBroken: func() bool { return len(g.mistakes()) > 0 }},
 	)
 }
@@ -51,7 +51,7 @@ func (g *gateway) pools() []share.Stats {
 	for _, p := range []*share.Pool{
 		requests, bodies, g.memory, g.watchers, g.sockets, content, files, h.Background().Slots(), h.Videos().Slots(),
 		work.WaitingDeliveries(g.state), work.ConversationPool(g.state), work.StoredReplies(g.state),
-		g.kept.Pool(),
+		g.kept.Pool(), g.requests.Pool(),
 		h.Tokens().PasswordPlaces(), h.Ledger().UsageRows(),
 	} {
 		out = append(out, p.Stats())

@@ -14,6 +14,8 @@ import (
 type Error struct {
 	Status  int    // HTTP status for the client
 	Message string // safe to show: no address, no key, no prompt
+	// Foreign is set if the message has words of an upstream. They may quote the request, so no log keeps them.
+	Foreign bool
 	Type    string // "" is written as null
 	Param   string // "" is written as null
 	// Code is a string, an int, a json.RawMessage (as an upstream wrote it) or nil.

@@ -195,7 +195,11 @@ func VideoExpired() *Error {
 
 // FailedJob returns the 502 for a video job that failed after it was accepted, with the job's own
 // code and message.
-func FailedJob(code, message string) *Error { return upstreamFault(code, message, nil) }
+func FailedJob(code, message string) *Error {
+	e := upstreamFault(code, message, nil)
+	e.Foreign = true
+	return e
+}
 
 // SubmissionUnknown returns the 502 for a video job whose submission broke off, so that the
 // gateway does not know whether the provider makes the video. A retry could make it twice.

@@ -129,7 +129,7 @@ func Broken(err error) *Failure { return failed(context.Background(), err, true)
 // may be shown to the client, because addresses and secrets are removed from it.
 func Refused(client dialogue.Traits, status int, h http.Header, decoded *dialogue.Error, secrets ...string) *Failure {
 	e := scrubbed(decoded, secrets)
-	e.Status = status
+	e.Status, e.Foreign = status, true
 	f := &Failure{Class: CallerFault, Err: &e, RetryAfter: retryAfter(h, decoded), Answered: true}
 	e.RetryAfter = min(f.RetryAfter, MaxClientRetryAfter)
 	what := meaningOf(status, decoded)

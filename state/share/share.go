@@ -48,6 +48,7 @@ const (
 	Conversations = "conversations" // conversations that are kept
 	Kept          = "kept"          // bytes of replies that are kept while requests run and shortly after
 	Replies       = "replies"       // bytes of finished replies on disk, for repeated requests
+	RequestLog    = "request_log"   // ended requests that wait to be written to their log
 )
 
 // Refused is the error of a claim that a pool does not grant.

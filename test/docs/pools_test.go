@@ -19,6 +19,7 @@ var shared = map[string]string{
 	"actors/engine/sink.go":            "pieces of a reply that wait for its client",
 	"actors/flow/registry.go":          "requests that have ended",
 	"actors/flow/spans.go":             "requests whose spans are kept for the flow page",
+	"actors/requests/recorder.go":      "", // the pool "request_log"
 	"actors/recording/recording.go":    "requests that a recording keeps",
 	"actors/throttle/cooling.go":       "models of a provider that cool down",
 	"actors/throttle/keys.go":          "keys whose rates are counted",
@@ -234,7 +235,7 @@ func sources(dir string) (map[string]*ast.File, error) {
 }
 
 // unrefused are the pools that refuse no request.
-var unrefused = []string{"webhooks", "tries", "usage", "replies"}
+var unrefused = []string{"webhooks", "tries", "usage", "replies", "request_log"}
 
 // TestEveryPoolIsListed: docs/limits.md has a row for each pool and for each bounded channel, map
 // and list of latest values of the program, and docs/errors.md has the code of each pool.

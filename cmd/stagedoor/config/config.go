@@ -29,6 +29,7 @@ type Config struct {
 	Limits    Process       `yaml:"limits" doc:"what the whole process takes on"`
 	Backups   Backups       `yaml:"backups" doc:"backups of the store while the gateway runs"`
 	Ledger    Ledger        `yaml:"ledger" doc:"the history of money"`
+	Requests  RequestLog    `yaml:"request_log" doc:"the log of requests, which is kept in the data directory"`
 	Catalog   Catalog       `yaml:"catalog" doc:"limits and prices of models that the file gives none"`
 	Aliases   Map[string]   `yaml:"aliases" doc:"further names of paths, for unmodified clients: /vendor: /imagegen; the longest counts"`
 	OAuth     OAuth         `yaml:"oauth" doc:"the authorization service for other people's apps"`
@@ -251,6 +252,7 @@ func Default() *Config {
 			StoredMiB: 1024, RepliesMiB: 1024, FailedKeys: 300},
 		Backups:   defaultBackups,
 		Ledger:    defaultLedger,
+		Requests:  defaultRequestLog,
 		Catalog:   Catalog{Unknown: "serve"},
 		Videos:    defaultVideos,
 		OAuth:     OAuth{AutoAuthorize: "login", CodeTTL: Duration(time.Minute), SessionTTL: Duration(14 * 24 * time.Hour)},

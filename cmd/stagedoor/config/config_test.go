@@ -183,8 +183,8 @@ var mistakes = map[string]struct {
 		[]string{
 			"f:1:9: listen: expected a string: put it in quotes",
 			"f:2:1: logs: is not known, expected one of listen, tls, trusted_proxies, data, cluster, keys, providers, models, " +
-				"limits, backups, ledger, catalog, aliases, oauth, admin, videos, webhooks, telemetry, heartbeat, " +
-				"responses_websocket, log, shutdown",
+				"limits, backups, ledger, request_log, catalog, aliases, oauth, admin, videos, webhooks, telemetry, " +
+				"heartbeat, responses_websocket, log, shutdown",
 			`f:4:14: providers.a.shape: "chatty" is not known here, expected one of chat, responses,`,
 			"f:4:32: providers.a.base_url: expected a string: put it in quotes",
 			"f:4:35: providers.a.retrys: is not known, expected one of shape, also,",
@@ -320,12 +320,16 @@ var mistakes = map[string]struct {
 		},
 	},
 	"copies and history": {
-		"data: memory\nproviders: {p: {shape: sandbox}}\nmodels: {m: {targets: [{provider: p, model: x}]}}\nbackups: {dir: b, every: 1s, keep: 0}\nledger: {keep: 1h}\n",
+		"data: memory\nproviders: {p: {shape: sandbox}}\nmodels: {m: {targets: [{provider: p, model: x}]}}\n" +
+			"backups: {dir: b, every: 1s, keep: 0}\nledger: {keep: 1h}\n" +
+			"request_log: {keep: 1s, mib: 1}\n",
 		[]string{
 			"f:4:16: backups.dir: expected none: data: memory has nothing to copy",
 			"f:4:26: backups.every: expected 1m or more",
 			"f:4:36: backups.keep: expected 1 to 10000",
 			"f:5:16: ledger.keep: expected 24h or more, or 0: for ever",
+			"f:6:21: request_log.keep: expected 1h or more, or 0: there is no log",
+			"f:6:30: request_log.mib: expected 16 to 1048576",
 		},
 	},
 	"a database for the state": {

@@ -14,7 +14,15 @@ type Ledger struct {
 	Keep Duration `yaml:"keep" doc:"how long entries and receipts are kept one by one, before they are only sums; 0: for ever"`
 }
 
+// RequestLog bounds the log of requests.
+type RequestLog struct {
+	Keep Duration `yaml:"keep" doc:"how long a request stays in the log at /requests; 0: there is no log"`
+	MiB  int      `yaml:"mib" doc:"mebibytes of the log in the data directory; the oldest requests go first"`
+}
+
 var (
+	defaultRequestLog = RequestLog{Keep: Duration(30 * 24 * time.Hour), MiB: 1024}
+
 	defaultBackups = Backups{Every: Duration(15 * time.Minute), Keep: 4}
 	defaultLedger  = Ledger{Keep: Duration(90 * 24 * time.Hour)}
 )
@@ -24,6 +32,9 @@ const (
 	minBackupEvery = Duration(time.Minute)
 	maxBackupKeep  = 10_000
 	minLedgerKeep  = Duration(24 * time.Hour)
+	minRequestKeep = Duration(time.Hour)
+	minRequestMiB  = 16
+	maxRequestMiB  = 1 << 20
 )
 
 func (c *Config) checkState(d *decoder) {
@@ -39,5 +50,11 @@ func (c *Config) checkState(d *decoder) {
 	}
 	if k := c.Ledger.Keep; k != 0 && k < minLedgerKeep {
 		d.at("ledger.keep", "expected 24h or more, or 0: for ever")
+	}
+	if k := c.Requests.Keep; k != 0 && k < minRequestKeep {
+		d.at("request_log.keep", "expected 1h or more, or 0: there is no log")
+	}
+	if m := c.Requests.MiB; m < minRequestMiB || m > maxRequestMiB {
+		d.at("request_log.mib", "expected %d to %d", minRequestMiB, maxRequestMiB)
 	}
 }

@@ -31,6 +31,8 @@ type Sources struct {
 	Pools func() []share.Stats
 	// ConfigurationBroken reports whether the configuration on disk could not be taken over.
 	ConfigurationBroken func() bool
+	// RequestLog returns how many requests were written to their log, and how many were not.
+	RequestLog func() (written, dropped int64)
 }
 
 // LimitedProvider is a provider whose limiter reports figures.
@@ -124,6 +126,7 @@ var figures = []struct {
 	{"stagedoor.pool.capacity", gauge, "{unit}", "What a pool has; 0: it has no bound."},
 	{"stagedoor.pool.owners", gauge, "{owner}", "Owners that use a pool."},
 	{"stagedoor.pool.refused", counter, "{claim}", "Claims on a pool that were refused, by reason."},
+	{"stagedoor.request_log.requests", counter, "{request}", "Requests that ended, by whether their log has them."},
 	{"stagedoor.telemetry.spans", counter, "{span}", "Spans, by what became of them."},
 }
 
@@ -204,6 +207,9 @@ func (o *observer) collect(ctx context.Context, to metric.Observer) error {
 	for _, p := range o.sources.Pools() {
 		s.pool(p)
 	}
+	written, dropped := o.sources.RequestLog()
+	s.put("stagedoor.request_log.requests", written, attribute.String("result", "written"))
+	s.put("stagedoor.request_log.requests", dropped, attribute.String("result", "dropped"))
 	s.spans()
 	return nil
 }

@@ -62,6 +62,7 @@ const (
 	placeSpend     place = "/admin/spend"
 	placeCodes     place = "/admin/codes"
 	placeFlow      place = "/flow"
+	placeRequests  place = "/requests"
 	placeProviders place = "/flow/providers"
 	placeActors    place = "/flow/actors"
 )
@@ -97,7 +98,8 @@ var navGroups = []struct {
 	{"Use", []navEntry{{placeChat, "Chat", "chat"}, {placeLive, "Videos", "video"}, {placeModels, "Models", "model"}}},
 	{
 		"Account",
-		[]navEntry{{placeAccount, "Overview", "chart"}, {placeKeys, "Keys", "key"}, {placeTopUp, "Top up", "card"},
+		[]navEntry{{placeAccount, "Overview", "chart"}, {placeKeys, "Keys", "key"}, {placeRequests, "Requests", "list"},
+			{placeTopUp, "Top up", "card"},
 			{placeSecurity, "Security", "shield"}},
 	},
 	{
@@ -106,7 +108,8 @@ var navGroups = []struct {
 	},
 	{
 		nameRun,
-		[]navEntry{{placeFlow, "Flow", "flow"}, {placeProviders, "Providers", "server"}, {placeUsers, "Users", "user"},
+		[]navEntry{{placeFlow, "Flow", "flow"}, {placeRequests, "Requests", "list"},
+			{placeProviders, "Providers", "server"}, {placeUsers, "Users", "user"},
 			{placeGroups, "Groups", "users"}, {placeAdminKeys, "All keys", "key"}, {placeSpend, "Spend", "coins"},
 			{placeCodes, "Codes", "code"}, {placeActors, "Actors", "tree"}},
 	},
@@ -123,6 +126,9 @@ func (d *Desk) nav(here place) []linkGroup {
 		}
 		group := linkGroup{Name: g.name}
 		for _, e := range g.entries {
+			if e.place == placeRequests && d.Admin && g.name != nameRun {
+				continue // administrators see all requests, below
+			}
 			link := iconLink{Link{e.name, string(e.place), e.place == here}, e.icon}
 			if e.place == placeTopUp {
 				link.Path = d.TopUp

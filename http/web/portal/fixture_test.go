@@ -48,6 +48,7 @@ type fixture struct {
 	reply    string   // of the API; "": an empty one
 	mistakes []string // of the configuration file on disk
 	ids      []string // the request ids with which the API answered
+	requests *requestLog
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -59,7 +60,7 @@ func newFixture(t *testing.T) *fixture {
 // newEmptyFixture is a portal without users.
 func newEmptyFixture(t *testing.T) *fixture {
 	t.Helper()
-	h := &fixture{t: t}
+	h := &fixture{t: t, requests: new(requestLog)}
 	var err error
 	if h.state, err = schema.Open(journal.NewMemory(), time.Now); err != nil {
 		t.Fatal(err)
@@ -114,6 +115,7 @@ func newEmptyFixture(t *testing.T) *fixture {
 			VideoModels: func() []string { return []string{"video-2"} },
 			TopUpURL:    func() string { return "" },
 			Mistakes:    func() []string { return h.mistakes },
+			RequestLog:  h.requests,
 			Now:         time.Now,
 			Random:      rand.Reader,
 		},

@@ -46,8 +46,10 @@ type Options struct {
 	// websocket. Both are nil if it is disabled.
 	Overview *httpflow.Overview
 	Live     func() *live.Handlers
-	Now      func() time.Time
-	Random   io.Reader
+	// RequestLog is the log of requests. Nil means that it has no pages.
+	RequestLog RequestLog
+	Now        func() time.Time
+	Random     io.Reader
 }
 
 // Portal serves the routes. Any goroutine may use it.
@@ -121,6 +123,7 @@ func (p *Portal) Routes(handle func(pattern string, h http.HandlerFunc)) {
 	handle("GET /admin/codes", p.admin((*requestContext).codes))
 	handle("POST /admin/codes", p.adminForm((*requestContext).mint))
 	p.flowRoutes(handle)
+	p.requestRoutes(handle)
 }
 
 // Missing answers a request for a page that no route has, if the path is one of
@@ -128,7 +131,7 @@ func (p *Portal) Routes(handle func(pattern string, h http.HandlerFunc)) {
 func (p *Portal) Missing(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method != http.MethodGet || strings.HasPrefix(r.URL.Path, pathAPI) ||
 		!strings.HasPrefix(r.URL.Path, pathAccount+"/") && !strings.HasPrefix(r.URL.Path, pathAdmin+"/") &&
-			!strings.HasPrefix(r.URL.Path, pathFlow+"/") {
+			!strings.HasPrefix(r.URL.Path, pathFlow+"/") && !strings.HasPrefix(r.URL.Path, pathRequestLog+"/") {
 		return false
 	}
 	p.member((*requestContext).missing)(w, r)

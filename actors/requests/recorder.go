@@ -1,0 +1,251 @@
+// Package requests writes the requests that have ended to the log of requests (state/requestlog).
+//
+// A request hands itself over without a wait: it takes a place in a bounded queue, or is counted as dropped if there is
+// none. One goroutine makes records of what is in the queue and writes them in batches. A log that is slow, full or
+// broken therefore costs entries of the log, and never a request.
+package requests
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/sourcegraph/conc"
+
+	"stagedoor/actors/flow"
+	"stagedoor/state"
+	"stagedoor/state/requestlog"
+	"stagedoor/state/share"
+)
+
+const (
+	// queued is the number of requests that wait to be written.
+	queued = 4096
+	// batch is the number of records of one transaction, and gather the time in which they are collected.
+	batch  = 512
+	gather = 300 * time.Millisecond
+	// patience bounds one write, and the last writes at the end of the process.
+	patience = 5 * time.Second
+	// reopen is the time between two tries to open a log that does not open.
+	reopen = 30 * time.Second
+	// maxWord bounds a text of a record, most of which clients or providers choose.
+	maxWord = 300
+)
+
+// Options configure a Recorder.
+type Options struct {
+	Logger *slog.Logger
+	// Open opens the log. It is called for the first request that ends, or for the first reader, so that a start does
+	// not wait for it. It is called again after an error.
+	Open func() (requestlog.Store, error)
+	// Key returns the name of a key.
+	Key    func(id string) string
+	Limits requestlog.Limits
+}
+
+// Recorder writes the log. Any goroutine may use it.
+type Recorder struct {
+	options Options
+	queue   chan *flow.Request
+	places  *share.Pool
+	stop    chan struct{}
+	writer  conc.WaitGroup
+
+	store   atomic.Pointer[opened]
+	limits  atomic.Pointer[requestlog.Limits]
+	opening chan struct{} // holds a value while a goroutine opens the log
+
+	written, dropped atomic.Int64
+	warned           time.Time // of the writer
+}
+
+// opened is the log, or why it did not open.
+type opened struct {
+	store requestlog.Store
+	err   error
+	at    time.Time
+}
+
+// Start starts the writer. Close ends it.
+func Start(o Options) *Recorder {
+	r := &Recorder{options: o, queue: make(chan *flow.Request, queued), places: share.New(share.RequestLog, queued, 64),
+		stop: make(chan struct{}), opening: make(chan struct{}, 1)}
+	r.limits.Store(&o.Limits)
+	r.writer.Go(r.write)
+	return r
+}
+
+// Add puts a request that has ended into the queue. It never waits.
+func (r *Recorder) Add(q *flow.Request) {
+	if r.limits.Load().Keep == 0 {
+		return
+	}
+	if r.places.Take(q.Owner, 1) != nil {
+		r.dropped.Add(1)
+		return
+	}
+	r.queue <- q // the pool has as many places as the channel
+}
+
+// Pool returns the places in the queue.
+func (r *Recorder) Pool() *share.Pool { return r.places }
+
+// Stats returns the numbers of requests that were written to the log and that were not, since the start.
+func (r *Recorder) Stats() (written, dropped int64) { return r.written.Load(), r.dropped.Load() }
+
+// Limits returns the bounds of the log. A Keep of 0 means that nothing is written.
+func (r *Recorder) Limits() requestlog.Limits { return *r.limits.Load() }
+
+// Limit changes the bounds of the log.
+func (r *Recorder) Limit(l requestlog.Limits) {
+	r.limits.Store(&l)
+	if s := r.store.Load(); s != nil && s.store != nil && l.Keep > 0 {
+		s.store.Limit(l)
+	}
+}
+
+// ErrOff is the error of Store if the log is switched off.
+var ErrOff = fmt.Errorf("%w: the log of requests is switched off", state.ErrNotFound)
+
+// Store returns the log for readers.
+func (r *Recorder) Store() (requestlog.Store, error) {
+	if r.limits.Load().Keep == 0 {
+		return nil, ErrOff
+	}
+	r.opening <- struct{}{}
+	defer func() { <-r.opening }()
+	s := r.store.Load()
+	if s == nil || s.err != nil && time.Since(s.at) >= reopen {
+		s = &opened{at: time.Now()}
+		if s.store, s.err = r.options.Open(); s.err == nil {
+			s.store.Limit(*r.limits.Load())
+		}
+		r.store.Store(s)
+	}
+	return s.store, s.err
+}
+
+// Close writes what is in the queue, for a bounded time, and closes the log. No request may be added afterwards.
+func (r *Recorder) Close() error {
+	close(r.stop)
+	r.writer.Wait()
+	if s := r.store.Load(); s != nil && s.store != nil {
+		return s.store.Close()
+	}
+	return nil
+}
+
+// write is the goroutine that writes.
+func (r *Recorder) write() {
+	timer := time.NewTimer(gather)
+	defer timer.Stop()
+	for {
+		select {
+		case q := <-r.queue:
+			timer.Reset(gather)
+			r.append(r.collect(q, timer.C))
+		case <-r.stop:
+			for until := time.Now().Add(patience); len(r.queue) > 0 && time.Now().Before(until); {
+				r.append(r.collect(<-r.queue, nil))
+			}
+			r.dropped.Add(int64(len(r.queue)))
+			return
+		}
+	}
+}
+
+// collect returns the records of a batch that begins with q. Without a timer it takes only the requests that wait already.
+func (r *Recorder) collect(q *flow.Request, full <-chan time.Time) []requestlog.Record {
+	all := append(make([]requestlog.Record, 0, 16), r.take(q))
+	for len(all) < batch {
+		select {
+		case q := <-r.queue:
+			all = append(all, r.take(q))
+			continue
+		default:
+		}
+		if full == nil {
+			return all
+		}
+		select {
+		case q := <-r.queue:
+			all = append(all, r.take(q))
+		case <-full:
+			return all
+		case <-r.stop:
+			full = nil
+		}
+	}
+	return all
+}
+
+func (r *Recorder) take(q *flow.Request) requestlog.Record {
+	r.places.Give(q.Owner, 1)
+	return recordOf(q, r.options.Key)
+}
+
+// append writes a batch, or drops it. The log may be gone for long, so a warning comes once in a while.
+func (r *Recorder) append(records []requestlog.Record) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	store, err := r.Store()
+	if err == nil {
+		err = store.Append(ctx, records)
+	}
+	if err == nil {
+		r.written.Add(int64(len(records)))
+		return
+	}
+	r.dropped.Add(int64(len(records)))
+	if time.Since(r.warned) >= reopen {
+		r.warned = time.Now()
+		r.options.Logger.Warn("requests are missing in the log of requests", "dropped", r.dropped.Load(), "cause", err)
+	}
+}
+
+// recordOf describes a request that has ended.
+func recordOf(q *flow.Request, keyName func(string) string) requestlog.Record {
+	v := q.View(q.Began())
+	res := v.Result
+	rec := requestlog.Record{Began: v.Began.UTC(), ID: bounded(v.ID), Owner: v.Owner, Key: v.Key,
+		KeyName: bounded(keyName(v.Key)),
+		Model:   bounded(v.Model), Provider: v.Provider, Upstream: bounded(v.Upstream), Shape: v.Shape, Trace: v.Trace,
+		Stream: v.Stream, Background: v.Work || v.Job, Untouched: res.Untouched, Status: requestlog.OK,
+		Reason: bounded(res.Reason),
+		Losses: bounded(res.Losses), Degraded: bounded(res.Degraded), Took: res.Took, Queued: res.Queued,
+		First: v.First,
+		Input: v.Input, Cached: max(res.Usage.CacheRead, 0), Output: v.Output, Reasoning: max(res.Usage.Reasoning, 0),
+		Images: int64(res.Images), Cost: q.Charged(), Attempts: v.Attempts}
+	if res.Status != 0 {
+		rec.Status, rec.Code, rec.Error = res.Status, identifier(res.Code), bounded(res.Text)
+	}
+	if account := state.Owner(v.Owner).Account(); !state.IsKeyAccount(account) {
+		rec.User = account
+	}
+	for _, t := range q.Tries() {
+		rec.Tries = append(rec.Tries, requestlog.Try{Provider: t.Provider, Model: bounded(t.Model), Status: t.Status,
+			Failure: t.Failure})
+	}
+	for _, m := range q.Marks() {
+		rec.Steps = append(rec.Steps, requestlog.Step{Phase: m.Phase.String(), Attempt: m.Attempt,
+			AtUs: m.After.Microseconds()})
+	}
+	return rec
+}
+
+// bounded cuts a text and makes it valid.
+func bounded(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxWord)], "\ufffd") }
+
+// identifier returns a code that is one word. Providers write codes, too, and one with spaces could quote something.
+func identifier(code string) string {
+	code = strings.Trim(code, `"`)
+	if len(code) > 64 || strings.ContainsFunc(code, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("_-.", c)
+	}) {
+		return "error"
+	}
+	return code
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"stagedoor/cmd/stagedoor/sqlite"
+	"stagedoor/state/requestlog"
+)
+
+// loggedRequests reads a log that no process has open.
+func loggedRequests(t *testing.T, dir string) (all []requestlog.Record) {
+	t.Helper()
+	log, err := sqlite.Open(filepath.Join(dir, sqlite.FileName), requestlog.Limits{Keep: time.Hour, Bytes: 1 << 30},
+		time.Now,
+		slog.New(slog.NewTextHandler(io.Discard, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	err = log.Find(t.Context(), &requestlog.Query{Limit: 1000}, func(r *requestlog.Record) bool {
+		all = append(all, *r)
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestTheLogOfRequestsSurvivesKill9 shows what is in the log of requests: the cost, the attempts, and no words of the
+// client or of a provider; after a stop, after a kill and after the file was broken.
+func TestTheLogOfRequestsSurvivesKill9(t *testing.T) {
+	const prompt, vendorKey, key = "my doctor said", "sk-vendor-secret-1234567890", "sd-for-tests-only"
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprintf(w, `{"error":{"message":"you sent %d bytes: %s with %s","type":"invalid","code":"bad_prompt"}}`,
+			len(body),
+			prompt, r.Header.Get("Authorization"))
+	}))
+	defer upstream.Close()
+	dir := directory(t)
+	data := filepath.Join(dir, "data")
+	file := write(t, filepath.Join(dir, "stagedoor.yaml"), fmt.Sprintf(`
+listen: 127.0.0.1:0
+data: %s
+keys: [{key: %s, name: laptop, user: anna}]
+providers:
+  sandbox: {shape: sandbox}
+  vendor: {shape: chat, base_url: %s/v1, api_keys: [%s]}
+models:
+  m1: {targets: [{provider: sandbox, model: m1}], price: {input: 1, output: 1000}}
+  v1: {targets: [{provider: vendor, model: v1}]}
+`, data, key, upstream.URL, vendorKey))
+	p := launch(t, dir, "serve", "--config", file)
+	command(t, nil, "users", "create", "anna", "--data", data).check(t, exitOK, "", "anna")
+	command(t, nil, "credits", "add", "anna", "10", "--data", data).check(t, exitOK, "anna has", "")
+	if status := p.ask(key, "m1"); status != http.StatusOK {
+		t.Fatalf("status %d", status)
+	}
+	res := p.post("/v1/chat/completions", key, `{"model":"v1","messages":[{"role":"user","content":"`+prompt+`"}]}`)
+	if answer, _ := io.ReadAll(res.Body); res.StatusCode != 400 || !strings.Contains(string(answer), prompt) {
+		t.Fatalf("%d %s", res.StatusCode, answer)
+	}
+	p.stop()
+	all := loggedRequests(t, data)
+	if len(all) != 2 {
+		t.Fatalf("%d requests after a stop: %+v", len(all), all)
+	}
+	if bad := all[0]; bad.Status != 400 || bad.Code != "bad_prompt" || bad.Error != "" || bad.KeyName != "laptop" ||
+		len(bad.Tries) != 1 || bad.Tries[0].Status != 400 {
+		t.Errorf("the request that failed: %+v", bad)
+	}
+	if good := all[1]; good.Status != 200 || good.Cost <= 0 || good.User != "anna" || good.Output == 0 ||
+		good.First == 0 {
+		t.Errorf("the request with a price: %+v", good)
+	}
+	for _, suffix := range []string{"", "-wal"} {
+		content, err := os.ReadFile(filepath.Join(data, sqlite.FileName+suffix))
+		if err != nil && suffix == "" {
+			t.Fatal(err)
+		}
+		for _, secret := range []string{"doctor", vendorKey, key, "you sent"} {
+			if strings.Contains(string(content), secret) {
+				t.Errorf("%q is in the log", secret)
+			}
+		}
+	}
+
+	p = launch(t, dir, "serve", "--config", file)
+	for range 20 {
+		p.ask(key, "m1")
+	}
+	p.await("a batch in the log", func() bool { return len(loggedRequests(t, data)) > 2 })
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-p.exit
+	if all := loggedRequests(t, data); len(all) < 3 || len(all) > 22 {
+		t.Errorf("%d requests after a kill", len(all))
+	}
+
+	write(t, filepath.Join(data, sqlite.FileName), strings.Repeat("broken", 5000))
+	p = launch(t, dir, "serve", "--config", file)
+	p.ask(key, "m1")
+	p.logged("the log of requests was broken and begins anew")
+	p.stop()
+	if all := loggedRequests(t, data); len(all) != 1 {
+		t.Errorf("%d requests in the new file", len(all))
+	}
+}

@@ -1,0 +1,278 @@
+package portal
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"stagedoor/http/web/pages"
+	"stagedoor/state"
+	"stagedoor/state/money"
+	"stagedoor/state/requestlog"
+)
+
+// pathRequestLog is the address of the log of requests. Users see their own requests, administrators all.
+const pathRequestLog = "/requests"
+
+// RequestLog opens the log of requests. Its implementation is in actors/requests.
+type RequestLog interface {
+	Store() (requestlog.Store, error)
+	Limits() requestlog.Limits
+}
+
+const (
+	// searchTime bounds one search.
+	searchTime = 5 * time.Second
+	// exportPage is the number of records of an export that are in memory at a time.
+	exportPage = 500
+	strip      = 60 // bars
+)
+
+func (p *Portal) requestRoutes(handle func(pattern string, h http.HandlerFunc)) {
+	if p.options.RequestLog == nil {
+		return
+	}
+	handle("GET "+pathRequestLog, p.member((*requestContext).requestLog))
+	handle("GET "+pathRequestLog+".csv", p.member(func(rc *requestContext) {
+		rc.exportRequests("text/csv; charset=utf-8", "requests.csv", writeCSV)
+	}))
+	handle("GET "+pathRequestLog+".jsonl", p.member(func(rc *requestContext) {
+		rc.exportRequests("application/jsonl", "requests.jsonl", writeLines)
+	}))
+	handle("GET "+pathRequestLog+"/{at}", p.member((*requestContext).loggedRequest))
+}
+
+// logOwner returns whose requests the user sees: "" for all.
+func (rc *requestContext) logOwner() string {
+	if rc.user.Admin {
+		return ""
+	}
+	return string(state.OwnerOf("", rc.user.Username))
+}
+
+// asked reads what the address asks for. What makes no sense is left out.
+func (rc *requestContext) asked() pages.Asked {
+	now := rc.options.Now()
+	a := pages.Asked{Text: strings.TrimSpace(rc.query("q"))}
+	if only := rc.query("only"); only == "failed" || only == "slow" || only == "lossy" {
+		a.Only = only
+	}
+	a.Before, _ = strconv.ParseInt(rc.query("before"), 10, 64)
+	from, err := strconv.ParseInt(rc.query("from"), 10, 64)
+	to, err2 := strconv.ParseInt(rc.query("to"), 10, 64)
+	if rc.query("range") == "" && err == nil && err2 == nil && 0 < from && from < to && to-from < 100*365*24*3600 {
+		a.From, a.To = time.Unix(from, 0), time.Unix(to, 0)
+		return a
+	}
+	name, length := pages.RangeOf(rc.query("range"))
+	a.Range, a.From, a.To = name, now.Add(-length).Truncate(time.Minute), now.Add(time.Minute).Truncate(time.Minute)
+	return a
+}
+
+// queryOf makes a query of the log. Its error is meant for the user.
+func (rc *requestContext) queryOf(a *pages.Asked, limit int) (requestlog.Query, error) {
+	terms, err := requestlog.Parse(a.Text)
+	if a.Only != "" {
+		terms = append(terms, requestlog.Term{Field: "is", Text: a.Only})
+	}
+	return requestlog.Query{Owner: rc.logOwner(), From: a.From, To: a.To, Before: a.Before, Terms: terms,
+		Limit: limit}, err
+}
+
+// requestLog shows a page of the log.
+func (rc *requestContext) requestLog() {
+	a := rc.asked()
+	view := &pages.Requests{Desk: rc.desk(), Query: a, Kept: pages.Days(rc.options.RequestLog.Limits().Keep)}
+	log, err := rc.options.RequestLog.Store()
+	if errors.Is(err, state.ErrNotFound) {
+		view.Off = true
+		rc.show(http.StatusOK, view)
+		return
+	}
+	ctx, cancel := context.WithTimeout(rc.r.Context(), searchTime)
+	defer cancel()
+	status := http.StatusOK
+	q, wrong := rc.queryOf(&a, perPage+1)
+	var found []requestlog.Record
+	if err == nil {
+		view.Bars, err = log.Count(ctx, q.Owner, a.From, a.To, (a.To.Sub(a.From) / strip).Round(time.Minute))
+	}
+	if wrong != nil {
+		view.Problem, status = "This search cannot be read: "+wrong.Error()+".", http.StatusBadRequest
+	} else if err == nil {
+		err = log.Find(ctx, &q, func(r *requestlog.Record) bool { found = append(found, *r); return true })
+	}
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		view.Problem = "The search took too long. Choose a shorter time or add a condition."
+		status = http.StatusServiceUnavailable
+	case err != nil:
+		rc.busy(rc.w, rc.r, err)
+		return
+	}
+	for _, b := range view.Bars {
+		view.Sum.All, view.Sum.Failed = view.Sum.All+b.All, view.Sum.Failed+b.Failed
+		view.Sum.Slow, view.Sum.Lossy = view.Sum.Slow+b.Slow, view.Sum.Lossy+b.Lossy
+	}
+	if len(found) > perPage {
+		found = found[:perPage]
+		a.Before = found[perPage-1].At
+		view.Older = a.Address(pathRequestLog)
+	}
+	view.Rows = pages.NewRequestRows(found, rc.options.Now())
+	rc.show(status, view)
+}
+
+// loggedRequest shows one request with its receipt.
+func (rc *requestContext) loggedRequest() {
+	at, err := strconv.ParseInt(rc.r.PathValue("at"), 10, 64)
+	var r requestlog.Record
+	if err == nil {
+		var log requestlog.Store
+		if log, err = rc.options.RequestLog.Store(); err == nil {
+			r, err = log.Get(rc.r.Context(), at, rc.logOwner())
+		}
+	}
+	switch {
+	case errors.Is(err, state.ErrNotFound), errors.Is(err, strconv.ErrSyntax), errors.Is(err, strconv.ErrRange):
+		rc.missing()
+		return
+	case err != nil:
+		rc.busy(rc.w, rc.r, err)
+		return
+	}
+	receipt, err := rc.receiptOf(&r)
+	if err != nil {
+		rc.busy(rc.w, rc.r, err)
+		return
+	}
+	rc.show(http.StatusOK, pages.NewOneRequest(rc.desk(), r, receipt))
+}
+
+// receiptOf returns the receipt of a request, or nil. Clients may use an id again, so the times decide.
+func (rc *requestContext) receiptOf(r *requestlog.Record) (*money.Receipt, error) {
+	all, err := money.Receipts(rc.r.Context(), rc.options.State, state.Owner(r.Owner).Account(), r.ID)
+	if errors.Is(err, state.ErrNotFound) {
+		return nil, nil
+	}
+	ended := r.Began.Add(r.Took)
+	for i := range all {
+		if c := &all[i]; c.Reason != money.ReasonOvertaken && c.Key == r.Key && !c.Ended.Before(r.Began) &&
+			!c.Began.After(ended) {
+			return c, nil
+		}
+	}
+	return nil, err
+}
+
+// exportRequests sends all that matches as CSV or as JSON lines. It has one page of records in memory at a time, and
+// no lock and no connection of the log while it waits for the client.
+func (rc *requestContext) exportRequests(media, file string, write func(io.Writer, []requestlog.Record, bool) error) {
+	a := rc.asked()
+	q, err := rc.queryOf(&a, exportPage)
+	if err != nil {
+		rc.show(http.StatusBadRequest, &pages.Failure{Title: "This search cannot be read", Message: err.Error() + "."})
+		return
+	}
+	log, err := rc.options.RequestLog.Store()
+	if err != nil {
+		rc.busy(rc.w, rc.r, err)
+		return
+	}
+	page, err := nextPage(rc.r.Context(), log, &q)
+	if err != nil {
+		rc.busy(rc.w, rc.r, err)
+		return
+	}
+	pages.Protect(rc.w.Header(), "'none'", false)
+	rc.w.Header().Set("Content-Type", media)
+	rc.w.Header().Set("Content-Disposition", `attachment; filename="`+file+`"`)
+	for first := true; err == nil && (first || len(page) > 0); first = false {
+		if err = write(rc.w, page, first); err != nil {
+			return // the client has left
+		}
+		if len(page) < exportPage {
+			return
+		}
+		page, err = nextPage(rc.r.Context(), log, &q)
+	}
+	if rc.r.Context().Err() == nil {
+		rc.options.Logger.Warn("an export of the log of requests broke off", "cause", err)
+	}
+	panic(http.ErrAbortHandler) // so that the file does not look complete
+}
+
+// nextPage returns the next records of q and moves q behind them.
+func nextPage(ctx context.Context, log requestlog.Store, q *requestlog.Query) ([]requestlog.Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, searchTime)
+	defer cancel()
+	var page []requestlog.Record
+	err := log.Find(ctx, q, func(r *requestlog.Record) bool {
+		page, q.Before = append(page, *r), r.At
+		return true
+	})
+	return page, err
+}
+
+// exported is a record with its durations in milliseconds.
+type exported struct {
+	*requestlog.Record
+	TookMs   float64 `json:"duration_ms"`
+	FirstMs  float64 `json:"first_token_ms"`
+	QueuedMs float64 `json:"queued_ms"`
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func writeLines(w io.Writer, page []requestlog.Record, _ bool) error {
+	lines := json.NewEncoder(w)
+	for i := range page {
+		r := &page[i]
+		if err := lines.Encode(exported{r, ms(r.Took), ms(r.First), ms(r.Queued)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// csvColumns are those of the CSV.
+var csvColumns = []string{"began", "id", "user", "key", "key_name", "model", "provider", "upstream_model", "api",
+	"stream", "status", "code", "error", "reason", "input_tokens", "cached_tokens", "output_tokens",
+	"reasoning_tokens", "images",
+	"cost_usd", "attempts", "duration_ms", "first_token_ms", "queued_ms", "losses", "degraded", "trace"}
+
+func writeCSV(w io.Writer, page []requestlog.Record, first bool) error {
+	out := csv.NewWriter(w)
+	if first {
+		if err := out.Write(csvColumns); err != nil {
+			return err
+		}
+	}
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	length := func(d time.Duration) string { return strconv.FormatFloat(ms(d), 'f', -1, 64) }
+	for i := range page {
+		r := &page[i]
+		row := []string{r.Began.UTC().Format(time.RFC3339Nano), r.ID, r.User, r.Key, r.KeyName, r.Model, r.Provider,
+			r.Upstream, r.Shape, strconv.FormatBool(r.Stream), strconv.Itoa(r.Status), r.Code, r.Error, r.Reason,
+			number(r.Input), number(r.Cached), number(r.Output), number(r.Reasoning), number(r.Images),
+			pages.Dollars(r.Cost), strconv.Itoa(r.Attempts), length(r.Took), length(r.First), length(r.Queued),
+			r.Losses,
+			r.Degraded, r.Trace}
+		for i, cell := range row {
+			if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
+				row[i] = "'" + cell // a spreadsheet would run it, and clients choose ids and names of models
+			}
+		}
+		if err := out.Write(row); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}

@@ -1,0 +1,150 @@
+package portal_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"stagedoor/http/web/portal"
+	"stagedoor/state"
+	"stagedoor/state/requestlog"
+)
+
+// requestLog is a log in memory, newest first, which knows owners, places and numbers.
+type requestLog struct {
+	all []requestlog.Record
+	err error
+	off bool
+}
+
+var _ portal.RequestLog = (*requestLog)(nil)
+
+func (l *requestLog) Store() (requestlog.Store, error) {
+	if l.off {
+		return nil, state.ErrNotFound
+	}
+	return l, nil
+}
+func (l *requestLog) Limits() requestlog.Limits {
+	return requestlog.Limits{Keep: 30 * 24 * time.Hour}
+}
+func (l *requestLog) Append(context.Context, []requestlog.Record) error { return nil }
+func (l *requestLog) Limit(requestlog.Limits)                           {}
+func (l *requestLog) Close() error                                      { return nil }
+
+func (l *requestLog) Count(context.Context, string, time.Time, time.Time, time.Duration) ([]requestlog.Bar, error) {
+	return []requestlog.Bar{{From: time.Now(), Counts: requestlog.Counts{All: 7, Failed: 2}}}, nil
+}
+
+func (l *requestLog) Get(_ context.Context, at int64, owner string) (requestlog.Record, error) {
+	for _, r := range l.all {
+		if r.At == at && (owner == "" || owner == r.Owner) {
+			return r, nil
+		}
+	}
+	return requestlog.Record{}, state.ErrNotFound
+}
+
+func (l *requestLog) Find(_ context.Context, q *requestlog.Query, each func(*requestlog.Record) bool) error {
+	found := 0
+	for _, r := range l.all {
+		wanted := (q.Owner == "" || q.Owner == r.Owner) && (q.Before == 0 || r.At < q.Before)
+		for _, t := range q.Terms {
+			wanted = wanted && (t.Operator == "" || t.Holds(r.Number(t.Field)))
+		}
+		if found == q.Limit || wanted && !each(&r) {
+			break
+		} else if wanted {
+			found++
+		}
+	}
+	return l.err
+}
+
+// logOf returns a log of n requests, of anna and bob turn by turn.
+func logOf(n int) *requestLog {
+	l := new(requestLog)
+	for at := int64(n); at > 0; at-- {
+		user := []string{"anna", "bob"}[at%2]
+		l.all = append(l.all, requestlog.Record{At: at, Began: time.Now(), ID: fmt.Sprintf("req_%d", at),
+			Owner: "user:" + user,
+			User:  user, Key: "key_1", KeyName: "<b>laptop", Model: "=m1", Provider: "openai", Shape: "chat",
+			Status: 200,
+			Took:   time.Second, First: 300 * time.Millisecond, Input: at, Cost: at, Attempts: 1,
+			Losses: "seed, logprobs",
+			Tries:  []requestlog.Try{{Provider: "openai"}},
+			Steps:  []requestlog.Step{{Phase: "waiting", Attempt: 1}, {Phase: "replying", Attempt: 1, AtUs: 300_000}}})
+	}
+	return l
+}
+
+func TestUsersSeeTheirOwnRequestsAndAdministratorsAll(t *testing.T) {
+	h := newFixture(t)
+	*h.requests = *logOf(10)
+	anna, root := h.signedIn("anna"), h.signedIn("root")
+	anna.expect(anna.get("/requests"), http.StatusOK, "req_2")
+	if strings.Contains(anna.page, "bob") || strings.Contains(anna.page, "req_1\"") {
+		t.Errorf("anna sees bob's requests:\n%s", anna.page)
+	}
+	anna.expect(anna.get("/requests/2"), http.StatusOK, "Lost in translation")
+	for _, path := range []string{"/requests/1", "/requests/99", "/requests/x", "/requests/2/x"} {
+		anna.expect(anna.get(path), http.StatusNotFound, "")
+	}
+	if res := anna.get("/requests.csv"); res.StatusCode != http.StatusOK || strings.Contains(anna.page, "bob") {
+		t.Errorf("anna exports %d:\n%s", res.StatusCode, anna.page)
+	}
+	root.expect(root.get("/requests"), http.StatusOK, "bob")
+	root.expect(root.get("/requests/1"), http.StatusOK, "=m1</bdi> for <bdi>bob")
+	if strings.Contains(root.page, "<b>laptop") {
+		t.Error("a name is no text")
+	}
+	stranger := h.visitor()
+	stranger.sentTo(stranger.get("/requests.jsonl"), "/signin?next=%2Frequests.jsonl")
+}
+
+func TestTheListOfRequestsIsFilteredAndHasPages(t *testing.T) {
+	h := newFixture(t)
+	*h.requests = *logOf(120)
+	root := h.signedIn("root")
+	root.expect(root.get("/requests"), http.StatusOK, "before=71")
+	root.expect(root.get("/requests?before=71"), http.StatusOK, "before=21")
+	root.expect(root.get("/requests?before=21&q=in:%3E5&range=7d"), http.StatusOK, `value="in:&gt;5"`)
+	if n := strings.Count(root.page, "<tr><th scope=\"row\">"); n != 15 || strings.Contains(root.page, "rel=\"next\"") {
+		t.Errorf("%d rows on the last page", n)
+	}
+	root.expect(root.get("/requests?q=is:green"), http.StatusBadRequest, "is: must be one of")
+	root.expect(root.get("/requests?q=in:%3E1000"), http.StatusOK, "No requests found")
+	root.expect(root.get("/requests?from=1&to=5&only=failed"), http.StatusOK, "Chosen time")
+	h.requests.err = context.DeadlineExceeded
+	root.expect(root.get("/requests"), http.StatusServiceUnavailable, "Try again")
+	h.requests.off = true
+	root.expect(root.get("/requests"), http.StatusOK, "No log is kept")
+}
+
+func TestExportsAreWholeAndSafe(t *testing.T) {
+	h := newFixture(t)
+	*h.requests = *logOf(1203)
+	root := h.signedIn("root")
+	root.get("/requests.csv?q=in:%3E3")
+	rows, err := csv.NewReader(strings.NewReader(root.page)).ReadAll()
+	if err != nil || len(rows) != 1201 || rows[0][0] != "began" || rows[1][1] != "req_1203" ||
+		rows[1200][1] != "req_4" {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	if rows[1][5] != "'=m1" || rows[1][19] != "0.001203" {
+		t.Errorf("row %q", rows[1])
+	}
+	root.get("/requests.jsonl")
+	if n := bytes.Count([]byte(root.page), []byte(`"duration_ms":1000`)); n != 1203 {
+		t.Errorf("%d lines", n)
+	}
+	h.requests.all = nil
+	if root.get("/requests.csv"); !strings.HasPrefix(root.page, "began,") {
+		t.Errorf("an empty export: %q", root.page)
+	}
+}

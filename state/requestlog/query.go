@@ -1,0 +1,300 @@
+package requestlog
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Query selects records. The zero value of a field selects all.
+type Query struct {
+	Owner    string
+	From, To time.Time // of the beginning; To is excluded
+	Before   int64     // only records before this place: the At of the last record of a page
+	Terms    []Term
+	Limit    int
+}
+
+// Term is one condition. All terms of a query must hold.
+type Term struct {
+	// Field is one of Fields, or "" for a word that may be in any text.
+	Field string
+	Text  string
+	// Operator is >, >=, <, <= or = for a number, whose value is Number.
+	Operator string
+	Number   int64
+}
+
+// Bounds of a query that a person types.
+const (
+	MaxText  = 500
+	maxTerms = 16
+)
+
+// texts are the fields that are searched for words, and numbers those that are compared, with the units of one.
+var (
+	texts   = []string{"id", "user", "key", "model", "provider", "api", "error", "loss"}
+	numbers = map[string]float64{"cost": 1e6, "took": 1e6, "first": 1e6, "queued": 1e6, "in": 1, "out": 1,
+		"attempts": 1}
+	states = []string{"failed", "slow", "lossy", "degraded", "retried"}
+)
+
+// Number returns the value of a field that can be compared, in micro-dollars, microseconds or pieces.
+func (r *Record) Number(field string) int64 {
+	switch field {
+	case "cost":
+		return r.Cost
+	case "took":
+		return r.Took.Microseconds()
+	case "first":
+		return r.First.Microseconds()
+	case "queued":
+		return r.Queued.Microseconds()
+	case "in":
+		return r.Input
+	case "out":
+		return r.Output
+	}
+	return int64(r.Attempts)
+}
+
+// Numbers returns the fields that can be compared, in alphabetical order.
+func Numbers() []string {
+	return []string{"attempts", "cost", "first", "in", "out", "queued", "took"}
+}
+
+// Parse reads what a person typed: words, and conditions such as user:bob, status:429, status:5xx, cost:>0.10 (in
+// dollars), took:>5 (in seconds), loss:tools and is:failed. A word matches the beginnings of words, and the text of a
+// field whole words unless a star follows it. Quotes keep a text with spaces together. The error is meant for the
+// person.
+func Parse(text string) ([]Term, error) {
+	if len(text) > MaxText {
+		return nil, fmt.Errorf("the search is longer than %d characters", MaxText)
+	}
+	if !utf8.ValidString(text) {
+		return nil, errors.New("the search is not valid UTF-8")
+	}
+	var terms []Term
+	for _, word := range split(text) {
+		t, err := term(word)
+		if err != nil {
+			return nil, err
+		}
+		if len(tokens(t.Text)) == 0 && t.Operator == "" {
+			continue // only punctuation
+		}
+		if terms = append(terms, t); len(terms) > maxTerms {
+			return nil, fmt.Errorf("the search has more than %d conditions", maxTerms)
+		}
+	}
+	return terms, nil
+}
+
+// split divides at spaces that are not in quotes, and removes the quotes.
+func split(text string) (words []string) {
+	quoted, started := false, false
+	var word strings.Builder
+	for _, c := range text {
+		switch {
+		case c == '"':
+			quoted, started = !quoted, true
+		case unicode.IsSpace(c) && !quoted:
+			if started {
+				words = append(words, word.String())
+			}
+			word.Reset()
+			started = false
+		default:
+			word.WriteRune(c)
+			started = true
+		}
+	}
+	if started {
+		words = append(words, word.String())
+	}
+	return words
+}
+
+func term(word string) (Term, error) {
+	name, value, found := strings.Cut(word, ":")
+	name = strings.ToLower(name)
+	unit, number := numbers[name]
+	switch {
+	case !found, value == "":
+		return Term{Text: word}, nil
+	case slices.Contains(texts, name):
+		return Term{Field: name, Text: value}, nil
+	case number:
+		return comparison(name, value, unit)
+	case name == "is":
+		if !slices.Contains(states, value) {
+			return Term{}, fmt.Errorf("is: must be one of %s", strings.Join(states, ", "))
+		}
+		return Term{Field: name, Text: value}, nil
+	case name == "status":
+		return status(value)
+	}
+	if strings.ContainsAny(name, "/.-_ ") || !isWord(name) {
+		return Term{Text: word}, nil // an id, an address or a time and not a field
+	}
+	return Term{}, fmt.Errorf("%s: is no field of the log; it has %s, status, is, %s", name, strings.Join(texts, ", "),
+		strings.Join(Numbers(), ", "))
+}
+
+func isWord(s string) bool {
+	return !strings.ContainsFunc(s, func(c rune) bool { return !unicode.IsLetter(c) })
+}
+
+func status(value string) (Term, error) {
+	value = strings.ToLower(value)
+	n, err := strconv.Atoi(value)
+	if ok := err == nil && n >= 100 && n <= 599; !ok && value != "4xx" && value != "5xx" {
+		return Term{}, errors.New("status: must be a number from 100 to 599, 4xx or 5xx")
+	}
+	return Term{Field: "status", Text: value}, nil
+}
+
+func comparison(name, value string, unit float64) (Term, error) {
+	operator, number := "=", value
+	for _, o := range []string{">=", "<=", ">", "<", "="} {
+		if rest, ok := strings.CutPrefix(value, o); ok {
+			operator, number = o, rest
+			break
+		}
+	}
+	f, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimPrefix(number, "$"), "s"), 64)
+	if err != nil || f < 0 || f*unit > math.MaxInt64/4 || math.IsNaN(f) {
+		return Term{}, fmt.Errorf("%s: must be a number, for example %s:>1", name, name)
+	}
+	return Term{Field: name, Operator: operator, Number: int64(math.Round(f * unit))}, nil
+}
+
+// Holds reports whether a number satisfies a comparison.
+func (t *Term) Holds(n int64) bool {
+	switch t.Operator {
+	case ">":
+		return n > t.Number
+	case ">=":
+		return n >= t.Number
+	case "<":
+		return n < t.Number
+	case "<=":
+		return n <= t.Number
+	}
+	return n == t.Number
+}
+
+// The full-text index has a column for each of texts and one for marks. A mark is a word that stands for a state, a
+// status or the size of a number, so that one index serves all conditions and the newest records that satisfy several
+// of them are found without reading the others.
+
+// Columns returns the columns of the full-text index.
+func Columns() []string { return append(slices.Clone(texts), "marks") }
+
+// Words returns the text of each column for a record.
+func (r *Record) Words() []string {
+	key := r.Key + " " + r.KeyName
+	model := r.Model
+	if r.Upstream != r.Model {
+		model += " " + r.Upstream
+	}
+	failure := r.Code + " " + r.Error + " " + r.Reason
+	provider := r.Provider
+	for i := range r.Tries {
+		if !strings.Contains(provider, r.Tries[i].Provider) {
+			provider += " " + r.Tries[i].Provider
+		}
+		if !strings.Contains(failure, r.Tries[i].Failure) {
+			failure += " " + r.Tries[i].Failure
+		}
+	}
+	return []string{r.ID, r.User, key, model, provider, r.Shape, failure, r.Losses + " " + r.Degraded, r.marks()}
+}
+
+func (r *Record) marks() string {
+	all := []string{ownerMark(r.Owner), "status" + strconv.Itoa(r.Status), "status" + strconv.Itoa(r.Status/100) + "xx"}
+	for i, is := range []bool{r.Failed(), r.Slow(), r.Losses != "", r.Degraded != "", r.Attempts > 1} {
+		if is {
+			all = append(all, "is"+states[i])
+		}
+	}
+	for _, field := range Numbers() {
+		all = append(all, field+strconv.Itoa(magnitude(r.Number(field))))
+	}
+	return strings.Join(all, " ")
+}
+
+// ownerMark is a word that no other owner has.
+func ownerMark(owner string) string { return fmt.Sprintf("owner%x", owner) }
+
+// magnitude returns the half octave of a number, which grows with the number.
+func magnitude(n int64) int {
+	if n <= 1 {
+		return int(max(n, 0))
+	}
+	length := bits.Len64(uint64(n))
+	return 2*length + int(n>>(length-2)&1)
+}
+
+// largest is the magnitude of the largest number that a query can name.
+const largest = 2 * 63
+
+// Match returns the condition of a query in the language of SQLite's full-text index, or "" if there is none.
+func (q *Query) Match() string {
+	var all []string
+	if q.Owner != "" {
+		all = append(all, "marks : "+ownerMark(q.Owner))
+	}
+	for i := range q.Terms {
+		t := &q.Terms[i]
+		switch {
+		case t.Operator != "":
+			all = append(all, "marks : ("+t.magnitudes()+")")
+		case t.Field == "is", t.Field == "status":
+			all = append(all, "marks : "+t.Field+t.Text)
+		case t.Field != "":
+			all = append(all, t.Field+" : "+phrase(t.Text, strings.HasSuffix(t.Text, "*")))
+		default:
+			all = append(all, "- marks : "+phrase(t.Text, true))
+		}
+	}
+	return strings.Join(all, " AND ")
+}
+
+// magnitudes returns the marks of all numbers that may satisfy a comparison.
+func (t *Term) magnitudes() string {
+	from, to := magnitude(t.Number), magnitude(t.Number)
+	switch t.Operator[0] {
+	case '>':
+		to = largest
+	case '<':
+		from = 0
+	}
+	all := make([]string, 0, to-from+1)
+	for m := from; m <= to; m++ {
+		all = append(all, t.Field+strconv.Itoa(m))
+	}
+	return strings.Join(all, " OR ")
+}
+
+// phrase returns the words of a text in their order. The last one may be the beginning of a word if part is set, which
+// makes the index read all words that begin so.
+func phrase(text string, part bool) string {
+	p := `"` + strings.Join(tokens(text), " ") + `"`
+	if part {
+		p += "*"
+	}
+	return p
+}
+
+// tokens divides a text as the index does: into letters and digits.
+func tokens(text string) []string {
+	return strings.FieldsFunc(text, func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsNumber(c) })
+}

@@ -1,0 +1,120 @@
+// Package requestlog describes the log of requests: what it has of each request to a model, the language in which users
+// search it, and the store that keeps it. It has no prompts, no replies, no keys and no words of providers, which may
+// quote any of them.
+//
+// The log is for people who look for a request. Nothing that the gateway decides depends on it, so it may lose entries:
+// the last ones when a process is killed, and others while its disk is too slow. Money is in state/money.
+package requestlog
+
+import (
+	"context"
+	"time"
+)
+
+// Record is one request to a model that has ended. Amounts are in micro-dollars.
+type Record struct {
+	// At is the place of the record in the log, which is in the order of the beginnings. Append sets it.
+	At    int64     `json:"-"`
+	Began time.Time `json:"began"`
+	ID    string    `json:"id"` // clients may use an id again
+	// Owner is the user of the key, or the key if it has none (state.Owner). User is "" for such a key.
+	Owner   string `json:"-"`
+	User    string `json:"user"`
+	Key     string `json:"key"`
+	KeyName string `json:"key_name"`
+	Model   string `json:"model"`
+	// Provider and Upstream are the provider that was tried last and its name of the model.
+	Provider string `json:"provider"`
+	Upstream string `json:"upstream_model"`
+	Shape    string `json:"shape"`
+	Trace    string `json:"trace"`
+	Stream   bool   `json:"stream"`
+	// Background is set if no client waited, as for background responses and videos.
+	Background bool `json:"background"`
+	// Untouched is set if the reply passed as its upstream wrote it.
+	Untouched bool `json:"untouched"`
+	// Status is that of the client's error, and OK without one. Code and Error name the error.
+	Status int    `json:"status"`
+	Code   string `json:"code"`
+	Error  string `json:"error"`
+	Reason string `json:"reason"` // for which the reply ended
+	// Losses and Degraded are as in the headers X-Stagedoor-Losses and X-Structured-Output-Degraded.
+	Losses    string        `json:"losses"`
+	Degraded  string        `json:"degraded"`
+	Took      time.Duration `json:"-"`
+	Queued    time.Duration `json:"-"`
+	First     time.Duration `json:"-"` // until the first token, or 0
+	Input     int64         `json:"input_tokens"`
+	Cached    int64         `json:"cached_tokens"`
+	Output    int64         `json:"output_tokens"`
+	Reasoning int64         `json:"reasoning_tokens"`
+	Images    int64         `json:"images"`
+	Cost      int64         `json:"cost_micro_usd"`
+	Attempts  int           `json:"attempts"`
+	Tries     []Try         `json:"tries"`
+	Steps     []Step        `json:"steps"`
+}
+
+// Try is one attempt. Status and Failure are 0 and "" if it did not fail.
+type Try struct {
+	Provider string `json:"provider"`
+	Model    string `json:"model"`
+	Status   int    `json:"status,omitzero"`
+	Failure  string `json:"failure,omitzero"`
+}
+
+// Step is the time at which a request entered a phase of actors/flow.
+type Step struct {
+	Phase   string `json:"phase"`
+	Attempt int    `json:"attempt"`
+	AtUs    int64  `json:"at_us"` // microseconds since the beginning
+}
+
+// OK is the status of a request without an error.
+const OK = 200
+
+// SlowFirst is the time until the first token from which on a request counts as slow.
+const SlowFirst = 3 * time.Second
+
+// Failed reports whether the client got an error.
+func (r *Record) Failed() bool { return r.Status != OK }
+
+// Slow reports whether the first token took long. Without a first token the whole time counts.
+func (r *Record) Slow() bool {
+	if r.First > 0 {
+		return r.First >= SlowFirst
+	}
+	return r.Took >= 10*SlowFirst
+}
+
+// Counts are numbers of requests.
+type Counts struct{ All, Failed, Slow, Lossy int64 }
+
+// Bar has the counts of the requests that began in the time from From on.
+type Bar struct {
+	From time.Time
+	Counts
+}
+
+// Store keeps records. Any goroutine may use it, and readers do not wait for writers.
+type Store interface {
+	// Append adds records and removes what is too old or too much.
+	Append(ctx context.Context, records []Record) error
+	// Find calls each with the records that match, newest first, until it returns false. It reads at most
+	// q.Limit records.
+	Find(ctx context.Context, q *Query, each func(*Record) bool) error
+	// Get returns one record of an owner, or of anyone if owner is "". It returns state.ErrNotFound if there is none.
+	Get(ctx context.Context, at int64, owner string) (Record, error)
+	// Count counts the requests of an owner, or all if owner is "", in bars of a width from a time on. Filters do
+	// not apply.
+	Count(ctx context.Context, owner string, from, to time.Time, width time.Duration) ([]Bar, error)
+	// Limit changes for how long records are kept and how many bytes they take.
+	Limit(l Limits)
+	Close() error
+}
+
+// Limits bound the log.
+type Limits struct {
+	Keep  time.Duration
+	Bytes int64
+}

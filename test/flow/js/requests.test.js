@@ -1,0 +1,56 @@
+// The log of requests in a browser: search, filters, pages, exports, one request; without script, too.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { launch, picture, screens, themes } from '../../oauth/js/chromium.js';
+import { signedIn } from '../../oauth/js/signedin.js';
+import { ask, issuer } from './gateway.js';
+
+let browser;
+before(async () => { browser = await launch(); });
+after(() => browser?.close());
+
+const rows = (page) => page.locator('.reqs tbody tr');
+
+// logged opens the log when it has the request with an id.
+async function logged(t, id, options = {}) {
+  const page = await signedIn(t, browser, `/requests?q=${id}`, options);
+  for (let n = 0; n < 40 && await rows(page).count() === 0; n++) { await page.waitForTimeout(250); await page.reload(); }
+  return page;
+}
+
+test('a request is found by id, opened and exported, without script', async (t) => {
+  const { id } = await (await ask(t, 'pace=5, tokens=40')).done;
+  await (await ask(t, 'error=overloaded', 'n1')).done;
+  const page = await logged(t, id, { javaScriptEnabled: false });
+  assert.equal(await rows(page).count(), 1);
+  await page.getByRole('searchbox').fill('model:m1 out:>=40 is:nonsense');
+  await page.getByRole('button', { name: 'Search' }).click();
+  await page.getByText('is: must be one of').waitFor();
+  await page.getByRole('searchbox').fill(`${id} model:m1 out:>=40 took:<60`);
+  await page.getByRole('button', { name: 'Search' }).click();
+  const file = page.waitForEvent('download');
+  await page.getByRole('link', { name: 'JSON lines' }).click();
+  const line = JSON.parse(await (await (await file).createReadStream()).toArray().then((parts) => Buffer.concat(parts).toString()));
+  assert.equal(line.id, id);
+  assert.equal(line.output_tokens, 40);
+  assert.equal(line.key_name, 'fixed');
+  await rows(page).first().getByRole('link').click();
+  await page.getByRole('heading', { name: 'm1 for fixed' }).waitFor();
+  for (const text of ['Attempt 1, sandbox', 'wait for the first token', 'Nothing was charged']) await page.getByText(text).waitFor();
+});
+
+test('the log fits a screen of 390 pixels in both themes', async (t) => {
+  const { id } = await (await ask(t, 'pace=20, tokens=60')).done;
+  for (const theme of themes) {
+    for (const [size, viewport] of Object.entries({ ...screens, small: { width: 390, height: 800 } })) {
+      const page = await logged(t, id, { viewport, colorScheme: theme });
+      await page.goto(`${issuer}/requests`);
+      await rows(page).first().waitFor();
+      await picture(page, `requests-${theme}-${size}`);
+      await page.goto(`${issuer}/requests?q=${id}`);
+      await rows(page).first().getByRole('link').click();
+      await page.locator('#timeline').waitFor();
+      await picture(page, `request-${theme}-${size}`);
+    }
+  }
+});
