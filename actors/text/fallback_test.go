@@ -225,6 +225,26 @@ func TestTargetsThatAreLeftOutAreOnTheSpan(t *testing.T) {
 	})
 }
 
+// What a vendor made of a conversation can be read by that vendor only, so it goes there first.
+func TestACompactedConversationGoesBackToItsMaker(t *testing.T) {
+	const reply = `{"id":"r","object":"response","status":"completed","model":"m","output":[{"type":"message",` +
+		`"role":"assistant","content":[{"type":"output_text","text":"x"}]}]}`
+	const body = `{"model":"m","input":[{"type":"compaction","encrypted_content":%q},{"role":"user","content":"on"}]}`
+	play(t, func(t *testing.T, s *stage) {
+		s.env.Signatures = dialoguetest.SignatureMap{}
+		s.upstream("a", dialoguetest.Responses, document(200, reply))
+		s.upstream("b", dialoguetest.Responses, document(200, reply))
+		s.targets[1].On = catalog.ParseConditions([]string{"overloaded"})
+		s.env.RememberProof("opaque", "b", s.targets[1].Model)
+		for content, want := range map[string]string{"opaque": "b", "of another": "a"} {
+			got := s.ask(s.request(dialoguetest.Responses, fmt.Sprintf(body, content)))
+			if got.Err != nil || got.meta.Provider != want {
+				t.Errorf("%s: got %v from %s, want %s", content, got.Err, got.meta.Provider, want)
+			}
+		}
+	})
+}
+
 func TestToolsGoToATargetThatCallsThem(t *testing.T) {
 	const tools = `{"model":"m","messages":[{"role":"user","content":"x"}],"tools":[{"type":"function",` +
 		`"function":{"name":"f"}}]%s}`

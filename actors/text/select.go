@@ -20,6 +20,7 @@ import (
 // vocabulary, because an estimate by bytes would keep long conversations from targets that they fit.
 func (x *exchange) selectTargets(ctx context.Context) []catalog.Candidate {
 	q := x.request
+	q.Plan = x.makerFirst(q.Plan)
 	need := catalog.Need{Input: tokens.Estimate(len(q.Body)), Output: max(q.Head.MaxTokens, 0),
 		Shortens: q.Head.Truncate}
 	fits := !slices.ContainsFunc(q.Plan, func(c catalog.Candidate) bool { return !c.Fits(need.Input + need.Output) })
@@ -40,6 +41,22 @@ func (x *exchange) selectTargets(ctx context.Context) []catalog.Candidate {
 		return q.Plan[:1]
 	}
 	return s.Plan
+}
+
+// makerFirst returns the plan with the target first that has compacted the conversation, because no other one can read
+// what it made.
+func (x *exchange) makerFirst(plan []catalog.Candidate) []catalog.Candidate {
+	if x.request.Head.Compacted == "" {
+		return plan
+	}
+	maker := x.env.MakerOf(x.request.Head.Compacted)
+	at := slices.IndexFunc(plan, func(c catalog.Candidate) bool { return c.Provider.Name+"/"+c.Model == maker })
+	if at <= 0 {
+		return plan
+	}
+	first := plan[at]
+	first.On = 0
+	return slices.Insert(slices.Delete(slices.Clone(plan), at, at+1), 0, first)
 }
 
 // decodeForSelection reads the request and gives its memory back at once.

@@ -22,8 +22,13 @@ func (e *Env) Accepts(t Target, proof string) bool {
 	if !t.OwnReasoning {
 		return true
 	}
-	maker, ok := e.Signatures.Recall(e.Owner, proofKey(proof))
-	return ok && maker == t.Provider+"/"+t.Model
+	return e.MakerOf(proof) == t.Provider+"/"+t.Model
+}
+
+// MakerOf returns the provider and the model that gave out a proof, with a slash in between, or "" if it is not known.
+func (e *Env) MakerOf(proof string) string {
+	maker, _ := e.Signatures.Recall(e.Owner, proofKey(proof))
+	return maker
 }
 
 func proofKey(proof string) string {

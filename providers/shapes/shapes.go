@@ -181,6 +181,8 @@ type Head struct {
 	Plain bool
 	// Tuned is set if a parameter of sampling, thinking or caching is given that some models refuse.
 	Tuned bool
+	// Compacted has the conversation in a form that only the provider can read which compacted it, or "".
+	Compacted string
 	// Compaction says that the client asks for a summary of the conversation.
 	Compaction dialogue.Compaction
 	// SystemTurns is set if a turn of a messages conversation has the role system, which some

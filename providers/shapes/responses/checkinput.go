@@ -15,7 +15,7 @@ func checkInput(c *checker, path string, v gjson.Result) *dialogue.Error {
 	case !v.IsArray():
 		return dialogue.Invalid(path, "must be a string or an array")
 	}
-	if bad := c.checkTrigger(path, v); bad != nil {
+	if bad := c.checkCompaction(path, v); bad != nil {
 		return bad
 	}
 	return each(path, v, func(at string, item gjson.Result) *dialogue.Error {

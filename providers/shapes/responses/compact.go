@@ -45,12 +45,21 @@ func isCompaction(kind string) bool {
 	return kind == "compaction" || kind == "compaction_summary" || kind == "context_compaction"
 }
 
-// checkTrigger notes that the client asks for a summary. A trigger must be the last item.
-func (c *checker) checkTrigger(path string, input gjson.Result) *dialogue.Error {
-	if !strings.Contains(input.Raw, trigger) {
+// checkCompaction notes that the client asks for a summary, and the newest one that a vendor made. A trigger must be
+// the last item.
+func (c *checker) checkCompaction(path string, input gjson.Result) *dialogue.Error {
+	if !strings.Contains(input.Raw, "compaction") {
 		return nil
 	}
 	items := elements(input)
+	for _, item := range items {
+		if v := fields.View(item); isCompaction(v.Get("type").Str) {
+			c.head.Compacted = v.Get("encrypted_content").Str
+		}
+	}
+	if dialogue.Sealed(c.head.Compacted) {
+		c.head.Compacted = "" // this gateway made it
+	}
 	at := slices.IndexFunc(items, isTrigger)
 	switch {
 	case at < 0:
