@@ -209,7 +209,7 @@ func TestFailedGroupLeavesNoTrace(t *testing.T) {
 		{journal.ErrReadOnly, false},
 		{journal.ErrPoisoned, true},
 		{journal.ErrConflict, true},
-		{errors.New("nobody knows"), true},
+		{errors.New("unknown outcome"), true},
 	} {
 		t.Run(c.err.Error(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

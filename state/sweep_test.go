@@ -45,7 +45,8 @@ func TestSweepTakesExpiredOfEveryTable(t *testing.T) {
 		after time.Duration
 		limit int
 		want  int
-	}{{0, 0, 4}, {59 * time.Second, 0, 0}, {time.Second, 0, 4}, {5 * time.Minute, 7, 7}, {0, 0, 13}, {time.Hour, 0, 12}, {0, 0, 0}} {
+	}{{0, 0, 4}, {59 * time.Second, 0, 0}, {time.Second, 0, 4}, {5 * time.Minute, 7, 7}, {0, 0, 13}, {time.Hour, 0, 12},
+		{0, 0, 0}} {
 		clock.Add(c.after)
 		if n, err := s.Sweep(ctx, c.limit); err != nil || n != c.want {
 			t.Errorf("at %v: got %d, %v, want %d", clock.Now().Sub(start), n, err, c.want)

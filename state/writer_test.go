@@ -95,13 +95,13 @@ func TestSubmitDoesNotWaitInAFullQueue(t *testing.T) {
 	})
 }
 
-// told is a context that tells when somebody waits for its end.
-type told struct {
+// waitedContext is a context that calls waits when a goroutine waits for its end.
+type waitedContext struct {
 	context.Context
 	waits func()
 }
 
-func (c told) Done() <-chan struct{} {
+func (c waitedContext) Done() <-chan struct{} {
 	c.waits()
 	return c.Context.Done()
 }
@@ -123,7 +123,7 @@ func TestSubmitInTheWritersPlaceDoesNotWaitForClose(t *testing.T) {
 	for !errors.Is(state.Submit(s, write, ignore), state.ErrBusy) {
 	}
 	waits, placed := make(chan struct{}), make(chan error, 1)
-	ctx := told{context.Background(), sync.OnceFunc(func() { close(waits) })}
+	ctx := waitedContext{context.Background(), sync.OnceFunc(func() { close(waits) })}
 	go func() {
 		_, err := state.Do(ctx, s, func(tx *state.Tx) (int, error) { return 0, write(tx) })
 		placed <- err

@@ -1,9 +1,9 @@
 package test
 
-// abuses are what an untrusted client or provider could once do to the gateway, and the tests that fail if it
-// can do so again: a package and its tests. They are numbered by cause: reading without bounds (1), money (2), what a
-// key may do (3), people and OAuth (4), the wire (5), faulty providers and load (6), the disk (7).
-// Number 8 is what always held and must go on holding.
+// abuses lists the attacks of an untrusted client or provider that once succeeded, and the tests that fail if one
+// succeeds again: a package and its tests. They are numbered by cause: reading without bounds (1), money (2),
+// permissions of keys (3), people and OAuth (4), the wire (5), faulty providers and load (6), the disk (7).
+// Number 8 lists guarantees that always held.
 var abuses = []attack{
 	{"1.1", "JSON that is nested deeper than a limit, inside strings and in replies as well", []string{
 		"test TestWalksOverJSONHaveADepth TestOutsideTextIsReadWithinLimits",

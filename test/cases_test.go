@@ -42,7 +42,8 @@ func TestCases(t *testing.T) {
 		}
 		all = append(all, found...)
 	}
-	runner := cases.Runner{Key: harness.TestKey, Gateways: map[cases.Shape]string{}, Upstreams: map[cases.Shape]*cases.Upstream{}}
+	runner := cases.Runner{Key: harness.TestKey, Gateways: map[cases.Shape]string{},
+		Upstreams: map[cases.Shape]*cases.Upstream{}}
 	for _, shape := range cases.Shapes {
 		used := slices.ContainsFunc(all, func(c cases.Case) bool { return c.Upstream == shape })
 		if !used {

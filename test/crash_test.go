@@ -12,12 +12,12 @@ import (
 	"stagedoor/test/harness"
 )
 
-// kills is how often the gateway is killed. Each time there is one more response
-// whose id a client has seen.
+// kills is the number of times the gateway is killed. Each time there is one more
+// response whose id a client has seen.
 const kills = 5
 
-// A stored response is there for whoever has seen its id, whatever killed the
-// process (issue: durable before visible).
+// A stored response whose id a client has seen survives a kill of the process
+// (issue: durable before visible).
 func TestStoredResponsesSurviveAKill(t *testing.T) {
 	c := harness.Config{Data: t.TempDir(), Providers: map[string]harness.Provider{"s": {Shape: "sandbox"}},
 		Models: map[string]harness.Model{"*": {Targets: []harness.Target{{Provider: "s", Model: "*"}}}}}
@@ -60,7 +60,8 @@ func TestAStreamThatAKillCutsHasFailed(t *testing.T) {
 	if got := field(t, ask(t, g, http.MethodGet, "/v1/responses/"+cut, ""), "status"); got != "in_progress" {
 		t.Errorf("while it streams it is %q", got)
 	}
-	lasting := field(t, ask(t, g, http.MethodPost, "/v1/responses", `{"model":"m","input":"[sandbox: delay=30s]","background":true}`), "id")
+	lasting := field(t, ask(t, g, http.MethodPost, "/v1/responses",
+		`{"model":"m","input":"[sandbox: delay=30s]","background":true}`), "id")
 	if err := g.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,8 @@ type forwarding struct {
 // names, and all three take the last of several.
 func TestForwardedBytesMeanWhatTheGatewayBelieved(t *testing.T) {
 	paths := map[dialogue.Shape]string{
-		dialoguetest.Chat: "/v1/chat/completions", dialoguetest.Messages: "/v1/messages", dialoguetest.Responses: "/v1/responses",
+		dialoguetest.Chat: "/v1/chat/completions", dialoguetest.Messages: "/v1/messages",
+		dialoguetest.Responses:   "/v1/responses",
 		dialoguetest.Completions: "/v1/completions", dialoguetest.Gemini: "/v1beta/models/m:generateContent",
 	}
 	rng := rand.New(rand.NewPCG(12, 2026))
@@ -60,7 +61,8 @@ func TestForwardedBytesMeanWhatTheGatewayBelieved(t *testing.T) {
 	for _, pair := range [][2]dialogue.Shape{
 		{dialoguetest.Chat, dialoguetest.Chat}, {dialoguetest.Messages, dialoguetest.Messages},
 		{dialoguetest.Responses, dialoguetest.Responses}, {dialoguetest.Completions, dialoguetest.Completions},
-		{dialoguetest.Gemini, dialoguetest.Gemini}, {dialoguetest.Chat, dialoguetest.Messages}, {dialoguetest.Messages, dialoguetest.Chat},
+		{dialoguetest.Gemini, dialoguetest.Gemini}, {dialoguetest.Chat, dialoguetest.Messages},
+		{dialoguetest.Messages, dialoguetest.Chat},
 		{dialoguetest.Responses, dialoguetest.Chat}, {dialoguetest.Gemini, dialoguetest.Chat},
 	} {
 		from, to := pair[0], pair[1]

@@ -44,7 +44,7 @@ need_chromium() {
   export STAGEDOOR_CHROMIUM
 }
 
-# free_address is one on the loopback interface that nobody listens on. It lies below
+# free_address prints one on the loopback interface without a listener. It lies below
 # the ports that systems give to outgoing connections, so that none of those, of
 # another suite, takes it before the program listens.
 free_address() {
@@ -92,7 +92,7 @@ create_user() {
   printf '%s\n' "$STAGEDOOR_PASSWORD" | "$binary" users create "$@" --password-stdin --data "$work/data"
 }
 
-# counted GO TAP LOG: how many tests ended so, told by go test -v or by node's reporter tap.
+# counted GO TAP LOG prints how many tests ended so, by go test -v or by node's reporter tap.
 counted() { awk -v go="^ *--- $1" -v tap="^# $2 " '$0 ~ go { n++ } $0 ~ tap { n += $3 } END { print n + 0 }' "$3"; }
 
 # suite NAME COMMAND...: runs one suite and prints its counts, its output if it failed.

@@ -20,25 +20,25 @@ var phrases = []struct {
 	pattern *regexp.Regexp
 	most    int
 }{
-	{"nobody", regexp.MustCompile(`\b[Nn]obody\b`), 104},
-	{"whoever", regexp.MustCompile(`\b[Ww]hoever\b`), 15},
-	{"somebody, anybody, everybody", regexp.MustCompile(`\b([Ss]ome|[Aa]ny|[Ee]very)body\b`), 37},
-	{"X is what, X is who", regexp.MustCompile(`// [A-Za-z]\w* (is|are) (what|who|how|where|whether|why|when)\b`), 74},
+	{"nobody", regexp.MustCompile(`\b[Nn]obody\b`), 0},
+	{"whoever", regexp.MustCompile(`\b[Ww]hoever\b`), 0},
+	{"somebody, anybody, everybody", regexp.MustCompile(`\b([Ss]ome|[Aa]ny|[Ee]very)body\b`), 0},
+	{"X is what, X is who", regexp.MustCompile(`// [A-Za-z]\w* (is|are) (what|who|how|where|whether|why|when)\b`), 0},
 	{"who asks, what is told",
-		regexp.MustCompile(`\b([Ww]ho|[Ww]hat) (asks|waits|comes|leaves|reads|sends|is told|was told)\b`), 14},
-	{"told", regexp.MustCompile(`\btold\b`), 141},
-	{"door", regexp.MustCompile(`\b[Dd]oors?\b`), 17},
-	{"house", regexp.MustCompile(`\b[Hh]ouse\b`), 12},
-	{"pump", regexp.MustCompile(`\b[Pp]umps?\b`), 1},
+		regexp.MustCompile(`\b([Ww]ho|[Ww]hat) (asks|waits|comes|leaves|reads|sends|is told|was told)\b`), 0},
+	{"told", regexp.MustCompile(`\btold\b`), 0},
+	{"door", regexp.MustCompile(`\b[Dd]oors?\b`), 0},
+	{"house", regexp.MustCompile(`\b[Hh]ouse\b`), 0},
+	{"pump", regexp.MustCompile(`\b[Pp]umps?\b`), 0},
 	{"conduit, painter, purse, shelf, vault, folio, teller, tape",
-		regexp.MustCompile(`\b([Cc]onduit|[Pp]ainter|[Pp]urse|[Ss]helf|[Vv]ault|[Ff]olio|[Tt]eller|[Tt]ape)s?\b`), 10},
+		regexp.MustCompile(`\b([Cc]onduit|[Pp]ainter|[Pp]urse|[Ss]helf|[Vv]ault|[Ff]olio|[Tt]eller|[Tt]ape)s?\b`), 0},
 }
 
 // maxColumns is the longest line of Go, with a tab as wide as gofmt shows it.
 const maxColumns = 120
 
 // longLines is the number of lines over maxColumns when they were last counted.
-const longLines = 1721
+const longLines = 1033
 
 // TestWritingIsPlain counts the phrases in everything that is committed as text. The
 // documents of other programs and recorded data do not count.

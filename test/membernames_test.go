@@ -51,9 +51,11 @@ func requestReaders() map[string]requestReader {
 			replies: []string{"parser", "tap", "stream", "whole", "usage", "errors", "reason"},
 			other:   []string{"input_tokens"}},
 		"providers/shapes/gemini": {names: of(dialoguetest.Gemini),
-			replies: []string{"emit", "parser", "tap", "usage", "errors", "citations", "models", "logprobs", "picture", "reasons", "arguments"},
-			words:   []string{"extensions"},
-			other:   []string{"error", "result", "totalTokens"}}, // of what a function answered, whose names are the client's own
+			replies: []string{"emit", "parser", "tap", "usage", "errors", "citations", "models", "logprobs", "picture",
+				"reasons", "arguments"},
+			words: []string{"extensions"},
+			other: []string{"error", "result", "totalTokens"}},
+		// of what a function answered, whose names are the client's own
 		"providers/shapes/embeddings": {names: embeddings.Descriptor.Members, replies: []string{"encode", "shape"},
 			words: []string{"purposes"}},
 		"providers/shapes/images":   {names: images.MemberNames, replies: []string{"emit", "parse", "encode", "shape"}},
@@ -107,7 +109,8 @@ var nameLike = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_]*$`)
 
 // nameTakers are functions and methods whose arguments are names or paths of members.
 var nameTakers = []string{
-	"Get", "GetBytes", "GetMany", "GetManyBytes", "Lacks", "Missing", "MemberOf", "RecordIgnoredExcept", "LoseSearch", "field", "fieldOf",
+	"Get", "GetBytes", "GetMany", "GetManyBytes", "Lacks", "Missing", "MemberOf", "RecordIgnoredExcept", "LoseSearch",
+	"field", "fieldOf",
 	"flag", "given", "integer", "member", "needs", "optional", "text",
 }
 

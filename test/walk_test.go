@@ -28,7 +28,8 @@ func TestOutsideTextIsReadWithinLimits(t *testing.T) {
 				return true
 			}
 			if unlimited[call.Sel.Name] {
-				t.Errorf("%s: gjson.%s recurses without a limit; use fields.ValidLenient or json.Valid", fileSet.Position(n.Pos()), call.Sel.Name)
+				t.Errorf("%s: gjson.%s recurses without a limit; use fields.ValidLenient or json.Valid",
+					fileSet.Position(n.Pos()), call.Sel.Name)
 			}
 			return true
 		})
@@ -201,7 +202,7 @@ func nameOf(f *ast.FuncDecl) string {
 	return "." + f.Name.Name
 }
 
-// bare is what a call says of a function: "value", or ".value" for a method.
+// bare returns the name of a function in a call: "value", or ".value" for a method.
 func bare(name string) string {
 	if i := strings.IndexByte(name, '.'); i >= 0 {
 		return name[i:]
@@ -219,7 +220,8 @@ func takesJSON(f *ast.FuncType) bool {
 	found := false
 	ast.Inspect(f, func(n ast.Node) bool {
 		if s, ok := n.(*ast.SelectorExpr); ok {
-			found = found || isName(s.X, "gjson") && s.Sel.Name == "Result" || isName(s.X, "json") && s.Sel.Name == "RawMessage" ||
+			found = found || isName(s.X, "gjson") && s.Sel.Name == "Result" || isName(s.X, "json") &&
+				s.Sel.Name == "RawMessage" ||
 				isName(s.X, "jsontext")
 		}
 		return true

@@ -203,7 +203,8 @@ func (s *stage) observe() *observed {
 func TestAGoodRequestTakesTwoMailboxPassesAndThreeGoroutines(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		seen, loop := s.observe(), ""
-		f := s.begin(t.Context(), &fake{try: func(ctx context.Context, c *Candidate, out Sink[string]) *upstream.Failure {
+		f := s.begin(t.Context(), &fake{try: func(ctx context.Context, c *Candidate,
+			out Sink[string]) *upstream.Failure {
 			loop = goroutine()
 			return say("hello")(ctx, c, out)
 		}})
@@ -340,7 +341,8 @@ func TestARequestIsSettledBeforeItsEndOrAfterwards(t *testing.T) {
 
 func TestNothingIsRepeatedAfterTheFirstOutput(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		f := s.begin(t.Context(), &fake{try: func(ctx context.Context, c *Candidate, out Sink[string]) *upstream.Failure {
+		f := s.begin(t.Context(), &fake{try: func(ctx context.Context, c *Candidate,
+			out Sink[string]) *upstream.Failure {
 			_ = say("a")(ctx, c, out)
 			return fail(upstream.Transient)
 		}})
@@ -396,7 +398,8 @@ func TestTheRetryBudgetIsSharedByAllRequests(t *testing.T) {
 func TestADrainRefusesNewRequestsAndCancelsTheOthers(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		waiting := s.begin(t.Context(), &fake{try: func(context.Context, *Candidate, Sink[string]) *upstream.Failure {
-			return &upstream.Failure{Class: upstream.NotSent, RetryAfter: 2 * time.Second, Err: &dialogue.Error{Status: 503}}
+			return &upstream.Failure{Class: upstream.NotSent, RetryAfter: 2 * time.Second,
+				Err: &dialogue.Error{Status: 503}}
 		}})
 		running := s.begin(t.Context(), &fake{try: block})
 		kittest.Quiesce()
@@ -464,7 +467,8 @@ func TestStoppingTheSystemEndsRequests(t *testing.T) {
 func TestOutputWaitsForItsCaller(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		sent := 0
-		f := s.begin(t.Context(), &fake{try: func(ctx context.Context, _ *Candidate, out Sink[string]) *upstream.Failure {
+		f := s.begin(t.Context(), &fake{try: func(ctx context.Context, _ *Candidate,
+			out Sink[string]) *upstream.Failure {
 			for {
 				if err := out.Send(ctx, "x"); err != nil {
 					return upstream.CancelledBy(err)

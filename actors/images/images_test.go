@@ -23,7 +23,7 @@ import (
 	shape "stagedoor/providers/shapes/images"
 )
 
-// stage is a service whose only provider is a sandbox that does what it is told.
+// stage is a service whose only provider is a simulator that follows the test's script.
 type stage struct {
 	*images.Service
 	engine *engine.Engine
@@ -33,7 +33,7 @@ type stage struct {
 	meter  *meter
 }
 
-// meter counts what it is told.
+// meter counts its calls and their arguments.
 type meter struct {
 	mu         sync.Mutex
 	began      int
@@ -80,7 +80,8 @@ func play(t *testing.T, body func(t *testing.T, s *stage)) {
 			t.Fatal(err)
 		}
 		s.Service = images.New(images.Options{Engine: s.engine, Now: time.Now,
-			Simulate: func(ctx context.Context, r *picture.Request, h http.Header, emit func(*picture.Event) error) error {
+			Simulate: func(ctx context.Context, r *picture.Request, h http.Header,
+				emit func(*picture.Event) error) error {
 				return s.paint(ctx, r, h, emit)
 			}})
 		body(t, s)
@@ -119,7 +120,7 @@ func done(images ...picture.Image) *picture.Event {
 
 var one = picture.Image{Data: []byte("x")}
 
-// settled waits until the meter was told of the end, and how.
+// settled waits for the settlement and returns its outcome.
 func (s *stage) settled() images.Outcome {
 	synctest.Wait()
 	s.meter.mu.Lock()
@@ -163,8 +164,8 @@ func TestARequestEndsOnce(t *testing.T) {
 					tc.status != 0 && (out.Err == nil || out.Err.Status != tc.status || out.Reply != nil) {
 					t.Errorf("%+v", out)
 				}
-				if told := s.settled(); (told.Err == nil) != (tc.status == 0) || len(s.meter.ended) != 1 {
-					t.Errorf("settled %d times: %+v", len(s.meter.ended), told)
+				if outcome := s.settled(); (outcome.Err == nil) != (tc.status == 0) || len(s.meter.ended) != 1 {
+					t.Errorf("settled %d times: %+v", len(s.meter.ended), outcome)
 				}
 				if s.InFlight() != 0 {
 					t.Errorf("%d in flight", s.InFlight())
@@ -174,9 +175,8 @@ func TestARequestEndsOnce(t *testing.T) {
 	}
 }
 
-// A panic of one request's pump leaves the others alone.
-// An upstream that sends more than it was asked for does not make its client pay for
-// it, nor the gateway fetch and keep it.
+// An upstream that sends more images than requested does not make its client pay for
+// them, nor the gateway fetch and keep them.
 func TestNobodyPaysForImagesThatWereNotAskedFor(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.paint = func(_ context.Context, _ *picture.Request, _ http.Header, emit func(*picture.Event) error) error {
@@ -189,8 +189,8 @@ func TestNobodyPaysForImagesThatWereNotAskedFor(t *testing.T) {
 		if out.Err != nil || len(out.Reply.Images) != 1 || out.Delivered != 1 || out.Reply.Raw != nil {
 			t.Errorf("%+v %+v", out, out.Reply)
 		}
-		if told := s.settled(); told.Delivered != 1 {
-			t.Errorf("settled for %d images", told.Delivered)
+		if outcome := s.settled(); outcome.Delivered != 1 {
+			t.Errorf("settled for %d images", outcome.Delivered)
 		}
 	})
 }

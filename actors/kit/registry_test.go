@@ -7,7 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// The registry must find what was in it before, and what comes after.
+// After it has shrunk, the registry must find its earlier entries and later ones.
 func TestASmallerRegistryLosesNoActor(t *testing.T) {
 	system := actor.NewActorSystem()
 	defer system.Shutdown()

@@ -30,7 +30,7 @@ type stage struct {
 	*runtime.Runtime
 	t     *testing.T
 	store *state.State
-	// takes is how long a reply takes after its first piece.
+	// takes is the duration of a reply after its first chunk.
 	takes time.Duration
 }
 

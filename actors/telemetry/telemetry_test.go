@@ -64,7 +64,8 @@ func TestACallIsOneSpanWithTheFiguresOfItsReply(t *testing.T) {
 	usage := dialogue.NoUsage
 	usage.InputTotal, usage.OutputTotal, usage.CacheWrite5m, usage.CacheWrite1h = 3, 4, 1, 2
 	for _, ev := range []dialogue.Event{{Kind: dialogue.EventStart, ID: "id-1", Model: "m-1"}, {Kind: dialogue.EventDelta}, {Kind: dialogue.EventDelta},
-		{Kind: dialogue.EventUsage, Usage: &usage}, {Kind: dialogue.EventFinish, Reason: dialogue.ReasonLength}, {Kind: dialogue.EventFinish, Reason: dialogue.ReasonTool}} {
+		{Kind: dialogue.EventUsage, Usage: &usage}, {Kind: dialogue.EventFinish, Reason: dialogue.ReasonLength},
+		{Kind: dialogue.EventFinish, Reason: dialogue.ReasonTool}} {
 		c.RecordEvent(&ev)
 	}
 	c.End("", 1_500_000)
@@ -75,7 +76,8 @@ func TestACallIsOneSpanWithTheFiguresOfItsReply(t *testing.T) {
 	}
 	have := attribute.NewSet(s.Attributes()...)
 	for _, want := range []attribute.KeyValue{ResponseID.String("id-1"), ResponseModel.String("m-1"), InputTokens.Int(3), OutputTokens.Int(4),
-		CacheWriteTokens.Int(3), Cost.Float64(1.5), FinishReasons.StringSlice([]string{"length", "tool_calls"}), RequestChoices.Int(2), Attempt.Int(2)} {
+		CacheWriteTokens.Int(3), Cost.Float64(1.5), FinishReasons.StringSlice([]string{"length", "tool_calls"}),
+		RequestChoices.Int(2), Attempt.Int(2)} {
 		if got, ok := have.Value(want.Key); !ok || got != want.Value {
 			t.Errorf("%s is %s, want %s", want.Key, got.String(), want.Value.String())
 		}
@@ -190,9 +192,12 @@ func TestRequestsHaveTheAttributesOfTheConventions(t *testing.T) {
 	m.Request(context.Background(), "http", "GET", "", 404, 0)
 	m.Request(context.Background(), "http", "POST", "/v1/messages", 502, 0)
 	want := map[attribute.Set]bool{
-		attribute.NewSet(URLScheme.String("https"), HTTPMethod.String("POST"), HTTPRoute.String("/v1/messages"), HTTPStatus.Int(200)):                         true,
-		attribute.NewSet(URLScheme.String("http"), HTTPMethod.String("GET"), HTTPStatus.Int(404)):                                                             true,
-		attribute.NewSet(URLScheme.String("http"), HTTPMethod.String("POST"), HTTPRoute.String("/v1/messages"), HTTPStatus.Int(502), ErrorType.String("502")): true,
+		attribute.NewSet(URLScheme.String("https"), HTTPMethod.String("POST"), HTTPRoute.String("/v1/messages"),
+			HTTPStatus.Int(200)): true,
+		attribute.NewSet(URLScheme.String("http"), HTTPMethod.String("GET"),
+			HTTPStatus.Int(404)): true,
+		attribute.NewSet(URLScheme.String("http"), HTTPMethod.String("POST"), HTTPRoute.String("/v1/messages"),
+			HTTPStatus.Int(502), ErrorType.String("502")): true,
 	}
 	points := collect(t, reader)["http.server.request.duration"].(metricdata.Histogram[float64]).DataPoints
 	for _, p := range points {

@@ -8,7 +8,8 @@ import (
 
 func TestNamesOfLossesArePlain(t *testing.T) {
 	for name, want := range map[string]bool{"top_k": true, "stop:truncated": true, "generationConfig.topK": true, "tools:web_search": true,
-		"": false, "sk-secret": false, "please tell me": false, "a\xff": false, strings.Repeat("a", maxPlain+1): false} {
+		"": false, "sk-secret": false, "please tell me": false, "a\xff": false,
+		strings.Repeat("a", maxPlain+1): false} {
 		if plain(name) != want {
 			t.Errorf("%q is plain: %t, want %t", name, !want, want)
 		}

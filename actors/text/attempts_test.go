@@ -95,7 +95,8 @@ func TestWhatFailsBeforeTheFirstPieceIsTriedAgain(t *testing.T) {
 }
 
 func TestAfterTheFirstPieceAFailureIsTheStreamsLastEvent(t *testing.T) {
-	ends := map[string][]any{"reset": {reset}, "end": {}, "silence": {stall}, "error event": {chatError}, "garbage": {"data: {\"choices\":[{\n\n"}}
+	ends := map[string][]any{"reset": {reset}, "end": {}, "silence": {stall}, "error event": {chatError},
+		"garbage": {"data: {\"choices\":[{\n\n"}}
 	asks := map[string]struct {
 		shape    dialogue.Shape
 		body     string
@@ -110,7 +111,8 @@ func TestAfterTheFirstPieceAFailureIsTheStreamsLastEvent(t *testing.T) {
 		for who, ask := range asks {
 			t.Run(how+" "+who, func(t *testing.T) {
 				play(t, func(t *testing.T, s *stage) {
-					s.upstream("a", dialoguetest.Chat, stream(append([]any{chatRole + chatText("Hel"), time.Second}, end...)...))
+					s.upstream("a", dialoguetest.Chat,
+						stream(append([]any{chatRole + chatText("Hel"), time.Second}, end...)...))
 					s.upstream("b", dialoguetest.Chat, goodChat())
 					got := s.ask(s.request(ask.shape, ask.body))
 					if got.status != 200 || !strings.Contains(got.text, "Hel") || got.Err == nil {
@@ -138,7 +140,8 @@ func TestAnErrorAfterTheStartIsTheStreamsOwn(t *testing.T) {
 			shape          dialogue.Shape
 			body, terminal string
 		}{{dialoguetest.Chat, chatAskStream, `"error":{`}, {dialoguetest.Messages, messagesAskStream, "event: error\n"},
-			{dialoguetest.Responses, responsesAskStream, "event: response.failed\n"}, {dialoguetest.Gemini, geminiAsk, `"error":`}} {
+			{dialoguetest.Responses, responsesAskStream, "event: response.failed\n"},
+			{dialoguetest.Gemini, geminiAsk, `"error":`}} {
 			before := s.fakes["a"].count()
 			got := s.ask(s.request(ask.shape, ask.body))
 			if got.status != 200 || strings.Count(got.text, ask.terminal) != 1 || !strings.Contains(got.text, "too fast") {
@@ -157,7 +160,8 @@ func TestAnErrorAfterTheStartIsTheStreamsOwn(t *testing.T) {
 
 func TestAnErrorAfterTheStartIsRetriedAndForgotten(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		s.upstream("a", dialoguetest.Chat, stream(chatRole+strings.Replace(chatError, "rate_limit", "overloaded", 2)), goodChat())
+		s.upstream("a", dialoguetest.Chat, stream(chatRole+strings.Replace(chatError, "rate_limit", "overloaded", 2)),
+			goodChat())
 		for _, ask := range []struct {
 			shape dialogue.Shape
 			body  string
@@ -193,7 +197,8 @@ func TestARequestThatWasRetriedGivesItsPlaceInTheBudgetBack(t *testing.T) {
 func TestAnErrorAfterTheStartGoesElsewhereAndCountsWhatFailedLast(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.upstream("a", dialoguetest.Chat, stream(chatRole+chatError))
-		s.upstream("b", dialoguetest.Chat, document(400, `{"error":{"message":"no such thing","type":"invalid_request_error"}}`))
+		s.upstream("b", dialoguetest.Chat,
+			document(400, `{"error":{"message":"no such thing","type":"invalid_request_error"}}`))
 		got := s.ask(s.request(dialoguetest.Chat, chatAskStream))
 		if got.status != 400 || got.Provider != "b" {
 			t.Errorf("got %d from %s: %q", got.status, got.Provider, got.text)
@@ -237,7 +242,8 @@ func TestAStreamWhereAWholeReplyWasAskedForIsCollected(t *testing.T) {
 func TestFallbacksAreTriedInOrder(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.upstream("a", dialoguetest.Chat, document(500, chatRefuse))
-		s.upstream("b", dialoguetest.Messages, document(401, `{"type":"error","error":{"type":"authentication_error","message":"k1 is wrong"}}`))
+		s.upstream("b", dialoguetest.Messages,
+			document(401, `{"type":"error","error":{"type":"authentication_error","message":"k1 is wrong"}}`))
 		s.upstream("c", dialoguetest.Chat, goodChat())
 		got := s.ask(s.request(dialoguetest.Chat, chatAskStream))
 		if got.status != 200 || got.Provider != "c" || got.Attempts != 4 {
@@ -269,7 +275,8 @@ func TestARefusedKeyGivesItsTurnToTheNext(t *testing.T) {
 		{"429", withHeader(document(429, chatRefuse), "Retry-After", "3600")},
 		{"503", withHeader(document(503, chatRefuse), "Retry-After", "3600")},
 		{"429 in the stream", stream(chatRole + chatError)},
-		{"429 in the body", document(200, `{"error":{"message":"x","type":"rate_limit_error","code":"rate_limit_exceeded"}}`)},
+		{"429 in the body", document(200,
+			`{"error":{"message":"x","type":"rate_limit_error","code":"rate_limit_exceeded"}}`)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {
@@ -283,7 +290,8 @@ func TestARefusedKeyGivesItsTurnToTheNext(t *testing.T) {
 					}
 					return goodChat()(c)
 				}}}
-				s.add(catalog.Provider{Name: "a", Shape: dialoguetest.Chat, BaseURL: "http://a.test", APIKeys: []string{"k1", "k2", "k3"}, Retries: 1}, f)
+				s.add(catalog.Provider{Name: "a", Shape: dialoguetest.Chat, BaseURL: "http://a.test",
+					APIKeys: []string{"k1", "k2", "k3"}, Retries: 1}, f)
 				for i := range 7 {
 					got := s.ask(s.request(dialoguetest.Chat, chatAskStream))
 					if got.status != 200 || got.took > time.Second {
@@ -320,7 +328,8 @@ func TestAnOverloadWithATimeHoldsUpItsModelOnly(t *testing.T) {
 
 func TestAnUpstreamsRefusalOfOurKeyIsNotTheClients(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		s.upstream("a", dialoguetest.Chat, document(401, `{"error":{"message":"Incorrect API key k1","type":"invalid_request_error"}}`))
+		s.upstream("a", dialoguetest.Chat,
+			document(401, `{"error":{"message":"Incorrect API key k1","type":"invalid_request_error"}}`))
 		got := s.ask(s.request(dialoguetest.Chat, chatAsk))
 		if got.status != 502 || strings.Contains(got.err.Message, "k1") {
 			t.Errorf("got %d %q", got.status, got.err.Message)
@@ -338,7 +347,8 @@ func TestARequestThatNeverFitsHoldsUpNobodyElse(t *testing.T) {
 	for _, keys := range [][]string{{"k1"}, {"k1", "k2"}} {
 		play(t, func(t *testing.T, s *stage) {
 			f := &fake{scripts: []script{large, document(200, chatWhole)}}
-			s.add(catalog.Provider{Name: "a", Shape: dialoguetest.Chat, BaseURL: "http://a.test", APIKeys: keys, Retries: 2}, f)
+			s.add(catalog.Provider{Name: "a", Shape: dialoguetest.Chat, BaseURL: "http://a.test", APIKeys: keys,
+				Retries: 2}, f)
 			got := s.ask(s.request(dialoguetest.Chat, chatAsk))
 			if got.status != 429 || !got.err.NoRetry || f.count() != 1 {
 				t.Errorf("the large request: %d %v after %d calls", got.status, got.err, f.count())
@@ -371,7 +381,8 @@ func TestARateLimitOfOneModelLeavesTheOthersAlone(t *testing.T) {
 				}
 				return document(200, chatWhole)(c)
 			}}}
-			s.add(catalog.Provider{Name: "a", Shape: dialoguetest.Chat, BaseURL: "http://a.test", APIKeys: keys, Retries: 1}, f)
+			s.add(catalog.Provider{Name: "a", Shape: dialoguetest.Chat, BaseURL: "http://a.test", APIKeys: keys,
+				Retries: 1}, f)
 			busy := s.request(dialoguetest.Chat, chatAsk)
 			s.targets[0].Model = "busy"
 			busy.Plan = s.plan()
@@ -425,7 +436,8 @@ func TestARefusedSchemaIsLeftOutAndTheClientIsTold(t *testing.T) {
 
 func TestTheDeadlineHoldsForAllAttemptsTogether(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		spec := catalog.Provider{Name: "a", Shape: dialoguetest.Chat, BaseURL: "http://a.test", APIKeys: []string{"k"}, Retries: 10,
+		spec := catalog.Provider{Name: "a", Shape: dialoguetest.Chat, BaseURL: "http://a.test", APIKeys: []string{"k"},
+			Retries:  10,
 			Timeouts: catalog.Timeouts{Total: 30 * time.Second, FirstByte: 20 * time.Second, Idle: 20 * time.Second}}
 		s.add(spec, &fake{scripts: []script{stream(stall)}})
 		got := s.ask(s.request(dialoguetest.Chat, chatAskStream))
@@ -566,7 +578,8 @@ func TestTheOnlyProviderIsNeverLeftAloneForGood(t *testing.T) {
 
 func TestKeysAreToldWhatTheProviderSaysIsLeft(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		s.upstream("a", dialoguetest.Chat, withHeader(withHeader(document(200, chatWhole), "X-Ratelimit-Remaining-Requests", "0"), "X-Ratelimit-Reset-Requests", "7s"))
+		s.upstream("a", dialoguetest.Chat, withHeader(withHeader(document(200, chatWhole),
+			"X-Ratelimit-Remaining-Requests", "0"), "X-Ratelimit-Reset-Requests", "7s"))
 		s.ask(s.request(dialoguetest.Chat, chatAsk))
 		kittest.Quiesce()
 		if got := s.ask(s.request(dialoguetest.Chat, chatAsk)); got.took < 6*time.Second {

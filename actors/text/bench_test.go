@@ -21,7 +21,8 @@ type canned struct {
 }
 
 func (c *canned) RoundTrip(r *http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: 200, Header: c.header, Body: io.NopCloser(strings.NewReader(c.body)), ContentLength: int64(len(c.body)), Request: r}, nil
+	return &http.Response{StatusCode: 200, Header: c.header, Body: io.NopCloser(strings.NewReader(c.body)),
+		ContentLength: int64(len(c.body)), Request: r}, nil
 }
 
 // BenchmarkRequest measures everything but HTTP: the actor, its attempt loop, the
@@ -36,13 +37,15 @@ func BenchmarkRequest(b *testing.B) {
 		body  string
 	}{
 		{"whole/untouched", dialoguetest.Chat, chatAsk, "application/json", chatWhole},
-		{"whole/translated", dialoguetest.Messages, strings.Replace(messagesAskStream, `"stream":true,`, "", 1), "application/json", chatWhole},
+		{"whole/translated", dialoguetest.Messages, strings.Replace(messagesAskStream, `"stream":true,`, "", 1),
+			"application/json", chatWhole},
 		{"stream/untouched", dialoguetest.Chat, chatAskStream, "text/event-stream", long},
 		{"stream/translated", dialoguetest.Messages, messagesAskStream, "text/event-stream", long},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
 			s := newStage(b, kittest.Start(b))
-			s.add(catalog.Provider{Name: "a", Shape: dialoguetest.Chat, BaseURL: "http://a.test", APIKeys: []string{"k"}},
+			s.add(catalog.Provider{Name: "a", Shape: dialoguetest.Chat, BaseURL: "http://a.test",
+				APIKeys: []string{"k"}},
 				&canned{http.Header{"Content-Type": {bench.kind}}, bench.body})
 			o := s.request(bench.shape, bench.ask)
 			if (o.Mode == shapes.Stream) != strings.HasPrefix(bench.name, "stream") {

@@ -17,8 +17,8 @@ import (
 	"stagedoor/providers/dialogue/dialoguetest"
 )
 
-// billCase is what an upstream does, event by event with a millisecond between them, and
-// which client asks it for two choices.
+// billCase lists the events of an upstream, with a millisecond between them, and the
+// shape of the client that asks for two choices.
 type billCase struct {
 	upstream, client dialogue.Shape
 	events           []any
@@ -30,25 +30,30 @@ const letter = "X"
 
 func drawBillCase(t *rapid.T) billCase {
 	c := billCase{upstream: dialoguetest.Chat, most: rapid.Int64Range(1, 60).Draw(t, "model maximum")}
-	c.client = rapid.SampledFrom([]dialogue.Shape{dialoguetest.Chat, dialoguetest.Gemini, dialoguetest.Completions}).Draw(t, "client")
+	c.client = rapid.SampledFrom([]dialogue.Shape{dialoguetest.Chat, dialoguetest.Gemini,
+		dialoguetest.Completions}).Draw(t, "client")
 	text, end := `"delta":{"content":%q},"finish_reason":null`, `"delta":{},"finish_reason":"stop"`
 	if c.client == dialoguetest.Completions {
-		c.upstream, text, end = dialoguetest.Completions, `"text":%q,"finish_reason":null`, `"text":"","finish_reason":"stop"`
+		c.upstream, text, end = dialoguetest.Completions, `"text":%q,"finish_reason":null`,
+			`"text":"","finish_reason":"stop"`
 	}
 	chunk := func(index int, choice string) string {
-		return fmt.Sprintf(`data: {"id":"c1","created":1,"model":"m","choices":[{"index":%d,%s}]}`+"\n\n", index, choice)
+		return fmt.Sprintf(`data: {"id":"c1","created":1,"model":"m","choices":[{"index":%d,%s}]}`+"\n\n", index,
+			choice)
 	}
 	index := rapid.IntRange(0, 1)
 	event := rapid.Custom(func(t *rapid.T) any {
 		switch rapid.SampledFrom([]string{"text", "text", "finish", "usage", "done"}).Draw(t, "event") {
 		case "text":
 			piece := strings.Repeat(letter, rapid.IntRange(1, 40).Draw(t, "length"))
-			return strings.Repeat(chunk(index.Draw(t, "choice"), fmt.Sprintf(text, piece)), rapid.IntRange(1, 3).Draw(t, "times"))
+			return strings.Repeat(chunk(index.Draw(t, "choice"), fmt.Sprintf(text, piece)),
+				rapid.IntRange(1, 3).Draw(t, "times"))
 		case "finish":
 			return chunk(index.Draw(t, "choice"), end)
 		case "usage":
 			return fmt.Sprintf(`data: {"id":"c1","created":1,"model":"m","choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":%d}}`+"\n\n",
-				rapid.SampledFrom([]int64{-7, 0, 3, 100, 1 << 40}).Draw(t, "input"), rapid.SampledFrom([]int64{-50, 0, 1, 7, 20, 200, 1 << 40}).Draw(t, "output"))
+				rapid.SampledFrom([]int64{-7, 0, 3, 100, 1 << 40}).Draw(t, "input"),
+				rapid.SampledFrom([]int64{-50, 0, 1, 7, 20, 200, 1 << 40}).Draw(t, "output"))
 		}
 		return chatDone
 	})
@@ -103,7 +108,7 @@ func (c *billCase) bill(s *stage, a account, leaveAfter, limit int) (int64, erro
 	if err != nil {
 		return 0, err
 	}
-	const prompt = 150 // tokens at most, told or counted
+	const prompt = 150 // tokens at most, reported or counted
 	delivered := int64(strings.Count(read.String(), letter)) / 4
 	switch most := 2 * c.most; {
 	case got.Charged > prompt+10*most:
@@ -134,7 +139,8 @@ func TestBillOfAStreamDependsOnWhatItsProviderDid(t *testing.T) {
 			for _, e := range c.events {
 				pieces = append(pieces, e, time.Millisecond)
 			}
-			s.add(catalog.Provider{Name: "a", Shape: c.upstream, BaseURL: "http://a.test", APIKeys: []string{"k1"}}, &fake{scripts: []script{stream(pieces...)}})
+			s.add(catalog.Provider{Name: "a", Shape: c.upstream, BaseURL: "http://a.test", APIKeys: []string{"k1"}},
+				&fake{scripts: []script{stream(pieces...)}})
 			for leaveAfter := range len(c.events) + 1 {
 				free, err := c.bill(s, a, leaveAfter, 0)
 				limited, err2 := c.bill(s, a, leaveAfter, 1)

@@ -25,7 +25,8 @@ func randomScript(t *rapid.T, mark string) script {
 		return unreachable(rapid.SampledFrom([]error{refusedDial, reset}).Draw(t, "error"))
 	case 1:
 		status := rapid.SampledFrom([]int{400, 401, 404, 429, 500, 503, 529}).Draw(t, "status")
-		return withHeader(document(status, chatRefuse), "Retry-After", fmt.Sprint(rapid.IntRange(0, 12).Draw(t, "after")))
+		return withHeader(document(status, chatRefuse), "Retry-After",
+			fmt.Sprint(rapid.IntRange(0, 12).Draw(t, "after")))
 	case 2:
 		return func(*call) (*http.Response, error) { panic("chaos") }
 	case 3:
@@ -54,7 +55,7 @@ func randomScript(t *rapid.T, mark string) script {
 }
 
 // Whatever upstreams, clients and actors do, every reply ends exactly once and
-// legally, nobody reads what is another's, and nothing is left.
+// legally, no client reads another's reply, and nothing is left.
 func TestEveryReplyEndsOnce(t *testing.T) {
 	asks := []struct {
 		shape dialogue.Shape
@@ -63,7 +64,8 @@ func TestEveryReplyEndsOnce(t *testing.T) {
 	}{
 		{dialoguetest.Chat, chatAskStream, []string{chatDone, `{"error":{`}},
 		{dialoguetest.Messages, messagesAskStream, []string{"event: message_stop\n", "event: error\n"}},
-		{dialoguetest.Responses, responsesAskStream, []string{"event: response.completed\n", "event: response.failed\n", "event: error\n", "event: response.incomplete\n"}},
+		{dialoguetest.Responses, responsesAskStream, []string{"event: response.completed\n", "event: response.failed\n",
+			"event: error\n", "event: response.incomplete\n"}},
 		{dialoguetest.Chat, chatAsk, []string{`"chat.completion"`}},
 	}
 	rapid.Check(t, func(rt *rapid.T) {
@@ -76,11 +78,13 @@ func TestEveryReplyEndsOnce(t *testing.T) {
 				for range rapid.IntRange(1, 3).Draw(rt, "scripts") {
 					scripts = append(scripts, randomScript(rt, "text"))
 				}
-				s.add(catalog.Provider{Name: name, Shape: dialoguetest.Chat, BaseURL: "http://" + name + ".test", APIKeys: []string{"k1", "k2"},
-					Retries: rapid.IntRange(0, 2).Draw(rt, "retries"), Limits: limits, Timeouts: timeouts}, &fake{scripts: scripts})
+				s.add(catalog.Provider{Name: name, Shape: dialoguetest.Chat, BaseURL: "http://" + name + ".test",
+					APIKeys: []string{"k1", "k2"},
+					Retries: rapid.IntRange(0, 2).Draw(rt, "retries"), Limits: limits, Timeouts: timeouts},
+					&fake{scripts: scripts})
 			}
 			type result struct {
-				told
+				received
 				left bool
 			}
 			n := rapid.IntRange(1, 6).Draw(rt, "requests")
@@ -109,7 +113,8 @@ func TestEveryReplyEndsOnce(t *testing.T) {
 				}()
 			}
 			if rapid.Bool().Draw(rt, "drain") {
-				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(rapid.IntRange(0, 30).Draw(rt, "grace"))*time.Second)
+				ctx, cancel := context.WithTimeout(context.Background(),
+					time.Duration(rapid.IntRange(0, 30).Draw(rt, "grace"))*time.Second)
 				defer cancel()
 				s.engine.Drain(ctx, 10*time.Second)
 			}

@@ -16,7 +16,8 @@ import (
 // Pieces of the gemini and completions shapes.
 const (
 	geminiText = `data: {"candidates":[{"index":0,"content":{"role":"model","parts":[{"text":"Hello"}]}}],"modelVersion":"m","responseId":"g1"}` + "\n\n"
-	geminiStop = `data: {"candidates":[{"index":0,"finishReason":"STOP"}],"modelVersion":"m","responseId":"g1"}` + "\n\n"
+	geminiStop = `data: {"candidates":[{"index":0,"finishReason":"STOP"}],"modelVersion":"m","responseId":"g1"}` +
+		"\n\n"
 	geminiLate = `data: {"candidates":[{"index":0,"content":{"role":"model","parts":[{"text":"late"}]}}],"modelVersion":"m"}` + "\n\n"
 	geminiUsed = `data: {"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":4,"totalTokenCount":7},"modelVersion":"m"}` + "\n\n"
 
@@ -40,8 +41,8 @@ var endings = []ending{
 	{dialoguetest.Gemini, geminiAsk, geminiText, geminiStop, geminiLate, geminiUsed},
 }
 
-// checkWhole wants a good answer with its text, and nothing of what came after.
-func checkWhole(t *testing.T, name string, got told) {
+// checkWhole expects a good answer with its text, and none of the later events.
+func checkWhole(t *testing.T, name string, got received) {
 	t.Helper()
 	if got.Err != nil || got.status != 200 || !got.Committed {
 		t.Errorf("%s: status %d, %v", name, got.status, got.Err)
@@ -124,7 +125,8 @@ func TestAnAnswerWaitsForAllItsChoices(t *testing.T) {
 	const ask = `{"model":"m","stream":true,"n":2,"messages":[{"role":"user","content":"hi"}]}`
 	second := func(s string) string { return strings.Replace(s, `"index":0`, `"index":1`, 1) }
 	play(t, func(t *testing.T, s *stage) {
-		s.upstream("a", dialoguetest.Chat, stream(chatRole+chatText("Hello"), time.Millisecond, chatStop, 10*time.Second, second(chatText("World")), second(chatStop)))
+		s.upstream("a", dialoguetest.Chat, stream(chatRole+chatText("Hello"), time.Millisecond, chatStop,
+			10*time.Second, second(chatText("World")), second(chatStop)))
 		if got := s.ask(s.request(dialoguetest.Chat, ask)); got.Err != nil || !strings.Contains(got.text, "World") {
 			t.Errorf("got %v, %s", got.Err, got.text)
 		}

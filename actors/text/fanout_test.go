@@ -25,7 +25,8 @@ func messagesReply(text string) string {
 }
 
 func fourOf(s *stage, limit int, play script) *catalog.Provider {
-	spec := catalog.Provider{Name: "a", Shape: dialoguetest.Messages, BaseURL: "http://a.test", APIKeys: []string{"k"}, Retries: 1, Limits: catalog.Limits{Concurrency: limit}}
+	spec := catalog.Provider{Name: "a", Shape: dialoguetest.Messages, BaseURL: "http://a.test", APIKeys: []string{"k"},
+		Retries: 1, Limits: catalog.Limits{Concurrency: limit}}
 	s.add(spec, &fake{scripts: []script{play}})
 	return &spec
 }
@@ -163,7 +164,8 @@ func TestFanOutGivesRenamedToolsTheirNamesBack(t *testing.T) {
 func TestFanOutFillsEachCall(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		var asked atomic.Int64
-		spec := catalog.Provider{Name: "a", Shape: dialoguetest.Gemini, BaseURL: "http://a.test", APIKeys: []string{"k"}, Retries: 1}
+		spec := catalog.Provider{Name: "a", Shape: dialoguetest.Gemini, BaseURL: "http://a.test",
+			APIKeys: []string{"k"}, Retries: 1}
 		s.add(spec, &fake{scripts: []script{func(c *call) (*http.Response, error) {
 			n := max(gjson.Get(c.body, "generationConfig.candidateCount").Int(), 1)
 			asked.Add(n)
@@ -171,7 +173,8 @@ func TestFanOutFillsEachCall(t *testing.T) {
 			for i := range n {
 				candidates = append(candidates, fmt.Sprintf(`{"index":%d,"content":{"role":"model","parts":[{"text":"one of %d"}]},"finishReason":"STOP"}`, i, n))
 			}
-			return document(200, `{"candidates":[`+strings.Join(candidates, ",")+`],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":5,"totalTokenCount":8}}`)(c)
+			return document(200, `{"candidates":[`+strings.Join(candidates,
+				",")+`],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":5,"totalTokenCount":8}}`)(c)
 		}}})
 		got := s.ask(s.request(dialoguetest.Chat, strings.Replace(fourChoices, `"n":4`, `"n":19`, 1)))
 		choices := gjson.Get(got.text, "choices").Array()

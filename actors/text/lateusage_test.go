@@ -112,7 +112,7 @@ func TestClientThatLeavesAtTheEndPaysTheReportedUsage(t *testing.T) {
 		{"usage in time", func(e ending) []any {
 			return []any{e.text, time.Millisecond, e.stop, 500 * time.Millisecond, e.usage, chatDone}
 		}, true, 399 * time.Millisecond},
-		{"usage told twice", func(e ending) []any {
+		{"usage reported twice", func(e ending) []any {
 			return []any{e.text, time.Millisecond, e.stop, 500 * time.Millisecond, e.usage, time.Millisecond, e.usage, chatDone}
 		}, true, 400 * time.Millisecond},
 		{"usage without an end", func(e ending) []any {

@@ -71,7 +71,8 @@ func (e *brittleTap) Event(name string, data []byte) ([]byte, shapes.Verdict, bo
 
 // trickle is a good reply whose pieces come one by one.
 func trickle() script {
-	return stream(chatRole, time.Second, chatText("a"), time.Second, chatText("b"), time.Second, chatText("c"), time.Second, chatStop+chatUsage+chatDone)
+	return stream(chatRole, time.Second, chatText("a"), time.Second, chatText("b"), time.Second, chatText("c"),
+		time.Second, chatStop+chatUsage+chatDone)
 }
 
 func TestAPanicInAnAttemptEndsItsRequestOnly(t *testing.T) {
@@ -139,7 +140,7 @@ func TestAClientMayLeaveAtAnyMoment(t *testing.T) {
 						ctx, cancel := context.WithCancel(context.Background())
 						defer cancel()
 						reply := s.service.Begin(ctx, s.request(dialoguetest.Chat, chatAskStream))
-						ended := make(chan told, 1)
+						ended := make(chan received, 1)
 						if way != "deaf" {
 							go func() { ended <- s.read(reply) }()
 						}
@@ -162,7 +163,7 @@ func TestAClientMayLeaveAtAnyMoment(t *testing.T) {
 								t.Errorf("ended with %v", got.Err)
 							}
 							if strings.Contains(got.text, `"error"`) {
-								t.Errorf("told a client that has left: %q", got.text)
+								t.Errorf("sent an error to a client that has left: %q", got.text)
 							}
 						default:
 							t.Error("the reply has not ended")
@@ -181,7 +182,8 @@ func TestASlowClientHoldsUpItsOwnUpstreamOnly(t *testing.T) {
 		for range 200 {
 			pieces = append(pieces, func() { read++ }, chatText(strings.Repeat("x", 1000)), time.Millisecond)
 		}
-		s.upstream("a", dialoguetest.Chat, stream(append(append([]any{chatRole}, pieces...), chatStop+chatDone)...), goodChat())
+		s.upstream("a", dialoguetest.Chat, stream(append(append([]any{chatRole}, pieces...), chatStop+chatDone)...),
+			goodChat())
 		slow := s.service.Begin(context.Background(), s.request(dialoguetest.Chat, chatAskStream))
 		kittest.Pass(10 * time.Second)
 		if read > 20 {
@@ -201,12 +203,13 @@ func TestDrainLetsFinishThenCuts(t *testing.T) {
 		s.upstream("a", dialoguetest.Chat, trickle(), trickle(), stream(chatRole+chatText("x"), stall), stream(stall))
 		var replies []*text.Reply
 		for range 4 {
-			replies = append(replies, s.service.Begin(context.Background(), s.request(dialoguetest.Chat, chatAskStream)))
+			replies = append(replies, s.service.Begin(context.Background(),
+				s.request(dialoguetest.Chat, chatAskStream)))
 			kittest.Quiesce()
 		}
-		results := make([]chan told, len(replies))
+		results := make([]chan received, len(replies))
 		for i, r := range replies {
-			results[i] = make(chan told, 1)
+			results[i] = make(chan received, 1)
 			go func() { results[i] <- s.read(r) }()
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -296,7 +299,7 @@ func TestDrainDoesNotSpoilAGoodEnd(t *testing.T) {
 func TestStoppingTheSystemEndsItsStreams(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.upstream("a", dialoguetest.Chat, stream(chatRole+chatText("x"), stall), stream(stall))
-		results := make(chan told, 2)
+		results := make(chan received, 2)
 		for range 2 {
 			r := s.service.Begin(context.Background(), s.request(dialoguetest.Chat, chatAskStream))
 			kittest.Quiesce()
@@ -319,9 +322,12 @@ func TestStoppingTheSystemEndsItsStreams(t *testing.T) {
 
 func TestCompleteSeesTheLastEventBeforeTheClient(t *testing.T) {
 	responsesWhole := `{"id":"resp_1","object":"response","created_at":1,"status":"completed","model":"m","output":[{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Hello","annotations":[]}]}],"usage":{"input_tokens":1,"output_tokens":1,"total_tokens":2}}`
-	created := `event: response.created` + "\n" + `data: {"type":"response.created","sequence_number":0,"response":{"id":"resp_1","object":"response","status":"in_progress","output":[]}}` + "\n\n"
-	delta := `event: response.output_text.delta` + "\n" + `data: {"type":"response.output_text.delta","sequence_number":1,"item_id":"msg_1","output_index":0,"content_index":0,"delta":"Hello"}` + "\n\n"
-	completed := `event: response.completed` + "\n" + `data: {"type":"response.completed","sequence_number":2,"response":` + responsesWhole + `}` + "\n\n"
+	created := `event: response.created` + "\n" +
+		`data: {"type":"response.created","sequence_number":0,"response":{"id":"resp_1","object":"response","status":"in_progress","output":[]}}` + "\n\n"
+	delta := `event: response.output_text.delta` + "\n" +
+		`data: {"type":"response.output_text.delta","sequence_number":1,"item_id":"msg_1","output_index":0,"content_index":0,"delta":"Hello"}` + "\n\n"
+	completed := `event: response.completed` + "\n" +
+		`data: {"type":"response.completed","sequence_number":2,"response":` + responsesWhole + `}` + "\n\n"
 	native := stream(created+delta, time.Second, completed)
 	atOnce := stream(created + delta + completed)
 	replacement := []byte(`{"type":"response.failed","sequence_number":9,"response":{"status":"failed"}}`)
@@ -343,7 +349,8 @@ func TestCompleteSeesTheLastEventBeforeTheClient(t *testing.T) {
 		{"translated", dialoguetest.Chat, trickle(), nil, false, 200, "event: response.completed\n"},
 		{"translated, replaced", dialoguetest.Chat, trickle(), replacement, true, 200, "event: response.failed\n"},
 		{"translated, refused", dialoguetest.Chat, trickle(), nil, true, 200, "event: error\n"},
-		{"translated, refused at once", dialoguetest.Chat, stream(chatRole + chatText("Hello") + chatStop + chatDone), replacement, true, 503, ""},
+		{"translated, refused at once", dialoguetest.Chat, stream(chatRole + chatText("Hello") + chatStop + chatDone),
+			replacement, true, 503, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {
@@ -380,7 +387,8 @@ func TestCompleteSeesTheLastEventBeforeTheClient(t *testing.T) {
 func TestASimulatedProviderIsLikeAnyOther(t *testing.T) {
 	simulate := func(_ context.Context, _ *dialogue.Request, h http.Header, emit func(*dialogue.Event) error) error {
 		for _, ev := range []dialogue.Event{
-			{Kind: dialogue.EventStart, ID: "x", Model: "m"}, {Kind: dialogue.EventOpen, PartKind: dialogue.TextPart}, {Kind: dialogue.EventDelta, Text: "Hello"},
+			{Kind: dialogue.EventStart, ID: "x", Model: "m"}, {Kind: dialogue.EventOpen, PartKind: dialogue.TextPart},
+			{Kind: dialogue.EventDelta, Text: "Hello"},
 		} {
 			if err := emit(&ev); err != nil {
 				return err

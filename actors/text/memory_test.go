@@ -20,7 +20,8 @@ func TestOneOwnerCannotTakeAllMemoryOfTranslations(t *testing.T) {
 		pool := share.New(share.Memory, 32*mib, 1)
 		s.env.Memory = pool
 		s.upstream("a", dialoguetest.Chat, stream(stall))
-		ask := fmt.Sprintf(`{"model":"m","stream":true,"max_tokens":50,"messages":[{"role":"user","content":%q}]}`, strings.Repeat("a", mib))
+		ask := fmt.Sprintf(`{"model":"m","stream":true,"max_tokens":50,"messages":[{"role":"user","content":%q}]}`,
+			strings.Repeat("a", mib))
 		ctx, leave := context.WithCancel(t.Context())
 		for range 5 { // of 3 MiB each
 			go s.read(s.service.Begin(ctx, s.request(dialoguetest.Messages, ask)))

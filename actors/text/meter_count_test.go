@@ -10,7 +10,7 @@ import (
 
 // What a client that left is charged rests on this count.
 func TestPiecesAreCountedAsAboutTheirTokens(t *testing.T) {
-	const text = "Costumes hang in the order in which they will be needed, and nobody touches them before the second bell has rung. "
+	const text = "Costumes hang in the order in which they will be needed, and no one touches them before the second bell has rung. "
 	whole := strings.Repeat(text, 10)
 	real := tokens.Count(whole)
 	cut := func(n int) (pieces []string) {

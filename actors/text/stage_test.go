@@ -134,11 +134,12 @@ func unreachable(err error) script {
 
 // Pieces of the chat shape.
 const (
-	chatRole   = `data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}` + "\n\n"
-	chatStop   = `data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n"
-	chatUsage  = `data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}` + "\n\n"
-	chatDone   = "data: [DONE]\n\n"
-	chatError  = `data: {"error":{"message":"too fast","type":"rate_limit_error","code":"rate_limit_exceeded"}}` + "\n\n"
+	chatRole  = `data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}` + "\n\n"
+	chatStop  = `data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n"
+	chatUsage = `data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}` + "\n\n"
+	chatDone  = "data: [DONE]\n\n"
+	chatError = `data: {"error":{"message":"too fast","type":"rate_limit_error","code":"rate_limit_exceeded"}}` +
+		"\n\n"
 	chatWhole  = `{"id":"c1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}`
 	chatRefuse = `{"error":{"message":"no","type":"server_error"}}`
 )
@@ -311,8 +312,8 @@ const (
 	geminiAsk          = `{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}`
 )
 
-// told is a reply as a client gets it.
-type told struct {
+// received holds a reply as a client receives it.
+type received struct {
 	status int // 200 if anything was sent
 	err    *dialogue.Error
 	text   string
@@ -323,13 +324,13 @@ type told struct {
 }
 
 // ask performs a request and reads the reply to its end.
-func (s *stage) ask(o *text.Request) told {
+func (s *stage) ask(o *text.Request) received {
 	return s.read(s.service.Begin(context.Background(), o))
 }
 
-func (s *stage) read(r *text.Reply) told {
+func (s *stage) read(r *text.Reply) received {
 	start := time.Now()
-	var out told
+	var out received
 	for f := range r.Chunks() {
 		out.chunks++
 		if out.chunks == 1 && f.Meta == nil {

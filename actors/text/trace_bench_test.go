@@ -26,7 +26,7 @@ func (recorded) ShouldSample(sdktrace.SamplingParameters) sdktrace.SamplingResul
 }
 func (recorded) Description() string { return "recorded" }
 
-// nowhere is where spans go.
+// nowhere is an exporter that discards spans.
 type nowhere struct{}
 
 func (nowhere) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
@@ -41,11 +41,13 @@ func BenchmarkTraced(b *testing.B) {
 		name    string
 		sampler sdktrace.Sampler
 		metrics bool
-	}{{"off", nil, false}, {"metrics", nil, true}, {"unsampled", sdktrace.NeverSample(), false}, {"recorded", recorded{}, false},
+	}{{"off", nil, false}, {"metrics", nil, true}, {"unsampled", sdktrace.NeverSample(), false},
+		{"recorded", recorded{}, false},
 		{"sampled", sdktrace.AlwaysSample(), false}, {"sampled+metrics", sdktrace.AlwaysSample(), true}} {
 		b.Run(bench.name, func(b *testing.B) {
 			s := newStage(b, kittest.Start(b))
-			s.add(catalog.Provider{Name: "a", Shape: dialoguetest.Chat, BaseURL: "http://a.test", APIKeys: []string{"k"}},
+			s.add(catalog.Provider{Name: "a", Shape: dialoguetest.Chat, BaseURL: "http://a.test",
+				APIKeys: []string{"k"}},
 				&canned{http.Header{"Content-Type": {"text/event-stream"}}, long})
 			if bench.metrics {
 				m, err := telemetry.NewMetrics(sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader())).Meter("bench"))
@@ -56,7 +58,8 @@ func BenchmarkTraced(b *testing.B) {
 			}
 			var tracer trace.Tracer = noop.NewTracerProvider().Tracer("bench")
 			if bench.sampler != nil {
-				tracer = sdktrace.NewTracerProvider(sdktrace.WithSampler(bench.sampler), sdktrace.WithSpanProcessor(nowhere{})).Tracer("bench")
+				tracer = sdktrace.NewTracerProvider(sdktrace.WithSampler(bench.sampler),
+					sdktrace.WithSpanProcessor(nowhere{})).Tracer("bench")
 			}
 			o := s.request(dialoguetest.Chat, chatAskStream)
 			b.ReportAllocs()

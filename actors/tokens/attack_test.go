@@ -218,7 +218,7 @@ func TestTenThousandGuessesFindNoSecret(t *testing.T) {
 	}
 }
 
-// heap is what is in use after a collection.
+// heap returns the bytes in use after a collection.
 func heap() int64 {
 	runtime.GC()
 	var m runtime.MemStats

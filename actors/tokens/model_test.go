@@ -10,7 +10,7 @@ import (
 	"stagedoor/actors/tokens"
 )
 
-// family is what the model knows of one grant.
+// family holds the model's state of one grant.
 type family struct {
 	code     string
 	made     time.Time

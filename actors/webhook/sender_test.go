@@ -116,7 +116,7 @@ func (s *stage) finishFor(user string, phase work.VideoPhase) work.Video {
 	return v
 }
 
-// waiting is how many deliveries are kept for an endpoint.
+// waiting counts the deliveries that are kept for an endpoint, and their tries.
 func (s *stage) waiting(e webhook.Endpoint) (n, tries int) {
 	work.Deliveries(s.state.View(), e.ID, func(d *work.Delivery) bool { n++; tries += d.Tries; return true })
 	return n, tries

@@ -79,7 +79,8 @@ func needsNone(string) ([]string, error) { return nil, nil }
 // TestBackupsStayWhileANewerOneNeedsThem: also beyond the number that is kept.
 func TestBackupsStayWhileANewerOneNeedsThem(t *testing.T) {
 	needs := map[string][]string{}
-	b := backups{dir: t.TempDir(), every: time.Hour, keep: 1, needs: func(path string) ([]string, error) { return needs[filepath.Base(path)], nil }}
+	b := backups{dir: t.TempDir(), every: time.Hour, keep: 1,
+		needs: func(path string) ([]string, error) { return needs[filepath.Base(path)], nil }}
 	now := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 	var names []string
 	for i, want := range []string{"3", "3 4", "3 5", "6"} {
@@ -134,12 +135,14 @@ func TestIncrementalBackupsAreVerifiedAndRestoredByCommand(t *testing.T) {
 	command(t, nil, "state", "verify", second).check(t, exitOK, "nothing is wrong", "")
 	command(t, nil, "state", "restore", second, "--data", restored).check(t, exitOK, "restored", "")
 	command(t, nil, "keys", "list", "--data", restored).check(t, exitOK, "second", "")
-	command(t, nil, "state", "restore", second, "--data", restored).check(t, exitStorage, "", "choose an empty directory")
+	command(t, nil, "state", "restore", second, "--data", restored).check(t, exitStorage, "",
+		"choose an empty directory")
 	command(t, nil, "state", "restore", first, "--data", filepath.Join(dir, "older")).check(t, exitOK, "restored", "")
 	if err := os.WriteFile(first, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	command(t, nil, "state", "restore", second, "--data", filepath.Join(dir, "none")).check(t, exitStorage, "", "cannot be read")
+	command(t, nil, "state", "restore", second, "--data", filepath.Join(dir, "none")).check(t, exitStorage, "",
+		"cannot be read")
 	if left, err := os.ReadDir(filepath.Join(dir, "backups")); err != nil || len(left) != 2 {
 		t.Errorf("there are %v, %v", left, err)
 	}

@@ -86,7 +86,8 @@ func TestCatalogUpdateReplacesAMissingOrBrokenList(t *testing.T) {
 			if err := run(context.Background(), check, environment, &out, &out); err == nil {
 				t.Errorf("the check does not see the list: %s", &out)
 			}
-			err := run(context.Background(), []string{"catalog", "update", file, "--config", configuration}, environment,
+			err := run(context.Background(), []string{"catalog", "update", file, "--config", configuration},
+				environment,
 				&out, &out)
 			if got, _ := os.ReadFile(target); err != nil || string(got) != list {
 				t.Errorf("%s%v", &out, err)

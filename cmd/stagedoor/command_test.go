@@ -235,8 +235,8 @@ func TestFlagsComeBeforeTheEnvironmentAndThatBeforeTheFile(t *testing.T) {
 	}
 }
 
-// TestEnvironmentGivesSettingsOnly: what somebody exported for one command, or long
-// ago, is no order to another.
+// TestEnvironmentGivesSettingsOnly: a variable exported for one command must not
+// change what another command does.
 func TestEnvironmentGivesSettingsOnly(t *testing.T) {
 	env := map[string]string{
 		"STAGEDOOR_DATA":      t.TempDir(),

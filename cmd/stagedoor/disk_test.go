@@ -30,7 +30,7 @@ func TestFullDiskIsToldOnceAndWhenItIsOver(t *testing.T) {
 		}()
 		synctest.Wait()
 		if !d.full.Load() {
-			t.Error("a disk that is full from the start is not told")
+			t.Error("a disk that is full from the start is not reported")
 		}
 		time.Sleep(2 * time.Minute)
 		cancel()

@@ -13,15 +13,16 @@ func TestDoctorTellsWhatIsWrong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nobody := dead.Addr().String()
+	refusing := dead.Addr().String()
 	_ = dead.Close()
 	text := `{"data": "` + filepath.Join(dir, "data") + `", "listen": "127.0.0.1:0",
-		"providers": {"p": {"shape": "chat", "base_url": "http://` + nobody + `/v1", "api_keys": ["sesame"]}},
+		"providers": {"p": {"shape": "chat", "base_url": "http://` + refusing + `/v1", "api_keys": ["sesame"]}},
 		"models": {"*": {"targets": [{"provider": "p", "model": "*"}]}}}`
 	file := write(t, filepath.Join(dir, "stagedoor.yaml"), text)
 	command(t, nil, "doctor", "-c", file).check(t, exitFailure, "not reached", "cannot run")
 	command(t, nil, "doctor", "-c", file, "--offline").check(t, exitOK, "skipped", "")
-	command(t, nil, "doctor", "-c", write(t, filepath.Join(dir, "wrong.yaml"), "lisen: x\n")).check(t, exitConfig, "", "lisen")
+	command(t, nil, "doctor", "-c", write(t, filepath.Join(dir, "wrong.yaml"), "lisen: x\n")).check(t, exitConfig, "",
+		"lisen")
 	var report struct {
 		Status string
 		Checks []struct{ Name, Status, Detail string }

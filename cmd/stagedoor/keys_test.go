@@ -12,7 +12,7 @@ import (
 	"stagedoor/state/identity"
 )
 
-// created is what keys create --json prints.
+// created decodes the output of keys create --json.
 type created struct{ ID, Key, Name string }
 
 func createKey(t *testing.T, data string, args ...string) created {
@@ -68,7 +68,8 @@ func TestKeysOfAStoppedGateway(t *testing.T) {
 	command(t, nil, "keys", "list", "--data", data).check(t, exitStorage, "", "there is no data directory")
 	command(t, nil, "keys", "create", "--data", data, "--user", "u").check(t, exitFailure, "", `there is no user "u"`)
 	command(t, nil, "users", "create", "u", "--data", data).check(t, exitOK, "", "")
-	k := createKey(t, data, "--name", "ci", "--scope", "chat,models", "--model", "gpt-*", "--rpm", "60", "--allow-ip", "127.0.0.0/8", "--expires-in", "1h", "--user", "u")
+	k := createKey(t, data, "--name", "ci", "--scope", "chat,models", "--model", "gpt-*", "--rpm", "60", "--allow-ip",
+		"127.0.0.0/8", "--expires-in", "1h", "--user", "u")
 	list := command(t, nil, "keys", "list", "--json", "--data", data)
 	var page struct {
 		Data []struct {
@@ -96,6 +97,7 @@ func TestKeysOfAStoppedGateway(t *testing.T) {
 func TestKeysFindTheDataDirectoryInTheConfiguration(t *testing.T) {
 	dir := t.TempDir()
 	file := write(t, filepath.Join(dir, "f.yaml"), "data: "+dir+"/here\n")
-	command(t, map[string]string{"STAGEDOOR_CONFIG": file}, "keys", "create").check(t, exitOK, "sd-", "This is key key_")
+	command(t, map[string]string{"STAGEDOOR_CONFIG": file}, "keys", "create").check(t, exitOK, "sd-",
+		"This is key key_")
 	command(t, nil, "keys", "list", "--data", dir+"/here").check(t, exitOK, "active", "")
 }

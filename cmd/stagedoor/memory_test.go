@@ -50,7 +50,8 @@ func TestTheLimitsOfTheProcessAreSharesOfItsMemory(t *testing.T) {
 	t.Setenv(memoryVariable, "")
 	const mib = 1 << 20
 	meminfo := func(kib string) fstest.MapFS {
-		return fstest.MapFS{"proc/meminfo": &fstest.MapFile{Data: []byte("MemTotal:       " + kib + " kB\nMemFree: 1 kB\n")}}
+		return fstest.MapFS{"proc/meminfo": &fstest.MapFile{Data: []byte("MemTotal:       " + kib +
+			" kB\nMemFree: 1 kB\n")}}
 	}
 	if got := allowedMemory(meminfo("1048576"), 0); got/mib != 921 {
 		t.Errorf("a machine of 1 GiB allows %d MiB, want nine tenths", got/mib)

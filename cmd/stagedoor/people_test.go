@@ -106,14 +106,16 @@ func TestUsersBecomeAdminsByCommandAlone(t *testing.T) {
 		t.Errorf("created %+v", u)
 	}
 	command(t, nil, "users", "update", "anna", "--data", data).check(t, exitUsage, "", "say what to change")
-	command(t, nil, "users", "update", "carol", "--admin", "--data", data).check(t, exitFailure, "", "there is no such user")
+	command(t, nil, "users", "update", "carol", "--admin", "--data", data).check(t, exitFailure, "",
+		"there is no such user")
 	p := launch(t, filepath.Dir(data), "serve", "--listen", "127.0.0.1:0", "--data", data)
 	defer p.stop()
 	for _, step := range []struct {
 		flags []string
 		want  adminapi.User
 	}{
-		{[]string{"--admin", "--email", "anna@example.com"}, adminapi.User{Admin: true, Status: 1, Email: "anna@example.com"}},
+		{[]string{"--admin", "--email", "anna@example.com"},
+			adminapi.User{Admin: true, Status: 1, Email: "anna@example.com"}},
 		{[]string{"--disabled"}, adminapi.User{Admin: true, Status: 2, Email: "anna@example.com"}},
 		{[]string{"--disabled=false", "--admin=false"}, adminapi.User{Status: 1, Email: "anna@example.com"}},
 	} {

@@ -20,8 +20,8 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-// patience is how long anything may take on a loaded machine; nothing here
-// waits for it unless it fails.
+// patience limits each step on a loaded machine; a test waits for it only if it
+// fails.
 const patience = 20 * time.Second
 
 // program is the real program, running.
@@ -153,7 +153,7 @@ func (p *program) ask(key, model string) int {
 	return res.StatusCode
 }
 
-// result is what a command that ends by itself did.
+// result holds the exit code and the output of a command.
 type result struct {
 	code        int
 	out, errOut string

@@ -13,7 +13,7 @@ import (
 )
 
 func TestTheLogShowsNothingThatWasNotMeantToBeRead(t *testing.T) {
-	const secret = "sk-nobody-may-read"
+	const secret = "sk-must-stay-secret"
 	holder := struct{ Key string }{secret}
 	for _, c := range []struct {
 		name string

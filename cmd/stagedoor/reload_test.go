@@ -22,7 +22,8 @@ import (
 // serving is a file that serves one model from one provider of the sandbox.
 func serving(model, provider string) string {
 	return fmt.Sprintf("listen: \"127.0.0.1:0\"\ndata: memory\nlog: {level: info}\nkeys: [{key: \"file:secret\", name: n}]\n"+
-		"providers: {%s: {shape: sandbox}}\nmodels: {%s: {targets: [{provider: %s, model: x}]}}\n", provider, model, provider)
+		"providers: {%s: {shape: sandbox}}\nmodels: {%s: {targets: [{provider: %s, model: x}]}}\n", provider, model,
+		provider)
 }
 
 // configured starts the gateway on a file, with the key "one".
@@ -213,8 +214,8 @@ func TestSettingsThatNeedARestartAreNamed(t *testing.T) {
 
 func TestKeyOfAnUnknownUserIsReported(t *testing.T) {
 	p, file := configured(t)
-	write(t, file, strings.Replace(serving("b", "p"), "name: n", "name: n, user: nobody", 1))
-	p.logged(`msg="a key of the configuration names a user that there is not" key=n user=nobody`)
+	write(t, file, strings.Replace(serving("b", "p"), "name: n", "name: n, user: missing", 1))
+	p.logged(`msg="a key of the configuration names a user that there is not" key=n user=missing`)
 	p.await("model b", func() bool { return p.ask("one", "b") == 200 })
 	p.stop()
 }
@@ -223,7 +224,8 @@ func TestKeyOfAnUnknownUserIsReported(t *testing.T) {
 // streams for it; what else is about the authorization service waits.
 func TestAutoAuthorizeChangesAtOnce(t *testing.T) {
 	before := &config.Config{OAuth: config.OAuth{AutoAuthorize: "login", Issuer: "https://a.example.com"}}
-	after := &config.Config{OAuth: config.OAuth{AutoAuthorize: "never", TopUpURL: "https://pay.example.com/", Issuer: "https://a.example.com"}}
+	after := &config.Config{OAuth: config.OAuth{AutoAuthorize: "never", TopUpURL: "https://pay.example.com/",
+		Issuer: "https://a.example.com"}}
 	if names := fixed(before, after); len(names) != 0 {
 		t.Errorf("these wait for a start: %v", names)
 	}
@@ -257,7 +259,8 @@ func TestRequestsGoOnWhileTheConfigurationChanges(t *testing.T) {
 	}
 	for i := range 10 {
 		// The provider's limits change each time.
-		text := strings.Replace(serving("a", "p"), "shape: sandbox", fmt.Sprintf("shape: sandbox, limits: {concurrency: %d}", 10+i), 1)
+		text := strings.Replace(serving("a", "p"), "shape: sandbox",
+			fmt.Sprintf("shape: sandbox, limits: {concurrency: %d}", 10+i), 1)
 		write(t, file, text)
 		p.signal(syscall.SIGHUP)
 		p.await("reading again", func() bool { return strings.Count(p.errOut.String(), "configuration read again") > i })

@@ -159,7 +159,7 @@ func (l *large) sendTo(t *testing.T, g *gateway, input string, upstream bool) {
 	}
 }
 
-// counted is what the route counts against the memory of the process before it reads input.
+// counted returns the bytes that the route counts against the memory of the process before it reads input.
 func (l *large) counted(input string) int64 {
 	if !strings.HasPrefix(l.path, "/v1") || l.kind != "application/json" {
 		return 0

@@ -33,7 +33,8 @@ func TestTopPrintsOnceWhereThereIsNoTerminal(t *testing.T) {
 	for line, want := range map[string]string{"top": "nothing is under way", "top --json": `"in_flight": 0`, "top --once": "engine"} {
 		command(t, nil, strings.Fields(line+" --data "+data)...).check(t, exitOK, want, "")
 	}
-	codes := map[string]int{"expected an address such as": exitUsage, "between 1 and 500": exitUsage, "refused": exitFailure,
+	codes := map[string]int{"expected an address such as": exitUsage, "between 1 and 500": exitUsage,
+		"refused":            exitFailure,
 		"no gateway runs on": exitFailure, "there is no data directory": exitStorage}
 	for line, want := range map[string]string{
 		"top --url localhost":                    "expected an address such as",

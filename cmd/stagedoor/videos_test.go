@@ -21,7 +21,8 @@ func videoGateway(t *testing.T) (url string) {
 	t.Helper()
 	job := func(id, status string, progress int, fault string) string {
 		return fmt.Sprintf(`{"id":%q,"object":"video","model":"video-2","status":%q,"progress":%d,"created_at":10,"completed_at":70,"expires_at":null,`+
-			`"prompt":"a \u001b[2Jboat","size":"720x1280","seconds":"4","remixed_from_video_id":null,"error":%s}`, id, status, progress, fault)
+			`"prompt":"a \u001b[2Jboat","size":"720x1280","seconds":"4","remixed_from_video_id":null,"error":%s}`, id,
+			status, progress, fault)
 	}
 	const fault = `{"code":"moderation_blocked","message":"no\u001b[1m"}`
 	mux := http.NewServeMux()
@@ -32,9 +33,11 @@ func videoGateway(t *testing.T) (url string) {
 		}
 		fmt.Fprint(w, job("video_"+in["prompt"], "queued", 0, "null"))
 	})
-	mux.HandleFunc("POST /v1/videos/{id}/remix", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, job("video_remix", "queued", 0, "null")) })
+	mux.HandleFunc("POST /v1/videos/{id}/remix",
+		func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, job("video_remix", "queued", 0, "null")) })
 	mux.HandleFunc("GET /v1/videos", func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, `{"object":"list","data":[%s,%s],"first_id":"video_b","last_id":"video_a","has_more":true}`, job("video_b", "completed", 100, "null"), job("video_a", "queued", 0, "null"))
+		fmt.Fprintf(w, `{"object":"list","data":[%s,%s],"first_id":"video_b","last_id":"video_a","has_more":true}`,
+			job("video_b", "completed", 100, "null"), job("video_a", "queued", 0, "null"))
 	})
 	mux.HandleFunc("GET /v1/videos/{id}/events", func(w http.ResponseWriter, r *http.Request) {
 		id := r.PathValue("id")
@@ -45,8 +48,10 @@ func videoGateway(t *testing.T) (url string) {
 		}
 		fmt.Fprintf(w, "event: snapshot\nid: 1\ndata: %s\n\nevent: progress\nid: 2\ndata: %s\n\nevent: terminal\nid: 3\ndata: %s\n\n", job(id, "queued", 0, "null"), job(id, "in_progress", 50, "null"), end)
 	})
-	mux.HandleFunc("GET /v1/videos/{id}/content", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.URL.Query().Get("variant"), "-bytes") })
-	mux.HandleFunc("GET /v1/receipts/{id}", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, `{"object":"receipt","charged":400000}`) })
+	mux.HandleFunc("GET /v1/videos/{id}/content",
+		func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.URL.Query().Get("variant"), "-bytes") })
+	mux.HandleFunc("GET /v1/receipts/{id}",
+		func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, `{"object":"receipt","charged":400000}`) })
 	s := httptest.NewServer(mux)
 	t.Cleanup(s.Close)
 	return s.URL
@@ -66,21 +71,27 @@ func TestVideosCommands(t *testing.T) {
 		err  string
 	}{
 		{[]string{"create", "a"}, exitOK, []string{"video_a\n"}, ""},
-		{[]string{"create", "a", "--watch"}, exitOK, []string{"video_a  queued", "0%", "in_progress   50%", "completed    100%  1m0s", "cost $0.40"}, ""},
-		{[]string{"create", "a", "--json"}, exitOK, []string{`{"id":"video_a","object":"video"`, `"progress":0`, `"expires_at":null`}, ""},
-		{[]string{"create", "bad", "-w"}, exitFailure, []string{"failed"}, "video_bad failed: no?[1m (moderation_blocked)"},
+		{[]string{"create", "a", "--watch"}, exitOK,
+			[]string{"video_a  queued", "0%", "in_progress   50%", "completed    100%  1m0s", "cost $0.40"}, ""},
+		{[]string{"create", "a", "--json"}, exitOK,
+			[]string{`{"id":"video_a","object":"video"`, `"progress":0`, `"expires_at":null`}, ""},
+		{[]string{"create", "bad", "-w"}, exitFailure, []string{"failed"},
+			"video_bad failed: no?[1m (moderation_blocked)"},
 		{[]string{"create", "a", "-o", "new.mp4"}, exitOK, []string{"completed", "new.mp4  6 bytes"}, ""},
 		{[]string{"create", "a", "-o", "taken.mp4"}, exitFailure, nil, "taken.mp4: there is such a file already"},
 		{[]string{"create", "a", "-o", "no/where.mp4"}, exitFailure, nil, "no such file or directory"},
-		{[]string{"remix", "video_a", "at night", "--json", "-w"}, exitOK, []string{`"status":"queued"`, `"status":"in_progress"`, `"status":"completed"`, `"cost":400000`}, ""},
-		{[]string{"list"}, exitOK, []string{"ID", "PROMPT", "video_b", "completed", "100%", "a ?[2Jboat", "video_a", "There is more: --after video_a"}, ""},
+		{[]string{"remix", "video_a", "at night", "--json", "-w"}, exitOK,
+			[]string{`"status":"queued"`, `"status":"in_progress"`, `"status":"completed"`, `"cost":400000`}, ""},
+		{[]string{"list"}, exitOK, []string{"ID", "PROMPT", "video_b", "completed", "100%", "a ?[2Jboat", "video_a",
+			"There is more: --after video_a"}, ""},
 		{[]string{"list", "--json"}, exitOK, []string{`"object": "list"`, `"has_more": true`}, ""},
 		{[]string{"list", "--limit", "0"}, exitUsage, nil, "use 1 to 100"},
 		{[]string{"watch"}, exitOK, []string{"video_a  queued", "completed"}, ""},
 		{[]string{"watch", "video_1", "video_bad", "video_1"}, exitFailure, []string{"completed"}, "video_bad failed"},
 		{[]string{"watch", "video_1", "--json"}, exitOK, []string{`"progress":50`, `"video.cost"`}, ""},
 		{[]string{"download", "video_1"}, exitOK, []string{"video_1.mp4  11 bytes"}, ""},
-		{[]string{"download", "video_1", "--variant", "thumbnail", "--wait", "--json"}, exitOK, []string{`"completed"`, `{"object":"video.file","id":"video_1","path":"video_1.webp","bytes":15}`}, ""},
+		{[]string{"download", "video_1", "--variant", "thumbnail", "--wait", "--json"}, exitOK,
+			[]string{`"completed"`, `{"object":"video.file","id":"video_1","path":"video_1.webp","bytes":15}`}, ""},
 		{[]string{"download", "video_1", "-o", "taken.mp4", "--force"}, exitOK, []string{"taken.mp4"}, ""},
 		{[]string{"download", "../video"}, exitOK, []string{"___video.mp4"}, ""},
 		{[]string{"download", "video_1", "--variant", "smell"}, exitUsage, nil, "use video, thumbnail or spritesheet"},
@@ -91,7 +102,8 @@ func TestVideosCommands(t *testing.T) {
 	} {
 		var out, errOut bytes.Buffer
 		env := map[string]string{"STAGEDOOR_KEY": "sd-1", "STAGEDOOR_URL": url}
-		err := run(t.Context(), append([]string{"videos"}, test.args...), func(name string) (string, bool) { v, ok := env[name]; return v, ok }, &out, &errOut)
+		err := run(t.Context(), append([]string{"videos"}, test.args...),
+			func(name string) (string, bool) { v, ok := env[name]; return v, ok }, &out, &errOut)
 		name := strings.Join(test.args, " ")
 		if exitCode(err) != test.code || test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
 			t.Errorf("%s: %v, code %d, want %d and %q", name, err, exitCode(err), test.code, test.err)

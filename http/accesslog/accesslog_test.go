@@ -37,8 +37,16 @@ func TestTheLineReportsTheOutcomeOfTheRequest(t *testing.T) {
 	}{
 		{"as written", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404); w.WriteHeader(200) }, 404},
 		{"without a status", func(w http.ResponseWriter, _ *http.Request) { w.Write(nil) }, 200},
-		{"after an interim one", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(103); w.WriteHeader(201) }, 201},
-		{"as its handler says", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(200); accesslog.Outcome(outer{w}, 499) }, 499},
+		{"after an interim one", func(w http.ResponseWriter,
+			_ *http.Request) {
+			w.WriteHeader(103)
+			w.WriteHeader(201)
+		}, 201},
+		{"as its handler says", func(w http.ResponseWriter,
+			_ *http.Request) {
+			w.WriteHeader(200)
+			accesslog.Outcome(outer{w}, 499)
+		}, 499},
 		{"never", func(http.ResponseWriter, *http.Request) {}, 0},
 	} {
 		line := serve(slog.LevelInfo, get, c.handler)

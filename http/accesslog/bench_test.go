@@ -9,7 +9,7 @@ import (
 	"stagedoor/http/accesslog"
 )
 
-// BenchmarkLine is what the line of one request to a text door costs.
+// BenchmarkLine measures the log line of one request for text.
 func BenchmarkLine(b *testing.B) {
 	logger := slog.New(slog.NewTextHandler(io.Discard, nil))
 	w, r := httptest.NewRecorder(), httptest.NewRequest("POST", "/v1/chat/completions", nil)

@@ -76,7 +76,7 @@ func TestOneKeyInAnyOfItsPlaces(t *testing.T) {
 		{"nothing", nil, "", true, "missing_api_key"},
 		{"another scheme", []string{"Authorization", "Basic " + secret}, "", false, "missing_api_key"},
 		{"no scheme", []string{"Authorization", secret}, "", false, "missing_api_key"},
-		{"unknown", []string{"X-Api-Key", "sd-nobody"}, "", false, "invalid_api_key"},
+		{"unknown", []string{"X-Api-Key", "sd-unknown"}, "", false, "invalid_api_key"},
 		{"two different headers", []string{"Authorization", "Bearer " + secret, "X-Api-Key", other}, "", false,
 			"invalid_api_key"},
 		{"three, the last as the first", []string{"Authorization", "Bearer " + secret, "X-Api-Key", other,
@@ -113,7 +113,7 @@ func TestConfiguredKeysCountAtOnceAndFirst(t *testing.T) {
 	r := httptest.NewRequest("GET", "/", nil)
 	r.Header.Set("X-Api-Key", "sd-configured")
 	if _, err := a.Authenticate(r, false); err == nil {
-		t.Error("a key nobody configured is known")
+		t.Error("a key that is not configured is accepted")
 	}
 	a.SetFixed([]identity.Key{key("fixed", "sd-configured"), key("shadow", secret)})
 	if k, err := a.Authenticate(r, false); err != nil || k.ID != "fixed" {
@@ -210,7 +210,7 @@ func TestUnknownKeysOfAnAddressAreCounted(t *testing.T) {
 	}
 	const here = "192.0.2.1:1"
 	for range 5 {
-		if got := status(ask(here, "sd-nobody")); got != 401 {
+		if got := status(ask(here, "sd-unknown")); got != 401 {
 			t.Fatalf("without a limit: %d", got)
 		}
 	}

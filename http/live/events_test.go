@@ -42,7 +42,7 @@ func TestAStreamOfOneJobEndsWithItsEnd(t *testing.T) {
 	})
 }
 
-// Whoever comes back hears of the end once, whenever the connection was lost.
+// A client that reconnects receives the end once, whenever the connection was lost.
 func TestAStreamIsResumedWithoutAGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
@@ -190,15 +190,19 @@ func TestWhoMayWatch(t *testing.T) {
 		}{
 			{"a key", one, key, nil, 200, ""},
 			{"a browser", one, "", []string{"Cookie", "session=1"}, 200, ""},
-			{"a page of the gateway", one, "", []string{"Cookie", "session=1", "Origin", "https://gateway.example"}, 200, ""},
+			{"a page of the gateway", one, "", []string{"Cookie", "session=1", "Origin", "https://gateway.example"},
+				200, ""},
 			{"a page of the host", one, "", []string{"Cookie", "session=1", "Origin", "http://gateway"}, 200, ""},
-			{"a page from elsewhere", one, "", []string{"Cookie", "session=1", "Origin", "https://evil.example"}, 403, "origin_not_allowed"},
-			{"a page from nowhere", one, "", []string{"Cookie", "session=1", "Origin", "null"}, 403, "origin_not_allowed"},
-			{"nobody", one, "", nil, 401, "missing_api_key"},
+			{"a page from elsewhere", one, "", []string{"Cookie", "session=1", "Origin", "https://evil.example"}, 403,
+				"origin_not_allowed"},
+			{"a page from nowhere", one, "", []string{"Cookie", "session=1", "Origin", "null"}, 403,
+				"origin_not_allowed"},
+			{"no key", one, "", nil, 401, "missing_api_key"},
 			{"a key in the query", one + "?key=" + key, "", nil, 401, "missing_api_key"},
-			{"an unknown key beside a session", one, "sd-unknown", []string{"Cookie", "session=1"}, 401, "invalid_api_key"},
+			{"an unknown key beside a session", one, "sd-unknown", []string{"Cookie", "session=1"}, 401,
+				"invalid_api_key"},
 			{"a key for other things", one, noVideos, nil, 403, "permission_denied"},
-			{"somebody else", one, foreign, nil, 404, "video_not_found"},
+			{"another user", one, foreign, nil, 404, "video_not_found"},
 			{"an unknown job", "/v1/videos/video_0/events", key, nil, 404, "video_not_found"},
 			{"a bad place to resume", one, key, []string{"Last-Event-ID", "x"}, 400, "invalid_value"},
 			{"a socket without upgrade", "/v1/videos/live", key, nil, 426, "upgrade_required"},
@@ -238,8 +242,8 @@ func TestADeletedJobEndsItsStream(t *testing.T) {
 	})
 }
 
-// A client that reads nothing keeps its own stream waiting. What it hears then is
-// the newest, and nobody else has waited.
+// A client that reads nothing keeps only its own stream waiting, and then receives the
+// newest state.
 func TestASlowStreamHearsTheNewest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)

@@ -28,14 +28,14 @@ import (
 
 const (
 	key      = "sd-watcher"
-	foreign  = "sd-somebody-else"
+	foreign  = "sd-another-user"
 	noVideos = "sd-no-videos"
 )
 
 // me is the owner that key belongs to.
 var me = state.OwnerOf("", "ann")
 
-// A stage is the doors behind a server whose connections are pipes, so that its
+// A stage is the handlers behind a server whose connections are pipes, so that its
 // time may be fake and nothing is buffered on the way.
 type stage struct {
 	t        *testing.T

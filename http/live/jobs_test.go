@@ -17,7 +17,8 @@ import (
 // Whatever a client says, it is answered by messages that are JSON, or by nothing.
 func FuzzAnyMessageIsAnswered(f *testing.F) {
 	for _, text := range []string{`{"type":"subscribe","ids":"all","after":1}`, `{"type":"subscribe","ids":["a","b"]}`, `{"type":"unsubscribe"}`,
-		`{"type":"subscribe","ids":[null]}`, `{"type":1e999}`, `[]`, `"subscribe"`, "\xff\x00", `{"type":"subscribe","ids":["` + "\u2028" + `"],"after":1e300}`} {
+		`{"type":"subscribe","ids":[null]}`, `{"type":1e999}`, `[]`, `"subscribe"`, "\xff\x00",
+		`{"type":"subscribe","ids":["` + "\u2028" + `"],"after":1e300}`} {
 		f.Add([]byte(text))
 	}
 	s, err := schema.Open(journal.NewMemory(), time.Now)
@@ -72,9 +73,9 @@ func BenchmarkAChangeIsTold(b *testing.B) {
 		put(v)
 	}
 	j := &jobs{state: s, owner: v.Owner, feed: newFeed(s, v.Owner, nil, work.LastVideoChange(s.View(), v.Owner))}
-	told := 0
+	sent := 0
 	next := func() {
-		if _, err := j.Next(func([]byte) error { told++; return nil }); err != nil {
+		if _, err := j.Next(func([]byte) error { sent++; return nil }); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -87,7 +88,7 @@ func BenchmarkAChangeIsTold(b *testing.B) {
 		b.StartTimer()
 		next()
 	}
-	if told != b.N+1 {
-		b.Errorf("%d messages of %d changes", told, b.N)
+	if sent != b.N+1 {
+		b.Errorf("%d messages of %d changes", sent, b.N)
 	}
 }

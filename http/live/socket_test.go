@@ -60,8 +60,8 @@ func TestASocketWatchesOneSomeOrAll(t *testing.T) {
 	})
 }
 
-// A page that asks now and then whether its line is alive is not told everything
-// each time, however long ago anything changed.
+// A page that asks now and then whether its connection is alive does not receive
+// everything again each time, however long ago anything changed.
 func TestASilentWatcherResumesFromItsLastAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
@@ -142,7 +142,7 @@ func TestOriginAndKeyAreCheckedBeforeTheUpgrade(t *testing.T) {
 			status  int
 		}{
 			{"key", http.Header{"Authorization": {"Bearer " + key}}, 101},
-			{"nobody", nil, 401},
+			{"no key", nil, 401},
 			{"own page", http.Header{"Cookie": {"session=1"}, "Origin": {"https://gateway.example"}}, 101},
 			{"foreign page", http.Header{"Cookie": {"session=1"}, "Origin": {"https://evil.example"}}, 403},
 			{"wrong scope", http.Header{"Authorization": {"Bearer " + noVideos}}, 403},
@@ -320,7 +320,7 @@ func TestOneOwnerHasHalfOfTheFreeWatchers(t *testing.T) {
 			t.Errorf("got %d, %s", reply.StatusCode, text)
 		}
 		if reply, _ := s.get("/v1/videos/events", foreign); reply.StatusCode != 200 {
-			t.Errorf("somebody else gets %d", reply.StatusCode)
+			t.Errorf("another user gets %d", reply.StatusCode)
 		}
 	})
 }

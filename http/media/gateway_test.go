@@ -40,7 +40,7 @@ import (
 	"stagedoor/state/share"
 )
 
-// A gateway is the assembled media doors behind the assembled server.
+// A gateway is the assembled media handlers behind the assembled server.
 type gateway struct {
 	heartbeat time.Duration
 	auth      *auth.Authenticator
@@ -71,11 +71,11 @@ func newID() string {
 // perImage is a price that is easy to count.
 var perImage = &catalog.Price{PerImage: 40_000}
 
-// credits is what the account of user 7 has at first.
+// credits is the first balance of user 7.
 const credits = 1_000_000
 
 // open assembles a gateway: models of the vendor's names at an upstream of the
-// images shape, house-* at one of the third shape, and sandbox-*.
+// images shape, other-* at one of the third shape, and sandbox-*.
 func open(t *testing.T, vendor http.HandlerFunc) *gateway { return openBeating(t, 0, vendor) }
 
 // openBeating is open with streams that begin with a heartbeat after some time.
@@ -98,7 +98,7 @@ func openBeating(t *testing.T, heartbeat time.Duration, vendor http.HandlerFunc)
 	}
 	var models []catalog.Model
 	for pattern, provider := range map[string]string{"gen-image-*": "vendor", "legacy-image-*": "vendor",
-		"gpt-image-*": "vendor", "house-*": "google", "text-*": "wordy", "drawing-*": "chatty",
+		"gpt-image-*": "vendor", "other-*": "google", "text-*": "wordy", "drawing-*": "chatty",
 		"sandbox-*": "sandbox"} {
 		models = append(
 			models,
@@ -165,7 +165,7 @@ func (g *gateway) build(cat *catalog.Catalog, specs []catalog.Provider) {
 	keys := auth.New(identity.AccessOf(g.state), time.Now)
 	keys.SetFixed([]identity.Key{{ID: "k", Name: "k", Hash: state.HashSecret("sd-test"), User: "7", Enabled: true},
 		{ID: "o", Name: "o", Hash: state.HashSecret("sd-other"), User: "8", Enabled: true},
-		{ID: "nobodys", Name: "nobodys", Hash: state.HashSecret("sd-nobodys"), Enabled: true},
+		{ID: "userless", Name: "userless", Hash: state.HashSecret("sd-userless"), Enabled: true},
 		{ID: "n", Name: "n", Hash: state.HashSecret("sd-narrow"), Enabled: true, Scopes: []string{"chat"}}})
 	g.auth, g.watchers = keys, share.New(share.Watchers, 100, 1)
 	g.secret = "sd-test"
@@ -269,7 +269,7 @@ func (g *gateway) fetch(url string) *reply {
 	return r
 }
 
-// spent is what the account has paid, once nothing is held any more.
+// spent waits until nothing is held and returns what the account has paid.
 func (g *gateway) spent() int64 {
 	g.t.Helper()
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {

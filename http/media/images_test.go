@@ -274,7 +274,7 @@ func TestMoreImagesThanOneCallMakesAreSeveralCalls(t *testing.T) {
 			onePixel,
 		)
 	})
-	r := g.generate(object{"model": "house-painter", "n": 10, "size": "1536x1024"})
+	r := g.generate(object{"model": "other-image", "n": 10, "size": "1536x1024"})
 	if r.status != 200 || len(r.get("data").Array()) != 10 || r.get("usage.total_tokens").Int() != 120 ||
 		r.get("usage.output_tokens_details.image_tokens").Int() != 60 {
 		t.Fatalf("%d %s", r.status, r.body)
@@ -300,7 +300,7 @@ func TestTheThirdShapeIsAskedForPictures(t *testing.T) {
 		)
 	})
 	picture := pngOf(8, 8)
-	r := g.edit(object{"model": "house-painter", "prompt": "a hat", "size": "1792x1024", "quality": "high"},
+	r := g.edit(object{"model": "other-image", "prompt": "a hat", "size": "1792x1024", "quality": "high"},
 		map[string][]byte{"image": picture})
 	if r.status != 200 || r.get("data.0.b64_json").Str != onePixel ||
 		r.header.Get("X-Stagedoor-Losses") != "size:nearest,quality" &&
@@ -308,7 +308,7 @@ func TestTheThirdShapeIsAskedForPictures(t *testing.T) {
 		t.Fatalf("%d %v %s", r.status, r.header, r.body)
 	}
 	got := gjson.ParseBytes(sent)
-	if path != "/v1beta/models/house-painter:generateContent" ||
+	if path != "/v1beta/models/other-image:generateContent" ||
 		got.Get("contents.0.parts.0.inlineData.data").Str != base64.StdEncoding.EncodeToString(picture) ||
 		got.Get("contents.0.parts.1.text").Str != "a hat" ||
 		got.Get("generationConfig.responseModalities.1").Str != "IMAGE" ||
@@ -397,7 +397,7 @@ func TestAllOrNothing(t *testing.T) {
 			onePixel,
 		)
 	})
-	r := g.generate(object{"model": "house-painter", "n": 3})
+	r := g.generate(object{"model": "other-image", "n": 3})
 	if r.status != 400 || r.get("data").Exists() || g.spent() != 0 {
 		t.Errorf("%d %s, charged %d", r.status, r.body, g.spent())
 	}
@@ -459,9 +459,9 @@ func TestWhatIsRefusedCostsNothing(t *testing.T) {
 		code   string
 	}{
 		"a rule":         {object{"model": "gen-image-1", "n": 11}, 400, "invalid_value"},
-		"another model":  {object{"model": "nobodys"}, 404, "model_not_found"},
+		"another model":  {object{"model": "no-such-model"}, 404, "model_not_found"},
 		"a text model":   {object{"model": "text-1"}, 400, "invalid_value"},
-		"a mask or none": {object{"model": "house-painter", "background": "transparent"}, 400, "unsupported_parameter"},
+		"a mask or none": {object{"model": "other-image", "background": "transparent"}, 400, "unsupported_parameter"},
 	} {
 		r := g.generate(tc.with)
 		if r.status != tc.status || r.get("error.code").Str != tc.code {
@@ -472,7 +472,7 @@ func TestWhatIsRefusedCostsNothing(t *testing.T) {
 	if r := g.generate(object{"model": "gen-image-1"}); r.status != 403 {
 		t.Errorf("without the scope: %d %s", r.status, r.body)
 	}
-	g.secret = "sd-nobody"
+	g.secret = "sd-unknown"
 	if r := g.generate(object{"model": "gen-image-1"}); r.status != 401 {
 		t.Errorf("without a key: %d %s", r.status, r.body)
 	}

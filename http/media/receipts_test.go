@@ -15,10 +15,10 @@ func (g *gateway) as(secret string) *gateway {
 // TestPicturesThatNobodyPaysForHaveReceipts (decisions, Ledger).
 func TestPicturesThatNobodyPaysForHaveReceipts(t *testing.T) {
 	g := open(t, answer(200, made(2)))
-	nobody := g.as("sd-nobodys")
-	made := nobody.generate(object{"model": "gen-image-1", "n": 2})
+	userless := g.as("sd-userless")
+	made := userless.generate(object{"model": "gen-image-1", "n": 2})
 	path := "/v1/receipts/" + made.header.Get("X-Request-Id")
-	r := nobody.send("GET", path, "", "")
+	r := userless.send("GET", path, "", "")
 	if made.status != 200 || r.status != 200 || r.get("usage.images").Int() != 2 ||
 		r.get("usage.output_tokens").Int() != 20 || r.get("charged").Int() != 0 ||
 		r.get("settlement").Str != "none" ||
@@ -41,7 +41,7 @@ func TestVideosHaveReceipts(t *testing.T) {
 		charged                  int64
 	}{
 		{"paid", "sd-test", "charged", 80_000},
-		{"nobody's", "sd-nobodys", "none", 0},
+		{"without a user", "sd-userless", "none", 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestVideosHaveReceipts(t *testing.T) {
 func TestVideoUnderWayHasNoReceiptYet(t *testing.T) {
 	t.Parallel()
 	g, _ := openStudio(t, time.Hour)
-	client := g.as("sd-nobodys")
+	client := g.as("sd-userless")
 	r := client.send("POST", "/v1/videos", asJSON, `{"prompt":"a cat"}`)
 	for _, request := range []string{r.header.Get("X-Request-Id"), r.get("id").Str} {
 		g.refused(client.send("GET", "/v1/receipts/"+request, "", ""), 404, "not_found", "request_id")

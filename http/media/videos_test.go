@@ -42,7 +42,7 @@ type studio struct {
 	specs []video.Spec // oldest first
 }
 
-// asked is what was submitted, the oldest first.
+// asked returns the submitted jobs, the oldest first.
 func (s *studio) asked() []video.Spec {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -343,7 +343,7 @@ func TestWhatIsNotReady(t *testing.T) {
 	)
 	g.refused(g.send("POST", at+"/remix", asJSON, `{"prompt":""}`), 400, "invalid_value", "prompt")
 	g.refused(
-		g.send("POST", "/v1/videos", asJSON, `{"prompt":"p","model":"nobody-makes-it"}`),
+		g.send("POST", "/v1/videos", asJSON, `{"prompt":"p","model":"no-such-model"}`),
 		404,
 		"model_not_found",
 		"model",
@@ -368,7 +368,7 @@ func TestWhatIsNotReady(t *testing.T) {
 		g.refused(r, 404, "video_not_found", "video_id")
 	}
 	if r := g.send("GET", "/v1/videos", "", ""); len(r.get("data").Array()) != 0 {
-		t.Errorf("somebody else's are listed: %s", r.body)
+		t.Errorf("another user's jobs are listed: %s", r.body)
 	}
 	g.secret = "sd-narrow"
 	if r := g.send("GET", at, "", ""); r.status != 403 {
@@ -570,7 +570,7 @@ func TestUploadsThatAreRefusedCostNothing(t *testing.T) {
 			{"input_reference", "a.png", "", string(pngOf(1280, 720))}}, "unsupported_parameter", "input_reference"},
 		"for a new video": {"/v1/videos", prompt, [][4]string{upload(mine)}, "invalid_value", "video"},
 		"for a remix":     {"/v1/videos/video_1/remix", prompt, [][4]string{upload(mine)}, "invalid_value", "video"},
-		"an unknown model": {edits, append([]string{"model", "nobody"}, prompt...), [][4]string{upload(mine)},
+		"an unknown model": {edits, append([]string{"model", "no-such-model"}, prompt...), [][4]string{upload(mine)},
 			"model_not_found", "model"},
 	} {
 		contentType, body := uploadOf(t, c.fields, c.files...)

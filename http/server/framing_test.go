@@ -43,7 +43,7 @@ func ambiguousHeader(text []byte, r *http.Request) bool {
 	return err == nil && h["Transfer-Encoding"] != nil && (h["Content-Length"] != nil || !r.ProtoAtLeast(1, 1))
 }
 
-// followed is what a framing finds in text that comes in pieces of at most size bytes.
+// followed returns what a framing finds in text that arrives in pieces of at most size bytes.
 func followed(text []byte, size int) (starts []int, ambiguousAt int) {
 	var f framing
 	for i := range text {

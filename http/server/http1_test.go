@@ -54,7 +54,7 @@ const (
 	hiddenBody  = "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"
 )
 
-// ambiguousCases are what a client sends and the statuses of the replies. After 400 the connection ends.
+// ambiguousCases lists bytes from a client and the statuses of the replies. After 400 the connection ends.
 var ambiguousCases = []struct {
 	name, sent string
 	statuses   []int
@@ -72,7 +72,8 @@ var ambiguousCases = []struct {
 	},
 	{
 		"several lengths",
-		getHealth + "Content-Length: 3\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + goodRequest,
+		getHealth + "Content-Length: 3\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" +
+			goodRequest,
 		[]int{400},
 	},
 	{
@@ -211,7 +212,7 @@ func halfClosing(
 	return client, bufio.NewReader(client), release, ended
 }
 
-// beginnings are how far a reply is when its client closes something.
+// beginnings lists the progress of a reply when its client closes something.
 var beginnings = map[string]func(http.ResponseWriter){
 	"no reply yet": nil,
 	"a stream": func(w http.ResponseWriter) {

@@ -73,7 +73,8 @@ func TestRequestIDsAreTheClientsOwnIfHarmless(t *testing.T) {
 	s, _ := newServer(t, nil)
 	for id, kept := range map[string]bool{
 		"a": true, "req_1-Z": true, strings.Repeat("x", 128): true,
-		"": false, strings.Repeat("x", 129): false, "a b": false, "a\nb": false, "a.b": false, "ä": false, `a"b`: false, "a/b": false,
+		"": false, strings.Repeat("x", 129): false, "a b": false, "a\nb": false, "a.b": false, "ä": false, `a"b`: false,
+		"a/b": false,
 	} {
 		for _, path := range []string{"/healthz", "/nowhere"} {
 			r := httptest.NewRequest("GET", path, nil)
@@ -154,8 +155,10 @@ func TestOverloadIsToldAtTheDoor(t *testing.T) {
 func TestPathsThatAreServedNowhere(t *testing.T) {
 	s, _ := newServer(t, nil)
 	for _, path := range []string{
-		"/", "/v1", "/v1/", "/v1/chat", "/v1/chat/completions/", "/v1/chat//completions", "/v1/./models", "/v1/models/../chat/completions",
-		"/v1/chat/completions/..", "/v1/.", "/v1/%2e%2e/models", "/v1/models/%2e", "/v1%2Fmodels", "/v1/messages/batches", "/v1/chat/completions%00",
+		"/", "/v1", "/v1/", "/v1/chat", "/v1/chat/completions/", "/v1/chat//completions", "/v1/./models",
+		"/v1/models/../chat/completions",
+		"/v1/chat/completions/..", "/v1/.", "/v1/%2e%2e/models", "/v1/models/%2e", "/v1%2Fmodels",
+		"/v1/messages/batches", "/v1/chat/completions%00",
 		"/v1/chat/completions;x=1", "/V1/models", "/v1beta/models/m:fly", "/v1/" + strings.Repeat("a", 8000),
 	} {
 		w := get(s, httptest.NewRequest("POST", path, nil))
@@ -180,7 +183,8 @@ func TestPathsThatAreServedNowhere(t *testing.T) {
 func TestAModelsNameInAPathHasNoDotSegments(t *testing.T) {
 	s, _ := newServer(t, nil)
 	for _, path := range []string{"/v1beta/models/cheap-/../dear:generateContent", "/v1beta/models/cheap-%2F..%2Fdear:streamGenerateContent",
-		"/v1beta/models/cheap-/%2e%2E/dear:countTokens", "/v1/models/cheap-/../dear:generateContent", "/v1beta/models/../models/m:generateContent"} {
+		"/v1beta/models/cheap-/%2e%2E/dear:countTokens", "/v1/models/cheap-/../dear:generateContent",
+		"/v1beta/models/../models/m:generateContent"} {
 		w := get(s, httptest.NewRequest("POST", path, nil))
 		if w.Code != 404 || !strings.Contains(w.Body.String(), "is not served here") {
 			t.Errorf("%s: %d, %s", path, w.Code, w.Body)
@@ -266,8 +270,13 @@ func TestAPanicEndsOneRequest(t *testing.T) {
 		aborted bool
 	}{
 		{"before the reply", func(http.ResponseWriter, *http.Request) { panic("secret detail") }, 500, false},
-		{"with headers set", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "x"); panic(1) }, 500, false},
-		{"within the reply", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("half")); panic(1) }, 200, true},
+		{"with headers set", func(w http.ResponseWriter,
+			_ *http.Request) {
+			w.Header().Set("Content-Type", "x")
+			panic(1)
+		}, 500, false},
+		{"within the reply", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("half")); panic(1) }, 200,
+			true},
 		{"on purpose", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 200, true},
 	} {
 		w := httptest.NewRecorder()
@@ -309,9 +318,12 @@ func TestHealthAndReadiness(t *testing.T) {
 		want   string
 	}{
 		{Health{}, false, 200, `{"status":"ready"}`},
-		{Health{Degraded: []Condition{slow}}, false, 200, `{"status":"ready","degraded":[{"code":"provider_failing","message":"1 of 2 providers failing"}]}`},
-		{Health{Blocking: []Condition{broken}}, false, 503, `{"status":"not_ready","reasons":[{"code":"store_failed","message":"the store failed"}]}`},
-		{Health{Blocking: []Condition{broken}}, true, 503, `{"status":"not_ready","reasons":[{"code":"draining","message":"the gateway is shutting down"},{"code":"store_failed","message":"the store failed"}]}`},
+		{Health{Degraded: []Condition{slow}}, false, 200,
+			`{"status":"ready","degraded":[{"code":"provider_failing","message":"1 of 2 providers failing"}]}`},
+		{Health{Blocking: []Condition{broken}}, false, 503,
+			`{"status":"not_ready","reasons":[{"code":"store_failed","message":"the store failed"}]}`},
+		{Health{Blocking: []Condition{broken}}, true, 503,
+			`{"status":"not_ready","reasons":[{"code":"draining","message":"the gateway is shutting down"},{"code":"store_failed","message":"the store failed"}]}`},
 		{Health{}, true, 503, `{"status":"not_ready","reasons":[{"code":"draining","message":"the gateway is shutting down"}]}`},
 	} {
 		health = c.health
@@ -386,8 +398,10 @@ func TestWhatNetHTTPMakesOfOddRequests(t *testing.T) {
 		{"two hosts", "GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400},
 		{"no host", "GET /healthz HTTP/1.1\r\n\r\n", 400},
 		{"junk expectation", "POST /healthz HTTP/1.1\r\nHost: a\r\nExpect: junk\r\nContent-Length: 0\r\n\r\n", 417},
-		{"header of 40 KiB", "GET /healthz HTTP/1.1\r\nHost: a\r\nX-Big: " + strings.Repeat("a", 40<<10) + "\r\n\r\n", 431},
-		{"request id with a line break", "GET /healthz HTTP/1.1\r\nHost: a\r\nX-Request-Id: a\r\nSet-Cookie: b\r\n\r\n", 200},
+		{"header of 40 KiB", "GET /healthz HTTP/1.1\r\nHost: a\r\nX-Big: " + strings.Repeat("a", 40<<10) + "\r\n\r\n",
+			431},
+		{"request id with a line break", "GET /healthz HTTP/1.1\r\nHost: a\r\nX-Request-Id: a\r\nSet-Cookie: b\r\n\r\n",
+			200},
 	} {
 		s, _ := newServer(t, nil)
 		p := serve(t, s)
@@ -494,7 +508,7 @@ func TestAWriteNobodyTakesEnds(t *testing.T) {
 		if d := time.Since(start); !errors.As(err, &timeout) || !timeout.Timeout() || d > writeTimeout {
 			t.Errorf("after %s: %v", d, err)
 		}
-		// Somebody else's deadline does not stand in for ours.
+		// A deadline set by another caller does not replace ours.
 		c.SetWriteDeadline(time.Time{})
 		start = time.Now()
 		if _, err := c.Write([]byte("x")); err == nil || time.Since(start) > writeTimeout {

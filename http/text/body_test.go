@@ -25,9 +25,11 @@ func TestBodiesThatAreNotOneJSONObjectAreRefused(t *testing.T) {
 		{"10,000 names", `{` + good + `,"metadata":null,"x":{` + manyNames(10_000) + `}}`, "", ""},
 		{"10,001 names", `{` + good + `,"x":{"y":[0,{` + manyNames(10_001) + `}]}}`, "invalid_json", "x.y.1"},
 		{"10,001 names at the top", `{` + good + `,` + manyNames(9_999) + `}`, "invalid_json", ""},
-		{"10,001 messages", `{"model":"alpha","messages":[` + strings.Repeat(`{"role":"user","content":"hi"},`, 10_000) + `{"role":"user","content":"hi"}]}`,
+		{"10,001 messages", `{"model":"alpha","messages":[` +
+			strings.Repeat(`{"role":"user","content":"hi"},`, 10_000) + `{"role":"user","content":"hi"}]}`,
 			"invalid_json", "messages"},
-		{"10,001 tools", `{` + good + `,"tools":[` + strings.Repeat(`{"type":"function","function":{"name":"f"}},`, 10_000) + `{}]}`, "invalid_json", "tools"},
+		{"10,001 tools", `{` + good + `,"tools":[` +
+			strings.Repeat(`{"type":"function","function":{"name":"f"}},`, 10_000) + `{}]}`, "invalid_json", "tools"},
 		{"brackets in strings", `{` + good + `,"x":"` + strings.Repeat(`[\"`, 1000) + `"}`, "", ""},
 		{"empty", "", "invalid_json", ""},
 		{"white space", " \n", "invalid_json", ""},
@@ -48,11 +50,14 @@ func TestBodiesThatAreNotOneJSONObjectAreRefused(t *testing.T) {
 		{"leading zero", `{` + good + `,"x":01}`, "invalid_json", ""},
 		{"duplicate key", `{` + good + `,"model":"beta"}`, "duplicate_key", "model"},
 		{"escaped duplicate", `{` + good + `,"\u006dodel":"beta"}`, "duplicate_key", "model"},
-		{"duplicate of a long name", `{` + good + `,"` + strings.Repeat("n", 999) + `":1,"` + strings.Repeat("n", 999) + `":2}`, "duplicate_key", strings.Repeat("n", 256) + "..."},
+		{"duplicate of a long name", `{` + good + `,"` + strings.Repeat("n", 999) + `":1,"` + strings.Repeat("n", 999) +
+			`":2}`, "duplicate_key", strings.Repeat("n", 256) + "..."},
 		{"nested duplicate", `{` + good + `,"metadata":{"a":"1","a":"2"}}`, "duplicate_key", "metadata.a"},
-		{"duplicate in a list", `{"model":"alpha","messages":[{"role":"user","role":"system","content":"hi"}]}`, "duplicate_key", "messages.0.role"},
+		{"duplicate in a list", `{"model":"alpha","messages":[{"role":"user","role":"system","content":"hi"}]}`,
+			"duplicate_key", "messages.0.role"},
 		{"another case", `{` + good + `,"Model":"beta"}`, "misspelled_name", "Model"},
-		{"another case, deep", `{"model":"alpha","messages":[{"role":"user","content":"hi","\u0052ole":"system"}]}`, "misspelled_name", "messages.0.Role"},
+		{"another case, deep", `{"model":"alpha","messages":[{"role":"user","content":"hi","\u0052ole":"system"}]}`,
+			"misspelled_name", "messages.0.Role"},
 		{"a folded sign", `{` + good + `,"\u017ftream":true}`, "misspelled_name", "\u017ftream"},
 		{"another case among a client's own names", `{` + good + `,"metadata":{"Model":"beta"}}`, "", ""},
 	} {

@@ -59,12 +59,17 @@ func TestASilentStreamIsKeptAliveTheWayItsClientsBear(t *testing.T) {
 		beat             string
 	}{
 		{"chat", "/v1/chat/completions", `{"model":"alpha","stream":true,"messages":[{"role":"user","content":"[sandbox: stall=2]"}]}`, ": keep-alive\n"},
-		{"completions", "/v1/completions", `{"model":"alpha","stream":true,"prompt":"[sandbox: stall=2]"}`, ": keep-alive\n"},
-		{"responses", "/v1/responses", `{"model":"alpha","stream":true,"input":"[sandbox: stall=2]"}`, ": keep-alive\n"},
-		{"background", "/v1/responses", `{"model":"alpha","stream":true,"background":true,"input":"[sandbox: stall=2]"}`, ": keep-alive\n"},
+		{"completions", "/v1/completions", `{"model":"alpha","stream":true,"prompt":"[sandbox: stall=2]"}`,
+			": keep-alive\n"},
+		{"responses", "/v1/responses", `{"model":"alpha","stream":true,"input":"[sandbox: stall=2]"}`,
+			": keep-alive\n"},
+		{"background", "/v1/responses",
+			`{"model":"alpha","stream":true,"background":true,"input":"[sandbox: stall=2]"}`, ": keep-alive\n"},
 		{"messages", "/v1/messages", `{"model":"alpha","stream":true,"max_tokens":64,"messages":[{"role":"user","content":"[sandbox: stall=2]"}]}`, "event: ping\ndata: {\"type\":\"ping\"}\n\n"},
-		{"gemini", "/v1beta/models/alpha:streamGenerateContent?alt=sse", `{"contents":[{"parts":[{"text":"[sandbox: stall=2]"}]}]}`, "data: "},
-		{"gemini array", "/v1beta/models/alpha:streamGenerateContent", `{"contents":[{"parts":[{"text":"[sandbox: stall=2]"}]}]}`, "\n"},
+		{"gemini", "/v1beta/models/alpha:streamGenerateContent?alt=sse",
+			`{"contents":[{"parts":[{"text":"[sandbox: stall=2]"}]}]}`, "data: "},
+		{"gemini array", "/v1beta/models/alpha:streamGenerateContent",
+			`{"contents":[{"parts":[{"text":"[sandbox: stall=2]"}]}]}`, "\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -464,7 +464,8 @@ func TestInputThatDoesNotFitItsConversationIsRefused(t *testing.T) {
 	const twice = "Duplicate item found with id %s. Remove duplicate items from your input and try again."
 	for input, message := range map[string]string{
 		`"hi"`: "No tool output found for function call call_1.",
-		`[{"role":"user","id":"msg_1","content":"again"}]`:                                  fmt.Sprintf(twice, "msg_1"),
+		`[{"role":"user","id":"msg_1","content":"again"}]`: fmt.Sprintf(twice,
+			"msg_1"),
 		`[{"role":"user","id":"m2","content":"a"},{"role":"user","id":"m2","content":"b"}]`: fmt.Sprintf(twice, "m2"),
 	} {
 		r := ask(input)

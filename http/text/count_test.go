@@ -16,7 +16,8 @@ import (
 func TestTokensAreEstimatedIfNoProviderCountsThem(t *testing.T) {
 	g := open(t)
 	for _, c := range []struct{ path, body, field string }{
-		{"/v1/messages/count_tokens", `{"model":"alpha","messages":[{"role":"user","content":"count these words"}]}`, "input_tokens"},
+		{"/v1/messages/count_tokens", `{"model":"alpha","messages":[{"role":"user","content":"count these words"}]}`,
+			"input_tokens"},
 		{"/v1/messages/count_tokens?beta=true", `{"model":"alpha","max_tokens":5,"messages":[{"role":"user","content":"count these words"}]}`, "input_tokens"},
 		{"/v1beta/models/alpha:countTokens", `{"contents":[{"parts":[{"text":"count these words"}]}]}`, "totalTokens"},
 		{"/v1beta/models/alpha:countTokens", `{"generateContentRequest":{"model":"models/alpha","contents":[{"parts":[{"text":"count these words"}]}]}}`, "totalTokens"},
@@ -68,10 +69,13 @@ func TestAProviderOfTheShapeCountsItself(t *testing.T) {
 		upstreamPath, reply, inside  string
 		modelPath, model, wantsReply string
 	}{
-		{dialoguetest.Messages, "", "/v1/messages/count_tokens", `{"model":"m","system":"s","messages":[{"role":"user","content":"hi"}]}`,
+		{dialoguetest.Messages, "", "/v1/messages/count_tokens",
+			`{"model":"m","system":"s","messages":[{"role":"user","content":"hi"}]}`,
 			"/v1/messages/count_tokens", `{"input_tokens":77}`, "system", "model", "upstream-m", `{"input_tokens":77}`},
-		{dialoguetest.Gemini, "", "/v1beta/models/m:countTokens", `{"generateContentRequest":{"model":"models/m","systemInstruction":{"parts":[{"text":"s"}]},"contents":[{"parts":[{"text":"hi"}]}]}}`,
-			"/v1beta/models/upstream-m:countTokens", `{"totalTokens":77,"promptTokensDetails":[]}`, "generateContentRequest.systemInstruction",
+		{dialoguetest.Gemini, "", "/v1beta/models/m:countTokens",
+			`{"generateContentRequest":{"model":"models/m","systemInstruction":{"parts":[{"text":"s"}]},"contents":[{"parts":[{"text":"hi"}]}]}}`,
+			"/v1beta/models/upstream-m:countTokens", `{"totalTokens":77,"promptTokensDetails":[]}`,
+			"generateContentRequest.systemInstruction",
 			"generateContentRequest.model", "models/upstream-m", `{"totalTokens":77,"promptTokensDetails":[]}`},
 	} {
 		up := newUpstream(t, answerJSON(200, c.reply))

@@ -38,7 +38,7 @@ func TestEveryRequestHasAReceipt(t *testing.T) {
 			"finished",
 		},
 		{
-			"streamed, no usage told",
+			"streamed, no usage reported",
 			"user7",
 			"free",
 			`,"stream":true`,
@@ -46,7 +46,7 @@ func TestEveryRequestHasAReceipt(t *testing.T) {
 			`{"output_tokens":2,"estimated":true}`,
 			"finished",
 		},
-		{"a key of nobody", "all", "dear", "", answerJSON(200, wholeAnswer), usage, "finished"},
+		{"a key without a user", "all", "dear", "", answerJSON(200, wholeAnswer), usage, "finished"},
 		{
 			"refused by the upstream",
 			"all",

@@ -60,7 +60,7 @@ type gateway struct {
 	later   atomic.Int64 // how far the clock of the handlers and of the state is ahead
 }
 
-// logs is what was logged.
+// logs collects the log lines.
 type logs struct{ harness.Buffer }
 
 // lines are the lines of requests.

@@ -94,11 +94,14 @@ func TestTheErrorIsThatOfTheFirstFailedCheck(t *testing.T) {
 		{"auth", "POST", path, large, []string{"Authorization", "", "Content-Type", "x/y"}, 401, "missing_api_key"},
 		{"scope", "POST", path, large, append(g.as("none"), "Content-Type", "x/y"), 403, "permission_denied"},
 		{"size", "POST", path, large, append(g.as("narrow"), "Content-Type", "x/y"), 413, "request_too_large"},
-		{"media type", "POST", path, `{"a":`, append(g.as("narrow"), "Content-Type", "x/y"), 415, "unsupported_media_type"},
+		{"media type", "POST", path, `{"a":`, append(g.as("narrow"), "Content-Type", "x/y"), 415,
+			"unsupported_media_type"},
 		{"syntax", "POST", path, `{"n":0,`, g.as("narrow"), 400, "invalid_json"},
 		{"rules", "POST", path, `{"model":"nope","messages":[],"n":0}`, g.as("narrow"), 400, "invalid_value"},
-		{"permission", "POST", path, strings.Replace(asks[0].body, "alpha", "nope", 1), g.as("narrow"), 403, "model_not_allowed"},
-		{"limit", "POST", path, strings.Replace(asks[0].body, "alpha", "beta", 1), g.as("spent"), 429, "rate_limit_exceeded"},
+		{"permission", "POST", path, strings.Replace(asks[0].body, "alpha", "nope", 1), g.as("narrow"), 403,
+			"model_not_allowed"},
+		{"limit", "POST", path, strings.Replace(asks[0].body, "alpha", "beta", 1), g.as("spent"), 429,
+			"rate_limit_exceeded"},
 	} {
 		want(t, g.do(c.method, c.path, c.body, c.headers...), c.status, c.code)
 	}
@@ -218,7 +221,7 @@ func TestKeyLimitsAreReportedAndEnforced(t *testing.T) {
 		t.Errorf("the refused one: %v", r.header)
 	}
 	if free := g.do("POST", asks[0].path, asks[0].body); free.header.Get("X-Ratelimit-Limit-Requests") != "" {
-		t.Errorf("a key without limits is told some: %v", free.header)
+		t.Errorf("a key without limits gets headers of limits: %v", free.header)
 	}
 }
 
@@ -312,7 +315,7 @@ func TestEveryRequestLeavesOneLine(t *testing.T) {
 	g := open(t)
 	g.key("none", func(k *identity.Key) { k.Scopes = []string{} })
 	g.do("POST", asks[0].path, asks[0].body, "X-Request-Id", "r-answered")
-	g.do("POST", asks[0].path, asks[0].body, "X-Request-Id", "r-refused", "Authorization", "Bearer secret-of-nobody")
+	g.do("POST", asks[0].path, asks[0].body, "X-Request-Id", "r-refused", "Authorization", "Bearer unknown-secret")
 	g.do("POST", asks[0].path, `{"model":"alpha"}`, "X-Request-Id", "r-invalid")
 	g.do("POST", asks[0].path, asks[0].body, "X-Request-Id", "r-failed", "X-Sandbox", "status=500")
 	g.do(
@@ -355,7 +358,7 @@ func TestEveryRequestLeavesOneLine(t *testing.T) {
 		if n := l.Get("input_tokens"); n.Exists() && n.Int() < 0 || strings.Contains(l.Raw, `""`) {
 			t.Errorf("%s: the line tells what is not known: %s", id, l.Raw)
 		}
-		for _, secret := range []string{g.secrets["all"], "secret-of-nobody", `"hi"`} {
+		for _, secret := range []string{g.secrets["all"], "unknown-secret", `"hi"`} {
 			if strings.Contains(l.Raw, secret) {
 				t.Errorf("%s: the line holds %q", id, secret)
 			}

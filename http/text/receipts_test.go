@@ -199,8 +199,8 @@ func TestPaidRequestHasAReceipt(t *testing.T) {
 	}
 }
 
-// TestFailedRequestHasItsReceiptAtOnce: nobody waits for a settlement without a
-// charge, but who asks for it.
+// TestFailedRequestHasItsReceiptAtOnce: a settlement without a charge delays no reply,
+// and a request for its receipt waits until it is written.
 func TestFailedRequestHasItsReceiptAtOnce(t *testing.T) {
 	g, _ := priced(t, 10_000, answerJSON(400, `{"error":{"message":"no","type":"invalid_request_error"}}`))
 	r := g.do("POST", "/v1/chat/completions", askFor("dear", `,"max_tokens":60`), g.as("user7")...)

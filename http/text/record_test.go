@@ -102,8 +102,8 @@ func TestAStreamsResponseEndsAsItsClientReads(t *testing.T) {
 			if r.get("status").String() != c.status || r.get("error.code").String() != c.code {
 				t.Errorf("%s: is %s", name, r.body)
 			}
-			if told := last.Get("response"); told.Raw != string(r.body) {
-				t.Errorf("%s: the client was told %s, kept is %s", name, told.Raw, r.body)
+			if sent := last.Get("response"); sent.Raw != string(r.body) {
+				t.Errorf("%s: the client got %s, kept is %s", name, sent.Raw, r.body)
 			}
 		}
 	})
@@ -144,7 +144,8 @@ func TestAStreamThatIsNotStoredHasNoResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t)
 		s := g.listen(t).
-			stream(t, "POST", "/v1/responses", `{"model":"alpha","input":"[sandbox: stall=2]","stream":true,"store":false}`)
+			stream(t, "POST", "/v1/responses",
+				`{"model":"alpha","input":"[sandbox: stall=2]","stream":true,"store":false}`)
 		defer s.Close()
 		want(t, g.do("GET", "/v1/responses/"+s.event(t).Get("response.id").String(), ""), 404, "response_not_found")
 	})
@@ -246,20 +247,19 @@ func TestAnEndThatCannotBeStoredIsNotSent(t *testing.T) {
 	close(goOn)
 	rest, err := io.ReadAll(s.body)
 	s.Close()
-	if told := string(rest); err != nil || strings.Contains(told, "response.completed") ||
-		strings.Count(told, "event: response.failed\n") != 1 {
-		t.Errorf("told %v, %s", err, told)
+	if sent := string(rest); err != nil || strings.Contains(sent, "response.completed") ||
+		strings.Count(sent, "event: response.failed\n") != 1 {
+		t.Errorf("sent %v, %s", err, sent)
 	}
 	if r := g.get("resp_native"); r.get("status").String() != "in_progress" {
 		t.Errorf("kept %s", r.body)
 	}
 	if !strings.Contains(g.log.String(), `"response not stored"`) {
-		t.Error("nobody is told that it stays in progress")
+		t.Error("the log does not say that it stays in progress")
 	}
 }
 
-// A stream that failed before any piece of answer is sent as a whole, and its id
-// is told all the same.
+// A stream that failed before any chunk of the answer is sent as a whole, with its id.
 func TestAResponseThatFailedAtOnceIsStored(t *testing.T) {
 	up := newUpstream(t, nativeStream(
 		nativeCreated,
@@ -269,9 +269,9 @@ func TestAResponseThatFailedAtOnceIsStored(t *testing.T) {
 		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL},
 			catalog.Model{Pattern: "m"})
 	})
-	told := g.do("POST", "/v1/responses", `{"model":"m","input":"ping","stream":true}`).events()
+	sent := g.do("POST", "/v1/responses", `{"model":"m","input":"ping","stream":true}`).events()
 	if r := g.get("resp_native"); r.get("status").String() != "failed" ||
-		string(r.body) != told[len(told)-1].Get("response").Raw {
-		t.Errorf("told %s, kept %s", told[len(told)-1].Raw, r.body)
+		string(r.body) != sent[len(sent)-1].Get("response").Raw {
+		t.Errorf("sent %s, kept %s", sent[len(sent)-1].Raw, r.body)
 	}
 }

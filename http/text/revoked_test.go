@@ -30,7 +30,7 @@ func guarded(t *testing.T) *gateway {
 	return g
 }
 
-// ended is how a request that was sent with a key ends.
+// ended holds the reply to a request that was sent with a key.
 type ended struct {
 	status int
 	body   string
@@ -86,13 +86,19 @@ func TestRequestsOfARevokedKeyEndWithinASecond(t *testing.T) {
 		end              string // what the last event has
 	}{
 		{"chat stream", "/v1/chat/completions", `{"model":"alpha","stream":true,"messages":[{"role":"user","content":"` + stalls + `"}]}`, 200, `"code":"invalid_api_key"`},
-		{"completions stream", "/v1/completions", `{"model":"alpha","stream":true,"prompt":"` + stalls + `"}`, 200, `"code":"invalid_api_key"`},
-		{"responses stream", "/v1/responses", `{"model":"alpha","stream":true,"input":"` + stalls + `"}`, 200, `"type":"response.failed"`},
+		{"completions stream", "/v1/completions", `{"model":"alpha","stream":true,"prompt":"` + stalls + `"}`, 200,
+			`"code":"invalid_api_key"`},
+		{"responses stream", "/v1/responses", `{"model":"alpha","stream":true,"input":"` + stalls + `"}`, 200,
+			`"type":"response.failed"`},
 		{"messages stream", "/v1/messages", `{"model":"alpha","stream":true,"max_tokens":64,"messages":[{"role":"user","content":"` + stalls + `"}]}`, 200, `"type":"error"`},
-		{"gemini stream", "/v1beta/models/alpha:streamGenerateContent?alt=sse", `{"contents":[{"parts":[{"text":"` + stalls + `"}]}]}`, 200, `"code":401`},
-		{"chat", "/v1/chat/completions", `{"model":"alpha","messages":[{"role":"user","content":"` + stalls + `"}]}`, 401, `"code":"invalid_api_key"`},
-		{"messages", "/v1/messages", `{"model":"alpha","max_tokens":64,"messages":[{"role":"user","content":"` + stalls + `"}]}`, 401, `"code":"invalid_api_key"`},
-		{"background stream", "/v1/responses", `{"model":"alpha","stream":true,"background":true,"input":"` + stalls + `"}`, 200, `"type":"error"`},
+		{"gemini stream", "/v1beta/models/alpha:streamGenerateContent?alt=sse", `{"contents":[{"parts":[{"text":"` +
+			stalls + `"}]}]}`, 200, `"code":401`},
+		{"chat", "/v1/chat/completions", `{"model":"alpha","messages":[{"role":"user","content":"` + stalls + `"}]}`,
+			401, `"code":"invalid_api_key"`},
+		{"messages", "/v1/messages", `{"model":"alpha","max_tokens":64,"messages":[{"role":"user","content":"` +
+			stalls + `"}]}`, 401, `"code":"invalid_api_key"`},
+		{"background stream", "/v1/responses", `{"model":"alpha","stream":true,"background":true,"input":"` + stalls +
+			`"}`, 200, `"type":"error"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -258,7 +264,8 @@ func TestUntouchedStreamOfARevokedKeyEnds(t *testing.T) {
 	defer cancel()
 	replied := make(chan reply, 1)
 	go func() {
-		replied <- g.do("POST", "/v1/chat/completions", `{"model":"hangs","stream":true,"messages":[{"role":"user","content":"hi"}]}`)
+		replied <- g.do("POST", "/v1/chat/completions",
+			`{"model":"hangs","stream":true,"messages":[{"role":"user","content":"hi"}]}`)
 	}()
 	for len(g.flow.Active(nil)) == 0 || g.flow.Active(nil)[0].Phase() != flow.Replying {
 		time.Sleep(time.Millisecond)
@@ -278,7 +285,8 @@ func TestBackgroundResponseOfARevokedKeyFails(t *testing.T) {
 		g := guarded(t)
 		g.key("gone", func(k *identity.Key) { k.User = "ann" })
 		g.key("kept", func(k *identity.Key) { k.User = "ann" })
-		id := g.do("POST", "/v1/responses", `{"model":"alpha","background":true,"stream":false,"input":"`+stalls+`"}`, g.as("gone")...).
+		id := g.do("POST", "/v1/responses", `{"model":"alpha","background":true,"stream":false,"input":"`+stalls+`"}`,
+			g.as("gone")...).
 			get("id").
 			Str
 		time.Sleep(5 * time.Second)

@@ -45,7 +45,7 @@ func TestResolveTakesTheMostSpecificName(t *testing.T) {
 		catalog.Model{Pattern: "claude-*-thinking", Targets: to("b", "thinker")},
 		catalog.Model{Pattern: "claude-opus-4-5", Aliases: []string{"best"}, Targets: to("b", "*")},
 		catalog.Model{Pattern: "video-2", Targets: to("a", "")},
-		catalog.Model{Pattern: "house/*", Targets: to("a", "vendor/*")},
+		catalog.Model{Pattern: "local/*", Targets: to("a", "vendor/*")},
 	)
 	rows := []struct{ ask, model string }{
 		{"claude-opus-4-5", "claude-opus-4-5"},
@@ -56,7 +56,7 @@ func TestResolveTakesTheMostSpecificName(t *testing.T) {
 		{"llama", "any"},
 		{"video-2", "sora-2"},
 		{"sora-2", "sora-2"},
-		{"house/x", "vendor/house/x"},
+		{"local/x", "vendor/local/x"},
 	}
 	for _, row := range rows {
 		r, ok := c.Resolve(row.ask)
@@ -161,7 +161,7 @@ func TestNewReportsEveryMistake(t *testing.T) {
 		},
 		[]catalog.Model{
 			{Pattern: "", Targets: to("a", "*")},
-			{Pattern: "a*b*", Targets: to("nobody", "*")},
+			{Pattern: "a*b*", Targets: to("missing", "*")},
 			{Pattern: "m", Aliases: []string{"m", "x*"}},
 			{
 				Pattern:         "n",
@@ -173,7 +173,8 @@ func TestNewReportsEveryMistake(t *testing.T) {
 		})
 	all := fmt.Sprint(mistakes)
 	for _, want := range []string{`shape "smoke" is unknown`, "base_url", "retries", `shape "fog"`, "given twice", "limits", "name is required", "a name or pattern is required",
-		"more than one *", `provider "nobody" is unknown`, "a target is required", `the name "m" is given twice`, `alias "x*"`, "max_output_tokens", "prices", `thinking "hard"`, "weight"} {
+		"more than one *", `provider "missing" is unknown`, "a target is required", `the name "m" is given twice`,
+		`alias "x*"`, "max_output_tokens", "prices", `thinking "hard"`, "weight"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%q is missing in %s", want, all)
 		}
@@ -182,7 +183,8 @@ func TestNewReportsEveryMistake(t *testing.T) {
 
 func TestCapabilitiesFollowTheGeneration(t *testing.T) {
 	const (
-		none, budget, effort, implicit = dialogue.ThinkingNone, dialogue.ThinkingBudget, dialogue.ThinkingEffort, dialogue.ThinkingImplicit
+		none, budget, effort, implicit = dialogue.ThinkingNone, dialogue.ThinkingBudget, dialogue.ThinkingEffort,
+			dialogue.ThinkingImplicit
 	)
 	rows := []struct {
 		model      string
@@ -336,7 +338,7 @@ func TestFirstIsInTheOrderOfTheConfiguration(t *testing.T) {
 		t.Errorf("got %v, want also", p)
 	}
 	if p := c.FirstServing(videos.Name); p != nil {
-		t.Errorf("got %v for a shape nobody serves", p)
+		t.Errorf("got %v for a shape that no provider serves", p)
 	}
 }
 

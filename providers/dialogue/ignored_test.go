@@ -14,8 +14,9 @@ import (
 
 func TestEmptyMembersAreNotRecordedAsIgnored(t *testing.T) {
 	for value, want := range map[string]bool{
-		`null`: false, `false`: false, `""`: false, `[]`: false, `{}`: false, `{"enabled":false}`: false, `{"a":null,"b":""}`: false,
-		`true`: true, `0`: true, `"x"`: true, `[null]`: true, `{"enabled":true}`: true, `{"a":null,"b":{}}`: true,
+		`null`: false, `false`: false, `""`: false, `[]`: false, `{}`: false, `{"enabled":false}`: false,
+		`{"a":null,"b":""}`: false,
+		`true`:              true, `0`: true, `"x"`: true, `[null]`: true, `{"enabled":true}`: true, `{"a":null,"b":{}}`: true,
 	} {
 		var r dialogue.Request
 		r.RecordIgnoredExcept("messages", gjson.Parse(`{"role":"user","x":`+value+`}`), "role")

@@ -55,7 +55,8 @@ func TestRepliesKeepTheLimits(t *testing.T) {
 		{"names twice", `{"a":1,"a":2}`, ""},
 		{"too wide", wide(fields.MaxNames + 1), "the event has an object of more than 10000 names"},
 		{"a name as long as may be", `{"` + strings.Repeat("n", fields.MaxNameBytes) + `":0}`, ""},
-		{"a name too long", `{"` + strings.Repeat("n", fields.MaxNameBytes+1) + `":0}`, "the event has a name of more than 65536 bytes"},
+		{"a name too long", `{"` + strings.Repeat("n", fields.MaxNameBytes+1) + `":0}`,
+			"the event has a name of more than 65536 bytes"},
 	} {
 		checked := fields.CheckReply("event", []byte(c.text))
 		if c.want == "" {

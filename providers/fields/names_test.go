@@ -110,7 +110,8 @@ func TestClientsNamesPassOnlyAtTheirPlaces(t *testing.T) {
 
 func TestFormFieldsAreWrittenAsTheyAreRead(t *testing.T) {
 	for field, code := range map[string]string{
-		"model": "", "Model": "misspelled_name", "tools[name]": "", "tools[Name]": "misspelled_name", "Tools[x]": "misspelled_name",
+		"model": "", "Model": "misspelled_name", "tools[name]": "", "tools[Name]": "misspelled_name",
+		"Tools[x]": "misspelled_name",
 		"x[MODEL]": "misspelled_name", "\u017ftream": "misspelled_name", "other": "", "Other[Thing]": "", "tools[]": "",
 	} {
 		err := snakeNames.CheckField(field)
@@ -119,7 +120,8 @@ func TestFormFieldsAreWrittenAsTheyAreRead(t *testing.T) {
 		}
 	}
 	for text, param := range map[string]string{
-		`{"name":"x"}`: "none", `{"Name":"x"}`: "function.Name", `[]`: "function", `{"a":1,"a":2}`: "function", `{`: "function",
+		`{"name":"x"}`: "none", `{"Name":"x"}`: "function.Name", `[]`: "function", `{"a":1,"a":2}`: "function",
+		`{`: "function",
 	} {
 		bad, ok := snakeNames.CheckObject("function", text).(*dialogue.Error)
 		if ok != (param != "none") || ok && bad.Param != param {

@@ -8,7 +8,8 @@ import (
 func TestOnlyAddressesOfThePublicInternetArePublic(t *testing.T) {
 	for address, want := range map[string]bool{
 		"8.8.8.8": true, "2606:4700::1111": true, "::ffff:8.8.8.8": true,
-		"127.0.0.1": false, "::1": false, "0.0.0.0": false, "::": false, "10.0.0.1": false, "172.16.0.1": false, "192.168.1.1": false,
+		"127.0.0.1": false, "::1": false, "0.0.0.0": false, "::": false, "10.0.0.1": false, "172.16.0.1": false,
+		"192.168.1.1":     false,
 		"169.254.169.254": false, "100.64.0.1": false, "192.0.2.1": false, "224.0.0.1": false, "255.255.255.255": false,
 		"fe80::1%eth0": false, "fd00::1": false, "ff02::1": false, "::ffff:127.0.0.1": false, "::127.0.0.1": false,
 		"64:ff9b::7f00:1": false, "2002:7f00:1::": false, "2001:db8::1": false,

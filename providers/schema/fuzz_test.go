@@ -14,7 +14,8 @@ func FuzzRewrites(f *testing.F) {
 	for _, seed := range []string{
 		person, `{"$ref":"#"}`, `{"allOf":[{"$ref":"#/$defs/A"},{"type":["string","null"]}],"$defs":{"A":{"anyOf":[{"$ref":"#/$defs/A"},true,false]}}}`,
 		`{"type":"OBJECT","nullable":true,"properties":{"a":{"any_of":[{}],"minItems":"3"}},"property_ordering":["a"]}`,
-		`{"items":[{"const":null},{"enum":[1,"",null]}],"required":7,"properties":[],"anyOf":{}}`, `[]`, `"x"`, `{"oneOf":[{"$ref":"#/oneOf/1"},{"$ref":"#/oneOf/0"}]}`,
+		`{"items":[{"const":null},{"enum":[1,"",null]}],"required":7,"properties":[],"anyOf":{}}`, `[]`, `"x"`,
+		`{"oneOf":[{"$ref":"#/oneOf/1"},{"$ref":"#/oneOf/0"}]}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -76,14 +77,17 @@ func hostile() map[string]string {
 	}
 	long := strings.Repeat("x", 1<<20)
 	return map[string]string{
-		"doubling references":  doubling.String(),
-		"conjunction of many":  `{"allOf":[` + wide.String() + `],"$defs":{"A":{"type":"object","properties":{` + names.String() + `}}}}`,
-		"long text many times": `{"anyOf":[` + wide.String() + `],"$defs":{"A":{"type":"string","description":"` + long + `"}}}`,
-		"long text beside many": `{"description":"` + long + `","properties":{"a":{}},"type":"object","anyOf":[` + strings.ReplaceAll(
-			wide.String(),
-			`"$ref":"#/$defs/A"`,
-			``,
-		) + `]}`,
+		"doubling references": doubling.String(),
+		"conjunction of many": `{"allOf":[` + wide.String() + `],"$defs":{"A":{"type":"object","properties":{` +
+			names.String() + `}}}}`,
+		"long text many times": `{"anyOf":[` + wide.String() + `],"$defs":{"A":{"type":"string","description":"` +
+			long + `"}}}`,
+		"long text beside many": `{"description":"` + long + `","properties":{"a":{}},"type":"object","anyOf":[` +
+			strings.ReplaceAll(
+				wide.String(),
+				`"$ref":"#/$defs/A"`,
+				``,
+			) + `]}`,
 		"nested alternatives": strings.Repeat(
 			`{"anyOf":[{"type":"string"},{"type":"null"}],"oneOf":[{"a":1},{"b":2},`,
 			30,

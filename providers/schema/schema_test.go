@@ -419,7 +419,8 @@ func TestSupportsStrictAppliesTheRulesOfStrictMode(t *testing.T) {
 
 // dialects are those of the shapes that are named in the rows.
 var dialects = map[dialogue.Shape]schema.Dialect{
-	dialoguetest.Completions: schema.NoOutput, dialoguetest.Messages: schema.ClosedObjects, dialoguetest.Gemini: schema.OpenAPI,
+	dialoguetest.Completions: schema.NoOutput, dialoguetest.Messages: schema.ClosedObjects,
+	dialoguetest.Gemini: schema.OpenAPI,
 }
 
 func TestDecideOutputKeepsWhatTheTargetSupports(t *testing.T) {

@@ -43,7 +43,8 @@ func TestAnswerBytesCountsTheTextOfDeltas(t *testing.T) {
 
 func BenchmarkAnswerBytes(b *testing.B) {
 	data := []byte(`{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1700000000,"model":"m","choices":[{"index":0,"delta":{"content":" word"},"finish_reason":null}]}`)
-	chat := AnswerMembers{Text: []string{"content", "reasoning_content", "reasoning", "refusal", "arguments", "input", "text"}}
+	chat := AnswerMembers{Text: []string{"content", "reasoning_content", "reasoning", "refusal", "arguments", "input",
+		"text"}}
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
 		chat.Bytes(data)

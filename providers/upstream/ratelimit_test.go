@@ -18,7 +18,8 @@ func TestRateLimitHeadersOfTheVendors(t *testing.T) {
 	}{
 		"none": {nil, -1, -1, 0, 0},
 		"chat": {map[string]string{"x-ratelimit-remaining-requests": "3", "x-ratelimit-reset-requests": "6m0s",
-			"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "120ms"}, 3, 0, 6 * time.Minute, 120 * time.Millisecond},
+			"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "120ms"}, 3, 0, 6 * time.Minute,
+			120 * time.Millisecond},
 		"messages": {map[string]string{"anthropic-ratelimit-requests-remaining": "0", "anthropic-ratelimit-requests-reset": "2026-01-02T03:05:05Z",
 			"anthropic-ratelimit-tokens-remaining": "7"}, 0, 7, time.Minute, 0},
 		"garbage": {map[string]string{"x-ratelimit-remaining-requests": "-1", "x-ratelimit-remaining-tokens": "many",

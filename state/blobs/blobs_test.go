@@ -86,7 +86,7 @@ func TestBlobsSurviveTheProcess(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, 1<<20)
 	kept, old := put(t, s, "kept", time.Hour), put(t, s, "old", time.Minute)
-	for _, name := range []string{"half-123", "somebody-elses"} {
+	for _, name := range []string{"half-123", "another-program"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +167,8 @@ func TestManyAtOnceStayBelowTheBound(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 20 {
 		wg.Go(func() {
-			_, err := s.Put(strconv.Itoa(i), bytes.NewReader(make([]byte, 10<<10)), "image/png", 1<<20, now.Add(time.Hour))
+			_, err := s.Put(strconv.Itoa(i), bytes.NewReader(make([]byte, 10<<10)), "image/png", 1<<20,
+				now.Add(time.Hour))
 			if err != nil && !errors.Is(err, blobs.ErrFull) {
 				t.Error(err)
 			}

@@ -80,7 +80,8 @@ func TestCheckPassesGoodFiles(t *testing.T) {
 		b := openBolt(t, dir, Options{})
 		var ops []Op
 		for range random.IntN(400) {
-			op := Op{Table: tables[random.IntN(4)], Key: fmt.Appendf(nil, "%d", random.IntN(3000)), Value: make([]byte, random.IntN(600))}
+			op := Op{Table: tables[random.IntN(4)], Key: fmt.Appendf(nil, "%d", random.IntN(3000)),
+				Value: make([]byte, random.IntN(600))}
 			if random.IntN(100) == 0 {
 				op.Value = make([]byte, 20_000) // overflow pages
 			}
@@ -127,8 +128,8 @@ func TestSecondProcessIsRefused(t *testing.T) {
 	}
 }
 
-// TestFirstStartsRaceForOneStore: whoever loses finds the winner's file locked
-// and never replaces it.
+// TestFirstStartsRaceForOneStore: the process that loses finds the winner's file
+// locked and never replaces it.
 func TestFirstStartsRaceForOneStore(t *testing.T) {
 	dir := t.TempDir()
 	var wg sync.WaitGroup

@@ -18,8 +18,8 @@ import (
 // busy makes the log turn and checkpoints run all the time.
 var busy = Options{LowWater: -1, checkpointAfter: 1 << 10, redoSize: 4 << 10}
 
-// TestReadersSeeOneMoment: whatever is on its way into the file, who reads sees what
-// some commit left, and never an earlier one than before.
+// TestReadersSeeOneMoment: during a checkpoint, too, a reader sees the state after one
+// commit, and never an earlier one than before.
 func TestReadersSeeOneMoment(t *testing.T) {
 	commits := 600
 	if testing.Short() {

@@ -20,7 +20,8 @@ func filled(t *testing.T, dir string) *Bolt {
 	b := openBolt(t, dir, Options{})
 	var ops []Op
 	for i := range 3000 {
-		ops = append(ops, Op{Table: []Table{Key, Body, Ledger}[i%3], Key: fmt.Appendf(nil, "%05d", i), Value: bytes.Repeat([]byte("v"), i%700)})
+		ops = append(ops, Op{Table: []Table{Key, Body, Ledger}[i%3], Key: fmt.Appendf(nil, "%05d", i),
+			Value: bytes.Repeat([]byte("v"), i%700)})
 	}
 	for i := range 2000 {
 		ops = append(ops, Op{Kind: Delete, Table: []Table{Key, Body, Ledger}[i%3], Key: fmt.Appendf(nil, "%05d", i)})

@@ -15,7 +15,8 @@ func withoutSync(t *testing.T, fn func()) {
 	const (
 		prSetNoNewPrivs, prSetSeccomp, modeFilter = 38, 22, 2 // linux/prctl.h, linux/seccomp.h
 		retErrno, retAllow                        = 0x00050000, 0x7fff0000
-		load, equal, answer                       = syscall.BPF_LD | syscall.BPF_W | syscall.BPF_ABS, syscall.BPF_JMP | syscall.BPF_JEQ | syscall.BPF_K, syscall.BPF_RET | syscall.BPF_K
+		load, equal, answer                       = syscall.BPF_LD | syscall.BPF_W | syscall.BPF_ABS,
+			syscall.BPF_JMP | syscall.BPF_JEQ | syscall.BPF_K, syscall.BPF_RET | syscall.BPF_K
 	)
 	filter := []syscall.SockFilter{
 		{Code: load}, // the number of the system call
@@ -30,7 +31,8 @@ func withoutSync(t *testing.T, fn func()) {
 		runtime.LockOSThread() // and never unlocked: the filter is the thread's for good
 		_, _, errno := syscall.RawSyscall6(syscall.SYS_PRCTL, prSetNoNewPrivs, 1, 0, 0, 0, 0)
 		if errno == 0 {
-			_, _, errno = syscall.RawSyscall6(syscall.SYS_PRCTL, prSetSeccomp, modeFilter, uintptr(unsafe.Pointer(&program)), 0, 0, 0)
+			_, _, errno = syscall.RawSyscall6(syscall.SYS_PRCTL, prSetSeccomp, modeFilter,
+				uintptr(unsafe.Pointer(&program)), 0, 0, 0)
 		}
 		if errno == 0 {
 			fn()
@@ -43,8 +45,8 @@ func withoutSync(t *testing.T, fn func()) {
 }
 
 // TestFailedSyncPoisons: a commit whose fsync failed is not acknowledged and not
-// tried again, for nobody knows what is on the disk. What was acknowledged before
-// is there after a restart.
+// tried again, because the contents of the disk are unknown. Commits acknowledged
+// before are there after a restart.
 func TestFailedSyncPoisons(t *testing.T) {
 	dir := t.TempDir()
 	b := openBolt(t, dir, Options{})

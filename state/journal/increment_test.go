@@ -83,7 +83,8 @@ func TestBackupsBeginAnew(t *testing.T) {
 	for n := range 12 {
 		var ops []Op
 		for i := n; i < 20; i++ { // what one changes last is needed for ever
-			ops = append(ops, Op{Table: Body, Key: fmt.Appendf(nil, "%02d", i), Value: bytes.Repeat([]byte{byte('a' + n)}, 40<<10)})
+			ops = append(ops, Op{Table: Body, Key: fmt.Appendf(nil, "%02d", i),
+				Value: bytes.Repeat([]byte{byte('a' + n)}, 40<<10)})
 		}
 		if _, err := b.Commit(ctx, []Batch{{Ops: ops}}); err != nil {
 			t.Fatal(err)
@@ -178,7 +179,7 @@ func TestKilledBackupsLeaveTheOnesBefore(t *testing.T) {
 	}
 	made, err := filepath.Glob(filepath.Join(dir, "backups", "*.backup"))
 	if err != nil || len(made) < said {
-		t.Fatalf("there are %d backups of %d that were told, %v", len(made), said, err)
+		t.Fatalf("there are %d backups of %d that were reported, %v", len(made), said, err)
 	}
 	for n, path := range made {
 		into := t.TempDir()

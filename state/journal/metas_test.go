@@ -77,7 +77,7 @@ func TestTornCommitIsCutBackAndTold(t *testing.T) {
 			}
 			b.Close()
 			if again := openBolt(t, dir, Options{}); again.Stats().CutBack {
-				t.Error("told again after a good commit")
+				t.Error("CutBack is still set after a good commit")
 			}
 		})
 	}

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 // powerOptions make the log turn, its files grow and checkpoints run all the time.
 var powerOptions = Options{LowWater: -1, redoSize: 16 << 10, checkpointAfter: 6 << 10}
 
-// powerCommits is how many commits there are between two openings.
+// powerCommits is the number of commits between two openings.
 const powerCommits = 50
 
 // powered is the process: it acknowledges its commits on standard output.
@@ -107,7 +107,7 @@ func digest(s Store) (string, LSN, error) {
 	return string(sum.Sum(nil)), lsn, err
 }
 
-// powerTrace is what a process asked of the system, and what its commits come to.
+// powerTrace holds the system calls of a process, and the digests of its commits.
 type powerTrace struct {
 	dir     string
 	lines   []string
@@ -121,7 +121,8 @@ func tracePower(t *testing.T) powerTrace {
 		t.Fatal(err)
 	}
 	record := filepath.Join(t.TempDir(), "trace")
-	cmd := exec.Command("strace", "-f", "-xx", "-s", "4194304", "-o", record, "-e", "trace="+strings.Join(powerCalls, ","), os.Args[0])
+	cmd := exec.Command("strace", "-f", "-xx", "-s", "4194304", "-o", record, "-e",
+		"trace="+strings.Join(powerCalls, ","), os.Args[0])
 	cmd.Env = append(os.Environ(), powerDir+"="+p.dir)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -147,7 +148,7 @@ func tracePower(t *testing.T) powerTrace {
 	return p
 }
 
-// powerFault is what is done to a record so that there is a loss to be found.
+// powerFault changes a trace so that it has a loss to be found.
 type powerFault struct {
 	unsynced string // syncs of this file are taken out
 	early    int    // acknowledgements come so many commits early
@@ -175,9 +176,10 @@ func (p *powerTrace) cut(t *testing.T, seed uint64, n, most int, fault powerFaul
 			if err := d.image(dir, random, lands); err != nil {
 				t.Fatal(err)
 			}
-			told := min(d.acknowledged+fault.early, 4*powerCommits)
-			if err := p.check(dir, told); err != nil {
-				wrong = append(wrong, fmt.Sprintf("seed %d, line %d, %.0f%% of the sectors, %d acknowledged: %v", seed, at, 100*lands, told, err))
+			acked := min(d.acknowledged+fault.early, 4*powerCommits)
+			if err := p.check(dir, acked); err != nil {
+				wrong = append(wrong, fmt.Sprintf("seed %d, line %d, %.0f%% of the sectors, %d acknowledged: %v", seed,
+					at, 100*lands, acked, err))
 			}
 			if err := os.RemoveAll(dir); err != nil {
 				t.Fatal(err)
@@ -194,7 +196,7 @@ func (p *powerTrace) cut(t *testing.T, seed uint64, n, most int, fault powerFaul
 }
 
 // check opens what a power cut left, goes on with it and opens it again.
-func (p *powerTrace) check(dir string, told int) error {
+func (p *powerTrace) check(dir string, acked int) error {
 	for round := range 3 {
 		b, err := OpenBolt(dir, powerOptions)
 		if err != nil {
@@ -203,15 +205,15 @@ func (p *powerTrace) check(dir string, told int) error {
 		sum, lsn, err := digest(b)
 		switch n := int(lsn); {
 		case err != nil:
-		case n < told:
+		case n < acked:
 			err = fmt.Errorf("opening %d: it ends with commit %d", round, n)
-		case n > told+1:
+		case n > acked+1:
 			err = fmt.Errorf("opening %d: it ends with commit %d, which was not begun", round, n)
 		case sum != p.digests[n]:
 			err = fmt.Errorf("opening %d: it is not what %d commits make", round, n)
 		case round == 0 && n+1 < len(p.digests):
-			told = n + 1
-			_, err = b.Commit(ctx, powerCommit(told))
+			acked = n + 1
+			_, err = b.Commit(ctx, powerCommit(acked))
 		}
 		end := drop
 		if round == 1 {
@@ -234,10 +236,10 @@ func TestPowerCutLosesNothingAcknowledged(t *testing.T) {
 	}
 	// What does not find these finds nothing.
 	for name, fault := range map[string]powerFault{
-		"a log that is not synced":             {unsynced: redo.Names[0]},
-		"a file that is not synced":            {unsynced: FileName},
-		"names that are not synced":            {unsynced: "."},
-		"a commit that is told before its end": {early: 1},
+		"a log that is not synced":                     {unsynced: redo.Names[0]},
+		"a file that is not synced":                    {unsynced: FileName},
+		"names that are not synced":                    {unsynced: "."},
+		"a commit that is acknowledged before its end": {early: 1},
 	} {
 		if p.cut(t, 1, 100, 1, fault) == nil {
 			t.Errorf("%s is not noticed", name)
@@ -245,7 +247,7 @@ func TestPowerCutLosesNothingAcknowledged(t *testing.T) {
 	}
 }
 
-// disk is what was asked of one directory, and how much of it is durable.
+// disk holds the writes to one directory, and marks the durable ones.
 type disk struct {
 	dir          string
 	unsynced     string

@@ -31,7 +31,8 @@ func TestWhatIsDurableIsThereWhereverItIs(t *testing.T) {
 			var batch Batch
 			table := tables[random.IntN(3)]
 			for range 1 + random.IntN(6) {
-				op := Op{Kind: OpKind(random.IntN(2)), Table: table, Key: key(), Value: []byte(strings.Repeat("v", random.IntN(300)))}
+				op := Op{Kind: OpKind(random.IntN(2)), Table: table, Key: key(),
+					Value: []byte(strings.Repeat("v", random.IntN(300)))}
 				if random.IntN(40) == 0 {
 					op.Kind, op.Key = DeletePrefix, op.Key[:1]
 				}
@@ -161,7 +162,8 @@ func TestLogIsCutBackToItsLastWholeCommit(t *testing.T) {
 		}
 		flipped := clone(good)
 		flipped[at] ^= 4
-		try(fmt.Sprintf("the last frame, byte %d", at-last), flipped, commits-1, at >= last+4 && (at < last+8 || at >= last+16))
+		try(fmt.Sprintf("the last frame, byte %d", at-last), flipped, commits-1, at >= last+4 &&
+			(at < last+8 || at >= last+16))
 	}
 	step := int64(7)
 	if testing.Short() {

@@ -106,7 +106,8 @@ func (o *office) command(args ...string) string {
 // chat makes a request and returns what it must have cost.
 func (o *office) chat(key, prompt string) (cost int64, a answer) {
 	o.t.Helper()
-	a = o.send(key, "POST", "/v1/chat/completions", fmt.Sprintf(`{"model":"m","max_tokens":50,"messages":[{"role":"user","content":%q}]}`, prompt))
+	a = o.send(key, "POST", "/v1/chat/completions",
+		fmt.Sprintf(`{"model":"m","max_tokens":50,"messages":[{"role":"user","content":%q}]}`, prompt))
 	var reply struct {
 		Usage struct {
 			Prompt     int64 `json:"prompt_tokens"`
@@ -117,7 +118,7 @@ func (o *office) chat(key, prompt string) (cost int64, a answer) {
 	return reply.Usage.Prompt + 2*reply.Usage.Completion, a
 }
 
-// figures are what everybody must agree on.
+// figures hold the amounts that all views of an account must agree on.
 type figures struct {
 	spent, available, keySpent, usage, receipts int64
 	requests                                    int64
@@ -284,11 +285,11 @@ func TestOnlyTheTokenAdministers(t *testing.T) {
 		secret, path string
 		status       int
 	}{
-		"a key of the store":          {made.Key, "/admin/v1/users", 401},
-		"a key of the configuration":  {harness.TestKey, "/admin/v1/users", 401},
-		"the token at the front door": {adminToken, "/v1/models", 401},
-		"an unknown path":             {adminToken, "/admin/v1/nothing", 404},
-		"the description":             {"", "/admin/v1/openapi.json", 200},
+		"a key of the store":               {made.Key, "/admin/v1/users", 401},
+		"a key of the configuration":       {harness.TestKey, "/admin/v1/users", 401},
+		"the token at a route for clients": {adminToken, "/v1/models", 401},
+		"an unknown path":                  {adminToken, "/admin/v1/nothing", 404},
+		"the description":                  {"", "/admin/v1/openapi.json", 200},
 	} {
 		if a := o.send(c.secret, "GET", c.path, ""); a.status != c.status || !strings.HasPrefix(a.text, "{") {
 			t.Errorf("%s: %d %s, want %d", name, a.status, a.text, c.status)

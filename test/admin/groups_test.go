@@ -40,7 +40,8 @@ func TestCeilingsBindEveryKeyAtOnce(t *testing.T) {
 
 	token := strings.TrimSpace(o.command("users", "developer-token", "anna"))
 	register := func() answer {
-		return o.send(token, "POST", "/api/oauth_apps", `{"name":"Weather","redirect_uri":"https://weather.example.com/cb"}`)
+		return o.send(token, "POST", "/api/oauth_apps",
+			`{"name":"Weather","redirect_uri":"https://weather.example.com/cb"}`)
 	}
 	if a := register(); a.status != 200 {
 		t.Errorf("a developer token registered an app: %d %s", a.status, a.text)

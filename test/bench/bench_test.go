@@ -31,7 +31,8 @@ func TestFloorsCarryEveryToken(t *testing.T) {
 		}
 		for _, l := range []load{{shape, "whole-1024", 1 << 10, 0}, {shape, "stream-20-1", 64 << 10, 20}} {
 			var worst time.Duration
-			err := l.once(context.Background(), server.Client(), server.URL, l.body(), func(d time.Duration) { worst = max(worst, d) })
+			err := l.once(context.Background(), server.Client(), server.URL, l.body(),
+				func(d time.Duration) { worst = max(worst, d) })
 			if err != nil {
 				t.Errorf("%s, %s: %v", name, l.model, err)
 			}

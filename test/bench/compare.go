@@ -43,9 +43,12 @@ func scenarios(o options) []scenario {
 	all := []scenario{
 		{name: "chat-1k", load: load{shape: chatShape, model: "whole-1024", request: 1 << 10}, targets: chat},
 		{name: "chat-64k", load: load{shape: chatShape, model: "whole-4096", request: 64 << 10}, targets: chat},
-		{name: "chat-stream-100", load: load{shape: chatShape, model: "stream-100-0", request: 1 << 10, tokens: 100}, targets: chat},
-		{name: "messages-chat-1k", load: load{shape: messagesShape, model: "whole-1024", request: 1 << 10}, targets: crossing},
-		{name: "messages-chat-stream-100", load: load{shape: messagesShape, model: "stream-100-0", request: 1 << 10, tokens: 100}, targets: crossing},
+		{name: "chat-stream-100", load: load{shape: chatShape, model: "stream-100-0", request: 1 << 10, tokens: 100},
+			targets: chat},
+		{name: "messages-chat-1k", load: load{shape: messagesShape, model: "whole-1024", request: 1 << 10},
+			targets: crossing},
+		{name: "messages-chat-stream-100",
+			load: load{shape: messagesShape, model: "stream-100-0", request: 1 << 10, tokens: 100}, targets: crossing},
 	}
 	for _, s := range all[:3] {
 		// The same with a price on it, against the same without.
@@ -121,7 +124,8 @@ func start(name, binary, upstream string) (*target, error) {
 	if name != "stagedoor" && name != "paid" {
 		return startSelf(name, "floor", "-kind", name, "-upstream", upstream)
 	}
-	config := harness.CatchAll(harness.Provider{Shape: "chat", BaseURL: upstream + "/v1", APIKeys: []string{"sk-upstream"}})
+	config := harness.CatchAll(harness.Provider{Shape: "chat", BaseURL: upstream + "/v1",
+		APIKeys: []string{"sk-upstream"}})
 	config.Keys = []harness.Key{{Key: benchKey, Name: "bench"}}
 	forget := func() error { return nil }
 	if name == "paid" {
@@ -134,5 +138,6 @@ func start(name, binary, upstream string) (*target, error) {
 	if err != nil {
 		return nil, errors.Join(err, forget())
 	}
-	return &target{name: name, url: g.URL, pid: g.PID(), close: func() error { return errors.Join(g.Stop(), forget()) }}, nil
+	return &target{name: name, url: g.URL, pid: g.PID(),
+		close: func() error { return errors.Join(g.Stop(), forget()) }}, nil
 }

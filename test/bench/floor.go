@@ -148,7 +148,8 @@ func (t *translator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "", http.StatusInternalServerError)
 		return
 	}
-	q, err := http.NewRequestWithContext(r.Context(), http.MethodPost, t.upstream+"/v1/chat/completions", bytes.NewReader(body))
+	q, err := http.NewRequestWithContext(r.Context(), http.MethodPost, t.upstream+"/v1/chat/completions",
+		bytes.NewReader(body))
 	if err != nil {
 		http.Error(w, "", http.StatusInternalServerError)
 		return

@@ -48,17 +48,20 @@ func streamMessage(w http.ResponseWriter, body io.Reader) {
 			started = true
 			send("message_start", map[string]any{"type": "message_start", "message": map[string]any{
 				"id": chunk.ID, "type": "message", "role": "assistant", "model": chunk.Model, "content": []any{},
-				"stop_reason": nil, "stop_sequence": nil, "usage": map[string]any{"input_tokens": 0, "output_tokens": 0}}})
+				"stop_reason": nil, "stop_sequence": nil,
+				"usage": map[string]any{"input_tokens": 0, "output_tokens": 0}}})
 			send("content_block_start", map[string]any{"type": "content_block_start", "index": 0,
 				"content_block": map[string]any{"type": "text", "text": ""}})
 		}
 		choice := chunk.Choices[0]
 		if choice.Delta.Content != "" {
-			send("content_block_delta", deltaEvent{"content_block_delta", 0, textDelta{"text_delta", choice.Delta.Content}})
+			send("content_block_delta", deltaEvent{"content_block_delta", 0,
+				textDelta{"text_delta", choice.Delta.Content}})
 		}
 		if choice.Finish != "" {
 			send("content_block_stop", map[string]any{"type": "content_block_stop", "index": 0})
-			send("message_delta", map[string]any{"type": "message_delta", "delta": map[string]any{"stop_reason": "end_turn", "stop_sequence": nil},
+			send("message_delta", map[string]any{"type": "message_delta",
+				"delta": map[string]any{"stop_reason": "end_turn", "stop_sequence": nil},
 				"usage": map[string]any{"output_tokens": 0}})
 			send("message_stop", map[string]any{"type": "message_stop"})
 		}

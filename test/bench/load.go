@@ -38,7 +38,8 @@ func (l load) path() string {
 
 func (l load) body() []byte {
 	prompt := strings.Repeat("lorem ipsum ", max(1, (l.request-150)/12))
-	return fmt.Appendf(nil, `{"model":%q,"max_tokens":1000,"stream":%v,"messages":[{"role":"user","content":%q}]}`, l.model, l.tokens > 0, prompt)
+	return fmt.Appendf(nil, `{"model":%q,"max_tokens":1000,"stream":%v,"messages":[{"role":"user","content":%q}]}`,
+		l.model, l.tokens > 0, prompt)
 }
 
 // newClient is a client with connections enough for all loops.
@@ -217,6 +218,7 @@ func (l load) hold(ctx context.Context, t *target, streams int) (result, error) 
 	if err != nil {
 		return result{}, err
 	}
-	r := result{took: time.Since(begun), processor: after - used, memory: held, perStream: (held - base) / int64(streams)}
+	r := result{took: time.Since(begun), processor: after - used, memory: held,
+		perStream: (held - base) / int64(streams)}
 	return r.summed(lags), nil
 }

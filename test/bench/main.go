@@ -1,7 +1,7 @@
 // Command bench compares the gateway with floors on this machine: small proxies that
 // do as little as the job allows. It starts a fake provider, the floors and the real
 // gateway as processes of their own, loads them in turn (forwards, then backwards, so
-// that a machine that warms up or slows down favours nobody) and prints ratios.
+// that a machine that warms up or slows down favours none of them) and prints ratios.
 //
 //	go run ./test/bench
 //	go run ./test/bench -only 'stream' -d 4s -rounds 3

@@ -64,7 +64,7 @@ func serve(handler http.Handler) error {
 // ticksPerSecond is the unit of /proc/PID/stat, fixed on Linux.
 const ticksPerSecond = 100
 
-// processorTime is what a process has used so far, all threads.
+// processorTime returns the processor time of all threads of a process so far.
 func processorTime(pid int) (time.Duration, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -106,7 +106,8 @@ func (s *responsesRules) event(d object) {
 
 // final compares the last word with what was streamed.
 func (s *responsesRules) final(terminal object) {
-	want, ok := map[string]string{"response.completed": "completed", "response.incomplete": "incomplete"}[asText(terminal["type"])]
+	want, ok := map[string]string{"response.completed": "completed",
+		"response.incomplete": "incomplete"}[asText(terminal["type"])]
 	if !ok {
 		return
 	}

@@ -18,7 +18,8 @@ func (v *view) gemini(r object) {
 	v.geminiChoice(asObject(asObject(r["toolConfig"])["functionCallingConfig"]))
 	g := asObject(r["generationConfig"])
 	for name, theirs := range map[string]string{
-		"temperature": "temperature", "top_p": "topP", "top_k": "topK", "max_tokens": "maxOutputTokens", "seed": "seed", "n": "candidateCount",
+		"temperature": "temperature", "top_p": "topP", "top_k": "topK", "max_tokens": "maxOutputTokens", "seed": "seed",
+		"n": "candidateCount",
 	} {
 		v.object[name] = g[theirs]
 	}

@@ -14,7 +14,7 @@ const (
 // Shapes lists all of them.
 var Shapes = []Shape{Chat, Responses, Completions, Messages, Gemini}
 
-// Path is where the shape is served; for Gemini model and mode are in the path.
+// Path returns the path of the shape; for Gemini it contains model and mode.
 func (s Shape) Path(model string, stream bool) string {
 	switch s {
 	case Chat:

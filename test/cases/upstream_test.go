@@ -56,12 +56,18 @@ func TestUpstreamAnswersAsScripted(t *testing.T) {
 		want                  []string
 		lacks                 string
 	}{
-		{"object", `{"upstream_response":{"echo":"{{up:/model}}"}}`, `{"model":"m"}`, []string{"200", "application/json", `{"echo":"m"}`}, ""},
-		{"text", `{"upstream_status":502,"upstream_response":{"$text":"<html>","$content_type":"text/html"}}`, `{}`, []string{"502", "text/html", "<html>"}, ""},
-		{"usage not asked", `{"upstream_response":["data: {\"choices\":[1]}\n\n","` + usage + `","data: [DONE]\n\n"]}`, `{}`, []string{"text/event-stream", "[DONE]"}, "total_tokens"},
-		{"usage asked", `{"upstream_response":["` + usage + `"]}`, `{"stream_options":{"include_usage":true}}`, []string{"total_tokens"}, ""},
-		{"bytes", `{"upstream_write":{"chunk":2},"upstream_response":["data: [DONE]\n\n"]}`, `{}`, []string{"data: [DONE]\n\n"}, ""},
-		{"headers", `{"upstream_headers":{"retry-after":"7"},"upstream_response":{}}`, `{}`, []string{"Retry-After", "7"}, ""},
+		{"object", `{"upstream_response":{"echo":"{{up:/model}}"}}`, `{"model":"m"}`,
+			[]string{"200", "application/json", `{"echo":"m"}`}, ""},
+		{"text", `{"upstream_status":502,"upstream_response":{"$text":"<html>","$content_type":"text/html"}}`, `{}`,
+			[]string{"502", "text/html", "<html>"}, ""},
+		{"usage not asked", `{"upstream_response":["data: {\"choices\":[1]}\n\n","` + usage + `","data: [DONE]\n\n"]}`,
+			`{}`, []string{"text/event-stream", "[DONE]"}, "total_tokens"},
+		{"usage asked", `{"upstream_response":["` + usage + `"]}`, `{"stream_options":{"include_usage":true}}`,
+			[]string{"total_tokens"}, ""},
+		{"bytes", `{"upstream_write":{"chunk":2},"upstream_response":["data: [DONE]\n\n"]}`, `{}`,
+			[]string{"data: [DONE]\n\n"}, ""},
+		{"headers", `{"upstream_headers":{"retry-after":"7"},"upstream_response":{}}`, `{}`,
+			[]string{"Retry-After", "7"}, ""},
 	} {
 		u, err := NewUpstream(Chat)
 		if err != nil {
@@ -108,7 +114,8 @@ func TestUpstreamRulesSeeWhatIsWrong(t *testing.T) {
 		{Chat, `{"messages":[{"role":"user","content":"x"}]}`, ""},
 		{Chat, `{"messages":[{"role":"user","content":"x"}],"system":"s"}`, "foreign field"},
 		{Chat, `{"messages":[{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"user","content":"x"}]}`, "not answered"},
-		{Chat, `{"messages":[{"role":"user","content":[{"type":"text","text":"x","cache_control":{}}]}]}`, "cache_control"},
+		{Chat, `{"messages":[{"role":"user","content":[{"type":"text","text":"x","cache_control":{}}]}]}`,
+			"cache_control"},
 		{Messages, `{"max_tokens":1,"messages":[{"role":"user","content":"x"}]}`, ""},
 		{Messages, `{"max_tokens":1,"messages":[{"role":"user","content":" "}]}`, "empty text"},
 		{Messages, `{"max_tokens":1,"temperature":1.5,"messages":[{"role":"user","content":"x"}]}`, "outside 0..1"},

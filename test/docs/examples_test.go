@@ -102,11 +102,13 @@ func runAll(t *testing.T, tools string, examples []example) []string {
 	shell.Dir = directory
 	// The names that docs/quickstart.md sets.
 	shell.Env = append(os.Environ(), "PATH="+tools+string(os.PathListSeparator)+os.Getenv("PATH"),
-		"GATEWAY="+address, "STAGEDOOR_DATA="+filepath.Join(directory, "data"), "KEY=sd-example-key-of-the-documents", "ADMIN_TOKEN=an-example-token-of-the-documents")
+		"GATEWAY="+address, "STAGEDOOR_DATA="+filepath.Join(directory, "data"), "KEY=sd-example-key-of-the-documents",
+		"ADMIN_TOKEN=an-example-token-of-the-documents")
 	err := shell.Run()
 	outputs := strings.Split(out.String(), separator)[1:]
 	if err != nil {
-		t.Fatalf("the example at line %d: %v\n%s\n%s", examples[max(0, len(outputs)-1)].line, err, failures.String(), shortened(out.String()))
+		t.Fatalf("the example at line %d: %v\n%s\n%s", examples[max(0, len(outputs)-1)].line, err, failures.String(),
+			shortened(out.String()))
 	}
 	if len(outputs) != len(examples) {
 		t.Fatalf("%d outputs of %d examples", len(outputs), len(examples))

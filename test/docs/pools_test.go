@@ -40,7 +40,7 @@ var shared = map[string]string{
 	"state/money/usage.go":             "", // rows of one answer
 }
 
-// bounds are what a file makes that several owners may share.
+// bounds lists the pools, channels and maps of a file that several owners may share.
 type bounds struct {
 	pools  []string // the names of the constants that pools are made with
 	queues bool     // there is a bounded channel, map or list of latest values

@@ -48,7 +48,7 @@ func store(t *testing.T, g *harness.Gateway, n int) (status int, id, code string
 	return status, r.ID, code
 }
 
-// patience is how long a command may take on a loaded machine.
+// patience limits the time of a command on a loaded machine.
 const patience = 30 * time.Second
 
 // command runs a command of the program and returns its exit code and output.
@@ -266,8 +266,9 @@ func TestAFinishedReplyOutlivesTheProcess(t *testing.T) {
 	data := t.TempDir()
 	ask := func(g *harness.Gateway) (reply []byte, repeated string) {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.URL+"/v1/chat/completions", strings.NewReader(
-			`{"model":"m","stream":true,"messages":[{"role":"user","content":"[sandbox: pace=max] hello"}]}`))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.URL+"/v1/chat/completions",
+			strings.NewReader(
+				`{"model":"m","stream":true,"messages":[{"role":"user","content":"[sandbox: pace=max] hello"}]}`))
 		if err != nil {
 			t.Fatal(err)
 		}

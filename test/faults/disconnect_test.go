@@ -15,14 +15,14 @@ import (
 	"stagedoor/test/faults/faultd"
 )
 
-// cancelWithin is how soon an upstream must know that its client has gone.
+// cancelWithin limits the time until an upstream is cancelled after its client has gone.
 const cancelWithin = 100 * time.Millisecond
 
 // A point is where in an exchange the client leaves.
 type point struct {
 	name     string
 	streamed bool
-	// speak is what the upstream says before it waits to be cancelled.
+	// speak writes the upstream's part before it waits to be cancelled.
 	speak func(c *faultd.Conn, w faultd.Wire)
 	// reading: the client has seen the first bytes of the reply.
 	reading bool

@@ -132,8 +132,8 @@ func TestAFlappingUpstreamIsUsedAgain(t *testing.T) {
 	}
 }
 
-// Whoever has only the one that is down hears so at once, and is served by the
-// first request after it is well.
+// A model whose only upstream is down fails at once, and is served again by the first
+// request after the upstream is well.
 func TestALoneUpstreamIsTriedAsSoonAsItIsWell(t *testing.T) {
 	t.Parallel()
 	g, _, first, _ := flapping(t)

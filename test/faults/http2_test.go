@@ -13,7 +13,7 @@ import (
 	"stagedoor/test/harness"
 )
 
-// chatWire is what the upstreams of the HTTP/2 rows say: their faults lie below
+// chatWire is the shape of the upstreams of the HTTP/2 rows. Their faults lie below
 // any shape.
 var chatWire = faultd.Wires[cases.Chat]
 
@@ -201,7 +201,7 @@ func TestHTTP2Faults(t *testing.T) {
 }
 
 // An upstream that takes one stream at a time on a connection refuses those that
-// were begun before it had said so. Nobody is lost over it.
+// were begun before it had said so. No request fails because of that.
 func TestOneStreamAtATime(t *testing.T) {
 	var mu sync.Mutex
 	busy := map[*faultd.H2]bool{}
@@ -245,9 +245,9 @@ func TestOneStreamAtATime(t *testing.T) {
 	wg.Wait()
 }
 
-// A connection that its server ends while it is idle, and says so, is nobody's
-// business. A request that is written in the very instant is lost with it, and is for
-// another attempt: the requests here come when the server has been heard.
+// A connection that its server ends with GOAWAY while it is idle fails no request. A
+// request that is written in the same instant is lost with it and needs another
+// attempt, so the requests here come after the GOAWAY was read.
 func TestStaleHTTP2ConnectionIsInvisible(t *testing.T) {
 	server := newServer(t)
 	config := issue(t, newAuthority(t), time.Now().Add(time.Hour))

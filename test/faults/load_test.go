@@ -58,8 +58,8 @@ func endsWithin(c net.Conn, d time.Duration) error {
 	return nil // closed or reset
 }
 
-// Clients that speak slowly, or connect and say nothing, are ended in time, and
-// nobody else notices them.
+// Clients that send slowly, or connect and send nothing, are ended in time, and do not
+// slow down other clients.
 func TestSlowClientsAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	g, _ := single(t, answering, nil)
@@ -72,7 +72,8 @@ func TestSlowClientsAreNotWaitedFor(t *testing.T) {
 	}{
 		{"nothing", "", 8 * time.Second},
 		{"half a header", "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nX-Slow: ", 8 * time.Second},
-		{"half a body", spoken(g.Key, fmt.Sprintf("Content-Type: application/json\r\nContent-Length: %d\r\n", len(body)), body[:10]), 14 * time.Second},
+		{"half a body", spoken(g.Key, fmt.Sprintf("Content-Type: application/json\r\nContent-Length: %d\r\n",
+			len(body)), body[:10]), 14 * time.Second},
 	} {
 		for range each {
 			c := dial(t, g)
@@ -192,7 +193,7 @@ func TestOverloadIsToldAtOnce(t *testing.T) {
 		t.Errorf("a key that has its share: %s", bad)
 	}
 	if reply.Header.Get("Retry-After") == "" {
-		t.Error("a key that has its share is not told when to come back")
+		t.Error("the refusal of a key that has its share has no Retry-After")
 	}
 	for n := 1; taken < places; n++ {
 		take(keys[n].Key)

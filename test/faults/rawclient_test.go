@@ -88,7 +88,8 @@ func TestClientsThatSpeakBadly(t *testing.T) {
 		status, calls   int
 	}{
 		{"c6a", "a length beyond the limit", spoken(key, kind+"Content-Length: 99999999\r\n", ""), 413, 0},
-		{"c6b", "chunks beyond the limit", spoken(key, kind+"Transfer-Encoding: chunked\r\n", chunked(`{"model":"`+strings.Repeat("m", 33<<20))), 413, 0},
+		{"c6b", "chunks beyond the limit", spoken(key, kind+"Transfer-Encoding: chunked\r\n",
+			chunked(`{"model":"`+strings.Repeat("m", 33<<20))), 413, 0},
 		{"c7a", "nesting of 200", nested(200), 400, 0},
 		{"c7b", "nesting of a million", nested(1 << 20), 400, 0},
 		{"c7c", "a million open brackets", plain(strings.Repeat("[", 1<<20)), 400, 0},
@@ -100,26 +101,34 @@ func TestClientsThatSpeakBadly(t *testing.T) {
 		{"c9d", "1e999", plain(strings.Replace(whole, `{`, `{"temperature":1e999,`, 1)), 400, 0},
 		{"c9e", "nothing", plain(""), 400, 0},
 		{"c10a", "another media type", spoken(key, strings.Replace(length(whole), "json", "xml", 1), whole), 415, 0},
-		{"c10b", "UTF-16", spoken(key, strings.Replace(length(whole), "json", "json; charset=utf-16", 1), whole), 415, 0},
+		{"c10b", "UTF-16", spoken(key, strings.Replace(length(whole), "json", "json; charset=utf-16", 1), whole), 415,
+			0},
 		{"c11", "a compressed body", spoken(key, "Content-Encoding: gzip\r\n"+length(whole), whole), 415, 0},
-		{"c17", "length and chunks", spoken(key, kind+"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", chunked(whole)), 400, 0},
+		{"c17", "length and chunks", spoken(key, kind+"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+			chunked(whole)), 400, 0},
 		{"c18a", "two lengths", spoken(key, kind+"Content-Length: 5\r\nContent-Length: 6\r\n", whole), 400, 0},
 		{"c18b", "a signed length", spoken(key, kind+"Content-Length: +5\r\n", whole), 400, 0},
 		{"c18c", "a length in hexadecimal", spoken(key, kind+"Content-Length: 0x5\r\n", whole), 400, 0},
 		{"c19a", "an unknown coding", spoken(key, kind+"Transfer-Encoding: xchunked\r\n", chunked(whole)), 501, 0},
-		{"c19b", "chunks twice", spoken(key, kind+"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", chunked(whole)), 501, 0},
+		{"c19b", "chunks twice", spoken(key, kind+"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+			chunked(whole)), 501, 0},
 		{"c20a", "a space before the colon", spoken(key, "Content-Type : application/json\r\n", ""), 400, 0},
 		{"c20b", "two hosts", spoken(key, "Host: b\r\n"+length(whole), whole), 400, 0},
 		{"c20c", "a zero byte in a header", spoken(key, "X-A: a\x00b\r\n"+length(whole), whole), 400, 0},
 		{"c21a", "a folded header", spoken(key, "X-A: a\r\n b\r\n"+length(whole), whole), 200, 1},
-		{"c21b", "chunk extensions", spoken(key, kind+"Transfer-Encoding: chunked\r\n", strings.Replace(chunked(whole), "\r\n", ";x=y\r\n", 1)), 200, 1},
-		{"c22a", "a chunk size that overflows", spoken(key, kind+"Transfer-Encoding: chunked\r\n", "fffffffffffffffff\r\n"+whole), 400, 0},
-		{"c22b", "a chunk that is longer than it says", spoken(key, kind+"Transfer-Encoding: chunked\r\n", "5\r\n"+whole+"\r\n0\r\n\r\n"), 400, 0},
-		{"c23", "another host in the request line", strings.Replace(plain(whole), "POST ", "POST http://elsewhere", 1), 200, 1},
+		{"c21b", "chunk extensions", spoken(key, kind+"Transfer-Encoding: chunked\r\n",
+			strings.Replace(chunked(whole), "\r\n", ";x=y\r\n", 1)), 200, 1},
+		{"c22a", "a chunk size that overflows",
+			spoken(key, kind+"Transfer-Encoding: chunked\r\n", "fffffffffffffffff\r\n"+whole), 400, 0},
+		{"c22b", "a chunk that is longer than it says",
+			spoken(key, kind+"Transfer-Encoding: chunked\r\n", "5\r\n"+whole+"\r\n0\r\n\r\n"), 400, 0},
+		{"c23", "another host in the request line", strings.Replace(plain(whole), "POST ", "POST http://elsewhere", 1),
+			200, 1},
 		{"c24", "a path that climbs", strings.Replace(plain(whole), "/v1/", "/v1/x/../", 1), 404, 0},
 		{"c26a", "two different keys", spoken(key, "X-Api-Key: other\r\n"+length(whole), whole), 401, 0},
 		{"c26b", "a key of 30 KB", strings.Replace(plain(whole), key, strings.Repeat("k", 30<<10), 1), 401, 0},
-		{"c27", "a bad key that waits to be told to go on", spoken("bad", "Expect: 100-continue\r\n"+length(whole), ""), 401, 0},
+		{"c27", "a bad key with Expect: 100-continue", spoken("bad", "Expect: 100-continue\r\n"+length(whole), ""), 401,
+			0},
 	} {
 		t.Run(row.id, func(t *testing.T) {
 			before := b.server.Calls("m")
@@ -215,7 +224,8 @@ func TestWhatAClientSendsGoesNoFurther(t *testing.T) {
 	for _, w := range []way{{cases.Chat, false}, {cases.Messages, true}} { // untouched, and translated
 		r := w.request(t.Context(), t, b.gateway, "m")
 		for name, value := range map[string]string{"Cookie": "session=marker-cookie", "X-Forwarded-For": "203.0.113.77", "Forwarded": "for=203.0.113.77",
-			"Via": "1.1 marker-proxy", "Proxy-Authorization": "Basic marker", "Te": "trailers", "Origin": "https://marker.example", "Referer": "https://marker.example/"} {
+			"Via": "1.1 marker-proxy", "Proxy-Authorization": "Basic marker", "Te": "trailers",
+			"Origin": "https://marker.example", "Referer": "https://marker.example/"} {
 			r.Header.Set(name, value)
 		}
 		response, err := client.Do(r)
@@ -226,7 +236,7 @@ func TestWhatAClientSendsGoesNoFurther(t *testing.T) {
 		seen := await(t, headers, "the upstream's call")
 		for _, secret := range []string{"marker", "203.0.113.77", b.gateway.Key} {
 			if strings.Contains(fmt.Sprint(seen), secret) {
-				t.Errorf("%s: the upstream is told %q: %v", w, secret, seen)
+				t.Errorf("%s: the upstream received %q: %v", w, secret, seen)
 			}
 		}
 	}

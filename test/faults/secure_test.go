@@ -77,7 +77,7 @@ func connectRows(t *testing.T, server *faultd.Server) []hatch {
 		}
 		return "https://" + addr
 	}
-	// raw says something else than TLS to whoever connects.
+	// raw answers every connection with bytes that are not TLS.
 	raw := func(say func(net.Conn)) string {
 		addr, err := server.Listen(say)
 		if err != nil {
@@ -97,8 +97,8 @@ func connectRows(t *testing.T, server *faultd.Server) []hatch {
 	good := secure(issue(t, authority, soon))
 	return []hatch{
 		{"u2b", "one of two addresses is dead", "http://localhost:" + port(server.Addr()), answered},
-		{"u3a", "nobody answers the knock", "http://" + hole.Addr(), refused(504)},
-		{"u3b", "nobody answers the knock, over TLS", "https://" + hole.Addr(), refused(504)},
+		{"u3a", "no answer to the handshake", "http://" + hole.Addr(), refused(504)},
+		{"u3b", "no answer to the handshake, over TLS", "https://" + hole.Addr(), refused(504)},
 		{"u4-good", "a certificate of a trusted authority", good, answered},
 		{
 			"u4-expired",
@@ -112,7 +112,7 @@ func connectRows(t *testing.T, server *faultd.Server) []hatch {
 			secure(issue(t, authority, soon, "other.example")),
 			refused(502),
 		},
-		{"u4-authority", "nobody knows the authority", secure(issue(t, stranger, soon)), refused(502)},
+		{"u4-authority", "an unknown authority", secure(issue(t, stranger, soon)), refused(502)},
 		{"u4-old", "TLS 1.0 only", secure(old), refused(502)},
 		{
 			"u4-garbage",
@@ -138,8 +138,8 @@ func connecting(r hatch) harness.Timeouts {
 	return t
 }
 
-// TestUnreachableUpstreams: what goes wrong before a request could be sent is told
-// as such, and never mended by trusting anybody.
+// TestUnreachableUpstreams: a failure before the request could be sent is reported as
+// such, and never avoided by accepting an untrusted certificate.
 func TestUnreachableUpstreams(t *testing.T) {
 	server := newServer(t)
 	rows := connectRows(t, server)
@@ -167,7 +167,7 @@ func TestUnreachableUpstreams(t *testing.T) {
 				if r.want.answer {
 					calls = 1
 				} else if reply.Status != http.StatusOK && !strings.Contains(string(reply.Body), `reached`) && r.id != "u4-tls" {
-					t.Errorf("%s: the client is not told that the provider cannot be reached: %s", r.title, reply.Body)
+					t.Errorf("%s: the error does not say that the provider cannot be reached: %s", r.title, reply.Body)
 				}
 				if got := server.Calls(name); got != calls {
 					t.Errorf("%s: the upstream was called %d times, want %d", r.title, got, calls)

@@ -270,7 +270,7 @@ func framingFaults() []fault {
 			return z[:len(z)/2]
 		}), refused(502)).with(func(f *fault) { f.stream = only(either(brokenOff, refused(502))) }),
 		row("u31c", "a gzip bomb", body("gzip", func(faultd.Wire, bool) string { return bomb }), refused(502)),
-		row("u31d", "an encoding nobody asked for",
+		row("u31d", "an encoding that was not asked for",
 			body("br", func(faultd.Wire, bool) string { return "\x0b\x02\x80hello\x03" }), refused(502)),
 		row("u32", "interim responses", func(c *faultd.Conn, w faultd.Wire, streamed bool) {
 			c.Head(100)
@@ -528,7 +528,7 @@ func statusFaults() []fault {
 	return append(rows, overloaded)
 }
 
-// retryAfter: a client is told to wait at most a minute, in whole seconds, or nothing.
+// retryAfter checks that Retry-After is absent or at most a minute, in whole seconds.
 func retryAfter(reply *cases.Reply, _, _ cases.Shape) string {
 	value := reply.Header.Get("Retry-After")
 	if value == "" {

@@ -115,11 +115,13 @@ func TestAttemptsEndWithTheFirstByte(t *testing.T) {
 		calls  int
 		want   outcome
 	}{
-		{"overloaded", first(func(c *faultd.Conn) { c.Whole(503, "application/json", `{"error":{"message":"busy"}}`) }), ways(), 2, answered},
+		{"overloaded", first(func(c *faultd.Conn) { c.Whole(503, "application/json", `{"error":{"message":"busy"}}`) }),
+			ways(), 2, answered},
 		{"reset", first((*faultd.Conn).Reset), ways(), 2, answered},
 		{"cut", func(shape cases.Shape) faultd.Script {
 			return func(c *faultd.Conn) { cut((*faultd.Conn).Reset)(c, faultd.Wires[shape], true) }
-		}, []way{{cases.Chat, true}, {cases.Messages, true}, {cases.Responses, true}, {cases.Gemini, true}}, 1, brokenOff},
+		}, []way{{cases.Chat, true}, {cases.Messages, true}, {cases.Responses, true}, {cases.Gemini, true}}, 1,
+			brokenOff},
 		{"refused", func(shape cases.Shape) faultd.Script {
 			return func(c *faultd.Conn) {
 				c.Whole(400, "application/json", faultd.Wires[shape].Error(400, "invalid_request_error", "no"))
@@ -154,7 +156,7 @@ func TestAttemptsEndWithTheFirstByte(t *testing.T) {
 	}
 }
 
-// A connection that the upstream closed while it was idle is nobody's business.
+// A connection that the upstream closed while it was idle fails no request.
 func TestStalePooledConnectionIsInvisible(t *testing.T) {
 	t.Parallel()
 	closing := func(c *faultd.Conn) { good(c, faultd.Wires[cases.Chat], wantsStream(c)) } // closed without a word of it
@@ -177,7 +179,7 @@ func TestGluedResponseIsNobodysAnswer(t *testing.T) {
 	dropped := make(chan struct{}, 1)
 	glued := func(c *faultd.Conn) {
 		good(c, faultd.Wires[cases.Chat], false)
-		other := strings.Replace(faultd.Wires[cases.Chat].Whole, faultd.Text, "meant for somebody else", 1)
+		other := strings.Replace(faultd.Wires[cases.Chat].Whole, faultd.Text, "meant for another client", 1)
 		c.Whole(http.StatusOK, "application/json", other)
 		if c.Stall() {
 			dropped <- struct{}{}
@@ -187,7 +189,7 @@ func TestGluedResponseIsNobodysAnswer(t *testing.T) {
 	b := newBench(t, []cell{{name: "glued", upstream: cases.Chat, timeouts: patient, script: glued}})
 	for range 20 {
 		reply := w.ask(t, b.gateway, "glued")
-		for _, bad := range answered.judge(reply, w, cases.Chat, false, []string{"somebody else"}) {
+		for _, bad := range answered.judge(reply, w, cases.Chat, false, []string{"another client"}) {
 			t.Error(bad)
 		}
 		await(t, dropped, "the end of the connection")

@@ -14,13 +14,13 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// StreamsEnv is how many streams the benchmark holds; each takes a descriptor here and
+// StreamsEnv sets the number of streams that the benchmark holds; each takes a descriptor here and
 // in the gateway.
 const StreamsEnv = "STAGEDOOR_FLOW_STREAMS"
 
 // What is watched, how often and how long.
 const (
-	watchers = 4 // the cost of one is too small to be told from noise
+	watchers = 4 // the cost of one is too small to be distinguished from noise
 	rounds   = 4
 	period   = 4 * time.Second
 )

@@ -26,8 +26,8 @@ func TestMain(m *testing.M) { harness.Main(m) }
 const (
 	token    = "a token of administration for tests"
 	password = "correct horse battery"
-	// patience is how long anything may take on a loaded machine; nothing waits for
-	// it unless it fails.
+	// patience limits each step on a loaded machine; a test waits for it only if it
+	// fails.
 	patience = 20 * time.Second
 )
 
@@ -177,7 +177,7 @@ func (b *bench) ask(q question, play string) (*http.Response, error) {
 
 var formToken = regexp.MustCompile(`name="token" value="([^"]+)"`)
 
-// signIn is the browser of somebody who has signed in.
+// signIn returns the browser of a signed-in user.
 func (b *bench) signIn(name string) *http.Client {
 	b.Helper()
 	jar, err := cookiejar.New(nil)

@@ -12,9 +12,10 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// terminals are how streams of the shapes end with an error.
+// terminals lists the error events that end streams of the shapes.
 var terminals = map[string]string{
-	"chat": `data: {"error":`, "completions": `data: {"error":`, "messages": "event: error\n", "responses": "event: response.failed\n", "gemini": `data: {"error":`,
+	"chat": `data: {"error":`, "completions": `data: {"error":`, "messages": "event: error\n",
+	"responses": "event: response.failed\n", "gemini": `data: {"error":`,
 }
 
 func TestStreamIsSeenAndEndedByAnOperator(t *testing.T) {
@@ -123,7 +124,7 @@ func TestPausedProviderHoldsItsQueue(t *testing.T) {
 	}
 	b.admin("DELETE", "/flow/requests/"+places[2], http.StatusAccepted)
 	if got := <-statuses; got != http.StatusServiceUnavailable {
-		t.Errorf("the one that was ended in the queue is told %d", got)
+		t.Errorf("the one that was ended in the queue gets %d", got)
 	}
 	b.await("/flow?phase=queued", "the others move up", func(r gjson.Result) bool {
 		return r.Get("matching").Int() == 2 && r.Get(byID(places[3])+".queue_position").Int() == 2
@@ -132,15 +133,15 @@ func TestPausedProviderHoldsItsQueue(t *testing.T) {
 	wg.Wait()
 	for range 2 {
 		if got := <-statuses; got != http.StatusOK {
-			t.Errorf("one that waited is told %d", got)
+			t.Errorf("one that waited gets %d", got)
 		}
 	}
 }
 
-// Nobody exports traces here: what is shown is what the gateway keeps by itself.
+// No traces are exported here, so the page shows those that the gateway keeps itself.
 func TestWaterfallNeedsNoCollector(t *testing.T) {
 	b := start(t)
-	b.admin("GET", "/flow", 200) // somebody looks
+	b.admin("GET", "/flow", 200) // a watcher opens the view
 	res, err := b.ask(questions(true)[0], "pace=200, tokens=20")
 	if err != nil {
 		t.Fatal(err)
@@ -169,7 +170,7 @@ func TestWaterfallNeedsNoCollector(t *testing.T) {
 		}
 	}
 	if !d.Get(`spans.#(name=="chat m1").events.#(name=="gen_ai.first_token")`).Exists() {
-		t.Errorf("nobody knows when the first token came: %s", d.Get("spans").Raw)
+		t.Errorf("the time of the first token is missing: %s", d.Get("spans").Raw)
 	}
 	if strings.Contains(d.Raw, "hello") {
 		t.Error("the prompt is in the spans")
@@ -193,7 +194,8 @@ func TestSocketIsForWhoAdministers(t *testing.T) {
 		origin string
 		want   int
 	}{
-		"nobody": {nil, "", http.StatusUnauthorized}, "somebody": {anna, b.URL, http.StatusNotFound}, "another site": {root, "https://evil.example", http.StatusForbidden},
+		"signed out": {nil, "", http.StatusUnauthorized}, "a user": {anna, b.URL, http.StatusNotFound},
+		"another site":     {root, "https://evil.example", http.StatusForbidden},
 		"an administrator": {root, b.URL, http.StatusSwitchingProtocols},
 	} {
 		conn, status, err := b.dial(c.client, c.origin)
@@ -206,10 +208,10 @@ func TestSocketIsForWhoAdministers(t *testing.T) {
 	}
 	for _, path := range []string{"/flow", "/flow/providers", "/flow/actors", "/flow/requests/none", "/flow/none"} {
 		if res, err := anna.Get(b.URL + path); err != nil || res.StatusCode != http.StatusNotFound {
-			t.Errorf("%s for somebody: %v, %v", path, res, err)
+			t.Errorf("%s for a user: %v, %v", path, res, err)
 		}
 		if res, err := http.Get(b.URL + path); err != nil || res.Request.URL.Path != "/signin" {
-			t.Errorf("%s for nobody: %v, %v", path, res, err)
+			t.Errorf("%s signed out: %v, %v", path, res, err)
 		}
 	}
 	conn, _, err := b.dial(root, b.URL)
@@ -243,7 +245,7 @@ func TestSocketIsForWhoAdministers(t *testing.T) {
 		func(m gjson.Result) bool { return m.Get(`actors.kinds.#(name=="request").live`).Int() == 1 },
 	)
 
-	// The page ends it by a form of its own, which nobody else's session can send.
+	// The page ends it by a form with a token of the session, so no other session can send it.
 	form := url.Values{"token": {"forged"}}
 	if res, err := root.PostForm(b.URL+"/flow/requests/"+id+"/cancel", form); err != nil ||
 		res.StatusCode != http.StatusForbidden {
@@ -258,7 +260,7 @@ func TestSocketIsForWhoAdministers(t *testing.T) {
 	if err != nil || !strings.Contains(string(body), "ended by an operator") {
 		t.Errorf("the stream was not ended: %v", err)
 	}
-	// A gateway that stops says so, and waits for nobody who watches.
+	// A gateway that stops says so, and does not wait for watchers.
 	if err := b.Stop(); err != nil {
 		t.Error(err)
 	}

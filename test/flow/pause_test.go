@@ -34,7 +34,7 @@ func TestPauseOutlivesAKill(t *testing.T) {
 		func(r gjson.Result) bool { return r.Get("matching").Int() == 1 })
 	b.admin("POST", "/providers/sandbox/resume", 200)
 	if got := <-left; got != 200 {
-		t.Errorf("the request that waited is told %d", got)
+		t.Errorf("the request that waited gets %d", got)
 	}
 	b.again()
 	if p := b.admin("GET", "/providers/sandbox", 200); p.Get("paused").Bool() || p.Get("paused_since").String() != "" {

@@ -59,7 +59,7 @@ func TestVideoJobsAreUnderWayOverAKill(t *testing.T) {
 		func(r gjson.Result) bool { return r.Get("result.code").String() == "cancelled_by_operator" })
 	if v := b.send(http.MethodGet, "/v1/videos/"+id, ""); v.Get("status").String() != "failed" ||
 		v.Get("error.code").String() != "cancelled_by_operator" {
-		t.Errorf("its client is told %s", v.Raw)
+		t.Errorf("its client gets %s", v.Raw)
 	}
 }
 
@@ -73,7 +73,7 @@ func TestBackgroundResponsesAreUnderWayAndEndByHand(t *testing.T) {
 	b.admin("DELETE", "/flow/requests/"+r.Get("data.0.id").String(), http.StatusAccepted)
 	b.await("/flow", "nothing", func(r gjson.Result) bool { return r.Get("load.in_flight").Int() == 0 })
 	got := b.send(http.MethodGet, "/v1/responses/"+id, "")
-	for range 200 { // its end is told when it is durable
+	for range 200 { // its end is visible when it is durable
 		if got.Get("status").String() != "queued" {
 			break
 		}
@@ -82,6 +82,6 @@ func TestBackgroundResponsesAreUnderWayAndEndByHand(t *testing.T) {
 	}
 	if got.Get("status").String() != "failed" ||
 		!strings.Contains(got.Get("error.message").String(), "ended by an operator") {
-		t.Errorf("its client is told %s", got.Raw)
+		t.Errorf("its client gets %s", got.Raw)
 	}
 }

@@ -23,7 +23,7 @@ type Config struct {
 	Telemetry map[string]any      `json:"telemetry,omitempty"`
 }
 
-// Limits are what the whole process takes on.
+// Limits are those of the whole process.
 type Limits struct {
 	Requests   int `json:"requests"`
 	BodyMiB    int `json:"body_mib"`
@@ -47,7 +47,7 @@ type Shutdown struct {
 	Grace string `json:"grace"`
 }
 
-// A Webhook is a server that is told when videos have ended.
+// A Webhook is a server that receives an event when a video has ended.
 type Webhook struct {
 	URL    string   `json:"url"`
 	Secret string   `json:"secret"`
@@ -75,7 +75,7 @@ type Key struct {
 	Key  string `json:"key"`
 	Name string `json:"name"`
 	User string `json:"user,omitempty"` // whose account is charged
-	// Scopes is what it may do; nil: everything.
+	// Scopes lists the permissions; nil: all.
 	Scopes []string `json:"scopes,omitempty"`
 }
 

@@ -182,7 +182,7 @@ func (g *Gateway) PID() int { return g.cmd.Process.Pid }
 // Logs is everything the program has printed.
 func (g *Gateway) Logs() string { return g.logs.String() }
 
-// FreeAddr is a loopback address nobody listens on at the moment. Its port is below
+// FreeAddr returns a loopback address that is free at the moment. Its port is below
 // those that systems give to outgoing connections: none of those, of a test that runs
 // beside this one, takes it before the program listens, or while it is down.
 func FreeAddr() (string, error) {

@@ -8,7 +8,7 @@ import (
 )
 
 // Handed has the process take over a listening socket, as a service manager hands
-// it over (LISTEN_FDS). The socket stays open with whoever holds the listener.
+// it over (LISTEN_FDS). The socket stays open in the process that holds the listener.
 func Handed(t testing.TB, l *net.TCPListener) func(*exec.Cmd) {
 	t.Helper()
 	file, err := l.File()

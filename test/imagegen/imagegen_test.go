@@ -60,7 +60,7 @@ var asks = map[string][]part{
 	v3 + "reframe":            {{name: "image", file: pic}, {name: "resolution", text: "1024x768"}},
 }
 
-// seen is what the vendor reads of each.
+// seen returns the form fields that the vendor reads of each.
 func seen() map[string]string {
 	file := func(name string, b []byte) string { return fmt.Sprintf(" %s=%d bytes of image/png", name, len(b)) }
 	return map[string]string{
@@ -73,10 +73,12 @@ func seen() map[string]string {
 		"/imagegen/upscale":  `/upscale image_request={"resemblance":60,"num_images":1}` + file("image_file", pic),
 		v3 + "generate": "/v1/ideogram-v3/generate prompt=a cat num_images=2" +
 			file("style_reference_images", pic) + file("style_reference_images", black),
-		v3 + "remix":              "/v1/ideogram-v3/remix prompt=a cat num_images=1" + file("image", pic),
-		v3 + "edit":               "/v1/ideogram-v3/edit prompt=a cat num_images=1" + file("image", pic) + file("mask", black),
-		v3 + "replace-background": "/v1/ideogram-v3/replace-background prompt=a beach num_images=1" + file("image", pic),
-		v3 + "reframe":            "/v1/ideogram-v3/reframe resolution=1024x768 num_images=1" + file("image", pic),
+		v3 + "remix": "/v1/ideogram-v3/remix prompt=a cat num_images=1" + file("image", pic),
+		v3 + "edit": "/v1/ideogram-v3/edit prompt=a cat num_images=1" + file("image", pic) +
+			file("mask", black),
+		v3 + "replace-background": "/v1/ideogram-v3/replace-background prompt=a beach num_images=1" +
+			file("image", pic),
+		v3 + "reframe": "/v1/ideogram-v3/reframe resolution=1024x768 num_images=1" + file("image", pic),
 	}
 }
 
@@ -161,7 +163,8 @@ func TestOtherVendorPathsAreNotThere(t *testing.T) {
 	v := newVendor(t)
 	g := start(t, v, nil)
 	for _, path := range []string{"/imagegen", "/imagegen/", "/imagegen/models", "/imagegen/magic-prompt", "/imagegen/datasets", "/imagegen/manage/api/subscription",
-		v3 + "generate-transparent", v3 + "inpaint", v3 + "layerize-text", "/imagegen/v1/imagegen-v4/generate", "/imagegen/v1/imagegen-v3", "/ideogram/generate"} {
+		v3 + "generate-transparent", v3 + "inpaint", v3 + "layerize-text", "/imagegen/v1/imagegen-v4/generate",
+		"/imagegen/v1/imagegen-v3", "/ideogram/generate"} {
 		if a := postJSON(t, g, path, `{}`); a.status != http.StatusNotFound || a.Error == nil {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
 		}
@@ -338,7 +341,8 @@ func TestChargesBySpeedAndByImagesDelivered(t *testing.T) {
 		{"DEFAULT", "", func() *answer { return ask("DEFAULT", 1) }, 60_000, 60_000, 1},
 		{"QUALITY", "", func() *answer { return ask("QUALITY", 2) }, 180_000, 180_000, 2},
 		{"no speed", "", func() *answer { return postForm(t, g, v3+"edit", asks[v3+"edit"]...) }, 60_000, 60_000, 1},
-		{"one of two is unsafe", `{"data":[` + safe + `,` + unsafe + `]}`, func() *answer { return ask("TURBO", 2) }, 30_000, 60_000, 1},
+		{"one of two is unsafe", `{"data":[` + safe + `,` + unsafe + `]}`, func() *answer { return ask("TURBO", 2) },
+			30_000, 60_000, 1},
 		{"all are unsafe", `{"data":[` + unsafe + `]}`, func() *answer { return ask("QUALITY", 1) }, 0, 90_000, 0},
 		{"V_2", "", func() *answer {
 			return postJSON(t, g, "/imagegen/generate", `{"image_request":{"prompt":"a","num_images":3}}`)
@@ -373,7 +377,7 @@ func TestChargesBySpeedAndByImagesDelivered(t *testing.T) {
 		t.Errorf("out of balance: %d %s", a.status, a.body)
 	}
 	if got := v.asked(); len(got) != 0 {
-		t.Errorf("the vendor was asked %q although nobody can pay", got)
+		t.Errorf("the vendor was asked %q although the balance is too small", got)
 	}
 }
 
@@ -433,8 +437,8 @@ func TestModelsAreServedByOtherKindsOfProviders(t *testing.T) {
 	}
 }
 
-// The documents list fields that the vendor's own third generation refuses: it is
-// asked once more without them, and the loss is told.
+// The documents list fields that the vendor's own third generation refuses. The
+// request is sent once more without them, and the loss is reported.
 func TestFieldsThatTheVendorRefusesAreGivenUp(t *testing.T) {
 	v := newVendor(t)
 	g := start(t, v, nil)

@@ -31,7 +31,7 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-// vendor is an upstream that notes what it is asked and answers as it is told.
+// vendor is an upstream that records requests and sends the answers of its script.
 type vendor struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -67,7 +67,7 @@ func (v *vendor) asked() []string {
 
 func (v *vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/picture.png" {
-		w.Header().Set("Content-Type", "text/html") // nobody believes it
+		w.Header().Set("Content-Type", "text/html") // it must not be believed
 		w.Write(picture(32, 24, 0, nil))
 		return
 	}
@@ -90,7 +90,8 @@ func (v *vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/describe":
 		io.WriteString(w, `{"descriptions":[{"text":"a grey picture"}]}`)
 	default:
-		one := `{"prompt":"a final prompt","resolution":"1280x704","is_image_safe":true,"seed":7,"url":"` + v.URL + `/picture.png","style_type":"GENERAL"}`
+		one := `{"prompt":"a final prompt","resolution":"1280x704","is_image_safe":true,"seed":7,"url":"` + v.URL +
+			`/picture.png","style_type":"GENERAL"}`
 		fmt.Fprintf(
 			w,
 			`{"created":"2025-01-02T03:04:05.678901+00:00","data":[%s]}`,
@@ -282,8 +283,8 @@ func paid(t *testing.T, c *harness.Config, credit int64) {
 	}
 }
 
-// receipt is what a request cost. That of one that failed is written after its
-// reply.
+// receipt returns the cost of a request. The receipt of a failed one is written after
+// its reply.
 func receipt(t testing.TB, g *harness.Gateway, a *answer) (charged, held, images int64) {
 	t.Helper()
 	r, err := http.NewRequest(http.MethodGet, g.URL+"/v1/receipts/"+a.header.Get("X-Request-Id"), nil)

@@ -16,7 +16,8 @@ var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}}
 
 // Create begins a job.
 func Create(ctx context.Context, g *harness.Gateway, prompt string) (Job, error) {
-	body, err := json.Marshal(map[string]string{"model": "video-2", "prompt": prompt, "seconds": "4", "size": "720x1280"})
+	body, err := json.Marshal(map[string]string{"model": "video-2", "prompt": prompt, "seconds": "4",
+		"size": "720x1280"})
 	if err != nil {
 		return Job{}, err
 	}

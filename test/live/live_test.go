@@ -58,8 +58,14 @@ func TestAThousandWatchersHearOfEveryEnd(t *testing.T) {
 func TestWhoeverComesBackHearsTheRest(t *testing.T) {
 	g := harness.Start(t, Config(""))
 	for name, open := range map[string]func(ctx context.Context, id string, after int64) (Watcher, error){
-		"stream of one": func(ctx context.Context, id string, after int64) (Watcher, error) { return Stream(ctx, g, id, after) },
-		"stream of all": func(ctx context.Context, _ string, after int64) (Watcher, error) { return Stream(ctx, g, "", after) },
+		"stream of one": func(ctx context.Context, id string, after int64) (Watcher,
+			error) {
+			return Stream(ctx, g, id, after)
+		},
+		"stream of all": func(ctx context.Context, _ string, after int64) (Watcher,
+			error) {
+			return Stream(ctx, g, "", after)
+		},
 		"socket": func(ctx context.Context, id string, after int64) (Watcher, error) {
 			return Socket(ctx, g, []string{id}, after)
 		},
@@ -103,7 +109,7 @@ func TestWhoeverComesBackHearsTheRest(t *testing.T) {
 	}
 }
 
-// Who does not read holds up nobody, and has missed no end when it reads again.
+// A watcher that does not read delays no other, and has missed no end when it reads again.
 func TestASlowWatcherHoldsUpNobody(t *testing.T) {
 	g := harness.Start(t, Config(""))
 	ctx := deadline(t)
@@ -113,7 +119,8 @@ func TestASlowWatcherHoldsUpNobody(t *testing.T) {
 		}}
 		return d.DialContext(ctx, network, address)
 	}}
-	conn, _, err := narrow.DialContext(ctx, "ws"+strings.TrimPrefix(g.URL, "http")+"/v1/videos/live", http.Header{"Authorization": {"Bearer " + g.Key}})
+	conn, _, err := narrow.DialContext(ctx, "ws"+strings.TrimPrefix(g.URL, "http")+"/v1/videos/live",
+		http.Header{"Authorization": {"Bearer " + g.Key}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,9 +223,10 @@ func TestWatchersCostTheProviderNothing(t *testing.T) {
 		_ = sandbox.Process.Kill()
 		_ = sandbox.Wait()
 	})
-	g := harness.Start(t, harness.CatchAll(harness.Provider{Shape: "videos", BaseURL: "http://" + address + "/v1", APIKeys: []string{"any"}, Retries: 5}))
+	g := harness.Start(t, harness.CatchAll(harness.Provider{Shape: "videos", BaseURL: "http://" + address + "/v1",
+		APIKeys: []string{"any"}, Retries: 5}))
 	ctx := deadline(t)
-	alone, watched := create(t, g, "nobody looks [sandbox: job=6s]"), create(t, g, "everybody looks [sandbox: job=6s]")
+	alone, watched := create(t, g, "unwatched [sandbox: job=6s]"), create(t, g, "watched [sandbox: job=6s]")
 	crowd := &crowd{gateway: g, ids: []string{watched.ID}}
 	if err := crowd.gather(ctx, Load{Streams: 100, Sockets: 100}); err != nil {
 		t.Fatal(err)
@@ -251,5 +259,5 @@ func TestWatchersCostTheProviderNothing(t *testing.T) {
 	if a, b := counts.Jobs[0].Polls, counts.Jobs[1].Polls; a == 0 || b == 0 || max(a, b)-min(a, b) > 2 {
 		t.Errorf("the jobs were asked for %d and %d times", a, b)
 	}
-	t.Log("polls of the job that nobody watches and of the other:", counts.Jobs)
+	t.Log("polls of the unwatched job and of the other:", counts.Jobs)
 }

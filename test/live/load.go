@@ -23,20 +23,20 @@ type Load struct {
 	// Streams and Sockets are how many watch one job each, by server-sent events
 	// and over WebSockets, the jobs in turn.
 	Streams, Sockets int
-	// All is how many sockets watch all jobs.
+	// All is the number of sockets that watch all jobs.
 	All int
-	// Takes is how long a job takes.
+	// Takes is the duration of a job.
 	Takes time.Duration
 }
 
-// Result is what came of a Load.
+// Result holds the measurements of a Load.
 type Result struct {
-	// Staleness is how old changes were when they were heard, sorted.
+	// Staleness lists the ages of changes when they were received, sorted.
 	Staleness []time.Duration
 	// PerWatcher is by how many bytes of resident memory the gateway grew for each
 	// watcher while they watched.
 	PerWatcher int
-	// Changes were heard by all together, Missed ends by nobody who should have.
+	// Changes counts those received by all watchers, Missed the ends that a watcher did not receive.
 	Changes, Missed int
 }
 
@@ -55,8 +55,8 @@ func (r *Result) String() string {
 		r.Quantile(1).Round(10*time.Microsecond), float64(r.PerWatcher)/1000)
 }
 
-// Run runs a load against a gateway until every job has ended and everybody has
-// heard of it.
+// Run runs a load against a gateway until every job has ended and every watcher has
+// received that.
 func (l Load) Run(ctx context.Context, g *harness.Gateway) (*Result, error) {
 	ids, err := l.create(ctx, g)
 	if err != nil {
@@ -106,7 +106,7 @@ func resident(g *harness.Gateway) (int, error) {
 	return pages * os.Getpagesize(), err
 }
 
-// crowd is everybody who watches.
+// crowd holds all watchers.
 type crowd struct {
 	gateway *harness.Gateway
 	ids     []string
@@ -153,8 +153,7 @@ func (c *crowd) dismiss() {
 	}
 }
 
-// listen listens until everybody has heard of every end. When ctx ends those who
-// still wait are sent home.
+// listen returns when every watcher has received every end, or when ctx ends.
 func (c *crowd) listen(ctx context.Context) *Result {
 	var r Result
 	var mu sync.Mutex

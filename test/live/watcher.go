@@ -13,7 +13,7 @@ import (
 	"stagedoor/test/harness"
 )
 
-// Job is what a test looks at of a job's object.
+// Job decodes the fields of a job's object that tests look at.
 type Job struct {
 	ID       string `json:"id"`
 	Status   string `json:"status"`
@@ -23,7 +23,7 @@ type Job struct {
 // Final reports whether the job has ended.
 func (j *Job) Final() bool { return j.Status == "completed" || j.Status == "failed" }
 
-// News is what a watcher hears, from whichever wire.
+// News is one event or message to a watcher, over either transport.
 type News struct {
 	Kind     string // the event's name or the message's type
 	Revision int64  // microseconds: when it changed
@@ -102,7 +102,8 @@ type socket struct{ conn *websocket.Conn }
 // Socket watches the jobs of a subscription: "all", or a list of ids.
 func Socket(ctx context.Context, g *harness.Gateway, ids any, after int64) (Watcher, error) {
 	dialer := websocket.Dialer{ReadBufferSize: 1 << 10, WriteBufferSize: 512}
-	conn, reply, err := dialer.DialContext(ctx, "ws"+strings.TrimPrefix(g.URL, "http")+"/v1/videos/live", http.Header{"Authorization": {"Bearer " + g.Key}})
+	conn, reply, err := dialer.DialContext(ctx, "ws"+strings.TrimPrefix(g.URL, "http")+"/v1/videos/live",
+		http.Header{"Authorization": {"Bearer " + g.Key}})
 	if err != nil {
 		if reply != nil {
 			err = fmt.Errorf("%w: %s", err, reply.Status)

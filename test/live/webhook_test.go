@@ -78,7 +78,8 @@ func (b *inbox) wait(t *testing.T, within time.Duration) post {
 func hooked(data, url string, allow ...string) harness.Config {
 	c := Config(data)
 	c.Keys = []harness.Key{{Key: harness.TestKey, Name: "test"}}
-	c.Webhooks = []harness.Webhook{{URL: url, Secret: "whsec_" + base64.StdEncoding.EncodeToString([]byte(signingKey)), Allow: allow}}
+	c.Webhooks = []harness.Webhook{{URL: url, Secret: "whsec_" + base64.StdEncoding.EncodeToString([]byte(signingKey)),
+		Allow: allow}}
 	return c
 }
 
@@ -103,8 +104,8 @@ func TestEndsAreToldByWebhook(t *testing.T) {
 	checkEvent(t, box.wait(t, 20*time.Second), "video.failed", failed.ID)
 }
 
-// A gateway that is killed before anybody took its webhook tells of it when it is
-// back, under the same id.
+// A gateway that is killed before its webhook was accepted delivers it after the
+// restart, under the same id.
 func TestAKillLosesNoWebhook(t *testing.T) {
 	box, url := newInbox(t, 500)
 	address, err := harness.FreeAddr()
@@ -127,7 +128,7 @@ func TestAKillLosesNoWebhook(t *testing.T) {
 	again := box.wait(t, 20*time.Second)
 	checkEvent(t, again, "video.completed", j.ID)
 	if again.id != first.id || again.body != first.body {
-		t.Errorf("told as %+v, then as %+v", first, again)
+		t.Errorf("delivered as %+v, then as %+v", first, again)
 	}
 }
 

@@ -90,7 +90,8 @@ func caughtBy(t *testing.T, root string, m Mutant) {
 	if err := os.WriteFile(overlayFile, overlay, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	command := exec.Command("go", "test", "-overlay", overlayFile, "-vet=off", "-count=1", "-failfast", "-timeout=4m", "-run", m.Run, m.Suite)
+	command := exec.Command("go", "test", "-overlay", overlayFile, "-vet=off", "-count=1", "-failfast", "-timeout=4m",
+		"-run", m.Run, m.Suite)
 	command.Dir = root
 	command.Env = append(os.Environ(), "STAGEDOOR_BINARY=") // the suites must build the program with the fault
 	out, err := command.CombinedOutput()

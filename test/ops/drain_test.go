@@ -3,6 +3,7 @@ package ops
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"net/http"
 	"sync"
 	"testing"
@@ -12,7 +13,7 @@ import (
 	"stagedoor/test/harness"
 )
 
-// streams is how many are under way when the gateway is stopped.
+// streams is the number in flight when the gateway is stopped.
 var streams = flag.Int("ops.streams", 100, "streams under way at the stop")
 
 // Every stream that a stop meets ends as its shape says: those that can within
@@ -46,10 +47,10 @@ func TestEveryStreamOfADrainHasItsEnd(t *testing.T) {
 	stop(t, g)
 	took := time.Since(began)
 	ended.Wait()
-	t.Logf("%d streams, stopped within %s: %s", *streams, took.Round(time.Millisecond), told(counts))
+	t.Logf("%d streams, stopped within %s: %s", *streams, took.Round(time.Millisecond), fmt.Sprint(counts))
 	if counts["answer"]+counts["retryable error"] != *streams || counts["answer"] == 0 ||
 		counts["retryable error"] == 0 {
-		t.Errorf("not every stream has its end: %s", told(counts))
+		t.Errorf("not every stream has its end: %s", fmt.Sprint(counts))
 	}
 }
 
@@ -83,7 +84,8 @@ func ending(t *testing.T, shape cases.Shape, reply *cases.Reply) string {
 // again, in the words that the clients of its shape look for.
 func retryable(shape cases.Shape, body []byte) bool {
 	mark := map[cases.Shape]string{
-		cases.Chat: `"code":"shutting_down"`, cases.Completions: `"code":"shutting_down"`, cases.Messages: `"type":"overloaded_error"`,
+		cases.Chat: `"code":"shutting_down"`, cases.Completions: `"code":"shutting_down"`,
+		cases.Messages:  `"type":"overloaded_error"`,
 		cases.Gemini:    `"status":"UNAVAILABLE"`,
 		cases.Responses: `"code":"server_is_overloaded","message":"the gateway is shutting down, try again`,
 	}[shape]

@@ -76,7 +76,7 @@ func finished(t *testing.T, g *harness.Gateway, id string) (r response) {
 	return r
 }
 
-// spent is what anna has paid and still has held.
+// spent returns the amounts that anna has paid and still has held.
 func spent(t *testing.T, binary string, c harness.Config) string {
 	t.Helper()
 	var kept []string
@@ -169,8 +169,8 @@ func follow(t *testing.T, g *harness.Gateway, method, path, body string) *http.R
 	return r
 }
 
-// Without a data directory there is no next process that could go on, and whoever
-// watches is told so.
+// Without a data directory no later process can go on with a response, so its watcher
+// gets a failure.
 func TestABackgroundResponseInMemoryFails(t *testing.T) {
 	g, err := harness.Launch(harness.Binary(t), sandbox("memory", "100ms"))
 	launch(t, g, err)
@@ -183,8 +183,8 @@ func TestABackgroundResponseInMemoryFails(t *testing.T) {
 	}
 }
 
-// Whoever follows a background response is told of the restart, comes again behind
-// what was read and gets the whole answer.
+// A client that follows a background response gets an error event at a restart,
+// reconnects after the last event and gets the whole answer.
 func TestAWatcherComesAgainAfterARestart(t *testing.T) {
 	binary, c := priced(t)
 	g, err := harness.Launch(binary, c)

@@ -3,7 +3,6 @@ package ops
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -120,6 +119,3 @@ func await(t *testing.T, what string, done func() bool) {
 		}
 	}
 }
-
-// told is a tally as text, for logs.
-func told(counts map[string]int) string { return fmt.Sprint(counts) }

@@ -10,9 +10,9 @@ import (
 	"stagedoor/test/harness"
 )
 
-// A gateway that has all it can take refuses more with a time to come back, and
-// is still healthy and ready: restarting it, or sending everybody elsewhere,
-// would only move the load.
+// A gateway at its limits refuses more requests with Retry-After, and is still healthy
+// and ready, because restarting it, or sending all clients elsewhere, would only move
+// the load.
 func TestHealthStaysGreenUnderOverload(t *testing.T) {
 	const places = 5
 	c := sandbox("memory", "100ms")

@@ -16,7 +16,7 @@ import (
 )
 
 // A service manager that holds the socket lets the gateway be replaced without
-// anybody being refused: who comes in between waits.
+// refusing a connection. One that is made in between waits.
 func TestRestartsUnderLoadRefuseNobody(t *testing.T) {
 	const clients, restarts = 16, 3
 	socket := listen(t)
@@ -58,10 +58,10 @@ func TestRestartsUnderLoadRefuseNobody(t *testing.T) {
 	close(end)
 	wg.Wait()
 	stop(t, g)
-	t.Logf("%d restarts under %d clients: %s, the slowest took %s", restarts, clients, told(counts),
+	t.Logf("%d restarts under %d clients: %s, the slowest took %s", restarts, clients, fmt.Sprint(counts),
 		slowest.Round(time.Millisecond))
 	if len(counts) != 1 || counts["answered"] == 0 {
-		t.Errorf("not everybody was answered: %s", told(counts))
+		t.Errorf("not every client was answered: %s", fmt.Sprint(counts))
 	}
 }
 
@@ -114,7 +114,7 @@ func TestTheServiceManagerIsTold(t *testing.T) {
 		for {
 			n, err := manager.Read(buffer)
 			if err != nil {
-				t.Fatalf("%s was not told: %v", want, err)
+				t.Fatalf("%s was not written: %v", want, err)
 			}
 			if string(buffer[:n]) == want {
 				return

@@ -10,7 +10,7 @@ import (
 )
 
 // A key without limits that opens as many streams as it gets leaves room for other keys, and
-// is told that its share of the requests is used up.
+// gets an error that says that its share of the requests is used up.
 func TestOneKeyCannotTakeAllRequests(t *testing.T) {
 	const places = 8
 	c := sandbox("memory", "100ms")

@@ -38,7 +38,7 @@ suites() {
 
 # start_gateway LABEL PROVIDER EASEL STUDIO VECTORS: one that serves `any`, pictures, videos
 # and embeddings from providers, given as YAML.
-# A provider that answers 429 is left alone for a while, and everybody waits: so each
+# A provider that answers 429 is left alone for a while, and all tests wait, so each
 # test that provokes it has a provider of its own.
 start_gateway() {
   local address name

@@ -343,7 +343,7 @@ func TestManyItemsCostWhatTheirSizeIsWorth(t *testing.T) {
 	sizes.Table(t, sizes.Check(t, *size, subjects))
 }
 
-// counted is what a translation counts against the memory of the process.
+// counted returns the bytes that a translation counts against the memory of the process.
 func counted(input string) int64 { return memory.OfTranslation([]byte(input)) }
 
 func readRequest(shape *shapes.Shape, body []byte) {

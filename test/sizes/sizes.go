@@ -173,10 +173,10 @@ func cpu() time.Duration {
 const (
 	Factor = 6       // bytes of memory for each byte of input,
 	Spare  = 8 << 20 // and these
-	// Growth is how much more time eight times the input may take. Linear work
+	// Growth limits the factor in time for eight times the input. Linear work
 	// takes 8 times as long, quadratic work 64 times.
 	Growth = 28
-	// Unit is less than what can be told from noise.
+	// Unit is too short to be distinguished from noise.
 	Unit = 10 * time.Millisecond
 	// PerMiB is the time that a MiB of input may take, beside a second for all of it.
 	PerMiB = 2 * time.Second
@@ -196,7 +196,7 @@ type Row struct {
 	GrowthForm string
 }
 
-// A Subject is what reads texts: a handler or a parser.
+// A Subject is a handler or a parser that reads texts.
 type Subject struct {
 	Name string
 	// Input makes an input that holds value.

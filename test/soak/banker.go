@@ -73,7 +73,7 @@ func (b *banker) check(ctx context.Context, _ bool) error {
 	return nil
 }
 
-// paid is what the account got: at least and at most.
+// paid returns the least and the most that the account received.
 func (b *banker) paid() (least, most int64) {
 	for _, one := range b.payments {
 		most += one.amount

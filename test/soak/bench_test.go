@@ -12,7 +12,7 @@ import (
 	"stagedoor/test/harness"
 )
 
-// grantsOfOne is how many grants one user has for one app without losing any.
+// grantsOfOne is the number of grants that one user has for one app without losing any.
 const grantsOfOne = 90
 
 // BenchmarkRefresh rotates refresh tokens through the token endpoint of the real

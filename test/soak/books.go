@@ -19,7 +19,7 @@ import (
 	"stagedoor/state/schema"
 )
 
-// condition is what the directory of a dead process is in.
+// condition classifies the directory of a dead process.
 type condition uint8
 
 const (
@@ -42,7 +42,7 @@ func (s *soak) directory(ctx context.Context, do func(context.Context, *state.St
 	return do(ctx, st)
 }
 
-// audit adds up the whole ledger and holds it against what clients were told.
+// audit adds up the whole ledger and compares it with the replies that clients got.
 func (s *soak) audit(ctx context.Context, c condition) error {
 	return s.directory(ctx, func(ctx context.Context, st *state.State) error {
 		books, err := money.CheckLedger(ctx, st)
@@ -91,7 +91,7 @@ func (s *soak) auditCredits(st *state.State) {
 }
 
 // auditLedger: every settlement is of a request that was made, once, and of the
-// amount that its client was told; none is missing.
+// amount in its client's receipt; none is missing.
 func (s *soak) auditLedger(ctx context.Context, st *state.State) error {
 	sent := map[string]*paid{}
 	for _, p := range s.payers {
@@ -108,7 +108,7 @@ func (s *soak) auditLedger(ctx context.Context, st *state.State) error {
 		_, twice := ended[e.Request]
 		switch {
 		case one == nil:
-			s.wrong("entry %d is about %q, which nobody asked for", e.Sequence, e.Request)
+			s.wrong("entry %d is about %q, which no client sent", e.Sequence, e.Request)
 		case twice:
 			s.wrong("request %s ends twice", e.Request)
 		case e.Reason == ledger.ReasonCrash && s.mayBeLost(one):

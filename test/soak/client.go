@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// errLost ends a writer's turn: no whole answer came, so nobody knows whether the
-// call was carried out.
+// errLost ends a writer's turn, because no whole answer came and the call may or may
+// not have been carried out.
 var errLost = errors.New("no whole answer came")
 
 const callTimeout = 30 * time.Second
@@ -25,7 +25,7 @@ type answer struct {
 	body   []byte
 }
 
-// gateway is where the process under test is reached, whichever one it is.
+// gateway holds the address of the current process under test.
 type gateway struct {
 	url  string
 	http *http.Client

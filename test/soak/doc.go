@@ -1,5 +1,5 @@
 // Package soak kills the whole gateway again and again under a load of writes and
-// holds what it finds afterwards against what clients were told.
+// compares the state afterwards with the replies that clients got.
 //
 //	soak.go     cycles: start, check, load, SIGKILL at a random moment
 //	client.go   calls, whose outcome is an answer or not known

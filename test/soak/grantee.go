@@ -12,7 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// grant is what an app knows of one authorization.
+// grant holds an app's secrets of one authorization.
 type grant struct {
 	code     string
 	redeemed verdict // unknown: asked, and the answer was lost

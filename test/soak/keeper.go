@@ -21,7 +21,7 @@ type key struct {
 	id      string
 	secret  string
 	made    verdict
-	ended   verdict // refused: nobody has revoked it
+	ended   verdict // refused: it was not revoked
 	off     verdict // refused: it is enabled
 	counted bool
 }
@@ -82,7 +82,7 @@ func (k *keeper) create(ctx context.Context) error {
 
 func (k *keeper) revoke(ctx context.Context, one *key) error {
 	if !one.settled() || one.ended == accepted || one.off == accepted {
-		return nil // of a key that is off nobody could tell whether it was revoked
+		return nil // a key that is off does not show whether it was revoked
 	}
 	one.ended = unknown
 	err := k.soak.operate(func(c *admin.Client) error {

@@ -6,7 +6,7 @@ import (
 	"regexp"
 )
 
-// secretForm is what every secret of this run looks like: tokens, keys and redeem
+// secretForm matches every secret of this run: tokens, keys and redeem
 // codes as the gateway makes them, the users' password and the operator's token.
 var secretForm = regexp.MustCompile(
 	`\b(?:ac|at|rt|as|se|dt)_[A-Za-z0-9_-]{43,}|\bsd-[A-Za-z0-9]{43}|\b(?:[A-Z0-9]{4}-){5}[A-Z0-9]{4}\b|` + password +
@@ -21,7 +21,7 @@ func (s *soak) findLeaks(where string, text []byte) {
 }
 
 // findStored looks into every file of a dead process's directory: the store alone
-// must give nobody a token.
+// must not contain a token.
 func (s *soak) findStored() error {
 	files, err := filepath.Glob(filepath.Join(s.options.Dir, "*"))
 	if err != nil {

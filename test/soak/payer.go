@@ -23,7 +23,7 @@ const (
 // paid is one request that costs something.
 type paid struct {
 	id string
-	// said is what the client was told.
+	// said is the outcome in the client's reply.
 	said    verdict
 	charged int64
 	began   time.Time // when it was sent; a reply may be read when the process that sent it is dead
@@ -36,7 +36,7 @@ func (s *soak) mayBeLost(one *paid) bool {
 	return one.said == accepted && !one.checked && s.killedAfter(one.began)
 }
 
-// verdict is what a client knows of a call.
+// verdict is a client's knowledge of a call.
 type verdict uint8
 
 const (
@@ -132,8 +132,8 @@ func (p *payer) step(ctx context.Context) error {
 	return nil
 }
 
-// usage is what an answer tells: a document, or the last event that has each
-// figure.
+// usage returns the counts in an answer: a document, or the last event that has each
+// of them.
 func usage(body []byte, stream bool, input, output string) (in, out int64) {
 	if !stream {
 		return gjson.GetBytes(body, input).Int(), gjson.GetBytes(body, output).Int()
@@ -155,10 +155,10 @@ func usage(body []byte, stream bool, input, output string) (in, out int64) {
 	return in, out
 }
 
-// brokePause is how long a payer without money waits for some.
+// brokePause is the wait of a payer without money.
 const brokePause = 20 * time.Millisecond
 
-// older is how many requests of earlier cycles are looked at again.
+// older is the number of requests of earlier cycles that are looked at again.
 const older = 30
 
 func (p *payer) check(ctx context.Context, all bool) error {
@@ -180,8 +180,8 @@ func (p *payer) check(ctx context.Context, all bool) error {
 	return nil
 }
 
-// receipt holds a request's receipt against what its client was told. What
-// became of one whose answer was lost is decided here, for good.
+// receipt compares a request's receipt with the reply of its client. A request whose
+// answer was lost gets its final verdict here.
 func (p *payer) receipt(ctx context.Context, one *paid) error {
 	a, err := p.soak.gateway.get(ctx, "/v1/receipts/"+one.id, p.key)
 	if err != nil {
@@ -223,7 +223,7 @@ func (p *payer) receipt(ctx context.Context, one *paid) error {
 		p.soak.wrong("request %s has the receipt %s", one.id, &a)
 	case one.said == unknown:
 		one.said, one.charged = accepted, r.Charged
-		one.checked = true // nobody was told
+		one.checked = true // no client got the answer
 		p.soak.settled(true)
 	case one.said == refused && r.Charged != 0, one.said == accepted && r.Charged != one.charged:
 		p.soak.wrong("request %s must cost %d, and was charged %d (%s)", one.id, one.charged, r.Charged, r.Reason)

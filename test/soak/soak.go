@@ -16,7 +16,7 @@ import (
 	"stagedoor/test/harness"
 )
 
-// Options are what a run is made of.
+// Options configure a run.
 type Options struct {
 	Binary string
 	Dir    string // the data directory, empty at first
@@ -31,14 +31,14 @@ type Options struct {
 	Tamper func(dir string) error
 }
 
-// Report is what a run found. Checked are acknowledged writes by kind, each
+// Report holds the findings of a run. Checked are acknowledged writes by kind, each
 // counted once, when it was found after a kill.
 type Report struct {
 	Cycles, Kills, InStartUp, InCheck int
 	Checked                           map[string]int
 	Unknown                           int // calls whose answer a kill took
 	// Done and Undone are those of them that turned out to have been carried out
-	// or not, where that can be told.
+	// or not, where that can be found out.
 	Done, Undone int
 	Wrong        []string
 }
@@ -312,7 +312,7 @@ func (s *soak) killLoaded(ctx context.Context) error {
 		}
 	}
 	err := s.kill()
-	cancel() // who calls nobody at the moment
+	cancel() // for writers that are between calls
 	for range s.writers {
 		switch failed := <-ended; {
 		case errors.Is(failed, errLost):

@@ -40,7 +40,7 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 	}
 	t.Logf(
 		"%d cycles, %d kills (%d during start-up, %d during checks); %d acknowledged writes checked, %d lost; %d "+
-			"calls without an answer (%d carried out, %d not, as far as that can be told)\n%s",
+			"calls without an answer (%d carried out, %d not, as far as that can be found out)\n%s",
 		report.Cycles,
 		report.Kills,
 		report.InStartUp,
@@ -83,7 +83,7 @@ func TestOraclesNoticeWhatIsForgotten(t *testing.T) {
 	all := strings.Join(report.Wrong, "\n")
 	for _, want := range []string{"its receipt is lost", "key key_", "payment payment-", "a good access token", "which must be active: true", "a redeem code"} {
 		if !strings.Contains(all, want) {
-			t.Errorf("nobody complains that %q:\n%s", want, all)
+			t.Errorf("no complaint contains %q:\n%s", want, all)
 		}
 	}
 }

@@ -77,7 +77,7 @@ func tryCollector(t *testing.T) (*collector, error) {
 	return c, nil
 }
 
-// freeAddr is a loopback address nobody listens on. Its port is below those that
+// freeAddr returns a loopback address without a listener. Its port is below those that
 // systems give to outgoing connections, so that none of those takes it meanwhile.
 func freeAddr(t *testing.T) string {
 	t.Helper()

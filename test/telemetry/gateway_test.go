@@ -22,9 +22,9 @@ const (
 	key   = "sd-telemetry-test"
 	admin = "a-token-of-administration-for-tests"
 	// Nothing of these may ever be in a span, a metric or a log line.
-	secretPrompt = "the-prompt-nobody-may-read"
-	secretReply  = "the-reply-nobody-may-read"
-	secretKey    = "sk-upstream-key-nobody-may-read"
+	secretPrompt = "the-prompt-that-must-stay-secret"
+	secretReply  = "the-reply-that-must-stay-secret"
+	secretKey    = "sk-upstream-key-that-must-stay-secret"
 	// secretReply64 is the secret reply as the bytes of a picture.
 	secretReply64 = "dGhlLXJlcGx5LW5vYm9keS1tYXktcmVhZA=="
 )
@@ -109,7 +109,7 @@ func launch(t *testing.T, data string, u *upstream, telemetry object, env ...str
 			"first":  object{"shape": "chat", "base_url": u.url, "api_keys": []string{secretKey}, "retries": 1},
 			"second": object{"shape": "chat", "base_url": u.url, "api_keys": []string{secretKey}, "retries": 0},
 			"narrow": object{"shape": "chat", "base_url": u.url, "limits": object{"concurrency": 1}},
-			"painter": object{
+			"drawing": object{
 				"shape":    "images",
 				"base_url": u.url,
 				"api_keys": []string{secretKey},
@@ -133,7 +133,7 @@ func launch(t *testing.T, data string, u *upstream, telemetry object, env ...str
 			"clips":   object{"targets": []object{{"provider": "sandbox", "model": "video-2"}}},
 			"*":       object{"targets": []object{{"provider": "sandbox", "model": "*"}}},
 			"painted": object{
-				"targets": []object{{"provider": "painter", "model": "gpt-image-1"}},
+				"targets": []object{{"provider": "drawing", "model": "gpt-image-1"}},
 				"price":   object{"per_image": 0.04},
 			},
 			"dreams": object{"targets": []object{{"provider": "sandbox", "model": "gpt-image-1"}}},
@@ -312,13 +312,13 @@ func chat(model string, stream bool) string {
 	)
 }
 
-// upstream is a provider of shape chat that does what it is told.
+// upstream is a provider of shape chat that follows the test's script.
 type upstream struct {
 	url string
 	mu  sync.Mutex
 	// next are the statuses of the next calls; then it is 200.
 	next []int
-	// wait is how long a call takes.
+	// wait is the duration of a call.
 	wait time.Duration
 	// stalled holds all calls until it is closed; nil: none is held.
 	stalled chan struct{}

@@ -13,8 +13,8 @@ import (
 )
 
 // A job is created by one process, goes on in a second after a kill and ends in a third
-// after a stop. Whoever made a step, it is linked to the request that asked for the
-// video, and is the step of no other process's trace.
+// after a stop. Each step is linked to the request that asked for the video, whichever
+// process made it, and is part of no other process's trace.
 func TestStepsOfVideoJobsAreLinkedOverRestarts(t *testing.T) {
 	for _, protocol := range []string{"grpc", "http"} {
 		t.Run(protocol, func(t *testing.T) {

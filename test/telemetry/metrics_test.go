@@ -278,7 +278,8 @@ func TestMetricsAreServedToThoseWhoMayReadThemOnly(t *testing.T) {
 		name    string
 		metrics object
 		want    int
-	}{{"off", object{}, 404}, {"on", object{"prometheus": true}, 200}, {"for others", object{"prometheus": true, "allow": []string{"192.0.2.0/24"}}, 403}} {
+	}{{"off", object{}, 404}, {"on", object{"prometheus": true}, 200},
+		{"for others", object{"prometheus": true, "allow": []string{"192.0.2.0/24"}}, 403}} {
 		g := start(t, u, object{"metrics": c.metrics})
 		r, err := http.Get(g.url + "/metrics")
 		if err != nil {

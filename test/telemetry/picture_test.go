@@ -48,8 +48,10 @@ func TestPicturesHaveTheTraceOfARequest(t *testing.T) {
 				t.Errorf("the failed attempt is %s with %v", failed.Status().Code(), failed.Attributes().AsRaw())
 			}
 			for key, want := range map[string]string{"gen_ai.operation.name": "image_generation", "gen_ai.provider.name": "openai", "gen_ai.output.type": "image",
-				"gen_ai.request.model": "gpt-image-1", "gen_ai.usage.input_tokens": "4", "gen_ai.usage.output_tokens": "5", "stagedoor.provider": "painter",
-				"stagedoor.attempt": "2", "stagedoor.upstream.shape": "images", "stagedoor.cost.usd": "0.04", "error.type": ""} {
+				"gen_ai.request.model": "gpt-image-1", "gen_ai.usage.input_tokens": "4",
+				"gen_ai.usage.output_tokens": "5", "stagedoor.provider": "drawing",
+				"stagedoor.attempt": "2", "stagedoor.upstream.shape": "images", "stagedoor.cost.usd": "0.04",
+				"error.type": ""} {
 				if got := text(good, key); got != want {
 					t.Errorf("%s is %q, want %q", key, got, want)
 				}
@@ -60,7 +62,7 @@ func TestPicturesHaveTheTraceOfARequest(t *testing.T) {
 				}
 			}
 			for key, want := range map[string]string{"http.route": "/v1/images/generations", "http.response.status_code": "200",
-				"gen_ai.request.model": "painted", "stagedoor.provider": "painter", "stagedoor.attempts": "2"} {
+				"gen_ai.request.model": "painted", "stagedoor.provider": "drawing", "stagedoor.attempts": "2"} {
 				if got := text(server, key); got != want {
 					t.Errorf("the request's %s is %q, want %q", key, got, want)
 				}
@@ -80,7 +82,7 @@ func TestPicturesThatQueueHaveASpanForIt(t *testing.T) {
 	server, spans := c.await(t, id, 6)
 	belowRequest(t, server, spans)
 	queue, call := find(t, spans, "queue")[0], find(t, spans, "image_generation gpt-image-1")[0]
-	if text(queue, "stagedoor.provider") != "painter" || text(queue, "stagedoor.queue.wait") == "" ||
+	if text(queue, "stagedoor.provider") != "drawing" || text(queue, "stagedoor.queue.wait") == "" ||
 		call.StartTimestamp() < queue.EndTimestamp() {
 		t.Errorf("queue has %v", queue.Attributes().AsRaw())
 	}

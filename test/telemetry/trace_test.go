@@ -129,9 +129,11 @@ func oneRequest(t *testing.T, c *collector, u *upstream, g *gateway, path string
 	}
 	good := find(t, spans, "chat up-2")[0]
 	for key, want := range map[string]string{
-		"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.request.model": "up-2", "gen_ai.request.stream": fmt.Sprint(stream),
+		"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.request.model": "up-2",
+		"gen_ai.request.stream":     fmt.Sprint(stream),
 		"gen_ai.request.max_tokens": "50", "gen_ai.response.id": "chatcmpl-up", "gen_ai.response.model": "up-model",
-		"gen_ai.response.finish_reasons": `["stop"]`, "gen_ai.usage.input_tokens": "11", "gen_ai.usage.output_tokens": "7",
+		"gen_ai.response.finish_reasons": `["stop"]`, "gen_ai.usage.input_tokens": "11",
+		"gen_ai.usage.output_tokens":           "7",
 		"gen_ai.usage.cache_read.input_tokens": "3", "gen_ai.usage.reasoning.output_tokens": "2",
 		"stagedoor.provider": "second", "stagedoor.attempt": "3", "stagedoor.cost.usd": "0.000025", "error.type": "",
 	} {
@@ -234,7 +236,7 @@ func TestOtherCallersAreLinkedToAndUpstreamsToldNothing(t *testing.T) {
 	id, _, _ := g.ask("/v1/chat/completions", chat("priced", true), "traceparent", caller)
 	server, _ := c.request(t, id)
 	if server.TraceID().String() == callerTrace || !server.ParentSpanID().IsEmpty() {
-		t.Error("a caller that nobody trusts is the parent")
+		t.Error("an untrusted caller is the parent")
 	}
 	if server.Links().Len() != 1 || server.Links().At(0).TraceID().String() != callerTrace {
 		t.Errorf("%d links, want one to the caller", server.Links().Len())
@@ -372,19 +374,19 @@ func TestStandardVariablesSwitchTracingOn(t *testing.T) {
 	t.Parallel()
 	c, u := startCollector(t), newUpstream(t)
 	g := start(t, u, object{}, "OTEL_EXPORTER_OTLP_ENDPOINT=http://"+c.http,
-		"OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf", "OTEL_SERVICE_NAME=door-7")
+		"OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf", "OTEL_SERVICE_NAME=gateway-7")
 	id, _, _ := g.ask("/v1/chat/completions", chat("priced", true))
 	c.request(t, id)
 	service, _ := c.traces.AllTraces()[0].ResourceSpans().At(0).Resource().Attributes().Get("service.name")
-	if service.AsString() != "door-7" {
-		t.Errorf("service.name is %q, want door-7", service.AsString())
+	if service.AsString() != "gateway-7" {
+		t.Errorf("service.name is %q, want gateway-7", service.AsString())
 	}
 }
 
 func TestAStalledCollectorCostsItsSpansOnly(t *testing.T) {
 	t.Parallel()
 	u := newUpstream(t)
-	stalled := freeAddr(t) // nobody listens
+	stalled := freeAddr(t) // has no listener
 	g := start(
 		t,
 		u,

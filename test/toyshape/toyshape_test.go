@@ -33,7 +33,8 @@ func build(t *testing.T) string {
 	}
 	dir := t.TempDir()
 	changed := strings.Replace(string(source), "\nimport (", "\nimport (\n\t\"stagedoor/providers/shapes/toy\"", 1)
-	changed = strings.Replace(changed, "\nvar All = []*shapes.Shape{\n", "\nvar All = []*shapes.Shape{\n\ttoy.Shape,\n", 1)
+	changed = strings.Replace(changed, "\nvar All = []*shapes.Shape{\n", "\nvar All = []*shapes.Shape{\n\ttoy.Shape,\n",
+		1)
 	if !strings.Contains(changed, "toy.Shape,") {
 		t.Fatal("the registry has no list to add a line to")
 	}
@@ -56,7 +57,8 @@ func build(t *testing.T) string {
 	if err := os.WriteFile(list, replace, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-overlay", list, "-o", binary, "./cmd/stagedoor")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-overlay", list, "-o", binary,
+		"./cmd/stagedoor")
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "GOGC=400")                     // takes a third less processor time
 	cmd.Env = append(cmd.Environ(), "GOGC=400", "GOMEMLIMIT=2GiB") // a third less processor time
@@ -186,13 +188,15 @@ func (s *session) route(t *testing.T) {
 		if err := json.Unmarshal(reply, &got); err != nil || status != 200 || got.Said == "" || got.Wrote == 0 {
 			t.Errorf("%s: %d %s", model, status, reply)
 		}
-		status, header, reply := s.send(t, "sd-toy", "POST", "/v1/toy", strings.Replace(body, "{", `{"stream":true,`, 1))
+		status, header, reply := s.send(t, "sd-toy", "POST", "/v1/toy",
+			strings.Replace(body, "{", `{"stream":true,`, 1))
 		if status != 200 || !strings.HasPrefix(header.Get("Content-Type"), "text/event-stream") ||
 			bytes.Count(reply, []byte(`data: {"piece":`)) == 0 || bytes.Count(reply, []byte(`"wrote":`)) != 1 {
 			t.Errorf("%s streamed: %d %s", model, status, reply)
 		}
 	}
-	status, _, reply := s.send(t, "sd-toy", "POST", "/v1/chat/completions", `{"model":"toy","messages":[{"role":"user","content":"hi"}]}`)
+	status, _, reply := s.send(t, "sd-toy", "POST", "/v1/chat/completions",
+		`{"model":"toy","messages":[{"role":"user","content":"hi"}]}`)
 	if status != 200 || !bytes.Contains(reply, []byte(`"finish_reason":"stop"`)) {
 		t.Errorf("a chat client of a toy upstream: %d %s", status, reply)
 	}

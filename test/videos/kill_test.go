@@ -59,7 +59,7 @@ func (g *gateway) command(args ...string) string {
 	return string(out)
 }
 
-// books is what anna has paid and what is held of hers. The gateway is stopped.
+// books returns the amounts that anna has paid and has held. It stops the gateway.
 func (g *gateway) books() string {
 	g.t.Helper()
 	var kept []string
@@ -100,7 +100,7 @@ func (g *gateway) list() []job {
 }
 
 // A gateway that is killed in any state of a job, and started again, has it made
-// once and paid once; or, where nobody can know, says so and takes no money.
+// once and paid once; or, where that cannot be known, says so and takes no money.
 func TestAKilledGatewayLosesNoVideoAndMakesNoneTwice(t *testing.T) {
 	create := func(g *gateway) bool { return g.ask("POST", "/v1/videos", `{"prompt":"a cat"}`, &job{}) }
 	submitting := func(hold string) func(*gateway, *provider) {

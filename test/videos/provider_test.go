@@ -16,18 +16,18 @@ import (
 	"stagedoor/test/harness"
 )
 
-// jobTime is how long the simulator takes for a video.
+// jobTime is the simulator's time for a video.
 const jobTime = 5 * time.Second
 
-// provider is the simulator behind a door that can be held shut.
+// provider is the simulator behind a proxy that can hold requests.
 type provider struct {
 	t   *testing.T
-	url string // of the door
+	url string // of the proxy
 	box string // of the simulator
 
 	mu   sync.Mutex
 	hold string        // "before" or "after" a submission, or "polls"; "": never
-	held chan struct{} // told when one is held
+	held chan struct{} // receives a value when one is held
 	over chan struct{} // closed at the end of the test
 }
 
@@ -50,9 +50,9 @@ func newProvider(t *testing.T) *provider {
 	if err != nil {
 		t.Fatal(err)
 	}
-	door := httptest.NewServer(p.door(httputil.NewSingleHostReverseProxy(behind)))
-	t.Cleanup(func() { close(p.over); door.CloseClientConnections(); door.Close() })
-	p.url = door.URL
+	proxy := httptest.NewServer(p.delayed(httputil.NewSingleHostReverseProxy(behind)))
+	t.Cleanup(func() { close(p.over); proxy.CloseClientConnections(); proxy.Close() })
+	p.url = proxy.URL
 	await(t, "the simulator", func() bool {
 		res, err := http.Get(p.box + "/sandbox/jobs")
 		if err == nil {
@@ -63,9 +63,9 @@ func newProvider(t *testing.T) *provider {
 	return p
 }
 
-// door holds submissions before the simulator hears of them, or after it has
-// answered, or else polls, until who sent them is gone.
-func (p *provider) door(next http.Handler) http.HandlerFunc {
+// delayed holds submissions before the simulator gets them, or after it has answered,
+// or else polls, until their client is gone.
+func (p *provider) delayed(next http.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
 		hold := p.hold

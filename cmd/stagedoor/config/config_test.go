@@ -154,7 +154,7 @@ func TestScopesAbsentAllAndNone(t *testing.T) {
 	}
 }
 
-// What waits to be delivered belongs to a webhook over restarts and reloads.
+// Events that wait for delivery keep their webhook over restarts and reloads.
 func TestAWebhookIsTheSameWhileAddressAndOwnerAre(t *testing.T) {
 	const secret, other = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "whsec_BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBB"
 	c := parse(t, "keys: [{key: k, name: n}]\nwebhooks:\n  - {url: \"https://h/x?t=1\", secret: "+secret+", allow_networks: 10.0.0.0/8}\n"+

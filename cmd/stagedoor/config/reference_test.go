@@ -35,7 +35,8 @@ func TestReferenceShowsEverySettingWithItsMeaning(t *testing.T) {
 				f := typ.Field(i)
 				if name := f.Tag.Get("yaml"); name != "" {
 					meaning, _, _ := strings.Cut(f.Tag.Get("doc"), "; default: ")
-					row := regexp.MustCompile(`(?m)^\| \[?` + "`" + name + "`" + `.* \| .+ \| .* \| ` + regexp.QuoteMeta(strings.NewReplacer("*", `\*`).Replace(meaning)) + ` \|$`)
+					row := regexp.MustCompile(`(?m)^\| \[?` + "`" + name + "`" + `.* \| .+ \| .* \| ` +
+						regexp.QuoteMeta(strings.NewReplacer("*", `\*`).Replace(meaning)) + ` \|$`)
 					if meaning == "" || !row.MatchString(page) {
 						t.Errorf("%s of %s is not described", name, typ.Name())
 					}

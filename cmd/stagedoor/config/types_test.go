@@ -21,7 +21,8 @@ providers: {p: {shape: chat, base_url: "http://a", api_keys: ["`+secret+`"], hea
 
 	var shown []string
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%10s", "%T"} {
-		shown = append(shown, fmt.Sprintf(verb, *c), fmt.Sprintf(verb, c.Keys[0].Key), fmt.Sprintf(verb, &c.Keys[0].Key))
+		shown = append(shown, fmt.Sprintf(verb, *c), fmt.Sprintf(verb, c.Keys[0].Key),
+			fmt.Sprintf(verb, &c.Keys[0].Key))
 	}
 	asJSON, err := json.Marshal(c)
 	if err != nil {
@@ -35,7 +36,8 @@ providers: {p: {shape: chat, base_url: "http://a", api_keys: ["`+secret+`"], hea
 	for _, h := range []slog.Handler{slog.NewTextHandler(&log, nil), slog.NewJSONHandler(&log, nil)} {
 		slog.New(h).Info("m", "config", c, "secret", c.Keys[0].Key, "keys", c.Providers[0].Value.APIKeys)
 	}
-	shown = append(shown, string(asJSON), string(asYAML), log.String(), fmt.Sprint(c.Keys[0].Key), c.Keys[0].Key.String())
+	shown = append(shown, string(asJSON), string(asYAML), log.String(), fmt.Sprint(c.Keys[0].Key),
+		c.Keys[0].Key.String())
 	for _, s := range shown {
 		if strings.Contains(s, secret) || strings.Contains(s, fmt.Sprintf("%x", secret)) {
 			t.Errorf("shown: %s", s)

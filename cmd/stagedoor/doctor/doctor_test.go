@@ -43,7 +43,7 @@ func TestProvidersAreAskedWithEachOfTheirKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nobody := "http://" + dead.Addr().String()
+	refusing := "http://" + dead.Addr().String()
 	_ = dead.Close()
 	bearer := vendor(t, "Authorization", "Bearer sesame", 0)
 	for name, c := range map[string]struct {
@@ -57,7 +57,7 @@ func TestProvidersAreAskedWithEachOfTheirKeys(t *testing.T) {
 		"messages":         {catalog.Provider{Shape: "messages", BaseURL: vendor(t, "X-Api-Key", "sesame", 0), APIKeys: []string{"sesame"}}, []Status{OK}, "the key is good"},
 		"gemini":           {catalog.Provider{Shape: "gemini", BaseURL: vendor(t, "X-Goog-Api-Key", "busy", 0), APIKeys: []string{"busy"}}, []Status{Warning}, "at its limit"},
 		"no list":          {catalog.Provider{Shape: "imagegen", BaseURL: bearer, APIKeys: []string{"sesame"}}, []Status{OK}, "not known"},
-		"nobody there":     {catalog.Provider{Shape: "chat", BaseURL: nobody, APIKeys: []string{"sesame"}}, []Status{Failed}, "refused"},
+		"not listening":    {catalog.Provider{Shape: "chat", BaseURL: refusing, APIKeys: []string{"sesame"}}, []Status{Failed}, "refused"},
 		"none to be asked": {catalog.Provider{Shape: catalog.Sandbox}, []Status{OK}, "simulator"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"stagedoor/cmd/stagedoor/config"
 )
 
-// bench is a tracer whose spans nobody sampled, behind a tail.
+// bench is a tracer whose spans are not sampled, behind a tail.
 type bench struct {
 	tail   *tail
 	tracer trace.Tracer
@@ -125,7 +125,7 @@ func TestTwoRequestsOfOneTraceAreHeldUntilBothEnd(t *testing.T) {
 	}
 }
 
-// jammed is an exporter that does not return until it is told to.
+// jammed is an exporter that does not return until release is closed.
 type jammed struct {
 	release chan struct{}
 	mu      sync.Mutex
@@ -251,10 +251,12 @@ func TestStandardVariables(t *testing.T) {
 	}{
 		{name: "none", want: 1},
 		{name: "always_off", env: map[string]string{"OTEL_TRACES_SAMPLER": "always_off"}, want: 0},
-		{name: "ratio", env: map[string]string{"OTEL_TRACES_SAMPLER": "parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.25"}, want: 0.25},
+		{name: "ratio", env: map[string]string{"OTEL_TRACES_SAMPLER": "parentbased_traceidratio",
+			"OTEL_TRACES_SAMPLER_ARG": "0.25"}, want: 0.25},
 		{name: "ratio without", env: map[string]string{"OTEL_TRACES_SAMPLER": "traceidratio"}, want: 1},
 		{name: "the file first", env: map[string]string{"OTEL_TRACES_SAMPLER": "always_off"}, sample: &half, want: 0.5},
-		{name: "no number", env: map[string]string{"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "x"}, bad: true},
+		{name: "no number", env: map[string]string{"OTEL_TRACES_SAMPLER": "traceidratio",
+			"OTEL_TRACES_SAMPLER_ARG": "x"}, bad: true},
 		{name: "unknown", env: map[string]string{"OTEL_TRACES_SAMPLER": "jaeger_remote"}, bad: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

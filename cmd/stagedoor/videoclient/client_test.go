@@ -181,7 +181,7 @@ func TestWatchingEndsWithTheJob(t *testing.T) {
 			w.WriteHeader(test.status)
 			io.WriteString(w, test.events)
 		})
-		err := c.Watch(t.Context(), "video_1", func(*videoclient.Job) { t.Error("a job was told of") })
+		err := c.Watch(t.Context(), "video_1", func(*videoclient.Job) { t.Error("a job was reported") })
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("a job %s: %v", test.name, err)
 		}
@@ -228,10 +228,12 @@ func TestALineThatSaysNothingIsDead(t *testing.T) {
 func TestUnfinishedLooksThroughThePages(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("after") == "" {
-			fmt.Fprintf(w, `{"object":"list","data":[%s,%s],"last_id":"video_1","has_more":true}`, completed, fmt.Sprintf(running, 1))
+			fmt.Fprintf(w, `{"object":"list","data":[%s,%s],"last_id":"video_1","has_more":true}`, completed,
+				fmt.Sprintf(running, 1))
 			return
 		}
-		fmt.Fprintf(w, `{"object":"list","data":[%s],"last_id":"video_0","has_more":false}`, strings.ReplaceAll(fmt.Sprintf(running, 2), "video_1", "video_0"))
+		fmt.Fprintf(w, `{"object":"list","data":[%s],"last_id":"video_0","has_more":false}`,
+			strings.ReplaceAll(fmt.Sprintf(running, 2), "video_1", "video_0"))
 	})
 	jobs, err := c.Unfinished(t.Context())
 	if err != nil || len(jobs) != 2 || jobs[0].ID != "video_1" || jobs[1].ID != "video_0" {

@@ -68,14 +68,15 @@ func TestADownloadIsWholeOrNotThere(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "a.mp4")
 			var moved int64
-			size, err := c.Download(t.Context(), videoclient.Download{ID: "video_1", Path: path, Moved: func(done, _ int64) { moved = done }})
+			size, err := c.Download(t.Context(),
+				videoclient.Download{ID: "video_1", Path: path, Moved: func(done, _ int64) { moved = done }})
 			got, read := os.ReadFile(path)
 			if test.bad {
 				if err == nil || !errors.Is(read, os.ErrNotExist) {
 					t.Errorf("%v, the file: %v", err, read)
 				}
 			} else if err != nil || size != int64(len(content)) || moved != size || !bytes.Equal(got, content) {
-				t.Errorf("%v, %d bytes told, %d there, %d moved", err, size, len(got), moved)
+				t.Errorf("%v, %d bytes returned, %d in the file, %d reported", err, size, len(got), moved)
 			}
 			if len(test.b.ranges) != test.asks {
 				t.Errorf("asked for %q", test.b.ranges)

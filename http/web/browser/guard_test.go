@@ -107,7 +107,7 @@ func TestVisitorsAreToldApart(t *testing.T) {
 		"a session":            {[]string{"stagedoor-session", "good"}, "session 1", true, nil},
 		"session before guest": {[]string{c.Name, c.Value, "stagedoor-session", "good"}, "session 1", true, nil},
 		"a dead session":       {[]string{"stagedoor-session", "dead", c.Name, c.Value}, guest.Binding(), false, nil},
-		"nobody can tell":      {[]string{"stagedoor-session", "broken"}, "", false, tokens.ErrUnavailable},
+		"a broken registry":    {[]string{"stagedoor-session", "broken"}, "", false, tokens.ErrUnavailable},
 	} {
 		v, err := g.Visitor(request(test.cookies...))
 		if v.Binding() != test.binding || v.SignedIn() != test.signed || !errors.Is(err, test.err) {
@@ -148,9 +148,9 @@ func TestFormsComeFromThePageTheyWereDrawnFor(t *testing.T) {
 		if err := g.CheckForm(r, &v, test.purpose, g.FormToken(&v, "p")); !errors.Is(err, test.want) {
 			t.Errorf("%s: %v", test.name, err)
 		}
-		var nobody browser.Visitor
-		if err := g.CheckForm(r, &nobody, "p", g.FormToken(&nobody, "p")); !errors.Is(err, browser.ErrForged) {
-			t.Errorf("%s, from nobody: %v", test.name, err)
+		var stranger browser.Visitor
+		if err := g.CheckForm(r, &stranger, "p", g.FormToken(&stranger, "p")); !errors.Is(err, browser.ErrForged) {
+			t.Errorf("%s, from a stranger: %v", test.name, err)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"stagedoor/docs"
 )
 
-// TestEveryDocumentedClientIsShownWithRealValues: a client that docs/clients has is on the first page, with the address,
-// key and model of this gateway in place of those of the documents.
+// TestEveryDocumentedClientIsShownWithRealValues: a client that docs/clients has is on the first page, with the
+// address, key and model of this gateway in place of those of the documents.
 func TestEveryDocumentedClientIsShownWithRealValues(t *testing.T) {
 	names, err := fs.Glob(docs.Files, "clients/*.md")
 	if err != nil || len(names) < 10 {

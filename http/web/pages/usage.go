@@ -22,7 +22,7 @@ type Usage struct {
 	Measures []Link // other plots of it
 	Ranges   []Link // other times
 	// From and To are the first and the last day, for a form that asks for others;
-	// Action is where that form's address, "" without a form.
+	// Action is that form's address, "" without a form.
 	From, To, Action string
 	Measure          string
 }

@@ -37,7 +37,7 @@ func (rc *requestContext) allKeys() {
 	}
 	for i := range view.Keys {
 		k := &view.Keys[i]
-		k.User = cmp.Or(users[k.ID], "nobody")
+		k.User = cmp.Or(users[k.ID], "no user")
 		if u, err := rc.options.Registry.UserByName(users[k.ID]); err == nil {
 			k.UserPath = pathUser(u.ID)
 		}

@@ -136,7 +136,7 @@ func newEmptyFixture(t *testing.T) *fixture {
 	return h
 }
 
-// served stands for the API: it notes who asks for what.
+// served stands for the API and notes the key and the path of each request.
 func (h *fixture) served(w http.ResponseWriter, r *http.Request) {
 	key, err := auth.New(nil, time.Now).Authenticate(r, false)
 	h.ids = append(h.ids, w.Header().Get("X-Request-Id"))
@@ -169,7 +169,7 @@ type visitor struct {
 
 func (h *fixture) visitor() *visitor { return &visitor{fixture: h, cookies: map[string]string{}} }
 
-// signedIn is the browser of somebody who has signed in.
+// signedIn returns the browser of a signed-in user.
 func (h *fixture) signedIn(name string) *visitor {
 	h.t.Helper()
 	v := h.visitor()

@@ -15,7 +15,7 @@ func TestThePageOfVideosIsForEverybody(t *testing.T) {
 	v := h.visitor()
 	v.expect(v.get("/live"), http.StatusOK, `data-token=""`)
 	if !strings.Contains(v.page, "Gateway key") || strings.Contains(v.page, "Sign out") {
-		t.Errorf("the page of nobody is\n%s", v.page)
+		t.Errorf("the page without a user is\n%s", v.page)
 	}
 	v = h.signedIn("anna")
 	res := v.get("/live")
@@ -65,9 +65,10 @@ func TestThePageActsForWhoIsSignedInAndItsOwnFormsOnly(t *testing.T) {
 		{"another session's token", "POST", "/live/videos", foreign, anna, nil, 403, ""},
 		{"another site", "POST", "/live/videos", token, anna, http.Header{"Sec-Fetch-Site": {"cross-site"}}, 403, ""},
 		{"delete without a token", "DELETE", "/live/videos/video_1", "", anna, nil, 403, ""},
-		{"nobody", "GET", "/live/videos", "", h.visitor(), nil, 401, ""},
-		{"nobody with a token", "POST", "/live/videos", token, h.visitor(), nil, 401, ""},
-		{"nobody with a key", "GET", "/live/videos", "", h.visitor(), http.Header{"Authorization": {"Bearer sd-other"}},
+		{"signed out", "GET", "/live/videos", "", h.visitor(), nil, 401, ""},
+		{"signed out, with a token", "POST", "/live/videos", token, h.visitor(), nil, 401, ""},
+		{"signed out, with a key", "GET", "/live/videos", "", h.visitor(),
+			http.Header{"Authorization": {"Bearer sd-other"}},
 			401, ""},
 		{"what else there is", "POST", "/live/chat/completions", token, anna, nil, 404, ""},
 		{"a question", "POST", "/chat/api/chat/completions", asks, anna, nil, 204,

@@ -88,7 +88,7 @@ func TestSignInRefusals(t *testing.T) {
 	res := v.post("/signin", "username", "anna", "password", password)
 	v.expect(res, http.StatusTooManyRequests, "Too many attempts")
 	if res.Header.Get("Retry-After") == "" {
-		t.Error("nobody is told when to come back")
+		t.Error("there is no Retry-After")
 	}
 }
 
@@ -117,7 +117,7 @@ func TestAdministrationIsNotThereForOthers(t *testing.T) {
 	if a := money.FindAccount(h.state.View(), "anna"); a.Credits != 0 ||
 		len(money.ListRedeemCodes(h.state.View())) != 0 || len(h.registry.Users(0, 0)) != 2 ||
 		len(identity.ListKeys(h.state.View(), identity.KeyFilter{})) != 0 {
-		t.Error("somebody administered who may not")
+		t.Error("a user without the right administered")
 	}
 	// The role counts at once, both ways.
 	if _, err := h.registry.SetAdmin(t.Context(), h.anna.ID, true); err != nil {
@@ -170,14 +170,14 @@ func TestEveryFormWantsItsOwnBrowser(t *testing.T) {
 				t.Errorf("%s with %s: %d", path, name, res.StatusCode)
 			}
 		}
-		nobody := h.visitor()
-		if res := nobody.send(path, url.Values{"token": {foreign}}, nil); res.StatusCode != http.StatusSeeOther ||
+		stranger := h.visitor()
+		if res := stranger.send(path, url.Values{"token": {foreign}}, nil); res.StatusCode != http.StatusSeeOther ||
 			!strings.HasPrefix(res.Header.Get("Location"), "/signin?next=") {
-			t.Errorf("%s from nobody: %d", path, res.StatusCode)
+			t.Errorf("%s, signed out: %d", path, res.StatusCode)
 		}
 	}
 	if got := root.get("/account"); got.StatusCode != http.StatusOK {
-		t.Error("a forged form signed somebody out")
+		t.Error("a forged form signed a user out")
 	}
 }
 
@@ -279,7 +279,7 @@ func TestOthersThingsDoNotExist(t *testing.T) {
 	}
 	if got := h.registry.UserKeys(h.root.ID)[0]; !got.Enabled || !got.Revoked.IsZero() ||
 		len(h.registry.Sessions(h.root.ID)) != 1 {
-		t.Error("somebody changed what is another's")
+		t.Error("a user changed another's data")
 	}
 	root := h.signedIn("root")
 	for _, path := range []string{"/admin/users/99", "/admin/users/x"} {
@@ -457,7 +457,7 @@ func TestAdministratorMakesUsersAndTheirKeys(t *testing.T) {
 	}
 	v.sentTo(v.post(path+"/status", "status", "2"), path+"?done=user_disabled")
 	if v.get(path); strings.Contains(v.page, "Create a key") {
-		t.Error("a key can be asked for that nobody could use")
+		t.Error("the page offers a key that no user could use")
 	}
 	v.expect(v.post(path+"/keys", "name", "late", "id", strings.Repeat("ab", 16)), http.StatusUnprocessableEntity,
 		"disabled")
@@ -594,7 +594,7 @@ func TestAdministratorRestrictsUsersAndGroups(t *testing.T) {
 	v.expect(v.post("/admin/groups", "name", "STAFF"), http.StatusConflict, "There is a group of this name")
 	v.expect(v.post("/admin/groups", "name", "a b"), http.StatusUnprocessableEntity, "Name must have")
 	v.expect(v.get("/admin/groups/1"), http.StatusOK, "No members")
-	v.expect(v.post("/admin/groups/1/members", "user", "nobody"), http.StatusUnprocessableEntity,
+	v.expect(v.post("/admin/groups/1/members", "user", "missing"), http.StatusUnprocessableEntity,
 		"must be the name of a user")
 	v.sentTo(v.post("/admin/groups/1/members", "user", "ANNA"), "/admin/groups/1?done=member_added")
 	v.get("/admin/groups/1")

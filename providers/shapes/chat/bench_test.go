@@ -40,7 +40,8 @@ func BenchmarkUntouched(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				call, err := chat.Shape.Patch(body, shapes.Params{}, head, dialogue.Target{Model: "m"}, &dialogue.Report{}, nil)
+				call, err := chat.Shape.Patch(body, shapes.Params{}, head, dialogue.Target{Model: "m"},
+					&dialogue.Report{}, nil)
 				if err != nil || len(call.Body) != len(body) {
 					b.Fatal(err)
 				}

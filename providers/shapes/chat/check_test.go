@@ -73,13 +73,15 @@ func TestCheckNamesTheFirstBrokenRule(t *testing.T) {
 		{"tool without type", with(`,"tools":[{"function":{"name":"f"}}]`), "tools.0.type"},
 		{"tool without function", with(`,"tools":[{"type":"function"}]`), "tools.0.function"},
 		{"tool without name", with(`,"tools":[{"type":"function","function":{}}]`), "tools.0.function.name"},
-		{"tool parameters", with(`,"tools":[{"type":"function","function":{"name":"f","parameters":"x"}}]`), "tools.0.function.parameters"},
+		{"tool parameters", with(`,"tools":[{"type":"function","function":{"name":"f","parameters":"x"}}]`),
+			"tools.0.function.parameters"},
 		{"open tool type", with(`,"tools":[{"type":"web_search"}]`), ""},
 		{"tool_choice", with(`,"tool_choice":"any"`), "tool_choice"},
 		{"tool_choice nameless", with(`,"tool_choice":{"type":"function"}`), "tool_choice.function"},
 		{"tool_choice allowed", with(`,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[]}}`), ""},
 		{"format", with(`,"response_format":{"type":"yaml"}`), "response_format.type"},
-		{"format nameless", with(`,"response_format":{"type":"json_schema","json_schema":{"schema":{}}}`), "response_format.json_schema.name"},
+		{"format nameless", with(`,"response_format":{"type":"json_schema","json_schema":{"schema":{}}}`),
+			"response_format.json_schema.name"},
 		{"format without schema", with(`,"response_format":{"type":"json_schema","json_schema":{"name":"x"}}`), ""},
 		{"format typeless", with(`,"response_format":{}`), "response_format.type"},
 		{"stream number", with(`,"stream":1`), "stream"},
@@ -99,9 +101,12 @@ func TestCheckNamesTheFirstBrokenRule(t *testing.T) {
 		{"part typeless", saying(`{"role":"user","content":[{"text":"x"}]}`), "messages.0.content.0.type"},
 		{"part textless", saying(`{"role":"user","content":[{"type":"text"}]}`), "messages.0.content.0.text"},
 		{"type behind", saying(`{"role":"user","content":[{"text":"x","type":"text"}]}`), ""},
-		{"image without url", saying(`{"role":"user","content":[{"type":"image_url","image_url":{}}]}`), "messages.0.content.0.image_url.url"},
-		{"image from the system", saying(`{"role":"system","content":[{"type":"image_url","image_url":{"url":"u"}}]}`), "messages.0.content.0"},
-		{"role behind content", saying(`{"content":[{"type":"image_url","image_url":{"url":"u"}}],"role":"system"}`), "messages.0"},
+		{"image without url", saying(`{"role":"user","content":[{"type":"image_url","image_url":{}}]}`),
+			"messages.0.content.0.image_url.url"},
+		{"image from the system", saying(`{"role":"system","content":[{"type":"image_url","image_url":{"url":"u"}}]}`),
+			"messages.0.content.0"},
+		{"role behind content", saying(`{"content":[{"type":"image_url","image_url":{"url":"u"}}],"role":"system"}`),
+			"messages.0"},
 		{"file empty", saying(`{"role":"user","content":[{"type":"file","file":{}}]}`), "messages.0.content.0.file"},
 		{"not an object", `[1]`, "body"},
 	}
@@ -133,7 +138,8 @@ func pairs(n int) string {
 func TestCheckReadsTheHead(t *testing.T) {
 	head, err := chat.Shape.Check([]byte(with(`,"stream":true,"stream_options":{"include_usage":true},"n":3,"max_tokens":7,
 		"max_completion_tokens":9,"service_tier":"flex","store":true,"response_format":{"type":"json_object"}`)), shapes.Params{})
-	want := shapes.Head{Model: "m", Stream: true, IncludeUsage: true, MaxTokens: 9, N: 3, ServiceTier: "flex", Structured: true, Store: true}
+	want := shapes.Head{Model: "m", Stream: true, IncludeUsage: true, MaxTokens: 9, N: 3, ServiceTier: "flex",
+		Structured: true, Store: true}
 	if err != nil || head != want {
 		t.Errorf("got %+v, %v, want %+v", head, err, want)
 	}

@@ -19,7 +19,8 @@ func newEnv() *dialogue.Env { return dialoguetest.NewEnv(1_760_000_000, "id") }
 
 // delta is a chunk of one choice.
 func delta(d, finish string) string {
-	return `{"id":"up","created":5,"model":"um","choices":[{"index":0,"delta":` + d + `,"finish_reason":` + finish + `}]}`
+	return `{"id":"up","created":5,"model":"um","choices":[{"index":0,"delta":` + d + `,"finish_reason":` + finish +
+		`}]}`
 }
 
 // parse runs a stream through the parser and checks that it is well formed.
@@ -33,7 +34,8 @@ func parse(t testing.TB, chunks []string, each func(*dialogue.Event)) *dialogue.
 	})
 }
 
-func drive(t testing.TB, each func(*dialogue.Event), feed func(shapes.Parser, func(*dialogue.Event))) *dialogue.ReplyBuilder {
+func drive(t testing.TB, each func(*dialogue.Event),
+	feed func(shapes.Parser, func(*dialogue.Event))) *dialogue.ReplyBuilder {
 	t.Helper()
 	p, f, check := chat.Shape.NewParser(1, newEnv()), new(dialogue.ReplyBuilder), order{t: t}
 	feed(p, func(ev *dialogue.Event) {
@@ -104,16 +106,23 @@ func TestParserUnderstandsSloppyStreams(t *testing.T) {
 		text   string // content, with thoughts in () and calls as [id name args]
 		reason dialogue.Reason
 	}{
-		{"text", []string{delta(`{"role":"assistant","content":"a"}`, `null`), delta(`{"content":"b"}`, `""`), delta(`{}`, `"stop"`), done}, "ab", dialogue.ReasonStop},
+		{"text", []string{delta(`{"role":"assistant","content":"a"}`, `null`), delta(`{"content":"b"}`, `""`),
+			delta(`{}`, `"stop"`), done}, "ab", dialogue.ReasonStop},
 		{"no done", []string{delta(`{"content":"a"}`, `"length"`)}, "a", dialogue.ReasonLength},
 		{"done without finish", []string{delta(`{"content":"a"}`, `null`), done}, "a", dialogue.ReasonStop},
-		{"empty first chunk", []string{`{"id":"","choices":[]}`, delta(`{"content":"a"}`, `"stop"`), done}, "a", dialogue.ReasonStop},
-		{"reasoning then content in one chunk", []string{delta(`{"content":"c","reasoning_content":"r"}`, `"stop"`)}, "(r)c", dialogue.ReasonStop},
-		{"reasoning twice", []string{delta(`{"reasoning":"r","reasoning_content":"r"}`, `"stop"`)}, "(r)", dialogue.ReasonStop},
+		{"empty first chunk", []string{`{"id":"","choices":[]}`, delta(`{"content":"a"}`, `"stop"`), done}, "a",
+			dialogue.ReasonStop},
+		{"reasoning then content in one chunk", []string{delta(`{"content":"c","reasoning_content":"r"}`, `"stop"`)},
+			"(r)c", dialogue.ReasonStop},
+		{"reasoning twice", []string{delta(`{"reasoning":"r","reasoning_content":"r"}`, `"stop"`)}, "(r)",
+			dialogue.ReasonStop},
 		{"reasoning by its short name", []string{delta(`{"reasoning":"r"}`, `"stop"`)}, "(r)", dialogue.ReasonStop},
-		{"half a character", []string{delta(`{"content":"x\ud83d"}`, `null`), delta(`{"content":"\ude80y"}`, `"stop"`)}, "x\U0001F680y", dialogue.ReasonStop},
-		{"half a character alone", []string{delta(`{"content":"x\ud83d"}`, `null`), delta(`{}`, `"stop"`)}, "x\uFFFD", dialogue.ReasonStop},
-		{"an escaped backslash is no half", []string{delta(`{"content":"x\\ud83d"}`, `null`), delta(`{"content":"y"}`, `"stop"`)}, `x\ud83dy`, dialogue.ReasonStop},
+		{"half a character", []string{delta(`{"content":"x\ud83d"}`, `null`), delta(`{"content":"\ude80y"}`, `"stop"`)},
+			"x\U0001F680y", dialogue.ReasonStop},
+		{"half a character alone", []string{delta(`{"content":"x\ud83d"}`, `null`), delta(`{}`, `"stop"`)}, "x\uFFFD",
+			dialogue.ReasonStop},
+		{"an escaped backslash is no half", []string{delta(`{"content":"x\\ud83d"}`, `null`),
+			delta(`{"content":"y"}`, `"stop"`)}, `x\ud83dy`, dialogue.ReasonStop},
 		{"interleaved calls", []string{
 			delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":""}}]}`, `null`),
 			delta(`{"tool_calls":[{"index":1,"id":"b","function":{"name":"g","arguments":"{\"y\""}}]}`, `null`),
@@ -132,20 +141,25 @@ func TestParserUnderstandsSloppyStreams(t *testing.T) {
 			delta(`{"tool_calls":[{"index":0,"function":{"name":"f","arguments":"{\"x\""}}]}`, `null`),
 			delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":":1}"}}]}`, `"tool_calls"`)},
 			`[a f {"x":1}]`, dialogue.ReasonTool},
-		{"no id at all", []string{delta(`{"tool_calls":[{"index":0,"function":{"name":"f","arguments":"{}"}}]}`, `"tool_calls"`)},
+		{"no id at all", []string{delta(`{"tool_calls":[{"index":0,"function":{"name":"f","arguments":"{}"}}]}`,
+			`"tool_calls"`)},
 			`[call_id1 f {}]`, dialogue.ReasonTool},
 		{"index gap and broken arguments", []string{delta(`{"tool_calls":[{"index":7,"id":"a","function":{"name":"f","arguments":"{\"x"}}]}`, `"length"`)},
 			`[a f {"x]`, dialogue.ReasonLength},
-		{"no arguments", []string{delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f"}}]}`, `"tool_calls"`)}, `[a f {}]`, dialogue.ReasonTool},
+		{"no arguments", []string{delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f"}}]}`,
+			`"tool_calls"`)}, `[a f {}]`, dialogue.ReasonTool},
 		{"object arguments", []string{delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":{"x":1}}}]}`, `"tool_calls"`)}, `[a f {"x":1}]`, dialogue.ReasonTool},
-		{"nameless call", []string{delta(`{"content":"a","tool_calls":[{"index":0,"id":"a"}]}`, `"tool_calls"`)}, `a`, dialogue.ReasonStop},
+		{"nameless call", []string{delta(`{"content":"a","tool_calls":[{"index":0,"id":"a"}]}`, `"tool_calls"`)}, `a`,
+			dialogue.ReasonStop},
 		{"text after a call", []string{
 			delta(`{"content":"One."}`, `null`),
 			delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}]}`, `null`),
 			delta(`{"content":"Two."}`, `"tool_calls"`)}, `One.[a f {"x":1}]Two.`, dialogue.ReasonTool},
-		{"function_call", []string{delta(`{"function_call":{"name":"f","arguments":"{"}}`, `null`), delta(`{"function_call":{"arguments":"}"}}`, `"function_call"`)}, `[call_id1 f {}]`, dialogue.ReasonTool},
+		{"function_call", []string{delta(`{"function_call":{"name":"f","arguments":"{"}}`, `null`),
+			delta(`{"function_call":{"arguments":"}"}}`, `"function_call"`)}, `[call_id1 f {}]`, dialogue.ReasonTool},
 		{"unknown reason", []string{delta(`{"content":"a"}`, `"cosmic_ray"`)}, "a", dialogue.ReasonOther},
-		{"two finishes", []string{delta(`{"content":"a"}`, `"stop"`), delta(`{"content":"b"}`, `"length"`), done, done}, "a", dialogue.ReasonStop},
+		{"two finishes", []string{delta(`{"content":"a"}`, `"stop"`), delta(`{"content":"b"}`, `"length"`), done, done},
+			"a", dialogue.ReasonStop},
 		{"refusal", []string{delta(`{"refusal":"no"}`, `"stop"`)}, "!no", dialogue.ReasonStop},
 		{"content parts", []string{delta(`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"r"}]},{"type":"text","text":"c"}]}`, `"stop"`)}, "(r)c", dialogue.ReasonStop},
 	}
@@ -192,7 +206,8 @@ func TestParserNeverMakesASuccessOfAFailure(t *testing.T) {
 		{"nothing", nil, 502, "upstream_incomplete"},
 		{"early end", []string{delta(`{"content":"half"}`, `null`)}, 502, "upstream_incomplete"},
 		{"done alone", []string{`[DONE]`}, 502, "upstream_incomplete"},
-		{"error object", []string{delta(`{"content":"half"}`, `null`), `{"error":{"message":"slow down","type":"rate_limit_error","param":null,"code":null}}`}, 429, nil},
+		{"error object", []string{delta(`{"content":"half"}`, `null`),
+			`{"error":{"message":"slow down","type":"rate_limit_error","param":null,"code":null}}`}, 429, nil},
 		{"error with a number", []string{`{"error":{"message":"gone","code":404}}`}, 404, json.RawMessage("404")},
 		{"error text", []string{`{"error":"broke"}`}, 502, nil},
 		{"no JSON", []string{`<html>`}, 502, "upstream_invalid_response"},
@@ -238,7 +253,8 @@ var talk = []string{
 func TestStreamedAndWholeSayTheSame(t *testing.T) {
 	whole := gjson.Parse(say(t, &dialogue.Request{Model: "m"}, shapes.Whole, talk...))
 	for path, want := range map[string]string{
-		"object": "chat.completion", "model": "m", "choices.0.message.role": "assistant", "choices.0.message.content": "café ",
+		"object": "chat.completion", "model": "m", "choices.0.message.role": "assistant",
+		"choices.0.message.content":           "café ",
 		"choices.0.message.reasoning_content": "hm", "choices.0.message.tool_calls.0.function.arguments": "{}",
 		"choices.0.message.tool_calls.0.id": "a", "choices.0.finish_reason": "tool_calls", "usage.total_tokens": "3",
 	} {
@@ -246,7 +262,8 @@ func TestStreamedAndWholeSayTheSame(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", path, got, want)
 		}
 	}
-	events := strings.Split(strings.TrimSpace(say(t, &dialogue.Request{Model: "m", IncludeUsage: true}, shapes.Stream, talk...)), "\n\n")
+	events := strings.Split(strings.TrimSpace(say(t, &dialogue.Request{Model: "m", IncludeUsage: true}, shapes.Stream,
+		talk...)), "\n\n")
 	if last := events[len(events)-1]; last != "data: [DONE]" {
 		t.Fatalf("ends with %q", last)
 	}
@@ -283,7 +300,7 @@ func TestUsageIsNotSentUnasked(t *testing.T) {
 }
 
 func TestSourcesWithoutAddressHaveNoAnnotation(t *testing.T) {
-	told := func(mode shapes.Mode, sources ...dialogue.Citation) (out []byte) {
+	written := func(mode shapes.Mode, sources ...dialogue.Citation) (out []byte) {
 		em := chat.Shape.NewEmitter(&dialogue.Request{Model: "m"}, mode, newEnv())
 		for _, ev := range []dialogue.Event{
 			{Kind: dialogue.EventStart, ID: "up", Model: "m"},
@@ -300,10 +317,10 @@ func TestSourcesWithoutAddressHaveNoAnnotation(t *testing.T) {
 	document := dialogue.Citation{Title: "a document of the client", CitedText: "t", Origin: dialoguetest.Messages}
 	page := dialogue.Citation{Title: "a page", URL: "https://example.com"}
 	for _, mode := range []shapes.Mode{shapes.Whole, shapes.Stream} {
-		if out := told(mode, document); bytes.Contains(out, []byte("url_citation")) {
+		if out := written(mode, document); bytes.Contains(out, []byte("url_citation")) {
 			t.Errorf("got %s", out)
 		}
-		if out := told(mode, document, page); bytes.Count(out, []byte(`"type":"url_citation"`)) != 1 {
+		if out := written(mode, document, page); bytes.Count(out, []byte(`"type":"url_citation"`)) != 1 {
 			t.Errorf("got %s", out)
 		}
 	}
@@ -411,7 +428,8 @@ func TestSealedThoughtsComeBack(t *testing.T) {
 	}
 	// And no upstream of this shape sees it.
 	rep := new(dialogue.Report)
-	call, _ := chat.Shape.Patch([]byte(body), shapes.Params{}, shapes.Head{Model: "m", N: 1}, dialogue.Target{Model: "m"}, rep, env)
+	call, _ := chat.Shape.Patch([]byte(body), shapes.Params{}, shapes.Head{Model: "m", N: 1},
+		dialogue.Target{Model: "m"}, rep, env)
 	if strings.Contains(string(call.Body), "sd1.") || !json.Valid(call.Body) || rep.Header() != "reasoning_details" {
 		t.Errorf("got %s, %s", call.Body, rep.Header())
 	}
@@ -481,13 +499,15 @@ func TestThoughtsOfARepeatedCallAreRecalledOnce(t *testing.T) {
 func TestDetailsOfAnUpstreamGoBackToIt(t *testing.T) {
 	env := newEnv()
 	const details = `{"type":"reasoning.encrypted","data":"opaque","index":0}`
-	f := parse(t, []string{delta(`{"reasoning_details":[{"type":"reasoning.text","text":"hm","index":0},`+details+`]}`, `null`), delta(`{"content":"c"}`, `"stop"`)}, nil)
+	f := parse(t, []string{delta(`{"reasoning_details":[{"type":"reasoning.text","text":"hm","index":0},`+details+`]}`,
+		`null`), delta(`{"content":"c"}`, `"stop"`)}, nil)
 	th := f.Reply.Choices[0].Parts[0].Thinking
 	if th.Text != "hm" || th.Origin != dialoguetest.Chat {
 		t.Fatalf("got %+v", th)
 	}
-	req := &dialogue.Request{Inbound: dialoguetest.Messages, Turns: []dialogue.Turn{{Role: dialogue.User, Parts: []dialogue.Part{{Text: "q"}}},
-		{Role: dialogue.Assistant, Parts: []dialogue.Part{{Kind: dialogue.ThinkingPart, Thinking: th}, {Text: "c"}}}}}
+	req := &dialogue.Request{Inbound: dialoguetest.Messages,
+		Turns: []dialogue.Turn{{Role: dialogue.User, Parts: []dialogue.Part{{Text: "q"}}},
+			{Role: dialogue.Assistant, Parts: []dialogue.Part{{Kind: dialogue.ThinkingPart, Thinking: th}, {Text: "c"}}}}}
 	call, err := chat.Shape.Encode(req, dialogue.Target{Model: "m"}, new(dialogue.Report), env)
 	if err != nil || !strings.Contains(string(call.Body), details) {
 		t.Errorf("got %s, %v", call.Body, err)
@@ -503,11 +523,12 @@ func FuzzParser(f *testing.F) {
 		for _, mode := range []shapes.Mode{shapes.Stream, shapes.Whole} {
 			em := chat.Shape.NewEmitter(&dialogue.Request{Model: "m", IncludeUsage: true}, mode, newEnv())
 			var out []byte
-			f := drive(t, func(ev *dialogue.Event) { out = em.Emit(out, ev) }, func(p shapes.Parser, emit func(*dialogue.Event)) {
-				p.Event("", a, emit)
-				p.Event("", b, emit)
-				p.EOF(emit)
-			})
+			f := drive(t, func(ev *dialogue.Event) { out = em.Emit(out, ev) },
+				func(p shapes.Parser, emit func(*dialogue.Event)) {
+					p.Event("", a, emit)
+					p.Event("", b, emit)
+					p.EOF(emit)
+				})
 			if mode == shapes.Whole && f.Err == nil && !json.Valid(out) {
 				t.Fatalf("wrote %s", out)
 			}

@@ -18,7 +18,8 @@ import (
 	"stagedoor/providers/shapes/registry"
 )
 
-var able = dialogue.Target{Model: "up", Shape: dialoguetest.Chat, Caps: dialogue.Capabilities{StructuredOutputs: true, Thinking: dialogue.ThinkingImplicit}}
+var able = dialogue.Target{Model: "up", Shape: dialoguetest.Chat,
+	Caps: dialogue.Capabilities{StructuredOutputs: true, Thinking: dialogue.ThinkingImplicit}}
 
 func encoded(t *testing.T, req *dialogue.Request) (gjson.Result, *dialogue.Report) {
 	t.Helper()
@@ -59,7 +60,8 @@ func result(id string, parts ...dialogue.Part) dialogue.Part {
 
 func text(s string) dialogue.Part { return dialogue.Part{Text: s} }
 
-var picture = dialogue.Part{Kind: dialogue.MediaPart, Media: &dialogue.Media{Kind: dialogue.Image, MIME: "image/png", Base64: "AAAA"}}
+var picture = dialogue.Part{Kind: dialogue.MediaPart,
+	Media: &dialogue.Media{Kind: dialogue.Image, MIME: "image/png", Base64: "AAAA"}}
 
 // brief writes messages as role:text lines, ids of calls in [].
 func brief(messages gjson.Result) string {
@@ -93,26 +95,34 @@ func TestAnswersFollowTheirCalls(t *testing.T) {
 		turns []dialogue.Turn
 		want  string
 	}{
-		{"text before results", []dialogue.Turn{assistant(call("a", "f"), call("b", "g")), user(text("and?"), result("b", text("B")), result("a", text("A")))},
+		{"text before results", []dialogue.Turn{assistant(call("a", "f"), call("b", "g")),
+			user(text("and?"), result("b", text("B")), result("a", text("A")))},
 			"assistant:[a][b] | tool:A=a | tool:B=b | user:and?"},
-		{"adjacent items merge", []dialogue.Turn{assistant(text("on it")), assistant(call("a", "f")), assistant(call("b", "g")), user(result("a", text("A"))), user(result("b", text("B")))},
+		{"adjacent items merge", []dialogue.Turn{assistant(text("on it")), assistant(call("a", "f")),
+			assistant(call("b", "g")), user(result("a", text("A"))), user(result("b", text("B")))},
 			"assistant:on it[a][b] | tool:A=a | tool:B=b"},
-		{"a message in between", []dialogue.Turn{assistant(call("a", "f")), user(text("wait")), user(result("a", text("A")))},
+		{"a message in between", []dialogue.Turn{assistant(call("a", "f")), user(text("wait")),
+			user(result("a", text("A")))},
 			"assistant:[a] | tool:A=a | user:wait"},
-		{"no answer", []dialogue.Turn{assistant(call("a", "f")), user(text("never mind"))}, "assistant:[a] | tool:(no result)=a | user:never mind"},
+		{"no answer", []dialogue.Turn{assistant(call("a", "f")), user(text("never mind"))},
+			"assistant:[a] | tool:(no result)=a | user:never mind"},
 		{"no call", []dialogue.Turn{user(result("x", text("X")))}, "user:Result of tool call x: X"},
-		{"ids used again", []dialogue.Turn{assistant(call("a", "f")), user(result("a", text("1"))), assistant(call("a", "f")), user(result("a", text("2")))},
+		{"ids used again", []dialogue.Turn{assistant(call("a", "f")), user(result("a", text("1"))),
+			assistant(call("a", "f")), user(result("a", text("2")))},
 			"assistant:[a] | tool:1=a | assistant:[call_ebc2f2f469c4d08147d8c8839df4a8eb] | " +
 				"tool:2=call_ebc2f2f469c4d08147d8c8839df4a8eb"},
-		{"ids twice in a turn", []dialogue.Turn{assistant(call("a", "f"), call("a", "f")), user(result("a", text("1")), result("a", text("2")))},
+		{"ids twice in a turn", []dialogue.Turn{assistant(call("a", "f"), call("a", "f")),
+			user(result("a", text("1")), result("a", text("2")))},
 			"assistant:[a][call_ebc2f2f469c4d08147d8c8839df4a8eb] | tool:1=a | " +
 				"tool:2=call_ebc2f2f469c4d08147d8c8839df4a8eb"},
-		{"pictures go out of results", []dialogue.Turn{assistant(call("a", "f"), call("b", "g")), user(result("a", text("taken"), picture), result("b", text("B")))},
+		{"pictures go out of results", []dialogue.Turn{assistant(call("a", "f"), call("b", "g")),
+			user(result("a", text("taken"), picture), result("b", text("B")))},
 			"assistant:[a][b] | tool:taken=a | tool:B=b | user:<text><image_url>"},
 		{"empty result", []dialogue.Turn{assistant(call("a", "f")), user(result("a"))}, "assistant:[a] | tool:=a"},
 		{"calls at the end", []dialogue.Turn{user(text("q")), assistant(call("a", "f"))}, "user:q | assistant:[a]"},
 		{"nothing said", []dialogue.Turn{user(text("q")), assistant(text("")), user(text("r"))}, "user:q | user:r"},
-		{"late system", []dialogue.Turn{user(text("q")), user(dialogue.Part{Kind: dialogue.SystemPart, Text: "rule"}), user(text("r"))}, "user:q | system:rule | user:r"},
+		{"late system", []dialogue.Turn{user(text("q")), user(dialogue.Part{Kind: dialogue.SystemPart, Text: "rule"}),
+			user(text("r"))}, "user:q | system:rule | user:r"},
 		{"nothing at all", nil, "user:"},
 	}
 	for _, row := range rows {
@@ -136,8 +146,11 @@ func TestErrorsOfToolsCanBeRead(t *testing.T) {
 
 func TestNamesAreCutAndRemembered(t *testing.T) {
 	long := strings.Repeat("n", 70)
-	req := &dialogue.Request{Inbound: dialoguetest.Messages, Turns: []dialogue.Turn{user(text("q")), assistant(call("a", long+"1"))},
-		Tools:      []dialogue.Tool{{Kind: dialogue.FunctionTool, Name: long + "1"}, {Kind: dialogue.FunctionTool, Name: long + "2"}, {Kind: dialogue.FunctionTool, Name: "a.b"}, {Kind: dialogue.FunctionTool, Name: "plain"}},
+	req := &dialogue.Request{Inbound: dialoguetest.Messages,
+		Turns: []dialogue.Turn{user(text("q")), assistant(call("a", long+"1"))},
+		Tools: []dialogue.Tool{{Kind: dialogue.FunctionTool, Name: long + "1"},
+			{Kind: dialogue.FunctionTool, Name: long + "2"}, {Kind: dialogue.FunctionTool, Name: "a.b"},
+			{Kind: dialogue.FunctionTool, Name: "plain"}},
 		ToolChoice: &dialogue.ToolChoice{Mode: dialogue.ToolNamed, Names: []string{long + "2"}}}
 	body, _ := encoded(t, req)
 	var sent []string
@@ -160,9 +173,12 @@ func TestNamesAreCutAndRemembered(t *testing.T) {
 
 func TestWhatChatCannotSayIsNamed(t *testing.T) {
 	k, budget := int64(5), int64(2000)
-	body, rep := encoded(t, &dialogue.Request{Inbound: dialoguetest.Messages, Turns: []dialogue.Turn{user(text("q"))}, TopK: &k, Stop: []string{"a", "b", "c", "d", "e"},
-		ServiceTier: "standard_only", Reasoning: dialogue.Reasoning{Budget: &budget}, Extra: []dialogue.Field{{Name: "container", Value: json.RawMessage(`"c"`)}},
-		Tools: []dialogue.Tool{{Kind: dialogue.OpaqueTool, Type: "bash_20250124", Name: "bash", Origin: dialoguetest.Messages}}})
+	body, rep := encoded(t, &dialogue.Request{Inbound: dialoguetest.Messages, Turns: []dialogue.Turn{user(text("q"))},
+		TopK: &k, Stop: []string{"a", "b", "c", "d", "e"},
+		ServiceTier: "standard_only", Reasoning: dialogue.Reasoning{Budget: &budget},
+		Extra: []dialogue.Field{{Name: "container", Value: json.RawMessage(`"c"`)}},
+		Tools: []dialogue.Tool{{Kind: dialogue.OpaqueTool, Type: "bash_20250124", Name: "bash",
+			Origin: dialoguetest.Messages}}})
 	if got := rep.Header(); got != "tools:bash_20250124,top_k,service_tier,container" {
 		t.Errorf("lost %s", got)
 	}
@@ -173,7 +189,8 @@ func TestWhatChatCannotSayIsNamed(t *testing.T) {
 
 func TestWhatWouldChangeTheAnswerIsRefused(t *testing.T) {
 	media := func(m dialogue.Media, origin dialogue.Shape) *dialogue.Request {
-		return &dialogue.Request{Inbound: dialoguetest.Gemini, Turns: []dialogue.Turn{user(dialogue.Part{Kind: dialogue.MediaPart, Media: &m, Origin: origin})}}
+		return &dialogue.Request{Inbound: dialoguetest.Gemini,
+			Turns: []dialogue.Turn{user(dialogue.Part{Kind: dialogue.MediaPart, Media: &m, Origin: origin})}}
 	}
 	for name, req := range map[string]*dialogue.Request{
 		"video":       media(dialogue.Media{Kind: dialogue.Video, Base64: "AA"}, ""),
@@ -242,7 +259,8 @@ func TestLargeImagesAreDroppedOnBothLanes(t *testing.T) {
 	} {
 		body := []byte(saying(`{"role":"user","content":` + row.content + `}`))
 		rep := new(dialogue.Report)
-		c, err := chat.Shape.Patch(body, shapes.Params{}, shapes.Head{Model: "m", N: 1}, dialogue.Target{Model: "m"}, rep, newEnv())
+		c, err := chat.Shape.Patch(body, shapes.Params{}, shapes.Head{Model: "m", N: 1}, dialogue.Target{Model: "m"},
+			rep, newEnv())
 		if want := saying(`{"role":"user","content":` + row.want + `}`); err != nil || string(c.Body) != want {
 			t.Errorf("%s: got %d bytes, want %d", name, len(c.Body), len(want))
 		}
@@ -358,7 +376,8 @@ func TestPatchRemovesParametersThatTheModelRefuses(t *testing.T) {
 }
 
 func TestPatchLeavesTheRestAsItWas(t *testing.T) {
-	target := dialogue.Target{Model: "up", Shape: dialoguetest.Chat, Caps: dialogue.Capabilities{StructuredOutputs: true}}
+	target := dialogue.Target{Model: "up", Shape: dialoguetest.Chat,
+		Caps: dialogue.Capabilities{StructuredOutputs: true}}
 	weak := dialogue.Target{Model: "up", Shape: dialoguetest.Chat}
 	format := `"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"object"}}}`
 	rows := []struct {
@@ -366,19 +385,28 @@ func TestPatchLeavesTheRestAsItWas(t *testing.T) {
 		t                dialogue.Target
 		degraded         string
 	}{
-		{"model", `{ "x" : 1.0, "model":"m" , "messages":[] }`, `{ "x" : 1.0, "model":"up" , "messages":[] }`, target, ""},
-		{"usage asked for", `{"model":"up","stream":true}`, `{"model":"up","stream":true,"stream_options":{"include_usage":true}}`, target, ""},
-		{"usage added", `{"model":"up","stream_options":{"include_obfuscation":false},"stream":true}`, `{"model":"up","stream_options":{"include_usage":true,"include_obfuscation":false},"stream":true}`, target, ""},
-		{"usage turned on", `{"model":"up","stream_options":{"include_usage":false},"stream":true}`, `{"model":"up","stream_options":{"include_usage":true},"stream":true}`, target, ""},
-		{"usage null", `{"model":"up","stream_options":null,"stream":true}`, `{"model":"up","stream_options":{"include_usage":true},"stream":true}`, target, ""},
+		{"model", `{ "x" : 1.0, "model":"m" , "messages":[] }`, `{ "x" : 1.0, "model":"up" , "messages":[] }`, target,
+			""},
+		{"usage asked for", `{"model":"up","stream":true}`,
+			`{"model":"up","stream":true,"stream_options":{"include_usage":true}}`, target, ""},
+		{"usage added", `{"model":"up","stream_options":{"include_obfuscation":false},"stream":true}`,
+			`{"model":"up","stream_options":{"include_usage":true,"include_obfuscation":false},"stream":true}`, target,
+			""},
+		{"usage turned on", `{"model":"up","stream_options":{"include_usage":false},"stream":true}`,
+			`{"model":"up","stream_options":{"include_usage":true},"stream":true}`, target, ""},
+		{"usage null", `{"model":"up","stream_options":null,"stream":true}`,
+			`{"model":"up","stream_options":{"include_usage":true},"stream":true}`, target, ""},
 		{"schema kept", `{"model":"up",` + format + `}`, `{"model":"up",` + format + `}`, target, ""},
 		{"schema dropped", `{` + format + `,"model":"m"}`, `{"model":"up"}`, weak, dialogue.ModelUnsupported},
-		{"schema missing", `{"model":"up","response_format":{"type":"json_schema","json_schema":{"name":"n"}}}`, `{"model":"up"}`, target, dialogue.MissingSchema},
-		{"seal in a prompt stays", `{"model":"up","messages":[{"role":"user","content":"sd1.a.b.c"}]}`, `{"model":"up","messages":[{"role":"user","content":"sd1.a.b.c"}]}`, target, ""},
+		{"schema missing", `{"model":"up","response_format":{"type":"json_schema","json_schema":{"name":"n"}}}`,
+			`{"model":"up"}`, target, dialogue.MissingSchema},
+		{"seal in a prompt stays", `{"model":"up","messages":[{"role":"user","content":"sd1.a.b.c"}]}`,
+			`{"model":"up","messages":[{"role":"user","content":"sd1.a.b.c"}]}`, target, ""},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
-			head := shapes.Head{Model: gjson.Get(row.body, "model").String(), Stream: gjson.Get(row.body, "stream").Bool(), N: 1}
+			head := shapes.Head{Model: gjson.Get(row.body, "model").String(),
+				Stream: gjson.Get(row.body, "stream").Bool(), N: 1}
 			given := []byte(row.body)
 			rep := new(dialogue.Report)
 			c, err := chat.Shape.Patch(given, shapes.Params{}, head, row.t, rep, newEnv())
@@ -397,7 +425,8 @@ func TestPatchLeavesTheRestAsItWas(t *testing.T) {
 
 func TestCheckRefusesWhatIsNotValidJSON(t *testing.T) {
 	for _, text := range []string{with(`,"x":[1,]`), with(`,"x":{"a":1,"a":2}`), with(`,"x":"\ud83d"`), with(",\"x\":\"\xff\""), with(`,"model":"m"`),
-		with(`,"x":` + strings.Repeat("[", 200) + strings.Repeat("]", 200)), with(`,"x":tru`), with(``) + "{}", strings.TrimSuffix(with(``), "}")} {
+		with(`,"x":` + strings.Repeat("[", 200) + strings.Repeat("]", 200)), with(`,"x":tru`), with(``) + "{}",
+		strings.TrimSuffix(with(``), "}")} {
 		if _, err := chat.Shape.Check([]byte(text), shapes.Params{}); err == nil {
 			t.Errorf("%q passed", text)
 		}
@@ -439,7 +468,8 @@ func TestPlainRequestsArePatchedAlike(t *testing.T) {
 			for i, model := range []string{head.Model, "up"} {
 				for k := range bodies {
 					head.Plain = row.plain && k == 0
-					c, err := chat.Shape.Patch([]byte(row.body), shapes.Params{}, head, dialogue.Target{Model: model}, new(dialogue.Report), newEnv())
+					c, err := chat.Shape.Patch([]byte(row.body), shapes.Params{}, head, dialogue.Target{Model: model},
+						new(dialogue.Report), newEnv())
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -503,9 +533,11 @@ func FuzzRequest(f *testing.F) {
 // mean the same by strict, and the gateway's where they do not.
 func TestStrictStaysWhereItMeansTheSame(t *testing.T) {
 	yes := true
-	loose := dialogue.Tool{Kind: dialogue.FunctionTool, Name: "f", Strict: &yes, Schema: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}}}`)}
+	loose := dialogue.Tool{Kind: dialogue.FunctionTool, Name: "f", Strict: &yes,
+		Schema: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}}}`)}
 	for inbound, strict := range map[dialogue.Shape]bool{dialoguetest.Chat: true, dialoguetest.Responses: true, dialoguetest.Messages: false} {
-		body, _ := encoded(t, &dialogue.Request{Inbound: inbound, Turns: []dialogue.Turn{user(text("q"))}, Tools: []dialogue.Tool{loose}})
+		body, _ := encoded(t, &dialogue.Request{Inbound: inbound, Turns: []dialogue.Turn{user(text("q"))},
+			Tools: []dialogue.Tool{loose}})
 		if got := body.Get("tools.0.function.strict").Bool(); got != strict {
 			t.Errorf("from %s: strict %v", inbound, got)
 		}
@@ -537,7 +569,8 @@ func TestSchemasThatBindAreStrict(t *testing.T) {
 
 func TestALimitOfNothingIsRaised(t *testing.T) {
 	none := int64(0)
-	body, rep := encoded(t, &dialogue.Request{Inbound: dialoguetest.Messages, Turns: []dialogue.Turn{user(text("q"))}, MaxTokens: &none})
+	body, rep := encoded(t, &dialogue.Request{Inbound: dialoguetest.Messages, Turns: []dialogue.Turn{user(text("q"))},
+		MaxTokens: &none})
 	if got := body.Get("max_completion_tokens").Raw; got != "1" || rep.Header() != "max_tokens:raised" {
 		t.Errorf("got %s, lost %q", got, rep.Header())
 	}
@@ -552,12 +585,14 @@ func TestASearchKeepsItsOptionsAndReportsOthers(t *testing.T) {
 	}{
 		"its own": {dialogue.Request{WebSearch: true, SearchOptions: json.RawMessage(`{"search_context_size":"low"}`)}, `{"search_context_size":"low"}`, ""},
 		"a tool's": {dialogue.Request{Tools: []dialogue.Tool{{Kind: dialogue.WebSearchTool, Origin: dialoguetest.Messages,
-			Opaque: json.RawMessage(`{"type":"web_search_20250305","max_uses":2,"blocked_domains":["a.example"]}`)}}}, `{}`, "web_search:max_uses,web_search:blocked_domains"},
+			Opaque: json.RawMessage(`{"type":"web_search_20250305","max_uses":2,"blocked_domains":["a.example"]}`)}}},
+			`{}`, "web_search:max_uses,web_search:blocked_domains"},
 	} {
 		c.req.Turns = []dialogue.Turn{{Role: dialogue.User, Parts: []dialogue.Part{{Text: "q"}}}}
 		got, rep := encodedFor(t, &c.req, searches)
 		if got.Get("web_search_options").Raw != c.want || rep.Header() != c.losses {
-			t.Errorf("%s: got %s, losses %q, want %s, losses %q", name, got.Get("web_search_options").Raw, rep.Header(), c.want, c.losses)
+			t.Errorf("%s: got %s, losses %q, want %s, losses %q", name, got.Get("web_search_options").Raw, rep.Header(),
+				c.want, c.losses)
 		}
 	}
 }

@@ -42,17 +42,21 @@ func TestTapLearnsAndLeavesAlone(t *testing.T) {
 			{usage, shapes.Drop, false, ""},
 		}, "data: [DONE]\n\n", false, dialogue.ReasonStop, 9},
 		{"alias", shapes.TapOptions{Model: "mine"}, []step{
-			{`{"model" : "um","choices":[{"delta":{"content":"\"model\":\"um\""},"finish_reason":"stop"}]}`, shapes.Replace, true,
+			{`{"model" : "um","choices":[{"delta":{"content":"\"model\":\"um\""},"finish_reason":"stop"}]}`,
+				shapes.Replace, true,
 				`{"model" : "mine","choices":[{"delta":{"content":"\"model\":\"um\""},"finish_reason":"stop"}]}`},
 		}, "data: [DONE]\n\n", false, dialogue.ReasonStop, -1},
 		{"two ends", shapes.TapOptions{}, []step{
 			{delta(`{"content":"a"}`, `"stop"`), shapes.Forward, true, ""},
 			{delta(`{}`, `"stop"`), shapes.Drop, false, ""},
 		}, "data: [DONE]\n\n", false, dialogue.ReasonStop, -1},
-		{"cut short", shapes.TapOptions{}, []step{{delta(`{"content":"a"}`, `null`), shapes.Forward, true, ""}}, "", true, dialogue.ReasonStop, -1},
+		{"cut short", shapes.TapOptions{}, []step{{delta(`{"content":"a"}`, `null`), shapes.Forward, true, ""}}, "",
+			true, dialogue.ReasonStop, -1},
 		{"done without finish is passed on", shapes.TapOptions{}, []step{
-			{delta(`{"content":"a"}`, `null`), shapes.Forward, true, ""}, {`[DONE]`, shapes.Forward, false, ""}}, "", false, dialogue.ReasonStop, -1},
-		{"the word error in a text", shapes.TapOptions{}, []step{{delta(`{"content":"\"error\": 1"}`, `"stop"`), shapes.Forward, true, ""}}, "data: [DONE]\n\n", false, dialogue.ReasonStop, -1},
+			{delta(`{"content":"a"}`, `null`), shapes.Forward, true, ""}, {`[DONE]`, shapes.Forward, false, ""}}, "",
+			false, dialogue.ReasonStop, -1},
+		{"the word error in a text", shapes.TapOptions{}, []step{{delta(`{"content":"\"error\": 1"}`, `"stop"`),
+			shapes.Forward, true, ""}}, "data: [DONE]\n\n", false, dialogue.ReasonStop, -1},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {

@@ -27,18 +27,24 @@ func param(err error) string {
 
 func TestCheckNamesTheFirstBrokenRule(t *testing.T) {
 	rows := map[string]string{ // body after the model -> offending field
-		``: "", `,"prompt":"x"`: "", `,"prompt":null`: "", `,"prompt":["a","b"]`: "", `,"prompt":[1,2]`: "", `,"prompt":[[1],[2]]`: "",
-		`,"prompt":[]`: "prompt", `,"prompt":5`: "prompt", `,"prompt":["a",1]`: "prompt.1", `,"prompt":[-1]`: "prompt.0", `,"prompt":[1.5]`: "prompt.0",
-		`,"prompt":["a"` + strings.Repeat(`,"a"`, 2047) + `]`: "", `,"prompt":["a"` + strings.Repeat(`,"a"`, 2048) + `]`: "prompt",
-		`,"prompt":[[1]` + strings.Repeat(`,[1]`, 2048) + `]`: "prompt", `,"prompt":[1` + strings.Repeat(`,1`, 9999) + `]`: "",
+		``: "", `,"prompt":"x"`: "", `,"prompt":null`: "", `,"prompt":["a","b"]`: "", `,"prompt":[1,2]`: "",
+		`,"prompt":[[1],[2]]`: "",
+		`,"prompt":[]`:        "prompt", `,"prompt":5`: "prompt", `,"prompt":["a",1]`: "prompt.1",
+		`,"prompt":[-1]`: "prompt.0", `,"prompt":[1.5]`: "prompt.0",
+		`,"prompt":["a"` + strings.Repeat(`,"a"`, 2047) + `]`: "", `,"prompt":["a"` + strings.Repeat(`,"a"`, 2048) +
+			`]`: "prompt",
+		`,"prompt":[[1]` + strings.Repeat(`,[1]`, 2048) + `]`: "prompt", `,"prompt":[1` + strings.Repeat(`,1`, 9999) +
+			`]`: "",
 		`,"best_of":1`: "", `,"best_of":0`: "",
 		`,"best_of":3,"n":2`: "", `,"best_of":2,"n":2`: "best_of", `,"n":3,"best_of":2`: "best_of",
 		`,"best_of":21`:              "best_of",
 		`,"best_of":2,"stream":true`: "best_of", `,"best_of":1,"stream":true`: "",
 		`,"logprobs":5`: "", `,"logprobs":6`: "logprobs", `,"logprobs":true`: "logprobs",
 		`,"max_tokens":0`: "", `,"max_tokens":-1`: "max_tokens", `,"n":129`: "n", `,"echo":1`: "echo",
-		`,"stream_options":{}`: "stream_options", `,"stream_options":{},"stream":true`: "", `,"stop":["a","b","c","d","e"]`: "stop",
-		`,"temperature":3`: "temperature", `,"suffix":null`: "", `,"user":null`: "", `,"user":1`: "user", `,"unknown":{}`: "",
+		`,"stream_options":{}`: "stream_options", `,"stream_options":{},"stream":true`: "",
+		`,"stop":["a","b","c","d","e"]`: "stop",
+		`,"temperature":3`:              "temperature", `,"suffix":null`: "", `,"user":null`: "", `,"user":1`: "user",
+		`,"unknown":{}`: "",
 	}
 	for more, want := range rows {
 		_, err := completions.Shape.Check([]byte(`{"model":"m"`+more+`}`), shapes.Params{})
@@ -57,7 +63,8 @@ func decode(more string) (*dialogue.Request, error) {
 
 func TestDecodeRefusesWhatOthersCannotDo(t *testing.T) {
 	for more, want := range map[string]string{``: "prompt", `,"prompt":""`: "prompt", `,"prompt":[1,2]`: "prompt", `,"prompt":["a",""]`: "prompt",
-		`,"prompt":"x","suffix":"y"`: "suffix", `,"prompt":"x","best_of":2`: "best_of", `,"prompt":"x","echo":true,"logprobs":1`: "logprobs", `,"prompt":"x","best_of":1`: ""} {
+		`,"prompt":"x","suffix":"y"`: "suffix", `,"prompt":"x","best_of":2`: "best_of",
+		`,"prompt":"x","echo":true,"logprobs":1`: "logprobs", `,"prompt":"x","best_of":1`: ""} {
 		if _, err := decode(more); param(err) != want {
 			t.Errorf("%s: got %v, want %q", more, err, want)
 		}
@@ -83,11 +90,14 @@ func TestEncodeRendersAPrompt(t *testing.T) {
 		want string
 	}{
 		{dialogue.Request{Turns: []dialogue.Turn{turn(dialogue.User, "Hi")}}, "Hi"},
-		{dialogue.Request{System: []dialogue.Part{{Text: "Rule."}}, Turns: []dialogue.Turn{turn(dialogue.User, "Hi")}}, "Rule.\n\nUser: Hi\n\nAssistant:"},
-		{dialogue.Request{Turns: []dialogue.Turn{turn(dialogue.User, "Hi"), turn(dialogue.Assistant, "Well")}}, "User: Hi\n\nAssistant: Well"},
+		{dialogue.Request{System: []dialogue.Part{{Text: "Rule."}}, Turns: []dialogue.Turn{turn(dialogue.User, "Hi")}},
+			"Rule.\n\nUser: Hi\n\nAssistant:"},
+		{dialogue.Request{Turns: []dialogue.Turn{turn(dialogue.User, "Hi"), turn(dialogue.Assistant, "Well")}},
+			"User: Hi\n\nAssistant: Well"},
 	}
 	for _, row := range rows {
-		call, err := completions.Shape.Encode(&row.req, dialogue.Target{Model: "up", MaxOutputTokens: 99}, new(dialogue.Report), newEnv())
+		call, err := completions.Shape.Encode(&row.req, dialogue.Target{Model: "up", MaxOutputTokens: 99},
+			new(dialogue.Report), newEnv())
 		if got := gjson.GetBytes(call.Body, "prompt").String(); err != nil || got != row.want || gjson.GetBytes(call.Body, "max_tokens").Int() != 99 {
 			t.Errorf("got %s, %v", call.Body, err)
 		}
@@ -133,11 +143,13 @@ const (
 )
 
 func TestRepliesEchoAndCount(t *testing.T) {
-	req := &dialogue.Request{Model: "m", Echo: true, Prompts: [][]byte{[]byte(`"ABC"`)}, LogProbs: true, IncludeUsage: true}
+	req := &dialogue.Request{Model: "m", Echo: true, Prompts: [][]byte{[]byte(`"ABC"`)}, LogProbs: true,
+		IncludeUsage: true}
 	whole := gjson.Parse(play(req, shapes.Whole, first, second, usage))
 	for path, want := range map[string]string{"object": "text_completion", "choices.0.text": "ABC a\U0001F680", "choices.0.finish_reason": "length",
-		"choices.0.logprobs.tokens": `[" a"]`, "choices.0.logprobs.token_logprobs": `[-0.5]`, "choices.0.logprobs.top_logprobs": `[{" b":-1.5," a":-0.5}]`,
-		"choices.0.logprobs.text_offset": `[3]`, "usage.total_tokens": "5"} {
+		"choices.0.logprobs.tokens": `[" a"]`, "choices.0.logprobs.token_logprobs": `[-0.5]`,
+		"choices.0.logprobs.top_logprobs": `[{" b":-1.5," a":-0.5}]`,
+		"choices.0.logprobs.text_offset":  `[3]`, "usage.total_tokens": "5"} {
 		if got := whole.Get(path).String(); got != want {
 			t.Errorf("%s: got %s, want %s", path, got, want)
 		}
@@ -191,7 +203,8 @@ func TestThoughtsAndCallsAreNotShown(t *testing.T) {
 	em := completions.Shape.NewEmitter(&dialogue.Request{Model: "m"}, shapes.Stream, newEnv())
 	var out []byte
 	for _, ev := range []dialogue.Event{{Kind: dialogue.EventStart}, {Kind: dialogue.EventOpen, PartKind: dialogue.ThinkingPart}, {Kind: dialogue.EventDelta, Text: "hm"},
-		{Kind: dialogue.EventClose}, {Kind: dialogue.EventOpen, Part: 1, PartKind: dialogue.RefusalPart}, {Kind: dialogue.EventDelta, Part: 1, Text: "no"},
+		{Kind: dialogue.EventClose}, {Kind: dialogue.EventOpen, Part: 1, PartKind: dialogue.RefusalPart},
+		{Kind: dialogue.EventDelta, Part: 1, Text: "no"},
 		{Kind: dialogue.EventClose, Part: 1}, {Kind: dialogue.EventFinish}, {Kind: dialogue.EventEnd}} {
 		out = em.Emit(out, &ev)
 	}

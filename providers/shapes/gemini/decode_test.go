@@ -40,7 +40,8 @@ func TestDecodeReadsEveryParameter(t *testing.T) {
 		"tools":[{"function_declarations":[{"name":"f","description":"d","parameters":{"type":"OBJECT"}},{"name":"g","parameters_json_schema":{"type":"object"}}]},{"googleSearch":{}},{"codeExecution":{}}],
 		"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["f"]}},"safetySettings":[],"labels":{"a":"b"}}`)
 	if len(req.System) != 2 || req.System[1].Text != "B" || req.Temperature != "0" || req.TopP != "0.5" || *req.TopK != 40 || *req.MaxTokens != 100 ||
-		req.Stop[0] != "x" || req.Seed != "7" || req.N != 2 || req.PresencePenalty != "1" || req.FrequencyPenalty != "-1" || !req.LogProbs || *req.TopLogProbs != 3 {
+		req.Stop[0] != "x" || req.Seed != "7" || req.N != 2 || req.PresencePenalty != "1" ||
+		req.FrequencyPenalty != "-1" || !req.LogProbs || *req.TopLogProbs != 3 {
 		t.Errorf("parameters: %+v", req)
 	}
 	if req.Output.Mode != dialogue.OutputSchema || !req.Output.GeminiSchema || string(req.Output.Schema) != `{"type":"OBJECT"}` {
@@ -50,7 +51,8 @@ func TestDecodeReadsEveryParameter(t *testing.T) {
 		t.Errorf("reasoning: %+v", req.Reasoning)
 	}
 	if len(req.Tools) != 4 || !req.Tools[0].GeminiSchema || req.Tools[1].GeminiSchema || req.Tools[2].Kind != dialogue.WebSearchTool ||
-		req.Tools[3].Type != "codeExecution" || string(req.Tools[3].Opaque) != `{"codeExecution":{}}` || !req.WebSearch {
+		req.Tools[3].Type != "codeExecution" || string(req.Tools[3].Opaque) != `{"codeExecution":{}}` ||
+		!req.WebSearch {
 		t.Errorf("tools: %+v", req.Tools)
 	}
 	if c := req.ToolChoice; c.Mode != dialogue.ToolNamed || c.Names[0] != "f" {

@@ -276,8 +276,10 @@ func TestForeignThoughtsMakeTheRound(t *testing.T) {
 
 func TestFinishWords(t *testing.T) {
 	for reason, want := range map[dialogue.Reason]string{
-		dialogue.ReasonStop: "STOP", dialogue.ReasonStopSequence: "STOP", dialogue.ReasonTool: "STOP", dialogue.ReasonPause: "STOP",
-		dialogue.ReasonLength: "MAX_TOKENS", dialogue.ReasonContextWindow: "MAX_TOKENS", dialogue.ReasonFilter: "SAFETY",
+		dialogue.ReasonStop: "STOP", dialogue.ReasonStopSequence: "STOP", dialogue.ReasonTool: "STOP",
+		dialogue.ReasonPause:  "STOP",
+		dialogue.ReasonLength: "MAX_TOKENS", dialogue.ReasonContextWindow: "MAX_TOKENS",
+		dialogue.ReasonFilter:        "SAFETY",
 		dialogue.ReasonMalformedCall: "MALFORMED_FUNCTION_CALL", dialogue.ReasonOther: "OTHER",
 	} {
 		got := emitAll(t, newEnv(), shapes.Whole, ev{Kind: dialogue.EventFinish, Reason: reason, Detail: "d"},

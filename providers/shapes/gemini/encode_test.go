@@ -16,9 +16,12 @@ import (
 func num[T int64 | bool](v T) *T { return &v }
 
 func TestEncodeSaysEveryParameter(t *testing.T) {
-	req := &dialogue.Request{Inbound: dialoguetest.Chat, System: []dialogue.Part{text("A"), text("B")}, Turns: []dialogue.Turn{user(text("hi"))},
-		Temperature: "0", TopP: "0.50", TopK: num[int64](5), MaxTokens: num[int64](300), Stop: []string{"1", "", "2", "3", "4", "5", "6"}, Seed: "7",
-		PresencePenalty: "1", FrequencyPenalty: "-1", N: 2, LogProbs: true, TopLogProbs: num[int64](3), LogitBias: json.RawMessage(`{"5":1}`), User: "u",
+	req := &dialogue.Request{Inbound: dialoguetest.Chat, System: []dialogue.Part{text("A"), text("B")},
+		Turns:       []dialogue.Turn{user(text("hi"))},
+		Temperature: "0", TopP: "0.50", TopK: num[int64](5), MaxTokens: num[int64](300),
+		Stop: []string{"1", "", "2", "3", "4", "5", "6"}, Seed: "7",
+		PresencePenalty: "1", FrequencyPenalty: "-1", N: 2, LogProbs: true, TopLogProbs: num[int64](3),
+		LogitBias: json.RawMessage(`{"5":1}`), User: "u",
 		Reasoning: dialogue.Reasoning{Effort: "low"}, Output: dialogue.Output{Mode: dialogue.OutputJSON}}
 	body, rep := encode(t, req, target())
 	want := `{"systemInstruction":{"parts":[{"text":"A"},{"text":"B"}]},"contents":[{"role":"user","parts":[{"text":"hi"}]}],` +
@@ -60,25 +63,35 @@ func TestHistoryIsPutInOrder(t *testing.T) {
 		want   string // roles and parts in short
 		losses string
 	}{
-		{"same roles merge", []dialogue.Turn{user(text("a")), user(text("b")), assistant(text("c")), assistant(text(""))}, "user(a b) model(c)", ""},
+		{"same roles merge", []dialogue.Turn{user(text("a")), user(text("b")), assistant(text("c")),
+			assistant(text(""))}, "user(a b) model(c)", ""},
 		{"results follow their calls in order",
-			[]dialogue.Turn{user(text("q")), assistant(text("t"), called("1", "f", ""), called("2", "g", "{}")), user(result("2", "G")), user(text("and"), result("1", "F"))},
+			[]dialogue.Turn{user(text("q")), assistant(text("t"), called("1", "f", ""), called("2", "g", "{}")),
+				user(result("2", "G")), user(text("and"), result("1", "F"))},
 			"user(q) model(t f! g!) user(f=F g=G and)", ""},
 		{"a result far away comes back",
-			[]dialogue.Turn{user(text("q")), assistant(called("1", "f", "")), user(text("x")), assistant(text("y")), user(result("1", "F"))},
+			[]dialogue.Turn{user(text("q")), assistant(called("1", "f", "")), user(text("x")), assistant(text("y")),
+				user(result("1", "F"))},
 			"user(q) model(f!) user(f=F x) model(y)", ""},
-		{"a hole is filled", []dialogue.Turn{user(text("q")), assistant(called("1", "f", ""), called("2", "g", "")), user(result("2", "G"))},
+		{"a hole is filled", []dialogue.Turn{user(text("q")), assistant(called("1", "f", ""), called("2", "g", "")),
+			user(result("2", "G"))},
 			"user(q) model(f! g!) user(f=The call was not answered. g=G)", "tool_results:missing"},
-		{"an orphan becomes text", []dialogue.Turn{user(result("9", "X"))}, "user(Result of an earlier tool call:\nX)", "tool_results:orphan"},
-		{"open calls at the end stay open", []dialogue.Turn{user(text("q")), assistant(called("1", "f", ""))}, "user(q) model(f!)", ""},
-		{"ids that come again in each turn", []dialogue.Turn{user(text("q")), assistant(called("1", "f", "")), user(result("1", "A")), assistant(called("1", "g", "")), user(result("1", "B"))},
+		{"an orphan becomes text", []dialogue.Turn{user(result("9", "X"))}, "user(Result of an earlier tool call:\nX)",
+			"tool_results:orphan"},
+		{"open calls at the end stay open", []dialogue.Turn{user(text("q")), assistant(called("1", "f", ""))},
+			"user(q) model(f!)", ""},
+		{"ids that come again in each turn", []dialogue.Turn{user(text("q")), assistant(called("1", "f", "")),
+			user(result("1", "A")), assistant(called("1", "g", "")), user(result("1", "B"))},
 			"user(q) model(f!) user(f=A) model(g!) user(g=B)", ""},
-		{"the user speaks first", []dialogue.Turn{assistant(text("a")), user(text("b"))}, "user(.) model(a) user(b)", "contents:placeholder"},
+		{"the user speaks first", []dialogue.Turn{assistant(text("a")), user(text("b"))}, "user(.) model(a) user(b)",
+			"contents:placeholder"},
 		{"nothing said at all", nil, "user(.)", "contents:placeholder"},
 		{"a late system message is the user's", []dialogue.Turn{user(text("a")),
 			{Role: dialogue.Assistant, Parts: []dialogue.Part{{Kind: dialogue.SystemPart, Text: "s"}}}},
 			"user(a <system-reminder>\ns\n</system-reminder>)", "system:folded"},
-		{"foreign thoughts stay at home", []dialogue.Turn{user(text("a")), assistant(dialogue.Part{Kind: dialogue.ThinkingPart, Thinking: &dialogue.Thinking{Text: "t", Signature: "s", Origin: dialoguetest.Messages}}), user(text("b"))}, "user(a b)", "thinking"},
+		{"foreign thoughts stay at home", []dialogue.Turn{user(text("a")),
+			assistant(dialogue.Part{Kind: dialogue.ThinkingPart, Thinking: &dialogue.Thinking{Text: "t", Signature: "s",
+				Origin: dialoguetest.Messages}}), user(text("b"))}, "user(a b)", "thinking"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			body, rep := encode(t, &dialogue.Request{Turns: row.turns}, target())
@@ -128,7 +141,8 @@ func TestResultsAreObjects(t *testing.T) {
 	} {
 		in := row.in
 		in.CallID = "1"
-		body, _ := encode(t, &dialogue.Request{Turns: []dialogue.Turn{user(text("q")), assistant(called("1", "f", "")), user(dialogue.Part{Kind: dialogue.ResultPart, Result: &in})}}, target())
+		body, _ := encode(t, &dialogue.Request{Turns: []dialogue.Turn{user(text("q")), assistant(called("1", "f", "")),
+			user(dialogue.Part{Kind: dialogue.ResultPart, Result: &in})}}, target())
 		if got := gjson.Get(body, "contents.2.parts.0.functionResponse.response").Raw; got != row.want {
 			t.Errorf("got %s, want %s", got, row.want)
 		}
@@ -139,7 +153,8 @@ func TestArgumentsAreObjects(t *testing.T) {
 	for in, want := range map[string]string{
 		"": `{}`, "null": `{}`, ` {"a":1.0} `: `{"a":1.0}`, `[1]`: `{"input":[1]}`, `{"a":`: `{"input":"{\"a\":"}`,
 	} {
-		body, _ := encode(t, &dialogue.Request{Turns: []dialogue.Turn{user(text("q")), assistant(called("1", "f", in))}}, target())
+		body, _ := encode(t, &dialogue.Request{Turns: []dialogue.Turn{user(text("q")),
+			assistant(called("1", "f", in))}}, target())
 		if got := gjson.Get(body, "contents.1.parts.0.functionCall.args").Raw; got != want {
 			t.Errorf("%q: got %s, want %s", in, got, want)
 		}
@@ -152,11 +167,15 @@ func TestMediaFindsItsPlace(t *testing.T) {
 		in           dialogue.Media
 		want, losses string
 	}{
-		{dialogue.Media{Kind: dialogue.Image, MIME: "image/png", Base64: "QQ=="}, `{"inlineData":{"mimeType":"image/png","data":"QQ=="}}`, ""},
-		{dialogue.Media{Kind: dialogue.Image, URL: "data:image/gif;charset=x;BASE64,QQ=="}, `{"inlineData":{"mimeType":"image/gif","data":"QQ=="}}`, ""},
-		{dialogue.Media{Kind: dialogue.Image, URL: "https://h/a.PNG?x=1"}, `{"fileData":{"mimeType":"image/png","fileUri":"https://h/a.PNG?x=1"}}`, "image:mime_guessed"},
+		{dialogue.Media{Kind: dialogue.Image, MIME: "image/png", Base64: "QQ=="},
+			`{"inlineData":{"mimeType":"image/png","data":"QQ=="}}`, ""},
+		{dialogue.Media{Kind: dialogue.Image, URL: "data:image/gif;charset=x;BASE64,QQ=="},
+			`{"inlineData":{"mimeType":"image/gif","data":"QQ=="}}`, ""},
+		{dialogue.Media{Kind: dialogue.Image, URL: "https://h/a.PNG?x=1"},
+			`{"fileData":{"mimeType":"image/png","fileUri":"https://h/a.PNG?x=1"}}`, "image:mime_guessed"},
 		{dialogue.Media{Kind: dialogue.File, Text: "doc"}, `{"text":"doc"}`, ""},
-		{dialogue.Media{Kind: dialogue.Audio, MIME: "audio/wav", Base64: "QQ=="}, `{"inlineData":{"mimeType":"audio/wav","data":"QQ=="}}`, ""},
+		{dialogue.Media{Kind: dialogue.Audio, MIME: "audio/wav", Base64: "QQ=="},
+			`{"inlineData":{"mimeType":"audio/wav","data":"QQ=="}}`, ""},
 	} {
 		body, rep := encode(t, &dialogue.Request{Turns: []dialogue.Turn{user(part(row.in))}}, target())
 		if got := gjson.Get(body, "contents.0.parts.0").Raw; got != row.want {
@@ -169,7 +188,8 @@ func TestMediaFindsItsPlace(t *testing.T) {
 }
 
 func TestForeignFilesAreRefused(t *testing.T) {
-	file := dialogue.Part{Kind: dialogue.MediaPart, Origin: dialoguetest.Chat, Media: &dialogue.Media{Kind: dialogue.File, FileID: "file-1"}}
+	file := dialogue.Part{Kind: dialogue.MediaPart, Origin: dialoguetest.Chat,
+		Media: &dialogue.Media{Kind: dialogue.File, FileID: "file-1"}}
 	for name, turns := range map[string][]dialogue.Turn{
 		"in a turn":   {user(file)},
 		"in a result": {assistant(called("1", "f", "")), user(dialogue.Part{Kind: dialogue.ResultPart, Result: &dialogue.Result{CallID: "1", Parts: []dialogue.Part{file}}})},
@@ -182,9 +202,11 @@ func TestForeignFilesAreRefused(t *testing.T) {
 }
 
 func TestMediaOfResultsStandsWhereTheGenerationTakesIt(t *testing.T) {
-	image := dialogue.Part{Kind: dialogue.MediaPart, Media: &dialogue.Media{Kind: dialogue.Image, MIME: "image/png", Base64: "QQ=="}}
+	image := dialogue.Part{Kind: dialogue.MediaPart,
+		Media: &dialogue.Media{Kind: dialogue.Image, MIME: "image/png", Base64: "QQ=="}}
 	turns := []dialogue.Turn{user(text("q")), assistant(called("1", "f", ""), called("2", "g", "")),
-		user(dialogue.Part{Kind: dialogue.ResultPart, Result: &dialogue.Result{CallID: "1", Parts: []dialogue.Part{image}}}, result("2", "x"))}
+		user(dialogue.Part{Kind: dialogue.ResultPart,
+			Result: &dialogue.Result{CallID: "1", Parts: []dialogue.Part{image}}}, result("2", "x"))}
 	body, _ := encode(t, &dialogue.Request{Turns: turns}, target())
 	if !gjson.Get(body, "contents.2.parts.2.inlineData").Exists() {
 		t.Errorf("2.5: %s", body)
@@ -196,9 +218,11 @@ func TestMediaOfResultsStandsWhereTheGenerationTakesIt(t *testing.T) {
 }
 
 func TestToolsAreDeclared(t *testing.T) {
-	req := &dialogue.Request{Inbound: dialoguetest.Responses, Turns: []dialogue.Turn{user(text("q")), assistant(called("1", "my tool", "{}")), user(result("1", "x"))},
+	req := &dialogue.Request{Inbound: dialoguetest.Responses,
+		Turns: []dialogue.Turn{user(text("q")), assistant(called("1", "my tool", "{}")), user(result("1", "x"))},
 		Tools: []dialogue.Tool{
-			{Kind: dialogue.FunctionTool, Name: "f", Description: "d", Schema: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}}}`)},
+			{Kind: dialogue.FunctionTool, Name: "f", Description: "d",
+				Schema: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}}}`)},
 			{Kind: dialogue.FunctionTool, Name: "none", Schema: json.RawMessage(`{"type":"object","properties":{}}`)},
 			{Kind: dialogue.FunctionTool, Name: "my tool"},
 			{Kind: dialogue.FunctionTool, Name: "my_tool"},
@@ -232,7 +256,8 @@ func TestToolsAreDeclared(t *testing.T) {
 }
 
 func TestWhatASearchCannotKeepIsTold(t *testing.T) {
-	search := []dialogue.Tool{{Kind: dialogue.WebSearchTool, Origin: dialoguetest.Responses, Opaque: json.RawMessage(`{"type":"web_search","search_context_size":"high","user_location":null}`)}}
+	search := []dialogue.Tool{{Kind: dialogue.WebSearchTool, Origin: dialoguetest.Responses,
+		Opaque: json.RawMessage(`{"type":"web_search","search_context_size":"high","user_location":null}`)}}
 	for name, c := range map[string]struct {
 		req    dialogue.Request
 		losses string
@@ -258,8 +283,10 @@ func TestOlderModelsGetTheSubset(t *testing.T) {
 	to := target()
 	to.Caps.JSONSchema = false
 	body, _ := encode(t, &dialogue.Request{Turns: []dialogue.Turn{user(text("q"))},
-		Output: dialogue.Output{Mode: dialogue.OutputSchema, Schema: json.RawMessage(`{"type":"object","properties":{"a":{"type":["string","null"]}}}`)},
-		Tools:  []dialogue.Tool{{Kind: dialogue.FunctionTool, Name: "f", Schema: json.RawMessage(`{"type":"object","properties":{"a":{"const":"x"}}}`)}}}, to)
+		Output: dialogue.Output{Mode: dialogue.OutputSchema,
+			Schema: json.RawMessage(`{"type":"object","properties":{"a":{"type":["string","null"]}}}`)},
+		Tools: []dialogue.Tool{{Kind: dialogue.FunctionTool, Name: "f",
+			Schema: json.RawMessage(`{"type":"object","properties":{"a":{"const":"x"}}}`)}}}, to)
 	if gjson.Get(body, "tools.0.functionDeclarations.0.parameters.type").Str != "OBJECT" || gjson.Get(body, "generationConfig.responseSchema.properties.a.nullable").Raw != "true" {
 		t.Error(body)
 	}
@@ -277,27 +304,36 @@ func TestToolChoices(t *testing.T) {
 		{&dialogue.ToolChoice{Mode: dialogue.ToolAuto}, false, `{"mode":"AUTO"}`},
 		{&dialogue.ToolChoice{Mode: dialogue.ToolNone}, true, `{"mode":"NONE"}`},
 		{&dialogue.ToolChoice{Mode: dialogue.ToolRequired}, false, `{"mode":"ANY"}`},
-		{&dialogue.ToolChoice{Mode: dialogue.ToolNamed, Names: []string{"g g"}}, false, `{"mode":"ANY","allowedFunctionNames":["g_g"]}`},
-		{&dialogue.ToolChoice{Mode: dialogue.ToolAllowed, Names: []string{"f", "g g"}, Required: true}, false, `{"mode":"ANY","allowedFunctionNames":["f","g_g"]}`},
+		{&dialogue.ToolChoice{Mode: dialogue.ToolNamed, Names: []string{"g g"}}, false,
+			`{"mode":"ANY","allowedFunctionNames":["g_g"]}`},
+		{&dialogue.ToolChoice{Mode: dialogue.ToolAllowed, Names: []string{"f", "g g"}, Required: true}, false,
+			`{"mode":"ANY","allowedFunctionNames":["f","g_g"]}`},
 		{&dialogue.ToolChoice{Mode: dialogue.ToolAllowed, Names: []string{"f"}}, false, `{"mode":"AUTO"}`},
 	} {
 		list := append([]dialogue.Tool(nil), tools...)
 		list[0].Strict = num(row.strict)
-		body, _ := encode(t, &dialogue.Request{Turns: []dialogue.Turn{user(text("q"))}, Tools: list, ToolChoice: row.choice}, target())
+		body, _ := encode(t, &dialogue.Request{Turns: []dialogue.Turn{user(text("q"))}, Tools: list,
+			ToolChoice: row.choice}, target())
 		if got := gjson.Get(body, "toolConfig.functionCallingConfig").Raw; got != row.want {
 			t.Errorf("%+v: got %s, want %s", row.choice, got, row.want)
 		}
 	}
-	body, _ := encode(t, &dialogue.Request{Turns: []dialogue.Turn{user(text("q"))}, ToolChoice: &dialogue.ToolChoice{Mode: dialogue.ToolRequired}}, target())
+	body, _ := encode(t, &dialogue.Request{Turns: []dialogue.Turn{user(text("q"))},
+		ToolChoice: &dialogue.ToolChoice{Mode: dialogue.ToolRequired}}, target())
 	if gjson.Get(body, "toolConfig").Exists() {
 		t.Error("a choice without tools was sent")
 	}
-	_, err := gemini.Shape.Encode(&dialogue.Request{Turns: []dialogue.Turn{user(text("q"))}, ToolChoice: &dialogue.ToolChoice{Opaque: json.RawMessage(`{}`), Origin: dialoguetest.Responses}}, target(), nil, newEnv())
+	_, err := gemini.Shape.Encode(&dialogue.Request{Turns: []dialogue.Turn{user(text("q"))},
+		ToolChoice: &dialogue.ToolChoice{Opaque: json.RawMessage(`{}`), Origin: dialoguetest.Responses}}, target(), nil,
+		newEnv())
 	if err == nil {
 		t.Error("a choice of a tool that does not exist was accepted")
 	}
-	_, err = gemini.Shape.Encode(&dialogue.Request{Turns: []dialogue.Turn{user(text("q"))}, Tools: []dialogue.Tool{{Kind: dialogue.OpaqueTool, Type: "code_execution_20250522", Name: "code_execution", Origin: dialoguetest.Messages}},
-		ToolChoice: &dialogue.ToolChoice{Mode: dialogue.ToolNamed, Names: []string{"code_execution"}}}, target(), nil, newEnv())
+	_, err = gemini.Shape.Encode(&dialogue.Request{Turns: []dialogue.Turn{user(text("q"))},
+		Tools: []dialogue.Tool{{Kind: dialogue.OpaqueTool, Type: "code_execution_20250522", Name: "code_execution",
+			Origin: dialoguetest.Messages}},
+		ToolChoice: &dialogue.ToolChoice{Mode: dialogue.ToolNamed, Names: []string{"code_execution"}}}, target(), nil,
+		newEnv())
 	if err == nil {
 		t.Error("a choice of a tool of another vendor was accepted")
 	}
@@ -353,7 +389,8 @@ func TestSignaturesComeBackWithTheirCalls(t *testing.T) {
 		{called("3", "f", ""), "gemini-2.5-flash", ""},
 	} {
 		target := targetOf(row.model)
-		call, err := gemini.Shape.Encode(&dialogue.Request{Turns: []dialogue.Turn{user(text("q")), assistant(row.call, called("9", "g", ""))}}, target, nil, env)
+		call, err := gemini.Shape.Encode(&dialogue.Request{Turns: []dialogue.Turn{user(text("q")),
+			assistant(row.call, called("9", "g", ""))}}, target, nil, env)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -366,9 +403,11 @@ func TestSignaturesComeBackWithTheirCalls(t *testing.T) {
 
 func TestThoughtsGoBackWhereTheyStood(t *testing.T) {
 	th := func(text, sig string) dialogue.Part {
-		return dialogue.Part{Kind: dialogue.ThinkingPart, Thinking: &dialogue.Thinking{Text: text, Signature: sig, Origin: dialoguetest.Gemini}}
+		return dialogue.Part{Kind: dialogue.ThinkingPart,
+			Thinking: &dialogue.Thinking{Text: text, Signature: sig, Origin: dialoguetest.Gemini}}
 	}
-	body, _ := encode(t, &dialogue.Request{Turns: []dialogue.Turn{user(text("q")), assistant(th("why", "A"), text("x"), th("", "B"), th("", "C"))}}, target())
+	body, _ := encode(t, &dialogue.Request{Turns: []dialogue.Turn{user(text("q")),
+		assistant(th("why", "A"), text("x"), th("", "B"), th("", "C"))}}, target())
 	want := `[{"text":"why","thought":true,"thoughtSignature":"A"},{"text":"x","thoughtSignature":"B"},{"text":"","thoughtSignature":"C"}]`
 	if got := gjson.Get(body, "contents.1.parts").Raw; got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -419,7 +458,8 @@ func TestPatchTakesOutOnlyWhatItMust(t *testing.T) {
 		to               dialogue.Target
 		degraded         string
 	}{
-		{"nothing", `{ "contents":[{"parts":[{"text":"hi"}]}] }`, `{ "contents":[{"parts":[{"text":"hi"}]}] }`, target(), ""},
+		{"nothing", `{ "contents":[{"parts":[{"text":"hi"}]}] }`, `{ "contents":[{"parts":[{"text":"hi"}]}] }`,
+			target(), ""},
 		{"a schema the model lacks", `{` + hi + `,"generation_config":{"response_mime_type":"application/json","responseSchema":{"type":"OBJECT"},"topK":1}}`,
 			`{` + hi + `,"generation_config":{"topK":1}}`, none, dialogue.ModelUnsupported},
 		{"a schema it has", `{` + hi + `,"generationConfig":{"responseMimeType":"application/json","responseSchema":{"type":"OBJECT"}}}`,
@@ -428,10 +468,13 @@ func TestPatchTakesOutOnlyWhatItMust(t *testing.T) {
 			`{"contents":[{"parts":[{"text":"q"}]},{"role":"model","parts":[{"text":"b"}]}]}`, target(), ""},
 		{"a turn of nothing else", `{"contents":[{"parts":[{"text":"q"}]},{"role":"model","parts":[{"text":"","thoughtSignature":"` + seal + `"}]}]}`,
 			`{"contents":[{"parts":[{"text":"q"}]}]}`, target(), ""},
-		{"a seal on a call", `{"contents":[{"parts":[{"functionCall":{"name":"f"},"thoughtSignature":"` + seal + `"}]}]}`,
+		{"a seal on a call", `{"contents":[{"parts":[{"functionCall":{"name":"f"},"thoughtSignature":"` + seal +
+			`"}]}]}`,
 			`{"contents":[{"parts":[{"functionCall":{"name":"f"}}]}]}`, target(), ""},
-		{"a foreign thought whose seal is on a call", `{"contents":[{"parts":[{"text":"own"},{"text":"a","thought":true},` +
-			`{"text":"b","thought":true},{"text":"c"},{"functionCall":{"name":"f"},"thoughtSignature":"` + seal + `"}]}]}`,
+		{"a foreign thought whose seal is on a call",
+			`{"contents":[{"parts":[{"text":"own"},{"text":"a","thought":true},` +
+				`{"text":"b","thought":true},{"text":"c"},{"functionCall":{"name":"f"},"thoughtSignature":"` + seal +
+				`"}]}]}`,
 			`{"contents":[{"parts":[{"text":"own"},{"text":"c"},{"functionCall":{"name":"f"}}]}]}`, target(), ""},
 		{"responses that are sent twice",
 			`{"contents":[` + called + `,{"parts":[` + one + `, ` + two + `, ` + one + `,` + two + `,` + other + `]}]}`,

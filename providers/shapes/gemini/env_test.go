@@ -65,7 +65,8 @@ func called(id, name, args string) dialogue.Part {
 }
 
 func result(id, answer string) dialogue.Part {
-	return dialogue.Part{Kind: dialogue.ResultPart, Result: &dialogue.Result{CallID: id, Parts: []dialogue.Part{text(answer)}}}
+	return dialogue.Part{Kind: dialogue.ResultPart,
+		Result: &dialogue.Result{CallID: id, Parts: []dialogue.Part{text(answer)}}}
 }
 
 // fold parses a stream, or a whole body if there is one chunk and whole is set.

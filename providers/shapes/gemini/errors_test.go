@@ -18,10 +18,13 @@ func TestRefusalsAreRead(t *testing.T) {
 		code                string // as JSON
 		want                int
 	}{
-		{400, `{"error":{"code":400,"message":"bad","status":"INVALID_ARGUMENT"}}`, "bad", "invalid_request_error", `"INVALID_ARGUMENT"`, 400},
-		{429, `[{"error":{"code":429,"message":"Quota exceeded","status":"RESOURCE_EXHAUSTED"}}]`, "Quota exceeded", "rate_limit_error", `"RESOURCE_EXHAUSTED"`, 429},
+		{400, `{"error":{"code":400,"message":"bad","status":"INVALID_ARGUMENT"}}`, "bad", "invalid_request_error",
+			`"INVALID_ARGUMENT"`, 400},
+		{429, `[{"error":{"code":429,"message":"Quota exceeded","status":"RESOURCE_EXHAUSTED"}}]`, "Quota exceeded",
+			"rate_limit_error", `"RESOURCE_EXHAUSTED"`, 429},
 		{400, `{"error":{"code":400,"message":"API key not valid","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}`, "API key not valid", "authentication_error", `"INVALID_ARGUMENT"`, 401},
-		{404, `{"error":{"message":"m","type":"not_found","code":"gone","param":"model"}}`, "m", "not_found", `"gone"`, 404},
+		{404, `{"error":{"message":"m","type":"not_found","code":"gone","param":"model"}}`, "m", "not_found", `"gone"`,
+			404},
 		{500, `{"error":"text"}`, "text", "api_error", `null`, 500},
 		{403, `{"message":"text"}`, "text", "permission_error", `null`, 403},
 		{422, `{"detail":"text"}`, "text", "invalid_request_error", `null`, 422},
@@ -39,7 +42,8 @@ func TestRefusalsAreRead(t *testing.T) {
 }
 
 func TestRefusalsSayWhenToComeBack(t *testing.T) {
-	e := gemini.Shape.DecodeError(429, http.Header{}, []byte(`{"error":{"code":429,"details":[{"retryDelay":"12.5s"}]}}`))
+	e := gemini.Shape.DecodeError(429, http.Header{},
+		[]byte(`{"error":{"code":429,"details":[{"retryDelay":"12.5s"}]}}`))
 	if e.RetryAfter != 12500*time.Millisecond {
 		t.Errorf("details: %v", e.RetryAfter)
 	}
@@ -58,9 +62,12 @@ func TestEnvelopes(t *testing.T) {
 		want string
 	}{
 		{dialogue.Missing("contents"), `{"error":{"message":"contents: is required","type":"invalid_request_error","param":"contents","code":400,"status":"INVALID_ARGUMENT","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"MISSING_REQUIRED_PARAMETER","domain":"gateway"}]}}`},
-		{&dialogue.Error{Status: 429, Message: "m", Type: "rate_limit_error", Code: "RESOURCE_EXHAUSTED"}, `{"error":{"message":"m","type":"rate_limit_error","param":null,"code":429,"status":"RESOURCE_EXHAUSTED"}}`},
-		{&dialogue.Error{Status: 400, Message: "m", Code: json.RawMessage(`"FAILED_PRECONDITION"`)}, `{"error":{"message":"m","type":null,"param":null,"code":400,"status":"FAILED_PRECONDITION"}}`},
-		{&dialogue.Error{Status: 502, Message: "m", Code: 7}, `{"error":{"message":"m","type":null,"param":null,"code":502,"status":"UNAVAILABLE"}}`},
+		{&dialogue.Error{Status: 429, Message: "m", Type: "rate_limit_error", Code: "RESOURCE_EXHAUSTED"},
+			`{"error":{"message":"m","type":"rate_limit_error","param":null,"code":429,"status":"RESOURCE_EXHAUSTED"}}`},
+		{&dialogue.Error{Status: 400, Message: "m", Code: json.RawMessage(`"FAILED_PRECONDITION"`)},
+			`{"error":{"message":"m","type":null,"param":null,"code":400,"status":"FAILED_PRECONDITION"}}`},
+		{&dialogue.Error{Status: 502, Message: "m", Code: 7},
+			`{"error":{"message":"m","type":null,"param":null,"code":502,"status":"UNAVAILABLE"}}`},
 	} {
 		if got := string(gemini.Shape.Envelope(row.err)); got != row.want {
 			t.Errorf("got  %s\nwant %s", got, row.want)

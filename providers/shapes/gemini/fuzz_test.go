@@ -50,7 +50,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// duplicated reports objects with a name twice, in any spelling: the door
+// duplicated reports objects with a name twice, in any spelling. The handler
 // refuses such bodies.
 func duplicated(body []byte) bool {
 	names := bytes.Count(body, []byte(`":`)) + bytes.Count(body, []byte(`" :`))
@@ -81,7 +81,8 @@ func countNames(v any) (n int) {
 // legal reply in every mode.
 func FuzzReply(f *testing.F) {
 	f.Add([]byte(chunk(`{"text":"a"}`)+"\n"+chunk(`{"functionCall":{"name":"f","partialArgs":[{"jsonPath":"$.a[0].b","stringValue":"x"}]}},{"text":"t","thought":true,"thoughtSignature":"S"}`, stop)), uint8(0))
-	f.Add([]byte(chunk(`{"text":"\ud83d"}`)+"\n"+chunk(`{"text":"\ude80"}`, stop, `,"groundingMetadata":{"groundingChunks":[{"web":{"uri":"u"}}],"groundingSupports":[{"segment":{"endIndex":2},"groundingChunkIndices":[0]}]}`)), uint8(1))
+	f.Add([]byte(chunk(`{"text":"\ud83d"}`)+"\n"+chunk(`{"text":"\ude80"}`, stop,
+		`,"groundingMetadata":{"groundingChunks":[{"web":{"uri":"u"}}],"groundingSupports":[{"segment":{"endIndex":2},"groundingChunkIndices":[0]}]}`)), uint8(1))
 	f.Add([]byte(`[`+chunk(`{"text":"a"}`, stop)+`,{"error":{"code":500}}]`), uint8(2))
 	f.Fuzz(func(t *testing.T, data []byte, mode uint8) {
 		env := newEnv()

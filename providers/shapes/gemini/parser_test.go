@@ -11,7 +11,8 @@ import (
 
 // chunk is a chunk with these parts and whatever else the candidate says.
 func chunk(parts string, more ...string) string {
-	return `{"candidates":[{"content":{"role":"model","parts":[` + parts + `]}` + strings.Join(more, "") + `}],"modelVersion":"m","responseId":"r"}`
+	return `{"candidates":[{"content":{"role":"model","parts":[` + parts + `]}` + strings.Join(more, "") +
+		`}],"modelVersion":"m","responseId":"r"}`
 }
 
 const stop = `,"finishReason":"STOP"`
@@ -46,28 +47,40 @@ func TestParserReadsStreams(t *testing.T) {
 		want   string
 		reason dialogue.Reason
 	}{
-		{"text in increments", []string{chunk(`{"text":"a"}`), chunk(`{"text":"b"}`, stop)}, `"ab"`, dialogue.ReasonStop},
-		{"a chunk of usage, a candidate without content", []string{`{"usageMetadata":{"promptTokenCount":1}}`, chunk(`{"text":"a"}`), `{"candidates":[{"index":0}]}`, `{"candidates":[{"finishReason":"STOP"}]}`}, `"a"`, dialogue.ReasonStop},
-		{"a thought, text, and its signature at the end", []string{chunk(`{"text":"t","thought":true}`), chunk(`{"text":"u","thought":true},{"text":"a"}`), chunk(`{"text":"","thoughtSignature":"S"}`, stop)}, `think "tu" ; "a" S`, dialogue.ReasonStop},
-		{"a signed thought", []string{chunk(`{"text":"t","thought":true,"thoughtSignature":"S"}`, stop)}, `think "t" S`, dialogue.ReasonStop},
-		{"a signature with nothing to sign opens nothing", []string{chunk(`{"text":"","thoughtSignature":"S"}`, stop)}, ``, dialogue.ReasonStop},
+		{"text in increments", []string{chunk(`{"text":"a"}`), chunk(`{"text":"b"}`, stop)}, `"ab"`,
+			dialogue.ReasonStop},
+		{"a chunk of usage, a candidate without content",
+			[]string{`{"usageMetadata":{"promptTokenCount":1}}`, chunk(`{"text":"a"}`), `{"candidates":[{"index":0}]}`,
+				`{"candidates":[{"finishReason":"STOP"}]}`}, `"a"`, dialogue.ReasonStop},
+		{"a thought, text, and its signature at the end",
+			[]string{chunk(`{"text":"t","thought":true}`), chunk(`{"text":"u","thought":true},{"text":"a"}`),
+				chunk(`{"text":"","thoughtSignature":"S"}`, stop)}, `think "tu" ; "a" S`, dialogue.ReasonStop},
+		{"a signed thought", []string{chunk(`{"text":"t","thought":true,"thoughtSignature":"S"}`, stop)}, `think "t" S`,
+			dialogue.ReasonStop},
+		{"a signature with nothing to sign opens nothing", []string{chunk(`{"text":"","thoughtSignature":"S"}`, stop)},
+			``, dialogue.ReasonStop},
 		{"calls make STOP a tool turn", []string{chunk(`{"text":"a"},{"functionCall":{"name":"f","args":{"n": 1.0}},"thoughtSignature":"S"},{"functionCall":{"id":"x","name":"f","args":null}}`), chunk(`{"text":"b"}`, stop)},
 			`"a"; call_id1 f{"n": 1.0} S; x f{}; "b"`, dialogue.ReasonTool},
 		{"the same id twice", []string{chunk(`{"functionCall":{"id":"x","name":"f"}},{"functionCall":{"id":"x","name":"g"}}`, stop)}, `x f{}; call_id1 g{}`, dialogue.ReasonTool},
-		{"a cut call stays cut", []string{chunk(`{"functionCall":{"name":"f"}}`, `,"finishReason":"MAX_TOKENS"`)}, `call_id1 f{}`, dialogue.ReasonLength},
+		{"a cut call stays cut", []string{chunk(`{"functionCall":{"name":"f"}}`, `,"finishReason":"MAX_TOKENS"`)},
+			`call_id1 f{}`, dialogue.ReasonLength},
 		{"arguments in pieces", []string{
 			chunk(`{"functionCall":{"name":"f","willContinue":true},"thoughtSignature":"S"}`),
 			chunk(`{"functionCall":{"partialArgs":[{"jsonPath":"$.city","stringValue":"Os","willContinue":true}],"willContinue":true}}`),
 			chunk(`{"functionCall":{"partialArgs":[{"jsonPath":"$.city","stringValue":"lo"},{"jsonPath":"$.at[0].x y","numberValue":1.50},{"jsonPath":"$['a.b']","boolValue":true},{"jsonPath":"$.at[9]","nullValue":"NULL_VALUE"}],"willContinue":true}}`),
-			chunk(`{"functionCall":{}}`, stop)}, `call_id1 f{"city":"Oslo","at":[{"x y":1.50}],"a.b":true} S`, dialogue.ReasonTool},
+			chunk(`{"functionCall":{}}`, stop)}, `call_id1 f{"city":"Oslo","at":[{"x y":1.50}],"a.b":true} S`,
+			dialogue.ReasonTool},
 		{"media and code", []string{chunk(`{"inlineData":{"mimeType":"image/png","data":"QQ=="}},{"executableCode":{"code":"1"}}`, stop)}, `image/png; {"executableCode":{"code":"1"}}`, dialogue.ReasonStop},
-		{"a pair cut in two", []string{chunk(`{"text":"a\ud83d"}`), chunk(`{"text":"\ude80b"}`, stop)}, `"a🚀b"`, dialogue.ReasonStop},
+		{"a pair cut in two", []string{chunk(`{"text":"a\ud83d"}`), chunk(`{"text":"\ude80b"}`, stop)}, `"a🚀b"`,
+			dialogue.ReasonStop},
 		{"half a pair", []string{chunk(`{"text":"a\ud83d"}`, stop)}, `"a` + "\ufffd" + `"`, dialogue.ReasonStop},
 		{"not half a pair", []string{chunk(`{"text":"a\\ud83d"}`, stop)}, `"a\\ud83d"`, dialogue.ReasonStop},
 		{"snake case", []string{`{"candidates":[{"content":{"parts":[{"function_call":{"name":"f"}}]},"finish_reason":"STOP"}]}`}, `call_id1 f{}`, dialogue.ReasonTool},
-		{"[DONE] and what comes after", []string{chunk(`{"text":"a"}`, stop), "[DONE]", chunk(`{"text":"b"}`), "[DONE]"}, `"a"`, dialogue.ReasonStop},
-		{"unspecified is not yet", []string{chunk(`{"text":"a"}`, `,"finishReason":"FINISH_REASON_UNSPECIFIED"`), chunk(`{"text":"b"}`, `,"finishReason":"PROHIBITED_CONTENT"`)}, `"ab"`, dialogue.ReasonFilter},
-		{"a word nobody knows", []string{chunk(`{"text":"a"}`, `,"finishReason":"BORED"`)}, `"a"`, dialogue.ReasonOther},
+		{"[DONE] and a later chunk", []string{chunk(`{"text":"a"}`, stop), "[DONE]", chunk(`{"text":"b"}`), "[DONE]"},
+			`"a"`, dialogue.ReasonStop},
+		{"unspecified is not yet", []string{chunk(`{"text":"a"}`, `,"finishReason":"FINISH_REASON_UNSPECIFIED"`),
+			chunk(`{"text":"b"}`, `,"finishReason":"PROHIBITED_CONTENT"`)}, `"ab"`, dialogue.ReasonFilter},
+		{"an unknown word", []string{chunk(`{"text":"a"}`, `,"finishReason":"BORED"`)}, `"a"`, dialogue.ReasonOther},
 		{"a blocked prompt", []string{`{"promptFeedback":{"blockReason":"SAFETY"}}`}, ``, dialogue.ReasonFilter},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -94,11 +107,15 @@ func TestParserFailsHonestly(t *testing.T) {
 		{"no finish", []string{chunk(`{"text":"a"}`)}, 502, "upstream_incomplete"},
 		{"one candidate of two", []string{`{"candidates":[{"index":0,"finishReason":"STOP"},{"index":1,"content":{"parts":[{"text":"x"}]}}]}`}, 502, "upstream_incomplete"},
 		{"[DONE] without a finish", []string{chunk(`{"text":"a"}`), "[DONE]"}, 502, "upstream_incomplete"},
-		{"an error", []string{chunk(`{"text":"a"}`), `{"error":{"code":503,"message":"busy","status":"UNAVAILABLE"}}`}, 503, "UNAVAILABLE"},
-		{"an error in an array", []string{`[{"error":{"code":429,"message":"slow","status":"RESOURCE_EXHAUSTED"}}]`}, 429, "RESOURCE_EXHAUSTED"},
+		{"an error", []string{chunk(`{"text":"a"}`), `{"error":{"code":503,"message":"busy","status":"UNAVAILABLE"}}`},
+			503, "UNAVAILABLE"},
+		{"an error in an array", []string{`[{"error":{"code":429,"message":"slow","status":"RESOURCE_EXHAUSTED"}}]`},
+			429, "RESOURCE_EXHAUSTED"},
 		{"a word", []string{`"hello"`}, 502, "upstream_invalid_response"},
-		{"an index from hell", []string{`{"candidates":[{"index":1000000000,"finishReason":"STOP"}]}`}, 502, "upstream_invalid_response"},
-		{"a call without a name", []string{chunk(`{"functionCall":{"args":{}}}`, stop)}, 502, "upstream_invalid_response"},
+		{"an index from hell", []string{`{"candidates":[{"index":1000000000,"finishReason":"STOP"}]}`}, 502,
+			"upstream_invalid_response"},
+		{"a call without a name", []string{chunk(`{"functionCall":{"args":{}}}`, stop)}, 502,
+			"upstream_invalid_response"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			f := fold(t, newEnv(), false, row.chunks...)
@@ -141,7 +158,8 @@ func TestUsageAddsUp(t *testing.T) {
 		{`{"promptTokenCount":-4,"candidatesTokenCount":"x"}`, dialogue.NegativeCount, -1, -1, -1},
 		{`{"promptTokenCount":4,"candidatesTokenCount":-1}`, 4, -1, dialogue.NegativeCount, -1},
 	} {
-		f := fold(t, newEnv(), false, strings.TrimSuffix(chunk(`{"text":"a"}`, stop), "}")+`,"usageMetadata":`+row.usage+`}`)
+		f := fold(t, newEnv(), false, strings.TrimSuffix(chunk(`{"text":"a"}`, stop),
+			"}")+`,"usageMetadata":`+row.usage+`}`)
 		u := f.Reply.Usage
 		if u.InputTotal != row.in || u.CacheRead != row.cache || u.OutputTotal != row.out || u.Reasoning != row.r {
 			t.Errorf("%s: got %+v", row.usage, u)
@@ -150,7 +168,8 @@ func TestUsageAddsUp(t *testing.T) {
 }
 
 func TestACountOnceToldStands(t *testing.T) {
-	f := fold(t, newEnv(), false, `{"usageMetadata":{"promptTokenCount":5,"thoughtsTokenCount":9}}`, chunk(`{"text":"a"}`, stop), `{"usageMetadata":{"candidatesTokenCount":2}}`)
+	f := fold(t, newEnv(), false, `{"usageMetadata":{"promptTokenCount":5,"thoughtsTokenCount":9}}`,
+		chunk(`{"text":"a"}`, stop), `{"usageMetadata":{"candidatesTokenCount":2}}`)
 	if u := f.Reply.Usage; u.InputTotal != 5 || u.OutputTotal != 11 {
 		t.Errorf("got %+v", u)
 	}
@@ -174,7 +193,8 @@ func TestSourcesBecomeCitationsInCharacters(t *testing.T) {
 }
 
 func TestLogProbsTakeTheNeutralForm(t *testing.T) {
-	f := fold(t, newEnv(), false, chunk(`{"text":"é"}`, stop, `,"logprobsResult":{"chosenCandidates":[{"token":"é","tokenId":3,"logProbability":-0.25}],"topCandidates":[{"candidates":[{"token":"e"}]}]}`))
+	f := fold(t, newEnv(), false, chunk(`{"text":"é"}`, stop,
+		`,"logprobsResult":{"chosenCandidates":[{"token":"é","tokenId":3,"logProbability":-0.25}],"topCandidates":[{"candidates":[{"token":"e"}]}]}`))
 	logs := f.Reply.Choices[0].LogProbs
 	want := `[{"token":"é","logprob":-0.25,"bytes":[195,169],"top_logprobs":[{"token":"e","logprob":0,"bytes":[101]}]}]`
 	if len(logs) != 1 || string(logs[0]) != want {

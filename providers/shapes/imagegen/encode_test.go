@@ -89,30 +89,43 @@ func TestOwnShapeIsSentAsItCame(t *testing.T) {
 		model string
 		want  string
 	}{
-		{fromJSON(t, "/generate", `{"image_request": {"prompt":"a cat", "unheard":[1, 2] }}`), "V_2", `/generate {"image_request": {"prompt":"a cat", "unheard":[1, 2] }}`},
-		{fromJSON(t, "/generate", `{"image_request":{"prompt":"a","model":"V_2"}}`), "V_2_TURBO", `/generate {"image_request":{"prompt":"a","model":"V_2_TURBO"}}`},
-		{fromJSON(t, "/generate", `{"image_request":{"prompt":"a"}}`), "V_2A", `/generate {"image_request":{"prompt":"a","model":"V_2A"}}`},
-		{fromJSON(t, "/generate", `{"image_request":{"prompt":"a","aspect_ratio":"SPECT_16_10"}}`), "V_2", `/generate {"image_request":{"prompt":"a","aspect_ratio":"ASPECT_16_10"}}`},
+		{fromJSON(t, "/generate", `{"image_request": {"prompt":"a cat", "unheard":[1, 2] }}`), "V_2",
+			`/generate {"image_request": {"prompt":"a cat", "unheard":[1, 2] }}`},
+		{fromJSON(t, "/generate", `{"image_request":{"prompt":"a","model":"V_2"}}`), "V_2_TURBO",
+			`/generate {"image_request":{"prompt":"a","model":"V_2_TURBO"}}`},
+		{fromJSON(t, "/generate", `{"image_request":{"prompt":"a"}}`), "V_2A",
+			`/generate {"image_request":{"prompt":"a","model":"V_2A"}}`},
+		{fromJSON(t, "/generate", `{"image_request":{"prompt":"a","aspect_ratio":"SPECT_16_10"}}`), "V_2",
+			`/generate {"image_request":{"prompt":"a","aspect_ratio":"ASPECT_16_10"}}`},
 		{fromJSON(t, "/generate", `{"image_request":{"prompt":"a","resolution":"1024x768","num_images":2}}`), "V_2",
 			`/generate {"image_request":{"prompt":"a","resolution":"RESOLUTION_1024_768","num_images":2}}`},
-		{fromJSON(t, v3+"generate", `{"prompt":"a","rendering_speed":"TURBO","style_codes":["0a1b2c3d"]}`), "imagegen-v3",
+		{fromJSON(t, v3+"generate", `{"prompt":"a","rendering_speed":"TURBO","style_codes":["0a1b2c3d"]}`),
+			"imagegen-v3",
 			`/v1/ideogram-v3/generate {"prompt":"a","rendering_speed":"TURBO","style_codes":["0a1b2c3d"]}`},
-		{decoded(t, "/edit", "prompt=a hat", "model=V_2", "image_file@40x30", "mask@40x30", "num_images=2", "style_type=ANIME"), "V_2_TURBO",
+		{decoded(t, "/edit", "prompt=a hat", "model=V_2", "image_file@40x30", "mask@40x30", "num_images=2",
+			"style_type=ANIME"), "V_2_TURBO",
 			"/edit prompt=a hat model=V_2_TURBO style_type=ANIME num_images=2 image_file=40x30(image_file.png,image/png) mask=40x30(mask.png,image/png)"},
-		{decoded(t, "/remix", `image_request={"prompt":"a hat","image_weight":70,"seed":0,"unheard":{"of":1}}`, "image_file@40x30"), "V_2",
+		{decoded(t, "/remix", `image_request={"prompt":"a hat","image_weight":70,"seed":0,"unheard":{"of":1}}`,
+			"image_file@40x30"), "V_2",
 			`/remix image_request={"prompt":"a hat","model":"V_2","image_weight":70,"num_images":1,"seed":0,"unheard":{"of":1}} image_file=40x30(image_file.png,image/png)`},
 		{decoded(t, "/reframe", "image_file@40x30", "resolution=1024x768", "model=V_2"), "V_2",
 			"/reframe resolution=RESOLUTION_1024_768 model=V_2 num_images=1 image_file=40x30(image_file.png,image/png)"},
-		{decoded(t, "/describe", "image_file@40x30", "describe_model_version=V_2"), "V_2", "/describe describe_model_version=V_2 image_file=40x30(image_file.png,image/png)"},
-		{decoded(t, "/describe", "image_file@40x30"), "imagegen-v3", "/describe image_file=40x30(image_file.png,image/png)"},
-		{decoded(t, "/upscale", `image_request={"resemblance":20,"magic_prompt_version":"V_0_2"}`, "image_file@40x30"), "V_2",
+		{decoded(t, "/describe", "image_file@40x30", "describe_model_version=V_2"), "V_2",
+			"/describe describe_model_version=V_2 image_file=40x30(image_file.png,image/png)"},
+		{decoded(t, "/describe", "image_file@40x30"), "imagegen-v3",
+			"/describe image_file=40x30(image_file.png,image/png)"},
+		{decoded(t, "/upscale", `image_request={"resemblance":20,"magic_prompt_version":"V_0_2"}`, "image_file@40x30"),
+			"V_2",
 			`/upscale image_request={"resemblance":20,"num_images":1,"magic_prompt_version":"V_0_2"} image_file=40x30(image_file.png,image/png)`},
-		{decoded(t, v3+"generate", "prompt=a", "aspect_ratio=16x9", "style_codes=0a1b2c3d", "style_codes=FFFFFFFF", `color_palette={"name":"EMBER"}`), "imagegen-v3",
+		{decoded(t, v3+"generate", "prompt=a", "aspect_ratio=16x9", "style_codes=0a1b2c3d", "style_codes=FFFFFFFF",
+			`color_palette={"name":"EMBER"}`), "imagegen-v3",
 			`/v1/ideogram-v3/generate prompt=a aspect_ratio=16x9 num_images=1 style_codes=0a1b2c3d style_codes=FFFFFFFF color_palette={"name":"EMBER"}`},
-		{decoded(t, v3+"remix", "prompt=a", "image@40x30", "style_reference_images@8x8", "style_reference_images@9x9", "image_weight=3", "character_reference_images@5x5"), "imagegen-v3",
+		{decoded(t, v3+"remix", "prompt=a", "image@40x30", "style_reference_images@8x8", "style_reference_images@9x9",
+			"image_weight=3", "character_reference_images@5x5"), "imagegen-v3",
 			"/v1/ideogram-v3/remix prompt=a image_weight=3 num_images=1 image=40x30(image.png,image/png) style_reference_images=8x8(style_reference_images.png,image/png)" +
 				" style_reference_images=9x9(style_reference_images.png,image/png) character_reference_images=5x5(character_reference_images.png,image/png)"},
-		{decoded(t, v3+"edit", "prompt=a", "image@40x30", "mask@40x30", "negative_prompt=b", "aspect_ratio=1x1"), "imagegen-v3",
+		{decoded(t, v3+"edit", "prompt=a", "image@40x30", "mask@40x30", "negative_prompt=b", "aspect_ratio=1x1"),
+			"imagegen-v3",
 			"/v1/ideogram-v3/edit prompt=a aspect_ratio=1x1 negative_prompt=b num_images=1 image=40x30(image.png,image/png) mask=40x30(mask.png,image/png)"},
 		{decoded(t, v3+"replace-background", "prompt=a", "image@40x30", "rendering_speed=QUALITY"), "imagegen-v3",
 			"/v1/ideogram-v3/replace-background prompt=a rendering_speed=QUALITY num_images=1 image=40x30(image.png,image/png)"},
@@ -168,7 +181,8 @@ func TestOtherShapesAreTranslated(t *testing.T) {
 		r                   *picture.Request
 		model, want, losses string
 	}{
-		{images(func(r *picture.Request) { r.Size = picture.Size{Width: 1536, Height: 1024}; r.Quality = "high" }), "imagegen-v3",
+		{images(func(r *picture.Request) { r.Size = picture.Size{Width: 1536, Height: 1024}; r.Quality = "high" }),
+			"imagegen-v3",
 			"/v1/ideogram-v3/generate prompt=a aspect_ratio=3x2 rendering_speed=QUALITY num_images=1", "size"},
 		{images(func(r *picture.Request) {
 			r.Size = picture.Size{Width: 1024, Height: 1024}
@@ -176,15 +190,19 @@ func TestOtherShapesAreTranslated(t *testing.T) {
 			r.Quality = "auto"
 		}), "imagegen-v3",
 			"/v1/ideogram-v3/generate prompt=a resolution=1024x1024 num_images=3", ""},
-		{images(func(r *picture.Request) { r.Size = picture.Size{Width: 1024, Height: 1024}; r.Quality = "low" }), "V_2",
+		{images(func(r *picture.Request) { r.Size = picture.Size{Width: 1024, Height: 1024}; r.Quality = "low" }),
+			"V_2",
 			`/generate {"image_request":{"prompt":"a","resolution":"RESOLUTION_1024_1024","model":"V_2","num_images":1}}`, "quality"},
 		{images(func(r *picture.Request) { r.Size = picture.Size{Width: 1792, Height: 1024} }), "V_1",
-			`/generate {"image_request":{"prompt":"a","aspect_ratio":"ASPECT_16_9","model":"V_1","num_images":1}}`, "size"},
+			`/generate {"image_request":{"prompt":"a","aspect_ratio":"ASPECT_16_9","model":"V_1","num_images":1}}`,
+			"size"},
 		{images(func(r *picture.Request) { r.Size = picture.Size{Width: 1024, Height: 1024} }), "V_2A",
 			`/generate {"image_request":{"prompt":"a","aspect_ratio":"ASPECT_1_1","model":"V_2A","num_images":1}}`, ""},
 		{images(func(r *picture.Request) {
-			r.Background, r.OutputFormat, r.Compression, r.Moderation, r.Style, r.Partials = "transparent", "webp", &n, "low", "vivid", 2
-		}), "imagegen-v3", "/v1/ideogram-v3/generate prompt=a num_images=1", "output_format,output_compression,background,moderation,style,partial_images"},
+			r.Background, r.OutputFormat, r.Compression, r.Moderation, r.Style, r.Partials = "transparent", "webp", &n,
+				"low", "vivid", 2
+		}), "imagegen-v3", "/v1/ideogram-v3/generate prompt=a num_images=1",
+			"output_format,output_compression,background,moderation,style,partial_images"},
 		{images(func(r *picture.Request) {
 			r.Operation, r.Sources = picture.Edit, []*picture.File{drawn(t, 8, 4), drawn(t, 9, 4)}
 		}), "imagegen-v3",
@@ -194,7 +212,8 @@ func TestOtherShapesAreTranslated(t *testing.T) {
 		}), "V_2",
 			"/edit prompt=a model=V_2 num_images=1 image_file=4x2(image_file.png,image/png) mask=4x2(mask.png,image/png)", ""},
 		// From one generation of this shape to another.
-		{decoded(t, v3+"generate", "prompt=a", "aspect_ratio=4x5", "rendering_speed=TURBO", "style_type=FICTION", "style_reference_images@8x8", "style_preset=X"), "V_2",
+		{decoded(t, v3+"generate", "prompt=a", "aspect_ratio=4x5", "rendering_speed=TURBO", "style_type=FICTION",
+			"style_reference_images@8x8", "style_preset=X"), "V_2",
 			`/generate {"image_request":{"prompt":"a","aspect_ratio":"ASPECT_3_4","model":"V_2","num_images":1}}`,
 			"rendering_speed,style_reference_images,style_preset,style_type,aspect_ratio"},
 		{fromJSON(t, "/generate", `{"image_request":{"prompt":"a","aspect_ratio":"ASPECT_16_9","style_type":"ANIME","magic_prompt_option":"OFF"}}`), "ideogram-v3",

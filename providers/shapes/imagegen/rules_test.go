@@ -65,17 +65,17 @@ func verdict(t testing.TB, path string, in *imagegen.Input, err error) (param, m
 	if err == nil {
 		return "", ""
 	}
-	var told *dialogue.Error
-	if !errors.As(err, &told) {
+	var refusal *dialogue.Error
+	if !errors.As(err, &refusal) {
 		t.Fatalf("%s: %v is no client's error", path, err)
 	}
-	if want := map[bool]int{true: 413, false: 400}[told.Code == "file_too_large"]; told.Status != want {
-		t.Errorf("%s: status %d, want %d", path, told.Status, want)
+	if want := map[bool]int{true: 413, false: 400}[refusal.Code == "file_too_large"]; refusal.Status != want {
+		t.Errorf("%s: status %d, want %d", path, refusal.Status, want)
 	}
-	if !strings.HasPrefix(told.Message, told.Param+": ") {
-		t.Errorf("%s: message %q does not name %q", path, told.Message, told.Param)
+	if !strings.HasPrefix(refusal.Message, refusal.Param+": ") {
+		t.Errorf("%s: message %q does not name %q", path, refusal.Message, refusal.Param)
 	}
-	return told.Param, strings.TrimPrefix(told.Message, told.Param+": ")
+	return refusal.Param, strings.TrimPrefix(refusal.Message, refusal.Param+": ")
 }
 
 const (
@@ -103,35 +103,51 @@ func TestRulesOfGenerateV2(t *testing.T) {
 		{`"prompt":""`, "prompt", "must not be empty"},
 		{`"prompt":" \n"`, "prompt", "must not be empty"},
 		{`"prompt":7`, "prompt", "must be a string"},
-		{`"aspect_ratio":"ASPECT_1_1"`, "", ""}, {`"aspect_ratio":"ASPECT_3_1"`, "", ""}, {`"aspect_ratio":"ASPECT_1_3"`, "", ""},
-		{`"aspect_ratio":"ASPECT_3_2"`, "", ""}, {`"aspect_ratio":"ASPECT_2_3"`, "", ""}, {`"aspect_ratio":"ASPECT_4_3"`, "", ""},
-		{`"aspect_ratio":"ASPECT_3_4"`, "", ""}, {`"aspect_ratio":"ASPECT_16_9"`, "", ""}, {`"aspect_ratio":"ASPECT_9_16"`, "", ""},
-		{`"aspect_ratio":"ASPECT_10_16"`, "", ""}, {`"aspect_ratio":"SPECT_16_10"`, "", ""}, {`"aspect_ratio":"ASPECT_16_10"`, "", ""},
+		{`"aspect_ratio":"ASPECT_1_1"`, "", ""}, {`"aspect_ratio":"ASPECT_3_1"`, "", ""},
+		{`"aspect_ratio":"ASPECT_1_3"`, "", ""},
+		{`"aspect_ratio":"ASPECT_3_2"`, "", ""}, {`"aspect_ratio":"ASPECT_2_3"`, "", ""},
+		{`"aspect_ratio":"ASPECT_4_3"`, "", ""},
+		{`"aspect_ratio":"ASPECT_3_4"`, "", ""}, {`"aspect_ratio":"ASPECT_16_9"`, "", ""},
+		{`"aspect_ratio":"ASPECT_9_16"`, "", ""},
+		{`"aspect_ratio":"ASPECT_10_16"`, "", ""}, {`"aspect_ratio":"SPECT_16_10"`, "", ""},
+		{`"aspect_ratio":"ASPECT_16_10"`, "", ""},
 		{`"aspect_ratio":"16x9"`, "aspect_ratio", aspects}, {`"aspect_ratio":"ASPECT_1_2"`, "aspect_ratio", aspects},
 		{`"aspect_ratio":"SPECT_1_1"`, "aspect_ratio", aspects}, {`"aspect_ratio":1`, "aspect_ratio", aspects},
 		{`"aspect_ratio":"ASPECT_1_1","resolution":"1024x1024"`, "aspect_ratio", "cannot be combined with resolution"},
 		{`"resolution":"1024x768"`, "", ""}, {`"resolution":"RESOLUTION_1024_768","model":"V_2_TURBO"`, "", ""},
-		{`"resolution":"1024"`, "resolution", sizes}, {`"resolution":"10x10"`, "resolution", sizes}, {`"resolution":"99999x99999"`, "resolution", sizes},
+		{`"resolution":"1024"`, "resolution", sizes}, {`"resolution":"10x10"`, "resolution", sizes},
+		{`"resolution":"99999x99999"`, "resolution", sizes},
 		{`"resolution":"1024x768","model":"V_1"`, "resolution", "is only for the models V_2, V_2_TURBO"},
 		{`"resolution":"1024x768","model":"V_2A"`, "resolution", "is only for the models V_2, V_2_TURBO"},
 		{`"resolution":"1024x768","model":"V_9"`, "model", modelsV2},
-		{`"model":"V_1"`, "", ""}, {`"model":"V_1_TURBO"`, "", ""}, {`"model":"V_2"`, "", ""}, {`"model":"V_2_TURBO"`, "", ""},
-		{`"model":"V_2A"`, "", ""}, {`"model":"V_2A_TURBO"`, "", ""}, {`"model":"v_2"`, "model", modelsV2}, {`"model":"V_3"`, "model", modelsV2},
-		{`"magic_prompt_option":"AUTO"`, "", ""}, {`"magic_prompt_option":"ON"`, "", ""}, {`"magic_prompt_option":"OFF"`, "", ""},
+		{`"model":"V_1"`, "", ""}, {`"model":"V_1_TURBO"`, "", ""}, {`"model":"V_2"`, "", ""},
+		{`"model":"V_2_TURBO"`, "", ""},
+		{`"model":"V_2A"`, "", ""}, {`"model":"V_2A_TURBO"`, "", ""}, {`"model":"v_2"`, "model", modelsV2},
+		{`"model":"V_3"`, "model", modelsV2},
+		{`"magic_prompt_option":"AUTO"`, "", ""}, {`"magic_prompt_option":"ON"`, "", ""},
+		{`"magic_prompt_option":"OFF"`, "", ""},
 		{`"magic_prompt_option":"MAYBE"`, "magic_prompt_option", magics},
 		{`"seed":0`, "", ""}, {`"seed":2147483647`, "", ""}, {`"seed":null`, "", ""},
-		{`"seed":-1`, "seed", seeds}, {`"seed":2147483648`, "seed", seeds}, {`"seed":1.5`, "seed", seeds}, {`"seed":"7"`, "seed", seeds}, {`"seed":1e3`, "seed", seeds},
-		{`"style_type":"AUTO"`, "", ""}, {`"style_type":"GENERAL"`, "", ""}, {`"style_type":"REALISTIC"`, "", ""}, {`"style_type":"DESIGN"`, "", ""},
-		{`"style_type":"RENDER_3D"`, "", ""}, {`"style_type":"ANIME","model":"V_2A"`, "", ""}, {`"style_type":"BAROQUE"`, "style_type", styles},
+		{`"seed":-1`, "seed", seeds}, {`"seed":2147483648`, "seed", seeds}, {`"seed":1.5`, "seed", seeds},
+		{`"seed":"7"`, "seed", seeds}, {`"seed":1e3`, "seed", seeds},
+		{`"style_type":"AUTO"`, "", ""}, {`"style_type":"GENERAL"`, "", ""}, {`"style_type":"REALISTIC"`, "", ""},
+		{`"style_type":"DESIGN"`, "", ""},
+		{`"style_type":"RENDER_3D"`, "", ""}, {`"style_type":"ANIME","model":"V_2A"`, "", ""},
+		{`"style_type":"BAROQUE"`, "style_type", styles},
 		{`"style_type":"AUTO","model":"V_1"`, "style_type", "is only for the models V_2, V_2_TURBO, V_2A, V_2A_TURBO"},
-		{`"style_type":"ANIME","model":"V_1_TURBO"`, "style_type", "is only for the models V_2, V_2_TURBO, V_2A, V_2A_TURBO"},
-		{`"negative_prompt":"dogs","model":"V_1"`, "", ""}, {`"negative_prompt":"dogs"`, "", ""}, {`"negative_prompt":""`, "", ""},
-		{`"negative_prompt":"dogs","model":"V_2A"`, "negative_prompt", "is only for the models V_1, V_1_TURBO, V_2, V_2_TURBO"},
+		{`"style_type":"ANIME","model":"V_1_TURBO"`, "style_type",
+			"is only for the models V_2, V_2_TURBO, V_2A, V_2A_TURBO"},
+		{`"negative_prompt":"dogs","model":"V_1"`, "", ""}, {`"negative_prompt":"dogs"`, "", ""},
+		{`"negative_prompt":""`, "", ""},
+		{`"negative_prompt":"dogs","model":"V_2A"`, "negative_prompt",
+			"is only for the models V_1, V_1_TURBO, V_2, V_2_TURBO"},
 		{`"negative_prompt":["dogs"]`, "negative_prompt", "must be a string"},
-		{`"num_images":1`, "", ""}, {`"num_images":8`, "", ""}, {`"num_images":0`, "num_images", numbers}, {`"num_images":9`, "num_images", numbers},
-		{`"color_palette":{"name":"EMBER"}`, "", ""}, {`"color_palette":"EMBER"`, "color_palette", "must be a JSON object"},
+		{`"num_images":1`, "", ""}, {`"num_images":8`, "", ""}, {`"num_images":0`, "num_images", numbers},
+		{`"num_images":9`, "num_images", numbers},
+		{`"color_palette":{"name":"EMBER"}`, "", ""},
+		{`"color_palette":"EMBER"`, "color_palette", "must be a JSON object"},
 		{`"unheard_of":true`, "", ""},
-		// The documents' order, not the client's, says what is told first.
+		// The documents' order, not the client's, decides which error is reported.
 		{`"num_images":9,"seed":-1,"aspect_ratio":"x"`, "aspect_ratio", aspects},
 	} {
 		body := `{"image_request":{"prompt":"a cat"}}`

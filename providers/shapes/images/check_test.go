@@ -57,7 +57,7 @@ func TestRulesByModel(t *testing.T) {
 		one         = "gen-image-1 gen-image-1-mini gen-image-1.5 gpt-image-1"
 		two         = "gen-image-2 gen-image-2-2026-04-21"
 		modern      = one + " " + two
-		legacy, all = old2 + " " + old3 + " dall-e-3", old2 + " " + old3 + " " + modern + " house-model"
+		legacy, all = old2 + " " + old3 + " dall-e-3", old2 + " " + old3 + " " + modern + " other-model"
 	)
 	letters := func(n int) string { return strings.Repeat("ä", n) }
 	rows := []row{
@@ -210,7 +210,8 @@ func TestRulesByModel(t *testing.T) {
 
 func TestParametersOfOtherModelsAreUnknown(t *testing.T) {
 	for model, name := range map[string]string{"gen-image-1": "style", "gen-image-2": "response_format", "legacy-image-2": "background", "legacy-image-3": "moderation"} {
-		value := map[string]string{"style": "vivid", "response_format": "url", "background": "auto", "moderation": "low"}[name]
+		value := map[string]string{"style": "vivid", "response_format": "url", "background": "auto",
+			"moderation": "low"}[name]
 		_, err := images.CheckGeneration(body(t, object{"model": model, name: value}), itself)
 		if param, code := broken(t, err); param != name || code != "unknown_parameter" {
 			t.Errorf("%s: %s, %v", model, param, code)

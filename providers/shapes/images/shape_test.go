@@ -37,8 +37,8 @@ func sent(t *testing.T, r *picture.Request, model string) (*picture.Call, string
 	return call, string(b), rep
 }
 
-// Requests of other shapes are said in this one's words, and what it has none for
-// is told.
+// Requests of other shapes are translated into this one, and fields that it does not
+// have are reported.
 func TestOtherShapesAreTranslated(t *testing.T) {
 	seed := int64(7)
 	r := &picture.Request{
@@ -140,7 +140,8 @@ func TestRepliesAreReadAndWritten(t *testing.T) {
 	}
 	got := gjson.ParseBytes(images.NewEmitter(r, itself, time.Now).Reply(p))
 	for path, want := range map[string]string{"created": "5", "output_format": "webp", "size": "8x4", "quality": "low", "background": "opaque",
-		"data.0.b64_json": "aGk=", "usage.total_tokens": "9", "usage.input_tokens_details.image_tokens": "3", "usage.output_tokens_details.image_tokens": "5"} {
+		"data.0.b64_json": "aGk=", "usage.total_tokens": "9", "usage.input_tokens_details.image_tokens": "3",
+		"usage.output_tokens_details.image_tokens": "5"} {
 		if got.Get(path).String() != want {
 			t.Errorf("%s is %s", path, got.Get(path))
 		}
@@ -152,10 +153,12 @@ func TestEventsAreWritten(t *testing.T) {
 	e := images.NewEmitter(r, itself, func() time.Time { return time.Unix(7, 0) })
 	image := picture.Image{Data: []byte("hi")}
 	for got, want := range map[string]string{
-		string(e.Partial(&picture.Partial{Index: 1, Image: image})):                                                "event: image_edit.partial_image\ndata: {\"type\":\"image_edit.partial_image\",\"b64_json\":\"aGk=\",\"created_at\":7,\"output_format\":\"png\",\"partial_image_index\":1}\n\n",
-		string(e.Completed(&picture.Reply{Images: []picture.Image{image}, Usage: &picture.Usage{OutputImage: 2}})): "event: image_edit.completed\ndata: {\"type\":\"image_edit.completed\",\"b64_json\":\"aGk=\",\"created_at\":7,\"output_format\":\"png\",\"usage\":{\"total_tokens\":2,\"input_tokens\":0,\"output_tokens\":2,\"input_tokens_details\":{\"text_tokens\":0,\"image_tokens\":0},\"output_tokens_details\":{\"text_tokens\":0,\"image_tokens\":2}}}\n\n",
-		string(e.Partial(&picture.Partial{Raw: []byte("{\n\"x\":1}")})):                                            "event: image_edit.partial_image\ndata: {\"x\":1}\n\n",
-		string(e.Failure(dialogue.Missing("x"))):                                                                   "event: error\ndata: {\"error\":{\"message\":\"x: is required\",\"type\":\"invalid_request_error\",\"param\":\"x\",\"code\":\"missing_required_parameter\"}}\n\n",
+		string(e.Partial(&picture.Partial{Index: 1,
+			Image: image})): "event: image_edit.partial_image\ndata: {\"type\":\"image_edit.partial_image\",\"b64_json\":\"aGk=\",\"created_at\":7,\"output_format\":\"png\",\"partial_image_index\":1}\n\n",
+		string(e.Completed(&picture.Reply{Images: []picture.Image{image},
+			Usage: &picture.Usage{OutputImage: 2}})): "event: image_edit.completed\ndata: {\"type\":\"image_edit.completed\",\"b64_json\":\"aGk=\",\"created_at\":7,\"output_format\":\"png\",\"usage\":{\"total_tokens\":2,\"input_tokens\":0,\"output_tokens\":2,\"input_tokens_details\":{\"text_tokens\":0,\"image_tokens\":0},\"output_tokens_details\":{\"text_tokens\":0,\"image_tokens\":2}}}\n\n",
+		string(e.Partial(&picture.Partial{Raw: []byte("{\n\"x\":1}")})): "event: image_edit.partial_image\ndata: {\"x\":1}\n\n",
+		string(e.Failure(dialogue.Missing("x"))):                        "event: error\ndata: {\"error\":{\"message\":\"x: is required\",\"type\":\"invalid_request_error\",\"param\":\"x\",\"code\":\"missing_required_parameter\"}}\n\n",
 	} {
 		if got != want {
 			t.Errorf("got  %s\nwant %s", got, want)

@@ -9,7 +9,7 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// BenchmarkCheck is what the untouched lane does to a long conversation.
+// BenchmarkCheck measures Check with a long conversation, as for a request that is passed through.
 func BenchmarkCheck(b *testing.B) {
 	var turns []string
 	for i := range 100 {

@@ -38,11 +38,14 @@ func TestCheckNamesTheFirstBrokenRule(t *testing.T) {
 		{"unknown block", content(`{"type":"hologram"}`), ""},
 		{"block without type", content(`{"text":"a"}`), "messages.1.content.0.type"},
 		{"second block", content(`{"type":"text","text":"a"},{"type":"text"}`), "messages.1.content.1.text"},
-		{"tool_use input", content(`{"type":"tool_use","id":"a","name":"b","input":"{}"}`), "messages.1.content.0.input"},
+		{"tool_use input", content(`{"type":"tool_use","id":"a","name":"b","input":"{}"}`),
+			"messages.1.content.0.input"},
 		{"tool_result id", content(`{"type":"tool_result"}`), "messages.1.content.0.tool_use_id"},
 		{"tool_result block", content(`{"type":"tool_result","tool_use_id":"a","content":[{"type":"x"}]}`), ""},
-		{"image source", content(`{"type":"image","source":{"type":"carrier pigeon"}}`), "messages.1.content.0.source.type"},
-		{"image data", content(`{"type":"image","source":{"type":"base64","media_type":"image/png"}}`), "messages.1.content.0.source.data"},
+		{"image source", content(`{"type":"image","source":{"type":"carrier pigeon"}}`),
+			"messages.1.content.0.source.type"},
+		{"image data", content(`{"type":"image","source":{"type":"base64","media_type":"image/png"}}`),
+			"messages.1.content.0.source.data"},
 		{"server blocks", content(`{"type":"server_tool_use"},{"type":"new_tool_result"}`), ""},
 		{"temperature null", `{` + minimal + `,"temperature":null}`, ""},
 		{"temperature 1.1", `{` + minimal + `,"temperature":1.1}`, "temperature"},
@@ -63,8 +66,10 @@ func TestCheckNamesTheFirstBrokenRule(t *testing.T) {
 		{"older format", `{` + minimal + `,"output_format":{"type":"xml"}}`, "output_format.type"},
 		{"thinking type", `{` + minimal + `,"thinking":{"type":"deep"}}`, "thinking.type"},
 		{"thinking without budget", `{` + minimal + `,"thinking":{"type":"enabled"}}`, "thinking.budget_tokens"},
-		{"thinking small", `{` + minimal + `,"thinking":{"type":"enabled","budget_tokens":1023}}`, "thinking.budget_tokens"},
-		{"thinking not below", `{` + minimal + `,"thinking":{"type":"enabled","budget_tokens":1024}}`, "thinking.budget_tokens"},
+		{"thinking small", `{` + minimal + `,"thinking":{"type":"enabled","budget_tokens":1023}}`,
+			"thinking.budget_tokens"},
+		{"thinking not below", `{` + minimal + `,"thinking":{"type":"enabled","budget_tokens":1024}}`,
+			"thinking.budget_tokens"},
 		{"tool without schema", `{` + minimal + `,"tools":[{"name":"a"}]}`, "tools.0.input_schema"},
 		{"tool without name", `{` + minimal + `,"tools":[{"input_schema":{}}]}`, "tools.0.name"},
 		{"nameless server tool", `{` + minimal + `,"tools":[{"type":"web_search"}]}`, ""},
@@ -97,7 +102,8 @@ func TestCheckReadsTheHead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := shapes.Head{Model: "m", Stream: true, IncludeUsage: true, MaxTokens: 10, N: 1, ServiceTier: "auto", Structured: true}
+	want := shapes.Head{Model: "m", Stream: true, IncludeUsage: true, MaxTokens: 10, N: 1, ServiceTier: "auto",
+		Structured: true}
 	if head != want {
 		t.Errorf("got %+v, want %+v", head, want)
 	}

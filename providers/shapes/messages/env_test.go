@@ -12,9 +12,11 @@ func newEnv() *dialogue.Env { return dialoguetest.NewEnv(1_700_000_000, "made") 
 
 // model is a target that can do everything, and thinks with a budget.
 func model() dialogue.Target {
-	return dialogue.Target{Shape: dialoguetest.Messages, Model: "up", MaxOutputTokens: 8192, Caps: dialogue.Capabilities{
-		StructuredOutputs: true, Thinking: dialogue.ThinkingBudget, ImagesIn: true, FilesIn: true, Sampling: true, Prefill: true,
-	}}
+	return dialogue.Target{Shape: dialoguetest.Messages, Model: "up", MaxOutputTokens: 8192,
+		Caps: dialogue.Capabilities{
+			StructuredOutputs: true, Thinking: dialogue.ThinkingBudget, ImagesIn: true, FilesIn: true, Sampling: true,
+			Prefill: true,
+		}}
 }
 
 func decoded(t *testing.T, text []byte) map[string]any {
@@ -42,7 +44,8 @@ func call(id, name, args string) dialogue.Part {
 }
 
 func result(id, s string) dialogue.Part {
-	return dialogue.Part{Kind: dialogue.ResultPart, Result: &dialogue.Result{CallID: id, Parts: []dialogue.Part{text(s)}}}
+	return dialogue.Part{Kind: dialogue.ResultPart,
+		Result: &dialogue.Result{CallID: id, Parts: []dialogue.Part{text(s)}}}
 }
 
 func thought(t dialogue.Thinking) dialogue.Part {

@@ -95,41 +95,59 @@ func TestParserKeepsTheEventsWellFormed(t *testing.T) {
 		lines []string
 		want  string
 	}{
-		{"text", []string{started, `{"type":"ping"}`, textOpen, delta(0, `{"type":"text_delta","text":"a\n"}`), blockEnd(0), ended, stopped},
+		{"text", []string{started, `{"type":"ping"}`, textOpen, delta(0, `{"type":"text_delta","text":"a\n"}`),
+			blockEnd(0), ended, stopped},
 			`start(msg_1) usage(100,90,1) ping open0:text 0:"a\n" close0 usage(100,90,7) finish(0) end`},
-		{"empty deltas are nothing", []string{started, textOpen, delta(0, `{"type":"text_delta","text":""}`), blockEnd(0), ended, stopped},
+		{"empty deltas are nothing", []string{started, textOpen, delta(0, `{"type":"text_delta","text":""}`),
+			blockEnd(0), ended, stopped},
 			`start(msg_1) usage(100,90,1) open0:text close0 usage(100,90,7) finish(0) end`},
-		{"a call without arguments", []string{started, tool, delta(1, `{"type":"input_json_delta","partial_json":""}`), blockEnd(1), `{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":7}}`, stopped},
+		{"a call without arguments", []string{started, tool, delta(1, `{"type":"input_json_delta","partial_json":""}`),
+			blockEnd(1), `{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":7}}`,
+			stopped},
 			`start(msg_1) usage(100,90,1) open0:call(toolu_1,f) 0:"{}" close0 usage(100,90,7) finish(3) end`},
 		{"a call makes end_turn a call", []string{started, tool, blockEnd(1), ended, stopped},
 			`start(msg_1) usage(100,90,1) open0:call(toolu_1,f) 0:"{}" close0 usage(100,90,7) finish(3) end`},
-		{"a call that came whole", []string{started, strings.Replace(tool, `"input":{}`, `"input":{"a":1}`, 1), blockEnd(1), ended, stopped},
+		{"a call that came whole", []string{started, strings.Replace(tool, `"input":{}`, `"input":{"a":1}`, 1),
+			blockEnd(1), ended, stopped},
 			`start(msg_1) usage(100,90,1) open0:call(toolu_1,f) 0:"{\"a\":1}" close0 usage(100,90,7) finish(3) end`},
-		{"a call that came twice", []string{started, strings.Replace(tool, `"input":{}`, `"input":{"a":1}`, 1), delta(1, `{"type":"input_json_delta","partial_json":"{\"a\":1}"}`), blockEnd(1), ended, stopped},
+		{"a call that came twice", []string{started, strings.Replace(tool, `"input":{}`, `"input":{"a":1}`, 1),
+			delta(1, `{"type":"input_json_delta","partial_json":"{\"a\":1}"}`), blockEnd(1), ended, stopped},
 			`start(msg_1) usage(100,90,1) open0:call(toolu_1,f) 0:"{\"a\":1}" close0 usage(100,90,7) finish(3) end`},
 		{"thinking", []string{started, `{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}`, delta(0, `{"type":"thinking_delta","thinking":"t"}`), delta(0, `{"type":"signature_delta","signature":"S"}`), delta(0, `{"type":"signature_delta","signature":"T"}`), blockEnd(0), ended, stopped},
 			`start(msg_1) usage(100,90,1) open0:thinking 0:"t" close0(ST) usage(100,90,7) finish(0) end`},
 		{"redacted thinking", []string{started, `{"type":"content_block_start","index":0,"content_block":{"type":"redacted_thinking","data":"D"}}`, blockEnd(0), ended, stopped},
 			`start(msg_1) usage(100,90,1) open0:thinking close0(D) usage(100,90,7) finish(0) end`},
-		{"a call without a name is nobody's", []string{started, `{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","input":{}}}`, blockEnd(0), `{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":7}}`, stopped},
+		{"a call without a name is the server's",
+			[]string{started, `{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","input":{}}}`, blockEnd(0), `{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":7}}`, stopped},
 			`start(msg_1) usage(100,90,1) open0:server close0{"type":"tool_use","id":"t","input":{}} usage(100,90,7) finish(0) end`},
-		{"server tools are the server's", []string{started, `{"type":"content_block_start","index":0,"content_block":{"type":"server_tool_use","id":"s","input":{}}}`, delta(0, `{"type":"input_json_delta","partial_json":"{\"q\":1}"}`), blockEnd(0), ended, stopped},
+		{"server tools are the server's", []string{started,
+			`{"type":"content_block_start","index":0,"content_block":{"type":"server_tool_use","id":"s","input":{}}}`,
+			delta(0, `{"type":"input_json_delta","partial_json":"{\"q\":1}"}`), blockEnd(0), ended, stopped},
 			`start(msg_1) usage(100,90,1) open0:server close0{"type":"server_tool_use","id":"s","input":{"q":1}} usage(100,90,7) finish(0) end`},
-		{"citations are about the whole block", []string{started, textOpen, delta(0, `{"type":"citations_delta","citation":{"type":"web_search_result_location","url":"https://w"}}`), delta(0, `{"type":"text_delta","text":"åb"}`), blockEnd(0), ended, stopped},
+		{"citations are about the whole block", []string{started, textOpen,
+			delta(0, `{"type":"citations_delta","citation":{"type":"web_search_result_location","url":"https://w"}}`),
+			delta(0, `{"type":"text_delta","text":"åb"}`), blockEnd(0), ended, stopped},
 			`start(msg_1) usage(100,90,1) open0:text 0:"åb" 0:""[https://w 0-2] close0 usage(100,90,7) finish(0) end`},
-		{"a surrogate pair is joined", []string{started, textOpen, delta(0, `{"type":"text_delta","text":"go \ud83d"}`), delta(0, `{"type":"text_delta","text":"\ude80!"}`), blockEnd(0), ended, stopped},
+		{"a surrogate pair is joined", []string{started, textOpen, delta(0, `{"type":"text_delta","text":"go \ud83d"}`),
+			delta(0, `{"type":"text_delta","text":"\ude80!"}`), blockEnd(0), ended, stopped},
 			`start(msg_1) usage(100,90,1) open0:text 0:"go " 0:"🚀!" close0 usage(100,90,7) finish(0) end`},
-		{"half a pair is replaced", []string{started, textOpen, delta(0, `{"type":"text_delta","text":"\\ud83d \ud83d"}`), blockEnd(0), ended, stopped},
+		{"half a pair is replaced", []string{started, textOpen,
+			delta(0, `{"type":"text_delta","text":"\\ud83d \ud83d"}`), blockEnd(0), ended, stopped},
 			`start(msg_1) usage(100,90,1) open0:text 0:"\\ud83d " 0:"�" close0 usage(100,90,7) finish(0) end`},
-		{"what is new is skipped", []string{started, `{"type":"future"}`, textOpen, delta(0, `{"type":"sparkle_delta"}`), delta(0, `{"type":"text_delta","text":"a"}`), blockEnd(0), ended, stopped},
+		{"what is new is skipped", []string{started, `{"type":"future"}`, textOpen, delta(0,
+			`{"type":"sparkle_delta"}`), delta(0, `{"type":"text_delta","text":"a"}`), blockEnd(0), ended, stopped},
 			`start(msg_1) usage(100,90,1) open0:text 0:"a" close0 usage(100,90,7) finish(0) end`},
-		{"a second message_delta erases nothing", []string{started, `{"type":"message_delta","delta":{"stop_reason":"max_tokens"},"usage":{"output_tokens":30}}`, `{"type":"message_delta","delta":{},"usage":{}}`, stopped},
+		{"a second message_delta erases nothing",
+			[]string{started, `{"type":"message_delta","delta":{"stop_reason":"max_tokens"},"usage":{"output_tokens":30}}`, `{"type":"message_delta","delta":{},"usage":{}}`, stopped},
 			`start(msg_1) usage(100,90,1) usage(100,90,30) finish(2) end`},
-		{"null usage erases nothing", []string{started, `{"type":"message_delta","delta":{"stop_reason":"stop_sequence","stop_sequence":"X"},"usage":{"input_tokens":null,"output_tokens":-4}}`, stopped},
+		{"null usage erases nothing", []string{started,
+			`{"type":"message_delta","delta":{"stop_reason":"stop_sequence","stop_sequence":"X"},"usage":{"input_tokens":null,"output_tokens":-4}}`, stopped},
 			`start(msg_1) usage(100,90,1) usage(100,90,1) finish(1X) end`},
-		{"a refusal explains itself", []string{started, `{"type":"message_delta","delta":{"stop_reason":"refusal","stop_details":{"type":"refusal","explanation":"no"}}}`, stopped},
+		{"a refusal explains itself", []string{started,
+			`{"type":"message_delta","delta":{"stop_reason":"refusal","stop_details":{"type":"refusal","explanation":"no"}}}`, stopped},
 			`start(msg_1) usage(100,90,1) usage(100,90,1) finish(4no) end`},
-		{"blocks left open are closed", []string{started, textOpen, delta(0, `{"type":"text_delta","text":"a"}`), ended, stopped},
+		{"blocks left open are closed",
+			[]string{started, textOpen, delta(0, `{"type":"text_delta","text":"a"}`), ended, stopped},
 			`start(msg_1) usage(100,90,1) open0:text 0:"a" close0 usage(100,90,7) finish(0) end`},
 		{"missing frames are made up", []string{delta(0, `{"type":"text_delta","text":"a"}`), stopped},
 			`start() open0:text 0:"a" close0 finish(0) end`},
@@ -137,7 +155,8 @@ func TestParserKeepsTheEventsWellFormed(t *testing.T) {
 			`start(msg_1) usage(100,90,1) usage(100,90,1) finish(0) end`},
 		{"an early end is a failure", []string{started, textOpen, delta(0, `{"type":"text_delta","text":"a"}`)},
 			`start(msg_1) usage(100,90,1) open0:text 0:"a" error(502 api_error the upstream provider ended the reply before it was finished)`},
-		{"an error event ends it", []string{started, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, stopped},
+		{"an error event ends it", []string{started,
+			`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, stopped},
 			`start(msg_1) usage(100,90,1) error(529 overloaded_error Overloaded)`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -183,7 +202,8 @@ func script() []dialogue.Event {
 		{Kind: dialogue.EventStart, ID: "resp_1", Model: "up"},
 		{Kind: dialogue.EventOpen, Part: 0, PartKind: dialogue.ThinkingPart},
 		{Kind: dialogue.EventDelta, Part: 0, Text: "hm"},
-		{Kind: dialogue.EventClose, Part: 0, Thinking: &dialogue.Thinking{Encrypted: "E", Origin: dialoguetest.Responses}},
+		{Kind: dialogue.EventClose, Part: 0,
+			Thinking: &dialogue.Thinking{Encrypted: "E", Origin: dialoguetest.Responses}},
 		{Kind: dialogue.EventOpen, Part: 1, PartKind: dialogue.TextPart},
 		{Kind: dialogue.EventClose, Part: 1},
 		{Kind: dialogue.EventOpen, Part: 2, PartKind: dialogue.CallPart, Call: &dialogue.Call{ID: "a", Name: "f"}},
@@ -192,16 +212,19 @@ func script() []dialogue.Event {
 		{Kind: dialogue.EventDelta, Part: 3, Text: `{"z":`},
 		{Kind: dialogue.EventDelta, Part: 2, Text: `{"c":`},
 		{Kind: dialogue.EventPing},
-		{Kind: dialogue.EventDelta, Part: 4, Text: "after", Citations: []dialogue.Citation{{URL: "https://w", Title: "W"}}},
+		{Kind: dialogue.EventDelta, Part: 4, Text: "after",
+			Citations: []dialogue.Citation{{URL: "https://w", Title: "W"}}},
 		{Kind: dialogue.EventDelta, Part: 3, Text: `1}`},
 		{Kind: dialogue.EventClose, Part: 4},
 		{Kind: dialogue.EventClose, Part: 3, Signature: "SIG"},
 		{Kind: dialogue.EventDelta, Part: 2, Text: `"Oslo"}`},
 		{Kind: dialogue.EventClose, Part: 2},
-		{Kind: dialogue.EventOpen, Part: 5, PartKind: dialogue.ServerPart, Origin: dialoguetest.Responses, Opaque: json.RawMessage(`{"type":"web_search_call"}`)},
+		{Kind: dialogue.EventOpen, Part: 5, PartKind: dialogue.ServerPart, Origin: dialoguetest.Responses,
+			Opaque: json.RawMessage(`{"type":"web_search_call"}`)},
 		{Kind: dialogue.EventClose, Part: 5},
 		{Kind: dialogue.EventOpen, Part: 6, PartKind: dialogue.ThinkingPart},
-		{Kind: dialogue.EventClose, Part: 6, Thinking: &dialogue.Thinking{Redacted: "R", Origin: dialoguetest.Messages}},
+		{Kind: dialogue.EventClose, Part: 6,
+			Thinking: &dialogue.Thinking{Redacted: "R", Origin: dialoguetest.Messages}},
 		{Kind: dialogue.EventFinish, Reason: dialogue.ReasonStop},
 		{Kind: dialogue.EventUsage, Usage: &u},
 		{Kind: dialogue.EventEnd},
@@ -223,7 +246,8 @@ func TestStreamAndWholeSayTheSame(t *testing.T) {
 	}
 	content := compact(t, folded["content"])
 	seal := folded["content"].([]any)[0].(map[string]any)["signature"].(string)
-	want := `[{"signature":"` + seal + `","thinking":"hm","type":"thinking"},{"id":"a","input":{"c":"Oslo"},"name":"f","type":"tool_use"},` +
+	want := `[{"signature":"` + seal +
+		`","thinking":"hm","type":"thinking"},{"id":"a","input":{"c":"Oslo"},"name":"f","type":"tool_use"},` +
 		`{"id":"b","input":{"z":1},"name":"g","type":"tool_use"},{"citations":[{"cited_text":"","encrypted_index":"","title":"W","type":"web_search_result_location","url":"https://w"}],"text":"after","type":"text"},` +
 		`{"data":"R","type":"redacted_thinking"}]`
 	if content != want {
@@ -318,7 +342,8 @@ func TestThoughtSignaturesOfCallsAreRemembered(t *testing.T) {
 }
 
 func TestWholeRepliesHaveEveryKey(t *testing.T) {
-	_, whole := emitted(newEnv(), []dialogue.Event{{Kind: dialogue.EventStart}, {Kind: dialogue.EventFinish, Reason: dialogue.ReasonLength}, {Kind: dialogue.EventEnd}})
+	_, whole := emitted(newEnv(), []dialogue.Event{{Kind: dialogue.EventStart},
+		{Kind: dialogue.EventFinish, Reason: dialogue.ReasonLength}, {Kind: dialogue.EventEnd}})
 	got := decoded(t, whole)
 	for _, key := range []string{"id", "type", "role", "content", "model", "stop_reason", "stop_sequence", "stop_details", "usage", "container"} {
 		if _, ok := got[key]; !ok {
@@ -331,8 +356,10 @@ func TestWholeRepliesHaveEveryKey(t *testing.T) {
 }
 
 func TestRefusalsAreShownAndNamed(t *testing.T) {
-	_, whole := emitted(newEnv(), []dialogue.Event{{Kind: dialogue.EventStart}, {Kind: dialogue.EventOpen, PartKind: dialogue.RefusalPart},
-		{Kind: dialogue.EventDelta, Text: "No."}, {Kind: dialogue.EventClose}, {Kind: dialogue.EventFinish}, {Kind: dialogue.EventEnd}})
+	_, whole := emitted(newEnv(), []dialogue.Event{{Kind: dialogue.EventStart},
+		{Kind: dialogue.EventOpen, PartKind: dialogue.RefusalPart},
+		{Kind: dialogue.EventDelta, Text: "No."}, {Kind: dialogue.EventClose}, {Kind: dialogue.EventFinish},
+		{Kind: dialogue.EventEnd}})
 	got := decoded(t, whole)
 	if got["stop_reason"] != "refusal" || compact(t, got["stop_details"]) != `{"explanation":"No.","type":"refusal"}` || !strings.Contains(string(whole), `"text":"No."`) {
 		t.Errorf("got %s", whole)
@@ -340,7 +367,8 @@ func TestRefusalsAreShownAndNamed(t *testing.T) {
 }
 
 func TestAnErrorIsTheLastEvent(t *testing.T) {
-	events := append(script()[:8], dialogue.Event{Kind: dialogue.EventError, Err: dialogue.Incomplete()}, dialogue.Event{Kind: dialogue.EventEnd})
+	events := append(script()[:8], dialogue.Event{Kind: dialogue.EventError, Err: dialogue.Incomplete()},
+		dialogue.Event{Kind: dialogue.EventEnd})
 	stream, whole := emitted(newEnv(), events)
 	last := string(stream[strings.LastIndex(string(stream), "event: "):])
 	if !strings.HasPrefix(last, "event: error\ndata: {\"type\":\"error\",\"error\":{\"message\":") || strings.Contains(string(stream), "message_stop") {
@@ -352,8 +380,10 @@ func TestAnErrorIsTheLastEvent(t *testing.T) {
 }
 
 func TestFreeFormInputBecomesJSON(t *testing.T) {
-	events := []dialogue.Event{{Kind: dialogue.EventStart}, {Kind: dialogue.EventOpen, PartKind: dialogue.CallPart, Call: &dialogue.Call{ID: "a", Name: "p", Custom: true}},
-		{Kind: dialogue.EventDelta, Text: "say \"x\"\n"}, {Kind: dialogue.EventDelta, Text: "+y"}, {Kind: dialogue.EventClose}, {Kind: dialogue.EventFinish}, {Kind: dialogue.EventEnd}}
+	events := []dialogue.Event{{Kind: dialogue.EventStart},
+		{Kind: dialogue.EventOpen, PartKind: dialogue.CallPart, Call: &dialogue.Call{ID: "a", Name: "p", Custom: true}},
+		{Kind: dialogue.EventDelta, Text: "say \"x\"\n"}, {Kind: dialogue.EventDelta, Text: "+y"},
+		{Kind: dialogue.EventClose}, {Kind: dialogue.EventFinish}, {Kind: dialogue.EventEnd}}
 	stream, whole := emitted(newEnv(), events)
 	want := `{"input":"say \"x\"\n+y"}`
 	for _, got := range []map[string]any{fold(t, string(stream)), decoded(t, whole)} {

@@ -16,13 +16,19 @@ import (
 func TestPatchChangesNothingElse(t *testing.T) {
 	sealed := newEnv().Sealer.Seal(&dialogue.Thinking{Origin: dialoguetest.Chat})
 	for _, c := range []struct{ name, body, want, degraded, losses string }{
-		{"bytes stay", `{ "model":"up", "x":1.0,  "max_tokens" : 5 }`, `{ "model":"up", "x":1.0,  "max_tokens" : 5 }`, "", ""},
+		{"bytes stay", `{ "model":"up", "x":1.0,  "max_tokens" : 5 }`, `{ "model":"up", "x":1.0,  "max_tokens" : 5 }`,
+			"", ""},
 		{"an alias", ` {"x":1, "model" : "alias", "max_tokens":5}`, ` {"x":1, "model" : "up", "max_tokens":5}`, "", ""},
-		{"no schema", `{"model":"up","output_config":{"format":{"type":"json_schema"},"effort":"low"}}`, `{"model":"up","output_config":{"effort":"low"}}`, dialogue.MissingSchema, ""},
-		{"no schema, last", `{"model":"up","output_config":{"effort":"low" , "format":{"type":"json_schema"} }}`, `{"model":"up","output_config":{"effort":"low"  }}`, dialogue.MissingSchema, ""},
-		{"no schema, alone", `{"model":"up","output_config":{"format":{"type":"json_schema"}}}`, `{"model":"up","output_config":{}}`, dialogue.MissingSchema, ""},
-		{"older no schema", `{"model":"up","output_format":{"type":"json_schema"}}`, `{"model":"up","output_format":null}`, dialogue.MissingSchema, ""},
-		{"any JSON", `{"model":"up","output_config":{"format":{"type":"json_object"}}}`, `{"model":"up","output_config":{}}`, dialogue.JSONObjectUnsupported, ""},
+		{"no schema", `{"model":"up","output_config":{"format":{"type":"json_schema"},"effort":"low"}}`,
+			`{"model":"up","output_config":{"effort":"low"}}`, dialogue.MissingSchema, ""},
+		{"no schema, last", `{"model":"up","output_config":{"effort":"low" , "format":{"type":"json_schema"} }}`,
+			`{"model":"up","output_config":{"effort":"low"  }}`, dialogue.MissingSchema, ""},
+		{"no schema, alone", `{"model":"up","output_config":{"format":{"type":"json_schema"}}}`,
+			`{"model":"up","output_config":{}}`, dialogue.MissingSchema, ""},
+		{"older no schema", `{"model":"up","output_format":{"type":"json_schema"}}`,
+			`{"model":"up","output_format":null}`, dialogue.MissingSchema, ""},
+		{"any JSON", `{"model":"up","output_config":{"format":{"type":"json_object"}}}`,
+			`{"model":"up","output_config":{}}`, dialogue.JSONObjectUnsupported, ""},
 		{"a fitting schema", `{"model":"up","output_config":{"format":{"type":"json_schema","schema":{"type": "object","properties":{},"additionalProperties":false}}}}`,
 			`{"model":"up","output_config":{"format":{"type":"json_schema","schema":{"type": "object","properties":{},"additionalProperties":false}}}}`, "", ""},
 		{"tools keep their bounds", `{"model":"up","tools":[{"name":"f","input_schema":{"type":"object","properties":{"a":{"type":"integer","minimum":3}}}}]}`,
@@ -195,7 +201,8 @@ func TestPatchClosesObjectsAndStripsBounds(t *testing.T) {
 }
 
 func TestPatchPassesTheVendorsHeaders(t *testing.T) {
-	in := shapes.Params{Path: "/v1/messages/count_tokens", Header: http.Header{"Anthropic-Version": {"2026-10-21"}, "Anthropic-Beta": {"a,b", "c"}, "Cookie": {"x"}}}
+	in := shapes.Params{Path: "/v1/messages/count_tokens",
+		Header: http.Header{"Anthropic-Version": {"2026-10-21"}, "Anthropic-Beta": {"a,b", "c"}, "Cookie": {"x"}}}
 	call, err := Shape.Patch([]byte(`{"model":"up"}`), in, shapes.Head{}, model(), new(dialogue.Report), newEnv())
 	if err != nil {
 		t.Fatal(err)
@@ -207,7 +214,8 @@ func TestPatchPassesTheVendorsHeaders(t *testing.T) {
 
 func TestTapLearnsHowAReplyEnds(t *testing.T) {
 	tap := Shape.NewTap(shapes.TapOptions{Stream: true, Model: "alias"}, newEnv())
-	replaced, v, content := tap.Event("message_start", []byte(`{"type":"message_start","message":{"id":"x","model": "up","usage":{"input_tokens":3}}}`))
+	replaced, v, content := tap.Event("message_start",
+		[]byte(`{"type":"message_start","message":{"id":"x","model": "up","usage":{"input_tokens":3}}}`))
 	if v != shapes.Replace || content || string(replaced) != `{"type":"message_start","message":{"id":"x","model": "alias","usage":{"input_tokens":3}}}` {
 		t.Errorf("got %s %v %v", replaced, v, content)
 	}
@@ -219,7 +227,8 @@ func TestTapLearnsHowAReplyEnds(t *testing.T) {
 		{"ping", `{"type":"ping"}`, shapes.Forward, false},
 		{"content_block_delta", `{}`, shapes.Forward, true},
 		{"", `{"type":"content_block_stop","index":0}`, shapes.Forward, true},
-		{"message_delta", `{"type":"message_delta","delta":{"stop_reason":"max_tokens"},"usage":{"output_tokens":8}}`, shapes.Forward, true},
+		{"message_delta", `{"type":"message_delta","delta":{"stop_reason":"max_tokens"},"usage":{"output_tokens":8}}`,
+			shapes.Forward, true},
 		{"message_stop", `{"type":"message_stop"}`, shapes.Forward, true},
 		{"message_stop", `{"type":"message_stop"}`, shapes.Drop, false},
 	} {
@@ -279,7 +288,8 @@ func TestDecodeErrorReadsEveryForm(t *testing.T) {
 		{422, `{"message":"m"}`, "m", "invalid_request_error", nil},
 		{401, `{"detail":"d"}`, "d", "authentication_error", nil},
 		{529, `<html>`, "the upstream provider returned status 529", "overloaded_error", nil},
-		{502, `"` + strings.Repeat("x", maxErrorBody) + `"`, "the upstream provider returned status 502", "api_error", nil},
+		{502, `"` + strings.Repeat("x", maxErrorBody) + `"`, "the upstream provider returned status 502", "api_error",
+			nil},
 		{503, ``, "the upstream provider returned status 503", "api_error", nil},
 	} {
 		err := Shape.DecodeError(c.status, h, []byte(c.body))

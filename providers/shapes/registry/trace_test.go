@@ -30,11 +30,11 @@ func able(shape dialogue.Shape) dialogue.Target {
 	}}
 }
 
-// trace is what can be seen of a request.
+// trace holds the visible results of a request.
 type trace struct{ body, losses, refused, enforced string }
 
-// translated is all that a request has become: what the upstream reads, what the
-// client is told of it, or why it was refused.
+// translated returns all results of a request: the upstream's body, the losses that
+// the client is warned of, or the reason of the refusal.
 func translated(in, out *shapes.Shape, body []byte) (trace, error) {
 	env, inbound := newEnv(), shapes.Params{Path: "/v1"}
 	if in.Name == dialoguetest.Gemini {
@@ -59,8 +59,8 @@ func translated(in, out *shapes.Shape, body []byte) (trace, error) {
 		enforced: fmt.Sprint(req.Enforced, req.Truncation)}, nil
 }
 
-// written is the JSON of v, the members of an object in the order of their names:
-// what is told of a request is told in the order in which it is read.
+// written returns the JSON of v, with the members of an object in the order of their
+// names, because losses are listed in the order in which a request is read.
 func written(t *testing.T, v any) []byte {
 	t.Helper()
 	var w bytes.Buffer
@@ -108,8 +108,8 @@ func sortedKeys(m map[string]any) []string {
 	return keys
 }
 
-// untold are the members that are rightly neither sent nor told of: nothing that
-// the model reads or does is another without them.
+// untold lists the members that are rightly neither sent nor reported, because the
+// model reads and does the same without them.
 var untold = []struct {
 	place *regexp.Regexp
 	why   string
@@ -120,13 +120,15 @@ var untold = []struct {
 	{regexp.MustCompile(`\.text\.format\.name$`), "schemas have no names elsewhere"},
 	{regexp.MustCompile(`^\.tools\[\d\]\.name$`), "of a web search, which has but one"},
 	{regexp.MustCompile(`\.propertyOrdering\b`), "the properties stand in this order"},
-	{regexp.MustCompile(`^\.contents\[\d\]\.role$|^\.systemInstruction\.role$`), "the user's is understood, the system's is its place"},
+	{regexp.MustCompile(`^\.contents\[\d\]\.role$|^\.systemInstruction\.role$`),
+		"the user's is understood, the system's is its place"},
 	{regexp.MustCompile(`\.thinking\.display$|\.includeThoughts$|\.(generate_)?summary$`), "how the reply is shown"},
 	{regexp.MustCompile(`^\.include\[0\]$`), "reasoning.encrypted_content: what the reply holds"},
 	{regexp.MustCompile(`\.signature$|\.thoughtSignature$`), "a proof, to its own maker only"},
-	{regexp.MustCompile(`\.encrypted_content$`), "the thought is told of"},
+	{regexp.MustCompile(`\.encrypted_content$`), "the thought is reported"},
 	{regexp.MustCompile(`\.functionResponse\.id$`), "paired by name"},
-	{regexp.MustCompile(`\.source\.media_type$|\.functionResponse\.parts.*\.mimeType$|\.fileData\.mimeType$`), "told from the data"},
+	{regexp.MustCompile(`\.source\.media_type$|\.functionResponse\.parts.*\.mimeType$|\.fileData\.mimeType$`),
+		"recognised from the data"},
 	{regexp.MustCompile(`^\.input\[1\]\.role$`), "of an item that declares tools, which has but one"},
 	{regexp.MustCompile(`^\.input\[\d\]\.(id|status)$|\.logprobs\b|\.caller\b`), "how history came to be"},
 }
@@ -141,8 +143,8 @@ func rightlyUntold(place string) bool {
 }
 
 // TestNothingIsSilentlyLost leaves out each member of the requests in testdata,
-// which hold what the vendors' schemas have. It must make a difference: to what is
-// sent, or to what the client is told.
+// which hold all members of the vendors' schemas. It must make a difference: to
+// the upstream's body, or to the client's warnings.
 func TestNothingIsSilentlyLost(t *testing.T) {
 	for _, in := range All {
 		seeds, err := os.ReadFile("testdata/" + string(in.Name) + ".jsonl")
@@ -176,7 +178,7 @@ func traced(t *testing.T, in, out *shapes.Shape, seed string) {
 	if whole.refused != "" {
 		return
 	}
-	var same, told []string
+	var same, reported []string
 	differs := map[string]bool{} // places in which something makes a difference
 	without(t, v, func(place string, body []byte) {
 		less, err := translated(in, out, body)
@@ -188,7 +190,7 @@ func traced(t *testing.T, in, out *shapes.Shape, seed string) {
 			return
 		}
 		if less.body == whole.body {
-			told = append(told, place)
+			reported = append(reported, place)
 		}
 		for p := above(place); p != ""; p = above(p) {
 			differs[p] = true
@@ -196,7 +198,8 @@ func traced(t *testing.T, in, out *shapes.Shape, seed string) {
 	})
 	for _, place := range same {
 		// What stands in something that is lost as a whole is lost with it.
-		whole := slices.ContainsFunc(told, func(p string) bool { return !differs[p] && strings.HasPrefix(place, p) })
+		whole := slices.ContainsFunc(reported,
+			func(p string) bool { return !differs[p] && strings.HasPrefix(place, p) })
 		if !whole && !rightlyUntold(place) {
 			t.Errorf("%s -> %s: no trace of %s in\n%s", in.Name, out.Name, place, seed)
 		}
@@ -240,7 +243,7 @@ func TestNothingIsToldThatIsNot(t *testing.T) {
 				t.Fatalf("%s: %v", in, err)
 			}
 			if got.losses != "" {
-				t.Errorf("%s -> %s: told to be lost: %s", in, out.Name, got.losses)
+				t.Errorf("%s -> %s: reported as lost: %s", in, out.Name, got.losses)
 			}
 		}
 	}

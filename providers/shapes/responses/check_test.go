@@ -21,15 +21,23 @@ func TestCheckNamesTheFirstBrokenField(t *testing.T) {
 		{`{"model":"m","input":7}`, "input", "invalid_value"},
 		{`{"model":"m","input":["x"]}`, "input[0]", "invalid_value"},
 		{`{"model":"m","input":[{"content":"x"}]}`, "input[0].type", "missing_required_parameter"},
-		{`{"model":"m","input":[{"role":"user","content":"a"},{"role":"bot","content":"x"}]}`, "input[1].role", "invalid_value"},
+		{`{"model":"m","input":[{"role":"user","content":"a"},{"role":"bot","content":"x"}]}`, "input[1].role",
+			"invalid_value"},
 		{`{"model":"m","input":[{"role":"user"}]}`, "input[0].content", "missing_required_parameter"},
-		{`{"model":"m","input":[{"role":"user","content":[{"type":"input_text"}]}]}`, "input[0].content[0].text", "missing_required_parameter"},
-		{`{"model":"m","input":[{"role":"user","content":[{"type":"input_image","image_url":{"url":"x"}}]}]}`, "input[0].content[0].image_url", "invalid_value"},
-		{`{"model":"m","input":[{"role":"user","content":[{"type":"input_file"}]}]}`, "input[0].content[0].file_data", "missing_required_parameter"},
-		{`{"model":"m","input":[{"type":"function_call","name":"f","arguments":"{}"}]}`, "input[0].call_id", "missing_required_parameter"},
-		{`{"model":"m","input":[{"type":"function_call","call_id":"c","name":"","arguments":"{}"}]}`, "input[0].name", "invalid_value"},
-		{`{"model":"m","input":[{"type":"function_call","call_id":"c","name":"f","arguments":{}}]}`, "input[0].arguments", "invalid_value"},
-		{`{"model":"m","input":[{"type":"function_call_output","call_id":"c"}]}`, "input[0].output", "missing_required_parameter"},
+		{`{"model":"m","input":[{"role":"user","content":[{"type":"input_text"}]}]}`, "input[0].content[0].text",
+			"missing_required_parameter"},
+		{`{"model":"m","input":[{"role":"user","content":[{"type":"input_image","image_url":{"url":"x"}}]}]}`,
+			"input[0].content[0].image_url", "invalid_value"},
+		{`{"model":"m","input":[{"role":"user","content":[{"type":"input_file"}]}]}`, "input[0].content[0].file_data",
+			"missing_required_parameter"},
+		{`{"model":"m","input":[{"type":"function_call","name":"f","arguments":"{}"}]}`, "input[0].call_id",
+			"missing_required_parameter"},
+		{`{"model":"m","input":[{"type":"function_call","call_id":"c","name":"","arguments":"{}"}]}`, "input[0].name",
+			"invalid_value"},
+		{`{"model":"m","input":[{"type":"function_call","call_id":"c","name":"f","arguments":{}}]}`,
+			"input[0].arguments", "invalid_value"},
+		{`{"model":"m","input":[{"type":"function_call_output","call_id":"c"}]}`, "input[0].output",
+			"missing_required_parameter"},
 		{`{"model":"m","input":[{"type":"additional_tools","tools":[{"name":"f"}]}]}`, "input[0].tools[0].type",
 			"missing_required_parameter"},
 		{`{"model":"m","input":[{"type":"item_reference"}]}`, "input[0].id", "missing_required_parameter"},
@@ -59,15 +67,20 @@ func TestCheckNamesTheFirstBrokenField(t *testing.T) {
 		{`{"model":"m","input":"x","reasoning":{"effort":3}}`, "reasoning.effort", "invalid_value"},
 		{`{"model":"m","input":"x","text":{"verbosity":"chatty"}}`, "text.verbosity", "invalid_value"},
 		{`{"model":"m","input":"x","text":{"format":{"type":"yaml"}}}`, "text.format.type", "invalid_value"},
-		{`{"model":"m","input":"x","text":{"format":{"type":"json_schema","schema":"s"}}}`, "text.format.schema", "invalid_value"},
+		{`{"model":"m","input":"x","text":{"format":{"type":"json_schema","schema":"s"}}}`, "text.format.schema",
+			"invalid_value"},
 		{`{"model":"m","input":"x","tools":{}}`, "tools", "invalid_value"},
 		{`{"model":"m","input":"x","tools":[{"name":"f"}]}`, "tools[0].type", "missing_required_parameter"},
 		{`{"model":"m","input":"x","tools":[{"type":"function"}]}`, "tools[0].name", "missing_required_parameter"},
-		{`{"model":"m","input":"x","tools":[{"type":"function","name":"f","parameters":[]}]}`, "tools[0].parameters", "invalid_value"},
-		{`{"model":"m","input":"x","tools":[{"type":"namespace","name":"n","tools":[{"type":"function"}]}]}`, "tools[0].tools[0].name", "missing_required_parameter"},
+		{`{"model":"m","input":"x","tools":[{"type":"function","name":"f","parameters":[]}]}`, "tools[0].parameters",
+			"invalid_value"},
+		{`{"model":"m","input":"x","tools":[{"type":"namespace","name":"n","tools":[{"type":"function"}]}]}`,
+			"tools[0].tools[0].name", "missing_required_parameter"},
 		{`{"model":"m","input":"x","tool_choice":"maybe"}`, "tool_choice", "invalid_value"},
-		{`{"model":"m","input":"x","tool_choice":{"type":"function"}}`, "tool_choice.name", "missing_required_parameter"},
-		{`{"model":"m","input":"x","tool_choice":{"type":"allowed_tools","mode":"none","tools":[]}}`, "tool_choice.mode", "invalid_value"},
+		{`{"model":"m","input":"x","tool_choice":{"type":"function"}}`, "tool_choice.name",
+			"missing_required_parameter"},
+		{`{"model":"m","input":"x","tool_choice":{"type":"allowed_tools","mode":"none","tools":[]}}`,
+			"tool_choice.mode", "invalid_value"},
 		{`{"model":"m","prompt":{}}`, "prompt.id", "missing_required_parameter"},
 		{`{"temperature":3,"max_output_tokens":1,"model":"m"}`, "temperature", "invalid_value"},
 		{`{"max_output_tokens":1,"temperature":3,"model":"m"}`, "max_output_tokens", "invalid_value"},
@@ -80,7 +93,8 @@ func TestCheckNamesTheFirstBrokenField(t *testing.T) {
 			continue
 		}
 		if e.Param != tt.param || e.Code != tt.code || e.Status != 400 || !strings.HasPrefix(e.Message, tt.param) {
-			t.Errorf("%s: got %d %v %q %q, want %q %q", tt.body, e.Status, e.Code, e.Param, e.Message, tt.param, tt.code)
+			t.Errorf("%s: got %d %v %q %q, want %q %q", tt.body, e.Status, e.Code, e.Param, e.Message, tt.param,
+				tt.code)
 		}
 	}
 }
@@ -110,7 +124,8 @@ func TestCheckReadsTheHead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want(t, "head", head, shapes.Head{Model: "m", Stream: true, MaxTokens: 20, N: 1, ServiceTier: "flex", Structured: true,
+	want(t, "head", head, shapes.Head{Model: "m", Stream: true, MaxTokens: 20, N: 1, ServiceTier: "flex",
+		Structured:         true,
 		PreviousResponseID: "resp_1", Background: true})
 	head, err = responses.Shape.Check([]byte(`{"model":"m","input":"x"}`), shapes.Params{})
 	if err != nil {

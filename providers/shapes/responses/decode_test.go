@@ -57,14 +57,19 @@ func TestDecodeKeepsItemsInOrder(t *testing.T) {
 	for _, tt := range []struct{ input, want string }{
 		{`"hi"`, "u[hi]"},
 		{`[{"role":"user","content":"a"},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"b"},{"type":"refusal","refusal":"c"}]}]`, "u[a]a[bno:c]"},
-		{`[{"role":"developer","content":"d"},{"role":"user","content":"a"},{"role":"system","content":"late"}]`, "u[a]u[sys:late]"},
+		{`[{"role":"developer","content":"d"},{"role":"user","content":"a"},{"role":"system","content":"late"}]`,
+			"u[a]u[sys:late]"},
 		{`[{"type":"function_call","call_id":"c","name":"f","arguments":"{\"n\":9007199254740993}"},{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"x"},{"type":"input_image","image_url":"https://i"}]}]`,
 			`a[call:c,f,{"n":9007199254740993},false]u[result:c,x(image   https://i  ),false]`},
 		{`[{"type":"custom_tool_call","call_id":"c","name":"sh","input":"ls"},{"type":"custom_tool_call_output","call_id":"c","output":"."}]`, "a[call:c,sh,ls,true]u[result:c,.,true]"},
-		{`[{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"s"}],"encrypted_content":"gAAA"}]`, "a[think:s,responses,rs_1,gAAA,]"},
-		{`[{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"` + sealed + `"}]`, "a[think:exact,messages,,,sig]"},
-		{`[{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"s"}],"encrypted_content":"` + sealed[:len(sealed)-2] + `"}]`, "a[think:s,,,,]"},
-		{`[{"type":"web_search_call","id":"ws"},{"type":"shell_call_output","output":1}]`, `a[server:{"type":"web_search_call","id":"ws"}]u[server:{"type":"shell_call_output","output":1}]`},
+		{`[{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"s"}],"encrypted_content":"gAAA"}]`,
+			"a[think:s,responses,rs_1,gAAA,]"},
+		{`[{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"` + sealed + `"}]`,
+			"a[think:exact,messages,,,sig]"},
+		{`[{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"s"}],"encrypted_content":"` +
+			sealed[:len(sealed)-2] + `"}]`, "a[think:s,,,,]"},
+		{`[{"type":"web_search_call","id":"ws"},{"type":"shell_call_output","output":1}]`,
+			`a[server:{"type":"web_search_call","id":"ws"}]u[server:{"type":"shell_call_output","output":1}]`},
 		{`[{"role":"user","content":[{"type":"input_image","image_url":"data:image/PNG;charset=x;BASE64,QUJD"},{"type":"input_file","filename":"a.txt","file_data":"QUJD"},{"type":"input_file","file_id":"file_1"},{"type":"input_audio","input_audio":{"data":"QQ==","format":"mp3"}}]}]`,
 			"u[(image image/png QUJD   )(file text/plain QUJD   a.txt)(file    file_1 )(audio audio/mpeg QQ==   )]"},
 	} {
@@ -98,7 +103,8 @@ func TestDecodeReadsTools(t *testing.T) {
 	}
 	want(t, "tools", got, "function:f function:nested custom:c web_search:web_search opaque: function:n__g ")
 	want(t, "strict", *req.Tools[0].Strict, true)
-	want(t, "choice", fmt.Sprint(req.ToolChoice.Mode, req.ToolChoice.Names, req.ToolChoice.Required), "allowed[f web_search] true")
+	want(t, "choice", fmt.Sprint(req.ToolChoice.Mode, req.ToolChoice.Names, req.ToolChoice.Required),
+		"allowed[f web_search] true")
 	want(t, "parallel", *req.Parallel, false)
 	want(t, "reasoning", req.Reasoning.Effort == "low" && req.Reasoning.Include && req.Reasoning.EncryptedContent, true)
 	want(t, "extra", req.Extra[0].Name, "unknown")
@@ -129,7 +135,8 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		patched, err := responses.Shape.Patch([]byte(body), shapes.Params{}, head, newTarget(), new(dialogue.Report), newEnv())
+		patched, err := responses.Shape.Patch([]byte(body), shapes.Params{}, head, newTarget(), new(dialogue.Report),
+			newEnv())
 		if err != nil {
 			t.Fatalf("Patch: %v", err)
 		}

@@ -45,7 +45,8 @@ func TestEveryItemGetsItsWholeProtocol(t *testing.T) {
 	events, doc := emitAll(t, env, req, reply(dialogue.ReasonTool,
 		open(0, dialogue.ThinkingPart), say(0, "hm"), say(0, "m"), sealed,
 		open(1, dialogue.TextPart), say(1, "Su"), say(1, "re."), end(1),
-		openCall(2, "call_a", "f"), openCall(3, "call_b", "g"), say(2, `{"a"`), say(3, "{}"), say(2, `:1}`), end(2), end(3),
+		openCall(2, "call_a", "f"), openCall(3, "call_b", "g"), say(2, `{"a"`), say(3, "{}"), say(2, `:1}`), end(2),
+		end(3),
 	))
 	want(t, "events", types(events), "created in_progress "+
 		"output_item.added reasoning_summary_part.added reasoning_summary_text.delta reasoning_summary_text.delta reasoning_summary_text.done reasoning_summary_part.done output_item.done "+
@@ -75,9 +76,11 @@ func TestTextPartsThatFollowEachOtherAreOneMessage(t *testing.T) {
 
 func TestTruncatedAndFilteredRepliesAreIncomplete(t *testing.T) {
 	for reason, word := range map[dialogue.Reason]string{
-		dialogue.ReasonLength: "max_output_tokens", dialogue.ReasonContextWindow: "max_output_tokens", dialogue.ReasonFilter: "content_filter",
+		dialogue.ReasonLength: "max_output_tokens", dialogue.ReasonContextWindow: "max_output_tokens",
+		dialogue.ReasonFilter: "content_filter",
 	} {
-		events, doc := emitAll(t, newEnv(), &dialogue.Request{Model: "m"}, reply(reason, open(0, dialogue.TextPart), say(0, "cut"), end(0)))
+		events, doc := emitAll(t, newEnv(), &dialogue.Request{Model: "m"},
+			reply(reason, open(0, dialogue.TextPart), say(0, "cut"), end(0)))
 		want(t, "terminal", events[len(events)-1].Get("type").Str, "response.incomplete")
 		want(t, "reason", doc.Get("incomplete_details.reason").Str, word)
 		want(t, "item", doc.Get("output.0.status").Str, "incomplete")
@@ -105,7 +108,8 @@ func TestExplanationOfARefusalIsARefusalPart(t *testing.T) {
 func TestCustomToolsAreUnwrapped(t *testing.T) {
 	req := &dialogue.Request{Model: "m", Tools: []dialogue.Tool{{Kind: dialogue.CustomTool, Name: "apply_patch"}}}
 	_, doc := emitAll(t, newEnv(), req, reply(dialogue.ReasonTool,
-		openCall(0, "c", "apply_patch"), say(0, `{"inp`), say(0, `ut":"*** \ud83`), say(0, `d\ude80\n`), say(0, `+x"}`), end(0),
+		openCall(0, "c", "apply_patch"), say(0, `{"inp`), say(0, `ut":"*** \ud83`), say(0, `d\ude80\n`), say(0, `+x"}`),
+		end(0),
 		openCall(1, "d", "apply_patch"), say(1, `not json`), end(1),
 		openCall(2, "e", "apply_patch"), say(2, `{}`), end(2)))
 	want(t, "type", doc.Get("output.0.type").Str, "custom_tool_call")
@@ -120,7 +124,8 @@ func TestNamespacesComeBack(t *testing.T) {
 		{"type":"namespace","name":"b","tools":[{"type":"function","name":"t"},{"type":"custom","name":"u"}]}],
 		"tool_choice":{"type":"function","namespace":"b","name":"t"}}`)
 	want(t, "choice", req.ToolChoice.Names[0], "b__t")
-	_, doc := emitAll(t, env, req, reply(dialogue.ReasonTool, openCall(0, "c", "b__t"), end(0), openCall(1, "d", "b__u"), say(1, `{"input":"q"}`), end(1)))
+	_, doc := emitAll(t, env, req, reply(dialogue.ReasonTool, openCall(0, "c", "b__t"), end(0),
+		openCall(1, "d", "b__u"), say(1, `{"input":"q"}`), end(1)))
 	want(t, "namespace", doc.Get("output.0.namespace").Str, "b")
 	want(t, "name", doc.Get("output.0.name").Str, "t")
 	want(t, "arguments", doc.Get("output.0.arguments").Str, "{}")
@@ -167,11 +172,16 @@ func TestResponseEchoesTheRequest(t *testing.T) {
 	req.ReplyID, req.PreviousResponseID = "resp_mine", "resp_before"
 	_, doc := emitAll(t, env, req, reply(dialogue.ReasonStop))
 	for path, wanted := range map[string]string{
-		"id": `"resp_mine"`, "object": `"response"`, "error": "null", "incomplete_details": "null", "instructions": `"Be."`,
-		"previous_response_id": `"resp_before"`, "temperature": "0.10", "top_p": "1", "metadata": `{"a":"b"}`, "tool_choice": `"required"`,
-		"tools": `[{"type":"function","name":"f","strict":null}]`, "text": `{"verbosity":"low","format":{"type":"text"}}`,
-		"reasoning": `{"effort":"low","summary":null}`, "max_output_tokens": "20", "parallel_tool_calls": "true", "truncation": `"disabled"`,
-		"store": "false", "user": "null", "model": `"m"`, "output": "[]", "background": "false", "service_tier": `"auto"`,
+		"id": `"resp_mine"`, "object": `"response"`, "error": "null", "incomplete_details": "null",
+		"instructions":         `"Be."`,
+		"previous_response_id": `"resp_before"`, "temperature": "0.10", "top_p": "1", "metadata": `{"a":"b"}`,
+		"tool_choice": `"required"`,
+		"tools":       `[{"type":"function","name":"f","strict":null}]`,
+		"text":        `{"verbosity":"low","format":{"type":"text"}}`,
+		"reasoning":   `{"effort":"low","summary":null}`, "max_output_tokens": "20", "parallel_tool_calls": "true",
+		"truncation": `"disabled"`,
+		"store":      "false", "user": "null", "model": `"m"`, "output": "[]", "background": "false",
+		"service_tier": `"auto"`,
 	} {
 		want(t, path, doc.Get(path).Raw, wanted)
 	}
@@ -187,14 +197,16 @@ func TestBackgroundStreamsAreQueuedFirst(t *testing.T) {
 func TestCitationsBecomeAnnotations(t *testing.T) {
 	cited := say(0, "x")
 	cited.Citations = []dialogue.Citation{{URL: "https://a", Title: "A", Start: 0, End: 1}, {CitedText: "of a file"}}
-	events, doc := emitAll(t, newEnv(), &dialogue.Request{Model: "m"}, reply(dialogue.ReasonStop, open(0, dialogue.TextPart), cited, end(0)))
+	events, doc := emitAll(t, newEnv(), &dialogue.Request{Model: "m"},
+		reply(dialogue.ReasonStop, open(0, dialogue.TextPart), cited, end(0)))
 	want(t, "annotations", doc.Get("output.0.content.0.annotations").Raw,
 		`[{"type":"url_citation","url":"https://a","title":"A","start_index":0,"end_index":1}]`)
-	want(t, "told", strings.Contains(types(events), "output_text.annotation.added"), true)
+	want(t, "event", strings.Contains(types(events), "output_text.annotation.added"), true)
 }
 
 func TestFailuresEndTheStreamOnce(t *testing.T) {
-	boom := dialogue.Event{Kind: dialogue.EventError, Err: &dialogue.Error{Status: 429, Type: dialogue.TypeRateLimit, Message: "slow down"}}
+	boom := dialogue.Event{Kind: dialogue.EventError,
+		Err: &dialogue.Error{Status: 429, Type: dialogue.TypeRateLimit, Message: "slow down"}}
 	start := dialogue.Event{Kind: dialogue.EventStart}
 	for _, tt := range []struct {
 		events []dialogue.Event

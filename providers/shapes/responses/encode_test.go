@@ -34,14 +34,16 @@ func turn(role dialogue.Role, parts ...dialogue.Part) dialogue.Turn {
 }
 
 func TestInputKeepsTheOrderOfParts(t *testing.T) {
-	image := dialogue.Part{Kind: dialogue.MediaPart, Media: &dialogue.Media{Kind: dialogue.Image, MIME: "image/png", Base64: "QQ=="}}
+	image := dialogue.Part{Kind: dialogue.MediaPart,
+		Media: &dialogue.Media{Kind: dialogue.Image, MIME: "image/png", Base64: "QQ=="}}
 	native := dialogue.Thinking{Origin: dialoguetest.Responses, ItemID: "rs_1", Encrypted: "enc", Text: "s"}
-	req := &dialogue.Request{Inbound: dialoguetest.Messages, System: []dialogue.Part{textPart("A."), textPart("B.")}, Turns: []dialogue.Turn{
-		turn(dialogue.User, textPart("q"), image),
-		turn(dialogue.Assistant, thinkingPart(native), textPart("t"), callPart("c", "f", ""), textPart("u")),
-		turn(dialogue.User, resultPart("c", textPart("r"), image), textPart("next")),
-		turn(dialogue.User, dialogue.Part{Kind: dialogue.SystemPart, Text: "late"}),
-	}}
+	req := &dialogue.Request{Inbound: dialoguetest.Messages, System: []dialogue.Part{textPart("A."), textPart("B.")},
+		Turns: []dialogue.Turn{
+			turn(dialogue.User, textPart("q"), image),
+			turn(dialogue.Assistant, thinkingPart(native), textPart("t"), callPart("c", "f", ""), textPart("u")),
+			turn(dialogue.User, resultPart("c", textPart("r"), image), textPart("next")),
+			turn(dialogue.User, dialogue.Part{Kind: dialogue.SystemPart, Text: "late"}),
+		}}
 	body, rep := encode(t, req)
 	want(t, "instructions", body.Get("instructions").Str, "A.\n\nB.")
 	want(t, "input", body.Get("input").Raw, `[`+
@@ -61,8 +63,10 @@ func TestInputKeepsTheOrderOfParts(t *testing.T) {
 func TestThoughtsOfOthersAreDropped(t *testing.T) {
 	req := &dialogue.Request{Inbound: dialoguetest.Messages, Turns: []dialogue.Turn{
 		turn(dialogue.User, textPart("q")),
-		turn(dialogue.Assistant, thinkingPart(dialogue.Thinking{Text: "x", Signature: "s", Origin: dialoguetest.Messages}), textPart("a")),
-		turn(dialogue.Assistant, thinkingPart(dialogue.Thinking{Origin: dialoguetest.Responses, Encrypted: "e"})), // nothing follows
+		turn(dialogue.Assistant, thinkingPart(dialogue.Thinking{Text: "x", Signature: "s",
+			Origin: dialoguetest.Messages}), textPart("a")),
+		turn(dialogue.Assistant, thinkingPart(dialogue.Thinking{Origin: dialoguetest.Responses, Encrypted: "e"})),
+		// nothing follows
 		turn(dialogue.User, textPart("q")),
 	}}
 	body, rep := encode(t, req)
@@ -73,10 +77,12 @@ func TestThoughtsOfOthersAreDropped(t *testing.T) {
 func TestResultsWithoutCallBecomeWords(t *testing.T) {
 	failed := resultPart("c", textPart("boom"))
 	failed.Result.IsError = true
-	req := &dialogue.Request{Inbound: dialoguetest.Chat, Turns: []dialogue.Turn{turn(dialogue.User, resultPart("gone", textPart("r"))),
-		turn(dialogue.Assistant, callPart("c", "f", "{}")), turn(dialogue.User, failed)}}
+	req := &dialogue.Request{Inbound: dialoguetest.Chat,
+		Turns: []dialogue.Turn{turn(dialogue.User, resultPart("gone", textPart("r"))),
+			turn(dialogue.Assistant, callPart("c", "f", "{}")), turn(dialogue.User, failed)}}
 	body, rep := encode(t, req)
-	want(t, "orphan", body.Get("input.0").Raw, `{"type":"message","role":"user","content":[{"type":"input_text","text":"r"}]}`)
+	want(t, "orphan", body.Get("input.0").Raw,
+		`{"type":"message","role":"user","content":[{"type":"input_text","text":"r"}]}`)
 	want(t, "error", body.Get("input.2.output").Str, "Error: boom")
 	want(t, "losses", rep.Header(), "tool_result:orphan")
 }
@@ -102,15 +108,20 @@ func TestEveryCallHasItsOwnResult(t *testing.T) {
 
 func TestParametersWithoutAPlaceAreLost(t *testing.T) {
 	small, k := int64(5), int64(3)
-	req := &dialogue.Request{Inbound: dialoguetest.Chat, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, MaxTokens: &small, TopK: &k,
-		Stop: []string{"x"}, Seed: "1", PresencePenalty: "0.5", FrequencyPenalty: "0", LogitBias: json.RawMessage(`{"1":2}`), Temperature: "0",
+	req := &dialogue.Request{Inbound: dialoguetest.Chat, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))},
+		MaxTokens: &small, TopK: &k,
+		Stop: []string{"x"}, Seed: "1", PresencePenalty: "0.5", FrequencyPenalty: "0",
+		LogitBias: json.RawMessage(`{"1":2}`), Temperature: "0",
 		Echo:  true, // the emitter of the client's shape sees to it
-		Extra: []dialogue.Field{{Name: "prediction", Value: json.RawMessage(`{"type":"content"}`)}}, User: strings.Repeat("u", 80), LogProbs: true, ServiceTier: "flex", CacheKey: "k", Verbosity: "low"}
+		Extra: []dialogue.Field{{Name: "prediction", Value: json.RawMessage(`{"type":"content"}`)}},
+		User:  strings.Repeat("u", 80), LogProbs: true, ServiceTier: "flex", CacheKey: "k", Verbosity: "low"}
 	body, rep := encode(t, req)
 	want(t, "losses", rep.Header(), "max_tokens:raised,top_k,prediction,seed,presence_penalty,logit_bias")
 	for path, wanted := range map[string]string{
-		"max_output_tokens": "16", "temperature": "0", "service_tier": `"flex"`, "prompt_cache_key": `"k"`, "text": `{"verbosity":"low"}`,
-		"include": `["reasoning.encrypted_content","message.output_text.logprobs"]`, "stop": "", "seed": "", "top_k": "", "stream": "",
+		"max_output_tokens": "16", "temperature": "0", "service_tier": `"flex"`, "prompt_cache_key": `"k"`,
+		"text":    `{"verbosity":"low"}`,
+		"include": `["reasoning.encrypted_content","message.output_text.logprobs"]`, "stop": "", "seed": "",
+		"top_k": "", "stream": "",
 	} {
 		want(t, path, body.Get(path).Raw, wanted)
 	}
@@ -120,21 +131,29 @@ func TestParametersWithoutAPlaceAreLost(t *testing.T) {
 func TestToolsAreFlatAndNeverStrictByDefault(t *testing.T) {
 	long := strings.Repeat("n", 80)
 	yes := true
-	req := &dialogue.Request{Inbound: dialoguetest.Chat, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q")), turn(dialogue.Assistant, callPart("c", long, "{}"))},
+	req := &dialogue.Request{Inbound: dialoguetest.Chat,
+		Turns: []dialogue.Turn{turn(dialogue.User, textPart("q")), turn(dialogue.Assistant, callPart("c", long, "{}"))},
 		Tools: []dialogue.Tool{
-			{Kind: dialogue.FunctionTool, Name: "f", Description: "d", Schema: json.RawMessage(`{"type":"object","properties":{"a":{"const":9007199254740993}}}`)},
+			{Kind: dialogue.FunctionTool, Name: "f", Description: "d",
+				Schema: json.RawMessage(`{"type":"object","properties":{"a":{"const":9007199254740993}}}`)},
 			{Kind: dialogue.FunctionTool, Name: long, Strict: &yes},
-			{Kind: dialogue.CustomTool, Name: "c", Format: json.RawMessage(`{"type":"grammar","grammar":{"syntax":"lark","definition":"x"}}`)},
-			{Kind: dialogue.WebSearchTool, Name: "web_search", Origin: dialoguetest.Messages, Opaque: json.RawMessage(`{"type":"web_search_20250305"}`)},
-			{Kind: dialogue.OpaqueTool, Type: "bash_20250124", Origin: dialoguetest.Messages, Opaque: json.RawMessage(`{}`)},
+			{Kind: dialogue.CustomTool, Name: "c",
+				Format: json.RawMessage(`{"type":"grammar","grammar":{"syntax":"lark","definition":"x"}}`)},
+			{Kind: dialogue.WebSearchTool, Name: "web_search", Origin: dialoguetest.Messages,
+				Opaque: json.RawMessage(`{"type":"web_search_20250305"}`)},
+			{Kind: dialogue.OpaqueTool, Type: "bash_20250124", Origin: dialoguetest.Messages,
+				Opaque: json.RawMessage(`{}`)},
 		},
 		ToolChoice: &dialogue.ToolChoice{Mode: dialogue.ToolAllowed, Names: []string{"f", "c"}, Required: true}}
 	body, rep := encode(t, req)
-	want(t, "function", body.Get("tools.0").Raw, `{"type":"function","name":"f","description":"d","parameters":{"type":"object","properties":{"a":{"const":9007199254740993}}},"strict":false}`)
+	want(t, "function", body.Get("tools.0").Raw,
+		`{"type":"function","name":"f","description":"d","parameters":{"type":"object","properties":{"a":{"const":9007199254740993}}},"strict":false}`)
 	want(t, "strict", body.Get("tools.1.strict").Raw, "true")
-	want(t, "custom", body.Get("tools.2").Raw, `{"type":"custom","name":"c","format":{"type":"grammar","syntax":"lark","definition":"x"}}`)
+	want(t, "custom", body.Get("tools.2").Raw,
+		`{"type":"custom","name":"c","format":{"type":"grammar","syntax":"lark","definition":"x"}}`)
 	want(t, "search", body.Get("tools.3").Raw, `{"type":"web_search"}`)
-	want(t, "choice", body.Get("tool_choice").Raw, `{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"f"},{"type":"custom","name":"c"}]}`)
+	want(t, "choice", body.Get("tool_choice").Raw,
+		`{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"f"},{"type":"custom","name":"c"}]}`)
 	want(t, "losses", rep.Header(), "tools:bash_20250124")
 	sent := body.Get("tools.1.name").Str
 	want(t, "length", len(sent), 64)
@@ -143,15 +162,18 @@ func TestToolsAreFlatAndNeverStrictByDefault(t *testing.T) {
 }
 
 func TestWebSearchKeepsItsLimits(t *testing.T) {
-	search := dialogue.Tool{Kind: dialogue.WebSearchTool, Type: "web_search_20250305", Name: "web_search", Origin: dialoguetest.Messages,
+	search := dialogue.Tool{Kind: dialogue.WebSearchTool, Type: "web_search_20250305", Name: "web_search",
+		Origin: dialoguetest.Messages,
 		Opaque: json.RawMessage(`{"type":"web_search_20250305","name":"web_search","max_uses":2,"allowed_domains":["a.example"],"user_location":{"type":"approximate","city":"Oslo"}}`)}
-	body, rep := encode(t, &dialogue.Request{Inbound: dialoguetest.Messages, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, Tools: []dialogue.Tool{search}})
+	body, rep := encode(t, &dialogue.Request{Inbound: dialoguetest.Messages,
+		Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, Tools: []dialogue.Tool{search}})
 	want(t, "tool", body.Get("tools.0").Raw, `{"type":"web_search","filters":{"allowed_domains":["a.example"]},"user_location":{"type":"approximate","city":"Oslo"}}`)
 	want(t, "losses", rep.Header(), "web_search:max_uses")
 }
 
 func TestSearchOptionsBecomeTheToolsLimits(t *testing.T) {
-	body, rep := encode(t, &dialogue.Request{Inbound: dialoguetest.Chat, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, WebSearch: true,
+	body, rep := encode(t, &dialogue.Request{Inbound: dialoguetest.Chat,
+		Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, WebSearch: true,
 		SearchOptions: json.RawMessage(`{"search_context_size":"low","user_location":{"type":"approximate","approximate":{"city":"Oslo","country":"NO"}},"filters":{"x":1}}`)})
 	want(t, "tool", body.Get("tools.0").Raw, `{"type":"web_search","search_context_size":"low","user_location":{"type":"approximate","city":"Oslo","country":"NO"}}`)
 	want(t, "losses", rep.Header(), "web_search:filters")
@@ -159,7 +181,8 @@ func TestSearchOptionsBecomeTheToolsLimits(t *testing.T) {
 
 func TestChoiceOfAnotherVendorsToolIsRefused(t *testing.T) {
 	req := &dialogue.Request{Inbound: dialoguetest.Messages, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))},
-		Tools:      []dialogue.Tool{{Kind: dialogue.OpaqueTool, Type: "code_execution_20250522", Name: "code_execution", Origin: dialoguetest.Messages}, {Kind: dialogue.FunctionTool, Name: "f"}},
+		Tools: []dialogue.Tool{{Kind: dialogue.OpaqueTool, Type: "code_execution_20250522", Name: "code_execution",
+			Origin: dialoguetest.Messages}, {Kind: dialogue.FunctionTool, Name: "f"}},
 		ToolChoice: &dialogue.ToolChoice{Mode: dialogue.ToolNamed, Names: []string{"code_execution"}}}
 	if _, err := responses.Shape.Encode(req, newTarget(), new(dialogue.Report), newEnv()); err == nil {
 		t.Error("a choice of a tool that the provider does not have was accepted")
@@ -169,16 +192,19 @@ func TestChoiceOfAnotherVendorsToolIsRefused(t *testing.T) {
 // What messages clients call strict may leave properties out.
 func TestStrictMeansLessToMessagesClients(t *testing.T) {
 	yes := true
-	tool := dialogue.Tool{Kind: dialogue.FunctionTool, Name: "f", Strict: &yes, Schema: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}`)}
+	tool := dialogue.Tool{Kind: dialogue.FunctionTool, Name: "f", Strict: &yes,
+		Schema: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}`)}
 	for inbound, strict := range map[dialogue.Shape]string{dialoguetest.Messages: "false", dialoguetest.Chat: "true"} {
-		body, _ := encode(t, &dialogue.Request{Inbound: inbound, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, Tools: []dialogue.Tool{tool}})
+		body, _ := encode(t, &dialogue.Request{Inbound: inbound,
+			Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, Tools: []dialogue.Tool{tool}})
 		want(t, string(inbound), body.Get("tools.0.strict").Raw, strict)
 	}
 }
 
 func TestChoiceWithoutToolsIsLeftOut(t *testing.T) {
 	no := false
-	req := &dialogue.Request{Inbound: dialoguetest.Chat, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, Parallel: &no,
+	req := &dialogue.Request{Inbound: dialoguetest.Chat, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))},
+		Parallel:   &no,
 		ToolChoice: &dialogue.ToolChoice{Mode: dialogue.ToolRequired}}
 	body, _ := encode(t, req)
 	for _, name := range []string{"tools", "tool_choice", "parallel_tool_calls"} {
@@ -197,12 +223,16 @@ func TestFormatsAreFlat(t *testing.T) {
 		degraded string
 	}{
 		{dialoguetest.Chat, dialogue.Output{Mode: dialogue.OutputJSON}, "text.format", `{"type":"json_object"}`, ""},
-		{dialoguetest.Chat, dialogue.Output{Mode: dialogue.OutputSchema, Name: "a b", Schema: closed}, "text.format", `{"type":"json_schema","name":"a_b","schema":` + string(closed) + `}`, ""},
-		{dialoguetest.Messages, dialogue.Output{Mode: dialogue.OutputSchema, Schema: closed}, "text.format", `{"type":"json_schema","name":"response","strict":true,"schema":` + string(closed) + `}`, ""},
-		{dialoguetest.Messages, dialogue.Output{Mode: dialogue.OutputSchema, Schema: bounded}, "text.format.schema.properties.a.minimum", "", dialogue.KeywordsStripped},
+		{dialoguetest.Chat, dialogue.Output{Mode: dialogue.OutputSchema, Name: "a b", Schema: closed}, "text.format",
+			`{"type":"json_schema","name":"a_b","schema":` + string(closed) + `}`, ""},
+		{dialoguetest.Messages, dialogue.Output{Mode: dialogue.OutputSchema, Schema: closed}, "text.format",
+			`{"type":"json_schema","name":"response","strict":true,"schema":` + string(closed) + `}`, ""},
+		{dialoguetest.Messages, dialogue.Output{Mode: dialogue.OutputSchema, Schema: bounded},
+			"text.format.schema.properties.a.minimum", "", dialogue.KeywordsStripped},
 		{dialoguetest.Chat, dialogue.Output{Mode: dialogue.OutputSchema}, "text", "", dialogue.MissingSchema},
 	} {
-		body, rep := encode(t, &dialogue.Request{Inbound: tt.inbound, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, Output: tt.output})
+		body, rep := encode(t, &dialogue.Request{Inbound: tt.inbound,
+			Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, Output: tt.output})
 		want(t, tt.path, body.Get(tt.path).Raw, tt.want)
 		want(t, "degraded", rep.Degraded, tt.degraded)
 	}
@@ -224,14 +254,16 @@ func TestEffortFollowsTheTable(t *testing.T) {
 		{dialogue.Reasoning{Adaptive: true}, "medium"},
 		{dialogue.Reasoning{Disabled: true}, ""},
 	} {
-		body, _ := encode(t, &dialogue.Request{Inbound: dialoguetest.Messages, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, Reasoning: tt.r})
+		body, _ := encode(t, &dialogue.Request{Inbound: dialoguetest.Messages,
+			Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, Reasoning: tt.r})
 		want(t, fmt.Sprintf("%+v", tt.r), body.Get("reasoning.effort").Str, tt.want)
 	}
 }
 
 func TestEncodeRefusesWhatChangesTheAnswer(t *testing.T) {
 	media := func(m dialogue.Media) []dialogue.Turn {
-		return []dialogue.Turn{turn(dialogue.User, dialogue.Part{Kind: dialogue.MediaPart, Media: &m, Origin: dialoguetest.Messages})}
+		return []dialogue.Turn{turn(dialogue.User,
+			dialogue.Part{Kind: dialogue.MediaPart, Media: &m, Origin: dialoguetest.Messages})}
 	}
 	for param, req := range map[string]*dialogue.Request{
 		"modalities":  {Modalities: []string{"audio"}},
@@ -250,17 +282,21 @@ func TestEncodeRefusesWhatChangesTheAnswer(t *testing.T) {
 
 func TestSystemAloneIsAnItem(t *testing.T) {
 	body, _ := encode(t, &dialogue.Request{Inbound: dialoguetest.Chat, System: []dialogue.Part{textPart("S")}})
-	want(t, "input", body.Get("input").Raw, `[{"type":"message","role":"developer","content":[{"type":"input_text","text":"S"}]}]`)
+	want(t, "input", body.Get("input").Raw,
+		`[{"type":"message","role":"developer","content":[{"type":"input_text","text":"S"}]}]`)
 	want(t, "instructions", body.Get("instructions").Exists(), false)
 }
 
 func TestSilenceIsAnEmptyText(t *testing.T) {
-	body, _ := encode(t, &dialogue.Request{Inbound: dialoguetest.Chat, Turns: []dialogue.Turn{turn(dialogue.User, textPart(""))}})
-	want(t, "input", body.Get("input").Raw, `[{"type":"message","role":"user","content":[{"type":"input_text","text":""}]}]`)
+	body, _ := encode(t, &dialogue.Request{Inbound: dialoguetest.Chat,
+		Turns: []dialogue.Turn{turn(dialogue.User, textPart(""))}})
+	want(t, "input", body.Get("input").Raw,
+		`[{"type":"message","role":"user","content":[{"type":"input_text","text":""}]}]`)
 }
 
 func TestTheHighestEffortOfAChatClientIsPassedOn(t *testing.T) {
-	body, _ := encode(t, &dialogue.Request{Inbound: dialoguetest.Chat, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, Reasoning: dialogue.Reasoning{Effort: "max"}})
+	body, _ := encode(t, &dialogue.Request{Inbound: dialoguetest.Chat,
+		Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, Reasoning: dialogue.Reasoning{Effort: "max"}})
 	want(t, "effort", body.Get("reasoning.effort").Str, "max")
 }
 
@@ -299,17 +335,25 @@ func TestPatchChangesNothingElse(t *testing.T) {
 		target                     dialogue.Target
 		emptied                    bool
 	}{
-		{"nothing", `{ "model" : "up", "input":"x", "n": 1.0, "previous_response_id":"r"}`, `{ "model" : "up", "input":"x", "n": 1.0, "previous_response_id":"r"}`, "", newTarget(), false},
-		{"model", `{"model":"m","input":"x","zzz":1e0}`, `{"model":"up","input":"x","zzz":1e0}`, "", newTarget(), false},
-		{"chain", `{"model":"up","input":"x","previous_response_id":"r"}`, `{"model":"up","input":"x"}`, "", newTarget(), true},
-		{"background", `{"model":"up","input":"x","background":true}`, `{"model":"up","input":"x"}`, "", newTarget(), true},
-		{"carrier", `{"model":"up","input":[{"type":"reasoning","summary":[],"encrypted_content":"` + sealed + `"},{"type":"reasoning","encrypted_content":"gA"},{"role":"user","content":"x"}]}`,
-			`{"model":"up","input":[{"type":"reasoning","encrypted_content":"gA"},{"role":"user","content":"x"}]}`, "", newTarget(), false},
+		{"nothing", `{ "model" : "up", "input":"x", "n": 1.0, "previous_response_id":"r"}`,
+			`{ "model" : "up", "input":"x", "n": 1.0, "previous_response_id":"r"}`, "", newTarget(), false},
+		{"model", `{"model":"m","input":"x","zzz":1e0}`, `{"model":"up","input":"x","zzz":1e0}`, "", newTarget(),
+			false},
+		{"chain", `{"model":"up","input":"x","previous_response_id":"r"}`, `{"model":"up","input":"x"}`, "",
+			newTarget(), true},
+		{"background", `{"model":"up","input":"x","background":true}`, `{"model":"up","input":"x"}`, "", newTarget(),
+			true},
+		{"carrier", `{"model":"up","input":[{"type":"reasoning","summary":[],"encrypted_content":"` + sealed +
+			`"},{"type":"reasoning","encrypted_content":"gA"},{"role":"user","content":"x"}]}`,
+			`{"model":"up","input":[{"type":"reasoning","encrypted_content":"gA"},{"role":"user","content":"x"}]}`, "",
+			newTarget(), false},
 		{"degraded", `{"model":"up","input":"x","text":{"format":{"type":"json_schema","name":"n","schema":{"type":"object"}},"verbosity":"low"}}`,
 			`{"model":"up","input":"x","text":{"verbosity":"low"}}`, dialogue.ModelUnsupported, lacking, false},
-		{"no schema", `{"model":"up","text":{"format":{"type":"json_schema"}},"input":"x"}`, `{"model":"up","input":"x"}`, dialogue.MissingSchema, newTarget(), false},
+		{"no schema", `{"model":"up","text":{"format":{"type":"json_schema"}},"input":"x"}`,
+			`{"model":"up","input":"x"}`, dialogue.MissingSchema, newTarget(), false},
 		{"schema", `{"model":"up","input":"x","text":{"format":{"type":"json_schema","name":"n","schema":{ "minimum":1.0}}}}`,
-			`{"model":"up","input":"x","text":{"format":{"type":"json_schema","name":"n","schema":{ "minimum":1.0}}}}`, "", newTarget(), false},
+			`{"model":"up","input":"x","text":{"format":{"type":"json_schema","name":"n","schema":{ "minimum":1.0}}}}`,
+			"", newTarget(), false},
 	} {
 		head, err := responses.Shape.Check([]byte(tt.body), shapes.Params{})
 		if err != nil {

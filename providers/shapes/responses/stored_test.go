@@ -62,7 +62,8 @@ func TestReferencesAreResolved(t *testing.T) {
 
 func TestLifeOfAStoredResponse(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
-	queued := responses.Queued([]byte(`{"model":"m","input":"x","background":true,"previous_response_id":"r"}`), "resp_1", now)
+	queued := responses.Queued([]byte(`{"model":"m","input":"x","background":true,"previous_response_id":"r"}`),
+		"resp_1", now)
 	want(t, "queued", responses.Status(queued), "queued")
 	want(t, "id", gjson.GetBytes(queued, "id").Str, "resp_1")
 	want(t, "previous", gjson.GetBytes(queued, "previous_response_id").Str, "r")
@@ -93,14 +94,16 @@ func itemList(items []json.RawMessage, limit int, order, after string) ([]byte, 
 }
 
 func TestItemsComeInPages(t *testing.T) {
-	items := []json.RawMessage{json.RawMessage(`{"id":"a"}`), json.RawMessage(`{"id":"b"}`), json.RawMessage(`{"id":"c"}`)}
+	items := []json.RawMessage{json.RawMessage(`{"id":"a"}`), json.RawMessage(`{"id":"b"}`),
+		json.RawMessage(`{"id":"c"}`)}
 	for _, tt := range []struct {
 		limit        int
 		order, after string
 		want, param  string
 	}{
 		{0, "", "", `{"object":"list","data":[{"id":"c"},{"id":"b"},{"id":"a"}],"first_id":"c","last_id":"a","has_more":false}`, ""},
-		{2, "asc", "", `{"object":"list","data":[{"id":"a"},{"id":"b"}],"first_id":"a","last_id":"b","has_more":true}`, ""},
+		{2, "asc", "", `{"object":"list","data":[{"id":"a"},{"id":"b"}],"first_id":"a","last_id":"b","has_more":true}`,
+			""},
 		{2, "asc", "b", `{"object":"list","data":[{"id":"c"}],"first_id":"c","last_id":"c","has_more":false}`, ""},
 		{2, "", "a", `{"object":"list","data":[],"first_id":null,"last_id":null,"has_more":false}`, ""},
 		{101, "", "", "", "limit"},

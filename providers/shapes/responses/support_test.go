@@ -141,7 +141,8 @@ func want[T comparable](t *testing.T, what string, got, wanted T) {
 
 // emitAll writes events in both modes, checks the stream, and returns its
 // events and the whole document.
-func emitAll(t *testing.T, env *dialogue.Env, req *dialogue.Request, events []dialogue.Event) ([]gjson.Result, gjson.Result) {
+func emitAll(t *testing.T, env *dialogue.Env, req *dialogue.Request, events []dialogue.Event) ([]gjson.Result,
+	gjson.Result) {
 	t.Helper()
 	streamer := responses.Shape.NewEmitter(req, shapes.Stream, env)
 	whole := responses.Shape.NewEmitter(req, shapes.Whole, env)
@@ -167,7 +168,7 @@ func types(events []gjson.Result) string {
 	return strings.Join(names, " ")
 }
 
-// validUnique reports whether body is what the door lets in: JSON without
+// validUnique reports whether the handler accepts body: JSON without
 // duplicate names.
 func validUnique(body string) bool {
 	d := jsontext.NewDecoder(strings.NewReader(body))

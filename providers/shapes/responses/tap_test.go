@@ -16,7 +16,8 @@ func newTap(model string) shapes.Tap {
 
 func TestTapPutsTheClientsModelBack(t *testing.T) {
 	tap := newTap("alias")
-	data, v, content := tap.Event("response.created", []byte(`{"type":"response.created","sequence_number":0,"response":{"id":"r","model":"real","x":1.0}}`))
+	data, v, content := tap.Event("response.created",
+		[]byte(`{"type":"response.created","sequence_number":0,"response":{"id":"r","model":"real","x":1.0}}`))
 	want(t, "verdict", v, shapes.Replace)
 	want(t, "content", content, false)
 	want(t, "data", string(data), `{"type":"response.created","sequence_number":0,"response":{"id":"r","model":"alias","x":1.0}}`)
@@ -33,7 +34,8 @@ func TestTapLearnsHowTheReplyEnds(t *testing.T) {
 	want(t, "delta", v, shapes.Forward)
 	want(t, "content", content, true)
 	tap.Event("response.output_item.added", []byte(`{"item":{"type":"function_call"}}`))
-	_, v, _ = tap.Event("response.completed", []byte(`{"response":{"status":"completed","usage":{"input_tokens":3,"output_tokens":5}}}`))
+	_, v, _ = tap.Event("response.completed",
+		[]byte(`{"response":{"status":"completed","usage":{"input_tokens":3,"output_tokens":5}}}`))
 	want(t, "terminal", v, shapes.Forward)
 	want(t, "done", tap.Done(), true)
 	want(t, "reason", tap.Reason(), dialogue.ReasonTool)

@@ -184,7 +184,7 @@ func TestWhatVeoCannotMakeIsRefusedUnasked(t *testing.T) {
 		s := spec("a fox")
 		row.change(s)
 		_, _, err := p.Submit(t.Context(), "", s, nil)
-		if told := new(dialogue.Error); !errors.As(err, &told) || told.Param != row.param || told.Status != 400 {
+		if refusal := new(dialogue.Error); !errors.As(err, &refusal) || refusal.Param != row.param || refusal.Status != 400 {
 			t.Errorf("%s: %v", row.param, err)
 		}
 	}

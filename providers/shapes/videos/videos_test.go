@@ -150,8 +150,10 @@ func TestVideosAreMadeOfOthers(t *testing.T) {
 	file := &video.Source{File: &video.File{ID: "f", Type: "video/mp4", Size: int64(len(mine))}}
 	open := func(string) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(mine)), nil }
 	for _, s := range []video.Spec{
-		{Operation: video.Remix, Source: source}, {Operation: video.Edit, Source: source}, {Operation: video.Edit, Source: file},
-		{Operation: video.Extend, Source: source, Seconds: 12, Added: 8}, {Operation: video.Extend, Source: file, Seconds: 12, Added: 8},
+		{Operation: video.Remix, Source: source}, {Operation: video.Edit, Source: source},
+		{Operation: video.Edit, Source: file},
+		{Operation: video.Extend, Source: source, Seconds: 12, Added: 8},
+		{Operation: video.Extend, Source: file, Seconds: 12, Added: 8},
 	} {
 		s.Prompt = "at night"
 		if _, status, err := p.Submit(t.Context(), "", &s, open); err != nil || status.State == "" {
@@ -182,8 +184,10 @@ func TestPictureGoesWithAJob(t *testing.T) {
 		characters []string
 		want       []string
 	}{
-		{nil, []string{"multipart/form-data; boundary=", "name=\"seconds\"\r\n\r\n4\r\n", "filename=\"input_reference.png\"\r\nContent-Type: image/png\r\n\r\nPICTURE\r\n"}},
-		{[]string{"char_1"}, []string{"application/json", `"characters":[{"id":"char_1"}]`, `"image_url":"data:image/png;base64,UElDVFVSRQ=="}}`}},
+		{nil, []string{"multipart/form-data; boundary=", "name=\"seconds\"\r\n\r\n4\r\n",
+			"filename=\"input_reference.png\"\r\nContent-Type: image/png\r\n\r\nPICTURE\r\n"}},
+		{[]string{"char_1"}, []string{"application/json", `"characters":[{"id":"char_1"}]`,
+			`"image_url":"data:image/png;base64,UElDVFVSRQ=="}}`}},
 	} {
 		s.Characters = row.characters
 		if _, _, err := p.Submit(t.Context(), "", s, open); err != nil {
@@ -279,7 +283,8 @@ func TestFinishedJobsReportTheirLengthAndSize(t *testing.T) {
 	} {
 		s, err := at(t, answering(200, `{"id":"v","status":"`+c.status+`",`+c.members+`}`)).Poll(t.Context(), "v")
 		if err != nil || s.Seconds != c.seconds || s.Size != c.size {
-			t.Errorf("%s %s: got %d s, %v, %v, want %d s, %v", c.status, c.members, s.Seconds, s.Size, err, c.seconds, c.size)
+			t.Errorf("%s %s: got %d s, %v, %v, want %d s, %v", c.status, c.members, s.Seconds, s.Size, err, c.seconds,
+				c.size)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func box(kind string, bodies ...[]byte) []byte {
 	return slices.Concat(be(uint32(8+len(body))), []byte(kind), body)
 }
 
-// header is what a file of tests says of itself.
+// header holds the metadata of a file of tests.
 type header struct {
 	handler            string // "": vide
 	movie, media, stts []byte // bodies; nil: of 2.5 s

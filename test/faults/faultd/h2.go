@@ -55,7 +55,7 @@ type Stream struct {
 type H2 struct {
 	conn net.Conn
 	gone chan struct{} // closed when the peer's side has ended
-	pong chan struct{} // told when the peer has answered a ping
+	pong chan struct{} // receives a value when the peer has answered a ping
 
 	mu sync.Mutex
 }
@@ -127,7 +127,7 @@ func (h *H2) serve(settings []Setting, begin func(id uint32, body []byte)) {
 		case kind == framePing:
 			select {
 			case h.pong <- struct{}{}:
-			default: // nobody waits for it
+			default: // no caller waits for it
 			}
 		case kind == frameData:
 			bodies[id] = append(bodies[id], payload...)

@@ -10,8 +10,8 @@ import (
 )
 
 // A Hole is an address that takes part in no handshake: connecting to it neither
-// succeeds nor fails. It is a socket nobody accepts on, whose queue is full, so
-// that the kernel drops what knocks.
+// succeeds nor fails. It is a socket without accept whose queue is full, so that the
+// kernel drops new connections.
 type Hole struct {
 	fd    int
 	addr  string
@@ -32,7 +32,7 @@ func Dig() (*Hole, error) {
 }
 
 // Closed is a loopback address that refuses connections: it is bound as long as the
-// process lives, so that nobody else gets it, and nobody listens there.
+// process lives, so that no other process gets it, and it has no listener.
 var Closed = sync.OnceValues(func() (addr string, err error) {
 	_, addr, err = bound()
 	return addr, err

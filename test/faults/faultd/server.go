@@ -72,7 +72,7 @@ func (s *Server) HandleUnread(name string, script Script) {
 	s.unread[name] = true
 }
 
-// Calls is how many requests a script has been given.
+// Calls returns the number of requests to a script.
 func (s *Server) Calls(name string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"stagedoor/test/cases"
 )
 
-// Text is what a good provider answers, and Pieces the deltas in which it streams it.
+// Text is the answer of a good provider, and Pieces the deltas in which it streams it.
 const Text = "The quick brown fox."
 
 var Pieces = []string{"The quick ", "brown ", "fox."}
@@ -93,7 +93,8 @@ var Wires = map[cases.Shape]Wire{
 			),
 			data("[DONE]"),
 		},
-		Whole: `{"id":"t1","object":"text_completion","created":1760000000,"model":"m","choices":[{"index":0,"text":"` + Text + `","logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":5,"total_tokens":8}}`,
+		Whole: `{"id":"t1","object":"text_completion","created":1760000000,"model":"m","choices":[{"index":0,"text":"` +
+			Text + `","logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":5,"total_tokens":8}}`,
 		Error: plainError,
 		Event: func(kind, message string) string { return "data: " + plainError(0, kind, message) + "\n\n" },
 	},
@@ -127,7 +128,8 @@ var Wires = map[cases.Shape]Wire{
 			),
 			named("message_stop", `{"type":"message_stop"}`),
 		},
-		Whole: `{"id":"msg_1","type":"message","role":"assistant","content":[{"type":"text","text":"` + Text + `"}],"model":"m","stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":3,"output_tokens":5}}`,
+		Whole: `{"id":"msg_1","type":"message","role":"assistant","content":[{"type":"text","text":"` + Text +
+			`"}],"model":"m","stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":3,"output_tokens":5}}`,
 		Error: func(_ int, kind, message string) string {
 			return fmt.Sprintf(`{"type":"error","error":{"type":%q,"message":%q}}`, kind, message)
 		},
@@ -152,7 +154,8 @@ var Wires = map[cases.Shape]Wire{
 					`"modelVersion":"m","responseId":"g1"}`,
 			),
 		},
-		Whole: `{"candidates":[{"index":0,"content":{"role":"model","parts":[{"text":"` + Text + `"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":5,"totalTokenCount":8},"modelVersion":"m","responseId":"g1"}`,
+		Whole: `{"candidates":[{"index":0,"content":{"role":"model","parts":[{"text":"` + Text +
+			`"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":5,"totalTokenCount":8},"modelVersion":"m","responseId":"g1"}`,
 		Error: geminiError,
 		Event: func(kind, message string) string { return "data: " + geminiError(503, kind, message) + "\n\n" },
 	},

@@ -5,7 +5,7 @@ import { issuer, key, signedIn } from '../../oauth/js/signedin.js';
 
 export { issuer };
 
-// ask begins a stream. What comes of it is in done: { id, text }.
+// ask begins a stream. done resolves to its { id, text }.
 export async function ask(t, play, model = 'm1') {
   const leave = new AbortController();
   t.after(() => leave.abort());

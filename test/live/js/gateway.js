@@ -3,7 +3,7 @@ import { signedIn as visitSignedIn } from '../../oauth/js/signedin.js';
 
 export { issuer, key, password, username } from '../../oauth/js/signedin.js';
 
-// signedIn opens the page of video jobs of somebody who is signed in.
+// signedIn opens the page of video jobs of a signed-in user.
 export const signedIn = (t, browser, options, before) => visitSignedIn(t, browser, '/live', options, before);
 
 export const button = (at, name) => at.getByRole('button', { name });

@@ -41,7 +41,7 @@ export class Line {
 
   send(socket, type, job) { socket.send(JSON.stringify({ type, revision: this.revision, job })); }
 
-  // move tells of a change, or remembers it until somebody comes back.
+  // move sends a change to the watcher, or keeps it until one reconnects.
   move(n, more) {
     const j = { ...(this.jobs.get(job(n).id) ?? job(n)), ...more };
     this.jobs.set(j.id, j);

@@ -91,7 +91,7 @@ test('a snapshot after a long absence takes away what is gone', async (t) => {
   gateway.cut();
   await line(page, 'connection lost');
   gateway.jobs.delete(job(2).id);
-  gateway.subscribed = function (socket) { // who was away for too long is told everything
+  gateway.subscribed = function (socket) { // a watcher that was away for too long gets a snapshot
     for (const j of this.jobs.values()) this.send(socket, 'snapshot', j);
     socket.send(JSON.stringify({ type: 'ready', revision: this.revision }));
   };
@@ -196,7 +196,7 @@ test('a thousand jobs stay smooth while all of them move', async (t) => {
   const per = (name) => (1000 * (to[name] - from[name])) / seconds;
   t.diagnostic(`frames: median ${at(0.5).toFixed(1)} ms, 99% ${at(0.99).toFixed(1)} ms; script ${per('ScriptDuration').toFixed(0)}, layout ${per('LayoutDuration').toFixed(0)} ms a second`);
   // A machine that does other things at the same time is slower than any that shows
-  // a page; scripts that wrote what nobody sees would take the whole second.
+  // a page; scripts that wrote hidden frames would take the whole second.
   assert.ok(at(0.5) < 50, `half of the frames take longer than ${at(0.5)} ms`);
   assert.ok(per('ScriptDuration') < 400, `scripts take ${per('ScriptDuration')} ms a second`);
 });

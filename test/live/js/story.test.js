@@ -128,7 +128,7 @@ test('with a key, without signing in, the same can be done', async (t) => {
   await picture(page, 'live-key');
 });
 
-test('a wrong key is told apart from a lost connection', async (t) => {
+test('a wrong key is distinguished from a lost connection', async (t) => {
   const page = await visit(t, browser);
   await page.goto(`${issuer}/live`);
   await page.fill('#key', 'sd-wrong');
@@ -167,8 +167,8 @@ test('jobs of commands move on the page, and the other way round', async (t) => 
   const id = (await videos('create', 'by command [sandbox: job=10s]')).stdout.trim();
   await moving(page, 'by command');
   const { stdout } = await videos('watch', id, '--json');
-  const told = stdout.trim().split('\n').map((l) => JSON.parse(l));
-  assert.equal(told.at(-2).status, 'completed');
-  assert.deepEqual(told.at(-1), { object: 'video.cost', id, cost: 400_000 });
+  const lines = stdout.trim().split('\n').map((l) => JSON.parse(l));
+  assert.equal(lines.at(-2).status, 'completed');
+  assert.deepEqual(lines.at(-1), { object: 'video.cost', id, cost: 400_000 });
   await finished(page, 'by command');
 });

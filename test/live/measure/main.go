@@ -4,8 +4,8 @@
 //	go run ./test/live/measure
 //	go run ./test/live/measure -jobs 1000 -streams 0 -sockets 1000
 //
-// How old a change is when it is heard is told by its revision, which is the time
-// at which it was made durable. Watchers and gateway share the machine's
+// The age of a change is computed from its revision, which is the time at which it was
+// made durable. Watchers and gateway share the machine's
 // processors, so the watchers' own work is in the figures.
 package main
 
@@ -68,7 +68,8 @@ func run(args []string) (err error) {
 	defer cancel()
 	result, err := l.Run(limited, g)
 	if result != nil {
-		fmt.Printf("%d jobs, %d streams, %d sockets, %d sockets for all: %s\n", l.Jobs, l.Streams, l.Sockets, l.All, result)
+		fmt.Printf("%d jobs, %d streams, %d sockets, %d sockets for all: %s\n", l.Jobs, l.Streams, l.Sockets, l.All,
+			result)
 	}
 	return err
 }

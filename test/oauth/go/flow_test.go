@@ -42,7 +42,8 @@ func authorize(t *testing.T, address string) url.Values {
 		t.Fatal(err)
 	}
 	base, callback := need(t, "STAGEDOOR_URL"), need(t, "STAGEDOOR_REDIRECT_URI")
-	browser := &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	browser := &http.Client{Jar: jar,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	res, err := browser.Get(address)
 	for range 6 {
 		if err != nil {
@@ -83,9 +84,11 @@ func TestWholeFlow(t *testing.T) {
 	base := need(t, "STAGEDOOR_URL")
 	for name, style := range map[string]oauth2.AuthStyle{"form": oauth2.AuthStyleInParams, "header": oauth2.AuthStyleInHeader, "unknown": oauth2.AuthStyleAutoDetect} {
 		t.Run(name, func(t *testing.T) {
-			config := oauth2.Config{ClientID: need(t, "STAGEDOOR_CLIENT_ID"), ClientSecret: need(t, "STAGEDOOR_CLIENT_SECRET"),
-				RedirectURL: need(t, "STAGEDOOR_REDIRECT_URI"), Scopes: []string{"profile", "balance"},
-				Endpoint: oauth2.Endpoint{AuthURL: base + "/api/oauth2/authorize", TokenURL: base + "/api/oauth2/token", AuthStyle: style}}
+			config := oauth2.Config{ClientID: need(t, "STAGEDOOR_CLIENT_ID"),
+				ClientSecret: need(t, "STAGEDOOR_CLIENT_SECRET"),
+				RedirectURL:  need(t, "STAGEDOOR_REDIRECT_URI"), Scopes: []string{"profile", "balance"},
+				Endpoint: oauth2.Endpoint{AuthURL: base + "/api/oauth2/authorize", TokenURL: base + "/api/oauth2/token",
+					AuthStyle: style}}
 			verifier := oauth2.GenerateVerifier()
 			q := authorize(t, config.AuthCodeURL("xyz", oauth2.S256ChallengeOption(verifier)))
 			if q.Get("state") != "xyz" || q.Get("iss") != base {

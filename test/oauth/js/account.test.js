@@ -41,7 +41,7 @@ async function session(name) {
   return state;
 }
 
-// as opens a path as somebody who is signed in.
+// as opens a path as a signed-in user.
 async function as(t, who, path, options = {}) {
   const page = await visit(t, browser, { storageState: states[who], ...options });
   const response = await page.goto(issuer + path);
@@ -72,7 +72,7 @@ async function chat(key, model = 'small') {
   const response = await fetch(`${issuer}/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ model, max_tokens: 200, messages: [{ role: 'user', content: 'Tell me about stage doors.' }] }),
+    body: JSON.stringify({ model, max_tokens: 200, messages: [{ role: 'user', content: 'Tell me about theatres.' }] }),
   });
   await response.text();
   return response.status;
@@ -145,7 +145,7 @@ test('whatever has the focus shows it', async (t) => {
   }
 });
 
-test('nobody is sent elsewhere after signing in', async (t) => {
+test('signing in redirects to no other site', async (t) => {
   for (const next of ['https://evil.example/', '//evil.example/', '/\\evil.example', '/%5cevil.example']) {
     const page = await visit(t, browser);
     await page.goto(`${issuer}/signin?next=${encodeURIComponent(next)}`);
@@ -316,7 +316,7 @@ test('a code is minted and redeemed, once', async (t) => {
   assert.match(await office.textContent('tbody'), new RegExp(`used.*by ${username}`, 's'));
 });
 
-test('what was spent is told by user, model and key', async (t) => {
+test('the spending page lists users, models and keys', async (t) => {
   const page = await as(t, admin, '/admin/spend');
   for (const text of [/small/, /large/, new RegExp(username), /laptop/, /narrow/]) assert.match(await page.textContent('main'), text);
   await page.getByRole('link', { name: username, exact: true }).click();

@@ -1,4 +1,4 @@
-// Pages of somebody who is signed in at a gateway that ../../gateway.sh has started,
+// Pages of a signed-in user at a gateway that ../../gateway.sh has started,
 // for the suites of other folders.
 import assert from 'node:assert/strict';
 import { visit } from './chromium.js';
@@ -16,7 +16,7 @@ export const key = need('STAGEDOOR_KEY');
 
 let state;
 
-// signedIn opens a page of whoever is signed in. before prepares it.
+// signedIn opens a page of the signed-in user. before prepares it.
 export async function signedIn(t, browser, path, options = {}, before = async () => {}) {
   state ??= await signIn(browser);
   const page = await visit(t, browser, { storageState: state, ...options });

@@ -9,7 +9,7 @@ import (
 
 // The gateway under test must serve the models any and limited-*, answered by the
 // sandbox directly or as an upstream, and no model no-such-model. The limited ones
-// have providers that may be told to refuse without making others wait.
+// have providers that a test may make refuse without making others wait.
 const (
 	model        = "any"
 	unknownModel = "no-such-model"

@@ -12,7 +12,7 @@ function need(name) {
 export const url = need('STAGEDOOR_URL').replace(/\/$/, '');
 export const key = need('STAGEDOOR_KEY');
 export const model = 'any';
-// limited is a model whose provider may be told to refuse without making others wait.
+// limited names a model whose provider a test may make refuse without making others wait.
 export const limited = (name) => `limited-js-${name}`;
 export const unknownModel = 'no-such-model';
 export const wrongKey = 'sd-wrong-key';

@@ -2,7 +2,7 @@
 // gateway does at the moment.
 //
 //   Feed    hears the view over a WebSocket, a few times a second at most; rests while
-//           nobody looks at the tab, and comes back by itself
+//           the tab is hidden, and reconnects by itself
 //   Table   rows by id: one that is still there keeps its place in the document, and
 //           only cells that changed are touched
 //   show    one function per view, drawn once a frame
@@ -176,14 +176,14 @@ class Table {
 
 const tag = (name, text = name) => make('span', { class: `tag ${name}` }, text);
 
-// phaseTag is what a request does; place is where it stands in that.
+// phaseTag shows the phase of a request, place its position or progress in that.
 const phaseTag = (r) => tag(r.phase, r.phase.replace('_', ' '));
 function place(r) {
   const text = r.queue_position ? ` place ${r.queue_position}` : r.progress ? ` ${r.progress} %` : '';
   return text && make('span', { class: 'place' }, text);
 }
 
-// post sends a form of the page. The answer is a page that nobody needs.
+// post sends a form of the page. The answer is a page, which is not read.
 async function post(path) {
   const body = new URLSearchParams({ token: root.dataset.token });
   const response = await fetch(path, { method: 'POST', body, redirect: 'manual' });

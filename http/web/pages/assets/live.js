@@ -1,6 +1,6 @@
 // The page /live: video jobs as cards that move while the jobs do.
 //
-//   Gateway  asks for things, as whoever is signed in or with a key
+//   Gateway  sends requests as the signed-in user or with a key
 //   Feed     hears what changes, over a WebSocket or, with a key, which sockets of
 //            browsers cannot send, over a stream of events; comes back by itself
 //   Wall     the cards; what was heard is drawn once a frame, and only what changed
@@ -52,7 +52,7 @@ class Gateway {
     let message = `The gateway answered ${response.status}.`;
     try {
       message = (await response.json()).error.message;
-    } catch { /* an answer of somebody between */ }
+    } catch { /* the answer of a proxy is no JSON */ }
     throw new Refusal(response.status, message);
   }
 
@@ -323,7 +323,7 @@ class Wall {
     this.cards = new Map();
     this.order = []; // ids, the newest first: ids grow with time
     this.waiting = new Map(); // id to job, null: gone
-    this.snapshot = null; // the ids of one that is being told
+    this.snapshot = null; // the ids of the snapshot that is being received
     this.counts = { all: 0, open: 0, completed: 0, failed: 0 };
     this.finished = [];
     this.filter = document.querySelector('#filter input:checked').value;
@@ -370,8 +370,8 @@ class Wall {
     }
   }
 
-  // settle ends a snapshot: what it does not have was deleted while nobody listened,
-  // or is so old that it is to be asked for.
+  // settle ends a snapshot. Jobs that it does not have were deleted while the page was
+  // not connected, or are so old that the page must ask for them.
   settle() {
     if (this.snapshot) {
       for (const id of this.cards.keys()) if (!this.snapshot.has(id)) this.set(id, null);
@@ -507,7 +507,7 @@ class Wall {
 }
 
 // ask opens a dialog about a job and does what its form is for, until that
-// succeeds or nobody wants it any more.
+// succeeds or the dialog is closed.
 function ask(name, card, act) {
   const dialog = $(name);
   const field = dialog.querySelector('textarea');
