@@ -70,12 +70,12 @@ test: ## Go tests, the race detector, browsers and real clients (JOBS=n at a tim
 # that takes longest: it would run alone in the end, on one core.
 .PHONY: test-race
 test-race: tools-build ## the tests of packages whose goroutines share data, with the race detector
-	$(COMPILE) go test -race -short $(NORACE) -vet=off -ldflags=-w -timeout 8m $$(go list ./... | grep -E '^stagedoor/($(RACE))')
+	$(COMPILE) go test -race -short $(NORACE) -vet=off -ldflags=-w -timeout 25m $$(go list ./... | grep -E '^stagedoor/($(RACE))')
 
 .PHONY: test-plain
 test-plain: tools-build ## the Go tests of the other packages, and the long ones in full, without the race detector
-	$(COMPILE) nice go test $(DEFAULTS) -vet=off -timeout 8m $$(go list ./... | grep -vE '^stagedoor/(test|$(RACE))')
-	$(COMPILE) nice go test $(DEFAULTS) -vet=off -timeout 8m -run "^($$($(LONG) | xargs $(NAMES) | sort -u | paste -sd '|'))$$" \
+	$(COMPILE) nice go test $(DEFAULTS) -vet=off -timeout 25m $$(go list ./... | grep -vE '^stagedoor/(test|$(RACE))')
+	$(COMPILE) nice go test $(DEFAULTS) -vet=off -timeout 25m -run "^($$($(LONG) | xargs $(NAMES) | sort -u | paste -sd '|'))$$" \
 	  $$($(LONG) | xargs -n 1 dirname | sort -u | grep -E '^($(RACE))' | sed 's|^|./|')
 
 .PHONY: race
@@ -85,8 +85,8 @@ race: tools-build ## the Go tests of all packages with the race detector, in ful
 # None of these results comes from the test cache, which does not see the program.
 .PHONY: test-program
 test-program: tools program ## the Go tests that look at the running program
-	$(COMPILE) go test $(DEFAULTS) -count=1 -p 4 -vet=off -timeout 8m ./test/...
-	$(COMPILE) go test $(DEFAULTS) -count=1 -vet=off -timeout 8m -run 'CostsWhat|CostWhat|FuzzSizes' ./cmd/stagedoor
+	$(COMPILE) go test $(DEFAULTS) -count=1 -p 4 -vet=off -timeout 25m ./test/...
+	$(COMPILE) go test $(DEFAULTS) -count=1 -vet=off -timeout 25m -run 'CostsWhat|CostWhat|FuzzSizes' ./cmd/stagedoor
 
 # The program that all suites look at. Suites ask for it side by side, and the first one
 # builds it.

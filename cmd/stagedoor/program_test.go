@@ -97,6 +97,13 @@ func (p *program) logged(text string) {
 	p.await("log of "+text, func() bool { return strings.Contains(p.errOut.String(), text) })
 }
 
+// printed waits until the text is on the standard output, and returns all that is there.
+func (p *program) printed(text string) string {
+	p.t.Helper()
+	p.await("print "+text, func() bool { return strings.Contains(p.out.String(), text) })
+	return p.out.String()
+}
+
 func (p *program) signal(s os.Signal) {
 	p.t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil {

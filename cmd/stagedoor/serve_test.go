@@ -23,10 +23,7 @@ func TestWithoutConfigurationTheCurlLineThatIsPrintedWorks(t *testing.T) {
 	}
 	dir := directory(t)
 	p := launch(t, dir, "serve", "--listen", "127.0.0.1:0", "--data", "memory")
-	_, line, ok := strings.Cut(p.out.String(), "Try it:")
-	if !ok {
-		t.Fatalf("nothing to try was printed:\n%s", p.out.String())
-	}
+	_, line, _ := strings.Cut(p.printed("Try it:"), "Try it:")
 	out, err := exec.Command("sh", "-c", strings.TrimSpace(line)).Output()
 	if err != nil {
 		t.Fatalf("%v: %s", err, line)
@@ -66,11 +63,8 @@ var printedKey = regexp.MustCompile(`key      (sd-\S+)`)
 
 func (p *program) key() string {
 	p.t.Helper()
-	m := printedKey.FindStringSubmatch(p.out.String())
-	if m == nil {
-		p.t.Fatalf("no key was printed:\n%s", p.out.String())
-	}
-	return m[1]
+	p.await("a key is printed", func() bool { return printedKey.MatchString(p.out.String()) })
+	return printedKey.FindStringSubmatch(p.out.String())[1]
 }
 
 func TestStreamsFinishWithinTheGrace(t *testing.T) {

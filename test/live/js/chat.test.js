@@ -1,7 +1,7 @@
 // A user asks two models at once, reads what they took and cost, and copies the request as code.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { launch, picture, screens, themes } from '../../oauth/js/chromium.js';
+import { launch, pictures } from '../../oauth/js/chromium.js';
 import { button, issuer } from './gateway.js';
 import { signedIn } from '../../oauth/js/signedin.js';
 
@@ -145,20 +145,16 @@ test('a model is found in the list and tried', async (t) => {
   assert.equal(await page.inputValue('#model-a'), 'large');
 });
 
-for (const colorScheme of themes) {
-  for (const [name, viewport] of Object.entries(screens)) {
-    test(`the chat fits: ${colorScheme}, ${name}`, async (t) => {
-      const page = await open(t, { colorScheme, viewport });
-      await page.goto(`${issuer}/account/models`);
-      await picture(page, `models-${colorScheme}-${name}`);
-      await page.goto(`${issuer}/account/models/large`);
-      await picture(page, `model-${colorScheme}-${name}`);
-      await page.goto(`${issuer}/chat`);
-      await picture(page, `chat-empty-${colorScheme}-${name}`);
-      await page.fill('#model-b', 'large');
-      await ask(page, 'What is a ghost light for?');
-      await measured(page, 2);
-      await picture(page, `chat-${colorScheme}-${name}`);
-    });
-  }
-}
+test('models and chat fit both screens', async (t) => {
+  const page = await open(t);
+  await page.goto(`${issuer}/account/models`);
+  await pictures(page, 'models');
+  await page.goto(`${issuer}/account/models/large`);
+  await pictures(page, 'model');
+  await page.goto(`${issuer}/chat`);
+  await pictures(page, 'chat-empty');
+  await page.fill('#model-b', 'large');
+  await ask(page, 'What is a ghost light for?');
+  await measured(page, 2);
+  await pictures(page, 'chat');
+});

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { after, before, test } from 'node:test';
-import { focused, launch, picture, screens, themes, visit } from './chromium.js';
+import { focused, launch, pictures, screens, visit } from './chromium.js';
 import { admin, clientId, clientSecret, issuer, password, redirectUri, username } from './gateway.js';
 
 let browser;
@@ -337,51 +337,46 @@ test('a form sent twice does its work once', async (t) => {
   assert.equal((await page.request.post(form.action, { form: { ...form.fields, token: 'x' }, headers: { origin: issuer }, maxRedirects: 0 })).status(), 403);
 });
 
-for (const colorScheme of themes) {
-  for (const [size, viewport] of Object.entries(screens)) {
-    test(`every page fits its screen: ${colorScheme}, ${size}`, async (t) => {
-      const shot = (page, name) => picture(page, `${name}-${colorScheme}-${size}`);
-      const guest = await visit(t, browser, { colorScheme, viewport });
-      await guest.goto(`${issuer}/signin`);
-      await shot(guest, 'signin');
-      const page = await as(t, username, '/account', { colorScheme, viewport });
-      await allow(page);
-      await page.goto(`${issuer}/account`);
-      await shot(page, 'account');
-      await page.getByText('The numbers as a table', { exact: true }).click();
-      await shot(page, 'account-table');
-      await page.goto(`${issuer}/connect`);
-      await shot(page, 'connect');
-      for (const path of ['keys', 'apps', 'tokens', 'security', 'none']) {
-        await page.goto(`${issuer}/account/${path}`);
-        await shot(page, `account-${path}`);
-      }
-      await page.goto(`${issuer}/account/keys`);
-      await page.locator('summary[aria-label="Revoke narrow"]').click();
-      await shot(page, 'account-keys-revoke');
-      await page.reload();
-      await page.getByText('Create a key', { exact: true }).click();
-      await page.fill('#name', `shown ${colorScheme} ${size}`);
-      await shot(page, 'account-keys-create');
-      await button(page, 'Create key').click();
-      await shot(page, 'account-keys-secret');
-      await page.goto(`${issuer}/topup?account=own`);
-      await shot(page, 'account-topup');
-      await page.goto(`${issuer}/signout`);
-      await shot(page, 'signout');
-      const office = await as(t, admin, '/admin/users', { colorScheme, viewport });
-      await shot(office, 'admin-users');
-      await office.getByText('Create a user', { exact: true }).click();
-      await shot(office, 'admin-users-create');
-      await office.getByRole('link', { name: username, exact: true }).click();
-      await shot(office, 'admin-user');
-      for (const path of ['keys', 'spend', 'codes']) {
-        await office.goto(`${issuer}/admin/${path}`);
-        await shot(office, `admin-${path}`);
-      }
-    });
+test('every page fits both screens', async (t) => {
+  const guest = await visit(t, browser, { viewport: screens.desktop });
+  await guest.goto(`${issuer}/signin`);
+  await pictures(guest, 'signin');
+  const page = await as(t, username, '/account', { viewport: screens.desktop });
+  await allow(page);
+  await page.goto(`${issuer}/account`);
+  await pictures(page, 'account');
+  await page.getByText('The numbers as a table', { exact: true }).click();
+  await pictures(page, 'account-table');
+  await page.goto(`${issuer}/connect`);
+  await pictures(page, 'connect');
+  for (const path of ['keys', 'apps', 'tokens', 'security', 'none']) {
+    await page.goto(`${issuer}/account/${path}`);
+    await pictures(page, `account-${path}`);
   }
-}
+  await page.goto(`${issuer}/account/keys`);
+  await page.locator('summary[aria-label="Revoke narrow"]').click();
+  await pictures(page, 'account-keys-revoke');
+  await page.reload();
+  await page.getByText('Create a key', { exact: true }).click();
+  await page.fill('#name', 'shown');
+  await pictures(page, 'account-keys-create');
+  await button(page, 'Create key').click();
+  await pictures(page, 'account-keys-secret');
+  await page.goto(`${issuer}/topup?account=own`);
+  await pictures(page, 'account-topup');
+  await page.goto(`${issuer}/signout`);
+  await pictures(page, 'signout');
+  const office = await as(t, admin, '/admin/users', { viewport: screens.desktop });
+  await pictures(office, 'admin-users');
+  await office.getByText('Create a user', { exact: true }).click();
+  await pictures(office, 'admin-users-create');
+  await office.getByRole('link', { name: username, exact: true }).click();
+  await pictures(office, 'admin-user');
+  for (const path of ['keys', 'spend', 'codes']) {
+    await office.goto(`${issuer}/admin/${path}`);
+    await pictures(office, `admin-${path}`);
+  }
+});
 
 test('an administrator disables a user, who is out at once, and enables the user again', async (t) => {
   const page = await as(t, username, '/account');

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { after, before, test } from 'node:test';
-import { focused as hasFocus, launch, picture, screens, themes, visit as open } from './chromium.js';
+import { focused as hasFocus, launch, pictures, screens, visit as open } from './chromium.js';
 import { clientId, clientSecret, issuer, password, redirectUri, username } from './gateway.js';
 
 let browser;
@@ -50,43 +50,39 @@ async function token(page) {
   return (await response.json()).access_token;
 }
 
-for (const colorScheme of themes) {
-  for (const [size, viewport] of Object.entries(screens)) {
-    test(`sign in, allow, top up: ${colorScheme}, ${size}`, async (t) => {
-      const page = await visit(t, { colorScheme, viewport });
-      const shot = (name) => picture(page, `${name}-${colorScheme}-${size}`);
-      await page.goto(authorizeURL());
-      await shot('sign-in');
-      await page.fill('#username', username);
-      await page.fill('#password', 'wrong');
-      await page.keyboard.press('Enter');
-      await page.waitForSelector('[role=alert]');
-      await shot('sign-in-wrong');
-      await page.fill('#password', password);
-      await page.getByRole('button', { name: 'Sign in', exact: true }).click();
-      await page.waitForSelector('text="Allow access?"');
-      await shot('consent');
-      await page.getByRole('button', { name: 'Allow', exact: true }).click();
-      const access = await token(page);
+test('sign in, allow, top up: every page fits both screens', async (t) => {
+  const page = await visit(t, { viewport: screens.desktop });
+  const shot = (name) => pictures(page, name);
+  await page.goto(authorizeURL());
+  await shot('sign-in');
+  await page.fill('#username', username);
+  await page.fill('#password', 'wrong');
+  await page.keyboard.press('Enter');
+  await page.waitForSelector('[role=alert]');
+  await shot('sign-in-wrong');
+  await page.fill('#password', password);
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+  await page.waitForSelector('text="Allow access?"');
+  await shot('consent');
+  await page.getByRole('button', { name: 'Allow', exact: true }).click();
+  const access = await token(page);
 
-      const { topup_url: link } = await (await fetch(`${issuer}/api/oauth2/topup`, { headers: { authorization: `Bearer ${access}` } })).json();
-      await page.goto(link);
-      await page.waitForSelector('#code');
-      await page.fill('#code', 'AAAA-BBBB');
-      await page.getByRole('button', { name: 'Redeem', exact: true }).click();
-      await page.waitForSelector('[role=alert]');
-      await shot('top-up');
-      await page.goto(link);
-      await shot('expired');
+  const { topup_url: link } = await (await fetch(`${issuer}/api/oauth2/topup`, { headers: { authorization: `Bearer ${access}` } })).json();
+  await page.goto(link);
+  await page.waitForSelector('#code');
+  await page.fill('#code', 'AAAA-BBBB');
+  await page.getByRole('button', { name: 'Redeem', exact: true }).click();
+  await page.waitForSelector('[role=alert]');
+  await shot('top-up');
+  await page.goto(link);
+  await shot('expired');
 
-      await page.goto(authorizeURL({ redirect_uri: 'https://evil.example/<b>' }));
-      await shot('failure');
-      const fresh = await visit(t, { colorScheme, viewport });
-      await fresh.goto(authorizeURL({ auto_authorize: 'true' }));
-      await picture(fresh, `sign-in-auto-${colorScheme}-${size}`);
-    });
-  }
-}
+  await page.goto(authorizeURL({ redirect_uri: 'https://evil.example/<b>' }));
+  await shot('failure');
+  const fresh = await visit(t, { viewport: screens.desktop });
+  await fresh.goto(authorizeURL({ auto_authorize: 'true' }));
+  await pictures(fresh, 'sign-in-auto');
+});
 
 test('by keyboard alone', async (t) => {
   const page = await visit(t);

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { chromium } from 'playwright-core';
 
-const pictures = process.env.STAGEDOOR_SCREENSHOTS;
+const wanted = process.env.STAGEDOOR_SCREENSHOTS;
 
 export const themes = ['light', 'dark'];
 export const screens = { desktop: { width: 1200, height: 800 }, phone: { width: 360, height: 720 } };
@@ -19,6 +19,7 @@ export function launch() {
 export async function visit(t, browser, options = {}) {
   const context = await browser.newContext(options);
   t.after(() => context.close());
+  context.setDefaultTimeout(120_000); // a busy machine takes long
   const page = await context.newPage();
   const complaints = [];
   page.on('console', (m) => { if (/Content Security Policy|Refused/.test(m.text())) complaints.push(m.text()); });
@@ -30,9 +31,20 @@ export async function visit(t, browser, options = {}) {
 // focused waits until the field has the focus, which a browser under load gives late.
 export const focused = (page, id) => page.waitForFunction((id) => document.activeElement?.id === id, id);
 
+// pictures lets a page show itself on both screens, the desktop last, and in both themes if pictures are wanted.
+export async function pictures(page, name) {
+  for (const colorScheme of wanted ? themes : themes.slice(0, 1)) {
+    await page.emulateMedia({ colorScheme });
+    for (const size of ['phone', 'desktop']) {
+      await page.setViewportSize(screens[size]);
+      await picture(page, `${name}-${colorScheme}-${size}`);
+    }
+  }
+}
+
 // picture takes one, if pictures are wanted, of a page that must fit its screen.
 export async function picture(page, name) {
   const { scroll, width } = await page.evaluate(() => ({ scroll: document.documentElement.scrollWidth, width: innerWidth }));
   assert.ok(scroll <= width, `${name} is wider than the screen: ${scroll} > ${width}`);
-  if (pictures) await page.screenshot({ path: `${pictures}/${name}.png`, fullPage: true });
+  if (wanted) await page.screenshot({ path: `${wanted}/${name}.png`, fullPage: true });
 }
