@@ -66,9 +66,7 @@ var million = []struct {
 			App:         1,
 			Scopes:      []string{"profile", "balance"},
 			RedirectURI: "https://app.example.com/callback",
-			Family: hash(
-				n,
-			),
+			Family:      hash(n),
 			Code: identity.Code{
 				Hash:      hash(n + 1e6),
 				Challenge: "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
@@ -137,9 +135,7 @@ var million = []struct {
 		request := fmt.Sprintf("req_%048x", n)
 		return request + "\x00" + fmt.Sprint(
 				n%10_000+1,
-			) + "\x00" + string(
-				sequence(n+1),
-			), money.Receipt{
+			) + "\x00" + string(sequence(n+1)), money.Receipt{
 				Request: request,
 				Account: fmt.Sprint(n%10_000 + 1),
 				Hold:    uint64(n + 1),

@@ -235,8 +235,9 @@ func (a *attempt) ask(ctx context.Context, p part) (*picture.Reply, *upstream.Fa
 	}
 	now := a.svc.Now()
 	key := a.c.Runtime.TakeKey(now, a.c.Model)
-	reply, err := a.c.Runtime.Client.Send(ctx, upstream.Request{Method: http.MethodPost, Path: p.call.Path, Query: p.call.Query,
-		Header: h, Body: p.call.Body.Open, Length: p.call.Body.Len(), Owner: a.request.Owner}, a.shape.Authorize, key)
+	reply, err := a.c.Runtime.Client.Send(ctx,
+		upstream.Request{Method: http.MethodPost, Path: p.call.Path, Query: p.call.Query,
+			Header: h, Body: p.call.Body.Open, Length: p.call.Body.Len(), Owner: a.request.Owner}, a.shape.Authorize, key)
 	if err != nil {
 		return nil, engine.FailureOf(err)
 	}

@@ -82,7 +82,8 @@ func (r *Reply) Partials() <-chan Partial { return r.exchange.run.Output() }
 // Abandon cancels the request because its client has left.
 func (r *Reply) Abandon() { r.exchange.run.Abandon() }
 
-// Outcome says how the request went. It waits for the end of the request and drops partial images that nothing has read.
+// Outcome says how the request went. It waits for the end of the request and drops partial images that nothing has
+// read.
 func (r *Reply) Outcome() *Outcome {
 	for range r.Partials() {
 	}

@@ -11,8 +11,9 @@ import (
 
 // beginCall begins a call of the upstream.
 func (a *attempt) beginCall(ctx context.Context, p part) (context.Context, *telemetry.Call) {
-	t := telemetry.Target{Operation: telemetry.OperationImage, Kind: telemetry.KindSandbox, Provider: a.c.Runtime.Spec.Name,
-		Model: a.c.Model, Attempt: a.c.Number, Stream: p.request.Stream, Choices: p.request.N, Output: "image"}
+	t := telemetry.Target{Operation: telemetry.OperationImage, Kind: telemetry.KindSandbox,
+		Provider: a.c.Runtime.Spec.Name,
+		Model:    a.c.Model, Attempt: a.c.Number, Stream: p.request.Stream, Choices: p.request.N, Output: "image"}
 	if a.shape != nil {
 		t.Kind = telemetry.VendorOf(a.shape.Name)
 		t.Shape = string(a.shape.Name)

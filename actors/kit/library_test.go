@@ -210,13 +210,8 @@ func TestLibraryRestartsWithTheSameMailbox(t *testing.T) {
 // delayed restarts from another goroutine after a second, as Backoff does.
 type delayed struct{}
 
-func (*delayed) HandleFailure(
-	_ *actor.ActorSystem,
-	s actor.Supervisor,
-	child *actor.PID,
-	_ *actor.RestartStatistics,
-	_, _ any,
-) {
+func (*delayed) HandleFailure(_ *actor.ActorSystem, s actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics,
+	_, _ any) {
 	time.AfterFunc(time.Second, func() { s.RestartChildren(child) })
 }
 

@@ -34,10 +34,8 @@ func TestHoldSettleRelease(t *testing.T) {
 		}
 		credit(t, c, "7", 100)
 		a, b := hold(t, c, "7", "req_a", 60), hold(t, c, "7", "req_b", 40)
-		if _, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: "req_c", Amount: 1}); !errors.Is(
-			err,
-			money.ErrInsufficient,
-		) {
+		if _, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: "req_c", Amount: 1}); !errors.Is(err,
+			money.ErrInsufficient) {
 			t.Fatalf("all is held: got %v", err)
 		}
 		if err := a.Extend(ctx, 1); !errors.Is(err, money.ErrInsufficient) || a.Amount() != 60 {
@@ -124,10 +122,8 @@ func TestMoneyThatComesInIsThereAtOnce(t *testing.T) {
 				t.Errorf("a credit of %d: %v", amount, err)
 			}
 		}
-		if _, _, err := c.Mint(ctx, 0, 7, "", time.Time{}, rand.NewChaCha8([32]byte{})); !errors.Is(
-			err,
-			state.ErrInvalid,
-		) {
+		if _, _, err := c.Mint(ctx, 0, 7, "", time.Time{}, rand.NewChaCha8([32]byte{})); !errors.Is(err,
+			state.ErrInvalid) {
 			t.Errorf("no codes: %v", err)
 		}
 	})
@@ -194,10 +190,8 @@ func TestAFullDiskChargesNothingAndLosesNothing(t *testing.T) {
 		if got := balance(t, c, "7"); got.Spent != 0 || got.Held != 80 {
 			t.Errorf("what is not written is not charged, and still held: %+v", got)
 		}
-		if _, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: "req_c", Amount: 1}); !errors.Is(
-			err,
-			state.ErrUnavailable,
-		) {
+		if _, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: "req_c", Amount: 1}); !errors.Is(err,
+			state.ErrUnavailable) {
 			t.Errorf("a hold while the journal fails: %v", err)
 		}
 		b.Release("refused", nil)
@@ -320,10 +314,8 @@ func TestStopJournalsWhatIsDecided(t *testing.T) {
 			err == nil {
 			t.Error("settled although the ledger has stopped")
 		}
-		if _, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: "x", Amount: 1}); !errors.Is(
-			err,
-			state.ErrUnavailable,
-		) {
+		if _, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: "x", Amount: 1}); !errors.Is(err,
+			state.ErrUnavailable) {
 			t.Errorf("a hold after the end: %v", err)
 		}
 	})

@@ -119,10 +119,8 @@ func coreNeverOverdraws(rt *rapid.T) {
 			if h.phase == open {
 				indebted = indebted || charge-h.amount > c.room(now, h.bounds)
 			}
-			if err := c.settle(now, h, &Settlement{Amount: charge, Reason: "finished"}, a); !errors.Is(
-				err,
-				errPending,
-			) {
+			if err := c.settle(now, h, &Settlement{Amount: charge, Reason: "finished"}, a); !errors.Is(err,
+				errPending) {
 				a.done(err)
 			}
 		},
@@ -136,10 +134,8 @@ func coreNeverOverdraws(rt *rapid.T) {
 		"release": func(rt *rapid.T) { c.release(pick(rt), "refused", nil, nil) },
 		"adjust": func(rt *rapid.T) {
 			a := wait()
-			if err := c.adjust(rapid.Int64Range(-200, 200).Draw(rt, "by"), "correction", "", a); !errors.Is(
-				err,
-				errPending,
-			) {
+			if err := c.adjust(rapid.Int64Range(-200, 200).Draw(rt, "by"), "correction", "", a); !errors.Is(err,
+				errPending) {
 				a.done(err)
 			}
 		},

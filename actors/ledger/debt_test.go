@@ -29,10 +29,8 @@ func TestOverrunLeavesADebtThatBlocksHoldsUntilItIsPaid(t *testing.T) {
 		}
 		refused := func(amount int64) {
 			t.Helper()
-			if _, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: "next", Amount: amount}); !errors.Is(
-				err,
-				money.ErrInsufficient,
-			) {
+			if _, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: "next", Amount: amount}); !errors.Is(err,
+				money.ErrInsufficient) {
 				t.Errorf("a hold of %d: got %v, want a refusal", amount, err)
 			}
 		}

@@ -80,13 +80,8 @@ func (c *charge) raise(ctx context.Context, ask ledger.Ask) (err error) {
 // requestFailed says that the client gets an error of the request itself, so Settle is not called
 // again and the hold is released at once. With later, writing is repeated until it succeeds and settle
 // returns nil.
-func (c *charge) settle(
-	ctx context.Context,
-	bill ledger.Bill,
-	end ledger.Ending,
-	receipt *money.Receipt,
-	requestFailed bool,
-) *dialogue.Error {
+func (c *charge) settle(ctx context.Context, bill ledger.Bill, end ledger.Ending, receipt *money.Receipt,
+	requestFailed bool) *dialogue.Error {
 	receipt.Usage, receipt.Prices, receipt.Catalog, receipt.Flags = bill.Usage, bill.Prices, bill.Catalog, bill.Flags
 	switch {
 	case c.unwritten:

@@ -40,9 +40,7 @@ func begin(t *testing.T, journal journal.Store) *stage {
 	return beginLogging(t, journal, kittest.Logger(t))
 }
 
-func beginLogging(
-	t *testing.T, journal journal.Store, logger *slog.Logger, change ...func(*runtime.Options),
-) *stage {
+func beginLogging(t *testing.T, journal journal.Store, logger *slog.Logger, change ...func(*runtime.Options)) *stage {
 	t.Helper()
 	s := &stage{t: t}
 	var err error
@@ -90,12 +88,8 @@ func (s *stage) stop() {
 	}
 }
 
-func (s *stage) simulate(
-	ctx context.Context,
-	_ *dialogue.Request,
-	_ http.Header,
-	emit func(*dialogue.Event) error,
-) error {
+func (s *stage) simulate(ctx context.Context, _ *dialogue.Request, _ http.Header,
+	emit func(*dialogue.Event) error) error {
 	events := []dialogue.Event{
 		{Kind: dialogue.EventStart, ID: "x", Model: "m"},
 		{Kind: dialogue.EventOpen, PartKind: dialogue.TextPart},
@@ -245,9 +239,7 @@ func TestAConfigurationIsTakenWhollyOrNotAtAll(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.mustConfigure(sandbox("a"))
 		before, catalogue := s.provider("a"), s.Catalog()
-		changed, bad := sandbox(
-			"a",
-		), catalog.Provider{
+		changed, bad := sandbox("a"), catalog.Provider{
 			Name:    "bad",
 			Shape:   dialoguetest.Chat,
 			BaseURL: "http://bad\x7f.test",

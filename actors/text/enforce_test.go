@@ -18,9 +18,7 @@ func responsesText(pieces ...string) string {
 		`"role":"assistant","content":[]}}` + "\n\n" +
 		`data: {"type":"response.content_part.added",` + place + `,"part":{"type":"output_text","text":""}}` + "\n\n"
 	for _, p := range pieces {
-		out += fmt.Sprintf(
-			`data: {"type":"response.output_text.delta",`+place+`,"delta":%q}`, p,
-		) + "\n\n"
+		out += fmt.Sprintf(`data: {"type":"response.output_text.delta",`+place+`,"delta":%q}`, p) + "\n\n"
 	}
 	return out
 }
@@ -113,10 +111,8 @@ func TestTextThatOnlyLooksLikeAStopSequenceArrivesWhole(t *testing.T) {
 			`"usage":{"input_tokens":3,"output_tokens":9}}}` + "\n\n"
 		s.upstream("a", dialoguetest.Responses, stream(responsesText("ENEN", "E", "N"), done))
 		got := s.ask(
-			s.request(
-				dialoguetest.Chat,
-				strings.Replace(stopAsks[0].body, `"model":"m",`, `"model":"m","stream":true,`, 1),
-			),
+			s.request(dialoguetest.Chat,
+				strings.Replace(stopAsks[0].body, `"model":"m",`, `"model":"m","stream":true,`, 1)),
 		)
 		if text := contents(got.text); text != "ENENEN" || got.Reason != dialogue.ReasonStop || got.Err != nil {
 			t.Errorf("got %q %v: %s", text, got.Err, got.text)

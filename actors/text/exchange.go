@@ -31,7 +31,8 @@ func windowOf(mode shapes.Mode) int {
 // once the request itself has been cancelled.
 const lastWordsWait = 5 * time.Second
 
-// exchange makes the attempts of one request for text. Its state belongs to the attempt loop until the output is closed.
+// exchange makes the attempts of one request for text. Its state belongs to the attempt loop until the output is
+// closed.
 type exchange struct {
 	run     engine.Run[Chunk]
 	svc     *Service

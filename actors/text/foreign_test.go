@@ -36,12 +36,8 @@ func TestItemsThatNoOtherModelReadsAreNamedAndNothingIsInvented(t *testing.T) {
 	for _, upstream := range []dialogue.Shape{
 		dialoguetest.Chat, dialoguetest.Messages, dialoguetest.Gemini, dialoguetest.Completions,
 	} {
-		sent, got := sentTo(
-			t,
-			upstream,
-			dialoguetest.Responses,
-			`{"model":"m","store":false,"input":[{"type":"hologram","x":1}]}`,
-		)
+		sent, got := sentTo(t, upstream, dialoguetest.Responses,
+			`{"model":"m","store":false,"input":[{"type":"hologram","x":1}]}`)
 		if got.Err == nil || got.Err.Status != 400 || !strings.Contains(got.Err.Message, `"hologram"`) ||
 			sent.Exists() {
 			t.Errorf("%s alone: got %v, sent %s", upstream, got.Err, sent.Raw)

@@ -48,8 +48,9 @@ func (s *stage) priced(credits int64) account {
 
 // charge has a request charged to the account.
 func (a account) charge(o *text.Request) *text.Request {
-	o.Meter = meter.NewText(a.Client, time.Now, meter.Request{ID: o.ID, Account: "7", Key: "key", Model: o.Head.Model, Body: o.Body,
-		MaxTokens: o.Head.MaxTokens, Choices: max(o.Head.N, o.Head.Answers), Stream: o.Head.Stream})
+	o.Meter = meter.NewText(a.Client, time.Now,
+		meter.Request{ID: o.ID, Account: "7", Key: "key", Model: o.Head.Model, Body: o.Body,
+			MaxTokens: o.Head.MaxTokens, Choices: max(o.Head.N, o.Head.Answers), Stream: o.Head.Stream})
 	return o
 }
 
@@ -113,7 +114,8 @@ func TestClientThatLeavesAtTheEndPaysTheReportedUsage(t *testing.T) {
 			return []any{e.text, time.Millisecond, e.stop, 500 * time.Millisecond, e.usage, chatDone}
 		}, true, 399 * time.Millisecond},
 		{"usage reported twice", func(e ending) []any {
-			return []any{e.text, time.Millisecond, e.stop, 500 * time.Millisecond, e.usage, time.Millisecond, e.usage, chatDone}
+			return []any{e.text, time.Millisecond, e.stop, 500 * time.Millisecond, e.usage, time.Millisecond, e.usage,
+				chatDone}
 		}, true, 400 * time.Millisecond},
 		{"usage without an end", func(e ending) []any {
 			return []any{e.text, time.Millisecond, e.stop, 500 * time.Millisecond, e.usage, stall}
@@ -154,7 +156,8 @@ func TestCallWithoutAPriceEndsWithItsClient(t *testing.T) {
 	for _, e := range endings {
 		for client, ask := range clients(e.shape) {
 			play(t, func(t *testing.T, s *stage) {
-				s.upstream("a", e.shape, stream(e.text, time.Millisecond, e.stop, 500*time.Millisecond, e.usage, chatDone))
+				s.upstream("a", e.shape, stream(e.text, time.Millisecond, e.stop, 500*time.Millisecond, e.usage,
+					chatDone))
 				if _, took := s.leaveAfter(s.request(client, ask), "Hello", 100*time.Millisecond); took > time.Millisecond {
 					t.Errorf("%s from %s: ended after %v", client, e.shape, took)
 				}
@@ -170,7 +173,8 @@ func TestDrainEndsTheWaitForUsage(t *testing.T) {
 		play(t, func(t *testing.T, s *stage) {
 			a := s.priced(1_000_000)
 			defer a.state.Close()
-			p := s.upstream("a", dialoguetest.Chat, stream(chatRole+chatText("Hello"), time.Millisecond, chatStop, stall))
+			p := s.upstream("a", dialoguetest.Chat,
+				stream(chatRole+chatText("Hello"), time.Millisecond, chatStop, stall))
 			r := s.service.Begin(context.Background(), a.charge(s.request(client, clients(dialoguetest.Chat)[client])))
 			f := <-r.Chunks()
 			f.Data.Free()
@@ -208,9 +212,12 @@ func TestHoldCoversAPromptAsOftenAsItIsSent(t *testing.T) {
 		answer        script
 		held, charged int64
 	}{
-		{"a shape with n", dialoguetest.Chat, document(200, strings.Replace(chatWhole, `"prompt_tokens":3,"completion_tokens":4`, `"prompt_tokens":100,"completion_tokens":20`, 1)), once + 200, 100 + 200},
+		{"a shape with n", dialoguetest.Chat, document(200,
+			strings.Replace(chatWhole, `"prompt_tokens":3,"completion_tokens":4`,
+				`"prompt_tokens":100,"completion_tokens":20`, 1)), once + 200, 100 + 200},
 		{"a shape without n", dialoguetest.Messages, document(200, messagesUsed), 4*once + 200, 4 * (100 + 50)},
-		{"a shape without n that tells no usage", dialoguetest.Messages, document(200, strings.Replace(messagesUsed, `"input_tokens":100,"output_tokens":5`, ``, 1)), 4*once + 200, 4*once + 40},
+		{"a shape without n that tells no usage", dialoguetest.Messages, document(200,
+			strings.Replace(messagesUsed, `"input_tokens":100,"output_tokens":5`, ``, 1)), 4*once + 200, 4*once + 40},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {
@@ -222,7 +229,8 @@ func TestHoldCoversAPromptAsOftenAsItIsSent(t *testing.T) {
 				}
 				kittest.Pass(time.Second)
 				if got := a.receipt(t, "r1"); got.Held != tt.held || got.Charged != tt.charged {
-					t.Errorf("held %d and charged %d, want %d and %d: %+v", got.Held, got.Charged, tt.held, tt.charged, got)
+					t.Errorf("held %d and charged %d, want %d and %d: %+v", got.Held, got.Charged, tt.held, tt.charged,
+						got)
 				}
 			})
 		})
@@ -238,7 +246,8 @@ func TestHoldCoversAPromptAsOftenAsItIsSent(t *testing.T) {
 				}
 				return stream(stall)(c)
 			})
-			r := s.service.Begin(context.Background(), a.charge(s.request(dialoguetest.Chat, strings.Replace(ask, `"n":4`, `"stream":true,"n":4`, 1))))
+			r := s.service.Begin(context.Background(),
+				a.charge(s.request(dialoguetest.Chat, strings.Replace(ask, `"n":4`, `"stream":true,"n":4`, 1))))
 			kittest.Pass(time.Second)
 			r.Abandon()
 			s.read(r)
@@ -251,9 +260,11 @@ func TestHoldCoversAPromptAsOftenAsItIsSent(t *testing.T) {
 	})
 }
 
-// Some providers begin a stream with a chunk that names no model. The price is that of the model that a later one names.
+// Some providers begin a stream with a chunk that names no model. The price is that of the model that a later one
+// names.
 func TestALaterChunkMayNameTheModelThatIsCharged(t *testing.T) {
-	const filters = `data: {"choices":[],"created":0,"id":"","model":"","object":"","prompt_filter_results":[]}` + "\n\n"
+	const filters = `data: {"choices":[],"created":0,"id":"","model":"","object":"","prompt_filter_results":[]}` +
+		"\n\n"
 	named := func(text string) string { return strings.ReplaceAll(text, `"model":"m"`, `"model":"gpt-5-mini"`) }
 	for name, c := range map[string]struct {
 		inbound, upstream dialogue.Shape
@@ -264,7 +275,8 @@ func TestALaterChunkMayNameTheModelThatIsCharged(t *testing.T) {
 		"translated": {dialoguetest.Messages, dialoguetest.Chat, messagesAskStream,
 			chatRole + chatText("Hello") + chatStop + chatDone},
 		"translated completions": {dialoguetest.Chat, dialoguetest.Completions, chatAskStream,
-			`data: {"id":"c1","model":"m","choices":[{"index":0,"text":"Hi","finish_reason":"stop"}]}` + "\n\n" + chatDone},
+			`data: {"id":"c1","model":"m","choices":[{"index":0,"text":"Hi","finish_reason":"stop"}]}` + "\n\n" +
+				chatDone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {

@@ -16,7 +16,8 @@ import (
 
 // Simulator makes the events of a reply without any upstream. header is the
 // client's. An error is a reply cut off in the middle.
-type Simulator func(ctx context.Context, req *dialogue.Request, header http.Header, emit func(*dialogue.Event) error) error
+type Simulator func(ctx context.Context, req *dialogue.Request, header http.Header,
+	emit func(*dialogue.Event) error) error
 
 // Service runs the requests for text. It is safe for concurrent use.
 type Service struct {

@@ -79,12 +79,8 @@ func TestALoopOfToolsIsTruncatedBehindItsQuestion(t *testing.T) {
 		items = append(
 			items,
 			fmt.Sprintf(`{"type":"function_call","call_id":"call_%d","name":"f","arguments":"{\"n\":%d}"}`, i, i),
-			fmt.Sprintf(
-				`{"type":"function_call_output","call_id":"call_%d","output":"result %d %s"}`,
-				i,
-				i,
-				strings.Repeat("long ", 100),
-			),
+			fmt.Sprintf(`{"type":"function_call_output","call_id":"call_%d","output":"result %d %s"}`, i, i,
+				strings.Repeat("long ", 100)),
 		)
 	}
 	play(t, func(t *testing.T, s *stage) {

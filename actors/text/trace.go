@@ -93,7 +93,8 @@ func (a *attempt) translation(ctx context.Context, f *upstream.Failure) {
 	began := a.entered
 	a.entered = time.Time{}
 	_, span := telemetry.Start(ctx, telemetry.SpanTranslate, trace.WithTimestamp(began), trace.WithAttributes(
-		telemetry.Shape.String(string(a.request.Inbound.Name)), telemetry.Attempt.Int(a.c.Number), telemetry.Untouched.Bool(a.meta.Untouched)))
+		telemetry.Shape.String(string(a.request.Inbound.Name)), telemetry.Attempt.Int(a.c.Number),
+		telemetry.Untouched.Bool(a.meta.Untouched)))
 	if a.shape != nil {
 		span.SetAttributes(telemetry.UpstreamShape.String(string(a.shape.Name)))
 	}

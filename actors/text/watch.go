@@ -13,7 +13,8 @@ func about(o *Request) flow.About {
 
 // reasons maps the reasons for the end of a reply to words for operators.
 var reasons = map[dialogue.Reason]string{
-	dialogue.ReasonStop: "stop", dialogue.ReasonStopSequence: "stop sequence", dialogue.ReasonLength: "length", dialogue.ReasonTool: "tool call",
+	dialogue.ReasonStop: "stop", dialogue.ReasonStopSequence: "stop sequence", dialogue.ReasonLength: "length",
+	dialogue.ReasonTool:   "tool call",
 	dialogue.ReasonFilter: "filter", dialogue.ReasonPause: "pause", dialogue.ReasonContextWindow: "context window",
 	dialogue.ReasonMalformedCall: "malformed call", dialogue.ReasonOther: "other",
 }

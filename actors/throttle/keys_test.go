@@ -13,13 +13,8 @@ import (
 var noon = time.Unix(1_700_000_000, 0)
 
 // admit admits a request of tokens, as a caller does that knows them at once.
-func admit(
-	keys *throttle.Keys,
-	key string,
-	limits throttle.KeyLimits,
-	tokens int,
-	now time.Time,
-) (*throttle.Pass, *throttle.Refused) {
+func admit(keys *throttle.Keys, key string, limits throttle.KeyLimits, tokens int,
+	now time.Time) (*throttle.Pass, *throttle.Refused) {
 	pass, refused := keys.Admit(key, limits, now)
 	if refused != nil {
 		return nil, refused

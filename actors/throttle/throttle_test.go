@@ -51,13 +51,8 @@ func (g *gate) request(name string, ask throttle.Ask, service time.Duration, out
 	g.requestCtx(g.t.Context(), name, ask, service, outcome)
 }
 
-func (g *gate) requestCtx(
-	ctx context.Context,
-	name string,
-	ask throttle.Ask,
-	service time.Duration,
-	outcome throttle.Outcome,
-) {
+func (g *gate) requestCtx(ctx context.Context, name string, ask throttle.Ask, service time.Duration,
+	outcome throttle.Outcome) {
 	g.wg.Go(func() {
 		permit, err := g.Acquire(ctx, ask)
 		r := result{at: time.Since(g.begin), err: err}

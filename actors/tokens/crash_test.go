@@ -202,10 +202,8 @@ func checkFinished(t *testing.T, c *tokens.Client, who string, creds tokens.Clie
 	if _, err := c.Refresh(ctx, tokens.Refresh{Client: creds, Token: f.pairs[3].Refresh}); (err == nil) == f.dead {
 		t.Errorf("%s: refresh token, revoked %v: got %v", who, f.dead, err)
 	}
-	if _, err := c.Refresh(ctx, tokens.Refresh{Client: creds, Token: f.pairs[0].Refresh}); !errors.Is(
-		err,
-		tokens.ErrInvalidGrant,
-	) {
+	if _, err := c.Refresh(ctx, tokens.Refresh{Client: creds, Token: f.pairs[0].Refresh}); !errors.Is(err,
+		tokens.ErrInvalidGrant) {
 		t.Errorf("%s: a rotated token works again: %v", who, err)
 	}
 }

@@ -17,11 +17,8 @@ func developerOf(d identity.DeveloperToken) DeveloperToken {
 
 // CreateDeveloperToken makes a developer token and returns it, which cannot be read later. It returns
 // ErrNotFound if the user does not exist or is disabled, *TooMany and ErrKeysForbidden.
-func (c *Client) CreateDeveloperToken(
-	ctx context.Context,
-	user int64,
-	name string,
-) (token string, t DeveloperToken, err error) {
+func (c *Client) CreateDeveloperToken(ctx context.Context, user int64,
+	name string) (token string, t DeveloperToken, err error) {
 	if err := checkName(name); err != nil {
 		return "", DeveloperToken{}, err
 	}

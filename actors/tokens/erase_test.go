@@ -68,10 +68,8 @@ func TestErasingAUserLeavesTheNameAlone(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, c[0], c[1])
 		}
 	}
-	if _, _, err := b.Login(ctx, tokens.Login{Username: "anna", Password: secretWord, From: home}); !errors.Is(
-		err,
-		tokens.ErrLogin,
-	) {
+	if _, _, err := b.Login(ctx, tokens.Login{Username: "anna", Password: secretWord, From: home}); !errors.Is(err,
+		tokens.ErrLogin) {
 		t.Errorf("signing in: %v", err)
 	}
 }

@@ -42,10 +42,8 @@ func TestACancelledCallChangesNothing(t *testing.T) {
 	code, why := b.code(t), errors.New("gone")
 	gone, leave := context.WithCancelCause(ctx)
 	leave(why)
-	if _, err := b.Exchange(gone, tokens.Exchange{Client: b.creds, Code: code, RedirectURI: callback}); !errors.Is(
-		err,
-		why,
-	) {
+	if _, err := b.Exchange(gone, tokens.Exchange{Client: b.creds, Code: code, RedirectURI: callback}); !errors.Is(err,
+		why) {
 		t.Errorf("got %v, want the cause", err)
 	}
 	if _, err := b.exchange(code); err != nil {

@@ -75,7 +75,8 @@ func (c *Client) CreateKey(ctx context.Context, n NewKey) (secret string, k iden
 	if secret, k, err = identity.NewKey(now, c.random); err != nil {
 		return "", identity.Key{}, err
 	}
-	k.Name, k.Scopes, k.Models, k.Limits, k.Budget, k.Expires = n.Name, n.Scopes, n.Models, n.Limits, n.Budget, n.Expires
+	k.Name, k.Scopes, k.Models, k.Limits, k.Budget, k.Expires = n.Name, n.Scopes, n.Models, n.Limits, n.Budget,
+		n.Expires
 	k.Window, k.AllowIPs = n.Window, n.AllowIPs
 	k, err = decide(ctx, c, nil, func(tx *state.Tx) (identity.Key, error) {
 		u, ok := identity.FindUser(tx.View(), n.User)
@@ -167,12 +168,8 @@ func (c *Client) RevokeKey(ctx context.Context, user int64, id string) error {
 	})
 }
 
-func (c *Client) changeKey(
-	ctx context.Context,
-	user int64,
-	id string,
-	change func(*identity.Key, time.Time) error,
-) error {
+func (c *Client) changeKey(ctx context.Context, user int64, id string,
+	change func(*identity.Key, time.Time) error) error {
 	return do(ctx, c, nil, func(tx *state.Tx) error {
 		u, ok := identity.FindUser(tx.View(), user)
 		if !ok {

@@ -71,10 +71,8 @@ func TestKeyRules(t *testing.T) {
 		}
 	}
 	var broken *tokens.FieldError
-	if _, _, err := b.CreateKey(ctx, tokens.NewKey{User: b.user.ID, Name: "a", Scopes: []string{}}); !errors.As(
-		err,
-		&broken,
-	) {
+	if _, _, err := b.CreateKey(ctx, tokens.NewKey{User: b.user.ID, Name: "a", Scopes: []string{}}); !errors.As(err,
+		&broken) {
 		t.Errorf("a key that may do nothing: %v", err)
 	}
 	if _, _, err := b.CreateKey(ctx, tokens.NewKey{User: 99, Name: "a"}); !errors.Is(err, tokens.ErrNotFound) {

@@ -88,12 +88,8 @@ type keptRefusal struct{ refusal error }
 func (k *keptRefusal) Error() string { return k.refusal.Error() }
 
 // decide sends a command through the actor and returns its result once that is durable.
-func decide[T any](
-	ctx context.Context,
-	c *Client,
-	client *hashedCredentials,
-	cmd func(*state.Tx) (T, error),
-) (T, error) {
+func decide[T any](ctx context.Context, c *Client, client *hashedCredentials,
+	cmd func(*state.Tx) (T, error)) (T, error) {
 	var result T
 	m := &deciding{ctx: ctx, client: client}
 	m.run = func(tx *state.Tx) (err error) {

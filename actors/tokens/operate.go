@@ -173,11 +173,8 @@ func set[T any](to, from *T) {
 
 // IssueKey makes a key for an operator. Its user may be "", and then the key is not charged. The secret cannot be
 // read later. It returns ErrNotFound if the user does not exist.
-func (c *Client) IssueKey(
-	ctx context.Context,
-	username string,
-	want KeyChange,
-) (secret string, k identity.Key, err error) {
+func (c *Client) IssueKey(ctx context.Context, username string,
+	want KeyChange) (secret string, k identity.Key, err error) {
 	now := c.state.View().Now()
 	if err := want.check(now); err != nil {
 		return "", identity.Key{}, err

@@ -87,13 +87,8 @@ func (c *Client) openSession(ctx context.Context, checked identity.User) (string
 	return cookie, s, nil
 }
 
-func addSession(
-	tx *state.Tx,
-	u identity.User,
-	hash state.Hash,
-	lifetime time.Duration,
-	random io.Reader,
-) (Session, error) {
+func addSession(tx *state.Tx, u identity.User, hash state.Hash, lifetime time.Duration,
+	random io.Reader) (Session, error) {
 	id, err := state.NewID("ses_", tx.Now(), random)
 	if err != nil {
 		return Session{}, err

@@ -362,16 +362,12 @@ func TestReplayWithoutAuthenticationEndsNothing(t *testing.T) {
 	}
 	wrong := b.creds
 	wrong.Secret = "as_wrong"
-	if _, err := b.Exchange(ctx, tokens.Exchange{Client: wrong, Code: code, RedirectURI: callback}); !errors.Is(
-		err,
-		tokens.ErrInvalidClient,
-	) {
+	if _, err := b.Exchange(ctx, tokens.Exchange{Client: wrong, Code: code, RedirectURI: callback}); !errors.Is(err,
+		tokens.ErrInvalidClient) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := b.Refresh(ctx, tokens.Refresh{Client: wrong, Token: pair.Refresh}); !errors.Is(
-		err,
-		tokens.ErrInvalidClient,
-	) {
+	if _, err := b.Refresh(ctx, tokens.Refresh{Client: wrong, Token: pair.Refresh}); !errors.Is(err,
+		tokens.ErrInvalidClient) {
 		t.Errorf("got %v", err)
 	}
 	b.alive(t, pair)
@@ -438,10 +434,8 @@ func TestLostAnswerIsGivenOnceMoreWithinTheGrace(t *testing.T) {
 		t.Errorf("got %+v, want %+v nine seconds later", again, next)
 	}
 	_, other := b.register(t, "Other", callback)
-	if _, err := b.Refresh(ctx, tokens.Refresh{Client: other, Token: first.Refresh}); !errors.Is(
-		err,
-		tokens.ErrInvalidGrant,
-	) {
+	if _, err := b.Refresh(ctx, tokens.Refresh{Client: other, Token: first.Refresh}); !errors.Is(err,
+		tokens.ErrInvalidGrant) {
 		t.Errorf("another client: got %v", err)
 	}
 	b.alive(t, next)
@@ -794,10 +788,8 @@ func TestOthersTokensAreNotActive(t *testing.T) {
 			t.Errorf("%.3s: got %+v, %v", token, got, err)
 		}
 	}
-	if _, err := b.Introspect(ctx, tokens.ClientCredentials{ID: other.ID, Secret: "x"}, pair.Access); !errors.Is(
-		err,
-		tokens.ErrInvalidClient,
-	) {
+	if _, err := b.Introspect(ctx, tokens.ClientCredentials{ID: other.ID, Secret: "x"}, pair.Access); !errors.Is(err,
+		tokens.ErrInvalidClient) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := b.refresh(pair.Refresh); err != nil {

@@ -68,12 +68,8 @@ func call(hook func() error) error {
 func (v *vendor) Supports(o video.Operation) bool { return v.supports == nil || v.supports(o) }
 func (v *vendor) Idempotent() bool                { return v.idempotent }
 
-func (v *vendor) Submit(
-	ctx context.Context,
-	key string,
-	spec *video.Spec,
-	open video.Opener,
-) (string, video.Status, error) {
+func (v *vendor) Submit(ctx context.Context, key string, spec *video.Spec,
+	open video.Opener) (string, video.Status, error) {
 	if err := call(v.before); err != nil {
 		return "", video.Status{}, err
 	}

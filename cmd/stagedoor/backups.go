@@ -25,7 +25,8 @@ func keepBackups(ctx context.Context, g *gateway) {
 	for {
 		c := g.config.Load()
 		if c.Backups.Dir != "" && c.Data != "memory" {
-			b := backups{dir: c.Backups.Dir, every: time.Duration(c.Backups.Every), keep: c.Backups.Keep, needs: journal.BackupNeeds}
+			b := backups{dir: c.Backups.Dir, every: time.Duration(c.Backups.Every), keep: c.Backups.Keep,
+				needs: journal.BackupNeeds}
 			var size journal.ChangesBackup
 			switch made, err := b.make(time.Now(), func(path, before string) (err error) {
 				size, err = g.state.BackupChanges(ctx, path, before)

@@ -154,11 +154,8 @@ func TestReadmesConfigurationIsFine(t *testing.T) {
 	block := regexp.MustCompile(`(?m)^    data: \./data\n(?:    .*\n)+`).FindString(string(readme))
 	secret := write(t, filepath.Join(t.TempDir(), "secret"), "k")
 	block = strings.ReplaceAll(block, "/run/secrets/anthropic", secret)
-	file := write(
-		t,
-		filepath.Join(t.TempDir(), "readme.yaml"),
-		regexp.MustCompile(`(?m)^    `).ReplaceAllString(block, ""),
-	)
+	file := write(t, filepath.Join(t.TempDir(), "readme.yaml"),
+		regexp.MustCompile(`(?m)^    `).ReplaceAllString(block, ""))
 	command(t, example, "config", "check", file).check(t, exitOK, "is fine: 2 providers, 2 models, 0 keys\n", "")
 }
 

@@ -36,7 +36,8 @@ has mistakes.`,
 			}
 			memory := allowedMemory(os.DirFS("/"), cfg.Limits.MemoryMiB)
 			cfg.Limits = withMemory(cfg.Limits, memory)
-			report := doctor.Examine(c.Context(), doctor.Options{Config: cfg, Offline: offline, Running: runs(cfg.Data), Memory: memory})
+			report := doctor.Examine(c.Context(),
+				doctor.Options{Config: cfg, Offline: offline, Running: runs(cfg.Data), Memory: memory})
 			if asJSON {
 				err = cli.PrintJSON(a.Out, report)
 			} else {

@@ -27,9 +27,7 @@ func (a *app) announceState(data string) error {
 
 // greet prints the addresses, the first key or how to make a key, and how to become an administrator. It makes the
 // first key if there is no key.
-func (a *app) greet(
-	ctx context.Context, g *gateway, c *config.Config, listeners []net.Listener, hasFile bool,
-) error {
+func (a *app) greet(ctx context.Context, g *gateway, c *config.Config, listeners []net.Listener, hasFile bool) error {
 	first, err := findFirstKey(ctx, g.state, c.Data, len(c.Keys) > 0)
 	if err != nil {
 		return err

@@ -17,10 +17,12 @@ const patient = 200 * time.Millisecond
 // health returns the state that /readyz reports besides the drain.
 func (g *gateway) health(ctx context.Context) (h server.Health) {
 	if g.state.Err() != nil {
-		h.Blocking = append(h.Blocking, server.Condition{Code: "store_failed", Message: "the store failed, the log says why: the gateway stops and has to be started again"})
+		h.Blocking = append(h.Blocking, server.Condition{Code: "store_failed",
+			Message: "the store failed, the log says why: the gateway stops and has to be started again"})
 	}
 	if g.disk.full.Load() { // what only reads is served still
-		h.Degraded = append(h.Degraded, server.Condition{Code: "disk_full", Message: "the disk of the data directory is nearly full: changes are refused until there is room"})
+		h.Degraded = append(h.Degraded, server.Condition{Code: "disk_full",
+			Message: "the disk of the data directory is nearly full: changes are refused until there is room"})
 	}
 	if g.stale() {
 		h.Blocking = append(h.Blocking, server.Condition{Code: "database_unreachable",
@@ -36,7 +38,8 @@ func (g *gateway) health(ctx context.Context) (h server.Health) {
 	}
 	providers := g.runtime.Providers()
 	if len(providers) == 0 {
-		h.Blocking = append(h.Blocking, server.Condition{Code: "no_provider", Message: "the configuration has no provider"})
+		h.Blocking = append(h.Blocking,
+			server.Condition{Code: "no_provider", Message: "the configuration has no provider"})
 	}
 	ctx, cancel := context.WithTimeout(ctx, patient)
 	defer cancel()

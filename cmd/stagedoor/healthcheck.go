@@ -62,7 +62,8 @@ func (a *app) healthcheck(ctx context.Context, c *config.Config, path string) er
 		return err
 	}
 	// The certificate is for the name that clients use, not for this address.
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	r, err := client.Do(q)
 	if err != nil {
 		return fmt.Errorf("the gateway does not answer: %w", err)

@@ -123,7 +123,8 @@ func printModels(out io.Writer, list []modelLine) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "MODEL\tTARGETS\tFALLBACK")
 	for _, m := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", strings.Join(append([]string{m.Name}, m.Aliases...), ", "), joined(m.Targets), joined(m.Fallback))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", strings.Join(append([]string{m.Name}, m.Aliases...), ", "), joined(m.Targets),
+			joined(m.Fallback))
 	}
 	return w.Flush()
 }

@@ -69,7 +69,8 @@ func (s *storage) close() {
 
 // videoTimes are the times of video jobs.
 func videoTimes(c *config.Videos) videojob.Config {
-	return videojob.Config{Deadline: time.Duration(c.Deadline), Keep: time.Duration(c.Keep), Wait: time.Duration(c.Wait), Most: c.Most}
+	return videojob.Config{Deadline: time.Duration(c.Deadline), Keep: time.Duration(c.Keep),
+		Wait: time.Duration(c.Wait), Most: c.Most}
 }
 
 // mediaHandlers returns the handlers of images and videos.

@@ -168,7 +168,8 @@ func groupMemory(root fs.FS) (int64, bool) {
 		switch {
 		case len(parts) != 3:
 		case parts[0] == "0" && parts[1] == "":
-			least = min(least, leastOf(root, "sys/fs/cgroup", parts[2], "memory.max"), leastOf(root, "sys/fs/cgroup", parts[2], "memory.high"))
+			least = min(least, leastOf(root, "sys/fs/cgroup", parts[2], "memory.max"),
+				leastOf(root, "sys/fs/cgroup", parts[2], "memory.high"))
 		case strings.Contains(","+parts[1]+",", ",memory,"):
 			least = min(least, leastOf(root, "sys/fs/cgroup/memory", parts[2], "memory.limit_in_bytes"))
 		}

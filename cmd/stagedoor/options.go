@@ -21,7 +21,8 @@ type overrides struct {
 	logLevel  string
 	logFormat string
 	grace     *time.Duration // nil: not given
-	// newCatalog is set for the command that replaces the list of models on disk, so that a broken one does not stop it.
+	// newCatalog is set for the command that replaces the list of models on disk, so that a broken one does not stop
+	// it.
 	newCatalog bool
 }
 

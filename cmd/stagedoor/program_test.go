@@ -153,7 +153,8 @@ func (p *program) post(path, key, body string, header ...string) *http.Response 
 // ask sends a small chat request and returns the status.
 func (p *program) ask(key, model string) int {
 	p.t.Helper()
-	res := p.post("/v1/chat/completions", key, `{"model":"`+model+`","messages":[{"role":"user","content":"hi"}]}`, "x-sandbox", "pace=max")
+	res := p.post("/v1/chat/completions", key, `{"model":"`+model+`","messages":[{"role":"user","content":"hi"}]}`,
+		"x-sandbox", "pace=max")
 	if _, err := io.Copy(io.Discard, res.Body); err != nil {
 		p.t.Fatal(err)
 	}
@@ -187,7 +188,8 @@ func command(t testing.TB, env map[string]string, args ...string) result {
 func (r result) check(t testing.TB, code int, out, errOut string) {
 	t.Helper()
 	if r.code != code || !strings.Contains(r.out, out) || !strings.Contains(r.errOut, errOut) {
-		t.Errorf("exit code %d, want %d\nout %q, want %q in it\nerr %q, want %q in it", r.code, code, r.out, out, r.errOut, errOut)
+		t.Errorf("exit code %d, want %d\nout %q, want %q in it\nerr %q, want %q in it", r.code, code, r.out, out,
+			r.errOut, errOut)
 	}
 }
 
@@ -195,7 +197,8 @@ func (r result) check(t testing.TB, code int, out, errOut string) {
 func write(t testing.TB, file, text string) string {
 	t.Helper()
 	temporary := file + "~"
-	err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(temporary, []byte(text), 0o600), os.Rename(temporary, file))
+	err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(temporary, []byte(text), 0o600),
+		os.Rename(temporary, file))
 	if err != nil {
 		t.Fatal(err)
 	}

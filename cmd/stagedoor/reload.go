@@ -151,7 +151,8 @@ func (a *app) reconfigure(ctx context.Context, g *gateway, o *overrides) {
 		g.logger.Error("configuration unchanged", "cause", err)
 	default:
 		g.logger.Info("configuration read again", "changed", strings.Join(config.Changed(before, g.config.Load()), " "),
-			"catalog", g.runtime.Catalog().Pricing().List.Version, "providers", len(c.Providers), "models", len(c.Models),
+			"catalog", g.runtime.Catalog().Pricing().List.Version, "providers", len(c.Providers), "models",
+			len(c.Models),
 			"keys", len(c.Keys))
 	}
 }
@@ -197,7 +198,8 @@ func fixed(before, after *config.Config) []string {
 		{"data", before.Data, after.Data}, {"cluster", before.Cluster, after.Cluster},
 		{"oauth", before.OAuth.AtStart(), after.OAuth.AtStart()}, {"log", before.Log, after.Log},
 		{"heartbeat", before.Heartbeat, after.Heartbeat},
-		{"aliases", before.Aliases, after.Aliases}, {"telemetry", before.Telemetry, after.Telemetry}, {"videos", before.Videos, after.Videos},
+		{"aliases", before.Aliases, after.Aliases}, {"telemetry", before.Telemetry, after.Telemetry},
+		{"videos", before.Videos, after.Videos},
 	} {
 		if !reflect.DeepEqual(s.before, s.after) {
 			changed = append(changed, s.name)

@@ -121,15 +121,18 @@ func TestSecondSignalStopsAtOnce(t *testing.T) {
 func TestSecondGatewayOnADataDirectoryIsToldAndEndsWithCode75(t *testing.T) {
 	data := filepath.Join(directory(t), "data")
 	p := launch(t, filepath.Dir(data), "serve", "--listen", "127.0.0.1:0", "--data", data)
-	command(t, nil, "serve", "--listen", "127.0.0.1:0", "--data", data).check(t, exitStorage, "", "another process has the store open")
+	command(t, nil, "serve", "--listen", "127.0.0.1:0", "--data", data).check(t, exitStorage, "",
+		"another process has the store open")
 	p.stop()
 }
 
 func TestDataDirectoryThatCannotBeUsedEndsWithCode75(t *testing.T) {
 	file := write(t, filepath.Join(t.TempDir(), "file"), "")
-	command(t, nil, "serve", "--listen", "127.0.0.1:0", "--data", file).check(t, exitStorage, "", "state is unavailable")
+	command(t, nil, "serve", "--listen", "127.0.0.1:0", "--data", file).check(t, exitStorage, "",
+		"state is unavailable")
 	long := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
-	command(t, nil, "serve", "--listen", "127.0.0.1:0", "--data", long).check(t, exitStorage, "", "choose a shorter --data")
+	command(t, nil, "serve", "--listen", "127.0.0.1:0", "--data", long).check(t, exitStorage, "",
+		"choose a shorter --data")
 }
 
 func TestAddressInUseEndsWithCode1(t *testing.T) {
@@ -140,7 +143,8 @@ func TestAddressInUseEndsWithCode1(t *testing.T) {
 }
 
 func TestSandboxServesOverHTTPUntilItIsStopped(t *testing.T) {
-	p := &program{t: t, cmd: exec.Command(harness.Binary(t), "sandbox", "--listen", "127.0.0.1:0", "--pace", "max"), exit: make(chan struct{})}
+	p := &program{t: t, cmd: exec.Command(harness.Binary(t), "sandbox", "--listen", "127.0.0.1:0", "--pace", "max"),
+		exit: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.errOut
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)

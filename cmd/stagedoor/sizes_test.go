@@ -25,7 +25,8 @@ import (
 )
 
 // sizeOfInput is the smaller of the two sizes of an input.
-var sizeOfInput = flag.Int("sizes.bytes", sizes.Short/8, "bytes of the smaller input; the other one has eight times as many")
+var sizeOfInput = flag.Int("sizes.bytes", sizes.Short/8,
+	"bytes of the smaller input; the other one has eight times as many")
 
 const (
 	sizesBoundary = "b0undary"
@@ -45,14 +46,17 @@ func larges() []large {
 	const user = `{"role":"user","content":"hi"}`
 	jsonRoutes := []large{
 		{"chat", "POST", "/v1/chat/completions", "", []string{
-			`{"model":"m","messages":[` + user + `],"x":%}`, `{"model":"m","messages":[{"role":"user","content":%}]}`, `{"model":"m","messages":%}`,
+			`{"model":"m","messages":[` + user + `],"x":%}`, `{"model":"m","messages":[{"role":"user","content":%}]}`,
+			`{"model":"m","messages":%}`,
 			`{"model":"m","messages":[` + user + `],"response_format":{"type":"json_schema","json_schema":{"name":"s","schema":{"type":"object","properties":{"a":{"enum":%}}}}}}`,
-			`{"model":"m","stream":true,"messages":[` + user + `],"tools":[{"type":"function","function":{"name":"f","parameters":%}}]}`}},
+			`{"model":"m","stream":true,"messages":[` + user +
+				`],"tools":[{"type":"function","function":{"name":"f","parameters":%}}]}`}},
 		{"completions", "POST", "/v1/completions", "",
 			[]string{`{"model":"m","prompt":%}`, `{"model":"m","prompt":"hi","x":%}`}},
 		{"messages", "POST", "/v1/messages", "", []string{
 			`{"model":"m","max_tokens":9,"messages":%}`,
-			`{"model":"m","max_tokens":9,"messages":[` + user + `],"x":%}`, `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":%}]}`}},
+			`{"model":"m","max_tokens":9,"messages":[` + user + `],"x":%}`,
+			`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":%}]}`}},
 		{"count of tokens", "POST", "/v1/messages/count_tokens", "",
 			[]string{`{"model":"m","messages":[{"role":"user","content":%}]}`}},
 		{"responses", "POST", "/v1/responses", "",
@@ -114,7 +118,8 @@ func larges() []large {
 			[]string{part("prompt", "%"), part("video", "\x00\x00\x00\x0cftypisom%")}},
 	}
 	for _, route := range imagegen.Routes {
-		l := large{"imagegen", "POST", imagegen.Prefix + route.Path, "multipart/form-data", []string{part("image_request", "%"), part("prompt", "%")}}
+		l := large{"imagegen", "POST", imagegen.Prefix + route.Path, "multipart/form-data",
+			[]string{part("image_request", "%"), part("prompt", "%")}}
 		if route.Encoding&imagegen.JSON != 0 {
 			l.kind, l.templates = "application/json", []string{`{"image_request":{"prompt":%}}`, `{"prompt":%}`}
 		}
@@ -124,7 +129,8 @@ func larges() []large {
 }
 
 func part(name, value string) string {
-	return "--" + sizesBoundary + "\r\nContent-Disposition: form-data; name=\"" + name + "\"\r\n\r\n" + value + "\r\n--" + sizesBoundary + "--\r\n"
+	return "--" + sizesBoundary + "\r\nContent-Disposition: form-data; name=\"" + name + "\"\r\n\r\n" + value +
+		"\r\n--" + sizesBoundary + "--\r\n"
 }
 
 // input makes a body of one of the route's templates.

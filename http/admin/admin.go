@@ -49,10 +49,8 @@ func Listen(path string) (net.Listener, error) {
 }
 
 // Serve serves the control socket on l until ctx ends.
-func Serve(
-	ctx context.Context, l net.Listener, s *state.State, api *adminapi.API,
-	recordings *Recordings, log *slog.Logger,
-) {
+func Serve(ctx context.Context, l net.Listener, s *state.State, api *adminapi.API,
+	recordings *Recordings, log *slog.Logger) {
 	srv := &http.Server{Handler: Handler(s, api, recordings), ReadHeaderTimeout: 5 * time.Second,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	stop := context.AfterFunc(ctx, func() { srv.Close() })
@@ -65,9 +63,7 @@ func Serve(
 // Handler returns the handler of the control socket. It serves the administration API without a
 // token, and routes for the commands: POST /keys and /backups, PUT /token, and POST and
 // DELETE /recordings/{key} unless recordings is nil.
-func Handler(
-	s *state.State, api *adminapi.API, recordings *Recordings,
-) http.Handler {
+func Handler(s *state.State, api *adminapi.API, recordings *Recordings) http.Handler {
 	mux := http.NewServeMux()
 	if recordings != nil {
 		recordings.routes(mux)

@@ -459,10 +459,8 @@ func TestErrorsAreInTheEnvelopeOfTheDialect(t *testing.T) {
 func TestTheSandboxAnswersInBothDialects(t *testing.T) {
 	g := start(t, nil)
 	a := g.post(openai, `{"model":"sandbox","input":["hello","x"],"dimensions":8}`)
-	b := g.post(
-		"/v1beta/models/sandbox:embedContent",
-		`{"content":{"parts":[{"text":"hello"}]},"outputDimensionality":8}`,
-	)
+	b := g.post("/v1beta/models/sandbox:embedContent",
+		`{"content":{"parts":[{"text":"hello"}]},"outputDimensionality":8}`)
 	if a.status != 200 || a.get("data.0.embedding").Raw == "" ||
 		a.get("data.0.embedding").Raw != b.get("embedding.values").Raw {
 		t.Errorf("got %s and %s", a.body, b.body)
@@ -478,12 +476,8 @@ func TestCallsAreTraced(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
 	tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer("test")
 	ctx, span := tracer.Start(t.Context(), "request")
-	q := httptest.NewRequestWithContext(
-		ctx,
-		http.MethodPost,
-		openai,
-		strings.NewReader(`{"model":"google","input":"7"}`),
-	)
+	q := httptest.NewRequestWithContext(ctx, http.MethodPost, openai,
+		strings.NewReader(`{"model":"google","input":"7"}`))
 	q.Header.Set("Authorization", "Bearer sd-test")
 	g.handler(httptest.NewRecorder(), q)
 	span.End()

@@ -49,13 +49,16 @@ type Kind struct {
 // Actors returns the tree of actors.
 func (o *Overview) Actors() Actors {
 	tree, stats := o.Tree()
-	out := Actors{Actors: []Actor{}, Kinds: []Kind{}, Goroutines: stats.Goroutines, Crashed: stats.Crashed, DeadLetters: counts(stats.DeadLetters)}
+	out := Actors{Actors: []Actor{}, Kinds: []Kind{}, Goroutines: stats.Goroutines, Crashed: stats.Crashed,
+		DeadLetters: counts(stats.DeadLetters)}
 	for _, a := range tree {
-		out.Actors = append(out.Actors, Actor{ID: a.ID, Parent: a.Parent, Name: a.Name, Kind: a.Kind, Started: a.Since.UTC(), Depth: a.Depth,
-			Restarts: a.Restarts, LastFailure: failure(a.Last)})
+		out.Actors = append(out.Actors,
+			Actor{ID: a.ID, Parent: a.Parent, Name: a.Name, Kind: a.Kind, Started: a.Since.UTC(), Depth: a.Depth,
+				Restarts: a.Restarts, LastFailure: failure(a.Last)})
 	}
 	for _, k := range stats.Kinds {
-		out.Kinds = append(out.Kinds, Kind{Name: k.Kind, Live: k.Live(), Depth: k.Depth, Spawned: k.Spawned, Failed: k.Failed,
+		out.Kinds = append(out.Kinds, Kind{Name: k.Kind, Live: k.Live(), Depth: k.Depth, Spawned: k.Spawned,
+			Failed:    k.Failed,
 			Restarted: k.Restarted, Rejected: k.Rejected, LastFailure: failure(k.Last)})
 	}
 	return out

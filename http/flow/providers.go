@@ -62,7 +62,8 @@ type Count struct {
 	Count int64  `json:"count"`
 }
 
-var classes = [...]string{throttle.Interactive: "interactive", throttle.Normal: "normal", throttle.Background: "background"}
+var classes = [...]string{throttle.Interactive: "interactive", throttle.Normal: "normal",
+	throttle.Background: "background"}
 
 // Providers returns all providers by name.
 func (o *Overview) Providers(ctx context.Context) []Provider {

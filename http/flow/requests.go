@@ -234,8 +234,10 @@ func (s *sum) add(r *flow.Request, phase flow.Phase, now time.Time) {
 }
 
 func (s *sum) load(t flow.Totals) Load {
-	l := Load{TokensPerSecond: int64(s.rate + 0.5), OutputTokens: t.Output + s.output, Ended: t.Ended, Failed: t.Failed, Providers: []ProviderLoad{},
-		Phases: Phases{Starting: s.counts[flow.Starting], Queued: s.counts[flow.Queued], Waiting: s.counts[flow.Waiting],
+	l := Load{TokensPerSecond: int64(s.rate + 0.5), OutputTokens: t.Output + s.output, Ended: t.Ended, Failed: t.Failed,
+		Providers: []ProviderLoad{},
+		Phases: Phases{Starting: s.counts[flow.Starting], Queued: s.counts[flow.Queued],
+			Waiting:  s.counts[flow.Waiting],
 			Replying: s.counts[flow.Replying], Making: s.counts[flow.Making], Resting: s.counts[flow.Resting]}}
 	for _, n := range s.counts {
 		l.InFlight += n
@@ -349,9 +351,12 @@ func (o *Overview) Recent(f Filter) []Request {
 
 func describe(r *flow.Request, now time.Time) Request {
 	v := r.View(now)
-	out := Request{ID: v.ID, Started: v.Began.UTC(), Phase: v.Phase.String(), PhaseMs: v.InPhase.Milliseconds(), DurationMs: v.Age.Milliseconds(),
-		Shape: v.Shape, Model: v.Model, Provider: v.Provider, UpstreamModel: v.Upstream, Key: v.Key, Stream: v.Stream, Background: v.Work,
-		Attempts: v.Attempts, InputTokens: v.Input, OutputTokens: v.Output, TokensPerSecond: int64(v.Rate() + 0.5), Trace: v.Trace}
+	out := Request{ID: v.ID, Started: v.Began.UTC(), Phase: v.Phase.String(), PhaseMs: v.InPhase.Milliseconds(),
+		DurationMs: v.Age.Milliseconds(),
+		Shape:      v.Shape, Model: v.Model, Provider: v.Provider, UpstreamModel: v.Upstream, Key: v.Key, Stream: v.Stream,
+		Background: v.Work,
+		Attempts:   v.Attempts, InputTokens: v.Input, OutputTokens: v.Output, TokensPerSecond: int64(v.Rate() + 0.5),
+		Trace: v.Trace}
 	if v.Job {
 		out.Progress = &v.Progress
 	}
@@ -360,7 +365,8 @@ func describe(r *flow.Request, now time.Time) Request {
 		out.FirstMs = &ms
 	}
 	if res := v.Result; res != nil {
-		out.Result = &Result{Status: res.Status, Code: res.Code, Reason: res.Reason, QueuedMs: res.Queued.Milliseconds(),
+		out.Result = &Result{Status: res.Status, Code: res.Code, Reason: res.Reason,
+			QueuedMs:  res.Queued.Milliseconds(),
 			Untouched: res.Untouched, Degraded: res.Degraded, Losses: res.Losses}
 	}
 	return out

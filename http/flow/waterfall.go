@@ -65,7 +65,8 @@ func (o *Overview) Request(id string) (Detail, bool) {
 }
 
 func span(s *flow.Span, began time.Time) Span {
-	out := Span{ID: s.ID, Parent: s.Parent, Name: s.Name, Kind: s.Kind, AtUs: s.Start.Sub(began).Microseconds(), TookUs: s.Took.Microseconds(),
+	out := Span{ID: s.ID, Parent: s.Parent, Name: s.Name, Kind: s.Kind, AtUs: s.Start.Sub(began).Microseconds(),
+		TookUs: s.Took.Microseconds(),
 		Failed: s.Failed, Failure: s.Failure, Attributes: []Attribute{}, Events: []Event{}}
 	for _, a := range s.Attributes {
 		out.Attributes = append(out.Attributes, Attribute{a.Key, a.Value})

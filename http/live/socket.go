@@ -214,12 +214,8 @@ func (s *socket) write(ctx context.Context) error {
 
 // pause waits for the end of a rest, for updates or for a message of the client, whichever is first.
 // During a rest it accepts no messages.
-func (s *socket) pause(
-	ctx context.Context,
-	rested <-chan time.Time,
-	more <-chan struct{},
-	ping <-chan time.Time,
-) error {
+func (s *socket) pause(ctx context.Context, rested <-chan time.Time, more <-chan struct{},
+	ping <-chan time.Time) error {
 	heard := s.heard
 	if rested != nil {
 		heard = nil

@@ -116,10 +116,8 @@ func TestAddressesAreTheGatewaysOwn(t *testing.T) {
 	}
 	got := g.fetch(url)
 	if got.status != 200 || !bytes.Equal(got.body, picture) || got.header.Get("Content-Type") != "image/png" ||
-		!strings.Contains(
-			got.header.Get("Cache-Control"),
-			"immutable",
-		) || got.header.Get("X-Content-Type-Options") != "nosniff" {
+		!strings.Contains(got.header.Get("Cache-Control"),
+			"immutable") || got.header.Get("X-Content-Type-Options") != "nosniff" {
 		t.Errorf("%d %v", got.status, got.header)
 	}
 	for asked, want := range map[string]struct {
@@ -293,11 +291,8 @@ func TestTheThirdShapeIsAskedForPictures(t *testing.T) {
 	g := open(t, func(w http.ResponseWriter, r *http.Request) {
 		sent, _ = io.ReadAll(r.Body)
 		path = r.URL.Path
-		fmt.Fprintf(
-			w,
-			`{"candidates":[{"content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"%s"}}]}}]}`,
-			onePixel,
-		)
+		fmt.Fprintf(w, `{"candidates":[{"content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"%s"}}]}}]}`,
+			onePixel)
 	})
 	picture := pngOf(8, 8)
 	r := g.edit(object{"model": "other-image", "prompt": "a hat", "size": "1792x1024", "quality": "high"},
@@ -343,9 +338,7 @@ func TestAChatUpstreamIsAskedForPictures(t *testing.T) {
 		got.Get("image_config.aspect_ratio").Str != "3:2" ||
 		got.Get(
 			"messages.0.content.0.image_url.url",
-		).Str != "data:image/png;base64,"+base64.StdEncoding.EncodeToString(
-			source,
-		) ||
+		).Str != "data:image/png;base64,"+base64.StdEncoding.EncodeToString(source) ||
 		got.Get("messages.0.content.1.text").Str != "a hat" {
 		t.Errorf("sent %s", sent)
 	}
@@ -391,11 +384,8 @@ func TestAllOrNothing(t *testing.T) {
 			_, _ = io.WriteString(w, `{"error":{"code":400,"message":"no","status":"INVALID_ARGUMENT"}}`)
 			return
 		}
-		fmt.Fprintf(
-			w,
-			`{"candidates":[{"content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"%s"}}]}}]}`,
-			onePixel,
-		)
+		fmt.Fprintf(w, `{"candidates":[{"content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"%s"}}]}}]}`,
+			onePixel)
 	})
 	r := g.generate(object{"model": "other-image", "n": 3})
 	if r.status != 400 || r.get("data").Exists() || g.spent() != 0 {
@@ -504,13 +494,8 @@ func TestALeavingClientCancelsItsCall(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		_, err := g.do(
-			ctx,
-			"POST",
-			g.url+"/v1/images/generations",
-			"application/json",
-			strings.NewReader(`{"prompt":"a cat","model":"gen-image-1"}`),
-		)
+		_, err := g.do(ctx, "POST", g.url+"/v1/images/generations", "application/json",
+			strings.NewReader(`{"prompt":"a cat","model":"gen-image-1"}`))
 		if !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}

@@ -219,14 +219,12 @@ func (rc *requestContext) count(out *images.Outcome) {
 	tokens := out.Usage.Tokens()
 	rc.handlers.Ledger.CountUsage(
 		money.UsageRow{
-			Account:  identity.AccountOf(&rc.key),
-			Key:      rc.key.ID,
-			Model:    rc.request.Model,
-			Requests: 1,
-			Images:   int64(out.Delivered),
-			InputTokens: dialogue.CountOrZero(
-				tokens.InputTotal,
-			),
+			Account:      identity.AccountOf(&rc.key),
+			Key:          rc.key.ID,
+			Model:        rc.request.Model,
+			Requests:     1,
+			Images:       int64(out.Delivered),
+			InputTokens:  dialogue.CountOrZero(tokens.InputTotal),
 			CachedTokens: dialogue.CountOrZero(tokens.CacheRead),
 			OutputTokens: dialogue.CountOrZero(tokens.OutputTotal),
 		},

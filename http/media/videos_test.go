@@ -56,12 +56,8 @@ func newStudio(takes time.Duration) *studio {
 func (s *studio) Supports(o video.Operation) bool { return s.only == "" || s.only == o }
 func (s *studio) Idempotent() bool                { return true }
 
-func (s *studio) Submit(
-	ctx context.Context,
-	key string,
-	spec *video.Spec,
-	open video.Opener,
-) (string, video.Status, error) {
+func (s *studio) Submit(ctx context.Context, key string, spec *video.Spec,
+	open video.Opener) (string, video.Status, error) {
 	if s.refuse != nil {
 		return "", video.Status{}, s.refuse
 	}
@@ -276,10 +272,7 @@ func TestAVideosWholeLife(t *testing.T) {
 
 	if r := g.send("DELETE", "/v1/videos/"+id, "", ""); string(
 		r.body,
-	) != fmt.Sprintf(
-		`{"id":%q,"object":"video.deleted","deleted":true}`,
-		id,
-	) {
+	) != fmt.Sprintf(`{"id":%q,"object":"video.deleted","deleted":true}`, id) {
 		t.Errorf("deleted: %d %s", r.status, r.body)
 	}
 	for _, path := range []string{"", "/content"} {
@@ -329,25 +322,13 @@ func TestWhatIsNotReady(t *testing.T) {
 	g.refused(g.send("GET", at+"/content", "", ""), 400, "video_not_ready", "video_id")
 	g.refused(g.send("DELETE", at, "", ""), 400, "video_not_terminal", "video_id")
 	g.refused(g.send("POST", at+"/remix", asJSON, `{"prompt":"a dog"}`), 400, "video_not_completed", "video_id")
-	g.refused(
-		g.send("POST", "/v1/videos/edits", asJSON, `{"prompt":"a dog","video":{"id":"`+id+`"}}`),
-		400,
-		"video_not_completed",
-		"video_id",
-	)
-	g.refused(
-		g.send("POST", "/v1/videos/video_unknown/remix", asJSON, `{"prompt":"a dog"}`),
-		404,
-		"video_not_found",
-		"video_id",
-	)
+	g.refused(g.send("POST", "/v1/videos/edits", asJSON, `{"prompt":"a dog","video":{"id":"`+id+`"}}`), 400,
+		"video_not_completed", "video_id")
+	g.refused(g.send("POST", "/v1/videos/video_unknown/remix", asJSON, `{"prompt":"a dog"}`), 404, "video_not_found",
+		"video_id")
 	g.refused(g.send("POST", at+"/remix", asJSON, `{"prompt":""}`), 400, "invalid_value", "prompt")
-	g.refused(
-		g.send("POST", "/v1/videos", asJSON, `{"prompt":"p","model":"no-such-model"}`),
-		404,
-		"model_not_found",
-		"model",
-	)
+	g.refused(g.send("POST", "/v1/videos", asJSON, `{"prompt":"p","model":"no-such-model"}`), 404, "model_not_found",
+		"model")
 	g.refused(g.send("POST", "/v1/videos", asJSON, `{"prompt":`), 400, "invalid_json", "")
 	g.refused(g.send("POST", "/v1/videos", "text/plain", `prompt`), 415, "unsupported_media_type", "")
 	g.refused(g.send("GET", at+"?wait=soon", "", ""), 400, "invalid_value", "wait")
@@ -629,18 +610,10 @@ func TestAClientsKeyMakesOneVideo(t *testing.T) {
 	if r := g.send("POST", "/v1/videos", contentType, body, "Idempotency-Key", "k1"); r.get("id").Str != first {
 		t.Errorf("as a form: %s", r.body)
 	}
-	g.refused(
-		g.send("POST", "/v1/videos", asJSON, `{"prompt":"a dog"}`, "Idempotency-Key", "k1"),
-		409,
-		"idempotency_key_reused",
-		"Idempotency-Key",
-	)
-	g.refused(
-		g.send("POST", "/v1/videos", asJSON, `{"prompt":"a dog"}`, "Idempotency-Key", strings.Repeat("k", 256)),
-		400,
-		"invalid_value",
-		"Idempotency-Key",
-	)
+	g.refused(g.send("POST", "/v1/videos", asJSON, `{"prompt":"a dog"}`, "Idempotency-Key", "k1"), 409,
+		"idempotency_key_reused", "Idempotency-Key")
+	g.refused(g.send("POST", "/v1/videos", asJSON, `{"prompt":"a dog"}`, "Idempotency-Key", strings.Repeat("k", 256)),
+		400, "invalid_value", "Idempotency-Key")
 	if n := len(s.asked()); n != 1 {
 		t.Errorf("%d were made", n)
 	}

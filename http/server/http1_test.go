@@ -182,12 +182,8 @@ func TestClientsCannotMarkRequestsThemselves(t *testing.T) {
 
 // halfClosing serves one request that waits for release or its own end, and closes the client's
 // sending side while it waits. begin writes the beginning of the reply, if there is to be one.
-func halfClosing(
-	t *testing.T,
-	secure bool,
-	version string,
-	begin func(http.ResponseWriter),
-) (client duplex, in *bufio.Reader, release chan struct{}, ended chan error) {
+func halfClosing(t *testing.T, secure bool, version string,
+	begin func(http.ResponseWriter)) (client duplex, in *bufio.Reader, release chan struct{}, ended chan error) {
 	t.Helper()
 	s, config := newServerOver(t, secure)
 	started := make(chan struct{})

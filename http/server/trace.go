@@ -37,9 +37,7 @@ func (t *Tracing) begin(r *http.Request, id string) (*http.Request, trace.Span) 
 		trace.WithAttributes(
 			telemetry.HTTPMethod.String(method(r.Method)),
 			telemetry.URLPath.String(accesslog.Path(r)),
-			telemetry.URLScheme.String(
-				scheme(r),
-			),
+			telemetry.URLScheme.String(scheme(r)),
 			telemetry.ProtocolVersion.String(version(r)),
 			telemetry.RequestID.String(id),
 		)}

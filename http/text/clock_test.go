@@ -184,12 +184,8 @@ func TestASlowReaderThatGoesOnReadingIsServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t)
 		w := g.listen(t)
-		s := w.stream(
-			t,
-			"POST",
-			"/v1/chat/completions",
-			`{"model":"alpha","stream":true,"messages":[{"role":"user","content":"[sandbox: tokens=400]"}]}`,
-		)
+		s := w.stream(t, "POST", "/v1/chat/completions",
+			`{"model":"alpha","stream":true,"messages":[{"role":"user","content":"[sandbox: tokens=400]"}]}`)
 		defer s.Close()
 		last := ""
 		for {

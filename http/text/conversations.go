@@ -155,10 +155,8 @@ func (hs *Handlers) conversation(
 
 // change identifies a request that creates or changes a conversation, counts it against the limits of its key, reads
 // its body with at most maxItems items, and runs serve. It writes an error.
-func (hs *Handlers) change(
-	w http.ResponseWriter, r *http.Request, maxItems int,
-	serve func(*requestContext, responses.ConversationRequest) error,
-) {
+func (hs *Handlers) change(w http.ResponseWriter, r *http.Request, maxItems int,
+	serve func(*requestContext, responses.ConversationRequest) error) {
 	rc := &requestContext{handlers: hs, shape: responses.Shape, w: w, r: r}
 	defer func() { rc.pass.Release(0) }()
 	if err := rc.change(maxItems, serve); err != nil {

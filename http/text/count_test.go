@@ -54,12 +54,9 @@ func TestTheHistoryOfAResponseCounts(t *testing.T) {
 	if n := g.do("POST", "/v1/responses/input_tokens", body).get("input_tokens").Int(); n < 100 {
 		t.Errorf("%d tokens", n)
 	}
-	want(
-		t,
+	want(t,
 		g.do("POST", "/v1/responses/input_tokens", `{"model":"alpha","input":"hi","previous_response_id":"resp_none"}`),
-		404,
-		"previous_response_not_found",
-	)
+		404, "previous_response_not_found")
 }
 
 func TestAProviderOfTheShapeCountsItself(t *testing.T) {

@@ -68,7 +68,8 @@ func TestEveryRequestHasAReceipt(t *testing.T) {
 				t.Fatalf("got %d %s for %d %s", got.status, got.body, r.status, r.body)
 			}
 			for field, want := range map[string]string{"object": "receipt", "request_id": r.header.Get("X-Request-Id"), "model": tt.model, "provider": "vendor",
-				"usage": tt.usage, "prices": "[]", "hold": "0", "held": "0", "charged": "0", "end_reason": tt.reason, "settlement": "none", "key": "key_" + tt.key} {
+				"usage": tt.usage, "prices": "[]", "hold": "0", "held": "0", "charged": "0", "end_reason": tt.reason,
+				"settlement": "none", "key": "key_" + tt.key} {
 				if have := got.get(field); have.String() != want {
 					t.Errorf("%s is %s, want %s", field, have.Raw, want)
 				}
@@ -182,7 +183,8 @@ func TestAnUnchargedReceiptSaysWhatTheRequestWouldCost(t *testing.T) {
 	u := newUpstream(t, answerJSON(200, wholeAnswer))
 	flex := newUpstream(t, answerJSON(200, strings.Replace(wholeAnswer, "{", `{"service_tier":"flex",`, 1)))
 	g, _ := priced(t, 0, answerJSON(200, wholeAnswer), func(g *gateway) {
-		g.provider(catalog.Provider{Name: "flex", Shape: dialoguetest.Chat, Vendor: "openai", BaseURL: flex.URL + "/v1"},
+		g.provider(catalog.Provider{Name: "flex", Shape: dialoguetest.Chat, Vendor: "openai", BaseURL: flex.URL +
+			"/v1"},
 			catalog.Model{Pattern: "gpt-5"})
 		g.provider(catalog.Provider{Name: "openai", Shape: dialoguetest.Chat, Vendor: "openai", BaseURL: u.URL + "/v1"},
 			catalog.Model{Pattern: "gpt-5-2025-08-07"})

@@ -113,12 +113,8 @@ func (rc *requestContext) serveTask(task shapes.Task) {
 // stream while it lasts.
 //
 //go:noinline
-func (hs *Handlers) newRequestContext(
-	s *shapes.Shape,
-	w http.ResponseWriter,
-	r *http.Request,
-	in shapes.Params,
-) *requestContext {
+func (hs *Handlers) newRequestContext(s *shapes.Shape, w http.ResponseWriter, r *http.Request,
+	in shapes.Params) *requestContext {
 	rc := &requestContext{handlers: hs, shape: s, w: w, r: r, in: in}
 	rc.attach()
 	return rc
@@ -505,12 +501,8 @@ func (rc *requestContext) writeStream(reply *text.Reply, out *sse.Writer, f text
 }
 
 // next waits for a chunk and sends heartbeats meanwhile.
-func (rc *requestContext) next(
-	reply *text.Reply,
-	out *sse.Writer,
-	beat *time.Ticker,
-	mode shapes.Mode,
-) (text.Chunk, bool) {
+func (rc *requestContext) next(reply *text.Reply, out *sse.Writer, beat *time.Ticker,
+	mode shapes.Mode) (text.Chunk, bool) {
 	for {
 		select {
 		case f, ok := <-reply.Chunks():

@@ -254,11 +254,9 @@ func TestASystemRoleInsideMessagesIsNeverRefused(t *testing.T) {
 		`"usage":{"input_tokens":1,"output_tokens":1}}`))
 	no := false
 	g := open(t, func(g *gateway) {
-		g.provider(
-			catalog.Provider{Name: "up", Shape: dialoguetest.Messages, BaseURL: up.URL},
+		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Messages, BaseURL: up.URL},
 			catalog.Model{Pattern: "refuses", Capabilities: &catalog.CapabilityOverrides{SystemTurns: &no}},
-			catalog.Model{Pattern: "accepts"},
-		)
+			catalog.Model{Pattern: "accepts"})
 	})
 	body := `{"model":"%s","max_tokens":5,"messages":[{"role":"user","content":"a"},{"role":"system","content":"b"}]}`
 	for i, c := range []struct{ model, content, losses string }{
@@ -288,10 +286,7 @@ func TestUpstreamErrorsGiveNothingAway(t *testing.T) {
 		answerJSON(
 			400,
 			`{"error":{"message":"bad request to http://`+r.Host+`/v1 with key provider-key-0123","type":"invalid_request_error","param":"messages","code":"bad"}}`,
-		)(
-			w,
-			r,
-		)
+		)(w, r)
 	})
 	g := open(t, func(g *gateway) {
 		g.provider(
@@ -318,15 +313,8 @@ func TestEveryRequestLeavesOneLine(t *testing.T) {
 	g.do("POST", asks[0].path, asks[0].body, "X-Request-Id", "r-refused", "Authorization", "Bearer unknown-secret")
 	g.do("POST", asks[0].path, `{"model":"alpha"}`, "X-Request-Id", "r-invalid")
 	g.do("POST", asks[0].path, asks[0].body, "X-Request-Id", "r-failed", "X-Sandbox", "status=500")
-	g.do(
-		"POST",
-		asks[0].path,
-		strings.Replace(asks[0].body, "{", `{"stream":true,`, 1),
-		"X-Request-Id",
-		"r-broken",
-		"X-Sandbox",
-		"error=2",
-	)
+	g.do("POST", asks[0].path, strings.Replace(asks[0].body, "{", `{"stream":true,`, 1), "X-Request-Id", "r-broken",
+		"X-Sandbox", "error=2")
 	g.do("GET", "/v1beta/models?key="+g.secrets["all"], "", "X-Request-Id", "r-list", "Authorization", "")
 	g.do("GET", "/v1/none%0A%1B[31m", "", "X-Request-Id", "r-path")
 	g.do("GET", "/healthz", "", "X-Request-Id", "r-health")
@@ -384,10 +372,7 @@ func TestRepliesDoNotMixUnderLoad(t *testing.T) {
 			400,
 			`{"error":{"message":`+gjson.GetBytes(body,
 				"messages.0.content").Raw+`,"type":"t","param":null,"code":null}}`,
-		)(
-			w,
-			r,
-		)
+		)(w, r)
 	})
 	g := open(t, func(g *gateway) {
 		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Chat, BaseURL: up.URL}, catalog.Model{Pattern: "m"})

@@ -112,10 +112,8 @@ func TestAKeySeesTheModelsItMayUse(t *testing.T) {
 	}
 	want(t, g.do("GET", "/v1/models/alpha", "", g.as("narrow")...), 403, "model_not_allowed")
 	want(t, g.do("GET", "/v1/models", "", g.as("chat")...), 403, "permission_denied")
-	if r := g.do("GET", "/v1beta/models?key="+g.secrets["narrow"], "", "Authorization", ""); ids(
-		r.get("models"),
-		"name",
-	) != "models/beta " {
+	if r := g.do("GET", "/v1beta/models?key="+g.secrets["narrow"], "", "Authorization", ""); ids(r.get("models"),
+		"name") != "models/beta " {
 		t.Errorf("%s", r.body)
 	}
 	want(t, g.do("GET", "/v1/models?key="+g.secrets["narrow"], "", "Authorization", ""), 401, "missing_api_key")

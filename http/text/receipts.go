@@ -64,9 +64,7 @@ func counted(row money.UsageRow, out *text.Outcome) money.UsageRow {
 		u.InputTotal,
 	), dialogue.CountOrZero(
 		u.CacheRead,
-	), dialogue.CountOrZero(
-		u.OutputTotal,
-	)
+	), dialogue.CountOrZero(u.OutputTotal)
 	if u.OutputTotal < 0 {
 		row.OutputTokens = out.Counted
 	}
@@ -212,10 +210,8 @@ const (
 
 // settled returns the receipts of a request that may have ended just now. moving reports whether
 // another one may follow.
-func (hs *Handlers) settled(
-	ctx context.Context,
-	account, request string,
-) (all []money.Receipt, moving bool, err error) {
+func (hs *Handlers) settled(ctx context.Context,
+	account, request string) (all []money.Receipt, moving bool, err error) {
 	for waited := time.Duration(0); ; waited += receiptLook {
 		if hs.Ledger != nil {
 			if moving, err = hs.Ledger.Moving(ctx, account, request); err != nil {

@@ -410,12 +410,8 @@ func TestAClientThatLeavesPaysForWhatWasDelivered(t *testing.T) {
 	defer front.Close()
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
-	q, err := http.NewRequestWithContext(
-		ctx,
-		"POST",
-		front.URL+"/v1/chat/completions",
-		strings.NewReader(askFor("dear", `,"max_tokens":60,"stream":true`)),
-	)
+	q, err := http.NewRequestWithContext(ctx, "POST", front.URL+"/v1/chat/completions",
+		strings.NewReader(askFor("dear", `,"max_tokens":60,"stream":true`)))
 	if err != nil {
 		t.Fatal(err)
 	}

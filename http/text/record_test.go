@@ -50,11 +50,8 @@ func TestTheResponseOfAStreamIsStoredBeforeItsIDIsSent(t *testing.T) {
 			!strings.Contains(string(r.body), "stall=2") {
 			t.Errorf("its input: %d %s", r.status, r.body)
 		}
-		early := g.do(
-			"POST",
-			"/v1/responses",
-			fmt.Sprintf(`{"model":"alpha","input":"more","previous_response_id":%q}`, id),
-		)
+		early := g.do("POST", "/v1/responses",
+			fmt.Sprintf(`{"model":"alpha","input":"more","previous_response_id":%q}`, id))
 		want(t, early, 400, "invalid_value")
 		if early.get("error.param").String() != "previous_response_id" ||
 			!strings.Contains(early.get("error.message").String(), "has not ended yet") {
@@ -82,11 +79,8 @@ func TestAStreamsResponseEndsAsItsClientReads(t *testing.T) {
 				t,
 				"POST",
 				"/v1/responses",
-				fmt.Sprintf(
-					`{"model":"alpha","input":"[sandbox: %s]","stream":true,"max_output_tokens":%d}`,
-					c.script,
-					c.most,
-				),
+				fmt.Sprintf(`{"model":"alpha","input":"[sandbox: %s]","stream":true,"max_output_tokens":%d}`, c.script,
+					c.most),
 			)
 			first := s.event(t)
 			id := first.Get("response.id").String()

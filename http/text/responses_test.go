@@ -218,10 +218,7 @@ func TestAProvidersOwnHistoryIsLeftToIt(t *testing.T) {
 				n,
 				n,
 			),
-		)(
-			w,
-			r,
-		)
+		)(w, r)
 	})
 	g := open(t, func(g *gateway) {
 		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL},
@@ -281,12 +278,8 @@ func TestReferencesBecomeTheItemsTheyNameBeforeAnythingElse(t *testing.T) {
 	if strings.Contains(string(items.body), "item_reference") {
 		t.Errorf("the input was stored with references: %s", items.body)
 	}
-	want(
-		t,
-		g.do("POST", "/v1/responses", `{"model":"m","input":[{"type":"item_reference","id":"msg_none"}]}`),
-		404,
-		"item_not_found",
-	)
+	want(t, g.do("POST", "/v1/responses", `{"model":"m","input":[{"type":"item_reference","id":"msg_none"}]}`), 404,
+		"item_not_found")
 }
 
 func TestABackgroundResponseAnswersAtOnceAndEnds(t *testing.T) {
@@ -328,11 +321,8 @@ func (g *gateway) await(id string) reply {
 func TestACancelledResponseStaysCancelled(t *testing.T) {
 	g := open(t)
 	id := g.create(`{"model":"alpha","input":"[sandbox: stall]","background":true,"stream":false}`).get("id").String()
-	early := g.do(
-		"POST",
-		"/v1/responses",
-		fmt.Sprintf(`{"model":"alpha","input":"more","previous_response_id":%q}`, id),
-	)
+	early := g.do("POST", "/v1/responses",
+		fmt.Sprintf(`{"model":"alpha","input":"more","previous_response_id":%q}`, id))
 	if early.status != 400 || early.get("error.param").String() != "previous_response_id" {
 		t.Errorf("continued before its end: %d %s", early.status, early.body)
 	}
@@ -469,10 +459,7 @@ func providerOfResponses(t *testing.T, deletions *[]string, status int) *upstrea
 		answerJSON(
 			200,
 			`{"id":"resp_kept","object":"response","created_at":1,"status":"completed","model":"m","output":[],"usage":null}`,
-		)(
-			w,
-			r,
-		)
+		)(w, r)
 	})
 }
 
@@ -507,12 +494,8 @@ func TestADeletedResponseIsDeletedAtItsProvider(t *testing.T) {
 		t.Errorf("the provider was asked to delete %q", deletions)
 	}
 	before := len(up.all())
-	want(
-		t,
-		g.do("POST", "/v1/responses", `{"model":"m","input":"x","previous_response_id":"resp_kept"}`),
-		404,
-		"previous_response_not_found",
-	)
+	want(t, g.do("POST", "/v1/responses", `{"model":"m","input":"x","previous_response_id":"resp_kept"}`), 404,
+		"previous_response_not_found")
 	want(t, g.do("DELETE", "/v1/responses/resp_kept", ""), 404, "response_not_found")
 	if len(up.all()) != before {
 		t.Error("the id of a deleted response was passed on")

@@ -50,9 +50,7 @@ func TestDecodeErrorReadsEveryForm(t *testing.T) {
 		400,
 		nil,
 		[]byte(`{"error":{"message":"`+strings.Repeat("é", 3000)+`"}}`),
-	); len(
-		e.Message,
-	) > 2<<10+3 {
+	); len(e.Message) > 2<<10+3 {
 		t.Errorf("message of %d bytes", len(e.Message))
 	}
 }

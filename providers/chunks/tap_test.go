@@ -36,9 +36,7 @@ func TestTapTakesWholeRepliesAsServersWriteThem(t *testing.T) {
 		``:                              false,
 	}
 	for body, want := range rows {
-		if out, err := newTap(
-			shapes.TapOptions{},
-		).Body([]byte(body)); (err == nil) != want ||
+		if out, err := newTap(shapes.TapOptions{}).Body([]byte(body)); (err == nil) != want ||
 			want && string(out) != body {
 			t.Errorf("%s: got %s and %v", body, out, err)
 		}

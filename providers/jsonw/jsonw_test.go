@@ -16,9 +16,7 @@ func TestWriterWritesJSON(t *testing.T) {
 	if !json.Valid(w.Buf) {
 		t.Fatalf("not JSON: %s", w.Buf)
 	}
-	if got := string(
-		w.Buf,
-	); got != want &&
+	if got := string(w.Buf); got != want &&
 		got != `{"a":-1,"b":["x\"\n",null,true,0.5,{}],"k\"":null,"n":null,"bad":"`+"\ufffd"+`"}` {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -90,10 +90,8 @@ func TestPictureFailsAsRequested(t *testing.T) {
 func TestSubmitLosesTheReplyButNotTheJob(t *testing.T) {
 	m, e := &sandbox.Model{Env: env()}, &job.Engine{Now: env().Now}
 	spec := job.Spec{Prompt: "a fox", Width: 720, Height: 1280, Seconds: 4}
-	if _, err := m.Submit(t.Context(), e, "key", http.Header{sandbox.Header: {"cut"}}, spec); !errors.Is(
-		err,
-		sandbox.ErrCut,
-	) {
+	if _, err := m.Submit(t.Context(), e, "key", http.Header{sandbox.Header: {"cut"}}, spec); !errors.Is(err,
+		sandbox.ErrCut) {
 		t.Fatalf("first: %v", err)
 	}
 	id, err := m.Submit(t.Context(), e, "key", nil, spec)

@@ -144,9 +144,7 @@ func TestTextEndsBeforeAStopSequence(t *testing.T) {
 	req.Stop = []string{"gamma", "beta"}
 	r := reply(t, req, sandbox.Script{})
 	c := r.Choices[0]
-	if got := textOf(
-		c,
-	); got != `You said: "alpha ` || c.Reason != dialogue.ReasonStopSequence ||
+	if got := textOf(c); got != `You said: "alpha ` || c.Reason != dialogue.ReasonStopSequence ||
 		c.StopSequence != "beta" {
 		t.Errorf("text %q, reason %d, sequence %q", got, c.Reason, c.StopSequence)
 	}
@@ -464,13 +462,8 @@ func BenchmarkGenerate(b *testing.B) {
 	req, e := ask("hello"), env()
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := sandbox.Generate(
-			b.Context(),
-			req,
-			sandbox.Script{Pace: sandbox.MaxPace, Tokens: 100},
-			e,
-			func(*dialogue.Event) error { return nil },
-		); err != nil {
+		if err := sandbox.Generate(b.Context(), req, sandbox.Script{Pace: sandbox.MaxPace, Tokens: 100}, e,
+			func(*dialogue.Event) error { return nil }); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -59,12 +59,8 @@ func hostile() map[string]string {
 	var doubling, wide, names strings.Builder
 	doubling.WriteString(`{"$defs":{"D0":{"type":"string"}`)
 	for i := 1; i < 60; i++ {
-		fmt.Fprintf(
-			&doubling,
-			`,"D%d":{"type":"object","properties":{"a":{"$ref":"#/$defs/D%d"},"b":{"$ref":"#/$defs/D%[2]d"}}}`,
-			i,
-			i-1,
-		)
+		fmt.Fprintf(&doubling,
+			`,"D%d":{"type":"object","properties":{"a":{"$ref":"#/$defs/D%d"},"b":{"$ref":"#/$defs/D%[2]d"}}}`, i, i-1)
 	}
 	doubling.WriteString(`},"$ref":"#/$defs/D59"}`)
 	for i := range 3000 {
@@ -83,15 +79,9 @@ func hostile() map[string]string {
 		"long text many times": `{"anyOf":[` + wide.String() + `],"$defs":{"A":{"type":"string","description":"` +
 			long + `"}}}`,
 		"long text beside many": `{"description":"` + long + `","properties":{"a":{}},"type":"object","anyOf":[` +
-			strings.ReplaceAll(
-				wide.String(),
-				`"$ref":"#/$defs/A"`,
-				``,
-			) + `]}`,
-		"nested alternatives": strings.Repeat(
-			`{"anyOf":[{"type":"string"},{"type":"null"}],"oneOf":[{"a":1},{"b":2},`,
-			30,
-		) + `{}` + strings.Repeat(
+			strings.ReplaceAll(wide.String(), `"$ref":"#/$defs/A"`, ``) + `]}`,
+		"nested alternatives": strings.Repeat(`{"anyOf":[{"type":"string"},{"type":"null"}],"oneOf":[{"a":1},{"b":2},`,
+			30) + `{}` + strings.Repeat(
 			`]}`,
 			30,
 		),

@@ -373,9 +373,7 @@ func TestToolsHaveAnObjectAtTheRoot(t *testing.T) {
 	if got := schema.ToolForMessages(
 		[]byte(`{"type":"OBJECT","properties":{"a":{"type":"STRING"}}}`),
 		true,
-	); string(
-		got,
-	) != `{"type":"object","properties":{"a":{"type":"string"}}}` {
+	); string(got) != `{"type":"object","properties":{"a":{"type":"string"}}}` {
 		t.Errorf("Gemini's schema: got %s", got)
 	}
 }

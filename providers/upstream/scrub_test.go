@@ -102,23 +102,19 @@ func TestNoFormOfAProvidersKeyReachesAClient(t *testing.T) {
 		e := upstream.InStream(
 			dialogue.Traits{},
 			&dialogue.Error{
-				Status:  400,
-				Message: "the word " + form + " was refused",
-				Param:   form,
-				Type:    form,
-				Code:    form,
-				ModerationDetails: json.RawMessage(
-					`{"input":` + strconv.Quote(form) + `}`,
-				),
+				Status:            400,
+				Message:           "the word " + form + " was refused",
+				Param:             form,
+				Type:              form,
+				Code:              form,
+				ModerationDetails: json.RawMessage(`{"input":` + strconv.Quote(form) + `}`),
 			},
 			"another-key-entirely",
 			key,
 		).Err
 		if got := strings.Trim(strings.ReplaceAll(e.Message, "[redacted]", ""), "."); len(
 			got,
-		) > len(
-			"the word  was refused",
-		)+12 {
+		) > len("the word  was refused")+12 {
 			t.Errorf("%s: the message is %q", name, e.Message)
 		}
 		if !strings.HasPrefix(e.Message, "the word ") || !strings.HasSuffix(e.Message, " was refused") {
@@ -149,11 +145,9 @@ func TestWordsThatHoldASecretAreLeftOut(t *testing.T) {
 	if e := f.Err; e.Type != "" || e.Param != "" || e.Code != nil || e.Message != "no" {
 		t.Errorf("got %+v", e)
 	}
-	f = upstream.InStream(
-		dialogue.Traits{},
+	f = upstream.InStream(dialogue.Traits{},
 		&dialogue.Error{Status: 400, Type: "invalid_request_error", Param: "messages.0.role", Code: "invalid_value"},
-		providerKey,
-	)
+		providerKey)
 	if e := f.Err; e.Type != "invalid_request_error" || e.Param != "messages.0.role" || e.Code != "invalid_value" {
 		t.Errorf("got %+v", e)
 	}

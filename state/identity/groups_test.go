@@ -65,10 +65,8 @@ func TestCeilingsOfUserAndGroupBothBindAndOutliveARestart(t *testing.T) {
 				t.Errorf("%+v: got %v", c, err)
 			}
 		}
-		if left := identity.ScopesOf(s.View(), &anna, []string{"chat", "images", "videos"}); !slices.Equal(
-			left,
-			[]string{"chat"},
-		) {
+		if left := identity.ScopesOf(s.View(), &anna, []string{"chat", "images", "videos"}); !slices.Equal(left,
+			[]string{"chat"}) {
 			t.Errorf("keys of Anna may do %v", left)
 		}
 	}
@@ -150,10 +148,8 @@ func TestGroupRules(t *testing.T) {
 			return identity.PutUser(tx, u)
 		}, state.ErrInvalid},
 	} {
-		if _, err := state.Do(ctx, s, func(tx *state.Tx) (any, error) { return nil, c.cmd(tx) }); !errors.Is(
-			err,
-			c.want,
-		) {
+		if _, err := state.Do(ctx, s, func(tx *state.Tx) (any, error) { return nil, c.cmd(tx) }); !errors.Is(err,
+			c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -30,10 +30,8 @@ func TestUsersAreNumberedAndNamedOnce(t *testing.T) {
 		"no name":   {identity.User{Status: identity.UserActive}, state.ErrInvalid},
 		"no status": {identity.User{Username: "x"}, state.ErrInvalid},
 	} {
-		if err := try(s, func(tx *state.Tx) error { _, err := identity.AddUser(tx, c.u); return err }); !errors.Is(
-			err,
-			c.want,
-		) {
+		if err := try(s, func(tx *state.Tx) error { _, err := identity.AddUser(tx, c.u); return err }); !errors.Is(err,
+			c.want) {
 			t.Errorf("%s: got %v, want %v", name, err, c.want)
 		}
 	}

@@ -94,13 +94,8 @@ func measureRequests(b *testing.B, id func(now time.Time, n int) string) {
 }
 
 // payRequests posts the priced requests from one number up to another and packs them.
-func payRequests(
-	t testing.TB,
-	s *state.State,
-	clock *statetest.Clock,
-	id func(now time.Time, n int) string,
-	from, to int,
-) {
+func payRequests(t testing.TB, s *state.State, clock *statetest.Clock, id func(now time.Time, n int) string,
+	from, to int) {
 	t.Helper()
 	const commit = 100
 	for n := from; n < to; n += commit {

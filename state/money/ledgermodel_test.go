@@ -108,9 +108,7 @@ func (m ledgerModel) clone() ledgerModel {
 	c := m
 	c.entries, c.pages, c.last, c.open = slices.Clone(
 		m.entries,
-	), slices.Clone(
-		m.pages,
-	), map[string]uint64{}, map[string][]Hold{}
+	), slices.Clone(m.pages), map[string]uint64{}, map[string][]Hold{}
 	for _, account := range modelAccounts {
 		c.last[account], c.open[account] = m.last[account], slices.Clone(m.open[account])
 	}
@@ -474,13 +472,8 @@ type countedRanges struct {
 	ranges int
 }
 
-func (c *countedRanges) Range(
-	ctx context.Context,
-	table journal.Table,
-	from, to []byte,
-	limit int,
-	fn func(journal.Record) error,
-) error {
+func (c *countedRanges) Range(ctx context.Context, table journal.Table, from, to []byte, limit int,
+	fn func(journal.Record) error) error {
 	c.ranges++
 	return c.Store.Range(ctx, table, from, to, limit, fn)
 }

@@ -173,10 +173,8 @@ func TestACallThatLeavesTheQueueMakesRoom(t *testing.T) {
 		leaving, leave := context.WithCancelCause(ctx)
 		for i := range Queue {
 			wg.Go(func() {
-				if err := h.run(leaving, strconv.Itoa(Parallel+i), func() { t.Error("it ran") }); !errors.Is(
-					err,
-					left,
-				) {
+				if err := h.run(leaving, strconv.Itoa(Parallel+i), func() { t.Error("it ran") }); !errors.Is(err,
+					left) {
 					t.Errorf("got %v, want the cause", err)
 				}
 			})

@@ -38,10 +38,8 @@ func TestPausesSurviveARestartUntilTheyAreEnded(t *testing.T) {
 func TestPauseNeedsAName(t *testing.T) {
 	s := newState(t)
 	for _, name := range []string{"", strings.Repeat("x", 129)} {
-		if err := try(s, func(tx *state.Tx) error { return work.PauseProvider(tx, name) }); !errors.Is(
-			err,
-			state.ErrInvalid,
-		) {
+		if err := try(s, func(tx *state.Tx) error { return work.PauseProvider(tx, name) }); !errors.Is(err,
+			state.ErrInvalid) {
 			t.Errorf("%d bytes: %v", len(name), err)
 		}
 	}

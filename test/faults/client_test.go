@@ -58,11 +58,8 @@ func (w way) body(model string) string {
 	case cases.Completions:
 		return fmt.Sprintf(`{"model":%q,"prompt":"hi","stream":%v}`, model, w.streamed)
 	case cases.Messages:
-		return fmt.Sprintf(
-			`{"model":%q,"max_tokens":64,"messages":[{"role":"user","content":"hi"}],"stream":%v}`,
-			model,
-			w.streamed,
-		)
+		return fmt.Sprintf(`{"model":%q,"max_tokens":64,"messages":[{"role":"user","content":"hi"}],"stream":%v}`,
+			model, w.streamed)
 	case cases.Gemini:
 		return `{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}`
 	}

@@ -52,12 +52,8 @@ func flapping(t *testing.T) (g *harness.Gateway, server *faultd.Server, first, s
 }
 
 // crowd asks for a model from several sides at once and counts what came back.
-func crowd(
-	t *testing.T,
-	g *harness.Gateway,
-	model string,
-	askers, times int,
-) (statuses map[int]int, slowest time.Duration) {
+func crowd(t *testing.T, g *harness.Gateway, model string,
+	askers, times int) (statuses map[int]int, slowest time.Duration) {
 	t.Helper()
 	var mu sync.Mutex
 	statuses = map[int]int{}

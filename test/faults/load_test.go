@@ -21,12 +21,8 @@ import (
 )
 
 // single is a gateway before one upstream, with the program's limits changed.
-func single(
-	t *testing.T,
-	script faultd.Script,
-	limits *harness.Limits,
-	keys ...harness.Key,
-) (*harness.Gateway, *faultd.Server) {
+func single(t *testing.T, script faultd.Script, limits *harness.Limits,
+	keys ...harness.Key) (*harness.Gateway, *faultd.Server) {
 	t.Helper()
 	server := newServer(t)
 	server.Handle("m", script)

@@ -334,12 +334,8 @@ func streamFaults() []fault {
 			return "\ufeff: hello\n\nretry: 10\nid: 7\n\n" + replaceAll("\n\n", "\nid: 8\n\n: beat\n")(s)
 		}), answered),
 		streamRow("u18e", "no space after the colon", rewritten(replaceAll("data: ", "data:")), answered),
-		streamRow(
-			"u18f",
-			"an event over several data lines",
-			rewritten(replaceAll(`,"model":"m"`, ",\ndata: \"model\":\"m\"")),
-			answered,
-		),
+		streamRow("u18f", "an event over several data lines",
+			rewritten(replaceAll(`,"model":"m"`, ",\ndata: \"model\":\"m\"")), answered),
 		streamRow("u18g", "no blank line at the end",
 			rewritten(func(s string) string { return strings.TrimRight(s, "\n") }), answered),
 		streamRow("u19", "a line without end", endless, either(brokenOff, refused(502))),
@@ -371,12 +367,8 @@ func streamFaults() []fault {
 		streamRow("u46a", "an event of 1,000 levels", largeEvent(deepValue), brokenOff),
 		streamRow("u46b", "an event of 20,000 names", largeEvent(wideValue), brokenOff),
 		streamRow("u30", "tool arguments that are no JSON and no id", func(c *faultd.Conn, w faultd.Wire, _ bool) {
-			delta := strings.Replace(
-				w.Delta(0, ""),
-				`"content":""`,
-				`"tool_calls":[{"index":3,"function":{"name":"f","arguments":"{\"a\":"}}]`,
-				1,
-			)
+			delta := strings.Replace(w.Delta(0, ""), `"content":""`,
+				`"tool_calls":[{"index":3,"function":{"name":"f","arguments":"{\"a\":"}}]`, 1)
 			sendStream(c, w.Start[0]+delta+strings.Replace(strings.Join(w.End, ""), `"stop"`, `"tool_calls"`, 1))
 		}, either(outcome{answer: true, broken: true}, refused(502))).
 			with(func(f *fault) { f.shapes, f.untranslated, f.silent = []cases.Shape{cases.Chat}, true, true }),
@@ -445,14 +437,8 @@ func contentFaults() []fault {
 			c.Whole(200, "application/json", w.Error(429, "rate_limit_error", "slow down"))
 		}, refused(429, 502)),
 		row("u29", "usage that makes no sense", func(c *faultd.Conn, w faultd.Wire, streamed bool) {
-			nonsense := strings.NewReplacer(
-				`"output_tokens":5`,
-				`"output_tokens":-5`,
-				`_tokens":8`,
-				`_tokens":99999999999`,
-				`Count":5`,
-				`Count":-5`,
-			)
+			nonsense := strings.NewReplacer(`"output_tokens":5`, `"output_tokens":-5`, `_tokens":8`,
+				`_tokens":99999999999`, `Count":5`, `Count":-5`)
 			if streamed {
 				sendStream(c, nonsense.Replace(content(w, true)))
 				return

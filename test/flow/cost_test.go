@@ -68,11 +68,8 @@ func (b *bench) hold(streams int) (stop func()) {
 	begin := make(chan struct{}, 1000) // how many begin at a time: each waits a second for its first piece
 	for range streams {
 		begin <- struct{}{}
-		r, err := http.NewRequest(
-			http.MethodPost,
-			b.URL+q.path,
-			bytes.NewReader([]byte(`{"model":"m1","stream":true,"messages":[{"role":"user","content":"hello"}]}`)),
-		)
+		r, err := http.NewRequest(http.MethodPost, b.URL+q.path,
+			bytes.NewReader([]byte(`{"model":"m1","stream":true,"messages":[{"role":"user","content":"hello"}]}`)))
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -238,12 +238,8 @@ func TestSocketIsForWhoAdministers(t *testing.T) {
 	watch(t, conn, `{"type":"watch","view":"providers"}`)
 	hear(t, conn, "its provider", func(m gjson.Result) bool { return m.Get("providers.0.in_flight").Int() == 1 })
 	watch(t, conn, `{"type":"watch","view":"actors"}`)
-	hear(
-		t,
-		conn,
-		"the actors",
-		func(m gjson.Result) bool { return m.Get(`actors.kinds.#(name=="request").live`).Int() == 1 },
-	)
+	hear(t, conn, "the actors",
+		func(m gjson.Result) bool { return m.Get(`actors.kinds.#(name=="request").live`).Int() == 1 })
 
 	// The page ends it by a form with a token of the session, so no other session can send it.
 	form := url.Values{"token": {"forged"}}

@@ -323,12 +323,8 @@ func TestChargesBySpeedAndByImagesDelivered(t *testing.T) {
 		}
 	})
 	ask := func(speed string, n int) *answer {
-		return postJSON(
-			t,
-			g,
-			v3+"generate",
-			fmt.Sprintf(`{"prompt":"a","rendering_speed":"%s","num_images":%d}`, speed, n),
-		)
+		return postJSON(t, g, v3+"generate",
+			fmt.Sprintf(`{"prompt":"a","rendering_speed":"%s","num_images":%d}`, speed, n))
 	}
 	for _, tt := range []struct {
 		name          string
@@ -402,12 +398,8 @@ func TestModelsAreServedByOtherKindsOfProviders(t *testing.T) {
 			"*":           {Targets: []harness.Target{{Provider: "text", Model: "*"}}}, // makes no pictures
 		}
 	})
-	a := postJSON(
-		t,
-		g,
-		"/imagegen/generate",
-		`{"image_request":{"prompt":"a cat","model":"V_2A","seed":3,"aspect_ratio":"ASPECT_1_1"}}`,
-	)
+	a := postJSON(t, g, "/imagegen/generate",
+		`{"image_request":{"prompt":"a cat","model":"V_2A","seed":3,"aspect_ratio":"ASPECT_1_1"}}`)
 	if a.status != http.StatusOK || len(a.Data) != 1 || a.Data[0].Prompt != "a cat" ||
 		a.Data[0].Resolution != "40x30" ||
 		*a.Data[0].Seed != 3 {
@@ -422,12 +414,8 @@ func TestModelsAreServedByOtherKindsOfProviders(t *testing.T) {
 		len(v.asked()) != 1 {
 		t.Errorf("a pattern for text kept the vendor from serving V_2: %d %s", a.status, a.body)
 	}
-	b := postJSON(
-		t,
-		g,
-		"/v1/images/generations",
-		`{"model":"gen-image-1","prompt":"a dog","size":"1536x1024","quality":"high","background":"transparent"}`,
-	)
+	b := postJSON(t, g, "/v1/images/generations",
+		`{"model":"gen-image-1","prompt":"a dog","size":"1536x1024","quality":"high","background":"transparent"}`)
 	if calls := v.asked(); b.status != http.StatusOK || len(calls) != 1 ||
 		calls[0] != "/v1/ideogram-v3/generate prompt=a dog aspect_ratio=3x2 rendering_speed=QUALITY num_images=1" {
 		t.Errorf("%d %.300s: the vendor saw %q", b.status, b.body, calls)
@@ -492,12 +480,8 @@ func TestSandboxServesEveryRoute(t *testing.T) {
 	if a := postForm(t, g, "/imagegen/remix", document, part{name: "image_file", file: pic}); a.status != http.StatusOK {
 		t.Errorf("a document that a browser sent as a file: %d %s", a.status, a.body)
 	}
-	a := postJSON(
-		t,
-		g,
-		"/imagegen/generate",
-		`{"image_request":{"prompt":"a cat","num_images":3,"aspect_ratio":"SPECT_16_10","seed":9}}`,
-	)
+	a := postJSON(t, g, "/imagegen/generate",
+		`{"image_request":{"prompt":"a cat","num_images":3,"aspect_ratio":"SPECT_16_10","seed":9}}`)
 	if a.status != http.StatusOK || len(a.Data) != 3 || a.Data[0].Style != "AUTO" {
 		t.Errorf("%d %.300s", a.status, a.body)
 	}

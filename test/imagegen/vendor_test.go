@@ -92,11 +92,8 @@ func (v *vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		one := `{"prompt":"a final prompt","resolution":"1280x704","is_image_safe":true,"seed":7,"url":"` + v.URL +
 			`/picture.png","style_type":"GENERAL"}`
-		fmt.Fprintf(
-			w,
-			`{"created":"2025-01-02T03:04:05.678901+00:00","data":[%s]}`,
-			strings.TrimSuffix(strings.Repeat(one+",", images), ","),
-		)
+		fmt.Fprintf(w, `{"created":"2025-01-02T03:04:05.678901+00:00","data":[%s]}`,
+			strings.TrimSuffix(strings.Repeat(one+",", images), ","))
 	}
 }
 

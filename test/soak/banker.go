@@ -40,12 +40,8 @@ func (b *banker) step(ctx context.Context) error {
 }
 
 func (b *banker) pay(ctx context.Context, one *payment) error {
-	a, err := b.soak.gateway.administer(
-		ctx,
-		http.MethodPost,
-		"/accounts/"+b.account+"/credits",
-		fmt.Sprintf(`{"amount":%d,"id":%q}`, one.amount, one.id),
-	)
+	a, err := b.soak.gateway.administer(ctx, http.MethodPost, "/accounts/"+b.account+"/credits",
+		fmt.Sprintf(`{"amount":%d,"id":%q}`, one.amount, one.id))
 	if err != nil {
 		return err
 	}

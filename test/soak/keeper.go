@@ -107,12 +107,8 @@ func (k *keeper) toggle(ctx context.Context, one *key) error {
 	}
 	before := one.off
 	one.off = unknown
-	a, err := k.soak.gateway.administer(
-		ctx,
-		http.MethodPatch,
-		"/keys/"+one.id,
-		fmt.Sprintf(`{"enabled":%t}`, before == accepted),
-	)
+	a, err := k.soak.gateway.administer(ctx, http.MethodPatch, "/keys/"+one.id,
+		fmt.Sprintf(`{"enabled":%t}`, before == accepted))
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,8 @@ func pick(text, kind string, all []candidate) (string, error) {
 		return fits[0].id, nil
 	case 0:
 		if len(ofUsers) > 0 {
-			return "", fmt.Errorf("the %s %q belongs to a user, so give its id: %s", kind, text, listCandidates(ofUsers))
+			return "", fmt.Errorf("the %s %q belongs to a user, so give its id: %s", kind, text,
+				listCandidates(ofUsers))
 		}
 		var names []string
 		for _, c := range all {
@@ -100,9 +101,9 @@ func listAll[T any](ctx context.Context, api *adminapi.Client, path string) ([]T
 }
 
 // FindKey returns the id of the key that text names: by its id, by a beginning of that, or by its name. A text with the
-// form of an id is returned as it is if it fits no key, because requests also have ids of keys that no list shows: those
-// of the configuration file (cfg_NAME), of the pages (chat_5), and of keys that were removed. Other texts that fit no
-// key are errors, so that a report for a mistyped name is not empty without a word.
+// form of an id is returned as it is if it fits no key, because requests also have ids of keys that no list shows:
+// those of the configuration file (cfg_NAME), of the pages (chat_5), and of keys that were removed. Other texts that
+// fit no key are errors, so that a report for a mistyped name is not empty without a word.
 func FindKey(ctx context.Context, api *adminapi.Client, text string) (string, error) {
 	id, err := findKey(ctx, api, text)
 	if errors.Is(err, errMissing) && strings.Contains(text, "_") {

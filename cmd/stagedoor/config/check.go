@@ -176,7 +176,8 @@ func checkKey(d *decoder, path string, k *Key) {
 			d.at(fmt.Sprintf("%s.allow_ips[%d]", path, i), "expected an address or a network such as 192.0.2.0/24")
 		}
 	}
-	notNegative(d, path+".limits", []named{{"rpm", k.Limits.RPM}, {"tpm", k.Limits.TPM}, {"concurrency", k.Limits.Concurrency}})
+	notNegative(d, path+".limits", []named{{"rpm", k.Limits.RPM}, {"tpm", k.Limits.TPM},
+		{"concurrency", k.Limits.Concurrency}})
 }
 
 // sendable reports whether a secret can be sent in any header.
@@ -214,7 +215,8 @@ func checkProvider(d *decoder, path, name string, p *Provider) {
 	if p.Shape != "sandbox" && p.Shape != "" && !absolute(p.BaseURL) {
 		d.at(path+".base_url", "expected the provider's address, for example https://api.example.com/v1")
 	}
-	notNegative(d, path+".limits", []named{{"rpm", p.Limits.RPM}, {"tpm", p.Limits.TPM}, {"concurrency", p.Limits.Concurrency}, {"queue", p.Limits.Queue}})
+	notNegative(d, path+".limits", []named{{"rpm", p.Limits.RPM}, {"tpm", p.Limits.TPM},
+		{"concurrency", p.Limits.Concurrency}, {"queue", p.Limits.Queue}})
 	if p.Retries != nil && (*p.Retries < 0 || *p.Retries > maxRetries) {
 		d.at(path+".retries", "expected 0 to %d", maxRetries)
 	}

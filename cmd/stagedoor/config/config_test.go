@@ -218,10 +218,12 @@ var mistakes = map[string]struct {
 		[]string{`f:2:38: keys[0].on_disconnect: "stay" is not known here, expected one of cancel, finish, detach`},
 	},
 	"proxies": {
-		"trusted_proxies: [\"127.0.0.1\", \"proxy\"]\n", []string{"f:1:32: trusted_proxies[1]: expected an address or a network"},
+		"trusted_proxies: [\"127.0.0.1\", \"proxy\"]\n",
+		[]string{"f:1:32: trusted_proxies[1]: expected an address or a network"},
 	},
 	"proxies that are everything": {
-		"trusted_proxies: [\"10.0.0.0/8\", \"::/0\"]\n", []string{"f:1:33: trusted_proxies[1]: expected networks of your proxies"},
+		"trusted_proxies: [\"10.0.0.0/8\", \"::/0\"]\n",
+		[]string{"f:1:33: trusted_proxies[1]: expected networks of your proxies"},
 	},
 	"conditions of a fallback": {
 		"providers: {p: {shape: sandbox}}\nmodels:\n  m:\n    targets:\n" +

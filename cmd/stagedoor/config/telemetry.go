@@ -75,7 +75,8 @@ func (c *Config) checkTelemetry(d *decoder) {
 	}
 	for i, name := range t.Traces.Propagate {
 		if !slices.Contains(c.Providers.names(), name) {
-			d.at(fmt.Sprintf("telemetry.traces.propagate[%d]", i), "%q is no provider of this file, expected one of %s", name, strings.Join(c.Providers.names(), ", "))
+			d.at(fmt.Sprintf("telemetry.traces.propagate[%d]", i), "%q is no provider of this file, expected one of %s",
+				name, strings.Join(c.Providers.names(), ", "))
 		}
 	}
 }

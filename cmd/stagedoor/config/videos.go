@@ -10,7 +10,8 @@ type Videos struct {
 	Most     int      `yaml:"most" doc:"how many jobs may be under way"`
 }
 
-var defaultVideos = Videos{Deadline: Duration(30 * time.Minute), Keep: Duration(30 * 24 * time.Hour), Wait: Duration(15 * time.Second), Most: 4096}
+var defaultVideos = Videos{Deadline: Duration(30 * time.Minute), Keep: Duration(30 * 24 * time.Hour),
+	Wait: Duration(15 * time.Second), Most: 4096}
 
 // Bounds: no upload is kept for longer than a day, and every job under way is in
 // memory.

@@ -88,7 +88,8 @@ func (c *Config) checkWebhooks(d *decoder) {
 		c.checkWebhookOwner(d, path, w)
 		for j, n := range w.Allow {
 			if _, err := identity.ParseNetworks([]string{n}); err != nil {
-				d.at(fmt.Sprintf("%s.allow_networks[%d]", path, j), "expected an address or a network such as 10.1.0.0/16")
+				d.at(fmt.Sprintf("%s.allow_networks[%d]", path, j),
+					"expected an address or a network such as 10.1.0.0/16")
 			}
 		}
 	}

@@ -46,8 +46,9 @@ the last line of the file counts it. An interrupt ends the recording.`,
 		Example: `  stagedoor record --key laptop --for 10m --to fault.jsonl`,
 	}
 	o := datadir.AddFlags(c, a)
-	c.Flags().StringVar(&key, "key", "", "the `key`, by its id, the beginning of that, or its name if it has no user;\n"+
-		"cfg_NAME: of the configuration file")
+	c.Flags().StringVar(&key, "key", "",
+		"the `key`, by its id, the beginning of that, or its name if it has no user;\n"+
+			"cfg_NAME: of the configuration file")
 	c.Flags().StringVar(&file, "to", "", "`file` to write, which must not exist")
 	c.Flags().DurationVar(&d, "for", 10*time.Minute, "how long, at most "+admin.MaxRecordingTime.String())
 	c.Flags().Int64Var(&megabytes, "megabytes", 64, "size of the file at most, 1 to 1024")

@@ -107,10 +107,8 @@ func (a app) printNodes(all []journal.Member, asJSON bool) error {
 }
 
 // endNode calls end with the node of a name in its present epoch.
-func (a app) endNode(
-	ctx context.Context, o *datadir.Flags, name string,
-	end func(*postgres.Members, context.Context, string, uint64) (bool, error), done string,
-) error {
+func (a app) endNode(ctx context.Context, o *datadir.Flags, name string,
+	end func(*postgres.Members, context.Context, string, uint64) (bool, error), done string) error {
 	return a.withNodes(ctx, o, func(members *postgres.Members, all []journal.Member) error {
 		for _, m := range all {
 			if m.Node != name {

@@ -112,7 +112,8 @@ func atMostOne(what string) cobra.PositionalArgs {
 
 func (a app) verifyCommand(o *datadir.Flags) *cobra.Command {
 	return &cobra.Command{
-		Use: "verify [BACKUP]", Short: "Check every page, record, reference and sum", Args: atMostOne("the file of a backup"),
+		Use: "verify [BACKUP]", Short: "Check every page, record, reference and sum",
+		Args: atMostOne("the file of a backup"),
 		Long: `Check a store that no gateway has open, or a backup: every page, the checksum and
 form of every record, what records point at, and whether the ledger adds up to the
 balances. Nothing is changed. The exit code is 0 if nothing is wrong, 75 if

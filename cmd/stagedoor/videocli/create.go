@@ -79,12 +79,8 @@ func (a app) remixCommand(r *gateway) *cobra.Command {
 }
 
 // startJob creates a job, then watches it and downloads its video if the flags ask for that.
-func (a app) startJob(
-	ctx context.Context,
-	r *gateway,
-	f *createOptions,
-	make func(context.Context, *videoclient.Client) (*videoclient.Job, error),
-) error {
+func (a app) startJob(ctx context.Context, r *gateway, f *createOptions,
+	make func(context.Context, *videoclient.Client) (*videoclient.Job, error)) error {
 	if f.download != "" { // check before the job costs money
 		if err := videoclient.Vacant(f.download, f.replace); err != nil {
 			return err

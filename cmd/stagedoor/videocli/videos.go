@@ -53,12 +53,8 @@ or if its watching was stopped before it ended.`,
 }
 
 // withClient calls use with a client of the gateway. SIGINT and SIGTERM cancel its context.
-func (a app) withClient(
-	ctx context.Context,
-	r *gateway,
-	t *printer,
-	use func(context.Context, *videoclient.Client) error,
-) error {
+func (a app) withClient(ctx context.Context, r *gateway, t *printer,
+	use func(context.Context, *videoclient.Client) error) error {
 	if r.key == "" {
 		return fmt.Errorf("%w: no key: set STAGEDOOR_KEY, or give --key", cli.ErrUsage)
 	}

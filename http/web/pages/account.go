@@ -164,9 +164,10 @@ func SecretKey(d Desk, name, secret string, clients []ClientSetting) *Secret {
 // SecretUserKey shows who administers a new key of a user, whose page is at path.
 func SecretUserKey(d Desk, username, path, name, secret string, clients []ClientSetting) *Secret {
 	return &Secret{
-		Desk:    d,
-		Title:   "A new key of " + username,
-		Message: "This is the key “" + name + "”, paid from the account of " + username + ". Copy it now: it is not shown again.",
+		Desk:  d,
+		Title: "A new key of " + username,
+		Message: "This is the key “" + name + "”, paid from the account of " + username +
+			". Copy it now: it is not shown again.",
 		Secrets: []string{secret},
 		Clients: clients,
 		Back:    path,

@@ -99,8 +99,8 @@ func readClients(files fs.FS) []ClientSetting {
 
 var block = regexp.MustCompile("(?ms)^```(\\w+)(?: (\\S+))?\n(.*?)^```$")
 
-// readClient returns the blocks of the section Settings, up to the first output of a command. If a page says which blocks
-// are files to write and commands to run, other blocks are alternatives and left out.
+// readClient returns the blocks of the section Settings, up to the first output of a command. If a page says which
+// blocks are files to write and commands to run, other blocks are alternatives and left out.
 func readClient(page string) ClientSetting {
 	title, _, _ := strings.Cut(strings.TrimPrefix(page, "# "), "\n")
 	_, settings, _ := strings.Cut(page, "\n## Settings\n")

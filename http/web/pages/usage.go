@@ -161,13 +161,11 @@ func plot(rows []money.UsageRow, o UsageOptions, m int) *Plot {
 			p.Bars = append(
 				p.Bars,
 				Bar{
-					X: coordinate(float64(i*dayWidth) + (dayWidth-barWidth)/2.0),
-					Y: coordinate(plotHeight - height(sum, top)),
-					Height: coordinate(
-						height(n, top),
-					),
-					Class: classes[model],
-					Text:  day + ", " + model + ": " + measure.tick(n),
+					X:      coordinate(float64(i*dayWidth) + (dayWidth-barWidth)/2.0),
+					Y:      coordinate(plotHeight - height(sum, top)),
+					Height: coordinate(height(n, top)),
+					Class:  classes[model],
+					Text:   day + ", " + model + ": " + measure.tick(n),
 				},
 			)
 		}

@@ -205,8 +205,6 @@ func (rc *requestContext) codesAgain(status int, problem string) {
 		"count",
 	), rc.form.Get(
 		"amount",
-	), rc.form.Get(
-		"expiry",
-	), problem
+	), rc.form.Get("expiry"), problem
 	rc.show(status, view)
 }

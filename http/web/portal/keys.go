@@ -81,10 +81,8 @@ func (rc *requestContext) createKey() {
 
 // makeKey makes the key that the form asks for, once; n says whose it is and who makes it. If it cannot, again
 // shows the form and why.
-func (rc *requestContext) makeKey(
-	n tokens.NewKey,
-	again func(status int, problem string),
-) (name, secret string, ok bool) {
+func (rc *requestContext) makeKey(n tokens.NewKey,
+	again func(status int, problem string)) (name, secret string, ok bool) {
 	id := rc.form.Get("id")
 	if !rc.sent.markSent(rc.user.ID, id) {
 		again(http.StatusConflict, problemSent)
@@ -107,9 +105,7 @@ func (rc *requestContext) readKey(n *tokens.NewKey) error {
 	f := fields{form: rc.form}
 	n.Name, n.Scopes, n.Models, n.AllowIPs = f.text(
 		"name",
-	), rc.form["scope"], f.list(
-		"models",
-	), f.networks("allow", "Addresses")
+	), rc.form["scope"], f.list("models"), f.networks("allow", "Addresses")
 	n.Limits = identity.Limits{RPM: f.whole("rpm", "Requests a minute"), TPM: f.whole("tpm", "Tokens a minute"),
 		Concurrency: f.whole("slots", "Requests at a time")}
 	n.Budget, n.Window, n.Expires = f.dollars("budget", "Budget"), budget.Window(f.text("window")),
@@ -136,9 +132,7 @@ func (rc *requestContext) retype(e *pages.KeyEntry) {
 		"slots",
 	), rc.form.Get(
 		"budget",
-	), rc.form.Get(
-		"expiry",
-	)
+	), rc.form.Get("expiry")
 	e.Window = rc.form.Get("window")
 	for i := range e.Scopes {
 		for _, s := range rc.form["scope"] {

@@ -312,11 +312,8 @@ func TestMoneyMovesOnce(t *testing.T) {
 	for problem, fields := range map[string][]string{"more than nothing": {"amount", "0"},
 		"amount in dollars": {"amount", "much"}, "Reason must have": {"reason", ""},
 		"does not have that much": {"kind", "adjust", "amount", "21"}, "must be more": {"amount", "-3"}} {
-		v.expect(
-			v.post(path+"/money", append([]string{"amount", "1", "reason", "r", "kind", "credit"}, fields...)...),
-			http.StatusUnprocessableEntity,
-			problem,
-		)
+		v.expect(v.post(path+"/money", append([]string{"amount", "1", "reason", "r", "kind", "credit"}, fields...)...),
+			http.StatusUnprocessableEntity, problem)
 	}
 	v.expect(v.post(path+"/money", "id", "x", "amount", "1", "reason", "r", "kind", "credit"), http.StatusBadRequest,
 		"cannot be read")
@@ -615,11 +612,8 @@ func TestAdministratorRestrictsUsersAndGroups(t *testing.T) {
 		"month",
 	}
 	v.expect(v.post("/admin/groups/1/ceiling", "name", "crew"), http.StatusUnprocessableEntity, "must be chosen")
-	v.expect(
-		v.post("/admin/groups/1/ceiling", append(ceiling, "budget", "x")...),
-		http.StatusUnprocessableEntity,
-		`value="x"`,
-	)
+	v.expect(v.post("/admin/groups/1/ceiling", append(ceiling, "budget", "x")...), http.StatusUnprocessableEntity,
+		`value="x"`)
 	v.sentTo(v.post("/admin/groups/1/ceiling", ceiling...), "/admin/groups/1?done=ceiling_changed")
 	v.expect(v.get("/admin/groups?q=cr"), http.StatusOK,
 		"may chat; models: all; budget $12.50 a month; may not create keys")

@@ -80,7 +80,8 @@ func (rc *requestContext) problem(err error) (status int, text string) {
 		}
 		return http.StatusTooManyRequests, "Too many attempts. Wait a little and try again."
 	case errors.Is(err, money.ErrInsufficient):
-		return http.StatusUnprocessableEntity, "The account does not have that much: what is spent or held cannot be taken."
+		return http.StatusUnprocessableEntity,
+			"The account does not have that much: what is spent or held cannot be taken."
 	case errors.Is(err, state.ErrInvalid):
 		return http.StatusUnprocessableEntity, "The amount is too large or too small."
 	}

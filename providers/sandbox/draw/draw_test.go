@@ -184,10 +184,8 @@ func TestDescribeNamesSizeAndColour(t *testing.T) {
 
 func TestDecodeRefusesLargeAndUnknownFiles(t *testing.T) {
 	var huge bytes.Buffer
-	if err := png.Encode(
-		&huge,
-		image.NewPaletted(image.Rect(0, 0, 8000, 4000), color.Palette{color.Black}),
-	); err != nil {
+	if err := png.Encode(&huge,
+		image.NewPaletted(image.Rect(0, 0, 8000, 4000), color.Palette{color.Black})); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := draw.Decode(bytes.NewReader(huge.Bytes())); !errors.Is(err, draw.ErrSize) {

@@ -179,10 +179,8 @@ func TestImagesStreamShowsPartialsAndThenTheWhole(t *testing.T) {
 			names = append(names, strings.TrimSpace(name))
 		}
 	}
-	if got, want := strings.Join(
-		names,
-		" ",
-	), "image_generation.partial_image image_generation.partial_image image_generation.completed"; got != want {
+	if got, want := strings.Join(names,
+		" "), "image_generation.partial_image image_generation.partial_image image_generation.completed"; got != want {
 		t.Errorf("events %s", got)
 	}
 	if kind := reply.Header().Get("Content-Type"); kind != "text/event-stream" {
@@ -333,9 +331,7 @@ func TestVideoFromSubmissionToContent(t *testing.T) {
 	if first.Get("status").String() != "queued" || second.Get("id").String() != id || len(first.Map()) != 13 {
 		t.Fatalf("%s and %s", first.Raw, second.Raw)
 	}
-	if reply := s.get(
-		"/v1/videos/" + id + "/content",
-	); reply.Code != 400 ||
+	if reply := s.get("/v1/videos/" + id + "/content"); reply.Code != 400 ||
 		!strings.Contains(reply.Body.String(), "video_not_ready") {
 		t.Errorf("content too early: %d", reply.Code)
 	}
@@ -346,9 +342,7 @@ func TestVideoFromSubmissionToContent(t *testing.T) {
 	s.now.Add(60)
 	for variant, kind := range map[string]string{"video": "video/mp4", "thumbnail": "image/webp",
 		"spritesheet": "image/jpeg"} {
-		if reply := s.get(
-			"/v1/videos/" + id + "/content?variant=" + variant,
-		); reply.Code != 200 ||
+		if reply := s.get("/v1/videos/" + id + "/content?variant=" + variant); reply.Code != 200 ||
 			reply.Header().Get("Content-Type") != kind {
 			t.Errorf("%s: %d %s", variant, reply.Code, reply.Header())
 		}
@@ -416,9 +410,7 @@ func TestVeoOperation(t *testing.T) {
 		`{"instances":[{"prompt":"waves"}],"parameters":{"aspectRatio":"9:16","durationSeconds":6}}`).Body.String(),
 		"name").
 		String()
-	if running := s.get(
-		"/v1beta/" + name,
-	).Body.String(); gjson.Get(running, "done").Exists() ||
+	if running := s.get("/v1beta/" + name).Body.String(); gjson.Get(running, "done").Exists() ||
 		gjson.Get(running, "name").String() != name {
 		t.Errorf("running: %s", running)
 	}
@@ -428,9 +420,7 @@ func TestVeoOperation(t *testing.T) {
 	if !gjson.Get(done, "done").Bool() || !strings.Contains(uri, "/v1beta/files/") {
 		t.Fatalf("done: %s", done)
 	}
-	if reply := s.get(
-		uri[strings.Index(uri, "/v1beta"):],
-	); reply.Header().Get("Content-Type") != "video/mp4" ||
+	if reply := s.get(uri[strings.Index(uri, "/v1beta"):]); reply.Header().Get("Content-Type") != "video/mp4" ||
 		reply.Code != 200 {
 		t.Errorf("file: %d", reply.Code)
 	}
@@ -449,12 +439,8 @@ func TestVeoOperation(t *testing.T) {
 
 func TestStallEndsWithTheClient(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	r := httptest.NewRequestWithContext(
-		ctx,
-		http.MethodPost,
-		"/v1/videos",
-		strings.NewReader(`{"prompt":"[sandbox: stall]"}`),
-	)
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/v1/videos",
+		strings.NewReader(`{"prompt":"[sandbox: stall]"}`))
 	time.AfterFunc(time.Millisecond, cancel)
 	defer func() {
 		if recover() != http.ErrAbortHandler {

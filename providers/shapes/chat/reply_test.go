@@ -507,7 +507,8 @@ func TestDetailsOfAnUpstreamGoBackToIt(t *testing.T) {
 	}
 	req := &dialogue.Request{Inbound: dialoguetest.Messages,
 		Turns: []dialogue.Turn{{Role: dialogue.User, Parts: []dialogue.Part{{Text: "q"}}},
-			{Role: dialogue.Assistant, Parts: []dialogue.Part{{Kind: dialogue.ThinkingPart, Thinking: th}, {Text: "c"}}}}}
+			{Role: dialogue.Assistant, Parts: []dialogue.Part{{Kind: dialogue.ThinkingPart, Thinking: th},
+				{Text: "c"}}}}}
 	call, err := chat.Shape.Encode(req, dialogue.Target{Model: "m"}, new(dialogue.Report), env)
 	if err != nil || !strings.Contains(string(call.Body), details) {
 		t.Errorf("got %s, %v", call.Body, err)

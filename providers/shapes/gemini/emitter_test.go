@@ -114,9 +114,7 @@ func TestCallsComeWhole(t *testing.T) {
 			opened(2, dialogue.TextPart),
 			delta(2, "x"),
 			delta(0, `"Oslo"}`),
-			closed(
-				1,
-			),
+			closed(1),
 			{Kind: dialogue.EventClose, Signature: "S"},
 			closed(2),
 			openedCall(3, "c", "h"),
@@ -140,10 +138,8 @@ func TestThoughtsCarryTheirProof(t *testing.T) {
 				{Kind: dialogue.EventClose, Thinking: &dialogue.Thinking{Signature: "N", Origin: dialoguetest.Gemini}},
 			},
 			end...)
-		if got := parts(t, emitAll(t, env, mode, native...)); !strings.Contains(
-			got,
-			`"thought":true,"thoughtSignature":"N"}`,
-		) {
+		if got := parts(t, emitAll(t, env, mode, native...)); !strings.Contains(got,
+			`"thought":true,"thoughtSignature":"N"}`) {
 			t.Errorf("mode %d: native %s", mode, got)
 		}
 		foreign := append(
@@ -402,10 +398,7 @@ func TestEveryCandidateFinishes(t *testing.T) {
 		strings.Index(
 			got,
 			`"finishReason":"STOP","index":0`,
-		) > strings.Index(
-			got,
-			`"finishReason":"MAX_TOKENS","index":1`,
-		) {
+		) > strings.Index(got, `"finishReason":"MAX_TOKENS","index":1`) {
 		t.Error(got)
 	}
 }

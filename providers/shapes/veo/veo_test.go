@@ -70,9 +70,7 @@ func TestOperationIsMadePolledAndDownloaded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if b, err := io.ReadAll(
-		c,
-	); err != nil || len(b) != 10 || c.Status != 206 ||
+	if b, err := io.ReadAll(c); err != nil || len(b) != 10 || c.Status != 206 ||
 		c.Header.Get("Content-Type") != "video/mp4" {
 		t.Errorf("%d bytes, %d %v, %v", len(b), c.Status, c.Header, err)
 	}

@@ -252,10 +252,8 @@ func TestRefusalsAreClassified(t *testing.T) {
 func TestForeignWordsAreUnderstood(t *testing.T) {
 	for word, want := range map[string]video.State{"pending": video.Queued, "NOT_START": video.Queued, "processing": video.InProgress,
 		"success": video.Completed, "canceled": video.Failed, "expired": video.Failed, "dreaming": ""} {
-		p := at(
-			t,
-			answering(200, `{"id":"v","status":"`+word+`","progress":"33%","new":{}}`, "Openai-Poll-After-Ms", "2500"),
-		)
+		p := at(t,
+			answering(200, `{"id":"v","status":"`+word+`","progress":"33%","new":{}}`, "Openai-Poll-After-Ms", "2500"))
 		s, err := p.Poll(t.Context(), "v")
 		if err != nil || s.State != want || s.PollAfter != 2500*time.Millisecond {
 			t.Errorf("%s: %+v %v", word, s, err)

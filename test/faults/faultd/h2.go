@@ -68,12 +68,8 @@ type Setting struct {
 
 // HTTP2 listens on another port for HTTP/2 over TLS, for requests of one script.
 // name counts its calls.
-func (s *Server) HTTP2(
-	config *tls.Config,
-	name string,
-	script func(*Stream),
-	settings ...Setting,
-) (addr string, err error) {
+func (s *Server) HTTP2(config *tls.Config, name string, script func(*Stream),
+	settings ...Setting) (addr string, err error) {
 	config = config.Clone()
 	config.NextProtos = []string{"h2"}
 	return s.Listen(func(raw net.Conn) {

@@ -107,17 +107,12 @@ var Wires = map[cases.Shape]Wire{
 					`"model":"m","stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":3,`+
 					`"output_tokens":1}}}`,
 			),
-			named(
-				"content_block_start",
-				`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`,
-			),
+			named("content_block_start",
+				`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`),
 		},
 		Delta: func(_ int, text string) string {
-			return named(
-				"content_block_delta",
-				`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"%s"}}`,
-				text,
-			)
+			return named("content_block_delta",
+				`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"%s"}}`, text)
 		},
 		End: []string{
 			named("content_block_stop", `{"type":"content_block_stop","index":0}`),
@@ -185,11 +180,8 @@ func responsesWire() Wire {
 	return Wire{
 		Shape: cases.Responses,
 		Start: []string{
-			named(
-				"response.created",
-				`{"type":"response.created","sequence_number":0,"response":%s}`,
-				fmt.Sprintf(response, "in_progress", "", "null"),
-			),
+			named("response.created", `{"type":"response.created","sequence_number":0,"response":%s}`,
+				fmt.Sprintf(response, "in_progress", "", "null")),
 			named(
 				"response.output_item.added",
 				`{"type":"response.output_item.added","sequence_number":1,"output_index":0,"item":{"id":"item_1",`+
@@ -223,22 +215,15 @@ func responsesWire() Wire {
 					`"content_index":0,"part":{"type":"output_text","text":"%s","annotations":[]}}`,
 				Text,
 			),
-			named(
-				"response.output_item.done",
-				`{"type":"response.output_item.done","sequence_number":1000003,"output_index":0,"item":%s}`,
-				item,
-			),
+			named("response.output_item.done",
+				`{"type":"response.output_item.done","sequence_number":1000003,"output_index":0,"item":%s}`, item),
 			named("response.completed", `{"type":"response.completed","sequence_number":1000004,"response":%s}`, done),
 		},
 		Whole: done,
 		Error: plainError,
 		Event: func(kind, message string) string {
-			return named(
-				"error",
-				`{"type":"error","sequence_number":1000000,"code":%q,"message":%q,"param":null}`,
-				kind,
-				message,
-			)
+			return named("error", `{"type":"error","sequence_number":1000000,"code":%q,"message":%q,"param":null}`,
+				kind, message)
 		},
 	}
 }
