@@ -90,13 +90,15 @@ func (r *Registry) Begin(ctx context.Context, about About, cancel context.Cancel
 		return nil
 	}
 	about.Model = strings.Clone(strings.ToValidUTF8(about.Model[:min(len(about.Model), maxText)], "\ufffd"))
+	number := r.next.Add(1)
 	req := &Request{
 		About:    about,
+		number:   number,
 		began:    cmp.Or(about.Since, r.now()),
 		registry: r,
 		trace:    r.spans.claim(ctx),
 		cancel:   cancel,
-		shard:    &r.shards[r.next.Add(1)%shardCount],
+		shard:    &r.shards[number%shardCount],
 	}
 	req.mark(Starting, req.began)
 	s := req.shard

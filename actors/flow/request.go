@@ -38,6 +38,7 @@ const maxMarks = 16
 // methods of a nil Request do nothing.
 type Request struct {
 	About
+	number   uint64
 	began    time.Time
 	registry *Registry
 	trace    *trace // nil if no spans are recorded
@@ -263,14 +264,27 @@ func rate(output int64, age, first time.Duration, stream bool) float64 {
 	return float64(output) / age.Seconds()
 }
 
+// Number returns a number that no other request of the registry has. Clients choose ids, so two requests may have the
+// same one.
+func (r *Request) Number() uint64 { return r.number }
+
 // Phase returns the current phase.
-func (r *Request) Phase() Phase {
+func (r *Request) Phase() Phase { return r.Latest().Phase }
+
+// Latest returns the last mark of the request. A reader who keeps it sees at no cost whether the phase has changed.
+func (r *Request) Latest() Mark {
 	n := r.marked.Load()
 	if n == 0 {
-		return Starting
+		return Mark{}
 	}
-	return unpack(r.marks[n-1].Load()).Phase
+	return unpack(r.marks[n-1].Load())
 }
+
+// First returns how long after its beginning the request had its first chunk, or 0 if it has none.
+func (r *Request) First() time.Duration { return time.Duration(r.first.Load()) }
+
+// Ended returns when the request ended and whether it failed. It is called after the mark of Ended was seen.
+func (r *Request) Ended() (at time.Time, failed bool) { return r.over(), r.result.Status != 0 }
 
 // Output returns the number of output tokens so far.
 func (r *Request) Output() int64 { return r.output.Load() }

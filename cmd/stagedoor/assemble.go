@@ -153,6 +153,13 @@ func (g *gateway) build(
 		Pause:     g.runtime.Pause,
 		Tree:      g.runtime.Tree,
 		Now:       time.Now,
+		KeyName: func(id string) string {
+			key, err := g.auth.ByID(id)
+			if err != nil {
+				return "" // it was deleted, or belongs to a page
+			}
+			return key.Name
+		},
 	}
 	g.auth = auth.New(identity.AccessOf(g.state), g.state.Now)
 	g.admin = adminapi.New(

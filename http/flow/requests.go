@@ -27,6 +27,10 @@ type Overview struct {
 	// Tree lists actors and counts them.
 	Tree func() ([]kit.ActorStats, kit.Stats)
 	Now  func() time.Time
+	// KeyName returns the name of the API key of an id, or "" if it has none. Nil names no key.
+	KeyName func(id string) string
+
+	history history
 }
 
 // limiterTime is the time in which a limiter must answer, else its queue is left out.
@@ -38,6 +42,7 @@ type Filter struct {
 	Provider string `json:"provider"`
 	Model    string `json:"model"` // a part of it
 	Key      string `json:"key"`
+	User     string `json:"user"`
 	Failed   bool   `json:"failed"` // of those that ended
 	// Sort is SortAge, which is also "", SortNew or SortTokens.
 	Sort  string `json:"sort"`
@@ -67,7 +72,8 @@ func (f *Filter) limit() int {
 
 func (f *Filter) admits(r *flow.Request, phase flow.Phase) bool {
 	return (f.Phase == "" || f.Phase == phase.String()) && (f.Provider == "" || f.Provider == r.Provider()) &&
-		(f.Model == "" || strings.Contains(r.Model, f.Model)) && (f.Key == "" || f.Key == r.Key)
+		(f.Model == "" || strings.Contains(r.Model, f.Model)) && (f.Key == "" || f.Key == r.Key) &&
+		(f.User == "" || f.User == userOf(r))
 }
 
 // rank returns the sort key of a request. Lower goes first.
@@ -129,6 +135,8 @@ type Request struct {
 	Provider        string    `json:"provider" doc:"of the current or the last attempt; empty: there was none yet"`
 	UpstreamModel   string    `json:"upstream_model"`
 	Key             string    `json:"key" doc:"the id of the key"`
+	KeyName         string    `json:"key_name" doc:"the name of the key; empty: it has none"`
+	User            string    `json:"user" doc:"the user of the key; empty: it has none"`
 	Stream          bool      `json:"stream"`
 	Background      bool      `json:"background"`
 	Progress        *int      `json:"progress" doc:"per cent of a video job that are made; null: it is no job"`
@@ -186,7 +194,7 @@ func (o *Overview) Active(ctx context.Context, f Filter) Active {
 	chosen := first.sorted()
 	places := o.places(ctx, chosen)
 	for _, r := range chosen {
-		view := describe(r, now)
+		view := o.describe(r, now)
 		if at, queued := places[r.ID]; queued && view.Phase == flow.Queued.String() {
 			view.QueuePosition = &at
 		}
@@ -340,7 +348,7 @@ func (o *Overview) Recent(f Filter) []Request {
 		if !f.admits(r, flow.Ended) {
 			continue
 		}
-		view := describe(r, now)
+		view := o.describe(r, now)
 		if f.Failed && view.Result.Status == 0 {
 			continue
 		}
@@ -349,14 +357,13 @@ func (o *Overview) Recent(f Filter) []Request {
 	return out
 }
 
-func describe(r *flow.Request, now time.Time) Request {
+func (o *Overview) describe(r *flow.Request, now time.Time) Request {
 	v := r.View(now)
 	out := Request{ID: v.ID, Started: v.Began.UTC(), Phase: v.Phase.String(), PhaseMs: v.InPhase.Milliseconds(),
-		DurationMs: v.Age.Milliseconds(),
-		Shape:      v.Shape, Model: v.Model, Provider: v.Provider, UpstreamModel: v.Upstream, Key: v.Key, Stream: v.Stream,
-		Background: v.Work,
-		Attempts:   v.Attempts, InputTokens: v.Input, OutputTokens: v.Output, TokensPerSecond: int64(v.Rate() + 0.5),
-		Trace: v.Trace}
+		DurationMs: v.Age.Milliseconds(), Shape: v.Shape, Model: v.Model, Provider: v.Provider,
+		UpstreamModel: v.Upstream, Key: v.Key, KeyName: o.keyName(v.Key), User: userOf(r), Stream: v.Stream,
+		Background: v.Work, Attempts: v.Attempts, InputTokens: v.Input, OutputTokens: v.Output,
+		TokensPerSecond: int64(v.Rate() + 0.5), Trace: v.Trace}
 	if v.Job {
 		out.Progress = &v.Progress
 	}
@@ -370,4 +377,20 @@ func describe(r *flow.Request, now time.Time) Request {
 			Untouched: res.Untouched, Degraded: res.Degraded, Losses: res.Losses}
 	}
 	return out
+}
+
+// userOf returns the user whose key a request has, or "" if the key has none.
+func userOf(r *flow.Request) string {
+	user, ok := strings.CutPrefix(r.Owner, "user:")
+	if !ok {
+		return ""
+	}
+	return user
+}
+
+func (o *Overview) keyName(id string) string {
+	if o.KeyName == nil {
+		return ""
+	}
+	return o.KeyName(id)
 }

@@ -31,6 +31,7 @@ type Watcher struct {
 	wrong    error // the error of the last message, which the client must get
 	last     []byte
 	next     bytes.Buffer
+	lanes    lanes
 }
 
 // wish is a message of the client: {"type":"watch","view":"requests","filter":{...}}. One request is watched by its
@@ -40,6 +41,8 @@ type wish struct {
 	View   string `json:"view"`
 	ID     string `json:"id"`
 	Filter Filter `json:"filter"`
+	// Lanes asks in the view of requests also for the picture of their lanes, of which only changes are sent.
+	Lanes bool `json:"lanes"`
 }
 
 // Messages to the client.
@@ -68,7 +71,9 @@ type (
 )
 
 // Watch returns a Watcher. It sends nothing until the client has chosen a view.
-func (o *Overview) Watch(ctx context.Context) *Watcher { return &Watcher{overview: o, ctx: ctx} }
+func (o *Overview) Watch(ctx context.Context) *Watcher {
+	return &Watcher{overview: o, ctx: ctx, lanes: lanes{overview: o}}
+}
 
 // Hear implements live.Source.
 func (w *Watcher) Hear(message []byte) {
@@ -116,6 +121,15 @@ func (w *Watcher) Next(send func([]byte) error) (<-chan struct{}, error) {
 	}
 	if w.wrong != nil {
 		return nil, nil // until the next message of the client
+	}
+	if w.wish.Lanes && w.wish.View == ViewRequests {
+		w.next.Reset()
+		if err := json.MarshalWrite(&w.next, w.lanes.next(w.ctx), anyBytes); err != nil {
+			return nil, err
+		}
+		if err := send(w.next.Bytes()); err != nil {
+			return nil, err
+		}
 	}
 	again := make(chan struct{})
 	time.AfterFunc(pace, func() { close(again) })

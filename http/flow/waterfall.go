@@ -54,7 +54,7 @@ func (o *Overview) Request(id string) (Detail, bool) {
 	if r == nil {
 		return Detail{}, false
 	}
-	d := Detail{Request: describe(r, now), Steps: []Step{}, Spans: []Span{}}
+	d := Detail{Request: o.describe(r, now), Steps: []Step{}, Spans: []Span{}}
 	for _, m := range r.Marks() {
 		d.Steps = append(d.Steps, Step{m.Phase.String(), m.Attempt, m.After.Microseconds()})
 	}

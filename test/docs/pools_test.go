@@ -29,6 +29,7 @@ var shared = map[string]string{
 	"cmd/stagedoor/signatures.go":      "signatures of tool calls",
 	"cmd/stagedoor/telemetry/queue.go": "spans that wait for the exporter",
 	"cmd/stagedoor/telemetry/tail.go":  "", // spans that end late are lost
+	"http/flow/lanes.go":               "requests in the lanes of one open flow page",
 	"http/text/items.go":               "ids of output items",
 	"http/web/portal/sent.go":          "forms that users have sent",
 	"providers/sandbox/picture.go":     "pictures that the simulator draws",

@@ -57,9 +57,10 @@ func loadAssets() (map[string]string, map[string]asset) {
 	return paths, all
 }
 
-// imported is 1 for the script that others import, else 0.
+// imported returns 1 for a script that others import, and 0 for every other asset.
 func imported(name string) int {
-	if path.Base(name) == "stream.js" {
+	switch path.Base(name) {
+	case "stream.js", "lanes.js":
 		return 1
 	}
 	return 0

@@ -1,10 +1,9 @@
 package pages
 
-// Pages of what goes on. What is on them comes and moves by a script
-// (assets/flow.js), which hears it over a socket; the pages themselves know nothing
-// of it.
+// Pages of the present load. A script (assets/flow.js) gets it over a socket and draws it; the pages themselves have
+// none of it.
 
-// Flow shows the requests under way and those that ended lately.
+// Flow shows the requests in flight, as lanes (assets/lanes.js) and as a table, and those that ended recently.
 type Flow struct{ Desk }
 
 // phases can be chosen.

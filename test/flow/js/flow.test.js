@@ -28,6 +28,48 @@ test('a request appears, counts its tokens and is ended by two clicks', async (t
   await page.locator('#active-none').waitFor();
 });
 
+// painted waits until a place of a lane has the colour of the legend, which may be translucent in forced colours.
+const painted = (page, lane, x, y, color) => page.waitForFunction(([name, x, y, color]) => {
+  const read = (pen, x, y) => [...pen.getImageData(x * devicePixelRatio, y * devicePixelRatio, 1, 1).data].join();
+  const pen = document.createElement('canvas').getContext('2d');
+  const fill = (name) => { pen.fillStyle = getComputedStyle(document.querySelector(`#lanes .swatch.${name}`)).backgroundColor; pen.fillRect(0, 0, 9, 9); };
+  if (color !== 'queue') fill('rail');
+  fill(color);
+  const canvas = [...document.querySelectorAll('.lane canvas')].find((c) => c.ariaLabel.includes(` ${name},`));
+  return canvas && read(canvas.getContext('2d'), x, y) === read(pen, 2, 2);
+}, [lane, x, y, color]);
+
+for (const forcedColors of ['none', 'active']) {
+  test(`a bar grows in the lane of its provider, and requests wait at its left: forced colours ${forcedColors}`, async (t) => {
+    const page = await open(t, browser, '/flow', { forcedColors });
+    const streams = [];
+    for (let i = 0; i < 3; i++) streams.push(await ask(t, 'pace=50, tokens=100000', 'n1'));
+    await painted(page, 'narrow', 71, 3, 'reply');
+    await painted(page, 'narrow', 71, 13, 'reply');
+    await painted(page, 'narrow', 56, 3, 'queue');
+    assert.equal(await page.locator('.lane', { hasText: 'narrow' }).locator('.num').first().textContent(), '2 of 2 · 1 queued');
+    for (const s of streams) s.leave();
+  });
+}
+
+test('a bar names its key, filters by a click, and is ended by two', async (t) => {
+  const page = await open(t, browser, '/flow');
+  const { done } = await ask(t, 'pace=50, tokens=100000', 'n1');
+  await painted(page, 'narrow', 71, 3, 'reply');
+  const canvas = page.getByRole('img', { name: 'Requests to narrow,' });
+  await canvas.hover({ position: { x: 71, y: 3 } });
+  await page.locator('#tip b', { hasText: /^fixed$/ }).waitFor();
+  await canvas.click({ position: { x: 71, y: 3 } });
+  const picked = page.locator('#picked');
+  await picked.getByRole('button', { name: 'Only n1' }).click();
+  await page.waitForURL(`${issuer}/flow?model=n1`);
+  await picked.getByRole('button', { name: 'Only fixed' }).click();
+  await page.waitForURL(/[?&]key=/);
+  await picked.getByRole('button', { name: /^End request/ }).click();
+  await picked.getByText('Sure?').click();
+  assert.match((await done).text, /ended by an operator/);
+});
+
 test('one click ends nothing', async (t) => {
   const page = await open(t, browser, '/flow');
   const { leave } = await ask(t, 'pace=20, tokens=100000');
@@ -42,7 +84,7 @@ test('filters stand in the address', async (t) => {
   const page = await open(t, browser, '/flow?phase=queued');
   assert.equal(await page.inputValue('#phase'), 'queued');
   const { leave } = await ask(t, 'pace=20, tokens=100000');
-  await page.locator('[data-figure="replying"]', { hasText: /^1$/ }).waitFor();
+  await page.locator('[data-figure="in_flight"]', { hasText: /^1$/ }).waitFor();
   assert.equal(await rows(page, 'active').count(), 0);
   await page.selectOption('#phase', 'replying');
   await rows(page, 'active').first().waitFor();

@@ -7,7 +7,11 @@
 //           only cells that changed are touched
 //   show    one function per view, drawn once a frame
 //
+//   Lanes   the moving picture of the requests in flight (lanes.js)
+//
 // Text from requests reaches the page as text, never as HTML.
+
+import { Lanes, names, spark } from './lanes.js';
 
 const root = document.getElementById('flow');
 const $ = (id) => document.getElementById(id);
@@ -20,9 +24,13 @@ const silence = 75_000; // pings come every 30 s and do not reach a script: a lo
 // line says how the page is connected. It is read out only when that changes.
 const words = { live: 'live', lost: 'connection lost, coming back', paused: 'paused', refused: 'signed out: reload the page' };
 let state = '';
+let lanes; // on the page of all requests
 function line(next) {
   if (next === state) return;
   state = next;
+  root.classList.toggle('stopped', next !== 'live');
+  if (next === 'live' && $('pause')?.getAttribute('aria-pressed') !== 'true') lanes?.go();
+  else lanes?.hold();
   const e = $('line');
   e.className = `tag ${next === 'live' ? 'live' : 'lost'}`;
   e.textContent = words[next];
@@ -193,6 +201,7 @@ async function post(path) {
 const requestPath = (id) => `/flow/requests/${encodeURIComponent(id)}`;
 const shortID = (id) => (id.length > 20 ? `…${id.slice(-12)}` : id);
 
+const userColumn = { label: 'User', text: names, node: (r) => [make('bdi', { title: names(r) }, names(r))] };
 const requestColumn = { label: 'Request', text: (r) => r.id, node: (r) => [make('a', { href: requestPath(r.id), title: r.id }, shortID(r.id))] };
 const modelColumn = { label: 'Model', text: (r) => r.model, node: (r) => [make('bdi', { title: r.model === r.upstream_model || !r.upstream_model ? r.model : `${r.model} → ${r.upstream_model}` }, r.model)] };
 const providerText = (r) => (r.attempts > 1 ? `${r.provider} (try ${r.attempts})` : r.provider);
@@ -226,7 +235,7 @@ const figures = (values) => {
 function requestsView() {
   const form = $('filter');
   const active = new Table($('active'), [
-    requestColumn,
+    requestColumn, userColumn,
     { label: 'Phase', text: (r) => `${r.phase} ${r.queue_position ?? ''} ${r.progress ?? ''}`, node: (r) => [phaseTag(r), place(r)].filter(Boolean) },
     modelColumn, providerColumn,
     { label: 'Tokens', number: true, text: (r) => (r.progress === null ? count(r.output_tokens) : '–') },
@@ -246,7 +255,7 @@ function requestsView() {
   ]);
 
   // The filter is in the address, so that it can be kept and sent.
-  const fields = ['phase', 'provider', 'model', 'key', 'sort'];
+  const fields = ['phase', 'provider', 'model', 'user', 'key', 'sort'];
   const asked = new URLSearchParams(location.search);
   for (const name of fields) if (asked.get(name)) form.elements[name].value = asked.get(name);
   $('failed').checked = asked.has('failed');
@@ -262,18 +271,46 @@ function requestsView() {
       const f = new URLSearchParams(filter());
       if (f.get('sort') === 'age') f.delete('sort');
       history.replaceState(null, '', f.size ? `?${f}` : location.pathname);
+      dim();
       feed.watch();
     }, 200);
+  };
+  // What does not match is dimmed in the lanes, so that the picture keeps its form.
+  const dim = () => {
+    const f = filter();
+    lanes.fits = (r) => (!f.phase || r.phases.at(-1) === f.phase) && (!f.provider || r.lane === f.provider) && (!f.model || r.model.includes(f.model)) && (!f.user || r.user === f.user) && (!f.key || r.key === f.key);
+  };
+  const choose = (field, value) => {
+    form.elements[field].value = form.elements[field].value === value ? '' : value; // a second click takes it back
+    changed();
+  };
+  lanes = new Lanes($('lanes'), { make, choose, endButton, time });
+  dim();
+  const pause = $('pause');
+  const paused = () => pause.getAttribute('aria-pressed') === 'true';
+  pause.onclick = () => {
+    pause.setAttribute('aria-pressed', String(!paused()));
+    pause.textContent = paused() ? 'Resume' : 'Pause';
+    if (paused()) lanes.hold();
+    else lanes.go();
+  };
+  const record = (samples) => {
+    // The failures of a minute, in per cent of what ended then.
+    const failed = samples.map((s, i) => { const b = samples[Math.max(0, i - 12)]; return s.ended > b.ended ? 100 * (s.failed - b.failed) / (s.ended - b.ended) : 0; });
+    const done = samples.map((s, i) => s.ended - samples[Math.max(0, i - 12)].ended);
+    const last = samples.at(-1);
+    figures({ first: last.first_ms ? time(last.first_ms) : '–', failed: `${failed.at(-1).toFixed(1)} %`, done: count(done.at(-1)) });
+    const series = { in_flight: samples.map((s) => s.in_flight), queued: samples.map((s) => s.queued), tokens_per_second: samples.map((s) => s.tokens_per_second),
+      first: samples.map((s) => s.first_ms), failed, done };
+    for (const [name, values] of Object.entries(series)) spark($('load').querySelector(`[data-spark="${name}"]`), values);
   };
   form.addEventListener('input', changed);
   $('failed').addEventListener('input', changed);
   form.addEventListener('submit', (e) => { e.preventDefault(); changed(); });
 
   const show = ({ active: { load, matching, data }, recent: ended }) => {
-    figures({
-      in_flight: count(load.in_flight), replying: count(load.phases.replying), waiting: count(load.phases.waiting), queued: count(load.phases.queued),
-      tokens_per_second: count(load.tokens_per_second), ended: count(load.ended), ended_failed: count(load.failed),
-    });
+    if (paused()) return;
+    figures({ in_flight: count(load.in_flight), queued: count(load.phases.queued), tokens_per_second: count(load.tokens_per_second) });
     set($('matching'), matching > data.length ? `${count(data.length)} of ${count(matching)}` : matching ? count(matching) : '');
     same($('providers'), load.providers.map((p) => p.provider).join(' '), () => load.providers.map((p) => make('option', { value: p.provider })));
     active.show(data, (r) => r.id);
@@ -283,7 +320,11 @@ function requestsView() {
     $('recent').hidden = !ended.length;
     $('recent-none').hidden = !!ended.length;
   };
-  return { show, wish: () => ({ view, filter: filter() }) };
+  const hear = (m) => {
+    lanes.hear(m);
+    if (m.samples.length && !paused()) record(m.samples);
+  };
+  return { show, hear, wish: () => ({ view, lanes: true, filter: filter() }) };
 }
 
 const fact = (name, value, attributes = {}) => (value === '' || value === null || value === undefined ? [] : [make('div', attributes, make('dt', {}, name), make('dd', {}, value))]);
@@ -301,13 +342,14 @@ function facts(r) {
     ...fact('Model', r.model), ...fact('Upstream model', r.upstream_model === r.model ? '' : r.upstream_model),
     ...fact('Provider', r.provider), ...fact('Attempts', r.attempts > 1 ? String(r.attempts) : ''),
     ...fact('Client speaks', r.shape + (r.stream ? ', streamed' : '') + (r.background ? ', in the background' : '') + (result?.untouched ? ', passed untouched' : '')),
-    ...fact('Key', r.key && make('a', { href: `/flow?key=${encodeURIComponent(r.key)}` }, r.key)), ...fact('Began', moment(r.started)),
+    ...fact('User', r.user && make('a', { href: `/flow?user=${encodeURIComponent(r.user)}` }, r.user)),
+    ...fact('Key', r.key && make('a', { href: `/flow?key=${encodeURIComponent(r.key)}` }, r.key_name || r.key)), ...fact('Began', moment(r.started)),
     ...fact('Degraded', result?.degraded), ...fact('Losses', result?.losses), ...fact('Trace', r.trace && make('code', {}, r.trace), { class: 'long' }),
   ];
 }
 
 // The waterfall: one lane for the phases, one for every span, on one scale.
-function lanes(r) {
+function waterfall(r) {
   const end = Math.max(r.duration_ms * 1000, 1, ...r.spans.map((s) => s.at_us + s.took_us));
   const begin = Math.min(0, ...r.spans.map((s) => s.at_us));
   const x = (us) => 100 * (us - begin) / (end - begin);
@@ -372,7 +414,7 @@ function requestView() {
     const list = $('waterfall');
     const open = new Set([...list.querySelectorAll('details[open]')].map((d) => d.dataset.span));
     const focused = document.activeElement?.closest('[data-span]')?.dataset.span;
-    list.replaceChildren(...lanes(r));
+    list.replaceChildren(...waterfall(r));
     for (const d of list.querySelectorAll('details')) {
       if (open.has(d.dataset.span)) d.open = true;
       if (focused === d.dataset.span) d.firstElementChild.focus();
@@ -501,9 +543,10 @@ function actorsView() {
 }
 
 // What is heard faster than it can be drawn is drawn once.
-const { show, wish } = { requests: requestsView, request: requestView, providers: providersView, actors: actorsView }[view]();
+const { show, hear, wish } = { requests: requestsView, request: requestView, providers: providersView, actors: actorsView }[view]();
 let next;
 const feed = new Feed(wish, (message) => {
+  if (message.type === 'lanes') hear(message); // each has changes: none may be left out
   if (message.type !== view) return;
   if (!next) requestAnimationFrame(() => { const m = next; next = undefined; show(m); });
   next = message;
