@@ -27,15 +27,15 @@ CLIENTS  := test/oauth/js test/sdk/js
 SUITES   := test-race test-program live oauth sdk flow test-plain $(ALSO)
 # Packages whose goroutines share data, which TestPackagesThatStartGoroutinesRunUnderTheRaceDetector checks. The
 # race detector makes compiling and running much slower, so `make test` uses it for these; `make race` for all.
-RACE     := actors|state|http/(attach|auth|live|overload|responsesocket|server|sse|text)(/|$$)|$\
-  providers/(catalog|mask|tokens|upstream|video/transfer)$$
+RACE     := actors|state(/(blobs|journal|journal/postgres|share))?$$|$\
+  http/(attach|auth|live|overload|responsesocket|server|sse|text)(/|$$)|providers/upstream$$
 # Third-party computations that share nothing. Instrumented, they take most of some suites' time.
 NORACE   := -gcflags=golang.org/x/crypto/argon2=-race=0 -gcflags=github.com/dlclark/regexp2/...=-race=0
 # The compiler takes a third less processor time if it collects garbage rarely, and a tenth less without debug
 # information. Programs that tests look at keep Go's defaults.
 COMPILE  := GOGC=400 GOMEMLIMIT=2GiB GOFLAGS='$(strip $(GOFLAGS) -gcflags=all=-dwarf=false)'
 DEFAULTS := -exec 'env -u GOGC -u GOMEMLIMIT'
-# Tests that -short shortens or leaves out, among them all property tests: their files and names.
+# Tests that -short shortens, among them all property tests: their files and names.
 LONG     := grep -rlE 'testing\.Short\(\)|rapid\.Check' --include=*_test.go actors cmd http providers state
 NAMES    := awk '/^func / { name = $$2; sub(/\(.*/, "", name) } /testing\.Short\(\)|rapid\.Check|rounds\(\)/ { print name }'
 SOURCES  := find . -name node_modules -prune -o -name '*.go' -print
@@ -65,17 +65,20 @@ run: build ## start the gateway with the embedded sandbox (ARGS='--config FILE' 
 test: ## Go tests, the race detector, browsers and real clients (JOBS=n at a time, ALSO='targets')
 	@JOBS=$(JOBS) STAGEDOOR_BINARY='$(CURDIR)/$(PROGRAM)' .ci/suites $(SUITES)
 
-# The race detector makes everything several times slower, so the tests that -short shortens run in full
-# without it. Suites that only need the processor give way to those that look at clocks, except for the one
-# that takes longest: it would run alone in the end, on one core.
+# The race detector makes everything several times slower, so tests that -short shortens run in their short form;
+# `make test-long` runs them in full. Suites that only need the processor give way to those that look at clocks, except
+# for the one that takes longest: it would run alone in the end, on one core.
 .PHONY: test-race
 test-race: tools-build ## the tests of packages whose goroutines share data, with the race detector
 	$(COMPILE) go test -race -short $(NORACE) -vet=off -ldflags=-w -timeout 25m $$(go list ./... | grep -E '^stagedoor/($(RACE))')
 
 .PHONY: test-plain
-test-plain: tools-build ## the Go tests of the other packages, and the long ones in full, without the race detector
+test-plain: tools-build ## the Go tests of the other packages, in full, without the race detector
 	$(COMPILE) nice go test $(DEFAULTS) -vet=off -timeout 25m $$(go list ./... | grep -vE '^stagedoor/(test|$(RACE))')
-	$(COMPILE) nice go test $(DEFAULTS) -vet=off -timeout 25m -run "^($$($(LONG) | xargs $(NAMES) | sort -u | paste -sd '|'))$$" \
+
+.PHONY: test-long
+test-long: tools-build ## the tests that test-race shortens, in full, without the race detector
+	$(COMPILE) go test $(DEFAULTS) -vet=off -timeout 0 -run "^($$($(LONG) | xargs $(NAMES) | sort -u | paste -sd '|'))$$" \
 	  $$($(LONG) | xargs -n 1 dirname | sort -u | grep -E '^($(RACE))' | sed 's|^|./|')
 
 .PHONY: race

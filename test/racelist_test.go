@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -11,6 +12,7 @@ import (
 // TestPackagesThatStartGoroutinesRunUnderTheRaceDetector reads the Makefile's list of packages that `make test`
 // runs with the race detector, and expects each package there whose code starts a goroutine. The commands are
 // left out, because compiling the whole program for the race detector takes too long: `make race` does it.
+// Helpers of tests, which import testing, run with the packages that they help.
 func TestPackagesThatStartGoroutinesRunUnderTheRaceDetector(t *testing.T) {
 	makefile, err := os.ReadFile("../Makefile")
 	if err != nil {
@@ -29,7 +31,8 @@ func TestPackagesThatStartGoroutinesRunUnderTheRaceDetector(t *testing.T) {
 	starting := 0
 	for _, s := range sources(t) {
 		top, _, _ := strings.Cut(s.dir(), "/")
-		if strings.HasSuffix(s.path, "_test.go") || top == "cmd" || top == "test" {
+		if strings.HasSuffix(s.path, "_test.go") || top == "cmd" || top == "test" ||
+			slices.ContainsFunc(s.file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing"` }) {
 			continue
 		}
 		ast.Inspect(s.file, func(n ast.Node) bool {
