@@ -15,7 +15,11 @@ func (g *gateway) startRequestLog(c *config.Config) {
 	path := filepath.Join(c.Data, sqlite.FileName)
 	g.requests = requests.Start(requests.Options{Logger: g.logger, Limits: requestLimits(c),
 		Open: func() (requestlog.Store, error) {
-			return sqlite.Open(path, g.requests.Limits(), time.Now, g.logger)
+			log, err := sqlite.Open(path, g.requests.Limits(), time.Now, g.logger)
+			if err != nil {
+				return nil, err // without a nil *Log, which would count as a store
+			}
+			return log, nil
 		},
 		Key: func(id string) string {
 			key, err := g.auth.ByID(id)

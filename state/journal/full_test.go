@@ -132,8 +132,8 @@ func TestCheckpointWithoutRoomIsNoLoss(t *testing.T) {
 				before++
 			}
 		}
-		if before < 10 {
-			t.Errorf("%d commits went on in the log", before)
+		if before == 0 { // how many more there are is up to the speed of the machine
+			t.Error("no commit went on in the log after the checkpoint had failed")
 		}
 		if r, err := b.Get(ctx, Body, []byte(kept[len(kept)-1])); err != nil || string(r.Value) != value {
 			t.Errorf("reading: %v", err)

@@ -204,7 +204,7 @@ test('a key is made, used, seen in the usage, disabled and revoked', async (t) =
   assert.ok((await page.locator('.plot rect').count()) === 2);
   await page.getByText('The numbers as a table', { exact: true }).click();
   assert.ok(await page.getByRole('rowheader', { name: new Date().toISOString().slice(0, 10) }).first().isVisible());
-  await page.getByRole('link', { name: 'Requests', exact: true }).click();
+  await page.getByRole('list', { name: 'What to show' }).getByRole('link', { name: 'Requests', exact: true }).click();
   assert.match(await page.textContent('.plot desc'), /2 requests in all/);
 
   await page.goto(`${issuer}/account/keys`);
