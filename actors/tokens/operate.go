@@ -75,7 +75,7 @@ type KeyChange struct {
 	AllowIPs *[]netip.Prefix
 	Expires  *time.Time
 	Enabled  *bool
-	// OnDisconnect is that of identity.Key.
+	// OnDisconnect is that of identity.Key. "" lets the model decide again.
 	OnDisconnect *string
 }
 

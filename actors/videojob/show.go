@@ -82,16 +82,16 @@ func (j *job) hide() {
 }
 
 // endByOperator fails a job that an operator has ended and asks its provider to stop. If the
-// provider does not stop, its video is not used.
+// provider does not stop, its video is not used, and it is asked again.
 func (s *step) endByOperator() {
-	upstream := s.video
 	e, ok := errors.AsType[*dialogue.Error](context.Cause(s.run.ended))
 	if !ok {
 		e = dialogue.Internal(context.Cause(s.run.ended))
 	}
 	s.fail(e)
-	if s.save(); !s.unsaved && upstream.UpstreamID != "" {
-		s.svc.System.Go(s.svc.parent, "delete video",
-			func(ctx context.Context) any { s.svc.deleteUpstream(ctx, &upstream); return nil })
+	s.video.PurgeFrom(s.svc.Now().Add(ownAttempt))
+	if s.save(); !s.unsaved {
+		ended := s.video
+		s.svc.startDeletion(&ended)
 	}
 }

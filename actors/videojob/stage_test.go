@@ -45,8 +45,9 @@ type vendor struct {
 	// Called around a submission and before a poll, if they are set. An error is
 	// the call's.
 	before, after, polling func() error
-	absent                 atomic.Bool // from the configuration
-	seconds                int         // reported for finished videos; 0: none
+	deleting               func() error // before a deletion
+	absent                 atomic.Bool  // from the configuration
+	seconds                int          // reported for finished videos; 0: none
 	judge                  func(*upstream.Failure, string, time.Time) (throttle.Kind, time.Duration)
 
 	mu   sync.Mutex
@@ -129,6 +130,9 @@ func (v *vendor) Delete(_ context.Context, id string) error {
 	v.mu.Lock()
 	v.gone = append(v.gone, id)
 	v.mu.Unlock()
+	if err := call(v.deleting); err != nil {
+		return err
+	}
 	return v.engine.Delete(id)
 }
 

@@ -369,6 +369,76 @@ func TestDeletingIsForJobsThatHaveEnded(t *testing.T) {
 	})
 }
 
+// TestADeletionThatFailsIsRepeated, whether a client has deleted the job or an operator has ended it, after a restart,
+// and although the user is erased meanwhile.
+func TestADeletionThatFailsIsRepeated(t *testing.T) {
+	for name, remove := range map[string]func(p *process, id string) error{
+		"client": func(p *process, id string) error {
+			kittest.Pass(5 * time.Minute)
+			return p.svc.Delete(p.t.Context(), id, owner)
+		},
+		"operator": func(p *process, id string) error { return p.flow.Cancel(id) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store, vendor := journal.NewMemory(), newVendor()
+				vendor.deleting = func() error { return errors.New("the provider cannot be reached") }
+				p := start(t, store, vendor, nil)
+				p.credit()
+				v := p.create(newRequest("a cat"))
+				kittest.Quiesce()
+				if err := remove(p, v.ID); err != nil {
+					t.Fatal(err)
+				}
+				kittest.Pass(30 * time.Second)
+				p.end()
+				p = start(t, store, vendor, nil)
+				if _, err := work.EraseOwner(t.Context(), p.state, owner); err != nil {
+					t.Fatal(err)
+				}
+				kittest.Pass(2 * time.Hour)
+				if _, err := p.state.Sweep(t.Context(), 0); err != nil {
+					t.Fatal(err)
+				}
+				due := work.ListVideoDeletions(p.state.View(), 9)
+				if len(due) != 1 || due[0].ID != v.ID || due[0].Prompt != "" || len(vendor.gone) != 1 {
+					t.Fatalf("%+v are due after %d attempts, want %s after one", due, len(vendor.gone), v.ID)
+				}
+				vendor.deleting = nil
+				if err := p.svc.DeleteUpstream(t.Context(), &due[0]); err != nil {
+					t.Error(err)
+				}
+				if _, err := work.EndVideoDeletion(t.Context(), p.state, v.ID, false); err != nil {
+					t.Error(err)
+				}
+				if _, err := p.state.Sweep(t.Context(), 0); err != nil {
+					t.Fatal(err)
+				}
+				if v, ok := work.FindAnyVideo(p.state.View(), v.ID); ok {
+					t.Errorf("the record stays after the deletion: %+v", v)
+				}
+				p.end()
+				time.Sleep(5 * time.Second) // the actor library's last timer
+			})
+		})
+	}
+}
+
+// A deletion at a provider that is paused fails soon, so that those behind it do not wait.
+func TestADeletionDoesNotWaitForAPausedProvider(t *testing.T) {
+	play(t, func(t *testing.T, p *process) {
+		v := p.create(newRequest("a cat"))
+		kittest.Pass(5 * time.Minute)
+		v = p.look(v.ID)
+		p.limiter.Pause()
+		begin := time.Now()
+		err := p.svc.DeleteUpstream(t.Context(), &v)
+		if waited := time.Since(begin); err == nil || waited > 5*time.Second {
+			t.Errorf("waited %v for %v", waited, err)
+		}
+	})
+}
+
 func TestContentComesFromTheProvider(t *testing.T) {
 	play(t, func(t *testing.T, p *process) {
 		v := p.create(newRequest("a cat"))

@@ -249,16 +249,6 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 		return err
 	}
 	// From here on nothing can fail.
-	g.requests.Limit(requestLimits(c))
-	g.runtime.Webhooks().Configure(c.Endpoints())
-	fixedKeys := c.FixedKeys()
-	g.auth.SetFixed(fixedKeys)
-	g.warnOfNobodys(fixedKeys)
-	g.admin.Guard.SetToken(c.Admin.Token.Reveal())
-	g.auth.LimitFailures(c.Limits.FailedKeys)
-	g.storage.content.SetMax(maxContent(c.Limits.ContentMiB))
-	g.storage.content.SetMaxFiles(int64(c.Limits.ContentFiles))
-	g.limit(&c.Limits, c.Data)
 	inForce := *c
 	if before := g.config.Load(); before != nil {
 		if names := fixed(before, c); len(names) > 0 {
@@ -270,6 +260,16 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 		inForce.OAuth, inForce.Log, inForce.Aliases = before.OAuth.With(&c.OAuth), before.Log, before.Aliases
 		inForce.Telemetry, inForce.Videos = before.Telemetry, before.Videos
 	}
+	g.requests.Limit(requestLimits(&inForce)) // by the data directory that is in use, not by the one in the file
+	g.runtime.Webhooks().Configure(c.Endpoints())
+	fixedKeys := c.FixedKeys()
+	g.auth.SetFixed(fixedKeys)
+	g.warnOfNobodys(fixedKeys)
+	g.admin.Guard.SetToken(c.Admin.Token.Reveal())
+	g.auth.LimitFailures(c.Limits.FailedKeys)
+	g.storage.content.SetMax(maxContent(c.Limits.ContentMiB))
+	g.storage.content.SetMaxFiles(int64(c.Limits.ContentFiles))
+	g.limit(&c.Limits, inForce.Data)
 	if n := len(c.Warnings); n > 0 {
 		g.logger.Warn("the configuration may not be as it was meant; stagedoor config check shows why", "warnings", n)
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/sourcegraph/conc"
 	"github.com/sourcegraph/conc/pool"
 
 	"stagedoor/providers/shapes/responses"
@@ -20,28 +21,44 @@ const (
 	deletionsAtOnce = 4
 )
 
-// keepDeleting deletes responses at their providers that have left by age or by number, and the videos of erased users,
-// until ctx ends.
+// keepDeleting deletes at their providers, until ctx ends, responses that have left by age or by number, and videos
+// that were deleted or whose user was erased.
 func keepDeleting(ctx context.Context, g *gateway) {
-	tick := time.NewTicker(deletionsEvery)
-	defer tick.Stop()
 	remove := func(ctx context.Context, d work.UpstreamDeletion) error {
 		return g.runtime.Text().
 			DeleteStored(ctx, responses.Shape, string(d.Owner), d.Provider, responses.StoredPath(d.Response))
 	}
-	for lost := int64(0); ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	lost := int64(0)
+	repeatApart(ctx, deletionsEvery, func() {
 		deleteUpstream(ctx, g.state, remove, g.logger)
-		deleteErasedVideos(ctx, g.state, g.runtime.Videos().DeleteUpstream, g.logger)
 		if n := work.StatsOf(g.state).DeletionsWithoutRoom; n > lost {
 			g.logger.Warn("responses are not deleted at their providers, because too many of one owner wait for it",
 				"responses", n-lost)
 			lost = n
 		}
+	}, func() {
+		deleteVideos(ctx, g.state, g.runtime.Videos().DeleteUpstream, g.logger)
+	})
+}
+
+// repeatApart calls each round at every interval until ctx ends. Each has its own goroutine, so that one that takes
+// long, because its provider does not reply, does not delay the others.
+func repeatApart(ctx context.Context, interval time.Duration, rounds ...func()) {
+	var wg conc.WaitGroup
+	defer wg.Wait()
+	for _, round := range rounds {
+		wg.Go(func() {
+			tick := time.NewTicker(interval)
+			defer tick.Stop()
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-tick.C:
+					round()
+				}
+			}
+		})
 	}
 }
 
@@ -64,11 +81,11 @@ func deleteUpstream(ctx context.Context, s *state.State, remove func(context.Con
 	})
 }
 
-// deleteErasedVideos does the same for the videos of erased users.
-func deleteErasedVideos(ctx context.Context, s *state.State, remove func(context.Context, *work.Video) error,
+// deleteVideos does the same for videos.
+func deleteVideos(ctx context.Context, s *state.State, remove func(context.Context, *work.Video) error,
 	logger *slog.Logger) {
 	runDeletions(ctx, logger, func() []work.Video {
-		return work.ListErasedVideos(s.View(), deletionsBatch)
+		return work.ListVideoDeletions(s.View(), deletionsBatch)
 	}, func(ctx context.Context, v work.Video) error {
 		failure := remove(ctx, &v)
 		if ctx.Err() != nil {
@@ -76,7 +93,7 @@ func deleteErasedVideos(ctx context.Context, s *state.State, remove func(context
 		}
 		givenUp, err := work.EndVideoDeletion(ctx, s, v.ID, failure != nil)
 		if givenUp {
-			logger.Warn("the video of an erased user was not deleted at its provider", "provider", v.Provider,
+			logger.Warn("a deleted video stays at its provider", "provider", v.Provider,
 				"upstream_id", v.UpstreamID, "cause", failure)
 		}
 		return err

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"stagedoor/state"
@@ -190,7 +192,7 @@ func TestVideosOfAnErasedUserAreDeletedAtTheirProviders(t *testing.T) {
 			asked = append(asked, v.UpstreamID)
 			return answer
 		}
-		deleteErasedVideos(t.Context(), s, remove, slog.New(slog.NewTextHandler(t.Output(), nil)))
+		deleteVideos(t.Context(), s, remove, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	}
 	if round(nil); asked != nil {
 		t.Errorf("deleted before the erasure: %v", asked)
@@ -222,5 +224,61 @@ func TestVideosOfAnErasedUserAreDeletedAtTheirProviders(t *testing.T) {
 	}
 	if v, ok := work.FindAnyVideo(s.View(), "video_0"); ok {
 		t.Errorf("the record stays after the deletion: %+v", v)
+	}
+}
+
+// TestAProviderThatHangsDelaysOneKindOfDeletionsOnly lets one round wait for ever.
+func TestAProviderThatHangsDelaysOneKindOfDeletionsOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		rounds := 0
+		time.AfterFunc(10*deletionsEvery+time.Second, cancel)
+		repeatApart(ctx, deletionsEvery, func() { <-ctx.Done() }, func() { rounds++ })
+		if rounds != 10 {
+			t.Errorf("%d rounds beside one that hangs, want 10", rounds)
+		}
+	})
+}
+
+// TestAVideoIsNeverForgottenWithoutAnAttempt follows a gateway that was off for longer than the attempts last.
+func TestAVideoIsNeverForgottenWithoutAnAttempt(t *testing.T) {
+	now := time.Now()
+	s, err := schema.Open(journal.NewMemory(), func() time.Time { return now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	v := work.Video{ID: "video_1", Owner: "user:gone", Provider: "vendor", UpstreamID: "up_1",
+		Phase: work.VideoCompleted, Created: now, Completed: now, Until: now.Add(time.Hour)}
+	if _, err := state.Do(t.Context(), s, func(tx *state.Tx) (work.Video, error) {
+		return work.PutVideo(tx, v)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := work.EraseOwner(t.Context(), s, "user:gone"); err != nil {
+		t.Fatal(err)
+	}
+	now = now.AddDate(0, 0, 30)
+	sweep := func() {
+		t.Helper()
+		if _, err := s.Sweep(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sweep()
+	var log strings.Builder
+	attempts := 0
+	for range 2 {
+		deleteVideos(t.Context(), s, func(context.Context, *work.Video) error {
+			attempts++
+			return errors.New("the provider cannot be reached")
+		}, slog.New(slog.NewTextHandler(&log, nil)))
+	}
+	if attempts != 1 || work.StatsOf(s).VideosGivenUp != 1 || !strings.Contains(log.String(), "upstream_id=up_1") {
+		t.Errorf("%d attempts, %d counted as given up, log %q", attempts, work.StatsOf(s).VideosGivenUp, log.String())
+	}
+	sweep()
+	if v, ok := work.FindAnyVideo(s.View(), "video_1"); ok {
+		t.Errorf("the record stays after the last attempt: %+v", v)
 	}
 }

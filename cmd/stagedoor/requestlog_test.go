@@ -119,3 +119,37 @@ models:
 		t.Errorf("%d requests in the new file", len(all))
 	}
 }
+
+// TestAReloadThatChangesDataKeepsTheLogOfRequests where it is, because another data directory waits for the next start.
+func TestAReloadThatChangesDataKeepsTheLogOfRequests(t *testing.T) {
+	reload := func(t *testing.T, before, after string) (dir string) {
+		dir = directory(t)
+		if err := os.Mkdir(filepath.Join(dir, "memory"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Replace(serving("a", "p"), "file:secret", "one", 1)
+		file := write(t, filepath.Join(dir, "f.yaml"), strings.Replace(text, "data: memory", "data: "+before, 1))
+		p := launch(t, dir, "serve", "--config", "f.yaml")
+		first := p.ask("one", "a")
+		write(t, file, strings.Replace(text, "data: memory", "data: "+after, 1))
+		p.logged("configuration read again")
+		if second := p.ask("one", "a"); first != http.StatusOK || second != http.StatusOK {
+			t.Errorf("status %d before and %d after", first, second)
+		}
+		p.stop()
+		return dir
+	}
+	t.Run("to memory", func(t *testing.T) {
+		if n := len(loggedRequests(t, filepath.Join(reload(t, "data", "memory"), "data"))); n != 2 {
+			t.Errorf("%d requests are in the log, want 2", n)
+		}
+	})
+	t.Run("from memory", func(t *testing.T) {
+		dir := reload(t, "memory", "data")
+		for _, name := range []string{"memory", "data"} { // the first is what a relative path of the word would name
+			if entries, err := os.ReadDir(filepath.Join(dir, name)); len(entries) > 0 {
+				t.Errorf("%s has %v, %v", name, entries, err)
+			}
+		}
+	})
+}

@@ -516,6 +516,8 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"POST /keys", `{"budget":{"amount":5,"window":"week"}}`, 400, "budget"},
 		{"POST /keys", `{"allow_ips":["x"]}`, 400, "allow_ips"},
 		{"POST /keys", `{"on_disconnect":"stay"}`, 400, "on_disconnect"},
+		{"POST /keys", `{"on_disconnect":""}`, 400, "on_disconnect"},
+		{"PATCH /keys/key_x", `{"on_disconnect":""}`, 400, "on_disconnect"},
 		{"POST /keys", `{"expires":"2001-01-01T00:00:00Z"}`, 400, "expires"},
 		{"POST /keys", `{"expires":"tomorrow"}`, 400, "expires"},
 		{"PATCH /keys/key_x", `{}`, 404, "id"},

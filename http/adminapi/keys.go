@@ -115,6 +115,10 @@ func (c *requestContext) createKey() (any, error) {
 func (k *KeyChange) change() (tokens.KeyChange, error) {
 	out := tokens.KeyChange{Name: k.Name, Scopes: k.Scopes.pointer(), Models: k.Models.pointer(),
 		Expires: k.Expires.pointer(), Enabled: k.Enabled, OnDisconnect: k.OnDisconnect.pointer()}
+	if policy := k.OnDisconnect.Value; policy != nil && *policy == "" {
+		// The registry takes "" for null. A client's "" may be a variable that a script has forgotten to set.
+		return out, dialogue.Invalid("on_disconnect", "must be cancel, finish, detach or null")
+	}
 	if l := k.Limits.Value; l != nil {
 		out.Limits = tokens.LimitsChange{RPM: l.RPM.pointer(), TPM: l.TPM.pointer(),
 			Concurrency: l.Concurrency.pointer()}

@@ -1,6 +1,8 @@
 package work
 
 import (
+	"sync/atomic"
+
 	"stagedoor/state"
 	"stagedoor/state/journal"
 	"stagedoor/state/share"
@@ -12,6 +14,8 @@ type memory struct {
 	kept         quotaCounter // use of the quotas of responses and conversations
 	replies      *share.Pool
 	maxResponses int
+	// videosGivenUp is that of Stats.
+	videosGivenUp atomic.Int64
 	// conversations counts the conversations of each owner, and uses lists those in use.
 	conversations *share.Pool
 	uses          uses
@@ -78,14 +82,19 @@ type Stats struct {
 	// their providers because too many deletions of their owner waited, or because all attempts
 	// failed.
 	DeletionsWithoutRoom, DeletionsGivenUp int64
+	// VideosGivenUp counts, since the start, the videos that stay at their providers because all attempts to delete
+	// them failed.
+	VideosGivenUp int64
 }
 
 // StatsOf returns the current figures.
 func StatsOf(s *state.State) Stats {
-	k := &state.MemoryOf[*memory](s).kept
+	m := state.MemoryOf[*memory](s)
+	k := &m.kept
 	rows, bytes := k.totals()
 	return Stats{
 		Responses: rows, ResponseBytes: bytes, ResponsesRefused: k.refused.Load(),
 		DeletionsWithoutRoom: k.undeleted.Load(), DeletionsGivenUp: k.givenUp.Load(),
+		VideosGivenUp: m.videosGivenUp.Load(),
 	}
 }

@@ -99,10 +99,10 @@ type Video struct {
 	Deadline  time.Time `json:"deadline"`           // when the job is given up
 	Completed time.Time `json:"completed,omitzero"` // when it ended, successfully or not
 	Expires   time.Time `json:"expires,omitzero"`   // when its content is removed
-	// Until is the time at which the record may be removed. It is zero until the job has ended.
+	// Until is the time from which the record may be removed, once Purge is zero. It is zero until the job has ended.
 	Until   time.Time `json:"until,omitzero"`
 	Deleted time.Time `json:"deleted,omitzero"` // if not zero, no client finds the job
-	// Purge is the time of the next attempt to delete the video of an erased owner at its provider.
+	// Purge is the time of the next attempt to delete the video at its provider, if it is to be deleted there.
 	Purge time.Time `json:"purge,omitzero"`
 
 	// Revision increases with every change that a client can see.
@@ -196,9 +196,14 @@ const (
 )
 
 var videos = state.Table[Video]{
-	Name:    journal.Job,
-	ID:      func(v *Video) string { return v.ID },
-	Expires: func(v *Video) time.Time { return v.Until },
+	Name: journal.Job,
+	ID:   func(v *Video) string { return v.ID },
+	Expires: func(v *Video) time.Time {
+		if !v.Purge.IsZero() { // the last attempt ends the record, however late it is made
+			return time.Time{}
+		}
+		return v.Until
+	},
 	Indexes: map[string]state.Index[Video]{
 		// The order is owner, time. Deleted jobs are left out.
 		byOwner: {Unique: true, Key: func(v *Video) []byte {

@@ -76,7 +76,7 @@ func (k *keyFlags) flags(f *pflag.FlagSet) {
 	f.Int64Var(&k.tpm, "tpm", 0, "tokens a minute; 0: no limit")
 	f.Int64Var(&k.concurrency, "concurrency", 0, "requests at a time; 0: no limit")
 	f.Var(&k.expires, "expires-in", "how long it is valid, such as 30d (default for ever)")
-	f.StringVar(&k.onDisconnect, "on-disconnect", "", disconnectHelp)
+	f.StringVar(&k.onDisconnect, "on-disconnect", "model", disconnectHelp)
 	f.BoolVar(&k.asJSON, "json", false, "print JSON")
 }
 
@@ -120,10 +120,10 @@ func (k *keyFlags) key() (secret string, key identity.Key, err error) {
 		return "", key, fmt.Errorf("%w: %w", cli.ErrUsage, err)
 	}
 	if key.User = k.user; k.onDisconnect != "model" {
+		if !slices.Contains(identity.DisconnectPolicies, k.onDisconnect) {
+			return "", key, fmt.Errorf("%w: --on-disconnect must be cancel, finish, detach or model", cli.ErrUsage)
+		}
 		key.OnDisconnect = k.onDisconnect
-	}
-	if key.OnDisconnect != "" && !slices.Contains(identity.DisconnectPolicies, key.OnDisconnect) {
-		return "", key, fmt.Errorf("%w: --on-disconnect must be cancel, finish, detach or model", cli.ErrUsage)
 	}
 	key.Limits = identity.Limits{RPM: k.rpm, TPM: k.tpm, Concurrency: k.concurrency}
 	if err := k.budget.check(); err != nil {

@@ -122,6 +122,7 @@ var figures = []struct {
 		"Requests that were refused because their owner has its quota of stored responses.",
 	},
 	{"stagedoor.responses.undeleted", counter, "{response}", "Removed responses that their providers keep, by reason."},
+	{"stagedoor.videos.undeleted", counter, "{video}", "Deleted videos that their providers keep."},
 	{"stagedoor.pool.used", gauge, "{unit}", "What is in use of a pool: requests, bytes, jobs, connections."},
 	{"stagedoor.pool.capacity", gauge, "{unit}", "What a pool has; 0: it has no bound."},
 	{"stagedoor.pool.owners", gauge, "{owner}", "Owners that use a pool."},
@@ -203,6 +204,7 @@ func (o *observer) collect(ctx context.Context, to metric.Observer) error {
 	s.put("stagedoor.responses.refused", kept.ResponsesRefused)
 	s.put("stagedoor.responses.undeleted", kept.DeletionsWithoutRoom, telemetry.Reason.String("no_room"))
 	s.put("stagedoor.responses.undeleted", kept.DeletionsGivenUp, telemetry.Reason.String("given_up"))
+	s.put("stagedoor.videos.undeleted", kept.VideosGivenUp)
 	s.put("stagedoor.configuration.broken", flag(o.sources.ConfigurationBroken()))
 	for _, p := range o.sources.Pools() {
 		s.pool(p)
