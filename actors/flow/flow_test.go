@@ -107,6 +107,16 @@ func TestCancelReachesTheRequestOnce(t *testing.T) {
 	}
 }
 
+func TestARequestWhoseClientLeftIsNotCountedAsFailed(t *testing.T) {
+	r := flow.New(time.Now)
+	for _, status := range []int{0, dialogue.StatusClientClosed, 502} {
+		r.Begin(t.Context(), flow.About{ID: fmt.Sprint(status)}, func(error) {}).End(flow.Result{Status: status})
+	}
+	if got := r.Totals(); got.Ended != 3 || got.Failed != 1 {
+		t.Errorf("got %+v, want 3 that ended and 1 that failed", got)
+	}
+}
+
 // Failures are rare and wanted: a flood of good requests must not push them out.
 func TestFailuresOutliveAFlood(t *testing.T) {
 	r := flow.New(time.Now)

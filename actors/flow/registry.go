@@ -118,9 +118,11 @@ func (r *Registry) end(req *Request) {
 	r.count.Add(1)
 	r.output.Add(req.output.Load())
 	places := r.ended
-	if req.result.Status != 0 {
-		r.failures.Add(1)
+	if status := req.result.Status; status != 0 {
 		places = r.failed
+		if status != dialogue.StatusClientClosed {
+			r.failures.Add(1)
+		}
 	}
 	if gone, full := places.Add(req.Owner, req); full {
 		r.spans.forget(gone.trace)
@@ -189,7 +191,7 @@ func (r *Registry) Find(id string) *Request {
 	return nil
 }
 
-// Totals counts the requests that have ended since the start.
+// Totals counts the requests that have ended since the start. Those whose client left did not fail.
 type Totals struct {
 	Ended, Failed int64
 	Output        int64 // tokens
