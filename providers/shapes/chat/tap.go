@@ -19,6 +19,7 @@ type reasoningTap struct {
 	*chunks.Tap
 	env  *dialogue.Env
 	text []byte
+	full bool // a piece did not fit, so that no further one is kept
 }
 
 // Event implements shapes.Watcher.
@@ -39,7 +40,8 @@ func (t *reasoningTap) Body(body []byte) ([]byte, *dialogue.Error) {
 }
 
 func (t *reasoningTap) see(v gjson.Result) {
-	if text := v.Get("reasoning_content").Str; len(t.text)+len(text) <= maxReasoning {
+	text := v.Get("reasoning_content").Str
+	if t.full = t.full || len(t.text)+len(text) > maxReasoning; !t.full {
 		t.text = append(t.text, text...)
 	}
 	if id := v.Get("tool_calls.0.id").Str; id != "" && len(t.text) > 0 {

@@ -119,20 +119,21 @@ func BenchmarkTap(b *testing.B) {
 // The reasoning of a reply is remembered with its first call, streamed or whole, if it is not too long.
 func TestReasoningThatAServerWantsBackIsRemembered(t *testing.T) {
 	const call = `"tool_calls":[{"index":0,"id":"%s","function":{"name":"f","arguments":""}},{"index":1,"id":"x"}]`
-	for name, row := range map[string]struct{ first, second, want string }{
-		"pieces":   {"wh", "y", "why"},
-		"too long": {strings.Repeat("x", 256<<10), "y", strings.Repeat("x", 256<<10)},
-		"none":     {"", "", ""},
+	for name, row := range map[string]struct{ first, second, third, want string }{
+		"pieces":   {"w", "h", "y", "why"},
+		"too long": {strings.Repeat("x", 256<<10-1), "yy", "z", strings.Repeat("x", 256<<10-1)}, // and no hole
+		"none":     {},
 	} {
 		env := newEnv()
 		o := shapes.TapOptions{KeepReasoning: true}
 		tap := chat.Shape.NewTap(o, env)
 		calls := fmt.Sprintf(call, "s")
 		for _, v := range []string{`"reasoning_content":"` + row.first + `"`,
-			`"reasoning_content":"` + row.second + `"`, `"content":null,` + calls, calls} {
+			`"reasoning_content":"` + row.second + `"`, `"reasoning_content":"` + row.third + `"`,
+			`"content":null,` + calls, calls} {
 			tap.Event("", []byte(delta(`{`+v+`}`, `null`)))
 		}
-		whole := `{"choices":[{"index":0,"message":{"reasoning_content":"` + row.first + row.second + `",` +
+		whole := `{"choices":[{"index":0,"message":{"reasoning_content":"` + row.first + row.second + row.third + `",` +
 			fmt.Sprintf(call, "w") + `},"finish_reason":"tool_calls"}]}`
 		if _, err := chat.Shape.NewTap(o, env).Body([]byte(whole)); err != nil {
 			t.Fatal(err)
