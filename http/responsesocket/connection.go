@@ -223,7 +223,7 @@ func (c *connection) begin() {
 
 // run serves one request and then starts those that waited for it.
 func (c *connection) run(cr *create) {
-	w := &eventWriter{connection: c, create: cr, header: make(http.Header)}
+	w := &eventWriter{connection: c, create: cr, header: make(http.Header), number: -1}
 	defer func() {
 		cr.free()
 		cr.drop()

@@ -27,7 +27,7 @@ type eventWriter struct {
 	header     http.Header
 	status     int
 	body       []byte // of an error
-	number     int64  // the sequence number of the last event
+	number     int64  // the sequence number of the last event, or -1
 	created    []byte // the response of response.created, or nil
 	ended      bool   // the last message was sent
 }
@@ -84,12 +84,14 @@ var errNoResponse = errors.New("the reply is not a response")
 // may continue from the response at once.
 func (w *eventWriter) event(data []byte) error {
 	kind := gjson.GetBytes(data, "type").Str
-	if strings.HasSuffix(kind, ".delta") {
-		w.number++
+	cr := w.create
+	delta := strings.HasSuffix(kind, ".delta")
+	if w.number++; !delta || cr.attach != "" {
+		w.number = max(w.number, gjson.GetBytes(data, "sequence_number").Int())
+	}
+	if delta {
 		return w.send(data)
 	}
-	w.number = max(w.number, gjson.GetBytes(data, "sequence_number").Int())
-	cr := w.create
 	if cr.attach != "" && kind != "error" && !strings.HasPrefix(kind, "response.") {
 		w.refuse(dialogue.Invalid("request_id", "is not the id of a streamed response"))
 		return errNoResponse
@@ -135,8 +137,18 @@ func (w *eventWriter) echo(data []byte) []byte {
 	return data
 }
 
-// send sends an event with the name of its lane.
+// had reports whether the client that attaches has the event already. It gets the last event in any case, because it
+// waits for one. A reply that is kept is read from its beginning for this, because an upstream may number its events
+// otherwise than by their places.
+func (w *eventWriter) had() bool {
+	return w.create.attach != "" && w.number <= w.create.last && !w.ended
+}
+
+// send sends an event with the name of its lane, unless the client has it.
 func (w *eventWriter) send(data []byte) error {
+	if w.had() {
+		return nil
+	}
 	if name := w.create.lane.name; name != "" {
 		data = slices.Concat(data[:len(data)-1], []byte(`,"stream_id":`), jsonw.AppendString(nil, name), []byte("}"))
 	}

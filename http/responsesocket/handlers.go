@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -141,9 +140,6 @@ func (c *connection) request(ctx context.Context, cr *create) (*http.Request, er
 	r.Header.Set("X-Request-Id", cr.id)
 	if cr.key != "" {
 		r.Header.Set("Idempotency-Key", cr.key)
-	}
-	if cr.last > 0 {
-		r.Header.Set("Last-Event-ID", strconv.FormatInt(cr.last, 10))
 	}
 	if cr.trace != "" {
 		r.Header.Set("Traceparent", cr.trace)

@@ -34,8 +34,8 @@ type create struct {
 	trace    string // the traceparent, or ""
 	warmUp   bool
 	key      string // the idempotency key, or ""
-	// attach is the id of the request whose reply the client wants, or "", and last the number of the last event that
-	// the client has.
+	// attach is the id of the request whose reply the client wants, or "", and last the sequence_number of the last
+	// event that the client has, or -1.
 	attach string
 	last   int64
 	claim  memory.Claim // for body
@@ -124,13 +124,13 @@ func newAttach(id, after gjson.Result) (*create, *dialogue.Error) {
 	if id.Type != gjson.String || id.Str == "" || len(id.Str) > most {
 		return nil, dialogue.Invalid("request_id", "must be the id of a request")
 	}
-	cr := &create{attach: strings.Clone(id.Str)}
+	cr := &create{attach: strings.Clone(id.Str), last: -1}
 	if after.Exists() {
 		n, err := strconv.ParseInt(after.Raw, 10, 32)
 		if err != nil || n < 0 {
 			return nil, dialogue.Invalid("starting_after", "must be a sequence number, 0 or more")
 		}
-		cr.last = n + 1 // events are counted from 1 on
+		cr.last = n
 	}
 	return cr, nil
 }
