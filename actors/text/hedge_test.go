@@ -106,6 +106,7 @@ func TestARequestIsNotHedgedWithoutNeed(t *testing.T) {
 		"in time":    {delay: time.Second},
 		"no hedge":   {delay: time.Minute, change: func(s *stage) { s.hedge = nil }},
 		"background": {delay: time.Minute, ask: func(q *text.Request) { q.Head.Background = true }},
+		"summary":    {delay: time.Minute, ask: func(q *text.Request) { q.Head.Compaction = dialogue.CompactionItem }},
 		"conditions": {delay: time.Minute, change: func(s *stage) { s.fallback("timeout") }},
 		"few times":  {delay: time.Minute, change: func(s *stage) { s.hedged(0) }},
 	} {

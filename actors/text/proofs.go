@@ -2,18 +2,23 @@ package text
 
 import (
 	"bytes"
-	"slices"
 	"strings"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes"
 )
 
 // hasProof reports whether a body that was sent has a proof of reasoning. A client that changes between models of one
-// shape sends the reasoning of both.
+// shape sends the reasoning of both. A compacted conversation is no proof, because it is never left out.
 func (a *attempt) hasProof(sent []byte) bool {
-	return slices.ContainsFunc(a.shape.Proofs, func(name string) bool {
-		return bytes.Contains(sent, []byte(`"`+name+`"`))
-	})
+	proofs := 0
+	for _, name := range a.shape.Proofs {
+		proofs += bytes.Count(sent, []byte(`"`+name+`"`))
+	}
+	if shape, compacts := a.shape.Inbound.(shapes.Compacting); compacts {
+		proofs -= len(shape.Compactions(sent))
+	}
+	return proofs > 0
 }
 
 // namesReasoning reports whether a refusal is about reasoning in the history. The vendors' texts

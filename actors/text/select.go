@@ -10,6 +10,7 @@ import (
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/memory"
+	"stagedoor/providers/shapes"
 	"stagedoor/providers/tokens"
 	"stagedoor/providers/upstream"
 )
@@ -44,12 +45,17 @@ func (x *exchange) selectTargets(ctx context.Context) []catalog.Candidate {
 }
 
 // makerFirst returns the plan with the target first that has compacted the conversation, because no other one can read
-// what it made.
+// what it made. It reads the body, because history may have been put into it after it was checked.
 func (x *exchange) makerFirst(plan []catalog.Candidate) []catalog.Candidate {
-	if x.request.Head.Compacted == "" {
+	shape, compacts := x.request.Inbound.Inbound.(shapes.Compacting)
+	if !compacts || len(plan) < 2 {
 		return plan
 	}
-	maker := x.env.MakerOf(x.request.Head.Compacted)
+	made := shape.Compactions(x.request.Body)
+	if len(made) == 0 {
+		return plan
+	}
+	maker := x.env.MakerOf(made[len(made)-1])
 	at := slices.IndexFunc(plan, func(c catalog.Candidate) bool { return c.Provider.Name+"/"+c.Model == maker })
 	if at <= 0 {
 		return plan

@@ -60,7 +60,9 @@ func (s *Service) Begin(ctx context.Context, q *Request) *Reply {
 			r.exchange.record(draft)
 		}
 	}
-	if draft == nil && !q.Head.Background { // a recording has one exchange, and no client waits for background work
+	// A recording has one exchange, no client waits for background work, and a summary is sent whole at its end, so
+	// that its target always looks slow.
+	if draft == nil && !q.Head.Background && q.Head.Compaction == dialogue.NoCompaction {
 		spec.Hedge = q.Plan[0].Hedge
 	}
 	s.inFlight.Add(1)

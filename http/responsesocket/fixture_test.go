@@ -60,7 +60,9 @@ type gateway struct {
 	log     harness.Buffer
 	secrets map[string]string
 	off     bool
-	scripts http.HandlerFunc // replies to the model "script", an upstream of shape responses
+	scripts http.HandlerFunc // replies to the models "script" and "two", upstreams of shape responses
+	// signatures remembers what models made. The default keeps nothing.
+	signatures dialogue.SignatureCache
 
 	mu    sync.Mutex
 	calls []call
@@ -112,7 +114,7 @@ func (g *gateway) count() int {
 func open(t testing.TB, more ...func(*gateway)) *gateway {
 	t.Helper()
 	g := &gateway{t: t, secrets: make(map[string]string), memory: share.New(share.Sockets, 256<<20, 33<<20),
-		pool: overload.New(overload.Limits{})}
+		pool: overload.New(overload.Limits{}), signatures: dialoguetest.NoSignatures{}}
 	for _, f := range more {
 		f(g)
 	}
@@ -122,18 +124,21 @@ func open(t testing.TB, more ...func(*gateway)) *gateway {
 		t.Fatal(err)
 	}
 	env := &dialogue.Env{Now: time.Now, ID: newID, Sealer: dialogue.NewSealer([]byte("test")),
-		Signatures: dialoguetest.NoSignatures{}}
+		Signatures: g.signatures}
 	model := sandbox.Model{Env: env, Base: sandbox.Script{Pace: sandbox.MaxPace}}
 	upstream := httptest.NewServer(g.record(model.Handler(registry.All)))
 	scripted := httptest.NewServer(g.record(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g.scripts(w, r)
 	})))
 	specs := []catalog.Provider{{Name: "sandbox", Shape: catalog.Sandbox},
-		{Name: "script", Shape: dialoguetest.Responses, BaseURL: scripted.URL + "/v1", APIKeys: []string{"k"}}}
+		{Name: "script", Shape: dialoguetest.Responses, BaseURL: scripted.URL + "/v1", APIKeys: []string{"k"}},
+		{Name: "first", Shape: dialoguetest.Responses, BaseURL: scripted.URL + "/first", APIKeys: []string{"k"}}}
 	models := []catalog.Model{
 		{Pattern: "sandbox", Targets: []catalog.Route{{Provider: "sandbox", Model: "*"}}},
 		{Pattern: "dear", Price: price, Targets: []catalog.Route{{Provider: "sandbox", Model: "*"}}},
-		{Pattern: "script", Targets: []catalog.Route{{Provider: "script", Model: "*"}}},
+		{Pattern: "script", Targets: []catalog.Route{{Provider: "script", Model: "m"}}},
+		{Pattern: "two", Targets: []catalog.Route{{Provider: "first", Model: "m"}},
+			Fallback: []catalog.Route{{Provider: "script", Model: "m"}}},
 	}
 	for _, s := range []dialogue.Shape{dialoguetest.Chat, dialoguetest.Messages, dialoguetest.Gemini,
 		dialoguetest.Responses} {

@@ -2,7 +2,9 @@ package responsesocket_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"github.com/gorilla/websocket"
 	"github.com/tidwall/gjson"
 
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/state/identity"
 )
 
@@ -623,6 +626,68 @@ func TestAConversationIsCompactedOverItsConnection(t *testing.T) {
 	if strings.Contains(sent, "long story") || !strings.Contains(sent, "replaced by this summary") ||
 		!strings.Contains(sent, "wish") || strings.Contains(sent, "Call no tool") {
 		t.Errorf("the upstream got %s", sent)
+	}
+}
+
+// The connection puts the compacted conversation before the input, after the request was checked.
+func TestACompactedConversationThatIsContinuedGoesBackToItsMaker(t *testing.T) {
+	const item = `{"id":"cmp_1","type":"compaction","encrypted_content":"opaque"}`
+	g := open(t, func(g *gateway) { g.signatures = dialoguetest.SignatureMap{} })
+	g.scripts = func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		done := scriptedItem
+		if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), "compaction_trigger") {
+			done = `data: {"type":"response.output_item.done","sequence_number":1,"output_index":0,"item":` + item +
+				"}\n\n"
+		}
+		fmt.Fprint(w, scriptedStart+done+scriptedEnd)
+	}
+	c := g.connect()
+	c.turn(create("two", "plain"))
+	if path := g.last().path; path != "/first/responses" {
+		t.Fatalf("a plain request went to %s", path)
+	}
+	c.turn(createOf("script", `[{"role":"user","content":"wish"},{"type":"compaction_trigger"}]`, notStored))
+	id := c.turn(createOf("two", `[`+item+`,{"role":"user","content":"on"}]`, notStored)).Get("id").Str
+	for range 2 {
+		id = c.turn(createOf("two", `[{"role":"user","content":"next"}]`, notStored, after(id))).Get("id").Str
+		last := g.last()
+		if last.path != "/v1/responses" || last.body.Get("input.0.encrypted_content").Str != "opaque" {
+			t.Errorf("%s was sent %s", last.path, last.body.Raw)
+		}
+	}
+}
+
+// The numbers of a reply that passes through are those of its upstream, which may begin anywhere and leave some out.
+func TestAClientAttachesByTheNumbersThatTheUpstreamGave(t *testing.T) {
+	g := open(t)
+	numbers := []int{3, 4, 7, 8, 9}
+	g.scripts = func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for i, n := range numbers {
+			event := `"response.output_text.delta","item_id":"msg_1","delta":"x"`
+			switch i {
+			case 0:
+				event = `"response.created",` + scriptedResponse + `"status":"in_progress"}`
+			case len(numbers) - 1:
+				event = `"response.completed",` + scriptedResponse + `"status":"completed"}`
+			}
+			fmt.Fprintf(w, `data: {"type":%s,"sequence_number":%d}`+"\n\n", event, n)
+		}
+	}
+	res, _ := g.do("POST", "/v1/responses", `{"model":"script","stream":true,"store":false,"input":"hi"}`, "all",
+		"X-On-Disconnect", "detach")
+	c := g.connect()
+	for after, want := range map[int][]int64{0: {3, 4, 7, 8, 9}, 3: {4, 7, 8, 9}, 5: {7, 8, 9}, 8: {9}, 50: {9}} {
+		c.say(fmt.Sprintf(`{"type":"stagedoor.attach","request_id":%q,"starting_after":%d}`,
+			res.Header.Get("X-Request-Id"), after))
+		var got []int64
+		for _, m := range c.until("response.completed") {
+			got = append(got, m.Get("sequence_number").Int())
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("after %d: got %v, want %v", after, got, want)
+		}
 	}
 }
 

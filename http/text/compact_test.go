@@ -202,6 +202,51 @@ func TestAForeignOrChangedSummaryIsRefusedAndAMissingOneFails(t *testing.T) {
 	}
 }
 
+// Reasoning that an upstream refuses is left out. Without what a vendor made of a conversation, however, the model
+// would answer without the conversation.
+func TestACompactionThatAnUpstreamRefusesIsNeverLeftOut(t *testing.T) {
+	const compaction = `{"id":"cmp_1","type":"compaction","encrypted_content":"opaque"}`
+	const refusal = `{"error":{"message":"The encrypted content for item cmp_1 could not be verified.",` +
+		`"type":"invalid_request_error","code":"invalid_encrypted_content"}}`
+	u := newUpstream(t, answerJSON(400, refusal))
+	g := open(t, func(g *gateway) {
+		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: u.URL},
+			catalog.Model{Pattern: "m"})
+	})
+	for reasoning, calls := range map[string]int{"": 1,
+		`{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"proof"},`: 2} {
+		before := len(u.all())
+		want(t, g.do("POST", "/v1/responses", `{"model":"m","store":false,"input":[`+compaction+`,`+reasoning+
+			`{"role":"user","content":"on"}]}`), 400, "invalid_encrypted_content")
+		sent := u.all()[before:]
+		if len(sent) != calls {
+			t.Errorf("%d calls, want %d", len(sent), calls)
+		}
+		last := string(sent[len(sent)-1].body)
+		if !strings.Contains(last, "opaque") || strings.Contains(last, "proof") {
+			t.Errorf("sent %s", last)
+		}
+	}
+}
+
+// The object has no status, so that its client could not know that the end of the summary is missing.
+func TestASummaryThatIsCutOffIsNoCompactionObject(t *testing.T) {
+	cut := strings.Replace(fmt.Sprintf(says[dialoguetest.Chat], "cut o"), `"stop"`, `"length"`, 1)
+	u := newUpstream(t, answerJSON(200, cut))
+	g := open(t, func(g *gateway) {
+		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Chat, BaseURL: u.URL}, catalog.Model{Pattern: "m"})
+	})
+	const body = `{"model":"m","max_output_tokens":50,"input":[` + longStory
+	want(t, g.do("POST", "/v1/responses/compact", body+`]}`), 502, "upstream_invalid_response")
+	if sent := string(u.all()[0].body); strings.Contains(sent, "50") {
+		t.Errorf("the client's limit was sent: %s", sent)
+	}
+	r := g.ok("POST", "/v1/responses", body+`,{"type":"compaction_trigger"}]}`)
+	if r.get("status").Str != "incomplete" {
+		t.Errorf("got %s", r.body)
+	}
+}
+
 // A client may also go on from the response that has the summary. What was summarised is then not sent again.
 func TestAResponseWithASummaryContinuesWithoutWhatItStandsFor(t *testing.T) {
 	u := newUpstream(t, answerJSON(200, fmt.Sprintf(says[dialoguetest.Chat], "THE SUMMARY")))

@@ -85,6 +85,13 @@ type Summarizer interface {
 	Summary() string
 }
 
+// Compacting is implemented by the Inbound of a shape whose vendors compact conversations.
+type Compacting interface {
+	// Compactions returns the items of a request that stand for a compacted conversation, each as the text that only
+	// the vendor can read that made it, the newest one last. Items that this gateway made are not among them.
+	Compactions(body []byte) []string
+}
+
 // Counter counts the tokens of requests that are not made.
 type Counter interface {
 	// CountedRequest returns the request whose tokens the body of a counting request asks for.
@@ -181,8 +188,6 @@ type Head struct {
 	Plain bool
 	// Tuned is set if a parameter of sampling, thinking or caching is given that some models refuse.
 	Tuned bool
-	// Compacted has the conversation in a form that only the provider can read which compacted it, or "".
-	Compacted string
 	// Compaction says that the client asks for a summary of the conversation.
 	Compaction dialogue.Compaction
 	// SystemTurns is set if a turn of a messages conversation has the role system, which some

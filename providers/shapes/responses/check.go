@@ -91,7 +91,7 @@ func (shape) Check(body []byte, in shapes.Params) (shapes.Head, error) {
 		return shapes.Head{}, broken
 	}
 	for _, text := range []*string{&c.head.Model, &c.head.ServiceTier, &c.head.PreviousResponseID,
-		&c.head.Conversation, &c.head.Compacted} {
+		&c.head.Conversation} {
 		*text = strings.Clone(*text) // they outlive the body
 	}
 	return c.head, nil

@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -45,21 +46,27 @@ func isCompaction(kind string) bool {
 	return kind == "compaction" || kind == "compaction_summary" || kind == "context_compaction"
 }
 
-// checkCompaction notes that the client asks for a summary, and the newest one that a vendor made. A trigger must be
-// the last item.
+// Compactions implements shapes.Compacting.
+func (shape) Compactions(body []byte) (made []string) {
+	if !bytes.Contains(body, []byte("compaction")) {
+		return nil
+	}
+	fields.View(body).Get("input").ForEach(func(_, item gjson.Result) bool {
+		text := item.Get("encrypted_content").Str
+		if text != "" && isCompaction(item.Get("type").Str) && !dialogue.Sealed(text) {
+			made = append(made, text)
+		}
+		return true
+	})
+	return made
+}
+
+// checkCompaction notes that the client asks for a summary. A trigger must be the last item.
 func (c *checker) checkCompaction(path string, input gjson.Result) *dialogue.Error {
 	if !strings.Contains(input.Raw, "compaction") {
 		return nil
 	}
 	items := elements(input)
-	for _, item := range items {
-		if v := fields.View(item); isCompaction(v.Get("type").Str) {
-			c.head.Compacted = v.Get("encrypted_content").Str
-		}
-	}
-	if dialogue.Sealed(c.head.Compacted) {
-		c.head.Compacted = "" // this gateway made it
-	}
 	at := slices.IndexFunc(items, isTrigger)
 	switch {
 	case at < 0:
@@ -80,6 +87,7 @@ func (c *checker) compactOnly() *dialogue.Error {
 	}
 	c.head.Compaction = dialogue.CompactionObject
 	c.head.Stream, c.head.Store, c.head.Background, c.streamOptions = false, false, false, false
+	c.head.MaxTokens = -1 // see compact
 	return nil
 }
 
@@ -89,6 +97,9 @@ func (d *decoder) compact() {
 	r := d.req
 	r.Compaction = d.compaction
 	r.Stream = r.Stream && d.compaction != dialogue.CompactionObject
+	if d.compaction == dialogue.CompactionObject {
+		r.MaxTokens = nil // the object cannot say that its summary was cut off
+	}
 	r.Output, r.WebSearch, r.SearchOptions, r.LogProbs, r.TopLogProbs = dialogue.Output{}, false, nil, false, nil
 	if len(r.Tools) > 0 {
 		r.ToolChoice = &dialogue.ToolChoice{Mode: dialogue.ToolNone}
@@ -192,9 +203,12 @@ func (c *compactor) Emit(dst []byte, ev *dialogue.Event) []byte {
 	return c.emitter.Emit(dst, ev)
 }
 
-// Summary returns the text of the reply, or "" if the model wrote none or its vendor's filter ended it.
+// Summary returns the text of the reply, or "" if the model wrote none or its vendor's filter ended it. A text that was
+// cut off lacks what remains to be done. It is a summary only of a response, whose status says so.
 func (c *compactor) Summary() string {
-	if len(c.reply.Reply.Choices) == 0 || c.reason == dialogue.ReasonFilter {
+	cut := c.reason == dialogue.ReasonLength || c.reason == dialogue.ReasonContextWindow
+	if len(c.reply.Reply.Choices) == 0 || c.reason == dialogue.ReasonFilter ||
+		cut && c.req.Compaction == dialogue.CompactionObject {
 		return ""
 	}
 	var text strings.Builder

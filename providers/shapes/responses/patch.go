@@ -121,7 +121,8 @@ func (p *patch) dropTuning(caps *dialogue.Capabilities, rep *dialogue.Report) {
 
 // replaceSealed removes reasoning items that the upstream would refuse: those that carry a seal, because they hold the
 // thoughts of another shape's upstream, and those of another provider where the target says so. The summary of a
-// conversation that this gateway compacted takes the place of its item.
+// conversation that this gateway compacted takes the place of its item. The item of a vendor stays, also for an
+// upstream that has refused it, because the model would answer without the conversation.
 func (p *patch) replaceSealed(t dialogue.Target, rep *dialogue.Report, env *dialogue.Env) (bad *dialogue.Error) {
 	if !bytes.Contains(p.body, []byte(`"encrypted_content"`)) {
 		return nil
@@ -135,22 +136,21 @@ func (p *patch) replaceSealed(t dialogue.Target, rep *dialogue.Report, env *dial
 		var summaries []fields.Edit
 		edits := fields.Drop(all, func(i int) bool {
 			item := fields.View(input[all[i].Value:all[i].End])
-			proof, loss := item.Get("encrypted_content").Str, "thinking"
+			proof := item.Get("encrypted_content").Str
 			if proof == "" || bad != nil {
 				return false
 			}
 			if isCompaction(item.Get("type").Str) {
 				var message []byte
 				message, bad = restoredSummary("input["+strconv.Itoa(i)+"]", item, env)
-				if message != nil || bad != nil {
+				if message != nil {
 					summaries = append(summaries, fields.Edit{Start: all[i].Value, End: all[i].End, With: message})
-					return false
 				}
-				loss = "compaction"
+				return false
 			}
 			refused := dialogue.Sealed(proof) || !env.Accepts(t, proof)
 			if refused {
-				rep.Lose(loss)
+				rep.Lose("thinking")
 			}
 			return refused
 		})
