@@ -12,6 +12,8 @@ import (
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/dialogue/dialoguetest"
+	"stagedoor/providers/picture"
+	"stagedoor/providers/tokens"
 	"stagedoor/state/money"
 )
 
@@ -362,5 +364,58 @@ func TestTheServiceTierOfTheReplyIsCharged(t *testing.T) {
 				t.Errorf("held %d and charged %d, want %d and %d", held, got, c.held, c.charged)
 			}
 		})
+	}
+}
+
+// The progress that a crash charges is what the stream has cost. What its client asked for raises the hold alone.
+func TestACrashChargesWhatAStreamHasCostAndNotItsHold(t *testing.T) {
+	own := &catalog.Price{Input: 1_250_000, Output: 10_000_000, CacheWrite: 2_000_000, AudioOutput: 40_000_000}
+	for body, price := range map[string]*catalog.Price{
+		`plain`:                                nil,
+		`"web_search" in the text of a prompt`: nil,
+		`"service_tier":"priority", which is not granted`:        nil,
+		`"audio", which the reply does not have`:                 own,
+		`"service_tier":"fast", "google_search" and "audio" :-)`: own,
+	} {
+		t.Run(body, func(t *testing.T) {
+			f := newFixture(t, 10_000_000)
+			m := f.meter(func(r *meter.Request) { r.Stream, r.MaxTokens = true, 20_000; copy(r.Body, body) })
+			begin(t, m, listed(t, "gpt-5", charging, price))
+			f.noted(0)
+			o := outcome(4100)
+			m.Progress(o)
+			f.noted(125 + 41_000)
+			o.Usage.WebSearches = 2
+			o.Usage.OutputTotal, o.Counted = 8100, 8100
+			m.Progress(o)
+			searches := int64(20_000)
+			if price != nil {
+				searches = 0
+			}
+			f.noted(125 + 81_000 + searches)
+			if err := m.Settle(ctx, o); err != nil {
+				t.Fatal(err)
+			}
+			if got := f.spent(); got != 125+81_000+searches {
+				t.Errorf("charged %d at the end", got)
+			}
+		})
+	}
+}
+
+// The hold of a picture is at the price above a prompt size if its prompt is that long, as the bill is.
+func TestTheHoldOfAPictureIsByTheSizeOfItsPrompt(t *testing.T) {
+	price := &catalog.Price{Input: 1_000_000}
+	price.Above = &catalog.Tier{Tokens: 10, Price: catalog.Price{Input: 3_000_000}}
+	f := newFixture(t, 1_000_000)
+	m := meter.NewPicture(f.ledger, meter.PictureRequest{ID: "req_1", Account: "7", Key: "key_1",
+		Picture: &picture.Request{Model: "m", Prompt: strings.Repeat("word ", 100), N: 1}})
+	c := candidate(t, 1)
+	c.Price = price
+	if err := m.Begin(ctx, c); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := f.held(), 3*tokens.Estimate(500); got != want {
+		t.Errorf("held %d, want %d", got, want)
 	}
 }

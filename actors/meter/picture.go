@@ -65,7 +65,7 @@ func (p *Picture) Begin(ctx context.Context, c *catalog.Candidate) *dialogue.Err
 		ledger.Work{Price: p.price.ByUnit(), Media: true, Images: n, Partials: n * int64(p.request.Picture.Partials)},
 	)
 	// Both amounts are at most MaxCredits, so the sum does not overflow.
-	estimate := ledger.Estimate(p.price, ledger.Demand{Prompt: u.InputTotal}, u.OutputTotal)
+	estimate := ledger.Estimate(p.price, ledger.Demand{Prompt: u.InputTotal, Largest: u.InputTotal}, u.OutputTotal)
 	need := min(units.Amount+estimate, budget.MaxCredits)
 	if err := p.raise(ctx, ledger.Ask{Account: p.request.Account, RequestID: p.request.ID, Amount: need, Durable: true,
 		Key: p.request.Key, Model: p.request.Picture.Model, Provider: c.Provider.Name}); err != nil {

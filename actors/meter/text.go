@@ -199,7 +199,7 @@ func (t *Text) Progress(o *text.Outcome) (enough bool) {
 	}
 	// A provider that reports more than its model gives must not take the balance into the hold.
 	output := max(o.Counted, min(o.Usage.OutputTotal, t.most))
-	t.recordProgress(output)
+	t.recordProgress(o, output)
 	if t.request.MaxTokens > 0 {
 		return false
 	}
@@ -224,8 +224,10 @@ func (t *Text) extend(output int64) {
 	t.covered = ledger.Affordable(t.price, t.hold.Amount(), t.demand)
 }
 
-// recordProgress records in the ledger what the stream has cost so far.
-func (t *Text) recordProgress(output int64) {
+// recordProgress records in the ledger what the stream has cost so far, which is charged after a crash. It is the bill
+// of a client that leaves now, and not the hold: a client can raise its hold by words for searches, sound and service
+// tiers that the provider may not use. The price is the plain one, because a reply is sure of its tier only at its end.
+func (t *Text) recordProgress(o *text.Outcome, output int64) {
 	if t.request.Lasting {
 		return
 	}
@@ -237,7 +239,10 @@ func (t *Text) recordProgress(output int64) {
 		t.notedAt = now
 	}
 	t.noted = output
-	t.hold.Progress(t.estimate(output))
+	price := t.target.RatesOf(o.ReplyModel, t.began)
+	work := t.work(o, price, ledger.Left)
+	work.Accepted = true
+	t.hold.Progress(ledger.Charge(work).Amount)
 }
 
 // Settle implements text.Meter.
@@ -251,10 +256,7 @@ func (t *Text) Settle(ctx context.Context, o *text.Outcome) *dialogue.Error {
 		t.price = nil // no hold was made, or the model that answered is free
 	}
 	end := t.endOf(o)
-	bill := ledger.Charge(
-		ledger.Work{Price: t.price, End: end, Accepted: o.Accepted, Reported: o.Usage, Counted: t.counted(o),
-			MostOutput: t.most, Exact: t.exact},
-	)
+	bill := ledger.Charge(t.work(o, t.price, end))
 	if t.price == nil && t.target.PriceUnknown() {
 		bill.Flags = append(bill.Flags, ledger.FlagUnpriced)
 	}
@@ -263,6 +265,12 @@ func (t *Text) Settle(ctx context.Context, o *text.Outcome) *dialogue.Error {
 	}
 	return t.settle(ctx, bill, end, &money.Receipt{Model: t.request.Model, Upstream: o.Model, Provider: o.Provider,
 		Attempts: o.Attempts}, o.Err != nil)
+}
+
+// work describes what the provider did until the end.
+func (t *Text) work(o *text.Outcome, price *catalog.Price, end ledger.Ending) ledger.Work {
+	return ledger.Work{Price: price, End: end, Accepted: o.Accepted, Reported: o.Usage, Counted: t.counted(o),
+		MostOutput: t.most, Exact: t.exact}
 }
 
 // reprice takes the price of the model and the service tier that the reply names, if these decide.

@@ -239,29 +239,30 @@ func TestGuessEndsNobodyWhoSaidHowMuch(t *testing.T) {
 	}
 }
 
-// TestLongStreamNotesItsProgress: what a crash would settle it at.
-func TestLongStreamNotesItsProgress(t *testing.T) {
+// noted waits until the only hold has recorded this progress, which a crash would charge.
+func (f *fixture) noted(want int64) {
+	f.t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		if h := money.ListHolds(f.state.View(), "7"); len(h) == 1 && h[0].Progress == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			f.t.Fatalf("got %+v, want progress %d", money.ListHolds(f.state.View(), "7"), want)
+		}
+	}
+}
+
+func TestALongStreamRecordsItsProgress(t *testing.T) {
 	f := newFixture(t, 1_000_000)
 	m := f.meter(func(r *meter.Request) { r.MaxTokens = 10_000 })
 	begin(t, m, candidate(t, 10))
-	noted := func(want int64) {
-		t.Helper()
-		for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
-			if h := money.ListHolds(f.state.View(), "7"); len(h) == 1 && h[0].Progress == want {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("got %+v, want progress %d", money.ListHolds(f.state.View(), "7"), want)
-			}
-		}
-	}
-	noted(0) // it has lived long enough to be journaled
+	f.noted(0) // it has lived long enough to be journaled
 	m.Progress(outcome(10))
 	f.now = f.now.Add(11 * time.Second)
 	m.Progress(outcome(20))
-	noted(100 + 200)
+	f.noted(100 + 200)
 	m.Progress(outcome(4020))
-	noted(100 + 40_200)
+	f.noted(100 + 40_200)
 	if err := m.Settle(ctx, outcome(5000)); err != nil {
 		t.Fatal(err)
 	}
