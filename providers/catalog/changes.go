@@ -47,8 +47,14 @@ func Changes(before, after *List) (all []Change) {
 		delete(old, c.Name)
 		if was == nil {
 			c.What = "added"
+			for _, name := range append([]string{m.ID}, m.Aliases...) {
+				c.compareName(name, before, after, m.Vendor)
+			}
 		} else {
 			c.compare(was, m)
+			for _, alias := range unique(was.Aliases, m.Aliases) {
+				c.compareName(alias, before, after, m.Vendor)
+			}
 		}
 		if was == nil || len(c.Details) > 0 {
 			all = append(all, c)
@@ -71,6 +77,31 @@ func (l *List) allHosts() map[string]string {
 		}
 	}
 	return all
+}
+
+// compareName compares the prices of a name that leads to another model than before.
+func (c *Change) compareName(name string, before, after *List, vendor string) {
+	was, _ := before.Find(vendor, name)
+	is, _ := after.Find(vendor, name)
+	if was == nil || is == nil || was.fullName() == is.fullName() {
+		return
+	}
+	a, b := was.prices(), is.prices()
+	if len(a) == 0 != (len(b) == 0) {
+		c.Details, c.Steep = append(c.Details, name+" was "+was.fullName()), true
+	} else if len(a) > 0 {
+		c.comparePrices(name+" was "+was.fullName()+":", a[0].price, b[0].price)
+	}
+}
+
+// unique returns the names that only one of two models has.
+func unique(a, b []string) (names []string) {
+	for _, name := range slices.Concat(a, b) {
+		if slices.Contains(a, name) != slices.Contains(b, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func (m *Listed) fullName() string { return m.Vendor + "/" + m.ID }
@@ -98,6 +129,9 @@ func (c *Change) compare(was, is *Listed) {
 	for i, p := range after {
 		if i >= len(before) {
 			c.Details = append(c.Details, p.place+": new")
+			if i > 0 && len(before) > 0 { // it replaces the first price at its times
+				c.comparePrices(p.place, before[0].price, p.price)
+			}
 			continue
 		}
 		if before[i].place != p.place {
@@ -105,8 +139,11 @@ func (c *Change) compare(was, is *Listed) {
 		}
 		c.comparePrices(p.place, before[i].price, p.price)
 	}
-	if len(before) > len(after) {
-		c.Details = append(c.Details, before[len(after)].place+": no longer")
+	for _, p := range before[min(len(after), len(before)):] {
+		c.Details = append(c.Details, p.place+": no longer")
+		if len(after) > 0 {
+			c.comparePrices(p.place, p.price, after[0].price)
+		}
 	}
 	c.Steep = c.Steep || len(before) == 0 != (len(after) == 0)
 	if len(before) > 0 && len(after) > 0 {
@@ -146,8 +183,7 @@ func (c *Change) comparePrices(place string, was, is *Price) {
 		}
 		c.Details = append(c.Details,
 			fmt.Sprintf("%s %s %s, was %s (%s)", place, amountNames[i], inDollars(b), inDollars(a), change))
-		free := a == 0 && i < 2 // input or output, which the prices of other tokens fall back to
-		c.Steep = c.Steep || free || a > 0 && (b < (a+steep-1)/steep || b > a*steep)
+		c.Steep = c.Steep || a == 0 || b < (a+steep-1)/steep || b > a*steep
 	}
 }
 

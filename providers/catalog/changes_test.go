@@ -11,7 +11,9 @@ import (
 // another one before, or states it no longer.
 func TestChangesAreShownAndSteepOnesAreMarked(t *testing.T) {
 	const model = `{"provider": "v", "id": "m", "price": {"input": 1, "output": 10, "web_search_1k": 1},
-		"aliases": ["a"], "as_of": "2026-12-01"}`
+		"aliases": ["a"], "as_of": "2026-12-01"}, {"provider": "v", "aliases": ["d"], "id": "dear",
+		"price": {"input": 100, "output": 99}, "as_of": "2026-12-01",
+		"windows": [{"utc": ["00:00-01:00"], "price": {"input": 10000, "output": 99}}], "end": "2027-12-01"}`
 	const hosts = `"currency": "USD", "hosts": {"api.v.test": "v"}`
 	text := func(model, hosts string) string {
 		return strings.Replace(listOf(model), `"currency": "USD"`, hosts, 1)
@@ -49,6 +51,24 @@ func TestChangesAreShownAndSteepOnesAreMarked(t *testing.T) {
 		"a limit that is known now": {`"as_of"`, `"context": 10, "as_of"`, "v/m changed context 10, was 0", false},
 		"a price above a size appears": {`"as_of"`, `"above": {"tokens": 9, "input": 2, "output": 10},
 			"as_of"`, "above 9 tokens: new", false},
+		"a much dearer price above a size appears": {`"as_of"`, `"above": {"tokens": 9, "input": 11, "output": 10},
+			"as_of"`, "above 9 tokens input 11, was 1", true},
+		"free from a date on": {`"as_of"`, `"from": [{"date": "2027-01-01", "price": {"input": 0, "output": 0}}],
+			"as_of"`, "from 2027-01-01 input 0, was 1", true},
+		"dear hours appear": {`"as_of"`, `"windows": [{"utc": ["00:00-24:00"], "price": {"input": 10000}}], "as_of"`,
+			"00:00-24:00 UTC input 10000, was 1", true},
+		"dear hours go": {`"windows": [{"utc": ["00:00-01:00"], "price": {"input": 10000, "output": 99}}],`, "",
+			"00:00-01:00 UTC input 100, was 10000", true},
+		"a price of images appears":  {`"output": 10`, `"output": 10, "image": 5`, "image 5, was 0 (new)", true},
+		"a price of seconds appears": {`"output": 10`, `"output": 10, "second": 5`, "second 5, was 0 (new)", true},
+		"an alias moves to a dear model": {`["a"], "as_of": "2026-12-01"}, {"provider": "v", "aliases": ["d"`,
+			`[], "as_of": "2026-12-01"}, {"provider": "v", "aliases": ["d", "a"`, "a was v/m: input 100, was 1", true},
+		"a dear model with a name that led to another": {`{"provider": "v", "aliases": ["d"]`, `{"provider": "v",
+			"id": "m-2025-01-01", "price": {"input": 11}, "as_of": "2026-12-01"}, {"provider": "v", "aliases": ["d"]`,
+			"v/m-2025-01-01 added m-2025-01-01 was v/m: input 11, was 1", true},
+		"an added model at the same price": {`{"provider": "v", "aliases": ["d"]`, `{"provider": "v",
+			"id": "m-2025-01-01", "price": {"input": 1, "output": 10, "web_search_1k": 1}, "as_of": "2026-12-01"},
+			{"provider": "v", "aliases": ["d"]`, "v/m-2025-01-01 added \n", false},
 		"a searched price tenfold lower": {`"web_search_1k": 1`, `"web_search_1k": 0.09`,
 			"web_search_1k 0.09, was 1", true},
 	} {

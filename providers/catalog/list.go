@@ -131,6 +131,15 @@ func (d *dollars) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
+// complete reports whether a price says what a request costs: something, or by an input price of 0 that it is free.
+func (f *figures) complete() bool {
+	if f.Input != nil {
+		return true
+	}
+	p := f.price("")
+	return !p.Zero()
+}
+
 func (f *figures) price(source string) Price {
 	var input dollars
 	if f.Input != nil {
@@ -311,7 +320,7 @@ func (l *List) Find(vendor, name string) (m *Listed, ppm int64) {
 	}
 	for _, id := range [...]string{name, withoutVersion(name, false), bare, withoutVersion(bare, bare != name)} {
 		for at := l; at != nil; at = at.below {
-			if m := at.byName[listedName{vendor, id}]; m != nil {
+			if m := at.byName[listedName{vendor, id}]; m != nil && !l.replaces(m, at) {
 				if id == name {
 					return m, million
 				}
@@ -320,6 +329,17 @@ func (l *List) Find(vendor, name string) (m *Listed, ppm int64) {
 		}
 	}
 	return nil, 0
+}
+
+// replaces reports whether a list above at has a model of the same vendor and id. Such a model takes the place of the
+// other one with all its aliases.
+func (l *List) replaces(m *Listed, at *List) bool {
+	for ; l != at; l = l.below {
+		if above := l.byName[listedName{m.Vendor, m.ID}]; above != nil && above.ID == m.ID {
+			return true
+		}
+	}
+	return false
 }
 
 // withoutVersion cuts what names one version of a model: -v1:0, then -2025-08-07, -20250929 or @20250929. A cloud also
@@ -382,6 +402,12 @@ const dayMinutes = 24 * 60
 // newTariff returns the prices of a model, or what is wrong with them. It returns nil and no problem if the list does
 // not say what a request to the model costs.
 func newTariff(m *Listed, tiers map[string]int64) (t *tariff, problem string) {
+	if !m.Figures.complete() {
+		if m.Higher != nil || len(m.Windows)+len(m.From) > 0 {
+			return nil, "price: " + incomplete
+		}
+		return nil, "" // it is not free: the list has no price that the gateway charges by
+	}
 	first := period{price: m.Figures.price(m.version)}
 	first.price.ServiceTiers = tiers
 	if m.Higher != nil && len(m.Windows)+len(m.From) > 0 {
@@ -402,6 +428,9 @@ func newTariff(m *Listed, tiers map[string]int64) (t *tariff, problem string) {
 			if !ok || w.Price == nil {
 				return nil, "windows: expected a price and times as 01:00-04:00"
 			}
+			if !w.Price.complete() {
+				return nil, "windows: " + incomplete
+			}
 			overlaps := func(o window) bool { return from < o.to && o.from < to }
 			if slices.ContainsFunc(first.windows, overlaps) {
 				return nil, "windows: two of them overlap"
@@ -416,14 +445,18 @@ func newTariff(m *Listed, tiers map[string]int64) (t *tariff, problem string) {
 		if err != nil || d.Price == nil || d.Date <= last {
 			return nil, "from: expected a price and a day after as_of and after the one before it"
 		}
+		if !d.Price.complete() {
+			return nil, "from: " + incomplete
+		}
 		last = d.Date
 		t.periods = append(t.periods, period{since: since, price: d.Price.price(m.version).inherit(&first.price)})
 	}
-	if m.Figures.Input == nil && first.price.Zero() && len(m.Windows)+len(m.From) == 0 {
-		return nil, "" // it is not free: the list has no price that the gateway charges by
-	}
 	return t, ""
 }
+
+// incomplete is said of one of several prices that says nothing of what the gateway charges by. Without it, the model
+// would be free as long as that price is in force.
+const incomplete = "expected the price of the input, 0 if it is free, or another one that the gateway charges by"
 
 // notBelow reports whether nothing is cheaper than at the other price.
 func (p *Price) notBelow(o *Price) bool {

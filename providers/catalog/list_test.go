@@ -222,6 +222,14 @@ func TestAListWithAMistakeIsRefused(t *testing.T) {
 			"windows": [{"utc": ["01:00-04:00"], "price": {"input": 2}}], "as_of"`, "no windows and no from"},
 		"overlap": {`"as_of"`, `"windows": [{"utc": ["01:00-04:00", "03:00-05:00"], "price": {"input": 2}}], "as_of"`,
 			"overlap"},
+		"minutes and a later price": {`"price": {"input": 1.25}`, `"price": {"minute": 1},
+			"from": [{"date": "2027-01-01", "price": {"input": 7}}]`, "price: expected the price of the input"},
+		"minutes later": {`"as_of"`, `"from": [{"date": "2027-01-01", "price": {"minute": 7}}], "as_of"`,
+			"from: expected the price of the input"},
+		"minutes at hours": {`"as_of"`, `"windows": [{"utc": ["00:00-24:00"], "price": {"minute": 7}}], "as_of"`,
+			"windows: expected the price of the input"},
+		"minutes below a size": {`"price": {"input": 1.25}`, `"price": {"minute": 1},
+			"above": {"tokens": 10, "input": 2}`, "price: expected the price of the input"},
 		"a tier of nothing": {`"as_of"`, `"service_tiers": {"x": 0}, "as_of"`, "service_tiers"},
 		"past":              {`"as_of"`, `"from": [{"date": "2026-11-30", "price": {"input": 2}}], "as_of"`, "from"},
 		"context":           {`"as_of"`, `"context": 10, "max_output": 11, "as_of"`, "at most context"},
@@ -455,5 +463,30 @@ func TestThePriceAboveAPromptSizeIsThatOfTheLargestCall(t *testing.T) {
 		if got := price.Tokens(merged); got != c.want {
 			t.Errorf("%s: %d micro-dollars, want %d", c.name, got, c.want)
 		}
+	}
+}
+
+// A model of the list on disk replaces the one below it with its aliases, so an alias does not keep an old price.
+func TestAnAliasOfAReplacedModelIsNotFound(t *testing.T) {
+	below, err := catalog.ParseList([]byte(listOf(`{"provider": "v", "id": "m", "price": {"input": 1},
+		"aliases": ["a", "b"], "as_of": "2026-12-01"}`)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := catalog.ParseList([]byte(listOf(`{"provider": "v", "id": "m", "price": {"input": 7}, "aliases": ["b"],
+		"as_of": "2026-12-01"}, {"provider": "w", "id": "m", "price": {"input": 9}, "as_of": "2026-12-01"}`)), below)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]int64{"m": 7_000_000, "b": 7_000_000, "a": 0, "a-2026-01-02": 0} {
+		for _, vendor := range []string{"v", "*"} {
+			m, ppm := l.Find(vendor, name)
+			if p := m.Price(autumn, ppm); p == nil && want != 0 || p != nil && p.Input != want {
+				t.Errorf("%s of %s: %+v, want %d", name, vendor, p, want)
+			}
+		}
+	}
+	if m, _ := below.Find("v", "a"); m == nil {
+		t.Error("the list below has lost its alias")
 	}
 }
