@@ -178,8 +178,12 @@ func (r *Request) EnterAt(p Phase, now time.Time) {
 	r.mark(p, now)
 }
 
+// mark adds a mark. The end is the last one: a late report of the code that served the request is ignored.
 func (r *Request) mark(p Phase, now time.Time) {
 	n := r.marked.Load()
+	if n > 0 && r.Latest().Phase == Ended {
+		return
+	}
 	r.marks[min(n, maxMarks-1)].Store(Mark{p, int(r.attempts.Load()), now.Sub(r.began)}.pack())
 	r.marked.Store(min(n+1, maxMarks))
 }

@@ -7,6 +7,7 @@ package requests
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sourcegraph/conc"
+	"github.com/sourcegraph/conc/panics"
 
 	"stagedoor/actors/flow"
 	"stagedoor/state"
@@ -27,6 +29,11 @@ const (
 	// batch is the number of records of one transaction, and gather the time in which they are collected.
 	batch  = 512
 	gather = 300 * time.Millisecond
+	// pruneEvery is the time after which old records are removed at the latest, pruneRecords the number of new records
+	// after which that is done, and pruneFirst the time until it is done first.
+	pruneEvery   = time.Hour
+	pruneRecords = 1000
+	pruneFirst   = time.Minute
 	// patience bounds one write, and the last writes at the end of the process.
 	patience = 5 * time.Second
 	// reopen is the time between two tries to open a log that does not open.
@@ -40,7 +47,9 @@ type Options struct {
 	Logger *slog.Logger
 	// Open opens the log. It is called for the first request that ends, or for the first reader, so that a start does
 	// not wait for it. It is called again after an error.
-	Open func() (requestlog.Store, error)
+	Open func(limits func() requestlog.Limits) (requestlog.Store, error)
+	// Remove removes a log that is not open. It is called while no log is kept.
+	Remove func() error
 	// Key returns the name of a key.
 	Key    func(id string) string
 	Limits requestlog.Limits
@@ -52,6 +61,7 @@ type Recorder struct {
 	queue   chan *flow.Request
 	places  *share.Pool
 	stop    chan struct{}
+	changed chan struct{} // holds a value if the limits have changed
 	writer  conc.WaitGroup
 
 	store   atomic.Pointer[opened]
@@ -72,7 +82,7 @@ type opened struct {
 // Start starts the writer. Close ends it.
 func Start(o Options) *Recorder {
 	r := &Recorder{options: o, queue: make(chan *flow.Request, queued), places: share.New(share.RequestLog, queued, 64),
-		stop: make(chan struct{}), opening: make(chan struct{}, 1)}
+		stop: make(chan struct{}), changed: make(chan struct{}, 1), opening: make(chan struct{}, 1)}
 	r.limits.Store(&o.Limits)
 	r.writer.Go(r.write)
 	return r
@@ -99,11 +109,14 @@ func (r *Recorder) Stats() (written, dropped int64) { return r.written.Load(), r
 // Limits returns the bounds of the log. A Keep of 0 means that nothing is written.
 func (r *Recorder) Limits() requestlog.Limits { return *r.limits.Load() }
 
-// Limit changes the bounds of the log.
+// Limit changes the bounds of the log. It does not wait until they hold.
 func (r *Recorder) Limit(l requestlog.Limits) {
-	r.limits.Store(&l)
-	if s := r.store.Load(); s != nil && s.store != nil && l.Keep > 0 {
-		s.store.Limit(l)
+	if *r.limits.Swap(&l) == l {
+		return
+	}
+	select {
+	case r.changed <- struct{}{}:
+	default:
 	}
 }
 
@@ -112,17 +125,15 @@ var ErrOff = fmt.Errorf("%w: the log of requests is switched off", state.ErrNotF
 
 // Store returns the log for readers.
 func (r *Recorder) Store() (requestlog.Store, error) {
+	r.opening <- struct{}{}
+	defer func() { <-r.opening }()
 	if r.limits.Load().Keep == 0 {
 		return nil, ErrOff
 	}
-	r.opening <- struct{}{}
-	defer func() { <-r.opening }()
 	s := r.store.Load()
 	if s == nil || s.err != nil && time.Since(s.at) >= reopen {
 		s = &opened{at: time.Now()}
-		if s.store, s.err = r.options.Open(); s.err == nil {
-			s.store.Limit(*r.limits.Load())
-		}
+		s.store, s.err = r.options.Open(r.Limits)
 		r.store.Store(s)
 	}
 	return s.store, s.err
@@ -131,22 +142,35 @@ func (r *Recorder) Store() (requestlog.Store, error) {
 // Close writes what is in the queue, for a bounded time, and closes the log. No request may be added afterwards.
 func (r *Recorder) Close() error {
 	close(r.stop)
-	r.writer.Wait()
-	if s := r.store.Load(); s != nil && s.store != nil {
-		return s.store.Close()
+	err := r.writer.WaitAndRecover().AsError()
+	if s := r.store.Load(); s != nil && s.err == nil {
+		err = errors.Join(err, s.store.Close())
 	}
-	return nil
+	return err
 }
 
-// write is the goroutine that writes.
+// write is the goroutine that writes and prunes.
 func (r *Recorder) write() {
-	timer := time.NewTimer(gather)
-	defer timer.Stop()
+	gathered, prune := time.NewTimer(gather), time.NewTimer(pruneFirst)
+	defer gathered.Stop()
+	defer prune.Stop()
+	if r.limits.Load().Keep == 0 {
+		prune.Reset(0)
+	}
+	added := 0
 	for {
 		select {
 		case q := <-r.queue:
-			timer.Reset(gather)
-			r.append(r.collect(q, timer.C))
+			gathered.Reset(gather)
+			all := r.collect(q, gathered.C)
+			if added += len(all); !r.append(all) || added >= pruneRecords {
+				prune.Reset(0) // a log that takes nothing may need room
+			}
+		case <-prune.C:
+			added = 0
+			prune.Reset(r.prune())
+		case <-r.changed:
+			prune.Reset(0)
 		case <-r.stop:
 			for until := time.Now().Add(patience); len(r.queue) > 0 && time.Now().Before(until); {
 				r.append(r.collect(<-r.queue, nil))
@@ -157,9 +181,9 @@ func (r *Recorder) write() {
 	}
 }
 
-// collect returns the records of a batch that begins with q. Without a timer it takes only the requests that wait already.
-func (r *Recorder) collect(q *flow.Request, full <-chan time.Time) []requestlog.Record {
-	all := append(make([]requestlog.Record, 0, 16), r.take(q))
+// collect returns a batch that begins with q. Without a timer it takes only the requests that wait already.
+func (r *Recorder) collect(q *flow.Request, full <-chan time.Time) []*flow.Request {
+	all := append(make([]*flow.Request, 0, 16), r.take(q))
 	for len(all) < batch {
 		select {
 		case q := <-r.queue:
@@ -182,27 +206,86 @@ func (r *Recorder) collect(q *flow.Request, full <-chan time.Time) []requestlog.
 	return all
 }
 
-func (r *Recorder) take(q *flow.Request) requestlog.Record {
+func (r *Recorder) take(q *flow.Request) *flow.Request {
 	r.places.Give(q.Owner, 1)
-	return recordOf(q, r.options.Key)
+	return q
 }
 
-// append writes a batch, or drops it. The log may be gone for long, so a warning comes once in a while.
-func (r *Recorder) append(records []requestlog.Record) {
+// append writes a batch, or drops it.
+func (r *Recorder) append(batch []*flow.Request) bool {
+	err := r.withStore(func(ctx context.Context, store requestlog.Store) error {
+		records := make([]requestlog.Record, 0, len(batch))
+		for _, q := range batch {
+			records = append(records, recordOf(q, r.options.Key))
+		}
+		return store.Append(ctx, records)
+	})
+	if err == nil {
+		r.written.Add(int64(len(batch)))
+		return true
+	}
+	r.dropped.Add(int64(len(batch)))
+	r.warn("requests are missing in the log of requests", err)
+	return false
+}
+
+// prune removes what the log may not keep, and returns when to do so again. One call removes a part, so that requests
+// are written in between.
+func (r *Recorder) prune() time.Duration {
+	if r.limits.Load().Keep == 0 {
+		if err := r.remove(); err != nil {
+			r.warn("the log of requests was not removed", err)
+			return reopen
+		}
+		return pruneEvery
+	}
+	more := false
+	err := r.withStore(func(ctx context.Context, store requestlog.Store) (err error) {
+		more, err = store.Prune(ctx)
+		return err
+	})
+	switch {
+	case err != nil:
+		r.warn("old requests were not removed from the log of requests", err)
+		return reopen
+	case more:
+		return 0
+	}
+	return pruneEvery
+}
+
+// remove closes the log and removes it.
+func (r *Recorder) remove() (err error) {
+	r.opening <- struct{}{}
+	defer func() { <-r.opening }()
+	if s := r.store.Swap(nil); s != nil && s.err == nil {
+		err = s.store.Close()
+	}
+	if r.options.Remove != nil {
+		err = errors.Join(err, r.options.Remove())
+	}
+	return err
+}
+
+// withStore runs an operation of the writer on the log for a bounded time. A panic is an error, because a request or a
+// record that the log cannot take must not end the writer.
+func (r *Recorder) withStore(do func(ctx context.Context, store requestlog.Store) error) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	store, err := r.Store()
-	if err == nil {
-		err = store.Append(ctx, records)
-	}
-	if err == nil {
-		r.written.Add(int64(len(records)))
-		return
-	}
-	r.dropped.Add(int64(len(records)))
+	crashed := panics.Try(func() {
+		var store requestlog.Store
+		if store, err = r.Store(); err == nil {
+			err = do(ctx, store)
+		}
+	})
+	return errors.Join(err, crashed.AsError())
+}
+
+// warn logs a fault of the log. It may last for long, so a warning comes once in a while.
+func (r *Recorder) warn(text string, err error) {
 	if time.Since(r.warned) >= reopen {
 		r.warned = time.Now()
-		r.options.Logger.Warn("requests are missing in the log of requests", "dropped", r.dropped.Load(), "cause", err)
+		r.options.Logger.Warn(text, "dropped", r.dropped.Load(), "cause", err)
 	}
 }
 

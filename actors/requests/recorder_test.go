@@ -8,7 +8,9 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"stagedoor/actors/flow"
@@ -20,11 +22,16 @@ import (
 // memory is a log that a test can block and break.
 type memory struct {
 	requestlog.Store
-	gate chan struct{} // nil: it does not block
-	err  error
+	gate  chan struct{} // nil: it does not block
+	err   error
+	panic any
 
-	mu  sync.Mutex
-	all []requestlog.Record
+	mu      sync.Mutex
+	all     []requestlog.Record
+	pruned  atomic.Int64
+	old     int64 // calls of Prune that leave more to do
+	closed  bool
+	removed bool
 }
 
 func (m *memory) Append(_ context.Context, records []requestlog.Record) error {
@@ -33,17 +40,27 @@ func (m *memory) Append(_ context.Context, records []requestlog.Record) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.panic != nil {
+		panic(m.panic)
+	}
 	m.all = append(m.all, records...)
 	return m.err
 }
 
-func (m *memory) Limit(requestlog.Limits) {}
-func (m *memory) Close() error            { return nil }
+func (m *memory) Prune(context.Context) (bool, error) {
+	return m.pruned.Add(1) <= m.old, nil
+}
+
+func (m *memory) Close() error {
+	m.closed = true
+	return nil
+}
 
 func start(m *memory, failed error) *Recorder {
 	return Start(Options{Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Limits: requestlog.Limits{Keep: time.Hour},
-		Open:   func() (requestlog.Store, error) { return m, failed },
+		Open:   func(func() requestlog.Limits) (requestlog.Store, error) { return m, failed },
+		Remove: func() error { m.removed = true; return nil },
 		Key:    func(id string) string { return "name of " + id }})
 }
 
@@ -141,7 +158,7 @@ func TestALogThatIsSlowDropsAndDelaysNothing(t *testing.T) {
 
 func TestALogThatIsBrokenCountsWhatItLacks(t *testing.T) {
 	registry := flow.New(time.Now)
-	for name, r := range map[string]*Recorder{"does not open": start(nil, errors.New("no room")),
+	for name, r := range map[string]*Recorder{"does not open": start(new(memory), errors.New("no room")),
 		"does not write": start(&memory{err: errors.New("no room")}, nil)} {
 		for range 10 {
 			r.Add(end(t, registry, "user:bob", flow.Result{}))
@@ -166,6 +183,70 @@ func TestALogThatIsOffTakesNothing(t *testing.T) {
 	if err := r.Close(); err != nil || len(m.all) != 0 {
 		t.Errorf("%d, %v", len(m.all), err)
 	}
+}
+
+func TestAQuietLogIsPrunedByTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{old: 3}
+		r := start(m, nil)
+		time.Sleep(2 * pruneFirst)
+		synctest.Wait()
+		if n := m.pruned.Load(); n != 4 {
+			t.Errorf("pruned %d times at first", n)
+		}
+		time.Sleep(10 * pruneEvery)
+		synctest.Wait()
+		if n := m.pruned.Load(); n != 14 {
+			t.Errorf("pruned %d times after ten hours", n)
+		}
+		r.Limit(requestlog.Limits{Keep: 2 * time.Hour})
+		if synctest.Wait(); m.pruned.Load() != 15 {
+			t.Error("new limits wait for the clock")
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestALogThatIsSwitchedOffIsRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, registry := new(memory), flow.New(time.Now)
+		r := start(m, nil)
+		r.Add(end(t, registry, "user:bob", flow.Result{}))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if len(m.all) != 1 || m.removed {
+			t.Errorf("%d records, removed: %v", len(m.all), m.removed)
+		}
+		r.Limit(requestlog.Limits{})
+		if synctest.Wait(); !m.closed || !m.removed {
+			t.Error("it is still there")
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAPanicCostsOneBatchAndNotTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, registry := &memory{panic: "no such record"}, flow.New(time.Now)
+		r := start(m, nil)
+		r.Add(end(t, registry, "user:bob", flow.Result{}))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		m.panic = nil
+		late := end(t, registry, "user:bob", flow.Result{})
+		late.Progress(7) // after the end
+		r.Add(late)
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+		if written, dropped := r.Stats(); written != 1 || dropped != 1 || len(m.all) != 1 {
+			t.Errorf("%d written, %d dropped", written, dropped)
+		}
+	})
 }
 
 // BenchmarkAdd measures what the log costs on the goroutine of a request: its attempt, its charge and its place in the

@@ -7,19 +7,21 @@ import (
 	"stagedoor/actors/requests"
 	"stagedoor/cmd/stagedoor/config"
 	"stagedoor/cmd/stagedoor/sqlite"
+	"stagedoor/state/journal"
 	"stagedoor/state/requestlog"
 )
 
+// logMargin is the space of the disk that the log of requests leaves free beside what the journal needs to go on.
+const logMargin = 64 << 20
+
 // startRequestLog has the requests that end written to the log of requests. Nothing is opened before the first of them.
 func (g *gateway) startRequestLog(c *config.Config) {
-	path := filepath.Join(c.Data, sqlite.FileName)
-	g.requests = requests.Start(requests.Options{Logger: g.logger, Limits: requestLimits(c),
-		Open: func() (requestlog.Store, error) {
-			log, err := sqlite.Open(path, g.requests.Limits(), time.Now, g.logger)
-			if err != nil {
-				return nil, err // without a nil *Log, which would count as a store
-			}
-			return log, nil
+	data := c.Data
+	path := filepath.Join(data, sqlite.FileName)
+	o := requests.Options{Logger: g.logger, Limits: requestLimits(c),
+		Open: func(limits func() requestlog.Limits) (requestlog.Store, error) {
+			return sqlite.Open(sqlite.Options{Path: path, Limits: limits, Now: time.Now, Logger: g.logger,
+				Room: func() int64 { return logRoom(data) }})
 		},
 		Key: func(id string) string {
 			key, err := g.auth.ByID(id)
@@ -27,8 +29,21 @@ func (g *gateway) startRequestLog(c *config.Config) {
 				return ""
 			}
 			return key.Name
-		}})
+		}}
+	if data != "memory" {
+		o.Remove = func() error { return sqlite.Remove(path) }
+	}
+	g.requests = requests.Start(o)
 	g.flow.SetRecorder(g.requests.Add)
+}
+
+// logRoom returns how many bytes of the disk the log of requests may still take, so that it never stops the journal.
+func logRoom(data string) int64 {
+	free, err := journal.FreeSpace(data)
+	if err != nil {
+		return 0 // unknown on this system
+	}
+	return free - journal.DefaultLowWater - logMargin
 }
 
 // requestLimits returns the bounds of the log. Without a data directory there is no log.

@@ -19,9 +19,9 @@ import (
 // loggedRequests reads a log that no process has open.
 func loggedRequests(t *testing.T, dir string) (all []requestlog.Record) {
 	t.Helper()
-	log, err := sqlite.Open(filepath.Join(dir, sqlite.FileName), requestlog.Limits{Keep: time.Hour, Bytes: 1 << 30},
-		time.Now,
-		slog.New(slog.NewTextHandler(io.Discard, nil)))
+	log, err := sqlite.Open(sqlite.Options{Path: filepath.Join(dir, sqlite.FileName), Now: time.Now,
+		Limits: func() requestlog.Limits { return requestlog.Limits{Keep: time.Hour, Bytes: 1 << 30} },
+		Room:   func() int64 { return 0 }, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,10 +42,10 @@ type Options struct {
 	redoSize, checkpointAfter int64
 }
 
-const (
-	defaultTimeout  = 5 * time.Second
-	defaultLowWater = 256 << 20
-)
+const defaultTimeout = 5 * time.Second
+
+// DefaultLowWater is the LowWater of a server. Whatever else grows in the directory must leave more than that free.
+const DefaultLowWater = 256 << 20
 
 // filled is o with the defaults.
 func (o Options) filled() Options {
@@ -53,10 +53,10 @@ func (o Options) filled() Options {
 		o.Timeout = defaultTimeout
 	}
 	if o.LowWater == 0 {
-		o.LowWater = defaultLowWater
+		o.LowWater = DefaultLowWater
 	}
 	if o.freeSpace == nil {
-		o.freeSpace = freeSpace
+		o.freeSpace = FreeSpace
 	}
 	if o.openFile == nil {
 		o.openFile = os.OpenFile

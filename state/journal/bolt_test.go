@@ -222,7 +222,7 @@ func TestNearlyFullDiskOnlyReads(t *testing.T) {
 }
 
 func TestDiskSpaceIsKnown(t *testing.T) {
-	if free, err := freeSpace(t.TempDir()); err != nil || free <= 0 {
+	if free, err := FreeSpace(t.TempDir()); err != nil || free <= 0 {
 		t.Errorf("got %d, %v", free, err)
 	}
 }

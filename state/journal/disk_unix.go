@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// freeSpace returns the bytes an unprivileged process may still write in dir.
-func freeSpace(dir string) (int64, error) {
+// FreeSpace returns the bytes an unprivileged process may still write in dir.
+func FreeSpace(dir string) (int64, error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {
 		return 0, err

@@ -98,8 +98,11 @@ type Bar struct {
 
 // Store keeps records. Any goroutine may use it, and readers do not wait for writers.
 type Store interface {
-	// Append adds records and removes what is too old or too much.
+	// Append adds records.
 	Append(ctx context.Context, records []Record) error
+	// Prune removes some of what is too old or too much, and reports whether there is more of it. Until it is called,
+	// readers do not see what is too old.
+	Prune(ctx context.Context) (more bool, err error)
 	// Find calls each with the records that match, newest first, until it returns false. It reads at most
 	// q.Limit records.
 	Find(ctx context.Context, q *Query, each func(*Record) bool) error
@@ -108,12 +111,10 @@ type Store interface {
 	// Count counts the requests of an owner, or all if owner is "", in bars of a width from a time on. Filters do
 	// not apply.
 	Count(ctx context.Context, owner string, from, to time.Time, width time.Duration) ([]Bar, error)
-	// Limit changes for how long records are kept and how many bytes they take.
-	Limit(l Limits)
 	Close() error
 }
 
-// Limits bound the log.
+// Limits bound the log by the age of its records and by its bytes.
 type Limits struct {
 	Keep  time.Duration
 	Bytes int64

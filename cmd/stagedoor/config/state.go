@@ -16,7 +16,7 @@ type Ledger struct {
 
 // RequestLog bounds the log of requests.
 type RequestLog struct {
-	Keep Duration `yaml:"keep" doc:"how long a request stays in the log at /requests; 0: there is no log"`
+	Keep Duration `yaml:"keep" doc:"how long a request stays in the log at /requests; 0: no log and no file"`
 	MiB  int      `yaml:"mib" doc:"mebibytes of the log in the data directory; the oldest requests go first"`
 }
 

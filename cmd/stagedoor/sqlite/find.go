@@ -15,8 +15,8 @@ import (
 // Find implements requestlog.Store. The index finds the newest records that have all the marks and words; numbers are
 // compared exactly in what it finds.
 func (l *Log) Find(ctx context.Context, q *requestlog.Query, each func(*requestlog.Record) bool) error {
-	statement, args := find(q)
-	return l.query(ctx, func(db *sql.DB) error {
+	statement, args := find(q, l.oldest())
+	return l.query(func(db *sql.DB) error {
 		rows, err := db.QueryContext(ctx, statement, args...)
 		if err != nil {
 			return err
@@ -35,19 +35,18 @@ func (l *Log) Find(ctx context.Context, q *requestlog.Query, each func(*requestl
 	})
 }
 
-// query runs a read. The file is not set aside for an error, because the next write does that.
-func (l *Log) query(ctx context.Context, do func(db *sql.DB) error) error {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	return do(l.read)
+// query runs a read. It is not repeated in a new file, because the caller may have some records already.
+func (l *Log) query(do func(db *sql.DB) error) error {
+	return l.use(func() error { return do(l.read) })
 }
 
 // numberColumns are the columns of the fields that can be compared.
 var numberColumns = map[string]string{"cost": "cost", "took": "took", "first": "first", "queued": "queued",
 	"in": "input", "out": "output", "attempts": "attempts"}
 
-// find returns the statement of a query. CROSS JOIN makes SQLite read the index first, in its order.
-func find(q *requestlog.Query) (string, []any) {
+// find returns the statement of a query for records from a place on. CROSS JOIN makes SQLite read the index first, in
+// its order.
+func find(q *requestlog.Query, oldest int64) (string, []any) {
 	from, at := "requests r", "r.at"
 	var where []string
 	var args []any
@@ -62,8 +61,9 @@ func find(q *requestlog.Query) (string, []any) {
 		and("r.owner = ?", q.Owner)
 	}
 	if !q.From.IsZero() {
-		and(at+" >= ?", place(q.From))
+		oldest = max(oldest, place(q.From))
 	}
+	and(at+" >= ?", oldest)
 	if !q.To.IsZero() {
 		and(at+" < ?", place(q.To))
 	}
@@ -75,10 +75,8 @@ func find(q *requestlog.Query) (string, []any) {
 			and("r."+numberColumns[t.Field]+" "+t.Operator+" ?", t.Number)
 		}
 	}
-	statement := "SELECT r." + strings.ReplaceAll(columns, ", ", ", r.") + " FROM " + from
-	if len(where) > 0 {
-		statement += " WHERE " + strings.Join(where, " AND ")
-	}
+	statement := "SELECT r." + strings.ReplaceAll(columns, ", ", ", r.") + " FROM " + from + " WHERE " +
+		strings.Join(where, " AND ")
 	return statement + " ORDER BY " + at + " DESC LIMIT ?", append(args, q.Limit)
 }
 
@@ -104,9 +102,9 @@ func scan(row interface{ Scan(...any) error }) (r requestlog.Record, err error) 
 
 // Get implements requestlog.Store.
 func (l *Log) Get(ctx context.Context, at int64, owner string) (r requestlog.Record, err error) {
-	err = l.query(ctx, func(db *sql.DB) error {
-		const where = " FROM requests WHERE at = ? AND ? IN ('', owner)"
-		r, err = scan(db.QueryRowContext(ctx, "SELECT "+columns+where, at, owner))
+	err = l.query(func(db *sql.DB) error {
+		const where = " FROM requests WHERE at = ? AND at >= ? AND ? IN ('', owner)"
+		r, err = scan(db.QueryRowContext(ctx, "SELECT "+columns+where, at, l.oldest(), owner))
 		return err
 	})
 	if errors.Is(err, sql.ErrNoRows) {
@@ -119,13 +117,14 @@ func (l *Log) Get(ctx context.Context, at int64, owner string) (r requestlog.Rec
 func (l *Log) Count(ctx context.Context, owner string, from, to time.Time, width time.Duration) (bars []requestlog.Bar,
 	err error) {
 	minutes := max(int64(width/time.Minute), 1)
-	first, end := from.Unix()/60, (to.Unix()+59)/60
+	first, end, oldest := from.Unix()/60, (to.Unix()+59)/60, (l.oldest()>>placeBits)/60_000_000
 	for at := first; at < end; at += minutes {
 		bars = append(bars, requestlog.Bar{From: time.Unix(at*60, 0)})
 	}
-	err = l.query(ctx, func(db *sql.DB) error {
+	err = l.query(func(db *sql.DB) error {
 		rows, err := db.QueryContext(ctx, `SELECT (minute - ?1) / ?2, sum(requests), sum(failed), sum(slow), sum(lossy)
-			FROM minutes WHERE owner = ?3 AND minute >= ?1 AND minute < ?4 GROUP BY 1`, first, minutes, owner, end)
+			FROM minutes WHERE owner = ?3 AND minute >= ?5 AND minute < ?4 GROUP BY 1`, first, minutes, owner, end,
+			max(first, oldest))
 		if err != nil {
 			return err
 		}

@@ -17,6 +17,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	driver "modernc.org/sqlite"
@@ -40,46 +41,95 @@ const (
 	placeBits = 10
 	// pruneRows is the number of records that one transaction removes, so that no transaction takes long.
 	pruneRows = 2000
-	// pruneEvery is the number of records after which the bounds are checked.
-	pruneEvery = 1000
-	readers    = 2
+	// openAgain is the time between two tries to open a file that does not open.
+	openAgain = 30 * time.Second
+	readers   = 2
 )
 
 //go:embed schema.sql
 var schema string
 
-// Log implements requestlog.Store.
-type Log struct {
-	path   string
-	logger *slog.Logger
-	now    func() time.Time
-
-	mu      sync.RWMutex // held for writing while the file is opened, replaced or closed
-	write   *sql.DB      // one connection
-	read    *sql.DB
-	limits  requestlog.Limits
-	added   int // since the bounds were checked
-	counter int64
+// Options configure a Log.
+type Options struct {
+	Path string
+	// Limits returns the bounds of the log, which may change at any time.
+	Limits func() requestlog.Limits
+	// Room returns how many bytes of the disk the log may still take. While it is negative nothing is appended, and
+	// Prune removes records. The log needs a few mebibytes for that, so Room must not count the last ones.
+	Room   func() int64
+	Now    func() time.Time
+	Logger *slog.Logger
 }
 
-// Open opens the log at path, or makes it. A file that is broken or of another version is set aside.
-func Open(path string, l requestlog.Limits, now func() time.Time, logger *slog.Logger) (*Log, error) {
-	log := &Log{path: path, logger: logger, now: now, limits: l, added: pruneEvery}
-	err := log.open()
-	if isBroken(err) {
-		err = log.replace(err)
-	}
-	if err != nil {
+// Log implements requestlog.Store.
+type Log struct {
+	options Options
+	full    atomic.Bool // the disk was full at the last append
+
+	mu      sync.RWMutex // held for writing while the file is opened, replaced or closed
+	write   *sql.DB      // one connection; nil while the file is not open
+	read    *sql.DB
+	failed  error // why the file did not open at the last try
+	tried   time.Time
+	closed  bool
+	counter int64 // of the transaction
+}
+
+// Open opens the log, or makes it. A file that is broken or of another version is set aside. A log that was opened once
+// opens its file again by itself after a fault.
+func Open(o Options) (*Log, error) {
+	log := &Log{options: o}
+	if err := log.ensureOpen(); err != nil {
 		return nil, fmt.Errorf("open the log of requests: %w", err)
 	}
 	return log, nil
+}
+
+// Remove removes the log at path, and the file that was set aside.
+func Remove(path string) (err error) {
+	for _, suffix := range []string{"", "-wal", "-shm", Broken} {
+		if e := os.Remove(path + suffix); !errors.Is(e, fs.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
+}
+
+var (
+	errClosed = errors.New("the log of requests is closed")
+	errNoRoom = errors.New("too little disk space for the log of requests")
+)
+
+// ensureOpen opens the file if it is not open.
+func (l *Log) ensureOpen() error {
+	l.mu.RLock()
+	open := l.write != nil
+	l.mu.RUnlock()
+	if open {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.write != nil:
+		return nil
+	case l.closed:
+		return errClosed
+	case l.failed != nil && l.options.Now().Sub(l.tried) < openAgain:
+		return l.failed
+	}
+	if l.failed = l.open(); isBroken(l.failed) {
+		l.failed = l.replace(l.failed)
+	}
+	l.tried = l.options.Now()
+	return l.failed
 }
 
 // errVersion is the error of a file that another version of the program wrote.
 var errVersion = errors.New("the file is of another version")
 
 func (l *Log) open() (err error) {
-	f, err := os.OpenFile(l.path, os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(l.options.Path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
@@ -94,7 +144,7 @@ func (l *Log) open() (err error) {
 	l.read.SetConnMaxIdleTime(time.Minute)
 	defer func() {
 		if err != nil {
-			l.disconnect()
+			err = errors.Join(err, l.disconnect())
 		}
 	}()
 	var found, tables int
@@ -118,7 +168,7 @@ func (l *Log) open() (err error) {
 
 func (l *Log) connect(mode string, pragmas ...string) *sql.DB {
 	query := url.Values{"mode": {mode}, "_txlock": {"immediate"}, "_pragma": append(pragmas, "busy_timeout(2000)")}
-	name := url.URL{Scheme: "file", OmitHost: true, Path: l.path, RawQuery: query.Encode()}
+	name := url.URL{Scheme: "file", OmitHost: true, Path: l.options.Path, RawQuery: query.Encode()}
 	db, err := sql.Open("sqlite", name.String())
 	if err != nil {
 		panic(err) // the driver is in the program, and no connection is made yet
@@ -127,92 +177,108 @@ func (l *Log) connect(mode string, pragmas ...string) *sql.DB {
 }
 
 func (l *Log) disconnect() error {
-	return errors.Join(l.read.Close(), l.write.Close())
+	if l.write == nil {
+		return nil
+	}
+	err := errors.Join(l.read.Close(), l.write.Close())
+	l.write, l.read = nil, nil
+	return err
+}
+
+// SQLite's codes of errors.
+const (
+	codeBadSchema  = 1
+	codeCorrupt    = 11
+	codeFull       = 13
+	codeNoDatabase = 26
+)
+
+func codeOf(err error) int {
+	if e, ok := errors.AsType[*driver.Error](err); ok {
+		return e.Code() & 0xff
+	}
+	return 0
 }
 
 // isBroken reports whether an error says that the file is no log that this program can use.
 func isBroken(err error) bool {
-	if errors.Is(err, errVersion) {
-		return true
-	}
-	const corrupt, noDatabase, badSchema = 11, 26, 1
-	e, ok := errors.AsType[*driver.Error](err)
-	if !ok {
-		return false
-	}
-	code := e.Code() & 0xff
-	return code == corrupt || code == noDatabase || code == badSchema && strings.Contains(e.Error(), "no such table")
+	code := codeOf(err)
+	return code == codeCorrupt || code == codeNoDatabase || errors.Is(err, errVersion) ||
+		code == codeBadSchema && strings.Contains(err.Error(), "no such table")
 }
 
-// replace sets the file aside and begins a new one. l.mu is held for writing, or Open has not returned.
+// replace sets the file aside and begins a new one. l.mu is held for writing. The file goes first, because SQLite
+// ignores a -wal beside a new file.
 func (l *Log) replace(cause error) error {
-	aside := l.path + Broken
+	aside := l.options.Path + Broken
+	if err := os.Rename(l.options.Path, aside); err != nil {
+		return err
+	}
 	for _, suffix := range []string{"-wal", "-shm"} {
-		if err := os.Remove(l.path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(l.options.Path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	if err := os.Rename(l.path, aside); err != nil {
-		return err
-	}
-	l.logger.Warn("the log of requests was broken and begins anew", "file", l.path, "set_aside", aside, "cause", cause)
+	l.options.Logger.Warn("the log of requests was broken and begins anew", "file", l.options.Path, "set_aside", aside,
+		"cause", cause)
 	return l.open()
 }
 
-// repair sets a broken file aside after an operation failed with err. It reports whether the operation may succeed now.
-func (l *Log) repair(failed *sql.DB, err error) bool {
+// use runs an operation with the open file. If the operation finds the file broken, the next one has a new file.
+func (l *Log) use(do func() error) error {
+	if err := l.ensureOpen(); err != nil {
+		return err
+	}
+	used, err := l.run(do)
 	if !isBroken(err) {
-		return false
+		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if failed != l.write && failed != l.read {
-		return true // another goroutine has repaired it
+	if l.write != used || used == nil {
+		return err // another goroutine has replaced it
 	}
 	if e := l.disconnect(); e != nil {
-		l.logger.Warn("the broken log of requests did not close", "cause", e)
+		l.options.Logger.Warn("the broken log of requests did not close", "cause", e)
 	}
-	if e := l.replace(err); e != nil {
-		l.logger.Warn("the broken log of requests was not replaced", "cause", e)
-		return false
+	l.tried = l.options.Now()
+	if l.failed = l.replace(err); l.failed != nil {
+		l.options.Logger.Warn("the broken log of requests was not replaced", "cause", l.failed)
 	}
-	return true
+	return err
 }
 
-// Limit implements requestlog.Store.
-func (l *Log) Limit(limits requestlog.Limits) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.limits != limits {
-		l.limits, l.added = limits, pruneEvery
+func (l *Log) run(do func() error) (used *sql.DB, err error) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.write == nil {
+		return nil, errClosed
 	}
+	return l.write, do()
 }
 
 // Close implements requestlog.Store.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.closed = true
 	return l.disconnect()
 }
 
 // Append implements requestlog.Store.
 func (l *Log) Append(ctx context.Context, records []requestlog.Record) error {
-	db, err := l.append(ctx, records)
-	if err != nil && l.repair(db, err) {
-		_, err = l.append(ctx, records)
+	if l.options.Room() < 0 {
+		return errNoRoom
 	}
+	add := func() error {
+		return l.change(ctx, func(tx *sql.Tx) error { return l.insert(ctx, tx, records) })
+	}
+	err := l.use(add)
+	if isBroken(err) {
+		err = l.use(add)
+	}
+	l.full.Store(codeOf(err) == codeFull)
 	return err
-}
-
-func (l *Log) append(ctx context.Context, records []requestlog.Record) (*sql.DB, error) {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	err := l.change(ctx, func(tx *sql.Tx) error { return l.insert(ctx, tx, records) })
-	if l.added += len(records); err == nil && l.added >= pruneEvery {
-		l.added = 0
-		err = l.prune(ctx)
-	}
-	return l.write, err
 }
 
 // change runs one transaction.
@@ -303,33 +369,42 @@ func count(counts map[minute]*requestlog.Counts, m minute, r *requestlog.Record)
 // place returns the first place of the records that began at a time.
 func place(t time.Time) int64 { return max(t.UnixMicro(), 0) << placeBits }
 
-// prune removes the records that are too old, and then the oldest ones until the log has its size.
-func (l *Log) prune(ctx context.Context) error {
-	oldest := l.now().Add(-l.limits.Keep)
-	for {
-		removed, err := l.remove(ctx, place(oldest))
-		if err != nil {
+// oldest returns the first place of the records that are not too old.
+func (l *Log) oldest() int64 { return place(l.options.Now().Add(-l.options.Limits().Keep)) }
+
+// Prune implements requestlog.Store. It removes the records that are too old, and then the oldest ones until the log
+// has its size and leaves the disk its room.
+func (l *Log) Prune(ctx context.Context) (more bool, err error) {
+	aside := l.options.Path + Broken
+	if info, err := os.Stat(aside); err == nil && place(info.ModTime()) < l.oldest() {
+		if err := os.Remove(aside); err != nil {
+			return false, err
+		}
+	}
+	err = l.use(func() error {
+		removed, err := l.remove(ctx, l.oldest())
+		if more = removed == pruneRows; more || err != nil {
 			return err
 		}
-		if removed == pruneRows {
-			continue
-		}
 		size, err := l.size(ctx)
-		if err != nil || size <= l.limits.Bytes {
+		large, short := size > l.options.Limits().Bytes, l.full.Swap(false) || l.options.Room() < 0
+		if err != nil || !large && !short {
 			return err
 		}
 		// The index gives the pages of removed records back as it merges, so a round may free little.
 		removed, err = l.remove(ctx, 1<<62)
-		if err == nil && removed == 0 {
+		if err == nil && removed == 0 && large {
 			return errors.New("the log of requests is too small for one record")
 		}
-		if err == nil {
-			_, err = l.write.ExecContext(ctx, "PRAGMA incremental_vacuum")
+		more = removed > 0
+		for _, statement := range []string{"PRAGMA incremental_vacuum", "PRAGMA wal_checkpoint(TRUNCATE)"} {
+			if err == nil {
+				_, err = l.write.ExecContext(ctx, statement)
+			}
 		}
-		if err != nil {
-			return err
-		}
-	}
+		return err
+	})
+	return more && err == nil, err
 }
 
 // size returns the bytes of the file that are in use.
@@ -350,9 +425,9 @@ func (l *Log) remove(ctx context.Context, before int64) (removed int64, err erro
 			return err
 		}
 		for _, statement := range []string{
-			"DELETE FROM words WHERE rowid IN (SELECT at FROM requests WHERE at <= ?1)",
-			"DELETE FROM requests WHERE at <= ?1",
+			"DELETE FROM requests WHERE at <= ?1", // first, because the index needs pages for what it forgets
 			"DELETE FROM minutes WHERE minute < (?1 >> 10) / 60000000",
+			"DELETE FROM words WHERE rowid <= ?1",
 		} {
 			if _, err := tx.ExecContext(ctx, statement, last.Int64); err != nil {
 				return err

@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,19 +24,50 @@ var start = time.Date(2026, 11, 20, 10, 0, 30, 0, time.UTC)
 // month keeps all records of a test.
 var month = requestlog.Limits{Keep: 30 * 24 * time.Hour, Bytes: 1 << 30}
 
-// open opens a log in a directory. The clock stands an hour after start.
-func open(t testing.TB, path string, l requestlog.Limits, said *strings.Builder) *sqlite.Log {
+// fixture is a log whose clock, limits and room a test changes. The clock stands an hour after start.
+type fixture struct {
+	*sqlite.Log
+	path   string
+	now    time.Time
+	limits requestlog.Limits
+	room   int64
+	said   strings.Builder
+}
+
+// openFixture opens a log at path. The log is closed when the test ends.
+func openFixture(t testing.TB, path string) *fixture {
 	t.Helper()
-	if said == nil {
-		said = new(strings.Builder)
-	}
-	log, err := sqlite.Open(path, l, func() time.Time { return start.Add(time.Hour) },
-		slog.New(slog.NewTextHandler(said, nil)))
+	f := &fixture{path: path, now: start.Add(time.Hour), limits: month}
+	log, err := sqlite.Open(sqlite.Options{Path: path, Now: func() time.Time { return f.now },
+		Limits: func() requestlog.Limits { return f.limits }, Room: func() int64 { return f.room },
+		Logger: slog.New(slog.NewTextHandler(&f.said, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { log.Close() })
-	return log
+	f.Log = log
+	return f
+}
+
+func open(t testing.TB, path string) *sqlite.Log { return openFixture(t, path).Log }
+
+// prune removes all that the limits forbid.
+func (f *fixture) prune(t *testing.T) {
+	t.Helper()
+	for more, err := true, error(nil); more; {
+		if more, err = f.Prune(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// find returns the ids of all records, or the error of the search.
+func (f *fixture) find(t *testing.T) (ids []string, err error) {
+	err = f.Find(t.Context(), &requestlog.Query{Limit: 100_000}, func(r *requestlog.Record) bool {
+		ids = append(ids, r.ID)
+		return true
+	})
+	return ids, err
 }
 
 // record returns the n-th record: bob's and anna's turn by turn, each second one second later.
@@ -101,7 +133,7 @@ func find(t testing.TB, log *sqlite.Log, q requestlog.Query, text string) (ids [
 }
 
 func TestASearchFindsByAnyFieldAndByTextOfErrors(t *testing.T) {
-	log := open(t, filepath.Join(t.TempDir(), "a b#c?%.sqlite"), month, nil)
+	log := open(t, filepath.Join(t.TempDir(), "a b#c?%.sqlite"))
 	fill(t, log, 0, 1000)
 	for text, matches := range map[string]func(r *requestlog.Record) bool{
 		"":              func(*requestlog.Record) bool { return true },
@@ -147,7 +179,7 @@ func TestASearchFindsByAnyFieldAndByTextOfErrors(t *testing.T) {
 }
 
 func TestAnOwnerFindsOnlyTheirOwnRequests(t *testing.T) {
-	log := open(t, filepath.Join(t.TempDir(), sqlite.FileName), month, nil)
+	log := open(t, filepath.Join(t.TempDir(), sqlite.FileName))
 	fill(t, log, 0, 100)
 	for _, text := range []string{"", "user:anna", "req_000001", "is:failed", "cost:>=0"} {
 		for _, id := range find(t, log, requestlog.Query{Owner: "user:bob"}, text) {
@@ -177,7 +209,7 @@ func TestAnOwnerFindsOnlyTheirOwnRequests(t *testing.T) {
 }
 
 func TestPagesContinueWhereTheLastOneEnded(t *testing.T) {
-	log := open(t, filepath.Join(t.TempDir(), sqlite.FileName), month, nil)
+	log := open(t, filepath.Join(t.TempDir(), sqlite.FileName))
 	fill(t, log, 0, 100)
 	var all []string
 	q := requestlog.Query{Limit: 7, From: start.Add(10 * time.Second), To: start.Add(90 * time.Second)}
@@ -201,22 +233,23 @@ func TestPagesContinueWhereTheLastOneEnded(t *testing.T) {
 
 func TestTheLogKeepsItsDaysAndItsBytes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), sqlite.FileName)
-	log := open(t, path, month, nil)
-	fill(t, log, 0, 6000)
-	log.Limit(requestlog.Limits{Keep: time.Hour - 2000*time.Second, Bytes: 1 << 30})
-	fill(t, log, 6000, 6001)
-	if left := find(t, log, requestlog.Query{}, ""); len(left) != 4001 || left[len(left)-1] != "req_002000" {
+	f := openFixture(t, path)
+	fill(t, f.Log, 0, 6001)
+	f.limits.Keep = time.Hour - 2000*time.Second
+	f.prune(t)
+	if left := find(t, f.Log, requestlog.Query{}, ""); len(left) != 4001 || left[len(left)-1] != "req_002000" {
 		t.Errorf("%d are left of the days", len(left))
 	}
-	log.Limit(requestlog.Limits{Keep: month.Keep, Bytes: 1 << 20})
+	f.limits = requestlog.Limits{Keep: month.Keep, Bytes: 1 << 20}
 	for n := 6001; n < 20_000; n += 3000 {
-		fill(t, log, n, n+3000)
+		fill(t, f.Log, n, n+3000)
+		f.prune(t)
 	}
-	left := find(t, log, requestlog.Query{}, "")
-	if len(left) < 100 || len(left) > 6000 || left[0] != "req_020999" && left[0] != "req_021000" {
+	left := find(t, f.Log, requestlog.Query{}, "")
+	if len(left) < 100 || len(left) > 6000 || left[0] != "req_021000" {
 		t.Errorf("%d are left of the bytes, the newest is %v", len(left), left[:1])
 	}
-	if words := find(t, log, requestlog.Query{Limit: 100_000}, "model:gpt"); len(words) != len(left) {
+	if words := find(t, f.Log, requestlog.Query{Limit: 100_000}, "model:gpt"); len(words) != len(left) {
 		t.Errorf("the index has %d of %d", len(words), len(left))
 	}
 	if info, err := os.Stat(path); err != nil || info.Size() > 5<<20 || info.Mode().Perm() != 0o600 {
@@ -224,14 +257,95 @@ func TestTheLogKeepsItsDaysAndItsBytes(t *testing.T) {
 	}
 }
 
+func TestNoReaderSeesARequestOlderThanTheLogKeeps(t *testing.T) {
+	f := openFixture(t, filepath.Join(t.TempDir(), sqlite.FileName))
+	fill(t, f.Log, 0, 60)
+	var oldest int64
+	if err := f.Find(t.Context(), &requestlog.Query{Limit: 60}, func(r *requestlog.Record) bool {
+		oldest = r.At
+		return true
+	}); err != nil {
+		t.Fatal(err)
+	}
+	f.now = start.Add(month.Keep + 30*time.Second) // the requests of the first half minute are too old
+	for _, text := range []string{"", "model:gpt*"} {
+		if ids := find(t, f.Log, requestlog.Query{From: start.Add(-time.Hour)}, text); len(ids) != 30 {
+			t.Errorf("%q finds %d", text, len(ids))
+		}
+	}
+	if _, err := f.Get(t.Context(), oldest, ""); !errors.Is(err, state.ErrNotFound) {
+		t.Errorf("the oldest request is shown: %v", err)
+	}
+	bars, err := f.Count(t.Context(), "", start, start.Add(time.Minute), time.Hour)
+	if err != nil || bars[0].All != 30 {
+		t.Errorf("%+v, %v", bars, err)
+	}
+	f.prune(t)
+	if f.limits.Keep *= 2; len(find(t, f.Log, requestlog.Query{}, "")) != 30 {
+		t.Error("the old requests are still in the file")
+	}
+}
+
+func TestALogThatIsSwitchedOffLeavesNoFile(t *testing.T) {
+	f := openFixture(t, filepath.Join(t.TempDir(), sqlite.FileName))
+	fill(t, f.Log, 0, 10)
+	if err := os.WriteFile(f.path+sqlite.Broken, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := errors.Join(f.Close(), sqlite.Remove(f.path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left, err := os.ReadDir(filepath.Dir(f.path)); err != nil || len(left) != 0 {
+		t.Errorf("%v, %v", left, err)
+	}
+}
+
+func TestAFileThatWasSetAsideGoesWithItsAge(t *testing.T) {
+	f := openFixture(t, filepath.Join(t.TempDir(), sqlite.FileName))
+	aside := f.path + sqlite.Broken
+	if err := errors.Join(os.WriteFile(aside, nil, 0o600), os.Chtimes(aside, start, start)); err != nil {
+		t.Fatal(err)
+	}
+	f.prune(t)
+	if _, err := os.Stat(aside); err != nil {
+		t.Errorf("it went at once: %v", err)
+	}
+	f.now = start.Add(month.Keep + time.Second)
+	f.prune(t)
+	if _, err := os.Stat(aside); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it is still there: %v", err)
+	}
+}
+
+func TestTheLogGivesSpaceBackBeforeTheJournalNeedsIt(t *testing.T) {
+	f := openFixture(t, filepath.Join(t.TempDir(), sqlite.FileName))
+	fill(t, f.Log, 0, 3000)
+	f.room = -1
+	if err := f.Append(t.Context(), []requestlog.Record{record(3000)}); err == nil {
+		t.Error("it takes the last space of the disk")
+	}
+	f.prune(t)
+	info, err := os.Stat(f.path)
+	if err != nil || info.Size() > 200_000 {
+		t.Errorf("the file has %d bytes, %v", info.Size(), err)
+	}
+	f.room = 0
+	fill(t, f.Log, 3001, 3002)
+	if ids := find(t, f.Log, requestlog.Query{}, ""); !slices.Equal(ids, []string{"req_003001"}) {
+		t.Errorf("found %d", len(ids))
+	}
+}
+
 func TestTheLogSurvivesARestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), sqlite.FileName)
-	log := open(t, path, month, nil)
+	log := open(t, path)
 	fill(t, log, 0, 10)
 	if err := log.Close(); err != nil {
 		t.Fatal(err)
 	}
-	log = open(t, path, month, nil)
+	log = open(t, path)
 	fill(t, log, 10, 20)
 	if all := find(t, log, requestlog.Query{}, ""); len(all) != 20 {
 		t.Errorf("%d after a restart", len(all))
@@ -243,7 +357,7 @@ func TestABrokenFileIsSetAside(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), sqlite.FileName)
 			if content == "" {
-				log := open(t, path, month, nil)
+				log := open(t, path)
 				fill(t, log, 0, 500)
 				if err := log.Close(); err != nil {
 					t.Fatal(err)
@@ -258,14 +372,13 @@ func TestABrokenFileIsSetAside(t *testing.T) {
 			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			var said strings.Builder
-			log := open(t, path, month, &said)
-			fill(t, log, 500, 600)
-			if all := find(t, log, requestlog.Query{}, ""); len(all) != 100 {
+			f := openFixture(t, path)
+			fill(t, f.Log, 500, 600)
+			if all := find(t, f.Log, requestlog.Query{}, ""); len(all) != 100 {
 				t.Errorf("%d in the new file", len(all))
 			}
-			if !strings.Contains(said.String(), "begins anew") {
-				t.Errorf("nothing is said: %s", said.String())
+			if !strings.Contains(f.said.String(), "begins anew") {
+				t.Errorf("nothing is said: %s", f.said.String())
 			}
 			if aside, err := os.ReadFile(path + sqlite.Broken); err != nil || len(aside) < len(content) {
 				t.Errorf("%d bytes are set aside: %v", len(aside), err)
@@ -274,8 +387,69 @@ func TestABrokenFileIsSetAside(t *testing.T) {
 	}
 }
 
+func TestAFileThatOnlyReadersFindBrokenIsSetAside(t *testing.T) {
+	path := filepath.Join(t.TempDir(), sqlite.FileName)
+	log := open(t, path)
+	fill(t, log, 0, 2000)
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := bytes.Index(whole, []byte(`"id":"req_000100"`)) / 4096 * 4096 // no writer reads this page
+	clear(whole[page : page+4096])
+	if err := os.WriteFile(path, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := openFixture(t, path)
+	fill(t, f.Log, 2000, 2001)
+	if ids, err := f.find(t); err == nil {
+		t.Fatalf("a broken page is no error: %d found", len(ids))
+	}
+	fill(t, f.Log, 2001, 2002)
+	if ids, err := f.find(t); err != nil || !slices.Equal(ids, []string{"req_002001"}) {
+		t.Errorf("%d found in the new file, %v", len(ids), err)
+	}
+	if _, err := os.Stat(path + sqlite.Broken); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestALogWhoseFileCouldNotBeReplacedGoesOnLater(t *testing.T) {
+	path := filepath.Join(t.TempDir(), sqlite.FileName)
+	log := open(t, path)
+	fill(t, log, 0, 500)
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(whole[len(whole)/8:])
+	if err := errors.Join(os.WriteFile(path, whole, 0o600), os.Mkdir(path+sqlite.Broken, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	f := openFixture(t, path)
+	for range 2 {
+		if err := f.Append(t.Context(), []requestlog.Record{record(1)}); err == nil {
+			t.Fatal("a broken file takes a record")
+		}
+	}
+	if err := os.Remove(path + sqlite.Broken); err != nil {
+		t.Fatal(err)
+	}
+	f.now = f.now.Add(time.Minute)
+	fill(t, f.Log, 2, 3)
+	if ids, err := f.find(t); err != nil || !slices.Equal(ids, []string{"req_000002"}) {
+		t.Errorf("%v, %v", ids, err)
+	}
+}
+
 func TestASearchThatIsCancelledEnds(t *testing.T) {
-	log := open(t, filepath.Join(t.TempDir(), sqlite.FileName), month, nil)
+	log := open(t, filepath.Join(t.TempDir(), sqlite.FileName))
 	fill(t, log, 0, 10)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -293,7 +467,7 @@ func BenchmarkSearch(b *testing.B) {
 		b.Fatal(err)
 	}
 	path := filepath.Join(b.TempDir(), sqlite.FileName)
-	log := open(b, path, requestlog.Limits{Keep: 1e6 * time.Hour, Bytes: 1 << 40}, nil)
+	log := open(b, path)
 	began := time.Now()
 	fill(b, log, 0, many)
 	info, err := os.Stat(path)

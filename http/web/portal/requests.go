@@ -181,6 +181,10 @@ func (rc *requestContext) exportRequests(media, file string, write func(io.Write
 		return
 	}
 	log, err := rc.options.RequestLog.Store()
+	if errors.Is(err, state.ErrNotFound) {
+		rc.missing()
+		return
+	}
 	if err != nil {
 		rc.busy(rc.w, rc.r, err)
 		return
@@ -201,6 +205,9 @@ func (rc *requestContext) exportRequests(media, file string, write func(io.Write
 			return
 		}
 		page, err = nextPage(rc.r.Context(), log, &q)
+	}
+	if err == nil {
+		return // the last page was full
 	}
 	if rc.r.Context().Err() == nil {
 		rc.options.Logger.Warn("an export of the log of requests broke off", "cause", err)
@@ -265,7 +272,7 @@ func writeCSV(w io.Writer, page []requestlog.Record, first bool) error {
 			r.Losses,
 			r.Degraded, r.Trace}
 		for i, cell := range row {
-			if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
+			if cell != "" && strings.ContainsRune("=+-@\t\r\n", rune(cell[0])) {
 				row[i] = "'" + cell // a spreadsheet would run it, and clients choose ids and names of models
 			}
 		}

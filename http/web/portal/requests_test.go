@@ -34,7 +34,7 @@ func (l *requestLog) Limits() requestlog.Limits {
 	return requestlog.Limits{Keep: 30 * 24 * time.Hour}
 }
 func (l *requestLog) Append(context.Context, []requestlog.Record) error { return nil }
-func (l *requestLog) Limit(requestlog.Limits)                           {}
+func (l *requestLog) Prune(context.Context) (bool, error)               { return false, nil }
 func (l *requestLog) Close() error                                      { return nil }
 
 func (l *requestLog) Count(context.Context, string, time.Time, time.Time, time.Duration) ([]requestlog.Bar, error) {
@@ -143,7 +143,21 @@ func TestExportsAreWholeAndSafe(t *testing.T) {
 	if n := bytes.Count([]byte(root.page), []byte(`"duration_ms":1000`)); n != 1203 {
 		t.Errorf("%d lines", n)
 	}
-	h.requests.all = nil
+	for _, n := range []int{500, 1000} { // the last page is full
+		*h.requests = *logOf(n)
+		root.get("/requests.jsonl")
+		if lines := strings.Count(root.page, "\n"); lines != n {
+			t.Errorf("%d of %d lines", lines, n)
+		}
+	}
+	*h.requests = *logOf(1)
+	h.requests.all[0].Model = "\n=m1"
+	if root.get("/requests.csv"); !strings.Contains(root.page, "'\n=m1") {
+		t.Errorf("a spreadsheet would run a model: %q", root.page)
+	}
+	h.requests.off = true
+	root.expect(root.get("/requests.csv"), http.StatusNotFound, "")
+	h.requests.off, h.requests.all = false, nil
 	if root.get("/requests.csv"); !strings.HasPrefix(root.page, "began,") {
 		t.Errorf("an empty export: %q", root.page)
 	}
