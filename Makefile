@@ -67,10 +67,11 @@ test: ## Go tests, the race detector, browsers and real clients (JOBS=n at a tim
 
 # The race detector makes everything several times slower, so tests that -short shortens run in their short form;
 # `make test-long` runs them in full. Suites that only need the processor give way to those that look at clocks, except
-# for the one that takes longest: it would run alone in the end, on one core.
+# for the one that takes longest: it would run alone in the end, on one core. It begins with the packages whose tests
+# wait for disks and databases, so that others run beside them.
 .PHONY: test-race
 test-race: tools-build ## the tests of packages whose goroutines share data, with the race detector
-	$(COMPILE) go test -race -short $(NORACE) -vet=off -ldflags=-w -timeout 25m $$(go list ./... | grep -E '^stagedoor/($(RACE))')
+	$(COMPILE) go test -race -short $(NORACE) -p 3 -vet=off -ldflags=-w -timeout 25m $$(go list ./... | grep -E '^stagedoor/($(RACE))' | sort -r)
 
 .PHONY: test-plain
 test-plain: tools-build ## the Go tests of the other packages, in full, without the race detector
