@@ -24,7 +24,9 @@ func NewID(prefix string, now time.Time, random io.Reader) (string, error) {
 // MaxID is the longest id in bytes.
 const MaxID = 128
 
-// CheckID refuses an id that could not be part of a durable key of several parts, or of a path.
+// CheckID returns an error that wraps ErrInvalid unless id has 1 to MaxID bytes, all of them ASCII letters, digits or
+// one of "_-.". Such an id can be a part of a durable key and a segment of a URL's path. It is not safe as the name of
+// a file, because "." and ".." are accepted.
 func CheckID(id string) error {
 	if id == "" || len(id) > MaxID {
 		return fmt.Errorf("%w: an id of %d bytes", ErrInvalid, len(id))

@@ -31,7 +31,7 @@ const (
 	answered               // value and err are set
 )
 
-// Resolve sends the reply.
+// Resolve makes Ask return value and err. It does nothing if the message was sent without Ask.
 func (r *Reply[T]) Resolve(value T, err error) {
 	if r.phase.Load() == unasked || !r.claimed.CompareAndSwap(false, true) {
 		return
@@ -76,8 +76,9 @@ type Asker[T any] interface {
 	open() *Reply[T]
 }
 
-// Ask sends message and waits for its reply, its rejection or the end of ctx. It must not be called from Receive,
-// because an actor never waits.
+// Ask sends message and returns the value and the error of its reply. It returns a *Rejected if the message was not
+// handled, and the cause of ctx (context.Cause) if ctx ends first. It must not be called from Receive, because an actor
+// never waits.
 func Ask[T any](ctx context.Context, s *System, to *actor.PID, message Asker[T]) (T, error) {
 	reply := message.open()
 	s.Send(to, message)

@@ -55,8 +55,9 @@ func (s *Service) appURL(req *authRequest, pairs ...string) string {
 	return b.String()
 }
 
-// redirectHost returns the host of a redirect address for display, and whether the address is on
-// the user's own machine. The registry accepts http only for loopback addresses.
+// redirectHost returns the host of a redirect address for display, with its port, and whether the
+// scheme is http. The registry accepts http only for addresses on the user's own machine, so http
+// means loopback. A loopback address with https counts as any other host.
 func redirectHost(redirectURI string) (host string, loopback bool) {
 	u, err := url.Parse(redirectURI)
 	if err != nil {

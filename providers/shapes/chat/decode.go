@@ -90,7 +90,7 @@ func (d *decoder) field(name string, v gjson.Result) {
 	case "modalities":
 		req.Modalities = chunks.StringList(v)
 	case "tools", "tool_choice", "functions", "function_call":
-		d.tooling(name, v)
+		d.readToolMember(name, v)
 	default:
 		if chunks.DecodeField(req, name, v) {
 			return

@@ -12,7 +12,10 @@ import (
 	"stagedoor/providers/jsonw"
 )
 
-func (d *decoder) tooling(name string, v gjson.Result) {
+// readToolMember reads one of the request's members tools, functions, tool_choice and function_call
+// into the request. It also records the members of a definition or a tool_choice that the gateway
+// ignores.
+func (d *decoder) readToolMember(name string, v gjson.Result) {
 	switch name {
 	case "tools":
 		chunks.OnlyArray(v).ForEach(func(_, t gjson.Result) bool {
@@ -41,6 +44,9 @@ func (d *decoder) tooling(name string, v gjson.Result) {
 // definitionFields are the members of a definition that are read.
 var definitionFields = []string{"name", "description", "parameters", "strict", "format"}
 
+// readTool returns an element of the request's tools: a function, a custom tool, or a tool of any
+// other type, which keeps its JSON for upstreams of this shape. A type that begins with web_search
+// makes a WebSearchTool, which other shapes can express too.
 func readTool(v gjson.Result) dialogue.Tool {
 	var t dialogue.Tool
 	switch kind := v.Get("type").String(); kind {
@@ -105,6 +111,8 @@ func nestedFormat(format json.RawMessage) json.RawMessage {
 	return w.Buf
 }
 
+// readChoice returns the choice in tool_choice, which is never nil. A string is the mode. An object
+// of a type that is not known here keeps its JSON for upstreams of this shape.
 func readChoice(v gjson.Result) *dialogue.ToolChoice {
 	if v.Type == gjson.String {
 		return &dialogue.ToolChoice{Mode: dialogue.ChoiceMode(v.Str)}

@@ -27,6 +27,8 @@ func endPart(w *jsonw.Writer, signature string) {
 	w.End()
 }
 
+// writeCall writes a functionCall part with the arguments args and the signature, if it has one. It
+// does not read c.Args, because the arguments of a streamed call are collected outside of c.
 func writeCall(w *jsonw.Writer, c *dialogue.Call, args, signature string) {
 	w.Object().Key("functionCall").Object()
 	if c.ID != "" {
@@ -38,9 +40,10 @@ func writeCall(w *jsonw.Writer, c *dialogue.Call, args, signature string) {
 	endPart(w, signature)
 }
 
-// writeArgs writes arguments as the object this shape wants: what is not one,
-// free text or broken JSON, becomes the member input. It reports whether that
-// was needed for arguments that should have been an object.
+// writeArgs writes the arguments of a call as an object, which this shape requires, and reports
+// whether the arguments of a function were something else. An object is written as it is. Empty
+// arguments and null become {}. The free text of a custom tool, any other JSON value and broken
+// JSON become the member "input" of an object.
 func writeArgs(w *jsonw.Writer, args string, custom bool) (wrapped bool) {
 	args = strings.TrimSpace(args)
 	switch {
@@ -64,11 +67,13 @@ func writeArgs(w *jsonw.Writer, args string, custom bool) (wrapped bool) {
 // writeMedia writes inlineData or fileData, whichever the media is.
 func writeMedia(w *jsonw.Writer, m *dialogue.Media) {
 	w.Object()
-	writeBlob(w, m)
+	writeMediaMember(w, m)
 	w.End()
 }
 
-func writeBlob(w *jsonw.Writer, m *dialogue.Media) {
+// writeMediaMember writes the one member of a media part, without the braces around it: inlineData
+// if the media has data, else fileData with its address or file id.
+func writeMediaMember(w *jsonw.Writer, m *dialogue.Media) {
 	if m.Base64 != "" {
 		w.Key("inlineData").Object().Key("mimeType").String(mimeOf(m)).Key("data").String(m.Base64).End()
 		return

@@ -49,7 +49,9 @@ func (e *encoder) block(p *dialogue.Part) (b block, ok bool, err error) {
 	return block{}, false, nil
 }
 
-// replayable reports whether a part may go back as the client wrote it.
+// replayable reports whether a part is of a kind that may be sent in the JSON that the client wrote:
+// text that is not blank, media and the parts of server tools. The caller checks that the part has
+// such JSON and that it is of this shape.
 func replayable(p *dialogue.Part) bool {
 	switch p.Kind {
 	case dialogue.TextPart:
@@ -89,23 +91,26 @@ func (e *encoder) writeCall(w *jsonw.Writer, b *block) {
 	w.End()
 }
 
-// arguments returns the input of a call: an object, whatever the history holds.
-// whole is false if its text is no JSON: a turn that was cut leaves such.
+// arguments returns the input of a call, which is always an object. The free text of a custom tool
+// becomes the member customInput. whole is false if the arguments of a function are not valid JSON,
+// as a turn that was cut leaves them.
 func arguments(c *dialogue.Call) (input []byte, whole bool) {
 	if c.Custom {
-		return member(customInput, quoted(c.Args)), true
+		return singleMember(customInput, quoted(c.Args)), true
 	}
 	return object(c.Args)
 }
 
-// object makes an object of the JSON text of arguments.
+// object returns the arguments of a function as an object. Empty arguments and null become {}, and
+// an object that was quoted once more is unquoted. Any other JSON value becomes the member "value".
+// Text that is not valid JSON becomes the member "_raw", and whole is false.
 func object(args string) (input []byte, whole bool) {
 	args = strings.TrimSpace(args)
 	if args == "" || args == "null" {
 		return []byte("{}"), true
 	}
 	if !fields.ValidLenientString(args) {
-		return member("_raw", quoted(args)), false
+		return singleMember("_raw", quoted(args)), false
 	}
 	switch args[0] {
 	case '{':
@@ -116,10 +121,11 @@ func object(args string) (input []byte, whole bool) {
 			return []byte(inner), true
 		}
 	}
-	return member("value", strings.ToValidUTF8(args, "\uFFFD")), true
+	return singleMember("value", strings.ToValidUTF8(args, "\uFFFD")), true
 }
 
-func member(name, value string) []byte { return []byte(`{"` + name + `":` + value + `}`) }
+// singleMember returns an object with one member. value is the JSON of its value.
+func singleMember(name, value string) []byte { return []byte(`{"` + name + `":` + value + `}`) }
 
 func writeResult(w *jsonw.Writer, b *block) {
 	w.Object()
@@ -135,8 +141,8 @@ func writeResult(w *jsonw.Writer, b *block) {
 	w.End()
 }
 
-// resultContent returns a string where text is all there is, else blocks, and nil
-// for nothing.
+// resultContent returns the JSON of a result's content: a string for a single text without a cache
+// hint, else an array of blocks. It returns nil if nothing is to be sent.
 func (e *encoder) resultContent(r *dialogue.Result) ([]byte, error) {
 	var blocks []block
 	text := false
@@ -186,8 +192,9 @@ func objectText(object json.RawMessage) string {
 	return string(object)
 }
 
-// thinking returns a block only if this shape's vendor signed it: any other would
-// make it refuse the request.
+// thinking returns a thinking or redacted_thinking block, or nil if the upstream would refuse it,
+// and then records the loss. A block is sent if a vendor of this shape signed it, the target accepts
+// its signature (Env.Accepts) and the signature is not one that a gateway sealed.
 func (e *encoder) thinking(t *dialogue.Thinking) []byte {
 	w := &jsonw.Writer{}
 	switch {
@@ -204,7 +211,9 @@ func (e *encoder) thinking(t *dialogue.Thinking) []byte {
 	return nil
 }
 
-// media returns an image or document block.
+// media returns an image or document block. It fails for audio and video, for a file of another
+// provider, for an address that is not http or https, and for data of a type that the vendor does
+// not take.
 func (e *encoder) media(p *dialogue.Part) ([]byte, error) {
 	m := *p.Media
 	switch {
@@ -224,7 +233,7 @@ func (e *encoder) media(p *dialogue.Part) ([]byte, error) {
 	}
 	w := &jsonw.Writer{}
 	w.Object().Key("type").String(kind).Key("source").Object()
-	if err := source(w, &m, kind); err != nil {
+	if err := writeSource(w, &m, kind); err != nil {
 		return nil, err
 	}
 	w.End()
@@ -241,7 +250,10 @@ func (e *encoder) media(p *dialogue.Part) ([]byte, error) {
 	return w.End().Buf, nil
 }
 
-func source(w *jsonw.Writer, m *dialogue.Media, kind string) error {
+// writeSource writes the members of a block's source, without the braces around them. kind is the
+// block's type, "image" or "document". It fails for data that is not of a type the vendor takes:
+// jpeg, png, gif and webp for an image, PDF and plain text for a document.
+func writeSource(w *jsonw.Writer, m *dialogue.Media, kind string) error {
 	switch {
 	case m.FileID != "":
 		w.Key("type").String("file").Key("file_id").String(m.FileID)
@@ -255,7 +267,7 @@ func source(w *jsonw.Writer, m *dialogue.Media, kind string) error {
 		}
 	case m.MIME == "application/pdf":
 	default:
-		text, ok := document(m)
+		text, ok := documentText(m)
 		if !ok {
 			return dialogue.Unsupported("file", "the model takes PDF and plain text documents only")
 		}
@@ -274,8 +286,9 @@ var magic = []struct{ prefix, mime string }{
 		"image/webp"}, {"JVBERi0", "application/pdf"},
 }
 
-// mime returns a media type in the vendor's spelling, recognised from the data where
-// the client named none.
+// mime returns a media type in the vendor's spelling: in lower case and without parameters. Where
+// the client named none, or only application/octet-stream or image/*, it recognises the type from
+// the data. If that fails, it returns what the client named, which may be "".
 func mime(m *dialogue.Media) string {
 	kind, _, _ := strings.Cut(strings.ToLower(m.MIME), ";")
 	switch kind = strings.TrimSpace(kind); kind {
@@ -291,8 +304,9 @@ func mime(m *dialogue.Media) string {
 	return kind
 }
 
-// document returns the text of a document that is text.
-func document(m *dialogue.Media) (string, bool) {
+// documentText returns the text of a document, and whether it is text. Data counts as text, whatever
+// its type says, if it is UTF-8 without a zero byte and not blank.
+func documentText(m *dialogue.Media) (string, bool) {
 	if m.Text != "" {
 		return m.Text, true
 	}
