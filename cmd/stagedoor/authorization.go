@@ -43,7 +43,8 @@ func (g *gateway) authorization(ctx context.Context, issuer string) (*oauth.Serv
 	g.browser = guard
 	money := accounts{g.state}
 	service := oauth.New(oauth.Options{Logger: g.logger, Registry: g.runtime.Tokens(), Browser: guard, Accounts: money,
-		Redeemer: money, Issuer: issuer, Auto: g.autoAuthorize, TopUpURL: g.topUpURL, Now: time.Now})
+		Redeemer: money, Issuer: issuer, Auto: g.autoAuthorize, TopUpURL: g.topUpURL, Mistakes: g.mistakes,
+		Now: time.Now})
 	return service, portal.New(portal.Options{Logger: g.logger, Registry: g.runtime.Tokens(),
 		Ledger: g.runtime.Ledger(), State: g.state, Browser: guard, Address: issuer,
 		TextModels:  g.textModels,

@@ -24,6 +24,10 @@ import (
 // in several steps.
 const settleTime = 200 * time.Millisecond
 
+// retryEvery is the time between two attempts at a configuration that has mistakes. The mistake may be in another file,
+// such as that of a key or a certificate, which is not watched.
+const retryEvery = 3 * time.Second
+
 // follower notices that the configuration should be read again. It is made
 // before the file is read for the first time, so that no change slips through.
 type follower struct {
@@ -84,8 +88,9 @@ func (f *follower) changed() bool {
 	return false
 }
 
-// follow calls reread on SIGHUP and when the file has changed, until ctx ends.
-func (f *follower) follow(ctx context.Context, log *slog.Logger, reread func()) {
+// follow calls reread on SIGHUP and when the file has changed, until ctx ends. Every retryEvery it calls retry, unless
+// the file has just changed and may be half written.
+func (f *follower) follow(ctx context.Context, log *slog.Logger, reread, retry func()) {
 	var events <-chan fsnotify.Event
 	var failures <-chan error
 	if f.watcher != nil {
@@ -97,6 +102,8 @@ func (f *follower) follow(ctx context.Context, log *slog.Logger, reread func()) 
 	// The first look is for what changed while the gateway started.
 	settled := time.NewTimer(settleTime)
 	defer settled.Stop()
+	tick := time.NewTicker(retryEvery)
+	defer tick.Stop()
 	waiting := true
 	for {
 		select {
@@ -120,6 +127,10 @@ func (f *follower) follow(ctx context.Context, log *slog.Logger, reread func()) 
 			if f.file != "" && f.changed() {
 				reread()
 			}
+		case <-tick.C:
+			if !waiting {
+				retry()
+			}
 		}
 	}
 }
@@ -128,8 +139,16 @@ func (f *follower) follow(ctx context.Context, log *slog.Logger, reread func()) 
 // editor has emptied it and is about to write it.
 var errVacant = errors.New("the file has neither keys nor providers nor models")
 
-// reconfigure puts the configuration as it is now in force: all of it or nothing.
-func (a *app) reconfigure(ctx context.Context, g *gateway, o *overrides) {
+// retry reconfigures a gateway whose configuration has mistakes. It logs nothing while they stay the same.
+func (a *app) retry(ctx context.Context, g *gateway, o *overrides) {
+	if known := g.mistakes(); len(known) > 0 {
+		a.reconfigure(ctx, g, o, known)
+	}
+}
+
+// reconfigure puts the configuration as it is now in force: all of it or nothing. Mistakes are logged unless they are
+// the known ones.
+func (a *app) reconfigure(ctx context.Context, g *gateway, o *overrides, known []string) {
 	before := g.config.Load()
 	c, err := o.loadWithData(a.Env)
 	if err == nil && len(c.Keys)+len(c.Providers)+len(c.Models) == 0 {
@@ -139,6 +158,9 @@ func (a *app) reconfigure(ctx context.Context, g *gateway, o *overrides) {
 		err = g.configure(ctx, c)
 	}
 	mistakes := describeMistakes(err)
+	if err != nil && slices.Equal(mistakes, known) {
+		return
+	}
 	g.broken.Store(&mistakes)
 	var issues config.Issues
 	switch {

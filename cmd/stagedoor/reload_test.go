@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -14,6 +16,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"stagedoor/cmd/stagedoor/config"
@@ -66,10 +69,11 @@ func TestFileWithMistakesChangesNothingAndIsReported(t *testing.T) {
 	p.stop()
 }
 
-// TestABrokenFileShowsUntilItIsMended in /readyz, in the metric, and on the pages of administrators only.
+// TestABrokenFileShowsUntilItIsMended in /readyz, in the metric, and on the pages of administrators only, whether the
+// mistake is in the configuration or in another file that it names.
 func TestABrokenFileShowsUntilItIsMended(t *testing.T) {
 	dir := directory(t)
-	write(t, filepath.Join(dir, "secret"), "one\n")
+	secret := write(t, filepath.Join(dir, "secret"), "one\n")
 	good := serving("a", "p") + "telemetry: {metrics: {prometheus: true}}\n" +
 		"admin: {user: root, password: a long password}\n"
 	file := write(t, filepath.Join(dir, "f.yaml"), good)
@@ -100,8 +104,9 @@ func TestABrokenFileShowsUntilItIsMended(t *testing.T) {
 		t.Fatal(err)
 	}
 	res.Body.Close()
-	check := func(broken bool) {
+	check := func(mistake string) {
 		t.Helper()
+		broken := mistake != ""
 		if got := strings.Contains(read("/readyz"), "configuration_broken"); got != broken {
 			t.Errorf("/readyz says %t", got)
 		}
@@ -109,17 +114,62 @@ func TestABrokenFileShowsUntilItIsMended(t *testing.T) {
 		if text := read("/metrics"); !regexp.MustCompile(want).MatchString(text) {
 			t.Errorf("the metrics do not have %s", want)
 		}
-		if got := strings.Contains(read("/admin/users"), ": more: is not known"); got != broken {
-			t.Errorf("the page of users shows the mistake: %t", got)
+		for _, path := range []string{"/admin/users", "/live", "/topup?account=own"} {
+			page := read(path)
+			if got := strings.Contains(page, "would not start"); got != broken || !strings.Contains(page, mistake) {
+				t.Errorf("%s says that the gateway would not start: %t", path, got)
+			}
 		}
 	}
-	check(false)
+	count := func(text string, n int) {
+		t.Helper()
+		p.await(text, func() bool { return strings.Count(p.errOut.String(), text) == n })
+	}
+	check("")
 	write(t, file, good+"more: 1\n")
-	p.logged("configuration unchanged")
-	check(true)
+	count("configuration unchanged", 1)
+	check(": more: is not known")
 	write(t, file, good+"# mended\n")
-	p.logged("configuration read again")
-	check(false)
+	count("configuration read again", 1)
+	check("")
+	if err := os.Remove(secret); err != nil {
+		t.Fatal(err)
+	}
+	p.signal(syscall.SIGHUP)
+	count("configuration unchanged", 2)
+	check("no such file")
+	write(t, secret, "one\n")
+	count("configuration read again", 2) // without a signal
+	check("")
+}
+
+// TestAMistakeIsRetriedQuietly shows that attempts at the same mistakes are no lines of the log.
+func TestAMistakeIsRetriedQuietly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*retryEvery+time.Second)
+		defer cancel()
+		rereads, retries := 0, 0
+		f := &follower{}
+		f.follow(ctx, slog.New(slog.DiscardHandler), func() { rereads++ }, func() { retries++ })
+		if rereads != 0 || retries != 10 {
+			t.Errorf("read again %d times, retried %d times, want 0 and 10", rereads, retries)
+		}
+	})
+	var log strings.Builder
+	g := &gateway{logger: slog.New(slog.NewTextHandler(&log, nil))}
+	a := &app{}
+	a.Env = func(string) (string, bool) { return "", false }
+	o := &overrides{file: filepath.Join(t.TempDir(), "missing.yaml")}
+	a.retry(t.Context(), g, o)
+	if log.String() != "" {
+		t.Errorf("a configuration without mistakes is retried: %s", log.String())
+	}
+	a.reconfigure(t.Context(), g, o, nil)
+	first := log.String()
+	a.retry(t.Context(), g, o)
+	if first == "" || log.String() != first || len(g.mistakes()) != 1 {
+		t.Errorf("the log has %q and then %q", first, log.String())
+	}
 }
 
 func TestFileThatIsGoneOrEmptyChangesNothing(t *testing.T) {

@@ -106,7 +106,7 @@ func (a *app) serve(ctx context.Context, o *overrides) error {
 		return err
 	}
 	return a.runUntilStopped(ctx, g, listeners, signals, func(ctx context.Context) {
-		f.follow(ctx, log, func() { a.reconfigure(ctx, g, o) })
+		f.follow(ctx, log, func() { a.reconfigure(ctx, g, o, nil) }, func() { a.retry(ctx, g, o) })
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -455,6 +456,30 @@ func (b *bench) setPaused(_ context.Context, name string, paused bool) error {
 		b.limiter.Resume()
 	}
 	return nil
+}
+
+// TestAnErasureCountsRequestsInFlight shows that pictures are not forgotten before the last request that may make one
+// has ended.
+func TestAnErasureCountsRequestsInFlight(t *testing.T) {
+	b := newBench(t)
+	var forgotten []string
+	b.api.Forget = func(owner string) error { forgotten = append(forgotten, owner); return nil }
+	b.want(b.call("POST", "/users", `{"username":"anna"}`), 201)
+	begin := func(about flow.About) *flow.Request {
+		return b.flow.Begin(t.Context(), about, func(error) {})
+	}
+	picture := begin(flow.About{ID: "req_1", Owner: "user:anna"})
+	begin(flow.About{ID: "req_2", Owner: "user:ben"})
+	begin(flow.About{ID: "req_3", Owner: "user:anna", Work: true}) // the state has it
+	b.want(b.call("POST", "/users/1/erase", ""), 200, "remaining", 1)
+	if forgotten != nil {
+		t.Errorf("forgotten while a request is in flight: %v", forgotten)
+	}
+	picture.End(flow.Result{})
+	b.want(b.call("POST", "/users/1/erase", ""), 200, "remaining", 0)
+	if !slices.Equal(forgotten, []string{"user:anna"}) {
+		t.Errorf("forgotten: %v", forgotten)
+	}
 }
 
 func TestFlowRoutesNeedARunningGateway(t *testing.T) {

@@ -103,7 +103,7 @@ type CreatedUser struct {
 // ErasedUser is the reply to the erasure of a user.
 type ErasedUser struct {
 	User
-	Remaining int `json:"remaining" doc:"responses and video jobs at work: erase again when they have ended"`
+	Remaining int `json:"remaining" doc:"requests, responses and video jobs at work: erase again when they have ended"`
 }
 
 // NewDeveloperToken is the body that creates a developer token.

@@ -226,7 +226,8 @@ func (c *requestContext) eraseUser() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A job at work still needs its uploads.
+	left += c.countInFlight(owner)
+	// A job at work still needs its uploads, and a request in flight may make a picture.
 	if c.Forget != nil && left == 0 {
 		if err := c.Forget(string(owner)); err != nil {
 			return nil, err
@@ -234,6 +235,20 @@ func (c *requestContext) eraseUser() (any, error) {
 	}
 	view, err := c.userView(u)
 	return ErasedUser{User: view, Remaining: left}, err
+}
+
+// countInFlight returns the number of requests of an owner that clients wait for. The state has the responses in the
+// background and the jobs.
+func (c *requestContext) countInFlight(owner state.Owner) (n int) {
+	if c.Overview == nil { // no gateway runs
+		return 0
+	}
+	for _, r := range c.Overview.Flow.Active(nil) {
+		if r.Owner == string(owner) && !r.Work {
+			n++
+		}
+	}
+	return n
 }
 
 // createLink returns a one-time link for a user.

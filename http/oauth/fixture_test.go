@@ -119,7 +119,8 @@ func start(t *testing.T, change func(*options)) *service {
 	oauth.New(oauth.Options{Logger: slog.New(slog.NewTextHandler(s.log, nil)), Registry: s.registry, Browser: guard,
 		Accounts: accounts{"anna": {12_500_000, 3_250_001}}, Redeemer: s.codes,
 		Issuer: o.issuer, Auto: func() oauth.Auto { return s.auto }, TopUpURL: func() string { return o.topUpURL },
-		Now: now}).Routes(func(pattern string, h http.HandlerFunc) { mux.HandleFunc(pattern, h) })
+		Mistakes: func() []string { return nil },
+		Now:      now}).Routes(func(pattern string, h http.HandlerFunc) { mux.HandleFunc(pattern, h) })
 	s.handler = mux
 	s.user = s.addUser("anna")
 	if s.secret, s.app, err = s.registry.RegisterApp(t.Context(), tokens.NewApp{Owner: s.user.ID, Name: "Weather",

@@ -51,6 +51,8 @@ type Options struct {
 	// TopUpURL returns the address of the operator's own top-up page, or "" to use the gateway's
 	// page.
 	TopUpURL func() string
+	// Mistakes returns what is wrong with the configuration file on disk, which administrators see.
+	Mistakes func() []string
 	Now      func() time.Time
 }
 

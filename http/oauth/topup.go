@@ -208,7 +208,7 @@ func (s *Service) topUpView(t *topUpRequest) *pages.TopUp {
 		t.formPurpose())},
 		Username: t.account.Username, Figures: pages.Figures{Remaining: remaining, Spent: spent}, Notice: t.notice}
 	if t.visitor.SignedIn() {
-		desk := pages.NewDesk(s.options.Browser, &t.visitor, s.options.TopUpURL())
+		desk := pages.NewDesk(s.options.Browser, &t.visitor, s.options.TopUpURL(), s.options.Mistakes())
 		view.Desk = &desk
 	}
 	if t.forAnotherAccount() {

@@ -60,7 +60,10 @@ func (a app) usersDelete(o *datadir.Flags) *cobra.Command {
 	c.Long = `Erase what is stored of a user, for good: e-mail address, password, sessions, tokens,
 consents, stored responses, conversations and the prompts of video jobs. The user's keys
 are revoked and the apps disabled. The name stays, with the entries of the ledger, the
-receipts and the usage, and no other user can get it.`
+receipts and the usage, and no other user can get it. A gateway that runs removes the
+user's pictures and uploads as well, and deletes responses and videos at their providers.
+Without one, pictures go within an hour and uploads within a day of the next start, and
+the gateway begins to delete at the providers then.`
 	c.Flags().BoolVar(&yes, "yes", false, "erase without a way back")
 	c.PreRunE = func(*cobra.Command, []string) error {
 		if !yes {

@@ -30,14 +30,18 @@ const OwnTopUp = "/topup?account=own"
 // DeskPurpose is the purpose of a desk's form token.
 const DeskPurpose = "desk"
 
-// NewDesk is the desk of who is signed in. topUp is the operator's own address
-// for adding money, "": there is none.
-func NewDesk(g *browser.Guard, v *browser.Visitor, topUp string) Desk {
+// NewDesk returns the frame of a page for a signed-in user. topUp is the operator's own address for adding money, or
+// "" for the gateway's page. mistakes are those of the configuration file, which only an administrator's page shows.
+func NewDesk(g *browser.Guard, v *browser.Visitor, topUp string, mistakes []string) Desk {
+	if !v.Session.User.Admin {
+		mistakes = nil
+	}
 	return Desk{
 		Username: v.Session.User.Username,
 		Admin:    v.Session.User.Admin,
 		Token:    g.FormToken(v, DeskPurpose),
 		TopUp:    cmp.Or(topUp, OwnTopUp),
+		Mistakes: mistakes,
 	}
 }
 

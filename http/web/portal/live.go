@@ -75,7 +75,7 @@ func (p *Portal) live(w http.ResponseWriter, r *http.Request) {
 	}
 	view := &pages.Live{Models: p.options.VideoModels()}
 	if visitor.SignedIn() {
-		desk := pages.NewDesk(p.options.Browser, &visitor, p.options.TopUpURL())
+		desk := p.deskOf(&visitor)
 		view.Desk, view.Token = &desk, p.options.Browser.FormToken(&visitor, livePage.purpose)
 	}
 	p.write(w, r, http.StatusOK, view)

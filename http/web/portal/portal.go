@@ -38,7 +38,8 @@ type Options struct {
 	// to the sender of r, and else "": only to a browser on this machine, only while there is no user, and only on a
 	// gateway without a configuration file. Nil means never. The page must not be stored by caches.
 	FirstKey func(r *http.Request) string
-	// Mistakes returns what is wrong with the configuration file on disk, which administrators see on every page.
+	// Mistakes returns what is wrong with the configuration file on disk, which administrators see on every page
+	// that has the side bar.
 	Mistakes func() []string
 	// TopUpURL replaces the gateway's own top-up page; "": it does not.
 	TopUpURL func() string
@@ -250,12 +251,14 @@ func (p *Portal) readForm(w http.ResponseWriter, r *http.Request) (url.Values, b
 	return form, true
 }
 
+// deskOf returns the frame of a page.
+func (p *Portal) deskOf(v *browser.Visitor) pages.Desk {
+	return pages.NewDesk(p.options.Browser, v, p.options.TopUpURL(), p.options.Mistakes())
+}
+
 // desk is the frame of a page, with what was just done if the address says so.
 func (rc *requestContext) desk() pages.Desk {
-	d := pages.NewDesk(rc.options.Browser, &rc.visitor, rc.options.TopUpURL())
-	if d.Admin {
-		d.Mistakes = rc.options.Mistakes()
-	}
+	d := rc.deskOf(&rc.visitor)
 	if rc.r.Method == http.MethodGet {
 		d.Notice = notices[rc.query("done")]
 	}
@@ -278,8 +281,7 @@ func (rc *requestContext) done(path, what string) {
 
 // missing is the page for what is not there, or not the visitor's.
 func (rc *requestContext) missing() {
-	rc.write(rc.w, rc.r, http.StatusNotFound,
-		&pages.Missing{Desk: pages.NewDesk(rc.options.Browser, &rc.visitor, rc.options.TopUpURL())})
+	rc.write(rc.w, rc.r, http.StatusNotFound, &pages.Missing{Desk: rc.deskOf(&rc.visitor)})
 }
 
 func (rc *requestContext) show(status int, view pages.View) { rc.write(rc.w, rc.r, status, view) }

@@ -662,9 +662,12 @@ func TestMistakesOfTheConfigurationAreForAdministrators(t *testing.T) {
 	h.mistakes = []string{"f.yaml:8:1: <more>: is not known"}
 	for name, want := range map[string]bool{"root": true, "anna": false} {
 		v := h.signedIn(name)
-		v.expect(v.get("/account"), http.StatusOK, "")
-		if got := strings.Contains(v.page, "f.yaml:8:1: &lt;more&gt;: is not known"); got != want {
-			t.Errorf("%s sees the mistake: %t", name, got)
+		for path, status := range map[string]int{"/account": http.StatusOK, "/live": http.StatusOK,
+			"/requests/unknown": http.StatusNotFound} {
+			v.expect(v.get(path), status, "")
+			if got := strings.Contains(v.page, "f.yaml:8:1: &lt;more&gt;: is not known"); got != want {
+				t.Errorf("%s sees the mistake on %s: %t", name, path, got)
+			}
 		}
 	}
 }
