@@ -37,9 +37,9 @@ type attempt struct {
 	reason   dialogue.Reason
 	counted  counter
 	metaSent bool
-	accepted atomic.Int32           // calls; see Outcome.Accepted
-	tier     atomic.Pointer[string] // see Outcome.ServiceTier; calls of one attempt run at the same time
-	calls    int                    // see Outcome.Calls
+	accepted atomic.Int32 // calls; see Outcome.Accepted
+	tiers    replyTiers   // see Outcome.ServiceTier
+	calls    int          // see Outcome.Calls
 	// failStream writes the terminal error event of the stream that runs; nil: no stream does. It is kept for the case
 	// that the attempt panics.
 	failStream func(dst []byte, err *dialogue.Error) []byte

@@ -215,3 +215,31 @@ func TestAFanOutWithoutMoneyMakesNoFurtherCalls(t *testing.T) {
 		}
 	})
 }
+
+// The calls of a fan-out may be served at several service tiers. The tier of the reply is then none, whichever call
+// ends last, so that the plain price is charged.
+func TestCallsAtSeveralServiceTiersHaveThePlainPrice(t *testing.T) {
+	for name, c := range map[string]struct {
+		tiers [4]string
+		want  string
+	}{
+		"all the same":     {[4]string{"batch", "batch", "batch", "batch"}, "batch"},
+		"the first":        {[4]string{"standard", "batch", "batch", "batch"}, ""},
+		"the last":         {[4]string{"batch", "batch", "batch", "standard"}, ""},
+		"the two in pairs": {[4]string{"batch", "standard", "standard", "batch"}, ""},
+		"one says nothing": {[4]string{"batch", "auto", "batch", "batch"}, "batch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(t *testing.T, s *stage) {
+				fourOf(s, 0, func(call *call) (*http.Response, error) {
+					time.Sleep(time.Duration(call.number) * time.Second)
+					tier := fmt.Sprintf(`"usage":{"service_tier":%q,`, c.tiers[call.number-1])
+					return document(200, strings.Replace(messagesReply("x"), `"usage":{`, tier, 1))(call)
+				})
+				if got := s.ask(s.request(dialoguetest.Chat, fourChoices)); got.ServiceTier != c.want || got.status != 200 {
+					t.Errorf("the tier is %q: %d %v", got.ServiceTier, got.status, got.err)
+				}
+			})
+		})
+	}
+}

@@ -8,7 +8,6 @@ import (
 	"stagedoor/actors/engine"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/fields"
-	"stagedoor/providers/shapes"
 	"stagedoor/providers/upstream"
 )
 
@@ -79,7 +78,6 @@ func (l *lateUsage) read(events *upstream.EventReader, done func() bool, see fun
 			return
 		}
 		if fields.CheckEvent(ev.Data) == nil {
-			l.attempt.keepTier(ev.Data)
 			see(&ev)
 		}
 	}
@@ -102,11 +100,13 @@ func usageOnly(emit func(*dialogue.Event)) func(*dialogue.Event) {
 	}
 }
 
-// parse is read for a reply that parser makes events of. Some parsers tell the usage only at
-// the end of the reply.
-func (l *lateUsage) parse(events *upstream.EventReader, parser shapes.Parser, emit func(*dialogue.Event)) {
-	l.read(events, parser.Done, func(ev *upstream.Event) { parser.Event(ev.Name, ev.Data, usageOnly(emit)) })
+// parse is read for a reply that is translated. Some parsers report the usage only at the end of the reply.
+func (l *lateUsage) parse(in *incoming) {
+	l.read(in.events, in.parser.Done, func(ev *upstream.Event) {
+		in.attempt.keepTier(&in.tier, ev.Data)
+		in.parser.Event(ev.Name, ev.Data, usageOnly(in.emit))
+	})
 	if l.outstanding() {
-		parser.EOF(usageOnly(emit))
+		in.parser.EOF(usageOnly(in.emit))
 	}
 }

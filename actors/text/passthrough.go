@@ -40,6 +40,7 @@ type passthrough struct {
 	late     *lateUsage
 	events   *upstream.EventReader // nil: the reply is no stream
 	out      *Buffer
+	tier     callTier
 	seen     bool // the first event
 	content  bool // a piece of answer has passed
 	inBand   bool // the failure is an event of the reply
@@ -70,7 +71,10 @@ func (u *passthrough) run(ctx context.Context) *upstream.Failure {
 
 // endFailed reads the usage that is still to come of a stream that failed, and prepares its end.
 func (u *passthrough) endFailed(f *upstream.Failure) {
-	u.late.read(u.events, u.tap.Done, func(ev *upstream.Event) { u.tap.Event(ev.Name, ev.Data) })
+	u.late.read(u.events, u.tap.Done, func(ev *upstream.Event) {
+		u.keepTier(&u.tier, ev.Data)
+		u.tap.Event(ev.Name, ev.Data)
+	})
 	u.noteUsage(u.tap.Usage(), u.tap.Reason())
 	u.conclude(f)
 }
@@ -104,7 +108,7 @@ func (u *passthrough) readWhole(ctx context.Context, reply *upstream.Reply, buf 
 		return engine.FailureOf(err)
 	}
 	u.keepModel(body)
-	u.keepTier(body)
+	u.keepTier(&u.tier, body)
 	u.keepNames(body)
 	u.keepProofs(body)
 	if u.observer != nil {
@@ -169,6 +173,7 @@ func (u *passthrough) take(ctx context.Context) (f *upstream.Failure, more bool)
 	ev, err := u.events.Next()
 	if u.late.left() {
 		if err == nil && u.tap.Answered() && fields.CheckEvent(ev.Data) == nil {
+			u.keepTier(&u.tier, ev.Data)
 			u.tap.Event(ev.Name, ev.Data)
 		}
 		return engine.Cancelled(ctx), false
@@ -210,7 +215,7 @@ func (u *passthrough) event(ctx context.Context, ev *upstream.Event) *upstream.F
 		ev.Data, ev.Plain = bytes.ToValidUTF8(ev.Data, replacement), false
 	}
 	u.keepModel(ev.Data)
-	u.keepTier(ev.Data)
+	u.keepTier(&u.tier, ev.Data)
 	if !u.seen {
 		u.seen = true
 		u.keepNames(ev.Data)

@@ -3,6 +3,7 @@ package text
 import (
 	"bytes"
 	"context"
+	"sync"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -136,22 +137,44 @@ const maxTier = 32
 
 var tierMember = []byte(`"service_tier"`)
 
-// keepTier records the service tier that a reply names, for prices of the catalogue's list. data is the reply or one of
-// its events. The last event with a tier counts, because some vendors repeat the requested tier until the end.
-func (a *attempt) keepTier(data []byte) {
+// replyTiers are the service tiers that the replies of an attempt name. Its calls run at the same time.
+type replyTiers struct {
+	mu    sync.Mutex
+	calls []*callTier // whose reply has named one
+}
+
+// callTier is the service tier that the reply to one call has named last, or "". The mutex of replyTiers guards it.
+type callTier struct{ name string }
+
+// keepTier records the service tier that the reply of a call names, for prices of the catalogue's list. data is the
+// reply or one of its events. The last event with a tier counts, because some vendors repeat the requested tier until
+// the end. The tier auto is only ever requested, so it says nothing of the reply.
+func (a *attempt) keepTier(of *callTier, data []byte) {
 	if a.c.Price != nil || !bytes.Contains(data, tierMember) {
 		return
 	}
-	if tier := firstString(data, a.shape.Telemetry.ReplyTier); tier != "" && len(tier) <= maxTier {
-		a.tier.Store(&tier)
+	if tier := firstString(data, a.shape.Telemetry.ReplyTier); tier != "" && tier != "auto" && len(tier) <= maxTier {
+		a.tiers.mu.Lock()
+		defer a.tiers.mu.Unlock()
+		if of.name == "" {
+			a.tiers.calls = append(a.tiers.calls, of)
+		}
+		of.name = tier
 	}
 }
 
-func (a *attempt) serviceTier() string {
-	if tier := a.tier.Load(); tier != nil {
-		return *tier
+// serviceTier returns the service tier of the attempt. It is "", for the plain price, if its calls were served at
+// several ones, because their usage is one sum.
+func (a *attempt) serviceTier() (tier string) {
+	a.tiers.mu.Lock()
+	defer a.tiers.mu.Unlock()
+	for i, call := range a.tiers.calls {
+		if i > 0 && call.name != tier {
+			return ""
+		}
+		tier = call.name
 	}
-	return ""
+	return tier
 }
 
 // keepNames records the id and the model of a reply that passes unchanged in its trace. data is the reply or its

@@ -323,7 +323,8 @@ type incoming struct {
 	late    *lateUsage // may be nil
 	emit    emitFunc
 	events  *upstream.EventReader // nil: the reply is no stream
-	pending int                   // bytes of events since the last flush
+	tier    callTier
+	pending int // bytes of events since the last flush
 }
 
 // open makes the call. The shape gives its parser before there is a reply, because a panic in between would leave the
@@ -361,7 +362,7 @@ func (in *incoming) read(flush flushFunc) *upstream.Failure {
 		if err != nil {
 			return engine.FailureOf(err)
 		}
-		in.attempt.keepTier(body)
+		in.attempt.keepTier(&in.tier, body)
 		in.parser.Body(body, in.emit)
 		return nil
 	}
@@ -388,10 +389,10 @@ func (in *incoming) take(flush flushFunc) (f *upstream.Failure, more bool) {
 	answered := in.parser.Answered()
 	if in.late.left() {
 		if err == nil && answered && fields.CheckEvent(ev.Data) == nil {
-			in.attempt.keepTier(ev.Data)
+			in.attempt.keepTier(&in.tier, ev.Data)
 			in.parser.Event(ev.Name, ev.Data, usageOnly(in.emit))
 		}
-		in.late.parse(in.events, in.parser, in.emit)
+		in.late.parse(in)
 		return engine.Cancelled(in.late.attempt.ctx), false
 	}
 	if errors.Is(err, io.EOF) || err != nil && answered {
@@ -402,7 +403,7 @@ func (in *incoming) take(flush flushFunc) (f *upstream.Failure, more bool) {
 	}
 	switch bad := fields.CheckEvent(ev.Data); {
 	case bad == nil:
-		in.attempt.keepTier(ev.Data)
+		in.attempt.keepTier(&in.tier, ev.Data)
 		in.parser.Event(ev.Name, ev.Data, in.emit)
 	case !answered:
 		in.emit(&dialogue.Event{Kind: dialogue.EventError, Err: bad})
@@ -416,7 +417,7 @@ func (in *incoming) take(flush flushFunc) (f *upstream.Failure, more bool) {
 	}
 	in.pending = 0
 	if f := flush(); f != nil {
-		in.late.parse(in.events, in.parser, in.emit)
+		in.late.parse(in)
 		return f, false
 	}
 	return nil, true
