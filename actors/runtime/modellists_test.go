@@ -130,7 +130,45 @@ func TestAListThatCannotBeReadLeavesTheLastOneForADay(t *testing.T) {
 	})
 }
 
-// A paused provider gets no request for its list, and a reading under way ends with the gateway.
+// A list that fails for good is tried again, and the other ones are not read more often for it.
+func TestAListThatFailsLeavesTheOthersToTheirSixHours(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		reads := make(map[dialogue.Shape]int)
+		s := beginLogging(t, journal.NewMemory(), kittest.Logger(t), func(o *runtime.Options) {
+			o.ListModels = func(_ context.Context, shape dialogue.Shape, _ *upstream.Client) ([]string, bool, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				if reads[shape]++; shape == dialoguetest.Messages {
+					return nil, false, errors.New("the key may not read lists")
+				}
+				return []string{"gpt-1"}, false, nil
+			}
+		})
+		specs := []catalog.Provider{{Name: "a", Shape: dialoguetest.Chat, BaseURL: "http://a.test"},
+			{Name: "b", Shape: dialoguetest.Messages, BaseURL: "http://b.test"}}
+		c, mistakes := catalog.New(specs, []catalog.Model{{Pattern: "gpt-*",
+			Targets: []catalog.Route{{Provider: "a", Model: "*"}, {Provider: "b", Model: "*"}}}})
+		if len(mistakes) > 0 {
+			t.Fatal(mistakes)
+		}
+		if err := s.Configure(t.Context(), c, specs); err != nil {
+			t.Fatal(err)
+		}
+		kittest.Pass(24 * time.Hour)
+		kittest.Quiesce()
+		mu.Lock()
+		good, bad := reads[dialoguetest.Chat], reads[dialoguetest.Messages]
+		mu.Unlock()
+		if good != 5 || bad != 1+24*6 {
+			t.Errorf("in a day the list was read %d times, and the one that fails %d times", good, bad)
+		}
+		s.end()
+	})
+}
+
+// A paused provider gets no request for its list, which counts for a day and is read soon after the pause. A reading
+// under way ends with the gateway.
 func TestListsOfPausedProvidersAreNotRead(t *testing.T) {
 	playLists(t, func(t *testing.T, l *lists) {
 		l.serve("http://a.test")
@@ -140,15 +178,21 @@ func TestListsOfPausedProvidersAreNotRead(t *testing.T) {
 		}
 		l.serve("http://a.test")
 		l.has("paused", "mine gpt-1", 1)
+		kittest.Pass(24 * time.Hour)
+		l.has("paused for a day", "mine gpt-1", 1)
+		kittest.Pass(10 * time.Minute)
+		l.has("paused for more than a day", "mine", 1)
 		if err := l.SetPaused(t.Context(), "a", false); err != nil {
 			t.Fatal(err)
 		}
+		kittest.Pass(10 * time.Minute)
+		l.has("no longer paused", "mine gpt-1", 2)
 		l.will(func(ctx context.Context) ([]string, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		})
 		l.serve("http://a.test")
-		l.has("under way", "mine gpt-1", 2)
+		l.has("under way", "mine gpt-1", 3)
 	})
 }
 
