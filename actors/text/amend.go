@@ -1,6 +1,7 @@
 package text
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 
@@ -28,6 +29,16 @@ func (a *attempt) amendAfter(f *upstream.Failure) {
 			f.Amended = a.shortened.more(req, f.PromptSize)
 		}
 	}
+}
+
+// isAboutCompaction reports whether a failure may be that of an upstream which does not compact conversations. Servers
+// of the shape refuse the item or the route, fail at it, or go on with the conversation as if the item were not there.
+func (a *attempt) isAboutCompaction(f *upstream.Failure) bool {
+	status := f.Err.Status
+	fails := f.Class == upstream.Transient && (!f.Answered || status == http.StatusInternalServerError ||
+		status == http.StatusNotImplemented)
+	return (fails || f.Class == upstream.CallerFault) && a.meta.Untouched && !f.LongPrompt && !f.Filtered &&
+		a.request.Head.Compaction != dialogue.NoCompaction
 }
 
 // targetName names the provider and the model of the attempt.

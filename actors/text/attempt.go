@@ -109,7 +109,7 @@ func (a *attempt) openPassthrough(ctx context.Context) (*passthrough, *upstream.
 	ctx, seen := a.beginCall(ctx, call.Stream)
 	head := &a.request.Head
 	o := shapes.TapOptions{Stream: head.Stream, HideUsage: !head.IncludeUsage, Choices: head.Choices(),
-		KeepReasoning: t.Caps.ReasoningContent == dialogue.ReasoningRequired}
+		KeepReasoning: t.Caps.ReasoningContent == dialogue.ReasoningRequired, Compaction: head.Compaction}
 	if t.Model != a.request.Head.Model {
 		o.Model = a.request.Head.Model
 	}
@@ -269,8 +269,7 @@ func (a *attempt) send(ctx context.Context, call shapes.Call, key string) (*upst
 	f.Schema = f.Schema && a.constrained()
 	f.Reasoning = f.Class == upstream.CallerFault && namesReasoning(decoded.Message) && a.hasProof(call.Body)
 	f.CallIDs = f.Class == upstream.CallerFault && a.meta.Untouched && namesCallIDs(decoded)
-	f.Compaction = f.Class == upstream.CallerFault && a.meta.Untouched && !f.LongPrompt && !f.Filtered &&
-		a.request.Head.Compaction != dialogue.NoCompaction
+	f.Compaction = a.isAboutCompaction(f)
 	a.judgeKey(key, f)
 	return nil, f
 }

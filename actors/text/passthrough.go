@@ -21,6 +21,16 @@ import (
 // answer. Past it the reply is committed and failures become stream errors.
 const holdLimit = 64 << 10
 
+// holdLimit bounds what is held back. The first events of a stream repeat the instructions and tools of the request,
+// which may be large. A reply that must have a compacted conversation is held back behind them, too, because a request
+// that is answered otherwise can be sent again only while nothing was sent to the client.
+func (u *passthrough) holdLimit() int {
+	if u.request.Head.Compaction != dialogue.NoCompaction {
+		return largeReply
+	}
+	return holdLimit
+}
+
 // usageWait bounds how long an upstream may take to tell the usage, or to end its
 // reply, once the answer is whole. Its client waits as long for the end.
 const usageWait = 2 * time.Second
@@ -116,7 +126,7 @@ func (u *passthrough) readWhole(ctx context.Context, reply *upstream.Reply, buf 
 	}
 	out, bad := u.tap.Body(body)
 	if bad != nil {
-		return u.refusedInBody(bad)
+		return u.refused(bad)
 	}
 	if f := u.withheld(u.tap.Reason(), func() bool { return u.shape.Answer.Bytes(out) > 0 }); f != nil {
 		return f
@@ -140,8 +150,11 @@ func (u *passthrough) readWhole(ctx context.Context, reply *upstream.Reply, buf 
 
 // otherForm is a whole reply to a request for a stream, or a stream to a request
 // for a whole one. Sending it as it is would break the client's parser, so it
-// goes through the dialogue after all.
+// goes through the dialogue after all. A compacted conversation cannot, and the text of any other reply is no summary.
 func (u *passthrough) otherForm(ctx context.Context, reply *upstream.Reply) *upstream.Failure {
+	if u.request.Head.Compaction != dialogue.NoCompaction {
+		return u.refused(dialogue.BadUpstream("the reply to a request to compact has another form"))
+	}
 	req, err := u.decode()
 	if err != nil {
 		return engine.CallerFault(err)
@@ -152,6 +165,13 @@ func (u *passthrough) otherForm(ctx context.Context, reply *upstream.Reply) *ups
 		defer func() { in.events.Release() }()
 		return in.read(flush)
 	})
+}
+
+// refused returns the failure for an error in the reply.
+func (u *passthrough) refused(err *dialogue.Error) *upstream.Failure {
+	f := u.refusedInBody(err)
+	f.Compaction = u.isAboutCompaction(f)
+	return f
 }
 
 func (u *passthrough) stream(ctx context.Context) *upstream.Failure {
@@ -190,7 +210,7 @@ func (u *passthrough) take(ctx context.Context) (f *upstream.Failure, more bool)
 	if u.tap.Answered() {
 		u.late.answerEnded()
 	}
-	hold := !u.content && !u.sink.Committed() && !u.tap.Done() && u.out.Len() < holdLimit
+	hold := !u.content && !u.sink.Committed() && !u.tap.Done() && u.out.Len() < u.holdLimit()
 	if hold || (u.events.Buffered() && u.out.Len() < flushAt && !u.tap.Done()) {
 		return nil, true
 	}
@@ -234,7 +254,7 @@ func (u *passthrough) event(ctx context.Context, ev *upstream.Event) *upstream.F
 	switch {
 	case verdict == shapes.Failed:
 		u.inBand = true
-		return u.refusedInBody(u.tap.Err())
+		return u.refused(u.tap.Err())
 	case verdict == shapes.Drop:
 		return nil
 	case u.tap.Done() && u.closes() && (content || u.begun()):

@@ -124,7 +124,8 @@ func TestAVendorThatCompactsIsAskedTo(t *testing.T) {
 			answerJSON(200, compacted)(w, r)
 			return
 		}
-		answerJSON(200, fmt.Sprintf(says[dialoguetest.Responses], "x"))(w, r)
+		answerJSON(200, `{"id":"resp_d","object":"response","status":"completed","output":[`+
+			gjson.Get(compacted, "output.1").Raw+`]}`)(w, r)
 	})
 	g := open(t, func(g *gateway) {
 		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: u.URL},
@@ -151,23 +152,81 @@ func TestAVendorThatCompactsIsAskedTo(t *testing.T) {
 	}
 }
 
-func TestAVendorThatRefusesToCompactIsAskedForASummary(t *testing.T) {
-	u := newUpstream(t, nil)
-	u.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		if strings.Contains(string(body), "compaction_trigger") {
-			answerJSON(400, `{"error":{"message":"Invalid value: 'compaction_trigger'.","param":"input[4]"}}`)(w, r)
-			return
+// Servers of the shape refuse the item, fail at it, or go on with the conversation, which ends the turn of a client.
+func TestAVendorThatDoesNotCompactIsAskedForASummary(t *testing.T) {
+	whole := fmt.Sprintf(says[dialoguetest.Responses], "I GO ON")
+	event := func(kind, rest string) string { return `data: {"type":"response.` + kind + `",` + rest + "}\n\n" }
+	// The beginning is larger than what is held back of other streams.
+	begun := event("created", `"response":{"id":"r","object":"response","status":"in_progress","output":[],`+
+		`"instructions":"`+strings.Repeat("x", 100<<10)+`"}`)
+	reasoning := event("reasoning_summary_text.delta", `"item_id":"rs","delta":"hm"`)
+	stream := func(events ...string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			io.WriteString(w, begun+reasoning+strings.Join(events, ""))
 		}
-		answerJSON(200, fmt.Sprintf(says[dialoguetest.Responses], "THE SUMMARY"))(w, r)
+	}
+	message := event("output_item.added", `"item":{"type":"message","id":"m","role":"assistant","content":[]}`)
+	for name, test := range map[string]struct {
+		stream bool
+		answer http.HandlerFunc
+	}{
+		"refuses": {false, answerJSON(400,
+			`{"error":{"message":"Invalid value: 'compaction_trigger'.","param":"input[4]"}}`)},
+		"fails":                 {false, answerJSON(501, `{"error":{"message":"not implemented"}}`)},
+		"goes on":               {false, answerJSON(200, whole)},
+		"goes on, not a stream": {true, answerJSON(200, whole)},
+		"goes on in a stream": {true, stream(message, event("output_text.delta", `"item_id":"m","delta":"I GO ON"`),
+			event("completed", `"response":`+whole))},
+		"goes on at the end": {true, stream(event("completed", `"response":`+whole))},
+		"fails in a stream": {true, stream(event("failed", `"response":{"status":"failed","error":{`+
+			`"code":"server_error","message":"unknown item"}}`))},
+	} {
+		u := newUpstream(t, nil)
+		var calls int
+		u.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			calls++
+			if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), "compaction_trigger") {
+				test.answer(w, r)
+				return
+			}
+			answerJSON(200, fmt.Sprintf(says[dialoguetest.Responses], "THE SUMMARY"))(w, r)
+		})
+		g := open(t, func(g *gateway) {
+			g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: u.URL},
+				catalog.Model{Pattern: "m"})
+		})
+		r := g.ok("POST", "/v1/responses", fmt.Sprintf(`{"model":"m","store":false,"stream":%t,"input":[%s,`+
+			`{"type":"compaction_trigger"}]}`, test.stream, longStory))
+		ended := gjson.ParseBytes(r.body)
+		if test.stream {
+			events := r.events()
+			ended = events[len(events)-1].Get("response")
+		}
+		if ended.Get("output.#").Int() != 1 || ended.Get("output.0.type").Str != "compaction" || calls != 2 ||
+			strings.Contains(string(r.body), "I GO ON") {
+			t.Errorf("%s: %d calls, got %s", name, calls, r.body)
+		}
+	}
+}
+
+func TestAVendorsCompactionPassesThroughAsItCame(t *testing.T) {
+	const reply = `data: {"type":"response.created","response":{"id":"r","status":"in_progress"}}` + "\n\n" +
+		`data: {"type":"response.output_item.done","item":{"type":"reasoning","id":"rs","summary":[]}}` + "\n\n" +
+		`data: {"type":"response.output_item.done","item":{"type":"compaction","encrypted_content":"o"}}` + "\n\n" +
+		`data: {"type":"response.completed","response":{"id":"r","status":"completed","output":[]}}` + "\n\n"
+	u := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		io.WriteString(w, reply)
 	})
 	g := open(t, func(g *gateway) {
 		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: u.URL},
 			catalog.Model{Pattern: "m"})
 	})
-	r := g.ok("POST", "/v1/responses", `{"model":"m","input":[`+longStory+`,{"type":"compaction_trigger"}]}`)
-	if r.get("output.#").Int() != 1 || r.get("output.0.type").Str != "compaction" {
-		t.Errorf("got %s", r.body)
+	r := g.ok("POST", "/v1/responses", `{"model":"m","store":false,"stream":true,"input":[`+longStory+
+		`,{"type":"compaction_trigger"}]}`)
+	if string(r.body) != reply || len(u.all()) != 1 {
+		t.Errorf("%d calls, got %s", len(u.all()), r.body)
 	}
 }
 

@@ -257,6 +257,8 @@ type TapOptions struct {
 	// KeepReasoning is set if the upstream wants its reasoning back (dialogue.ReasoningRequired). The Tap remembers it
 	// for clients that drop it.
 	KeepReasoning bool
+	// Compaction repeats Head.Compaction. Unless it is NoCompaction, a reply without a compacted conversation fails.
+	Compaction dialogue.Compaction
 }
 
 // Verdict says what happens to an event of a reply that passes through unchanged.

@@ -61,7 +61,7 @@ type Failure struct {
 	Reasoning bool
 	// CallIDs is set if the upstream may have refused the ids of calls that another upstream made.
 	CallIDs bool
-	// Compaction is set if the upstream may have refused to compact a conversation.
+	// Compaction is set if the upstream may have failed because it does not compact conversations.
 	Compaction bool
 	// Amended is set if the caller sends the request otherwise from now on, so that it may be sent again at once.
 	Amended bool

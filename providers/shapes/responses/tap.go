@@ -21,8 +21,10 @@ type tap struct {
 	usage    dialogue.Usage
 	reason   dialogue.Reason
 	calls    bool
-	done     bool
-	err      *dialogue.Error
+	// compacted is set when an item with the compacted conversation has come.
+	compacted bool
+	done      bool
+	err       *dialogue.Error
 }
 
 // Event looks at one event. Deltas, the bulk of them, are recognised by name and
@@ -43,12 +45,34 @@ func (t *tap) Event(name string, data []byte) ([]byte, shapes.Verdict, bool) {
 	case "response.failed", "error":
 		return t.fail(name, data)
 	case "response.output_item.added", "response.output_item.done":
-		t.calls = t.calls || isCall(gjson.GetBytes(data, "item.type").String())
-		return nil, shapes.Forward, name == "response.output_item.done"
+		item := gjson.GetBytes(data, "item")
+		t.see(item)
+		if kind := item.Get("type").Str; t.waits() && (isCall(kind) || kind == "message" &&
+			item.Get("role").Str == "assistant") {
+			return t.notCompacted()
+		}
+		return nil, shapes.Forward, name == "response.output_item.done" && !t.waits()
 	case "":
 		return t.nameless(data)
 	}
-	return nil, shapes.Forward, strings.HasSuffix(name, ".delta") || strings.HasSuffix(name, ".done")
+	return nil, shapes.Forward, (strings.HasSuffix(name, ".delta") || strings.HasSuffix(name, ".done")) && !t.waits()
+}
+
+// see notes an item of the output.
+func (t *tap) see(item gjson.Result) {
+	kind := item.Get("type").Str
+	t.calls = t.calls || isCall(kind)
+	t.compacted = t.compacted || isCompaction(kind)
+}
+
+// waits reports whether the reply must still bring a compacted conversation. Nothing else in it counts.
+func (t *tap) waits() bool { return t.options.Compaction != dialogue.NoCompaction && !t.compacted }
+
+// notCompacted fails a reply in which the model goes on with the conversation, as if it had not been asked to compact
+// it. Clients take such a reply for an error that they cannot mend.
+func (t *tap) notCompacted() ([]byte, shapes.Verdict, bool) {
+	t.err = dialogue.BadUpstream("the reply has no compacted conversation")
+	return nil, shapes.Failed, false
 }
 
 func isCall(kind string) bool { return kind == "function_call" || kind == "custom_tool_call" }
@@ -101,6 +125,9 @@ func (t *tap) rename(data []byte, path string) ([]byte, shapes.Verdict) {
 
 func (t *tap) terminal(data []byte) ([]byte, shapes.Verdict, bool) {
 	t.learn(gjson.GetBytes(data, "response"))
+	if t.waits() {
+		return t.notCompacted()
+	}
 	t.done = true
 	data, v := t.rename(data, "response.model")
 	return data, v, true
@@ -109,7 +136,7 @@ func (t *tap) terminal(data []byte) ([]byte, shapes.Verdict, bool) {
 func (t *tap) learn(response gjson.Result) {
 	t.usage.Merge(readUsage(response.Get("usage")))
 	response.Get("output").ForEach(func(_, item gjson.Result) bool {
-		t.calls = t.calls || isCall(item.Get("type").Str)
+		t.see(item)
 		return true
 	})
 	t.reason = reasonOf(response, t.calls)
@@ -151,6 +178,10 @@ func (t *tap) Body(body []byte) ([]byte, *dialogue.Error) {
 		}
 	}
 	t.learn(root)
+	if t.waits() {
+		t.notCompacted()
+		return nil, t.err
+	}
 	t.done = true
 	body, _ = t.rename(body, "model")
 	return body, nil
