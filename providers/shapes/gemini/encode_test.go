@@ -161,6 +161,15 @@ func TestArgumentsAreObjects(t *testing.T) {
 	}
 }
 
+func TestTheTextOfACustomToolKeepsItsWhiteSpace(t *testing.T) {
+	call := called("1", "apply_patch", " *** Begin Patch\n")
+	call.Call.Custom = true
+	body, _ := encode(t, &dialogue.Request{Turns: []dialogue.Turn{user(text("q")), assistant(call)}}, target())
+	if got := gjson.Get(body, "contents.1.parts.0.functionCall.args.input").Str; got != " *** Begin Patch\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestMediaFindsItsPlace(t *testing.T) {
 	part := func(m dialogue.Media) dialogue.Part { return dialogue.Part{Kind: dialogue.MediaPart, Media: &m} }
 	for _, row := range []struct {

@@ -45,11 +45,12 @@ func writeCall(w *jsonw.Writer, c *dialogue.Call, args, signature string) {
 // arguments and null become {}. The free text of a custom tool, any other JSON value and broken
 // JSON become the member "input" of an object.
 func writeArgs(w *jsonw.Writer, args string, custom bool) (wrapped bool) {
+	if custom {
+		w.Object().Key("input").String(args).End() // with its white space, which a patch needs
+		return false
+	}
 	args = strings.TrimSpace(args)
 	switch {
-	case custom:
-		w.Object().Key("input").String(args).End()
-		return false
 	case args == "" || args == "null":
 		w.Object().End()
 		return false

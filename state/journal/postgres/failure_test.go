@@ -682,8 +682,8 @@ func TestReadersThatAreSlowHoldNoConnections(t *testing.T) {
 	var ops []journal.Op
 	for i := range records {
 		value := []byte{byte(i)}
-		if i%200 == 0 {
-			value = make([]byte, 2<<20) // larger than a part, and so the only one in it
+		if i%300 == 0 {
+			value = make([]byte, 1<<20+1) // larger than a part, and so the only one in it
 		}
 		ops = append(ops, journal.Op{Table: journal.Event, Key: fmt.Appendf(nil, "%03d", i), Value: value})
 	}
