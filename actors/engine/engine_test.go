@@ -87,6 +87,7 @@ type fake struct {
 
 	holdErr   *dialogue.Error
 	settleErr *dialogue.Error
+	charge    int64
 	settling  chan struct{} // a settlement waits until it is closed; nil: it does not wait
 	mu        sync.Mutex
 	held      int
@@ -118,10 +119,11 @@ func (f *fake) Hold(context.Context, *Candidate) *dialogue.Error {
 }
 
 func (f *fake) Settlement() func(context.Context) *dialogue.Error {
-	return func(context.Context) *dialogue.Error {
+	return func(ctx context.Context) *dialogue.Error {
 		if f.settling != nil {
 			<-f.settling
 		}
+		flow.AddCharge(ctx, f.charge)
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.settled++

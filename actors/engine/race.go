@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"stagedoor/actors/telemetry"
+	"stagedoor/actors/throttle"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/upstream"
@@ -101,6 +102,7 @@ func (x *race) start() {
 	r.hedgedTo = index
 	x.join(l)
 	l.prepare(r, index)
+	r.flow.Hedge(l.candidate.Candidate)
 	r.engine.Metrics().Retried(l.candidate.Provider.Name, hedged)
 	trace.SpanFromContext(r.ctx).AddEvent(telemetry.EventHedge, trace.WithAttributes(
 		telemetry.Provider.String(l.candidate.Provider.Name), telemetry.Attempt.Int(l.candidate.Number)))
@@ -149,7 +151,7 @@ func (x *race) claim(l *leg) bool {
 	}
 	x.measure(l)
 	if l.flow = x.run.flow; len(x.all) > 1 {
-		l.flow.Attempt(l.candidate.Candidate)
+		l.flow.Choose(l.candidate.Candidate, l.candidate.Number)
 	}
 	return true
 }
@@ -177,11 +179,16 @@ func (x *race) lose(l *leg, f *upstream.Failure) {
 	if f == nil {
 		f = upstream.CancelledBy(ErrOvertaken)
 	}
-	if errors.Is(f, ErrOvertaken) && !l.candidate.Entered.IsZero() {
+	status, failure := f.Err.Status, throttle.KindOf(f.Class).String()
+	if errors.Is(f, ErrOvertaken) {
 		x.measure(l) // it would have taken longer
+		status, failure = 0, "overtaken"
 	}
+	x.mu.Lock()
+	x.run.flow.Failed(l.candidate.Number, status, failure)
+	x.mu.Unlock()
 	l.exchange.(forker).overtaken(f)
-	x.run.settle(l, func() {})
+	x.run.settle(l)
 }
 
 // measure records how long the first piece of a leg took.

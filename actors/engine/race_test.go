@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -159,6 +160,51 @@ func TestOnlyOneLegSettlesAndDelivers(t *testing.T) {
 			t.Errorf("settled %d and %d times", x.settled, other.settled)
 		}
 	})
+}
+
+func TestAHedgedRequestIsRecordedWithAllItsAttemptsAndCharges(t *testing.T) {
+	for name, test := range map[string]struct {
+		first, hedge time.Duration
+		want         []flow.Try
+	}{
+		"the first one wins": {3 * time.Second, time.Minute, []flow.Try{{Provider: "a"},
+			{Provider: "a", Failure: "overtaken"}}},
+		"the hedge wins": {time.Minute, time.Second, []flow.Try{{Provider: "a", Failure: "overtaken"},
+			{Provider: "a"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(t *testing.T, s *stage) {
+				var recorded *flow.Request
+				s.Engine.flow.SetRecorder(func(q *flow.Request) {
+					if recorded != nil {
+						t.Error("recorded twice")
+					}
+					recorded = q
+				})
+				other := &fake{try: patient(test.hedge, "other"), charge: 100}
+				x := &forking{fake: &fake{try: patient(test.first, "first"), charge: 7}}
+				x.fork = func() *fake { return other }
+				loser, winner := other, 1
+				if test.first > test.hedge {
+					loser, winner = x.fake, 2
+				}
+				loser.settling = make(chan struct{})
+				s.hedge(x, 1)
+				read(&x.run)
+				if kittest.Quiesce(); recorded != nil {
+					t.Error("recorded before the loser is settled")
+				}
+				close(loser.settling)
+				if kittest.Quiesce(); recorded == nil {
+					t.Fatal("not recorded")
+				}
+				attempts := recorded.View(time.Now()).Attempts
+				if recorded.Charged() != 107 || !slices.Equal(recorded.Tries(), test.want) || attempts != winner {
+					t.Errorf("charged %d, %+v, attempt %d", recorded.Charged(), recorded.Tries(), attempts)
+				}
+			})
+		})
+	}
 }
 
 // A request that is retried after a race without a winner does not go back to the target of its hedge.

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -45,6 +46,8 @@ type core struct {
 	started  time.Time
 	progress progress
 	slow     bool // the caller had to be waited for
+
+	unsettled atomic.Int32 // settlements under way
 
 	// While a race runs, these are under its lock.
 	attempts int  // begun so far
@@ -146,7 +149,7 @@ func (r *core) attempt() *upstream.Failure {
 
 // retry decides whether another attempt follows a failed one, and after how long.
 func (r *core) retry(f *upstream.Failure) (time.Duration, bool) {
-	r.flow.Failed(f.Err.Status, throttle.KindOf(f.Class).String())
+	r.flow.Failed(r.leg.candidate.Number, f.Err.Status, throttle.KindOf(f.Class).String())
 	facts := r.facts(f)
 	reserved := !r.retrying && r.engine.retries.take(r.engine.InFlight())
 	facts.budget = r.retrying || reserved
@@ -223,29 +226,35 @@ func (r *core) over(f *upstream.Failure) {
 // report shows how the request went, and has it settled if that has not been done.
 func (r *core) report() {
 	r.flow.End(r.leg.exchange.result())
-	if !r.settle(r.leg, r.flow.Record) {
+	r.settle(r.leg)
+	r.recordIfSettled()
+}
+
+// recordIfSettled is called when the request has ended and after each settlement of its legs. The last call records the
+// request, because only then its cost is known.
+func (r *core) recordIfSettled() {
+	if r.unsettled.Add(-1) < 0 {
 		r.flow.Record()
 	}
 }
 
 // settle settles a leg if that has not been done. The settlement counts as a request in flight, because a drain must
-// not end before it. The actors of accounts stop after a drain. It returns false if there is nothing to settle. Else
-// done is called after the settlement.
-func (r *core) settle(l *leg, done func()) bool {
+// not end before it. The actors of accounts stop after a drain.
+func (r *core) settle(l *leg) {
 	if l.money == nil || l.settled {
-		return false
+		return
 	}
+	r.unsettled.Add(1)
 	settle, ctx := l.money.Settlement(), r.flow.Charging(telemetry.Carry(context.Background(), r.ctx))
 	r.engine.inFlight.Enter()
 	r.engine.system.Go(r.engine.supervisor, "settle", func(context.Context) any {
 		defer r.engine.inFlight.Leave()
+		defer r.recordIfSettled()
 		if err := settle(ctx); err != nil {
 			r.engine.system.Logger().Error("request not settled", "cause", err)
 		}
-		done()
 		return nil
 	})
-	return true
 }
 
 // leave closes the output and gives up what the request still has.

@@ -47,7 +47,7 @@ type Request struct {
 	cancel   context.CancelCauseFunc // nil after the end; guarded by the shard's lock
 
 	candidate atomic.Pointer[catalog.Candidate]
-	attempts  atomic.Int32
+	attempts  atomic.Int32 // the number of the attempt that is shown
 	input     atomic.Int64
 	output    atomic.Int64
 	progress  atomic.Int64 // per cent of a job
@@ -55,7 +55,8 @@ type Request struct {
 	marked    atomic.Int32
 	marks     [maxMarks]atomic.Uint64
 	charged   atomic.Int64 // micro-dollars
-	tries     []Try        // of the goroutine that serves it; complete before the mark of Ended
+	begun     int          // attempts; with tries of the code that serves it, and complete before the mark of Ended
+	tries     []Try
 
 	result Result // written before the mark of Ended, so that a reader who sees the mark may read it
 }
@@ -101,17 +102,33 @@ type Try struct {
 	Failure string
 }
 
-// Attempt reports that the request tries a candidate.
+// Attempt reports that the request tries a candidate. Attempts are numbered from 1.
 func (r *Request) Attempt(c *catalog.Candidate) {
+	r.Hedge(c)
+	if r != nil {
+		r.Choose(c, r.begun)
+	}
+}
+
+// Choose reports which one of the attempts under way delivers the reply.
+func (r *Request) Choose(c *catalog.Candidate, number int) {
+	if r != nil {
+		r.candidate.Store(c)
+		r.attempts.Store(int32(number))
+	}
+}
+
+// Hedge reports that the request tries a further candidate while an attempt is under way, which is still the one that
+// is shown.
+func (r *Request) Hedge(c *catalog.Candidate) {
 	if r == nil {
 		return
 	}
-	r.candidate.Store(c)
-	r.attempts.Add(1)
-	if c == nil {
-		return
+	r.begun++
+	var try Try
+	if c != nil {
+		try = Try{Provider: c.Provider.Name, Model: c.Model}
 	}
-	try := Try{Provider: c.Provider.Name, Model: c.Model}
 	if len(r.tries) == maxMarks { // as of the marks, the last one counts
 		r.tries[maxMarks-1] = try
 		return
@@ -119,11 +136,11 @@ func (r *Request) Attempt(c *catalog.Candidate) {
 	r.tries = append(r.tries, try)
 }
 
-// Failed reports that the attempt that began last has failed.
-func (r *Request) Failed(status int, failure string) {
-	if r != nil && len(r.tries) > 0 {
-		last := &r.tries[len(r.tries)-1]
-		last.Status, last.Failure = status, failure
+// Failed reports why an attempt failed.
+func (r *Request) Failed(number, status int, failure string) {
+	if r != nil && (number < maxMarks || number == r.begun) {
+		try := &r.tries[min(number, maxMarks)-1]
+		try.Status, try.Failure = status, failure
 	}
 }
 

@@ -301,7 +301,7 @@ func recordOf(q *flow.Request, keyName func(string) string) requestlog.Record {
 		Losses: bounded(res.Losses), Degraded: bounded(res.Degraded), Took: res.Took, Queued: res.Queued,
 		First: v.First,
 		Input: v.Input, Cached: max(res.Usage.CacheRead, 0), Output: v.Output, Reasoning: max(res.Usage.Reasoning, 0),
-		Images: int64(res.Images), Cost: q.Charged(), Attempts: v.Attempts}
+		Images: int64(res.Images), Cost: q.Charged(), Attempts: max(v.Attempts, len(q.Tries()))}
 	if res.Status != 0 {
 		rec.Status, rec.Code, rec.Error = res.Status, identifier(res.Code), bounded(res.Text)
 	}

@@ -69,7 +69,7 @@ func end(t testing.TB, r *flow.Registry, owner string, result flow.Result) *flow
 	about := flow.About{ID: "req_1", Owner: owner, Key: "key_1", Model: "m", Shape: "chat"}
 	q := r.Begin(t.Context(), about, func(error) {})
 	q.Attempt(&catalog.Candidate{Provider: &catalog.Provider{Name: "one"}, Model: "m-1"})
-	q.Failed(503, "overloaded")
+	q.Failed(1, 503, "overloaded")
 	q.Enter(flow.Resting)
 	q.Attempt(&catalog.Candidate{Provider: &catalog.Provider{Name: "two"}, Model: "m-2"})
 	q.Enter(flow.Waiting)

@@ -158,6 +158,9 @@ func status(value string) (Term, error) {
 	if ok := err == nil && n >= 100 && n <= 599; !ok && value != "4xx" && value != "5xx" {
 		return Term{}, errors.New("status: must be a number from 100 to 599, 4xx or 5xx")
 	}
+	if err == nil {
+		value = strconv.Itoa(n) // without a sign or zeros
+	}
 	return Term{Field: "status", Text: value}, nil
 }
 
@@ -205,17 +208,18 @@ func (r *Record) Words() []string {
 	if r.Upstream != r.Model {
 		model += " " + r.Upstream
 	}
-	failure := r.Code + " " + r.Error + " " + r.Reason
-	provider := r.Provider
-	for i := range r.Tries {
-		if !strings.Contains(provider, r.Tries[i].Provider) {
-			provider += " " + r.Tries[i].Provider
-		}
-		if !strings.Contains(failure, r.Tries[i].Failure) {
-			failure += " " + r.Tries[i].Failure
+	providers, failures := []string{r.Provider}, []string{r.Code, r.Error, r.Reason}
+	add := func(all *[]string, text string) {
+		if !slices.Contains(*all, text) {
+			*all = append(*all, text)
 		}
 	}
-	return []string{r.ID, r.User, key, model, provider, r.Shape, failure, r.Losses + " " + r.Degraded, r.marks()}
+	for i := range r.Tries {
+		add(&providers, r.Tries[i].Provider)
+		add(&failures, r.Tries[i].Failure)
+	}
+	return []string{r.ID, r.User, key, model, strings.Join(providers, " "), r.Shape, strings.Join(failures, " "),
+		r.Losses + " " + r.Degraded, r.marks()}
 }
 
 func (r *Record) marks() string {
@@ -294,7 +298,9 @@ func phrase(text string, part bool) string {
 	return p
 }
 
-// tokens divides a text as the index does: into letters and digits.
+// tokens divides a text as the index does: into letters, with their combining marks, and digits.
 func tokens(text string) []string {
-	return strings.FieldsFunc(text, func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsNumber(c) })
+	return strings.FieldsFunc(text, func(c rune) bool {
+		return !unicode.IsLetter(c) && !unicode.IsNumber(c) && !unicode.Is(unicode.Mn, c)
+	})
 }

@@ -31,6 +31,7 @@ func TestASearchIsReadAsTyped(t *testing.T) {
 		"took:<1.5s":      {{Field: "took", Operator: "<", Number: 1_500_000}},
 		"in:7":            {{Field: "in", Operator: "=", Number: 7}},
 		"status:5XX":      {{Field: "status", Text: "5xx"}},
+		"status:+0429":    {{Field: "status", Text: "429"}},
 		"12:30":           {{Text: "12:30"}},
 		"user: - ()":      {{Text: "user:"}},
 	} {

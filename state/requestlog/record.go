@@ -55,7 +55,8 @@ type Record struct {
 	Steps     []Step        `json:"steps"`
 }
 
-// Try is one attempt. Status and Failure are 0 and "" if it did not fail.
+// Try is one attempt. Status and Failure are 0 and "" if it did not fail. Failure is "overtaken", without a status, if
+// another attempt at the same time (hedging) was faster.
 type Try struct {
 	Provider string `json:"provider"`
 	Model    string `json:"model"`

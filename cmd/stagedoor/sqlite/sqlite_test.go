@@ -178,6 +178,21 @@ func TestASearchFindsByAnyFieldAndByTextOfErrors(t *testing.T) {
 	}
 }
 
+func TestASearchFindsNamesAsTheyAreWrittenAndEachProviderTried(t *testing.T) {
+	log := open(t, filepath.Join(t.TempDir(), sqlite.FileName))
+	r := record(1)
+	r.KeyName, r.Provider = "cafe\u0301s", "azure2"
+	r.Tries = []requestlog.Try{{Provider: "azure"}, {Provider: "azure2"}}
+	if err := log.Append(t.Context(), []requestlog.Record{r}); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"key:cafe\u0301s", "cafe\u0301", "key:cafés", "provider:azure", "provider:azure2"} {
+		if len(find(t, log, requestlog.Query{}, text)) != 1 {
+			t.Errorf("%q finds nothing", text)
+		}
+	}
+}
+
 func TestAnOwnerFindsOnlyTheirOwnRequests(t *testing.T) {
 	log := open(t, filepath.Join(t.TempDir(), sqlite.FileName))
 	fill(t, log, 0, 100)

@@ -423,7 +423,10 @@ func (o *OneRequest) Lanes() (lanes []Lane) {
 			number = max(number, o.Attempts)
 		}
 		lane := Lane{Name: fmt.Sprintf("Attempt %d, %s", number, t.Provider), Badge: "OK", Tone: "good"}
-		if t.Status != 0 {
+		switch {
+		case t.Status == 0 && t.Failure != "": // a hedge, or the attempt that one has overtaken
+			lane.Badge, lane.Tone = t.Failure, "line"
+		case t.Status != 0:
 			lane.Badge, lane.Tone = fmt.Sprintf("%d %s", t.Status, strings.ReplaceAll(t.Failure, "_", " ")), "bad"
 		}
 		lane.Parts = o.parts(func(s *requestlog.Step) bool { return s.Attempt == number })
