@@ -199,7 +199,7 @@ func (g *gateway) build(
 		Connections: connections(allowedMemory(os.DirFS("/"), c.Limits.MemoryMiB)),
 		ID:          newID,
 		Health:      g.health,
-		Stale:       g.staleness(&c.Cluster),
+		Stale:       g.staleness(),
 		HTTPS:       strings.HasPrefix(cmp.Or(c.OAuth.Issuer, address), "https:"),
 	}
 	if options.Media, err = g.mediaHandlers(ctx, c, env); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"stagedoor/actors/throttle"
 	"stagedoor/cmd/stagedoor/cli"
+	"stagedoor/cmd/stagedoor/datadir"
 	"stagedoor/http/server"
 )
 
@@ -24,10 +25,11 @@ func (g *gateway) health(ctx context.Context) (h server.Health) {
 		h.Degraded = append(h.Degraded, server.Condition{Code: "disk_full",
 			Message: "the disk of the data directory is nearly full: changes are refused until there is room"})
 	}
-	if g.stale() {
+	shared := datadir.SharedStore(g.store)
+	if shared != nil && shared.Silent() > maxSilence {
 		h.Blocking = append(h.Blocking, server.Condition{Code: "database_unreachable",
 			Message: "the database of cluster.store cannot be reached, and another gateway may have taken over"})
-	} else if g.config.Load().Cluster.Store != "" && g.store.Stats().Full != nil {
+	} else if shared != nil && g.store.Stats().Full != nil {
 		h.Degraded = append(h.Degraded, server.Condition{Code: "database_unreachable",
 			Message: "the database of cluster.store cannot be reached: changes are refused until it can"})
 	}

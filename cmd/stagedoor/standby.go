@@ -14,6 +14,7 @@ import (
 	"stagedoor/cmd/stagedoor/datadir"
 	"stagedoor/http/server"
 	"stagedoor/state"
+	"stagedoor/state/journal"
 )
 
 // errEnough ends a stand-by that was stopped before it served.
@@ -52,18 +53,39 @@ func standBy(
 	})
 	wg.Go(func() { pingManager(waiting) })
 	err := shared.Await(waiting)
+	if err == nil {
+		err = catchUp(waiting, g.state)
+	}
 	end(nil)
 	wg.Wait()
 	if err != nil {
 		return datadir.Unavailable(err)
 	}
-	// The last changes of the gateway that was live are applied before this one changes anything.
-	if err := state.Run(ctx, g.state, func(*state.Tx) error { return nil }); err != nil {
-		return datadir.Unavailable(err)
-	}
 	g.logger.Info("taking over")
 	return nil
 }
+
+// catchUp applies the last changes of the gateway that was live before this one changes anything. The database often
+// fails together with that gateway, so catchUp tries again for as long as the database cannot be reached.
+func catchUp(ctx context.Context, s *state.State) error {
+	for {
+		err := state.Run(ctx, s, func(*state.Tx) error { return nil })
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err == nil || s.Err() != nil || !errors.Is(err, journal.ErrUnreachable):
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(betweenTries):
+		}
+	}
+}
+
+// betweenTries is the time after which catchUp asks the database again.
+const betweenTries = 200 * time.Millisecond
 
 // standbyOptions returns what the server of a stand-by needs.
 func standbyOptions(g *gateway, c *config.Config) server.Options {
@@ -95,21 +117,16 @@ func pingManager(ctx context.Context) {
 	}
 }
 
-// maxSilence bounds the time for which a gateway with a stand-by goes on without its database. The stand-by may have
-// taken over and, for example, revoked a key.
+// maxSilence bounds the time for which a gateway goes on without its database. Another one may have taken its place
+// and, for example, revoked a key: a stand-by, one that was started under another name, or any after nodes expel.
 const maxSilence = 10 * time.Second
 
 // staleness returns the condition under which requests are refused because another gateway may have taken over, or nil
-// if there can be none.
-func (g *gateway) staleness(c *config.Cluster) func() bool {
+// if there can be none. It holds at once when the database has refused this gateway.
+func (g *gateway) staleness() func() bool {
 	shared := datadir.SharedStore(g.store)
-	if shared == nil || !c.Standby {
+	if shared == nil {
 		return nil
 	}
-	return func() bool { return shared.Silent() > maxSilence }
-}
-
-func (g *gateway) stale() bool {
-	stale := g.staleness(&g.config.Load().Cluster)
-	return stale != nil && stale()
+	return func() bool { return shared.Silent() > maxSilence || g.store.Stats().Poisoned != nil }
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -14,8 +15,12 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"stagedoor/cmd/stagedoor/datadir"
+	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 	"stagedoor/state/statetest/pgserver"
 )
 
@@ -28,18 +33,19 @@ type pair struct {
 	dir      string
 	database *pgserver.Server
 	upstream string
+	alone    bool // the gateways do not stand by
 }
 
 // start starts a gateway, and returns when it stands by if it is to, or else serves.
 func (p *pair) start(name string, standby bool) *program {
 	p.t.Helper()
 	file := p.file(name)
-	text := fmt.Sprintf("data: %s\ncluster: {store: %q, node: %s, standby: true, files: %s}\nlisten: 127.0.0.1:0\n"+
+	text := fmt.Sprintf("data: %s\ncluster: {store: %q, node: %s, standby: %t, files: %s}\nlisten: 127.0.0.1:0\n"+
 		"telemetry: {metrics: {prometheus: true}}\n"+
 		"providers:\n  s: {shape: sandbox}\n  v: {shape: videos, base_url: %q, api_keys: [k]}\n"+
 		"models:\n  m: {targets: [{provider: s, model: m}]}\n"+
 		"  paid: {targets: [{provider: s, model: m}], price: {input: 10, output: 100}}\n  video: {targets: [{provider: v, model: video-2}]}\n",
-		filepath.Join(p.dir, name), p.database.URL(), name, filepath.Join(p.dir, "files"), p.upstream+"/v1")
+		filepath.Join(p.dir, name), p.database.URL(), name, !p.alone, filepath.Join(p.dir, "files"), p.upstream+"/v1")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		p.t.Fatal(err)
 	}
@@ -329,13 +335,14 @@ func TestNothingAcknowledgedIsLostWhenGatewaysAreKilledAndFrozenInTurn(t *testin
 	command(t, nil, "state", "verify", "--config", p.file(names[0])).check(t, exitOK, "nothing is wrong", "")
 }
 
-// A gateway that has a stand-by refuses requests when it has not reached the database for a while, because what it
-// knows may be out of date. It goes on when the database is back.
-func TestAGatewayThatHasAStandbyDoesNotServeWithoutItsDatabase(t *testing.T) {
+// A gateway refuses requests when it has not reached the database for a while, because what it knows may be out of
+// date: another one may have taken its place, also if it has no stand-by. It goes on when the database is back.
+func TestAGatewayDoesNotServeForLongWithoutItsDatabase(t *testing.T) {
 	p := startPair(t)
 	if p == nil {
 		return
 	}
+	p.alone = true
 	g := p.start("gw-1", false)
 	key := createKey(t, "", "--config", p.file("gw-1"))
 	p.database.Crash()
@@ -352,6 +359,91 @@ func TestAGatewayThatHasAStandbyDoesNotServeWithoutItsDatabase(t *testing.T) {
 	}
 	g.await("answers again", func() bool { return g.ask(key.Key, "m") == http.StatusOK })
 	g.stop()
+}
+
+// A database that is away for longer than the lease does not cost a healthy gateway its place.
+func TestAGatewayKeepsItsPlaceWhenTheDatabaseWasAway(t *testing.T) {
+	p := startPair(t)
+	if p == nil {
+		return
+	}
+	first := p.start("gw-1", false)
+	second := p.start("gw-2", true)
+	key := createKey(t, "", "--config", p.file("gw-1"))
+	p.database.Crash()
+	time.Sleep(6 * time.Second) // longer than the lease
+	if err := p.database.Run(); err != nil {
+		t.Fatal(err)
+	}
+	command(t, nil, "keys", "revoke", key.ID, "--config", p.file("gw-1")).check(t, exitOK, "revoked", "")
+	if got := first.ask(key.Key, "m"); got != http.StatusUnauthorized {
+		t.Errorf("a key that was revoked after the database came back is answered %d", got)
+	}
+	if code, text := second.get("/readyz", ""); code != http.StatusServiceUnavailable ||
+		!strings.Contains(text, "standby") {
+		t.Errorf("/readyz of the stand-by: %d %s", code, text)
+	}
+	second.stop()
+	first.stop()
+}
+
+// cutOff is the store of a gateway that has lost its database or its place.
+type cutOff struct {
+	journal.Store
+	datadir.Shared
+	silent time.Duration
+	failed error
+}
+
+func (c *cutOff) Silent() time.Duration { return c.silent }
+func (c *cutOff) Stats() journal.Stats  { return journal.Stats{Poisoned: c.failed} }
+
+func TestAGatewayWhosePlaceWasTakenIsStaleAtOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		store cutOff
+		stale bool
+	}{
+		"reaches the database":        {},
+		"has not reached it for long": {cutOff{silent: maxSilence + 1}, true},
+		"was fenced":                  {cutOff{failed: journal.ErrFenced}, true},
+	} {
+		g := &gateway{store: &c.store}
+		if got := g.staleness()(); got != c.stale {
+			t.Errorf("%s: stale %t", name, got)
+		}
+	}
+	if (&gateway{store: journal.NewMemory()}).staleness() != nil {
+		t.Error("a gateway without a database can be stale")
+	}
+}
+
+// awayAtFirst is a store that cannot be reached at first.
+type awayAtFirst struct {
+	journal.Shared
+	refusals int
+}
+
+func (a *awayAtFirst) Head(ctx context.Context) (journal.Position, error) {
+	if a.refusals > 0 {
+		a.refusals--
+		return journal.Position{}, journal.ErrUnreachable
+	}
+	return a.Shared.Head(ctx)
+}
+
+func TestATakeoverWaitsForADatabaseThatIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &awayAtFirst{Shared: journal.Alone(journal.NewMemory())}
+		s, err := schema.Open(store, time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		store.refusals = 3
+		if err := catchUp(t.Context(), s); err != nil || store.refusals != 0 {
+			t.Errorf("after %d more refusals: %v", store.refusals, err)
+		}
+	})
 }
 
 // A stand-by that is stopped before it has served ends at once.

@@ -48,7 +48,7 @@ type Shared interface {
 	Members() Members
 }
 
-// Members are the nodes of a Shared. Whether a node is live is decided by the store's clock only.
+// Members are the nodes of a Shared. List says which are live by the clock of the store.
 type Members interface {
 	// Beat says that this node is live. The error is ErrFenced if it was expelled.
 	Beat(ctx context.Context) error

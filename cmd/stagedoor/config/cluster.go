@@ -8,9 +8,8 @@ import (
 
 // Cluster names a database that keeps the state in place of the data directory.
 type Cluster struct {
-	Store Secret `yaml:"store" doc:"URL of a Postgres database for the state; default: $STAGEDOOR_CLUSTER_STORE"`
-	Node  string `yaml:"node" doc:"name of this gateway in that database; default: the host's name"`
-	// Standby also makes a gateway refuse requests once it has not reached the database for a while.
+	Store   Secret `yaml:"store" doc:"URL of a Postgres database for the state; default: $STAGEDOOR_CLUSTER_STORE"`
+	Node    string `yaml:"node" doc:"name of this gateway in that database; default: the host's name"`
 	Standby bool   `yaml:"standby" doc:"wait while another gateway uses that database, and take over when it ends"`
 	Files   string `yaml:"files" doc:"directory for pictures and uploads that both gateways have; default: in the data directory"`
 }

@@ -176,8 +176,6 @@ func (s *Store) result(a *appending, rows []entryRow) (journal.Position, error) 
 		return a.at, err
 	case len(entries) == 0: // the entry at the position is as it should be, but the end of the log is not
 		return a.at, fmt.Errorf("%w: its end is not its last entry", journal.ErrForked)
-	case entries[0].Position == a.next():
-		return a.next(), nil // an earlier sending arrived
 	}
 	return a.at, &journal.BehindError{Entries: entries, More: len(entries) == maxTail}
 }
@@ -205,7 +203,8 @@ func (s *Store) send(ctx context.Context, conn *pgx.Conn, a *appending) ([]entry
 		if err != nil {
 			return nil, err
 		}
-		return pgx.CollectRows(rows, pgx.RowToStructByPos[entryRow])
+		found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[entryRow])
+		return found, replicated(conn, err)
 	}
 	b := &pgx.Batch{}
 	b.Queue(callAppend, s.values(a)...)
@@ -225,10 +224,39 @@ func (s *Store) send(ctx context.Context, conn *pgx.Conn, a *appending) ([]entry
 	if err == nil {
 		s.turn = false
 	}
-	return found, err
+	return found, replicated(conn, err)
+}
+
+// unreplicatedKey names the note that noteUnreplicated leaves on a connection.
+const unreplicatedKey = "stagedoor: unreplicated"
+
+// errUnreplicated says that the wait for a synchronous standby of the database was cancelled after a commit. The commit
+// can be seen then, but it is lost if the standby takes the place of the primary.
+var errUnreplicated = errors.New("it is not known whether the commit was replicated")
+
+// noteUnreplicated notes the warning that a wait for synchronous replication was cancelled. The warning has no code of
+// its own, and its text may be in any language, so every general warning counts. The function append raises none.
+func noteUnreplicated(conn *pgconn.PgConn, n *pgconn.Notice) {
+	if n.Code == "01000" {
+		conn.CustomData()[unreplicatedKey] = true
+	}
+}
+
+// replicated returns err, or errUnreplicated if the commit that has just succeeded on a connection was not replicated.
+func replicated(conn *pgx.Conn, err error) error {
+	noted := conn.PgConn().CustomData()
+	if _, warned := noted[unreplicatedKey]; warned && err == nil {
+		err = errUnreplicated
+	}
+	delete(noted, unreplicatedKey)
+	return err
 }
 
 // arrived reports whether an append has been made that was sent on another connection.
+//
+// That its entry can be read is not enough. A database that waits for its synchronous standby shows a commit at once
+// when the connection that waits breaks or its statement is cancelled, although the standby may never get it. So a
+// change follows that changes nothing. Once that has been replicated, all that was committed before it has been, too.
 func (s *Store) arrived(ctx context.Context, conn *pgx.Conn, a *appending) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.options.AnswerWait)
 	defer cancel()
@@ -236,7 +264,11 @@ func (s *Store) arrived(ctx context.Context, conn *pgx.Conn, a *appending) (bool
 	err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM stagedoor.node WHERE id = $1 AND epoch = $2 AND seq = $3)
 		OR EXISTS (SELECT FROM stagedoor.log WHERE lsn = $4 AND tag = $5)`,
 		s.options.Node, s.epoch, a.seq, int64(a.at.LSN)+1, a.newTag).Scan(&arrived)
-	return arrived, err
+	if err == nil && arrived {
+		_, err = conn.Exec(ctx, "UPDATE stagedoor.head SET format = format")
+		err = replicated(conn, err)
+	}
+	return arrived && err == nil, err
 }
 
 // conclude makes the outcome of an append certain after a sending was refused while an earlier one may be under way,

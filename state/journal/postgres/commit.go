@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"stagedoor/state/journal"
 )
@@ -21,7 +22,7 @@ func (s *Store) Commit(ctx context.Context, batches []journal.Batch) (lsn journa
 		return 0, err
 	}
 	var refused error // by this function, not by the database
-	err = pgx.BeginTxFunc(ctx, s.pool, short, func(tx pgx.Tx) error {
+	err = s.commitReplicated(ctx, func(tx pgx.Tx) error {
 		var number, tag int64
 		err := tx.QueryRow(ctx, "SELECT lsn, tag FROM stagedoor.head FOR UPDATE").Scan(&number, &tag)
 		if err != nil {
@@ -62,6 +63,14 @@ func (s *Store) Commit(ctx context.Context, batches []journal.Batch) (lsn journa
 	}
 	s.lsn.Store(max(s.lsn.Load(), uint64(lsn)))
 	return lsn, nil
+}
+
+// commitReplicated calls do in a transaction, and returns errUnreplicated if that was committed but not replicated.
+func (s *Store) commitReplicated(ctx context.Context, do func(pgx.Tx) error) error {
+	return s.pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error {
+		_ = replicated(c.Conn(), nil) // a warning of an earlier use of the connection is not about this one
+		return replicated(c.Conn(), pgx.BeginTxFunc(ctx, c, short, do))
+	})
 }
 
 // planAt plans batches on what the database holds, which must not change meanwhile.

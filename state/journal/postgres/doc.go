@@ -23,6 +23,12 @@
 // seconds is refused with journal.ErrUnreachable, and nothing has changed. An append that the database refuses after an
 // earlier sending of it got no answer is voided, so that the earlier one cannot arrive later.
 //
+// An append that may not have reached a synchronous standby of the database, because the wait for it was cancelled,
+// counts as one without a reply. It is acknowledged after a later change was replicated.
+//
+// A node is expelled only by another one that has itself seen its beat unchanged for a lease, with the database
+// answering. Times of the database are not compared, and the time in which it was away does not count.
+//
 // A node whose lease has ended, or whose name another process has taken, is journal.ErrFenced and cannot append. Its
 // transactions, on which other nodes wait, are ended by the database after a few seconds if it hangs.
 //

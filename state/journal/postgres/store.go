@@ -21,7 +21,8 @@ import (
 type Options struct {
 	// Node is the name of this process among those that write. A process of the same name that runs still is fenced.
 	Node string
-	// Lease is the time for which a node that does not beat counts as live. The default is five seconds.
+	// Lease is the time for which this node must see the beat of another one unchanged before it may expel it. The
+	// default is five seconds.
 	Lease time.Duration
 	// AnswerWait bounds the wait for an answer of the database, after which the connection is taken for broken. The
 	// default is ten seconds.
@@ -67,6 +68,7 @@ type Store struct {
 	beaten   atomic.Pointer[time.Time] // when the last beat that counted was sent
 	fenced   atomic.Bool
 	changed  chan struct{}
+	silence  silence // of the other nodes
 
 	running context.Context // until Close
 	stop    context.CancelFunc
@@ -133,6 +135,9 @@ func connect(url string, o Options) (*Store, error) {
 	// Appending relies on seeing what was committed while it waited.
 	config.ConnConfig.RuntimeParams["default_transaction_isolation"] = "read committed"
 	config.ConnConfig.RuntimeParams["application_name"] = "stagedoor " + o.Node
+	// Without its warnings a commit that was not replicated would look like one that was.
+	config.ConnConfig.RuntimeParams["client_min_messages"] = "warning"
+	config.ConnConfig.OnNotice = noteUnreplicated
 	if config.ConnConfig.ValidateConnect == nil {
 		// A standby is behind the end of the log, so a refusal that is decided on it could be wrong. With several hosts
 		// in the URL the next one is tried. A primary that only reads is accepted, because its records can be read.
@@ -152,8 +157,8 @@ func connect(url string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// join begins an epoch of this node. While another one is live that must not be, it becomes a stand-by, or waits for
-// the other's lease to end if Options do not say so.
+// join begins an epoch of this node. While another one is live that must not be, it becomes a stand-by, or waits until
+// it has seen the other one silent for a lease if Options do not say so.
 func (s *Store) join(ctx context.Context) error {
 	for deadline := time.Now().Add(2 * s.options.Lease); ; {
 		other, err := s.tryJoin(ctx)
@@ -205,12 +210,16 @@ func (s *Store) tryJoin(ctx context.Context) (other string, err error) {
 }
 
 // alone calls do in a transaction in which no other node joins, with the name of another live node that is in the way,
-// if there is one. Nodes that have not beaten for the length of the lease are expelled before. first, if not nil, is
+// if there is one. Nodes that have been silent for the length of the lease are expelled before. first, if not nil, is
 // called before anything else.
+//
+// The transaction does not wait for a synchronous standby of the database, so that a live node can be replaced while
+// that standby is away. Nothing that was acknowledged depends on it: an append of this node is acknowledged only after
+// it was replicated, and this transaction, which is before it in the log of the database, with it.
 func (s *Store) alone(
 	ctx context.Context, first func(context.Context, pgx.Tx) error, do func(tx pgx.Tx, live string) error,
 ) error {
-	return pgx.BeginTxFunc(ctx, s.pool, short, func(tx pgx.Tx) error {
+	err := pgx.BeginTxFunc(ctx, s.pool, short, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(schemaLock)); err != nil {
 			return err
 		}
@@ -219,26 +228,27 @@ func (s *Store) alone(
 				return err
 			}
 		}
-		_, err := tx.Exec(ctx, `UPDATE stagedoor.node SET live = false
-			WHERE id <> $1 AND live AND beat < clock_timestamp() - $2::interval`, s.options.Node, s.options.Lease)
+		if _, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = local"); err != nil {
+			return err
+		}
+		live, err := s.expelSilent(ctx, tx)
 		if err != nil {
 			return err
 		}
-		live := ""
-		if !s.options.Several {
-			err := tx.QueryRow(ctx, "SELECT id FROM stagedoor.node WHERE id <> $1 AND live ORDER BY id LIMIT 1",
-				s.options.Node).Scan(&live)
-			if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-				return err
-			}
+		if s.options.Several {
+			live = ""
 		}
 		return do(tx, live)
 	})
+	if err != nil {
+		s.silence.forget()
+	}
+	return err
 }
 
 // Await returns when this node may append: at once, unless Options made it a stand-by. Then it waits until the live
-// node has left, has been expelled or has not beaten for the length of its lease. It goes on while the database cannot
-// be reached. The error is ErrFenced if the stand-by was expelled or another process has taken its name.
+// node has left, has been expelled or was seen not to beat for the length of the lease. It goes on while the database
+// cannot be reached. The error is ErrFenced if the stand-by was expelled or another process has taken its name.
 func (s *Store) Await(ctx context.Context) error {
 	for s.standby.Load() {
 		if s.fenced.Load() {
@@ -381,7 +391,7 @@ func (s *Store) Standby() bool { return s.standby.Load() }
 // Leaving returns a channel that is closed when this node has been asked to leave.
 func (s *Store) Leaving() <-chan struct{} { return s.leaving }
 
-// Silent returns the time since the database was last asked something that it has answered.
+// Silent returns the time since the database was last asked something that it has answered with this node in its epoch.
 func (s *Store) Silent() time.Duration { return time.Since(*s.contact.Load()) }
 
 // contacted notes that the database has answered what it was asked at a time.

@@ -21,6 +21,8 @@ const (
 	forgetAfter = 24 * time.Hour
 	// Entries are kept for nodes that were away for a short time. A node that needs older ones loads all records.
 	keepEntries = 10 * time.Minute
+	// awaitStandby is the time for which entries are kept for a stand-by that does not beat.
+	awaitStandby = time.Hour
 	// maxTrim bounds what is deleted at a time.
 	maxTrim = 10_000
 	// maxSwept bounds the large values that are deleted by one statement.
@@ -30,21 +32,22 @@ const (
 // watch listens for entries of other nodes and beats until the store is closed.
 func (s *Store) watch() {
 	for wait := pollEvery; s.running.Err() == nil; {
-		began := time.Now()
+		before := s.beaten.Load()
 		err := s.listen(s.running)
 		if s.running.Err() != nil || s.fenced.Load() {
 			return
 		}
 		away := fmt.Errorf("%w: %w", journal.ErrUnreachable, err)
 		s.away.Store(&away)
-		if time.Since(began) > time.Minute {
+		// A stand-by gives this node a lease to beat again after the database was away, and much of that must be left.
+		if s.beaten.Load() != before {
 			wait = pollEvery
 		}
 		select {
 		case <-s.running.Done():
 		case <-time.After(wait):
 		}
-		wait = min(2*wait, 2*time.Second)
+		wait = min(2*wait, time.Second)
 	}
 }
 
@@ -56,7 +59,11 @@ func (s *Store) listen(ctx context.Context) error {
 		defer cancel()
 		return do(ctx)
 	}
-	conn, err := pgx.ConnectConfig(ctx, s.config.Copy())
+	config := s.config.Copy()
+	// A beat does not wait for a synchronous standby of the database, which may be away. A beat that is lost in a
+	// failover costs nothing.
+	config.RuntimeParams["synchronous_commit"] = "local"
+	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return err
 	}
@@ -76,7 +83,7 @@ func (s *Store) listen(ctx context.Context) error {
 		before, asked := s.followed.Load(), time.Now()
 		var at journal.Position
 		if err := bounded(func(ctx context.Context) (err error) {
-			at, err = head(ctx, conn)
+			at, err = s.headAsMember(ctx, conn)
 			return err
 		}); err != nil {
 			return err
@@ -116,9 +123,7 @@ func (s *Store) beat(ctx context.Context, q executor) error {
 		WHERE id = $1 AND epoch = $2 AND (live OR standby) RETURNING leaving`,
 		s.options.Node, s.epoch, int64(s.applied())).Scan(&leaving)
 	if errors.Is(err, pgx.ErrNoRows) {
-		s.fenced.Store(true)
-		s.hint() // the state asks for the tail and learns it
-		return journal.ErrFenced
+		return s.fence()
 	}
 	if err != nil {
 		return readError(err)
@@ -128,6 +133,27 @@ func (s *Store) beat(ctx context.Context, q executor) error {
 		s.leave.Do(func() { close(s.leaving) })
 	}
 	return nil
+}
+
+// headAsMember returns the end of the log if this node is still in its epoch, and ErrFenced if it is not. A node that
+// was away so learns that it was replaced from the first answer that it gets, before it counts itself as up to date.
+func (s *Store) headAsMember(ctx context.Context, q querier) (at journal.Position, err error) {
+	var lsn, tag int64
+	var member bool
+	err = q.QueryRow(ctx, `SELECT lsn, tag, EXISTS (SELECT FROM stagedoor.node
+		WHERE id = $1 AND epoch = $2 AND (live OR standby)) FROM stagedoor.head`, s.options.Node, s.epoch).
+		Scan(&lsn, &tag, &member)
+	if err == nil && !member {
+		err = s.fence()
+	}
+	return journal.Position{LSN: journal.LSN(lsn), Tag: uint64(tag)}, err
+}
+
+// fence notes that the epoch of this node has ended.
+func (s *Store) fence() error {
+	s.fenced.Store(true)
+	s.hint() // the state asks for the tail and gets the error
+	return journal.ErrFenced
 }
 
 // tidyUp tidies and measures now and then until the store is closed. It does so beside the listener, because a node
@@ -145,13 +171,15 @@ func (s *Store) tidyUp() {
 	}
 }
 
-// tidy deletes entries that are older than an age and that all live nodes have applied, but never the last one, large
-// values that no record refers to, and nodes that were expelled long ago.
+// tidy deletes entries that are older than an age and that all live nodes and stand-bys have applied, but never the
+// last one, large values that no record refers to, and nodes that were expelled long ago. A stand-by that has not
+// beaten for awaitStandby does not count, since it may never come back.
 func (s *Store) tidy(ctx context.Context, q executor, age time.Duration) error {
 	_, err := q.Exec(ctx, `DELETE FROM stagedoor.log WHERE lsn < least(
-			(SELECT min(applied) FROM stagedoor.node WHERE live),
+			(SELECT min(applied) FROM stagedoor.node
+				WHERE live OR standby AND beat > clock_timestamp() - $3::interval),
 			(SELECT min(lsn) + $2 FROM stagedoor.log), (SELECT lsn FROM stagedoor.head))
-		AND added < clock_timestamp() - $1::interval`, age, maxTrim)
+		AND added < clock_timestamp() - $1::interval`, age, maxTrim, awaitStandby)
 	if err != nil {
 		return err
 	}
