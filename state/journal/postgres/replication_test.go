@@ -39,10 +39,10 @@ func loseReplica(t *testing.T, server *pgserver.Server) (back func()) {
 }
 
 // waits returns the process that waits for replication in a statement with a text, once there is another one than
-// before.
+// before. It fails if there is none for long.
 func waits(t *testing.T, text string, before int) int {
 	t.Helper()
-	for {
+	for late := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
 		var pid int
 		err := admin.QueryRow(ctx, `SELECT coalesce(min(pid), 0) FROM pg_stat_activity
 			WHERE wait_event = 'SyncRep' AND query LIKE '%' || $1 || '%' AND pid <> $2`, text, before).Scan(&pid)
@@ -52,7 +52,9 @@ func waits(t *testing.T, text string, before int) int {
 		if pid != 0 {
 			return pid
 		}
-		time.Sleep(time.Millisecond)
+		if time.Now().After(late) {
+			t.Fatalf("no process waits for replication in %q", text)
+		}
 	}
 }
 
