@@ -84,3 +84,11 @@ func TestAMagnitudeGrowsWithItsNumber(t *testing.T) {
 		}
 	}
 }
+
+func TestARequestWhoseClientLeftIsNotAFailure(t *testing.T) {
+	for status, want := range map[int]bool{OK: false, ClientLeft: false, 429: true, 502: true} {
+		if r := (Record{Status: status}); r.Failed() != want {
+			t.Errorf("%d: failed is %t", status, r.Failed())
+		}
+	}
+}

@@ -71,14 +71,17 @@ type Step struct {
 	AtUs    int64  `json:"at_us"` // microseconds since the beginning
 }
 
-// OK is the status of a request without an error.
-const OK = 200
+// OK is the status of a request without an error, and ClientLeft that of one whose client closed the connection.
+const (
+	OK         = 200
+	ClientLeft = 499
+)
 
 // SlowFirst is the time until the first token from which on a request counts as slow.
 const SlowFirst = 3 * time.Second
 
-// Failed reports whether the client got an error.
-func (r *Record) Failed() bool { return r.Status != OK }
+// Failed reports whether the client got an error. A client that left got none.
+func (r *Record) Failed() bool { return r.Status != OK && r.Status != ClientLeft }
 
 // Slow reports whether the first token took long. Without a first token the whole time counts.
 func (r *Record) Slow() bool {

@@ -266,16 +266,13 @@ func ShortID(id string) string {
 	return "…" + id[len(id)-8:]
 }
 
-// clientLeft is the status of a request whose client closed the connection.
-const clientLeft = 499
-
 // Result returns the result in a word, and its class.
 func (r *RequestRow) Result() string {
 	switch {
+	case r.Status == requestlog.ClientLeft:
+		return "disconnected"
 	case !r.Failed():
 		return "OK"
-	case r.Status == clientLeft:
-		return "disconnected"
 	}
 	return strconv.Itoa(r.Status)
 }
@@ -283,10 +280,10 @@ func (r *RequestRow) Result() string {
 // Tone returns the class of the result.
 func (r *RequestRow) Tone() string {
 	switch {
+	case r.Status == requestlog.ClientLeft:
+		return "line"
 	case !r.Failed():
 		return "good"
-	case r.Status == clientLeft:
-		return "line"
 	}
 	return "bad"
 }
@@ -344,7 +341,7 @@ func (r *RequestRow) parts(wanted func(*requestlog.Step) bool) (parts []Part) {
 			parts = append(parts, Part{class[0], r.share(from), r.share(max(to-from, r.scale/250))})
 		}
 	}
-	if n := len(parts); n > 0 && r.Failed() && r.Status != clientLeft && wanted(&r.Steps[len(r.Steps)-1]) {
+	if n := len(parts); n > 0 && r.Failed() && wanted(&r.Steps[len(r.Steps)-1]) {
 		parts = append(parts, Part{"ff", r.share(r.Took - min(r.scale/125, r.Took)), r.share(r.scale / 125)})
 	}
 	return parts
