@@ -146,21 +146,7 @@ func (g *gateway) build(
 	if err := g.observe(); err != nil {
 		return err
 	}
-	g.overview = &httpflow.Overview{
-		Flow:      g.flow,
-		Serving:   g.runtime.Providers,
-		SetPaused: g.runtime.SetPaused,
-		Pause:     g.runtime.Pause,
-		Tree:      g.runtime.Tree,
-		Now:       time.Now,
-		KeyName: func(id string) string {
-			key, err := g.auth.ByID(id)
-			if err != nil {
-				return "" // it was deleted, or belongs to a page
-			}
-			return key.Name
-		},
-	}
+	g.overview = g.newOverview()
 	g.auth = auth.New(identity.AccessOf(g.state), g.state.Now)
 	g.admin = adminapi.New(
 		adminapi.Options{Logger: g.logger, State: g.state, Registry: g.runtime.Tokens(), Ledger: g.runtime.Ledger(),
@@ -220,6 +206,21 @@ func (g *gateway) build(
 	}
 	g.server = server.New(options)
 	return g.resume(ctx, handlers)
+}
+
+// newOverview returns what the pages and the API show of requests in flight, providers and actors.
+func (g *gateway) newOverview() *httpflow.Overview {
+	return &httpflow.Overview{Flow: g.flow, Serving: g.runtime.Providers, SetPaused: g.runtime.SetPaused,
+		Pause: g.runtime.Pause, Tree: g.runtime.Tree, Now: time.Now, KeyName: g.keyName}
+}
+
+// keyName returns the name of an API key, or "" if it was deleted, its user is disabled, or it belongs to a page.
+func (g *gateway) keyName(id string) string {
+	key, err := g.auth.ByID(id)
+	if err != nil {
+		return ""
+	}
+	return key.Name
 }
 
 // resume goes on with what an earlier process left. It comes last: what is begun

@@ -23,13 +23,7 @@ func (g *gateway) startRequestLog(c *config.Config) {
 			return sqlite.Open(sqlite.Options{Path: path, Limits: limits, Now: time.Now, Logger: g.logger,
 				Room: func() int64 { return logRoom(data) }})
 		},
-		Key: func(id string) string {
-			key, err := g.auth.ByID(id)
-			if err != nil { // it was removed meanwhile, or its user was disabled
-				return ""
-			}
-			return key.Name
-		}}
+		Key: g.keyName}
 	if data != "memory" {
 		o.Remove = func() error { return sqlite.Remove(path) }
 	}

@@ -367,20 +367,27 @@ func TestTheLogSurvivesARestart(t *testing.T) {
 	}
 }
 
+// written returns the bytes of a closed file of a log with n requests.
+func written(t *testing.T, path string, n int) []byte {
+	t.Helper()
+	log := open(t, path)
+	fill(t, log, 0, n)
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return whole
+}
+
 func TestABrokenFileIsSetAside(t *testing.T) {
 	for name, content := range map[string]string{"no database": strings.Repeat("what is this?", 1000), "cut": ""} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), sqlite.FileName)
 			if content == "" {
-				log := open(t, path)
-				fill(t, log, 0, 500)
-				if err := log.Close(); err != nil {
-					t.Fatal(err)
-				}
-				whole, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
-				}
+				whole := written(t, path, 500)
 				clear(whole[len(whole)/8:])
 				content = string(whole)
 			}
@@ -404,15 +411,7 @@ func TestABrokenFileIsSetAside(t *testing.T) {
 
 func TestAFileThatOnlyReadersFindBrokenIsSetAside(t *testing.T) {
 	path := filepath.Join(t.TempDir(), sqlite.FileName)
-	log := open(t, path)
-	fill(t, log, 0, 2000)
-	if err := log.Close(); err != nil {
-		t.Fatal(err)
-	}
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := written(t, path, 2000)
 	page := bytes.Index(whole, []byte(`"id":"req_000100"`)) / 4096 * 4096 // no writer reads this page
 	clear(whole[page : page+4096])
 	if err := os.WriteFile(path, whole, 0o600); err != nil {
@@ -434,15 +433,7 @@ func TestAFileThatOnlyReadersFindBrokenIsSetAside(t *testing.T) {
 
 func TestALogWhoseFileCouldNotBeReplacedGoesOnLater(t *testing.T) {
 	path := filepath.Join(t.TempDir(), sqlite.FileName)
-	log := open(t, path)
-	fill(t, log, 0, 500)
-	if err := log.Close(); err != nil {
-		t.Fatal(err)
-	}
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := written(t, path, 500)
 	clear(whole[len(whole)/8:])
 	if err := errors.Join(os.WriteFile(path, whole, 0o600), os.Mkdir(path+sqlite.Broken, 0o700)); err != nil {
 		t.Fatal(err)
