@@ -34,7 +34,9 @@ NORACE   := -gcflags=golang.org/x/crypto/argon2=-race=0 -gcflags=github.com/dlcl
 # The compiler takes a third less processor time if it collects garbage rarely, and a tenth less without debug
 # information. Programs that tests look at keep Go's defaults.
 COMPILE  := GOGC=400 GOMEMLIMIT=2GiB GOFLAGS='$(strip $(GOFLAGS) -gcflags=all=-dwarf=false)'
-DEFAULTS := -exec 'env -u GOGC -u GOMEMLIMIT'
+# Each test program is run through .ci/tools, which installs Postgres while others are compiled.
+DATABASE := "$(CURDIR)/.ci/tools" database
+DEFAULTS := -exec '$(DATABASE) env -u GOGC -u GOMEMLIMIT'
 # Tests that -short shortens, among them all property tests: their files and names.
 LONG     := grep -rlE 'testing\.Short\(\)|rapid\.Check' --include=*_test.go actors cmd http providers state
 NAMES    := awk '/^func / { name = $$2; sub(/\(.*/, "", name) } /testing\.Short\(\)|rapid\.Check|rounds\(\)/ { print name }'
@@ -71,7 +73,9 @@ test: ## Go tests, the race detector, browsers and real clients (JOBS=n at a tim
 # wait for disks and databases, so that others run beside them.
 .PHONY: test-race
 test-race: tools-build ## the tests of packages whose goroutines share data, with the race detector
-	$(COMPILE) go test -race -short $(NORACE) -p 3 -vet=off -ldflags=-w -timeout 25m $$(go list ./... | grep -E '^stagedoor/($(RACE))' | sort -r)
+	@$(DATABASE) &
+	$(COMPILE) go test -race -short $(NORACE) -exec '$(DATABASE)' -p 3 -vet=off -ldflags=-w -timeout 25m \
+	  $$(go list ./... | grep -E '^stagedoor/($(RACE))' | sort -r)
 
 .PHONY: test-plain
 test-plain: tools-build ## the Go tests of the other packages, in full, without the race detector
@@ -84,7 +88,8 @@ test-long: tools-build ## the tests that test-race shortens, in full, without th
 
 .PHONY: race
 race: tools-build ## the Go tests of all packages with the race detector, in full
-	$(COMPILE) go test -race $(NORACE) -vet=off -ldflags=-w -timeout 0 $$(go list ./... | grep -v '^stagedoor/test')
+	$(COMPILE) go test -race $(NORACE) -exec '$(DATABASE)' -vet=off -ldflags=-w -timeout 0 \
+	  $$(go list ./... | grep -v '^stagedoor/test')
 
 # None of these results comes from the test cache, which does not see the program.
 .PHONY: test-program

@@ -16,15 +16,7 @@ import (
 // A gateway with cluster.store keeps everything in the database: what was acknowledged is there after a kill, also for
 // a gateway with another, empty data directory, and a store in files can be moved into it.
 func TestStateInPostgresSurvivesAKill(t *testing.T) {
-	server, err := pgserver.Start("fsync=off")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if server == nil {
-		t.Log("there is no Postgres on this machine, so nothing was tested")
-		return
-	}
-	t.Cleanup(server.Stop)
+	server := pgserver.New(t, "fsync=off")
 	dir := directory(t)
 	old, exported, file := filepath.Join(dir, "old"), filepath.Join(dir, "export"), filepath.Join(dir, "gateway.yaml")
 	moved := createKey(t, old)

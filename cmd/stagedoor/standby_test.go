@@ -122,15 +122,7 @@ func (p *program) took(since time.Time) {
 func startPair(t *testing.T) *pair {
 	t.Helper()
 	t.Parallel()
-	server, err := pgserver.Start("fsync=off")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if server == nil {
-		t.Log("there is no Postgres on this machine, so nothing was tested")
-		return nil
-	}
-	t.Cleanup(server.Stop)
+	server := pgserver.New(t, "fsync=off")
 	dir := directory(t)
 	upstream := begin(t, dir, "sandbox", "--listen", "127.0.0.1:0")
 	const says = "the sandbox is listening on "
@@ -143,9 +135,6 @@ func startPair(t *testing.T) *pair {
 // A gateway that is killed loses nothing that was acknowledged: its stand-by has the keys, and goes on with the jobs.
 func TestAStandbyTakesOverFromAKilledGateway(t *testing.T) {
 	p := startPair(t)
-	if p == nil {
-		return
-	}
 	first := p.start("gw-1", false)
 	second := p.start("gw-2", true)
 
@@ -200,9 +189,6 @@ func TestAStandbyTakesOverFromAKilledGateway(t *testing.T) {
 // A gateway that hangs is replaced as if it were dead. When it goes on, it can change nothing and ends.
 func TestAStandbyTakesOverFromAGatewayThatHangsWhichThenEnds(t *testing.T) {
 	p := startPair(t)
-	if p == nil {
-		return
-	}
 	first := p.start("gw-1", false)
 	second := p.start("gw-2", true)
 	key := createKey(t, "", "--config", p.file("gw-1"))
@@ -269,9 +255,6 @@ func bill(url *atomic.Pointer[string], key string, stop <-chan struct{}) (acknow
 // that ended a moment before may be lost, as in any crash (docs/decisions/036-text-is-charged-after-its-reply.md).
 func TestNothingAcknowledgedIsLostWhenGatewaysAreKilledAndFrozenInTurn(t *testing.T) {
 	p := startPair(t)
-	if p == nil {
-		return
-	}
 	names := []string{"gw-1", "gw-2"}
 	live, other := p.start(names[0], false), p.start(names[1], true)
 	for _, args := range [][]string{{"users", "create", "anna"}, {"credits", "add", "anna", "1000"}} {
@@ -339,9 +322,6 @@ func TestNothingAcknowledgedIsLostWhenGatewaysAreKilledAndFrozenInTurn(t *testin
 // date: another one may have taken its place, also if it has no stand-by. It goes on when the database is back.
 func TestAGatewayDoesNotServeForLongWithoutItsDatabase(t *testing.T) {
 	p := startPair(t)
-	if p == nil {
-		return
-	}
 	p.alone = true
 	g := p.start("gw-1", false)
 	key := createKey(t, "", "--config", p.file("gw-1"))
@@ -364,9 +344,6 @@ func TestAGatewayDoesNotServeForLongWithoutItsDatabase(t *testing.T) {
 // A database that is away for longer than the lease does not cost a healthy gateway its place.
 func TestAGatewayKeepsItsPlaceWhenTheDatabaseWasAway(t *testing.T) {
 	p := startPair(t)
-	if p == nil {
-		return
-	}
 	first := p.start("gw-1", false)
 	second := p.start("gw-2", true)
 	key := createKey(t, "", "--config", p.file("gw-1"))
@@ -449,9 +426,6 @@ func TestATakeoverWaitsForADatabaseThatIsAway(t *testing.T) {
 // A stand-by that is stopped before it has served ends at once.
 func TestAStandbyCanBeStopped(t *testing.T) {
 	p := startPair(t)
-	if p == nil {
-		return
-	}
 	first := p.start("gw-1", false)
 	second := p.start("gw-2", true)
 	second.stop()

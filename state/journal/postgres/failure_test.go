@@ -185,9 +185,6 @@ func length() time.Duration {
 
 func TestWhatWasAcknowledgedCountsOnceWhenConnectionsBreak(t *testing.T) {
 	server := server(t)
-	if server == nil {
-		return
-	}
 	url, network := empty(t, server), &network{}
 	a, b := openNode(t, url, "a", network), openNode(t, url, "b", network)
 	stop := make(chan struct{})
@@ -215,9 +212,6 @@ func TestWhatWasAcknowledgedCountsOnceWhenConnectionsBreak(t *testing.T) {
 
 func TestWhatWasAcknowledgedSurvivesACrashOfTheDatabase(t *testing.T) {
 	server := server(t)
-	if server == nil {
-		return
-	}
 	url, network := empty(t, server), &network{}
 	a, b := openNode(t, url, "a", network), openNode(t, url, "b", network)
 	stop := make(chan struct{})
@@ -239,9 +233,6 @@ func TestWhatWasAcknowledgedSurvivesACrashOfTheDatabase(t *testing.T) {
 
 func TestANodeThatCannotReachTheDatabaseRefusesChangesAndServesReads(t *testing.T) {
 	server := server(t)
-	if server == nil {
-		return
-	}
 	network := &network{}
 	a := openNode(t, empty(t, server), "a", network)
 	credit := func() error {
@@ -276,9 +267,6 @@ const lease = 300 * time.Millisecond
 
 func TestASecondNodeIsRefusedWhileTheFirstIsLive(t *testing.T) {
 	server := server(t)
-	if server == nil {
-		return
-	}
 	url := empty(t, server)
 	a := open(t, url, postgres.Options{Node: "a"})
 	// Longer than a beat, so that a stays live.
@@ -303,9 +291,6 @@ func commitOne(t *testing.T, s *postgres.Store) {
 
 func TestANodeWhoseLeaseHasEndedIsFenced(t *testing.T) {
 	server := server(t)
-	if server == nil {
-		return
-	}
 	url, network := empty(t, server), &network{}
 	a := open(t, url, postgres.Options{Node: "a", Configure: network.configure})
 	at, err := a.Head(ctx)
@@ -332,9 +317,6 @@ func TestANodeWhoseLeaseHasEndedIsFenced(t *testing.T) {
 
 func TestLargeValuesThatNoRecordHasAreRemoved(t *testing.T) {
 	server := server(t)
-	if server == nil {
-		return
-	}
 	a := open(t, empty(t, server), postgres.Options{Node: "a"})
 	count := func() (n int) {
 		t.Helper()
@@ -391,9 +373,6 @@ func TestLargeValuesThatNoRecordHasAreRemoved(t *testing.T) {
 
 func TestADatabaseThatCouldLoseCommitsIsRefused(t *testing.T) {
 	server := server(t)
-	if server == nil {
-		return
-	}
 	url := empty(t, server)
 	exec(t, server, "ALTER ROLE stagedoor SET synchronous_commit = off")
 	_, err := postgres.Open(ctx, url, postgres.Options{Node: "a"})
@@ -419,15 +398,10 @@ func TestErrorsDoNotShowThePassword(t *testing.T) {
 	}
 }
 
-// pair returns two nodes of an empty store and the end of its log, or nil on a machine without Postgres. The network is
-// that of the first one only.
+// pair returns two nodes of an empty store and the end of its log. The network is that of the first one only.
 func pair(t *testing.T, n *network) (a, b *postgres.Store, at journal.Position) {
 	t.Helper()
-	s := server(t)
-	if s == nil {
-		return nil, nil, at
-	}
-	url := empty(t, s)
+	url := empty(t, server(t))
 	a = open(t, url, postgres.Options{Node: "a", Several: true, Configure: n.configure, AnswerWait: time.Second})
 	b = open(t, url, postgres.Options{Node: "b", Several: true})
 	at, err := a.Head(ctx)
@@ -449,9 +423,6 @@ var smallWrite = []journal.Batch{{Ops: []journal.Op{{Table: journal.Ledger, Key:
 
 func TestAStandbyIsNotReadAsTheDatabase(t *testing.T) {
 	server := server(t)
-	if server == nil {
-		return
-	}
 	a := open(t, empty(t, server), postgres.Options{Node: "a"})
 	restart := func(standby bool) {
 		t.Helper()
@@ -477,9 +448,6 @@ func TestAStandbyIsNotReadAsTheDatabase(t *testing.T) {
 func TestATurnWithoutAnAnswerSaysThatNothingHasChanged(t *testing.T) {
 	n := &network{}
 	a, b, at := pair(t, n)
-	if a == nil {
-		return
-	}
 	text := "FROM stagedoor.log WHERE lsn >=" // the turn has begun by then
 	n.deadly.Store(&text)
 	_, turn, err := a.Turn(ctx, at)
@@ -495,9 +463,6 @@ func TestATurnWithoutAnAnswerSaysThatNothingHasChanged(t *testing.T) {
 func TestACommitOfAProcessThatHangsDoesNotBlockOthers(t *testing.T) {
 	n := &network{}
 	a, b, _ := pair(t, n)
-	if a == nil {
-		return
-	}
 	text := "stagedoor.append" // the end of the log is locked by then
 	n.deadly.Store(&text)
 	hanging, cancel := context.WithCancel(ctx)
@@ -526,9 +491,6 @@ func TestACommitOfAProcessThatHangsDoesNotBlockOthers(t *testing.T) {
 func TestALargeValueIsNotWrittenDuringATurn(t *testing.T) {
 	n := &network{}
 	a, b, at := pair(t, n)
-	if a == nil {
-		return
-	}
 	if _, turn, err := a.Turn(ctx, at); !turn || err != nil {
 		t.Fatal(turn, err)
 	}
@@ -550,9 +512,6 @@ func TestALargeValueIsNotWrittenDuringATurn(t *testing.T) {
 
 func TestAnAppendThatIsRefusedAtOnceEndsItsTurn(t *testing.T) {
 	a, b, at := pair(t, &network{})
-	if a == nil {
-		return
-	}
 	if _, turn, err := a.Turn(ctx, at); !turn || err != nil {
 		t.Fatal(turn, err)
 	}
@@ -567,9 +526,6 @@ func TestAnAppendThatIsRefusedAtOnceEndsItsTurn(t *testing.T) {
 
 func TestANodeThatLeavesIsForgottenAndItsEpochIsNotUsedAgain(t *testing.T) {
 	a, b, _ := pair(t, &network{})
-	if a == nil {
-		return
-	}
 	epoch := func() uint64 {
 		all, err := b.Members().List(ctx)
 		if err != nil || len(all) != 2 {
@@ -606,9 +562,6 @@ func (n *network) burials() int {
 
 func TestCommandsBehindAnAppendOfUnknownOutcomeAreRefused(t *testing.T) {
 	server := server(t)
-	if server == nil {
-		return
-	}
 	n := &network{}
 	a := openNode(t, empty(t, server), "a", n)
 	credit := func() error {
@@ -648,9 +601,6 @@ func TestCommandsBehindAnAppendOfUnknownOutcomeAreRefused(t *testing.T) {
 func TestAnAppendThatIsRefusedAfterAnUnknownSendingCannotArriveLater(t *testing.T) {
 	n := &network{}
 	a, _, at := pair(t, n)
-	if a == nil {
-		return
-	}
 	server := pgserver.Shared(t)
 	exec(t, server, "ALTER TABLE stagedoor.rec ADD CONSTRAINT refuse CHECK (value <> 'v') NOT VALID")
 	defer exec(t, server, "ALTER TABLE stagedoor.rec DROP CONSTRAINT IF EXISTS refuse")
@@ -675,9 +625,6 @@ func TestAnAppendThatIsRefusedAfterAnUnknownSendingCannotArriveLater(t *testing.
 
 func TestReadersThatAreSlowHoldNoConnections(t *testing.T) {
 	a, _, at := pair(t, &network{})
-	if a == nil {
-		return
-	}
 	const records = 600
 	var ops []journal.Op
 	for i := range records {
@@ -735,9 +682,6 @@ func TestReadersThatAreSlowHoldNoConnections(t *testing.T) {
 
 func TestAForkIsNoticedByANodeThatOnlyReads(t *testing.T) {
 	server := server(t)
-	if server == nil {
-		return
-	}
 	for name, failover := range map[string]string{
 		"the last entry is gone": `DELETE FROM stagedoor.log l USING stagedoor.head h WHERE l.lsn = h.lsn;
 			UPDATE stagedoor.head h SET lsn = l.lsn, tag = l.tag
@@ -792,10 +736,7 @@ func beats(t *testing.T, s *postgres.Store, node string, n int) {
 
 func TestADeadConnectionDoesNotCostANodeItsLease(t *testing.T) {
 	n := &network{}
-	a, b, _ := pair(t, n)
-	if a == nil {
-		return
-	}
+	_, b, _ := pair(t, n)
 	var wg sync.WaitGroup
 	wg.Go(func() { n.kill("SET beat") })
 	for n.deadly.Load() == nil {
@@ -810,9 +751,6 @@ func TestADeadConnectionDoesNotCostANodeItsLease(t *testing.T) {
 
 func TestANodeBeatsWhileTheDatabaseIsTidied(t *testing.T) {
 	_, b, _ := pair(t, &network{})
-	if b == nil {
-		return
-	}
 	server := pgserver.Shared(t)
 	open(t, server.URL(), postgres.Options{Node: "c", Several: true}.TidyingEvery(10*time.Millisecond))
 	exec(t, server, "BEGIN; LOCK stagedoor.large")
@@ -828,9 +766,6 @@ func TestANodeBeatsWhileTheDatabaseIsTidied(t *testing.T) {
 
 func TestATidyRemovesAllThatIsNotNeeded(t *testing.T) {
 	a, _, _ := pair(t, &network{})
-	if a == nil {
-		return
-	}
 	exec(t, pgserver.Shared(t), `INSERT INTO stagedoor.large (value) SELECT '' FROM generate_series(1, 250);
 		INSERT INTO stagedoor.node (id, epoch, beat, live) VALUES
 			('old', 1, now() - interval '2 days', false), ('expelled', 1, now() - interval '1 hour', false)`)
@@ -847,9 +782,6 @@ func TestATidyRemovesAllThatIsNotNeeded(t *testing.T) {
 
 func TestTheTablesOfAnEarlierVersionAreUpgraded(t *testing.T) {
 	server := server(t)
-	if server == nil {
-		return
-	}
 	url := empty(t, server)
 	exec(t, server, `ALTER TABLE stagedoor.node DROP COLUMN leaving, DROP COLUMN version`)
 	a := open(t, url, postgres.Options{Node: "a", Version: "1.2.3"})

@@ -16,9 +16,6 @@ import (
 
 func TestAStandbyFollowsTheLogAndCannotAppend(t *testing.T) {
 	server := server(t)
-	if server == nil {
-		return
-	}
 	url := empty(t, server)
 	a := openNode(t, url, "a", &network{})
 	b := openWith(t, url, postgres.Options{Node: "b", Standby: true})
@@ -47,9 +44,6 @@ func TestAStandbyFollowsTheLogAndCannotAppend(t *testing.T) {
 
 func TestAStandbyTakesOverWhenTheLiveNodeLeaves(t *testing.T) {
 	server := server(t)
-	if server == nil {
-		return
-	}
 	url := empty(t, server)
 	a := open(t, url, postgres.Options{Node: "a"})
 	b := open(t, url, postgres.Options{Node: "b", Standby: true})
@@ -74,9 +68,6 @@ func TestAStandbyTakesOverWhenTheLiveNodeLeaves(t *testing.T) {
 
 func TestOneOfSeveralStandbysTakesOverFromADeadNodeWhichIsFenced(t *testing.T) {
 	server := server(t)
-	if server == nil {
-		return
-	}
 	url, n := empty(t, server), &network{}
 	a := open(t, url, postgres.Options{Node: "a", Configure: n.configure})
 	// Longer than the time between two beats, so that the one that has taken over stays live.
@@ -116,9 +107,6 @@ func TestOneOfSeveralStandbysTakesOverFromADeadNodeWhichIsFenced(t *testing.T) {
 
 func TestAStandbyThatIsExpelledStopsWaiting(t *testing.T) {
 	server := server(t)
-	if server == nil {
-		return
-	}
 	url := empty(t, server)
 	open(t, url, postgres.Options{Node: "a"})
 	b := open(t, url, postgres.Options{Node: "b", Standby: true})
@@ -141,9 +129,6 @@ func TestAStandbyThatIsExpelledStopsWaiting(t *testing.T) {
 
 func TestANodeThatIsAskedToLeaveLearnsIt(t *testing.T) {
 	a, b, _ := pair(t, &network{})
-	if a == nil {
-		return
-	}
 	members, err := postgres.OpenMembers(ctx, pgserver.Shared(t).URL())
 	if err != nil {
 		t.Fatal(err)
@@ -169,9 +154,6 @@ func TestANodeThatIsAskedToLeaveLearnsIt(t *testing.T) {
 
 func TestMembersAreNotThereBeforeTheTables(t *testing.T) {
 	server := server(t)
-	if server == nil {
-		return
-	}
 	exec(t, server, "CREATE DATABASE bare")
 	defer exec(t, server, "DROP DATABASE bare")
 	if _, err := postgres.OpenMembers(ctx, server.URLOf("bare")); !errors.Is(err, journal.ErrNotFound) {

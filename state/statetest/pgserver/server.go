@@ -3,11 +3,14 @@
 package pgserver
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -29,8 +32,8 @@ var shared struct {
 	err    error
 }
 
-// Shared returns the server of this test process, which is started by the first call and does not sync its files, or
-// nil on a machine without Postgres, which the test says in its log. TestMain calls Main, which stops it.
+// Shared returns the server of this test process, which is started by the first call and does not sync its files.
+// TestMain calls Main, which stops it. The test fails on a machine without Postgres.
 func Shared(t testing.TB) *Server {
 	t.Helper()
 	shared.Lock()
@@ -41,10 +44,18 @@ func Shared(t testing.TB) *Server {
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
-	if shared.server == nil {
-		t.Log("there is no Postgres on this machine (neither postgres nor initdb in PATH), so nothing was tested")
-	}
 	return shared.server
+}
+
+// New returns a server of a test's own, which runs until the test ends. The test fails on a machine without Postgres.
+func New(t testing.TB, settings ...string) *Server {
+	t.Helper()
+	s, err := Start(settings...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	return s
 }
 
 // Main runs the tests of a package and stops the server that they have shared. It returns the code to exit with.
@@ -59,12 +70,31 @@ func Main(m *testing.M) int {
 	return m.Run()
 }
 
-// Start starts a server with settings beside those that small tests need. It returns nil without an error on a machine
-// without Postgres.
+// errMissing says that there is no Postgres on this machine. A suite that went on without it would test nothing of what
+// the gateway does with a database.
+var errMissing = errors.New("these tests need Postgres 14 or newer: make tools installs it on Debian (postgresql)")
+
+// programs finds the programs of Postgres: in PATH, or where Debian has them, which is not in PATH.
+var programs = sync.OnceValues(func() (string, error) {
+	if path, err := exec.LookPath("initdb"); err == nil {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			path = real // the others may be beside it only
+		}
+		return filepath.Dir(path), nil
+	}
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if len(found) == 0 {
+		return "", errMissing
+	}
+	return filepath.Dir(slices.MaxFunc(found, func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) // version 9 is older than 15
+	})), nil
+})
+
+// Start starts a server with settings beside those that small tests need.
 func Start(settings ...string) (*Server, error) {
-	initdb, missing := exec.LookPath("initdb")
-	if _, err := exec.LookPath("postgres"); missing != nil || err != nil {
-		return nil, nil
+	if _, err := programs(); err != nil {
+		return nil, err
 	}
 	dir, err := os.MkdirTemp("", "pg") // the path of a socket is short
 	if err != nil {
@@ -76,7 +106,7 @@ func Start(settings ...string) (*Server, error) {
 			return nil, err
 		}
 	}
-	made := command(initdb, "-D", s.data(), "-A", "trust", "-U", "stagedoor", "--no-locale", "-E", "UTF8", "--no-sync")
+	made := command("initdb", "-D", s.data(), "-A", "trust", "-U", "stagedoor", "--no-locale", "-E", "UTF8", "--no-sync")
 	if out, err := made.CombinedOutput(); err != nil {
 		s.Stop()
 		return nil, fmt.Errorf("initdb: %w: %s", err, out)
@@ -98,7 +128,8 @@ func Start(settings ...string) (*Server, error) {
 const unprivileged = 65534
 
 func command(name string, args ...string) *exec.Cmd {
-	cmd := exec.Command(name, args...)
+	bin, _ := programs() // which Start has found
+	cmd := exec.Command(filepath.Join(bin, name), args...)
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(cmd.SysProcAttr)
