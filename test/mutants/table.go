@@ -514,6 +514,53 @@ var Table = []Mutant{
 	last :=`,
 	},
 	{
+		Name: "cluster: append without a condition on the end of the log",
+		File: "state/journal/postgres/schema.sql", Suite: "./state/journal/postgres", Run: "TestPostgresConformsAsShared",
+		Old: `UPDATE stagedoor.head SET lsn = at_lsn + 1, tag = new_tag WHERE lsn = at_lsn AND tag = at_tag;`,
+		New: `UPDATE stagedoor.head SET lsn = lsn + 1, tag = new_tag RETURNING head.lsn - 1 INTO at_lsn;`,
+	},
+	{
+		Name: "cluster: append in an epoch that has ended",
+		File: "state/journal/postgres/schema.sql", Suite: "./state/journal/postgres", Run: "Fenced|ConformsAsShared",
+		Old: `		WHERE id = my_node AND epoch = my_epoch AND live AND seq < coalesce(my_seq, seq + 1);
+`,
+		New: `		WHERE id = my_node;
+`,
+	},
+	{
+		Name: "cluster: send an append again without a look at its outcome",
+		File: "state/journal/postgres/append.go", Suite: "./state/journal/postgres",
+		Run: "TestWhatWasAcknowledgedCountsOnceWhenConnectionsBreak",
+		Old: `			unknown = unknown || !pgconn.SafeToRetry(err)
+`,
+		New: ``,
+	},
+	{
+		Name: "cluster: let an append arrive that was voided",
+		File: "state/journal/postgres/schema.sql", Suite: "./state/journal/postgres",
+		Run: "TestAnAppendThatIsRefusedAfterAnUnknownSendingCannotArriveLater",
+		Old: ` AND live AND seq < coalesce(my_seq, seq + 1);`,
+		New: ` AND live;`,
+	},
+	{
+		Name: "cluster: expel a node whose append waits for the database's standby",
+		File: "state/journal/postgres/silence.go", Suite: "./state/journal/postgres",
+		Run: "TestANodeWhoseAppendWaitsForReplicationIsNotExpelled",
+		Old: ` FOR UPDATE SKIP LOCKED`,
+		New: ` FOR UPDATE`,
+	},
+	{
+		Name: "cluster: acknowledge an append that was not replicated",
+		File: "state/journal/postgres/append.go", Suite: "./state/journal/postgres",
+		Run: "TestAnAppendIsAcknowledgedOnlyAfterItWasReplicated",
+		Old: `	if err == nil && arrived {
+		_, err = conn.Exec(ctx, "UPDATE stagedoor.head SET format = format")
+		err = replicated(conn, err)
+	}
+`,
+		New: ``,
+	},
+	{
 		Name: "cluster: let time go back behind another node's entries",
 		File: "state/follow.go", Suite: "./state", Run: "TestTimeIsThatOfTheLog",
 		Old: `	s.clock.notBefore(last.At)
