@@ -515,7 +515,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "cluster: append without a condition on the end of the log",
-		File: "state/journal/postgres/schema.sql", Suite: "./state/journal/postgres", Run: "TestPostgresConformsAsShared",
+		File: "state/journal/postgres/schema.sql", Suite: "./state/journal/postgres", Run: "ConformsAsShared",
 		Old: `UPDATE stagedoor.head SET lsn = at_lsn + 1, tag = new_tag WHERE lsn = at_lsn AND tag = at_tag;`,
 		New: `UPDATE stagedoor.head SET lsn = lsn + 1, tag = new_tag RETURNING head.lsn - 1 INTO at_lsn;`,
 	},

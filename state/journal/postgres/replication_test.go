@@ -135,8 +135,8 @@ func TestACommitWhoseReplicationIsCancelledIsNotAcknowledged(t *testing.T) {
 // An append that waits for replication locks the row of its node, so that the node cannot beat.
 func TestANodeWhoseAppendWaitsForReplicationIsNotExpelled(t *testing.T) {
 	server := server(t)
-	// Longer than the time between two beats. The lease of a bounds its wait for the answer to a beat, so that the beats
-	// that wait for the row are behind the stand-by, if that waited for it, too.
+	// Longer than the time between two beats. The lease of a bounds its wait for the answer to a beat, so that beats
+	// which wait for the row are behind the stand-by, if that waited for it, too.
 	const lease = 1500 * time.Millisecond
 	url := empty(t, server)
 	a := open(t, url, postgres.Options{Node: "a", Lease: lease / 2})

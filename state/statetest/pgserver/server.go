@@ -106,7 +106,7 @@ func Start(settings ...string) (*Server, error) {
 			return nil, err
 		}
 	}
-	made := command("initdb", "-D", s.data(), "-A", "trust", "-U", "stagedoor", "--no-locale", "-E", "UTF8", "--no-sync")
+	made := command("initdb", "-D", s.data(), "-A", "trust", "-U", "stagedoor", "--locale=C", "-E", "UTF8", "--no-sync")
 	if out, err := made.CombinedOutput(); err != nil {
 		s.Stop()
 		return nil, fmt.Errorf("initdb: %w: %s", err, out)
