@@ -17,6 +17,7 @@ type State struct {
 	store journal.Store
 	log   journal.Shared   // store, as one that other nodes may write
 	at    journal.Position // of the log, up to which mem has it; it belongs to the writer
+	node  Node             // of this process
 	mem   *memdb.MemDB
 	now   func() time.Time // of clock
 	clock clock
@@ -65,6 +66,7 @@ func newState(store journal.Store, now func() time.Time, modules []Module) *Stat
 		failed:  make(chan struct{}),
 	}
 	s.now = s.clock.now
+	s.node = nodeOf(s.log)
 	s.appending, s.giveUp = context.WithCancel(context.Background())
 	for _, m := range modules {
 		if m.Memory != nil {

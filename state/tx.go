@@ -16,6 +16,7 @@ import (
 // argument.
 type Tx struct {
 	now    time.Time
+	node   Node
 	mem    *memdb.Txn
 	memory []any
 	tables map[string]Registration

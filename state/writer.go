@@ -266,7 +266,7 @@ func (s *State) newTx() *Tx {
 		}
 	}
 	return &Tx{
-		mem: s.mem.Txn(true), memory: s.memory, tables: s.tables, touched: map[record]struct{}{},
+		mem: s.mem.Txn(true), memory: s.memory, tables: s.tables, touched: map[record]struct{}{}, node: s.node,
 	}
 }
 

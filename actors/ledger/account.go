@@ -49,8 +49,7 @@ func (a *account) Receive(c actor.Context) {
 		a.timer = a.client.system.NewTimer(c.Self())
 		a.used = time.Now()
 		store := a.client.store
-		a.core = newCore(money.FindAccount(store.View(), a.name), money.ListHolds(store.View(), a.name),
-			budgetsOf(store), &a.client.shared)
+		a.core = a.client.newCore(store.View(), a.name)
 		a.wake(a.used)
 	case *actor.Stopping:
 		a.client.removeActor(a.name, c.Self())
@@ -96,13 +95,13 @@ func (a *account) handle(m message) {
 			a.core.release(h, ReasonLeft, nil, nil)
 		}
 	case *resuming:
-		if h := a.core.openHold(m.request); h != nil {
+		if h := a.openHold(m.request); h != nil {
 			m.Resolve(resumed{h, h.amount}, nil)
 		} else {
 			m.Resolve(resumed{}, fmt.Errorf("hold of request %s: %w", m.request, state.ErrNotFound))
 		}
 	case *extending:
-		m.answer(a.retryWithNewCredits(func() error { return a.core.extend(a.used, m.hold, m.amount) }))
+		m.answer(a.retryWithNewCredits(func() error { return a.core.extend(a.used, m.hold, m.amount, m) }))
 	case *progressing:
 		a.core.progress(m.hold, m.amount)
 	case *settling:
@@ -132,6 +131,19 @@ func (a *account) handle(m message) {
 	}
 }
 
+// openHold returns the open hold of a request, or nil. If other processes change the account, too, one of them may have
+// begun it.
+func (a *account) openHold(request string) *hold {
+	found := a.core.openHold(request)
+	if found != nil || a.core.roomOf == nil {
+		return found
+	}
+	if h := money.FindHoldOf(a.client.store.View(), a.name, request); h != nil && !a.core.moving(request) {
+		return a.core.adopt(h)
+	}
+	return nil
+}
+
 // hold grants or refuses a hold. It grants none while commits fail or take too long, because each
 // granted hold is a further settlement that waits in memory.
 func (a *account) hold(m *holding) {
@@ -142,7 +154,7 @@ func (a *account) hold(m *holding) {
 		return
 	}
 	var w waiter
-	if m.ask.Durable {
+	if m.ask.Durable || a.core.roomOf != nil {
 		w = m
 	}
 	err := a.retryWithNewCredits(func() (err error) {
@@ -161,7 +173,7 @@ func (a *account) hold(m *holding) {
 // may have been made since they were read.
 func (a *account) retryWithNewCredits(decide func() error) error {
 	err := decide()
-	if err != nil && a.refresh() {
+	if err != nil && !errors.Is(err, errPending) && a.refresh() {
 		return decide()
 	}
 	return err

@@ -229,8 +229,20 @@ func (c *core) allowance(scope budget.Scope) *allowance {
 	return a
 }
 
+// limits returns the budgets that the allowances enforce, as they are now. Posting.Limits calls it.
+func (b *bounds) limits() []money.Limit {
+	all := make([]money.Limit, len(b.all))
+	for i, a := range b.all {
+		all[i] = money.Limit{Scope: a.scope, Budget: a.budgets.BudgetOf(a.scope)}
+	}
+	return all
+}
+
 // hold changes the held amount without a check.
 func (c *core) hold(h *hold, delta int64) {
+	if c.roomOf != nil {
+		return // what other processes hold counts, too, so only the journal knows the sum
+	}
 	c.held += delta
 	for _, a := range h.bounds.all {
 		a.move(c.account, delta)
@@ -240,6 +252,9 @@ func (c *core) hold(h *hold, delta int64) {
 // take adds amount to the held amount. It refuses an amount that the account does not have
 // or that a budget does not cover, and then changes nothing.
 func (c *core) take(now time.Time, b *bounds, amount int64) error {
+	if c.roomOf != nil {
+		return nil
+	}
 	if amount > c.available() {
 		return c.insufficient(amount)
 	}
@@ -257,6 +272,9 @@ func (c *core) take(now time.Time, b *bounds, amount int64) error {
 
 // room returns the amount that the account and every budget can still hold.
 func (c *core) room(now time.Time, b *bounds) int64 {
+	if c.roomOf != nil {
+		return max(c.roomOf(b), 0)
+	}
 	room := c.available()
 	for _, a := range b.all {
 		room = min(room, a.room(now))

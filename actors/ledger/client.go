@@ -43,7 +43,9 @@ type Client struct {
 // New returns a running ledger. Recover must have ended before it is called.
 func New(system *kit.System, store *state.State) (*Client, error) {
 	c := &Client{system: system, store: store, accounts: make(map[string]*actor.PID)}
-	c.shared.load(money.ListHolds(store.View(), ""), budgetsOf(store))
+	if !store.Several() {
+		c.shared.load(money.ListHolds(store.View(), ""), budgetsOf(store))
+	}
 	props := system.Props("ledger", func() actor.Actor { return &parent{client: c} },
 		kit.WithSupervisor(resume(system)))
 	var err error
@@ -57,6 +59,16 @@ func New(system *kit.System, store *state.State) (*Client, error) {
 		"usage",
 	)
 	return c, err
+}
+
+// newCore returns the core of an account as the store has it.
+func (c *Client) newCore(v state.View, account string) *core {
+	if !c.store.Several() {
+		return newCore(money.FindAccount(v, account), money.ListHolds(v, account), budgetsOf(c.store), &c.shared)
+	}
+	core := newCore(money.FindAccount(v, account), nil, budgetsOf(c.store), &c.shared)
+	core.roomOf = func(b *bounds) int64 { return money.Room(c.store.View(), account, b.limits()) }
+	return core
 }
 
 // resume makes an account continue after a message panicked, because only its core knows the
@@ -215,7 +227,7 @@ func (h *Hold) Release(reason string, receipt *money.Receipt) {
 
 // Balance returns the balance of an account. An unknown account has a balance of zero.
 func (c *Client) Balance(ctx context.Context, account string) (Balance, error) {
-	if c.actorOf(account) == nil {
+	if c.store.Several() || c.actorOf(account) == nil {
 		a := money.FindAccount(c.store.View(), account)
 		return Balance{Credits: a.Credits, Spent: a.Spent, Held: a.Held}, nil
 	}
@@ -230,6 +242,9 @@ func (c *Client) Balance(ctx context.Context, account string) (Balance, error) {
 // Moving reports whether a request of an account has a hold whose end is not durable yet, so
 // that it has no receipt.
 func (c *Client) Moving(ctx context.Context, account, request string) (bool, error) {
+	if c.store.Several() && money.FindHoldOf(c.store.View(), account, request) != nil {
+		return true, nil
+	}
 	pid := c.actorOf(account)
 	if pid == nil {
 		return false, nil

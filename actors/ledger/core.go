@@ -87,6 +87,11 @@ type core struct {
 	held     int64 // of all open holds, journaled or not
 	debits   int64 // taken from credits, not durable yet
 
+	// roomOf, if not nil, says that other processes change the account, too, and returns what the account and a
+	// hold's budgets cover by what is durable. The journal then decides what they cover, every hold waits for it, and
+	// the core only gathers what is asked of it.
+	roomOf func(*bounds) int64
+
 	budgets   budgets
 	shared    *shared
 	user      *allowance // of all requests of the account
@@ -109,18 +114,18 @@ func newCore(a money.Account, holds []money.Hold, b budgets, s *shared) *core {
 	c.user = newAllowance(budget.Scope{Kind: budget.UserScope, ID: a.ID}, b)
 	s.forget(a.ID)
 	for i := range holds {
-		h := &hold{
-			id:     holds[i].ID,
-			begun:  true,
-			amount: holds[i].Amount,
-			began:  holds[i].Began,
-			known:  knownOf(&holds[i].Receipt),
-		}
-		h.bounds = c.boundsNamed(&holds[i].Receipt)
-		c.open[h] = struct{}{}
-		c.hold(h, h.amount)
+		c.adopt(&holds[i])
 	}
 	return c
+}
+
+// adopt takes over a durable hold that another process has begun.
+func (c *core) adopt(durable *money.Hold) *hold {
+	h := &hold{id: durable.ID, begun: true, amount: durable.Amount, began: durable.Began,
+		known: knownOf(&durable.Receipt), bounds: c.boundsNamed(&durable.Receipt)}
+	c.open[h] = struct{}{}
+	c.hold(h, h.amount)
+	return h
 }
 
 // available returns the amount that can be held. It is negative while the account is in debt.
@@ -167,13 +172,18 @@ func (c *core) beginHold(now time.Time, amount int64, receipt money.Receipt, w w
 	return h, nil
 }
 
-// extend adds to a hold, or refuses the addition.
-func (c *core) extend(now time.Time, h *hold, amount int64) error {
+// extend adds to a hold, or refuses the addition. If the journal decides that, it notifies w and extend returns
+// errPending.
+func (c *core) extend(now time.Time, h *hold, amount int64, w waiter) error {
 	if err := validAmount(amount); err != nil {
 		return err
 	}
 	if h.phase != open {
 		return state.ErrFinished
+	}
+	if c.roomOf != nil {
+		c.push(op{kind: money.Extend, hold: h, amount: amount, waiter: w})
+		return errPending
 	}
 	if err := c.take(now, h.bounds, amount); err != nil {
 		return err
@@ -292,7 +302,7 @@ func (c *core) adjust(amount int64, reason, once string, w waiter) error {
 		if err := validAmount(-amount); err != nil {
 			return err
 		}
-		if -amount > c.available() {
+		if c.roomOf == nil && -amount > c.available() {
 			return c.insufficient(-amount)
 		}
 		c.debits -= amount
@@ -368,6 +378,11 @@ func (c *core) next(now time.Time) []money.Posting {
 	}
 	c.inFlight = batch
 	c.postings = postings(c.postings[:0], batch)
+	for i := range batch {
+		if o := &batch[i]; c.roomOf != nil && (o.kind == money.Begin || o.kind == money.Extend) {
+			c.postings[i].Limits = o.hold.bounds.limits
+		}
+	}
 	return c.postings
 }
 
@@ -444,6 +459,10 @@ func (c *core) committed(o *op, p *money.Posted) {
 	switch o.kind {
 	case money.Begin:
 		o.hold.id = p.Sequence
+	case money.Extend:
+		if c.roomOf != nil {
+			o.hold.amount += o.amount
+		}
 	case money.Settle:
 		for i, spend := range p.Spends {
 			if i < len(o.hold.bounds.all) {

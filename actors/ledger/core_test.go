@@ -112,7 +112,7 @@ func coreNeverOverdraws(rt *rapid.T) {
 				a.count++
 			}
 		},
-		"extend":   func(rt *rapid.T) { _ = c.extend(now, pick(rt), amount.Draw(rt, "amount")) },
+		"extend":   func(rt *rapid.T) { _ = c.extend(now, pick(rt), amount.Draw(rt, "amount"), nil) },
 		"progress": func(rt *rapid.T) { c.progress(pick(rt), amount.Draw(rt, "amount")) },
 		"settle": func(rt *rapid.T) {
 			h, a, charge := pick(rt), wait(), amount.Draw(rt, "amount")

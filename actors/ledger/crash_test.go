@@ -47,7 +47,7 @@ func TestRecoverEndsTheHoldsOfThePreviousProcess(t *testing.T) {
 	s.Close()
 
 	s = open(t, store)
-	video := func(h money.Hold) bool { return h.Receipt.Request == "video" }
+	video := func(_ state.View, h *money.Hold) bool { return h.Receipt.Request == "video" }
 	for range 2 { // a second crash does nothing twice
 		if _, err := ledger.Recover(ctx, s, video); err != nil {
 			t.Fatal(err)

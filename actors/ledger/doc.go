@@ -50,6 +50,12 @@
 // leaves a single entry for the begin and the end of its hold. Its settlement is journaled within
 // linger after its end, so a crash may lose the charges of the last 50 ms.
 //
+// # Several processes
+//
+// Where other processes change the same accounts (state.Several), no actor knows what the others hold. Every hold and
+// every Extend then waits for its commit, and the journal decides at the end of the log whether the credits and the
+// budgets cover it. The actors only gather postings.
+//
 // # Errors
 //
 // Hold, Extend and Settle return a *dialogue.Error that can be sent to the client: 429
@@ -58,6 +64,6 @@
 //
 // # After a crash
 //
-// Recover ends the holds of the previous process. It charges the last progress of each hold,
+// Recover ends the holds of a process that has ended. It charges the last progress of each hold,
 // or nothing.
 package ledger

@@ -60,7 +60,7 @@ func checkGroupBudget(rt *rapid.T) {
 		},
 		"extend": func(rt *rapid.T) {
 			if m, h := openHold(rt, pick(rt)); h != nil {
-				_ = m.core.extend(now, h, amount.Draw(rt, "amount"))
+				_ = m.core.extend(now, h, amount.Draw(rt, "amount"), nil)
 			}
 		},
 		"settle": func(rt *rapid.T) {

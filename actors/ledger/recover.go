@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"stagedoor/state"
 	"stagedoor/state/money"
@@ -12,14 +13,30 @@ import (
 // maxRecover bounds the postings of one command of Recover.
 const maxRecover = 256
 
-// Recover ends the holds of a process that was killed. It charges the last progress of each
-// hold, or nothing. If keep is not nil, the holds for which it returns true stay open for
-// Resume. Recover must run before New and before requests are served. If it is killed itself,
-// no hold is ended twice, because the entry that ends a hold also deletes its row.
-func Recover(ctx context.Context, store *state.State, keep func(money.Hold) bool) (ended int, err error) {
+// Recover ends the holds of processes that have ended, and returns how many. It charges the last progress of each hold,
+// or nothing. Holds for which keep returns true stay open, for Resume or because their process goes on; a command asks
+// it with all earlier changes in view. A process that is the only one to change the state calls Recover before New and
+// before requests are served, and one of several whenever another one may have ended. No hold is ended twice, because
+// the entry that ends a hold also deletes its row.
+func Recover(ctx context.Context, store *state.State, keep func(state.View, *money.Hold) bool) (ended int, err error) {
+	left := slices.DeleteFunc(money.ListHolds(store.View(), ""), func(h money.Hold) bool {
+		return keep != nil && keep(store.View(), &h)
+	})
+	for part := range slices.Chunk(left, maxRecover) {
+		n, err := state.Do(ctx, store, func(tx *state.Tx) (int, error) { return endHolds(tx, part, keep) })
+		if ended += n; err != nil {
+			return ended, fmt.Errorf("end holds of a process that has ended: %w", err)
+		}
+	}
+	return ended, nil
+}
+
+// endHolds ends those of some holds that are still open and are not to be kept.
+func endHolds(tx *state.Tx, some []money.Hold, keep func(state.View, *money.Hold) bool) (ended int, err error) {
 	byAccount := make(map[string][]money.Posting)
-	for _, h := range money.ListHolds(store.View(), "") {
-		if keep != nil && keep(h) {
+	for i := range some {
+		h, open := money.FindHold(tx.View(), some[i].Account, some[i].ID)
+		if !open || keep != nil && keep(tx.View(), &h) {
 			continue
 		}
 		p := money.Posting{Kind: money.Release, Hold: h.ID, Reason: ReasonCrash, Receipt: &h.Receipt}
@@ -27,20 +44,14 @@ func Recover(ctx context.Context, store *state.State, keep func(money.Hold) bool
 			p.Kind, p.Amount = money.Settle, h.Progress
 		}
 		byAccount[h.Account] = append(byAccount[h.Account], p)
+		ended++
 	}
 	for account, ps := range byAccount {
-		for len(ps) > 0 {
-			n := min(len(ps), maxRecover)
-			_, results, err := money.CommitPostings(ctx, store, account, ps[:n])
-			for _, r := range results {
-				err = errors.Join(err, r.Err)
-			}
-			if err != nil {
-				return ended, fmt.Errorf("end holds of account %s: %w", account, err)
-			}
-			ended += n
-			ps = ps[n:]
+		_, results, failed := money.Post(tx, account, ps)
+		err = errors.Join(err, failed)
+		for _, r := range results {
+			err = errors.Join(err, r.Err)
 		}
 	}
-	return ended, nil
+	return ended, err
 }

@@ -32,6 +32,7 @@ import (
 	"stagedoor/providers/video"
 	"stagedoor/state"
 	"stagedoor/state/blobs"
+	"stagedoor/state/money"
 )
 
 // maxKeys bounds the table of gateway keys whose limits are counted.
@@ -152,14 +153,25 @@ func (r *Runtime) start(ctx context.Context) (err error) {
 // startLedger settles what an earlier process left, except for videos in the
 // making, which go on, and starts the ledger.
 func startLedger(ctx context.Context, system *kit.System, s *state.State) (*ledger.Client, error) {
-	ended, err := ledger.Recover(ctx, s, videojob.Keeps(s))
-	if err != nil {
+	if err := endHolds(ctx, system.Logger(), s); err != nil {
 		return nil, err
 	}
-	if ended > 0 {
-		system.Logger().Warn("holds of an earlier process ended", "count", ended)
-	}
 	return ledger.New(system, s)
+}
+
+// endHolds ends the holds of processes that have ended, but for those of videos in the making.
+func endHolds(ctx context.Context, logger *slog.Logger, s *state.State) error {
+	gone, err := s.Ended(ctx)
+	if err != nil {
+		return err
+	}
+	ended, err := ledger.Recover(ctx, s, func(v state.View, h *money.Hold) bool {
+		return !gone(h.Node) || videojob.Keeps(v, h)
+	})
+	if ended > 0 {
+		logger.Warn("holds of a process that has ended were ended", "count", ended)
+	}
+	return err
 }
 
 func (r *Runtime) report(f kit.Failure) {

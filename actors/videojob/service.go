@@ -106,12 +106,10 @@ func New(o Options) (*Service, error) {
 	return s, err
 }
 
-// Keeps returns a function for ledger.Recover that reports whether a hold belongs to a job that has not ended.
-func Keeps(s *state.State) func(money.Hold) bool {
-	return func(h money.Hold) bool {
-		v, ok := work.FindAnyVideo(s.View(), h.Receipt.Request)
-		return ok && !v.Final() && v.Account == h.Account
-	}
+// Keeps reports whether a hold belongs to a job that has not ended, so that ledger.Recover must not end it.
+func Keeps(view state.View, h *money.Hold) bool {
+	v, ok := work.FindAnyVideo(view, h.Receipt.Request)
+	return ok && !v.Final() && v.Account == h.Account
 }
 
 // Request is a client's request for a job.

@@ -203,7 +203,7 @@ func start(t *testing.T, store journal.Store, v *vendor, files *blobs.Store) *pr
 	var err error
 	p.state, err = schema.Open(statetest.DecideTwice(p.disk), time.Now)
 	must(err)
-	_, err = ledger.Recover(t.Context(), p.state, videojob.Keeps(p.state))
+	_, err = ledger.Recover(t.Context(), p.state, videojob.Keeps)
 	must(err)
 	p.ledger, err = ledger.New(p.sys, p.state)
 	must(err)

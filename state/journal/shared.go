@@ -56,6 +56,11 @@ type Members interface {
 	List(ctx context.Context) ([]Member, error)
 	// Expel ends the epoch of a node, which cannot append any more, and reports whether it was in this epoch still.
 	Expel(ctx context.Context, node string, epoch uint64) (bool, error)
+	// Self returns the name and the epoch of this node, and whether other nodes may be able to append, too.
+	Self() (node string, epoch uint64, several bool)
+	// Epochs returns the epochs that have not ended, by the names of their nodes. No append of any other epoch counts
+	// from now on.
+	Epochs(ctx context.Context) (map[string]uint64, error)
 }
 
 // Member is a node as the store knows it.

@@ -17,6 +17,8 @@ type Hold struct {
 	// Progress is the amount that is charged if the process ends now.
 	Progress int64     `json:"progress,omitempty"`
 	Began    time.Time `json:"began"`
+	// Node is the process that settles it. Once that has ended, the hold is ended by another one.
+	Node state.Node `json:"node,omitempty"`
 	// Receipt holds what is known about the request already.
 	Receipt Receipt `json:"receipt"`
 }
@@ -43,6 +45,22 @@ func ListHolds(v state.View, account string) []Hold {
 		return holds.List(v, state.ByID, nil)
 	}
 	return holds.List(v, byAccount, state.TextKey(account))
+}
+
+// FindHold returns a durable open hold of an account.
+func FindHold(v state.View, account string, id uint64) (Hold, bool) {
+	return holdOf(v, account, id).Record()
+}
+
+// FindHoldOf returns the oldest durable open hold of a request, or nil.
+func FindHoldOf(v state.View, account, request string) *Hold {
+	for _, r := range holds.Under(v, byAccount, state.TextKey(account)) {
+		if r.Rec.Receipt.Request == request {
+			h := r.Rec
+			return &h
+		}
+	}
+	return nil
 }
 
 // holdOf returns an open hold if it belongs to the account, or nil.

@@ -75,6 +75,9 @@ type Posting struct {
 	Receipt *Receipt
 	// Began is the time at which the request began, or zero for now.
 	Began time.Time
+	// Limits, if set, returns the budgets that a Begin or Extend must stay within, besides the credits. It is called
+	// when the posting is decided. Without it the caller has seen to the budgets.
+	Limits func() []Limit
 }
 
 // Posted is the result of a Posting: the sequence number of its entry, or an error if nothing was
@@ -206,6 +209,9 @@ func (p *poster) openHold(what *Posting) (uint64, error) {
 	if !p.account.canHold(what.Amount) {
 		return 0, fmt.Errorf("hold %d of account %s: %w", what.Amount, p.account.ID, ErrInsufficient)
 	}
+	if err := p.checkLimits(what); err != nil {
+		return 0, err
+	}
 	p.account.Held += what.Amount
 	e := Entry{Kind: Begin, Amount: what.Amount, Request: what.Receipt.Request, Model: what.Receipt.Model}
 	h := Hold{
@@ -213,6 +219,7 @@ func (p *poster) openHold(what *Posting) (uint64, error) {
 		Account: p.account.ID,
 		Amount:  what.Amount,
 		Began:   what.beganAt(p.tx.Now()),
+		Node:    p.tx.Node(),
 		Receipt: *what.Receipt,
 	}
 	p.putHold(h)
@@ -250,6 +257,9 @@ func (p *poster) changeHold(what *Posting) (uint64, error) {
 	}
 	if !p.account.canHold(what.Amount) {
 		return 0, fmt.Errorf("extend hold %d by %d: %w", what.Hold, what.Amount, ErrInsufficient)
+	}
+	if err := p.checkLimits(what); err != nil {
+		return 0, err
 	}
 	p.account.Held += what.Amount
 	h.Amount += what.Amount

@@ -115,13 +115,4 @@ func SpentByKeysOf(v state.View, account string) []KeySpend {
 
 // SpentBy returns what a scope has spent. For a user it is the sum over the user's keys, so a new
 // budget includes earlier spending.
-func SpentBy(v state.View, scope budget.Scope) KeySpend {
-	if scope.Kind != budget.UserScope {
-		return SpentByKey(v, scope.Name())
-	}
-	sum := KeySpend{Key: scope.Name()}
-	for _, s := range SpentByKeysOf(v, scope.ID) {
-		sum.join(&s)
-	}
-	return sum
-}
+func SpentBy(v state.View, scope budget.Scope) KeySpend { return (&tally{}).spentBy(v, scope) }

@@ -284,6 +284,21 @@ func (m *members) Expel(_ context.Context, node string, epoch uint64) (bool, err
 	return true, nil
 }
 
+// Self implements journal.Members.
+func (m *members) Self() (node string, epoch uint64, several bool) { return m.name, m.epoch, true }
+
+// Epochs implements journal.Members.
+func (m *members) Epochs(ctx context.Context) (map[string]uint64, error) {
+	all, err := m.List(ctx)
+	epochs := map[string]uint64{}
+	for _, one := range all {
+		if one.Live {
+			epochs[one.Node] = one.Epoch
+		}
+	}
+	return epochs, err
+}
+
 // check returns an error if the node must not be used.
 func (n *Node) check(ctx context.Context) error {
 	n.cluster.mu.Lock()

@@ -147,13 +147,17 @@ var Table = []Mutant{
 	{
 		Name: "ledger: forget the holds of the last process",
 		File: "actors/ledger/core.go", Suite: "./actors/ledger", Run: ".",
-		Old: `		c.open[h] = struct{}{}
-		c.hold(h, h.amount)
-	}
-	return c`,
-		New: `		c.open[h] = struct{}{}
-	}
-	return c`,
+		Old: `	c.open[h] = struct{}{}
+	c.hold(h, h.amount)
+	return h
+}
+
+// available`,
+		New: `	c.open[h] = struct{}{}
+	return h
+}
+
+// available`,
 	},
 	{
 		Name: "ledger: answer a settlement before it is durable",
@@ -566,6 +570,18 @@ var Table = []Mutant{
 		Old: `	s.clock.notBefore(last.At)
 `,
 		New: ``,
+	},
+	{
+		Name: "cluster: hold what a budget does not cover, because another node holds it",
+		File: "state/money/limits.go", Suite: "./actors/ledger", Run: "TestSeveralNodes",
+		Old: `	return l.Budget.Left(spent.In(l.Budget.Window, v.Now()), heldBy(v, l.Scope, a))`,
+		New: `	return l.Budget.Left(spent.In(l.Budget.Window, v.Now()), 0)`,
+	},
+	{
+		Name: "cluster: grant a hold before the log has it",
+		File: "actors/ledger/account.go", Suite: "./actors/ledger", Run: "TestSeveralNodes",
+		Old: `	if m.ask.Durable || a.core.roomOf != nil {`,
+		New: `	if m.ask.Durable {`,
 	},
 	{
 		Name: "state: keep the sequence numbers of a discarded decision",

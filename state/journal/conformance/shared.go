@@ -384,8 +384,23 @@ func expelled(t *testing.T, c Cluster) {
 	if err := b.Members().Beat(ctx); err != nil {
 		t.Errorf("Beat: %v", err)
 	}
+	epochs := func() map[string]uint64 {
+		t.Helper()
+		epochs, err := a.Members().Epochs(ctx)
+		if err != nil {
+			t.Fatalf("Epochs: %v", err)
+		}
+		return epochs
+	}
+	name, epoch, several := b.Members().Self()
+	if name != "b" || epoch != all[1].Epoch || !several || len(epochs()) != 2 || epochs()["b"] != epoch {
+		t.Errorf("Self: %s in %d, several: %t. Epochs: %v", name, epoch, several, epochs())
+	}
 	if done, err := a.Members().Expel(ctx, "b", all[1].Epoch); !done || err != nil {
 		t.Errorf("Expel: %t, %v", done, err)
+	}
+	if _, going := epochs()["b"]; going || len(epochs()) != 1 {
+		t.Errorf("Epochs after b was expelled: %v", epochs())
 	}
 	refused(t, b, at)
 	appendTo(t, a, at, batch(1, put(journal.Key, "k", "2")))

@@ -62,6 +62,24 @@ func (m *Members) Expel(ctx context.Context, node string, epoch uint64) (bool, e
 	return m.change(ctx, "live = false, standby = false", node, epoch)
 }
 
+// Self implements journal.Members.
+func (m *Members) Self() (node string, epoch uint64, several bool) {
+	return m.store.options.Node, uint64(m.store.epoch), m.store.options.Several
+}
+
+// Epochs implements journal.Members. That of a stand-by is among them, because it goes on with it.
+func (m *Members) Epochs(ctx context.Context) (map[string]uint64, error) {
+	all, err := m.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	epochs := make(map[string]uint64, len(all))
+	for i := range all {
+		epochs[all[i].Node] = all[i].Epoch
+	}
+	return epochs, nil
+}
+
 // Leave asks a node to end as it does by itself after SIGTERM, and reports whether it was in this epoch still. The node
 // finds out with its next beat.
 func (m *Members) Leave(ctx context.Context, node string, epoch uint64) (bool, error) {

@@ -1,0 +1,311 @@
+package ledger_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"stagedoor/actors/kit"
+	"stagedoor/actors/kit/kittest"
+	"stagedoor/actors/ledger"
+	"stagedoor/state"
+	"stagedoor/state/budget"
+	"stagedoor/state/identity"
+	"stagedoor/state/money"
+	"stagedoor/state/schema"
+	"stagedoor/state/statetest"
+)
+
+// serving is a node that serves: its state and its ledger.
+type serving struct {
+	node  *statetest.Node
+	state *state.State
+	*ledger.Client
+}
+
+// onTwoNodes runs body with two ledgers over one shared store in a bubble of fake time, and checks the ledger
+// afterwards. The nodes hear nothing of each other, so each finds out what the other one did only when it commits.
+func onTwoNodes(t *testing.T, body func(t *testing.T, c *statetest.Cluster, a, b *serving)) {
+	kittest.Run(t, func(t *testing.T, _ *kit.System) {
+		cluster := statetest.NewCluster()
+		cluster.Silence()
+		var nodes []*serving
+		var systems []*kit.System
+		for _, name := range []string{"a", "b"} {
+			node := cluster.Join(name)
+			s, err := schema.Open(node, time.Now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sys := kit.NewSystem(kit.Options{Logger: quiet})
+			nodes, systems = append(nodes, &serving{node, s, start(t, sys, s)}), append(systems, sys)
+		}
+		body(t, cluster, nodes[0], nodes[1])
+		kittest.Pass(time.Second)
+		for i, n := range nodes {
+			if err := systems[i].Stop(ctx); err != nil {
+				t.Error(err)
+			}
+			n.state.Close()
+		}
+		s, err := schema.Open(cluster.Join("auditor"), time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if _, err := money.CheckLedger(ctx, s); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// holdAtOnce asks both nodes for as many holds of an amount at the same time, and returns those that were granted. Each
+// other one must have been refused with an error that the function refused accepts.
+func holdAtOnce(t *testing.T, nodes []*serving, each int, ask ledger.Ask, refused func(error) bool) []*ledger.Hold {
+	t.Helper()
+	var mu sync.Mutex
+	var granted []*ledger.Hold
+	var wg sync.WaitGroup
+	for n, node := range nodes {
+		for i := range each {
+			wg.Go(func() {
+				ask := ask
+				ask.RequestID = fmt.Sprintf("r%d-%d-%d", n, i, ask.Amount)
+				h, err := node.Hold(ctx, ask)
+				mu.Lock()
+				defer mu.Unlock()
+				if err == nil {
+					granted = append(granted, h)
+				} else if !refused(err) {
+					t.Errorf("refused with %v", err)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	return granted
+}
+
+func TestSeveralNodesGrantABalanceOnce(t *testing.T) {
+	onTwoNodes(t, func(t *testing.T, _ *statetest.Cluster, a, b *serving) {
+		credit(t, a.Client, "7", 100)
+		insufficient := func(err error) bool { return errors.Is(err, money.ErrInsufficient) }
+		granted := holdAtOnce(t, []*serving{a, b}, 20, ledger.Ask{Account: "7", Amount: 10, Model: "m"}, insufficient)
+		if len(granted) != 10 {
+			t.Fatalf("%d holds of 10 were granted on a balance of 100", len(granted))
+		}
+		if err := granted[0].Extend(ctx, 1); !insufficient(err) {
+			t.Errorf("a hold was extended beyond the balance: %v", err)
+		}
+		granted[1].Release("end", nil)
+		kittest.Pass(time.Second)
+		if err := granted[0].Extend(ctx, 10); err != nil || granted[0].Amount() != 20 {
+			t.Errorf("a hold was not extended by what another node has released: %v", err)
+		}
+		if err := b.Adjust(ctx, "7", -1, "test"); !insufficient(err) {
+			t.Errorf("money was taken that the other node holds: %v", err)
+		}
+		for _, h := range granted {
+			if err := h.Settle(ctx, ledger.Settlement{Amount: 10, Reason: "finished"}); err != nil && h != granted[1] {
+				t.Error(err)
+			}
+		}
+		if _, err := a.Hold(ctx, ledger.Ask{Account: "7", RequestID: "last", Amount: 11}); !insufficient(err) {
+			t.Errorf("a balance of 10 held 11: %v", err)
+		}
+		credit(t, b.Client, "7", 1) // b hears of what a has done last
+		if got := balance(t, b.Client, "7"); got != (ledger.Balance{Credits: 101, Spent: 90}) {
+			t.Errorf("the balance is %+v", got)
+		}
+	})
+}
+
+func TestSeveralNodesGrantABudgetOnce(t *testing.T) {
+	overrun := func(err error) bool {
+		_, ok := errors.AsType[*budget.Error](err)
+		return ok
+	}
+	for _, kind := range []budget.ScopeKind{budget.KeyScope, budget.UserScope, budget.GroupScope} {
+		t.Run("of "+string(kind), func(t *testing.T) {
+			onTwoNodes(t, func(t *testing.T, _ *statetest.Cluster, a, b *serving) {
+				credit(t, a.Client, "7", 10_000)
+				credit(t, a.Client, "8", 10_000)
+				limitTo(t, a.state, kind, 100)
+				credit(t, b.Client, "7", 1) // b hears of the group and the users
+				ask := ledger.Ask{Account: "7", Amount: 10, Key: "key_1"}
+				first := holdAtOnce(t, []*serving{a, b}, 3, ask, overrun)
+				for _, h := range first { // the budget has 40 left
+					if err := h.Settle(ctx, ledger.Settlement{Amount: 10, Reason: "finished"}); err != nil {
+						t.Error(err)
+					}
+				}
+				if kind == budget.GroupScope {
+					ask = ledger.Ask{Account: "8", Amount: 8, Key: "key_2"}
+				}
+				ask.Amount = 8
+				if granted := holdAtOnce(t, []*serving{a, b}, 6, ask, overrun); len(first) != 6 || len(granted) != 5 {
+					t.Errorf("a budget of 100 granted %d holds of 10 and then %d of 8", len(first), len(granted))
+				}
+			})
+		})
+	}
+}
+
+// limitTo gives a budget to key_1, to its user or to the user's group, which user 8 is in, too.
+func limitTo(t *testing.T, s *state.State, kind budget.ScopeKind, amount int64) {
+	t.Helper()
+	ceiling := map[budget.ScopeKind]identity.Ceiling{kind: {Budget: amount}}
+	err := state.Run(ctx, s, func(tx *state.Tx) error {
+		g, err := identity.AddGroup(tx, identity.Group{Name: "staff", Ceiling: ceiling[budget.GroupScope]})
+		for _, name := range []string{"7", "8"} {
+			if err == nil {
+				u := identity.User{Username: name, Status: identity.UserActive, Group: g.ID}
+				if name == "7" {
+					u.Ceiling = ceiling[budget.UserScope]
+				}
+				_, err = identity.AddUser(tx, u)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	addKey(t, s, "key_1", ceiling[budget.KeyScope].Budget, "")
+}
+
+// TestHoldsOfANodeThatEndedAreEnded: they are charged what they have cost so far, and those of live nodes stay.
+func TestHoldsOfANodeThatEndedAreEnded(t *testing.T) {
+	onTwoNodes(t, func(t *testing.T, cluster *statetest.Cluster, a, b *serving) {
+		credit(t, a.Client, "7", 100)
+		lost, other := hold(t, a.Client, "7", "lost", 30), hold(t, b.Client, "7", "other", 20)
+		lost.Progress(12)
+		kittest.Pass(time.Second)
+		recoverHolds := func() int {
+			t.Helper()
+			ended, err := b.state.Ended(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, err := ledger.Recover(ctx, b.state, func(_ state.View, h *money.Hold) bool { return !ended(h.Node) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		if n := recoverHolds(); n != 0 {
+			t.Errorf("%d holds of live nodes were ended", n)
+		}
+		all, err := a.node.Members().List(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if done, err := b.node.Members().Expel(ctx, "a", all[0].Epoch); !done || err != nil {
+			t.Fatal(done, err)
+		}
+		if err := lost.Settle(ctx, ledger.Settlement{Amount: 25, Reason: "finished"}); err == nil {
+			t.Error("a node that was expelled has settled")
+		}
+		if n := recoverHolds() + recoverHolds(); n != 1 {
+			t.Errorf("%d holds were ended", n)
+		}
+		if got := balance(t, b.Client, "7"); got != (ledger.Balance{Credits: 100, Spent: 12, Held: 20}) {
+			t.Errorf("the balance is %+v", got)
+		}
+		other.Release("end", nil)
+	})
+}
+
+// TestAnotherNodeSettlesTheHoldOfAJob: as it does after it has taken a video job over.
+func TestAnotherNodeSettlesTheHoldOfAJob(t *testing.T) {
+	onTwoNodes(t, func(t *testing.T, _ *statetest.Cluster, a, b *serving) {
+		credit(t, a.Client, "7", 100)
+		hold(t, a.Client, "7", "video_1", 30)
+		if moving, err := b.Moving(ctx, "7", "video_1"); !moving || err != nil {
+			// b has not heard of the hold, so it reads the log first.
+			credit(t, b.Client, "7", 1)
+		}
+		h, err := b.Resume(ctx, "7", "video_1")
+		if err != nil || h.Amount() != 30 {
+			t.Fatalf("resumed %v, %v", h, err)
+		}
+		if err := h.Settle(ctx, ledger.Settlement{Amount: 25, Reason: "finished"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Resume(ctx, "7", "video_1"); !errors.Is(err, state.ErrNotFound) {
+			t.Errorf("a settled hold was resumed: %v", err)
+		}
+		if got := balance(t, b.Client, "7"); got != (ledger.Balance{Credits: 101, Spent: 25}) {
+			t.Errorf("the balance is %+v", got)
+		}
+	})
+}
+
+// TestSeveralNodesNeverOverdraw has both nodes hold, extend, settle and release at random.
+func TestSeveralNodesNeverOverdraw(t *testing.T) {
+	onTwoNodes(t, func(t *testing.T, _ *statetest.Cluster, a, b *serving) {
+		credit(t, a.Client, "7", 400)
+		addKey(t, a.state, "key_1", 300, "")
+		var granted, settled atomic.Int64
+		var wg sync.WaitGroup
+		for i := range 24 {
+			node := []*serving{a, b}[i%2]
+			wg.Go(func() {
+				for j := range 8 {
+					h, err := node.Hold(ctx, ledger.Ask{Account: "7", RequestID: fmt.Sprintf("r%d-%d", i, j), Amount: 9,
+						Key: "key_1"})
+					if err != nil {
+						continue
+					}
+					granted.Add(1)
+					if j%3 == 0 {
+						_ = h.Extend(ctx, 5) // refused or granted
+					}
+					switch amount := int64(j % 4); {
+					case j%5 == 4:
+						h.Release("end", nil)
+					case j%2 == 0:
+						h.SettleLater(ledger.Settlement{Amount: amount, Reason: "finished"})
+						settled.Add(amount)
+					default:
+						if err := h.Settle(ctx, ledger.Settlement{Amount: amount, Reason: "finished"}); err != nil {
+							t.Error(err)
+						}
+						settled.Add(amount)
+					}
+					v := node.state.View()
+					if acc := money.FindAccount(v, "7"); acc.Spent+acc.Held > 300 {
+						t.Errorf("%d spent and %d held of a budget of 300", acc.Spent, acc.Held)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		kittest.Pass(time.Second)
+		credit(t, a.Client, "7", 1) // reads what b has done last
+		acc := money.FindAccount(a.state.View(), "7")
+		if acc.Spent != settled.Load() || acc.Held != 0 || granted.Load() < 50 {
+			t.Errorf("%+v after %d holds that were charged %d", acc, granted.Load(), settled.Load())
+		}
+	})
+}
+
+// TestAPaymentDoesNotRepeatAnAdjustment: an account whose actor does not know of a payment yet adjusts once.
+func TestAPaymentDoesNotRepeatAnAdjustment(t *testing.T) {
+	run(t, func(t *testing.T, c *ledger.Client, s *state.State, _ *statetest.Faulty) {
+		credit(t, c, "7", 100)
+		h := hold(t, c, "7", "r", 10)
+		credit(t, c, "7", 100)
+		if err := c.Adjust(ctx, "7", -30, "test"); err != nil {
+			t.Fatal(err)
+		}
+		h.Release("end", nil)
+		kittest.Pass(time.Second)
+		if got := money.FindAccount(s.View(), "7"); got.Credits != 170 {
+			t.Errorf("%d are left of 200 less 30", got.Credits)
+		}
+	})
+}

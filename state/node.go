@@ -1,0 +1,58 @@
+package state
+
+import (
+	"context"
+	"fmt"
+
+	"stagedoor/state/journal"
+)
+
+// Node names a process in one epoch of a shared store. Records of work in progress have the Node that does the work, so
+// that the others leave it alone for as long as that process can change the state. It is empty on a store that one
+// process writes, and in records whose work any process may take over.
+type Node string
+
+func nodeNamed(name string, epoch uint64) Node { return Node(fmt.Sprintf("%s/%d", name, epoch)) }
+
+func nodeOf(log journal.Shared) Node {
+	if log.Members() == nil {
+		return ""
+	}
+	name, epoch, _ := log.Members().Self()
+	return nodeNamed(name, epoch)
+}
+
+// Node returns the Node of this process.
+func (s *State) Node() Node { return s.node }
+
+// Node returns the Node of the process that decides the command.
+func (tx *Tx) Node() Node { return tx.node }
+
+// Several reports whether other processes may change the state while this one does. Decisions that need all of the
+// state must then be made by a command, and not on figures that this process has counted.
+func (s *State) Several() bool {
+	if s.log.Members() == nil {
+		return false
+	}
+	_, _, several := s.log.Members().Self()
+	return several
+}
+
+// Ended returns a function that reports whether the work of a Node may be taken over, because the process cannot change
+// the state any more. Where Several is false that is true of every Node, so such a process takes work over only once,
+// before it begins work of its own. The call asks the store, and an answer does not become wrong later.
+func (s *State) Ended(ctx context.Context) (func(Node) bool, error) {
+	if !s.Several() {
+		return func(Node) bool { return true }, nil
+	}
+	epochs, err := s.log.Members().Epochs(ctx)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	going := make(map[Node]bool, len(epochs)+1)
+	going[s.node] = true
+	for name, epoch := range epochs {
+		going[nodeNamed(name, epoch)] = true
+	}
+	return func(n Node) bool { return !going[n] }, nil
+}
