@@ -1,6 +1,7 @@
 package text
 
 import (
+	"bytes"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,10 +12,10 @@ import (
 )
 
 // amendAfter has the next attempt send the request otherwise if f is about something that the gateway can change: the
-// reasoning or the ids of calls that another upstream made, a summary that it does not make by itself, or a prompt that
-// is too long. All but the last are changed once for each target, and shortened.more bounds that one. A prompt is not
-// shortened while a target is left that is for such prompts, because it gets the whole conversation. The calls of a
-// fan-out run at the same time, so the decision is made here, when all of them have ended.
+// reasoning or the ids of calls that another upstream made, a summary or edits that it does not make by itself, or a
+// prompt that is too long. All but the last are changed once for each target, and shortened.more bounds that one. A
+// prompt is not shortened while a target is left that is for such prompts, because it gets the whole conversation. The
+// calls of a fan-out run at the same time, so the decision is made here, when all of them have ended.
 func (a *attempt) amendAfter(f *upstream.Failure) {
 	switch target := a.targetName(); {
 	case f == nil:
@@ -24,11 +25,37 @@ func (a *attempt) amendAfter(f *upstream.Failure) {
 		a.callIDsRefused, f.Amended = target, true
 	case f.Compaction && a.compactionRefused != target:
 		a.compactionRefused, f.Amended = target, true
-	case f.LongPrompt && a.request.Head.Truncate && !a.c.LeadsOn(catalog.OnContextLength):
+	case f.Context && a.contextRefused != target:
+		a.contextRefused, f.Amended = target, true
+	case f.LongPrompt && a.shortens() && !a.c.LeadsOn(catalog.OnContextLength):
 		if req, err := a.decodeWhole(); err == nil {
+			a.editContext(req, nil)
 			f.Amended = a.shortened.more(req, f.PromptSize)
 		}
 	}
+}
+
+// shortens reports whether turns may be left out of a prompt that is too long. A client that lets the provider compact
+// its conversation does not send a shorter one itself, so it would be stuck at a target that does not compact.
+func (a *attempt) shortens() bool {
+	return a.request.Head.Truncate || a.request.Head.Compacts && !a.meta.Untouched
+}
+
+// editContext makes the edits of the conversation that the target does not make.
+func (a *attempt) editContext(req *dialogue.Request, rep *dialogue.Report) {
+	if a.shape != nil && a.shape.Name == a.request.Inbound.Name && a.contextRefused != a.targetName() {
+		return
+	}
+	if !EditContext(req) {
+		rep.Lose(contextManagement)
+	}
+}
+
+// namesContext reports whether a refusal is about the edits of the conversation that the client asks for. Servers that
+// only speak the shape of the vendor do not know them.
+func namesContext(refusal *dialogue.Error, sent []byte) bool {
+	return strings.Contains(refusal.Param+" "+refusal.Message, contextManagement) &&
+		bytes.Contains(sent, []byte(`"`+contextManagement+`"`))
 }
 
 // isAboutCompaction reports whether a failure may be that of an upstream which does not compact conversations. Servers

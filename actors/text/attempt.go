@@ -63,7 +63,7 @@ func (a *attempt) call(ctx context.Context) *upstream.Failure {
 	inbound := a.request.Inbound
 	mustTranslate := a.request.Mode == shapes.Array || a.request.Translate || a.tight ||
 		a.request.PreviousResponseID != "" || a.shortened.turns != nil || a.callIDsRefused == a.targetName() ||
-		a.compactionRefused == a.targetName()
+		a.compactionRefused == a.targetName() || a.contextRefused == a.targetName()
 	if !mustTranslate && a.c.Provider.Serves(inbound.Name) {
 		a.shape = inbound
 		a.meta.Untouched = true
@@ -185,7 +185,7 @@ func (a *attempt) maxChoices() int {
 
 // simulated makes a producer of the sandbox.
 func (a *attempt) simulated(req *dialogue.Request) producer {
-	return a.watched(a.request.Head.Stream, func(ctx context.Context, emit emitFunc, flush flushFunc) *upstream.Failure {
+	p := func(ctx context.Context, emit emitFunc, flush flushFunc) *upstream.Failure {
 		var stopped *upstream.Failure
 		accepted := false
 		err := a.svc.simulate(ctx, req, a.request.In.Header, func(ev *dialogue.Event) error {
@@ -208,7 +208,8 @@ func (a *attempt) simulated(req *dialogue.Request) producer {
 			return upstream.Broken(err)
 		}
 		return nil
-	})
+	}
+	return a.watched(a.request.Head.Stream, p)
 }
 
 // decode reads the request as this attempt sends it.
@@ -220,6 +221,7 @@ func (a *attempt) decode() (*dialogue.Request, error) {
 	for _, name := range req.Lost {
 		a.report.Lose(name)
 	}
+	a.editContext(req, &a.report)
 	a.shortened.apply(req, &a.report)
 	if a.request.Translate || a.request.PreviousResponseID != "" {
 		// The gateway continues from this response itself, so the reasoning must be stored with it.
@@ -270,6 +272,7 @@ func (a *attempt) send(ctx context.Context, call shapes.Call, key string) (*upst
 	f.Reasoning = f.Class == upstream.CallerFault && namesReasoning(decoded.Message) && a.hasProof(call.Body)
 	f.CallIDs = f.Class == upstream.CallerFault && a.meta.Untouched && namesCallIDs(decoded)
 	f.Compaction = a.isAboutCompaction(f)
+	f.Context = f.Class == upstream.CallerFault && a.meta.Untouched && namesContext(decoded, call.Body)
 	a.judgeKey(key, f)
 	return nil, f
 }

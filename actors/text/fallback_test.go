@@ -1,6 +1,7 @@
 package text_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,9 +11,11 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"stagedoor/actors/text"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/dialogue/dialoguetest"
+	"stagedoor/providers/shapes"
 )
 
 // fallback makes the target that was added last one for these conditions.
@@ -243,6 +246,49 @@ func TestACompactedConversationGoesBackToItsMaker(t *testing.T) {
 			}
 		}
 	})
+}
+
+// makers is a dialogue.Makers without a store.
+type makers map[string]string
+
+func (m makers) Remember(_ context.Context, owner, made, maker string) { m[owner+made] = maker }
+func (m makers) MakerOf(owner, made string) string                     { return m[owner+made] }
+
+// The signatures are forgotten when the gateway restarts. The makers of compacted conversations are not.
+func TestMakersOfCompactedConversationsAreStored(t *testing.T) {
+	const item = `{"id":"cmp_1","type":"compaction","encrypted_content":"opaque"}`
+	const whole = `{"id":"r","object":"response","status":"completed","model":"m","output":[` + item + `]}`
+	event := func(kind, rest string) string { return `data: {"type":"response.` + kind + `",` + rest + "}\n\n" }
+	for name, test := range map[string]struct {
+		reply script
+		ask   string
+		do    func(*text.Request)
+	}{
+		"whole": {document(200, whole), `,{"type":"compaction_trigger"}`, func(*text.Request) {}},
+		"stream": {stream(event("created", `"response":{"id":"r","status":"in_progress"}`) +
+			event("output_item.done", `"item":`+item) + event("completed", `"response":{"id":"r","status":"completed",`+
+			`"output":[]}`)), `,{"type":"compaction_trigger"}`, func(q *text.Request) {
+			q.Mode, q.Head.Stream = shapes.Stream, true
+		}},
+		"translated": {document(200, whole), "", func(q *text.Request) { q.Translate = true }},
+	} {
+		play(t, func(t *testing.T, s *stage) {
+			kept := makers{}
+			s.env.Makers, s.env.Signatures = kept, dialoguetest.NoSignatures{}
+			s.upstream("a", dialoguetest.Responses, test.reply)
+			q := s.request(dialoguetest.Responses, `{"model":"m","input":[{"role":"user","content":"x"}`+test.ask+`]}`)
+			test.do(q)
+			if got := s.ask(q); got.Err != nil || kept["key:keyopaque"] != "a/m" {
+				t.Errorf("%s: got %v, kept %v", name, got.Err, kept)
+			}
+			s.upstream("b", dialoguetest.Responses, test.reply)
+			kept["key:keyopaque"] = "b/m"
+			got := s.ask(s.request(dialoguetest.Responses, `{"model":"m","input":[`+item+`]}`))
+			if got.meta.Provider != "b" {
+				t.Errorf("%s: it went to %s", name, got.meta.Provider)
+			}
+		})
+	}
 }
 
 func TestToolsGoToATargetThatCallsThem(t *testing.T) {

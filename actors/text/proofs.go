@@ -33,8 +33,21 @@ func namesReasoning(message string) bool {
 	return false
 }
 
+// keepCompactions remembers the target as the maker of the compacted conversations in a piece of its reply.
+func (a *attempt) keepCompactions(data []byte) {
+	if a.shape == nil {
+		return // the sandbox answers
+	}
+	if shape, compacts := a.shape.Inbound.(shapes.Compacting); compacts {
+		for _, made := range shape.Compactions(data) {
+			a.env.RememberCompaction(a.unbounded, made, a.c.Provider.Name, a.c.Model)
+		}
+	}
+}
+
 // keepProofs remembers which model made the proofs in a piece of its reply.
 func (u *passthrough) keepProofs(data []byte) {
+	u.keepCompactions(data)
 	for _, name := range u.shape.Proofs {
 		key := `"` + name + `"`
 		for rest := data; ; {
@@ -57,6 +70,9 @@ func (u *passthrough) keepProofs(data []byte) {
 func (t *translated) keepProofs(ev *dialogue.Event) {
 	if t.c == nil || t.c.Provider == nil {
 		return
+	}
+	if len(ev.Opaque) > 0 {
+		t.keepCompactions(ev.Opaque)
 	}
 	provider, model := t.c.Provider.Name, t.c.Model
 	t.env.RememberProof(ev.Signature, provider, model)

@@ -23,7 +23,7 @@ func (x *exchange) selectTargets(ctx context.Context) []catalog.Candidate {
 	q := x.request
 	q.Plan = x.makerFirst(q.Plan)
 	need := catalog.Need{Input: tokens.Estimate(len(q.Body)), Output: max(q.Head.MaxTokens, 0),
-		Shortens: q.Head.Truncate}
+		Shortens: q.Head.Truncate || q.Head.Compacts}
 	fits := !slices.ContainsFunc(q.Plan, func(c catalog.Candidate) bool { return !c.Fits(need.Input + need.Output) })
 	if q.Head.Prompts > 1 || fits && !catalog.Differ(q.Plan) {
 		return q.Plan // each prompt of a list is a call of its own
@@ -32,6 +32,7 @@ func (x *exchange) selectTargets(ctx context.Context) []catalog.Candidate {
 	if err != nil {
 		return q.Plan // the attempt reports it
 	}
+	EditContext(req) // a provider of the shape does the same
 	need.Input = tokens.CountRequest(req)
 	need.AddRequest(req)
 	s := catalog.Select(q.Plan, need)
@@ -55,7 +56,7 @@ func (x *exchange) makerFirst(plan []catalog.Candidate) []catalog.Candidate {
 	if len(made) == 0 {
 		return plan
 	}
-	maker := x.env.MakerOf(made[len(made)-1])
+	maker := x.env.CompactedBy(made[len(made)-1])
 	at := slices.IndexFunc(plan, func(c catalog.Candidate) bool { return c.Provider.Name+"/"+c.Model == maker })
 	if at <= 0 {
 		return plan

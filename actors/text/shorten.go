@@ -11,8 +11,6 @@ import (
 const (
 	// maxShortened bounds the attempts with a shorter conversation.
 	maxShortened = 6
-	// mediaTokens stands for a picture or a document, whose size says little of its tokens.
-	mediaTokens = 1000
 	// cut is the share of a conversation that is kept if the upstream does not say how long it may be, and margin
 	// the share of the limit that is aimed at if it does, because the gateway only estimates sizes.
 	cut, margin = 0.6, 0.95
@@ -40,7 +38,7 @@ func (s *shortened) more(req *dialogue.Request, size upstream.PromptSize) bool {
 	left := fixedTokens(req)
 	for i := range req.Turns {
 		if !s.turns[i] {
-			left += turnTokens(&req.Turns[i])
+			left += tokens.EstimateParts(req.Turns[i].Parts)
 		}
 	}
 	target := int64(keep * float64(left))
@@ -52,7 +50,7 @@ func (s *shortened) more(req *dialogue.Request, size upstream.PromptSize) bool {
 		for _, i := range unit {
 			if !s.turns[i] {
 				s.turns[i], dropped = true, true
-				left -= turnTokens(&req.Turns[i])
+				left -= tokens.EstimateParts(req.Turns[i].Parts)
 			}
 		}
 	}
@@ -154,31 +152,4 @@ func fixedTokens(req *dialogue.Request) int64 {
 		bytes += len(req.Tools[i].Description) + len(req.Tools[i].Schema)
 	}
 	return tokens.Estimate(bytes)
-}
-
-func turnTokens(t *dialogue.Turn) int64 {
-	bytes, media := 0, 0
-	var count func(parts []dialogue.Part)
-	count = func(parts []dialogue.Part) {
-		for i := range parts {
-			p := &parts[i]
-			bytes += len(p.Text)
-			switch {
-			case p.Media != nil:
-				bytes += len(p.Media.Text)
-				media++
-			case p.Call != nil:
-				bytes += len(p.Call.Name) + len(p.Call.Args)
-			case p.Result != nil:
-				bytes += len(p.Result.Object)
-				count(p.Result.Parts)
-			case p.Thinking != nil:
-				bytes += len(p.Thinking.Text) + len(p.Thinking.Encrypted)
-			default:
-				bytes += len(p.Opaque)
-			}
-		}
-	}
-	count(t.Parts)
-	return tokens.Estimate(bytes) + int64(media)*mediaTokens
 }

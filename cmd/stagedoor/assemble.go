@@ -128,6 +128,7 @@ func (g *gateway) build(
 	}
 	g.memory = share.New(share.Memory, 0, leastWork)
 	env := newEnv(secret, g.memory)
+	env.Makers = compactionMakers{g.state, g.logger}
 	simulator := sandbox.Model{Env: env}
 	g.runtime, err = runtime.Start(ctx, runtime.Options{Logger: g.logger, Flow: g.flow, Env: env, State: g.state,
 		Shapes: registry.All, Tokens: lifetimes(&c.OAuth), Simulate: simulator.Simulate,

@@ -1,6 +1,13 @@
 package main
 
-import "stagedoor/state/share"
+import (
+	"context"
+	"log/slog"
+
+	"stagedoor/state"
+	"stagedoor/state/share"
+	"stagedoor/state/work"
+)
 
 const (
 	// maxSignatureSlots bounds how many signatures of tool calls are kept. A signature is used
@@ -28,4 +35,23 @@ func (c signatureCache) Remember(owner, callID, text string) {
 // Recall implements dialogue.SignatureCache.
 func (c signatureCache) Recall(owner, callID string) (string, bool) {
 	return c.byCall.Get(owner, callID)
+}
+
+// compactionMakers implements dialogue.Makers in the state.
+type compactionMakers struct {
+	state  *state.State
+	logger *slog.Logger
+}
+
+// Remember implements dialogue.Makers. If it fails, the conversation goes back to its maker only until the next
+// restart, which is no reason to withhold the reply.
+func (m compactionMakers) Remember(ctx context.Context, owner, made, maker string) {
+	if err := work.RememberCompaction(ctx, m.state, state.Owner(owner), made, maker); err != nil && ctx.Err() == nil {
+		m.logger.Warn("the maker of a compacted conversation was not stored", "target", maker, "cause", err)
+	}
+}
+
+// MakerOf implements dialogue.Makers.
+func (m compactionMakers) MakerOf(owner, made string) string {
+	return work.CompactionMaker(m.state.View(), state.Owner(owner), made)
 }

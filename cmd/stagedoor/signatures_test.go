@@ -1,8 +1,13 @@
 package main
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -51,4 +56,42 @@ func TestSignaturesTakeAtMostTheirSlots(t *testing.T) {
 	if s, _ := c.Recall("ann", "again"); s != "second" {
 		t.Errorf("got %q, want the signature that came last", s)
 	}
+}
+
+// Only the model that compacted a conversation can read it, so the gateway must know the model after a crash as well.
+func TestACompactedConversationGoesBackToItsMakerAfterACrash(t *testing.T) {
+	const item = `{"id":"cmp_1","type":"compaction","encrypted_content":"opaque"}`
+	asked := make(chan string, 1)
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.Path
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"id":"resp_1","object":"response","status":"completed","output":[%s]}`, item)
+	}))
+	defer upstream.Close()
+	dir := directory(t)
+	write(t, filepath.Join(dir, "stagedoor.yaml"), fmt.Sprintf(`
+data: %[1]s/data
+keys: [{key: sd-test, name: test}]
+providers:
+  first: {shape: responses, base_url: "%[2]s/first", api_keys: [k]}
+  maker: {shape: responses, base_url: "%[2]s/maker", api_keys: [k]}
+models:
+  compacts: {targets: [{provider: maker, model: up}]}
+  goes-on: {targets: [{provider: first, model: up}], fallback: [{provider: maker, model: up}]}
+`, dir, upstream.URL))
+	args := []string{"serve", "--listen", "127.0.0.1:0", "--config", filepath.Join(dir, "stagedoor.yaml")}
+	p := launch(t, dir, args...)
+	p.post("/v1/responses", "sd-test", `{"model":"compacts","store":false,"input":[{"role":"user","content":"x"},
+		{"type":"compaction_trigger"}]}`)
+	if at := <-asked; at != "/maker/responses" {
+		t.Fatalf("the conversation was compacted at %s", at)
+	}
+	p.signal(syscall.SIGKILL)
+	<-p.exit
+	p = launch(t, dir, args...)
+	p.post("/v1/responses", "sd-test", `{"model":"goes-on","store":false,"input":[`+item+`]}`)
+	if at := <-asked; at != "/maker/responses" {
+		t.Errorf("it went on at %s", at)
+	}
+	p.stop()
 }

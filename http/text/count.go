@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 
+	"stagedoor/actors/text"
 	"stagedoor/http/dryrun"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/memory"
@@ -51,6 +52,7 @@ func (rc *requestContext) counted() (body []byte, estimated bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
+	text.EditContext(req)
 	return rc.shape.Counter.CountReply(tokens.CountRequest(req)), true, nil
 }
 

@@ -1,6 +1,8 @@
 package dialogue
 
 import (
+	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
@@ -29,6 +31,31 @@ func (e *Env) Accepts(t Target, proof string) bool {
 func (e *Env) MakerOf(proof string) string {
 	maker, _ := e.Signatures.Recall(e.Owner, proofKey(proof))
 	return maker
+}
+
+// Makers remembers which targets compacted conversations, in a store that survives the process.
+type Makers interface {
+	// Remember keeps the maker of what was made of an owner's conversation. It returns when that is durable, or failed.
+	Remember(ctx context.Context, owner, made, maker string)
+	// MakerOf returns the maker, or "" if it is not known.
+	MakerOf(owner, made string) string
+}
+
+// RememberCompaction keeps that a model of a provider compacted a conversation to the text made, which only that model
+// can read. It is called before the client gets the text, and costs a commit the first time.
+func (e *Env) RememberCompaction(ctx context.Context, made, provider, model string) {
+	e.RememberProof(made, provider, model)
+	if maker := provider + "/" + model; e.Makers != nil && e.Makers.MakerOf(e.Owner, made) != maker {
+		e.Makers.Remember(ctx, e.Owner, made, maker)
+	}
+}
+
+// CompactedBy returns the provider and the model that compacted a conversation, as MakerOf does, also after a restart.
+func (e *Env) CompactedBy(made string) string {
+	if e.Makers == nil {
+		return e.MakerOf(made)
+	}
+	return cmp.Or(e.MakerOf(made), e.Makers.MakerOf(e.Owner, made))
 }
 
 func proofKey(proof string) string {

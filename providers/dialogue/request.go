@@ -94,6 +94,11 @@ type Request struct {
 	// Compaction is set if the client asks for a summary of the conversation, for which Turns ask the model already.
 	Compaction Compaction
 
+	// ContextEdits are the edits of the conversation that the client asks for and the gateway can make, and
+	// OnlyContextEdits is set if it asks for no others.
+	ContextEdits     []ContextEdit
+	OnlyContextEdits bool
+
 	// Renamed maps names of tools as they were sent upstream to the client's names, where the
 	// target would refuse those. Encoders fill it. actors/text restores Call.Name in every
 	// Open event, so that parsers do not need it.
@@ -477,6 +482,7 @@ type Env struct {
 	ID         func() string
 	Sealer     *Sealer
 	Signatures SignatureCache // never nil
+	Makers     Makers         // of compacted conversations; nil: only Signatures has them
 	// Owner is the owner of the requests that the Env serves. Its signatures are kept apart
 	// from those of other owners.
 	Owner string

@@ -87,9 +87,10 @@ type Summarizer interface {
 
 // Compacting is implemented by the Inbound of a shape whose vendors compact conversations.
 type Compacting interface {
-	// Compactions returns the items of a request that stand for a compacted conversation, each as the text that only
-	// the vendor can read that made it, the newest one last. Items that this gateway made are not among them.
-	Compactions(body []byte) []string
+	// Compactions returns the items of a request, or of a piece of a reply, that stand for a compacted conversation,
+	// each as the text that only the vendor can read that made it, the newest one last. Items that this gateway made
+	// are not among them.
+	Compactions(data []byte) []string
 }
 
 // Counter counts the tokens of requests that are not made.
@@ -178,6 +179,8 @@ type Head struct {
 	Answers int
 	// Truncate is set if the oldest turns may be left out of a prompt that does not fit.
 	Truncate bool
+	// Compacts is set if the client lets the provider replace old turns while it answers (context_management).
+	Compacts bool
 	// Unknown is the error for a content part of an unknown type, or nil. The request can be passed through, but not
 	// translated.
 	Unknown *dialogue.Error

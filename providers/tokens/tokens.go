@@ -79,6 +79,38 @@ func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 // take too long.
 func Estimate(bytes int) int64 { return int64(bytes+3) / 4 }
 
+// mediaTokens stands for a picture or a document, whose size says little of its tokens.
+const mediaTokens = 1000
+
+// EstimateParts returns a number of tokens of the parts of a turn, as Estimate does. Results of calls count with what
+// is in them.
+func EstimateParts(parts []dialogue.Part) int64 {
+	bytes, media := 0, 0
+	var count func(parts []dialogue.Part)
+	count = func(parts []dialogue.Part) {
+		for i := range parts {
+			p := &parts[i]
+			bytes += len(p.Text)
+			switch {
+			case p.Media != nil:
+				bytes += len(p.Media.Text)
+				media++
+			case p.Call != nil:
+				bytes += len(p.Call.Name) + len(p.Call.Args)
+			case p.Result != nil:
+				bytes += len(p.Result.Object)
+				count(p.Result.Parts)
+			case p.Thinking != nil:
+				bytes += len(p.Thinking.Text) + len(p.Thinking.Encrypted)
+			default:
+				bytes += len(p.Opaque)
+			}
+		}
+	}
+	count(parts)
+	return Estimate(bytes) + int64(media)*mediaTokens
+}
+
 // maxCounted bounds the bytes of one request that are counted with the vocabulary.
 const maxCounted = 1 << 20
 

@@ -63,6 +63,8 @@ type Failure struct {
 	CallIDs bool
 	// Compaction is set if the upstream may have failed because it does not compact conversations.
 	Compaction bool
+	// Context is set if the upstream has refused to edit the conversation, which the client asked for.
+	Context bool
 	// Amended is set if the caller sends the request otherwise from now on, so that it may be sent again at once.
 	Amended bool
 	// TooLarge is set if the request is larger than the provider's rate limit ever allows. Waiting does
@@ -96,7 +98,8 @@ func failed(ctx context.Context, err error, sent bool) *Failure {
 		f.Err = dialogue.InvalidReply(err)
 	case !sent && notConnected(err):
 		f.Class, f.Err = NotSent, dialogue.UpstreamUnreachable(err, timedOut(err))
-	case !sent && (errors.Is(err, errManyFields) || errors.Is(err, errSwitched) || strings.Contains(err.Error(), "malformed HTTP")):
+	case !sent && (errors.Is(err, errManyFields) || errors.Is(err, errSwitched) ||
+		strings.Contains(err.Error(), "malformed HTTP")):
 		f.Err = dialogue.InvalidReply(err)
 	}
 	return f

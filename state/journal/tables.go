@@ -46,11 +46,13 @@ const (
 
 	Reply     Table = "reply"     // finished replies for repeated requests, by the hash of owner and idempotency key
 	ReplyBody Table = "replybody" // their bodies, by the same: cold
+
+	Compaction Table = "compaction" // makers of compacted conversations, by the hash of owner and conversation
 )
 
 var tables = [...]Table{Meta, User, Key, App, Grant, Token, Session, Ledger, Balance, Job, Response, Body, Event, Idem,
 	Developer, Consent, Hold, Receipt, Redeem, Spend, Usage, Folded, Payment, Delivery, ByHash, Group, Gone,
-	Conversation, Reply, ReplyBody}
+	Conversation, Reply, ReplyBody, Compaction}
 
 // Tables returns every table.
 func Tables() []Table { return append([]Table(nil), tables[:]...) }

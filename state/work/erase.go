@@ -10,10 +10,10 @@ import (
 // eraseBatch bounds what one commit erases, so that other commands do not wait long.
 const eraseBatch = 100
 
-// EraseOwner removes what is stored for an owner: responses, conversations, replies that are kept for repeats, and the
-// prompts of video jobs. What money has moved stays. The gateway deletes the videos at their providers afterwards (see
-// ListVideoDeletions). It returns the number of responses, conversations and jobs that it left because they are still
-// at work.
+// EraseOwner removes what is stored for an owner: responses, conversations, makers of compacted ones, replies that are
+// kept for repeats, and the prompts of video jobs. What money has moved stays. The gateway deletes the videos at their
+// providers afterwards (see ListVideoDeletions). It returns the number of responses, conversations and jobs that it
+// left because they are still at work.
 //
 // Call it once the owner can begin nothing new, and again after what was left has ended. Responses and jobs are gone
 // for their readers at once, and the sweep removes them from the disk.
@@ -59,7 +59,10 @@ func EraseOwner(ctx context.Context, s *state.State, owner state.Owner) (left in
 	if left += n; err != nil {
 		return left, err
 	}
-	return left, eraseReplies(ctx, s, owner)
+	if err := eraseRows(ctx, s, owner, &replies, removeReply); err != nil {
+		return left, err
+	}
+	return left, eraseRows(ctx, s, owner, &compactions, compactions.Remove)
 }
 
 // eraseEach calls erase with each id, in commits of eraseBatch, and counts the ids for which it returns false.
@@ -97,13 +100,16 @@ func ownedResponses(v state.View, owner state.Owner) (ids []string) {
 	return ids
 }
 
-func eraseReplies(ctx context.Context, s *state.State, owner state.Owner) error {
+// eraseRows removes the owner's rows of a table, which has them in the index byOwner.
+func eraseRows[R any](
+	ctx context.Context, s *state.State, owner state.Owner, t *state.Table[R], remove func(*state.Tx, *state.Row[R]),
+) error {
 	for {
 		more, err := state.Do(ctx, s, func(tx *state.Tx) (bool, error) {
-			all := replies.Under(tx.View(), byOwner, state.TextKey(string(owner)))
+			all := t.Under(tx.View(), byOwner, state.TextKey(string(owner)))
 			some := all[:min(len(all), eraseBatch)]
 			for _, r := range some {
-				removeReply(tx, r)
+				remove(tx, r)
 			}
 			return len(some) < len(all), nil
 		})

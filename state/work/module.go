@@ -28,7 +28,8 @@ type Option func(*memory)
 // ones before they expire. Each takes about 1 KB of memory for its header. The default is 200,000.
 func MaxResponses(n int) Option { return func(m *memory) { m.maxResponses = n } }
 
-// Module returns the tables of stored responses, conversations, finished replies, video jobs and deliveries.
+// Module returns the tables of stored responses, conversations, makers of compacted ones, finished replies, video jobs
+// and deliveries.
 func Module(options ...Option) state.Module {
 	m := &memory{maxResponses: 200_000}
 	m.kept.owners = make(map[state.Owner]Kept)
@@ -62,6 +63,7 @@ func Module(options ...Option) state.Module {
 				Written: func(_ *state.Tx, before, after *Reply) { m.countReply(before, after) },
 				Sweep:   sweepReplies,
 			}),
+			state.Register(&compactions, state.Hooks[compaction]{}),
 			state.Register(&deliveries, state.Hooks[Delivery]{
 				Loaded:  m.outbox.countAll,
 				Written: func(_ *state.Tx, before, after *Delivery) { m.outbox.count(before, after) },

@@ -85,6 +85,8 @@ var rules = map[string]func(*checker, gjson.Result) *fault{
 	"cache_control":  (*checker).object,
 	"inference_geo":  (*checker).text,
 	"container":      (*checker).container,
+
+	contextManagement: (*checker).contextManagement,
 }
 
 // whole checks what needs more than one field.
@@ -171,6 +173,14 @@ func (c *checker) container(v gjson.Result) *fault {
 	if v.Type != gjson.String && v.Type != gjson.Null && !v.IsObject() {
 		return broken("must be a string or an object")
 	}
+	return nil
+}
+
+func (c *checker) contextManagement(v gjson.Result) *fault {
+	v.Get("edits").ForEach(func(_, edit gjson.Result) bool {
+		c.head.Compacts = c.head.Compacts || strings.HasPrefix(edit.Get("type").Str, "compact_")
+		return true
+	})
 	return nil
 }
 

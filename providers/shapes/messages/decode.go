@@ -105,6 +105,9 @@ func (d *decoder) field(name string, v gjson.Result) {
 		req.User = v.Get("user_id").String()
 		req.RecordIgnoredExcept(name, v, "user_id")
 	default:
+		if name == contextManagement {
+			req.ContextEdits, req.OnlyContextEdits = contextEdits(v)
+		}
 		req.Extra = append(req.Extra, dialogue.Field{Name: name, Value: fields.Raw(v)})
 	}
 }

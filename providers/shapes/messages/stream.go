@@ -355,5 +355,6 @@ func (e *streamEmitter) finish(dst []byte) []byte {
 	w.End()
 	w.Key("usage")
 	writeUsage(w, &e.usage)
+	e.writeAppliedEdits(w)
 	return send(event(send(w), messageStop))
 }

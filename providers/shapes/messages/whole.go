@@ -49,6 +49,7 @@ func (e *wholeEmitter) message(dst []byte) []byte {
 	w.Key("container").Null()
 	w.Key("usage")
 	writeUsage(w, &e.folder.Reply.Usage)
+	e.writeAppliedEdits(w)
 	return w.End().Buf
 }
 

@@ -213,14 +213,14 @@ func checkPrevious(c *checker, path string, v gjson.Result) *dialogue.Error {
 	return nil
 }
 
-func checkContextManagement(_ *checker, path string, v gjson.Result) *dialogue.Error {
+func checkContextManagement(c *checker, path string, v gjson.Result) *dialogue.Error {
 	if !v.IsArray() {
 		return dialogue.Invalid(path, "must be an array")
 	}
 	empty := true
-	v.ForEach(func(_, _ gjson.Result) bool {
-		empty = false
-		return false
+	v.ForEach(func(_, edit gjson.Result) bool {
+		c.head.Compacts, empty = c.head.Compacts || isCompaction(edit.Get("type").Str), false
+		return true
 	})
 	if empty {
 		return dialogue.Invalid(path, "must have at least 1 item")

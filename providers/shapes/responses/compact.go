@@ -47,17 +47,26 @@ func isCompaction(kind string) bool {
 }
 
 // Compactions implements shapes.Compacting.
-func (shape) Compactions(body []byte) (made []string) {
-	if !bytes.Contains(body, []byte("compaction")) {
+func (shape) Compactions(data []byte) (made []string) {
+	if !bytes.Contains(data, []byte("compaction")) {
 		return nil
 	}
-	fields.View(body).Get("input").ForEach(func(_, item gjson.Result) bool {
+	add := func(_, item gjson.Result) bool {
 		text := item.Get("encrypted_content").Str
 		if text != "" && isCompaction(item.Get("type").Str) && !dialogue.Sealed(text) {
 			made = append(made, text)
 		}
 		return true
-	})
+	}
+	root := fields.View(data)
+	add(root, root) // an item by itself
+	for _, path := range []string{"input", "output", "item", "response.output"} {
+		if v := root.Get(path); v.IsArray() {
+			v.ForEach(add)
+		} else {
+			add(v, v)
+		}
+	}
 	return made
 }
 
