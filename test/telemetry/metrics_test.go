@@ -93,7 +93,10 @@ func TestEveryQueryOfDashboardAndAlertsFindsWhatTheGatewaySays(t *testing.T) {
 		},
 	)
 	busy(t, g, u)
-	series := g.scrape(t)
+	// The state of this one is in a database, which has figures of its own.
+	clustered := startOn(t, t.TempDir(), u, object{"metrics": object{"prometheus": true}},
+		"STAGEDOOR_CLUSTER_STORE="+startPostgres(t))
+	series := append(g.scrape(t), clustered.scrape(t)...)
 	queries := append(dashboard(t), alerts(t)...)
 	if len(queries) < 30 {
 		t.Fatalf("only %d queries were found", len(queries))
