@@ -55,7 +55,7 @@ func TestClockMovesReviveNothing(t *testing.T) {
 				if _, err := b.refresh(pair.Refresh); !errors.Is(err, tokens.ErrInvalidGrant) {
 					t.Errorf("%s: the refresh token: got %v", when, err)
 				}
-				if _, err := b.Session(ctx, cookie); !errors.Is(err, tokens.ErrNoSession) {
+				if _, err := b.Session(ctx, cookie, tokens.Sender{}); !errors.Is(err, tokens.ErrNoSession) {
 					t.Errorf("%s: the session: got %v", when, err)
 				}
 			}

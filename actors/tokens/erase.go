@@ -38,6 +38,7 @@ func eraseBelongings(tx *state.Tx, u *identity.User) error {
 	for _, d := range identity.ListDeveloperTokens(v, u.ID) {
 		identity.RemoveDeveloperToken(tx, d.ID)
 	}
+	removeLinks(tx, func(l *identity.Link) bool { return l.User == u.ID })
 	identity.RemoveConsents(tx, u.ID)
 	for _, g := range identity.ListGrants(v, u.ID, 0) {
 		g.Revoke(now, "the user was erased")

@@ -49,12 +49,12 @@ func TestErasingAUserLeavesTheNameAlone(t *testing.T) {
 	if a, ok := identity.FindApp(v, app.ID); !ok || a.Disabled.IsZero() || a.Description != "" {
 		t.Errorf("the app is %+v", a)
 	}
-	_, session := b.Session(ctx, cookie)
+	_, session := b.Session(ctx, cookie, tokens.Sender{})
 	_, developer := b.Developer(token)
 	active := tokens.StatusActive
 	_, enable := b.UpdateUser(ctx, u.ID, tokens.UserChange{Status: &active})
 	_, again := b.CreateUser(ctx, tokens.NewUser{Username: "Anna", Password: secretWord})
-	_, link := b.UserLink(u.ID)
+	_, _, link := b.ResetLink(ctx, u.ID, "")
 	_, unknown := b.EraseUser(ctx, 99)
 	for what, c := range map[string][2]error{
 		"the session":          {session, tokens.ErrNoSession},

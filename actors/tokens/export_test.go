@@ -20,7 +20,7 @@ func Mint(prefix string) string { return kind(prefix).format(make([]byte, entrop
 func (c *Client) OpenSessions(ctx context.Context, user int64, n int) error {
 	for range n {
 		u, _ := identity.FindUser(c.state.View(), user)
-		if _, _, err := c.openSession(ctx, u); err != nil {
+		if _, _, err := c.openSession(ctx, u, Sender{}); err != nil {
 			return err
 		}
 	}

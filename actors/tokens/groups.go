@@ -132,7 +132,8 @@ func (c *Client) UpdateGroup(ctx context.Context, id int64, change GroupChange) 
 	})
 }
 
-// DeleteGroup removes a group without members and returns its last record. It returns ErrNotFound or ErrHasMembers.
+// DeleteGroup removes a group without members, ends the invitations to it, and returns its last record. It returns
+// ErrNotFound or ErrHasMembers.
 func (c *Client) DeleteGroup(ctx context.Context, id int64) (identity.Group, error) {
 	return decide(ctx, c, nil, func(tx *state.Tx) (identity.Group, error) {
 		g, ok := identity.FindGroup(tx.View(), id)
@@ -142,6 +143,8 @@ func (c *Client) DeleteGroup(ctx context.Context, id int64) (identity.Group, err
 		case len(identity.ListMembers(tx.View(), id)) > 0:
 			return identity.Group{}, ErrHasMembers
 		}
+		// An invited user must not come without the ceiling that was meant.
+		removeLinks(tx, func(l *identity.Link) bool { return l.Group == id })
 		return g, identity.RemoveGroup(tx, id)
 	})
 }
@@ -165,6 +168,20 @@ func (c *Client) AddMember(ctx context.Context, group int64, username string) (i
 		}
 		u.Group = group
 		return g, identity.PutUser(tx, u)
+	})
+}
+
+// MoveUser puts a user into a group, out of the one before, or out of all groups if group is 0. It returns ErrNotFound
+// if the user or the group does not exist.
+func (c *Client) MoveUser(ctx context.Context, user, group int64) (User, error) {
+	return decide(ctx, c, nil, func(tx *state.Tx) (User, error) {
+		u, ok := identity.FindUser(tx.View(), user)
+		_, found := identity.FindGroup(tx.View(), group)
+		if !ok || !u.Erased.IsZero() || group != 0 && !found {
+			return User{}, ErrNotFound
+		}
+		u.Group = group
+		return userOf(u), identity.PutUser(tx, u)
 	})
 }
 

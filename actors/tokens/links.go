@@ -8,90 +8,198 @@ import (
 	"stagedoor/state/identity"
 )
 
-// LinkLife bounds the use of a link from the moment that it is made.
-const LinkLife = 15 * time.Minute
+// Lives of one-time links from the moment that they are made. Each is as short as its way to the person allows: the
+// first administrator reads the link on the gateway's terminal, and the others get theirs from an administrator.
+const (
+	FirstLinkLife  = 15 * time.Minute
+	ResetLinkLife  = 24 * time.Hour
+	InvitationLife = 7 * 24 * time.Hour
+)
 
-// Link lets its holder choose a password and sign in, once: the password that it sets ends every link of the user that
-// was made before. The caller seals it, with LinkLife, so that it cannot be forged.
-type Link struct {
-	// User is 0 in a link that makes an administrator, which works while there is no active one.
-	User  int64 `json:"u,omitempty"`
-	Epoch int64 `json:"e,omitempty"` // of the user, which each change of the password advances
+// maxInvitations is the number of invitations that may be open.
+const maxInvitations = 1000
+
+// Invitation describes a user who does not exist yet. The person who opens the link chooses the password, and the
+// username unless it suits.
+type Invitation struct {
+	Username string // suggested by the form; may be empty
+	Email    string // may be empty
+	Admin    bool   // may administer the gateway
+	Group    int64  // 0: none
+	By       string // the username of the administrator who invites; "": the operator
 }
 
-// AdministratorLink returns a link that makes the first administrator. It returns ErrExists if there is an active
-// administrator, who can create others.
-func (c *Client) AdministratorLink() (Link, error) {
-	if identity.HasAdministrator(c.state.View()) {
-		return Link{}, ErrExists
+// AdministratorLink returns the secret of a link that makes the first administrator. It ends the earlier ones. It
+// returns ErrExists if there is an active administrator, who can invite others.
+func (c *Client) AdministratorLink(ctx context.Context) (secret string, l identity.Link, err error) {
+	return c.addLink(ctx, FirstLinkLife, func(tx *state.Tx) (identity.Link, error) {
+		if identity.HasAdministrator(tx.View()) {
+			return identity.Link{}, ErrExists
+		}
+		removeLinks(tx, func(l *identity.Link) bool { return l.First })
+		return identity.Link{First: true}, nil
+	})
+}
+
+// ResetLink returns the secret of a link with which a user chooses a new password. It ends the user's earlier ones, and
+// all that ends the user's sessions ends it. It returns ErrNotFound or ErrUserDisabled.
+func (c *Client) ResetLink(ctx context.Context, user int64, by string) (secret string, l identity.Link, err error) {
+	return c.addLink(ctx, ResetLinkLife, func(tx *state.Tx) (identity.Link, error) {
+		u, ok := identity.FindUser(tx.View(), user)
+		switch {
+		case !ok:
+			return identity.Link{}, ErrNotFound
+		case !u.Active():
+			return identity.Link{}, ErrUserDisabled
+		}
+		removeLinks(tx, func(l *identity.Link) bool { return l.User == user })
+		return identity.Link{User: u.ID, Epoch: u.Epoch, By: by}, nil
+	})
+}
+
+// Invite returns the secret of a link that makes a user. It returns ErrExists if the username is taken, ErrInvalid, and
+// *TooMany.
+func (c *Client) Invite(ctx context.Context, i Invitation) (secret string, l identity.Link, err error) {
+	if i.Username != "" {
+		err = checkUsername(i.Username)
 	}
-	return Link{}, nil
+	if err == nil {
+		err = checkEmail(i.Email)
+	}
+	if err == nil && i.Username == "" && i.Email == "" {
+		err = &FieldError{"username", "or email must say who is invited"}
+	}
+	if err != nil {
+		return "", identity.Link{}, err
+	}
+	return c.addLink(ctx, InvitationLife, func(tx *state.Tx) (identity.Link, error) {
+		open := 0
+		for _, l := range identity.ListLinks(tx.View()) {
+			if l.Invites() {
+				open++
+			}
+		}
+		if open >= maxInvitations {
+			return identity.Link{}, &TooMany{"open invitations", maxInvitations, "withdraw one first"}
+		}
+		if _, taken := identity.FindUserByName(tx.View(), i.Username); taken {
+			return identity.Link{}, ErrExists
+		}
+		if _, ok := identity.FindGroup(tx.View(), i.Group); i.Group != 0 && !ok {
+			return identity.Link{}, &FieldError{"group", "must be the id of a group"}
+		}
+		return identity.Link{Username: i.Username, Email: i.Email, Admin: i.Admin, Group: i.Group, By: i.By}, nil
+	})
 }
 
-// UserLink returns a link for a user. It returns ErrNotFound or ErrUserDisabled.
-func (c *Client) UserLink(user int64) (Link, error) {
-	u, ok := identity.FindUser(c.state.View(), user)
+// addLink stores the link that describe returns, under a new secret.
+func (c *Client) addLink(ctx context.Context, life time.Duration,
+	describe func(*state.Tx) (identity.Link, error)) (secret string, l identity.Link, err error) {
+	if secret, err = kindLink.mint(c.random); err != nil {
+		return "", identity.Link{}, err
+	}
+	l, err = decide(ctx, c, nil, func(tx *state.Tx) (identity.Link, error) {
+		l, err := describe(tx)
+		if err != nil {
+			return l, err
+		}
+		if l.ID, err = state.NewID("lnk_", tx.Now(), c.random); err != nil {
+			return l, err
+		}
+		l.Hash, l.Created, l.Expires = state.HashSecret(secret), tx.Now(), tx.Now().Add(life)
+		return l, identity.PutLink(tx, l)
+	})
+	if err != nil {
+		return "", identity.Link{}, err
+	}
+	return secret, l, nil
+}
+
+func removeLinks(tx *state.Tx, which func(*identity.Link) bool) {
+	for _, l := range identity.ListLinks(tx.View()) {
+		if which(&l) {
+			identity.RemoveLink(tx, l.ID)
+		}
+	}
+}
+
+// Invitations returns the open invitations, oldest first.
+func (c *Client) Invitations() []identity.Link {
+	var open []identity.Link
+	for _, l := range identity.ListLinks(c.state.View()) {
+		if l.Invites() {
+			open = append(open, l)
+		}
+	}
+	return open
+}
+
+// WithdrawInvitation ends an invitation and returns it, or ErrNotFound if it is not open.
+func (c *Client) WithdrawInvitation(ctx context.Context, id string) (identity.Link, error) {
+	return decide(ctx, c, nil, func(tx *state.Tx) (identity.Link, error) {
+		for _, l := range identity.ListLinks(tx.View()) {
+			if l.ID == id && l.Invites() {
+				identity.RemoveLink(tx, id)
+				return l, nil
+			}
+		}
+		return identity.Link{}, ErrNotFound
+	})
+}
+
+// CheckLink returns the link of a secret with its user, who is zero for a link that makes one. It changes nothing. It
+// returns ErrUsed if the link does not work, for whatever reason.
+func (c *Client) CheckLink(secret string) (identity.Link, User, error) {
+	hash, ok := kindLink.hashOf(secret)
+	if !ok {
+		return identity.Link{}, User{}, ErrUsed
+	}
+	l, u, err := checkLink(c.state.View(), hash)
+	return l, userOf(u), err
+}
+
+func checkLink(v state.View, hash state.Hash) (identity.Link, identity.User, error) {
+	l, ok := identity.FindLink(v, hash)
+	u, found := identity.FindUser(v, l.User)
 	switch {
-	case !ok:
-		return Link{}, ErrNotFound
-	case !u.Active():
-		return Link{}, ErrUserDisabled
+	case !ok, l.First && identity.HasAdministrator(v),
+		l.User != 0 && (!found || !u.Active() || u.Epoch != l.Epoch):
+		return identity.Link{}, identity.User{}, ErrUsed
 	}
-	return Link{User: u.ID, Epoch: u.Epoch}, nil
+	return l, u, nil
 }
 
-// CheckLink returns the user of a link, which is zero for an administrator who does not exist yet. It returns ErrUsed
-// if the link does not work any more.
-func (c *Client) CheckLink(l Link) (User, error) {
-	u, err := checkLink(c.state.View(), l)
-	return userOf(u), err
-}
-
-func checkLink(v state.View, l Link) (identity.User, error) {
-	if l.User == 0 {
-		if identity.HasAdministrator(v) {
-			return identity.User{}, ErrUsed
-		}
-		return identity.User{}, nil
+// UseLink ends a link. It makes a user with the username and password, or sets the password of the link's user, whose
+// sessions end. It returns ErrUsed, ErrExists if the username is taken, and ErrInvalid.
+func (c *Client) UseLink(ctx context.Context, secret, username, password string) (User, error) {
+	l, _, err := c.CheckLink(secret)
+	if err == nil && l.User == 0 {
+		err = checkUsername(username)
 	}
-	u, ok := identity.FindUser(v, l.User)
-	if !ok || !u.Active() || u.Epoch != l.Epoch {
-		return identity.User{}, ErrUsed
+	if err == nil {
+		err = checkPassword(password)
 	}
-	return u, nil
-}
-
-// UseLink sets the password of the user of a link and ends the user's sessions. For a link of an administrator it
-// creates one with the username, which other links ignore. It returns ErrUsed, ErrExists if the username is taken, and
-// ErrInvalid.
-func (c *Client) UseLink(ctx context.Context, l Link, username, password string) (User, error) {
-	if l.User == 0 {
-		if err := checkUsername(username); err != nil {
-			return User{}, err
-		}
-	}
-	if err := checkPassword(password); err != nil {
-		return User{}, err
-	}
-	if _, err := c.CheckLink(l); err != nil {
-		return User{}, err // saves the hashing; the command checks it again
+	if err != nil {
+		return User{}, err // saves the hashing; the command checks the link again
 	}
 	hash, err := c.hash(ctx, hashedForOperator, password)
 	if err != nil {
 		return User{}, err
 	}
 	return decide(ctx, c, nil, func(tx *state.Tx) (User, error) {
-		u, err := checkLink(tx.View(), l)
+		l, u, err := checkLink(tx.View(), l.Hash)
 		if err != nil {
 			return User{}, err
 		}
+		identity.RemoveLink(tx, l.ID)
 		u.Password = hash
-		if l.User == 0 {
-			u.Username, u.Status, u.Admin = username, identity.UserActive, true
-			u, err = identity.AddUser(tx, u)
-			return userOf(u), err
+		if l.User != 0 {
+			u.Epoch++
+			return userOf(u), identity.PutUser(tx, u)
 		}
-		u.Epoch++
-		return userOf(u), identity.PutUser(tx, u)
+		u.Username, u.Email, u.Status, u.Group = username, l.Email, identity.UserActive, l.Group
+		u.Admin = l.First || l.Admin
+		u, err = identity.AddUser(tx, u)
+		return userOf(u), err
 	})
 }

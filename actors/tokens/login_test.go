@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"stagedoor/actors/tokens"
+	"stagedoor/state/identity"
 )
 
 func (b *bench) signUp(t testing.TB, name string) tokens.User {
@@ -33,11 +34,11 @@ func TestUserSignsInAndOut(t *testing.T) {
 		t.Errorf("got %+v", u)
 	}
 	cookie, s, err := b.login("gRACE", secretWord)
-	if err != nil || s.User != u || !s.Expires.Equal(start.Add(14*24*time.Hour)) {
+	if u.Seen = start; err != nil || s.User != u || !s.Expires.Equal(start.Add(14*24*time.Hour)) {
 		t.Fatalf("got %+v, %v", s, err)
 	}
 	b.reopen(t, tokens.Config{})
-	if got, err := b.Session(ctx, cookie); err != nil || got.ID != s.ID || got.User.ID != u.ID {
+	if got, err := b.Session(ctx, cookie, tokens.Sender{}); err != nil || got.ID != s.ID || got.User.ID != u.ID {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	second, other, err := b.login("grace", secretWord)
@@ -52,14 +53,14 @@ func TestUserSignsInAndOut(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := b.Session(ctx, cookie); !errors.Is(err, tokens.ErrNoSession) {
+	if _, err := b.Session(ctx, cookie, tokens.Sender{}); !errors.Is(err, tokens.ErrNoSession) {
 		t.Errorf("signed out: got %v", err)
 	}
-	if _, err := b.Session(ctx, second); err != nil {
+	if _, err := b.Session(ctx, second, tokens.Sender{}); err != nil {
 		t.Errorf("the other one: %v", err)
 	}
 	for _, bad := range []string{"", "x", cookie + "x", second[:len(second)-1]} {
-		if _, err := b.Session(ctx, bad); !errors.Is(err, tokens.ErrNoSession) {
+		if _, err := b.Session(ctx, bad, tokens.Sender{}); !errors.Is(err, tokens.ErrNoSession) {
 			t.Errorf("%q: got %v", bad, err)
 		}
 		if err := b.Logout(ctx, bad); err != nil {
@@ -107,33 +108,60 @@ func TestSessionsEnd(t *testing.T) {
 			}
 			b.clock.Add(time.Second)
 			end(t, b, u)
-			if _, err := b.Session(ctx, cookie); !errors.Is(err, tokens.ErrNoSession) {
+			if _, err := b.Session(ctx, cookie, tokens.Sender{}); !errors.Is(err, tokens.ErrNoSession) {
 				t.Errorf("got %v, want ErrNoSession", err)
 			}
 		})
 	}
 }
 
-func TestSessionIsSeenToTheHour(t *testing.T) {
+func TestSessionIsSeenToTheQuarterOfAnHour(t *testing.T) {
 	b := newBench(t, tokens.Config{})
-	b.signUp(t, "grace")
-	cookie, _, err := b.login("grace", secretWord)
+	u := b.signUp(t, "grace")
+	first := tokens.Sender{Address: home, Browser: "Firefox 143 on Linux"}
+	cookie, _, err := b.Login(ctx, tokens.Login{Username: "grace", Password: secretWord, From: home,
+		Browser: first.Browser})
 	if err != nil {
 		t.Fatal(err)
 	}
+	away := tokens.Sender{Address: netip.MustParseAddr("2001:db8::1"), Browser: "Chrome 140 on Android"}
 	before := b.state.Stats().Commands
 	for _, c := range []struct {
-		after time.Duration
-		seen  time.Duration
-	}{{0, 0}, {59 * time.Minute, 0}, {time.Minute, time.Hour}, {59 * time.Minute, time.Hour}} {
+		after, seen time.Duration
+		from        tokens.Sender
+	}{{0, 0, first}, {14 * time.Minute, 0, first}, {time.Minute, 15 * time.Minute, away},
+		{14 * time.Minute, 15 * time.Minute, away}} {
 		b.clock.Add(c.after)
-		if s, err := b.Session(ctx, cookie); err != nil || !s.Seen.Equal(start.Add(c.seen)) {
-			t.Errorf("got %v, %v, want %v", s.Seen, err, c.seen)
+		s, err := b.Session(ctx, cookie, away)
+		if err != nil || !s.Seen.Equal(start.Add(c.seen)) || s.Browser != c.from.Browser ||
+			s.Address != c.from.Address.String() {
+			t.Errorf("got %+v, %v, want %v", s, err, c)
+		}
+		if u, err := b.User(u.ID); err != nil || !u.Seen.Equal(start.Add(c.seen)) {
+			t.Errorf("the user was seen %v, %v", u.Seen, err)
 		}
 	}
 	if n := b.state.Stats().Commands - before; n != 1 {
 		t.Errorf("%d writes", n)
 	}
+}
+
+func TestAUserWhoIsSeenWakesNoRequest(t *testing.T) {
+	b := newBench(t, tokens.Config{})
+	u := b.signUp(t, "grace")
+	watched := identity.AccessOf(b.state).WatchAccess()
+	if _, _, err := b.login("grace", secretWord); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-watched:
+		t.Error("the requests in flight look again")
+	default:
+	}
+	if _, err := b.SetUserStatus(ctx, u.ID, tokens.StatusDisabled); err != nil {
+		t.Fatal(err)
+	}
+	<-watched
 }
 
 func TestLoginRefusals(t *testing.T) {
@@ -410,7 +438,7 @@ func TestOnlyTheOldPasswordAllowsAChange(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := b.Session(ctx, cookie); err != nil {
+	if _, err := b.Session(ctx, cookie, tokens.Sender{}); err != nil {
 		t.Errorf("a refused change ended a session: %v", err)
 	}
 	if err := b.ChangePassword(ctx, tokens.Login{Username: "grace", Password: secretWord, From: home},
@@ -460,7 +488,7 @@ func TestSessionsEndOneByOneAndTogether(t *testing.T) {
 	if err := b.EndSession(ctx, u.ID, first.ID); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Session(ctx, cookie); !errors.Is(err, tokens.ErrNoSession) {
+	if _, err := b.Session(ctx, cookie, tokens.Sender{}); !errors.Is(err, tokens.ErrNoSession) {
 		t.Errorf("an ended session: %v", err)
 	}
 	if n := len(b.Sessions(u.ID)); n != 2 {

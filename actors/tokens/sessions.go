@@ -14,12 +14,14 @@ import (
 const (
 	// maxSessions is the number of logins that a user keeps. A further login ends the oldest.
 	maxSessions = 50
-	// seenEvery is the precision of Session.Seen, because each update is a write.
-	seenEvery = time.Hour
+	// seenEvery is the precision of Session.Seen and User.Seen, because each update is a write.
+	seenEvery  = 15 * time.Minute
+	maxBrowser = 64
 )
 
 func sessionOf(s identity.Session, u identity.User) Session {
-	return Session{ID: s.ID, User: userOf(u), Created: s.Created, Expires: s.Expires, Seen: s.Seen}
+	return Session{ID: s.ID, User: userOf(u), Created: s.Created, Expires: s.Expires, Seen: s.Seen,
+		Browser: s.Device, Address: s.Address}
 }
 
 // Login makes a session and returns its cookie, which cannot be read later. It returns ErrLogin, ErrUserDisabled or
@@ -32,7 +34,7 @@ func (c *Client) Login(ctx context.Context, l Login) (cookie string, s Session, 
 	if err != nil {
 		return "", Session{}, err
 	}
-	return c.openSession(ctx, u)
+	return c.openSession(ctx, u, Sender{l.From, l.Browser})
 }
 
 // admitLogin checks a login if the limiter admits it, and reports the outcome to the limiter.
@@ -69,7 +71,7 @@ func (c *Client) checkLogin(ctx context.Context, l Login) (identity.User, error)
 }
 
 // openSession makes a session for a user whose password was checked. It fails if the password has changed since.
-func (c *Client) openSession(ctx context.Context, checked identity.User) (string, Session, error) {
+func (c *Client) openSession(ctx context.Context, checked identity.User, from Sender) (string, Session, error) {
 	cookie, err := kindSession.mint(c.random)
 	if err != nil {
 		return "", Session{}, err
@@ -79,7 +81,7 @@ func (c *Client) openSession(ctx context.Context, checked identity.User) (string
 		if !ok || u.Password != checked.Password || !u.Active() {
 			return Session{}, ErrLogin
 		}
-		return addSession(tx, u, state.HashSecret(cookie), c.config.Session, c.random)
+		return addSession(tx, u, state.HashSecret(cookie), c.config.Session, from, c.random)
 	})
 	if err != nil {
 		return "", Session{}, err
@@ -87,7 +89,7 @@ func (c *Client) openSession(ctx context.Context, checked identity.User) (string
 	return cookie, s, nil
 }
 
-func addSession(tx *state.Tx, u identity.User, hash state.Hash, lifetime time.Duration,
+func addSession(tx *state.Tx, u identity.User, hash state.Hash, lifetime time.Duration, from Sender,
 	random io.Reader) (Session, error) {
 	id, err := state.NewID("ses_", tx.Now(), random)
 	if err != nil {
@@ -99,13 +101,28 @@ func addSession(tx *state.Tx, u identity.User, hash state.Hash, lifetime time.Du
 		}
 	}
 	s := identity.Session{ID: id, Hash: hash, User: u.ID, Epoch: u.Epoch,
-		Created: tx.Now(), Seen: tx.Now(), Expires: tx.Now().Add(lifetime)}
+		Created: tx.Now(), Expires: tx.Now().Add(lifetime)}
+	return touchSession(tx, s, u, from)
+}
+
+// touchSession stores that a session and its user are seen now.
+func touchSession(tx *state.Tx, s identity.Session, u identity.User, from Sender) (Session, error) {
+	s.Seen, u.Seen = tx.Now(), tx.Now()
+	if from.Address.IsValid() {
+		s.Address = from.Address.String()
+	}
+	if from.Browser != "" {
+		s.Device = from.Browser[:min(len(from.Browser), maxBrowser)]
+	}
+	if err := identity.PutUser(tx, u); err != nil {
+		return Session{}, err
+	}
 	return sessionOf(s, u), identity.PutSession(tx, s)
 }
 
-// Session returns the session of a cookie, or ErrNoSession. Once an hour it stores that the session was seen, and
-// ignores an error of that write.
-func (c *Client) Session(ctx context.Context, cookie string) (Session, error) {
+// Session returns the session of a cookie, or ErrNoSession. From time to time it stores that the session was seen, and
+// from where, and ignores an error of that write.
+func (c *Client) Session(ctx context.Context, cookie string, from Sender) (Session, error) {
 	hash, ok := kindSession.hashOf(cookie)
 	if !ok {
 		return Session{}, ErrNoSession
@@ -123,8 +140,7 @@ func (c *Client) Session(ctx context.Context, cookie string) (Session, error) {
 		if !ok {
 			return Session{}, ErrNoSession
 		}
-		s.Seen = tx.Now()
-		return sessionOf(s, u), identity.PutSession(tx, s)
+		return touchSession(tx, s, u, from)
 	})
 	switch {
 	case errors.Is(err, ErrNoSession):

@@ -22,6 +22,7 @@ const (
 	kindClient    kind = "ci_"
 	kindDeveloper kind = "dt_"
 	kindSession   kind = "se_"
+	kindLink      kind = "li_"
 )
 
 const (

@@ -20,6 +20,7 @@ func userOf(u identity.User) User {
 		Status:   int(u.Status),
 		Admin:    u.Admin,
 		Created:  u.Created,
+		Seen:     u.Seen,
 		Erased:   u.Erased,
 	}
 }
@@ -103,6 +104,16 @@ func (c *Client) ChangePassword(ctx context.Context, l Login, password string) e
 		u.Epoch++
 		return identity.PutUser(tx, u)
 	})
+}
+
+// Confirm checks the password of a signed-in user before a change that a stolen session must not suffice for. It
+// returns the errors of Login. Wrong passwords count as failed logins.
+func (c *Client) Confirm(ctx context.Context, l Login) error {
+	if len(l.Password) > maxPassword {
+		return ErrLogin
+	}
+	_, err := c.admitLogin(ctx, l)
+	return err
 }
 
 // SetEmail replaces the email address.

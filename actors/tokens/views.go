@@ -19,6 +19,7 @@ type User struct {
 	Status   int
 	Admin    bool // may administer the gateway
 	Created  time.Time
+	Seen     time.Time // last use of a page, rounded to 15 minutes; zero: never
 	Erased   time.Time // zero: the user was not erased
 }
 
@@ -41,6 +42,14 @@ type Login struct {
 	// Device names a browser that has signed in to this account before, or is "" for an unknown browser. The
 	// caller must have verified it.
 	Device string
+	// Browser is that of Sender.
+	Browser string
+}
+
+// Sender says where a request of a browser comes from, for the list of sessions. The zero Sender says nothing.
+type Sender struct {
+	Address netip.Addr
+	Browser string // a name for people, such as "Firefox 143 on Linux"
 }
 
 // Session is a login in a browser. ID is not the cookie and may be shown. CSRF tokens are bound to it.
@@ -49,7 +58,9 @@ type Session struct {
 	User    User
 	Created time.Time // when the password was entered
 	Expires time.Time
-	Seen    time.Time // rounded to the hour
+	Seen    time.Time // rounded to 15 minutes
+	// Browser and Address are those of the request at the time of Seen. They are "" if they are unknown.
+	Browser, Address string
 }
 
 // DeveloperToken lets programs register apps for a user (decisions, DEVELOPER_TOKEN). Its scope is always

@@ -16,7 +16,6 @@ import (
 	"stagedoor/actors/kept"
 	"stagedoor/actors/requests"
 	"stagedoor/actors/runtime"
-	"stagedoor/actors/tokens"
 	"stagedoor/cmd/stagedoor/config"
 	"stagedoor/cmd/stagedoor/datadir"
 	"stagedoor/cmd/stagedoor/telemetry"
@@ -152,7 +151,7 @@ func (g *gateway) build(
 	g.admin = adminapi.New(
 		adminapi.Options{Logger: g.logger, State: g.state, Registry: g.runtime.Tokens(), Ledger: g.runtime.Ledger(),
 			Guard: adminapi.NewGuard(g.state, g.state.Now), Random: rand.Reader, Overview: g.overview,
-			Link:   func(l tokens.Link) (string, error) { return g.browser.Link(l) },
+			Link:   func(secret string) string { return g.browser.Link(secret) },
 			Forget: g.storage.content.DeleteOwner},
 	)
 	if err := g.configure(ctx, c); err != nil {

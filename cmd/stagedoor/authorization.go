@@ -50,8 +50,14 @@ func (g *gateway) authorization(ctx context.Context, issuer string) (*oauth.Serv
 		TextModels:  g.textModels,
 		Catalog:     g.runtime.Catalog,
 		VideoModels: g.videoModels, TopUpURL: g.topUpURL, Overview: g.overview, FirstKey: g.firstKeyFor,
-		Mistakes: g.mistakes, RequestLog: g.requests,
+		Mistakes: g.mistakes, RequestLog: g.requests, Erase: g.eraseUser,
 		Live: func() *live.Handlers { return g.live }, Now: time.Now, Random: rand.Reader}), nil
+}
+
+// eraseUser erases a user for a page, as the administration API does.
+func (g *gateway) eraseUser(ctx context.Context, user int64) (remaining int, err error) {
+	_, remaining, err = g.admin.Erase(ctx, user)
+	return remaining, err
 }
 
 // makeAdministrator makes the administrator that the configuration names, unless there is a user of that name.

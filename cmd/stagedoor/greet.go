@@ -47,7 +47,7 @@ func (a *app) greet(ctx context.Context, g *gateway, c *config.Config, listeners
 		keys = fmt.Sprintf("%d in use; %s", stored+len(c.Keys), keys)
 	}
 	if _, err := fmt.Fprintf(a.Out, "\n  address  %s\n  pages    %s/\n  admin    %s\n  key      %s\n\n", base, pages,
-		a.administrators(g, c.Data, pages), keys); err != nil || first == nil {
+		a.administrators(ctx, g, c.Data, pages), keys); err != nil || first == nil {
 		return err
 	}
 	_, err = fmt.Fprintf(a.Out, `Try it:
@@ -65,17 +65,16 @@ const containerVariable = "container"
 
 // administrators says how to reach the pages of administration. While there is no administrator, that is a link which
 // makes one.
-func (a *app) administrators(g *gateway, data, pages string) string {
-	link, err := g.runtime.Tokens().AdministratorLink()
-	if err != nil {
+func (a *app) administrators(ctx context.Context, g *gateway, data, pages string) string {
+	if identity.HasAdministrator(g.state.View()) {
 		return pages + "/admin"
 	}
 	// The link works on this machine only, so browsers must reach the pages there. They cannot in a container, where
 	// every browser comes from the address of a bridge.
 	_, container := a.Env(containerVariable)
 	if u, err := url.Parse(pages); err == nil && auth.IsLoopbackHost(u.Host) && !container {
-		if address, err := g.browser.Link(link); err == nil {
-			return address + "\n           (works once, on this computer, within 15 minutes)"
+		if secret, _, err := g.runtime.Tokens().AdministratorLink(ctx); err == nil {
+			return g.browser.Link(secret) + "\n           (works once, on this computer, within 15 minutes)"
 		}
 	}
 	if data == "memory" {

@@ -30,8 +30,9 @@ type Options struct {
 	Ledger   *ledger.Client
 	Guard    *Guard    // checks requests that come over the network
 	Random   io.Reader // source of generated passwords and redeem codes
-	// Link returns the address of a one-time link for a user. It is nil if no gateway runs at which it could be used.
-	Link func(tokens.Link) (string, error)
+	// Link returns the address of the one-time link with this secret. It is nil if no gateway runs at which it could be
+	// used.
+	Link func(secret string) string
 	// Forget removes the generated pictures and the uploads of an owner. It is nil if no gateway is running.
 	Forget func(owner string) error
 	// Overview shows the requests in flight. It is nil if no gateway is running.

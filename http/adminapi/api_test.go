@@ -74,9 +74,7 @@ func newBench(t *testing.T) *bench {
 		Pause:     func(string) (work.Pause, bool) { return work.Pause{Since: time.Unix(1000, 0)}, true },
 		Tree:      func() ([]kit.ActorStats, kit.Stats) { return system.Actors(), system.Stats() }}
 	b.api = New(Options{Logger: slog.New(slog.DiscardHandler), State: s, Registry: registry, Ledger: money,
-		Link: func(l tokens.Link) (string, error) {
-			return fmt.Sprint("https://gateway.example/link of ", l.User), nil
-		},
+		Link:   func(secret string) string { return "https://gateway.example/" + secret[:3] },
 		Random: rand.Reader, Overview: look})
 	b.handler = b.api.Handler()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(b.api.description))
@@ -235,7 +233,7 @@ func TestEveryRouteAnswersAsDescribed(t *testing.T) {
 	b.want(b.call("PATCH", "/users/"+id, `{"status":1,"admin":true}`), 200, "status", 1, "admin", true)
 	b.want(b.call("GET", "/users/"+id, ""), 200, "username", "anna")
 	b.want(b.call("DELETE", "/users/"+id+"/sessions", ""), 200, "id", id)
-	b.want(b.call("POST", "/users/"+id+"/link", ""), 201, "url", "https://gateway.example/link of "+id)
+	b.want(b.call("POST", "/users/"+id+"/link", ""), 201, "url", "https://gateway.example/li_")
 	b.want(b.call("POST", "/users/99/link", ""), 404, "error.message", "there is no such user")
 	b.want(b.call("DELETE", "/users/3", ""), 200, "status", 2)
 	b.want(b.call("POST", "/users/"+id+"/developer-tokens", `{"name":"laptop"}`), 201, "user", "anna", "name", "laptop")
@@ -245,6 +243,16 @@ func TestEveryRouteAnswersAsDescribed(t *testing.T) {
 	b.want(b.call("POST", "/users/3/erase", ""), 200, "status", 2, "email", "", "username", "carl", "remaining", 0)
 	b.want(b.call("PATCH", "/users/3", `{"status":1}`), 404, "error.message", "there is no such user")
 	b.want(b.call("POST", "/users/99/erase", ""), 404, "error.message", "there is no such user")
+
+	b.want(b.call("POST", "/invitations", `{"username":"anna"}`), 409, "error.param", "username")
+	b.want(b.call("POST", "/invitations", `{}`), 400, "error.param", "username")
+	b.want(b.call("POST", "/invitations", `{"email":"x","admin":true}`), 400, "error.param", "email")
+	b.want(b.call("POST", "/invitations", `{"username":"dora","group":9}`), 400, "error.param", "group")
+	i := b.want(b.call("POST", "/invitations", `{"email":"dora@example.com","admin":true}`), 201, "admin", true,
+		"url", "https://gateway.example/li_", "by", "")
+	b.want(b.call("GET", "/invitations", ""), 200, "data.0.email", "dora@example.com", "data.0.url", "<nil>")
+	b.want(b.call("DELETE", "/invitations/"+i.say("id"), ""), 200, "email", "dora@example.com")
+	b.want(b.call("DELETE", "/invitations/"+i.say("id"), ""), 404, "error.message", "there is no such invitation")
 
 	g := b.want(b.call("POST", "/groups", `{"name":"staff","ceiling":{"scopes":["chat"],"budget":{"amount":900,"window":"day"},"create_keys":false}}`), 201,
 		"name", "staff", "ceiling.scopes", "[chat]", "ceiling.models", "<nil>", "ceiling.budget.amount", 900,

@@ -191,8 +191,8 @@ func (c *requestContext) revokeKey() (any, error) {
 
 // routes returns the table of all routes.
 func routes() []route {
-	return slices.Concat(userRoutes, groupRoutes, keyRoutes, accountRoutes, codeRoutes, appRoutes, receiptRoutes,
-		usageRoutes, flowRoutes)
+	return slices.Concat(userRoutes, invitationRoutes, groupRoutes, keyRoutes, accountRoutes, codeRoutes, appRoutes,
+		receiptRoutes, usageRoutes, flowRoutes)
 }
 
 // Parameters that every list accepts.

@@ -32,6 +32,7 @@ type User struct {
 	Status   int        `json:"status" enum:"1,2" doc:"1: active, 2: disabled"`
 	Admin    bool       `json:"admin" doc:"may administer the gateway in a browser"`
 	Created  int64      `json:"created_time" doc:"Unix time in seconds"`
+	Seen     *time.Time `json:"seen" doc:"last use of a page, rounded to 15 minutes; null: never"`
 	Erased   *time.Time `json:"erased" doc:"when everything but the name and the ledger was erased; null: it was not"`
 	Balance  Balance    `json:"balance"`
 	Ceiling  Ceiling    `json:"ceiling" doc:"limits for all keys of the user"`
@@ -123,6 +124,32 @@ type DeveloperToken struct {
 type Link struct {
 	URL     string    `json:"url" doc:"a secret: its holder chooses the user's password"`
 	Expires time.Time `json:"expires"`
+}
+
+// NewInvitation is the body that invites a person.
+type NewInvitation struct {
+	Username string `json:"username,omitzero" doc:"the suggested name, which the person may change"`
+	Email    string `json:"email,omitzero" doc:"one of username and email must be given"`
+	Admin    bool   `json:"admin,omitzero"`
+	Group    int64  `json:"group,omitzero" doc:"id of the group in which the user will be; 0: none"`
+}
+
+// Invitation is an open invitation.
+type Invitation struct {
+	ID       string    `json:"id"`
+	Username string    `json:"username"`
+	Email    string    `json:"email"`
+	Admin    bool      `json:"admin"`
+	Group    int64     `json:"group" doc:"0: none"`
+	By       string    `json:"by" doc:"the administrator who invites; empty: the operator"`
+	Created  time.Time `json:"created"`
+	Expires  time.Time `json:"expires"`
+}
+
+// InvitationLink is a new invitation with its link.
+type InvitationLink struct {
+	Invitation
+	URL string `json:"url" doc:"a secret, shown only here: its holder makes the user"`
 }
 
 // NewUser is the body that creates a user.

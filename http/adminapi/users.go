@@ -1,6 +1,7 @@
 package adminapi
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -39,7 +40,7 @@ var userRoutes = []route{
 		summary: "Erase what is stored of a user, for good. The name stays with the ledger and the receipts",
 		in:      Empty{}, out: ErasedUser{}, status: http.StatusOK, serve: (*requestContext).eraseUser},
 	{method: "POST", path: "/users/{id}/link", name: "createLink", group: "users",
-		summary: "Make a link with which a user chooses a password and is signed in, once and within 15 minutes",
+		summary: "Make a link with which a user chooses a password and is signed in, once and within 24 hours",
 		in:      Empty{}, out: Link{}, status: http.StatusCreated, serve: (*requestContext).createLink},
 	{method: "DELETE", path: "/users/{id}/sessions", name: "endSessions", group: "users",
 		summary: "End all sessions of a user", out: User{},
@@ -61,6 +62,7 @@ func (c *requestContext) userView(u tokens.User) (User, error) {
 		Admin:    u.Admin,
 		Erased:   timeOrNull(u.Erased),
 		Created:  u.Created.Unix(),
+		Seen:     timeOrNull(u.Seen),
 		Balance:  b,
 		Ceiling:  ceilingOf(&kept.Ceiling),
 		Spent:    spentBy(v, budget.Scope{Kind: budget.UserScope, ID: u.Username}),
@@ -208,7 +210,6 @@ func (c *requestContext) createDeveloperToken() (any, error) {
 	return DeveloperToken{ID: made.ID, User: u.Username, Name: made.Name, Token: token}, nil
 }
 
-// eraseUser ends the account first, so that nothing new is stored while the rest is erased.
 func (c *requestContext) eraseUser() (any, error) {
 	id, err := c.id()
 	if err != nil {
@@ -217,33 +218,41 @@ func (c *requestContext) eraseUser() (any, error) {
 	if _, err := decode[Empty](c); err != nil {
 		return nil, err
 	}
-	u, err := c.Registry.EraseUser(c.r.Context(), id)
+	u, left, err := c.Erase(c.r.Context(), id)
 	if err != nil {
 		return nil, describeNotFound(err, "id", noUser)
-	}
-	owner := state.OwnerOf("", u.Username)
-	left, err := work.EraseOwner(c.r.Context(), c.State, owner)
-	if err != nil {
-		return nil, err
-	}
-	left += c.countInFlight(owner)
-	// A job at work still needs its uploads, and a request in flight may make a picture.
-	if c.Forget != nil && left == 0 {
-		if err := c.Forget(string(owner)); err != nil {
-			return nil, err
-		}
 	}
 	view, err := c.userView(u)
 	return ErasedUser{User: view, Remaining: left}, err
 }
 
+// Erase erases what is stored of a user, except what the ledger needs. It ends the account first, so that nothing new
+// is stored meanwhile. It returns how many requests, responses and
+// video jobs are still at work: erase again when they have ended.
+func (a *API) Erase(ctx context.Context, user int64) (u tokens.User, remaining int, err error) {
+	if u, err = a.Registry.EraseUser(ctx, user); err != nil {
+		return u, 0, err
+	}
+	owner := state.OwnerOf("", u.Username)
+	left, err := work.EraseOwner(ctx, a.State, owner)
+	if err != nil {
+		return u, 0, err
+	}
+	left += a.countInFlight(owner)
+	// A job at work still needs its uploads, and a request in flight may make a picture.
+	if a.Forget != nil && left == 0 {
+		err = a.Forget(string(owner))
+	}
+	return u, left, err
+}
+
 // countInFlight returns the number of requests of an owner that clients wait for. The state has the responses in the
 // background and the jobs.
-func (c *requestContext) countInFlight(owner state.Owner) (n int) {
-	if c.Overview == nil { // no gateway runs
+func (a *API) countInFlight(owner state.Owner) (n int) {
+	if a.Overview == nil { // no gateway runs
 		return 0
 	}
-	for _, r := range c.Overview.Flow.Active(nil) {
+	for _, r := range a.Overview.Flow.Active(nil) {
 		if r.Owner == string(owner) && !r.Work {
 			n++
 		}
@@ -260,19 +269,21 @@ func (c *requestContext) createLink() (any, error) {
 	if _, err := decode[Empty](c); err != nil {
 		return nil, err
 	}
-	link, err := c.Registry.UserLink(id)
+	if c.Link == nil {
+		return nil, errNoGateway()
+	}
+	secret, l, err := c.Registry.ResetLink(c.r.Context(), id, "")
 	switch {
 	case errors.Is(err, tokens.ErrUserDisabled):
 		return nil, conflict("id", "user_disabled", "the user is disabled")
 	case err != nil:
 		return nil, describeNotFound(err, "id", noUser)
-	case c.Link == nil:
-		return nil, conflict("", "not_running",
-			"no gateway runs on this data directory: start it, because a link is used there")
 	}
-	expires := c.State.Now().Add(tokens.LinkLife)
-	url, err := c.Link(link)
-	return Link{URL: url, Expires: expires}, err
+	return Link{URL: c.Link(secret), Expires: l.Expires}, nil
+}
+
+func errNoGateway() error {
+	return conflict("", "not_running", "no gateway runs on this data directory: start it, because a link is used there")
 }
 
 // endSessions handles DELETE /users/{id}/sessions.

@@ -112,7 +112,7 @@ func TestAnotherAccountCanBeUsed(t *testing.T) {
 	consent := c.follow(c.signIn(c.do("GET", s.query(), nil), "anna"))
 	before := c.cookies["__Host-stagedoor-session"]
 	page := c.follow(c.decide(consent, "switch"))
-	if _, err := s.registry.Session(t.Context(), before); err == nil {
+	if _, err := s.registry.Session(t.Context(), before, tokens.Sender{}); err == nil {
 		t.Error("the old session is alive")
 	}
 	code := codeOf(t, c.decide(c.follow(c.signIn(page, "bob")), "allow"))

@@ -1,6 +1,10 @@
 package identity
 
-import "stagedoor/state"
+import (
+	"reflect"
+
+	"stagedoor/state"
+)
 
 // Module returns the tables of users, groups, keys, sessions and OAuth.
 func Module() state.Module {
@@ -23,6 +27,9 @@ func Module() state.Module {
 			state.Register(&users, state.Hooks[User]{
 				Loaded: func(s *state.State) { a.roster.fill(s.View()) }, // of users and groups
 				Committed: func(_ *state.State, before, after *User) {
+					if onlySeen(before, after) {
+						return // requests in flight need not look again
+					}
 					a.roster.applyUser(before, after)
 					a.bumpVersion()
 				},
@@ -32,6 +39,7 @@ func Module() state.Module {
 				a.bumpVersion()
 			}}),
 			state.Register(&sessions, state.Hooks[Session]{}),
+			state.Register(&links, state.Hooks[Link]{}),
 			state.Register(&developers, state.Hooks[DeveloperToken]{}),
 			state.Register(&apps, state.Hooks[App]{}),
 			state.Register(&accessTokens, state.Hooks[AccessToken]{}),
@@ -59,4 +67,14 @@ func removeByID[R any](tx *state.Tx, t *state.Table[R], id string) {
 	if r := t.Get(tx.View(), id); r != nil {
 		t.Remove(tx, r)
 	}
+}
+
+// onlySeen reports whether a change of a user is no more than that the user was seen.
+func onlySeen(before, after *User) bool {
+	if before == nil || after == nil {
+		return false
+	}
+	same := *after
+	same.Seen = before.Seen
+	return reflect.DeepEqual(same, *before)
 }

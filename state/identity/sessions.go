@@ -17,6 +17,9 @@ type Session struct {
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires"`
 	Seen    time.Time `json:"seen"` // last use, rounded, because each update is a write
+	// Device names the browser and its system, and Address is that of the client, both at the time of Seen.
+	Device  string `json:"device,omitempty"`
+	Address string `json:"address,omitempty"`
 }
 
 // Live reports whether the session belongs to u and is valid at now.

@@ -27,7 +27,7 @@ type User struct {
 	// Password is a PHC string of package password. If it is empty, the user cannot sign in.
 	Password string     `json:"password,omitempty"`
 	Status   UserStatus `json:"status"`
-	// Admin lets the user administer the gateway in a browser. No page can change it.
+	// Admin lets the user administer the gateway in a browser.
 	Admin bool `json:"admin,omitempty"`
 	// Ceiling limits what the user's keys may do.
 	Ceiling Ceiling `json:"ceiling,omitzero"`
@@ -35,6 +35,8 @@ type User struct {
 	// Epoch is increased to end all sessions: a session with a lower Epoch is invalid.
 	Epoch   int64     `json:"epoch,omitempty"`
 	Created time.Time `json:"created"`
+	// Seen is the last use of a page by the user, rounded like that of sessions. Zero: never.
+	Seen time.Time `json:"seen,omitzero"`
 	// Erased is the time at which everything but the name was erased, because the ledger refers to it.
 	Erased time.Time `json:"erased,omitzero"`
 }

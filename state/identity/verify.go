@@ -32,6 +32,11 @@ func verify(_ context.Context, v *state.Verifier) error {
 	for s := range sessions.All(view) {
 		user("session "+s.ID, s.User)
 	}
+	for l := range links.All(view) {
+		if l.User != 0 {
+			user("link "+l.ID, l.User)
+		}
+	}
 	for d := range developers.All(view) {
 		user("developer token "+d.ID, d.User)
 	}

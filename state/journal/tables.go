@@ -44,6 +44,8 @@ const (
 
 	Group Table = "group" // groups of users
 
+	Link Table = "link" // one-time links with which people choose a password
+
 	Reply     Table = "reply"     // finished replies for repeated requests, by the hash of owner and idempotency key
 	ReplyBody Table = "replybody" // their bodies, by the same: cold
 
@@ -52,7 +54,7 @@ const (
 
 var tables = [...]Table{Meta, User, Key, App, Grant, Token, Session, Ledger, Balance, Job, Response, Body, Event, Idem,
 	Developer, Consent, Hold, Receipt, Redeem, Spend, Usage, Folded, Payment, Delivery, ByHash, Group, Gone,
-	Conversation, Reply, ReplyBody, Compaction}
+	Conversation, Reply, ReplyBody, Compaction, Link}
 
 // Tables returns every table.
 func Tables() []Table { return append([]Table(nil), tables[:]...) }

@@ -30,16 +30,16 @@ func (a app) usersSignOut(o *datadir.Flags) *cobra.Command {
 
 func (a app) usersLink(o *datadir.Flags) *cobra.Command {
 	c := itemCommand(a, o, itemAction[adminapi.Link]{
-		use: "link NAME", short: "Make a link with which a user chooses a password, once and within 15 minutes",
+		use: "link NAME", short: "Make a link with which a user chooses a password, once and within a day",
 		what: aUser, method: "POST", path: "/users/", suffix: "/link", find: userID, in: adminapi.Empty{},
 		show: func(_ io.Writer, link *adminapi.Link) error {
 			return a.ShowOnce(link.URL, "With this link the user chooses a password. It works once, until %s.",
-				link.Expires.Local().Format("15:04"))
+				link.Expires.Local().Format(untilFormat))
 		},
 	})
 	c.Long = `Make a link for a user of a gateway that runs. Its holder chooses a new password
-for the user and is signed in. It works once, within 15 minutes, and ends with any change
-of the password. Give it to the user over a channel that you trust.`
+for the user and is signed in. It works once, within 24 hours, and ends with any change
+of the password and with the next link. Give it to the user over a channel that you trust.`
 	return c
 }
 

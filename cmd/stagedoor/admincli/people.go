@@ -26,7 +26,8 @@ to read their account.`,
 	}
 	o := datadir.AddFlags(c, a.App)
 	c.AddCommand(a.usersCreate(o), a.usersUpdate(o), a.usersList(o), a.usersShow(o), a.usersSignOut(o),
-		a.usersLink(o), a.usersDelete(o), a.usersDeveloperToken(o))
+		a.usersInvite(o), a.usersInvitations(o), a.usersWithdraw(o), a.usersLink(o), a.usersDelete(o),
+		a.usersDeveloperToken(o))
 	return c
 }
 

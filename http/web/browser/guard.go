@@ -17,7 +17,7 @@ import (
 // Registry signs users in and out.
 type Registry interface {
 	Login(ctx context.Context, l tokens.Login) (cookie string, s tokens.Session, err error)
-	Session(ctx context.Context, cookie string) (tokens.Session, error)
+	Session(ctx context.Context, cookie string, from tokens.Sender) (tokens.Session, error)
 	Logout(ctx context.Context, cookie string) error
 }
 
@@ -79,7 +79,7 @@ func (v *Visitor) Binding() string { return v.binding }
 // Visitor recognises the browser of a request.
 func (g *Guard) Visitor(r *http.Request) (Visitor, error) {
 	if c, err := r.Cookie(g.session); err == nil {
-		s, err := g.options.Registry.Session(r.Context(), c.Value)
+		s, err := g.options.Registry.Session(r.Context(), c.Value, senderOf(r))
 		switch {
 		case err == nil:
 			return Visitor{Session: s, binding: "session " + s.ID}, nil
@@ -127,7 +127,8 @@ func wellFormed(guest string) bool {
 // ends, so that an attacker cannot plant one and find it signed in later.
 // Errors are the registry's.
 func (g *Guard) SignIn(w http.ResponseWriter, r *http.Request, l tokens.Login) (Visitor, error) {
-	known := g.device(r)
+	known, from := g.device(r), senderOf(r)
+	l.From, l.Browser = from.Address, from.Browser
 	if known.knows(l.Username) {
 		l.Device = known.ID
 	}

@@ -26,7 +26,7 @@ func (r registry) Login(_ context.Context, l tokens.Login) (string, tokens.Sessi
 	return "cookie-" + id, r["cookie-"+id], nil
 }
 
-func (r registry) Session(_ context.Context, cookie string) (tokens.Session, error) {
+func (r registry) Session(_ context.Context, cookie string, _ tokens.Sender) (tokens.Session, error) {
 	if cookie == "broken" {
 		return tokens.Session{}, tokens.ErrUnavailable
 	}

@@ -131,6 +131,7 @@ type Security struct {
 // Session is a login in a list.
 type Session struct {
 	ID                     string
+	Browser, Address       string // "": unknown
 	Created, Seen, Expires time.Time
 	Current                bool
 }
@@ -143,6 +144,7 @@ type Secret struct {
 	Title   string
 	Message string
 	Secrets []string
+	Labels  []Labelled      // several secrets that need a name each
 	Clients []ClientSetting // how a key is used; nil: it is no key
 	Back    string          // the page it came from
 	place   place
@@ -186,6 +188,23 @@ func SecretPassword(d Desk, username, path, password string) *Secret {
 		Back:    path,
 		place:   placeUsers,
 	}
+}
+
+// Labelled is one of several secrets that are shown together.
+type Labelled struct{ ID, Label, Secret string }
+
+// SecretInvitations shows an administrator the links of new invitations.
+func SecretInvitations(d Desk, links []Labelled) *Secret {
+	return &Secret{Desk: d, Title: "The invitations", Labels: links, Back: string(placeUsers), place: placeUsers,
+		Message: "Send each link to its person over a channel that you trust. A link works once, within 7 days. " +
+			"Copy them now: they are not shown again."}
+}
+
+// SecretLink shows an administrator the link with which a user, whose page is at path, chooses a password.
+func SecretLink(d Desk, username, path, link string) *Secret {
+	return &Secret{Desk: d, Title: "A link for " + username, Secrets: []string{link}, Back: path, place: placeUsers,
+		Message: "With this link " + username + " chooses a new password. It works once, within 24 hours. Send it " +
+			"over a channel that you trust. Copy it now: it is not shown again."}
 }
 
 // SecretToken shows a new developer token.

@@ -9,6 +9,32 @@ type Users struct {
 	Users []User
 	Pager Pager
 	Entry UserEntry
+
+	Invite      InviteEntry
+	Invitations []Invitation // those that are open
+}
+
+// InviteEntry is the form that invites people, as it was typed.
+type InviteEntry struct {
+	Form   Form // can be sent once
+	People string
+	Groups []GroupChoice
+	Open   bool // the form is shown unfolded
+}
+
+// GroupChoice is a group that a form offers.
+type GroupChoice struct {
+	ID     int64
+	Name   string
+	Chosen bool
+}
+
+// Invitation is an open invitation in a list.
+type Invitation struct {
+	ID, For, Group   string
+	Admin            bool
+	By               string
+	Created, Expires time.Time
 }
 
 // UserEntry is the form for a new user as it was typed.
@@ -23,8 +49,9 @@ type UserEntry struct {
 type User struct {
 	ID                     int64
 	Username, Email        string
-	Admin, Active          bool
-	Created                time.Time
+	Admin, Active, Erased  bool
+	Created, Seen          time.Time // Seen is zero for a user who was never seen
+	Group                  string    // "": none
 	Available, Held, Spent int64
 }
 
@@ -49,6 +76,9 @@ type OneUser struct {
 
 	Ceiling          CeilingEntry
 	Group, GroupPath string // the group of the user; "": none
+	Groups           []GroupChoice
+	Sessions         []Session
+	Self             bool // the user is the administrator who looks at the page
 }
 
 func (u *OneUser) frame() frame { return u.plotted(placeUsers, "user.html", u.User.Username) }

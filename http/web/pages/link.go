@@ -4,15 +4,20 @@ package pages
 type ChoosePassword struct {
 	Form
 	// First says that the link makes the first administrator, who chooses a username as well.
-	First    bool
+	First bool
+	// Invited says that the link makes another user, who may choose the username.
+	Invited  bool
 	Username string
 	Problem  string
 }
 
 func (c *ChoosePassword) frame() frame {
 	title := "Choose a password"
-	if c.First {
+	switch {
+	case c.First:
 		title = "Set up the administrator"
+	case c.Invited:
+		title = "Create your account"
 	}
 	return frame{template: "link.html", title: title, leads: toSelf}
 }

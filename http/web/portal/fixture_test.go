@@ -2,6 +2,7 @@ package portal_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"fmt"
 	"html"
@@ -34,21 +35,22 @@ const (
 
 // fixture has a portal over the real registry and ledger, and a store in memory.
 type fixture struct {
-	t        *testing.T
-	handler  http.Handler
-	registry *tokens.Client
-	state    *state.State
-	ledger   *ledger.Client
-	guard    *browser.Guard
-	log      bytes.Buffer
-	forwards []string // what came through the page of videos
-	anna     tokens.User
-	root     tokens.User
-	firstKey string   // that the first page may show; "": none
-	reply    string   // of the API; "": an empty one
-	mistakes []string // of the configuration file on disk
-	ids      []string // the request ids with which the API answered
-	requests *requestLog
+	t         *testing.T
+	handler   http.Handler
+	registry  *tokens.Client
+	state     *state.State
+	ledger    *ledger.Client
+	guard     *browser.Guard
+	log       bytes.Buffer
+	forwards  []string // what came through the page of videos
+	anna      tokens.User
+	root      tokens.User
+	firstKey  string   // that the first page may show; "": none
+	reply     string   // of the API; "": an empty one
+	remaining int      // requests of an erased user that are at work
+	mistakes  []string // of the configuration file on disk
+	ids       []string // the request ids with which the API answered
+	requests  *requestLog
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -116,8 +118,12 @@ func newEmptyFixture(t *testing.T) *fixture {
 			TopUpURL:    func() string { return "" },
 			Mistakes:    func() []string { return h.mistakes },
 			RequestLog:  h.requests,
-			Now:         time.Now,
-			Random:      rand.Reader,
+			Erase: func(ctx context.Context, user int64) (int, error) {
+				_, err := h.registry.EraseUser(ctx, user)
+				return h.remaining, err
+			},
+			Now:    time.Now,
+			Random: rand.Reader,
 		},
 	)
 	p.Routes(func(pattern string, f http.HandlerFunc) { mux.HandleFunc(pattern, f) })
@@ -165,6 +171,7 @@ type visitor struct {
 	page    string
 	// local makes its requests those of a browser on the gateway's own machine.
 	local bool
+	agent string // its User-Agent
 }
 
 func (h *fixture) visitor() *visitor { return &visitor{fixture: h, cookies: map[string]string{}} }
@@ -217,6 +224,7 @@ func (v *visitor) send(path string, form url.Values, header http.Header) *http.R
 
 func (v *visitor) do(r *http.Request) *http.Response {
 	v.t.Helper()
+	r.Header.Set("User-Agent", v.agent)
 	if v.local {
 		r.RemoteAddr, r.Host = "127.0.0.1:4000", "localhost:8080"
 	}

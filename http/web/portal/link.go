@@ -1,6 +1,7 @@
 package portal
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 
@@ -15,41 +16,37 @@ const purposeLink = "portal one-time link "
 
 var (
 	failureLink = &pages.Failure{Title: "This link does not work any more",
-		Message: "It was used already, or is older than 15 minutes. Ask for a new one. " +
+		Message: "It was used already, was withdrawn, or is too old. Ask for a new one. " +
 			"The gateway prints one for the first administrator when it starts."}
 	failureElsewhere = &pages.Failure{Title: "Open this link on the gateway's own computer",
 		Message: "The link of the first administrator works there only. " +
 			"From elsewhere, use the command: stagedoor users create NAME --admin"}
 )
 
-// linkOf reads a one-time link and answers the request itself if it cannot be used.
-func (p *Portal) linkOf(w http.ResponseWriter, r *http.Request, sealed string) (tokens.Link, *pages.ChoosePassword) {
-	link, err := p.options.Browser.OpenLink(sealed)
-	if err != nil {
+// linkOf finds the one-time link with this secret and answers the request itself if the link cannot be used.
+func (p *Portal) linkOf(w http.ResponseWriter, r *http.Request, secret string) *pages.ChoosePassword {
+	link, u, err := p.options.Registry.CheckLink(secret)
+	switch {
+	case err != nil:
 		p.write(w, r, http.StatusForbidden, failureLink)
-		return link, nil
-	}
-	if link.User == 0 && !auth.FromThisMachine(r) {
+		return nil
+	case link.First && !auth.FromThisMachine(r):
 		p.write(w, r, http.StatusForbidden, failureElsewhere)
-		return link, nil
+		return nil
 	}
-	u, err := p.options.Registry.CheckLink(link)
-	if err != nil {
-		p.write(w, r, http.StatusForbidden, failureLink)
-		return link, nil
+	view := &pages.ChoosePassword{Form: pages.Form{Action: browser.PathLink, ID: secret}, First: link.First,
+		Invited: link.Invites(), Username: cmp.Or(u.Username, link.Username)}
+	if link.First {
+		view.Username = "admin"
 	}
-	view := &pages.ChoosePassword{Form: pages.Form{Action: browser.PathLink, ID: sealed}, Username: u.Username}
-	if link.User == 0 {
-		view.First, view.Username = true, "admin"
-	}
-	return link, view
+	return view
 }
 
 // linkPage shows the form of a one-time link. It changes nothing, because programs that look at links before people do
 // must not use them up.
 func (p *Portal) linkPage(w http.ResponseWriter, r *http.Request) {
 	link := r.URL.Query().Get("link")
-	_, view := p.linkOf(w, r, link)
+	view := p.linkOf(w, r, link)
 	if view == nil {
 		return
 	}
@@ -73,17 +70,17 @@ func (p *Portal) useLink(w http.ResponseWriter, r *http.Request) {
 		p.busy(w, r, err)
 		return
 	}
-	sealed := form.Get("id")
-	link, view := p.linkOf(w, r, sealed)
+	secret := form.Get("id")
+	view := p.linkOf(w, r, secret)
 	if view == nil {
 		return
 	}
-	if p.options.Browser.CheckForm(r, &v, purposeLink+sealed, form.Get("token")) != nil {
+	if p.options.Browser.CheckForm(r, &v, purposeLink+secret, form.Get("token")) != nil {
 		p.write(w, r, http.StatusForbidden, failureForeign)
 		return
 	}
-	view.Token = p.options.Browser.FormToken(&v, purposeLink+sealed)
-	if view.First {
+	view.Token = p.options.Browser.FormToken(&v, purposeLink+secret)
+	if view.First || view.Invited {
 		view.Username = form.Get("username")
 	}
 	login := tokens.Login{Username: view.Username, Password: form.Get("new"), From: auth.Remote(r)}
@@ -92,7 +89,7 @@ func (p *Portal) useLink(w http.ResponseWriter, r *http.Request) {
 		p.write(w, r, http.StatusUnprocessableEntity, view)
 		return
 	}
-	u, err := p.options.Registry.UseLink(r.Context(), link, login.Username, login.Password)
+	u, err := p.options.Registry.UseLink(r.Context(), secret, login.Username, login.Password)
 	switch {
 	case errors.Is(err, tokens.ErrUsed):
 		p.write(w, r, http.StatusForbidden, failureLink)

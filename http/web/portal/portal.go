@@ -1,6 +1,7 @@
 package portal
 
 import (
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -41,6 +42,8 @@ type Options struct {
 	// Mistakes returns what is wrong with the configuration file on disk, which administrators see on every page
 	// that has the side bar.
 	Mistakes func() []string
+	// Erase erases a user, and returns how many requests and jobs of the user are still at work.
+	Erase func(ctx context.Context, user int64) (remaining int, err error)
 	// TopUpURL replaces the gateway's own top-up page; "": it does not.
 	TopUpURL func() string
 	// Overview shows the requests in flight, and Live returns the handlers of its
@@ -111,6 +114,14 @@ func (p *Portal) Routes(handle func(pattern string, h http.HandlerFunc)) {
 	handle("POST /admin/users/{id}/status", p.adminForm((*requestContext).setStatus))
 	handle("POST /admin/users/{id}/keys", p.adminForm((*requestContext).createUserKey))
 	handle("POST /admin/users/{id}/ceiling", p.adminForm((*requestContext).changeCeiling))
+	handle("POST /admin/users/{id}/group", p.adminForm((*requestContext).moveUser))
+	handle("POST /admin/users/{id}/role", p.adminForm((*requestContext).changeRole))
+	handle("POST /admin/users/{id}/link", p.adminForm((*requestContext).makeResetLink))
+	handle("POST /admin/users/{id}/sessions/end", p.adminForm((*requestContext).endUserSessions))
+	handle("POST /admin/users/{id}/sessions/{session}/end", p.adminForm((*requestContext).endUserSession))
+	handle("POST /admin/users/{id}/erase", p.adminForm((*requestContext).eraseUser))
+	handle("POST "+pathInvitations, p.adminForm((*requestContext).invite))
+	handle("POST "+pathInvitations+"/{id}/withdraw", p.adminForm((*requestContext).withdrawInvitation))
 	handle("GET /admin/groups", p.admin((*requestContext).groups))
 	handle("POST /admin/groups", p.adminForm((*requestContext).createGroup))
 	handle("GET /admin/groups/{id}", p.admin((*requestContext).oneGroup))

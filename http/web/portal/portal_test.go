@@ -103,7 +103,9 @@ func TestAdministrationIsNotThereForOthers(t *testing.T) {
 	}
 	v.get("/account")
 	for _, path := range []string{"/admin/users", "/admin/users/1/keys", "/admin/users/1/money",
-		"/admin/users/1/status", "/admin/users/1/ceiling",
+		"/admin/users/1/status", "/admin/users/1/ceiling", "/admin/users/1/group", "/admin/users/1/role",
+		"/admin/users/1/link", "/admin/users/1/sessions/end", "/admin/users/1/sessions/ses_1/end",
+		"/admin/users/1/erase", "/admin/invitations", "/admin/invitations/lnk_1/withdraw",
 		"/admin/groups", "/admin/groups/1/ceiling", "/admin/groups/1/members", "/admin/groups/1/members/1/remove",
 		"/admin/groups/1/delete",
 		"/admin/keys/key_1/revoke", "/admin/keys/key_1/disable", "/admin/codes"} {
@@ -146,6 +148,14 @@ func TestEveryFormWantsItsOwnBrowser(t *testing.T) {
 		"/admin/users/1/money",
 		"/admin/users/1/status",
 		"/admin/users/1/ceiling",
+		"/admin/users/1/group",
+		"/admin/users/1/role",
+		"/admin/users/1/link",
+		"/admin/users/1/sessions/end",
+		"/admin/users/1/sessions/ses_1/end",
+		"/admin/users/1/erase",
+		"/admin/invitations",
+		"/admin/invitations/lnk_1/withdraw",
 		"/admin/groups",
 		"/admin/groups/1/ceiling",
 		"/admin/groups/1/members",

@@ -46,7 +46,11 @@ var notices = map[string]string{
 	"group_created": "The group was created. It restricts nothing yet.", "group_deleted": "The group was deleted.",
 	"ceiling_changed": "The change is in force.",
 	"member_added":    "The user is in the group.", "member_removed": "The user is no longer in the group.",
-	"user_enabled": "The user is enabled.", "user_disabled": "The user is disabled.",
+	"user_moved": "The group was changed.", "role_changed": "The role was changed.",
+	"sessions_ended": "All sessions of the user have ended.", "user_erased": "The user was erased.",
+	"user_erased_partly":   "The user was erased, except what is at work now. Erase the user again in a while.",
+	"invitation_withdrawn": "The invitation was withdrawn. Its link does not work any more.",
+	"user_enabled":         "The user is enabled.", "user_disabled": "The user is disabled.",
 	"request_ended": "The request was ended.", "provider_paused": "Requests for the provider wait until you resume it.",
 	"provider_resumed": "Requests for the provider go on.",
 }

@@ -3,6 +3,7 @@ package portal
 import (
 	"errors"
 	"net/http"
+	"slices"
 
 	"stagedoor/actors/tokens"
 	"stagedoor/http/auth"
@@ -14,22 +15,17 @@ const pathSecurity = "/account/security"
 func (rc *requestContext) security() { rc.show(http.StatusOK, rc.securityView()) }
 
 func (rc *requestContext) securityView() *pages.Security {
-	view := &pages.Security{Desk: rc.desk()}
-	all := rc.options.Registry.Sessions(rc.user.ID)
-	for i := len(all) - 1; i >= 0; i-- {
-		s := &all[i]
-		view.Sessions = append(
-			view.Sessions,
-			pages.Session{
-				ID:      s.ID,
-				Created: s.Created,
-				Seen:    s.Seen,
-				Expires: s.Expires,
-				Current: s.ID == rc.visitor.Session.ID,
-			},
-		)
+	return &pages.Security{Desk: rc.desk(), Sessions: rc.sessionLines(rc.user.ID)}
+}
+
+// sessionLines lists the sessions of a user, the newest first.
+func (rc *requestContext) sessionLines(user int64) []pages.Session {
+	var lines []pages.Session
+	for _, s := range slices.Backward(rc.options.Registry.Sessions(user)) {
+		lines = append(lines, pages.Session{ID: s.ID, Browser: s.Browser, Address: s.Address, Created: s.Created,
+			Seen: s.Seen, Expires: s.Expires, Current: s.ID == rc.visitor.Session.ID})
 	}
-	return view
+	return lines
 }
 
 // changePassword ends all sessions and begins one for this browser.

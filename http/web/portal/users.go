@@ -1,6 +1,7 @@
 package portal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -30,9 +31,20 @@ func (rc *requestContext) usersView() *pages.Users {
 	shown, pager := part(rc, pathUsers, found)
 	view := &pages.Users{Desk: rc.desk(), Query: search, Pager: pager}
 	view.Entry.Form = pages.Form{Action: pathUsers, ID: newFormID(), Token: view.Token}
+	view.Invite = pages.InviteEntry{Form: pages.Form{Action: pathInvitations, ID: newFormID(), Token: view.Token},
+		Groups: rc.groupChoices(0)}
+	for _, l := range slices.Backward(rc.options.Registry.Invitations()) {
+		g, _ := identity.FindGroup(rc.options.State.View(), l.Group)
+		view.Invitations = append(view.Invitations, pages.Invitation{ID: l.ID, For: cmp.Or(l.Email, l.Username),
+			Group: g.Name, Admin: l.Admin, By: cmp.Or(l.By, "the operator"), Created: l.Created, Expires: l.Expires})
+	}
 	for _, u := range shown {
 		a := money.FindAccount(rc.options.State.View(), u.Username)
-		view.Users = append(view.Users, userLine(u, a.Available(), a.Held, a.Spent))
+		line := userLine(u, a.Available(), a.Held, a.Spent)
+		kept, _ := identity.FindUser(rc.options.State.View(), u.ID)
+		g, _ := identity.FindGroup(rc.options.State.View(), kept.Group)
+		line.Group = g.Name
+		view.Users = append(view.Users, line)
 	}
 	return view
 }
@@ -80,6 +92,8 @@ func userLine(u tokens.User, available, held, spent int64) pages.User {
 		Email:     u.Email,
 		Admin:     u.Admin,
 		Active:    u.Active(),
+		Erased:    !u.Erased.IsZero(),
+		Seen:      u.Seen,
 		Created:   u.Created,
 		Available: available,
 		Held:      held,
@@ -160,6 +174,8 @@ func (rc *requestContext) showUser(u tokens.User, status int, fill func(*pages.O
 	if g, ok := identity.FindGroup(rc.options.State.View(), kept.Group); ok {
 		view.Group, view.GroupPath = g.Name, pathGroup(g.ID)
 	}
+	view.Groups, view.Self = rc.groupChoices(kept.Group), u.ID == rc.user.ID
+	view.Sessions = rc.sessionLines(u.ID)
 	fill(view)
 	rc.show(status, view)
 }

@@ -397,6 +397,36 @@ test('an administrator disables a user, who is out at once, and enables the user
   await page.waitForURL(`${issuer}/account/keys`);
 });
 
+test('an invited person makes an account and is signed out by an administrator', async (t) => {
+  const office = await as(t, admin, '/admin/users');
+  await office.getByText('Invite people', { exact: true }).click();
+  await office.fill('#people', 'dora@example.com');
+  await pictures(office, 'invite');
+  await button(office, 'Create links').click();
+  const link = await secret(office);
+  await office.waitForSelector('text="Open invitations"');
+  await pictures(office, 'users');
+  const page = await visit(t, browser);
+  await page.goto(link);
+  assert.equal(await page.inputValue('#username'), 'dora');
+  await pictures(page, 'invited');
+  await page.fill('#new', password);
+  await page.fill('#again', password);
+  await button(page, 'Create the account and sign in').click();
+  await page.waitForURL(`${issuer}/account`);
+  await page.goto(`${issuer}/account/security`);
+  assert.match(await page.textContent('table'), /Chrome \d+ on Linux.*This device.*127\.0\.0\.1/s);
+  await pictures(page, 'security');
+  await office.goto(`${issuer}/admin/users`);
+  await office.getByRole('link', { name: 'dora', exact: true }).click();
+  await office.waitForSelector('text=/Chrome/');
+  await pictures(office, 'user');
+  await button(office.locator('#content'), 'Sign out').click();
+  await notice(office, /session has ended/);
+  await page.goto(`${issuer}/account`);
+  await page.waitForURL(/\/signin\?next=/);
+});
+
 test('a password is changed, and the user signs out everywhere', async (t) => {
   const page = await visit(t, browser);
   await page.goto(`${issuer}/signin?next=/account/security`);

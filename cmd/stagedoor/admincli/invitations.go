@@ -1,0 +1,90 @@
+package admincli
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"stagedoor/cmd/stagedoor/cli"
+	"stagedoor/cmd/stagedoor/datadir"
+	"stagedoor/http/adminapi"
+)
+
+// untilFormat is that of the end of a link.
+const untilFormat = "2 Jan 15:04"
+
+func (a app) usersInvite(o *datadir.Flags) *cobra.Command {
+	var in adminapi.NewInvitation
+	var group string
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "invite NAME|EMAIL", Short: "Make a link with which a person makes an account, once and within a week",
+		Args: cli.ExactArgs(1, "a name or an e-mail address"),
+		Example: `  stagedoor users invite anna@example.com --group staff
+  stagedoor users invite bob --admin`,
+		Long: `Make a link for a person who has no account on a gateway that runs. Its holder chooses a name
+and a password and is signed in. It works once, within 7 days. Give it to the person over a
+channel that you trust. No mail server is needed.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if in.Username = args[0]; strings.Contains(args[0], "@") {
+				in.Username, in.Email = "", args[0]
+			}
+			return a.withAPI(c.Context(), o, func(api *adminapi.Client) error {
+				if group != "" {
+					id, err := findGroup(c.Context(), api, group)
+					if err != nil {
+						return err
+					}
+					if in.Group, err = strconv.ParseInt(id, 10, 64); err != nil {
+						return err
+					}
+				}
+				var made adminapi.InvitationLink
+				if err := api.Do(c.Context(), "POST", "/invitations", nil, in, &made); err != nil {
+					return err
+				}
+				if asJSON {
+					return cli.PrintJSON(a.Out, made)
+				}
+				return a.ShowOnce(made.URL, "With this link %s makes an account. It works once, until %s.",
+					cli.Printable(args[0]), made.Expires.Local().Format(untilFormat))
+			})
+		},
+	}
+	c.Flags().StringVar(&group, "group", "", "the group in which the user will be")
+	c.Flags().BoolVar(&in.Admin, "admin", false, "a user who administers the gateway in a browser")
+	jsonFlag(c, &asJSON)
+	return c
+}
+
+func (a app) usersInvitations(o *datadir.Flags) *cobra.Command {
+	c := listCommand(a, o, listing[adminapi.Invitation]{
+		short: "List open invitations", path: "/invitations", head: "ID NAME EMAIL ROLE BY ENDS",
+		cells: func(i *adminapi.Invitation) []any {
+			role := "user"
+			if i.Admin {
+				role = "admin"
+			}
+			return []any{i.ID, i.Username, i.Email, role, i.By, i.Expires.Local().Format(untilFormat)}
+		},
+	})
+	c.Use = "invitations"
+	return c
+}
+
+func (a app) usersWithdraw(o *datadir.Flags) *cobra.Command {
+	return itemCommand(a, o, itemAction[adminapi.Invitation]{
+		use: "withdraw ID", short: "End an invitation", what: "the id of one invitation",
+		method: "DELETE", path: "/invitations/",
+		find: finderOf("/invitations", "invitation", func(i *adminapi.Invitation) candidate {
+			return candidate{id: i.ID, name: i.Username + i.Email}
+		}),
+		show: func(out io.Writer, i *adminapi.Invitation) error {
+			_, err := fmt.Fprintf(out, "withdrew the invitation for %s\n", cli.Printable(i.Username+i.Email))
+			return err
+		},
+	})
+}

@@ -1,0 +1,74 @@
+package adminapi
+
+import (
+	"errors"
+	"net/http"
+
+	"stagedoor/actors/tokens"
+	"stagedoor/state/identity"
+)
+
+var invitationRoutes = []route{
+	{method: "GET", path: "/invitations", name: "listInvitations", group: "users", summary: "List open invitations",
+		query: []param{limitParam, afterParam},
+		out:   List[Invitation]{}, status: http.StatusOK, serve: (*requestContext).listInvitations},
+	{method: "POST", path: "/invitations", name: "createInvitation", group: "users",
+		summary: "Make a link with which a person makes an account, once and within 7 days; it is shown once",
+		in:      NewInvitation{}, out: InvitationLink{}, status: http.StatusCreated,
+		serve: (*requestContext).createInvitation},
+	{method: "DELETE", path: "/invitations/{id}", name: "withdrawInvitation", group: "users",
+		summary: "End an invitation", out: Invitation{}, status: http.StatusOK,
+		serve: (*requestContext).withdrawInvitation},
+}
+
+func invitationOf(l identity.Link) Invitation {
+	return Invitation{ID: l.ID, Username: l.Username, Email: l.Email, Admin: l.Admin, Group: l.Group, By: l.By,
+		Created: l.Created, Expires: l.Expires}
+}
+
+// listInvitations handles GET /invitations. Ids grow with time.
+func (c *requestContext) listInvitations() (any, error) {
+	limit, err := c.limit()
+	if err != nil {
+		return nil, err
+	}
+	l := List[Invitation]{Data: []Invitation{}}
+	for _, i := range c.Registry.Invitations() {
+		switch {
+		case i.ID <= c.query.Get("after"):
+		case len(l.Data) == limit:
+			l.Next = &l.Data[limit-1].ID
+			return l, nil
+		default:
+			l.Data = append(l.Data, invitationOf(i))
+		}
+	}
+	return l, nil
+}
+
+func (c *requestContext) createInvitation() (any, error) {
+	in, err := decode[NewInvitation](c)
+	if err != nil {
+		return nil, err
+	}
+	if c.Link == nil {
+		return nil, errNoGateway()
+	}
+	secret, l, err := c.Registry.Invite(c.r.Context(),
+		tokens.Invitation{Username: in.Username, Email: in.Email, Admin: in.Admin, Group: in.Group})
+	switch {
+	case errors.Is(err, tokens.ErrExists):
+		return nil, conflict("username", "already_exists", "username: is taken")
+	case err != nil:
+		return nil, err
+	}
+	return InvitationLink{Invitation: invitationOf(l), URL: c.Link(secret)}, nil
+}
+
+func (c *requestContext) withdrawInvitation() (any, error) {
+	l, err := c.Registry.WithdrawInvitation(c.r.Context(), c.r.PathValue("id"))
+	if err != nil {
+		return nil, describeNotFound(err, "id", "there is no such invitation")
+	}
+	return invitationOf(l), nil
+}

@@ -1,0 +1,218 @@
+package portal
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"stagedoor/actors/tokens"
+	"stagedoor/http/auth"
+	"stagedoor/http/web/pages"
+	"stagedoor/state/identity"
+)
+
+const pathInvitations = "/admin/invitations"
+
+// maxInvited is the number of people whom one form can invite.
+const maxInvited = 50
+
+// groupChoices lists the groups for a form in which current is chosen.
+func (rc *requestContext) groupChoices(current int64) []pages.GroupChoice {
+	var all []pages.GroupChoice
+	for _, g := range identity.ListGroups(rc.options.State.View()) {
+		all = append(all, pages.GroupChoice{ID: g.ID, Name: g.Name, Chosen: g.ID == current})
+	}
+	return all
+}
+
+// chosenGroup reads a group of groupChoices; 0: none.
+func (f *fields) chosenGroup() int64 { return f.whole("group", "Group") }
+
+// invite makes a link for each person that the form names, and shows the links, once.
+func (rc *requestContext) invite() {
+	f := fields{form: rc.form}
+	people, group := f.list("people"), f.chosenGroup()
+	if f.err == nil && (len(people) == 0 || len(people) > maxInvited) {
+		f.fail("People", "must be 1 to 50 e-mail addresses or names")
+	}
+	id := rc.form.Get("id")
+	switch {
+	case f.err != nil:
+		rc.inviteAgain(rc.problem(f.err))
+		return
+	case !rc.sent.markSent(rc.user.ID, id):
+		rc.inviteAgain(http.StatusConflict, problemSent)
+		return
+	}
+	var made []pages.Labelled
+	for _, person := range people {
+		i := tokens.Invitation{Group: group, By: rc.user.Username, Username: person}
+		if name, _, ok := strings.Cut(person, "@"); ok {
+			i.Email, i.Username = person, name
+			if _, err := rc.options.Registry.UserByName(name); err == nil {
+				i.Username = "" // the person chooses another one
+			}
+		}
+		secret, l, err := rc.options.Registry.Invite(rc.r.Context(), i)
+		if err != nil {
+			rc.sent.allowAgain(rc.user.ID, id)
+			for _, m := range made { // all or none
+				_, _ = rc.options.Registry.WithdrawInvitation(rc.r.Context(), m.ID)
+			}
+			status, text := rc.problem(err)
+			if errors.Is(err, tokens.ErrExists) {
+				status, text = http.StatusConflict, "There is a user of this name."
+			}
+			rc.inviteAgain(status, person+": "+text)
+			return
+		}
+		made = append(made, pages.Labelled{ID: l.ID, Label: person, Secret: rc.options.Browser.Link(secret)})
+	}
+	rc.options.Logger.Info("users invited by an administrator", "count", len(made), "by", rc.user.ID)
+	rc.show(http.StatusOK, pages.SecretInvitations(rc.desk(), made))
+}
+
+// inviteAgain shows the form as it was sent, with what is wrong.
+func (rc *requestContext) inviteAgain(status int, problem string) {
+	view := rc.usersView()
+	group, _ := strconv.ParseInt(rc.form.Get("group"), 10, 64)
+	view.Invite.People, view.Invite.Groups, view.Invite.Open = rc.form.Get("people"), rc.groupChoices(group), true
+	view.Problem = problem
+	rc.show(status, view)
+}
+
+func (rc *requestContext) withdrawInvitation() {
+	l, err := rc.options.Registry.WithdrawInvitation(rc.r.Context(), rc.r.PathValue("id"))
+	if err == nil {
+		rc.options.Logger.Info("invitation withdrawn by an administrator", "invitation", l.ID, "by", rc.user.ID)
+	}
+	rc.concluded(err, pathUsers, "invitation_withdrawn")
+}
+
+// changeSubject makes a change of the user whom the path names, logs it, and goes back to the user's page.
+func (rc *requestContext) changeSubject(word string, change func(u tokens.User) error) {
+	u, ok := rc.subject()
+	if !ok {
+		return
+	}
+	err := change(u)
+	if err == nil {
+		rc.options.Logger.Info("user changed by an administrator", "user", u.ID, "by", rc.user.ID, "kind", word)
+	}
+	rc.concluded(err, pathUser(u.ID), word)
+}
+
+// moveUser changes the group of a user.
+func (rc *requestContext) moveUser() {
+	rc.changeSubject("user_moved", func(u tokens.User) error {
+		f := fields{form: rc.form}
+		group := f.chosenGroup()
+		if f.err != nil {
+			return f.err
+		}
+		_, err := rc.options.Registry.MoveUser(rc.r.Context(), u.ID, group)
+		return err
+	})
+}
+
+func (rc *requestContext) endUserSession() {
+	rc.changeSubject("session_ended", func(u tokens.User) error {
+		return rc.options.Registry.EndSession(rc.r.Context(), u.ID, rc.r.PathValue("session"))
+	})
+}
+
+func (rc *requestContext) endUserSessions() {
+	rc.changeSubject("sessions_ended", func(u tokens.User) error {
+		return rc.options.Registry.EndSessions(rc.r.Context(), u.ID)
+	})
+}
+
+// makeResetLink shows a link with which a user chooses a new password, once.
+func (rc *requestContext) makeResetLink() {
+	u, ok := rc.subject()
+	if !ok {
+		return
+	}
+	secret, _, err := rc.options.Registry.ResetLink(rc.r.Context(), u.ID, rc.user.Username)
+	switch {
+	case errors.Is(err, tokens.ErrUserDisabled):
+		rc.userAgain(u, http.StatusUnprocessableEntity, "The user is disabled.")
+		return
+	case err != nil:
+		rc.concluded(err, "", "")
+		return
+	}
+	rc.options.Logger.Info("link made by an administrator", "user", u.ID, "by", rc.user.ID)
+	rc.show(http.StatusOK, pages.SecretLink(rc.desk(), u.Username, pathUser(u.ID), rc.options.Browser.Link(secret)))
+}
+
+func (rc *requestContext) userAgain(u tokens.User, status int, problem string) {
+	rc.showUser(u, status, func(view *pages.OneUser) { view.Problem = problem })
+}
+
+// confirmed reports whether the form has the password of the administrator who sent it, and shows the page of u again
+// if it has not. Changes for which a stolen session must not suffice want it.
+func (rc *requestContext) confirmed(u tokens.User) bool {
+	err := rc.options.Registry.Confirm(rc.r.Context(), tokens.Login{Username: rc.user.Username,
+		Password: rc.form.Get("password"), From: auth.Remote(rc.r), Device: "session " + rc.visitor.Session.ID})
+	switch {
+	case err == nil:
+		return true
+	case errors.Is(err, tokens.ErrLogin):
+		rc.userAgain(u, http.StatusForbidden, "Your own password is wrong. Nothing was changed.")
+	default:
+		status, text := rc.problem(err)
+		rc.userAgain(u, status, text)
+	}
+	return false
+}
+
+// another returns the user whom the path names, unless that is the administrator who sent the form: the last
+// administrator must not lock everyone out.
+func (rc *requestContext) another(what string) (tokens.User, bool) {
+	u, ok := rc.subject()
+	if ok && u.ID == rc.user.ID {
+		rc.userAgain(u, http.StatusUnprocessableEntity, fmt.Sprintf("You cannot %s yourself.", what))
+		return u, false
+	}
+	return u, ok
+}
+
+// changeRole makes a user an administrator, or takes that away.
+func (rc *requestContext) changeRole() {
+	u, ok := rc.another("change the role of")
+	if !ok || !rc.confirmed(u) {
+		return
+	}
+	_, err := rc.options.Registry.SetAdmin(rc.r.Context(), u.ID, rc.form.Get("role") == "admin")
+	if err == nil {
+		rc.options.Logger.Info("role changed by an administrator", "user", u.ID, "by", rc.user.ID)
+	}
+	rc.concluded(err, pathUser(u.ID), "role_changed")
+}
+
+// eraseUser erases a user for good.
+func (rc *requestContext) eraseUser() {
+	u, ok := rc.another("erase")
+	if !ok {
+		return
+	}
+	if rc.form.Get("username") != u.Username {
+		rc.userAgain(u, http.StatusUnprocessableEntity, "Type the username of the user whom you want to erase.")
+		return
+	}
+	if !rc.confirmed(u) {
+		return
+	}
+	left, err := rc.options.Erase(rc.r.Context(), u.ID)
+	word := "user_erased"
+	if left > 0 {
+		word = "user_erased_partly"
+	}
+	if err == nil {
+		rc.options.Logger.Info("user erased by an administrator", "user", u.ID, "by", rc.user.ID)
+	}
+	rc.concluded(err, pathUser(u.ID), word)
+}
