@@ -40,7 +40,8 @@ func (s *State) Several() bool {
 
 // Ended returns a function that reports whether the work of a Node may be taken over, because the process cannot change
 // the state any more. Where Several is false that is true of every Node, so such a process takes work over only once,
-// before it begins work of its own. The call asks the store, and an answer does not become wrong later.
+// before it begins work of its own. The call asks the store. An answer does not become wrong later, and the state has
+// all changes of the processes that it is true of.
 func (s *State) Ended(ctx context.Context) (func(Node) bool, error) {
 	if !s.Several() {
 		return func(Node) bool { return true }, nil
@@ -53,6 +54,9 @@ func (s *State) Ended(ctx context.Context) (func(Node) bool, error) {
 	going[s.node] = true
 	for name, epoch := range epochs {
 		going[nodeNamed(name, epoch)] = true
+	}
+	if err := Run(ctx, s, func(*Tx) error { return nil }); err != nil { // is decided at the end of the log
+		return nil, err
 	}
 	return func(n Node) bool { return !going[n] }, nil
 }

@@ -501,7 +501,7 @@ func TestResponsesThatCannotStartAgainFail(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if resumed, failed, err := s.registry.Resume(context.Background(), nil); err != nil || resumed != 0 ||
+		if resumed, failed, err := s.registry.Resume(context.Background(), anyNode, nil); err != nil || resumed != 0 ||
 			failed != 2 {
 			t.Fatalf("%d resumed, %d failed, %v", resumed, failed, err)
 		}

@@ -144,6 +144,12 @@ func (g *Registry) startRecorder(r *run) bool {
 	if g.stopping {
 		return false
 	}
+	if g.store.Several() {
+		g.system.Go(g.supervisor, "background cancellation", func(context.Context) any {
+			g.heedCancel(r)
+			return nil
+		})
+	}
 	g.system.Go(g.supervisor, "background response", func(context.Context) any {
 		defer g.removeRun(r)
 		g.record(r)
@@ -216,12 +222,12 @@ func (g *Registry) Status(id string, owner state.Owner) string {
 	return r.status()
 }
 
-// Cancel ends a response in flight and waits until its end is durable. It returns false if the
-// response is not in flight.
+// Cancel ends a response in flight, in this process or in another one, and waits until its end is
+// durable or ctx ends. It returns false if the response is not in flight.
 func (g *Registry) Cancel(ctx context.Context, id string, owner state.Owner) bool {
 	r := g.findRun(id, owner)
 	if r == nil {
-		return false
+		return g.cancelElsewhere(ctx, id, owner)
 	}
 	r.cancel(errCancelled)
 	for {
@@ -237,9 +243,71 @@ func (g *Registry) Cancel(ctx context.Context, id string, owner state.Owner) boo
 	}
 }
 
+// cancelElsewhere is Cancel for a response that may be in flight in another process, which finds in its record that it
+// is to end it.
+func (g *Registry) cancelElsewhere(ctx context.Context, id string, owner state.Owner) bool {
+	h, changed, err := work.WatchResponse(g.store, id, owner)
+	if err != nil || h.Finished() || !g.store.Several() {
+		return false
+	}
+	if err := work.CancelResponse(ctx, g.store, id, owner); err != nil {
+		g.system.Logger().Warn("background response not cancelled", "response_id", id, "cause", err)
+		return false
+	}
+	for err == nil && !h.Finished() {
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return true
+		}
+		h, changed, err = work.WatchResponse(g.store, id, owner)
+	}
+	return true
+}
+
+// heedCancel ends a run when another process has cancelled its response.
+func (g *Registry) heedCancel(r *run) {
+	for {
+		h, changed, err := work.WatchResponse(g.store, r.job.ID, r.job.Owner)
+		switch {
+		case err != nil || h.Finished():
+			return
+		case h.Cancelled:
+			r.cancel(errCancelled)
+			return
+		}
+		select {
+		case <-changed:
+		case <-r.ctx.Done():
+			return
+		}
+	}
+}
+
+// awaitRun waits while another process works on an owner's response. It returns the run if this process goes on with
+// the response, and nil once the response has ended or ctx ends.
+func (g *Registry) awaitRun(ctx context.Context, id string, owner state.Owner) *run {
+	for g.store.Several() {
+		h, changed, err := work.WatchResponse(g.store, id, owner)
+		if err != nil || h.Finished() {
+			return nil
+		}
+		if r := g.findRun(id, owner); r != nil {
+			return r
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return nil
+}
+
 // Watch calls send with the events of a response in flight that follow the sequence number after,
 // until the response ends, send fails or ctx ends. It returns false if the response is not in
-// flight. Its events are then in the store.
+// flight. Its events are then in the store. Events of a response in flight in another process are
+// not sent: Watch waits until that has ended and returns false.
 func (g *Registry) Watch(
 	ctx context.Context,
 	id string,
@@ -249,7 +317,9 @@ func (g *Registry) Watch(
 ) (bool, error) {
 	r := g.findRun(id, owner)
 	if r == nil {
-		return false, nil
+		if r = g.awaitRun(ctx, id, owner); r == nil {
+			return false, nil
+		}
 	}
 	for {
 		events, more, changed := r.eventsAfter(after)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/sourcegraph/conc/pool"
 
@@ -24,12 +25,16 @@ const parallelSettles = 64
 
 // Resume continues the responses whose work was interrupted by the end of an earlier process. Each
 // is started again from its request, or fails if it cannot be. Responses whose clients were reading
-// them fail, because the connections are gone. Call it once, before requests are served. The start
-// of a run is durable before the run starts, so no response is started more than maxTries times,
-// and never twice at once, however processes end.
-func (g *Registry) Resume(ctx context.Context, restore RestoreRequest) (resumed, failed int, err error) {
-	left := work.ListResponses(g.store.View(), work.ResponseFilter{Unfinished: true})
-	if failed, err = g.failForeground(ctx, left); err != nil {
+// them fail, because the connections are gone. A process that is alone calls it once, before requests
+// are served, and one of several whenever another one may have ended. ended is the result of
+// State.Ended. The start of a run is durable before the run starts, so no response is started more
+// than maxTries times, and never twice at once, however processes end.
+func (g *Registry) Resume(
+	ctx context.Context, ended func(state.Node) bool, restore RestoreRequest,
+) (resumed, failed int, err error) {
+	left := slices.DeleteFunc(work.ListResponses(g.store.View(), work.ResponseFilter{Unfinished: true}),
+		func(h work.ResponseHeader) bool { return !ended(h.Node) })
+	if failed, err = g.failForeground(ctx, left, ended); err != nil {
 		return 0, failed, err
 	}
 	for _, h := range left {
@@ -43,7 +48,10 @@ func (g *Registry) Resume(ctx context.Context, restore RestoreRequest) (resumed,
 		if err != nil {
 			return resumed, failed, fmt.Errorf("resume response %s: %w", h.ID, err)
 		}
-		run, cause := g.restoreRun(ctx, &r, restore)
+		run, cause := g.restoreRun(ctx, &r, ended, restore)
+		if errors.Is(cause, work.ErrTaken) {
+			continue // another process was first
+		}
 		if cause == nil && g.startRun(run) == nil {
 			resumed++
 			continue
@@ -53,7 +61,7 @@ func (g *Registry) Resume(ctx context.Context, restore RestoreRequest) (resumed,
 			g.removeRun(run) // startRun has stored the failure
 			continue
 		}
-		if err := g.failResponse(&r, cause); err != nil {
+		if err := g.failResponse(&r, ended, cause); err != nil {
 			return resumed, failed, fmt.Errorf("settle response %s: %w", h.ID, err)
 		}
 	}
@@ -63,7 +71,9 @@ func (g *Registry) Resume(ctx context.Context, restore RestoreRequest) (resumed,
 var errRestarted = dialogue.ServerError("the gateway was restarted while the response was in progress", nil)
 
 // failForeground fails the responses whose clients were reading them.
-func (g *Registry) failForeground(ctx context.Context, left []work.ResponseHeader) (failed int, err error) {
+func (g *Registry) failForeground(
+	ctx context.Context, left []work.ResponseHeader, ended func(state.Node) bool,
+) (failed int, err error) {
 	p := pool.New().WithErrors().WithContext(ctx).WithFirstError().WithMaxGoroutines(parallelSettles)
 	for _, h := range left {
 		if h.Background {
@@ -73,7 +83,7 @@ func (g *Registry) failForeground(ctx context.Context, left []work.ResponseHeade
 		p.Go(func(ctx context.Context) error {
 			r, err := work.ReadResponse(ctx, g.store, h.ID, h.Owner)
 			if err == nil {
-				err = g.failResponse(&r, errRestarted)
+				err = g.failResponse(&r, ended, errRestarted)
 			}
 			if err != nil && !errors.Is(err, state.ErrNotFound) { // it expired just now
 				return fmt.Errorf("settle response %s: %w", h.ID, err)
@@ -84,9 +94,14 @@ func (g *Registry) failForeground(ctx context.Context, left []work.ResponseHeade
 	return failed, p.Wait()
 }
 
-// restoreRun returns another run of a stored response.
-func (g *Registry) restoreRun(ctx context.Context, r *work.StoredResponse, restore RestoreRequest) (*run, error) {
+// restoreRun returns another run of a stored response. The error is ErrTaken if another process runs it.
+func (g *Registry) restoreRun(
+	ctx context.Context, r *work.StoredResponse, ended func(state.Node) bool, restore RestoreRequest,
+) (*run, error) {
 	job := Job{ID: r.ID, Owner: r.Owner, Queued: r.Body, Streamed: r.Streamed, run: r.Runs + 1}
+	if r.Cancelled {
+		return nil, errCancelled
+	}
 	if r.RequestSize == 0 || job.run > maxTries {
 		return nil, errRestarted
 	}
@@ -107,26 +122,34 @@ func (g *Registry) restoreRun(ctx context.Context, r *work.StoredResponse, resto
 	g.slots.Adopt(string(run.job.Owner), 1)
 	g.addRun(run)
 	run.memory.Adopt(job.size())
-	if _, err = work.UpdateResponse(ctx, g.store, r.ID, r.Owner, work.ResponseUpdate{Run: true}); err != nil {
+	_, err = work.UpdateResponse(ctx, g.store, r.ID, r.Owner, work.ResponseUpdate{Run: true, Ended: ended})
+	if err != nil {
 		g.removeRun(run)
+		if errors.Is(err, work.ErrTaken) {
+			return nil, err
+		}
 		return nil, errRestarted
 	}
 	return run, nil
 }
 
-// failResponse stores the failure of a response that cannot be continued. The number of its event
+// failResponse stores the failure of a response that cannot be continued, or its cancellation. The number of its event
 // is higher than those that were sent but not stored, so that a client that resumes gets it. Only
 // streams of background responses can be resumed.
-func (g *Registry) failResponse(r *work.StoredResponse, cause error) error {
+func (g *Registry) failResponse(r *work.StoredResponse, ended func(state.Node) bool, cause error) error {
 	var failure *dialogue.Error
 	if !errors.As(cause, &failure) {
 		failure = dialogue.ServerError(errCrashed, cause)
 	}
 	body := responses.Failed(r.Body, failure)
+	if errors.Is(cause, errCancelled) {
+		body = responses.Cancelled(r.Body, g.now())
+	}
 	number := int64(max(r.Runs, 1)) * maxLog
 	var log []byte
 	if r.Streamed && r.Background {
 		log = failedEvent(body, number)
 	}
-	return g.updateStored(r.ID, r.Owner, body, log, number, nil)
+	return g.updateStored(r.ID, r.Owner,
+		work.ResponseUpdate{Body: body, Events: log, LastEvent: number, Ended: ended})
 }

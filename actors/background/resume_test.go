@@ -17,6 +17,9 @@ import (
 	"stagedoor/state/work"
 )
 
+// anyNode stands for State.Ended in a process that is alone.
+func anyNode(state.Node) bool { return true }
+
 // begin starts a response that lasts.
 func (s *stage) begin() string {
 	s.t.Helper()
@@ -40,7 +43,7 @@ func (s *stage) restart(again background.RestoreRequest) (resumed, failed int) {
 	s.t.Cleanup(func() { _ = next.Stop(context.Background()) })
 	s.startRegistry(next)
 	var err error
-	if resumed, failed, err = s.registry.Resume(context.Background(), again); err != nil {
+	if resumed, failed, err = s.registry.Resume(context.Background(), anyNode, again); err != nil {
 		s.t.Fatal(err)
 	}
 	return resumed, failed

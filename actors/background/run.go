@@ -312,12 +312,15 @@ func (g *Registry) storeResult(r *run, body []byte) {
 	if !r.job.Streamed {
 		log = nil
 	}
+	u := work.ResponseUpdate{Body: body, Events: log, LastEvent: last}
 	turn, err := TurnItems(context.Background(), r.job.Turn, r.job.Input, body)
 	if err == nil {
-		err = g.updateStored(r.job.ID, r.job.Owner, body, log, last, turn)
+		u.Turn = turn
+		err = g.updateStored(r.job.ID, r.job.Owner, u)
 	}
 	if errors.Is(err, state.ErrTooLarge) {
-		err = g.updateStored(r.job.ID, r.job.Owner, responses.Failed(r.job.Queued, errTooLarge), log, last, nil)
+		u.Turn, u.Body = nil, responses.Failed(r.job.Queued, errTooLarge)
+		err = g.updateStored(r.job.ID, r.job.Owner, u)
 	}
 	r.job.Turn.End() // before finish, so that a watcher can begin the next turn
 	if err != nil {
@@ -335,13 +338,12 @@ func TurnItems(ctx context.Context, turn *work.Turn, input, body []byte) ([]json
 	return turn.Items(ctx, responses.Elements(input), responses.OutputItems(body))
 }
 
-// updateStored stores the final state of a response with the items for its conversation, unless it
-// has ended or was deleted.
-func (g *Registry) updateStored(id string, owner state.Owner, body, log []byte, last int64,
-	turn []json.RawMessage) error {
-	_, err := work.UpdateResponse(context.Background(), g.store, id, owner,
-		work.ResponseUpdate{Status: responses.Status(body), Body: body, Events: log, LastEvent: last, Turn: turn})
-	if errors.Is(err, state.ErrFinished) || errors.Is(err, state.ErrNotFound) {
+// updateStored stores the final state of a response, which is that of u.Body, unless it has ended,
+// was deleted or is another process's.
+func (g *Registry) updateStored(id string, owner state.Owner, u work.ResponseUpdate) error {
+	u.Status = responses.Status(u.Body)
+	_, err := work.UpdateResponse(context.Background(), g.store, id, owner, u)
+	if errors.Is(err, state.ErrFinished) || errors.Is(err, state.ErrNotFound) || errors.Is(err, work.ErrTaken) {
 		return nil
 	}
 	return err

@@ -36,6 +36,21 @@ func (r *Runtime) SetPaused(ctx context.Context, name string, paused bool) error
 	return nil
 }
 
+// followPauses pauses and resumes providers as other processes have recorded it.
+func (r *Runtime) followPauses() {
+	r.configuring.Lock()
+	defer r.configuring.Unlock()
+	for name, p := range *r.providers.Load() {
+		switch _, paused := r.Pause(name); {
+		case paused == p.Limiter.Paused():
+		case paused:
+			p.Limiter.Pause()
+		default:
+			p.Limiter.Resume()
+		}
+	}
+}
+
 // Pause finds the pause of a provider.
 func (r *Runtime) Pause(name string) (work.Pause, bool) {
 	return work.FindPause(r.options.State.View(), name)

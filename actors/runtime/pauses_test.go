@@ -81,6 +81,26 @@ func TestPauseLastsOverRestartsAndConfigurations(t *testing.T) {
 	})
 }
 
+func TestAPauseHoldsOnAllNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := statetest.NewCluster()
+		a, b := begin(t, cluster.Join("a")), begin(t, cluster.Join("b"))
+		a.mustConfigure(sandbox("one"), sandbox("two"))
+		b.mustConfigure(sandbox("one"), sandbox("two"))
+		for _, paused := range []bool{true, false} {
+			a.setPaused("one", paused)
+			if err := b.TakeOver(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			if b.limiterPaused("one") != paused || b.limiterPaused("two") {
+				t.Errorf("not as on the other node, where the provider is paused: %t", paused)
+			}
+		}
+		a.end()
+		b.end()
+	})
+}
+
 func TestPauseOfAProviderThatIsGoneIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := begin(t, journal.NewMemory())

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -33,6 +34,7 @@ import (
 	"stagedoor/state"
 	"stagedoor/state/blobs"
 	"stagedoor/state/money"
+	"stagedoor/state/work"
 )
 
 // maxKeys bounds the table of gateway keys whose limits are counted.
@@ -153,25 +155,48 @@ func (r *Runtime) start(ctx context.Context) (err error) {
 // startLedger settles what an earlier process left, except for videos in the
 // making, which go on, and starts the ledger.
 func startLedger(ctx context.Context, system *kit.System, s *state.State) (*ledger.Client, error) {
-	if err := endHolds(ctx, system.Logger(), s); err != nil {
+	ended, err := s.Ended(ctx)
+	if err == nil {
+		err = endHolds(ctx, system.Logger(), s, ended)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return ledger.New(system, s)
 }
 
 // endHolds ends the holds of processes that have ended, but for those of videos in the making.
-func endHolds(ctx context.Context, logger *slog.Logger, s *state.State) error {
-	gone, err := s.Ended(ctx)
+func endHolds(ctx context.Context, logger *slog.Logger, s *state.State, ended func(state.Node) bool) error {
+	n, err := ledger.Recover(ctx, s, func(v state.View, h *money.Hold) bool {
+		return !ended(h.Node) || videojob.Keeps(v, h)
+	})
+	if n > 0 {
+		logger.Warn("holds of a process that has ended were ended", "count", n)
+	}
+	return err
+}
+
+// TakeOver goes on with what processes have left that have ended: it ends their holds, continues their video jobs and
+// background responses, and sends their deliveries. It also pauses the providers that another process has paused. A
+// process that is alone calls it once, before it serves, and one of several every second. It does what it can in spite
+// of an error.
+func (r *Runtime) TakeOver(ctx context.Context, restore background.RestoreRequest) error {
+	s := r.options.State
+	ended, err := s.Ended(ctx)
 	if err != nil {
 		return err
 	}
-	ended, err := ledger.Recover(ctx, s, func(v state.View, h *money.Hold) bool {
-		return !gone(h.Node) || videojob.Keeps(v, h)
-	})
-	if ended > 0 {
-		logger.Warn("holds of a process that has ended were ended", "count", ended)
+	var failed []error
+	if s.Several() {
+		r.followPauses()
+		failed = append(failed, endHolds(ctx, r.options.Logger, s, ended), r.videos.TakeOver(ctx, ended),
+			work.TakeOverDeliveries(ctx, s, ended))
 	}
-	return err
+	resumed, lost, err := r.background.Resume(ctx, ended, restore)
+	if resumed+lost > 0 {
+		r.options.Logger.Info("responses of a process that has ended", "begun_again", resumed, "failed", lost)
+	}
+	return errors.Join(append(failed, err)...)
 }
 
 func (r *Runtime) report(f kit.Failure) {

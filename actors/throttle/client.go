@@ -177,6 +177,9 @@ func (c *Client) Pause() { c.setPaused(true) }
 // Resume ends Pause.
 func (c *Client) Resume() { c.setPaused(false) }
 
+// Paused reports whether the limiter is paused.
+func (c *Client) Paused() bool { return c.shared.paused.Load() }
+
 func (c *Client) setPaused(paused bool) {
 	c.shared.paused.Store(paused)
 	c.send(&pausing{})

@@ -27,10 +27,14 @@ type startJob struct {
 
 func (*startJob) videoMessage() {}
 
-// adopted asks the parent whether the jobs of earlier processes have actors.
-type adopted struct{ kit.Reply[struct{}] }
+// adopting asks the parent to start actors for jobs that another process has begun. The reply comes after the jobs that
+// the parent has found itself have actors, too.
+type adopting struct {
+	kit.Reply[struct{}]
+	jobs []work.Video
+}
 
-func (*adopted) videoMessage() {}
+func (*adopting) videoMessage() {}
 
 // stepped reports the result of a step, which has ended.
 type stepped struct {
@@ -65,7 +69,7 @@ func (*cancelled) IgnoreDeadLetterLogging() {}
 // The step writes its record anyway.
 func (*stepped) IgnoreDeadLetterLogging() {}
 
-var _, _, _, _ message = (*startJob)(nil), (*adopted)(nil), (*stepped)(nil), (*cancelled)(nil)
+var _, _, _, _ message = (*startJob)(nil), (*adopting)(nil), (*stepped)(nil), (*cancelled)(nil)
 
 // run is shared by the incarnations of a job's actor and the caller that started the job.
 type run struct {

@@ -2,6 +2,7 @@ package videojob
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -19,8 +20,8 @@ func restartAlways(system *kit.System) *kit.Backoff {
 	}}
 }
 
-// parent starts the jobs' actors and supervises them. Each incarnation of it adopts all jobs that have not ended,
-// because the actors of the earlier one were stopped.
+// parent starts the jobs' actors and supervises them. Each incarnation of it adopts all jobs of this process that have
+// not ended, because the actors of the earlier one were stopped.
 type parent struct {
 	svc  *Service
 	live map[string]string // jobs by the id of their actor
@@ -31,8 +32,9 @@ func (p *parent) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
 		p.live = make(map[string]string)
-		p.adopt(c)
-	case *adopted:
+		p.adoptAll(c)
+	case *adopting:
+		p.adopt(c, m.jobs)
 		m.Resolve(struct{}{}, nil)
 	case *startJob:
 		p.startJob(c, m)
@@ -45,25 +47,33 @@ func (p *parent) Receive(c actor.Context) {
 
 func (p *parent) count() { p.svc.live.Store(int64(len(p.live))) }
 
-// adopt starts actors for the jobs that have not ended.
-func (p *parent) adopt(c actor.Context) {
+// adoptAll starts actors for the jobs that have not ended, but not for those that other processes work on.
+func (p *parent) adoptAll(c actor.Context) {
 	view := p.svc.State.View()
 	p.svc.slots.releaseEnded(func(id string) bool {
 		v, ok := work.FindAnyVideo(view, id)
 		return ok && v.Final()
 	})
 	unfinished := work.ListUnfinishedVideos(view)
-	for n := range unfinished {
-		p.svc.slots.adopt(unfinished[n].ID, unfinished[n].Owner)
-		r := newRun(unfinished[n].ID)
-		r.known, r.after = true, spread(&unfinished[n], n)
+	if p.svc.State.Several() {
+		unfinished = slices.DeleteFunc(unfinished, func(v work.Video) bool { return v.Node != p.svc.State.Node() })
+	}
+	p.adopt(c, unfinished)
+}
+
+// adopt starts actors for jobs that an earlier process, or an earlier incarnation of the parent, has begun.
+func (p *parent) adopt(c actor.Context, jobs []work.Video) {
+	for n := range jobs {
+		p.svc.slots.adopt(jobs[n].ID, jobs[n].Owner)
+		r := newRun(jobs[n].ID)
+		r.known, r.after = true, spread(&jobs[n], n)
 		r.answered.Store(true)
 		if err := p.spawn(c, r); err != nil {
 			p.svc.System.Logger().Error("video job not adopted", "video", r.id, "cause", err)
 		}
 	}
-	if len(unfinished) > 0 {
-		p.svc.System.Logger().Info("video jobs of an earlier process go on", "count", len(unfinished))
+	if len(jobs) > 0 {
+		p.svc.System.Logger().Info("video jobs of an earlier process go on", "count", len(jobs))
 	}
 	p.count()
 }

@@ -95,15 +95,39 @@ type Service struct {
 func New(o Options) (*Service, error) {
 	o.Config = o.Config.filled()
 	s := &Service{Options: o, slots: newSlots(int64(o.Config.Most))}
+	var jobs []work.Video
 	var err error
+	if o.State.Several() { // a process that is alone works on all jobs, and needs no record that says so
+		ended, failed := o.State.Ended(context.Background())
+		if failed == nil {
+			jobs, failed = work.TakeOverVideos(context.Background(), o.State, ended)
+		}
+		if failed != nil {
+			return nil, failed
+		}
+	}
 	props := o.System.Props("videos", func() actor.Actor { return &parent{svc: s} },
 		kit.WithSupervisor(restartAlways(o.System)))
 	if s.parent, err = o.System.SpawnUnique(props, "videos"); err != nil {
 		return nil, err
 	}
+	if len(jobs) > 0 {
+		o.System.Logger().Info("video jobs of a process that has ended were taken over", "count", len(jobs))
+	}
 	// A job that is created during the search for earlier ones would be taken for one of them.
-	_, err = kit.Ask(context.Background(), o.System, s.parent, &adopted{})
+	_, err = kit.Ask(context.Background(), o.System, s.parent, &adopting{})
 	return s, err
+}
+
+// TakeOver continues the jobs of processes that have ended. One of several processes calls it whenever another one may
+// have ended, with the result of State.Ended.
+func (s *Service) TakeOver(ctx context.Context, ended func(state.Node) bool) error {
+	jobs, err := work.TakeOverVideos(ctx, s.State, ended)
+	if len(jobs) > 0 { // some may be this process's now in spite of an error
+		_, failed := kit.Ask(context.WithoutCancel(ctx), s.System, s.parent, &adopting{jobs: jobs})
+		err = errors.Join(err, failed)
+	}
+	return err
 }
 
 // Keeps reports whether a hold belongs to a job that has not ended, so that ledger.Recover must not end it.

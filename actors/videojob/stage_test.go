@@ -201,10 +201,13 @@ func start(t *testing.T, store journal.Store, v *vendor, files *blobs.Store) *pr
 		}
 	}
 	var err error
-	p.state, err = schema.Open(statetest.DecideTwice(p.disk), time.Now)
+	opened := store
+	if _, shared := store.(journal.Shared); !shared {
+		opened = statetest.DecideTwice(p.disk)
+	}
+	p.state, err = schema.Open(opened, time.Now)
 	must(err)
-	_, err = ledger.Recover(t.Context(), p.state, videojob.Keeps)
-	must(err)
+	must(p.recover())
 	p.ledger, err = ledger.New(p.sys, p.state)
 	must(err)
 	p.limiter, err = throttle.Spawn(p.sys, "p/vendor", throttle.Config{})
@@ -222,6 +225,18 @@ func start(t *testing.T, store journal.Store, v *vendor, files *blobs.Store) *pr
 	)
 	must(err)
 	return p
+}
+
+// recover ends the holds of processes that have ended.
+func (p *process) recover() error {
+	ended, err := p.state.Ended(p.t.Context())
+	if err != nil {
+		return err
+	}
+	_, err = ledger.Recover(p.t.Context(), p.state, func(v state.View, h *money.Hold) bool {
+		return !ended(h.Node) || videojob.Keeps(v, h)
+	})
+	return err
 }
 
 // end stops the process, one that was killed too.

@@ -99,7 +99,7 @@ func (s *step) change(v work.Video) {
 func (s *step) save() {
 	kept, err := state.Do(context.Background(), s.svc.State, func(tx *state.Tx) (work.Video, error) {
 		now, ok := work.FindAnyVideo(tx.View(), s.base.ID)
-		if !ok || now.Phase != s.base.Phase || now.Attempts != s.base.Attempts {
+		if !ok || now.Phase != s.base.Phase || now.Attempts != s.base.Attempts || now.Node != s.base.Node {
 			return now, errStale
 		}
 		return work.PutVideo(tx, s.video)

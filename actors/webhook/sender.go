@@ -144,6 +144,9 @@ func (s *sender) start(v state.View) (next time.Time) {
 		}
 		var due waiting
 		work.Deliveries(v, id, func(d *work.Delivery) bool {
+			if s.state.Several() && d.Node != s.state.Node() {
+				return true // another process sends it
+			}
 			if d.Due.After(v.Now()) {
 				if next.IsZero() || d.Due.Before(next) {
 					next = d.Due

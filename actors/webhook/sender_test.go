@@ -59,7 +59,11 @@ func (s *stage) start(endpoints ...webhook.Endpoint) {
 	s.t.Helper()
 	var err error
 	now := func() time.Time { return time.Now().Add(time.Duration(s.clock.Load())) }
-	if s.state, err = schema.Open(statetest.DecideTwice(s.store), now, s.options...); err != nil {
+	store := s.store
+	if _, shared := store.(journal.Shared); !shared {
+		store = statetest.DecideTwice(store)
+	}
+	if s.state, err = schema.Open(store, now, s.options...); err != nil {
 		s.t.Fatal(err)
 	}
 	system := kit.NewSystem(kit.Options{Logger: slog.New(slog.NewTextHandler(s.logs, nil))})

@@ -226,12 +226,8 @@ func (g *gateway) keyName(id string) string {
 // resume goes on with what an earlier process left. It comes last: what is begun
 // counts, even if the gateway could not serve in the end.
 func (g *gateway) resume(ctx context.Context, handlers *text.Handlers) error {
-	resumed, failed, err := g.runtime.Background().Resume(ctx, handlers.Again)
-	if err != nil {
+	if err := g.runtime.TakeOver(ctx, handlers.Again); err != nil {
 		return datadir.Unavailable(err)
-	}
-	if resumed+failed > 0 {
-		g.logger.Info("responses that an earlier process left", "begun_again", resumed, "failed", failed)
 	}
 	return nil
 }

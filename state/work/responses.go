@@ -41,6 +41,9 @@ type ResponseHeader struct {
 	Streamed   bool `json:"streamed,omitempty"`
 	// Runs counts how often its work was started. To start it again, its request is needed.
 	Runs int `json:"runs,omitempty"`
+	// Node is the process that works on it until it has ended. Cancelled asks that process to end it.
+	Node      state.Node `json:"node,omitempty"`
+	Cancelled bool       `json:"cancelled,omitempty"`
 
 	BodySize  int64 `json:"body_size"`
 	InputSize int64 `json:"input_size"`
@@ -78,6 +81,14 @@ var responses = state.Table[ResponseHeader]{
 	Name:    journal.Response,
 	ID:      func(h *ResponseHeader) string { return h.ID },
 	Expires: func(h *ResponseHeader) time.Time { return h.Expires },
+	Indexes: map[string]state.Index[ResponseHeader]{
+		byUnfinished: {Unique: true, Key: func(h *ResponseHeader) []byte {
+			if h.Finished() {
+				return nil
+			}
+			return append([]byte{1}, state.TextKey(h.ID)...)
+		}},
+	},
 }
 
 // The keys of records that are only on disk. No id contains "/".
@@ -113,6 +124,7 @@ func PutResponse(ctx context.Context, s *state.State, r StoredResponse) error {
 		if h.Expires.IsZero() {
 			h.Expires = h.Created.Add(ResponseTTL)
 		}
+		h.Node = tx.Node()
 		tx.Op(journal.Op{Kind: journal.Put, Table: journal.Body, Key: bodyKey(r.ID), Value: r.Body})
 		tx.Op(journal.Op{Kind: journal.Put, Table: journal.Body, Key: inputKey(r.ID), Value: r.Input})
 		if r.RequestSize > 0 {
@@ -209,13 +221,38 @@ type ResponseFilter struct {
 // ListResponses returns the headers of unexpired responses, oldest first. At start the unfinished
 // ones are those whose work was interrupted by the end of a process.
 func ListResponses(v state.View, f ResponseFilter) []ResponseHeader {
+	index, from := state.ByID, []byte(nil)
+	if f.Unfinished {
+		index, from = byUnfinished, []byte{1}
+	}
 	var found []ResponseHeader
-	for h := range responses.All(v) {
-		if (f.Owner == "" || h.Owner == f.Owner) && !(f.Unfinished && h.Finished()) && !h.expired(v.Now()) {
+	responses.From(v, index, from, func(r *state.Row[ResponseHeader]) bool {
+		if h := &r.Rec; (f.Owner == "" || h.Owner == f.Owner) && !h.expired(v.Now()) {
 			found = append(found, *h)
 		}
-	}
+		return true
+	})
 	return found
+}
+
+// WatchResponse returns the header of an owner's response as FindResponse does, and a channel that is closed when it
+// may have changed.
+func WatchResponse(s *state.State, id string, owner state.Owner) (ResponseHeader, <-chan struct{}, error) {
+	v := s.View()
+	h, err := FindResponse(v, id, owner)
+	return h, responses.Watch(v, id), err
+}
+
+// CancelResponse asks the process that works on a response to end it. It changes nothing if the response has ended.
+func CancelResponse(ctx context.Context, s *state.State, id string, owner state.Owner) error {
+	return state.Run(ctx, s, func(tx *state.Tx) error {
+		h, err := FindResponse(tx.View(), id, owner)
+		if err != nil || h.Finished() || h.Cancelled {
+			return err
+		}
+		h.Cancelled = true
+		return responses.Put(tx, h)
+	})
 }
 
 // ResponseUpdate describes a change of an unfinished response. Empty fields change nothing.
@@ -225,8 +262,10 @@ type ResponseUpdate struct {
 	Provider string
 	Body     json.RawMessage
 	Expires  time.Time
-	// Run counts another start of its work.
+	// Run counts another start of its work, which this process does from now on.
 	Run bool
+	// Ended, if set, permits the change only if it is true of the process that works on the response: ErrTaken.
+	Ended func(state.Node) bool
 	// Events is added to the event log, in the caller's own form. LastEvent is the sequence number
 	// of its last event. Numbers only increase.
 	Events    []byte
@@ -235,6 +274,9 @@ type ResponseUpdate struct {
 	// the response with an answer.
 	Turn []json.RawMessage
 }
+
+// ErrTaken says that another process works on a response.
+var ErrTaken = errors.New("another process works on it")
 
 // UpdateResponse changes an unfinished response and returns its new header. A finished response is
 // not changed, and the error is ErrFinished together with its header. If a cancellation and the
@@ -258,6 +300,9 @@ func UpdateResponse(
 		}
 		if h.Finished() {
 			return fmt.Errorf("response %s: %w", id, state.ErrFinished)
+		}
+		if u.Ended != nil && !u.Ended(h.Node) {
+			return fmt.Errorf("response %s: %w", id, ErrTaken)
 		}
 		return u.apply(tx, &h)
 	})
@@ -283,6 +328,7 @@ func (u *ResponseUpdate) apply(tx *state.Tx, h *ResponseHeader) error {
 	}
 	if u.Run {
 		h.Runs++
+		h.Node = tx.Node()
 	}
 	if h.Finished() && h.RequestSize > 0 {
 		h.RequestSize = 0
@@ -310,6 +356,9 @@ func putResponse(tx *state.Tx, h ResponseHeader, turn []json.RawMessage) error {
 		if err := addTurn(tx, h.Conversation, h.Owner, turn); err != nil {
 			return err
 		}
+	}
+	if h.Finished() {
+		h.Node, h.Cancelled = "", false
 	}
 	return responses.Put(tx, h)
 }

@@ -1,7 +1,9 @@
 package work
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -107,6 +109,8 @@ type Video struct {
 
 	// Revision increases with every change that a client can see.
 	Revision int64 `json:"revision"`
+	// Node is the process that works on the job until it has ended.
+	Node state.Node `json:"node,omitempty"`
 	// Changed is the number of the job's last change among those of all jobs of its owner. Moved is
 	// the number of the change that set its current status. Both only increase.
 	Changed int64 `json:"changed"`
@@ -259,6 +263,9 @@ func PutVideo(tx *state.Tx, v Video) (Video, error) {
 		return v, err
 	}
 	v.Revision = 0
+	if v.Final() {
+		v.Node = ""
+	}
 	var before *Video
 	if r := videos.Get(tx.View(), v.ID); r != nil {
 		before = &r.Rec
@@ -266,6 +273,9 @@ func PutVideo(tx *state.Tx, v Video) (Video, error) {
 			return *before, err
 		}
 		v.Revision, v.Changed, v.Moved = before.Revision, before.Changed, before.Moved
+	}
+	if before == nil {
+		v.Node = tx.Node()
 	}
 	if before == nil || v.looksDifferent(before) {
 		v.Revision++
@@ -352,6 +362,32 @@ func ListVideos(v state.View, owner state.Owner, page VideoPage) (list []Video, 
 // they are continued.
 func ListUnfinishedVideos(v state.View) []Video {
 	return videos.List(v, byUnfinished, []byte{1})
+}
+
+// takenAtOnce bounds the jobs that one command takes over, whose records may be large.
+const takenAtOnce = 16
+
+// TakeOverVideos makes this process the one that works on the unfinished jobs of processes that have ended, and returns
+// these jobs, oldest first. A job that another process takes over at the same time is not among them.
+func TakeOverVideos(ctx context.Context, s *state.State, ended func(state.Node) bool) (taken []Video, err error) {
+	left := slices.DeleteFunc(ListUnfinishedVideos(s.View()), func(v Video) bool { return !ended(v.Node) })
+	for part := range slices.Chunk(left, takenAtOnce) {
+		mine, err := state.Do(ctx, s, func(tx *state.Tx) (mine []Video, err error) {
+			for i := range part {
+				v, ok := FindAnyVideo(tx.View(), part[i].ID)
+				if !ok || v.Final() || !ended(v.Node) {
+					continue
+				}
+				v.Node = tx.Node()
+				mine, err = append(mine, v), errors.Join(err, videos.Put(tx, v))
+			}
+			return mine, err
+		})
+		if taken = append(taken, mine...); err != nil {
+			return taken, err
+		}
+	}
+	return taken, nil
 }
 
 // WatchVideo returns a job of an owner and a channel that is closed when the job may have changed.

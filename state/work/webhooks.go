@@ -3,6 +3,7 @@ package work
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -50,6 +51,8 @@ type Delivery struct {
 	// Due is the time of the next try, and Tries counts those that failed.
 	Due   time.Time `json:"due"`
 	Tries int       `json:"tries,omitempty"`
+	// Node is the process that sends it.
+	Node state.Node `json:"node,omitempty"`
 }
 
 // Ends returns the time after which no further try is made.
@@ -188,7 +191,7 @@ func announceVideo(tx *state.Tx, v *Video, before *Video) error {
 		// A job ends once, so the id of the event is derived from the id of the job.
 		id := "evt_" + strings.TrimPrefix(v.ID, "video_")
 		d := Delivery{ID: id + "." + w.ID, Webhook: w.ID, Event: id, Type: event, Subject: v.ID,
-			Owner: v.Owner, Created: tx.Now(), Due: tx.Now()}
+			Owner: v.Owner, Created: tx.Now(), Due: tx.Now(), Node: tx.Node()}
 		if err := state.CheckID(d.ID); err != nil {
 			return err
 		}
@@ -212,6 +215,28 @@ func Deliveries(v state.View, webhook string, yield func(*Delivery) bool) {
 func WatchDeliveries(s *state.State) (state.View, <-chan struct{}) {
 	v := s.View()
 	return v, deliveries.WatchUnder(v, state.ByID, nil)
+}
+
+// TakeOverDeliveries makes this process the one that sends the deliveries of processes that have ended.
+func TakeOverDeliveries(ctx context.Context, s *state.State, ended func(state.Node) bool) error {
+	taken := func(v state.View) (all []Delivery) {
+		for d := range deliveries.All(v) {
+			if ended(d.Node) && d.Node != s.Node() {
+				all = append(all, *d)
+			}
+		}
+		return all
+	}
+	if len(taken(s.View())) == 0 {
+		return nil // the usual case, which costs no command
+	}
+	return state.Run(ctx, s, func(tx *state.Tx) (err error) {
+		for _, d := range taken(tx.View()) {
+			d.Node = tx.Node()
+			err = errors.Join(err, deliveries.Put(tx, d))
+		}
+		return err
+	})
 }
 
 // PostponeDelivery counts a failed try and sets the time of the next one.

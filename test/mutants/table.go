@@ -578,6 +578,26 @@ var Table = []Mutant{
 		New: `	return l.Budget.Left(spent.In(l.Budget.Window, v.Now()), 0)`,
 	},
 	{
+		Name: "cluster: take over the video jobs of live nodes",
+		File: "state/work/videos.go", Suite: "./actors/videojob", Run: "TestAnotherNode",
+		Old: `				if !ok || v.Final() || !ended(v.Node) {
+					continue`,
+		New: `				if !ok || v.Final() {
+					continue`,
+	},
+	{
+		Name: "cluster: begin a background response on every node that finds it",
+		File: "state/work/responses.go", Suite: "./actors/background", Run: "TestOneNode",
+		Old: `		if u.Ended != nil && !u.Ended(h.Node) {`,
+		New: `		if u.Ended != nil && u.Ended == nil {`,
+	},
+	{
+		Name: "cluster: send the deliveries of other nodes",
+		File: "actors/webhook/sender.go", Suite: "./actors/webhook", Run: "TestANodeSends",
+		Old: `			if s.state.Several() && d.Node != s.state.Node() {`,
+		New: `			if s.state.Several() && d.Node == "" {`,
+	},
+	{
 		Name: "cluster: grant a hold before the log has it",
 		File: "actors/ledger/account.go", Suite: "./actors/ledger", Run: "TestSeveralNodes",
 		Old: `	if m.ask.Durable || a.core.roomOf != nil {`,

@@ -1,0 +1,155 @@
+package background_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"stagedoor/actors/kit"
+	"stagedoor/actors/kit/kittest"
+	"stagedoor/providers/dialogue/dialoguetest"
+	"stagedoor/state/schema"
+	"stagedoor/state/statetest"
+	"stagedoor/state/work"
+)
+
+// onNodes runs body with a stage on each of three nodes over one shared store. Their providers dribble.
+func onNodes(t *testing.T, body func(t *testing.T, c *statetest.Cluster, a, b, c3 *stage)) {
+	t.Helper()
+	kittest.Run(t, func(t *testing.T, _ *kit.System) {
+		cluster := statetest.NewCluster()
+		var all []*stage
+		for _, name := range []string{"a", "b", "c"} {
+			s := &stage{t: t, sys: kit.NewSystem(kit.Options{Logger: kittest.Logger(t), MaxIdle: -1}),
+				env: dialoguetest.NewLiveEnv(), simulate: dribble}
+			var err error
+			if s.store, err = schema.Open(cluster.Join(name), time.Now); err != nil {
+				t.Fatal(err)
+			}
+			s.startRegistry(s.sys)
+			all = append(all, s)
+		}
+		body(t, cluster, all[0], all[1], all[2])
+		kittest.Pass(time.Minute)
+		for _, s := range all {
+			if n := s.engine.InFlight(); n != 0 {
+				t.Errorf("%d requests in flight at the end", n)
+			}
+			if err := s.sys.Stop(context.Background()); err != nil {
+				t.Error(err)
+			}
+			s.store.Close()
+		}
+	})
+}
+
+// resume goes on with what nodes have left that have ended.
+func (s *stage) resume() (resumed, failed int) {
+	s.t.Helper()
+	ended, err := s.store.Ended(context.Background())
+	if err == nil {
+		resumed, failed, err = s.registry.Resume(context.Background(), ended, s.again)
+	}
+	if err != nil {
+		s.t.Error(err)
+	}
+	return resumed, failed
+}
+
+func TestAnotherNodeCancelsABackgroundResponse(t *testing.T) {
+	onNodes(t, func(t *testing.T, _ *statetest.Cluster, a, b, _ *stage) {
+		id := a.begin()
+		kittest.Pass(time.Second)
+		if b.registry.Cancel(t.Context(), id, "key:other") {
+			t.Error("cancelled for another owner")
+		}
+		if n := a.engine.InFlight(); n != 1 {
+			t.Fatalf("%d requests in flight", n)
+		}
+		before := time.Now()
+		if !b.registry.Cancel(t.Context(), id, owner) || time.Since(before) > time.Second {
+			t.Errorf("not cancelled within %v", time.Since(before))
+		}
+		if got := b.stored(id); got.Status != "cancelled" || got.Node != "" || got.Cancelled {
+			t.Errorf("kept %+v", got.ResponseHeader)
+		}
+		if a.engine.InFlight() != 0 || b.registry.Cancel(t.Context(), id, owner) {
+			t.Error("it goes on")
+		}
+	})
+}
+
+func TestAnotherNodeFollowsABackgroundResponseFromItsEnd(t *testing.T) {
+	onNodes(t, func(t *testing.T, _ *statetest.Cluster, a, b, _ *stage) {
+		id := a.begin()
+		kittest.Pass(time.Second)
+		began := time.Now()
+		live, err := b.registry.Watch(t.Context(), id, owner, -1, func([]byte) error { return nil })
+		if live || err != nil || time.Since(began) < 5*time.Second {
+			t.Errorf("watched %t, %v after %v", live, err, time.Since(began))
+		}
+		if log := b.log(id); !strings.Contains(log, "<99>") || terminals(log) != 1 {
+			t.Errorf("its events end with %q", log[max(0, len(log)-200):])
+		}
+		next := a.begin()
+		kittest.Pass(time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if live, _ := b.registry.Watch(ctx, next, owner, -1, nil); live || ctx.Err() == nil {
+			t.Error("a client that leaves is still waited for")
+		}
+	})
+}
+
+// TestOneNodeGoesOnWithTheResponsesOfANodeThatEnded: it begins the background ones again and fails those whose clients
+// were connected, each once, although all nodes try at the same time. Those of live nodes stay.
+func TestOneNodeGoesOnWithTheResponsesOfANodeThatEnded(t *testing.T) {
+	onNodes(t, func(t *testing.T, cluster *statetest.Cluster, a, b, c *stage) {
+		lost, cancelled, own := a.begin(), a.begin(), b.begin()
+		err := work.PutResponse(t.Context(), a.store, work.StoredResponse{Body: []byte(`{"id":"resp_1"}`),
+			ResponseHeader: work.ResponseHeader{ID: "resp_1", Owner: owner, Status: "in_progress"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		kittest.Pass(time.Second)
+		for _, s := range []*stage{b, c} {
+			if resumed, failed := s.resume(); resumed != 0 || failed != 0 {
+				t.Errorf("%d resumed and %d failed while their node was live", resumed, failed)
+			}
+		}
+		members := cluster.Join("operator").Members()
+		all, err := members.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if done, err := members.Expel(t.Context(), "a", all[0].Epoch); !done || err != nil {
+			t.Fatal(done, err)
+		}
+		if err := work.CancelResponse(t.Context(), b.store, cancelled, owner); err != nil {
+			t.Fatal(err)
+		}
+		counts := make(chan int, 2)
+		for _, s := range []*stage{b, c} {
+			go func() {
+				resumed, _ := s.resume()
+				counts <- resumed
+			}()
+		}
+		if n := <-counts + <-counts; n != 1 {
+			t.Errorf("%d runs were begun for one response", n)
+		}
+		if got := b.stored("resp_1"); got.Status != "failed" {
+			t.Errorf("a response whose client was connected is %s", got.Status)
+		}
+		if got := b.stored(cancelled); got.Status != "cancelled" {
+			t.Errorf("a response that was cancelled is %s", got.Status)
+		}
+		kittest.Pass(time.Minute)
+		for id, runs := range map[string]int{lost: 2, own: 1} {
+			if got := c.stored(id); got.Status != "completed" || got.Runs != runs || got.Node != "" {
+				t.Errorf("kept %+v", got.ResponseHeader)
+			}
+		}
+	})
+}
