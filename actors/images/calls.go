@@ -64,7 +64,7 @@ func (a *attempt) accept() {
 
 // parts divides the request into calls of as many images as one can make, and
 // writes them. The sandbox makes any number.
-func (a *attempt) parts() ([]part, *upstream.Failure) {
+func (a *attempt) parts(ctx context.Context) ([]part, *upstream.Failure) {
 	r := a.request.Picture
 	if a.shape == nil {
 		return []part{{request: r, partials: new(partials)}}, nil
@@ -74,7 +74,10 @@ func (a *attempt) parts() ([]part, *upstream.Failure) {
 	for left := max(r.N, 1); left > 0; left -= most {
 		sub := *r
 		sub.N = min(most, left)
-		call, err := a.shape.Encode(&sub, a.c.Model, &a.report)
+		call, err := a.shape.Encode(ctx, &sub, a.c.Model, &a.report)
+		if ctx.Err() != nil {
+			return nil, engine.Cancelled(ctx) // it waited for a mask
+		}
 		if err != nil {
 			return nil, engine.CallerFault(err)
 		}
@@ -85,7 +88,7 @@ func (a *attempt) parts() ([]part, *upstream.Failure) {
 
 // make makes all images, or none, because one call that fails ends the others. The first call has the permit p.
 func (a *attempt) make(ctx context.Context, p *throttle.Permit) (*picture.Reply, *upstream.Failure) {
-	parts, f := a.parts()
+	parts, f := a.parts(ctx)
 	if f != nil {
 		return nil, f
 	}
@@ -180,7 +183,7 @@ func (a *attempt) askOrYield(ctx context.Context, p part) (*picture.Reply, *upst
 	if less == nil {
 		return reply, f
 	}
-	call, err := a.shape.Encode(less, a.c.Model, new(dialogue.Report)) // whose losses are known
+	call, err := a.shape.Encode(ctx, less, a.c.Model, new(dialogue.Report)) // whose losses are known
 	if err != nil {
 		return nil, f
 	}

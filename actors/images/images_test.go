@@ -30,7 +30,9 @@ type stage struct {
 	t      *testing.T
 	system *kit.System
 	paint  picture.Simulator
-	meter  *meter
+	// provider is the only one.
+	provider *engine.Provider
+	meter    *meter
 }
 
 // meter counts its calls and their arguments.
@@ -69,6 +71,7 @@ func play(t *testing.T, body func(t *testing.T, s *stage)) {
 		}
 		provider := &engine.Provider{Spec: &catalog.Provider{Name: "p", Shape: catalog.Sandbox, Retries: 2},
 			Limiter: limiter}
+		s.provider = provider
 		s.engine, err = engine.New(
 			engine.Options{
 				System:    s.system,
@@ -95,7 +98,7 @@ func play(t *testing.T, body func(t *testing.T, s *stage)) {
 }
 
 func (s *stage) begin(ctx context.Context, stream bool) *images.Reply {
-	spec := &catalog.Provider{Name: "p", Shape: catalog.Sandbox}
+	spec := s.provider.Spec
 	return s.Begin(
 		ctx,
 		&images.Request{
@@ -234,6 +237,37 @@ func TestPartialImagesWaitForTheirClient(t *testing.T) {
 		if p := <-reply.Partials(); p.Image.Index != 0 || p.Meta == nil {
 			t.Errorf("%+v", p)
 		}
+		leave()
+		if out := reply.Outcome(); out.Err == nil || out.Err.Status != 499 || s.settled().Err == nil {
+			t.Errorf("%+v", out)
+		}
+	})
+}
+
+// waiting is a codec that waits for the turn of a mask.
+type waiting struct {
+	picture.Codec
+	waits chan<- struct{}
+}
+
+func (waiting) MaxImages(*picture.Request, string) int { return 1 }
+
+func (w waiting) Encode(ctx context.Context, _ *picture.Request, _ string, _ *dialogue.Report) (*picture.Call, error) {
+	w.waits <- struct{}{}
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
+}
+
+// A mask may wait for those of other owners.
+func TestAClientThatLeavesEndsTheWaitForItsMask(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		waits := make(chan struct{})
+		s.Service = images.New(images.Options{Engine: s.engine, Now: time.Now,
+			Shapes: []*picture.Shape{{Name: shape.Name, Codec: waiting{waits: waits}}}})
+		s.provider.Spec.Shape = shape.Name
+		ctx, leave := context.WithCancel(t.Context())
+		reply := s.begin(ctx, false)
+		<-waits
 		leave()
 		if out := reply.Outcome(); out.Err == nil || out.Err.Status != 499 || s.settled().Err == nil {
 			t.Errorf("%+v", out)

@@ -16,12 +16,13 @@ const half = 0x80
 
 // FromAlpha converts a mask of the images shape to one of black and white. The result is a
 // greyscale PNG that is black where the mask is transparent and white where it is opaque. It
-// waits for the owner's turn, see Concurrency. Its errors are Flaws, or errors of the file system.
-func FromAlpha(owner string, f *picture.File) (*picture.File, error) {
+// waits for the owner's turn until ctx ends, see Concurrency. Its errors are Flaws, errors of the file system, or the
+// cause of ctx.
+func FromAlpha(ctx context.Context, owner string, f *picture.File) (*picture.File, error) {
 	if f.MediaType != "image/png" {
 		return nil, NotPNG
 	}
-	converted, err := convert(owner, f, func(decoded image.Image) (image.Image, error) {
+	converted, err := convert(ctx, owner, f, func(decoded image.Image) (image.Image, error) {
 		out := image.NewGray(decoded.Bounds())
 		switch m := decoded.(type) {
 		case *image.NRGBA:
@@ -53,9 +54,10 @@ func writeOpaque(out *image.Gray, pix []byte, stride, size, alpha int) {
 
 // ToAlpha converts a mask of black and white, in any format, to one of the images shape. The
 // result is a PNG that is transparent where the mask is black and opaque white elsewhere. It
-// waits for the owner's turn, see Concurrency. Its errors are Flaws, or errors of the file system.
-func ToAlpha(owner string, f *picture.File) (*picture.File, error) {
-	return convert(owner, f, func(decoded image.Image) (image.Image, error) {
+// waits for the owner's turn until ctx ends, see Concurrency. Its errors are Flaws, errors of the file system, or the
+// cause of ctx.
+func ToAlpha(ctx context.Context, owner string, f *picture.File) (*picture.File, error) {
+	return convert(ctx, owner, f, func(decoded image.Image) (image.Image, error) {
 		out := image.NewNRGBA(decoded.Bounds())
 		for y := out.Rect.Min.Y; y < out.Rect.Max.Y; y++ {
 			for x := out.Rect.Min.X; x < out.Rect.Max.X; x++ {
@@ -70,9 +72,11 @@ func ToAlpha(owner string, f *picture.File) (*picture.File, error) {
 }
 
 // convert returns a PNG of the picture that change makes of f.
-func convert(owner string, f *picture.File, change func(image.Image) (image.Image, error)) (*picture.File, error) {
+func convert(
+	ctx context.Context, owner string, f *picture.File, change func(image.Image) (image.Image, error),
+) (*picture.File, error) {
 	var b bytes.Buffer
-	err := withPicture(context.Background(), owner, f, func(decoded image.Image) error {
+	err := withPicture(ctx, owner, f, func(decoded image.Image) error {
 		changed, err := change(decoded)
 		if err != nil {
 			return err

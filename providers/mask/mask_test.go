@@ -291,7 +291,7 @@ func TestDecodingTakesAtMostSixteenBytesForEachPixel(t *testing.T) {
 
 func TestMasksAreConvertedBetweenTransparencyAndBlack(t *testing.T) {
 	edited := paint(image.NewNRGBA(box), 100, color.NRGBA{R: 200, A: 0x7f}, color.NRGBA{B: 9, A: 0x80})
-	black, err := mask.FromAlpha("ann", file(t, encode(t, edited)))
+	black, err := mask.FromAlpha(t.Context(), "ann", file(t, encode(t, edited)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +302,7 @@ func TestMasksAreConvertedBetweenTransparencyAndBlack(t *testing.T) {
 	if got, want := decoded, gray(100); !reflect.DeepEqual(got, want) {
 		t.Errorf("the mask of black and white differs: got %v at 0,0", got.At(0, 0))
 	}
-	clear, err := mask.ToAlpha("ann", black)
+	clear, err := mask.ToAlpha(t.Context(), "ann", black)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -323,7 +323,7 @@ func TestMasksAreConvertedBetweenTransparencyAndBlack(t *testing.T) {
 		{"JPEG", quality(t, 90, gray(100)), mask.NotPNG},
 		{"too many pixels", rawPNG(8192, 8192, 8, 6, 0, rows(1, 0)), mask.TooLarge},
 	} {
-		if _, got := mask.FromAlpha("ann", file(t, tt.data)); !errors.Is(got, tt.want) {
+		if _, got := mask.FromAlpha(t.Context(), "ann", file(t, tt.data)); !errors.Is(got, tt.want) {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
 		}
 	}
@@ -335,13 +335,17 @@ func allocated() uint64 {
 	return m.TotalAlloc
 }
 
-func TestCheckEndsWithItsContext(t *testing.T) {
+func TestWorkOnMasksEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	gone := errors.New("gone")
 	cancel(gone)
 	f := file(t, rawPNG(8, 4096, 1, 0, 0, rows(4096, 0, 0)))
-	if err := mask.Check(ctx, "ann", f, f); !errors.Is(err, gone) {
-		t.Errorf("got %v, want the cause of the end", err)
+	_, from := mask.FromAlpha(ctx, "ann", f)
+	_, to := mask.ToAlpha(ctx, "ann", f)
+	for name, err := range map[string]error{"Check": mask.Check(ctx, "ann", f, f), "FromAlpha": from, "ToAlpha": to} {
+		if !errors.Is(err, gone) {
+			t.Errorf("%s: got %v, want the cause of the end", name, err)
+		}
 	}
 }
 

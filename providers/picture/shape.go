@@ -23,8 +23,9 @@ type Codec interface {
 	// Encode writes r for an upstream of this shape, which knows the model as model. A
 	// parameter that the shape does not have is recorded in rep if the picture is nearly the
 	// same without it. Otherwise Encode returns a *dialogue.Error that names the field of the
-	// client's request. r.N is at most MaxImages.
-	Encode(r *Request, model string, rep *dialogue.Report) (*Call, error)
+	// client's request. r.N is at most MaxImages. Where it must convert a mask, it waits for the owner's turn until ctx
+	// ends.
+	Encode(ctx context.Context, r *Request, model string, rep *dialogue.Report) (*Call, error)
 	// MaxImages returns the most images that one call to model can make, at least 1. A request for more
 	// is divided into several calls.
 	MaxImages(r *Request, model string) int

@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -28,7 +29,7 @@ func (pictures) MaxImages(*picture.Request, string) int { return 1 }
 
 // Encode implements picture.Codec. A picture to be changed goes along as a part,
 // before the words that say how.
-func (pictures) Encode(r *picture.Request, model string, rep *dialogue.Report) (*picture.Call, error) {
+func (pictures) Encode(_ context.Context, r *picture.Request, model string, rep *dialogue.Report) (*picture.Call, error) {
 	if err := picture.CheckConversational(r); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package imagegen
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -21,11 +22,11 @@ func newEncoder(r *picture.Request, model string, rep *dialogue.Report) *encoder
 
 // convert changes a request of another shape or generation to one that the vendor's model takes,
 // and records what it drops.
-func (e *encoder) convert() error {
+func (e *encoder) convert(ctx context.Context) error {
 	e.lose()
 	e.convertWords()
 	e.convertSize()
-	return e.convertPictures()
+	return e.convertPictures(ctx)
 }
 
 // lose records the parameters for which the vendor has no field.
@@ -111,7 +112,7 @@ func (e *encoder) convertSize() {
 
 // convertPictures assigns the sources to the fields of the route. The vendor edits only with a
 // mask; a remix is the nearest operation without one.
-func (e *encoder) convertPictures() error {
+func (e *encoder) convertPictures(ctx context.Context) error {
 	if e.operation == picture.Edit && e.mask == nil {
 		e.operation = picture.Remix
 	}
@@ -128,7 +129,7 @@ func (e *encoder) convertPictures() error {
 	if e.mask == nil || e.r.MaskKeeps {
 		return nil
 	}
-	black, err := mask.FromAlpha(e.r.Owner, e.mask)
+	black, err := mask.FromAlpha(ctx, e.r.Owner, e.mask)
 	var flaw mask.Flaw
 	switch {
 	case errors.As(err, &flaw):

@@ -2,7 +2,9 @@ package imagegen_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"image"
 	"image/color"
@@ -41,7 +43,7 @@ func fromJSON(t testing.TB, path, body string) *picture.Request {
 func sent(t testing.TB, r *picture.Request, model string) (line, losses string) {
 	t.Helper()
 	var rep dialogue.Report
-	call, err := imagegen.Shape.Encode(r, model, &rep)
+	call, err := imagegen.Shape.Encode(t.Context(), r, model, &rep)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +237,7 @@ func TestMaskOfImagesIsTurnedAround(t *testing.T) {
 		Sources:   []*picture.File{drawn(t, 4, 2)},
 		Mask:      alpha(t),
 	}
-	call, err := imagegen.Shape.Encode(r, "imagegen-v3", new(dialogue.Report))
+	call, err := imagegen.Shape.Encode(t.Context(), r, "imagegen-v3", new(dialogue.Report))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,13 +260,18 @@ func TestMaskOfImagesIsTurnedAround(t *testing.T) {
 			t.Errorf("pixel %d is %d, want %d", x, got, want)
 		}
 	}
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := imagegen.Shape.Encode(ctx, r, "imagegen-v3", new(dialogue.Report)); !errors.Is(err, context.Canceled) {
+		t.Errorf("for a client that has left: %v", err)
+	}
 	r.Mask = drawn(t, 4, 2)
-	if _, err := imagegen.Shape.Encode(r, "imagegen-v3", new(dialogue.Report)); err == nil ||
+	if _, err := imagegen.Shape.Encode(t.Context(), r, "imagegen-v3", new(dialogue.Report)); err == nil ||
 		!strings.Contains(err.Error(), "mask: must have an alpha channel") {
 		t.Errorf("a mask without alpha: %v", err)
 	}
 	r.Operation, r.Mask = picture.ReplaceBackground, nil
-	if _, err := imagegen.Shape.Encode(r, "V_2", new(dialogue.Report)); err == nil {
+	if _, err := imagegen.Shape.Encode(t.Context(), r, "V_2", new(dialogue.Report)); err == nil {
 		t.Error("V_2 has no way to replace backgrounds")
 	}
 }

@@ -555,7 +555,7 @@ func FuzzDocument(f *testing.F) {
 			if r.N < 1 || r.N > 8 || r.Seed != nil && (*r.Seed < 0 || *r.Seed > 1<<31-1) {
 				t.Fatalf("%s became %+v", document, r)
 			}
-			if _, err := imagegen.Shape.Encode(r, r.Model, new(dialogue.Report)); err != nil {
+			if _, err := imagegen.Shape.Encode(t.Context(), r, r.Model, new(dialogue.Report)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -1,6 +1,7 @@
 package images
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -19,7 +20,7 @@ const (
 )
 
 // Encode implements picture.Codec.
-func (shape) Encode(r *picture.Request, model string, rep *dialogue.Report) (*picture.Call, error) {
+func (shape) Encode(ctx context.Context, r *picture.Request, model string, rep *dialogue.Report) (*picture.Call, error) {
 	call := &picture.Call{Path: generations, Header: make(http.Header), Stream: r.Stream}
 	if r.Operation != picture.Generate {
 		call.Path = editing
@@ -37,7 +38,7 @@ func (shape) Encode(r *picture.Request, model string, rep *dialogue.Report) (*pi
 		call.Body = fields.json()
 		return call, nil
 	}
-	call.Body, err = fields.form(r)
+	call.Body, err = fields.form(ctx, r)
 	return call, err
 }
 
@@ -92,7 +93,7 @@ func (p parameters) json() picture.Content {
 	return picture.JSON(w.Buf)
 }
 
-func (p parameters) form(r *picture.Request) (picture.Content, error) {
+func (p parameters) form(ctx context.Context, r *picture.Request) (picture.Content, error) {
 	form := picture.NewForm()
 	for _, f := range p {
 		form.Field(f.name, f.value)
@@ -111,7 +112,7 @@ func (p parameters) form(r *picture.Request) (picture.Content, error) {
 	mask := r.Mask
 	if r.MaskKeeps {
 		var err error
-		if mask, err = toAlpha(r.Owner, r.Mask); err != nil {
+		if mask, err = toAlpha(ctx, r.Owner, r.Mask); err != nil {
 			return nil, err
 		}
 	}

@@ -1,6 +1,7 @@
 package images_test
 
 import (
+	"context"
 	"errors"
 	"image/png"
 	"io"
@@ -21,7 +22,7 @@ import (
 func sent(t *testing.T, r *picture.Request, model string) (*picture.Call, string, *dialogue.Report) {
 	t.Helper()
 	rep := new(dialogue.Report)
-	call, err := images.Shape.Encode(r, model, rep)
+	call, err := images.Shape.Encode(t.Context(), r, model, rep)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +67,7 @@ func TestOtherShapesAreTranslated(t *testing.T) {
 	}
 	for _, op := range []picture.Operation{picture.Describe, picture.Upscale} {
 		var e *dialogue.Error
-		if _, err := images.Shape.Encode(&picture.Request{Operation: op}, "m", nil); !errors.As(err, &e) ||
+		if _, err := images.Shape.Encode(t.Context(), &picture.Request{Operation: op}, "m", nil); !errors.As(err, &e) ||
 			e.Status != 400 {
 			t.Errorf("%s: %v", op, err)
 		}
@@ -108,6 +109,11 @@ func TestMasksOfBlackAndWhiteBecomeTransparent(t *testing.T) {
 	}
 	if _, _, _, a := got.At(0, 0).RGBA(); a != 0 {
 		t.Error("black is kept")
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := images.Shape.Encode(ctx, r, "gpt-image-1", new(dialogue.Report)); !errors.Is(err, context.Canceled) {
+		t.Errorf("for a client that has left: %v", err)
 	}
 	r.MaskKeeps = false
 	if _, again, _ := sent(t, r, "gpt-image-1"); strings.Contains(again, "rgba") {
