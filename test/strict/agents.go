@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -54,15 +55,17 @@ type Plan struct {
 	Failing string     `json:"failing"` // the upstream that fails
 	From    int        `json:"from"`    // the turn from which on it fails
 	Status  int        `json:"status"`  // with which it fails
+	Long    []int      `json:"long"`    // the turns after which the conversation is nearly too long
 }
 
 // Report says what the upstreams of Agents have seen since the plan was set.
 type Report struct {
-	Served []string `json:"served"` // UPSTREAM:TURN of each request of the agent's loop that was answered
-	Failed []string `json:"failed"` // the same of those that were to fail
-	Aside  []string `json:"aside"`  // the upstreams of the other requests
-	Bad    []string `json:"bad"`    // requests that an upstream refused
-	Lost   []string `json:"lost"`   // what did not come back as it was
+	Served    []string `json:"served"`    // UPSTREAM:TURN of each request of the agent's loop that was answered
+	Failed    []string `json:"failed"`    // the same of those that were to fail
+	Aside     []string `json:"aside"`     // the upstreams of the other requests
+	Compacted []string `json:"compacted"` // UPSTREAM:TURN of each request to compact the conversation before a turn
+	Bad       []string `json:"bad"`       // requests that an upstream refused
+	Lost      []string `json:"lost"`      // what did not come back as it was
 }
 
 // Agents has one strict upstream of each kind for agents that run as they are. Each upstream is served
@@ -138,14 +141,16 @@ func (a *Agents) answer(name string, v *vendor, path string, header http.Header,
 	if strings.Contains(strings.ToLower(path), "count") {
 		return 200, "application/json", []byte(`{"input_tokens":10,"totalTokens":10}`)
 	}
-	turn, _, loop := a.step(v, gjson.ParseBytes(body))
-	if v.fails = 0; a.plan.Failing == name && turn >= a.plan.From {
+	turn, s, loop := a.step(v, gjson.ParseBytes(body))
+	if v.fails = 0; !s.compact && a.plan.Failing == name && turn >= a.plan.From {
 		v.fails = a.plan.Status
 	}
 	status, kind, reply = v.answer(path, header, body)
 	switch seen := name + ":" + strconv.Itoa(turn); {
 	case !loop:
 		a.report.Aside = append(a.report.Aside, name)
+	case status == 200 && s.compact:
+		a.report.Compacted = append(a.report.Compacted, seen)
 	case status == 200:
 		a.report.Served = append(a.report.Served, seen)
 	case v.fails != 0 && status == v.fails:
@@ -184,6 +189,11 @@ func (a *Agents) step(v *vendor, doc gjson.Result) (turn int, s step, loop bool)
 			}
 		}
 	}
+	if s.compact = asksToCompact(doc); s.compact {
+		s.text = fmt.Sprintf("answer t%dc9", turn-1)
+		return turn, s, true
+	}
+	s.long = slices.Contains(a.plan.Long, turn)
 	if turn != 2 {
 		s.thought = fmt.Sprintf("thought %d", turn)
 	}
@@ -196,6 +206,21 @@ func (a *Agents) step(v *vendor, doc gjson.Result) (turn int, s step, loop bool)
 		s.text = fmt.Sprintf("answer t%dc9", turn)
 	}
 	return turn, s, true
+}
+
+// trigger is the type of the last item of a conversation that its client wants compacted.
+const trigger = "compaction_trigger"
+
+// asksToCompact reports whether a request asks for a compacted conversation, or for a summary in its place, as the
+// gateway words it for vendors that do not compact.
+func asksToCompact(doc gjson.Result) bool {
+	for _, member := range []string{"messages", "input", "contents"} {
+		if all := doc.Get(member).Array(); len(all) > 0 {
+			last := all[len(all)-1]
+			return last.Get("type").Str == trigger || strings.Contains(last.Raw, "about to be replaced by a summary")
+		}
+	}
+	return false
 }
 
 // aside answers a request that is not of the loop: with a text, or as its schema wants.

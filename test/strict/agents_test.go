@@ -57,9 +57,14 @@ func TestAgentsAreLedThroughThePlan(t *testing.T) {
 		t.Errorf("a request aside: %s", reply.Raw)
 	}
 	do("POST", "/responses/v1/responses", `{"input":[{"type":"unknown"}],`+tools+`}`)
+	_, reply = do("POST", "/responses/v1/responses", `{"input":[`+input+`,{"type":"compaction_trigger"}],`+tools+`}`)
+	if reply.Get("output.#").Int() != 1 || reply.Get("output.0.type").Str != "compaction" {
+		t.Errorf("a compacted conversation: %s", reply.Raw)
+	}
+	do("POST", "/responses/v1/responses", `{"input":[`+reply.Get("output.0").Raw+`],`+tools+`}`)
 	_, report := do("GET", "/report", "")
-	want := `{"served":["responses:0"],"failed":["responses:1"],"aside":["responses"],` +
-		`"bad":["responses: turn 0: an item of type \"unknown\""],"lost":null}`
+	want := `{"served":["responses:0"],"failed":["responses:1","responses:1"],"aside":["responses"],` +
+		`"compacted":["responses:1"],"bad":["responses: turn 0: an item of type \"unknown\""],"lost":null}`
 	if report.Raw != want+"\n" && report.Raw != want {
 		t.Errorf("the report is %s\nwant %s", report.Raw, want)
 	}

@@ -11,6 +11,8 @@ type step struct {
 	text    string
 	calls   []toolCall // none: the answer is complete
 	hidden  bool       // the thought is redacted, where the vendor has that
+	compact bool       // it compacts the conversation, where the vendor has that, and else summarises it in text
+	long    bool       // the conversation is nearly too long for the model, as its usage says
 }
 
 // toolCall is a call of a tool. Its marker is part of its arguments and of its result.

@@ -166,6 +166,10 @@ func (v *vendor) checkResponses(doc gjson.Result) (err error) {
 			return false
 		}
 		follows := !strings.HasSuffix(what, "_output") && (what != "message" || item.Get("role").Str == "assistant")
+		if last == trigger {
+			err = fmt.Errorf("a %s before another item", trigger)
+			return false
+		}
 		if last == "reasoning" && !follows {
 			err = fmt.Errorf("reasoning without the item that follows it")
 			return false
@@ -200,6 +204,12 @@ func (v *vendor) checkResponses(doc gjson.Result) (err error) {
 			if err = only(item, what, "type", "id", "status", "call_id", "output", passedThrough); err == nil {
 				err = pairs.result(item.Get("call_id").Str, item.Get("output").Raw)
 			}
+		case "compaction":
+			made := item.Get("encrypted_content").Str
+			if _, own := v.gave[made]; !own {
+				err = fmt.Errorf("the compacted conversation %.40q is not of this vendor", made)
+			}
+		case trigger:
 		default:
 			err = fmt.Errorf("an item of type %q", what)
 		}

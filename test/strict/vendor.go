@@ -182,6 +182,9 @@ func (v *vendor) reply(mode shapes.Mode, doc gjson.Result) []byte {
 	req := &dialogue.Request{Model: v.model, Inbound: v.shape, IncludeUsage: true,
 		Reasoning: dialogue.Reasoning{Include: true, Adaptive: true}}
 	emitter := registry.ByName()[v.shape].NewEmitter(req, mode, dialoguetest.NewEnv(1, v.name+fmt.Sprint(v.turn)+"n"))
+	if s.compact {
+		v.sent = nil // it comes back in other words
+	}
 	var out []byte
 	emit := func(ev dialogue.Event) { out = emitter.Emit(out, &ev) }
 	part := func(kind dialogue.PartKind, call *dialogue.Call, text string, end dialogue.Event) {
@@ -198,6 +201,15 @@ func (v *vendor) reply(mode shapes.Mode, doc gjson.Result) []byte {
 	}
 	emit(dialogue.Event{Kind: dialogue.EventStart, ID: fmt.Sprintf("%s%d", v.name, v.turn), Model: v.model})
 	thought := v.thought(&s, doc)
+	if s.compact && v.shape == dialoguetest.Responses {
+		// What it made shows the marker of the turn, as a text would.
+		made := "made by " + v.name + " for " + s.text
+		v.gave[made] = ""
+		emit(dialogue.Event{Kind: dialogue.EventOpen, PartKind: dialogue.ServerPart, Origin: v.shape,
+			Opaque: fmt.Appendf(nil, `{"id":"cmp_%s","type":"compaction","encrypted_content":%q}`, v.name, made)})
+		emit(dialogue.Event{Kind: dialogue.EventClose})
+		s.text = ""
+	}
 	if thought != nil && v.shape != dialoguetest.Gemini {
 		text := thought.Text
 		thought.Text = ""
@@ -226,7 +238,11 @@ func (v *vendor) reply(mode shapes.Mode, doc gjson.Result) []byte {
 	if len(s.calls) == 0 {
 		reason = dialogue.ReasonStop
 	}
-	emit(dialogue.Event{Kind: dialogue.EventUsage, Usage: &dialogue.Usage{InputTotal: 10, OutputTotal: 10}})
+	usage := dialogue.Usage{InputTotal: 10, OutputTotal: 10}
+	if s.long {
+		usage.InputTotal = 100_000_000
+	}
+	emit(dialogue.Event{Kind: dialogue.EventUsage, Usage: &usage})
 	emit(dialogue.Event{Kind: dialogue.EventFinish, Reason: reason})
 	emit(dialogue.Event{Kind: dialogue.EventEnd})
 	return out

@@ -29,7 +29,9 @@ func (pictures) MaxImages(*picture.Request, string) int { return 1 }
 
 // Encode implements picture.Codec. A picture to be changed goes along as a part,
 // before the words that say how.
-func (pictures) Encode(_ context.Context, r *picture.Request, model string, rep *dialogue.Report) (*picture.Call, error) {
+func (pictures) Encode(
+	_ context.Context, r *picture.Request, model string, rep *dialogue.Report,
+) (*picture.Call, error) {
 	if err := picture.CheckConversational(r); err != nil {
 		return nil, err
 	}

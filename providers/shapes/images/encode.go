@@ -20,7 +20,9 @@ const (
 )
 
 // Encode implements picture.Codec.
-func (shape) Encode(ctx context.Context, r *picture.Request, model string, rep *dialogue.Report) (*picture.Call, error) {
+func (shape) Encode(
+	ctx context.Context, r *picture.Request, model string, rep *dialogue.Report,
+) (*picture.Call, error) {
 	call := &picture.Call{Path: generations, Header: make(http.Header), Stream: r.Stream}
 	if r.Operation != picture.Generate {
 		call.Path = editing
@@ -206,8 +208,9 @@ func lose(r *picture.Request, rep *dialogue.Report) {
 		name string
 		lost bool
 	}{
-		{"seed", r.Seed != nil}, {"style_type", r.StyleType != "" && r.StyleType != "AUTO"}, {"magic_prompt", r.MagicPrompt == "OFF"},
-		{"image_weight", r.ImageWeight != nil}, {"style_reference_images", len(r.Styles) > 0}, {"negative_prompt:prompt", r.NegativePrompt != ""},
+		{"seed", r.Seed != nil}, {"style_type", r.StyleType != "" && r.StyleType != "AUTO"},
+		{"magic_prompt", r.MagicPrompt == "OFF"}, {"image_weight", r.ImageWeight != nil},
+		{"style_reference_images", len(r.Styles) > 0}, {"negative_prompt:prompt", r.NegativePrompt != ""},
 	} {
 		if l.lost {
 			rep.Lose(l.name)

@@ -3,28 +3,30 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { agent, key, run } from './stage.js';
+import { agent, compacts, key, run } from './stage.js';
 
 const command = path.join(import.meta.dirname, 'node_modules/.bin/codex');
 
+async function ask(scene, session, prompt, model) {
+  const settings = path.join(scene.home, '.codex');
+  if (!fs.existsSync(settings)) {
+    fs.mkdirSync(settings);
+    fs.writeFileSync(path.join(settings, 'config.toml'),
+      `openai_base_url = "${scene.url}/v1"\ncheck_for_update_on_startup = false\n[analytics]\nenabled = false\n`);
+  }
+  const resume = session.begun ? ['resume', '--last'] : [];
+  session.begun = true;
+  const result = await run(scene, command,
+    ['exec', ...resume, '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox',
+      ...(model ? ['-m', model] : []), prompt],
+    { CODEX_API_KEY: key });
+  assert.equal(result.code, 0, result.all + scene.log());
+  return result.out;
+}
+
 agent({
   native: 'responses', next: 'messages-5.5', other: 'gemini', named: 'gpt-6.1-sol', switched: 'gpt-other',
-  async ask(scene, session, prompt, model) {
-    const settings = path.join(scene.home, '.codex');
-    if (!fs.existsSync(settings)) {
-      fs.mkdirSync(settings);
-      fs.writeFileSync(path.join(settings, 'config.toml'),
-        `openai_base_url = "${scene.url}/v1"\ncheck_for_update_on_startup = false\n[analytics]\nenabled = false\n`);
-    }
-    const resume = session.begun ? ['resume', '--last'] : [];
-    session.begun = true;
-    const result = await run(scene, command,
-      ['exec', ...resume, '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox',
-        ...(model ? ['-m', model] : []), prompt],
-      { CODEX_API_KEY: key });
-    assert.equal(result.code, 0, result.all + scene.log());
-    return result.out;
-  },
+  ask,
   async more(scene) {
     // A connection is logged when it has ended.
     const connected = (line) => /method=GET path=\/v1\/responses status=101/.test(line);
@@ -39,3 +41,10 @@ agent({
     }
   },
 });
+
+// A turn whose usage says that the conversation is nearly too long. Codex then has it compacted and goes on.
+const long = { turns: [['shell'], ['file', 'shell'], ['shell'], []], long: [1] };
+compacts('Codex has the vendor compact a long conversation in the middle of its loop', long,
+  { ask, compacted: ['responses:2'], served: ['responses', 'responses', 'responses', 'responses'] });
+compacts('Codex has a model of another vendor summarise a long conversation in the middle of its loop', long,
+  { ask, model: 'gpt-other', compacted: ['gemini:2'], served: ['gemini', 'gemini', 'gemini', 'gemini'] });

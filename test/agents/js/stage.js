@@ -93,7 +93,7 @@ export async function gateway(t, args) {
 
 // stage starts a gateway in front of the strict upstreams and sets what they do: turns are the calls of each turn of
 // the conversation, failing an upstream that answers with a status from a turn on.
-async function stage(t, { turns, failing = '', from = 0, status = 0 }) {
+async function stage(t, { turns, failing = '', from = 0, status = 0, long = [] }) {
   const file = path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'stagedoor-agents-')), 'stagedoor.yaml');
   t.after(() => fs.rmSync(path.dirname(file), { recursive: true, force: true }));
   fs.writeFileSync(file, JSON.stringify(configuration));
@@ -101,7 +101,7 @@ async function stage(t, { turns, failing = '', from = 0, status = 0 }) {
   turns.forEach((calls, turn) => calls.forEach((_, i) =>
     fs.writeFileSync(path.join(scene.files, `t${turn}c${i}.txt`), `result of t${turn}c${i}\n`)));
   const set = await fetch(`${upstreams}/plan`, {
-    method: 'PUT', body: JSON.stringify({ turns, files: scene.files, failing, from, status }),
+    method: 'PUT', body: JSON.stringify({ turns, files: scene.files, failing, from, status, long }),
   });
   assert.equal(set.status, 200);
   return { ...scene, report: async () => (await fetch(`${upstreams}/report`)).json() };
@@ -180,6 +180,18 @@ export function agent({
   test('a conversation goes on with a model of another vendor, and back', (t) =>
     play(t, { turns: [[first], [], [second, first], [], [first], []] },
       [['Do it'], ['Go on', switched], ['And again', named]], [native, native, other, other, native, native], forgets));
+}
+
+// compacts is the test of an agent that has a long conversation compacted, and goes on with its loop. compacted lists
+// the upstream and the turn of each request for that, and served the upstreams of the turns.
+export function compacts(name, plan, { ask, model, compacted, served }) {
+  test(name, async (t) => {
+    const scene = await stage(t, plan);
+    const text = await ask(scene, {}, 'Do it', model);
+    const report = await whole(scene, served);
+    assert.deepEqual(report.compacted, compacted, JSON.stringify(report, undefined, 1));
+    assert.match(text, new RegExp(`answer t${served.length - 1}c9`));
+  });
 }
 
 // installed returns the program of a command line client whose package has one for each platform.
