@@ -75,7 +75,10 @@ type gateway struct {
 	// first is nil unless the first page may show the first key; see firstKeyFor.
 	first atomic.Pointer[firstKey]
 
+	settings *settingsStore
+
 	config    atomic.Pointer[config.Config] // the one in force
+	read      atomic.Pointer[time.Time]     // when it was put in force
 	reloading sync.Mutex
 }
 
@@ -86,6 +89,7 @@ func assemble(
 	ctx context.Context, c *config.Config, address string, log *slog.Logger, wait func(context.Context, *gateway) error,
 ) (*gateway, error) {
 	g := &gateway{logger: log}
+	g.settings = &settingsStore{gateway: g}
 	err := g.build(ctx, c, address, wait)
 	if err != nil {
 		g.close(ctx)
@@ -152,7 +156,7 @@ func (g *gateway) build(
 		adminapi.Options{Logger: g.logger, State: g.state, Registry: g.runtime.Tokens(), Ledger: g.runtime.Ledger(),
 			Guard: adminapi.NewGuard(g.state, g.state.Now), Random: rand.Reader, Overview: g.overview,
 			Link:   func(secret string) string { return g.browser.Link(secret) },
-			Forget: g.storage.content.DeleteOwner},
+			Forget: g.storage.content.DeleteOwner, Settings: g.settings},
 	)
 	if err := g.configure(ctx, c); err != nil {
 		return err
@@ -271,6 +275,8 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 		g.logger.Warn("the configuration may not be as it was meant; stagedoor config check shows why", "warnings", n)
 	}
 	g.config.Store(&inForce)
+	now := time.Now()
+	g.read.Store(&now)
 	return nil
 }
 

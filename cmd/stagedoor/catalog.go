@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -89,25 +87,10 @@ func (a *app) updateCatalog(file, target string, force bool) error {
 	if steep && !force {
 		return errSteep
 	}
-	if err := replaceFile(target, text); err != nil {
+	if err := replaceFile(target, text, 0o644, nil); err != nil {
 		return fmt.Errorf("the catalogue is unchanged: %w", err)
 	}
 	_, err = fmt.Fprintf(a.Out, "%s written with %s in the catalogue; a running gateway reads it on SIGHUP\n", target,
 		cli.Count(len(changes), "change"))
-	return err
-}
-
-// replaceFile writes a file as a whole: a reader finds the old text or the new one, also after a crash.
-func replaceFile(path string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // of a failure: a file that was renamed is not there
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
 	return err
 }

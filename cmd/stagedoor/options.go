@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,6 +23,8 @@ type overrides struct {
 	logLevel  string
 	logFormat string
 	grace     *time.Duration // nil: not given
+	// kept has the changes of pages and the API if data is memory; nil: there are none.
+	kept *layer
 	// newCatalog is set for the command that replaces the list of models on disk, so that a broken one does not stop
 	// it.
 	newCatalog bool
@@ -65,16 +69,37 @@ func (g *graceFlag) Type() string { return "duration" }
 func (o *overrides) load(env func(string) (string, bool)) (*config.Config, error) {
 	c := config.Default()
 	if o.file != "" {
-		load := config.Load
-		if o.newCatalog {
-			load = config.LoadForCatalog
-		}
-		var err error
-		if c, err = load(o.file, env); err != nil {
+		text, err := config.Read(o.file)
+		if err != nil {
 			return nil, err
 		}
+		return o.parse(text, "", env)
 	}
 	c.Cluster.Fill(env) // where there is no file
+	o.apply(c)
+	return c, nil
+}
+
+// parse returns the configuration that a text makes with the flags above it. data is the data directory if there is no
+// file that could name it.
+func (o *overrides) parse(text []byte, data string, env func(string) (string, bool)) (*config.Config, error) {
+	parse, name := config.Parse, o.file
+	if o.newCatalog {
+		parse = config.ParseForCatalog
+	}
+	if name == "" {
+		name = "changes of pages"
+		text = append([]byte("data: "+strconv.Quote(data)+"\n"), text...)
+	}
+	c, err := parse(name, text, env)
+	if err == nil {
+		o.apply(c)
+	}
+	return c, err
+}
+
+// apply applies the flags.
+func (o *overrides) apply(c *config.Config) {
 	if len(o.listen) > 0 {
 		c.Listen = o.listen
 	}
@@ -90,19 +115,39 @@ func (o *overrides) load(env func(string) (string, bool)) (*config.Config, error
 	if o.grace != nil {
 		c.Shutdown.Grace = config.Duration(*o.grace)
 	}
-	return c, nil
 }
 
-// loadWithData is load with the data directory filled in that holds if neither the file nor a flag names one.
+// loadWithData is load with the changes of pages and the API, and with the data directory filled in that holds if
+// neither the file nor a flag names one.
 func (o *overrides) loadWithData(env func(string) (string, bool)) (*config.Config, error) {
-	c, err := o.load(env)
-	if err == nil && o.file == "" && o.data == "" {
-		c.Data, err = datadir.Default(env)
-	}
+	read, err := o.readConfiguration(env)
 	if err != nil {
 		return nil, err
 	}
-	return c, nil
+	if len(read.layer.Edits) == 0 {
+		c, err := o.load(env)
+		if err == nil && o.file == "" {
+			c.Data = read.data
+		}
+		return c, err
+	}
+	text, err := read.text()
+	if err != nil {
+		return nil, fmt.Errorf("%s does not fit the configuration file any more: %w",
+			filepath.Join(read.data, layerName), err)
+	}
+	return o.parse(text, read.data, env)
+}
+
+// dataDirectory returns the data directory of a configuration with a text.
+func (o *overrides) dataDirectory(text []byte, env func(string) (string, bool)) (string, error) {
+	switch {
+	case o.data != "":
+		return o.data, nil
+	case o.file == "":
+		return datadir.Default(env)
+	}
+	return config.DataOf(text, env), nil
 }
 
 // logger makes the logger the configuration asks for. It writes to buffer.

@@ -36,12 +36,13 @@ type follower struct {
 	seen    []byte   // the text that was read last
 	gone    bool     // it could not be read
 	hup     chan os.Signal
+	work    chan func()
 	watcher *fsnotify.Watcher // nil: changes are not noticed
 	err     error             // why
 }
 
 func newFollower(file string) *follower {
-	f := &follower{file: file, hup: make(chan os.Signal, 1)}
+	f := &follower{file: file, hup: make(chan os.Signal, 1), work: make(chan func())}
 	signal.Notify(f.hup, syscall.SIGHUP)
 	if file == "" {
 		return f
@@ -68,6 +69,19 @@ func watch(file string) (*fsnotify.Watcher, error) {
 		return nil, errors.Join(err, w.Close())
 	}
 	return w, nil
+}
+
+// do runs work between two readings of the configuration, so that no reading sees half of what work writes. It waits
+// for the end of work. If ctx ends before work begins, work does not run, and do returns the cause.
+func (f *follower) do(ctx context.Context, work func()) error {
+	done := make(chan struct{})
+	select {
+	case f.work <- func() { defer close(done); work() }:
+		<-done
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 func (f *follower) close() {
@@ -112,6 +126,9 @@ func (f *follower) follow(ctx context.Context, log *slog.Logger, reread, retry f
 		case <-f.hup:
 			f.changed()
 			reread()
+		case work := <-f.work:
+			work()
+			f.changed() // it has read what it wrote
 		case e := <-events:
 			// Whatever happens in the directory rings; only another text counts. But
 			// only the file itself puts the look off: a log that grows beside it
@@ -142,13 +159,13 @@ var errVacant = errors.New("the file has neither keys nor providers nor models")
 // retry reconfigures a gateway whose configuration has mistakes. It logs nothing while they stay the same.
 func (a *app) retry(ctx context.Context, g *gateway, o *overrides) {
 	if known := g.mistakes(); len(known) > 0 {
-		a.reconfigure(ctx, g, o, known)
+		_ = a.reconfigure(ctx, g, o, known) // the log has it, and pages show it
 	}
 }
 
-// reconfigure puts the configuration as it is now in force: all of it or nothing. Mistakes are logged unless they are
-// the known ones.
-func (a *app) reconfigure(ctx context.Context, g *gateway, o *overrides, known []string) {
+// reconfigure puts the configuration as it is now in force: all of it or nothing. It returns why it is not in force.
+// Mistakes are logged unless they are the known ones.
+func (a *app) reconfigure(ctx context.Context, g *gateway, o *overrides, known []string) error {
 	before := g.config.Load()
 	c, err := o.loadWithData(a.Env)
 	if err == nil && len(c.Keys)+len(c.Providers)+len(c.Models) == 0 {
@@ -159,7 +176,7 @@ func (a *app) reconfigure(ctx context.Context, g *gateway, o *overrides, known [
 	}
 	mistakes := describeMistakes(err)
 	if err != nil && slices.Equal(mistakes, known) {
-		return
+		return err
 	}
 	g.broken.Store(&mistakes)
 	var issues config.Issues
@@ -177,6 +194,7 @@ func (a *app) reconfigure(ctx context.Context, g *gateway, o *overrides, known [
 			len(c.Models),
 			"keys", len(c.Keys))
 	}
+	return err
 }
 
 // mistakes returns what is wrong with the configuration file on disk, while the gateway goes on with an earlier one.

@@ -164,7 +164,7 @@ func TestAMistakeIsRetriedQuietly(t *testing.T) {
 	if log.String() != "" {
 		t.Errorf("a configuration without mistakes is retried: %s", log.String())
 	}
-	a.reconfigure(t.Context(), g, o, nil)
+	_ = a.reconfigure(t.Context(), g, o, nil)
 	first := log.String()
 	a.retry(t.Context(), g, o)
 	if first == "" || log.String() != first || len(g.mistakes()) != 1 {

@@ -102,11 +102,14 @@ func (a *app) serve(ctx context.Context, o *overrides) error {
 		defer cancel()
 		g.close(ctx)
 	}()
+	reload := func(ctx context.Context) error { return a.reconfigure(ctx, g, o, nil) }
+	g.settings.env, g.settings.overrides, g.settings.follower, g.settings.reload = a.Env, o, f, reload
 	if err := a.greet(ctx, g, c, listeners, o.file != ""); err != nil {
 		return err
 	}
 	return a.runUntilStopped(ctx, g, listeners, signals, func(ctx context.Context) {
-		f.follow(ctx, log, func() { a.reconfigure(ctx, g, o, nil) }, func() { a.retry(ctx, g, o) })
+		// The log has why a file is not taken over, and pages show it.
+		f.follow(ctx, log, func() { _ = reload(ctx) }, func() { a.retry(ctx, g, o) })
 	})
 }
 

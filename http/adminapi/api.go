@@ -13,6 +13,7 @@ import (
 	"stagedoor/actors/tokens"
 	"stagedoor/http/envelope"
 	httpflow "stagedoor/http/flow"
+	"stagedoor/http/settings"
 	"stagedoor/state"
 )
 
@@ -37,6 +38,8 @@ type Options struct {
 	Forget func(owner string) error
 	// Overview shows the requests in flight. It is nil if no gateway is running.
 	Overview *httpflow.Overview
+	// Settings changes providers and models. It is nil if no gateway is running.
+	Settings settings.Store
 }
 
 // API serves the administration API. It is safe for concurrent use.

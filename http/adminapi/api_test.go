@@ -25,6 +25,7 @@ import (
 	"stagedoor/actors/throttle"
 	"stagedoor/actors/tokens"
 	httpflow "stagedoor/http/flow"
+	"stagedoor/http/settings"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
@@ -75,7 +76,7 @@ func newBench(t *testing.T) *bench {
 		Tree:      func() ([]kit.ActorStats, kit.Stats) { return system.Actors(), system.Stats() }}
 	b.api = New(Options{Logger: slog.New(slog.DiscardHandler), State: s, Registry: registry, Ledger: money,
 		Link:   func(secret string) string { return "https://gateway.example/" + secret[:3] },
-		Random: rand.Reader, Overview: look})
+		Random: rand.Reader, Overview: look, Settings: fakeSettings{undone: new(bool)}})
 	b.handler = b.api.Handler()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(b.api.description))
 	if err != nil {
@@ -446,6 +447,7 @@ func (b *bench) tryFlow() {
 	b.want(b.call("POST", "/providers/down/pause", ""), 404)
 	b.want(b.call("GET", "/providers/up", ""), 200, "in_flight", 1, "granted", 1)
 	b.want(b.call("GET", "/providers/down", ""), 404)
+	b.trySettings()
 	b.want(b.call("GET", "/actors", ""), 200, "actors.0.parent", "", "dead_letters", "[]")
 	permit.Release(throttle.Outcome{})
 	first.End(flow.Result{Usage: dialogue.NoUsage})
@@ -492,7 +494,8 @@ func TestAnErasureCountsRequestsInFlight(t *testing.T) {
 
 func TestFlowRoutesNeedARunningGateway(t *testing.T) {
 	b := newBench(t)
-	b.api.Overview = nil
+	b.api.Overview, b.api.Settings = nil, nil
+	b.want(b.call("GET", "/configuration", ""), 503, "error.code", "not_running")
 	b.want(b.call("GET", "/flow", ""), 503, "error.code", "not_running")
 }
 
@@ -637,4 +640,63 @@ func TestDescriptionIsOpenAPI(t *testing.T) {
 		[]byte(`"properties":{},"required"`)) {
 		t.Error("something is described by nothing")
 	}
+}
+
+// fakeSettings stands for the configuration: a change with one edit is fine, and one without has a mistake.
+type fakeSettings struct {
+	settings.Store
+	undone *bool
+}
+
+func (fakeSettings) Status() (settings.Status, error) {
+	return settings.Status{File: "f.yaml", Version: "v1", Place: "file", Undo: &settings.LastSaved{By: "anna"}}, nil
+}
+
+func (fakeSettings) Review(d settings.Draft) (settings.Review, error) {
+	r := settings.Review{Version: "v1", Place: "file", Mistakes: []string{}, Warnings: []string{},
+		Diff: []settings.Line{{Sign: "+", Text: "x"}}, Addresses: map[string]string{"p": "http://host/v1"}}
+	r.Conflict = d.Version == "v0"
+	if len(d.Edits) == 0 {
+		r.Mistakes = []string{"edits: expected 1"}
+	}
+	return r, nil
+}
+
+func (f fakeSettings) Save(_ context.Context, d settings.Draft, by string) (settings.Review, error) {
+	r, err := f.Review(d)
+	if r.Saved = by == byAPI; d.Version == "off" {
+		err = settings.ErrOff
+	}
+	return r, err
+}
+
+func (f fakeSettings) Undo(context.Context, string) (settings.Review, error) {
+	if *f.undone {
+		return settings.Review{}, settings.ErrNoUndo
+	}
+	*f.undone = true
+	return f.Review(settings.Draft{Edits: make([]settings.Edit, 1)})
+}
+
+func (f fakeSettings) Test(_ context.Context, provider string, _ *settings.Draft) ([]settings.Check, error) {
+	if provider != "up" {
+		return nil, state.ErrNotFound
+	}
+	return []settings.Check{{Name: "provider up", Status: "ok", Detail: "answered 200"}}, nil
+}
+
+func (b *bench) trySettings() {
+	b.want(b.call("GET", "/configuration", ""), 200, "version", "v1", "undo.by", "anna")
+	edit := `"edits":[{"path":["models","m","list"],"value":["x"]}]}`
+	b.want(b.call("POST", "/configuration/review", "{"+edit), 200, "diff.0.sign", "+", "addresses.p", "http://host/v1")
+	b.want(b.call("POST", "/configuration/review", `{"edits":[],"more":1}`), 400)
+	b.want(b.call("POST", "/configuration/changes", "{"+edit), 200, "saved", true)
+	b.want(b.call("POST", "/configuration/changes", `{"version":"v0",`+edit), 409, "error.code",
+		"configuration_changed")
+	b.want(b.call("POST", "/configuration/changes", `{"version":"off",`+edit), 403, "error.code", "permission_denied")
+	b.want(b.call("POST", "/configuration/changes", `{"edits":[]}`), 400, "error.param", "edits")
+	b.want(b.call("POST", "/configuration/undo", "{}"), 200, "version", "v1")
+	b.want(b.call("POST", "/configuration/undo", "{}"), 409, "error.code", "nothing_to_undo")
+	b.want(b.call("POST", "/providers/up/test", "{}"), 200, "data.0.status", "ok")
+	b.want(b.call("POST", "/providers/down/test", "{}"), 404)
 }

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // schemas holds the JSON Schemas of this package's types by name. They are generated from the types
@@ -23,6 +25,10 @@ func (s schemas) schema(t reflect.Type) map[string]any {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
 		return map[string]any{"type": "string", "format": "date-time"}
+	case t == reflect.TypeFor[jsontext.Value]():
+		return map[string]any{}
+	case t.Kind() == reflect.Map:
+		return map[string]any{"type": "object", "additionalProperties": s.schema(t.Elem())}
 	case t.Kind() == reflect.Pointer:
 		return orNull(s.schema(t.Elem()))
 	case t.Kind() == reflect.Slice:

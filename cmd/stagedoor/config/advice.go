@@ -74,29 +74,10 @@ var (
 		`images/(generations|edits)|videos|models(/[^/]+)?)$`)
 )
 
-// adviseAddress warns of a base URL that leads to other paths than the vendor's. A shape's list of models shows whether
-// its paths have a version of their own.
+// adviseAddress warns of a base URL that leads to other paths than the vendor's.
 func adviseAddress(d *decoder, path string, p *Provider) {
-	u, err := url.Parse(p.BaseURL)
-	shape := registry.Describe(dialogue.Shape(p.Shape))
-	if err != nil || shape == nil || p.BaseURL == "" {
-		return
-	}
-	rest := strings.TrimRight(u.Path, "/")
-	if found := endpoints.FindString(rest); found != "" {
-		d.warn(path, "ends with %s, which the gateway adds itself; leave it out", found)
-		return
-	}
-	versioned := false
-	for segment := range strings.SplitSeq(rest, "/") {
-		versioned = versioned || versionSegment.MatchString(segment)
-	}
-	own := versionedPath.FindStringSubmatch(shape.Probe.Path)
-	switch {
-	case own != nil && strings.HasSuffix(rest, "/"+own[1]):
-		d.warn(path, "ends with /%s, which the gateway adds itself for shape %s; leave it out", own[1], p.Shape)
-	case own == nil && shape.Probe.Path != "" && !versioned:
-		d.warn(path, "has no version; most servers of shape %s have their paths below one, such as /v1", p.Shape)
+	if problem, _ := judgeAddress(registry.Describe(dialogue.Shape(p.Shape)), p.Shape, p.BaseURL); problem != "" {
+		d.warn(path, "%s", problem)
 	}
 }
 

@@ -81,7 +81,10 @@ func (o OAuth) With(now *OAuth) OAuth {
 
 // Admin configures the HTTP API of administration.
 type Admin struct {
-	Token    Secret `yaml:"token" doc:"what programs send as Authorization: Bearer; without one here and none made by command the API is off"`
+	Token Secret `yaml:"token" doc:"what programs send as Authorization: Bearer; without one here and none made by command the API is off"`
+	// A web administrator need not be the operator of the machine.
+	Configure bool `yaml:"configure" doc:"administrators may change providers and models by the API"`
+
 	User     string `yaml:"user" doc:"an administrator whom the gateway makes at its start, unless the user exists"`
 	Password Secret `yaml:"password" doc:"the administrator's first password, 8 to 512 bytes; a change has no effect"`
 }
@@ -252,6 +255,7 @@ func Default() *Config {
 			StoredMiB: 1024, RepliesMiB: 1024, FailedKeys: 300},
 		Backups:  defaultBackups,
 		Ledger:   defaultLedger,
+		Admin:    Admin{Configure: true},
 		Requests: defaultRequestLog,
 		Catalog:  Catalog{Unknown: "serve"},
 		Videos:   defaultVideos,
@@ -275,14 +279,17 @@ func Load(file string, env func(string) (string, bool)) (*Config, error) {
 	return Parse(file, text, env)
 }
 
-// LoadForCatalog is Load for the command that replaces the list of models on disk: that list is not read, because it
+// ParseForCatalog is Parse for the command that replaces the list of models on disk: that list is not read, because it
 // may be missing or broken.
-func LoadForCatalog(file string, env func(string) (string, bool)) (*Config, error) {
-	text, err := Read(file)
-	if err != nil {
-		return nil, err
-	}
+func ParseForCatalog(file string, text []byte, env func(string) (string, bool)) (*Config, error) {
 	return parse(file, text, env, false)
+}
+
+// DataOf returns the data directory that a text names, whatever mistakes the text has, or else the default.
+func DataOf(text []byte, env func(string) (string, bool)) string {
+	c := &Config{Data: "./data"}
+	newDecoder("", env).document(text, c)
+	return c.Data
 }
 
 // Read reads the text of a file. Its error is Issues too.

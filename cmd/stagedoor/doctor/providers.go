@@ -42,6 +42,12 @@ func providers(ctx context.Context, specs []catalog.Provider) ([]Check, []date) 
 	return all, read
 }
 
+// Provider checks one provider with each of its keys.
+func Provider(ctx context.Context, spec *catalog.Provider) []Check {
+	checks, _ := provider(ctx, spec)
+	return checks
+}
+
 func provider(ctx context.Context, spec *catalog.Provider) (checks []Check, dates []date) {
 	name := "provider " + spec.Name
 	if spec.Shape == catalog.Sandbox {

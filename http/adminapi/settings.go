@@ -1,0 +1,100 @@
+package adminapi
+
+import (
+	"errors"
+	"net/http"
+
+	"stagedoor/http/settings"
+	"stagedoor/providers/dialogue"
+	"stagedoor/state"
+)
+
+var settingsRoutes = []route{
+	{method: "GET", path: "/configuration", name: "getConfiguration", group: "configuration",
+		summary: "Get the version of the configuration and the change that can be undone",
+		out:     settings.Status{}, status: http.StatusOK, serve: withSettings((*requestContext).getConfiguration)},
+	{method: "POST", path: "/configuration/review", name: "reviewChange", group: "configuration",
+		summary: "Compare a change of providers and models with the configuration, and change nothing",
+		in:      settings.Draft{}, out: settings.Review{}, status: http.StatusOK,
+		serve: withSettings((*requestContext).reviewChange)},
+	{method: "POST", path: "/configuration/changes", name: "saveChange", group: "configuration",
+		summary: "Change providers and models: the change is checked, kept and put in force, or nothing is done",
+		in:      settings.Draft{}, out: settings.Review{}, status: http.StatusOK,
+		serve: withSettings((*requestContext).saveChange)},
+	{method: "POST", path: "/configuration/undo", name: "undoChange", group: "configuration",
+		summary: "Take the last change back. Undoing twice makes it again",
+		in:      Empty{}, out: settings.Review{}, status: http.StatusOK,
+		serve: withSettings((*requestContext).undoChange)},
+	{method: "POST", path: "/providers/{name}/test", name: "testProvider", group: "providers",
+		summary: "Ask a provider with each of its keys for its list of models, which costs nothing",
+		in:      Empty{}, out: List[settings.Check]{}, status: http.StatusOK,
+		serve: withSettings((*requestContext).testProvider)},
+}
+
+// byAPI names programs where a change says who made it.
+const byAPI = "API"
+
+// withSettings returns a handler that calls serve if a gateway is running.
+func withSettings(serve func(*requestContext) (any, error)) func(*requestContext) (any, error) {
+	return func(c *requestContext) (any, error) {
+		if c.Settings == nil {
+			return nil, errNotRunning
+		}
+		out, err := serve(c)
+		switch {
+		case errors.Is(err, settings.ErrOff):
+			err = dialogue.Refusal(http.StatusForbidden, "permission_denied", err.Error())
+		case errors.Is(err, settings.ErrConflict):
+			err = conflict("version", "configuration_changed", err.Error())
+		case errors.Is(err, settings.ErrNoUndo):
+			err = conflict("", "nothing_to_undo", err.Error())
+		}
+		return out, err
+	}
+}
+
+func (c *requestContext) getConfiguration() (any, error) { return c.Settings.Status() }
+
+func (c *requestContext) reviewChange() (any, error) {
+	d, err := decode[settings.Draft](c)
+	if err != nil {
+		return nil, err
+	}
+	return c.Settings.Review(d)
+}
+
+// saveChange handles POST /configuration/changes. A change that was not saved is an error that says why.
+func (c *requestContext) saveChange() (any, error) {
+	d, err := decode[settings.Draft](c)
+	if err != nil {
+		return nil, err
+	}
+	r, err := c.Settings.Save(c.r.Context(), d, byAPI)
+	switch {
+	case err != nil:
+		return nil, err
+	case r.Conflict:
+		return nil, settings.ErrConflict
+	case len(r.Mistakes) > 0:
+		return nil, dialogue.Invalid("edits", r.Mistakes[0])
+	}
+	return r, nil
+}
+
+func (c *requestContext) undoChange() (any, error) {
+	if _, err := decode[Empty](c); err != nil {
+		return nil, err
+	}
+	return c.Settings.Undo(c.r.Context(), byAPI)
+}
+
+func (c *requestContext) testProvider() (any, error) {
+	if _, err := decode[Empty](c); err != nil {
+		return nil, err
+	}
+	checks, err := c.Settings.Test(c.r.Context(), c.r.PathValue("name"), nil)
+	if errors.Is(err, state.ErrNotFound) {
+		err = notFound("name", "there is no such provider")
+	}
+	return List[settings.Check]{Data: checks}, err
+}

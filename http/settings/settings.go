@@ -1,0 +1,125 @@
+// Package settings describes changes of providers and models that are made on pages and by the API of administration:
+// what can be changed, a change before it is saved, and what its review says. cmd/stagedoor implements Store, because
+// it knows the configuration file; this package knows none.
+package settings
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Edit is one change: the setting at Path gets Value, or is removed if there is none. The path begins with providers or
+// models and a name. The last element may be the number of a list's element; that of its length adds one.
+type Edit struct {
+	Path  []string       `json:"path" doc:"providers or models, a name, settings, numbers of elements"`
+	Value jsontext.Value `json:"value,omitzero" doc:"any JSON value; absent: the setting is removed"`
+}
+
+// Draft is a change that is not saved yet.
+type Draft struct {
+	// Version is that of the configuration for which the change was made. If it differs from that of now, Review
+	// reports a conflict and Save saves nothing. "" leaves this check out.
+	Version string `json:"version,omitzero" doc:"that the change was made for; another one is a conflict"`
+	Edits   []Edit `json:"edits"`
+}
+
+// Line is a line of a difference.
+type Line struct {
+	Sign string `json:"sign" doc:"+, - or a space; … for lines that are left out"`
+	Text string `json:"text"`
+}
+
+// Check is the result of one look at a provider, as the command doctor makes it.
+type Check struct {
+	Name   string `json:"name"`
+	Status string `json:"status" enum:"ok,skipped,warning,failed"`
+	Detail string `json:"detail"`
+	Advice string `json:"advice,omitzero"`
+}
+
+// Review says what a change would do. No text in it has a secret.
+type Review struct {
+	Version  string `json:"version" doc:"that the change was compared with, or the new one"`
+	Conflict bool   `json:"conflict" doc:"the configuration is not the one that the change was made for"`
+	Saved    bool   `json:"saved"`
+	// Place is the configuration file, the store above it in the data directory, or the memory of the process.
+	Place    string   `json:"place" enum:"file,store,memory" doc:"where it is kept"`
+	Mistakes []string `json:"mistakes" doc:"reasons why it cannot be saved"`
+	Warnings []string `json:"warnings" doc:"what is probably not meant"`
+	Diff     []Line   `json:"diff" doc:"the difference; keys are shown by their last characters"`
+	// Addresses are better values for the base URLs of the changed providers, by name.
+	Addresses map[string]string `json:"addresses" doc:"suggested base_url by provider"`
+}
+
+// Status describes the configuration in force.
+type Status struct {
+	File    string     `json:"file" doc:"path of the configuration file, or empty"`
+	Version string     `json:"version"`
+	Place   string     `json:"place" enum:"file,store,memory" doc:"where the next change is kept"`
+	Kept    int        `json:"kept" doc:"changes above the file, in the data directory"`
+	Read    time.Time  `json:"read" doc:"when the gateway took the configuration over"`
+	Undo    *LastSaved `json:"undo" doc:"the change that can be undone; null: none"`
+}
+
+// LastSaved describes the change that Undo takes back.
+type LastSaved struct {
+	At time.Time `json:"at"`
+	By string    `json:"by"`
+	// What names the changed settings.
+	What []string `json:"what"`
+}
+
+// Setting is a setting of a provider or a model, as a form shows it.
+type Setting struct {
+	Path  []string // below the entry: limits, rpm
+	Doc   string
+	Words []string // that it takes; none: any text
+	Kind  Kind
+	// Value is the text as it stands in the file, or "" if the setting is absent. Of a secret it is a reference,
+	// or the last characters.
+	Value string
+}
+
+// Kind says how a setting is typed.
+type Kind string
+
+// The kinds of settings. Words of lists have commas between them.
+const (
+	Text   Kind = "text"
+	Number Kind = "number"
+	Flag   Kind = "flag"
+	List   Kind = "list"
+	Secret Kind = "secret"
+)
+
+// The kinds of entries.
+const (
+	Providers = "providers"
+	Models    = "models"
+)
+
+// Errors of a Store, besides state.ErrNotFound.
+var (
+	ErrOff      = errors.New("changes on pages and by the API are switched off (admin.configure)")
+	ErrConflict = errors.New("the configuration was changed meanwhile")
+	ErrNoUndo   = errors.New("there is no change that could be undone")
+)
+
+// Store keeps the configuration. Any goroutine may use it.
+type Store interface {
+	Status() (Status, error)
+	// Settings returns the settings of a provider or a model, or all that a new one may have if name is "".
+	Settings(kind, name string) ([]Setting, error)
+	// Review compares a change with the configuration of now, and changes nothing.
+	Review(d Draft) (Review, error)
+	// Save reviews a change, keeps it and puts it in force, or does none of it. by names the user or program.
+	Save(ctx context.Context, d Draft, by string) (Review, error)
+	// Undo takes the last change back. Undoing twice makes it again.
+	Undo(ctx context.Context, by string) (Review, error)
+	// Test asks a provider with each of its keys for its list of models, which costs nothing. If d is not nil, the
+	// provider is the one that the change would make.
+	Test(ctx context.Context, provider string, d *Draft) ([]Check, error)
+}
