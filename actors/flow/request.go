@@ -19,6 +19,7 @@ type About struct {
 	Model string
 	Key   string // the id of the key of the request
 	Owner string // the user of the key, or the key if it has none
+	App   string // from AppOf
 	// Era is the era of the keys in which this key was checked; see Registry.Guard.
 	Era    uint64
 	Stream bool

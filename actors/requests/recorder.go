@@ -50,9 +50,9 @@ type Options struct {
 	Open func(limits func() requestlog.Limits) (requestlog.Store, error)
 	// Remove removes a log that is not open. It is called while no log is kept.
 	Remove func() error
-	// Key returns the name of a key.
-	Key    func(id string) string
-	Limits requestlog.Limits
+	// Key returns the name of a key, and Group that of the group of a user. Group may be nil.
+	Key, Group func(id string) string
+	Limits     requestlog.Limits
 }
 
 // Recorder writes the log. Any goroutine may use it.
@@ -216,7 +216,7 @@ func (r *Recorder) append(batch []*flow.Request) bool {
 	err := r.withStore(func(ctx context.Context, store requestlog.Store) error {
 		records := make([]requestlog.Record, 0, len(batch))
 		for _, q := range batch {
-			records = append(records, recordOf(q, r.options.Key))
+			records = append(records, recordOf(q, &r.options))
 		}
 		return store.Append(ctx, records)
 	})
@@ -290,12 +290,12 @@ func (r *Recorder) warn(text string, err error) {
 }
 
 // recordOf describes a request that has ended.
-func recordOf(q *flow.Request, keyName func(string) string) requestlog.Record {
+func recordOf(q *flow.Request, o *Options) requestlog.Record {
 	v := q.View(q.Began())
 	res := v.Result
 	rec := requestlog.Record{Began: v.Began.UTC(), ID: bounded(v.ID), Owner: v.Owner, Key: v.Key,
-		KeyName: bounded(keyName(v.Key)),
-		Model:   bounded(v.Model), Provider: v.Provider, Upstream: bounded(v.Upstream), Shape: v.Shape, Trace: v.Trace,
+		KeyName: bounded(o.Key(v.Key)), App: v.App,
+		Model: bounded(v.Model), Provider: v.Provider, Upstream: bounded(v.Upstream), Shape: v.Shape, Trace: v.Trace,
 		Stream: v.Stream, Background: v.Work || v.Job, Untouched: res.Untouched, Status: requestlog.OK,
 		Reason: bounded(res.Reason),
 		Losses: bounded(res.Losses), Degraded: bounded(res.Degraded), Took: res.Took, Queued: res.Queued,
@@ -306,7 +306,9 @@ func recordOf(q *flow.Request, keyName func(string) string) requestlog.Record {
 		rec.Status, rec.Code, rec.Error = res.Status, identifier(res.Code), bounded(res.Text)
 	}
 	if account := state.Owner(v.Owner).Account(); !state.IsKeyAccount(account) {
-		rec.User = account
+		if rec.User = account; o.Group != nil {
+			rec.Group = o.Group(account)
+		}
 	}
 	for _, t := range q.Tries() {
 		rec.Tries = append(rec.Tries, requestlog.Try{Provider: t.Provider, Model: bounded(t.Model), Status: t.Status,

@@ -121,7 +121,7 @@ func TestErrorsInTheLogHaveNoWordsOfProviders(t *testing.T) {
 	} {
 		var result flow.Result
 		result.Fail(c.err)
-		rec := recordOf(end(t, flow.New(time.Now), "key:a", result), func(string) string { return "" })
+		rec := recordOf(end(t, flow.New(time.Now), "key:a", result), &Options{Key: func(string) string { return "" }})
 		all, err := json.Marshal(rec)
 		if err != nil || strings.Contains(string(all)+strings.Join(rec.Words(), " "), "doctor") {
 			t.Errorf("%s, %v", all, err)

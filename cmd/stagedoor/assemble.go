@@ -227,6 +227,16 @@ func (g *gateway) keyName(id string) string {
 	return key.Name
 }
 
+// groupName returns the name of the group of a user, or "".
+func (g *gateway) groupName(user string) string {
+	view := g.state.View()
+	if u, ok := identity.FindUserByName(view, user); ok && u.Group != 0 {
+		group, _ := identity.FindGroup(view, u.Group)
+		return group.Name
+	}
+	return ""
+}
+
 // resume goes on with what an earlier process left. It comes last: what is begun
 // counts, even if the gateway could not serve in the end.
 func (g *gateway) resume(ctx context.Context, handlers *text.Handlers) error {

@@ -23,7 +23,7 @@ func (g *gateway) startRequestLog(c *config.Config) {
 			return sqlite.Open(sqlite.Options{Path: path, Limits: limits, Now: time.Now, Logger: g.logger,
 				Room: func() int64 { return logRoom(data) }})
 		},
-		Key: g.keyName}
+		Key: g.keyName, Group: g.groupName}
 	if data != "memory" {
 		o.Remove = func() error { return sqlite.Remove(path) }
 	}

@@ -178,7 +178,7 @@ func (rc *requestContext) describe() *embeddings.Request {
 	id := accesslog.RequestID(rc.w)
 	q := &embeddings.Request{
 		About: flow.About{ID: id, Shape: string(rc.dialect.Shape.Name), Model: rc.request.Model, Key: rc.key.ID,
-			Owner: rc.owner(), Era: rc.era},
+			Owner: rc.owner(), App: flow.AppOf(rc.r.Header), Era: rc.era},
 		Inbound: rc.dialect, Vectors: rc.request, Header: rc.r.Header, Plan: rc.plan,
 		Tokens: rc.request.EstimateTokens(), Class: throttle.Normal, Dry: rc.dry,
 	}

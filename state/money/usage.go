@@ -80,23 +80,9 @@ const (
 // durable store one record for each day, account, key and model, with one seek a day, so the report
 // of one account costs no more if there are many others.
 func QueryUsage(ctx context.Context, s *state.State, q UsageQuery) ([]UsageRow, error) {
-	days, err := q.days()
-	if err != nil {
-		return nil, err
-	}
 	sums := map[UsageRow]*UsageRow{}
-	for _, day := range days {
-		from := day + "\x00"
-		to := day + "\x01"
-		if q.Account != "" {
-			from, to = from+q.Account+"\x00", from+q.Account+"\x01"
-		}
-		err := s.Range(ctx, journal.Usage, []byte(from), []byte(to), 0, func(rec journal.Record) error {
-			return q.sum(sums, rec)
-		})
-		if err != nil {
-			return nil, fmt.Errorf("read usage: %w", err)
-		}
+	if err := EachUsage(ctx, s, q, func(u *UsageRow) error { return q.sum(sums, u) }); err != nil {
+		return nil, err
 	}
 	found := make([]UsageRow, 0, len(sums))
 	for _, u := range sums {
@@ -107,6 +93,41 @@ func QueryUsage(ctx context.Context, s *state.State, q UsageQuery) ([]UsageRow, 
 			strings.Compare(a.Key, b.Key), strings.Compare(a.Model, b.Model))
 	})
 	return found, nil
+}
+
+// EachUsage calls yield with the records that q selects, one for each day, account, key and model, by day. It ignores
+// q.Per. A report that sums them itself needs one pass for all its sums. yield must not call State, and its error ends
+// the report.
+func EachUsage(ctx context.Context, s *state.State, q UsageQuery, yield func(*UsageRow) error) error {
+	days, err := q.days()
+	if err != nil {
+		return err
+	}
+	for _, day := range days {
+		from, to := day+"\x00", day+"\x01"
+		if q.Account != "" {
+			from, to = from+q.Account+"\x00", from+q.Account+"\x01"
+		}
+		err := s.Range(ctx, journal.Usage, []byte(from), []byte(to), 0, func(rec journal.Record) error {
+			// The key says whether the record is selected, so others need not be decoded.
+			parts := strings.Split(string(rec.Key), "\x00")
+			if len(parts) != 4 {
+				return usageCorrupt(rec)
+			}
+			if (q.Key != "" && parts[2] != q.Key) || (q.Model != "" && parts[3] != q.Model) {
+				return nil
+			}
+			var u UsageRow
+			if json.Unmarshal(rec.Value, &u) != nil {
+				return usageCorrupt(rec)
+			}
+			return yield(&u)
+		})
+		if err != nil {
+			return fmt.Errorf("read usage: %w", err)
+		}
+	}
+	return nil
 }
 
 // days returns the days of the query.
@@ -123,19 +144,7 @@ func (q *UsageQuery) days() ([]string, error) {
 }
 
 // sum adds a record to the row it belongs to.
-func (q *UsageQuery) sum(sums map[UsageRow]*UsageRow, rec journal.Record) error {
-	// The key says whether the record is selected, so others need not be decoded.
-	parts := strings.Split(string(rec.Key), "\x00")
-	if len(parts) != 4 {
-		return usageCorrupt(rec)
-	}
-	if (q.Key != "" && parts[2] != q.Key) || (q.Model != "" && parts[3] != q.Model) {
-		return nil
-	}
-	var u UsageRow
-	if json.Unmarshal(rec.Value, &u) != nil {
-		return usageCorrupt(rec)
-	}
+func (q *UsageQuery) sum(sums map[UsageRow]*UsageRow, u *UsageRow) error {
 	name := UsageRow{}
 	for _, f := range []struct {
 		per  Per
@@ -156,7 +165,7 @@ func (q *UsageQuery) sum(sums map[UsageRow]*UsageRow, rec journal.Record) error 
 		row = &fresh
 		sums[name] = row
 	}
-	row.Add(&u)
+	row.Add(u)
 	return nil
 }
 

@@ -44,6 +44,8 @@ var (
 	numbers = map[string]float64{"cost": 1e6, "took": 1e6, "first": 1e6, "queued": 1e6, "in": 1, "out": 1,
 		"attempts": 1}
 	states = []string{"failed", "slow", "lossy", "degraded", "retried"}
+	// wholes are the texts that are compared as a whole, ignoring case.
+	wholes = []string{"group", "app"}
 )
 
 // Number returns the value of a field that can be compared, in micro-dollars, microseconds or pieces.
@@ -129,7 +131,7 @@ func term(word string) (Term, error) {
 	switch {
 	case !found, value == "":
 		return Term{Text: word}, nil
-	case slices.Contains(texts, name):
+	case slices.Contains(texts, name), slices.Contains(wholes, name):
 		return Term{Field: name, Text: value}, nil
 	case number:
 		return comparison(name, value, unit)
@@ -144,8 +146,8 @@ func term(word string) (Term, error) {
 	if strings.ContainsAny(name, "/.-_ ") || !isWord(name) {
 		return Term{Text: word}, nil // an id, an address or a time and not a field
 	}
-	return Term{}, fmt.Errorf("%s: is no field of the log; it has %s, status, is, %s", name, strings.Join(texts, ", "),
-		strings.Join(Numbers(), ", "))
+	return Term{}, fmt.Errorf("%s: is no field of the log; it has %s, %s, status, is, %s", name,
+		strings.Join(texts, ", "), strings.Join(wholes, ", "), strings.Join(Numbers(), ", "))
 }
 
 func isWord(s string) bool {
@@ -223,7 +225,8 @@ func (r *Record) Words() []string {
 }
 
 func (r *Record) marks() string {
-	all := []string{ownerMark(r.Owner), "status" + strconv.Itoa(r.Status), "status" + strconv.Itoa(r.Status/100) + "xx"}
+	all := []string{ownerMark(r.Owner), wholeMark("group", r.Group), wholeMark("app", r.App),
+		"status" + strconv.Itoa(r.Status), "status" + strconv.Itoa(r.Status/100) + "xx"}
 	for i, is := range []bool{r.Failed(), r.Slow(), r.Losses != "", r.Degraded != "", r.Attempts > 1} {
 		if is {
 			all = append(all, "is"+states[i])
@@ -237,6 +240,9 @@ func (r *Record) marks() string {
 
 // ownerMark is a word that no other owner has.
 func ownerMark(owner string) string { return fmt.Sprintf("owner%x", owner) }
+
+// wholeMark is a word that only the same text of a field has.
+func wholeMark(field, text string) string { return fmt.Sprintf("%s%x", field, strings.ToLower(text)) }
 
 // magnitude returns the half octave of a number, which grows with the number.
 func magnitude(n int64) int {
@@ -263,6 +269,8 @@ func (q *Query) Match() string {
 			all = append(all, "marks : ("+t.magnitudes()+")")
 		case t.Field == "is", t.Field == "status":
 			all = append(all, "marks : "+t.Field+t.Text)
+		case slices.Contains(wholes, t.Field):
+			all = append(all, "marks : "+wholeMark(t.Field, t.Text))
 		case t.Field != "":
 			all = append(all, t.Field+" : "+phrase(t.Text, strings.HasSuffix(t.Text, "*")))
 		default:

@@ -18,11 +18,15 @@ type Record struct {
 	Began time.Time `json:"began"`
 	ID    string    `json:"id"` // clients may use an id again
 	// Owner is the user of the key, or the key if it has none (state.Owner). User is "" for such a key.
-	Owner   string `json:"-"`
-	User    string `json:"user"`
+	Owner string `json:"-"`
+	User  string `json:"user"`
+	// Group is the group of the user when the request ended.
+	Group   string `json:"group"`
 	Key     string `json:"key"`
 	KeyName string `json:"key_name"`
-	Model   string `json:"model"`
+	// App is the program that sent the request, by its own account; see flow.About.
+	App   string `json:"app"`
+	Model string `json:"model"`
 	// Provider and Upstream are the provider that was tried last and its name of the model.
 	Provider string `json:"provider"`
 	Upstream string `json:"upstream_model"`
@@ -115,7 +119,25 @@ type Store interface {
 	// Count counts the requests of an owner, or all if owner is "", in bars of a width from a time on. Filters do
 	// not apply.
 	Count(ctx context.Context, owner string, from, to time.Time, width time.Duration) ([]Bar, error)
+	// Spent calls each with what was used, in no particular order, until it returns an error.
+	Spent(ctx context.Context, q *SpentQuery, each func(*Spent) error) error
 	Close() error
+}
+
+// SpentQuery selects what was used in the hours from From on and before To, by steps of Step, which is a number of
+// hours. Owner is "" for that of all.
+type SpentQuery struct {
+	Owner    string
+	From, To time.Time
+	Step     time.Duration
+}
+
+// Spent is what the requests of one key to one model of one provider by one app used in one step of a SpentQuery, the
+// one with the number Step. The log may miss requests, so money is decided by state/money only.
+type Spent struct {
+	Step                              int
+	Owner, Key, Model, Provider, App  string
+	Requests, Input, Output, MicroUSD int64
 }
 
 // Limits bound the log by the age of its records and by its bytes.

@@ -36,7 +36,7 @@ const (
 const (
 	pageBytes = 4096
 	// version is that of the tables. A file of another version is set aside.
-	version = 1
+	version = 2
 	// placeBits are the low bits of a place, which tell records of one microsecond apart.
 	placeBits = 10
 	// pruneRows is the number of records that one transaction removes, so that no transaction takes long.
@@ -48,6 +48,11 @@ const (
 
 //go:embed schema.sql
 var schema string
+
+// spentSchema has the table that version 2 added.
+//
+//go:embed spent.sql
+var spentSchema string
 
 // Options configure a Log.
 type Options struct {
@@ -157,11 +162,15 @@ func (l *Log) open() (err error) {
 	switch {
 	case found == version:
 		return nil
-	case found != 0 || tables != 0:
+	case found != 1 && (found != 0 || tables != 0):
 		return errVersion
 	}
+	statements := spentSchema + fmt.Sprintf("PRAGMA user_version = %d;", version)
+	if found == 0 {
+		statements = schema + statements
+	}
 	return l.change(context.Background(), func(tx *sql.Tx) error {
-		_, err := tx.Exec(schema + fmt.Sprintf("PRAGMA user_version = %d;", version))
+		_, err := tx.Exec(statements)
 		return err
 	})
 }
@@ -315,7 +324,7 @@ func (l *Log) insert(ctx context.Context, tx *sql.Tx, records []requestlog.Recor
 		return err
 	}
 	defer words.Close()
-	counts := make(map[minute]*requestlog.Counts)
+	counts, spent := make(map[minute]*requestlog.Counts), make(map[requestlog.Spent]*requestlog.Spent)
 	for i := range records {
 		r := &records[i]
 		l.counter++
@@ -339,6 +348,10 @@ func (l *Log) insert(ctx context.Context, tx *sql.Tx, records []requestlog.Recor
 		for _, owner := range []string{"", r.Owner} {
 			count(counts, minute{owner, r.Began.Unix() / 60}, r)
 		}
+		addSpent(spent, r)
+	}
+	if err := writeSpent(ctx, tx, spent); err != nil {
+		return err
 	}
 	for m, c := range counts {
 		_, err := tx.ExecContext(ctx, `INSERT INTO minutes (owner, minute, requests, failed, slow, lossy)
@@ -427,6 +440,7 @@ func (l *Log) remove(ctx context.Context, before int64) (removed int64, err erro
 		for _, statement := range []string{
 			"DELETE FROM requests WHERE at <= ?1", // first, because the index needs pages for what it forgets
 			"DELETE FROM minutes WHERE minute < (?1 >> 10) / 60000000",
+			"DELETE FROM spent WHERE hour < (?1 >> 10) / 3600000000",
 			"DELETE FROM words WHERE rowid <= ?1",
 		} {
 			if _, err := tx.ExecContext(ctx, statement, last.Int64); err != nil {

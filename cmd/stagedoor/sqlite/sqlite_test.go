@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -501,4 +502,87 @@ func BenchmarkSearch(b *testing.B) {
 			}
 		}
 	})
+}
+
+func TestWhatWasUsedIsSummedByTheHour(t *testing.T) {
+	f := openFixture(t, filepath.Join(t.TempDir(), sqlite.FileName))
+	var records []requestlog.Record
+	for n := range 200 { // in two hours
+		r := record(n)
+		r.Began, r.Cost, r.Input, r.Output, r.App = start.Add(time.Duration(n)*time.Minute/2), 5, 2, 1, "curl"
+		records = append(records, r)
+	}
+	for i := range 4 { // in several batches
+		if err := f.Append(t.Context(), records[50*i:50*i+50]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sum := func(owner string, from, to time.Time, step time.Duration) (by map[int]int64, providers map[string]int64) {
+		by, providers = map[int]int64{}, map[string]int64{}
+		q := requestlog.SpentQuery{Owner: owner, From: from, To: to, Step: step}
+		err := f.Spent(t.Context(), &q, func(s *requestlog.Spent) error {
+			if s.MicroUSD != 5*s.Requests || s.Input != 2*s.Requests || s.Output != s.Requests || s.App != "curl" {
+				t.Errorf("%+v", s)
+			}
+			by[s.Step] += s.Requests
+			providers[s.Provider] += s.Requests
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return by, providers
+	}
+	hour := start.Truncate(time.Hour)
+	by, providers := sum("", hour, hour.Add(3*time.Hour), time.Hour)
+	if fmt.Sprint(by, providers) != "map[0:119 1:81] map[azure:67 lab:66 openai:67]" {
+		t.Errorf("by the hour %v, by provider %v", by, providers)
+	}
+	if by, _ := sum("user:bob", hour.Add(-24*time.Hour), hour.Add(24*time.Hour), 24*time.Hour); fmt.Sprint(by) != "map[1:100]" {
+		t.Errorf("bob by the day: %v", by)
+	}
+	f.now = start.Add(month.Keep + 90*time.Minute)
+	if by, _ := sum("", hour, hour.Add(3*time.Hour), time.Hour); fmt.Sprint(by) != "map[1:81]" {
+		t.Errorf("after the time of the log: %v", by)
+	}
+	f.prune(t)
+}
+
+// A log of version 1, which had no sums, is kept, and sums from then on.
+func TestALogOfTheVersionBeforeIsKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), sqlite.FileName)
+	log := open(t, path)
+	fill(t, log, 0, 10)
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", path)
+	if err == nil {
+		_, err = db.Exec("DROP TABLE spent; PRAGMA user_version = 1")
+	}
+	if err = errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	f := openFixture(t, path)
+	fill(t, f.Log, 10, 20)
+	sum := int64(0)
+	err = f.Spent(t.Context(), &requestlog.SpentQuery{From: start.Add(-time.Hour), To: start.Add(time.Hour), Step: time.Hour},
+		func(s *requestlog.Spent) error { sum += s.Requests; return nil })
+	if all := find(t, f.Log, requestlog.Query{}, ""); err != nil || len(all) != 20 || sum != 10 {
+		t.Errorf("%d requests, %d summed, %v", len(all), sum, err)
+	}
+}
+
+func TestAGroupAndAnAppAreFoundByTheirWholeName(t *testing.T) {
+	f := openFixture(t, filepath.Join(t.TempDir(), sqlite.FileName))
+	one, two := record(1), record(2)
+	one.Group, one.App, two.Group, two.App = "Team", "OpenAI", "Team B", "openai-python"
+	if err := f.Append(t.Context(), []requestlog.Record{one, two}); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{"group:team": one.ID, `group:"team b"`: two.ID, "app:openai": one.ID} {
+		if ids := find(t, f.Log, requestlog.Query{}, text); !slices.Equal(ids, []string{want}) {
+			t.Errorf("%s finds %v", text, ids)
+		}
+	}
 }

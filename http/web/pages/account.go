@@ -8,7 +8,7 @@ type Account struct {
 	Available int64 // micro-dollars, as the next
 	Held      int64
 	Spent     int64
-	Usage     Usage
+	Usage     *Report
 }
 
 func (a *Account) frame() frame { return a.plotted(placeAccount, "account.html", "Overview") }
@@ -34,24 +34,10 @@ type Key struct {
 func (k *Key) Live() bool { return k.Status == "active" || k.Status == "disabled" }
 
 // Percent returns how much of the budget is spent, at most 100.
-func (k *Key) Percent() int64 {
-	if k.Budget <= 0 {
-		return 0
-	}
-	// Of a hundredth of the budget, so that large budgets do not overflow.
-	return min(k.InWindow/max(k.Budget/100, 1), 100)
-}
+func (k *Key) Percent() int64 { return percentOf(k.InWindow, k.Budget) }
 
 // Level returns the class of a budget's meter: warm from 90 per cent, bad when the budget is used up, else "".
-func (k *Key) Level() string {
-	switch percent := k.Percent(); {
-	case percent >= 100:
-		return "bad"
-	case percent >= 90:
-		return "warm"
-	}
-	return ""
-}
+func (k *Key) Level() string { return levelOf(k.Percent()) }
 
 // Active tells whether the key can be used.
 func (k *Key) Active() bool { return k.Status == "active" }

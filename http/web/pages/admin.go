@@ -72,7 +72,7 @@ type OneUser struct {
 	Reason string
 	Keys   []Key
 	Entry  KeyEntry
-	Usage  Usage
+	Usage  *Report
 
 	Ceiling          CeilingEntry
 	Group, GroupPath string // the group of the user; "": none
@@ -92,25 +92,6 @@ type AllKeys struct {
 }
 
 func (k *AllKeys) frame() frame { return k.at(placeAdminKeys, "allkeys.html", "Keys") }
-
-// Spend lists the use of all users.
-type Spend struct {
-	Desk
-	Usage Usage
-	Users []Share
-	Keys  []Share
-}
-
-// Share is a part of what was used in all.
-type Share struct {
-	Name, Path string // "": no page
-	Note       string
-	Requests   int64
-	Tokens     int64
-	Amount     int64
-}
-
-func (s *Spend) frame() frame { return s.plotted(placeSpend, "spend.html", "Spend") }
 
 // Codes lists redeem codes and mints new ones.
 type Codes struct {

@@ -51,6 +51,7 @@ type place string
 const (
 	placeAccount  place = "/account"
 	placeKeys     place = "/account/keys"
+	placeUsage    place = "/account/usage"
 	placeApps     place = "/account/apps"
 	placeTokens   place = "/account/tokens"
 	placeSecurity place = "/account/security"
@@ -102,8 +103,8 @@ var navGroups = []struct {
 	{"Use", []navEntry{{placeChat, "Chat", "chat"}, {placeLive, "Videos", "video"}, {placeModels, "Models", "model"}}},
 	{
 		"Account",
-		[]navEntry{{placeAccount, "Overview", "chart"}, {placeKeys, "Keys", "key"}, {placeRequests, "Requests", "list"},
-			{placeTopUp, "Top up", "card"},
+		[]navEntry{{placeAccount, "Overview", "chart"}, {placeKeys, "Keys", "key"}, {placeUsage, "Usage", "coins"},
+			{placeRequests, "Requests", "list"}, {placeTopUp, "Top up", "card"},
 			{placeSecurity, "Security", "shield"}},
 	},
 	{

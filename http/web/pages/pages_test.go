@@ -25,9 +25,12 @@ func TestDollarsHaveTwoToSixDecimals(t *testing.T) {
 func TestEveryPageIsDrawn(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	desk := Desk{Username: "anna<b>", Admin: true, Token: "t", TopUp: OwnTopUp, Notice: "n<b>", Problem: "p<b>"}
-	usage := NewUsage([]money.UsageRow{{Day: "2026-03-01", Model: "m<b>", Requests: 1, InputTokens: 2, OutputTokens: 3,
-		Amount: 4}},
-		UsageOptions{From: at.AddDate(0, 0, -6), To: at, Today: at, Path: "/account", Ranges: []int{7, 30}, Form: true})
+	usage := monthReport(30)
+	usage.Rows[0].Name, usage.Rows[0].Path, usage.Rows[0].Note = "<b>", "/x", "<b>"
+	usage.Rows[0].Budget = &BudgetLine{Budget: 2, InWindow: 1, Forecast: "will run out today"}
+	usage.Logged, usage.Ledger, usage.Cause, usage.CauseUser = true, 1<<40, "<b>", "<b>"
+	usage.Forecast, usage.Budgets = 5, 6
+	usage.Link()
 	key := Key{
 		ID:       "key_1",
 		Prefix:   "sd-1",
@@ -92,8 +95,10 @@ func TestEveryPageIsDrawn(t *testing.T) {
 		"no models": &Models{Desk: desk}, "a model": &OneModel{Desk: desk, Model: ModelRow{Name: "<b>",
 			Price: ModelPrice{Known: true}}},
 		"first without a key": &First{Address: "http://a"},
-		"all keys":            &AllKeys{Desk: desk, Keys: []Key{key}}, "spend": &Spend{Desk: desk, Usage: usage,
-			Users: []Share{{Name: "<b>", Path: "/x", Note: "<b>"}}},
+		"all keys":            &AllKeys{Desk: desk, Keys: []Key{key}}, "spend": &Spend{Desk: desk, Name: "Spend", Report: usage,
+			Whose: "<b>", Previous: "/a", Next: "/b", Ranges: []Link{{Name: "Today", Path: "/c"}}},
+		"usage": &Spend{Desk: desk, Name: "Usage", Own: true, Report: usage, Budgets: []BudgetLine{{Budget: 1}},
+			Receipts: []money.Receipt{{Model: "<b>", Request: "<b>"}}, OlderReceipts: "/d"},
 		"flow": &Flow{Desk: desk}, "one request": &FlowRequest{Desk: desk, ID: "<b>"},
 		"providers": &Providers{Desk: desk}, "actors": &Actors{Desk: desk},
 		"live": &Live{Desk: &desk, Token: "t", Models: []string{"<b>"}}, "live by key": &Live{},

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
-	"strings"
 
 	"stagedoor/actors/tokens"
 	"stagedoor/http/web/pages"
@@ -14,7 +13,6 @@ import (
 
 const (
 	pathAllKeys = "/admin/keys"
-	pathSpend   = "/admin/spend"
 	pathCodes   = "/admin/codes"
 )
 
@@ -71,77 +69,6 @@ func (rc *requestContext) changeAnyKey() {
 func (rc *requestContext) enableAnyKey(id string, enabled bool) error {
 	_, err := rc.options.Registry.UpdateKey(rc.r.Context(), id, tokens.KeyChange{Enabled: &enabled})
 	return err
-}
-
-// maxShares limits the users and keys that are listed by their spending.
-const maxShares = 50
-
-// spend tells who spent how much, over the days that the address asks for.
-func (rc *requestContext) spend() {
-	usage, err := rc.usage(pathSpend, money.UsageQuery{}, true)
-	if err != nil {
-		rc.busy(rc.w, rc.r, err)
-		return
-	}
-	from, to := rc.days()
-	users, err := money.QueryUsage(rc.r.Context(), rc.options.State,
-		money.UsageQuery{From: from, To: to, Per: money.PerAccount})
-	if err != nil {
-		rc.busy(rc.w, rc.r, err)
-		return
-	}
-	keys, err := money.QueryUsage(rc.r.Context(), rc.options.State,
-		money.UsageQuery{From: from, To: to, Per: money.PerAccount | money.PerKey})
-	if err != nil {
-		rc.busy(rc.w, rc.r, err)
-		return
-	}
-	rc.show(
-		http.StatusOK,
-		&pages.Spend{
-			Desk:  rc.desk(),
-			Usage: usage,
-			Users: shares(users, rc.userShare),
-			Keys:  shares(keys, rc.keyShare),
-		},
-	)
-}
-
-// shares are the rows with most of the money.
-func shares(rows []money.UsageRow, name func(*money.UsageRow, *pages.Share)) []pages.Share {
-	rows = slices.Clone(rows)
-	slices.SortStableFunc(rows, func(a, b money.UsageRow) int { return cmp.Compare(b.Amount, a.Amount) })
-	var all []pages.Share
-	for i := range rows[:min(len(rows), maxShares)] {
-		s := pages.Share{
-			Requests: rows[i].Requests,
-			Tokens:   rows[i].InputTokens + rows[i].OutputTokens,
-			Amount:   rows[i].Amount,
-		}
-		name(&rows[i], &s)
-		all = append(all, s)
-	}
-	return all
-}
-
-func (rc *requestContext) userShare(u *money.UsageRow, s *pages.Share) {
-	s.Name = u.Account
-	if user, err := rc.options.Registry.UserByName(u.Account); err == nil {
-		s.Path = pathUser(user.ID)
-	}
-}
-
-func (rc *requestContext) keyShare(u *money.UsageRow, s *pages.Share) {
-	s.Name, s.Note = u.Key, "of "+u.Account
-	for _, page := range scriptedPages {
-		if strings.HasPrefix(u.Key, page.keyPrefix()) {
-			s.Name = "page " + page.path
-		}
-	}
-	if k, err := identity.FindKey(rc.options.State.View(), u.Key); err == nil {
-		s.Name = k.Name
-		s.Note = identity.SecretPrefix + k.Prefix + "… " + s.Note
-	}
 }
 
 func (rc *requestContext) codes() { rc.show(http.StatusOK, rc.codesView()) }

@@ -87,6 +87,8 @@ func (p *Portal) Routes(handle func(pattern string, h http.HandlerFunc)) {
 	handle("POST /theme", p.memberForm((*requestContext).changeTheme))
 
 	handle("GET "+pathAccount, p.member((*requestContext).account))
+	handle("GET "+pathUsage, p.member((*requestContext).ownUsage))
+	handle("GET "+pathUsage+".csv", p.member((*requestContext).exportOwnUsage))
 	handle("GET /account/keys", p.member((*requestContext).keys))
 	handle("POST /account/keys", p.memberForm((*requestContext).createKey))
 	handle("POST /account/keys/{id}/{action}", p.memberForm((*requestContext).changeKey))
@@ -131,7 +133,8 @@ func (p *Portal) Routes(handle func(pattern string, h http.HandlerFunc)) {
 	handle("POST /admin/groups/{id}/delete", p.adminForm((*requestContext).deleteGroup))
 	handle("GET /admin/keys", p.admin((*requestContext).allKeys))
 	handle("POST /admin/keys/{id}/{action}", p.adminForm((*requestContext).changeAnyKey))
-	handle("GET /admin/spend", p.admin((*requestContext).spend))
+	handle("GET "+pathSpend, p.admin((*requestContext).spend))
+	handle("GET "+pathSpend+".csv", p.admin((*requestContext).exportSpend))
 	handle("GET /admin/codes", p.admin((*requestContext).codes))
 	handle("POST /admin/codes", p.adminForm((*requestContext).mint))
 	p.flowRoutes(handle)

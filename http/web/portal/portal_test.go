@@ -20,6 +20,8 @@ import (
 var memberPages = []string{
 	"/account",
 	"/account/keys",
+	"/account/usage",
+	"/account/usage.csv",
 	"/account/apps",
 	"/account/tokens",
 	"/account/security",
@@ -513,19 +515,27 @@ func TestUsageOfOneIsNotTheOthers(t *testing.T) {
 		}
 	}
 	v := h.signedIn("anna")
-	for _, query := range []string{"", "?show=tokens", "?show=requests", "?from=2001-01-01&to=2100-01-01",
-		"?from=x&to=y"} {
-		v.expect(v.get("/account"+query), http.StatusOK, "model-of-anna")
-		if strings.Contains(v.page, "model-of-root") {
-			t.Error("another's usage is shown")
+	for _, query := range []string{"", "?show=tokens", "?show=requests", "?by=model&from=2001-01-01&to=2100-01-01",
+		"?by=model&from=x&to=y", "?by=user", "?user=root&by=model", "?group=1"} {
+		for _, path := range []string{"/account", "/account/usage"} {
+			if v.get(path + query); path == "/account" || strings.Contains(query, "model") {
+				v.expect(v.get(path+query), http.StatusOK, "model-of-anna")
+			}
+			if strings.Contains(v.page, "model-of-root") || strings.Contains(v.page, "key_root") {
+				t.Errorf("another's usage is shown at %s%s", path, query)
+			}
 		}
 	}
-	if !strings.Contains(v.page, "$3.75") || !strings.Contains(v.page, "<rect class=") ||
-		!strings.Contains(v.page, "<desc") {
+	v.get("/account/usage.csv?by=model&user=root")
+	if !strings.Contains(v.page, ",model-of-anna,model-of-anna,1,10,20,1.25") || strings.Contains(v.page, "root") {
+		t.Errorf("the file is\n%s", v.page)
+	}
+	if v.get("/account"); !strings.Contains(v.page, "$3.75") || !strings.Contains(v.page, "<rect class=\"m1\"") ||
+		!strings.Contains(v.page, "$1.25 in all") {
 		t.Errorf("the account is\n%s", v.page)
 	}
-	v.get("/account?from=2001-01-01&to=2001-01-31")
-	if strings.Contains(v.page, "<rect class=") {
+	v.get("/account/usage?from=2001-01-01&to=2001-01-31")
+	if strings.Contains(v.page, "<rect class=\"m1\"") {
 		t.Error("usage is shown on days it was not")
 	}
 	chatted := []money.Posting{{Kind: money.Settle, Amount: 1_000_000,
@@ -535,11 +545,10 @@ func TestUsageOfOneIsNotTheOthers(t *testing.T) {
 	}
 	root := h.signedIn("root")
 	root.expect(root.get("/admin/spend"), http.StatusOK, "$3.50")
-	root.expect(root.get("/admin/spend"), http.StatusOK, "page /chat")
-	for _, text := range []string{"model-of-anna", "model-of-root", fmt.Sprintf(`href="/admin/users/%d"`, h.anna.ID),
-		"key_anna"} {
-		if !strings.Contains(root.page, text) {
-			t.Errorf("spend lacks %s", text)
+	for by, texts := range map[string][]string{"key": {"page /chat", "key_anna"}, "group": {"No group"},
+		"model": {"model-of-anna", "model-of-root"}, "user": {fmt.Sprintf(`href="/admin/users/%d"`, h.anna.ID)}} {
+		for _, text := range texts {
+			root.expect(root.get("/admin/spend?by="+by), http.StatusOK, text)
 		}
 	}
 }

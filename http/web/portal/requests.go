@@ -2,7 +2,6 @@ package portal
 
 import (
 	"context"
-	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"io"
@@ -252,34 +251,22 @@ func writeLines(w io.Writer, page []requestlog.Record, _ bool) error {
 var csvColumns = []string{"began", "id", "user", "key", "key_name", "model", "provider", "upstream_model", "api",
 	"stream", "status", "code", "error", "reason", "input_tokens", "cached_tokens", "output_tokens",
 	"reasoning_tokens", "images",
-	"cost_usd", "attempts", "duration_ms", "first_token_ms", "queued_ms", "losses", "degraded", "trace"}
+	"cost_usd", "attempts", "duration_ms", "first_token_ms", "queued_ms", "losses", "degraded", "trace",
+	"group", "app"}
 
 func writeCSV(w io.Writer, page []requestlog.Record, first bool) error {
-	out := csv.NewWriter(w)
+	out := newSheet(w)
 	if first {
-		if err := out.Write(csvColumns); err != nil {
-			return err
-		}
+		out = newSheet(w, csvColumns...)
 	}
-	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	length := func(d time.Duration) string { return strconv.FormatFloat(ms(d), 'f', -1, 64) }
 	for i := range page {
 		r := &page[i]
-		row := []string{r.Began.UTC().Format(time.RFC3339Nano), r.ID, r.User, r.Key, r.KeyName, r.Model, r.Provider,
-			r.Upstream, r.Shape, strconv.FormatBool(r.Stream), strconv.Itoa(r.Status), r.Code, r.Error, r.Reason,
-			number(r.Input), number(r.Cached), number(r.Output), number(r.Reasoning), number(r.Images),
-			pages.Dollars(r.Cost), strconv.Itoa(r.Attempts), length(r.Took), length(r.First), length(r.Queued),
-			r.Losses,
-			r.Degraded, r.Trace}
-		for i, cell := range row {
-			if cell != "" && strings.ContainsRune("=+-@\t\r\n", rune(cell[0])) {
-				row[i] = "'" + cell // a spreadsheet would run it, and clients choose ids and names of models
-			}
-		}
-		if err := out.Write(row); err != nil {
-			return err
-		}
+		out.row(r.Began.UTC().Format(time.RFC3339Nano), r.ID, r.User, r.Key, r.KeyName, r.Model, r.Provider, r.Upstream,
+			r.Shape, strconv.FormatBool(r.Stream), strconv.Itoa(r.Status), r.Code, r.Error, r.Reason, number(r.Input),
+			number(r.Cached), number(r.Output), number(r.Reasoning), number(r.Images), pages.Dollars(r.Cost),
+			strconv.Itoa(r.Attempts), length(r.Took), length(r.First), length(r.Queued), r.Losses, r.Degraded, r.Trace,
+			r.Group, r.App)
 	}
-	out.Flush()
-	return out.Error()
+	return out.end()
 }

@@ -17,9 +17,10 @@ import (
 
 // requestLog is a log in memory, newest first, which knows owners, places and numbers.
 type requestLog struct {
-	all []requestlog.Record
-	err error
-	off bool
+	all   []requestlog.Record
+	spent []requestlog.Spent
+	err   error
+	off   bool
 }
 
 var _ portal.RequestLog = (*requestLog)(nil)
@@ -61,6 +62,21 @@ func (l *requestLog) Find(_ context.Context, q *requestlog.Query, each func(*req
 			break
 		} else if wanted {
 			found++
+		}
+	}
+	return l.err
+}
+
+func (l *requestLog) Spent(_ context.Context, q *requestlog.SpentQuery, each func(*requestlog.Spent) error) error {
+	for _, s := range l.spent {
+		if q.Owner != "" && q.Owner != s.Owner || s.Step < 0 != q.To.Before(time.Now()) {
+			continue
+		}
+		if s.Step < 0 {
+			s.Step = 0 // of the time before
+		}
+		if err := each(&s); err != nil {
+			return err
 		}
 	}
 	return l.err

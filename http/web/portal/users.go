@@ -160,7 +160,7 @@ func (rc *requestContext) showUser(u tokens.User, status int, fill func(*pages.O
 		rc.busy(rc.w, rc.r, err)
 		return
 	}
-	usage, err := rc.usage(pathUser(u.ID), money.UsageQuery{Account: u.Username}, false)
+	usage, err := rc.usageOf(u.Username, pathSpend)
 	if err != nil {
 		rc.busy(rc.w, rc.r, err)
 		return

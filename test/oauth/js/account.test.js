@@ -201,11 +201,16 @@ test('a key is made, used, seen in the usage, disabled and revoked', async (t) =
   }
   assert.ok(left < 20);
   assert.deepEqual(models, ['large', 'small']);
-  assert.ok((await page.locator('.plot rect').count()) === 2);
-  await page.getByText('The numbers as a table', { exact: true }).click();
-  assert.ok(await page.getByRole('rowheader', { name: new Date().toISOString().slice(0, 10) }).first().isVisible());
+  assert.equal(await page.locator('.plot a rect:not(.hit)').count(), 2);
+  assert.ok(await page.getByRole('rowheader', { name: 'large' }).isVisible());
+  await page.getByRole('link', { name: 'All usage' }).click();
   await page.getByRole('list', { name: 'What to show' }).getByRole('link', { name: 'Requests', exact: true }).click();
-  assert.match(await page.textContent('.plot desc'), /2 requests in all/);
+  await page.getByRole('list', { name: 'Group by' }).getByRole('link', { name: 'Provider', exact: true }).click();
+  assert.match(await page.locator('.plot svg').getAttribute('aria-label'), /Requests by provider .*: 2 in all/);
+  assert.equal(await page.locator('#receipts tbody tr').count(), 2);
+  await page.locator('.plot a').click();
+  await page.waitForURL(/\/requests\?from=/);
+  assert.equal(await page.locator('.reqs tbody tr').count(), 2);
 
   await page.goto(`${issuer}/account/keys`);
   await page.getByRole('button', { name: 'Disable laptop' }).click();
@@ -318,8 +323,11 @@ test('a code is minted and redeemed, once', async (t) => {
 
 test('the spending page lists users, models and keys', async (t) => {
   const page = await as(t, admin, '/admin/spend');
-  for (const text of [/small/, /large/, new RegExp(username), /laptop/, /narrow/]) assert.match(await page.textContent('main'), text);
-  await page.getByRole('link', { name: username, exact: true }).click();
+  for (const [by, texts] of [['Group', [/No group/]], ['Model', [/small/, /large/]], ['Key', [/laptop/, /narrow/]], ['User', [new RegExp(username)]]]) {
+    await page.getByRole('list', { name: 'Group by' }).getByRole('link', { name: by, exact: true }).click();
+    for (const text of texts) assert.match(await page.textContent('.spenders'), text);
+  }
+  await page.getByRole('row', { name: username }).getByRole('link', { name: 'Details' }).click();
   await page.waitForURL(/\/admin\/users\/\d+$/);
   assert.ok((await page.locator('.plot rect').count()) > 0);
 });
@@ -345,11 +353,9 @@ test('every page fits both screens', async (t) => {
   await allow(page);
   await page.goto(`${issuer}/account`);
   await pictures(page, 'account');
-  await page.getByText('The numbers as a table', { exact: true }).click();
-  await pictures(page, 'account-table');
   await page.goto(`${issuer}/connect`);
   await pictures(page, 'connect');
-  for (const path of ['keys', 'apps', 'tokens', 'security', 'none']) {
+  for (const path of ['keys', 'usage', 'apps', 'tokens', 'security', 'none']) {
     await page.goto(`${issuer}/account/${path}`);
     await pictures(page, `account-${path}`);
   }

@@ -1,0 +1,686 @@
+package portal
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"stagedoor/http/web/pages"
+	"stagedoor/state"
+	"stagedoor/state/budget"
+	"stagedoor/state/identity"
+	"stagedoor/state/money"
+	"stagedoor/state/requestlog"
+)
+
+// The pages of spending. Users see their own usage, and administrators that of all, of a user or of a group.
+const (
+	pathSpend = "/admin/spend"
+	pathUsage = pathAccount + "/usage"
+)
+
+const (
+	day = 24 * time.Hour
+	// longestByDay is the longest time that is shown by day. A longer one is shown by week.
+	longestByDay = 35 * day
+	// rateDays is the number of days before today from which forecasts take the spending of a day.
+	rateDays = 14
+	// maxSpenders bounds the names of a report in memory. What further ones used counts for one name together.
+	maxSpenders = 10_000
+)
+
+// spendScope says whose spending a report is of: of all if it is zero.
+type spendScope struct {
+	path    string
+	own     bool // the page is the user's own
+	account string
+	group   *identity.Group
+	by      *pages.Dimension // nil: as the address asks
+}
+
+// spendScopeOf returns the scope that the address of the page of all asks for.
+func (rc *requestContext) spendScopeOf() (spendScope, bool) {
+	s := spendScope{path: pathSpend}
+	if id, err := strconv.ParseInt(rc.query("group"), 10, 64); err == nil {
+		g, ok := identity.FindGroup(rc.options.State.View(), id)
+		s.group = &g
+		return s, ok
+	}
+	s.account = rc.query("user")
+	return s, true
+}
+
+func (rc *requestContext) spend() {
+	if s, ok := rc.spendScopeOf(); ok {
+		rc.showSpend(s)
+	} else {
+		rc.missing()
+	}
+}
+
+func (rc *requestContext) exportSpend() {
+	if s, ok := rc.spendScopeOf(); ok {
+		rc.exportSpending(s)
+	} else {
+		rc.missing()
+	}
+}
+
+func (rc *requestContext) ownScope() spendScope {
+	return spendScope{path: pathUsage, own: true, account: rc.user.Username}
+}
+
+func (rc *requestContext) ownUsage()       { rc.showSpend(rc.ownScope()) }
+func (rc *requestContext) exportOwnUsage() { rc.exportSpending(rc.ownScope()) }
+
+// dimensions returns what a report of the scope can be divided by.
+func (s *spendScope) dimensions() []pages.Dimension {
+	all := []pages.Dimension{pages.ByGroup, pages.ByUser, pages.ByKey, pages.ByModel, pages.ByProvider, pages.ByApp}
+	switch {
+	case s.account != "":
+		return all[2:]
+	case s.group != nil:
+		return all[1:]
+	}
+	return all
+}
+
+// spendTime is the time of a report and the time before that it is compared with.
+type spendTime struct {
+	from, to         time.Time // to is excluded, as in the next
+	before, beforeTo time.Time
+	step             time.Duration
+	month            bool // the time is one calendar month
+	elapsed          int  // the number of steps that have begun
+}
+
+// timeOf reads the first and the last day that the address asks for. Without them, or if they make no sense, it is
+// this month, of which the rest is shown, too.
+func (rc *requestContext) timeOf() spendTime {
+	now := rc.options.Now().UTC()
+	from, fromErr := time.Parse(time.DateOnly, rc.query("from"))
+	last, lastErr := time.Parse(time.DateOnly, rc.query("to"))
+	if fromErr != nil || lastErr != nil || last.Before(from) || last.Sub(from) >= money.MaxUsageDays*day {
+		from, last = monthOf(now)
+	}
+	t := spendTime{from: from, to: last.Add(day), step: day}
+	first, end := monthOf(from)
+	if t.month = from.Equal(first) && last.Equal(end); t.month {
+		t.before, t.beforeTo = from.AddDate(0, -1, 0), from
+	} else {
+		t.before, t.beforeTo = from.Add(-t.to.Sub(from)), from
+	}
+	switch length := t.to.Sub(t.from); {
+	case length == day:
+		t.step = time.Hour
+	case length > longestByDay:
+		t.step = 7 * day
+	}
+	t.elapsed = min(max(int(now.Sub(t.from)/t.step)+1, 0), t.steps())
+	return t
+}
+
+// monthOf returns the first and the last day of the month of a time.
+func monthOf(t time.Time) (first, last time.Time) {
+	first = time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC)
+	return first, first.AddDate(0, 1, -1)
+}
+
+// steps returns the number of steps, of which the last one may be shorter.
+func (t *spendTime) steps() int { return int((t.to.Sub(t.from) + t.step - 1) / t.step) }
+
+// spending sums what was used while a report is made.
+type spending struct {
+	scope   *spendScope
+	by      pages.Dimension
+	steps   int
+	elapsed int
+	groups  map[string]*identity.Group // by user
+	rows    map[string]*pages.Spender
+	before  []pages.Use
+	grown   map[[2]string]int64 // by name and key, how much more was charged than before
+	keyUser map[string]string
+}
+
+func newSpending(scope *spendScope, by pages.Dimension, steps, elapsed int,
+	groups map[string]*identity.Group) *spending {
+	return &spending{scope: scope, by: by, steps: steps, elapsed: elapsed, groups: groups,
+		rows: map[string]*pages.Spender{}, before: make([]pages.Use, steps), grown: map[[2]string]int64{},
+		keyUser: map[string]string{}}
+}
+
+// origin says whose use it is.
+type origin struct{ account, key, model, provider, app string }
+
+// add counts what was used in a step, or in one of the time before.
+func (s *spending) add(o origin, step int, before bool, use pages.Use) {
+	if step < 0 || step >= s.steps || s.scope.account != "" && o.account != s.scope.account {
+		return
+	}
+	group := s.groups[o.account]
+	if s.scope.group != nil && (group == nil || group.ID != s.scope.group.ID) {
+		return
+	}
+	id := map[pages.Dimension]string{pages.ByUser: o.account, pages.ByKey: o.key, pages.ByModel: o.model,
+		pages.ByProvider: o.provider, pages.ByApp: o.app}[s.by]
+	if s.by == pages.ByGroup && group != nil {
+		id = strconv.FormatInt(group.ID, 10)
+	}
+	if before {
+		if s.before[step].Add(use); step >= s.elapsed {
+			return
+		}
+	}
+	row := s.rows[id]
+	if row == nil {
+		if len(s.rows) >= maxSpenders {
+			id = "\x00"
+			row = s.rows[id]
+		}
+		if row == nil {
+			row = &pages.Spender{ID: id, Uses: make([]pages.Use, s.steps)}
+			s.rows[id] = row
+		}
+	}
+	if before {
+		row.Before.Add(use)
+		use.Amount = -use.Amount
+	} else {
+		row.Uses[step].Add(use)
+		row.Total.Add(use)
+	}
+	cause := [2]string{id, o.key}
+	if _, known := s.grown[cause]; known || len(s.grown) < 2*maxSpenders {
+		s.grown[cause] += use.Amount
+		s.keyUser[o.key] = o.account
+	}
+}
+
+// report makes the report of a scope for what the address asks for. Its rows have no names yet.
+func (rc *requestContext) report(scope *spendScope, t *spendTime) (*pages.Report, error) {
+	dimensions := scope.dimensions()
+	r := &pages.Report{By: dimensions[0], Dimensions: dimensions, Measure: rc.query("show"), From: t.from, To: t.to,
+		Step: t.step, Elapsed: t.elapsed, Path: scope.path, Keep: url.Values{}, Compared: comparedWith(t)}
+	for _, d := range dimensions {
+		if d.Name == rc.query("by") {
+			r.By = d
+		}
+	}
+	if scope.by != nil {
+		r.By, r.Measure = *scope.by, ""
+	}
+	if !scope.own && scope.account != "" {
+		r.Keep.Set("user", scope.account)
+		r.Scope = pages.Condition("user", scope.account)
+	}
+	if scope.group != nil {
+		r.Keep.Set("group", strconv.FormatInt(scope.group.ID, 10))
+		r.Scope = pages.Condition("group", scope.group.Name)
+	}
+	sums := newSpending(scope, r.By, t.steps(), t.elapsed, rc.groupsOfUsers())
+	log, err := rc.openLog()
+	if err != nil {
+		return nil, err
+	}
+	r.Linked = log != nil
+	// The ledger's usage has no provider, no app and no time of day.
+	r.Logged = log != nil && (t.step < day || r.By == pages.ByProvider || r.By == pages.ByApp)
+	if r.Logged {
+		r.Kept = pages.Days(rc.options.RequestLog.Limits().Keep)
+		err = rc.sumLog(log, sums, t)
+	}
+	if err == nil {
+		err = rc.sumLedger(sums, r, t)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range sums.rows {
+		r.Rows = append(r.Rows, row)
+	}
+	r.Before = sums.before
+	r.Finish()
+	if r.Increase != nil && r.By != pages.ByKey {
+		most := int64(0)
+		for cause, grown := range sums.grown {
+			if cause[0] == r.Increase.ID && (grown > most || grown == most && cause[1] < r.Cause) {
+				most, r.Cause = grown, cause[1]
+			}
+		}
+		if r.Cause != "" {
+			r.CauseUser = sums.keyUser[r.Cause]
+			r.Cause, _ = rc.keyTitle(r.Cause)
+		}
+	}
+	return r, nil
+}
+
+// comparedWith names the part of the time before that is compared.
+func comparedWith(t *spendTime) string {
+	last := t.beforeTo.Add(-time.Second).UTC()
+	switch whole := t.elapsed == t.steps(); {
+	case t.month && t.elapsed <= 1:
+		return "1 " + last.Format("January")
+	case t.month && !whole:
+		return "1–" + strconv.Itoa(min(t.elapsed, last.Day())) + " " + last.Format("January")
+	case t.month:
+		return last.Format("January")
+	case t.step < day && !whole:
+		return t.before.Format("2 January") + " to the same hour"
+	case t.step < day:
+		return t.before.Format("2 January")
+	}
+	return t.before.Format("2 Jan") + " – " + last.Format("2 Jan")
+}
+
+// openLog returns the log of requests, or nil if none is kept.
+func (rc *requestContext) openLog() (requestlog.Store, error) {
+	if rc.options.RequestLog == nil {
+		return nil, nil
+	}
+	log, err := rc.options.RequestLog.Store()
+	if errors.Is(err, state.ErrNotFound) {
+		return nil, nil
+	}
+	return log, err
+}
+
+// groupsOfUsers returns the group of each user that has one.
+func (rc *requestContext) groupsOfUsers() map[string]*identity.Group {
+	view := rc.options.State.View()
+	all := map[string]*identity.Group{}
+	for _, g := range identity.ListGroups(view) {
+		for _, u := range identity.ListMembers(view, g.ID) {
+			all[u.Username] = &g
+		}
+	}
+	return all
+}
+
+// sumLog adds what the log of requests has.
+func (rc *requestContext) sumLog(log requestlog.Store, s *spending, t *spendTime) error {
+	ctx, cancel := context.WithTimeout(rc.r.Context(), searchTime)
+	defer cancel()
+	owner := ""
+	if s.scope.account != "" {
+		owner = string(state.OwnerOf("", s.scope.account))
+	}
+	for _, before := range []bool{true, false} {
+		q := requestlog.SpentQuery{Owner: owner, From: t.from, To: t.to, Step: t.step}
+		if before {
+			q.From, q.To = t.before, t.beforeTo
+		}
+		err := log.Spent(ctx, &q, func(u *requestlog.Spent) error {
+			s.add(origin{state.Owner(u.Owner).Account(), u.Key, u.Model, u.Provider, u.App}, u.Step, before,
+				pages.Use{Requests: u.Requests, Input: u.Input, Output: u.Output, Amount: u.MicroUSD})
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sumLedger adds what the ledger has, or only its total if the figures are those of the log.
+func (rc *requestContext) sumLedger(s *spending, r *pages.Report, t *spendTime) error {
+	from := t.before
+	if r.Logged {
+		from = t.from
+	}
+	q := money.UsageQuery{Account: s.scope.account}
+	for _, part := range [][2]time.Time{{from, t.from}, {t.from, t.to}} {
+		if q.From, q.To = part[0], part[1].Add(-time.Second); q.To.Before(q.From) {
+			continue
+		}
+		before := part[0].Before(t.from)
+		err := money.EachUsage(rc.r.Context(), rc.options.State, q, func(u *money.UsageRow) error {
+			if r.Logged {
+				if g := s.groups[u.Account]; s.scope.group == nil || g != nil && g.ID == s.scope.group.ID {
+					r.Ledger += u.Amount
+				}
+				return nil
+			}
+			at, err := time.Parse(time.DateOnly, u.Day)
+			if err != nil {
+				return err
+			}
+			s.add(origin{account: u.Account, key: u.Key, model: u.Model}, int(at.Sub(part[0])/t.step), before,
+				pages.Use{Requests: u.Requests, Input: u.InputTokens, Output: u.OutputTokens, Amount: u.Amount})
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// name gives the rows of a report their names and the terms that select their requests.
+func (rc *requestContext) name(r *pages.Report) {
+	view := rc.options.State.View()
+	for _, s := range r.Rows {
+		rc.nameRow(view, r.By, s)
+	}
+	if r.Increase != nil {
+		rc.nameRow(view, r.By, r.Increase)
+	}
+	r.Link()
+}
+
+func (rc *requestContext) nameRow(view state.View, by pages.Dimension, s *pages.Spender) {
+	if s.Name = s.ID; s.ID == "\x00" {
+		s.Name = "others"
+		return
+	}
+	if s.ID != "" {
+		s.Term = pages.Condition(by.Name, s.ID)
+	}
+	switch by {
+	case pages.ByGroup:
+		if s.Name = "No group"; s.ID == "" {
+			return
+		}
+		id, _ := strconv.ParseInt(s.ID, 10, 64)
+		if g, ok := identity.FindGroup(view, id); ok {
+			s.Name, s.Path, s.Term = g.Name, pathSpend+"?group="+s.ID, pages.Condition("group", g.Name)
+		}
+	case pages.ByUser:
+		if u, err := rc.options.Registry.UserByName(s.ID); err == nil && rc.user.Admin {
+			s.Path = pathUser(u.ID)
+		} else if state.IsKeyAccount(s.ID) {
+			s.Name, s.Note = "key without a user", s.ID
+		}
+	case pages.ByKey:
+		s.Name, s.Note = rc.keyTitle(s.ID)
+	case pages.ByProvider, pages.ByApp:
+		if s.ID == "" {
+			s.Name = "unknown"
+		}
+	}
+}
+
+// keyTitle returns the name of a key, and the beginning of its secret.
+func (rc *requestContext) keyTitle(id string) (name, note string) {
+	for _, page := range scriptedPages {
+		if strings.HasPrefix(id, page.keyPrefix()) {
+			return "page " + page.path, ""
+		}
+	}
+	if k, err := identity.FindKey(rc.options.State.View(), id); err == nil {
+		return k.Name, identity.SecretPrefix + k.Prefix + "…"
+	}
+	return id, ""
+}
+
+// showSpend shows a report with its budgets.
+func (rc *requestContext) showSpend(scope spendScope) {
+	t := rc.timeOf()
+	r, err := rc.report(&scope, &t)
+	if err == nil {
+		rc.name(r)
+		err = rc.forecast(r, &scope, &t)
+	}
+	view := &pages.Spend{Desk: rc.desk(), Name: "Spend", Own: scope.own, Report: r}
+	if scope.own && err == nil {
+		view.Name = "Usage"
+		err = rc.receipts(view, &t)
+	}
+	if err != nil {
+		rc.busy(rc.w, rc.r, err)
+		return
+	}
+	if view.Whose = scope.account; scope.own {
+		view.Whose, view.Budgets = "", rc.ownBudgets(r)
+	} else if scope.group != nil {
+		view.Whose = scope.group.Name
+	}
+	rc.spendTimes(view, &t)
+	rc.show(http.StatusOK, view)
+}
+
+// spendTimes sets the links to other times.
+func (rc *requestContext) spendTimes(view *pages.Spend, t *spendTime) {
+	today := rc.options.Now().UTC().Truncate(day)
+	last := t.to.Add(-day)
+	view.Previous = view.Report.During(t.before, t.beforeTo.Add(-day))
+	if !t.to.After(today) {
+		next := last.Add(t.to.Sub(t.from))
+		if t.month {
+			_, next = monthOf(t.to)
+		}
+		view.Next = view.Report.During(t.to, next)
+	}
+	month, end := monthOf(today)
+	for _, o := range []struct {
+		name       string
+		from, last time.Time
+	}{{"Today", today, today}, {"7 days", today.AddDate(0, 0, -6), today}, {"This month", month, end},
+		{"90 days", today.AddDate(0, 0, -89), today}} {
+		view.Ranges = append(view.Ranges, pages.Link{Name: o.name, Path: view.Report.During(o.from, o.last),
+			Current: o.from.Equal(t.from) && o.last.Equal(last)})
+	}
+}
+
+// forecast adds the budgets of the rows, and the forecasts of them and of the month, from the spending of the last
+// days.
+func (rc *requestContext) forecast(r *pages.Report, scope *spendScope, t *spendTime) error {
+	now := rc.options.Now().UTC()
+	today := now.Truncate(day)
+	current := t.month && !today.Before(t.from) && today.Before(t.to)
+	shown := map[string]*pages.Spender{}
+	for _, s := range r.Rows {
+		shown[s.ID] = s
+	}
+	recent := newSpending(scope, r.By, rateDays, rateDays, rc.groupsOfUsers())
+	first := today.AddDate(0, 0, -rateDays)
+	q := money.UsageQuery{Account: scope.account, From: first, To: today.Add(-time.Second)}
+	err := money.EachUsage(rc.r.Context(), rc.options.State, q, func(u *money.UsageRow) error {
+		at, err := time.Parse(time.DateOnly, u.Day)
+		recent.add(origin{account: u.Account, key: u.Key, model: u.Model}, int(at.Sub(first)/day), false,
+			pages.Use{Amount: u.Amount})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var all []pages.Use
+	for _, row := range recent.rows {
+		if all == nil {
+			all = make([]pages.Use, rateDays)
+		}
+		for i := range row.Uses {
+			all[i].Add(row.Uses[i])
+		}
+	}
+	if current {
+		left := int64(t.to.Sub(today.Add(day)) / day)
+		rate := perDay(all)
+		if rate == 0 { // nothing was used before today
+			rate = r.Total.Amount
+		}
+		r.Forecast = r.Total.Amount + rate*left
+	}
+	for id, s := range shown {
+		var uses []pages.Use
+		if row := recent.rows[id]; row != nil {
+			uses = row.Uses
+		}
+		s.Budget = rc.budgetLine(budgetScope(r.By, s.ID), perDay(uses))
+	}
+	if r.By == pages.ByGroup && current {
+		for _, g := range identity.ListGroups(rc.options.State.View()) {
+			if b := g.Ceiling.Limit(); b.Window == budget.WindowMonth {
+				r.Budgets += b.Amount
+			}
+		}
+	}
+	return nil
+}
+
+// perDay returns the mean of days of spending since the first one with any.
+func perDay(days []pages.Use) int64 {
+	var sum int64
+	n := len(days)
+	for i := range days {
+		if sum += days[i].Amount; sum == 0 {
+			n--
+		}
+	}
+	return sum / int64(max(n, 1))
+}
+
+// budgetScope returns the scope of a row. The zero scope has no budget.
+func budgetScope(by pages.Dimension, id string) budget.Scope {
+	switch by {
+	case pages.ByGroup:
+		return budget.Scope{Kind: budget.GroupScope, ID: id}
+	case pages.ByUser:
+		return budget.Scope{Kind: budget.UserScope, ID: id}
+	case pages.ByKey:
+		return budget.Scope{Kind: budget.KeyScope, ID: id}
+	}
+	return budget.Scope{}
+}
+
+// budgetLine returns the budget of a scope, or nil if it has none.
+func (rc *requestContext) budgetLine(scope budget.Scope, perDay int64) *pages.BudgetLine {
+	if scope.ID == "" {
+		return nil
+	}
+	b := identity.AccessOf(rc.options.State).BudgetOf(scope)
+	if b.Amount <= 0 {
+		return nil
+	}
+	now := rc.options.Now()
+	spent := money.SpentBy(rc.options.State.View(), scope)
+	line := &pages.BudgetLine{Budget: b.Amount, InWindow: spent.In(b.Window, now), Window: b.Window}
+	line.Forecast = pages.RunsOut(b, line.InWindow, perDay, now)
+	return line
+}
+
+// ownBudgets returns the budgets of the user and of the user's group. How fast the group spends is not the user's to
+// know.
+func (rc *requestContext) ownBudgets(r *pages.Report) (lines []pages.BudgetLine) {
+	u, _ := identity.FindUser(rc.options.State.View(), rc.user.ID)
+	perDay := int64(0)
+	if r.Elapsed > 0 && r.Step <= 7*day {
+		perDay = r.Total.Amount / max(int64(time.Duration(r.Elapsed)*r.Step/day), 1)
+	}
+	if own := rc.budgetLine(budget.Scope{Kind: budget.UserScope, ID: u.Username}, perDay); own != nil {
+		own.Name = "Your budget"
+		lines = append(lines, *own)
+	}
+	if u.Group != 0 {
+		group := rc.budgetLine(budget.Scope{Kind: budget.GroupScope, ID: strconv.FormatInt(u.Group, 10)}, 0)
+		if group != nil {
+			group.Name = "Budget of your group"
+			lines = append(lines, *group)
+		}
+	}
+	return lines
+}
+
+// receiptsPerPage is the number of receipts on a page.
+const receiptsPerPage = 20
+
+// receipts adds the newest receipts of the user.
+func (rc *requestContext) receipts(view *pages.Spend, t *spendTime) error {
+	before, _ := strconv.ParseUint(rc.query("receipts"), 10, 64)
+	found, next, err := money.ListReceipts(rc.r.Context(), rc.options.State, money.ReceiptQuery{
+		Account: rc.user.Username, From: t.from, To: t.to, Before: before, Limit: receiptsPerPage})
+	if errors.Is(err, state.ErrInvalid) {
+		return nil // the address has no place of this account
+	}
+	if view.Receipts = found; next != 0 {
+		view.OlderReceipts = view.Report.Older(next)
+	}
+	return err
+}
+
+// exportSpending sends what the page shows as CSV, with all names and a line for each step in which they used
+// something.
+func (rc *requestContext) exportSpending(scope spendScope) {
+	t := rc.timeOf()
+	r, err := rc.report(&scope, &t)
+	if err != nil {
+		rc.busy(rc.w, rc.r, err)
+		return
+	}
+	rows := slices.Concat(r.Rows, r.More)
+	view := rc.options.State.View()
+	pages.Protect(rc.w.Header(), "'none'", false)
+	rc.w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+	rc.w.Header().Set("Content-Disposition", `attachment; filename="`+strings.ToLower(pageName(&scope))+`.csv"`)
+	out := newSheet(rc.w, "from", "to", r.By.Name, "name", "requests", "input_tokens", "output_tokens", "cost_usd")
+	for _, s := range rows {
+		rc.nameRow(view, r.By, s)
+		for i, u := range s.Uses {
+			if u == (pages.Use{}) {
+				continue
+			}
+			from := r.From.Add(time.Duration(i) * r.Step)
+			out.row(from.Format(time.RFC3339), from.Add(r.Step).Format(time.RFC3339), s.ID, s.Name, number(u.Requests),
+				number(u.Input), number(u.Output), pages.Dollars(u.Amount))
+		}
+	}
+	_ = out.end() // the client has left
+}
+
+func pageName(scope *spendScope) string {
+	if scope.own {
+		return "Usage"
+	}
+	return "Spend"
+}
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }
+
+// sheet writes CSV for spreadsheets, which run texts that begin as formulas do.
+type sheet struct{ out *csv.Writer }
+
+// newSheet begins a file with the names of its columns, if there are any.
+func newSheet(w io.Writer, columns ...string) sheet {
+	s := sheet{csv.NewWriter(w)}
+	if len(columns) > 0 {
+		s.row(columns...)
+	}
+	return s
+}
+
+// row writes one line. Clients choose many of the texts, such as ids and names of models.
+func (s sheet) row(cells ...string) {
+	for i, cell := range cells {
+		if cell != "" && strings.ContainsRune("=+-@\t\r\n", rune(cell[0])) {
+			cells[i] = "'" + cell
+		}
+	}
+	_ = s.out.Write(cells) // end returns the error
+}
+
+// end writes what is in memory and returns the first error.
+func (s sheet) end() error {
+	s.out.Flush()
+	return s.out.Error()
+}
+
+// usageOf returns the report of a user's last days by model, for the pages that show it beside other things. path is
+// that of the page with more of it.
+func (rc *requestContext) usageOf(account, path string) (*pages.Report, error) {
+	today := rc.options.Now().UTC().Truncate(day)
+	t := spendTime{from: today.AddDate(0, 0, 1-defaultDays), to: today.Add(day), step: day, elapsed: defaultDays}
+	t.before, t.beforeTo = t.from.AddDate(0, 0, -defaultDays), t.from
+	scope := spendScope{path: path, own: path == pathUsage, account: account, by: &pages.ByModel}
+	r, err := rc.report(&scope, &t)
+	if err == nil {
+		rc.name(r)
+	}
+	return r, err
+}
