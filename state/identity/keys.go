@@ -163,6 +163,16 @@ func ListKeys(v state.View, f KeyFilter) []Key {
 	return found
 }
 
+// EachKey calls yield with the keys in order of creation until it returns false. The records are shared and must not be
+// modified.
+func EachKey(v state.View, yield func(*Key) bool) {
+	for k := range keys.All(v) {
+		if !yield(k) {
+			return
+		}
+	}
+}
+
 // HasKeys reports whether there is a key, in whatever state.
 func HasKeys(v state.View) bool {
 	for range keys.All(v) {

@@ -103,6 +103,15 @@ func ListUsers(v state.View, after int64, limit int) []User {
 	return list
 }
 
+// EachUser calls yield with the users by id until it returns false. The records are shared and must not be modified.
+func EachUser(v state.View, yield func(*User) bool) {
+	for u := range users.All(v) {
+		if !yield(u) {
+			return
+		}
+	}
+}
+
 // HasAdministrator reports whether there is an active administrator.
 func HasAdministrator(v state.View) bool {
 	for u := range users.All(v) {

@@ -106,11 +106,17 @@ type Bar struct {
 
 // Store keeps records. Any goroutine may use it, and readers do not wait for writers.
 type Store interface {
+	Reader
 	// Append adds records.
 	Append(ctx context.Context, records []Record) error
 	// Prune removes some of what is too old or too much, and reports whether there is more of it. Until it is called,
 	// readers do not see what is too old.
 	Prune(ctx context.Context) (more bool, err error)
+	Close() error
+}
+
+// Reader reads records.
+type Reader interface {
 	// Find calls each with the records that match, newest first, until it returns false. It reads at most
 	// q.Limit records.
 	Find(ctx context.Context, q *Query, each func(*Record) bool) error
@@ -121,7 +127,6 @@ type Store interface {
 	Count(ctx context.Context, owner string, from, to time.Time, width time.Duration) ([]Bar, error)
 	// Spent calls each with what was used, in no particular order, until it returns an error.
 	Spent(ctx context.Context, q *SpentQuery, each func(*Spent) error) error
-	Close() error
 }
 
 // SpentQuery selects what was used in the hours from From on and before To, by steps of Step, which is a number of
@@ -132,8 +137,8 @@ type SpentQuery struct {
 	Step     time.Duration
 }
 
-// Spent is what the requests of one key to one model of one provider by one app used in one step of a SpentQuery, the
-// one with the number Step. The log may miss requests, so money is decided by state/money only.
+// Spent has the sums of the requests of one key to one model of one provider by one app, in the step of a SpentQuery
+// that has the number Step. The log may miss requests, so money is decided by state/money only.
 type Spent struct {
 	Step                              int
 	Owner, Key, Model, Provider, App  string

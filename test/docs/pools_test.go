@@ -32,6 +32,7 @@ var shared = map[string]string{
 	"http/flow/lanes.go":               "requests in the lanes of one open flow page",
 	"http/text/items.go":               "ids of output items",
 	"http/web/portal/sent.go":          "forms that users have sent",
+	"http/web/portal/spend.go":         "", // rows of one answer
 	"providers/sandbox/picture.go":     "pictures that the simulator draws",
 	"providers/upstream/keys.go":       "keys of a provider that rest for a model",
 	"providers/upstream/sse.go":        "", // of one stream

@@ -42,7 +42,8 @@ func (l *Log) Spent(ctx context.Context, q *requestlog.SpentQuery, each func(*re
 	return l.query(func(db *sql.DB) error {
 		rows, err := db.QueryContext(ctx, `SELECT (hour - ?1) / ?2, owner, key, model, provider, app, sum(requests),
 			sum(input), sum(output), sum(cost) FROM spent WHERE hour >= max(?1, ?3) AND hour < ?4 AND ?5 IN ('', owner)
-			GROUP BY 1, 2, 3, 4, 5, 6`, from, hours, l.oldest()>>placeBits/3_600_000_000, (q.To.Unix()+3599)/3600, q.Owner)
+			GROUP BY 1, 2, 3, 4, 5, 6`, from, hours, l.oldest()>>placeBits/3_600_000_000, (q.To.Unix()+3599)/3600,
+			q.Owner)
 		if err != nil {
 			return err
 		}

@@ -538,7 +538,8 @@ func TestWhatWasUsedIsSummedByTheHour(t *testing.T) {
 	if fmt.Sprint(by, providers) != "map[0:119 1:81] map[azure:67 lab:66 openai:67]" {
 		t.Errorf("by the hour %v, by provider %v", by, providers)
 	}
-	if by, _ := sum("user:bob", hour.Add(-24*time.Hour), hour.Add(24*time.Hour), 24*time.Hour); fmt.Sprint(by) != "map[1:100]" {
+	day := 24 * time.Hour
+	if by, _ := sum("user:bob", hour.Add(-day), hour.Add(day), day); fmt.Sprint(by) != "map[1:100]" {
 		t.Errorf("bob by the day: %v", by)
 	}
 	f.now = start.Add(month.Keep + 90*time.Minute)
@@ -566,8 +567,8 @@ func TestALogOfTheVersionBeforeIsKept(t *testing.T) {
 	f := openFixture(t, path)
 	fill(t, f.Log, 10, 20)
 	sum := int64(0)
-	err = f.Spent(t.Context(), &requestlog.SpentQuery{From: start.Add(-time.Hour), To: start.Add(time.Hour), Step: time.Hour},
-		func(s *requestlog.Spent) error { sum += s.Requests; return nil })
+	q := requestlog.SpentQuery{From: start.Add(-time.Hour), To: start.Add(time.Hour), Step: time.Hour}
+	err = f.Spent(t.Context(), &q, func(s *requestlog.Spent) error { sum += s.Requests; return nil })
 	if all := find(t, f.Log, requestlog.Query{}, ""); err != nil || len(all) != 20 || sum != 10 {
 		t.Errorf("%d requests, %d summed, %v", len(all), sum, err)
 	}

@@ -50,6 +50,7 @@ type place string
 
 const (
 	placeAccount  place = "/account"
+	placeSearch   place = "/search"
 	placeKeys     place = "/account/keys"
 	placeUsage    place = "/account/usage"
 	placeApps     place = "/account/apps"

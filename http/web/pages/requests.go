@@ -56,14 +56,14 @@ func Days(d time.Duration) string {
 	return plural(int64(d/(24*time.Hour)), "day")
 }
 
-// RangeOf returns the time that a range of the address has. An unknown one is the last day.
+// RangeOf returns the time that a range of the address has. An unknown one is the last hour.
 func RangeOf(name string) (string, time.Duration) {
 	for _, r := range requestRanges {
 		if r.name == name {
 			return r.name, r.length
 		}
 	}
-	return "24h", 24 * time.Hour
+	return requestRanges[0].name, requestRanges[0].length
 }
 
 // Address returns the address of the page at path.

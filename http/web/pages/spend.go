@@ -14,7 +14,7 @@ import (
 	"stagedoor/state/money"
 )
 
-// Use is what was used in some time. Amount is in micro-dollars.
+// Use counts the use of models in some time. Amount is in micro-dollars.
 type Use struct{ Requests, Input, Output, Amount int64 }
 
 // Add adds the numbers of another use.
@@ -37,7 +37,7 @@ var measures = []struct {
 	{"requests", "Requests", func(u *Use) int64 { return u.Requests }, formatCompact},
 }
 
-// Dimension is what spending is divided by. Its name is in addresses.
+// Dimension names a property of requests by which spending is divided. Its name is in addresses.
 type Dimension struct{ Name, Label string }
 
 // The dimensions.
@@ -128,7 +128,7 @@ func RunsOut(b budget.Budget, spent, perDay int64, now time.Time) string {
 	}
 }
 
-// Report is what was used in a time, by the names of one dimension and by steps of that time.
+// Report has what was used in a time, by the names of one dimension and by steps of that time.
 type Report struct {
 	By         Dimension
 	Dimensions []Dimension // that are offered

@@ -87,6 +87,8 @@ func (p *Portal) Routes(handle func(pattern string, h http.HandlerFunc)) {
 	handle("POST /theme", p.memberForm((*requestContext).changeTheme))
 
 	handle("GET "+pathAccount, p.member((*requestContext).account))
+	handle("GET "+pathSearch, p.member((*requestContext).search))
+	handle("GET "+pathSearch+".json", p.member((*requestContext).searchJSON))
 	handle("GET "+pathUsage, p.member((*requestContext).ownUsage))
 	handle("GET "+pathUsage+".csv", p.member((*requestContext).exportOwnUsage))
 	handle("GET /account/keys", p.member((*requestContext).keys))

@@ -22,6 +22,8 @@ var memberPages = []string{
 	"/account/keys",
 	"/account/usage",
 	"/account/usage.csv",
+	"/search",
+	"/search.json",
 	"/account/apps",
 	"/account/tokens",
 	"/account/security",

@@ -56,7 +56,8 @@ func (l *requestLog) Find(_ context.Context, q *requestlog.Query, each func(*req
 	for _, r := range l.all {
 		wanted := (q.Owner == "" || q.Owner == r.Owner) && (q.Before == 0 || r.At < q.Before)
 		for _, t := range q.Terms {
-			wanted = wanted && (t.Operator == "" || t.Holds(r.Number(t.Field)))
+			wanted = wanted && (t.Operator == "" || t.Holds(r.Number(t.Field))) &&
+				(t.Field != "id" || strings.HasPrefix(r.ID, strings.TrimSuffix(t.Text, "*")))
 		}
 		if found == q.Limit || wanted && !each(&r) {
 			break

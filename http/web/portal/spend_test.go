@@ -87,8 +87,10 @@ func TestSpendingByProviderAndAppAndHourIsFromTheLogAndSaysWhatItLacks(t *testin
 	h := newFixture(t)
 	h.charge("anna", "key_a", "large", 5_000_000)
 	h.requests.spent = []requestlog.Spent{
-		{Owner: "user:anna", Key: "key_a", Model: "large", Provider: "openai", App: "=cmd", Requests: 2, MicroUSD: 4_000_000},
-		{Owner: "user:root", Key: "key_r", Model: "small", Provider: "azure", App: "curl", Requests: 1, MicroUSD: 500_000},
+		{Owner: "user:anna", Key: "key_a", Model: "large", Provider: "openai", App: "=cmd", Requests: 2,
+			MicroUSD: 4_000_000},
+		{Owner: "user:root", Key: "key_r", Model: "small", Provider: "azure", App: "curl", Requests: 1,
+			MicroUSD: 500_000},
 		{Step: -1, Owner: "user:anna", Key: "key_a", Provider: "openai", Requests: 1, MicroUSD: 1_000_000},
 	}
 	root := h.signedIn("root")

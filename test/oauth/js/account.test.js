@@ -118,7 +118,7 @@ test('sign in by keyboard alone, to where one wanted to go', async (t) => {
   assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Skip to the content');
   const outline = await page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle);
   assert.notEqual(outline, 'none');
-  for (let i = 0; i < 20 && (await page.evaluate(() => document.activeElement.textContent)) !== 'Sign out'; i++) await page.keyboard.press('Tab');
+  for (let i = 0; i < 40 && (await page.evaluate(() => document.activeElement.textContent)) !== 'Sign out'; i++) await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');
   await page.waitForURL(/\/signin\?done=signed_out/);
   await page.goto(`${issuer}/account`);

@@ -54,11 +54,38 @@ function times() {
 times();
 setInterval(() => { if (!document.hidden) times(); }, 30_000);
 
-// "/" goes to the search field of the page.
-document.addEventListener('keydown', (event) => {
-  if (event.key !== '/' || event.ctrlKey || event.metaKey || event.target.closest('input, textarea, select')) return;
-  const field = document.querySelector('input[type=search]');
-  if (!field) return;
+// Ctrl K, "/" on a page without a search of its own, and the link of the side bar open the search as a dialog, whose
+// script is loaded then. The same search is a page without script.
+const jump = document.querySelector('.jump');
+let finder;
+
+async function openFinder() {
+  try { finder ??= (await import(jump.dataset.script)).default(jump.dataset.style); } catch { location.assign(jump.href); return; }
+  if (!finder.dialog.open) finder.open();
+}
+
+jump?.addEventListener('click', (event) => {
+  if (event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
-  field.focus();
+  openFinder();
+});
+
+document.addEventListener('keydown', (event) => {
+  if ((event.ctrlKey || event.metaKey) && event.key === 'k' && jump) {
+    event.preventDefault();
+    openFinder();
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest('input, textarea, select, dialog')) return;
+  if (event.key === '/') {
+    const field = document.querySelector('input[type=search]');
+    if (!field && !jump) return;
+    event.preventDefault();
+    if (field) field.focus(); else openFinder();
+  }
+  // J and K go to the next and the previous row of a list whose rows are links.
+  if (event.key === 'j' || event.key === 'k') {
+    const rows = [...document.querySelectorAll('table[data-rows] tbody th a')];
+    const n = rows.indexOf(document.activeElement) + (event.key === 'j' ? 1 : -1);
+    rows[Math.min(Math.max(n, 0), rows.length - 1)]?.focus();
+  }
 });
