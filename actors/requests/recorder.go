@@ -124,11 +124,17 @@ func (r *Recorder) Limit(l requestlog.Limits) {
 var ErrOff = fmt.Errorf("%w: the log of requests is switched off", state.ErrNotFound)
 
 // Store returns the log for readers.
-func (r *Recorder) Store() (requestlog.Store, error) {
+func (r *Recorder) Store() (requestlog.Reader, error) {
+	store, err := r.open()
+	return store.Reader, err
+}
+
+// open returns the log, which it opens if it is not open.
+func (r *Recorder) open() (requestlog.Store, error) {
 	r.opening <- struct{}{}
 	defer func() { <-r.opening }()
 	if r.limits.Load().Keep == 0 {
-		return nil, ErrOff
+		return requestlog.Store{}, ErrOff
 	}
 	s := r.store.Load()
 	if s == nil || s.err != nil && time.Since(s.at) >= reopen {
@@ -274,7 +280,7 @@ func (r *Recorder) withStore(do func(ctx context.Context, store requestlog.Store
 	defer cancel()
 	crashed := panics.Try(func() {
 		var store requestlog.Store
-		if store, err = r.Store(); err == nil {
+		if store, err = r.open(); err == nil {
 			err = do(ctx, store)
 		}
 	})

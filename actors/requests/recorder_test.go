@@ -21,7 +21,7 @@ import (
 
 // memory is a log that a test can block and break.
 type memory struct {
-	requestlog.Store
+	requestlog.Reader
 	gate  chan struct{} // nil: it does not block
 	err   error
 	panic any
@@ -59,7 +59,9 @@ func (m *memory) Close() error {
 func start(m *memory, failed error) *Recorder {
 	return Start(Options{Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Limits: requestlog.Limits{Keep: time.Hour},
-		Open:   func(func() requestlog.Limits) (requestlog.Store, error) { return m, failed },
+		Open: func(func() requestlog.Limits) (requestlog.Store, error) {
+			return requestlog.Store{Reader: m, Writer: m}, failed
+		},
 		Remove: func() error { m.removed = true; return nil },
 		Key:    func(id string) string { return "name of " + id }})
 }

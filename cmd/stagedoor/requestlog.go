@@ -20,8 +20,9 @@ func (g *gateway) startRequestLog(c *config.Config) {
 	path := filepath.Join(data, sqlite.FileName)
 	o := requests.Options{Logger: g.logger, Limits: requestLimits(c),
 		Open: func(limits func() requestlog.Limits) (requestlog.Store, error) {
-			return sqlite.Open(sqlite.Options{Path: path, Limits: limits, Now: time.Now, Logger: g.logger,
+			log, err := sqlite.Open(sqlite.Options{Path: path, Limits: limits, Now: time.Now, Logger: g.logger,
 				Room: func() int64 { return logRoom(data) }})
+			return requestlog.Store{Reader: log, Writer: log}, err
 		},
 		Key: g.keyName, Group: g.groupName}
 	if data != "memory" {

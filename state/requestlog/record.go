@@ -105,8 +105,13 @@ type Bar struct {
 }
 
 // Store keeps records. Any goroutine may use it, and readers do not wait for writers.
-type Store interface {
+type Store struct {
 	Reader
+	Writer
+}
+
+// Writer adds and removes records.
+type Writer interface {
 	// Append adds records.
 	Append(ctx context.Context, records []Record) error
 	// Prune removes some of what is too old or too much, and reports whether there is more of it. Until it is called,

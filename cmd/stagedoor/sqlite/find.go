@@ -12,7 +12,7 @@ import (
 	"stagedoor/state/requestlog"
 )
 
-// Find implements requestlog.Store. The index finds the newest records that have all the marks and words; numbers are
+// Find implements requestlog.Reader. The index finds the newest records that have all the marks and words; numbers are
 // compared exactly in what it finds.
 func (l *Log) Find(ctx context.Context, q *requestlog.Query, each func(*requestlog.Record) bool) error {
 	statement, args := find(q, l.oldest())
@@ -100,7 +100,7 @@ func scan(row interface{ Scan(...any) error }) (r requestlog.Record, err error) 
 	return r, nil
 }
 
-// Get implements requestlog.Store.
+// Get implements requestlog.Reader.
 func (l *Log) Get(ctx context.Context, at int64, owner string) (r requestlog.Record, err error) {
 	err = l.query(func(db *sql.DB) error {
 		const where = " FROM requests WHERE at = ? AND at >= ? AND ? IN ('', owner)"
@@ -113,7 +113,7 @@ func (l *Log) Get(ctx context.Context, at int64, owner string) (r requestlog.Rec
 	return r, err
 }
 
-// Count implements requestlog.Store.
+// Count implements requestlog.Reader.
 func (l *Log) Count(ctx context.Context, owner string, from, to time.Time, width time.Duration) (bars []requestlog.Bar,
 	err error) {
 	minutes := max(int64(width/time.Minute), 1)

@@ -36,7 +36,7 @@ func writeSpent(ctx context.Context, tx *sql.Tx, sums map[requestlog.Spent]*requ
 	return nil
 }
 
-// Spent implements requestlog.Store.
+// Spent implements requestlog.Reader.
 func (l *Log) Spent(ctx context.Context, q *requestlog.SpentQuery, each func(*requestlog.Spent) error) error {
 	from, hours := q.From.Unix()/3600, max(int64(q.Step/time.Hour), 1)
 	return l.query(func(db *sql.DB) error {

@@ -66,7 +66,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Log implements requestlog.Store.
+// Log implements requestlog.Reader and requestlog.Writer.
 type Log struct {
 	options Options
 	full    atomic.Bool // the disk was full at the last append
@@ -266,7 +266,7 @@ func (l *Log) run(do func() error) (used *sql.DB, err error) {
 	return l.write, do()
 }
 
-// Close implements requestlog.Store.
+// Close implements requestlog.Writer.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -274,7 +274,7 @@ func (l *Log) Close() error {
 	return l.disconnect()
 }
 
-// Append implements requestlog.Store.
+// Append implements requestlog.Writer.
 func (l *Log) Append(ctx context.Context, records []requestlog.Record) error {
 	if l.options.Room() < 0 {
 		return errNoRoom
@@ -385,7 +385,7 @@ func place(t time.Time) int64 { return max(t.UnixMicro(), 0) << placeBits }
 // oldest returns the first place of the records that are not too old.
 func (l *Log) oldest() int64 { return place(l.options.Now().Add(-l.options.Limits().Keep)) }
 
-// Prune implements requestlog.Store. It removes the records that are too old, and then the oldest ones until the log
+// Prune implements requestlog.Writer. It removes the records that are too old, and then the oldest ones until the log
 // has its size and leaves the disk its room.
 func (l *Log) Prune(ctx context.Context) (more bool, err error) {
 	aside := l.options.Path + Broken

@@ -21,7 +21,7 @@ const pathRequestLog = "/requests"
 
 // RequestLog opens the log of requests. Its implementation is in actors/requests.
 type RequestLog interface {
-	Store() (requestlog.Store, error)
+	Store() (requestlog.Reader, error)
 	Limits() requestlog.Limits
 }
 
@@ -133,7 +133,7 @@ func (rc *requestContext) loggedRequest() {
 	at, err := strconv.ParseInt(rc.r.PathValue("at"), 10, 64)
 	var r requestlog.Record
 	if err == nil {
-		var log requestlog.Store
+		var log requestlog.Reader
 		if log, err = rc.options.RequestLog.Store(); err == nil {
 			r, err = log.Get(rc.r.Context(), at, rc.logOwner())
 		}
@@ -215,7 +215,7 @@ func (rc *requestContext) exportRequests(media, file string, write func(io.Write
 }
 
 // nextPage returns the next records of q and moves q behind them.
-func nextPage(ctx context.Context, log requestlog.Store, q *requestlog.Query) ([]requestlog.Record, error) {
+func nextPage(ctx context.Context, log requestlog.Reader, q *requestlog.Query) ([]requestlog.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, searchTime)
 	defer cancel()
 	var page []requestlog.Record

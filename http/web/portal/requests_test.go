@@ -25,7 +25,7 @@ type requestLog struct {
 
 var _ portal.RequestLog = (*requestLog)(nil)
 
-func (l *requestLog) Store() (requestlog.Store, error) {
+func (l *requestLog) Store() (requestlog.Reader, error) {
 	if l.off {
 		return nil, state.ErrNotFound
 	}

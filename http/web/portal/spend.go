@@ -281,7 +281,7 @@ func comparedWith(t *spendTime) string {
 }
 
 // openLog returns the log of requests, or nil if none is kept.
-func (rc *requestContext) openLog() (requestlog.Store, error) {
+func (rc *requestContext) openLog() (requestlog.Reader, error) {
 	if rc.options.RequestLog == nil {
 		return nil, nil
 	}
@@ -305,7 +305,7 @@ func (rc *requestContext) groupsOfUsers() map[string]*identity.Group {
 }
 
 // sumLog adds what the log of requests has.
-func (rc *requestContext) sumLog(log requestlog.Store, s *spending, t *spendTime) error {
+func (rc *requestContext) sumLog(log requestlog.Reader, s *spending, t *spendTime) error {
 	ctx, cancel := context.WithTimeout(rc.r.Context(), searchTime)
 	defer cancel()
 	owner := ""

@@ -54,3 +54,20 @@ test('the log fits a screen of 390 pixels in both themes', async (t) => {
     }
   }
 });
+
+test('the search of all pages finds a request by the keyboard, and J and K move in the list', async (t) => {
+  const { id } = await (await ask(t, 'pace=5, tokens=4')).done;
+  const page = await logged(t, id);
+  await page.goto(`${issuer}/account`);
+  await page.keyboard.press('Control+k');
+  await page.getByRole('combobox', { name: 'Go to' }).fill(id.slice(0, 20));
+  await page.locator('.goto .hits .name', { hasText: id }).waitFor();
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/\/requests\/\d+$/);
+  await page.goto(`${issuer}/requests`);
+  await page.keyboard.press('j');
+  assert.equal(await page.evaluate(() => document.activeElement.closest('tr').rowIndex), 1);
+  await page.keyboard.press('k');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/\/requests\/\d+$/);
+});

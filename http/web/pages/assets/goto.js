@@ -37,6 +37,8 @@ export default function makeFinder(style) {
   field.addEventListener('input', () => { clearTimeout(soon); soon = setTimeout(find, 120); });
   dialog.addEventListener('keydown', (event) => {
     if (event.key === 'ArrowDown' || event.key === 'ArrowUp') { event.preventDefault(); choose(at + (event.key === 'ArrowDown' ? 1 : -1)); }
+    // A search field keeps the first Escape for itself.
+    if (event.key === 'Escape') { event.preventDefault(); dialog.close(); }
     if (event.key === 'Enter') { event.preventDefault(); list.children[at]?.firstChild.click(); }
   });
   dialog.addEventListener('click', (event) => { if (event.target === dialog) dialog.close(); });

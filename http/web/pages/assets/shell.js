@@ -60,7 +60,7 @@ const jump = document.querySelector('.jump');
 let finder;
 
 async function openFinder() {
-  try { finder ??= (await import(jump.dataset.script)).default(jump.dataset.style); } catch { location.assign(jump.href); return; }
+  try { finder ??= (await import(jump.dataset.script)).default(jump.dataset.sheet); } catch { location.assign(jump.href); return; }
   if (!finder.dialog.open) finder.open();
 }
 
@@ -77,7 +77,7 @@ document.addEventListener('keydown', (event) => {
   }
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest('input, textarea, select, dialog')) return;
   if (event.key === '/') {
-    const field = document.querySelector('input[type=search]');
+    const field = document.querySelector('main input[type=search]');
     if (!field && !jump) return;
     event.preventDefault();
     if (field) field.focus(); else openFinder();
