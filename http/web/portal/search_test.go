@@ -39,7 +39,7 @@ func TestTheSearchFindsWhatTheUserMaySee(t *testing.T) {
 	for _, c := range []struct{ text, anna, root string }{
 		{"usa", "Page Usage", "Page Usage"}, {"spend", "", "Page Spend"},
 		{"SONNET", "Model claude-sonnet-4-5", "Model claude-sonnet-4-5"}, {"anna@example", "", "User anna"},
-		{"team@", "", "Group team@home"}, {"laptop", "Key annas laptop", "Key annas laptop, Key roots laptop"},
+		{"team@", "", "Group team@home"}, {"annas lap", "Key annas laptop", "Key annas laptop"}, {"roots lap", "", "Key roots laptop"},
 		{"req_10", "Request req_10", "Request req_10"}, {"req_1:", "", ""}, {"nothing like it", "", ""},
 		{"req_09", "", ""},
 	} {
