@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -137,12 +138,13 @@ func (a *Authenticator) known(secret string) (identity.Key, bool) {
 	return key, ok
 }
 
-// KeyHeaders are the headers, besides Authorization, in which a client may send its key. They must
-// not be changed.
-var KeyHeaders = registry.KeyHeaders()
+// KeyHeaders returns the headers, besides Authorization, in which a client may send its key. The list must not be
+// changed.
+var KeyHeaders = sync.OnceValue(registry.KeyHeaders)
 
-var noKeySent = "no API key was sent: use the header Authorization: Bearer KEY, or one of " + strings.Join(KeyHeaders,
-	", ")
+var noKeySent = sync.OnceValue(func() string {
+	return "no API key was sent: use the header Authorization: Bearer KEY, or one of " + strings.Join(KeyHeaders(), ", ")
+})
 
 // secretOf collects the key from every place where a client may send it. It refuses two different
 // keys, because it cannot know which one was meant.
@@ -161,7 +163,7 @@ func secretOf(r *http.Request, allowQuery bool) (string, error) {
 	for _, v := range h["Authorization"] {
 		take(bearer(v))
 	}
-	for _, name := range KeyHeaders {
+	for _, name := range KeyHeaders() {
 		for _, v := range h[name] {
 			take(v)
 		}
@@ -173,7 +175,7 @@ func secretOf(r *http.Request, allowQuery bool) (string, error) {
 	}
 	switch {
 	case found == "":
-		return "", unauthorized("missing_api_key", noKeySent)
+		return "", unauthorized("missing_api_key", noKeySent())
 	case clash:
 		return "", unauthorized("invalid_api_key", "two different API keys were sent in one request")
 	}

@@ -94,7 +94,7 @@ func (v *viewer) still() error {
 // sendsKey reports whether a request has a key in one of the headers for it.
 func sendsKey(r *http.Request) bool {
 	return r.Header.Get("Authorization") != "" ||
-		slices.ContainsFunc(auth.KeyHeaders, func(name string) bool { return r.Header.Get(name) != "" })
+		slices.ContainsFunc(auth.KeyHeaders(), func(name string) bool { return r.Header.Get(name) != "" })
 }
 
 // own reports whether origin is an origin of the gateway.

@@ -18,8 +18,9 @@ import (
 	"stagedoor/test/harness"
 )
 
-// build returns the program with the toy shape. All that changes outside the shape's folder is
-// one line in the registry, and its import.
+// build returns the program with the toy shape. The shape is a folder, and one line in the registry, with its import.
+// The registry is compiled with that line. The program gets the shape from the line's statement in package main, before
+// main begins: everything that imports the registry would otherwise be compiled again.
 func build(t *testing.T) string {
 	t.Helper()
 	root, err := harness.Root()
@@ -31,16 +32,36 @@ func build(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
 	changed := strings.Replace(string(source), "\nimport (", "\nimport (\n\t\"stagedoor/providers/shapes/toy\"", 1)
 	changed = strings.Replace(changed, "\nvar All = []*shapes.Shape{\n", "\nvar All = []*shapes.Shape{\n\ttoy.Shape,\n",
 		1)
 	if !strings.Contains(changed, "toy.Shape,") {
 		t.Fatal("the registry has no list to add a line to")
 	}
-	overlay := map[string]string{registry: filepath.Join(dir, "registry.go")}
-	if err := os.WriteFile(overlay[registry], []byte(changed), 0o600); err != nil {
-		t.Fatal(err)
+	compile(t, root, map[string]string{registry: changed}, "./providers/shapes/registry")
+	binary := filepath.Join(t.TempDir(), "stagedoor")
+	compile(t, root, map[string]string{filepath.Join(root, "cmd/stagedoor/toy.go"): `package main
+
+import (
+	"stagedoor/providers/shapes/registry"
+	"stagedoor/providers/shapes/toy"
+)
+
+func init() { registry.All = append(registry.All, toy.Shape) }
+`}, "-ldflags=-w", "-o", binary, "./cmd/stagedoor")
+	return binary
+}
+
+// compile runs go build with the folder of the toy shape and with these texts in place of the files at their paths.
+func compile(t *testing.T, root string, texts map[string]string, args ...string) {
+	t.Helper()
+	dir := t.TempDir()
+	overlay := map[string]string{}
+	for path, text := range texts {
+		overlay[path] = filepath.Join(dir, filepath.Base(path))
+		if err := os.WriteFile(overlay[path], []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	files, err := filepath.Glob(filepath.Join(root, "test/toyshape/testdata/toy/*.go"))
 	if err != nil || len(files) == 0 {
@@ -53,19 +74,16 @@ func build(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "stagedoor")
+	list := filepath.Join(dir, "overlay.json")
 	if err := os.WriteFile(list, replace, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-overlay", list, "-o", binary,
-		"./cmd/stagedoor")
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"build", "-overlay", list}, args...)...)
 	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "GOGC=400")                     // takes a third less processor time
-	cmd.Env = append(cmd.Environ(), "GOGC=400", "GOMEMLIMIT=2GiB") // a third less processor time
+	cmd.Env = append(os.Environ(), "GOGC=400", "GOMEMLIMIT=2GiB") // a third less processor time
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build with the toy shape: %v\n%s", err, out)
 	}
-	return binary
 }
 
 // TestANewShapeNeedsAFolderAndOneLine boots the gateway with a toy shape. Routes, scope, errors,
