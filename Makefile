@@ -18,22 +18,25 @@ SEED     ?= 0
 SIZE     ?= 1048576
 ONLY     ?=
 MUTANTS  ?= .
-JOBS     ?= 4
+JOBS     ?= 5
 PROGRAM  := bin/test/stagedoor
 CLIENTS  := test/oauth/js test/sdk/js
 # Side by side in `make test`. The first two need only Go, so they compile while the last
 # ones wait for Chromium and the npm packages to be installed. ALSO are suites beside them: .ci/run
 # names those that are left out here, because they take long to compile or download much.
-SUITES   := test-race test-program live oauth sdk flow test-plain $(ALSO)
+SUITES   := test-race test-program live oauth test-plain sdk flow $(ALSO)
 # Packages whose goroutines share data, which TestPackagesThatStartGoroutinesRunUnderTheRaceDetector checks. The
 # race detector makes compiling and running much slower, so `make test` uses it for these; `make race` for all.
 RACE     := actors|state(/(blobs|journal|journal/postgres|share))?$$|$\
   http/(attach|auth|live|overload|responsesocket|server|sse|text)(/|$$)|providers/upstream$$
 # Third-party computations that share nothing. Instrumented, they take most of some suites' time.
 NORACE   := -gcflags=golang.org/x/crypto/argon2=-race=0 -gcflags=github.com/dlclark/regexp2/...=-race=0
-# The compiler takes a third less processor time if it collects garbage rarely, and a tenth less without debug
-# information. Programs that tests look at keep Go's defaults.
-COMPILE  := GOGC=400 GOMEMLIMIT=2GiB GOFLAGS='$(strip $(GOFLAGS) -gcflags=all=-dwarf=false)'
+# The compiler takes a third less processor time if it collects garbage rarely, a tenth less without debug information,
+# and a fifth less for large dependencies if it does not inline their functions. Programs that tests look at keep Go's
+# defaults of garbage collection.
+LARGE    := modernc.org github.com/jackc google.golang.org go.opentelemetry.io github.com/prometheus
+COMPILE  := GOGC=400 GOMEMLIMIT=2GiB GOFLAGS='$(strip $(GOFLAGS) -gcflags=all=-dwarf=false \
+  $(LARGE:%="-gcflags=%/...=-dwarf=false -l"))'
 # Each test program is run through .ci/tools, which installs Postgres while others are compiled.
 DATABASE := "$(CURDIR)/.ci/tools" database
 DEFAULTS := -exec '$(DATABASE) env -u GOGC -u GOMEMLIMIT'
