@@ -116,7 +116,7 @@ func (g *gateway) build(
 		}
 	}
 	// Not before it is this gateway's turn: another one may write there until then.
-	if g.storage, err = openStorage(c.Data, c.Cluster.Files, maxContent(c.Limits.ContentMiB)); err != nil {
+	if g.storage, err = openStorage(ctx, c, g.store); err != nil {
 		return err
 	}
 	// Webhooks are set before any job can end, so that no event is missed.

@@ -1,8 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
+	"errors"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 	"stagedoor/http/media"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state/blobs"
+	"stagedoor/state/journal"
+	"stagedoor/state/journal/postgres"
 	"stagedoor/state/ownership"
 )
 
@@ -25,17 +28,18 @@ func maxContent(mebibytes int) int64 {
 	return int64(mebibytes) << 20
 }
 
-// storage has the content: in the data directory, in one of all gateways of a database or, if nothing is to be kept, in
-// one that is gone with the process.
+// storage has the content: in the data directory, in the database of a cluster, in a directory of all its gateways or,
+// if nothing is to be kept, in a directory that is gone with the process.
 type storage struct {
 	content *blobs.Store
-	scratch string // for uploads under way
-	remove  string // the directory to remove at the end; "": none
+	scratch string          // for uploads under way
+	remove  string          // the directory to remove at the end; "": none
+	rows    *postgres.Files // the content, if it is in a database
 }
 
-// openStorage opens the content in a directory, or in the data directory if content is empty.
-func openStorage(data, content string, most int64) (*storage, error) {
-	s := &storage{}
+// openStorage opens the content for a gateway whose state is in store.
+func openStorage(ctx context.Context, c *config.Config, store journal.Store) (*storage, error) {
+	s, data := &storage{}, c.Data
 	if data == "memory" {
 		dir, err := os.MkdirTemp("", "stagedoor-")
 		if err != nil {
@@ -46,13 +50,41 @@ func openStorage(data, content string, most int64) (*storage, error) {
 	s.scratch = filepath.Join(data, "scratch")
 	err := ownership.MkdirAll(s.scratch, 0o700)
 	if err == nil {
-		s.content, err = blobs.Open(cmp.Or(content, filepath.Join(data, "content")), most, time.Now())
+		var backend blobs.Backend
+		if backend, err = s.openBackend(ctx, c.Cluster.Files, filepath.Join(data, "content"), store); err == nil {
+			s.content, err = blobs.New(backend, maxContent(c.Limits.ContentMiB), time.Now())
+		}
 	}
 	if err != nil {
 		s.close()
 		return nil, datadir.Unavailable(err)
 	}
 	return s, nil
+}
+
+// openBackend opens the place of the contents: a directory that all gateways have, if one is configured, or else the
+// database of the state, or else a directory of this gateway's own.
+func (s *storage) openBackend(ctx context.Context, common, own string, store journal.Store) (blobs.Backend, error) {
+	shared := datadir.SharedStore(store)
+	switch {
+	case common != "":
+		return blobs.Directory(common, true)
+	case shared == nil:
+		return blobs.Directory(own, false)
+	}
+	var err error
+	if s.rows, err = shared.Files(ctx); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(own); errors.Is(err, fs.ErrNotExist) {
+		return s.rows, nil
+	}
+	// A gateway whose state was moved into the database, or of a version that kept files outside it.
+	before, err := blobs.Directory(own, false)
+	if err == nil {
+		err = blobs.Move(before, s.rows, time.Now())
+	}
+	return s.rows, err
 }
 
 // sweep removes what has expired.
@@ -62,7 +94,13 @@ func (s *storage) sweep() error {
 }
 
 func (s *storage) close() {
-	if s != nil && s.remove != "" {
+	if s == nil {
+		return
+	}
+	if s.rows != nil {
+		s.rows.Close()
+	}
+	if s.remove != "" {
 		_ = os.RemoveAll(s.remove) // the program ends, so an error has no use
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"stagedoor/cmd/stagedoor/config"
 	"stagedoor/state/blobs"
+	"stagedoor/state/journal"
 )
 
 func TestContentIsBoundedBySettings(t *testing.T) {
@@ -20,7 +21,9 @@ func TestContentIsBoundedBySettings(t *testing.T) {
 			t.Errorf("content_mib %d is %d bytes, want %d", mebibytes, got, want)
 		}
 	}
-	s, err := openStorage(t.TempDir(), "", maxContent(1))
+	c := config.Default()
+	c.Data, c.Limits.ContentMiB = t.TempDir(), 1
+	s, err := openStorage(t.Context(), c, journal.NewMemory())
 	if err != nil {
 		t.Fatal(err)
 	}

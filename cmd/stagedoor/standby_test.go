@@ -40,12 +40,12 @@ type pair struct {
 func (p *pair) start(name string, standby bool) *program {
 	p.t.Helper()
 	file := p.file(name)
-	text := fmt.Sprintf("data: %s\ncluster: {store: %q, node: %s, standby: %t, files: %s}\nlisten: 127.0.0.1:0\n"+
+	text := fmt.Sprintf("data: %s\ncluster: {store: %q, node: %s, standby: %t}\nlisten: 127.0.0.1:0\n"+
 		"telemetry: {metrics: {prometheus: true}}\n"+
 		"providers:\n  s: {shape: sandbox}\n  v: {shape: videos, base_url: %q, api_keys: [k]}\n"+
 		"models:\n  m: {targets: [{provider: s, model: m}]}\n"+
 		"  paid: {targets: [{provider: s, model: m}], price: {input: 10, output: 100}}\n  video: {targets: [{provider: v, model: video-2}]}\n",
-		filepath.Join(p.dir, name), p.database.URL(), name, !p.alone, filepath.Join(p.dir, "files"), p.upstream+"/v1")
+		filepath.Join(p.dir, name), p.database.URL(), name, !p.alone, p.upstream+"/v1")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		p.t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestAStandbyTakesOverFromAKilledGateway(t *testing.T) {
 		t.Errorf("a revoked key is answered %d", got)
 	}
 	if code, _ := second.get(strings.TrimPrefix(picture.Data[0].URL, first.URL), ""); code != http.StatusOK {
-		t.Errorf("a picture in the directory that both have is answered %d", code)
+		t.Errorf("a picture that the first one has made is answered %d", code)
 	}
 	if _, text := second.get("/metrics", ""); !strings.Contains(text, "stagedoor_cluster_lease_seconds") {
 		t.Error("the metrics do not have the lease")

@@ -167,13 +167,7 @@ func noSuchPart() *dialogue.Error {
 		"Range: the content has no such part").About("Range")
 }
 
-// contentFile is an open blob.
-type contentFile interface {
-	io.ReadSeeker
-	io.Closer
-}
-
-func (c *Content) openContent(r *http.Request) (contentFile, blobs.Info, error) {
+func (c *Content) openContent(r *http.Request) (io.ReadSeekCloser, blobs.Info, error) {
 	name, _, _ := strings.Cut(r.PathValue("name"), ".")
 	query := r.URL.Query()
 	id, expires := blobs.ID(name), query.Get("expires")
@@ -181,10 +175,14 @@ func (c *Content) openContent(r *http.Request) (contentFile, blobs.Info, error) 
 		return nil, blobs.Info{}, contentNotFound()
 	}
 	file, info, err := c.store.Open(id, c.now())
-	if errors.Is(err, blobs.ErrNotFound) {
+	switch {
+	case errors.Is(err, blobs.ErrNotFound):
 		return nil, info, contentNotFound()
+	case err != nil:
+		return nil, info, dialogue.Unavailable("storage_unavailable", "the picture cannot be read at the moment",
+			5*time.Second, err)
 	}
-	return file, info, err
+	return file, info, nil
 }
 
 func contentNotFound() *dialogue.Error {

@@ -7,13 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"maps"
 	"sync"
 	"time"
 
-	"stagedoor/state/ownership"
 	"stagedoor/state/share"
 )
 
@@ -25,6 +22,8 @@ var (
 	ErrTooLarge = errors.New("blob is too large")
 	// ErrNotFound: there is none with this id, or none any more.
 	ErrNotFound = errors.New("no such blob")
+	// ErrUnavailable: a shared backend cannot be reached.
+	ErrUnavailable = errors.New("the blobs cannot be reached")
 )
 
 // ID names a blob: 128 random bits.
@@ -50,9 +49,10 @@ func OwnerTag(owner string) string {
 // where its share is smaller. It fits one video of the largest size.
 const leastContent = 100 << 20
 
-// Store keeps blobs in a directory of its own. Safe for concurrent use.
+// Store keeps blobs in a Backend, within bounds. It counts what is there in memory, and what other processes have put
+// since the last Sweep only once it is asked for. Safe for concurrent use.
 type Store struct {
-	dir string
+	backend Backend
 
 	room  *share.Pool // bytes of blobs, and of those being written
 	files *share.Pool // blobs, and those being written
@@ -61,135 +61,190 @@ type Store struct {
 	blobs map[ID]Info
 }
 
-// Open reads the directory, made if it is missing, and removes what was left
-// half-written or has expired by now. max bounds the bytes of all blobs, of which one
-// owner may have its share.
+// readersMayTake is the time for which an expired blob of a shared backend stays for readers that have begun. A file in
+// a directory of one's own stays as long as it is open.
+const readersMayTake = 10 * time.Minute
+
+// Open returns a Store in a directory that no other process uses; see New.
 func Open(dir string, max int64, now time.Time) (*Store, error) {
-	if err := ownership.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	entries, err := os.ReadDir(dir)
+	d, err := Directory(dir, false)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, room: share.New(share.Content, max, leastContent), files: share.New(share.Files, 0, 1), blobs: make(map[ID]Info)}
-	for _, e := range entries {
-		// A file may be gone by now if another process that has the directory is about to end.
-		if err := s.adopt(e, now); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-	}
-	return s, nil
+	return New(d, max, now)
 }
 
-// adopt takes over a file of an earlier process. What has no name of a blob is
-// not this store's, except for its own temporary files.
-func (s *Store) adopt(e os.DirEntry, now time.Time) error {
-	path := filepath.Join(s.dir, e.Name())
-	if half, _ := filepath.Match(halfPattern, e.Name()); half {
-		return os.Remove(path)
+// New returns a Store of the blobs in a backend, from which it removes what was left half-written or has expired. max
+// bounds the bytes of all blobs, of which one owner may have its share.
+func New(b Backend, max int64, now time.Time) (*Store, error) {
+	s := &Store{backend: b, room: share.New(share.Content, max, leastContent), files: share.New(share.Files, 0, 1),
+		blobs: make(map[ID]Info)}
+	if err := errors.Join(b.Tidy(now), s.refresh()); err != nil {
+		return nil, err
 	}
-	info, ok := parseName(e.Name())
-	if !ok || !e.Type().IsRegular() {
-		return nil
-	}
-	if !now.Before(info.Expires) {
-		return os.Remove(path)
-	}
-	stat, err := e.Info()
+	_, err := s.removeExpired(now)
+	return s, err
+}
+
+// refresh makes the index that of the backend. A blob that this process puts or deletes meanwhile is not touched.
+func (s *Store) refresh() error {
+	s.mu.Lock()
+	before := maps.Clone(s.blobs)
+	s.mu.Unlock()
+	all, err := s.backend.List()
 	if err != nil {
 		return err
 	}
-	info.Size = stat.Size()
-	s.blobs[info.ID] = info
-	s.room.Adopt(info.Owner, info.Size)
-	s.files.Adopt(info.Owner, 1)
+	for _, info := range all {
+		if _, known := before[info.ID]; !known {
+			s.adopt(info)
+		}
+		delete(before, info.ID)
+	}
+	for id := range before {
+		s.forget(id)
+	}
 	return nil
 }
 
-// Put keeps what r brings, at most limit bytes, until expires. It counts for an owner.
-// When it returns without an error, the blob survives a crash. Errors are ErrTooLarge,
-// ErrFull, a *share.Refused if the owner's share is used up, or what r or the disk says;
-// nothing is left behind then.
-func (s *Store) Put(owner string, r io.Reader, mediaType string, limit int64, expires time.Time) (Info, error) {
-	info := Info{ID: newID(), MediaType: mediaType, Expires: expires.Truncate(time.Second), Owner: OwnerTag(owner)}
-	name, ok := info.name()
-	if !ok {
-		return Info{}, fmt.Errorf("media type %q cannot be kept", mediaType)
-	}
-	if err := s.files.Take(info.Owner, 1); err != nil {
-		return Info{}, refusal(err)
-	}
-	file, err := os.CreateTemp(s.dir, halfPattern)
-	if err != nil {
-		s.files.Give(info.Owner, 1)
-		return Info{}, err
-	}
-	w := &writer{room: s.room, files: s.files, owner: info.Owner, file: file, limit: limit}
-	if err = ownership.File(file); err == nil {
-		err = w.fill(r)
-	}
-	if err != nil {
-		return Info{}, w.discard(err)
-	}
-	if err := os.Rename(file.Name(), filepath.Join(s.dir, name)); err != nil {
-		return Info{}, w.discard(err)
-	}
-	info.Size = w.n
+// adopt counts a blob that is there, unless it is known.
+func (s *Store) adopt(info Info) {
 	s.mu.Lock()
-	s.blobs[info.ID] = info
-	s.mu.Unlock()
-	if err := syncDir(s.dir); err != nil {
-		return Info{}, errors.Join(err, s.Delete(info.ID))
+	defer s.mu.Unlock()
+	if _, known := s.blobs[info.ID]; !known {
+		s.blobs[info.ID] = info
+		s.room.Adopt(info.Owner, info.Size)
+		s.files.Adopt(info.Owner, 1)
 	}
-	return info, nil
 }
 
-// Open opens a blob for reading; the caller closes the file.
-func (s *Store) Open(id ID, now time.Time) (*os.File, Info, error) {
+// forget takes a blob out of the index, and reports whether it was in it.
+func (s *Store) forget(id ID) (Info, bool) {
 	s.mu.Lock()
-	info, ok := s.blobs[id]
-	s.mu.Unlock()
-	if !ok || !now.Before(info.Expires) {
-		return nil, Info{}, ErrNotFound
-	}
-	name, _ := info.name()
-	file, err := os.Open(filepath.Join(s.dir, name))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, Info{}, ErrNotFound // it was removed meanwhile
-	}
-	return file, info, err
-}
-
-// Delete removes a blob. One that is not there is no error. Readers that have it
-// open read on.
-func (s *Store) Delete(id ID) error {
-	s.mu.Lock()
+	defer s.mu.Unlock()
 	info, ok := s.blobs[id]
 	if ok {
 		delete(s.blobs, id)
 		s.room.Give(info.Owner, info.Size)
 		s.files.Give(info.Owner, 1)
 	}
-	s.mu.Unlock()
-	if !ok {
-		return nil
-	}
-	name, _ := info.name()
-	if err := os.Remove(filepath.Join(s.dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return nil
+	return info, ok
 }
 
-// Sweep removes what has expired and tells how many blobs that were. It only
-// frees space: what has expired is not found from that moment on.
+// find returns a blob of the index, or else one that another process has put.
+func (s *Store) find(id ID) (Info, error) {
+	s.mu.Lock()
+	info, ok := s.blobs[id]
+	s.mu.Unlock()
+	switch {
+	case ok:
+		return info, nil
+	case !s.backend.Shared():
+		return info, ErrNotFound
+	}
+	info, err := s.backend.Find(id)
+	if err == nil {
+		s.adopt(info)
+	}
+	return info, err
+}
+
+// Put keeps what r brings, at most limit bytes, until expires. It counts for an owner.
+// When it returns without an error, the blob survives a crash. Errors are ErrTooLarge,
+// ErrFull, a *share.Refused if the owner's share is used up, or what r or the backend says;
+// nothing is left behind then.
+func (s *Store) Put(owner string, r io.Reader, mediaType string, limit int64, expires time.Time) (Info, error) {
+	info := Info{ID: newID(), MediaType: mediaType, Expires: expires.Truncate(time.Second), Owner: OwnerTag(owner)}
+	if _, ok := info.name(); !ok {
+		return Info{}, fmt.Errorf("media type %q cannot be kept", mediaType)
+	}
+	if err := s.files.Take(info.Owner, 1); err != nil {
+		return Info{}, refusal(err)
+	}
+	w := &writer{room: s.room, owner: info.Owner, limit: limit}
+	if err := s.fill(w, r, info); err != nil {
+		s.room.Give(info.Owner, w.n)
+		s.files.Give(info.Owner, 1)
+		return Info{}, err
+	}
+	info.Size = w.n
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, listed := s.blobs[info.ID]; listed { // by refresh, which has counted it, too
+		s.room.Give(info.Owner, w.n)
+		s.files.Give(info.Owner, 1)
+	}
+	s.blobs[info.ID] = info
+	return info, nil
+}
+
+// fill writes a blob whole, or nothing of it.
+func (s *Store) fill(w *writer, r io.Reader, info Info) error {
+	to, err := s.backend.Create(info)
+	if err != nil {
+		return err
+	}
+	w.Writer = to
+	if _, err := io.Copy(w, r); err != nil {
+		return errors.Join(err, to.Discard())
+	}
+	return to.Finish()
+}
+
+// Open opens a blob for reading; the caller closes it.
+func (s *Store) Open(id ID, now time.Time) (io.ReadSeekCloser, Info, error) {
+	info, err := s.find(id)
+	if err == nil && !now.Before(info.Expires) {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return nil, Info{}, err
+	}
+	content, err := s.backend.Open(info)
+	if errors.Is(err, ErrNotFound) {
+		s.forget(id) // it was removed meanwhile
+	}
+	return content, info, err
+}
+
+// Delete removes a blob. One that is not there is no error. Readers that have a file of a directory open read on.
+func (s *Store) Delete(id ID) error {
+	info, err := s.find(id)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if _, mine := s.forget(id); !mine {
+		return nil // another call removes it
+	}
+	return s.backend.Remove(info)
+}
+
+// Sweep removes what has expired and tells how many blobs that were. It only frees space: what has expired is not found
+// from that moment on. It also finds out what other processes have put and removed.
 func (s *Store) Sweep(now time.Time) (int, error) {
+	if s.backend.Shared() {
+		if err := errors.Join(s.backend.Tidy(now), s.refresh()); err != nil {
+			return 0, err
+		}
+		now = now.Add(-readersMayTake)
+	}
+	return s.removeExpired(now)
+}
+
+func (s *Store) removeExpired(now time.Time) (int, error) {
 	return s.deleteEach(func(i Info) bool { return !now.Before(i.Expires) })
 }
 
 // DeleteOwner removes all blobs of an owner, for the erasure of a user.
 func (s *Store) DeleteOwner(owner string) error {
+	if s.backend.Shared() {
+		if err := s.refresh(); err != nil {
+			return err
+		}
+	}
 	tag := OwnerTag(owner)
 	_, err := s.deleteEach(func(i Info) bool { return i.Owner == tag })
 	return err
@@ -247,12 +302,4 @@ func newID() ID {
 	var b [16]byte
 	rand.Read(b[:])
 	return ID(hex.EncodeToString(b[:]))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

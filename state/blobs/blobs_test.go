@@ -106,6 +106,49 @@ func TestBlobsSurviveTheProcess(t *testing.T) {
 	}
 }
 
+// Processes that have mounted one directory find what the others have put, and leave what they are writing alone.
+func TestStoresOfASharedDirectoryFindEachOthersBlobs(t *testing.T) {
+	dir := t.TempDir()
+	var both []*blobs.Store
+	for range 2 {
+		d, err := blobs.Directory(dir, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := blobs.New(d, 1<<20, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		both = append(both, s)
+	}
+	young, old := filepath.Join(dir, "half-1"), filepath.Join(dir, "half-2")
+	for _, path := range []string{young, old} {
+		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chtimes(old, time.Time{}, time.Now().Add(-2*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	first, second := put(t, both[0], "first", time.Hour), put(t, both[0], "second", time.Hour)
+	if got, err := read(t, both[1], first.ID, now); got != "first" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := both[1].Sweep(time.Now()); err != nil || both[1].Used() != int64(len("firstsecond")) {
+		t.Errorf("%d bytes, %v", both[1].Used(), err)
+	}
+	if err := both[1].Delete(second.ID); err != nil {
+		t.Fatal(err)
+	}
+	_, err := read(t, both[0], second.ID, now)
+	if used := both[0].Used(); !errors.Is(err, blobs.ErrNotFound) || used != int64(len("first")) {
+		t.Errorf("one that the other process has deleted: %v, %d bytes", err, used)
+	}
+	if left := names(t, dir); len(left) != 2 || left[1] != filepath.Base(young) {
+		t.Errorf("left %v", left)
+	}
+}
+
 func TestTheStoreIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, 20)

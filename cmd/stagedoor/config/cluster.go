@@ -11,7 +11,7 @@ type Cluster struct {
 	Store   Secret `yaml:"store" doc:"URL of a Postgres database for the state; default: $STAGEDOOR_CLUSTER_STORE"`
 	Node    string `yaml:"node" doc:"name of this gateway in that database; default: the host's name"`
 	Standby bool   `yaml:"standby" doc:"wait while another gateway uses that database, and take over when it ends"`
-	Files   string `yaml:"files" doc:"directory for pictures and uploads that both gateways have; default: in the data directory"`
+	Files   string `yaml:"files" doc:"directory for pictures and uploads that all mount; default: the database"`
 }
 
 // clusterStore is the variable that names the database where the file does not. A URL has a password in it, which is

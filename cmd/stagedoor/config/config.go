@@ -95,7 +95,7 @@ type Process struct {
 	Requests        int `yaml:"requests" doc:"requests under way at a time, more are answered 503; 0: by the memory, at most 20000"`
 	BodyMiB         int `yaml:"body_mib" doc:"mebibytes of request bodies held at a time, more are answered 503; 0: by the memory"`
 	Watchers        int `yaml:"watchers" doc:"event streams, WebSockets and long polls at a time, more are answered 503; 0: by the memory, at most 4096"`
-	ContentMiB      int `yaml:"content_mib" doc:"mebibytes on disk of pictures that clients have addresses of, for 60 minutes, and of uploads for videos, more are answered 503; 0: any amount"`
+	ContentMiB      int `yaml:"content_mib" doc:"mebibytes of pictures that clients have addresses of, for 60 minutes, and of uploads for videos, more are answered 503; 0: any amount"`
 	ContentFiles    int `yaml:"content_files" doc:"number of these pictures and uploads, more are answered 503; 0: any number"`
 	StoredResponses int `yaml:"stored_responses" doc:"responses that one user, or key without a user, may have stored, more are answered 403; 0: any number"`
 	Conversations   int `yaml:"conversations" doc:"conversations that one user, or key without a user, may keep, more are answered 403; 0: any number"`

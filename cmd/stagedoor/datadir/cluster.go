@@ -48,6 +48,8 @@ type Shared interface {
 	Leaving() <-chan struct{}
 	// Silent returns the time since the database last answered.
 	Silent() time.Duration
+	// Files returns the pictures and uploads in the database, which the caller closes.
+	Files(ctx context.Context) (*postgres.Files, error)
 }
 
 // SharedStore returns a store of OpenStore as Shared, or nil if it is not in a database.
