@@ -211,8 +211,8 @@ func (u *unfinishedFile) flush() error {
 	if len(u.part) == 0 {
 		return nil
 	}
-	_, err := u.files.exec("INSERT INTO stagedoor.file_part (id, part, value) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
-		string(u.info.ID), (u.size-1)/filePart, u.part)
+	_, err := u.files.exec(`INSERT INTO stagedoor.file_part (id, part, value) VALUES ($1, $2, $3)
+		ON CONFLICT DO NOTHING`, string(u.info.ID), (u.size-1)/filePart, u.part)
 	u.part = u.part[:0]
 	return err
 }

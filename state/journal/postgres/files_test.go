@@ -83,7 +83,8 @@ func TestAFileIsReadWholeAndInPartsOnEveryNode(t *testing.T) {
 		content := randomBytes(size)
 		info := putFile(t, a, "anna", content)
 		r, found, err := b.Open(info.ID, time.Now())
-		if err != nil || found.Size != int64(size) || found.MediaType != "image/png" || !found.Expires.Equal(info.Expires) {
+		if err != nil || found.Size != int64(size) || found.MediaType != "image/png" ||
+			!found.Expires.Equal(info.Expires) {
 			t.Fatalf("%d bytes: %+v, %v", size, found, err)
 		}
 		if _, err := r.Seek(int64(size/2), io.SeekStart); err != nil {
@@ -104,10 +105,12 @@ func TestAFileIsReadWholeAndInPartsOnEveryNode(t *testing.T) {
 func TestAFileThatIsNotWrittenWholeLeavesNothing(t *testing.T) {
 	a, b, backend := openFiles(t, 4<<20, &network{})
 	half := io.MultiReader(bytes.NewReader(randomBytes(3<<19)), iotest.ErrReader(io.ErrUnexpectedEOF))
-	if _, err := a.Put("anna", half, "image/png", 1<<30, time.Now().Add(time.Hour)); !errors.Is(err, io.ErrUnexpectedEOF) {
+	soon := time.Now().Add(time.Hour)
+	if _, err := a.Put("anna", half, "image/png", 1<<30, soon); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a reader that fails: %v", err)
 	}
-	if _, err := a.Put("anna", bytes.NewReader(randomBytes(3<<20)), "image/png", 1<<30, time.Now().Add(time.Hour)); !errors.Is(err, blobs.ErrFull) {
+	much := bytes.NewReader(randomBytes(3 << 20))
+	if _, err := a.Put("anna", much, "image/png", 1<<30, soon); !errors.Is(err, blobs.ErrFull) {
 		t.Errorf("more than an owner may have: %v", err)
 	}
 	if n := number(t, "SELECT count(*) FROM stagedoor.file_part"); n != 0 || a.Used() != 0 {
@@ -202,13 +205,13 @@ func TestFilesSurviveConnectionsThatBreak(t *testing.T) {
 	n := &network{}
 	a, b, _ := openFiles(t, 1<<30, n)
 	n.lossy.Store(true)
-	content, kept := randomBytes(2<<20+5), 0
+	content, kept, soon := randomBytes(2<<20+5), 0, time.Now().Add(time.Hour)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	for i := range 4 {
 		wg.Go(func() {
 			for range 4 {
-				info, err := a.Put(strconv.Itoa(i), bytes.NewReader(content), "image/png", 1<<30, time.Now().Add(time.Hour))
+				info, err := a.Put(strconv.Itoa(i), bytes.NewReader(content), "image/png", 1<<30, soon)
 				if err != nil {
 					continue // it was refused, and says so
 				}
@@ -227,7 +230,7 @@ func TestFilesSurviveConnectionsThatBreak(t *testing.T) {
 		t.Errorf("%d connections broke, %d files were put", broken, kept)
 	}
 	n.cut.Store(true)
-	if _, err := a.Put("anna", strings.NewReader("x"), "image/png", 9, time.Now().Add(time.Hour)); !errors.Is(err, blobs.ErrUnavailable) {
+	if _, err := a.Put("anna", strings.NewReader("x"), "image/png", 9, soon); !errors.Is(err, blobs.ErrUnavailable) {
 		t.Errorf("without a database: %v", err)
 	}
 }
