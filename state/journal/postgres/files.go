@@ -21,7 +21,7 @@ var filesSQL string
 const (
 	// filePart is the size of the rows of a file. A file that is written has one in memory.
 	filePart = 1 << 20
-	// fileWindow is what a reader has of a file in memory. It divides filePart.
+	// fileWindow is the part of a file that a reader has in memory. It divides filePart.
 	fileWindow = 256 << 10
 	// fileConnections bounds those for files, so that long transfers do not keep a node from its log.
 	fileConnections = 2
