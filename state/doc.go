@@ -1,8 +1,8 @@
 // Package state keeps the records of the gateway. This package is the core, which knows no table but its own small
-// facts: transactions, the writer, loading, sweeping, verification, ids and time. The tables are in the packages
-// beside it, and each of them is a Module: state/identity (users, keys, OAuth), state/money (accounts and the ledger)
-// and state/work (stored responses, video jobs, deliveries). They do not import each other; state/schema lists them.
-// go-memdb is the index over hot records, and package journal below it is the truth.
+// facts and the audit log: transactions, the writer, loading, sweeping, verification, ids and time. The tables are in
+// the packages beside it, and each of them is a Module: state/identity (users, keys, OAuth), state/money (accounts
+// and the ledger) and state/work (stored responses, video jobs, deliveries). They do not import each other;
+// state/schema lists them. go-memdb is the index over hot records, and package journal below it is the truth.
 //
 // # Usage
 //

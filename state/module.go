@@ -33,6 +33,7 @@ type Registration struct {
 	table interface {
 		durableTable() journal.Table
 		schema() *memdb.TableSchema
+		audited() bool
 		decoder
 	}
 	loaded    func(*State)
@@ -44,6 +45,9 @@ type Registration struct {
 
 // Table returns the durable table of a registration.
 func (r Registration) Table() journal.Table { return r.table.durableTable() }
+
+// Audited reports whether changes of the table's records are in the audit log.
+func (r Registration) Audited() bool { return r.table.audited() }
 
 // Hooks keep figures beside a table up to date and say how its rows leave. A hook that is nil does nothing. Where a
 // hook is given a row before and after a change, before is nil for a new row and after is nil for a removed one.

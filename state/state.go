@@ -40,6 +40,9 @@ type State struct {
 	giveUp    context.CancelFunc
 
 	groups, again, commands atomic.Uint64
+
+	auditKeep    atomic.Int64 // a time.Duration; see KeepAudit
+	auditRecords atomic.Int64
 }
 
 // Open reads the tables of the modules from store into memory and starts the writer. The store stays the caller's and
@@ -78,7 +81,7 @@ func newState(store journal.Store, now func() time.Time, modules []Module) *Stat
 
 // registrations returns the tables of this package and then those of the modules.
 func (s *State) registrations() []Registration {
-	all := []Registration{Register(&facts, Hooks[fact]{Loaded: (*State).restoreClock})}
+	all := []Registration{Register(&facts, Hooks[fact]{Loaded: (*State).restoreClock, Sweep: sweepAudit})}
 	for _, m := range s.modules {
 		all = append(all, m.Tables...)
 	}

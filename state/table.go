@@ -25,6 +25,8 @@ type Table[R any] struct {
 	// Expires returns the time from which a record may be swept, or the zero time for a record that stays. The records
 	// of a table without it stay.
 	Expires func(*R) time.Time
+	// Audit, if set, has changes of the records recorded in the audit log.
+	Audit *Audit[R]
 	// Indexes are those beside the one by id. Each costs 500 bytes and 10 µs a row.
 	Indexes map[string]Index[R]
 }
@@ -60,6 +62,8 @@ const byExpiry = "expires"
 func (t *Table[R]) name() string { return string(t.Name) }
 
 func (t *Table[R]) durableTable() journal.Table { return t.Name }
+
+func (t *Table[R]) audited() bool { return t.Audit != nil }
 
 func (t *Table[R]) schema() *memdb.TableSchema {
 	indexes := map[string]*memdb.IndexSchema{
@@ -231,6 +235,15 @@ func (t *Table[R]) Expired(v View, limit int) []*Row[R] {
 	return found
 }
 
+// hasExpired reports whether a row may be swept at a time.
+func (t *Table[R]) hasExpired(r *Row[R], now time.Time) bool {
+	if t.Expires == nil {
+		return false
+	}
+	at := t.Expires(&r.Rec)
+	return !at.IsZero() && !now.Before(at)
+}
+
 // sweep removes at most limit expired rows and returns how many.
 func (t *Table[R]) sweep(tx *Tx, limit int) int {
 	expired := t.Expired(tx.View(), limit)
@@ -256,6 +269,9 @@ func (t *Table[R]) Put(tx *Tx, rec R) error {
 		after.rev = rev + 1
 	}
 	tx.write(change)
+	if t.Audit != nil {
+		tx.auditRow(t, record{t.Name, id}, change)
+	}
 	tx.expect(t.Name, id, rev)
 	tx.Op(journal.Op{Kind: journal.Put, Table: t.Name, Key: []byte(id), Value: value})
 	return nil
@@ -271,7 +287,11 @@ func (t *Table[R]) marshal(rec *R) ([]byte, error) {
 // Remove deletes a row as part of the running command.
 func (t *Table[R]) Remove(tx *Tx, r *Row[R]) {
 	id := t.ID(&r.Rec)
-	tx.write(change{table: t.name(), before: r})
+	change := change{table: t.name(), before: r}
+	tx.write(change)
+	if t.Audit != nil && !t.hasExpired(r, tx.now) { // an expired record has no effect, so its removal is no change
+		tx.auditRow(t, record{t.Name, id}, change)
+	}
 	tx.expect(t.Name, id, r.rev)
 	tx.Op(journal.Op{Kind: journal.Delete, Table: t.Name, Key: []byte(id)})
 }

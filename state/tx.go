@@ -26,6 +26,9 @@ type Tx struct {
 	onCommit []func()
 	batch    journal.Batch
 	touched  map[record]struct{}
+	actor    *Actor // nil: the gateway itself
+	audit    []unaudited
+	audited  map[record]int // indexes of audit
 
 	// Of the group so far.
 	batches []journal.Batch
@@ -70,6 +73,7 @@ func (tx *Tx) run(cmd func(*Tx) error) error {
 		}
 	}
 	tx.batch, tx.log, tx.onCommit = journal.Batch{}, tx.log[:0], nil
+	tx.actor, tx.audit, tx.audited = nil, nil, nil
 	clear(tx.touched)
 	return err
 }
@@ -80,7 +84,10 @@ func (tx *Tx) try(cmd func(*Tx) error) (err error) {
 			err = &PanicError{Value: r, Stack: debug.Stack()}
 		}
 	}()
-	return cmd(tx)
+	if err := cmd(tx); err != nil || len(tx.audit) == 0 {
+		return err
+	}
+	return tx.writeAudit()
 }
 
 // undo takes the running command's changes back, last first.

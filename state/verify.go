@@ -50,7 +50,10 @@ func (v *Verifier) Report(format string, args ...any) {
 // and the result has what was found until then.
 func Verify(ctx context.Context, store journal.Store, modules ...Module) (result Verification, err error) {
 	v := &Verifier{result: &result}
-	checks := map[journal.Table]func(journal.Record) error{}
+	checks := map[journal.Table]func(journal.Record) error{journal.Audit: func(r journal.Record) error {
+		_, err := decodeAudit(r)
+		return err
+	}}
 	for _, m := range modules {
 		for t, check := range m.Checks {
 			checks[t] = check
@@ -70,6 +73,7 @@ func Verify(ctx context.Context, store journal.Store, modules ...Module) (result
 		return result, ctx.Err()
 	}
 	v.State = s
+	v.checkAudit()
 	for _, m := range modules {
 		if m.Verify == nil {
 			continue

@@ -72,6 +72,7 @@ func Submit(s *State, cmd func(*Tx) error, done func(error)) error {
 // request is a command that waits for its turn and then for its commit.
 type request struct {
 	cmd   func(*Tx) error
+	actor *Actor // of the caller's context
 	phase atomic.Int32
 	err   error
 	// err is set when done is closed or answer is called, of which a request has one.
@@ -95,7 +96,7 @@ const (
 )
 
 func (s *State) do(ctx context.Context, cmd func(*Tx) error) error {
-	r := &request{cmd: cmd, done: make(chan struct{})}
+	r := &request{cmd: cmd, actor: actorIn(ctx), done: make(chan struct{})}
 	if err := s.enqueue(ctx, r); err != nil {
 		return err
 	}
@@ -253,7 +254,7 @@ func (s *State) take(tx *Tx, group []*request, r *request) []*request {
 // decide runs the command of a request.
 func (s *State) decide(tx *Tx, r *request) {
 	if r.err = s.Err(); r.err == nil {
-		tx.now = s.now()
+		tx.now, tx.actor = s.now(), r.actor
 		r.err = tx.run(r.cmd)
 	}
 }

@@ -117,7 +117,7 @@ func (a *account) handle(m message) {
 	case *releasing:
 		a.core.release(m.hold, m.reason, m.receipt, nil)
 	case *adjusting:
-		m.answer(a.retryWithNewCredits(func() error { return a.core.adjust(m.amount, m.reason, m.once, m) }))
+		m.answer(a.retryWithNewCredits(func() error { return a.core.adjust(m, m) }))
 	case *balanceAsk:
 		a.refresh()
 		m.Resolve(Balance{Credits: a.core.credits, Spent: a.core.spent, Held: a.core.held + a.core.debits}, nil)

@@ -274,7 +274,7 @@ func (c *Client) Credit(ctx context.Context, account string, amount int64, reaso
 // money.ErrInsufficient if it would take money that is spent or held.
 func (c *Client) Adjust(ctx context.Context, account string, amount int64, reason string) error {
 	return c.askAccount(ctx, account, func(pid *actor.PID) error {
-		_, err := kit.Ask(ctx, c.system, pid, &adjusting{amount: amount, reason: reason})
+		_, err := kit.Ask(ctx, c.system, pid, &adjusting{amount: amount, reason: reason, by: state.ActorOf(ctx)})
 		return err
 	})
 }

@@ -68,7 +68,8 @@ type op struct {
 	amount  int64
 	extra   int64 // for Settle, what is held beyond the hold until the charge is durable; may be negative
 	reason  string
-	once    string // of an adjustment; see money.Payment
+	once    string       // of an adjustment; see money.Payment
+	by      *state.Actor // of an adjustment
 	receipt *money.Receipt
 	waiter  waiter // nil if no caller waits
 }
@@ -297,7 +298,8 @@ func (h *hold) merge(r *money.Receipt) *money.Receipt {
 
 // adjust corrects the credits. Money that is taken is unavailable at once. Money that is
 // given can be spent when it is durable.
-func (c *core) adjust(amount int64, reason, once string, w waiter) error {
+func (c *core) adjust(m *adjusting, w waiter) error {
+	amount := m.amount
 	if amount < 0 {
 		if err := validAmount(-amount); err != nil {
 			return err
@@ -307,7 +309,7 @@ func (c *core) adjust(amount int64, reason, once string, w waiter) error {
 		}
 		c.debits -= amount
 	}
-	c.push(op{kind: money.Adjust, amount: amount, reason: reason, once: once, waiter: w})
+	c.push(op{kind: money.Adjust, amount: amount, reason: m.reason, once: m.once, by: &m.by, waiter: w})
 	return errPending
 }
 
@@ -411,7 +413,8 @@ func postings(to []money.Posting, batch []op) []money.Posting {
 	to = slices.Grow(to, len(batch))[:len(batch)]
 	for i := range batch {
 		o := &batch[i]
-		to[i] = money.Posting{Kind: o.kind, Amount: o.amount, Reason: o.reason, Once: o.once, Receipt: o.receipt}
+		to[i] = money.Posting{Kind: o.kind, Amount: o.amount, Reason: o.reason, Once: o.once, By: o.by,
+			Receipt: o.receipt}
 		if o.hold != nil {
 			to[i].Hold, to[i].Held, to[i].Began = o.hold.id, o.hold.amount, o.hold.began
 		}

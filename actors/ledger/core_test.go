@@ -134,8 +134,8 @@ func coreNeverOverdraws(rt *rapid.T) {
 		"release": func(rt *rapid.T) { c.release(pick(rt), "refused", nil, nil) },
 		"adjust": func(rt *rapid.T) {
 			a := wait()
-			if err := c.adjust(rapid.Int64Range(-200, 200).Draw(rt, "by"), "correction", "", a); !errors.Is(err,
-				errPending) {
+			m := &adjusting{amount: rapid.Int64Range(-200, 200).Draw(rt, "by"), reason: "correction"}
+			if err := c.adjust(m, a); !errors.Is(err, errPending) {
 				a.done(err)
 			}
 		},

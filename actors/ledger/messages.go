@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"stagedoor/actors/kit"
+	"stagedoor/state"
 	"stagedoor/state/money"
 )
 
@@ -89,6 +90,7 @@ type adjusting struct {
 	amount int64
 	reason string
 	once   string
+	by     state.Actor
 }
 
 type balanceAsk struct{ kit.Reply[Balance] }

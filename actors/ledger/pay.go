@@ -39,7 +39,8 @@ func (c *Client) Pay(ctx context.Context, p Payment) (again bool, err error) {
 	}
 	if p.Amount < 0 {
 		return false, c.askAccount(ctx, p.Account, func(pid *actor.PID) error {
-			_, err := kit.Ask(ctx, c.system, pid, &adjusting{amount: p.Amount, reason: p.Reason, once: p.Once})
+			m := &adjusting{amount: p.Amount, reason: p.Reason, once: p.Once, by: state.ActorOf(ctx)}
+			_, err := kit.Ask(ctx, c.system, pid, m)
 			return err
 		})
 	}

@@ -42,6 +42,9 @@ func (c *Client) Approve(ctx context.Context, a Approval) (code string, err erro
 		if err != nil {
 			return err
 		}
+		if u, ok := identity.FindUser(tx.View(), a.User); ok {
+			actAsUser(tx, &u)
+		}
 		before := identity.ListGrants(tx.View(), a.User, app.ID)
 		if err := a.permitted(tx.View(), app, before); err != nil {
 			return err

@@ -195,10 +195,12 @@ func (c *Client) UseLink(ctx context.Context, secret, username, password string)
 		u.Password = hash
 		if l.User != 0 {
 			u.Epoch++
+			actAsUser(tx, &u)
 			return userOf(u), identity.PutUser(tx, u)
 		}
 		u.Username, u.Email, u.Status, u.Group = username, l.Email, identity.UserActive, l.Group
 		u.Admin = l.First || l.Admin
+		actAsUser(tx, &u)
 		u, err = identity.AddUser(tx, u)
 		return userOf(u), err
 	})

@@ -28,6 +28,7 @@ type (
 		kit.Reply[struct{}]
 		ctx    context.Context
 		client *hashedCredentials // the client that must be authenticated first, or nil
+		app    string             // the name of the client, once it is authenticated
 		run    func(*state.Tx) error
 		// refusal is the reply of a command that refuses and still changes something.
 		refusal error
@@ -66,6 +67,11 @@ func (m *deciding) execute(tx *state.Tx) error {
 	if m.ctx.Err() != nil {
 		return context.Cause(m.ctx) // the caller has left
 	}
+	actor := state.ActorOf(m.ctx)
+	if m.client != nil {
+		actor = actor.As(state.ActorApp, m.app)
+	}
+	tx.ActAs(actor)
 	err := m.run(tx)
 	if k, ok := err.(*keptRefusal); ok {
 		m.refusal = k.refusal

@@ -16,7 +16,7 @@ func TestOnlyTheLastRunOfACommandAnswers(t *testing.T) {
 		return next
 	}}
 	for range 2 {
-		if err := m.execute(nil); err != nil {
+		if err := m.execute(new(state.Tx)); err != nil {
 			t.Fatal(err)
 		}
 	}

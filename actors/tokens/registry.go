@@ -35,10 +35,12 @@ func (r *registry) Receive(c actor.Context) {
 // client cannot use up the code of another.
 func (r *registry) decide(m *deciding) {
 	if m.client != nil {
-		if _, err := r.authenticate(m.client); err != nil {
+		app, err := r.authenticate(m.client)
+		if err != nil {
 			m.Resolve(struct{}{}, err)
 			return
 		}
+		m.app = app.Name
 	}
 	if err := state.Submit(r.state, m.execute, m.done); err != nil {
 		m.Resolve(struct{}{}, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strconv"
 	"time"
 
 	"stagedoor/state"
@@ -52,7 +53,22 @@ func (c *Client) admitLogin(ctx context.Context, l Login) (identity.User, error)
 	case errors.Is(err, ErrLogin):
 		ended = failed
 	}
+	if errors.Is(err, ErrLogin) || errors.Is(err, ErrUserDisabled) {
+		c.recordFailure(ctx, &u, err)
+	}
 	return u, err
+}
+
+// recordFailure writes a failed login to the audit log. It names only users that exist, because people type passwords
+// into the field of the name.
+func (c *Client) recordFailure(ctx context.Context, u *identity.User, refusal error) {
+	target := state.Target{Kind: "user", Name: u.Username}
+	if u.ID != 0 {
+		target.ID = strconv.FormatInt(u.ID, 10)
+	}
+	if err := identity.RecordFailedSignIn(ctx, c.state, target, refusal.Error()); err != nil {
+		c.system.Logger().Warn("the audit log lacks a failed login", "cause", err)
+	}
 }
 
 // checkLogin checks the password. It takes the same time for a wrong password and an unknown user.
@@ -81,6 +97,7 @@ func (c *Client) openSession(ctx context.Context, checked identity.User, from Se
 		if !ok || u.Password != checked.Password || !u.Active() {
 			return Session{}, ErrLogin
 		}
+		actAsUser(tx, &u)
 		return addSession(tx, u, state.HashSecret(cookie), c.config.Session, from, c.random)
 	})
 	if err != nil {
@@ -88,6 +105,9 @@ func (c *Client) openSession(ctx context.Context, checked identity.User, from Se
 	}
 	return cookie, s, nil
 }
+
+// actAsUser has the rest of a command recorded under a user who has proved who it is.
+func actAsUser(tx *state.Tx, u *identity.User) { tx.ActAs(tx.Actor().As(state.ActorUser, u.Username)) }
 
 func addSession(tx *state.Tx, u identity.User, hash state.Hash, lifetime time.Duration, from Sender,
 	random io.Reader) (Session, error) {

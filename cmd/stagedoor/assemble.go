@@ -272,6 +272,7 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 		inForce.Telemetry, inForce.Videos = before.Telemetry, before.Videos
 	}
 	g.requests.Limit(requestLimits(&inForce)) // by the data directory that is in use, not by the one in the file
+	g.state.KeepAudit(time.Duration(c.Audit.Keep), int64(c.Audit.Records))
 	g.runtime.Webhooks().Configure(c.Endpoints())
 	fixedKeys := c.FixedKeys()
 	g.auth.SetFixed(fixedKeys)

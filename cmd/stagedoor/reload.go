@@ -18,6 +18,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"stagedoor/cmd/stagedoor/config"
+	"stagedoor/state"
 )
 
 // settleTime must pass without a change before a file is read, because editors write
@@ -167,6 +168,9 @@ func (a *app) retry(ctx context.Context, g *gateway, o *overrides) {
 // Mistakes are logged unless they are the known ones.
 func (a *app) reconfigure(ctx context.Context, g *gateway, o *overrides, known []string) error {
 	before := g.config.Load()
+	if state.ActorOf(ctx).Kind == state.ActorGateway { // the API of administration sets another actor
+		ctx = state.WithActor(ctx, state.Actor{Kind: state.ActorConfiguration})
+	}
 	c, err := o.loadWithData(a.Env)
 	if err == nil && len(c.Keys)+len(c.Providers)+len(c.Models) == 0 {
 		err = errVacant
@@ -189,7 +193,15 @@ func (a *app) reconfigure(ctx context.Context, g *gateway, o *overrides, known [
 	case err != nil:
 		g.logger.Error("configuration unchanged", "cause", err)
 	default:
-		g.logger.Info("configuration read again", "changed", strings.Join(config.Changed(before, g.config.Load()), " "),
+		changed := config.Changed(before, g.config.Load())
+		if len(changed) > 0 {
+			err := g.state.RecordAudit(ctx, state.AuditEvent{Action: "configuration.change",
+				Target: state.Target{Kind: "configuration"}, After: state.Fields{"settings": changed}})
+			if err != nil {
+				g.logger.Warn("the audit log lacks a change of the configuration", "settings", changed, "cause", err)
+			}
+		}
+		g.logger.Info("configuration read again", "changed", strings.Join(changed, " "),
 			"catalog", g.runtime.Catalog().Pricing().List.Version, "providers", len(c.Providers), "models",
 			len(c.Models),
 			"keys", len(c.Keys))

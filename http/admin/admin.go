@@ -18,6 +18,7 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 
 	"stagedoor/http/adminapi"
+	"stagedoor/http/auth"
 	"stagedoor/http/envelope"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
@@ -66,7 +67,7 @@ func Serve(ctx context.Context, l net.Listener, s *state.State, api *adminapi.AP
 func Handler(s *state.State, api *adminapi.API, recordings *Recordings) http.Handler {
 	mux := http.NewServeMux()
 	if recordings != nil {
-		recordings.routes(mux)
+		recordings.routes(mux, s)
 	}
 	mux.Handle(adminapi.Prefix+"/", api.Handler())
 	mux.HandleFunc("PUT /token", handleSetToken(s))
@@ -83,7 +84,7 @@ func Handler(s *state.State, api *adminapi.API, recordings *Recordings) http.Han
 		}
 		writeReply(w, k, identity.CreateKeyOfUser(r.Context(), s, k))
 	})
-	return mux
+	return auth.Acting(state.ActorControlSocket, auth.ViaCommand, mux.ServeHTTP)
 }
 
 // readBody decodes the JSON body of r into v. Member names are case-sensitive: "Hash" is not hash.

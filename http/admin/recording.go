@@ -12,6 +12,8 @@ import (
 
 	"stagedoor/actors/recording"
 	"stagedoor/providers/dialogue"
+	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 // Limits of a recording: its duration, and its size in bytes.
@@ -29,15 +31,28 @@ type Recordings struct {
 	Key func(id string) error
 }
 
-func (rs *Recordings) routes(mux *http.ServeMux) {
-	mux.HandleFunc("POST /recordings/{key}", rs.record)
+func (rs *Recordings) routes(mux *http.ServeMux, s *state.State) {
+	mux.HandleFunc("POST /recordings/{key}", func(w http.ResponseWriter, r *http.Request) { rs.record(w, r, s) })
 	mux.HandleFunc("DELETE /recordings/{key}", func(w http.ResponseWriter, r *http.Request) {
-		writeReply(w, map[string]bool{"stopped": rs.Recorder.Stop(r.PathValue("key"))}, nil)
+		stopped := rs.Recorder.Stop(r.PathValue("key"))
+		var err error
+		if stopped {
+			err = auditRecording(r, s, "recording.stop", nil)
+		}
+		writeReply(w, map[string]bool{"stopped": stopped}, err)
 	})
 }
 
+// auditRecording writes to the audit log that the recording of a key was started or stopped.
+func auditRecording(r *http.Request, s *state.State, action string, fields state.Fields) error {
+	id := r.PathValue("key")
+	k, _ := identity.FindKey(s.View(), id) // keys of the configuration file have no record
+	return s.RecordAudit(r.Context(), state.AuditEvent{Action: action,
+		Target: state.Target{Kind: "key", ID: id, Name: k.Name}, After: fields})
+}
+
 // record handles POST /recordings/{key} and streams the recording.
-func (rs *Recordings) record(w http.ResponseWriter, r *http.Request) {
+func (rs *Recordings) record(w http.ResponseWriter, r *http.Request, s *state.State) {
 	key := r.PathValue("key")
 	d, err := time.ParseDuration(r.URL.Query().Get("for"))
 	if err != nil || d <= 0 || d > MaxRecordingTime {
@@ -57,6 +72,11 @@ func (rs *Recordings) record(w http.ResponseWriter, r *http.Request) {
 	rec, err := rs.Recorder.Start(key)
 	if err != nil {
 		writeReply(w, nil, &operatorError{http.StatusConflict, err.Error(), err})
+		return
+	}
+	if err := auditRecording(r, s, "recording.start", state.Fields{"for": d.String(), "bytes": size}); err != nil {
+		rs.Recorder.Stop(key)
+		writeReply(w, nil, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/jsonl")

@@ -11,6 +11,7 @@ import (
 
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/tokens"
+	"stagedoor/http/auth"
 	"stagedoor/http/envelope"
 	httpflow "stagedoor/http/flow"
 	"stagedoor/http/settings"
@@ -82,21 +83,25 @@ func (a *API) Routes(handle func(pattern string, h http.HandlerFunc)) {
 	for i := range a.routes {
 		rt := &a.routes[i]
 		handle(rt.method+" "+Prefix+rt.path,
-			a.Guard.requireToken(func(w http.ResponseWriter, r *http.Request) { a.serve(rt, w, r) }))
+			auth.Acting(state.ActorAdminToken, auth.ViaAPI, a.Guard.requireToken(a.handler(rt))))
 	}
 	handle("GET "+descriptionPath, a.Guard.serveIfEnabled(a.serveDescription))
 }
 
-// Handler serves the API without requiring a token. It is for callers that are trusted already,
-// because they can open the control socket.
+// Handler serves the API without requiring a token. It is for commands, which are trusted already, because they can
+// open the control socket or the data directory. The caller wraps it in auth.Acting.
 func (a *API) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for i := range a.routes {
 		rt := &a.routes[i]
-		mux.HandleFunc(rt.method+" "+Prefix+rt.path, func(w http.ResponseWriter, r *http.Request) { a.serve(rt, w, r) })
+		mux.HandleFunc(rt.method+" "+Prefix+rt.path, a.handler(rt))
 	}
 	mux.HandleFunc("GET "+descriptionPath, a.serveDescription)
 	return mux
+}
+
+func (a *API) handler(rt *route) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { a.serve(rt, w, r) }
 }
 
 // serve reads a request, runs the route's handler and writes its reply or error as JSON.

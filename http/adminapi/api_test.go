@@ -381,6 +381,9 @@ func TestEveryRouteAnswersAsDescribed(t *testing.T) {
 	if b.call("GET", "/apps/1", "").get("disabled") == nil {
 		t.Error("a deleted app is not disabled")
 	}
+	b.want(b.call("GET", "/audit?limit=1&action=app.remove", ""), 200, "data", "[]")
+	b.want(b.call("GET", "/audit?action=code.change&target="+first, ""), 200, "data.0.action", "code.change",
+		"data.0.changes.0.field", "cancelled", "data.0.changes.0.before", "<nil>", "next", "<nil>")
 	b.tryFlow()
 	for _, rt := range b.api.routes {
 		if !b.served[rt.method+" "+rt.path] {

@@ -22,15 +22,14 @@ const failuresPerMinute = 10
 // use.
 type Guard struct {
 	fixed    atomic.Pointer[state.Hash] // hash of the token in the configuration; nil if there is none
-	made     func() (state.Hash, bool)  // hash of the token that a command has created
+	state    *state.State
 	now      func() time.Time
 	attempts *auth.Attempts
 }
 
 // NewGuard returns a Guard that reads the token created by command from s for every request.
 func NewGuard(s *state.State, now func() time.Time) *Guard {
-	return &Guard{made: func() (state.Hash, bool) { return identity.FindAdminToken(s.View()) }, now: now,
-		attempts: auth.NewAttempts(failuresPerMinute)}
+	return &Guard{state: s, now: now, attempts: auth.NewAttempts(failuresPerMinute)}
 }
 
 // SetToken replaces the token of the configuration at once. An empty token removes it.
@@ -74,7 +73,7 @@ func (g *Guard) tokens() (hashes [2]state.Hash, on bool) {
 	if fixed != nil {
 		hashes[0] = *fixed
 	}
-	made, ok := g.made()
+	made, ok := identity.FindAdminToken(g.state.View())
 	if ok {
 		hashes[1] = made
 	}
@@ -101,6 +100,10 @@ func (g *Guard) checkToken(r *http.Request) *dialogue.Error {
 		return dialogue.TooManyFailures("too_many_invalid_tokens",
 			"too many wrong tokens came from this address, try again later", wait)
 	}
+	ctx := r.Context()
+	ctx = state.WithActor(ctx, state.ActorOf(ctx).As(state.ActorVisitor, ""))
+	// The request is refused in any case, so that an error of the store is no reason to answer otherwise.
+	_ = identity.RecordFailedSignIn(ctx, g.state, state.Target{Kind: "admin_token"}, "wrong token")
 	return unauthorized("invalid_admin_token", "wrong admin token; gateway keys are not accepted here")
 }
 

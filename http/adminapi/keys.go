@@ -192,7 +192,7 @@ func (c *requestContext) revokeKey() (any, error) {
 // routes returns the table of all routes.
 func routes() []route {
 	return slices.Concat(userRoutes, invitationRoutes, groupRoutes, keyRoutes, accountRoutes, codeRoutes, appRoutes,
-		receiptRoutes, usageRoutes, flowRoutes, settingsRoutes)
+		receiptRoutes, usageRoutes, flowRoutes, settingsRoutes, auditRoutes)
 }
 
 // Parameters that every list accepts.

@@ -29,6 +29,8 @@ func (s schemas) schema(t reflect.Type) map[string]any {
 		return map[string]any{}
 	case t.Kind() == reflect.Map:
 		return map[string]any{"type": "object", "additionalProperties": s.schema(t.Elem())}
+	case t.Kind() == reflect.Interface:
+		return map[string]any{} // any value
 	case t.Kind() == reflect.Pointer:
 		return orNull(s.schema(t.Elem()))
 	case t.Kind() == reflect.Slice:

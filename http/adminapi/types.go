@@ -324,6 +324,39 @@ type AppSecret struct {
 	Secret string `json:"client_secret" doc:"shown only here"`
 }
 
+// Change shows one entry of the audit log.
+type Change struct {
+	ID      int64         `json:"id" doc:"1, 2, ... without gaps"`
+	Time    time.Time     `json:"time"`
+	Actor   ChangeActor   `json:"actor"`
+	Action  string        `json:"action" doc:"such as key.create, user.change and sign_in"`
+	Target  ChangeTarget  `json:"target"`
+	Changes []FieldChange `json:"changes" doc:"the fields that differ; secrets are shown as hidden"`
+}
+
+// ChangeActor shows who made a change, and how.
+type ChangeActor struct {
+	Kind    string `json:"kind" enum:"user,admin_token,control_socket,command,configuration,app,visitor,gateway"`
+	Name    string `json:"name" doc:"of the user or the app"`
+	Via     string `json:"via" doc:"page, api, oauth or command; empty: the gateway itself"`
+	Address string `json:"address" doc:"of the client"`
+	Request string `json:"request_id"`
+}
+
+// ChangeTarget shows what was changed.
+type ChangeTarget struct {
+	Kind string `json:"kind"`
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+// FieldChange shows a field before and after a change.
+type FieldChange struct {
+	Field  string `json:"field"`
+	Before any    `json:"before" doc:"null: there was none"`
+	After  any    `json:"after" doc:"null: there is none any more"`
+}
+
 // Receipt shows what a request cost and how the cost was calculated.
 type Receipt struct {
 	Request  string `json:"request_id"`

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"stagedoor/actors/tokens"
+	"stagedoor/http/auth"
 	"stagedoor/providers/fields"
 )
 
@@ -48,7 +49,7 @@ func (s *Service) registerApp(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	n.Owner = owner.ID
-	secret, a, err := s.options.Registry.RegisterApp(r.Context(), n)
+	secret, a, err := s.options.Registry.RegisterApp(auth.AsUser(r, owner.Username).Context(), n)
 	if err != nil {
 		s.writeRegistrationError(w, r, err)
 		return

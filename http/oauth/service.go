@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"stagedoor/actors/tokens"
+	"stagedoor/http/auth"
 	"stagedoor/http/web/browser"
+	"stagedoor/state"
 )
 
 // Auto is the meaning of the parameter auto_authorize=true. The operator configures it.
@@ -90,7 +92,10 @@ type Service struct {
 func New(o Options) *Service { return &Service{options: o, metadata: buildMetadata(o.Issuer)} }
 
 // Routes calls handle once for each route with its pattern and handler.
-func (s *Service) Routes(handle func(pattern string, h http.HandlerFunc)) {
+func (s *Service) Routes(to func(pattern string, h http.HandlerFunc)) {
+	handle := func(pattern string, h http.HandlerFunc) {
+		to(pattern, auth.Acting(state.ActorVisitor, auth.ViaOAuth, h))
+	}
 	handle("POST "+pathApps, s.registerApp)
 	handle("GET "+pathAuthorize, s.authorize)
 	handle("GET "+pathSignIn, s.signInPage)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"stagedoor/actors/tokens"
+	"stagedoor/http/auth"
 	"stagedoor/http/web/browser"
 	"stagedoor/http/web/pages"
 	"stagedoor/state"
@@ -232,6 +233,7 @@ func (s *Service) redeem(w http.ResponseWriter, r *http.Request) {
 		s.writePage(w, r, http.StatusForbidden, failureForeign)
 		return
 	}
+	r = auth.AsUser(r, t.account.Username)
 	code := strings.TrimSpace(form.get("code"))
 	if t.forAnotherAccount() && form.get("confirm") != t.account.Username {
 		s.writeTopUpProblem(w, r, t, http.StatusUnprocessableEntity, code,

@@ -25,14 +25,22 @@ func SetAdminToken(ctx context.Context, s *state.State, h state.Hash) error {
 		if h == (state.Hash{}) {
 			return fmt.Errorf("%w: an empty admin token", state.ErrInvalid)
 		}
+		tx.Audit(adminTokenEvent("admin_token.create"))
 		return tx.PutFact(adminToken, h[:])
 	})
+}
+
+func adminTokenEvent(action string) state.AuditEvent {
+	return state.AuditEvent{Action: action, Target: state.Target{Kind: "admin_token"}}
 }
 
 // RemoveAdminToken removes the admin token if there is one.
 func RemoveAdminToken(ctx context.Context, s *state.State) error {
 	return state.Run(ctx, s, func(tx *state.Tx) error {
-		tx.RemoveFact(adminToken)
+		if _, found := FindAdminToken(tx.View()); found {
+			tx.Audit(adminTokenEvent("admin_token.remove"))
+			tx.RemoveFact(adminToken)
+		}
 		return nil
 	})
 }

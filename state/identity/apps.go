@@ -3,6 +3,7 @@ package identity
 import (
 	"fmt"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"stagedoor/state"
@@ -54,6 +55,12 @@ const (
 var apps = state.Table[App]{
 	Name: journal.App,
 	ID:   func(a *App) string { return state.NumberID(a.ID) },
+	Audit: &state.Audit[App]{Kind: "app", Describe: func(v state.View, a *App) (state.Target, state.Fields) {
+		u, _ := FindUser(v, a.Owner)
+		return state.Target{ID: strconv.FormatInt(a.ID, 10), Name: a.Name}, state.Fields{"name": a.Name,
+			"description": a.Description, "owner": u.Username, "redirect_uri": a.RedirectURI, "disabled": a.Disabled,
+			"secret": state.Hidden(a.Secret[:]), "previous_secret_until": a.PreviousUntil}
+	}},
 	Indexes: map[string]state.Index[App]{
 		byClient:     {Unique: true, Key: func(a *App) []byte { return state.TextKey(a.ClientID) }},
 		byOwningUser: {Key: func(a *App) []byte { return state.NumberKey(a.Owner) }},

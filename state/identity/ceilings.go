@@ -26,6 +26,12 @@ type Ceiling struct {
 // Limit returns the ceiling's budget.
 func (c *Ceiling) Limit() budget.Budget { return budget.Budget{Amount: c.Budget, Window: c.Window} }
 
+// describe adds the ceiling to what the audit log shows of its user or group.
+func (c *Ceiling) describe(f state.Fields) {
+	f["scopes"], f["models"], f["budget"], f["budget_window"] = c.Scopes, c.Models, c.Budget, c.Window
+	f["create_keys"] = !c.NoKeys
+}
+
 // Restricts reports whether the ceiling restricts anything.
 func (c *Ceiling) Restricts() bool {
 	return c.Scopes != nil || c.Models != nil || c.Budget != 0 || c.NoKeys

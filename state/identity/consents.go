@@ -3,6 +3,7 @@ package identity
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"stagedoor/state"
@@ -64,6 +65,16 @@ var consents = state.Table[Consent]{
 	Name:    journal.Consent,
 	ID:      func(c *Consent) string { return consentID(c.User, c.App) },
 	Expires: func(c *Consent) time.Time { return c.Expires },
+	Audit: &state.Audit[Consent]{Kind: "consent",
+		Describe: func(v state.View, c *Consent) (state.Target, state.Fields) {
+			u, _ := FindUser(v, c.User)
+			a, _ := FindApp(v, c.App)
+			given := make([]string, len(c.Given))
+			for i, g := range c.Given {
+				given[i] = g.RedirectURI + ": " + strings.Join(g.Scopes, " ")
+			}
+			return state.Target{Name: a.Name}, state.Fields{"user": u.Username, "app": a.Name, "given": given}
+		}},
 }
 
 func consentID(user, app int64) string { return state.NumberID(user) + "." + state.NumberID(app) }

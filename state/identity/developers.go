@@ -20,6 +20,11 @@ type DeveloperToken struct {
 var developers = state.Table[DeveloperToken]{
 	Name: journal.Developer,
 	ID:   func(d *DeveloperToken) string { return d.ID },
+	Audit: &state.Audit[DeveloperToken]{Kind: "developer_token",
+		Describe: func(v state.View, d *DeveloperToken) (state.Target, state.Fields) {
+			u, _ := FindUser(v, d.User)
+			return state.Target{Name: d.Name}, state.Fields{"user": u.Username, "name": d.Name, "revoked": d.Revoked}
+		}},
 	Indexes: map[string]state.Index[DeveloperToken]{
 		state.ByHash: state.HashIndex(developerHash),
 		byUser:       {Key: func(d *DeveloperToken) []byte { return state.NumberKey(d.User) }},

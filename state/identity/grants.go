@@ -81,6 +81,13 @@ var grants = state.Table[Grant]{
 	Name:    journal.Grant,
 	ID:      func(g *Grant) string { return g.ID },
 	Expires: func(g *Grant) time.Time { return g.Expires },
+	// A new access or refresh token of a grant allows nothing that the grant did not allow, so it is not recorded.
+	Audit: &state.Audit[Grant]{Kind: "grant", Describe: func(v state.View, g *Grant) (state.Target, state.Fields) {
+		u, _ := FindUser(v, g.User)
+		a, _ := FindApp(v, g.App)
+		return state.Target{Name: a.Name}, state.Fields{"user": u.Username, "app": a.Name, "scopes": g.Scopes,
+			"redirect_uri": g.RedirectURI, "revoked": g.Revoked, "reason": g.Reason}
+	}},
 	Indexes: map[string]state.Index[Grant]{
 		state.ByHash: state.HashIndex(grantFamily),
 		// The order is user, app, time. Revoked grants are left out.

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"stagedoor/state"
@@ -38,6 +39,11 @@ func (g *Group) Scope() budget.Scope {
 var groups = state.Table[Group]{
 	Name: journal.Group,
 	ID:   func(g *Group) string { return state.NumberID(g.ID) },
+	Audit: &state.Audit[Group]{Kind: "group", Describe: func(_ state.View, g *Group) (state.Target, state.Fields) {
+		f := state.Fields{"name": g.Name}
+		g.Ceiling.describe(f)
+		return state.Target{ID: strconv.FormatInt(g.ID, 10), Name: g.Name}, f
+	}},
 	Indexes: map[string]state.Index[Group]{
 		byName: {Unique: true, Key: func(g *Group) []byte { return lowerKey(g.Name) }},
 	},

@@ -127,6 +127,13 @@ func (k *Key) check() error {
 var keys = state.Table[Key]{
 	Name: journal.Key,
 	ID:   func(k *Key) string { return k.ID },
+	Audit: &state.Audit[Key]{Kind: "key", Describe: func(_ state.View, k *Key) (state.Target, state.Fields) {
+		return state.Target{Name: k.Name}, state.Fields{"name": k.Name, "user": k.User, "scopes": k.Scopes,
+			"models": k.Models, "rpm": k.Limits.RPM, "tpm": k.Limits.TPM, "concurrency": k.Limits.Concurrency,
+			"budget": k.Budget, "budget_window": k.Window, "allow_ips": k.AllowIPs, "on_disconnect": k.OnDisconnect,
+			"enabled": k.Enabled, "disabled_by": k.DisabledBy, "expires": k.Expires, "revoked": k.Revoked,
+			"secret": state.Hidden(k.Hash[:])}
+	}},
 	// The keyring finds them by hash and by user.
 }
 

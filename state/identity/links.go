@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"time"
 
 	"stagedoor/state"
@@ -35,6 +36,13 @@ var links = state.Table[Link]{
 	Name:    journal.Link,
 	ID:      func(l *Link) string { return l.ID },
 	Expires: func(l *Link) time.Time { return l.Expires },
+	Audit: &state.Audit[Link]{Kind: "link", Describe: func(v state.View, l *Link) (state.Target, state.Fields) {
+		u, _ := FindUser(v, l.User)
+		g, _ := FindGroup(v, l.Group)
+		return state.Target{Name: cmp.Or(u.Username, l.Username)}, state.Fields{"user": u.Username, "first": l.First,
+			"username": l.Username, "email": state.Hidden(l.Email), "admin": l.Admin, "group": g.Name,
+			"expires": l.Expires}
+	}},
 	Indexes: map[string]state.Index[Link]{state.ByHash: state.HashIndex(linkHash)},
 }
 

@@ -33,6 +33,11 @@ var sessions = state.Table[Session]{
 	Name:    journal.Session,
 	ID:      func(s *Session) string { return s.ID },
 	Expires: func(s *Session) time.Time { return s.Expires },
+	Audit: &state.Audit[Session]{Kind: "session", Create: "sign_in", Remove: "sign_out",
+		Describe: func(v state.View, s *Session) (state.Target, state.Fields) {
+			u, _ := FindUser(v, s.User)
+			return state.Target{Name: u.Username}, state.Fields{"expires": s.Expires}
+		}},
 	Indexes: map[string]state.Index[Session]{
 		state.ByHash: state.HashIndex(sessionHash),
 		byUser:       {Key: func(s *Session) []byte { return state.NumberKey(s.User) }},

@@ -3,6 +3,7 @@ package identity
 import (
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"time"
 
@@ -76,6 +77,14 @@ const byName = "name"
 var users = state.Table[User]{
 	Name: journal.User,
 	ID:   func(u *User) string { return state.NumberID(u.ID) },
+	Audit: &state.Audit[User]{Kind: "user", Describe: func(v state.View, u *User) (state.Target, state.Fields) {
+		g, _ := FindGroup(v, u.Group)
+		// The email address is hidden, because erasing a user erases it, and records of the log stay.
+		f := state.Fields{"username": u.Username, "email": state.Hidden(u.Email), "admin": u.Admin, "group": g.Name,
+			"password": state.Hidden(u.Password), "active": u.Active(), "session_epoch": u.Epoch, "erased": u.Erased}
+		u.Ceiling.describe(f)
+		return state.Target{ID: strconv.FormatInt(u.ID, 10), Name: u.Username}, f
+	}},
 	Indexes: map[string]state.Index[User]{
 		byName:  {Unique: true, Key: func(u *User) []byte { return lowerKey(u.Username) }},
 		byGroup: membership,

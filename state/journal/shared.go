@@ -123,7 +123,7 @@ func (e *BehindError) Error() string {
 func (e *BehindError) Unwrap() error { return ErrDecideAgain }
 
 // cold are the tables that nodes do not keep in memory. Their records are not in entries.
-var cold = [...]Table{Ledger, Body, Event, Receipt, ByHash, Folded, ReplyBody}
+var cold = [...]Table{Ledger, Body, Event, Receipt, ByHash, Folded, ReplyBody, Audit}
 
 // Hot reports whether nodes keep the table in memory, so that the entries of a shared log have its changes.
 func (t Table) Hot() bool { return !slices.Contains(cold[:], t) }

@@ -50,11 +50,13 @@ const (
 	ReplyBody Table = "replybody" // their bodies, by the same: cold
 
 	Compaction Table = "compaction" // makers of compacted conversations, by the hash of owner and conversation
+
+	Audit Table = "audit" // changes by people, commands and programs, by sequence: cold, append-only
 )
 
 var tables = [...]Table{Meta, User, Key, App, Grant, Token, Session, Ledger, Balance, Job, Response, Body, Event, Idem,
 	Developer, Consent, Hold, Receipt, Redeem, Spend, Usage, Folded, Payment, Delivery, ByHash, Group, Gone,
-	Conversation, Reply, ReplyBody, Compaction, Link}
+	Conversation, Reply, ReplyBody, Compaction, Link, Audit}
 
 // Tables returns every table.
 func Tables() []Table { return append([]Table(nil), tables[:]...) }

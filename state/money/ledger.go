@@ -70,6 +70,8 @@ type Posting struct {
 	Reason string
 	// Once, if not empty, is the idempotency key of a Credit or Adjust. See Payment.
 	Once string
+	// By is the actor of a Credit or Adjust, or nil for that of the command.
+	By *state.Actor
 	// Receipt is required for Begin, Settle and Release. Account, hold, amounts, end reason and
 	// times are filled in, in a copy.
 	Receipt *Receipt
@@ -197,6 +199,12 @@ func (p *poster) changeCredits(what *Posting) (uint64, error) {
 	if what.Amount < 0 && !p.account.canHold(-what.Amount) {
 		return 0, fmt.Errorf("take %d of account %s: %w", -what.Amount, p.account.ID, ErrInsufficient)
 	}
+	p.tx.Audit(state.AuditEvent{
+		Actor: what.By, Action: "account." + string(what.Kind),
+		Target: state.Target{Kind: "account", ID: p.account.ID},
+		Before: state.Fields{"credits": p.account.Credits},
+		After:  state.Fields{"credits": sum, "reason": what.Reason},
+	})
 	p.account.Credits = sum
 	return p.appendEntry(Entry{Kind: what.Kind, Amount: what.Amount, Reason: what.Reason}, nil), nil
 }

@@ -82,6 +82,11 @@ var redeemCodes = state.Table[RedeemCode]{
 	Name:    journal.Redeem,
 	ID:      func(c *RedeemCode) string { return c.ID },
 	Expires: (*RedeemCode).sweepTime,
+	Audit: &state.Audit[RedeemCode]{Kind: "code",
+		Describe: func(_ state.View, c *RedeemCode) (state.Target, state.Fields) {
+			return state.Target{}, state.Fields{"amount": c.Amount, "minted_by": c.MintedBy, "expires": c.Expires,
+				"used_by": c.UsedBy, "used": c.Used, "cancelled": c.Cancelled}
+		}},
 	Indexes: map[string]state.Index[RedeemCode]{
 		byCode: {Unique: true, Key: func(c *RedeemCode) []byte { return c.Hash[:] }},
 	},

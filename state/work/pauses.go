@@ -30,11 +30,21 @@ func PauseProvider(tx *state.Tx, provider string) error {
 	if _, paused := tx.View().Fact(name); paused {
 		return nil
 	}
+	tx.Audit(pauseEvent("provider.pause", provider))
 	return tx.PutTimeFact(name, tx.Now())
 }
 
+func pauseEvent(action, provider string) state.AuditEvent {
+	return state.AuditEvent{Action: action, Target: state.Target{Kind: "provider", ID: provider}}
+}
+
 // EndPause removes the pause of a provider, if there is one.
-func EndPause(tx *state.Tx, provider string) { tx.RemoveFact(pausePrefix + provider) }
+func EndPause(tx *state.Tx, provider string) {
+	if _, paused := FindPause(tx.View(), provider); paused {
+		tx.Audit(pauseEvent("provider.resume", provider))
+		tx.RemoveFact(pausePrefix + provider)
+	}
+}
 
 // FindPause returns the pause of a provider, if it is paused.
 func FindPause(v state.View, provider string) (p Pause, found bool) {

@@ -43,7 +43,7 @@ beside it.`,
 				hash = state.Hash{}
 			}
 			err := o.Use(func(running *admin.Client) error { return running.SetAdminToken(c.Context(), hash) },
-				func(s *state.State) error { return admin.SetToken(c.Context(), s, hash) })
+				func(s *state.State) error { return admin.SetToken(datadir.AsCommand(c.Context()), s, hash) })
 			if err != nil {
 				return err
 			}

@@ -19,6 +19,7 @@ import (
 	"stagedoor/cmd/stagedoor/datadir"
 	"stagedoor/http/admin"
 	"stagedoor/http/adminapi"
+	"stagedoor/http/auth"
 	"stagedoor/state"
 )
 
@@ -45,7 +46,8 @@ func (a app) withNewAPI(ctx context.Context, o *datadir.Flags, use func(*adminap
 			api := adminapi.New(
 				adminapi.Options{Logger: quiet, State: s, Registry: registry, Ledger: money, Random: rand.Reader},
 			)
-			err = use(adminapi.NewInProcessClient(api.Handler()))
+			err = use(adminapi.NewInProcessClient(
+				auth.Acting(state.ActorCommand, auth.ViaCommand, api.Handler().ServeHTTP)))
 		}
 		return errors.Join(err, system.Stop(ctx))
 	})

@@ -19,6 +19,6 @@ func Commands(shared *cli.App) []*cobra.Command {
 	a := app{shared}
 	return []*cobra.Command{
 		a.keysCommand(), a.usersCommand(), a.groupsCommand(), a.appsCommand(), a.creditsCommand(), a.codesCommand(),
-		a.receiptsCommand(), a.usageCommand(), a.adminCommand(),
+		a.receiptsCommand(), a.usageCommand(), a.auditCommand(), a.adminCommand(),
 	}
 }

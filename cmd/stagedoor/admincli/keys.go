@@ -50,7 +50,7 @@ func (a app) withKeys(o *datadir.Flags, use func(keyStore) error) error {
 type directKeys struct{ *state.State }
 
 func (d directKeys) AddKey(ctx context.Context, k identity.Key) error {
-	return identity.CreateKeyOfUser(ctx, d.State, k)
+	return identity.CreateKeyOfUser(datadir.AsCommand(ctx), d.State, k)
 }
 
 // keyFlags are the flags of keys create and keys update.

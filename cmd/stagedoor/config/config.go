@@ -30,6 +30,7 @@ type Config struct {
 	Backups   Backups       `yaml:"backups" doc:"backups of the store while the gateway runs"`
 	Ledger    Ledger        `yaml:"ledger" doc:"the history of money"`
 	Requests  RequestLog    `yaml:"request_log" doc:"the log of requests, which is kept in the data directory"`
+	Audit     Audit         `yaml:"audit" doc:"the audit log, which says who has changed what"`
 	Catalog   Catalog       `yaml:"catalog" doc:"limits and prices of models that the file gives none"`
 	Aliases   Map[string]   `yaml:"aliases" doc:"further names of paths, for unmodified clients: /vendor: /imagegen; the longest counts"`
 	OAuth     OAuth         `yaml:"oauth" doc:"the authorization service for other people's apps"`
@@ -257,6 +258,7 @@ func Default() *Config {
 		Ledger:   defaultLedger,
 		Admin:    Admin{Configure: true},
 		Requests: defaultRequestLog,
+		Audit:    defaultAudit,
 		Catalog:  Catalog{Unknown: "serve"},
 		Videos:   defaultVideos,
 		OAuth: OAuth{AutoAuthorize: "login", CodeTTL: Duration(time.Minute),

@@ -20,7 +20,14 @@ type RequestLog struct {
 	MiB  int      `yaml:"mib" doc:"mebibytes of the log in the data directory; the oldest requests go first"`
 }
 
+// Audit bounds the audit log.
+type Audit struct {
+	Keep    Duration `yaml:"keep" doc:"how long a change stays in the audit log; 0: for ever"`
+	Records int      `yaml:"records" doc:"how many changes stay in the audit log; the oldest go first"`
+}
+
 var (
+	defaultAudit      = Audit{Keep: Duration(400 * 24 * time.Hour), Records: 500_000}
 	defaultRequestLog = RequestLog{Keep: Duration(30 * 24 * time.Hour), MiB: 1024}
 
 	defaultBackups = Backups{Every: Duration(15 * time.Minute), Keep: 4}
@@ -35,6 +42,9 @@ const (
 	minRequestKeep = Duration(time.Hour)
 	minRequestMiB  = 16
 	maxRequestMiB  = 1 << 20
+	minAuditKeep   = Duration(24 * time.Hour)
+	minAudit       = 1000
+	maxAudit       = 100_000_000
 )
 
 func (c *Config) checkState(d *decoder) {
@@ -53,6 +63,12 @@ func (c *Config) checkState(d *decoder) {
 	}
 	if k := c.Requests.Keep; k != 0 && k < minRequestKeep {
 		d.at("request_log.keep", "expected 1h or more, or 0: there is no log")
+	}
+	if k := c.Audit.Keep; k != 0 && k < minAuditKeep {
+		d.at("audit.keep", "expected 24h or more, or 0: for ever")
+	}
+	if n := c.Audit.Records; n < minAudit || n > maxAudit {
+		d.at("audit.records", "expected %d to %d", minAudit, maxAudit)
 	}
 	if m := c.Requests.MiB; m < minRequestMiB || m > maxRequestMiB {
 		d.at("request_log.mib", "expected %d to %d", minRequestMiB, maxRequestMiB)

@@ -4,6 +4,7 @@
 package datadir
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,6 +18,7 @@ import (
 	"stagedoor/cmd/stagedoor/cli"
 	"stagedoor/cmd/stagedoor/config"
 	"stagedoor/http/admin"
+	"stagedoor/http/auth"
 	"stagedoor/state"
 	"stagedoor/state/journal"
 	"stagedoor/state/schema"
@@ -129,6 +131,11 @@ func (f *Flags) Use(running func(*admin.Client) error, stopped func(*state.State
 	err = stopped(s)
 	s.Close()
 	return errors.Join(err, store.Close())
+}
+
+// AsCommand returns a context whose changes are recorded under a command that works on the data directory itself.
+func AsCommand(ctx context.Context) context.Context {
+	return state.WithActor(ctx, state.Actor{Kind: state.ActorCommand, Via: auth.ViaCommand})
 }
 
 // Socket returns the path of the socket at which a gateway on a data directory can be reached.

@@ -67,6 +67,7 @@ const (
 	placeAdminKeys place = "/admin/keys"
 	placeSpend     place = "/admin/spend"
 	placeCodes     place = "/admin/codes"
+	placeAudit     place = PathAudit
 	placeFlow      place = "/flow"
 	placeRequests  place = "/requests"
 	placeProviders place = "/flow/providers"
@@ -117,7 +118,7 @@ var navGroups = []struct {
 		[]navEntry{{placeFlow, "Flow", "flow"}, {placeRequests, "Requests", "list"},
 			{placeProviders, "Providers", "server"}, {placeUsers, "Users", "user"},
 			{placeGroups, "Groups", "users"}, {placeAdminKeys, "All keys", "key"}, {placeSpend, "Spend", "coins"},
-			{placeCodes, "Codes", "code"}, {placeActors, "Actors", "tree"}},
+			{placeCodes, "Codes", "code"}, {placeAudit, "Audit", "history"}, {placeActors, "Actors", "tree"}},
 	},
 }
 

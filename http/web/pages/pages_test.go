@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"stagedoor/state"
 	"stagedoor/state/money"
 )
 
@@ -105,6 +106,11 @@ func TestEveryPageIsDrawn(t *testing.T) {
 		"flow": &Flow{Desk: desk}, "one request": &FlowRequest{Desk: desk, ID: "<b>"},
 		"providers": &Providers{Desk: desk}, "actors": &Actors{Desk: desk},
 		"live": &Live{Desk: &desk, Token: "t", Models: []string{"<b>"}}, "live by key": &Live{},
+		"audit": &Audit{Desk: desk, Query: AuditSearch{Actor: "<b>", Before: 1}, More: 9, Rows: []AuditRow{{
+			state.AuditRecord{Actor: state.Actor{Name: "<b>", Request: "<b>"}, Action: "<b>.change",
+				Target:  state.Target{Kind: "user", ID: "<b>", Name: "<b>"},
+				Changes: []state.AuditChange{{Field: "<b>", Before: []byte(`"<b>"`), After: []byte(`{"<b>":1}`)}}}}}},
+		"no changes": &Audit{Desk: desk},
 		"codes": &Codes{Desk: desk, Codes: []Code{{Status: "open", Expires: at}, {Status: "used", Used: at,
 			UsedBy: "<b>"}}},
 	} {

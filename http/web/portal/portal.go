@@ -12,6 +12,7 @@ import (
 
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/tokens"
+	"stagedoor/http/auth"
 	httpflow "stagedoor/http/flow"
 	"stagedoor/http/live"
 	"stagedoor/http/web/browser"
@@ -74,7 +75,10 @@ const (
 )
 
 // Routes calls handle with every method, path and handler of the portal.
-func (p *Portal) Routes(handle func(pattern string, h http.HandlerFunc)) {
+func (p *Portal) Routes(to func(pattern string, h http.HandlerFunc)) {
+	handle := func(pattern string, h http.HandlerFunc) {
+		to(pattern, auth.Acting(state.ActorVisitor, auth.ViaPage, h))
+	}
 	handle("GET /{$}", p.firstPage)
 	handle("GET /docs/{path...}", p.document)
 	handle("GET "+pathSignIn, p.signInPage)
@@ -110,7 +114,7 @@ func (p *Portal) Routes(handle func(pattern string, h http.HandlerFunc)) {
 
 	handle("GET "+pathLive, p.live)
 
-	handle("GET "+pathAdmin, to("/admin/users"))
+	handle("GET "+pathAdmin, sendTo("/admin/users"))
 	handle("GET /admin/users", p.admin((*requestContext).users))
 	handle("POST "+pathUsers, p.adminForm((*requestContext).createUser))
 	handle("GET /admin/users/{id}", p.admin((*requestContext).oneUser))
@@ -137,6 +141,13 @@ func (p *Portal) Routes(handle func(pattern string, h http.HandlerFunc)) {
 	handle("POST /admin/keys/{id}/{action}", p.adminForm((*requestContext).changeAnyKey))
 	handle("GET "+pathSpend, p.admin((*requestContext).spend))
 	handle("GET "+pathSpend+".csv", p.admin((*requestContext).exportSpend))
+	handle("GET "+pages.PathAudit, p.admin((*requestContext).audit))
+	handle("GET "+pages.PathAudit+".csv", p.admin(func(rc *requestContext) {
+		rc.exportAudit("text/csv; charset=utf-8", "audit.csv", newRowWriter)
+	}))
+	handle("GET "+pages.PathAudit+".jsonl", p.admin(func(rc *requestContext) {
+		rc.exportAudit("application/jsonl", "audit.jsonl", newLineWriter)
+	}))
 	handle("GET /admin/codes", p.admin((*requestContext).codes))
 	handle("POST /admin/codes", p.adminForm((*requestContext).mint))
 	p.flowRoutes(handle)
@@ -155,8 +166,8 @@ func (p *Portal) Missing(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// to sends browsers on.
-func to(path string) http.HandlerFunc {
+// sendTo sends browsers on.
+func sendTo(path string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) { seeOther(w, path) }
 }
 
@@ -239,6 +250,7 @@ func (p *Portal) enter(w http.ResponseWriter, r *http.Request) (*requestContext,
 		seeOther(w, pathSignIn+"?"+url.Values{"next": {comeBack(r)}}.Encode())
 		return nil, false
 	}
+	r = auth.AsUser(r, visitor.Session.User.Username)
 	return &requestContext{Portal: p, w: w, r: r, visitor: visitor, user: visitor.Session.User}, true
 }
 

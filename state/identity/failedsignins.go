@@ -1,0 +1,45 @@
+package identity
+
+import (
+	"context"
+	"math/bits"
+	"sync/atomic"
+	"time"
+
+	"stagedoor/state"
+)
+
+// failedSignIns counts the failed sign-ins of the current hour: the hour since 1970 in the upper half, the count in the
+// lower one.
+type failedSignIns struct{ atomic.Uint64 }
+
+// eachFailure is the number of failed sign-ins in an hour that are recorded one by one.
+const eachFailure = 32
+
+// next counts a failure and reports whether it is recorded. Beyond the first eachFailure of an hour only those are
+// whose count is a power of two, so strangers cannot fill the audit log and it still shows how many there were.
+func (f *failedSignIns) next(now time.Time) (n uint32, recorded bool) {
+	hour := uint64(now.Unix()/3600) << 32
+	for {
+		before := f.Load()
+		after := hour + 1
+		if before>>32 == hour>>32 {
+			after = before + 1
+		}
+		if f.CompareAndSwap(before, after) {
+			n = uint32(after)
+			return n, n <= eachFailure || bits.OnesCount32(n) == 1
+		}
+	}
+}
+
+// RecordFailedSignIn writes a failed sign-in to the audit log, or only counts it if there were many in this hour. Each
+// node counts for itself.
+func RecordFailedSignIn(ctx context.Context, s *state.State, target state.Target, reason string) error {
+	n, recorded := AccessOf(s).failed.next(s.Now())
+	if !recorded {
+		return nil
+	}
+	return s.RecordAudit(context.WithoutCancel(ctx), state.AuditEvent{Action: "sign_in.fail", Target: target,
+		After: state.Fields{"reason": reason, "failures_this_hour": n}})
+}
