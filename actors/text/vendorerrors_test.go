@@ -139,6 +139,35 @@ var vendorErrors = []vendorError{
 		noRetry: true,
 		body:    says(openaiSays, "unknown_error", "invalid_request_error", "Insufficient Balance"),
 	},
+	{vendor: "anthropic billing", shape: dialoguetest.Messages, status: 402, want: 502, code: "upstream_auth_error",
+		noRetry: true, body: says(anthropicSays, "billing_error", "", "Check your billing details.")},
+	// The gateway's own key is refused, which is not the client's mistake.
+	{vendor: "openai key", shape: dialoguetest.Chat, status: 401, want: 502, code: "upstream_auth_error", noRetry: true,
+		body: says(openaiSays, "invalid_request_error", "invalid_api_key", "Incorrect API key provided.")},
+	{vendor: "anthropic key", shape: dialoguetest.Messages, status: 401, want: 502, code: "upstream_auth_error",
+		noRetry: true, body: says(anthropicSays, "authentication_error", "", "invalid x-api-key")},
+	{vendor: "google key", shape: dialoguetest.Gemini, status: 400, want: 502, code: "upstream_auth_error",
+		noRetry: true,
+		body: `{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.",` +
+			`"status":"INVALID_ARGUMENT","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo",` +
+			`"reason":"API_KEY_INVALID","domain":"googleapis.com"}]}}`},
+	// The model is not there for this account: the client says so once and does not ask again.
+	{vendor: "openai model", shape: dialoguetest.Chat, status: 404, want: 404, code: "model_not_found",
+		body: says(openaiSays, "invalid_request_error", "model_not_found", "The model `m` does not exist.")},
+	{vendor: "anthropic model", shape: dialoguetest.Messages, status: 404, want: 404, code: "model_not_found",
+		body: says(anthropicSays, "not_found_error", "", "model: m")},
+	{vendor: "google model", shape: dialoguetest.Gemini, status: 404, want: 404, code: "model_not_found",
+		body: says(googleSays, "NOT_FOUND", "404", "models/m is not found for API version v1beta")},
+	// Errors in the forms of other servers, and of none.
+	{vendor: "google list", shape: dialoguetest.Gemini, status: 400, want: 400, code: "context_length_exceeded",
+		body: "[" + says(googleSays, "INVALID_ARGUMENT", "400", "The input token count (9) exceeds the maximum number of "+
+			"tokens allowed (8).") + "]"},
+	{vendor: "a text", shape: dialoguetest.Chat, status: 400, want: 400, code: "context_length_exceeded",
+		body: `{"error":"the request exceeds the available context size"}`},
+	{vendor: "a detail", shape: dialoguetest.Chat, status: 400, want: 400, code: "context_length_exceeded",
+		body: `{"detail":"This model's maximum context length is 8 tokens."}`},
+	{vendor: "openai fault", shape: dialoguetest.Responses, status: 500, want: 500, code: "server_error", calls: 3,
+		body: says(openaiSays, "server_error", "server_error", "The server had an error.")},
 	// A rate limit passes: the client waits as long as the vendor says, at most a minute.
 	{
 		vendor: "openai rate",
@@ -231,6 +260,8 @@ var vendorErrors = []vendorError{
 		code:   "content_policy_violation",
 		body:   says(anthropicSays, "invalid_request_error", "", "Output blocked by content filtering policy"),
 	},
+	{vendor: "openai content", shape: dialoguetest.Responses, status: 400, want: 400, code: "invalid_prompt",
+		body: says(openaiSays, "invalid_request_error", "invalid_prompt", "Your prompt was flagged.")},
 	{vendor: "openrouter content", shape: dialoguetest.Chat, status: 403, want: 400, code: "content_policy_violation",
 		body: says(openaiSays, "", "403", "Your chosen model requires moderation and your input was flagged")},
 }

@@ -23,6 +23,7 @@ const (
 	noCredit            // the gateway's account at the vendor has no money left
 	badContent          // moderation refused the prompt
 	busy                // the vendor has too much load
+	noModel             // the vendor does not have the model
 	rateLimited         // the gateway's key is at its limit of requests or tokens
 )
 
@@ -61,6 +62,7 @@ var meanings = []struct {
 	{busy,
 		[]string{"server_is_overloaded", "slow_down", "overloaded_error", "engine_overloaded_error", "unavailable"},
 		[]string{"overloaded"}},
+	{noModel, []string{"model_not_found"}, []string{"model"}},
 }
 
 // refusals are the statuses with which vendors refuse a request for one of the meanings.
@@ -70,6 +72,7 @@ var refusals = map[meaning][]int{
 	noCredit:   {400, 402, 403, 429},
 	badContent: {400, 403, 422},
 	busy:       {429, 503, 529},
+	noModel:    {404},
 }
 
 // meaningOf finds out what a refusal is about.
@@ -128,6 +131,8 @@ func express(e *dialogue.Error, m meaning, size PromptSize, client dialogue.Trai
 		if !known("slow_down") {
 			e.Code = "server_is_overloaded"
 		}
+	case noModel:
+		e.Code = "model_not_found"
 	case rateLimited:
 		if !known("tokens", "requests") {
 			e.Code = "rate_limit_exceeded"
