@@ -13,8 +13,8 @@ const (
 	mostBlock  = 32 << 10
 )
 
-// endBytes counts the place at which an event ends.
-const endBytes = 8
+// endBytes counts the place at which an event ends, with the room that a list has left after it has grown.
+const endBytes = 10
 
 // Record is the reply of one request, from its beginning or from the oldest part that is still kept.
 type Record struct {

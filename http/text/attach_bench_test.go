@@ -41,6 +41,7 @@ func BenchmarkStream(b *testing.B) {
 					askFor("dear", streamed), c.headers...))
 				g.kept.Sweep()
 			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(events)), "ns/event")
 		})
 	}
 }
