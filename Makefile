@@ -14,6 +14,7 @@ ALSO     ?=
 FUZZTIME ?= 10s
 BENCH    ?= .
 CYCLES   ?= 200
+ROUNDS   ?= 20
 SEED     ?= 0
 SIZE     ?= 1048576
 ONLY     ?=
@@ -165,6 +166,13 @@ soak: ## kill the loaded gateway CYCLES times and look for what is lost (SEED=n 
 	  -run 'TestHistoriesAreLinearizable|OfMany(Exchanges|Refreshes)|TestNothingWorksAfterTheRevocation|TestRefreshAgainst'
 	go test ./test/soak -count=1 -v -timeout 0 -run TestNothingAcknowledgedIsLost \
 	  -soak.cycles=$(CYCLES) -soak.seed=$(SEED)
+
+.PHONY: nemesis
+nemesis: ## fail the database and the network under two nodes ROUNDS times in each way, and kill and freeze gateways
+	@$(DATABASE)
+	go test ./test/nemesis -count=1 -v -timeout 0 -nemesis.rounds=$(ROUNDS)
+	go test ./actors/tokens -count=1 -v -timeout 0 -run TestHistoriesOfTwoNodes -histories=$$((100 * $(ROUNDS)))
+	go test ./cmd/stagedoor -count=1 -v -timeout 0 -run KilledAndFrozenInTurn -takeovers=$(ROUNDS)
 
 .PHONY: mutants
 mutants: ## seed faults one by one and expect the suites to fail (MUTANTS=pattern)

@@ -55,7 +55,12 @@ func newBench(t testing.TB, config tokens.Config) *bench {
 
 func newBenchOn(t testing.TB, store journal.Store, config tokens.Config) *bench {
 	t.Helper()
-	b := &bench{clock: newClock(), store: store, sys: kittest.Start(t)}
+	return newBenchIn(t, kittest.Start(t), store, config)
+}
+
+func newBenchIn(t testing.TB, sys *kit.System, store journal.Store, config tokens.Config) *bench {
+	t.Helper()
+	b := &bench{clock: newClock(), store: store, sys: sys}
 	b.open(t, config)
 	// Passwords cost 20 ms: only the tests of passwords make users with one.
 	_, err := state.Do(ctx, b.state, func(tx *state.Tx) (identity.User, error) {
@@ -75,7 +80,11 @@ func newBenchOn(t testing.TB, store journal.Store, config tokens.Config) *bench 
 func (b *bench) open(t testing.TB, config tokens.Config) {
 	t.Helper()
 	var err error
-	if b.state, err = schema.Open(statetest.DecideTwice(b.store), b.clock.Now); err != nil {
+	store := b.store
+	if _, shared := store.(journal.Shared); !shared {
+		store = statetest.DecideTwice(store)
+	}
+	if b.state, err = schema.Open(store, b.clock.Now); err != nil {
 		t.Fatal(err)
 	}
 	s := b.state
@@ -93,6 +102,15 @@ func (b *bench) reopen(t testing.TB, config tokens.Config) {
 		t.Fatal(err)
 	}
 	b.open(t, config)
+}
+
+// beside returns a bench of another process, whose store has the same records.
+func (b *bench) beside(t testing.TB, store journal.Store, config tokens.Config) *bench {
+	t.Helper()
+	other := *b
+	other.store = store
+	other.open(t, config)
+	return &other
 }
 
 func (b *bench) register(t testing.TB, name, redirect string) (tokens.App, tokens.ClientCredentials) {

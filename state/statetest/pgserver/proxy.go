@@ -1,0 +1,138 @@
+package pgserver
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Fault is a fault of the network, which a Proxy stands for.
+type Fault int32
+
+// The faults of a network.
+const (
+	None        Fault = iota
+	Cut               // connections end, and no new ones are made
+	Slow              // each piece of data takes 20 ms longer
+	HalfOpen          // data is swallowed in both directions, and connections stay open
+	DropReplies       // data of the server is swallowed
+)
+
+// Proxy is the network between one client and a server. It fails as it is asked to.
+type Proxy struct {
+	dir    string
+	socket atomic.Pointer[string]
+	fault  atomic.Int32
+	mu     sync.Mutex
+	conns  map[net.Conn]*atomic.Bool // with whether data was swallowed
+	work   sync.WaitGroup
+}
+
+// NewProxy returns a proxy to a server, which ends with the test.
+func NewProxy(t testing.TB, s *Server) *Proxy {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "px")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{dir: dir, conns: map[net.Conn]*atomic.Bool{}}
+	p.To(s)
+	l, err := net.Listen("unix", filepath.Join(dir, ".s.PGSQL.5432"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.work.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			p.work.Go(func() { p.connect(client) })
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		p.Set(Cut)
+		p.work.Wait()
+		os.RemoveAll(dir)
+	})
+	return p
+}
+
+// URL returns the address of the server's database through the proxy.
+func (p *Proxy) URL() string { return "postgres://stagedoor@/postgres?host=" + p.dir }
+
+// To sends new connections to another server.
+func (p *Proxy) To(s *Server) {
+	socket := s.socket()
+	p.socket.Store(&socket)
+}
+
+// Set sets the fault. Connections of which data was swallowed end with the fault that has swallowed it.
+func (p *Proxy) Set(f Fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fault.Store(int32(f))
+	for c, damaged := range p.conns {
+		if f == Cut || damaged.Load() {
+			c.Close()
+		}
+	}
+}
+
+func (p *Proxy) is(f Fault) bool { return Fault(p.fault.Load()) == f }
+
+func (p *Proxy) connect(client net.Conn) {
+	defer client.Close()
+	server, err := net.Dial("unix", *p.socket.Load())
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	damaged := &atomic.Bool{}
+	p.mu.Lock()
+	cut := p.is(Cut)
+	p.conns[client], p.conns[server] = damaged, damaged
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.conns, client)
+		delete(p.conns, server)
+	}()
+	if cut {
+		return
+	}
+	var both sync.WaitGroup
+	both.Go(func() { p.forward(client, server, damaged, HalfOpen) })
+	both.Go(func() { p.forward(server, client, damaged, HalfOpen, DropReplies) })
+	both.Wait()
+}
+
+// forward copies data until a connection ends, and swallows it during some faults, and from then on.
+func (p *Proxy) forward(from, to net.Conn, damaged *atomic.Bool, swallowing ...Fault) {
+	defer from.Close()
+	defer to.Close()
+	swallows := false
+	for b := make([]byte, 32<<10); ; {
+		n, err := from.Read(b)
+		if err != nil {
+			return
+		}
+		if p.is(Slow) {
+			time.Sleep(20 * time.Millisecond)
+		}
+		for _, f := range swallowing {
+			swallows = swallows || p.is(f)
+		}
+		if swallows {
+			damaged.Store(true)
+		} else if _, err := to.Write(b[:n]); err != nil {
+			return
+		}
+	}
+}

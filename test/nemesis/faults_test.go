@@ -1,0 +1,260 @@
+package nemesis
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"github.com/jackc/pgx/v5"
+
+	"stagedoor/state"
+	"stagedoor/state/journal/postgres"
+	"stagedoor/state/money"
+	"stagedoor/state/schema"
+	"stagedoor/state/statetest/pgserver"
+)
+
+// cluster is a database with a synchronous standby, and two nodes that reach it through proxies.
+type cluster struct {
+	t                *testing.T
+	primary, replica *pgserver.Server
+	proxies          []*pgserver.Proxy
+	states           []*state.State
+}
+
+func startCluster(t *testing.T) *cluster {
+	t.Helper()
+	// The standby looks for its primary ten times a second, and not every five seconds.
+	server, err := pgserver.Start("fsync=off", "wal_retrieve_retry_interval=100ms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{t: t, primary: server}
+	t.Cleanup(func() {
+		c.primary.Stop()
+		c.replica.Stop()
+	})
+	c.replicate()
+	for _, name := range []string{"a", "b"} {
+		proxy := pgserver.NewProxy(t, server)
+		store, err := postgres.Open(ctx, proxy.URL(),
+			postgres.Options{Node: name, Several: true, AnswerWait: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { store.Close() })
+		s, err := schema.Open(store, time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		c.proxies, c.states = append(c.proxies, proxy), append(c.states, s)
+	}
+	return c
+}
+
+// sql runs statements on the primary.
+func (c *cluster) sql(statements ...string) {
+	c.t.Helper()
+	conn, err := pgx.Connect(ctx, c.primary.URL())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	for _, s := range statements {
+		if _, err := conn.Exec(ctx, s); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// replicate gives the primary a new synchronous standby.
+func (c *cluster) replicate() {
+	c.t.Helper()
+	var err error
+	if c.replica, err = c.primary.Replica(); err != nil {
+		c.t.Fatal(err)
+	}
+	c.sql("ALTER SYSTEM SET synchronous_standby_names = 'replica'", "SELECT pg_reload_conf()",
+		`DO $$ BEGIN
+			WHILE NOT EXISTS (SELECT FROM pg_stat_replication WHERE sync_state = 'sync') LOOP
+				PERFORM pg_sleep(0.01), pg_stat_clear_snapshot();
+			END LOOP;
+		END $$`)
+}
+
+func (c *cluster) run() {
+	c.t.Helper()
+	if err := c.primary.Run(); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *cluster) fail(node int, f pgserver.Fault) {
+	c.proxies[node].Set(f)
+	time.Sleep(300 * time.Millisecond)
+	c.proxies[node].Set(pgserver.None)
+}
+
+// faults follow each other in this sequence.
+var faults = []struct {
+	name  string
+	cause func(*cluster)
+}{
+	{"a is cut off", func(c *cluster) { c.fail(0, pgserver.Cut) }},
+	{"b is slow", func(c *cluster) { c.fail(1, pgserver.Slow) }},
+	{"a's connections are half open", func(c *cluster) { c.fail(0, pgserver.HalfOpen) }},
+	{"b's replies are lost", func(c *cluster) { c.fail(1, pgserver.DropReplies) }},
+	{"connections end in the middle of an append", func(c *cluster) {
+		for range 10 {
+			c.sql(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'stagedoor%'
+				AND query LIKE '%append%' ORDER BY random() LIMIT 1`)
+			time.Sleep(20 * time.Millisecond)
+		}
+	}},
+	{"the database is stopped", func(c *cluster) { c.primary.Halt(); c.run() }},
+	{"the database crashes", func(c *cluster) { c.primary.Crash(); c.run() }},
+	{"the database fails over to its standby", func(c *cluster) {
+		old := c.primary
+		old.Crash()
+		if err := c.replica.Promote(); err != nil {
+			c.t.Fatal(err)
+		}
+		c.primary = c.replica
+		c.sql("ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
+		for _, p := range c.proxies {
+			p.To(c.primary)
+		}
+		old.Stop()
+		c.replicate()
+	}},
+}
+
+// prepare returns an account with credits, codes and names of keys that no call was about yet.
+func (c *cluster) prepare(n int) *histories {
+	c.t.Helper()
+	h := &histories{t: c.t, begun: time.Now(), codes: map[string]string{}, account: fmt.Sprintf("account-%d", n)}
+	var codes []money.RedeemCode
+	for i := range 20 {
+		text, code, err := money.NewRedeemCode(time.Now(), rand.Reader, 1, "")
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		codes, h.codes[code.ID] = append(codes, code), text
+		h.keys = append(h.keys, fmt.Sprintf("key_%d_%d", n, i))
+	}
+	paid := []money.Posting{{Kind: money.Credit, Amount: credits}}
+	_, _, err := money.CommitPostings(ctx, c.states[0], h.account, paid)
+	if err := errors.Join(err, money.AddRedeemCodes(ctx, c.states[0], codes)); err != nil {
+		c.t.Fatal(err)
+	}
+	return h
+}
+
+// drive makes calls on both nodes while a fault is caused, and returns the history with a last look at the account on
+// each of them, when all of its holds have ended.
+func (c *cluster) drive(h *histories, fault func(*cluster)) []porcupine.Operation {
+	stop := make(chan struct{})
+	var clients sync.WaitGroup
+	const perNode = 3
+	for i := range perNode * len(c.states) {
+		clients.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				case <-time.After(4 * time.Millisecond):
+					h.do(i, c.states[i%len(c.states)], h.choose())
+				}
+			}
+		})
+	}
+	time.Sleep(100 * time.Millisecond)
+	fault(c)
+	time.Sleep(200 * time.Millisecond)
+	close(stop)
+	clients.Wait()
+	for _, hold := range h.holds {
+		hold.kind = "release"
+		h.do(0, c.states[0], hold)
+	}
+	for i, s := range c.states {
+		h.do(i, s, call{object: h.account, kind: "look"})
+	}
+	return h.history
+}
+
+func TestWhatNodesAcknowledgeIsThereOnceWhateverFails(t *testing.T) {
+	c := startCluster(t)
+	calls, refused, away, caused := 0, 0, 0, 0
+	for range *rounds {
+		for _, f := range faults {
+			h := c.prepare(caused)
+			history := c.drive(h, f.cause)
+			if got := porcupine.CheckOperationsTimeout(model, history, patience); got != porcupine.Ok {
+				t.Errorf("while %s: the answers are those of no sequence of the calls: %s", f.name, got)
+			}
+			looks := 0
+			for _, op := range history {
+				if op.Input.(call).kind == "look" {
+					looks++
+				}
+			}
+			if looks != len(c.states) || len(history) < 30 {
+				t.Errorf("while %s: only %d calls were decided, %d of them at the end", f.name, len(history), looks)
+			}
+			calls, refused, away, caused = calls+len(history), refused+h.refused, away+h.away, caused+1
+		}
+	}
+	t.Logf("%d faults; %d calls were decided, %d of them refusals, and %d were not made while the database was away",
+		caused, calls, refused, away)
+	if refused < caused {
+		t.Errorf("only %d calls were refused: nothing raced", refused)
+	}
+	auditor, err := postgres.Open(ctx, c.primary.URL(), postgres.Options{Node: "auditor", Several: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer auditor.Close()
+	if v, err := schema.Verify(ctx, auditor); err != nil || !v.Sound() {
+		t.Errorf("the store: %v, problems %q", err, v.Problems)
+	}
+}
+
+// The checker distinguishes histories that must not happen from those that may.
+func TestForgedHistoriesAreNoticed(t *testing.T) {
+	at := func(from, to int64, c call, r result) porcupine.Operation {
+		return porcupine.Operation{Call: from, Return: to, Input: c, Output: r}
+	}
+	hold := call{kind: "begin", amount: 600}
+	ended := func(kind string) call { return call{kind: kind, amount: 600, hold: 1} }
+	begun, done := at(0, 1, hold, result{ok: true, hold: 1}), result{ok: true}
+	for name, c := range map[string]struct {
+		history []porcupine.Operation
+		want    bool
+	}{
+		"a hold that is settled": {[]porcupine.Operation{begun, at(2, 3, ended("settle"), done),
+			at(4, 5, call{kind: "look"}, result{ok: true, have: 400})}, true},
+		"more than there is": {[]porcupine.Operation{begun, at(0, 1, hold, result{ok: true, hold: 2})}, false},
+		"a hold that ends twice": {[]porcupine.Operation{begun, at(2, 3, ended("settle"), done),
+			at(2, 3, ended("release"), done)}, false},
+		"a settlement that is lost": {[]porcupine.Operation{begun, at(2, 3, ended("settle"), done),
+			at(4, 5, call{kind: "look"}, result{ok: true, have: 1000})}, false},
+		"a settlement that is doubled": {[]porcupine.Operation{begun, at(2, 3, ended("settle"), done),
+			at(4, 5, call{kind: "look"}, result{ok: true, have: -200})}, false},
+		"a code that is used twice": {[]porcupine.Operation{at(0, 1, call{kind: "redeem"}, done),
+			at(0, 1, call{kind: "redeem"}, done)}, false},
+		"a key after its revocation": {[]porcupine.Operation{at(0, 1, call{kind: "create"}, done),
+			at(2, 3, call{kind: "revoke"}, done), at(4, 5, call{kind: "check"}, done)}, false},
+		"a key during its revocation": {[]porcupine.Operation{at(0, 1, call{kind: "create"}, done),
+			at(2, 5, call{kind: "revoke"}, done), at(3, 4, call{kind: "check"}, done)}, true},
+	} {
+		if got := porcupine.CheckOperations(model, c.history); got != c.want {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
+	}
+}
