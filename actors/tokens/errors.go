@@ -42,7 +42,9 @@ var (
 	ErrLogin = &Error{"", "wrong username or password"}
 	// ErrUserDisabled is returned only if the password was right.
 	ErrUserDisabled = &Error{"", "this account is disabled"}
-	ErrNoSession    = &Error{"", "not signed in"}
+	// ErrCode is returned if a code of the second factor is wrong, or was used.
+	ErrCode      = &Error{"", "the code is wrong or was used already"}
+	ErrNoSession = &Error{"", "not signed in"}
 	// ErrNoDeveloper is returned if the developer token is unknown or revoked, or its user disabled (401).
 	ErrNoDeveloper = &Error{"", "the developer token is invalid or revoked"}
 	// ErrConsentRequired is returned if the user must be asked before this app gets a code.

@@ -1,7 +1,10 @@
 package tokens
 
-import "stagedoor/state/identity"
-import "context"
+import (
+	"context"
+
+	"stagedoor/state/identity"
+)
 
 // Forge makes a well-formed token of another token's family that was never issued.
 func Forge(token, prefix string) string {

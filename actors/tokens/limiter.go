@@ -41,6 +41,7 @@ const (
 	byApp
 	byLoginAddress
 	bySecretAddress
+	byCode // the second factor of an account, whose password is known
 	subjectKinds
 )
 
@@ -53,6 +54,7 @@ var free = [subjectKinds]int{
 	byApp:            5,
 	byLoginAddress:   20,
 	bySecretAddress:  20,
+	byCode:           5,
 }
 
 const (
@@ -151,7 +153,7 @@ func (l *limiter) finish(now time.Time, o outcome, subjects ...subject) {
 		switch {
 		case o == failed:
 			a.fail(now)
-		case o == succeeded && (s.kind == byDevice || s.kind == byAccountAddress):
+		case o == succeeded && (s.kind == byDevice || s.kind == byAccountAddress || s.kind == byCode):
 			a.failures, a.pauses = 0, 0
 		}
 		if a.pending == 0 && a.failures == 0 && a.pauses == 0 {

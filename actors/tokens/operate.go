@@ -18,7 +18,9 @@ type UserChange struct {
 	Password *string // ends all sessions
 	Status   *int    // StatusDisabled ends all sessions
 	Admin    *bool
-	Ceiling  CeilingChange
+	// ResetSecondFactor lets the user sign in with the password alone.
+	ResetSecondFactor bool
+	Ceiling           CeilingChange
 }
 
 // UpdateUser makes all changes to an account, or none of them.
@@ -56,6 +58,9 @@ func (c *Client) UpdateUser(ctx context.Context, id int64, change UserChange) (U
 		}
 		if hash != "" {
 			u.Password = hash
+		}
+		if change.ResetSecondFactor {
+			u.SecondFactor = nil
 		}
 		if hash != "" || change.Status != nil && *change.Status == StatusDisabled {
 			u.Epoch++

@@ -25,8 +25,8 @@ func sessionOf(s identity.Session, u identity.User) Session {
 		Browser: s.Device, Address: s.Address}
 }
 
-// Login makes a session and returns its cookie, which cannot be read later. It returns ErrLogin, ErrUserDisabled or
-// *Limited.
+// Login makes a session and returns its cookie, which cannot be read later. It returns ErrLogin, ErrUserDisabled,
+// *Limited, or *CodeRequired, after which FinishLogin makes the session.
 func (c *Client) Login(ctx context.Context, l Login) (cookie string, s Session, err error) {
 	if len(l.Username) > maxUsername || len(l.Password) > maxPassword {
 		return "", Session{}, ErrLogin // no user has such a name
@@ -34,6 +34,9 @@ func (c *Client) Login(ctx context.Context, l Login) (cookie string, s Session, 
 	u, err := c.admitLogin(ctx, l)
 	if err != nil {
 		return "", Session{}, err
+	}
+	if u.SecondFactor != nil {
+		return "", Session{}, &CodeRequired{Halfway{u.ID, u.Epoch}}
 	}
 	return c.openSession(ctx, u, Sender{l.From, l.Browser})
 }
@@ -94,7 +97,7 @@ func (c *Client) openSession(ctx context.Context, checked identity.User, from Se
 	}
 	s, err := decide(ctx, c, nil, func(tx *state.Tx) (Session, error) {
 		u, ok := identity.FindUser(tx.View(), checked.ID)
-		if !ok || u.Password != checked.Password || !u.Active() {
+		if !ok || u.Password != checked.Password || !u.Active() || u.SecondFactor != nil {
 			return Session{}, ErrLogin
 		}
 		actAsUser(tx, &u)

@@ -14,14 +14,15 @@ import (
 
 func userOf(u identity.User) User {
 	return User{
-		ID:       u.ID,
-		Username: u.Username,
-		Email:    u.Email,
-		Status:   int(u.Status),
-		Admin:    u.Admin,
-		Created:  u.Created,
-		Seen:     u.Seen,
-		Erased:   u.Erased,
+		ID:           u.ID,
+		Username:     u.Username,
+		Email:        u.Email,
+		Status:       int(u.Status),
+		Admin:        u.Admin,
+		Created:      u.Created,
+		Seen:         u.Seen,
+		SecondFactor: u.SecondFactor != nil,
+		Erased:       u.Erased,
 	}
 }
 

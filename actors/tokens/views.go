@@ -13,14 +13,15 @@ const (
 
 // User is an account without its money.
 type User struct {
-	ID       int64
-	Username string
-	Email    string
-	Status   int
-	Admin    bool // may administer the gateway
-	Created  time.Time
-	Seen     time.Time // last use of a page, rounded to 15 minutes; zero: never
-	Erased   time.Time // zero: the user was not erased
+	ID           int64
+	Username     string
+	Email        string
+	Status       int
+	Admin        bool // may administer the gateway
+	SecondFactor bool // signing in takes a code as well
+	Created      time.Time
+	Seen         time.Time // last use of a page, rounded to 15 minutes; zero: never
+	Erased       time.Time // zero: the user was not erased
 }
 
 // Active reports whether the account may be used.

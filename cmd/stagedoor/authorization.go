@@ -36,7 +36,7 @@ func (g *gateway) authorization(ctx context.Context, issuer string) (*oauth.Serv
 		return nil, nil, datadir.Unavailable(err)
 	}
 	guard, err := browser.New(browser.Options{Registry: g.runtime.Tokens(), Origin: issuer, Key: key, Now: time.Now,
-		Random: rand.Reader})
+		Random: rand.Reader, MustEnrol: g.demandsSecondFactor})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -51,7 +51,19 @@ func (g *gateway) authorization(ctx context.Context, issuer string) (*oauth.Serv
 		Catalog:     g.runtime.Catalog,
 		VideoModels: g.videoModels, TopUpURL: g.topUpURL, Overview: g.overview, FirstKey: g.firstKeyFor,
 		Mistakes: g.mistakes, RequestLog: g.requests, Erase: g.eraseUser,
-		Live: func() *live.Handlers { return g.live }, Now: time.Now, Random: rand.Reader}), nil
+		Demands: g.demandsSecondFactor,
+		Live:    func() *live.Handlers { return g.live }, Now: time.Now, Random: rand.Reader}), nil
+}
+
+// demandsSecondFactor reports whether the role of a user needs a second factor.
+func (g *gateway) demandsSecondFactor(u *tokens.User) bool {
+	switch g.config.Load().SignIn.SecondFactor {
+	case "everyone":
+		return true
+	case "administrators":
+		return u.Admin
+	}
+	return false
 }
 
 // eraseUser erases a user for a page, as the administration API does.

@@ -231,7 +231,8 @@ func TestEveryRouteAnswersAsDescribed(t *testing.T) {
 	b.want(b.call("GET", "/users?after=2", ""), 200, "data.0.username", "carl", "next", "<nil>")
 	b.want(b.call("GET", "/users?username=ANNA", ""), 200, "data.0.id", id)
 	b.want(b.call("PATCH", "/users/"+id, `{"email":"","status":2}`), 200, "email", "", "status", 2)
-	b.want(b.call("PATCH", "/users/"+id, `{"status":1,"admin":true}`), 200, "status", 1, "admin", true)
+	b.want(b.call("PATCH", "/users/"+id, `{"status":1,"admin":true,"reset_second_factor":true}`), 200,
+		"status", 1, "admin", true, "second_factor", false, "seen", "<nil>")
 	b.want(b.call("GET", "/users/"+id, ""), 200, "username", "anna")
 	b.want(b.call("DELETE", "/users/"+id+"/sessions", ""), 200, "id", id)
 	b.want(b.call("POST", "/users/"+id+"/link", ""), 201, "url", "https://gateway.example/li_")

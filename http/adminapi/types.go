@@ -38,6 +38,8 @@ type User struct {
 	Ceiling  Ceiling    `json:"ceiling" doc:"limits for all keys of the user"`
 	Spent    Spent      `json:"spent" doc:"by the user's keys"`
 	Group    *GroupName `json:"group" doc:"the group that the user is in; null: none"`
+
+	SecondFactor bool `json:"second_factor" doc:"signing in takes a code as well"`
 }
 
 // Ceiling limits the keys of one user, or those of every member of a group.
@@ -167,6 +169,8 @@ type UserChange struct {
 	Status   *int                    `json:"status,omitzero" enum:"1,2" doc:"1: active, 2: disabled, which ends all sessions"`
 	Admin    *bool                   `json:"admin,omitzero"`
 	Ceiling  Optional[CeilingChange] `json:"ceiling,omitzero" doc:"null: no restriction"`
+
+	ResetSecondFactor bool `json:"reset_second_factor,omitzero" doc:"for a lost device"`
 }
 
 // Limits are the rate limits of a key. 0 means that the key has no limit of its own.

@@ -55,17 +55,18 @@ func (c *requestContext) userView(u tokens.User) (User, error) {
 	v := c.State.View()
 	kept, _ := identity.FindUser(v, u.ID)
 	out := User{
-		ID:       u.ID,
-		Username: u.Username,
-		Email:    u.Email,
-		Status:   u.Status,
-		Admin:    u.Admin,
-		Erased:   timeOrNull(u.Erased),
-		Created:  u.Created.Unix(),
-		Seen:     timeOrNull(u.Seen),
-		Balance:  b,
-		Ceiling:  ceilingOf(&kept.Ceiling),
-		Spent:    spentBy(v, budget.Scope{Kind: budget.UserScope, ID: u.Username}),
+		ID:           u.ID,
+		Username:     u.Username,
+		Email:        u.Email,
+		Status:       u.Status,
+		Admin:        u.Admin,
+		Erased:       timeOrNull(u.Erased),
+		Created:      u.Created.Unix(),
+		Seen:         timeOrNull(u.Seen),
+		SecondFactor: u.SecondFactor,
+		Balance:      b,
+		Ceiling:      ceilingOf(&kept.Ceiling),
+		Spent:        spentBy(v, budget.Scope{Kind: budget.UserScope, ID: u.Username}),
 	}
 	if g, ok := identity.FindGroup(v, kept.Group); ok {
 		out.Group = &GroupName{ID: g.ID, Name: g.Name}
@@ -169,7 +170,7 @@ func (c *requestContext) updateUser() (any, error) {
 		return nil, err
 	}
 	return c.changeUser(tokens.UserChange{Email: in.Email, Password: in.Password, Status: in.Status, Admin: in.Admin,
-		Ceiling: ceiling})
+		Ceiling: ceiling, ResetSecondFactor: in.ResetSecondFactor})
 }
 
 func (c *requestContext) disableUser() (any, error) {

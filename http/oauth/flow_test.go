@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -589,4 +590,26 @@ func TestRedirectKeepsTheQueryOfTheRegisteredAddress(t *testing.T) {
 			t.Errorf("%s: %v", redirect, u)
 		}
 	}
+}
+
+func TestAnAppGetsNoCodeBeforeTheSecondFactor(t *testing.T) {
+	s := start(t, nil)
+	secret := []byte("12345678901234567890")
+	recovery, err := s.registry.EnableSecondFactor(t.Context(), s.user.ID, secret,
+		tokens.CodeAt(secret, time.Now()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := s.browser()
+	page := c.signIn(c.do("GET", s.query(), nil), "anna")
+	half := regexp.MustCompile(`name="halfway" value="([^"]+)"`).FindStringSubmatch(page.Body.String())
+	if page.Code != http.StatusOK || half == nil {
+		t.Fatalf("%d\n%s", page.Code, page.Body)
+	}
+	refused := c.do("POST", "/api/oauth2/sign-in", with(formOf(t, page), "halfway", half[1], "code", "000000"))
+	if refused.Code != http.StatusForbidden || !strings.Contains(refused.Body.String(), "The code is wrong") {
+		t.Errorf("%d\n%s", refused.Code, refused.Body)
+	}
+	signedIn := c.do("POST", "/api/oauth2/sign-in", with(formOf(t, refused), "halfway", half[1], "code", recovery[0]))
+	codeOf(t, c.decide(c.follow(signedIn), "allow"))
 }

@@ -6,7 +6,6 @@ import (
 	"net/url"
 
 	"stagedoor/actors/tokens"
-	"stagedoor/http/auth"
 	"stagedoor/http/web/browser"
 	"stagedoor/http/web/pages"
 )
@@ -129,21 +128,45 @@ func (s *Service) signIn(w http.ResponseWriter, r *http.Request) {
 		s.deny(w, t)
 		return
 	}
-	login := tokens.Login{Username: form.get("username"), Password: form.get("password"), From: auth.Remote(r)}
-	v, err := s.options.Browser.SignIn(w, r, login)
-	if err != nil {
-		s.writeSignInProblem(w, r, t, login.Username, err)
+	var v browser.Visitor
+	var err error
+	username, halfway := form.get("username"), form.get("halfway")
+	if halfway != "" {
+		v, err = s.options.Browser.FinishSignIn(w, r, &t.visitor, halfway, form.get("code"))
+	} else {
+		login := tokens.Login{Username: username, Password: form.get("password")}
+		v, err = s.options.Browser.SignIn(w, r, &t.visitor, login)
+	}
+	switch {
+	case err != nil:
+		s.writeSignInProblem(w, r, t, username, halfway, err)
+		return
+	case v.MustEnrol(): // the user goes back to the app afterwards and starts again
+		pages.NoStore(w.Header())
+		w.Header().Set("Location", browser.PathSecondFactor)
+		w.WriteHeader(http.StatusSeeOther)
 		return
 	}
 	s.continueSignedIn(w, r, t.authRequest, &v)
 }
 
 // writeSignInProblem shows the form again with the reason why sign-in failed.
-func (s *Service) writeSignInProblem(w http.ResponseWriter, r *http.Request, t step, username string, err error) {
+func (s *Service) writeSignInProblem(w http.ResponseWriter, r *http.Request, t step, username, halfway string,
+	err error) {
 	view := s.signInView(t.sealed, t.authRequest, &t.visitor)
 	view.Username = username
 	status := http.StatusForbidden
+	if errors.Is(err, tokens.ErrCode) || errors.Is(err, tokens.ErrLimited) {
+		view.Halfway = halfway
+	}
+	code := (*browser.CodeRequired)(nil)
 	switch {
+	case errors.As(err, &code):
+		view.Halfway, status = code.Sealed, http.StatusOK
+	case errors.Is(err, tokens.ErrCode):
+		view.Problem = "The code is wrong or was used already."
+	case errors.Is(err, browser.ErrExpired), errors.Is(err, browser.ErrForged):
+		view.Problem = "Typing the code took too long. Please sign in again."
 	case errors.Is(err, tokens.ErrLogin):
 		view.Problem = "Wrong username or password."
 	case errors.Is(err, tokens.ErrUserDisabled):

@@ -28,6 +28,8 @@ type User struct {
 	// Password is a PHC string of package password. If it is empty, the user cannot sign in.
 	Password string     `json:"password,omitempty"`
 	Status   UserStatus `json:"status"`
+	// SecondFactor is nil for a user who signs in with the password alone.
+	SecondFactor *SecondFactor `json:"second_factor,omitempty"`
 	// Admin lets the user administer the gateway in a browser.
 	Admin bool `json:"admin,omitempty"`
 	// Ceiling limits what the user's keys may do.
@@ -81,7 +83,11 @@ var users = state.Table[User]{
 		g, _ := FindGroup(v, u.Group)
 		// The email address is hidden, because erasing a user erases it, and records of the log stay.
 		f := state.Fields{"username": u.Username, "email": state.Hidden(u.Email), "admin": u.Admin, "group": g.Name,
-			"password": state.Hidden(u.Password), "active": u.Active(), "session_epoch": u.Epoch, "erased": u.Erased}
+			"password": state.Hidden(u.Password), "active": u.Active(), "session_epoch": u.Epoch, "erased": u.Erased,
+			"second_factor": u.SecondFactor != nil}
+		if u.SecondFactor != nil {
+			f["recovery_codes"] = len(u.SecondFactor.Recovery)
+		}
 		u.Ceiling.describe(f)
 		return state.Target{ID: strconv.FormatInt(u.ID, 10), Name: u.Username}, f
 	}},

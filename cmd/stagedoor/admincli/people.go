@@ -73,7 +73,7 @@ func (a app) usersCreate(o *datadir.Flags) *cobra.Command {
 
 func (a app) usersUpdate(o *datadir.Flags) *cobra.Command {
 	var email string
-	var administers, disabled, fromInput, reset, asJSON bool
+	var administers, disabled, fromInput, reset, resetFactor, asJSON bool
 	var ceiling ceilingFlags
 	c := &cobra.Command{
 		Use: "update NAME", Short: "Change a user: role, status, e-mail address, password, ceiling",
@@ -101,13 +101,15 @@ func (a app) usersUpdate(o *datadir.Flags) *cobra.Command {
 				}
 				change.Status = &status
 			}
+			change.ResetSecondFactor = resetFactor
 			if change.Password, err = newPassword(c.InOrStdin(), fromInput, reset); err != nil {
 				return err
 			}
 			if change == (adminapi.UserChange{}) {
 				return fmt.Errorf(
 					"%w: say what to change: --admin, --disabled, --email, --reset-password, --password-stdin, "+
-						"--scope, --no-scopes, --model, --create-keys, --budget or --budget-window",
+						"--reset-second-factor, --scope, --no-scopes, --model, --create-keys, --budget or "+
+						"--budget-window",
 					cli.ErrUsage,
 				)
 			}
@@ -142,6 +144,7 @@ func (a app) usersUpdate(o *datadir.Flags) *cobra.Command {
 	c.Flags().
 		BoolVar(&fromInput, "password-stdin", false,
 			"read a new password from the first line of standard input; all sessions end")
+	c.Flags().BoolVar(&resetFactor, "reset-second-factor", false, "the password alone signs the user in afterwards")
 	ceiling.flags(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c

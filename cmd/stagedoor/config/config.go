@@ -34,6 +34,7 @@ type Config struct {
 	Catalog   Catalog       `yaml:"catalog" doc:"limits and prices of models that the file gives none"`
 	Aliases   Map[string]   `yaml:"aliases" doc:"further names of paths, for unmodified clients: /vendor: /imagegen; the longest counts"`
 	OAuth     OAuth         `yaml:"oauth" doc:"the authorization service for other people's apps"`
+	SignIn    SignIn        `yaml:"sign_in" doc:"how people sign in to the pages"`
 	Admin     Admin         `yaml:"admin" doc:"the HTTP API of administration, below /admin/v1"`
 	Videos    Videos        `yaml:"videos" doc:"video jobs"`
 	Webhooks  []Webhook     `yaml:"webhooks" doc:"servers that receive an event when a video has ended"`
@@ -78,6 +79,11 @@ func (o OAuth) AtStart() OAuth { return o.With(&OAuth{}) }
 func (o OAuth) With(now *OAuth) OAuth {
 	o.AutoAuthorize, o.TopUpURL = now.AutoAuthorize, now.TopUpURL
 	return o
+}
+
+// SignIn says how people sign in.
+type SignIn struct {
+	SecondFactor string `yaml:"second_factor" doc:"who must have a second factor" enum:"none,administrators,everyone"`
 }
 
 // Admin configures the HTTP API of administration.
@@ -261,6 +267,7 @@ func Default() *Config {
 		Audit:    defaultAudit,
 		Catalog:  Catalog{Unknown: "serve"},
 		Videos:   defaultVideos,
+		SignIn:   SignIn{SecondFactor: "none"},
 		OAuth: OAuth{AutoAuthorize: "login", CodeTTL: Duration(time.Minute),
 			SessionTTL: Duration(14 * 24 * time.Hour)},
 		Telemetry: defaultTelemetry,

@@ -183,7 +183,8 @@ var mistakes = map[string]struct {
 		[]string{
 			"f:1:9: listen: expected a string: put it in quotes",
 			"f:2:1: logs: is not known, expected one of listen, tls, trusted_proxies, data, cluster, keys, providers, models, " +
-				"limits, backups, ledger, request_log, audit, catalog, aliases, oauth, admin, videos, webhooks, telemetry, " +
+				"limits, backups, ledger, request_log, audit, catalog, aliases, oauth, sign_in, admin, videos, " +
+				"webhooks, telemetry, " +
 				"heartbeat, responses_websocket, log, shutdown",
 			`f:4:14: providers.a.shape: "chatty" is not known here, expected one of chat, responses,`,
 			"f:4:32: providers.a.base_url: expected a string: put it in quotes",

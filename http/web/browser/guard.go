@@ -18,12 +18,16 @@ import (
 type Registry interface {
 	Login(ctx context.Context, l tokens.Login) (cookie string, s tokens.Session, err error)
 	Session(ctx context.Context, cookie string, from tokens.Sender) (tokens.Session, error)
+	FinishLogin(ctx context.Context, h tokens.Halfway, code string,
+		from tokens.Sender) (cookie string, s tokens.Session, err error)
 	Logout(ctx context.Context, cookie string) error
 }
 
 // Options configure a Guard.
 type Options struct {
 	Registry Registry
+	// MustEnrol reports whether a user without a second factor must set one up before anything else. Nil: none must.
+	MustEnrol func(u *tokens.User) bool
 	// Origin is the address of the pages in browsers, scheme://host[:port], also
 	// behind a proxy that terminates TLS.
 	Origin string
@@ -67,10 +71,20 @@ type Visitor struct {
 	// Session is zero for a browser that has not signed in.
 	Session tokens.Session
 	binding string
+	enrols  bool
 }
 
-// SignedIn tells whether the visitor has a session.
-func (v *Visitor) SignedIn() bool { return v.Session.ID != "" }
+// SignedIn reports whether the visitor has a session that may be used.
+func (v *Visitor) SignedIn() bool { return v.Session.ID != "" && !v.enrols }
+
+// MustEnrol reports whether the visitor has a session that is good for setting up a second factor only.
+func (v *Visitor) MustEnrol() bool { return v.Session.ID != "" && v.enrols }
+
+// visitorOf returns the visitor of a session.
+func (g *Guard) visitorOf(s tokens.Session) Visitor {
+	enrols := !s.User.SecondFactor && g.options.MustEnrol != nil && g.options.MustEnrol(&s.User)
+	return Visitor{Session: s, binding: "session " + s.ID, enrols: enrols}
+}
 
 // Binding is the same for every request of one browser until it signs in or
 // out; "": the browser brought nothing to know it by.
@@ -82,7 +96,7 @@ func (g *Guard) Visitor(r *http.Request) (Visitor, error) {
 		s, err := g.options.Registry.Session(r.Context(), c.Value, senderOf(r))
 		switch {
 		case err == nil:
-			return Visitor{Session: s, binding: "session " + s.ID}, nil
+			return g.visitorOf(s), nil
 		case !errors.Is(err, tokens.ErrNoSession):
 			return Visitor{}, err
 		}
@@ -123,27 +137,64 @@ func wellFormed(guest string) bool {
 	return err == nil && len(raw) == guestBytes
 }
 
-// SignIn checks credentials and opens a session. The browser's earlier session or guest
-// ends, so that an attacker cannot plant one and find it signed in later.
-// Errors are the registry's.
-func (g *Guard) SignIn(w http.ResponseWriter, r *http.Request, l tokens.Login) (Visitor, error) {
+// purposeHalfway is that of a sealed login whose code is missing, and halfwayLife the time for typing the code.
+const (
+	purposeHalfway = "halfway"
+	halfwayLife    = 5 * time.Minute
+)
+
+// CodeRequired is the error of SignIn if the password was right and the user has a second factor. Sealed goes into the
+// form that asks for the code, and FinishSignIn takes both.
+type CodeRequired struct{ Sealed string }
+
+func (e *CodeRequired) Error() string { return "a code of the second factor is required" }
+
+// SignIn checks credentials and opens a session for the browser of v. The browser's earlier session or guest ends, so
+// that an attacker cannot plant one and find it signed in later. It returns *CodeRequired and errors of the registry.
+func (g *Guard) SignIn(w http.ResponseWriter, r *http.Request, v *Visitor, l tokens.Login) (Visitor, error) {
 	known, from := g.device(r), senderOf(r)
 	l.From, l.Browser = from.Address, from.Browser
 	if known.knows(l.Username) {
 		l.Device = known.ID
 	}
 	value, s, err := g.options.Registry.Login(r.Context(), l)
+	if half := (*tokens.CodeRequired)(nil); errors.As(err, &half) {
+		sealed, err := g.Seal(purposeHalfway, v, halfwayLife, half.Halfway)
+		if err != nil {
+			return Visitor{}, err
+		}
+		return Visitor{}, &CodeRequired{sealed}
+	}
 	if err != nil {
 		return Visitor{}, err
 	}
-	g.remember(w, known, &s.User)
+	return g.begin(w, r, value, s), nil
+}
+
+// FinishSignIn opens the session of a login for which SignIn wanted a code. It returns ErrForged, ErrExpired and errors
+// of the registry.
+func (g *Guard) FinishSignIn(w http.ResponseWriter, r *http.Request, v *Visitor, sealed, code string) (Visitor, error) {
+	var half tokens.Halfway
+	if err := g.Unseal(purposeHalfway, v, sealed, &half); err != nil {
+		return Visitor{}, err
+	}
+	value, s, err := g.options.Registry.FinishLogin(r.Context(), half, code, senderOf(r))
+	if err != nil {
+		return Visitor{}, err
+	}
+	return g.begin(w, r, value, s), nil
+}
+
+// begin replaces what the browser had by a new session.
+func (g *Guard) begin(w http.ResponseWriter, r *http.Request, cookie string, s tokens.Session) Visitor {
+	g.remember(w, g.device(r), &s.User)
 	if old, err := r.Cookie(g.session); err == nil {
 		// A session left behind is no reason to refuse a new one.
 		_ = g.options.Registry.Logout(r.Context(), old.Value)
 	}
-	http.SetCookie(w, g.cookie(g.session, value, s.Expires.Sub(g.options.Now())))
+	http.SetCookie(w, g.cookie(g.session, cookie, s.Expires.Sub(g.options.Now())))
 	http.SetCookie(w, g.cookie(g.guest, "", -1))
-	return Visitor{Session: s, binding: "session " + s.ID}, nil
+	return g.visitorOf(s)
 }
 
 // SignOut ends the browser's session; the visitor is a guest then.

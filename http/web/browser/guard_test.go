@@ -36,6 +36,10 @@ func (r registry) Session(_ context.Context, cookie string, _ tokens.Sender) (to
 	return tokens.Session{}, tokens.ErrNoSession
 }
 
+func (r registry) FinishLogin(context.Context, tokens.Halfway, string, tokens.Sender) (string, tokens.Session, error) {
+	return "", tokens.Session{}, tokens.ErrCode
+}
+
 func (r registry) Logout(_ context.Context, cookie string) error {
 	delete(r, cookie)
 	return nil
@@ -70,7 +74,7 @@ func TestSigningInEndsWhatTheBrowserHadBefore(t *testing.T) {
 	r := registry{"old": {ID: "old"}}
 	g := guard(t, r, "https://a.example")
 	w := httptest.NewRecorder()
-	v, err := g.SignIn(w, request("__Host-stagedoor-session", "old", "__Host-stagedoor-guest", "x"),
+	v, err := g.SignIn(w, request("__Host-stagedoor-session", "old", "__Host-stagedoor-guest", "x"), nil,
 		tokens.Login{Password: "right"})
 	if err != nil || !v.SignedIn() || len(r) != 1 {
 		t.Fatalf("%+v %v, sessions %v", v, err, r)
@@ -82,7 +86,7 @@ func TestSigningInEndsWhatTheBrowserHadBefore(t *testing.T) {
 	if ages["__Host-stagedoor-session"] != 3600 || ages["__Host-stagedoor-guest"] != -1 {
 		t.Errorf("cookies live %v", ages)
 	}
-	if _, err := g.SignIn(httptest.NewRecorder(), request(), tokens.Login{}); !errors.Is(err, tokens.ErrLogin) {
+	if _, err := g.SignIn(httptest.NewRecorder(), request(), nil, tokens.Login{}); !errors.Is(err, tokens.ErrLogin) {
 		t.Errorf("a wrong password: %v", err)
 	}
 }

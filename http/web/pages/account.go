@@ -112,6 +112,10 @@ func (d *DeveloperTokens) frame() frame {
 type Security struct {
 	Desk
 	Sessions []Session
+	// SecondFactor is set if signing in takes a code, of which Recovery replacements are left. Demanded says that the
+	// user cannot turn it off.
+	SecondFactor, Demanded bool
+	Recovery               int
 }
 
 // Session is a login in a list.

@@ -50,6 +50,7 @@ type User struct {
 	ID                     int64
 	Username, Email        string
 	Admin, Active, Erased  bool
+	SecondFactor           bool
 	Created, Seen          time.Time // Seen is zero for a user who was never seen
 	Group                  string    // "": none
 	Available, Held, Spent int64

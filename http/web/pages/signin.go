@@ -32,9 +32,11 @@ type SignIn struct {
 	// auto_authorize).
 	Consents bool
 	Username string // as typed before
-	Next     string // where to go on, without an app
-	Notice   string
-	Problem  string
+	// Halfway is the sealed login whose code the form asks for in place of the password; "": it asks for the password.
+	Halfway string
+	Next    string // where to go on, without an app
+	Notice  string
+	Problem string
 }
 
 func (s *SignIn) frame() frame {

@@ -47,6 +47,7 @@ type fixture struct {
 	root      tokens.User
 	firstKey  string   // that the first page may show; "": none
 	reply     string   // of the API; "": an empty one
+	demanded  bool     // administrators must have a second factor
 	remaining int      // requests of an erased user that are at work
 	mistakes  []string // of the configuration file on disk
 	ids       []string // the request ids with which the API answered
@@ -80,8 +81,10 @@ func newEmptyFixture(t *testing.T) *fixture {
 			Registry: h.registry,
 			Origin:   origin,
 			Key:      []byte("a key for tests only"),
-			Now:      time.Now,
-			Random:   rand.Reader,
+
+			MustEnrol: h.demands,
+			Now:       time.Now,
+			Random:    rand.Reader,
 		},
 	)
 	if err != nil {
@@ -118,6 +121,7 @@ func newEmptyFixture(t *testing.T) *fixture {
 			TopUpURL:    func() string { return "" },
 			Mistakes:    func() []string { return h.mistakes },
 			RequestLog:  h.requests,
+			Demands:     h.demands,
 			Erase: func(ctx context.Context, user int64) (int, error) {
 				_, err := h.registry.EraseUser(ctx, user)
 				return h.remaining, err
@@ -153,6 +157,8 @@ func (h *fixture) served(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(http.StatusNoContent)
 }
+
+func (h *fixture) demands(u *tokens.User) bool { return h.demanded && u.Admin }
 
 func (h *fixture) user(name string, admin bool) tokens.User {
 	h.t.Helper()

@@ -108,7 +108,12 @@ func (p *Portal) useLink(w http.ResponseWriter, r *http.Request) {
 	if u.Admin {
 		next = pathAdmin
 	}
-	if _, err := p.options.Browser.SignIn(w, r, login); err != nil {
+	_, err = p.options.Browser.SignIn(w, r, &v, login)
+	if code := (*browser.CodeRequired)(nil); errors.As(err, &code) {
+		p.writeSignInProblem(w, r, &v, next, u.Username, "", err)
+		return
+	}
+	if err != nil {
 		next = pathSignIn // the password is set, so the user can sign in later
 	}
 	seeOther(w, next)

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"stagedoor/actors/tokens"
-	"stagedoor/http/auth"
 	"stagedoor/http/web/pages"
 	"stagedoor/state/identity"
 )
@@ -155,8 +154,7 @@ func (rc *requestContext) userAgain(u tokens.User, status int, problem string) {
 // confirmed reports whether the form has the password of the administrator who sent it, and shows the page of u again
 // if it has not. Changes for which a stolen session must not suffice want it.
 func (rc *requestContext) confirmed(u tokens.User) bool {
-	err := rc.options.Registry.Confirm(rc.r.Context(), tokens.Login{Username: rc.user.Username,
-		Password: rc.form.Get("password"), From: auth.Remote(rc.r), Device: "session " + rc.visitor.Session.ID})
+	err := rc.options.Registry.Confirm(rc.r.Context(), rc.ownLogin(rc.form.Get("password")))
 	switch {
 	case err == nil:
 		return true

@@ -45,6 +45,8 @@ type Options struct {
 	Mistakes func() []string
 	// Erase erases a user, and returns how many requests and jobs of the user are still at work.
 	Erase func(ctx context.Context, user int64) (remaining int, err error)
+	// Demands reports whether the role of a user needs a second factor.
+	Demands func(u *tokens.User) bool
 	// TopUpURL replaces the gateway's own top-up page; "": it does not.
 	TopUpURL func() string
 	// Overview shows the requests in flight, and Live returns the handlers of its
@@ -108,6 +110,10 @@ func (p *Portal) Routes(to func(pattern string, h http.HandlerFunc)) {
 	handle("POST /account/tokens", p.memberForm((*requestContext).createDeveloperToken))
 	handle("POST /account/tokens/{id}/revoke", p.memberForm((*requestContext).revokeDeveloperToken))
 	handle("GET /account/security", p.member((*requestContext).security))
+	handle("GET "+browser.PathSecondFactor, p.member((*requestContext).newSecondFactor))
+	handle("POST "+browser.PathSecondFactor, p.memberForm((*requestContext).enableSecondFactor))
+	handle("POST /account/second-factor/codes", p.memberForm((*requestContext).renewRecovery))
+	handle("POST /account/second-factor/off", p.memberForm((*requestContext).disableSecondFactor))
 	handle("POST /account/password", p.memberForm((*requestContext).changePassword))
 	handle("POST /account/sessions/end", p.memberForm((*requestContext).endSessions))
 	handle("POST /account/sessions/{id}/end", p.memberForm((*requestContext).endSession))
@@ -124,6 +130,7 @@ func (p *Portal) Routes(to func(pattern string, h http.HandlerFunc)) {
 	handle("POST /admin/users/{id}/ceiling", p.adminForm((*requestContext).changeCeiling))
 	handle("POST /admin/users/{id}/group", p.adminForm((*requestContext).moveUser))
 	handle("POST /admin/users/{id}/role", p.adminForm((*requestContext).changeRole))
+	handle("POST /admin/users/{id}/second-factor/off", p.adminForm((*requestContext).resetSecondFactor))
 	handle("POST /admin/users/{id}/link", p.adminForm((*requestContext).makeResetLink))
 	handle("POST /admin/users/{id}/sessions/end", p.adminForm((*requestContext).endUserSessions))
 	handle("POST /admin/users/{id}/sessions/{session}/end", p.adminForm((*requestContext).endUserSession))
@@ -246,7 +253,10 @@ func (p *Portal) enter(w http.ResponseWriter, r *http.Request) (*requestContext,
 	case err != nil:
 		p.busy(w, r, err)
 		return nil, false
-	case !visitor.SignedIn():
+	case visitor.MustEnrol() && r.URL.Path != browser.PathSecondFactor:
+		seeOther(w, browser.PathSecondFactor)
+		return nil, false
+	case !visitor.SignedIn() && !visitor.MustEnrol():
 		seeOther(w, pathSignIn+"?"+url.Values{"next": {comeBack(r)}}.Encode())
 		return nil, false
 	}

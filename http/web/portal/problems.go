@@ -50,6 +50,8 @@ var notices = map[string]string{
 	"sessions_ended": "All sessions of the user have ended.", "user_erased": "The user was erased.",
 	"user_erased_partly":   "The user was erased, except what is at work now. Erase the user again in a while.",
 	"invitation_withdrawn": "The invitation was withdrawn. Its link does not work any more.",
+	"second_factor_off":    "The second factor is off. Your password alone signs you in.",
+	"second_factor_reset":  "The second factor was reset. The user signs in with the password alone.",
 	"user_enabled":         "The user is enabled.", "user_disabled": "The user is disabled.",
 	"request_ended": "The request was ended.", "provider_paused": "Requests for the provider wait until you resume it.",
 	"provider_resumed": "Requests for the provider go on.",
@@ -69,6 +71,8 @@ func (rc *requestContext) problem(err error) (status int, text string) {
 	switch {
 	case errors.As(err, &field):
 		return http.StatusUnprocessableEntity, sentence(field.Error())
+	case errors.Is(err, tokens.ErrCode):
+		return http.StatusForbidden, "The code is wrong or was used already."
 	case errors.Is(err, tokens.ErrKeysForbidden):
 		return http.StatusForbidden, "You may not create keys or tokens. Ask the operator for one."
 	case errors.Is(err, tokens.ErrHasMembers):

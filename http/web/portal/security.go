@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"stagedoor/actors/tokens"
-	"stagedoor/http/auth"
 	"stagedoor/http/web/pages"
 )
 
@@ -15,7 +14,8 @@ const pathSecurity = "/account/security"
 func (rc *requestContext) security() { rc.show(http.StatusOK, rc.securityView()) }
 
 func (rc *requestContext) securityView() *pages.Security {
-	return &pages.Security{Desk: rc.desk(), Sessions: rc.sessionLines(rc.user.ID)}
+	return &pages.Security{Desk: rc.desk(), Sessions: rc.sessionLines(rc.user.ID), SecondFactor: rc.user.SecondFactor,
+		Demanded: rc.options.Demands(&rc.user), Recovery: rc.options.Registry.RecoveryLeft(rc.user.ID)}
 }
 
 // sessionLines lists the sessions of a user, the newest first.
@@ -35,8 +35,7 @@ func (rc *requestContext) changePassword() {
 		rc.securityAgain(http.StatusUnprocessableEntity, "The two new passwords differ.")
 		return
 	}
-	login := tokens.Login{Username: rc.user.Username, Password: rc.form.Get("old"), From: auth.Remote(rc.r),
-		Device: "session " + rc.visitor.Session.ID} // so that strangers cannot keep the user from changing it
+	login := rc.ownLogin(rc.form.Get("old"))
 	err := rc.options.Registry.ChangePassword(rc.r.Context(), login, fresh)
 	if errors.Is(err, tokens.ErrLogin) {
 		rc.securityAgain(http.StatusForbidden, "The current password is wrong.")
@@ -47,8 +46,8 @@ func (rc *requestContext) changePassword() {
 		return
 	}
 	login.Password = fresh
-	if _, err := rc.options.Browser.SignIn(rc.w, rc.r, login); err != nil {
-		// The password is changed. A user who cannot be signed in at once can sign in.
+	if _, err := rc.options.Browser.SignIn(rc.w, rc.r, &rc.visitor, login); err != nil {
+		// The password is changed. A user who cannot be signed in at once, or needs a code for it, can sign in.
 		rc.done(pathSignIn, "password_changed")
 		return
 	}

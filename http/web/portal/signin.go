@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"stagedoor/actors/tokens"
-	"stagedoor/http/auth"
 	"stagedoor/http/web/browser"
 	"stagedoor/http/web/pages"
 	"stagedoor/state/identity"
@@ -23,8 +22,12 @@ func (p *Portal) signInPage(w http.ResponseWriter, r *http.Request) {
 	}
 	query := r.URL.Query()
 	next := browser.LocalPath(query.Get("next"), pathAccount)
-	if v.SignedIn() {
+	switch {
+	case v.SignedIn():
 		seeOther(w, next)
+		return
+	case v.MustEnrol():
+		seeOther(w, browser.PathSecondFactor)
 		return
 	}
 	view := p.signInView(&v, next)
@@ -62,16 +65,36 @@ func (p *Portal) signIn(w http.ResponseWriter, r *http.Request) {
 		p.signInAnew(w, r, next)
 		return
 	}
-	login := tokens.Login{Username: form.Get("username"), Password: form.Get("password"), From: auth.Remote(r)}
-	if _, err := p.options.Browser.SignIn(w, r, login); err != nil {
-		view := p.signInView(&v, next)
-		view.Username = login.Username
-		status, text := p.refusedLogin(w, r, err)
-		view.Problem = text
-		p.write(w, r, status, view)
+	username, halfway := form.Get("username"), form.Get("halfway")
+	if halfway != "" {
+		_, err = p.options.Browser.FinishSignIn(w, r, &v, halfway, form.Get("code"))
+	} else {
+		login := tokens.Login{Username: username, Password: form.Get("password")}
+		_, err = p.options.Browser.SignIn(w, r, &v, login)
+	}
+	if err != nil {
+		p.writeSignInProblem(w, r, &v, next, username, halfway, err)
 		return
 	}
 	seeOther(w, next)
+}
+
+// writeSignInProblem asks for a code, for which err may be the reason, or shows the form again with what is wrong.
+func (p *Portal) writeSignInProblem(w http.ResponseWriter, r *http.Request, v *browser.Visitor,
+	next, username, halfway string, err error) {
+	view := p.signInView(v, next)
+	view.Username = username
+	if code := (*browser.CodeRequired)(nil); errors.As(err, &code) {
+		view.Halfway = code.Sealed
+		p.write(w, r, http.StatusOK, view)
+		return
+	}
+	status, text := p.refusedLogin(w, r, err)
+	if errors.Is(err, tokens.ErrCode) || errors.Is(err, tokens.ErrLimited) {
+		view.Halfway = halfway
+	}
+	view.Problem = text
+	p.write(w, r, status, view)
 }
 
 // signInAnew shows a fresh form to a browser whose form was of another visit: it
@@ -98,6 +121,8 @@ func (p *Portal) refusedLogin(w http.ResponseWriter, r *http.Request, err error)
 		return http.StatusForbidden, "Wrong username or password."
 	case errors.Is(err, tokens.ErrUserDisabled):
 		return http.StatusForbidden, "This account is disabled."
+	case errors.Is(err, browser.ErrExpired), errors.Is(err, browser.ErrForged):
+		return http.StatusForbidden, "Typing the code took too long. Please sign in again."
 	}
 	return (&requestContext{Portal: p, w: w, r: r}).problem(err)
 }

@@ -87,17 +87,18 @@ func (rc *requestContext) usersAgain(status int, problem string) {
 
 func userLine(u tokens.User, available, held, spent int64) pages.User {
 	return pages.User{
-		ID:        u.ID,
-		Username:  u.Username,
-		Email:     u.Email,
-		Admin:     u.Admin,
-		Active:    u.Active(),
-		Erased:    !u.Erased.IsZero(),
-		Seen:      u.Seen,
-		Created:   u.Created,
-		Available: available,
-		Held:      held,
-		Spent:     spent,
+		ID:           u.ID,
+		Username:     u.Username,
+		Email:        u.Email,
+		Admin:        u.Admin,
+		Active:       u.Active(),
+		Erased:       !u.Erased.IsZero(),
+		Seen:         u.Seen,
+		SecondFactor: u.SecondFactor,
+		Created:      u.Created,
+		Available:    available,
+		Held:         held,
+		Spent:        spent,
 	}
 }
 

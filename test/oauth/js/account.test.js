@@ -1,6 +1,7 @@
 // A user's account and the gateway's administration, by clicking. The tests of this file
 // tell one story and run in order.
 import assert from 'node:assert/strict';
+import { createHmac } from 'node:crypto';
 import { createServer } from 'node:http';
 import { after, before, test } from 'node:test';
 import { focused, launch, pictures, screens, visit } from './chromium.js';
@@ -432,6 +433,41 @@ test('an invited person makes an account and is signed out by an administrator',
   await page.goto(`${issuer}/account`);
   await page.waitForURL(/\/signin\?next=/);
 });
+
+test('a second factor is set up and asked for', async (t) => {
+  const page = await as(t, admin, '/account/security');
+  await page.getByRole('link', { name: 'Set up', exact: true }).click();
+  const key = (await page.textContent('pre.detail')).replaceAll(' ', '');
+  await pictures(page, 'secondfactor');
+  await page.fill('#code', codeOf(key));
+  await page.fill('#password', password);
+  await button(page, 'Turn on').click();
+  const codes = (await secret(page)).split('\n');
+  assert.equal(codes.length, 10);
+  await pictures(page, 'secondfactor-on');
+  const other = await visit(t, browser);
+  await other.goto(`${issuer}/signin`);
+  await fillSignIn(other, admin);
+  await focused(other, 'code');
+  await pictures(other, 'code');
+  await other.fill('#code', codes[0]);
+  await button(other, 'Sign in').click();
+  await other.waitForURL(`${issuer}/account`);
+  await page.fill('#factor-code', codes[1]);
+  await button(page, 'Turn off').click();
+  await notice(page, /is off/);
+});
+
+// codeOf is an authenticator app: the code of a key now.
+function codeOf(key) {
+  let bits = '';
+  for (const c of key) bits += 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(c).toString(2).padStart(5, '0');
+  const secret = Buffer.from(bits.match(/.{8}/g).map((b) => parseInt(b, 2)));
+  const step = Buffer.alloc(8);
+  step.writeBigUInt64BE(BigInt(Math.floor(Date.now() / 30_000)));
+  const sum = createHmac('sha1', secret).update(step).digest();
+  return String((sum.readUInt32BE(sum[19] & 15) & 0x7fffffff) % 1_000_000).padStart(6, '0');
+}
 
 test('a password is changed, and the user signs out everywhere', async (t) => {
   const page = await visit(t, browser);

@@ -1,0 +1,124 @@
+package portal_test
+
+import (
+	"encoding/base32"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"stagedoor/actors/tokens"
+)
+
+var (
+	shownFactor   = regexp.MustCompile(`<pre class="detail"><code>([A-Z2-7 ]+)</code>`)
+	shownRecovery = regexp.MustCompile(`[A-Z2-7]{4}(-[A-Z2-7]{4}){3}`)
+	halfway       = regexp.MustCompile(`name="halfway" value="([^"]+)"`)
+)
+
+// codeFor returns what an authenticator app shows for a key that was typed into it.
+func codeFor(t *testing.T, key string) string {
+	t.Helper()
+	secret, err := base32.StdEncoding.DecodeString(strings.ReplaceAll(key, " ", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tokens.CodeAt(secret, time.Now())
+}
+
+// enrol sets up a second factor on its page and returns the key and the recovery codes.
+func (v *visitor) enrol() (key string, recovery []string) {
+	v.t.Helper()
+	v.expect(v.get("/account/second-factor"), http.StatusOK, `<svg class="qr"`)
+	key = find(shownFactor, v.page)
+	v.expect(v.post("/account/second-factor", "code", "000000", "password", password), http.StatusForbidden,
+		"The code is wrong")
+	v.expect(v.post("/account/second-factor", "code", codeFor(v.t, key), "password", "guess"),
+		http.StatusForbidden, "The password is wrong.")
+	if again := find(shownFactor, v.page); again != key {
+		v.t.Errorf("the key changed from %s to %s", key, again)
+	}
+	v.expect(v.post("/account/second-factor", "code", codeFor(v.t, key), "password", password),
+		http.StatusOK, "Your recovery codes")
+	return key, shownRecovery.FindAllString(v.page, -1)
+}
+
+func TestSecondFactorIsAskedForAfterThePassword(t *testing.T) {
+	h := newFixture(t)
+	anna := h.signedIn("anna")
+	_, recovery := anna.enrol()
+	if len(recovery) != 10 {
+		t.Fatal(anna.page)
+	}
+	anna.sentTo(anna.get("/account/second-factor"), "/account/security")
+
+	v := h.visitor()
+	v.get("/signin?next=/account/keys")
+	v.expect(v.post("/signin", "username", "anna", "password", "guess"), http.StatusForbidden, "Wrong username")
+	v.expect(v.post("/signin", "username", "anna", "password", password, "next", "/account/keys"), http.StatusOK,
+		"authenticator app")
+	sealed := find(halfway, v.page)
+	if res := v.get("/account"); res.StatusCode != http.StatusSeeOther {
+		t.Fatalf("the password alone signs in: %d", res.StatusCode)
+	}
+	v.expect(v.post("/signin", "halfway", sealed, "code", "000000", "next", "/account/keys"), http.StatusForbidden,
+		"The code is wrong")
+	other := h.visitor()
+	other.get("/signin")
+	other.expect(other.post("/signin", "halfway", sealed, "code", recovery[0]), http.StatusForbidden, "sign in again")
+	v.sentTo(v.post("/signin", "halfway", sealed, "code", strings.ToLower(recovery[0]), "next", "/account/keys"),
+		"/account/keys")
+	v.expect(v.get("/account/security"), http.StatusOK, "9 recovery codes left")
+	v.expect(v.post("/account/second-factor/codes", "code", recovery[0]), http.StatusForbidden, "The code is wrong")
+	v.expect(v.post("/account/second-factor/codes", "code", recovery[1]), http.StatusOK, "Your recovery codes")
+	fresh := shownRecovery.FindAllString(v.page, -1)
+	v.get("/account/security")
+	v.sentTo(v.post("/account/second-factor/off", "code", fresh[0]), "/account/security?done=second_factor_off")
+	h.signedIn("anna")
+}
+
+func TestARoleThatNeedsASecondFactorOpensNothingBefore(t *testing.T) {
+	h := newFixture(t)
+	h.demanded = true
+	h.signedIn("anna")
+	root := h.visitor()
+	root.get("/signin")
+	root.sentTo(root.post("/signin", "username", "root", "password", password), "/account")
+	for _, path := range []string{"/account", "/admin/users", "/account/security", "/chat", "/signin", "/requests"} {
+		root.sentTo(root.get(path), "/account/second-factor")
+	}
+	root.get("/account/second-factor")
+	root.sentTo(root.post("/admin/users", "username", "eve"), "/account/second-factor")
+	if res := root.get("/live"); strings.Contains(root.page, "root") {
+		t.Errorf("%d\n%s", res.StatusCode, root.page)
+	}
+	_, recovery := root.enrol()
+	root.expect(root.get("/admin/users"), http.StatusOK, "anna")
+	root.get("/account/security")
+	root.expect(root.post("/account/second-factor/off", "code", recovery[0]), http.StatusForbidden, "Your role needs")
+
+	// Another administrator resets it, with the own password.
+	h.demanded = false
+	h.user("boss", true)
+	boss := h.signedIn("boss")
+	path := fmt.Sprintf("/admin/users/%d", h.root.ID)
+	boss.expect(boss.get(path), http.StatusOK, "Reset the second factor")
+	boss.expect(boss.post(path+"/second-factor/off", "password", "guess"), http.StatusForbidden, "Your own password")
+	boss.sentTo(boss.post(path+"/second-factor/off", "password", password), path+"?done=second_factor_reset")
+	h.signedIn("root")
+}
+
+func TestALinkForAPasswordDoesNotReplaceTheSecondFactor(t *testing.T) {
+	h := newFixture(t)
+	anna := h.signedIn("anna")
+	anna.enrol()
+	path := h.visitor().link(h.registry.ResetLink(t.Context(), h.anna.ID, "root"))
+	v := h.visitor()
+	v.get(path)
+	v.expect(v.post("/signin/link", "new", chosen, "again", chosen), http.StatusOK, "authenticator app")
+	if res := v.get("/account"); res.StatusCode != http.StatusSeeOther {
+		t.Errorf("the link alone signs in: %d", res.StatusCode)
+	}
+}
