@@ -11,8 +11,9 @@ import (
 type Backend interface {
 	// Shared reports whether other processes put and remove blobs, too.
 	Shared() bool
-	// List returns all blobs that are there, whether they have expired or not.
-	List() ([]Info, error)
+	// List returns all blobs that are there, whether they have expired or not. Before that it removes what was begun
+	// and never finished, because its process died. If no other process puts blobs, that is all that is not finished.
+	List(now time.Time) ([]Info, error)
 	// Find returns a blob that another process may have put. The error is ErrNotFound if there is none.
 	Find(ID) (Info, error)
 	// Create begins a blob, which is not there until Finish.
@@ -21,8 +22,6 @@ type Backend interface {
 	Open(Info) (io.ReadSeekCloser, error)
 	// Remove removes a blob. One that is not there is no error.
 	Remove(Info) error
-	// Tidy removes what was begun and never finished, because its process died.
-	Tidy(now time.Time) error
 }
 
 // Unfinished is a blob that is being written. Either Finish or Discard ends it. After an error of Finish nothing is
@@ -40,7 +39,7 @@ const abandonedAfter = time.Hour
 // Move moves all blobs to another backend, where they have the same ids, and those that have expired nowhere. What was
 // moved before an error is there, and calling Move again moves the rest.
 func Move(from, to Backend, now time.Time) error {
-	all, err := from.List()
+	all, err := from.List(now)
 	for _, info := range all {
 		if now.Before(info.Expires) {
 			err = errors.Join(err, copyTo(from, to, info))

@@ -79,7 +79,7 @@ func Open(dir string, max int64, now time.Time) (*Store, error) {
 func New(b Backend, max int64, now time.Time) (*Store, error) {
 	s := &Store{backend: b, room: share.New(share.Content, max, leastContent), files: share.New(share.Files, 0, 1),
 		blobs: make(map[ID]Info)}
-	if err := errors.Join(b.Tidy(now), s.refresh()); err != nil {
+	if err := s.refresh(now); err != nil {
 		return nil, err
 	}
 	_, err := s.removeExpired(now)
@@ -87,11 +87,11 @@ func New(b Backend, max int64, now time.Time) (*Store, error) {
 }
 
 // refresh makes the index that of the backend. A blob that this process puts or deletes meanwhile is not touched.
-func (s *Store) refresh() error {
+func (s *Store) refresh(now time.Time) error {
 	s.mu.Lock()
 	before := maps.Clone(s.blobs)
 	s.mu.Unlock()
-	all, err := s.backend.List()
+	all, err := s.backend.List(now)
 	if err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func (s *Store) Delete(id ID) error {
 // from that moment on. It also finds out what other processes have put and removed.
 func (s *Store) Sweep(now time.Time) (int, error) {
 	if s.backend.Shared() {
-		if err := errors.Join(s.backend.Tidy(now), s.refresh()); err != nil {
+		if err := s.refresh(now); err != nil {
 			return 0, err
 		}
 		now = now.Add(-readersMayTake)
@@ -241,7 +241,7 @@ func (s *Store) removeExpired(now time.Time) (int, error) {
 // DeleteOwner removes all blobs of an owner, for the erasure of a user.
 func (s *Store) DeleteOwner(owner string) error {
 	if s.backend.Shared() {
-		if err := s.refresh(); err != nil {
+		if err := s.refresh(time.Now()); err != nil {
 			return err
 		}
 	}

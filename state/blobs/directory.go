@@ -26,8 +26,13 @@ func Directory(path string, shared bool) (Backend, error) {
 // Shared implements Backend.
 func (d *directory) Shared() bool { return d.shared }
 
-// List implements Backend. Files that have no name of a blob are not the directory's.
-func (d *directory) List() ([]Info, error) { return d.match("*") }
+// List implements Backend. Other files of the directory are left alone.
+func (d *directory) List(now time.Time) ([]Info, error) {
+	if err := d.tidy(now); err != nil {
+		return nil, err
+	}
+	return d.match("*")
+}
 
 // match returns the blobs whose file names match a pattern.
 func (d *directory) match(pattern string) ([]Info, error) {
@@ -105,8 +110,8 @@ func remove(path string) error {
 	return nil
 }
 
-// Tidy implements Backend. In a directory of this process alone it must not be called while a blob is written.
-func (d *directory) Tidy(now time.Time) error {
+// tidy removes files that were not finished.
+func (d *directory) tidy(now time.Time) error {
 	found, err := filepath.Glob(filepath.Join(d.path, halfPattern))
 	for _, path := range found {
 		if d.shared {

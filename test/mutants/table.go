@@ -518,6 +518,15 @@ var Table = []Mutant{
 	last :=`,
 	},
 	{
+		Name: "cluster: commit over Postgres what was decided before another node's entries",
+		File: "state/writer.go", Suite: "./test/nemesis", Run: "TestWhatNodesAcknowledgeIsThereOnceWhateverFails",
+		Old: `		for _, r := range ran {
+			s.decide(tx, r)
+		}
+		if turn {`,
+		New: `		if turn {`,
+	},
+	{
 		Name: "cluster: append without a condition on the end of the log",
 		File: "state/journal/postgres/schema.sql", Suite: "./state/journal/postgres", Run: "ConformsAsShared",
 		Old: `UPDATE stagedoor.head SET lsn = at_lsn + 1, tag = new_tag WHERE lsn = at_lsn AND tag = at_tag;`,

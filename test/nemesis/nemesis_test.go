@@ -191,6 +191,21 @@ func (h *histories) do(client int, s *state.State, c call) {
 	}
 }
 
+// await returns after n more calls were decided.
+func (h *histories) await(n int) {
+	decided := func() int {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return len(h.history)
+	}
+	n += decided()
+	for late := time.Now().Add(patience); decided() < n; time.Sleep(time.Millisecond) {
+		if time.Now().After(late) {
+			h.t.Fatal("no calls are decided any more")
+		}
+	}
+}
+
 // choose returns a call at random. Most holds are ended by two callers at once.
 func (h *histories) choose() call {
 	h.mu.Lock()

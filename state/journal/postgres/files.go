@@ -126,8 +126,12 @@ func (r fileRow) info() blobs.Info {
 
 const selectFiles = "SELECT id, media, owner, expires, size FROM stagedoor.file WHERE size IS NOT NULL"
 
-// List implements blobs.Backend.
-func (f *Files) List() (all []blobs.Info, err error) {
+// List implements blobs.Backend. The age of what was not finished is measured by the database's clock.
+func (f *Files) List(time.Time) (all []blobs.Info, err error) {
+	_, err = f.exec("DELETE FROM stagedoor.file WHERE size IS NULL AND added < clock_timestamp() - interval '1 hour'")
+	if err != nil {
+		return nil, err
+	}
 	err = f.do(func(ctx context.Context, conn *pgxpool.Conn) error {
 		all = nil
 		rows, err := conn.Query(ctx, selectFiles)
@@ -171,12 +175,6 @@ func (f *Files) Create(info blobs.Info) (blobs.Unfinished, error) {
 // Remove implements blobs.Backend. A reader that has begun gets an error at its next part.
 func (f *Files) Remove(info blobs.Info) error {
 	_, err := f.exec("DELETE FROM stagedoor.file WHERE id = $1", string(info.ID))
-	return err
-}
-
-// Tidy implements blobs.Backend. The age of what was not finished is measured by the database's clock.
-func (f *Files) Tidy(time.Time) error {
-	_, err := f.exec("DELETE FROM stagedoor.file WHERE size IS NULL AND added < clock_timestamp() - interval '1 hour'")
 	return err
 }
 
