@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	crand "crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -216,6 +217,30 @@ func TestHoldsOfANodeThatEndedAreEnded(t *testing.T) {
 			t.Errorf("the balance is %+v", got)
 		}
 		other.Release("end", nil)
+	})
+}
+
+func TestSeveralNodesRedeemACodeOnce(t *testing.T) {
+	onTwoNodes(t, func(t *testing.T, _ *statetest.Cluster, a, b *serving) {
+		codes, _, err := a.Mint(ctx, 1, 50, "test", time.Time{}, crand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var redeemed atomic.Int64
+		var wg sync.WaitGroup
+		for i := range 8 {
+			wg.Go(func() {
+				amount, err := []*serving{a, b}[i%2].Redeem(ctx, fmt.Sprint("user", i), codes[0])
+				redeemed.Add(amount)
+				if err != nil && !errors.Is(err, money.ErrRedeemed) {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if redeemed.Load() != 50 {
+			t.Errorf("%d was redeemed with a code of 50", redeemed.Load())
+		}
 	})
 }
 

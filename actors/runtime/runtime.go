@@ -90,6 +90,7 @@ type Runtime struct {
 
 	lister      *actor.PID // nil if no lists are read
 	configuring sync.Mutex
+	nodes       int                   // that share the limits of providers, guarded by configuring
 	lists       map[string]modelNames // by provider, guarded by configuring
 }
 
@@ -286,7 +287,7 @@ func (r *Runtime) Configure(ctx context.Context, c *catalog.Catalog, specs []cat
 			r.retire(p)
 		case p:
 		default:
-			next.Limiter.Configure(limits(next.Spec))
+			next.Limiter.Configure(r.limits(next.Spec))
 			p.Client.Close()
 		}
 	}
@@ -350,20 +351,40 @@ func (r *Runtime) build(
 		p.Limiter = before.Limiter
 		return p, nil
 	}
-	p.Limiter = throttle.NewClient(r.system, limits(spec))
+	p.Limiter = throttle.NewClient(r.system, r.limits(spec))
 	if _, paused := r.Pause(spec.Name); paused {
 		p.Limiter.Pause() // before the first request
 	}
 	return p, r.limiters.adopt(ctx, r.system, spec.Name, p.Limiter)
 }
 
-func limits(spec *catalog.Provider) throttle.Config {
+// limits returns this process's share of a provider's limits: at least one of each kind.
+func (r *Runtime) limits(spec *catalog.Provider) throttle.Config {
+	share := func(limit int) int {
+		if limit <= 0 {
+			return limit
+		}
+		return max(limit/max(r.nodes, 1), 1)
+	}
 	return throttle.Config{
-		RequestsPerMinute: spec.Limits.RPM,
-		TokensPerMinute:   spec.Limits.TPM,
-		MaxInFlight:       spec.Limits.Concurrency,
+		RequestsPerMinute: share(spec.Limits.RPM),
+		TokensPerMinute:   share(spec.Limits.TPM),
+		MaxInFlight:       share(spec.Limits.Concurrency),
 		QueuePerOwner:     spec.Limits.Queue,
 		MaxWait:           spec.Limits.QueueTimeout,
+	}
+}
+
+// ShareLimits says how many processes share the limits of the providers, of which each has an equal part from now on.
+func (r *Runtime) ShareLimits(nodes int) {
+	r.configuring.Lock()
+	defer r.configuring.Unlock()
+	if r.nodes == nodes {
+		return
+	}
+	r.nodes = nodes
+	for _, p := range *r.providers.Load() {
+		p.Limiter.Configure(r.limits(p.Spec))
 	}
 }
 

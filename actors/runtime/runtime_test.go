@@ -13,6 +13,7 @@ import (
 	"stagedoor/actors/kit/kittest"
 	"stagedoor/actors/runtime"
 	"stagedoor/actors/text"
+	"stagedoor/actors/throttle"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/dialogue/dialoguetest"
@@ -112,6 +113,34 @@ func (s *stage) simulate(ctx context.Context, _ *dialogue.Request, _ http.Header
 		}
 	}
 	return nil
+}
+
+// TestSeveralNodesShareTheLimitsOfAProvider: each has an equal part, and at least one of each kind.
+func TestSeveralNodesShareTheLimitsOfAProvider(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		spec := sandbox("one")
+		spec.Limits.Concurrency = 7
+		for _, c := range []struct{ nodes, granted int }{{2, 3}, {10, 1}, {1, 7}} {
+			s.ShareLimits(c.nodes)
+			s.mustConfigure(spec)
+			var permits []*throttle.Permit
+			for {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				permit, err := s.Providers()[0].Limiter.Acquire(ctx, throttle.Ask{})
+				cancel()
+				if err != nil {
+					break
+				}
+				permits = append(permits, permit)
+			}
+			if len(permits) != c.granted {
+				t.Errorf("one of %d nodes was granted %d of 7 at a time, want %d", c.nodes, len(permits), c.granted)
+			}
+			for _, p := range permits {
+				p.Release(throttle.Outcome{Kind: throttle.Success})
+			}
+		}
+	})
 }
 
 func sandbox(name string) catalog.Provider {

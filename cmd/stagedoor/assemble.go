@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"stagedoor/actors/background"
 	"stagedoor/actors/flow"
 	"stagedoor/actors/kept"
 	"stagedoor/actors/requests"
@@ -70,6 +71,8 @@ type gateway struct {
 	telemetry *telemetry.Telemetry
 	browser   *browser.Guard
 	live      *live.Handlers
+	// again makes the request of a background response that another process has begun.
+	again background.RestoreRequest
 	// broken has the mistakes of a configuration that could not be taken over, empty once one could.
 	broken atomic.Pointer[[]string]
 	// first is nil unless the first page may show the first key; see firstKeyFor.
@@ -158,6 +161,9 @@ func (g *gateway) build(
 			Link:   func(secret string) string { return g.browser.Link(secret) },
 			Forget: g.storage.content.DeleteOwner, Settings: g.settings},
 	)
+	if err := g.shareLimits(ctx); err != nil {
+		return datadir.Unavailable(err)
+	}
 	if err := g.configure(ctx, c); err != nil {
 		return err
 	}
@@ -240,7 +246,8 @@ func (g *gateway) groupName(user string) string {
 // resume goes on with what an earlier process left. It comes last: what is begun
 // counts, even if the gateway could not serve in the end.
 func (g *gateway) resume(ctx context.Context, handlers *text.Handlers) error {
-	if err := g.runtime.TakeOver(ctx, handlers.Again); err != nil {
+	g.again = handlers.Again
+	if err := g.runtime.TakeOver(ctx, g.again); err != nil {
 		return datadir.Unavailable(err)
 	}
 	return nil

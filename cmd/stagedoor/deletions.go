@@ -30,6 +30,9 @@ func keepDeleting(ctx context.Context, g *gateway) {
 	}
 	lost := int64(0)
 	repeatApart(ctx, deletionsEvery, func() {
+		if !g.isFirstNode(ctx) {
+			return
+		}
 		deleteUpstream(ctx, g.state, remove, g.logger)
 		if n := work.StatsOf(g.state).DeletionsWithoutRoom; n > lost {
 			g.logger.Warn("responses are not deleted at their providers, because too many of one owner wait for it",
@@ -37,6 +40,9 @@ func keepDeleting(ctx context.Context, g *gateway) {
 			lost = n
 		}
 	}, func() {
+		if !g.isFirstNode(ctx) {
+			return
+		}
 		deleteVideos(ctx, g.state, g.runtime.Videos().DeleteUpstream, g.logger)
 	})
 }

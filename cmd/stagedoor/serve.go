@@ -130,6 +130,7 @@ func (a *app) runUntilStopped(ctx context.Context, g *gateway, listeners []net.L
 	wg.Go(func() { follow(ctx) })
 	wg.Go(func() { keepTidy(ctx, g) })
 	wg.Go(func() { keepDeleting(ctx, g) })
+	wg.Go(func() { keepTakingOver(ctx, g) })
 	wg.Go(func() { g.auth.EndRevoked(ctx, g.flow) })
 	wg.Go(func() { g.watchDisk(ctx) })
 	wg.Go(func() { g.overview.Record(ctx) })

@@ -34,18 +34,23 @@ type pair struct {
 	database *pgserver.Server
 	upstream string
 	alone    bool // the gateways do not stand by
+	several  bool // both serve
 }
 
 // start starts a gateway, and returns when it stands by if it is to, or else serves.
 func (p *pair) start(name string, standby bool) *program {
 	p.t.Helper()
 	file := p.file(name)
-	text := fmt.Sprintf("data: %s\ncluster: {store: %q, node: %s, standby: %t}\nlisten: 127.0.0.1:0\n"+
+	serve := "one"
+	if p.several {
+		serve, p.alone = "all", true
+	}
+	text := fmt.Sprintf("data: %s\ncluster: {store: %q, node: %s, serve: %s, standby: %t}\nlisten: 127.0.0.1:0\n"+
 		"telemetry: {metrics: {prometheus: true}}\n"+
 		"providers:\n  s: {shape: sandbox}\n  v: {shape: videos, base_url: %q, api_keys: [k]}\n"+
 		"models:\n  m: {targets: [{provider: s, model: m}]}\n"+
 		"  paid: {targets: [{provider: s, model: m}], price: {input: 10, output: 100}}\n  video: {targets: [{provider: v, model: video-2}]}\n",
-		filepath.Join(p.dir, name), p.database.URL(), name, !p.alone, p.upstream+"/v1")
+		filepath.Join(p.dir, name), p.database.URL(), name, serve, !p.alone, p.upstream+"/v1")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		p.t.Fatal(err)
 	}

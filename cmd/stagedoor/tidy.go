@@ -35,6 +35,9 @@ func keepTidy(ctx context.Context, g *gateway) {
 		case <-tick.C:
 		}
 		g.kept.Sweep()
+		if !g.isFirstNode(ctx) {
+			continue
+		}
 		err := tidy(ctx, busy, func() (int, error) { return g.state.Sweep(ctx, tidyBatch) })
 		if err != nil && ctx.Err() == nil {
 			g.logger.Warn("what has expired was not removed", "cause", err)

@@ -10,9 +10,13 @@ import (
 type Cluster struct {
 	Store   Secret `yaml:"store" doc:"URL of a Postgres database for the state; default: $STAGEDOOR_CLUSTER_STORE"`
 	Node    string `yaml:"node" doc:"name of this gateway in that database; default: the host's name"`
+	Serve   string `yaml:"serve" doc:"one gateway of that database serves, or all: one or all; default: one"`
 	Standby bool   `yaml:"standby" doc:"wait while another gateway uses that database, and take over when it ends"`
 	Files   string `yaml:"files" doc:"directory for pictures and uploads that all mount; default: the database"`
 }
+
+// ServeAll is the Cluster.Serve with which several gateways serve at the same time.
+const ServeAll = "all"
 
 // clusterStore is the variable that names the database where the file does not. A URL has a password in it, which is
 // better not in a file.
@@ -35,11 +39,19 @@ func (c *Config) checkCluster(d *decoder) {
 		d.at("cluster.store", "expected the URL of a database, because cluster.files is set")
 	case text == "" && c.Cluster.Standby:
 		d.at("cluster.store", "expected the URL of a database, because cluster.standby is set")
+	case text == "" && c.Cluster.Serve != "":
+		d.at("cluster.store", "expected the URL of a database, because cluster.serve is set")
 	case text != "" && (err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" || !usablePort(u)):
 		d.at("cluster.store", "expected a URL that begins with postgres://, with a port of 1 to 65535 if it has one")
 	}
 	if c.Cluster.Node != "" && state.CheckID(c.Cluster.Node) != nil {
 		d.at("cluster.node", "expected up to %d letters, digits and . _ -", state.MaxID)
+	}
+	switch {
+	case c.Cluster.Serve != "" && c.Cluster.Serve != "one" && c.Cluster.Serve != ServeAll:
+		d.at("cluster.serve", "expected one or all")
+	case c.Cluster.Serve == ServeAll && c.Cluster.Standby:
+		d.at("cluster.standby", "expected false, because with cluster.serve: all every gateway serves")
 	}
 	if text == "" {
 		return

@@ -31,6 +31,7 @@ func openShared(data string, cluster config.Cluster, version string) (journal.St
 	defer cancel()
 	store, err := postgres.Open(ctx, cluster.Store.Reveal(), postgres.Options{
 		Node: cluster.Node, Version: version, Standby: cluster.Standby,
+		Several: cluster.Serve == config.ServeAll,
 	})
 	if err != nil {
 		return nil, Unavailable(err)
@@ -70,7 +71,7 @@ func (f *Flags) commandNode() (config.Cluster, error) {
 		cluster = c.Cluster
 	}
 	cluster.Fill(f.env)
-	cluster.Standby = false // a command does not wait
+	cluster.Standby, cluster.Serve = false, "" // a command neither waits nor serves beside gateways
 	// Commands in containers often have the same process id, and sometimes the same host name.
 	host, _ := os.Hostname()
 	cluster.Node = fmt.Sprintf("command-%s-%d-%s", host, os.Getpid(), rand.Text()[:8])

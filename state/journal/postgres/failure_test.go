@@ -783,7 +783,7 @@ func TestATidyRemovesAllThatIsNotNeeded(t *testing.T) {
 func TestTheTablesOfAnEarlierVersionAreUpgraded(t *testing.T) {
 	server := server(t)
 	url := empty(t, server)
-	exec(t, server, `ALTER TABLE stagedoor.node DROP COLUMN leaving, DROP COLUMN version`)
+	exec(t, server, `ALTER TABLE stagedoor.node DROP COLUMN leaving, DROP COLUMN version, DROP COLUMN several`)
 	a := open(t, url, postgres.Options{Node: "a", Version: "1.2.3"})
 	all, err := a.Members().List(ctx)
 	if err != nil || len(all) != 1 || all[0].Version != "1.2.3" {

@@ -38,6 +38,8 @@ ALTER TABLE stagedoor.node ADD COLUMN IF NOT EXISTS version text NOT NULL DEFAUL
 ALTER TABLE stagedoor.node ADD COLUMN IF NOT EXISTS standby boolean NOT NULL DEFAULT false;
 -- An operator wants the process to end. It finds this with its next beat.
 ALTER TABLE stagedoor.node ADD COLUMN IF NOT EXISTS leaving boolean NOT NULL DEFAULT false;
+-- The process permits other live ones beside it that permit it, too.
+ALTER TABLE stagedoor.node ADD COLUMN IF NOT EXISTS several boolean NOT NULL DEFAULT false;
 
 -- Values that are too large to be written while other nodes wait. A record that has one refers to it.
 CREATE TABLE IF NOT EXISTS stagedoor.large (

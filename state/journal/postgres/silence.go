@@ -20,9 +20,10 @@ type silence struct {
 
 // liveNode is the row of a live node.
 type liveNode struct {
-	ID    string
-	Epoch int64
-	Beat  time.Time
+	ID      string
+	Epoch   int64
+	Beat    time.Time
+	Several bool // it permits others that are live, too
 }
 
 type sighting struct {
@@ -68,11 +69,11 @@ func (s *silence) note(nodes []liveNode, asked, answered time.Time, lease time.D
 }
 
 // expelSilent expels the nodes that have been silent for a lease, and returns the name of another node that is live
-// still, or "" if there is none.
+// still and must not be beside this one, or "" if there is none.
 func (s *Store) expelSilent(ctx context.Context, tx pgx.Tx) (live string, err error) {
 	asked := time.Now()
-	rows, err := tx.Query(ctx, "SELECT id, epoch, beat FROM stagedoor.node WHERE id <> $1 AND live ORDER BY id",
-		s.options.Node)
+	rows, err := tx.Query(ctx, `SELECT id, epoch, beat, several FROM stagedoor.node
+		WHERE id <> $1 AND live ORDER BY id`, s.options.Node)
 	if err != nil {
 		return "", err
 	}
@@ -95,9 +96,24 @@ func (s *Store) expelSilent(ctx context.Context, tx pgx.Tx) (live string, err er
 			}
 			s.silence.heard(n.ID)
 		}
-		if live == "" {
+		if live == "" && !(n.Several && s.options.Several) {
 			live = n.ID
 		}
 	}
 	return live, nil
+}
+
+// expelOthers expels nodes that are silent until the store is closed or this node is fenced, so that the others can
+// take their work over.
+func (s *Store) expelOthers() {
+	for !s.fenced.Load() {
+		select {
+		case <-s.running.Done():
+			return
+		case <-time.After(s.options.Lease / 10):
+		}
+		ctx, cancel := context.WithTimeout(s.running, s.options.AnswerWait)
+		_ = s.alone(ctx, nil, func(pgx.Tx, string) error { return nil }) // tried again soon
+		cancel()
+	}
 }

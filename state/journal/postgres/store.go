@@ -32,7 +32,8 @@ type Options struct {
 	// Standby makes the node a stand-by if another one is live. It follows the log, and cannot append until Await
 	// has returned.
 	Standby bool
-	// Several permits that other nodes are live. Without it Open waits for them to end, and fails if they do not.
+	// Several permits that other nodes are live that permit this, too. Open waits for all others to end, and fails if
+	// they do not. A node with it expels nodes that are silent for as long as it runs.
 	Several bool
 	// tidyEvery is the time between two calls of tidy, by default tidyEvery.
 	tidyEvery time.Duration
@@ -105,6 +106,9 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	}
 	s.work.Go(s.watch)
 	s.work.Go(s.tidyUp)
+	if s.options.Several {
+		s.work.Go(s.expelOthers)
+	}
 	return s, nil
 }
 
@@ -168,7 +172,7 @@ func (s *Store) join(ctx context.Context) error {
 		case other == "" || s.standby.Load():
 			return s.measure(ctx, s.pool)
 		case time.Now().After(deadline):
-			return fmt.Errorf("%w: the node %q is live, and several nodes at a time are not supported yet",
+			return fmt.Errorf("%w: the node %q is live, and that one or this one permits no other beside it",
 				journal.ErrLocked, other)
 		}
 		select {
@@ -192,14 +196,16 @@ func (s *Store) tryJoin(ctx context.Context) (other string, err error) {
 		}
 		var lsn int64
 		// An epoch is never used twice, although the row of a node that has left is gone: it is a time.
-		err := tx.QueryRow(ctx, `INSERT INTO stagedoor.node AS n (id, epoch, beat, applied, version, live, standby)
-			SELECT $1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, clock_timestamp(), lsn, $2, NOT $3, $3
-			FROM stagedoor.head
+		err := tx.QueryRow(ctx, `INSERT INTO stagedoor.node AS n
+				(id, epoch, beat, applied, version, live, standby, several)
+			SELECT $1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, clock_timestamp(), lsn, $2, NOT $3,
+				$3, $4 FROM stagedoor.head
 			ON CONFLICT (id) DO UPDATE
 				SET epoch = greatest(n.epoch + 1, excluded.epoch), seq = 0, beat = excluded.beat, live = excluded.live,
 					applied = excluded.applied, version = excluded.version, standby = excluded.standby,
-					leaving = false
-			RETURNING epoch, applied`, s.options.Node, s.options.Version, standby).Scan(&s.epoch, &lsn)
+					several = excluded.several, leaving = false
+			RETURNING epoch, applied`, s.options.Node, s.options.Version, standby, s.options.Several).
+			Scan(&s.epoch, &lsn)
 		s.lsn.Store(uint64(lsn))
 		return err
 	})
@@ -234,9 +240,6 @@ func (s *Store) alone(
 		live, err := s.expelSilent(ctx, tx)
 		if err != nil {
 			return err
-		}
-		if s.options.Several {
-			live = ""
 		}
 		return do(tx, live)
 	})
@@ -296,7 +299,7 @@ func (s *Store) takeOver(ctx context.Context) error {
 
 // haveTables asks whether the tables are there, with the newest column.
 const haveTables = `SELECT EXISTS (SELECT FROM pg_attribute
-	WHERE attrelid = to_regclass('stagedoor.node') AND attname = 'leaving')`
+	WHERE attrelid = to_regclass('stagedoor.node') AND attname = 'several')`
 
 // makeTables makes or upgrades the tables, unless the newest column is there, and checks that this program can read and
 // keep what is in them.
