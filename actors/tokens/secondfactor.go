@@ -199,6 +199,18 @@ func (c *Client) DisableSecondFactor(ctx context.Context, user int64, code strin
 	return err
 }
 
+// ConfirmCode uses a code of a signed-in user before a change that a stolen session must not suffice for. A user
+// without a second factor needs none. It returns ErrCode and *Limited.
+func (c *Client) ConfirmCode(ctx context.Context, user int64, code string) error {
+	if u, ok := identity.FindUser(c.state.View(), user); ok && u.SecondFactor == nil {
+		return nil
+	}
+	_, err := withCode(ctx, c, user, code, func(tx *state.Tx, u identity.User) (struct{}, error) {
+		return struct{}{}, identity.PutUser(tx, u)
+	})
+	return err
+}
+
 // RecoveryLeft returns the number of recovery codes that a user has not used.
 func (c *Client) RecoveryLeft(user int64) int {
 	if u, ok := identity.FindUser(c.state.View(), user); ok && u.SecondFactor != nil {

@@ -115,6 +115,7 @@ func (p *Portal) Routes(to func(pattern string, h http.HandlerFunc)) {
 	handle("POST /account/second-factor/codes", p.memberForm((*requestContext).renewRecovery))
 	handle("POST /account/second-factor/off", p.memberForm((*requestContext).disableSecondFactor))
 	handle("POST /account/password", p.memberForm((*requestContext).changePassword))
+	handle("POST /account/delete", p.memberForm((*requestContext).deleteAccount))
 	handle("POST /account/sessions/end", p.memberForm((*requestContext).endSessions))
 	handle("POST /account/sessions/{id}/end", p.memberForm((*requestContext).endSession))
 

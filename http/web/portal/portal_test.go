@@ -149,6 +149,7 @@ func TestEveryFormWantsItsOwnBrowser(t *testing.T) {
 		"/account/sessions/end",
 		"/account/second-factor",
 		"/account/second-factor/codes",
+		"/account/delete",
 		"/account/second-factor/off",
 		"/admin/users/1/second-factor/off",
 		"/account/sessions/ses_1/end",

@@ -122,3 +122,38 @@ func TestALinkForAPasswordDoesNotReplaceTheSecondFactor(t *testing.T) {
 		t.Errorf("the link alone signs in: %d", res.StatusCode)
 	}
 }
+
+func TestAUserDeletesTheOwnAccountWithPasswordAndCodeOnly(t *testing.T) {
+	h := newFixture(t)
+	root := h.signedIn("root")
+	root.get("/account/security")
+	root.expect(root.post("/account/delete", "username", "root", "password", password), http.StatusUnprocessableEntity,
+		"An administrator cannot delete")
+	anna, other := h.signedIn("anna"), h.signedIn("anna")
+	_, recovery := anna.enrol()
+	anna.expect(anna.get("/account/security"), http.StatusOK, "The username stays with the ledger")
+	for problem, fields := range map[string][]string{"Type your username": {"username", "root"},
+		"The password is wrong": {"password", "guess"}, "The code is wrong": {"code", "000000"}} {
+		all := append([]string{"username", "anna", "password", password, "code", recovery[0]}, fields...)
+		if anna.post("/account/delete", all...); !strings.Contains(anna.page, problem) {
+			t.Errorf("%s:\n%s", problem, anna.page)
+		}
+	}
+	if u, err := h.registry.User(h.anna.ID); err != nil || !u.Active() {
+		t.Fatalf("%+v, %v", u, err)
+	}
+	h.remaining = 1
+	anna.expect(anna.post("/account/delete", "username", "anna", "password", password, "code", recovery[0]),
+		http.StatusOK, "Your account is deleted")
+	if !strings.Contains(anna.page, "still at work") || !strings.Contains(h.log.String(), "erase the user again") {
+		t.Error("what is at work is not mentioned")
+	}
+	for name, v := range map[string]*visitor{"the browser": anna, "another one": other} {
+		if res := v.get("/account"); res.StatusCode != http.StatusSeeOther {
+			t.Errorf("%s is signed in: %d", name, res.StatusCode)
+		}
+	}
+	if u, err := h.registry.UserByName("anna"); err != nil || u.Erased.IsZero() || u.Email != "" || u.SecondFactor {
+		t.Errorf("%+v, %v", u, err)
+	}
+}

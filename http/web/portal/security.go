@@ -73,3 +73,43 @@ func (rc *requestContext) endSessions() {
 	}
 	rc.signOut()
 }
+
+// deleteAccount erases the user who is signed in, as an administrator could. An administrator must lose that role
+// first, so that the last one does not leave a gateway behind that no person administers.
+func (rc *requestContext) deleteAccount() {
+	switch {
+	case rc.user.Admin:
+		rc.securityAgain(http.StatusUnprocessableEntity, "An administrator cannot delete the own account. "+
+			"Another one can take away your role first, or erase you.")
+		return
+	case rc.form.Get("username") != rc.user.Username:
+		rc.securityAgain(http.StatusUnprocessableEntity, "Type your username to delete your account.")
+		return
+	}
+	err := rc.options.Registry.Confirm(rc.r.Context(), rc.ownLogin(rc.form.Get("password")))
+	if errors.Is(err, tokens.ErrLogin) {
+		rc.securityAgain(http.StatusForbidden, "The password is wrong. Nothing was deleted.")
+		return
+	}
+	if err == nil {
+		err = rc.options.Registry.ConfirmCode(rc.r.Context(), rc.user.ID, rc.form.Get("code"))
+	}
+	var left int
+	if err == nil {
+		left, err = rc.options.Erase(rc.r.Context(), rc.user.ID)
+	}
+	if err != nil {
+		rc.securityAgain(rc.problem(err))
+		return
+	}
+	message := "What was stored of you is erased, and your keys do not work any more."
+	if left > 0 {
+		rc.options.Logger.Warn("a user who deleted the own account has requests at work: erase the user again later",
+			"user", rc.user.ID, "remaining", left)
+		message += " Requests of yours that are still at work end first. An administrator erases what they leave."
+	}
+	if _, err := rc.options.Browser.SignOut(rc.w, rc.r); err != nil {
+		rc.options.Logger.Warn("sign out after a deletion", "cause", err) // the session has ended with the account
+	}
+	rc.show(http.StatusOK, &pages.Failure{Title: "Your account is deleted", Message: message})
+}

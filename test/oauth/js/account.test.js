@@ -432,6 +432,15 @@ test('an invited person makes an account and is signed out by an administrator',
   await notice(office, /session has ended/);
   await page.goto(`${issuer}/account`);
   await page.waitForURL(/\/signin\?next=/);
+  await fillSignIn(page, 'dora');
+  await page.waitForURL(`${issuer}/account`);
+  await page.goto(`${issuer}/account/security`);
+  await page.getByText('Delete the account', { exact: true }).click();
+  await pictures(page, 'delete');
+  await page.fill('#delete-username', 'dora');
+  await page.fill('#delete-password', password);
+  await button(page, 'Delete my account for good').click();
+  await page.getByRole('heading', { name: 'Your account is deleted' }).waitFor();
 });
 
 test('a second factor is set up and asked for', async (t) => {
