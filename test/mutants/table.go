@@ -934,4 +934,17 @@ var Table = []Mutant{
 `,
 		New: ``,
 	},
+	{
+		Name: "text: clear the results that the model is to answer now",
+		File: "actors/text/contextedits.go", Suite: "./actors/text", Run: "TestEditsWaitForTheirTrigger",
+		Old: `case p.Result != nil && i < len(turns)-1:`,
+		New: `case p.Result != nil:`,
+	},
+	{
+		Name: "text: do not store which model compacted a conversation",
+		File: "providers/dialogue/proofs.go", Suite: "./actors/text", Run: "TestMakersOfCompactedConversations",
+		Old: `		e.Makers.Remember(ctx, e.Owner, made, maker)
+`,
+		New: ``,
+	},
 }
