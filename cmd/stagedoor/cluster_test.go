@@ -83,3 +83,33 @@ func TestStateInPostgresSurvivesAKill(t *testing.T) {
 		t.Error("the log has the URL of the database")
 	}
 }
+
+// The two gateways of deploy/compose-cluster.yaml serve on one database, and make its administrator once.
+func TestTheComposeFileOfAClusterHasTwoGatewaysThatServe(t *testing.T) {
+	server, dir := pgserver.New(t, "fsync=off"), directory(t)
+	const store = "postgres://stagedoor:${POSTGRES_PASSWORD}@db/stagedoor"
+	content := composed(t, "compose-cluster.yaml")
+	if !strings.Contains(content, store) {
+		t.Fatalf("the configuration has another database:\n%s", content)
+	}
+	file := filepath.Join(dir, "gateway.yaml")
+	if err := os.WriteFile(file, []byte(strings.Replace(content, store, server.URL(), 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GATEWAY_ADMIN", "anna")
+	t.Setenv("GATEWAY_ADMIN_PASSWORD", "the first password")
+	var both []*program
+	for _, node := range []string{"gw-1", "gw-2"} {
+		t.Setenv("NODE", node)
+		both = append(both, launch(t, dir, "serve", "--config", file, "--listen", "127.0.0.1:0",
+			"--data", filepath.Join(dir, node)))
+	}
+	command(t, nil, "users", "show", "anna", "--data", filepath.Join(dir, "gw-2"), "--json").
+		check(t, exitOK, `"admin": true`, "")
+	key := createKey(t, filepath.Join(dir, "gw-1"))
+	second := both[1]
+	second.await("the key of the other", func() bool { return second.ask(key.Key, "sandbox") == http.StatusOK })
+	for _, p := range both {
+		p.stop()
+	}
+}

@@ -61,10 +61,10 @@ func TestUsersAndAppsOfAStoppedAndOfARunningGateway(t *testing.T) {
 	}
 }
 
-// TestTheComposeFileMakesTheAdministratorOfTheEnvironment starts the gateway with the configuration in
-// deploy/compose.yaml, twice with different passwords, of which the first one counts.
-func TestTheComposeFileMakesTheAdministratorOfTheEnvironment(t *testing.T) {
-	text, err := os.ReadFile("../../deploy/compose.yaml")
+// composed returns the gateway's configuration in a compose file of deploy.
+func composed(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../deploy", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,10 +76,15 @@ func TestTheComposeFileMakesTheAdministratorOfTheEnvironment(t *testing.T) {
 	if err := yaml.Unmarshal(text, &compose); err != nil {
 		t.Fatal(err)
 	}
+	return strings.ReplaceAll(compose.Configs.Stagedoor.Content, "$$", "$")
+}
+
+// TestTheComposeFileMakesTheAdministratorOfTheEnvironment starts the gateway with the configuration in
+// deploy/compose.yaml, twice with different passwords, of which the first one counts.
+func TestTheComposeFileMakesTheAdministratorOfTheEnvironment(t *testing.T) {
 	folder := directory(t)
 	file, data := filepath.Join(folder, "compose.yaml"), filepath.Join(folder, "data")
-	content := strings.ReplaceAll(compose.Configs.Stagedoor.Content, "$$", "$")
-	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(composed(t, "compose.yaml")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("GATEWAY_ADMIN", "anna")
