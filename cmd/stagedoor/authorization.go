@@ -50,7 +50,7 @@ func (g *gateway) authorization(ctx context.Context, issuer string) (*oauth.Serv
 		TextModels:  g.textModels,
 		Catalog:     g.runtime.Catalog,
 		VideoModels: g.videoModels, TopUpURL: g.topUpURL, Overview: g.overview, FirstKey: g.firstKeyFor,
-		Mistakes: g.mistakes, RequestLog: g.requests, Erase: g.eraseUser,
+		Mistakes: g.mistakes, RequestLog: g.requests, Settings: g.settings, Erase: g.eraseUser,
 		Demands: g.demandsSecondFactor,
 		Live:    func() *live.Handlers { return g.live }, Now: time.Now, Random: rand.Reader}), nil
 }

@@ -125,6 +125,11 @@ func (s *settingsStore) Status() (settings.Status, error) {
 	}
 	status := settings.Status{File: s.overrides.file, Version: c.version(), Place: s.place(c), Kept: len(c.layer.Edits),
 		Read: s.gateway.read.Load().UTC()}
+	inForce := s.gateway.config.Load()
+	status.Editable, status.Models = inForce.Admin.Configure, []string{}
+	for _, m := range inForce.Models {
+		status.Models = append(status.Models, m.Name)
+	}
 	if u := c.layer.Undo; u != nil && u.After == status.Version {
 		status.Undo = &u.LastSaved
 	}

@@ -159,15 +159,15 @@ func (l *lanes) lanes(ctx context.Context, load Load) []Lane {
 	}
 	out := []Lane{}
 	for _, p := range l.overview.Providers(ctx) {
-		lane := Lane{State: stateOf(&p), Places: p.Places, ProviderLoad: by[p.Name]}
+		lane := Lane{State: p.State(), Places: p.Places, ProviderLoad: by[p.Name]}
 		lane.Provider = p.Name
 		out = append(out, lane)
 	}
 	return out
 }
 
-// stateOf returns the state of a provider in one word.
-func stateOf(p *Provider) string {
+// State returns the state of the provider in one word.
+func (p *Provider) State() string {
 	switch {
 	case !p.Answers:
 		return "restarting"

@@ -56,12 +56,15 @@ type Review struct {
 
 // Status describes the configuration in force.
 type Status struct {
-	File    string     `json:"file" doc:"path of the configuration file, or empty"`
-	Version string     `json:"version"`
-	Place   string     `json:"place" enum:"file,store,memory" doc:"where the next change is kept"`
-	Kept    int        `json:"kept" doc:"changes above the file, in the data directory"`
-	Read    time.Time  `json:"read" doc:"when the gateway took the configuration over"`
-	Undo    *LastSaved `json:"undo" doc:"the change that can be undone; null: none"`
+	File    string `json:"file" doc:"path of the configuration file, or empty"`
+	Version string `json:"version"`
+	Place   string `json:"place" enum:"file,store,memory" doc:"where the next change is kept"`
+	Kept    int    `json:"kept" doc:"changes above the file, in the data directory"`
+	// Editable is false if admin.configure is off.
+	Editable bool       `json:"editable"`
+	Models   []string   `json:"models" doc:"names that can be changed"`
+	Read     time.Time  `json:"read" doc:"when the gateway took the configuration over"`
+	Undo     *LastSaved `json:"undo" doc:"the change that can be undone; null: none"`
 }
 
 // LastSaved describes the change that Undo takes back.

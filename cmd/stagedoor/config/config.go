@@ -90,7 +90,7 @@ type SignIn struct {
 type Admin struct {
 	Token Secret `yaml:"token" doc:"what programs send as Authorization: Bearer; without one here and none made by command the API is off"`
 	// A web administrator need not be the operator of the machine.
-	Configure bool `yaml:"configure" doc:"administrators may change providers and models by the API"`
+	Configure bool `yaml:"configure" doc:"administrators may change providers and models here"`
 
 	User     string `yaml:"user" doc:"an administrator whom the gateway makes at its start, unless the user exists"`
 	Password Secret `yaml:"password" doc:"the administrator's first password, 8 to 512 bytes; a change has no effect"`

@@ -22,11 +22,6 @@ type FlowRequest struct {
 
 func (f *FlowRequest) frame() frame { return f.moving(placeFlow, "flowrequest.html", "Request") }
 
-// Providers shows providers with their limits and queues.
-type Providers struct{ Desk }
-
-func (p *Providers) frame() frame { return p.moving(placeProviders, "providers.html", "Providers") }
-
 // Actors shows the tree of actors.
 type Actors struct{ Desk }
 

@@ -17,7 +17,7 @@ var sources embed.FS
 var set = template.Must(template.New("").Funcs(template.FuncMap{
 	"asset": assetPath, "dollars": Dollars, "count": formatCount, "day": formatDay, "lastday": formatLastDay,
 	"time": formatTime, "machine": formatMachine,
-	"list": formatList, "money": formatMoney, "tokens": formatTokens, "short": ShortID,
+	"list": formatList, "place": PlaceText, "money": formatMoney, "tokens": formatTokens, "short": ShortID,
 }).ParseFS(sources, "templates/*.html"))
 
 // View is the data of one page.

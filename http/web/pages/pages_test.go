@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"stagedoor/http/settings"
 	"stagedoor/state"
 	"stagedoor/state/money"
 )
@@ -107,8 +108,20 @@ func TestEveryPageIsDrawn(t *testing.T) {
 		"usage": &Spend{Desk: desk, Name: "Usage", Own: true, Report: usage, Budgets: []BudgetLine{{Budget: 1}},
 			Receipts: []money.Receipt{{Model: "<b>", Request: "<b>"}}, OlderReceipts: "/d"},
 		"flow": &Flow{Desk: desk}, "one request": &FlowRequest{Desk: desk, ID: "<b>"},
-		"providers": &Providers{Desk: desk}, "actors": &Actors{Desk: desk},
-		"live": &Live{Desk: &desk, Token: "t", Models: []string{"<b>"}}, "live by key": &Live{},
+		"providers": &Providers{Desk: desk, Tested: "<b>", Checks: []settings.Check{{Name: "<b>", Detail: "<b>"}},
+			Status: &settings.Status{Place: "file", File: "<b>", Kept: 2, Undo: &settings.LastSaved{By: "<b>", At: at,
+				What: []string{"<b>"}}}, Rows: []ProviderRow{{Name: "<b>", State: "serving", Places: 2, Keys: 1}},
+			Models: []string{"<b>"}}, "no providers": &Providers{Desk: desk},
+		"a new provider": &NewProvider{Desk: desk, Shapes: []string{"chat"}, Shape: "chat", Name: "<b>", URL: "<b>",
+			Recent: true}, "a new model": &ChangeEntry{Desk: desk, Kind: "models"},
+		"a change": &ChangeEntry{Desk: desk, Kind: "providers", Name: "<b>", Fields: []SettingField{
+			{settings.Setting{Path: []string{"<b>"}, Kind: "secret", Value: "<b>"}, "<b>"},
+			{settings.Setting{Path: []string{"x"}, Kind: "flag", Words: []string{"<b>"}, Doc: "<b>"}, "<b>"}}},
+		"a review": &ReviewChange{Desk: desk, Draft: "<b>", Recent: true, Tests: []settings.Check{{Name: "<b>"}},
+			Review: settings.Review{Conflict: true, Warnings: []string{"<b>"}, Place: "store",
+				Diff: []settings.Line{{Sign: "+", Text: "<b>"}}, Addresses: map[string]string{"<b>": "<b>"}}},
+		"actors": &Actors{Desk: desk},
+		"live":   &Live{Desk: &desk, Token: "t", Models: []string{"<b>"}}, "live by key": &Live{},
 		"audit": &Audit{Desk: desk, Query: AuditSearch{Actor: "<b>", Before: 1}, More: 9, Rows: []AuditRow{{
 			state.AuditRecord{Actor: state.Actor{Name: "<b>", Request: "<b>"}, Action: "<b>.change",
 				Target:  state.Target{Kind: "user", ID: "<b>", Name: "<b>"},

@@ -52,6 +52,8 @@ type fixture struct {
 	mistakes  []string // of the configuration file on disk
 	ids       []string // the request ids with which the API answered
 	requests  *requestLog
+	settings  *fakeSettings
+	later     time.Duration // by which the clock of the pages is ahead
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -63,7 +65,7 @@ func newFixture(t *testing.T) *fixture {
 // newEmptyFixture is a portal without users.
 func newEmptyFixture(t *testing.T) *fixture {
 	t.Helper()
-	h := &fixture{t: t, requests: new(requestLog)}
+	h := &fixture{t: t, requests: new(requestLog), settings: new(fakeSettings)}
 	var err error
 	if h.state, err = schema.Open(journal.NewMemory(), time.Now); err != nil {
 		t.Fatal(err)
@@ -122,11 +124,12 @@ func newEmptyFixture(t *testing.T) *fixture {
 			Mistakes:    func() []string { return h.mistakes },
 			RequestLog:  h.requests,
 			Demands:     h.demands,
+			Settings:    h.settings,
 			Erase: func(ctx context.Context, user int64) (int, error) {
 				_, err := h.registry.EraseUser(ctx, user)
 				return h.remaining, err
 			},
-			Now:    time.Now,
+			Now:    func() time.Time { return time.Now().Add(h.later) },
 			Random: rand.Reader,
 		},
 	)

@@ -25,8 +25,7 @@ func (p *Portal) flowRoutes(handle func(pattern string, h http.HandlerFunc)) {
 		return
 	}
 	handle("GET "+pathFlow, p.admin(func(rc *requestContext) { rc.show(http.StatusOK, &pages.Flow{Desk: rc.desk()}) }))
-	handle("GET "+pathFlowProviders,
-		p.admin(func(rc *requestContext) { rc.show(http.StatusOK, &pages.Providers{Desk: rc.desk()}) }))
+	handle("GET "+pathFlowProviders, p.admin(func(rc *requestContext) { rc.providers("", nil) }))
 	handle("GET "+pathFlow+"/actors",
 		p.admin(func(rc *requestContext) { rc.show(http.StatusOK, &pages.Actors{Desk: rc.desk()}) }))
 	handle("GET "+pathFlowRequests, p.admin((*requestContext).findRequest))

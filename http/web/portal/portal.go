@@ -15,6 +15,7 @@ import (
 	"stagedoor/http/auth"
 	httpflow "stagedoor/http/flow"
 	"stagedoor/http/live"
+	"stagedoor/http/settings"
 	"stagedoor/http/web/browser"
 	"stagedoor/http/web/pages"
 	"stagedoor/providers/catalog"
@@ -55,8 +56,10 @@ type Options struct {
 	Live     func() *live.Handlers
 	// RequestLog is the log of requests. Nil means that it has no pages.
 	RequestLog RequestLog
-	Now        func() time.Time
-	Random     io.Reader
+	// Settings changes providers and models. Nil means that no page does.
+	Settings settings.Store
+	Now      func() time.Time
+	Random   io.Reader
 }
 
 // Portal serves the routes. Any goroutine may use it.
@@ -159,6 +162,7 @@ func (p *Portal) Routes(to func(pattern string, h http.HandlerFunc)) {
 	handle("GET /admin/codes", p.admin((*requestContext).codes))
 	handle("POST /admin/codes", p.adminForm((*requestContext).mint))
 	p.flowRoutes(handle)
+	p.settingsRoutes(handle)
 	p.requestRoutes(handle)
 }
 

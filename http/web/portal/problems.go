@@ -54,7 +54,9 @@ var notices = map[string]string{
 	"second_factor_reset":  "The second factor was reset. The user signs in with the password alone.",
 	"user_enabled":         "The user is enabled.", "user_disabled": "The user is disabled.",
 	"request_ended": "The request was ended.", "provider_paused": "Requests for the provider wait until you resume it.",
-	"provider_resumed": "Requests for the provider go on.",
+	"configuration_saved":  "The change is saved and in force.",
+	"configuration_undone": "The last change was undone. Undo makes it again.",
+	"provider_resumed":     "Requests for the provider go on.",
 }
 
 // retryUnavailable is the Retry-After where the error names none.

@@ -1,0 +1,392 @@
+package portal
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"stagedoor/http/flow"
+	"stagedoor/http/settings"
+	"stagedoor/http/web/browser"
+	"stagedoor/http/web/pages"
+	"stagedoor/providers/shapes/registry"
+	"stagedoor/state"
+)
+
+const (
+	// draftPurpose is the purpose of a sealed draft. A draft travels sealed, so that no page has a key that was typed.
+	draftPurpose = "draft of the configuration"
+	draftLife    = 30 * time.Minute
+	// recentSignIn is the time after signing in for which a user may enter keys and addresses. A draft lives as long.
+	recentSignIn = 30 * time.Minute
+)
+
+// settingsRoutes are the pages that change providers and models; there are none without a configuration.
+func (p *Portal) settingsRoutes(handle func(pattern string, h http.HandlerFunc)) {
+	if p.options.Settings == nil {
+		return
+	}
+	handle("GET "+pathFlowProviders+"/new", p.admin((*requestContext).newProvider))
+	handle("GET "+pathFlowProviders+"/change", p.admin((*requestContext).changeEntry))
+	handle("POST "+pathFlowProviders+"/review", p.adminForm((*requestContext).reviewChange))
+	handle("POST "+pathFlowProviders+"/save", p.adminForm((*requestContext).saveChange))
+	handle("POST "+pathFlowProviders+"/undo", p.adminForm((*requestContext).undoChange))
+	handle("POST "+pathFlowProviders+"/{name}/test", p.adminForm((*requestContext).testProvider))
+}
+
+// providers shows the providers. tested and checks are those of a test that was just made.
+func (rc *requestContext) providers(tested string, checks []settings.Check) {
+	view := &pages.Providers{Desk: rc.desk(), Tested: tested, Checks: checks}
+	if rc.options.Settings != nil {
+		status, err := rc.options.Settings.Status()
+		if err != nil {
+			view.Problem = "The configuration cannot be read, so it cannot be changed here."
+			rc.options.Logger.Error("portal", "path", rc.r.URL.Path, "cause", err)
+		} else if status.Editable {
+			view.Status = &status
+		}
+	}
+	if view.Status != nil {
+		for _, p := range rc.options.Overview.Providers(rc.r.Context()) {
+			view.Rows = append(view.Rows, providerRow(&p))
+		}
+		view.Models = view.Status.Models
+	}
+	rc.show(http.StatusOK, view)
+}
+
+func providerRow(p *flow.Provider) pages.ProviderRow {
+	row := pages.ProviderRow{Name: p.Name, Shape: p.Shape, State: p.State(), InFlight: p.InFlight, Places: p.Places,
+		Queued: p.Queued, Resting: p.Keys.Benched, Keys: p.Keys.Of, Paused: p.Paused}
+	switch row.State {
+	case "serving":
+		row.Tone = "good"
+	case "failing", "restarting":
+		row.Tone = "bad"
+	default:
+		row.Tone = "warm"
+	}
+	return row
+}
+
+// recent reports whether the user signed in a short while ago.
+func (rc *requestContext) recent() bool {
+	return rc.options.Now().Sub(rc.visitor.Session.Created) < recentSignIn
+}
+
+func (rc *requestContext) newProvider() {
+	status, err := rc.options.Settings.Status()
+	if err != nil {
+		rc.settingsFailed(err)
+		return
+	}
+	view := &pages.NewProvider{Desk: rc.desk(), Version: status.Version, Shapes: append(registry.Names(), "sandbox"),
+		Recent: rc.recent(), Placeholder: "https://api.example.com"}
+	if shape := rc.query("shape"); slices.Contains(view.Shapes, shape) {
+		view.Shape = shape
+	}
+	if view.Shape == "chat" {
+		view.Placeholder = "http://127.0.0.1:11434/v1"
+	}
+	rc.show(http.StatusOK, view)
+}
+
+func (rc *requestContext) changeEntry() {
+	view := &pages.ChangeEntry{Desk: rc.desk(), Kind: rc.query("kind"), Name: rc.query("name"), Recent: rc.recent()}
+	if view.Kind != settings.Models && (view.Kind != settings.Providers || view.Name == "") {
+		rc.missing()
+		return
+	}
+	status, err := rc.options.Settings.Status()
+	var all []settings.Setting
+	if err == nil {
+		all, err = rc.options.Settings.Settings(view.Kind, view.Name)
+	}
+	if err != nil {
+		rc.settingsFailed(err)
+		return
+	}
+	view.Version = status.Version
+	for _, s := range all {
+		// Of a target, only the usual settings are offered that it does not have. The others are those of its model.
+		rare := len(s.Path) > 2 && s.Value == "" && (s.Path[0] == "targets" || s.Path[0] == "fallback") &&
+			s.Path[2] != "weight"
+		if (view.Recent || !delicate(s.Path)) && !rare {
+			view.Fields = append(view.Fields, pages.SettingField{Setting: s, Input: inputName(s.Path)})
+		}
+	}
+	rc.show(http.StatusOK, view)
+}
+
+// inputName returns the name of a form's field for a setting. Names in paths may have any characters.
+func inputName(path []string) string {
+	name, _ := json.Marshal(path) // strings are always encoded
+	return "set:" + string(name)
+}
+
+// delicate reports whether a setting of a provider is a secret or decides where secrets are sent.
+func delicate(path []string) bool {
+	return len(path) > 0 && (path[0] == "api_keys" || path[0] == "headers" || path[0] == "base_url")
+}
+
+// secretEdits reports whether a draft needs a recent sign-in.
+func secretEdits(d *settings.Draft) bool {
+	return slices.ContainsFunc(d.Edits, func(e settings.Edit) bool {
+		return e.Path[0] == settings.Providers && (len(e.Path) == 2 && e.Value != nil || delicate(e.Path[2:]))
+	})
+}
+
+// reviewChange reads a form, or a draft for which a better address was chosen, and shows what it would do.
+func (rc *requestContext) reviewChange() {
+	var d settings.Draft
+	var err error
+	switch {
+	case rc.form.Has("draft"):
+		if err = rc.unseal(&d); err == nil && rc.form.Get("better") != "" {
+			d.Edits = append(d.Edits, settings.Edit{Value: valueOf(settings.Text, rc.form.Get("better")),
+				Path: []string{settings.Providers, rc.form.Get("provider"), "base_url"}})
+		}
+	case rc.form.Has("shape"):
+		d = rc.addition()
+	default:
+		d, err = rc.difference()
+	}
+	if err != nil {
+		rc.settingsFailed(err)
+		return
+	}
+	rc.review(d, http.StatusOK)
+}
+
+func (rc *requestContext) review(d settings.Draft, status int) {
+	r, err := rc.options.Settings.Review(d)
+	if err != nil {
+		rc.settingsFailed(err)
+		return
+	}
+	d.Version = r.Version // the page shows the difference to this one
+	view := &pages.ReviewChange{Desk: rc.desk(), Review: r, Back: pathFlowProviders,
+		Recent: rc.recent() || !secretEdits(&d)}
+	if view.Draft, err = rc.options.Browser.Seal(draftPurpose, &rc.visitor, draftLife, d); err != nil {
+		rc.settingsFailed(err)
+		return
+	}
+	var names []string
+	for _, e := range d.Edits {
+		stays := e.Value != nil || len(e.Path) > 2
+		if e.Path[0] == settings.Providers && stays && !slices.Contains(names, e.Path[1]) {
+			names = append(names, e.Path[1])
+		}
+	}
+	const mostTested = 4 // a form changes one
+	for _, name := range names[:min(len(names), mostTested)] {
+		if len(r.Mistakes) == 0 && view.Recent {
+			tests, err := rc.options.Settings.Test(rc.r.Context(), name, &d)
+			if err != nil && !errors.Is(err, state.ErrNotFound) && !errors.Is(err, state.ErrInvalid) {
+				rc.settingsFailed(err)
+				return
+			}
+			view.Tests = append(view.Tests, tests...)
+		}
+	}
+	rc.show(status, view)
+}
+
+func (rc *requestContext) unseal(d *settings.Draft) error {
+	err := rc.options.Browser.Unseal(draftPurpose, &rc.visitor, rc.form.Get("draft"), d)
+	if err == nil && slices.ContainsFunc(d.Edits, func(e settings.Edit) bool { return len(e.Path) < 2 }) {
+		err = browser.ErrForged
+	}
+	return err
+}
+
+// addition returns the draft of the form for a new provider.
+func (rc *requestContext) addition() settings.Draft {
+	f := fields{form: rc.form}
+	name := f.text("new")
+	entry := map[string]any{"shape": f.text("shape")}
+	if url := f.text("url"); url != "" {
+		entry["base_url"] = url
+	}
+	if key := f.text("key"); key != "" {
+		entry["api_keys"] = []string{key}
+	}
+	limits := map[string]any{}
+	for _, limit := range []string{"rpm", "concurrency"} {
+		if text := f.text(limit); text != "" {
+			limits[limit] = json.RawMessage(valueOf(settings.Number, text))
+		}
+	}
+	if len(limits) > 0 {
+		entry["limits"] = limits
+	}
+	d := settings.Draft{Version: f.text("version")}
+	// One edit for each setting keeps them in the sequence in which people write them.
+	for _, setting := range []string{"shape", "base_url", "api_keys", "limits"} {
+		if v, ok := entry[setting]; ok {
+			text, _ := json.Marshal(v) // maps and lists of strings are always encoded
+			d.Edits = append(d.Edits, settings.Edit{Path: []string{settings.Providers, name, setting}, Value: text})
+		}
+	}
+	for _, model := range f.list("serves") {
+		there := model
+		if strings.Contains(model, "*") {
+			there = "*"
+		}
+		text, _ := json.Marshal(map[string]any{"targets": []any{map[string]string{"provider": name, "model": there}}})
+		d.Edits = append(d.Edits, settings.Edit{Path: []string{settings.Models, model}, Value: text})
+	}
+	return d
+}
+
+// difference returns the draft of a form with the settings of a provider or a model: what differs from the settings of
+// now. Fields that the form does not have stay as they are.
+func (rc *requestContext) difference() (settings.Draft, error) {
+	f := fields{form: rc.form}
+	kind, name := f.text("kind"), f.text("name")
+	d := settings.Draft{Version: f.text("version")}
+	at := func(path ...string) []string { return append([]string{kind, name}, path...) }
+	if f.text("remove") == "yes" {
+		d.Edits = []settings.Edit{{Path: at()}}
+		return d, nil
+	}
+	all, err := rc.options.Settings.Settings(kind, name)
+	added := errors.Is(err, state.ErrNotFound) && kind == settings.Models // a new one
+	if added {
+		all, err = rc.options.Settings.Settings(kind, "")
+	}
+	if err != nil {
+		return d, err
+	}
+	number := map[string]int{} // of the elements of a list
+	var removed []settings.Edit
+	target := map[string]any{"provider": f.text("provider"), "model": f.text("model")}
+	if text := f.text("weight"); text != "" {
+		target["weight"] = json.RawMessage(valueOf(settings.Number, text))
+	}
+	text, _ := json.Marshal(target) // texts are always encoded
+	for _, s := range all {
+		if len(s.Path) > 1 {
+			if n, err := strconv.Atoi(s.Path[1]); err == nil {
+				number[s.Path[0]] = max(number[s.Path[0]], n+1)
+			}
+		}
+	}
+	if f.text("provider") != "" && added {
+		list := slices.Concat([]byte("["), text, []byte("]"))
+		d.Edits = append(d.Edits, settings.Edit{Path: at("targets"), Value: list})
+	} else if f.text("provider") != "" {
+		d.Edits = append(d.Edits, settings.Edit{Path: at("targets", strconv.Itoa(number["targets"])), Value: text})
+	}
+	for _, s := range all {
+		input := inputName(s.Path)
+		typed := f.text(input)
+		emptied := s.Kind != settings.Secret && f.form.Has(input) && typed == "" && s.Value != ""
+		switch {
+		case f.text("remove:"+input) == "yes", emptied:
+			removed = append(removed, settings.Edit{Path: at(s.Path...)})
+		case typed == "" || typed == s.Value:
+		default:
+			d.Edits = append(d.Edits, settings.Edit{Path: at(s.Path...), Value: valueOf(s.Kind, typed)})
+		}
+	}
+	if key := f.text("key"); key != "" && number["api_keys"] == 0 {
+		d.Edits = append(d.Edits, settings.Edit{Path: at("api_keys"), Value: valueOf(settings.List, key)})
+	} else if key != "" {
+		at := at("api_keys", strconv.Itoa(number["api_keys"]))
+		d.Edits = append(d.Edits, settings.Edit{Path: at, Value: valueOf(settings.Text, key)})
+	}
+	slices.Reverse(removed) // the last elements of a list first, so that the numbers of the others stay
+	d.Edits = append(d.Edits, removed...)
+	return d, nil
+}
+
+// valueOf returns what was typed as JSON. A number that is none stays a text, which the check of the configuration
+// refuses in its own words.
+func valueOf(kind settings.Kind, typed string) []byte {
+	var v any = typed
+	switch kind {
+	case settings.List:
+		v = strings.FieldsFunc(typed, func(r rune) bool { return r == ',' || r == ' ' })
+	case settings.Flag:
+		v = typed == "true"
+	case settings.Number:
+		if n, err := strconv.ParseInt(typed, 10, 64); err == nil {
+			v = n
+		}
+	}
+	text, _ := json.Marshal(v) // texts, numbers and lists of texts are always encoded
+	return text
+}
+
+func (rc *requestContext) saveChange() {
+	var d settings.Draft
+	if err := rc.unseal(&d); err != nil {
+		rc.settingsFailed(err)
+		return
+	}
+	if secretEdits(&d) && !rc.recent() {
+		rc.review(d, http.StatusForbidden)
+		return
+	}
+	r, err := rc.options.Settings.Save(rc.r.Context(), d, rc.user.Username)
+	switch {
+	case err != nil:
+		rc.settingsFailed(err)
+	case !r.Saved:
+		rc.review(d, http.StatusConflict)
+	default:
+		rc.done(pathFlowProviders, "configuration_saved")
+	}
+}
+
+func (rc *requestContext) undoChange() {
+	r, err := rc.options.Settings.Undo(rc.r.Context(), rc.user.Username)
+	switch {
+	case err != nil:
+		rc.settingsFailed(err)
+	case !r.Saved:
+		rc.show(http.StatusConflict, &pages.Failure{Title: "That did not work", Message: "The earlier configuration " +
+			"cannot be put in force: " + strings.Join(r.Mistakes, "; ")})
+	default:
+		rc.done(pathFlowProviders, "configuration_undone")
+	}
+}
+
+func (rc *requestContext) testProvider() {
+	name := rc.r.PathValue("name")
+	checks, err := rc.options.Settings.Test(rc.r.Context(), name, nil)
+	if err != nil {
+		rc.settingsFailed(err)
+		return
+	}
+	rc.providers(name, checks)
+}
+
+// settingsFailed answers a request about the configuration that failed.
+func (rc *requestContext) settingsFailed(err error) {
+	status, text := http.StatusConflict, ""
+	switch {
+	case errors.Is(err, state.ErrNotFound):
+		rc.missing()
+		return
+	case errors.Is(err, browser.ErrForged):
+		rc.show(http.StatusForbidden, failureForeign)
+		return
+	case errors.Is(err, browser.ErrExpired):
+		text = "The review is older than 30 minutes. Open the form again."
+	case errors.Is(err, settings.ErrOff):
+		status, text = http.StatusForbidden, sentence(err.Error())
+	case errors.Is(err, settings.ErrConflict), errors.Is(err, settings.ErrNoUndo):
+		text = sentence(err.Error())
+	default:
+		rc.busy(rc.w, rc.r, err)
+		return
+	}
+	rc.show(status, &pages.Failure{Title: "That did not work", Message: text,
+		Back: &pages.Link{Name: "Providers", Path: pathFlowProviders}})
+}
