@@ -96,7 +96,11 @@ func payload(d *work.Delivery) []byte {
 	w := jsonw.Writer{}
 	w.Object().Key("id").String(d.Event).Key("object").String("event")
 	w.Key("created_at").Int(d.Created.Unix()).Key("type").String(d.Type)
-	w.Key("data").Object().Key("id").String(d.Subject).End().End()
+	if w.Key("data"); d.Data != nil {
+		w.Raw(d.Data).End()
+		return w.Buf
+	}
+	w.Object().Key("id").String(d.Subject).End().End()
 	return w.Buf
 }
 

@@ -51,7 +51,7 @@ func (g *gateway) authorization(ctx context.Context, issuer string) (*oauth.Serv
 		Catalog:     g.runtime.Catalog,
 		VideoModels: g.videoModels, TopUpURL: g.topUpURL, Overview: g.overview, FirstKey: g.firstKeyFor,
 		Mistakes: g.mistakes, RequestLog: g.requests, Settings: g.settings, Erase: g.eraseUser,
-		Demands: g.demandsSecondFactor,
+		Demands: g.demandsSecondFactor, AlertHost: func() string { return g.config.Load().Alerts.Host() },
 		Live:    func() *live.Handlers { return g.live }, Now: time.Now, Random: rand.Reader}), nil
 }
 

@@ -133,6 +133,7 @@ func (a *app) runUntilStopped(ctx context.Context, g *gateway, listeners []net.L
 	wg.Go(func() { keepTakingOver(ctx, g) })
 	wg.Go(func() { g.auth.EndRevoked(ctx, g.flow) })
 	wg.Go(func() { g.watchDisk(ctx) })
+	defer g.startAlerts().Close()
 	wg.Go(func() { g.overview.Record(ctx) })
 	wg.Go(func() { keepBackups(ctx, g) })
 	wg.Go(func() { paceGC(ctx, g.state.ReleasePages) })

@@ -21,6 +21,8 @@ type Keys struct {
 	mu      sync.Mutex
 	benched map[benched]time.Time // the end of each rest
 	any     atomic.Bool           // whether benched has entries
+
+	refusals atomic.Int64 // how often the provider refused a key
 }
 
 // benched is a key with the model for which it rests, or with "" for all models.
@@ -102,6 +104,7 @@ func (k *Keys) makeRoom(now time.Time) {
 func (k *Keys) RecordFailure(key, model string, f *Failure, now time.Time) {
 	switch {
 	case f.Class == Credential:
+		k.refusals.Add(1)
 		k.bench(key, "", now, RefusedRest)
 	case f.Class == RateLimited && !f.TooLarge:
 		k.bench(key, model, now, max(f.RetryAfter, rateLimitRest))
@@ -109,6 +112,9 @@ func (k *Keys) RecordFailure(key, model string, f *Failure, now time.Time) {
 		k.bench(key, model, now, f.RetryAfter)
 	}
 }
+
+// Refusals returns how often the provider refused one of the keys. It never falls.
+func (k *Keys) Refusals() int64 { return k.refusals.Load() }
 
 // rateLimitRest is the rest of a key whose provider named no time.
 const rateLimitRest = 5 * time.Second

@@ -3,9 +3,11 @@ package money
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"stagedoor/state"
+	"stagedoor/state/budget"
 )
 
 // ledgerMemory is the state of the ledger beside its tables. Only the writer uses it, except for
@@ -17,8 +19,33 @@ type ledgerMemory struct {
 	records, pages arena
 	names          map[string]uint64 // texts of the page that is being written
 
+	spent       atomic.Pointer[func(scope, account string)]
 	folding     sync.Mutex // held by Fold and Pack
 	packEntries int        // smallest number of ledger entries in a pack
+}
+
+// OnSpent sets the function that is called with each scope whose spending has changed, and the account of a key. The
+// writer calls it when the change is durable, so it must not block. Nil calls nothing.
+func OnSpent(s *state.State, report func(scope, account string)) {
+	spent := &state.MemoryOf[*ledgerMemory](s).spent
+	if report == nil {
+		spent.Store(nil)
+		return
+	}
+	spent.Store(&report)
+}
+
+// Period returns the begin of the day, or of the month, of the newest spending, and what was spent in it. For all time
+// the begin is zero.
+func (s *KeySpend) Period(w budget.Window) (begin time.Time, spent int64) {
+	begin, _ = time.Parse(time.DateOnly, s.Day)
+	switch w {
+	case budget.WindowDay:
+		return begin, s.OfDay
+	case budget.WindowMonth:
+		return begin.AddDate(0, 0, 1-begin.Day()), s.OfMonth
+	}
+	return time.Time{}, s.Total
 }
 
 // Module returns the tables of accounts and of the ledger.
@@ -43,7 +70,11 @@ func Module() state.Module {
 			}),
 			state.Register(&holds, state.Hooks[Hold]{}),
 			state.Register(&redeemCodes, state.Hooks[RedeemCode]{}),
-			state.Register(&spends, state.Hooks[KeySpend]{}),
+			state.Register(&spends, state.Hooks[KeySpend]{Committed: func(_ *state.State, _, after *KeySpend) {
+				if report := m.spent.Load(); report != nil && after != nil {
+					(*report)(after.Key, after.Account)
+				}
+			}}),
 			state.Register(&payments, state.Hooks[Payment]{}),
 			state.Register(&usages, state.Hooks[UsageRow]{
 				LoadFrom: func(now time.Time) []byte { return []byte(coldBefore(now)) },

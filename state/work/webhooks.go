@@ -3,6 +3,7 @@ package work
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,10 +29,12 @@ type Webhook struct {
 	Owner state.Owner // owner of the subjects of its events; "" selects all owners
 	// Types lists the events that the endpoint gets. Nil selects all.
 	Types []string
+	// Alerts is set if the endpoint gets alerts and no other events.
+	Alerts bool
 }
 
 func (w *Webhook) gets(owner state.Owner, event string) bool {
-	return (w.Owner == "" || w.Owner == owner) && (w.Types == nil || slices.Contains(w.Types, event))
+	return !w.Alerts && (w.Owner == "" || w.Owner == owner) && (w.Types == nil || slices.Contains(w.Types, event))
 }
 
 // DeliveryTTL is the time for which the gateway tries to deliver an event.
@@ -46,6 +49,8 @@ type Delivery struct {
 	Type    string      `json:"type"`
 	Subject string      `json:"subject"` // id of the object that the event is about
 	Owner   state.Owner `json:"owner"`   // of the subject
+	// Data is the JSON object of an alert that says what happened. Other events name only their subject.
+	Data json.RawMessage `json:"data,omitempty"`
 
 	Created time.Time `json:"created"`
 	// Due is the time of the next try, and Tries counts those that failed.

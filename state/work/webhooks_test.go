@@ -34,6 +34,7 @@ func TestTheEndOfAVideoIsAnnouncedOnceToItsWebhooks(t *testing.T) {
 		{"wanted", work.Webhook{ID: "wh_1", Types: []string{work.EventVideoFailed}}, work.VideoFailed,
 			work.EventVideoFailed},
 		{"unwanted", work.Webhook{ID: "wh_1", Types: []string{work.EventVideoFailed}}, work.VideoCompleted, ""},
+		{"of alerts", work.Webhook{ID: "wh_1", Alerts: true}, work.VideoFailed, ""},
 		{"not ended", work.Webhook{ID: "wh_1"}, work.VideoFinalizing, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

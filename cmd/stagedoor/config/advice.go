@@ -39,6 +39,9 @@ func (c *Config) advise(d *decoder, built *catalog.Catalog) {
 			d.warn(fmt.Sprintf("webhooks[%d].url", i), "events are sent without encryption, expected https")
 		}
 	}
+	if strings.HasPrefix(c.Alerts.URL.Reveal(), "http:") {
+		d.warn("alerts.url", "alerts are sent without encryption, expected https")
+	}
 	vendors := vendorsOf(built.Pricing().List)
 	for _, p := range c.Providers {
 		if v := p.Value.Vendor; v != "" && v != "*" && !slices.Contains(vendors, v) {

@@ -43,6 +43,7 @@ func (c *Config) check(d *decoder, readList bool) {
 	c.checkAdmin(d)
 	c.checkVideos(d)
 	c.checkWebhooks(d)
+	c.checkAlerts(d)
 	notNegative(d, "limits", []named{{"memory_mib", c.Limits.MemoryMiB}, {"requests", c.Limits.Requests},
 		{"body_mib", c.Limits.BodyMiB}, {"watchers", c.Limits.Watchers}, {"content_mib", c.Limits.ContentMiB},
 		{"content_files", c.Limits.ContentFiles}, {"failed_keys", c.Limits.FailedKeys},

@@ -184,7 +184,7 @@ var mistakes = map[string]struct {
 			"f:1:9: listen: expected a string: put it in quotes",
 			"f:2:1: logs: is not known, expected one of listen, tls, trusted_proxies, data, cluster, keys, providers, models, " +
 				"limits, backups, ledger, request_log, audit, catalog, aliases, oauth, sign_in, admin, videos, " +
-				"webhooks, telemetry, " +
+				"webhooks, alerts, telemetry, " +
 				"heartbeat, responses_websocket, log, shutdown",
 			`f:4:14: providers.a.shape: "chatty" is not known here, expected one of chat, responses,`,
 			"f:4:32: providers.a.base_url: expected a string: put it in quotes",
@@ -405,6 +405,18 @@ var mistakes = map[string]struct {
 			"f:1:117: oauth.session_ttl: expected 1m or more",
 			"f:1:132: oauth.topup_url: expected an address",
 		},
+	},
+	"alerts": {
+		"keys: [{key: k, name: n}]\nalerts: {url: ftp://h, secret: whsec_c2hvcnQ=, events: [video.failed], allow_networks: [x]}\n",
+		[]string{
+			"f:2:15: alerts.url: expected an address without user and fragment",
+			"f:2:32: alerts.secret: expected whsec_ and then 24 to 64 random bytes",
+			`f:2:57: alerts.events[0]: "video.failed" is not known here`,
+			"f:2:88: alerts.allow_networks[0]: expected an address or a network",
+		},
+	},
+	"alerts without an address": {
+		"keys: [{key: k, name: n}]\nalerts: {events: [disk.filling]}\n", []string{"f:2:9: alerts: expected url"},
 	},
 	"webhooks": {
 		"keys: [{key: k, name: n, user: u}]\nwebhooks:\n  - {url: ftp://h, secret: whsec_c2hvcnQ=, events: [video.begun], user: u, key: n, allow_networks: [everywhere]}\n" +

@@ -36,6 +36,7 @@ var standIns = map[string]string{
 	"models.NAME.targets[].on":                "every failure but those of the request itself",
 	"models.NAME.max_output_tokens":           "8192",
 	"webhooks[].events":                       "all",
+	"alerts.events":                           "all",
 }
 
 // Reference writes a page about every setting, as Markdown: the source is the types

@@ -24,20 +24,64 @@ type Webhook struct {
 	Allow  Strings `yaml:"allow_networks" doc:"networks it may lie in although they are private, for example 10.1.0.0/16"`
 }
 
-// Endpoints are the webhooks as their sender takes them.
+// Alerts describes the server to which alerts are posted.
+type Alerts struct {
+	URL    Secret  `yaml:"url" doc:"where alerts are posted to, https://host/path; none: no alerts"`
+	Secret Secret  `yaml:"secret" doc:"what they are signed with: whsec_ and 24 to 64 random bytes in base64"`
+	Events Strings `yaml:"events" doc:"the alerts that are posted; default: all" enum:"budget.reached,provider.key_refused,provider.unavailable,disk.filling"`
+	Allow  Strings `yaml:"allow_networks" doc:"networks it may lie in although they are private, for example 10.1.0.0/16"`
+}
+
+// Host returns the host that alerts are posted to, or "" if there are none.
+func (a *Alerts) Host() string {
+	if u := webAddress(a.URL.Reveal()); u != nil {
+		return u.Host
+	}
+	return ""
+}
+
+// endpoint returns where alerts are posted to. Its id stays the same as long as the address does.
+func (a *Alerts) endpoint() webhook.Endpoint {
+	w := Webhook{URL: a.URL, Secret: a.Secret, Events: a.Events, Allow: a.Allow}
+	e := w.endpoint()
+	e.ID, e.Alerts = strings.Replace(e.ID, "wh_", "wha_", 1), true
+	return e
+}
+
+func (c *Config) checkAlerts(d *decoder) {
+	a := &c.Alerts
+	if a.URL == "" {
+		if a.Secret != "" || a.Events != nil || a.Allow != nil {
+			d.at("alerts", "expected url, without which there are no alerts")
+		}
+		return
+	}
+	if !postable(a.URL.Reveal()) {
+		d.at("alerts.url", "expected an address without user and fragment, for example https://app.example.com/hooks")
+	}
+	if _, err := webhook.ParseSecret(a.Secret.Reveal()); err != nil {
+		d.at("alerts.secret", "%v", err)
+	}
+	checkNetworks(d, "alerts.allow_networks", a.Allow)
+}
+
+// Endpoints are the webhooks and the alerts as their sender takes them.
 func (c *Config) Endpoints() []webhook.Endpoint {
 	var out []webhook.Endpoint
 	for _, w := range c.Webhooks {
-		key, _ := webhook.ParseSecret(w.Secret.Reveal()) // checked when the file was read
-		networks, _ := identity.ParseNetworks(w.Allow)
-		out = append(out, webhook.Endpoint{
-			Webhook: work.Webhook{ID: w.id(), Owner: w.owner(), Types: w.Events},
-			URL:     w.URL.Reveal(),
-			Key:     key,
-			Allow:   networks,
-		})
+		out = append(out, w.endpoint())
+	}
+	if c.Alerts.URL != "" {
+		out = append(out, c.Alerts.endpoint())
 	}
 	return out
+}
+
+func (w *Webhook) endpoint() webhook.Endpoint {
+	key, _ := webhook.ParseSecret(w.Secret.Reveal()) // checked when the file was read
+	networks, _ := identity.ParseNetworks(w.Allow)
+	return webhook.Endpoint{Webhook: work.Webhook{ID: w.id(), Owner: w.owner(), Types: w.Events}, URL: w.URL.Reveal(),
+		Key: key, Allow: networks}
 }
 
 // Subscriptions are the webhooks as the state takes them.
@@ -86,12 +130,7 @@ func (c *Config) checkWebhooks(d *decoder) {
 			d.at(path+".secret", "%v", err)
 		}
 		c.checkWebhookOwner(d, path, w)
-		for j, n := range w.Allow {
-			if _, err := identity.ParseNetworks([]string{n}); err != nil {
-				d.at(fmt.Sprintf("%s.allow_networks[%d]", path, j),
-					"expected an address or a network such as 10.1.0.0/16")
-			}
-		}
+		checkNetworks(d, path+".allow_networks", w.Allow)
 	}
 }
 

@@ -529,15 +529,11 @@ type Spend struct {
 	// Receipts are the newest ones of the user, and OlderReceipts is the address of the next page of them.
 	Receipts      []money.Receipt
 	OlderReceipts string
-	Alerts        *Alerts
+	Alerts        *Alerts // for administrators
 }
 
-// Alerts says whether alerts are sent, for administrators.
-type Alerts struct {
-	On, Test bool   // Test is set if they may send a test
-	Host     string // they are sent to
-	Waiting  int
-}
+// Alerts names the host that alerts are posted to, or "" if none are.
+type Alerts struct{ Host string }
 
 func (s *Spend) frame() frame {
 	here := placeSpend

@@ -54,6 +54,7 @@ type fixture struct {
 	requests  *requestLog
 	settings  *fakeSettings
 	later     time.Duration // by which the clock of the pages is ahead
+	alerts    string // the host that alerts are posted to
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -125,6 +126,7 @@ func newEmptyFixture(t *testing.T) *fixture {
 			RequestLog:  h.requests,
 			Demands:     h.demands,
 			Settings:    h.settings,
+			AlertHost:   func() string { return h.alerts },
 			Erase: func(ctx context.Context, user int64) (int, error) {
 				_, err := h.registry.EraseUser(ctx, user)
 				return h.remaining, err

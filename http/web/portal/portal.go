@@ -54,6 +54,8 @@ type Options struct {
 	// websocket. Both are nil if it is disabled.
 	Overview *httpflow.Overview
 	Live     func() *live.Handlers
+	// AlertHost returns the host that alerts are posted to, or "" if none are.
+	AlertHost func() string
 	// RequestLog is the log of requests. Nil means that it has no pages.
 	RequestLog RequestLog
 	// Settings changes providers and models. Nil means that no page does.
@@ -151,6 +153,7 @@ func (p *Portal) Routes(to func(pattern string, h http.HandlerFunc)) {
 	handle("GET /admin/keys", p.admin((*requestContext).allKeys))
 	handle("POST /admin/keys/{id}/{action}", p.adminForm((*requestContext).changeAnyKey))
 	handle("GET "+pathSpend, p.admin((*requestContext).spend))
+	handle("POST "+pathSpend+"/alerts/test", p.adminForm((*requestContext).testAlerts))
 	handle("GET "+pathSpend+".csv", p.admin((*requestContext).exportSpend))
 	handle("GET "+pages.PathAudit, p.admin((*requestContext).audit))
 	handle("GET "+pages.PathAudit+".csv", p.admin(func(rc *requestContext) {

@@ -41,6 +41,7 @@ var notices = map[string]string{
 	"key_disabled": "The key cannot be used until you enable it.",
 	"app_revoked":  "The app can no longer see your account.", "token_revoked": "The token was revoked.",
 	"password_changed": "Your password was changed. All other sessions have ended.",
+	"alert_sent":       "The test is on its way. The log of the gateway says whether it arrived.",
 	"session_ended":    "The session has ended.",
 	"credited":         "The money was credited.", "adjusted": "The balance was adjusted.",
 	"group_created": "The group was created. It restricts nothing yet.", "group_deleted": "The group was deleted.",

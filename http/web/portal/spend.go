@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"stagedoor/actors/alerts"
 	"stagedoor/http/web/pages"
 	"stagedoor/state"
 	"stagedoor/state/budget"
@@ -442,6 +443,9 @@ func (rc *requestContext) showSpend(scope spendScope) {
 	} else if scope.group != nil {
 		view.Whose = scope.group.Name
 	}
+	if !scope.own {
+		view.Alerts = &pages.Alerts{Host: rc.options.AlertHost()}
+	}
 	rc.spendTimes(view, &t)
 	rc.show(http.StatusOK, view)
 }
@@ -683,4 +687,14 @@ func (rc *requestContext) usageOf(account, path string) (*pages.Report, error) {
 		rc.name(r)
 	}
 	return r, err
+}
+
+// testAlerts sends an alert that says that alerts arrive.
+func (rc *requestContext) testAlerts() {
+	if rc.options.AlertHost() == "" {
+		rc.missing()
+		return
+	}
+	err := alerts.SendTest(rc.r.Context(), rc.options.State)
+	rc.concluded(err, pathSpend, "alert_sent")
 }

@@ -13,6 +13,7 @@ import (
 	"stagedoor/state/identity"
 	"stagedoor/state/money"
 	"stagedoor/state/requestlog"
+	"stagedoor/state/work"
 )
 
 // charge settles a request today.
@@ -131,4 +132,24 @@ func TestAMonthIsComparedWithTheSameDaysOfTheMonthBefore(t *testing.T) {
 	root.expect(root.get(fmt.Sprintf("/admin/spend?by=model&from=%s&to=%s", next.Format(time.DateOnly),
 		next.AddDate(0, 1, -1).Format(time.DateOnly))), http.StatusOK, "Nothing was used in this time")
 	root.expect(root.get("/admin/spend?from=2020-01-01&to=2020-12-31"), http.StatusOK, "1 Jan – 31 Dec 2020")
+}
+
+func TestAdministratorsSendATestOfAlerts(t *testing.T) {
+	h := newFixture(t)
+	work.SetWebhooks(h.state, []work.Webhook{{ID: "wha_1", Alerts: true}})
+	root, anna := h.signedIn("root"), h.signedIn("anna")
+	root.expect(root.get("/admin/spend"), http.StatusOK, "Set <code>alerts.url</code>")
+	root.expect(root.post("/admin/spend/alerts/test"), http.StatusNotFound, "")
+	h.alerts = "ops.<b>example"
+	root.expect(root.get("/admin/spend"), http.StatusOK, "ops.&lt;b&gt;example")
+	anna.expect(anna.post("/admin/spend/alerts/test"), http.StatusNotFound, "")
+	root.expect(root.post("/admin/spend/alerts/test", "token", "x"), http.StatusForbidden, "")
+	root.get("/admin/spend")
+	root.sentTo(root.post("/admin/spend/alerts/test"), "/admin/spend?done=alert_sent")
+	root.expect(root.get("/admin/spend?done=alert_sent"), http.StatusOK, "on its way")
+	sent := 0
+	work.Deliveries(h.state.View(), "wha_1", func(d *work.Delivery) bool { sent++; return d.Type == work.AlertTest })
+	if sent != 1 {
+		t.Errorf("%d deliveries", sent)
+	}
 }

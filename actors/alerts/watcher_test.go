@@ -1,0 +1,304 @@
+package alerts_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/actors/alerts"
+	"stagedoor/actors/engine"
+	"stagedoor/actors/kit"
+	"stagedoor/actors/throttle"
+	"stagedoor/actors/webhook"
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/upstream"
+	"stagedoor/state"
+	"stagedoor/state/budget"
+	"stagedoor/state/identity"
+	"stagedoor/state/journal"
+	"stagedoor/state/money"
+	"stagedoor/state/schema"
+	"stagedoor/state/statetest"
+	"stagedoor/state/work"
+)
+
+const secret = "whsec_c3RhZ2Vkb29yIHNpZ25zIHdoYXQgaXQgc2VuZHM="
+
+// fixture is a gateway's state whose alerts a server on this machine receives.
+type fixture struct {
+	t         *testing.T
+	store     journal.Store
+	system    *kit.System
+	watchers  []*alerts.Watcher
+	state     *state.State
+	endpoint  webhook.Endpoint
+	providers []*engine.Provider
+	free      int64
+	now       time.Time
+
+	mu       sync.Mutex
+	received []string // type and percent of each event
+	bodies   []string
+}
+
+func newFixture(t *testing.T) *fixture {
+	f := &fixture{t: t, store: journal.NewMemory(), free: 1 << 40, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || !strings.HasPrefix(r.Header.Get("Webhook-Signature"), "v1,") {
+			t.Errorf("an event without a signature, %v", err)
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.bodies = append(f.bodies, string(body))
+		f.received = append(f.received, strings.TrimSpace(gjson.GetBytes(body, "type").String()+" "+
+			gjson.GetBytes(body, "data.percent").String()))
+	}))
+	t.Cleanup(server.Close)
+	key, err := webhook.ParseSecret(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.endpoint = webhook.Endpoint{Webhook: work.Webhook{ID: "wha_1", Alerts: true}, URL: server.URL, Key: key,
+		Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	f.open()
+	t.Cleanup(f.close)
+	return f
+}
+
+// open starts a process on the store. Each commit is decided twice, as it is where several nodes share a store.
+func (f *fixture) open() {
+	f.t.Helper()
+	var err error
+	if f.state, err = schema.Open(statetest.DecideTwice(f.store), f.clock); err != nil {
+		f.t.Fatal(err)
+	}
+	f.system = kit.NewSystem(kit.Options{Logger: slog.New(slog.DiscardHandler)})
+	hooks, err := webhook.Start(f.system, f.state)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	hooks.Configure([]webhook.Endpoint{f.endpoint})
+	f.watcher()
+}
+
+func (f *fixture) clock() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.now
+}
+
+// set changes what the process sees.
+func (f *fixture) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
+// close ends the process.
+func (f *fixture) close() {
+	f.t.Helper()
+	for _, w := range f.watchers {
+		w.Close()
+	}
+	f.watchers = nil
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := errors.Join(f.system.Stop(ctx), f.state.Close()); err != nil {
+		f.t.Error(err)
+	}
+}
+
+// watcher starts one more watcher on the state.
+func (f *fixture) watcher() {
+	f.watchers = append(f.watchers, alerts.Start(alerts.Options{Logger: slog.New(slog.DiscardHandler), State: f.state,
+		Providers: func() (all []*engine.Provider) { f.set(func() { all = f.providers }); return all },
+		Disk: func() (free, refused int64, ok bool) {
+			f.set(func() { free = f.free })
+			return free, 256 << 20, true
+		}}))
+}
+
+// expect waits until the events have arrived, and that no delivery is left.
+func (f *fixture) expect(want ...string) {
+	f.t.Helper()
+	slices.Sort(want)
+	var got []string
+	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		f.mu.Lock()
+		got = slices.Sorted(slices.Values(f.received))
+		f.mu.Unlock()
+		waiting := 0
+		work.Deliveries(f.state.View(), f.endpoint.ID, func(*work.Delivery) bool { waiting++; return true })
+		if slices.Equal(got, want) && waiting == 0 {
+			return
+		}
+	}
+	f.t.Fatalf("received %q, want %q", got, want)
+}
+
+// budgets makes a key with a monthly budget of ten dollars, of a user in a group with a budget of a hundred in all.
+func (f *fixture) budgets() {
+	f.t.Helper()
+	err := state.Run(f.t.Context(), f.state, func(tx *state.Tx) error {
+		g, err := identity.AddGroup(tx, identity.Group{Name: "team", Ceiling: identity.Ceiling{Budget: 100_000_000}})
+		if err != nil {
+			return err
+		}
+		_, err = identity.AddUser(tx, identity.User{Username: "anna", Group: g.ID, Status: identity.UserActive,
+			Ceiling: identity.Ceiling{Budget: 20_000_000, Window: budget.WindowDay}})
+		return err
+	})
+	if err == nil {
+		err = identity.CreateKeyOfUser(f.t.Context(), f.state, identity.Key{ID: "key_1", Name: "laptop", User: "anna",
+			Hash: state.Hash{1}, Prefix: "abc", Budget: 10_000_000, Window: budget.WindowMonth})
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fixture) spend(micros int64) {
+	f.t.Helper()
+	receipt := &money.Receipt{Request: "req_1", Key: "key_1", Model: "m", Scopes: []string{"group:1"}}
+	_, results, err := money.CommitPostings(f.t.Context(), f.state, "anna", []money.Posting{
+		{Kind: money.Credit, Amount: micros}, {Kind: money.Settle, Amount: micros, Receipt: receipt}})
+	if err != nil || results[1].Err != nil {
+		f.t.Fatal(err, results)
+	}
+}
+
+func TestEachLevelOfABudgetIsSentOncePerPeriodAcrossProcesses(t *testing.T) {
+	f := newFixture(t)
+	f.budgets()
+	f.spend(4_999_999)
+	f.spend(1)
+	want := []string{"budget.reached 50"}
+	f.expect(want...)
+	f.watcher() // another process finds the same
+	f.spend(3_500_000)
+	want = append(want, "budget.reached 80")
+	f.expect(want...)
+	f.spend(1_500_000) // all of the key's budget, and half of the user's
+	want = append(want, "budget.reached 100", "budget.reached 50")
+	f.expect(want...)
+	f.close()
+	f.open() // a process that starts again compares all budgets
+	f.spend(1)
+	f.expect(want...)
+	f.set(func() { f.now = f.now.AddDate(0, 1, 0) })
+	f.spend(5_000_000) // half of the next month's
+	want = append(want, "budget.reached 50")
+	f.expect(want...)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, text := range []string{`"name":"laptop"`, `"user":"anna"`, `"kind":"key"`, `"window":"month"`, `"budget_usd":10`,
+		`"period_begins":"2026-11-01"`} {
+		if !strings.Contains(f.bodies[0], text) {
+			t.Errorf("%s lacks %s", f.bodies[0], text)
+		}
+	}
+}
+
+// A raised budget is reached again, and a level that was passed already is not sent for it.
+func TestALevelIsSentAgainOnlyAfterTheBudgetWasRaisedAboveIt(t *testing.T) {
+	f := newFixture(t)
+	f.budgets()
+	f.spend(8_000_000)
+	want := []string{"budget.reached 50", "budget.reached 80"}
+	f.expect(want...)
+	raise := func(amount int64) {
+		err := state.Run(t.Context(), f.state, func(tx *state.Tx) error {
+			k, err := identity.FindKey(tx.View(), "key_1")
+			if k.Budget = amount; err != nil {
+				return err
+			}
+			return identity.PutKey(tx, k)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	raise(100_000_000)
+	f.spend(1)
+	f.expect(want...)
+	f.spend(2_000_000) // half of the user's
+	want = append(want, "budget.reached 50")
+	f.expect(want...)
+	raise(20_000_000)
+	f.spend(1)
+	f.expect(append(want, "budget.reached 50")...)
+}
+
+func TestFaultsOfProvidersAndAFillingDiskAreSentOnce(t *testing.T) {
+	f := newFixture(t)
+	limiter, err := throttle.Spawn(f.system, "openai", throttle.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := upstream.New(upstream.Options{BaseURL: "http://127.0.0.1:1", APIKeys: []string{"sk-hidden", "sk-two"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.Keys().RecordFailure("sk-hidden", "m", &upstream.Failure{Class: upstream.Credential}, time.Now())
+	permit, err := limiter.Acquire(t.Context(), throttle.Ask{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	permit.Release(throttle.Outcome{Kind: throttle.Credential})
+	f.set(func() {
+		f.providers = []*engine.Provider{{Spec: &catalog.Provider{Name: "openai"}, Client: client, Limiter: limiter}}
+		f.free = 900 << 20
+	})
+	want := []string{"provider.key_refused", "provider.unavailable", "disk.filling"}
+	f.watcher()
+	f.expect(want...)
+	f.watcher() // of another process
+	f.expect(want...)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if all := strings.Join(f.bodies, " "); strings.Contains(all, "sk-") || !strings.Contains(all, `"provider":"openai"`) {
+		t.Errorf("the events are %s", all)
+	}
+}
+
+func TestATestOfAlertsArrivesEachTime(t *testing.T) {
+	f := newFixture(t)
+	f.endpoint.Types = []string{work.AlertDisk}
+	f.close()
+	f.open()
+	for range 2 {
+		if err := alerts.SendTest(t.Context(), f.state); err != nil {
+			t.Fatal(err)
+		}
+		f.set(func() { f.now = f.now.Add(time.Second) })
+	}
+	f.budgets()
+	f.spend(9_000_000) // is not wanted
+	f.expect("alert.test", "alert.test")
+}
+
+// While no alerts are wanted nothing counts as sent, so that the setting has an effect at once.
+func TestALevelThatWasReachedBeforeAlertsWereWantedIsSentThen(t *testing.T) {
+	f := newFixture(t)
+	f.endpoint.Types = []string{work.AlertDisk}
+	f.close()
+	f.open()
+	f.budgets()
+	f.spend(5_000_000)
+	f.close()
+	f.endpoint.Types = nil
+	f.open()
+	f.expect("budget.reached 50")
+}

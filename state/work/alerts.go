@@ -1,0 +1,139 @@
+package work
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"stagedoor/state"
+)
+
+// Types of alerts, which go to the operator's own endpoint.
+const (
+	AlertBudget      = "budget.reached"
+	AlertKeyRefused  = "provider.key_refused"
+	AlertUnavailable = "provider.unavailable"
+	AlertDisk        = "disk.filling"
+	AlertTest        = "alert.test"
+)
+
+// BudgetLevels are the parts of a budget in per cent whose reaching is an alert. Their places are the bits of
+// BudgetAlert.Reached.
+var BudgetLevels = []int64{50, 80, 100}
+
+// AlertsWanted reports whether alerts of a type go anywhere.
+func AlertsWanted(s *state.State, event string) bool {
+	return len(alertHooks(&state.MemoryOf[*memory](s).outbox, event)) > 0
+}
+
+func alertHooks(o *outbox, event string) (ids []string) {
+	if all := o.webhooks.Load(); all != nil {
+		for _, w := range *all {
+			if w.Alerts && (w.Types == nil || event == AlertTest || slices.Contains(w.Types, event)) {
+				ids = append(ids, w.ID)
+			}
+		}
+	}
+	return ids
+}
+
+// BudgetAlert says which levels of a budget are reached.
+type BudgetAlert struct {
+	Scope string // durable name of the scope of the budget
+	// Period identifies the window of the budget that is meant. A later window has a larger one. Kind tells periods
+	// of days, months and all time apart.
+	Period, Kind uint64
+	Reached      uint64 // one bit for each of BudgetLevels
+	// Data returns the data of the alert of one level.
+	Data func(percent int64) json.RawMessage
+}
+
+const (
+	levelBits = 3
+	kindBits  = 2
+)
+
+func (b *BudgetAlert) mark() uint64 {
+	return (b.Period<<kindBits|b.Kind)<<levelBits | b.Reached
+}
+
+func (b *BudgetAlert) fact() string { return "alert/budget/" + digest(b.Scope) }
+
+// changes returns the levels that have not been an alert in this period, and whether something must be kept. A level
+// that is not reached any more, because the budget was raised, is an alert again when it is reached.
+func (b *BudgetAlert) changes(v state.View) (fresh uint64, changed bool) {
+	kept := v.NumberFact(b.fact())
+	old, period := kept&(1<<levelBits-1), kept>>levelBits
+	switch now := b.mark() >> levelBits; {
+	case period != now && period&(1<<kindBits-1) == b.Kind && period > now:
+		return 0, false // the clock of this node is behind, or went back
+	case period != now:
+		old = 0
+	}
+	return b.Reached &^ old, kept != b.mark() && (b.Reached != 0 || kept != 0)
+}
+
+// BudgetAlertDue reports whether AddBudgetAlert would change anything.
+func BudgetAlertDue(v state.View, b *BudgetAlert) bool {
+	_, changed := b.changes(v)
+	return changed
+}
+
+// AddBudgetAlert adds a delivery for each level of a budget that is reached and was not an alert in this period. It
+// keeps the levels in the same commit, so that each is sent once, however many processes find it and however often they
+// restart. It does nothing while these alerts are not wanted, so that they are sent when they are.
+func AddBudgetAlert(tx *state.Tx, b *BudgetAlert) error {
+	o := &state.MemoryOf[*memory](tx).outbox
+	fresh, changed := b.changes(tx.View())
+	hooks := alertHooks(o, AlertBudget)
+	if !changed || len(hooks) == 0 {
+		return nil
+	}
+	for i, percent := range BudgetLevels {
+		if fresh&(1<<i) == 0 {
+			continue
+		}
+		id := fmt.Sprintf("%s.%d.%d", b.Scope, b.mark()>>levelBits, percent)
+		if err := o.add(tx, hooks, AlertBudget, id+tx.Now().String(), b.Scope, b.Data(percent)); err != nil {
+			return err
+		}
+	}
+	return tx.PutNumberFact(b.fact(), b.mark())
+}
+
+// AddAlert adds a delivery unless there was one of the same type and subject within quiet. Several processes that find
+// the same thing therefore send one alert.
+func AddAlert(tx *state.Tx, event, subject string, data json.RawMessage, quiet time.Duration) error {
+	o := &state.MemoryOf[*memory](tx).outbox
+	fact := "alert/last/" + digest(event+"\x00"+subject)
+	last, _ := tx.View().TimeFact(fact)
+	hooks := alertHooks(o, event)
+	if len(hooks) == 0 || quiet > 0 && tx.Now().Sub(last) < quiet {
+		return nil
+	}
+	return errors.Join(o.add(tx, hooks, event, event+subject+tx.Now().String(), subject, data),
+		tx.PutTimeFact(fact, tx.Now()))
+}
+
+// add adds a delivery of an alert for each endpoint. name tells the event from all others.
+func (o *outbox) add(tx *state.Tx, hooks []string, event, name, subject string, data json.RawMessage) error {
+	id := "evt_" + digest(name)
+	for _, hook := range hooks {
+		o.makeRoom(tx, "")
+		err := deliveries.Put(tx, Delivery{ID: id + "." + hook, Webhook: hook, Event: id, Type: event, Subject: subject,
+			Created: tx.Now(), Due: tx.Now(), Data: data})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func digest(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:12])
+}
