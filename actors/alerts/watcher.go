@@ -1,10 +1,10 @@
-// Package alerts finds what operators want to know at once and adds it to the deliveries of actors/webhook: budgets that
-// are half, almost and wholly spent, keys that a provider refuses, providers that are out of service, and a disk that
-// fills.
+// Package alerts finds what operators want to know at once and adds it to the deliveries of actors/webhook: budgets
+// that are half, almost and wholly spent, keys that a provider refuses, providers that are out of service, and a disk
+// that fills.
 //
-// Which alerts were sent is part of the state (state/work), in the commit that adds the delivery. So an alert is sent once,
-// although it is found by several processes or by one that starts again. This package only finds, and has nothing to
-// lose: budgets are compared again when the process starts, and after changes of keys, users and groups.
+// Which alerts were sent is part of the state (state/work), in the commit that adds the delivery. So an alert is sent
+// once, although it is found by several processes or by one that starts again. This package only finds, and has nothing
+// to lose: budgets are compared again when the process starts, and after changes of keys, users and groups.
 package alerts
 
 import (
@@ -303,6 +303,7 @@ func dollars(micros int64) float64 { return float64(micros) / 1e6 }
 // SendTest adds an alert that says nothing but that alerts arrive.
 func SendTest(ctx context.Context, s *state.State) error {
 	return state.Run(ctx, s, func(tx *state.Tx) error {
-		return work.AddAlert(tx, work.AlertTest, "", json.RawMessage(`{"message":"Alerts of this gateway arrive here."}`), 0)
+		data := json.RawMessage(`{"message":"Alerts of this gateway arrive here."}`)
+		return work.AddAlert(tx, work.AlertTest, "", data, 0)
 	})
 }

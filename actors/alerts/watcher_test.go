@@ -203,8 +203,8 @@ func TestEachLevelOfABudgetIsSentOncePerPeriodAcrossProcesses(t *testing.T) {
 	f.expect(want...)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, text := range []string{`"name":"laptop"`, `"user":"anna"`, `"kind":"key"`, `"window":"month"`, `"budget_usd":10`,
-		`"period_begins":"2026-11-01"`} {
+	for _, text := range []string{`"name":"laptop"`, `"user":"anna"`, `"kind":"key"`, `"window":"month"`,
+		`"budget_usd":10`, `"period_begins":"2026-11-01"`} {
 		if !strings.Contains(f.bodies[0], text) {
 			t.Errorf("%s lacks %s", f.bodies[0], text)
 		}
@@ -247,7 +247,8 @@ func TestFaultsOfProvidersAndAFillingDiskAreSentOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := upstream.New(upstream.Options{BaseURL: "http://127.0.0.1:1", APIKeys: []string{"sk-hidden", "sk-two"}})
+	keys := []string{"sk-hidden", "sk-two"}
+	client, err := upstream.New(upstream.Options{BaseURL: "http://127.0.0.1:1", APIKeys: keys})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +269,8 @@ func TestFaultsOfProvidersAndAFillingDiskAreSentOnce(t *testing.T) {
 	f.expect(want...)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if all := strings.Join(f.bodies, " "); strings.Contains(all, "sk-") || !strings.Contains(all, `"provider":"openai"`) {
+	all := strings.Join(f.bodies, " ")
+	if strings.Contains(all, "sk-") || !strings.Contains(all, `"provider":"openai"`) {
 		t.Errorf("the events are %s", all)
 	}
 }

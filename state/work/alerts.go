@@ -21,6 +21,11 @@ const (
 	AlertTest        = "alert.test"
 )
 
+// AlertTypes returns the types that an operator can choose.
+func AlertTypes() []string {
+	return []string{AlertBudget, AlertKeyRefused, AlertUnavailable, AlertDisk}
+}
+
 // BudgetLevels are the parts of a budget in per cent whose reaching is an alert. Their places are the bits of
 // BudgetAlert.Reached.
 var BudgetLevels = []int64{50, 80, 100}

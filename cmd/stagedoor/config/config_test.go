@@ -407,12 +407,13 @@ var mistakes = map[string]struct {
 		},
 	},
 	"alerts": {
-		"keys: [{key: k, name: n}]\nalerts: {url: ftp://h, secret: whsec_c2hvcnQ=, events: [video.failed], allow_networks: [x]}\n",
+		"keys: [{key: k, name: n}]\n" +
+			"alerts: {url: ftp://h, secret: whsec_c2hvcnQ=, events: [video.failed], allow_networks: [x]}\n",
 		[]string{
 			"f:2:15: alerts.url: expected an address without user and fragment",
 			"f:2:32: alerts.secret: expected whsec_ and then 24 to 64 random bytes",
 			`f:2:57: alerts.events[0]: "video.failed" is not known here`,
-			"f:2:88: alerts.allow_networks[0]: expected an address or a network",
+			"f:2:89: alerts.allow_networks[0]: expected an address or a network",
 		},
 	},
 	"alerts without an address": {

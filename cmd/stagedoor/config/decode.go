@@ -15,6 +15,7 @@ import (
 	"stagedoor/cmd/stagedoor/cli"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/shapes/registry"
+	"stagedoor/state/work"
 )
 
 // decoder fills structs from the syntax tree. The library's own decoder stops
@@ -328,14 +329,15 @@ func (d *decoder) object(n ast.Node, v reflect.Value, path string) {
 }
 
 // wordsOf returns the words that a field takes, or nil if it takes any. "@shapes" in the tag stands
-// for the names of all shapes, and "@conditions" for those of all conditions of a fallback.
+// for the names of all shapes, "@conditions" for those of all conditions of a fallback, and "@alerts" for the types of alerts.
 func wordsOf(f reflect.StructField) []string {
 	tag := f.Tag.Get("enum")
 	if tag == "" {
 		return nil
 	}
 	return strings.Split(strings.NewReplacer("@shapes", strings.Join(registry.Names(), ","),
-		"@conditions", strings.Join(catalog.ConditionNames(), ",")).Replace(tag), ",")
+		"@conditions", strings.Join(catalog.ConditionNames(), ","),
+		"@alerts", strings.Join(work.AlertTypes(), ",")).Replace(tag), ",")
 }
 
 // enum checks a field that takes a closed set of words.

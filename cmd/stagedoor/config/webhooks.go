@@ -28,8 +28,8 @@ type Webhook struct {
 type Alerts struct {
 	URL    Secret  `yaml:"url" doc:"where alerts are posted to, https://host/path; none: no alerts"`
 	Secret Secret  `yaml:"secret" doc:"what they are signed with: whsec_ and 24 to 64 random bytes in base64"`
-	Events Strings `yaml:"events" doc:"the alerts that are posted; default: all" enum:"budget.reached,provider.key_refused,provider.unavailable,disk.filling"`
-	Allow  Strings `yaml:"allow_networks" doc:"networks it may lie in although they are private, for example 10.1.0.0/16"`
+	Events Strings `yaml:"events" doc:"the alerts that are posted; default: all" enum:"@alerts"`
+	Allow  Strings `yaml:"allow_networks" doc:"private networks it may lie in, for example 10.1.0.0/16"`
 }
 
 // Host returns the host that alerts are posted to, or "" if there are none.
