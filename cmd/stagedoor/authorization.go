@@ -52,7 +52,7 @@ func (g *gateway) authorization(ctx context.Context, issuer string) (*oauth.Serv
 		VideoModels: g.videoModels, TopUpURL: g.topUpURL, Overview: g.overview, FirstKey: g.firstKeyFor,
 		Mistakes: g.mistakes, RequestLog: g.requests, Settings: g.settings, Erase: g.eraseUser,
 		Demands: g.demandsSecondFactor, AlertHost: func() string { return g.config.Load().Alerts.Host() },
-		Live:    func() *live.Handlers { return g.live }, Now: time.Now, Random: rand.Reader}), nil
+		Live: func() *live.Handlers { return g.live }, Now: time.Now, Random: rand.Reader}), nil
 }
 
 // demandsSecondFactor reports whether the role of a user needs a second factor.

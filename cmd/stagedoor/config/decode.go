@@ -329,7 +329,8 @@ func (d *decoder) object(n ast.Node, v reflect.Value, path string) {
 }
 
 // wordsOf returns the words that a field takes, or nil if it takes any. "@shapes" in the tag stands
-// for the names of all shapes, "@conditions" for those of all conditions of a fallback, and "@alerts" for the types of alerts.
+// for the names of all shapes, "@conditions" for those of all conditions of a fallback, and "@alerts" for the types of
+// alerts.
 func wordsOf(f reflect.StructField) []string {
 	tag := f.Tag.Get("enum")
 	if tag == "" {
