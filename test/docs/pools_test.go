@@ -15,6 +15,7 @@ import (
 // shared holds the names that docs/limits.md gives to the bounded channels, maps and lists of latest values of each
 // file. Those with an empty name hold nothing that several owners share.
 var shared = map[string]string{
+	"actors/alerts/watcher.go":         "keys, users and groups whose spending alerts have not looked at",
 	"actors/engine/firstpieces.go":     "targets whose times to the first piece are kept",
 	"actors/engine/sink.go":            "pieces of a reply that wait for its client",
 	"actors/flow/registry.go":          "requests that have ended",
