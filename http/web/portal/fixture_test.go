@@ -54,7 +54,7 @@ type fixture struct {
 	requests  *requestLog
 	settings  *fakeSettings
 	later     time.Duration // by which the clock of the pages is ahead
-	alerts    string // the host that alerts are posted to
+	alerts    string        // the host that alerts are posted to
 }
 
 func newFixture(t *testing.T) *fixture {
