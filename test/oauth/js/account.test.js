@@ -336,6 +336,7 @@ test('the spending page lists users, models and keys', async (t) => {
 test('a form sent twice does its work once', async (t) => {
   const page = await as(t, admin, '/admin/users');
   await page.getByRole('link', { name: username, exact: true }).click();
+  await page.waitForSelector('form[action$="/money"]');
   const form = await page.evaluate(() => {
     const f = document.querySelector('form[action$="/money"]');
     return { action: f.action, fields: { ...Object.fromEntries(new FormData(f)), amount: '1', reason: 'once', kind: 'credit' } };
