@@ -79,12 +79,19 @@ func (c *cluster) replicate() {
 	if c.replica, err = c.primary.Replica(); err != nil {
 		c.t.Fatal(err)
 	}
-	c.sql("ALTER SYSTEM SET synchronous_standby_names = 'replica'", "SELECT pg_reload_conf()",
-		`DO $$ BEGIN
-			WHILE NOT EXISTS (SELECT FROM pg_stat_replication WHERE sync_state = 'sync') LOOP
-				PERFORM pg_sleep(0.01), pg_stat_clear_snapshot();
-			END LOOP;
-		END $$`)
+	c.sql("ALTER SYSTEM SET synchronous_standby_names = 'replica'", "SELECT pg_reload_conf()")
+	conn, err := pgx.Connect(ctx, c.primary.URL())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	// One statement for each look: a connection reads the new setting, which sync_state depends on, between statements.
+	for synchronous := false; !synchronous; time.Sleep(10 * time.Millisecond) {
+		const look = "SELECT EXISTS (SELECT FROM pg_stat_replication WHERE sync_state = 'sync')"
+		if err := conn.QueryRow(ctx, look).Scan(&synchronous); err != nil {
+			c.t.Fatal(err)
+		}
+	}
 }
 
 func (c *cluster) run() {
