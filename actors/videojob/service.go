@@ -258,13 +258,33 @@ func (s *Service) prepare(o *Request) (work.Video, error) {
 	v.Provider, v.UpstreamModel, v.Phase = c.Provider.Name, c.Model, work.VideoAccepted
 	v.Created = s.Now()
 	v.Deadline = v.Created.Add(s.Config.Deadline)
-	price := c.Rates(v.Created)
-	if bill := ledger.Video(price, ledger.VideoLength{Asked: v.Billable}); v.Account != "" && bill.Amount > 0 {
-		v.Price, v.Held = price.PerSecond, bill.Amount
+	if price, amount := priceOf(c, v.Billable, v.Created); v.Account != "" && amount > 0 {
+		v.Price, v.Held = price, amount
 	} else {
 		v.Account = ""
 	}
 	return v, nil
+}
+
+// priceOf returns what a second costs at a candidate, and what a number of seconds costs, in micro-dollars.
+func priceOf(c *catalog.Candidate, seconds int64, now time.Time) (perSecond, amount int64) {
+	price := c.Rates(now)
+	amount = ledger.Video(price, ledger.VideoLength{Asked: seconds}).Amount
+	if amount > 0 {
+		perSecond = price.PerSecond
+	}
+	return perSecond, amount
+}
+
+// Price returns what Create would hold now for a job of a number of seconds at the candidate that it would choose from
+// the plan. The error is that of Create.
+func (s *Service) Price(plan []catalog.Candidate, op video.Operation, seconds int64) (int64, error) {
+	c, err := s.choose(&Request{Plan: plan, Spec: video.Spec{Operation: op}})
+	if err != nil {
+		return 0, err
+	}
+	_, amount := priceOf(c, seconds, s.Now())
+	return amount, nil
 }
 
 // choose returns the first candidate whose provider can do the job. A job is submitted to one candidate only, so

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"slices"
 	"time"
 
 	"stagedoor/actors/tokens"
@@ -47,9 +46,10 @@ func (g *gateway) authorization(ctx context.Context, issuer string) (*oauth.Serv
 		Now: time.Now})
 	return service, portal.New(portal.Options{Logger: g.logger, Registry: g.runtime.Tokens(),
 		Ledger: g.runtime.Ledger(), State: g.state, Browser: guard, Address: issuer,
-		TextModels:  g.textModels,
-		Catalog:     g.runtime.Catalog,
-		VideoModels: g.videoModels, TopUpURL: g.topUpURL, Overview: g.overview, FirstKey: g.firstKeyFor,
+		TextModels: g.textModels,
+		Catalog:    g.runtime.Catalog,
+		VideoPrice: g.runtime.Videos().Price,
+		TopUpURL:   g.topUpURL, Overview: g.overview, FirstKey: g.firstKeyFor,
 		Mistakes: g.mistakes, RequestLog: g.requests, Settings: g.settings, Erase: g.eraseUser,
 		Demands: g.demandsSecondFactor, AlertHost: func() string { return g.config.Load().Alerts.Host() },
 		Live: func() *live.Handlers { return g.live }, Now: time.Now, Random: rand.Reader}), nil
@@ -100,16 +100,16 @@ const maxTextModels = 50
 // which it says nothing, or else what a pattern for every name serves.
 func (g *gateway) textModels() []string {
 	var names, unknown []string
-	videos, catalogue := g.videoModels(), g.runtime.Catalog()
+	catalogue := g.runtime.Catalog()
 	for _, m := range catalogue.Models() {
 		entry, ok := catalogue.Resolve(m.ID)
-		if !ok || slices.Contains(videos, m.ID) {
+		if !ok {
 			continue
 		}
-		switch listed := entry.Plan(func(int) int { return 0 })[0].Listed(); {
-		case listed == nil:
+		switch entry.Plan(func(int) int { return 0 })[0].Kind() {
+		case "":
 			unknown = append(unknown, m.ID)
-		case listed.Kind == "text":
+		case "text":
 			names = append(names, m.ID)
 		}
 	}
@@ -123,25 +123,6 @@ func (g *gateway) textModels() []string {
 
 // anyModel is a name for examples where only patterns say which models there are. The simulator knows it.
 const anyModel = "sandbox"
-
-// videoModels are the models that are charged by the second, which only videos
-// are.
-func (g *gateway) videoModels() []string {
-	var names []string
-	catalogue := g.runtime.Catalog()
-	for _, m := range catalogue.Models() {
-		entry, ok := catalogue.Resolve(m.ID)
-		if !ok {
-			continue
-		}
-		for _, c := range entry.Plan(func(int) int { return 0 }) {
-			if c.Price != nil && c.Price.PerSecond > 0 && !slices.Contains(names, m.ID) {
-				names = append(names, m.ID)
-			}
-		}
-	}
-	return names
-}
 
 // accounts are the balances as they were last committed. Keys name a user by
 // username, and so does the ledger.

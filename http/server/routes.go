@@ -90,7 +90,7 @@ func (s *Server) routes(d *text.Handlers) http.Handler {
 
 	if o := s.options.Portal; o != nil {
 		o.Routes(r.handle)
-		o.ForwardRoutes(r.handle, r.mux)
+		o.ForwardRoutes(r.handle, r.route, r.mux)
 		r.missing = o.Missing
 	}
 

@@ -116,6 +116,27 @@ func (c *Catalog) Unpriced() (all []Unpriced) {
 // Listed returns what the list says of the model, or nil.
 func (c *Candidate) Listed() *Listed { return c.listed }
 
+// Kind returns what the model makes, as the list names it: text, image, embedding and others. The unit of a price that
+// the operator set decides for images and for video, which is the kind of models that are charged by the second. It is
+// "" if neither says it.
+func (c *Candidate) Kind() string {
+	switch {
+	case c.Price != nil && c.Price.PerSecond > 0:
+		return "video"
+	case c.Price != nil && c.Price.PerImage > 0:
+		return "image"
+	case c.listed != nil:
+		return c.listed.Kind
+	}
+	return ""
+}
+
+// ExampleOf returns the name of a model of a kind that Kind returns, for pages and examples where the catalogue lists
+// none because a pattern serves every name. It is "" for other kinds than image and video.
+func ExampleOf(kind string) string {
+	return map[string]string{"image": "gen-image-1", "video": "video-2"}[kind]
+}
+
 // OutputLimit returns the most output tokens that the model gives, by the list, or 0 if that is not known.
 func (c *Candidate) OutputLimit() int64 {
 	if c.listed == nil {

@@ -168,13 +168,21 @@ func FindConversation(v state.View, id string, owner state.Owner) (Conversation,
 	return r.Rec, nil
 }
 
-// LatestConversations returns at most limit conversations of an owner, newest first.
-func LatestConversations(v state.View, owner state.Owner, limit int) (latest []Conversation) {
-	conversations.Back(v, byOwner, append(state.TextKey(string(owner)), 0xff), func(r *state.Row[Conversation]) bool {
-		if len(latest) == limit || r.Rec.Owner != owner {
+// LatestConversations returns at most limit conversations of an owner, newest first: those that come after the
+// conversation with the id after, or all if that is "" or the id of none.
+func LatestConversations(v state.View, owner state.Owner, after string, limit int) (latest []Conversation) {
+	begin, found := append(state.TextKey(string(owner)), 0xff), true
+	if c, err := FindConversation(v, after, owner); err == nil {
+		begin, found = append(createdBy(owner, c.Created), 0xff), false // others may have been created at that moment
+	}
+	conversations.Back(v, byOwner, begin, func(r *state.Row[Conversation]) bool {
+		switch {
+		case len(latest) == limit || r.Rec.Owner != owner:
 			return false
+		case found:
+			latest = append(latest, r.Rec)
 		}
-		latest = append(latest, r.Rec)
+		found = found || r.Rec.ID == after
 		return true
 	})
 	return latest

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tidwall/gjson"
 	"pgregory.net/rapid"
@@ -171,11 +172,44 @@ func TestAConversationOfAnotherOwnerDoesNotExist(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if got := work.LatestConversations(s.View(), other, 10); len(got) != 0 {
+	if got := work.LatestConversations(s.View(), other, "", 10); len(got) != 0 {
 		t.Errorf("listed: %v", got)
 	}
-	if got := work.LatestConversations(s.View(), me, 10); len(got) != 1 {
+	if got := work.LatestConversations(s.View(), me, "", 10); len(got) != 1 {
 		t.Errorf("its owner: %v", got)
+	}
+}
+
+// TestConversationsAreListedInPages covers conversations that were created at one moment, and an id of another owner.
+func TestConversationsAreListedInPages(t *testing.T) {
+	s := open(t, journal.NewMemory(), newClock().Now)
+	put := func(id string, owner state.Owner, created time.Time) {
+		t.Helper()
+		c := work.Conversation{ID: id, Owner: owner, Created: created}
+		if _, err := work.PutConversation(t.Context(), s, c, []byte(`{}`), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 7 {
+		put("conv_"+string(rune('a'+i)), me, newClock().Now().Add(time.Duration(i/3)*time.Second))
+	}
+	put("conv_z", other, newClock().Now())
+	var listed []string
+	for after := ""; ; {
+		page := work.LatestConversations(s.View(), me, after, 2)
+		if len(page) == 0 {
+			break
+		}
+		for _, c := range page {
+			listed = append(listed, c.ID)
+		}
+		after = page[len(page)-1].ID
+	}
+	if got, want := strings.Join(listed, " "), "conv_g conv_f conv_e conv_d conv_c conv_b conv_a"; got != want {
+		t.Errorf("the pages list %s, want %s", got, want)
+	}
+	if got := work.LatestConversations(s.View(), me, "conv_z", 9); len(got) != 7 {
+		t.Errorf("after the conversation of another owner: %v", got)
 	}
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Looks at the pages /, /chat and /live in headless Chromium and at `stagedoor videos` on a terminal,
+# Looks at the pages /, /chat, /images and /live in headless Chromium and at `stagedoor videos` on a terminal,
 # with a gateway that it builds and starts. Its videos are the sandbox's.
 #
 #   ./run.sh
@@ -26,6 +26,7 @@ providers:
 models:
   small: {targets: [{provider: sandbox, model: small}], price: {input: 30, output: 60}}
   large: {targets: [{provider: sandbox, model: large}], price: {input: 300, output: 600}}
+  gen-image-1: {targets: [{provider: sandbox, model: gen-image-1}], price: {per_image: 0.04}}
   video-2: {targets: [{provider: sandbox, model: sora-2}], price: {per_second: 0.10}}
 YAML
 create_user "$STAGEDOOR_USERNAME" --email anna@example.com

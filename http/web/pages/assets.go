@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -48,19 +49,35 @@ func loadAssets() (map[string]string, map[string]asset) {
 		}
 		for base, served := range paths {
 			data = bytes.ReplaceAll(data, []byte("from './"+base+"'"), []byte("from '"+served+"'"))
+			data = bytes.ReplaceAll(data, []byte("import('./"+base+"')"), []byte("import('"+served+"')"))
+		}
+		base, ext := path.Base(name), path.Ext(name)
+		for _, p := range remarks[ext] {
+			data = p.ReplaceAll(data, []byte("$1"))
 		}
 		sum := sha256.Sum256(data)
-		base, ext := path.Base(name), path.Ext(name)
 		served := strings.TrimSuffix(base, ext) + "-" + base64.RawURLEncoding.EncodeToString(sum[:9]) + ext
 		paths[base], all[served] = AssetPrefix+served, asset{assetMedia[ext], data}
 	}
 	return paths, all
 }
 
-// imported returns 1 for a script that others import, and 0 for every other asset.
+// remarks match what a file has only for its readers, by its extension. The first group of each stays. In a script
+// these are lines with nothing but a comment, and the indentation: no string goes over the end of a line. In a style
+// sheet these are comments and the spaces around punctuation, which no string there has.
+var remarks = map[string][]*regexp.Regexp{
+	".js": {regexp.MustCompile(`(?m)^[ \t]*(?://.*\n)?()`)},
+	".css": {regexp.MustCompile(`(?s)/\*.*?\*/\s*()`), regexp.MustCompile(`(?m)^[ \t]+()`),
+		regexp.MustCompile(`([:;,{]) +`), regexp.MustCompile(`;?\s*(\})`), regexp.MustCompile(` +(\{)`)},
+}
+
+// imported returns 0 for an asset that no script imports. Of two scripts, one of which imports the other, it returns
+// more for the one that is imported.
 func imported(name string) int {
 	switch path.Base(name) {
-	case "stream.js", "lanes.js":
+	case "stream.js", "lanes.js", "kept.js":
+		return 2
+	case "chatparts.js":
 		return 1
 	}
 	return 0

@@ -60,6 +60,7 @@ const (
 	placeLive     place = "/live"
 	placeConnect  place = "/connect"
 	placeChat     place = "/chat"
+	placeImages   place = "/images"
 	placeModels   place = "/account/models"
 
 	placeUsers     place = "/admin/users"
@@ -102,7 +103,8 @@ var navGroups = []struct {
 	name    string
 	entries []navEntry
 }{
-	{"Use", []navEntry{{placeChat, "Chat", "chat"}, {placeLive, "Videos", "video"}, {placeModels, "Models", "model"}}},
+	{"Use", []navEntry{{placeChat, "Chat", "chat"}, {placeImages, "Images", "image"},
+		{placeLive, "Videos", "video"}, {placeModels, "Models", "model"}}},
 	{
 		"Account",
 		[]navEntry{{placeAccount, "Overview", "chart"}, {placeKeys, "Keys", "key"}, {placeUsage, "Usage", "coins"},

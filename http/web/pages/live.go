@@ -8,8 +8,7 @@ type Live struct {
 	Desk *Desk
 	// Token lets the script act for the signed-in user; "" without one.
 	Token string
-	// Models are names to choose from.
-	Models []string
+	Maker
 }
 
 // What the page offers: sizes, and lengths in seconds
@@ -32,7 +31,7 @@ func (l *Live) frame() frame {
 		leads:    nowhere,
 		width:    "wide",
 		script:   "live.js",
-		style:    "live.css",
+		style:    "media.css",
 	}
 	if l.Desk != nil {
 		f.desk, f.here, f.leads, f.width = l.Desk, placeLive, toSelf, ""

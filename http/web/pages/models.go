@@ -22,8 +22,15 @@ type ModelRow struct {
 	APIs               []API
 	Abilities          []string // such as vision
 	Context, MaxOutput int64    // tokens
+	Kind               string   // KindImage, KindVideo, or another kind of the list of models
 	Price              ModelPrice
 }
+
+// Kinds of models that have pages of their own.
+const (
+	KindImage = "image"
+	KindVideo = "video"
+)
 
 // API is one in which a model is asked. Native says that a provider speaks it, so that nothing is translated.
 type API struct {
@@ -43,11 +50,46 @@ type ModelPrice struct {
 // Path is the address of the model's own page.
 func (m *ModelRow) Path() string { return "/account/models/" + url.PathEscape(m.Name) }
 
-// ChatPath returns the address of the chat with the model chosen.
-func (m *ModelRow) ChatPath() string { return "/chat?" + url.Values{"model": {m.Name}}.Encode() }
+// TryPath returns the address of the page on which the model can be tried, with the model chosen, or "" if there is no
+// such page.
+func (m *ModelRow) TryPath() string {
+	var page place
+	switch m.Kind {
+	case "", "text":
+		page = placeChat
+	case KindImage:
+		page = placeImages
+	case KindVideo:
+		page = placeLive
+	default:
+		return ""
+	}
+	return string(page) + "?" + url.Values{"model": {m.Name}}.Encode()
+}
 
-// Text reports whether the model answers in words, so that it can be tried in the chat.
-func (m *ModelRow) Text() bool { return m.Price.PerSecond == 0 && m.Price.PerImage == 0 }
+// ExactPrice reports whether what a picture or a video costs is known before it is made. It is not where tokens have a
+// price.
+func (m *ModelRow) ExactPrice() bool {
+	return m.Price.Known && !m.Price.Estimate && m.Price.Input|m.Price.Output == 0
+}
+
+// PriceText returns the price in a few words, such as $0.04 a picture. Pages on which a model is chosen show it.
+func (m *ModelRow) PriceText() string {
+	p := &m.Price
+	switch {
+	case p.PerSecond > 0:
+		return formatMoney(p.PerSecond) + " a second"
+	case p.PerImage > 0:
+		return formatMoney(p.PerImage) + " a picture"
+	case p.Free:
+		return "free"
+	case !p.Known:
+		return "no price"
+	case p.Estimate:
+		return "not charged here"
+	}
+	return formatMoney(p.Input) + " in, " + formatMoney(p.Output) + " out per 1M"
+}
 
 // OneModel is the page of a model.
 type OneModel struct {

@@ -51,6 +51,7 @@ func TestEveryPageIsDrawn(t *testing.T) {
 		Expires:  at,
 	}
 	app := App{Name: "Weather", Host: "app.example.com", Scopes: []string{"profile", "balance"}}
+	named := []ModelRow{{Name: "<b>", Price: ModelPrice{Known: true}}}
 	for name, v := range map[string]View{
 		"sign in": &SignIn{Form: Form{"/a", "i", "t"}}, "sign in to an app": &SignIn{App: &app, Consents: true,
 			Username: "u", Problem: "p"},
@@ -93,7 +94,7 @@ func TestEveryPageIsDrawn(t *testing.T) {
 			Usage: usage}, "no users": &Users{Desk: desk},
 		"first": &First{Address: "http://a", Key: "sd-1", Models: []string{"<b>"},
 			Clients: ClientSettings("http://a<b>", "<b>", "<b>"), Answer: "<b>", Problem: "<b>"},
-		"chat":    &Chat{Desk: desk, FormToken: "t", Address: "http://a<b>", Models: []string{"<b>"}},
+		"chat":    &Chat{Desk: desk, FormToken: "t", Address: "http://a<b>", Models: named},
 		"connect": &Connect{Desk: desk, Address: "http://a<b>", Clients: ClientSettings("", "", "")},
 		"models": &Models{Desk: desk, Query: "<b>", Patterns: []string{"<b>-*"}, Models: []ModelRow{{Name: "<b>",
 			Providers: []string{"<b>"}, APIs: []API{{"C", "chat", true}}, Abilities: []string{"vision"}}}},
@@ -121,7 +122,8 @@ func TestEveryPageIsDrawn(t *testing.T) {
 			Review: settings.Review{Conflict: true, Warnings: []string{"<b>"}, Place: "store",
 				Diff: []settings.Line{{Sign: "+", Text: "<b>"}}, Addresses: map[string]string{"<b>": "<b>"}}},
 		"actors": &Actors{Desk: desk},
-		"live":   &Live{Desk: &desk, Token: "t", Models: []string{"<b>"}}, "live by key": &Live{},
+		"live":   &Live{Desk: &desk, Token: "t", Maker: Maker{named, "<b>"}}, "live by key": &Live{},
+		"images": &Images{Desk: desk, FormToken: "t", Maker: Maker{named, "<b>"}},
 		"audit": &Audit{Desk: desk, Query: AuditSearch{Actor: "<b>", Before: 1}, More: 9, Rows: []AuditRow{{
 			state.AuditRecord{Actor: state.Actor{Name: "<b>", Request: "<b>"}, Action: "<b>.change",
 				Target:  state.Target{Kind: "user", ID: "<b>", Name: "<b>"},
@@ -153,7 +155,7 @@ func TestEveryPageIsDrawn(t *testing.T) {
 func TestAssetsArePublishedUnderTheirContent(t *testing.T) {
 	for name, media := range map[string]string{"stagedoor.css": "text/css; charset=utf-8",
 		"shell.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml",
-		"live.js": "text/javascript; charset=utf-8", "live.css": "text/css; charset=utf-8",
+		"live.js": "text/javascript; charset=utf-8", "media.css": "text/css; charset=utf-8",
 		"flow.js": "text/javascript; charset=utf-8", "flow.css": "text/css; charset=utf-8"} {
 		path := assetPath(name)
 		r := httptest.NewRequest("GET", path, nil)

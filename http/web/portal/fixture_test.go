@@ -23,6 +23,7 @@ import (
 	"stagedoor/http/web/browser"
 	"stagedoor/http/web/portal"
 	"stagedoor/providers/catalog"
+	"stagedoor/providers/video"
 	"stagedoor/state"
 	"stagedoor/state/journal"
 	"stagedoor/state/schema"
@@ -103,6 +104,8 @@ func newEmptyFixture(t *testing.T) *fixture {
 		{Pattern: "free", Targets: []catalog.Route{{Provider: "simulator", Model: "m"}}},
 		{Pattern: "film", Targets: []catalog.Route{{Provider: "simulator", Model: "m"}},
 			Price: &catalog.Price{PerSecond: 100_000}},
+		{Pattern: "still", Targets: []catalog.Route{{Provider: "simulator", Model: "m"}},
+			Price: &catalog.Price{PerImage: 40_000}},
 		{Pattern: "odd-*", Targets: []catalog.Route{{Provider: "anthropic", Model: "*"}}},
 	})
 	if len(mistakes) > 0 {
@@ -111,22 +114,24 @@ func newEmptyFixture(t *testing.T) *fixture {
 	mux := http.NewServeMux()
 	p := portal.New(
 		portal.Options{
-			Logger:      slog.New(slog.NewTextHandler(&h.log, nil)),
-			Registry:    h.registry,
-			Ledger:      h.ledger,
-			State:       h.state,
-			Browser:     guard,
-			Address:     origin,
-			FirstKey:    func(*http.Request) string { return h.firstKey },
-			Catalog:     func() *catalog.Catalog { return served },
-			TextModels:  func() []string { return []string{"gpt-4", "small"} },
-			VideoModels: func() []string { return []string{"video-2"} },
-			TopUpURL:    func() string { return "" },
-			Mistakes:    func() []string { return h.mistakes },
-			RequestLog:  h.requests,
-			Demands:     h.demands,
-			Settings:    h.settings,
-			AlertHost:   func() string { return h.alerts },
+			Logger:     slog.New(slog.NewTextHandler(&h.log, nil)),
+			Registry:   h.registry,
+			Ledger:     h.ledger,
+			State:      h.state,
+			Browser:    guard,
+			Address:    origin,
+			FirstKey:   func(*http.Request) string { return h.firstKey },
+			Catalog:    func() *catalog.Catalog { return served },
+			TextModels: func() []string { return []string{"gpt-4", "small", "free"} },
+			VideoPrice: func(plan []catalog.Candidate, _ video.Operation, seconds int64) (int64, error) {
+				return plan[0].Price.PerSecond * seconds, nil
+			},
+			TopUpURL:   func() string { return "" },
+			Mistakes:   func() []string { return h.mistakes },
+			RequestLog: h.requests,
+			Demands:    h.demands,
+			Settings:   h.settings,
+			AlertHost:  func() string { return h.alerts },
 			Erase: func(ctx context.Context, user int64) (int, error) {
 				_, err := h.registry.EraseUser(ctx, user)
 				return h.remaining, err
@@ -138,7 +143,8 @@ func newEmptyFixture(t *testing.T) *fixture {
 	p.Routes(func(pattern string, f http.HandlerFunc) { mux.HandleFunc(pattern, f) })
 	api := http.NewServeMux()
 	api.HandleFunc("/v1/", h.served)
-	p.ForwardRoutes(func(pattern string, f http.HandlerFunc) { mux.HandleFunc(pattern, f) }, api)
+	add := func(pattern string, f http.HandlerFunc) { mux.HandleFunc(pattern, f) }
+	p.ForwardRoutes(add, add, api)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if !p.Missing(w, r) {
 			http.NotFound(w, r)

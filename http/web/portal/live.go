@@ -3,6 +3,7 @@ package portal
 import (
 	"cmp"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,14 +12,17 @@ import (
 	"stagedoor/http/web/pages"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/shapes/chat"
+	"stagedoor/providers/shapes/images"
+	"stagedoor/providers/shapes/responses"
 	"stagedoor/providers/shapes/videos"
 	"stagedoor/state/identity"
 )
 
 const (
-	pathLive = "/live"
-	pathChat = "/chat"
-	pathV1   = "/v1"
+	pathLive   = "/live"
+	pathChat   = "/chat"
+	pathImages = "/images"
+	pathV1     = "/v1"
 )
 
 // formHeader carries the token of the page's forms. No other site can set it.
@@ -26,44 +30,73 @@ const formHeader = "X-Stagedoor-Form"
 
 // A scriptedPage is a page whose script uses the routes of /v1 in the name of the signed-in user.
 type scriptedPage struct {
-	path     string // of the page
-	prefix   string // in place of /v1
-	purpose  string // of the token that its requests bring in formHeader
-	scope    string // that its requests have, and no other
+	path     string   // of the page
+	prefix   string   // in place of /v1
+	purpose  string   // of the token that its requests bring in formHeader
+	scopes   []string // that its requests have, and no other
 	patterns []string
+	// keeps says that the page keeps conversations (keptRoutes).
+	keeps bool
 }
 
 var (
-	livePage = scriptedPage{path: pathLive, prefix: pathLive, purpose: "live", scope: videos.Descriptor.Scope,
+	livePage = scriptedPage{path: pathLive, prefix: pathLive, purpose: "live",
+		scopes: []string{videos.Descriptor.Scope},
 		patterns: []string{"GET /videos", "POST /videos", "GET /videos/{id}", "DELETE /videos/{id}",
 			"GET /videos/{id}/content", "POST /videos/{id}/remix", "GET /receipts/{request_id}"}}
-	chatPage = scriptedPage{path: pathChat, prefix: pathChat + "/api", purpose: "chat", scope: chat.Shape.Scope,
+	chatPage = scriptedPage{path: pathChat, prefix: pathChat + "/api", purpose: "chat", keeps: true,
+		scopes:   []string{chat.Shape.Scope, responses.Shape.Scope},
 		patterns: []string{"POST /chat/completions", "GET /receipts/{request_id}"}}
+	imagesPage = scriptedPage{path: pathImages, prefix: pathImages + "/api", purpose: "images", keeps: true,
+		scopes:   []string{images.Descriptor.Scope, responses.Shape.Scope},
+		patterns: []string{"POST /images/generations", "POST /images/edits", "GET /receipts/{request_id}"}}
 )
 
-var scriptedPages = []*scriptedPage{&livePage, &chatPage}
+var scriptedPages = []*scriptedPage{&livePage, &chatPage, &imagesPage}
 
 // keyPrefix returns what the ids of the page's keys begin with. The id of the user follows.
 func (s *scriptedPage) keyPrefix() string { return strings.TrimPrefix(s.path, "/") + "_" }
 
 // ForwardRoutes calls handle with the routes that pages use in place of /v1. Each is served by next as the path below
 // /v1: those of scripted pages with a key that can do no more than the page, the question of the first page with the
-// first key.
-func (p *Portal) ForwardRoutes(handle func(pattern string, h http.HandlerFunc), next http.Handler) {
+// first key. It calls forward with those whose dry run is that of the route below /v1.
+func (p *Portal) ForwardRoutes(handle, forward func(pattern string, h http.HandlerFunc), next http.Handler) {
 	handle("POST "+pathAsk, p.ask(next))
 	for _, page := range scriptedPages {
-		for _, pattern := range page.patterns {
+		patterns := page.patterns
+		if page.keeps {
+			patterns = slices.Concat(patterns, keptRoutes)
+			handle("GET "+page.prefix+"/conversations", p.listKept(page))
+		}
+		for _, pattern := range patterns {
 			method, path, _ := strings.Cut(pattern, " ")
-			handle(method+" "+page.prefix+path, p.forward(page, next))
+			forward(method+" "+page.prefix+path, p.forward(page, next))
 		}
 	}
+	handle("GET "+pathLive+"/price", p.videoPrice)
+	handle("GET "+pathLive+"/queue", p.videoQueue)
+}
+
+// formToken returns the token that the script of a page sends with its requests.
+func (rc *requestContext) formToken(page *scriptedPage) string {
+	return rc.options.Browser.FormToken(&rc.visitor, page.purpose)
 }
 
 // chat shows the page that asks models.
 func (rc *requestContext) chat() {
-	token := rc.options.Browser.FormToken(&rc.visitor, chatPage.purpose)
-	rc.show(http.StatusOK, &pages.Chat{Desk: rc.desk(), FormToken: token, Address: rc.addressFor(rc.r),
-		Model: cmp.Or(rc.query("model"), rc.exampleModel()), Models: rc.options.TextModels()})
+	balance, err := rc.options.Ledger.Balance(rc.r.Context(), rc.user.Username)
+	if err != nil {
+		rc.busy(rc.w, rc.r, err)
+		return
+	}
+	view := &pages.Chat{Desk: rc.desk(), FormToken: rc.formToken(&chatPage), Address: rc.addressFor(rc.r),
+		Model: cmp.Or(rc.query("model"), rc.exampleModel()), Available: balance.Available()}
+	for _, name := range rc.options.TextModels() {
+		if row, ok := rc.modelRow(name); ok {
+			view.Models = append(view.Models, row)
+		}
+	}
+	rc.show(http.StatusOK, view)
 }
 
 // live shows the page to all visitors. One who is not signed in types a key.
@@ -73,11 +106,14 @@ func (p *Portal) live(w http.ResponseWriter, r *http.Request) {
 		p.busy(w, r, err)
 		return
 	}
-	view := &pages.Live{Models: p.options.VideoModels()}
+	rc := &requestContext{Portal: p, w: w, r: r, visitor: visitor}
+	view := new(pages.Live)
 	if visitor.SignedIn() {
+		rc.user = visitor.Session.User
 		desk := p.deskOf(&visitor)
-		view.Desk, view.Token = &desk, p.options.Browser.FormToken(&visitor, livePage.purpose)
+		view.Desk, view.Token = &desk, rc.formToken(&livePage)
 	}
+	view.Maker = rc.maker(pages.KindVideo)
 	p.write(w, r, http.StatusOK, view)
 }
 
@@ -120,6 +156,6 @@ func (p *Portal) delegate(page *scriptedPage, r *http.Request) (identity.Key, er
 		Name:    "page " + page.path,
 		User:    user.Username,
 		Enabled: true,
-		Scopes:  []string{page.scope},
+		Scopes:  page.scopes,
 	}, nil
 }

@@ -20,7 +20,7 @@ func TestThePageOfVideosIsForEverybody(t *testing.T) {
 	v = h.signedIn("anna")
 	res := v.get("/live")
 	v.expect(res, http.StatusOK, "Sign out")
-	if find(liveToken, v.page) == "" || !strings.Contains(v.page, `<option value="video-2">`) {
+	if find(liveToken, v.page) == "" || !strings.Contains(v.page, `<option value="film" label="$0.10 a second"`) {
 		t.Errorf("the page of anna is\n%s", v.page)
 	}
 	if policy := res.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "script-src 'self';") ||
@@ -37,8 +37,10 @@ func TestThePageActsForWhoIsSignedInAndItsOwnFormsOnly(t *testing.T) {
 	anna, root := h.signedIn("anna"), h.signedIn("root")
 	anna.get("/live")
 	token := find(liveToken, anna.page)
-	anna.expect(anna.get("/chat"), http.StatusOK, `<option value="gpt-4">`)
+	anna.expect(anna.get("/chat"), http.StatusOK, `<option value="free" label="free"`)
 	asks := find(liveToken, anna.page)
+	anna.expect(anna.get("/images"), http.StatusOK, `<option value="still" label="$0.04 a picture" data-exact="1">`)
+	makes := find(liveToken, anna.page)
 	root.get("/live")
 	foreign := find(liveToken, root.page)
 	for _, test := range []struct {
@@ -72,9 +74,26 @@ func TestThePageActsForWhoIsSignedInAndItsOwnFormsOnly(t *testing.T) {
 			401, ""},
 		{"what else there is", "POST", "/live/chat/completions", token, anna, nil, 404, ""},
 		{"a question", "POST", "/chat/api/chat/completions", asks, anna, nil, 204,
-			"POST /v1/chat/completions by anna may [chat]: <nil>"},
+			"POST /v1/chat/completions by anna may [chat responses]: <nil>"},
 		{"its receipt", "GET", "/chat/api/receipts/req_1", "", anna, nil, 204,
-			"GET /v1/receipts/req_1 by anna may [chat]: <nil>"},
+			"GET /v1/receipts/req_1 by anna may [chat responses]: <nil>"},
+		{"a kept chat", "POST", "/chat/api/conversations", asks, anna, nil, 204,
+			"POST /v1/conversations by anna may [chat responses]: <nil>"},
+		{"its items", "GET", "/chat/api/conversations/conv_1/items", "", anna, nil, 204,
+			"GET /v1/conversations/conv_1/items by anna may [chat responses]: <nil>"},
+		{"its deletion", "DELETE", "/chat/api/conversations/conv_1", asks, anna, nil, 204,
+			"DELETE /v1/conversations/conv_1 by anna may [chat responses]: <nil>"},
+		{"its deletion without a token", "DELETE", "/chat/api/conversations/conv_1", "", anna, nil, 403, ""},
+		{"a picture", "POST", "/images/api/images/generations", makes, anna, nil, 204,
+			"POST /v1/images/generations by anna may [images responses]: <nil>"},
+		{"an edit", "POST", "/images/api/images/edits", makes, anna, nil, 204,
+			"POST /v1/images/edits by anna may [images responses]: <nil>"},
+		{"a picture without a token", "POST", "/images/api/images/generations", "", anna, nil, 403, ""},
+		{"a picture with the token of the chat", "POST", "/images/api/images/generations", asks, anna, nil, 403, ""},
+		{"a picture without a session", "POST", "/images/api/images/generations", makes, h.visitor(), nil, 401, ""},
+		{"a list without a session", "GET", "/images/api/conversations", "", h.visitor(), nil, 401, ""},
+		{"a price without a session", "GET", "/live/price?model=film&seconds=4", "", h.visitor(), nil, 401, ""},
+		{"a queue without a session", "GET", "/live/queue", "", h.visitor(), nil, 401, ""},
 		{"a question without a token", "POST", "/chat/api/chat/completions", "", anna, nil, 403, ""},
 		{"a question with the token of another page", "POST", "/chat/api/chat/completions", token, anna, nil, 403, ""},
 		{"a question without a session", "POST", "/chat/api/chat/completions", asks, h.visitor(), nil, 401, ""},

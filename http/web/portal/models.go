@@ -65,14 +65,12 @@ func (rc *requestContext) modelRow(name string) (pages.ModelRow, bool) {
 		}
 	}
 	scope := "chat"
-	if row.Text() {
-		row.APIs = apisOf(plan)
-	} else {
-		scope = "videos"
-		if row.Price.PerImage > 0 {
-			scope = "images"
-		}
+	switch row.Kind = first.Kind(); row.Kind {
+	case pages.KindImage, pages.KindVideo:
+		scope = row.Kind + "s"
 		row.APIs = []pages.API{{Letter: scope[:1], Name: scope, Native: true}}
+	default:
+		row.APIs = apisOf(plan)
 	}
 	return row, identity.AccessOf(rc.options.State).UserPermits(rc.user.Username, scope, name) == nil
 }

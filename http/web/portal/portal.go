@@ -19,6 +19,7 @@ import (
 	"stagedoor/http/web/browser"
 	"stagedoor/http/web/pages"
 	"stagedoor/providers/catalog"
+	"stagedoor/providers/video"
 	"stagedoor/state"
 )
 
@@ -35,8 +36,8 @@ type Options struct {
 	Catalog func() *catalog.Catalog
 	// TextModels are names of models that can be asked. The first one is in examples.
 	TextModels func() []string
-	// VideoModels are names of models that make videos.
-	VideoModels func() []string
+	// VideoPrice returns what a job of so many seconds would hold, in micro-dollars (videojob.Service.Price).
+	VideoPrice func(plan []catalog.Candidate, op video.Operation, seconds int64) (int64, error)
 	// FirstKey returns the key that the gateway made at its first start, in the clear, if the page at / may show it
 	// to the sender of r, and else "": only to a browser on this machine, only while there is no user, and only on a
 	// gateway without a configuration file. Nil means never. The page must not be stored by caches.
@@ -106,6 +107,7 @@ func (p *Portal) Routes(to func(pattern string, h http.HandlerFunc)) {
 	handle("POST /account/keys", p.memberForm((*requestContext).createKey))
 	handle("POST /account/keys/{id}/{action}", p.memberForm((*requestContext).changeKey))
 	handle("GET "+pathChat, p.member((*requestContext).chat))
+	handle("GET "+pathImages, p.member((*requestContext).images))
 	handle("GET "+pathModels, p.member((*requestContext).models))
 	handle("GET "+pathModels+"/{name...}", p.member((*requestContext).oneModel))
 	handle("GET /connect", p.member((*requestContext).connect))

@@ -9,6 +9,7 @@ let browser;
 before(async () => { browser = await launch(); });
 after(() => browser?.close());
 
+const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==';
 const open = (t, options) => signedIn(t, browser, '/chat', options);
 
 async function ask(page, question) {
@@ -29,6 +30,9 @@ test('two models answer side by side, with their first token, speed, tokens and 
     assert.match(text, /is <b>this<\/b> text\?/);
     assert.match(text, /\d m?s first token\d+ tokens per second\d+ → \d+ tokens\$0\.\d+Served by sandbox as (small|large)\./);
   }
+  assert.match(await page.getAttribute('.race', 'aria-label'), /^small: first token after \d+ m?s, finished after \d.* large: /);
+  assert.match(await page.textContent('#spent'), /^This chat \$0\.\d+ · \$\d+\.\d\d left$/);
+  assert.deepEqual(await page.locator('.price').allTextContents(), ['$30.00 in, $60.00 out per 1M', '$300.00 in, $600.00 out per 1M']);
   assert.match(await page.textContent('.verdict'), /^(small|large) began \d.* earlier\.$/);
   await ask(page, 'and this?');
   await measured(page, 4);
@@ -36,6 +40,56 @@ test('two models answer side by side, with their first token, speed, tokens and 
   assert.equal(await page.inputValue('#question'), 'and this?');
   await button(page, 'New chat').click();
   assert.equal(await page.locator('.turn').count(), 0);
+});
+
+// kept waits until the chat that is open has an address, which it has once it is kept.
+const kept = (page) => page.waitForURL(/chat\?chat=conv_/);
+const chats = (page) => page.locator('#chats button');
+
+test('a chat with two models is found again in another browser, goes on there, and is renamed and deleted', async (t) => {
+  const page = await open(t);
+  await page.fill('#model-b', 'large');
+  await page.setInputFiles('#picture', [{ name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from('<b>note</b>') }, { name: 'dot.png', mimeType: 'image/png', buffer: Buffer.from(png, 'base64') }]);
+  await page.locator('#pictures', { hasText: '2 files attached' }).waitFor();
+  await ask(page, 'keep <i>this</i>');
+  await measured(page, 2);
+  await kept(page);
+  const answers = await page.locator('.said').allTextContents();
+  const other = await open(t);
+  const sent = asked(other);
+  await chats(other).filter({ hasText: 'keep <i>this</i>' }).click();
+  await measured(other, 2); // what was charged is found again, too
+  assert.deepEqual(await other.locator('.said').allTextContents(), answers);
+  assert.deepEqual(await other.locator('.answer h2').allTextContents(), ['small', 'large']);
+  assert.equal(await other.locator('.asked .tag').textContent(), 'notes.txt');
+  await other.waitForFunction(() => document.querySelector('.asked img')?.naturalWidth === 1);
+  await ask(other, 'go on');
+  await measured(other, 4);
+  assert.deepEqual(sent.map((s) => s.messages.map((m) => m.role).join()), Array(2).fill('user,assistant,user'));
+  assert.equal(sent[0].messages[0].content[2].image_url.url, `data:image/png;base64,${png}`);
+  await button(other, 'Rename').click();
+  await other.fill('#title', 'my <b>chat</b>');
+  await button(other.locator('#rename'), 'Rename').click();
+  await chats(other).filter({ hasText: 'my <b>chat</b>' }).waitFor();
+  await page.goto(other.url()); // its address opens it
+  await measured(page, 4);
+  assert.equal(await page.locator('.turn').count(), 2);
+  await button(page, 'Delete').click();
+  await button(page.locator('#remove'), 'Delete for good').click();
+  await page.waitForURL(/chat$/);
+  await page.reload();
+  await page.locator('#past-none:visible').or(chats(page).first()).waitFor();
+  assert.equal(await chats(page).filter({ hasText: 'my <b>chat</b>' }).count(), 0);
+});
+
+test('a chat is not kept if its user does not want it', async (t) => {
+  const page = await open(t);
+  const changes = [];
+  page.on('request', (r) => { if (r.url().includes('/conversations') && r.method() !== 'GET') changes.push(r.url()); });
+  await page.uncheck('#keep');
+  await ask(page, 'keep nothing of this');
+  await measured(page, 1);
+  assert.deepEqual(changes, []);
 });
 
 test('settings are sent, and a mistake in them is said before anything is sent', async (t) => {
@@ -104,9 +158,8 @@ test('a question without an answer is not sent again', async (t) => {
 test('an attached picture is sent and shown', async (t) => {
   const page = await open(t);
   const sent = asked(page);
-  const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==';
   await page.setInputFiles('#picture', { name: 'dot.png', mimeType: 'image/png', buffer: Buffer.from(png, 'base64') });
-  await page.locator('#pictures', { hasText: '1 picture attached' }).waitFor();
+  await page.locator('#pictures', { hasText: '1 file attached' }).waitFor();
   await ask(page, 'what is it?');
   await page.waitForFunction(() => document.querySelector('.asked img')?.naturalWidth === 1);
   assert.equal(sent[0].messages[0].content[1].image_url.url, `data:image/png;base64,${png}`);

@@ -18,7 +18,7 @@ async function open(t, jobs, options) {
   const gateway = new Line(jobs);
   const page = await signedIn(t, browser, options, (p) => gateway.install(p));
   await line(page, 'live');
-  await cards(page, jobs.length);
+  await cards(page, Math.min(jobs.length, 60));
   return { page, gateway };
 }
 
@@ -70,6 +70,54 @@ test('the jobs to show can be chosen, by keyboard too', async (t) => {
   await page.keyboard.press('ArrowRight');
   await cards(page, 1);
   assert.match(await text(page, '.job:not([hidden]) .problem'), /moderation/);
+});
+
+test('a curtain opens with the progress, and a job that waits shows its position', async (t) => {
+  const gateway = new Line([job(1), job(2, { status: 'in_progress', progress: 50, created_at: now() - 20 })]);
+  const page = await signedIn(t, browser, {}, async (p) => {
+    await gateway.install(p);
+    await p.route(/\/live\/queue$/, (route) => route.fulfill({ json: { positions: { [job(1).id]: 3 } } }));
+  });
+  const waiting = page.locator('.job', { hasText: 'number 1:' });
+  const moving = page.locator('.job', { hasText: 'number 2:' });
+  await waiting.getByText('position 3', { exact: true }).waitFor();
+  const width = (card) => card.locator('.curtain [fill="url(#folds)"]').first().getAttribute('width');
+  assert.deepEqual([await width(waiting), await width(moving)], ['160', '90']);
+  assert.match(await moving.locator('.left').textContent(), /^about 0:2\d left$/);
+  gateway.move(2, done());
+  await moving.locator('.curtain').waitFor({ state: 'hidden' });
+});
+
+test('several videos are selected and deleted at once, and what is refused stays', async (t) => {
+  const { page } = await open(t, [job(1, done()), job(2, failed()), job(3, { status: 'in_progress' }), job(4, done())]);
+  await page.route(/\/live\/videos\/video_/, (route) => (route.request().method() !== 'DELETE' ? route.fallback() : route.request().url().includes(job(4).id)
+    ? route.fulfill({ status: 503, json: { error: { message: 'try again later' } } }) : route.fulfill({ json: {} })));
+  for (const box of await page.getByRole('checkbox', { name: /^Select job/ }).all()) await box.check();
+  assert.equal(await text(page, '#picked span'), '4 selected');
+  await button(page, 'Download 2').waitFor();
+  await button(page, 'Delete 3').click();
+  await button(page.locator('#remove'), 'Delete for good').click();
+  await page.locator('#remove-refused', { hasText: '1 of 3 videos are not deleted: try again later' }).waitFor();
+  await cards(page, 2);
+  await button(page.locator('#remove'), 'Keep').click();
+  await button(page, 'Select none').click();
+  await page.locator('#picked').waitFor({ state: 'hidden' });
+});
+
+test('a card is used by keyboard, and a failed one is edited and tried again', async (t) => {
+  const { page } = await open(t, [job(1, done()), job(2, { ...failed(), seconds: '8', prompt: 'a storm' })]);
+  await page.locator('.job.completed').focus();
+  await page.keyboard.press('r');
+  await page.locator('#remix[open]').waitFor();
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('Delete');
+  await page.locator('#remove[open]').waitFor();
+  await page.keyboard.press('Escape');
+  await page.keyboard.press(' ');
+  await page.locator('.job video').waitFor();
+  await button(page, /^Edit and retry/).click();
+  assert.deepEqual([await page.inputValue('#prompt'), await page.inputValue('#seconds')], ['a storm', '8']);
+  await page.waitForFunction(() => document.querySelector('#create [type=submit]').textContent === 'Make the video · $0.80');
 });
 
 test('a lost connection comes back by itself, with what was missed', async (t) => {
@@ -159,11 +207,12 @@ test('jobs beyond the snapshot are shown when asked for', async (t) => {
     const data = newest.slice(from, from + 100);
     return route.fulfill({ json: { object: 'list', data, last_id: data.at(-1)?.id ?? null, has_more: from + 100 < newest.length } });
   });
-  await button(page, 'Show older videos').click();
-  await cards(page, 1100);
-  await button(page, 'Show older videos').click();
-  await cards(page, 1150);
-  await button(page, 'Show older videos').waitFor({ state: 'hidden' });
+  const more = button(page, 'Show older videos');
+  for (let n = 60; n < 1150; n += 60) { // the first ones are here already, and the others are asked for
+    await more.click();
+    await cards(page, Math.min(n + 60, 1150));
+  }
+  await more.waitFor({ state: 'hidden' });
   assert.match(await page.locator('.job .prompt').last().textContent(), /^job number 0:/);
 });
 
@@ -205,8 +254,6 @@ test('it fits both screens', async (t) => {
   const { page } = await open(t, [job(1, done()), job(2, failed()), job(3, { status: 'in_progress', progress: 42 }), job(4), job(5, { ...done(), expires_at: now() - 1 }),
     job(6, { prompt: 'x'.repeat(300) })]);
   await pictures(page, 'live');
-  await page.getByText('New video', { exact: true }).click();
-  await pictures(page, 'live-form');
   await button(page.locator('.job.completed').last(), /^Remix/).click();
   await pictures(page, 'live-dialog');
 });

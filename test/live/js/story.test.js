@@ -17,9 +17,8 @@ after(() => browser?.close());
 const card = (page, prompt) => page.locator('.job', { hasText: prompt });
 
 async function create(page, prompt) {
-  if (!(await page.isVisible('#prompt'))) await page.getByText('New video', { exact: true }).click();
   await page.fill('#prompt', prompt);
-  await button(page, 'Make the video').click();
+  await page.keyboard.press('Control+Enter');
   await card(page, prompt).waitFor();
 }
 
@@ -44,6 +43,7 @@ async function plays(page, prompt) {
 test('create by clicking, watch it move, reload in the middle, play the result', async (t) => {
   const page = await signedIn(t, browser, { viewport: screens.desktop });
   await line(page, 'live');
+  await page.waitForFunction(() => document.querySelector('#create [type=submit]').textContent === 'Make the video · $0.40'); // which it costs, see below
   await create(page, 'a paper boat [sandbox: job=12s]');
   await moving(page, 'a paper boat');
   await page.reload();
@@ -61,8 +61,9 @@ test('a finished video is remixed, downloaded and deleted', async (t) => {
   await line(page, 'live');
   const boat = card(page, 'a paper boat');
   await button(boat, /^Remix/).click();
+  await button(page.locator('#remix'), 'Remix · $0.40').waitFor();
   await page.fill('#remix-prompt', 'the same at night [sandbox: job=2s]');
-  await button(page.locator('#remix'), 'Remix').click();
+  await button(page.locator('#remix'), 'Remix').click(); // the price stands behind the word
   await finished(page, 'the same at night');
   assert.match(await card(page, 'the same at night').locator('.facts').textContent(), /remix/);
   const [download] = await Promise.all([page.waitForEvent('download'), button(boat, /^Download/).click()]);
@@ -83,7 +84,6 @@ test('a finished video is remixed, downloaded and deleted', async (t) => {
 test('what is refused is said in the form, and the form keeps what was typed', async (t) => {
   const page = await signedIn(t, browser);
   await line(page, 'live');
-  await page.getByText('New video', { exact: true }).click();
   await page.fill('#prompt', 'anything');
   await page.fill('#model', 'no-such-model');
   await button(page, 'Make the video').click();
@@ -95,7 +95,6 @@ test('what is refused is said in the form, and the form keeps what was typed', a
 test('a picture of the wrong size is refused by name', async (t) => {
   const page = await signedIn(t, browser);
   await line(page, 'live');
-  await page.getByText('New video', { exact: true }).click();
   await page.fill('#prompt', 'from a picture');
   const png = await page.evaluate(() => { const c = document.createElement('canvas'); c.width = c.height = 8; return c.toDataURL('image/png').split(',')[1]; });
   await page.setInputFiles('#reference', { name: 'small.png', mimeType: 'image/png', buffer: Buffer.from(png, 'base64') });

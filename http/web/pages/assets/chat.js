@@ -1,12 +1,20 @@
-// The page /chat: one or two models answer the same conversation, paid by the user who is signed in. The conversation
-// lives in this tab. Text of replies reaches the page as text, never as HTML.
+// The page /chat: one or two models answer the same questions, paid by the user who is signed in. A chat is kept in
+// one conversation of the account for each model, of which the list shows the first. Text of replies reaches the page
+// as text, never as HTML.
+import { Kept } from './kept.js';
 import { money, receipt, seconds, stream } from './stream.js';
 
 const $ = (id) => document.getElementById(id);
 const root = $('chat');
 const headers = { 'x-stagedoor-form': root.dataset.token };
-const sides = [{ field: $('model-a'), messages: [] }, { field: $('model-b'), messages: [] }];
-let pictures = []; // files of the next message, each with its data URL for the request
+const fields = [$('model-a'), $('model-b')];
+const kept = new Kept('/chat/api', root.dataset.token, 'chat');
+const requests = new WeakMap(); // the id of the request that an answer came from
+const parts = () => import('./chatparts.js'); // what a page without a question does not need
+const mostAttached = 20 << 20; // bytes of files in one message
+const fresh = () => ({ cost: 0, sides: fields.map((field) => ({ field, messages: [], saved: 0 })) });
+let talk = fresh(); // the chat that is open
+let attached = []; // parts of the next message
 let running; // AbortController of the replies that stream
 let last = ''; // the last question, for editing
 
@@ -38,25 +46,13 @@ function bodyFor(side, messages) {
   return { model: side.field.value.trim(), messages: system ? [{ role: 'system', content: system }, ...messages] : messages, ...parameters() };
 }
 
-// write shows a reply: text, and code between fences with a button that copies it.
-function write(said, text) {
-  const parts = text.split(/^```[^\n]*\n?/m);
-  said.replaceChildren(...parts.map((part, i) => (i % 2 ? code(part) : make('span', '', part))));
-}
-
-function code(text) {
-  const button = make('button', 'copy', make('span', '', 'Copy'));
-  button.type = 'button';
-  button.dataset.copy = text;
-  return make('div', 'code', make('pre', 'detail', text), button);
-}
-
 // answer streams the reply of one side into its card and returns its measures.
-async function answer(side, card) {
+async function answer(side, card, { write, measure, calledAs }) {
   const [said, problem] = [card.querySelector('.said'), card.querySelector('.problem')];
   const { messages } = side; // "New chat" gives the side a new list while this reply may still stream
   let text = '';
   let calls = [];
+  let id;
   try {
     const body = bodyFor(side, messages);
     card.querySelector('h2').textContent = body.model;
@@ -68,9 +64,11 @@ async function answer(side, card) {
         call.function.arguments += c.function?.arguments ?? '';
       }
       write(said, text);
-      if (calls.length) said.append(make('div', 'code', make('pre', 'detail', calls.map((c) => `${c.function.name}(${c.function.arguments})`).join('\n'))));
+      if (calls.length) said.append(calledAs(calls));
     }, running.signal);
+    id = m.id;
     measure(card, m);
+    bill(card, m);
     return m;
   } catch (e) {
     problem.textContent = e.name === 'AbortError' ? 'Stopped.' : e.message;
@@ -79,74 +77,86 @@ async function answer(side, card) {
     return undefined;
   } finally {
     said.ariaBusy = 'false';
-    remember(messages, text, calls.flat());
+    remember(messages, text, calls.flat(), id);
   }
 }
 
 // remember adds a reply to its conversation. An empty reply takes its question out again, because vendors refuse empty
 // messages and two questions in a row.
-function remember(messages, text, calls) {
+function remember(messages, text, calls, id) {
   if (!text && !calls.length) {
     messages.pop();
     return;
   }
-  messages.push(calls.length ? { role: 'assistant', content: text || null, tool_calls: calls } : { role: 'assistant', content: text });
+  const said = { role: 'assistant', content: text || null, ...(calls.length ? { tool_calls: calls } : {}) };
+  if (id) requests.set(said, id);
+  messages.push(said);
   for (const c of calls) messages.push({ role: 'tool', tool_call_id: c.id, content: '(not run on this page)' });
 }
 
-function measure(card, m) {
-  const items = [[m.first ? seconds(m.first) : '–', 'first token'], [m.rate ? Math.round(m.rate) : '–', 'tokens per second'],
-    [m.usage ? `${m.usage.prompt_tokens} → ${m.usage.completion_tokens}` : '–', 'tokens']];
-  card.querySelector('.measure').replaceChildren(...items.map(([value, name]) => make('span', '', make('strong', '', String(value)), ` ${name}`)));
-  const lost = [m.losses && `Lost in translation: ${m.losses}`, m.degraded && `Structured output was degraded: ${m.degraded}`,
-    m.end === 'length' && 'The reply ended at its length limit.'].filter(Boolean);
-  card.querySelector('.losses').replaceChildren(...lost.map((l) => make('li', '', l)));
-  receipt(`/chat/api/receipts/${encodeURIComponent(m.id)}`, headers).then((r) => {
-    card.querySelector('.measure').append(make('span', '', make('strong', '', money(r?.charged))));
-    if (r) card.querySelector('.by').textContent = `Served by ${r.provider} as ${r.upstream_model}${r.attempts > 1 ? ` after ${r.attempts} attempts` : ''}. `;
-    if (!root.dataset.admin) return;
-    const link = make('a', '', 'See the request');
-    link.href = `/flow/requests/${encodeURIComponent(m.id)}`;
-    card.querySelector('.by').append(link);
+function bill(card, m) {
+  const paying = talk;
+  paid(card, m.id).then((charged) => {
+    card.querySelector('.measure').append(make('span', '', make('strong', '', money(charged))));
+    paying.cost += charged ?? 0;
+    left -= charged ?? 0;
+    spent();
   }, () => {});
 }
 
+// paid says which provider served a request, and returns what it cost.
+async function paid(card, id, waits) {
+  const r = await receipt(`/chat/api/receipts/${encodeURIComponent(id)}`, headers, waits);
+  if (r) card.querySelector('.by').textContent = `Served by ${r.provider} as ${r.upstream_model}${r.attempts > 1 ? ` after ${r.attempts} attempts` : ''}. `;
+  if (root.dataset.admin) {
+    const link = make('a', '', 'See the request');
+    link.href = `/flow/requests/${encodeURIComponent(id)}`;
+    card.querySelector('.by').append(link);
+  }
+  return r?.charged;
+}
+
+let left = Number(root.dataset.left);
+
+function spent() {
+  $('spent').textContent = [talk.cost && `This chat ${money(talk.cost)}`, left > 0 && `${money(left)} left`].filter(Boolean).join(' · ');
+}
+
+const newCard = () => $('reply').content.firstElementChild.cloneNode(true);
+
 async function send(question) {
-  const used = sides.filter((s) => s.field.value.trim());
+  const current = talk; // "New chat" may open another one before the answers are there
+  const used = current.sides.filter((s) => s.field.value.trim());
   try {
     if (!used.length) throw new Error('Choose a model.');
     parameters();
   } catch (e) {
-    $('problem').textContent = e.message;
-    $('problem').hidden = false;
+    complain(e.message);
     return;
   }
-  $('problem').hidden = true;
+  complain('');
+  running = new AbortController();
+  busy(true);
+  const loaded = await parts();
+  const { asked, race } = loaded;
   $('start').hidden = true;
   last = question;
-  const content = pictures.length ? [{ type: 'text', text: question }, ...pictures.map(({ url }) => ({ type: 'image_url', image_url: { url } }))] : question;
+  const content = attached.length ? [{ type: 'text', text: question }, ...attached] : question;
   for (const s of used) s.messages.push({ role: 'user', content });
-  const shown = make('p', 'asked', question);
-  for (const { file } of pictures) {
-    const img = make('img');
-    img.onload = () => URL.revokeObjectURL(img.src);
-    // The policy of the page forbids data URLs.
-    shown.append(Object.assign(img, { src: URL.createObjectURL(file), alt: file.name }));
-  }
-  const cards = used.map(() => $('reply').content.firstElementChild.cloneNode(true));
-  const turn = make('section', 'turn', shown, make('div', 'answers', ...cards));
+  const cards = used.map(newCard);
+  const turn = make('section', 'turn', asked(content), make('div', 'answers', ...cards));
   $('talk').append(turn);
   attach([]);
   $('question').value = '';
-  running = new AbortController();
-  busy(true);
   turn.scrollIntoView({ block: 'end' });
-  const measures = await Promise.all(used.map((s, i) => answer(s, cards[i])));
+  const measures = await Promise.all(used.map((s, i) => answer(s, cards[i], loaded)));
   busy(false);
   running = undefined;
+  save(current);
   if (measures.length === 2 && measures.every((m) => m?.first)) {
-    const [fast, slow] = measures[0].first <= measures[1].first ? [0, 1] : [1, 0];
-    turn.append(make('p', 'verdict', make('strong', '', used[fast].field.value), ` began ${seconds(measures[slow].first - measures[fast].first)} earlier.`));
+    const [bars, verdict] = race(used.map((s) => s.field.value), measures);
+    turn.querySelector('.asked').after(bars);
+    turn.append(verdict);
   }
 }
 
@@ -155,20 +165,26 @@ function busy(on) {
   $('stop').hidden = !on;
 }
 
-function attach(files) {
-  pictures = files;
-  $('pictures').textContent = files.length ? `${files.length} picture${files.length > 1 ? 's' : ''} attached` : '';
+function attach(parts) {
+  attached = parts;
+  $('pictures').textContent = parts.length ? `${parts.length} file${parts.length > 1 ? 's' : ''} attached` : '';
   $('picture').value = '';
 }
 
 $('picture').onchange = async (e) => {
-  attach(await Promise.all([...e.target.files].slice(0, 8).map((file) => new Promise((resolve, reject) => {
-    const reader = new FileReader();
-    reader.onload = () => resolve({ file, url: reader.result });
-    reader.onerror = () => reject(reader.error);
-    reader.readAsDataURL(file);
-  }))));
+  const files = [...e.target.files].slice(0, 8);
+  if (files.reduce((sum, f) => sum + f.size, 0) > mostAttached) {
+    complain('These files have more than 20 MB.');
+    return;
+  }
+  const { partOf } = await parts();
+  attach(await Promise.all(files.map(partOf)));
 };
+
+function complain(text) {
+  $('problem').textContent = text;
+  $('problem').hidden = !text;
+}
 
 $('composer').onsubmit = (e) => {
   e.preventDefault();
@@ -187,46 +203,129 @@ $('question').onkeydown = (e) => {
 };
 document.addEventListener('keydown', (e) => { if (e.key === 'Escape' && !document.querySelector('dialog[open]')) running?.abort(); });
 $('stop').onclick = () => running?.abort();
-$('new').onclick = () => {
+// show makes a chat the one that is open.
+function show(chat) {
   running?.abort();
-  for (const s of sides) s.messages = [];
+  talk = chat;
   for (const turn of $('talk').querySelectorAll('.turn')) turn.remove();
+  complain('');
+  mark();
+  spent();
+}
+
+$('new').onclick = () => {
+  show(fresh());
   $('start').hidden = false;
   $('question').focus();
 };
-$('start').onclick = (e) => { if (e.target.matches('button') && !running) send(e.target.textContent); };
 
-// The request as code. Python has other words for three values; TypeScript reads JSON as it is.
-const python = (v, indent = '    ') => {
-  if (v === null) return 'None';
-  if (typeof v === 'boolean') return v ? 'True' : 'False';
-  if (typeof v !== 'object') return JSON.stringify(v);
-  const next = `${indent}    `;
-  const items = Array.isArray(v) ? v.map((i) => next + python(i, next)) : Object.entries(v).map(([k, i]) => `${next}${JSON.stringify(k)}: ${python(i, next)}`);
-  const [open, close] = Array.isArray(v) ? '[]' : '{}';
-  return items.length ? `${open}\n${items.join(',\n')},\n${indent}${close}` : open + close;
-};
-
-function asCode(body) {
-  const { address } = root.dataset;
-  const json = JSON.stringify(body, null, 2);
-  return {
-    curl: `curl ${address}/v1/chat/completions \\\n  -H 'Authorization: Bearer YOUR_KEY' \\\n  -H 'Content-Type: application/json' \\\n  -d '${json.replaceAll("'", "'\\''")}'`,
-    python: `# pip install openai\nfrom openai import OpenAI\n\nclient = OpenAI(base_url="${address}/v1", api_key="YOUR_KEY")\nreply = client.chat.completions.create(\n${Object.entries(body).map(([k, v]) => `    ${k}=${python(v)},\n`).join('')})\nprint(reply.choices[0].message.content)`,
-    typescript: `// npm install openai\nimport OpenAI from 'openai';\n\nconst client = new OpenAI({ baseURL: '${address}/v1', apiKey: 'YOUR_KEY' });\nconst reply = await client.chat.completions.create(${json});\nconsole.log(reply.choices[0].message.content);`,
-  };
+// mark shows which chat is open, in the list, on the buttons and in the address.
+function mark() {
+  for (const b of $('chats').querySelectorAll('button')) b.ariaCurrent = String(b.dataset.id === talk.id);
+  $('rename-open').hidden = $('remove-open').hidden = !talk.id;
+  history.replaceState(null, '', talk.id ? `?chat=${talk.id}` : location.pathname);
 }
 
-$('code-open').onclick = () => {
-  const side = sides.find((s) => s.field.value.trim()) ?? sides[0];
+// save keeps what is new in a chat. What cannot be kept now is kept after the next answer.
+function save(chat) {
+  chat.saving = (chat.saving ?? Promise.resolve()).then(() => keep(chat)).catch((e) => complain(`This chat is not kept: ${e.message}`));
+}
+
+async function keep(chat) {
+  const [first, second] = chat.sides[0].messages.length ? chat.sides : [...chat.sides].reverse();
+  if (chat.gone || !first.messages.length || !chat.id && !$('keep').checked) return;
+  await (await parts()).store(kept, chat, first, second, requests, $('system').value.trim());
+  if (chat.id) return;
+  chat.id = first.id;
+  $('chats').prepend(entry(chat.id, chat.metadata));
+  $('past-none').hidden = true;
+  if (chat === talk) mark();
+}
+
+function entry(id, metadata) {
+  const button = make('button', 'link', metadata.title || 'Chat');
+  button.type = 'button';
+  button.dataset.id = id;
+  button.onclick = () => reopen(id, metadata).catch((e) => complain(e.message));
+  return make('li', '', button);
+}
+
+// reopen shows a chat that is kept.
+async function reopen(id, metadata) {
+  const [first, second] = await Promise.all([id, metadata.second].map((c) => (c ? kept.allItems(c) : [])));
+  const { asked, calledAs, messagesOf, turnsOf, write } = await parts();
+  const chat = Object.assign(fresh(), { id, metadata });
+  chat.sides.forEach((side, i) => {
+    side.id = [id, metadata.second][i];
+    side.messages = messagesOf([first, second][i], (m, request) => requests.set(m, request), (text) => { $('system').value = text; });
+    side.saved = side.messages.length;
+    side.field.value = [metadata.model, metadata.second_model][i] ?? '';
+  });
+  show(chat);
+  $('start').hidden = true;
+  prices();
+  const turns = turnsOf(chat.sides.map((side) => side.messages));
+  for (const t of turns) t.cards = t.answers.map(({ side, said: m }) => {
+    const card = newCard();
+    const said = card.querySelector('.said');
+    card.querySelector('h2').textContent = chat.sides[side].field.value;
+    card.request = requests.get(m);
+    said.ariaBusy = 'false';
+    write(said, m.content ?? '');
+    if (m.tool_calls) said.append(calledAs(m.tool_calls));
+    return card;
+  });
+  $('talk').append(...turns.map((t) => make('section', 'turn', asked(t.asked), make('div', 'answers', ...t.cards))));
+  $('talk').lastElementChild.scrollIntoView({ block: 'end' });
+  for (const card of turns.slice(-10).flatMap((t) => t.cards).filter((c) => c.request)) {
+    const charged = await paid(card, card.request, [0]).catch(() => undefined);
+    if (charged !== undefined) card.querySelector('.measure').append(make('span', '', make('strong', '', money(charged))));
+  }
+}
+
+let older;
+
+async function list() {
+  $('past-more').hidden = true;
+  try {
+    const { data, next } = await kept.list(older);
+    $('chats').append(...data.map(({ id, metadata }) => entry(id, metadata)));
+    older = next;
+    $('past-more').hidden = !next;
+    $('past-none').hidden = Boolean($('chats').firstElementChild);
+    const wanted = new URLSearchParams(location.search).get('chat');
+    if (wanted && !talk.id) await reopen(wanted, (await kept.get(wanted)).metadata);
+    mark();
+  } catch (e) {
+    complain(`Your chats cannot be shown: ${e.message}`);
+  }
+}
+
+$('rename-open').onclick = async () => (await parts()).rename(talk, kept);
+$('remove-open').onclick = async () => (await parts()).remove(talk, kept, () => $('new').click());
+$('past-more').onclick = list;
+
+// prices shows what each model costs.
+function prices() {
+  for (const p of root.querySelectorAll('[data-price]')) p.textContent = $('models').querySelector(`option[value="${CSS.escape($(p.dataset.price).value.trim())}"]`)?.label ?? '';
+}
+
+for (const f of fields) f.addEventListener('input', prices);
+$('start').onclick = (e) => { if (e.target.matches('button') && !running) send(e.target.textContent); };
+
+$('code-open').onclick = async () => {
+  const side = talk.sides.find((s) => s.field.value.trim()) ?? talk.sides[0];
   const question = $('question').value.trim() || (side.messages.length ? '' : 'Hello');
   const messages = question ? [...side.messages, { role: 'user', content: question }] : side.messages.slice(0, side.messages.findLastIndex((m) => m.role === 'user') + 1);
   try {
-    for (const [name, text] of Object.entries(asCode(bodyFor(side, messages)))) $(`code-${name}`).textContent = text;
+    for (const [name, text] of Object.entries((await parts()).asCode(root.dataset.address, bodyFor(side, messages)))) $(`code-${name}`).textContent = text;
     $('code').showModal();
   } catch (e) {
-    $('problem').textContent = e.message;
-    $('problem').hidden = false;
+    complain(e.message);
   }
 };
 $('code-close').onclick = () => $('code').close();
+$('past').open = matchMedia('(min-width: 64rem)').matches;
+prices();
+spent();
+list();

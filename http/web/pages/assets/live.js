@@ -14,6 +14,8 @@ const silence = 45_000; // after which a line is taken for dead
 const firstPause = 500;
 const longPause = 15_000;
 const mostInSnapshot = 1000;
+const pageSize = 60;
+const queueEvery = 5000;
 const keyName = 'stagedoor.key';
 
 const sleep = (ms, signal) => new Promise((resolve) => {
@@ -67,6 +69,16 @@ class Gateway {
   remove(id) { return this.ask(`/videos/${id}`, { method: 'DELETE' }); }
 
   list(after) { return this.json(`/videos?limit=100${after ? `&after=${encodeURIComponent(after)}` : ''}`); }
+
+  // price returns in words what a video would cost, or undefined with a key, for which no page knows the account.
+  async price(model, seconds) {
+    if (this.key) return undefined;
+    const { price } = await this.json(`/price?${new URLSearchParams({ model, seconds })}`);
+    return price ? dollars(price) : 'free';
+  }
+
+  // queue returns the positions of the jobs that wait, by their ids.
+  async queue() { return this.key ? {} : (await this.json('/queue')).positions; }
 
   cost(id) { return this.json(`/receipts/${id}`).then((r) => r.charged); }
 
@@ -210,11 +222,12 @@ class Card {
     this.node.card = this;
     const find = (selector) => this.node.querySelector(selector);
     this.parts = { stage: find('.stage'), picture: find('img'), play: find('.play'), prompt: find('.prompt'), facts: find('.facts'), line: find('.bar-line'),
-      bar: find('progress'), percent: find('.percent'), problem: find('.problem'), tag: find('.end .tag'), took: find('.took'), cost: find('.cost'), tools: find('.tools') };
+      bar: find('progress'), percent: find('.percent'), left: find('.left'), where: find('.where'), curtain: find('.curtain'), cloth: this.node.querySelectorAll('.curtain [fill="url(#folds)"]'), pick: find('.pick input'), pickName: find('.pick span'), problem: find('.problem'), tag: find('.end .tag'), took: find('.took'), cost: find('.cost'), tools: find('.tools') };
     this.node.addEventListener('click', (e) => {
       const button = e.target.closest('button');
       if (button) this.wall.act(button.dataset.do ?? 'play', this);
     });
+    this.parts.pick.onchange = () => this.wall.pick();
     this.seen = false;
   }
 
@@ -230,6 +243,12 @@ class Card {
     if (!parts.bar.ariaLabel) parts.bar.ariaLabel = `Progress of ${name}`;
     put(parts.percent, `${job.progress}%`);
     show(parts.line, !isFinal(job));
+    parts.curtain.toggleAttribute('hidden', isFinal(job)); // a picture has no such property
+    // The curtain opens with the progress, and some of it stays in sight.
+    const width = String(160 - 1.4 * job.progress);
+    if (this.opened !== width && !isFinal(job)) for (const cloth of parts.cloth) cloth.setAttribute('width', width);
+    this.opened = width;
+    put(parts.pickName, `Select ${name}`);
     put(parts.problem, job.error?.message ?? '');
     show(parts.problem, Boolean(job.error));
     const expired = this.expired();
@@ -238,7 +257,7 @@ class Card {
     show(parts.play, done && !expired && !this.video);
     parts.play.ariaLabel = `Play ${name}`;
     for (const button of parts.tools.children) {
-      show(button, button.dataset.do === 'remove' ? isFinal(job) : done && !expired);
+      show(button, button.dataset.do === 'remove' ? isFinal(job) : button.dataset.do === 'retry' ? job.status === 'failed' : this.ready());
       button.ariaLabel = `${button.textContent}: ${name}`;
     }
     this.tick();
@@ -247,8 +266,17 @@ class Card {
 
   expired() { return this.job.expires_at !== null && this.job.expires_at * 1000 <= Date.now() + this.wall.gateway.skew; }
 
+  // ready reports whether the video can be played.
+  ready() { return this.job.status === 'completed' && !this.expired(); }
+
   tick() {
     const now = (Date.now() + this.wall.gateway.skew) / 1000;
+    const { job: { status, progress, created_at: since }, parts } = this;
+    const left = status === 'in_progress' && progress >= 5 ? Math.ceil((now - since) * (100 - progress) / progress) : 0;
+    put(parts.left, left ? `about ${clock(left)} left` : '');
+    show(parts.left, left > 0);
+    const position = this.wall.positions[this.job.id];
+    put(parts.where, status === 'in_progress' ? `${progress}%` : status === 'queued' && position ? `position ${position}` : '');
     put(this.parts.took, clock(Math.max((this.job.completed_at ?? now) - this.job.created_at, 0)));
   }
 
@@ -257,7 +285,7 @@ class Card {
     const { job, wall } = this;
     if (!isFinal(job) || this.filled) return;
     this.filled = true;
-    wall.gateway.cost(job.id).then((micros) => put(this.parts.cost, dollars(micros)), () => {}); // what is free has no receipt
+    wall.gateway.cost(job.id).then((micros) => put(this.parts.cost, micros ? dollars(micros) : 'not charged'), () => {}); // what is free has no receipt
     if (job.status !== 'completed' || this.expired()) return;
     try {
       this.thumbnail = await wall.gateway.content(job.id, 'thumbnail');
@@ -326,6 +354,8 @@ class Wall {
     this.snapshot = null; // the ids of the snapshot that is being received
     this.counts = { all: 0, open: 0, completed: 0, failed: 0 };
     this.finished = [];
+    this.limit = pageSize; // cards that are shown
+    this.positions = {}; // in the queue, by the ids of jobs
     this.filter = document.querySelector('#filter input:checked').value;
     this.list = $('jobs');
     this.sight = new IntersectionObserver((entries) => {
@@ -334,6 +364,8 @@ class Wall {
         if (isIntersecting) { target.card.tick(); target.card.fill(); }
       }
     }, { rootMargin: '200px' });
+    this.list.onkeydown = (e) => this.key(e);
+    this.queue = setInterval(() => this.poll(), queueEvery);
     this.seconds = setInterval(() => { if (!document.hidden) for (const c of this.cards.values()) if (c.seen && !isFinal(c.job)) c.tick(); }, 1000);
     this.feed = new Feed(gateway, { hear: (m) => this.hear(m), line: (state, why) => this.line(state, why) });
     this.line('opening');
@@ -344,6 +376,8 @@ class Wall {
     this.feed.close();
     this.sight.disconnect();
     clearInterval(this.seconds);
+    clearInterval(this.queue);
+    this.list.onkeydown = null;
     clearTimeout(this.telling);
     this.closed = true;
     for (const c of this.cards.values()) c.drop();
@@ -375,12 +409,20 @@ class Wall {
   settle() {
     if (this.snapshot) {
       for (const id of this.cards.keys()) if (!this.snapshot.has(id)) this.set(id, null);
-      show($('more'), this.snapshot.size >= mostInSnapshot);
+      this.beyond = this.snapshot.size >= mostInSnapshot;
       this.cursor = null;
       this.snapshot = null;
     }
     this.ready = true;
     this.later();
+    requestAnimationFrame(() => this.poll()); // once the cards are there
+  }
+
+  // poll asks for the positions of the jobs that wait, while there are any.
+  async poll() {
+    if (document.hidden || ![...this.cards.values()].some((c) => c.job.status === 'queued')) return;
+    this.positions = await this.gateway.queue().catch(() => ({}));
+    if (!this.closed) for (const c of this.cards.values()) if (c.job.status === 'queued') c.tick();
   }
 
   set(id, job) {
@@ -411,6 +453,7 @@ class Wall {
     }
     this.waiting.clear();
     this.insert(fresh);
+    this.arrange();
     for (const span of document.querySelectorAll('[data-count]')) put(span, String(this.counts[span.dataset.count]));
     show($('none'), this.ready && !this.order.some((id) => !this.cards.get(id).node.hidden));
   }
@@ -420,7 +463,6 @@ class Wall {
     card.job = job;
     this.counts[groupOf(before)]--;
     this.counts[groupOf(job)]++;
-    this.sift(card);
     card.draw();
     if (isFinal(job) && !isFinal(before)) this.tell(job);
   }
@@ -434,7 +476,6 @@ class Wall {
       this.cards.set(job.id, card);
       this.counts.all++;
       this.counts[groupOf(job)]++;
-      this.sift(card);
       card.draw();
       const from = at;
       while (at < this.order.length && this.order[at] > job.id) at++;
@@ -464,12 +505,76 @@ class Wall {
     if (hadFocus) next?.querySelector('button:not([hidden])')?.focus();
   }
 
-  sift(card) { show(card.node, this.filter === 'all' || this.filter === groupOf(card.job)); }
+  // arrange shows the first cards that the filter lets through.
+  arrange() {
+    let fit = 0;
+    for (const id of this.order) {
+      const card = this.cards.get(id);
+      const fits = this.filter === 'all' || this.filter === groupOf(card.job);
+      if (fits) fit++;
+      show(card.node, fits && fit <= this.limit);
+    }
+    this.rest = fit - this.limit;
+    show($('more'), this.rest > 0 || this.beyond);
+    show($('keys'), this.order.length > 0);
+    this.pick();
+  }
 
   choose(filter) {
     this.filter = filter;
-    for (const c of this.cards.values()) this.sift(c);
+    this.limit = pageSize;
+    this.arrange();
     this.later();
+  }
+
+  // picked returns the selected cards that are shown and that can be dealt with so.
+  picked(can = () => true) { return [...this.cards.values()].filter((c) => c.parts.pick.checked && !c.node.hidden && can(c)); }
+
+  // pick shows what can be done with the selected cards.
+  pick() {
+    const all = this.picked();
+    show($('picked'), all.length > 0);
+    if (!all.length) return;
+    put($('picked').querySelector('span'), `${all.length} selected`);
+    for (const [name, what, can] of [['Download', 'save', (c) => c.ready()], ['Delete', 'remove', (c) => isFinal(c.job)]]) {
+      const button = $('picked').querySelector(`[data-all=${what}]`);
+      const n = this.picked(can).length;
+      button.disabled = !n;
+      put(button, `${name} ${n}`);
+    }
+  }
+
+  async all(what) {
+    if (what === 'save') {
+      for (const c of this.picked((c) => c.ready())) await c.save().catch((e) => c.complain(e.message));
+      return;
+    }
+    if (what === 'remove') {
+      const gone = this.picked((c) => isFinal(c.job));
+      ask('remove', `${gone.length} videos`, async () => {
+        const refused = [];
+        for (const c of gone) await this.remove(c).catch((e) => refused.push(e.message));
+        if (refused.length) throw new Error(`${refused.length} of ${gone.length} videos are not deleted: ${refused[0]}`);
+      });
+      return;
+    }
+    for (const c of this.picked()) c.parts.pick.checked = false;
+    this.pick();
+  }
+
+  async remove(card) {
+    await this.gateway.remove(card.job.id);
+    this.set(card.job.id, null);
+  }
+
+  // key serves the keyboard on a card.
+  key(e) {
+    const card = e.target.closest('.job')?.card;
+    if (!card || e.ctrlKey || e.metaKey || e.altKey || e.target.closest('input, video')) return;
+    const what = { ' ': e.target === card.node && card.ready() && 'play', r: card.ready() && 'remix', Delete: isFinal(card.job) && 'remove' }[e.key];
+    if (!what) return;
+    e.preventDefault();
+    this.act(what, card);
   }
 
   // tell says what ended to those who listen, once in a while and in one sentence.
@@ -482,8 +587,12 @@ class Wall {
     }, 1500);
   }
 
-  // older adds the next page of jobs that are not here yet.
+  // older shows the next page of jobs, which the gateway is asked for if they are not here yet.
   async older() {
+    const here = this.rest >= pageSize;
+    this.limit += pageSize;
+    this.later();
+    if (here || !this.beyond) return;
     let found = 0;
     do {
       const page = await this.gateway.list(this.cursor);
@@ -491,7 +600,8 @@ class Wall {
       for (const job of page.data) {
         if (this.add(job)) found++;
       }
-      show($('more'), page.has_more);
+      this.beyond = page.has_more;
+      this.later();
       if (!page.has_more) return;
     } while (!found);
   }
@@ -500,21 +610,24 @@ class Wall {
     switch (what) {
       case 'play': return card.play();
       case 'save': return card.save().catch((e) => card.complain(e.message));
-      case 'remix': return ask('remix', card, (prompt) => this.gateway.remix(card.job.id, prompt));
-      case 'remove': return ask('remove', card, async () => { await this.gateway.remove(card.job.id); this.set(card.job.id, null); });
+      case 'retry': return retry(card.job);
+      case 'remix':
+        price($('remix').querySelector('[type=submit]'), 'Remix', card.job.model, card.job.seconds);
+        return ask('remix', card.job.prompt || card.job.id, (prompt) => this.gateway.remix(card.job.id, prompt), card.job.prompt ?? '');
+      case 'remove': return ask('remove', card.job.prompt || card.job.id, () => this.remove(card));
     }
   }
 }
 
 // ask opens a dialog about a job and does what its form is for, until that
 // succeeds or the dialog is closed.
-function ask(name, card, act) {
+function ask(name, about, act, prompt) {
   const dialog = $(name);
   const field = dialog.querySelector('textarea');
   const refused = $(`${name}-refused`);
   const submit = dialog.querySelector('[type=submit]');
-  put($(`${name}-of`), card.job.prompt || card.job.id);
-  if (field) field.value = card.job.prompt ?? '';
+  put($(`${name}-of`), about);
+  if (field) field.value = prompt;
   show(refused, false);
   dialog.querySelector('form').onsubmit = async (e) => {
     e.preventDefault();
@@ -539,6 +652,34 @@ for (const dialog of document.querySelectorAll('dialog')) {
 
 let wall;
 
+// price writes on a button what a video would cost, and returns the reason why there is no price.
+async function price(button, name, model, seconds) {
+  const turn = button.turn = (button.turn ?? 0) + 1;
+  let [text, refused] = [undefined, ''];
+  try { text = await wall?.gateway.price(model, seconds); } catch (e) { refused = e.message; }
+  if (turn !== button.turn) return undefined; // a later change was faster
+  put(button, text ? `${name} · ${text}` : name);
+  return refused;
+}
+
+async function quote() {
+  const model = $('model').value.trim();
+  for (const b of document.querySelectorAll('[data-model]')) b.ariaPressed = String(b.dataset.model === model);
+  if (!model) return;
+  const refused = await price($('create').querySelector('[type=submit]'), 'Make the video', model, $('seconds').value);
+  if (refused === undefined) return;
+  put($('refused'), refused);
+  show($('refused'), Boolean(refused));
+}
+
+// retry fills the form with what a failed job was asked for.
+function retry(job) {
+  $('maker').open = true;
+  for (const name of ['prompt', 'model', 'size', 'seconds']) $(name).value = job[name];
+  $('prompt').focus();
+  quote();
+}
+
 // open shows the jobs of a key or, without one, of who is signed in.
 function open(key) {
   wall?.close();
@@ -547,6 +688,7 @@ function open(key) {
   show($('maker'), whose);
   show($('forget'), Boolean(key));
   if (whose) wall = new Wall(new Gateway(key, root.dataset.token));
+  if (whose) quote();
 }
 
 $('keyform').onsubmit = (e) => {
@@ -562,6 +704,15 @@ $('forget').onclick = () => {
   open(null);
 };
 
+document.querySelector('.chips')?.addEventListener('click', (e) => {
+  const choice = e.target.closest('[data-model]');
+  if (!choice) return;
+  $('model').value = choice.dataset.model;
+  quote();
+});
+$('model').onchange = $('seconds').onchange = quote;
+$('prompt').onkeydown = (e) => { if (e.key === 'Enter' && (e.ctrlKey || e.metaKey)) $('create').requestSubmit(); };
+$('picked').onclick = (e) => { const { all } = e.target.dataset; if (all) wall?.all(all); };
 $('filter').onchange = (e) => wall?.choose(e.target.value);
 $('more').onclick = async () => {
   $('more').disabled = true;

@@ -46,9 +46,9 @@ export async function stream(url, headers, body, hear, signal) {
 }
 
 // receipt returns the receipt of a request, or undefined if it has none: requests without a price may have none. It is
-// written shortly after the reply.
-export async function receipt(url, headers) {
-  for (const wait of [0, 300, 900]) {
+// written shortly after the reply, so that it is asked for again after each of the waits.
+export async function receipt(url, headers, waits = [0, 300, 900]) {
+  for (const wait of waits) {
     await new Promise((resolve) => setTimeout(resolve, wait));
     const reply = await fetch(url, { headers });
     if (reply.ok) return reply.json();

@@ -1,0 +1,233 @@
+// Parts of the page /chat that it loads when they are needed first. None of them knows which chat is open.
+import { blobOf, image, message, urlOf, words } from './kept.js';
+import { seconds } from './stream.js';
+
+const $ = (id) => document.getElementById(id);
+
+function make(name, className, ...children) {
+  const e = document.createElement(name);
+  if (className) e.className = className;
+  e.append(...children);
+  return e;
+}
+
+// write shows a reply: text, and code between fences with a button that copies it.
+export function write(said, text) {
+  const parts = text.split(/^```[^\n]*\n?/m);
+  said.replaceChildren(...parts.map((part, i) => (i % 2 ? code(part) : make('span', '', part))));
+}
+
+function code(text) {
+  const button = make('button', 'copy', make('span', '', 'Copy'));
+  button.type = 'button';
+  button.dataset.copy = text;
+  return make('div', 'code', make('pre', 'detail', text), button);
+}
+
+// calledAs shows calls of tools.
+export const calledAs = (calls) => make('div', 'code', make('pre', 'detail', calls.map((c) => `${c.function.name}(${c.function.arguments})`).join('\n')));
+
+// measure writes what a reply took below it, and what was lost.
+export function measure(card, m) {
+  const items = [[m.first ? seconds(m.first) : '–', 'first token'], [m.rate ? Math.round(m.rate) : '–', 'tokens per second'],
+    [m.usage ? `${m.usage.prompt_tokens} → ${m.usage.completion_tokens}` : '–', 'tokens']];
+  card.querySelector('.measure').replaceChildren(...items.map(([value, name]) => make('span', '', make('strong', '', String(value)), ` ${name}`)));
+  const lost = [m.losses && `Lost in translation: ${m.losses}`, m.degraded && `Structured output was degraded: ${m.degraded}`,
+    m.end === 'length' && 'The reply ended at its length limit.'].filter(Boolean);
+  card.querySelector('.losses').replaceChildren(...lost.map((l) => make('li', '', l)));
+}
+
+// race draws the times of two answers on one scale, until the first token and until the end, and says which one began
+// first.
+export function race(names, measures) {
+  const longest = Math.max(...measures.map((m) => m.took));
+  const rows = measures.flatMap((m, i) => {
+    const bars = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
+    for (const [className, from, to] of [['bg', 0, longest], ['fw', 0, m.first], ['fr', m.first, m.took]]) {
+      const bar = document.createElementNS('http://www.w3.org/2000/svg', 'rect');
+      for (const [name, value] of Object.entries({ class: className, x: `${100 * from / longest}%`, width: `${100 * (to - from) / longest}%`, height: 10, rx: 2 })) bar.setAttribute(name, value);
+      bars.append(bar);
+    }
+    return [make('span', 'lbl', names[i]), bars, make('span', 'tm', seconds(m.took))];
+  });
+  const figure = make('div', 'race', ...rows);
+  figure.role = 'img';
+  figure.ariaLabel = measures.map((m, i) => `${names[i]}: first token after ${seconds(m.first)}, finished after ${seconds(m.took)}.`).join(' ');
+  const [fast, slow] = measures[0].first <= measures[1].first ? [0, 1] : [1, 0];
+  return [figure, make('p', 'verdict', make('strong', '', names[fast]), ` began ${seconds(measures[slow].first - measures[fast].first)} earlier.`)];
+}
+
+// partOf returns a file as a part of a message: pictures and PDF files as themselves, and every other one as text,
+// which each model reads.
+export async function partOf(file) {
+  if (file.type.startsWith('image/')) return { type: 'image_url', image_url: { url: await urlOf(file) } };
+  if (file.type === 'application/pdf') return { type: 'file', file: { filename: file.name, file_data: await urlOf(file) } };
+  return { type: 'text', text: `${file.name}:\n\`\`\`\n${await file.text()}\n\`\`\`` };
+}
+
+// itemsOf returns a message as items of a conversation. An answer has the id of its request in its own.
+export function itemsOf(m, request) {
+  const parts = typeof m.content === 'string' ? [{ text: m.content }] : m.content ?? [];
+  switch (m.role) {
+    case 'user': return [message('user', ...parts.map((p) => (p.image_url ? image(p.image_url.url) : p.file ? { type: 'input_file', ...p.file } : words(p.text))))];
+    case 'tool': return [{ type: 'function_call_output', call_id: m.tool_call_id, output: m.content }];
+  }
+  const id = request ? { id: `msg_${request}` } : {};
+  return [...(m.content ? [{ ...message('assistant', { type: 'output_text', text: m.content }), ...id }] : []),
+    ...(m.tool_calls ?? []).map((c) => ({ type: 'function_call', call_id: c.id, ...c.function }))];
+}
+
+// messagesOf is the reverse of itemsOf. It calls made with each answer and the id of its request, and instructed with
+// the system text.
+export function messagesOf(items, made, instructed) {
+  const messages = [];
+  for (const it of items) {
+    const text = (it.content ?? []).map((p) => p.text ?? '').join('');
+    if (it.role === 'user') {
+      const parts = it.content.map((p) => (p.image_url ? { type: 'image_url', image_url: { url: p.image_url } } : p.file_data ? { type: 'file', file: { filename: p.filename, file_data: p.file_data } } : { type: 'text', text: p.text }));
+      messages.push({ role: 'user', content: parts.length === 1 && parts[0].text !== undefined ? text : parts });
+    } else if (it.role === 'assistant') {
+      const said = { role: 'assistant', content: text };
+      if (it.id.startsWith('msg_req_')) made(said, it.id.slice(4));
+      messages.push(said);
+    } else if (it.role) {
+      instructed(text);
+    } else if (it.type === 'function_call') {
+      if (messages.at(-1)?.role !== 'assistant') messages.push({ role: 'assistant', content: null });
+      (messages.at(-1).tool_calls ??= []).push({ id: it.call_id, type: 'function', function: { name: it.name, arguments: it.arguments } });
+    } else if (it.type === 'function_call_output') messages.push({ role: 'tool', tool_call_id: it.call_id, content: it.output });
+  }
+  return messages;
+}
+
+// asked shows a question with its files.
+export function asked(content) {
+  const parts = typeof content === 'string' ? [{ text: content }] : content;
+  const shown = make('div', 'asked', parts[0].text ?? '');
+  for (const { text, image_url: picture, file } of parts.slice(1)) {
+    const blob = picture && blobOf(picture.url);
+    if (!blob) {
+      shown.append(make('span', 'tag', file?.filename ?? text?.split(':\n')[0] ?? 'a file'));
+      continue;
+    }
+    const img = make('img');
+    img.onload = () => URL.revokeObjectURL(img.src);
+    shown.append(Object.assign(img, { src: URL.createObjectURL(blob), alt: 'attached picture' }));
+  }
+  return shown;
+}
+
+// store adds what is new to the conversations of a chat: that of its first model, which the list shows, and that of its
+// second one.
+export async function store(kept, chat, first, second, requests, system) {
+  const add = async (side, metadata) => {
+    const { length } = side.messages;
+    const items = side.messages.slice(side.saved).flatMap((m) => itemsOf(m, requests.get(m)));
+    if (!items.length) return;
+    if (side.id) await kept.add(side.id, items);
+    else side.id = await kept.create(metadata, system ? [message('system', words(system)), ...items] : items);
+    side.saved = length;
+  };
+  const linked = second.id;
+  await add(second, { page: 'chat-second' });
+  try {
+    const question = first.messages[0].content;
+    chat.metadata ??= { title: (question[0].text ?? question).slice(0, 100), model: first.field.value.trim() };
+    if (second.id && !linked) Object.assign(chat.metadata, { second: second.id, second_model: second.field.value.trim() });
+    await add(first, chat.metadata);
+    if (chat.id && second.id && !linked) await kept.describe(chat.id, chat.metadata);
+  } catch (e) {
+    if (second.id && !linked) { // no list would show it
+      await kept.remove(second.id);
+      Object.assign(second, { id: undefined, saved: 0 });
+      chat.metadata.second = chat.metadata.second_model = undefined;
+    }
+    throw e;
+  }
+}
+
+// turnsOf returns the questions of all sides with the answers to each. The second model may have come later, so its
+// answers stand at the same question.
+export function turnsOf(sides) {
+  const turns = [];
+  sides.forEach((messages, side) => {
+    let turn;
+    let from = 0;
+    for (const m of messages) {
+      if (m.role === 'user') {
+        const same = JSON.stringify(m.content);
+        turn = turns.slice(from).find((t) => JSON.stringify(t.asked) === same);
+        if (!turn) turns.push(turn = { asked: m.content, answers: [] });
+        from = turns.indexOf(turn) + 1;
+      } else if (m.role === 'assistant') turn?.answers.push({ side, said: m });
+    }
+  });
+  return turns;
+}
+
+// The request as code. Python has other words for three values; TypeScript reads JSON as it is.
+const python = (v, indent = '    ') => {
+  if (v === null) return 'None';
+  if (typeof v === 'boolean') return v ? 'True' : 'False';
+  if (typeof v !== 'object') return JSON.stringify(v);
+  const next = `${indent}    `;
+  const items = Array.isArray(v) ? v.map((i) => next + python(i, next)) : Object.entries(v).map(([k, i]) => `${next}${JSON.stringify(k)}: ${python(i, next)}`);
+  const [open, close] = Array.isArray(v) ? '[]' : '{}';
+  return items.length ? `${open}\n${items.join(',\n')},\n${indent}${close}` : open + close;
+};
+
+export function asCode(address, body) {
+  const json = JSON.stringify(body, null, 2);
+  return {
+    curl: `curl ${address}/v1/chat/completions \\\n  -H 'Authorization: Bearer YOUR_KEY' \\\n  -H 'Content-Type: application/json' \\\n  -d '${json.replaceAll("'", "'\\''")}'`,
+    python: `# pip install openai\nfrom openai import OpenAI\n\nclient = OpenAI(base_url="${address}/v1", api_key="YOUR_KEY")\nreply = client.chat.completions.create(\n${Object.entries(body).map(([k, v]) => `    ${k}=${python(v)},\n`).join('')})\nprint(reply.choices[0].message.content)`,
+    typescript: `// npm install openai\nimport OpenAI from 'openai';\n\nconst client = new OpenAI({ baseURL: '${address}/v1', apiKey: 'YOUR_KEY' });\nconst reply = await client.chat.completions.create(${json});\nconsole.log(reply.choices[0].message.content);`,
+  };
+}
+
+// dialog opens a dialog whose form does something with a chat.
+function dialog(name, chat, act) {
+  const form = $(name).querySelector('form');
+  const problem = form.querySelector('.problem');
+  problem.hidden = true;
+  form.onsubmit = async (e) => {
+    e.preventDefault();
+    try {
+      await chat.saving;
+      await act(chat);
+      $(name).close();
+    } catch (x) {
+      problem.textContent = x.message;
+      problem.hidden = false;
+    }
+  };
+  form.querySelector('[value=cancel]').onclick = () => $(name).close();
+  $(name).showModal();
+}
+
+// rename asks for another title of a chat.
+export function rename(chat, kept) {
+  $('title').value = chat.metadata.title;
+  dialog('rename', chat, async () => {
+    const metadata = { ...chat.metadata, title: $('title').value.trim() };
+    await kept.describe(chat.id, metadata);
+    Object.assign(chat.metadata, metadata);
+    $('chats').querySelector(`[data-id="${chat.id}"]`).textContent = metadata.title;
+  });
+}
+
+// remove deletes a chat, if its user is sure of that, and calls gone then.
+export function remove(chat, kept, gone) {
+  $('remove-of').textContent = chat.metadata.title;
+  dialog('remove', chat, async () => {
+    chat.gone = true;
+    try {
+      for (const id of [chat.metadata.second, chat.id]) if (id) await kept.remove(id);
+    } catch (e) {
+      chat.gone = false;
+      throw e;
+    }
+    $('chats').querySelector(`[data-id="${chat.id}"]`).closest('li').remove();
+    gone();
+  });
+}

@@ -1,0 +1,158 @@
+package portal
+
+import (
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/http/envelope"
+	"stagedoor/http/web/pages"
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/video"
+	"stagedoor/state"
+	"stagedoor/state/identity"
+	"stagedoor/state/work"
+)
+
+// images shows the page that makes pictures.
+func (rc *requestContext) images() {
+	rc.show(http.StatusOK, &pages.Images{Desk: rc.desk(), FormToken: rc.formToken(&imagesPage),
+		Maker: rc.maker(pages.KindImage)})
+}
+
+// maker returns the models of a kind that the user may use, with their prices. An example is chosen where the catalogue
+// lists none, but serves its name by a pattern. A visitor who is not signed in learns of no other model.
+func (rc *requestContext) maker(kind string) pages.Maker {
+	m := pages.Maker{Model: rc.query("model")}
+	for _, listed := range rc.options.Catalog().Models() {
+		if row, ok := rc.modelRow(listed.ID); ok && row.Kind == kind && rc.visitor.SignedIn() {
+			m.Models = append(m.Models, row)
+		}
+	}
+	example := catalog.ExampleOf(kind)
+	if _, served := rc.options.Catalog().Resolve(example); m.Model == "" && len(m.Models) > 0 {
+		m.Model = m.Models[0].Name
+	} else if m.Model == "" && served {
+		m.Model = example
+	}
+	return m
+}
+
+// keptRoutes are the routes by which the scripts of /chat and /images keep what was made, in conversations of the
+// account. Their quota, their deletion with the account and their files are those of all conversations, which a table
+// of the pages' own would need again. The metadata "page" of a conversation says which page it belongs to.
+var keptRoutes = []string{"POST /conversations", "GET /conversations/{id}", "POST /conversations/{id}",
+	"DELETE /conversations/{id}", "POST /conversations/{id}/items", "GET /conversations/{id}/items"}
+
+// keptPage and mostLooked bound one list: what it has, and how many conversations, which programs may have made, are
+// looked at for it.
+const (
+	keptPage   = 50
+	mostLooked = 500
+)
+
+// keptConversation is an entry of a list.
+type keptConversation struct {
+	ID       string          `json:"id"`
+	Created  int64           `json:"created_at"`
+	Metadata json.RawMessage `json:"metadata"`
+}
+
+// listKept lists the conversations that the user keeps on a page, newest first, from the one after the parameter
+// "after" on. The API of conversations has no list.
+func (p *Portal) listKept(page *scriptedPage) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		key, err := p.delegate(page, r)
+		if err != nil {
+			envelope.Write(w, envelope.Plain, err)
+			return
+		}
+		owner := state.OwnerOf(key.ID, key.User)
+		reply := struct {
+			Data []keptConversation `json:"data"`
+			Next string             `json:"next,omitempty"` // for the parameter "after"; "" at the end
+		}{Data: []keptConversation{}}
+		latest := work.LatestConversations(p.options.State.View(), owner, r.URL.Query().Get("after"), mostLooked)
+		for i, c := range latest {
+			metadata, err := work.ReadMetadata(r.Context(), p.options.State, c.ID, owner)
+			if err != nil && !errors.Is(err, state.ErrNotFound) { // it may be deleted meanwhile
+				envelope.Write(w, envelope.Plain, dialogue.StorageUnavailable("list conversations", err))
+				return
+			}
+			if gjson.GetBytes(metadata, "page").Str == page.purpose {
+				reply.Data = append(reply.Data, keptConversation{c.ID, c.Created.Unix(), metadata})
+			}
+			if more := i+1 < len(latest) || len(latest) == mostLooked; len(reply.Data) == keptPage || i+1 == mostLooked {
+				if more {
+					reply.Next = c.ID
+				}
+				break
+			}
+		}
+		writeJSON(w, reply)
+	}
+}
+
+// videoPrice says what a video would hold of the user's balance now: the same sum that the job would.
+func (p *Portal) videoPrice(w http.ResponseWriter, r *http.Request) {
+	key, err := p.delegate(&livePage, r)
+	if err != nil {
+		envelope.Write(w, envelope.Plain, err)
+		return
+	}
+	model := r.URL.Query().Get("model")
+	entry, ok := p.options.Catalog().Resolve(model)
+	seconds, badSeconds := strconv.ParseUint(r.URL.Query().Get("seconds"), 10, 16)
+	switch {
+	case !ok:
+		err = envelope.ModelNotFound(model)
+	case badSeconds != nil:
+		err = dialogue.Invalid("seconds", "must be a whole number of seconds")
+	default:
+		err = identity.AccessOf(p.options.State).UserPermits(key.User, livePage.scopes[0], model)
+	}
+	var price int64
+	if err == nil {
+		price, err = p.options.VideoPrice(entry.Plan(rand.IntN), video.Create, int64(seconds))
+	}
+	if err != nil {
+		envelope.Write(w, envelope.Plain, err)
+		return
+	}
+	writeJSON(w, map[string]int64{"price": price})
+}
+
+// videoQueue returns the positions of the user's jobs that wait: each counts the jobs of all users that were made
+// earlier and wait for the same provider, and itself.
+func (p *Portal) videoQueue(w http.ResponseWriter, r *http.Request) {
+	key, err := p.delegate(&livePage, r)
+	if err != nil {
+		envelope.Write(w, envelope.Plain, err)
+		return
+	}
+	owner := state.OwnerOf(key.ID, key.User)
+	positions, waiting := map[string]int{}, map[string]int{}
+	for _, v := range work.ListUnfinishedVideos(p.options.State.View()) {
+		switch v.Phase {
+		case work.VideoAccepted, work.VideoSubmitting, work.VideoQueued:
+			waiting[v.Provider]++
+			if v.Owner == owner {
+				positions[v.ID] = waiting[v.Provider]
+			}
+		}
+	}
+	writeJSON(w, map[string]any{"positions": positions})
+}
+
+// writeJSON answers the script of a page.
+func writeJSON(w http.ResponseWriter, v any) {
+	pages.NoStore(w.Header())
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
+	_ = json.NewEncoder(w).Encode(v) // fails only if the browser has left
+}
