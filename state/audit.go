@@ -304,8 +304,10 @@ func auditValue(v any, whole bool) (json.RawMessage, error) {
 		}
 		return json.RawMessage(`"hidden"`), nil
 	}
-	if t, ok := v.(time.Time); ok && t.IsZero() {
-		v = nil
+	if t, ok := v.(time.Time); ok {
+		if v = t.Truncate(time.Second); t.IsZero() {
+			v = nil
+		}
 	}
 	text, err := json.Marshal(v)
 	if err != nil {

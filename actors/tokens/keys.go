@@ -168,6 +168,50 @@ func (c *Client) RevokeKey(ctx context.Context, user int64, id string) error {
 	})
 }
 
+// MaxKeyOverlap bounds the time for which the old secret of a key is accepted beside the new one.
+const MaxKeyOverlap = 30 * 24 * time.Hour
+
+// RotateKey gives a user's key a new secret, which cannot be read later. The old one is accepted for overlap more, and
+// a still older one ends at once. Limits, spending and history of the key stay. It returns ErrNotFound if the user has
+// no such key or it was revoked.
+func (c *Client) RotateKey(ctx context.Context, user int64, id string,
+	overlap time.Duration) (secret string, k identity.Key, err error) {
+	owned := func(tx *state.Tx, k *identity.Key) bool {
+		u, ok := identity.FindUser(tx.View(), user)
+		return ok && k.User == u.Username
+	}
+	return c.rotateKey(ctx, id, overlap, owned)
+}
+
+// RotateAnyKey is RotateKey for an operator.
+func (c *Client) RotateAnyKey(ctx context.Context, id string,
+	overlap time.Duration) (secret string, k identity.Key, err error) {
+	return c.rotateKey(ctx, id, overlap, func(*state.Tx, *identity.Key) bool { return true })
+}
+
+func (c *Client) rotateKey(ctx context.Context, id string, overlap time.Duration,
+	may func(*state.Tx, *identity.Key) bool) (secret string, k identity.Key, err error) {
+	if overlap < 0 || overlap > MaxKeyOverlap {
+		return "", k, &FieldError{"overlap", "must be between 0 and 30 days"}
+	}
+	secret, prefix, hash, err := identity.NewSecret(c.random)
+	if err != nil {
+		return "", k, err
+	}
+	k, err = decide(ctx, c, nil, func(tx *state.Tx) (identity.Key, error) {
+		k, err := identity.KeyForChange(tx, id)
+		if err != nil || !k.Revoked.IsZero() || !may(tx, &k) {
+			return identity.Key{}, ErrNotFound
+		}
+		k.Rotate(prefix, hash, tx.Now(), overlap)
+		return k, identity.PutKey(tx, k)
+	})
+	if err != nil {
+		return "", identity.Key{}, err
+	}
+	return secret, k, nil
+}
+
 func (c *Client) changeKey(ctx context.Context, user int64, id string,
 	change func(*identity.Key, time.Time) error) error {
 	return do(ctx, c, nil, func(tx *state.Tx) error {

@@ -188,3 +188,69 @@ func TestOnlyThePartyThatDisabledAKeyEnablesIt(t *testing.T) {
 		}
 	}
 }
+
+func TestTheOldSecretOfAKeyWorksUntilTheOverlapEnds(t *testing.T) {
+	b := newBench(t, tokens.Config{})
+	grace := b.signUp(t, "grace")
+	first, k, err := b.CreateKey(ctx, tokens.NewKey{User: grace.ID, Name: "ci", Budget: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	works := func(when string, want bool, secrets ...string) {
+		t.Helper()
+		for i, secret := range secrets {
+			found, ok := identity.AccessOf(b.state).Key(state.HashSecret(secret))
+			if ok != want || ok && (found.ID != k.ID || found.Budget != 5) {
+				t.Errorf("%s: secret %d works: %t, %+v", when, i+1, ok, found)
+			}
+		}
+	}
+	second, rotated, err := b.RotateKey(ctx, grace.ID, k.ID, time.Hour)
+	if err != nil || rotated.Prefix != second[3:11] || !rotated.PreviousUntil(start).Equal(start.Add(time.Hour)) {
+		t.Fatalf("got %+v, %v", rotated, err)
+	}
+	works("after the rotation", true, first, second)
+	b.reopen(t, tokens.Config{})
+	b.clock.Add(time.Hour - time.Second)
+	works("after a restart, a second before the end", true, first, second)
+	b.clock.Add(time.Second)
+	works("after the overlap", false, first)
+	works("after the overlap", true, second)
+	third, _, err := b.RotateAnyKey(ctx, k.ID, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fourth, _, err := b.RotateAnyKey(ctx, k.ID, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	works("after two rotations", false, first, second)
+	works("after two rotations", true, third, fourth)
+	last, _, err := b.RotateKey(ctx, grace.ID, k.ID, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	works("without an overlap", false, third, fourth)
+	works("without an overlap", true, last)
+	if _, _, err := b.RotateKey(ctx, grace.ID, k.ID, tokens.MaxKeyOverlap+1); !errors.Is(err, tokens.ErrInvalid) {
+		t.Errorf("an overlap that is too long: %v", err)
+	}
+	if _, _, err := b.RotateKey(ctx, b.user.ID, k.ID, 0); !errors.Is(err, tokens.ErrNotFound) {
+		t.Errorf("another's key: %v", err)
+	}
+	previous, _, err := b.RotateKey(ctx, grace.ID, k.ID, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.RevokeKey(ctx, grace.ID, k.ID); err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range []string{last, previous} {
+		if k, ok := identity.AccessOf(b.state).Key(state.HashSecret(secret)); ok && k.Revoked.IsZero() {
+			t.Error("a secret of a revoked key works")
+		}
+	}
+	if _, _, err := b.RotateAnyKey(ctx, k.ID, 0); !errors.Is(err, tokens.ErrNotFound) {
+		t.Errorf("a revoked key: %v", err)
+	}
+}

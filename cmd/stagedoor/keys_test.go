@@ -42,6 +42,18 @@ func TestKeysActAtOnceOnARunningGateway(t *testing.T) {
 	}
 	list := command(t, nil, "keys", "list", "--data", data)
 	list.check(t, exitOK, all.ID+"  "+all.Key[:11]+"...  laptop  -     all       all     active", "")
+	var rotated created
+	r := command(t, nil, "keys", "rotate", all.ID, "--json", "--overlap", "1h", "--data", data)
+	if err := json.Unmarshal([]byte(r.out), &rotated); err != nil || rotated.ID != all.ID || rotated.Key == all.Key {
+		t.Errorf("keys rotate printed %q and %q", r.out, r.errOut)
+	}
+	for _, key := range []string{all.Key, rotated.Key} {
+		if got := p.ask(key, "m"); got != http.StatusOK {
+			t.Errorf("a secret of a rotated key is answered %d", got)
+		}
+	}
+	audit := command(t, nil, "audit", "list", "--action", "key.change", "--data", data)
+	audit.check(t, exitOK, "control_socket", "")
 	command(t, nil, "keys", "revoke", all.ID, "--data", data).check(t, exitOK, "revoked "+all.ID+" (laptop)", "")
 	if got := p.ask(all.Key, "m"); got != http.StatusUnauthorized {
 		t.Errorf("the revoked key is answered %d", got)

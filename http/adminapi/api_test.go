@@ -324,6 +324,14 @@ func TestEveryRouteAnswersAsDescribed(t *testing.T) {
 		"limits.tpm", "<nil>", "budget.amount", 6, "budget.window", "day")
 	b.want(b.call("PATCH", "/keys/"+key, `{"budget":null,"enabled":true,"name":"desk"}`), 200, "budget", "<nil>",
 		"state", "active", "name", "desk", "limits.rpm", 60)
+	again := b.want(b.call("POST", "/keys/"+key+"/secret", `{"overlap_seconds":60}`), 200, "id", key, "name", "desk")
+	if again.say("key") == k.say("key") || again.get("previous_secret_until") == nil {
+		t.Errorf("the key was not rotated: %s", again.text)
+	}
+	b.want(b.call("POST", "/keys/"+key+"/secret", `{"overlap_seconds":0}`), 200, "previous_secret_until", "<nil>")
+	b.want(b.call("POST", "/keys/"+key+"/secret", `{"overlap_seconds":2592001}`), 400, "error.param",
+		"overlap_seconds")
+	b.want(b.call("POST", "/keys/key_none/secret", ""), 404, "error.param", "id")
 	b.want(b.call("GET", "/keys?user=anna", ""), 200, "data.0.id", key, "next", "<nil>")
 	b.want(b.call("GET", "/keys?limit=1", ""), 200, "next", key)
 	b.want(b.call("GET", "/keys?limit=1&after="+key, ""), 200, "data.0.id", free)

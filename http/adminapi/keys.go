@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"time"
 
 	"stagedoor/actors/tokens"
 	"stagedoor/providers/dialogue"
@@ -25,6 +26,9 @@ var keyRoutes = []route{
 	{method: "PATCH", path: "/keys/{id}", name: "updateKey", group: "keys",
 		summary: "Change a key, at once for all requests", in: KeyChange{}, out: Key{},
 		status: http.StatusOK, serve: (*requestContext).updateKey},
+	{method: "POST", path: "/keys/{id}/secret", name: "rotateKey", group: "keys",
+		summary: "Give a key a new secret, which is shown once. The old one is accepted for a while beside it",
+		in:      KeyRotation{}, out: CreatedKey{}, status: http.StatusOK, serve: (*requestContext).rotateKey},
 	{method: "DELETE", path: "/keys/{id}", name: "revokeKey", group: "keys",
 		summary: "Revoke a key for good; it stays in the list", out: Key{},
 		status: http.StatusOK, serve: (*requestContext).revokeKey},
@@ -43,7 +47,8 @@ func (c *requestContext) keyView(k *identity.Key) Key {
 		Spent:        spentBy(v, budget.Scope{Kind: budget.KeyScope, ID: k.ID}),
 		AllowIPs:     convertAll(k.AllowIPs, func(p *netip.Prefix) string { return p.String() }),
 		OnDisconnect: wordOrNull(k.OnDisconnect),
-		Created:      k.Created, Expires: timeOrNull(k.Expires), Revoked: timeOrNull(k.Revoked)}
+		Created:      k.Created, Expires: timeOrNull(k.Expires), Revoked: timeOrNull(k.Revoked),
+		Previous: timeOrNull(k.PreviousUntil(now))}
 }
 
 // disabledBy returns who disabled a key, or nil if it is enabled.
@@ -187,6 +192,29 @@ func (c *requestContext) revokeKey() (any, error) {
 		return nil, describeNotFound(err, "id", noKey)
 	}
 	return c.keyView(&k), nil
+}
+
+// defaultOverlap is the time for which an old secret is accepted if a rotation does not say it.
+const defaultOverlap = 24 * time.Hour
+
+// rotateKey handles POST /keys/{id}/secret.
+func (c *requestContext) rotateKey() (any, error) {
+	in, err := decode[KeyRotation](c)
+	if err != nil {
+		return nil, err
+	}
+	overlap := defaultOverlap
+	if n := in.Overlap; n != nil {
+		if *n < 0 || *n > int64(tokens.MaxKeyOverlap/time.Second) {
+			return nil, dialogue.Invalid("overlap_seconds", "must be between 0 and 2592000")
+		}
+		overlap = time.Duration(*n) * time.Second
+	}
+	secret, k, err := c.Registry.RotateAnyKey(c.r.Context(), c.r.PathValue("id"), overlap)
+	if err != nil {
+		return nil, describeNotFound(err, "id", noKey+" that can be used")
+	}
+	return CreatedKey{Key: c.keyView(&k), Secret: secret}, nil
 }
 
 // routes returns the table of all routes.

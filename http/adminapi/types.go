@@ -225,11 +225,17 @@ type Key struct {
 	Created    time.Time  `json:"created"`
 	Expires    *time.Time `json:"expires" doc:"null: never"`
 	Revoked    *time.Time `json:"revoked" doc:"null: no"`
+	Previous   *time.Time `json:"previous_secret_until" doc:"until when the previous secret works; null: it does not"`
 
 	OnDisconnect *string `json:"on_disconnect" enum:"cancel,finish,detach" doc:"null: as the model says"`
 }
 
-// CreatedKey is the reply to the creation of a key. It is the only reply that contains the secret.
+// KeyRotation is the body that gives a key a new secret.
+type KeyRotation struct {
+	Overlap *int64 `json:"overlap_seconds,omitzero" min:"0" max:"2592000" doc:"how long the old one is accepted; a day"`
+}
+
+// CreatedKey is the reply to the creation and to the rotation of a key. No other reply contains the secret.
 type CreatedKey struct {
 	Key
 	Secret string `json:"key" doc:"the key, which is shown only here"`

@@ -30,9 +30,15 @@ func (a *Access) bumpVersion() {
 	close(*a.changed.Swap(&next))
 }
 
-// Key returns the key with the hash of the secret that a client has sent. Use Key.Permits to check
-// whether the key may be used.
-func (a *Access) Key(hash state.Hash) (Key, bool) { return a.keys.findKey(hash) }
+// Key returns the key with the hash of the secret that a client has sent, which may be the previous secret while that
+// is accepted. Use Key.Permits to check whether the key may be used.
+func (a *Access) Key(hash state.Hash) (Key, bool) {
+	if k, ok := a.keys.findKey(hash); ok {
+		return k, true
+	}
+	k, ok := a.keys.findPrevious(hash)
+	return k, ok && !k.PreviousUntil(a.state.Now()).IsZero()
+}
 
 // KeysOf returns the committed keys of a user, including revoked ones, in order of creation. The
 // records are shared and must not be modified. A command uses the function KeysOf, which sees the

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"hash/maphash"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -14,7 +15,11 @@ import (
 // keyring finds the committed keys by their hash, which every request does, and by their user. It
 // takes 8 bytes for each key and list, where an index of memdb would take 450, and there may be a
 // hundred thousand keys. Only the writer changes it. Any goroutine may read it.
-type keyring struct{ byHash, byUser ring }
+type keyring struct {
+	byHash, byUser ring
+	// previous has the keys with a previous secret by its hash. They are few. The map is replaced and never modified.
+	previous atomic.Pointer[map[state.Hash]*Key]
+}
 
 // ring holds keys in 256 sorted lists. A list is replaced and never modified, so a lookup takes no
 // lock, and a change copies only one list.
@@ -23,12 +28,17 @@ type ring [256]atomic.Pointer[[]*Key]
 // fill adds the stored keys when the state is opened.
 func (r *keyring) fill(all iter.Seq[*Key]) {
 	var byHash, byUser [256][]*Key
+	previous := map[state.Hash]*Key{}
 	for k := range all {
+		if k.Previous != nil {
+			previous[k.Previous.Hash] = k
+		}
 		byHash[k.Hash[0]] = append(byHash[k.Hash[0]], k)
 		if k.User != "" {
 			byUser[userPart(k.User)] = append(byUser[userPart(k.User)], k)
 		}
 	}
+	r.previous.Store(&previous)
 	for i := range byHash {
 		slices.SortFunc(byHash[i], compareHashes)
 		slices.SortFunc(byUser[i], compareUsers)
@@ -42,6 +52,16 @@ func (r *keyring) fill(all iter.Seq[*Key]) {
 // apply follows one change of the table. A key that stays is replaced in one step, and one that moves is added at its
 // new place first, because a request that looks for it meanwhile must find it.
 func (r *keyring) apply(before, after *Key) {
+	if before != nil && before.Previous != nil || after != nil && after.Previous != nil {
+		previous := maps.Clone(*r.previous.Load())
+		if before != nil && before.Previous != nil {
+			delete(previous, before.Previous.Hash)
+		}
+		if after != nil && after.Previous != nil {
+			previous[after.Previous.Hash] = after
+		}
+		r.previous.Store(&previous)
+	}
 	if after != nil {
 		r.byHash.put(after.Hash[0], after, compareHashes)
 		if after.User != "" {
@@ -68,6 +88,14 @@ func (r *keyring) findKey(hash state.Hash) (Key, bool) {
 		return Key{}, false
 	}
 	return *part[at], true
+}
+
+// findPrevious returns the key with this hash of its previous secret, whether it is still accepted or not.
+func (r *keyring) findPrevious(hash state.Hash) (Key, bool) {
+	if k := (*r.previous.Load())[hash]; k != nil {
+		return *k, true
+	}
+	return Key{}, false
 }
 
 // keysOf returns the keys of a user in the order of their ids.

@@ -20,8 +20,10 @@ type Key struct {
 	ID     string     `json:"id"`
 	Prefix string     `json:"prefix"` // the first 8 characters after "sd-"
 	Hash   state.Hash `json:"hash"`
-	Name   string     `json:"name"`
-	User   string     `json:"user,omitempty"` // username that is charged; "" if none, see Charged
+	// Previous is the secret before the last rotation, or nil.
+	Previous *PreviousSecret `json:"previous,omitempty"`
+	Name     string          `json:"name"`
+	User     string          `json:"user,omitempty"` // username that is charged; "" if none, see Charged
 
 	// Scopes restrict its routes. Nil permits all of them, and an empty list none.
 	Scopes []string `json:"scopes"`
@@ -42,6 +44,30 @@ type Key struct {
 	Created time.Time `json:"created,omitzero"`
 	Expires time.Time `json:"expires,omitzero"` // zero: never
 	Revoked time.Time `json:"revoked,omitzero"` // zero if the key was not revoked
+}
+
+// PreviousSecret is a secret of a key that was replaced. It is accepted until a time, so that the programs that use the
+// key can be updated without an interruption.
+type PreviousSecret struct {
+	Hash  state.Hash `json:"hash"`
+	Until time.Time  `json:"until"`
+}
+
+// PreviousUntil returns until when the previous secret is accepted. It is the zero time if it is not accepted now.
+func (k *Key) PreviousUntil(now time.Time) time.Time {
+	if k.Previous == nil || !now.Before(k.Previous.Until) {
+		return time.Time{}
+	}
+	return k.Previous.Until
+}
+
+// Rotate replaces the secret. The old one is accepted for overlap more, and a still older one ends at once.
+func (k *Key) Rotate(prefix string, hash state.Hash, now time.Time, overlap time.Duration) {
+	k.Previous = nil
+	if overlap > 0 {
+		k.Previous = &PreviousSecret{k.Hash, now.Add(overlap)}
+	}
+	k.Prefix, k.Hash = prefix, hash
 }
 
 // Party says who has disabled a key.
@@ -128,7 +154,12 @@ var keys = state.Table[Key]{
 	Name: journal.Key,
 	ID:   func(k *Key) string { return k.ID },
 	Audit: &state.Audit[Key]{Kind: "key", Describe: func(_ state.View, k *Key) (state.Target, state.Fields) {
-		return state.Target{Name: k.Name}, state.Fields{"name": k.Name, "user": k.User, "scopes": k.Scopes,
+		var until time.Time
+		if k.Previous != nil {
+			until = k.Previous.Until
+		}
+		return state.Target{Name: k.Name}, state.Fields{"previous_secret_until": until, "name": k.Name, "user": k.User,
+			"scopes": k.Scopes,
 			"models": k.Models, "rpm": k.Limits.RPM, "tpm": k.Limits.TPM, "concurrency": k.Limits.Concurrency,
 			"budget": k.Budget, "budget_window": k.Window, "allow_ips": k.AllowIPs, "on_disconnect": k.OnDisconnect,
 			"enabled": k.Enabled, "disabled_by": k.DisabledBy, "expires": k.Expires, "revoked": k.Revoked,

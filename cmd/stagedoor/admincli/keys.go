@@ -36,7 +36,7 @@ configuration file are not among them.`,
 		RunE: cli.Help,
 	}
 	o := datadir.AddFlags(c, a.App)
-	c.AddCommand(a.keysCreate(o), a.keysList(o), a.keysShow(o), a.keysUpdate(o), a.keysRevoke(o))
+	c.AddCommand(a.keysCreate(o), a.keysList(o), a.keysShow(o), a.keysUpdate(o), a.keysRotate(o), a.keysRevoke(o))
 	return c
 }
 
@@ -207,6 +207,36 @@ func listed(set []string) string {
 
 // aKey describes the argument of commands for one key.
 const aKey = "one key, by its id, the beginning of that, or its name if it has no user"
+
+func (a app) keysRotate(o *datadir.Flags) *cobra.Command {
+	overlap := cli.Duration(24 * time.Hour)
+	asJSON := false
+	c := &cobra.Command{
+		Use: "rotate KEY", Short: "Give a key a new secret; it is shown once", Args: cli.ExactArgs(1, aKey),
+		Long: `Give a key a new secret, which is shown once. The old one is accepted beside it for a
+while, so that programs can be updated one after the other. Limits, spending and
+history of the key stay.`,
+		Example: `  stagedoor keys rotate ci
+  stagedoor keys rotate ci --overlap 0`,
+		RunE: func(c *cobra.Command, args []string) error {
+			seconds := int64(time.Duration(overlap) / time.Second)
+			return callAndPrint(c, a, o, asJSON, apiCall[adminapi.CreatedKey]{method: "POST", path: "/keys/",
+				suffix: "/secret", item: args[0], find: findKey, in: adminapi.KeyRotation{Overlap: &seconds},
+				show: func(_ io.Writer, k *adminapi.CreatedKey) error {
+					until := "The old secret has ended."
+					if k.Previous != nil {
+						until = "The old secret works until " + k.Previous.UTC().Format(time.RFC3339) + "."
+					}
+					return a.ShowOnce(k.Secret, "This is the new secret of key %s (%s). %s", k.ID,
+						cli.Printable(k.Name), until)
+				}})
+		},
+	}
+	c.Flags().Var(&overlap, "overlap", "how long the old secret is accepted, up to 30d; 0: it ends now")
+	jsonFlag(c, &asJSON)
+	c.ValidArgsFunction = a.completeKeys(o)
+	return c
+}
 
 func (a app) keysRevoke(o *datadir.Flags) *cobra.Command {
 	c := itemCommand(a, o, itemAction[adminapi.Key]{

@@ -28,6 +28,7 @@ type Key struct {
 	Spent            int64
 	InWindow         int64 // spent of the budget
 	Created, Expires time.Time
+	PreviousUntil    time.Time // until when the secret before this one is accepted; zero: it is not
 }
 
 // Live tells whether the key can still be used, now or after it was enabled.
@@ -70,6 +71,18 @@ type Choice struct {
 }
 
 func (k *Keys) frame() frame { return k.at(placeKeys, "keys.html", "API keys") }
+
+// RotateKey is the form that gives a key a new secret.
+type RotateKey struct {
+	Desk
+	Key Key
+}
+
+func (r *RotateKey) frame() frame {
+	f := r.at(placeKeys, "rotate.html", "A new secret")
+	f.width = slim
+	return f
+}
 
 // Apps lists what a user allowed apps.
 type Apps struct {
@@ -151,6 +164,19 @@ func SecretKey(d Desk, name, secret string, clients []ClientSetting) *Secret {
 		Back:    string(placeKeys),
 		place:   placeKeys,
 	}
+}
+
+// SecretRotatedKey shows the new secret of a key. The old one is accepted until a time, or ends now if that is zero.
+func SecretRotatedKey(d Desk, name, secret string, until time.Time, clients []ClientSetting) *Secret {
+	s := SecretKey(d, name, secret, clients)
+	s.Title = "The new secret of your key"
+	s.Message = "This is the key “" + name + "” from now on. Copy it now: it is not shown again. "
+	if until.IsZero() {
+		s.Message += "The old secret does not work any more."
+	} else {
+		s.Message += "The old secret works until " + formatTime(until) + "."
+	}
+	return s
 }
 
 // SecretUserKey shows who administers a new key of a user, whose page is at path.

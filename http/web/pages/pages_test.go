@@ -129,6 +129,8 @@ func TestEveryPageIsDrawn(t *testing.T) {
 				Target:  state.Target{Kind: "user", ID: "<b>", Name: "<b>"},
 				Changes: []state.AuditChange{{Field: "<b>", Before: []byte(`"<b>"`), After: []byte(`{"<b>":1}`)}}}}}},
 		"no changes": &Audit{Desk: desk},
+		"a rotation": &RotateKey{Desk: desk, Key: key},
+		"new secret": SecretRotatedKey(desk, "k<b>", "sd-1", at, nil),
 		"codes": &Codes{Desk: desk, Codes: []Code{{Status: "open", Expires: at}, {Status: "used", Used: at,
 			UsedBy: "<b>"}}},
 	} {

@@ -3,6 +3,7 @@ package portal
 import (
 	"net/http"
 	"net/netip"
+	"time"
 
 	"stagedoor/actors/tokens"
 	"stagedoor/http/web/pages"
@@ -54,7 +55,9 @@ func (rc *requestContext) keyLines(keys []identity.Key) []pages.Key {
 			OperatorOnly: !k.Enabled && !k.OwnerMayEnable(), Scopes: k.Scopes, Models: k.Models,
 			RPM: k.Limits.RPM, TPM: k.Limits.TPM, Slots: k.Limits.Concurrency, Budget: k.Budget,
 			Window: string(k.Window), AllowIPs: networkTexts(k.AllowIPs),
-			Spent: spent.Total, InWindow: spent.In(k.Window, now), Created: k.Created, Expires: k.Expires}
+			PreviousUntil: k.PreviousUntil(now),
+			Spent:         spent.Total, InWindow: spent.In(k.Window, now), Created: k.Created,
+			Expires: k.Expires}
 		if k.Revoked.IsZero() {
 			live = append(live, line)
 		} else {
@@ -159,9 +162,41 @@ func (rc *requestContext) changeKey() {
 		rc.concluded(rc.options.Registry.EnableKey(ctx, rc.user.ID, id, true), pathKeys, "key_enabled")
 	case "disable":
 		rc.concluded(rc.options.Registry.EnableKey(ctx, rc.user.ID, id, false), pathKeys, "key_disabled")
+	case "rotate":
+		rc.rotateKey(id)
 	case "revoke":
 		rc.concluded(rc.options.Registry.RevokeKey(ctx, rc.user.ID, id), pathKeys, "key_revoked")
 	default:
 		rc.missing()
 	}
+}
+
+// overlaps are the times that the form of a rotation offers.
+var overlaps = map[string]time.Duration{"0": 0, "1h": time.Hour, "1d": 24 * time.Hour, "7d": 7 * 24 * time.Hour}
+
+// rotation shows the form that gives a key a new secret.
+func (rc *requestContext) rotation() {
+	for _, line := range rc.keyLines(rc.options.Registry.UserKeys(rc.user.ID)) {
+		if line.ID == rc.r.PathValue("id") && line.Status != "revoked" {
+			rc.show(http.StatusOK, &pages.RotateKey{Desk: rc.desk(), Key: line})
+			return
+		}
+	}
+	rc.missing()
+}
+
+// rotateKey gives a key a new secret and shows it, once.
+func (rc *requestContext) rotateKey(id string) {
+	overlap, known := overlaps[rc.form.Get("overlap")]
+	if !known {
+		rc.show(http.StatusBadRequest, failureBroken)
+		return
+	}
+	secret, k, err := rc.options.Registry.RotateKey(rc.r.Context(), rc.user.ID, id, overlap)
+	if err != nil {
+		rc.concluded(err, pathKeys, "")
+		return
+	}
+	until := k.PreviousUntil(rc.options.Now())
+	rc.show(http.StatusOK, pages.SecretRotatedKey(rc.desk(), k.Name, secret, until, rc.clients(secret)))
 }

@@ -105,6 +105,7 @@ func (p *Portal) Routes(to func(pattern string, h http.HandlerFunc)) {
 	handle("GET "+pathUsage+".csv", p.member((*requestContext).exportOwnUsage))
 	handle("GET /account/keys", p.member((*requestContext).keys))
 	handle("POST /account/keys", p.memberForm((*requestContext).createKey))
+	handle("GET /account/keys/{id}", p.member((*requestContext).rotation))
 	handle("POST /account/keys/{id}/{action}", p.memberForm((*requestContext).changeKey))
 	handle("GET "+pathChat, p.member((*requestContext).chat))
 	handle("GET "+pathImages, p.member((*requestContext).images))

@@ -37,6 +37,7 @@ var adminPages = []string{
 	"/admin/keys",
 	"/admin/spend",
 	"/admin/codes",
+	"/admin/audit",
 }
 
 func TestWhoIsNotSignedInIsSentToSignInAndBack(t *testing.T) {
@@ -696,5 +697,42 @@ func TestMistakesOfTheConfigurationAreForAdministrators(t *testing.T) {
 				t.Errorf("%s sees the mistake on %s: %t", name, path, got)
 			}
 		}
+	}
+}
+
+func TestAKeyIsRotatedOnItsPage(t *testing.T) {
+	h := newFixture(t)
+	old, k, err := h.registry.CreateKey(t.Context(), tokens.NewKey{User: h.anna.ID, Name: "ci<b>"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	anna, bob := h.signedIn("anna"), h.signedIn("root")
+	bob.get("/account/keys")
+	bob.expect(bob.post("/account/keys/"+k.ID+"/rotate", "overlap", "1d"), http.StatusNotFound, "")
+	anna.expect(anna.get("/account/keys"), http.StatusOK, "/account/keys/"+k.ID)
+	anna.expect(anna.post("/account/keys/"+k.ID+"/rotate", "overlap", "1y"), http.StatusBadRequest, "")
+	anna.expect(anna.get("/account/keys/"+k.ID), http.StatusOK, "for a day more")
+	bob.expect(bob.get("/account/keys/"+k.ID), http.StatusNotFound, "")
+	anna.expect(anna.post("/account/keys/"+k.ID+"/rotate", "overlap", "1d"), http.StatusOK,
+		"The old secret works until")
+	shown := regexp.MustCompile(`sd-[0-9A-Za-z]{43}`).FindString(anna.page)
+	for _, secret := range []string{old, shown} {
+		if found, ok := identity.AccessOf(h.state).Key(state.HashSecret(secret)); !ok || found.ID != k.ID {
+			t.Errorf("%q does not work", secret)
+		}
+	}
+	if shown == old || strings.Contains(anna.page, "<b>") {
+		t.Error("the old secret is shown, or a name is no text")
+	}
+	anna.expect(anna.get("/account/keys"), http.StatusOK, "old secret until")
+	if strings.Contains(anna.page, shown) {
+		t.Error("the secret is shown again")
+	}
+	anna.post("/account/keys/"+k.ID+"/rotate", "overlap", "0")
+	if _, ok := identity.AccessOf(h.state).Key(state.HashSecret(shown)); ok {
+		t.Error("the old secret works without an overlap")
+	}
+	if all := h.audited(state.AuditQuery{Action: "key.change", Actor: "anna"}); len(all) != 2 {
+		t.Errorf("the audit log has %+v", all)
 	}
 }
