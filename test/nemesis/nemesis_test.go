@@ -174,7 +174,8 @@ func (h *histories) do(client int, s *state.State, c call) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case errors.Is(err, journal.ErrUnreachable), errors.Is(err, journal.ErrReadOnly), errors.Is(err, state.ErrBusy):
+	case errors.Is(err, journal.ErrUnreachable), errors.Is(err, journal.ErrReadOnly), errors.Is(err, state.ErrBusy),
+		errors.Is(err, journal.ErrForked):
 		h.away++
 		return
 	case err != nil:
@@ -191,8 +192,8 @@ func (h *histories) do(client int, s *state.State, c call) {
 	}
 }
 
-// await returns after n more calls were decided.
-func (h *histories) await(n int) {
+// await returns after n more calls were decided. It calls meanwhile again and again.
+func (h *histories) await(n int, meanwhile func()) {
 	decided := func() int {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -200,6 +201,7 @@ func (h *histories) await(n int) {
 	}
 	n += decided()
 	for late := time.Now().Add(patience); decided() < n; time.Sleep(time.Millisecond) {
+		meanwhile()
 		if time.Now().After(late) {
 			h.t.Fatal("no calls are decided any more")
 		}
