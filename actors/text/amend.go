@@ -3,11 +3,13 @@ package text
 import (
 	"bytes"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes"
 	"stagedoor/providers/upstream"
 )
 
@@ -38,25 +40,45 @@ func (a *attempt) amendAfter(f *upstream.Failure) {
 // shortens reports whether turns may be left out of a prompt that is too long. A client that lets the provider compact
 // its conversation does not send a shorter one itself, so it would be stuck at a target that does not compact.
 func (a *attempt) shortens() bool {
-	return a.request.Head.Truncate || a.request.Head.Compacts && !a.meta.Untouched
+	return a.request.Head.Truncate || a.request.Head.Compacts && !a.targetEdits()
+}
+
+// targetEdits reports whether the target is asked to edit the conversation by itself. It must be of the client's shape
+// and must not have refused to. A translated request asks only vendors whose compactions a translated reply can hold:
+// the reply of another vendor says which edits it made, and that would be lost.
+func (a *attempt) targetEdits() bool {
+	if a.shape == nil || a.shape.Name != a.request.Inbound.Name || a.contextRefused == a.targetName() {
+		return false
+	}
+	_, compacts := a.shape.Inbound.(shapes.Compacting)
+	return a.meta.Untouched || compacts
 }
 
 // editContext makes the edits of the conversation that the target does not make.
 func (a *attempt) editContext(req *dialogue.Request, rep *dialogue.Report) {
-	if a.shape != nil && a.shape.Name == a.request.Inbound.Name && a.contextRefused != a.targetName() {
-		return
-	}
-	if !EditContext(req) {
+	if !a.targetEdits() && !EditContext(req) {
 		rep.Lose(contextManagement)
 	}
 }
 
+// unknownMember has the words with which servers refuse a member that they do not know.
+var unknownMember = regexp.MustCompile(
+	`(?i)\b(?:extra|additional|unknown|unrecogni[sz]ed|unsupported|unexpected|not (?:permitted|allowed|support))`)
+
 // namesContext reports whether a refusal is about the edits of the conversation that the client asks for. Servers that
-// only speak the shape of the vendor do not know them.
+// only speak the shape of the vendor do not know the member. A vendor that knows it names what is wrong in it, as in
+// "context_management.edits.0: ...", and that refusal is for the client.
 func namesContext(refusal *dialogue.Error, sent []byte) bool {
-	return strings.Contains(refusal.Param+" "+refusal.Message, contextManagement) &&
-		bytes.Contains(sent, []byte(`"`+contextManagement+`"`))
+	if !bytes.Contains(sent, []byte(`"`+contextManagement+`"`)) {
+		return false
+	}
+	text := refusal.Param + " " + refusal.Message
+	return strings.Contains(text, contextManagement) && !insideContext.MatchString(text) &&
+		(refusal.Param == contextManagement || unknownMember.MatchString(refusal.Message))
 }
+
+// insideContext finds a path that leads into the member.
+var insideContext = regexp.MustCompile(contextManagement + `(?:\.\w|\[)`)
 
 // isAboutCompaction reports whether a failure may be that of an upstream which does not compact conversations. Servers
 // of the shape refuse the item or the route, fail at it, or go on with the conversation as if the item were not there.

@@ -272,7 +272,7 @@ func (a *attempt) send(ctx context.Context, call shapes.Call, key string) (*upst
 	f.Reasoning = f.Class == upstream.CallerFault && namesReasoning(decoded.Message) && a.hasProof(call.Body)
 	f.CallIDs = f.Class == upstream.CallerFault && a.meta.Untouched && namesCallIDs(decoded)
 	f.Compaction = a.isAboutCompaction(f)
-	f.Context = f.Class == upstream.CallerFault && a.meta.Untouched && namesContext(decoded, call.Body)
+	f.Context = f.Class == upstream.CallerFault && namesContext(decoded, call.Body)
 	a.judgeKey(key, f)
 	return nil, f
 }

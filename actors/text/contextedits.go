@@ -105,8 +105,17 @@ func clearResults(req *dialogue.Request, e *dialogue.ContextEdit) {
 }
 
 // usesOf lists the calls of a conversation with their results. A result belongs to the last call with its id before it,
-// because a later call may have the id of an earlier one.
+// because a later call may have the id of an earlier one. Results that the model has not seen yet are left out: those
+// behind its last turn, also if messages follow them. An assistant's turn at the very end only begins the answer.
 func usesOf(turns []dialogue.Turn) []use {
+	isModels := func(i int) bool { return turns[i].Role == dialogue.Assistant }
+	answered := len(turns) - 1
+	for answered >= 0 && isModels(answered) {
+		answered--
+	}
+	for answered >= 0 && !isModels(answered) {
+		answered--
+	}
 	var uses []use
 	at := map[string]int{}
 	for i := range turns {
@@ -115,7 +124,7 @@ func usesOf(turns []dialogue.Turn) []use {
 			case p.Call != nil:
 				at[p.Call.ID] = len(uses)
 				uses = append(uses, use{call: p.Call})
-			case p.Result != nil && i < len(turns)-1:
+			case p.Result != nil && i < answered:
 				if n, found := at[p.Result.CallID]; found {
 					uses[n].result = p.Result
 				}

@@ -1,6 +1,7 @@
 package text_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/actors/text"
+	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/dialogue/dialoguetest"
 )
@@ -109,6 +111,38 @@ func TestEditsWaitForTheirTriggerAndAreReportedInStreams(t *testing.T) {
 	}
 }
 
+// A reminder or a message of the system may follow the results, and each result may have a message of its own.
+func TestResultsThatTheModelHasNotSeenAreNeverCleared(t *testing.T) {
+	const clearAll = `"context_management":{"edits":[{"type":"clear_tool_uses_20250919",` +
+		`"trigger":{"type":"tool_uses","value":1},"keep":{"type":"tool_uses","value":0}}]}`
+	result := func(i int) string {
+		return fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"p%d",`+
+			`"content":"result %d %s"}]}`, i, i, strings.Repeat("long ", 100))
+	}
+	uses := `{"role":"assistant","content":[{"type":"tool_use","id":"p3","name":"f","input":{}},` +
+		`{"type":"tool_use","id":"p4","name":"f","input":{}}]}`
+	const answer = `{"role":"assistant","content":"So:"}`
+	for name, test := range map[string]struct {
+		end  []string // follows the five calls of toolHistory
+		left []int
+	}{
+		"a reminder":            {[]string{`{"role":"user","content":"<reminder>todo</reminder>"}`}, []int{4}},
+		"a system message":      {[]string{`{"role":"system","content":"The file has changed."}`}, []int{4}},
+		"the begin of a reply":  {[]string{answer}, []int{4}},
+		"a message each":        {[]string{uses, result(3), result(4)}, []int{3, 4}},
+		"an answer and a reply": {[]string{answer, `{"role":"user","content":"go on"}`}, nil},
+	} {
+		play(t, func(t *testing.T, s *stage) {
+			s.upstream("a", dialoguetest.Chat, goodChat())
+			body := strings.TrimSuffix(toolHistory(clearAll), "]}") + "," + strings.Join(test.end, ",") + "]}"
+			got := s.ask(s.request(dialoguetest.Messages, body))
+			if sent := s.fakes["a"].calls[0].body; got.Err != nil || !slices.Equal(has(sent), test.left) {
+				t.Errorf("%s: got %v, the results %v were sent", name, got.Err, has(sent))
+			}
+		})
+	}
+}
+
 func TestOldThinkingIsClearedByWholeAnswers(t *testing.T) {
 	thought := func(text string) dialogue.Part {
 		return dialogue.Part{Kind: dialogue.ThinkingPart, Thinking: &dialogue.Thinking{Text: text}}
@@ -169,8 +203,7 @@ func TestEditsThatAnUpstreamRefusesAreMadeHere(t *testing.T) {
 		}
 	})
 	play(t, func(t *testing.T, s *stage) {
-		s.upstream("a", dialoguetest.Responses, document(400, `{"error":{"message":"Unknown parameter: `+
-			`'context_management'.","param":"context_management"}}`), document(200, responsesWhole("Hello")))
+		s.upstream("a", dialoguetest.Responses, document(400, unknownContext), document(200, responsesWhole("Hello")))
 		got := s.ask(s.request(dialoguetest.Responses, compacting(longHistory("disabled"))))
 		calls := s.fakes["a"].calls
 		if got.Err != nil || got.meta.Losses != "context_management" || len(calls) != 2 ||
@@ -179,6 +212,98 @@ func TestEditsThatAnUpstreamRefusesAreMadeHere(t *testing.T) {
 		}
 	})
 }
+
+// tightMeter is that of a balance that may end before the reply, whose requests are translated to be ended early.
+type tightMeter struct{ endMeter }
+
+func (tightMeter) Begin(context.Context, *catalog.Candidate, int) (tight bool, err *dialogue.Error) {
+	return true, nil
+}
+
+func (m tightMeter) Another() text.Meter { return m }
+
+// A request that is translated to its own shape gets no other edits than one that passes through, and its reply says
+// which were made.
+func TestTranslatedRequestsAreEditedAlsoForUpstreamsOfTheirShape(t *testing.T) {
+	tight := func(q *text.Request) { q.Meter = tightMeter{func(context.Context) {}} }
+	good := document(200, messagesReply("Hello"))
+	badIDs := document(400, says(anthropicSays, "invalid_request_error", "",
+		"messages.1.content.0.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"))
+	for name, test := range map[string]struct {
+		scripts []script
+		ask     func(*text.Request)
+	}{
+		"tight":       {[]script{good}, tight},
+		"refused ids": {[]script{badIDs, good}, func(*text.Request) {}},
+	} {
+		play(t, func(t *testing.T, s *stage) {
+			s.upstream("a", dialoguetest.Messages, test.scripts...)
+			q := s.request(dialoguetest.Messages, toolHistory(fmt.Sprintf(clearOld, "")))
+			test.ask(q)
+			got := s.ask(q)
+			sent := s.fakes["a"].calls[len(test.scripts)-1].body
+			if got.Err != nil || strings.Contains(sent, "context_management") ||
+				!slices.Equal(has(sent), []int{1, 3, 4}) {
+				t.Errorf("%s: got %v, sent %s", name, got.Err, sent)
+			}
+			if gjson.Get(got.text, "context_management.applied_edits.0.cleared_tool_uses").Int() != 2 {
+				t.Errorf("%s: the reply is %s", name, got.text)
+			}
+		})
+	}
+	for name, ask := range map[string]func(*text.Request){
+		"tight":    tight,
+		"previous": func(q *text.Request) { q.PreviousResponseID = "resp_1" },
+	} {
+		play(t, func(t *testing.T, s *stage) {
+			s.upstream("a", dialoguetest.Responses, document(400, unknownContext),
+				document(200, responsesWhole("Hello")))
+			q := s.request(dialoguetest.Responses, compacting(longHistory("disabled")))
+			ask(q)
+			got := s.ask(q)
+			calls := s.fakes["a"].calls
+			if got.Err != nil || got.meta.Losses != "context_management" || len(calls) != 2 ||
+				!strings.Contains(calls[0].body, "context_management") ||
+				strings.Contains(calls[1].body, "context_management") {
+				t.Errorf("%s: got %v, losses %q after %d calls", name, got.Err, got.meta.Losses, len(calls))
+			}
+		})
+		// The vendor that is asked to compact says why it could not, and no turn is left out.
+		play(t, func(t *testing.T, s *stage) {
+			s.upstream("a", dialoguetest.Responses, document(400, tooLong[dialoguetest.Responses][0]))
+			q := s.request(dialoguetest.Responses, compacting(longHistory("disabled")))
+			ask(q)
+			got := s.ask(q)
+			if got.err == nil || got.err.Code != "context_length_exceeded" || s.fakes["a"].count() != 1 {
+				t.Errorf("%s: got %v after %d calls", name, got.err, s.fakes["a"].count())
+			}
+		})
+	}
+}
+
+// A vendor that knows the member says what is wrong in it, which the client must read.
+func TestMistakesInEditsAreSentToTheClient(t *testing.T) {
+	for message, calls := range map[string]int{
+		"context_management.edits.0: Input tag 'clear_foo' does not match any of the expected tags": 1,
+		"context_management.edits.0.foo: Extra inputs are not permitted":                            1,
+		"context_management: keep must be at most 100":                                              1,
+		"body.context_management: Extra inputs are not permitted":                                   2,
+		"json: unknown field 'context_management'":                                                  2,
+		"Unrecognized request argument supplied: context_management.":                               2,
+	} {
+		play(t, func(t *testing.T, s *stage) {
+			refusal := document(400, says(anthropicSays, "invalid_request_error", "", message))
+			s.upstream("a", dialoguetest.Messages, refusal, document(200, messagesReply("Hello")))
+			got := s.ask(s.request(dialoguetest.Messages, toolHistory(fmt.Sprintf(clearOld, ""))))
+			if s.fakes["a"].count() != calls || (got.Err == nil) != (calls == 2) {
+				t.Errorf("%s: got %v after %d calls", message, got.Err, s.fakes["a"].count())
+			}
+		})
+	}
+}
+
+// unknownContext is the refusal of a responses server that does not compact.
+const unknownContext = `{"error":{"message":"Unknown parameter: 'context_management'.","param":"context_management"}}`
 
 // compacting is a request of responses that lets the provider compact the conversation while it answers.
 func compacting(body string) string {

@@ -291,6 +291,23 @@ func TestMakersOfCompactedConversationsAreStored(t *testing.T) {
 	}
 }
 
+// Each maker that is stored costs a commit, and a request goes to the maker of its last item.
+func TestOnlyTheLastCompactedConversationOfAReplyIsStored(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		kept := makers{}
+		s.env.Makers, s.env.Signatures = kept, dialoguetest.NoSignatures{}
+		items := strings.Repeat(`{"type":"compaction","encrypted_content":"old"},`, 3) +
+			`{"type":"compaction","encrypted_content":"last"}`
+		s.upstream("a", dialoguetest.Responses, document(200, `{"id":"r","object":"response","status":"completed",`+
+			`"model":"m","output":[`+items+`]}`))
+		got := s.ask(s.request(dialoguetest.Responses, `{"model":"m","input":[{"role":"user","content":"x"},`+
+			`{"type":"compaction_trigger"}]}`))
+		if got.Err != nil || len(kept) != 1 || kept["key:keylast"] != "a/m" {
+			t.Errorf("got %v, kept %v", got.Err, kept)
+		}
+	})
+}
+
 func TestToolsGoToATargetThatCallsThem(t *testing.T) {
 	const tools = `{"model":"m","messages":[{"role":"user","content":"x"}],"tools":[{"type":"function",` +
 		`"function":{"name":"f"}}]%s}`

@@ -33,14 +33,15 @@ func namesReasoning(message string) bool {
 	return false
 }
 
-// keepCompactions remembers the target as the maker of the compacted conversations in a piece of its reply.
+// keepCompactions remembers the target as the maker of the compacted conversation in a piece of its reply. Of several,
+// only the last is remembered, because a further request is routed by its last one, and each costs a commit.
 func (a *attempt) keepCompactions(data []byte) {
 	if a.shape == nil {
 		return // the sandbox answers
 	}
 	if shape, compacts := a.shape.Inbound.(shapes.Compacting); compacts {
-		for _, made := range shape.Compactions(data) {
-			a.env.RememberCompaction(a.unbounded, made, a.c.Provider.Name, a.c.Model)
+		if made := shape.Compactions(data); len(made) > 0 {
+			a.env.RememberCompaction(a.unbounded, made[len(made)-1], a.c.Provider.Name, a.c.Model)
 		}
 	}
 }

@@ -101,7 +101,10 @@ func EstimateParts(parts []dialogue.Part) int64 {
 				bytes += len(p.Result.Object)
 				count(p.Result.Parts)
 			case p.Thinking != nil:
-				bytes += len(p.Thinking.Text) + len(p.Thinking.Encrypted)
+				bytes += len(p.Thinking.Encrypted)
+				if p.Text == "" { // decoders set both to the same text
+					bytes += len(p.Thinking.Text)
+				}
 			default:
 				bytes += len(p.Opaque)
 			}

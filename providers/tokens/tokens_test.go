@@ -52,6 +52,19 @@ func TestTextsAreLookedUpInBoundedPieces(t *testing.T) {
 	}
 }
 
+// Decoders set the text of a part and that of its thinking to the same.
+func TestThinkingIsEstimatedOnce(t *testing.T) {
+	text := strings.Repeat("think ", 1000)
+	for name, part := range map[string]dialogue.Part{
+		"both":     {Kind: dialogue.ThinkingPart, Text: text, Thinking: &dialogue.Thinking{Text: text}},
+		"thinking": {Kind: dialogue.ThinkingPart, Thinking: &dialogue.Thinking{Text: text}},
+	} {
+		if got := tokens.EstimateParts([]dialogue.Part{part}); got != tokens.Estimate(len(text)) {
+			t.Errorf("%s: %d bytes are estimated as %d tokens", name, len(text), got)
+		}
+	}
+}
+
 func TestEverythingInARequestCounts(t *testing.T) {
 	text := dialogue.Part{Kind: dialogue.TextPart, Text: "hello world"}
 	base := dialogue.Request{Turns: []dialogue.Turn{{Role: dialogue.User, Parts: []dialogue.Part{text}}}}

@@ -937,7 +937,7 @@ var Table = []Mutant{
 	{
 		Name: "text: clear the results that the model is to answer now",
 		File: "actors/text/contextedits.go", Suite: "./actors/text", Run: "TestEditsWaitForTheirTrigger",
-		Old: `case p.Result != nil && i < len(turns)-1:`,
+		Old: `case p.Result != nil && i < answered:`,
 		New: `case p.Result != nil:`,
 	},
 	{
