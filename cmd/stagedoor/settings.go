@@ -84,11 +84,11 @@ func (o *overrides) readConfiguration(env func(string) (string, bool)) (*sources
 	}
 	path := filepath.Join(c.data, layerName)
 	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return c, nil
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return c, nil // where data is no directory, opening the state says so
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", state.ErrUnavailable, err)
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil && info.Size() > maxLayer {
