@@ -295,7 +295,7 @@ func (c *client) say(message string) {
 // hear returns the next message.
 func (c *client) hear() gjson.Result {
 	c.t.Helper()
-	if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		c.t.Fatal(err)
 	}
 	kind, b, err := c.ReadMessage()
@@ -355,7 +355,7 @@ func (c *client) isError(status int64, code, param, stream string) gjson.Result 
 // closed reads until the connection ends and returns the close.
 func (c *client) closed() (code int, reason string) {
 	c.t.Helper()
-	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = c.SetReadDeadline(time.Now().Add(time.Minute))
 	for {
 		if _, _, err := c.ReadMessage(); err != nil {
 			var closed *websocket.CloseError
@@ -370,7 +370,7 @@ func (c *client) closed() (code int, reason string) {
 // await waits until a condition holds.
 func await(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !holds(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("still not: %s", what)
 		}

@@ -89,9 +89,6 @@ func (rc *requestContext) newProvider() {
 	if shape := rc.query("shape"); slices.Contains(view.Shapes, shape) {
 		view.Shape = shape
 	}
-	if view.Shape == "chat" {
-		view.Placeholder = "http://127.0.0.1:11434/v1"
-	}
 	rc.show(http.StatusOK, view)
 }
 
