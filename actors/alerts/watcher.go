@@ -18,6 +18,7 @@ import (
 
 	"stagedoor/actors/engine"
 	"stagedoor/actors/throttle"
+	"stagedoor/providers/upstream"
 	"stagedoor/state"
 	"stagedoor/state/budget"
 	"stagedoor/state/identity"
@@ -67,14 +68,19 @@ type Watcher struct {
 	// The rest belongs to the goroutine.
 	version  uint64 // of the budgets that were compared last, plus one
 	scanned  time.Time
-	refusals map[string]int64 // of keys, by provider
-	open     map[string]bool  // providers that are out of service
-	wanted   bool             // alerts of budgets, at the last look
+	refusals map[string]refusals // of keys, by provider
+	wanted   bool                // alerts of budgets, at the last look
+}
+
+// refusals are those of a client's keys for which there was an alert. A reload makes another client, which counts anew.
+type refusals struct {
+	client *upstream.Client
+	number int64
 }
 
 // Start starts a watcher, which first compares all budgets.
 func Start(o Options) *Watcher {
-	w := &Watcher{options: o, changed: map[budget.Scope]bool{}, refusals: map[string]int64{}, open: map[string]bool{},
+	w := &Watcher{options: o, changed: map[budget.Scope]bool{}, refusals: map[string]refusals{},
 		wake: make(chan struct{}, 1)}
 	w.ctx, w.stop = context.WithCancel(context.Background())
 	money.OnSpent(o.State, w.spent)
@@ -244,42 +250,41 @@ func (w *Watcher) describe(scope budget.Scope, data map[string]any) {
 	}
 }
 
-// lookAtProviders adds alerts for keys that were refused since the last look, and for breakers that have opened.
+// lookAtProviders adds alerts for keys that were refused, and for breakers that are open. It tries again at each look
+// while a fault lasts, so that one which begins in the quiet time after an alert is an alert when that time ends.
 func (w *Watcher) lookAtProviders() {
 	for _, p := range w.options.Providers() {
 		name := p.Spec.Name
 		if p.Client != nil {
-			n := p.Client.Keys().Refusals()
-			if n > w.refusals[name] && !w.add(work.AlertKeyRefused, name, map[string]any{"provider": name,
-				"keys": len(p.Client.Keys().All())}) {
-				continue
+			seen := w.refusals[name]
+			if seen.client != p.Client {
+				seen = refusals{client: p.Client}
 			}
-			w.refusals[name] = n
+			if n := p.Client.Keys().Refusals(); n > seen.number && w.add(work.AlertKeyRefused, name,
+				map[string]any{"provider": name, "keys": len(p.Client.Keys().All())}) {
+				seen.number = n
+			}
+			w.refusals[name] = seen
 		}
 		ctx, cancel := context.WithTimeout(w.ctx, patience)
 		stats, err := p.Limiter.Stats(ctx)
 		cancel()
-		if err != nil {
-			continue
+		if err == nil && stats.Breaker == throttle.Open {
+			w.add(work.AlertUnavailable, name, map[string]any{"provider": name,
+				"reopens_seconds": int64(stats.ReopensIn / time.Second)})
 		}
-		out := stats.Breaker == throttle.Open
-		if out && !w.open[name] && !w.add(work.AlertUnavailable, name, map[string]any{"provider": name,
-			"reopens_seconds": int64(stats.ReopensIn / time.Second)}) {
-			continue
-		}
-		w.open[name] = out || w.open[name] && stats.Breaker != throttle.Shut
 	}
 }
 
-// add adds an alert and reports false if that failed.
+// add adds an alert. It reports false if that failed, or if the last alert of the kind was within the quiet time.
 func (w *Watcher) add(event, subject string, data map[string]any) bool {
 	if !work.AlertsWanted(w.options.State, event) {
 		return true
 	}
-	err := state.Run(w.ctx, w.options.State, func(tx *state.Tx) error {
+	added, err := state.Do(w.ctx, w.options.State, func(tx *state.Tx) (bool, error) {
 		return work.AddAlert(tx, event, subject, marshal(data), quiet)
 	})
-	return w.report(err)
+	return w.report(err) && added
 }
 
 func (w *Watcher) report(err error) bool {
@@ -304,6 +309,7 @@ func dollars(micros int64) float64 { return float64(micros) / 1e6 }
 func SendTest(ctx context.Context, s *state.State) error {
 	return state.Run(ctx, s, func(tx *state.Tx) error {
 		data := json.RawMessage(`{"message":"Alerts of this gateway arrive here."}`)
-		return work.AddAlert(tx, work.AlertTest, "", data, 0)
+		_, err := work.AddAlert(tx, work.AlertTest, "", data, 0)
+		return err
 	})
 }

@@ -275,6 +275,49 @@ func TestFaultsOfProvidersAndAFillingDiskAreSentOnce(t *testing.T) {
 	}
 }
 
+// A second fault within the hour is an alert when the hour has passed and it lasts, and so is each further hour of it.
+func TestAFaultThatLastsIsAnAlertOnceAnHour(t *testing.T) {
+	f := newFixture(t)
+	limiter, err := throttle.Spawn(f.system, "openai", throttle.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := []string{"sk-one", "sk-two"}
+	refused := func() *upstream.Client {
+		client, err := upstream.New(upstream.Options{BaseURL: "http://127.0.0.1:1", APIKeys: keys})
+		if err != nil {
+			t.Fatal(err)
+		}
+		client.Keys().RecordFailure("sk-one", "m", &upstream.Failure{Class: upstream.Credential}, time.Now())
+		return client
+	}
+	openai := func(client *upstream.Client) []*engine.Provider {
+		return []*engine.Provider{{Spec: &catalog.Provider{Name: "openai"}, Client: client, Limiter: limiter}}
+	}
+	client := refused()
+	f.set(func() { f.providers = openai(client) })
+	want := []string{"provider.key_refused"}
+	f.watcher()
+	f.expect(want...)
+
+	// Half an hour later a reload has made another client, a key of which is refused once, and the breaker opens.
+	client = refused()
+	permit, err := limiter.Acquire(t.Context(), throttle.Ask{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	permit.Release(throttle.Outcome{Kind: throttle.Credential})
+	f.set(func() { f.now, f.providers = f.now.Add(30*time.Minute), openai(client) })
+	want = append(want, "provider.unavailable")
+	f.expect(want...)
+	f.set(func() { f.now = f.now.Add(31 * time.Minute) })
+	want = append(want, "provider.key_refused")
+	f.expect(want...)
+	f.set(func() { f.now = f.now.Add(30 * time.Minute) })
+	want = append(want, "provider.unavailable")
+	f.expect(want...)
+}
+
 func TestATestOfAlertsArrivesEachTime(t *testing.T) {
 	f := newFixture(t)
 	f.endpoint.Types = []string{work.AlertDisk}

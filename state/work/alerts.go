@@ -110,17 +110,19 @@ func AddBudgetAlert(tx *state.Tx, b *BudgetAlert) error {
 	return tx.PutNumberFact(b.fact(), b.mark())
 }
 
-// AddAlert adds a delivery unless there was one of the same type and subject within quiet. Several processes that find
-// the same thing therefore send one alert.
-func AddAlert(tx *state.Tx, event, subject string, data json.RawMessage, quiet time.Duration) error {
+// AddAlert adds a delivery unless there was one of the same type and subject within quiet, which it reports by false.
+// Several processes that find the same thing therefore send one alert.
+func AddAlert(
+	tx *state.Tx, event, subject string, data json.RawMessage, quiet time.Duration,
+) (added bool, err error) {
 	o := &state.MemoryOf[*memory](tx).outbox
 	fact := "alert/last/" + digest(event+"\x00"+subject)
 	last, _ := tx.View().TimeFact(fact)
 	hooks := alertHooks(o, event)
 	if len(hooks) == 0 || quiet > 0 && tx.Now().Sub(last) < quiet {
-		return nil
+		return false, nil
 	}
-	return errors.Join(o.add(tx, hooks, event, event+subject+tx.Now().String(), subject, data),
+	return true, errors.Join(o.add(tx, hooks, event, event+subject+tx.Now().String(), subject, data),
 		tx.PutTimeFact(fact, tx.Now()))
 }
 

@@ -157,12 +157,16 @@ func newSpending(scope *spendScope, by pages.Dimension, steps, elapsed int,
 		keyUser: map[string]string{}}
 }
 
+// othersID is the id of the row for those behind the first maxSpenders. No user, key or model has it.
+const othersID = "\x00"
+
 // origin says whose use it is.
 type origin struct{ account, key, model, provider, app string }
 
-// add counts what was used in a step, or in one of the time before.
+// add counts what was used in a step, or in one of the time before. A month before that is longer than this one has
+// further steps, which no line shows, but a whole month is compared with all of it.
 func (s *spending) add(o origin, step int, before bool, use pages.Use) {
-	if step < 0 || step >= s.steps || s.scope.account != "" && o.account != s.scope.account {
+	if step < 0 || step >= s.steps && !before || s.scope.account != "" && o.account != s.scope.account {
 		return
 	}
 	group := s.groups[o.account]
@@ -175,14 +179,17 @@ func (s *spending) add(o origin, step int, before bool, use pages.Use) {
 		id = strconv.FormatInt(group.ID, 10)
 	}
 	if before {
-		if s.before[step].Add(use); step >= s.elapsed {
+		if step < s.steps {
+			s.before[step].Add(use)
+		}
+		if step >= s.elapsed && s.elapsed < s.steps {
 			return
 		}
 	}
 	row := s.rows[id]
 	if row == nil {
 		if len(s.rows) >= maxSpenders {
-			id = "\x00"
+			id = othersID
 			row = s.rows[id]
 		}
 		if row == nil {
@@ -377,7 +384,7 @@ func (rc *requestContext) name(r *pages.Report) {
 }
 
 func (rc *requestContext) nameRow(view state.View, by pages.Dimension, s *pages.Spender) {
-	if s.Name = s.ID; s.ID == "\x00" {
+	if s.Name = s.ID; s.ID == othersID {
 		s.Name = "others"
 		return
 	}
@@ -631,8 +638,12 @@ func (rc *requestContext) exportSpending(scope spendScope) {
 				continue
 			}
 			from := r.From.Add(time.Duration(i) * r.Step)
-			out.row(from.Format(time.RFC3339), from.Add(r.Step).Format(time.RFC3339), s.ID, s.Name, number(u.Requests),
-				number(u.Input), number(u.Output), pages.Dollars(u.Amount))
+			to := from.Add(r.Step)
+			if to.After(r.To) {
+				to = r.To // the last week is cut off
+			}
+			out.row(from.Format(time.RFC3339), to.Format(time.RFC3339), strings.Trim(s.ID, othersID), s.Name,
+				number(u.Requests), number(u.Input), number(u.Output), pages.Dollars(u.Amount))
 		}
 	}
 	_ = out.end() // the client has left

@@ -122,6 +122,19 @@ func TestSpendingByProviderAndAppAndHourIsFromTheLogAndSaysWhatItLacks(t *testin
 	}
 }
 
+func TestTheExportedWeeksEndWithTheReport(t *testing.T) {
+	h := newFixture(t)
+	h.charge("anna", "key_a", "large", 5_000_000)
+	root, today := h.signedIn("root"), time.Now().UTC()
+	root.get(fmt.Sprintf("/admin/spend.csv?by=model&from=%s&to=%s", today.AddDate(0, 0, -100).Format(time.DateOnly),
+		today.Format(time.DateOnly)))
+	rows, err := csv.NewReader(strings.NewReader(root.page)).ReadAll()
+	end := today.AddDate(0, 0, 1).Format(time.DateOnly) + "T00:00:00Z"
+	if err != nil || len(rows) != 2 || rows[1][1] != end {
+		t.Errorf("%v, %q, want the end %s", err, rows, end)
+	}
+}
+
 func TestAMonthIsComparedWithTheSameDaysOfTheMonthBefore(t *testing.T) {
 	h := newFixture(t)
 	h.charge("anna", "key_a", "large", 5_000_000)
