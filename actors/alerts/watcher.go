@@ -158,6 +158,7 @@ func (w *Watcher) lookAtBudgets() {
 		version != w.version && now.Sub(w.scanned) >= scanEvery {
 		w.version, w.scanned = version, now
 		changed = w.budgeted()
+		w.forget(changed)
 	}
 	for scope := range changed {
 		if !w.compare(scope) {
@@ -167,6 +168,21 @@ func (w *Watcher) lookAtBudgets() {
 			return
 		}
 	}
+}
+
+// forget removes what is kept of scopes without a budget. budgeted are all those with one, at w.version.
+func (w *Watcher) forget(budgeted map[budget.Scope]bool) {
+	names := func(yield func(string) bool) {
+		for scope := range budgeted {
+			if !yield(scope.Name()) {
+				return
+			}
+		}
+	}
+	s := w.options.State
+	w.report(work.ForgetBudgetAlerts(w.ctx, s, names, func() bool {
+		return identity.AccessOf(s).AccessVersion()+1 == w.version
+	}))
 }
 
 // budgeted returns all scopes with a budget.

@@ -211,6 +211,30 @@ func TestEachLevelOfABudgetIsSentOncePerPeriodAcrossProcesses(t *testing.T) {
 	}
 }
 
+func TestWhatWasSentIsForgottenWithItsKey(t *testing.T) {
+	f := newFixture(t)
+	f.budgets()
+	f.spend(9_900_000)
+	f.expect("budget.reached 50", "budget.reached 80")
+	kept := func() (n int) {
+		for range f.state.View().Facts("alert/budget/") {
+			n++
+		}
+		return n
+	}
+	before := kept()
+	if err := identity.DeleteKey(t.Context(), f.state, "key_1"); err != nil {
+		t.Fatal(err)
+	}
+	f.close()
+	f.open() // a process that starts compares all budgets
+	for deadline := time.Now().Add(10 * time.Second); kept() != before-1; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d facts are kept", kept(), before)
+		}
+	}
+}
+
 // A raised budget is reached again, and a level that was passed already is not sent for it.
 func TestALevelIsSentAgainOnlyAfterTheBudgetWasRaisedAboveIt(t *testing.T) {
 	f := newFixture(t)

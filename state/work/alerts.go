@@ -1,11 +1,13 @@
 package work
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -66,7 +68,9 @@ func (b *BudgetAlert) mark() uint64 {
 	return (b.Period<<kindBits|b.Kind)<<levelBits | b.Reached
 }
 
-func (b *BudgetAlert) fact() string { return "alert/budget/" + digest(b.Scope) }
+const budgetFacts = "alert/budget/"
+
+func (b *BudgetAlert) fact() string { return budgetFacts + digest(b.Scope) }
 
 // changes returns the levels that have not been an alert in this period, and whether something must be kept. A level
 // that is not reached any more, because the budget was raised, is an alert again when it is reached.
@@ -108,6 +112,36 @@ func AddBudgetAlert(tx *state.Tx, b *BudgetAlert) error {
 		}
 	}
 	return tx.PutNumberFact(b.fact(), b.mark())
+}
+
+// ForgetBudgetAlerts removes what AddBudgetAlert has kept of scopes that are not among those given, such as deleted keys.
+// It removes nothing once current reports false, which it must if a scope may have got a budget since they were listed.
+func ForgetBudgetAlerts(ctx context.Context, s *state.State, scopes iter.Seq[string], current func() bool) error {
+	keep := map[string]bool{}
+	for scope := range scopes {
+		keep[(&BudgetAlert{Scope: scope}).fact()] = true
+	}
+	var stale []string
+	for name := range s.View().Facts(budgetFacts) {
+		if !keep[name] {
+			stale = append(stale, name)
+		}
+	}
+	const perCommit = 1000
+	for some := range slices.Chunk(stale, perCommit) {
+		err := state.Run(ctx, s, func(tx *state.Tx) error {
+			for _, name := range some {
+				if current() {
+					tx.RemoveFact(name)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // AddAlert adds a delivery unless there was one of the same type and subject within quiet, which it reports by false.
