@@ -1,9 +1,9 @@
 package kept_test
 
 import (
-	"bytes"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,11 +12,13 @@ import (
 )
 
 // An event of 200 bytes has about what one token takes in a stream of chat or responses.
-var event = append(bytes.Repeat([]byte("x"), 198), "\n\n"...)
+var event = eventOf(200)
+
+func eventOf(bytes int) []byte { return []byte(strings.Repeat("x", bytes-2) + "\n\n") }
 
 // keepStreams keeps the replies of streams of so many events. It returns the registry, the bytes that they take on the
 // heap, and the bytes that the pool counts for them.
-func keepStreams(streams, events int) (g *kept.Registry, heap, counted int64) {
+func keepStreams(streams, events int, event []byte) (g *kept.Registry, heap, counted int64) {
 	allocated := func() int64 {
 		runtime.GC()
 		var m runtime.MemStats
@@ -38,22 +40,28 @@ func keepStreams(streams, events int) (g *kept.Registry, heap, counted int64) {
 
 // The bound of the memory is that of what is counted.
 func TestARecordTakesNoMoreThanIsCounted(t *testing.T) {
-	for _, events := range []int{1, 20, 500, 5000} {
-		g, heap, counted := keepStreams(20, events)
-		if heap > counted {
-			t.Errorf("%d events: a record takes %d bytes of memory and counts %d", events, heap/20, counted/20)
+	for size, most := range map[int]int{30: 5200, 200: 5200, 1500: 513, 33_000: 20} {
+		for _, events := range []int{1, 20, 257, 500, 513, 1300, 3500, 5200} {
+			if events > most {
+				continue
+			}
+			g, heap, counted := keepStreams(20, events, eventOf(size))
+			if heap > counted {
+				t.Errorf("%d events of %d bytes: a record takes %d bytes of memory and counts %d", events, size,
+					heap/20, counted/20)
+			}
+			if most := int64(events*(2*size+16) + 4<<10); counted/20 > most {
+				t.Errorf("%d events of %d bytes: %d bytes are counted", events, size, counted/20)
+			}
+			runtime.KeepAlive(g)
 		}
-		if sent := int64(20 * events * len(event)); counted > 2*sent+20*4<<10 {
-			t.Errorf("%d events: %d bytes are counted for %d", events, counted/20, sent/20)
-		}
-		runtime.KeepAlive(g)
 	}
 }
 
 // BenchmarkRecord keeps a stream of 500 events, which is 100 kB. It reports the memory of a kept stream, what is counted
 // for it, and the time for each event.
 func BenchmarkRecord(b *testing.B) {
-	g, heap, counted := keepStreams(100, 500)
+	g, heap, counted := keepStreams(100, 500, event)
 	runtime.KeepAlive(g)
 	one := kept.New(share.New(share.Kept, 1<<30, 1), time.Now)
 	ends := []int{len(event)}

@@ -2,19 +2,26 @@ package kept
 
 import (
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
 
 // Blocks of a record grow from the first size to the second, so that short replies cost little and long ones few
-// allocations.
+// allocations. Go allocates powers of two up to mostBlock, and whole pages beyond, as they are. All other sizes are
+// rounded up to more than what is counted.
 const (
 	firstBlock = 1 << 10
 	mostBlock  = 32 << 10
+	page       = 8 << 10
 )
 
-// endBytes counts the place at which an event ends, with the room that a list has left after it has grown.
-const endBytes = 10
+// What the lists of a record take.
+const (
+	endBytes   = 8  // the place at which an event ends
+	leastEnds  = 8  // places of the first list, which doubles
+	blockBytes = 48 // a block, in a list that may be half empty
+)
 
 // Record is the reply of one request, from its beginning or from the oldest part that is still kept.
 type Record struct {
@@ -75,14 +82,19 @@ func (r *Record) Append(piece []byte, ends []int) {
 		return
 	}
 	last := len(r.blocks) - 1
+	if last > 0 { // a new block begins when the one before it is full
+		before := r.blocks[last-1]
+		n := min(cap(before)-len(before), len(piece))
+		r.blocks[last-1], piece = append(before, piece[:n]...), piece[n:]
+	}
 	r.blocks[last] = append(r.blocks[last], piece...)
 	for _, end := range ends {
 		r.ends = append(r.ends, start+int64(end))
 	}
 }
 
-// reserve makes room for a piece in the last block. If there is none in the registry, the record drops its oldest
-// blocks. reserve returns false if no room is found even then; all blocks are dropped by then.
+// reserve makes room for a piece in the last block or, beyond that, in a new one. If there is none in the registry, the
+// record drops its oldest blocks. reserve returns false if no room is found even then; all blocks are dropped by then.
 func (r *Record) reserve(bytes, ends int) bool {
 	g := r.registry
 	g.mu.Lock()
@@ -90,16 +102,15 @@ func (r *Record) reserve(bytes, ends int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for {
-		need, size := int64(ends)*endBytes, 0
-		if n := len(r.blocks); n == 0 || cap(r.blocks[n-1])-len(r.blocks[n-1]) < bytes {
-			size = firstBlock
-			if n > 0 {
-				size = min(2*cap(r.blocks[n-1]), mostBlock)
-			}
-			size = max(size, bytes)
-			need += int64(size)
+		places, size := r.grow(ends), r.nextBlock(bytes)
+		need := (places - cap(r.ends)) * endBytes
+		if size > 0 {
+			need += size + blockBytes
 		}
-		if r.size-r.base+int64(bytes) <= MaxReply && r.take(need) {
+		if r.size-r.base+int64(bytes) <= MaxReply && r.take(int64(need)) {
+			if places > cap(r.ends) {
+				r.ends = append(make([]int64, 0, places), r.ends...)
+			}
 			if size > 0 {
 				r.blocks = append(r.blocks, make([]byte, 0, size))
 			}
@@ -110,6 +121,34 @@ func (r *Record) reserve(bytes, ends int) bool {
 		}
 		r.drop()
 	}
+}
+
+// grow returns how many places the list of ends must have for more of them.
+func (r *Record) grow(more int) int {
+	places := cap(r.ends)
+	for places < len(r.ends)+more {
+		places = max(2*places, leastEnds)
+	}
+	return places
+}
+
+// nextBlock returns the size of the block that is added for a piece, or 0 if the last block has room for it.
+func (r *Record) nextBlock(piece int) int {
+	size := firstBlock
+	if n := len(r.blocks); n > 0 {
+		last := r.blocks[n-1]
+		if piece -= cap(last) - len(last); piece <= 0 {
+			return 0
+		}
+		size = min(2*cap(last), mostBlock)
+	}
+	for size < min(piece, mostBlock) {
+		size *= 2
+	}
+	if size < piece {
+		size = (piece + page - 1) / page * page
+	}
+	return size
 }
 
 // take claims bytes for the record. registry.mu and r.mu must be held. Records that have ended may be locked to make
@@ -124,7 +163,7 @@ func (r *Record) take(n int64) bool {
 
 // drop removes the oldest block. registry.mu and r.mu must be held.
 func (r *Record) drop() {
-	freed := int64(cap(r.blocks[0]))
+	freed := int64(cap(r.blocks[0])) + blockBytes
 	r.base += int64(len(r.blocks[0]))
 	r.blocks[0] = nil
 	r.blocks = r.blocks[1:]
@@ -134,8 +173,11 @@ func (r *Record) drop() {
 	}
 	if gone > 0 {
 		r.dropped, r.droppedEnd = r.dropped+int64(gone), r.ends[gone-1]
-		r.ends = r.ends[gone:]
-		freed += int64(gone) * endBytes
+		r.ends = slices.Delete(r.ends, 0, gone) // the list keeps its places, which stay counted
+	}
+	if len(r.blocks) == 0 {
+		freed += int64(cap(r.ends)) * endBytes
+		r.blocks, r.ends = nil, nil
 	}
 	r.held -= freed
 	r.registry.pool.Give(string(r.request.Owner), freed)
