@@ -158,6 +158,19 @@ var vendorErrors = []vendorError{
 		body: says(anthropicSays, "not_found_error", "", "model: m")},
 	{vendor: "google model", shape: dialoguetest.Gemini, status: 404, want: 404, code: "model_not_found",
 		body: says(googleSays, "NOT_FOUND", "404", "models/m is not found for API version v1beta")},
+	{vendor: "vllm model", shape: dialoguetest.Chat, status: 404, want: 404, code: "model_not_found",
+		body: says(openaiSays, "NotFoundError", "404", "The model `m` does not exist.")},
+	{vendor: "ollama model", shape: dialoguetest.Chat, status: 404, want: 404, code: "model_not_found",
+		body: says(openaiSays, "api_error", "", `model 'm' not found, try pulling it first`)},
+	{vendor: "fireworks model", shape: dialoguetest.Chat, status: 404, want: 404, code: "model_not_found",
+		body: says(openaiSays, "error", "NOT_FOUND", "Model not found, inaccessible, and/or not deployed")},
+	// Another thing is not there, though the text has the word.
+	{vendor: "openai item", shape: dialoguetest.Responses, status: 404, want: 404, code: "item_not_found",
+		body: says(openaiSays, "invalid_request_error", "item_not_found", "Model 'm' not found for item 'rs_1'.")},
+	{vendor: "anthropic file", shape: dialoguetest.Messages, status: 404, want: 404,
+		body: says(anthropicSays, "not_found_error", "", "File not found: file_model_card")},
+	{vendor: "a proxy's item", shape: dialoguetest.Responses, status: 404, want: 404,
+		body: says(openaiSays, "invalid_request_error", "", "Item 'rs_1' not found. Received Model Group=m")},
 	// Errors in the forms of other servers, and of none.
 	{vendor: "google list", shape: dialoguetest.Gemini, status: 400, want: 400, code: "context_length_exceeded",
 		body: "[" + says(googleSays, "INVALID_ARGUMENT", "400", "The input token count (9) exceeds the maximum number of "+

@@ -62,8 +62,16 @@ var meanings = []struct {
 	{busy,
 		[]string{"server_is_overloaded", "slow_down", "overloaded_error", "engine_overloaded_error", "unavailable"},
 		[]string{"overloaded"}},
-	{noModel, []string{"model_not_found"}, []string{"model"}},
+	{noModel, []string{"model_not_found"}, nil},
 }
+
+// missingModel finds the texts about a missing model of vendors that have no code for it. The mere word is not enough,
+// because proxies add the name of the model to each error, also to those about items and files.
+var missingModel = regexp.MustCompile("^models?: |(?:^|[^/\\w])models?(?:[ :/]+[`'\"]?[^\\s`'\"]+[`'\"]?)? " +
+	`(?:(?:is|was|could|does|do) )?not\b|(?:unknown|no such|find(?: the)?|access(?: the)?) models?\b`)
+
+// plainCodes say no more of a refusal than its status does.
+var plainCodes = []string{"", "404", "not_found", "not_found_error", "notfounderror"}
 
 // refusals are the statuses with which vendors refuse a request for one of the meanings.
 var refusals = map[meaning][]int{
@@ -86,6 +94,10 @@ func meaningOf(status int, e *dialogue.Error) meaning {
 		}
 	}
 	switch status {
+	case http.StatusNotFound:
+		if slices.Contains(plainCodes, code) && missingModel.MatchString(text) {
+			return noModel
+		}
 	case http.StatusTooManyRequests:
 		return rateLimited
 	case http.StatusRequestEntityTooLarge:
