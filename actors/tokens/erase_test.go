@@ -1,10 +1,14 @@
 package tokens_test
 
 import (
+	"encoding/json"
 	"errors"
+	"net/netip"
+	"strings"
 	"testing"
 
 	"stagedoor/actors/tokens"
+	"stagedoor/state"
 	"stagedoor/state/identity"
 )
 
@@ -71,5 +75,45 @@ func TestErasingAUserLeavesTheNameAlone(t *testing.T) {
 	if _, _, err := b.Login(ctx, tokens.Login{Username: "anna", Password: secretWord, From: home}); !errors.Is(err,
 		tokens.ErrLogin) {
 		t.Errorf("signing in: %v", err)
+	}
+}
+
+func TestErasingAUserWritesNothingErasedIntoTheAuditLog(t *testing.T) {
+	b := newBench(t, tokens.Config{})
+	u := b.signUp(t, "anna")
+	_, key, err := b.CreateKey(ctx, tokens.NewKey{User: u.ID, Name: "Rue X 5"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	networks := []netip.Prefix{netip.MustParsePrefix("203.0.113.7/32")}
+	if _, err := b.UpdateKey(ctx, key.ID, tokens.KeyChange{AllowIPs: &networks}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := b.RegisterApp(ctx,
+		tokens.NewApp{Owner: u.ID, Name: "App", Description: "by Anna Smith", RedirectURI: callback}); err != nil {
+		t.Fatal(err)
+	}
+	log := func() (all []state.AuditRecord) {
+		for r, err := range b.state.AuditLog(ctx, state.AuditQuery{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, r)
+		}
+		return all
+	}
+	before := len(log())
+	if _, err := b.EraseUser(ctx, u.ID); err != nil {
+		t.Fatal(err)
+	}
+	all := log()
+	text, err := json.Marshal(all[:len(all)-before])
+	if err != nil || !strings.Contains(string(text), "allowed_networks") {
+		t.Fatalf("%s, %v", text, err)
+	}
+	for _, erased := range []string{"Rue X 5", "203.0.113.7", "Anna Smith"} {
+		if strings.Contains(string(text), erased) {
+			t.Errorf("the records have %q: %s", erased, text)
+		}
 	}
 }

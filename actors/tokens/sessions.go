@@ -69,7 +69,11 @@ func (c *Client) recordFailure(ctx context.Context, u *identity.User, refusal er
 	if u.ID != 0 {
 		target.ID = strconv.FormatInt(u.ID, 10)
 	}
-	if err := identity.RecordFailedSignIn(ctx, c.state, target, refusal.Error()); err != nil {
+	kind := identity.WrongPassword
+	if errors.Is(refusal, ErrCode) {
+		kind = identity.WrongCode
+	}
+	if err := identity.RecordFailedSignIn(ctx, c.state, kind, target, refusal.Error()); err != nil {
 		c.system.Logger().Warn("the audit log lacks a failed login", "cause", err)
 	}
 }

@@ -103,7 +103,8 @@ func (g *Guard) checkToken(r *http.Request) *dialogue.Error {
 	ctx := r.Context()
 	ctx = state.WithActor(ctx, state.ActorOf(ctx).As(state.ActorVisitor, ""))
 	// The request is refused in any case, so that an error of the store is no reason to answer otherwise.
-	_ = identity.RecordFailedSignIn(ctx, g.state, state.Target{Kind: "admin_token"}, "wrong token")
+	_ = identity.RecordFailedSignIn(ctx, g.state, identity.WrongAdminToken, state.Target{Kind: "admin_token"},
+		"wrong token")
 	return unauthorized("invalid_admin_token", "wrong admin token; gateway keys are not accepted here")
 }
 

@@ -15,7 +15,7 @@ type Access struct {
 	state   *state.State
 	keys    keyring
 	roster  roster
-	failed  failedSignIns
+	failed  [failureKinds]failedSignIns
 	version atomic.Uint64
 	changed atomic.Pointer[chan struct{}] // closed by the next change of version
 }

@@ -58,8 +58,8 @@ var apps = state.Table[App]{
 	Audit: &state.Audit[App]{Kind: "app", Describe: func(v state.View, a *App) (state.Target, state.Fields) {
 		u, _ := FindUser(v, a.Owner)
 		return state.Target{ID: strconv.FormatInt(a.ID, 10), Name: a.Name}, state.Fields{"name": a.Name,
-			"description": a.Description, "owner": u.Username, "redirect_uri": a.RedirectURI, "disabled": a.Disabled,
-			"secret": state.Hidden(a.Secret[:]), "previous_secret_until": a.PreviousUntil}
+			"description": state.Hidden(a.Description), "owner": u.Username, "redirect_uri": a.RedirectURI,
+			"disabled": a.Disabled, "secret": state.Hidden(a.Secret[:]), "previous_secret_until": a.PreviousUntil}
 	}},
 	Indexes: map[string]state.Index[App]{
 		byClient:     {Unique: true, Key: func(a *App) []byte { return state.TextKey(a.ClientID) }},

@@ -9,11 +9,23 @@ import (
 	"stagedoor/state"
 )
 
-// failedSignIns counts the failed sign-ins of the current hour: the hour since 1970 in the upper half, the count in the
-// lower one.
+// FailureKind is a kind of failed sign-in. Each is counted alone, so that strangers, who can guess passwords and tokens
+// as often as they like, do not use up the records of wrong codes, for which a guesser knows the password already.
+type FailureKind int
+
+// The values of FailureKind.
+const (
+	WrongPassword FailureKind = iota
+	WrongCode
+	WrongAdminToken
+	failureKinds
+)
+
+// failedSignIns counts the failed sign-ins of one kind in the current hour: the hour since 1970 in the upper half, the
+// count in the lower one.
 type failedSignIns struct{ atomic.Uint64 }
 
-// eachFailure is the number of failed sign-ins in an hour that are recorded one by one.
+// eachFailure is the number of failed sign-ins of a kind in an hour that are recorded one by one.
 const eachFailure = 32
 
 // next counts a failure and reports whether it is recorded. Beyond the first eachFailure of an hour only those are
@@ -33,10 +45,11 @@ func (f *failedSignIns) next(now time.Time) (n uint32, recorded bool) {
 	}
 }
 
-// RecordFailedSignIn writes a failed sign-in to the audit log, or only counts it if there were many in this hour. Each
-// node counts for itself.
-func RecordFailedSignIn(ctx context.Context, s *state.State, target state.Target, reason string) error {
-	n, recorded := AccessOf(s).failed.next(s.Now())
+// RecordFailedSignIn writes a failed sign-in to the audit log, or only counts it if there were many of its kind in this
+// hour. Each node counts for itself.
+func RecordFailedSignIn(ctx context.Context, s *state.State, kind FailureKind, target state.Target,
+	reason string) error {
+	n, recorded := AccessOf(s).failed[kind].next(s.Now())
 	if !recorded {
 		return nil
 	}

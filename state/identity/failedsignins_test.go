@@ -1,8 +1,8 @@
 package identity_test
 
 import (
-	"context"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -11,17 +11,22 @@ import (
 	"stagedoor/state/journal"
 )
 
+func fail(t *testing.T, s *state.State, kind identity.FailureKind) {
+	t.Helper()
+	ctx := state.WithActor(t.Context(), state.Actor{Kind: state.ActorVisitor, Address: "192.0.2.1"})
+	if err := identity.RecordFailedSignIn(ctx, s, kind, state.Target{Kind: "user"}, fmt.Sprint(kind)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A day of guessing at full speed leaves little more than a thousand records, and the log still shows how often.
 func TestFailedSignInsCannotFillTheAuditLog(t *testing.T) {
 	clock := newClock()
 	s := open(t, journal.NewMemory(), clock.Now)
 	const hours, each = 24, 1000
-	ctx := state.WithActor(context.Background(), state.Actor{Kind: state.ActorVisitor, Address: "192.0.2.1"})
 	for range hours {
 		for range each {
-			if err := identity.RecordFailedSignIn(ctx, s, state.Target{Kind: "user"}, "wrong"); err != nil {
-				t.Fatal(err)
-			}
+			fail(t, s, identity.WrongPassword)
 		}
 		clock.Add(time.Hour)
 	}
@@ -39,5 +44,27 @@ func TestFailedSignInsCannotFillTheAuditLog(t *testing.T) {
 	}
 	if n != hours*(32+4) { // 64, 128, 256 and 512
 		t.Errorf("%d records of %d failures", n, hours*each)
+	}
+}
+
+func TestWrongPasswordsHideNeitherWrongCodesNorWrongAdminTokens(t *testing.T) {
+	s := open(t, journal.NewMemory(), newClock().Now)
+	for range 40 {
+		fail(t, s, identity.WrongPassword)
+	}
+	fail(t, s, identity.WrongCode)
+	fail(t, s, identity.WrongAdminToken)
+	counts := map[string]int{}
+	for r, err := range s.AuditLog(t.Context(), state.AuditQuery{Action: "sign_in.fail"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, reason := r.Changes[1].Texts()
+		counts[reason]++
+	}
+	want := map[string]int{fmt.Sprint(identity.WrongPassword): 32, fmt.Sprint(identity.WrongCode): 1,
+		fmt.Sprint(identity.WrongAdminToken): 1}
+	if !maps.Equal(counts, want) {
+		t.Errorf("records by kind: %v, want %v", counts, want)
 	}
 }

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -158,10 +159,15 @@ var keys = state.Table[Key]{
 		if k.Previous != nil {
 			until = k.Previous.Until
 		}
-		return state.Target{Name: k.Name}, state.Fields{"previous_secret_until": until, "name": k.Name, "user": k.User,
-			"scopes": k.Scopes,
-			"models": k.Models, "rpm": k.Limits.RPM, "tpm": k.Limits.TPM, "concurrency": k.Limits.Concurrency,
-			"budget": k.Budget, "budget_window": k.Window, "allow_ips": k.AllowIPs, "on_disconnect": k.OnDisconnect,
+		allowed, _ := json.Marshal(k.AllowIPs) // networks are always texts
+		if len(k.AllowIPs) == 0 {
+			allowed = nil
+		}
+		// The name and the networks are hidden: they can be of a person, and the command that erases them is recorded.
+		return state.Target{Name: k.Name}, state.Fields{"previous_secret_until": until, "name": state.Hidden(k.Name),
+			"user": k.User, "scopes": k.Scopes, "models": k.Models, "rpm": k.Limits.RPM, "tpm": k.Limits.TPM,
+			"concurrency": k.Limits.Concurrency, "budget": k.Budget, "budget_window": k.Window,
+			"allow_ips": state.Hidden(allowed), "allowed_networks": len(k.AllowIPs), "on_disconnect": k.OnDisconnect,
 			"enabled": k.Enabled, "disabled_by": k.DisabledBy, "expires": k.Expires, "revoked": k.Revoked,
 			"secret": state.Hidden(k.Hash[:])}
 	}},

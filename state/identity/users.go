@@ -85,8 +85,13 @@ var users = state.Table[User]{
 		f := state.Fields{"username": u.Username, "email": state.Hidden(u.Email), "admin": u.Admin, "group": g.Name,
 			"password": state.Hidden(u.Password), "active": u.Active(), "session_epoch": u.Epoch, "erased": u.Erased,
 			"second_factor": u.SecondFactor != nil}
-		if u.SecondFactor != nil {
-			f["recovery_codes"] = len(u.SecondFactor.Recovery)
+		if factor := u.SecondFactor; factor != nil {
+			var hashes strings.Builder // so that replacing all codes is seen, and not their number only
+			for _, h := range factor.Recovery {
+				hashes.Write(h[:])
+			}
+			f["recovery_codes"], f["recovery"] = len(factor.Recovery), state.Hidden(hashes.String())
+			f["second_factor_secret"] = state.Hidden(factor.Secret)
 		}
 		u.Ceiling.describe(f)
 		return state.Target{ID: strconv.FormatInt(u.ID, 10), Name: u.Username}, f
