@@ -94,8 +94,8 @@ func spendCode(f *identity.SecondFactor, code string, now time.Time) (*identity.
 	return used, nil
 }
 
-// withCode uses a code of a user, and runs then in the same command. Guesses are limited for each user: only a person
-// who knows the password comes so far, so that no stranger can lock the user out.
+// withCode uses a code of a user, and runs then in the same command, which is recorded as the user's. Guesses are
+// limited for each user: only a person who knows the password comes so far, so that no stranger can lock the user out.
 func withCode[T any](ctx context.Context, c *Client, user int64, code string,
 	then func(*state.Tx, identity.User) (T, error)) (T, error) {
 	var none T
@@ -114,6 +114,7 @@ func withCode[T any](ctx context.Context, c *Client, user int64, code string,
 		if u.SecondFactor, err = spendCode(u.SecondFactor, code, tx.Now()); err != nil {
 			return none, err
 		}
+		actAsUser(tx, &u)
 		return then(tx, u)
 	})
 	switch {
@@ -147,9 +148,10 @@ func (c *Client) FinishLogin(ctx context.Context, h Halfway, code string,
 }
 
 // EnableSecondFactor stores the secret of a user's second factor and returns recovery codes, which cannot be read
-// later. code shows that the user's device has the secret. It returns ErrCode, ErrExists if the user has a second
-// factor, and ErrNotFound.
-func (c *Client) EnableSecondFactor(ctx context.Context, user int64, secret []byte,
+// later. code shows that the user's device has the secret. All sessions of the user but the one with the id session
+// end in the same command, because they were opened with the password alone. It returns ErrCode, ErrExists if the user
+// has a second factor, and ErrNotFound.
+func (c *Client) EnableSecondFactor(ctx context.Context, user int64, session string, secret []byte,
 	code string) (recovery []string, err error) {
 	recovery, hashes, err := c.newRecovery()
 	if err != nil {
@@ -168,6 +170,11 @@ func (c *Client) EnableSecondFactor(ctx context.Context, user int64, secret []by
 			return err
 		}
 		u.SecondFactor = f
+		for _, s := range identity.ListSessions(tx.View(), user) {
+			if s.ID != session {
+				identity.RemoveSession(tx, s.ID)
+			}
+		}
 		return identity.PutUser(tx, u)
 	})
 	if err != nil {

@@ -34,7 +34,7 @@ func enrolled(t *testing.T) (*bench, tokens.User, []string) {
 	t.Helper()
 	b := newBench(t, tokens.Config{})
 	u := b.signUp(t, "grace")
-	recovery, err := b.EnableSecondFactor(ctx, u.ID, factor, tokens.CodeAt(factor, b.clock.Now()))
+	recovery, err := b.EnableSecondFactor(ctx, u.ID, "", factor, tokens.CodeAt(factor, b.clock.Now()))
 	if err != nil || len(recovery) != 10 {
 		t.Fatal(recovery, err)
 	}
@@ -122,14 +122,14 @@ func TestGuessesOfCodesAreLimitedForEachUser(t *testing.T) {
 func TestASecondFactorIsEnabledWithACodeOnly(t *testing.T) {
 	b := newBench(t, tokens.Config{})
 	u := b.signUp(t, "grace")
-	if _, err := b.EnableSecondFactor(ctx, u.ID, factor, "123456"); !errors.Is(err, tokens.ErrCode) {
+	if _, err := b.EnableSecondFactor(ctx, u.ID, "", factor, "123456"); !errors.Is(err, tokens.ErrCode) {
 		t.Errorf("a wrong code: %v", err)
 	}
 	code := tokens.CodeAt(factor, b.clock.Now())
-	if _, err := b.EnableSecondFactor(ctx, u.ID, factor, code); err != nil {
+	if _, err := b.EnableSecondFactor(ctx, u.ID, "", factor, code); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.EnableSecondFactor(ctx, u.ID, factor, code); !errors.Is(err, tokens.ErrExists) {
+	if _, err := b.EnableSecondFactor(ctx, u.ID, "", factor, code); !errors.Is(err, tokens.ErrExists) {
 		t.Errorf("again: %v", err)
 	}
 	kept, _ := identity.FindUser(b.state.View(), u.ID)

@@ -595,7 +595,7 @@ func TestRedirectKeepsTheQueryOfTheRegisteredAddress(t *testing.T) {
 func TestAnAppGetsNoCodeBeforeTheSecondFactor(t *testing.T) {
 	s := start(t, nil)
 	secret := []byte("12345678901234567890")
-	recovery, err := s.registry.EnableSecondFactor(t.Context(), s.user.ID, secret,
+	recovery, err := s.registry.EnableSecondFactor(t.Context(), s.user.ID, "", secret,
 		tokens.CodeAt(secret, time.Now()))
 	if err != nil {
 		t.Fatal(err)

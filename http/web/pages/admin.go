@@ -80,6 +80,7 @@ type OneUser struct {
 	Groups           []GroupChoice
 	Sessions         []Session
 	Self             bool // the user is the administrator who looks at the page
+	WantsCode        bool // the administrator who looks at the page has a second factor
 }
 
 func (u *OneUser) frame() frame { return u.plotted(placeUsers, "user.html", u.User.Username) }

@@ -91,7 +91,7 @@ func TestEveryPageIsDrawn(t *testing.T) {
 			GroupPath: "/admin/groups/1", Ceiling: CeilingEntry{Models: "<b>"}, Usage: usage},
 		"one user": &OneUser{Desk: desk, User: User{Username: "<b>", Active: true, Admin: true}, Keys: []Key{key},
 			Groups: []GroupChoice{{1, "<b>", true}}, Sessions: []Session{{Browser: "<b>", Address: "<b>"}},
-			Usage: usage}, "no users": &Users{Desk: desk},
+			Usage: usage, WantsCode: true}, "no users": &Users{Desk: desk},
 		"first": &First{Address: "http://a", Key: "sd-1", Models: []string{"<b>"},
 			Clients: ClientSettings("http://a<b>", "<b>", "<b>"), Answer: "<b>", Problem: "<b>"},
 		"chat":    &Chat{Desk: desk, FormToken: "t", Address: "http://a<b>", Models: named},

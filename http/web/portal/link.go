@@ -104,6 +104,13 @@ func (p *Portal) useLink(w http.ResponseWriter, r *http.Request) {
 		p.write(w, r, status, view)
 		return
 	}
+	if v.Session.ID != "" {
+		// The link has ended the session of this browser. What follows must not be bound to it.
+		if v, err = p.options.Browser.SignOut(w, r); err != nil {
+			p.busy(w, r, err)
+			return
+		}
+	}
 	next := pathAccount
 	if u.Admin {
 		next = pathAdmin

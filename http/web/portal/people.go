@@ -128,10 +128,11 @@ func (rc *requestContext) endUserSessions() {
 	})
 }
 
-// makeResetLink shows a link with which a user chooses a new password, once.
+// makeResetLink shows a link with which another user chooses a new password, once. The link is worth what the user's
+// password is, so that a stolen session must not suffice for it.
 func (rc *requestContext) makeResetLink() {
-	u, ok := rc.subject()
-	if !ok {
+	u, ok := rc.another("make a link for")
+	if !ok || !rc.confirmed(u) {
 		return
 	}
 	secret, _, err := rc.options.Registry.ResetLink(rc.r.Context(), u.ID, rc.user.Username)
@@ -151,10 +152,13 @@ func (rc *requestContext) userAgain(u tokens.User, status int, problem string) {
 	rc.showUser(u, status, func(view *pages.OneUser) { view.Problem = problem })
 }
 
-// confirmed reports whether the form has the password of the administrator who sent it, and shows the page of u again
-// if it has not. Changes for which a stolen session must not suffice want it.
+// confirmed reports whether the form has the password of the administrator who sent it, and a code if the administrator
+// has a second factor. It shows the page of u again if not. Changes for which a stolen session must not suffice use it.
 func (rc *requestContext) confirmed(u tokens.User) bool {
 	err := rc.options.Registry.Confirm(rc.r.Context(), rc.ownLogin(rc.form.Get("password")))
+	if err == nil {
+		err = rc.options.Registry.ConfirmCode(rc.r.Context(), rc.user.ID, rc.form.Get("code"))
+	}
 	switch {
 	case err == nil:
 		return true

@@ -89,7 +89,7 @@ func TestAdministratorChangesAUser(t *testing.T) {
 		t.Errorf("the session goes on: %d", res.StatusCode)
 	}
 	root.get(path)
-	root.expect(root.post(path+"/link"), http.StatusOK, "A link for anna")
+	root.expect(root.post(path+"/link", "password", password), http.StatusOK, "A link for anna")
 	link := shownLink.FindStringSubmatch(root.page)
 	root.get(path)
 	root.sentTo(root.post(path+"/sessions/end"), path+"?done=sessions_ended")
@@ -97,7 +97,7 @@ func TestAdministratorChangesAUser(t *testing.T) {
 	v.expect(v.get(link[1]), http.StatusForbidden, "does not work any more")
 	own := fmt.Sprintf("/admin/users/%d", h.root.ID)
 	root.get(own)
-	for _, action := range []string{"/role", "/erase"} {
+	for _, action := range []string{"/role", "/erase", "/link"} {
 		root.expect(root.post(own+action, "password", password, "username", "root"), http.StatusUnprocessableEntity,
 			"yourself")
 	}
@@ -112,6 +112,10 @@ func TestAStolenSessionOfAnAdministratorMakesNoOtherAndErasesNoUser(t *testing.T
 		"Your own password is wrong")
 	root.expect(root.post(path+"/erase", "username", "anna", "password", "guess"), http.StatusForbidden,
 		"Your own password is wrong")
+	root.expect(root.post(path+"/link", "password", "guess"), http.StatusForbidden, "Your own password is wrong")
+	own := fmt.Sprintf("/admin/users/%d", h.root.ID)
+	root.expect(root.post(own+"/link"), http.StatusUnprocessableEntity, "yourself")
+	root.get(path)
 	root.expect(root.post(path+"/erase", "username", "ann", "password", password), http.StatusUnprocessableEntity,
 		"Type the username")
 	if u, err := h.registry.User(h.anna.ID); err != nil || u.Admin || !u.Erased.IsZero() {
@@ -129,6 +133,25 @@ func TestAStolenSessionOfAnAdministratorMakesNoOtherAndErasesNoUser(t *testing.T
 		root.post(path+"/role", "role", "user", "password", "guess")
 	}
 	root.expect(root.post(path+"/role", "role", "user", "password", password), http.StatusTooManyRequests, "Too many")
+}
+
+func TestAnAdministratorWithASecondFactorConfirmsWithACodeToo(t *testing.T) {
+	h := newFixture(t)
+	root := h.signedIn("root")
+	_, recovery := root.enrol()
+	path := fmt.Sprintf("/admin/users/%d", h.anna.ID)
+	root.expect(root.get(path), http.StatusOK, `id="role-code" name="code"`)
+	forms := map[string][]string{"/role": {"role", "admin"}, "/erase": {"username", "anna"}, "/link": nil,
+		"/second-factor/off": nil}
+	for action, fields := range forms {
+		root.expect(root.post(path+action, append(fields, "password", password)...), http.StatusForbidden,
+			"The code is wrong")
+	}
+	if u, err := h.registry.User(h.anna.ID); err != nil || u.Admin || !u.Erased.IsZero() {
+		t.Fatalf("%+v, %v", u, err)
+	}
+	root.sentTo(root.post(path+"/role", "role", "admin", "password", password, "code", recovery[0]),
+		path+"?done=role_changed")
 }
 
 func TestSessionsShowTheirDeviceAndAddress(t *testing.T) {

@@ -264,7 +264,7 @@ func (p *Portal) enter(w http.ResponseWriter, r *http.Request) (*requestContext,
 	case err != nil:
 		p.busy(w, r, err)
 		return nil, false
-	case visitor.MustEnrol() && r.URL.Path != browser.PathSecondFactor:
+	case visitor.MustEnrol() && r.URL.Path != browser.PathSecondFactor && r.URL.Path != "/signout":
 		seeOther(w, browser.PathSecondFactor)
 		return nil, false
 	case !visitor.SignedIn() && !visitor.MustEnrol():

@@ -64,7 +64,8 @@ func (rc *requestContext) enableSecondFactor() {
 	}
 	var codes []string
 	if err == nil {
-		codes, err = rc.options.Registry.EnableSecondFactor(rc.r.Context(), rc.user.ID, secret, rc.form.Get("code"))
+		codes, err = rc.options.Registry.EnableSecondFactor(rc.r.Context(), rc.user.ID, rc.visitor.Session.ID, secret,
+			rc.form.Get("code"))
 	}
 	switch {
 	case errors.Is(err, tokens.ErrExists):

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"stagedoor/actors/tokens"
+	"stagedoor/state"
 )
 
 var (
@@ -89,6 +91,11 @@ func TestARoleThatNeedsASecondFactorOpensNothingBefore(t *testing.T) {
 	for _, path := range []string{"/account", "/admin/users", "/account/security", "/chat", "/signin", "/requests"} {
 		root.sentTo(root.get(path), "/account/second-factor")
 	}
+	leaving := h.visitor()
+	leaving.get("/signin")
+	leaving.post("/signin", "username", "root", "password", password)
+	leaving.expect(leaving.get("/account/second-factor"), http.StatusOK, "Sign out")
+	leaving.sentTo(leaving.post("/signout"), "/signin?done=signed_out")
 	root.get("/account/second-factor")
 	root.sentTo(root.post("/admin/users", "username", "eve"), "/account/second-factor")
 	if res := root.get("/live"); strings.Contains(root.page, "root") {
@@ -110,6 +117,60 @@ func TestARoleThatNeedsASecondFactorOpensNothingBefore(t *testing.T) {
 	h.signedIn("root")
 }
 
+// A thief who knows the password waits until the user sets the second factor up.
+func TestSettingUpASecondFactorEndsTheOtherSessions(t *testing.T) {
+	h := newFixture(t)
+	h.demanded = true
+	thief, root := h.visitor(), h.visitor()
+	for _, v := range []*visitor{thief, root} {
+		v.get("/signin")
+		v.post("/signin", "username", "root", "password", password)
+	}
+	root.enrol()
+	if res := thief.get("/admin/users"); !strings.HasPrefix(res.Header.Get("Location"), "/signin") {
+		t.Errorf("the session of the password alone gets %d, %s", res.StatusCode, res.Header.Get("Location"))
+	}
+	root.expect(root.get("/admin/users"), http.StatusOK, "anna")
+}
+
+func TestAUserWithASecondFactorIsNamedInTheAuditLog(t *testing.T) {
+	h := newFixture(t)
+	anna := h.signedIn("anna")
+	_, recovery := anna.enrol()
+	v := h.visitor()
+	v.get("/signin")
+	v.post("/signin", "username", "anna", "password", password)
+	v.sentTo(v.post("/signin", "halfway", find(halfway, v.page), "code", recovery[0]), "/account")
+	var actions []string
+	for _, r := range h.audited(state.AuditQuery{})[:2] {
+		actions = append(actions, r.Action)
+		if r.Actor.Kind != state.ActorUser || r.Actor.Address != "192.0.2.1" {
+			t.Errorf("%s has the actor %+v", r.Action, r.Actor)
+		}
+	}
+	if slices.Sort(actions); !slices.Equal(actions, []string{"sign_in", "user.change"}) {
+		t.Errorf("got %q", actions)
+	}
+}
+
+func TestReplacingAllRecoveryCodesIsAudited(t *testing.T) {
+	h := newFixture(t)
+	anna := h.signedIn("anna")
+	key, _ := anna.enrol()
+	secret, err := base32.StdEncoding.DecodeString(strings.ReplaceAll(key, " ", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	anna.get("/account/security")
+	before := len(h.audited(state.AuditQuery{}))
+	anna.expect(anna.post("/account/second-factor/codes", "code",
+		tokens.CodeAt(secret, time.Now().Add(30*time.Second))), http.StatusOK, "Your recovery codes")
+	all := h.audited(state.AuditQuery{})
+	if len(all) != before+1 || len(all[0].Changes) != 1 || all[0].Changes[0].Field != "recovery" {
+		t.Errorf("%d records after %d: %+v", len(all), before, all[0])
+	}
+}
+
 func TestALinkForAPasswordDoesNotReplaceTheSecondFactor(t *testing.T) {
 	h := newFixture(t)
 	anna := h.signedIn("anna")
@@ -121,6 +182,15 @@ func TestALinkForAPasswordDoesNotReplaceTheSecondFactor(t *testing.T) {
 	if res := v.get("/account"); res.StatusCode != http.StatusSeeOther {
 		t.Errorf("the link alone signs in: %d", res.StatusCode)
 	}
+}
+
+func TestALinkForAPasswordWorksWhereTheUserIsSignedIn(t *testing.T) {
+	h := newFixture(t)
+	anna := h.signedIn("anna")
+	_, recovery := anna.enrol()
+	anna.get(h.visitor().link(h.registry.ResetLink(t.Context(), h.anna.ID, "root")))
+	anna.expect(anna.post("/signin/link", "new", chosen, "again", chosen), http.StatusOK, "authenticator app")
+	anna.sentTo(anna.post("/signin", "halfway", find(halfway, anna.page), "code", recovery[0]), "/account")
 }
 
 func TestAUserDeletesTheOwnAccountWithPasswordAndCodeOnly(t *testing.T) {

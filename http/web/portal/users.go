@@ -175,7 +175,7 @@ func (rc *requestContext) showUser(u tokens.User, status int, fill func(*pages.O
 	if g, ok := identity.FindGroup(rc.options.State.View(), kept.Group); ok {
 		view.Group, view.GroupPath = g.Name, pathGroup(g.ID)
 	}
-	view.Groups, view.Self = rc.groupChoices(kept.Group), u.ID == rc.user.ID
+	view.Groups, view.Self, view.WantsCode = rc.groupChoices(kept.Group), u.ID == rc.user.ID, rc.user.SecondFactor
 	view.Sessions = rc.sessionLines(u.ID)
 	fill(view)
 	rc.show(status, view)
