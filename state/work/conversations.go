@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -168,21 +169,46 @@ func FindConversation(v state.View, id string, owner state.Owner) (Conversation,
 	return r.Rec, nil
 }
 
-// LatestConversations returns at most limit conversations of an owner, newest first: those that come after the
-// conversation with the id after, or all if that is "" or the id of none.
-func LatestConversations(v state.View, owner state.Owner, after string, limit int) (latest []Conversation) {
-	begin, found := append(state.TextKey(string(owner)), 0xff), true
-	if c, err := FindConversation(v, after, owner); err == nil {
-		begin, found = append(createdBy(owner, c.Created), 0xff), false // others may have been created at that moment
+// Place is the place of a conversation among those of its owner. It stays valid when the conversation is deleted.
+type Place struct {
+	created time.Time
+	id      string
+}
+
+// Place returns the place of the conversation.
+func (c *Conversation) Place() Place { return Place{c.Created, c.ID} }
+
+// String returns the place as a text that ParsePlace reads.
+func (p Place) String() string { return strconv.FormatInt(p.created.UnixNano(), 10) + "." + p.id }
+
+// ParsePlace reads a place. The text "" is the one before the newest conversation.
+func ParsePlace(text string) (p Place, err error) {
+	if text == "" {
+		return p, nil
+	}
+	created, id, _ := strings.Cut(text, ".")
+	nanos, err := strconv.ParseInt(created, 10, 64)
+	if err != nil || state.CheckID(id) != nil {
+		return p, fmt.Errorf("%w: not a place in a list of conversations", state.ErrInvalid)
+	}
+	return Place{time.Unix(0, nanos), id}, nil
+}
+
+// LatestConversations returns at most limit conversations of an owner, newest first: those that come after a place, or
+// all if that is the zero value.
+func LatestConversations(v state.View, owner state.Owner, after Place, limit int) (latest []Conversation) {
+	begin := append(state.TextKey(string(owner)), 0xff)
+	if after.id != "" {
+		begin = append(createdBy(owner, after.created), 0xff)
 	}
 	conversations.Back(v, byOwner, begin, func(r *state.Row[Conversation]) bool {
-		switch {
-		case len(latest) == limit || r.Rec.Owner != owner:
+		if len(latest) == limit || r.Rec.Owner != owner {
 			return false
-		case found:
+		}
+		// Those of one moment are in the order of their ids.
+		if after.id == "" || !r.Rec.Created.Equal(after.created) || r.Rec.ID < after.id {
 			latest = append(latest, r.Rec)
 		}
-		found = found || r.Rec.ID == after
 		return true
 	})
 	return latest

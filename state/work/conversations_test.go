@@ -172,15 +172,16 @@ func TestAConversationOfAnotherOwnerDoesNotExist(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if got := work.LatestConversations(s.View(), other, "", 10); len(got) != 0 {
+	if got := work.LatestConversations(s.View(), other, work.Place{}, 10); len(got) != 0 {
 		t.Errorf("listed: %v", got)
 	}
-	if got := work.LatestConversations(s.View(), me, "", 10); len(got) != 1 {
+	if got := work.LatestConversations(s.View(), me, work.Place{}, 10); len(got) != 1 {
 		t.Errorf("its owner: %v", got)
 	}
 }
 
-// TestConversationsAreListedInPages covers conversations that were created at one moment, and an id of another owner.
+// TestConversationsAreListedInPages covers conversations that were created at one moment, and one that is deleted when
+// the page after it is read.
 func TestConversationsAreListedInPages(t *testing.T) {
 	s := open(t, journal.NewMemory(), newClock().Now)
 	put := func(id string, owner state.Owner, created time.Time) {
@@ -195,7 +196,7 @@ func TestConversationsAreListedInPages(t *testing.T) {
 	}
 	put("conv_z", other, newClock().Now())
 	var listed []string
-	for after := ""; ; {
+	for after := (work.Place{}); ; {
 		page := work.LatestConversations(s.View(), me, after, 2)
 		if len(page) == 0 {
 			break
@@ -203,13 +204,24 @@ func TestConversationsAreListedInPages(t *testing.T) {
 		for _, c := range page {
 			listed = append(listed, c.ID)
 		}
-		after = page[len(page)-1].ID
+		last := page[len(page)-1]
+		if last.ID == "conv_d" {
+			if err := work.DeleteConversation(t.Context(), s, last.ID, me); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var err error
+		if after, err = work.ParsePlace(last.Place().String()); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if got, want := strings.Join(listed, " "), "conv_g conv_f conv_e conv_d conv_c conv_b conv_a"; got != want {
 		t.Errorf("the pages list %s, want %s", got, want)
 	}
-	if got := work.LatestConversations(s.View(), me, "conv_z", 9); len(got) != 7 {
-		t.Errorf("after the conversation of another owner: %v", got)
+	for _, text := range []string{"conv_a", "1", "1.", "x.conv_a", "1.\x00"} {
+		if _, err := work.ParsePlace(text); !errors.Is(err, state.ErrInvalid) {
+			t.Errorf("the place %q: %v", text, err)
+		}
 	}
 }
 

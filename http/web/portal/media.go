@@ -63,8 +63,8 @@ type keptConversation struct {
 	Metadata json.RawMessage `json:"metadata"`
 }
 
-// listKept lists the conversations that the user keeps on a page, newest first, from the one after the parameter
-// "after" on. The API of conversations has no list.
+// listKept lists the conversations that the user keeps on a page, newest first, from the place in the
+// parameter "after" on. The API of conversations has no list.
 func (p *Portal) listKept(page *scriptedPage) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		key, err := p.delegate(page, r)
@@ -77,7 +77,12 @@ func (p *Portal) listKept(page *scriptedPage) http.HandlerFunc {
 			Data []keptConversation `json:"data"`
 			Next string             `json:"next,omitempty"` // for the parameter "after"; "" at the end
 		}{Data: []keptConversation{}}
-		latest := work.LatestConversations(p.options.State.View(), owner, r.URL.Query().Get("after"), mostLooked)
+		after, err := work.ParsePlace(r.URL.Query().Get("after"))
+		if err != nil {
+			envelope.Write(w, envelope.Plain, dialogue.Invalid("after", "must be that of the page before"))
+			return
+		}
+		latest := work.LatestConversations(p.options.State.View(), owner, after, mostLooked)
 		for i, c := range latest {
 			metadata, err := work.ReadMetadata(r.Context(), p.options.State, c.ID, owner)
 			if err != nil && !errors.Is(err, state.ErrNotFound) { // it may be deleted meanwhile
@@ -89,7 +94,7 @@ func (p *Portal) listKept(page *scriptedPage) http.HandlerFunc {
 			}
 			if more := i+1 < len(latest) || len(latest) == mostLooked; len(reply.Data) == keptPage || i+1 == mostLooked {
 				if more {
-					reply.Next = c.ID
+					reply.Next = c.Place().String()
 				}
 				break
 			}

@@ -31,6 +31,7 @@ test('the price stands on the button before the click, and is what is charged', 
   assert.deepEqual(await page.locator('.facts').allTextContents(), Array(2).fill('gen-image-1 · 1536 × 1024 · $0.04'));
   assert.equal(await page.locator('.job .prompt').first().textContent(), 'a paper boat <b>at dusk</b>');
   await page.waitForFunction(() => [...document.querySelectorAll('#pictures .job')].every((c) => c.card.id)); // they are kept
+  await page.evaluate(() => Promise.all([...document.querySelectorAll('#pictures .job')].map((c) => c.card.keeping)));
   await pictures(page, 'images');
 });
 
@@ -61,6 +62,16 @@ test('a mask that is painted by hand is sent with the picture', async (t) => {
   const page = await open(t);
   await made(page, 3);
   await button(page.locator('#pictures .job').first(), /^Edit/).click();
+  await label(page, '#edit [type=submit]', 'Edit · $0.04');
+  await page.evaluate(() => { // the protocol of the browser does not show the files of a form
+    const { fetch } = window;
+    window.quoted = [''];
+    window.fetch = (url, options) => {
+      if (options?.body instanceof FormData && !options.headers['x-dry-run']) window.sent = options.body;
+      else if (options?.body instanceof FormData) window.quoted.push(options.body.get('mask') ? 'mask' : '');
+      return fetch(url, options);
+    };
+  });
   const canvas = page.locator('#mask');
   const box = await canvas.boundingBox();
   await page.mouse.move(box.x + box.width / 4, box.y + box.height / 2);
@@ -69,16 +80,14 @@ test('a mask that is painted by hand is sent with the picture', async (t) => {
   await page.mouse.up();
   await canvas.focus();
   for (const key of ['ArrowDown', 'ArrowDown', ' ']) await page.keyboard.press(key);
+  await label(page, '#edit [type=submit]', 'Edit · $0.04'); // of the paint, before there is a prompt
+  assert.deepEqual(await page.evaluate(() => window.quoted), ['', 'mask']);
+  await page.locator('#brush').press('ArrowRight');
   await page.fill('#edit-prompt', 'a lighthouse there');
+  await page.locator('#brush').focus();
+  await page.waitForFunction(() => window.quoted.length === 3); // the width of the brush has no price
   await label(page, '#edit [type=submit]', 'Edit · $0.04');
   await pictures(page, 'images-edit');
-  await page.evaluate(() => { // the protocol of the browser does not show the files of a form
-    const { fetch } = window;
-    window.fetch = (url, options) => {
-      if (options?.body instanceof FormData && !options.headers['x-dry-run']) window.sent = options.body;
-      return fetch(url, options);
-    };
-  });
   await page.locator('#edit [type=submit]').click();
   await page.waitForFunction(() => window.sent);
   const alpha = await page.evaluate(async () => {
@@ -104,4 +113,74 @@ test('what is refused is said on the card', async (t) => {
   await button(card(page, 'a bad one'), /^Delete/).click();
   await button(page.locator('#remove'), 'Delete for good').click();
   await card(page, 'a bad one').waitFor({ state: 'detached' });
+});
+
+test('a reply that is lost is fetched again with its key, and once more on request', async (t) => {
+  const page = await open(t);
+  const keys = [];
+  let drop = 1;
+  await page.route('**/images/api/images/generations', async (route) => {
+    const headers = route.request().headers();
+    if (headers['x-dry-run']) return route.continue();
+    keys.push(headers['idempotency-key']);
+    if (drop-- <= 0) return route.continue();
+    await route.fetch(); // it is made
+    return route.abort();
+  });
+  await page.fill('#prompt', 'a lost parcel');
+  await page.locator('#go').dblclick(); // which makes one
+  const lost = card(page, 'a lost parcel');
+  await lost.locator('.facts', { hasText: '$0.04' }).waitFor();
+  assert.equal(await lost.count(), 1);
+  assert.equal(keys.length, 2);
+  assert.equal(keys[0], keys[1]);
+
+  drop = 2; // so is the repeat
+  await page.fill('#prompt', 'a late parcel');
+  await page.locator('#go').click();
+  const late = card(page, 'a late parcel');
+  await late.locator('.problem', { hasText: 'The reply was lost' }).waitFor();
+  await button(late, /^Fetch/).click();
+  await late.locator('.facts', { hasText: '$0.04' }).waitFor();
+  assert.equal(new Set(keys).size, 2);
+  assert.equal(keys.length, 5);
+});
+
+test('a picture that is deleted while it is being stored is not in the gallery, and no receipt is no price', async (t) => {
+  const page = await open(t);
+  let go;
+  const stored = new Promise((resolve) => { go = resolve; });
+  await page.route('**/images/api/receipts/*', (route) => route.abort());
+  await page.route('**/images/api/conversations', async (route) => {
+    if (route.request().method() !== 'POST') return route.continue();
+    await stored;
+    return route.continue();
+  });
+  await page.fill('#prompt', 'a secret');
+  await page.locator('#go').click();
+  await button(card(page, 'a secret'), /^Delete/).click();
+  assert.doesNotMatch(await card(page, 'a secret').locator('.facts').textContent(), /charge/);
+  await button(page.locator('#remove'), 'Delete for good').click();
+  go();
+  await card(page, 'a secret').waitFor({ state: 'detached' });
+  await page.reload();
+  await card(page, 'a lost parcel').waitFor();
+  assert.equal(await card(page, 'a secret').count(), 0);
+});
+
+test('a price is not rounded, and a key that is held asks once', async (t) => {
+  const page = await open(t);
+  let asked = 0;
+  await page.route('**/images/api/images/generations', (route) => {
+    if (route.request().headers()['x-dry-run']) return route.fulfill({ json: { estimated_hold: 42_000 } });
+    asked++;
+    return route.fulfill({ status: 400, json: { error: { message: 'not now' } } });
+  });
+  await page.fill('#prompt', 'a held key');
+  await label(page, '#go', 'Make the picture · $0.042');
+  await page.focus('#prompt');
+  await page.keyboard.down('Control');
+  for (let i = 0; i < 3; i++) await page.keyboard.down('Enter'); // the second and the third repeat the first
+  await card(page, 'a held key').locator('.problem', { hasText: 'not now' }).waitFor();
+  assert.equal(asked, 1);
 });

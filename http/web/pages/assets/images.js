@@ -2,7 +2,7 @@
 // account. Prices are those of a dry run of the same request, which computes what the request would hold. Text of
 // models reaches the page as text, never as HTML.
 import { Kept, blobOf, image, message, urlOf, words } from './kept.js';
-import { money, receipt } from './stream.js';
+import { receipt } from './stream.js';
 
 const $ = (id) => document.getElementById(id);
 const headers = { 'x-stagedoor-form': $('images').dataset.token };
@@ -10,6 +10,9 @@ const kept = new Kept('/images/api', headers['x-stagedoor-form'], 'images');
 const thumbnailEdge = 512;
 const show = (node, visible) => { node.hidden = !visible; };
 const complain = (node, text) => { node.textContent = text ?? ''; show(node, Boolean(text)); };
+// dollars writes micro-dollars in full: a price that was rounded down would be less than the charge.
+const dollars = (micros) =>
+  (micros > 0 ? `$${(micros / 1e6).toFixed(6).replace(/(\.\d\d\d*?)0+$/, '$1')}` : 'no charge');
 
 // A request is what the gateway gets: its path, and its members, of which pictures are blobs.
 const generation = (members) => ({ path: 'generations', members: { response_format: 'b64_json', ...members } });
@@ -21,36 +24,52 @@ async function send({ path, members }, more = {}, signal = undefined) {
     [type, body] = [{}, new FormData()];
     for (const [name, value] of given) body.append(name, value, ...(value instanceof Blob ? [`${name}.${value.type.split('/')[1]}`] : []));
   }
-  const reply = await fetch(`/images/api/images/${path}`, { method: 'POST', signal, headers: { ...headers, ...type, ...more }, body });
-  const content = await reply.json().catch(() => ({}));
-  if (reply.ok) return { ...content, id: reply.headers.get('x-request-id') };
+  let [reply, content] = [];
+  try {
+    const options = { method: 'POST', signal, headers: { ...headers, ...type, ...more }, body };
+    reply = await fetch(`/images/api/images/${path}`, options);
+    content = await reply.json().catch((e) => { if (reply.ok) throw e; return {}; });
+  } catch (e) {
+    throw Object.assign(new Error(e.message), { lost: true }); // the request may have been made all the same
+  }
+  if (reply.ok) return { ...content, id: reply.headers.get('x-original-request-id') ?? reply.headers.get('x-request-id') };
   throw new Error(content.error?.message ?? `The gateway answered with status ${reply.status}.`);
 }
 
+const exact = ({ members: { model } }) =>
+  $('models').querySelector(`option[value="${CSS.escape(model)}"][data-exact]`);
+
 // price returns in words what a request would cost.
-async function price(request) {
+async function price(request, signal) {
   const prompt = request.members.prompt || 'x'; // it may not be typed yet
-  const { estimated_hold: hold } = await send({ ...request, members: { ...request.members, prompt } }, { 'x-dry-run': '1' });
-  if (!hold) return 'free';
-  const exact = $('models').querySelector(`option[value="${CSS.escape(request.members.model)}"][data-exact]`);
-  return `${exact ? '' : 'up to '}${money(hold)}`;
+  const members = { ...request.members, prompt };
+  const { estimated_hold: hold } = await send({ ...request, members }, { 'x-dry-run': '1' }, signal);
+  return hold ? `${exact(request) ? '' : 'up to '}${dollars(hold)}` : 'free';
 }
 
-// label writes a price on a button. What would refuse the request is said before the click.
-async function label(button, name, request, problem) {
-  const turn = button.turn = (button.turn ?? 0) + 1;
-  let [text, refused] = [name];
-  try { text = `${name} · ${await price(request)}`; } catch (e) { refused = e.message; }
-  if (turn !== button.turn) return; // a later change was faster
+const asked = ({ path, members: { n = 1 } }) => (path === 'edits' ? 'Edit' : n > 1 ? `Make ${n} pictures` : 'Make the picture');
+
+// label writes on a button the price of the request that make returns, when there was no further change for a moment.
+// Until then no price stands there. What would refuse the request is said before the click.
+async function label(button, make, problem) {
+  button.quote?.abort();
+  const { signal } = button.quote = new AbortController();
+  button.textContent = button.textContent.replace(/ · .*/, ' · …');
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  if (signal.aborted) return; // by a later change
+  const request = await make();
+  let [text, refused] = [asked(request)];
+  try { text += ` · ${await price(request, signal)}`; } catch (e) { refused = e.message; }
+  if (signal.aborted) return;
   button.textContent = text;
-  if (problem) complain(problem, refused);
+  complain(problem, refused);
 }
 
 const prices = new Map(); // prices in words, by what they depend on
 
 // known returns the price of a request, of which that of a similar one is remembered.
 function known(request) {
-  const key = JSON.stringify({ ...request.members, prompt: undefined });
+  const key = JSON.stringify(exact(request) ? { ...request.members, prompt: undefined } : request.members);
   if (!prices.has(key)) prices.set(key, price(request).catch(() => undefined));
   return prices.get(key);
 }
@@ -62,17 +81,16 @@ function settings() {
     output_format: $('format').value, n: Math.max(1, Number($('count').value) || 1) });
 }
 
-const asked = ({ members: { n = 1 } }) => (n > 1 ? `Make ${n} pictures` : 'Make the picture');
-
 function quote() {
   for (const b of document.querySelectorAll('[data-model]')) b.ariaPressed = String(b.dataset.model === $('model').value.trim());
-  if ($('model').value.trim()) label($('go'), asked(settings()), settings(), $('refused'));
+  if ($('model').value.trim()) label($('go'), settings, $('refused'));
 }
 
-// onField calls changed when a field of a form changes: at once, but for texts when they are complete.
+// onField calls changed when a field changes on which the price depends. The prompt of an edit counts when it is
+// complete, because the question for the price has the picture.
 function onField(form, changed) {
-  form.oninput = (e) => { if (!e.target.matches('textarea, #keep')) changed(); };
-  form.onchange = (e) => { if (e.target.matches('textarea')) changed(); };
+  form.oninput = (e) => { if (!e.target.matches('#edit-prompt, #keep, #brush')) changed(); };
+  form.onchange = (e) => { if (e.target.matches('#edit-prompt')) changed(); };
 }
 
 onField($('make'), quote);
@@ -84,27 +102,45 @@ document.querySelector('.chips')?.addEventListener('click', (e) => {
 });
 $('make').onsubmit = (e) => { e.preventDefault(); make(settings()); };
 $('prompt').onkeydown = (e) => {
-  if (e.key === 'Enter' && (e.ctrlKey || e.metaKey)) $('make').requestSubmit();
+  if (e.key === 'Enter' && (e.ctrlKey || e.metaKey) && !e.repeat) $('make').requestSubmit();
 };
 
-// make asks for pictures and shows each on a card of its own.
-async function make(request) {
-  const { n = 1 } = request.members;
-  const abort = new AbortController();
-  const cards = Array.from({ length: n }, () => new Card({ request, abort }));
-  $('pictures').prepend(...cards.map((c) => c.node));
+let latest = {}; // the request that was made last
+
+// make asks for pictures and shows each on a card of its own. A second click at once is not another request.
+function make(request) {
+  const now = { text: JSON.stringify(request), at: performance.now() };
+  if (now.text === latest.text && now.at - latest.at < 1000) return;
+  latest = now;
+  const job = { request, key: crypto.randomUUID?.() ?? String(Math.random()) };
+  job.cards = Array.from({ length: request.members.n ?? 1 }, () => new Card({ request, job }));
+  $('pictures').prepend(...job.cards.map((c) => c.node));
   show($('none'), false);
+  run(job);
+}
+
+// run gets the pictures of a job. A request that is sent again with the key of the job is made and charged once, so
+// that a reply which was lost on its way is fetched again.
+async function run({ request, key, cards }) {
+  const abort = new AbortController();
+  for (const c of cards) c.begin(abort);
+  const ask = () => send(request, { 'idempotency-key': key, 'x-on-disconnect': 'finish' }, abort.signal);
+  let reply;
   try {
-    const reply = await send(request, {}, abort.signal);
-    cards.slice(reply.data.length).forEach((c) => c.drop());
-    await Promise.all(reply.data.slice(0, n).map((made, i) => cards[i].finish(made, reply)));
-    $('news').textContent = n > 1 ? `${reply.data.length} pictures are done` : 'The picture is done';
-    const paid = await receipt(`/images/api/receipts/${encodeURIComponent(reply.id)}`, headers).catch(() => undefined);
-    for (const c of cards) c.know({ cost: String(Math.round((paid?.charged ?? 0) / reply.data.length)) });
+    reply = await ask().catch((e) => { if (!e.lost || abort.signal.aborted) throw e; return ask(); });
+    if (!reply.data?.length) throw new Error('The reply has no picture.');
   } catch (e) {
-    for (const c of cards) c.fail(e.name === 'AbortError' ? 'Stopped.' : e.message);
+    const why = abort.signal.aborted ? 'Stopped.' : `The reply was lost: ${e.message}.`;
+    const text = `${why} What the gateway has begun is made and charged. Fetch gets it without a second charge.`;
+    for (const c of cards) c.fail(e.lost ? text : e.message, e.lost);
+    return;
   }
-  await Promise.all(cards.map((c) => c.keep()));
+  cards.splice(reply.data.length).forEach((c) => c.drop());
+  const problem = (e) => `This picture cannot be shown: ${e.message}`;
+  await Promise.all(cards.map((c, i) => c.finish(reply.data[i], reply).catch((e) => c.fail(problem(e)))));
+  $('news').textContent = cards.length > 1 ? `${cards.length} pictures are done` : 'The picture is done';
+  const paid = await receipt(`/images/api/receipts/${encodeURIComponent(reply.id)}`, headers).catch(() => undefined);
+  if (paid) for (const c of cards) c.pay(Math.round(paid.charged / cards.length));
 }
 
 const sight = new IntersectionObserver((entries) => {
@@ -114,9 +150,9 @@ const sight = new IntersectionObserver((entries) => {
 // A Card has a picture that is being made, which has a request, or one of the gallery, which has the id of a
 // conversation. Its facts are the metadata of that conversation.
 class Card {
-  constructor({ request, abort, id, facts }) {
+  constructor({ request, job, id, facts }) {
     const { prompt, model, size, quality, output_format } = request?.members ?? {};
-    Object.assign(this, { request, abort, id });
+    Object.assign(this, { request, job, id });
     this.facts = facts ?? { prompt, model, asked_size: size, asked_quality: quality, output_format, edit: request.path === 'edits' ? '1' : undefined };
     this.node = $('picture').content.firstElementChild.cloneNode(true);
     this.node.card = this;
@@ -126,8 +162,6 @@ class Card {
       const what = e.target.closest('button')?.dataset.do;
       if (what) Promise.resolve(this[what]()).catch((x) => complain(this.parts.problem, x.message));
     };
-    this.from = performance.now();
-    if (abort) this.timer = setInterval(() => this.draw(), 1000);
     this.draw();
     if (id) sight.observe(this.node);
   }
@@ -135,11 +169,12 @@ class Card {
   draw() {
     const { prompt, model, size, quality, seed, cost, edit } = this.facts;
     this.parts.prompt.textContent = this.parts.prompt.title = this.parts.img.alt = prompt;
-    this.parts.facts.textContent = [edit ? `${model}, edited` : model, size?.replace('x', ' × '), quality, seed && `seed ${seed}`, cost && money(Number(cost))].filter(Boolean).join(' · ');
+    this.parts.facts.textContent = [edit ? `${model}, edited` : model, size?.replace('x', ' × '), quality, seed && `seed ${seed}`, cost && dollars(Number(cost))].filter(Boolean).join(' · ');
     this.parts.wait.textContent = `being made, ${Math.floor((performance.now() - this.from) / 1000)} s`;
     show(this.parts.wait, Boolean(this.abort));
     const done = Boolean(this.thumbnail);
-    const can = { stop: this.abort, again: done && this.same(), vary: done && !edit, edit: done, save: done, remove: !this.abort };
+    const can = { stop: this.abort, fetch: this.lost, again: done && this.same(), vary: done && !edit, edit: done,
+      save: done || this.full, remove: !this.abort };
     for (const b of this.parts.tools.children) {
       show(b, Boolean(can[b.dataset.do]));
       b.ariaLabel = `${b.textContent}: ${prompt}`.slice(0, 200);
@@ -152,16 +187,30 @@ class Card {
     this.draw();
   }
 
+  // begin shows that the picture is being made, until end.
+  begin(abort) {
+    this.abort = abort;
+    this.lost = false;
+    this.from = performance.now();
+    this.timer = setInterval(() => this.draw(), 1000);
+    complain(this.parts.problem);
+    this.draw();
+  }
+
   end() {
     clearInterval(this.timer);
     this.abort = undefined;
     this.draw();
   }
 
-  fail(text) {
+  // fail shows why there is no picture. lost says that it may have been made all the same.
+  fail(text, lost) {
     complain(this.parts.problem, text);
+    this.lost = lost;
     this.end();
   }
+
+  fetch() { run(this.job); }
 
   async finish(made, reply) {
     const type = `image/${reply.output_format ?? 'png'}`;
@@ -172,6 +221,13 @@ class Card {
     this.see(this.full);
     this.end();
     this.price();
+    this.keeping = this.keep();
+  }
+
+  // pay notes what was charged, in the gallery too.
+  pay(cost) {
+    this.know({ cost: String(cost) });
+    this.keeping = this.keeping?.then(() => this.id && !this.gone && kept.describe(this.id, this.metadata())).catch(() => {});
   }
 
   see(blob) {
@@ -195,13 +251,18 @@ class Card {
     return generation({ prompt, model, size, quality, output_format });
   }
 
+  metadata() {
+    const given = Object.entries(this.facts).filter(([, value]) => value);
+    return Object.fromEntries(given.map(([name, value]) => [name, String(value).slice(0, 500)]));
+  }
+
   // keep stores the picture with a small one before it, which the gallery shows.
   async keep() {
-    if (!this.thumbnail || this.id || !$('keep').checked) return;
-    const given = Object.entries(this.facts).filter(([, value]) => value);
-    const metadata = Object.fromEntries(given.map(([name, value]) => [name, String(value).slice(0, 500)]));
+    if (!$('keep').checked) return;
     try {
-      this.id = await kept.create(metadata, [message('user', words(this.facts.prompt), image(this.thumbnail)), message('user', image(await urlOf(this.full)))]);
+      const full = await urlOf(this.full);
+      if (this.gone) return;
+      this.id = await kept.create(this.metadata(), [message('user', words(this.facts.prompt), image(this.thumbnail)), message('user', image(full))]);
     } catch (e) {
       complain(this.parts.problem, `This picture is not kept: ${e.message}`);
     }
@@ -247,7 +308,7 @@ class Card {
     $('vary-size').value = of.size ?? '';
     $('vary-quality').value = of.quality ?? '';
     const variation = () => generation({ ...of, size: $('vary-size').value, quality: $('vary-quality').value, n: Number($('vary-count').value) || 1 });
-    open('vary', (now) => label(now, asked(variation()), variation(), $('vary').querySelector('.problem')), () => make(variation()));
+    open('vary', (now) => label(now, variation, $('vary').querySelector('.problem')), () => make(variation()));
   }
 
   async edit() {
@@ -256,7 +317,7 @@ class Card {
     $('edit-prompt').value = '';
     const { model, asked_size: size, asked_quality: quality } = this.facts;
     const edition = async () => ({ path: 'edits', members: { response_format: 'b64_json', model, size, quality, prompt: $('edit-prompt').value.trim(), image: source, mask: await easel.mask() } });
-    open('edit', async (now) => label(now, 'Edit', await edition(), $('edit').querySelector('.problem')), async () => make(await edition()));
+    open('edit', (now) => label(now, edition, $('edit').querySelector('.problem')), async () => make(await edition()));
   }
 
   async save() {
@@ -269,6 +330,8 @@ class Card {
   remove() {
     $('remove-of').textContent = this.facts.prompt;
     open('remove', () => {}, async () => {
+      this.gone = true;
+      await this.keeping; // what is being stored is deleted, too
       if (this.id) await kept.remove(this.id);
       this.drop();
     });
@@ -333,13 +396,19 @@ const easel = {
     brush.lineTo(...to);
     brush.stroke();
     this.at = to;
-    if (!this.painted) this.canvas.dispatchEvent(new Event('input', { bubbles: true })); // the mask is part of the price
-    this.painted = true;
+    this.paint(true);
   },
 
   clear() {
     this.canvas.getContext('2d').clearRect(0, 0, this.canvas.width, this.canvas.height);
-    this.painted = false;
+    this.paint(false);
+  },
+
+  // paint notes whether there is paint. The mask is part of the price.
+  paint(painted) {
+    const changed = this.painted !== painted;
+    this.painted = painted;
+    if (changed) this.canvas.dispatchEvent(new Event('input', { bubbles: true }));
   },
 
   // mask returns a PNG of the size of the picture that is transparent where it was painted, or undefined without paint.

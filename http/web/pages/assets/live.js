@@ -711,7 +711,7 @@ document.querySelector('.chips')?.addEventListener('click', (e) => {
   quote();
 });
 $('model').onchange = $('seconds').onchange = quote;
-$('prompt').onkeydown = (e) => { if (e.key === 'Enter' && (e.ctrlKey || e.metaKey)) $('create').requestSubmit(); };
+$('prompt').onkeydown = (e) => { if (e.key === 'Enter' && (e.ctrlKey || e.metaKey) && !e.repeat) $('create').requestSubmit(); };
 $('picked').onclick = (e) => { const { all } = e.target.dataset; if (all) wall?.all(all); };
 $('filter').onchange = (e) => wall?.choose(e.target.value);
 $('more').onclick = async () => {
@@ -724,6 +724,7 @@ $('create').onsubmit = async (e) => {
   e.preventDefault();
   const form = e.target;
   const button = form.querySelector('[type=submit]');
+  if (button.disabled) return; // requestSubmit does not look at it
   const data = new FormData(form);
   for (const [name, value] of [...data]) if (value === '' || value.size === 0) data.delete(name);
   button.disabled = true;
