@@ -281,6 +281,26 @@ func TestTranslatedRequestsAreEditedAlsoForUpstreamsOfTheirShape(t *testing.T) {
 	}
 }
 
+// The vendor refuses a member whose beta is missing.
+func TestATranslatedRequestKeepsTheBetasThatItsMembersNeed(t *testing.T) {
+	const body = `{"model":"m","max_tokens":50,"speed":"fast","messages":[{"role":"user","content":"x"}]}`
+	for shape, want := range map[dialogue.Shape]string{dialoguetest.Messages: "fast-mode-2026-02-01",
+		dialoguetest.Chat: ""} {
+		play(t, func(t *testing.T, s *stage) {
+			s.upstream("a", shape, document(200, tooLong[shape][1]))
+			q := s.request(dialoguetest.Messages, body)
+			q.In.Header.Set("Anthropic-Beta", "fast-mode-2026-02-01")
+			q.Meter = tightMeter{func(context.Context) {}}
+			got := s.ask(q)
+			call := s.fakes["a"].calls[0]
+			if got.Err != nil || call.Header.Get("Anthropic-Beta") != want ||
+				strings.Contains(call.body, `"speed":"fast"`) != (want != "") {
+				t.Errorf("%s: got %v, sent %v %s", shape, got.Err, call.Header, call.body)
+			}
+		})
+	}
+}
+
 // A vendor that knows the member says what is wrong in it, which the client must read.
 func TestMistakesInEditsAreSentToTheClient(t *testing.T) {
 	for message, calls := range map[string]int{

@@ -119,6 +119,10 @@ type Request struct {
 	// Extra holds the top-level fields that the neutral form does not have, unknown ones
 	// included. An encoder of the same shape sends them, any other records them as lost.
 	Extra []Field
+
+	// Betas are the values of the client's header without which its vendor refuses some of Extra.
+	// Only an encoder of the same shape sends them.
+	Betas []string
 }
 
 // Compaction is the form in which a client gets a summary of its conversation in place of an answer.

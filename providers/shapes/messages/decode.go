@@ -14,12 +14,13 @@ import (
 
 // Decode builds the neutral form. Nothing is regrouped: that is the business of
 // the target's encoder.
-func (shape) Decode(body []byte, _ shapes.Params, env *dialogue.Env) (*dialogue.Request, error) {
+func (shape) Decode(body []byte, in shapes.Params, env *dialogue.Env) (*dialogue.Request, error) {
 	d := decoder{env: env, recall: env.NewThoughtRecall(body), req: &dialogue.Request{
 		Inbound:      Name,
 		Traits:       traits,
 		IncludeUsage: true,
 		Body:         body,
+		Betas:        in.Header.Values(betaHeader),
 	}}
 	fields.View(body).ForEach(func(key, value gjson.Result) bool {
 		d.field(key.Str, value)

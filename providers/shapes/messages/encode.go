@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 
 	"stagedoor/providers/dialogue"
@@ -35,9 +36,13 @@ func (shape) Encode(
 	e.limit()
 	plan := e.reasoning(tools.forced(), msgs)
 	e.lose()
+	header := upstreamHeader(nil)
+	if req.Inbound == Name && len(req.Betas) > 0 {
+		header[betaHeader] = slices.Clone(req.Betas)
+	}
 	return shapes.Call{
 		Path:   path,
-		Header: upstreamHeader(nil),
+		Header: header,
 		Body:   e.body(tools, msgs, plan),
 		Stream: req.Stream,
 	}, nil
