@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,7 +25,7 @@ type overrides struct {
 	logFormat string
 	grace     *time.Duration // nil: not given
 	// kept has the changes of pages and the API if data is memory; nil: there are none.
-	kept *layer
+	kept atomic.Pointer[layer]
 	// newCatalog is set for the command that replaces the list of models on disk, so that a broken one does not stop
 	// it.
 	newCatalog bool

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+	"github.com/sourcegraph/conc/panics"
 
 	"stagedoor/cmd/stagedoor/config"
 	"stagedoor/state"
@@ -73,13 +74,13 @@ func watch(file string) (*fsnotify.Watcher, error) {
 }
 
 // do runs work between two readings of the configuration, so that no reading sees half of what work writes. It waits
-// for the end of work. If ctx ends before work begins, work does not run, and do returns the cause.
+// for the end of work. If ctx ends before work begins, work does not run, and do returns the cause. A panic of work is
+// an error, so that the follower goes on.
 func (f *follower) do(ctx context.Context, work func()) error {
-	done := make(chan struct{})
+	done := make(chan error, 1)
 	select {
-	case f.work <- func() { defer close(done); work() }:
-		<-done
-		return nil
+	case f.work <- func() { done <- panics.Try(work).AsError() }:
+		return <-done
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -102,6 +103,10 @@ func (f *follower) changed() bool {
 	}
 	return false
 }
+
+// wrote notes the text that work has written to the file and puts in force itself. Another text, such as one that an
+// operator wrote meanwhile, is still a change.
+func (f *follower) wrote(text []byte) { f.seen, f.gone = text, false }
 
 // follow calls reread on SIGHUP and when the file has changed, until ctx ends. Every retryEvery it calls retry, unless
 // the file has just changed and may be half written.
@@ -129,7 +134,6 @@ func (f *follower) follow(ctx context.Context, log *slog.Logger, reread, retry f
 			reread()
 		case work := <-f.work:
 			work()
-			f.changed() // it has read what it wrote
 		case e := <-events:
 			// Whatever happens in the directory rings; only another text counts. But
 			// only the file itself puts the look off: a log that grows beside it

@@ -319,3 +319,42 @@ func TestRequestsGoOnWhileTheConfigurationChanges(t *testing.T) {
 	wg.Wait()
 	p.stop()
 }
+
+// TestAnEditOfTheFileDuringAChangeIsStillRead: only the text that the change itself wrote counts as read.
+func TestAnEditOfTheFileDuringAChangeIsStillRead(t *testing.T) {
+	file := write(t, filepath.Join(t.TempDir(), "f.yaml"), "first")
+	f := newFollower(file)
+	defer f.close()
+	write(t, file, "of the change")
+	if f.wrote([]byte("of the change")); f.changed() {
+		t.Error("the text that a change has put in force is read again")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	read := make(chan bool, 1)
+	go f.follow(ctx, slog.New(slog.DiscardHandler), func() { read <- true }, func() {})
+	if err := f.do(ctx, func() { write(t, file, "of the operator") }); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-read:
+	case <-time.After(10 * time.Second):
+		t.Error("the edit is not read")
+	}
+}
+
+// TestAPanicOfAChangeIsAnErrorAndTheNextChangeIsMade.
+func TestAPanicOfAChangeIsAnErrorAndTheNextChangeIsMade(t *testing.T) {
+	f := newFollower("")
+	defer f.close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go f.follow(ctx, slog.New(slog.DiscardHandler), func() {}, func() {})
+	if err := f.do(ctx, func() { panic("broken") }); err == nil {
+		t.Error("a panic is no error")
+	}
+	made := false
+	if err := f.do(ctx, func() { made = true }); err != nil || !made {
+		t.Errorf("the next change: %v, %v", made, err)
+	}
+}

@@ -28,8 +28,11 @@ import (
 // also has what undoes the last change. It is readable by its owner only, because both have secrets.
 const layerName = "configuration.json"
 
-// maxLayer bounds that file. The configuration of an earlier version is in it.
-const maxLayer = 8 << 20
+// Bounds of that file. The configuration of an earlier version is in it. Each reload makes all changes in it again.
+const (
+	maxLayer = 8 << 20
+	maxKept  = 500
+)
 
 // layer has what pages and the API keep beside the configuration file.
 type layer struct {
@@ -77,8 +80,8 @@ func (o *overrides) readConfiguration(env func(string) (string, bool)) (*sources
 		return nil, err
 	}
 	if c.data == "memory" {
-		if o.kept != nil {
-			c.layer = *o.kept
+		if kept := o.kept.Load(); kept != nil {
+			c.layer = *kept
 		}
 		return c, nil
 	}
@@ -219,6 +222,7 @@ func (s *settingsStore) candidate(d settings.Draft) (*candidate, error) {
 	}
 	if c.config, err = s.overrides.parse(c.text, before.data, s.env); err != nil {
 		c.Mistakes = append(c.Mistakes, describeMistakes(err)...)
+		return c, nil // a text with mistakes may have secrets at places that are not known, so it is not shown
 	} else if c.inUse, err = s.overrides.parse(text, before.data, s.env); err == nil {
 		c.Mistakes = append(c.Mistakes, config.CheckAddresses(c.inUse, c.config)...)
 		known := describeMistakes(c.inUse.Warnings)
@@ -236,6 +240,7 @@ func (s *settingsStore) candidate(d settings.Draft) (*candidate, error) {
 		}
 	} else {
 		c.Mistakes = append(c.Mistakes, "the file in use has mistakes; mend them first")
+		return c, nil
 	}
 	old, err := config.Masked(text)
 	var masked []byte
@@ -288,14 +293,22 @@ func cannotReplace(err error) bool {
 }
 
 // compact drops changes that a later one of the same setting, or of one around it, makes needless. The number of a
-// list's element means another element after a removal, so a change of one replaces nothing.
+// list's element means another element after a removal, so a change of one replaces nothing. A removal of what is
+// around the later one stays, and it needs the earlier one, without which there may be nothing to remove.
 func compact(edits []settings.Edit) (out []settings.Edit) {
 	for i, e := range edits {
-		replaced := slices.ContainsFunc(edits[i+1:], func(later settings.Edit) bool {
+		replaced, removed := false, len(e.Path)
+		for _, later := range edits[i+1:] {
 			n := len(later.Path)
-			return later.Value != nil && n <= len(e.Path) && slices.Equal(later.Path, e.Path[:n]) &&
-				!slices.ContainsFunc(later.Path[2:], func(name string) bool { return name[:1] <= "9" })
-		})
+			switch around := n <= len(e.Path) && slices.Equal(later.Path, e.Path[:n]); {
+			case !around:
+			case later.Value == nil:
+				removed = min(removed, n)
+			case n <= removed:
+				replaced = replaced ||
+					!slices.ContainsFunc(later.Path[2:], func(name string) bool { return name[:1] <= "9" })
+			}
+		}
 		if !replaced {
 			out = append(out, e)
 		}
@@ -339,6 +352,13 @@ func (s *settingsStore) exchange(
 	if string(before.file) != string(next.file) {
 		next.layer.Undo.Text = before.file
 	}
+	if text, err := json.Marshal(&next.layer); err != nil {
+		return *r, err
+	} else if len(text) > maxLayer || len(next.layer.Edits) > maxKept {
+		r.Mistakes = append(r.Mistakes, fmt.Sprintf("expected at most %d changes and %d bytes above the configuration "+
+			"file; write them into the file by hand, and move %s away", maxKept, maxLayer, layerName))
+		return *r, nil
+	}
 	if err := s.keep(before, next); err != nil {
 		return *r, err
 	}
@@ -360,7 +380,7 @@ func (s *settingsStore) exchange(
 func (s *settingsStore) keep(before, next *sources) error {
 	if next.data == "memory" {
 		kept := next.layer
-		s.overrides.kept = &kept
+		s.overrides.kept.Store(&kept)
 	} else {
 		text, err := json.Marshal(&next.layer, json.Deterministic(true))
 		if err != nil {
@@ -374,7 +394,11 @@ func (s *settingsStore) keep(before, next *sources) error {
 	if string(before.file) == string(next.file) {
 		return nil
 	}
-	return s.replaceConfiguration(before.file, next.file)
+	err := s.replaceConfiguration(before.file, next.file)
+	if err == nil {
+		s.follower.wrote(next.file)
+	}
+	return err
 }
 
 // replaceConfiguration writes the configuration file with the owner and the mode that it has. Another text than the

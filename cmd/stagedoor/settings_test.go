@@ -7,14 +7,19 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/tidwall/gjson"
+	"pgregory.net/rapid"
 
+	"stagedoor/cmd/stagedoor/config"
 	"stagedoor/http/settings"
 )
 
@@ -196,6 +201,8 @@ func TestAKeyOfAChangeIsNeverShown(t *testing.T) {
 	for _, c := range [][2]string{
 		{move(""), "the address changes"},
 		{move(`,{"path":["providers","v","api_keys","1"],"value":"another-key-of-the-vendor"}`), "the address changes"},
+		{edit(`"providers","v","base_url"`, `"http://127.0.0.1:9/other"`), "the address changes"},
+		{edit(`"providers","v","base_url"`, `"http://user:word@127.0.0.1:9"`), "without user and password"},
 		{edit(`"providers","v","api_keys","0"`, `"${HOME}"`), "without ${"},
 		{edit(`"providers","v","headers"`, `{"X":"file:f.yaml"}`), "without ${"},
 		{edit(`"providers","v","base_url"`, `"http://x/${HOME}"`), "without ${"},
@@ -292,7 +299,8 @@ func TestAReloadThatFailsLeavesTheFileAsBefore(t *testing.T) {
 	file := write(t, filepath.Join(dir, "f.yaml"), editable)
 	refused, reloads := errors.New("it cannot be put in force"), 0
 	s := &settingsStore{gateway: &gateway{logger: slog.New(slog.DiscardHandler)}, overrides: &overrides{file: file},
-		env: func(string) (string, bool) { return "", false }, reload: func(context.Context) error {
+		follower: &follower{}, env: func(string) (string, bool) { return "", false },
+		reload: func(context.Context) error {
 			if reloads++; contents(t, file) != editable {
 				return refused
 			}
@@ -307,5 +315,100 @@ func TestAReloadThatFailsLeavesTheFileAsBefore(t *testing.T) {
 	r, err := s.exchange(t.Context(), before, next, &settings.Review{}, "anna", nil)
 	if err != nil || r.Saved || len(r.Mistakes) != 1 || reloads != 2 || contents(t, file) != editable {
 		t.Errorf("%+v, %v after %d reloads, and the file is\n%s", r, err, reloads, contents(t, file))
+	}
+}
+
+// TestKeptChangesCanBeMadeAgainInEverySequence of changes and removals: what is dropped from the kept ones is needless.
+func TestKeptChangesCanBeMadeAgainInEverySequence(t *testing.T) {
+	value := map[string]string{"providers.p": `{"shape":"chat"}`, "providers.p.headers": `{"Y":"y"}`,
+		"providers.p.headers.X": `"x"`, "models.m": `{"targets":[{"provider":"p"}]}`,
+		"models.m.targets": `[{"provider":"p"}]`, "models.m.targets.0.weight": "3"}
+	paths := slices.Sorted(maps.Keys(value))
+	base := []byte("providers:\n  p: {shape: sandbox}\n")
+	rapid.Check(t, func(t *rapid.T) {
+		var kept, all []settings.Edit
+		for range rapid.IntRange(1, 8).Draw(t, "edits") {
+			path := rapid.SampledFrom(paths).Draw(t, "path")
+			e := settings.Edit{Path: strings.Split(path, ".")}
+			if rapid.Bool().Draw(t, "set") {
+				e.Value = []byte(value[path])
+			}
+			if _, err := config.ApplyEdits(base, append(slices.Clone(all), e)); err != nil {
+				continue // such as the removal of what is not there
+			}
+			all, kept = append(all, e), compact(append(slices.Clone(kept), e))
+		}
+		want, err := config.ApplyEdits(base, all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := config.ApplyEdits(base, kept)
+		if err != nil || contentsOf(t, got) != contentsOf(t, want) {
+			t.Errorf("%v, %s of\n%s\nmake\n%s\nwant\n%s", err, kept, all, got, want)
+		}
+	})
+}
+
+// contentsOf returns the settings of the entries that the test above changes.
+func contentsOf(t *rapid.T, text []byte) string {
+	var out string
+	for _, kind := range []string{settings.Providers, settings.Models} {
+		all, _, err := config.EntrySettings(text, kind, map[string]string{"providers": "p", "models": "m"}[kind])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range all {
+			if s.Value != "" {
+				out += fmt.Sprintln(s.Path, s.Value)
+			}
+		}
+	}
+	return out
+}
+
+// TestAFileWithMistakesIsNotShown by a review: a key may stand in it at a place where none is known.
+func TestAFileWithMistakesIsNotShown(t *testing.T) {
+	text := strings.Replace(editable, "p: {shape: sandbox}", "p: {shape: sandbox, api_key: "+vendorKey+"}", 1)
+	s := &settingsStore{gateway: &gateway{}, env: func(string) (string, bool) { return "", false },
+		overrides: &overrides{data: t.TempDir(), file: write(t, filepath.Join(t.TempDir(), "f.yaml"), text)}}
+	s.gateway.config.Store(config.Default())
+	r, err := s.Review(settings.Draft{Edits: []settings.Edit{{Path: []string{"providers", "p", "retries"},
+		Value: []byte("1")}}})
+	if err != nil || len(r.Mistakes) == 0 || len(r.Diff) > 0 || strings.Contains(fmt.Sprint(r), vendorKey) {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestTheStoreAboveTheFileIsBounded before anything is written: a longer one would not be read at the next start.
+func TestTheStoreAboveTheFileIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	s := &settingsStore{}
+	for name, next := range map[string]layer{"changes": {Edits: make([]settings.Edit, maxKept+1)},
+		"bytes": {Edits: []settings.Edit{{Value: []byte(`"` + strings.Repeat("x", maxLayer) + `"`)}}}} {
+		after := &sources{data: dir, layer: next}
+		r, err := s.exchange(t.Context(), &sources{data: dir}, after, &settings.Review{}, "", nil)
+		if err != nil || r.Saved || len(r.Mistakes) != 1 || !strings.Contains(r.Mistakes[0], "by hand") {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+	if all, err := os.ReadDir(dir); err != nil || len(all) > 0 {
+		t.Errorf("written: %v, %v", all, err)
+	}
+}
+
+// TestChangesInMemoryAreReadWhileAnotherIsKept shows with the race detector that pages may read at any time.
+func TestChangesInMemoryAreReadWhileAnotherIsKept(t *testing.T) {
+	s := &settingsStore{overrides: &overrides{data: "memory"}}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if _, err := s.read(); err != nil {
+			t.Error(err)
+		}
+	})
+	next := &sources{data: "memory", layer: layer{Edits: make([]settings.Edit, 1)}}
+	err := s.keep(&sources{data: "memory"}, next)
+	wg.Wait()
+	if c, readErr := s.read(); err != nil || readErr != nil || len(c.layer.Edits) != 1 {
+		t.Errorf("%+v, %v, %v", c, err, readErr)
 	}
 }

@@ -690,6 +690,20 @@ func (f fakeSettings) Undo(context.Context, string) (settings.Review, error) {
 	return f.Review(settings.Draft{Edits: make([]settings.Edit, 1)})
 }
 
+// stuckSettings has an earlier configuration that cannot be put in force any more.
+type stuckSettings struct{ settings.Store }
+
+func (stuckSettings) Undo(context.Context, string) (settings.Review, error) {
+	return settings.Review{Mistakes: []string{"models.m: is wrong"}}, nil
+}
+
+// TestAnUndoThatFailedIsAnError that says why, as a change that is not saved.
+func TestAnUndoThatFailedIsAnError(t *testing.T) {
+	b := newBench(t)
+	b.api.Settings = stuckSettings{}
+	b.want(b.call("POST", "/configuration/undo", "{}"), 409, "error.code", "nothing_to_undo")
+}
+
 func (f fakeSettings) Test(_ context.Context, provider string, _ *settings.Draft) ([]settings.Check, error) {
 	if provider != "up" {
 		return nil, state.ErrNotFound

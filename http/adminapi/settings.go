@@ -81,11 +81,16 @@ func (c *requestContext) saveChange() (any, error) {
 	return r, nil
 }
 
+// undoChange handles POST /configuration/undo. A change that still holds is an error that says why.
 func (c *requestContext) undoChange() (any, error) {
 	if _, err := decode[Empty](c); err != nil {
 		return nil, err
 	}
-	return c.Settings.Undo(c.r.Context(), byAPI)
+	r, err := c.Settings.Undo(c.r.Context(), byAPI)
+	if err == nil && len(r.Mistakes) > 0 {
+		err = conflict("", "nothing_to_undo", "the earlier configuration cannot be put in force: "+r.Mistakes[0])
+	}
+	return r, err
 }
 
 func (c *requestContext) testProvider() (any, error) {

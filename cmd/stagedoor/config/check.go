@@ -215,6 +215,8 @@ func checkProvider(d *decoder, path, name string, p *Provider) {
 	}
 	if p.Shape != "sandbox" && p.Shape != "" && !absolute(p.BaseURL) {
 		d.at(path+".base_url", "expected the provider's address, for example https://api.example.com/v1")
+	} else if u := webAddress(p.BaseURL); u != nil && u.User != nil {
+		d.at(path+".base_url", "expected an address without user and password; give them in headers or api_keys")
 	}
 	notNegative(d, path+".limits", []named{{"rpm", p.Limits.RPM}, {"tpm", p.Limits.TPM},
 		{"concurrency", p.Limits.Concurrency}, {"queue", p.Limits.Queue}})

@@ -516,9 +516,20 @@ func (e *editor) valueEnd(at int, flow bool) int {
 	return at + len(strings.TrimRight(e.text[at:i], " \t"))
 }
 
+// root returns the spot of the document, also of one with an anchor or a tag before it.
 func (e *editor) root() spot {
 	s := spot{node: e.body, key: -1, to: len(e.text)}
-	if m, ok := e.body.(*ast.MappingNode); ok && m.IsFlowStyle {
+	for wrapped := true; wrapped; {
+		switch t := s.node.(type) {
+		case *ast.AnchorNode:
+			s.node = t.Value
+		case *ast.TagNode:
+			s.node = t.Value
+		default:
+			wrapped = false
+		}
+	}
+	if m, ok := s.node.(*ast.MappingNode); ok && m.IsFlowStyle {
 		s.from = e.offset(m.Start.Position)
 		s.to = e.valueEnd(s.from, true)
 	}
@@ -645,6 +656,9 @@ func (e *editor) remove(path []string) error {
 	found, err := e.find(path)
 	if err != nil {
 		return err
+	}
+	if len(found) != len(path)+1 {
+		return errShared // an alias has the value, and its anchor is elsewhere
 	}
 	s, parent := found[len(found)-1], found[len(found)-2]
 	if !s.flow {

@@ -299,3 +299,76 @@ func TestSuggestedAddressesHaveTheVersionThatTheShapeExpects(t *testing.T) {
 		}
 	}
 }
+
+// TestARootWithAnAnchorOrATagIsEditedAndMasked as one without, and a place that only an alias has is refused.
+func TestARootWithAnAnchorOrATagIsEditedAndMasked(t *testing.T) {
+	for _, head := range []string{"", "--- &root\n", "--- !!map\n"} {
+		text := head + "providers:\n  p: {shape: chat, api_keys: [a-secret-with-the-end-abcd]}\n  q: {shape: sandbox}\n"
+		out, err := config.ApplyEdits([]byte(text), []config.Edit{{Path: []string{"providers", "q"}}})
+		if err != nil || string(out) != strings.Replace(text, "  q: {shape: sandbox}\n", "", 1) {
+			t.Errorf("after %q: %v\n%s", head, err, out)
+		}
+		if out, err = config.Masked([]byte(text)); err != nil || strings.Contains(string(out), "a-secret") {
+			t.Errorf("after %q: %v, masked\n%s", head, err, out)
+		}
+	}
+	text := []byte("providers:\n  a: &x {shape: chat}\n  b: *x\n")
+	if out, err := config.ApplyEdits(text, []config.Edit{{Path: []string{"providers", "b", "shape"}}}); err == nil {
+		t.Errorf("a part of an alias is removed:\n%s", out)
+	}
+}
+
+// TestASecretThatCannotBeHiddenIsAnError so that the text is not shown.
+func TestASecretThatCannotBeHiddenIsAnError(t *testing.T) {
+	for _, text := range []string{
+		"providers:\n  p:\n    api_keys:\n      - first-line-of-the-secret\n        second-line\n",
+		"providers:\n  p:\n    vendor: &v a-secret-that-an-alias-names\n    api_keys: [*v]\n",
+		"providers: a-secret-in-place-of-providers\n",
+	} {
+		if out, err := config.Masked([]byte(text)); err == nil {
+			t.Errorf("shown:\n%s", out)
+		}
+	}
+}
+
+// TestADifferenceHasNoWordsOfComments because an old key may stand in one.
+func TestADifferenceHasNoWordsOfComments(t *testing.T) {
+	before := "#old-secret\nproviders: # old-secret\n  p: {shape: chat} # old-secret\n"
+	after := before + "  q: {base_url: \"http://h/a#b\"}\t# old-secret\n"
+	var got []string
+	for _, l := range config.Diff([]byte(before), []byte(after)) {
+		got = append(got, l.Sign+l.Text)
+	}
+	want := " providers: # …|   p: {shape: chat} # …|+  q: {base_url: \"http://h/a#b\"}\t# …"
+	if strings.Join(got, "|") != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestAnAddressWithAPasswordIsRefusedAndNotShown because addresses are no secrets for pages and logs.
+func TestAnAddressWithAPasswordIsRefusedAndNotShown(t *testing.T) {
+	text := []byte("providers: {p: {shape: chat, base_url: \"http://user:hidden@host/v1\"}}\n")
+	if _, err := config.Parse("f", text, environment()); err == nil || strings.Contains(err.Error(), "hidden") ||
+		!strings.Contains(err.Error(), "without user and password") {
+		t.Errorf("got %v", err)
+	}
+	all, _, err := config.EntrySettings(text, "providers", "p")
+	if err != nil || strings.Contains(fmt.Sprint(all), "hidden") {
+		t.Errorf("%v, the form shows %v", err, all)
+	}
+}
+
+// TestKeysStayWithTheAddressThatTheyWereEnteredFor also where another path is another account of the same host.
+func TestKeysStayWithTheAddressThatTheyWereEnteredFor(t *testing.T) {
+	with := func(address string) *config.Config {
+		return parse(t, "providers: {p: {shape: chat, base_url: \""+address+"\", api_keys: [k]}}\n")
+	}
+	for address, refused := range map[string]bool{"https://Host:443/v1/mine/": false, "https://host/v1/other": true,
+		"https://host/v1": true, "http://host/v1/mine": true, "https://host:8443/v1/mine": true,
+		"https://host/v1%2Fmine": true} {
+		got := config.CheckAddresses(with("https://host/v1/mine"), with(address))
+		if (len(got) > 0) != refused {
+			t.Errorf("%s: %v", address, got)
+		}
+	}
+}

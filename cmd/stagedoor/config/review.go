@@ -99,7 +99,7 @@ func refers(v any) bool {
 func CheckAddresses(before, after *Config) (mistakes []string) {
 	for _, p := range after.Providers {
 		was, known := before.Providers.Get(p.Name)
-		if !known || origin(was.BaseURL) == origin(p.Value.BaseURL) || was.BaseURL == "" {
+		if !known || was.BaseURL == "" || canonicalAddress(was.BaseURL) == canonicalAddress(p.Value.BaseURL) {
 			continue
 		}
 		stays := slices.ContainsFunc(p.Value.APIKeys, func(k Secret) bool { return slices.Contains(was.APIKeys, k) })
@@ -116,28 +116,31 @@ func CheckAddresses(before, after *Config) (mistakes []string) {
 	return mistakes
 }
 
-// origin returns the scheme, host and port of an address.
-func origin(address string) string {
+// canonicalAddress returns an address in the form that all its spellings share. The path counts: on a host that many
+// accounts share, it says whose account gets the key.
+func canonicalAddress(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
 		return address
 	}
 	port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
-	return strings.ToLower(u.Scheme + "://" + u.Hostname() + ":" + port)
+	return strings.ToLower(u.Scheme+"://"+u.Hostname()+":"+port) + strings.TrimRight(u.EscapedPath(), "/")
 }
 
 // errUnmasked keeps a text from being shown.
 var errUnmasked = errors.New("the file has a secret in a form that cannot be hidden, so the difference is not shown")
 
 // Masked returns a text of YAML with its secrets hidden: of each remain the last four characters if it is long.
-// References to variables and files stay. It is an error if a secret would remain.
+// References to variables and files stay. It is an error if a secret would remain. Call it for a text without mistakes:
+// in another one a secret may stand where no setting is known to have one. Comments stay; Diff hides them.
 func Masked(text []byte) ([]byte, error) {
 	e, err := newEditor(string(text))
 	if err != nil {
 		return nil, err
 	}
-	m := masker{editor: e}
+	m := masker{editor: e, plainer: plainer{anchors: make(map[string]ast.Node)}}
 	if e.body != nil {
+		ast.Walk(collector{&decoder{anchors: m.plainer.anchors}}, e.body)
 		m.walk(e.root(), reflect.TypeFor[Config]())
 	}
 	slices.SortFunc(m.found, func(a, b hiding) int { return cmp.Compare(b.from, a.from) })
@@ -145,7 +148,7 @@ func Masked(text []byte) ([]byte, error) {
 		e.splice(h.from, h.to, h.text)
 	}
 	for _, h := range m.found {
-		if len(h.secret) >= leastKey && strings.Contains(e.text, h.secret) {
+		if len(h.secret) >= leastKey && !isReference(h.secret) && strings.Contains(e.text, h.secret) {
 			m.failed = true
 		}
 	}
@@ -156,9 +159,10 @@ func Masked(text []byte) ([]byte, error) {
 }
 
 type masker struct {
-	editor *editor
-	found  []hiding
-	failed bool
+	editor  *editor
+	plainer plainer // follows aliases
+	found   []hiding
+	failed  bool
 }
 
 type hiding struct {
@@ -175,11 +179,16 @@ func (m *masker) walk(s spot, t reflect.Type) {
 		m.hide(s)
 		return
 	}
-	if t.Kind() != reflect.Struct && t.Kind() != reflect.Slice {
+	_, isScalar := reflect.New(t).Interface().(scalar)
+	if isScalar || t.Kind() != reflect.Struct && t.Kind() != reflect.Slice {
 		return
 	}
-	if _, alias := s.node.(*ast.AliasNode); alias {
+	switch s.node.(type) {
+	case nil, *ast.NullNode, *ast.MappingNode, *ast.MappingValueNode, *ast.SequenceNode:
+	case *ast.AliasNode:
 		return // its anchor is elsewhere in the file
+	default: // a single value is fine only where it stands for a list of one
+		m.failed = m.failed || t.Kind() == reflect.Struct || isMapping(t)
 	}
 	names, spots, err := m.editor.children(s)
 	if err != nil {
@@ -210,11 +219,19 @@ func (m *masker) hide(s spot) {
 	switch n := s.node.(type) {
 	case *ast.StringNode:
 		if !isReference(n.Value) {
+			// The end of a plain text with several lines is not found.
+			v, err := plainText(m.editor.text[s.from:s.to])
+			m.failed = m.failed || err != nil || v != "string "+n.Value
 			m.found = append(m.found, hiding{s.from, s.to, keyText(HideSecret(n.Value)), n.Value})
 		}
 	case *ast.LiteralNode:
 		m.found = append(m.found, hiding{s.from, s.to, " \"…\"" + m.editor.eol, n.Value.Value})
-	case *ast.NullNode, *ast.SequenceNode, *ast.AliasNode:
+	case *ast.AliasNode:
+		// Its anchor may stand at a setting that is not hidden.
+		if secret, ok := m.plainer.plain(n, 0).(string); ok {
+			m.found = append(m.found, hiding{secret: strings.TrimPrefix(secret, "string ")})
+		}
+	case *ast.NullNode, *ast.SequenceNode:
 	default:
 		m.found = append(m.found, hiding{s.from, s.to, `"…"`, ""})
 	}
@@ -235,14 +252,15 @@ const (
 	around  = 2
 )
 
-// Diff returns the lines that differ, with two around them. The texts are those of Masked.
+// Diff returns the lines that differ, with two around them. The texts are those of Masked. Of comments only the sign is
+// left, because they may have secrets that are no settings any more.
 func Diff(before, after []byte) []settings.Line {
 	a, b := strings.SplitAfter(string(before), "\n"), strings.SplitAfter(string(after), "\n")
 	var all []settings.Line
 	add := func(sign string, lines []string) {
 		for _, l := range lines {
 			if l != "" {
-				all = append(all, settings.Line{Sign: sign, Text: strings.TrimRight(l, "\r\n")})
+				all = append(all, settings.Line{Sign: sign, Text: withoutComment(strings.TrimRight(l, "\r\n"))})
 			}
 		}
 	}
@@ -288,6 +306,17 @@ func Diff(before, after []byte) []settings.Line {
 	}
 	add(" ", a[len(a)-end:])
 	return shortened(all)
+}
+
+// withoutComment returns a line without the words of its comment. It also hides what only looks like a comment, in
+// quotes, so that it need not know where quotes of earlier lines end.
+func withoutComment(line string) string {
+	for i := range line {
+		if line[i] == '#' && len(line) > i+1 && (i == 0 || strings.IndexByte(" \t,[]{}\"'", line[i-1]) >= 0) {
+			return line[:i] + "# …"
+		}
+	}
+	return line
 }
 
 // shortened leaves out the unchanged lines that are not near a changed one.
@@ -368,6 +397,10 @@ func flatten(all *[]settings.Setting, path []string, t reflect.Type, doc string,
 			s.Value = HideSecret(s.Value)
 		}
 	case isScalar:
+	case len(path) > 0 && path[len(path)-1] == "base_url":
+		if u, err := url.Parse(s.Value); err != nil || u.User != nil {
+			s.Value = "" // a mistake of the file, which may be a password
+		}
 	case t.Kind() == reflect.Struct:
 		fields, names := fieldsOf(t)
 		for _, name := range names {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -208,5 +209,22 @@ func TestTheReportHasNoSecret(t *testing.T) {
 	offline := Examine(context.Background(), Options{Config: c, Offline: true})
 	if offline.Status == Failed {
 		t.Errorf("offline: %+v", offline)
+	}
+}
+
+// TestATestOfAProviderAsksWithABoundedNumberOfKeys because the address and the keys may come from a page.
+func TestATestOfAProviderAsksWithABoundedNumberOfKeys(t *testing.T) {
+	var asked atomic.Int32
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer s.Close()
+	spec := catalog.Provider{Name: "p", Shape: "chat", BaseURL: s.URL, APIKeys: make([]string, mostKeys+24)}
+	for i := range spec.APIKeys {
+		spec.APIKeys[i] = fmt.Sprint("key-", i)
+	}
+	checks := Provider(t.Context(), &spec)
+	last := checks[len(checks)-1]
+	if len(checks) != mostKeys+1 || asked.Load() != mostKeys || last.Status != Skipped ||
+		!strings.HasPrefix(last.Detail, "24 more keys") || !strings.HasSuffix(checks[9].Name, ", key 10") {
+		t.Errorf("%d requests, %d checks: %v", asked.Load(), len(checks), checks)
 	}
 }

@@ -19,8 +19,11 @@ import (
 const (
 	// patience limits the time of one request to a provider.
 	patience = 10 * time.Second
-	// atOnce limits the number of providers that are checked at a time.
+	// atOnce limits the number of providers that are checked at a time, and of the keys of each.
 	atOnce = 8
+	// Bounds of Provider, which a page calls with an address and keys of its user's choice.
+	mostKeys  = 16
+	allOfThem = 20 * time.Second
 )
 
 // date pairs the time of a provider's clock with that of ours at the same moment.
@@ -42,9 +45,18 @@ func providers(ctx context.Context, specs []catalog.Provider) ([]Check, []date) 
 	return all, read
 }
 
-// Provider checks one provider with each of its keys.
+// Provider checks one provider with each of its first 16 keys, for at most 20 seconds in all. A check of the status
+// Skipped says how many keys were left out.
 func Provider(ctx context.Context, spec *catalog.Provider) []Check {
-	checks, _ := provider(ctx, spec)
+	ctx, cancel := context.WithTimeout(ctx, allOfThem)
+	defer cancel()
+	some := *spec
+	some.APIKeys = spec.APIKeys[:min(len(spec.APIKeys), mostKeys)]
+	checks, _ := provider(ctx, &some)
+	if left := len(spec.APIKeys) - len(some.APIKeys); left > 0 {
+		checks = append(checks, Check{"provider " + spec.Name, Skipped,
+			fmt.Sprintf("%d more keys; the command doctor asks with all", left), ""})
+	}
 	return checks
 }
 
@@ -57,15 +69,20 @@ func provider(ctx context.Context, spec *catalog.Provider) (checks []Check, date
 	if len(keys) == 0 {
 		keys = []string{""}
 	}
+	checks = make([]Check, len(keys))
+	at := make([]*date, len(keys))
+	p := pool.New().WithMaxGoroutines(atOnce)
 	for i, key := range keys {
-		c, at := ask(ctx, spec, key)
-		c.Name = name
+		p.Go(func() { checks[i], at[i] = ask(ctx, spec, key) })
+	}
+	p.Wait()
+	for i := range keys {
+		checks[i].Name = name
 		if len(keys) > 1 {
-			c.Name += fmt.Sprintf(", key %d", i+1)
+			checks[i].Name += fmt.Sprintf(", key %d", i+1)
 		}
-		checks = append(checks, c)
-		if at != nil {
-			dates = append(dates, *at)
+		if at[i] != nil {
+			dates = append(dates, *at[i])
 		}
 	}
 	return checks, dates

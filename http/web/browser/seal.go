@@ -16,12 +16,17 @@ import (
 	"golang.org/x/crypto/chacha20poly1305"
 )
 
-// ErrExpired says that a sealed text is genuine and too old.
-var ErrExpired = errors.New("the sealed text has expired")
+// Errors of sealed texts, besides ErrForged.
+var (
+	// ErrExpired says that a sealed text is genuine and too old.
+	ErrExpired = errors.New("the sealed text has expired")
+	// ErrTooLong says that a text would be too long to be opened, so it is not sealed.
+	ErrTooLong = errors.New("the text is too long to be sealed")
+)
 
 const (
-	// maxSealed bounds what is decoded at all; the largest text holds a state of 4 KB.
-	maxSealed    = 16 << 10
+	// maxSealed bounds a sealed text, so that it fits into a form. The largest is a draft of the configuration.
+	maxSealed    = 48 << 10
 	sealedHeader = 8 + sha256.Size
 )
 
@@ -39,7 +44,8 @@ func newBox(key []byte) (cipher.AEAD, error) {
 // page has to remember between two requests travels in the browser this way, so that
 // requests of strangers cannot push it out of the gateway's memory. A nil v binds the
 // text to no browser. A text can be opened any number of times: where that matters,
-// payload carries an id that the registry marks as used.
+// payload carries an id that the registry marks as used. It returns ErrTooLong
+// for a payload of more than about 35 KB.
 func (g *Guard) Seal(purpose string, v *Visitor, life time.Duration, payload any) (string, error) {
 	body, err := json.Marshal(payload)
 	if err != nil {
@@ -52,7 +58,11 @@ func (g *Guard) Seal(purpose string, v *Visitor, life time.Duration, payload any
 	binding := bindingHash(v)
 	plain := binary.BigEndian.AppendUint64(nil, uint64(g.options.Now().Add(life).UnixMilli()))
 	plain = append(append(plain, binding[:]...), body...)
-	return base64.RawURLEncoding.EncodeToString(g.box.Seal(nonce[:], nonce[:], plain, []byte(purpose))), nil
+	text := base64.RawURLEncoding.EncodeToString(g.box.Seal(nonce[:], nonce[:], plain, []byte(purpose)))
+	if len(text) > maxSealed {
+		return "", fmt.Errorf("seal %s: %w", purpose, ErrTooLong)
+	}
+	return text, nil
 }
 
 // Unseal reads what Seal wrote for the same purpose and the same browser into payload.

@@ -81,6 +81,18 @@ func TestSealedTextsOpenInTheirBrowserForTheirPurposeAndInTimeOnly(t *testing.T)
 		}
 	}
 	now = time.Unix(1000, 0)
+	_, err = g.Seal("consent", &mine, time.Minute, strings.Repeat("x", 48<<10))
+	if !errors.Is(err, browser.ErrTooLong) {
+		t.Errorf("a text that could not be opened again is sealed: %v", err)
+	}
+	long, err := g.Seal("consent", &mine, time.Minute, strings.Repeat("x", 32<<10))
+	var opened string
+	if err == nil {
+		err = g.Unseal("consent", &mine, long, &opened)
+	}
+	if err != nil || len(opened) != 32<<10 {
+		t.Errorf("a long text is opened with %d bytes: %v", len(opened), err)
+	}
 	for i := range text {
 		changed := text[:i] + string(text[i]^1) + text[i+1:]
 		var got string

@@ -1,6 +1,7 @@
 package portal
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -23,6 +24,8 @@ const (
 	draftLife    = 30 * time.Minute
 	// recentSignIn is the time after signing in for which a user may enter keys and addresses. A draft lives as long.
 	recentSignIn = 30 * time.Minute
+	// longestTest bounds the test of the changed providers, for which a review waits.
+	longestTest = 20 * time.Second
 )
 
 // settingsRoutes are the pages that change providers and models; there are none without a configuration.
@@ -180,9 +183,11 @@ func (rc *requestContext) review(d settings.Draft, status int) {
 		}
 	}
 	const mostTested = 4 // a form changes one
+	ctx, cancel := context.WithTimeout(rc.r.Context(), longestTest)
+	defer cancel()
 	for _, name := range names[:min(len(names), mostTested)] {
 		if len(r.Mistakes) == 0 && view.Recent {
-			tests, err := rc.options.Settings.Test(rc.r.Context(), name, &d)
+			tests, err := rc.options.Settings.Test(ctx, name, &d)
 			if err != nil && !errors.Is(err, state.ErrNotFound) && !errors.Is(err, state.ErrInvalid) {
 				rc.settingsFailed(err)
 				return
@@ -374,6 +379,8 @@ func (rc *requestContext) settingsFailed(err error) {
 	case errors.Is(err, browser.ErrForged):
 		rc.show(http.StatusForbidden, failureForeign)
 		return
+	case errors.Is(err, browser.ErrTooLong):
+		text = "The change is too long for this page. Make it in several steps, or by the API of administration."
 	case errors.Is(err, browser.ErrExpired):
 		text = "The review is older than 30 minutes. Open the form again."
 	case errors.Is(err, settings.ErrOff):

@@ -207,3 +207,18 @@ func TestKeysWantARecentSignIn(t *testing.T) {
 	v.sentTo(v.post("/flow/providers/save", "draft", find(hiddenDraft, v.page)),
 		"/flow/providers?done=configuration_saved")
 }
+
+// TestAChangeOfManyModelsIsSavedOrRefusedPlainly before it is reviewed, and never as a forged form.
+func TestAChangeOfManyModelsIsSavedOrRefusedPlainly(t *testing.T) {
+	h := newFixture(t)
+	v := h.signedIn("root")
+	add := func(models int) *http.Response {
+		v.get("/flow/providers/new?shape=chat")
+		return v.post("/flow/providers/review", "shape", "chat", "new", "new", "url", "http://host", "version", "v1",
+			"serves", strings.Repeat("a-model-with-a-long-name,", models))
+	}
+	v.expect(add(200), 200, "Save and put in force")
+	v.sentTo(v.post("/flow/providers/save", "draft", find(hiddenDraft, v.page)),
+		"/flow/providers?done=configuration_saved")
+	v.expect(add(1500), 409, "too long for this page")
+}
