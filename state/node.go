@@ -40,23 +40,31 @@ func (s *State) Several() bool {
 
 // Ended returns a function that reports whether the work of a Node may be taken over, because the process cannot change
 // the state any more. Where Several is false that is true of every Node, so such a process takes work over only once,
-// before it begins work of its own. The call asks the store. An answer does not become wrong later, and the state has
-// all changes of the processes that it is true of.
-func (s *State) Ended(ctx context.Context) (func(Node) bool, error) {
+// before it begins work of its own. Otherwise it is true only of the Nodes that named finds in the records now, and of
+// the empty one. A Node in a record has joined before, so it has ended for good if the store, which the call asks next,
+// does not have it. Of a Node that is not in a record yet the store's answer says nothing, as that may join just after
+// it. Therefore an answer does not become wrong later, and the state has all changes of the processes that it is true
+// of.
+func (s *State) Ended(ctx context.Context, named ...func(View) []Node) (func(Node) bool, error) {
 	if !s.Several() {
 		return func(Node) bool { return true }, nil
+	}
+	ended := map[Node]bool{"": true}
+	for _, find := range named {
+		for _, n := range find(s.View()) {
+			ended[n] = true
+		}
 	}
 	epochs, err := s.log.Members().Epochs(ctx)
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	going := make(map[Node]bool, len(epochs)+1)
-	going[s.node] = true
+	delete(ended, s.node)
 	for name, epoch := range epochs {
-		going[nodeNamed(name, epoch)] = true
+		delete(ended, nodeNamed(name, epoch))
 	}
 	if err := Run(ctx, s, func(*Tx) error { return nil }); err != nil { // is decided at the end of the log
 		return nil, err
 	}
-	return func(n Node) bool { return !going[n] }, nil
+	return func(n Node) bool { return ended[n] }, nil
 }

@@ -9,6 +9,7 @@ import (
 	"stagedoor/actors/kit"
 	"stagedoor/actors/kit/kittest"
 	"stagedoor/providers/dialogue/dialoguetest"
+	"stagedoor/state"
 	"stagedoor/state/schema"
 	"stagedoor/state/statetest"
 	"stagedoor/state/work"
@@ -21,33 +22,53 @@ func onNodes(t *testing.T, body func(t *testing.T, c *statetest.Cluster, a, b, c
 		cluster := statetest.NewCluster()
 		var all []*stage
 		for _, name := range []string{"a", "b", "c"} {
-			s := &stage{t: t, sys: kit.NewSystem(kit.Options{Logger: kittest.Logger(t), MaxIdle: -1}),
-				env: dialoguetest.NewLiveEnv(), simulate: dribble}
-			var err error
-			if s.store, err = schema.Open(cluster.Join(name), time.Now); err != nil {
-				t.Fatal(err)
-			}
-			s.startRegistry(s.sys)
-			all = append(all, s)
+			all = append(all, join(t, cluster, name))
 		}
 		body(t, cluster, all[0], all[1], all[2])
 		kittest.Pass(time.Minute)
 		for _, s := range all {
-			if n := s.engine.InFlight(); n != 0 {
-				t.Errorf("%d requests in flight at the end", n)
-			}
-			if err := s.sys.Stop(context.Background()); err != nil {
-				t.Error(err)
-			}
-			s.store.Close()
+			s.leave()
 		}
 	})
+}
+
+// join returns a stage on another node.
+func join(t *testing.T, cluster *statetest.Cluster, name string) *stage {
+	t.Helper()
+	s := &stage{t: t, sys: kit.NewSystem(kit.Options{Logger: kittest.Logger(t), MaxIdle: -1}),
+		env: dialoguetest.NewLiveEnv(), simulate: dribble}
+	var err error
+	if s.store, err = schema.Open(cluster.Join(name), time.Now); err != nil {
+		t.Fatal(err)
+	}
+	s.startRegistry(s.sys)
+	return s
+}
+
+// leave ends a stage that join has returned, on which nothing may run.
+func (s *stage) leave() {
+	s.t.Helper()
+	if n := s.engine.InFlight(); n != 0 {
+		s.t.Errorf("%d requests in flight at the end", n)
+	}
+	if err := s.sys.Stop(context.Background()); err != nil {
+		s.t.Error(err)
+	}
+	s.store.Close()
+}
+
+// expel ends a node that is in its first epoch.
+func expel(t *testing.T, cluster *statetest.Cluster, name string) {
+	t.Helper()
+	if done, err := cluster.Join("operator").Members().Expel(t.Context(), name, 1); !done || err != nil {
+		t.Fatal(done, err)
+	}
 }
 
 // resume goes on with what nodes have left that have ended.
 func (s *stage) resume() (resumed, failed int) {
 	s.t.Helper()
-	ended, err := s.store.Ended(context.Background())
+	ended, err := s.store.Ended(context.Background(), work.Nodes)
 	if err == nil {
 		resumed, failed, err = s.registry.Resume(context.Background(), ended, s.again)
 	}
@@ -118,14 +139,7 @@ func TestOneNodeGoesOnWithTheResponsesOfANodeThatEnded(t *testing.T) {
 				t.Errorf("%d resumed and %d failed while their node was live", resumed, failed)
 			}
 		}
-		members := cluster.Join("operator").Members()
-		all, err := members.List(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if done, err := members.Expel(t.Context(), "a", all[0].Epoch); !done || err != nil {
-			t.Fatal(done, err)
-		}
+		expel(t, cluster, "a")
 		if err := work.CancelResponse(t.Context(), b.store, cancelled, owner); err != nil {
 			t.Fatal(err)
 		}
@@ -150,6 +164,71 @@ func TestOneNodeGoesOnWithTheResponsesOfANodeThatEnded(t *testing.T) {
 			if got := c.stored(id); got.Status != "completed" || got.Runs != runs || got.Node != "" {
 				t.Errorf("kept %+v", got.ResponseHeader)
 			}
+		}
+	})
+}
+
+// TestAResponseIsLeftToANodeThatJoinsLater: it joins after another node has asked which nodes have ended, and goes on
+// with the response first.
+func TestAResponseIsLeftToANodeThatJoinsLater(t *testing.T) {
+	onNodes(t, func(t *testing.T, cluster *statetest.Cluster, a, b, _ *stage) {
+		id := a.begin()
+		kittest.Pass(time.Second)
+		expel(t, cluster, "a")
+		ended, err := b.store.Ended(t.Context(), work.Nodes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := join(t, cluster, "d")
+		if resumed, _ := d.resume(); resumed != 1 {
+			t.Fatalf("%d responses go on", resumed)
+		}
+		kittest.Pass(time.Second)
+		if resumed, failed, err := b.registry.Resume(t.Context(), ended, b.again); resumed+failed != 0 || err != nil {
+			t.Errorf("%d resumed and %d failed that another node has begun: %v", resumed, failed, err)
+		}
+		kittest.Pass(time.Minute)
+		if got := b.stored(id); got.Status != "completed" || got.Runs != 2 {
+			t.Errorf("kept %+v", got.ResponseHeader)
+		}
+		d.leave()
+	})
+}
+
+// TestARunThatWasTakenOverStoresNoEnd: the end is that of the node that goes on with the response.
+func TestARunThatWasTakenOverStoresNoEnd(t *testing.T) {
+	onNodes(t, func(t *testing.T, _ *statetest.Cluster, a, b, _ *stage) {
+		id := a.begin()
+		kittest.Pass(3 * time.Second)
+		other := func(n state.Node) bool { return n == a.store.Node() }
+		if resumed, _, err := b.registry.Resume(t.Context(), other, b.again); resumed != 1 || err != nil {
+			t.Fatalf("%d responses go on: %v", resumed, err)
+		}
+		kittest.Pass(8 * time.Second)
+		if a.engine.InFlight() != 0 || b.engine.InFlight() != 1 {
+			t.Errorf("%d and %d runs", a.engine.InFlight(), b.engine.InFlight())
+		}
+		if got := b.stored(id); got.Status == "completed" || got.Node != b.store.Node() {
+			t.Errorf("after the end of the first run: %+v", got.ResponseHeader)
+		}
+	})
+}
+
+// TestCancellingAForegroundResponseDoesNotWait: its client ends it by leaving.
+func TestCancellingAForegroundResponseDoesNotWait(t *testing.T) {
+	onNodes(t, func(t *testing.T, _ *statetest.Cluster, a, b, _ *stage) {
+		err := work.PutResponse(t.Context(), a.store, work.StoredResponse{Body: []byte(`{"id":"resp_1"}`),
+			ResponseHeader: work.ResponseHeader{ID: "resp_1", Owner: owner, Status: "in_progress"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		kittest.Pass(time.Second)
+		for _, s := range []*stage{a, b} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			if s.registry.Cancel(ctx, "resp_1", owner) || ctx.Err() != nil {
+				t.Errorf("it was waited for: %v", ctx.Err())
+			}
+			cancel()
 		}
 	})
 }

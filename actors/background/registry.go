@@ -223,7 +223,7 @@ func (g *Registry) Status(id string, owner state.Owner) string {
 }
 
 // Cancel ends a response in flight, in this process or in another one, and waits until its end is
-// durable or ctx ends. It returns false if the response is not in flight.
+// durable or ctx ends. It returns false if the response is not in flight in the background.
 func (g *Registry) Cancel(ctx context.Context, id string, owner state.Owner) bool {
 	r := g.findRun(id, owner)
 	if r == nil {
@@ -247,8 +247,8 @@ func (g *Registry) Cancel(ctx context.Context, id string, owner state.Owner) boo
 // is to end it.
 func (g *Registry) cancelElsewhere(ctx context.Context, id string, owner state.Owner) bool {
 	h, changed, err := work.WatchResponse(g.store, id, owner)
-	if err != nil || h.Finished() || !g.store.Several() {
-		return false
+	if err != nil || h.Finished() || !h.Background || !g.store.Several() {
+		return false // a response in the foreground ends with the request of its client
 	}
 	if err := work.CancelResponse(ctx, g.store, id, owner); err != nil {
 		g.system.Logger().Warn("background response not cancelled", "response_id", id, "cause", err)

@@ -12,6 +12,7 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/shapes/responses"
 	"stagedoor/state"
+	"stagedoor/state/journal"
 	"stagedoor/state/work"
 )
 
@@ -28,7 +29,8 @@ const parallelSettles = 64
 // them fail, because the connections are gone. A process that is alone calls it once, before requests
 // are served, and one of several whenever another one may have ended. ended is the result of
 // State.Ended. The start of a run is durable before the run starts, so no response is started more
-// than maxTries times, and never twice at once, however processes end.
+// than maxTries times, and never twice at once, however processes end. An error says that the store cannot be used now:
+// the responses that are left stay as they are, for another call.
 func (g *Registry) Resume(
 	ctx context.Context, ended func(state.Node) bool, restore RestoreRequest,
 ) (resumed, failed int, err error) {
@@ -41,6 +43,9 @@ func (g *Registry) Resume(
 		if !h.Background {
 			continue
 		}
+		if err := ctx.Err(); err != nil {
+			return resumed, failed, err
+		}
 		r, err := work.ReadResponse(ctx, g.store, h.ID, h.Owner)
 		if errors.Is(err, state.ErrNotFound) {
 			continue // it has expired meanwhile
@@ -49,8 +54,13 @@ func (g *Registry) Resume(
 			return resumed, failed, fmt.Errorf("resume response %s: %w", h.ID, err)
 		}
 		run, cause := g.restoreRun(ctx, &r, ended, restore)
-		if errors.Is(cause, work.ErrTaken) {
+		switch {
+		case errors.Is(cause, work.ErrTaken):
 			continue // another process was first
+		case errors.Is(cause, work.ErrConversationInUse) && g.store.Several():
+			continue // the next call may find it free
+		case passing(cause):
+			return resumed, failed, fmt.Errorf("resume response %s: %w", h.ID, cause)
 		}
 		if cause == nil && g.startRun(run) == nil {
 			resumed++
@@ -66,6 +76,12 @@ func (g *Registry) Resume(
 		}
 	}
 	return resumed, failed, nil
+}
+
+// passing reports whether an error is one of the store or of ctx, so that it says nothing about a response.
+func passing(err error) bool {
+	return errors.Is(err, state.ErrUnavailable) || errors.Is(err, journal.ErrUnreachable) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 var errRestarted = dialogue.ServerError("the gateway was restarted while the response was in progress", nil)
@@ -94,7 +110,8 @@ func (g *Registry) failForeground(
 	return failed, p.Wait()
 }
 
-// restoreRun returns another run of a stored response. The error is ErrTaken if another process runs it.
+// restoreRun returns another run of a stored response. The error is ErrTaken if another process runs it, and one that
+// is passing if another call may succeed. After others the response cannot be run any more.
 func (g *Registry) restoreRun(
 	ctx context.Context, r *work.StoredResponse, ended func(state.Node) bool, restore RestoreRequest,
 ) (*run, error) {
@@ -107,14 +124,14 @@ func (g *Registry) restoreRun(
 	}
 	var err error
 	if job.Kept, err = work.ReadResponseRequest(ctx, g.store, r.ID, r.Owner); err != nil {
-		return nil, errRestarted
+		return nil, restartError(err)
 	}
 	if job.Request, err = restore(ctx, r.ID, job.Kept); err != nil {
 		return nil, err
 	}
 	if r.Conversation != "" {
 		if job.Turn, err = work.BeginTurn(g.store, r.Conversation, r.Owner); err != nil {
-			return nil, errRestarted
+			return nil, restartError(err)
 		}
 		job.Input = r.Input
 	}
@@ -122,15 +139,23 @@ func (g *Registry) restoreRun(
 	g.slots.Adopt(string(run.job.Owner), 1)
 	g.addRun(run)
 	run.memory.Adopt(job.size())
-	_, err = work.UpdateResponse(ctx, g.store, r.ID, r.Owner, work.ResponseUpdate{Run: true, Ended: ended})
+	// A claim whose outcome is not known would leave the response to this process, which would not run it.
+	_, err = work.UpdateResponse(context.WithoutCancel(ctx), g.store, r.ID, r.Owner,
+		work.ResponseUpdate{Run: true, Ended: ended})
 	if err != nil {
 		g.removeRun(run)
-		if errors.Is(err, work.ErrTaken) {
-			return nil, err
-		}
-		return nil, errRestarted
+		return nil, restartError(err)
 	}
 	return run, nil
+}
+
+// restartError returns the cause with which a response fails, together with the error if Resume may pass the response
+// over instead.
+func restartError(err error) error {
+	if passing(err) || errors.Is(err, work.ErrTaken) || errors.Is(err, work.ErrConversationInUse) {
+		return fmt.Errorf("%w: %w", errRestarted, err)
+	}
+	return errRestarted
 }
 
 // failResponse stores the failure of a response that cannot be continued, or its cancellation. The number of its event

@@ -14,6 +14,7 @@ import (
 	"stagedoor/actors/text"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
+	"stagedoor/state/journal"
 	"stagedoor/state/work"
 )
 
@@ -222,6 +223,40 @@ func TestACancelledResponseStaysCancelled(t *testing.T) {
 		}
 		if got := s.stored(id); got.Status != "cancelled" {
 			t.Errorf("it is %s", got.Status)
+		}
+	})
+}
+
+// TestAResponseOutlivesAFailureOfTheStoreWhileItIsResumed: it stays as it is for the next call, as it does when ctx has
+// ended.
+func TestAResponseOutlivesAFailureOfTheStoreWhileItIsResumed(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		job := s.job()
+		err := work.PutResponse(t.Context(), s.store, work.StoredResponse{Body: job.Queued, Request: []byte(`"kept"`),
+			ResponseHeader: work.ResponseHeader{ID: job.ID, Owner: owner, Status: "queued", Background: true, Runs: 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.journal.Before(func([]journal.Batch) error {
+			s.journal.Before(nil)
+			return journal.ErrReadOnly
+		})
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		for name, ctx := range map[string]context.Context{"the store refuses": t.Context(), "ctx has ended": ended} {
+			if resumed, failed, err := s.registry.Resume(ctx, anyNode, s.again); resumed+failed != 0 || err == nil {
+				t.Errorf("%s: %d resumed, %d failed, %v", name, resumed, failed, err)
+			}
+			if got := s.stored(job.ID); got.Status != "queued" || got.Runs != 1 {
+				t.Errorf("%s: kept %+v", name, got.ResponseHeader)
+			}
+		}
+		if resumed, _, err := s.registry.Resume(t.Context(), anyNode, s.again); resumed != 1 || err != nil {
+			t.Errorf("%d resumed later: %v", resumed, err)
+		}
+		kittest.Pass(time.Minute)
+		if got := s.stored(job.ID); got.Status != "completed" || got.Runs != 2 {
+			t.Errorf("kept %+v", got.ResponseHeader)
 		}
 	})
 }

@@ -312,7 +312,8 @@ func (g *Registry) storeResult(r *run, body []byte) {
 	if !r.job.Streamed {
 		log = nil
 	}
-	u := work.ResponseUpdate{Body: body, Events: log, LastEvent: last}
+	own := func(n state.Node) bool { return n == g.store.Node() } // another process may have taken the response over
+	u := work.ResponseUpdate{Body: body, Events: log, LastEvent: last, Ended: own}
 	turn, err := TurnItems(context.Background(), r.job.Turn, r.job.Input, body)
 	if err == nil {
 		u.Turn = turn

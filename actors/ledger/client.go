@@ -136,8 +136,28 @@ func (h *Hold) Amount() int64 { return h.amount.Load() }
 
 // Hold returns a hold of ask.Amount. Its error is a *dialogue.Error: 429 insufficient_quota
 // if the account does not have the amount (money.ErrInsufficient) or a budget does not cover
-// it (*budget.Error), and 503 if the journal cannot be written.
+// it (*budget.Error), and 503 if the journal cannot be written. One of several processes asks
+// twice before it refuses for want of money, because another one may have ended a request of the
+// account a moment ago whose settlement is not in the journal yet.
 func (c *Client) Hold(ctx context.Context, ask Ask) (*Hold, error) {
+	held, err := c.tryHold(ctx, ask)
+	_, budgeted := errors.AsType[*budget.Error](err)
+	if (budgeted || errors.Is(err, money.ErrInsufficient)) && c.store.Several() {
+		select {
+		case <-time.After(settleTime):
+			held, err = c.tryHold(ctx, ask)
+		case <-ctx.Done():
+		}
+	}
+	c.counts.asked(err)
+	return held, refusal(err)
+}
+
+// settleTime is the time in which the settlement of another process is mostly in the journal.
+const settleTime = 100 * time.Millisecond
+
+// tryHold is Hold without a second try. Its error is a cause, and not the one for the client.
+func (c *Client) tryHold(ctx context.Context, ask Ask) (*Hold, error) {
 	var held *Hold
 	err := c.askAccount(ctx, ask.Account, func(pid *actor.PID) error {
 		m := &holding{ask: ask}
@@ -152,8 +172,7 @@ func (c *Client) Hold(ctx context.Context, ask Ask) (*Hold, error) {
 		held.amount.Store(ask.Amount)
 		return nil
 	})
-	c.counts.asked(err)
-	return held, refusal(err)
+	return held, err
 }
 
 // Resume returns the hold of a request that began in a previous process and that Recover
@@ -209,7 +228,8 @@ func (h *Hold) SettleWithin(d time.Duration, s Settlement) error {
 	return refusal(err)
 }
 
-// SettleLater ends the hold with a charge and does not wait. The rest of the hold is free at once.
+// SettleLater ends the hold with a charge and does not wait. The rest of the hold is free at once,
+// and for other processes when the charge is durable, for which Client.Hold waits.
 // The charge is durable after linger and a commit, which is repeated until it succeeds. A crash
 // before that charges what Recover finds, which is the last progress or nothing. It is for text
 // requests, whose clients would otherwise wait for the disk at the end of each reply.

@@ -336,8 +336,12 @@ const (
 )
 
 // due returns the time at which operations without a waiter must be journaled, or false if
-// there are none.
+// there are none. It is now where other processes decide with the journal's view, because they
+// do not find the money that a settlement frees before.
 func (c *core) due(now time.Time) (time.Time, bool) {
+	if len(c.ops) > 0 && c.roomOf != nil {
+		return now, true
+	}
 	if len(c.ops) > 0 {
 		return now.Add(linger), true
 	}

@@ -187,7 +187,7 @@ func TestHoldsOfANodeThatEndedAreEnded(t *testing.T) {
 		kittest.Pass(time.Second)
 		recoverHolds := func() int {
 			t.Helper()
-			ended, err := b.state.Ended(ctx)
+			ended, err := b.state.Ended(ctx, money.Nodes)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -331,6 +331,69 @@ func TestAPaymentDoesNotRepeatAnAdjustment(t *testing.T) {
 		kittest.Pass(time.Second)
 		if got := money.FindAccount(s.View(), "7"); got.Credits != 170 {
 			t.Errorf("%d are left of 200 less 30", got.Credits)
+		}
+	})
+}
+
+// TestTheHoldsOfANodeThatJoinsLaterAreLeftToIt: it joins after another node has asked which nodes have ended.
+func TestTheHoldsOfANodeThatJoinsLaterAreLeftToIt(t *testing.T) {
+	onTwoNodes(t, func(t *testing.T, cluster *statetest.Cluster, a, _ *serving) {
+		credit(t, a.Client, "7", 100)
+		ended, err := a.state.Ended(ctx, money.Nodes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := schema.Open(cluster.Join("c"), time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		sys := kit.NewSystem(kit.Options{Logger: quiet})
+		c := start(t, sys, s)
+		h := hold(t, c, "7", "r", 60)
+		credit(t, a.Client, "7", 1) // makes a hear of the hold
+		n, err := ledger.Recover(ctx, a.state, func(_ state.View, h *money.Hold) bool { return !ended(h.Node) })
+		if n != 0 || err != nil || len(money.ListHolds(a.state.View(), "7")) != 1 {
+			t.Errorf("%d holds were ended: %v", n, err)
+		}
+		if err := h.Settle(ctx, ledger.Settlement{Amount: 50, Reason: "finished"}); err != nil {
+			t.Error(err)
+		}
+		if got := balance(t, c, "7"); got != (ledger.Balance{Credits: 101, Spent: 50}) {
+			t.Errorf("the balance is %+v", got)
+		}
+		if err := sys.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestMoneyOfARequestThatHasEndedIsFreeOnAllNodes: a client whose money is enough for one request at a time may send
+// the next one to another node.
+func TestMoneyOfARequestThatHasEndedIsFreeOnAllNodes(t *testing.T) {
+	onTwoNodes(t, func(t *testing.T, _ *statetest.Cluster, a, b *serving) {
+		credit(t, a.Client, "7", 100)
+		addKey(t, a.state, "key_1", 70, "")
+		ask := ledger.Ask{Account: "7", RequestID: "r", Amount: 60, Model: "m"}
+		for i, key := range []string{"", "key_1", "key_1"} {
+			ask.Key = key
+			first, next := a, b
+			if i == 2 {
+				first, next = b, a
+			}
+			h, err := first.Hold(ctx, ask)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.SettleLater(ledger.Settlement{Amount: 1, Reason: "finished"})
+			h, err = next.Hold(ctx, ask)
+			if err != nil {
+				t.Fatalf("refused after a request with key %q has ended: %v", key, err)
+			}
+			if _, err := first.Hold(ctx, ask); err == nil {
+				t.Error("the money was held twice")
+			}
+			h.Release("end", nil)
 		}
 	})
 }

@@ -63,8 +63,12 @@ func (r *Runtime) keepPauses(ctx context.Context, change func(*state.Tx) error) 
 
 // forgetPauses ends the pauses of providers that are not there any more: one of the
 // same name that is added later is another. One that cannot be ended yet is ended
-// with the next configuration, at the latest with the next start.
+// with the next configuration, at the latest with the next start. One of several processes
+// ends none, because another one may have the provider.
 func (r *Runtime) forgetPauses(ctx context.Context) {
+	if r.options.State.Several() {
+		return
+	}
 	var gone []string
 	for _, p := range work.ListPauses(r.options.State.View()) {
 		if r.provider(p.Provider) == nil {

@@ -13,6 +13,7 @@ import (
 	"stagedoor/state"
 	"stagedoor/state/journal"
 	"stagedoor/state/statetest"
+	"stagedoor/state/work"
 	"stagedoor/test/harness"
 )
 
@@ -95,6 +96,52 @@ func TestAPauseHoldsOnAllNodes(t *testing.T) {
 			if b.limiterPaused("one") != paused || b.limiterPaused("two") {
 				t.Errorf("not as on the other node, where the provider is paused: %t", paused)
 			}
+		}
+		a.end()
+		b.end()
+	})
+}
+
+// TestNothingIsTakenOverAfterTheContextHasEnded: it ends when a gateway begins to drain.
+func TestNothingIsTakenOverAfterTheContextHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := statetest.NewCluster()
+		a, b := begin(t, cluster.Join("a")), begin(t, cluster.Join("b"))
+		err := work.PutResponse(t.Context(), a.store, work.StoredResponse{Body: []byte(`{"id":"resp_1"}`),
+			ResponseHeader: work.ResponseHeader{ID: "resp_1", Owner: "key:k", Status: "in_progress"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.end()
+		if done, err := cluster.Join("operator").Members().Expel(t.Context(), "a", 1); err != nil {
+			t.Fatal(done, err)
+		}
+		drained, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := b.TakeOver(drained, nil); err == nil || len(work.Nodes(b.store.View())) != 1 {
+			t.Errorf("it was taken over: %v", err)
+		}
+		if err := b.TakeOver(t.Context(), nil); err != nil || len(work.Nodes(b.store.View())) != 0 {
+			t.Errorf("it was not taken over before the end: %v", err)
+		}
+		b.end()
+	})
+}
+
+// TestAPauseOutlivesANodeWithoutTheProvider: the pause is that of the nodes that have the provider.
+func TestAPauseOutlivesANodeWithoutTheProvider(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := statetest.NewCluster()
+		a := begin(t, cluster.Join("a"))
+		a.mustConfigure(sandbox("one"), sandbox("two"))
+		a.setPaused("one", true)
+		b := begin(t, cluster.Join("b"))
+		b.mustConfigure(sandbox("two"))
+		if err := a.TakeOver(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if !a.limiterPaused("one") {
+			t.Error("a node that does not know the provider has ended its pause")
 		}
 		a.end()
 		b.end()

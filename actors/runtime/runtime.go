@@ -156,7 +156,7 @@ func (r *Runtime) start(ctx context.Context) (err error) {
 // startLedger settles what an earlier process left, except for videos in the
 // making, which go on, and starts the ledger.
 func startLedger(ctx context.Context, system *kit.System, s *state.State) (*ledger.Client, error) {
-	ended, err := s.Ended(ctx)
+	ended, err := s.Ended(ctx, money.Nodes)
 	if err == nil {
 		err = endHolds(ctx, system.Logger(), s, ended)
 	}
@@ -183,7 +183,7 @@ func endHolds(ctx context.Context, logger *slog.Logger, s *state.State, ended fu
 // of an error.
 func (r *Runtime) TakeOver(ctx context.Context, restore background.RestoreRequest) error {
 	s := r.options.State
-	ended, err := s.Ended(ctx)
+	ended, err := s.Ended(ctx, money.Nodes, work.Nodes)
 	if err != nil {
 		return err
 	}

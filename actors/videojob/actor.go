@@ -163,7 +163,7 @@ func (j *job) Receive(c actor.Context) {
 // load reads the record. It returns false if there is nothing left to do.
 func (j *job) load(c actor.Context) bool {
 	v, ok := work.FindAnyVideo(j.svc.State.View(), j.run.id)
-	if !ok || v.Final() {
+	if !ok || v.Final() || j.svc.takenOver(&v) {
 		c.Stop(c.Self())
 		return false
 	}
@@ -185,8 +185,13 @@ func (j *job) wait(d time.Duration) {
 	j.timer.Wake(now, now.Add(d))
 }
 
-// step starts the next step on a goroutine of its own.
+// step starts the next step on a goroutine of its own. If another process has taken the job over, it stops the actor
+// instead, because only one of them may submit, poll and charge.
 func (j *job) step(c actor.Context) {
+	if v, ok := work.FindAnyVideo(j.svc.State.View(), j.run.id); ok && j.svc.takenOver(&v) {
+		c.Stop(c.Self())
+		return
+	}
 	s := &step{
 		svc:     j.svc,
 		run:     j.run,

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"stagedoor/actors/kit/kittest"
+	"stagedoor/state"
 	"stagedoor/state/statetest"
 	"stagedoor/state/work"
 )
 
 // takeOver goes on with the jobs of nodes that have ended and ends their other holds.
 func (p *process) takeOver(ctx context.Context) error {
-	ended, err := p.state.Ended(ctx)
+	ended, err := p.state.Ended(ctx, work.Nodes)
 	if err != nil {
 		return err
 	}
@@ -114,6 +115,46 @@ func TestAJobOfANodeThatHasLeftGoesOn(t *testing.T) {
 			t.Errorf("ended as %+v", v)
 		}
 		b.checkCharge(4 * second)
+		b.end()
+		time.Sleep(5 * time.Second) // the actor library's last timer
+	})
+}
+
+// TestAJobIsLeftToTheNodeThatTookItOver: the node that has lost it neither polls nor charges any more.
+func TestAJobIsLeftToTheNodeThatTookItOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster, vendor := statetest.NewCluster(), newVendor()
+		a, b := start(t, cluster.Join("a"), vendor, nil), start(t, cluster.Join("b"), vendor, nil)
+		a.credit()
+		ended, err := b.state.Ended(t.Context(), work.Nodes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := a.create(newRequest("a cat"))
+		kittest.Pass(time.Second)
+		if err := b.svc.TakeOver(t.Context(), ended); err != nil || b.svc.InFlight() != 0 {
+			t.Errorf("took %d jobs over that were begun after the question: %v", b.svc.InFlight(), err)
+		}
+		own := func(n state.Node) bool { return n == a.state.Node() }
+		if err := b.svc.TakeOver(t.Context(), own); err != nil {
+			t.Fatal(err)
+		}
+		kittest.Pass(15 * time.Second)
+		if n, m := a.svc.InFlight(), b.svc.InFlight(); n != 0 || m != 1 {
+			t.Errorf("%d and %d nodes work on the job", n, m)
+		}
+		if err := b.svc.TakeOver(t.Context(), func(n state.Node) bool { return n == b.state.Node() }); err != nil {
+			t.Fatal(err)
+		}
+		if n := b.svc.InFlight(); n != 1 {
+			t.Errorf("a node works %d times on its job", n)
+		}
+		kittest.Pass(5 * time.Minute)
+		if v := b.look(v.ID); v.Phase != work.VideoCompleted || v.Cost != 4*second || vendor.made() != 1 {
+			t.Errorf("ended as %+v, %d videos were made", v, vendor.made())
+		}
+		b.checkCharge(4 * second)
+		a.end()
 		b.end()
 		time.Sleep(5 * time.Second) // the actor library's last timer
 	})

@@ -63,7 +63,14 @@ func (p *parent) adoptAll(c actor.Context) {
 
 // adopt starts actors for jobs that an earlier process, or an earlier incarnation of the parent, has begun.
 func (p *parent) adopt(c actor.Context, jobs []work.Video) {
+	going := make(map[string]bool, len(p.live))
+	for _, id := range p.live {
+		going[id] = true
+	}
 	for n := range jobs {
+		if going[jobs[n].ID] {
+			continue // the parent has restarted since this process took the job over, and has found it then
+		}
 		p.svc.slots.adopt(jobs[n].ID, jobs[n].Owner)
 		r := newRun(jobs[n].ID)
 		r.known, r.after = true, spread(&jobs[n], n)

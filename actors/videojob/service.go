@@ -98,7 +98,7 @@ func New(o Options) (*Service, error) {
 	var jobs []work.Video
 	var err error
 	if o.State.Several() { // a process that is alone works on all jobs, and needs no record that says so
-		ended, failed := o.State.Ended(context.Background())
+		ended, failed := o.State.Ended(context.Background(), work.Nodes)
 		if failed == nil {
 			jobs, failed = work.TakeOverVideos(context.Background(), o.State, ended)
 		}
@@ -128,6 +128,11 @@ func (s *Service) TakeOver(ctx context.Context, ended func(state.Node) bool) err
 		err = errors.Join(err, failed)
 	}
 	return err
+}
+
+// takenOver reports whether another process works on a job.
+func (s *Service) takenOver(v *work.Video) bool {
+	return s.State.Several() && !v.Final() && v.Node != s.State.Node()
 }
 
 // Keeps reports whether a hold belongs to a job that has not ended, so that ledger.Recover must not end it.

@@ -229,7 +229,7 @@ func start(t *testing.T, store journal.Store, v *vendor, files *blobs.Store) *pr
 
 // recover ends the holds of processes that have ended.
 func (p *process) recover() error {
-	ended, err := p.state.Ended(p.t.Context())
+	ended, err := p.state.Ended(p.t.Context(), money.Nodes)
 	if err != nil {
 		return err
 	}

@@ -130,7 +130,9 @@ func (a *app) runUntilStopped(ctx context.Context, g *gateway, listeners []net.L
 	wg.Go(func() { follow(ctx) })
 	wg.Go(func() { keepTidy(ctx, g) })
 	wg.Go(func() { keepDeleting(ctx, g) })
-	wg.Go(func() { keepTakingOver(ctx, g) })
+	taking, stopTaking := context.WithCancel(ctx)
+	defer stopTaking()
+	wg.Go(func() { keepTakingOver(taking, g) })
 	wg.Go(func() { g.auth.EndRevoked(ctx, g.flow) })
 	wg.Go(func() { g.watchDisk(ctx) })
 	defer g.startAlerts().Close()
@@ -161,6 +163,10 @@ func (a *app) runUntilStopped(ctx context.Context, g *gateway, listeners []net.L
 	if shared := datadir.SharedStore(g.store); shared != nil {
 		leaving = shared.Leaving()
 	}
+	drain := func() error {
+		stopTaking() // what is taken over now would only have to be left to the next gateway again
+		return a.drain(g, signals)
+	}
 	select {
 	case err := <-served:
 		return err
@@ -168,12 +174,12 @@ func (a *app) runUntilStopped(ctx context.Context, g *gateway, listeners []net.L
 		g.logger.Info("stopping, as an operator asked with nodes leave")
 	case <-g.state.Failed():
 		g.logger.Error("the store failed, stopping", "cause", g.state.Err())
-		return errors.Join(datadir.Unavailable(g.state.Err()), a.drain(g, signals))
+		return errors.Join(datadir.Unavailable(g.state.Err()), drain())
 	case <-ctx.Done():
 	case s := <-signals:
 		g.logger.Info("stopping", "signal", s.String(), "in_flight", g.runtime.Engine().InFlight())
 	}
-	return a.drain(g, signals)
+	return drain()
 }
 
 // openControl opens the socket for the commands; nil: there is none without a

@@ -47,6 +47,14 @@ func ListHolds(v state.View, account string) []Hold {
 	return holds.List(v, byAccount, state.TextKey(account))
 }
 
+// Nodes returns the processes that have open holds, for State.Ended. Some may be there several times.
+func Nodes(v state.View) (all []state.Node) {
+	for h := range holds.All(v) {
+		all = append(all, h.Node)
+	}
+	return all
+}
+
 // FindHold returns a durable open hold of an account.
 func FindHold(v state.View, account string, id uint64) (Hold, bool) {
 	return holdOf(v, account, id).Record()

@@ -166,7 +166,7 @@ func (o *outbox) add(tx *state.Tx, hooks []string, event, name, subject string, 
 	for _, hook := range hooks {
 		o.makeRoom(tx, "")
 		err := deliveries.Put(tx, Delivery{ID: id + "." + hook, Webhook: hook, Event: id, Type: event, Subject: subject,
-			Created: tx.Now(), Due: tx.Now(), Data: data})
+			Created: tx.Now(), Due: tx.Now(), Data: data, Node: tx.Node()})
 		if err != nil {
 			return err
 		}

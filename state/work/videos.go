@@ -364,7 +364,22 @@ func ListUnfinishedVideos(v state.View) []Video {
 	return videos.List(v, byUnfinished, []byte{1})
 }
 
-// takenAtOnce bounds the jobs that one command takes over, whose records may be large.
+// Nodes returns the processes that work on responses, videos and deliveries, for State.Ended. Some may be there several
+// times.
+func Nodes(v state.View) (all []state.Node) {
+	for _, r := range responses.Under(v, byUnfinished, []byte{1}) {
+		all = append(all, r.Rec.Node)
+	}
+	for _, r := range videos.Under(v, byUnfinished, []byte{1}) {
+		all = append(all, r.Rec.Node)
+	}
+	for d := range deliveries.All(v) {
+		all = append(all, d.Node)
+	}
+	return all
+}
+
+// takenAtOnce bounds the jobs or deliveries that one command takes over, whose records may be large.
 const takenAtOnce = 16
 
 // TakeOverVideos makes this process the one that works on the unfinished jobs of processes that have ended, and returns

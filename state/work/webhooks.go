@@ -224,24 +224,28 @@ func WatchDeliveries(s *state.State) (state.View, <-chan struct{}) {
 
 // TakeOverDeliveries makes this process the one that sends the deliveries of processes that have ended.
 func TakeOverDeliveries(ctx context.Context, s *state.State, ended func(state.Node) bool) error {
-	taken := func(v state.View) (all []Delivery) {
-		for d := range deliveries.All(v) {
-			if ended(d.Node) && d.Node != s.Node() {
-				all = append(all, *d)
+	var left []string
+	for d := range deliveries.All(s.View()) {
+		if ended(d.Node) && d.Node != s.Node() {
+			left = append(left, d.ID)
+		}
+	}
+	for part := range slices.Chunk(left, takenAtOnce) {
+		err := state.Run(ctx, s, func(tx *state.Tx) (err error) {
+			for _, id := range part {
+				if r := deliveries.Get(tx.View(), id); r != nil && ended(r.Rec.Node) {
+					d := r.Rec
+					d.Node = tx.Node()
+					err = errors.Join(err, deliveries.Put(tx, d))
+				}
 			}
+			return err
+		})
+		if err != nil {
+			return err
 		}
-		return all
 	}
-	if len(taken(s.View())) == 0 {
-		return nil // the usual case, which costs no command
-	}
-	return state.Run(ctx, s, func(tx *state.Tx) (err error) {
-		for _, d := range taken(tx.View()) {
-			d.Node = tx.Node()
-			err = errors.Join(err, deliveries.Put(tx, d))
-		}
-		return err
-	})
+	return nil
 }
 
 // PostponeDelivery counts a failed try and sets the time of the next one.
