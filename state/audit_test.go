@@ -187,7 +187,10 @@ func TestOldAuditRecordsLeaveByAgeAndByNumber(t *testing.T) {
 		keep    time.Duration
 		records int64
 		first   uint64
-	}{{0, 0, 1}, {24 * time.Hour, 100, 1}, {15 * time.Hour, 0, 6}, {0, 10, 11}, {time.Hour, 0, 20}} {
+		later   time.Duration
+	}{{0, 0, 1, 0}, {24 * time.Hour, 100, 1, 0}, {15 * time.Hour, 0, 6, 0}, {0, 10, 11, 30 * 24 * time.Hour},
+		{30*24*time.Hour + time.Hour, 0, 20, 0}} {
+		clock.Add(c.later)
 		s.KeepAudit(c.keep, c.records)
 		sweep()
 		all := auditLog(t, s, state.AuditQuery{})
@@ -205,6 +208,30 @@ func TestOldAuditRecordsLeaveByAgeAndByNumber(t *testing.T) {
 	}
 	s.Close()
 	fixture.Sound(t, store, "after sweeping")
+}
+
+func TestManyNewAuditRecordsPushOutNoneOfTheLast30Days(t *testing.T) {
+	clock := newClock()
+	s := open(t, journal.NewMemory(), clock.Now)
+	s.KeepAudit(0, 2)
+	record := func() {
+		if err := s.RecordAudit(context.Background(), state.AuditEvent{Action: "a"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	record() // leaves
+	clock.Add(time.Hour)
+	record() // stays
+	clock.Add(30*24*time.Hour - time.Minute)
+	for range 5 {
+		record()
+	}
+	if _, err := s.Sweep(context.Background(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if all := auditLog(t, s, state.AuditQuery{}); len(all) != 6 || all[5].ID != 2 {
+		t.Errorf("%d records down to %d", len(all), all[len(all)-1].ID)
+	}
 }
 
 func TestVerifyFindsAMissingAuditRecord(t *testing.T) {

@@ -116,8 +116,12 @@ func (s *State) auditSince(ctx context.Context, first, end uint64, at time.Time)
 	return first, nil
 }
 
+// auditLeast is the age below which a record stays whatever number of records follow it. Without it, a user
+// who makes very many small changes could push out the record of another change at once.
+const auditLeast = 30 * 24 * time.Hour
+
 // KeepAudit bounds the audit log from the next Sweep on: records older than keep leave, and the oldest ones beyond a
-// number of records. 0 sets no bound, which is how the state is opened.
+// number of records, unless they are younger than 30 days. 0 sets no bound, which is how the state is opened.
 func (s *State) KeepAudit(keep time.Duration, records int64) {
 	s.auditKeep.Store(int64(keep))
 	s.auditRecords.Store(records)
@@ -132,11 +136,13 @@ func sweepAudit(s *State, limit int) func(*Tx, int) int {
 	first, last := max(v.NumberFact(auditFirst), 1), v.NumberFact(auditLast)
 	keep, records := time.Duration(s.auditKeep.Load()), uint64(s.auditRecords.Load())
 	end := first // of the records that leave
-	if records != 0 && last >= records {
-		end = max(end, last-records+1)
+	// What cannot be read now stays until the next time.
+	if records != 0 && last >= records && last-records+1 > first {
+		if old, err := s.auditSince(context.Background(), first, last-records+1, v.Now().Add(-auditLeast)); err == nil {
+			end = old
+		}
 	}
 	if keep != 0 && end <= last {
-		// What cannot be read now stays until the next time.
 		if old, err := s.auditSince(context.Background(), end, last+1, v.Now().Add(-keep)); err == nil {
 			end = old
 		}

@@ -23,7 +23,7 @@ type RequestLog struct {
 // Audit bounds the audit log.
 type Audit struct {
 	Keep    Duration `yaml:"keep" doc:"how long a change stays in the audit log; 0: for ever"`
-	Records int      `yaml:"records" doc:"how many changes stay in the audit log; the oldest go first"`
+	Records int      `yaml:"records" doc:"how many changes stay in the audit log, besides those of the last 30 days"`
 }
 
 var (

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"stagedoor/state"
 )
@@ -121,4 +122,30 @@ func TestTheAuditLogIsSearchedShownInPagesAndExported(t *testing.T) {
 		rows[1][12] != `{"note":"\u003cb\u003enew"}` {
 		t.Errorf("%d rows, %v, %q", len(rows), err, rows[1])
 	}
+}
+
+func TestChangesOfOneUserAreLimited(t *testing.T) {
+	h := newFixture(t)
+	h.user("ben", false)
+	anna, ben, root := h.signedIn("anna"), h.signedIn("ben"), h.signedIn("root")
+	n := 0
+	for ; n < 200 && anna.post("/account/keys/key_1/disable").StatusCode != http.StatusTooManyRequests; n++ {
+		anna.get("/account")
+	}
+	if n != 60 {
+		t.Errorf("%d changes before a pause", n)
+	}
+	ben.expect(ben.post("/account/keys/key_1/disable"), http.StatusNotFound, "Not found")
+	for range n + 1 {
+		root.get("/account")
+		root.expect(root.post("/account/keys/key_1/disable"), http.StatusNotFound, "Not found")
+	}
+	anna.get("/account")
+	anna.expect(anna.post("/account/apps/1/revoke"), http.StatusTooManyRequests, "Wait a little")
+	h.later = time.Minute
+	anna.get("/account")
+	anna.expect(anna.post("/account/apps/1/revoke"), http.StatusNotFound, "Not found")
+	// A thief who has a session cannot keep the user from ending it.
+	anna.get("/account")
+	anna.sentTo(anna.post("/account/sessions/end"), "/signin?done=signed_out")
 }

@@ -69,6 +69,7 @@ type Options struct {
 type Portal struct {
 	options Options
 	sent    sentForms
+	changes changeCounts
 }
 
 // New makes a Portal.
@@ -104,19 +105,19 @@ func (p *Portal) Routes(to func(pattern string, h http.HandlerFunc)) {
 	handle("GET "+pathUsage, p.member((*requestContext).ownUsage))
 	handle("GET "+pathUsage+".csv", p.member((*requestContext).exportOwnUsage))
 	handle("GET /account/keys", p.member((*requestContext).keys))
-	handle("POST /account/keys", p.memberForm((*requestContext).createKey))
+	handle("POST /account/keys", p.memberForm(limited((*requestContext).createKey)))
 	handle("GET /account/keys/{id}", p.member((*requestContext).rotation))
-	handle("POST /account/keys/{id}/{action}", p.memberForm((*requestContext).changeKey))
+	handle("POST /account/keys/{id}/{action}", p.memberForm(limited((*requestContext).changeKey)))
 	handle("GET "+pathChat, p.member((*requestContext).chat))
 	handle("GET "+pathImages, p.member((*requestContext).images))
 	handle("GET "+pathModels, p.member((*requestContext).models))
 	handle("GET "+pathModels+"/{name...}", p.member((*requestContext).oneModel))
 	handle("GET /connect", p.member((*requestContext).connect))
 	handle("GET /account/apps", p.member((*requestContext).apps))
-	handle("POST /account/apps/{id}/revoke", p.memberForm((*requestContext).revokeApp))
+	handle("POST /account/apps/{id}/revoke", p.memberForm(limited((*requestContext).revokeApp)))
 	handle("GET /account/tokens", p.member((*requestContext).developerTokens))
-	handle("POST /account/tokens", p.memberForm((*requestContext).createDeveloperToken))
-	handle("POST /account/tokens/{id}/revoke", p.memberForm((*requestContext).revokeDeveloperToken))
+	handle("POST /account/tokens", p.memberForm(limited((*requestContext).createDeveloperToken)))
+	handle("POST /account/tokens/{id}/revoke", p.memberForm(limited((*requestContext).revokeDeveloperToken)))
 	handle("GET /account/security", p.member((*requestContext).security))
 	handle("GET "+browser.PathSecondFactor, p.member((*requestContext).newSecondFactor))
 	handle("POST "+browser.PathSecondFactor, p.memberForm((*requestContext).enableSecondFactor))
