@@ -81,7 +81,8 @@ func TestANodeSendsTheAlertsThatItFinds(t *testing.T) {
 	s.store = statetest.NewCluster().Join("a")
 	s.start(e)
 	err := state.Run(t.Context(), s.state, func(tx *state.Tx) error {
-		return work.AddAlert(tx, work.AlertDisk, "data", []byte(`{}`), 0)
+		_, err := work.AddAlert(tx, work.AlertDisk, "data", []byte(`{}`), 0)
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)
