@@ -25,7 +25,7 @@ import (
 )
 
 // sizeOfInput is the smaller of the two sizes of an input.
-var sizeOfInput = flag.Int("sizes.bytes", sizes.Short/8,
+var sizeOfInput = flag.Int("sizes.bytes", sizes.Short/4,
 	"bytes of the smaller input; the other one has eight times as many")
 
 const (

@@ -212,7 +212,7 @@ type Subject struct {
 }
 
 // Short is the smaller of the two sizes in the suite.
-const Short = 64 << 10
+const Short = 32 << 10
 
 // few are the forms that find most, for the suite.
 func few() []Form {
