@@ -92,6 +92,164 @@ test('a chat is not kept if its user does not want it', async (t) => {
   assert.deepEqual(changes, []);
 });
 
+const saved = (page) => page.waitForResponse((r) => /\/items$/.test(r.url()) && r.request().method() === 'POST');
+
+// hold keeps back the first request of a page to a URL, and returns what lets it go on or refuses it.
+async function hold(page, url) {
+  const held = [];
+  await page.route(url, (route) => (held.push(route) > 1 ? route.continue() : undefined));
+  return { goOn: () => held[0].continue(), refuse: () => held[0].abort() };
+}
+
+// again opens the address of a page, and returns the questions and answers that were kept.
+async function again(page) {
+  await page.reload();
+  await page.locator('.turn').first().waitFor();
+  const turns = (all) => all.map((t) => [...t.querySelectorAll('.asked, .said')].map((e) => e.textContent.trim()));
+  return page.locator('.turn').evaluateAll(turns);
+}
+
+test('a turn that ends while its user does not want the chat kept is not kept', async (t) => {
+  const page = await open(t);
+  for (const [i, question] of ['first', 'secret', 'third'].entries()) {
+    const keep = i !== 1;
+    await page.setChecked('#keep', keep);
+    const done = keep && saved(page);
+    await ask(page, question);
+    await measured(page, i + 1);
+    await done;
+  }
+  assert.deepEqual((await again(page)).map(([asked]) => asked), ['first', 'third']);
+});
+
+test('a chat is kept once and whole if replies of its saves are lost', async (t) => {
+  const page = await open(t);
+  await chats(page).first().waitFor();
+  const listed = await chats(page).count();
+  const lost = [/conversations$/, /conversations\/[^/]+$/, /items$/, /items$/];
+  await page.route(/chat\/api\/conversations/, async (route) => {
+    if (route.request().method() !== 'POST' || !lost[0]?.test(route.request().url())) return route.continue();
+    lost.shift();
+    await route.fetch();
+    return route.abort();
+  });
+  for (const question of ['one', 'two', 'three']) {
+    await ask(page, question);
+    await page.locator('#problem', { hasText: 'not kept' }).waitFor();
+  }
+  await ask(page, 'four [sandbox: pace=5, tokens=1000]'); // a reply that was stopped has no id of a request
+  await page.locator('.turn').nth(3).locator('.said', { hasText: 'four' }).waitFor();
+  await page.keyboard.press('Escape');
+  await page.locator('#problem', { hasText: 'not kept' }).waitFor();
+  const done = saved(page);
+  await ask(page, 'five');
+  await done;
+  assert.deepEqual(lost, []);
+  const shown = await again(page);
+  assert.deepEqual(shown.map(([asked]) => asked.split(' ')[0]), ['one', 'two', 'three', 'four', 'five']);
+  for (const [asked, ...answers] of shown) {
+    assert.equal(answers.length, 1, asked);
+    assert.match(answers[0], new RegExp(asked.slice(0, 3)));
+  }
+  assert.equal(await chats(page).count(), Math.min(listed + 1, 50));
+});
+
+test('a slow save keeps each answer below its own question', async (t) => {
+  const page = await open(t);
+  const slow = await hold(page, /items$/);
+  await ask(page, 'alpha');
+  await measured(page, 1);
+  await ask(page, 'beta');
+  await measured(page, 2);
+  const gamma = await hold(page, /chat\/completions$/);
+  await ask(page, 'gamma');
+  await page.locator('.turn').nth(2).waitFor();
+  let saves = 0;
+  page.on('response', (r) => { saves += /items$/.test(r.url()) ? 1 : 0; });
+  const late = page.waitForResponse((r) => /items$/.test(r.url()) && saves > 1);
+  slow.goOn();
+  await late;
+  gamma.refuse();
+  await page.locator('.turn').nth(2).locator('.problem:visible').waitFor();
+  const done = saved(page);
+  await ask(page, 'delta');
+  await done;
+  const shown = await again(page);
+  assert.deepEqual(shown.map(([asked]) => asked), ['alpha', 'beta', 'delta']);
+  for (const [asked, answer] of shown) assert.match(answer, new RegExp(asked));
+});
+
+test('a chat opens with its own system text, and the one that was chosen last is open', async (t) => {
+  const page = await open(t);
+  await page.getByText('Settings', { exact: true }).click();
+  for (const [system, question] of [['Answer as a pirate.', 'piracy'], ['', 'plain']]) {
+    await button(page, 'New chat').click();
+    await page.fill('#system', system);
+    const done = saved(page);
+    await ask(page, question);
+    await done;
+  }
+  const chat = (title) => chats(page).filter({ hasText: title }).first();
+  const opens = (title) => page.locator('#chats [aria-current=true]', { hasText: title }).waitFor();
+  await chat('piracy').click();
+  await opens('piracy');
+  assert.equal(await page.inputValue('#system'), 'Answer as a pirate.');
+  const address = page.url();
+  await chat('plain').click();
+  await opens('plain');
+  assert.equal(await page.inputValue('#system'), '');
+  await chat('piracy').click();
+  await opens('piracy');
+  await button(page, 'New chat').click();
+  assert.equal(await page.inputValue('#system'), '');
+
+  const slow = await hold(page, new RegExp(`${address.split('=')[1]}/items`));
+  const late = page.waitForResponse(new RegExp(`${address.split('=')[1]}/items`));
+  await chat('piracy').click();
+  await chat('plain').click();
+  await opens('plain');
+  slow.goOn();
+  await (await late).finished();
+  assert.equal(await page.locator('.asked').textContent(), 'plain');
+});
+
+test('a question that is asked before the wanted chat is there is answered', async (t) => {
+  const page = await open(t);
+  await ask(page, 'wanted');
+  await kept(page);
+  const slow = await hold(page, /conversations\?after=/);
+  await page.reload();
+  await ask(page, 'early [sandbox: pace=20, tokens=20]');
+  await page.locator('.said', { hasText: /./ }).waitFor();
+  slow.goOn();
+  await chats(page).filter({ hasText: 'wanted' }).first().waitFor();
+  await measured(page, 1);
+  assert.match(await page.locator('.asked').textContent(), /^early/);
+  assert.equal(await page.locator('.answer .problem:visible').count(), 0);
+});
+
+test('a question stays in its field if a part of the page cannot be loaded', async (t) => {
+  const page = await open(t);
+  await page.route(/chatparts/, (route) => route.abort(), { times: 1 });
+  await ask(page, 'still here');
+  await page.locator('#problem', { hasText: 'cannot be loaded' }).waitFor();
+  assert.equal(await page.inputValue('#question'), 'still here');
+  await button(page, 'Send').click();
+  await measured(page, 1);
+});
+
+test('a chat is deleted only if the gateway says so', async (t) => {
+  const page = await open(t);
+  await ask(page, 'keep me');
+  await kept(page);
+  const html = { status: 404, contentType: 'text/html', body: '<html>' };
+  await page.route(/conversations\/[^/]+$/, (route) => route.fulfill(html), { times: 1 });
+  await button(page, 'Delete').click();
+  await button(page.locator('#remove'), 'Delete for good').click();
+  await page.locator('#remove .problem', { hasText: 'status 404' }).waitFor();
+  assert.equal((await again(page))[0][0], 'keep me');
+});
+
 test('settings are sent, and a mistake in them is said before anything is sent', async (t) => {
   const page = await open(t);
   const sent = asked(page);

@@ -10,12 +10,19 @@ const headers = { 'x-stagedoor-form': root.dataset.token };
 const fields = [$('model-a'), $('model-b')];
 const kept = new Kept('/chat/api', root.dataset.token, 'chat');
 const requests = new WeakMap(); // the id of the request that an answer came from
-const parts = () => import('./chatparts.js'); // what a page without a question does not need
+// parts loads what a page without a question does not need.
+const parts = () => import('./chatparts.js').catch(() => {
+  complain('A part of this page cannot be loaded. Reload the page.');
+  throw new Error('a part of this page cannot be loaded');
+});
 const mostAttached = 20 << 20; // bytes of files in one message
-const fresh = () => ({ cost: 0, sides: fields.map((field) => ({ field, messages: [], saved: 0 })) });
+const fresh = () => ({ cost: 0, sides: fields.map((field) => ({ field, messages: [], seen: 0, unkept: [] })) });
 let talk = fresh(); // the chat that is open
 let attached = []; // parts of the next message
 let running; // AbortController of the replies that stream
+let sending; // the promise of the question whose replies stream
+let opened = 0; // counts questions and openings of chats: a later one ends the opening of a kept chat
+const saving = new Map(); // the promise of the last save of each chat
 let last = ''; // the last question, for editing
 
 function make(name, className, ...children) {
@@ -135,10 +142,16 @@ async function send(question) {
     return;
   }
   complain('');
+  opened++;
   running = new AbortController();
   busy(true);
-  const loaded = await parts();
-  const { asked, race } = loaded;
+  const loaded = await parts().catch(() => {});
+  if (!loaded) { // the question stays in its field
+    busy(false);
+    running = undefined;
+    return;
+  }
+  const { asked, queue, race } = loaded;
   $('start').hidden = true;
   last = question;
   const content = attached.length ? [{ type: 'text', text: question }, ...attached] : question;
@@ -152,6 +165,7 @@ async function send(question) {
   const measures = await Promise.all(used.map((s, i) => answer(s, cards[i], loaded)));
   busy(false);
   running = undefined;
+  queue(used, requests, $('keep').checked);
   save(current);
   if (measures.length === 2 && measures.every((m) => m?.first)) {
     const [bars, verdict] = race(used.map((s) => s.field.value), measures);
@@ -189,7 +203,7 @@ function complain(text) {
 $('composer').onsubmit = (e) => {
   e.preventDefault();
   const question = $('question').value.trim();
-  if (question && !running) send(question);
+  if (question && !running) sending = send(question);
 };
 $('question').onkeydown = (e) => {
   if (e.isComposing) return;
@@ -206,6 +220,8 @@ $('stop').onclick = () => running?.abort();
 // show makes a chat the one that is open.
 function show(chat) {
   running?.abort();
+  opened++;
+  if (talk.system === $('system').value) $('system').value = ''; // it is that of the chat which was open
   talk = chat;
   for (const turn of $('talk').querySelectorAll('.turn')) turn.remove();
   complain('');
@@ -226,20 +242,20 @@ function mark() {
   history.replaceState(null, '', talk.id ? `?chat=${talk.id}` : location.pathname);
 }
 
-// save keeps what is new in a chat. What cannot be kept now is kept after the next answer.
+// save keeps the unkept items of a chat. What cannot be kept now is kept after the next answer.
 function save(chat) {
   chat.saving = (chat.saving ?? Promise.resolve()).then(() => keep(chat)).catch((e) => complain(`This chat is not kept: ${e.message}`));
+  if (chat.id) saving.set(chat.id, chat.saving);
 }
 
 async function keep(chat) {
-  const [first, second] = chat.sides[0].messages.length ? chat.sides : [...chat.sides].reverse();
-  if (chat.gone || !first.messages.length || !chat.id && !$('keep').checked) return;
-  await (await parts()).store(kept, chat, first, second, requests, $('system').value.trim());
-  if (chat.id) return;
-  chat.id = first.id;
-  $('chats').prepend(entry(chat.id, chat.metadata));
-  $('past-none').hidden = true;
-  if (chat === talk) mark();
+  if (chat.gone) return;
+  await (await parts()).store(kept, chat, $('system').value.trim(), () => {
+    saving.set(chat.id, chat.saving);
+    $('chats').prepend(entry(chat.id, chat.metadata));
+    $('past-none').hidden = true;
+    if (chat === talk) mark();
+  });
 }
 
 function entry(id, metadata) {
@@ -250,18 +266,28 @@ function entry(id, metadata) {
   return make('li', '', button);
 }
 
-// reopen shows a chat that is kept.
+// reopen shows a chat that is kept, unless another one is opened or a question is asked meanwhile. What this page has
+// of the chat is kept first.
 async function reopen(id, metadata) {
+  const turn = ++opened;
+  if (id === talk.id) return;
+  running?.abort();
+  await sending;
+  await saving.get(id);
+  metadata ??= (await kept.get(id)).metadata;
   const [first, second] = await Promise.all([id, metadata.second].map((c) => (c ? kept.allItems(c) : [])));
   const { asked, calledAs, messagesOf, turnsOf, write } = await parts();
+  if (turn !== opened) return;
   const chat = Object.assign(fresh(), { id, metadata });
   chat.sides.forEach((side, i) => {
     side.id = [id, metadata.second][i];
-    side.messages = messagesOf([first, second][i], (m, request) => requests.set(m, request), (text) => { $('system').value = text; });
-    side.saved = side.messages.length;
+    const instructed = (text) => { chat.system = text; };
+    side.messages = messagesOf([first, second][i], (m, request) => requests.set(m, request), instructed);
+    side.seen = side.messages.length;
     side.field.value = [metadata.model, metadata.second_model][i] ?? '';
   });
   show(chat);
+  $('system').value = chat.system ?? '';
   $('start').hidden = true;
   prices();
   const turns = turnsOf(chat.sides.map((side) => side.messages));
@@ -294,7 +320,7 @@ async function list() {
     $('past-more').hidden = !next;
     $('past-none').hidden = Boolean($('chats').firstElementChild);
     const wanted = new URLSearchParams(location.search).get('chat');
-    if (wanted && !talk.id) await reopen(wanted, (await kept.get(wanted)).metadata);
+    if (wanted && !opened) await reopen(wanted);
     mark();
   } catch (e) {
     complain(`Your chats cannot be shown: ${e.message}`);
@@ -311,7 +337,7 @@ function prices() {
 }
 
 for (const f of fields) f.addEventListener('input', prices);
-$('start').onclick = (e) => { if (e.target.matches('button') && !running) send(e.target.textContent); };
+$('start').onclick = (e) => { if (e.target.matches('button') && !running) sending = send(e.target.textContent); };
 
 $('code-open').onclick = async () => {
   const side = talk.sides.find((s) => s.field.value.trim()) ?? talk.sides[0];

@@ -65,8 +65,13 @@ export async function partOf(file) {
   return { type: 'text', text: `${file.name}:\n\`\`\`\n${await file.text()}\n\`\`\`` };
 }
 
+// newID returns an id for an item. An id that its sender chose shows whether an item is stored, if the reply was lost.
+const newID = () => `msg_${crypto.getRandomValues(new Uint32Array(4)).join('')}`;
+
 // itemsOf returns a message as items of a conversation. An answer has the id of its request in its own.
-export function itemsOf(m, request) {
+const itemsOf = (m, request) => bare(m, request).map((item) => ({ id: newID(), ...item }));
+
+function bare(m, request) {
   const parts = typeof m.content === 'string' ? [{ text: m.content }] : m.content ?? [];
   switch (m.role) {
     case 'user': return [message('user', ...parts.map((p) => (p.image_url ? image(p.image_url.url) : p.file ? { type: 'input_file', ...p.file } : words(p.text))))];
@@ -117,33 +122,61 @@ export function asked(content) {
   return shown;
 }
 
-// store adds what is new to the conversations of a chat: that of its first model, which the list shows, and that of its
-// second one.
-export async function store(kept, chat, first, second, requests, system) {
-  const add = async (side, metadata) => {
-    const { length } = side.messages;
-    const items = side.messages.slice(side.saved).flatMap((m) => itemsOf(m, requests.get(m)));
-    if (!items.length) return;
-    if (side.id) await kept.add(side.id, items);
-    else side.id = await kept.create(metadata, system ? [message('system', words(system)), ...items] : items);
-    side.saved = length;
-  };
-  const linked = second.id;
-  await add(second, { page: 'chat-second' });
-  try {
-    const question = first.messages[0].content;
-    chat.metadata ??= { title: (question[0].text ?? question).slice(0, 100), model: first.field.value.trim() };
-    if (second.id && !linked) Object.assign(chat.metadata, { second: second.id, second_model: second.field.value.trim() });
-    await add(first, chat.metadata);
-    if (chat.id && second.id && !linked) await kept.describe(chat.id, chat.metadata);
-  } catch (e) {
-    if (second.id && !linked) { // no list would show it
-      await kept.remove(second.id);
-      Object.assign(second, { id: undefined, saved: 0 });
-      chat.metadata.second = chat.metadata.second_model = undefined;
-    }
-    throw e;
+// queue adds the items of a turn to the unkept ones, if its user wants it kept. It is called when the turn has ended,
+// because a question without an answer is taken out again.
+export function queue(sides, requests, wanted) {
+  for (const side of sides) {
+    if (wanted) side.unkept.push(...side.messages.slice(side.seen).flatMap((m) => itemsOf(m, requests.get(m))));
+    side.seen = side.messages.length;
   }
+}
+
+// store keeps the unkept items of a chat in its conversations: that of its first model, which the list shows, and that
+// of its second one. Each begins empty and in no list, so that a reply that is lost leaves nothing which is shown. It
+// calls listed when the list has the chat.
+export async function store(kept, chat, system, listed) {
+  const [a, b] = chat.sides;
+  const [first, second] = (chat.id ? a.id === chat.id : a.unkept.length) ? [a, b] : [b, a];
+  for (const side of [second, first]) {
+    if (!side.unkept.length || side.id) continue;
+    side.id = await kept.create({ page: 'chat-second' });
+    if (system) side.unkept.unshift({ id: newID(), ...message('system', words(system)) });
+  }
+  if (!first.id) return;
+  const more = {};
+  if (!chat.id) {
+    const [{ text }] = first.unkept.find((it) => it.role === 'user').content;
+    Object.assign(more, { title: text.slice(0, 100), model: first.field.value.trim() });
+  }
+  if (second.id && chat.metadata?.second !== second.id) {
+    Object.assign(more, { second: second.id, second_model: second.field.value.trim() });
+  }
+  if (Object.keys(more).length) {
+    await kept.describe(first.id, { ...chat.metadata, ...more });
+    chat.metadata = Object.assign(chat.metadata ?? {}, more); // the list has the same object
+  }
+  if (!chat.id) {
+    chat.id = first.id;
+    listed();
+  }
+  for (const side of [second, first]) await add(kept, side);
+}
+
+// add keeps the unkept items of one side. If the reply of an earlier try was lost, the newest items of the conversation
+// show what it stored: a try stores all of its items or none.
+async function add(kept, side) {
+  const { unkept } = side;
+  if (side.unsure) {
+    const { data } = await kept.items(side.id, { limit: 20, order: 'desc', include: '' });
+    unkept.splice(0, 1 + unkept.findLastIndex((it) => data.some(({ id }) => id === it.id)));
+    side.unsure = false;
+  }
+  const items = [...unkept]; // more may wait when the reply comes
+  if (!items.length) return;
+  side.unsure = true;
+  await kept.add(side.id, items);
+  side.unsure = false;
+  unkept.splice(0, items.length);
 }
 
 // turnsOf returns the questions of all sides with the answers to each. The second model may have come later, so its

@@ -7,8 +7,9 @@ export class Kept {
   async send(method, path, body) {
     const headers = { 'x-stagedoor-form': this.token, 'content-type': 'application/json' };
     const reply = await fetch(`${this.base}/conversations${path}`, { method, headers, body: body && JSON.stringify(body) });
-    if (reply.ok || method === 'DELETE' && reply.status === 404) return reply.json();
-    throw new Error((await reply.json().catch(() => ({}))).error?.message ?? `The gateway answered with status ${reply.status}.`);
+    const answer = await reply.json().catch(() => undefined); // what stands before the gateway may answer with HTML
+    if (answer && (reply.ok || method === 'DELETE' && answer.error?.code === 'conversation_not_found')) return answer;
+    throw new Error(answer?.error?.message ?? `The gateway answered with status ${reply.status}.`);
   }
 
   // list returns up to 50 conversations, newest first, and in next the argument for those after them.
@@ -22,12 +23,8 @@ export class Kept {
     return all;
   }
 
-  // create keeps a conversation. Of its items, the first request takes 20 and the next one the others.
-  async create(metadata, items) {
-    const made = await this.send('POST', '', { metadata: { page: this.page, ...metadata }, items: items.slice(0, 20) });
-    if (items.length > 20) await this.add(made.id, items.slice(20));
-    return made.id;
-  }
+  // create keeps a conversation with at most 20 items.
+  async create(metadata, items) { return (await this.send('POST', '', { metadata: { page: this.page, ...metadata }, items })).id; }
 
   add(id, items) { return this.send('POST', `/${id}/items`, { items }); }
 
