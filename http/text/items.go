@@ -100,7 +100,7 @@ func (l *library) search(ids []string) {
 	for _, h := range slices.Backward(all[max(len(all)-maxSearch, 0):]) {
 		sources = append(sources, h.ID)
 	}
-	for _, c := range work.LatestConversations(v, l.owner, work.Place{}, maxSearchedConversations) {
+	for _, c := range work.LatestConversations(v, l.owner, "", work.Place{}, maxSearchedConversations) {
 		sources = append(sources, c.ID)
 	}
 	for _, source := range sources {

@@ -58,14 +58,39 @@ type Conversation struct {
 	Next uint64 `json:"next"`
 	// Deleted counts the deleted items, so that Next and Deleted together change with every change of the items.
 	Deleted uint64 `json:"deleted,omitempty"`
+	// Page is the value of "page" in the metadata, or "" if that is long. The pages of the gateway list by it.
+	Page string `json:"page,omitempty"`
 }
+
+// byPage has the conversations with a Page.
+const byPage = "page"
+
+// maxPage bounds what Page adds to the memory that a conversation takes.
+const maxPage = 16
 
 var conversations = state.Table[Conversation]{
 	Name: journal.Conversation,
 	ID:   func(c *Conversation) string { return c.ID },
 	Indexes: map[string]state.Index[Conversation]{
 		byOwner: {Key: func(c *Conversation) []byte { return createdBy(c.Owner, c.Created) }},
+		byPage: {Key: func(c *Conversation) []byte {
+			if c.Page == "" {
+				return nil
+			}
+			return createdBy(onPage(c.Owner, c.Page), c.Created)
+		}},
 	},
+}
+
+// onPage returns what stands for an owner in keys of byPage.
+func onPage(owner state.Owner, page string) state.Owner { return owner + "\x00" + state.Owner(page) }
+
+// pageOf returns the Page of a conversation with the metadata.
+func pageOf(metadata []byte) string {
+	if page := gjson.GetBytes(metadata, "page").Str; len(page) <= maxPage {
+		return page
+	}
+	return ""
 }
 
 // The keys of records that are only on disk. No id contains ":", so a response to which its provider gave the id of a
@@ -144,6 +169,7 @@ func sizeOf(items []json.RawMessage) (n int64) {
 func (c *Conversation) putMetadata(tx *state.Tx, metadata []byte) {
 	c.Bytes += int64(len(metadata)) - c.MetadataSize
 	c.MetadataSize = int64(len(metadata))
+	c.Page = pageOf(metadata)
 	tx.Op(journal.Op{Kind: journal.Put, Table: journal.Body, Key: metadataKey(c.ID), Value: metadata})
 }
 
@@ -194,15 +220,21 @@ func ParsePlace(text string) (p Place, err error) {
 	return Place{time.Unix(0, nanos), id}, nil
 }
 
-// LatestConversations returns at most limit conversations of an owner, newest first: those that come after a place, or
-// all if that is the zero value.
-func LatestConversations(v state.View, owner state.Owner, after Place, limit int) (latest []Conversation) {
-	begin := append(state.TextKey(string(owner)), 0xff)
-	if after.id != "" {
-		begin = append(createdBy(owner, after.created), 0xff)
+// LatestConversations returns at most limit conversations of an owner, newest first, without reading the disk: those
+// with a Page, or all if page is "", that come after a place, or all if that is the zero value.
+func LatestConversations(
+	v state.View, owner state.Owner, page string, after Place, limit int,
+) (latest []Conversation) {
+	index, list := byOwner, owner
+	if page != "" {
+		index, list = byPage, onPage(owner, page)
 	}
-	conversations.Back(v, byOwner, begin, func(r *state.Row[Conversation]) bool {
-		if len(latest) == limit || r.Rec.Owner != owner {
+	begin := state.TextKey(string(list))
+	if after.id != "" {
+		begin = createdBy(list, after.created)
+	}
+	conversations.Back(v, index, append(begin, 0xff), func(r *state.Row[Conversation]) bool {
+		if len(latest) == limit || r.Rec.Owner != owner || page != "" && r.Rec.Page != page {
 			return false
 		}
 		// Those of one moment are in the order of their ids.

@@ -18,6 +18,7 @@ import (
 	"stagedoor/state/schema"
 	"stagedoor/state/share"
 	"stagedoor/state/statetest"
+	"stagedoor/state/statetest/fixture"
 	"stagedoor/state/work"
 )
 
@@ -172,10 +173,10 @@ func TestAConversationOfAnotherOwnerDoesNotExist(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if got := work.LatestConversations(s.View(), other, work.Place{}, 10); len(got) != 0 {
+	if got := work.LatestConversations(s.View(), other, "", work.Place{}, 10); len(got) != 0 {
 		t.Errorf("listed: %v", got)
 	}
-	if got := work.LatestConversations(s.View(), me, work.Place{}, 10); len(got) != 1 {
+	if got := work.LatestConversations(s.View(), me, "", work.Place{}, 10); len(got) != 1 {
 		t.Errorf("its owner: %v", got)
 	}
 }
@@ -197,7 +198,7 @@ func TestConversationsAreListedInPages(t *testing.T) {
 	put("conv_z", other, newClock().Now())
 	var listed []string
 	for after := (work.Place{}); ; {
-		page := work.LatestConversations(s.View(), me, after, 2)
+		page := work.LatestConversations(s.View(), me, "", after, 2)
 		if len(page) == 0 {
 			break
 		}
@@ -223,6 +224,59 @@ func TestConversationsAreListedInPages(t *testing.T) {
 			t.Errorf("the place %q: %v", text, err)
 		}
 	}
+}
+
+// TestConversationsOfAPageAreListedAlone covers other pages, other owners and metadata that changes.
+func TestConversationsOfAPageAreListedAlone(t *testing.T) {
+	s := open(t, journal.NewMemory(), newClock().Now)
+	long := strings.Repeat("x", 17)
+	for id, page := range map[string]string{"a": "", "b": "chat", "c": "chat-second", "d": "chat", "e": long} {
+		c := work.Conversation{ID: "conv_" + id, Owner: me, Created: newClock().Now()}
+		metadata := fmt.Appendf(nil, `{"page":%q}`, page)
+		if _, err := work.PutConversation(t.Context(), s, c, metadata, nil); err != nil {
+			t.Fatal(err)
+		}
+		c.ID, c.Owner = c.ID+"_other", other
+		if _, err := work.PutConversation(t.Context(), s, c, metadata, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(page, want string) {
+		t.Helper()
+		var listed []string
+		for after := (work.Place{}); ; {
+			some := work.LatestConversations(s.View(), me, page, after, 1)
+			if len(some) == 0 {
+				break
+			}
+			listed, after = append(listed, some[0].ID), some[0].Place()
+		}
+		if got := strings.Join(listed, " "); got != want {
+			t.Errorf("page %q lists %s, want %s", page, got, want)
+		}
+	}
+	expect("chat", "conv_d conv_b")
+	expect("chat-second", "conv_c")
+	expect(long, "")
+	for id, metadata := range map[string]string{"conv_a": `{"page":"chat"}`, "conv_d": `{"page":"images"}`} {
+		if _, err := work.SetMetadata(t.Context(), s, id, me, []byte(metadata)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect("chat", "conv_b conv_a")
+	expect("images", "conv_d")
+}
+
+func TestVerifyFindsAConversationOnAnotherPageThanItsMetadataSay(t *testing.T) {
+	store := journal.NewMemory()
+	s := open(t, store, newClock().Now)
+	c := work.Conversation{ID: "conv_1", Owner: me}
+	if _, err := work.PutConversation(t.Context(), s, c, []byte(`{"page":"chat"}`), nil); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	edited := fixture.Edit(t, store, journal.Body, "chat", "flow")
+	fixture.WantProblem(t, store, edited, `on page "chat" and not on "flow"`)
 }
 
 // A turn excludes other turns and changes of the items until it or the process ends.

@@ -18,7 +18,7 @@ const eraseBatch = 100
 // Call it once the owner can begin nothing new, and again after what was left has ended. Responses and jobs are gone
 // for their readers at once, and the sweep removes them from the disk.
 func EraseOwner(ctx context.Context, s *state.State, owner state.Owner) (left int, err error) {
-	for _, c := range LatestConversations(s.View(), owner, Place{}, -1) {
+	for _, c := range LatestConversations(s.View(), owner, "", Place{}, -1) {
 		switch err := DeleteConversation(ctx, s, c.ID, owner); {
 		case errors.Is(err, ErrConversationInUse):
 			left++

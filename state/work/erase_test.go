@@ -53,7 +53,7 @@ func TestErasingAnOwnerLeavesNothingButWhatIsAtWork(t *testing.T) {
 	if _, err := work.FindResponse(s.View(), foreign.ID, other); err != nil {
 		t.Errorf("another owner's response: %v", err)
 	}
-	if all := work.LatestConversations(s.View(), me, work.Place{}, -1); len(all) != 0 {
+	if all := work.LatestConversations(s.View(), me, "", work.Place{}, -1); len(all) != 0 {
 		t.Errorf("conversations %v", all)
 	}
 	_, mine := work.FindReply(s.View(), me, "mine")

@@ -37,6 +37,7 @@ func verify(ctx context.Context, v *state.Verifier) error {
 			c.Items++
 		} else {
 			c.MetadataSize = size
+			c.Page = pageOf(r.Value)
 		}
 		conversed[id] = c
 		return nil
@@ -65,6 +66,9 @@ func verify(ctx context.Context, v *state.Verifier) error {
 		if have.Items != c.Items || have.Bytes != c.Bytes || have.MetadataSize != c.MetadataSize {
 			v.Report("conversation %s has %d items and %d bytes of %d and %d",
 				c.ID, have.Items, have.Bytes, c.Items, c.Bytes)
+		}
+		if have.Page != c.Page {
+			v.Report("conversation %s is listed on page %q and not on %q", c.ID, c.Page, have.Page)
 		}
 		delete(conversed, c.ID)
 	}

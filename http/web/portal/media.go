@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/tidwall/gjson"
-
 	"stagedoor/http/envelope"
 	"stagedoor/http/web/pages"
 	"stagedoor/providers/catalog"
@@ -49,12 +47,8 @@ func (rc *requestContext) maker(kind string) pages.Maker {
 var keptRoutes = []string{"POST /conversations", "GET /conversations/{id}", "POST /conversations/{id}",
 	"DELETE /conversations/{id}", "POST /conversations/{id}/items", "GET /conversations/{id}/items"}
 
-// keptPage and mostLooked bound one list: what it has, and how many conversations, which programs may have made, are
-// looked at for it.
-const (
-	keptPage   = 50
-	mostLooked = 500
-)
+// keptPage is the number of conversations in one page of a list.
+const keptPage = 50
 
 // keptConversation is an entry of a list.
 type keptConversation struct {
@@ -82,22 +76,20 @@ func (p *Portal) listKept(page *scriptedPage) http.HandlerFunc {
 			envelope.Write(w, envelope.Plain, dialogue.Invalid("after", "must be that of the page before"))
 			return
 		}
-		latest := work.LatestConversations(p.options.State.View(), owner, after, mostLooked)
-		for i, c := range latest {
+		latest := work.LatestConversations(p.options.State.View(), owner, page.purpose, after, keptPage+1)
+		for _, c := range latest[:min(len(latest), keptPage)] {
 			metadata, err := work.ReadMetadata(r.Context(), p.options.State, c.ID, owner)
-			if err != nil && !errors.Is(err, state.ErrNotFound) { // it may be deleted meanwhile
+			if errors.Is(err, state.ErrNotFound) { // it was deleted meanwhile
+				continue
+			}
+			if err != nil {
 				envelope.Write(w, envelope.Plain, dialogue.StorageUnavailable("list conversations", err))
 				return
 			}
-			if gjson.GetBytes(metadata, "page").Str == page.purpose {
-				reply.Data = append(reply.Data, keptConversation{c.ID, c.Created.Unix(), metadata})
-			}
-			if more := i+1 < len(latest) || len(latest) == mostLooked; len(reply.Data) == keptPage || i+1 == mostLooked {
-				if more {
-					reply.Next = c.Place().String()
-				}
-				break
-			}
+			reply.Data = append(reply.Data, keptConversation{c.ID, c.Created.Unix(), metadata})
+		}
+		if len(latest) > keptPage {
+			reply.Next = latest[keptPage-1].Place().String()
 		}
 		writeJSON(w, reply)
 	}

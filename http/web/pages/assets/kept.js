@@ -13,18 +13,12 @@ export class Kept {
   }
 
   // list returns up to 50 conversations, newest first, and in next the argument for those after them.
-  async list(after) {
-    const all = { data: [], next: after ?? '' };
-    do { // a page of the gateway may have none of this page's
-      const { data, next } = await this.send('GET', `?after=${encodeURIComponent(all.next)}`);
-      all.data.push(...data);
-      all.next = next ?? '';
-    } while (all.next && !all.data.length);
-    return all;
-  }
+  list(after = '') { return this.send('GET', `?after=${encodeURIComponent(after)}`); }
 
   // create keeps a conversation with at most 20 items.
-  async create(metadata, items) { return (await this.send('POST', '', { metadata: { page: this.page, ...metadata }, items })).id; }
+  async create(metadata, items) {
+    return (await this.send('POST', '', { metadata: { page: this.page, ...metadata }, items })).id;
+  }
 
   add(id, items) { return this.send('POST', `/${id}/items`, { items }); }
 
