@@ -73,9 +73,10 @@ type codes struct {
 	mu       sync.Mutex
 	open     map[string]int64
 	credited map[string]string
+	actor    state.Actor // of the last redemption
 }
 
-func (c *codes) Redeem(_ context.Context, account, code string) (int64, error) {
+func (c *codes) Redeem(ctx context.Context, account, code string) (int64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch amount, ok := c.open[code]; {
@@ -84,7 +85,7 @@ func (c *codes) Redeem(_ context.Context, account, code string) (int64, error) {
 	case c.credited[code] != "":
 		return 0, money.ErrRedeemed
 	default:
-		c.credited[code] = account
+		c.credited[code], c.actor = account, state.ActorOf(ctx)
 		return amount, nil
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"stagedoor/actors/tokens"
 	"stagedoor/http/oauth"
+	"stagedoor/state"
 )
 
 func TestWholeFlow(t *testing.T) {
@@ -316,6 +317,26 @@ func TestTopUpLinkEndsWithTheGrantOfItsApp(t *testing.T) {
 	must(t, s.registry.RevokeUserApp(t.Context(), s.user.ID, s.app.ID))
 	if w := s.browser().do("GET", target, nil); w.Code != http.StatusBadRequest {
 		t.Errorf("status %d", w.Code)
+	}
+}
+
+func TestATopUpIsAuditedUnderTheUserWhoRedeems(t *testing.T) {
+	s := start(t, nil)
+	s.addUser("bob")
+	s.codes.open["SECOND"] = 1
+	bob, stranger := s.browser(), s.browser()
+	bob.signIn(bob.do("GET", s.query(), nil), "bob")
+	for code, c := range map[string]*client{"GOOD": bob, "SECOND": stranger} {
+		page := c.follow(c.do("GET", s.topUpLink(), nil))
+		c.do("POST", "/topup", with(formOf(t, page), "code", code, "confirm", "anna"))
+		want := state.Actor{Kind: state.ActorUser, Name: "bob"}
+		if c == stranger {
+			want = state.Actor{Kind: state.ActorVisitor}
+		}
+		got := s.codes.actor
+		if got.Kind != want.Kind || got.Name != want.Name || s.codes.credited[code] != "anna" {
+			t.Errorf("%s has the actor %+v, credited %v", code, got, s.codes.credited)
+		}
 	}
 }
 

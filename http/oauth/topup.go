@@ -233,7 +233,9 @@ func (s *Service) redeem(w http.ResponseWriter, r *http.Request) {
 		s.writePage(w, r, http.StatusForbidden, failureForeign)
 		return
 	}
-	r = auth.AsUser(r, t.account.Username)
+	if t.visitor.SignedIn() { // the audit log names the user who redeems, and not the one whose account is credited
+		r = auth.AsUser(r, t.visitor.Session.User.Username)
+	}
 	code := strings.TrimSpace(form.get("code"))
 	if t.forAnotherAccount() && form.get("confirm") != t.account.Username {
 		s.writeTopUpProblem(w, r, t, http.StatusUnprocessableEntity, code,
