@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -290,6 +291,18 @@ func (s *Service) Price(plan []catalog.Candidate, op video.Operation, seconds in
 	}
 	_, amount := priceOf(c, seconds, s.Now())
 	return amount, nil
+}
+
+// AtProvider returns the candidates at the provider that made a video, which alone can change or extend it. The error
+// is for the client.
+func AtProvider(plan []catalog.Candidate, provider string) ([]catalog.Candidate, error) {
+	plan = slices.DeleteFunc(slices.Clone(plan),
+		func(c catalog.Candidate) bool { return c.Provider.Name != provider })
+	if len(plan) == 0 {
+		return nil, dialogue.NoProvider(
+			"the provider that made the video is not available at the moment, try again later", time.Second, nil)
+	}
+	return plan, nil
 }
 
 // choose returns the first candidate whose provider can do the job. A job is submitted to one candidate only, so

@@ -4,14 +4,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"time"
 
 	"stagedoor/actors/videojob"
 	"stagedoor/http/accesslog"
 	"stagedoor/http/media/videos"
-	"stagedoor/providers/catalog"
-	"stagedoor/providers/dialogue"
 	"stagedoor/providers/video"
 	"stagedoor/providers/video/mp4"
 	"stagedoor/state/work"
@@ -72,13 +69,9 @@ func (m *maker) setSource(o *videojob.Request) error {
 	if spec.Operation == video.Remix {
 		v.RemixedFrom = source.ID
 	}
-	o.Plan = slices.DeleteFunc(slices.Clone(o.Plan),
-		func(c catalog.Candidate) bool { return c.Provider.Name != source.Provider })
-	if len(o.Plan) == 0 {
-		return dialogue.NoProvider("the provider that made the video is not available at the moment, try again later",
-			time.Second, nil)
-	}
-	return nil
+	plan, err := videojob.AtProvider(o.Plan, source.Provider)
+	o.Plan = plan
+	return err
 }
 
 // setSeconds sets the length of a job whose source has a number of seconds, and how many of them are

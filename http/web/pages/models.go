@@ -24,6 +24,9 @@ type ModelRow struct {
 	Context, MaxOutput int64    // tokens
 	Kind               string   // KindImage, KindVideo, or another kind of the list of models
 	Price              ModelPrice
+	// ExactPrice says that what a picture or a video costs is known before it is made. It is not where tokens have a
+	// price, or where the candidates have several prices.
+	ExactPrice bool
 }
 
 // Kinds of models that have pages of their own.
@@ -65,12 +68,6 @@ func (m *ModelRow) TryPath() string {
 		return ""
 	}
 	return string(page) + "?" + url.Values{"model": {m.Name}}.Encode()
-}
-
-// ExactPrice reports whether what a picture or a video costs is known before it is made. It is not where tokens have a
-// price.
-func (m *ModelRow) ExactPrice() bool {
-	return m.Price.Known && !m.Price.Estimate && m.Price.Input|m.Price.Output == 0
 }
 
 // PriceText returns the price in a few words, such as $0.04 a picture. Pages on which a model is chosen show it.

@@ -106,6 +106,14 @@ func newEmptyFixture(t *testing.T) *fixture {
 			Price: &catalog.Price{PerSecond: 100_000}},
 		{Pattern: "still", Targets: []catalog.Route{{Provider: "simulator", Model: "m"}},
 			Price: &catalog.Price{PerImage: 40_000}},
+		{Pattern: "print", Targets: []catalog.Route{{Provider: "simulator", Model: "m"}},
+			Fallback: []catalog.Route{{Provider: "simulator", Model: "n", Price: &catalog.Price{PerImage: 90_000}}},
+			Price:    &catalog.Price{PerImage: 50_000}},
+		{Pattern: "etching", Targets: []catalog.Route{{Provider: "simulator", Model: "m"}},
+			Price: &catalog.Price{PerImage: 60_000, ImageInput: 10_000_000}},
+		{Pattern: "reel-*", Targets: []catalog.Route{
+			{Provider: "anthropic", Model: "*", Price: &catalog.Price{PerSecond: 10_000}},
+			{Provider: "simulator", Model: "*", Price: &catalog.Price{PerSecond: 400_000}}}},
 		{Pattern: "odd-*", Targets: []catalog.Route{{Provider: "anthropic", Model: "*"}}},
 	})
 	if len(mistakes) > 0 {

@@ -40,6 +40,9 @@ func TestThePageActsForWhoIsSignedInAndItsOwnFormsOnly(t *testing.T) {
 	anna.expect(anna.get("/chat"), http.StatusOK, `<option value="free" label="free"`)
 	asks := find(liveToken, anna.page)
 	anna.expect(anna.get("/images"), http.StatusOK, `<option value="still" label="$0.04 a picture" data-exact="1">`)
+	for _, inexact := range []string{`"print" label="$0.05 a picture">`, `"etching" label="$0.06 a picture">`} {
+		anna.expect(anna.get("/images"), http.StatusOK, inexact) // a fallback is dearer, and tokens have a price too
+	}
 	makes := find(liveToken, anna.page)
 	root.get("/live")
 	foreign := find(liveToken, root.page)

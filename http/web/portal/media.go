@@ -5,8 +5,10 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"strconv"
 
+	"stagedoor/actors/videojob"
 	"stagedoor/http/envelope"
 	"stagedoor/http/web/pages"
 	"stagedoor/providers/catalog"
@@ -57,8 +59,8 @@ type keptConversation struct {
 	Metadata json.RawMessage `json:"metadata"`
 }
 
-// listKept lists the conversations that the user keeps on a page, newest first, from the place in the
-// parameter "after" on. The API of conversations has no list.
+// listKept lists the conversations that the user keeps on a page, newest first, from the place in the parameter "after"
+// on. The API of conversations has no list.
 func (p *Portal) listKept(page *scriptedPage) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		key, err := p.delegate(page, r)
@@ -95,33 +97,49 @@ func (p *Portal) listKept(page *scriptedPage) http.HandlerFunc {
 	}
 }
 
-// videoPrice says what a video would hold of the user's balance now: the same sum that the job would.
+// videoPrice says what a video would hold of the user's balance now: the same sum that the job would. The parameters are
+// a model and a number of seconds, or "remix" with the id of a video of the user.
 func (p *Portal) videoPrice(w http.ResponseWriter, r *http.Request) {
 	key, err := p.delegate(&livePage, r)
-	if err != nil {
-		envelope.Write(w, envelope.Plain, err)
-		return
-	}
-	model := r.URL.Query().Get("model")
-	entry, ok := p.options.Catalog().Resolve(model)
-	seconds, badSeconds := strconv.ParseUint(r.URL.Query().Get("seconds"), 10, 16)
-	switch {
-	case !ok:
-		err = envelope.ModelNotFound(model)
-	case badSeconds != nil:
-		err = dialogue.Invalid("seconds", "must be a whole number of seconds")
-	default:
-		err = identity.AccessOf(p.options.State).UserPermits(key.User, livePage.scopes[0], model)
-	}
 	var price int64
 	if err == nil {
-		price, err = p.options.VideoPrice(entry.Plan(rand.IntN), video.Create, int64(seconds))
+		price, err = p.priceOfVideo(&key, r.URL.Query())
 	}
 	if err != nil {
 		envelope.Write(w, envelope.Plain, err)
 		return
 	}
 	writeJSON(w, map[string]int64{"price": price})
+}
+
+func (p *Portal) priceOfVideo(key *identity.Key, query url.Values) (int64, error) {
+	model, op, provider := query.Get("model"), video.Create, ""
+	seconds, badSeconds := strconv.ParseInt(query.Get("seconds"), 10, 16)
+	if id := query.Get("remix"); id != "" {
+		source, ok := work.FindVideo(p.options.State.View(), id, state.OwnerOf(key.ID, key.User))
+		if !ok {
+			return 0, dialogue.VideoNotFound(id)
+		}
+		model, op, provider, seconds, badSeconds = source.Model, video.Remix, source.Provider, source.Seconds, nil
+	}
+	entry, ok := p.options.Catalog().Resolve(model)
+	switch {
+	case !ok:
+		return 0, envelope.ModelNotFound(model)
+	case badSeconds != nil || seconds < 0:
+		return 0, dialogue.Invalid("seconds", "must be a whole number of seconds")
+	}
+	if err := identity.AccessOf(p.options.State).UserPermits(key.User, livePage.scopes[0], model); err != nil {
+		return 0, err
+	}
+	plan := entry.Plan(rand.IntN)
+	if provider != "" {
+		var err error
+		if plan, err = videojob.AtProvider(plan, provider); err != nil {
+			return 0, err
+		}
+	}
+	return p.options.VideoPrice(plan, op, seconds)
 }
 
 // videoQueue returns the positions of the user's jobs that wait: each counts the jobs of all users that were made

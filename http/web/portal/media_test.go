@@ -117,18 +117,39 @@ func TestThePriceOfAVideoIsShownToThoseWhoMayMakeIt(t *testing.T) {
 	}
 }
 
-func TestAUserSeesThePositionsOfTheirOwnVideosOnly(t *testing.T) {
+// A remix is made by the provider of its source, also if another one is cheaper.
+func TestThePriceOfARemixIsThatOfTheProviderThatMadeTheVideo(t *testing.T) {
 	h := newFixture(t)
-	put := func(id, user, provider string, phase work.VideoPhase) {
-		t.Helper()
-		v := work.Video{ID: id, Owner: state.OwnerOf("", user), Key: "k", Operation: "create", Model: "film",
-			UpstreamModel: "m", Provider: provider, Prompt: "p", Size: "1280x720", Seconds: 4, Phase: phase,
-			Created: time.Now(), Deadline: time.Now().Add(time.Hour)}
-		_, err := state.Do(t.Context(), h.state, func(tx *state.Tx) (work.Video, error) { return work.PutVideo(tx, v) })
-		if err != nil {
-			t.Fatal(err)
+	h.putVideo("video_1", "anna", "reel-1", "simulator", work.VideoCompleted)
+	h.putVideo("video_2", "anna", "reel-1", "gone", work.VideoCompleted)
+	h.putVideo("video_3", "root", "reel-1", "simulator", work.VideoCompleted)
+	anna := h.signedIn("anna")
+	for id, want := range map[string]string{
+		"video_1": `200 {"price":1600000}`, "video_2": `503 not available`, "video_3": `404 video_3`,
+	} {
+		status, body := anna.ask("/live/price?remix=" + id)
+		code, text, _ := strings.Cut(want, " ")
+		if fmt.Sprint(status) != code || !strings.Contains(body, text) {
+			t.Errorf("%s: %d %s, want %s", id, status, body, want)
 		}
 	}
+}
+
+// putVideo stores a video of four seconds.
+func (h *fixture) putVideo(id, user, model, provider string, phase work.VideoPhase) {
+	h.t.Helper()
+	v := work.Video{ID: id, Owner: state.OwnerOf("", user), Key: "k", Operation: "create", Model: model,
+		UpstreamModel: "m", Provider: provider, Prompt: "p", Size: "1280x720", Seconds: 4, Phase: phase,
+		Created: time.Now(), Deadline: time.Now().Add(time.Hour)}
+	_, err := state.Do(h.t.Context(), h.state, func(tx *state.Tx) (work.Video, error) { return work.PutVideo(tx, v) })
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func TestAUserSeesThePositionsOfTheirOwnVideosOnly(t *testing.T) {
+	h := newFixture(t)
+	put := func(id, user, provider string, phase work.VideoPhase) { h.putVideo(id, user, "film", provider, phase) }
 	put("video_1", "root", "a", work.VideoAccepted)
 	put("video_2", "anna", "a", work.VideoInProgress)
 	put("video_3", "anna", "a", work.VideoAccepted)

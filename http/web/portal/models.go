@@ -54,12 +54,17 @@ func (rc *requestContext) modelRow(name string) (pages.ModelRow, bool) {
 	plan := entry.Plan(func(int) int { return 0 })
 	first := &plan[0]
 	row := pages.ModelRow{Name: name, MaxOutput: first.OutputLimit(), Abilities: abilities(first),
-		Price: priceOf(first, rc)}
+		Price: priceOf(first, rc), ExactPrice: true}
 	row.Context, _ = first.ContextWindow()
 	if configured, exact := first.MaxOutput(); exact {
 		row.MaxOutput = configured
 	}
 	for i := range plan {
+		price := priceOf(&plan[i], rc)
+		if !price.Known || price.Estimate || plan[i].Estimate("", rc.options.Now()).PerToken() ||
+			price.PerImage != row.Price.PerImage || price.PerSecond != row.Price.PerSecond {
+			row.ExactPrice = false
+		}
 		if p := plan[i].Provider.Name; !slices.Contains(row.Providers, p) {
 			row.Providers = append(row.Providers, p)
 		}

@@ -105,7 +105,7 @@ test('several videos are selected and deleted at once, and what is refused stays
 });
 
 test('a card is used by keyboard, and a failed one is edited and tried again', async (t) => {
-  const { page } = await open(t, [job(1, done()), job(2, { ...failed(), seconds: '8', prompt: 'a storm' })]);
+  const { page } = await open(t, [job(1, done()), job(2, { ...failed(), seconds: '6', prompt: 'a storm' })]);
   await page.locator('.job.completed').focus();
   await page.keyboard.press('r');
   await page.locator('#remix[open]').waitFor();
@@ -116,8 +116,8 @@ test('a card is used by keyboard, and a failed one is edited and tried again', a
   await page.keyboard.press(' ');
   await page.locator('.job video').waitFor();
   await button(page, /^Edit and retry/).click();
-  assert.deepEqual([await page.inputValue('#prompt'), await page.inputValue('#seconds')], ['a storm', '8']);
-  await page.waitForFunction(() => document.querySelector('#create [type=submit]').textContent === 'Make the video · $0.80');
+  assert.deepEqual([await page.inputValue('#prompt'), await page.inputValue('#seconds')], ['a storm', '6']); // which a program chose
+  await page.waitForFunction(() => document.querySelector('#create [type=submit]').textContent === 'Make the video · $0.60');
 });
 
 test('a lost connection comes back by itself, with what was missed', async (t) => {

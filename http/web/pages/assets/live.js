@@ -71,9 +71,9 @@ class Gateway {
   list(after) { return this.json(`/videos?limit=100${after ? `&after=${encodeURIComponent(after)}` : ''}`); }
 
   // price returns in words what a video would cost, or undefined with a key, for which no page knows the account.
-  async price(model, seconds) {
+  async price(query) {
     if (this.key) return undefined;
-    const { price } = await this.json(`/price?${new URLSearchParams({ model, seconds })}`);
+    const { price } = await this.json(`/price?${new URLSearchParams(query)}`);
     return price ? dollars(price) : 'free';
   }
 
@@ -612,7 +612,8 @@ class Wall {
       case 'save': return card.save().catch((e) => card.complain(e.message));
       case 'retry': return retry(card.job);
       case 'remix':
-        price($('remix').querySelector('[type=submit]'), 'Remix', card.job.model, card.job.seconds);
+        price($('remix').querySelector('[type=submit]'), 'Remix', { remix: card.job.id })
+          .then((why) => refuse('remix-refused', why));
         return ask('remix', card.job.prompt || card.job.id, (prompt) => this.gateway.remix(card.job.id, prompt), card.job.prompt ?? '');
       case 'remove': return ask('remove', card.job.prompt || card.job.id, () => this.remove(card));
     }
@@ -652,11 +653,12 @@ for (const dialog of document.querySelectorAll('dialog')) {
 
 let wall;
 
-// price writes on a button what a video would cost, and returns the reason why there is no price.
-async function price(button, name, model, seconds) {
+// price writes on a button what a video would cost, which the query says, and returns the reason why there is no price.
+async function price(button, name, query) {
   const turn = button.turn = (button.turn ?? 0) + 1;
   let [text, refused] = [undefined, ''];
-  try { text = await wall?.gateway.price(model, seconds); } catch (e) { refused = e.message; }
+  put(button, name); // no price of before
+  try { text = await wall?.gateway.price(query); } catch (e) { refused = e.message; }
   if (turn !== button.turn) return undefined; // a later change was faster
   put(button, text ? `${name} · ${text}` : name);
   return refused;
@@ -666,16 +668,26 @@ async function quote() {
   const model = $('model').value.trim();
   for (const b of document.querySelectorAll('[data-model]')) b.ariaPressed = String(b.dataset.model === model);
   if (!model) return;
-  const refused = await price($('create').querySelector('[type=submit]'), 'Make the video', model, $('seconds').value);
-  if (refused === undefined) return;
-  put($('refused'), refused);
-  show($('refused'), Boolean(refused));
+  const query = { model, seconds: $('seconds').value };
+  const refused = await price($('create').querySelector('[type=submit]'), 'Make the video', query);
+  refuse('refused', refused);
+}
+
+// refuse shows why something is refused, unless that was asked of an earlier state of the form.
+function refuse(id, why) {
+  if (why === undefined) return;
+  put($(id), why);
+  show($(id), Boolean(why));
 }
 
 // retry fills the form with what a failed job was asked for.
 function retry(job) {
   $('maker').open = true;
-  for (const name of ['prompt', 'model', 'size', 'seconds']) $(name).value = job[name];
+  for (const name of ['prompt', 'model', 'size', 'seconds']) {
+    const field = $(name);
+    field.value = job[name];
+    if (field.options && !field.value) field.add(new Option(job[name], job[name], true, true)); // a program chose it
+  }
   $('prompt').focus();
   quote();
 }
