@@ -132,6 +132,10 @@ func withCode[T any](ctx context.Context, c *Client, user int64, code string,
 // password has changed since.
 func (c *Client) FinishLogin(ctx context.Context, h Halfway, code string,
 	from Sender) (cookie string, s Session, err error) {
+	if u, ok := identity.FindUser(c.state.View(), h.User); !ok || u.Epoch != h.Epoch {
+		// A login that has ended counts no guess. Otherwise an old password would still be good for pausing the user.
+		return "", Session{}, ErrLogin
+	}
 	if cookie, err = kindSession.mint(c.random); err != nil {
 		return "", Session{}, err
 	}

@@ -82,8 +82,22 @@ func TestACodeSignsInOnceBesideThePassword(t *testing.T) {
 	if n := b.RecoveryLeft(u.ID); n != 9 {
 		t.Errorf("a refused login used a recovery code: %d are left", n)
 	}
-	b.clock.Add(time.Hour)
-	finish("of another user", "", tokens.ErrCode)
+}
+
+func TestALoginFromBeforeAChangeOfThePasswordCountsNoGuesses(t *testing.T) {
+	b, u, recovery := enrolled(t)
+	old := b.halfway(t)
+	if err := b.SetPassword(ctx, u.ID, "another long password"); err != nil {
+		t.Fatal(err)
+	}
+	for range 6 {
+		if _, _, err := b.FinishLogin(ctx, old, "000000", tokens.Sender{}); !errors.Is(err, tokens.ErrLogin) {
+			t.Errorf("a guess: %v", err)
+		}
+	}
+	if _, err := b.RenewRecovery(ctx, u.ID, recovery[0]); err != nil {
+		t.Errorf("the user's own code: %v", err)
+	}
 }
 
 func TestGuessesOfCodesAreLimitedForEachUser(t *testing.T) {
