@@ -53,6 +53,30 @@ func read(r *kept.Record, offset int64) (string, kept.Part) {
 	}
 }
 
+// A message over a WebSocket is made of each piece that a client reads.
+func TestAPieceIsReadWhole(t *testing.T) {
+	g := open(t, 0)
+	r := g.begin(kept.Request{ID: "a", Owner: "o"})
+	r.Start(200, http.Header{})
+	piece := []byte(strings.Repeat("x", 298) + "\n\n")
+	var offset int64
+	for i := range 500 {
+		r.Append(piece, []int{len(piece)})
+		p := r.Read(offset)
+		if len(p.Bytes) != len(piece) {
+			t.Fatalf("%d bytes are read of piece %d, which has %d", len(p.Bytes), i, len(piece))
+		}
+		offset += int64(len(p.Bytes))
+	}
+	for offset = 0; offset < 500*int64(len(piece)); {
+		p := r.Read(offset)
+		if len(p.Bytes)%len(piece) != 0 {
+			t.Fatalf("%d bytes are read at once", len(p.Bytes))
+		}
+		offset += int64(len(p.Bytes))
+	}
+}
+
 // TestAReplyIsReadWhileItIsMade: readers at any place get the same bytes.
 func TestAReplyIsReadWhileItIsMade(t *testing.T) {
 	g := open(t, 0)
@@ -118,7 +142,7 @@ func TestALongReplyDropsItsBeginning(t *testing.T) {
 	for range n {
 		r.Append(event, []int{len(event)})
 	}
-	if held := g.Pool().Held("o"); held > kept.MaxReply+64<<10 {
+	if held := g.Pool().Held("o"); held > kept.MaxReply+kept.MaxReply/16 { // blocks are whole pages
 		t.Errorf("%d bytes are held", held)
 	}
 	if p := r.Read(0); !p.Dropped {

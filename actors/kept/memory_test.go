@@ -50,7 +50,7 @@ func TestARecordTakesNoMoreThanIsCounted(t *testing.T) {
 				t.Errorf("%d events of %d bytes: a record takes %d bytes of memory and counts %d", events, size,
 					heap/20, counted/20)
 			}
-			if most := int64(events*(2*size+16) + 4<<10); counted/20 > most {
+			if most := int64(events*(2*size+16) + 8<<10); counted/20 > most {
 				t.Errorf("%d events of %d bytes: %d bytes are counted", events, size, counted/20)
 			}
 			runtime.KeepAlive(g)

@@ -63,7 +63,9 @@ func (r *Record) Start(status int, header http.Header) {
 	}
 }
 
-// Append adds a copy of a piece of the reply. ends are the offsets within the piece at which events end.
+// Append adds a copy of a piece of the reply. ends are the offsets within the piece at which events end. A piece is not
+// divided between blocks, so that a client reads whole events if they were written whole: over a WebSocket each is one
+// message.
 func (r *Record) Append(piece []byte, ends []int) {
 	if len(piece) == 0 {
 		return
@@ -82,19 +84,14 @@ func (r *Record) Append(piece []byte, ends []int) {
 		return
 	}
 	last := len(r.blocks) - 1
-	if last > 0 { // a new block begins when the one before it is full
-		before := r.blocks[last-1]
-		n := min(cap(before)-len(before), len(piece))
-		r.blocks[last-1], piece = append(before, piece[:n]...), piece[n:]
-	}
 	r.blocks[last] = append(r.blocks[last], piece...)
 	for _, end := range ends {
 		r.ends = append(r.ends, start+int64(end))
 	}
 }
 
-// reserve makes room for a piece in the last block or, beyond that, in a new one. If there is none in the registry, the
-// record drops its oldest blocks. reserve returns false if no room is found even then; all blocks are dropped by then.
+// reserve makes room for a piece in the last block or in a new one. If there is none in the registry, the record drops
+// its oldest blocks. reserve returns false if no room is found even then; all blocks are dropped by then.
 func (r *Record) reserve(bytes, ends int) bool {
 	g := r.registry
 	g.mu.Lock()
@@ -137,7 +134,7 @@ func (r *Record) nextBlock(piece int) int {
 	size := firstBlock
 	if n := len(r.blocks); n > 0 {
 		last := r.blocks[n-1]
-		if piece -= cap(last) - len(last); piece <= 0 {
+		if cap(last)-len(last) >= piece {
 			return 0
 		}
 		size = min(2*cap(last), mostBlock)
