@@ -110,9 +110,11 @@ test('a card is used by keyboard, and a failed one is edited and tried again', a
   await page.keyboard.press('r');
   await page.locator('#remix[open]').waitFor();
   await page.keyboard.press('Escape');
+  await page.locator('.job.completed:focus').waitFor(); // once the dialog is closed
   await page.keyboard.press('Delete');
   await page.locator('#remove[open]').waitFor();
   await page.keyboard.press('Escape');
+  await page.locator('.job.completed:focus').waitFor(); // once the dialog is closed
   await page.keyboard.press(' ');
   await page.locator('.job video').waitFor();
   await button(page, /^Edit and retry/).click();
