@@ -83,7 +83,7 @@ test-race: tools-build ## the tests of packages whose goroutines share data, wit
 
 .PHONY: test-plain
 test-plain: tools-build ## the Go tests of the other packages, in full, without the race detector
-	$(COMPILE) nice go test $(DEFAULTS) -vet=off -timeout 25m $$(go list ./... | grep -vE '^stagedoor/(test|$(RACE))')
+	$(COMPILE) go test $(DEFAULTS) -vet=off -timeout 25m $$(go list ./... | grep -vE '^stagedoor/(test|$(RACE))')
 
 .PHONY: test-long
 test-long: tools-build ## the tests that test-race shortens, in full, without the race detector
