@@ -115,8 +115,9 @@ test('a card is used by keyboard, and a failed one is edited and tried again', a
   await page.locator('#remove[open]').waitFor();
   await page.keyboard.press('Escape');
   await page.locator('.job.completed:focus').waitFor(); // once the dialog is closed
+  const asked = page.waitForRequest((r) => /\/videos\/video_0+1\/content$/.test(r.url())); // it has no video to show
   await page.keyboard.press(' ');
-  await page.locator('.job video').waitFor();
+  await asked;
   await button(page, /^Edit and retry/).click();
   assert.deepEqual([await page.inputValue('#prompt'), await page.inputValue('#seconds')], ['a storm', '6']); // which a program chose
   await page.waitForFunction(() => document.querySelector('#create [type=submit]').textContent === 'Make the video · $0.60');
