@@ -41,6 +41,8 @@ func Build(providers []Provider, models []Model, pricing Pricing) (*Catalog, []e
 	return b.c.WithLists(nil), nil
 }
 
+// builder collects the mistakes of a configuration, so that an operator sees all of them at once.
+// It goes on after a mistake, and the catalog is thrown away at the end.
 type builder struct {
 	c        *Catalog
 	mistakes []error
@@ -51,6 +53,9 @@ func (b *builder) addMistake(format string, args ...any) {
 	b.mistakes = append(b.mistakes, fmt.Errorf(format, args...))
 }
 
+// addProvider checks a provider and keeps a copy, because the caller may change its slice later. A
+// provider with mistakes is kept too, so that its models do not add the mistake of an unknown
+// provider.
 func (b *builder) addProvider(p *Provider) {
 	at := fmt.Sprintf("provider %q", p.Name)
 	for _, rule := range []struct {
@@ -82,11 +87,15 @@ func (b *builder) addProvider(p *Provider) {
 	b.c.order = append(b.c.order, &copied)
 }
 
+// absolute reports whether address is a full http or https address. Without the check, a host
+// without a scheme would be read as a path.
 func absolute(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
+// addModel checks a model and adds its entry. A name and an alias may not be the same as another
+// one, since which of the two a request means would depend on the order of the file.
 func (b *builder) addModel(m *Model) {
 	at := fmt.Sprintf("model %q", m.Pattern)
 	if m.Pattern == "" {
@@ -145,6 +154,7 @@ func (e *entry) keepPlan() {
 	}
 }
 
+// checkCommon checks the settings that a model and each of its targets may have.
 func (b *builder) checkCommon(at string, o *CapabilityOverrides, maxOutputTokens int64, p *Price) {
 	if maxOutputTokens < 0 {
 		b.addMistake("%s: max_output_tokens must not be negative", at)
@@ -159,6 +169,10 @@ func (b *builder) checkCommon(at string, o *CapabilityOverrides, maxOutputTokens
 	}
 }
 
+// candidate resolves one target of a model: settings of the target come before those of the model,
+// and those before the defaults. For a model with a fixed name, everything that depends on the name
+// is looked up now, so that a request does no work for it. For a pattern, this happens when a
+// request brings the name.
 func (b *builder) candidate(at string, m *Model, r *Route, pattern bool) Candidate {
 	p := b.c.providers[r.Provider]
 	if p == nil {
@@ -228,6 +242,7 @@ func (b *builder) addAliases(models []Model) {
 	}
 }
 
+// entry returns the entry that addModel has made for pattern, or nil.
 func (b *builder) entry(pattern string) *entry {
 	if e := b.c.exact[pattern]; e != nil {
 		return e

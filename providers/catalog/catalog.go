@@ -161,6 +161,8 @@ func (c *Catalog) resolved(e *entry, name string) (Resolved, bool) {
 	return r, true
 }
 
+// matches reports whether a name fits the pattern. The length is checked first, so that prefix and
+// suffix do not overlap in a short name.
 func (e *entry) matches(name string) bool {
 	return len(name) >= len(e.prefix)+len(e.suffix) && strings.HasPrefix(name, e.prefix) &&
 		strings.HasSuffix(name, e.suffix)
@@ -193,6 +195,8 @@ func withKnownPrice(plan []Candidate) []Candidate {
 	})
 }
 
+// chooseTarget returns the index of a target, each as often as its weight says. pick returns a
+// random number below n; tests pass their own.
 func (e *entry) chooseTarget(pick func(n int) int) int {
 	if len(e.targets) == 1 {
 		return 0

@@ -106,6 +106,9 @@ func unique(a, b []string) (names []string) {
 
 func (m *Listed) fullName() string { return m.Vendor + "/" + m.ID }
 
+// compare notes what differs between two versions of a model. Prices are compared place by place. A
+// new place is compared with the first price, and a place that has gone with the price that now
+// holds instead of it, so that a steep change is found also if it comes with a new date or window.
 func (c *Change) compare(was, is *Listed) {
 	limit := func(name string, before, after int64) {
 		if before != after {
@@ -151,6 +154,8 @@ func (c *Change) compare(was, is *Listed) {
 	}
 }
 
+// compareTiers notes the service tiers that have another factor. A tier that one of the lists does
+// not have counts with the factor 1, because calls at an unknown tier are charged the plain price.
 func (c *Change) compareTiers(was, is map[string]int64) {
 	both := maps.Clone(was)
 	maps.Copy(both, is)
@@ -210,6 +215,8 @@ type placedPrice struct {
 	price *Price
 }
 
+// prices returns all prices of a model with the place where each holds: the price itself and those
+// from a date on, above a length of the prompt, and at hours of the day.
 func (m *Listed) prices() (all []placedPrice) {
 	if m.tariff == nil {
 		return nil

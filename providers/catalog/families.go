@@ -19,6 +19,8 @@ import (
 //go:embed models.json
 var modelFacts []byte
 
+// modelFamily is one family of models in models.json, such as all models whose names begin with the
+// same word.
 type modelFamily struct {
 	Words []string `json:"words"` // how names of the family begin, apart from what platforms add
 	Eras  []era    `json:"eras"`  // a later one takes precedence
@@ -97,6 +99,8 @@ func afterWord(name, word string) (rest string, ok bool) {
 	}
 }
 
+// hasWord reports whether word is one of the parts of name between separators. A part of a longer
+// word does not count.
 func hasWord(name, word string) bool {
 	for w := range strings.FieldsFuncSeq(name, func(r rune) bool { return strings.ContainsRune(separators, r) }) {
 		if w == word {

@@ -94,16 +94,19 @@ type figures struct {
 	Minute         dollars  `json:"minute"` // of sound; no route of the gateway is charged by it
 }
 
+// tier is a price for requests whose prompt has more than Tokens tokens.
 type tier struct {
 	Tokens int64 `json:"tokens"`
 	figures
 }
 
+// dated is a price that holds from a date on.
 type dated struct {
 	Date  string   `json:"date"`
 	Price *figures `json:"price"`
 }
 
+// daily is a price that holds at some hours of each day. UTC has ranges such as 16:30-24:00.
 type daily struct {
 	UTC   []string `json:"utc"`
 	Price *figures `json:"price"`
@@ -140,6 +143,8 @@ func (f *figures) complete() bool {
 	return !p.Zero()
 }
 
+// price converts the figures of the file, which names some kinds that the gateway does not charge
+// by.
 func (f *figures) price(source string) Price {
 	var input dollars
 	if f.Input != nil {
@@ -385,6 +390,7 @@ type tariff struct {
 	periods []period // by their beginning; the first one has none
 }
 
+// period is a price with the time from which it holds and with its exceptions by hour.
 type period struct {
 	since   time.Time
 	price   Price
@@ -470,6 +476,8 @@ func (p *Price) notBelow(o *Price) bool {
 	return true
 }
 
+// clockTimes reads a range of hours into minutes after midnight. 24:00 is allowed as its end only,
+// and a range does not pass midnight: the file has two ranges in that case.
 func clockTimes(text string) (from, to int, ok bool) {
 	first, second, _ := strings.Cut(text, "-")
 	a, err1 := time.Parse("15:04", first)

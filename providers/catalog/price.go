@@ -38,6 +38,8 @@ type Tier struct {
 	Price  Price
 }
 
+// million is the number of tokens that a price is for, and also the number that stands for the
+// factor 1, as factors are in parts per million.
 const million = 1_000_000
 
 // Zero reports whether nothing costs anything. A nil Price is zero.
@@ -183,6 +185,7 @@ func (p *Price) AtTier(name string) *Price {
 	return &there
 }
 
+// keepUnits takes over the prices that do not depend on the service tier.
 func (p *Price) keepUnits(of *Price) {
 	p.WebSearch, p.PerImage, p.PerSecond, p.PerPartial = of.WebSearch, of.PerImage, of.PerSecond, of.PerPartial
 }
@@ -232,6 +235,7 @@ func (p Price) whole() Price {
 	return p
 }
 
+// orElse returns other if a price is not set.
 func orElse(price, other int64) int64 {
 	if price == 0 {
 		return other
@@ -239,6 +243,7 @@ func orElse(price, other int64) int64 {
 	return price
 }
 
+// addSaturating adds two counts, neither of which is negative, and stops at the largest number.
 func addSaturating(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
@@ -249,6 +254,7 @@ func addSaturating(a, b int64) int64 {
 // wideSum adds products of 63-bit numbers in 128 bits.
 type wideSum struct{ hi, lo uint64 }
 
+// add adds a product. It has 128 bits, since a million tokens at a high price can exceed 64.
 func (l *wideSum) add(tokens, price int64) {
 	hi, lo := bits.Mul64(uint64(tokens), uint64(max(price, 0)))
 	var carry uint64
@@ -256,6 +262,9 @@ func (l *wideSum) add(tokens, price int64) {
 	l.hi += hi + carry
 }
 
+// total divides the sum by a million, since prices are for a million tokens, and rounds up.
+// bits.Div64 panics if the quotient has more than 64 bits, so such a sum is stopped before the
+// division.
 func (l *wideSum) total() int64 {
 	if l.hi >= million {
 		return math.MaxInt64

@@ -103,6 +103,7 @@ func (c *Candidate) ContextWindow() (tokens int64, configured bool) {
 	return tokens, configured
 }
 
+// window returns the context window that is set, or 0. It may be called on nil.
 func (o *CapabilityOverrides) window() int64 {
 	if o == nil {
 		return 0
@@ -138,8 +139,10 @@ func (c *Candidate) serves(n Need) bool {
 	return (can.images || !n.Images) && (can.files || !n.Files) && (can.audio || !n.Audio) && (can.tools || !n.Tools)
 }
 
+// abilities has what a candidate can take, as far as requests differ in it.
 type abilities struct{ images, files, audio, tools bool }
 
+// abilities returns what the candidate can take. The sandbox takes everything.
 func (c *Candidate) abilities() abilities {
 	if c.Provider.Shape == Sandbox {
 		return abilities{true, true, true, true}
@@ -157,6 +160,7 @@ func (n *Need) AddRequest(r *dialogue.Request) {
 	}
 }
 
+// see notes the kinds of media in parts and in the results of tools among them.
 func (n *Need) see(parts []dialogue.Part) {
 	for i := range parts {
 		p := &parts[i]

@@ -14,6 +14,8 @@ import (
 	"stagedoor/providers/fields"
 )
 
+// Bounds of an upstream's refusal, in bytes. A longer body is not parsed and a longer message is
+// cut.
 const (
 	maxErrorBody    = 64 << 10
 	maxErrorMessage = 2 << 10
@@ -100,6 +102,7 @@ var LongPrompt = dialogue.LongPrompt{
 		"tokens. Please reduce the length of the messages.",
 }
 
+// typesByStatus gives the type of an error for an upstream that reports only a status.
 var typesByStatus = map[int]string{
 	400: dialogue.TypeInvalidRequest, 401: dialogue.TypeAuthentication, 403: dialogue.TypePermission,
 	404: dialogue.TypeNotFound, 408: dialogue.TypeTimeout, 413: dialogue.TypeTooLarge,
@@ -117,6 +120,8 @@ func typeOf(status int) string {
 	return dialogue.TypeAPI
 }
 
+// statusByWord gives the status for the code or the type of an error that came with status 200, as
+// it does inside a stream. Retries and the client's own status depend on it.
 var statusByWord = map[string]int{
 	dialogue.TypeInvalidRequest: 400, "context_length_exceeded": 400,
 	dialogue.TypeAuthentication: 401, "invalid_api_key": 401,
@@ -128,6 +133,8 @@ var statusByWord = map[string]int{
 	dialogue.TypeOverloaded: 503, "service_unavailable": 503, "slow_down": 503,
 }
 
+// statusOf returns the status that fits an error's code or type, or 502. Some servers use the
+// status itself as the code.
 func statusOf(e *dialogue.Error) int {
 	word, _ := e.Code.(string)
 	if raw, ok := e.Code.(json.RawMessage); ok {

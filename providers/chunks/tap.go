@@ -12,9 +12,9 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// Tap observes a reply on the passthrough path. It forwards most events after three searches
-// for bytes. It parses only events that may have usage, an error or a finish reason, and the
-// events before the first content.
+// Tap observes a reply on the passthrough path. Every chunk of every such stream passes through
+// Event, so it forwards most of them after three searches for bytes. It parses only chunks that may
+// have usage, an error or a finish reason, and those before the first content.
 type Tap struct {
 	// Content reports whether a choice, streamed or whole, has any part of an answer. This is
 	// the only difference between the two shapes.
@@ -35,6 +35,7 @@ type Tap struct {
 // maxChoices is the largest number of choices in a reply.
 const maxChoices = 128
 
+// The words that Event searches for. A chunk without them cannot change the state of the Tap.
 var (
 	doneWord   = []byte("[DONE]")
 	usageWord  = []byte(`"usage"`)
@@ -131,6 +132,7 @@ func (t *Tap) endChoice(index int64, word string) {
 	t.ended++
 }
 
+// addUsage merges the counts of a chunk into the usage.
 func (t *Tap) addUsage(v gjson.Result) {
 	if !t.counted {
 		t.usage, t.counted = dialogue.NoUsage, true

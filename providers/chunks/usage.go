@@ -33,6 +33,7 @@ func Usage(v gjson.Result) dialogue.Usage {
 	return u
 }
 
+// inputDetails reads prompt_tokens_details, whose counts are parts of prompt_tokens.
 func inputDetails(v gjson.Result, u *dialogue.Usage) {
 	v.ForEach(func(name, n gjson.Result) bool {
 		switch name.Str {
@@ -49,6 +50,7 @@ func inputDetails(v gjson.Result, u *dialogue.Usage) {
 	})
 }
 
+// outputDetails reads completion_tokens_details, whose counts are parts of completion_tokens.
 func outputDetails(v gjson.Result, u *dialogue.Usage) {
 	v.ForEach(func(name, n gjson.Result) bool {
 		switch name.Str {

@@ -22,21 +22,21 @@ func (r *Request) RecordIgnored(path, name string, v gjson.Result) {
 	}
 }
 
-// RecordIgnoredExcept records the members of object whose names are not in known.
+// RecordIgnoredExcept calls RecordIgnored for the members of object whose names are not in known. It does nothing if
+// object is not a JSON object.
 func (r *Request) RecordIgnoredExcept(path string, object gjson.Result, known ...string) {
 	if !object.IsObject() {
 		return
 	}
-	object.ForEach(func(name, v gjson.Result) bool {
-		if !slices.Contains(known, name.Str) {
-			r.RecordIgnored(path, name.Str, v)
+	eachMember(object.Raw, func(name, text string) {
+		if !slices.Contains(known, name) {
+			r.RecordIgnored(path, name, gjson.Parse(text))
 		}
-		return true
 	})
 }
 
-// isEmpty reports whether a value means the same as a missing one. So does an object whose
-// members are all blank, as {"enabled":false}.
+// isEmpty reports whether a value means the same as a missing one: a blank one, an array without elements, or an object
+// whose members are all blank, as {"enabled":false}. It does not look deeper than that.
 func isEmpty(v gjson.Result) bool {
 	if v.Type != gjson.JSON {
 		return isBlank(v)
@@ -49,6 +49,7 @@ func isEmpty(v gjson.Result) bool {
 	return !found
 }
 
+// isBlank reports whether v is null, false or "". Zero, arrays and objects are not blank, even if they are empty.
 func isBlank(v gjson.Result) bool {
 	return v.Type == gjson.Null || v.Type == gjson.False || v.Type == gjson.String && v.Str == ""
 }
@@ -60,7 +61,8 @@ func (r *Report) LoseField(name string, value json.RawMessage) {
 	}
 }
 
-// NonZero reports whether a penalty was given and is not zero, which is its default.
+// NonZero reports whether a penalty was given and is not zero, which is its default. A number too large for a float
+// is not zero.
 func NonZero(n json.Number) bool {
 	f, err := n.Float64()
 	return n != "" && (err != nil || f != 0)
@@ -88,7 +90,8 @@ func (r *Report) LoseUntranslated(req *Request, to Shape, has Traits) {
 	}
 }
 
-// hasCacheHint reports whether the client marked any part or tool for caching.
+// hasCacheHint reports whether the client marked any tool or part for caching, in the system prompt, in a turn, or in
+// the result of a tool.
 func hasCacheHint(req *Request) bool {
 	marked := func(p Part) bool {
 		return len(p.CacheHint) > 0 ||

@@ -325,6 +325,18 @@ type Tool struct {
 	Opaque       json.RawMessage
 }
 
+// QualifiedName returns the name under which an upstream without namespaces knows a tool: "crm__lookup". Every vendor
+// allows the separator in names of tools.
+func QualifiedName(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + NamespaceSeparator + name
+}
+
+// NamespaceSeparator stands between the namespace of a tool and its name.
+const NamespaceSeparator = "__"
+
 // ChoiceMode says whether the model may or must call tools.
 type ChoiceMode string
 

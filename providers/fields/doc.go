@@ -7,7 +7,7 @@
 // NewReader reads a request in one pass and builds no tree. Each rule consumes one value and names the field in its
 // error. Valid and ValidObject check a text as a whole, and Explain finds the rule that a refused text breaks.
 // NewLenientReader, ValidLenient and CheckEvent do the same for upstreams, whose texts may have repeated names. Splice
-// edits a text in place of encoding it again.
+// edits a text in place of encoding it again. A FragmentJoiner decodes a text that an upstream streams in pieces.
 //
 // # Concurrency
 //

@@ -55,6 +55,9 @@ func (r *Reader) value() {
 	}
 }
 
+// object reads past an object and checks its names: against Names, against the limits, and against
+// each other. Each object has its own scope, and the names of all open objects share one slice, so
+// that nesting costs no allocation.
 func (r *Reader) object() {
 	if !r.open('}') {
 		return
@@ -75,6 +78,8 @@ func (r *Reader) object() {
 	r.names = r.names[:in.base]
 }
 
+// array reads past an array. Items are counted only in requests, because only a request is read
+// into the neutral form, which takes much more memory than the text (MaxItems).
 func (r *Reader) array() {
 	if !r.open(']') {
 		return
@@ -325,6 +330,7 @@ var digits = func() (t [256]int8) {
 	return t
 }()
 
+// literal reads past word, which is true, false or null.
 func (r *Reader) literal(word string) {
 	end := r.pos + len(word)
 	if end > len(r.buf) || string(r.buf[r.pos:end]) != word {
@@ -334,6 +340,9 @@ func (r *Reader) literal(word string) {
 	r.pos = end
 }
 
+// number reads past a number in the grammar of RFC 8259: no leading zeros, and a digit on both
+// sides of the point. strconv would take more, such as hexadecimal digits and infinity, and the
+// provider might then refuse the text.
 func (r *Reader) number() {
 	b, i := r.buf, r.pos
 	if b[i] == '-' {
@@ -368,6 +377,7 @@ func (r *Reader) number() {
 	r.pos = i
 }
 
+// digitsEnd returns the index after the digits that begin at i, which is i if there are none.
 func digitsEnd(b []byte, i int) int {
 	for i < len(b) && b[i]-'0' <= 9 {
 		i++

@@ -82,6 +82,8 @@ func ValidLenient(text []byte) bool { return lenientFlaw(text, MaxReplyDepth) ==
 // ValidLenientString is ValidLenient for a string.
 func ValidLenientString(text string) bool { return ValidLenient(bytesOf(text)) }
 
+// lenientFlaw reads a text with the rules for upstreams and returns the first rule that it breaks.
+// Text after the value is a flaw as well.
 func lenientFlaw(text []byte, deepest int) Flaw {
 	r := NewLenientReader(text)
 	defer r.Free()
@@ -127,6 +129,9 @@ func CheckEvent(data []byte) *dialogue.Error {
 	return checkEvent(data)
 }
 
+// checkEvent checks one event of a stream. Most events are short, and a text that is short enough
+// cannot break a limit, so that it is not read here: the decoder of the shape finds what else is
+// wrong with it.
 func checkEvent(data []byte) *dialogue.Error {
 	text := bytes.TrimSpace(data)
 	switch n := len(text); {

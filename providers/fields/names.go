@@ -43,6 +43,8 @@ func NewNames(list ...string) *Names {
 	return n
 }
 
+// add enters names under their folded form. For names in camel case, the snake case of a name and
+// the name with an underscore before it are spellings that pass, too.
 func (n *Names) add(list ...string) {
 	for _, name := range list {
 		w := &word{name: name}
@@ -103,6 +105,7 @@ func NewCamelNames(list ...string) *Names {
 	return n
 }
 
+// snake returns a name in camel case as snake case: maxTokens as max_tokens.
 func snake(name string) string {
 	var b strings.Builder
 	for _, c := range name {

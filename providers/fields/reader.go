@@ -84,6 +84,7 @@ func (r *Reader) enter(name []byte) (around surroundings) {
 	return around
 }
 
+// leave restores the state from before the value of a member.
 func (r *Reader) leave(around surroundings) { r.place, r.free = around.place, around.free }
 
 // NewLenientReader returns a reader of texts of upstreams. Names may be repeated, strings may hold any bytes up to
@@ -241,6 +242,8 @@ func (r *Reader) Field() string {
 	return string(bytes.ToValidUTF8(b, []byte("\uFFFD")))
 }
 
+// space reads past the white space that JSON permits, which is less than what unicode.IsSpace
+// takes.
 func (r *Reader) space() {
 	for r.pos < len(r.buf) {
 		switch r.buf[r.pos] {
@@ -252,6 +255,7 @@ func (r *Reader) space() {
 	}
 }
 
+// eat reads past white space and then past c, and reports whether c was there.
 func (r *Reader) eat(c byte) bool {
 	r.space()
 	if r.pos < len(r.buf) && r.buf[r.pos] == c {

@@ -202,6 +202,7 @@ func (r *Reader) Word(words ...string) (string, error) {
 	return "", r.Broken("must be one of " + strings.Join(words, ", "))
 }
 
+// upTo reads a string of at most n characters, which are code points and not bytes.
 func (r *Reader) upTo(n int) error {
 	raw, err := r.Quoted()
 	if err == nil && characters(inner(raw)) > n {

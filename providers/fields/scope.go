@@ -36,6 +36,8 @@ func (r *Reader) repeated(in *scope, name []byte) bool {
 	return false
 }
 
+// met compares name with all names of its object. It is called only if the filter cannot rule out a
+// repetition.
 func (r *Reader) met(in *scope, name []byte) bool {
 	if in.many != nil {
 		_, met := in.many[string(name)]

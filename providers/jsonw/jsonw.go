@@ -41,6 +41,8 @@ func (w *Writer) beginValue() {
 	w.appendComma()
 }
 
+// appendComma writes a comma unless the next value is the first one of its level. Outside of all
+// levels there is none.
 func (w *Writer) appendComma() {
 	if w.depth == 0 {
 		return
@@ -52,6 +54,8 @@ func (w *Writer) appendComma() {
 	w.more |= bit
 }
 
+// openLevel opens an object or an array. Its bits may still be set from an earlier level of the
+// same depth.
 func (w *Writer) openLevel(c byte, array bool) *Writer {
 	w.beginValue()
 	w.Buf = append(w.Buf, c)
@@ -188,6 +192,7 @@ const longString = 64 << 10
 // spare is for what follows a long string, such as the end of its object.
 const spare = 4 << 10
 
+// reserve makes room for n bytes, with some to spare. append would double a large buffer instead.
 func reserve(dst []byte, n int) []byte {
 	if cap(dst)-len(dst) >= n {
 		return dst

@@ -57,8 +57,11 @@ func withPicture(ctx context.Context, owner string, f *picture.File, use func(im
 	return decodeWith(ctx, owner, f, webp.Decode, use)
 }
 
+// decoder decodes a picture of one format.
 type decoder func(io.Reader) (image.Image, error)
 
+// decodeWith decodes a file and passes the picture to use while it holds a slot, since a decoded
+// picture takes far more memory than its file. use must not keep the picture.
 func decodeWith(ctx context.Context, owner string, f *picture.File, decode decoder, use func(image.Image) error) error {
 	if err := decodings.acquire(ctx, owner); err != nil {
 		return err

@@ -35,6 +35,8 @@ func (n *pixelCount) addRows(pix []byte, stride int, r image.Rectangle, colour, 
 	return nil
 }
 
+// addPixel counts a pixel with its bytes of colour and of alpha, or refuses it. Only black must be
+// opaque: a white pixel counts as white however transparent it is.
 func (n *pixelCount) addPixel(colour, alpha []byte) error {
 	value := colour[0]
 	for _, b := range colour[1:] {

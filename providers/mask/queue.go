@@ -20,6 +20,7 @@ type queue struct {
 	turns   []string
 }
 
+// newQueue returns a queue that grants as many slots at a time.
 func newQueue(slots int) *queue {
 	return &queue{slots: slots, held: make(map[string]int), waiting: make(map[string][]chan struct{})}
 }

@@ -71,6 +71,7 @@ func (f *Form) File(name string, file *File) {
 	)
 }
 
+// add appends a part and counts its length, which must be known before the form is sent.
 func (f *Form) add(p part) {
 	p.head = "--" + f.boundary + "\r\n" + p.head
 	f.parts = append(f.parts, p)

@@ -43,6 +43,7 @@ func ReadFile(name string, r io.Reader, limit int64, dir string) (*File, error) 
 	return f, nil
 }
 
+// newFile returns a File without the facts of its header, which readHeader adds.
 func newFile(name string, content *spool.File) *File {
 	return &File{Name: name, Size: content.Len(), content: content}
 }

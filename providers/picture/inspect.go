@@ -56,6 +56,8 @@ func Measure(r io.Reader) (mediaType string, size Size, err error) {
 	return mediaType, Size{c.Width, c.Height}, nil
 }
 
+// readHeader finds the type and the size of the picture in its own bytes. What the client says of
+// the type is not trusted.
 func (f *File) readHeader() error {
 	mediaType, size, err := Measure(f.Reader())
 	f.MediaType, f.Width, f.Height = mediaType, size.Width, size.Height

@@ -119,6 +119,8 @@ func (u *Usage) Add(o *Usage) {
 	u.OutputImage = sum(u.OutputImage, o.OutputImage)
 }
 
+// sum adds counts that a provider reported. If one of them is negative, the sum is, so that the
+// error is not hidden.
 func sum(a, b int64) int64 {
 	if a < 0 || b < 0 {
 		return dialogue.NegativeCount

@@ -36,6 +36,7 @@ func ParseAspect(s string) (Aspect, bool) {
 // Ratio returns the ratio as in "16:9".
 func (a Aspect) Ratio() string { return strconv.Itoa(a.Width) + ":" + strconv.Itoa(a.Height) }
 
+// parsePair reads a size such as 1024x768, with so many digits at most.
 func parsePair(s string, digits int) (Size, bool) {
 	w, h, ok := strings.Cut(s, "x")
 	width, okWidth := parseEdge(w, digits)
@@ -43,6 +44,7 @@ func parsePair(s string, digits int) (Size, bool) {
 	return Size{width, height}, ok && okWidth && okHeight
 }
 
+// parseEdge reads one number of a size. strconv.Atoi would also take signs and leading zeros.
 func parseEdge(s string, digits int) (int, bool) {
 	if s == "" || len(s) > digits || s[0] == '0' {
 		return 0, false

@@ -64,6 +64,7 @@ func compose(req *dialogue.Request, script *Script, choice int, id func() string
 	return a
 }
 
+// add appends a part. call is nil unless the part is a call.
 func (a *answer) add(kind dialogue.PartKind, call *dialogue.Call, pieces []string) {
 	a.parts = append(a.parts, part{kind, call, pieces})
 }
@@ -149,6 +150,8 @@ func clipText(s string, n int) string {
 	return s
 }
 
+// effortTokens are the lengths of a thought for each word of effort, in tokens. They only need to
+// differ.
 var effortTokens = map[string]int{"minimal": 8, "low": 16, "medium": 32, "high": 64, "xhigh": 96, "max": 128}
 
 // thinkingTokens returns the length of the thought before an answer.

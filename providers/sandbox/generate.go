@@ -104,6 +104,7 @@ type choice struct {
 	index, part, piece int
 }
 
+// finished reports whether all parts of the choice have been sent.
 func (c *choice) finished() bool { return c.part == len(c.parts) }
 
 // play sends the whole reply. It composes all choices first, because the usage at the start has to
@@ -254,6 +255,7 @@ func (p *player) signThinking() *dialogue.Thinking {
 	return nil
 }
 
+// emit sends events, in memory that is reused.
 func (p *player) emit(events ...dialogue.Event) error {
 	for i := range events {
 		p.event = events[i]

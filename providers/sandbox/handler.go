@@ -13,6 +13,7 @@ import (
 	"stagedoor/providers/shapes"
 )
 
+// maxBody is the largest request in bytes, as large as the gateway sends any.
 const maxBody = 64 << 20
 
 // GarbageBytes are the bytes that the fault garbage puts into a reply, as a broken proxy might.

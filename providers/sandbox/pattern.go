@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 )
 
+// longestPattern bounds the patterns that are tried, in bytes. A longer one gets an ordinary
+// string.
 const longestPattern = 1000
 
 // matchPattern makes a string that matches a pattern and has a length between two bounds. ok is false if it finds none,

@@ -60,6 +60,7 @@ func (m *Model) Picture(
 	return emit(&picture.Event{Done: reply})
 }
 
+// blocked returns the refusal of the vendor's moderation, with the error type of its route.
 func blocked(kind string) error {
 	return dialogue.Reported(400, kind, "moderation_blocked", "the sandbox's moderation blocks the prompt as requested")
 }
@@ -143,6 +144,7 @@ func (p *pictureReply) render(reply *picture.Reply, img *picture.Image) (partial
 	return partials, err
 }
 
+// format returns the encoding that the client asked for, PNG by default.
 func (p *pictureReply) format() draw.Format {
 	if f := draw.Format(p.req.OutputFormat); f == draw.JPEG || f == draw.WebP {
 		return f

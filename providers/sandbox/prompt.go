@@ -50,6 +50,7 @@ func readPrompt(req *dialogue.Request, number int) (p prompt) {
 	return p
 }
 
+// resultText returns a tool's result as text that the answer can repeat.
 func resultText(r *dialogue.Result) string {
 	if len(r.Object) > 0 {
 		return string(r.Object)

@@ -86,6 +86,7 @@ type sampler struct {
 	nodes, len int // handled so far, for the bounds
 }
 
+// spent reports whether the sampler has used up its bound of work. It then finishes with nulls.
 func (s *sampler) spent() bool { return s.nodes > sampleNodes }
 
 // merged is one schema made of several that a value must satisfy at the same time.
@@ -164,6 +165,7 @@ func (s *sampler) merge(m *merged, schema any, depth int) {
 	}
 }
 
+// list returns the elements of an array, or nil for any other value.
 func list(v any) []any {
 	l, _ := v.([]any)
 	return l
@@ -280,6 +282,9 @@ func (m *merged) kind(try int) any {
 	return "string"
 }
 
+// object makes an object with its required members. Optional ones are added in upper levels, and in
+// two of three tries, so that a schema whose optional members exclude each other is satisfied by
+// another try.
 func (s *sampler) object(m *merged, depth int) any {
 	other := m.keywords["additionalProperties"]
 	names := maps.Clone(m.required)
@@ -305,6 +310,8 @@ func (s *sampler) object(m *merged, depth int) any {
 	return out
 }
 
+// array makes an array of the least length that is allowed, and of one element if an empty one
+// would do.
 func (s *sampler) array(m *merged, depth int) any {
 	places, items, contained := list(m.keywords["prefixItems"]), m.keywords["items"], m.keywords["contains"]
 	if list(items) != nil {

@@ -57,6 +57,9 @@ type Script struct {
 }
 
 const (
+	// faultAfter is the number of tokens before a fault that names none. endAt is the progress of a
+	// job in percent at which it ends, if the directive names none. The others bound values of
+	// directives.
 	faultAfter = 4
 	mostTokens = 1_000_000
 	mostDelay  = time.Hour
@@ -77,6 +80,8 @@ func ParseScript(base Script, header, text string) (Script, error) {
 	return base, base.read(words)
 }
 
+// read applies directives such as "delay=2s, cut=10". An unknown one is an error, because a test
+// with a misspelled fault would pass for the wrong reason.
 func (s *Script) read(words string) error {
 	separator := func(r rune) bool { return r == ',' || r == ';' || r == ' ' || r == '\t' || r == '\n' }
 	for word := range strings.FieldsFuncSeq(words, separator) {
@@ -115,18 +120,21 @@ var directives = map[string]func(s *Script, value string) bool{
 	"cut-downloads": func(s *Script, v string) bool { return count(&s.Job.CutDownloads, v, 0, mostPolls) },
 }
 
+// duration sets a time and reports whether it is valid.
 func duration(to *time.Duration, v string) bool {
 	d, err := time.ParseDuration(v)
 	*to = d
 	return err == nil && d >= 0 && d <= mostDelay
 }
 
+// count sets a number and reports whether it is within its bounds.
 func count(to *int, v string, least, most int) bool {
 	n, err := strconv.Atoi(v)
 	*to = n
 	return err == nil && n >= least && n <= most
 }
 
+// setPace sets the tokens per second. "max" does not wait at all.
 func (s *Script) setPace(v string) bool {
 	if v == "max" {
 		s.Pace = MaxPace
@@ -137,6 +145,7 @@ func (s *Script) setPace(v string) bool {
 	return err == nil && f > 0 && f <= mostTokens
 }
 
+// fail sets a fault and after how many tokens it comes.
 func (s *Script) fail(f Fault, v string) bool {
 	s.Fault, s.After = f, faultAfter
 	return v == "" || count(&s.After, v, 0, mostTokens)

@@ -9,6 +9,7 @@ const longestNote = 400
 // provider does not enforce.
 type notes []string
 
+// add notes a removed keyword with its value, unless the value is too long to help.
 func (ns *notes) add(keyword string, value *node) {
 	if v := value.encode(); len(v) <= longestNote {
 		*ns = append(*ns, keyword+": "+string(v))

@@ -12,6 +12,7 @@ type walk struct {
 	spent  bool    // a limit was hit
 }
 
+// newWalk returns the state of a rewrite of the document with this root.
 func newWalk(root *node) *walk {
 	return &walk{root: root, left: maxNodes, bytes: maxBytes, active: []*node{root}}
 }
@@ -98,8 +99,10 @@ func (w *walk) join(out, other *node, depth int, keep func(ref string) bool) *no
 	return w.merge(out, other)
 }
 
+// never is the keep function of a dialect, or of a place, in which no $ref may stay.
 func never(string) bool { return false }
 
+// target returns the schema that a reference leads to, or nil after it has noted a loss.
 func (w *walk) target(ref string) *node {
 	t := w.root.resolve(ref)
 	if t == nil {
@@ -108,6 +111,7 @@ func (w *walk) target(ref string) *node {
 	return t
 }
 
+// leave forgets the references that were followed since len(w.active) was mark.
 func (w *walk) leave(mark int) { w.active = w.active[:mark] }
 
 // onlyAnnotates reports whether a $ref has no constraints beside it.
@@ -177,6 +181,7 @@ func (w *walk) merge(a, b *node) *node {
 	return out
 }
 
+// both returns a schema that demands a and b.
 func both(a, b *node) *node {
 	if a.same(b) {
 		return a
@@ -184,6 +189,7 @@ func both(a, b *node) *node {
 	return object(member{"allOf", array(a, b)})
 }
 
+// mergeProperties returns the properties of both schemas. One that both have must satisfy both.
 func (w *walk) mergeProperties(a, b *node) *node {
 	out := object(slices.Clone(a.members)...)
 	w.left -= len(b.members)
@@ -197,6 +203,7 @@ func (w *walk) mergeProperties(a, b *node) *node {
 	return out
 }
 
+// union returns the names that are in either list, each once.
 func union(a, b *node) *node {
 	names := a.strings()
 	for _, name := range b.strings() {

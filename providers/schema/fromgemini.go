@@ -18,6 +18,7 @@ func FromGemini(raw json.RawMessage) json.RawMessage {
 	return fromGemini(root).encode()
 }
 
+// camel has the keywords that Google also writes in snake_case.
 var camel = map[string]string{
 	"any_of":            "anyOf",
 	"min_items":         "minItems",
@@ -63,6 +64,7 @@ func fromGemini(n *node) *node {
 	return out
 }
 
+// unquoted returns the number in a string, or the node itself.
 func unquoted(n *node) *node {
 	if inner, ok := parse([]byte(n.str())); ok && inner.kind == '0' {
 		return inner
@@ -70,6 +72,8 @@ func unquoted(n *node) *node {
 	return n
 }
 
+// reorder sorts the properties as propertyOrdering says. JSON Schema has no such keyword, but
+// upstreams generate members in the sequence of the properties.
 func reorder(out, n *node) {
 	order := n.get("propertyOrdering")
 	if order == nil {
@@ -89,6 +93,8 @@ func reorder(out, n *node) {
 	out.put("properties", object(sorted...))
 }
 
+// allowNull adds null to the types, alternatives and enumerated values of a schema that was
+// nullable.
 func allowNull(n *node) {
 	null := text("null")
 	if t := n.get("type"); t != nil && t.kind == '"' && t.str() != "null" {

@@ -20,6 +20,8 @@ func ForGemini(raw json.RawMessage) (out json.RawMessage, lossy bool) {
 	return w.schema(root, 0).encode(), w.lossy
 }
 
+// openObject returns a schema that allows every object, the end of a schema that cannot be
+// expressed.
 func openObject() *node { return object(member{"type", text("OBJECT")}) }
 
 type geminiWalk struct {
@@ -27,6 +29,7 @@ type geminiWalk struct {
 	ordering bool // write propertyOrdering, because a protobuf map loses the order
 }
 
+// schema converts one schema and everything below it.
 func (w *geminiWalk) schema(n *node, depth int) *node {
 	if n.kind != '{' {
 		w.lossy = w.lossy || n.kind != 't'
@@ -96,6 +99,7 @@ func (g *geminiNode) branches() ([]*node, string) {
 	return out, "type"
 }
 
+// isNull reports whether a schema allows only null.
 func isNull(n *node) bool {
 	if c := n.get("const"); c != nil {
 		return c.kind == 'n'
@@ -115,6 +119,7 @@ func (g *geminiNode) plain() *node {
 	return g.out
 }
 
+// member converts one keyword, or notes that it was removed.
 func (g *geminiNode) member(m member) {
 	below := func(n *node) *node { return g.walk.schema(n, g.depth+1) }
 	switch m.name {
@@ -179,6 +184,7 @@ func (g *geminiNode) member(m member) {
 	}
 }
 
+// geminiTypes and geminiFormats are the vendor's closed sets. It refuses a schema with any other.
 var geminiTypes = []string{"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"}
 
 var geminiFormats = []string{"enum", "date-time", "int32", "int64", "float", "double"}
@@ -222,6 +228,7 @@ func (g *geminiNode) enum(v *node) {
 	}
 }
 
+// jsonType returns the vendor's type for a value.
 func jsonType(n *node) string {
 	switch n.kind {
 	case '"':
@@ -271,6 +278,7 @@ func (g *geminiNode) finish() {
 	g.removed.describe(g.out)
 }
 
+// ordering returns the names of the properties in their sequence.
 func ordering(properties *node) *node {
 	out := array()
 	for _, m := range properties.members {

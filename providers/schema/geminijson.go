@@ -24,6 +24,7 @@ func (w *geminiJSONWalk) keep(ref string) bool {
 	return defined(ref, "$defs") && w.root.resolve(ref) != nil
 }
 
+// schema converts one schema and everything below it.
 func (w *geminiJSONWalk) schema(n *node, depth int) *node {
 	if n.kind != '{' {
 		w.lossy = w.lossy || n.kind != 't'
@@ -57,10 +58,12 @@ func (w *geminiJSONWalk) schema(n *node, depth int) *node {
 	return out
 }
 
+// below returns the conversion of the schemas one level down.
 func (w *geminiJSONWalk) below(depth int) func(*node) *node {
 	return func(n *node) *node { return w.schema(n, depth+1) }
 }
 
+// geminiJSONKeywords are the keywords that the vendor lists for its two JSON Schema parameters.
 var geminiJSONKeywords = []string{
 	"$defs",
 	"type",
@@ -82,6 +85,7 @@ var geminiJSONKeywords = []string{
 	"propertyOrdering",
 }
 
+// member converts one keyword into out, or drops it.
 func (w *geminiJSONWalk) member(out *node, m member, depth int, removed *notes) {
 	switch {
 	case m.name == "additionalProperties" && m.value.kind != '{', m.name == "items" && m.value.kind == 'f':
@@ -99,6 +103,7 @@ func (w *geminiJSONWalk) member(out *node, m member, depth int, removed *notes) 
 	}
 }
 
+// drop removes a keyword, and notes it if it was a constraint.
 func (w *geminiJSONWalk) drop(m member, removed *notes) {
 	if constraints[m.name] {
 		w.lossy = true

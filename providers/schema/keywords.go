@@ -13,6 +13,7 @@ const (
 	either           // a schema, or an array of them (items before 2020-12)
 )
 
+// positions has the keywords of JSON Schema, of all drafts since 7, whose values contain schemas.
 var positions = map[string]position{
 	"properties":            named,
 	"patternProperties":     named,
@@ -63,6 +64,7 @@ func (n *node) children(f func(*node) bool) bool {
 	return true
 }
 
+// all reports whether f is true of every node.
 func all(nodes []*node, f func(*node) bool) bool {
 	return !slices.ContainsFunc(nodes, func(n *node) bool { return !f(n) })
 }
@@ -77,6 +79,7 @@ func (n *node) rewrite(f func(*node) *node) *node {
 	return out
 }
 
+// replaced returns the value of a keyword with f applied to the schemas in it.
 func replaced(v *node, at position, f func(*node) *node) *node {
 	if at == either {
 		at = itself

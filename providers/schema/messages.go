@@ -27,8 +27,10 @@ func ForMessages(raw json.RawMessage) (out json.RawMessage, stripped, ok bool) {
 
 type messagesWalk struct{ *walk }
 
+// keepDefined reports whether a $ref may stay, because it leads to a definition at the root.
 func keepDefined(ref string) bool { return defined(ref, "$defs", "definitions") }
 
+// schema converts one schema and everything below it.
 func (w *messagesWalk) schema(n *node, depth int) *node {
 	if n.kind != '{' {
 		w.lossy = w.lossy || n.kind != 't'
@@ -62,6 +64,7 @@ func (w *messagesWalk) schema(n *node, depth int) *node {
 	return out
 }
 
+// definitions converts the definitions of a schema into out.
 func (w *messagesWalk) definitions(out, n *node, depth int) {
 	for _, name := range []string{"$defs", "definitions"} {
 		if defs := n.get(name); defs != nil {

@@ -12,8 +12,15 @@ type AnswerMembers struct {
 	Repeats func(kind []byte) bool
 }
 
-// Bytes returns how many bytes of answer an event or a whole reply has. Strings count as they are
-// written. It makes one pass and allocates nothing.
+// Bytes returns how many bytes of answer an event or a whole reply has. actors/text divides the sum
+// by an average to estimate tokens when an upstream reports no usage, so it needs a size and not
+// the text. Strings count as they are written, escapes included. It makes one pass over data,
+// allocates nothing and does not check the JSON, because it runs for every event of every stream.
+// Data that breaks off counts as far as it goes, without the string that is cut. For the chat
+// shape:
+//
+//	{"choices":[{"delta":{"content":"Hello"}}]}              5
+//	{"choices":[{"delta":{},"finish_reason":"stop"}]}        0
 func (m *AnswerMembers) Bytes(data []byte) int {
 	total, name := 0, []byte(nil)
 	for {
@@ -27,6 +34,9 @@ func (m *AnswerMembers) Bytes(data []byte) int {
 		if data = data[min(end+1, len(data)):]; len(data) == 0 {
 			return total
 		}
+		// A string before a colon is the name of a member, and any other is a value. An object that
+		// counts as a whole is skipped, so that names inside a call's arguments are not taken for
+		// members of the shape.
 		if rest, isName := afterColon(data); isName {
 			if name, data = text, rest; len(rest) > 0 && rest[0] == '{' && contains(m.Object, name) {
 				end := objectEnd(rest)
@@ -61,6 +71,8 @@ func StringEnd(s []byte) int {
 			return len(s)
 		}
 		at += from
+		// An odd number of backslashes before a quote escapes it. An even number are backslashes
+		// that escape each other, and the quote ends the string.
 		slashes := 0
 		for at-1-slashes >= 0 && s[at-1-slashes] == '\\' {
 			slashes++
@@ -72,7 +84,8 @@ func StringEnd(s []byte) int {
 	}
 }
 
-// afterColon returns what follows the colon behind a name, if there is one.
+// afterColon returns s without its leading colon and the white space around it. isName is false if
+// s does not begin with a colon, which means that the string before s was a value.
 func afterColon(s []byte) (rest []byte, isName bool) {
 	for i, c := range s {
 		switch c {

@@ -62,7 +62,8 @@ type Descriptor struct {
 	Traits dialogue.Traits
 }
 
-// Task says whether a request asks for a reply or for a count.
+// Task is the kind of answer that a request asks for. It decides which handler of http serves the
+// route.
 type Task uint8
 
 // Tasks of a route.
@@ -106,8 +107,10 @@ type Probe struct {
 
 // Model is an entry of a list of models.
 type Model struct {
-	ID    string
-	Owner string // the provider
+	ID string
+	// Owner is the name of the provider that serves the model. Shapes with an owned_by member write
+	// it.
+	Owner string
 }
 
 // ModelTime is the creation time that models without one of their own report. Clients sort by it,
@@ -133,8 +136,11 @@ type ModelList struct {
 
 // Paging names the query parameters that ask for a page of a list.
 type Paging struct {
-	Size          string
-	Default       int // size of a page if none is given
+	// Size is the parameter with the number of entries on a page: "limit", "pageSize".
+	Size    string
+	Default int // size of a page if none is given
+	// After and Before are the parameters with the id of the entry that a page follows or precedes.
+	// Before is "" for a shape whose lists can only be read forwards.
 	After, Before string
 	// Coerce is set if a size that is too large counts as the largest.
 	Coerce bool

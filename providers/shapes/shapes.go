@@ -62,7 +62,8 @@ type Outbound interface {
 	// Authorize sets the header in which upstreams of this shape expect a key.
 	Authorize(h http.Header, key string)
 
-	// MaxChoices returns the most choices that one call can ask for.
+	// MaxChoices returns the most choices that one call can ask for (n of chat, candidateCount of
+	// gemini). A request for more is sent as several calls, whose replies actors/text joins.
 	MaxChoices() int
 }
 
@@ -209,8 +210,10 @@ func (h *Head) Choices() int { return max(h.N, 1) * max(h.Prompts, 1) }
 
 // Call is an upstream request in the making.
 type Call struct {
-	Path   string // below the provider's base_url: "/chat/completions"
-	Query  string // without "?"
+	Path string // below the provider's base_url: "/chat/completions"
+	// Query holds the parameters of the URL, encoded and without "?". Only gemini uses it
+	// ("alt=sse").
+	Query  string
 	Header http.Header
 	Body   []byte
 	Stream bool // the reply will be server-sent events
@@ -264,13 +267,15 @@ type TapOptions struct {
 	Compaction dialogue.Compaction
 }
 
-// Verdict says what happens to an event of a reply that passes through unchanged.
+// Verdict says what happens to an event of a reply that passes through unchanged. The attempt loop
+// of actors/text obeys it before the event reaches the client.
 type Verdict uint8
 
 // Verdicts of a Tap.
 const (
 	Forward Verdict = iota // send the bytes as they arrived
 	Replace                // send the returned data instead
+	// The event is not sent, because the client did not ask for it or the reply has ended.
 	Drop
 	Failed // it is an error event: see Tap.Err; not forwarded as it is
 )
@@ -313,7 +318,11 @@ type Learned interface {
 	Answered() bool
 	// Done reports whether the terminal event has passed. Whatever follows is dropped.
 	Done() bool
+	// Usage returns the counts that the upstream has reported so far. They are charged, so a Tap
+	// returns dialogue.NoUsage rather than zeros as long as nothing was reported.
 	Usage() dialogue.Usage
+	// Reason returns why the reply ended, for spans and the request log. Of several choices, the one
+	// that ended last counts.
 	Reason() dialogue.Reason
 }
 

@@ -48,6 +48,8 @@ func Read(r io.Reader, limit int64, dir string, check func(head []byte) error) (
 	return writeToDisk(io.MultiReader(bytes.NewReader(head), r), limit, dir)
 }
 
+// writeToDisk copies r into a file in dir. It reads one byte beyond the limit, to see whether there
+// is more.
 func writeToDisk(r io.Reader, limit int64, dir string) (*File, error) {
 	disk, err := newUnnamed(dir)
 	if err != nil {
@@ -86,6 +88,9 @@ type unnamed struct {
 	once sync.Once
 }
 
+// newUnnamed creates a file and removes its name at once, so that the space is free when the file
+// is closed, also if the process dies. Where a system refuses to remove the name of an open file,
+// close does it.
 func newUnnamed(dir string) (*unnamed, error) {
 	file, err := os.CreateTemp(dir, "upload-")
 	if err != nil {
@@ -98,6 +103,7 @@ func newUnnamed(dir string) (*unnamed, error) {
 	return u, nil
 }
 
+// close closes the file once, however often it is called.
 func (u *unnamed) close() (err error) {
 	u.once.Do(func() {
 		err = u.file.Close()

@@ -45,6 +45,8 @@ const (
 	longPiece = 1 << 10
 )
 
+// splitByLength cuts a text into pieces of about longPiece bytes, between characters. The search
+// for the beginning of a character is bounded, so that text which is not UTF-8 is cut as well.
 func splitByLength(s string) []string {
 	out := make([]string, 0, len(s)/longPiece+1)
 	for len(s) > longPiece+utf8.UTFMax {

@@ -24,6 +24,8 @@ const (
 	perPage    = 1500 // any other file
 )
 
+// codec returns the vocabulary. It is large, so it is read at its first use and not at the start of
+// the program.
 var codec = sync.OnceValues(func() (tokenizer.Codec, error) { return tokenizer.Get(tokenizer.O200kBase) })
 
 // Count returns the number of tokens of s. It takes about a microsecond for each byte, and
@@ -38,6 +40,8 @@ func Count(s string) int64 {
 	return n
 }
 
+// countPiece counts the tokens of a piece. If the vocabulary fails, an estimate by length is better
+// than no count: limits and holds of money depend on it.
 func countPiece(s string) int64 {
 	c, err := codec()
 	if err != nil {
@@ -120,6 +124,9 @@ const maxCounted = 1 << 20
 // counter adds up the texts of one request.
 type counter struct{ bytes, tokens int64 }
 
+// countText counts the tokens of a text. The vocabulary is slow, so at most maxCounted bytes of a
+// request are counted with it, and the rest is taken to have as many tokens per byte as the text
+// before it.
 func (c *counter) countText(s string) int64 {
 	known := s
 	if left := maxCounted - c.bytes; int64(len(s)) > left {
@@ -154,6 +161,8 @@ func CountRequest(r *dialogue.Request) int64 {
 	return n + c.countText(string(r.Output.Schema))
 }
 
+// countParts counts the tokens of parts. Results of tools have parts, but those have no results
+// inside that count.
 func (c *counter) countParts(ps []dialogue.Part, depth int) int64 {
 	var n int64
 	for _, p := range ps {
@@ -174,6 +183,8 @@ func (c *counter) countParts(ps []dialogue.Part, depth int) int64 {
 	return n
 }
 
+// countMedia returns the tokens of a medium. Pictures and pages are not decoded for it, so each has
+// a fixed count.
 func (c *counter) countMedia(m *dialogue.Media) int64 {
 	switch {
 	case m.Text != "":

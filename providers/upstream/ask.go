@@ -45,6 +45,7 @@ func NotFound(err error) bool {
 	return ok && f.Class == CallerFault && (f.Err.Status == http.StatusNotFound || f.Err.Status == http.StatusGone)
 }
 
+// askAs sends r with one key and turns an error status into a *Failure.
 func (c *Client) askAs(ctx context.Context, r Request, d Dialect, key string) (*Reply, error) {
 	reply, err := c.Send(ctx, r, d.Authorize, key)
 	if err != nil {

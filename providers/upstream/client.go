@@ -49,6 +49,7 @@ var DefaultTimeouts = Timeouts{
 	Total:     10 * time.Minute,
 }
 
+// withDefaults returns t with the defaults in place of zeros.
 func (t Timeouts) withDefaults() Timeouts {
 	pick := func(v *time.Duration, d time.Duration) {
 		if *v == 0 {
@@ -215,7 +216,15 @@ func (c *Client) Do(
 		up.revoke()
 		return nil, f
 	}
+	c.judgeKey(key, r)
 	return r, nil
+}
+
+// judgeKey ends the rest of a refused key that the provider has accepted.
+func (c *Client) judgeKey(key string, r *Reply) {
+	if r.Status < http.StatusMultipleChoices {
+		c.keys.RecordSuccess(key)
+	}
 }
 
 // answered stores status, headers and body of res, and starts the timeout between two reads. It refuses a
@@ -287,6 +296,7 @@ func (r *Reply) IsStream() bool {
 // IsJSON reports whether the content type of the reply is JSON.
 func (r *Reply) IsJSON() bool { return r.is("application/json") }
 
+// is reports whether the reply has this content type, whatever its parameters are.
 func (r *Reply) is(want string) bool {
 	have, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	return strings.EqualFold(strings.TrimSpace(have), want)
@@ -359,6 +369,9 @@ func (r *Reply) Failed(err error) *Failure {
 	return failed(r.watch.ctx, err, true)
 }
 
+// decompress makes r.src inflate the body if it is compressed. The gateway does not ask for
+// compression, but some proxies compress all the same. Only gzip is known, which every such proxy
+// has.
 func (r *Reply) decompress() error {
 	if r.inflated {
 		return nil
@@ -441,6 +454,7 @@ type watchdog struct {
 	stopped bool
 }
 
+// start begins the timeouts of a call. The context of the call is w.ctx from then on.
 func (w *watchdog) start(parent context.Context, t Timeouts) {
 	w.ctx, w.cancel = context.WithCancelCause(parent)
 	w.t, w.started = t, time.Now()

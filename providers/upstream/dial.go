@@ -46,6 +46,7 @@ func notConnected(err error) bool {
 	return errors.As(err, &own) || errors.As(err, &op) && op.Op == "dial"
 }
 
+// timedOut reports whether a connection could not be made in time.
 func timedOut(err error) bool {
 	var slow net.Error
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &slow) && slow.Timeout()
@@ -58,6 +59,7 @@ type dialer struct {
 	handshake time.Duration
 }
 
+// plain opens a connection without TLS.
 func (d *dialer) plain(ctx context.Context, network, address string) (net.Conn, error) {
 	c, err := d.tcp.DialContext(ctx, network, address)
 	if err != nil {
@@ -69,6 +71,7 @@ func (d *dialer) plain(ctx context.Context, network, address string) (net.Conn, 
 	return c, nil
 }
 
+// secure opens a connection and makes the TLS handshake, each within the connect timeout.
 func (d *dialer) secure(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

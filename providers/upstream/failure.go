@@ -265,6 +265,7 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 	return clampRetry(at.Sub(now).Seconds())
 }
 
+// clampRetry returns a wait of an upstream, at most an hour, or 0 if it is not positive.
 func clampRetry(seconds float64) time.Duration {
 	if !(seconds > 0) { // also true of NaN
 		return 0

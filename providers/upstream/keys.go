@@ -20,7 +20,8 @@ type Keys struct {
 
 	mu      sync.Mutex
 	benched map[benched]time.Time // the end of each rest
-	any     atomic.Bool           // whether benched has entries
+	any     atomic.Bool           // whether benched or refused has entries
+	refused map[string]time.Time  // when the provider last refused a key, of which each of them may be the only one
 
 	refusals atomic.Int64 // how often the provider refused a key
 }
@@ -30,7 +31,7 @@ type benched struct{ key, model string }
 
 // NewKeys returns a rotation of keys.
 func NewKeys(keys []string) *Keys {
-	return &Keys{keys: keys, benched: make(map[benched]time.Time)}
+	return &Keys{keys: keys, benched: make(map[benched]time.Time), refused: make(map[string]time.Time)}
 }
 
 // All returns all keys, for removing them from texts of the provider. The caller must not change the slice.
@@ -105,12 +106,65 @@ func (k *Keys) RecordFailure(key, model string, f *Failure, now time.Time) {
 	switch {
 	case f.Class == Credential:
 		k.refusals.Add(1)
+		k.mu.Lock()
+		k.refused[key] = now
+		k.mu.Unlock()
+		k.any.Store(true)
 		k.bench(key, "", now, RefusedRest)
 	case f.Class == RateLimited && !f.TooLarge:
 		k.bench(key, model, now, max(f.RetryAfter, rateLimitRest))
 	case f.Class == Overloaded:
 		k.bench(key, model, now, f.RetryAfter)
 	}
+}
+
+// RecordSuccess ends the rest of a key that the provider had refused and has accepted now. It costs one atomic read as
+// long as no key was refused.
+func (k *Keys) RecordSuccess(key string) {
+	if !k.any.Load() {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, refused := k.refused[key]; refused {
+		delete(k.refused, key)
+		delete(k.benched, benched{key, ""})
+	}
+}
+
+// KeyState says whether a key can be used. It has nothing of the key itself.
+type KeyState struct {
+	Refused bool          // the provider refused it, and has not accepted it since
+	Rest    time.Duration // until all models may use it again, or 0
+}
+
+// States returns the states of all keys, in the order of the configuration.
+func (k *Keys) States(now time.Time) []KeyState {
+	all := make([]KeyState, len(k.keys))
+	if !k.any.Load() {
+		return all
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for i, key := range k.keys {
+		_, all[i].Refused = k.refused[key]
+		for b, until := range k.benched {
+			if b.key == key {
+				all[i].Rest = max(all[i].Rest, until.Sub(now))
+			}
+		}
+	}
+	return all
+}
+
+// Benched returns how many keys rest at now for some model or all of them, and how many keys there are.
+func (k *Keys) Benched(now time.Time) (resting, of int) {
+	for _, s := range k.States(now) {
+		if s.Rest > 0 {
+			resting++
+		}
+	}
+	return resting, len(k.keys)
 }
 
 // Refusals returns how often the provider refused one of the keys. It never falls.
@@ -140,22 +194,6 @@ func (k *Keys) Usable(model string, now time.Time) int {
 		}
 	}
 	return n
-}
-
-// Benched returns how many keys rest at now for some model or all of them, and how many keys there are.
-func (k *Keys) Benched(now time.Time) (resting, of int) {
-	if !k.any.Load() {
-		return 0, len(k.keys)
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	keys := map[string]struct{}{}
-	for b, until := range k.benched {
-		if until.After(now) {
-			keys[b.key] = struct{}{}
-		}
-	}
-	return len(keys), len(k.keys)
 }
 
 // rest returns how long key still rests for model.

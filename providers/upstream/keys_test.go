@@ -2,6 +2,7 @@ package upstream_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -95,5 +96,31 @@ func TestManyRateLimitsDoNotGrowWhatIsKeptOfKeys(t *testing.T) {
 	}
 	if k.Take(now, "idle") != "k2" {
 		t.Error("the refused key does not rest any more")
+	}
+}
+
+func TestTheStateOfAKeyNamesItsRefusalUntilItWorks(t *testing.T) {
+	now := time.Unix(1000, 0)
+	refused := &upstream.Failure{Class: upstream.Credential}
+	only := upstream.NewKeys([]string{"k"})
+	only.RecordFailure("k", "m", refused, now)
+	if got := only.States(now.Add(time.Hour)); !got[0].Refused || got[0].Rest > 0 {
+		t.Errorf("the only key: %+v", got)
+	}
+	only.RecordSuccess("k")
+	if got := only.States(now); got[0] != (upstream.KeyState{}) {
+		t.Errorf("the only key has worked: %+v", got)
+	}
+	two := upstream.NewKeys([]string{"a", "b"})
+	two.RecordFailure("a", "m", refused, now)
+	two.RecordFailure("b", "m", &upstream.Failure{Class: upstream.RateLimited, RetryAfter: time.Minute}, now)
+	want := []upstream.KeyState{{Refused: true, Rest: upstream.RefusedRest}, {Rest: time.Minute}}
+	if got := two.States(now); !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	two.RecordSuccess("a")
+	two.RecordSuccess("b") // was not refused, so that its rest stays
+	if got := two.States(now); got[0] != (upstream.KeyState{}) || got[1].Rest != time.Minute {
+		t.Errorf("after a success: %+v", got)
 	}
 }

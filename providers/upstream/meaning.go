@@ -27,7 +27,9 @@ const (
 	rateLimited         // the gateway's key is at its limit of requests or tokens
 )
 
-// Codes of the vendors, and words of those that have no code, in lower case. The first meaning that fits is taken.
+// meanings are the codes of the vendors, and words of those that have no code, in lower case. The
+// first meaning that fits is taken. Most words are phrases, because a message may quote the
+// prompt.
 var meanings = []struct {
 	meaning meaning
 	codes   []string

@@ -45,6 +45,7 @@ func RateLimits(h http.Header, now func() time.Time) Remaining {
 	return r
 }
 
+// count returns a number that is not negative, or nil.
 func count(v string) *int {
 	n, err := strconv.Atoi(strings.TrimSpace(v))
 	if err != nil || n < 0 {

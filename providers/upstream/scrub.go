@@ -89,6 +89,7 @@ func scrubbed(e *dialogue.Error, secrets []string) dialogue.Error {
 	return clean
 }
 
+// word returns a type, parameter or code, or "" if it holds an address or a key.
 func word(s string, secrets []string) string {
 	if scrub(s, secrets) != s {
 		return ""

@@ -73,6 +73,7 @@ func (c *Client) Send(
 		}
 		next := reply.Header.Get("Location")
 		if r.Location == "" || reply.Status < 300 || reply.Status > 399 || next == "" {
+			c.judgeKey(key, reply)
 			return reply, nil
 		}
 		reply.body.Close()
@@ -83,6 +84,7 @@ func (c *Client) Send(
 	}
 }
 
+// address returns the address that r is sent to first.
 func (c *Client) address(r Request) (*url.URL, error) {
 	if r.Location != "" {
 		return c.follow(c.base, r.Location, 0)
@@ -109,6 +111,7 @@ func (c *Client) isOwn(to *url.URL) bool {
 		portOf(to) == portOf(c.base)
 }
 
+// portOf returns the port of an address, also if it is only implied by the scheme.
 func portOf(u *url.URL) string {
 	switch port := u.Port(); {
 	case port != "":

@@ -54,10 +54,20 @@ type Event struct {
 	Plain bool
 }
 
-// EventReader reads server-sent events by the WHATWG rules. It accepts any of the three line ends (mixed, and
-// split between reads), one optional space after the colon, several data lines, comments, unknown fields and
-// a byte order mark. It also returns an unfinished event at the end of the body, because servers that omit
-// the last blank line put the end of their reply there.
+// EventReader reads server-sent events by the rules of the WHATWG (HTML standard, "Server-sent
+// events"). It accepts any of the three line ends (mixed, and split between reads), one optional
+// space after the colon, several data lines, comments, unknown fields and a byte order mark. It
+// also returns an unfinished event at the end of the body, because servers that omit the last blank
+// line put the end of their reply there.
+//
+// Every token of every stream passes through it, so it copies nothing: events are slices of its
+// buffer.
+//
+//	: comment                    skipped
+//	event: delta                 Event{Name: "delta", Data: "a\nb"}
+//	data: a
+//	data: b
+//	(blank line)
 type EventReader struct {
 	src io.Reader
 	buf []byte
@@ -87,6 +97,9 @@ type EventReader struct {
 func NewEventReader(src io.Reader) *EventReader {
 	return &EventReader{src: src, buf: make([]byte, firstBuffer)}
 }
+
+// Count calls grown with the old and the new size before the buffer grows for a large event. Next returns its error.
+func (r *EventReader) Count(grown func(from, to int) error) { r.grown = grown }
 
 // Release gives the reader's buffer back. The events that the reader has returned must not be used any more. Next
 // returns an error from then on. A caller that does not call Release costs no more than an allocation. Release of a nil
@@ -158,6 +171,7 @@ func (r *EventReader) reset() {
 // hasData distinguishes an event from a keep-alive, which some servers write as an empty event.
 func (r *EventReader) hasData() bool { return len(bytes.TrimSpace(r.data)) > 0 }
 
+// event returns the event that the lines so far have made.
 func (r *EventReader) event() Event {
 	return Event{Name: r.name, Data: r.data, Raw: r.buf[r.start:r.line], Plain: !r.odd}
 }
@@ -215,6 +229,8 @@ func (r *EventReader) nextLine() ([]byte, bool) {
 	return line, true
 }
 
+// field reads one line that is not blank. Comments, other fields and unusual spellings make the
+// event odd, so that it is written anew instead of forwarded.
 func (r *EventReader) field(line []byte) {
 	if v, ok := bytes.CutPrefix(line, []byte("data:")); ok {
 		v, spaced := bytes.CutPrefix(v, []byte{' '})
@@ -233,6 +249,7 @@ func (r *EventReader) field(line []byte) {
 	r.odd = true
 }
 
+// addData adds a data line. The first is a slice of the buffer, and only further ones are copied.
 func (r *EventReader) addData(v []byte) {
 	r.lines++
 	switch r.lines {
@@ -340,6 +357,7 @@ func (r *EventReader) move(to []byte, by int) {
 	}
 }
 
+// skipBOM removes a byte order mark at the beginning of the body.
 func (r *EventReader) skipBOM() {
 	const bom = "\ufeff"
 	if r.end < len(bom) && bytes.HasPrefix([]byte(bom), r.buf[:r.end]) && r.err == nil {

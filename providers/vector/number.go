@@ -74,6 +74,8 @@ func (r *Request) Append(dst []byte, v []float32) []byte {
 	return append(dst, ']')
 }
 
+// appendBase64 appends a vector as a JSON string: its numbers as 32-bit floats in little-endian
+// order, in base64.
 func appendBase64(dst []byte, v []float32) []byte {
 	b := make([]byte, 0, 4*len(v))
 	for _, f := range v {

@@ -107,6 +107,8 @@ func (r *Request) EstimateTokens() int {
 	return int(max(n, tokens.Estimate(len(r.Body))))
 }
 
+// countIDs counts the tokens in a list of token numbers by its commas. The list has been checked
+// and is not empty.
 func countIDs(list []byte) int64 { return int64(bytes.Count(list, []byte{','})) + 1 }
 
 // Batch is a part of the inputs: those from From up to, but without, To.

@@ -137,6 +137,8 @@ func (t *Tap) readString(c byte) {
 	}
 }
 
+// open takes note of an opening bracket. The kind of each open level is one bit of arrays, which
+// maxLevels bounds.
 func (t *Tap) open(array bool) {
 	if t.ended || t.depth == 0 && array || t.depth >= maxLevels {
 		t.fail("a reply that is not a JSON object, or nested too deeply")
@@ -152,6 +154,7 @@ func (t *Tap) open(array bool) {
 	}
 }
 
+// close takes note of a closing bracket, which must be of the kind that was opened last.
 func (t *Tap) close(array bool) {
 	if t.depth == 0 || array != (t.depth > 1 && t.arrays>>(t.depth-1)&1 == 1) {
 		t.fail("a reply whose brackets do not match")
@@ -201,6 +204,7 @@ func (t *Tap) endMember() {
 	t.name, t.kept = t.name[:0], t.kept[:0]
 }
 
+// fail keeps the first error, as later ones only follow from it.
 func (t *Tap) fail(detail string) {
 	if t.failed == nil {
 		t.failed = dialogue.BadUpstream(detail)

@@ -37,17 +37,23 @@ var rules = map[string]fields.Rule{
 	"top_k":                  fields.Whole(0, math.MaxInt64),
 }
 
-// checker holds what Check learns on its one way through a request.
+// checker collects what Check learns while it reads a request once, from its first byte to its
+// last.
 type checker struct {
 	chunks.Checker
 
 	hasMessages           bool
 	logprobs, topLogprobs bool
 	carriers              bool // some message has reasoning, or an image that may be too large
-	audio, wantsAudio     bool
-	maxTokens             int64 // deprecated, counts if the newer one is absent
+	// audio is set if the parameter of that name is given. wantsAudio is set if modalities asks for
+	// audio, which requires the parameter.
+	audio, wantsAudio bool
+	maxTokens         int64 // deprecated, counts if the newer one is absent
 }
 
+// check implements shapes.Inbound. Its Reader checks the syntax on the way, so the body is read
+// once and nothing is built. Head.Plain, which it sets for most requests, lets patch skip its own
+// search.
 func check(body []byte) (shapes.Head, error) {
 	k := &checker{Checker: chunks.NewChecker(body, memberNames), maxTokens: -1}
 	defer k.Free()
@@ -64,7 +70,7 @@ func check(body []byte) (shapes.Head, error) {
 	return k.Head, nil
 }
 
-// together holds the rules that bind several fields, then the required ones.
+// together applies the rules that concern several fields, and then those about required fields.
 func (k *checker) together() error {
 	switch {
 	case k.topLogprobs && !k.logprobs:
@@ -81,8 +87,8 @@ func (k *checker) together() error {
 	return nil
 }
 
-// field reads one top-level field. Clients write null for what they leave out,
-// also where the documents do not say so: then nothing was given.
+// field checks one member at the top of the body. Clients write null for what they leave out, also
+// where the documents do not allow it, so null counts as absent for all but the required members.
 func (k *checker) field(name []byte) (err error) {
 	k.UsageSaid = k.UsageSaid || string(name) == "stream_options"
 	if word := string(name); word != "messages" && word != "model" && k.Null() {
@@ -132,6 +138,7 @@ func (k *checker) field(name []byte) (err error) {
 	return nil
 }
 
+// modalities notes whether the answer shall have audio.
 func (k *checker) modalities() error {
 	return k.Array(func(int) error {
 		word, err := k.Word("text", "audio")
@@ -159,6 +166,7 @@ func responseFormat(r *fields.Reader) (structured bool, err error) {
 	return kind == "json_object" || kind == "json_schema", err
 }
 
+// jsonSchema checks the member of that name, whose only required member is the name.
 func jsonSchema(r *fields.Reader) error {
 	named := false
 	err := r.Object(func(name []byte) error {
@@ -181,7 +189,8 @@ func jsonSchema(r *fields.Reader) error {
 	return err
 }
 
-// tool checks one definition. Types other than the two known ones are open.
+// tool checks one definition. A type other than function and custom is a tool that the upstream
+// runs. Their set is open, so nothing more is checked.
 func tool(r *fields.Reader) error {
 	kind, function, custom := "", false, false
 	err := r.Object(func(name []byte) (err error) {
@@ -210,7 +219,8 @@ func tool(r *fields.Reader) error {
 	return nil
 }
 
-// definition checks the object in function, custom and the deprecated functions.
+// definition checks the object that describes a tool: in the members function and custom of a tool,
+// and in the deprecated list functions.
 func definition(r *fields.Reader) error {
 	named := false
 	err := r.Object(func(name []byte) error {
@@ -242,6 +252,7 @@ func filled(r *fields.Reader) error {
 	return err
 }
 
+// functions checks the deprecated predecessor of tools.
 func functions(r *fields.Reader) error {
 	n := 0
 	err := r.Array(func(i int) error {
@@ -290,6 +301,7 @@ func toolChoice(r *fields.Reader) error {
 	return err
 }
 
+// allowedTools checks the choice of a subset of the tools.
 func allowedTools(r *fields.Reader) error {
 	return r.Object(func(name []byte) error {
 		switch string(name) {
@@ -302,7 +314,7 @@ func allowedTools(r *fields.Reader) error {
 	})
 }
 
-// functionCall checks the deprecated tool choice.
+// functionCall checks the deprecated predecessor of tool_choice.
 func functionCall(r *fields.Reader) error {
 	if r.Peek() == fields.String {
 		_, err := r.Word("none", "auto")

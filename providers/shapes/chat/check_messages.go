@@ -7,8 +7,8 @@ import (
 	"stagedoor/providers/fields"
 )
 
-// The kinds of content parts each role may have. Images in a tool's answer are
-// beyond the vendor's rules, but clients of other models send them and most
+// partKinds are the types of content parts that a message of each role may have. Images in the
+// answer of a tool are beyond the vendor's rules, but clients of other models send them and most
 // upstreams accept them.
 var partKinds = map[string][]string{
 	"developer": {"text"},
@@ -19,9 +19,9 @@ var partKinds = map[string][]string{
 	"function":  {"text"},
 }
 
-// messages also reports whether any of them has something that patch may have to remove:
-// reasoning, or a large image.
-// unknown is the error for the first content part of an unknown type, if there is one.
+// messages checks the conversation. carriers reports whether a message has something that patch may
+// have to remove: reasoning, or a large image. unknown is the error for the first content part of
+// an unknown type, or nil. It forbids only translation.
 func messages(r *fields.Reader) (carriers bool, unknown *dialogue.Error, err error) {
 	n := 0
 	err = r.Array(func(i int) error {
@@ -36,7 +36,7 @@ func messages(r *fields.Reader) (carriers bool, unknown *dialogue.Error, err err
 	return carriers, unknown, err
 }
 
-// seen notes the parts that a message has.
+// seen collects which members a message has, until it is known which it needs.
 type seen struct {
 	role    string
 	content bool     // present and not null
@@ -57,6 +57,7 @@ func message(r *fields.Reader) (m seen, err error) {
 	return m, m.complete(r)
 }
 
+// field checks one member of a message as far as that is possible without the role.
 func (m *seen) field(r *fields.Reader, name []byte) (err error) {
 	switch string(name) {
 	case "role":
@@ -87,7 +88,8 @@ func (m *seen) field(r *fields.Reader, name []byte) (err error) {
 	return err
 }
 
-// instead reads what an assistant may say instead of content.
+// instead checks a member with which an assistant's message needs no content: calls, a refusal,
+// audio or reasoning.
 func (m *seen) instead(r *fields.Reader, rule fields.Rule) error {
 	if r.Null() {
 		return nil
@@ -96,6 +98,8 @@ func (m *seen) instead(r *fields.Reader, rule fields.Rule) error {
 	return rule(r)
 }
 
+// read checks the content. If the role is known already, each part is checked against it at once.
+// Otherwise the types of the parts wait in m.parts for complete.
 func (m *seen) read(r *fields.Reader) error {
 	switch r.Peek() {
 	case fields.Null:
@@ -132,6 +136,8 @@ func (m *seen) read(r *fields.Reader) error {
 	return r.Broken("must be a string or an array of parts")
 }
 
+// complete checks a message after its last member: the role, the parts against it, and what the
+// role requires.
 func (m *seen) complete(r *fields.Reader) error {
 	if m.role == "" {
 		return r.Lacks("role")
@@ -152,6 +158,7 @@ func (m *seen) complete(r *fields.Reader) error {
 	return r.Lacks("content")
 }
 
+// fits returns the error for a part that messages of this role cannot have, or nil.
 func fits(r *fields.Reader, role, kind string) error {
 	for _, known := range partKinds[role] {
 		if known == kind {
@@ -161,15 +168,16 @@ func fits(r *fields.Reader, role, kind string) error {
 	return r.Broken("a message of role " + role + " cannot hold a part of type " + kind)
 }
 
-// payload is the member that holds what a part of a kind brings. Kind and
-// member have the same name.
+// payload is a type of content part and the rule of its content. The member with the content has
+// the name of the type: {"type":"text","text":"Hi"}.
 type payload struct {
 	kind string
 	rule fields.Rule
 }
 
-// payloads are the known kinds, the commonest first. Unknown ones pass to upstreams of the shape only, because a part
-// that vanishes changes the question.
+// payloads are the known types, the most frequent first. A part of another type is forwarded to
+// upstreams of this shape and refused for all others, because a part that vanishes changes the
+// question.
 var payloads = []payload{
 	{"text", fields.Of(fields.String)},
 	{"image_url", needs("url")},
@@ -178,8 +186,9 @@ var payloads = []payload{
 	{"refusal", fields.Of(fields.String)},
 }
 
-// part checks one content part and returns its type, which may stand behind the
-// members whose meaning it decides. It is "" if it is unknown. large reports an image that may be over the limit.
+// part checks one content part and returns its type, or "" for an unknown one. The type may stand
+// behind the members that it gives a meaning to, so a known member is checked before the type is
+// read. large reports an image that may be over the limit; patch measures it exactly.
 func part(r *fields.Reader) (kind string, large bool, err error) {
 	var brought string
 	typed := false
@@ -213,6 +222,8 @@ func part(r *fields.Reader) (kind string, large bool, err error) {
 	return kind, large, nil
 }
 
+// partKind returns the type of a part if it is known, else "". It compares raw bytes, because a
+// copy for every part of a long history would be most of the work of Check.
 func partKind(r *fields.Reader) (string, error) {
 	raw, err := r.Quoted()
 	if err != nil {
@@ -226,7 +237,7 @@ func partKind(r *fields.Reader) (string, error) {
 	return "", nil
 }
 
-// needs returns the rule of an object that has these members, each a string.
+// needs returns the rule of an object that must have all of these members, each a string.
 func needs(members ...string) fields.Rule {
 	return func(r *fields.Reader) error {
 		found := 0
@@ -248,6 +259,7 @@ func needs(members ...string) fields.Rule {
 	}
 }
 
+// file checks a file, which is given by value or by the id of an upload.
 func file(r *fields.Reader) error {
 	given := false
 	err := r.Object(func(name []byte) error {
@@ -266,8 +278,8 @@ func file(r *fields.Reader) error {
 	return err
 }
 
-// toolCall checks a call in the history. Calls without arguments, and types
-// this page of the documents does not know, come from servers that are used.
+// toolCall checks a call in the history. It accepts calls without arguments and of types that the
+// vendor does not document, because clients send back what other servers of this shape gave them.
 func toolCall(r *fields.Reader) error {
 	id, body := false, false
 	err := r.Object(func(name []byte) error {
@@ -294,6 +306,8 @@ func toolCall(r *fields.Reader) error {
 	return nil
 }
 
+// calledFunction checks the name and the arguments of a call. The arguments are a string with JSON,
+// whose syntax is not checked here: a reply that was cut off leaves broken ones in the history.
 func calledFunction(r *fields.Reader) error {
 	named := false
 	err := r.Object(func(name []byte) error {

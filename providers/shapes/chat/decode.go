@@ -21,6 +21,9 @@ type decoder struct {
 	err       *dialogue.Error // the first string inside that is over the limits
 }
 
+// decode implements shapes.Inbound. Where the vendor renamed a parameter, the newer name wins,
+// wherever it stands. The error is that of JSON inside a string beyond the limits of
+// providers/fields.
 func decode(body []byte, env *dialogue.Env) (*dialogue.Request, error) {
 	d := &decoder{env: env, recall: env.NewThoughtRecall(body),
 		req: &dialogue.Request{Inbound: Name, Traits: traits, Body: body}}
@@ -42,6 +45,8 @@ func decode(body []byte, env *dialogue.Env) (*dialogue.Request, error) {
 	return d.req, nil
 }
 
+// field reads one member at the top of the body. One without a case goes to Request.Extra, which
+// upstreams of this shape get and others report as lost.
 func (d *decoder) field(name string, v gjson.Result) {
 	req := d.req
 	switch name {
@@ -99,8 +104,8 @@ func (d *decoder) field(name string, v gjson.Result) {
 	}
 }
 
-// output reads response_format. A schema that is missing stays nil, which is a
-// degradation of its own.
+// output returns the output that response_format asks for. A schema that is missing stays nil, and
+// providers/schema decides what the client gets instead.
 func output(v gjson.Result) dialogue.Output {
 	switch v.Get("type").Str {
 	case "json_object":

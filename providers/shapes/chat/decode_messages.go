@@ -12,11 +12,11 @@ import (
 	"stagedoor/providers/fields"
 )
 
-// maxImage limits the decoded bytes of an image.
+// maxImage limits the decoded bytes of one image. A larger one is dropped and reported as a loss.
 const maxImage = 8 << 20
 
-// pendingFunction is a deprecated function_call that waits for its answer. It
-// has no id on the wire, so the decoder gives it one and pairs by name.
+// pendingFunction is a deprecated function_call that waits for its result. It has no id in this
+// shape, so the decoder makes one, and pairs the result by the function's name.
 type pendingFunction struct{ name, id string }
 
 func (d *decoder) messages(list gjson.Result) {
@@ -29,8 +29,8 @@ func (d *decoder) messages(list gjson.Result) {
 	})
 }
 
-// checkInner looks at the strings of a message that targets of other shapes read
-// as JSON: arguments of calls and what tools answered.
+// checkInner bounds the strings of a message that encoders of other shapes parse as JSON: the
+// arguments of calls and the results of tools. at is the path for the error.
 func (d *decoder) checkInner(at string, m gjson.Result) {
 	check := func(at, text string) {
 		if d.err == nil {
@@ -51,6 +51,7 @@ func (d *decoder) checkInner(at string, m gjson.Result) {
 	}
 }
 
+// message adds what one message says to the request. Results become turns of the user.
 func (d *decoder) message(m gjson.Result) {
 	role := m.Get("role").String()
 	d.req.RecordIgnoredExcept("messages", m, messageFields...)
@@ -69,8 +70,8 @@ func (d *decoder) message(m gjson.Result) {
 	}
 }
 
-// messageFields are the members of a message that are read. What a tool is called
-// stands in its call, too.
+// messageFields are the members of a message that are read, or whose loss changes nothing: the name
+// of the tool in a result also stands in its call.
 var messageFields = []string{"role", "content", "name", "refusal", "audio", "tool_calls", "function_call",
 	"tool_call_id",
 	"reasoning_content", "reasoning", "reasoning_details", "images"}
@@ -79,7 +80,9 @@ func (d *decoder) turn(role dialogue.Role, m gjson.Result, parts []dialogue.Part
 	d.req.Turns = append(d.req.Turns, dialogue.Turn{Role: role, Name: m.Get("name").String(), Parts: parts})
 }
 
-// system goes to the front if it stands there, else stays where it is.
+// system adds a system message to the prompt at the front, if no turn precedes it. Otherwise it
+// stays where it is, as a turn with SystemParts, because its place in the conversation has a
+// meaning.
 func (d *decoder) system(m gjson.Result) {
 	parts := d.parts(m.Get("content"))
 	if len(d.req.Turns) == 0 {
@@ -92,7 +95,8 @@ func (d *decoder) system(m gjson.Result) {
 	d.req.Turns = append(d.req.Turns, dialogue.Turn{Role: dialogue.User, Parts: parts})
 }
 
-// parts reads content: null, a string or a list.
+// parts returns the parts of a content: null, a string or a list. A list of which only images were
+// dropped gives one empty text, so that the turn itself does not vanish.
 func (d *decoder) parts(content gjson.Result) []dialogue.Part {
 	if content.Type == gjson.String {
 		return []dialogue.Part{{Kind: dialogue.TextPart, Text: content.String()}}
@@ -117,13 +121,15 @@ func (d *decoder) parts(content gjson.Result) []dialogue.Part {
 	return parts
 }
 
-// partFields are the members of what the parts of a kind hold.
+// partFields are the members that are read of each type of part. Others are recorded as ignored.
 var partFields = map[string][]string{
 	"image_url":   {"url", "detail"},
 	"input_audio": {"data", "format"},
 	"file":        {"filename", "file_id", "file_data"},
 }
 
+// part returns one content part. ok is false for an image over the limit, which is recorded as
+// lost.
 func (d *decoder) part(v gjson.Result) (dialogue.Part, bool) {
 	switch v.Get("type").Str {
 	case "refusal":
@@ -147,12 +153,14 @@ func (d *decoder) part(v gjson.Result) (dialogue.Part, bool) {
 	return dialogue.Part{Kind: dialogue.TextPart, Text: v.Get("text").String()}, true
 }
 
+// mediaPart returns a part with media that came in this shape.
 func mediaPart(m *dialogue.Media) dialogue.Part {
 	return dialogue.Part{Kind: dialogue.MediaPart, Media: m, Origin: Name}
 }
 
-// tooLarge measures the bytes of an image given by value, without decoding it.
-// Images given by address are not fetched for this.
+// tooLarge reports whether the image in a data URL has more than maxImage bytes. It computes that
+// from the length of the base64. Images given by address are not fetched, so they have no limit
+// here.
 func tooLarge(url gjson.Result) bool {
 	if len(url.Raw) < maxImage || len(url.Raw) < 5 || !strings.EqualFold(url.Raw[1:6], "data:") {
 		return false
@@ -162,7 +170,7 @@ func tooLarge(url gjson.Result) bool {
 	return len(data)/4*3+len(data)%4*3/4 > maxImage
 }
 
-// address puts a URL or the contents of a data URL into m.
+// address sets the URL of m or, for a data URL in base64, its type and contents.
 func address(m *dialogue.Media, url string) {
 	if len(url) < 5 || !strings.EqualFold(url[:5], "data:") {
 		m.URL = url
@@ -177,8 +185,9 @@ func address(m *dialogue.Media, url string) {
 	m.MIME, m.Base64 = strings.ToLower(strings.TrimSpace(mime)), data
 }
 
-// fileMedia reads a file part. What is plain text is handed on as text, which
-// every upstream can read.
+// fileMedia returns the document in a file part. Plain text is decoded, because every upstream can
+// read text and few read documents. Some clients send base64 without "data:" around it, which then
+// counts as a PDF.
 func fileMedia(v gjson.Result) *dialogue.Media {
 	m := &dialogue.Media{Kind: dialogue.File, Name: v.Get("filename").String()}
 	if id := v.Get("file_id").String(); id != "" {
@@ -199,7 +208,8 @@ func fileMedia(v gjson.Result) *dialogue.Media {
 	return m
 }
 
-// assistantParts reads an assistant's message: thoughts, text, refusal and calls.
+// assistantParts returns the parts of an assistant's message: thoughts, text, refusal, pictures and
+// calls. They come in this sequence, because the members of an object have none.
 func (d *decoder) assistantParts(m gjson.Result) []dialogue.Part {
 	parts := d.thoughts(m)
 	if content := m.Get("content"); content.Raw != `""` {
@@ -234,6 +244,8 @@ func (d *decoder) assistantParts(m gjson.Result) []dialogue.Part {
 	return parts
 }
 
+// call returns a call in the history. Gemini's thought signature stands in extra_content.google, as
+// in Google's own chat-compatible service.
 func (d *decoder) call(v gjson.Result) *dialogue.Call {
 	d.req.RecordIgnoredExcept("messages.tool_calls", v, "id", "type", "index", "function", "custom", "extra_content")
 	c := &dialogue.Call{ID: v.Get("id").String(), Signature: v.Get("extra_content.google.thought_signature").String()}
@@ -251,7 +263,7 @@ func (d *decoder) call(v gjson.Result) *dialogue.Call {
 	return c
 }
 
-// answer reads a tool's message.
+// answer returns the result of a call: a message of role tool, or of the deprecated role function.
 func (d *decoder) answer(role string, m gjson.Result) dialogue.Part {
 	res := &dialogue.Result{CallID: m.Get("tool_call_id").String(), Parts: d.parts(m.Get("content"))}
 	if role == "function" {
@@ -262,7 +274,7 @@ func (d *decoder) answer(role string, m gjson.Result) dialogue.Part {
 	return dialogue.Part{Kind: dialogue.ResultPart, Result: res}
 }
 
-// answered takes the oldest function_call of that name off the waiting list.
+// answered returns the id of the oldest function_call of that name without a result, or "".
 func (d *decoder) answered(name string) string {
 	for i, f := range d.functions {
 		if f.name == name {
@@ -273,6 +285,7 @@ func (d *decoder) answered(name string) string {
 	return ""
 }
 
+// lose records something that the request had and the neutral form has not.
 func (d *decoder) lose(what string) {
 	for _, have := range d.req.Lost {
 		if have == what {

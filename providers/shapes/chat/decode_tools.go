@@ -67,6 +67,8 @@ func readTool(v gjson.Result) dialogue.Tool {
 	return t
 }
 
+// functionTool returns a function from its definition. Parameters that are missing leave Schema
+// nil.
 func functionTool(f gjson.Result) dialogue.Tool {
 	t := dialogue.Tool{Kind: dialogue.FunctionTool, Name: f.Get("name").String(),
 		Description: f.Get("description").String()}
@@ -134,6 +136,7 @@ func readChoice(v gjson.Result) *dialogue.ToolChoice {
 		Names: []string{v.Get("name").String()}}
 }
 
+// readFunctionCall returns the choice in the deprecated function_call.
 func readFunctionCall(v gjson.Result) *dialogue.ToolChoice {
 	if v.Type == gjson.String {
 		return &dialogue.ToolChoice{Mode: dialogue.ChoiceMode(v.Str)}

@@ -1,8 +1,29 @@
 // Package chat is the chat-completions shape: POST /v1/chat/completions. The vendor's document is
-// OpenAI's API reference, "Chat Completions"; docs/shapes has the gateway's rules. The
-// package turns bytes into the neutral form of providers/dialogue and back. It does no I/O and keeps
+// OpenAI's API reference, "Chat Completions"; docs/shapes has the gateway's rules. The package
+// turns bytes into the neutral form of providers/dialogue and back. It does no I/O and keeps
 // nothing between two requests. Many servers of other vendors speak this shape, so its readers
 // accept what those are known to send.
+//
+// What sets the shape apart from the others:
+//
+//   - A message has one role and one content. Calls are a member beside the content, and each
+//     result is a message of its own with role tool.
+//   - There is no documented form for reasoning. Servers send it in reasoning_content or reasoning.
+//     Proofs that must come back travel in reasoning_details, the form that OpenRouter introduced,
+//     and the gateway seals those of other vendors into it (reasoning.go).
+//   - A stream has neither events for the begin and end of a part nor an event for its own end. The
+//     parser infers them from the members of each delta, from finish_reason and from "data:
+//     [DONE]".
+//
+// # Example
+//
+// Two chunks of a stream, and the events that the parser emits for them:
+//
+//	{"id":"c1","model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"Hi"}}]}
+//	{"id":"c1","model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}
+//
+//	Start{ID: "c1", Model: "m"}  Open{TextPart}  Delta{"Hi"}  Close          at the two chunks
+//	Finish{ReasonStop}  End                                                  at [DONE] or the end
 //
 // # Where to look
 //
@@ -10,10 +31,13 @@
 //	check*.go     the rules of a client's request
 //	decode*.go    a client's request to the neutral form
 //	encode*.go    the neutral form to a request for an upstream
+//	names.go      names of tools in the vendor's alphabet
 //	patch.go      a client's request to an upstream of the same shape
 //	parser*.go    an upstream's reply to events
 //	emitter*.go   events to a client's reply, as chunks or as one document
+//	reply.go      what both forms of a reply share
 //	reasoning.go  thoughts that a client sends back
+//	tap.go        thoughts of replies that pass through unchanged
 //	picture.go    models of the shape that answer with pictures
 //
 // The parts that the completions shape has too are in providers/chunks.

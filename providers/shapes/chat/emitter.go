@@ -10,8 +10,10 @@ import (
 	"stagedoor/providers/jsonw"
 )
 
-// stream writes a reply as chunks. The beginning that all chunks have is written once, into head,
-// so that a text delta costs a few appends.
+// stream writes a reply as chunks. The beginning that all chunks share is written once, into head,
+// so that a delta of text costs a few appends and no allocation:
+//
+//	data: {"id":"chatcmpl-7","object":"chat.completion.chunk","created":1700000000,"model":"m","choices":[
 type stream struct {
 	req     *dialogue.Request
 	env     *dialogue.Env
@@ -28,8 +30,9 @@ type choiceState struct {
 	role    bool // the first delta, which names the role, was sent
 	refused bool
 	calls   int // tool indices given out
-	thought int // reasoning_details given out
-	images  int // given out
+	// thought and images are the indices of the next reasoning_details and of the next image.
+	thought int
+	images  int
 	chars   int // of content so far
 	open    []*partState
 	// thoughts are remembered with the next call, for clients that do not send them back.
@@ -44,9 +47,11 @@ type partState struct {
 	base   int  // chars of content before a text part
 	hidden bool // not shown to this client
 	custom bool
-	unwrap bool   // a custom tool's input inside a JSON object
-	begun  bool   // arguments were sent
-	held   []byte // thinking, or a wrapped input: needed whole
+	unwrap bool // a custom tool's input inside a JSON object
+	begun  bool // arguments were sent
+	// held collects what can only be used whole: a thought, which goes into a seal, or an input to
+	// unwrap.
+	held []byte
 }
 
 func newStream(req *dialogue.Request, env *dialogue.Env) *stream {
@@ -83,6 +88,8 @@ func (s *stream) Emit(dst []byte, ev *dialogue.Event) []byte {
 	return dst
 }
 
+// writeHead fixes the id, the time and the model of all chunks. The model is the name that the
+// client used.
 func (s *stream) writeHead(ev *dialogue.Event) {
 	if s.begun {
 		return
@@ -104,6 +111,7 @@ func identify(req *dialogue.Request, env *dialogue.Env, ev *dialogue.Event) (id,
 	return "chatcmpl-" + env.ID(), model, created
 }
 
+// choice returns the state of a choice and creates it at its first use.
 func (s *stream) choice(i int) *choiceState {
 	for len(s.choices) <= i {
 		s.choices = append(s.choices, new(choiceState))
@@ -148,6 +156,8 @@ func (s *stream) writeString(dst []byte, choice int, member, text string, logpro
 	return s.endChunk(jsonw.AppendString(dst, text), logprobs, "")
 }
 
+// openPart begins a part. Text needs no chunk for that. Calls get one with their id and name, and
+// media, which come whole, are written at once.
 func (s *stream) openPart(dst []byte, ev *dialogue.Event) []byte {
 	v := s.choice(ev.Choice)
 	p := &partState{number: ev.Part, kind: ev.PartKind, base: v.chars}
@@ -174,6 +184,8 @@ func (s *stream) openPart(dst []byte, ev *dialogue.Event) []byte {
 	return dst
 }
 
+// openCall writes the first chunk of a call: id, type, name and empty arguments. Clients append
+// what follows under the same index.
 func (s *stream) openCall(dst []byte, ev *dialogue.Event, v *choiceState, p *partState) []byte {
 	p.index = v.calls
 	v.calls++
@@ -207,6 +219,8 @@ func callWords(custom bool) (kind, input string) {
 	return "function", "arguments"
 }
 
+// writeDelta writes a piece of a part. Thinking is written at once and kept as well, for the seal
+// at its end.
 func (s *stream) writeDelta(dst []byte, ev *dialogue.Event) []byte {
 	v := s.choice(ev.Choice)
 	p := v.find(ev.Part)
@@ -238,6 +252,7 @@ func (s *stream) writeDelta(dst []byte, ev *dialogue.Event) []byte {
 	return dst
 }
 
+// writeText writes a piece of text with its logprobs, and then the citations that came with it.
 func (s *stream) writeText(dst []byte, ev *dialogue.Event, v *choiceState, p *partState) []byte {
 	if ev.Text != "" || len(ev.LogProbs) > 0 {
 		dst = s.writeString(dst, ev.Choice, "content", ev.Text, ev.LogProbs)
@@ -271,6 +286,8 @@ func (s *stream) writeInput(dst []byte, choice int, p *partState, text string) [
 	return s.endChunk(append(jsonw.AppendString(dst, text), "}}]"...), nil, "")
 }
 
+// closePart writes what is known only at the end of a part: the proof of a thought, the signature
+// of a call, an input that had to be whole.
 func (s *stream) closePart(dst []byte, ev *dialogue.Event) []byte {
 	v := s.choice(ev.Choice)
 	p := v.remove(ev.Part)
@@ -294,6 +311,8 @@ func (s *stream) closePart(dst []byte, ev *dialogue.Event) []byte {
 	return dst
 }
 
+// closeCall writes the rest of a call. Arguments that never came are written as {}, because an
+// empty string is not JSON and upstreams refuse it when the call comes back as history.
 func (s *stream) closeCall(dst []byte, ev *dialogue.Event, p *partState) []byte {
 	switch {
 	case p.unwrap:
@@ -314,7 +333,8 @@ func (s *stream) closeCall(dst []byte, ev *dialogue.Event, p *partState) []byte 
 	return s.endChunk(w.Buf, nil, "")
 }
 
-// writeThought writes the part of a thought that the client has to send back.
+// writeThought writes the proof of a thought as reasoning_details, which the client has to send
+// back, and keeps the thought for clients that do not (choiceState.thoughts).
 func (s *stream) writeThought(dst []byte, choice int, v *choiceState, t dialogue.Thinking) []byte {
 	w := jsonw.Writer{Buf: append(s.beginChunk(dst, choice), `"reasoning_details":`...)}
 	writeDetails(&w, t, v.thought, s.env)
@@ -323,6 +343,8 @@ func (s *stream) writeThought(dst []byte, choice int, v *choiceState, t dialogue
 	return s.endChunk(w.Buf, nil, "")
 }
 
+// finishChoice writes the chunk with finish_reason. A refusal that came only as an explanation is
+// written before it.
 func (s *stream) finishChoice(dst []byte, ev *dialogue.Event) []byte {
 	v := s.choice(ev.Choice)
 	if ev.Reason == dialogue.ReasonFilter && ev.Detail != "" && !v.refused {
@@ -342,8 +364,8 @@ func callFinishReason(req *dialogue.Request) string {
 	return "tool_calls"
 }
 
-// writeEnd writes usage, once and only if the client asked for it, because clients add up what they
-// get.
+// writeEnd writes the usage in a chunk without choices, and [DONE]. The usage is sent once and only
+// if the client asked for it, because clients add up what they get.
 func (s *stream) writeEnd(dst []byte) []byte {
 	if s.req.IncludeUsage {
 		if !s.begun {
@@ -357,6 +379,7 @@ func (s *stream) writeEnd(dst []byte) []byte {
 	return append(dst, chunks.Done...)
 }
 
+// find returns the open part with this number, or nil.
 func (v *choiceState) find(number int) *partState {
 	for i := len(v.open) - 1; i >= 0; i-- {
 		if v.open[i].number == number {
@@ -366,6 +389,7 @@ func (v *choiceState) find(number int) *partState {
 	return nil
 }
 
+// remove takes the part with this number out of the open ones and returns it, or nil.
 func (v *choiceState) remove(number int) *partState {
 	for i, p := range v.open {
 		if p.number == number {

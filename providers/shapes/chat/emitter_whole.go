@@ -8,7 +8,7 @@ import (
 	"stagedoor/providers/jsonw"
 )
 
-// document writes a reply as one JSON object, at its end.
+// document collects the events of a reply and writes it as one JSON object at its end.
 type document struct {
 	req    *dialogue.Request
 	env    *dialogue.Env
@@ -31,6 +31,7 @@ func (d *document) Emit(dst []byte, ev *dialogue.Event) []byte {
 	return dst
 }
 
+// write appends the whole reply.
 func (d *document) write(dst []byte) []byte {
 	id, model, created := identify(d.req, d.env, &d.start)
 	w := jsonw.Writer{Buf: dst}
@@ -51,6 +52,7 @@ func (d *document) write(dst []byte) []byte {
 	return w.Buf
 }
 
+// choice writes one element of choices.
 func (d *document) choice(w *jsonw.Writer, index int, c *dialogue.Choice, created int64) {
 	w.Object().Key("index").Int(int64(index))
 	w.Key("message")
@@ -76,6 +78,8 @@ type messageParts struct {
 	images                     []string // addresses
 }
 
+// sortParts collects the parts of a choice by kind. A message has one content, so all texts become
+// one. Their starts are kept for the positions of citations.
 func sortParts(c *dialogue.Choice) messageParts {
 	var s messageParts
 	for i := range c.Parts {
@@ -111,6 +115,8 @@ func sortParts(c *dialogue.Choice) messageParts {
 	return s
 }
 
+// message writes the message of a choice. content is null, and not "", beside calls, a refusal or
+// audio: SDKs distinguish the two.
 func (d *document) message(w *jsonw.Writer, c *dialogue.Choice, created int64) {
 	s := sortParts(c)
 	w.Object().Key("role").String("assistant")
@@ -147,6 +153,7 @@ func (d *document) message(w *jsonw.Writer, c *dialogue.Choice, created int64) {
 	w.End()
 }
 
+// annotations writes the citations of all texts, with positions in the one content.
 func (d *document) annotations(w *jsonw.Writer, s messageParts) {
 	w.Key("annotations").Array()
 	for i, p := range s.texts {
@@ -158,6 +165,9 @@ func (d *document) annotations(w *jsonw.Writer, s messageParts) {
 	w.End()
 }
 
+// calls writes tool_calls, or function_call for a client that used the deprecated functions. The
+// thoughts are remembered under the id of the first call, because a client that drops them still
+// sends the calls back.
 func (d *document) calls(w *jsonw.Writer, s messageParts) {
 	calls := s.calls
 	if len(calls) == 0 {

@@ -29,6 +29,9 @@ type encoder struct {
 	webSearch bool // a provider-run search is asked for
 }
 
+// encode implements shapes.Outbound. The members are written in the sequence of the functions
+// below. Tools come before messages, because a tool's definition claims its name before a call uses
+// it.
 func encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env) (shapes.Call, error) {
 	e := &encoder{req: req, t: t, rep: rep, env: env, names: names{req: req},
 		callIDs:   dialogue.NewCallIDs(dialogue.MaxCallID),
@@ -76,7 +79,8 @@ func (e *encoder) limits() error {
 	return e.topK()
 }
 
-// limitName keeps the word a chat client used: old servers know only one.
+// limitName returns the name of the limit of tokens. A chat client's own choice is kept, because
+// old servers know only max_tokens and the vendor's newer models refuse it.
 func (e *encoder) limitName() string {
 	if e.req.Inbound == Name {
 		body := fields.View(e.req.Body)
@@ -87,9 +91,10 @@ func (e *encoder) limitName() string {
 	return "max_completion_tokens"
 }
 
-// maxStops bounds the stop sequences of a request.
+// maxStops is the vendor's limit of stop sequences. The gateway itself looks for the others.
 const maxStops = 4
 
+// stop writes the stop sequences that the upstream takes.
 func (e *encoder) stop() {
 	stop := e.req.UpstreamStop(maxStops, nil, e.rep)
 	if len(stop) == 0 {
@@ -102,7 +107,7 @@ func (e *encoder) stop() {
 	e.End()
 }
 
-// topK goes only where the client itself spoke chat: most chat upstreams refuse
+// topK writes top_k only for a client that itself spoke chat, because most chat upstreams refuse
 // it.
 func (e *encoder) topK() error {
 	switch {
@@ -115,7 +120,8 @@ func (e *encoder) topK() error {
 	return nil
 }
 
-// effort turns every way of asking for thought into the one word chat has.
+// effort writes reasoning_effort, the one parameter of the shape for thinking. A budget of tokens
+// becomes the nearest word, and thinking that is left to the model becomes medium.
 func (e *encoder) effort() {
 	r := e.req.Reasoning
 	word := r.Effort
@@ -137,6 +143,7 @@ func (e *encoder) effort() {
 	}
 }
 
+// effortOf returns the word for a budget of tokens. The limits are the gateway's own choice.
 func effortOf(budget int64) string {
 	switch {
 	case budget < 4<<10:
@@ -147,7 +154,9 @@ func effortOf(budget int64) string {
 	return "high"
 }
 
-// output decides and writes structured output.
+// output writes response_format. Shapes differ in what binds: where the client's shape always binds
+// a schema (Traits.BindsSchema), the schema is made strict, and if it cannot be, the degradation is
+// reported.
 func (e *encoder) output() error {
 	o := schema.DecideOutput(e.req.Output, schema.JSONSchema, e.t, e.rep)
 	switch o.Mode {
@@ -182,7 +191,8 @@ func (e *encoder) output() error {
 	return nil
 }
 
-// withoutBounds removes the bounds of a schema and records that it did.
+// withoutBounds removes minimum, pattern and the like, which the client was promised not to be
+// enforced, and reports it as a degradation.
 func (e *encoder) withoutBounds(raw json.RawMessage) json.RawMessage {
 	out, stripped := schema.StripBounds(raw)
 	if stripped {
@@ -191,6 +201,7 @@ func (e *encoder) withoutBounds(raw json.RawMessage) json.RawMessage {
 	return out
 }
 
+// outputName returns the name of a schema, which is required here and absent in other shapes.
 func outputName(name string) string {
 	if name == "" {
 		return "response"
@@ -198,8 +209,9 @@ func outputName(name string) string {
 	return legal(name)
 }
 
-// strict is passed on, and turned off where the schema would be refused
-// under it: shapes differ in what they mean by it.
+// strict writes the member strict if the client gave it. It is turned off where the vendor would
+// refuse the schema under it, unless the client's shape has the same rules: then the refusal is the
+// right answer.
 func (e *encoder) strict(strict *bool, raw json.RawMessage, name string) {
 	if strict == nil {
 		return
@@ -264,6 +276,8 @@ func (e *encoder) cacheKey() {
 	}
 }
 
+// modalities writes the kinds of output that a chat client asks for. For other clients audio and
+// pictures are refused, because a reply without them would not be what was asked for.
 func (e *encoder) modalities() error {
 	if e.req.Inbound == Name {
 		if len(e.req.Modalities) > 0 {
@@ -301,18 +315,21 @@ func (e *encoder) extras() error {
 	return nil
 }
 
+// number writes a number in the client's own spelling, if it was given.
 func (e *encoder) number(name string, n json.Number) {
 	if n != "" {
 		e.Key(name).RawString(string(n))
 	}
 }
 
+// raw writes a JSON value, if it was given.
 func (e *encoder) raw(name string, v json.RawMessage) {
 	if len(v) > 0 {
 		e.Key(name).Raw(v)
 	}
 }
 
+// word writes a string, if it is not empty.
 func (e *encoder) word(name, v string) {
 	if v != "" {
 		e.Key(name).String(v)

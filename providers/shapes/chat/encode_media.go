@@ -6,8 +6,8 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// media writes one content part. What the shape cannot
-// show is refused: a part that vanishes changes the question.
+// media writes one content part with media. It fails for media that the shape has no part for: a
+// part that vanishes changes the question.
 func (e *encoder) media(p dialogue.Part) error {
 	m := p.Media
 	switch {
@@ -33,7 +33,7 @@ func (e *encoder) media(p dialogue.Part) error {
 	return dialogue.Unsupported("messages", "the chosen model's provider does not take "+string(m.Kind)+" input")
 }
 
-// fileID sends an id that means something to upstreams of the shape.
+// fileID writes a file by its id. Ids are valid only at the service where the file was uploaded.
 func (e *encoder) fileID(p dialogue.Part) error {
 	if p.Media.Kind != dialogue.File || p.Media.FileIDs != traits.FileIDs {
 		return dialogue.Unsupported("messages", "a file id cannot be used with the chosen model's provider")
@@ -42,6 +42,7 @@ func (e *encoder) fileID(p dialogue.Part) error {
 	return nil
 }
 
+// image writes an image by its address or as a data URL. Data without a type counts as PNG.
 func (e *encoder) image(m *dialogue.Media) {
 	e.Object().Key("type").String("image_url").Key("image_url").Object()
 	if m.URL != "" {
@@ -53,6 +54,7 @@ func (e *encoder) image(m *dialogue.Media) {
 	e.End().End()
 }
 
+// audio writes audio, which the shape takes by value only.
 func (e *encoder) audio(m *dialogue.Media) error {
 	if m.Base64 == "" {
 		return dialogue.Unsupported("messages", "audio must be given by value for the chosen model's provider")
@@ -75,6 +77,7 @@ func audioFormat(mime string) string {
 	return kind
 }
 
+// file writes a document, which the shape takes by value only.
 func (e *encoder) file(m *dialogue.Media) error {
 	if m.Base64 == "" {
 		// The gateway fetches nothing for its clients.
@@ -90,6 +93,7 @@ func (e *encoder) file(m *dialogue.Media) error {
 	return nil
 }
 
+// dataURL returns the data URL of m. mime is the type for media that came without one.
 func dataURL(m *dialogue.Media, mime string) string {
 	if m.MIME != "" {
 		mime = m.MIME

@@ -10,8 +10,10 @@ import (
 	"stagedoor/providers/fields"
 )
 
-// messages writes the conversation in the order the shape demands: after an
-// assistant's calls come the answers to all of them, then everything else.
+// messages writes the conversation in the sequence that the vendor demands: after a message with
+// calls come the results of all of them, one message each, and only then anything else. Other
+// shapes allow results and text in any sequence, so results are looked up ahead and written early.
+// answered has those.
 func (e *encoder) messages() error {
 	e.Key("messages").Array()
 	written := e.system()
@@ -38,6 +40,7 @@ func (e *encoder) messages() error {
 	return nil
 }
 
+// system writes the prompt at the front and reports whether there was one.
 func (e *encoder) system() bool {
 	var texts []string
 	for _, p := range e.req.System {
@@ -53,6 +56,8 @@ func (e *encoder) system() bool {
 	return true
 }
 
+// exchange writes adjacent turns of the assistant, or one turn of the user. It reports whether it
+// wrote anything. later has the turns after them.
 func (e *encoder) exchange(turns, later []dialogue.Turn, answered map[*dialogue.Result]bool) (bool, error) {
 	if turns[0].Role == dialogue.Assistant {
 		return e.assistant(turns, later, answered)
@@ -68,8 +73,9 @@ type utterance struct {
 	calls    []*dialogue.Call
 }
 
-// assistant writes adjacent assistant turns as one message and, behind it, the
-// answers to its calls, wherever they stand later.
+// assistant writes adjacent turns of the assistant as one message and, behind it, the results of
+// its calls, wherever they stand in later. Media in results follow in a message of the user,
+// because a tool's message holds text only.
 func (e *encoder) assistant(turns, later []dialogue.Turn, answered map[*dialogue.Result]bool) (bool, error) {
 	var u utterance
 	for _, t := range turns {
@@ -105,6 +111,7 @@ func (e *encoder) assistant(turns, later []dialogue.Turn, answered map[*dialogue
 	return true, nil
 }
 
+// sortParts adds a part to the member of the message where the shape has it.
 func (e *encoder) sortParts(u *utterance, p dialogue.Part) {
 	switch p.Kind {
 	case dialogue.TextPart, dialogue.SystemPart:
@@ -124,6 +131,8 @@ func (e *encoder) sortParts(u *utterance, p dialogue.Part) {
 	}
 }
 
+// utter writes one message of the assistant. ids has the ids of its calls as the upstream gets
+// them.
 func (e *encoder) utter(name string, u utterance, ids []string) {
 	e.Object().Key("role").String("assistant")
 	e.word("name", name)
@@ -145,9 +154,10 @@ func (e *encoder) utter(name string, u utterance, ids []string) {
 	e.End()
 }
 
-// thinking writes what the model thought before a message with so many calls, as text and in the
-// details that this very kind of upstream gave. Some servers demand the text
-// with calls, others refuse a message that has it.
+// thinking writes reasoning_content with the text of the thoughts, and reasoning_details with the
+// proofs that an upstream of this shape gave. calls is the number of calls in the message: some
+// servers demand the text with calls, even if it is empty, and others refuse a message that has it
+// (Capabilities.ReasoningContent).
 func (e *encoder) thinking(thoughts []*dialogue.Thinking, calls int) {
 	text, details := "", []string(nil)
 	for _, t := range thoughts {
@@ -186,6 +196,7 @@ func (e *encoder) thinking(thoughts []*dialogue.Thinking, calls int) {
 	e.End()
 }
 
+// call writes one element of tool_calls.
 func (e *encoder) call(id string, c *dialogue.Call) {
 	name := e.names.of(c.Namespace, c.Name)
 	e.Object().Key("id").String(id)
@@ -199,8 +210,9 @@ func (e *encoder) call(id string, c *dialogue.Call) {
 	e.End()
 }
 
-// arguments returns JSON text in any case. What a reply that was cut short left in the
-// history is kept as a string, so that the model can see what it wrote.
+// arguments returns args if it is JSON. Other text, which a reply that was cut off left in the
+// history, becomes {"invalid_json": args}: upstreams parse the arguments, and the model still sees
+// what it wrote.
 func (e *encoder) arguments(args string) string {
 	switch {
 	case strings.TrimSpace(args) == "":
@@ -214,8 +226,8 @@ func (e *encoder) arguments(args string) string {
 	return string(e2.Buf)
 }
 
-// answerTo finds the answer to a call: the first unused one with its id, before
-// the id is used again; a result without an id is found by name.
+// answerTo returns the result of a call, or nil: the first unused one with its id, up to the place
+// where the id is used again. A result without an id, as Gemini's clients send, is found by name.
 func answerTo(c *dialogue.Call, later []dialogue.Turn, answered map[*dialogue.Result]bool) *dialogue.Result {
 	for _, t := range later {
 		for _, p := range t.Parts {
@@ -236,8 +248,9 @@ func answerTo(c *dialogue.Call, later []dialogue.Turn, answered map[*dialogue.Re
 	return nil
 }
 
-// answer writes a tool message, which holds text only, and returns the media
-// that have to follow the whole batch.
+// answer writes the message of a result. r is nil if the history has none; the vendor refuses a
+// call without a result, so the message then says so. It returns the media, which must follow after
+// the last result.
 func (e *encoder) answer(id string, r *dialogue.Result) (media []dialogue.Part) {
 	e.Object().Key("role").String("tool").Key("tool_call_id").String(id).Key("content")
 	if r == nil {
@@ -251,7 +264,7 @@ func (e *encoder) answer(id string, r *dialogue.Result) (media []dialogue.Part) 
 	return media
 }
 
-// resultText splits a result into text parts, at least one, and media.
+// resultText returns the text of a result, at least one part, and its media.
 func resultText(r *dialogue.Result, rep *dialogue.Report) (text, media []dialogue.Part) {
 	for _, p := range r.Parts {
 		switch {
@@ -279,8 +292,9 @@ func resultText(r *dialogue.Result, rep *dialogue.Report) (text, media []dialogu
 	return text, media
 }
 
-// user writes a user's turn. Answers that were given already are left out;
-// those to no call become text, as no upstream takes them.
+// user writes a turn of the user, and reports whether it wrote anything. Results that were written
+// behind their calls are left out. Results of no call become text, because upstreams refuse them. A
+// system part in the middle splits the turn, because it needs a message of its own.
 func (e *encoder) user(t dialogue.Turn, answered map[*dialogue.Result]bool) (bool, error) {
 	var content []dialogue.Part
 	said, blank := false, false
@@ -319,6 +333,7 @@ func (e *encoder) user(t dialogue.Turn, answered map[*dialogue.Result]bool) (boo
 	return said, err
 }
 
+// orphan returns parts that say what a result of an unknown call contained.
 func orphan(r *dialogue.Result, rep *dialogue.Report) []dialogue.Part {
 	text, media := resultText(r, rep)
 	name := r.CallID
@@ -329,6 +344,7 @@ func orphan(r *dialogue.Result, rep *dialogue.Report) []dialogue.Part {
 	return append(text, media...)
 }
 
+// say writes one message. name is the optional name of the participant.
 func (e *encoder) say(role, name string, parts []dialogue.Part) error {
 	e.Object().Key("role").String(role)
 	e.word("name", name)
@@ -340,7 +356,8 @@ func (e *encoder) say(role, name string, parts []dialogue.Part) error {
 	return nil
 }
 
-// content writes a string where that is enough, because not every server takes lists.
+// content writes the parts of a message: as a string if one text is all, because not every server
+// takes lists, and else as a list.
 func (e *encoder) content(parts []dialogue.Part) error {
 	if len(parts) == 0 {
 		e.String("")

@@ -7,8 +7,8 @@ import (
 	"stagedoor/providers/schema"
 )
 
-// tools writes tools and what depends on them. They come before the messages,
-// so that a name is given to the definition first.
+// tools writes tools, tool_choice and parallel_tool_calls. The last two are refused by the vendor
+// without tools, so they are left out then.
 func (e *encoder) tools() error {
 	if err := e.forced(); err != nil {
 		return err
@@ -29,8 +29,8 @@ func (e *encoder) tools() error {
 	return nil
 }
 
-// forced refuses a choice that names a tool this shape does not have: leaving it
-// out would change the answer.
+// forced returns the error for a choice that names a tool which this shape does not have. Leaving
+// the choice out would change the answer.
 func (e *encoder) forced() error {
 	c := e.req.ToolChoice
 	if c == nil {
@@ -79,6 +79,7 @@ func (e *encoder) usable() []dialogue.Tool {
 	return list
 }
 
+// tool writes one element of tools.
 func (e *encoder) tool(t dialogue.Tool) {
 	switch {
 	case t.Kind == dialogue.FunctionTool:
@@ -97,6 +98,7 @@ func (e *encoder) tool(t dialogue.Tool) {
 // noParameters is sent for a function without a schema, because some servers require one.
 var noParameters = json.RawMessage(`{"type":"object","properties":{}}`)
 
+// function writes a function. Gemini's form of a schema is converted to JSON Schema.
 func (e *encoder) function(t dialogue.Tool) {
 	raw := t.Schema
 	switch {
@@ -113,6 +115,7 @@ func (e *encoder) function(t dialogue.Tool) {
 	e.End().End()
 }
 
+// choice writes tool_choice, as a word or as an object that names tools.
 func (e *encoder) choice() {
 	c := e.req.ToolChoice
 	if c == nil {
@@ -131,6 +134,7 @@ func (e *encoder) choice() {
 	}
 }
 
+// named writes the object that names one tool, with the name that the upstream knows it by.
 func (e *encoder) named(name string, custom bool) {
 	kind, namespace := "function", ""
 	for _, t := range e.req.Tools {
@@ -147,6 +151,7 @@ func (e *encoder) named(name string, custom bool) {
 	e.End()
 }
 
+// allowed writes a choice among a subset of the tools.
 func (e *encoder) allowed(c *dialogue.ToolChoice) {
 	mode := "auto"
 	if c.Required {

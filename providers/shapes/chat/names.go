@@ -7,22 +7,21 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// maxName limits the length of a tool's name; other shapes allow 128.
+// maxName is the vendor's limit of a tool's name, in characters. Other shapes allow 128.
 const maxName = 64
 
-// names gives every tool a name that chat upstreams take, [A-Za-z0-9_-]{1,64},
-// and remembers the client's own in Request.Renamed.
+// names gives every tool a name that chat upstreams take, [A-Za-z0-9_-]{1,64}. A name that has to
+// change gets a piece of its hash, so that two long names with the same beginning stay apart and
+// the same tool has the same name in every request. The client's own name goes to Request.Renamed.
 type names struct {
 	req  *dialogue.Request
 	sent map[string]string // original, with namespace -> sent
 	used map[string]bool   // as sent
 }
 
+// of returns the name under which a tool is sent.
 func (n *names) of(namespace, name string) string {
-	full := name
-	if namespace != "" {
-		full = namespace + "__" + name
-	}
+	full := dialogue.QualifiedName(namespace, name)
 	if sent, ok := n.sent[full]; ok {
 		return sent
 	}
@@ -44,7 +43,7 @@ func (n *names) of(namespace, name string) string {
 	return sent
 }
 
-// legal replaces what is not allowed and cuts what is too long.
+// legal returns name in the vendor's alphabet, with "_" for other bytes, and cut to maxName.
 func legal(name string) string {
 	b := []byte(name[:min(len(name), maxName)])
 	for i, c := range b {

@@ -19,6 +19,7 @@ type parser struct {
 	ev      dialogue.Event // reused for every event
 	choices []*choice
 	usage   dialogue.Usage
+	// counted is set once the upstream has reported any usage.
 	counted bool
 	started bool
 	done    bool
@@ -89,7 +90,8 @@ func (p *parser) EOF(emit func(*dialogue.Event)) {
 	p.finish(emit) // fails if nothing came at all
 }
 
-// Answered implements shapes.Parser.
+// Answered implements shapes.Parser. It needs to know how many choices were asked for, because the
+// first choice may be finished before the second has begun.
 func (p *parser) Answered() bool {
 	return len(p.choices) >= max(p.wanted, 1) &&
 		!slices.ContainsFunc(p.choices, func(c *choice) bool { return c.word == "" })
@@ -98,15 +100,15 @@ func (p *parser) Answered() bool {
 // Done implements shapes.Parser.
 func (p *parser) Done() bool { return p.done }
 
-// head holds the fields beside the choices.
+// head holds the members of a chunk, or of a whole reply, that are read beside its choices.
 type head struct {
 	id, model      string
 	created        int64
 	choices, usage gjson.Result
 }
 
-// chunk reads one object. inside names the member of a choice that holds what
-// was said: delta or message.
+// chunk reads one chunk, or a whole reply as if it were one large chunk. inside is the member of a
+// choice that has its parts: "delta" or "message".
 func (p *parser) chunk(v gjson.Result, inside string, emit func(*dialogue.Event)) {
 	var h head
 	failed := false
@@ -148,7 +150,7 @@ func (p *parser) chunk(v gjson.Result, inside string, emit func(*dialogue.Event)
 	})
 }
 
-// learn takes what a chunk says of the usage.
+// learn merges the counts of a chunk into the usage. Some servers repeat them in every chunk.
 func (p *parser) learn(usage gjson.Result) {
 	if !usage.IsObject() {
 		return
@@ -159,12 +161,16 @@ func (p *parser) learn(usage gjson.Result) {
 	p.usage.Merge(chunks.Usage(usage))
 }
 
+// start emits EventStart with the id and the model of the first chunk that says something.
 func (p *parser) start(h head, emit func(*dialogue.Event)) {
 	p.started = true
 	p.ev = dialogue.Event{Kind: dialogue.EventStart, ID: h.id, Model: h.model, Created: h.created}
 	emit(&p.ev)
 }
 
+// choice reads one element of choices. position is its place in the list, which counts for servers
+// that send no index. An index outside of any request's choices is ignored, because each would take
+// memory.
 func (p *parser) choice(v gjson.Result, position int, inside string, emit func(*dialogue.Event)) {
 	index, word := position, ""
 	var said, logprobs gjson.Result
@@ -200,7 +206,8 @@ func (p *parser) choice(v gjson.Result, position int, inside string, emit func(*
 	}
 }
 
-// at finds the state of a choice. Indices are small and mostly 0.
+// at returns the state of a choice and creates it at its first use. A list is searched, because
+// there is nearly always one choice.
 func (p *parser) at(index int, inside string) *choice {
 	for _, c := range p.choices {
 		if c.index == index {
@@ -212,8 +219,8 @@ func (p *parser) at(index int, inside string) *choice {
 	return c
 }
 
-// finish ends the reply. Finish events wait until here, because usage may
-// follow the finish_reason.
+// finish closes all parts and emits the end of the reply. EventFinish waits until here, because
+// usage may come in a chunk after the finish_reason.
 func (p *parser) finish(emit func(*dialogue.Event)) {
 	if len(p.choices) == 0 {
 		p.fail(emit, dialogue.Incomplete())
@@ -236,6 +243,7 @@ func (p *parser) finish(emit func(*dialogue.Event)) {
 	emit(&p.ev)
 }
 
+// fail emits the end of a reply that failed.
 func (p *parser) fail(emit func(*dialogue.Event), err *dialogue.Error) {
 	p.done = true
 	p.ev = dialogue.Event{Kind: dialogue.EventError, Err: err}

@@ -8,8 +8,8 @@ import (
 	"stagedoor/providers/fields"
 )
 
-// call is the state of one tool call. It is opened when its id and name are
-// known; arguments that come earlier wait in args.
+// call is the state of one tool call. It is opened when its id and name are known, and arguments
+// that come earlier wait in args.
 type call struct {
 	index     int64 // on the wire; -1 if the server sends none
 	id, name  string
@@ -19,10 +19,12 @@ type call struct {
 	part   int
 	opened bool
 	closed bool
-	args   []byte // everything that came
-	sent   int    // of args, as deltas
-	cut    int    // so many bytes of args are not whole JSON
-	join   chunks.FragmentJoiner
+	// args has all arguments so far. The first sent bytes have been emitted. The first cut bytes
+	// are known not to be a whole JSON value, so that they are not checked again at every piece.
+	args []byte
+	sent int
+	cut  int
+	join fields.FragmentJoiner
 }
 
 // call reads one entry of tool_calls: the next piece of a call or a new one.
@@ -75,9 +77,10 @@ func (c *choice) legacy(v gjson.Result) {
 	c.feed(k, v.Get("arguments"))
 }
 
-// find tells which call is meant: by index, else by id, else the last one. A
-// new id and name under a known index is a new call: some servers number every
-// call 0.
+// find returns the call that an entry of tool_calls continues, or nil for a new one: the call with
+// its index, else with its id, else the last one. An entry with a new id and a name under a known
+// index is a new call, because some servers number every call 0. In a whole message every entry is
+// a new call.
 func (c *choice) find(index int64, id, name string) *call {
 	if c.whole {
 		return nil
@@ -99,8 +102,8 @@ func (c *choice) find(index int64, id, name string) *call {
 	return nil
 }
 
-// feed adds arguments and passes on what can be passed on. Servers that send
-// objects where the shape wants text are understood.
+// feed adds a piece of arguments to a call and emits what can be emitted. Some servers send an
+// object where the shape has a string; its JSON is taken.
 func (c *choice) feed(k *call, args gjson.Result) {
 	switch {
 	case args.Type == gjson.String:
@@ -117,6 +120,7 @@ func (c *choice) feed(k *call, args gjson.Result) {
 	c.flush(k)
 }
 
+// openCall emits EventOpen for a call. The open text ends, and so do calls that are complete.
 func (c *choice) openCall(k *call) {
 	// Text that comes behind a call is a part of its own.
 	c.end()
@@ -128,6 +132,7 @@ func (c *choice) openCall(k *call) {
 	c.emit(c.ev)
 }
 
+// flush emits the arguments that have not been emitted.
 func (c *choice) flush(k *call) {
 	if k.sent == len(k.args) {
 		return
@@ -138,7 +143,8 @@ func (c *choice) flush(k *call) {
 	c.emit(c.ev)
 }
 
-// settle ends a call for good. One without a name is no call.
+// settle ends a call at the end of its choice. One whose id never came gets an id, and one without
+// a name is dropped, because no client could execute it.
 func (c *choice) settle(k *call) {
 	if k.closed || k.name == "" {
 		return
@@ -154,14 +160,16 @@ func (c *choice) settle(k *call) {
 	c.closeCall(k)
 }
 
+// closeCall emits EventClose for a call.
 func (c *choice) closeCall(k *call) {
 	k.closed = true
 	*c.ev = dialogue.Event{Kind: dialogue.EventClose, Choice: c.index, Part: k.part, Signature: k.signature}
 	c.emit(c.ev)
 }
 
-// closeComplete closes the open calls whose arguments are whole. "{}" alone may
-// be a placeholder that the real ones follow.
+// closeComplete closes the open calls whose arguments are a whole JSON value, so that clients which
+// show one block at a time need not wait for the end. "{}" alone may be a placeholder that the real
+// ones follow.
 func (c *choice) closeComplete() {
 	for _, k := range c.calls {
 		if !k.opened || k.closed || k.custom || len(k.args) <= max(len("{}"), k.cut) {

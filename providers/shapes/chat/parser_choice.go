@@ -20,11 +20,12 @@ type choice struct {
 	ev    *dialogue.Event
 	emit  func(*dialogue.Event)
 
+	// parts counts the parts opened so far. The next part gets this number.
 	parts   int // numbers given out
 	open    bool
 	kind    dialogue.PartKind // of the open text-like part
 	part    int
-	join    chunks.FragmentJoiner
+	join    fields.FragmentJoiner
 	chars   int // characters of visible text so far
 	base    int // chars when the open text part began
 	details []string
@@ -36,8 +37,8 @@ type choice struct {
 	called  bool   // a call was opened
 }
 
-// delta reads what one chunk, or the whole message, says. Thoughts stand before
-// words and words before calls, whatever the order of the members.
+// delta reads the delta of one chunk, or the whole message. Thoughts are emitted before text and
+// text before calls, whatever the sequence of the members: that is how the model made them.
 func (c *choice) delta(said, logprobs gjson.Result) {
 	var content, thought, other, refusal, details, calls, function, annotations, audio, images gjson.Result
 	chunks.OnlyObject(said).ForEach(func(name, v gjson.Result) bool {
@@ -91,7 +92,8 @@ func (c *choice) delta(said, logprobs gjson.Result) {
 	}
 }
 
-// content is a string; a few servers send a list of parts instead.
+// content reads the text. Mistral's reasoning models send a list of parts, with thinking among
+// them, instead of a string.
 func (c *choice) content(v, logprobs gjson.Result) {
 	if !v.IsArray() {
 		c.say(dialogue.TextPart, v, logprobs)
@@ -111,8 +113,9 @@ func (c *choice) content(v, logprobs gjson.Result) {
 	})
 }
 
-// think reads thoughts. Details are kept if their maker wants them back; their
-// text counts only where no other field carries it.
+// think reads thoughts. text is their readable form. details is reasoning_details, which is kept
+// for the next turn if its maker wants it back. Its own text counts only where no other member has
+// it.
 func (c *choice) think(text, details gjson.Result) {
 	c.say(dialogue.ThinkingPart, text, gjson.Result{})
 	if !details.IsArray() {
@@ -137,8 +140,8 @@ func (c *choice) think(text, details gjson.Result) {
 	})
 }
 
-// say adds a piece to the open part of that kind, opening one if need be. Empty
-// strings are nothing.
+// say emits a piece of the open part of that kind, and opens one if there is none. An empty string
+// emits nothing: servers send "" beside every call.
 func (c *choice) say(kind dialogue.PartKind, v, logprobs gjson.Result) {
 	if v.Type != gjson.String || v.Str == "" && len(v.Raw) <= len(`""`) {
 		return
@@ -159,8 +162,8 @@ func (c *choice) say(kind dialogue.PartKind, v, logprobs gjson.Result) {
 	}
 }
 
-// begin opens a text-like part. The one that is open ends, and so do calls that
-// are complete: clients that show one block at a time need not wait for them.
+// begin opens a text-like part. The open one ends, and so do calls that are complete, so that
+// clients which show one block at a time need not wait for them.
 func (c *choice) begin(kind dialogue.PartKind) {
 	c.end()
 	c.closeComplete()
@@ -208,7 +211,7 @@ func (c *choice) end() {
 	c.emit(c.ev)
 }
 
-// closeAll closes everything; calls whose id never came get one.
+// closeAll closes all open parts at the end of the choice.
 func (c *choice) closeAll() {
 	c.end()
 	for _, k := range c.calls {
@@ -216,6 +219,7 @@ func (c *choice) closeAll() {
 	}
 }
 
+// cite emits the citations of the open text, or keeps them for the next text if none is open.
 func (c *choice) cite(annotations gjson.Result) {
 	var found []dialogue.Citation
 	chunks.OnlyArray(annotations).ForEach(func(_, v gjson.Result) bool {
@@ -233,7 +237,8 @@ func (c *choice) cite(annotations gjson.Result) {
 	}
 }
 
-// citation turns positions in the whole content into positions in the part.
+// citation returns a url_citation. Its positions count in the whole content, and those of the
+// neutral form from the beginning of the part.
 func (c *choice) citation(v gjson.Result) dialogue.Citation {
 	u := v.Get("url_citation")
 	return dialogue.Citation{URL: u.Get("url").String(), Title: u.Get("title").String(),
@@ -241,6 +246,7 @@ func (c *choice) citation(v gjson.Result) dialogue.Citation {
 		Opaque: fields.Raw(v), Origin: Name}
 }
 
+// source emits citations.
 func (c *choice) source(list []dialogue.Citation) {
 	*c.ev = dialogue.Event{Kind: dialogue.EventDelta, Choice: c.index, Part: c.part, Citations: list}
 	c.emit(c.ev)

@@ -14,7 +14,9 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// patch changes what has to change in a client's bytes and nothing else.
+// patch implements shapes.Passthrough. It changes the model, asks for usage, and removes what the
+// target or the vendor would refuse: parameters, old reasoning, large images, the format. All other
+// bytes stay. Where Check has found nothing to remove, it does not search the body.
 func patch(
 	body []byte, head shapes.Head, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env,
 ) shapes.Call {
@@ -53,13 +55,15 @@ func patch(
 	return shapes.Call{Path: path, Body: patched, Stream: head.Stream}
 }
 
-// degrades reports whether the wish for structured output has to go.
+// degrades reports whether response_format has to be removed, because the target binds no output.
 func degrades(value []byte, t dialogue.Target, rep *dialogue.Report) bool {
 	wish := output(fields.View(value))
 	return wish.Mode != dialogue.OutputText &&
 		schema.DecideOutput(wish, schema.JSONSchema, t, rep).Mode == dialogue.OutputText
 }
 
+// Marks whose absence proves that a body needs no change. A search for bytes costs far less than
+// parsing.
 var (
 	sealMark = []byte("sd1.")
 	dataMark = []byte("data:")

@@ -14,9 +14,9 @@ import (
 	"stagedoor/providers/picture"
 )
 
-// Pictures is the shape as an upstream of pictures: models that answer with some
-// when modalities asks for them, in images beside the message's content or among
-// its parts.
+// Pictures describes upstreams of this shape as makers of pictures: models that answer with one
+// when modalities asks for it. The vendor has no such models. OpenRouter and others return the
+// picture in images beside the content of the message, or among its parts.
 var Pictures = &picture.Shape{Name: Name, Codec: pictures{}}
 
 type pictures struct {
@@ -24,11 +24,12 @@ type pictures struct {
 	picture.NonStreaming
 }
 
-// MaxImages implements picture.Codec: an answer is asked for one.
+// MaxImages implements picture.Codec. An answer has one picture, so several need several calls.
 func (pictures) MaxImages(*picture.Request, string) int { return 1 }
 
-// Encode implements picture.Codec. A picture to be changed goes along as a part,
-// before the words that say how.
+// Encode implements picture.Codec. A picture to be changed is a part before the text that says how.
+// Files stay where they are: the body is a sequence of JSON and of files in base64, which is never
+// held whole.
 func (pictures) Encode(
 	_ context.Context, r *picture.Request, model string, rep *dialogue.Report,
 ) (*picture.Call, error) {
@@ -57,7 +58,7 @@ func (pictures) Encode(
 	return &picture.Call{Path: path, Header: make(http.Header), Body: body}, nil
 }
 
-// pictureFile hands what is written so far to body, and then the file.
+// pictureFile moves what w has to body, and then adds the file as a data URL.
 func pictureFile(w *jsonw.Writer, body *picture.Document, f *picture.File) {
 	w.Object().Key("type").String("image_url").Key("image_url").Object()
 	w.Key("url").Raw([]byte(`"data:` + f.MediaType + `;base64,`))
@@ -67,7 +68,8 @@ func pictureFile(w *jsonw.Writer, body *picture.Document, f *picture.File) {
 	w.End().End()
 }
 
-// Body implements picture.Codec.
+// Body implements picture.Codec. A reply in words only is an error, and if it is a refusal, that of
+// moderation.
 func (pictures) Body(_ *picture.Request, body []byte) (*picture.Reply, error) {
 	if bad := fields.CheckReply("reply", body); bad != nil {
 		return nil, bad
@@ -95,7 +97,7 @@ func (pictures) Body(_ *picture.Request, body []byte) (*picture.Reply, error) {
 	return nil, dialogue.BadUpstream("a reply without a picture")
 }
 
-// pictureAt returns the picture of a data URL, or the one at another.
+// pictureAt returns the picture inside a data URL, or the address of one that must be fetched.
 func pictureAt(address string) picture.Image {
 	head, content, found := strings.Cut(address, ";base64,")
 	media, isData := strings.CutPrefix(head, "data:")
@@ -105,6 +107,8 @@ func pictureAt(address string) picture.Image {
 	return picture.Image{MediaType: media, Base64: []byte(content)}
 }
 
+// pictureUsage returns the token counts of a reply by kind, because pictures have their own price.
+// It is nil if the upstream reported none.
 func pictureUsage(v gjson.Result) *picture.Usage {
 	if !v.IsObject() {
 		return nil

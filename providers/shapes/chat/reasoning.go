@@ -15,10 +15,11 @@ import (
 // sealFormat marks the reasoning_details that this gateway writes.
 const sealFormat = "stagedoor-sd1"
 
-// thoughts reads what an assistant thought before it spoke. The details come
-// back with the history: a seal of ours is opened and holds the
-// text too, as clients shorten the readable copy; what others sealed is dropped,
-// since no upstream of another shape could verify it.
+// thoughts returns the thoughts in an assistant's message. reasoning_details that this gateway
+// sealed are opened. They hold the text too, because clients shorten the readable copy. Details
+// that another gateway or vendor sealed are dropped, because no upstream of another shape could
+// verify them. Without details, the readable text counts, or what the gateway remembers of the
+// calls.
 func (d *decoder) thoughts(m gjson.Result) []dialogue.Part {
 	var parts []dialogue.Part
 	details := m.Get("reasoning_details")
@@ -106,7 +107,7 @@ func sealed(details gjson.Result) bool {
 	return found
 }
 
-// carries reports whether a thought must come back in the next turn.
+// carries reports whether a thought has a proof that must come back in the next turn.
 func carries(t *dialogue.Thinking) bool {
 	return t != nil && (t.Signature != "" || t.Redacted != "" || t.Encrypted != "")
 }
@@ -119,6 +120,10 @@ func writeDetails(w *jsonw.Writer, t dialogue.Thinking, index int, env *dialogue
 	w.End()
 }
 
+// writeDetail writes the entries of one thought: a readable one, if it has text, and one with the
+// seal.
+//
+//	{"type":"reasoning.encrypted","data":"sd1.messages.eyJ...","format":"stagedoor-sd1","index":0}
 func writeDetail(w *jsonw.Writer, t dialogue.Thinking, index int, env *dialogue.Env) {
 	entry := func(kind, member, value string) {
 		w.Object().Key("type").String(kind)
@@ -136,8 +141,8 @@ func writeDetail(w *jsonw.Writer, t dialogue.Thinking, index int, env *dialogue.
 	entry("reasoning.encrypted", "data", env.Sealer.Seal(&t))
 }
 
-// returned returns what an upstream of this shape wants back of a thought: the
-// details it sent itself, if this gateway got them from one.
+// returned returns the reasoning_details that an upstream of this shape sent itself, or nil. Only
+// such ones may be sent back to it.
 func returned(t *dialogue.Thinking) json.RawMessage {
 	if t.Origin != Name || !fields.ValidLenientString(t.Encrypted) {
 		return nil

@@ -12,13 +12,13 @@ import (
 	"stagedoor/providers/jsonw"
 )
 
-// audioLife is the time for which a reply's audio can be referred to. The gateway keeps
-// none; the field is required.
+// audioLife is the time in seconds for which a reply's audio can be referred to. The gateway keeps
+// no audio, but clients require the field.
 const audioLife = 3600
 
-// customCall reports whether the client knows the called tool as a custom one,
-// and whether its input came as the one string of a JSON object, which is what
-// other shapes turn custom tools into.
+// customCall reports whether the client knows the called tool as a custom one. unwrap reports
+// whether its input came as the one string of a JSON object, which is the form that other shapes
+// give to custom tools.
 func customCall(req *dialogue.Request, c *dialogue.Call) (custom, unwrap bool) {
 	if c.Custom {
 		return true, false
@@ -31,8 +31,7 @@ func customCall(req *dialogue.Request, c *dialogue.Call) (custom, unwrap bool) {
 	return false, false
 }
 
-// unwrapped returns the string inside a custom tool's arguments, or the arguments if
-// they are something else.
+// unwrapped returns the string in {"input": "..."}, or args if it has another form.
 func unwrapped(args string) string {
 	if !fields.ValidLenientString(args) {
 		return args
@@ -81,6 +80,7 @@ func writeSignature(w *jsonw.Writer, signature string) {
 	w.End().End()
 }
 
+// writeAudio writes the audio of a message. The transcript is the name of the media.
 func writeAudio(w *jsonw.Writer, m *dialogue.Media, created int64, env *dialogue.Env) {
 	w.Object().Key("id").String("audio_" + env.ID())
 	w.Key("expires_at").Int(created + audioLife)

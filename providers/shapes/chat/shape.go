@@ -14,6 +14,7 @@ const Name dialogue.Shape = "chat"
 // Shape is the chat-completions shape.
 var Shape = &shapes.Shape{Descriptor: descriptor, Inbound: shape{}, Outbound: shape{}, Passthrough: shape{}}
 
+// shape has its error envelope, heartbeat and key header from chunks.Family.
 type shape struct{ chunks.Family }
 
 // path of an upstream call, below the provider's base address.
@@ -82,8 +83,8 @@ func (shape) NewTap(o shapes.TapOptions, env *dialogue.Env) shapes.Tap {
 	return shapes.TapOf(tap)
 }
 
-// hasContent looks for any part of an answer; the first delta, which only names
-// the role, is none.
+// hasContent reports whether a choice of a chunk has any part of an answer. The first delta, which
+// only names the role, has none, so a failure right after it can still be retried.
 func hasContent(choice gjson.Result) bool {
 	found := false
 	chunks.OnlyObject(choice.Get("delta")).ForEach(func(name, v gjson.Result) bool {

@@ -13,8 +13,10 @@ import (
 // maxReasoning bounds the reasoning of one reply that is kept for the next request.
 const maxReasoning = 256 << 10
 
-// reasoningTap watches a reply of a server that wants its reasoning back with the calls, and remembers the reasoning by
-// the id of the first call. Clients that drop it, as LangChain does, then lose none of it.
+// reasoningTap watches a reply of a server that wants its reasoning back with the calls, and
+// remembers the reasoning by the id of the first call. Clients that drop it, as LangChain does,
+// then lose none of it. It exists only for such servers, because it parses chunks that others let
+// pass unread.
 type reasoningTap struct {
 	*chunks.Tap
 	env  *dialogue.Env
@@ -39,6 +41,8 @@ func (t *reasoningTap) Body(body []byte) ([]byte, *dialogue.Error) {
 	return out, bad
 }
 
+// see keeps the reasoning in a delta or message, and hands it to Env.RememberThoughts at the first
+// call.
 func (t *reasoningTap) see(v gjson.Result) {
 	text := v.Get("reasoning_content").Str
 	if t.full = t.full || len(t.text)+len(text) > maxReasoning; !t.full {

@@ -25,12 +25,14 @@ var rules = map[string]fields.Rule{
 	"user":              fields.Of(fields.String),
 }
 
-// checker holds what Check learns on its one way through a request.
+// checker collects what Check learns while it reads a request once.
 type checker struct {
 	chunks.Checker
 	bestOf int64 // -1: not given
 }
 
+// check implements shapes.Inbound. Head.Answers counts the answers that the provider makes, best_of
+// included, because each is paid for although the client sees fewer.
 func check(body []byte) (shapes.Head, error) {
 	k := &checker{Checker: chunks.NewChecker(body, memberNames), bestOf: -1}
 	defer k.Free()
@@ -47,8 +49,8 @@ func check(body []byte) (shapes.Head, error) {
 	return k.Head, nil
 }
 
-// together holds the rules that bind several fields, then the required one. A
-// prompt that is absent is the upstream's to judge.
+// together applies the rules that concern several fields. A missing prompt is left to the upstream,
+// which may have a default.
 func (k *checker) together() error {
 	switch {
 	case k.Options && !k.Head.Stream:
@@ -63,8 +65,8 @@ func (k *checker) together() error {
 	return nil
 }
 
-// field reads one top-level field. Clients write null for what they leave out,
-// also where the documents do not say so: then nothing was given.
+// field checks one member at the top of the body. null counts as absent, except for the required
+// model.
 func (k *checker) field(name []byte) error {
 	k.UsageSaid = k.UsageSaid || string(name) == "stream_options"
 	if string(name) != "model" && k.Null() {
@@ -96,12 +98,12 @@ func (k *checker) field(name []byte) error {
 	return nil
 }
 
-// maxPrompts bounds the prompts of one request: each is answered, and a few bytes
-// become more than a thousand.
+// maxPrompts bounds the prompts of one request. Each is answered, so that a few bytes of request
+// cost a whole answer.
 const maxPrompts = 2048
 
-// prompt checks a string, a list of strings, a list of tokens or a list of such
-// lists.
+// prompt checks the four forms of a prompt: a string, a list of strings, a list of tokens, and a
+// list of such lists. Two of them have several prompts.
 func (k *checker) prompt() error {
 	r := k.Reader
 	if r.Peek() == fields.String {
@@ -142,4 +144,5 @@ func (k *checker) prompt() error {
 	return err
 }
 
+// token is the rule of a token id.
 var token = fields.Whole(0, math.MaxInt64)

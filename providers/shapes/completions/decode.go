@@ -8,11 +8,12 @@ import (
 	"stagedoor/providers/fields"
 )
 
-// defaultMaxTokens replaces an absent max_tokens, in this shape alone.
+// defaultMaxTokens replaces an absent max_tokens. It is the vendor's default in this shape only,
+// and clients rely on short answers, so it is sent explicitly to upstreams of other shapes.
 const defaultMaxTokens = 16
 
-// decode builds the neutral form for an upstream of another shape. What only
-// this shape can do is refused, as leaving it out would change the answer.
+// decode implements shapes.Inbound. It builds a turn of the user from the prompt. Parameters that
+// only this shape has are refused, because leaving them out would change the answer.
 func decode(body []byte) (*dialogue.Request, error) {
 	req := &dialogue.Request{Inbound: Name, Traits: traits, Body: body}
 	chunks.OnlyObject(fields.View(body)).ForEach(func(name, v gjson.Result) bool {
@@ -33,6 +34,7 @@ func decode(body []byte) (*dialogue.Request, error) {
 	return req, nil
 }
 
+// field reads one member at the top of the body.
 func field(req *dialogue.Request, name string, v gjson.Result) {
 	switch name {
 	case "prompt":
@@ -57,7 +59,7 @@ func field(req *dialogue.Request, name string, v gjson.Result) {
 	}
 }
 
-// prompts splits the four forms of prompt into one raw value per prompt.
+// prompts returns the raw JSON of each prompt. A list of numbers is one prompt.
 func prompts(v gjson.Result) [][]byte {
 	if !v.IsArray() || v.Get("0").Type == gjson.Number {
 		return [][]byte{fields.Raw(v)}
@@ -70,6 +72,7 @@ func prompts(v gjson.Result) [][]byte {
 	return list
 }
 
+// refuse returns the error for what upstreams of other shapes cannot do, or nil.
 func refuse(req *dialogue.Request) error {
 	if len(req.Prompts) == 0 {
 		return dialogue.Missing("prompt")

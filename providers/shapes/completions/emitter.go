@@ -10,8 +10,8 @@ import (
 	"stagedoor/providers/jsonw"
 )
 
-// writer holds the state that both forms of a reply share. Only the answer's text and a
-// refusal are shown; thoughts and calls have no place in this shape.
+// writer holds the state that both forms of a reply share. Only text and refusals are shown,
+// because thoughts and calls have no place in this shape.
 type writer struct {
 	req     *dialogue.Request
 	env     *dialogue.Env
@@ -21,18 +21,19 @@ type writer struct {
 	choices []*text
 }
 
-// text is one choice. The kinds of the open parts decide what is shown.
+// text is the state of one choice.
 type text struct {
-	begun    bool
-	shown    []int // numbers of the parts that are shown
-	refused  bool
-	offset   int // characters so far, where the next token stands
+	begun   bool
+	shown   []int // numbers of the parts that are shown
+	refused bool
+	// offset is the number of characters so far, at which the next token of the logprobs begins.
+	offset   int
 	body     []byte
 	logprobs []json.RawMessage
 	word     string
 }
 
-// begin writes what every chunk, or the document, starts with.
+// begin makes the beginning that every chunk, or the document, has.
 func (w *writer) begin(ev *dialogue.Event) {
 	if w.head != nil {
 		return
@@ -46,6 +47,7 @@ func (w *writer) begin(ev *dialogue.Event) {
 	w.head = append(j.Buf, `,"choices":[`...)
 }
 
+// at returns the state of a choice and creates it at its first use.
 func (w *writer) at(i int) *text {
 	for len(w.choices) <= i {
 		w.choices = append(w.choices, new(text))
@@ -53,7 +55,7 @@ func (w *writer) at(i int) *text {
 	return w.choices[i]
 }
 
-// opened notes a part and returns the choice's state.
+// opened notes whether the deltas of a part will be shown.
 func (w *writer) opened(ev *dialogue.Event) {
 	t := w.at(ev.Choice)
 	switch ev.PartKind {
@@ -65,9 +67,10 @@ func (w *writer) opened(ev *dialogue.Event) {
 	}
 }
 
-// silent reports whether nothing was ever heard of a choice.
+// silent reports whether the upstream has sent nothing for a choice.
 func (t *text) silent() bool { return t.word == "" && len(t.shown) == 0 }
 
+// shows reports whether the text of a part is shown.
 func (t *text) shows(part int) bool {
 	for _, p := range t.shown {
 		if p == part {
@@ -77,8 +80,8 @@ func (t *text) shows(part int) bool {
 	return false
 }
 
-// prompt returns the text that echo puts in front of a choice. Choices are numbered
-// prompt by prompt.
+// prompt returns the text that the parameter echo puts before a choice, or "". Choices are numbered
+// prompt by prompt: with n = 2 the second prompt has the choices 2 and 3.
 func (w *writer) prompt(choice int) string {
 	if !w.req.Echo || len(w.req.Prompts) == 0 {
 		return ""
@@ -88,8 +91,7 @@ func (w *writer) prompt(choice int) string {
 	return prompt
 }
 
-// word returns the finish_reason; a refusal is a filtered answer here, and calls
-// cannot occur.
+// word returns the finish_reason. A refusal counts as a filtered answer.
 func word(t *text, r dialogue.Reason) string {
 	if t.refused && r == dialogue.ReasonStop {
 		return "content_filter"
@@ -129,6 +131,7 @@ func (s *stream) Emit(dst []byte, ev *dialogue.Event) []byte {
 	return dst
 }
 
+// delta writes a piece of text.
 func (s *stream) delta(dst []byte, ev *dialogue.Event) []byte {
 	if t := s.at(ev.Choice); !t.shows(ev.Part) || ev.Text == "" && len(ev.LogProbs) == 0 {
 		return dst
@@ -137,7 +140,7 @@ func (s *stream) delta(dst []byte, ev *dialogue.Event) []byte {
 	return s.chunk(dst, ev.Choice, ev.Text, ev.LogProbs, "")
 }
 
-// echo sends the prompt before anything else of a choice.
+// echo writes the prompt before the first piece of a choice, if the client asked for it.
 func (s *stream) echo(dst []byte, choice int) []byte {
 	t := s.at(choice)
 	if t.begun {
@@ -152,6 +155,7 @@ func (s *stream) echo(dst []byte, choice int) []byte {
 	return s.chunk(dst, choice, prompt, nil, "")
 }
 
+// chunk writes one chunk. word is the finish_reason, or "" before the end.
 func (s *stream) chunk(dst []byte, choice int, text string, logprobs json.RawMessage, word string) []byte {
 	s.begin(&dialogue.Event{})
 	dst = append(append(dst, "data: "...), s.head...)
@@ -170,7 +174,7 @@ func (s *stream) chunk(dst []byte, choice int, text string, logprobs json.RawMes
 	return chunks.AppendEnd(dst, word, s.req)
 }
 
-// end writes usage, once and only if it was asked for.
+// end writes the usage, once and only if the client asked for it, and [DONE].
 func (s *stream) end(dst []byte) []byte {
 	if s.req.IncludeUsage {
 		s.begin(&dialogue.Event{})
@@ -216,6 +220,7 @@ func (d *document) Emit(dst []byte, ev *dialogue.Event) []byte {
 	return dst
 }
 
+// write appends the whole reply.
 func (d *document) write(dst []byte) []byte {
 	d.begin(&dialogue.Event{})
 	dst = append(dst, d.head...)

@@ -11,7 +11,8 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// encode writes req for an upstream that continues a text.
+// encode implements shapes.Outbound. It refuses tools and media, and writes the conversation as one
+// text.
 func encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report) (shapes.Call, error) {
 	if len(req.Tools) > 0 {
 		return shapes.Call{}, dialogue.Unsupported("tools", "are not supported by the chosen model")
@@ -46,8 +47,8 @@ func encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report) (sha
 	return shapes.Call{Path: path, Body: w.Buf, Stream: req.Stream}, nil
 }
 
-// unconstrain reports that no form can be asked of the answer here; the request
-// goes on.
+// unconstrain reports that the answer will not follow the form that the client asked for, because
+// the shape has no parameter for it. The request is served all the same.
 func unconstrain(o dialogue.Output, t dialogue.Target, rep *dialogue.Report) {
 	t.Caps.StructuredOutputs = false
 	if o.Mode != dialogue.OutputText && schema.DecideOutput(o, schema.NoOutput, t, rep).Mode != dialogue.OutputText {
@@ -61,6 +62,7 @@ const maxLogProbs = 5
 // maxStops bounds the stop sequences of a request.
 const maxStops = 4
 
+// limits writes the limits and the parameters of sampling.
 func limits(w *jsonw.Writer, req *dialogue.Request, t dialogue.Target, rep *dialogue.Report) {
 	switch {
 	case req.MaxTokens != nil:
@@ -102,7 +104,7 @@ func limits(w *jsonw.Writer, req *dialogue.Request, t dialogue.Target, rep *dial
 	lost(req, rep)
 }
 
-// lost are wishes that a model of this kind has no idea of.
+// lost records the given parameters that models of this shape do not have.
 func lost(req *dialogue.Request, rep *dialogue.Report) {
 	r := req.Reasoning
 	rep.LoseField("metadata", req.Metadata)
@@ -126,15 +128,16 @@ func lost(req *dialogue.Request, rep *dialogue.Report) {
 	}
 }
 
+// number writes a number in the client's own spelling, if it was given.
 func number(w *jsonw.Writer, name string, n json.Number) {
 	if n != "" {
 		w.Key(name).RawString(string(n))
 	}
 }
 
-// render turns the conversation into a text to continue. One question alone is
-// the text itself; more than that is written as a play with role labels, and a
-// final assistant turn is continued.
+// render returns the conversation as a text for the model to continue. A single question is the
+// text itself. Anything else gets role labels, as the package comment shows, and a final turn of
+// the assistant is continued.
 func render(req *dialogue.Request, rep *dialogue.Report) (string, error) {
 	var lines []string
 	for _, p := range req.System {
@@ -166,7 +169,7 @@ func render(req *dialogue.Request, rep *dialogue.Report) (string, error) {
 	return strings.Join(lines, "\n\n"), nil
 }
 
-// said returns the text of a turn. Thoughts are not said; what is no text is refused.
+// said returns the text of a turn. It fails for media and tools, and leaves thoughts out.
 func said(t dialogue.Turn, rep *dialogue.Report) (string, error) {
 	var b strings.Builder
 	if t.Name != "" {

@@ -11,9 +11,14 @@ import (
 	"stagedoor/providers/jsonw"
 )
 
-// writeLogProbs writes this shape's four arrays from chat's list of tokens.
-// offset is the position of the first token in the text, in characters; the
-// offset behind the last is returned.
+// writeLogProbs writes this shape's four parallel arrays from chat's list of objects, which is the
+// neutral form:
+//
+//	[{"token":"Hi","logprob":-0.1,"top_logprobs":[...]}]
+//	{"tokens":["Hi"],"token_logprobs":[-0.1],"top_logprobs":[{...}],"text_offset":[0]}
+//
+// offset is the position of the first token in the text, in characters. The position after the last
+// is returned.
 func writeLogProbs(w *jsonw.Writer, tokens []json.RawMessage, offset int) int {
 	each := func(visit func(token gjson.Result)) {
 		for _, list := range tokens {
@@ -39,8 +44,8 @@ func writeLogProbs(w *jsonw.Writer, tokens []json.RawMessage, offset int) int {
 	return offset
 }
 
-// writeTop writes the likeliest tokens of a place. The one that was chosen is
-// always among them.
+// writeTop writes the alternatives of one token. The chosen token is always among them, as the
+// vendor does it.
 func writeTop(w *jsonw.Writer, v gjson.Result) {
 	written := map[string]bool{}
 	w.Object()
@@ -58,7 +63,7 @@ func writeTop(w *jsonw.Writer, v gjson.Result) {
 	w.End()
 }
 
-// tokenList does the reverse: it returns the list of the chat shape for the four arrays.
+// tokenList returns chat's list for the four arrays of this shape, or nil if v is not an object.
 func tokenList(v gjson.Result) json.RawMessage {
 	if !v.IsObject() {
 		return nil
@@ -85,7 +90,8 @@ func tokenList(v gjson.Result) json.RawMessage {
 	return w.Buf
 }
 
-// chance returns the logprob of a token; an echoed prompt's first has none.
+// chance returns the logprob of a token, or 0 if it has none, as the first token of an echoed
+// prompt.
 func chance(list []gjson.Result, i int) []byte {
 	if i >= len(list) || list[i].Type != gjson.Number {
 		return []byte("0")
@@ -93,6 +99,7 @@ func chance(list []gjson.Result, i int) []byte {
 	return []byte(list[i].Raw)
 }
 
+// writeBytes writes the member bytes, which chat's clients require.
 func writeBytes(w *jsonw.Writer, token string) {
 	w.Key("bytes").Array()
 	for _, b := range []byte(token) {

@@ -27,7 +27,7 @@ type parser struct {
 type choice struct {
 	index int
 	open  bool
-	join  chunks.FragmentJoiner
+	join  fields.FragmentJoiner
 	word  string // finish_reason
 }
 
@@ -77,7 +77,8 @@ func (p *parser) Body(body []byte, emit func(*dialogue.Event)) {
 	}
 }
 
-// EOF implements shapes.Parser: what finished is whole without [DONE].
+// EOF implements shapes.Parser. A stream whose choices all have a finish_reason is complete without
+// [DONE], which several servers leave out.
 func (p *parser) EOF(emit func(*dialogue.Event)) {
 	if p.done {
 		return
@@ -100,6 +101,7 @@ func (p *parser) Answered() bool {
 // Done implements shapes.Parser.
 func (p *parser) Done() bool { return p.done }
 
+// chunk reads one chunk, or a whole reply as if it were one.
 func (p *parser) chunk(v gjson.Result, emit func(*dialogue.Event)) {
 	if chunks.HasError(v) {
 		p.fail(emit, chunks.DecodeFailure(v))
@@ -126,7 +128,7 @@ func (p *parser) chunk(v gjson.Result, emit func(*dialogue.Event)) {
 	})
 }
 
-// learn takes what a chunk says of the usage.
+// learn merges the counts of a chunk into the usage.
 func (p *parser) learn(usage gjson.Result) {
 	if !usage.IsObject() {
 		return
@@ -137,6 +139,8 @@ func (p *parser) learn(usage gjson.Result) {
 	p.usage.Merge(chunks.Usage(usage))
 }
 
+// piece reads one element of choices. position is its place in the list, for servers that send no
+// index.
 func (p *parser) piece(v gjson.Result, position int, emit func(*dialogue.Event)) {
 	index := position
 	if i := v.Get("index"); i.Type == gjson.Number {
@@ -161,6 +165,7 @@ func (p *parser) piece(v gjson.Result, position int, emit func(*dialogue.Event))
 	}
 }
 
+// at returns the state of a choice and creates it at its first use.
 func (p *parser) at(index int) *choice {
 	for _, c := range p.choices {
 		if c.index == index {
@@ -172,6 +177,7 @@ func (p *parser) at(index int) *choice {
 	return c
 }
 
+// open emits EventOpen for the one part of a choice.
 func (p *parser) open(c *choice, emit func(*dialogue.Event)) {
 	if c.open {
 		return
@@ -181,6 +187,7 @@ func (p *parser) open(c *choice, emit func(*dialogue.Event)) {
 	emit(&p.ev)
 }
 
+// close emits EventClose for it, after half a character that may be left.
 func (p *parser) close(c *choice, emit func(*dialogue.Event)) {
 	if !c.open {
 		return
@@ -194,8 +201,8 @@ func (p *parser) close(c *choice, emit func(*dialogue.Event)) {
 	emit(&p.ev)
 }
 
-// finish ends the reply. Finish events wait for it, as usage may follow the
-// finish_reason.
+// finish emits the end of the reply. EventFinish waits until here, because usage may come in a
+// chunk after the finish_reason.
 func (p *parser) finish(emit func(*dialogue.Event)) {
 	if len(p.choices) == 0 {
 		p.fail(emit, dialogue.Incomplete())

@@ -37,7 +37,7 @@ var descriptor = shapes.Descriptor{
 	Traits:      traits,
 }
 
-// defaults are those of the family, whose other shape has a place for tools.
+// defaults are those of the family without tools, for which only the chat shape has a place.
 func defaults() dialogue.Capabilities {
 	c := chunks.Defaults(dialogue.ThinkingNone)
 	c.NoTools = true
@@ -59,8 +59,7 @@ func (shape) Encode(
 	return encode(req, t, rep)
 }
 
-// Patch changes the model and asks for usage; the shape has nothing else that
-// would have to change.
+// Patch changes the model and asks for usage. The shape has nothing else that would have to change.
 func (shape) Patch(
 	body []byte, _ shapes.Params, head shapes.Head, t dialogue.Target, _ *dialogue.Report, _ *dialogue.Env,
 ) (shapes.Call, error) {

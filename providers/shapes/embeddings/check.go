@@ -13,8 +13,9 @@ import (
 // checker reads a request.
 type checker struct {
 	*fields.Reader
-	request    *vector.Request
-	given      bool // the input
+	request *vector.Request
+	// given is set if the request has an input. dimensions, purpose and title apply to all inputs.
+	given      bool
 	dimensions int64
 	purpose    vector.Purpose
 	title      string
@@ -92,7 +93,9 @@ var purposes = map[string]vector.Purpose{
 	"similarity": vector.Similarity, "text-matching": vector.Similarity,
 }
 
-// input reads a string, a list of strings, a list of tokens or a list of such lists.
+// input reads the four forms of input: a string, a list of strings, a list of tokens, and a list of
+// such lists. The texts and tokens are kept as they were written, so that nothing is decoded for an
+// upstream of this shape.
 func (c *checker) input() error {
 	const rule = "must be a string, an array of strings or tokens, or an array of token arrays"
 	inputs := &c.request.Inputs
@@ -135,6 +138,7 @@ func (c *checker) input() error {
 	return nil
 }
 
+// text adds a text. The vendor refuses an empty one.
 func (c *checker) text() error {
 	raw, err := c.Quoted()
 	if err == nil && len(raw) <= len(`""`) {
@@ -144,6 +148,7 @@ func (c *checker) text() error {
 	return err
 }
 
+// tokens adds a list of token ids.
 func (c *checker) tokens() error {
 	start, n := c.Pos(), 0
 	err := c.Array(func(i int) error {
@@ -157,5 +162,5 @@ func (c *checker) tokens() error {
 	return err
 }
 
-// token is the rule of a token id. No vocabulary has as many.
+// token is the rule of a token id. Its upper bound is far above every vocabulary.
 var token = fields.Whole(0, math.MaxInt32)

@@ -10,7 +10,8 @@ import (
 	"stagedoor/providers/vector"
 )
 
-// Batch implements vector.Outbound. The dimensions hold for a whole call.
+// Batch implements vector.Outbound. Dimensions are a parameter of a whole call here, so that inputs
+// with different ones, which gemini's clients may send, need several calls.
 func (codec) Batch(r *vector.Request, from int) vector.Batch {
 	to := from + 1
 	for to < len(r.Inputs) && to-from < vector.MaxInputs && r.Inputs[to].Dimensions == r.Inputs[from].Dimensions {
@@ -19,7 +20,8 @@ func (codec) Batch(r *vector.Request, from int) vector.Batch {
 	return vector.Batch{From: from, To: to}
 }
 
-// Encode implements vector.Outbound.
+// Encode implements vector.Outbound. A request of this shape that needs one call is sent as it
+// came, with the model's name replaced.
 func (codec) Encode(r *vector.Request, b vector.Batch, model string, rep *dialogue.Report) (shapes.Call, error) {
 	if r.Inbound == Name && b.Whole(r) {
 		return shapes.Call{Path: path, Body: withModel(r, model)}, nil
@@ -47,7 +49,8 @@ func (codec) Encode(r *vector.Request, b vector.Batch, model string, rep *dialog
 	return shapes.Call{Path: path, Body: w.Buf}, nil
 }
 
-// format asks for the form in which the client gets its vectors, so that they need not be read.
+// format returns the encoding_format that the client wants. The upstream makes it, so that the
+// gateway can copy the vectors without reading them.
 func format(r *vector.Request) string {
 	if r.Base64 {
 		return "base64"
@@ -69,7 +72,8 @@ func withModel(r *vector.Request, model string) []byte {
 	return fields.Splice(r.Body, edits)
 }
 
-// Decode implements vector.Outbound.
+// Decode implements vector.Outbound. It sorts the vectors by their index and fails unless every
+// input has exactly one.
 func (codec) Decode(body []byte, inputs int) (*vector.Reply, error) {
 	r := fields.NewLenientReader(body)
 	defer r.Free()

@@ -1,8 +1,13 @@
-// Package embeddings is the vendor's shape for embeddings, POST /v1/embeddings.
-// It serves clients and calls upstreams. The generateContent shape has another form of embeddings, and
-// providers/vector is the form between the two.
+// Package embeddings is OpenAI's shape for embeddings, POST /v1/embeddings, after its API
+// reference, "Embeddings". It serves clients and calls upstreams. The gemini shape has another form
+// of embeddings, and providers/vector is the form between the two. The package does no I/O and
+// keeps nothing between requests.
 //
-//	shape.go   the descriptor, and what replies look like
+//	{"model":"m","input":["a","b"],"dimensions":256}
+//	{"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.1,...]}, ...],
+//	 "model":"m","usage":{"prompt_tokens":2,"total_tokens":2}}
+//
+//	shape.go   the descriptor, and the frame of replies
 //	check.go   the rules of requests
 //	encode.go  calls of upstreams and their replies
 package embeddings

@@ -10,8 +10,10 @@ import (
 	"stagedoor/providers/jsonw"
 )
 
-// partialCall is a functionCall on its way in. Most come whole; upstreams that
-// stream arguments send them as values at JSON paths, strings in pieces.
+// partialCall is a functionCall that is not complete. Most come whole. Upstreams that stream
+// arguments send values with the JSON path of each, and strings in pieces:
+//
+//	{"jsonPath":"$.city","stringValue":"Be"}  {"jsonPath":"$.city","stringValue":"rn"}   gives {"city":"Bern"}
 type partialCall struct {
 	id, name  string
 	args      gjson.Result
@@ -20,12 +22,14 @@ type partialCall struct {
 	signature string
 }
 
-// Limits on what an upstream may make of streamed arguments.
+// Limits of what an upstream can build with streamed arguments: the number of values, and their
+// depth.
 const (
 	maxArguments = 10_000
 	maxArgDepth  = 64
 )
 
+// take adds streamed pieces of the arguments, and the signature of the call if it came.
 func (c *partialCall) take(pieces gjson.Result, signature string) {
 	if signature != "" {
 		c.signature = signature
@@ -39,6 +43,7 @@ func (c *partialCall) take(pieces gjson.Result, signature string) {
 	})
 }
 
+// piece adds one value at its path. A piece that does not fit what came before is ignored.
 func (c *partialCall) piece(v gjson.Result) {
 	steps, ok := pathSteps(str(field(v, "jsonPath")))
 	if !ok {
@@ -67,8 +72,8 @@ func (c *partialCall) piece(v gjson.Result) {
 	})
 }
 
-// arguments returns the JSON text of the arguments: {} if there are none, the text
-// itself if the upstream sent text, whatever else it sent as it is.
+// arguments returns the JSON text of the arguments: {} if there are none, and the text itself if
+// the upstream sent a string.
 func (c *partialCall) arguments() string {
 	if c.root != nil {
 		var w jsonw.Writer
@@ -86,7 +91,7 @@ func (c *partialCall) arguments() string {
 	return strings.ToValidUTF8(c.args.Raw, "\ufffd")
 }
 
-// argument is a node of streamed arguments.
+// argument is a node in the tree of streamed arguments: an object, an array or a value.
 type argument struct {
 	kind     byte // '{', '[', '"', 'v' for a finished value, 0 for nothing yet
 	text     []byte
@@ -100,8 +105,9 @@ type step struct {
 	index int // -1: a name
 }
 
-// child returns the node one step down. It is made if it is missing; an index may
-// only be the next one, so that a number cannot cost memory.
+// child returns the node one step below, and creates it if it is missing, or nil if the step does
+// not fit. An index may at most be the next one, so that a large number cannot allocate memory.
+// size counts all nodes.
 func (a *argument) child(s step, size *int) *argument {
 	want := byte('{')
 	if s.index >= 0 {
@@ -155,7 +161,8 @@ func (a *argument) write(w *jsonw.Writer) {
 	}
 }
 
-// pathSteps reads the JSON paths that name one place: $.a.b[0]['c d'].
+// pathSteps returns the steps of a JSON path that names one place: $.a.b[0]['c d']. ok is false for
+// other paths.
 func pathSteps(path string) (steps []step, ok bool) {
 	rest, ok := strings.CutPrefix(path, "$")
 	for ok && rest != "" && len(steps) < maxArgDepth {
@@ -166,6 +173,7 @@ func pathSteps(path string) (steps []step, ok bool) {
 	return steps, ok && rest == "" && len(steps) > 0
 }
 
+// nextStep returns the first step of a path, and the rest of the path.
 func nextStep(path string) (s step, rest string, ok bool) {
 	if path[0] == '.' {
 		end := strings.IndexAny(path[1:], ".[")

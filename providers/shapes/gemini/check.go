@@ -13,8 +13,8 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// Check returns the first rule that a request breaks. Unknown fields are never an error, because
-// Google's SDKs are ahead of any description.
+// Check implements shapes.Inbound. Unknown fields are never an error, because Google's SDKs send
+// fields before the reference describes them.
 func (shape) Check(body []byte, in shapes.Params) (shapes.Head, error) {
 	doc := fields.View(body)
 	if !doc.IsObject() {
@@ -37,12 +37,13 @@ func (shape) Check(body []byte, in shapes.Params) (shapes.Head, error) {
 	return c.head, bad.err()
 }
 
-// checker collects what routing needs while it walks.
+// checker collects what routing needs while Check walks over the body.
 type checker struct {
 	head     shapes.Head
 	contents bool
 }
 
+// member checks one member at the top of the body. name is in lowerCamelCase.
 func (c *checker) member(name string, v gjson.Result) *flaw {
 	switch name {
 	case "contents":
@@ -69,6 +70,7 @@ func (c *checker) member(name string, v gjson.Result) *flaw {
 	return nil
 }
 
+// want returns a flaw with the rule unless ok.
 func want(ok bool, rule string) *flaw {
 	if ok {
 		return nil
@@ -76,6 +78,8 @@ func want(ok bool, rule string) *flaw {
 	return broken("", rule)
 }
 
+// checkContents checks the conversation. A single content without the array around it is accepted,
+// because SDKs send it.
 func checkContents(v gjson.Result) (bad *flaw) {
 	if !v.IsArray() && !v.IsObject() {
 		return broken("", "must be an array of contents")
@@ -114,6 +118,8 @@ func checkContent(v gjson.Result) (bad *flaw) {
 	return bad
 }
 
+// knownRole reports whether a content can have this role. Old clients send function for results,
+// and an empty role means user.
 func knownRole(v gjson.Result) bool {
 	if v.Type != gjson.String {
 		return false
@@ -125,6 +131,7 @@ func knownRole(v gjson.Result) bool {
 	return false
 }
 
+// checkParts checks the parts of one content.
 func checkParts(v gjson.Result) (bad *flaw) {
 	if !v.IsArray() && !v.IsObject() {
 		return broken("", "must be an array of parts")
@@ -140,9 +147,11 @@ func checkParts(v gjson.Result) (bad *flaw) {
 	return bad
 }
 
-// partDetails are the members of a part that are objects and no data.
+// partDetails are the members of a part that are objects and yet not its data.
 var partDetails = []string{"videoMetadata", "partMetadata", "mediaResolution"}
 
+// checkPart checks that a part has exactly one data field. A part whose only object is unknown
+// gives a flaw with unknown set, which forbids only translation.
 func checkPart(v gjson.Result) (bad *flaw) {
 	if !v.IsObject() {
 		return broken("", "must be an object")
@@ -170,7 +179,7 @@ func checkPart(v gjson.Result) (bad *flaw) {
 	return bad
 }
 
-// checkData looks at a member of a part and says whether it is a data field.
+// checkData checks a member of a part. known is true for a data field.
 func checkData(name string, v gjson.Result) (known bool, bad *flaw) {
 	switch name {
 	case "text":
@@ -189,7 +198,8 @@ func checkData(name string, v gjson.Result) (known bool, bad *flaw) {
 	return false, nil
 }
 
-// checkStrings wants an object in which the named members are strings.
+// checkStrings returns a flaw unless v is an object in which the named members are strings that are
+// not empty.
 func checkStrings(v gjson.Result, names ...string) *flaw {
 	if !v.IsObject() {
 		return broken("", "must be an object")
@@ -213,6 +223,7 @@ func checkCall(v gjson.Result) *flaw {
 	return want(!args.Exists() || args.IsObject(), "must be an object").in("args")
 }
 
+// checkResponse checks the result of a call.
 func checkResponse(v gjson.Result) *flaw {
 	if bad := checkStrings(v, "name"); bad != nil {
 		return bad
@@ -230,8 +241,8 @@ func checkResponse(v gjson.Result) *flaw {
 	return bad
 }
 
-// checkSystem accepts a content, a content whose parts are one object, and a
-// plain string: all three are on the wire.
+// checkSystem accepts a content, a content whose parts are one object, and a plain string, because
+// clients send all three.
 func checkSystem(v gjson.Result) *flaw {
 	if v.Type == gjson.String {
 		return nil
@@ -260,6 +271,7 @@ type bounds struct {
 	whole     bool
 }
 
+// ranges are the vendor's bounds of the numbers in generationConfig.
 var ranges = map[string]bounds{
 	"temperature":      {0, 2, false},
 	"topP":             {0, 1, false},
@@ -273,6 +285,7 @@ var ranges = map[string]bounds{
 	"thinkingBudget":   {-1, math.MaxInt32, true},
 }
 
+// check returns a flaw unless v is a number within the bounds.
 func (b bounds) check(v gjson.Result) *flaw {
 	n, ok := number(v)
 	f, err := n.Float64()
@@ -294,9 +307,11 @@ func (b bounds) rule() string {
 	return noun + " between " + low + " and " + high
 }
 
-// maxStops limits the stop sequences in this shape.
+// maxStops is the vendor's limit of stop sequences.
 const maxStops = 5
 
+// generation checks generationConfig, and at last how its three members about the form of the
+// answer go together.
 func (c *checker) generation(v gjson.Result) (bad *flaw) {
 	if !v.IsObject() {
 		return broken("", "must be an object")
@@ -343,7 +358,7 @@ func (c *checker) generation(v gjson.Result) (bad *flaw) {
 	return nil
 }
 
-// The answers' media types.
+// The media types of answers that are not plain text.
 const (
 	mimeJSON = "application/json"
 	mimeEnum = "text/x.enum"
@@ -366,6 +381,8 @@ func checkStops(v gjson.Result) *flaw {
 	return bad
 }
 
+// checkThinking checks thinkingConfig. A budget, of older models, and a level, of newer ones,
+// exclude each other.
 func checkThinking(v gjson.Result) (bad *flaw) {
 	if !v.IsObject() {
 		return broken("", "must be an object")
@@ -388,6 +405,7 @@ func checkThinking(v gjson.Result) (bad *flaw) {
 	return bad
 }
 
+// unspecifiedLevel is the zero value of the enumeration. Some SDKs write it for "not given".
 const unspecifiedLevel = "THINKING_LEVEL_UNSPECIFIED"
 
 func knownLevel(word string) bool {
@@ -434,6 +452,7 @@ func checkDeclaration(v gjson.Result) *flaw {
 	return nil
 }
 
+// checkToolConfig checks the choice of functions.
 func checkToolConfig(v gjson.Result) *flaw {
 	if !v.IsObject() {
 		return broken("", "must be an object")

@@ -9,11 +9,13 @@ import (
 	"stagedoor/providers/jsonw"
 )
 
-// maxCitations bounds the sources of one part: each costs a walk over the text.
+// maxCitations bounds the sources of one part, because each costs a walk over the text to count
+// characters.
 const maxCitations = 256
 
-// grounded reads groundingMetadata: sources, and the stretches of text they
-// support. Google counts bytes, the neutral form characters.
+// grounded returns the citations in groundingMetadata, the result of a web search: a list of
+// sources, and pieces of text with the indices of the sources that support them. Without such
+// pieces it returns all sources.
 func grounded(metadata string, text []byte) (out []dialogue.Citation) {
 	if metadata == "" {
 		return nil
@@ -49,6 +51,7 @@ func grounded(metadata string, text []byte) (out []dialogue.Citation) {
 	return withAddress(out)
 }
 
+// source returns one source, which is the only member of its object: web, retrievedContext or maps.
 func source(chunk gjson.Result) dialogue.Citation {
 	c := dialogue.Citation{Origin: Name}
 	eachMember(chunk, func(_ string, v gjson.Result) bool { // web, retrievedContext, maps
@@ -58,7 +61,7 @@ func source(chunk gjson.Result) dialogue.Citation {
 	return c
 }
 
-// withAddress drops sources that cannot be shown.
+// withAddress drops citations without an address, for which no other shape has a form.
 func withAddress(list []dialogue.Citation) []dialogue.Citation {
 	kept := list[:0]
 	for _, c := range list {
@@ -69,7 +72,7 @@ func withAddress(list []dialogue.Citation) []dialogue.Citation {
 	return kept
 }
 
-// cited reads citationMetadata: text recited from a source.
+// cited returns the citations in citationMetadata: pieces that the model recited from a source.
 func cited(metadata string, text []byte) (out []dialogue.Citation) {
 	if metadata == "" {
 		return nil
@@ -91,7 +94,8 @@ func cited(metadata string, text []byte) (out []dialogue.Citation) {
 	return withAddress(out)
 }
 
-// span turns byte offsets, which may be wrong, into character offsets.
+// span returns the start and end of a segment in characters. Google counts bytes. Offsets that are
+// not within the text give 0, 0, which means unknown.
 func span(v gjson.Result, text []byte) (start, end int) {
 	from, _ := integer(field(v, "startIndex"))
 	to, ok := integer(field(v, "endIndex"))
@@ -109,7 +113,8 @@ type reference struct {
 	base int
 }
 
-// writeGrounding writes the member groundingMetadata.
+// writeGrounding writes the member groundingMetadata. text is the whole text of the candidate. Each
+// address is listed once, however often it is cited.
 func writeGrounding(w *jsonw.Writer, refs []reference, text []byte) {
 	if len(refs) == 0 {
 		return
@@ -134,6 +139,7 @@ func writeGrounding(w *jsonw.Writer, refs []reference, text []byte) {
 	w.End().End()
 }
 
+// writeSupport writes a piece of the text and the index of the source that supports it.
 func writeSupport(w *jsonw.Writer, r reference, text []byte, chunk int) {
 	part := text[min(r.base, len(text)):]
 	start := byteOffset(part, r.Start)
@@ -144,7 +150,7 @@ func writeSupport(w *jsonw.Writer, r reference, text []byte, chunk int) {
 	w.Key("groundingChunkIndices").Array().Int(int64(chunk)).End().End()
 }
 
-// byteOffset returns where the n-th character of text begins.
+// byteOffset returns the index at which the n-th character of text begins.
 func byteOffset(text []byte, n int) int {
 	at := 0
 	for ; n > 0 && at < len(text); n-- {

@@ -12,7 +12,7 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// Decode builds the neutral form.
+// Decode implements shapes.Inbound. It returns no error.
 func (shape) Decode(body []byte, in shapes.Params, env *dialogue.Env) (*dialogue.Request, error) {
 	d := decoder{env: env, callIDs: dialogue.NewCallIDs(dialogue.MaxCallID), req: &dialogue.Request{
 		Inbound: Name, Traits: traits, Model: in.Model, Stream: in.Stream, IncludeUsage: true, Body: body,
@@ -25,6 +25,7 @@ func (shape) Decode(body []byte, in shapes.Params, env *dialogue.Env) (*dialogue
 	return d.req, nil
 }
 
+// decoder reads one request that has passed Check.
 type decoder struct {
 	env  *dialogue.Env
 	req  *dialogue.Request
@@ -39,6 +40,7 @@ type decoder struct {
 // maxSearched bounds the search of one request, whose client may repeat one thought behind many pieces of text.
 const maxSearched = 1 << 20
 
+// member reads one member at the top of the body. One without a case goes to Request.Extra.
 func (d *decoder) member(name string, v gjson.Result) {
 	r := d.req
 	switch name {
@@ -68,10 +70,9 @@ func (d *decoder) member(name string, v gjson.Result) {
 	}
 }
 
-// attachCache puts the cached content where it stands in the prompt: before
-// everything else, as a document only its vendor can open. So every other
-// target refuses it by the rule for foreign file ids, and the answer is not
-// quietly made without it.
+// attachCache adds the content that cachedContent refers to as a document before everything else,
+// where it stands in the prompt. Only its vendor can read it. Encoders of other shapes refuse files
+// of another service, so no answer is made without it.
 func (d *decoder) attachCache() {
 	if d.cached == "" {
 		return
@@ -86,6 +87,7 @@ func (d *decoder) attachCache() {
 	turns[0].Parts = append([]dialogue.Part{part}, turns[0].Parts...)
 }
 
+// system reads systemInstruction in any of its three forms.
 func (d *decoder) system(v gjson.Result) {
 	add := func(text string) {
 		if text != "" {
@@ -109,7 +111,7 @@ func (d *decoder) system(v gjson.Result) {
 	})
 }
 
-// unread records the members of object that are not among those known.
+// unread records the members of object that are not among the known ones, for the list of losses.
 func (d *decoder) unread(path string, object gjson.Result, known ...string) {
 	eachMember(object, func(name string, v gjson.Result) bool {
 		if !slices.Contains(known, name) {
@@ -119,6 +121,7 @@ func (d *decoder) unread(path string, object gjson.Result, known ...string) {
 	})
 }
 
+// generation reads one member of generationConfig.
 func (d *decoder) generation(name string, v gjson.Result) {
 	r := d.req
 	switch name {
@@ -166,7 +169,8 @@ func wholeNumber(v gjson.Result) *int64 {
 	return &n
 }
 
-// thinking reads a member of thinkingConfig. Budget 0 is off, -1 automatic.
+// thinking reads one member of thinkingConfig. A budget of 0 means no thinking, and -1 leaves the
+// amount to the model.
 func (d *decoder) thinking(name string, v gjson.Result) {
 	r := &d.req.Reasoning
 	switch name {
@@ -190,7 +194,8 @@ func (d *decoder) thinking(name string, v gjson.Result) {
 	}
 }
 
-// output reads the form of the answer, which three members describe together.
+// output reads the form of the answer, which three members of generationConfig describe together. A
+// media type other than JSON and plain text has no neutral form.
 func (d *decoder) output(config gjson.Result) {
 	mime, schema, subset := str(field(config, "responseMimeType")), field(config, "responseJsonSchema"), field(config,
 		"responseSchema")

@@ -12,8 +12,8 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// content reads one content as one turn. An absent role, and the role function
-// of old clients, speak for the user.
+// content adds one content as one turn. A content without a role, or with the role function of old
+// clients, is the user's.
 func (d *decoder) content(v gjson.Result) {
 	t := turn{d: d, Turn: dialogue.Turn{Role: dialogue.User}}
 	d.unread("contents", v, "role", "parts")
@@ -44,7 +44,7 @@ var dataFields = map[string][]string{
 	"functionResponse": {"id", "name", "response", "parts"},
 }
 
-// wirePart is a part whose members were looked up.
+// wirePart is a part with the members that most readers need, found in one pass.
 type wirePart struct {
 	whole     gjson.Result
 	data      string // name of the data field
@@ -77,14 +77,16 @@ func readPart(v gjson.Result) wirePart {
 type turn struct {
 	dialogue.Turn
 	d *decoder
-	// thinking: the last part is a thought that may go on.
+	// thinking is set if the last part is a thought that may go on with the next one.
 	thinking bool
 }
 
+// add appends a part, which ends a thought.
 func (t *turn) add(p dialogue.Part) {
 	t.Parts, t.thinking = append(t.Parts, p), false
 }
 
+// part appends one part of the wire. A data field that only this vendor has becomes a ServerPart.
 func (t *turn) part(p wirePart) {
 	switch p.data {
 	case "text":
@@ -105,8 +107,8 @@ func (t *turn) part(p wirePart) {
 	}
 }
 
-// text reads visible text. A signature on it is a thought without words that
-// stands right behind it; that is how the encoder puts it back.
+// text appends visible text. A signature on it becomes a thought without words behind it, which the
+// encoder puts on the text again.
 func (t *turn) text(p wirePart) {
 	if p.value.Str != "" {
 		t.add(dialogue.Part{Kind: dialogue.TextPart, Text: p.value.Str})
@@ -119,7 +121,8 @@ func (t *turn) text(p wirePart) {
 	}
 }
 
-// call reads a functionCall and the other vendor's thought that it may have taken along.
+// call appends a functionCall, and before it the thought of another vendor that its signature may
+// carry.
 func (t *turn) call(p wirePart) {
 	if dialogue.Sealed(p.signature) {
 		if th := t.d.opened(p.signature); th != nil {
@@ -129,10 +132,11 @@ func (t *turn) call(p wirePart) {
 	t.add(dialogue.Part{Kind: dialogue.CallPart, Call: t.d.call(p)})
 }
 
-// restore puts the thought that a signature carries back at its place: at the end, or before the text that followed it,
-// which a client may have kept in the pieces of the stream. A client
-// that was shown the thought may have sent its text back too. It then stands right there without a signature, joined
-// with the thoughts that followed it, and is replaced.
+// restore puts the thought that a seal carries back to its place. Clients may drop parts with
+// thoughts, so the emitter put the seal on a later part, with the length of the text between the
+// two (Thinking.TextAfter). Clients may also keep that text in the pieces of the stream. A client
+// that was shown the thought may have sent its words back too: they stand right there without a
+// signature, possibly joined with thoughts that followed, and are replaced.
 func (t *turn) restore(th *dialogue.Thinking) {
 	at := len(t.Parts)
 	for after := th.TextAfter; after > 0 && at > 0 && t.d.searched < maxSearched; t.d.searched++ {
@@ -156,7 +160,8 @@ func (t *turn) restore(th *dialogue.Thinking) {
 	t.Parts = slices.Insert(t.Parts, at, dialogue.Part{Kind: dialogue.ThinkingPart, Thinking: th})
 }
 
-// thought joins the increments of a streamed thought; a signature ends it.
+// thought joins the pieces of a streamed thought, which clients keep as separate parts. A signature
+// ends it.
 func (t *turn) thought(p wirePart) {
 	if !t.thinking {
 		t.add(dialogue.Part{Kind: dialogue.ThinkingPart, Thinking: &dialogue.Thinking{}})
@@ -176,8 +181,8 @@ func (t *turn) thought(p wirePart) {
 	t.thinking = false
 }
 
-// opened returns what a thoughtSignature carries: Google's own signature, or what
-// this gateway sealed for another vendor. A seal that does not open is nothing.
+// opened returns the thought of a thoughtSignature: Google's own proof, or what this gateway sealed
+// for another vendor. It returns nil for the documented stand-in and for a seal that does not open.
 func (d *decoder) opened(signature string) *dialogue.Thinking {
 	switch {
 	case signature == "" || signature == anySignature:
@@ -200,12 +205,15 @@ func (t *turn) media(p wirePart) {
 	t.add(part)
 }
 
+// mediaPart returns the media of a part.
 func mediaPart(p wirePart) dialogue.Part {
 	m := readMedia(p.data, p.value)
 	inlineText(m)
 	return dialogue.Part{Kind: dialogue.MediaPart, Media: m, Origin: Name}
 }
 
+// readMedia returns the media of inlineData or fileData. The address of a file in Google's stores
+// is an id: only the project that owns the file can read it.
 func readMedia(data string, v gjson.Result) *dialogue.Media {
 	m := &dialogue.Media{MIME: str(field(v, "mimeType")), Name: str(field(v, "displayName"))}
 	m.Kind = mediaKind(m.MIME)
@@ -221,6 +229,7 @@ func readMedia(data string, v gjson.Result) *dialogue.Media {
 	return m
 }
 
+// mediaKind returns the kind for a media type. Anything but images, audio and video is a document.
 func mediaKind(mime string) dialogue.MediaKind {
 	major, _, _ := strings.Cut(mime, "/")
 	switch strings.ToLower(major) {
@@ -234,7 +243,7 @@ func mediaKind(mime string) dialogue.MediaKind {
 	return dialogue.File
 }
 
-// inlineText unpacks a plain text document, which other shapes take as text.
+// inlineText decodes a plain text document, because other shapes take such a document as text.
 func inlineText(m *dialogue.Media) {
 	if !strings.HasPrefix(m.MIME, "text/") {
 		return
@@ -245,8 +254,8 @@ func inlineText(m *dialogue.Media) {
 	}
 }
 
-// standardBase64 rewrites the URL-safe alphabet and missing padding, which
-// proto JSON allows and no other shape does.
+// standardBase64 returns base64 in the standard alphabet with padding. Proto JSON also allows the
+// URL-safe alphabet and missing padding, which no other shape does.
 func standardBase64(s string) string {
 	if strings.ContainsAny(s, "-_") {
 		s = strings.NewReplacer("-", "+", "_", "/").Replace(s)
@@ -257,8 +266,7 @@ func standardBase64(s string) string {
 	return s
 }
 
-// public reports whether anyone can fetch the address. Files of Google's own
-// stores can only be read by the project that owns them.
+// public reports whether an upstream of any vendor can fetch the address.
 func public(uri string) bool {
 	u, err := url.Parse(uri)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
@@ -267,7 +275,7 @@ func public(uri string) bool {
 	return !strings.HasSuffix(u.Hostname(), ".googleapis.com")
 }
 
-// call reads a functionCall; one without an id, as older models make them, gets one.
+// call returns a functionCall, and gives it an id if it has none, as the calls of older models.
 func (d *decoder) call(p wirePart) *dialogue.Call {
 	c := &dialogue.Call{ID: str(field(p.value, "id")), Name: str(field(p.value, "name")),
 		Args: field(p.value, "args").Raw}
@@ -281,8 +289,7 @@ func (d *decoder) call(p wirePart) *dialogue.Call {
 	return c
 }
 
-// result reads a functionResponse and finds its call: by id, else the first
-// unanswered one of that name.
+// result returns a functionResponse with the id of its call.
 func (d *decoder) result(v gjson.Result) *dialogue.Result {
 	r := &dialogue.Result{Name: str(field(v, "name"))}
 	r.CallID = d.answered(str(field(v, "id")), r.Name)
@@ -303,6 +310,8 @@ func (d *decoder) result(v gjson.Result) *dialogue.Result {
 	return r
 }
 
+// answered returns the id of the call that a result belongs to: that with its id, else the first
+// unanswered one of its name. A result without a call gets its own id, or a new one.
 func (d *decoder) answered(id, name string) string {
 	at := -1
 	for i, c := range d.open {
@@ -325,8 +334,9 @@ func (d *decoder) answered(id, name string) string {
 	return found
 }
 
-// resultText returns what a response says. A single string under one of the keys
-// the vendor's documents use for wrapping is that string; anything else is JSON.
+// resultText returns the text of a response object. A single string under output, result or error,
+// the keys of the vendor's documents, is that string. Any other object is its JSON. failed is true
+// under error.
 func resultText(response gjson.Result) (text string, failed bool) {
 	if !response.IsObject() {
 		return "", false

@@ -9,8 +9,7 @@ import (
 	"stagedoor/providers/jsonw"
 )
 
-// tool reads one element of tools: each of its members is a tool, or a list of
-// them, of its own.
+// tool reads one element of tools. Each of its members is a tool, or a list of them.
 func (d *decoder) tool(v gjson.Result) {
 	eachMember(v, func(name string, v gjson.Result) bool {
 		switch name {
@@ -26,12 +25,15 @@ func (d *decoder) tool(v gjson.Result) {
 	})
 }
 
+// serverTool returns a tool that the vendor runs, with its JSON for upstreams of this shape.
 func serverTool(kind dialogue.ToolKind, name string, v gjson.Result) dialogue.Tool {
 	var w jsonw.Writer
 	w.Object().KeyOf(name).RawString(v.Raw).End()
 	return dialogue.Tool{Kind: kind, Type: name, Name: name, Origin: Name, Opaque: w.Buf}
 }
 
+// function adds a function. Its parameters are in Google's OpenAPI subset, or in JSON Schema under
+// another name.
 func (d *decoder) function(v gjson.Result) {
 	t := dialogue.Tool{Kind: dialogue.FunctionTool, Origin: Name}
 	eachMember(v, func(name string, v gjson.Result) bool {
@@ -63,6 +65,8 @@ func (d *decoder) toolConfig(v gjson.Result) {
 	d.req.ToolChoice = choiceOf(strings.ToUpper(str(field(config, "mode"))), names)
 }
 
+// choiceOf returns the choice for a mode and the allowed names, or nil for none. VALIDATED means
+// that calls keep to their schemas, and calls nothing by force.
 func choiceOf(mode string, names []string) *dialogue.ToolChoice {
 	switch {
 	case mode == "NONE":

@@ -5,8 +5,7 @@ import (
 	"stagedoor/providers/jsonw"
 )
 
-// document writes a whole reply at its end. It folds the same events the
-// stream is made of, so that the two cannot differ.
+// document collects the events of a reply and writes it whole at its end.
 type document struct {
 	frame
 	fold dialogue.ReplyBuilder
@@ -30,6 +29,7 @@ func (d *document) Emit(dst []byte, ev *dialogue.Event) []byte {
 	return dst
 }
 
+// write appends the whole reply.
 func (d *document) write(dst []byte) []byte {
 	w := jsonw.Writer{Buf: dst}
 	w.Object().Key("candidates").Array()
@@ -45,6 +45,7 @@ func (d *document) write(dst []byte) []byte {
 	return w.Buf
 }
 
+// candidate writes one answer.
 func (d *document) candidate(w *jsonw.Writer, index int, c *dialogue.Choice) {
 	a := answer{index: index, logs: c.LogProbs, reason: c.Reason, detail: c.Detail}
 	var parts jsonw.Writer
@@ -71,6 +72,8 @@ func (f *frame) writeCarriers(w *jsonw.Writer, a *answer) {
 	a.carriers = nil
 }
 
+// part writes one part. A thought of another vendor waits for the next text or call, which takes
+// its seal along.
 func (d *document) part(w *jsonw.Writer, p *dialogue.ReplyPart, a *answer) {
 	switch p.Kind {
 	case dialogue.TextPart, dialogue.RefusalPart:

@@ -29,9 +29,10 @@ var Embeddings = &vector.Dialect{
 	Usage: embedUsage,
 }
 
+// embedder implements both sides of vector.Dialect.
 type embedder struct{ shape }
 
-// readEmbed finds the model and the method in a path that ends in models/{model}:{method}.
+// readEmbed returns the model of a request for embeddings. ok is false for another method.
 func readEmbed(r *http.Request) (shapes.Params, bool) {
 	_, rest, _ := strings.Cut(r.URL.Path, "/models/")
 	model, method, ok := splitPath(rest)
@@ -113,7 +114,8 @@ func readInput(r *vector.Request, v gjson.Result, at string) error {
 	return err
 }
 
-// readOption reads what a vector is to be like. The other dialect can say only how long it is.
+// readOption reads one parameter of a vector. Upstreams of the other dialect can only be asked for
+// a length, so everything else is noted as lost for them.
 func readOption(r *vector.Request, in *vector.Input, name string, v gjson.Result, at string) error {
 	switch name {
 	case "outputDimensionality":
@@ -135,7 +137,9 @@ func readOption(r *vector.Request, in *vector.Input, name string, v gjson.Result
 	return nil
 }
 
-// readContent reads the parts of a content, which together make one vector. Texts are joined by line ends.
+// readContent reads the parts of a content, which together give one vector. Texts are joined by
+// newlines, in their escaped form, so that nothing is decoded. Media are noted with their place,
+// for the error of upstreams that take only text.
 func readContent(in *vector.Input, v gjson.Result, at string) error {
 	parts := field(v, "parts")
 	if !v.IsObject() || !parts.Exists() {

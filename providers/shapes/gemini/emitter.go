@@ -10,7 +10,8 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// NewEmitter writes replies: chunks as they come, or one document.
+// NewEmitter implements shapes.Inbound. A stream is written as server-sent events, or as one JSON
+// array for a client that did not ask for alt=sse.
 func (shape) NewEmitter(req *dialogue.Request, mode shapes.Mode, env *dialogue.Env) shapes.Emitter {
 	f := frame{env: env, model: req.Model, usage: dialogue.NoUsage, shown: req.Reasoning.Include}
 	if mode == shapes.Whole {
@@ -40,14 +41,15 @@ func (f *frame) write(w *jsonw.Writer) {
 	w.Key("modelVersion").String(f.model).Key("responseId").String(f.id)
 }
 
-// emitter writes a stream, or the elements of an array. Text goes out as it
-// comes; calls only when their arguments are complete, because an object cannot
-// be sent in pieces; finish reasons wait for the usage.
+// emitter writes a stream, or the elements of an array. Text is written as it comes. A call is
+// written when its arguments are complete, because the shape has them as an object. Finish reasons
+// wait for the usage, which belongs to the same chunk.
 type emitter struct {
 	frame
 	array   bool
 	written bool // array: an element has been written
 	done    bool
+	// tail is the end that all chunks share, written once.
 	tail    []byte
 	choices []*answer
 	open    []*piece
@@ -102,6 +104,7 @@ func (e *emitter) Emit(dst []byte, ev *dialogue.Event) []byte {
 	return dst
 }
 
+// answer returns the state of a candidate and creates it at its first use.
 func (e *emitter) answer(index int) *answer {
 	i, ok := slices.BinarySearchFunc(e.choices, index, func(a *answer, index int) int { return a.index - index })
 	if !ok {
@@ -110,6 +113,7 @@ func (e *emitter) answer(index int) *answer {
 	return e.choices[i]
 }
 
+// find returns the open part that an event is about and its place, or nil.
 func (e *emitter) find(ev *dialogue.Event) (int, *piece) {
 	for i := len(e.open) - 1; i >= 0; i-- {
 		if p := e.open[i]; p.number == ev.Part && p.choice == ev.Choice {
@@ -119,6 +123,8 @@ func (e *emitter) find(ev *dialogue.Event) (int, *piece) {
 	return -1, nil
 }
 
+// opened begins a part. Media and the items of the vendor's own tools come whole and are written at
+// once.
 func (e *emitter) opened(dst []byte, ev *dialogue.Event) []byte {
 	a := e.answer(ev.Choice)
 	p := &piece{choice: ev.Choice, number: ev.Part, kind: ev.PartKind, thinking: ev.Thinking, base: len(a.text)}
@@ -140,9 +146,11 @@ func (e *emitter) opened(dst []byte, ev *dialogue.Event) []byte {
 	return dst
 }
 
-// blank reports media that this shape cannot show.
+// blank reports whether the media have nothing that a part of this shape can hold.
 func blank(m *dialogue.Media) bool { return m.Base64 == "" && m.URL == "" && m.FileID == "" }
 
+// delta writes a piece of text, or keeps a piece of a call or of a thought that the client did not
+// ask for.
 func (e *emitter) delta(dst []byte, ev *dialogue.Event) []byte {
 	_, p := e.find(ev)
 	if p == nil {
@@ -191,6 +199,7 @@ func (e *emitter) chunk(dst []byte, choice int, write func(*jsonw.Writer)) []byt
 	return e.chunkEnd(w.Buf, choice)
 }
 
+// chunkEnd writes a chunk from the end of its parts on.
 func (e *emitter) chunkEnd(dst []byte, choice int) []byte {
 	if e.tail == nil {
 		w := jsonw.Writer{}
@@ -204,6 +213,7 @@ func (e *emitter) chunkEnd(dst []byte, choice int) []byte {
 	return e.frameClose(append(dst, e.tail...))
 }
 
+// frameOpen begins an event, or an element of the array.
 func (e *emitter) frameOpen(dst []byte) []byte {
 	if !e.array {
 		return append(dst, "data: "...)
@@ -222,9 +232,10 @@ func (e *emitter) frameClose(dst []byte) []byte {
 	return append(dst, "\n\n"...)
 }
 
-// closed sends what was only complete now: a call, or a signature. A signature of this shape rides on an empty part of
-// its kind. Another vendor's thought rides on the next call or text, because clients may drop the parts with thoughts
-// from their history: they know that this vendor puts signatures on calls and text.
+// closed writes what is complete only now: a call, or a signature. A signature of this vendor goes
+// on an empty part of its kind. The thought of another vendor goes on the next call or text,
+// because clients may drop parts with thoughts from their history, but know that this vendor has
+// signatures on calls and text.
 func (e *emitter) closed(dst []byte, ev *dialogue.Event) []byte {
 	i, p := e.find(ev)
 	if p == nil {
@@ -264,7 +275,8 @@ func (e *emitter) closed(dst []byte, ev *dialogue.Event) []byte {
 	return dst
 }
 
-// take returns the signature of a call: its own, or the thought that waits for a part.
+// take returns the signature for a call or text: its own, or that of the last thought that waits
+// for a part.
 func (f *frame) take(a *answer, own string) string {
 	if own == "" && len(a.carriers) > 0 {
 		last := len(a.carriers) - 1
@@ -306,7 +318,8 @@ func (e *emitter) end(dst []byte) []byte {
 	return append(dst, ']')
 }
 
-// finish writes the members of a candidate's last chunk.
+// finish writes the members of a candidate's last chunk. A refusal in words has no form here and
+// ends with SAFETY.
 func (a *answer) finish(w *jsonw.Writer) {
 	reason := a.reason
 	if a.refused && reason == dialogue.ReasonStop {
@@ -320,8 +333,8 @@ func (a *answer) finish(w *jsonw.Writer) {
 	writeLogProbs(w, a.logs)
 }
 
-// failed ends the stream with an error chunk, and an array with an error
-// element, as the vendor does.
+// failed ends the stream with a chunk, or the array with an element, that holds the error, as the
+// vendor does.
 func (e *emitter) failed(dst []byte, err *dialogue.Error) []byte {
 	e.done = true
 	dst = e.frameClose(appendEnvelope(e.frameOpen(dst), err))

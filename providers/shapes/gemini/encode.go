@@ -9,8 +9,9 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// Encode writes a request for an upstream of this shape. What came from a
-// client of this shape is sent as it came: no form says it better.
+// Encode implements shapes.Outbound. The request of a client of this shape is patched and not
+// written anew, because the neutral form cannot hold all of it. That happens if a request cannot
+// pass through for another reason, such as the framing of an array.
 func (s shape) Encode(
 	req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env,
 ) (shapes.Call, error) {
@@ -26,6 +27,7 @@ func (s shape) Encode(
 	return call(t.Model, req.Stream, body), nil
 }
 
+// encoder writes one request.
 type encoder struct {
 	req    *dialogue.Request
 	target dialogue.Target
@@ -36,6 +38,8 @@ type encoder struct {
 	cached string // id of a cached content that stands before the prompt
 }
 
+// body writes the members of the request. The names of functions are claimed first and the history
+// is put in sequence before anything is written, because both can fail.
 func (e *encoder) body() ([]byte, error) {
 	if err := e.refuse(); err != nil {
 		return nil, err
@@ -64,7 +68,7 @@ func (e *encoder) body() ([]byte, error) {
 	return e.w.Buf, nil
 }
 
-// refuse stops what cannot be left out without changing the answer.
+// refuse returns the error for what cannot be left out without changing the answer.
 func (e *encoder) refuse() error {
 	r := e.req
 	for _, m := range r.Modalities {
@@ -78,6 +82,7 @@ func (e *encoder) refuse() error {
 	return nil
 }
 
+// system writes systemInstruction with a part for each text.
 func (e *encoder) system() {
 	var texts []string
 	for _, p := range e.req.System {
@@ -132,7 +137,7 @@ func (e *encoder) generation() {
 	}
 }
 
-// topK leaves 0 out: other shapes mean "no limit" by it, this one refuses it.
+// topK writes topK, except 0: other shapes mean "no limit" by it, and this one refuses it.
 func (e *encoder) topK(w *jsonw.Writer) {
 	switch k := e.req.TopK; {
 	case k == nil:
@@ -149,6 +154,7 @@ func (e *encoder) maxTokens(w *jsonw.Writer) {
 	}
 }
 
+// stops writes the stop sequences that the upstream takes. The gateway itself looks for the others.
 func (e *encoder) stops(w *jsonw.Writer) {
 	stops := e.req.UpstreamStop(maxStops, nil, e.rep)
 	if len(stops) == 0 {
@@ -161,7 +167,7 @@ func (e *encoder) stops(w *jsonw.Writer) {
 	w.End()
 }
 
-// seed is 32 bits wide here and 64 elsewhere.
+// seed writes the seed if it fits 32 bits, which is its width here. It has 64 in other shapes.
 func (e *encoder) seed(w *jsonw.Writer) {
 	n, err := e.req.Seed.Int64()
 	switch {
@@ -173,6 +179,7 @@ func (e *encoder) seed(w *jsonw.Writer) {
 	}
 }
 
+// output writes the form of the answer. A schema keeps the dialect in which it came.
 func (e *encoder) output(w *jsonw.Writer) {
 	o := schema.DecideOutput(e.req.Output, schema.OpenAPI, e.target, e.rep)
 	if o.Mode == dialogue.OutputText {
@@ -188,6 +195,7 @@ func (e *encoder) output(w *jsonw.Writer) {
 	}
 }
 
+// modalities writes the kinds of output that a client of this shape asks for.
 func (e *encoder) modalities(w *jsonw.Writer) {
 	if e.req.Inbound != Name || len(e.req.Modalities) == 0 {
 		return
@@ -199,6 +207,7 @@ func (e *encoder) modalities(w *jsonw.Writer) {
 	w.End()
 }
 
+// configPrefix marks the unknown members of generationConfig in Request.Extra.
 const configPrefix = "generationConfig."
 
 func (e *encoder) configExtra(w *jsonw.Writer) {
@@ -212,7 +221,8 @@ func (e *encoder) configExtra(w *jsonw.Writer) {
 	}
 }
 
-// tier passes on the words both sides know; the others are defaults.
+// tier writes the service tier, if both sides know the word. The words for standard service need
+// not be sent.
 func (e *encoder) tier() {
 	switch tier := e.req.ServiceTier; tier {
 	case "", "auto", "default", "standard", "standard_only":
@@ -223,7 +233,8 @@ func (e *encoder) tier() {
 	}
 }
 
-// extra passes fields the form does not know on to their own shape.
+// extra writes the members that the neutral form does not have, if they came in this shape, and
+// else records them as lost.
 func (e *encoder) extra() {
 	for _, f := range e.req.Extra {
 		switch {
@@ -235,7 +246,7 @@ func (e *encoder) extra() {
 	}
 }
 
-// lost records the parameters this shape has no word for.
+// lost records the given parameters that the shape has no member for.
 func (e *encoder) lost() {
 	r := e.req
 	if r.Output.Description != "" {

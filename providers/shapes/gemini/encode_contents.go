@@ -9,9 +9,9 @@ import (
 	"stagedoor/providers/jsonw"
 )
 
-// history brings the turns into the order this shape demands: roles alternate,
-// and right after a turn with calls come their results, one for each, in the
-// order of the calls.
+// history returns the turns in the sequence that the vendor demands: roles alternate, and right
+// behind a turn with calls stand their results, one for each call and in the sequence of the calls.
+// It fails for files of another vendor.
 func (e *encoder) history() ([]dialogue.Turn, error) {
 	h := historyBuilder{e: e, known: map[string]bool{}, results: map[string][]*dialogue.Result{}}
 	if err := h.index(); err != nil {
@@ -40,7 +40,8 @@ type historyBuilder struct {
 	pending []*dialogue.Call // calls of the last turn, not answered yet
 }
 
-// callKey returns how a result finds its call; clients of old shapes have names only.
+// callKey returns the key by which a result finds its call: the id, or the name for clients that
+// have no ids.
 func callKey(id, name string) string {
 	if id != "" {
 		return id
@@ -48,7 +49,8 @@ func callKey(id, name string) string {
 	return "name:" + name
 }
 
-// index finds all calls and results, and refuses results that no one can read.
+// index collects all calls and results before any is placed, because other shapes allow results far
+// behind their calls.
 func (h *historyBuilder) index() error {
 	for _, t := range h.e.req.Turns {
 		if t.Name != "" {
@@ -70,8 +72,8 @@ func (h *historyBuilder) index() error {
 	return nil
 }
 
-// foreign reports a file that only another vendor can open: the answer must not
-// quietly be made without it.
+// foreign reports whether a part is a file that only another vendor can open. An answer without it
+// would not be the one that was asked for.
 func foreign(p dialogue.Part) bool {
 	return p.Media != nil && p.Media.FileID != "" && p.Media.FileIDs != traits.FileIDs
 }
@@ -80,6 +82,8 @@ func foreignFile() error {
 	return dialogue.Unsupported("file_id", "a file of another provider cannot be sent to this model")
 }
 
+// place adds one part to the turns, or drops it and records the loss. The role system does not
+// exist inside a conversation, so such a text is a marked text of the user (dialogue.Reminder).
 func (h *historyBuilder) place(role dialogue.Role, p dialogue.Part) error {
 	switch p.Kind {
 	case dialogue.SystemPart:
@@ -121,6 +125,7 @@ func (h *historyBuilder) place(role dialogue.Role, p dialogue.Part) error {
 	return nil
 }
 
+// media adds media, and the text of a plain text document as text.
 func (h *historyBuilder) media(role dialogue.Role, p dialogue.Part) error {
 	if foreign(p) {
 		return foreignFile()
@@ -137,7 +142,8 @@ func (h *historyBuilder) media(role dialogue.Role, p dialogue.Part) error {
 	return nil
 }
 
-// usable returns the media as it can be sent, or nil if there is nothing to send.
+// usable returns the media as they can be sent, or nil if there is nothing to send. The id of a
+// cached content is taken out, because it is a member of the request and not a part.
 func (e *encoder) usable(m *dialogue.Media) *dialogue.Media {
 	if m == nil {
 		return nil
@@ -163,7 +169,8 @@ func (e *encoder) usable(m *dialogue.Media) *dialogue.Media {
 	return m
 }
 
-// inlined takes a data URL apart. The data is not decoded.
+// inlined returns media whose URL is a data URL with their contents instead. The base64 is not
+// decoded.
 func inlined(m *dialogue.Media) *dialogue.Media {
 	head, data, ok := strings.Cut(strings.TrimPrefix(m.URL, "data:"), ",")
 	out := *m
@@ -178,8 +185,8 @@ func inlined(m *dialogue.Media) *dialogue.Media {
 	return &out
 }
 
-// push appends a part, merging turns of one role. Whatever follows calls on
-// the user's side comes after their results.
+// push adds a part to the last turn if that has the same role, and else as a new turn. Before the
+// user says anything behind calls, their results are added.
 func (h *historyBuilder) push(role dialogue.Role, p dialogue.Part) {
 	if role == dialogue.User && len(h.pending) > 0 {
 		h.answer()
@@ -191,8 +198,8 @@ func (h *historyBuilder) push(role dialogue.Role, p dialogue.Part) {
 	h.turns = append(h.turns, dialogue.Turn{Role: role, Parts: []dialogue.Part{p}})
 }
 
-// result sees a result where it stood. One with a call is placed with the call;
-// one without becomes text, so that what it says is not lost.
+// result handles a result at its place in the client's history. One with a call was or will be
+// added behind the call. One without becomes text.
 func (h *historyBuilder) result(r *dialogue.Result) error {
 	if r == nil {
 		return nil
@@ -221,13 +228,15 @@ func (h *historyBuilder) result(r *dialogue.Result) error {
 	return nil
 }
 
+// anyAnswered reports whether a call of the last turn has a result. If none has, the conversation
+// ends with open calls, which is legal.
 func (h *historyBuilder) anyAnswered() bool {
 	return slices.ContainsFunc(h.pending,
 		func(c *dialogue.Call) bool { return len(h.results[callKey(c.ID, c.Name)]) > 0 })
 }
 
-// answer places the results of the pending calls. A call that was never
-// answered gets a result that says so, because the upstream refuses a history with a hole.
+// answer adds the results of the calls that wait for them. A call without one gets a result that
+// says so, because the vendor refuses a history with a gap.
 func (h *historyBuilder) answer() {
 	pending := h.pending
 	h.pending = nil
@@ -260,10 +269,11 @@ func textOf(r *dialogue.Result) string {
 	return strings.Join(texts, "\n")
 }
 
-// placeholder stands where the shape wants the user to have spoken.
+// placeholder is the text of a turn of the user that has to be invented. The vendor refuses an
+// empty text.
 const placeholder = "."
 
-// contents writes the turns. The user speaks first.
+// contents writes the turns. The vendor demands that the user begins.
 func (e *encoder) contents(turns []dialogue.Turn) {
 	e.w.Key("contents").Array()
 	if len(turns) == 0 || turns[0].Role != dialogue.User {
@@ -287,6 +297,8 @@ func roleWord(r dialogue.Role) string {
 	return "user"
 }
 
+// parts writes the parts of a turn. A thought without words behind a text is the signature of that
+// text.
 func (e *encoder) parts(t dialogue.Turn) {
 	signatures := e.signatures(t)
 	for i := 0; i < len(t.Parts); i++ {
@@ -321,8 +333,7 @@ func (e *encoder) parts(t dialogue.Turn) {
 	}
 }
 
-// signatureOf returns the signature that the decoder found on the text before: a
-// thought without words.
+// signatureOf returns the signature of a thought without words, or "" for another part.
 func signatureOf(p dialogue.Part) string {
 	if p.Kind != dialogue.ThinkingPart || p.Thinking.Text != "" {
 		return ""
@@ -330,9 +341,10 @@ func signatureOf(p dialogue.Part) string {
 	return p.Thinking.Signature
 }
 
-// signatures returns the thoughtSignatures of a turn's calls: their own, or what
-// the gateway remembers. From the third generation on the first call of a step
-// must have one; the history of another model gets the documented stand-in.
+// signatures returns the thoughtSignature of each call of a turn: its own, or the one that the
+// gateway remembers, if the target accepts it. From the third generation on the first call of a
+// step must have one. The history of another model gets the stand-in that the vendor documents for
+// it.
 func (e *encoder) signatures(t dialogue.Turn) (list []string) {
 	for _, p := range t.Parts {
 		if p.Kind != dialogue.CallPart {
@@ -357,6 +369,7 @@ func (e *encoder) signatures(t dialogue.Turn) (list []string) {
 	return list
 }
 
+// call writes a functionCall. Arguments that are not an object are wrapped into one.
 func (e *encoder) call(c *dialogue.Call, signature string) {
 	w := &e.w
 	w.Object().Key("functionCall").Object()
@@ -371,8 +384,8 @@ func (e *encoder) call(c *dialogue.Call, signature string) {
 	endPart(w, signature)
 }
 
-// answerParts writes the results at the head of parts, and behind all of them
-// the media that could not stand inside.
+// answerParts writes the results with which parts begins, and behind all of them the media that
+// cannot stand inside.
 func (e *encoder) answerParts(parts []dialogue.Part) {
 	var beside []*dialogue.Media
 	for _, p := range parts {
@@ -386,8 +399,8 @@ func (e *encoder) answerParts(parts []dialogue.Part) {
 	}
 }
 
-// response writes a functionResponse. Models from the third generation on take
-// media inside it; for the others, and for addresses, it follows.
+// response writes a functionResponse, and returns the media that must follow it: models from the
+// third generation on take data inside it, and no model takes addresses there.
 func (e *encoder) response(r *dialogue.Result) (beside []*dialogue.Media) {
 	var inside []*dialogue.Media
 	for _, p := range r.Parts {
@@ -423,8 +436,8 @@ func (e *encoder) response(r *dialogue.Result) (beside []*dialogue.Media) {
 	return beside
 }
 
-// writeResponse writes the object a response must be: the client's own, the
-// text if it is one, else the text under the key the vendor documents.
+// writeResponse writes the response, which must be an object: the client's own, the text if it is
+// one, or else the text under the key output or error, as the vendor documents.
 func writeResponse(w *jsonw.Writer, r *dialogue.Result) {
 	if len(r.Object) > 0 {
 		w.Raw(r.Object)

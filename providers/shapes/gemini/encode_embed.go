@@ -13,7 +13,7 @@ import (
 	"stagedoor/providers/vector"
 )
 
-// maxEmbedded is the most inputs of one call of an upstream.
+// maxEmbedded is the vendor's limit of inputs in one call. Larger requests are split.
 const maxEmbedded = 100
 
 // Batch implements vector.Outbound.
@@ -55,7 +55,7 @@ func (embedder) Encode(r *vector.Request, b vector.Batch, model string, rep *dia
 	return c, nil
 }
 
-// nameModel returns a request for another model, or as it is if it names none.
+// nameModel returns a request with its model replaced, or as it is if it names none.
 func nameModel(request []byte, model string) []byte {
 	var edits []fields.Edit
 	for _, m := range fields.Members(request) {

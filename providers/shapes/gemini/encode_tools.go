@@ -8,8 +8,8 @@ import (
 	"stagedoor/providers/schema"
 )
 
-// reserve spells the names of the declared tools before any other, first those
-// that need no change, so that a changed name never takes a legal one.
+// reserve claims the names of all declared tools before any other name is used, first those that
+// need no change, so that a changed name never takes the name of another tool.
 func (e *encoder) reserve() {
 	for _, legal := range []bool{true, false} {
 		for _, t := range e.req.Tools {
@@ -45,8 +45,8 @@ func (e *encoder) tools() error {
 	return e.choice(functions, len(servers) > 0)
 }
 
-// available sorts the tools, and filters them where a choice of some without
-// the duty to call one can only be said that way.
+// available returns the functions and the vendor's own tools that are sent. The shape cannot allow
+// a subset without forcing a call, so the other functions are left out for such a choice.
 func (e *encoder) available() (functions []dialogue.Tool, servers [][]byte) {
 	search := e.req.WebSearch
 	e.rep.LoseSearch(e.req.SearchOptions)
@@ -77,6 +77,7 @@ func (e *encoder) available() (functions []dialogue.Tool, servers [][]byte) {
 // customSchema describes the parameters of a free-form tool that is sent as a function.
 const customSchema = `{"type":"object","properties":{"input":{"type":"string","description":"The input of the tool, as plain text."}},"required":["input"]}`
 
+// declare writes a function declaration. A custom tool becomes a function with one string.
 func (e *encoder) declare(t dialogue.Tool) {
 	w := &e.w
 	w.Object().Key("name").String(e.names.spell(t.Namespace, t.Name))
@@ -93,6 +94,8 @@ func (e *encoder) declare(t dialogue.Tool) {
 	w.End()
 }
 
+// parameters writes the schema in the form that the model takes: JSON Schema for newer models,
+// Google's OpenAPI subset for older ones. Keywords that cannot be expressed are lost.
 func (e *encoder) parameters(w *jsonw.Writer, t dialogue.Tool) {
 	name, out, lossy := "parameters", t.Schema, false
 	switch {
@@ -113,8 +116,9 @@ func (e *encoder) parameters(w *jsonw.Writer, t dialogue.Tool) {
 	}
 }
 
-// choice writes functionCallingConfig. Without functions there is nothing to
-// choose. A strict tool asks for VALIDATED, this shape's word for it.
+// choice writes functionCallingConfig, which binds functions only. A strict tool asks for
+// VALIDATED, with which calls keep to their schemas. It fails for a choice of a tool that is not a
+// function.
 func (e *encoder) choice(functions []dialogue.Tool, servers bool) error {
 	c := e.req.ToolChoice
 	if c != nil && (len(c.Opaque) > 0 && c.Origin != Name || e.namesServerTool(c)) {
@@ -169,7 +173,7 @@ func (e *encoder) namesServerTool(c *dialogue.ToolChoice) bool {
 		slices.ContainsFunc(e.req.Tools, func(t dialogue.Tool) bool { return t.Name == c.Names[0] && !declared(t) })
 }
 
-// allowed returns the sent name of a tool that a choice knows by name only.
+// allowed returns the name under which a tool of the choice is sent.
 func (e *encoder) allowed(functions []dialogue.Tool, name string) string {
 	for _, t := range functions {
 		if t.Name == name {

@@ -16,20 +16,22 @@ import (
 	"stagedoor/providers/jsonw"
 )
 
-// Limits on what of an upstream's refusal is read and shown.
+// Bounds of an upstream's refusal, in bytes. A longer body is not parsed and a longer message is
+// cut.
 const (
 	maxErrorBody = 64 << 10
 	maxMessage   = 2 << 10
 )
 
-// word is one of Google's status words and what it means elsewhere.
+// word is one of Google's status words (google.rpc.Code), with its HTTP status and the type that
+// other shapes have for it.
 type word struct {
 	name   string
 	status int
 	kind   string
 }
 
-// words is searched from the top: for a status the first one with it is used.
+// words are searched from the top: of several with the same status the first one is used.
 var words = []word{
 	{"INVALID_ARGUMENT", 400, dialogue.TypeInvalidRequest},
 	{"FAILED_PRECONDITION", 400, dialogue.TypeInvalidRequest},
@@ -49,6 +51,7 @@ var words = []word{
 	{"DEADLINE_EXCEEDED", 504, dialogue.TypeTimeout},
 }
 
+// wordNamed returns the entry of a status word.
 func wordNamed(name string) (word, bool) {
 	for _, w := range words {
 		if w.name == name {
@@ -58,7 +61,7 @@ func wordNamed(name string) (word, bool) {
 	return word{}, false
 }
 
-// wordFor is Google's word for an HTTP status.
+// wordFor returns the status word for an HTTP status, also for one that Google does not use.
 func wordFor(status int) word {
 	for _, w := range words {
 		if w.status == status {
@@ -78,7 +81,10 @@ func wordFor(status int) word {
 	return word{"INVALID_ARGUMENT", status, dialogue.TypeInvalidRequest}
 }
 
-// DecodeError reads a refusal in any of the forms seen in the wild.
+// DecodeError implements shapes.Outbound. It reads Google's form, the same in an array, and those
+// of relays:
+//
+//	{"error":{"code":429,"message":"Quota exceeded","status":"RESOURCE_EXHAUSTED","details":[...]}}
 func (shape) DecodeError(status int, _ http.Header, body []byte) *dialogue.Error {
 	err := unreadable(status)
 	if len(body) <= maxErrorBody && fields.ValidLenient(body) {
@@ -87,13 +93,13 @@ func (shape) DecodeError(status int, _ http.Header, body []byte) *dialogue.Error
 	return err
 }
 
+// unreadable returns the error for a refusal of which only the status is known.
 func unreadable(status int) *dialogue.Error {
 	return dialogue.Reported(status, wordFor(status).kind, "", fmt.Sprintf("upstream returned status %d", status))
 }
 
-// readError reads an error document. status 0 means that it came with status
-// 200: then the document says which one is meant. Google puts the errors of a
-// streamed call inside an array.
+// readError returns the error in a document. status is 0 for an error that came with status 200;
+// the document then says which status is meant. Google wraps errors of streamed calls in an array.
 func readError(status int, doc gjson.Result) *dialogue.Error {
 	if doc.IsArray() {
 		doc = doc.Get("0")
@@ -127,7 +133,7 @@ func readError(status int, doc gjson.Result) *dialogue.Error {
 	return err
 }
 
-// statusOf returns the status an error inside a stream means.
+// statusOf returns the status for the code or the status word of an error, or 502.
 func statusOf(code gjson.Result, name string) int {
 	if n, ok := integer(code); ok && n >= 400 && n <= 599 {
 		return int(n)
@@ -138,6 +144,7 @@ func statusOf(code gjson.Result, name string) int {
 	return http.StatusBadGateway
 }
 
+// firstText returns the message of an error, wherever it stands, or "".
 func firstText(inner, doc gjson.Result) string {
 	for _, v := range []gjson.Result{field(inner, "message"), field(doc, "error"), field(doc, "message"),
 		field(doc, "detail")} {
@@ -148,8 +155,8 @@ func firstText(inner, doc gjson.Result) string {
 	return ""
 }
 
-// readDetails learns when to try again, and that a 400 is about the key: Google
-// refuses a bad API key with the status of a bad argument.
+// readDetails reads the wait of google.rpc.RetryInfo, and whether a 400 is about the key: Google
+// refuses an unknown API key with the status of a bad argument.
 func readDetails(err *dialogue.Error, details gjson.Result) {
 	if !details.IsArray() {
 		return
@@ -178,9 +185,8 @@ func shorten(s string) string {
 	return s[:cut]
 }
 
-// Envelope returns the gateway's envelope as Google's SDKs can read it: code is the
-// HTTP status as an integer, status is Google's word. A code that was a string
-// moves to details.
+// Envelope implements shapes.Inbound. Google's SDKs require an integer in code and one of Google's
+// words in status, so a code that is a string moves to details.
 func (shape) Envelope(err *dialogue.Error) []byte { return appendEnvelope(nil, err) }
 
 func appendEnvelope(dst []byte, err *dialogue.Error) []byte {

@@ -11,8 +11,8 @@ import (
 	"stagedoor/providers/fields"
 )
 
-// camel brings a field name to lowerCamelCase. A leading underscore, which
-// some SDKs send (_responseJsonSchema), goes too.
+// camel returns a field name in lowerCamelCase. A leading underscore, which some SDKs send
+// (_responseJsonSchema), is dropped. A name without underscores is returned without a copy.
 func camel(name string) string {
 	if strings.IndexByte(name, '_') < 0 {
 		return name
@@ -31,8 +31,8 @@ func camel(name string) string {
 	return string(out)
 }
 
-// eachMember calls f for every member of an object that is not null, under its
-// lowerCamelCase name, until f is false.
+// eachMember calls f for every member of an object that is not null, with its name in
+// lowerCamelCase, until f returns false. It does nothing if object is not an object.
 func eachMember(object gjson.Result, f func(name string, v gjson.Result) bool) {
 	if !object.IsObject() {
 		return
@@ -42,7 +42,8 @@ func eachMember(object gjson.Result, f func(name string, v gjson.Result) bool) {
 	})
 }
 
-// field returns the member of an object with this lowerCamelCase name.
+// field returns the member of an object with this lowerCamelCase name. It looks at all members, so
+// use eachMember for several.
 func field(object gjson.Result, name string) (found gjson.Result) {
 	eachMember(object, func(n string, v gjson.Result) bool {
 		if n == name {
@@ -53,8 +54,8 @@ func field(object gjson.Result, name string) (found gjson.Result) {
 	return found
 }
 
-// each calls f for the elements of an array, or for a single value that stands
-// where an array should: proto JSON does not allow it, clients do it.
+// each calls f for the elements of an array until f returns false. A value that is not an array
+// counts as an array of one: proto JSON does not allow that, but clients send it.
 func each(v gjson.Result, f func(i int, v gjson.Result) bool) {
 	if !v.IsArray() {
 		f(0, v)
@@ -67,7 +68,7 @@ func each(v gjson.Result, f func(i int, v gjson.Result) bool) {
 	})
 }
 
-// number reads a number, also one in a string, in its own spelling.
+// number returns a number in the client's own spelling, also one in a string.
 func number(v gjson.Result) (json.Number, bool) {
 	switch v.Type {
 	case gjson.Number:
@@ -80,7 +81,7 @@ func number(v gjson.Result) (json.Number, bool) {
 	return "", false
 }
 
-// integer reads a whole number in any spelling: 7, "7", 7.0.
+// integer returns a whole number in any spelling: 7, "7", 7.0.
 func integer(v gjson.Result) (int64, bool) {
 	n, ok := number(v)
 	if !ok {
@@ -96,7 +97,7 @@ func integer(v gjson.Result) (int64, bool) {
 	return int64(f), true
 }
 
-// boolean reads true, also in a string.
+// boolean reports whether v is true, also as a string.
 func boolean(v gjson.Result) bool {
 	return v.Type == gjson.True || v.Type == gjson.String && v.Str == "true"
 }
@@ -109,7 +110,7 @@ func raw(v gjson.Result) json.RawMessage {
 	return fields.Raw(v)
 }
 
-// str returns v's text if v is a string.
+// str returns the text of a string, or "" for any other value.
 func str(v gjson.Result) string {
 	if v.Type == gjson.String {
 		return v.Str

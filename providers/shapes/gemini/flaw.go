@@ -6,8 +6,8 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// flaw is a broken rule on its way up to the document's root, where its path is
-// complete. Paths are only put together when there is something to complain of.
+// flaw is a broken rule and where it was broken. The path is put together on the way from the value
+// up to the body, so that a request without flaws builds no paths.
 type flaw struct {
 	path    string
 	rule    string
@@ -19,7 +19,7 @@ func broken(path, rule string) *flaw { return &flaw{path: path, rule: rule} }
 
 func missing(path string) *flaw { return &flaw{path: path, missing: true} }
 
-// in moves a flaw below a field.
+// in puts the name of a member before the path and returns f, which may be nil.
 func (f *flaw) in(name string) *flaw {
 	switch {
 	case f == nil:
@@ -32,8 +32,9 @@ func (f *flaw) in(name string) *flaw {
 	return f
 }
 
-// next puts the flaw of one more element of a list into *first unless f, that of an earlier one, is worse. It reports
-// whether the list is to be read on, as it is behind an unknown part.
+// next stores the flaw of one more element of a list in *first, unless f, that of an earlier
+// element, is worse: an unknown part is the weakest flaw. It reports whether the rest of the list
+// must be checked.
 func (f *flaw) next(bad *flaw, first **flaw) bool {
 	if f == nil || bad != nil && !bad.unknown {
 		*first = bad
@@ -41,7 +42,7 @@ func (f *flaw) next(bad *flaw, first **flaw) bool {
 	return *first == nil || (*first).unknown
 }
 
-// at moves a flaw below an element of an array.
+// at puts the index of an element before the path and returns f, which may be nil.
 func (f *flaw) at(i int) *flaw {
 	if f == nil {
 		return nil

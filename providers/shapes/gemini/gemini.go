@@ -58,7 +58,8 @@ var traits = dialogue.Traits{
 	},
 }
 
-// read takes the model and the method from a path that ends in {model}:{method}.
+// read implements Descriptor.Read for paths that end in {model}:{method}. A stream without alt=sse
+// is a JSON array.
 func read(r *http.Request) (shapes.Params, shapes.Task) {
 	model, method, ok := splitPath(r.PathValue("rest"))
 	p := shapes.Params{Path: r.URL.Path, Header: r.Header, Model: model}
@@ -77,19 +78,19 @@ func read(r *http.Request) (shapes.Params, shapes.Task) {
 	return p, shapes.NoTask
 }
 
-// maxChoices is the largest candidateCount an upstream takes.
+// maxChoices is the vendor's largest candidateCount.
 const maxChoices = 8
 
 func (shape) MaxChoices() int { return maxChoices }
 
 func (shape) Authorize(h http.Header, key string) { h.Set("x-goog-api-key", key) }
 
-// heartbeat is a chunk that adds nothing: the vendor's SDKs fail on comments,
-// event names and anything else that is not a chunk.
+// heartbeat is a chunk that adds nothing. The vendor's SDKs fail on comments, event names and
+// everything else that is not a chunk.
 const heartbeat = `data: {"candidates":[{"content":{"role":"model","parts":[{"text":""}]},"index":0}]}` + "\n\n"
 
-// Heartbeat returns an empty increment on a stream, and white space between the
-// elements of an array.
+// Heartbeat implements shapes.Inbound: an empty chunk on a stream, white space between the elements
+// of an array.
 func (shape) Heartbeat(mode shapes.Mode) []byte {
 	switch mode {
 	case shapes.Stream:
@@ -110,8 +111,8 @@ const (
 // methods are the methods that every model has.
 var methods = []string{generate, streamGenerate, countTokens, embedContent, batchEmbedContents}
 
-// call addresses a model of an upstream. A stream is always asked for as
-// server-sent events, whatever the client will read.
+// call returns the call for a model of an upstream. A stream is always asked for as server-sent
+// events, whatever the client reads.
 func call(model string, stream bool, body []byte) shapes.Call {
 	c := shapes.Call{Path: modelPath(model) + ":" + generate, Header: http.Header{}, Body: body}
 	if stream {
@@ -120,7 +121,7 @@ func call(model string, stream bool, body []byte) shapes.Call {
 	return c
 }
 
-// modelPath keeps a collection the name brings along (models/, tunedModels/).
+// modelPath returns the path of a model. The name may contain a collection (tunedModels/x).
 func modelPath(model string) string {
 	if strings.HasPrefix(model, "models/") || strings.HasPrefix(model, "tunedModels/") {
 		return "/v1beta/" + model

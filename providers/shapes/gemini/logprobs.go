@@ -9,8 +9,8 @@ import (
 	"stagedoor/providers/jsonw"
 )
 
-// readLogProbs turns logprobsResult into the list the neutral form uses:
-// [{token, logprob, bytes, top_logprobs}].
+// readLogProbs returns logprobsResult as the list of the neutral form, [{token, logprob, bytes,
+// top_logprobs}], or nil.
 func readLogProbs(v gjson.Result) json.RawMessage {
 	chosen := field(v, "chosenCandidates")
 	if !chosen.IsArray() {
@@ -58,7 +58,8 @@ func readToken(w *jsonw.Writer, v gjson.Result) {
 	w.End()
 }
 
-// writeLogProbs writes the member logprobsResult from such lists.
+// writeLogProbs writes the member logprobsResult for lists of the neutral form, one for each piece
+// of text.
 func writeLogProbs(w *jsonw.Writer, lists []json.RawMessage) {
 	if len(lists) == 0 {
 		return
@@ -76,6 +77,7 @@ func writeLogProbs(w *jsonw.Writer, lists []json.RawMessage) {
 	w.End().End()
 }
 
+// tokens calls f for every token of the lists.
 func tokens(lists []json.RawMessage, f func(gjson.Result)) {
 	for _, list := range lists {
 		if doc := fields.View(list); doc.IsArray() {

@@ -17,7 +17,7 @@ func splitPath(rest string) (model, method string, ok bool) {
 	return strings.TrimPrefix(rest[:i], "models/"), rest[i+1:], true
 }
 
-// modelList is the list of models for clients of the shape.
+// modelList describes the lists of models for clients of the shape, which have a path of their own.
 var modelList = shapes.ModelList{
 	Path:    "/v1beta/models",
 	Paging:  shapes.Paging{Size: "pageSize", Default: 50, After: "pageToken", Coerce: true},

@@ -4,17 +4,19 @@ import (
 	"fmt"
 	"hash/fnv"
 	"strconv"
+
+	"stagedoor/providers/dialogue"
 )
 
-// maxName is a length of function names that every model takes; longer ones
-// are documented, but not for all.
+// maxName is a length of function names that every model of the vendor takes. Longer ones are
+// documented for some only.
 const maxName = 64
 
 // maxSuffix limits the number that is added to a name, with its underscore.
 const maxSuffix = 8
 
-// names keeps the function names of one request: what this shape would refuse
-// is spelled otherwise, always the same way and never like another name.
+// names gives every function of one request a name that the vendor takes. Different names stay
+// different, and a name is the same in every request, so that prompt caches match.
 type names struct {
 	sent    map[toolName]string
 	taken   map[string]bool
@@ -24,7 +26,8 @@ type names struct {
 
 type toolName struct{ namespace, name string }
 
-// spell returns the name to send.
+// spell returns the name under which a function is sent. One that is not the client's own is noted
+// in renamed.
 func (n *names) spell(namespace, name string) string {
 	key := toolName{namespace, name}
 	if s, ok := n.sent[key]; ok {
@@ -34,11 +37,7 @@ func (n *names) spell(namespace, name string) string {
 		n.next = map[string]int{}
 		n.sent, n.taken = map[toolName]string{}, map[string]bool{}
 	}
-	plain := name
-	if namespace != "" {
-		plain = namespace + "__" + name
-	}
-	s := legalName(plain)
+	s := legalName(dialogue.QualifiedName(namespace, name))
 	if n.taken[s] {
 		base := s[:min(len(s), maxName-maxSuffix)]
 		i := max(n.next[base], 2)
@@ -57,8 +56,8 @@ func (n *names) spell(namespace, name string) string {
 	return s
 }
 
-// legalName replaces what the shape's pattern does not allow, and ends a name
-// that is too long in a hash of the rest.
+// legalName returns name in the vendor's alphabet, with "_" for other bytes. A name that is too
+// long ends with its hash.
 func legalName(name string) string {
 	out := make([]byte, 0, len(name)+1)
 	for i := 0; i < len(name); i++ {

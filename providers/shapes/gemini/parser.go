@@ -3,8 +3,6 @@ package gemini
 import (
 	"bytes"
 	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
@@ -13,12 +11,13 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// NewParser reads replies of an upstream of this shape.
+// NewParser implements shapes.Outbound.
 func (shape) NewParser(choices int, env *dialogue.Env) shapes.Parser {
 	return &parser{env: env, wanted: choices, counts: noCounts}
 }
 
-// maxIndex bounds the candidate indices that are believed.
+// maxIndex is the largest index of a candidate that is accepted, because each candidate takes
+// memory.
 const maxIndex = 127
 
 // parser reads one reply of a gemini upstream. The stream has no terminal event: it ends with the
@@ -48,8 +47,8 @@ func (p *parser) Answered() bool {
 		!slices.ContainsFunc(p.candidates, func(c *candidate) bool { return !c.finished })
 }
 
-// Event takes one chunk. Some relays end the stream as another shape does, with
-// [DONE]; that is taken for the end of the body.
+// Event implements shapes.Parser. Some relays end the stream with [DONE], which counts as the end
+// of the body.
 func (p *parser) Event(_ string, data []byte, emit func(*dialogue.Event)) {
 	if p.done || len(bytes.TrimSpace(data)) == 0 {
 		return
@@ -67,7 +66,8 @@ func (p *parser) Event(_ string, data []byte, emit func(*dialogue.Event)) {
 	p.document(doc)
 }
 
-// Body takes a whole reply, or the array a stream comes in without alt=sse.
+// Body implements shapes.Parser. It also reads an array of chunks, the form of a stream without
+// alt=sse.
 func (p *parser) Body(body []byte, emit func(*dialogue.Event)) {
 	if p.done {
 		return
@@ -89,6 +89,7 @@ func (p *parser) Body(body []byte, emit func(*dialogue.Event)) {
 	p.EOF(emit)
 }
 
+// document reads one chunk or an array of them.
 func (p *parser) document(doc gjson.Result) {
 	if !doc.IsObject() && !doc.IsArray() {
 		p.fail(dialogue.BadUpstream("reply is neither object nor array"))
@@ -100,7 +101,7 @@ func (p *parser) document(doc gjson.Result) {
 	})
 }
 
-// chunk takes one GenerateContentResponse.
+// chunk reads one GenerateContentResponse.
 func (p *parser) chunk(doc gjson.Result) {
 	var id, model, candidates, usage, feedback, failure gjson.Result
 	eachMember(doc, func(name string, v gjson.Result) bool {
@@ -137,6 +138,7 @@ func (p *parser) chunk(doc gjson.Result) {
 	}
 }
 
+// learn emits the counts of a chunk if any has changed. Most chunks repeat them.
 func (p *parser) learn(usage gjson.Result) {
 	if usage.Exists() && p.counts.read(usage) {
 		p.usage = p.counts.usage()
@@ -144,6 +146,7 @@ func (p *parser) learn(usage gjson.Result) {
 	}
 }
 
+// start emits EventStart at the first chunk.
 func (p *parser) start(id, model string) {
 	if !p.started {
 		p.started = true
@@ -151,6 +154,7 @@ func (p *parser) start(id, model string) {
 	}
 }
 
+// send emits an event, in memory that is reused.
 func (p *parser) send(ev dialogue.Event) {
 	p.ev = ev
 	p.emit(&p.ev)
@@ -161,16 +165,16 @@ func (p *parser) fail(err *dialogue.Error) {
 	p.send(dialogue.Event{Kind: dialogue.EventError, Err: err})
 }
 
-// candidate is one answer in the making.
+// candidate is the state of one answer.
 type candidate struct {
 	index    int
 	next     int  // number of the next part
 	open     bool // the part before next is open; only text and thoughts stay open
 	kind     dialogue.PartKind
-	sig      string // of the open part
-	high     string // a surrogate whose other half comes in the next chunk
-	text     []byte // visible text of the open part: citations count in it
-	sources  string // groundingMetadata and citationMetadata of the open part
+	sig      string                // of the open part
+	join     fields.FragmentJoiner // of the open part
+	text     []byte                // visible text of the open part: citations count in it
+	sources  string                // groundingMetadata and citationMetadata of the open part
 	cited    string
 	pending  *partialCall
 	calls    []string // ids
@@ -179,8 +183,8 @@ type candidate struct {
 	detail   string
 }
 
-// at returns the candidate with this index. The vendor leaves index 0 out; several
-// candidates without any are counted by position.
+// at returns the state of a candidate, or nil after it has failed the reply. The vendor leaves out
+// index 0, so candidates without an index count by their position.
 func (p *parser) at(position int, v gjson.Result) *candidate {
 	index := int64(position)
 	if v.Exists() {
@@ -198,6 +202,8 @@ func (p *parser) at(position int, v gjson.Result) *candidate {
 	return p.candidates[i]
 }
 
+// candidate reads the piece of one candidate in a chunk. Anything behind its finish reason is
+// ignored.
 func (p *parser) candidate(position int, v gjson.Result) {
 	var index, content, finish, message, grounding, citations, logprobs gjson.Result
 	eachMember(v, func(name string, v gjson.Result) bool {
@@ -246,6 +252,8 @@ func (p *parser) candidate(position int, v gjson.Result) {
 	}
 }
 
+// part emits one part. Only text and thoughts come in pieces, and anything else is opened and
+// closed at once.
 func (p *parser) part(c *candidate, part wirePart) {
 	switch part.data {
 	case "functionCall":
@@ -272,8 +280,8 @@ func (p *parser) shut(c *candidate, signature string) {
 	c.next++
 }
 
-// text takes an increment. The thought flag decides the kind; a part without
-// text only brings the signature of the part that is open, and opens none.
+// text emits a piece of text or of a thought. A part without text only brings the signature of the
+// open part, and opens none.
 func (p *parser) text(c *candidate, part wirePart) {
 	if part.signature != "" && (c.open || part.value.Str != "") {
 		defer func() { c.sig = part.signature }()
@@ -292,7 +300,7 @@ func (p *parser) text(c *candidate, part wirePart) {
 		c.open, c.kind = true, kind
 		p.send(dialogue.Event{Kind: dialogue.EventOpen, Choice: c.index, Part: c.next, PartKind: kind, Origin: Name})
 	}
-	text := c.whole(part.value)
+	text := c.join.Add(part.value)
 	if text == "" {
 		return
 	}
@@ -302,45 +310,13 @@ func (p *parser) text(c *candidate, part wirePart) {
 	p.send(dialogue.Event{Kind: dialogue.EventDelta, Choice: c.index, Part: c.next, Text: text})
 }
 
-// whole decodes a JSON string so that a surrogate pair that the upstream cut in
-// two between chunks comes out in one piece.
-func (c *candidate) whole(v gjson.Result) string {
-	raw, held := v.Raw, c.high
-	tail := highSurrogate(raw)
-	if held == "" && tail == "" {
-		return v.Str
-	}
-	c.high = tail
-	raw = `"` + held + raw[1:len(raw)-1-len(tail)] + `"`
-	return gjson.Parse(raw).Str
-}
-
-// highSurrogate returns the escape at the end of a raw JSON string that is the first
-// half of a pair, or "".
-func highSurrogate(raw string) string {
-	const size = len(`\ud800`)
-	if len(raw) < size+2 {
-		return ""
-	}
-	tail := raw[len(raw)-1-size : len(raw)-1]
-	if tail[0] != '\\' || tail[1] != 'u' || tail[2]|0x20 != 'd' || !strings.ContainsRune("89abAB", rune(tail[3])) {
-		return ""
-	}
-	before := raw[:len(raw)-1-size]
-	if slashes := len(before) - len(strings.TrimRight(before, `\`)); slashes%2 == 1 {
-		return ""
-	}
-	return tail
-}
-
-// close ends the open part, with its sources and signature.
+// close closes the open part, with its citations and its signature.
 func (p *parser) close(c *candidate) {
 	if !c.open {
 		return
 	}
-	if c.high != "" {
-		c.high = ""
-		p.send(dialogue.Event{Kind: dialogue.EventDelta, Choice: c.index, Part: c.next, Text: string(utf8.RuneError)})
+	if rest := c.join.Rest(); rest != "" {
+		p.send(dialogue.Event{Kind: dialogue.EventDelta, Choice: c.index, Part: c.next, Text: rest})
 	}
 	ev := dialogue.Event{Kind: dialogue.EventClose, Choice: c.index, Part: c.next, Origin: Name}
 	if c.kind == dialogue.ThinkingPart {
@@ -354,6 +330,7 @@ func (p *parser) close(c *candidate) {
 	c.open, c.sig, c.text = false, "", nil
 }
 
+// cite emits the citations of a text, whose positions can be computed only when the text is whole.
 func (p *parser) cite(c *candidate) {
 	found := append(grounded(c.sources, c.text), cited(c.cited, c.text)...)
 	c.sources, c.cited = "", ""
@@ -362,14 +339,15 @@ func (p *parser) cite(c *candidate) {
 	}
 }
 
+// logprobs emits the logprobs of the open text.
 func (p *parser) logprobs(c *candidate, v gjson.Result) {
 	if list := readLogProbs(v); list != nil && c.open && c.kind == dialogue.TextPart {
 		p.send(dialogue.Event{Kind: dialogue.EventDelta, Choice: c.index, Part: c.next, LogProbs: list})
 	}
 }
 
-// call takes a functionCall, which comes whole, or in pieces when the arguments
-// are streamed (partialArgs, willContinue).
+// call reads a functionCall. It comes whole, or in pieces if the upstream streams arguments
+// (partialArgs, willContinue).
 func (p *parser) call(c *candidate, part wirePart) {
 	var id, name, args, pieces gjson.Result
 	more := false
@@ -399,7 +377,7 @@ func (p *parser) call(c *candidate, part wirePart) {
 	}
 }
 
-// complete sends a call that has all its arguments.
+// complete emits a call that has all its arguments. It fails the reply for a call without a name.
 func (p *parser) complete(c *candidate) {
 	call := c.pending
 	if call == nil {
@@ -424,7 +402,8 @@ func (p *parser) complete(c *candidate) {
 	p.shut(c, call.signature)
 }
 
-// EOF ends the reply: with success only if every candidate finished.
+// EOF implements shapes.Parser. The reply is complete if every candidate has a finish reason. A
+// blocked prompt gives one choice without parts that ends with ReasonFilter.
 func (p *parser) EOF(emit func(*dialogue.Event)) {
 	if p.done {
 		return
@@ -455,8 +434,8 @@ func (p *parser) EOF(emit func(*dialogue.Event)) {
 	p.send(dialogue.Event{Kind: dialogue.EventEnd})
 }
 
-// finish says why a candidate stopped. The vendor has no word for calls: STOP
-// with calls is one.
+// finish emits why a candidate ended. The vendor has no reason for calls: STOP with calls gives
+// ReasonTool.
 func (p *parser) finish(c *candidate) {
 	if c.reason == dialogue.ReasonStop && len(c.calls) > 0 {
 		c.reason = dialogue.ReasonTool

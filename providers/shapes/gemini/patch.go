@@ -15,9 +15,10 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// Patch sends a client's own bytes on. Only four things in them ever change:
-// a redundant model name, an answer's form the model does not know, the
-// carriers this gateway made, and responses that are sent twice.
+// Patch implements shapes.Passthrough. It changes only what the upstream would refuse: the model's
+// name in the body, the form of the answer if the model cannot keep it, signatures that this
+// gateway sealed or that another model gave, results that were sent twice, and missing signatures
+// of calls.
 func (shape) Patch(
 	body []byte, in shapes.Params, head shapes.Head, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env,
 ) (shapes.Call, error) {
@@ -108,8 +109,8 @@ func signFirst(parts []byte) []fields.Edit {
 	return nil
 }
 
-// edit applies a change; sjson never writes to the bytes it is given. A path
-// that does not fit leaves everything as it was.
+// edit returns changed, or body if the edit failed, because a member of an unexpected form is left
+// as it is.
 func edit(body []byte, changed []byte, err error) []byte {
 	if err != nil {
 		return body
@@ -117,6 +118,7 @@ func edit(body []byte, changed []byte, err error) []byte {
 	return changed
 }
 
+// renameModel replaces the model in the body, which must be that of the path if it is given.
 func renameModel(body []byte, t dialogue.Target) []byte {
 	if !gjson.GetBytes(body, "model").Exists() {
 		return body
@@ -125,7 +127,7 @@ func renameModel(body []byte, t dialogue.Target) []byte {
 	return edit(body, changed, err)
 }
 
-// degrade takes the constraint on the answer out if the target cannot keep it.
+// degrade removes the form of the answer if the target cannot keep it.
 func degrade(body []byte, t dialogue.Target, rep *dialogue.Report) []byte {
 	d := decoder{req: &dialogue.Request{}}
 	doc := fields.View(body)
@@ -151,9 +153,9 @@ func degrade(body []byte, t dialogue.Target, rep *dialogue.Report) []byte {
 	return body
 }
 
-// unseal removes the carriers of other reasoning, which refused reports: the thought they stand on
-// with them, of other parts only the signature. A content that loses its last part is removed,
-// because an empty one is refused.
+// unseal removes the signatures that refused reports. On a thought the whole thought goes, on
+// another part only the signature. A content that loses its last part goes too, because the vendor
+// refuses an empty one.
 func unseal(body []byte, refused func(signature string) bool) []byte {
 	for _, m := range fields.Members(body) {
 		if m.Name == "contents" {
@@ -228,6 +230,7 @@ func unsealedParts(parts gjson.Result, refused func(string) bool) (kept []json.R
 	return kept
 }
 
+// withoutSignature returns a part without its thoughtSignature.
 func withoutSignature(v gjson.Result) json.RawMessage {
 	out := v.Raw
 	v.ForEach(func(key, _ gjson.Result) bool {

@@ -15,8 +15,8 @@ import (
 	"stagedoor/providers/picture"
 )
 
-// Pictures is the shape as an upstream of pictures: generateContent with
-// responseModalities IMAGE.
+// Pictures describes upstreams of this shape as makers of pictures: generateContent with the
+// modalities TEXT and IMAGE.
 var Pictures = &picture.Shape{Name: Name, MakesPictures: true, Codec: pictures{}}
 
 type pictures struct {
@@ -24,11 +24,12 @@ type pictures struct {
 	picture.NonStreaming
 }
 
-// MaxImages implements picture.Codec: an answer has one.
+// MaxImages implements picture.Codec. An answer has one picture, so several need several calls.
 func (pictures) MaxImages(*picture.Request, string) int { return 1 }
 
-// Encode implements picture.Codec. A picture to be changed goes along as a part,
-// before the words that say how.
+// Encode implements picture.Codec. Pictures to be changed and pictures of a style are parts before the text that says
+// what to do. Files are not copied into the body but read when it is sent. The error is that of
+// picture.CheckConversational: describing, upscaling, masks and transparent backgrounds are not supported.
 func (pictures) Encode(
 	_ context.Context, r *picture.Request, model string, rep *dialogue.Report,
 ) (*picture.Call, error) {
@@ -57,7 +58,7 @@ func (pictures) Encode(
 	return &picture.Call{Path: modelPath(model) + ":" + generate, Header: make(http.Header), Body: body}, nil
 }
 
-// inlineFile hands what is written so far to body, and then the file.
+// inlineFile moves what w has to body, and then adds the file in base64.
 func inlineFile(w *jsonw.Writer, body *picture.Document, f *picture.File) {
 	w.Object().Key("inlineData").Object()
 	w.Key("mimeType").String(f.MediaType)
@@ -68,14 +69,14 @@ func inlineFile(w *jsonw.Writer, body *picture.Document, f *picture.File) {
 	w.End().End()
 }
 
-// Edges from which on a larger picture is asked for than the usual one.
+// Edges in pixels beyond which a larger picture is asked for than the model's default.
 const (
 	over1K = 1536
 	over2K = 2560
 )
 
-// pictureFrame writes imageConfig: the nearest ratio, and the size if it is a large one,
-// which older models do not know.
+// pictureFrame writes imageConfig with the nearest ratio that the models take, and with the size only if it is a large
+// one, because older models refuse the size. It writes nothing for a request without a size or a ratio.
 func pictureFrame(w *jsonw.Writer, r *picture.Request, rep *dialogue.Report) {
 	ratio := picture.NearestRatio(r, rep)
 	if ratio == "" {
@@ -92,7 +93,8 @@ func pictureFrame(w *jsonw.Writer, r *picture.Request, rep *dialogue.Report) {
 	w.End()
 }
 
-// blockedPictures are the reasons why there is none that are about what was asked.
+// blockedPictures are the finish reasons with which moderation withholds a picture, with the stage
+// that is reported.
 var blockedPictures = map[string]string{"SAFETY": "output", "PROHIBITED_CONTENT": "output", "BLOCKLIST": "output",
 	"SPII":       "output",
 	"RECITATION": "output", "IMAGE_SAFETY": "output", "IMAGE_PROHIBITED_CONTENT": "output", "IMAGE_RECITATION": "output"}
@@ -131,7 +133,8 @@ func (pictures) Body(_ *picture.Request, body []byte) (*picture.Reply, error) {
 	return nil, dialogue.BadUpstream("a reply without a picture, for " + reason)
 }
 
-// pictureOf returns the picture of a part. Those of a thought are drafts.
+// pictureOf returns the picture of a part, whose base64 is not copied or decoded. It is false for a part without inline
+// data of a type image/*, and for a part of a thought, because pictures in thoughts are drafts.
 func pictureOf(p gjson.Result) (picture.Image, bool) {
 	data := field(p, "inlineData")
 	media, content := str(field(data, "mimeType")), field(data, "data")
@@ -142,13 +145,16 @@ func pictureOf(p gjson.Result) (picture.Image, bool) {
 	return picture.Image{MediaType: media, Base64: unsafe.Slice(unsafe.StringData(content.Str), len(content.Str))}, true
 }
 
+// moderated returns the error for a picture that moderation withheld, with the details that the
+// images shape has.
 func moderated(stage string) *dialogue.Error {
 	details, _ := json.Marshal(map[string]any{"moderation_stage": stage,
 		"categories": []string{}}) // of such a map it cannot fail
 	return dialogue.ModerationBlocked(details)
 }
 
-// pictureUsage returns the counts by modality that were reported.
+// pictureUsage returns the counts of text, image and cached tokens in usageMetadata, which have different prices. It is
+// nil if none were reported. Tokens that the reply does not break down count as text.
 func pictureUsage(v gjson.Result) *picture.Usage {
 	if !v.IsObject() {
 		return nil
@@ -157,14 +163,15 @@ func pictureUsage(v gjson.Result) *picture.Usage {
 	c.read(v)
 	total := c.usage()
 	u := &picture.Usage{CachedInput: dialogue.CountOrZero(total.CacheRead),
-		InputImage: modality(field(v, "promptTokensDetails")), OutputImage: modality(field(v,
-			"candidatesTokensDetails"))}
+		InputImage:  imageTokens(field(v, "promptTokensDetails")),
+		OutputImage: imageTokens(field(v, "candidatesTokensDetails"))}
 	u.InputText = max(dialogue.CountOrZero(total.InputTotal)-u.InputImage, 0)
 	u.OutputText = max(dialogue.CountOrZero(total.OutputTotal)-u.OutputImage, 0)
 	return u
 }
 
-func modality(details gjson.Result) (tokens int64) {
+// imageTokens returns the tokens of the modality IMAGE in a list of promptTokensDetails or candidatesTokensDetails.
+func imageTokens(details gjson.Result) (tokens int64) {
 	each(details, func(_ int, v gjson.Result) bool {
 		if str(field(v, "modality")) == "IMAGE" {
 			take(&tokens, field(v, "tokenCount"))

@@ -2,8 +2,8 @@ package gemini
 
 import "stagedoor/providers/dialogue"
 
-// reasonOf maps Google's finish reasons, an open set, to the neutral ones.
-// ok is false for the words that mean "not yet".
+// reasonOf returns the reason for one of Google's finish reasons, which are an open set. ok is
+// false for the words that mean "not finished".
 func reasonOf(word string) (r dialogue.Reason, ok bool) {
 	switch word {
 	case "", "FINISH_REASON_UNSPECIFIED":
@@ -21,7 +21,7 @@ func reasonOf(word string) (r dialogue.Reason, ok bool) {
 	return dialogue.ReasonOther, true
 }
 
-// finishWord returns the word for a neutral reason. There is none for tool calls.
+// finishWord returns Google's word for a reason. There is none for calls, which end with STOP.
 func finishWord(r dialogue.Reason) string {
 	switch r {
 	case dialogue.ReasonLength, dialogue.ReasonContextWindow:

@@ -2,8 +2,8 @@ package gemini
 
 import "stagedoor/providers/dialogue"
 
-// anySignature is the value the vendor documents for history that another model
-// made: the upstream skips the check of the signature.
+// anySignature is the value that the vendor documents for calls which another model made. The
+// upstream then skips the check.
 const anySignature = "skip_thought_signature_validator"
 
 // carrier is a thought that waits for the part which brings it to the client.

@@ -12,13 +12,14 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// NewTap watches a reply on the untouched lane. It only ever sees server-sent
-// events: Patch asks for them, and a client that wants an array is served
-// through the neutral form, because its framing is another.
+// NewTap implements shapes.Passthrough. The Tap reads server-sent events only: Patch asks for them,
+// and a client that wants an array is served through the neutral form, because its framing differs.
 func (shape) NewTap(o shapes.TapOptions, _ *dialogue.Env) shapes.Tap {
 	return shapes.TapOf(&tap{options: o, counts: noCounts})
 }
 
+// tap implements shapes.Tap. Every chunk must be parsed, because its members may stand in any
+// sequence and spelling.
 type tap struct {
 	options shapes.TapOptions
 	counts  counts
@@ -31,7 +32,7 @@ type tap struct {
 	err     *dialogue.Error
 }
 
-// seen notes the contents of one chunk.
+// seen is the contents of one chunk, as far as they matter.
 type seen struct {
 	named   bool // it says the model
 	content bool // it holds a part of the answer
@@ -51,7 +52,7 @@ func (t *tap) Answered() bool {
 	return t.done || t.ended >= max(t.options.Choices, 1) || t.blocked && t.ended == 0
 }
 
-// Reason is STOP with calls: a turn to the client's tools.
+// Reason implements shapes.Learned. STOP with calls means that the client has to run tools.
 func (t *tap) Reason() dialogue.Reason {
 	if t.reason == dialogue.ReasonStop && t.calls {
 		return dialogue.ReasonTool
@@ -59,8 +60,8 @@ func (t *tap) Reason() dialogue.Reason {
 	return t.reason
 }
 
-// Event looks at one chunk. A [DONE], which some relays append, is dropped: the
-// vendor's SDKs cannot read it.
+// Event implements shapes.Watcher. [DONE], which some relays append, is dropped, because the
+// vendor's SDKs fail on it.
 func (t *tap) Event(_ string, data []byte) ([]byte, shapes.Verdict, bool) {
 	switch trimmed := bytes.TrimSpace(data); {
 	case t.done || len(trimmed) == 0:
@@ -89,6 +90,7 @@ func (t *tap) Event(_ string, data []byte) ([]byte, shapes.Verdict, bool) {
 	return data, verdict, in.content
 }
 
+// fail notes the failure of the reply.
 func (t *tap) fail(err *dialogue.Error) shapes.Verdict {
 	t.done, t.err = true, err
 	return shapes.Failed
@@ -106,7 +108,7 @@ func withCandidates(data []byte, list []string) []byte {
 	return edit(data, changed, err)
 }
 
-// look learns from one chunk.
+// look reads one chunk and updates the state.
 func (t *tap) look(doc gjson.Result) (in seen) {
 	if doc.IsArray() || !doc.IsObject() {
 		return seen{err: readError(0, doc)}
@@ -142,7 +144,8 @@ func (t *tap) look(doc gjson.Result) (in seen) {
 	return in
 }
 
-// candidate learns from one candidate. going is false if it had ended before.
+// candidate reads one candidate of a chunk. content reports a part of the answer. going is false if
+// the candidate had ended before, and the piece must be dropped.
 func (t *tap) candidate(position int, v gjson.Result) (content, going bool) {
 	index := int64(position)
 	if given := field(v, "index"); given.Exists() {
@@ -178,7 +181,7 @@ func (t *tap) candidate(position int, v gjson.Result) (content, going bool) {
 	return content, true
 }
 
-// renamed puts the name the client used into the reply.
+// renamed returns data with the name of the model that the client used.
 func (t *tap) renamed(data []byte) []byte {
 	out, err := sjson.SetBytes(data, "modelVersion", t.options.Model)
 	if err != nil {
@@ -187,7 +190,7 @@ func (t *tap) renamed(data []byte) []byte {
 	return out
 }
 
-// Body looks at a whole reply.
+// Body implements shapes.Watcher.
 func (t *tap) Body(body []byte) ([]byte, *dialogue.Error) {
 	if bad := fields.CheckReply("reply", body); bad != nil {
 		return nil, bad
@@ -218,7 +221,7 @@ func (t *tap) EOF() ([]byte, *dialogue.Error) {
 	return nil, dialogue.Incomplete()
 }
 
-// Fail appends an error chunk.
+// Fail implements shapes.Watcher with a chunk that holds the error.
 func (t *tap) Fail(dst []byte, err *dialogue.Error) []byte {
 	t.done = true
 	return append(appendEnvelope(append(dst, "data: "...), err), "\n\n"...)

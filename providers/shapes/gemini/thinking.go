@@ -8,7 +8,8 @@ import (
 	"stagedoor/providers/jsonw"
 )
 
-// Thinking budgets in tokens.
+// Budgets in tokens for the words of effort, for models that take a budget. budgetAuto leaves the
+// amount to the model.
 const (
 	budgetLow    = 1024
 	budgetMedium = 8192
@@ -18,11 +19,14 @@ const (
 
 // Budgets of other shapes as levels: below low, below medium, else high.
 const (
+	// belowLow and belowMedium are the budgets below which a model that takes levels gets LOW or
+	// MEDIUM.
 	belowLow    = 4096
 	belowMedium = 16384
 )
 
-// thinking writes thinkingConfig in the form that the model takes.
+// thinking writes thinkingConfig in the form that the model takes: a budget for generation 2.5, a
+// level from the third generation on.
 func (e *encoder) thinking(w *jsonw.Writer) {
 	r := e.req.Reasoning
 	config := jsonw.Writer{}
@@ -51,6 +55,7 @@ func (e *encoder) thinking(w *jsonw.Writer) {
 	}
 }
 
+// off reports whether the client asked for no thinking.
 func off(r dialogue.Reasoning) bool { return r.Disabled || r.Effort == "none" }
 
 // wanted reports whether the client asked for thinking, or for its depth.
@@ -58,7 +63,8 @@ func wanted(r dialogue.Reasoning) bool {
 	return !off(r) && (r.Effort != "" || r.Budget != nil || r.Adaptive)
 }
 
-// shown reports whether the client gets to see thoughts.
+// shown reports whether the client gets to see thoughts. In some shapes asking for thinking asks
+// for that (Traits.ShowsThoughts).
 func (e *encoder) shown() bool {
 	r := e.req.Reasoning
 	if off(r) {
@@ -67,6 +73,7 @@ func (e *encoder) shown() bool {
 	return r.Include || r.Summary != "" || e.req.Traits.ShowsThoughts && wanted(r)
 }
 
+// budget returns the thinkingBudget. ok is false if the model's default applies.
 func (e *encoder) budget() (int64, bool) {
 	r := e.req.Reasoning
 	switch {
@@ -82,6 +89,7 @@ func (e *encoder) budget() (int64, bool) {
 	return 0, false
 }
 
+// budgetOf returns the budget for a word of effort.
 func budgetOf(effort string) int64 {
 	switch effort {
 	case "minimal", "low":
@@ -92,7 +100,8 @@ func budgetOf(effort string) int64 {
 	return budgetHigh
 }
 
-// clamped keeps a budget within what the model takes. Some models cannot stop thinking.
+// clamped returns the budget within the model's bounds, and records a change. Models that cannot
+// stop thinking get their minimum for 0.
 func (e *encoder) clamped(n int64) int64 {
 	caps := &e.target.Caps
 	fit := n
@@ -108,7 +117,8 @@ func (e *encoder) clamped(n int64) int64 {
 	return fit
 }
 
-// level returns the thinkingLevel; "" leaves the choice to the model.
+// level returns the thinkingLevel, or "" to leave the amount to the model. No model with levels can
+// stop thinking, so the lowest level stands for that.
 func (e *encoder) level() string {
 	r := e.req.Reasoning
 	switch {
@@ -127,8 +137,8 @@ func (e *encoder) level() string {
 	return "HIGH"
 }
 
-// levelOf returns the word for an effort, or for the next one that the model knows: of minimal
-// a higher one, of medium a higher one, too.
+// levelOf returns the level for an effort. If the model lacks the level, it gets the next higher
+// one.
 func (e *encoder) levelOf(effort string) string {
 	levels := cmp.Or(e.target.Caps.Levels, "LOW MEDIUM HIGH")
 	switch word := strings.ToUpper(effort); word {

@@ -7,8 +7,8 @@ import (
 	"stagedoor/providers/jsonw"
 )
 
-// counts holds usageMetadata as far as it was reported; -1 is unknown. Chunks carry running
-// totals and leave zeros out, so a count that was reported stands until the next one.
+// counts holds usageMetadata as far as it was reported. -1 is unknown. Chunks carry running totals
+// and leave zeros out, as proto JSON does, so a count stays until it is reported again.
 type counts struct {
 	prompt, tool, cached, candidates, thoughts, total int64
 	audioIn, audioOut, imageIn, imageOut              int64
@@ -43,7 +43,8 @@ func (c *counts) read(v gjson.Result) bool {
 	return *c != before
 }
 
-// take ignores what is not a count: negative and broken numbers are unknown.
+// take replaces a count by a reported one. A negative number is noted as such unless a proper count
+// is known.
 func take(count *int64, v gjson.Result) {
 	switch n, ok := integer(v); {
 	case !ok:
@@ -67,8 +68,8 @@ func takeModalities(audio, image *int64, v gjson.Result) {
 	})
 }
 
-// usage returns the neutral form: thoughts belong to the output, prompts of tools to
-// the input.
+// usage returns the neutral form. Thoughts are part of the output there, and prompts of tools part
+// of the input. If only the total is known, the output is the rest of it.
 func (c *counts) usage() dialogue.Usage {
 	u := dialogue.NoUsage
 	u.CacheRead, u.Reasoning, u.AudioIn, u.AudioOut = c.cached, c.thoughts, c.audioIn, c.audioOut
@@ -92,8 +93,8 @@ func (c *counts) usage() dialogue.Usage {
 	return u
 }
 
-// writeUsage writes the member usageMetadata, if any count is known.
-// Zero counts are left out, as the vendor does, but the total is always there.
+// writeUsage writes the member usageMetadata, if any count is known. Counts of zero are left out,
+// as the vendor does, but the total is always there.
 func writeUsage(w *jsonw.Writer, u dialogue.Usage) {
 	if u.InputTotal < 0 && u.OutputTotal < 0 {
 		return

@@ -11,6 +11,7 @@ import (
 	"stagedoor/providers/picture"
 )
 
+// newEncoder returns an encoder with the request's own values, which convert may change.
 func newEncoder(r *picture.Request, model string, rep *dialogue.Report) *encoder {
 	e := &encoder{r: r, rep: rep, model: model, v3: isV3(model), operation: r.Operation, size: r.Size, aspect: r.Aspect,
 		style: r.StyleType, speed: r.RenderingSpeed, sources: r.Sources, styles: r.Styles, mask: r.Mask}
@@ -68,6 +69,8 @@ var speedOf = map[string]string{
 	"hd":       "QUALITY",
 }
 
+// convertWords drops the style that the model does not have, and turns a quality of the images
+// shape into a rendering speed for models of the third generation.
 func (e *encoder) convertWords() {
 	known := stylesV2
 	if e.v3 {

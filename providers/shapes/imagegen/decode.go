@@ -63,6 +63,7 @@ func (r *Route) model(in *Input) string {
 	return defaultModel
 }
 
+// version returns the generation whose form the request has: "V1", "V2" or "V3".
 func (r *Route) version(in *Input) string {
 	switch {
 	case r.V3:
@@ -109,6 +110,7 @@ var takers = map[string]func(req *picture.Request, f *field) bool{
 	},
 }
 
+// word returns a function that copies a text to a place of the request.
 func word(place func(*picture.Request) *string) func(*picture.Request, *field) bool {
 	return func(r *picture.Request, f *field) bool {
 		*place(r) = f.value.Str
@@ -116,6 +118,7 @@ func word(place func(*picture.Request) *string) func(*picture.Request, *field) b
 	}
 }
 
+// number returns a function that copies a whole number to a place of the request.
 func number(place func(*picture.Request) **int) func(*picture.Request, *field) bool {
 	return func(r *picture.Request, f *field) bool {
 		n, ok := f.whole()

@@ -68,6 +68,7 @@ func (e *encoder) patch() ([]byte, error) {
 	return body, nil
 }
 
+// quoted returns s as JSON.
 func quoted(s string) string { return string(gjson.AppendJSONString(nil, s)) }
 
 // member is a field for the vendor, with either a text or JSON.
@@ -129,6 +130,8 @@ func (e *encoder) members() []member {
 	return out
 }
 
+// given returns the spelling of a value, or "" for the zero value, which means that it was not
+// given.
 func given[T comparable](value T, spell func(T) string) string {
 	var none T
 	if value == none {
@@ -150,6 +153,7 @@ func (e *encoder) json() []byte {
 	return w.Buf
 }
 
+// document returns the members as a JSON object.
 func document(members []member) []byte {
 	w := jsonw.Writer{Buf: make([]byte, 0, 512)}
 	w.Object()

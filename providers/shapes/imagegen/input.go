@@ -83,6 +83,8 @@ func (r *Route) FromForm(texts []Text, attached []picture.Attachment) (*Input, e
 	return in, nil
 }
 
+// addDocument adds the fields of the JSON object in a text of a form. Misspelled names in it are
+// refused, as they are in a JSON body.
 func (in *Input) addDocument(t Text) error {
 	if err := MemberNames.CheckObject(t.Name, t.Value); err != nil {
 		return err
@@ -90,6 +92,7 @@ func (in *Input) addDocument(t Text) error {
 	return in.addMembers(gjson.Parse(t.Value))
 }
 
+// once is the rule of a field that cannot be repeated.
 const once = "must not be given more than once"
 
 // get returns the first field of this name.
@@ -102,6 +105,7 @@ func (in *Input) get(name string) (field, bool) {
 	return field{}, false
 }
 
+// has reports whether a field was given, as a value or as a file.
 func (in *Input) has(name string) bool {
 	_, ok := in.get(name)
 	return ok || len(in.file(name)) > 0
@@ -124,6 +128,7 @@ func (in *Input) file(name string) []*picture.File {
 	return out
 }
 
+// count returns how often a field was given.
 func (in *Input) count(name string) int {
 	n := len(in.file(name))
 	for _, f := range in.fields {

@@ -14,7 +14,8 @@ import (
 	"stagedoor/providers/picture"
 )
 
-// maxReplied bounds the images or descriptions in one reply.
+// maxReplied bounds the images or descriptions in one reply of an upstream, each of which is
+// fetched or kept.
 const maxReplied = 64
 
 // Body implements picture.Codec.
@@ -65,6 +66,7 @@ func readImage(d gjson.Result) picture.Image {
 	return i
 }
 
+// created returns the time of a reply, or the zero time if it has none that can be read.
 func created(v gjson.Result) time.Time {
 	t, err := time.Parse(time.RFC3339Nano, v.String())
 	if err != nil {
@@ -73,6 +75,7 @@ func created(v gjson.Result) time.Time {
 	return t
 }
 
+// descriptions returns the reply to a request to describe a picture.
 func descriptions(v gjson.Result) (*picture.Reply, error) {
 	reply := new(picture.Reply)
 	for _, d := range v.Get("descriptions").Array() {
@@ -136,6 +139,8 @@ func appendImage(w *jsonw.Writer, r *picture.Request, i *picture.Image) {
 // defaultResolution is the resolution of a picture if the request has none.
 var defaultResolution = picture.Size{Width: 1024, Height: 1024}
 
+// resolutionOf returns the size of a picture: that reported, else that asked for, else the vendor's
+// default. Clients require the field.
 func resolutionOf(r *picture.Request, i *picture.Image) picture.Size {
 	switch {
 	case i.Width > 0 && i.Height > 0:
@@ -146,6 +151,7 @@ func resolutionOf(r *picture.Request, i *picture.Image) picture.Size {
 	return defaultResolution
 }
 
+// seedOf returns the seed of a picture, which clients require, or 0 if it is not known.
 func seedOf(r *picture.Request, i *picture.Image) int64 {
 	switch {
 	case i.Seed != nil:

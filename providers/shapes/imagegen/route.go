@@ -36,6 +36,8 @@ type Route struct {
 }
 
 const (
+	// modelV3 is the name in the catalogue for requests to the routes of the third generation,
+	// which name no model. defaultModel is the vendor's default on the others.
 	modelV3      = "imagegen-v3"
 	defaultModel = "V_2"
 )

@@ -192,6 +192,8 @@ func (r *Route) Check(in *Input) error {
 	return nil
 }
 
+// check returns the error for a field that breaks its rule. param is the name of the field in the
+// error.
 func (u *rule) check(in *Input, param string) error {
 	n := in.count(u.name)
 	switch {
@@ -226,6 +228,7 @@ func (u *rule) check(in *Input, param string) error {
 
 // Rules of single values. Each returns the rule that the value breaks, or "".
 
+// said is the rule of a text that is not blank.
 func said(f *field) string {
 	s, ok := f.string()
 	switch {
@@ -237,6 +240,7 @@ func said(f *field) string {
 	return ""
 }
 
+// text is the rule of a text, which may be empty.
 func text(f *field) string {
 	if _, ok := f.string(); !ok {
 		return "must be a string"
@@ -244,6 +248,7 @@ func text(f *field) string {
 	return ""
 }
 
+// oneOf returns the rule of a text from a closed list.
 func oneOf(words ...string) func(f *field) string {
 	broken := "must be one of " + strings.Join(words, ", ")
 	return func(f *field) string {
@@ -254,6 +259,7 @@ func oneOf(words ...string) func(f *field) string {
 	}
 }
 
+// between returns the rule of a whole number within bounds, both included.
 func between(lo, hi int64) func(f *field) string {
 	broken := fmt.Sprintf("must be an integer between %d and %d", lo, hi)
 	return func(f *field) string {
@@ -264,6 +270,8 @@ func between(lo, hi int64) func(f *field) string {
 	}
 }
 
+// aspectWords is the rule of an aspect ratio of the first two generations, with all words that are
+// accepted.
 var aspectWords = func() string {
 	var words []string
 	for _, a := range aspectsV2 {
@@ -272,6 +280,7 @@ var aspectWords = func() string {
 	return "must be one of " + strings.Join(append(words, misspelt), ", ")
 }()
 
+// aspect is the rule of an aspect ratio of the first two generations.
 func aspect(f *field) string {
 	if s, ok := f.string(); ok {
 		if _, ok := aspectV2(s); ok {
@@ -281,6 +290,7 @@ func aspect(f *field) string {
 	return aspectWords
 }
 
+// ratio is the rule of an aspect ratio of the third generation.
 func ratio(f *field) string {
 	if s, ok := f.string(); ok {
 		if _, ok := aspectV3(s); ok {
@@ -290,6 +300,7 @@ func ratio(f *field) string {
 	return "must be one of " + strings.Join(aspectsV3, ", ")
 }
 
+// size is the rule of a resolution. The vendor checks which resolutions a model makes.
 func size(f *field) string {
 	if s, ok := f.string(); ok {
 		if _, ok := resolution(s); ok {
@@ -299,6 +310,7 @@ func size(f *field) string {
 	return fmt.Sprintf("must be WIDTHxHEIGHT, each between %d and %d, for example 1024x1024", leastEdge, mostEdge)
 }
 
+// object is the rule of a JSON object without misspelled names.
 func object(f *field) string {
 	v, ok := f.json()
 	if !ok || !v.IsObject() {
@@ -324,6 +336,7 @@ func codes(f *field) string {
 	return ""
 }
 
+// isCode reports whether s is a style code, 8 hexadecimal digits.
 func isCode(s string) bool {
 	for _, c := range s {
 		if !strings.ContainsRune("0123456789abcdefABCDEF", c) {

@@ -60,6 +60,7 @@ func aspectV2(word string) (picture.Aspect, bool) {
 	return picture.ParseAspect(spelt)
 }
 
+// aspectV3 reads 16x9.
 func aspectV3(word string) (picture.Aspect, bool) {
 	if !slices.Contains(aspectsV3, word) {
 		return picture.Aspect{}, false
@@ -87,6 +88,7 @@ func takesV2(s picture.Size) bool {
 		takesV3(s) && s != (picture.Size{Width: 800, Height: 1280})
 }
 
+// upright returns the size as a portrait, because the lists have each pair of edges once.
 func upright(s picture.Size) picture.Size {
 	if s.Width > s.Height {
 		return picture.Size{Width: s.Height, Height: s.Width}
@@ -114,7 +116,10 @@ func resolutionV2(s picture.Size) string {
 	return "RESOLUTION_" + strings.Replace(s.String(), "x", "_", 1)
 }
 
+// spellV2 writes ASPECT_16_9.
 func spellV2(a picture.Aspect) string { return "ASPECT_" + strings.Replace(spellV3(a), "x", "_", 1) }
+
+// spellV3 writes 16x9.
 func spellV3(a picture.Aspect) string { return picture.Size(a).String() }
 
 // nearest returns the ratio of a list that is nearest to width divided by height.

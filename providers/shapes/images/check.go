@@ -67,6 +67,8 @@ type checker struct {
 	r      *picture.Request
 }
 
+// check returns the request in the neutral form, or the error for the first parameter that breaks a
+// rule of its model.
 func check(in input, op picture.Operation, resolve Resolve) (*picture.Request, error) {
 	c := &checker{in: in, r: &picture.Request{Inbound: Name, Operation: op, N: 1}}
 	model, err := c.model()
@@ -84,6 +86,8 @@ func check(in input, op picture.Operation, resolve Resolve) (*picture.Request, e
 	return c.r, nil
 }
 
+// model returns the name of the model. If the request names none, the other parameters say which
+// family it is for.
 func (c *checker) model() (string, error) {
 	model, err := c.in.text("model")
 	bad := dialogue.CheckModel("model", model)
@@ -127,6 +131,7 @@ func (c *checker) uses(name string) bool {
 	return c.in.given(name)
 }
 
+// prompt checks the prompt, whose length is bounded in characters.
 func (c *checker) prompt() error {
 	prompt, err := c.in.text("prompt")
 	switch n := utf8.RuneCountInString(prompt); {
@@ -144,6 +149,7 @@ func (c *checker) prompt() error {
 	return nil
 }
 
+// count checks n, the number of pictures.
 func (c *checker) count() error {
 	if !c.in.given("n") {
 		return nil
@@ -159,6 +165,7 @@ func (c *checker) count() error {
 	return nil
 }
 
+// size checks the size. auto leaves the choice to the model.
 func (c *checker) size() error {
 	size, err := c.in.text("size")
 	if err != nil {
@@ -193,6 +200,7 @@ func (c *checker) delivery() error {
 	return err
 }
 
+// format checks output_format and output_compression, which only lossy formats have.
 func (c *checker) format() error {
 	var err error
 	if c.r.OutputFormat, err = c.own("output_format", "png", "jpeg", "webp"); err != nil {
@@ -213,6 +221,7 @@ func (c *checker) format() error {
 	return nil
 }
 
+// background checks the background. Only some formats and models can be transparent.
 func (c *checker) background() (err error) {
 	if c.r.Background, err = c.own("background", "auto", "transparent", "opaque"); err != nil ||
 		c.r.Background != "transparent" {
@@ -227,6 +236,7 @@ func (c *checker) background() (err error) {
 	return nil
 }
 
+// stream checks stream and partial_images, and the parameters that exclude a stream.
 func (c *checker) stream() error {
 	on, err := c.in.flag("stream")
 	if err != nil {
@@ -260,6 +270,7 @@ func (c *checker) stream() error {
 	return nil
 }
 
+// words checks the parameters with a closed list of words.
 func (c *checker) words() (err error) {
 	if c.r.Moderation, err = c.own("moderation", "low", "auto"); err != nil {
 		return err
@@ -293,6 +304,7 @@ func (c *checker) own(name string, words ...string) (string, error) {
 	return c.word(name, words...)
 }
 
+// word returns a parameter from a closed list, or "" if it is not given.
 func (c *checker) word(name string, words ...string) (string, error) {
 	w, err := c.in.text(name)
 	if err != nil || !c.in.given(name) {
@@ -312,6 +324,7 @@ func (c *checker) unknown(name string) error {
 	return nil
 }
 
+// unknown returns the vendor's error for a parameter that the model does not have.
 func unknown(name string) *dialogue.Error {
 	e := dialogue.Invalid(name, "is not a parameter of this model")
 	e.Code = "unknown_parameter"

@@ -13,7 +13,8 @@ import (
 	"stagedoor/providers/picture"
 )
 
-// Limits of edits.
+// Limits of edits: pictures in one request, and bytes of a picture or of a mask. They are the
+// vendor's.
 const (
 	MaxSources   = 16
 	MaxSource    = 50 << 20
@@ -151,6 +152,7 @@ func dataURL(s string) (encoded string, ok bool) {
 	return s[comma+1:], strings.HasPrefix(head, "data:") && strings.HasSuffix(head, ";base64")
 }
 
+// tooMany returns the error for more than MaxSources pictures.
 func tooMany(field string) *dialogue.Error {
 	return dialogue.Invalid(field, "must not be more than "+count(MaxSources, "picture"))
 }

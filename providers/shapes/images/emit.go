@@ -61,6 +61,7 @@ func sizeHint(p *picture.Reply) int {
 	return n
 }
 
+// image writes one picture, by its address or by value.
 func (e *Emitter) image(w *jsonw.Writer, i *picture.Image) {
 	w.Object()
 	if i.URL != "" {
@@ -97,6 +98,7 @@ func (e *Emitter) about(w *jsonw.Writer, p *picture.Reply) {
 	}
 }
 
+// definite returns s, or "" for auto, which says nothing about the picture that was made.
 func definite(s string) string {
 	if s == "auto" {
 		return ""
@@ -104,6 +106,7 @@ func definite(s string) string {
 	return s
 }
 
+// usage writes the counts of text and picture tokens, which have different prices.
 func usage(w *jsonw.Writer, u *picture.Usage) {
 	w.Key("usage").Object()
 	w.Key("total_tokens").Int(u.Input() + u.Output())
@@ -120,6 +123,7 @@ func usage(w *jsonw.Writer, u *picture.Usage) {
 	w.End().End()
 }
 
+// created returns the time of the reply in Unix seconds.
 func (e *Emitter) created(p *picture.Reply) int64 {
 	if p.Created.IsZero() {
 		return e.now().Unix()
@@ -151,6 +155,7 @@ func (e *Emitter) Completed(p *picture.Reply) []byte {
 	})
 }
 
+// event returns an event with the first picture of p. more writes its own members.
 func (e *Emitter) event(name string, p *picture.Reply, more func(*jsonw.Writer)) []byte {
 	w := jsonw.Writer{Buf: make([]byte, 0, sizeHint(p))}
 	w.Object()

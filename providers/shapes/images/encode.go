@@ -19,7 +19,8 @@ const (
 	editing     = "/images/edits"
 )
 
-// Encode implements picture.Codec.
+// Encode implements picture.Codec. The JSON of a client of this shape is patched. Any other request
+// is written from the neutral form, and parameters that the model does not have are lost.
 func (shape) Encode(
 	ctx context.Context, r *picture.Request, model string, rep *dialogue.Report,
 ) (*picture.Call, error) {
@@ -70,16 +71,19 @@ type parameter struct {
 	bare        bool // written to JSON without quotes: a number, a boolean or the client's JSON
 }
 
+// word adds a text, unless it is empty.
 func (p *parameters) word(name, value string) {
 	if value != "" {
 		*p = append(*p, parameter{name: name, value: value})
 	}
 }
 
+// bare adds a value that JSON has without quotes.
 func (p *parameters) bare(name, value string) {
 	*p = append(*p, parameter{name, value, true})
 }
 
+// json returns the parameters as a JSON body.
 func (p parameters) json() picture.Content {
 	var w jsonw.Writer
 	w.Object()
@@ -95,6 +99,9 @@ func (p parameters) json() picture.Content {
 	return picture.JSON(w.Buf)
 }
 
+// form returns the parameters as a multipart form with the pictures, which are read when the form
+// is sent. A mask of black and white is converted, because the vendor's masks mark the part to
+// change by transparency.
 func (p parameters) form(ctx context.Context, r *picture.Request) (picture.Content, error) {
 	form := picture.NewForm()
 	for _, f := range p {
@@ -156,6 +163,7 @@ func encode(r *picture.Request, model string, rep *dialogue.Report) (parameters,
 	return p, nil
 }
 
+// modern adds the parameters that only gen-image models have.
 func (p *parameters) modern(r *picture.Request) {
 	p.word("output_format", r.OutputFormat)
 	if r.Compression != nil {
@@ -192,6 +200,7 @@ func prompt(r *picture.Request) string {
 // speeds maps the image vendor's rendering speeds to qualities of this shape.
 var speeds = map[string]string{"TURBO": "low", "DEFAULT": "medium", "QUALITY": "high"}
 
+// qualityFor returns the quality, which may follow from a rendering speed of the image vendor.
 func qualityFor(r *picture.Request, f *family) string {
 	if r.Quality != "" {
 		return r.Quality

@@ -71,6 +71,7 @@ func familyOf(model string) *family {
 	return &families[i]
 }
 
+// oneOf returns the rule of a size from a list.
 func oneOf(sizes ...string) func(string) string {
 	return func(s string) string {
 		if slices.Contains(sizes, s) {
@@ -89,8 +90,10 @@ const (
 	maxPixels = 8_294_400
 )
 
+// sizeForm is the rule of a size that cannot be read.
 const sizeForm = "must be auto or WIDTHxHEIGHT"
 
+// anySize is the rule of models that make every size within bounds of edges, ratio and area.
 func anySize(text string) string {
 	if text == "auto" {
 		return ""
@@ -114,6 +117,8 @@ func anySize(text string) string {
 	return ""
 }
 
+// someSize is the rule for models of unknown families, of which only the form of the size is
+// checked.
 func someSize(text string) string {
 	if _, ok := picture.ParseSize(text); !ok && text != "auto" {
 		return sizeForm

@@ -11,8 +11,9 @@ import (
 	"stagedoor/providers/picture"
 )
 
-// input gives the parameters of a request, from JSON or a form. A null and an empty field of a form
-// count as not given.
+// input gives the parameters of a request, from JSON or from a form, so that both are checked by
+// the same rules. A null, and an empty field of a form, count as not given. text, integer and flag
+// return the zero value for a parameter that is not given, and an error for one of another type.
 type input interface {
 	given(name string) bool
 	text(name string) (string, error)
@@ -28,6 +29,7 @@ type document struct {
 	names  []string // in the order of the client
 }
 
+// newDocument returns the parameters of a JSON object. Their values share memory with body.
 func newDocument(body []byte) *document {
 	d := &document{values: make(map[string]gjson.Result)}
 	gjson.ParseBytes(body).ForEach(func(name, value gjson.Result) bool {
@@ -85,6 +87,7 @@ type Text struct{ Name, Value string }
 // form is the input of the texts in a multipart body.
 type form []Text
 
+// find returns the first text of this name, or "".
 func (f form) find(name string) string {
 	for _, t := range f {
 		if t.Name == name {
@@ -146,6 +149,7 @@ func (f form) rest(known map[string]bool) []picture.Field {
 	return out
 }
 
+// outside returns the error for a number that is not within its bounds.
 func outside(name string, lo, hi int64) *dialogue.Error {
 	return dialogue.Invalid(name, "must be an integer from "+strconv.FormatInt(lo, 10)+" to "+strconv.FormatInt(hi, 10))
 }

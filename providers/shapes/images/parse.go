@@ -13,7 +13,9 @@ import (
 	"stagedoor/providers/picture"
 )
 
-// Body implements picture.Codec.
+// Body implements picture.Codec. The pictures in the reply are slices of body, because a copy of
+// their base64 would double the memory. For a client of this shape the reply keeps the body, which
+// is then sent as it is.
 func (shape) Body(r *picture.Request, body []byte) (*picture.Reply, error) {
 	if bad := fields.CheckReply("reply", body); bad != nil {
 		return nil, bad
@@ -36,7 +38,7 @@ func (shape) Body(r *picture.Request, body []byte) (*picture.Reply, error) {
 	return reply, nil
 }
 
-// Event implements picture.Codec.
+// Event implements picture.Codec. It returns nil for an event that is not a picture.
 func (shape) Event(r *picture.Request, name string, data []byte) (*picture.Event, error) {
 	if string(data) == "[DONE]" {
 		return nil, nil
@@ -87,6 +89,7 @@ func readHeader(v gjson.Result) *picture.Reply {
 	return reply
 }
 
+// imageOf returns the picture in an element of data, or in an event.
 func imageOf(r *picture.Request, reply *picture.Reply, d gjson.Result) picture.Image {
 	i := picture.Image{URL: d.Get("url").Str, Prompt: d.Get("revised_prompt").Str}
 	if data := d.Get("b64_json"); data.Type == gjson.String && data.Str != "" {
@@ -98,6 +101,7 @@ func imageOf(r *picture.Request, reply *picture.Reply, d gjson.Result) picture.I
 	return i
 }
 
+// usageOf returns the counts of a reply, or nil if it has none.
 func usageOf(v gjson.Result) *picture.Usage {
 	if !v.IsObject() {
 		return nil
@@ -132,4 +136,5 @@ const userError = dialogue.TypeModeration
 // view returns bytes as a string without copying them. The caller must not change b.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
+// bytesOf returns a string as bytes without copying it. The caller must not change them.
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

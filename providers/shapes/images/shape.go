@@ -63,6 +63,7 @@ func moderation(v gjson.Result) []byte {
 	return w.Buf
 }
 
+// Bounds of the categories of moderation that a client sees, in number and in bytes of each.
 const (
 	maxCategories = 32
 	maxWord       = 64
@@ -91,6 +92,8 @@ func distance(s picture.Size, ratio float64) float64 {
 	return max(d, 1/d)
 }
 
+// sizesOfModels are the sizes to choose from for a request of another shape, by the beginning of
+// the model's name.
 var sizesOfModels = []struct {
 	prefix string
 	sizes  []picture.Size

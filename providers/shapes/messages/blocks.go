@@ -9,8 +9,9 @@ import (
 	"stagedoor/providers/fields"
 )
 
-// turn reads a message. A system role, which Check lets pass for models that
-// have it, is what other shapes know as a late system message.
+// turn returns one message of the client in the neutral form. Members other than role and content
+// are recorded as ignored. The role system becomes a turn of the user with SystemParts, which is
+// how the neutral form has a system message that comes late in a conversation.
 func (d *decoder) turn(v gjson.Result) dialogue.Turn {
 	role := v.Get("role").String()
 	d.req.RecordIgnoredExcept("messages", v, "role", "content")
@@ -29,7 +30,8 @@ func (d *decoder) turn(v gjson.Result) dialogue.Turn {
 	return turn
 }
 
-// content reads the blocks of a turn, and at depth 1 those of a tool's result.
+// content returns the parts of a message's content, which is a string or an array of blocks. depth
+// is 0 for a message and 1 for the content of a tool_result.
 func (d *decoder) content(v gjson.Result, depth int) []dialogue.Part {
 	if v.Type == gjson.String {
 		return []dialogue.Part{{Text: v.Str}}
@@ -42,6 +44,10 @@ func (d *decoder) content(v gjson.Result, depth int) []dialogue.Part {
 	return parts
 }
 
+// block appends the parts of one content block to parts. Most blocks become one part. A document
+// with images and a call with remembered thoughts become several. A block that only this vendor
+// knows becomes a ServerPart, which an encoder of this shape sends back as it came and any other
+// shape drops.
 func (d *decoder) block(parts []dialogue.Part, b gjson.Result, depth int) []dialogue.Part {
 	p := dialogue.Part{CacheHint: raw(b.Get("cache_control"))}
 	kind := b.Get("type").String()
@@ -56,6 +62,8 @@ func (d *decoder) block(parts []dialogue.Part, b gjson.Result, depth int) []dial
 	switch kind {
 	case "text":
 		p.Text, p.Citations = b.Get("text").String(), raw(b.Get("citations"))
+		// The neutral form has no place for citations in history, so a cited text keeps its
+		// original JSON.
 		if p.Citations != nil {
 			keep(&p, b)
 		}
@@ -75,6 +83,8 @@ func (d *decoder) block(parts []dialogue.Part, b gjson.Result, depth int) []dial
 	case "tool_use":
 		p.Kind = dialogue.CallPart
 		p.Call = d.call(b)
+		// The thoughts before a call are missing if this gateway hid them from the client
+		// (reply.go). Upstreams that demand them get them from here.
 		for _, t := range d.recall.Before(p.Call.ID) {
 			parts = append(parts, dialogue.Part{Kind: dialogue.ThinkingPart, Thinking: &t, Text: t.Text})
 		}
@@ -107,7 +117,8 @@ var blockFields = map[string][]string{
 	"tool_result":     {"type", "tool_use_id", "content", "is_error", "cache_control"},
 }
 
-// nested looks at blocks of which nothing but what they show is read.
+// nested records, under path, the members of inner blocks that are not read. Of such blocks, as in
+// a search result, only the text and the source reach the neutral form.
 func (d *decoder) nested(path string, blocks gjson.Result) {
 	if !blocks.IsArray() {
 		return
@@ -118,20 +129,23 @@ func (d *decoder) nested(path string, blocks gjson.Result) {
 	})
 }
 
-// call reads a tool_use. A thought signature, which the block has no place for,
-// is recalled.
+// call returns the call of a tool_use block. The block has no member for Gemini's thought
+// signature, so the signature comes from the cache in which head.remember put it when the call was
+// sent to this client.
 func (d *decoder) call(b gjson.Result) *dialogue.Call {
 	c := &dialogue.Call{ID: b.Get("id").String(), Name: b.Get("name").String(), Args: b.Get("input").Raw}
 	c.Signature, _ = d.env.RecallSignature(c.ID)
 	return c
 }
 
-// keep lets an encoder of this shape play the block back as it was.
+// keep stores the block's JSON in the part, so that an encoder of this shape can send it unchanged.
+// Members that the neutral form does not have survive that way.
 func keep(p *dialogue.Part, b gjson.Result) {
 	p.Origin, p.Opaque = Name, fields.Raw(b)
 }
 
-// plain returns the text of a block's content.
+// plain returns the text of a block's content, a string or a list of blocks, whose texts it joins
+// with newlines. Other blocks in the list are left out.
 func plain(b gjson.Result) string {
 	content := b.Get("content")
 	if content.Type == gjson.String {
@@ -147,6 +161,8 @@ func plain(b gjson.Result) string {
 	return strings.Join(lines, "\n")
 }
 
+// media returns the image or document that a block's source holds: inline data, an address, the id
+// of an uploaded file, or text.
 func media(kind dialogue.MediaKind, b gjson.Result) *dialogue.Media {
 	source := b.Get("source")
 	m := &dialogue.Media{Kind: kind, MIME: source.Get("media_type").String(), Name: b.Get("title").String()}
@@ -183,8 +199,10 @@ func (d *decoder) document(parts []dialogue.Part, p dialogue.Part, b gjson.Resul
 	return append(append(parts, p), images...)
 }
 
-// thought reads a thinking block. Its signature or data is the vendor's, unless
-// this gateway sealed another shape's into it.
+// thought returns the reasoning of a thinking or redacted_thinking block. Its signature or data is
+// the vendor's proof, or a seal in which this gateway gave the client the reasoning of another
+// shape. A seal is opened, and the original proof goes back to its own vendor. A seal that does not
+// open, because it was changed or another gateway made it, leaves only the text.
 func (d *decoder) thought(b gjson.Result) *dialogue.Thinking {
 	t := &dialogue.Thinking{Text: b.Get("thinking").String()}
 	carrier := b.Get("signature").String()

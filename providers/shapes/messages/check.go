@@ -12,7 +12,8 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// Limits of a request, so that a hostile one costs little.
+// Limits of a request. maxTurns is the vendor's limit of messages, and a hostile request of more
+// costs no more than counting. minBudget is the vendor's smallest thinking.budget_tokens.
 const (
 	maxTurns  = 100_000
 	minBudget = 1024
@@ -49,13 +50,13 @@ func (shape) Check(body []byte, in shapes.Params) (shapes.Head, error) {
 	return c.head, nil
 }
 
-// view reads body without the copy that gjson.ParseBytes makes. What it returns
-// is only good while body stays as it is: for looking, not for keeping.
+// view parses body without the copy that gjson.ParseBytes makes. The result and its strings share
+// memory with body, so they must not outlive the call: Check clones the few that it returns.
 func view(body []byte) gjson.Result {
 	return gjson.Parse(unsafe.String(unsafe.SliceData(body), len(body)))
 }
 
-// checker is one walk over one request.
+// checker collects what Check learns while it walks over one request.
 type checker struct {
 	head        shapes.Head
 	counting    bool // count_tokens: no max_tokens
@@ -89,7 +90,8 @@ var rules = map[string]func(*checker, gjson.Result) *fault{
 	contextManagement: (*checker).contextManagement,
 }
 
-// whole checks what needs more than one field.
+// whole applies the rules that need more than one field: the required fields, and a budget of
+// thinking that leaves room for the answer. A count_tokens request needs no max_tokens.
 func (c *checker) whole() *fault {
 	switch {
 	case !c.sawModel:
@@ -141,6 +143,8 @@ func (c *checker) serviceTier(v gjson.Result) *fault {
 	return nil
 }
 
+// fraction is the rule of temperature and top_p. The vendor's scale ends at 1, where OpenAI's ends
+// at 2.
 func (c *checker) fraction(v gjson.Result) *fault {
 	if v.Type == gjson.Null {
 		return nil
@@ -151,6 +155,7 @@ func (c *checker) fraction(v gjson.Result) *fault {
 	return nil
 }
 
+// count is the rule of top_k.
 func (c *checker) count(v gjson.Result) *fault {
 	if v.Type == gjson.Null {
 		return nil
@@ -176,6 +181,9 @@ func (c *checker) container(v gjson.Result) *fault {
 	return nil
 }
 
+// contextManagement never refuses: the edits are a beta that changes often. It only notes whether
+// the vendor may compact the conversation, because such a reply must then be remembered with its
+// maker.
 func (c *checker) contextManagement(v gjson.Result) *fault {
 	v.Get("edits").ForEach(func(_, edit gjson.Result) bool {
 		c.head.Compacts = c.head.Compacts || strings.HasPrefix(edit.Get("type").Str, "compact_")
@@ -203,6 +211,8 @@ func (c *checker) texts(v gjson.Result) *fault {
 	})
 }
 
+// thinking accepts disabled, adaptive, and enabled with a budget. The budget is kept, because whole
+// compares it with max_tokens.
 func (c *checker) thinking(v gjson.Result) *fault {
 	if v.Type == gjson.Null {
 		return nil
@@ -229,6 +239,7 @@ func (c *checker) thinking(v gjson.Result) *fault {
 	return nil
 }
 
+// outputConfig checks effort, whose words are an open set, and the format of structured output.
 func (c *checker) outputConfig(v gjson.Result) *fault {
 	if f := c.object(v); f != nil {
 		return f
@@ -239,8 +250,9 @@ func (c *checker) outputConfig(v gjson.Result) *fault {
 	return c.format(v.Get("format")).in("format")
 }
 
-// format takes json_object too: it has no counterpart here, but structured
-// output degrades, it does not fail.
+// format checks output_config.format and its predecessor output_format. It accepts json_object too,
+// which the vendor does not have, because structured output degrades instead of failing
+// (gateway.md).
 func (c *checker) format(v gjson.Result) *fault {
 	if v.Type == gjson.Null { // or absent
 		return nil
@@ -258,6 +270,8 @@ func (c *checker) format(v gjson.Result) *fault {
 	return nil
 }
 
+// toolChoice checks the choice alone. Whether it names one of the tools is left to the upstream, or
+// to the encoder of another shape.
 func (c *checker) toolChoice(v gjson.Result) *fault {
 	if v.Type == gjson.Null {
 		return nil
@@ -325,7 +339,9 @@ func required(v gjson.Result, name string) *fault {
 	return nil
 }
 
-// each applies rule to every element of an array.
+// each applies rule to every element of an array and returns the first fault, with its index. A
+// block of an unknown type is the weakest fault: it is returned only if no element has another,
+// because a request with it can still pass through to an upstream of this shape.
 func each(v gjson.Result, rule func(gjson.Result) *fault) *fault {
 	if !v.IsArray() {
 		return broken("must be an array")
@@ -342,7 +358,8 @@ func each(v gjson.Result, rule func(gjson.Result) *fault) *fault {
 	return found
 }
 
-// integer reads a whole number in plain spelling that fits an int64.
+// integer returns a whole number that is written without fraction or exponent and fits an int64. ok
+// is false for 1.0 and 1e3.
 func integer(v gjson.Result) (int64, bool) {
 	if v.Type != gjson.Number || strings.ContainsAny(v.Raw, ".eE") || v.Num >= 1<<63 || v.Num < -1<<63 {
 		return 0, false

@@ -6,6 +6,9 @@ import (
 	"github.com/tidwall/gjson"
 )
 
+// messages checks the conversation. Whether the sides alternate and calls have results is not
+// checked here: an upstream of this shape says it better, and the encoders of other shapes do not
+// mind.
 func (c *checker) messages(v gjson.Result) *fault {
 	if !v.IsArray() {
 		return broken("must be an array")
@@ -60,6 +63,7 @@ func (c *checker) turn(v gjson.Result) *fault {
 	return each(content, func(b gjson.Result) *fault { return checkBlock(b, 0) }).in("content")
 }
 
+// system accepts a string or text blocks.
 func (c *checker) system(v gjson.Result) *fault {
 	if v.Type == gjson.String || v.Type == gjson.Null {
 		return nil
@@ -75,8 +79,10 @@ func (c *checker) system(v gjson.Result) *fault {
 	})
 }
 
-// blockRule returns the rule of a kind of block, if it has one. Blocks of the tools
-// that run upstream are only ever played back, so that a kind is all they need.
+// blockRule returns the rule of a kind of block, or nil for a kind that needs none. known is false
+// for a kind that the gateway has never heard of. Blocks of tools that run upstream, and every kind
+// that ends in _tool_result, are only sent back as they came, so their contents are the vendor's
+// business.
 func blockRule(kind string) (rule func(gjson.Result) *fault, known bool) {
 	switch kind {
 	case "text":
@@ -96,7 +102,8 @@ func blockRule(kind string) (rule func(gjson.Result) *fault, known bool) {
 	return nil, strings.HasSuffix(kind, "_tool_result")
 }
 
-// checkBlock checks a block of a turn, and at depth 1 one of a tool's result.
+// checkBlock checks a block of a message (depth 0) or of a tool's result (depth 1). An unknown type
+// gives a fault with unknown set, which only forbids translation.
 func checkBlock(v gjson.Result, depth int) *fault {
 	if !v.IsObject() {
 		return broken("must be an object")
@@ -141,6 +148,8 @@ func stringRule(v gjson.Result, name string) *fault {
 	return nil
 }
 
+// sourceRule checks the source of an image or a document: which member it needs depends on its
+// type.
 func sourceRule(v gjson.Result) *fault {
 	source := v.Get("source")
 	if !source.Exists() {
@@ -170,6 +179,8 @@ func sourceRule(v gjson.Result) *fault {
 	return required(source, needs).in("source")
 }
 
+// toolUseRule checks a call in the history. Its input must be an object, as the vendor demands even
+// of tools without parameters.
 func toolUseRule(v gjson.Result) *fault {
 	for _, name := range []string{"id", "name"} {
 		if f := required(v, name); f != nil {
@@ -186,6 +197,8 @@ func toolUseRule(v gjson.Result) *fault {
 	return nil
 }
 
+// checkResult checks a tool_result and the blocks inside it. A tool_reference names a tool that a
+// search for tools has found. It is forwarded without a check.
 func checkResult(v gjson.Result, depth int) *fault {
 	if f := required(v, "tool_use_id"); f != nil {
 		return f

@@ -13,7 +13,8 @@ import (
 // contextManagement is the member in which a client asks for edits of a conversation that grows long.
 const contextManagement = "context_management"
 
-// What the vendor does where an edit does not say it.
+// Values of the vendor for an edit that does not give its own: it clears once the prompt has
+// 100,000 tokens, and keeps the last three calls or the last answer with thinking.
 const (
 	defaultAfterTokens  = 100_000
 	defaultKeptCalls    = 3
@@ -67,7 +68,8 @@ func amount(edit gjson.Result, member, kind string, otherwise int64) int64 {
 	return otherwise
 }
 
-// nameSet returns the names in a list, or nil if v is none.
+// nameSet returns the names in a list, or nil if v is not a list. clear_tool_inputs may also be a
+// boolean.
 func nameSet(v gjson.Result) map[string]bool {
 	if !v.IsArray() {
 		return nil
@@ -80,8 +82,11 @@ func nameSet(v gjson.Result) map[string]bool {
 	return names
 }
 
-// writeAppliedEdits says to a client that asked for edits which of them were made here. A client that did not ask gets
-// no such member.
+// writeAppliedEdits writes which of the edits that the client asked for were made by this gateway,
+// with the number of tokens saved. A client that did not ask gets no such member:
+//
+//	"context_management":{"applied_edits":[{"type":"clear_tool_uses_20250919",
+//	  "cleared_tool_uses":8,"cleared_input_tokens":50000}]}
 func (h *head) writeAppliedEdits(w *jsonw.Writer) {
 	if h.req.Inbound != Name || len(h.req.ContextEdits) == 0 {
 		return

@@ -12,7 +12,9 @@ import (
 // the very next turn of the user, answers first, each once; nothing else is
 // answered.
 
-// block is a content block in the making.
+// block is a content block that will be sent. Text, calls and results stay apart until the last
+// moment, because their place, their id or the white space at their end may still change.
+// Everything else is JSON from the start.
 type block struct {
 	kind   dialogue.PartKind
 	text   string // TextPart
@@ -30,11 +32,15 @@ type message struct {
 	blocks []block
 }
 
-// nudge is said for a user who says nothing where the shape needs a user.
+// nudge is the text of a turn of the user that the gateway has to invent: before a conversation
+// that the assistant begins, and after one that it ends where the model takes no prefill.
 const nudge = "Continue."
 
+// say returns a text block.
 func say(text string) block { return block{kind: dialogue.TextPart, text: text} }
 
+// push appends blocks to the last message if that has the same role, and else as a new message. So
+// the roles alternate whatever the client sent. Without blocks it returns msgs.
 func push(msgs []message, role dialogue.Role, blocks ...block) []message {
 	if len(blocks) == 0 {
 		return msgs
@@ -46,7 +52,14 @@ func push(msgs []message, role dialogue.Role, blocks ...block) []message {
 	return append(msgs, message{role, slices.Clip(blocks)})
 }
 
-// conversation returns the turns of the request as the vendor wants them.
+// conversation returns the turns of the request in the sequence that the vendor insists on, and
+// records what had to be invented or dropped. It works in steps: sides makes blocks and gives each
+// to its role, pair takes the results out and joins them with their calls, and then every message
+// of the assistant is followed by the results of its calls, before anything else that the user
+// says. For example:
+//
+//	chat: assistant calls a and b, user "wait", result of b, result of a
+//	here: assistant [a, b], user [result of a, result of b, "wait"]
 func (e *encoder) conversation() ([]message, error) {
 	msgs, err := e.sides()
 	if err != nil {
@@ -69,7 +82,8 @@ func (e *encoder) conversation() ([]message, error) {
 	return e.prefill(out), nil
 }
 
-// sides turns parts into blocks and gives each to the side it belongs to.
+// sides turns all parts into blocks and gives each to the role that may have it. It fails for media
+// that the model cannot read.
 func (e *encoder) sides() ([]message, error) {
 	var msgs []message
 	for i := range e.req.Turns {
@@ -95,6 +109,8 @@ func (e *encoder) sides() ([]message, error) {
 	return msgs, nil
 }
 
+// side returns the role that must send a block: results are the user's, calls and thinking are the
+// assistant's, and anything else stays with the role of its turn.
 func side(role dialogue.Role, kind dialogue.PartKind) dialogue.Role {
 	switch kind {
 	case dialogue.ResultPart:
@@ -130,7 +146,9 @@ func (e *encoder) thinkingFirst(blocks []block) []block {
 	return out
 }
 
-// prefill prepares a last turn that the reply shall continue.
+// prefill prepares a conversation that ends with the assistant, whose text the reply shall
+// continue. The vendor refuses white space at the end of such a text. A model without prefill gets
+// a last turn of the user instead, so that it at least answers.
 func (e *encoder) prefill(msgs []message) []message {
 	last := &msgs[len(msgs)-1]
 	if last.role != dialogue.Assistant {

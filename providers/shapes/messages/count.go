@@ -8,7 +8,8 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// counter implements shapes.Counter.
+// counter implements shapes.Counter. The vendor counts a request that is written like one for a
+// reply, so hardly anything has to change.
 type counter struct{}
 
 // CountedRequest implements shapes.Counter. The body is the request, without max_tokens.

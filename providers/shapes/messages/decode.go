@@ -12,8 +12,9 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// Decode builds the neutral form. Nothing is regrouped: that is the business of
-// the target's encoder.
+// Decode builds the neutral form in one walk over the body. Turns stay as the client grouped them,
+// because each target has rules of its own for that. The request shares memory with body. The only
+// error is a tool result with more nested JSON than the limits of providers/fields allow.
 func (shape) Decode(body []byte, in shapes.Params, env *dialogue.Env) (*dialogue.Request, error) {
 	d := decoder{env: env, recall: env.NewThoughtRecall(body), req: &dialogue.Request{
 		Inbound:      Name,
@@ -32,8 +33,8 @@ func (shape) Decode(body []byte, in shapes.Params, env *dialogue.Env) (*dialogue
 	return d.req, nil
 }
 
-// checkResults looks at what tools answered in the last turn, which targets of
-// other shapes read as JSON.
+// checkResults returns the error of a tool result in the last turn whose text is JSON beyond the
+// limits. Encoders of other shapes parse such a text, so it is bounded before they do.
 func checkResults(turns []dialogue.Turn) *dialogue.Error {
 	i := len(turns) - 1
 	for j, p := range turns[i].Parts {
@@ -56,6 +57,8 @@ type decoder struct {
 	recall dialogue.ThoughtRecall
 }
 
+// field reads one member at the top of the body. null counts as absent. A member without a case
+// here goes to Request.Extra: an upstream of this shape gets it, and any other records it as lost.
 func (d *decoder) field(name string, v gjson.Result) {
 	if v.Type == gjson.Null {
 		return
@@ -113,6 +116,7 @@ func (d *decoder) field(name string, v gjson.Result) {
 	}
 }
 
+// whole returns a number for one of the pointers in Request, in which nil stands for "not given".
 func whole(v gjson.Result) *int64 {
 	n := v.Int()
 	return &n
@@ -148,6 +152,9 @@ func raw(v gjson.Result) json.RawMessage {
 	return fields.Raw(v)
 }
 
+// tool adds one tool to the request. Its JSON is kept beside what is read of it, so that an
+// upstream of this shape gets it unchanged. Tools that run at the vendor have a dated type such as
+// web_search_20250305. Only the search has a counterpart elsewhere.
 func (d *decoder) tool(v gjson.Result) {
 	t := dialogue.Tool{
 		Kind:      dialogue.FunctionTool,
@@ -174,6 +181,8 @@ func (d *decoder) tool(v gjson.Result) {
 	d.req.Tools = append(d.req.Tools, t)
 }
 
+// toolChoice reads the choice, and the wish for parallel calls, which this vendor puts inside the
+// choice and with the opposite sign.
 func (d *decoder) toolChoice(v gjson.Result) {
 	d.req.RecordIgnoredExcept("tool_choice", v, "type", "name", "disable_parallel_tool_use")
 	choice := &dialogue.ToolChoice{}
@@ -194,6 +203,8 @@ func (d *decoder) toolChoice(v gjson.Result) {
 	}
 }
 
+// thinking reads how much the model may think. The client sees the thoughts unless it asks to omit
+// them.
 func (d *decoder) thinking(v gjson.Result) {
 	d.req.RecordIgnoredExcept("thinking", v, "type", "budget_tokens", "display")
 	r := &d.req.Reasoning
@@ -208,6 +219,7 @@ func (d *decoder) thinking(v gjson.Result) {
 	}
 }
 
+// outputConfig reads the effort, which the vendor keeps here and not in thinking, and the format.
 func (d *decoder) outputConfig(v gjson.Result) {
 	d.req.RecordIgnoredExcept("output_config", v, "effort", "format")
 	d.req.RecordIgnoredExcept("output_config.format", v.Get("format"), "type", "schema")
@@ -217,8 +229,8 @@ func (d *decoder) outputConfig(v gjson.Result) {
 	}
 }
 
-// output returns the wish of a format object. A schema that is missing stays nil:
-// providers/schema says what that means.
+// output returns the output that a format object asks for. A schema that is missing stays nil, and
+// providers/schema decides what the client gets instead.
 func output(format gjson.Result) dialogue.Output {
 	if format.Get("type").String() == "json_object" {
 		return dialogue.Output{Mode: dialogue.OutputJSON}

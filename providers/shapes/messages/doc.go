@@ -3,17 +3,46 @@
 // 4.4. The package turns bytes into the neutral form of providers/dialogue and back. It does no I/O
 // and keeps nothing between two requests.
 //
+// What sets the shape apart from the others, and costs most of the code here:
+//
+//   - A message is a list of typed blocks, and tools are called and answered by blocks inside
+//     messages. The vendor refuses a conversation whose sides do not alternate or whose calls lack
+//     results, so conversation.go and pairing.go rebuild what other shapes allow.
+//   - Thinking is a block of its own with a signature of the vendor. It must come back unchanged
+//     with the calls that follow it. Thinking of other vendors is sealed into the signature
+//     (dialogue.Sealer).
+//   - max_tokens is required, and input_tokens excludes what was read from or written to the prompt
+//     cache.
+//   - A stream has one block open at a time. Other shapes interleave parallel calls, so stream.go
+//     queues.
+//
+// # Example
+//
+// A turn in which the model calls a tool, as this shape and the neutral form have it:
+//
+//	{"role":"assistant","content":[
+//	  {"type":"thinking","thinking":"Look it up.","signature":"EqQB..."},
+//	  {"type":"tool_use","id":"toolu_1","name":"weather","input":{"city":"Bern"}}]}
+//
+//	Turn{Role: Assistant, Parts: []Part{
+//	  {Kind: ThinkingPart, Thinking: &Thinking{Text: "Look it up.", Signature: "EqQB...", Origin: "messages"}},
+//	  {Kind: CallPart, Call: &Call{ID: "toolu_1", Name: "weather", Args: `{"city":"Bern"}`}}}}
+//
 // # Where to look
 //
-//	shape.go               the Descriptor and the entry points
+//	shape.go                 the Descriptor and the entry points
 //	check.go, checkturns.go  the rules of a client's request
-//	decode.go, blocks.go   a client's request to the neutral form
-//	encode*.go             the neutral form to a request for an upstream
-//	conversation.go        the order of messages that upstreams insist on
-//	pairing.go             calls and their results, each with an id that upstreams accept
-//	reasoning.go           thinking, which other parameters exclude
-//	patch.go, tap.go       requests and replies that pass through unchanged
-//	parser*.go             an upstream's reply to events
-//	stream.go, whole.go    events to a client's reply
-//	count.go, models.go    counts of tokens, lists of models
+//	fault.go                 a broken rule and the path to it
+//	decode.go, blocks.go     a client's request to the neutral form
+//	encode*.go               the neutral form to a request for an upstream
+//	conversation.go          the sequence of messages that upstreams insist on
+//	pairing.go               calls and their results, each with an id that upstreams accept
+//	names.go                 names of tools and ids of calls in the vendor's alphabet
+//	reasoning.go             thinking, which other parameters exclude
+//	contextedits.go          edits of a long conversation that the client asks for
+//	patch.go, tap.go         requests and replies that pass through unchanged
+//	parser*.go               an upstream's reply to events
+//	stream.go, whole.go      events to a client's reply; reply.go has what both share
+//	usage.go, reasons.go     token counts and stop reasons, in both directions
+//	count.go, models.go      counts of tokens, lists of models
 package messages

@@ -17,7 +17,10 @@ import (
 // maxUserID is the vendor's limit of metadata.user_id.
 const maxUserID = 512
 
-// Encode writes req for a messages upstream.
+// Encode writes req for a messages upstream. It first refuses what cannot be left out, then decides
+// about tools, turns and thinking, in this sequence because each needs the one before: a forced
+// tool excludes thinking, and so does a last turn of the assistant. At last it writes the body in
+// one pass.
 func (shape) Encode(
 	req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env,
 ) (shapes.Call, error) {
@@ -59,7 +62,9 @@ type encoder struct {
 	defaulted bool // maxTokens is not the client's
 }
 
-// refuse names what cannot be left out without changing the answer.
+// refuse returns the error for a request whose answer would be another one if the field were left
+// out: audio or pictures as output, and text to insert. It also turns a completions prompt into a
+// turn.
 func (e *encoder) refuse() error {
 	for _, m := range e.req.Modalities {
 		if strings.EqualFold(m, "audio") || strings.EqualFold(m, "image") {
@@ -75,7 +80,8 @@ func (e *encoder) refuse() error {
 	return nil
 }
 
-// prompt makes a turn of a completions prompt.
+// prompt makes a turn of the user from a completions prompt. Lists of prompts and of token ids have
+// no equivalent and are refused.
 func (e *encoder) prompt() error {
 	switch len(e.req.Prompts) {
 	case 0:
@@ -92,7 +98,7 @@ func (e *encoder) prompt() error {
 	return nil
 }
 
-// limit decides max_tokens, which the shape requires.
+// limit decides max_tokens, which the shape requires: the client's, else the target's own maximum.
 func (e *encoder) limit() {
 	switch asked := e.req.MaxTokens; {
 	case asked == nil:
@@ -105,7 +111,8 @@ func (e *encoder) limit() {
 	}
 }
 
-// lose records what the shape has no field for.
+// lose records every given field that the shape has no member for. Values that mean the same as no
+// value, such as a penalty of 0, are no loss.
 func (e *encoder) lose() {
 	r := e.req
 	for _, l := range []struct {
@@ -138,6 +145,8 @@ func (e *encoder) lose() {
 	}
 }
 
+// body writes the request. Its first size is an estimate from the client's body, because a buffer
+// that grows is held twice while it is copied.
 func (e *encoder) body(tools toolSet, msgs []message, plan reasoning) []byte {
 	w := &jsonw.Writer{Buf: make([]byte, 0, e.req.EncodedSize())}
 	w.Object()
@@ -236,7 +245,8 @@ func (e *encoder) sampling(w *jsonw.Writer, plan reasoning) {
 	e.stop(w)
 }
 
-// stop leaves sequences of white space only to the gateway, because the vendor refuses them.
+// stop writes the stop sequences. The vendor refuses those of white space only. The gateway then
+// ends the reply itself at such a sequence (dialogue.Enforced), and nothing is lost.
 func (e *encoder) stop(w *jsonw.Writer) {
 	stops := e.req.UpstreamStop(math.MaxInt, func(s string) bool { return strings.TrimSpace(s) != "" }, e.rep)
 	if len(stops) == 0 {
@@ -249,7 +259,8 @@ func (e *encoder) stop(w *jsonw.Writer) {
 	w.End()
 }
 
-// outputConfig holds two things that know nothing of each other.
+// outputConfig writes the one member that holds two unrelated things: the effort of thinking, and
+// the schema of structured output as far as the model binds it.
 func (e *encoder) outputConfig(w *jsonw.Writer, plan reasoning) {
 	out := schema.DecideOutput(e.req.Output, schema.ClosedObjects, e.target, e.rep)
 	if out.Mode != dialogue.OutputSchema && plan.effort == "" {
@@ -268,6 +279,8 @@ func (e *encoder) outputConfig(w *jsonw.Writer, plan reasoning) {
 	w.End()
 }
 
+// identity writes the user and the service tier. A user id that is too long is hashed, so that it
+// still tells the vendor one end user from another.
 func (e *encoder) identity(w *jsonw.Writer) {
 	if user := e.req.User; user != "" {
 		if len(user) > maxUserID {
@@ -283,7 +296,8 @@ func (e *encoder) identity(w *jsonw.Writer) {
 	}
 }
 
-// tier says the other shapes' words in the vendor's two.
+// tier returns the vendor's word for the service tier, "" for the vendor's default. It has two
+// words: auto, which may use capacity that was paid for in advance, and standard_only.
 func (e *encoder) tier() string {
 	switch tier := e.req.ServiceTier; tier {
 	case "", "auto":

@@ -16,7 +16,9 @@ import (
 // maxTitle is the vendor's limit of a document's title.
 const maxTitle = 500
 
-// block makes a block of a part. ok is false if nothing is to be sent for it.
+// block returns the block for a part. ok is false if nothing is sent for it, which is recorded
+// unless the text was blank: the vendor refuses blank text blocks. It fails for media that the
+// model cannot read.
 func (e *encoder) block(p *dialogue.Part) (b block, ok bool, err error) {
 	b = block{kind: p.Kind, part: p}
 	if p.Origin == Name && len(p.Opaque) > 0 && replayable(p) {
@@ -77,6 +79,7 @@ func (e *encoder) writeBlock(w *jsonw.Writer, b *block) {
 	}
 }
 
+// writeCall writes a tool_use block with the name and the id under which the upstream knows them.
 func (e *encoder) writeCall(w *jsonw.Writer, b *block) {
 	w.Object()
 	w.Key("type").String("tool_use")
@@ -127,6 +130,7 @@ func object(args string) (input []byte, whole bool) {
 // singleMember returns an object with one member. value is the JSON of its value.
 func singleMember(name, value string) []byte { return []byte(`{"` + name + `":` + value + `}`) }
 
+// writeResult writes a tool_result block. A result without content is legal and stays without.
 func writeResult(w *jsonw.Writer, b *block) {
 	w.Object()
 	w.Key("type").String("tool_result")
@@ -278,6 +282,7 @@ func writeSource(w *jsonw.Writer, m *dialogue.Media, kind string) error {
 	return nil
 }
 
+// pictures are the types of images that the vendor documents.
 var pictures = map[string]bool{"image/jpeg": true, "image/png": true, "image/gif": true, "image/webp": true}
 
 // magic lists the first bytes of well-known media in base64.

@@ -19,11 +19,13 @@ const (
 	// with free-form input.
 	customInput = "input"
 
+	// webSearchName and webSearchType are the name and the type of the vendor's own search, in the
+	// version that every model with search has.
 	webSearchName = "web_search"
 	webSearchType = "web_search_20250305"
 )
 
-// toolSet holds the tools of a request and the choice between them.
+// toolSet is the tools of a request as they are sent, each as JSON, and the choice between them.
 type toolSet struct {
 	tools    [][]byte
 	choice   string // "" or a type of tool_choice
@@ -34,6 +36,8 @@ type toolSet struct {
 // forced reports whether a tool must be called.
 func (t *toolSet) forced() bool { return t.choice == "any" || t.choice == "tool" }
 
+// write writes tools and tool_choice. The wish for at most one call at a time is a member of the
+// choice here, so it needs a choice even where the client made none.
 func (t *toolSet) write(w *jsonw.Writer) {
 	if len(t.tools) == 0 {
 		return // a choice between no tools is refused upstream
@@ -61,6 +65,9 @@ func (t *toolSet) write(w *jsonw.Writer) {
 	w.End()
 }
 
+// tools returns what the upstream gets of the client's tools. Two tools that end up with the same
+// name are refused by the vendor, so the second is lost. A wish for a web search that came as a
+// parameter, as in chat, becomes a tool. The only error is a choice that cannot be kept.
 func (e *encoder) tools() (toolSet, error) {
 	box := toolSet{parallel: e.req.Parallel}
 	sent := map[string]bool{}
@@ -90,15 +97,17 @@ func (e *encoder) tools() (toolSet, error) {
 
 func isWebSearch(t dialogue.Tool) bool { return t.Kind == dialogue.WebSearchTool }
 
-// allowed reports whether a choice that allows a subset leaves this tool in:
-// the shape can only leave the others out.
+// allowed reports whether the choice leaves this tool in. A choice of a subset (allowed_tools of
+// responses) has no equivalent here, so the other tools are not sent. That changes the prompt's
+// cached beginning, but keeps the promise.
 func (e *encoder) allowed(t *dialogue.Tool) bool {
 	c := e.req.ToolChoice
 	return c == nil || c.Mode != dialogue.ToolAllowed || slices.Contains(c.Names, t.Name) ||
-		slices.Contains(c.Names, qualified(t.Namespace, t.Name))
+		slices.Contains(c.Names, dialogue.QualifiedName(t.Namespace, t.Name))
 }
 
-// tool returns a tool as sent, nil if the shape has none like it.
+// tool returns a tool's name and JSON as they are sent. body is nil if the shape has no such tool.
+// A tool that came in this shape is sent as it came, unless its name had to change.
 func (e *encoder) tool(t *dialogue.Tool) (name string, body []byte) {
 	native := t.Origin == Name && len(t.Opaque) > 0
 	switch t.Kind {
@@ -134,8 +143,9 @@ func (e *encoder) tool(t *dialogue.Tool) (name string, body []byte) {
 	return name, w.End().Buf
 }
 
-// function writes a schema whole. Strictness goes along only
-// where the vendor would take the schema as it is.
+// function writes a function's schema, and strict where the client asked for it, the model can do
+// it and the vendor takes the schema without changes. Otherwise strict is lost: a schema that was
+// weakened must not claim to be binding.
 func (e *encoder) function(w *jsonw.Writer, t *dialogue.Tool) {
 	input := schema.ToolForMessages(t.Schema, t.GeminiSchema)
 	w.Key("input_schema").Raw(input)
@@ -156,8 +166,8 @@ func same(a, b json.RawMessage) bool {
 	return json.Compact(&left, a) == nil && json.Compact(&right, b) == nil && bytes.Equal(left.Bytes(), right.Bytes())
 }
 
-// description says in words, for the model, what the shape cannot express of a custom
-// tool: that its input is free, or bound by a grammar.
+// description returns a tool's description. For a custom tool it adds, in words for the model, what
+// the shape cannot express: that the input is free text, or bound by a grammar.
 func description(t *dialogue.Tool) string {
 	if t.Kind != dialogue.CustomTool {
 		return t.Description
@@ -175,8 +185,8 @@ func description(t *dialogue.Tool) string {
 	return strings.TrimSpace(strings.Join(lines, "\n"))
 }
 
-// webSearch returns the vendor's search with the limits that other shapes' searches
-// have too.
+// webSearch returns the vendor's search tool with the limits that foreign, a search of another
+// shape, has: domains and the place of the user. Other limits are recorded as lost.
 func (e *encoder) webSearch(foreign json.RawMessage) []byte {
 	e.rep.LoseSearch(foreign, "filters", "user_location")
 	options := fields.View(foreign)
@@ -193,8 +203,8 @@ func (e *encoder) webSearch(foreign json.RawMessage) []byte {
 	return w.End().Buf
 }
 
-// domains bounds a search by a list of what it may find, or of what it may not:
-// the vendor takes one of them.
+// domains writes the domains that a search is limited to, or else those that it must not use. The
+// vendor refuses both together, so the second is lost.
 func (e *encoder) domains(w *jsonw.Writer, filters gjson.Result) {
 	bounded := false
 	for _, name := range []string{"allowed_domains", "blocked_domains"} {
@@ -210,6 +220,7 @@ func (e *encoder) domains(w *jsonw.Writer, filters gjson.Result) {
 	}
 }
 
+// writePlace writes where the user is, if any member of it is known.
 func writePlace(w *jsonw.Writer, place gjson.Result) {
 	fields := []string{"city", "region", "country", "timezone"}
 	if !slices.ContainsFunc(fields, func(f string) bool { return place.Get(f).String() != "" }) {
@@ -225,7 +236,8 @@ func writePlace(w *jsonw.Writer, place gjson.Result) {
 	w.End()
 }
 
-// choose maps the choice of tools.
+// choose sets the choice of tools in box. sent has the names of all tools that are sent. It fails
+// if the client forces a tool that is not among them, because the answer would then be another one.
 func (e *encoder) choose(box *toolSet, sent map[string]bool) error {
 	c := e.req.ToolChoice
 	if c == nil {
@@ -255,10 +267,12 @@ func (e *encoder) choose(box *toolSet, sent map[string]bool) error {
 	return nil
 }
 
+// named chooses the one tool that the client names, with or without its namespace.
 func (e *encoder) named(box *toolSet, c *dialogue.ToolChoice, sent map[string]bool) error {
 	for i := range e.req.Tools {
 		t := &e.req.Tools[i]
-		if full := qualified(t.Namespace, t.Name); len(c.Names) == 0 || c.Names[0] != t.Name && c.Names[0] != full {
+		full := dialogue.QualifiedName(t.Namespace, t.Name)
+		if len(c.Names) == 0 || c.Names[0] != t.Name && c.Names[0] != full {
 			continue
 		}
 		name := t.Name

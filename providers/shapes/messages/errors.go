@@ -13,13 +13,15 @@ import (
 	"stagedoor/providers/fields"
 )
 
-// Limits of what an upstream's refusal may say.
+// Bounds of an upstream's refusal, in bytes. A longer body is not parsed, and a longer message is
+// cut, because both end up in logs and in the client's memory.
 const (
 	maxErrorBody = 64 << 10
 	maxMessage   = 2 << 10
 )
 
-// statuses are the vendor's error types.
+// statuses are the vendor's error types with their HTTP statuses. An error inside a stream has only
+// the type, so the table is read in both directions.
 var statuses = map[string]int{
 	"invalid_request_error": 400,
 	"authentication_error":  401,
@@ -47,8 +49,11 @@ func typeOf(status int) string {
 	return dialogue.TypeInvalidRequest
 }
 
-// DecodeError reads the vendor's form and those of servers that only look like
-// the vendor.
+// DecodeError returns the error in an upstream's refusal. It reads the vendor's form and those of
+// servers that merely imitate the API:
+//
+//	{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}
+//	{"error":"Overloaded"}    {"message":"Overloaded"}    {"detail":"Overloaded"}
 func (shape) DecodeError(status int, header http.Header, body []byte) *dialogue.Error {
 	err := dialogue.Reported(status, typeOf(status), "",
 		fmt.Sprintf("the upstream provider returned status %d", status))
@@ -59,7 +64,8 @@ func (shape) DecodeError(status int, header http.Header, body []byte) *dialogue.
 	return err
 }
 
-// readError takes what doc says of an error into err.
+// readError copies the message, type, param and code in doc to err, as far as doc has them. What is
+// missing keeps the value that err came with.
 func readError(err *dialogue.Error, doc gjson.Result) {
 	if doc.IsArray() {
 		doc = doc.Get("0")
@@ -87,8 +93,8 @@ func readError(err *dialogue.Error, doc gjson.Result) {
 	}
 }
 
-// streamed returns an error that came with status 200, in an event or as the body:
-// its type says what the status would have been.
+// streamed returns the error in an event, or in a body that came with status 200. Its status
+// follows from its type, and is 500 if the type is not one of the vendor's.
 func streamed(doc gjson.Result) *dialogue.Error {
 	err := dialogue.Reported(http.StatusInternalServerError, dialogue.TypeAPI, "", "the upstream provider failed")
 	readError(err, doc)

@@ -19,7 +19,8 @@ func broken(rule string) *fault { return &fault{rule: rule} }
 
 func missing(name string) *fault { return &fault{path: name} }
 
-// in says that the fault lies in the member of this name.
+// in puts the name of a member before the path of the fault and returns it. It accepts nil, so that
+// rules can be chained without an if: rule(v).in("content").
 func (f *fault) in(name string) *fault {
 	if f == nil {
 		return nil
@@ -31,7 +32,7 @@ func (f *fault) in(name string) *fault {
 	return f
 }
 
-// at says that the fault lies in the element of this index.
+// at puts the index of an element before the path of the fault and returns it. It accepts nil.
 func (f *fault) at(index int) *fault {
 	if f == nil {
 		return nil
@@ -39,6 +40,7 @@ func (f *fault) at(index int) *fault {
 	return f.in(strconv.Itoa(index))
 }
 
+// error returns the 400 for the client, which names the path: "messages.0.content.2.source".
 func (f *fault) error() *dialogue.Error {
 	if f.unknown {
 		return dialogue.UnknownPart(f.path)

@@ -7,8 +7,8 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// models is the list of models for clients of the shape. They are known by
-// their version header, because the path is that of the other shapes.
+// models describes the list of models for clients of the shape. The path GET /v1/models is that of
+// the other shapes, so these clients are recognised by the version header that the vendor requires.
 var models = shapes.ModelList{
 	Header: versionHeader,
 	Paging: shapes.Paging{Size: "limit", Default: 20, After: "after_id", Before: "before_id"},
@@ -20,6 +20,7 @@ var models = shapes.ModelList{
 	},
 }
 
+// modelPage returns a page as the vendor documents it: data, first_id, last_id, has_more.
 func modelPage(list []shapes.Model, more bool) []byte {
 	var w jsonw.Writer
 	w.Object().Key("data").Array()

@@ -6,6 +6,7 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
+// maxToolName is the vendor's limit, in characters of its alphabet.
 const maxToolName = 128
 
 // names gives every tool a name and every call an id that the shape allows
@@ -18,29 +19,23 @@ type names struct {
 	ids   claims
 }
 
+// newNames returns the names for one request. Names that the vendor takes as they are get claimed
+// first, so that a name which must be changed never takes one of them away.
 func newNames(req *dialogue.Request) *names {
 	n := &names{req: req, sent: map[string]string{}, taken: newClaims(), ids: newClaims()}
 	for _, t := range req.Tools {
 		// A name that needs no change keeps itself, wherever it stands.
-		if full := qualified(t.Namespace, t.Name); full == safe(full, maxToolName) {
+		if full := dialogue.QualifiedName(t.Namespace, t.Name); full == safe(full, maxToolName) {
 			n.tool(t.Namespace, t.Name)
 		}
 	}
 	return n
 }
 
-// qualified returns a tool's name within its namespace.
-func qualified(namespace, name string) string {
-	if namespace == "" {
-		return name
-	}
-	return namespace + "__" + name
-}
-
-// tool returns the name to send for a tool, remembered in Request.Renamed if it is
-// not the client's own.
+// tool returns the name under which a tool is sent. If that is not the client's own name, it
+// records the pair in Request.Renamed, so that the reply gets the client's name again.
 func (n *names) tool(namespace, name string) string {
-	full := qualified(namespace, name)
+	full := dialogue.QualifiedName(namespace, name)
 	if sent, ok := n.sent[full]; ok {
 		return sent
 	}
@@ -55,13 +50,14 @@ func (n *names) tool(namespace, name string) string {
 	return sent
 }
 
-// call returns the id to send for one call. Clients may use an id again in a later
-// turn; the vendor does not.
+// call returns the id under which a call is sent. Clients may use an id again in a later turn, but
+// the vendor refuses that, so the second gets a number: "call_1", "call_1_2".
 func (n *names) call(id string) string {
 	return n.ids.unique(safe(id, len(id)), len(id)+maxSuffix)
 }
 
-// safe replaces what the pattern does not allow, and cuts to limit.
+// safe returns s in the vendor's alphabet and cut to limit bytes. A name that already fits is
+// returned without a copy, which is nearly every name.
 func safe(s string, limit int) string {
 	if s == "" {
 		return "unnamed"
@@ -93,7 +89,7 @@ func allowed(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
 }
 
-// claims are words of which no two may be the same.
+// claims is a set of words of which no two may be the same.
 type claims struct {
 	taken map[string]bool
 	// next is the number to try next, by the word that it follows. Without it a word

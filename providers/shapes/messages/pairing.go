@@ -7,8 +7,9 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// use is a tool call in the history and its answer.
+// use is a tool call in the history, together with the block that answers it.
 type use struct {
+	// msg is the index of the assistant's message that made the call.
 	msg    int
 	call   *dialogue.Call
 	id     string // as sent
@@ -24,9 +25,10 @@ type pairing struct {
 	open map[string][][]*use
 }
 
-// pair gives every call its id, takes the results out of msgs and returns, for
-// each msg, the answers to its calls. A second result is dropped, one without
-// a call becomes text, a call without a result gets one that says so.
+// pair gives every call its id, takes the results out of msgs and returns, for each message, the
+// results of its calls in the sequence of the calls. The vendor answers 400 to anything else. A
+// second result for a call is dropped, a result without a call becomes text, and a call without a
+// result gets one that says that none was recorded. Each of these is recorded as a loss.
 func (e *encoder) pair(msgs []message) [][]block {
 	p := pairing{encoder: e, open: map[string][][]*use{}}
 	for i := range msgs {
@@ -53,6 +55,8 @@ func (e *encoder) pair(msgs []message) [][]block {
 	return answers
 }
 
+// add registers a call of message msg as open. Calls with the same id in one message form a group,
+// which is answered before older groups of that id.
 func (p *pairing) add(b *block, msg int) {
 	b.id = p.names.call(b.call.ID)
 	u := &use{msg: msg, call: b.call, id: b.id}
@@ -65,7 +69,8 @@ func (p *pairing) add(b *block, msg int) {
 	p.open[b.call.ID] = append(turns, []*use{u})
 }
 
-// results takes the results out of blocks and keeps what else is there.
+// results attaches every result in blocks to its call and returns the other blocks, with text in
+// the place of results that answer nothing.
 func (p *pairing) results(blocks []block) []block {
 	if !slices.ContainsFunc(blocks, func(b block) bool { return b.kind == dialogue.ResultPart }) {
 		return blocks
@@ -91,8 +96,9 @@ func (p *pairing) results(blocks []block) []block {
 	return rest
 }
 
-// awaiting finds the call that a result answers: the first without an answer in
-// the latest turn that has one, by id, or by name where there is no id.
+// awaiting returns the call that a result answers, or nil: the first unanswered one with its id in
+// the latest message that has one. A result without an id, as Gemini's clients send, is matched by
+// name.
 func (p *pairing) awaiting(r *dialogue.Result) *use {
 	if r.CallID == "" {
 		return p.named(r.Name)
@@ -109,6 +115,8 @@ func (p *pairing) awaiting(r *dialogue.Result) *use {
 	return u
 }
 
+// named returns the first unanswered call of this name in the latest message that has one, or nil.
+// An empty name matches every call.
 func (p *pairing) named(name string) *use {
 	var found *use
 	for _, u := range slices.Backward(p.uses) {
@@ -122,7 +130,8 @@ func (p *pairing) named(name string) *use {
 	return found
 }
 
-// orphan says in words what a result without a call says. Its media stay.
+// orphan returns blocks that say in words what a result without a call contained. Its media follow
+// as blocks of their own.
 func (p *pairing) orphan(r *dialogue.Result) []block {
 	intro := "Result of an earlier tool call"
 	if r.Name != "" {

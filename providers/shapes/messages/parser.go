@@ -10,22 +10,30 @@ import (
 	"stagedoor/providers/fields"
 )
 
-// parser reads one reply of a messages upstream.
+// parser turns one reply of a messages upstream into events. It forgives what servers that imitate
+// the API get wrong: a missing message_start or content_block_start, an index that is used twice, a
+// stop reason that contradicts the calls.
 type parser struct {
-	event   dialogue.Event // reused
-	usage   usage
-	open    []openBlock
+	event dialogue.Event // reused
+	usage usage
+	// open has the blocks without content_block_stop. It is a list because there is nearly always
+	// one.
+	open []openBlock
+	// parts counts the parts opened so far. The next part gets this number.
 	parts   int
 	started bool
 	called  bool // a call for the client was opened
 	done    bool
 
+	// reason, stopSequence and detail are the last ones given, in the vendor's words. finish emits
+	// them.
 	reason       string
 	stopSequence string
 	detail       string
 }
 
-// Event kinds of the stream; every other is skipped, as new ones may come.
+// Kinds of events in the stream. Others are skipped, because the vendor announces that new ones may
+// come.
 const (
 	messageStart = "message_start"
 	blockStart   = "content_block_start"
@@ -43,6 +51,15 @@ func (p *parser) Done() bool { return p.done }
 // reason but that.
 func (p *parser) Answered() bool { return p.done }
 
+// Event implements shapes.Parser. A whole answer looks like this on the wire, and the comments give
+// the events that are emitted for it:
+//
+//	message_start        Start, Usage
+//	content_block_start  Open
+//	content_block_delta  Delta
+//	content_block_stop   Close
+//	message_delta        nothing yet: the stop reason and the usage are kept
+//	message_stop         Usage, Finish, End
 func (p *parser) Event(name string, data []byte, emit func(*dialogue.Event)) {
 	if p.done || bytes.Equal(bytes.TrimSpace(data), []byte("[DONE]")) {
 		return
@@ -72,8 +89,8 @@ func (p *parser) Event(name string, data []byte, emit func(*dialogue.Event)) {
 	}
 }
 
-// kindOf returns the kind of an event: what its data says, else its name, which some
-// servers leave out. An object with an error and nothing else is one.
+// kindOf returns the kind of an event from its data, or from its name if the data has no type: some
+// servers leave out one or the other. An object with an error and without a type is an error event.
 func kindOf(name string, doc gjson.Result) string {
 	if name == errorEvent {
 		return name
@@ -87,6 +104,8 @@ func kindOf(name string, doc gjson.Result) string {
 	return name
 }
 
+// Body implements shapes.Parser. It opens and closes every block of the message in turn, so that a
+// whole reply gives the same events as a stream of it.
 func (p *parser) Body(body []byte, emit func(*dialogue.Event)) {
 	if p.done {
 		return
@@ -153,6 +172,7 @@ func (p *parser) begin(emit func(*dialogue.Event)) {
 	}
 }
 
+// start emits EventStart and the usage of the input, which the vendor reports at the beginning.
 func (p *parser) start(message gjson.Result, emit func(*dialogue.Event)) {
 	if p.started {
 		return
@@ -164,6 +184,7 @@ func (p *parser) start(message gjson.Result, emit func(*dialogue.Event)) {
 	p.emitUsage(emit)
 }
 
+// emitUsage emits the counts so far, or nothing if no count is known.
 func (p *parser) emitUsage(emit func(*dialogue.Event)) {
 	u := p.usage.neutral()
 	if u != dialogue.NoUsage {
@@ -171,8 +192,8 @@ func (p *parser) emitUsage(emit func(*dialogue.Event)) {
 	}
 }
 
-// stop keeps the last of each that is given: some servers send a second, empty
-// message_delta.
+// stop keeps the members of v that say why the reply ended. A later value replaces an earlier one,
+// but an empty one does not: some servers send a second message_delta without them.
 func (p *parser) stop(v gjson.Result) {
 	for _, f := range []struct {
 		have  *string
@@ -188,6 +209,7 @@ func (p *parser) stop(v gjson.Result) {
 	}
 }
 
+// finish closes what is open and emits the end of a complete reply.
 func (p *parser) finish(emit func(*dialogue.Event)) {
 	if !p.started {
 		p.fail(dialogue.BadUpstream("message_stop before message_start"), emit)
@@ -197,6 +219,8 @@ func (p *parser) finish(emit func(*dialogue.Event)) {
 		p.close(0, emit)
 	}
 	p.emitUsage(emit)
+	// Imitating servers say end_turn after calls, or tool_use without one. Clients act on the
+	// reason, so the calls decide.
 	reason := reasonOf(p.reason)
 	switch {
 	case reason == dialogue.ReasonStop && p.called:
@@ -210,7 +234,9 @@ func (p *parser) finish(emit func(*dialogue.Event)) {
 	p.emit(emit, dialogue.Event{Kind: dialogue.EventEnd})
 }
 
-// delta is the hot path: one text, one event.
+// delta emits the piece of text that a delta brings. It runs for nearly every event of a stream, so
+// it looks up each member once and builds nothing else. A delta that does not fit its block is
+// skipped.
 func (p *parser) delta(doc gjson.Result, emit func(*dialogue.Event)) {
 	p.begin(emit)
 	delta, index := doc.Get("delta"), doc.Get("index").Int()
@@ -224,11 +250,12 @@ func (p *parser) delta(doc gjson.Result, emit func(*dialogue.Event)) {
 	b := &p.open[at]
 	switch {
 	case kind == "text_delta" && b.kind == dialogue.TextPart:
-		p.text(b, b.join.text(delta.Get("text")), emit)
+		p.text(b, b.join.Add(delta.Get("text")), emit)
 	case kind == "thinking_delta" && b.kind == dialogue.ThinkingPart:
-		p.text(b, b.join.text(delta.Get("thinking")), emit)
+		p.text(b, b.join.Add(delta.Get("thinking")), emit)
 	case kind == "input_json_delta" && b.kind == dialogue.CallPart:
-		p.text(b, b.join.text(delta.Get("partial_json")), emit)
+		p.text(b, b.join.Add(delta.Get("partial_json")), emit)
+	// Input, signatures and citations are collected, and go out when their block closes.
 	case kind == "input_json_delta" && b.kind == dialogue.ServerPart:
 		b.input = append(b.input, delta.Get("partial_json").String()...)
 	case kind == "signature_delta" && b.kind == dialogue.ThinkingPart:

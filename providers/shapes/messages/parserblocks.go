@@ -18,7 +18,7 @@ type openBlock struct {
 	index   int64 // the upstream's
 	part    int   // ours
 	kind    dialogue.PartKind
-	join    joiner
+	join    fields.FragmentJoiner
 	emitted bool // a Delta was emitted
 	length  int  // characters of a TextPart
 
@@ -30,8 +30,9 @@ type openBlock struct {
 	input     []byte // of a ServerPart: its input as it streams
 }
 
-// openBlock opens the part of a block. One that is still open under the same
-// index is over.
+// openBlock emits EventOpen for a block and, for text and thinking, the Delta of what the block
+// came with. A block that is still open under the same index is closed first, because an imitating
+// server forgot to.
 func (p *parser) openBlock(index int64, block gjson.Result, emit func(*dialogue.Event)) {
 	p.closeIndex(index, emit)
 	b := openBlock{index: index, part: p.parts}
@@ -43,7 +44,7 @@ func (p *parser) openBlock(index int64, block gjson.Result, emit func(*dialogue.
 	}
 	switch kind {
 	case "text":
-		b.kind, b.whole = dialogue.TextPart, b.join.text(block.Get("text"))
+		b.kind, b.whole = dialogue.TextPart, b.join.Add(block.Get("text"))
 		block.Get("citations").ForEach(func(_, c gjson.Result) bool {
 			if c.IsObject() {
 				b.citations = append(b.citations, citation(c))
@@ -51,7 +52,7 @@ func (p *parser) openBlock(index int64, block gjson.Result, emit func(*dialogue.
 			return true
 		})
 	case "thinking":
-		b.kind, b.whole = dialogue.ThinkingPart, b.join.text(block.Get("thinking"))
+		b.kind, b.whole = dialogue.ThinkingPart, b.join.Add(block.Get("thinking"))
 		b.signature = block.Get("signature").String()
 	case "redacted_thinking":
 		b.kind, b.redacted = dialogue.ThinkingPart, block.Get("data").String()
@@ -74,8 +75,8 @@ func (p *parser) openBlock(index int64, block gjson.Result, emit func(*dialogue.
 	}
 }
 
-// givenInput returns the input that a call came with, "" if it is still to come.
-// Some servers write it as text.
+// givenInput returns the input that a call came with, or "" for an empty object, after which deltas
+// follow. Some servers write the input as a string with JSON in it.
 func givenInput(v gjson.Result) string {
 	if v.Type == gjson.String {
 		return v.Str
@@ -88,8 +89,9 @@ func givenInput(v gjson.Result) string {
 	return given
 }
 
-// implied opens the block of a delta that has none: some servers send no
-// content_block_start. Only text can do without one.
+// implied opens the block of a delta that has none and returns its place in p.open, or -1. Some
+// servers send no content_block_start. Only text and thinking can do without one: a call would have
+// no name.
 func (p *parser) implied(index int64, delta string, emit func(*dialogue.Event)) int {
 	switch delta {
 	case "text_delta":
@@ -108,10 +110,12 @@ func (p *parser) closeIndex(index int64, emit func(*dialogue.Event)) {
 	}
 }
 
+// close emits what is still missing of a block, and EventClose. A call for which no delta came gets
+// the input of its start, or {}.
 func (p *parser) close(at int, emit func(*dialogue.Event)) {
 	b := p.open[at]
 	p.open = slices.Delete(p.open, at, at+1)
-	p.text(&b, b.join.rest(), emit)
+	p.text(&b, b.join.Rest(), emit)
 	ev := dialogue.Event{Kind: dialogue.EventClose, Part: b.part}
 	switch b.kind {
 	case dialogue.CallPart:
@@ -128,8 +132,8 @@ func (p *parser) close(at int, emit func(*dialogue.Event)) {
 	p.emit(emit, ev)
 }
 
-// cite emits the citations of a text: the vendor's are about the whole block,
-// whose length is only known now.
+// cite emits the citations of a text block. The vendor's refer to the whole block, whose length is
+// known only when it closes.
 func (p *parser) cite(b *openBlock, emit func(*dialogue.Event)) {
 	if len(b.citations) == 0 {
 		return
@@ -140,7 +144,8 @@ func (p *parser) cite(b *openBlock, emit func(*dialogue.Event)) {
 	p.emit(emit, dialogue.Event{Kind: dialogue.EventDelta, Part: b.part, Citations: b.citations})
 }
 
-// thinking returns what must come back with a thinking block, nil for nothing.
+// thinking returns the proof that must come back with a thinking block, or nil if the upstream gave
+// none.
 func (b *openBlock) thinking() *dialogue.Thinking {
 	if b.signature == "" && b.redacted == "" {
 		return nil
@@ -148,7 +153,8 @@ func (b *openBlock) thinking() *dialogue.Thinking {
 	return &dialogue.Thinking{Signature: b.signature, Redacted: b.redacted, Origin: Name}
 }
 
-// replay returns a server's block with the input that streamed after it.
+// replay returns a server tool's block as it must be sent back: with the input that streamed after
+// its start put into it, if that is valid JSON.
 func (b *openBlock) replay() json.RawMessage {
 	if len(b.input) > 0 && fields.ValidLenient(b.input) {
 		if whole, err := sjson.SetRaw(b.opaque, "input", strings.ToValidUTF8(string(b.input), "\uFFFD")); err == nil {
@@ -158,7 +164,7 @@ func (b *openBlock) replay() json.RawMessage {
 	return json.RawMessage(b.opaque)
 }
 
-// citation returns a source in the form that all shapes share, and in the vendor's.
+// citation returns a citation in the neutral form, with the vendor's own JSON beside it.
 func citation(v gjson.Result) dialogue.Citation {
 	c := dialogue.Citation{
 		URL:       v.Get("url").String(),

@@ -15,8 +15,10 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// Patch changes the model's name, a schema that the vendor would refuse, thinking that it did not
-// sign, and turns of a role that the model refuses. Every other byte stays.
+// Patch prepares a request that goes to an upstream of this shape. It changes the model's name, a
+// schema that the vendor would refuse, thinking that the vendor did not sign, parameters that the
+// model refuses, and turns of a role that it does not know. Every other byte stays, so that the
+// upstream's prompt cache still matches. A body without edits is returned as it is.
 func (shape) Patch(
 	body []byte, in shapes.Params, head shapes.Head, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env,
 ) (shapes.Call, error) {
@@ -32,7 +34,8 @@ func (shape) Patch(
 	return call, nil
 }
 
-// patch collects edits of a body, in the order of the document.
+// patch collects the edits of one body while its top-level members are walked, in document order.
+// Edits that depend on several members wait for apply.
 type patch struct {
 	body   []byte
 	head   *shapes.Head
@@ -53,6 +56,7 @@ type edit struct {
 	with     string
 }
 
+// field notes the edits of one member at the top of the body.
 func (p *patch) field(key, v gjson.Result) {
 	switch key.Str {
 	case "model":
@@ -96,7 +100,8 @@ func (p *patch) drop(name string) {
 	p.dropped = append(p.dropped, name)
 }
 
-// thinks changes a way of thinking that the model does not have.
+// thinks replaces a thinking parameter that the model or the conversation does not allow. It runs
+// last, because it needs to know how the latest tool loop began.
 func (p *patch) thinks() {
 	switch kind := p.thinking.Get("type").Str; {
 	case kind == "disabled" && p.target.Caps.AlwaysThinks:
@@ -112,10 +117,12 @@ func (p *patch) thinks() {
 	}
 }
 
+// replace notes that the bytes of v become with.
 func (p *patch) replace(v gjson.Result, with string) {
 	p.edits = append(p.edits, edit{v.Index, v.Index + len(v.Raw), with})
 }
 
+// outputConfig removes the format if the model cannot be bound to it, and keeps the other members.
 func (p *patch) outputConfig(v gjson.Result) {
 	members := 0
 	var formatKey, format gjson.Result
@@ -147,6 +154,7 @@ func (p *patch) remove(key, v gjson.Result) {
 	p.edits = append(p.edits, edit{from: from, to: to})
 }
 
+// skipSpace returns the first index from at on, in the direction of step, that is not white space.
 func skipSpace(b []byte, at, step int) int {
 	for b[at] == ' ' || b[at] == '\t' || b[at] == '\n' || b[at] == '\r' {
 		at += step
@@ -300,8 +308,8 @@ func hasResult(content gjson.Result) (found bool) {
 	return found
 }
 
-// thinned returns a message without the blocks that are refused, "" if there is
-// nothing else in it.
+// thinned returns a message of the assistant without the blocks that are refused, or "" if nothing
+// else is in it. Other messages are returned as they are.
 func (p *patch) thinned(turn gjson.Result, role string) string {
 	content := turn.Get("content")
 	if !content.IsArray() || role != "assistant" {
@@ -325,7 +333,9 @@ func (p *patch) thinned(turn gjson.Result, role string) string {
 	return turn.Raw[:at] + "[" + strings.Join(kept, ",") + "]" + turn.Raw[at+len(content.Raw):]
 }
 
-// refuses reports whether the upstream would refuse a block of thinking.
+// refuses reports whether the upstream would refuse a thinking block: one without a proof, one with
+// a seal of a gateway, or one whose proof another provider gave (dialogue.Env.Accepts). Other
+// blocks are fine.
 func (p *patch) refuses(b gjson.Result) bool {
 	proof := ""
 	switch b.Get("type").Str {
@@ -339,7 +349,8 @@ func (p *patch) refuses(b gjson.Result) bool {
 	return proof == "" || dialogue.Sealed(proof) || !p.env.Accepts(p.target, proof)
 }
 
-// apply makes the edits, if there are any.
+// apply makes the edits that needed the whole body to be known, then all others, and returns the
+// new body. Members to drop are removed afterwards, because their places move with the edits.
 func (p *patch) apply() []byte {
 	p.thinks()
 	if p.target.Caps.OneSampling && slices.Contains(p.sampling, "temperature") && slices.Contains(p.sampling, "top_p") {
@@ -353,6 +364,8 @@ func (p *patch) apply() []byte {
 	return fields.Without(body, members, func(i int) bool { return slices.Contains(p.dropped, members[i].Name) })
 }
 
+// splice returns the body with all edits made, or the body itself if there are none. Edits do not
+// overlap.
 func (p *patch) splice() []byte {
 	if len(p.edits) == 0 {
 		return p.body

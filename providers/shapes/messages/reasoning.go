@@ -30,8 +30,9 @@ func (r *reasoning) write(w *jsonw.Writer) {
 	w.End()
 }
 
-// efforts maps effort to a budget for models that want one, and to the vendor's
-// word for models that want that.
+// efforts maps the words for effort of all shapes to a budget in tokens, for models that want a
+// number, and to the vendor's word, for models that want a word. The budgets are the gateway's own
+// choice.
 var efforts = map[string]struct {
 	budget int64
 	word   string
@@ -44,11 +45,12 @@ var efforts = map[string]struct {
 	"max":     {24576, "max"},
 }
 
-// dynamic is the effort of a model that shall decide itself but cannot.
+// dynamic is the effort for a model that needs a budget when the client leaves the amount to the
+// model.
 const dynamic = "medium"
 
-// reasoning plans the thinking. It is only switched on when the client asked: a
-// default must not be invented.
+// reasoning decides how the model thinks. forced says that a tool must be called. Thinking is
+// switched on only if the client asked for it, because it costs tokens and changes the answer.
 func (e *encoder) reasoning(forced bool, msgs []message) reasoning {
 	asked := e.req.Reasoning
 	wanted := asked.Adaptive || asked.Budget != nil && *asked.Budget != 0 || asked.Effort != "" &&
@@ -69,7 +71,9 @@ func (e *encoder) reasoning(forced bool, msgs []message) reasoning {
 	}
 }
 
-// budgeted plans for models that think with a budget and do not think by default.
+// budgeted decides for models that think with a budget and do not think by default. The budget must
+// be at least 1,024 tokens and below max_tokens, which it counts towards. A max_tokens that the
+// gateway chose grows by the budget. One that the client gave stays, and the budget shrinks.
 func (e *encoder) budgeted(wanted, forced bool, msgs []message) reasoning {
 	if !wanted {
 		return reasoning{}
@@ -93,8 +97,9 @@ func (e *encoder) budgeted(wanted, forced bool, msgs []message) reasoning {
 	return reasoning{kind: "enabled", budget: min(budget, max(minBudget, e.maxTokens-1-room))}
 }
 
-// budget returns the number of tokens wanted, and how many more of max_tokens are
-// for the answer. A client's own number is kept; an effort leaves a fifth.
+// budget returns the wanted number of thinking tokens, and how many of max_tokens must be left for
+// the answer. A budget that the client gave is kept, and one that follows from an effort leaves a
+// fifth.
 func (e *encoder) budget() (tokens, room int64) {
 	asked := e.req.Reasoning
 	if asked.Budget != nil && *asked.Budget > 0 {
@@ -110,8 +115,8 @@ func (e *encoder) budget() (tokens, room int64) {
 	return effort.budget, e.maxTokens / 5
 }
 
-// adaptive plans for models that decide themselves how long to think, some of them
-// by default.
+// adaptive decides for models that choose themselves how long to think. Some of them think by
+// default and need an explicit parameter to stop, and some cannot stop: those get the lowest effort.
 func (e *encoder) adaptive(wanted, forced bool, msgs []message) reasoning {
 	asked := e.req.Reasoning
 	if !wanted {
@@ -135,7 +140,8 @@ func (e *encoder) adaptive(wanted, forced bool, msgs []message) reasoning {
 	return r
 }
 
-// word returns the effort in the vendor's words, "" if the model shall decide.
+// word returns the effort in the vendor's words, or "" if the model shall decide. A budget of
+// tokens, which these models do not take, becomes the nearest effort.
 func word(asked dialogue.Reasoning) string {
 	if asked.Effort != "" {
 		if known, ok := efforts[asked.Effort]; ok {
@@ -154,7 +160,8 @@ func word(asked dialogue.Reasoning) string {
 	return "high"
 }
 
-// hindrance names what the vendor does not allow together with thinking.
+// hindrance returns the loss for what the vendor does not allow together with thinking, a forced
+// tool or a prefilled answer, or "" if nothing hinders.
 func hindrance(forced bool, msgs []message) string {
 	switch {
 	case forced:

@@ -2,7 +2,7 @@ package messages
 
 import "stagedoor/providers/dialogue"
 
-// reasons are the vendor's stop reasons.
+// reasons are the vendor's values of stop_reason.
 var reasons = map[string]dialogue.Reason{
 	"end_turn":                      dialogue.ReasonStop,
 	"stop_sequence":                 dialogue.ReasonStopSequence,
@@ -13,7 +13,8 @@ var reasons = map[string]dialogue.Reason{
 	"model_context_window_exceeded": dialogue.ReasonContextWindow,
 }
 
-// reasonOf reads a stop reason; one that is new never fails a reply.
+// reasonOf returns the reason for a stop_reason. A word that is new to the gateway gives
+// ReasonOther and never fails a reply.
 func reasonOf(word string) dialogue.Reason {
 	if word == "" {
 		return dialogue.ReasonStop
@@ -24,7 +25,8 @@ func reasonOf(word string) dialogue.Reason {
 	return dialogue.ReasonOther
 }
 
-// stopReason returns the word for a reason; the set is closed on the way out.
+// stopReason returns the vendor's word for a reason. SDKs parse it into a closed set, so a reason
+// without a word becomes end_turn.
 func stopReason(r dialogue.Reason) string {
 	for word, reason := range reasons {
 		if reason == r {

@@ -19,7 +19,7 @@ type head struct {
 
 func (h *head) begin(ev *dialogue.Event) { h.id, h.model = ev.ID, ev.Model }
 
-// ending holds the stop reason of a reply and its details.
+// ending collects why a reply ended, from several events, until its stop members are written.
 type ending struct {
 	reason       dialogue.Reason
 	stopSequence string
@@ -28,8 +28,9 @@ type ending struct {
 	refusal      string // what the model said to refuse
 }
 
-// close settles what the shapes say differently: calls make it tool_use and
-// nothing else does, and words of refusal make it a refusal.
+// close reconciles the reason with the parts of the reply, because upstreams of other shapes put it
+// differently: a reply with calls ends with tool_use and no other does, and a refusal in words,
+// which chat sends with reason stop, ends with refusal.
 func (e *ending) close() {
 	switch {
 	case e.reason == dialogue.ReasonStop && e.refusal != "":
@@ -64,8 +65,8 @@ func (e *ending) write(w *jsonw.Writer) {
 	w.End()
 }
 
-// open writes the members every message begins with. The model is the name the
-// client asked for.
+// open writes the members with which every message begins. The id gets the vendor's prefix, which
+// some clients check. The model is the name that the client asked for, and not the upstream's.
 func (h *head) open(w *jsonw.Writer) {
 	id := h.id
 	if !strings.HasPrefix(id, "msg_") {
@@ -82,9 +83,10 @@ func (h *head) open(w *jsonw.Writer) {
 	w.Key("model").String(model)
 }
 
-// carrier says how what must come back with a thinking block is carried: as its
-// signature, or as the data of a redacted block if it has no text. What is
-// foreign is sealed, so that no upstream takes it for its own.
+// carrier returns the string in which a client brings the proof of a thought back: the signature of
+// a thinking block, or the data of a redacted_thinking block if the thought has no text. The
+// vendor's own proof is passed on. Another vendor's is sealed, so that no upstream takes it for its
+// own.
 func (h *head) carrier(t *dialogue.Thinking, hasText bool) (signature, redacted string) {
 	switch {
 	case t != nil && t.Origin == Name:
@@ -111,7 +113,7 @@ func (h *head) hides() bool {
 	return h.req.Inbound == Name && !r.Adaptive && (r.Budget == nil || *r.Budget == 0)
 }
 
-// hide keeps a thought for the next call.
+// hide keeps a thought that the client did not ask for, until the next call takes it (remember).
 func (h *head) hide(t *dialogue.Thinking, text string) {
 	var thought dialogue.Thinking
 	if t != nil {

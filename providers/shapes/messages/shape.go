@@ -8,7 +8,7 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// Name is the name of the shape.
+// Name is the name of the shape in configurations, logs and spans.
 const Name dialogue.Shape = "messages"
 
 // Shape is the messages shape.
@@ -50,7 +50,8 @@ var descriptor = shapes.Descriptor{
 	Traits:      traits,
 }
 
-// traits are shared with the requests that the shape decodes.
+// traits are shared with every request that the shape decodes. LongPrompt has the vendor's own
+// phrases, which agents search for to decide that they must shorten the conversation.
 var traits = dialogue.Traits{
 	BindsSchema: true, DropsBounds: true, ShowsThoughts: true, FileIDs: "anthropic", ReplaysParts: true,
 	CacheHints: true, SendsMaximum: true, Overloaded529: true, Proof: dialogue.SignatureProof,
@@ -72,8 +73,10 @@ const (
 	version       = "2023-06-01"
 )
 
+// MaxChoices is 1, because the shape has no parameter for several answers.
 func (shape) MaxChoices() int { return 1 }
 
+// Authorize implements shapes.Outbound.
 func (shape) Authorize(h http.Header, key string) { h.Set("x-api-key", key) }
 
 // Heartbeat returns the shape's own ping, which every SDK skips.
@@ -108,8 +111,8 @@ func (shape) NewTap(o shapes.TapOptions, _ *dialogue.Env) shapes.Tap {
 	return shapes.TapOf(&tap{options: o, usage: unknownUsage})
 }
 
-// upstreamHeader returns what every call carries: the version the client asked for,
-// else ours, and the client's betas.
+// upstreamHeader returns the header that every call carries: the API version, the client's if it
+// sent one, and the client's betas. client may be nil.
 func upstreamHeader(client http.Header) http.Header {
 	h := make(http.Header, 2)
 	h.Set(versionHeader, version)

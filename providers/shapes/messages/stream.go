@@ -8,8 +8,9 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// streamEmitter writes a reply as events. The protocol has one block open at a time,
-// so events of another block wait for their turn.
+// streamEmitter writes a reply as server-sent events. The protocol has one block open at a time,
+// and the neutral form may have several. So the first open part is written as it arrives, and
+// events of the others are kept until it closes. A client sees parallel calls one after the other.
 type streamEmitter struct {
 	head
 	started bool
@@ -17,8 +18,10 @@ type streamEmitter struct {
 	usage   dialogue.Usage
 	counted bool // usage is set
 	index   int  // of the next block
-	parts   []*outPart
-	end     ending
+	// parts are those that are not written to their end, in the sequence in which they were opened.
+	// The first is being written.
+	parts []*outPart
+	end   ending
 }
 
 // outPart is a part of the reply that is not written to its end. The first of
@@ -34,11 +37,14 @@ type outPart struct {
 	signature string // thought signature of a call
 	shown     bool   // its content_block_start is written
 	closed    bool
+	// waiting is the text that arrived before the part's turn.
 	waiting   []byte
 	hidden    []byte              // of a thought that the client does not see
 	citations []dialogue.Citation // waiting
 }
 
+// Emit implements shapes.Emitter. Choices other than the first have no place in the shape and are
+// ignored.
 func (e *streamEmitter) Emit(dst []byte, ev *dialogue.Event) []byte {
 	if e.over || ev.Choice != 0 {
 		return dst
@@ -68,6 +74,7 @@ func (e *streamEmitter) Emit(dst []byte, ev *dialogue.Event) []byte {
 	return dst
 }
 
+// count adds newer counts to those known.
 func (e *streamEmitter) count(u *dialogue.Usage) {
 	if !e.counted {
 		e.usage, e.counted = dialogue.NoUsage, true
@@ -107,8 +114,10 @@ func event(dst []byte, name string) *jsonw.Writer {
 	return w
 }
 
+// send ends an event that event began and returns the buffer.
 func send(w *jsonw.Writer) []byte { return append(w.End().Buf, "\n\n"...) }
 
+// openPart queues a part, and begins to write it if no other is open.
 func (e *streamEmitter) openPart(dst []byte, ev *dialogue.Event) []byte {
 	p := &outPart{number: ev.Part, kind: ev.PartKind, call: ev.Call, origin: ev.Origin, opaque: ev.Opaque,
 		thinking: ev.Thinking}
@@ -123,6 +132,7 @@ func (e *streamEmitter) openPart(dst []byte, ev *dialogue.Event) []byte {
 	return e.turn(dst, p)
 }
 
+// find returns the open part with this number, or nil.
 func (e *streamEmitter) find(number int) *outPart {
 	for _, p := range e.parts {
 		if p.number == number && !p.closed {
@@ -132,6 +142,7 @@ func (e *streamEmitter) find(number int) *outPart {
 	return nil
 }
 
+// delta writes a piece of the part that is being written, and keeps a piece of any other.
 func (e *streamEmitter) delta(dst []byte, ev *dialogue.Event) []byte {
 	p := e.find(ev.Part)
 	if p == nil {
@@ -159,6 +170,8 @@ func (e *streamEmitter) turn(dst []byte, p *outPart) []byte {
 	return dst
 }
 
+// closePart notes that a part is complete, with the proof that came at its end, and writes what can
+// be written now.
 func (e *streamEmitter) closePart(dst []byte, ev *dialogue.Event) []byte {
 	p := e.find(ev.Part)
 	if p == nil {
@@ -187,6 +200,7 @@ func (e *streamEmitter) advance(dst []byte) []byte {
 	return dst
 }
 
+// endPart writes the rest of a complete part and its content_block_stop.
 func (e *streamEmitter) endPart(dst []byte, p *outPart) []byte {
 	switch p.kind {
 	case dialogue.CallPart:
@@ -205,6 +219,9 @@ func (e *streamEmitter) endPart(dst []byte, p *outPart) []byte {
 // maxHidden bounds the text of a thought that is kept for the next turn, because an upstream may think without an end.
 const maxHidden = 1 << 20
 
+// endThinking writes the end of a thought: its proof as a signature_delta, or the thought as one
+// redacted_thinking block if it had no text. A thought that the client did not ask for is only
+// remembered.
 func (e *streamEmitter) endThinking(dst []byte, p *outPart) []byte {
 	if e.hides() {
 		if len(p.hidden) <= maxHidden { // a part of a thought would be refused
@@ -227,8 +244,8 @@ func (e *streamEmitter) endThinking(dst []byte, p *outPart) []byte {
 	return e.stop(dst, p)
 }
 
-// replay writes a block of the upstream's own tools as it came; other shapes'
-// have no form here.
+// replay writes a block of one of the vendor's own tools as it came. Blocks of other vendors' tools
+// have no form here and are left out.
 func (e *streamEmitter) replay(dst []byte, p *outPart) []byte {
 	if p.origin != Name || len(p.opaque) == 0 {
 		return dst
@@ -276,6 +293,7 @@ func (e *streamEmitter) show(dst []byte, p *outPart) []byte {
 	return dst
 }
 
+// stop writes content_block_stop for a part that was shown, and moves on to the next index.
 func (e *streamEmitter) stop(dst []byte, p *outPart) []byte {
 	if !p.shown {
 		return dst
@@ -323,6 +341,8 @@ func (e *streamEmitter) piece(dst []byte, kind, member, text string) []byte {
 	return append(dst, "}}\n\n"...)
 }
 
+// cite writes citations of a text block that has begun. One before the text has nothing to stand
+// beside.
 func (e *streamEmitter) cite(dst []byte, p *outPart, citations []dialogue.Citation) []byte {
 	if p.kind != dialogue.TextPart || !p.shown {
 		return dst
@@ -341,7 +361,9 @@ func (e *streamEmitter) cite(dst []byte, p *outPart, citations []dialogue.Citati
 	return dst
 }
 
-// finish writes the end of a complete reply; it has waited for the last usage.
+// finish writes the end of a complete reply: what is still queued, message_delta with the reason
+// and the final usage, and message_stop. The usage is why it waits for EventEnd and not for
+// EventFinish.
 func (e *streamEmitter) finish(dst []byte) []byte {
 	for _, p := range e.parts {
 		p.closed = true

@@ -9,7 +9,8 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// tap watches a reply on the untouched lane.
+// tap implements shapes.Tap. It parses only the few events that carry usage, the reason or the
+// model, and recognises the others by their names.
 type tap struct {
 	options shapes.TapOptions
 	usage   usage
@@ -45,6 +46,7 @@ func (t *tap) Event(name string, data []byte) (replaced []byte, v shapes.Verdict
 	return nil, shapes.Forward, false
 }
 
+// start learns the usage of the input, and replaces the model's name if the client used an alias.
 func (t *tap) start(data []byte) ([]byte, shapes.Verdict, bool) {
 	message := view(data).Get("message")
 	t.usage.merge(message.Get("usage"))
@@ -54,7 +56,8 @@ func (t *tap) start(data []byte) ([]byte, shapes.Verdict, bool) {
 	return nil, shapes.Forward, false
 }
 
-// renamed returns data with the model's name replaced, nil if it is to stay.
+// renamed returns data with the model's name replaced, or nil if it stays. It copies around the
+// name, so that all other bytes remain the upstream's.
 func (t *tap) renamed(data []byte, model gjson.Result) []byte {
 	if t.options.Model == "" || model.Type != gjson.String || model.Index <= 0 {
 		return nil
@@ -94,6 +97,8 @@ func (t *tap) Done() bool { return t.done }
 
 func (t *tap) Answered() bool { return t.done }
 
+// EOF implements shapes.Watcher. The shape has a terminal event, so an end without it is a cut
+// reply.
 func (t *tap) EOF() ([]byte, *dialogue.Error) {
 	if t.done {
 		return nil, nil

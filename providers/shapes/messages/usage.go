@@ -13,12 +13,14 @@ type usage struct {
 	input, read, write, write5m, write1h, output, thinking, searches int64
 }
 
+// unknownUsage is the usage of a reply that has reported nothing yet.
 var unknownUsage = usage{-1, -1, -1, -1, -1, -1, -1, -1}
 
 // maxCount is more than any reply holds; a greater number is noise.
 const maxCount = 1 << 50
 
-// merge takes the counts in v. Counts are cumulative, so the last one counts.
+// merge takes the counts in v over those known. The vendor's counts are cumulative, so a later one
+// replaces an earlier one and nothing is added up.
 func (u *usage) merge(v gjson.Result) {
 	v.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
@@ -42,6 +44,8 @@ func (u *usage) merge(v gjson.Result) {
 	})
 }
 
+// take replaces a count by one that was reported. A negative one is noted only if no proper one is
+// known, so that the charge is reported as doubtful instead of becoming negative.
 func take(have *int64, reported gjson.Result) {
 	switch {
 	case reported.Type != gjson.Number || reported.Num >= maxCount:
@@ -52,7 +56,9 @@ func take(have *int64, reported gjson.Result) {
 	}
 }
 
-// neutral has the totals that include everything.
+// neutral returns the counts with totals that include everything, as the neutral form has them:
+//
+//	input_tokens 10, cache_read_input_tokens 90, cache_creation_input_tokens 5  ->  InputTotal 105
 func (u *usage) neutral() dialogue.Usage {
 	n := dialogue.NoUsage
 	n.CacheRead, n.CacheWrite5m, n.CacheWrite1h, n.CacheWrite = u.read, u.write5m, u.write1h, u.write
@@ -69,7 +75,9 @@ func (u *usage) neutral() dialogue.Usage {
 	return n
 }
 
-// writeUsage writes the usage object of a reply with all its members.
+// writeUsage writes the usage object of a reply with all members that the vendor's SDKs declare.
+// Unknown counts are written as 0, because the SDKs do not take null. Cache writes of unknown
+// lifetime count as those of five minutes, which is the vendor's default.
 func writeUsage(w *jsonw.Writer, u *dialogue.Usage) {
 	write5m, write1h := dialogue.CountOrZero(u.CacheWrite5m), dialogue.CountOrZero(u.CacheWrite1h)
 	write, read := u.CacheWrite, dialogue.CountOrZero(u.CacheRead)

@@ -7,7 +7,7 @@ import (
 	"stagedoor/providers/jsonw"
 )
 
-// wholeEmitter writes a reply as one message.
+// wholeEmitter collects the events of a reply and writes them as one message at the end.
 type wholeEmitter struct {
 	head
 	folder dialogue.ReplyBuilder
@@ -31,6 +31,7 @@ func (e *wholeEmitter) Emit(dst []byte, ev *dialogue.Event) []byte {
 	return dst
 }
 
+// message appends the whole message. Only the first choice has a place in it.
 func (e *wholeEmitter) message(dst []byte) []byte {
 	w := &jsonw.Writer{Buf: dst}
 	var end ending
@@ -53,6 +54,7 @@ func (e *wholeEmitter) message(dst []byte) []byte {
 	return w.End().Buf
 }
 
+// part writes the block of one part, and counts in end what decides the stop reason.
 func (e *wholeEmitter) part(w *jsonw.Writer, p *dialogue.ReplyPart, end *ending) {
 	switch p.Kind {
 	case dialogue.TextPart:
@@ -80,7 +82,8 @@ func (e *wholeEmitter) part(w *jsonw.Writer, p *dialogue.ReplyPart, end *ending)
 	}
 }
 
-// writeAnswer writes a text block; one without text is none.
+// writeAnswer writes a text block with its citations. A part without text gets no block, because
+// clients send blocks back and the vendor refuses empty ones.
 func writeAnswer(w *jsonw.Writer, p *dialogue.ReplyPart) {
 	if p.Text == "" {
 		return
@@ -100,6 +103,8 @@ func writeAnswer(w *jsonw.Writer, p *dialogue.ReplyPart) {
 	w.End()
 }
 
+// thinking writes a thinking or redacted_thinking block, or only remembers the thought if the
+// client did not ask for thinking.
 func (e *wholeEmitter) thinking(w *jsonw.Writer, p *dialogue.ReplyPart) {
 	if e.hides() {
 		e.hide(p.Thinking, p.Text)
@@ -120,8 +125,8 @@ func (e *wholeEmitter) thinking(w *jsonw.Writer, p *dialogue.ReplyPart) {
 	w.End()
 }
 
-// provable returns nil for thinking of which nothing but its text is known, as in a
-// stream.
+// provable returns t, or nil for a thought of which nothing but its text is known. The events of a
+// stream have nil there too, so both emitters treat such a thought alike.
 func provable(t *dialogue.Thinking) *dialogue.Thinking {
 	if t == nil || *t == (dialogue.Thinking{Text: t.Text}) {
 		return nil

@@ -1,5 +1,8 @@
 // Package registry lists the shapes that the gateway knows. A new shape adds one line here, and
-// nothing else outside its own folder.
+// nothing else outside its own folder. Only cmd and tests should import it for its lists: code that
+// serves one request gets its *shapes.Shape from the route or from the catalogue, so that no shape
+// depends on another. The lists are built at start, never change, and are safe for concurrent
+// reading.
 package registry
 
 import (
@@ -30,15 +33,19 @@ var All = []*shapes.Shape{
 	gemini.Shape,
 }
 
-// Media lists the other shapes: those of pictures, videos and embeddings.
+// Media lists the other shapes: those of pictures, videos and embeddings. They have no
+// conversation, so they do not implement the parts of a shapes.Shape. Their handlers are http/media
+// and http/embeddings.
 var Media = []*shapes.Descriptor{
 	&images.Descriptor, &videos.Descriptor, &imagegen.Descriptor, &veo.Descriptor, &embeddings.Descriptor,
 }
 
-// Embeddings lists the forms of requests for embeddings.
+// Embeddings lists the forms of requests for embeddings. providers/vector describes a form. Either
+// serves clients of the other.
 var Embeddings = []*vector.Dialect{embeddings.Dialect, gemini.Embeddings}
 
-// Pictures lists the shapes of upstreams that make pictures.
+// Pictures lists the shapes of upstreams that make pictures. providers/picture describes them.
+// gemini and chat appear again, because some of their models answer a conversation with a picture.
 var Pictures = []*picture.Shape{images.Shape, gemini.Pictures, imagegen.Shape, chat.Pictures}
 
 // ByName returns the text shapes by name.
@@ -50,7 +57,8 @@ func ByName() map[dialogue.Shape]*shapes.Shape {
 	return m
 }
 
-// Describe returns the descriptor of a shape, or nil if there is no such shape.
+// Describe returns the descriptor of a text or media shape, or nil if there is no such shape. The
+// configuration calls it with names that an administrator typed.
 func Describe(name dialogue.Shape) *shapes.Descriptor {
 	for _, s := range All {
 		if s.Name == name {
@@ -77,7 +85,9 @@ func Names() []string {
 	return names
 }
 
-// KeyHeaders returns the headers, besides Authorization, in which clients may send an API key.
+// KeyHeaders returns the headers, besides Authorization, in which clients may send an API key:
+// X-Api-Key, X-Goog-Api-Key. http/auth accepts each of them on every route, because clients are
+// often pointed at a gateway by changing nothing but the address.
 func KeyHeaders() []string {
 	var headers []string
 	add := func(d *shapes.Descriptor) {
@@ -97,7 +107,8 @@ func KeyHeaders() []string {
 // ScopeModels is the scope of the lists of models.
 const ScopeModels = "models"
 
-// Scopes returns the scopes that API keys can have: those of the shapes and ScopeModels.
+// Scopes returns the scopes that API keys can have, without duplicates: those of the shapes and
+// ScopeModels.
 func Scopes() []string {
 	var scopes []string
 	for _, s := range All {

@@ -56,10 +56,12 @@ var rules = map[string]rule{
 // tuning has the fields that some models refuse.
 var tuning = []string{"temperature", "top_p", "reasoning", "include"}
 
-// checker is the state of one Check.
+// checker collects what Check learns while it walks over one request.
 type checker struct {
-	head          shapes.Head
-	input         bool // given and not empty
+	head shapes.Head
+	// input is set if the request has input that is not empty. prompt is set if it refers to a
+	// stored prompt, which replaces the input.
+	input         bool
 	prompt        bool
 	streamOptions bool
 }
@@ -97,7 +99,8 @@ func (shape) Check(body []byte, in shapes.Params) (shapes.Head, error) {
 	return c.head, nil
 }
 
-// finish applies the rules that bind several fields or demand one.
+// finish applies the rules that concern several fields or require one. noInput permits a request
+// without input (shapes.Params.NoInput).
 func (c *checker) finish(noInput bool) *dialogue.Error {
 	switch {
 	case c.head.Model == "":
@@ -112,6 +115,7 @@ func (c *checker) finish(noInput bool) *dialogue.Error {
 	return nil
 }
 
+// text returns the rule of a string of at most so many characters. 0 sets no limit.
 func text(most int) rule {
 	return func(_ *checker, path string, v gjson.Result) *dialogue.Error {
 		if v.Type != gjson.String {
@@ -124,6 +128,7 @@ func text(most int) rule {
 	}
 }
 
+// boolean returns the rule of true or false, and calls note with the value.
 func boolean(note func(*checker, bool)) rule {
 	return func(c *checker, path string, v gjson.Result) *dialogue.Error {
 		if !v.IsBool() {
@@ -134,6 +139,7 @@ func boolean(note func(*checker, bool)) rule {
 	}
 }
 
+// enum returns the rule of a string that is one of the words.
 func enum(words ...string) rule {
 	return func(_ *checker, path string, v gjson.Result) *dialogue.Error {
 		for _, w := range words {
@@ -145,6 +151,7 @@ func enum(words ...string) rule {
 	}
 }
 
+// list joins words for an error text.
 func list(words []string) string {
 	s := ""
 	for i, w := range words {
@@ -156,6 +163,7 @@ func list(words []string) string {
 	return s
 }
 
+// number returns the rule of a number within bounds, both included.
 func number(least, most float64) rule {
 	return func(_ *checker, path string, v gjson.Result) *dialogue.Error {
 		if v.Type != gjson.Number || v.Num < least || v.Num > most {
@@ -166,6 +174,8 @@ func number(least, most float64) rule {
 	}
 }
 
+// integer returns the rule of a whole number within bounds. An upper bound of MaxInt64 is not
+// mentioned in the error.
 func integer(least, most int64) rule {
 	return func(_ *checker, path string, v gjson.Result) *dialogue.Error {
 		n, ok := whole(v)
@@ -180,7 +190,8 @@ func integer(least, most int64) rule {
 	}
 }
 
-// whole reads an integer, also one that is spelled 20.0 or 2e1.
+// whole returns a whole number, also one that is written as 20.0 or 2e1, which some SDKs send for
+// floats.
 func whole(v gjson.Result) (int64, bool) {
 	if v.Type != gjson.Number {
 		return 0, false
@@ -213,6 +224,8 @@ func checkPrevious(c *checker, path string, v gjson.Result) *dialogue.Error {
 	return nil
 }
 
+// checkContextManagement notes whether the vendor may compact the conversation while it answers.
+// The vendor refuses an empty list.
 func checkContextManagement(c *checker, path string, v gjson.Result) *dialogue.Error {
 	if !v.IsArray() {
 		return dialogue.Invalid(path, "must be an array")
@@ -228,6 +241,7 @@ func checkContextManagement(c *checker, path string, v gjson.Result) *dialogue.E
 	return nil
 }
 
+// checkMaxTokens applies the vendor's minimum of 16 tokens.
 func checkMaxTokens(c *checker, path string, v gjson.Result) *dialogue.Error {
 	n, ok := whole(v)
 	if !ok || n < minOutputTokens {
@@ -270,6 +284,8 @@ func checkInclude(_ *checker, path string, v gjson.Result) *dialogue.Error {
 	})
 }
 
+// checkReasoning checks only that words are strings: new words appear with every generation of
+// models.
 func checkReasoning(c *checker, path string, v gjson.Result) *dialogue.Error {
 	if !v.IsObject() {
 		return dialogue.Invalid(path, "must be an object")
@@ -305,8 +321,8 @@ func checkText(c *checker, path string, v gjson.Result) *dialogue.Error {
 	return broken
 }
 
-// checkFormat leaves a json_schema without schema alone: that degrades and
-// never fails.
+// checkFormat checks text.format. A json_schema without a schema is accepted, because structured
+// output degrades instead of failing.
 func checkFormat(c *checker, path string, v gjson.Result) *dialogue.Error {
 	if !v.IsObject() {
 		return dialogue.Invalid(path, "must be an object")
@@ -331,6 +347,7 @@ func checkFormat(c *checker, path string, v gjson.Result) *dialogue.Error {
 	return nil
 }
 
+// checkPrompt checks a reference to a prompt that is stored at the vendor.
 func checkPrompt(c *checker, path string, v gjson.Result) *dialogue.Error {
 	if !v.IsObject() {
 		return dialogue.Invalid(path, "must be an object")
@@ -342,13 +359,14 @@ func checkPrompt(c *checker, path string, v gjson.Result) *dialogue.Error {
 	return nil
 }
 
-// Limits of metadata.
+// Limits of metadata, which are the vendor's. Lengths are in characters.
 const (
 	maxMetadata      = 16
 	maxMetadataKey   = 64
 	maxMetadataValue = 512
 )
 
+// checkMetadata checks the labels that a client attaches to a response or a conversation.
 func checkMetadata(_ *checker, path string, v gjson.Result) *dialogue.Error {
 	if !v.IsObject() {
 		return dialogue.Invalid(path, "must be an object")
@@ -375,8 +393,10 @@ func checkMetadata(_ *checker, path string, v gjson.Result) *dialogue.Error {
 // given reports whether v is there and not null.
 func given(v gjson.Result) bool { return v.Exists() && v.Type != gjson.Null }
 
-// each checks every element of an array. Elements are checked under an empty
-// path, which costs no string; only a broken one is checked again to be named.
+// each checks every element of an array and returns the first error. An element is checked under an
+// empty path first, which builds no string. Only a broken one is checked again with its path, so
+// that a long history without mistakes costs no allocation. An unknown content part counts only if
+// nothing else is wrong, because such a request can still pass through.
 func each(path string, v gjson.Result, check func(at string, item gjson.Result) *dialogue.Error) *dialogue.Error {
 	var broken *dialogue.Error
 	i := 0

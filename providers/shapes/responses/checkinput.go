@@ -39,6 +39,7 @@ var itemRules = map[string]func(at string, item gjson.Result) *dialogue.Error{
 	},
 }
 
+// checkItem checks one item of the input. An item of a type without a rule is accepted.
 func checkItem(at string, item gjson.Result) *dialogue.Error {
 	if !item.IsObject() {
 		return dialogue.Invalid(at, "must be an object")
@@ -118,6 +119,7 @@ func checkPart(at string, part gjson.Result) *dialogue.Error {
 	}
 }
 
+// checkAudio checks audio, which is always given by value.
 func checkAudio(at string, part gjson.Result) *dialogue.Error {
 	audio := part.Get("input_audio")
 	if !audio.IsObject() {
@@ -129,7 +131,7 @@ func checkAudio(at string, part gjson.Result) *dialogue.Error {
 	return stringMember(at+".input_audio", audio, "format")
 }
 
-// stringMember demands a string, which may be empty.
+// stringMember returns an error unless the member is a string. It may be empty.
 func stringMember(at string, v gjson.Result, name string) *dialogue.Error {
 	switch m := v.Get(name); {
 	case !given(m):
@@ -140,7 +142,7 @@ func stringMember(at string, v gjson.Result, name string) *dialogue.Error {
 	return nil
 }
 
-// nameMember demands a string that is not empty.
+// nameMember returns an error unless the member is a string that is not empty.
 func nameMember(at string, v gjson.Result, name string) *dialogue.Error {
 	if err := stringMember(at, v, name); err != nil {
 		return err
@@ -151,7 +153,8 @@ func nameMember(at string, v gjson.Result, name string) *dialogue.Error {
 	return nil
 }
 
-// oneOf demands at least one of the named strings.
+// oneOf returns an error unless at least one of the members is a string. It names the first if none
+// is given.
 func oneOf(at string, v gjson.Result, names ...string) *dialogue.Error {
 	found := false
 	for _, name := range names {
@@ -170,6 +173,8 @@ func oneOf(at string, v gjson.Result, names ...string) *dialogue.Error {
 	return nil
 }
 
+// checkFunctionCall checks a call in the history. The JSON inside its arguments is not checked: a
+// reply that was cut off leaves broken JSON there.
 func checkFunctionCall(at string, item gjson.Result) *dialogue.Error {
 	if err := nameMember(at, item, "call_id"); err != nil {
 		return err
@@ -183,6 +188,7 @@ func checkFunctionCall(at string, item gjson.Result) *dialogue.Error {
 	return nil
 }
 
+// checkCustomCall checks a call of a tool with free text as input.
 func checkCustomCall(at string, item gjson.Result) *dialogue.Error {
 	if err := nameMember(at, item, "call_id"); err != nil {
 		return err
@@ -193,6 +199,7 @@ func checkCustomCall(at string, item gjson.Result) *dialogue.Error {
 	return stringMember(at, item, "input")
 }
 
+// checkOutput checks the result of a call: a string or content parts.
 func checkOutput(at string, item gjson.Result) *dialogue.Error {
 	if err := nameMember(at, item, "call_id"); err != nil {
 		return err
@@ -209,6 +216,7 @@ func checkOutput(at string, item gjson.Result) *dialogue.Error {
 	}
 }
 
+// checkReasoningItem checks reasoning that comes back with the history.
 func checkReasoningItem(at string, item gjson.Result) *dialogue.Error {
 	for _, name := range []string{"summary", "content"} {
 		if m := item.Get(name); given(m) && !m.IsArray() {

@@ -16,9 +16,8 @@ func checkTools(_ *checker, path string, v gjson.Result) *dialogue.Error {
 
 func checkTool(at string, tool gjson.Result) *dialogue.Error { return checkToolAt(at, tool, 0) }
 
-// checkToolAt knows the client's own tools. Tool types are an open set: a type it
-// does not know passes, and so does one without a name. At depth 1 it checks the
-// tools of a namespace.
+// checkToolAt checks the tools that the client itself runs. The types of tools are an open set, so
+// a type that has no rule here is accepted. depth is 1 for the tools inside a namespace.
 func checkToolAt(at string, tool gjson.Result, depth int) *dialogue.Error {
 	if !tool.IsObject() {
 		return dialogue.Invalid(at, "must be an object")
@@ -50,6 +49,7 @@ func definition(tool gjson.Result) gjson.Result {
 	return tool
 }
 
+// checkClientTool checks the definition of a function or of a custom tool.
 func checkClientTool(at string, tool gjson.Result) *dialogue.Error {
 	if err := nameMember(at, tool, "name"); err != nil {
 		return err
@@ -68,6 +68,7 @@ func checkClientTool(at string, tool gjson.Result) *dialogue.Error {
 	return nil
 }
 
+// checkNamespace checks a group of tools under one name.
 func checkNamespace(at string, tool gjson.Result, depth int) *dialogue.Error {
 	if err := nameMember(at, tool, "name"); err != nil {
 		return err
@@ -83,6 +84,8 @@ func checkNamespace(at string, tool gjson.Result, depth int) *dialogue.Error {
 
 var checkChoiceWord = enum("none", "auto", "required")
 
+// checkToolChoice checks the form of the choice. Whether it names one of the tools is left to the
+// upstream, or to the encoder of another shape.
 func checkToolChoice(c *checker, path string, v gjson.Result) *dialogue.Error {
 	switch {
 	case v.Type == gjson.String:
@@ -111,6 +114,7 @@ func allowed(choice gjson.Result) gjson.Result {
 	return choice
 }
 
+// checkAllowed checks a choice among a subset of the tools.
 func checkAllowed(path string, v gjson.Result) *dialogue.Error {
 	if m := v.Get("mode"); given(m) && m.Str != "auto" && m.Str != "required" {
 		return dialogue.Invalid(path+".mode", "must be one of auto, required")

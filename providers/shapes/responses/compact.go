@@ -21,6 +21,8 @@ import (
 // compaction_trigger. An upstream of this shape does that itself. For any other one the gateway asks the model for a
 // summary and gives the client the summary as a sealed compaction item, which later requests bring back.
 
+// compactPath is the path below callPath of the route that compacts, and trigger the type of the
+// item that asks for it.
 const (
 	compactPath = "/compact" // below callPath
 	trigger     = "compaction_trigger"
@@ -29,6 +31,8 @@ const (
 )
 
 const (
+	// askForSummary is the last turn of a request for a summary, in the role of the user.
+	// beforeSummary introduces the summary in later requests.
 	askForSummary = "The conversation above is about to be replaced by a summary. Write that summary for the " +
 		"assistant that continues the work and sees nothing else of the conversation. State what the user wants, all " +
 		"requirements and decisions, what was done and with which results, the names of the files, functions, " +
@@ -87,9 +91,11 @@ func (c *checker) checkCompaction(path string, input gjson.Result) *dialogue.Err
 	return nil
 }
 
+// isTrigger reports whether an item asks for a summary.
 func isTrigger(item json.RawMessage) bool { return fields.View(item).Get("type").Str == trigger }
 
-// compactOnly applies the rules of the route that compacts. Its reply is one object, which is not stored.
+// compactOnly changes the Head of a request to the route that compacts, whose reply is one object
+// that is neither streamed nor stored. It refuses a conversation, which has no place in that reply.
 func (c *checker) compactOnly() *dialogue.Error {
 	if c.head.Conversation != "" {
 		return dialogue.Unsupported("conversation", "a conversation is not compacted, send its items as input")
@@ -116,7 +122,8 @@ func (d *decoder) compact() {
 	d.turn(dialogue.User, dialogue.Part{Kind: dialogue.TextPart, Text: askForSummary})
 }
 
-// summary reads an item that stands for a compacted conversation. Only its own vendor can read that of a vendor.
+// summary adds an item that stands for a compacted conversation. One of this gateway becomes a turn
+// with its text. One of a vendor stays as it is, because only that vendor can read it.
 func (d *decoder) summary(at string, item gjson.Result) *dialogue.Error {
 	summary, ours, err := openSummary(at, item.Get("encrypted_content").Str, d.env)
 	switch {

@@ -9,8 +9,9 @@ import (
 	"stagedoor/providers/fields"
 )
 
-// complete takes an item as it is at its end: what no delta brought is emitted
-// now, and its parts are closed.
+// complete reads an item in its final form: it emits whatever no delta brought, and closes its
+// parts. It is called for output_item.done and for every item of the final response, so a stream
+// from which events are missing still gives the whole answer.
 func (p *parser) complete(it *inputItem, v gjson.Result) {
 	if it.closed {
 		return
@@ -37,6 +38,8 @@ func (p *parser) complete(it *inputItem, v gjson.Result) {
 	p.closeItem(it)
 }
 
+// completeThinking closes a reasoning item with the id and the encrypted content, which are only
+// known now.
 func (p *parser) completeThinking(it *inputItem, v gjson.Result) {
 	if !it.open {
 		p.openThinking(it)
@@ -52,13 +55,15 @@ func (p *parser) completeThinking(it *inputItem, v gjson.Result) {
 	p.closePart(it, &dialogue.Thinking{Origin: Name, ItemID: id, Encrypted: v.Get("encrypted_content").Str})
 }
 
+// completeCall emits the arguments of a call if no delta brought them.
 func (p *parser) completeCall(it *inputItem, args string) {
 	if it.open {
 		p.wholeArguments(it, args)
 	}
 }
 
-// server passes on what the upstream did on its own, for clients of this shape.
+// server emits an item of a tool that the upstream ran itself, whole and unchanged. Clients of this
+// shape get it as it is. Clients of other shapes get its picture, if it has one.
 func (p *parser) server(v gjson.Result) {
 	part := p.number()
 	opaque := json.RawMessage(v.Raw)
@@ -80,7 +85,7 @@ func picture(v gjson.Result) *dialogue.Media {
 	return &dialogue.Media{Kind: dialogue.Image, MIME: "image/" + format, Base64: v.Get("result").Str}
 }
 
-// closeItem closes what is open of it.
+// closeItem closes the open parts of an item.
 func (p *parser) closeItem(it *inputItem) {
 	if it.closed {
 		return
@@ -98,14 +103,16 @@ func (p *parser) closeItem(it *inputItem) {
 	}
 }
 
+// closePart closes the one part of a reasoning item or of a call.
 func (p *parser) closePart(it *inputItem, t *dialogue.Thinking) {
 	it.open = false
-	if rest := it.piece.rest(); rest != "" {
+	if rest := it.piece.Rest(); rest != "" {
 		p.send(dialogue.Event{Kind: dialogue.EventDelta, Part: it.part, Text: rest})
 	}
 	p.send(dialogue.Event{Kind: dialogue.EventClose, Part: it.part, Thinking: t})
 }
 
+// finished handles response.completed and response.incomplete.
 func (p *parser) finished(f *frame) {
 	if !f.value.IsObject() {
 		p.fail(dialogue.BadUpstream("terminal event without a response"))
@@ -115,6 +122,8 @@ func (p *parser) finished(f *frame) {
 	p.finish(f.value)
 }
 
+// failed handles response.failed and response.cancelled. A response that gives no error gets a
+// fixed one.
 func (p *parser) failed(f *frame) {
 	err := inBandError(f.value)
 	if !given(f.value.Get("error")) {
@@ -156,8 +165,9 @@ func (p *parser) finish(response gjson.Result) {
 	p.send(dialogue.Event{Kind: dialogue.EventEnd})
 }
 
-// match finds the streamed item that is the i-th of the final output: by id, by
-// call, or, where ids change, by its place and type.
+// match returns the streamed item that is the i-th of the final output, or nil: the one with its id
+// or call, else the one with its index, else the one at its place, if the type fits. Some servers
+// make new ids for the final object. streamed is the number of items that were streamed.
 func (p *parser) match(i, streamed int, v gjson.Result) *inputItem {
 	id, call, kind := v.Get("id").Str, v.Get("call_id").Str, v.Get("type").Str
 	for _, it := range p.items[:streamed] {
@@ -176,8 +186,8 @@ func (p *parser) match(i, streamed int, v gjson.Result) *inputItem {
 	return nil
 }
 
-// reasonOf returns why a response ended. One that is incomplete
-// for an unknown reason was cut all the same.
+// reasonOf returns why a response ended. The shape has no reason for calls, so a complete response
+// with calls gives ReasonTool. An incomplete one with an unknown reason counts as cut off.
 func reasonOf(response gjson.Result, calls bool) dialogue.Reason {
 	if response.Get("status").Str == statusIncomplete {
 		if response.Get("incomplete_details.reason").Str == "content_filter" {
@@ -191,6 +201,8 @@ func reasonOf(response gjson.Result, calls bool) dialogue.Reason {
 	return dialogue.ReasonStop
 }
 
+// readUsage returns the counts in a usage object. As in the neutral form, input_tokens includes
+// cached tokens and output_tokens includes reasoning.
 func readUsage(v gjson.Result) dialogue.Usage {
 	u := dialogue.NoUsage
 	if !v.IsObject() {

@@ -76,7 +76,8 @@ func WithConversation(body []byte, id string) []byte {
 	return p.body
 }
 
-// maxItemID is the most bytes of an item's id in a conversation.
+// maxItemID is the most bytes of an item's id in a conversation. Ids come from clients and are
+// kept.
 const maxItemID = 128
 
 // CheckItems returns the error for items, which all have ids, that cannot be added to a conversation because an id is
@@ -144,7 +145,9 @@ func CheckCalls(history, items []json.RawMessage) *dialogue.Error {
 	return unpaired(outputs, called, "No tool call found for function call output with call_id ")
 }
 
-// ItemPage collects one page of a list of items.
+// ItemPage collects one page of a list of items, of which each is seen once, the oldest first. It
+// keeps no more items than the page has, and one to learn whether there are more, however long the
+// list is.
 type ItemPage struct {
 	limit      int
 	descending bool

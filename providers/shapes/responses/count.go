@@ -5,7 +5,8 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// counter implements shapes.Counter. Upstreams of the shape are not asked.
+// counter implements shapes.Counter. Few servers of the shape can count, so the gateway estimates
+// instead of asking the upstream.
 type counter struct{}
 
 // CountedRequest implements shapes.Counter.

@@ -112,6 +112,7 @@ func (shape) Decode(body []byte, in shapes.Params, env *dialogue.Env) (*dialogue
 	return d.req, nil
 }
 
+// raw returns the JSON of v, or nil if v is null or absent.
 func raw(v gjson.Result) json.RawMessage {
 	if !given(v) {
 		return nil
@@ -119,6 +120,7 @@ func raw(v gjson.Result) json.RawMessage {
 	return fields.Raw(v)
 }
 
+// flag returns a boolean, or nil if v is not one.
 func flag(v gjson.Result) *bool {
 	if !v.IsBool() {
 		return nil
@@ -127,6 +129,7 @@ func flag(v gjson.Result) *bool {
 	return &b
 }
 
+// count returns a whole number, or nil if v is not one.
 func count(v gjson.Result) *int64 {
 	n, ok := whole(v)
 	if !ok {
@@ -142,7 +145,8 @@ func (d *decoder) instructions(v gjson.Result) *dialogue.Error {
 	return nil
 }
 
-// user reads the deprecated form of safety_identifier, which has precedence.
+// user reads the deprecated predecessor of safety_identifier, which counts only if the latter is
+// absent.
 func (d *decoder) user(v gjson.Result) *dialogue.Error {
 	if d.req.User == "" {
 		d.req.User = v.Str
@@ -150,6 +154,7 @@ func (d *decoder) user(v gjson.Result) *dialogue.Error {
 	return nil
 }
 
+// include reads which optional members the reply shall have.
 func (d *decoder) include(v gjson.Result) *dialogue.Error {
 	v.ForEach(func(_, item gjson.Result) bool {
 		d.req.Include = append(d.req.Include, item.Str)
@@ -164,6 +169,7 @@ func (d *decoder) include(v gjson.Result) *dialogue.Error {
 	return nil
 }
 
+// reasoning reads the effort and the summary. A client sees thoughts only if it asks for a summary.
 func (d *decoder) reasoning(v gjson.Result) *dialogue.Error {
 	d.req.RecordIgnoredExcept("reasoning", v, "effort", "summary", "generate_summary")
 	r := &d.req.Reasoning
@@ -205,7 +211,7 @@ func (d *decoder) prompt(gjson.Result) *dialogue.Error {
 	return dialogue.Unsupported("prompt", "stored prompts are not available for this model")
 }
 
-// mediaOf reads a data URL or an address into m.
+// mediaOf sets the URL of m or, for a data URL in base64, its type and contents.
 func mediaOf(m *dialogue.Media, url string) {
 	if len(url) < 5 || !strings.EqualFold(url[:5], "data:") {
 		m.URL = url

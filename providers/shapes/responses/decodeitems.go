@@ -11,8 +11,8 @@ import (
 	"stagedoor/providers/fields"
 )
 
-// input reads the items, each into a turn of its own: grouping them is the
-// business of the encoder that writes them for another shape.
+// input reads the items, each into a turn of its own. The encoder of the target groups them as its
+// shape requires. A string is one message of the user.
 func (d *decoder) input(v gjson.Result) *dialogue.Error {
 	if v.Type == gjson.String {
 		if v.Str != "" {
@@ -30,12 +30,17 @@ func (d *decoder) input(v gjson.Result) *dialogue.Error {
 	return failed
 }
 
+// turn adds a turn, unless it has no parts.
 func (d *decoder) turn(role dialogue.Role, parts ...dialogue.Part) {
 	if len(parts) > 0 {
 		d.req.Turns = append(d.req.Turns, dialogue.Turn{Role: role, Parts: parts})
 	}
 }
 
+// item reads the i-th item of the input. A type without a case is an item of a tool that the vendor
+// ran. It becomes a ServerPart, which only an upstream of this shape gets. The errors are for
+// strings of JSON beyond the limits, for references to items that are not stored, and for summaries
+// of another owner.
 func (d *decoder) item(i int, item gjson.Result) *dialogue.Error {
 	kind := itemType(item)
 	if known := itemFields[kind]; known != nil {
@@ -110,6 +115,7 @@ func authorOf(kind string) dialogue.Role {
 	return dialogue.Assistant
 }
 
+// message reads a message. The roles system and developer mean the same here.
 func (d *decoder) message(item gjson.Result) {
 	parts := d.contentParts(item.Get("content"))
 	switch item.Get("role").Str {
@@ -127,8 +133,8 @@ func (d *decoder) message(item gjson.Result) {
 	}
 }
 
-// system puts developer and system messages in front while no turn was made,
-// and at their place in the dialogue afterwards.
+// system adds the text of a system or developer message to the prompt at the front, if no turn
+// precedes it, and otherwise as a turn at its place.
 func (d *decoder) system(parts []dialogue.Part) {
 	if len(d.req.Turns) == 0 {
 		d.req.System = append(d.req.System, d.texts(parts, dialogue.TextPart)...)
@@ -170,6 +176,8 @@ func (d *decoder) contentParts(v gjson.Result) []dialogue.Part {
 	return parts
 }
 
+// readPart returns one content part. ok is false for an unknown type, which Check has refused for
+// translation.
 func readPart(p gjson.Result) (dialogue.Part, bool) {
 	switch p.Get("type").Str {
 	case "input_text", "output_text", "text":
@@ -190,10 +198,12 @@ func readPart(p gjson.Result) (dialogue.Part, bool) {
 	return dialogue.Part{}, false
 }
 
+// mediaPart returns a part with media that came in this shape.
 func mediaPart(m *dialogue.Media) dialogue.Part {
 	return dialogue.Part{Kind: dialogue.MediaPart, Media: m, Origin: Name}
 }
 
+// readImage returns an image that is given by a URL, a data URL or the id of an upload.
 func readImage(p gjson.Result) *dialogue.Media {
 	m := &dialogue.Media{Kind: dialogue.Image, Detail: p.Get("detail").Str}
 	if url := p.Get("image_url").Str; url != "" {
@@ -204,6 +214,8 @@ func readImage(p gjson.Result) *dialogue.Media {
 	return m
 }
 
+// readFile returns a document. Some clients send base64 without "data:" around it. The type then
+// follows from the name of the file.
 func readFile(p gjson.Result) *dialogue.Media {
 	m := &dialogue.Media{Kind: dialogue.File, Name: p.Get("filename").Str}
 	switch data := p.Get("file_data").Str; {
@@ -243,6 +255,7 @@ func documentMIME(name string) string {
 	return "application/pdf"
 }
 
+// audioMIME returns the media type for the vendor's word, "mp3" or "wav".
 func audioMIME(format string) string {
 	if format == "mp3" {
 		return "audio/mpeg"
@@ -250,8 +263,9 @@ func audioMIME(format string) string {
 	return "audio/" + format
 }
 
-// thinking reads a reasoning item: one that this gateway sealed, a native one,
-// or one that carries nothing but its summary.
+// thinking returns the reasoning of an item. encrypted_content may be a seal, in which this gateway
+// gave the client the reasoning of another shape, or the vendor's own. An item that has none counts
+// as plain text.
 func (d *decoder) thinking(item gjson.Result) *dialogue.Thinking {
 	shown := summaryText(item)
 	if len(item.Get("summary.#.text").Array()) > 0 {
@@ -292,7 +306,7 @@ func summaryText(item gjson.Result) string {
 func readCall(item gjson.Result) *dialogue.Call {
 	c := &dialogue.Call{
 		ID:   item.Get("call_id").Str,
-		Name: qualified(item.Get("namespace").Str, item.Get("name").Str),
+		Name: dialogue.QualifiedName(item.Get("namespace").Str, item.Get("name").Str),
 		Args: item.Get("arguments").Str,
 	}
 	if item.Get("type").Str == "custom_tool_call" {

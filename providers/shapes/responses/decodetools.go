@@ -8,6 +8,7 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
+// tools reads the member of that name.
 func (d *decoder) tools(v gjson.Result) *dialogue.Error {
 	v.ForEach(func(_, tool gjson.Result) bool {
 		d.tool(tool, "", 0)
@@ -16,9 +17,10 @@ func (d *decoder) tools(v gjson.Result) *dialogue.Error {
 	return nil
 }
 
-// additionalTools is the type of an item of the input that declares tools. Agents send their tools so,
-// because a change of the member tools would spoil the vendor's cache of the whole prompt. Other shapes
-// have tools in one place, so these join the others.
+// additionalTools is the type of an item of the input that declares tools. Agents declare tools
+// there because a change of the member tools, which stands before the conversation, would make the
+// vendor's prompt cache of the whole conversation useless. Other shapes have tools in one place
+// only, so these join the others.
 const additionalTools = "additional_tools"
 
 // additional adds the tools of such an item. One that has the name of an earlier tool replaces it, because
@@ -47,10 +49,9 @@ func (d *decoder) additional(v gjson.Result) {
 	}
 }
 
-// tool reads a tool. A namespace becomes its tools under qualified names, which
-// are all that the rest of the gateway knows of it: no other shape has
-// namespaces, and two of them may have members of one name. The emitter finds
-// the way back in the request's body.
+// tool adds a tool to the request. A namespace becomes its members under qualified names
+// ("crm__lookup"), because no other shape has namespaces and two of them may have members of one
+// name. The emitter finds the namespace of a called tool in the request's body (unqualified).
 func (d *decoder) tool(tool gjson.Result, namespace string, depth int) {
 	kind := tool.Get("type").Str
 	switch {
@@ -80,11 +81,12 @@ func (d *decoder) tool(tool gjson.Result, namespace string, depth int) {
 // ones and previews.
 const webSearch = "web_search"
 
+// readTool returns a function or a custom tool.
 func readTool(tool gjson.Result, namespace string) dialogue.Tool {
 	def := definition(tool)
 	t := dialogue.Tool{
 		Kind:        dialogue.FunctionTool,
-		Name:        qualified(namespace, def.Get("name").Str),
+		Name:        dialogue.QualifiedName(namespace, def.Get("name").Str),
 		Description: def.Get("description").Str,
 		Schema:      raw(def.Get("parameters")),
 		Strict:      flag(def.Get("strict")),
@@ -95,20 +97,10 @@ func readTool(tool gjson.Result, namespace string) dialogue.Tool {
 	return t
 }
 
-const namespaceSeparator = "__"
-
-// qualified returns the name under which a tool of a namespace is known.
-func qualified(namespace, name string) string {
-	if namespace == "" {
-		return name
-	}
-	return namespace + namespaceSeparator + name
-}
-
 // unqualified finds the namespace and the name that make a qualified name, in the tools of the body that
 // declared them, or in the tools of its input.
 func unqualified(body []byte, full string) (namespace, name string) {
-	if !strings.Contains(full, namespaceSeparator) {
+	if !strings.Contains(full, dialogue.NamespaceSeparator) {
 		return "", full
 	}
 	name = full
@@ -119,7 +111,7 @@ func unqualified(body []byte, full string) (namespace, name string) {
 		space := tool.Get("name").Str
 		tool.Get("tools").ForEach(func(_, member gjson.Result) bool {
 			inner := definition(member).Get("name").Str
-			if qualified(space, inner) == full {
+			if dialogue.QualifiedName(space, inner) == full {
 				namespace, name = space, inner
 			}
 			return namespace == ""
@@ -148,10 +140,12 @@ func (d *decoder) toolChoice(v gjson.Result) *dialogue.Error {
 	return nil
 }
 
+// choiceWords are the choices that are a word and not an object.
 var choiceWords = map[string]dialogue.ChoiceMode{
 	"auto": dialogue.ToolAuto, "none": dialogue.ToolNone, "required": dialogue.ToolRequired,
 }
 
+// readChoice returns the choice in tool_choice, which is never nil.
 func readChoice(v gjson.Result) *dialogue.ToolChoice {
 	if v.Type == gjson.String {
 		return &dialogue.ToolChoice{Mode: choiceWords[v.Str]}
@@ -167,10 +161,12 @@ func readChoice(v gjson.Result) *dialogue.ToolChoice {
 	return &dialogue.ToolChoice{Mode: dialogue.ToolRequired, Origin: Name, Opaque: raw(v)}
 }
 
+// choiceName returns the qualified name of the tool that v refers to.
 func choiceName(v gjson.Result) string {
-	return qualified(v.Get("namespace").Str, definition(v).Get("name").Str)
+	return dialogue.QualifiedName(v.Get("namespace").Str, definition(v).Get("name").Str)
 }
 
+// readAllowed returns a choice among a subset of the tools.
 func readAllowed(v gjson.Result) *dialogue.ToolChoice {
 	c := &dialogue.ToolChoice{Mode: dialogue.ToolAllowed, Required: v.Get("mode").Str == "required"}
 	v.Get("tools").ForEach(func(_, tool gjson.Result) bool {
@@ -186,8 +182,8 @@ func readAllowed(v gjson.Result) *dialogue.ToolChoice {
 	return c
 }
 
-// completeChoice finds the tools that a choice names without their namespace.
-// A bare name that two namespaces have stays as it is, and names nothing.
+// completeChoice replaces bare names in the choice by the qualified names of tools in namespaces. A
+// bare name that two namespaces have stays as it is, and then names no tool.
 func (d *decoder) completeChoice() {
 	if d.req.ToolChoice == nil {
 		return
@@ -198,7 +194,7 @@ func (d *decoder) completeChoice() {
 			switch {
 			case tool.Name == name:
 				exact++
-			case strings.HasSuffix(tool.Name, namespaceSeparator+name):
+			case strings.HasSuffix(tool.Name, dialogue.NamespaceSeparator+name):
 				inNamespace = append(inNamespace, tool.Name)
 			}
 		}

@@ -1,18 +1,44 @@
 // Package responses is the responses shape: POST /v1/responses. The vendor's document is OpenAI's
-// API reference, "Responses"; docs/shapes has the gateway's rules. The package reads
-// and writes requests, replies and streams of events, and edits stored responses as bytes. It does
-// no I/O and keeps nothing: http/text continues stored responses, and actors/background runs those
-// that are made in the background.
+// API reference, "Responses"; docs/shapes has the gateway's rules. The package reads and writes
+// requests, replies and streams of events, and edits stored responses as bytes. It does no I/O and
+// keeps nothing: http/text continues stored responses, and actors/background runs those that are
+// made in the background.
+//
+// What sets the shape apart from the others:
+//
+//   - Input and output are flat lists of items: messages, calls, results and reasoning stand beside
+//     each other and not inside each other.
+//   - A response is an object with an id that can be stored, continued (previous_response_id), made
+//     in the background, cancelled, and collected in a conversation. Clients validate the object,
+//     so the emitter repeats the parameters of the request in it (object.go).
+//   - Reasoning is an item whose encrypted_content must come back. The gateway seals the reasoning
+//     of other vendors into that member.
+//   - A stream repeats everything: each text comes in deltas, again in *.done events, again in the
+//     done event of its item, and once more in the last event. Every event has a sequence_number.
+//
+// # Example
+//
+// One call of a tool and its result, as this shape and the neutral form have them:
+//
+//	"input":[{"type":"function_call","call_id":"c1","name":"weather","arguments":"{}"},
+//	         {"type":"function_call_output","call_id":"c1","output":"12 degrees"}]
+//
+//	Turn{Role: Assistant, Parts: []Part{{Kind: CallPart, Call: &Call{ID: "c1", Name: "weather", Args: "{}"}}}}
+//	Turn{Role: User, Parts: []Part{{Kind: ResultPart, Result: &Result{CallID: "c1", Parts: ...}}}}
 //
 // # Where to look
 //
-//	shape.go               the Descriptor and the entry points
-//	check*.go              the rules of a client's request
-//	decode*.go             a client's request to the neutral form
-//	encode*.go             the neutral form to a request for an upstream
-//	patch.go, tap.go       requests and replies that pass through unchanged
+//	shape.go                the Descriptor and the entry points
+//	check*.go               the rules of a client's request
+//	decode*.go              a client's request to the neutral form
+//	encode*.go, names.go    the neutral form to a request for an upstream
+//	patch.go, tap.go        requests and replies that pass through unchanged
+//	frame.go                one event of an upstream
 //	parser.go, complete.go  an upstream's reply to events
-//	emit*.go, object.go    events to a client's reply: items, their parts and the final object
-//	stored.go              stored responses: history, items, deletion
-//	failure.go             errors in both directions
+//	emit*.go, object.go     events to a client's reply: items, their parts and the final object
+//	unwrap.go               the free text of a custom tool, taken out of JSON as it streams
+//	stored.go               stored responses: history, items, deletion
+//	conversation.go         the Conversations API: requests, pages, rules for items
+//	compact.go              summaries that replace a long conversation
+//	failure.go              errors in both directions
 package responses

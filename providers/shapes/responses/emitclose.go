@@ -8,7 +8,8 @@ import (
 	"stagedoor/providers/fields"
 )
 
-// close ends a part, and its item if that has no other part to come.
+// close ends a part, and with it the item that the part belongs to. A message may get further
+// parts, so it ends when another item begins.
 func (e *emitter) close(ev *dialogue.Event) {
 	i, ok := e.part(ev.Part)
 	if !ok {
@@ -39,6 +40,8 @@ func (e *emitter) close(ev *dialogue.Event) {
 	e.finish(p.item, statusCompleted)
 }
 
+// closeText ends a text or a refusal. A signature of the text, which Gemini gives, is remembered
+// under the id of the message, because the shape has no member for it.
 func (e *emitter) closeText(p openPart, ev *dialogue.Event) {
 	it := p.item
 	c := &it.contents[p.content]
@@ -55,6 +58,7 @@ func (e *emitter) closeText(p openPart, ev *dialogue.Event) {
 	}
 }
 
+// closeTextEvents writes the events that repeat a whole text at its end.
 func (e *emitter) closeTextEvents(p openPart, c *content) {
 	if c.refusal {
 		e.contentEvent("response.refusal.done", p)
@@ -72,6 +76,7 @@ func (e *emitter) closeTextEvents(p openPart, c *content) {
 	e.done()
 }
 
+// finishIfClosed ends a message of which all parts are closed.
 func (e *emitter) finishIfClosed(it *outputItem) {
 	for i := range it.contents {
 		if !it.contents[i].closed {
@@ -81,10 +86,9 @@ func (e *emitter) finishIfClosed(it *outputItem) {
 	e.finish(it, statusCompleted)
 }
 
-// closeThought seals what the next turn must bring back into
-// encrypted_content, the one field that stateless clients return.
-// It is sealed even if there is nothing to prove: the seal
-// marks for Patch that no upstream of this shape knows the item.
+// closeThought ends a reasoning item. Its proof goes into encrypted_content, the one member that
+// clients which store nothing send back. A thought without a proof is sealed as well, because the
+// seal shows Patch that no upstream of this shape knows the item.
 func (e *emitter) closeThought(it *outputItem, t *dialogue.Thinking) {
 	it.encrypted = e.carrier(it, t)
 	if !e.stream || len(it.text) == 0 {
@@ -99,6 +103,8 @@ func (e *emitter) closeThought(it *outputItem, t *dialogue.Thinking) {
 	e.done()
 }
 
+// carrier returns the encrypted_content of a thought: the vendor's own, or a seal for that of
+// another vendor.
 func (e *emitter) carrier(it *outputItem, t *dialogue.Thinking) string {
 	if t == nil {
 		t = new(dialogue.Thinking)
@@ -116,6 +122,7 @@ func (e *emitter) carrier(it *outputItem, t *dialogue.Thinking) string {
 	return e.env.Sealer.Seal(&sealed)
 }
 
+// closeCall ends a call. Arguments that never came are written as {}, because "" is not JSON.
 func (e *emitter) closeCall(it *outputItem, ev *dialogue.Event) {
 	if ev.Signature != "" {
 		e.env.RememberSignature(it.callID, ev.Signature)

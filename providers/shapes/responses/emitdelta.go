@@ -6,7 +6,8 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// delta goes on with an open part.
+// delta adds a piece to an open part. Everything is kept as well as sent, because the shape repeats
+// it at the end of the part, of the item and of the response.
 func (e *emitter) delta(ev *dialogue.Event) {
 	i, ok := e.part(ev.Part)
 	if !ok || e.parts[i].item == nil {
@@ -23,6 +24,7 @@ func (e *emitter) delta(ev *dialogue.Event) {
 	}
 }
 
+// textDelta adds a piece of text or of a refusal, with its logprobs and citations.
 func (e *emitter) textDelta(p openPart, ev *dialogue.Event) {
 	c := &p.item.contents[p.content]
 	if ev.Text != "" || len(ev.LogProbs) > 0 {
@@ -37,6 +39,8 @@ func (e *emitter) textDelta(p openPart, ev *dialogue.Event) {
 	}
 }
 
+// textEvent writes the delta event of a piece. SDKs require the member logprobs even if it is
+// empty.
 func (e *emitter) textEvent(p openPart, c *content, ev *dialogue.Event) {
 	if !e.stream {
 		return
@@ -58,6 +62,7 @@ func (e *emitter) textEvent(p openPart, c *content, ev *dialogue.Event) {
 	e.done()
 }
 
+// cite adds a citation, if the shape has a form for it.
 func (e *emitter) cite(p openPart, c *content, citation *dialogue.Citation) {
 	a := annotation(citation)
 	if a == nil || c.refusal {
@@ -73,7 +78,7 @@ func (e *emitter) cite(p openPart, c *content, citation *dialogue.Citation) {
 	e.done()
 }
 
-// thought adds to the one summary part that a reasoning item gets.
+// thought adds to the summary of a reasoning item, which always has one part.
 func (e *emitter) thought(it *outputItem, text string) {
 	if text == "" {
 		return
@@ -94,11 +99,13 @@ func (e *emitter) thought(it *outputItem, text string) {
 	e.done()
 }
 
+// summaryEvent begins an event about that part.
 func (e *emitter) summaryEvent(kind string, it *outputItem) {
 	e.place(kind, it)
 	e.w.Key("summary_index").Int(0)
 }
 
+// arguments adds a piece of a call's arguments, or of the free text of a custom tool.
 func (e *emitter) arguments(it *outputItem, piece string) {
 	if it.unwrap == nil {
 		it.text = append(it.text, piece...)
@@ -110,6 +117,7 @@ func (e *emitter) arguments(it *outputItem, piece string) {
 	e.argumentsEvent(it, string(it.text[known:]))
 }
 
+// argumentsEvent writes the delta event of such a piece.
 func (e *emitter) argumentsEvent(it *outputItem, piece string) {
 	if !e.stream || piece == "" {
 		return

@@ -19,11 +19,12 @@ const (
 	opaqueItem // an item of this shape's own upstream, as it came
 )
 
-// prefixes begin the ids of items; clients distinguish items by them.
+// prefixes begin the ids of items. Clients tell the types of items apart by them.
 var prefixes = [...]string{messageItem: "msg_", reasoningItem: "rs_", callItem: "fc_", customItem: "ctc_",
 	imageItem: "ig_"}
 
-// outputItem is an item of the response, being written or done.
+// outputItem is an item of the response. It is kept until the response ends, because the last event
+// has all items.
 type outputItem struct {
 	kind   itemKind
 	index  int
@@ -31,7 +32,8 @@ type outputItem struct {
 	status string
 
 	contents []content // of a message
-	text     []byte    // reasoning, arguments, input or base64 data so far
+	// text has everything so far: the summary, arguments or input, or a picture in base64.
+	text []byte
 
 	callID, name, namespace string
 	unwrap                  *unwrapper // the input of a custom tool comes as JSON
@@ -48,8 +50,8 @@ type content struct {
 	logprobs    []json.RawMessage
 }
 
-// append writes the item. A fresh one is written as it is announced: without
-// anything that its deltas will bring.
+// append writes the item. fresh writes it as it is announced, without anything that its deltas will
+// bring.
 func (it *outputItem) append(w *jsonw.Writer, fresh bool) {
 	if it.kind == opaqueItem {
 		w.Raw(it.opaque)
@@ -103,10 +105,12 @@ func (it *outputItem) appendReasoning(w *jsonw.Writer, fresh bool) {
 	}
 }
 
+// appendSummary writes the one part of a summary.
 func appendSummary(w *jsonw.Writer, text []byte) {
 	w.Object().Key("type").String("summary_text").Key("text").Text(text).End()
 }
 
+// appendCall writes the members of a call. field is the name of the member with its input.
 func (it *outputItem) appendCall(w *jsonw.Writer, field string, fresh bool) {
 	w.Key("status").String(it.status)
 	w.Key("call_id").String(it.callID)
@@ -121,7 +125,7 @@ func (it *outputItem) appendCall(w *jsonw.Writer, field string, fresh bool) {
 	w.Key(field).String(text)
 }
 
-// append writes the part with what has gathered in it.
+// append writes the part with the text, annotations and logprobs so far.
 func (c *content) append(w *jsonw.Writer) {
 	if c.refusal {
 		w.Object().Key("type").String("refusal").Key("refusal").Text(c.text).End()
@@ -148,8 +152,8 @@ func appendLogProbs(w *jsonw.Writer, arrays []json.RawMessage) {
 	w.End()
 }
 
-// annotation writes c as an annotation, or nothing if it has no address: the
-// other kinds refer to files that only their own provider has.
+// annotation returns c as an annotation, or nil if it has no address: the other types of
+// annotations refer to files that only their own provider has.
 func annotation(c *dialogue.Citation) json.RawMessage {
 	if c.Origin == Name && len(c.Opaque) > 0 {
 		return append(json.RawMessage(nil), c.Opaque...)

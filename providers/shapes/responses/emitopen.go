@@ -6,7 +6,8 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// open begins a part, and the item it belongs to if that is a new one.
+// open begins a part, and a new item for it unless it continues a message. A part without a place
+// in the shape is noted as well, so that its deltas are dropped.
 func (e *emitter) open(ev *dialogue.Event) {
 	if ev.PartKind == dialogue.TextPart || ev.PartKind == dialogue.RefusalPart {
 		e.openText(ev)
@@ -38,8 +39,8 @@ func nativeID(t *dialogue.Thinking) string {
 	return t.ItemID
 }
 
-// openText adds a part to the message under way, or begins one. Text parts that
-// follow each other are one message, as vendors write it.
+// openText adds a part to the last message, or begins a message. Texts that follow each other
+// without another item between them are one message, as the vendor writes it.
 func (e *emitter) openText(ev *dialogue.Event) {
 	it := e.message()
 	if it == nil {
@@ -69,8 +70,8 @@ func (e *emitter) message() *outputItem {
 	return it
 }
 
-// finishMessage ends the message that waited for more text. A part that is
-// still open keeps it open until it closes.
+// finishMessage ends the message that waited for more text. One with an open part stays open until
+// that closes.
 func (e *emitter) finishMessage(status string) {
 	it := e.message()
 	if it == nil {
@@ -84,6 +85,8 @@ func (e *emitter) finishMessage(status string) {
 	e.finish(it, status)
 }
 
+// openCall begins the item of a call. Upstreams of other shapes call a custom tool with JSON around
+// its free text, which an unwrapper removes as it streams.
 func (e *emitter) openCall(c *dialogue.Call) *outputItem {
 	it := &outputItem{kind: callItem, callID: e.env.ClientCallID(c.ID), name: c.Name, namespace: c.Namespace}
 	tool := e.tool(c.Name)
@@ -99,6 +102,7 @@ func (e *emitter) openCall(c *dialogue.Call) *outputItem {
 	return e.add(it)
 }
 
+// tool returns the client's tool of this name, or nil.
 func (e *emitter) tool(name string) *dialogue.Tool {
 	for i := range e.req.Tools {
 		if e.req.Tools[i].Name == name {
@@ -108,8 +112,8 @@ func (e *emitter) tool(name string) *dialogue.Tool {
 	return nil
 }
 
-// openImage writes an image by value as the item of the vendor's own image
-// tool, which is the only place for one.
+// openImage begins an image_generation_call, which is the only item of the shape that can hold a
+// picture.
 func (e *emitter) openImage(m *dialogue.Media) *outputItem {
 	if m == nil || m.Kind != dialogue.Image || m.Base64 == "" {
 		return nil
@@ -119,7 +123,8 @@ func (e *emitter) openImage(m *dialogue.Media) *outputItem {
 	return it
 }
 
-// add announces a new item. output_index is its place in the final output.
+// add appends a new item to the output and announces it. Its output_index is its place in the final
+// output.
 func (e *emitter) add(it *outputItem) *outputItem {
 	it.index = len(e.items)
 	it.status = statusInProgress
@@ -131,6 +136,7 @@ func (e *emitter) add(it *outputItem) *outputItem {
 	return it
 }
 
+// itemEvent writes an event with the item itself.
 func (e *emitter) itemEvent(kind string, it *outputItem, fresh bool) {
 	if !e.stream {
 		return
@@ -142,6 +148,7 @@ func (e *emitter) itemEvent(kind string, it *outputItem, fresh bool) {
 	e.done()
 }
 
+// finish sets the final status of an item and writes the event with the whole of it.
 func (e *emitter) finish(it *outputItem, status string) {
 	it.status = status
 	e.itemEvent("response.output_item.done", it, false)

@@ -25,7 +25,7 @@ type emitter struct {
 	ended   bool
 }
 
-// openPart leads from a part of the event sequence to where it is written.
+// openPart says where the events of an open part are written.
 type openPart struct {
 	number  int
 	item    *outputItem // nil: the shape has no place for this part
@@ -83,17 +83,21 @@ func (e *emitter) event(kind string) {
 	e.seq++
 }
 
+// done ends an event.
 func (e *emitter) done() {
 	e.w.End()
 	e.w.Buf = append(e.w.Buf, "\n\n"...)
 }
 
+// ping writes a comment that keeps the connection alive.
 func (e *emitter) ping() {
 	if e.stream {
 		e.w.Buf = append(e.w.Buf, heartbeat...)
 	}
 }
 
+// start writes the first events. The id may be fixed already, because the client got it for a
+// background request or the store uses it as a key.
 func (e *emitter) start(ev *dialogue.Event) {
 	e.started = true
 	e.object.id = e.req.ReplyID
@@ -117,6 +121,7 @@ func (e *emitter) start(ev *dialogue.Event) {
 	e.snapshot("response.in_progress")
 }
 
+// is reports whether the request gave this parameter this JSON value.
 func (e *echo) is(name, value string) bool {
 	for i := range echoed {
 		if echoed[i].name == name {
@@ -126,7 +131,7 @@ func (e *echo) is(name, value string) bool {
 	return false
 }
 
-// snapshot writes the response object as it stands.
+// snapshot writes an event with the response object as it is now.
 func (e *emitter) snapshot(kind string) {
 	if !e.stream {
 		return
@@ -137,25 +142,28 @@ func (e *emitter) snapshot(kind string) {
 	e.done()
 }
 
+// output writes all items so far.
 func (e *emitter) output(w *jsonw.Writer) {
 	for _, it := range e.items {
 		it.append(w, false)
 	}
 }
 
-// place begins an event about an item.
+// place begins an event about an item, with its id and its place in the output.
 func (e *emitter) place(kind string, it *outputItem) {
 	e.event(kind)
 	e.w.Key("item_id").String(it.id)
 	e.w.Key("output_index").Int(int64(it.index))
 }
 
+// contentEvent begins an event about a part of a message.
 func (e *emitter) contentEvent(kind string, p openPart) {
 	e.place(kind, p.item)
 	e.w.Key("content_index").Int(int64(p.content))
 }
 
-// part finds an open part; parts are few and the last one is nearly always it.
+// part returns the place of an open part in e.parts. It searches from the end, because parts are
+// few and the last one is nearly always the one.
 func (e *emitter) part(number int) (int, bool) {
 	for i := len(e.parts) - 1; i >= 0; i-- {
 		if e.parts[i].number == number {
@@ -173,6 +181,8 @@ var incomplete = map[dialogue.Reason]string{
 	dialogue.ReasonFilter:        "content_filter",
 }
 
+// end writes the end of a complete reply: the last event of a stream, which has the whole response
+// once more, or the one object.
 func (e *emitter) end() {
 	e.explain()
 	e.object.usage = &e.usage
@@ -192,8 +202,8 @@ func (e *emitter) end() {
 	e.object.append(&e.w, e.output)
 }
 
-// explain writes the upstream's explanation of a refusal as the refusal part
-// that this shape has for it, unless the answer holds one already.
+// explain writes the upstream's explanation of a refusal as a refusal part, unless the answer has
+// one already.
 func (e *emitter) explain() {
 	if e.reason != dialogue.ReasonFilter || e.detail == "" {
 		return
@@ -211,8 +221,8 @@ func (e *emitter) explain() {
 	e.close(&dialogue.Event{Part: number})
 }
 
-// fail ends a stream whose reply broke off. What the client has stays, marked
-// incomplete; a whole reply is answered with the envelope by the caller.
+// fail ends a stream whose reply failed. Items that are not finished are marked incomplete, so that
+// the client can use the others. A whole reply is left to the caller, which sends the envelope.
 func (e *emitter) fail(err *dialogue.Error) {
 	e.ended = true
 	if !e.stream {

@@ -27,8 +27,8 @@ type encoder struct {
 	env    *dialogue.Env
 	w      jsonw.Writer
 	names  names
-	// foreign: the request came in another shape, so the defaults of this one
-	// must not change what it means.
+	// foreign is set if the request came in another shape. Defaults of this shape that mean
+	// something else there are then written out.
 	foreign bool
 	callIDs *dialogue.CallIDs
 	// calls has the calls in the input so far by the client's ids, those of one id in order.
@@ -56,7 +56,8 @@ func (shape) Encode(
 	return shapes.Call{Path: callPath, Body: e.w.Buf, Stream: req.Stream}, nil
 }
 
-// refuse finds what this shape cannot say and what cannot be left out.
+// refuse returns the error for a request whose answer would be another one if the field were left
+// out.
 func (e *encoder) refuse() *dialogue.Error {
 	switch {
 	case slices.Contains(e.req.Modalities, "audio"):
@@ -69,6 +70,7 @@ func (e *encoder) refuse() *dialogue.Error {
 	return nil
 }
 
+// body writes the members of the request one after the other.
 func (e *encoder) body() *dialogue.Error {
 	e.w.Buf = make([]byte, 0, e.req.EncodedSize())
 	e.w.Object()
@@ -92,9 +94,8 @@ func (e *encoder) body() *dialogue.Error {
 	return nil
 }
 
-// dialogue writes instructions and input. The upstream wants at least one item:
-// a request that has nothing but a system prompt sends that as one, and a user
-// who says nothing says an empty text.
+// dialogue writes input and instructions. The vendor requires at least one item. A request with
+// nothing but a system prompt sends that as an item, and an empty request sends one empty text.
 func (e *encoder) dialogue() *dialogue.Error {
 	system := systemText(e.req.System)
 	e.w.Key("input").Array()
@@ -138,6 +139,7 @@ func (e *encoder) dialogue() *dialogue.Error {
 	return nil
 }
 
+// systemText joins the parts of the system prompt, because instructions is one string.
 func systemText(parts []dialogue.Part) string {
 	var pieces []string
 	for _, p := range parts {
@@ -148,6 +150,8 @@ func systemText(parts []dialogue.Part) string {
 	return strings.Join(pieces, "\n\n")
 }
 
+// limits writes the limits and the parameters of sampling. The shape has no stop sequences, so the
+// gateway itself ends the reply at them (dialogue.Enforced).
 func (e *encoder) limits() {
 	e.req.UpstreamStop(0, nil, e.rep) // the shape has none
 	if e.req.MaxTokens != nil {
@@ -186,7 +190,7 @@ func (e *encoder) text() {
 	e.w.End()
 }
 
-// output decides about structured output.
+// output returns the structured output that the upstream is asked for.
 func (e *encoder) output() dialogue.Output {
 	o := schema.DecideOutput(e.req.Output, schema.JSONSchema, e.target, e.rep)
 	if o.Mode != dialogue.OutputSchema || !e.req.Traits.DropsBounds {
@@ -200,9 +204,11 @@ func (e *encoder) output() dialogue.Output {
 	return o
 }
 
-// inventedName is the name of a schema from a shape where schemas have none.
+// inventedName is sent for a schema that came in a shape where schemas have no names.
 const inventedName = "response"
 
+// format writes text.format with a schema. Where the client's shape always binds a schema, the
+// schema is made strict if that is possible.
 func (e *encoder) format(o dialogue.Output) {
 	e.w.Key("format").Object()
 	e.w.Key("type").String("json_schema")
@@ -227,6 +233,8 @@ func (e *encoder) format(o dialogue.Output) {
 	e.w.End()
 }
 
+// reasoning writes the effort and the wish for a summary. Models that do not think refuse the
+// member.
 func (e *encoder) reasoning() {
 	r := e.req.Reasoning
 	effort := e.effort()
@@ -250,6 +258,7 @@ func (e *encoder) reasoning() {
 	e.w.End()
 }
 
+// thinks reports whether the model can think.
 func (e *encoder) thinks() bool { return e.target.Caps.Thinking != dialogue.ThinkingNone }
 
 // Steps between the words of effort, in thinking tokens.
@@ -258,9 +267,9 @@ const (
 	highBudget   = 16 << 10
 )
 
-// effort returns the word for how much to think. A budget or the wish to let the
-// model decide becomes one only if the model can think at all: others refuse
-// the parameter.
+// effort returns the word for how much to think, or "". A budget, or the wish to leave the amount
+// to the model, becomes a word only if the model can think, because other models refuse the
+// parameter.
 func (e *encoder) effort() string {
 	r := e.req.Reasoning
 	switch {
@@ -311,6 +320,8 @@ func (e *encoder) identity() {
 	}
 }
 
+// serviceTier returns the tier in the vendor's words. Words of other vendors are lost, except the
+// one for "standard capacity only".
 func (e *encoder) serviceTier() string {
 	switch {
 	case e.req.Traits.KeepsMetadata:
@@ -323,7 +334,8 @@ func (e *encoder) serviceTier() string {
 	return ""
 }
 
-// shortUser returns the identifier as it is, or its hash if it is too long.
+// shortUser returns the identifier, or its hash if it is longer than the vendor allows. A hash
+// still tells one end user from another.
 func shortUser(user string) string {
 	if utf8.RuneCountInString(user) <= maxUser {
 		return user
@@ -332,9 +344,9 @@ func shortUser(user string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// storage says what is kept and sent back. A client of another shape cannot
-// use a stored response, so nothing is stored for it, and reasoning comes back
-// encrypted instead of by id.
+// storage writes what the upstream keeps and what it returns for the next turn. A client of another
+// shape cannot refer to a stored response, so nothing is stored for it, and its reasoning comes
+// back encrypted.
 func (e *encoder) storage() {
 	switch {
 	case e.foreign:
@@ -366,8 +378,8 @@ func (e *encoder) storage() {
 	e.w.End()
 }
 
-// leaveOut sends on what only this shape knows, and records what it does not
-// have.
+// leaveOut writes the members that only this shape has, if the request came in it, and records all
+// others as lost.
 func (e *encoder) leaveOut() {
 	e.rep.LoseUntranslated(e.req, Name, traits)
 	for _, f := range e.req.Extra {

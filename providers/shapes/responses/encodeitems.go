@@ -11,8 +11,9 @@ import (
 	"stagedoor/providers/jsonw"
 )
 
-// items writes the input array, part by part in the order of the turns. Text
-// and media of one role gather in a message until something else comes.
+// items writes the input array, part by part in the sequence of the turns. Text and media of one
+// role are collected into a message until something else comes, because calls, results and
+// reasoning are items of their own here.
 type items struct {
 	*encoder
 	w jsonw.Writer
@@ -25,8 +26,8 @@ type items struct {
 	message jsonw.Writer // its content
 	parts   int
 
-	// thinking waits for what it led to: the upstream refuses a reasoning item
-	// that nothing follows.
+	// thinking waits for the item that it led to: the vendor refuses a reasoning item that nothing
+	// follows.
 	thinking []*dialogue.Thinking
 }
 
@@ -43,6 +44,8 @@ func (it *items) prompt() *dialogue.Error {
 	return nil
 }
 
+// turn writes one turn. Reasoning that nothing follows within the turns of the assistant is
+// dropped.
 func (it *items) turn(t *dialogue.Turn) *dialogue.Error {
 	if t.Role == dialogue.User {
 		it.dropThinking()
@@ -60,6 +63,7 @@ func (it *items) turn(t *dialogue.Turn) *dialogue.Error {
 	return nil
 }
 
+// part writes one part, or collects it into the message.
 func (it *items) part(role dialogue.Role, p *dialogue.Part) *dialogue.Error {
 	switch p.Kind {
 	case dialogue.TextPart:
@@ -82,7 +86,8 @@ func (it *items) part(role dialogue.Role, p *dialogue.Part) *dialogue.Error {
 	return nil
 }
 
-// gather makes the message under way one of role and returns its content.
+// gather returns the writer of the collecting message's content, after it has begun a new message
+// if the role changes. The caller writes one part.
 func (it *items) gather(role string) *jsonw.Writer {
 	if it.role != role {
 		it.flushMessage()
@@ -116,6 +121,7 @@ func (it *items) refusal(text string) {
 	w.End()
 }
 
+// media adds media to the message of the user. The assistant cannot have any here.
 func (it *items) media(role dialogue.Role, p *dialogue.Part) *dialogue.Error {
 	if role == dialogue.Assistant {
 		it.rep.Lose("media:assistant")
@@ -129,11 +135,14 @@ func (it *items) media(role dialogue.Role, p *dialogue.Part) *dialogue.Error {
 	return nil
 }
 
+// flush ends the input.
 func (it *items) flush() {
 	it.flushMessage()
 	it.dropThinking()
 }
 
+// flushMessage writes the collected message, if there is one. A message of the assistant gives
+// reasoning before it something to lead to.
 func (it *items) flushMessage() {
 	role, n := it.role, it.parts
 	it.role, it.parts = "", 0
@@ -156,13 +165,14 @@ func (it *items) say(role, text string) {
 	it.flushMessage()
 }
 
-// nothing writes what a user who said nothing has said.
+// nothing writes a message with an empty text, because the vendor requires an item.
 func (it *items) nothing() {
 	w := it.gather(string(dialogue.User))
 	w.Object().Key("type").String("input_text").Key("text").String("").End()
 	it.flushMessage()
 }
 
+// item writes one item of the input.
 func (it *items) item(kind string, members func(*jsonw.Writer)) {
 	it.n++
 	it.w.Object().Key("type").String(kind)
@@ -170,9 +180,9 @@ func (it *items) item(kind string, members func(*jsonw.Writer)) {
 	it.w.End()
 }
 
-// think keeps reasoning that an upstream of this shape encrypted. Its id alone
-// is worth nothing, because it was not stored, and thoughts of others have no
-// place in the input.
+// think keeps reasoning for the next item, if an upstream of this shape encrypted it and the target
+// accepts it. Reasoning of other vendors has no place in the input, and an id without content
+// refers to nothing, because the item was not stored.
 func (it *items) think(t *dialogue.Thinking) {
 	it.flushMessage()
 	if t == nil || t.Origin != Name || t.Encrypted == "" || !it.env.Accepts(it.target, t.Encrypted) {
@@ -182,6 +192,7 @@ func (it *items) think(t *dialogue.Thinking) {
 	it.thinking = append(it.thinking, t)
 }
 
+// flushThinking writes the reasoning that waited.
 func (it *items) flushThinking() {
 	for _, t := range it.thinking {
 		it.item("reasoning", func(w *jsonw.Writer) {
@@ -199,6 +210,7 @@ func (it *items) flushThinking() {
 	it.thinking = it.thinking[:0]
 }
 
+// dropThinking gives up reasoning to which nothing belongs any more.
 func (it *items) dropThinking() {
 	if len(it.thinking) > 0 {
 		it.rep.Lose("thinking")
@@ -212,6 +224,8 @@ type sentCall struct {
 	custom bool
 }
 
+// call writes a call. If the conversation has no result for it and goes on after it, it gets one
+// that says so, because the vendor requires a result of every call but the last ones.
 func (it *items) call(c *dialogue.Call) {
 	it.flushMessage()
 	it.flushThinking()
@@ -236,7 +250,7 @@ func (it *items) call(c *dialogue.Call) {
 	it.calls[c.ID] = append(it.calls[c.ID], sent)
 }
 
-// take returns the call that a result answers: the first without one of its id.
+// take returns the first call with this id of the client that has no result yet.
 func (it *items) take(id string) (sentCall, bool) {
 	waiting := it.calls[id]
 	if len(waiting) == 0 {
@@ -246,9 +260,12 @@ func (it *items) take(id string) (sentCall, bool) {
 	return waiting[0], true
 }
 
-// errorMark says to the model that a call failed, because outputs have no flag for it.
+// errorMark is put before the result of a call that failed, because results have no flag for it
+// here.
 const errorMark = "Error: "
 
+// result writes the result of a call. A result without a call becomes text, unless the call is in a
+// stored response that the request continues.
 func (it *items) result(r *dialogue.Result) *dialogue.Error {
 	it.flushMessage()
 	call, known := it.take(r.CallID)
@@ -266,6 +283,7 @@ func (it *items) result(r *dialogue.Result) *dialogue.Error {
 	return nil
 }
 
+// answer writes the item of a result.
 func (it *items) answer(call sentCall, output []byte) {
 	kind := "function_call_output"
 	if call.custom {
@@ -293,7 +311,7 @@ func (it *items) orphan(r *dialogue.Result) *dialogue.Error {
 	return nil
 }
 
-// resultText returns what a result says, without its media.
+// resultText returns the text of a result without its media.
 func resultText(r *dialogue.Result) string {
 	if len(r.Object) > 0 && !hasText(r.Parts) {
 		return mark(r, objectText(r.Object))
@@ -305,6 +323,7 @@ func resultText(r *dialogue.Result) string {
 	return mark(r, b.String())
 }
 
+// mark puts errorMark before the text of a failed call.
 func mark(r *dialogue.Result, text string) string {
 	if r.IsError && !strings.HasPrefix(text, errorMark) {
 		return errorMark + text
@@ -312,6 +331,7 @@ func mark(r *dialogue.Result, text string) string {
 	return text
 }
 
+// hasText reports whether a part has text that is not empty.
 func hasText(parts []dialogue.Part) bool {
 	for i := range parts {
 		if parts[i].Kind == dialogue.TextPart && parts[i].Text != "" {
@@ -321,8 +341,8 @@ func hasText(parts []dialogue.Part) bool {
 	return false
 }
 
-// objectText takes a gemini response out of its customary frame: {"output": x}
-// and {"result": x} say no more than x does.
+// objectText returns a result that a gemini client gave as an object. The customary frames
+// {"output": x} and {"result": x} are removed, because they add nothing to x.
 func objectText(object json.RawMessage) string {
 	v := fields.View(object)
 	members := 0
@@ -375,13 +395,15 @@ func (it *items) output(r *dialogue.Result) ([]byte, *dialogue.Error) {
 	return w.End().Buf, nil
 }
 
+// appendText writes a text part, unless the text is empty.
 func appendText(w *jsonw.Writer, text string) {
 	if text != "" {
 		w.Object().Key("type").String("input_text").Key("text").String(text).End()
 	}
 }
 
-// server sends back what an upstream of this shape did on its own.
+// server writes an item of a tool that an upstream of this shape ran itself. Those of other shapes
+// are lost.
 func (it *items) server(p *dialogue.Part) {
 	it.flushMessage()
 	if p.Origin != Name || len(p.Opaque) == 0 {
@@ -393,7 +415,8 @@ func (it *items) server(p *dialogue.Part) {
 	it.w.Raw(p.Opaque)
 }
 
-// appendMedia writes a content part for p.
+// appendMedia writes a content part with media. It fails for media that the shape has no part for
+// and for files of another provider.
 func (it *items) appendMedia(w *jsonw.Writer, p *dialogue.Part) *dialogue.Error {
 	m := p.Media
 	if m.FileID != "" && m.FileIDs != traits.FileIDs {
@@ -450,7 +473,8 @@ func appendFile(w *jsonw.Writer, m *dialogue.Media) {
 	w.End()
 }
 
-// address returns the URL of m, a data URL if it is given by value.
+// address returns the URL of m, or a data URL with its contents. mime is the type for media without
+// one.
 func address(m *dialogue.Media, mime string) string {
 	if m.URL != "" {
 		return m.URL
@@ -473,6 +497,7 @@ func appendAudio(w *jsonw.Writer, m *dialogue.Media) *dialogue.Error {
 	return nil
 }
 
+// audioFormat returns the vendor's word for a media type.
 func audioFormat(mime string) string {
 	format := strings.TrimPrefix(strings.TrimPrefix(mime, "audio/"), "x-")
 	if format == "mpeg" {

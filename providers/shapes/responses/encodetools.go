@@ -12,8 +12,8 @@ import (
 	"stagedoor/providers/schema"
 )
 
-// tools writes tools and what goes with them. Without a tool left, a choice
-// among them is an error upstream.
+// tools writes tools, the choice among them and parallel_tool_calls. The last two are refused
+// without tools.
 func (e *encoder) tools() *dialogue.Error {
 	var w jsonw.Writer
 	w.Array()
@@ -34,6 +34,7 @@ func (e *encoder) tools() *dialogue.Error {
 	return e.toolChoice(n > 0)
 }
 
+// has reports whether the request has a tool of this kind.
 func (e *encoder) has(kind dialogue.ToolKind) bool {
 	return slices.ContainsFunc(e.req.Tools, func(t dialogue.Tool) bool { return t.Kind == kind })
 }
@@ -58,8 +59,8 @@ func (e *encoder) tool(w *jsonw.Writer, t *dialogue.Tool) bool {
 	return true
 }
 
-// function writes strict always: left out it means true here and false in the
-// shapes the request comes from.
+// function writes a function. strict is always written: if it is left out it means true here, and
+// false in the shapes that the request may come from.
 func (e *encoder) function(w *jsonw.Writer, t *dialogue.Tool) {
 	w.Object().Key("type").String("function")
 	w.Key("name").String(e.names.of(t.Name))
@@ -82,6 +83,7 @@ func (e *encoder) keepsStrict(parameters json.RawMessage) bool {
 	return false
 }
 
+// customTool writes a tool with free text as input.
 func (e *encoder) customTool(w *jsonw.Writer, t *dialogue.Tool) {
 	w.Object().Key("type").String("custom")
 	w.Key("name").String(e.names.of(t.Name))
@@ -108,6 +110,8 @@ func flatFormat(format json.RawMessage) json.RawMessage {
 	return w.End().Buf
 }
 
+// toolChoice writes the choice. tools says whether any tool was written. It fails for a choice of a
+// tool that only another vendor runs.
 func (e *encoder) toolChoice(tools bool) *dialogue.Error {
 	c := e.req.ToolChoice
 	if c != nil && (len(c.Opaque) > 0 && c.Origin != Name || e.namesForeignTool(c)) {
@@ -138,8 +142,8 @@ func (e *encoder) toolChoice(tools bool) *dialogue.Error {
 	return nil
 }
 
-// search writes web search with the limits that a foreign one has too: a tool of
-// the messages shape, or the chat shape's options.
+// search writes a web search with the limits that foreign has too: a tool of the messages shape, or
+// the options of the chat shape. Other limits are lost.
 func (e *encoder) search(w *jsonw.Writer, foreign json.RawMessage) {
 	options := fields.View(foreign)
 	w.Object().Key("type").String(webSearch)
@@ -172,8 +176,8 @@ func writePlace(w *jsonw.Writer, place gjson.Result) {
 	}
 }
 
-// namesForeignTool reports whether the one tool that must be called is run by
-// another vendor: leaving it out would change the answer.
+// namesForeignTool reports whether the one tool that must be called is run by another vendor.
+// Leaving it out would change the answer.
 func (e *encoder) namesForeignTool(c *dialogue.ToolChoice) bool {
 	return c.Mode == dialogue.ToolNamed && len(c.Names) > 0 &&
 		slices.ContainsFunc(e.req.Tools, func(t dialogue.Tool) bool {
@@ -181,7 +185,7 @@ func (e *encoder) namesForeignTool(c *dialogue.ToolChoice) bool {
 		})
 }
 
-// named writes a reference to a tool: a choice, or a member of allowed_tools.
+// named writes a reference to a tool, as a choice or as an element of allowed_tools.
 func (e *encoder) named(name string) {
 	kind := dialogue.FunctionTool
 	for i := range e.req.Tools {
@@ -201,6 +205,7 @@ func (e *encoder) named(name string) {
 	e.w.End()
 }
 
+// allowed writes a choice among a subset of the tools.
 func (e *encoder) allowed(c *dialogue.ToolChoice) {
 	mode := dialogue.ToolAuto
 	if c.Required {

@@ -77,6 +77,7 @@ func clip(s string) string {
 	return s[:cut]
 }
 
+// typeOf returns the type of an error for an upstream's status, if the upstream gives none.
 func typeOf(status int) string {
 	switch status {
 	case http.StatusUnauthorized:
@@ -141,8 +142,8 @@ var statusOf = map[string]int{
 	"data_residency_mismatch":              http.StatusForbidden,
 }
 
-// inBandError reads an error that came with status 200: an error event, the
-// error member of a failed response, or a body that is an error object.
+// inBandError returns the error that came with status 200: in an error event, in the member error
+// of a failed response, or as the body. Its status is 502 unless the code or the type says more.
 func inBandError(v gjson.Result) *dialogue.Error {
 	e := dialogue.Reported(http.StatusBadGateway, "", "", "the upstream provider failed")
 	readError(e, v)
@@ -168,7 +169,8 @@ var failureCodes = []string{"context_length_exceeded", "insufficient_quota", "us
 	"invalid_image_mode", "image_file_too_large", "unsupported_image_media_type", "empty_image_file",
 	"failed_to_download_image", "image_file_not_found"}
 
-// failureCode returns the word of response.error.code for err.
+// failureCode returns the value of response.error.code for err. It is one of failureCodes, because
+// SDKs parse it into a closed set.
 func failureCode(err *dialogue.Error) string {
 	code, _ := err.Code.(string)
 	switch {
@@ -200,9 +202,9 @@ func StreamError(err *dialogue.Error, sequence int64) []byte {
 	return appendErrorEvent(nil, err, sequence)
 }
 
-// appendErrorEvent writes the error event of a stream that has no response
-// object yet. It carries the vendor's flat members and the nested object: some
-// clients raise an exception on one of them only.
+// appendErrorEvent writes the error event of a stream that has no response object yet. It has the
+// vendor's flat members and the nested object as well, because some clients look only for one of
+// them.
 func appendErrorEvent(dst []byte, err *dialogue.Error, seq int64) []byte {
 	w := jsonw.Writer{Buf: append(dst, "event: error\ndata: "...)}
 	w.Object()

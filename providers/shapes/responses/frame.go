@@ -8,8 +8,8 @@ import (
 	"stagedoor/providers/fields"
 )
 
-// frame is one stream event, read in one pass. Every event has at most one
-// member that says something: value is that one, whatever its name.
+// frame is one event of a stream, read in one pass. An event has at most one member with content,
+// under one of many names. value is that member.
 type frame struct {
 	kind    string
 	itemID  string
@@ -20,6 +20,7 @@ type frame struct {
 	logs    gjson.Result // logprobs
 }
 
+// readFrame reads an event. name is that of the event line, for servers whose data has no type.
 func readFrame(name string, root gjson.Result) frame {
 	f := frame{kind: name, output: -1}
 	root.ForEach(func(key, v gjson.Result) bool {

@@ -5,21 +5,22 @@ import (
 	"encoding/hex"
 )
 
-// Limits of names and ids in this shape.
+// Limits of names and ids in this shape, in characters.
 const (
 	maxToolName = 64
 	maxCallID   = 64
 )
 
-// names turns the client's tool names into ones that this shape takes, letters,
-// digits, _ and -, at most 64 of them, and remembers the way back. Different
-// names stay different.
+// names gives every tool a name that this shape takes: at most 64 letters, digits, "_" and "-".
+// Different names stay different, and the same name is the same in every request, so that prompt
+// caches match.
 type names struct {
 	sent     map[string]string // original -> sent
 	original map[string]string // sent -> original, changed ones only
 	used     map[string]bool   // as sent
 }
 
+// of returns the name under which a tool is sent.
 func (n *names) of(name string) string {
 	if sent, ok := n.sent[name]; ok {
 		return sent
@@ -41,6 +42,7 @@ func (n *names) of(name string) string {
 	return sent
 }
 
+// safeName returns name in the allowed alphabet, with "_" for other bytes.
 func safeName(name string) string {
 	b := []byte(name)
 	for i, c := range b {
@@ -61,8 +63,8 @@ func isNameByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
 }
 
-// marked shortens s to limit and ends it with a mark of whole, so that two long
-// names with one beginning do not meet.
+// marked shortens s to limit bytes and ends it with a piece of the hash of whole, so that two long
+// names with the same beginning stay different.
 func marked(s, whole string, limit int) string {
 	sum := sha256.Sum256([]byte(whole))
 	mark := "_" + hex.EncodeToString(sum[:6])

@@ -17,8 +17,8 @@ const (
 	statusCancelled  = "cancelled"
 )
 
-// object is a response object in the making. Its echoes are the request's own
-// JSON; clients validate them.
+// object collects the response object. Its echoes are the parameters of the request in the client's
+// own JSON.
 type object struct {
 	id        string
 	model     string
@@ -32,11 +32,12 @@ type object struct {
 	echo      echo
 }
 
-// echo holds raw JSON by the order of echoed; "" was not given.
+// echo has the JSON of the parameters in echoed, at the same indices. "" means that one was not
+// given.
 type echo [len(echoed)]string
 
-// echoed are the request fields that a response repeats, with what they are
-// when the request does not give them.
+// echoed are the parameters of a request that a response repeats, with the vendor's default for
+// each. SDKs declare most of them as required.
 var echoed = [...]struct{ name, missing string }{
 	{"background", "false"},
 	{"instructions", "null"},
@@ -62,7 +63,7 @@ var echoed = [...]struct{ name, missing string }{
 	{"metadata", "{}"},
 }
 
-// newObject reads what a response to body repeats of it.
+// newObject returns the object of a response to the request in body, without an id or a status.
 func newObject(body []byte) object {
 	var o object
 	gjson.ParseBytes(body).ForEach(func(key, v gjson.Result) bool {
@@ -85,8 +86,8 @@ func newObject(body []byte) object {
 	return o
 }
 
-// complete gives objects that clients read members of the members that the
-// request left out.
+// complete returns a parameter as the response repeats it. Objects of which clients read members
+// get those that the request left out.
 func complete(name string, v gjson.Result) string {
 	var members []struct{ name, missing string }
 	switch name {
@@ -112,8 +113,8 @@ func complete(name string, v gjson.Result) string {
 	return string(w.Buf)
 }
 
-// append writes the object; output writes the elements of its output array.
-// There is no output_text: that is made by client libraries.
+// append writes the object. output writes the elements of its output array. There is no member
+// output_text: client libraries compute it.
 func (o *object) append(w *jsonw.Writer, output func(*jsonw.Writer)) {
 	w.Object()
 	w.Key("id").String(o.id)
@@ -152,6 +153,7 @@ func (o *object) append(w *jsonw.Writer, output func(*jsonw.Writer)) {
 	w.End()
 }
 
+// appendFailure writes the member error of a failed response.
 func appendFailure(w *jsonw.Writer, err *dialogue.Error) {
 	w.Object()
 	w.Key("code").String(failureCode(err))
@@ -159,8 +161,8 @@ func appendFailure(w *jsonw.Writer, err *dialogue.Error) {
 	w.End()
 }
 
-// appendUsage writes counts that include cached and reasoning tokens,
-// or null while nothing is known.
+// appendUsage writes the counts, which include cached and reasoning tokens, or null if none is
+// known.
 func appendUsage(w *jsonw.Writer, u *dialogue.Usage) {
 	if u == nil || u.InputTotal < 0 && u.OutputTotal < 0 {
 		w.Null()
@@ -183,6 +185,7 @@ func appendUsage(w *jsonw.Writer, u *dialogue.Usage) {
 	w.End()
 }
 
+// cacheWrites returns the tokens written to the prompt cache, of all lifetimes.
 func cacheWrites(u *dialogue.Usage) int64 {
 	return max(dialogue.CountOrZero(u.CacheWrite),
 		dialogue.CountOrZero(u.CacheWrite5m)+dialogue.CountOrZero(u.CacheWrite1h))

@@ -9,9 +9,9 @@ import (
 	"stagedoor/providers/fields"
 )
 
-// parser reads one reply. It expects little of the upstream: events may be
-// missing, ids may change from one event to the next, arguments may only be
-// sent at the end and items only in the final object.
+// parser turns one reply into events. It relies on little, so that servers which imitate the API
+// incompletely are understood: events may be missing, ids may change from one event to the next,
+// arguments may come only at the end, and items only in the final object.
 type parser struct {
 	env     *dialogue.Env
 	emit    func(*dialogue.Event)
@@ -25,15 +25,16 @@ type parser struct {
 
 // inputItem is an output item of the upstream.
 type inputItem struct {
-	index  int
-	id     string
-	kind   string
-	part   int
-	open   bool // its part is open
+	index int
+	id    string
+	kind  string
+	part  int
+	open  bool // its part is open
+	// closed is set once the final form of the item was read.
 	closed bool // nothing more will come
 	seen   bool // some of its arguments or thoughts came
 
-	piece    joiner
+	piece    fields.FragmentJoiner
 	thought  thought      // of reasoning: where the last delta belonged
 	contents []*inputText // of a message
 	callID   string
@@ -52,10 +53,11 @@ type inputText struct {
 	closed bool
 	seen   bool // some of its text came
 	cited  bool
-	piece  joiner
+	piece  fields.FragmentJoiner
 }
 
-// handlers by event type. Others have nothing that these do not have.
+// handlers read the events by type. Events of other types repeat what these bring, or are new and
+// skipped.
 var handlers = map[string]func(*parser, *frame){
 	"response.created":                       (*parser).created,
 	"response.queued":                        (*parser).created,
@@ -152,16 +154,20 @@ func (p *parser) EOF(emit func(*dialogue.Event)) {
 // Done reports whether the reply has ended.
 func (p *parser) Done() bool { return p.done }
 
+// send emits an event, in memory that is reused.
 func (p *parser) send(ev dialogue.Event) {
 	p.ev = ev
 	p.emit(&p.ev)
 }
 
+// fail ends a reply that failed.
 func (p *parser) fail(err *dialogue.Error) {
 	p.done = true
 	p.send(dialogue.Event{Kind: dialogue.EventError, Err: err})
 }
 
+// start emits EventStart once. response may be the zero Result, if the upstream sent no
+// response.created.
 func (p *parser) start(response gjson.Result) {
 	if p.started {
 		return
@@ -183,9 +189,9 @@ func (p *parser) alive(*frame) {
 	}
 }
 
-// item finds the item that f is about. The index is worth more than the id,
-// which some servers change with every event; where neither is known, the item
-// that is under way is meant.
+// item returns the item that an event is about, or nil. The index counts more than the id, which
+// some servers change with every event. If neither is known, the last item that is not closed is
+// meant.
 func (p *parser) item(f *frame) *inputItem {
 	if it := p.announced(f.output, f.itemID); it != nil || f.output >= 0 {
 		return it
@@ -198,7 +204,7 @@ func (p *parser) item(f *frame) *inputItem {
 	return nil
 }
 
-// announced finds an item by its index, or by its id if there is no index.
+// announced returns the item with this index, or with this id if index is -1, or nil.
 func (p *parser) announced(index int, id string) *inputItem {
 	for i := len(p.items) - 1; i >= 0; i-- {
 		it := p.items[i]
@@ -209,7 +215,8 @@ func (p *parser) announced(index int, id string) *inputItem {
 	return nil
 }
 
-// itemFor is item, or a new item of kind if the upstream never announced it.
+// itemFor returns the item that an event is about, or a new one of this kind if it was never
+// announced.
 func (p *parser) itemFor(f *frame, kind string) *inputItem {
 	if it := p.item(f); it != nil {
 		return it
@@ -224,6 +231,7 @@ func (p *parser) newItem(index int, id, kind string) *inputItem {
 	return it
 }
 
+// itemAdded handles response.output_item.added, which some servers send twice.
 func (p *parser) itemAdded(f *frame) {
 	it := p.announced(f.output, f.value.Get("id").Str)
 	if it != nil && !it.closed && it.kind == f.value.Get("type").Str {
@@ -232,7 +240,8 @@ func (p *parser) itemAdded(f *frame) {
 	p.announce(f.output, f.value)
 }
 
-// announce makes an item and opens what can be opened already.
+// announce adds an item and opens the part of reasoning or of a call. Messages open a part with
+// each content.
 func (p *parser) announce(index int, v gjson.Result) *inputItem {
 	it := p.newItem(index, v.Get("id").Str, v.Get("type").Str)
 	it.callID = v.Get("call_id").Str
@@ -245,6 +254,7 @@ func (p *parser) announce(index int, v gjson.Result) *inputItem {
 	return it
 }
 
+// number returns the number of the next part.
 func (p *parser) number() int {
 	p.parts++
 	return p.parts - 1
@@ -256,7 +266,8 @@ func (p *parser) openThinking(it *inputItem) {
 		Thinking: &dialogue.Thinking{Origin: Name, ItemID: it.id}})
 }
 
-// openCall opens a call as soon as its name is known.
+// openCall emits EventOpen for a call, once its name is known. A call without an id gets that of
+// its item, or a new one.
 func (p *parser) openCall(it *inputItem, v gjson.Result) {
 	name := v.Get("name").Str
 	if it.open || name == "" {
@@ -274,7 +285,7 @@ func (p *parser) openCall(it *inputItem, v gjson.Result) {
 	p.send(dialogue.Event{Kind: dialogue.EventOpen, Part: it.part, PartKind: dialogue.CallPart, Call: call})
 }
 
-// text finds a content part, or opens it.
+// text returns a content part of a message, and opens it if it is new.
 func (p *parser) text(it *inputItem, index int, kind dialogue.PartKind) *inputText {
 	for _, t := range it.contents {
 		if t.index == index {
@@ -290,6 +301,7 @@ func (p *parser) text(it *inputItem, index int, kind dialogue.PartKind) *inputTe
 func (p *parser) textDelta(f *frame)    { p.say(f, dialogue.TextPart) }
 func (p *parser) refusalDelta(f *frame) { p.say(f, dialogue.RefusalPart) }
 
+// say emits a piece of a text or a refusal.
 func (p *parser) say(f *frame, kind dialogue.PartKind) {
 	it := p.itemFor(f, "message")
 	if it.closed {
@@ -299,14 +311,15 @@ func (p *parser) say(f *frame, kind dialogue.PartKind) {
 	if t.closed {
 		return
 	}
-	said := t.piece.decode(f.value)
-	if said == "" && t.piece.high == "" {
+	said := t.piece.Add(f.value)
+	if said == "" && !t.piece.Waits() {
 		return
 	}
 	t.seen = true
 	p.send(dialogue.Event{Kind: dialogue.EventDelta, Part: t.part, Text: said, LogProbs: logProbs(f.logs)})
 }
 
+// logProbs returns the logprobs of a piece, or nil for an empty list.
 func logProbs(v gjson.Result) json.RawMessage {
 	if !v.IsArray() || len(v.Raw) <= len("[]") {
 		return nil
@@ -317,7 +330,7 @@ func logProbs(v gjson.Result) json.RawMessage {
 func (p *parser) textDone(f *frame)    { p.said(f, dialogue.TextPart) }
 func (p *parser) refusalDone(f *frame) { p.said(f, dialogue.RefusalPart) }
 
-// said takes a whole text that no delta brought.
+// said handles the event with a whole text. It matters only if no delta has come.
 func (p *parser) said(f *frame, kind dialogue.PartKind) {
 	it := p.itemFor(f, "message")
 	if it.closed {
@@ -326,6 +339,7 @@ func (p *parser) said(f *frame, kind dialogue.PartKind) {
 	p.wholeText(p.text(it, f.content, kind), f.value.Str, f.logs)
 }
 
+// wholeText emits a whole text, unless deltas have brought it.
 func (p *parser) wholeText(t *inputText, text string, logs gjson.Result) {
 	if t.closed || t.seen || text == "" {
 		return
@@ -334,6 +348,7 @@ func (p *parser) wholeText(t *inputText, text string, logs gjson.Result) {
 	p.send(dialogue.Event{Kind: dialogue.EventDelta, Part: t.part, Text: text, LogProbs: logProbs(logs)})
 }
 
+// annotated handles a citation.
 func (p *parser) annotated(f *frame) {
 	it := p.itemFor(f, "message")
 	if it.closed {
@@ -363,13 +378,14 @@ func citation(v gjson.Result) dialogue.Citation {
 	}
 }
 
+// contentDone handles response.content_part.done.
 func (p *parser) contentDone(f *frame) {
 	if it := p.item(f); it != nil && it.kind == "message" && !it.closed {
 		p.wholeContent(it, f.content, f.value)
 	}
 }
 
-// wholeContent takes a content part as it is at its end, and closes it.
+// wholeContent reads a content part in its final form, emits what no delta brought, and closes it.
 func (p *parser) wholeContent(it *inputItem, index int, v gjson.Result) {
 	kind, text := dialogue.TextPart, v.Get("text").Str
 	switch v.Get("type").Str {
@@ -400,7 +416,7 @@ func (p *parser) closeText(t *inputText) {
 		return
 	}
 	t.closed = true
-	if rest := t.piece.rest(); rest != "" {
+	if rest := t.piece.Rest(); rest != "" {
 		p.send(dialogue.Event{Kind: dialogue.EventDelta, Part: t.part, Text: rest})
 	}
 	p.send(dialogue.Event{Kind: dialogue.EventClose, Part: t.part})
@@ -411,8 +427,8 @@ func (p *parser) summaryDone(f *frame)    { p.think(f, thought{"summary", f.summ
 func (p *parser) reasoningDelta(f *frame) { p.think(f, thought{"content", f.content}, false) }
 func (p *parser) reasoningDone(f *frame)  { p.think(f, thought{"content", f.content}, true) }
 
-// think takes a piece of a thought, or all of one that came in no piece. Pieces
-// of different thoughts are a blank line apart.
+// think emits a piece of a thought, or a whole one of which no piece came. Parts of a summary are
+// separated by a blank line, because the neutral form has one text for them.
 func (p *parser) think(f *frame, at thought, whole bool) {
 	it := p.itemFor(f, "reasoning")
 	if it.kind != "reasoning" || it.closed || whole && it.seen && it.thought == at {
@@ -421,9 +437,9 @@ func (p *parser) think(f *frame, at thought, whole bool) {
 	if !it.open {
 		p.openThinking(it)
 	}
-	text := it.piece.decode(f.value)
+	text := it.piece.Add(f.value)
 	if it.seen && it.thought != at && text != "" {
-		text = it.piece.rest() + "\n\n" + text
+		text = it.piece.Rest() + "\n\n" + text
 	}
 	if text == "" {
 		return
@@ -432,12 +448,14 @@ func (p *parser) think(f *frame, at thought, whole bool) {
 	p.send(dialogue.Event{Kind: dialogue.EventDelta, Part: it.part, Text: text})
 }
 
+// argumentsDelta emits a piece of a call's arguments. Before the call is open they are dropped: the
+// final form of the item repeats them.
 func (p *parser) argumentsDelta(f *frame) {
 	it := p.item(f)
 	if it == nil || !it.open || it.closed {
 		return // the whole of it comes with the item
 	}
-	if args := it.piece.decode(f.value); args != "" {
+	if args := it.piece.Add(f.value); args != "" {
 		it.seen = true
 		p.send(dialogue.Event{Kind: dialogue.EventDelta, Part: it.part, Text: args})
 	}
@@ -449,6 +467,7 @@ func (p *parser) argumentsDone(f *frame) {
 	}
 }
 
+// wholeArguments emits the arguments of a call, unless deltas have brought them.
 func (p *parser) wholeArguments(it *inputItem, args string) {
 	if it.seen || args == "" {
 		return
@@ -457,6 +476,7 @@ func (p *parser) wholeArguments(it *inputItem, args string) {
 	p.send(dialogue.Event{Kind: dialogue.EventDelta, Part: it.part, Text: args})
 }
 
+// itemDone handles response.output_item.done. The item may never have been announced.
 func (p *parser) itemDone(f *frame) {
 	f.itemID = f.value.Get("id").Str
 	it := p.item(f)

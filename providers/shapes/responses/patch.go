@@ -13,8 +13,10 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// Patch prepares the client's own bytes. What is not patched stays byte for
-// byte, unknown fields included.
+// Patch prepares a request that goes to an upstream of this shape. It changes the model, removes
+// what the gateway does itself (a stored history, work in the background), what the model refuses,
+// and reasoning that the upstream cannot read. All other bytes stay, unknown members included.
+// Errors are for summaries of another owner.
 func (shape) Patch(
 	body []byte, in shapes.Params, head shapes.Head, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env,
 ) (shapes.Call, error) {
@@ -49,7 +51,8 @@ func (shape) Patch(
 	return call, nil
 }
 
-// patch edits a body that is not written to: every edit makes a copy.
+// patch is a body with the edits so far. An edit makes a copy, so that the client's body stays as
+// it is. The first error stays in err, and later edits do nothing.
 type patch struct {
 	body []byte
 	err  error
@@ -67,6 +70,8 @@ func (p *patch) remove(path string) {
 	p.apply(func() ([]byte, error) { return sjson.DeleteBytes(p.body, path) })
 }
 
+// removeIf removes a member if cond is true of its value, which does not exist for a missing
+// member.
 func (p *patch) removeIf(path string, cond func(gjson.Result) bool) {
 	if cond(gjson.GetBytes(p.body, path)) {
 		p.remove(path)
@@ -85,8 +90,8 @@ func (p *patch) apply(edit func() ([]byte, error)) {
 	p.body = body
 }
 
-// degrade takes the constraint out that the model does not honour (gateway.md
-// 4.8 rule 6), and leaves verbosity and unknown members beside it.
+// degrade changes or removes the format that the model does not follow (gateway.md 4.8 rule 6), and
+// keeps the other members of text.
 func (p *patch) degrade(t dialogue.Target, rep *dialogue.Report) {
 	asked := readFormat(gjson.GetBytes(p.body, "text.format"))
 	kept := schema.DecideOutput(asked, schema.JSONSchema, t, rep)

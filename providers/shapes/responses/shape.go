@@ -47,7 +47,7 @@ var descriptor = shapes.Descriptor{
 	Traits:      traits,
 }
 
-// vendor is the vendor whose shape it is. Files of its other shapes can be used here.
+// vendor is the service whose file ids the shape carries. The vendor's other shapes have the same.
 const vendor = "openai"
 
 // traits are shared with the requests that the shape decodes.
@@ -68,12 +68,12 @@ func repeatsDeltas(kind []byte) bool {
 	return bytes.HasPrefix(kind, []byte("response.")) && !bytes.HasSuffix(kind, []byte(".delta"))
 }
 
-// MaxChoices is 1: the shape has no n.
+// MaxChoices is 1, because the shape has no parameter for several answers.
 func (shape) MaxChoices() int { return 1 }
 
-// Heartbeat returns a comment line without a blank line after it: the block form
-// breaks an older client of this family, and so would an event type that
-// clients do not know.
+// Heartbeat returns a comment line without a blank line after it. With a blank line it would be an
+// empty event, which an older client of this family fails on, as clients do on events of an unknown
+// type.
 func (shape) Heartbeat(mode shapes.Mode) []byte {
 	if mode == shapes.Whole {
 		return nil

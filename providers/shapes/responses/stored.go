@@ -45,6 +45,7 @@ func ownItems(body []byte) []json.RawMessage {
 	return elements(input)
 }
 
+// elements returns the elements of an array, or nil if it is not one. They share memory with it.
 func elements(array gjson.Result) []json.RawMessage {
 	var out []json.RawMessage
 	if array.IsArray() {
@@ -56,7 +57,8 @@ func elements(array gjson.Result) []json.RawMessage {
 	return out
 }
 
-// spellOut writes an item with what the client left out.
+// spellOut returns an item with what the client left out: an id, the type, and the array around a
+// text.
 func spellOut(item gjson.Result, newID func() string) json.RawMessage {
 	if !item.IsObject() {
 		return json.RawMessage(item.Raw)
@@ -88,6 +90,7 @@ func spellOut(item gjson.Result, newID func() string) json.RawMessage {
 	return w.End().Buf
 }
 
+// appendContent writes a message's text as an array of one part.
 func appendContent(w *jsonw.Writer, role string, text gjson.Result) {
 	w.Array().Object()
 	if role == "assistant" {
@@ -221,8 +224,8 @@ func WarmedUp(body []byte, id string, now time.Time) []byte {
 	return w.Buf
 }
 
-// Cancelled returns response after its cancellation. One that has ended stays as it
-// is: cancelling twice is no error. The object has no field for the time.
+// Cancelled returns response after its cancellation. One that has ended stays as it is, because
+// cancelling twice is not an error.
 func Cancelled(response []byte, _ time.Time) []byte {
 	if Terminal(Status(response)) {
 		return response
@@ -237,6 +240,7 @@ func Failed(response []byte, err *dialogue.Error) []byte {
 	return ended(response, statusFailed, w.Buf)
 }
 
+// ended returns response with a final status and an error, which is JSON.
 func ended(response []byte, status string, failure []byte) []byte {
 	p := patch{body: response}
 	p.set("status", status)
@@ -252,7 +256,7 @@ func Deleted(id string) []byte {
 	return w.End().Buf
 }
 
-// Limits of a page of items.
+// The number of items on a page that a client does not choose, and the largest that it can choose.
 const (
 	defaultPage = 20
 	maxPage     = 100

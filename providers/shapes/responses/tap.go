@@ -13,7 +13,8 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// tap watches a reply of this shape on its way to a client of this shape.
+// tap implements shapes.Tap. Most events of a stream are deltas, which it recognises by name and
+// does not parse.
 type tap struct {
 	options  shapes.TapOptions
 	response []byte // the object of response.created: what Fail ends with
@@ -27,8 +28,8 @@ type tap struct {
 	err       *dialogue.Error
 }
 
-// Event looks at one event. Deltas, the bulk of them, are recognised by name and
-// searched for nothing but their sequence number.
+// Event implements shapes.Watcher. Of deltas, the bulk of all events, it reads only the sequence
+// number.
 func (t *tap) Event(name string, data []byte) ([]byte, shapes.Verdict, bool) {
 	if t.done {
 		return nil, shapes.Drop, false
@@ -77,10 +78,12 @@ func (t *tap) notCompacted() ([]byte, shapes.Verdict, bool) {
 
 func isCall(kind string) bool { return kind == "function_call" || kind == "custom_tool_call" }
 
+// sequence is the name of the member that numbers events, as the vendor writes it.
 var sequence = []byte(`"sequence_number":`)
 
-// count notes the sequence number. It stands near the front and its name cannot
-// occur unescaped inside a string, so it is searched for as bytes.
+// count notes the sequence number, which Fail continues. It searches for bytes instead of parsing:
+// the member stands near the front, and its quoted name cannot occur inside a string without
+// escapes.
 func (t *tap) count(data []byte) {
 	n := t.seq + 1
 	if at := bytes.Index(data, sequence); at >= 0 {
@@ -91,6 +94,7 @@ func (t *tap) count(data []byte) {
 	t.seq = n
 }
 
+// leadingInt returns the number that b begins with.
 func leadingInt(b []byte) (int64, bool) {
 	b = bytes.TrimLeft(b, " ")
 	end := 0
@@ -101,6 +105,8 @@ func leadingInt(b []byte) (int64, bool) {
 	return n, err == nil
 }
 
+// progress handles the events that come before any content. The first has the response object,
+// which Fail needs to end the stream with.
 func (t *tap) progress(data []byte) ([]byte, shapes.Verdict, bool) {
 	data, v := t.rename(data, "response.model")
 	if t.response == nil {
@@ -111,7 +117,7 @@ func (t *tap) progress(data []byte) ([]byte, shapes.Verdict, bool) {
 	return data, v, false
 }
 
-// rename puts the client's name for the model back.
+// rename replaces the model by the alias that the client used, if it used one.
 func (t *tap) rename(data []byte, path string) ([]byte, shapes.Verdict) {
 	if t.options.Model == "" || gjson.GetBytes(data, path).Str == t.options.Model {
 		return data, shapes.Forward
@@ -123,6 +129,7 @@ func (t *tap) rename(data []byte, path string) ([]byte, shapes.Verdict) {
 	return renamed, shapes.Replace
 }
 
+// terminal handles the last event of a reply that did not fail.
 func (t *tap) terminal(data []byte) ([]byte, shapes.Verdict, bool) {
 	t.learn(gjson.GetBytes(data, "response"))
 	if t.waits() {
@@ -133,6 +140,7 @@ func (t *tap) terminal(data []byte) ([]byte, shapes.Verdict, bool) {
 	return data, v, true
 }
 
+// learn reads the usage and the reason from a final response.
 func (t *tap) learn(response gjson.Result) {
 	t.usage.Merge(readUsage(response.Get("usage")))
 	response.Get("output").ForEach(func(_, item gjson.Result) bool {
@@ -142,6 +150,7 @@ func (t *tap) learn(response gjson.Result) {
 	t.reason = reasonOf(response, t.calls)
 }
 
+// fail handles an event that reports a failure.
 func (t *tap) fail(name string, data []byte) ([]byte, shapes.Verdict, bool) {
 	failure := gjson.ParseBytes(data)
 	if name == "response.failed" {
@@ -152,8 +161,8 @@ func (t *tap) fail(name string, data []byte) ([]byte, shapes.Verdict, bool) {
 	return nil, shapes.Failed, false
 }
 
-// nameless judges data without any type: [DONE], which this shape does not
-// have, an error object, or something of an extension.
+// nameless handles data without a type: [DONE], which this shape does not have, an error object, or
+// an extension of some server.
 func (t *tap) nameless(data []byte) ([]byte, shapes.Verdict, bool) {
 	switch {
 	case string(data) == "[DONE]":
@@ -164,7 +173,8 @@ func (t *tap) nameless(data []byte) ([]byte, shapes.Verdict, bool) {
 	return nil, shapes.Forward, false
 }
 
-// Body looks at a whole reply.
+// Body implements shapes.Watcher. A response in the background is not finished when it is returned,
+// so its status may be queued or in_progress.
 func (t *tap) Body(body []byte) ([]byte, *dialogue.Error) {
 	if bad := fields.CheckReply("reply", body); bad != nil {
 		return nil, bad
@@ -193,7 +203,8 @@ func (t *tap) Answered() bool          { return t.done }
 func (t *tap) Usage() dialogue.Usage   { return t.usage }
 func (t *tap) Reason() dialogue.Reason { return t.reason }
 
-// EOF owes the client nothing: the terminal event ends the stream.
+// EOF implements shapes.Watcher. The shape has a terminal event, so an end without it is a cut
+// reply.
 func (t *tap) EOF() ([]byte, *dialogue.Error) {
 	if t.done {
 		return nil, nil
@@ -201,8 +212,8 @@ func (t *tap) EOF() ([]byte, *dialogue.Error) {
 	return nil, dialogue.Incomplete()
 }
 
-// Fail ends the stream with the response the client knows, failed; before it
-// knows one, with an error event.
+// Fail implements shapes.Watcher. It ends the stream with the response that the client knows, now
+// failed, or with an error event if the client knows none yet.
 func (t *tap) Fail(dst []byte, err *dialogue.Error) []byte {
 	if t.done {
 		return dst

@@ -6,10 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// unwrapper takes the free-form input of a custom tool out of the JSON object
-// that carries it through shapes without such tools: {"input": "..."}. The
-// object comes in pieces, cut anywhere; the name of its one member does not
-// matter. The zero value is ready.
+// unwrapper takes the free text of a custom tool out of the JSON object in which upstreams of other
+// shapes write it. The object comes in pieces that are cut anywhere, and the text must stream on,
+// so it is a state machine over bytes. The name of the member does not matter:
+//
+//	feed: {"inp   feed: ut": "ls -   feed: l /tmp"}
+//	               returns "ls -"    returns "l /tmp"
+//
+// The zero value is ready for use.
 type unwrapper struct {
 	state unwrapState
 	hex   []byte // digits of a \u escape so far
@@ -19,6 +23,7 @@ type unwrapper struct {
 	whole []byte
 }
 
+// unwrapState is the place in the object that the next byte belongs to.
 type unwrapState uint8
 
 const (
@@ -35,7 +40,7 @@ const (
 	notWrapped
 )
 
-// feed takes a piece and appends what is known of the input to dst.
+// feed reads the next piece and appends to dst what is now known of the text.
 func (u *unwrapper) feed(dst []byte, piece string) []byte {
 	if u.state < inValue || u.state == notWrapped {
 		u.whole = append(u.whole, piece...)
@@ -53,7 +58,8 @@ func (u *unwrapper) feed(dst []byte, piece string) []byte {
 	return dst
 }
 
-// rest returns what feed could not return: the object itself, if it was not a wrapper.
+// rest appends, at the end of the call, what feed had to hold back. If the input was not such an
+// object, that is all of it, because the model then wrote the text without the object.
 func (u *unwrapper) rest(dst []byte) []byte {
 	switch {
 	case u.state >= inValue && u.state != notWrapped:
@@ -64,7 +70,7 @@ func (u *unwrapper) rest(dst []byte) []byte {
 	return append(dst, u.whole...)
 }
 
-// head reads up to the quote that begins the value.
+// head reads a byte before the text: the brace, the name and the colon.
 func (u *unwrapper) head(c byte) {
 	space := c == ' ' || c == '\t' || c == '\n' || c == '\r'
 	switch u.state {
@@ -85,6 +91,8 @@ func (u *unwrapper) head(c byte) {
 	}
 }
 
+// punctuation checks a byte outside of strings. Any other than the expected one means that nothing
+// is wrapped.
 func (u *unwrapper) punctuation(c byte) {
 	want := [...]byte{beforeObject: '{', beforeName: '"', beforeColon: ':', beforeValue: '"'}
 	if c != want[u.state] {
@@ -97,7 +105,7 @@ func (u *unwrapper) punctuation(c byte) {
 	}
 }
 
-// value reads inside the string.
+// value reads a byte of the text and appends it to dst, unescaped.
 func (u *unwrapper) value(dst []byte, c byte) []byte {
 	switch u.state {
 	case inUnicode:
@@ -121,6 +129,7 @@ func (u *unwrapper) value(dst []byte, c byte) []byte {
 	return append(u.half(dst), c)
 }
 
+// unescape returns the character for the byte after a backslash.
 func unescape(c byte) byte {
 	switch c {
 	case 'n':
@@ -137,6 +146,8 @@ func unescape(c byte) byte {
 	return c
 }
 
+// unicode reads a digit of a \u escape. Characters beyond 16 bits are written as two escapes, of
+// which the first waits in high.
 func (u *unwrapper) unicode(dst []byte, c byte) []byte {
 	if u.hex = append(u.hex, c); len(u.hex) < 4 {
 		return dst
@@ -156,7 +167,7 @@ func (u *unwrapper) unicode(dst []byte, c byte) []byte {
 	return utf8.AppendRune(u.half(dst), r)
 }
 
-// half gives up waiting for the second half of a surrogate pair.
+// half appends U+FFFD for the first half of a surrogate pair whose second half did not follow.
 func (u *unwrapper) half(dst []byte) []byte {
 	if u.high == 0 {
 		return dst
@@ -165,6 +176,7 @@ func (u *unwrapper) half(dst []byte) []byte {
 	return utf8.AppendRune(dst, utf8.RuneError)
 }
 
+// hexRune returns the value of four hexadecimal digits, or U+FFFD if one is not a digit.
 func hexRune(digits []byte) rune {
 	var r rune
 	for _, c := range digits {

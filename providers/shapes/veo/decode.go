@@ -71,11 +71,13 @@ func (op *operation) finish(response gjson.Result) {
 	op.fail(codeFailed, "the provider finished without a video")
 }
 
+// fail sets the state of a job that the provider could not make.
 func (op *operation) fail(code, message string) {
 	op.status.State = video.Failed
 	op.status.Error = &video.Fault{Code: code, Message: orElse(message, "the provider failed to make the video")}
 }
 
+// orElse returns s, or standard if s is empty.
 func orElse(s, standard string) string {
 	if s == "" {
 		return standard

@@ -12,6 +12,7 @@ import (
 	"stagedoor/providers/video/transfer"
 )
 
+// version begins all paths of the API.
 const version = "/v1beta/"
 
 // Name is the name of the shape.
@@ -26,6 +27,7 @@ var Descriptor = shapes.Descriptor{
 
 var dialect = upstream.Dialect{Authorize: authorize, DecodeError: decodeError}
 
+// authorize sets the header in which Google expects the key.
 func authorize(h http.Header, key string) { h.Set("X-Goog-Api-Key", key) }
 
 // Provider is an upstream with Veo models.
@@ -167,6 +169,8 @@ func modelPath(model string) string {
 	return version + "models/" + strings.TrimPrefix(model, "models/") + ":predictLongRunning"
 }
 
+// unsupported returns the failure for a job that Veo cannot make. It is made before any call, so
+// that the job's hold is released.
 func unsupported(param, why string) error {
 	return &upstream.Failure{Class: upstream.CallerFault, Err: dialogue.Unsupported(param, why)}
 }

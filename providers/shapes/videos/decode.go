@@ -35,6 +35,7 @@ var words = map[string]video.State{
 	"error":       video.Failed,
 }
 
+// defaultCode is the code of a failure for which the provider gives none.
 const defaultCode = "video_generation_failed"
 
 func orDefaultCode(code string) string {

@@ -24,6 +24,8 @@ func encode(s *video.Spec, open video.Opener) (upstream.Request, error) {
 	return upstream.Request{}, unsupported("model", "the provider of this model cannot "+string(s.Operation)+" videos")
 }
 
+// create returns the request for a new video. A reference picture is a file of a form, except
+// beside characters, for which forms have no field.
 func create(s *video.Spec, open video.Opener) upstream.Request {
 	fields := []field{
 		{"model", s.Model},
@@ -92,12 +94,14 @@ func object(fields []field) *jsonw.Writer {
 	return w
 }
 
+// document returns a request with a JSON body.
 func document(path string, w *jsonw.Writer) upstream.Request {
 	b := &transfer.Body{}
 	b.Text(string(w.Buf))
 	return request(path, "application/json", b)
 }
 
+// form returns a request with a multipart form and one file, which is read when the form is sent.
 func form(path string, fields []field, name string, file *video.File, open video.Opener) upstream.Request {
 	f := transfer.NewForm(open)
 	for _, field := range fields {
@@ -108,6 +112,7 @@ func form(path string, fields []field, name string, file *video.File, open video
 	return request(path, f.ContentType(), &f.Body)
 }
 
+// request returns a POST with a body of this media type.
 func request(path, mediaType string, b *transfer.Body) upstream.Request {
 	return upstream.Request{
 		Method: http.MethodPost,

@@ -14,6 +14,7 @@ import (
 	"stagedoor/providers/video/transfer"
 )
 
+// root begins all paths of the shape.
 const root = "/v1/videos"
 
 // Name is the name of the shape.
@@ -28,6 +29,7 @@ var Descriptor = shapes.Descriptor{
 
 var dialect = upstream.Dialect{Authorize: authorize, DecodeError: chunks.DecodeError}
 
+// authorize sets the header in which upstreams expect the key.
 func authorize(h http.Header, key string) { h.Set("Authorization", "Bearer "+key) }
 
 // Provider is an upstream that serves the videos routes.
@@ -106,7 +108,7 @@ func (p *Provider) askJob(ctx context.Context, r upstream.Request) (string, vide
 	return id, s, nil
 }
 
-// Content implements video.Upstream.
+// Content implements video.Upstream. The caller reads the content as it arrives, and closes it.
 func (p *Provider) Content(ctx context.Context, id string, v video.Variant, byteRange string) (*video.Content, error) {
 	if !isJobID(id) {
 		return nil, video.ErrJobNotFound

@@ -120,6 +120,8 @@ func ValidID(id string) bool {
 	return true
 }
 
+// needsEscaping reports whether a character of a job's name could change the address that the name
+// becomes part of.
 func needsEscaping(r rune) bool {
 	return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && !strings.ContainsRune("-_.~:", r)
 }
