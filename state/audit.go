@@ -74,6 +74,7 @@ func ActorOf(ctx context.Context) Actor {
 	return Actor{Kind: ActorGateway}
 }
 
+// actorIn returns the actor that the context has, or nil.
 func actorIn(ctx context.Context) *Actor {
 	a, _ := ctx.Value(actorKey{}).(*Actor)
 	return a
@@ -161,6 +162,8 @@ func (tx *Tx) auditRow(t auditor, r record, c change) {
 	tx.audit = append(tx.audit, unaudited{table: t, before: c.before, after: c.after})
 }
 
+// describeChange returns the event of a change that a table audits. The target is described by the
+// record after the change, or by the one before if it was removed.
 func (t *Table[R]) describeChange(v View, before, after any) AuditEvent {
 	var e AuditEvent
 	var r *R

@@ -37,6 +37,7 @@ func (c *clock) notBefore(at time.Time) {
 	c.last = later(c.last, at)
 }
 
+// later returns the later of two times.
 func later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b

@@ -319,3 +319,31 @@ func TestHotTablesAreThoseInMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestATableIsWrittenOnlyWhenAllNodesKnowIt: a node of an older version would stop at it.
+func TestATableIsWrittenOnlyWhenAllNodesKnowIt(t *testing.T) {
+	node := statetest.NewCluster().Join("a")
+	s, err := schema.Open(node, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	grant := func() error {
+		return state.Run(ctx, s, func(tx *state.Tx) error {
+			_, posted, err := money.Post(tx, "7", []money.Posting{{Kind: money.Credit, Amount: 10},
+				{Kind: money.Grant, Amount: 5, Parts: 1, Allowance: &money.AllowanceName{Key: "key"}}})
+			if err == nil {
+				err = posted[1].Err
+			}
+			return err
+		})
+	}
+	node.Say(&journal.SharedStats{Format: journal.Allowance.Format() - 1})
+	if err := grant(); !errors.Is(err, state.ErrUnavailable) || len(money.ListAccounts(s.View())) > 0 {
+		t.Errorf("beside an older node: %v", err)
+	}
+	node.Say(&journal.SharedStats{Format: journal.Allowance.Format()})
+	if err := grant(); err != nil || len(money.ListAllowances(s.View(), "7")) != 1 {
+		t.Errorf("when all nodes know the table: %v", err)
+	}
+}

@@ -124,6 +124,7 @@ func readParcels(
 	return err
 }
 
+// decode decodes the records of the parcel, in a goroutine of its own.
 func (p *parcel) decode() {
 	defer close(p.done)
 	p.rows = make([]any, len(p.recs))
@@ -135,6 +136,8 @@ func (p *parcel) decode() {
 	p.recs = nil
 }
 
+// insert waits until the parcel is decoded and inserts its rows. Only one goroutine may use the
+// transaction, so parcels are inserted one after the other.
 func (p *parcel) insert(txn *memdb.Txn) error {
 	<-p.done
 	if p.err != nil {

@@ -81,6 +81,7 @@ func Register[R any](t *Table[R], h Hooks[R]) Registration {
 	return r
 }
 
+// recordIn returns the record of a row of memdb, or nil if raw is none of that table.
 func recordIn[R any](raw any) *R {
 	if r, ok := raw.(*Row[R]); ok {
 		return &r.Rec

@@ -12,14 +12,16 @@ import (
 // process writes, and in records whose work any process may take over.
 type Node string
 
-func nodeNamed(name string, epoch uint64) Node { return Node(fmt.Sprintf("%s/%d", name, epoch)) }
+// NodeNamed returns the Node of a process by its name and its epoch, as journal.Members have them.
+func NodeNamed(name string, epoch uint64) Node { return Node(fmt.Sprintf("%s/%d", name, epoch)) }
 
+// nodeOf returns the name of this node, or "" if there can be no other one.
 func nodeOf(log journal.Shared) Node {
 	if log.Members() == nil {
 		return ""
 	}
 	name, epoch, _ := log.Members().Self()
-	return nodeNamed(name, epoch)
+	return NodeNamed(name, epoch)
 }
 
 // Node returns the Node of this process.
@@ -36,6 +38,13 @@ func (s *State) Several() bool {
 	}
 	_, _, several := s.log.Members().Self()
 	return several
+}
+
+// MayGrant reports whether this process may use its money.Allowance now: all processes know of allowances, and none
+// can have expelled this one yet, after which another one takes them back.
+func (s *State) MayGrant() bool {
+	shared := s.log.Stats().Shared
+	return shared == nil || shared.Lease > 0 && shared.Format >= journal.Allowance.Format()
 }
 
 // Ended returns a function that reports whether the work of a Node may be taken over, because the process cannot change
@@ -61,7 +70,7 @@ func (s *State) Ended(ctx context.Context, named ...func(View) []Node) (func(Nod
 	}
 	delete(ended, s.node)
 	for name, epoch := range epochs {
-		delete(ended, nodeNamed(name, epoch))
+		delete(ended, NodeNamed(name, epoch))
 	}
 	if err := Run(ctx, s, func(*Tx) error { return nil }); err != nil { // is decided at the end of the log
 		return nil, err

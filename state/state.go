@@ -57,6 +57,7 @@ func Open(store journal.Store, now func() time.Time, modules ...Module) (*State,
 	return s, nil
 }
 
+// newState returns a State whose tables are empty and whose writer does not run yet.
 func newState(store journal.Store, now func() time.Time, modules []Module) *State {
 	s := &State{
 		store:   store,
@@ -88,6 +89,8 @@ func (s *State) registrations() []Registration {
 	return all
 }
 
+// load creates the tables of all modules in memory and fills them from one snapshot of the store.
+// Then the modules derive what they keep besides.
 func (s *State) load() error {
 	schema := &memdb.DBSchema{Tables: map[string]*memdb.TableSchema{}}
 	registrations := s.registrations()

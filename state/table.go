@@ -65,6 +65,8 @@ func (t *Table[R]) durableTable() journal.Table { return t.Name }
 
 func (t *Table[R]) audited() bool { return t.Audit != nil }
 
+// schema returns the indexes of the table in memory: by id, by the minute of expiry, and the
+// table's own ones.
 func (t *Table[R]) schema() *memdb.TableSchema {
 	indexes := map[string]*memdb.IndexSchema{
 		ByID: {Name: ByID, Unique: true, Indexer: indexer[R](func(r *R) []byte { return TextKey(t.ID(r)) })},
@@ -206,6 +208,8 @@ func (t *Table[R]) Changed(tx *Tx) iter.Seq2[*R, *R] { return t.changes(tx.done)
 // Uncommitted is Changed with the changes of the running command behind them.
 func (t *Table[R]) Uncommitted(tx *Tx) iter.Seq2[*R, *R] { return t.changes(tx.done, tx.log) }
 
+// changes yields the records of this table before and after each change in lists. One of the two is
+// nil if the change created or removed the record.
 func (t *Table[R]) changes(lists ...[]change) iter.Seq2[*R, *R] {
 	return func(yield func(before, after *R) bool) {
 		for _, list := range lists {
@@ -253,8 +257,14 @@ func (t *Table[R]) sweep(tx *Tx, limit int) int {
 	return len(expired)
 }
 
-// Put writes a record as part of the running command. The only error is that the record has no JSON form.
+// Put writes a record as part of the running command. The error is that the record has no JSON form, or ErrUnavailable
+// while another node is of an older version that does not know the table.
 func (t *Table[R]) Put(tx *Tx, rec R) error {
+	if f := t.Name.Format(); f > 1 {
+		if shared := tx.shared(); shared != nil && shared.Format < f {
+			return fmt.Errorf("%w: not all nodes are of a version that knows %s", ErrUnavailable, t.name())
+		}
+	}
 	id := t.ID(&rec)
 	value, err := t.marshal(&rec)
 	if err != nil {

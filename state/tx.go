@@ -20,6 +20,7 @@ type Tx struct {
 	mem    *memdb.Txn
 	memory []any
 	tables map[string]Registration
+	shared func() *journal.SharedStats // of the store
 
 	// Of the running command. On a refusal log and batch are taken back.
 	log      []change
@@ -78,6 +79,8 @@ func (tx *Tx) run(cmd func(*Tx) error) error {
 	return err
 }
 
+// try runs a command. A panic of it becomes an error, so that one command cannot end the writer,
+// which all others need.
 func (tx *Tx) try(cmd func(*Tx) error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -104,6 +107,8 @@ func (tx *Tx) write(c change) {
 	tx.log = append(tx.log, c)
 }
 
+// mutate makes a change in memory. The first error of memdb is kept, and the whole group of
+// commands fails with it.
 func (tx *Tx) mutate(c change) {
 	var err error
 	if c.after != nil {

@@ -80,6 +80,7 @@ type request struct {
 	answer func(error)
 }
 
+// end reports the outcome to the caller, through a callback or a channel.
 func (r *request) end() {
 	if r.answer != nil {
 		r.answer(r.err)
@@ -95,6 +96,9 @@ const (
 	abandoned
 )
 
+// do queues a command and waits for its outcome. If ctx ends while the command is still in the
+// queue, the command is abandoned and has no effect. Once the writer has begun it, do waits on,
+// because the caller must learn whether it took effect.
 func (s *State) do(ctx context.Context, cmd func(*Tx) error) error {
 	r := &request{cmd: cmd, actor: actorIn(ctx), done: make(chan struct{})}
 	if err := s.enqueue(ctx, r); err != nil {
@@ -112,6 +116,7 @@ func (s *State) do(ctx context.Context, cmd func(*Tx) error) error {
 	}
 }
 
+// enqueue puts a request into the queue. It waits while the queue is full.
 func (s *State) enqueue(ctx context.Context, r *request) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -268,9 +273,12 @@ func (s *State) newTx() *Tx {
 	}
 	return &Tx{
 		mem: s.mem.Txn(true), memory: s.memory, tables: s.tables, touched: map[record]struct{}{}, node: s.node,
+		shared: func() *journal.SharedStats { return s.log.Stats().Shared },
 	}
 }
 
+// next returns the next request in the queue for a group that has n requests of size bytes so far.
+// It does not wait: it returns nil if the queue is empty or the group is large enough.
 func (s *State) next(n, size int) *request {
 	if n >= maxGroup || size >= maxGroupBytes {
 		return nil
@@ -347,6 +355,7 @@ func (s *State) publish(tx *Tx) {
 	}
 }
 
+// fail stops the state for good. Later errors only follow from the first, which is kept.
 func (s *State) fail(err error) {
 	s.failOnce.Do(func() {
 		s.failure.Store(&err)

@@ -75,6 +75,9 @@ var consents = state.Table[Consent]{
 			}
 			return state.Target{Name: a.Name}, state.Fields{"user": u.Username, "app": a.Name, "given": given}
 		}},
+	Indexes: map[string]state.Index[Consent]{
+		byGrantedApp: {Key: func(c *Consent) []byte { return state.NumberKey(c.App) }},
+	},
 }
 
 func consentID(user, app int64) string { return state.NumberID(user) + "." + state.NumberID(app) }

@@ -18,6 +18,8 @@ const (
 	WrongPassword FailureKind = iota
 	WrongCode
 	WrongAdminToken
+	RefusedIdentity // a person whom a provider authenticated may not sign in here
+	RefusedPasskey  // a device that has signed the challenge is a copy, or its user is disabled
 	failureKinds
 )
 

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"fmt"
+	"iter"
 	"time"
 
 	"stagedoor/state"
@@ -75,7 +76,10 @@ func (g *Grant) check() error {
 	return nil
 }
 
-const byParties = "parties"
+const (
+	byParties    = "parties"
+	byGrantedApp = "app"
+)
 
 var grants = state.Table[Grant]{
 	Name:    journal.Grant,
@@ -97,6 +101,7 @@ var grants = state.Table[Grant]{
 			}
 			return state.NumberKey(g.User, g.App)
 		}},
+		byGrantedApp: {Key: func(g *Grant) []byte { return state.NumberKey(g.App) }},
 	},
 }
 
@@ -118,6 +123,16 @@ func ListGrants(v state.View, user, app int64) []Grant {
 		prefix = state.NumberKey(user, app)
 	}
 	return grants.List(v, byParties, prefix)
+}
+
+// GrantsOfApp returns the grants that all users gave an app, by id, without copying them, so callers change none.
+// Revoked and expired grants may be included.
+func GrantsOfApp(v state.View, app int64) iter.Seq[*Grant] {
+	return func(yield func(*Grant) bool) {
+		grants.From(v, byGrantedApp, state.NumberKey(app), func(r *state.Row[Grant]) bool {
+			return r.Rec.App == app && yield(&r.Rec)
+		})
+	}
 }
 
 // PutGrant stores g.

@@ -123,6 +123,7 @@ var userSeed = maphash.MakeSeed()
 // userPart returns the list that has the keys of a user.
 func userPart(user string) byte { return byte(maphash.String(userSeed, user)) }
 
+// part returns one of the lists, which must not be changed.
 func (r *ring) part(i byte) []*Key {
 	if part := r[i].Load(); part != nil {
 		return *part
@@ -143,6 +144,7 @@ func (r *ring) put(i byte, k *Key, compare func(a, b *Key) int) {
 	r[i].Store(&next)
 }
 
+// remove replaces a list by one without the key.
 func (r *ring) remove(i byte, k *Key, compare func(a, b *Key) int) {
 	at, found := slices.BinarySearchFunc(r.part(i), k, compare)
 	if !found {

@@ -225,6 +225,7 @@ func HasKeys(v state.View) bool {
 	return false
 }
 
+// matches reports whether the filter lists the key.
 func (f KeyFilter) matches(k *Key, now time.Time) bool {
 	if f.User != "" && k.User != f.User {
 		return false

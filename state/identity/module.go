@@ -40,6 +40,8 @@ func Module() state.Module {
 			}}),
 			state.Register(&sessions, state.Hooks[Session]{}),
 			state.Register(&links, state.Hooks[Link]{}),
+			state.Register(&passkeys, state.Hooks[Passkey]{}),
+			state.Register(&externals, state.Hooks[ExternalIdentity]{}),
 			state.Register(&developers, state.Hooks[DeveloperToken]{}),
 			state.Register(&apps, state.Hooks[App]{}),
 			state.Register(&accessTokens, state.Hooks[AccessToken]{}),

@@ -42,6 +42,7 @@ func (k *Key) Permits(scope, model string, ip netip.Addr, now time.Time) error {
 	return nil
 }
 
+// expired reports whether the key's time is over. A key without one does not expire.
 func (k *Key) expired(now time.Time) bool { return !k.Expires.IsZero() && !now.Before(k.Expires) }
 
 // allows reports whether the key may be used from ip. It compares addresses and not their spelling,

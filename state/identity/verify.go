@@ -7,8 +7,8 @@ import (
 	"stagedoor/state"
 )
 
-// verify reports records that refer to a missing record. Users and apps are never removed. Grants
-// are removed when they expire, after their tokens.
+// verify reports records that refer to a missing record. Users are never removed. An app that was deleted is removed
+// after its grants and consents, and grants are removed when they expire, after their tokens.
 func verify(_ context.Context, v *state.Verifier) error {
 	view := v.State.View()
 	user := func(what string, id int64) {
@@ -36,6 +36,12 @@ func verify(_ context.Context, v *state.Verifier) error {
 		if l.User != 0 {
 			user("link "+l.ID, l.User)
 		}
+	}
+	for p := range passkeys.All(view) {
+		user("passkey "+p.ID, p.User)
+	}
+	for x := range externals.All(view) {
+		user("external identity "+x.ID, x.User)
 	}
 	for d := range developers.All(view) {
 		user("developer token "+d.ID, d.User)

@@ -13,18 +13,20 @@ import (
 // their pages are filled to the brim, since little will come between.
 var appended = []Table{Ledger, Receipt}
 
+// brim is the part of a page that bbolt fills in appended tables. Its default leaves half of a page
+// free for keys that come between.
 const brim = 0.95
 
-// draft is a commit that is being decided: what its batches come to, on what the
-// store holds and what those before them did.
+// draft is a commit whose conditions are checked and whose revisions are determined, before it is
+// durable. Each batch sees the file, the overlays, and the batches before it.
 type draft struct {
 	snapshot
 	frame []byte  // what the redo log will hold; keys and values of changes are in it
 	own   overlay // the changes
 }
 
-// newDraft decides a commit. The error is a *ConflictError where a condition does
-// not hold.
+// newDraft checks the conditions of batches and encodes their changes. The error is a
+// *ConflictError if a condition does not hold. Nothing has changed then.
 func newDraft(s snapshot, batches []Batch) (*draft, error) {
 	size := 0
 	var changes [len(tables)]int
@@ -59,6 +61,8 @@ func newDraft(s snapshot, batches []Batch) (*draft, error) {
 	return d, nil
 }
 
+// op adds one operation. Put needs the revision before it, unless the caller knows that there is no
+// such record (Op.New), which saves reading the file.
 func (d *draft) op(op *Op) error {
 	t := op.Table.index()
 	switch op.Kind {
@@ -79,6 +83,9 @@ func (d *draft) op(op *Op) error {
 	return nil
 }
 
+// put adds the new value of a record. Key and value are copied once, into the frame for the redo
+// log; the overlay points into the frame. The slice is limited to its length, so that an append to
+// it cannot overwrite the next change.
 func (d *draft) put(t int, key []byte, rev uint64, value []byte) {
 	key = d.key(t, key)
 	d.frame = binary.AppendUvarint(d.frame, uint64(1+sealHeader+len(value)))
@@ -87,6 +94,7 @@ func (d *draft) put(t int, key []byte, rev uint64, value []byte) {
 	d.own.put(t, change{key: key, sealed: d.frame[n:len(d.frame):len(d.frame)]})
 }
 
+// remove adds the removal of a record, whether it exists or not.
 func (d *draft) remove(t int, key []byte) {
 	key = d.key(t, key)
 	d.frame = binary.AppendUvarint(d.frame, 0)
@@ -99,7 +107,8 @@ func (d *draft) key(t int, key []byte) []byte {
 	return d.frame[len(d.frame)-len(key) : len(d.frame) : len(d.frame)]
 }
 
-// revision is the one that a record has; 0: there is none.
+// revision returns the revision of a record in the state that the draft has reached, or 0 if there
+// is no such record.
 func (d *draft) revision(t int, key []byte) (uint64, error) {
 	sealed, found := d.own.get(t, key)
 	if !found {
@@ -112,6 +121,8 @@ func (d *draft) revision(t int, key []byte) (uint64, error) {
 	return rev, err
 }
 
+// removePrefix removes each record whose key begins with prefix. The log gets a change for each of
+// them, as it has no form for a prefix.
 func (d *draft) removePrefix(t int, prefix []byte) error {
 	var keys [][]byte
 	to := prefixEnd(prefix)

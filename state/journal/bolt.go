@@ -220,7 +220,7 @@ func (b *Bolt) update(fn func(*bbolt.Tx) error) (err error) {
 	return err
 }
 
-// use takes part in the store until release is called.
+// use keeps the store open until release is called.
 func (b *Bolt) use(ctx context.Context) (release func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -270,10 +270,10 @@ func (b *Bolt) metas() (metas, error) {
 	return readMetas(file, b.db.Info().PageSize)
 }
 
-// onlyFull tells whether a commit failed for want of space and certainly changed
-// nothing: the pages it wrote are part of no tree, and both meta pages are as the
-// commit before left them. Then nothing is lost and nothing in doubt, and there
-// may be room for the next one. No other write transaction is open.
+// onlyFull reports whether a transaction failed for lack of space and certainly changed nothing.
+// That is so if both meta pages are as the commit before left them: the pages that were written are
+// then part of no tree. Nothing is lost and nothing in doubt, so the store is not poisoned. No
+// other write transaction is open.
 func (b *Bolt) onlyFull(err error) bool {
 	full := slices.ContainsFunc(noRoom, func(e error) bool { return errors.Is(err, e) })
 	// bbolt tells of a file that cannot grow without the system's error; of one
@@ -285,9 +285,9 @@ func (b *Bolt) onlyFull(err error) bool {
 	return readErr == nil && !m.torn() && m.last() == b.txid.Load()
 }
 
-// noRoom are the system's words for a full disk: no space, no quota, a file as
-// large as this process may make it; and for as many open files as there may be, when
-// the redo log is made.
+// noRoom are the system's errors for a full disk: no space, no quota, a file as large as this
+// process may make it. Too many open files are among them, because creating the redo log fails with
+// that error.
 var noRoom = []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.EMFILE, syscall.ENFILE}
 
 // Backup implements Store. The copy is a store of its own: put it into an empty

@@ -35,6 +35,8 @@ func OpenBolt(dir string, o Options) (*Bolt, error) {
 	return b, nil
 }
 
+// open opens a file that exists, checks it, and takes up what the last process left in the redo
+// log.
 func open(path string, o Options) (*Bolt, error) {
 	db, err := openFile(path, o)
 	if err != nil {
@@ -47,6 +49,8 @@ func open(path string, o Options) (*Bolt, error) {
 	return b, nil
 }
 
+// newBolt returns the store of an open file before its checks. It cannot be used until prepare has
+// returned.
 func newBolt(db *bbolt.DB, path string, o Options) *Bolt {
 	return &Bolt{db: db, dir: filepath.Dir(path), readOnly: o.readOnly, bare: o.bare, lowWater: o.LowWater, freeSpace: o.freeSpace,
 		redoOptions: redo.Options{Size: o.redoSize, OpenFile: o.openFile}, checkpointAfter: o.checkpointAfter,
@@ -94,6 +98,8 @@ func noRedo(dir string) error {
 	return nil
 }
 
+// makeDir creates the directory and makes its name durable. Without the sync, a power cut could
+// take the directory away with a store in it that has been reported as written.
 func makeDir(dir string) error {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil
@@ -173,8 +179,9 @@ func openOnce(path string, o Options) (db *bbolt.DB, file *os.File, err error) {
 	return db, file, nil
 }
 
-// unreadable tells why bbolt could not read a file. Most are cut off, of which bbolt
-// only says that it met a fault.
+// unreadable returns the reason why bbolt could not read a file. For a file that was cut off, which
+// is the most frequent case, bbolt reports only a memory fault, so the length is compared here with
+// what the file's own header demands.
 func unreadable(file *os.File, cause any) string {
 	if file != nil {
 		info, err := file.Stat()
@@ -186,7 +193,9 @@ func unreadable(file *os.File, cause any) string {
 	return fmt.Sprintf("cannot be read (%v)", cause)
 }
 
-// prepare checks what is there and leaves the mark that the store is in use.
+// prepare makes an open file ready for use. It checks the file, page by page if the last process
+// did not close it, creates missing tables, removes the mark of a closed store, and takes up the
+// redo log. The mark is removed in the first write, so that a crash from here on leads to a check.
 func (b *Bolt) prepare() error {
 	clean, err := b.inspect()
 	if err != nil {
@@ -224,8 +233,9 @@ func (b *Bolt) prepare() error {
 	return b.inherit()
 }
 
-// inherit puts what the last process left in the log into the file. Where there is no
-// room for it, it stays there, and the store only reads.
+// inherit starts a checkpoint of what recover read from the log of the last process, and removes
+// that log when it has succeeded. If the disk has no room for it, the log stays, and the store can
+// only be read (makeLogRoom tries again at each commit).
 func (b *Bolt) inherit() error {
 	if b.newest.lsn == 0 {
 		return redo.Remove(b.dir)
@@ -238,8 +248,8 @@ func (b *Bolt) inherit() error {
 	return nil
 }
 
-// recover takes up what the last process made durable and did not put into bbolt's
-// file.
+// recover reads the redo log of the last process. Commits after the last one in bbolt's file become
+// the newest overlay, as if they had just been made.
 func (b *Bolt) recover(id redo.ID) error {
 	b.log = redo.New(b.dir, id, b.redoOptions)
 	var lsn uint64
@@ -267,8 +277,9 @@ func (b *Bolt) recover(id redo.ID) error {
 	return nil
 }
 
-// inspect looks at the store's own records and tells whether the last process
-// closed it. A new file counts as closed.
+// inspect checks the length of the file and the store's own records, and reports whether the last
+// process closed the store. A new file counts as closed. It runs before verify, and refuses the
+// file of another program or of another version.
 func (b *Bolt) inspect() (clean bool, err error) {
 	err = b.view("file", func(tx *bbolt.Tx) error {
 		info, err := os.Stat(b.db.Path())

@@ -83,8 +83,9 @@ func (b *Bolt) Range(ctx context.Context, table Table, from, to []byte, limit in
 	})
 }
 
-// read runs fn on what the store holds at one moment: a transaction of bbolt, what
-// is to be laid over from <= key < to of each table, and the last commit in both.
+// read runs fn on what the store holds at one moment. fn gets a read transaction of bbolt's file,
+// for each table the changes in from <= key < to that the file does not have yet (scan merges
+// both), and the number of the last commit.
 func (b *Bolt) read(of []Table, from, to []byte, fn func(tx *bbolt.Tx, news [][]change, lsn uint64) error) error {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	for _, t := range of {
@@ -109,7 +110,9 @@ func (b *Bolt) read(of []Table, from, to []byte, fn func(tx *bbolt.Tx, news [][]
 	return fn(tx, news, max(lsn, ownLSN(tx)))
 }
 
-// begin starts a transaction that reads, and shows fn what is to be laid over it.
+// begin starts a read transaction of the file and passes fn the overlays that belong to it. Both
+// happen under one lock, since otherwise a checkpoint could end in between, and a change would be
+// in neither.
 func (b *Bolt) begin(fn func(newest, older *overlay)) (*bbolt.Tx, error) {
 	b.layers.RLock()
 	defer b.layers.RUnlock()
@@ -117,9 +120,9 @@ func (b *Bolt) begin(fn func(newest, older *overlay)) (*bbolt.Tx, error) {
 	return b.db.Begin(false)
 }
 
-// scan is the one loop over records: those of the file and, in their places, those
-// that are laid over them. It recovers a fault of the file but not a panic of fn, which
-// is the caller's.
+// scan is the only loop over records. It merges two sorted sequences: the records of the file, and
+// the newer changes, which replace, remove or come between them. It recovers from a fault of the
+// file but not from a panic of fn, which is an error of the caller.
 func scan(ctx context.Context, tx *bbolt.Tx, t Table, news []change, from, to []byte, limit int, fn func(Record) error) error {
 	advance := fileRecords(tx, t, from, to)
 	old, err := advance()
@@ -163,8 +166,8 @@ func (c *change) record(t Table) (Record, error) {
 	return Record{Key: c.key, Value: payload, Rev: rev}, err
 }
 
-// fileRecords returns what returns the file's records one by one; without a key:
-// there is no more.
+// fileRecords returns an iterator over the records of the file with from <= key < to. Each call
+// returns the next record, and one without a key after the last.
 func fileRecords(tx *bbolt.Tx, t Table, from, to []byte) func() (Record, error) {
 	bucket := tx.Bucket([]byte(t))
 	if bucket == nil { // a damaged file
@@ -186,6 +189,8 @@ func fileRecords(tx *bbolt.Tx, t Table, from, to []byte) func() (Record, error) 
 	}
 }
 
+// step moves a cursor with next and decodes the record there. bbolt panics on a damaged page, which
+// becomes a CorruptError here.
 func step(t Table, next func() ([]byte, []byte)) (rec Record, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -200,12 +205,14 @@ func step(t Table, next func() ([]byte, []byte)) (rec Record, err error) {
 	return Record{Key: k, Value: payload, Rev: rev}, err
 }
 
-// view runs a read transaction of the file whose function only reads.
+// view runs fn in a read transaction of bbolt's file. It does not see the overlays.
 func (b *Bolt) view(where Table, fn func(*bbolt.Tx) error) error {
 	return guarded(where, func() error { return b.db.View(fn) })
 }
 
-// guarded runs what only reads: what it panics with is the file's fault.
+// guarded runs fn, which must only read, and returns a panic of it as a CorruptError: bbolt panics
+// on damaged pages, and a page that the disk cannot deliver is a memory fault, because the file is
+// mapped.
 func guarded(where Table, fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -216,6 +223,7 @@ func guarded(where Table, fn func() error) (err error) {
 	return fn()
 }
 
+// ownLSN returns the number of the last commit in the file. Those after it are in the redo log.
 func ownLSN(tx *bbolt.Tx) uint64 {
 	if v := tx.Bucket(own).Get(lsnKey); len(v) == 8 {
 		return binary.BigEndian.Uint64(v)
@@ -223,10 +231,13 @@ func ownLSN(tx *bbolt.Tx) uint64 {
 	return 0
 }
 
+// putLSN notes the number of the last commit in the transaction that puts the commits into the
+// file, so that both are durable together.
 func putLSN(tx *bbolt.Tx, lsn uint64) error {
 	return tx.Bucket(own).Put(lsnKey, binary.BigEndian.AppendUint64(nil, lsn))
 }
 
+// valueOf returns a sealed value of the file, or nil. A table is missing only in a damaged file.
 func valueOf(tx *bbolt.Tx, t Table, key []byte) []byte {
 	bucket := tx.Bucket([]byte(t))
 	if bucket == nil {

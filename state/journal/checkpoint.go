@@ -20,7 +20,7 @@ type checkpoint struct {
 	err  error         // set then
 }
 
-// ended tells whether none is on its way.
+// ended reports whether the checkpoint has an outcome. No checkpoint (nil) counts as ended.
 func (c *checkpoint) ended() bool {
 	if c == nil {
 		return true
@@ -33,7 +33,7 @@ func (c *checkpoint) ended() bool {
 	}
 }
 
-// outcome waits for it.
+// outcome waits until the checkpoint has ended and returns its error. It may be called on nil.
 func (c *checkpoint) outcome() error {
 	if c == nil {
 		return nil
@@ -59,9 +59,11 @@ func (b *Bolt) makeLogRoom(frame []byte) error {
 	return err
 }
 
-// freeze starts a checkpoint of all that is not in bbolt's file, and lets commits go
-// on in the other file of the log. One that is on its way, or found no room, ends
-// first. The caller holds writing.
+// freeze starts a checkpoint of all changes that are not in bbolt's file, and switches to the other
+// file of the redo log, so that commits go on meanwhile. A file of the log can be overwritten only
+// when the file of bbolt has its changes, so an earlier checkpoint must have succeeded first:
+// freeze waits for it, and repeats one that failed, as it does on a full disk. The caller holds
+// writing.
 func (b *Bolt) freeze() error {
 	if err := b.running.outcome(); err != nil {
 		b.running = b.start(b.older)

@@ -39,6 +39,8 @@ func Compact(ctx context.Context, dir string, o Options) (Sizes, error) {
 // compactTx bounds what one transaction of bbolt's copying holds in memory.
 const compactTx = 32 << 20
 
+// compact writes the new file under another name and renames it at the end, after its records were
+// counted again. An error before that leaves the old file as it is.
 func (b *Bolt) compact(ctx context.Context, path string) (Sizes, error) {
 	b.writing.Lock()
 	err := b.flush() // the copy is of the file alone
@@ -95,6 +97,7 @@ func recount(ctx context.Context, path string, want tally) (size int64, err erro
 // tally counts the records of a store and their bytes.
 type tally struct{ records, bytes int64 }
 
+// tally counts the records of the store and their bytes, for comparison with the copy.
 func (b *Bolt) tally(ctx context.Context) (tally, error) {
 	var n tally
 	_, err := b.Load(ctx, Tables(), func(_ Table, r Record) error {

@@ -4,11 +4,32 @@
 // which pass the same suite (journal/conformance). A Shared is a store that several
 // processes write, each with a copy of it in memory that follows one log.
 //
-// It is not a database for the rest of the program: it knows no record's
-// meaning, keeps no secondary index and decides nothing. Those who want to read
-// a key or a response ask package state.
+// It is not a database for the rest of the program: it does not know what a record means, keeps no secondary index and
+// makes no decisions. The rest of the program reads and changes records through package state.
 //
-// The rules every Store keeps:
+// # How a commit becomes durable
+//
+// bbolt writes whole pages and syncs twice for each transaction, so the store of one file (Bolt) collects changes:
+//
+//	Commit -> conditions checked (apply.go) -> frame in the redo log, synced -> overlay in memory -> returns
+//	later: a checkpoint puts the overlay into bbolt's file -> that part of the redo log may be overwritten
+//
+// A reader sees bbolt's file with the overlays over it. There are up to two: newest grows with each commit, and older
+// is what a running checkpoint writes. After a crash, the commits in the redo log become the newest overlay again.
+//
+// # Where to look
+//
+//   - store.go has the interface and what a Commit may contain, tables.go the names of the tables.
+//   - bolt.go has Bolt and its Commit; bolt_open.go opens and recovers it; bolt_read.go merges file and overlays.
+//   - apply.go decides a commit, overlay.go keeps its changes, checkpoint.go writes them to the file.
+//   - Package redo is the log, and changes.go encodes what is in it.
+//   - seal.go, metas.go and verify.go find damage; compact.go, export.go, import.go, backup.go and increment.go make
+//     copies.
+//   - shared.go is the interface for several nodes, and package postgres implements it.
+//
+// # Rules
+//
+// Every Store keeps these rules:
 //
 //   - A Commit takes effect wholly or not at all, and is durable when it
 //     returns. Conditions (Cond) are checked in the same transaction.

@@ -80,6 +80,8 @@ type exported struct {
 	Value64 *[]byte         `json:"value64,omitempty"`
 }
 
+// lines calls fn with the line of each record. fn must not keep the line, which is overwritten by
+// the next one.
 func lines(ctx context.Context, s Store, fn func(Table, []byte) error) error {
 	var line []byte
 	_, err := s.Load(ctx, Tables(), func(t Table, r Record) (err error) {
@@ -91,6 +93,8 @@ func lines(ctx context.Context, s Store, fn func(Table, []byte) error) error {
 	return err
 }
 
+// appendLine appends the line of a record. Most values are JSON and go into the line byte for byte,
+// so that an import restores exactly the same bytes; others are in base64.
 func appendLine(b []byte, t Table, r Record) ([]byte, error) {
 	e := exported{Table: t}
 	if key := string(r.Key); printable(key) {
@@ -115,12 +119,12 @@ func appendLine(b []byte, t Table, r Record) ([]byte, error) {
 	return append(b, '}', '\n'), nil
 }
 
-// printable tells whether a key can be read as text, and be got back from it.
+// printable reports whether a key is text that JSON restores exactly. Other keys are in base64.
 func printable(key string) bool {
 	return utf8.ValidString(key) && strings.IndexFunc(key, func(c rune) bool { return c < ' ' || c == 0x7f || c == utf8.RuneError }) < 0
 }
 
-// oneLine tells whether a value is JSON that can stand in a line as it is.
+// oneLine reports whether a value is JSON that can be part of a line as it is.
 func oneLine(v []byte) bool {
 	return len(v) > 0 && !bytes.ContainsAny(v, "\r\n") && len(bytes.TrimSpace(v)) == len(v) && utf8.Valid(v) && json.Valid(v)
 }

@@ -15,7 +15,7 @@ import (
 	"path/filepath"
 )
 
-// ErrImport: what was to be imported is not a whole export.
+// ErrImport is returned for a text that is not a whole export.
 var ErrImport = errors.New("not a whole export")
 
 // Import makes a store in dir of what Export wrote. The directory must have none;
@@ -50,8 +50,9 @@ func Import(ctx context.Context, dir string, r io.Reader, check func(Store) erro
 	return h, nil
 }
 
-// Fill puts what Export wrote into an empty store. After an error the store has a
-// part of it, and is good for nothing.
+// Fill puts what Export wrote into an empty store. The checksum is known only at the end of the
+// text, when most of it has been committed. After an error the store therefore has a part of the
+// export and must be thrown away.
 func Fill(ctx context.Context, s Store, r io.Reader) (Header, error) {
 	in := bufio.NewReaderSize(r, 1<<20)
 	head, err := readLine(in)
@@ -92,6 +93,8 @@ func Fill(ctx context.Context, s Store, r io.Reader) (Header, error) {
 	return h, nil
 }
 
+// parseHeader reads the first line. An export of another version is refused, since its records may
+// have another form.
 func parseHeader(line []byte) (Header, error) {
 	var h Header
 	if err := strict(line, &h); err != nil || h.Format != exportFormat {
@@ -143,6 +146,8 @@ const (
 	fillBytes   = 16 << 20
 )
 
+// add reads a line and commits when enough have been read. Records must be in the order of their
+// tables and keys, which also finds a record that occurs twice.
 func (f *filler) add(ctx context.Context, line []byte) error {
 	op, err := parseLine(line)
 	if err != nil {
@@ -162,12 +167,15 @@ func (f *filler) add(ctx context.Context, line []byte) error {
 	return f.commit(ctx)
 }
 
+// commit writes the records that add has collected.
 func (f *filler) commit(ctx context.Context) error {
 	_, err := f.store.Commit(ctx, []Batch{{Ops: f.ops}})
 	f.ops, f.bytes = f.ops[:0], 0
 	return err
 }
 
+// parseLine reads the line of one record, which has its key and its value either as text or in
+// base64.
 func parseLine(line []byte) (Op, error) {
 	var e exported
 	if err := strict(line, &e); err != nil {
@@ -186,6 +194,8 @@ func parseLine(line []byte) (Op, error) {
 	return op, nil
 }
 
+// strict decodes JSON and refuses unknown members: an export of a later version could have some
+// that must not be lost.
 func strict(line []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()

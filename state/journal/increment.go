@@ -109,6 +109,9 @@ type chunkWriter struct {
 	known map[[sha256.Size]byte]chunkAt
 }
 
+// newChunkWriter returns a writer that knows the chunks of the backup before. If there is none, or
+// it is damaged, or it needs too many bytes or files, no chunk is known, and the new backup is
+// full.
 func newChunkWriter(before string) *chunkWriter {
 	w := &chunkWriter{known: map[[sha256.Size]byte]chunkAt{}}
 	if before == "" {
@@ -147,6 +150,8 @@ func (w *chunkWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
+// chunk ends a chunk: it writes the bytes unless a backup has them, and adds the place to the
+// table.
 func (w *chunkWriter) chunk() error {
 	hash := sha256.Sum256(w.part)
 	at, ok := w.known[hash]
@@ -217,8 +222,10 @@ type changesBackup struct {
 	names []string
 }
 
+// chunks returns the number of chunks of the store.
 func (b *changesBackup) chunks() int { return len(b.table) / chunkEntry }
 
+// chunk returns the checksum of chunk n and the place where its bytes are.
 func (b *changesBackup) chunk(n int) (hash [sha256.Size]byte, at chunkAt) {
 	entry := b.table[n*chunkEntry:]
 	copy(hash[:], entry)
@@ -238,7 +245,7 @@ func (b *changesBackup) total() (bytes int64) {
 	return bytes
 }
 
-// IsChangesBackup tells whether a file ends as an incremental backup does.
+// IsChangesBackup reports whether a file ends as an incremental backup does.
 func IsChangesBackup(path string) bool {
 	file, err := os.Open(path)
 	if err != nil {

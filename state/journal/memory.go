@@ -71,6 +71,8 @@ func (m *Memory) Commit(ctx context.Context, batches []Batch) (LSN, error) {
 	return m.lsn, nil
 }
 
+// applyTo returns the tree with the operation. The old tree stays as it is, so that readers of it
+// are not disturbed and a commit that fails is simply dropped.
 func (op Op) applyTo(tree *iradix.Tree) *iradix.Tree {
 	switch op.Kind {
 	case Put:
@@ -87,6 +89,7 @@ func (op Op) applyTo(tree *iradix.Tree) *iradix.Tree {
 	return tree
 }
 
+// rev returns the revision of a record, or 0 if there is none.
 func rev(tree *iradix.Tree, key []byte) uint64 {
 	v, ok := tree.Get(key)
 	if !ok {
@@ -156,6 +159,7 @@ func (m *Memory) Range(ctx context.Context, table Table, from, to []byte, limit 
 	return iterate(trees, table, from, to, limit, fn)
 }
 
+// iterate calls fn with the records in from <= key < to. A limit of 0 and a nil to set no bound.
 func iterate(trees map[Table]*iradix.Tree, t Table, from, to []byte, limit int, fn func(Record) error) error {
 	tree, ok := trees[t]
 	if !ok {

@@ -56,8 +56,8 @@ func readMetas(file io.ReaderAt, pageSize int) (metas, error) {
 	return m, nil
 }
 
-// torn tells whether one page is not whole: the last commit to it was cut off by
-// the end of the power, or the disk damaged it since.
+// torn reports whether one of the pages is not whole: a power cut interrupted the last commit, or
+// the disk has damaged the page since.
 func (m *metas) torn() bool { return m.whole[0] != m.whole[1] }
 
 // size returns the least length of a file that holds the newest whole commit.

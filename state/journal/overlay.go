@@ -26,8 +26,9 @@ type overlay struct {
 	tables [len(tables)]layer
 }
 
-// layer is an overlay's part of one table. Most records that are written often are
-// not read before they are in the file, so the index grows when it is asked.
+// layer is an overlay's part of one table. Most records are written and then not read before they
+// are in the file, so the index of their keys is made only by reads, as far as it has not been
+// made.
 type layer struct {
 	commits [][]change        // in the order in which they were made
 	index   map[string][]byte // of the sealed values, as far as it is made
@@ -37,7 +38,8 @@ type layer struct {
 // place is a position behind some changes of one of the commits.
 type place struct{ commit, change int }
 
-// get returns the newest change of a record; found is false where there is none.
+// get returns the newest change of a record. A record that was removed is found and has no value.
+// If found is false, the next older overlay or the file has to be asked. It may be called on nil.
 func (o *overlay) get(table int, key []byte) (sealed []byte, found bool) {
 	if o == nil {
 		return nil, false
@@ -53,7 +55,7 @@ func (o *overlay) get(table int, key []byte) (sealed []byte, found bool) {
 	return sealed, found
 }
 
-// empty tells that there are no changes; there may be room for some.
+// empty reports whether there are no changes. There may be room for some.
 func (l *layer) empty() bool {
 	return len(l.commits) == 0 || len(l.commits) == 1 && len(l.commits[0]) == 0
 }

@@ -229,7 +229,7 @@ func (p *powerTrace) check(dir string, acked int) error {
 func TestPowerCutLosesNothingAcknowledged(t *testing.T) {
 	p, images := tracePower(t), 300
 	if testing.Short() {
-		images = 30
+		images = 16
 	}
 	for _, wrong := range p.cut(t, rand.Uint64(), images, 5, powerFault{}) {
 		t.Error(wrong)

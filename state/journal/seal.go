@@ -18,6 +18,7 @@ const (
 	sealHeader  = 1 + 1 + 4 + 8
 )
 
+// castagnoli is the table of CRC32C, for which processors have instructions.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // appendSealed appends the value of a record as it is on disk.
@@ -46,6 +47,7 @@ func unseal(t Table, key, v []byte) (rev uint64, payload []byte, err error) {
 	return binary.BigEndian.Uint64(v[6:]), v[sealHeader:], nil
 }
 
+// checksum covers the table, the key and v without the four bytes of the checksum itself.
 func checksum(t Table, key, v []byte) uint32 {
 	sum := crc32.Update(t.seed(), castagnoli, key)
 	sum = crc32.Update(sum, castagnoli, v[:2])

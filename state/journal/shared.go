@@ -74,6 +74,8 @@ type Member struct {
 	Version string
 	// Standby says that it follows the log and waits until no other node is live.
 	Standby bool
+	// Address is that on which it answers the other nodes, or empty.
+	Address string
 }
 
 // Position is a place in the log. The tag is random for each entry, so that a log which has lost entries and got others
@@ -162,8 +164,11 @@ func ReadChanges(text []byte) ([]Change, error) {
 // store and the one in memory are used.
 func Alone(s Store) Shared { return oneWriter{s} }
 
+// oneWriter is the Shared of a store that only this process writes. Most of what a Shared does for
+// several nodes has nothing to do here.
 type oneWriter struct{ Store }
 
+// View needs no snapshot, because there is no other writer.
 func (a oneWriter) View(_ context.Context, fn func(Reader, Position) error) error {
 	return fn(a.Store, Position{})
 }
@@ -177,8 +182,10 @@ func (a oneWriter) Append(ctx context.Context, at Position, _ time.Time, batches
 	return Position{LSN: lsn}, err
 }
 
+// Turn is always this node's.
 func (a oneWriter) Turn(context.Context, Position) ([]Entry, bool, error) { return nil, true, nil }
 
+// Tail has nothing to report: the only node has made all entries.
 func (a oneWriter) Tail(context.Context, Position, func(Entry) error) error { return nil }
 
 // Head returns no position beyond any, since the caller is the one that writes.

@@ -114,6 +114,7 @@ type SharedStats struct {
 	Behind uint64        // entries of the log that the node had not applied when it last looked
 	Lease  time.Duration // after which it is expelled if it does not beat
 	Silent time.Duration // since the store last answered
+	Format int           // of the entries; see Table.Format
 }
 
 // Errors callers decide on.
@@ -204,6 +205,7 @@ func CheckKey(t Table, key []byte) error {
 	return nil
 }
 
+// writes reports whether batches change anything. Those without operations only check conditions.
 func writes(batches []Batch) bool {
 	for _, b := range batches {
 		if len(b.Ops) > 0 {

@@ -46,17 +46,33 @@ const (
 
 	Link Table = "link" // one-time links with which people choose a password
 
+	Passkey  Table = "passkey" // public keys with which users sign in, by time-ordered id
+	External Table = "extid"   // identities of users at OpenID providers, by time-ordered id
+
 	Reply     Table = "reply"     // finished replies for repeated requests, by the hash of owner and idempotency key
 	ReplyBody Table = "replybody" // their bodies, by the same: cold
 
 	Compaction Table = "compaction" // makers of compacted conversations, by the hash of owner and conversation
 
 	Audit Table = "audit" // changes by people, commands and programs, by sequence: cold, append-only
+
+	Allowance Table = "allow" // parts of accounts that one of several processes has, by account, process, key and group
 )
 
 var tables = [...]Table{Meta, User, Key, App, Grant, Token, Session, Ledger, Balance, Job, Response, Body, Event, Idem,
 	Developer, Consent, Hold, Receipt, Redeem, Spend, Usage, Folded, Payment, Delivery, ByHash, Group, Gone,
-	Conversation, Reply, ReplyBody, Compaction, Link, Audit}
+	Conversation, Reply, ReplyBody, Compaction, Link, Audit, External, Passkey, Allowance}
+
+// Format returns the first format of a shared log whose entries may change the table. A record of a table that a
+// program does not know stops it, so records of a table with a format above 1 are written only when SharedStats.Format
+// says that all nodes read them. A new table has the next format.
+func (t Table) Format() int {
+	switch t {
+	case External, Passkey, Allowance:
+		return 2
+	}
+	return 1
+}
 
 // Tables returns every table.
 func Tables() []Table { return append([]Table(nil), tables[:]...) }

@@ -42,6 +42,8 @@ func (b *Bolt) verify() error {
 	})
 }
 
+// damaged returns the error of a damaged file. The text continues a sentence that begins with the
+// file.
 func damaged(format string, args ...any) error {
 	return &CorruptError{Table: "file", Reason: fmt.Sprintf(format, args...)}
 }
@@ -87,6 +89,8 @@ const (
 // span bounds the keys below a branch: low <= key < high; nil is open.
 type span struct{ low, high []byte }
 
+// page checks a page and everything below it. Each page may be reached only once, which also ends
+// the walk of a file whose pages point in a circle. s has the keys that the page may hold.
 func (w *walk) page(id uint64, s span) error {
 	if id < 2 || id >= w.pages || w.seen[id] {
 		return damaged("points at page %d twice or wrongly", id)
@@ -154,6 +158,8 @@ func cut(page []byte, at int, pos, length []byte) ([]byte, bool) {
 	return page[from:to], true
 }
 
+// children checks the pages below a branch. Each may hold the keys from its own up to that of the
+// next one.
 func (w *walk) children(page []byte, keys [][]byte, s span) error {
 	for i, key := range keys {
 		below := span{low: key, high: s.high}

@@ -14,15 +14,17 @@ import (
 // known only afterwards. Spent may then exceed Credits: the account is in debt, Available is
 // negative, and no hold is granted until a payment covers the debt.
 type Account struct {
-	ID      string    `json:"id"`               // as Key.User
-	Credits int64     `json:"credits"`          // sum of all payments and adjustments
-	Spent   int64     `json:"spent"`            // sum of all settlements
-	Held    int64     `json:"held"`             // held for requests in flight, as far as it is in the journal
-	Last    uint64    `json:"last"`             // sequence of its last ledger entry
-	Changed time.Time `json:"changed,omitzero"` // time of that entry
+	ID      string    `json:"id"`                // as Key.User
+	Credits int64     `json:"credits"`           // sum of all payments and adjustments
+	Spent   int64     `json:"spent"`             // sum of all settlements
+	Held    int64     `json:"held"`              // held for requests in flight, as far as it is in the journal
+	Granted int64     `json:"granted,omitempty"` // the sum of its allowances
+	Last    uint64    `json:"last"`              // sequence of its last ledger entry
+	Changed time.Time `json:"changed,omitzero"`  // time of that entry
 }
 
-// Available returns the amount that can still be held. It is negative while the account is in debt.
+// Available returns what is neither spent nor held. It is negative while the account is in debt. Allowances are part of
+// it, because processes return them when they are asked.
 func (a *Account) Available() int64 { return a.Credits - a.Spent - a.Held }
 
 // Unfunded reports whether the account belongs to a key without a user. Such an account has no
@@ -30,7 +32,15 @@ func (a *Account) Available() int64 { return a.Credits - a.Spent - a.Held }
 func (a *Account) Unfunded() bool { return state.IsKeyAccount(a.ID) }
 
 // canHold reports whether amount can be held, or taken out of the credits.
-func (a *Account) canHold(amount int64) bool { return a.Unfunded() || amount <= a.Available() }
+func (a *Account) canHold(amount int64) bool { return a.Unfunded() || amount <= a.free() }
+
+// free returns what can be held without an allowance.
+func (a *Account) free() int64 {
+	if a.Unfunded() {
+		return budget.MaxCredits
+	}
+	return a.Available() - a.Granted
+}
 
 // canCharge reports whether amount can be charged. The limit is far above the cost of any request
 // and keeps all sums from overflowing.
@@ -45,12 +55,14 @@ var accounts = state.Table[Account]{
 	Encode: (*Account).encode,
 }
 
+// encode returns the JSON of the record, see jsonObject.
 func (a *Account) encode() []byte {
 	o := newJSONObject(256)
 	o.text("id", a.ID)
 	o.number("credits", a.Credits)
 	o.number("spent", a.Spent)
 	o.number("held", a.Held)
+	o.number("granted", a.Granted)
 	o.number("last", int64(a.Last))
 	if !a.Changed.IsZero() {
 		o.time("changed", a.Changed)

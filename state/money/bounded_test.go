@@ -29,7 +29,7 @@ func TestFileIsBoundedByWhatIsKept(t *testing.T) {
 			s := open(t, store, clock.Now)
 			defer s.Close()
 			creditUsers(t, s)
-			var sizes []int64
+			var sizes, inUse []int64
 			const window = 1000
 			for n := range 12 {
 				if err := try(s, func(tx *state.Tx) error {
@@ -57,10 +57,13 @@ func TestFileIsBoundedByWhatIsKept(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				sizes = append(sizes, info.Size())
+				sizes, inUse = append(sizes, info.Size()), append(inUse, used(store))
 			}
-			if sizes[11] > sizes[5] {
-				t.Errorf("the file grows: %d", sizes)
+			// The file has twice the size once its most pages at one time exceed a power of two. That depends on when
+			// the redo log is written into it, and may happen late. A growing ledger shows in the pages in use. The
+			// requests of a window take 150 KB.
+			if inUse[11] > inUse[5]+150*window || sizes[11] > 2*sizes[5] {
+				t.Errorf("the file grows: %d, of which are in use %d", sizes, inUse)
 			}
 			if totals, err := money.CheckLedger(ctx, s); err != nil || totals.Folded < 9*window {
 				t.Errorf("%+v, %v", totals, err)

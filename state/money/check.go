@@ -48,6 +48,7 @@ func CheckLedger(ctx context.Context, s *state.State) (Totals, error) {
 	for _, h := range ListHolds(s.View(), "") {
 		b.checkHold(&h)
 	}
+	b.checkAllowances(s.View())
 	b.reportMissing()
 	return b.totals, errors.Join(b.wrong...)
 }
@@ -162,6 +163,25 @@ func (b *auditor) checkAccount(have *Account) {
 		b.report("account %s is %+v, its entries add up to %+v", have.ID, *have, *want)
 	}
 	delete(b.accounts, have.ID)
+}
+
+// checkAllowances compares the sums of allowances that accounts have with the allowances.
+func (b *auditor) checkAllowances(v state.View) {
+	sums := map[string]int64{}
+	for _, a := range ListAllowances(v, "") {
+		if sums[a.Account] += a.Amount; a.Amount <= 0 {
+			b.report("an allowance of account %s is %d", a.Account, a.Amount)
+		}
+	}
+	for _, a := range ListAccounts(v) {
+		if a.Granted != sums[a.ID] {
+			b.report("account %s has granted %d, its allowances add up to %d", a.ID, a.Granted, sums[a.ID])
+		}
+		delete(sums, a.ID)
+	}
+	for account := range sums {
+		b.report("account %s is missing, and has allowances", account)
+	}
 }
 
 // checkHold compares the stored hold with the recalculated one.

@@ -14,6 +14,7 @@ type jsonObject struct {
 	first bool
 }
 
+// newJSONObject begins an object. With enough capacity, the whole record is one allocation.
 func newJSONObject(capacity int) jsonObject {
 	return jsonObject{append(make([]byte, 0, capacity), '{'), true}
 }
@@ -56,6 +57,7 @@ func (a *arena) reset() {
 	}
 }
 
+// key appends a member's name. It must be a name that needs no escapes.
 func (o *jsonObject) key(name string) {
 	if !o.first {
 		o.b = append(o.b, ',')

@@ -193,6 +193,7 @@ func (c *Checkpoint) addEntry(e *Entry) error {
 	return nil
 }
 
+// hasHold reports whether the hold was open at the checkpoint.
 func (c *Checkpoint) hasHold(hold uint64) bool {
 	_, open := c.Open[hold]
 	return open

@@ -47,10 +47,13 @@ func ListHolds(v state.View, account string) []Hold {
 	return holds.List(v, byAccount, state.TextKey(account))
 }
 
-// Nodes returns the processes that have open holds, for State.Ended. Some may be there several times.
+// Nodes returns the processes that have open holds or allowances, for State.Ended. Some may be there several times.
 func Nodes(v state.View) (all []state.Node) {
 	for h := range holds.All(v) {
 		all = append(all, h.Node)
+	}
+	for a := range allowances.All(v) {
+		all = append(all, a.Node)
 	}
 	return all
 }

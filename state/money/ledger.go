@@ -29,6 +29,9 @@ const (
 	// Progress is a posting without an entry. It records the amount at which the hold is settled if
 	// the process crashes.
 	Progress EntryKind = "progress"
+	// Grant and Return are postings without an entry. They add to the posting's allowance and take from it.
+	Grant  EntryKind = "grant"
+	Return EntryKind = "return"
 )
 
 // Entry is one entry of the ledger. Entries are appended and never changed.
@@ -80,6 +83,13 @@ type Posting struct {
 	// Limits, if set, returns the budgets that a Begin or Extend must stay within, besides the credits. It is called
 	// when the posting is decided. Without it the caller has seen to the budgets.
 	Limits func() []Limit
+	// Allowance, if set, is the allowance of this process to which the posting gives Move or from which it takes -Move.
+	// What a Begin or an Extend takes there needs no other credits.
+	Allowance *AllowanceName
+	Move      int64
+	// Parts and Least bound a Grant: it gives no more than one of so many equal parts of what is left, and no less than
+	// Least.
+	Parts, Least int64
 }
 
 // Posted is the result of a Posting: the sequence number of its entry, or an error if nothing was
@@ -87,6 +97,8 @@ type Posting struct {
 type Posted struct {
 	Sequence uint64
 	Err      error
+	// Moved is the amount that the posting has given to its allowance, or has taken from it if it is negative.
+	Moved int64
 	// Spends holds what the scopes of a Settle's receipt have spent after all postings: first the key,
 	// then Receipt.Scopes. The records are shared and must not be modified.
 	Spends []*KeySpend
@@ -120,11 +132,13 @@ func Post(tx *state.Tx, account string, postings []Posting) (Account, []Posted, 
 	m := state.MemoryOf[*ledgerMemory](tx)
 	p := poster{tx: tx, memory: m, account: FindAccount(tx.View(), account), tally: tally{day: dayOf(tx.Now())}}
 	p.page.start(m.pages.freeFor(entryRoom*len(postings)+pageRoom), m.names)
-	before := p.account.Last
+	before := p.account
 	tx.Grow(opsPerPosting*len(postings) + opsPerPost)
 	posted := make([]Posted, len(postings))
 	for i := range postings {
+		p.moved = 0
 		posted[i].Sequence, posted[i].Err = p.post(&postings[i])
+		posted[i].Moved = p.moved
 		if posted[i].Err == nil {
 			posted[i].Spends = p.tally.spendsOf(&postings[i])
 		}
@@ -132,8 +146,14 @@ func Post(tx *state.Tx, account string, postings []Posting) (Account, []Posted, 
 			return Account{}, nil, p.broken
 		}
 	}
-	if p.account.Last == before {
-		return p.account, posted, nil
+	if err := p.flushAllowances(); err != nil {
+		return Account{}, nil, err
+	}
+	if p.account.Last == before.Last {
+		if p.account.Granted == before.Granted {
+			return p.account, posted, nil
+		}
+		return p.account, posted, accounts.Put(tx, p.account)
 	}
 	tx.Op(journal.Op{
 		Kind: journal.Put, New: true, Table: journal.Ledger,
@@ -161,7 +181,10 @@ type poster struct {
 	account Account
 	page    pageWriter
 	tally   tally
-	broken  error // error of writing a record, which makes the whole command fail
+	// allowances are those that were read, as the postings have changed them, and moved is Posted.Moved.
+	allowances []*Allowance
+	moved      int64
+	broken     error // error of writing a record, which makes the whole command fail
 }
 
 // post enters one posting and returns the sequence number of its entry.
@@ -178,6 +201,10 @@ func (p *poster) post(what *Posting) (uint64, error) {
 		return p.changeHold(what)
 	case Settle, Release:
 		return p.closeHold(what)
+	case Grant:
+		return p.grantAllowance(what)
+	case Return:
+		return p.returnAllowance(what)
 	}
 	return 0, fmt.Errorf("%w: posting of kind %q", state.ErrInvalid, what.Kind)
 }
@@ -214,12 +241,14 @@ func (p *poster) openHold(what *Posting) (uint64, error) {
 	if err := what.checkReceipt(); err != nil {
 		return 0, err
 	}
-	if !p.account.canHold(what.Amount) {
+	need := what.Amount - p.coveredByAllowance(what)
+	if !p.account.canHold(need) {
 		return 0, fmt.Errorf("hold %d of account %s: %w", what.Amount, p.account.ID, ErrInsufficient)
 	}
-	if err := p.checkLimits(what); err != nil {
+	if err := p.checkLimits(what, need); err != nil {
 		return 0, err
 	}
+	p.moveAllowance(what.Allowance, what.Move)
 	p.account.Held += what.Amount
 	e := Entry{Kind: Begin, Amount: what.Amount, Request: what.Receipt.Request, Model: what.Receipt.Model}
 	h := Hold{
@@ -263,12 +292,14 @@ func (p *poster) changeHold(what *Posting) (uint64, error) {
 		p.putHold(h)
 		return h.ID, nil
 	}
-	if !p.account.canHold(what.Amount) {
+	need := what.Amount - p.coveredByAllowance(what)
+	if !p.account.canHold(need) {
 		return 0, fmt.Errorf("extend hold %d by %d: %w", what.Hold, what.Amount, ErrInsufficient)
 	}
-	if err := p.checkLimits(what); err != nil {
+	if err := p.checkLimits(what, need); err != nil {
 		return 0, err
 	}
+	p.moveAllowance(what.Allowance, what.Move)
 	p.account.Held += what.Amount
 	h.Amount += what.Amount
 	p.putHold(h)
@@ -300,6 +331,7 @@ func (p *poster) closeHold(what *Posting) (uint64, error) {
 		return 0, fmt.Errorf("%w: a settlement of %d on account %s", state.ErrInvalid, spent, p.account.ID)
 	}
 	p.account.Spent += spent
+	p.moveAllowance(what.Allowance, what.Move)
 	receipt := *what.Receipt
 	receipt.Account, receipt.Held, receipt.Charged = p.account.ID, h.Amount, spent
 	receipt.Reason, receipt.Began, receipt.Ended = what.Reason, h.Began, p.tx.Now()

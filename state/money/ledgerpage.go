@@ -238,6 +238,8 @@ type pageReader struct {
 
 var errPage = errors.New("is not a page of the ledger")
 
+// fail keeps the error and drops the rest, so that each later read returns zero and the caller
+// checks for an error once, at the end.
 func (p *pageReader) fail() {
 	p.b, p.err = nil, errPage
 }
@@ -283,6 +285,7 @@ func (p *pageReader) length() int {
 	return int(n)
 }
 
+// literal reads a text with its length before it.
 func (p *pageReader) literal() string {
 	n := p.length()
 	s := string(p.b[:n])

@@ -17,10 +17,7 @@ type Limit struct {
 // is negative while the account is in debt.
 func Room(v state.View, account string, limits []Limit) int64 {
 	a := FindAccount(v, account)
-	room := a.Available()
-	if a.Unfunded() {
-		room = budget.MaxCredits
-	}
+	room := a.free()
 	for _, l := range limits {
 		room = min(room, l.left(v, &a, &tally{}))
 	}
@@ -37,15 +34,20 @@ func (l *Limit) left(v state.View, a *Account, t *tally) int64 {
 	return l.Budget.Left(spent.In(l.Budget.Window, v.Now()), heldBy(v, l.Scope, a))
 }
 
-// heldBy returns the sum of the open holds of a scope. There is no record of that sum, which would change with each
-// request of a whole group: the open holds are the requests in flight, so they are few.
+// heldBy returns the sum of the open holds and of the allowances of a scope. There is no record of that sum, which
+// would change with each request of a whole group: the open holds are the requests in flight, so they are few.
 func heldBy(v state.View, scope budget.Scope, a *Account) (sum int64) {
 	switch scope.Kind {
 	case budget.UserScope:
-		return a.Held
+		return a.Held + a.Granted
 	case budget.KeyScope:
 		for _, r := range holds.Under(v, byAccount, state.TextKey(a.ID)) {
 			if r.Rec.Receipt.Key == scope.ID {
+				sum += r.Rec.Amount
+			}
+		}
+		for _, r := range allowances.Under(v, byAccount, state.TextKey(a.ID)) {
+			if r.Rec.Key == scope.ID {
 				sum += r.Rec.Amount
 			}
 		}
@@ -56,18 +58,24 @@ func heldBy(v state.View, scope budget.Scope, a *Account) (sum int64) {
 				sum += h.Amount
 			}
 		}
+		for _, r := range allowances.Under(v, byGroup, state.TextKey(name)) {
+			sum += r.Rec.Amount
+		}
 	}
 	return sum
 }
 
-// checkLimits returns a *budget.Error if a limit does not cover the posting.
-func (p *poster) checkLimits(what *Posting) error {
-	if what.Limits == nil {
+// checkLimits returns a *budget.Error if a limit does not cover an amount of the posting.
+func (p *poster) checkLimits(what *Posting, amount int64) error {
+	if what.Limits == nil || amount == 0 {
 		return nil
 	}
+	if err := p.flushAllowances(); err != nil {
+		return err
+	}
 	for _, l := range what.Limits() {
-		if left := l.left(p.tx.View(), &p.account, &p.tally); what.Amount > left {
-			return &budget.Error{Scope: l.Scope, Budget: l.Budget, Left: left, Asked: what.Amount}
+		if left := l.left(p.tx.View(), &p.account, &p.tally); amount > left {
+			return &budget.Error{Scope: l.Scope, Budget: l.Budget, Left: left, Asked: amount}
 		}
 	}
 	return nil

@@ -20,6 +20,7 @@ type ledgerMemory struct {
 	names          map[string]uint64 // texts of the page that is being written
 
 	spent       atomic.Pointer[func(scope, account string)]
+	recalled    atomic.Pointer[func(account string, name AllowanceName)]
 	folding     sync.Mutex // held by Fold and Pack
 	packEntries int        // smallest number of ledger entries in a pack
 }
@@ -69,6 +70,7 @@ func Module() state.Module {
 				},
 			}),
 			state.Register(&holds, state.Hooks[Hold]{}),
+			state.Register(&allowances, state.Hooks[Allowance]{Committed: m.reportRecall}),
 			state.Register(&redeemCodes, state.Hooks[RedeemCode]{}),
 			state.Register(&spends, state.Hooks[KeySpend]{Committed: func(_ *state.State, _, after *KeySpend) {
 				if report := m.spent.Load(); report != nil && after != nil {

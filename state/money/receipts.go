@@ -124,6 +124,7 @@ func receiptPrefix(request, account string) []byte {
 	return appendReceiptPrefix(make([]byte, 0, 24), request, account)
 }
 
+// appendReceiptPrefix appends the beginning of the keys for one request of one account.
 func appendReceiptPrefix(key []byte, request, account string) []byte {
 	slot, sum := requestSlot(request), sha256.Sum256([]byte(account))
 	return append(append(key, slot[:]...), sum[:8]...)

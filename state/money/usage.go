@@ -181,6 +181,7 @@ var usages = state.Table[UsageRow]{
 	Encode: (*UsageRow).encode,
 }
 
+// id begins with the day, so that the rows of a time are next to each other.
 func (u *UsageRow) id() string { return u.Day + "\x00" + u.Account + "\x00" + u.Key + "\x00" + u.Model }
 
 func (u *UsageRow) encode() []byte {
@@ -274,6 +275,7 @@ func unloadUsage(tx *state.Tx, before string) {
 // coldBefore returns the first day whose rows are kept in memory.
 func coldBefore(now time.Time) string { return dayOf(now.AddDate(0, 0, -1)) }
 
+// dayOf returns the day in UTC. All nodes must agree on it, whatever their time zones.
 func dayOf(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
 func midnight(t time.Time) time.Time {

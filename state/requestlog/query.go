@@ -1,6 +1,7 @@
 package requestlog
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -239,10 +240,12 @@ func (r *Record) marks() string {
 }
 
 // ownerMark is a word that no other owner has.
-func ownerMark(owner string) string { return fmt.Sprintf("owner%x", owner) }
+func ownerMark(owner string) string { return "owner" + hex.EncodeToString([]byte(owner)) }
 
 // wholeMark is a word that only the same text of a field has.
-func wholeMark(field, text string) string { return fmt.Sprintf("%s%x", field, strings.ToLower(text)) }
+func wholeMark(field, text string) string {
+	return field + hex.EncodeToString([]byte(strings.ToLower(text)))
+}
 
 // magnitude returns the half octave of a number, which grows with the number.
 func magnitude(n int64) int {

@@ -112,7 +112,7 @@ type Store struct {
 
 // Writer adds and removes records.
 type Writer interface {
-	// Append adds records.
+	// Append adds records. It sorts them and sets their places.
 	Append(ctx context.Context, records []Record) error
 	// Prune removes some of what is too old or too much, and reports whether there is more of it. Until it is called,
 	// readers do not see what is too old.

@@ -11,12 +11,13 @@ import (
 
 // unaudited are the tables of identity and money whose changes are not in the audit log, with the reason.
 var unaudited = map[journal.Table]string{
-	journal.Token:   "an access token allows nothing that its grant, which is audited, does not allow",
-	journal.Balance: "requests change it all the time; money.Post records credits and adjustments",
-	journal.Hold:    "belongs to a request",
-	journal.Spend:   "adds up requests",
-	journal.Usage:   "adds up requests",
-	journal.Payment: "is the idempotency key of a credit or adjustment, which money.Post records",
+	journal.Token:     "an access token allows nothing that its grant, which is audited, does not allow",
+	journal.Balance:   "requests change it all the time; money.Post records credits and adjustments",
+	journal.Hold:      "belongs to a request",
+	journal.Allowance: "belongs to a process",
+	journal.Spend:     "adds up requests",
+	journal.Usage:     "adds up requests",
+	journal.Payment:   "is the idempotency key of a credit or adjustment, which money.Post records",
 }
 
 // A new table of these modules is audited, or says here why not.

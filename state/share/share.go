@@ -40,6 +40,7 @@ const (
 	Content       = "content"       // bytes of pictures and uploads on disk
 	Files         = "files"         // pictures and uploads on disk
 	Watchers      = "watchers"      // connections that watch, and long polls
+	Relays        = "relays"        // replies between gateways that last as long as a request
 	Sockets       = "sockets"       // bytes that WebSockets of responses keep
 	Webhooks      = "webhooks"      // deliveries of webhooks that wait
 	Tries         = "tries"         // tries of deliveries under way at one endpoint of webhooks
@@ -48,6 +49,7 @@ const (
 	Conversations = "conversations" // conversations that are kept
 	Kept          = "kept"          // bytes of replies that are kept while requests run and shortly after
 	Replies       = "replies"       // bytes of finished replies on disk, for repeated requests
+	SignIns       = "sign_ins"      // conversations with OpenID providers
 	RequestLog    = "request_log"   // ended requests that wait to be written to their log
 )
 

@@ -54,6 +54,13 @@ func (c *Cluster) Silence() {
 	c.quiet = true
 }
 
+// EndSilence has nodes hear of each other's entries again.
+func (c *Cluster) EndSilence() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.quiet = false
+}
+
 // Trim removes the entries of the log but for the last one.
 func (c *Cluster) Trim() {
 	c.mu.Lock()
@@ -83,6 +90,16 @@ type Node struct {
 	epoch   uint64
 	changed chan struct{}
 	closed  bool
+	shared  *journal.SharedStats
+}
+
+// Listen says where the node answers the others, as its Members show it from then on.
+func (n *Node) Listen(address string) {
+	n.cluster.mu.Lock()
+	defer n.cluster.mu.Unlock()
+	m := n.cluster.members[n.name]
+	m.Address = address
+	n.cluster.members[n.name] = m
 }
 
 // begin locks the cluster for an operation of the node that may append, once no other node has its turn.
@@ -357,7 +374,20 @@ func (n *Node) Backup(ctx context.Context, w io.Writer) error {
 }
 
 // Stats implements journal.Store.
-func (n *Node) Stats() journal.Stats { return n.cluster.store.Stats() }
+func (n *Node) Stats() journal.Stats {
+	stats := n.cluster.store.Stats()
+	n.cluster.mu.Lock()
+	defer n.cluster.mu.Unlock()
+	stats.Shared = n.shared
+	return stats
+}
+
+// Say sets the figures that a store which other nodes reach would have.
+func (n *Node) Say(shared *journal.SharedStats) {
+	n.cluster.mu.Lock()
+	defer n.cluster.mu.Unlock()
+	n.shared = shared
+}
 
 // Close implements journal.Store. It ends the node's turn, and the node leaves.
 func (n *Node) Close() error {

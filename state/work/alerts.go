@@ -37,6 +37,8 @@ func AlertsWanted(s *state.State, event string) bool {
 	return len(alertHooks(&state.MemoryOf[*memory](s).outbox, event)) > 0
 }
 
+// alertHooks returns the webhooks that get an alert. A test alert goes to all webhooks for alerts,
+// whatever types they have chosen.
 func alertHooks(o *outbox, event string) (ids []string) {
 	if all := o.webhooks.Load(); all != nil {
 		for _, w := range *all {
@@ -64,12 +66,16 @@ const (
 	kindBits  = 2
 )
 
+// mark packs the period, its kind and the set of levels that are reached into one number, which is
+// stored as a fact. changes compares it with the one before.
 func (b *BudgetAlert) mark() uint64 {
 	return (b.Period<<kindBits|b.Kind)<<levelBits | b.Reached
 }
 
 const budgetFacts = "alert/budget/"
 
+// fact returns the name under which the mark is stored. It has a hash of the scope, which bounds
+// its length.
 func (b *BudgetAlert) fact() string { return budgetFacts + digest(b.Scope) }
 
 // changes returns the levels that have not been an alert in this period, and whether something must be kept. A level
@@ -114,8 +120,9 @@ func AddBudgetAlert(tx *state.Tx, b *BudgetAlert) error {
 	return tx.PutNumberFact(b.fact(), b.mark())
 }
 
-// ForgetBudgetAlerts removes what AddBudgetAlert has kept of scopes that are not among those given, such as deleted keys.
-// It removes nothing once current reports false, which it must if a scope may have got a budget since they were listed.
+// ForgetBudgetAlerts removes what AddBudgetAlert has kept of scopes that are not among those given, such as deleted
+// keys. It removes nothing once current reports false, which it must if a scope may have got a budget since they were
+// listed.
 func ForgetBudgetAlerts(ctx context.Context, s *state.State, scopes iter.Seq[string], current func() bool) error {
 	keep := map[string]bool{}
 	for scope := range scopes {

@@ -96,6 +96,9 @@ func pageOf(metadata []byte) string {
 // The keys of records that are only on disk. No id contains ":", so a response to which its provider gave the id of a
 // conversation cannot have the same keys.
 func metadataKey(id string) []byte { return []byte(id + ":") }
+
+// itemKey returns the key of an item. It begins with the key of the conversation's metadata, so
+// that one prefix has everything.
 func itemKey(id string, position uint64) []byte {
 	return binary.BigEndian.AppendUint64(metadataKey(id), position)
 }
@@ -166,6 +169,7 @@ func sizeOf(items []json.RawMessage) (n int64) {
 	return n
 }
 
+// putMetadata stores the metadata of a conversation and counts the difference in its size.
 func (c *Conversation) putMetadata(tx *state.Tx, metadata []byte) {
 	c.Bytes += int64(len(metadata)) - c.MetadataSize
 	c.MetadataSize = int64(len(metadata))

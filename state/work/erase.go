@@ -91,6 +91,8 @@ func eraseEach(
 	return left, nil
 }
 
+// ownedResponses returns an owner's responses that have not expired. It looks at all responses,
+// because only the erasure of an owner needs it.
 func ownedResponses(v state.View, owner state.Owner) (ids []string) {
 	for h := range responses.All(v) {
 		if h.Owner == owner && !h.expired(v.Now()) {

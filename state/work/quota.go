@@ -51,6 +51,7 @@ type quotaCounter struct {
 // quotaRecord is a record that counts towards its owner's quota. A nil one counts nothing.
 type quotaRecord interface{ quotaUse() (state.Owner, Kept) }
 
+// quotaUse implements quotaRecord.
 func (h *ResponseHeader) quotaUse() (owner state.Owner, n Kept) {
 	if h == nil {
 		return "", Kept{}
@@ -58,6 +59,7 @@ func (h *ResponseHeader) quotaUse() (owner state.Owner, n Kept) {
 	return h.Owner, Kept{Responses: 1, Bytes: h.size()}
 }
 
+// quotaUse implements quotaRecord.
 func (c *Conversation) quotaUse() (owner state.Owner, n Kept) {
 	if c == nil {
 		return "", Kept{}
@@ -65,6 +67,7 @@ func (c *Conversation) quotaUse() (owner state.Owner, n Kept) {
 	return c.Owner, Kept{Conversations: 1, Bytes: c.Bytes}
 }
 
+// size returns the bytes of the response on disk that count towards the quota.
 func (h *ResponseHeader) size() int64 { return h.BodySize + h.InputSize + h.RequestSize + h.EventSize }
 
 // apply counts a change. before is nil for a new record, and after is nil for a removed one.

@@ -58,6 +58,7 @@ func replyID(owner state.Owner, key state.Hash) string {
 	return hex.EncodeToString(id[:])
 }
 
+// cost returns the bytes that a reply counts for, see replyUnit.
 func (r *Reply) cost() int64 { return max(r.Size, replyUnit) }
 
 // FindReply returns the reply that the owner's request with this idempotency key got in the last
@@ -118,6 +119,7 @@ func makeReplyRoom(tx *state.Tx, pool *share.Pool, r *Reply) bool {
 	return false
 }
 
+// removeReply removes a reply with its body, which is in a table that is not in memory.
 func removeReply(tx *state.Tx, r *state.Row[Reply]) {
 	tx.Op(journal.Op{Kind: journal.Delete, Table: journal.ReplyBody, Key: []byte(replyID(r.Rec.Owner, r.Rec.Key))})
 	replies.Remove(tx, r)

@@ -95,6 +95,9 @@ var responses = state.Table[ResponseHeader]{
 func bodyKey(id string) []byte    { return []byte(id + "/body") }
 func inputKey(id string) []byte   { return []byte(id + "/input") }
 func requestKey(id string) []byte { return []byte(id + "/request") }
+
+// coldPrefix begins the keys of everything about a response that is only on disk, so that one
+// operation removes it.
 func coldPrefix(id string) []byte { return []byte(id + "/") }
 func eventsAfter(id string, sequence int64) []byte {
 	return binary.BigEndian.AppendUint64(coldPrefix(id), uint64(sequence))
@@ -158,6 +161,8 @@ func (r *StoredResponse) check() error {
 	return checkBody(r.ID, r.Body)
 }
 
+// checkBody refuses a body that is not a JSON object. What was stored damaged would be noticed only
+// by the client that reads it.
 func checkBody(id string, body []byte) error {
 	if !json.Valid(body) || !gjson.ParseBytes(body).IsObject() {
 		return fmt.Errorf("%w: the body of response %s is not an object", state.ErrInvalid, id)

@@ -33,6 +33,8 @@ type Webhook struct {
 	Alerts bool
 }
 
+// gets reports whether the webhook is sent an owner's event. Webhooks for alerts get no events of
+// clients.
 func (w *Webhook) gets(owner state.Owner, event string) bool {
 	return !w.Alerts && (w.Owner == "" || w.Owner == owner) && (w.Types == nil || slices.Contains(w.Types, event))
 }
@@ -78,6 +80,8 @@ var deliveries = state.Table[Delivery]{
 	},
 }
 
+// dueAt returns a key of byDue, which sorts the deliveries of one webhook by the time of their next
+// attempt.
 func dueAt(webhook string, at time.Time) []byte {
 	key := make([]byte, 0, len(webhook)+1+8+state.MaxID) // room for what memdb appends
 	key = append(append(key, webhook...), 0)

@@ -33,26 +33,26 @@ func Run(t *testing.T, s Store) {
 		name string
 		test func(*testing.T, Store)
 	}{
-		{"records are kept and numbered", records},
-		{"every kind of value comes back", values},
-		{"what is not there is not found", missing},
-		{"a new record is the first of its key", news},
-		{"conditions decide", conditions},
-		{"a conflict leaves no trace", conflict},
-		{"later batches see earlier ones", order},
-		{"prefixes are removed", prefixes},
-		{"a table is emptied and filled in one commit", refill},
-		{"ranges are ordered and bounded", ranges},
-		{"load returns everything once", load},
-		{"mistakes are refused", mistakes},
-		{"nothing is shared with callers", aliasing},
-		{"concurrent writers lose nothing", concurrent},
-		{backupTest, backup},
-		{"an export is the records", export},
-		{"half an export is refused", halves},
-		{"a finished context stops", cancelled},
-		{"a closed store refuses", closed},
-		{"it behaves like a map", model},
+		{"records are kept and numbered", testRecords},
+		{"every kind of value comes back", testKindsOfValues},
+		{"what is not there is not found", testMissingRecords},
+		{"a new record is the first of its key", testNewIsNoCondition},
+		{"conditions decide", testConditions},
+		{"a conflict leaves no trace", testConflict},
+		{"later batches see earlier ones", testLaterBatchesSeeEarlier},
+		{"prefixes are removed", testDeletePrefix},
+		{"a table is emptied and filled in one commit", testRefilledTable},
+		{"ranges are ordered and bounded", testRanges},
+		{"load returns everything once", testLoad},
+		{"mistakes are refused", testInvalidOperations},
+		{"nothing is shared with callers", testCopiesOfBytes},
+		{"concurrent writers lose nothing", testConcurrentWriters},
+		{backupTest, testBackup},
+		{"an export is the records", testExport},
+		{"half an export is refused", testDamagedExports},
+		{"a finished context stops", testCancelledContext},
+		{"a closed store refuses", testClosedStore},
+		{"it behaves like a map", testAgainstMap},
 	} {
 		if s.Restore != nil || c.name != backupTest {
 			t.Run(c.name, func(t *testing.T) { c.test(t, s) })
@@ -64,6 +64,7 @@ const backupTest = "a backup is the store"
 
 var ctx = context.Background()
 
+// open returns an empty store, which is closed when the test ends.
 func open(t testing.TB, s Store) journal.Store {
 	t.Helper()
 	store := s.New(t)
@@ -83,10 +84,12 @@ func del(table journal.Table, key string) journal.Op {
 	return journal.Op{Kind: journal.Delete, Table: table, Key: []byte(key)}
 }
 
+// cond is the condition that a record has a revision, or that there is none if rev is 0.
 func cond(table journal.Table, key string, rev uint64) journal.Cond {
 	return journal.Cond{Table: table, Key: []byte(key), Rev: rev}
 }
 
+// commit writes operations as one batch without conditions and returns its number.
 func commit(t testing.TB, s journal.Store, ops ...journal.Op) journal.LSN {
 	t.Helper()
 	lsn, err := s.Commit(ctx, []journal.Batch{{Ops: ops}})
@@ -96,7 +99,7 @@ func commit(t testing.TB, s journal.Store, ops ...journal.Op) journal.LSN {
 	return lsn
 }
 
-// expect checks one record; rev 0: that there is none.
+// expect checks the value and the revision of one record, or that there is none if rev is 0.
 func expect(t testing.TB, s journal.Store, table journal.Table, key, value string, rev uint64) {
 	t.Helper()
 	rec, err := s.Get(ctx, table, []byte(key))
@@ -111,7 +114,7 @@ func expect(t testing.TB, s journal.Store, table journal.Table, key, value strin
 	}
 }
 
-func records(t *testing.T, s Store) {
+func testRecords(t *testing.T, s Store) {
 	store := open(t, s)
 	first := commit(t, store, put(journal.Key, "a", "1"), put(journal.User, "a", "other table"))
 	expect(t, store, journal.Key, "a", "1", 1)
@@ -133,7 +136,7 @@ func records(t *testing.T, s Store) {
 	}
 }
 
-func values(t *testing.T, s Store) {
+func testKindsOfValues(t *testing.T, s Store) {
 	store := open(t, s)
 	for i, v := range []string{"", "\x00", "text", string(make([]byte, 5000)), string(bytes.Repeat([]byte{0xff}, 1<<20))} {
 		key := fmt.Sprintf("k\x00%d\xff", i)
@@ -142,7 +145,7 @@ func values(t *testing.T, s Store) {
 	}
 }
 
-func missing(t *testing.T, s Store) {
+func testMissingRecords(t *testing.T, s Store) {
 	store := open(t, s)
 	commit(t, store, put(journal.Key, "ab", "1"))
 	for _, key := range []string{"a", "abc", "b"} {
@@ -151,8 +154,8 @@ func missing(t *testing.T, s Store) {
 	expect(t, store, journal.User, "ab", "", 0)
 }
 
-// news is about Op.New, which is a promise of the caller, not a condition.
-func news(t *testing.T, s Store) {
+// testNewIsNoCondition is about Op.New: the caller promises a new record, and the store does not check it.
+func testNewIsNoCondition(t *testing.T, s Store) {
 	store := open(t, s)
 	op := put(journal.Ledger, "a", "1")
 	op.New = true
@@ -168,7 +171,7 @@ func news(t *testing.T, s Store) {
 	}
 }
 
-func conditions(t *testing.T, s Store) {
+func testConditions(t *testing.T, s Store) {
 	for _, c := range []struct {
 		name string
 		rev  uint64
@@ -203,7 +206,7 @@ func conditions(t *testing.T, s Store) {
 	}
 }
 
-func conflict(t *testing.T, s Store) {
+func testConflict(t *testing.T, s Store) {
 	store := open(t, s)
 	commit(t, store, put(journal.Key, "kept", "1"))
 	_, err := store.Commit(ctx, []journal.Batch{
@@ -224,7 +227,7 @@ func conflict(t *testing.T, s Store) {
 	}
 }
 
-func order(t *testing.T, s Store) {
+func testLaterBatchesSeeEarlier(t *testing.T, s Store) {
 	store := open(t, s)
 	_, err := store.Commit(ctx, []journal.Batch{
 		{Pre: []journal.Cond{cond(journal.Key, "k", 0)}, Ops: []journal.Op{put(journal.Key, "k", "1")}},
@@ -237,8 +240,8 @@ func order(t *testing.T, s Store) {
 	expect(t, store, journal.Key, "k", "4", 2)
 }
 
-// refill is of many pages, all of which the deletions empty.
-func refill(t *testing.T, s Store) {
+// testRefilledTable fills many pages of a table, and one commit empties them all and writes other records.
+func testRefilledTable(t *testing.T, s Store) {
 	for _, table := range []journal.Table{journal.Hold, journal.Ledger, journal.Receipt} {
 		store := open(t, s)
 		key := func(i int) string { return fmt.Sprintf("%08d", i) }
@@ -259,7 +262,7 @@ func refill(t *testing.T, s Store) {
 	}
 }
 
-func prefixes(t *testing.T, s Store) {
+func testDeletePrefix(t *testing.T, s Store) {
 	store := open(t, s)
 	var ops []journal.Op
 	for i := range 2000 { // several pages
@@ -274,6 +277,7 @@ func prefixes(t *testing.T, s Store) {
 	expect(t, store, journal.Body, "b/1", "4", 1)
 }
 
+// keys returns the keys that Range gives for the same arguments.
 func keys(t testing.TB, s journal.Store, table journal.Table, from, to []byte, limit int) []string {
 	t.Helper()
 	var got []string
@@ -287,7 +291,7 @@ func keys(t testing.TB, s journal.Store, table journal.Table, from, to []byte, l
 	return got
 }
 
-func ranges(t *testing.T, s Store) {
+func testRanges(t *testing.T, s Store) {
 	store := open(t, s)
 	commit(t, store, put(journal.Ledger, "b", "2"), put(journal.Ledger, "d", "4"), put(journal.Ledger, "a", "1"), put(journal.Ledger, "c", "3"))
 	for _, c := range []struct {
@@ -320,7 +324,7 @@ func ranges(t *testing.T, s Store) {
 	}
 }
 
-func load(t *testing.T, s Store) {
+func testLoad(t *testing.T, s Store) {
 	store := open(t, s)
 	for i := range 3 {
 		commit(t, store, put(journal.Key, fmt.Sprint("k", i), "v"), put(journal.User, fmt.Sprint("u", i), "w"), put(journal.Body, "cold", "x"))
@@ -343,7 +347,7 @@ func load(t *testing.T, s Store) {
 	}
 }
 
-func mistakes(t *testing.T, s Store) {
+func testInvalidOperations(t *testing.T, s Store) {
 	store := open(t, s)
 	long := string(make([]byte, journal.MaxKey+1))
 	for name, b := range map[string]journal.Batch{
@@ -367,7 +371,7 @@ func mistakes(t *testing.T, s Store) {
 	commit(t, store, put(journal.Key, string(make([]byte, journal.MaxKey)), "the longest key"))
 }
 
-func aliasing(t *testing.T, s Store) {
+func testCopiesOfBytes(t *testing.T, s Store) {
 	store := open(t, s)
 	key, value := []byte("key"), []byte("value")
 	if _, err := store.Commit(ctx, []journal.Batch{{Ops: []journal.Op{{Table: journal.Key, Key: key, Value: value}}}}); err != nil {
@@ -382,8 +386,8 @@ func aliasing(t *testing.T, s Store) {
 	expect(t, store, journal.Key, "key", "value", 1)
 }
 
-// concurrent counts with compare and set: every success is counted once.
-func concurrent(t *testing.T, s Store) {
+// testConcurrentWriters counts with compare and set. Every successful commit must be counted once.
+func testConcurrentWriters(t *testing.T, s Store) {
 	store := open(t, s)
 	const writers, each = 8, 20
 	var wg sync.WaitGroup
@@ -406,6 +410,8 @@ func concurrent(t *testing.T, s Store) {
 	}
 }
 
+// increment adds 1 to the counter if it has not changed since it was read, and runs own in the same commit. It reports
+// whether another writer was faster, so that the caller tries again.
 func increment(t *testing.T, store journal.Store, own journal.Op) (again bool) {
 	rec, err := store.Get(ctx, journal.Meta, []byte("counter"))
 	n := uint64(0)
@@ -423,7 +429,7 @@ func increment(t *testing.T, store journal.Store, own journal.Op) (again bool) {
 	return err != nil
 }
 
-func backup(t *testing.T, s Store) {
+func testBackup(t *testing.T, s Store) {
 	store := open(t, s)
 	commit(t, store, put(journal.Key, "a", "1"), put(journal.Body, "\x00\xff", ""))
 	commit(t, store, put(journal.Key, "a", "2"))
@@ -441,7 +447,7 @@ func backup(t *testing.T, s Store) {
 	}
 }
 
-func cancelled(t *testing.T, s Store) {
+func testCancelledContext(t *testing.T, s Store) {
 	store := open(t, s)
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
@@ -457,7 +463,7 @@ func cancelled(t *testing.T, s Store) {
 	expect(t, store, journal.Key, "k", "", 0)
 }
 
-func closed(t *testing.T, s Store) {
+func testClosedStore(t *testing.T, s Store) {
 	store := open(t, s)
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
@@ -474,8 +480,8 @@ func closed(t *testing.T, s Store) {
 	store.Stats()
 }
 
-// model compares the store with a map under random batches.
-func model(t *testing.T, s Store) {
+// testAgainstMap compares the store with a map under random batches.
+func testAgainstMap(t *testing.T, s Store) {
 	type cell struct {
 		value string
 		rev   uint64

@@ -24,9 +24,9 @@ func exported(t interface {
 	return text.Bytes()
 }
 
-// export: a store filled from an export exports the same bytes, and has the same
+// testExport checks that a store filled from an export exports the same bytes, and has the same
 // records, whatever they are.
-func export(t *testing.T, s Store) {
+func testExport(t *testing.T, s Store) {
 	odd := []string{"", "{}", "null", " {}", "{}\n", "{ \"a\" : 1.50 }", "\xff", "\"\xff\"", "text", "\"<&>\u2028\""}
 	rapid.Check(t, func(rt *rapid.T) {
 		first, second := s.New(t), s.New(t)
@@ -54,6 +54,7 @@ func export(t *testing.T, s Store) {
 	})
 }
 
+// contents returns all records of a store as text to compare, without their revisions.
 func contents(t testing.TB, s journal.Store) string {
 	t.Helper()
 	var all bytes.Buffer
@@ -66,8 +67,8 @@ func contents(t testing.TB, s journal.Store) string {
 	return all.String()
 }
 
-// halves: an export that was cut, changed or mixed up makes no store.
-func halves(t *testing.T, s Store) {
+// testDamagedExports checks that Fill refuses an export that was cut, changed or mixed up.
+func testDamagedExports(t *testing.T, s Store) {
 	store := open(t, s)
 	commit(t, store, put(journal.Key, "a", `{"n":1}`), put(journal.Key, "b", `{"n":2}`), put(journal.Body, "a", "text"))
 	text := exported(t, store)

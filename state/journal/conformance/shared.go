@@ -29,22 +29,22 @@ func RunShared(t *testing.T, newCluster func(testing.TB) Cluster) {
 		nodes int
 		test  func(*testing.T, Cluster)
 	}{
-		{"an append at the end is a commit", 1, appendAtEnd},
-		{"a view is one snapshot", 1, view},
-		{"large records are kept, replaced and removed", 1, large},
-		{"an append of nothing changes nothing", 1, appendNothing},
-		{"entries are what was appended", 2, entries},
-		{"an append behind is refused without a trace", 2, behind},
-		{"a write without a condition is refused", 2, unconditional},
-		{"a turn keeps other nodes from appending", 2, turn},
-		{"a turn ends without an append", 2, turnEnds},
-		{"a node with another's name fences it", 2, fenced},
-		{"an expelled node cannot append", 2, expelled},
-		{"a log that does not continue is found", 2, forked},
-		{"a trimmed log is found", 2, trimmed},
-		{"a commit of an outsider is an entry", 2, outsider},
-		{"nodes hear of each other's entries", 2, changed},
-		{"appends of several nodes lose nothing", 3, contended},
+		{"an append at the end is a commit", 1, testAppendAtEnd},
+		{"a view is one snapshot", 1, testSnapshotOfView},
+		{"large records are kept, replaced and removed", 1, testLargeRecords},
+		{"an append of nothing changes nothing", 1, testEmptyAppend},
+		{"entries are what was appended", 2, testEntriesOfAppends},
+		{"an append behind is refused without a trace", 2, testAppendBehind},
+		{"a write without a condition is refused", 2, testWriteWithoutCondition},
+		{"a turn keeps other nodes from appending", 2, testTurnExcludesOthers},
+		{"a turn ends without an append", 2, testTurnWithoutAppend},
+		{"a node with another's name fences it", 2, testSameNameFences},
+		{"an expelled node cannot append", 2, testExpelledNode},
+		{"a log that does not continue is found", 2, testForkedLog},
+		{"a trimmed log is found", 2, testTrimmedLog},
+		{"a commit of an outsider is an entry", 2, testCommitOfOutsider},
+		{"nodes hear of each other's entries", 2, testChangedHint},
+		{"appends of several nodes lose nothing", 3, testContendedAppends},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cluster := newCluster(t)
@@ -55,9 +55,10 @@ func RunShared(t *testing.T, newCluster func(testing.TB) Cluster) {
 	}
 }
 
+// decided is the time that every append of the suite gives to its entries.
 var decided = time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 
-// join returns nodes with the names a, b and so on.
+// join returns n nodes with the names a, b and so on, which are closed when the test ends.
 func join(t testing.TB, c Cluster, n int) []journal.Shared {
 	t.Helper()
 	var all []journal.Shared
@@ -73,7 +74,8 @@ func join(t testing.TB, c Cluster, n int) []journal.Shared {
 	return all
 }
 
-func end(t testing.TB, s journal.Shared) journal.Position {
+// head returns the position at the end of the log.
+func head(t testing.TB, s journal.Shared) journal.Position {
 	t.Helper()
 	at, err := s.Head(ctx)
 	if err != nil {
@@ -82,7 +84,8 @@ func end(t testing.TB, s journal.Shared) journal.Position {
 	return at
 }
 
-// batch writes records of the table of keys that were at a revision.
+// batch returns one batch of operations. It has the condition that every record of a hot table that they change is at
+// revision rev, which is 0 for a record that does not exist. Cold tables need no condition.
 func batch(rev uint64, ops ...journal.Op) []journal.Batch {
 	b := journal.Batch{Ops: ops}
 	for _, op := range ops {
@@ -93,6 +96,7 @@ func batch(rev uint64, ops ...journal.Op) []journal.Batch {
 	return []journal.Batch{b}
 }
 
+// appendTo appends batches at a position and returns the position after them. The test ends if the append fails.
 func appendTo(t testing.TB, s journal.Shared, at journal.Position, batches []journal.Batch) journal.Position {
 	t.Helper()
 	next, err := s.Append(ctx, at, decided, batches)
@@ -102,8 +106,9 @@ func appendTo(t testing.TB, s journal.Shared, at journal.Position, batches []jou
 	return next
 }
 
-// text is an entry for comparing, with its changes in the order of their keys.
-func text(e journal.Entry) string {
+// describe returns an entry as a line to compare: its number, its node and its changes, sorted by table and key. The
+// time of the entry is not in it.
+func describe(e journal.Entry) string {
 	var all []string
 	for _, c := range e.Changes {
 		line := fmt.Sprintf("%s/%s=%s@%d", c.Table, c.Key, c.Value, c.Rev)
@@ -132,16 +137,17 @@ func tail(t testing.TB, s journal.Shared, at journal.Position) (all []journal.En
 	return all
 }
 
-func texts(entries []journal.Entry) (all []string) {
+// describeAll returns the lines of describe for all entries.
+func describeAll(entries []journal.Entry) (all []string) {
 	for _, e := range entries {
-		all = append(all, text(e))
+		all = append(all, describe(e))
 	}
 	return all
 }
 
-func appendAtEnd(t *testing.T, c Cluster) {
+func testAppendAtEnd(t *testing.T, c Cluster) {
 	a := join(t, c, 1)[0]
-	at := end(t, a)
+	at := head(t, a)
 	at = appendTo(t, a, at, batch(0, put(journal.Key, "k", "1"), put(journal.Body, "b", "cold")))
 	expect(t, a, journal.Key, "k", "1", 1)
 	expect(t, a, journal.Body, "b", "cold", 1)
@@ -174,9 +180,9 @@ func appendAtEnd(t *testing.T, c Cluster) {
 	}
 }
 
-func view(t *testing.T, c Cluster) {
+func testSnapshotOfView(t *testing.T, c Cluster) {
 	a := join(t, c, 1)[0]
-	at := appendTo(t, a, end(t, a), batch(0, put(journal.Key, "k", "1"), put(journal.Body, "b", "1")))
+	at := appendTo(t, a, head(t, a), batch(0, put(journal.Key, "k", "1"), put(journal.Body, "b", "1")))
 	n := 0
 	err := a.View(ctx, func(r journal.Reader, seen journal.Position) error {
 		if c.Trim != nil {
@@ -211,9 +217,9 @@ func view(t *testing.T, c Cluster) {
 	}
 }
 
-func large(t *testing.T, c Cluster) {
+func testLargeRecords(t *testing.T, c Cluster) {
 	a := join(t, c, 1)[0]
-	at := end(t, a)
+	at := head(t, a)
 	for i, size := range []int{1 << 18, 1<<18 + 1, 3 << 20, 10} {
 		value := bytes.Repeat([]byte{byte('a' + i)}, size)
 		at = appendTo(t, a, at, batch(0, put(journal.Body, "b", string(value)), put(journal.Body, "c", "small")))
@@ -227,19 +233,19 @@ func large(t *testing.T, c Cluster) {
 	expect(t, a, journal.Body, "b", "", 0)
 }
 
-func appendNothing(t *testing.T, c Cluster) {
+func testEmptyAppend(t *testing.T, c Cluster) {
 	a := join(t, c, 1)[0]
-	at := appendTo(t, a, end(t, a), batch(0, put(journal.Key, "k", "1")))
+	at := appendTo(t, a, head(t, a), batch(0, put(journal.Key, "k", "1")))
 	if next := appendTo(t, a, at, nil); next != at {
 		t.Errorf("an append of nothing went from %v to %v", at, next)
 	}
-	appendTo(t, a, at, batch(1, put(journal.Key, "k", "2")))
+	appendTo(t, a, at, batch(1, put(journal.Key, "k", "2"))) // at is still the end of the log
 }
 
-func entries(t *testing.T, c Cluster) {
+func testEntriesOfAppends(t *testing.T, c Cluster) {
 	nodes := join(t, c, 2)
 	a, b := nodes[0], nodes[1]
-	start := end(t, b)
+	start := head(t, b)
 	at := appendTo(t, a, start, batch(0, put(journal.Key, "k", "1"), put(journal.Body, "b", "cold")))
 	second := slices.Concat(batch(1, put(journal.Key, "k", "2")), batch(0, put(journal.User, "u", "\x00")))
 	at = appendTo(t, a, at, second)
@@ -247,19 +253,19 @@ func entries(t *testing.T, c Cluster) {
 	at = appendTo(t, a, at, batch(0, put(journal.Ledger, "cold only", "1")))
 	got := tail(t, b, start)
 	want := []string{"1 by a [key/k=1@1]", "2 by a [key/k=2@2 user/u=\x00@1]", "3 by a [key/k deleted]", "4 by a []"}
-	if !slices.Equal(texts(got), want) {
-		t.Errorf("got %q, want %q", texts(got), want)
+	if !slices.Equal(describeAll(got), want) {
+		t.Errorf("got %q, want %q", describeAll(got), want)
 	}
 	for _, e := range got {
 		if !e.At.Equal(decided) {
 			t.Errorf("entry %d was decided at %v, want %v", e.LSN, e.At, decided)
 		}
 	}
-	if last := got[len(got)-1].Position; last != at || end(t, b) != at {
-		t.Errorf("the log ends at %v and %v, want %v", last, end(t, b), at)
+	if last := got[len(got)-1].Position; last != at || head(t, b) != at {
+		t.Errorf("the log ends at %v and %v, want %v", last, head(t, b), at)
 	}
 	if more := tail(t, b, at); len(more) > 0 {
-		t.Errorf("entries behind the end: %q", texts(more))
+		t.Errorf("entries behind the end: %q", describeAll(more))
 	}
 	enough := errors.New("enough")
 	if err := b.Tail(ctx, start, func(journal.Entry) error { return enough }); !errors.Is(err, enough) {
@@ -267,10 +273,10 @@ func entries(t *testing.T, c Cluster) {
 	}
 }
 
-func behind(t *testing.T, c Cluster) {
+func testAppendBehind(t *testing.T, c Cluster) {
 	nodes := join(t, c, 2)
 	a, b := nodes[0], nodes[1]
-	start := end(t, a)
+	start := head(t, a)
 	at := start
 	for i := range 600 {
 		at = appendTo(t, a, at, batch(uint64(i), put(journal.Key, "k", fmt.Sprint(i))))
@@ -280,7 +286,7 @@ func behind(t *testing.T, c Cluster) {
 	if !ok || !errors.Is(err, journal.ErrDecideAgain) || len(behind.Entries) == 0 || !behind.More {
 		t.Fatalf("got %v", err)
 	}
-	if got := text(behind.Entries[0]); got != "1 by a [key/k=0@1]" {
+	if got := describe(behind.Entries[0]); got != "1 by a [key/k=0@1]" {
 		t.Errorf("the first newer entry is %q", got)
 	}
 	expect(t, b, journal.Key, "own", "", 0)
@@ -294,23 +300,23 @@ func behind(t *testing.T, c Cluster) {
 	expect(t, a, journal.Key, "own", "1", 1)
 }
 
-func unconditional(t *testing.T, c Cluster) {
+func testWriteWithoutCondition(t *testing.T, c Cluster) {
 	a := join(t, c, 1)[0]
-	at := end(t, a)
+	at := head(t, a)
 	_, err := a.Append(ctx, at, decided, []journal.Batch{{Ops: []journal.Op{put(journal.Key, "k", "1")}}})
-	if !errors.Is(err, journal.ErrInvalid) || end(t, a) != at {
-		t.Errorf("got %v, the log at %v", err, end(t, a))
+	if !errors.Is(err, journal.ErrInvalid) || head(t, a) != at {
+		t.Errorf("got %v, the log at %v", err, head(t, a))
 	}
 }
 
-func turn(t *testing.T, c Cluster) {
+func testTurnExcludesOthers(t *testing.T, c Cluster) {
 	nodes := join(t, c, 2)
 	a, b := nodes[0], nodes[1]
-	start := end(t, a)
+	start := head(t, a)
 	first := appendTo(t, a, start, batch(0, put(journal.Key, "k", "1")))
 	newer, mine, err := b.Turn(ctx, start)
-	if err != nil || !mine || !slices.Equal(texts(newer), []string{"1 by a [key/k=1@1]"}) {
-		t.Fatalf("Turn: %q, %t, %v", texts(newer), mine, err)
+	if err != nil || !mine || !slices.Equal(describeAll(newer), []string{"1 by a [key/k=1@1]"}) {
+		t.Fatalf("Turn: %q, %t, %v", describeAll(newer), mine, err)
 	}
 	var other sync.WaitGroup
 	other.Go(func() {
@@ -325,10 +331,10 @@ func turn(t *testing.T, c Cluster) {
 	appendTo(t, a, second, batch(2, put(journal.Key, "k", "later"))) // the turn has ended
 }
 
-func turnEnds(t *testing.T, c Cluster) {
+func testTurnWithoutAppend(t *testing.T, c Cluster) {
 	nodes := join(t, c, 2)
 	a, b := nodes[0], nodes[1]
-	at := end(t, a)
+	at := head(t, a)
 	for range 2 {
 		if _, mine, err := b.Turn(ctx, at); err != nil || !mine {
 			t.Fatalf("Turn: %t, %v", mine, err)
@@ -338,20 +344,20 @@ func turnEnds(t *testing.T, c Cluster) {
 	appendTo(t, a, at, batch(0, put(journal.Key, "k", "1")))
 }
 
-func fenced(t *testing.T, c Cluster) {
+func testSameNameFences(t *testing.T, c Cluster) {
 	old := c.Join("a")
 	defer old.Close()
-	at := appendTo(t, old, end(t, old), batch(0, put(journal.Key, "k", "1")))
+	at := appendTo(t, old, head(t, old), batch(0, put(journal.Key, "k", "1")))
 	young := join(t, c, 1)[0]
-	refused(t, old, at)
+	expectFenced(t, old, at)
 	at = appendTo(t, young, at, batch(1, put(journal.Key, "k", "2")))
 	expect(t, young, journal.Key, "k", "2", 2)
 	old.Close() // does not end the epoch of the younger one
 	appendTo(t, young, at, batch(2, put(journal.Key, "k", "3")))
 }
 
-// refused checks that a node that was expelled cannot change anything.
-func refused(t *testing.T, s journal.Shared, at journal.Position) {
+// expectFenced checks that a node that was fenced or expelled gets ErrFenced for every write and changes nothing.
+func expectFenced(t *testing.T, s journal.Shared, at journal.Position) {
 	t.Helper()
 	_, err := s.Append(ctx, at, decided, batch(0, put(journal.Key, "fenced", "1"), put(journal.Body, "fenced", "1")))
 	if !errors.Is(err, journal.ErrFenced) {
@@ -364,16 +370,16 @@ func refused(t *testing.T, s journal.Shared, at journal.Position) {
 	if err := s.Members().Beat(ctx); !errors.Is(err, journal.ErrFenced) {
 		t.Errorf("Beat: got %v, want ErrFenced", err)
 	}
-	if now := end(t, s); now != at {
+	if now := head(t, s); now != at {
 		t.Errorf("the log went from %v to %v", at, now)
 	}
 	expect(t, s, journal.Body, "fenced", "", 0)
 }
 
-func expelled(t *testing.T, c Cluster) {
+func testExpelledNode(t *testing.T, c Cluster) {
 	nodes := join(t, c, 2)
 	a, b := nodes[0], nodes[1]
-	at := appendTo(t, b, end(t, b), batch(0, put(journal.Key, "k", "1")))
+	at := appendTo(t, b, head(t, b), batch(0, put(journal.Key, "k", "1")))
 	all, err := a.Members().List(ctx)
 	if err != nil || len(all) != 2 || all[0].Node != "a" || !all[0].Live || all[1].Node != "b" || !all[1].Live {
 		t.Fatalf("List: %+v, %v", all, err)
@@ -402,14 +408,14 @@ func expelled(t *testing.T, c Cluster) {
 	if _, going := epochs()["b"]; going || len(epochs()) != 1 {
 		t.Errorf("Epochs after b was expelled: %v", epochs())
 	}
-	refused(t, b, at)
+	expectFenced(t, b, at)
 	appendTo(t, a, at, batch(1, put(journal.Key, "k", "2")))
 }
 
-func forked(t *testing.T, c Cluster) {
+func testForkedLog(t *testing.T, c Cluster) {
 	nodes := join(t, c, 2)
 	a, b := nodes[0], nodes[1]
-	start := end(t, a)
+	start := head(t, a)
 	first := appendTo(t, a, start, batch(0, put(journal.Key, "k", "1")))
 	second := appendTo(t, a, first, batch(1, put(journal.Key, "k", "2")))
 	for name, at := range map[string]journal.Position{
@@ -432,10 +438,10 @@ func forked(t *testing.T, c Cluster) {
 	appendTo(t, a, second, batch(2, put(journal.Key, "k", "3"))) // no turn is left
 }
 
-func trimmed(t *testing.T, c Cluster) {
+func testTrimmedLog(t *testing.T, c Cluster) {
 	nodes := join(t, c, 2)
 	a, b := nodes[0], nodes[1]
-	start := end(t, a)
+	start := head(t, a)
 	at := appendTo(t, a, start, batch(0, put(journal.Key, "k", "1")))
 	at = appendTo(t, a, at, batch(1, put(journal.Key, "k", "2")))
 	tail(t, b, start)
@@ -450,16 +456,16 @@ func trimmed(t *testing.T, c Cluster) {
 	}
 	at = appendTo(t, b, at, batch(2, put(journal.Key, "k", "3")))
 	if got := tail(t, a, journal.Position{LSN: at.LSN, Tag: at.Tag}); len(got) > 0 {
-		t.Errorf("entries behind the end: %q", texts(got))
+		t.Errorf("entries behind the end: %q", describeAll(got))
 	}
 }
 
-func outsider(t *testing.T, c Cluster) {
+func testCommitOfOutsider(t *testing.T, c Cluster) {
 	nodes := join(t, c, 2)
 	a, b := nodes[0], nodes[1]
-	start := end(t, a)
+	start := head(t, a)
 	commit(t, a, put(journal.Key, "x/1", "1"), put(journal.Key, "x/2", "1"), put(journal.Key, "y", "1"))
-	at := appendTo(t, b, end(t, b), batch(1, put(journal.Key, "y", "2")))
+	at := appendTo(t, b, head(t, b), batch(1, put(journal.Key, "y", "2")))
 	commit(t, a, journal.Op{Kind: journal.DeletePrefix, Table: journal.Key, Key: []byte("x/")},
 		put(journal.Key, "x/2", "new"), put(journal.Key, "y", "3"))
 	_, err := b.Append(ctx, at, decided, batch(2, put(journal.Key, "y", "lost")))
@@ -485,10 +491,10 @@ func outsider(t *testing.T, c Cluster) {
 	expect(t, b, journal.Key, "y", "3", 3)
 }
 
-func changed(t *testing.T, c Cluster) {
+func testChangedHint(t *testing.T, c Cluster) {
 	nodes := join(t, c, 2)
 	a, b := nodes[0], nodes[1]
-	at := end(t, a)
+	at := head(t, a)
 	for n := uint64(0); n < 3; n++ {
 		next := appendTo(t, a, at, batch(n, put(journal.Key, "k", "v")))
 		for seen := at; seen != next; { // a hint may be of the entry before
@@ -501,11 +507,11 @@ func changed(t *testing.T, c Cluster) {
 	}
 }
 
-// contended counts on several nodes, each of which reads at its position and appends there.
-func contended(t *testing.T, c Cluster) {
+// testContendedAppends counts on several nodes, each of which reads at its position and appends there.
+func testContendedAppends(t *testing.T, c Cluster) {
 	const each = 30
 	nodes := join(t, c, 3)
-	start := end(t, nodes[0]) // before any of them appends, since count is 0 there only
+	start := head(t, nodes[0]) // before any of them appends, since count is 0 there only
 	var wg sync.WaitGroup
 	for i, node := range nodes {
 		at, count := start, uint64(0)

@@ -13,3 +13,9 @@ func (o Options) TidyingEvery(d time.Duration) Options {
 	o.tidyEvery = d
 	return o
 }
+
+// Reading returns options of a program that reads formats of the log up to one.
+func (o Options) Reading(format int) Options {
+	o.reads = format
+	return o
+}

@@ -380,7 +380,7 @@ func TestADatabaseThatCouldLoseCommitsIsRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "synchronous_commit") {
 		t.Errorf("got %v", err)
 	}
-	exec(t, server, "UPDATE stagedoor.head SET format = 2")
+	exec(t, server, "UPDATE stagedoor.head SET format = 99")
 	if _, err := postgres.Open(ctx, url, postgres.Options{Node: "a"}); !errors.Is(err, journal.ErrSchema) {
 		t.Errorf("a log of a newer version: %v", err)
 	}
@@ -783,7 +783,8 @@ func TestATidyRemovesAllThatIsNotNeeded(t *testing.T) {
 func TestTheTablesOfAnEarlierVersionAreUpgraded(t *testing.T) {
 	server := server(t)
 	url := empty(t, server)
-	exec(t, server, `ALTER TABLE stagedoor.node DROP COLUMN leaving, DROP COLUMN version, DROP COLUMN several`)
+	exec(t, server, `ALTER TABLE stagedoor.node DROP COLUMN leaving, DROP COLUMN version, DROP COLUMN several,
+		DROP COLUMN address, DROP COLUMN reads, DROP COLUMN reads_epoch`)
 	a := open(t, url, postgres.Options{Node: "a", Version: "1.2.3"})
 	all, err := a.Members().List(ctx)
 	if err != nil || len(all) != 1 || all[0].Version != "1.2.3" {

@@ -48,7 +48,8 @@ func (m *Members) Beat(ctx context.Context) error { return m.store.beat(ctx, m.s
 // List implements journal.Members.
 func (m *Members) List(ctx context.Context) ([]journal.Member, error) {
 	rows, err := m.store.pool.Query(ctx, `SELECT id, epoch, beat >= clock_timestamp() - $1::interval,
-		(extract(epoch FROM clock_timestamp() - beat) * 1e9)::bigint, applied, version, standby
+		(extract(epoch FROM clock_timestamp() - beat) * 1e9)::bigint, applied, version, standby,
+		address
 		FROM stagedoor.node WHERE live OR standby ORDER BY id`, m.store.options.Lease)
 	if err != nil {
 		return nil, readError(err)

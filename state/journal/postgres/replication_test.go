@@ -137,7 +137,7 @@ func TestANodeWhoseAppendWaitsForReplicationIsNotExpelled(t *testing.T) {
 	server := server(t)
 	// Longer than the time between two beats. The lease of a bounds its wait for the answer to a beat, so that beats
 	// which wait for the row are behind the stand-by, if that waited for it, too.
-	const lease = 1500 * time.Millisecond
+	const lease = 3 * time.Second
 	url := empty(t, server)
 	a := open(t, url, postgres.Options{Node: "a", Lease: lease / 2})
 	b := open(t, url, postgres.Options{Node: "b", Standby: true, Lease: lease})

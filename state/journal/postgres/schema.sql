@@ -1,4 +1,4 @@
--- The tables of a shared store. Format 1.
+-- The tables of a shared store.
 CREATE SCHEMA IF NOT EXISTS stagedoor;
 
 -- The end of the log: its number and the random tag of its last entry.
@@ -40,6 +40,12 @@ ALTER TABLE stagedoor.node ADD COLUMN IF NOT EXISTS standby boolean NOT NULL DEF
 ALTER TABLE stagedoor.node ADD COLUMN IF NOT EXISTS leaving boolean NOT NULL DEFAULT false;
 -- The process permits other live ones beside it that permit it, too.
 ALTER TABLE stagedoor.node ADD COLUMN IF NOT EXISTS several boolean NOT NULL DEFAULT false;
+-- Where the process answers the others, or empty.
+ALTER TABLE stagedoor.node ADD COLUMN IF NOT EXISTS address text NOT NULL DEFAULT '';
+
+-- The newest format of the log that the process reads, if it is that of this epoch. An older program leaves both.
+ALTER TABLE stagedoor.node ADD COLUMN IF NOT EXISTS reads integer NOT NULL DEFAULT 1;
+ALTER TABLE stagedoor.node ADD COLUMN IF NOT EXISTS reads_epoch bigint NOT NULL DEFAULT 0;
 
 -- Values that are too large to be written while other nodes wait. A record that has one refers to it.
 CREATE TABLE IF NOT EXISTS stagedoor.large (

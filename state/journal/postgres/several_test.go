@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,4 +66,36 @@ func TestAServingNodeExpelsASilentOne(t *testing.T) {
 		t.Errorf("the node that was silent: %v", err)
 	}
 	commitOne(t, b)
+}
+
+// TestTheFormatIsRaisedWhenAllNodesReadIt: until then nodes of two versions serve together, and afterwards the older
+// one does not start any more. A node counts with what its own process reads, and not an earlier one of its name.
+func TestTheFormatIsRaisedWhenAllNodesReadIt(t *testing.T) {
+	url := empty(t, server(t))
+	options := func(node string, reads int) postgres.Options {
+		return postgres.Options{Node: node, Several: true, Lease: time.Second}.Reading(reads)
+	}
+	format := func(s *postgres.Store, want int) {
+		t.Helper()
+		for begun := time.Now(); s.Stats().Shared.Format != want; time.Sleep(10 * time.Millisecond) {
+			if time.Since(begun) > 10*time.Second {
+				t.Fatalf("the format is %d, not %d", s.Stats().Shared.Format, want)
+			}
+		}
+	}
+	old := open(t, url, options("a", 1))
+	b := open(t, url, options("b", 2))
+	format(b, 1)
+	exec(t, server(t), "UPDATE stagedoor.node SET reads = 2, reads_epoch = epoch - 1 WHERE id = 'a'")
+	time.Sleep(300 * time.Millisecond) // the format is looked at ten times a lease
+	format(b, 1)
+	commitOne(t, old)
+	commitOne(t, b)
+	old.Close()
+	format(b, 2)
+	_, err := postgres.Open(ctx, url, options("a", 1))
+	if !errors.Is(err, journal.ErrSchema) || !strings.Contains(err.Error(), "format 2, and this program reads up to") {
+		t.Errorf("an older program: %v", err)
+	}
+	format(open(t, url, options("a", 2)), 2)
 }

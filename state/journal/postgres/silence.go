@@ -103,8 +103,8 @@ func (s *Store) expelSilent(ctx context.Context, tx pgx.Tx) (live string, err er
 	return live, nil
 }
 
-// expelOthers expels nodes that are silent until the store is closed or this node is fenced, so that the others can
-// take their work over.
+// expelOthers expels nodes that are silent, so that the others can take their work over, and raises the format of the
+// log when it can be, until the store is closed or this node is fenced.
 func (s *Store) expelOthers() {
 	for !s.fenced.Load() {
 		select {
@@ -113,7 +113,7 @@ func (s *Store) expelOthers() {
 		case <-time.After(s.options.Lease / 10):
 		}
 		ctx, cancel := context.WithTimeout(s.running, s.options.AnswerWait)
-		_ = s.alone(ctx, nil, func(pgx.Tx, string) error { return nil }) // tried again soon
+		_ = s.alone(ctx, nil, func(tx pgx.Tx, _ string) error { return s.raiseFormat(ctx, tx) }) // tried again soon
 		cancel()
 	}
 }

@@ -29,6 +29,8 @@ type Options struct {
 	AnswerWait time.Duration
 	// Version is that of the program, which Members shows.
 	Version string
+	// Address is that on which the node answers the others, which Members shows. It may be empty.
+	Address string
 	// Standby makes the node a stand-by if another one is live. It follows the log, and cannot append until Await
 	// has returned.
 	Standby bool
@@ -37,6 +39,8 @@ type Options struct {
 	Several bool
 	// tidyEvery is the time between two calls of tidy, by default tidyEvery.
 	tidyEvery time.Duration
+	// reads is the newest format that this node reads, by default format. Tests set it to that of an older program.
+	reads int
 	// Configure, if set, changes how connections are made.
 	Configure func(*pgx.ConnConfig)
 }
@@ -61,6 +65,7 @@ type Store struct {
 	size     atomic.Int64
 	away     atomic.Pointer[error] // why the database cannot be reached, or nil
 	standby  atomic.Bool
+	format   atomic.Int64 // of the log, when it was last looked at
 	leave    sync.Once
 	leaving  chan struct{}             // closed by leave once this node is asked to leave
 	end      atomic.Uint64             // of the log, when it was last looked at
@@ -80,8 +85,12 @@ type Store struct {
 var schemaSQL string
 
 const (
-	// format is the one that this program writes, and the newest that it reads.
-	format = 1
+	// format is the newest that this program reads and writes. The log has it once all nodes read it, so that nodes of
+	// two versions can serve side by side while one after the other is upgraded. The formats are
+	//
+	//	1  the first one
+	//	2  entries may change the tables with this journal.Table.Format
+	format = 2
 	// connections bounds those that read. A node has two more, to append and to listen.
 	connections = 4
 	// patience bounds the wait for a database before a change is refused.
@@ -119,6 +128,9 @@ func (o Options) filled() Options {
 	}
 	if o.tidyEvery == 0 {
 		o.tidyEvery = tidyEvery
+	}
+	if o.reads == 0 {
+		o.reads = format
 	}
 	if o.AnswerWait == 0 {
 		o.AnswerWait = 10 * time.Second
@@ -190,23 +202,27 @@ var short = pgx.TxOptions{BeginQuery: "BEGIN; SET LOCAL idle_in_transaction_sess
 // tryJoin joins, or returns the name of another live node that is in the way.
 func (s *Store) tryJoin(ctx context.Context) (other string, err error) {
 	standby := false
-	err = s.alone(ctx, makeTables, func(tx pgx.Tx, live string) error {
+	err = s.alone(ctx, s.makeTables, func(tx pgx.Tx, live string) error {
 		if other, standby = live, live != "" && s.options.Standby; other != "" && !standby {
 			return nil
 		}
 		var lsn int64
 		// An epoch is never used twice, although the row of a node that has left is gone: it is a time.
 		err := tx.QueryRow(ctx, `INSERT INTO stagedoor.node AS n
-				(id, epoch, beat, applied, version, live, standby, several)
-			SELECT $1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, clock_timestamp(), lsn, $2, NOT $3,
-				$3, $4 FROM stagedoor.head
+				(id, epoch, beat, applied, version, live, standby, several, address, reads, reads_epoch)
+			SELECT $1, e, clock_timestamp(), lsn, $2, NOT $3, $3, $4, $5, $6, e FROM stagedoor.head,
+				(SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS e) AS t
 			ON CONFLICT (id) DO UPDATE
 				SET epoch = greatest(n.epoch + 1, excluded.epoch), seq = 0, beat = excluded.beat, live = excluded.live,
 					applied = excluded.applied, version = excluded.version, standby = excluded.standby,
-					several = excluded.several, leaving = false
-			RETURNING epoch, applied`, s.options.Node, s.options.Version, standby, s.options.Several).
-			Scan(&s.epoch, &lsn)
+					several = excluded.several, address = excluded.address, leaving = false, reads = excluded.reads,
+					reads_epoch = greatest(n.epoch + 1, excluded.epoch)
+			RETURNING epoch, applied`, s.options.Node, s.options.Version, standby, s.options.Several,
+			s.options.Address, s.options.reads).Scan(&s.epoch, &lsn)
 		s.lsn.Store(uint64(lsn))
+		if err == nil {
+			err = s.raiseFormat(ctx, tx)
+		}
 		return err
 	})
 	if err == nil {
@@ -297,13 +313,26 @@ func (s *Store) takeOver(ctx context.Context) error {
 	return err
 }
 
+// raiseFormat gives the log the newest format that all nodes read. A node of an older version does not count as one
+// that reads more because an earlier process of its name did. The caller has the lock under which nodes join.
+func (s *Store) raiseFormat(ctx context.Context, tx pgx.Tx) error {
+	if s.format.Load() >= int64(s.options.reads) {
+		return nil
+	}
+	_, err := tx.Exec(ctx, `UPDATE stagedoor.head h SET format = r.format FROM (
+			SELECT coalesce(min(CASE WHEN reads_epoch = epoch THEN reads ELSE 1 END), 1) AS format
+			FROM stagedoor.node WHERE live OR standby AND beat > clock_timestamp() - $1::interval) r
+		WHERE h.format < r.format`, awaitStandby)
+	return err
+}
+
 // haveTables asks whether the tables are there, with the newest column.
 const haveTables = `SELECT EXISTS (SELECT FROM pg_attribute
-	WHERE attrelid = to_regclass('stagedoor.node') AND attname = 'several')`
+	WHERE attrelid = to_regclass('stagedoor.node') AND attname = 'reads_epoch')`
 
 // makeTables makes or upgrades the tables, unless the newest column is there, and checks that this program can read and
 // keep what is in them.
-func makeTables(ctx context.Context, tx pgx.Tx) error {
+func (s *Store) makeTables(ctx context.Context, tx pgx.Tx) error {
 	var there bool
 	err := tx.QueryRow(ctx, haveTables).Scan(&there)
 	if err != nil {
@@ -321,8 +350,9 @@ func makeTables(ctx context.Context, tx pgx.Tx) error {
 	switch {
 	case err != nil:
 		return err
-	case has > format:
-		return fmt.Errorf("%w: the log has format %d, and this program reads up to %d", journal.ErrSchema, has, format)
+	case has > s.options.reads:
+		return fmt.Errorf("%w: the log has format %d, and this program reads up to %d", journal.ErrSchema, has,
+			s.options.reads)
 	case durable == "off":
 		return fmt.Errorf("%w: synchronous_commit is off in the database, so that acknowledged changes could be lost",
 			journal.ErrInvalid)
@@ -369,7 +399,7 @@ func (s *Store) Stats() journal.Stats {
 	if s.fenced.Load() {
 		stats.Poisoned = journal.ErrFenced
 	}
-	stats.Shared = &journal.SharedStats{Turns: s.turns.Load(), Silent: s.Silent()}
+	stats.Shared = &journal.SharedStats{Turns: s.turns.Load(), Silent: s.Silent(), Format: int(s.format.Load())}
 	if end, applied := s.end.Load(), uint64(s.applied()); end > applied {
 		stats.Shared.Behind = end - applied
 	}

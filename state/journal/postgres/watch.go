@@ -138,11 +138,14 @@ func (s *Store) beat(ctx context.Context, q executor) error {
 // headAsMember returns the end of the log if this node is still in its epoch, and ErrFenced if it is not. A node that
 // was away so learns that it was replaced from the first answer that it gets, before it counts itself as up to date.
 func (s *Store) headAsMember(ctx context.Context, q querier) (at journal.Position, err error) {
-	var lsn, tag int64
+	var lsn, tag, format int64
 	var member bool
-	err = q.QueryRow(ctx, `SELECT lsn, tag, EXISTS (SELECT FROM stagedoor.node
+	err = q.QueryRow(ctx, `SELECT lsn, tag, format, EXISTS (SELECT FROM stagedoor.node
 		WHERE id = $1 AND epoch = $2 AND (live OR standby)) FROM stagedoor.head`, s.options.Node, s.epoch).
-		Scan(&lsn, &tag, &member)
+		Scan(&lsn, &tag, &format, &member)
+	if err == nil {
+		s.format.Store(format)
+	}
 	if err == nil && !member {
 		err = s.fence()
 	}

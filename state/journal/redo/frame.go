@@ -26,6 +26,7 @@ func (id ID) checksum(b []byte) uint32 {
 	return crc32.Update(crc32.Checksum(id[:], castagnoli), castagnoli, b)
 }
 
+// header returns the beginning of a file of the log.
 func header(id ID) []byte {
 	head := append([]byte(fileMagic), id[:]...)
 	head = binary.BigEndian.AppendUint32(head, crc32.Checksum(head, castagnoli))

@@ -100,6 +100,7 @@ func (l *Log) Close(remove bool) error {
 // Remove removes the log in dir. The store must have taken over all that it holds.
 func Remove(dir string) error { return removeFiles(dir, Paths(dir)) }
 
+// removeFiles removes the files that exist. The sync of the directory makes the removal durable.
 func removeFiles(dir string, paths []string) error {
 	var err error
 	removed := false
@@ -128,6 +129,8 @@ type file struct {
 	at   int64    // where the next frame goes
 }
 
+// append writes a frame with the zeros that mark the end, in one write, and syncs the data. The
+// next frame begins at the zeros.
 func (f *file) append(lsn uint64, frame []byte) error {
 	frame = sealFrame(f.id, lsn, frame)
 	n := len(frame)
@@ -202,6 +205,7 @@ func (f *file) rewind() error {
 	return f.file.Truncate(f.size)
 }
 
+// close closes the file if it is open.
 func (f *file) close() error {
 	if f.file == nil {
 		return nil

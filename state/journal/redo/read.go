@@ -30,6 +30,7 @@ type DamageError struct{ Reason string }
 // Error completes a sentence whose subject is the store's file.
 func (e *DamageError) Error() string { return e.Reason }
 
+// damaged returns the error of a log that may lack a commit.
 func damaged(format string, args ...any) error { return &DamageError{fmt.Sprintf(format, args...)} }
 
 // Read returns the commits in dir that follow the commit lsn. A log that another store wrote, or that has a gap or
@@ -80,6 +81,7 @@ type contents struct {
 	newest  uint64   // the newest whole commit anywhere in the file
 }
 
+// firstLSN returns the number of the first commit in a file of the log, or 0 if there is none.
 func (c *contents) firstLSN() uint64 {
 	if len(c.commits) == 0 {
 		return 0

@@ -25,7 +25,7 @@ const (
 // Proxy is the network between one client and a server. It fails as it is asked to.
 type Proxy struct {
 	dir    string
-	socket atomic.Pointer[string]
+	target atomic.Pointer[[2]string] // network and address
 	fault  atomic.Int32
 	mu     sync.Mutex
 	conns  map[net.Conn]*atomic.Bool // with whether data was swallowed
@@ -41,7 +41,22 @@ func NewProxy(t testing.TB, s *Server) *Proxy {
 	}
 	p := &Proxy{dir: dir, conns: map[net.Conn]*atomic.Bool{}}
 	p.To(s)
-	l, err := net.Listen("unix", filepath.Join(dir, ".s.PGSQL.5432"))
+	p.serve(t, "unix", filepath.Join(dir, ".s.PGSQL.5432"))
+	return p
+}
+
+// NewNetwork returns a proxy to a TCP address, which ToAddress sets, and its own address. It ends with the test.
+func NewNetwork(t testing.TB) (p *Proxy, address string) {
+	t.Helper()
+	p = &Proxy{conns: map[net.Conn]*atomic.Bool{}}
+	p.ToAddress("tcp", "127.0.0.1:1")
+	return p, p.serve(t, "tcp", "127.0.0.1:0")
+}
+
+// serve accepts connections until the end of the test, and returns the address.
+func (p *Proxy) serve(t testing.TB, network, address string) string {
+	t.Helper()
+	l, err := net.Listen(network, address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,9 +73,11 @@ func NewProxy(t testing.TB, s *Server) *Proxy {
 		l.Close()
 		p.Set(Cut)
 		p.work.Wait()
-		os.RemoveAll(dir)
+		if p.dir != "" {
+			os.RemoveAll(p.dir)
+		}
 	})
-	return p
+	return l.Addr().String()
 }
 
 // URL returns the address of the server's database through the proxy.
@@ -68,9 +85,11 @@ func (p *Proxy) URL() string { return "postgres://stagedoor@/postgres?host=" + p
 
 // To sends new connections to another server.
 func (p *Proxy) To(s *Server) {
-	socket := s.socket()
-	p.socket.Store(&socket)
+	p.ToAddress("unix", s.socket())
 }
+
+// ToAddress sends new connections to an address.
+func (p *Proxy) ToAddress(network, address string) { p.target.Store(&[2]string{network, address}) }
 
 // Set sets the fault. Connections of which data was swallowed end with the fault that has swallowed it.
 func (p *Proxy) Set(f Fault) {
@@ -88,7 +107,8 @@ func (p *Proxy) is(f Fault) bool { return Fault(p.fault.Load()) == f }
 
 func (p *Proxy) connect(client net.Conn) {
 	defer client.Close()
-	server, err := net.Dial("unix", *p.socket.Load())
+	target := p.target.Load()
+	server, err := net.Dial(target[0], target[1])
 	if err != nil {
 		return
 	}
