@@ -19,17 +19,17 @@ SEED     ?= 0
 SIZE     ?= 1048576
 ONLY     ?=
 MUTANTS  ?= .
-JOBS     ?= 5
+JOBS     ?= 6
 PROGRAM  := bin/test/stagedoor
 CLIENTS  := test/oauth/js test/sdk/js
 # Side by side in `make test`. The first two need only Go, so they compile while the last
 # ones wait for Chromium and the npm packages to be installed. ALSO are suites beside them: .ci/run
 # names those that are left out here, because they take long to compile or download much.
-SUITES   := test-race test-program live oauth test-plain sdk flow $(ALSO)
+SUITES   := test-race test-program live oauth test-plain looks-short flow sdk $(ALSO)
 # Packages whose goroutines share data, which TestPackagesThatStartGoroutinesRunUnderTheRaceDetector checks. The
 # race detector makes compiling and running much slower, so `make test` uses it for these; `make race` for all.
 RACE     := actors|state(/(blobs|journal|journal/postgres|share))?$$|$\
-  http/(attach|auth|live|overload|responsesocket|server|sse|text)(/|$$)|providers/upstream$$
+  http/(attach|auth|live|nodes|overload|responsesocket|server|sse|text|web/idp)(/|$$)|providers/upstream$$
 # Third-party computations that share nothing. Instrumented, they take most of some suites' time.
 NORACE   := -gcflags=golang.org/x/crypto/argon2=-race=0 -gcflags=github.com/dlclark/regexp2/...=-race=0
 # The compiler takes a third less processor time if it collects garbage rarely, a tenth less without debug information,
@@ -38,6 +38,8 @@ NORACE   := -gcflags=golang.org/x/crypto/argon2=-race=0 -gcflags=github.com/dlcl
 LARGE    := modernc.org github.com/jackc google.golang.org go.opentelemetry.io github.com/prometheus
 COMPILE  := GOGC=400 GOMEMLIMIT=2GiB GOFLAGS='$(strip $(GOFLAGS) -gcflags=all=-dwarf=false \
   $(LARGE:%="-gcflags=%/...=-dwarf=false -l"))'
+# Linking takes a seventh less without symbols for debuggers.
+SMALL    := -ldflags='-s -w'
 # Each test program is run through .ci/tools, which installs Postgres while others are compiled.
 DATABASE := "$(CURDIR)/.ci/tools" database
 DEFAULTS := -exec '$(DATABASE) env -u GOGC -u GOMEMLIMIT'
@@ -78,12 +80,13 @@ test: ## Go tests, the race detector, browsers and real clients (JOBS=n at a tim
 .PHONY: test-race
 test-race: tools-build ## the tests of packages whose goroutines share data, with the race detector
 	@$(DATABASE) &
-	$(COMPILE) go test -race -short $(NORACE) -exec '$(DATABASE)' -p 3 -vet=off -ldflags=-w -timeout 25m \
+	$(COMPILE) go test -race -short $(NORACE) -exec '$(DATABASE)' -p 3 -vet=off $(SMALL) -timeout 25m \
 	  $$(go list ./... | grep -E '^stagedoor/($(RACE))' | sort -r)
 
+# It begins when the program is built, because two go commands would both compile what the program consists of.
 .PHONY: test-plain
-test-plain: tools-build ## the Go tests of the other packages, in full, without the race detector
-	$(COMPILE) go test $(DEFAULTS) -vet=off -timeout 25m $$(go list ./... | grep -vE '^stagedoor/(test|$(RACE))')
+test-plain: tools-build program ## the Go tests of the other packages, in full, without the race detector
+	$(COMPILE) go test $(DEFAULTS) -vet=off $(SMALL) -timeout 25m $$(go list ./... | grep -vE '^stagedoor/(test|$(RACE))')
 
 .PHONY: test-long
 test-long: tools-build ## the tests that test-race shortens, in full, without the race detector
@@ -92,21 +95,21 @@ test-long: tools-build ## the tests that test-race shortens, in full, without th
 
 .PHONY: race
 race: tools-build ## the Go tests of all packages with the race detector, in full
-	$(COMPILE) go test -race $(NORACE) -exec '$(DATABASE)' -vet=off -ldflags=-w -timeout 0 \
+	$(COMPILE) go test -race $(NORACE) -exec '$(DATABASE)' -vet=off $(SMALL) -timeout 0 \
 	  $$(go list ./... | grep -v '^stagedoor/test')
 
 # None of these results comes from the test cache, which does not see the program.
 .PHONY: test-program
 test-program: tools program ## the Go tests that look at the running program
-	$(COMPILE) go test $(DEFAULTS) -count=1 -p 4 -vet=off -timeout 25m ./test/...
-	$(COMPILE) go test $(DEFAULTS) -count=1 -vet=off -timeout 25m -run 'CostsWhat|CostWhat|FuzzSizes' ./cmd/stagedoor
+	$(COMPILE) go test $(DEFAULTS) -count=1 -p 4 -vet=off $(SMALL) -timeout 25m ./test/...
+	$(COMPILE) go test $(DEFAULTS) -count=1 -vet=off $(SMALL) -timeout 25m -run 'CostsWhat|CostWhat|FuzzSizes' ./cmd/stagedoor
 
 # The program that all suites look at. Suites ask for it side by side, and the first one
 # builds it.
 .PHONY: program
 program:
 	@mkdir -p $(dir $(PROGRAM))
-	@$(COMPILE) flock $(dir $(PROGRAM)) go build -ldflags=-w -o $(PROGRAM) ./cmd/stagedoor
+	@$(COMPILE) flock $(dir $(PROGRAM)) go build $(SMALL) -o $(PROGRAM) ./cmd/stagedoor
 
 # The npm packages of the clients. None of them needs its install scripts.
 .PHONY: clients
@@ -147,6 +150,15 @@ live: clients program ## the page of video jobs in a browser, and its commands o
 flow: clients program ## the pages of what goes on in a browser
 	test/flow/run.sh
 
+.PHONY: looks-short
+looks-short: clients program
+	test/looks/run.sh
+
+.PHONY: looks
+looks: clients program ## all pages in both themes, forced colours and on a phone, with pictures of them in bin/looks
+	mkdir -p bin/looks
+	STAGEDOOR_LOOKS=all STAGEDOOR_SCREENSHOTS='$(CURDIR)/bin/looks' test/looks/run.sh
+
 .PHONY: agents
 agents: tools program ## agents' command line clients and frameworks against strict vendors behind the gateway
 	test/agents/run.sh
@@ -172,7 +184,9 @@ nemesis: ## fail the database and the network under two nodes ROUNDS times in ea
 	@$(DATABASE)
 	go test ./test/nemesis -count=1 -v -timeout 0 -nemesis.rounds=$(ROUNDS)
 	go test ./actors/tokens -count=1 -v -timeout 0 -run TestHistoriesOfTwoNodes -histories=$$((100 * $(ROUNDS)))
-	go test ./cmd/stagedoor -count=1 -v -timeout 0 -run KilledAndFrozenInTurn -takeovers=$(ROUNDS)
+	go test ./cmd/stagedoor -count=1 -v -timeout 0 -run TwoGatewaysServeTogether -revocations=$$((20 * $(ROUNDS)))
+	go test ./cmd/stagedoor -count=1 -v -timeout 0 -run 'KilledAndFrozenInTurn|OneOfTwoGatewaysFails' \
+	  -takeovers=$(ROUNDS) -kills=$$((4 * $(ROUNDS))) -freezes=$(ROUNDS) -cuts=$$((4 * $(ROUNDS)))
 
 .PHONY: mutants
 mutants: ## seed faults one by one and expect the suites to fail (MUTANTS=pattern)
