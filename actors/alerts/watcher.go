@@ -113,6 +113,9 @@ func (w *Watcher) spent(scope, account string) {
 	}
 }
 
+// watch looks for alerts until the watcher ends: at everything in intervals, and at the budgets
+// shortly after a change. Changes of spending are gathered for a while, because each request that
+// is charged is one.
 func (w *Watcher) watch() {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -303,6 +306,8 @@ func (w *Watcher) add(event, subject string, data map[string]any) bool {
 	return w.report(err) && added
 }
 
+// report logs an error, unless it is the end of the watcher, and reports whether there was none.
+// What could not be sent is found again at the next look.
 func (w *Watcher) report(err error) bool {
 	if err != nil && w.ctx.Err() == nil {
 		w.options.Logger.Warn("an alert is not sent yet", "cause", err)

@@ -46,6 +46,7 @@ type fixture struct {
 	providers []*engine.Provider
 	free      int64
 	now       time.Time
+	looked    chan struct{} // holds a value if a watcher has looked at everything
 
 	mu       sync.Mutex
 	received []string // type and percent of each event
@@ -53,7 +54,8 @@ type fixture struct {
 }
 
 func newFixture(t *testing.T) *fixture {
-	f := &fixture{t: t, store: journal.NewMemory(), free: 1 << 40, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
+	f := &fixture{t: t, store: journal.NewMemory(), free: 1 << 40, looked: make(chan struct{}, 1),
+		now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil || !strings.HasPrefix(r.Header.Get("Webhook-Signature"), "v1,") {
@@ -126,6 +128,10 @@ func (f *fixture) watcher() {
 		Providers: func() (all []*engine.Provider) { f.set(func() { all = f.providers }); return all },
 		Disk: func() (free, refused int64, ok bool) {
 			f.set(func() { free = f.free })
+			select {
+			case f.looked <- struct{}{}: // the disk is the last that a watcher looks at
+			default:
+			}
 			return free, 256 << 20, true
 		}}))
 }
@@ -134,18 +140,23 @@ func (f *fixture) watcher() {
 func (f *fixture) expect(want ...string) {
 	f.t.Helper()
 	slices.Sort(want)
-	var got []string
-	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		f.mu.Lock()
-		got = slices.Sorted(slices.Values(f.received))
-		f.mu.Unlock()
+	for late := time.After(15 * time.Second); ; {
+		// A delivery is removed after its event was received, so there is a change after the last event.
+		view, changed := work.WatchDeliveries(f.state)
 		waiting := 0
-		work.Deliveries(f.state.View(), f.endpoint.ID, func(*work.Delivery) bool { waiting++; return true })
+		work.Deliveries(view, f.endpoint.ID, func(*work.Delivery) bool { waiting++; return true })
+		f.mu.Lock()
+		got := slices.Sorted(slices.Values(f.received))
+		f.mu.Unlock()
 		if slices.Equal(got, want) && waiting == 0 {
 			return
 		}
+		select {
+		case <-changed:
+		case <-late:
+			f.t.Fatalf("received %q, want %q", got, want)
+		}
 	}
-	f.t.Fatalf("received %q, want %q", got, want)
 }
 
 // budgets makes a key with a monthly budget of ten dollars, of a user in a group with a budget of a hundred in all.
@@ -227,11 +238,10 @@ func TestWhatWasSentIsForgottenWithItsKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.close()
+	f.looked = make(chan struct{}, 1)
 	f.open() // a process that starts compares all budgets
-	for deadline := time.Now().Add(10 * time.Second); kept() != before-1; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d of %d facts are kept", kept(), before)
-		}
+	if <-f.looked; kept() != before-1 {
+		t.Fatalf("%d of %d facts are kept", kept(), before)
 	}
 }
 

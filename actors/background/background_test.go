@@ -201,7 +201,7 @@ func (s *stage) watch(id string, after int64) <-chan string {
 	go func() {
 		var got strings.Builder
 		live, err := s.registry.Watch(context.Background(), id, owner, after,
-			func(raw []byte) error { got.Write(raw); return nil })
+			func(ev background.Event) error { got.Write(ev.Raw); return nil })
 		if !live || err != nil {
 			s.t.Errorf("watch: live %v, %v", live, err)
 		}
@@ -353,12 +353,12 @@ func TestAWatcherMayLeave(t *testing.T) {
 		id := s.start()
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		defer cancel()
-		if live, err := s.registry.Watch(ctx, id, owner, -1, func([]byte) error { return nil }); !live ||
+		if live, err := s.registry.Watch(ctx, id, owner, -1, func(background.Event) error { return nil }); !live ||
 			!errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("live %v, %v", live, err)
 		}
 		gone := errors.New("gone")
-		live, err := s.registry.Watch(context.Background(), id, owner, -1, func([]byte) error { return gone })
+		live, err := s.registry.Watch(context.Background(), id, owner, -1, func(background.Event) error { return gone })
 		if !live || !errors.Is(err, gone) {
 			t.Errorf("live %v, %v", live, err)
 		}

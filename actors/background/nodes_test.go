@@ -2,10 +2,13 @@ package background_test
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"stagedoor/actors/background"
 	"stagedoor/actors/kit"
 	"stagedoor/actors/kit/kittest"
 	"stagedoor/providers/dialogue/dialoguetest"
@@ -106,7 +109,7 @@ func TestAnotherNodeFollowsABackgroundResponseFromItsEnd(t *testing.T) {
 		id := a.begin()
 		kittest.Pass(time.Second)
 		began := time.Now()
-		live, err := b.registry.Watch(t.Context(), id, owner, -1, func([]byte) error { return nil })
+		live, err := b.registry.Watch(t.Context(), id, owner, -1, func(background.Event) error { return nil })
 		if live || err != nil || time.Since(began) < 5*time.Second {
 			t.Errorf("watched %t, %v after %v", live, err, time.Since(began))
 		}
@@ -119,6 +122,145 @@ func TestAnotherNodeFollowsABackgroundResponseFromItsEnd(t *testing.T) {
 		defer cancel()
 		if live, _ := b.registry.Watch(ctx, next, owner, -1, nil); live || ctx.Err() == nil {
 			t.Error("a client that leaves is still waited for")
+		}
+	})
+}
+
+// connect makes b follow what the others make, until it is cut off from them.
+func connect(b *stage, others ...*stage) (cutOff func()) {
+	cut := make(chan struct{})
+	b.registry.FollowWith(func(ctx context.Context, node state.Node, id string, owner state.Owner, after int64,
+		send func(background.Event) error) error {
+		i := slices.IndexFunc(others, func(s *stage) bool { return s.store.Node() == node })
+		if i < 0 {
+			return errors.New("unknown node")
+		}
+		follow := others[i].registry.FindHere(id, owner)
+		if follow == nil {
+			return errors.New("not made there")
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		return follow(ctx, after, func(ev background.Event) error {
+			select {
+			case <-cut: // a node that hangs ends no stream
+				<-ctx.Done()
+				return ctx.Err()
+			default:
+				return send(ev)
+			}
+		})
+	})
+	return func() { close(cut) }
+}
+
+// follow watches a response on a node and then reads the rest from the store, as a handler does.
+func (s *stage) follow(id string) <-chan string {
+	out := make(chan string, 1)
+	go func() {
+		var got strings.Builder
+		after := int64(-1)
+		live, err := s.registry.Watch(context.Background(), id, owner, after, func(ev background.Event) error {
+			got.Write(ev.Raw)
+			after = ev.Sequence
+			return nil
+		})
+		if err != nil {
+			s.t.Errorf("watched: %v", err)
+		}
+		if !live {
+			err = work.ReadEvents(context.Background(), s.store, id, owner, after, func(log []byte) error {
+				for _, ev := range strings.SplitAfter(string(log), "\n\n") {
+					if n := sequence(ev); len(n) == 1 && n[0] > after {
+						got.WriteString(ev)
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				s.t.Errorf("read the events: %v", err)
+			}
+		}
+		out <- got.String()
+	}()
+	return out
+}
+
+// rising reports whether each number is higher than the one before, so that no event is sent twice.
+func rising(numbers []int64) bool {
+	return slices.IsSorted(numbers) && len(slices.Compact(slices.Clone(numbers))) == len(numbers)
+}
+
+func TestAResponseIsFollowedLiveOnAnotherNode(t *testing.T) {
+	onNodes(t, func(t *testing.T, _ *statetest.Cluster, a, b, _ *stage) {
+		connect(b, a)
+		id := a.begin()
+		kittest.Pass(time.Second / 2)
+		seen, enough := 0, errors.New("enough")
+		live, err := b.registry.Watch(t.Context(), id, owner, -1, func(background.Event) error {
+			if seen++; seen == 5 {
+				return enough
+			}
+			return nil
+		})
+		if !live || !errors.Is(err, enough) || a.stored(id).Status != "queued" {
+			t.Errorf("after %d events: live %t, %v, the response is %s", seen, live, err, a.stored(id).Status)
+		}
+		here, there := a.follow(id), b.follow(id)
+		if got, want := <-there, <-here; got != want || terminals(got) != 1 || !strings.Contains(got, "<99>") {
+			t.Errorf("on the other node came %v and not %v", sequence(got), sequence(want))
+		}
+		if b.registry.FindHere(id, owner) != nil || a.registry.FindHere(id, "key:other") != nil {
+			t.Error("a response is found that is not made here, or another owner's")
+		}
+	})
+}
+
+// TestAFollowerGetsTheEndOfAResponseThatIsTakenOver: the events of the first run stop without an end, because its node
+// hangs, and another one begins again. The client gets the events of that run, up to one end.
+func TestAFollowerGetsTheEndOfAResponseThatIsTakenOver(t *testing.T) {
+	onNodes(t, func(t *testing.T, cluster *statetest.Cluster, a, b, c *stage) {
+		cutOff := connect(b, a, c)
+		id := a.begin()
+		kittest.Pass(time.Second)
+		followed := b.follow(id)
+		kittest.Pass(2 * time.Second)
+		cutOff()
+		kittest.Pass(time.Second)
+		connect(b, a, c)
+		expel(t, cluster, "a")
+		if resumed, _ := c.resume(); resumed != 1 {
+			t.Fatalf("%d responses go on", resumed)
+		}
+		got := <-followed
+		if numbers := sequence(got); terminals(got) != 1 || strings.Count(got, "event: response.created") != 2 ||
+			!rising(numbers) {
+			t.Errorf("the events %v with %d ends", numbers, terminals(got))
+		}
+	})
+}
+
+// TestAFollowerDoesNotSeeThatAResponseIsHandedOver: the node that makes it stops, and its own clients are asked to
+// resume. Those of other nodes get the events of the one that goes on.
+func TestAFollowerDoesNotSeeThatAResponseIsHandedOver(t *testing.T) {
+	onNodes(t, func(t *testing.T, cluster *statetest.Cluster, a, b, c *stage) {
+		connect(b, a, c)
+		id := a.begin()
+		kittest.Pass(time.Second)
+		own, followed := a.follow(id), b.follow(id)
+		kittest.Pass(2 * time.Second)
+		if err := a.sys.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		expel(t, cluster, "a")
+		if resumed, _ := c.resume(); resumed != 1 {
+			t.Fatalf("%d responses go on", resumed)
+		}
+		if got := <-own; !strings.Contains(got, "shutting_down") {
+			t.Errorf("the client of the node itself got %q", got[max(0, len(got)-200):])
+		}
+		if got := <-followed; strings.Contains(got, "shutting_down") || terminals(got) != 1 || !rising(sequence(got)) {
+			t.Errorf("the client of another node got %d ends", terminals(got))
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sourcegraph/conc"
 
 	"stagedoor/actors/kit"
 	"stagedoor/actors/telemetry"
@@ -66,7 +67,8 @@ type Registry struct {
 	store      *state.State
 	now        func() time.Time
 
-	slots *share.Pool // of maxRuns
+	slots     *share.Pool // of maxRuns
+	elsewhere FollowElsewhere
 
 	mu       sync.Mutex
 	runs     map[string]*run
@@ -284,61 +286,90 @@ func (g *Registry) heedCancel(r *run) {
 	}
 }
 
-// awaitRun waits while another process works on an owner's response. It returns the run if this process goes on with
-// the response, and nil once the response has ended or ctx ends.
-func (g *Registry) awaitRun(ctx context.Context, id string, owner state.Owner) *run {
-	for g.store.Several() {
+// FollowElsewhere calls send with the events of an owner's response that another process makes and that follow the
+// sequence number after. It returns an error when there are no more, send fails or ctx ends: the record of the response
+// says how it goes on.
+type FollowElsewhere func(ctx context.Context, node state.Node, id string, owner state.Owner, after int64,
+	send func(Event) error) error
+
+// FollowWith makes Watch follow responses that other processes make. It is called before any Watch.
+func (g *Registry) FollowWith(follow FollowElsewhere) { g.elsewhere = follow }
+
+// FindHere returns a function that calls send with the events of a response in flight in this process, as Watch does,
+// or nil if it is not. It is for other processes, so the event with which this one hands the response over is left out:
+// their clients get the events of the process that goes on.
+func (g *Registry) FindHere(id string, owner state.Owner) func(
+	ctx context.Context, after int64, send func(Event) error) error {
+	r := g.findRun(id, owner)
+	if r == nil {
+		return nil
+	}
+	return func(ctx context.Context, after int64, send func(Event) error) error {
+		return r.follow(ctx, after, func(ev Event) error {
+			if ev.handOver {
+				return nil
+			}
+			return send(ev)
+		})
+	}
+}
+
+// betweenTries is the time after which a process that does not answer is asked again for the events of a response.
+const betweenTries = time.Second
+
+// Watch calls send with the events of a response in flight that follow the sequence number after, until the response
+// ends, send fails or ctx ends. It returns false if the response is not in flight, or not any more: the events after
+// the last one that was sent are then in the store.
+//
+// Another process may make the response. Its events are followed there, and when that process ends, with the one that
+// goes on, whose events have higher numbers. While it cannot be reached, Watch waits.
+func (g *Registry) Watch(
+	ctx context.Context, id string, owner state.Owner, after int64, send func(Event) error,
+) (bool, error) {
+	for {
 		h, changed, err := work.WatchResponse(g.store, id, owner)
-		if err != nil || h.Finished() {
-			return nil
-		}
 		if r := g.findRun(id, owner); r != nil {
-			return r
+			return true, r.follow(ctx, after, send)
+		}
+		if err != nil || h.Finished() || !g.store.Several() {
+			return false, nil
+		}
+		var again <-chan time.Time
+		if g.elsewhere != nil {
+			if err := g.followUntil(ctx, changed, &h, &after, send); err != nil {
+				return true, err
+			}
+			again = time.After(betweenTries)
 		}
 		select {
 		case <-changed:
+		case <-again:
 		case <-ctx.Done():
-			return nil
-		}
-	}
-	return nil
-}
-
-// Watch calls send with the events of a response in flight that follow the sequence number after,
-// until the response ends, send fails or ctx ends. It returns false if the response is not in
-// flight. Its events are then in the store. Events of a response in flight in another process are
-// not sent: Watch waits until that has ended and returns false.
-func (g *Registry) Watch(
-	ctx context.Context,
-	id string,
-	owner state.Owner,
-	after int64,
-	send func(raw []byte) error,
-) (bool, error) {
-	r := g.findRun(id, owner)
-	if r == nil {
-		if r = g.awaitRun(ctx, id, owner); r == nil {
 			return false, nil
 		}
 	}
-	for {
-		events, more, changed := r.eventsAfter(after)
-		for _, ev := range events {
-			if err := send(ev.Raw); err != nil {
-				return true, err
-			}
-			after = ev.Sequence
-		}
-		if !more && len(events) == 0 {
-			return true, nil
-		}
-		if !more {
-			continue
-		}
+}
+
+// followUntil follows a response in the process that makes it until the stream ends or changed is closed, because a
+// process that hangs ends no stream. The error is that of send.
+func (g *Registry) followUntil(ctx context.Context, changed <-chan struct{}, h *work.ResponseHeader, after *int64,
+	send func(Event) error) (refused error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg conc.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() {
 		select {
 		case <-changed:
+			cancel()
 		case <-ctx.Done():
-			return true, context.Cause(ctx)
 		}
-	}
+	})
+	_ = g.elsewhere(ctx, h.Node, h.ID, h.Owner, *after, func(ev Event) error {
+		if refused = send(ev); refused == nil {
+			*after = ev.Sequence
+		}
+		return refused
+	})
+	return refused
 }

@@ -38,6 +38,8 @@ var errTooLarge = dialogue.ResponseTooLarge()
 type Event struct {
 	Sequence int64
 	Raw      []byte // the event as it is sent, with its frame
+
+	handOver bool // it asks the client to resume, because another process goes on
 }
 
 // run is a response in flight. Its recorder and its watchers share it.
@@ -58,6 +60,8 @@ type run struct {
 	memory memory.Claim     // memory of the job and its events; guarded by mu once it runs
 }
 
+// newRun returns a run that has not begun. Its context is not that of the request, because the run
+// goes on when the client has left.
 func newRun(job Job, budget memory.Pool) *run {
 	r := &run{job: job, changed: make(chan struct{}), memory: memory.NewClaim(budget, string(job.Owner))}
 	r.ctx, r.cancel = context.WithCancelCause(context.Background())
@@ -90,6 +94,8 @@ func (r *run) add(chunk []byte) error {
 	return nil
 }
 
+// append keeps an event for readers that come later, and counts its bytes against the budget for
+// memory.
 func (r *run) append(e Event) {
 	r.events = append(r.events, e)
 	r.size += len(e.Raw)
@@ -100,13 +106,13 @@ func (r *run) append(e Event) {
 func renumberEvent(ev *upstream.Event, from int64) Event {
 	number := gjson.GetBytes(ev.Data, "sequence_number").Int() + from
 	if from == 0 {
-		return Event{number, bytes.Clone(ev.Raw)}
+		return Event{Sequence: number, Raw: bytes.Clone(ev.Raw)}
 	}
 	data, err := sjson.SetBytes(ev.Data, "sequence_number", number)
 	if err != nil {
 		data = ev.Data // not an object, so no client resumes after it
 	}
-	return Event{number, frameEvent(ev.Name, data)}
+	return Event{Sequence: number, Raw: frameEvent(ev.Name, data)}
 }
 
 // frameEvent returns an event as it is sent.
@@ -127,7 +133,7 @@ func (r *run) appendHeldFailure() {
 	}
 	ev, err := upstream.NewEventReader(bytes.NewReader(r.held)).Next()
 	if err == nil {
-		r.append(Event{gjson.GetBytes(ev.Data, "sequence_number").Int(), r.held})
+		r.append(Event{Sequence: gjson.GetBytes(ev.Data, "sequence_number").Int(), Raw: r.held})
 	}
 	r.held = nil
 	r.notifyWatchers()
@@ -149,6 +155,30 @@ func (r *run) eventsAfter(sequence int64) ([]Event, bool, <-chan struct{}) {
 		first--
 	}
 	return r.events[first:len(r.events):len(r.events)], !r.done, r.changed
+}
+
+// follow calls send with the events after a sequence number until the run ends, send fails or ctx ends.
+func (r *run) follow(ctx context.Context, after int64, send func(Event) error) error {
+	for {
+		events, more, changed := r.eventsAfter(after)
+		for _, ev := range events {
+			if err := send(ev); err != nil {
+				return err
+			}
+			after = ev.Sequence
+		}
+		if !more && len(events) == 0 {
+			return nil
+		}
+		if !more {
+			continue
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // finish marks the run as ended.
@@ -219,7 +249,7 @@ func (r *run) appendFailure(body []byte) {
 	_, _, next := r.lastEvent()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.append(Event{next, failedEvent(body, next)})
+	r.append(Event{Sequence: next, Raw: failedEvent(body, next)})
 	r.notifyWatchers()
 }
 
@@ -281,7 +311,7 @@ func (g *Registry) handOver(r *run) {
 		`resume its stream or retrieve it","param":null}`...)
 	r.mu.Lock()
 	r.held = nil
-	r.append(Event{next, frameEvent("error", event)})
+	r.append(Event{Sequence: next, Raw: frameEvent("error", event), handOver: true})
 	r.mu.Unlock()
 	r.finish()
 	g.system.Logger().Info("background response left to the next process", "response_id", r.job.ID, "run", r.job.run)

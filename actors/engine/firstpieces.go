@@ -58,6 +58,7 @@ func (p *firstPieces) record(k pieceKey, took time.Duration, now time.Time) {
 	t.n++
 }
 
+// forgetIdlest removes the target whose last time is the oldest.
 func (p *firstPieces) forgetIdlest() {
 	var idlest pieceKey
 	var since time.Time

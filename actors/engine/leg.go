@@ -72,6 +72,8 @@ func (l *leg) attempt(ctx context.Context) *upstream.Failure {
 	l.permit = permit
 	if l.race != nil {
 		l.race.sent(l)
+	} else {
+		r.flow.Sent(c.Number, c.Entered)
 	}
 	f = l.exchange.try(ctx, c, permit)
 	l.release(f)

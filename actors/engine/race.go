@@ -78,10 +78,12 @@ func (x *race) join(l *leg) {
 	x.all = append(x.all, l)
 }
 
-// sent starts the clock when the first leg has its permit.
+// sent starts the timer for the next leg when the first one has its permit. Time in the provider's
+// queue does not count, because another target may have a queue as well.
 func (x *race) sent(l *leg) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.run.flow.Sent(l.candidate.Number, l.candidate.Entered)
 	if l == x.all[0] && x.after > 0 && !x.closed {
 		x.timer = time.AfterFunc(x.after, x.start)
 	}

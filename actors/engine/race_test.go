@@ -180,7 +180,7 @@ func TestAHedgedRequestIsRecordedWithAllItsAttemptsAndCharges(t *testing.T) {
 						t.Error("recorded twice")
 					}
 					recorded = q
-				})
+				}, func() bool { return true })
 				other := &fake{try: patient(test.hedge, "other"), charge: 100}
 				x := &forking{fake: &fake{try: patient(test.first, "first"), charge: 7}}
 				x.fork = func() *fake { return other }
@@ -199,8 +199,15 @@ func TestAHedgedRequestIsRecordedWithAllItsAttemptsAndCharges(t *testing.T) {
 					t.Fatal("not recorded")
 				}
 				attempts := recorded.View(time.Now()).Attempts
-				if recorded.Charged() != 107 || !slices.Equal(recorded.Tries(), test.want) || attempts != winner {
-					t.Errorf("charged %d, %+v, attempt %d", recorded.Charged(), recorded.Tries(), attempts)
+				tries := slices.Clone(recorded.Tries())
+				for i := range tries {
+					if tries[i].Sent == 0 {
+						t.Errorf("attempt %d got no permit", i+1)
+					}
+					tries[i].Sent = 0
+				}
+				if recorded.Charged() != 107 || !slices.Equal(tries, test.want) || attempts != winner {
+					t.Errorf("charged %d, %+v, attempt %d", recorded.Charged(), tries, attempts)
 				}
 			})
 		})

@@ -72,7 +72,8 @@ type forker interface {
 	overtaken(f *upstream.Failure)
 }
 
-// begin starts a request that has its exchange.
+// begin starts a request that has its exchange. A request that is refused ends here, on the
+// caller's goroutine.
 func (r *core) begin(ctx context.Context, e *Engine, q *Request, x exchange) {
 	r.engine, r.shard = e, &e.shards[e.next.Add(1)&uint64(len(e.shards)-1)]
 	r.leg = &r.first
@@ -166,6 +167,7 @@ func (r *core) retry(f *upstream.Failure) (time.Duration, bool) {
 	return wait, what != giveUp
 }
 
+// facts collects what decide needs to know after a failed attempt.
 func (r *core) facts(f *upstream.Failure) facts {
 	target, now, policy := &r.plan[r.progress.candidate], r.engine.now(), r.leg.exchange.policy()
 	p := r.engine.providers(target.Provider.Name)

@@ -59,6 +59,7 @@ const (
 	markAfter   = 1<<markAttempt - 1
 )
 
+// pack puts a mark into one word, so that it is stored and read atomically without a lock.
 func (m Mark) pack() uint64 {
 	return uint64(
 		m.Phase,

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,7 +33,15 @@ type Registry struct {
 	spans  Spans
 	guard  atomic.Pointer[guard]
 
-	recorder atomic.Pointer[func(*Request)]
+	recorder atomic.Pointer[recorder]
+
+	refusals refusals
+	leftOut  atomic.Int64
+
+	// measured has a *measured for the name of each provider; see Hour. measuring guards additions.
+	measured      sync.Map
+	measuring     sync.Mutex
+	measuredCount int
 
 	// Totals of the ended requests. Readers add the requests in flight.
 	count    atomic.Int64
@@ -76,9 +83,18 @@ func (r *Registry) Guard(era func() uint64, stale func()) {
 	}
 }
 
+// recorder holds the arguments of SetRecorder.
+type recorder struct {
+	record func(*Request)
+	keeps  func() bool
+}
+
 // SetRecorder makes the Registry pass each request that has ended, with its cost, to record. It is called on the
-// goroutine of the request, so it must not wait.
-func (r *Registry) SetRecorder(record func(*Request)) { r.recorder.Store(&record) }
+// goroutine of the request, so it must not wait. keeps reports whether record keeps anything at present; while it does
+// not, refused requests are neither counted nor passed.
+func (r *Registry) SetRecorder(record func(*Request), keeps func() bool) {
+	r.recorder.Store(&recorder{record, keeps})
+}
 
 // Spans returns the span processor that collects the spans of requests.
 func (r *Registry) Spans() *Spans { return &r.spans }
@@ -89,7 +105,7 @@ func (r *Registry) Begin(ctx context.Context, about About, cancel context.Cancel
 	if r == nil {
 		return nil
 	}
-	about.Model = strings.Clone(strings.ToValidUTF8(about.Model[:min(len(about.Model), maxText)], "\ufffd"))
+	about.Model = shown(about.Model)
 	number := r.next.Add(1)
 	req := &Request{
 		About:    about,
@@ -129,6 +145,8 @@ func (r *Registry) end(req *Request) {
 	}
 }
 
+// remove takes a request out of the list. The last one takes its place, so that the cost does not
+// depend on how many there are.
 func (s *shard) remove(req *Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

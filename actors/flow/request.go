@@ -98,6 +98,8 @@ func (r *Result) Fail(err *dialogue.Error) {
 // Try is one attempt of a request.
 type Try struct {
 	Provider, Model string
+	// Sent is the time from the beginning of the request to the permit of the attempt, or 0 if it got none.
+	Sent time.Duration
 	// Status and Failure say why the attempt failed. They are 0 and "" for one that did not.
 	Status  int
 	Failure string
@@ -137,6 +139,13 @@ func (r *Request) Hedge(c *catalog.Candidate) {
 	r.tries = append(r.tries, try)
 }
 
+// Sent reports that an attempt got the permit of its provider's limiter.
+func (r *Request) Sent(number int, now time.Time) {
+	if r != nil && (number < maxMarks || number == r.begun) {
+		r.tries[min(number, maxMarks)-1].Sent = max(now.Sub(r.began), 1)
+	}
+}
+
 // Failed reports why an attempt failed.
 func (r *Request) Failed(number, status int, failure string) {
 	if r != nil && (number < maxMarks || number == r.begun) {
@@ -148,14 +157,15 @@ func (r *Request) Failed(number, status int, failure string) {
 // Tries returns the attempts of a request that has ended, at most sixteen: the first ones and the last one.
 func (r *Request) Tries() []Try { return r.tries }
 
-// Record hands the request to the function of Registry.SetRecorder. It may be called once, after End and, if money is
-// held for the request, after the settlement.
+// Record adds the attempts to the figures of their providers (Registry.Hour) and hands the request to the function of
+// Registry.SetRecorder. It may be called once, after End and, if money is held for the request, after the settlement.
 func (r *Request) Record() {
 	if r == nil {
 		return
 	}
-	if record := r.registry.recorder.Load(); record != nil {
-		(*record)(r)
+	r.registry.measure(r)
+	if to := r.registry.recorder.Load(); to != nil {
+		to.record(r)
 	}
 }
 
@@ -276,6 +286,8 @@ func (r *Request) Rate(now time.Time) float64 {
 	return rate(r.output.Load(), now.Sub(r.began), time.Duration(r.first.Load()), r.Stream)
 }
 
+// rate returns the tokens per second of a reply. For a stream, the time before the first token does
+// not count. It is 0 if there is too little to divide.
 func rate(output int64, age, first time.Duration, stream bool) float64 {
 	if stream {
 		age -= first

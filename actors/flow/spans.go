@@ -178,6 +178,9 @@ func (t *trace) view() []Span {
 	return all
 }
 
+// viewOf copies what is shown of a span. A child of the root has no parent here, because the root
+// itself is not among the spans. Texts and events are bounded, because a provider may have chosen
+// them.
 func viewOf(span sdk.ReadOnlySpan, root api.SpanID) Span {
 	v := Span{
 		ID:    span.SpanContext().SpanID().String(),
@@ -201,6 +204,7 @@ func viewOf(span sdk.ReadOnlySpan, root api.SpanID) Span {
 	return v
 }
 
+// short cuts a long text and marks the cut.
 func short(s string) string {
 	if len(s) > maxText {
 		return s[:maxText] + "…"

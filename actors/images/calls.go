@@ -250,6 +250,8 @@ func (a *attempt) ask(ctx context.Context, p part) (*picture.Reply, *upstream.Fa
 	return made, f
 }
 
+// read reads the reply to one call: an error, a stream or a body. The vendor decides which of the
+// latter two it sends, whatever the request asked for.
 func (a *attempt) read(ctx context.Context, p part, reply *upstream.Reply) (*picture.Reply, *upstream.Failure) {
 	if reply.Status != http.StatusOK {
 		body, err := reply.ReadAll(nil)

@@ -91,6 +91,8 @@ func (a *attempt) deliverable(ctx context.Context, img *picture.Image) (changed 
 	return true, nil
 }
 
+// notKept is the failure to store a picture. Another provider could not help, so it is not tried
+// again.
 func notKept(ctx context.Context, err error) *upstream.Failure {
 	if ctx.Err() != nil {
 		return engine.Cancelled(ctx)
@@ -183,6 +185,7 @@ func (a *attempt) notFetched(f *upstream.Failure) *upstream.Failure {
 	return f
 }
 
+// unusable is the failure of a reply that has no usable picture. Another try may bring one.
 func unusable(detail string) *upstream.Failure {
 	return &upstream.Failure{Class: upstream.Transient, Err: dialogue.BadUpstream(detail)}
 }

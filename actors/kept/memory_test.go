@@ -58,8 +58,8 @@ func TestARecordTakesNoMoreThanIsCounted(t *testing.T) {
 	}
 }
 
-// BenchmarkRecord keeps a stream of 500 events, which is 100 kB. It reports the memory of a kept stream, what is counted
-// for it, and the time for each event.
+// BenchmarkRecord keeps a stream of 500 events, which is 100 kB. It reports the memory of a kept stream, what is
+// counted for it, and the time for each event.
 func BenchmarkRecord(b *testing.B) {
 	g, heap, counted := keepStreams(100, 500, event)
 	runtime.KeepAlive(g)

@@ -124,6 +124,26 @@ func (g *Registry) Find(owner state.Owner, id string) *Record {
 	return r
 }
 
+// Has reports whether there is a record with an idempotency key of an owner.
+func (g *Registry) Has(owner state.Owner, key string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.byKey[ref{owner, key}] != nil
+}
+
+// FindKey returns the record with an idempotency key of an owner, or nil, and the hash of what its request asks for.
+// The caller is a client of the record and calls Leave once.
+func (g *Registry) FindKey(owner state.Owner, key string) (*Record, state.Hash) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r := g.byKey[ref{owner, key}]
+	if r == nil || key == "" {
+		return nil, state.Hash{}
+	}
+	r.clients++
+	return r, r.request.Asked
+}
+
 // Sweep forgets the records that have expired. It is called from time to time, to free their memory.
 func (g *Registry) Sweep() {
 	g.mu.Lock()

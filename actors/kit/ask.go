@@ -48,6 +48,7 @@ func (r *Reply[T]) Reject(reason Reason) {
 	r.Resolve(zero, &Rejected{reason})
 }
 
+// open marks the message as sent by Ask, so that its reply is kept.
 func (r *Reply[T]) open() *Reply[T] {
 	r.phase.Store(asked)
 	return r

@@ -64,6 +64,7 @@ func (b *Backoff) HandleFailure(_ *actor.ActorSystem, supervisor actor.Superviso
 	b.apply(supervisor, child, failure, reason, message)
 }
 
+// plan counts the failure and sets the delay, or what AtLimit says if there were too many.
 func (b *Backoff) plan(rs *actor.RestartStatistics, failure *Failure) {
 	window := b.Window
 	if window == 0 {
@@ -85,6 +86,7 @@ func (b *Backoff) plan(rs *actor.RestartStatistics, failure *Failure) {
 	}
 }
 
+// delay returns the wait before the restart after so many failures.
 func (b *Backoff) delay(count int) time.Duration {
 	delay := b.Initial
 	for range count - 1 {
@@ -95,6 +97,7 @@ func (b *Backoff) delay(count int) time.Duration {
 	return delay
 }
 
+// report calls Report and survives a panic of it.
 func (b *Backoff) report(failure Failure) {
 	if b.Report == nil {
 		return
@@ -105,6 +108,7 @@ func (b *Backoff) report(failure Failure) {
 	b.Report(failure)
 }
 
+// apply carries out the directive, a restart after its delay.
 func (b *Backoff) apply(supervisor actor.Supervisor, child *actor.PID, failure Failure, reason, message any) {
 	switch failure.Directive {
 	case actor.ResumeDirective:

@@ -29,6 +29,7 @@ func (d *deadLetters) receive(event any) {
 	}
 }
 
+// counter returns the counter of a message type.
 func (d *deadLetters) counter(name string) *atomic.Int64 {
 	n, ok := d.byType.Load(name)
 	if !ok {
@@ -37,6 +38,7 @@ func (d *deadLetters) counter(name string) *atomic.Int64 {
 	return n.(*atomic.Int64)
 }
 
+// snapshot returns the counts by message type.
 func (d *deadLetters) snapshot() map[string]int64 {
 	counts := make(map[string]int64)
 	d.byType.Range(func(name, n any) bool {

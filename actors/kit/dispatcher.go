@@ -19,6 +19,7 @@ type reuse struct {
 
 const throughput = 300 // messages after which a busy actor lets others run
 
+// newReuse returns a dispatcher that parks at most so many goroutines.
 func newReuse(maxIdle int) *reuse {
 	return &reuse{hand: make(chan func()), maxIdle: int64(maxIdle)}
 }
@@ -36,6 +37,7 @@ func (d *reuse) Schedule(fn func()) {
 // Throughput implements actor.Dispatcher.
 func (d *reuse) Throughput() int { return throughput }
 
+// work runs functions until there are enough parked goroutines, or close hands it nil.
 func (d *reuse) work(fn func()) {
 	defer d.workers.Done() // deferred because Goexit in an actor must not lose the count
 	for fn != nil {

@@ -47,6 +47,7 @@ func (g *guard) Receive(c actor.Context) {
 	}
 }
 
+// forward passes a message to the actor. A panic is noted and passed on to supervision.
 func (g *guard) forward(c actor.Context) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -68,6 +69,7 @@ func (g *guard) fail(c actor.Context, reason any) {
 	}
 }
 
+// contain runs fn and survives its panic, for messages about the actor's own life.
 func (g *guard) contain(c actor.Context, fn func()) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -78,6 +80,7 @@ func (g *guard) contain(c actor.Context, fn func()) {
 	fn()
 }
 
+// report logs a panic with its stack, and without its text, which may quote a prompt.
 func (g *guard) report(c actor.Context, reason any) {
 	g.system.logger.Error("actor panicked",
 		slog.String("kind", g.kind.name),

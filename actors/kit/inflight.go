@@ -52,6 +52,7 @@ func (f *InFlight) Drain(ctx context.Context, grace time.Duration, cut func()) (
 	return left
 }
 
+// wait returns when nothing is in flight, or ctx has ended.
 func (f *InFlight) wait(ctx context.Context) {
 	for f.Count() > 0 {
 		select {

@@ -17,6 +17,7 @@ func (h muted) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.Handler.Enabled(ctx, quieter(level))
 }
 
+// Handle passes on a record with its level lowered and its attributes cleaned.
 func (h muted) Handle(ctx context.Context, record slog.Record) error {
 	clean := slog.NewRecord(record.Time, quieter(record.Level), record.Message, record.PC)
 	record.Attrs(func(a slog.Attr) bool {
@@ -26,6 +27,7 @@ func (h muted) Handle(ctx context.Context, record slog.Record) error {
 	return h.Handler.Handle(ctx, clean)
 }
 
+// WithAttrs cleans attributes that belong to a logger, since Handle does not see them.
 func (h muted) WithAttrs(attrs []slog.Attr) slog.Handler {
 	clean := make([]slog.Attr, len(attrs))
 	for i, a := range attrs {
@@ -36,6 +38,7 @@ func (h muted) WithAttrs(attrs []slog.Attr) slog.Handler {
 
 func (h muted) WithGroup(name string) slog.Handler { return muted{h.Handler.WithGroup(name)} }
 
+// quieter makes debug records of everything below a warning.
 func quieter(level slog.Level) slog.Level {
 	if level < slog.LevelWarn {
 		return slog.LevelDebug
@@ -43,6 +46,7 @@ func quieter(level slog.Level) slog.Level {
 	return level
 }
 
+// mute returns an attribute without anything that a client may have written.
 func mute(a slog.Attr) slog.Attr {
 	switch a.Key {
 	case "message", "reason", "exception": // here even plain strings are bodies

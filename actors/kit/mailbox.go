@@ -61,9 +61,13 @@ type Lanes struct {
 	FailFast bool
 }
 
-// LaneMailbox is a mailbox of three lanes in strict order; system messages come before all of them. It never blocks
-// and never drops a message silently. It refuses a message that does not fit on the sender's goroutine, and the
-// messages that are left when the actor stops. Any goroutine may post.
+// LaneMailbox is a mailbox of three lanes in strict order; system messages come before all of them.
+// It never blocks and never drops a message silently. It refuses a message that does not fit on the
+// sender's goroutine, and the messages that are left when the actor stops. Any goroutine may post.
+//
+// At most one goroutine runs the mailbox at a time. running says that there is one, and it is set
+// under the same lock under which a message is added, so that a message never waits without a
+// goroutine that will come to it.
 type LaneMailbox struct {
 	config Lanes
 	kind   *kind
@@ -180,6 +184,7 @@ func (m *LaneMailbox) wake(runnable bool) bool {
 	return true
 }
 
+// refuses returns why a message is not taken, or 0 if it is. m.mu must be held.
 func (m *LaneMailbox) refuses(lane Lane, message any) Reason {
 	if m.closed {
 		return ReasonStopped
@@ -211,6 +216,7 @@ func (m *LaneMailbox) Close() {
 	}
 }
 
+// rejectAll rejects all messages of a lane that was taken out of the mailbox.
 func (m *LaneMailbox) rejectAll(left *ring, reason Reason) {
 	m.kind.depth.Add(-int64(left.count))
 	for message := left.pop(); message != nil; message = left.pop() {
@@ -233,6 +239,7 @@ func (m *LaneMailbox) reject(message any, reason Reason) {
 // errGoexit is the failure of an actor whose Receive called runtime.Goexit.
 var errGoexit = errors.New("runtime.Goexit in Receive")
 
+// run handles the messages that wait.
 func (m *LaneMailbox) run() { m.runFrom(nil) }
 
 // runFrom handles the user message first, unless it is nil, and then the messages that wait.
@@ -305,6 +312,7 @@ func (m *LaneMailbox) next() (message any, system bool) {
 	return nil, false
 }
 
+// handleSystem handles a message of the library about the actor's life.
 func (m *LaneMailbox) handleSystem(message any) {
 	switch message.(type) {
 	case *actor.SuspendMailbox:
@@ -332,12 +340,14 @@ func (m *LaneMailbox) handleSystem(message any) {
 	}
 }
 
+// isClosed reports whether the actor has stopped.
 func (m *LaneMailbox) isClosed() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.closed
 }
 
+// suspend keeps messages until the supervisor has decided about a failed actor.
 func (m *LaneMailbox) suspend() {
 	m.mu.Lock()
 	m.suspended = true

@@ -9,6 +9,7 @@ import (
 // PropsOption configures the actors of a kind.
 type PropsOption func(*propsConfig)
 
+// propsConfig has what the options of Props set.
 type propsConfig struct {
 	lanes      Lanes
 	supervisor actor.SupervisorStrategy

@@ -10,6 +10,8 @@ type ring struct {
 
 const ringMin = 2 // most mailboxes never hold more
 
+// push adds an item at the end. The length of items is a power of two, so that an index wraps
+// around with a mask.
 func (r *ring) push(item any) {
 	if r.count == len(r.items) {
 		r.resize(max(ringMin, 2*len(r.items)))
@@ -18,6 +20,9 @@ func (r *ring) push(item any) {
 	r.count++
 }
 
+// pop removes the first item, or returns nil. The slot is cleared, so that the item can be
+// collected. A ring that was long for a while is halved, but not below a length at which this would
+// happen all the time.
 func (r *ring) pop() any {
 	if r.count == 0 {
 		return nil

@@ -44,6 +44,7 @@ type KindStats struct {
 // Live returns the number of actors of the kind.
 func (k KindStats) Live() int64 { return k.Spawned - k.Stopped }
 
+// snapshot reads the counters one after the other, so they may be of slightly different moments.
 func (k *kind) snapshot() KindStats {
 	restarted := k.restarted.Load()
 	return KindStats{
@@ -85,6 +86,7 @@ func (s Stats) Kind(name string) KindStats {
 	return KindStats{Kind: name}
 }
 
+// kindOf returns the counters of a kind and creates them at its first use.
 func (s *System) kindOf(name string) *kind {
 	k, ok := s.kinds.Load(name)
 	if !ok {

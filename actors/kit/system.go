@@ -105,6 +105,8 @@ func (s *System) DrainActor(ctx context.Context, pid *actor.PID) error {
 	return s.stopAndWait(ctx, pid, s.actors.Root.Poison)
 }
 
+// stopAndWait calls stop and waits until the actor has handled Stopped. It registers before it
+// looks for the actor, since otherwise an actor that stops in between would never be reported.
 func (s *System) stopAndWait(ctx context.Context, pid *actor.PID, stop func(*actor.PID)) error {
 	gone := s.awaitStop(pid.GetId())
 	// The registry forgets a name before its actor handles Stopped. An actor that is found here will therefore
@@ -124,12 +126,14 @@ func (s *System) stopAndWait(ctx context.Context, pid *actor.PID, stop func(*act
 	}
 }
 
+// dropTop takes an actor off the list of those that the shutdown stops.
 func (s *System) dropTop(pid *actor.PID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tops = slices.DeleteFunc(s.tops, func(top *actor.PID) bool { return top.Equal(pid) })
 }
 
+// awaitStop registers a channel that is closed when the actor of that name has stopped.
 func (s *System) awaitStop(id string) chan struct{} {
 	gone := make(chan struct{})
 	s.mu.Lock()
@@ -139,6 +143,7 @@ func (s *System) awaitStop(id string) chan struct{} {
 	return gone
 }
 
+// forget takes back one registration of awaitStop.
 func (s *System) forget(id string, gone chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

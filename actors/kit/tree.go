@@ -73,6 +73,7 @@ func place(all []ActorStats, id string) (parent, name string) {
 	return parent, name
 }
 
+// snapshot returns what is known of one actor now.
 func (l *listing) snapshot() ActorStats {
 	return ActorStats{ID: l.id, Kind: l.mailbox.kind.name, Since: l.since,
 		Depth: int64(l.mailbox.UserMessageCount()), Restarts: l.restarts.Load(), Last: l.failure.Load()}
@@ -103,6 +104,7 @@ func (s *System) unlist(id string, k *kind) {
 	}
 }
 
+// listingOf returns the entry of a running actor, or nil.
 func (s *System) listingOf(id string) *listing {
 	if l, ok := s.list.Load(id); ok {
 		return l.(*listing)
@@ -110,6 +112,8 @@ func (s *System) listingOf(id string) *listing {
 	return nil
 }
 
+// noteFailure keeps the last failure of an actor and of its kind. The kind keeps it also after the
+// actor is gone.
 func (s *System) noteFailure(id string, k *kind, f *LastFailure) {
 	k.failure.Store(f)
 	if l := s.listingOf(id); l != nil {

@@ -34,6 +34,7 @@ type account struct {
 	core        *core
 	timer       *kit.Timer
 	used        time.Time
+	looked      time.Time     // when the last look for idle allowances was
 	retryAt     time.Time     // after a failed commit, the time of the next one; zero after a success
 	asked       time.Time     // when the oldest waiter outside a batch began to wait, or zero
 	flight      chan struct{} // closed when the batch in flight has an outcome; nil if none is in flight
@@ -54,6 +55,9 @@ func (a *account) Receive(c actor.Context) {
 	case *actor.Stopping:
 		a.client.removeActor(a.name, c.Self())
 		a.timer.Stop()
+		if a.core != nil {
+			a.core.giveBackAll(a.used.Add(idleAfter)) // also what is free when the last batch is durable
+		}
 		a.flushLast()
 	case *kit.Tick:
 		if a.timer.Fired(m) {
@@ -121,6 +125,8 @@ func (a *account) handle(m message) {
 	case *balanceAsk:
 		a.refresh()
 		m.Resolve(Balance{Credits: a.core.credits, Spent: a.core.spent, Held: a.core.held + a.core.debits}, nil)
+	case *recalling:
+		a.core.recalled(m.name, a.used.Add(recallPause))
 	case *movingAsk:
 		m.Resolve(a.core.moving(m.request), nil)
 	case *roomAsk:
@@ -135,7 +141,7 @@ func (a *account) handle(m message) {
 // begun it.
 func (a *account) openHold(request string) *hold {
 	found := a.core.openHold(request)
-	if found != nil || a.core.roomOf == nil {
+	if found != nil || a.core.others == nil {
 		return found
 	}
 	if h := money.FindHoldOf(a.client.store.View(), a.name, request); h != nil && !a.core.moving(request) {
@@ -153,19 +159,12 @@ func (a *account) hold(m *holding) {
 		m.Resolve(nil, fmt.Errorf("hold: %w", state.ErrUnavailable))
 		return
 	}
-	var w waiter
-	if m.ask.Durable || a.core.roomOf != nil {
-		w = m
-	}
 	err := a.retryWithNewCredits(func() (err error) {
-		m.granted, err = a.core.beginHold(now, m.ask.Amount, m.ask.receipt(), w)
+		m.granted, err = a.core.beginHold(now, m.ask.Amount, m.ask.receipt(), m.ask.Durable, m)
 		return err
 	})
-	switch {
-	case err != nil:
-		m.Resolve(nil, err)
-	case w == nil:
-		m.Resolve(m.granted, nil)
+	if !errors.Is(err, errPending) {
+		m.done(err)
 	}
 }
 
@@ -230,6 +229,9 @@ func (a *account) wake(now time.Time) {
 	if a.core.waiting > 0 && len(a.core.inFlight) == 0 {
 		at = a.commitTime()
 	}
+	if look := a.looked.Add(returnAfter / 2); len(a.core.allowances) > 0 && look.Before(at) {
+		at = look
+	}
 	if at.Before(a.retryAt) {
 		at = a.retryAt
 	}
@@ -239,6 +241,10 @@ func (a *account) wake(now time.Time) {
 // tick stops an account that was idle for idleAfter, or starts the commit that is due.
 func (a *account) tick(c actor.Context) {
 	now := time.Now()
+	if len(a.core.allowances) > 0 && now.Sub(a.looked) >= returnAfter/2 {
+		a.core.giveBackIdle(now)
+		a.looked = now
+	}
 	if a.core.idle() && now.Sub(a.used) >= idleAfter {
 		// New callers no longer find this actor. A caller that has found it is refused and retries.
 		a.client.removeActor(a.name, c.Self())

@@ -10,11 +10,11 @@ import (
 	"stagedoor/state/money"
 )
 
-// allowance counts what one scope (a key, a user or a group) has spent and holds, and
+// quota counts what one scope (a key, a user or a group) has spent and holds, and
 // enforces its budget. Spent and held together stay within the budget, except for
 // settlements above their hold. It is safe for concurrent use, because the accounts of a
-// group's members share the group's allowance.
-type allowance struct {
+// group's members share the group's quota.
+type quota struct {
 	scope   budget.Scope
 	budgets budgets
 
@@ -48,12 +48,12 @@ func (b storedBudgets) SpentBy(scope budget.Scope) money.KeySpend {
 	return money.SpentBy(b.store.View(), scope)
 }
 
-func newAllowance(scope budget.Scope, b budgets) *allowance {
-	return &allowance{scope: scope, budgets: b, spend: b.SpentBy(scope)}
+func newQuota(scope budget.Scope, b budgets) *quota {
+	return &quota{scope: scope, budgets: b, spend: b.SpentBy(scope)}
 }
 
 // left returns the budget and what is left of it. a.mu must be held.
-func (a *allowance) left(now time.Time) (budget.Budget, int64) {
+func (a *quota) left(now time.Time) (budget.Budget, int64) {
 	if version := a.budgets.AccessVersion() + 1; a.version != version {
 		a.budget, a.version = a.budgets.BudgetOf(a.scope), version
 		if a.scope.Kind == budget.UserScope {
@@ -64,7 +64,7 @@ func (a *allowance) left(now time.Time) (budget.Budget, int64) {
 }
 
 // hold adds amount to what an account holds, or returns a *budget.Error and changes nothing.
-func (a *allowance) hold(now time.Time, account string, amount int64) error {
+func (a *quota) hold(now time.Time, account string, amount int64) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if b, left := a.left(now); amount > left {
@@ -75,14 +75,14 @@ func (a *allowance) hold(now time.Time, account string, amount int64) error {
 }
 
 // move changes what an account holds without a check.
-func (a *allowance) move(account string, delta int64) {
+func (a *quota) move(account string, delta int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.add(account, delta)
 }
 
 // add does the work of move. a.mu must be held.
-func (a *allowance) add(account string, delta int64) {
+func (a *quota) add(account string, delta int64) {
 	a.held += delta
 	if a.heldBy == nil {
 		return
@@ -93,7 +93,7 @@ func (a *allowance) add(account string, delta int64) {
 }
 
 // forget removes everything that an account holds.
-func (a *allowance) forget(account string) {
+func (a *quota) forget(account string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if held := a.heldBy[account]; held != 0 {
@@ -104,7 +104,7 @@ func (a *allowance) forget(account string) {
 
 // refresh reads what a user has spent. Only the actor of the user's account settles, so what is durable then
 // is all that it has settled.
-func (a *allowance) refresh() {
+func (a *quota) refresh() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.budget.Amount > 0 {
@@ -115,7 +115,7 @@ func (a *allowance) refresh() {
 // settled sets the total that the scope has spent. Commits of different accounts may be
 // reported in a different order than they were made, so the total that counts more requests
 // is the later one.
-func (a *allowance) settled(spend *money.KeySpend) {
+func (a *quota) settled(spend *money.KeySpend) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if spend.Requests >= a.spend.Requests {
@@ -123,29 +123,29 @@ func (a *allowance) settled(spend *money.KeySpend) {
 	}
 }
 
-func (a *allowance) room(now time.Time) int64 {
+func (a *quota) room(now time.Time) int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	_, left := a.left(now)
 	return left
 }
 
-// shared holds the allowances of groups, which several accounts use.
+// shared holds the quotas of groups, which several accounts use.
 type shared struct {
 	mu     sync.Mutex
-	scopes map[budget.Scope]*allowance
+	scopes map[budget.Scope]*quota
 }
 
-// allowanceOf returns the allowance of a group, which all accounts of its members share.
-func (s *shared) allowanceOf(scope budget.Scope, b budgets) *allowance {
+// quotaOf returns the quota of a group, which all accounts of its members share.
+func (s *shared) quotaOf(scope budget.Scope, b budgets) *quota {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.scopes[scope]
 	if a == nil {
 		if s.scopes == nil {
-			s.scopes = make(map[budget.Scope]*allowance)
+			s.scopes = make(map[budget.Scope]*quota)
 		}
-		a = newAllowance(scope, b)
+		a = newQuota(scope, b)
 		a.heldBy = make(map[string]int64)
 		s.scopes[scope] = a
 	}
@@ -158,7 +158,7 @@ func (s *shared) load(holds []money.Hold, b budgets) {
 	for i := range holds {
 		for _, name := range holds[i].Receipt.Scopes {
 			if scope := budget.ScopeNamed(name); scope.Kind == budget.GroupScope {
-				s.allowanceOf(scope, b).move(holds[i].Account, holds[i].Amount)
+				s.quotaOf(scope, b).move(holds[i].Account, holds[i].Amount)
 			}
 		}
 	}
@@ -174,15 +174,18 @@ func (s *shared) forget(account string) {
 	}
 }
 
-// bounds holds the allowances that limit the requests of one key, as they were in version: those
+// bounds holds the quotas that limit the requests of one key, as they were in version: those
 // of the key, of the group and, last, of the user.
 type bounds struct {
-	all     []*allowance
+	all     []*quota
 	names   []string // of groups, for receipts; a user's spending is the sum over the user's keys
 	version uint64
+	// allowance is out of which this process holds money for the key, or nil if no other process changes the account.
+	allowance *allowance
+	terms     int // of the allowance when its limits were compared with those of the quotas
 }
 
-// boundsOf returns the allowances of a key. It caches one entry per key of the account.
+// boundsOf returns the quotas of a key. It caches one entry per key of the account.
 func (c *core) boundsOf(key string) *bounds {
 	version := c.budgets.AccessVersion()
 	b := c.keys[key]
@@ -191,45 +194,48 @@ func (c *core) boundsOf(key string) *bounds {
 	}
 	b = &bounds{version: version}
 	for _, scope := range c.budgets.BudgetScopes(key, c.account) {
-		b.all = append(b.all, c.allowance(scope))
+		b.all = append(b.all, c.quota(scope))
 		if scope.Kind != budget.KeyScope {
 			b.names = append(b.names, scope.Name())
 		}
 	}
 	b.all = append(b.all, c.user)
+	if c.others != nil {
+		b.allowance = c.allowanceOf(key, b)
+	}
 	c.keys[key] = b
 	return b
 }
 
-// boundsNamed returns the allowances of a hold of the previous process, whose receipt names
+// boundsNamed returns the quotas of a hold of the previous process, whose receipt names
 // the scopes.
 func (c *core) boundsNamed(r *money.Receipt) *bounds {
 	b := &bounds{names: r.Scopes}
 	if r.Key != "" {
-		b.all = append(b.all, c.allowance(budget.Scope{Kind: budget.KeyScope, ID: r.Key}))
+		b.all = append(b.all, c.quota(budget.Scope{Kind: budget.KeyScope, ID: r.Key}))
 	}
 	for _, name := range r.Scopes {
-		b.all = append(b.all, c.allowance(budget.ScopeNamed(name)))
+		b.all = append(b.all, c.quota(budget.ScopeNamed(name)))
 	}
 	b.all = append(b.all, c.user)
 	return b
 }
 
-// allowance returns the allowance of a scope. That of a group is shared with other accounts.
-func (c *core) allowance(scope budget.Scope) *allowance {
+// quota returns the quota of a scope. That of a group is shared with other accounts.
+func (c *core) quota(scope budget.Scope) *quota {
 	if scope.Kind == budget.GroupScope {
-		return c.shared.allowanceOf(scope, c.budgets)
+		return c.shared.quotaOf(scope, c.budgets)
 	}
 	a := c.scopes[scope]
 	if a == nil {
 		// The scope has no open holds here, so the durable spending is complete.
-		a = newAllowance(scope, c.budgets)
+		a = newQuota(scope, c.budgets)
 		c.scopes[scope] = a
 	}
 	return a
 }
 
-// limits returns the budgets that the allowances enforce, as they are now. Posting.Limits calls it.
+// limits returns the budgets that the quotas enforce, as they are now. Posting.Limits calls it.
 func (b *bounds) limits() []money.Limit {
 	all := make([]money.Limit, len(b.all))
 	for i, a := range b.all {
@@ -240,7 +246,7 @@ func (b *bounds) limits() []money.Limit {
 
 // hold changes the held amount without a check.
 func (c *core) hold(h *hold, delta int64) {
-	if c.roomOf != nil {
+	if c.others != nil {
 		return // what other processes hold counts, too, so only the journal knows the sum
 	}
 	c.held += delta
@@ -252,9 +258,6 @@ func (c *core) hold(h *hold, delta int64) {
 // take adds amount to the held amount. It refuses an amount that the account does not have
 // or that a budget does not cover, and then changes nothing.
 func (c *core) take(now time.Time, b *bounds, amount int64) error {
-	if c.roomOf != nil {
-		return nil
-	}
 	if amount > c.available() {
 		return c.insufficient(amount)
 	}
@@ -272,8 +275,8 @@ func (c *core) take(now time.Time, b *bounds, amount int64) error {
 
 // room returns the amount that the account and every budget can still hold.
 func (c *core) room(now time.Time, b *bounds) int64 {
-	if c.roomOf != nil {
-		return max(c.roomOf(b), 0)
+	if c.others != nil {
+		return max(c.others.room(b), 0) + max(b.allowance.spare(), 0)
 	}
 	room := c.available()
 	for _, a := range b.all {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,6 +39,7 @@ type Client struct {
 	shared    shared
 	uncounted uncounted
 	counts    counts
+	processes atomic.Int64 // that share the accounts; see ShareAccounts
 }
 
 // New returns a running ledger. Recover must have ended before it is called.
@@ -51,6 +53,11 @@ func New(system *kit.System, store *state.State) (*Client, error) {
 	var err error
 	if c.parent, err = system.SpawnUnique(props, "ledger"); err != nil {
 		return nil, err
+	}
+	if store.Several() {
+		money.OnRecall(store, func(account string, name money.AllowanceName) {
+			system.Send(c.parent, &recalling{account, name})
+		})
 	}
 	c.uncounted.client, c.uncounted.rows = c, make(map[usageName]*money.UsageRow)
 	c.uncounted.places = share.New(share.Usage, maxCounted, 1)
@@ -67,9 +74,23 @@ func (c *Client) newCore(v state.View, account string) *core {
 		return newCore(money.FindAccount(v, account), money.ListHolds(v, account), budgetsOf(c.store), &c.shared)
 	}
 	core := newCore(money.FindAccount(v, account), nil, budgetsOf(c.store), &c.shared)
-	core.roomOf = func(b *bounds) int64 { return money.Room(c.store.View(), account, b.limits()) }
+	core.others = &others{
+		room:      func(b *bounds) int64 { return money.Room(c.store.View(), account, b.limits()) },
+		processes: c.processes.Load,
+		usable: func() bool {
+			a := money.FindAccount(c.store.View(), account)
+			return c.store.MayGrant() && (a.Unfunded() || a.Available() >= 0)
+		},
+	}
+	core.allowances = make(map[money.AllowanceName]*allowance)
+	core.adoptAllowances(slices.DeleteFunc(money.ListAllowances(v, account),
+		func(a money.Allowance) bool { return a.Node != c.store.Node() }))
 	return core
 }
+
+// ShareAccounts says how many processes share the accounts. An allowance gets at most one part in twice as many of what
+// an account has left.
+func (c *Client) ShareAccounts(processes int) { c.processes.Store(int64(processes)) }
 
 // resume makes an account continue after a message panicked, because only its core knows the
 // holds that are not journaled yet.
@@ -124,11 +145,12 @@ func (b Balance) Available() int64 { return b.Credits - b.Spent - b.Held }
 // change nothing and return the result of the first. A hold that is never ended is kept
 // until the process ends.
 type Hold struct {
-	client *Client
-	pid    *actor.PID
-	hold   *hold
-	amount atomic.Int64
-	ended  atomic.Bool // its end has been counted
+	client  *Client
+	account string
+	pid     *actor.PID
+	hold    *hold
+	amount  atomic.Int64
+	ended   atomic.Bool // its end has been counted
 }
 
 // Amount returns the held amount in micro-dollars.
@@ -136,25 +158,18 @@ func (h *Hold) Amount() int64 { return h.amount.Load() }
 
 // Hold returns a hold of ask.Amount. Its error is a *dialogue.Error: 429 insufficient_quota
 // if the account does not have the amount (money.ErrInsufficient) or a budget does not cover
-// it (*budget.Error), and 503 if the journal cannot be written. One of several processes asks
-// twice before it refuses for want of money, because another one may have ended a request of the
-// account a moment ago whose settlement is not in the journal yet.
-func (c *Client) Hold(ctx context.Context, ask Ask) (*Hold, error) {
-	held, err := c.tryHold(ctx, ask)
-	_, budgeted := errors.AsType[*budget.Error](err)
-	if (budgeted || errors.Is(err, money.ErrInsufficient)) && c.store.Several() {
-		select {
-		case <-time.After(settleTime):
-			held, err = c.tryHold(ctx, ask)
-		case <-ctx.Done():
-		}
-	}
+// it (*budget.Error), and 503 if the journal cannot be written. One of several processes grants
+// most holds out of an allowance, without a commit. It asks more than once before it refuses for
+// want of money, because another one may have ended a request of the account a moment ago whose
+// settlement is not in the journal yet, or has the money in an allowance, which is recalled.
+func (c *Client) Hold(ctx context.Context, ask Ask) (held *Hold, err error) {
+	err = c.retryShort(ctx, ask.Account, true, func() (err error) {
+		held, err = c.tryHold(ctx, ask)
+		return err
+	})
 	c.counts.asked(err)
 	return held, refusal(err)
 }
-
-// settleTime is the time in which the settlement of another process is mostly in the journal.
-const settleTime = 100 * time.Millisecond
 
 // tryHold is Hold without a second try. Its error is a cause, and not the one for the client.
 func (c *Client) tryHold(ctx context.Context, ask Ask) (*Hold, error) {
@@ -168,7 +183,7 @@ func (c *Client) tryHold(ctx context.Context, ask Ask) (*Hold, error) {
 			}
 			return err
 		}
-		held = &Hold{client: c, pid: pid, hold: granted}
+		held = &Hold{client: c, account: ask.Account, pid: pid, hold: granted}
 		held.amount.Store(ask.Amount)
 		return nil
 	})
@@ -184,7 +199,7 @@ func (c *Client) Resume(ctx context.Context, account, requestID string) (*Hold, 
 		if err != nil {
 			return err
 		}
-		held = &Hold{client: c, pid: pid, hold: found.hold}
+		held = &Hold{client: c, account: account, pid: pid, hold: found.hold}
 		held.amount.Store(found.amount)
 		return nil
 	})
@@ -193,7 +208,11 @@ func (c *Client) Resume(ctx context.Context, account, requestID string) (*Hold, 
 
 // Extend adds to the held amount. It fails as Client.Hold does and then changes nothing.
 func (h *Hold) Extend(ctx context.Context, amount int64) error {
-	if _, err := kit.Ask(ctx, h.client.system, h.pid, &extending{hold: h.hold, amount: amount}); err != nil {
+	err := h.client.retryShort(ctx, h.account, false, func() error {
+		_, err := kit.Ask(ctx, h.client.system, h.pid, &extending{hold: h.hold, amount: amount})
+		return err
+	})
+	if err != nil {
 		return refusal(err)
 	}
 	h.amount.Add(amount)
@@ -293,10 +312,7 @@ func (c *Client) Credit(ctx context.Context, account string, amount int64, reaso
 // Adjust corrects the credits up or down and returns when that is durable. It fails with
 // money.ErrInsufficient if it would take money that is spent or held.
 func (c *Client) Adjust(ctx context.Context, account string, amount int64, reason string) error {
-	return c.askAccount(ctx, account, func(pid *actor.PID) error {
-		_, err := kit.Ask(ctx, c.system, pid, &adjusting{amount: amount, reason: reason, by: state.ActorOf(ctx)})
-		return err
-	})
+	return c.adjust(ctx, account, amount, reason, "")
 }
 
 // Redeem credits an account with the amount of a code. It fails with state.ErrNotFound, or
@@ -399,24 +415,46 @@ type spawning struct {
 // Receive implements actor.Actor. It starts the actor of an account, unless the account has one,
 // and replies with its PID.
 func (p *parent) Receive(ctx actor.Context) {
+	c := p.client
+	if m, ok := ctx.Message().(*recalling); ok {
+		p.recall(ctx, m)
+		return
+	}
 	m, ok := ctx.Message().(*spawning)
 	if !ok {
 		return
 	}
-	c := p.client
 	if pid := c.actorOf(m.account); pid != nil {
 		m.Resolve(pid, nil) // another caller has asked first
 		return
 	}
-	props := c.system.Props("account", func() actor.Actor { return &account{client: c, name: m.account} },
+	m.Resolve(p.spawn(ctx, m.account))
+}
+
+// spawn starts the actor of an account.
+func (p *parent) spawn(ctx actor.Context, name string) (*actor.PID, error) {
+	c := p.client
+	props := c.system.Props("account", func() actor.Actor { return &account{client: c, name: name} },
 		kit.Crowd(), kit.Inline())
 	pid, err := c.system.SpawnChild(ctx, props, "account")
 	if err == nil {
 		c.mu.Lock()
-		c.accounts[m.account] = pid
+		c.accounts[name] = pid
 		c.mu.Unlock()
 	}
-	m.Resolve(pid, err)
+	return pid, err
+}
+
+// recall passes a recall on to the actor of the account. An actor that begins finds the allowances that an earlier one
+// has left, and returns them by itself.
+func (p *parent) recall(ctx actor.Context, m *recalling) {
+	if pid := p.client.actorOf(m.account); pid != nil {
+		p.client.system.Send(pid, m)
+		return
+	}
+	if _, err := p.spawn(ctx, m.account); err != nil {
+		p.client.system.Logger().Error("allowances are not returned", "account", m.account, "cause", err)
+	}
 }
 
 // refusal maps an error as Refusal does, but keeps the errors of a context that has ended.

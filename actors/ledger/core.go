@@ -40,6 +40,7 @@ type hold struct {
 	bounds *bounds
 	phase  phase
 	began  time.Time
+	part   int64 // of amount, that is held out of the allowance of bounds
 	known  known // does not change
 	// outcome is returned to callers that end it again.
 	outcome error
@@ -72,6 +73,13 @@ type op struct {
 	by      *state.Actor // of an adjustment
 	receipt *money.Receipt
 	waiter  waiter // nil if no caller waits
+
+	// Of an operation that changes an allowance. part is the amount that a Begin or Extend takes out of it, move is the
+	// Move of the posting, and effect is by how much the operation changes what is free of the allowance. So much of
+	// the effect has been anticipated.
+	allowance                       *allowance
+	part, move, effect, anticipated int64
+	terms                           int // of the allowance when a Grant was asked for
 }
 
 // retried reports whether a failed op is tried again. An op with a waiter is not, because its
@@ -88,15 +96,16 @@ type core struct {
 	held     int64 // of all open holds, journaled or not
 	debits   int64 // taken from credits, not durable yet
 
-	// roomOf, if not nil, says that other processes change the account, too, and returns what the account and a
-	// hold's budgets cover by what is durable. The journal then decides what they cover, every hold waits for it, and
-	// the core only gathers what is asked of it.
-	roomOf func(*bounds) int64
+	// others, if not nil, says that other processes change the account, too. The core then decides holds that an
+	// allowance covers. The journal decides the others, which wait for it.
+	others     *others
+	allowances map[money.AllowanceName]*allowance
+	urgent     bool // an operation in ops frees what other processes may wait for
 
 	budgets   budgets
 	shared    *shared
-	user      *allowance // of all requests of the account
-	scopes    map[budget.Scope]*allowance
+	user      *quota // of all requests of the account
+	scopes    map[budget.Scope]*quota
 	keys      map[string]*bounds
 	open      map[*hold]struct{}
 	unwritten []*hold // not begun, oldest first; may have ended
@@ -111,8 +120,8 @@ type core struct {
 // that an earlier process has left open.
 func newCore(a money.Account, holds []money.Hold, b budgets, s *shared) *core {
 	c := &core{account: a.ID, unfunded: a.Unfunded(), credits: a.Credits, spent: a.Spent, budgets: b, shared: s,
-		scopes: make(map[budget.Scope]*allowance), keys: make(map[string]*bounds), open: make(map[*hold]struct{})}
-	c.user = newAllowance(budget.Scope{Kind: budget.UserScope, ID: a.ID}, b)
+		scopes: make(map[budget.Scope]*quota), keys: make(map[string]*bounds), open: make(map[*hold]struct{})}
+	c.user = newQuota(budget.Scope{Kind: budget.UserScope, ID: a.ID}, b)
 	s.forget(a.ID)
 	for i := range holds {
 		c.adopt(&holds[i])
@@ -138,7 +147,10 @@ func (c *core) available() int64 {
 }
 
 // idle reports whether the core can be dropped without losing anything.
-func (c *core) idle() bool { return len(c.open) == 0 && len(c.ops) == 0 && len(c.inFlight) == 0 }
+func (c *core) idle() bool { return c.settled() && len(c.allowances) == 0 }
+
+// settled reports whether everything is durable and no hold is open.
+func (c *core) settled() bool { return len(c.open) == 0 && len(c.ops) == 0 && len(c.inFlight) == 0 }
 
 func validAmount(amount int64) error {
 	if amount < 0 || amount > budget.MaxCredits {
@@ -151,26 +163,33 @@ func (c *core) insufficient(amount int64) error {
 	return fmt.Errorf("%d asked, %d available: %w", amount, max(c.available(), 0), money.ErrInsufficient)
 }
 
-// beginHold holds amount, or refuses it. If w is not nil, it is notified when the hold is
-// durable.
-func (c *core) beginHold(now time.Time, amount int64, receipt money.Receipt, w waiter) (*hold, error) {
+// beginHold holds amount, or refuses it. If the caller must wait, it returns the hold and errPending, and notifies w
+// when the hold is durable or refused. The caller waits if durable is set, or if the journal decides because other
+// processes change the account and the allowance does not cover the amount.
+func (c *core) beginHold(now time.Time, amount int64, receipt money.Receipt, durable bool, w waiter) (*hold, error) {
 	if err := validAmount(amount); err != nil {
 		return nil, err
 	}
 	b := c.boundsOf(receipt.Key)
-	if err := c.take(now, b, amount); err != nil {
-		return nil, err
-	}
 	receipt.Scopes = b.names
 	h := &hold{amount: amount, bounds: b, began: now, known: knownOf(&receipt)}
-	c.open[h] = struct{}{}
-	if w == nil {
-		c.unwritten = append(c.unwritten, h)
-		return h, nil
+	covered := true
+	if c.others != nil {
+		h.part, covered = c.takePart(now, b.allowance, amount)
+	} else if err := c.take(now, b, amount); err != nil {
+		return nil, err
 	}
-	h.begun, h.waited = true, true
-	c.push(op{kind: money.Begin, hold: h, amount: amount, receipt: h.known.receipt(), waiter: w})
-	return h, nil
+	c.open[h] = struct{}{}
+	var pending error
+	if durable || !covered {
+		h.begun, h.waited = true, true
+		c.push(op{kind: money.Begin, hold: h, amount: amount, receipt: h.known.receipt(), waiter: w, part: h.part})
+		pending = errPending
+	} else {
+		c.unwritten = append(c.unwritten, h)
+	}
+	c.refill(b.allowance)
+	return h, pending
 }
 
 // extend adds to a hold, or refuses the addition. If the journal decides that, it notifies w and extend returns
@@ -182,9 +201,8 @@ func (c *core) extend(now time.Time, h *hold, amount int64, w waiter) error {
 	if h.phase != open {
 		return state.ErrFinished
 	}
-	if c.roomOf != nil {
-		c.push(op{kind: money.Extend, hold: h, amount: amount, waiter: w})
-		return errPending
+	if c.others != nil {
+		return c.extendShared(now, h, amount, w)
 	}
 	if err := c.take(now, h.bounds, amount); err != nil {
 		return err
@@ -239,7 +257,7 @@ func (c *core) settle(now time.Time, h *hold, s *Settlement, w waiter) error {
 	}
 	o.amount = amount
 	h.phase = ending
-	c.push(o)
+	c.pushEnd(o)
 	return errPending
 }
 
@@ -251,7 +269,8 @@ func (c *core) release(h *hold, reason string, receipt *money.Receipt, w waiter)
 	}
 	c.cancelBegin(h)
 	c.hold(h, -h.amount)
-	c.push(op{kind: money.Release, hold: h, reason: reason, receipt: h.merge(receipt), waiter: w})
+	o := op{kind: money.Release, hold: h, reason: reason, receipt: h.merge(receipt), waiter: w}
+	c.pushEnd(o)
 	h.phase = ended
 	delete(c.open, h)
 	if w == nil {
@@ -304,7 +323,7 @@ func (c *core) adjust(m *adjusting, w waiter) error {
 		if err := validAmount(-amount); err != nil {
 			return err
 		}
-		if c.roomOf == nil && -amount > c.available() {
+		if c.others == nil && -amount > c.available() {
 			return c.insufficient(-amount)
 		}
 		c.debits -= amount
@@ -314,6 +333,9 @@ func (c *core) adjust(m *adjusting, w waiter) error {
 }
 
 func (c *core) push(o op) {
+	if h := o.hold; c.others != nil && h != nil && o.allowance == nil {
+		o.allowance = h.bounds.allowance
+	}
 	c.ops = append(c.ops, o)
 	if o.waiter != nil {
 		c.waiting++
@@ -336,10 +358,9 @@ const (
 )
 
 // due returns the time at which operations without a waiter must be journaled, or false if
-// there are none. It is now where other processes decide with the journal's view, because they
-// do not find the money that a settlement frees before.
+// there are none. It is now for one that frees money which other processes may wait for.
 func (c *core) due(now time.Time) (time.Time, bool) {
-	if len(c.ops) > 0 && c.roomOf != nil {
+	if len(c.ops) > 0 && c.urgent {
 		return now, true
 	}
 	if len(c.ops) > 0 {
@@ -376,7 +397,7 @@ func (c *core) next(now time.Time) []money.Posting {
 		batch = append(batch, c.overdue(now, maxBatch-n)...)
 	}
 	c.ops, c.spare = append(c.spare, c.ops[n:]...), nil
-	c.waiting = 0
+	c.waiting, c.urgent = 0, c.urgent && len(c.ops) > 0
 	for i := range c.ops {
 		if c.ops[i].waiter != nil {
 			c.waiting++
@@ -385,8 +406,8 @@ func (c *core) next(now time.Time) []money.Posting {
 	c.inFlight = batch
 	c.postings = postings(c.postings[:0], batch)
 	for i := range batch {
-		if o := &batch[i]; c.roomOf != nil && (o.kind == money.Begin || o.kind == money.Extend) {
-			c.postings[i].Limits = o.hold.bounds.limits
+		if c.others != nil {
+			c.addAllowance(&c.postings[i], &batch[i])
 		}
 	}
 	return c.postings
@@ -404,7 +425,8 @@ func (c *core) overdue(now time.Time, most int) []op {
 		}
 		if h.phase == open && !h.begun {
 			h.begun = true
-			batch = append(batch, op{kind: money.Begin, hold: h, amount: h.amount, receipt: h.known.receipt()})
+			batch = append(batch, op{kind: money.Begin, hold: h, amount: h.amount, receipt: h.known.receipt(),
+				allowance: h.bounds.allowance, part: h.part})
 		}
 		c.unwritten = c.unwritten[1:]
 	}
@@ -436,12 +458,14 @@ func (c *core) posted(account money.Account, results []money.Posted, err error) 
 		c.user.refresh()
 	}
 	var retries []op
+	unbegun := false
 	for i := range batch {
 		o := &batch[i]
 		failure := err
 		if err == nil {
 			failure = results[i].Err
 		}
+		unbegun = unbegun || failure != nil && o.kind == money.Begin && o.retried()
 		switch {
 		case failure == nil:
 			c.committed(o, &results[i])
@@ -450,6 +474,9 @@ func (c *core) posted(account money.Account, results []money.Posted, err error) 
 		default:
 			c.refused(o, failure)
 		}
+	}
+	if unbegun {
+		c.dropExtends()
 	}
 	if len(retries) > 0 {
 		c.ops = append(retries, c.ops...)
@@ -461,13 +488,27 @@ func (c *core) posted(account money.Account, results []money.Posted, err error) 
 	}
 }
 
+// dropExtends removes the queued extensions of holds whose Begin was in flight and has no entry. The journal would
+// refuse them, which would free their part of the allowance although the hold, and so its next Begin or its
+// settlement, includes it. An extension that its caller still waits for is asked for as one of a hold without an entry.
+func (c *core) dropExtends() {
+	without := func(o *op) bool { return o.kind == money.Extend && !o.hold.begun && !o.hold.waited }
+	c.ops = slices.DeleteFunc(c.ops, func(o op) bool { return without(&o) && o.waiter == nil })
+	for i := range c.ops {
+		if o := &c.ops[i]; without(o) {
+			o.kind = money.Grant
+		}
+	}
+}
+
 // committed applies an op that is durable now.
 func (c *core) committed(o *op, p *money.Posted) {
+	c.allowanceCommitted(o, p)
 	switch o.kind {
 	case money.Begin:
 		o.hold.id = p.Sequence
 	case money.Extend:
-		if c.roomOf != nil {
+		if c.others != nil && o.part == 0 {
 			o.hold.amount += o.amount
 		}
 	case money.Settle:
@@ -486,6 +527,10 @@ func (c *core) committed(o *op, p *money.Posted) {
 
 // retry queues an op without a waiter again.
 func (c *core) retry(o *op, retries *[]op) {
+	if o.kind == money.Grant {
+		o.allowance.asked = false // the next hold asks again
+		return
+	}
 	if o.kind != money.Begin {
 		*retries = append(*retries, *o)
 		return
@@ -498,6 +543,7 @@ func (c *core) retry(o *op, retries *[]op) {
 
 // refused undoes an op that will not be durable.
 func (c *core) refused(o *op, err error) {
+	c.allowanceRefused(o)
 	switch o.kind {
 	case money.Begin:
 		o.hold.begun = false

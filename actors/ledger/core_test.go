@@ -95,18 +95,18 @@ func coreNeverOverdraws(rt *rapid.T) {
 	rt.Repeat(map[string]func(*rapid.T){
 		"hold": func(rt *rapid.T) {
 			requests++
-			var w waiter
-			a := new(answers)
-			if rapid.Bool().Draw(rt, "durable") {
-				w, waiting = a, append(waiting, a)
+			a, durable := new(answers), rapid.Bool().Draw(rt, "durable")
+			if durable {
+				waiting = append(waiting, a)
 			}
 			key := rapid.SampledFrom([]string{"", "key_1"}).Draw(rt, "key")
 			asked, room := amount.Draw(rt, "amount"), c.available()
-			h, err := c.beginHold(now, asked, money.Receipt{Request: fmt.Sprint("r", requests), Key: key}, w)
-			if err == nil && asked > room {
+			receipt := money.Receipt{Request: fmt.Sprint("r", requests), Key: key}
+			h, err := c.beginHold(now, asked, receipt, durable, a)
+			if h != nil && asked > room {
 				rt.Fatalf("%d was held of an account with %d available", asked, room)
 			}
-			if err == nil {
+			if h != nil && errors.Is(err, errPending) == durable {
 				holds = append(holds, h)
 			} else {
 				a.count++
@@ -223,10 +223,10 @@ func TestSettlementBeyondTheHold(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			now := time.Now()
 			c := newCore(money.Account{Credits: tt.credits}, nil, noBudgets{}, new(shared))
-			if _, err := c.beginHold(now, tt.other, money.Receipt{Request: "other"}, nil); err != nil {
+			if _, err := c.beginHold(now, tt.other, money.Receipt{Request: "other"}, false, nil); err != nil {
 				t.Fatal(err)
 			}
-			h, err := c.beginHold(now, tt.hold, money.Receipt{Request: "r"}, nil)
+			h, err := c.beginHold(now, tt.hold, money.Receipt{Request: "r"}, false, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -259,7 +259,7 @@ func TestBatchesAreBounded(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	c := newCore(money.Account{ID: "a", Credits: 1 << 30}, nil, noBudgets{}, new(shared))
 	for i := range 4 * maxBatch {
-		h, err := c.beginHold(now, 1, money.Receipt{Request: fmt.Sprint("r", i)}, nil)
+		h, err := c.beginHold(now, 1, money.Receipt{Request: fmt.Sprint("r", i)}, false, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

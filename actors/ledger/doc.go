@@ -52,9 +52,10 @@
 //
 // # Several processes
 //
-// Where other processes change the same accounts (state.Several), no actor knows what the others hold. Every hold and
-// every Extend then waits for its commit, and the journal decides at the end of the log whether the credits and the
-// budgets cover it. The actors only gather postings.
+// Where other processes change the same accounts (state.Several), no actor knows what the others hold. A hold is
+// granted at once if an allowance of this process covers it (allowances.go). Every other one, and every such Extend,
+// waits for its commit, and the journal decides at the end of the log whether the credits and the budgets cover it. If
+// they do not, the allowances of all processes are recalled (recall.go).
 //
 // # Errors
 //

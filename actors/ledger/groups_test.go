@@ -48,13 +48,10 @@ func checkGroupBudget(rt *rapid.T) {
 		"hold": func(rt *rapid.T) {
 			m := pick(rt)
 			requests++
-			var w waiter
-			if rapid.Bool().Draw(rt, "durable") {
-				w = new(answers)
-			}
-			h, err := m.core.beginHold(now, amount.Draw(rt, "amount"),
-				money.Receipt{Request: fmt.Sprint("r", requests), Key: "key_" + m.name}, w)
-			if err == nil {
+			durable, receipt := rapid.Bool().Draw(rt, "durable"), money.Receipt{Request: fmt.Sprint("r", requests)}
+			receipt.Key = "key_" + m.name
+			h, _ := m.core.beginHold(now, amount.Draw(rt, "amount"), receipt, durable, new(answers))
+			if h != nil {
 				m.holds = append(m.holds, h)
 			}
 		},
@@ -122,7 +119,7 @@ func checkGroupBudget(rt *rapid.T) {
 			}
 		}
 	}
-	a := common.allowanceOf(group, budgetsOf(store))
+	a := common.quotaOf(group, budgetsOf(store))
 	if a.held != 0 || len(a.heldBy) != 0 || a.spend.Total != money.SpentBy(store.View(), group).Total {
 		rt.Fatalf("left: held %d by %v, spent %+v, the store has %+v", a.held, a.heldBy, a.spend,
 			money.SpentBy(store.View(), group))

@@ -101,6 +101,12 @@ type movingAsk struct {
 	request string
 }
 
+// recalling says that requests elsewhere were refused for want of what this process has in an allowance.
+type recalling struct {
+	account string
+	name    money.AllowanceName
+}
+
 // roomAsk asks how far a hold could be extended.
 type roomAsk struct {
 	kit.Reply[int64]
@@ -134,6 +140,9 @@ func (*posted) IgnoreDeadLetterLogging() {}
 // IgnoreDeadLetterLogging is set because recovery settles the hold at the next start.
 func (*releasing) IgnoreDeadLetterLogging() {}
 
+// IgnoreDeadLetterLogging is set because an account that stops returns its allowances by itself.
+func (*recalling) IgnoreDeadLetterLogging() {}
+
 // IgnoreDeadLetterLogging is as releasing's.
 func (*progressing) IgnoreDeadLetterLogging() {}
 
@@ -151,5 +160,6 @@ func (*releasing) ledgerMessage()   {}
 func (*adjusting) ledgerMessage()   {}
 func (*balanceAsk) ledgerMessage()  {}
 func (*movingAsk) ledgerMessage()   {}
+func (*recalling) ledgerMessage()   {}
 func (*roomAsk) ledgerMessage()     {}
 func (*posted) ledgerMessage()      {}

@@ -15,6 +15,7 @@ import (
 	"stagedoor/state"
 	"stagedoor/state/budget"
 	"stagedoor/state/identity"
+	"stagedoor/state/journal"
 	"stagedoor/state/money"
 	"stagedoor/state/schema"
 	"stagedoor/state/statetest"
@@ -395,5 +396,203 @@ func TestMoneyOfARequestThatHasEndedIsFreeOnAllNodes(t *testing.T) {
 			}
 			h.Release("end", nil)
 		}
+	})
+}
+
+// fill has a node hold and settle once, so that it has an allowance afterwards for holds of this amount.
+func (n *serving) fill(t *testing.T, key string, amount int64) {
+	t.Helper()
+	h, err := n.Hold(ctx, ledger.Ask{Account: "7", RequestID: "first", Amount: amount, Key: key, Model: "m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.SettleLater(ledger.Settlement{Reason: "finished"})
+	kittest.Pass(time.Second)
+	for _, a := range money.ListAllowances(n.state.View(), "7") {
+		if a.Node == n.state.Node() && a.Key == key {
+			return
+		}
+	}
+	t.Fatalf("the node has no allowance for holds of %d: %+v", amount, money.FindAccount(n.state.View(), "7"))
+}
+
+// TestAHoldThatAnAllowanceCoversWaitsForNoCommit: neither does its settlement, and both share a commit.
+func TestAHoldThatAnAllowanceCoversWaitsForNoCommit(t *testing.T) {
+	onTwoNodes(t, func(t *testing.T, c *statetest.Cluster, a, b *serving) {
+		credit(t, a.Client, "7", 10_000)
+		a.fill(t, "key_1", 10)
+		before, began := c.Store().Stats().Commits, time.Now()
+		var held []*ledger.Hold
+		for i := range 10 {
+			held = append(held, hold(t, a.Client, "7", fmt.Sprint("r", i), 10))
+		}
+		if commits := c.Store().Stats().Commits - before; commits != 0 || time.Since(began) != 0 {
+			t.Errorf("10 holds of an allowance took %d commits and %v", commits, time.Since(began))
+		}
+		for _, h := range held {
+			h.SettleLater(ledger.Settlement{Amount: 3, Reason: "finished"})
+		}
+		kittest.Pass(time.Second)
+		if commits := c.Store().Stats().Commits - before; commits != 1 {
+			t.Errorf("10 requests took %d commits", commits)
+		}
+		credit(t, b.Client, "7", 1) // b reads the log
+		if got := balance(t, b.Client, "7"); got != (ledger.Balance{Credits: 10_001, Spent: 30}) {
+			t.Errorf("the balance is %+v", got)
+		}
+	})
+}
+
+// TestAnAllowanceIsReturnedWhenAnotherNodeNeedsIt: the credits are the limit of all nodes together, and of each one.
+func TestAnAllowanceIsReturnedWhenAnotherNodeNeedsIt(t *testing.T) {
+	onTwoNodes(t, func(t *testing.T, c *statetest.Cluster, a, b *serving) {
+		c.EndSilence()
+		credit(t, a.Client, "7", 1000)
+		a.fill(t, "key_1", 100)
+		first := hold(t, a.Client, "7", "on-a", 100)
+		began := time.Now()
+		last := hold(t, b.Client, "7", "on-b", 900)
+		if waited := time.Since(began); waited > 400*time.Millisecond {
+			t.Errorf("money in another node's allowance was held after %v", waited)
+		}
+		_, err := a.Hold(ctx, ledger.Ask{Account: "7", RequestID: "more", Amount: 1})
+		if !errors.Is(err, money.ErrInsufficient) {
+			t.Errorf("a node has held money of a recalled allowance: %v", err)
+		}
+		first.Release("end", nil)
+		if h := hold(t, b.Client, "7", "next", 100); h.Amount() != 100 {
+			t.Error("what a node has released after a recall is not free")
+		}
+		last.Release("end", nil)
+	})
+}
+
+// TestMoneyInAllowancesCanBeTakenOutOfAnAccount: an adjustment recalls it.
+func TestMoneyInAllowancesCanBeTakenOutOfAnAccount(t *testing.T) {
+	onTwoNodes(t, func(t *testing.T, c *statetest.Cluster, a, b *serving) {
+		c.EndSilence()
+		credit(t, a.Client, "7", 1000)
+		a.fill(t, "key_1", 100)
+		if err := b.Adjust(ctx, "7", -1000, "test"); err != nil {
+			t.Errorf("the credits in an allowance were not taken: %v", err)
+		}
+	})
+}
+
+// TestAnIdleAllowanceIsReturned: after ten seconds without a hold, and when the node stops.
+func TestAnIdleAllowanceIsReturned(t *testing.T) {
+	onTwoNodes(t, func(t *testing.T, _ *statetest.Cluster, a, b *serving) {
+		credit(t, a.Client, "7", 10_000)
+		a.fill(t, "key_1", 100)
+		open := hold(t, a.Client, "7", "long", 100)
+		kittest.Pass(20 * time.Second)
+		if left := money.ListAllowances(a.state.View(), ""); len(left) != 0 {
+			t.Errorf("%+v are left although no request uses them", left)
+		}
+		open.Release("end", nil)
+		kittest.Pass(20 * time.Second)
+		if acc := money.FindAccount(a.state.View(), "7"); acc.Granted != 0 || acc.Held != 0 {
+			t.Errorf("the account is %+v", acc)
+		}
+	})
+}
+
+// TestTheAllowanceOfANodeThatEndedIsTakenBack: what it had not journaled costs nothing. A request whose hold is in the
+// journal is charged its progress.
+func TestTheAllowanceOfANodeThatEndedIsTakenBack(t *testing.T) {
+	onTwoNodes(t, func(t *testing.T, cluster *statetest.Cluster, a, b *serving) {
+		credit(t, a.Client, "7", 10_000)
+		a.fill(t, "key_1", 100)
+		long := hold(t, a.Client, "7", "long", 100)
+		kittest.Pass(time.Second)
+		long.Progress(40)
+		kittest.Pass(time.Second)
+		short := hold(t, a.Client, "7", "short", 100)
+		all, err := a.node.Members().List(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if done, err := b.node.Members().Expel(ctx, "a", all[0].Epoch); !done || err != nil {
+			t.Fatal(done, err)
+		}
+		short.SettleLater(ledger.Settlement{Amount: 70, Reason: "finished"})
+		credit(t, b.Client, "7", 1) // b reads the log
+		for range 2 {
+			ended, err := b.state.Ended(ctx, money.Nodes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = ledger.Recover(ctx, b.state, func(_ state.View, h *money.Hold) bool { return !ended(h.Node) })
+			if err := errors.Join(err, ledger.TakeBack(ctx, b.state, ended)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		acc := money.FindAccount(b.state.View(), "7")
+		if acc.Spent != 40 || acc.Held != 0 || acc.Granted != 0 || len(money.ListAllowances(b.state.View(), "")) > 0 {
+			t.Errorf("the account is %+v", acc)
+		}
+	})
+}
+
+// TestALowerBudgetHoldsForAnAllowance: what was granted under the budget before is returned before the next hold.
+func TestALowerBudgetHoldsForAnAllowance(t *testing.T) {
+	onTwoNodes(t, func(t *testing.T, _ *statetest.Cluster, a, b *serving) {
+		credit(t, a.Client, "7", 10_000)
+		limitTo(t, a.state, budget.KeyScope, 5000)
+		a.fill(t, "key_1", 100)
+		if _, err := identity.ChangeKey(ctx, a.state, "key_1", func(k *identity.Key) error {
+			k.Budget = 150
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		h := hold(t, a.Client, "7", "r1", 100)
+		_, err := a.Hold(ctx, ledger.Ask{Account: "7", RequestID: "r2", Amount: 100, Key: "key_1"})
+		if _, over := errors.AsType[*budget.Error](err); !over {
+			t.Errorf("a budget of 150 holds 200: %v", err)
+		}
+		h.Release("end", nil)
+	})
+}
+
+// TestANodeThatMayBeExpelledUsesNoAllowance: another node may have taken it back already.
+func TestANodeThatMayBeExpelledUsesNoAllowance(t *testing.T) {
+	onTwoNodes(t, func(t *testing.T, c *statetest.Cluster, a, _ *serving) {
+		credit(t, a.Client, "7", 10_000)
+		a.fill(t, "key_1", 100)
+		lost, old := journal.SharedStats{Format: journal.Allowance.Format()}, journal.SharedStats{Format: 1, Lease: 1e9}
+		for _, shared := range []journal.SharedStats{lost, old} {
+			a.node.Say(&shared)
+			before := c.Store().Stats().Commits
+			h := hold(t, a.Client, "7", "r", 100)
+			if c.Store().Stats().Commits == before {
+				t.Errorf("a node with %+v has used its allowance", shared)
+			}
+			h.Release("end", nil)
+			kittest.Pass(time.Second)
+		}
+	})
+}
+
+// TestAKeyAtItsEndLeavesTheAllowancesOfOtherKeys: only money of its own allowances can help it.
+func TestAKeyAtItsEndLeavesTheAllowancesOfOtherKeys(t *testing.T) {
+	onTwoNodes(t, func(t *testing.T, c *statetest.Cluster, a, b *serving) {
+		c.EndSilence()
+		credit(t, a.Client, "7", 10_000)
+		addKey(t, a.state, "key_1", 500, "")
+		a.fill(t, "key_1", 20)
+		a.fill(t, "key_2", 10)
+		first := hold(t, b.Client, "7", "all", 500)
+		_, err := b.Hold(ctx, ledger.Ask{Account: "7", RequestID: "more", Amount: 1, Key: "key_1"})
+		if _, over := errors.AsType[*budget.Error](err); !over {
+			t.Errorf("a budget of 500 held 501: %v", err)
+		}
+		before := c.Store().Stats().Commits
+		h, err := a.Hold(ctx, ledger.Ask{Account: "7", RequestID: "r", Amount: 10, Key: "key_2"})
+		if err != nil || c.Store().Stats().Commits != before {
+			t.Errorf("the other key has lost its allowance: %v", err)
+		}
+		h.Release("end", nil)
+		first.Release("end", nil)
 	})
 }

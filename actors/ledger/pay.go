@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/asynkron/protoactor-go/actor"
-
-	"stagedoor/actors/kit"
 	"stagedoor/state"
 	"stagedoor/state/money"
 )
@@ -38,11 +35,7 @@ func (c *Client) Pay(ctx context.Context, p Payment) (again bool, err error) {
 		return true, nil
 	}
 	if p.Amount < 0 {
-		return false, c.askAccount(ctx, p.Account, func(pid *actor.PID) error {
-			m := &adjusting{amount: p.Amount, reason: p.Reason, once: p.Once, by: state.ActorOf(ctx)}
-			_, err := kit.Ask(ctx, c.system, pid, m)
-			return err
-		})
+		return false, c.adjust(ctx, p.Account, p.Amount, p.Reason, p.Once)
 	}
 	_, results, err := money.CommitPostings(ctx, c.store,
 		p.Account,

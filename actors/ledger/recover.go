@@ -10,7 +10,7 @@ import (
 	"stagedoor/state/money"
 )
 
-// maxRecover bounds the postings of one command of Recover.
+// maxRecover bounds the postings of one command of Recover, and the allowances of one of TakeBack.
 const maxRecover = 256
 
 // Recover ends the holds of processes that have ended, and returns how many. It charges the last progress of each hold,
@@ -29,6 +29,20 @@ func Recover(ctx context.Context, store *state.State, keep func(state.View, *mon
 		}
 	}
 	return ended, nil
+}
+
+// TakeBack removes the allowances of processes that have ended. What they had not charged is free again. Recover ends
+// their holds that have an entry. A request whose hold had none, because it was shorter than linger, costs nothing.
+func TakeBack(ctx context.Context, store *state.State, ended func(state.Node) bool) error {
+	left := slices.DeleteFunc(money.ListAllowances(store.View(), ""), func(a money.Allowance) bool {
+		return !ended(a.Node)
+	})
+	for part := range slices.Chunk(left, maxRecover) {
+		if err := state.Run(ctx, store, func(tx *state.Tx) error { return money.TakeBack(tx, part) }); err != nil {
+			return fmt.Errorf("take back allowances of a process that has ended: %w", err)
+		}
+	}
+	return nil
 }
 
 // endHolds ends those of some holds that are still open and are not to be kept.

@@ -51,7 +51,8 @@ func TestEveryBudgetOfAHoldCounts(t *testing.T) {
 	}
 	var last *hold
 	for i, step := range steps {
-		h, err := step.core.beginHold(now, step.amount, money.Receipt{Request: fmt.Sprint(i), Key: step.key}, nil)
+		receipt := money.Receipt{Request: fmt.Sprint(i), Key: step.key}
+		h, err := step.core.beginHold(now, step.amount, receipt, false, nil)
 		var over *budget.Error
 		switch {
 		case err == nil && step.refused == "none":

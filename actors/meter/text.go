@@ -169,6 +169,7 @@ func (t *Text) outputTokens(c *catalog.Candidate) (now, all int64) {
 	return min(all, firstTokens*n), all
 }
 
+// times multiplies and stops at the largest amount that an account may have.
 func times(a, n int64) int64 {
 	if n > 0 && a > budget.MaxCredits/n {
 		return budget.MaxCredits

@@ -315,6 +315,7 @@ const reserve = 512
 // endSize is the end of a recording that has reached its size.
 const endSize = "size"
 
+// stop takes the recording off the list, unless another one with the same key has replaced it.
 func (r *Recording) stop() {
 	_ = r.recorder.change(func(all map[string]*Recording) error { // f returns no error
 		if all[r.key] == r {

@@ -153,6 +153,7 @@ func decisive(all []recording.Attempt) []recording.Attempt {
 	return append(before, last)
 }
 
+// shape returns the shape of that name, or nil.
 func (r *Replayer) shape(name dialogue.Shape) *shapes.Shape {
 	for _, s := range r.shapes {
 		if s.Name == name {

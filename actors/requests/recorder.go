@@ -88,9 +88,12 @@ func Start(o Options) *Recorder {
 	return r
 }
 
+// Keeps reports whether a log is kept. Add does nothing while none is.
+func (r *Recorder) Keeps() bool { return r.limits.Load().Keep != 0 }
+
 // Add puts a request that has ended into the queue. It never waits.
 func (r *Recorder) Add(q *flow.Request) {
-	if r.limits.Load().Keep == 0 {
+	if !r.Keeps() {
 		return
 	}
 	if r.places.Take(q.Owner, 1) != nil {
@@ -133,7 +136,7 @@ func (r *Recorder) Store() (requestlog.Reader, error) {
 func (r *Recorder) open() (requestlog.Store, error) {
 	r.opening <- struct{}{}
 	defer func() { <-r.opening }()
-	if r.limits.Load().Keep == 0 {
+	if !r.Keeps() {
 		return requestlog.Store{}, ErrOff
 	}
 	s := r.store.Load()
@@ -160,7 +163,7 @@ func (r *Recorder) write() {
 	gathered, prune := time.NewTimer(gather), time.NewTimer(pruneFirst)
 	defer gathered.Stop()
 	defer prune.Stop()
-	if r.limits.Load().Keep == 0 {
+	if !r.Keeps() {
 		prune.Reset(0)
 	}
 	added := 0
@@ -238,7 +241,7 @@ func (r *Recorder) append(batch []*flow.Request) bool {
 // prune removes what the log may not keep, and returns when to do so again. One call removes a part, so that requests
 // are written in between.
 func (r *Recorder) prune() time.Duration {
-	if r.limits.Load().Keep == 0 {
+	if !r.Keeps() {
 		if err := r.remove(); err != nil {
 			r.warn("the log of requests was not removed", err)
 			return reopen

@@ -82,7 +82,7 @@ func end(t testing.TB, r *flow.Registry, owner string, result flow.Result) *flow
 func TestARecordHasTheRequestWithItsAttemptsAndItsCost(t *testing.T) {
 	m, registry := new(memory), flow.New(time.Now)
 	r := start(m, nil)
-	registry.SetRecorder(r.Add)
+	registry.SetRecorder(r.Add, r.Keeps)
 	q := end(t, registry, "user:bob", flow.Result{Usage: dialogue.Usage{InputTotal: 7, OutputTotal: 9}, Losses: "seed"})
 	flow.AddCharge(q.Charging(t.Context()), 120)
 	flow.AddCharge(q.Charging(t.Context()), 3)
@@ -179,8 +179,12 @@ func TestALogThatIsOffTakesNothing(t *testing.T) {
 	r := start(m, nil)
 	r.Limit(requestlog.Limits{})
 	r.Add(end(t, registry, "user:bob", flow.Result{}))
-	if _, err := r.Store(); !errors.Is(err, ErrOff) {
-		t.Error(err)
+	registry.SetRecorder(r.Add, r.Keeps)
+	for range 200 {
+		registry.Refused(flow.About{Key: "key_1"}, dialogue.Invalid("model", "is missing"))
+	}
+	if _, err := r.Store(); !errors.Is(err, ErrOff) || registry.LeftOut() != 0 {
+		t.Error(err, registry.LeftOut())
 	}
 	if err := r.Close(); err != nil || len(m.all) != 0 {
 		t.Errorf("%d, %v", len(m.all), err)
@@ -256,7 +260,7 @@ func TestAPanicCostsOneBatchAndNotTheLog(t *testing.T) {
 func BenchmarkAdd(b *testing.B) {
 	m, registry := new(memory), flow.New(time.Now)
 	r := start(m, nil)
-	registry.SetRecorder(r.Add)
+	registry.SetRecorder(r.Add, r.Keeps)
 	q := end(b, registry, "user:bob", flow.Result{})
 	for b.Loop() {
 		flow.AddCharge(q.Charging(context.Background()), 1)

@@ -21,6 +21,8 @@ type limiters struct {
 	byName map[string]*throttle.Client
 }
 
+// startLimiters starts the parent of all throttles. The clients are kept outside of the actor, so
+// that they survive its restart.
 func startLimiters(system *kit.System, report func(kit.Failure)) (*limiters, error) {
 	l := &limiters{byName: make(map[string]*throttle.Client)}
 	props := system.Props("providers", func() actor.Actor { return &parent{system: system, limiters: l} },
@@ -103,6 +105,8 @@ func (p *parent) Failed(reason any) {
 	}
 }
 
+// readopt starts the throttles again after a restart of their parent, which has stopped them. One
+// that fails must not keep the others from starting.
 func (p *parent) readopt(c actor.Context) {
 	all := p.limiters.all()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -112,6 +116,7 @@ func (p *parent) readopt(c actor.Context) {
 	}
 }
 
+// spawn starts the actor of a throttle as a child.
 func (p *parent) spawn(c actor.Context, name string, limiter *throttle.Client) (*actor.PID, error) {
 	return p.system.SpawnChild(c, limiter.Props(), "p/"+name)
 }

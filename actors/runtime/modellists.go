@@ -83,6 +83,7 @@ func (l *lister) read(c actor.Context, all bool) {
 	})
 }
 
+// rest ends a reading. If another was requested meanwhile, it begins at once, otherwise after next.
 func (l *lister) rest(c actor.Context, next time.Duration) {
 	if l.reading = false; l.again {
 		l.read(c, true)

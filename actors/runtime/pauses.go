@@ -56,6 +56,7 @@ func (r *Runtime) Pause(name string) (work.Pause, bool) {
 	return work.FindPause(r.options.State.View(), name)
 }
 
+// keepPauses stores a change of the pauses, so that a restart does not end them.
 func (r *Runtime) keepPauses(ctx context.Context, change func(*state.Tx) error) error {
 	_, err := state.Do(ctx, r.options.State, func(tx *state.Tx) (struct{}, error) { return struct{}{}, change(tx) })
 	return err

@@ -166,7 +166,8 @@ func startLedger(ctx context.Context, system *kit.System, s *state.State) (*ledg
 	return ledger.New(system, s)
 }
 
-// endHolds ends the holds of processes that have ended, but for those of videos in the making.
+// endHolds ends the holds of processes that have ended, but for those of videos in the making, and takes their
+// allowances back.
 func endHolds(ctx context.Context, logger *slog.Logger, s *state.State, ended func(state.Node) bool) error {
 	n, err := ledger.Recover(ctx, s, func(v state.View, h *money.Hold) bool {
 		return !ended(h.Node) || videojob.Keeps(v, h)
@@ -174,7 +175,7 @@ func endHolds(ctx context.Context, logger *slog.Logger, s *state.State, ended fu
 	if n > 0 {
 		logger.Warn("holds of a process that has ended were ended", "count", n)
 	}
-	return err
+	return errors.Join(err, ledger.TakeBack(ctx, s, ended))
 }
 
 // TakeOver goes on with what processes have left that have ended: it ends their holds, continues their video jobs and
@@ -360,12 +361,7 @@ func (r *Runtime) build(
 
 // limits returns this process's share of a provider's limits: at least one of each kind.
 func (r *Runtime) limits(spec *catalog.Provider) throttle.Config {
-	share := func(limit int) int {
-		if limit <= 0 {
-			return limit
-		}
-		return max(limit/max(r.nodes, 1), 1)
-	}
+	share := func(limit int) int { return throttle.Share(limit, r.nodes) }
 	return throttle.Config{
 		RequestsPerMinute: share(spec.Limits.RPM),
 		TokensPerMinute:   share(spec.Limits.TPM),
@@ -375,8 +371,11 @@ func (r *Runtime) limits(spec *catalog.Provider) throttle.Config {
 	}
 }
 
-// ShareLimits says how many processes share the limits of the providers, of which each has an equal part from now on.
+// ShareLimits says how many processes share the accounts and the limits of providers and keys, of which each has an
+// equal part from now on.
 func (r *Runtime) ShareLimits(nodes int) {
+	r.ledger.ShareAccounts(nodes)
+	r.keys.ShareLimits(nodes)
 	r.configuring.Lock()
 	defer r.configuring.Unlock()
 	if r.nodes == nodes {

@@ -75,6 +75,7 @@ func (t *Telemetry) BeginCall(ctx context.Context, target Target) (context.Conte
 	return ctx, c
 }
 
+// attributes returns what is known of a call before its reply.
 func (t *Target) attributes() []attribute.KeyValue {
 	attrs := make([]attribute.KeyValue, 0, 9)
 	attrs = append(attrs, Operation.String(t.Operation), ProviderKind.String(t.Kind), Provider.String(t.Provider),
@@ -178,6 +179,8 @@ func (c *Call) End(failure string, cost int64) {
 	c.span.End(trace.WithTimestamp(c.began.Add(took)))
 }
 
+// result returns what is known of a call after its reply. Counts that the provider did not report
+// are left out and not zero.
 func (c *Call) result() []attribute.KeyValue {
 	r := &c.reply
 	attrs := make([]attribute.KeyValue, 0, 10)

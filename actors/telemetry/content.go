@@ -48,6 +48,7 @@ type textPart struct {
 	Content string `json:"content"`
 }
 
+// texts returns the texts of parts, each cut at maxContent. Media, calls and thinking are left out.
 func texts(role string, parts []dialogue.Part) message {
 	m := message{Role: role, Parts: []textPart{}}
 	for _, p := range parts {

@@ -116,6 +116,7 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 	return m, nil
 }
 
+// call records the metrics of one call. Only the duration has a label for the kind of failure.
 func (m *Metrics) call(c *Call, took time.Duration) {
 	if m == nil {
 		return

@@ -37,6 +37,7 @@ type series struct {
 	add    []metric.AddOption
 }
 
+// get returns the series of a key without a lock, as the map is replaced and never modified.
 func (c *cache[K]) get(k K) *series {
 	if sets := c.sets.Load(); sets != nil {
 		if s, ok := (*sets)[k]; ok {
@@ -46,6 +47,8 @@ func (c *cache[K]) get(k K) *series {
 	return c.make(k)
 }
 
+// make adds a series. Beyond maxSeries, names that come from outside are replaced by a common one,
+// so that clients cannot make the gateway keep any number of series.
 func (c *cache[K]) make(k K) *series {
 	c.adding.Lock()
 	defer c.adding.Unlock()
@@ -69,6 +72,7 @@ func (c *cache[K]) make(k K) *series {
 // callKey identifies the series of calls.
 type callKey struct{ operation, kind, provider, model, failure, tokens string }
 
+// attributes returns the labels of the series.
 func (k callKey) attributes() []attribute.KeyValue {
 	attrs := []attribute.KeyValue{
 		Operation.String(k.operation),
@@ -104,6 +108,7 @@ func (k namedKey) attributes() []attribute.KeyValue {
 	return attrs
 }
 
+// overflow returns the key with names that could be any text replaced.
 func (k namedKey) overflow() namedKey {
 	if k.loss != "" {
 		k.loss = Overflowed
@@ -131,6 +136,7 @@ func (k requestKey) attributes() []attribute.KeyValue {
 	return attrs
 }
 
+// overflow returns the key without its route.
 func (k requestKey) overflow() requestKey {
 	k.route = Overflowed
 	return k

@@ -59,11 +59,14 @@ func (outlived) IsRecording() bool { return true }
 // tracers keeps the tracer of the provider that was used last, because a process has one and finding it takes a lock.
 var tracers atomic.Pointer[tracer]
 
+// tracer is the tracer that a provider has returned.
 type tracer struct {
 	provider trace.TracerProvider
 	tracer   trace.Tracer
 }
 
+// tracerOf returns the tracer that children of span are made with. The last one is kept, so that
+// most calls need not ask the provider.
 func tracerOf(span trace.Span) trace.Tracer {
 	provider := span.TracerProvider()
 	if last := tracers.Load(); last != nil && last.provider == provider {

@@ -54,7 +54,8 @@ func (a *attempt) targetEdits() bool {
 	return a.meta.Untouched || compacts
 }
 
-// editContext makes the edits of the conversation that the target does not make.
+// editContext makes the edits of the conversation that the target does not make. Edits that the
+// gateway cannot make are a loss.
 func (a *attempt) editContext(req *dialogue.Request, rep *dialogue.Report) {
 	if !a.targetEdits() && !EditContext(req) {
 		rep.Lose(contextManagement)

@@ -61,6 +61,9 @@ func (a *attempt) call(ctx context.Context) *upstream.Failure {
 		return a.simulate(ctx)
 	}
 	inbound := a.request.Inbound
+	// Each of these needs something that passing bytes through cannot do: another framing, an end
+	// before the upstream's own (tight), history that was put into the body, or a change that the
+	// target asked for by refusing the last attempt.
 	mustTranslate := a.request.Mode == shapes.Array || a.request.Translate || a.tight ||
 		a.request.PreviousResponseID != "" || a.shortened.turns != nil || a.callIDsRefused == a.targetName() ||
 		a.compactionRefused == a.targetName() || a.contextRefused == a.targetName()
@@ -75,6 +78,7 @@ func (a *attempt) call(ctx context.Context) *upstream.Failure {
 	return a.callTranslated(ctx)
 }
 
+// target returns the target as encoders need it, with what earlier attempts have learned of it.
 func (a *attempt) target() dialogue.Target {
 	t := a.c.Target(a.shape.Name)
 	t.NoSchema = t.NoSchema || a.c.NoSchema
@@ -83,6 +87,7 @@ func (a *attempt) target() dialogue.Target {
 	return t
 }
 
+// callPassthrough makes the attempt without translation.
 func (a *attempt) callPassthrough(ctx context.Context) *upstream.Failure {
 	u, f := a.openPassthrough(ctx)
 	if f != nil {
@@ -129,6 +134,7 @@ func (a *attempt) openPassthrough(ctx context.Context) (*passthrough, *upstream.
 	return u, nil
 }
 
+// callTranslated makes the attempt through the neutral form.
 func (a *attempt) callTranslated(ctx context.Context) *upstream.Failure {
 	req, err := a.decode()
 	if err != nil {
@@ -164,6 +170,8 @@ func (a *attempt) simulate(ctx context.Context) *upstream.Failure {
 	return a.translate(ctx, req, func(req *dialogue.Request) (producer, error) { return a.simulated(req), nil })
 }
 
+// translate runs the call that produce makes of the request, or several calls if one cannot have
+// all prompts and choices.
 func (a *attempt) translate(ctx context.Context, req *dialogue.Request, produce produceFunc) *upstream.Failure {
 	if req.N > a.maxChoices() || len(req.Prompts) > 1 {
 		return a.fanOut(ctx, req, produce)
@@ -363,6 +371,7 @@ func (a *attempt) crashedFailure(dst []byte, err *dialogue.Error) (out []byte) {
 	return a.failStream(dst, err)
 }
 
+// takeMeta returns the status and headers of the reply for its first chunk, and nil for all others.
 func (a *attempt) takeMeta() *Meta {
 	if a.metaSent {
 		return nil

@@ -28,7 +28,9 @@ func (c *canned) RoundTrip(r *http.Request) (*http.Response, error) {
 // BenchmarkRequest measures everything but HTTP: the actor, its attempt loop, the
 // limiter, the translation and a transport that costs nothing.
 func BenchmarkRequest(b *testing.B) {
-	long := chatRole + strings.Repeat(chatText("Hello"), 100) + chatStop + chatDone
+	prose := strings.Repeat(`The quick fox (said \"jump\") runs;\n caf\u00e9 naïve 你好, then rests. `, 12)
+	piece := strings.Replace(chatText("Hello"), `{`, `{"service_tier":"default",`, 1) // as OpenAI writes them
+	long := chatRole + strings.Repeat(piece, 100) + chatStop + chatDone
 	for _, bench := range []struct {
 		name  string
 		shape dialogue.Shape
@@ -39,6 +41,10 @@ func BenchmarkRequest(b *testing.B) {
 		{"whole/untouched", dialoguetest.Chat, chatAsk, "application/json", chatWhole},
 		{"whole/translated", dialoguetest.Messages, strings.Replace(messagesAskStream, `"stream":true,`, "", 1),
 			"application/json", chatWhole},
+		{"1k/untouched", dialoguetest.Chat, strings.Replace(chatAsk, "hi", prose, 1), "application/json",
+			strings.Replace(chatWhole, "Hello", prose, 1)},
+		{"1k/translated", dialoguetest.Messages, strings.NewReplacer(`"stream":true,`, "", "hi", prose).
+			Replace(messagesAskStream), "application/json", strings.Replace(chatWhole, "Hello", prose, 1)},
 		{"stream/untouched", dialoguetest.Chat, chatAskStream, "text/event-stream", long},
 		{"stream/translated", dialoguetest.Messages, messagesAskStream, "text/event-stream", long},
 	} {

@@ -34,7 +34,8 @@ type enforcer struct {
 	ended    bool // the end was emitted before the upstream's
 }
 
-// event passes on what the client gets of an event.
+// event emits what the client gets of an event: nothing after a stop sequence, nothing of an answer
+// that was not wanted, and text only once it can no longer be the beginning of a stop sequence.
 func (e *enforcer) event(ev *dialogue.Event) {
 	at := place{ev.Choice, ev.Part}
 	switch ev.Kind {
@@ -99,6 +100,7 @@ func (e *enforcer) stop(choice int, sequence string) {
 	e.ended = true
 }
 
+// forget removes a part that has been closed.
 func (e *enforcer) forget(at place) {
 	delete(e.held, at)
 	e.open = slices.DeleteFunc(e.open, func(p place) bool { return p == at })

@@ -117,7 +117,9 @@ func (a *attempt) onePart(ctx context.Context, m *merger, i, base int, p produce
 	})
 }
 
-// merger makes one sequence of several.
+// merger makes one sequence of events of those of several calls, which run at the same time. Its
+// lock guards everything, the emitter and the delivery to the client included, so that a slow
+// client slows all calls.
 type merger struct {
 	mu    sync.Mutex
 	emit  func(*dialogue.Event)
@@ -129,6 +131,7 @@ type merger struct {
 	out   []*upstream.Failure // of the parts that are left out
 }
 
+// newMerger returns a merger for so many calls.
 func newMerger(parts int, emit func(*dialogue.Event), flush func() *upstream.Failure) *merger {
 	m := &merger{emit: emit, flush: flush, usage: make([]dialogue.Usage, parts), left: parts,
 		begun: make([]bool, parts), out: make([]*upstream.Failure, parts)}
@@ -210,12 +213,16 @@ func (m *merger) spent(accepted int) {
 	m.emit(&dialogue.Event{Kind: dialogue.EventUsage, Usage: &total})
 }
 
+// flushLocked delivers what has been emitted. It locks, because calls flush on their own
+// goroutines.
 func (m *merger) flushLocked() *upstream.Failure {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.flush()
 }
 
+// event handles an event of call i, whose first choice has the number base. The first start and the
+// last end are emitted, and the usage of all calls as one sum before that end.
 func (m *merger) event(i, base int, ev *dialogue.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -255,6 +262,8 @@ func (m *merger) end(ev *dialogue.Event) {
 	m.emit(ev)
 }
 
+// unlessMissing returns sum, or "unknown" if of is unknown. A sum without one of its parts would be
+// too small a charge.
 func unlessMissing(sum, of int64) int64 {
 	if of == dialogue.NoUsage.OutputTotal {
 		return of
@@ -271,6 +280,7 @@ func (m *merger) total() dialogue.Usage {
 	return sum
 }
 
+// promptTurns returns the conversation for one prompt of a list, or nil if it is a list of tokens.
 func promptTurns(req *dialogue.Request, prompt []byte) []dialogue.Turn {
 	text, ok := dialogue.PromptText(prompt)
 	if !ok {

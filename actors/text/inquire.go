@@ -15,11 +15,11 @@ import (
 // inquiryTimeout bounds a call that is no generation. Its caller has another answer.
 const inquiryTimeout = 10 * time.Second
 
-// Inquire asks the first provider of the plan that speaks the client's shape
-// something that is no generation, such as how many tokens a request has, and
-// returns the JSON it answered; nil: there is none, or it did not. One try,
-// through the provider's throttle like everything else, and no actor: nothing
-// is streamed, settled or resumed.
+// Inquire asks a provider something that is no generation, such as how many tokens a request has,
+// and returns the JSON of its answer. It returns nil if no provider of the plan speaks the client's
+// shape, or if the first one that does has not answered well: the caller then estimates. It makes
+// one call, within inquiryTimeout and under a permit of the provider's limiter. No actor is
+// started, because nothing is streamed, settled or resumed.
 func (s *Service) Inquire(ctx context.Context, o *Request, prepare func(dialogue.Target) (shapes.Call, error)) []byte {
 	for i := range o.Plan {
 		c := &o.Plan[i]
@@ -36,6 +36,7 @@ func (s *Service) Inquire(ctx context.Context, o *Request, prepare func(dialogue
 	return nil
 }
 
+// inquire makes the call to one provider under a permit.
 func (s *Service) inquire(ctx context.Context, p *engine.Provider, o *Request, call shapes.Call) []byte {
 	ctx, cancel := context.WithTimeout(ctx, inquiryTimeout)
 	defer cancel()

@@ -303,6 +303,9 @@ func TestTheServiceTierIsThatOfTheReply(t *testing.T) {
 		`"usage":{"input_tokens":3,"output_tokens":1,"service_tier":"batch"}}}` + "\n\n" +
 		`data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":1}}` + "\n\n" +
 		`data: {"type":"message_stop"}` + "\n\n"
+	part := strings.Replace(chatText("Hello"), `{`, `{"service_tier":"flex",`, 1)
+	changed := part + part + strings.Replace(part, "flex", "priority", 1) +
+		strings.Replace(chatStop, `{`, `{"x":{"service_tier":"priority"},"service_tier":"batch",`, 1) + chatDone
 	long := strings.ReplaceAll(chat, `"flex"`, `"`+strings.Repeat("x", 100)+`"`)
 	flex := `{"model":"m","service_tier":"flex",` + chatAskStream[len(`{"model":"m",`):]
 	for name, c := range map[string]struct {
@@ -321,6 +324,8 @@ func TestTheServiceTierIsThatOfTheReply(t *testing.T) {
 		"translated messages":    {dialoguetest.Chat, dialoguetest.Messages, flex, messages, nil, "batch"},
 		"a stream for a whole":   {dialoguetest.Chat, dialoguetest.Chat, chatAsk, chat, nil, "flex"},
 		"a reply without a tier": {dialoguetest.Chat, dialoguetest.Chat, flex, chatRole + chatStop + chatDone, nil, ""},
+		"several tiers":          {dialoguetest.Chat, dialoguetest.Chat, chatAskStream, changed, nil, "batch"},
+		"translated tiers":       {dialoguetest.Messages, dialoguetest.Chat, messagesAskStream, changed, nil, "batch"},
 		"a name that is no word": {dialoguetest.Chat, dialoguetest.Chat, chatAskStream, long, nil, ""},
 		"a configured price": {dialoguetest.Chat, dialoguetest.Chat, chatAskStream, chat,
 			&catalog.Price{Input: 1}, ""},

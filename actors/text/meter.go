@@ -11,8 +11,8 @@ import (
 	"stagedoor/providers/upstream"
 )
 
-// Meter keeps the money of one request. Its calls come one after the other, but
-// from several goroutines.
+// Meter holds and charges the money of one request. http/text makes one for a request of a key with
+// a price. Its methods are called one after the other, but from several goroutines.
 type Meter interface {
 	// Begin holds what the attempt at a candidate may cost, before it is made. An error ends the request. A tight
 	// reply may outrun the balance, so it must be one that can be ended early with finish reason and usage. Each
@@ -60,21 +60,20 @@ func (a *attempt) closeReply(ctx context.Context, last []byte) (replacement []by
 // closes reports whether closeReply has anything to do.
 func (a *attempt) closes() bool { return a.request.Complete != nil || a.request.Meter != nil }
 
-// outOfMoney asks the meter whether the reply must end here. What is known of it has
-// been learnt.
+// outOfMoney reports whether the meter wants the reply to end here. Everything that is known of the
+// reply must have been noted in a.outcome.
 func (a *attempt) outOfMoney() bool {
 	return a.request.Meter != nil && a.request.Meter.Progress(&a.outcome)
 }
 
-// exhausted is the failure of a stream for which there is no money and whose end
-// can't be written but as an error.
+// exhausted is the failure of a stream for which there is no more money, and which cannot be given
+// a proper end because its bytes pass through.
 func exhausted() *upstream.Failure {
 	return engine.CallerFault(dialogue.InsufficientQuota("the account's balance was used up during the reply", nil))
 }
 
-// counter counts the output tokens of a reply that tells none until its end. It
-// is a guess by lengths: a charge rests on it only where the upstream's own count
-// is missing.
+// counter estimates the output tokens of a reply while it streams, because upstreams report them at
+// the end. A charge rests on it only if the upstream's own count never comes.
 type counter struct {
 	output int64
 	pieces int64
@@ -84,14 +83,15 @@ type counter struct {
 // text counts a piece of answer.
 func (c *counter) text(s string) { c.add(len(s)) }
 
-// event counts an event of a provider of this shape that is forwarded.
+// event counts an event of a provider of this shape that passes through.
 func (c *counter) event(shape *shapes.Shape, data []byte) { c.add(shape.Answer.Bytes(data)) }
 
 // piece counts an event as one token.
 func (c *counter) piece() { c.add(1) }
 
-// add counts bytes of one piece. Most upstreams send a token a piece, of any length:
-// a guess for each would round every one of them up.
+// add counts one piece of so many bytes. Most upstreams send one token in a piece, whatever its
+// length, so the number of pieces is a lower bound. An estimate by bytes for each piece would round
+// every one of them up.
 func (c *counter) add(bytes int) {
 	if bytes == 0 {
 		return

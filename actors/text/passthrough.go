@@ -17,13 +17,14 @@ import (
 	"stagedoor/providers/upstream"
 )
 
-// holdLimit bounds what is held back while waiting for the first piece of
-// answer. Past it the reply is committed and failures become stream errors.
+// holdLimit bounds the bytes that are held back before the first piece of answer. Beyond it the
+// reply is sent, and a later failure becomes an error event in its stream.
 const holdLimit = 64 << 10
 
-// holdLimit bounds what is held back. The first events of a stream repeat the instructions and tools of the request,
-// which may be large. A reply that must have a compacted conversation is held back behind them, too, because a request
-// that is answered otherwise can be sent again only while nothing was sent to the client.
+// holdLimit returns the bound for this request. The first events of a stream repeat the
+// instructions and tools of the request, which may be large. A reply that must have a compacted
+// conversation waits behind them too, because a request that is answered otherwise can only be sent
+// again while nothing has reached the client.
 func (u *passthrough) holdLimit() int {
 	if u.request.Head.Compaction != dialogue.NoCompaction {
 		return largeReply
@@ -31,15 +32,15 @@ func (u *passthrough) holdLimit() int {
 	return holdLimit
 }
 
-// usageWait bounds how long an upstream may take to tell the usage, or to end its
-// reply, once the answer is whole. Its client waits as long for the end.
+// usageWait bounds how long an upstream may take to report the usage, or to end its reply, after
+// the last piece of answer. The client waits as long for the end of the stream.
 const usageWait = 2 * time.Second
 
 // flushAt ends a chunk although more events are at hand.
 const flushAt = 32 << 10
 
-// passthrough carries a reply whose upstream speaks the client's shape. Events are forwarded as they came, and only
-// watched.
+// passthrough carries a reply whose upstream speaks the client's shape. Events are forwarded as
+// they came and only watched by the tap.
 type passthrough struct {
 	*attempt
 	reply    *upstream.Reply
@@ -55,7 +56,7 @@ type passthrough struct {
 	content  bool // a piece of answer has passed
 	inBand   bool // the failure is an event of the reply
 	ended    bool // the terminal event has been appended
-	// completeFailed: Request.Complete did not let the end pass.
+	// completeFailed is set if Request.Complete refused the end of the reply.
 	completeFailed bool
 }
 
@@ -99,6 +100,7 @@ func (u *passthrough) close(failure string) {
 	u.endCall(u.call, failure)
 }
 
+// whole reads and delivers a reply that is one document.
 func (u *passthrough) whole(ctx context.Context, reply *upstream.Reply) *upstream.Failure {
 	buf := newBuffer()
 	f := u.readWhole(ctx, reply, buf)
@@ -111,6 +113,7 @@ func (u *passthrough) whole(ctx context.Context, reply *upstream.Reply) *upstrea
 	return f
 }
 
+// readWhole reads the document into buf, checks it, and settles it before the client gets it.
 func (u *passthrough) readWhole(ctx context.Context, reply *upstream.Reply, buf *Buffer) *upstream.Failure {
 	body, err := reply.ReadAll(buf.B)
 	buf.B = body
@@ -148,9 +151,9 @@ func (u *passthrough) readWhole(ctx context.Context, reply *upstream.Reply, buf 
 	return nil
 }
 
-// otherForm is a whole reply to a request for a stream, or a stream to a request
-// for a whole one. Sending it as it is would break the client's parser, so it
-// goes through the dialogue after all. A compacted conversation cannot, and the text of any other reply is no summary.
+// otherForm handles a whole reply to a request for a stream, and a stream in answer to a request
+// for a whole reply. The client's parser would fail on it, so it is translated. A compacted
+// conversation cannot be, and the text of any other reply is no summary.
 func (u *passthrough) otherForm(ctx context.Context, reply *upstream.Reply) *upstream.Failure {
 	if u.request.Head.Compaction != dialogue.NoCompaction {
 		return u.refused(dialogue.BadUpstream("the reply to a request to compact has another form"))
@@ -174,6 +177,7 @@ func (u *passthrough) refused(err *dialogue.Error) *upstream.Failure {
 	return f
 }
 
+// stream forwards events until the reply has ended.
 func (u *passthrough) stream(ctx context.Context) *upstream.Failure {
 	for !u.tap.Done() {
 		if u.tap.Answered() && !u.events.Buffered() {
@@ -315,7 +319,7 @@ func (u *passthrough) bounded(ctx context.Context) context.Context {
 	return ctx
 }
 
-// flush sends what there is.
+// flush delivers the events that have been collected.
 func (u *passthrough) flush(ctx context.Context) *upstream.Failure {
 	if u.out.Len() == 0 {
 		return nil
@@ -329,8 +333,8 @@ func (u *passthrough) flush(ctx context.Context) *upstream.Failure {
 	return nil
 }
 
-// eof is the end of the body before the terminal event, or of the wait for the
-// usage of an answer that is whole.
+// eof handles the end of the body before the terminal event, which some servers leave out, and the
+// end of the wait for the usage. The tap decides whether the reply is complete without it.
 func (u *passthrough) eof(ctx context.Context) *upstream.Failure {
 	owed, bad := u.tap.EOF()
 	if bad != nil {
@@ -362,9 +366,8 @@ func (u *passthrough) answered() *upstream.Failure {
 	return nil
 }
 
-// conclude prepares how a stream that failed ends: with the shape's error event
-// if the client has, or has coming, a piece of the answer; else the failure is
-// the actor's to decide on.
+// conclude prepares the end of a stream that failed: the error event of the shape, if the client
+// has a piece of the answer or has one coming. Otherwise the engine decides about another attempt.
 func (u *passthrough) conclude(f *upstream.Failure) {
 	switch {
 	case u.sink.Committed() || u.content && !u.completeFailed:
@@ -388,7 +391,8 @@ func (u *passthrough) failed(f *upstream.Failure) *Buffer {
 	return out
 }
 
-// appendEvent chunks data that may have several lines, as an upstream's may.
+// appendEvent appends a server-sent event. Data of several lines gets a data field for each, as the
+// format demands.
 func appendEvent(dst []byte, name string, data []byte) []byte {
 	if name != "" {
 		dst = append(append(append(dst, "event: "...), name...), '\n')

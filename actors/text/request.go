@@ -23,8 +23,8 @@ type Request struct {
 	Body []byte
 	// Plan lists the candidates in the order in which they are tried. It is never empty.
 	Plan []catalog.Candidate
-	// Key is the id of the key that the request came with. Owner is its user, or the key if it
-	// has no user. Limiters let owners take turns.
+	// Key is the id of the key that the request came with. Owner is its user, or the key if it has
+	// no user. Limiters, memory and remembered signatures are divided by owner.
 	Key, Owner string
 	// Era is that of the keys in which the key was found good, see flow.Registry.Guard.
 	Era uint64
@@ -90,14 +90,15 @@ type Outcome struct {
 	Counted int64
 	// Err is the failure that the client got, if any.
 	Err *dialogue.Error
-	// Accepted: the provider of the last attempt answered with a 2xx status.
+	// Accepted is set if the provider of the last attempt answered with status 200, so that it may
+	// charge for the reply.
 	Accepted bool
 	// Calls counts the calls that the last attempt was divided into, and AcceptedCalls is how many
 	// of them the provider answered with a 2xx status.
 	Calls, AcceptedCalls int
-	// Overtaken: another target served the request.
+	// Overtaken is set if another target served the request (hedging).
 	Overtaken bool
-	// Committed: the client got (the beginning of) an answer.
+	// Committed is set if the client got an answer, or the beginning of one.
 	Committed bool
 }
 
@@ -111,8 +112,8 @@ type Buffer struct {
 // its client.
 const largeReply = 256 << 10
 
-// count counts a large piece for its owner in the memory of all requests. It is there
-// already, so it is not refused.
+// count counts a large piece in the memory of its owner while it waits for the client. The memory
+// is in use already, so it is never refused.
 func (b *Buffer) count(pool memory.Pool, owner string) {
 	if len(b.B) >= largeReply {
 		b.memory = memory.NewClaim(pool, owner)
@@ -122,13 +123,14 @@ func (b *Buffer) count(pool memory.Pool, owner string) {
 
 var buffers = sync.Pool{New: func() any { return &Buffer{B: make([]byte, 0, 4<<10)} }}
 
-// maxPooled keeps one large reply from pinning its buffer for ever.
+// maxPooled is the capacity beyond which a buffer is not reused. One large reply would otherwise
+// keep its memory for good.
 const maxPooled = 64 << 10
 
 func newBuffer() *Buffer { return buffers.Get().(*Buffer) }
 
-// ready makes a buffer of none. A stream that waits for its upstream holds no
-// buffer: thousands do.
+// ready returns b, or a new buffer for nil. A stream that waits for its upstream has no buffer,
+// because thousands wait at a time.
 func (b *Buffer) ready() *Buffer {
 	if b == nil {
 		return newBuffer()
@@ -144,7 +146,7 @@ func (b *Buffer) Len() int {
 	return len(b.B)
 }
 
-// Free gives the buffer back. Using it afterwards is a bug.
+// Free returns the buffer to the pool. It must not be used after that. A nil Buffer is allowed.
 func (b *Buffer) Free() {
 	if b == nil {
 		return

@@ -126,6 +126,8 @@ const (
 	bySystem
 )
 
+// authorOf returns the author of a turn. A turn with a result counts as a tool's, although its role
+// is the user's.
 func authorOf(t *dialogue.Turn) author {
 	if t.Role == dialogue.Assistant {
 		return byModel

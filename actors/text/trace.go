@@ -16,7 +16,7 @@ import (
 	"stagedoor/providers/upstream"
 )
 
-// className returns the name of the failure's class; "" for none.
+// className returns the name of the failure's class in metrics and spans, or "" for no failure.
 func className(f *upstream.Failure) string {
 	if f == nil {
 		return ""
@@ -82,11 +82,11 @@ func (a *attempt) watch(ctx context.Context, call *telemetry.Call, p producer, e
 	return f
 }
 
-// panicked is the failure of a call that did not come to an end of its own.
+// panicked stands for the class of a call that ended in a panic.
 const panicked = "panic"
 
-// translation makes the span of what led from the client's request to the
-// upstream's, once for an attempt. f is why nothing was sent.
+// translation records the span between the permit and the upstream call, once for an attempt. f is
+// the reason why nothing was sent, or nil.
 func (a *attempt) translation(ctx context.Context, f *upstream.Failure) {
 	if a.entered.IsZero() || !telemetry.Recording(ctx) {
 		return
@@ -111,7 +111,8 @@ func (a *attempt) translation(ctx context.Context, f *upstream.Failure) {
 	span.End()
 }
 
-// propagate tells the upstream which span the call is, if it may know.
+// propagate adds the traceparent of the call's span to its header, if the configuration allows that
+// for the provider.
 func (a *attempt) propagate(ctx context.Context, call *shapes.Call) {
 	if !a.svc.engine.Telemetry().Propagates(a.c.Provider.Name) {
 		return
@@ -144,13 +145,24 @@ type replyTiers struct {
 }
 
 // callTier is the service tier that the reply to one call has named last, or "". The mutex of replyTiers guards it.
-type callTier struct{ name string }
+// member is the text of that member. Only the goroutine that reads the reply uses it.
+type callTier struct{ name, member string }
+
+// repeats reports whether the events say nothing new, because the only mention of a tier, at the beginning of data, is
+// the one that was read before. Some vendors name the tier in each event.
+func (t *callTier) repeats(data []byte) bool {
+	n := len(t.member)
+	return n > 0 && len(data) > n && string(data[:n]) == t.member && !bytes.Contains(data[n:], tierMember)
+}
 
 // keepTier records the service tier that the reply of a call names, for prices of the catalogue's list. data is the
 // reply or one of its events. The last event with a tier counts, because some vendors repeat the requested tier until
 // the end. The tier auto is only ever requested, so it says nothing of the reply.
 func (a *attempt) keepTier(of *callTier, data []byte) {
-	if a.c.Price != nil || !bytes.Contains(data, tierMember) {
+	if a.c.Price != nil {
+		return
+	}
+	if at := bytes.Index(data, tierMember); at < 0 || of.repeats(data[at:]) {
 		return
 	}
 	if tier := firstString(data, a.shape.Telemetry.ReplyTier); tier != "" && tier != "auto" && len(tier) <= maxTier {
@@ -159,7 +171,7 @@ func (a *attempt) keepTier(of *callTier, data []byte) {
 		if of.name == "" {
 			a.tiers.calls = append(a.tiers.calls, of)
 		}
-		of.name = tier
+		of.name, of.member = tier, string(tierMember)+`:"`+tier+`"`
 	}
 }
 

@@ -15,9 +15,10 @@ import (
 	"stagedoor/providers/upstream"
 )
 
-// A producer makes the events of one reply. It calls flush whenever the events so far
-// should not wait for the next one, and stops when flush fails. It
-// returns why it stopped early, or a failure for which there was no event.
+// A producer makes the events of one reply: an upstream call, the sandbox, or several calls that
+// are merged. It calls flush whenever the events so far should not wait for the next one, and stops
+// when flush returns a failure. It returns why it stopped early, or a failure for which there was
+// no event.
 type producer func(ctx context.Context, emit emitFunc, flush flushFunc) *upstream.Failure
 
 type (
@@ -27,8 +28,8 @@ type (
 	produceFunc = func(*dialogue.Request) (producer, error)
 )
 
-// translated carries a reply through the dialogue: a producer makes events, an
-// emitter of the client's shape writes them.
+// translated carries a reply through the neutral form: a producer makes events, and an emitter of
+// the client's shape writes them.
 type translated struct {
 	*attempt
 	ctx     context.Context
@@ -42,7 +43,7 @@ type translated struct {
 	content bool // a piece of answer has been emitted
 	ended   bool
 	inBand  bool // the failure is an event of the reply
-	// completeFailed: Request.Complete did not let the end pass.
+	// completeFailed is set if Request.Complete refused the end of the reply.
 	completeFailed bool
 
 	failure *upstream.Failure
@@ -51,8 +52,9 @@ type translated struct {
 	// finished counts the choices that have said why they ended.
 	finished  int
 	openParts openParts
-	// arguments are those of the calls that are open, by choice and part: the
-	// client's shape may want them as an object.
+	// arguments bound the nesting of the JSON in open calls, by choice and part. A client's shape
+	// may write them as an object, and a client's parser must not fail on a depth that the gateway
+	// would have refused.
 	arguments map[[2]int]*fields.Nesting
 }
 
@@ -179,11 +181,12 @@ func (t *translated) fail(f *upstream.Failure) {
 	}
 }
 
+// appendFailure appends the terminal error event of the client's shape.
 func (t *translated) appendFailure(dst []byte, err *dialogue.Error) []byte {
 	return t.emit(dst, &dialogue.Event{Kind: dialogue.EventError, Err: err})
 }
 
-// renamed gives a tool back the name the client knows it by.
+// renamed returns the client's own name for a tool whose name the encoder had to change.
 func (t *translated) renamed(ev *dialogue.Event) (string, bool) {
 	if ev.Call == nil || t.req.Renamed == nil {
 		return "", false
@@ -225,10 +228,11 @@ func (t *translated) end(ev *dialogue.Event) {
 	}
 }
 
-// typeOf is the name of an event of a shape that writes it into the data, too.
+// typeOf returns the name of an event of a shape that also writes it into the data.
 func typeOf(data []byte) string { return gjson.GetBytes(data, "type").Str }
 
-// flush sends what has been emitted, once there is a piece of answer in it.
+// flush sends what has been emitted, once it has a piece of answer. If the money is used up, it
+// ends the reply.
 func (t *translated) flush() *upstream.Failure {
 	if t.failure != nil {
 		return t.failure
@@ -247,6 +251,7 @@ func (t *translated) flush() *upstream.Failure {
 	return nil
 }
 
+// send delivers what has been emitted.
 func (t *translated) send() *upstream.Failure {
 	if f := t.deliver(t.ctx, t.out); f != nil {
 		return f
@@ -256,7 +261,7 @@ func (t *translated) send() *upstream.Failure {
 	return nil
 }
 
-// finish sends what is left and says how it went.
+// finish sends the rest of the reply, and returns the failure of the attempt or nil.
 func (t *translated) finish() *upstream.Failure {
 	if !t.over() {
 		// A producer that stops without End or Error is a bug; the client must

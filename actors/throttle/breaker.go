@@ -165,12 +165,16 @@ func (b *breaker) nextOpen() time.Duration {
 	return open
 }
 
+// open refuses all calls for d. opened counts how often this has happened in a row; the pauses grow
+// with it.
 func (b *breaker) open(now time.Time, d time.Duration) {
 	b.opened++
 	b.probe = nil
 	b.state, b.until = Open, now.Add(d)
 }
 
+// shut lets all calls through again. The counts begin anew, since old failures would open the
+// breaker at the next one.
 func (b *breaker) shut() {
 	b.state, b.opened, b.probe = Shut, 0, nil
 	b.streak.Store(0)

@@ -27,6 +27,8 @@ func newBucket(now time.Time, limit int, burst time.Duration, full bool) bucket 
 	return b
 }
 
+// refill adds the time since the last refill, which is what credit is measured in. The time is
+// bounded before the addition, which could overflow after a long pause.
 func (b *bucket) refill(now time.Time) {
 	if d := now.Sub(b.at); d > 0 {
 		b.credit = min(b.credit+min(d, 2*b.burst), b.burst)

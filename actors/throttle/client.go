@@ -126,6 +126,7 @@ func (c *Client) leave(ctx context.Context, t *ticket) (*Permit, error) {
 	return nil, context.Cause(ctx)
 }
 
+// result returns what Acquire returns. A nil *Refused must not become an error that is not nil.
 func (t *ticket) result(refused *Refused) (*Permit, error) {
 	if refused != nil {
 		return nil, refused
@@ -180,6 +181,8 @@ func (c *Client) Resume() { c.setPaused(false) }
 // Paused reports whether the limiter is paused.
 func (c *Client) Paused() bool { return c.shared.paused.Load() }
 
+// setPaused sets the flag at once, so that callers see it without waiting for the actor, and has
+// the actor act on it.
 func (c *Client) setPaused(paused bool) {
 	c.shared.paused.Store(paused)
 	c.send(&pausing{})

@@ -58,6 +58,7 @@ func (c *Config) unlimited() bool {
 	return c.RequestsPerMinute == 0 && c.TokensPerMinute == 0 && c.MaxInFlight == 0
 }
 
+// setDefault replaces a value that is not set, or is negative.
 func setDefault[T int | float64 | time.Duration](v *T, to T) {
 	if *v <= 0 {
 		*v = to

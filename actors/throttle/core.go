@@ -136,6 +136,7 @@ func (c *core) ready(now time.Time, t *ticket) bool {
 		(c.cooling.left(now, t.model) <= 0 && c.breaker.admits(now) || c.mayTry(now, t))
 }
 
+// full reports whether as many calls are in flight as may be. 0 sets no limit.
 func (c *core) full() bool {
 	return c.config.MaxInFlight > 0 && c.shared.inFlight.Load() >= int64(c.config.MaxInFlight)
 }
@@ -167,6 +168,7 @@ func (c *core) grant(now time.Time, t *ticket) {
 	}
 }
 
+// refuse answers a ticket, unless its caller has given up already, and counts the refusal.
 func (c *core) refuse(t *ticket, r Refused) {
 	if t.decide(&r) {
 		c.shared.refused[r.Reason].Add(1)
@@ -210,6 +212,7 @@ func (c *core) releaseFree(now time.Time, o *Outcome, counted bool) {
 	c.learn(now, o)
 }
 
+// leave notes the end of a call: its place is free for another one, and its outcome is counted.
 func (c *core) leave(now time.Time, o *Outcome) {
 	c.shared.inFlight.Add(-1)
 	c.shared.outcomes[o.Kind].Add(1)
@@ -344,6 +347,7 @@ func (c *core) wake(now time.Time, t *ticket) time.Time {
 	return next
 }
 
+// refill brings both buckets up to the time.
 func (c *core) refill(now time.Time) {
 	c.requests.refill(now)
 	c.tokens.refill(now)

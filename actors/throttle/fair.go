@@ -202,6 +202,8 @@ func (q *queue) remove(t *ticket) {
 	}
 }
 
+// append adds a ticket at the end. The tickets themselves are the list, so that one that is given
+// up is removed without a search.
 func (l *line) append(t *ticket) {
 	t.prev, t.next = l.last, nil
 	if l.last == nil {
@@ -212,6 +214,7 @@ func (l *line) append(t *ticket) {
 	l.last = t
 }
 
+// remove takes a ticket out, wherever it is.
 func (l *line) remove(t *ticket) {
 	if t.prev == nil {
 		l.first = t.next

@@ -14,6 +14,20 @@ type KeyLimits struct {
 	MaxInFlight       int
 }
 
+// Share returns an equal part of a limit for each of so many processes, at least 1. No limit stays no limit.
+func Share(limit, processes int) int {
+	if limit <= 0 {
+		return limit
+	}
+	return max(limit/max(processes, 1), 1)
+}
+
+// share returns the part of the limits that one of so many processes has.
+func (l KeyLimits) share(processes int) KeyLimits {
+	return KeyLimits{Share(l.RequestsPerMinute, processes), Share(l.TokensPerMinute, processes),
+		Share(l.MaxInFlight, processes)}
+}
+
 // none reports whether there is no limit to count for.
 func (l KeyLimits) none() bool { return l == KeyLimits{} }
 
@@ -24,6 +38,8 @@ type Keys struct {
 	seed   maphash.Seed
 	shards [keyShards]keyShard
 	most   int // keys per shard
+
+	processes atomic.Int64 // that share the limits
 }
 
 const (
@@ -32,6 +48,7 @@ const (
 	evictLook = 16
 )
 
+// keyShard is a part of the keys with a lock of its own, so that keys seldom wait for each other.
 type keyShard struct {
 	mu   sync.Mutex
 	keys map[string]*keyState
@@ -54,6 +71,9 @@ func NewKeys(max int) *Keys {
 	return k
 }
 
+// ShareLimits says how many processes share the limits, of which each has an equal part from now on.
+func (k *Keys) ShareLimits(processes int) { k.processes.Store(int64(processes)) }
+
 // Pass is an admitted request of a key. The caller must release it.
 type Pass struct {
 	// Requests and Tokens are the levels after the last call, for headers.
@@ -74,6 +94,7 @@ func (k *Keys) Admit(key string, limits KeyLimits, now time.Time) (*Pass, *Refus
 	if limits.none() {
 		return &Pass{}, nil
 	}
+	limits = limits.share(int(k.processes.Load()))
 	shard := &k.shards[maphash.String(k.seed, key)%keyShards]
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
@@ -154,6 +175,8 @@ func (s *keyState) refuse(now time.Time, limits KeyLimits) *Refused {
 	return s.refused(now, wait, limit)
 }
 
+// refused returns the refusal of a request that the key may send after wait. limit names the limit
+// that was reached.
 func (s *keyState) refused(now time.Time, wait time.Duration, limit string) *Refused {
 	return &Refused{Reason: LimitReached, RetryAfter: wait, Limit: limit,
 		Requests: s.requests.level(now), Tokens: s.tokens.level(now)}
@@ -198,6 +221,8 @@ func (s *keyShard) forgetOne(now time.Time) {
 	}
 }
 
+// full reports whether both buckets are full. Such a state is the same as a new one and need not be
+// kept.
 func (s *keyState) full(now time.Time) bool {
 	s.requests.refill(now)
 	s.tokens.refill(now)

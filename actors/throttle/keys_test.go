@@ -180,3 +180,29 @@ func TestRequestThatIsRefusedLaterCostsOneOfTheRateAndNoPlace(t *testing.T) {
 		t.Errorf("the refused request cost nothing of the rate: %+v", refused)
 	}
 }
+
+// TestAKeyHasItsLimitsOverAllProcesses: each of them has an equal part, and at least 1.
+func TestAKeyHasItsLimitsOverAllProcesses(t *testing.T) {
+	limits := throttle.KeyLimits{RequestsPerMinute: 10, MaxInFlight: 1}
+	const processes = 3
+	admitted := 0
+	now := time.Unix(1e9, 0)
+	for range processes {
+		k := throttle.NewKeys(16)
+		k.ShareLimits(processes)
+		for range 10 {
+			if p, refused := k.Admit("key", limits, now); refused == nil {
+				p.Release(-1)
+				admitted++
+			}
+		}
+	}
+	if admitted != 9 {
+		t.Errorf("%d requests of a limit of 10 were admitted by %d processes", admitted, processes)
+	}
+	k := throttle.NewKeys(16)
+	k.ShareLimits(processes)
+	if _, refused := k.Admit("key", limits, now); refused != nil {
+		t.Errorf("a process refuses the only request: %+v", refused)
+	}
+}

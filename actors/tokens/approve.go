@@ -77,7 +77,7 @@ func (a *Approval) check(v state.View) (identity.App, error) {
 	if !ok || !app.Disabled.IsZero() {
 		return app, ErrInvalidClient
 	}
-	if a.RedirectURI != app.RedirectURI || (a.Challenge != "" && !ValidChallenge(a.Challenge)) {
+	if !contains(app.RedirectURIs(), a.RedirectURI) || (a.Challenge != "" && !ValidChallenge(a.Challenge)) {
 		return app, ErrInvalidRequest
 	}
 	if len(a.Scopes) == 0 || !covers(Scopes(), a.Scopes) {

@@ -1,28 +1,41 @@
 package tokens
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"stagedoor/state"
 	"stagedoor/state/identity"
 )
 
-// maxApps is the number of enabled apps that a user may have.
-const maxApps = 100
+const (
+	// maxApps is the number of enabled apps that a user may have, and keptApps the number of all. An app that was
+	// deleted counts until its last grant expires.
+	maxApps, keptApps = 100, 500
+	maxRedirects      = 10
+	// maxLogos bounds the bytes of the logos of a user's apps together, which are kept in memory.
+	maxLogos  = 512 << 10
+	shownEnd  = 4         // characters of a secret that are kept
+	usedAgain = time.Hour // after this time a further use of a secret is recorded
+)
 
+// appOf returns what callers see of an app. Hashes of secrets are not part of it.
 func appOf(a identity.App) App {
 	return App{ID: a.ID, ClientID: a.ClientID, Owner: a.Owner, Name: a.Name, Description: a.Description,
-		RedirectURI: a.RedirectURI, Created: a.Created, Disabled: a.Disabled, PreviousSecretUntil: a.PreviousUntil}
+		RedirectURI: a.RedirectURI, RedirectURIs: a.RedirectURIs(), Logo: a.Logo, Created: a.Created,
+		Disabled: a.Disabled, PreviousSecretUntil: a.PreviousUntil, SecretEnd: a.SecretEnd, PreviousEnd: a.PreviousEnd,
+		SecretUsed: a.SecretUsed, PreviousUsed: a.PreviousUsed}
 }
 
 // RegisterApp makes an app and returns its secret, which cannot be read later. It returns ErrNotFound if the
-// owner does not exist or is disabled, and *TooMany.
+// owner does not exist or is disabled, ErrKeysForbidden and *TooMany.
 func (c *Client) RegisterApp(ctx context.Context, n NewApp) (secret string, a App, err error) {
-	for _, err := range []error{checkName(n.Name), checkDescription(n.Description), checkRedirect(n.RedirectURI)} {
-		if err != nil {
-			return "", App{}, err
-		}
+	uris := append([]string{n.RedirectURI}, n.MoreURIs...)
+	err = cmp.Or(checkName(n.Name), checkDescription(n.Description), checkRedirects("redirect_uri", uris))
+	if err != nil {
+		return "", App{}, err
 	}
 	clientID, err := kindClient.mint(c.random)
 	if err != nil {
@@ -32,14 +45,22 @@ func (c *Client) RegisterApp(ctx context.Context, n NewApp) (secret string, a Ap
 		return "", App{}, err
 	}
 	a, err = decide(ctx, c, nil, func(tx *state.Tx) (App, error) {
-		if u, ok := identity.FindUser(tx.View(), n.Owner); !ok || !u.Active() {
+		u, ok := identity.FindUser(tx.View(), n.Owner)
+		switch {
+		case !ok || !u.Active():
 			return App{}, ErrNotFound
+		case !n.Operator && !identity.MayCreateKeys(tx.View(), &u):
+			return App{}, ErrKeysForbidden
 		}
 		if enabledApps(identity.ListApps(tx.View(), n.Owner)) >= maxApps {
 			return App{}, &TooMany{"enabled apps", maxApps, "disable one first"}
 		}
-		a, err := identity.AddApp(tx, identity.App{ClientID: clientID, Secret: state.HashSecret(secret), Owner: n.Owner,
-			Name: n.Name, Description: n.Description, RedirectURI: n.RedirectURI})
+		if identity.CountApps(tx.View(), n.Owner) >= keptApps {
+			return App{}, &TooMany{"apps", keptApps, "those that were deleted count until their last grant expires"}
+		}
+		a, err := identity.AddApp(tx, identity.App{ClientID: clientID, Secret: state.HashSecret(secret),
+			SecretEnd: endOf(secret), Owner: n.Owner, Name: n.Name, Description: n.Description,
+			RedirectURI: n.RedirectURI, MoreURIs: n.MoreURIs})
 		return appOf(a), err
 	})
 	if err != nil {
@@ -48,6 +69,7 @@ func (c *Client) RegisterApp(ctx context.Context, n NewApp) (secret string, a Ap
 	return secret, a, nil
 }
 
+// enabledApps counts the apps that can be used.
 func enabledApps(apps []identity.App) int {
 	n := 0
 	for _, a := range apps {
@@ -58,15 +80,120 @@ func enabledApps(apps []identity.App) int {
 	return n
 }
 
-// RotateSecret gives an app a new secret. The old one works for Config.SecretOverlap more; a still older one
-// ends at once.
-func (c *Client) RotateSecret(ctx context.Context, app int64) (secret string, a App, err error) {
+// endOf returns the last characters of a secret. They are of its checksum, which is no secret.
+func endOf(secret string) string { return secret[len(secret)-shownEnd:] }
+
+// UpdateApp makes all changes to an app, or none of them. Tokens, grants and consents stay. A code that was sent to an
+// address which is no longer registered brings no tokens. It returns ErrNotFound, and *FieldError if a field breaks a
+// rule or the owner's logos are too large together.
+func (c *Client) UpdateApp(ctx context.Context, app int64, change AppChange) (App, error) {
+	return c.updateApp(ctx, app, change, func(*state.Tx, *identity.App) error { return nil })
+}
+
+// UpdateOwnApp is UpdateApp for the owner of the app. It never enables or disables the app. It returns ErrKeysForbidden
+// if the owner's ceilings forbid to create keys, except for a change that only removes the logo.
+func (c *Client) UpdateOwnApp(ctx context.Context, app int64, change AppChange) (App, error) {
+	change.Enabled = nil
+	if change.Logo != nil && len(*change.Logo) == 0 && change.Name == nil && change.Description == nil &&
+		change.RedirectURIs == nil {
+		return c.UpdateApp(ctx, app, change)
+	}
+	return c.updateApp(ctx, app, change, ownerMayChange)
+}
+
+// ownerMayChange returns ErrKeysForbidden if the ceilings of the app's owner forbid to create keys.
+func ownerMayChange(tx *state.Tx, a *identity.App) error {
+	if u, ok := identity.FindUser(tx.View(), a.Owner); !ok || !identity.MayCreateKeys(tx.View(), &u) {
+		return ErrKeysForbidden
+	}
+	return nil
+}
+
+func (c *Client) updateApp(ctx context.Context, app int64, change AppChange,
+	allowed func(*state.Tx, *identity.App) error) (App, error) {
+	var logo []byte
+	if change.Logo != nil && len(*change.Logo) > 0 {
+		var err error
+		if logo, err = c.logos.draw(*change.Logo); err != nil {
+			return App{}, err
+		}
+	}
+	var err error
+	if change.Name != nil {
+		err = checkName(*change.Name)
+	}
+	if err == nil && change.Description != nil {
+		err = checkDescription(*change.Description)
+	}
+	if err == nil && change.RedirectURIs != nil {
+		err = checkRedirects("redirect_uris", *change.RedirectURIs)
+	}
+	if err != nil {
+		return App{}, err
+	}
+	return c.changeApp(ctx, app, func(tx *state.Tx, a *identity.App) error {
+		if err := allowed(tx, a); err != nil {
+			return err
+		}
+		set(&a.Name, change.Name)
+		set(&a.Description, change.Description)
+		if change.RedirectURIs != nil {
+			uris := slices.Clone(*change.RedirectURIs)
+			a.RedirectURI, a.MoreURIs = uris[0], uris[1:]
+		}
+		if e := change.Enabled; e != nil && *e {
+			a.Disabled = time.Time{}
+		} else if e != nil && a.Disabled.IsZero() {
+			a.Disabled = tx.Now()
+		}
+		if change.Logo == nil {
+			return nil
+		}
+		a.Logo = logo
+		size := len(logo)
+		for _, other := range identity.ListApps(tx.View(), a.Owner) {
+			if other.ID != a.ID {
+				size += len(other.Logo)
+			}
+		}
+		if size > maxLogos {
+			return &FieldError{"logo", "must leave the logos of all apps of its owner below 512 KB together"}
+		}
+		return nil
+	})
+}
+
+// RotateSecret gives an app a new secret, which cannot be read later. The old one is accepted for overlap more, and a
+// still older one ends at once. Tokens stay. The overlap is at most MaxKeyOverlap. It returns ErrNotFound.
+func (c *Client) RotateSecret(ctx context.Context, app int64, overlap time.Duration) (secret string, a App, err error) {
+	return c.rotateSecret(ctx, app, overlap, func(*state.Tx, *identity.App) error { return nil })
+}
+
+// RotateOwnSecret is RotateSecret for the owner of the app. It returns ErrKeysForbidden if the owner's ceilings forbid
+// to create keys.
+func (c *Client) RotateOwnSecret(ctx context.Context, app int64, overlap time.Duration) (string, App, error) {
+	return c.rotateSecret(ctx, app, overlap, ownerMayChange)
+}
+
+func (c *Client) rotateSecret(ctx context.Context, app int64, overlap time.Duration,
+	allowed func(*state.Tx, *identity.App) error) (secret string, a App, err error) {
+	if overlap < 0 || overlap > MaxKeyOverlap {
+		return "", App{}, &FieldError{"overlap", "must be between 0 and 30 days"}
+	}
 	if secret, err = kindSecret.mint(c.random); err != nil {
 		return "", App{}, err
 	}
-	a, err = c.changeApp(ctx, app, func(a *identity.App, now time.Time) {
-		a.Previous, a.PreviousUntil = a.Secret, now.Add(c.config.SecretOverlap)
-		a.Secret = state.HashSecret(secret)
+	a, err = c.changeApp(ctx, app, func(tx *state.Tx, a *identity.App) error {
+		if err := allowed(tx, a); err != nil {
+			return err
+		}
+		a.Previous, a.PreviousUntil = a.Secret, tx.Now().Add(overlap)
+		a.PreviousEnd, a.PreviousUsed = a.SecretEnd, a.SecretUsed
+		a.Secret, a.SecretEnd, a.SecretUsed = state.HashSecret(secret), endOf(secret), time.Time{}
+		if overlap == 0 {
+			dropPreviousSecret(a)
+		}
+		return nil
 	})
 	if err != nil {
 		return "", App{}, err
@@ -74,29 +201,96 @@ func (c *Client) RotateSecret(ctx context.Context, app int64) (secret string, a 
 	return secret, a, nil
 }
 
+// dropPreviousSecret ends the overlap after a rotation, so that the old secret is refused from now
+// on.
+func dropPreviousSecret(a *identity.App) {
+	a.Previous, a.PreviousUntil, a.PreviousEnd, a.PreviousUsed = state.Hash{}, time.Time{}, "", time.Time{}
+}
+
+// EndPreviousSecret refuses the secret before the last rotation from now on. A second call changes nothing.
+func (c *Client) EndPreviousSecret(ctx context.Context, app int64) (App, error) {
+	return c.changeApp(ctx, app, func(_ *state.Tx, a *identity.App) error {
+		dropPreviousSecret(a)
+		return nil
+	})
+}
+
+// noteUse records that a secret of the app brought tokens, at most once an hour, in the commit of the tokens.
+func noteUse(tx *state.Tx, app identity.App, secret state.Hash) error {
+	used := &app.SecretUsed
+	if !app.Secret.Equal(secret) {
+		used = &app.PreviousUsed
+	}
+	if tx.Now().Sub(*used) < usedAgain {
+		return nil
+	}
+	*used = tx.Now()
+	return identity.PutApp(tx, app)
+}
+
 // DisableApp makes an app and all its tokens invalid until EnableApp.
 func (c *Client) DisableApp(ctx context.Context, app int64) error {
-	_, err := c.changeApp(ctx, app, func(a *identity.App, now time.Time) {
-		if a.Disabled.IsZero() {
-			a.Disabled = now
-		}
-	})
+	_, err := c.UpdateApp(ctx, app, AppChange{Enabled: new(bool)})
 	return err
 }
 
 // EnableApp reverses DisableApp.
 func (c *Client) EnableApp(ctx context.Context, app int64) error {
-	_, err := c.changeApp(ctx, app, func(a *identity.App, _ time.Time) { a.Disabled = time.Time{} })
+	yes := true
+	_, err := c.UpdateApp(ctx, app, AppChange{Enabled: &yes})
 	return err
 }
 
-func (c *Client) changeApp(ctx context.Context, id int64, change func(*identity.App, time.Time)) (App, error) {
+// DeleteApp ends an app for good, in one commit with all its secrets, codes, grants, tokens and consents. It returns
+// ErrNotFound if the app does not exist or was deleted before.
+func (c *Client) DeleteApp(ctx context.Context, app int64) error {
+	return do(ctx, c, nil, func(tx *state.Tx) error {
+		a, ok := identity.FindApp(tx.View(), app)
+		if !ok || !a.Gone.IsZero() {
+			return ErrNotFound
+		}
+		return identity.DeleteApp(tx, a)
+	})
+}
+
+// AppUse counts the users who have allowed an app. It reads all grants of the app.
+func (c *Client) AppUse(app int64) AppUse {
+	v := c.state.View()
+	use := AppUse{Scopes: map[string]int{}}
+	seen := map[int64][]string{} // scopes by user
+	for g := range identity.GrantsOfApp(v, app) {
+		if !g.Live(v.Now()) || g.Code.Used.IsZero() {
+			continue
+		}
+		use.Grants++
+		if use.First.IsZero() || g.Created.Before(use.First) {
+			use.First = g.Created
+		}
+		if g.Created.After(use.Latest) {
+			use.Latest = g.Created
+		}
+		for _, s := range g.Scopes {
+			if !contains(seen[g.User], s) {
+				seen[g.User] = append(seen[g.User], s)
+				use.Scopes[s]++
+			}
+		}
+	}
+	use.Users = len(seen)
+	return use
+}
+
+// changeApp runs change in a command on an app that exists, and stores the result. A deleted app
+// counts as missing.
+func (c *Client) changeApp(ctx context.Context, id int64, change func(*state.Tx, *identity.App) error) (App, error) {
 	return decide(ctx, c, nil, func(tx *state.Tx) (App, error) {
 		a, ok := identity.FindApp(tx.View(), id)
-		if !ok {
+		if !ok || !a.Gone.IsZero() {
 			return App{}, ErrNotFound
 		}
-		change(&a, tx.Now())
+		if err := change(tx, &a); err != nil {
+			return App{}, err
+		}
 		return appOf(a), identity.PutApp(tx, a)
 	})
 }
@@ -110,7 +304,7 @@ func (c *Client) AppByClientID(clientID string) (App, error) {
 }
 
 func foundApp(a identity.App, ok bool) (App, error) {
-	if !ok {
+	if !ok || !a.Gone.IsZero() {
 		return App{}, ErrNotFound
 	}
 	return appOf(a), nil

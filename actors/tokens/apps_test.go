@@ -125,7 +125,7 @@ func TestAppsAreListedAndFew(t *testing.T) {
 		}
 	}
 	for name, err := range map[string]error{
-		"rotate":  func() error { _, _, err := b.RotateSecret(ctx, 999); return err }(),
+		"rotate":  func() error { _, _, err := b.RotateSecret(ctx, 999, 0); return err }(),
 		"disable": b.DisableApp(ctx, 999),
 		"enable":  b.EnableApp(ctx, 999),
 		"app":     second(b.App(999)),

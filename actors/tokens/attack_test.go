@@ -27,7 +27,7 @@ func TestClockMovesReviveNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			pair, code, old := b.tokens(t), b.code(t), b.creds
-			secret, _, err := b.RotateSecret(ctx, b.app.ID)
+			secret, _, err := b.RotateSecret(ctx, b.app.ID, tokens.DefaultOverlap)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -32,6 +32,7 @@ type Client struct {
 	random io.Reader
 	config Config
 	hasher *password.Hasher
+	logos  logoMaker
 	pid    *actor.PID
 }
 

@@ -14,8 +14,6 @@ type Config struct {
 	// 90 days.
 	Consent time.Duration
 	Session time.Duration // of a login in a browser; 0 means 14 days
-	// SecretOverlap is the time in which an app's old secret works beside a new one; 0 means 24 hours.
-	SecretOverlap time.Duration
 }
 
 func (c Config) withDefaults() Config {
@@ -25,7 +23,6 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.Refresh, 30*day)
 	setDefault(&c.Consent, 90*day)
 	setDefault(&c.Session, 14*day)
-	setDefault(&c.SecretOverlap, day)
 	c.RefreshGrace = max(c.RefreshGrace, 0)
 	return c
 }

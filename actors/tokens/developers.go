@@ -11,6 +11,7 @@ import (
 // of all.
 const maxDevelopers, keptDevelopers = 50, 100
 
+// developerOf returns what callers see of a developer token.
 func developerOf(d identity.DeveloperToken) DeveloperToken {
 	return DeveloperToken{ID: d.ID, User: d.User, Name: d.Name, Created: d.Created, Revoked: d.Revoked}
 }

@@ -7,9 +7,10 @@ import (
 	"stagedoor/state/identity"
 )
 
-// EraseUser erases what is known of a person, for good: the email address, the password, sessions, developer tokens and
-// consents. Keys and grants are revoked, and apps disabled. The record stays with its username, because entries of the
-// ledger and receipts belong to it and no other user may take them over. It is not changed any more.
+// EraseUser erases what is known of a person, for good: the email address, the password, linked identities, passkeys,
+// sessions, developer tokens and consents. Keys and grants are revoked, and apps disabled. The record stays with its
+// username, because entries of the ledger and receipts belong to it and no other user may take them over. It is not
+// changed any more.
 //
 // Erasing a user again changes nothing. It returns ErrNotFound if the user does not exist.
 func (c *Client) EraseUser(ctx context.Context, id int64) (User, error) {
@@ -30,6 +31,9 @@ func (c *Client) EraseUser(ctx context.Context, id int64) (User, error) {
 	})
 }
 
+// eraseBelongings removes or empties everything that belongs to a user. Sessions, tokens and links
+// are removed. Apps, grants and keys stay as records that allow nothing and name no person, because
+// other records refer to them.
 func eraseBelongings(tx *state.Tx, u *identity.User) error {
 	v, now := tx.View(), tx.Now()
 	for _, s := range identity.ListSessions(v, u.ID) {
@@ -37,6 +41,12 @@ func eraseBelongings(tx *state.Tx, u *identity.User) error {
 	}
 	for _, d := range identity.ListDeveloperTokens(v, u.ID) {
 		identity.RemoveDeveloperToken(tx, d.ID)
+	}
+	for _, x := range identity.ListExternalIdentities(v, u.ID) {
+		identity.RemoveExternalIdentity(tx, x.ID)
+	}
+	for _, p := range identity.ListPasskeys(v, u.ID) {
+		identity.RemovePasskey(tx, p.ID)
 	}
 	removeLinks(tx, func(l *identity.Link) bool { return l.User == u.ID })
 	identity.RemoveConsents(tx, u.ID)
@@ -47,7 +57,7 @@ func eraseBelongings(tx *state.Tx, u *identity.User) error {
 		}
 	}
 	for _, a := range identity.ListApps(v, u.ID) {
-		a.Description = ""
+		a.Description, a.Logo = "", nil
 		if a.Disabled.IsZero() {
 			a.Disabled = now
 		}

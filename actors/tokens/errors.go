@@ -43,7 +43,15 @@ var (
 	// ErrUserDisabled is returned only if the password was right.
 	ErrUserDisabled = &Error{"", "this account is disabled"}
 	// ErrCode is returned if a code of the second factor is wrong, or was used.
-	ErrCode      = &Error{"", "the code is wrong or was used already"}
+	ErrCode = &Error{"", "the code is wrong or was used already"}
+	// ErrUnlinked is returned if no user has linked a person whom a provider has authenticated.
+	ErrUnlinked = &Error{"", "no account is linked to this sign-in"}
+	// ErrPasskey is returned if a passkey is unknown, or its answer is not valid.
+	ErrPasskey = &Error{"", "the passkey is not known here"}
+	// ErrOnlySignIn is returned if a user without a password wants to remove the last way to sign in.
+	ErrOnlySignIn = &Error{"", "this is the only way in which the account can be signed in to"}
+	// ErrStale is returned if a change needs a session that was opened just now.
+	ErrStale     = &Error{"", "the session is too old for this change: sign in again"}
 	ErrNoSession = &Error{"", "not signed in"}
 	// ErrNoDeveloper is returned if the developer token is unknown or revoked, or its user disabled (401).
 	ErrNoDeveloper = &Error{"", "the developer token is invalid or revoked"}

@@ -38,6 +38,9 @@ func (c *Client) Exchange(ctx context.Context, e Exchange) (Tokens, error) {
 			return Tokens{}, err
 		}
 		g.Code.Used = tx.Now()
+		if err := noteUse(tx, app, client.secret); err != nil {
+			return Tokens{}, err
+		}
 		return c.issue(tx, g, g.Scopes, fresh{family: fam, access: random[:entropy], refresh: random[entropy:]})
 	})
 }
@@ -57,7 +60,7 @@ func (e *Exchange) redeem(tx *state.Tx, g *identity.Grant, app identity.App) err
 	if g.App != app.ID || !provesChallenge(g.Code.Challenge, e.Verifier) {
 		return refuseAndRevoke(tx, *g, "code_misused")
 	}
-	if g.RedirectURI != e.RedirectURI {
+	if g.RedirectURI != e.RedirectURI || !contains(app.RedirectURIs(), e.RedirectURI) {
 		return ErrInvalidGrant
 	}
 	if u, ok := identity.FindUser(tx.View(), g.User); !ok || !u.Active() {
@@ -107,6 +110,7 @@ func (c *Client) issue(tx *state.Tx, g identity.Grant, scopes []string, f fresh)
 	return t, putAccess(tx, g.ID, t, c.random)
 }
 
+// putAccess stores the hash of a new access token, which is all that is kept of it.
 func putAccess(tx *state.Tx, grant string, t Tokens, random io.Reader) error {
 	id, err := state.NewID("acc_", tx.Now(), random)
 	if err != nil {

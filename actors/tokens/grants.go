@@ -26,6 +26,8 @@ func (c *Client) Lookup(access string) (Access, error) {
 	return Access{User: userOf(u), App: g.App, Grant: g.ID, Scopes: t.Scopes, Expires: t.Expires}, nil
 }
 
+// liveAccess returns an access token with its grant and its user, and whether all three are valid
+// now.
 func liveAccess(v state.View, hash state.Hash) (identity.AccessToken, identity.Grant, identity.User, bool) {
 	t, g, ok := identity.FindAccessToken(v, hash)
 	if !ok || !g.Live(v.Now()) {
@@ -52,6 +54,8 @@ func (c *Client) Introspect(ctx context.Context, client ClientCredentials, token
 	return Introspection{}, nil
 }
 
+// introspectAccess describes an access token to the app that it was issued to. For any other app
+// the token is not active, so that apps cannot examine tokens of each other.
 func introspectAccess(v state.View, app identity.App, hash state.Hash) Introspection {
 	t, g, u, ok := liveAccess(v, hash)
 	if !ok || g.App != app.ID {
@@ -67,6 +71,9 @@ func introspectAccess(v state.View, app identity.App, hash state.Hash) Introspec
 	}
 }
 
+// introspectRefresh describes a refresh token to its app. Only the newest token of a grant is
+// active. The check changes nothing: an old token that is used for a refresh revokes its grant, but
+// one that is only examined does not.
 func introspectRefresh(v state.View, app identity.App, family, hash state.Hash) Introspection {
 	g, ok := identity.FindGrantByFamily(v, family)
 	if !ok || g.App != app.ID || !g.Live(v.Now()) || !g.Refresh.Hash.Equal(hash) {
@@ -117,7 +124,7 @@ func (c *Client) Grants(user int64) []Grant {
 	v := c.state.View()
 	var list []Grant
 	for _, g := range identity.ListGrants(v, user, 0) {
-		if app, ok := identity.FindApp(v, g.App); ok && g.Live(v.Now()) && !g.Code.Used.IsZero() {
+		if app, ok := identity.FindApp(v, g.App); ok && app.Gone.IsZero() && g.Live(v.Now()) && !g.Code.Used.IsZero() {
 			list = append(list, Grant{ID: g.ID, User: g.User, App: appOf(app), Scopes: g.Scopes,
 				Created: g.Created, Used: g.Refresh.Issued, Expires: g.Expires, Consented: g.Consented})
 		}

@@ -29,6 +29,7 @@ func Unrestricted() CeilingChange {
 	return CeilingChange{Scopes: new([]string), Models: new([]string), Budget: none, CreateKeys: &may}
 }
 
+// check refuses values that no ceiling may have. It needs no record, so it runs before the command.
 func (c *CeilingChange) check() error {
 	if c.Scopes != nil {
 		if err := checkScopes(*c.Scopes); err != nil {
@@ -43,6 +44,7 @@ func (c *CeilingChange) check() error {
 	return c.Budget.check()
 }
 
+// apply changes the fields that the request has and leaves the others.
 func (c *CeilingChange) apply(to *identity.Ceiling) error {
 	set(&to.Scopes, c.Scopes)
 	set(&to.Models, c.Models)
@@ -61,6 +63,8 @@ func checkScopes(scopes []string) error {
 	return nil
 }
 
+// checkModels bounds the list and the names. Names of unknown models are allowed, since the
+// configuration may get them later.
 func checkModels(models []string) error {
 	bad := func(m string) bool { return m == "" || len(m) > maxModel || !isPlain(m, "") }
 	if len(models) > maxModels || slices.ContainsFunc(models, bad) {

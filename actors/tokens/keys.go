@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,6 +38,8 @@ type NewKey struct {
 	Operator bool
 }
 
+// check refuses values that no key may have. An empty list of scopes would be a key that can do
+// nothing, and is taken for a mistake; without a list, the key has all scopes.
 func (n *NewKey) check() error {
 	if err := checkName(n.Name); err != nil {
 		return err
@@ -168,8 +171,46 @@ func (c *Client) RevokeKey(ctx context.Context, user int64, id string) error {
 	})
 }
 
-// MaxKeyOverlap bounds the time for which the old secret of a key is accepted beside the new one.
-const MaxKeyOverlap = 30 * 24 * time.Hour
+// UpdateOwnKey changes a key for its user, with effect on all requests at once. It never enables or disables the key.
+// It returns ErrNotFound if the user has no such key or it was revoked, ErrKeysForbidden if the user's ceilings forbid
+// to create keys, because such a user has keys that an operator has bounded, and *FieldError for scopes beyond them. A
+// scope that the key has stays allowed for it: requests are held against today's ceilings anyway.
+func (c *Client) UpdateOwnKey(ctx context.Context, user int64, id string, change KeyChange) error {
+	change.Enabled = nil
+	if err := change.check(c.state.View().Now()); err != nil {
+		return err
+	}
+	return do(ctx, c, nil, func(tx *state.Tx) error {
+		u, ok := identity.FindUser(tx.View(), user)
+		k, err := identity.KeyForChange(tx, id)
+		if !ok || err != nil || k.User != u.Username || !k.Revoked.IsZero() {
+			return ErrNotFound
+		}
+		var want NewKey
+		if change.Scopes != nil {
+			want.Scopes = without(*change.Scopes, k.Scopes)
+		}
+		if err := want.allowed(tx.View(), &u); err != nil {
+			return err
+		}
+		if err := change.apply(&k); err != nil {
+			return err
+		}
+		return identity.PutKey(tx, k)
+	})
+}
+
+// without returns the elements of all that are not in some.
+func without(all, some []string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(some, s) })
+}
+
+// MaxKeyOverlap bounds the time for which the old secret of a key or an app is accepted beside the new one.
+// DefaultOverlap is for callers that name no time.
+const (
+	MaxKeyOverlap  = 30 * 24 * time.Hour
+	DefaultOverlap = 24 * time.Hour
+)
 
 // RotateKey gives a user's key a new secret, which cannot be read later. The old one is accepted for overlap more, and
 // a still older one ends at once. Limits, spending and history of the key stay. It returns ErrNotFound if the user has

@@ -42,6 +42,7 @@ const (
 	byLoginAddress
 	bySecretAddress
 	byCode // the second factor of an account, whose password is known
+	byLink // usernames that the holder of an invitation tries
 	subjectKinds
 )
 
@@ -55,6 +56,7 @@ var free = [subjectKinds]int{
 	byLoginAddress:   20,
 	bySecretAddress:  20,
 	byCode:           5,
+	byLink:           5,
 }
 
 const (
@@ -77,6 +79,7 @@ type attempts struct {
 	until    time.Time // end of the last pause
 }
 
+// newLimiter returns a limiter that remembers so many subjects of each kind.
 func newLimiter(most int) *limiter {
 	l := &limiter{most: most}
 	for i := range l.tables {
@@ -169,6 +172,8 @@ func (l *limiter) fail(now time.Time, subjects ...subject) {
 	}
 }
 
+// get returns the attempts of a subject. If there are too many subjects, the one that was not seen
+// for the longest time is forgotten.
 func (l *limiter) get(s subject) *attempts {
 	t := &l.tables[s.kind]
 	if e := t.entries[s.name]; e != nil {
@@ -208,6 +213,8 @@ func (a *attempts) allowed() int {
 	return free[a.subject.kind]
 }
 
+// fail counts a failed attempt. When too many have failed, the subject pauses, each time for twice
+// as long as before.
 func (a *attempts) fail(now time.Time) {
 	a.failures = a.count(now) + 1
 	if a.failures < a.allowed() {

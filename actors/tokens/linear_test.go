@@ -242,7 +242,7 @@ const patience = time.Minute
 func TestHistoriesAreLinearizable(t *testing.T) {
 	histories := *histories
 	if testing.Short() {
-		histories = min(histories, 50)
+		histories = min(histories, 24)
 	}
 	for name, grace := range map[string]time.Duration{"strict": 0, "forgiving": time.Minute} {
 		t.Run(name, func(t *testing.T) {

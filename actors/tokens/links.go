@@ -158,6 +158,9 @@ func (c *Client) CheckLink(secret string) (identity.Link, User, error) {
 	return l, userOf(u), err
 }
 
+// checkLink finds a link that can still be used. A link for the first administrator is useless once
+// there is one, and a link for a user ends with a change of the user's session epoch, such as a new
+// password. The error is the same in all cases, so that it reveals nothing.
 func checkLink(v state.View, hash state.Hash) (identity.Link, identity.User, error) {
 	l, ok := identity.FindLink(v, hash)
 	u, found := identity.FindUser(v, l.User)
@@ -170,7 +173,7 @@ func checkLink(v state.View, hash state.Hash) (identity.Link, identity.User, err
 }
 
 // UseLink ends a link. It makes a user with the username and password, or sets the password of the link's user, whose
-// sessions end. It returns ErrUsed, ErrExists if the username is taken, and ErrInvalid.
+// sessions end. It returns ErrUsed, ErrExists if the username is taken, ErrInvalid, and *Limited.
 func (c *Client) UseLink(ctx context.Context, secret, username, password string) (User, error) {
 	l, _, err := c.CheckLink(secret)
 	if err == nil && l.User == 0 {
@@ -182,7 +185,18 @@ func (c *Client) UseLink(ctx context.Context, secret, username, password string)
 	if err != nil {
 		return User{}, err // saves the hashing; the command checks the link again
 	}
-	hash, err := c.hash(ctx, hashedForOperator, password)
+	// The holder of an invitation must not find out which usernames there are by trying them.
+	subjects := []subject{{byLink, l.ID}}
+	if err := askAdmission(ctx, c, subjects); err != nil {
+		return User{}, err
+	}
+	ended := undecided
+	defer func() { c.system.Send(c.pid, &settling{subjects, ended}) }()
+	if _, taken := identity.FindUserByName(c.state.View(), username); taken && l.User == 0 {
+		ended = failed
+		return User{}, ErrExists // saves the hashing; the command checks it again
+	}
+	hash, err := c.hash(ctx, "link "+l.ID, password)
 	if err != nil {
 		return User{}, err
 	}

@@ -2,14 +2,13 @@ package tokens_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/sourcegraph/conc/pool"
-
 	"stagedoor/actors/tokens"
+	"stagedoor/state"
 	"stagedoor/state/identity"
 )
 
@@ -142,20 +141,46 @@ func TestInvitationEndsWhenItIsWithdrawnOrItsGroupIsDeleted(t *testing.T) {
 
 func TestOpenInvitationsAreBounded(t *testing.T) {
 	b := newBench(t, tokens.Config{})
-	var refused atomic.Int64
-	inviting := pool.New().WithMaxGoroutines(100) // those that come together are one commit
-	for range 1001 {
-		inviting.Go(func() {
-			_, _, err := b.Invite(ctx, tokens.Invitation{Username: "dora"})
-			if errors.Is(err, tokens.ErrTooMany) {
-				refused.Add(1)
-			} else if err != nil {
-				t.Error(err)
+	err := state.Run(ctx, b.state, func(tx *state.Tx) error { // invitations one by one would take a second
+		for n := range 999 {
+			l := identity.Link{ID: fmt.Sprint("lnk_", n), Hash: state.HashSecret(fmt.Sprint(n)), Username: "dora",
+				Created: tx.Now(), Expires: tx.Now().Add(tokens.InvitationLife)}
+			if err := identity.PutLink(tx, l); err != nil {
+				return err
 			}
-		})
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	inviting.Wait()
-	if refused.Load() != 1 {
-		t.Errorf("%d of 1,001 invitations were refused", refused.Load())
+	if _, _, err := b.Invite(ctx, tokens.Invitation{Username: "dora"}); err != nil {
+		t.Errorf("the 1,000th: %v", err)
+	}
+	if _, _, err := b.Invite(ctx, tokens.Invitation{Username: "dora"}); !errors.Is(err, tokens.ErrTooMany) {
+		t.Errorf("the 1,001st: %v", err)
+	}
+}
+
+func TestAnInvitationTriesFewUsernames(t *testing.T) {
+	b := newBench(t, tokens.Config{})
+	secret, _, err := b.Invite(ctx, tokens.Invitation{Email: "dora@example.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, _, err := b.Invite(ctx, tokens.Invitation{Email: "eric@example.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		if _, err := b.UseLink(ctx, secret, b.user.Username, secretWord); !errors.Is(err, tokens.ErrExists) {
+			t.Fatal(err)
+		}
+	}
+	if _, err := b.UseLink(ctx, secret, "free", secretWord); !errors.Is(err, tokens.ErrLimited) {
+		t.Errorf("the sixth username: %v", err)
+	}
+	if _, err := b.UseLink(ctx, other, "eric", secretWord); err != nil {
+		t.Errorf("another invitation: %v", err)
 	}
 }

@@ -18,6 +18,7 @@ type hashedCredentials struct {
 	from   netip.Addr
 }
 
+// hashed replaces the secret by its hash, so that no message contains a secret.
 func (c ClientCredentials) hashed() *hashedCredentials {
 	return &hashedCredentials{id: c.ID, secret: state.HashSecret(c.Secret), guess: c.Secret != "", from: c.From}
 }

@@ -38,11 +38,15 @@ func (o Once) use(marks []identity.Used, now time.Time) ([]identity.Used, error)
 }
 
 // UseTopUpLink marks a top-up link of a grant as used and returns the user whose account it credits. It returns
-// ErrNotFound if the grant was revoked or its user disabled, and ErrUsed.
+// ErrNotFound if the grant was revoked, or its user or its app was disabled or deleted, and ErrUsed.
 func (c *Client) UseTopUpLink(ctx context.Context, grant string, link Once) (User, error) {
 	return decide(ctx, c, nil, func(tx *state.Tx) (User, error) {
 		g, ok := identity.FindGrant(tx.View(), grant)
 		if !ok || !g.Live(tx.Now()) {
+			return User{}, ErrNotFound
+		}
+		a, ok := identity.FindApp(tx.View(), g.App)
+		if !ok || !a.Disabled.IsZero() { // a deleted app is disabled
 			return User{}, ErrNotFound
 		}
 		u, ok := identity.FindUser(tx.View(), g.User)

@@ -34,7 +34,7 @@ func TestAnAuthorizationRequestGetsOneCodeAlsoAfterARestart(t *testing.T) {
 func TestMarksOfOneUserAndAppAreBoundedAndBlockNoOther(t *testing.T) {
 	b := newBench(t, tokens.Config{})
 	a := b.approval()
-	requests := make([]tokens.Once, 300)
+	requests := make([]tokens.Once, 120)
 	for i := range requests {
 		requests[i] = tokens.Once{ID: fmt.Sprint(i), Expires: b.clock.Now().Add(30 * time.Minute)}
 		b.clock.Add(time.Second)

@@ -99,6 +99,7 @@ func (l *LimitsChange) check() error {
 	return nil
 }
 
+// apply changes the limits that the request has.
 func (l *LimitsChange) apply(to *identity.Limits) {
 	set(&to.RPM, l.RPM)
 	set(&to.TPM, l.TPM)
@@ -138,6 +139,7 @@ func (b *BudgetChange) apply(to budget.Budget) (budget.Budget, error) {
 // maxNetworks is the size of a key's allowlist, which each request searches.
 const maxNetworks = 100
 
+// check refuses values that no key may have.
 func (k *KeyChange) check(now time.Time) error {
 	switch {
 	case k.Name != nil && checkName(*k.Name) != nil:
@@ -170,6 +172,7 @@ func (k *KeyChange) apply(to *identity.Key) error {
 	return err
 }
 
+// set replaces a value if the request has a new one.
 func set[T any](to, from *T) {
 	if from != nil {
 		*to = *from

@@ -36,10 +36,16 @@ func (c *Client) Refresh(ctx context.Context, r Refresh) (Tokens, error) {
 		if !g.Refresh.Hash.Equal(tokenHash) {
 			return c.reused(tx, g, r.Token, tokenHash, fam)
 		}
+		if err := noteUse(tx, app, client.secret); err != nil {
+			return Tokens{}, err
+		}
 		return c.rotate(tx, g, &r, f)
 	})
 }
 
+// rotate replaces the refresh token of a grant and issues an access token, with the scopes of the
+// grant or fewer. If the configuration allows it, the old token is accepted again for a short time
+// and leads to the same successor, because the client may not have received the first reply.
 func (c *Client) rotate(tx *state.Tx, g identity.Grant, r *Refresh, f fresh) (Tokens, error) {
 	scopes := g.Scopes
 	if r.Scopes != nil {

@@ -65,6 +65,8 @@ func (r *registry) authenticate(client *hashedCredentials) (identity.App, error)
 	return app, err
 }
 
+// admit replies at once. It runs in the actor, so that attempts at the same time are counted one
+// after the other.
 func (r *registry) admit(m *admitting) {
 	if wait := r.limiter.admit(r.now(), m.subjects...); wait > 0 {
 		m.Resolve(struct{}{}, &Limited{RetryAfter: wait})

@@ -37,6 +37,8 @@ func isAlphanumeric(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
+// checkEmail accepts a plain address or none. net/mail would also take an address with a name
+// before it.
 func checkEmail(email string) error {
 	if email == "" {
 		return nil
@@ -48,6 +50,7 @@ func checkEmail(email string) error {
 	return nil
 }
 
+// checkPassword checks the length only. The upper bound limits the work of hashing.
 func checkPassword(password string) error {
 	if len(password) < minPassword || len(password) > maxPassword {
 		return &FieldError{"password", "must have 8 to 512 bytes"}
@@ -75,6 +78,22 @@ func isPlain(text, except string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
 		return unicode.IsControl(r) && !strings.ContainsRune(except, r)
 	})
+}
+
+// checkRedirects allows a list of addresses that checkRedirect allows, each once.
+func checkRedirects(field string, uris []string) error {
+	if len(uris) == 0 || len(uris) > maxRedirects {
+		return &FieldError{field, "must have 1 to 10 addresses"}
+	}
+	for i, uri := range uris {
+		if err := checkRedirect(uri); err != nil {
+			return err
+		}
+		if contains(uris[:i], uri) {
+			return &FieldError{field, "must not have an address twice"}
+		}
+	}
+	return nil
 }
 
 // checkRedirect allows the URIs to which a browser may be sent with a code, which are https, or http on loopback
@@ -106,6 +125,7 @@ func checkRedirect(uri string) error {
 	return nil
 }
 
+// isLoopback reports whether host is this machine. An IPv4 address in IPv6 form does not count.
 func isLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true

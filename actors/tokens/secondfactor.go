@@ -123,7 +123,7 @@ func withCode[T any](ctx context.Context, c *Client, user int64, code string,
 	case errors.Is(err, ErrCode):
 		ended = failed
 		u, _ := identity.FindUser(c.state.View(), user)
-		c.recordFailure(ctx, &u, err)
+		c.recordFailure(ctx, identity.WrongCode, &u, err)
 	}
 	return result, err
 }
@@ -143,7 +143,7 @@ func (c *Client) FinishLogin(ctx context.Context, h Halfway, code string,
 		if u.Epoch != h.Epoch {
 			return Session{}, ErrLogin
 		}
-		return addSession(tx, u, state.HashSecret(cookie), c.config.Session, from, c.random)
+		return addSession(tx, u, state.HashSecret(cookie), c.config.Session, from, c.random, false)
 	})
 	if err != nil {
 		return "", Session{}, err
@@ -230,6 +230,8 @@ func (c *Client) RecoveryLeft(user int64) int {
 	return 0
 }
 
+// newRecovery draws recovery codes. The user sees them once, in groups of four letters, and only
+// their hashes are stored.
 func (c *Client) newRecovery() (codes []string, hashes []state.Hash, err error) {
 	for range recoveryCodes {
 		raw, err := draw(c.random, recoveryBytes)

@@ -22,7 +22,7 @@ const (
 
 func sessionOf(s identity.Session, u identity.User) Session {
 	return Session{ID: s.ID, User: userOf(u), Created: s.Created, Expires: s.Expires, Seen: s.Seen,
-		Browser: s.Device, Address: s.Address}
+		Browser: s.Device, Address: s.Address, Strong: s.Strong}
 }
 
 // Login makes a session and returns its cookie, which cannot be read later. It returns ErrLogin, ErrUserDisabled,
@@ -57,21 +57,17 @@ func (c *Client) admitLogin(ctx context.Context, l Login) (identity.User, error)
 		ended = failed
 	}
 	if errors.Is(err, ErrLogin) || errors.Is(err, ErrUserDisabled) {
-		c.recordFailure(ctx, &u, err)
+		c.recordFailure(ctx, identity.WrongPassword, &u, err)
 	}
 	return u, err
 }
 
 // recordFailure writes a failed login to the audit log. It names only users that exist, because people type passwords
 // into the field of the name.
-func (c *Client) recordFailure(ctx context.Context, u *identity.User, refusal error) {
+func (c *Client) recordFailure(ctx context.Context, kind identity.FailureKind, u *identity.User, refusal error) {
 	target := state.Target{Kind: "user", Name: u.Username}
 	if u.ID != 0 {
 		target.ID = strconv.FormatInt(u.ID, 10)
-	}
-	kind := identity.WrongPassword
-	if errors.Is(refusal, ErrCode) {
-		kind = identity.WrongCode
 	}
 	if err := identity.RecordFailedSignIn(ctx, c.state, kind, target, refusal.Error()); err != nil {
 		c.system.Logger().Warn("the audit log lacks a failed login", "cause", err)
@@ -105,7 +101,7 @@ func (c *Client) openSession(ctx context.Context, checked identity.User, from Se
 			return Session{}, ErrLogin
 		}
 		actAsUser(tx, &u)
-		return addSession(tx, u, state.HashSecret(cookie), c.config.Session, from, c.random)
+		return addSession(tx, u, state.HashSecret(cookie), c.config.Session, from, c.random, false)
 	})
 	if err != nil {
 		return "", Session{}, err
@@ -116,8 +112,9 @@ func (c *Client) openSession(ctx context.Context, checked identity.User, from Se
 // actAsUser has the rest of a command recorded under a user who has proved who it is.
 func actAsUser(tx *state.Tx, u *identity.User) { tx.ActAs(tx.Actor().As(state.ActorUser, u.Username)) }
 
+// addSession stores a new session of a user. strong says that its login proved two factors by itself.
 func addSession(tx *state.Tx, u identity.User, hash state.Hash, lifetime time.Duration, from Sender,
-	random io.Reader) (Session, error) {
+	random io.Reader, strong bool) (Session, error) {
 	id, err := state.NewID("ses_", tx.Now(), random)
 	if err != nil {
 		return Session{}, err
@@ -128,7 +125,7 @@ func addSession(tx *state.Tx, u identity.User, hash state.Hash, lifetime time.Du
 		}
 	}
 	s := identity.Session{ID: id, Hash: hash, User: u.ID, Epoch: u.Epoch,
-		Created: tx.Now(), Expires: tx.Now().Add(lifetime)}
+		Created: tx.Now(), Expires: tx.Now().Add(lifetime), Strong: strong}
 	return touchSession(tx, s, u, from)
 }
 
@@ -178,6 +175,7 @@ func (c *Client) Session(ctx context.Context, cookie string, from Sender) (Sessi
 	return touched, nil
 }
 
+// liveSession returns a session with its user, and whether both are valid now.
 func liveSession(v state.View, hash state.Hash) (identity.Session, identity.User, bool) {
 	s, ok := identity.FindSession(v, hash)
 	if !ok {

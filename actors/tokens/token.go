@@ -64,6 +64,8 @@ func (k kind) checks(token string, size int) bool {
 	return token[end:] == string(sum[:])
 }
 
+// checksum returns the last characters of a token. With them, a mistyped token and text that only
+// looks like one are recognised without a look-up.
 func checksum(s string) (text [checkLen]byte) {
 	var sum [4]byte
 	binary.BigEndian.PutUint32(sum[:], crc32.ChecksumIEEE([]byte(s)))

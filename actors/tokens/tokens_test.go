@@ -859,7 +859,7 @@ func TestOldSecretEndsAfterADay(t *testing.T) {
 	old := b.creds
 	rotate := func() tokens.ClientCredentials {
 		t.Helper()
-		secret, app, err := b.RotateSecret(ctx, b.app.ID)
+		secret, app, err := b.RotateSecret(ctx, b.app.ID, tokens.DefaultOverlap)
 		if err != nil || !app.PreviousSecretUntil.Equal(b.clock.Now().Add(24*time.Hour)) {
 			t.Fatalf("got %+v, %v", app, err)
 		}

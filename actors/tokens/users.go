@@ -12,6 +12,7 @@ import (
 	"stagedoor/state/share"
 )
 
+// userOf returns what callers see of a user. The hash of the password is not part of it.
 func userOf(u identity.User) User {
 	return User{
 		ID:           u.ID,
@@ -22,6 +23,7 @@ func userOf(u identity.User) User {
 		Created:      u.Created,
 		Seen:         u.Seen,
 		SecondFactor: u.SecondFactor != nil,
+		HasPassword:  u.Password != "",
 		Erased:       u.Erased,
 	}
 }
@@ -145,6 +147,8 @@ func (c *Client) SetUserStatus(ctx context.Context, user int64, status int) (Use
 	})
 }
 
+// changeUser runs change in a command on a user that exists, and stores the result. An erased user
+// counts as missing.
 func (c *Client) changeUser(ctx context.Context, id int64, change func(*identity.User) error) (User, error) {
 	return decide(ctx, c, nil, func(tx *state.Tx) (User, error) {
 		u, ok := identity.FindUser(tx.View(), id)
@@ -193,6 +197,8 @@ func hashOwner(l Login) string {
 	return "address " + addressSubject(byLoginAddress, l.From).name
 }
 
+// hash hashes a password. It takes long on purpose, so it runs outside of commands, and owner has
+// its turn among those that wait.
 func (c *Client) hash(ctx context.Context, owner, text string) (string, error) {
 	hash, err := c.hasher.Hash(ctx, owner, text)
 	return hash, c.hasherError(ctx, err)
@@ -217,6 +223,7 @@ func (c *Client) hasherError(ctx context.Context, err error) error {
 	return ownError(ctx, err)
 }
 
+// each converts a list. The result is never nil.
 func each[A, B any](list []A, view func(A) B) []B {
 	views := make([]B, len(list))
 	for i, a := range list {

@@ -19,6 +19,7 @@ type User struct {
 	Status       int
 	Admin        bool // may administer the gateway
 	SecondFactor bool // signing in takes a code as well
+	HasPassword  bool // false: the user signs in through a provider only
 	Created      time.Time
 	Seen         time.Time // last use of a page, rounded to 15 minutes; zero: never
 	Erased       time.Time // zero: the user was not erased
@@ -57,11 +58,13 @@ type Sender struct {
 type Session struct {
 	ID      string
 	User    User
-	Created time.Time // when the password was entered
+	Created time.Time // when the user signed in
 	Expires time.Time
 	Seen    time.Time // rounded to 15 minutes
 	// Browser and Address are those of the request at the time of Seen. They are "" if they are unknown.
 	Browser, Address string
+	// Strong says that the login proved two factors by itself, without a code of the user's second factor.
+	Strong bool
 }
 
 // DeveloperToken lets programs register apps for a user (decisions, DEVELOPER_TOKEN). Its scope is always
@@ -81,11 +84,44 @@ type App struct {
 	Owner       int64
 	Name        string
 	Description string
-	RedirectURI string // compared byte by byte
-	Created     time.Time
-	Disabled    time.Time // zero if it is enabled
+	RedirectURI string // the first of RedirectURIs
+	// RedirectURIs are all addresses to which a browser may be sent with a code. They are compared byte by byte.
+	RedirectURIs []string
+	Logo         []byte // a small PNG, or nil
+	Created      time.Time
+	Disabled     time.Time // zero if it is enabled
 	// PreviousSecretUntil is the end of the secret before the last rotation, or zero if there is none.
 	PreviousSecretUntil time.Time
+	// SecretEnd and PreviousEnd are the last characters of the secrets, or "" for secrets from before they were kept.
+	// SecretUsed and PreviousUsed say when each last brought tokens, to the hour; zero: never.
+	SecretEnd, PreviousEnd   string
+	SecretUsed, PreviousUsed time.Time
+}
+
+// Allows reports whether a browser may be sent to uri with a code of the app. Addresses are compared byte by byte
+// (RFC 9700 2.1).
+func (a *App) Allows(uri string) bool { return contains(a.RedirectURIs, uri) }
+
+// AppChange is an update of an app. A nil field stays unchanged.
+type AppChange struct {
+	Name         *string   // 1 to 100 characters
+	Description  *string   // at most 2000 characters
+	RedirectURIs *[]string // 1 to 10 addresses by the rules of NewApp; the first one is App.RedirectURI
+	// Logo is a PNG or JPEG picture of at most MaxLogo bytes, or empty to remove the logo. The app gets a small PNG
+	// that is drawn from it, so that nothing else of the file is ever served.
+	Logo *[]byte
+	// Enabled is for operators. An app that is disabled is refused with all its tokens until it is enabled again.
+	Enabled *bool
+}
+
+// AppUse counts the users who have allowed an app, for its owner. It names none of them, because the owner has no right
+// to the name of a user who granted the scope balance only.
+type AppUse struct {
+	Users  int            // with a live grant
+	Grants int            // live grants, of which a user has one for each device
+	Scopes map[string]int // users by scope
+	First  time.Time      // when the oldest live grant was made; zero: there is none
+	Latest time.Time      // when the newest live grant was made
 }
 
 // NewApp describes an app for RegisterApp.
@@ -94,12 +130,16 @@ type NewApp struct {
 	Name        string // 1 to 100 characters
 	Description string // at most 2000 characters
 	RedirectURI string // https, or http on loopback; at most 2000 bytes
+	// MoreURIs are further addresses, by the same rules.
+	MoreURIs []string
+	// Operator is set if an operator registers the app, so that the owner's ceiling does not apply.
+	Operator bool
 }
 
 // Approval is a user's consent to an app, or a request to use an earlier consent.
 type Approval struct {
 	User        int64
-	AuthTime    time.Time // when the user entered the password: Session.Created
+	AuthTime    time.Time // when the user signed in: Session.Created
 	ClientID    string
 	RedirectURI string
 	Scopes      []string // from ParseScopes

@@ -86,12 +86,14 @@ type run struct {
 	shown *flow.Request // used by the actor only; nil before and after the job is shown
 }
 
+// newRun returns the shared part of a job with this id.
 func newRun(id string) *run {
 	r := &run{id: id, answer: make(chan answer, 1)}
 	r.ended, r.end = context.WithCancelCause(context.Background())
 	return r
 }
 
+// answer is the reply to the client that started the job.
 type answer struct {
 	video work.Video
 	err   error
@@ -179,6 +181,7 @@ func (j *job) reload(c actor.Context) {
 	}
 }
 
+// wait sets the timer for the next step, and replaces an earlier one.
 func (j *job) wait(d time.Duration) {
 	now := time.Now()
 	j.timer.Stop()

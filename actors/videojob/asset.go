@@ -131,6 +131,7 @@ func (s *Service) DeleteUpstream(ctx context.Context, v *work.Video) error {
 	return err
 }
 
+// ignoreError returns err, or nil if it is what.
 func ignoreError(err, what error) error {
 	if errors.Is(err, what) {
 		return nil

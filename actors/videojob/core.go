@@ -32,7 +32,7 @@ const (
 	nothing
 )
 
-// next returns the action that a job in this state needs.
+// nextAction returns the action that a job in this state needs.
 func nextAction(v *work.Video) action {
 	switch v.Phase {
 	case work.VideoAccepted, work.VideoSubmitting:

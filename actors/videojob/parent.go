@@ -45,6 +45,7 @@ func (p *parent) Receive(c actor.Context) {
 	}
 }
 
+// count publishes the number of actors for readers on other goroutines.
 func (p *parent) count() { p.svc.live.Store(int64(len(p.live))) }
 
 // adoptAll starts actors for the jobs that have not ended, but not for those that other processes work on.

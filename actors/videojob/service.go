@@ -60,6 +60,7 @@ func (c Config) filled() Config {
 	return c
 }
 
+// orElse returns v, or standard if v is not positive.
 func orElse[T int | time.Duration](v, standard T) T {
 	if v > 0 {
 		return v
@@ -424,6 +425,7 @@ func (s *Service) openUpload(id string) (io.ReadCloser, error) {
 	return file, err
 }
 
+// noRoute returns the error for a job whose provider cannot be used at the moment.
 func noRoute(after time.Duration, cause error) *dialogue.Error {
 	return dialogue.NoProvider("the provider of this video is not available at the moment, try again later",
 		min(after, upstream.MaxClientRetryAfter), cause)

@@ -16,6 +16,7 @@ type slots struct {
 	jobs map[string]state.Owner // by id
 }
 
+// newSlots returns so many places, which owners share.
 func newSlots(most int64) *slots {
 	return &slots{pool: share.New(share.Videos, most, 1), jobs: make(map[string]state.Owner)}
 }

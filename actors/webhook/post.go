@@ -35,6 +35,9 @@ type poster struct {
 	now      func() time.Time
 }
 
+// newPoster returns the client for one endpoint. Its guard checks the address that the name
+// resolves to when the connection is made, and it follows no redirects, so that an endpoint cannot
+// lead the gateway into the operator's network.
 func newPoster(e Endpoint, now func() time.Time) *poster {
 	dialer := &net.Dialer{Timeout: tryWithin, Control: guard{e.Allow}.control}
 	return &poster{endpoint: e, now: now, client: &http.Client{
@@ -74,6 +77,8 @@ func (p *poster) try(ctx context.Context, d *work.Delivery) outcome {
 	return outcome{status: reply.StatusCode}
 }
 
+// request builds a signed request. The time in the signature is that of the try, so that a receiver
+// can refuse old requests.
 func (p *poster) request(ctx context.Context, d *work.Delivery) (*http.Request, error) {
 	body := payload(d)
 	at := p.now()

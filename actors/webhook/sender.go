@@ -165,6 +165,8 @@ func (s *sender) start(v state.View) (next time.Time) {
 	return next
 }
 
+// try sends a delivery in a goroutine and stores the outcome before the actor learns of it. A try
+// that the stop of the gateway ends has no outcome, and is made again after the start.
 func (s *sender) try(p *poster, d *work.Delivery) {
 	id := p.endpoint.ID
 	s.system.Go(s.self, "webhook", func(ctx context.Context) any {

@@ -18,6 +18,7 @@ type turns struct {
 	turn   int
 }
 
+// newTurns returns turns in which each endpoint has at most perEndpoint tries at a time.
 func newTurns() *turns {
 	return &turns{
 		slots:  share.New(share.Tries, perEndpoint, 1),

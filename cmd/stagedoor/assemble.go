@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"log/slog"
+	"net"
 	"os"
 	"strings"
 	"sync"
@@ -25,11 +26,13 @@ import (
 	"stagedoor/http/auth"
 	httpflow "stagedoor/http/flow"
 	"stagedoor/http/live"
+	"stagedoor/http/nodes"
 	"stagedoor/http/overload"
 	"stagedoor/http/responsesocket"
 	"stagedoor/http/server"
 	"stagedoor/http/text"
 	"stagedoor/http/web/browser"
+	"stagedoor/http/web/idp"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/memory"
 	"stagedoor/providers/modellist"
@@ -66,11 +69,17 @@ type gateway struct {
 	attach   *attach.Service
 	limits   memoryInForce // under reloading
 	server   *server.Server
-	admin    *adminapi.API
+	// nodes are the other gateways that serve, which reach this one at nodesListener; nil if it has none for them.
+	nodes         *nodes.Cluster
+	nodesListener net.Listener
+
+	admin *adminapi.API
 	// telemetry is nil until it was set up.
 	telemetry *telemetry.Telemetry
 	browser   *browser.Guard
-	live      *live.Handlers
+	// identities are the OpenID providers at which people sign in.
+	identities *idp.Client
+	live       *live.Handlers
 	// again makes the request of a background response that another process has begun.
 	again background.RestoreRequest
 	// broken has the mistakes of a configuration that could not be taken over, empty once one could.
@@ -101,13 +110,80 @@ func assemble(
 	return g, nil
 }
 
+// build makes the parts of the gateway in the sequence in which they need each other. The caller closes those that were
+// made if it fails.
 func (g *gateway) build(
 	ctx context.Context, c *config.Config, address string, wait func(context.Context, *gateway) error,
 ) (err error) {
 	if err := shapes.Check(registry.All); err != nil {
 		return err
 	}
-	if g.store, err = datadir.OpenStore(c.Data, c.Cluster, versionText()); err != nil {
+	if err := g.openState(ctx, c, wait); err != nil {
+		return err
+	}
+	secret, err := g.state.Secret(ctx, "seal", 32)
+	if err != nil {
+		return datadir.Unavailable(err)
+	}
+	g.flow = flow.New(time.Now)
+	if err := g.startTelemetry(ctx, c); err != nil {
+		return err
+	}
+	g.memory = share.New(share.Memory, 0, leastWork)
+	env := newEnv(secret, g.memory)
+	env.Makers = compactionMakers{g.state, g.logger}
+	simulator := &sandbox.Model{Env: env}
+	if err := g.startRuntime(ctx, c, env, simulator); err != nil {
+		return err
+	}
+	origin := cmp.Or(c.OAuth.Issuer, address)
+	g.identities = idp.New(origin, time.Now)
+	g.overload, g.watchers = overload.New(overload.Limits{}), share.New(share.Watchers, 0, 1)
+	g.sockets = share.New(share.Sockets, 0, leastSocket)
+	g.kept = kept.New(share.New(share.Kept, 0, kept.Least), g.state.Now)
+	g.startRequestLog(c)
+	if err := g.observe(); err != nil {
+		return err
+	}
+	g.overview = g.newOverview()
+	if err := g.connectNodes(ctx); err != nil {
+		return err
+	}
+	g.auth = auth.New(identity.AccessOf(g.state), g.state.Now)
+	g.admin = adminapi.New(
+		adminapi.Options{Logger: g.logger, State: g.state, Registry: g.runtime.Tokens(), Ledger: g.runtime.Ledger(),
+			Guard: adminapi.NewGuard(g.state, g.state.Now), Random: rand.Reader, Overview: g.overview,
+			Link:   func(secret string) string { return g.browser.Link(secret) },
+			Forget: g.storage.content.DeleteOwner, Settings: g.settings},
+	)
+	if err := g.shareLimits(ctx); err != nil {
+		return datadir.Unavailable(err)
+	}
+	if err := g.configure(ctx, c); err != nil {
+		return err
+	}
+	g.attach = attach.New(attach.Options{Logger: g.logger, Auth: g.auth, Limits: g.runtime.Keys(),
+		Watchers: g.watchers, Records: g.kept, Store: g.state, Nodes: g.nodes})
+	handlers := text.New(
+		text.Options{Logger: g.logger, Env: env, Auth: g.auth, Requests: g.runtime.Text(), Catalog: g.runtime.Catalog,
+			Limits: g.runtime.Keys(), Watchers: g.watchers, Shapes: registry.All, Store: g.state,
+			Ledger: g.runtime.Ledger(), Background: g.runtime.Background(), Durable: c.Data != "memory",
+			Metrics: g.telemetry.Counts(), Flow: g.flow,
+			Heartbeat: time.Duration(c.Heartbeat), Attach: g.attach, Tasks: g.tasks(env, simulator)},
+	)
+	if err := g.makeServer(ctx, c, origin, env, handlers); err != nil {
+		return err
+	}
+	return g.resume(ctx, handlers)
+}
+
+// openState opens the records, waits until it is this gateway's turn to serve, and opens the files beside them.
+func (g *gateway) openState(ctx context.Context, c *config.Config, wait func(context.Context, *gateway) error) error {
+	cluster, err := g.listenForNodes(ctx, c.Cluster)
+	if err != nil {
+		return err
+	}
+	if g.store, err = datadir.OpenStore(c.Data, cluster, versionText()); err != nil {
 		return err
 	}
 	if g.state, err = schema.Open(g.store, time.Now); err != nil {
@@ -124,59 +200,27 @@ func (g *gateway) build(
 	}
 	// Webhooks are set before any job can end, so that no event is missed.
 	work.SetWebhooks(g.state, c.Subscriptions())
-	secret, err := g.state.Secret(ctx, "seal", 32)
-	if err != nil {
-		return datadir.Unavailable(err)
-	}
-	g.flow = flow.New(time.Now)
-	if err := g.startTelemetry(ctx, c); err != nil {
-		return err
-	}
-	g.memory = share.New(share.Memory, 0, leastWork)
-	env := newEnv(secret, g.memory)
-	env.Makers = compactionMakers{g.state, g.logger}
-	simulator := sandbox.Model{Env: env}
+	return nil
+}
+
+// startRuntime starts the actors.
+func (g *gateway) startRuntime(ctx context.Context, c *config.Config, env *dialogue.Env,
+	simulator *sandbox.Model) (err error) {
 	g.runtime, err = runtime.Start(ctx, runtime.Options{Logger: g.logger, Flow: g.flow, Env: env, State: g.state,
 		Shapes: registry.All, Tokens: lifetimes(&c.OAuth), Simulate: simulator.Simulate,
 		Pictures: registry.Pictures, SimulatePicture: simulator.Picture, SweepPictures: g.storage.sweep,
-		Videos: videoUpstreams(&simulator), VideoJobs: videoTimes(&c.Videos), Uploads: g.storage.content,
+		Videos: videoUpstreams(simulator), VideoJobs: videoTimes(&c.Videos), Uploads: g.storage.content,
 		ListModels: func(ctx context.Context, shape dialogue.Shape, c *upstream.Client) ([]string, bool, error) {
 			return modellist.Fetch(ctx, c, &registry.Describe(shape).Probe)
 		}})
-	if err != nil {
-		return err
-	}
-	g.overload, g.watchers = overload.New(overload.Limits{}), share.New(share.Watchers, 0, 1)
-	g.sockets = share.New(share.Sockets, 0, leastSocket)
-	g.kept = kept.New(share.New(share.Kept, 0, kept.Least), g.state.Now)
-	g.startRequestLog(c)
-	if err := g.observe(); err != nil {
-		return err
-	}
-	g.overview = g.newOverview()
-	g.auth = auth.New(identity.AccessOf(g.state), g.state.Now)
-	g.admin = adminapi.New(
-		adminapi.Options{Logger: g.logger, State: g.state, Registry: g.runtime.Tokens(), Ledger: g.runtime.Ledger(),
-			Guard: adminapi.NewGuard(g.state, g.state.Now), Random: rand.Reader, Overview: g.overview,
-			Link:   func(secret string) string { return g.browser.Link(secret) },
-			Forget: g.storage.content.DeleteOwner, Settings: g.settings},
-	)
-	if err := g.shareLimits(ctx); err != nil {
-		return datadir.Unavailable(err)
-	}
-	if err := g.configure(ctx, c); err != nil {
-		return err
-	}
-	g.attach = attach.New(attach.Options{Logger: g.logger, Auth: g.auth, Limits: g.runtime.Keys(),
-		Watchers: g.watchers, Records: g.kept, Store: g.state})
-	handlers := text.New(
-		text.Options{Logger: g.logger, Env: env, Auth: g.auth, Requests: g.runtime.Text(), Catalog: g.runtime.Catalog,
-			Limits: g.runtime.Keys(), Watchers: g.watchers, Shapes: registry.All, Store: g.state,
-			Ledger: g.runtime.Ledger(), Background: g.runtime.Background(), Durable: c.Data != "memory",
-			Metrics: g.telemetry.Counts(), Flow: g.flow,
-			Heartbeat: time.Duration(c.Heartbeat), Attach: g.attach, Tasks: g.tasks(env, &simulator)},
-	)
-	authorization, accountPages, err := g.authorization(ctx, cmp.Or(c.OAuth.Issuer, address))
+	return err
+}
+
+// makeServer makes the rest of the handlers, and the server of all of them. origin is the address at which browsers
+// reach the gateway.
+func (g *gateway) makeServer(ctx context.Context, c *config.Config, origin string, env *dialogue.Env,
+	handlers *text.Handlers) error {
+	authorization, accountPages, err := g.authorization(ctx, origin)
 	if err != nil {
 		return err
 	}
@@ -196,12 +240,12 @@ func (g *gateway) build(
 		ID:          newID,
 		Health:      g.health,
 		Stale:       g.staleness(),
-		HTTPS:       strings.HasPrefix(cmp.Or(c.OAuth.Issuer, address), "https:"),
+		HTTPS:       strings.HasPrefix(origin, "https:"),
 	}
 	if options.Media, err = g.mediaHandlers(ctx, c, env); err != nil {
 		return err
 	}
-	g.live = g.liveHandlers(cmp.Or(c.OAuth.Issuer, address))
+	g.live = g.liveHandlers(origin)
 	options.Live = g.live
 	options.Socket = responsesocket.New(responsesocket.Options{Logger: g.logger, Auth: g.auth, Live: g.live,
 		Memory: g.sockets, Enabled: func() bool { return g.config.Load().ResponsesWebSocket }})
@@ -215,13 +259,14 @@ func (g *gateway) build(
 		options.CertFile, options.KeyFile = c.TLS.Cert, c.TLS.Key
 	}
 	g.server = server.New(options)
-	return g.resume(ctx, handlers)
+	return nil
 }
 
 // newOverview returns what the pages and the API show of requests in flight, providers and actors.
 func (g *gateway) newOverview() *httpflow.Overview {
 	return &httpflow.Overview{Flow: g.flow, Serving: g.runtime.Providers, SetPaused: g.runtime.SetPaused,
-		Pause: g.runtime.Pause, Tree: g.runtime.Tree, Now: time.Now, KeyName: g.keyName}
+		Pause: g.runtime.Pause, Tree: g.runtime.Tree, Now: time.Now, KeyName: g.keyName,
+		RequestLog: g.requests}
 }
 
 // keyName returns the name of an API key, or "" if it was deleted, its user is disabled, or it belongs to a page.
@@ -283,6 +328,7 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 	g.runtime.Webhooks().Configure(c.Endpoints())
 	fixedKeys := c.FixedKeys()
 	g.auth.SetFixed(fixedKeys)
+	g.identities.Configure(c.SignIn.Clients())
 	g.warnOfNobodys(fixedKeys)
 	g.admin.Guard.SetToken(c.Admin.Token.Reveal())
 	g.auth.LimitFailures(c.Limits.FailedKeys)
@@ -358,6 +404,10 @@ func (g *gateway) close(ctx context.Context) {
 		if err := g.telemetry.Close(ctx); err != nil {
 			g.logger.Warn("the last spans and metrics were not sent", "cause", err)
 		}
+	}
+	g.nodes.Close()
+	if g.nodesListener != nil {
+		g.nodesListener.Close()
 	}
 	if g.state != nil {
 		g.state.Close()

@@ -40,19 +40,19 @@ func (g *gateway) authorization(ctx context.Context, issuer string) (*oauth.Serv
 		return nil, nil, err
 	}
 	g.browser = guard
-	money := accounts{g.state}
-	service := oauth.New(oauth.Options{Logger: g.logger, Registry: g.runtime.Tokens(), Browser: guard, Accounts: money,
-		Redeemer: money, Issuer: issuer, Auto: g.autoAuthorize, TopUpURL: g.topUpURL, Mistakes: g.mistakes,
-		Now: time.Now})
-	return service, portal.New(portal.Options{Logger: g.logger, Registry: g.runtime.Tokens(),
-		Ledger: g.runtime.Ledger(), State: g.state, Browser: guard, Address: issuer,
+	account := portal.New(portal.Options{Logger: g.logger, Registry: g.runtime.Tokens(),
+		Ledger: g.runtime.Ledger(), State: g.state, Browser: guard, Providers: g.identities, Address: issuer,
 		TextModels: g.textModels,
 		Catalog:    g.runtime.Catalog,
 		VideoPrice: g.runtime.Videos().Price,
 		TopUpURL:   g.topUpURL, Overview: g.overview, FirstKey: g.firstKeyFor,
 		Mistakes: g.mistakes, RequestLog: g.requests, Settings: g.settings, Erase: g.eraseUser,
 		Demands: g.demandsSecondFactor, AlertHost: func() string { return g.config.Load().Alerts.Host() },
-		Live: func() *live.Handlers { return g.live }, Now: time.Now, Random: rand.Reader}), nil
+		Live: func() *live.Handlers { return g.live }, Now: time.Now, Random: rand.Reader})
+	money := accounts{g.state}
+	return oauth.New(oauth.Options{Logger: g.logger, Registry: g.runtime.Tokens(), Browser: guard, Accounts: money,
+		Redeemer: money, Issuer: issuer, Auto: g.autoAuthorize, TopUpURL: g.topUpURL, Mistakes: g.mistakes,
+		Offers: account.Offers, Passkey: account.Passkey, Now: time.Now}), account, nil
 }
 
 // demandsSecondFactor reports whether the role of a user needs a second factor.

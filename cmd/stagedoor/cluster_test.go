@@ -93,7 +93,8 @@ func TestTheComposeFileOfAClusterHasTwoGatewaysThatServe(t *testing.T) {
 		t.Fatalf("the configuration has another database:\n%s", content)
 	}
 	file := filepath.Join(dir, "gateway.yaml")
-	if err := os.WriteFile(file, []byte(strings.Replace(content, store, server.URL(), 1)), 0o600); err != nil {
+	content = strings.NewReplacer(store, server.URL(), `":7900"`, `"127.0.0.1:0"`).Replace(content)
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("GATEWAY_ADMIN", "anna")

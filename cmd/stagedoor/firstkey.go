@@ -56,7 +56,21 @@ func findFirstKey(ctx context.Context, s *state.State, data string, keysInFile b
 			return nil, datadir.Unavailable(err)
 		}
 	}
-	return &firstKey{key.ID, secret}, identity.CreateKey(ctx, s, key)
+	added, err := state.Do(ctx, s, func(tx *state.Tx) (bool, error) {
+		if identity.HasKeys(tx.View()) {
+			return false, nil // another gateway of the database has made it at the same time
+		}
+		return true, identity.AddKey(tx, key)
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case added:
+		return &firstKey{key.ID, secret}, nil
+	case data == "memory":
+		return nil, nil
+	}
+	return nil, os.Remove(path)
 }
 
 // readFirstKey returns "" if there is no file.

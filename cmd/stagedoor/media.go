@@ -121,5 +121,6 @@ func (g *gateway) mediaHandlers(ctx context.Context, c *config.Config, env *dial
 		Videos: g.runtime.Videos(), State: g.state, Catalog: g.runtime.Catalog,
 		Limits: g.runtime.Keys(), Watchers: g.watchers, Ledger: g.runtime.Ledger(),
 		Content: media.NewContent(g.storage.content, secret, c.OAuth.Issuer, time.Now),
-		Scratch: g.storage.scratch, Heartbeat: time.Duration(c.Heartbeat), Attach: g.attach}), nil
+		Scratch: g.storage.scratch, Heartbeat: time.Duration(c.Heartbeat), Attach: g.attach,
+		Flow: g.flow}), nil
 }

@@ -1,10 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"stagedoor/cmd/stagedoor/config"
+	"stagedoor/cmd/stagedoor/datadir"
+	"stagedoor/http/nodes"
+	"stagedoor/http/server"
 	"stagedoor/state/journal"
 )
 
@@ -65,5 +71,49 @@ func keepTakingOver(ctx context.Context, g *gateway) {
 			g.logger.Warn("the work of gateways that have ended is not taken over yet", "cause", err)
 		}
 		failed = err != nil
+	}
+}
+
+// listenForNodes opens the listener for the other gateways, if there is to be one, and returns cluster with the address
+// at which they reach it.
+func (g *gateway) listenForNodes(ctx context.Context, cluster config.Cluster) (config.Cluster, error) {
+	if cluster.Listen == "" {
+		return cluster, nil
+	}
+	listeners, err := server.Listen(ctx, []string{cluster.Listen})
+	if err != nil {
+		return cluster, fmt.Errorf("cluster.listen: %w", err)
+	}
+	g.nodesListener = listeners[0]
+	cluster.Address = cmp.Or(cluster.Address, g.nodesListener.Addr().String())
+	return cluster, nil
+}
+
+// connectNodes prepares what the other gateways and this one ask each other for. Their key is a secret of the database.
+func (g *gateway) connectNodes(ctx context.Context) error {
+	if g.nodesListener == nil {
+		return nil
+	}
+	secret, err := g.state.Secret(ctx, "nodes", 32)
+	if err != nil {
+		return datadir.Unavailable(err)
+	}
+	g.nodes, err = nodes.New(nodes.Options{Logger: g.logger, Secret: secret, Self: g.state.Node(), Memory: g.memory,
+		List: g.store.(journal.Shared).Members().List})
+	if err != nil {
+		return err
+	}
+	name, _, _ := g.store.(journal.Shared).Members().Self()
+	g.overview.Connect(name, g.nodes)
+	g.nodes.ServeResponses(g.runtime.Background())
+	g.runtime.Background().FollowWith(g.nodes.FollowResponse)
+	return nil
+}
+
+// serveNodes answers the other gateways until ctx ends.
+func (g *gateway) serveNodes(ctx context.Context) {
+	if g.nodes != nil {
+		g.logger.Info("answering other gateways", "listen", g.nodesListener.Addr().String())
+		g.nodes.Serve(ctx, g.nodesListener)
 	}
 }

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
+	"flag"
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -27,11 +30,99 @@ func (p *program) goesOn(since time.Time, key, video, response string) {
 	}
 }
 
+// revocations is the number of keys that are revoked on one gateway and tried on the other.
+var revocations = flag.Int("revocations", 3, "how many keys are revoked on one gateway and tried on another")
+
+// hearsRevocations revokes keys on another gateway, whose configuration is file, and reports how long they still work
+// on this one.
+func (p *program) hearsRevocations(t *testing.T, other *program, file string) {
+	t.Helper()
+	var waits []time.Duration
+	for range *revocations {
+		key := createKey(t, "", "--config", file)
+		p.await("the key on both gateways", func() bool {
+			return p.ask(key.Key, "m") == http.StatusOK && other.ask(key.Key, "m") == http.StatusOK
+		})
+		command(t, nil, "keys", "revoke", key.ID, "--config", file).check(t, exitOK, "revoked", "")
+		since := time.Now()
+		for p.listed(key.Key) != http.StatusUnauthorized {
+			if time.Since(since) > time.Second {
+				t.Fatal("a key that was revoked on the other gateway works after a second")
+			}
+		}
+		waits = append(waits, time.Since(since))
+	}
+	slices.Sort(waits)
+	t.Logf("%d revoked keys were refused on the other gateway after p50 %v, p99 %v, at most %v", len(waits),
+		waits[len(waits)/2], waits[(len(waits)*99-1)/100], waits[len(waits)-1])
+}
+
+// listed returns the status of a cheap request with a key.
+func (p *program) listed(key string) int {
+	code, _ := p.get("/v1/models", key)
+	return code
+}
+
 // begun has a gateway begin a video and a background response that last longer than a takeover.
 func (p *program) begun(key string) (video, response string) {
 	p.t.Helper()
 	return p.made("/v1/videos", key, `{"model":"video","prompt":"a fox [sandbox: job=8s]","seconds":"4"}`),
 		p.made("/v1/responses", key, `{"model":"m","input":"[sandbox: delay=7s]","background":true}`)
+}
+
+// streams has a gateway begin a background response with a stream that lasts for seconds, and returns its id.
+func (p *program) streams(key string) string {
+	p.t.Helper()
+	res := p.post("/v1/responses", key,
+		`{"model":"m","input":"[sandbox: tokens=60 pace=20]","background":true,"stream":true}`)
+	lines := bufio.NewScanner(res.Body)
+	for lines.Scan() {
+		if _, rest, ok := strings.Cut(lines.Text(), `"response":{"id":"`); ok {
+			id, _, _ := strings.Cut(rest, `"`)
+			return id
+		}
+	}
+	p.t.Fatalf("a stream has no id: %v", lines.Err())
+	return ""
+}
+
+// follows returns the stream of a response that another gateway makes, up to its end. It returns once events arrive.
+func (p *program) follows(id, key string) <-chan string {
+	p.t.Helper()
+	p.await("the response of the other gateway", func() bool {
+		code, _ := p.get("/v1/responses/"+id, key)
+		return code == http.StatusOK
+	})
+	req, err := http.NewRequest(http.MethodGet, p.URL+"/v1/responses/"+id+"?stream=true", nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	out, live := make(chan string, 1), make(chan bool, 1)
+	go func() {
+		defer res.Body.Close()
+		var got strings.Builder
+		for lines := bufio.NewScanner(res.Body); lines.Scan(); {
+			if strings.HasPrefix(lines.Text(), "event: response.output_text.delta") {
+				select {
+				case live <- true:
+				default:
+				}
+			}
+			got.WriteString(lines.Text() + "\n")
+		}
+		out <- got.String()
+	}()
+	select {
+	case <-live:
+	case <-time.After(5 * time.Second):
+		p.t.Fatal("no event of the other gateway arrives")
+	}
+	return out
 }
 
 // TestTwoGatewaysServeTogether has two gateways on one database serve keys, money and jobs. One is killed and one is
@@ -49,7 +140,8 @@ func TestTwoGatewaysServeTogether(t *testing.T) {
 	list.check(t, exitOK, "gw-2  live", "")
 	text, err := os.ReadFile(p.file("gw-1"))
 	if err == nil {
-		alone := strings.NewReplacer("gw-1", "gw-3", "serve: all", "serve: one").Replace(string(text))
+		change := strings.NewReplacer("gw-1", "gw-3", "serve: all, listen: 127.0.0.1:0", "serve: one")
+		alone := change.Replace(string(text))
 		err = os.WriteFile(p.file("gw-3"), []byte(alone), 0o600)
 	}
 	if err != nil {
@@ -63,16 +155,7 @@ func TestTwoGatewaysServeTogether(t *testing.T) {
 	on("gw-1", "credits", "add", "anna", "0.1")
 	key := createKey(t, "", "--user", "anna", "--config", p.file("gw-1")).Key
 	free := createKey(t, "", "--config", p.file("gw-1")).Key
-	revoked := createKey(t, "", "--config", p.file("gw-1"))
-	b.await("the key on the other gateway", func() bool { return b.ask(revoked.Key, "m") == http.StatusOK })
-	on("gw-2", "keys", "revoke", revoked.ID)
-	since := time.Now()
-	for a.ask(revoked.Key, "m") != http.StatusUnauthorized {
-		if time.Since(since) > time.Second {
-			t.Fatal("a key that was revoked on the other gateway works after a second")
-		}
-	}
-	t.Logf("a revoked key was refused on the other gateway after %v", time.Since(since))
+	a.hearsRevocations(t, b, p.file("gw-2"))
 
 	var picture struct{ Data []struct{ URL string } }
 	res := a.post("/v1/images/generations", free, `{"model":"m","prompt":"a cat","response_format":"url"}`)
@@ -107,6 +190,11 @@ func TestTwoGatewaysServeTogether(t *testing.T) {
 
 	// A gateway is killed. The other one answers at once and goes on with the work.
 	video, response := a.begun(free)
+	followed := b.follows(a.streams(free), free)
+	top := command(t, nil, "top", "--json", "--config", p.file("gw-2"))
+	top.check(t, exitOK, `"node": "gw-1"`, "")
+	list = command(t, nil, "nodes", "--json", "--config", p.file("gw-2"))
+	list.check(t, exitOK, `"answers": true`, "")
 	killed := time.Now()
 	a.signal(syscall.SIGKILL)
 	<-a.exit
@@ -114,12 +202,18 @@ func TestTwoGatewaysServeTogether(t *testing.T) {
 		t.Errorf("beside a gateway that was killed: %d", got)
 	}
 	b.goesOn(killed, free, video, response)
+	if got := <-followed; strings.Count(got, "event: response.completed") != 1 ||
+		strings.Count(got, "event: response.created") != 2 {
+		t.Errorf("a client of the other gateway followed: %s", got)
+	}
 
 	// It comes back, and the other one hangs.
 	a = p.start("gw-1", false)
 	video, response = b.begun(free)
 	frozen := time.Now()
 	b.signal(syscall.SIGSTOP)
+	top = command(t, nil, "top", "--once", "--config", p.file("gw-1"))
+	top.check(t, exitOK, "the gateway gw-2 does not answer", "")
 	a.goesOn(frozen, free, video, response)
 	b.signal(syscall.SIGCONT)
 	b.ended(exitStorage)

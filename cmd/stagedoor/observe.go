@@ -32,7 +32,7 @@ func (g *gateway) observe() error {
 	return g.telemetry.Observe(
 		telemetry.Sources{InFlight: g.inFlight, Providers: g.limitedProviders, Actors: g.runtime.Stats,
 			State: g.state.Stats, Work: func() work.Stats { return work.StatsOf(g.state) },
-			Ledger: g.runtime.Ledger().Stats, Pools: g.pools, RequestLog: g.requests.Stats,
+			Ledger: g.runtime.Ledger().Stats, Pools: g.pools, RequestLog: g.requestLogStats,
 			ConfigurationBroken: func() bool { return len(g.mistakes()) > 0 }},
 	)
 }
@@ -52,9 +52,12 @@ func (g *gateway) pools() []share.Stats {
 		requests, bodies, g.memory, g.watchers, g.sockets, content, files, h.Background().Slots(), h.Videos().Slots(),
 		work.WaitingDeliveries(g.state), work.ConversationPool(g.state), work.StoredReplies(g.state),
 		g.kept.Pool(), g.requests.Pool(),
-		h.Tokens().PasswordPlaces(), h.Ledger().UsageRows(),
+		h.Tokens().PasswordPlaces(), g.identities.Places(), h.Ledger().UsageRows(),
 	} {
 		out = append(out, p.Stats())
+	}
+	if g.nodes != nil {
+		out = append(out, g.nodes.Relays().Stats())
 	}
 	return out
 }

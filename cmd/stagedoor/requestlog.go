@@ -29,7 +29,14 @@ func (g *gateway) startRequestLog(c *config.Config) {
 		o.Remove = func() error { return sqlite.Remove(path) }
 	}
 	g.requests = requests.Start(o)
-	g.flow.SetRecorder(g.requests.Add)
+	g.flow.SetRecorder(g.requests.Add, g.requests.Keeps)
+}
+
+// requestLogStats returns how many requests the log of requests has got, and how many are missing there: those that it
+// could not take, and refused requests of keys that had too many.
+func (g *gateway) requestLogStats() (written, dropped int64) {
+	written, dropped = g.requests.Stats()
+	return written, dropped + g.flow.LeftOut()
 }
 
 // logRoom returns how many bytes of the disk the log of requests may still take, so that it never stops the journal.

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,8 +18,18 @@ import (
 )
 
 // loggedRequests reads a log that no process has open.
-func loggedRequests(t *testing.T, dir string) (all []requestlog.Record) {
+func loggedRequests(t *testing.T, dir string) []requestlog.Record {
 	t.Helper()
+	return findLogged(t, dir, "")
+}
+
+// findLogged searches a log that no process has open.
+func findLogged(t *testing.T, dir, search string) (all []requestlog.Record) {
+	t.Helper()
+	terms, err := requestlog.Parse(search)
+	if err != nil {
+		t.Fatal(err)
+	}
 	log, err := sqlite.Open(sqlite.Options{Path: filepath.Join(dir, sqlite.FileName), Now: time.Now,
 		Limits: func() requestlog.Limits { return requestlog.Limits{Keep: time.Hour, Bytes: 1 << 30} },
 		Room:   func() int64 { return 0 }, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
@@ -26,7 +37,7 @@ func loggedRequests(t *testing.T, dir string) (all []requestlog.Record) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	err = log.Find(t.Context(), &requestlog.Query{Limit: 1000}, func(r *requestlog.Record) bool {
+	err = log.Find(t.Context(), &requestlog.Query{Terms: terms, Limit: 1000}, func(r *requestlog.Record) bool {
 		all = append(all, *r)
 		return true
 	})
@@ -152,4 +163,62 @@ func TestAReloadThatChangesDataKeepsTheLogOfRequests(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestRequestsThatAreRefusedAreInTheLog: those with a known key that are refused before a provider is chosen, for any
+// reason and with any kind of reply. Strangers cannot fill the log.
+func TestRequestsThatAreRefusedAreInTheLog(t *testing.T) {
+	const key = "sd-for-tests-only"
+	dir := directory(t)
+	data := filepath.Join(dir, "data")
+	file := write(t, filepath.Join(dir, "stagedoor.yaml"), fmt.Sprintf(`
+listen: 127.0.0.1:0
+data: %s
+keys: [{key: %s, name: laptop}, {key: sd-small-key, name: small, limits: {rpm: 1}}]
+providers: {sandbox: {shape: sandbox}}
+models: {m1: {targets: [{provider: sandbox, model: m1}]}}
+`, data, key))
+	p := launch(t, dir, "serve", "--config", file)
+	for _, c := range []struct {
+		key, path, body string
+		status          int
+	}{
+		{key, "/v1/chat/completions", `{"model":"none","messages":[{"role":"user","content":"x"}]}`, 404},
+		{key, "/v1/messages", `{"model":"m1","max_tokens":1,"messages":[}`, 400},
+		{key, "/v1/responses", `{"model":"m1","input":"x","previous_response_id":"resp_none"}`, 404},
+		{key, "/v1/embeddings", `{"model":"none","input":"x"}`, 404},
+		{key, "/v1/images/generations", `{"model":"none","prompt":"x"}`, 404},
+		{key, "/v1/videos", `{"model":"none","prompt":"x"}`, 404},
+		{"sd-small-key", "/v1/chat/completions", `{"model":"m1","messages":[{"role":"user","content":"x"}]}`, 200},
+		{"sd-small-key", "/v1/chat/completions", `{"model":"m1","messages":[{"role":"user","content":"x"}]}`, 429},
+		{"sd-stranger", "/v1/chat/completions", `{"model":"m1","messages":[{"role":"user","content":"x"}]}`, 401},
+	} {
+		if res := p.post(c.path, c.key, c.body); res.StatusCode != c.status {
+			t.Errorf("%s by %s: %d, want %d", c.path, c.key, res.StatusCode, c.status)
+		}
+		if c.status == 404 || c.status == 400 { // a dry run that is refused is not in the log
+			if res := p.post(c.path, c.key, c.body, "X-Dry-Run", "1"); res.StatusCode < 400 {
+				t.Errorf("a dry run of %s: %d, want an error", c.path, res.StatusCode)
+			}
+		}
+	}
+	p.stop()
+	var got []string
+	for _, r := range loggedRequests(t, data) {
+		got = append(got, fmt.Sprintf("%s %s %q %d %s", r.KeyName, r.Shape, r.Model, r.Status, r.Code))
+		if r.Attempts != 0 && r.Status != 200 || r.Status != 200 && r.Error == "" || r.Cost != 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+	if found := findLogged(t, data, "error:invalid_json key:laptop"); len(found) != 1 || found[0].Shape != "messages" {
+		t.Errorf("a search for the error finds %+v", found)
+	}
+	slices.Sort(got)
+	want := []string{`laptop chat "none" 404 model_not_found`, `laptop embeddings "none" 404 model_not_found`,
+		`laptop images "none" 404 model_not_found`, `laptop messages "" 400 invalid_json`,
+		`laptop responses "m1" 404 previous_response_not_found`, `laptop videos "none" 404 model_not_found`,
+		`small chat "" 429 rate_limit_exceeded`, `small chat "m1" 200 `}
+	if !slices.Equal(got, want) {
+		t.Errorf("the log has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
 }

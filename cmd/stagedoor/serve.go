@@ -133,6 +133,7 @@ func (a *app) runUntilStopped(ctx context.Context, g *gateway, listeners []net.L
 	taking, stopTaking := context.WithCancel(ctx)
 	defer stopTaking()
 	wg.Go(func() { keepTakingOver(taking, g) })
+	wg.Go(func() { g.serveNodes(ctx) })
 	wg.Go(func() { g.auth.EndRevoked(ctx, g.flow) })
 	wg.Go(func() { g.watchDisk(ctx) })
 	defer g.startAlerts().Close()

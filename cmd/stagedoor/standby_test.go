@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -35,6 +36,8 @@ type pair struct {
 	upstream string
 	alone    bool // the gateways do not stand by
 	several  bool // both serve
+	// address, if set, is where the other gateway reaches one, and store is its database, by the gateway's name.
+	address, store map[string]string
 }
 
 // start starts a gateway, and returns when it stands by if it is to, or else serves.
@@ -43,14 +46,17 @@ func (p *pair) start(name string, standby bool) *program {
 	file := p.file(name)
 	serve := "one"
 	if p.several {
-		serve, p.alone = "all", true
+		serve, p.alone = "all, listen: 127.0.0.1:0", true
+	}
+	if at := p.address[name]; at != "" {
+		serve += ", address: " + at
 	}
 	text := fmt.Sprintf("data: %s\ncluster: {store: %q, node: %s, serve: %s, standby: %t}\nlisten: 127.0.0.1:0\n"+
-		"telemetry: {metrics: {prometheus: true}}\n"+
+		"telemetry: {metrics: {prometheus: true}}\nlimits: {stored_responses: 0}\n"+
 		"providers:\n  s: {shape: sandbox}\n  v: {shape: videos, base_url: %q, api_keys: [k]}\n"+
 		"models:\n  m: {targets: [{provider: s, model: m}]}\n"+
 		"  paid: {targets: [{provider: s, model: m}], price: {input: 10, output: 100}}\n  video: {targets: [{provider: v, model: video-2}]}\n",
-		filepath.Join(p.dir, name), p.database.URL(), name, serve, !p.alone, p.upstream+"/v1")
+		filepath.Join(p.dir, name), cmp.Or(p.store[name], p.database.URL()), name, serve, !p.alone, p.upstream+"/v1")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		p.t.Fatal(err)
 	}
@@ -227,9 +233,10 @@ type billed struct {
 }
 
 // bill sends priced requests to the gateway of the moment until stop is closed. It returns those that were answered.
-func bill(url *atomic.Pointer[string], key string, stop <-chan struct{}) (acknowledged []billed) {
+func bill(url *atomic.Pointer[string], key string, every time.Duration, stop <-chan struct{}) (
+	acknowledged []billed) {
 	client := &http.Client{Timeout: 2 * time.Second}
-	often := time.NewTicker(20 * time.Millisecond)
+	often := time.NewTicker(every)
 	defer often.Stop()
 	for {
 		select {
@@ -256,6 +263,31 @@ func bill(url *atomic.Pointer[string], key string, stop <-chan struct{}) (acknow
 	}
 }
 
+// billedOnce checks that acknowledged responses are stored and were charged. It returns how many there are, and how
+// many are not charged that were given to a client just before a gateway ended.
+func (p *program) billedOnce(all []billed, key string, ends []time.Time) (total, uncharged int) {
+	p.t.Helper()
+	for _, b := range all {
+		total++
+		if status := p.status("/v1/responses/"+b.id, key); status != "completed" {
+			p.t.Errorf("the response %s is %q", b.id, status)
+		}
+		var receipt struct {
+			Charged   int64
+			EndReason string `json:"end_reason"`
+		}
+		code, text := p.get("/v1/receipts/"+b.request, key)
+		atEnd := slices.ContainsFunc(ends, func(end time.Time) bool { return end.Sub(b.at).Abs() < time.Second/2 })
+		switch err := json.Unmarshal([]byte(text), &receipt); {
+		case code == http.StatusNotFound && atEnd, err == nil && receipt.EndReason == "crash" && atEnd:
+			uncharged++ // the second form if the request took so long that its hold was written
+		case err != nil || code != http.StatusOK || receipt.Charged <= 0:
+			p.t.Errorf("the receipt of %s: %d %s", b.id, code, text)
+		}
+	}
+	return total, uncharged
+}
+
 // Whatever ends a gateway, a response that a client was given whole is stored, and is charged once. The charges of text
 // that ended a moment before may be lost, as in any crash (docs/decisions/036-text-is-charged-after-its-reply.md).
 func TestNothingAcknowledgedIsLostWhenGatewaysAreKilledAndFrozenInTurn(t *testing.T) {
@@ -273,7 +305,7 @@ func TestNothingAcknowledgedIsLostWhenGatewaysAreKilledAndFrozenInTurn(t *testin
 	acknowledged := make([][]billed, clients)
 	var wg sync.WaitGroup
 	for i := range clients {
-		wg.Go(func() { acknowledged[i] = bill(&url, key, stop) })
+		wg.Go(func() { acknowledged[i] = bill(&url, key, 20*time.Millisecond, stop) })
 	}
 	longest, ends := time.Duration(0), []time.Time{}
 	for n := range *takeovers {
@@ -297,25 +329,7 @@ func TestNothingAcknowledgedIsLostWhenGatewaysAreKilledAndFrozenInTurn(t *testin
 	time.Sleep(time.Second)
 	close(stop)
 	wg.Wait()
-	total, uncharged := 0, 0
-	for _, b := range slices.Concat(acknowledged...) {
-		total++
-		if status := live.status("/v1/responses/"+b.id, key); status != "completed" {
-			t.Errorf("the response %s is %q", b.id, status)
-		}
-		var receipt struct {
-			Charged   int64
-			EndReason string `json:"end_reason"`
-		}
-		code, text := live.get("/v1/receipts/"+b.request, key)
-		atEnd := slices.ContainsFunc(ends, func(end time.Time) bool { return end.Sub(b.at).Abs() < time.Second/2 })
-		switch err := json.Unmarshal([]byte(text), &receipt); {
-		case code == http.StatusNotFound && atEnd, err == nil && receipt.EndReason == "crash" && atEnd:
-			uncharged++ // the second form if the request took so long that its hold was written
-		case err != nil || code != http.StatusOK || receipt.Charged <= 0:
-			t.Errorf("the receipt of %s: %d %s", b.id, code, text)
-		}
-	}
+	total, uncharged := live.billedOnce(slices.Concat(acknowledged...), key, ends)
 	t.Logf("%d takeovers, the longest took %v; %d responses acknowledged, %d of them uncharged",
 		*takeovers, longest, total, uncharged)
 	if total < 20**takeovers {
@@ -326,18 +340,34 @@ func TestNothingAcknowledgedIsLostWhenGatewaysAreKilledAndFrozenInTurn(t *testin
 	command(t, nil, "state", "verify", "--config", p.file(names[0])).check(t, exitOK, "nothing is wrong", "")
 }
 
-// A gateway refuses requests when it has not reached the database for a while, because what it knows may be out of
-// date: another one may have taken its place, also if it has no stand-by. It goes on when the database is back.
+// A gateway refuses requests when it has not reached the database for ten seconds, because what it knows may be out of
+// date: another one may have taken its place, also if it has no stand-by. Until then requests without a price and
+// checks of keys go on, and streams that have begun go on to their ends. It goes on when the database is back.
 func TestAGatewayDoesNotServeForLongWithoutItsDatabase(t *testing.T) {
 	p := startPair(t)
 	p.alone = true
 	g := p.start("gw-1", false)
 	key := createKey(t, "", "--config", p.file("gw-1"))
+	stream := g.post("/v1/chat/completions", key.Key,
+		`{"model":"m","stream":true,"messages":[{"role":"user","content":"[sandbox: tokens=240 pace=20]"}]}`)
 	p.database.Crash()
-	if got := g.ask(key.Key, "m"); got != http.StatusOK {
-		t.Errorf("while the database is away for a moment: %d", got)
+	away, answered := time.Now(), 0
+	for time.Since(away) < maxSilence-time.Second { // the last look at the database may be some time ago
+		if got := g.ask(key.Key, "m"); got != http.StatusOK {
+			t.Fatalf("after %v without the database: %d", time.Since(away), got)
+		}
+		if got := g.ask("sd-unknown", "m"); got != http.StatusUnauthorized {
+			t.Fatalf("an unknown key after %v without the database: %d", time.Since(away), got)
+		}
+		answered++
+		time.Sleep(200 * time.Millisecond)
 	}
 	g.await("a refusal", func() bool { return g.ask(key.Key, "m") == http.StatusServiceUnavailable })
+	if text, err := io.ReadAll(stream.Body); err != nil || !strings.HasSuffix(string(text), "data: [DONE]\n\n") ||
+		time.Since(away) < maxSilence {
+		t.Errorf("a stream that began before ended after %v: %v", time.Since(away), err)
+	}
+	t.Logf("%d requests without a price were answered in %v without the database", answered, maxSilence)
 	if code, text := g.get("/readyz", ""); code != http.StatusServiceUnavailable ||
 		!strings.Contains(text, "database_unreachable") {
 		t.Errorf("/readyz: %d %s", code, text)

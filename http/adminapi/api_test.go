@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"image"
+	"image/png"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -217,6 +220,15 @@ func (b *bench) spend(account, key, request, model string, amount int64) {
 
 // The test does everything that an operator does. It validates each reply against the description
 // and checks that no route is left out.
+// logoFile returns a small PNG file.
+func logoFile(t *testing.T) []byte {
+	var file bytes.Buffer
+	if err := png.Encode(&file, image.NewGray(image.Rect(0, 0, 20, 20))); err != nil {
+		t.Fatal(err)
+	}
+	return file.Bytes()
+}
+
 func TestEveryRouteAnswersAsDescribed(t *testing.T) {
 	b := newBench(t)
 	u := b.want(b.call("POST", "/users", `{"username":"anna","email":"anna@example.com","password":"a long password"}`),
@@ -386,11 +398,28 @@ func TestEveryRouteAnswersAsDescribed(t *testing.T) {
 		t.Errorf("the secret was not rotated: %s", rotated.text)
 	}
 	b.want(b.call("GET", "/apps?owner=anna", ""), 200, "data.0.name", "Weather", "data.0.client_secret", "<nil>")
+	b.want(b.call("DELETE", "/apps/1/secret/previous", ""), 200, "previous_secret_until", "<nil>", "users", 0)
+	b.want(b.call("POST", "/apps/1/secret", `{"overlap_seconds":0}`), 200, "previous_secret_until", "<nil>")
+	b.want(b.call("POST", "/apps/1/secret", `{"overlap_seconds":-1}`), 400, "error.param", "overlap_seconds")
+	b.want(b.call("PATCH", "/apps/1", `{"name":"Wind","redirect_uris":["https://a.example/","https://b.example/"],`+
+		`"logo":"`+base64.StdEncoding.EncodeToString(logoFile(t))+`"}`), 200,
+		"name", "Wind", "redirect_uri", "https://a.example/",
+		"redirect_uris.1", "https://b.example/", "logo", true)
+	b.want(b.call("PATCH", "/apps/1", `{"logo":null,"enabled":false}`), 200, "logo", false)
+	b.want(b.call("PATCH", "/apps/1", `{"logo":""}`), 400, "error.param", "logo")
+	b.want(b.call("PATCH", "/apps/1", `{"logo":"eA=="}`), 400, "error.param", "logo")
+	b.want(b.call("PATCH", "/apps/1", `{"redirect_uris":[]}`), 400, "error.param", "redirect_uris")
+	b.want(b.call("PATCH", "/apps/1", `{"enabled":true}`), 200, "disabled", "<nil>")
+	b.want(b.call("PATCH", "/apps/99", `{}`), 404, "error.message", "there is no such app")
 	b.want(b.call("DELETE", "/apps/1", ""), 200)
 	if b.call("GET", "/apps/1", "").get("disabled") == nil {
 		t.Error("a deleted app is not disabled")
 	}
+	b.want(b.call("GET", "/audit?limit=1&action=app.change", ""), 200, "data.0.changes.0.field", "disabled")
 	b.want(b.call("GET", "/audit?limit=1&action=app.remove", ""), 200, "data", "[]")
+	b.want(b.call("POST", "/apps/1/erase", ""), 200, "name", "Wind")
+	b.want(b.call("POST", "/apps/1/erase", ""), 404, "error.message", "there is no such app")
+	b.want(b.call("GET", "/audit?limit=1&action=app.remove", ""), 200, "data.0.target.name", "Wind")
 	b.want(b.call("GET", "/audit?action=code.change&target="+first, ""), 200, "data.0.action", "code.change",
 		"data.0.changes.0.field", "cancelled", "data.0.changes.0.before", "<nil>", "next", "<nil>")
 	b.tryFlow()

@@ -1,6 +1,7 @@
 package adminapi
 
 import (
+	"encoding/base64"
 	"net/http"
 	"strconv"
 
@@ -21,9 +22,18 @@ var appRoutes = []route{
 	{method: "DELETE", path: "/apps/{id}", name: "disableApp", group: "apps",
 		summary: "Disable an app and all its tokens. The app stays in the list", out: App{},
 		status: http.StatusOK, serve: withID((*requestContext).disableApp)},
+	{method: "PATCH", path: "/apps/{id}", name: "updateApp", group: "apps",
+		summary: "Change an app, at once for all requests; tokens stay", in: AppChange{}, out: App{},
+		status: http.StatusOK, serve: (*requestContext).updateApp},
+	{method: "POST", path: "/apps/{id}/erase", name: "eraseApp", group: "apps",
+		summary: "Delete an app for good, with all secrets, codes, tokens, grants and consents",
+		in:      Empty{}, out: App{}, status: http.StatusOK, serve: (*requestContext).eraseApp},
+	{method: "DELETE", path: "/apps/{id}/secret/previous", name: "endPreviousAppSecret", group: "apps",
+		summary: "End the secret before the last rotation", out: App{},
+		status: http.StatusOK, serve: withID((*requestContext).endPreviousSecret)},
 	{method: "POST", path: "/apps/{id}/secret", name: "rotateAppSecret", group: "apps",
-		summary: "Give an app a new secret; the previous one stays valid for a day",
-		in:      Empty{}, out: AppSecret{}, status: http.StatusOK, serve: (*requestContext).rotateSecret},
+		summary: "Give an app a new secret; the previous one is accepted for a while beside it",
+		in:      Rotation{}, out: AppSecret{}, status: http.StatusOK, serve: (*requestContext).rotateSecret},
 }
 
 const noApp = "there is no such app"
@@ -35,8 +45,10 @@ func (c *requestContext) appView(a *tokens.App) App {
 		owner = u.Username
 	}
 	return App{ID: a.ID, ClientID: a.ClientID, Owner: owner, Name: a.Name, Description: a.Description,
-		RedirectURI: a.RedirectURI,
-		Created:     a.Created, Disabled: timeOrNull(a.Disabled), Previous: timeOrNull(a.PreviousSecretUntil)}
+		RedirectURI: a.RedirectURI, RedirectURIs: a.RedirectURIs, Logo: a.Logo != nil,
+		Created: a.Created, Disabled: timeOrNull(a.Disabled), Previous: timeOrNull(a.PreviousSecretUntil),
+		SecretEnd: a.SecretEnd, SecretUsed: timeOrNull(a.SecretUsed), PreviousEnd: a.PreviousEnd,
+		PreviousUsed: timeOrNull(a.PreviousUsed), Users: c.Registry.AppUse(a.ID).Users}
 }
 
 func (c *requestContext) listApps() (any, error) {
@@ -69,7 +81,7 @@ func (c *requestContext) createApp() (any, error) {
 		return nil, describeNotFound(err, "owner", noUser)
 	}
 	secret, a, err := c.Registry.RegisterApp(c.r.Context(), tokens.NewApp{Owner: u.ID, Name: in.Name,
-		Description: in.Description, RedirectURI: in.RedirectURI})
+		Description: in.Description, RedirectURI: in.RedirectURI, MoreURIs: in.MoreURIs, Operator: true})
 	if err != nil {
 		return nil, describeNotFound(err, "owner", "the owner is disabled")
 	}
@@ -84,16 +96,34 @@ func (c *requestContext) getApp(id int64) (any, error) {
 	return c.appView(&a), nil
 }
 
-func (c *requestContext) disableApp(id int64) (any, error) {
-	if err := c.Registry.DisableApp(c.r.Context(), id); err != nil {
+// updateApp handles PATCH /apps/{id}. The change applies at once.
+func (c *requestContext) updateApp() (any, error) {
+	in, err := decode[AppChange](c)
+	if err != nil {
+		return nil, err
+	}
+	id, err := c.id()
+	if err != nil {
+		return nil, err
+	}
+	change := tokens.AppChange{Name: in.Name, Description: in.Description, RedirectURIs: in.RedirectURIs,
+		Enabled: in.Enabled}
+	if text := in.Logo.pointer(); text != nil {
+		file, err := base64.StdEncoding.DecodeString(*text)
+		if err != nil || in.Logo.Value != nil && len(file) == 0 {
+			return nil, dialogue.Invalid("logo", "must be a PNG or JPEG file in base64, or null")
+		}
+		change.Logo = &file
+	}
+	a, err := c.Registry.UpdateApp(c.r.Context(), id, change)
+	if err != nil {
 		return nil, describeNotFound(err, "id", noApp)
 	}
-	return c.getApp(id)
+	return c.appView(&a), nil
 }
 
-// rotateSecret handles POST /apps/{id}/secret. The old secret stays valid for a day, so that the
-// app's servers can be updated one after the other.
-func (c *requestContext) rotateSecret() (any, error) {
+// eraseApp handles POST /apps/{id}/erase and returns the app as it was.
+func (c *requestContext) eraseApp() (any, error) {
 	if _, err := decode[Empty](c); err != nil {
 		return nil, err
 	}
@@ -101,7 +131,44 @@ func (c *requestContext) rotateSecret() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	secret, a, err := c.Registry.RotateSecret(c.r.Context(), id)
+	was, err := c.getApp(id)
+	if err == nil {
+		err = describeNotFound(c.Registry.DeleteApp(c.r.Context(), id), "id", noApp)
+	}
+	return was, err
+}
+
+func (c *requestContext) endPreviousSecret(id int64) (any, error) {
+	a, err := c.Registry.EndPreviousSecret(c.r.Context(), id)
+	if err != nil {
+		return nil, describeNotFound(err, "id", noApp)
+	}
+	return c.appView(&a), nil
+}
+
+func (c *requestContext) disableApp(id int64) (any, error) {
+	if err := c.Registry.DisableApp(c.r.Context(), id); err != nil {
+		return nil, describeNotFound(err, "id", noApp)
+	}
+	return c.getApp(id)
+}
+
+// rotateSecret handles POST /apps/{id}/secret. The old secret stays valid for a while, so that the
+// app's servers can be updated one after the other.
+func (c *requestContext) rotateSecret() (any, error) {
+	in, err := decode[Rotation](c)
+	if err != nil {
+		return nil, err
+	}
+	overlap, err := in.overlap()
+	if err != nil {
+		return nil, err
+	}
+	id, err := c.id()
+	if err != nil {
+		return nil, err
+	}
+	secret, a, err := c.Registry.RotateSecret(c.r.Context(), id, overlap)
 	if err != nil {
 		return nil, describeNotFound(err, "id", noApp)
 	}

@@ -3,6 +3,7 @@ package adminapi
 import (
 	"errors"
 	"net/http"
+	"time"
 
 	"stagedoor/actors/flow"
 	httpflow "stagedoor/http/flow"
@@ -24,9 +25,11 @@ var flowRoutes = []route{
 			requestParams...), serve: withOverview((*requestContext).listRecent)},
 	{method: "GET", path: "/flow/requests/{id}", name: "getRequest", group: "flow",
 		summary: "Get a request in flight or one that ended recently, with its spans",
+		query:   []param{requestNode},
 		out:     httpflow.Detail{}, status: http.StatusOK, serve: withOverview((*requestContext).getRequest)},
 	{method: "DELETE", path: "/flow/requests/{id}", name: "cancelRequest", group: "flow",
 		summary: "Cancel a request; its client gets an error in its own dialect",
+		query:   []param{requestNode},
 		out:     httpflow.Detail{}, status: http.StatusAccepted, serve: withOverview((*requestContext).cancelRequest)},
 
 	{method: "GET", path: "/providers", name: "listProviders", group: "providers",
@@ -94,7 +97,8 @@ func (c *requestContext) getFlow(o *httpflow.Overview) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return o.Active(c.r.Context(), f), nil
+	active, _ := o.All(c.r.Context(), f)
+	return active, nil
 }
 
 func (c *requestContext) listRecent(o *httpflow.Overview) (any, error) {
@@ -102,29 +106,40 @@ func (c *requestContext) listRecent(o *httpflow.Overview) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return List[httpflow.Request]{Data: o.Recent(f)}, nil
+	_, recent := o.All(c.r.Context(), f)
+	return List[httpflow.Request]{Data: recent}, nil
 }
+
+// requestNode chooses among requests of several gateways that have one id.
+var requestNode = param{name: "node",
+	doc: "only the request on the gateway of this name; without it, one in flight is preferred"}
 
 const noRequest = "unknown request: it never existed, or it ended too long ago"
 
 func (c *requestContext) getRequest(o *httpflow.Overview) (any, error) {
-	d, ok := o.Request(c.r.PathValue("id"))
-	if !ok {
-		return nil, notFound("id", noRequest)
+	d, err := o.Find(c.r.Context(), c.r.PathValue("id"), c.query.Get("node"))
+	return d, describeFlow(err)
+}
+
+// describeFlow returns the error of a request that is looked for as the API has it.
+func describeFlow(err error) error {
+	var silent *httpflow.SilentError
+	switch {
+	case errors.Is(err, flow.ErrUnknown):
+		return notFound("id", noRequest)
+	case errors.Is(err, flow.ErrOver):
+		return conflict("id", "already_ended", "the request has ended")
+	case errors.As(err, &silent):
+		return dialogue.Unavailable("gateway_silent", silent.Error(), time.Second, nil)
 	}
-	return d, nil
+	return err
 }
 
 // cancelRequest handles DELETE /flow/requests/{id}. The request ends asynchronously, so the reply
 // is a 202 with its state at this moment.
 func (c *requestContext) cancelRequest(o *httpflow.Overview) (any, error) {
-	switch err := o.Cancel(c.r.PathValue("id")); {
-	case errors.Is(err, flow.ErrUnknown):
-		return nil, notFound("id", noRequest)
-	case errors.Is(err, flow.ErrOver):
-		return nil, conflict("id", "already_ended", "the request has ended")
-	case err != nil:
-		return nil, err
+	if err := o.Cancel(c.r.Context(), c.r.PathValue("id"), c.query.Get("node")); err != nil {
+		return nil, describeFlow(err)
 	}
 	c.Logger.Info("request ended by an administrator", "request", truncate(c.r.PathValue("id")))
 	return c.getRequest(o)

@@ -28,7 +28,7 @@ var keyRoutes = []route{
 		status: http.StatusOK, serve: (*requestContext).updateKey},
 	{method: "POST", path: "/keys/{id}/secret", name: "rotateKey", group: "keys",
 		summary: "Give a key a new secret, which is shown once. The old one is accepted for a while beside it",
-		in:      KeyRotation{}, out: CreatedKey{}, status: http.StatusOK, serve: (*requestContext).rotateKey},
+		in:      Rotation{}, out: CreatedKey{}, status: http.StatusOK, serve: (*requestContext).rotateKey},
 	{method: "DELETE", path: "/keys/{id}", name: "revokeKey", group: "keys",
 		summary: "Revoke a key for good; it stays in the list", out: Key{},
 		status: http.StatusOK, serve: (*requestContext).revokeKey},
@@ -194,21 +194,27 @@ func (c *requestContext) revokeKey() (any, error) {
 	return c.keyView(&k), nil
 }
 
-// defaultOverlap is the time for which an old secret is accepted if a rotation does not say it.
-const defaultOverlap = 24 * time.Hour
+// overlap returns the time for which an old secret is accepted beside the new one.
+func (in *Rotation) overlap() (time.Duration, error) {
+	n := in.Overlap
+	switch {
+	case n == nil:
+		return tokens.DefaultOverlap, nil
+	case *n < 0 || *n > int64(tokens.MaxKeyOverlap/time.Second):
+		return 0, dialogue.Invalid("overlap_seconds", "must be between 0 and 2592000")
+	}
+	return time.Duration(*n) * time.Second, nil
+}
 
 // rotateKey handles POST /keys/{id}/secret.
 func (c *requestContext) rotateKey() (any, error) {
-	in, err := decode[KeyRotation](c)
+	in, err := decode[Rotation](c)
 	if err != nil {
 		return nil, err
 	}
-	overlap := defaultOverlap
-	if n := in.Overlap; n != nil {
-		if *n < 0 || *n > int64(tokens.MaxKeyOverlap/time.Second) {
-			return nil, dialogue.Invalid("overlap_seconds", "must be between 0 and 2592000")
-		}
-		overlap = time.Duration(*n) * time.Second
+	overlap, err := in.overlap()
+	if err != nil {
+		return nil, err
 	}
 	secret, k, err := c.Registry.RotateAnyKey(c.r.Context(), c.r.PathValue("id"), overlap)
 	if err != nil {

@@ -230,8 +230,8 @@ type Key struct {
 	OnDisconnect *string `json:"on_disconnect" enum:"cancel,finish,detach" doc:"null: as the model says"`
 }
 
-// KeyRotation is the body that gives a key a new secret.
-type KeyRotation struct {
+// Rotation is the body that gives a key or an app a new secret.
+type Rotation struct {
 	Overlap *int64 `json:"overlap_seconds,omitzero" min:"0" max:"2592000" doc:"how long the old one is accepted; a day"`
 }
 
@@ -313,6 +313,17 @@ type NewApp struct {
 	Name        string `json:"name" doc:"1 to 100 characters"`
 	Description string `json:"description,omitzero" doc:"at most 2000 characters"`
 	RedirectURI string `json:"redirect_uri" doc:"https, or http on loopback"`
+
+	MoreURIs []string `json:"more_redirect_uris,omitzero" doc:"at most 9 further addresses"`
+}
+
+// AppChange changes an app. Absent members stay as they are.
+type AppChange struct {
+	Name         *string          `json:"name,omitzero" doc:"1 to 100 characters"`
+	Description  *string          `json:"description,omitzero" doc:"at most 2000 characters"`
+	RedirectURIs *[]string        `json:"redirect_uris,omitzero" doc:"1 to 10 addresses; https, or http on loopback"`
+	Logo         Optional[string] `json:"logo,omitzero" doc:"a PNG or JPEG of at most 256 KB, in base64; null: none"`
+	Enabled      *bool            `json:"enabled,omitzero" doc:"false refuses the app and all its tokens"`
 }
 
 // App shows an OAuth app without its secret.
@@ -322,10 +333,18 @@ type App struct {
 	Owner       string     `json:"owner" doc:"a username"`
 	Name        string     `json:"name"`
 	Description string     `json:"description"`
-	RedirectURI string     `json:"redirect_uri"`
+	RedirectURI string     `json:"redirect_uri" doc:"the first of redirect_uris"`
 	Created     time.Time  `json:"created"`
 	Disabled    *time.Time `json:"disabled" doc:"null: no"`
 	Previous    *time.Time `json:"previous_secret_until" doc:"when the previous secret expires; null: there is none"`
+
+	RedirectURIs []string   `json:"redirect_uris"`
+	Logo         bool       `json:"logo" doc:"whether it has a picture"`
+	SecretEnd    string     `json:"secret_end" doc:"the last characters of the secret; empty: unknown"`
+	SecretUsed   *time.Time `json:"secret_used" doc:"when it last brought tokens, to the hour; null: never"`
+	PreviousEnd  string     `json:"previous_secret_end" doc:"the last characters; empty: there is none, or unknown"`
+	PreviousUsed *time.Time `json:"previous_secret_used" doc:"as secret_used"`
+	Users        int        `json:"users" doc:"how many users have allowed the app now"`
 }
 
 // AppSecret shows an app with its new secret.

@@ -8,6 +8,7 @@ import (
 
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/tokens"
+	httpflow "stagedoor/http/flow"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
 	"stagedoor/state/budget"
@@ -239,7 +240,7 @@ func (a *API) Erase(ctx context.Context, user int64) (u tokens.User, remaining i
 	if err != nil {
 		return u, 0, err
 	}
-	left += a.countInFlight(owner)
+	left += a.countInFlight(ctx, u.Username)
 	// A job at work still needs its uploads, and a request in flight may make a picture.
 	if a.Forget != nil && left == 0 {
 		err = a.Forget(string(owner))
@@ -247,14 +248,20 @@ func (a *API) Erase(ctx context.Context, user int64) (u tokens.User, remaining i
 	return u, left, err
 }
 
-// countInFlight returns the number of requests of an owner that clients wait for. The state has the responses in the
-// background and the jobs.
-func (a *API) countInFlight(owner state.Owner) (n int) {
+// countInFlight returns the number of requests of a user that clients wait for, on all gateways. The state has the
+// responses in the background and the jobs. A gateway that does not answer counts as one, because it may have one.
+func (a *API) countInFlight(ctx context.Context, user string) (n int) {
 	if a.Overview == nil { // no gateway runs
 		return 0
 	}
-	for _, r := range a.Overview.Flow.Active(nil) {
-		if r.Owner == string(owner) && !r.Work {
+	active, _ := a.Overview.All(ctx, httpflow.Filter{User: user, Limit: httpflow.MaxLimit})
+	for i := range active.Data {
+		if !active.Data[i].Background {
+			n++
+		}
+	}
+	for _, node := range active.Load.Nodes {
+		if !node.Answers {
 			n++
 		}
 	}

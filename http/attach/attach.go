@@ -16,6 +16,7 @@ import (
 	"stagedoor/actors/throttle"
 	"stagedoor/http/accesslog"
 	"stagedoor/http/auth"
+	"stagedoor/http/nodes"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
 	"stagedoor/state/identity"
@@ -34,13 +35,22 @@ type Options struct {
 	// Records keeps the replies of requests in flight and of those that ended shortly ago, and Store those for repeats.
 	Records *kept.Registry
 	Store   *state.State
+	// Nodes are the other gateways, whose replies clients of this one may read, too, or nil.
+	Nodes *nodes.Cluster
 }
 
 // Service keeps replies and serves them again. It is safe for concurrent use. A nil Service keeps nothing.
 type Service struct{ Options }
 
 // New returns a Service.
-func New(o Options) *Service { return &Service{o} }
+func New(o Options) *Service {
+	s := &Service{o}
+	if o.Nodes != nil {
+		o.Nodes.Handle("GET /requests/{id}", s.serveNode)
+		o.Nodes.Handle("GET /repeats", s.serveRepeat)
+	}
+	return s
+}
 
 // The headers of a request and of its reply.
 const (
@@ -152,6 +162,9 @@ func (s *Service) Serve(w http.ResponseWriter, r *http.Request, q Request, run R
 		Scope: q.Scope, Model: q.Model, Policy: policy, Cancel: func() { cancel(context.Canceled) }}
 	if key != "" {
 		request.Asked = asked(r, q.Body)
+		if found, err := s.repeatElsewhere(w, r, q.Key, &request); found || err != nil {
+			return false, err
+		}
 	}
 	var earlier work.Reply
 	record, begun, err := s.Records.Begin(request, func() (found bool) {
@@ -274,38 +287,73 @@ func (s *Service) follow(w http.ResponseWriter, r *http.Request, key *identity.K
 	dropped func() *dialogue.Error) error {
 	ctx, leave := s.Auth.Watch(r, key)
 	defer leave()
-	flush := http.NewResponseController(w).Flush
-	for from, begun := offset, false; ; {
+	begun, err := readRecord(ctx, record, offset, func(status int, header http.Header) {
+		begin(w, status, header, offset > 0)
+	}, func(p []byte) error { return send(w, p) })
+	switch {
+	case err == nil, errors.Is(err, errLeft):
+		return nil
+	case !begun && errors.Is(err, errDropped):
+		return dropped()
+	case !begun && ctx.Err() != nil && r.Context().Err() == nil:
+		return context.Cause(ctx)
+	}
+	panic(http.ErrAbortHandler) // so that the client notices that its reply is cut off
+}
+
+// begin sends the status and the headers of a reply that was made for another client. resumed says that it is sent from
+// the middle on.
+func begin(w http.ResponseWriter, status int, header http.Header, resumed bool) {
+	carryTo(w.Header(), header)
+	if resumed {
+		w.Header().Del("Content-Length")
+	}
+	w.WriteHeader(status)
+}
+
+// send writes and flushes a piece of a reply.
+func send(w http.ResponseWriter, p []byte) error {
+	if _, err := w.Write(p); err != nil {
+		return err
+	}
+	return http.NewResponseController(w).Flush()
+}
+
+// Reasons for which a record cannot be read to its end.
+var (
+	errDropped = errors.New("the bytes that follow are no longer kept")
+	errBroken  = errors.New("the reply is cut off")
+	errLeft    = errors.New("the client has left")
+)
+
+// readRecord calls begin and then write with what a record has from an offset on, as it is made, until the reply ends.
+// The error is one of those above or the cause of ctx.
+func readRecord(ctx context.Context, record *kept.Record, offset int64, begin func(int, http.Header),
+	write func([]byte) error) (begun bool, err error) {
+	for {
 		part := record.Read(offset)
 		if part.Status != 0 && !part.Dropped && !begun {
-			carryTo(w.Header(), part.Header)
-			if from > 0 {
-				w.Header().Del("Content-Length")
-			}
-			w.WriteHeader(part.Status)
+			begin(part.Status, part.Header)
 			begun = true
 		}
 		switch {
-		case part.Dropped && !begun:
-			return dropped()
-		case part.Dropped, part.Ended && (part.Broken || !begun):
-			panic(http.ErrAbortHandler) // so that the client notices that its reply is cut off
+		case part.Dropped:
+			return begun, errDropped
+		case part.Ended && (part.Broken || !begun):
+			return begun, errBroken
 		case len(part.Bytes) > 0:
-			if _, err := w.Write(part.Bytes); err != nil || flush() != nil {
-				return nil
+			if write(part.Bytes) != nil {
+				return begun, errLeft
 			}
 			offset += int64(len(part.Bytes))
 			continue
 		case part.Ended:
-			return nil
+			return begun, nil
 		}
 		select {
 		case <-part.Changed:
 		case <-ctx.Done():
-			if refused := context.Cause(ctx); !begun && r.Context().Err() == nil {
-				return refused
-			}
-			panic(http.ErrAbortHandler)
+			return begun, context.Cause(ctx)
 		}
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"stagedoor/http/envelope"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
-	"stagedoor/state/identity"
 )
 
 // retryStored is sent as Retry-After when a stored reply cannot be read.
@@ -36,15 +35,21 @@ func (s *Service) resume(w http.ResponseWriter, r *http.Request) error {
 	if err := auth.AdmitWatcher(w, r, s.Limits, &key, s.Records.Now()); err != nil {
 		return err
 	}
-	owner := state.OwnerOf(key.ID, key.User)
-	record := s.Records.Find(owner, r.PathValue("id"))
+	owner, id, last := state.OwnerOf(key.ID, key.User), r.PathValue("id"), r.Header.Get("Last-Event-ID")
+	if n, err := strconv.ParseInt(last, 10, 64); last != "" && (err != nil || n < 0) {
+		return dialogue.Invalid("Last-Event-ID", "must be the number of an event")
+	}
+	record := s.Records.Find(owner, id)
 	if record == nil {
-		return dialogue.Refusal(http.StatusNotFound, "request_not_found",
-			"there is no request with this id whose reply is kept")
+		return s.resumeElsewhere(w, r, &key, id, last)
 	}
 	defer record.Leave()
-	offset, err := s.place(r, &key, record)
-	if err != nil {
+	scope, model := record.Needs()
+	if err := s.Auth.Permit(&key, r, scope, model); err != nil {
+		return err
+	}
+	offset, place := placeOf(record, last)
+	if err := refusalOf(place); err != nil {
 		return err
 	}
 	if err := s.Watchers.Take(string(owner), 1); err != nil {
@@ -55,28 +60,24 @@ func (s *Service) resume(w http.ResponseWriter, r *http.Request) error {
 	return s.follow(w, r, &key, record, offset, dropped)
 }
 
-// place checks that a key may read a record, and returns the offset from which the client goes on.
-func (s *Service) place(r *http.Request, key *identity.Key, record *kept.Record) (int64, error) {
-	scope, model := record.Needs()
-	if err := s.Auth.Permit(key, r, scope, model); err != nil {
-		return 0, err
-	}
-	last := r.Header.Get("Last-Event-ID")
-	if last == "" {
-		return 0, nil
-	}
+// placeOf returns the offset from which a client goes on that has got the event of a number, or nothing if last is "".
+func placeOf(record *kept.Record, last string) (offset int64, place kept.Place) {
 	n, err := strconv.ParseInt(last, 10, 64)
-	if err != nil || n < 0 {
-		return 0, dialogue.Invalid("Last-Event-ID", "must be the number of an event")
+	if err != nil {
+		return 0, kept.At
 	}
-	offset, place := record.After(n)
+	return record.After(n)
+}
+
+// refusalOf returns the error for a client that cannot go on at a place, or nil.
+func refusalOf(place kept.Place) error {
 	switch place {
 	case kept.Ahead:
-		return 0, dialogue.Invalid("Last-Event-ID", "the request has sent no event with this number")
+		return dialogue.Invalid("Last-Event-ID", "the request has sent no event with this number")
 	case kept.Gone:
-		return 0, dropped()
+		return dropped()
 	}
-	return offset, nil
+	return nil
 }
 
 // dropped refuses to resume a reply at a place whose bytes are no longer kept.

@@ -54,6 +54,8 @@ type Options struct {
 	Ledger *ledger.Client
 	// Attach, if not nil, keeps replies for clients that repeat or leave their requests.
 	Attach *attach.Service
+	// Flow has requests that were refused put into the log of requests. It may be nil.
+	Flow *flow.Registry
 }
 
 // Handler returns the handler of the routes of all dialects.
@@ -101,9 +103,18 @@ func (rc *requestContext) serve() {
 			rc.note(nil)
 		}
 	}
-	if err != nil {
-		rc.note(nil)
-		rc.answer(err)
+	if err == nil {
+		return
+	}
+	rc.note(nil)
+	rc.answer(err)
+	if dry, _ := dryrun.Wanted(rc.r); !dry {
+		about := flow.About{ID: accesslog.RequestID(rc.w), Shape: string(rc.dialect.Shape.Name), Key: rc.key.ID,
+			Owner: rc.owner(), App: flow.AppOf(rc.r.Header)}
+		if rc.request != nil {
+			about.Model = rc.request.Model
+		}
+		rc.Flow.Refused(about, envelope.From(err))
 	}
 }
 

@@ -79,8 +79,10 @@ var pools = map[string]string{
 	share.Content:       "pictures and uploads",
 	share.Files:         "files of pictures and uploads",
 	share.Watchers:      "connections that watch",
+	share.Relays:        "replies that other gateways make",
 	share.Sockets:       "memory for WebSockets",
 	share.Passwords:     "passwords that are hashed",
+	share.SignIns:       "sign-ins at OpenID providers",
 	share.Conversations: "conversations",
 	share.Kept:          "replies that are kept for repeats",
 }

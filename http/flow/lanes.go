@@ -158,7 +158,8 @@ func (l *lanes) lanes(ctx context.Context, load Load) []Lane {
 		by[p.Provider] = p
 	}
 	out := []Lane{}
-	for _, p := range l.overview.Providers(ctx) {
+	for _, serving := range l.overview.Serving() {
+		p := l.overview.provider(ctx, serving)
 		lane := Lane{State: p.State(), Places: p.Places, ProviderLoad: by[p.Name]}
 		lane.Provider = p.Name
 		out = append(out, lane)

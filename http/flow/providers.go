@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"stagedoor/actors/engine"
+	"stagedoor/actors/flow"
 	"stagedoor/actors/throttle"
 )
 
@@ -33,6 +34,30 @@ type Provider struct {
 	WaitedMs  int64      `json:"waited_ms" doc:"in the queue, all granted requests together"`
 	Refused   []Count    `json:"refused" doc:"by reason"`
 	Outcomes  []Count    `json:"outcomes" doc:"by kind"`
+	Hour      *Hour      `json:"hour" doc:"what it did in the last hour"`
+	CostToday *int64     `json:"cost_today_micro_usd" doc:"since 0:00 UTC, by the log of requests; null: no log"`
+}
+
+// Hour describes the attempts at a provider in the last hour.
+type Hour struct {
+	Requests int64     `json:"requests" doc:"attempts that were let through to the provider"`
+	Failed   int64     `json:"failed" doc:"how many of them failed by the provider's fault"`
+	First    Quantiles `json:"first_ms" doc:"until the first token, of requests that succeeded"`
+	Took     Quantiles `json:"duration_ms" doc:"until the end, of requests that succeeded"`
+	Minutes  []Minute  `json:"minutes" doc:"60, the present one last"`
+}
+
+// Quantiles are a median and a 95th percentile.
+type Quantiles struct {
+	P50 int64 `json:"p50" doc:"0: unknown"`
+	P95 int64 `json:"p95" doc:"0: unknown"`
+}
+
+// Minute describes the attempts that ended in one minute.
+type Minute struct {
+	Requests int64 `json:"requests"`
+	Failed   int64 `json:"failed"`
+	FirstMs  int64 `json:"first_ms" doc:"mean time until the first token; 0: unknown"`
 }
 
 // Bucket describes a limit per minute.
@@ -52,8 +77,15 @@ type Queue struct {
 
 // KeysState counts the keys of a provider that rest because they were refused.
 type KeysState struct {
-	Benched int `json:"benched"`
-	Of      int `json:"of"`
+	Benched int        `json:"benched"`
+	Of      int        `json:"of"`
+	States  []KeyState `json:"states" doc:"in the order of the configuration"`
+}
+
+// KeyState describes a key without naming it.
+type KeyState struct {
+	State   string `json:"state" enum:"ok,resting,refused"`
+	RestsMs int64  `json:"rests_ms" doc:"until all models may use it again; 0: now"`
 }
 
 // Count is one of several counters.
@@ -67,9 +99,9 @@ var classes = [...]string{throttle.Interactive: "interactive", throttle.Normal: 
 
 // Providers returns all providers by name.
 func (o *Overview) Providers(ctx context.Context) []Provider {
-	out := []Provider{}
+	out, spent := []Provider{}, o.spentToday(ctx)
 	for _, p := range o.Serving() {
-		out = append(out, o.provider(ctx, p))
+		out = append(out, o.measured(o.provider(ctx, p), spent))
 	}
 	return out
 }
@@ -77,9 +109,28 @@ func (o *Overview) Providers(ctx context.Context) []Provider {
 // Provider returns the provider of a name, or false if there is none.
 func (o *Overview) Provider(ctx context.Context, name string) (Provider, bool) {
 	if p := o.serving(name); p != nil {
-		return o.provider(ctx, p), true
+		return o.measured(o.provider(ctx, p), o.spentToday(ctx)), true
 	}
 	return Provider{}, false
+}
+
+// measured adds what the provider did lately. spent is nil if it is unknown.
+func (o *Overview) measured(p Provider, spent map[string]int64) Provider {
+	hour := o.Flow.Hour(p.Name)
+	p.Hour = &Hour{Requests: hour.Requests, Failed: hour.Failed, First: quantiles(hour.First),
+		Took: quantiles(hour.Took), Minutes: make([]Minute, len(hour.Minutes))}
+	for i, m := range hour.Minutes {
+		p.Hour.Minutes[i] = Minute{m.Requests, m.Failed, m.First.Milliseconds()}
+	}
+	if spent != nil {
+		cost := spent[p.Name]
+		p.CostToday = &cost
+	}
+	return p
+}
+
+func quantiles(q flow.Quantiles) Quantiles {
+	return Quantiles{q.P50.Milliseconds(), q.P95.Milliseconds()}
 }
 
 func (o *Overview) serving(name string) *engine.Provider {
@@ -93,10 +144,22 @@ func (o *Overview) serving(name string) *engine.Provider {
 
 func (o *Overview) provider(ctx context.Context, p *engine.Provider) Provider {
 	out := Provider{Name: p.Spec.Name, Shape: string(p.Spec.Shape), InFlight: p.Limiter.InFlight(), Queues: []Queue{},
-		Refused: []Count{}, Outcomes: []Count{},
+		Refused: []Count{}, Outcomes: []Count{}, Keys: KeysState{States: []KeyState{}},
 		Breaker: throttle.Shut.String()}
 	if p.Client != nil {
-		out.Keys.Benched, out.Keys.Of = p.Client.Keys().Benched(o.Now())
+		for _, s := range p.Client.Keys().States(o.Now()) {
+			key := KeyState{State: "ok", RestsMs: s.Rest.Milliseconds()}
+			switch {
+			case s.Refused:
+				key.State = "refused"
+			case s.Rest > 0:
+				key.State = "resting"
+			}
+			if out.Keys.Of++; s.Rest > 0 {
+				out.Keys.Benched++
+			}
+			out.Keys.States = append(out.Keys.States, key)
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, limiterTime)
 	defer cancel()

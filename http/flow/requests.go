@@ -12,6 +12,7 @@ import (
 	"stagedoor/actors/engine"
 	"stagedoor/actors/flow"
 	"stagedoor/actors/kit"
+	"stagedoor/http/nodes"
 	"stagedoor/state/work"
 )
 
@@ -29,8 +30,15 @@ type Overview struct {
 	Now  func() time.Time
 	// KeyName returns the name of the API key of an id, or "" if it has none. Nil names no key.
 	KeyName func(id string) string
+	// RequestLog has the cost of providers. It may be nil.
+	RequestLog RequestLog
+
+	// The other gateways and the name of this one, which Connect sets.
+	others *nodes.Cluster
+	name   string
 
 	history history
+	spent   spent
 }
 
 // limiterTime is the time in which a limiter must answer, else its queue is left out.
@@ -96,6 +104,7 @@ type Load struct {
 	Ended           int64          `json:"ended" doc:"requests since the start"`
 	Failed          int64          `json:"failed" doc:"how many of them failed"`
 	Providers       []ProviderLoad `json:"providers"`
+	Nodes           []NodeLoad     `json:"nodes" doc:"the gateways that serve over one database; empty: there is one"`
 }
 
 // Phases counts the requests under way by what they are doing.
@@ -126,6 +135,7 @@ type Active struct {
 // Request is one request.
 type Request struct {
 	ID              string    `json:"id"`
+	Node            string    `json:"node" doc:"name of the gateway that serves it; empty: there is one"`
 	Started         time.Time `json:"started"`
 	Phase           string    `json:"phase" enum:"starting,queued,waiting,replying,in_progress,resting,ended"`
 	PhaseMs         int64     `json:"phase_ms" doc:"how long it has been in its phase"`
@@ -243,7 +253,7 @@ func (s *sum) add(r *flow.Request, phase flow.Phase, now time.Time) {
 
 func (s *sum) load(t flow.Totals) Load {
 	l := Load{TokensPerSecond: int64(s.rate + 0.5), OutputTokens: t.Output + s.output, Ended: t.Ended, Failed: t.Failed,
-		Providers: []ProviderLoad{},
+		Providers: []ProviderLoad{}, Nodes: []NodeLoad{},
 		Phases: Phases{Starting: s.counts[flow.Starting], Queued: s.counts[flow.Queued],
 			Waiting:  s.counts[flow.Waiting],
 			Replying: s.counts[flow.Replying], Making: s.counts[flow.Making], Resting: s.counts[flow.Resting]}}
@@ -359,7 +369,8 @@ func (o *Overview) Recent(f Filter) []Request {
 
 func (o *Overview) describe(r *flow.Request, now time.Time) Request {
 	v := r.View(now)
-	out := Request{ID: v.ID, Started: v.Began.UTC(), Phase: v.Phase.String(), PhaseMs: v.InPhase.Milliseconds(),
+	out := Request{ID: v.ID, Node: o.name,
+		Started: v.Began.UTC(), Phase: v.Phase.String(), PhaseMs: v.InPhase.Milliseconds(),
 		DurationMs: v.Age.Milliseconds(), Shape: v.Shape, Model: v.Model, Provider: v.Provider,
 		UpstreamModel: v.Upstream, Key: v.Key, KeyName: o.keyName(v.Key), User: userOf(r), Stream: v.Stream,
 		Background: v.Work, Attempts: v.Attempts, InputTokens: v.Input, OutputTokens: v.Output,

@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"stagedoor/actors/flow"
 )
 
 // pace is the shortest time between two messages to a watcher. Faster changes come in one message.
@@ -16,10 +18,9 @@ const pace = 500 * time.Millisecond
 
 // Views that can be watched.
 const (
-	ViewRequests  = "requests"
-	ViewRequest   = "request"
-	ViewProviders = "providers"
-	ViewActors    = "actors"
+	ViewRequests = "requests"
+	ViewRequest  = "request"
+	ViewActors   = "actors"
 )
 
 // Watcher sends one view at a time over a socket. It sends the whole view each time it differs from the last one.
@@ -35,11 +36,12 @@ type Watcher struct {
 }
 
 // wish is a message of the client: {"type":"watch","view":"requests","filter":{...}}. One request is watched by its
-// id.
+// id and its gateway.
 type wish struct {
 	Type   string `json:"type"`
 	View   string `json:"view"`
 	ID     string `json:"id"`
+	Node   string `json:"node"` // its gateway, or empty for any
 	Filter Filter `json:"filter"`
 	// Lanes asks in the view of requests also for the picture of their lanes, of which only changes are sent.
 	Lanes bool `json:"lanes"`
@@ -55,10 +57,6 @@ type (
 	requestMessage struct {
 		Type    string  `json:"type"`
 		Request *Detail `json:"request"` // nil if there is no such request, or no longer
-	}
-	providersMessage struct {
-		Type      string     `json:"type"`
-		Providers []Provider `json:"providers"`
 	}
 	actorsMessage struct {
 		Type   string `json:"type"`
@@ -92,13 +90,13 @@ func (n *wish) read(message []byte) error {
 		return errors.New("type: must be watch")
 	}
 	switch n.View {
-	case ViewRequests, ViewProviders, ViewActors:
+	case ViewRequests, ViewActors:
 	case ViewRequest:
 		if n.ID == "" {
 			return errors.New("id: must be that of a request")
 		}
 	default:
-		return fmt.Errorf("view: must be one of %s, %s, %s, %s", ViewRequests, ViewRequest, ViewProviders, ViewActors)
+		return fmt.Errorf("view: must be one of %s, %s, %s", ViewRequests, ViewRequest, ViewActors)
 	}
 	return nil
 }
@@ -106,8 +104,13 @@ func (n *wish) read(message []byte) error {
 // Next implements live.Source.
 func (w *Watcher) Next(send func([]byte) error) (<-chan struct{}, error) {
 	message := w.look()
-	if message == nil {
+	if message == nil && w.wish.View == "" {
 		return nil, nil
+	}
+	again := make(chan struct{})
+	if message == nil {
+		time.AfterFunc(pace, func() { close(again) })
+		return again, nil
 	}
 	w.next.Reset()
 	if err := json.MarshalWrite(&w.next, message, anyBytes); err != nil {
@@ -131,7 +134,6 @@ func (w *Watcher) Next(send func([]byte) error) (<-chan struct{}, error) {
 			return nil, err
 		}
 	}
-	again := make(chan struct{})
 	time.AfterFunc(pace, func() { close(again) })
 	return again, nil
 }
@@ -140,7 +142,7 @@ func (w *Watcher) Next(send func([]byte) error) (<-chan struct{}, error) {
 // whole view.
 var anyBytes = jsontext.AllowInvalidUTF8(true)
 
-// look returns the message with the current view, or nil if there is none yet.
+// look returns the message with the current view, or nil if none is chosen or it is unknown at the moment.
 func (w *Watcher) look() any {
 	if w.wrong != nil {
 		return errorMessage{"error", w.wrong.Error()}
@@ -148,15 +150,18 @@ func (w *Watcher) look() any {
 	o := w.overview
 	switch w.wish.View {
 	case ViewRequests:
-		return requestsMessage{ViewRequests, o.Active(w.ctx, w.wish.Filter), o.Recent(w.wish.Filter)}
+		active, recent := o.All(w.ctx, w.wish.Filter)
+		return requestsMessage{ViewRequests, active, recent}
 	case ViewRequest:
 		message := requestMessage{Type: ViewRequest}
-		if d, ok := o.Request(w.wish.ID); ok {
+		d, err := o.Find(w.ctx, w.wish.ID, w.wish.Node)
+		switch {
+		case err == nil:
 			message.Request = &d
+		case !errors.Is(err, flow.ErrUnknown):
+			return nil // the client keeps what it has until the gateway answers
 		}
 		return message
-	case ViewProviders:
-		return providersMessage{ViewProviders, o.Providers(w.ctx)}
 	case ViewActors:
 		return actorsMessage{ViewActors, o.Actors()}
 	}

@@ -46,7 +46,7 @@ type Event struct {
 	AtUs int64  `json:"at_us" doc:"microseconds since the request began"`
 }
 
-// Request returns the request of an id, in flight or ended, or false if there is none.
+// Request returns the request of an id, in flight or ended, on this gateway, or false if there is none.
 func (o *Overview) Request(id string) (Detail, bool) {
 	now := o.Now()
 	o.Flow.Spans().Want(now)
@@ -76,6 +76,3 @@ func span(s *flow.Span, began time.Time) Span {
 	}
 	return out
 }
-
-// Cancel ends a request. It returns the errors of flow.Registry.Cancel.
-func (o *Overview) Cancel(id string) error { return o.Flow.Cancel(id) }

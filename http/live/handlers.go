@@ -108,6 +108,7 @@ func (hs *Handlers) enter(owner state.Owner) error {
 	return nil
 }
 
+// leave removes a watcher that enter added. The last one to leave after Drain lets Wait return.
 func (hs *Handlers) leave(owner state.Owner) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -126,7 +127,8 @@ func (hs *Handlers) lifetime(r *http.Request, still func() error) (context.Conte
 	return ctx, func() { leave(); release(); cancel(context.Canceled) }
 }
 
-// refuse writes the error of a request that may not watch.
+// refuse writes the error of a request that may not watch, in the plain envelope, and logs the cause of a failure of
+// the gateway (5xx).
 func (hs *Handlers) refuse(w http.ResponseWriter, err error) {
 	e := envelope.From(err)
 	if e.Status >= http.StatusInternalServerError && e.Cause != nil {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"stagedoor/actors/flow"
 	"stagedoor/actors/images"
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/throttle"
@@ -44,6 +45,8 @@ type Options struct {
 	Attach *attach.Service
 	// Content stores pictures and serves them at signed addresses.
 	Content *Content
+	// Flow has requests that were refused put into the log of requests. It may be nil.
+	Flow *flow.Registry
 	// Scratch is the directory for large uploads. An empty string means the system's
 	// temporary directory.
 	Scratch string

@@ -36,7 +36,7 @@ func (hs *Handlers) ImagegenRoutes(handle func(pattern string, h http.HandlerFun
 // Imagegen returns the handler of one of the image vendor's routes.
 func (hs *Handlers) Imagegen(route *imagegen.Route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		rc := hs.newRequestContext(w, r)
+		rc := hs.newRequestContext(w, r, imagegen.Name)
 		defer func() { rc.pass.Release(0) }() // has no effect after finish
 		if err := rc.imagegen(route); err != nil {
 			rc.refuse(err)

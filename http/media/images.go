@@ -77,7 +77,7 @@ func (rc *requestContext) editForm() (*picture.Request, error) {
 // images checks and runs a request that read returns.
 func (hs *Handlers) images(w http.ResponseWriter, r *http.Request,
 	read func(*requestContext) (*picture.Request, error)) {
-	rc := hs.newRequestContext(w, r)
+	rc := hs.newRequestContext(w, r, images.Name)
 	defer func() { rc.pass.Release(0) }() // has no effect after finish
 	err := rc.identify(images.Descriptor.Scope)
 	if err == nil {

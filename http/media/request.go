@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"stagedoor/actors/engine"
+	"stagedoor/actors/flow"
 	"stagedoor/actors/images"
 	"stagedoor/actors/meter"
 	"stagedoor/actors/telemetry"
@@ -47,13 +48,18 @@ type requestContext struct {
 	price   func(*catalog.Candidate) *catalog.Price
 	metered *meter.Picture // nil if the request costs nothing
 	dry     *engine.DryRun // nil unless the client asks what would be sent
+	// makes is the shape of a request for a picture or a video, or "". asked is the client's name of its model as far
+	// as it is known.
+	makes dialogue.Shape
+	asked string
 	// sum is the hash of the body of a request whose reply may be kept for a repeat, or nil.
 	sum hash.Hash
 }
 
 // newRequestContext returns the context of a request that was not identified yet.
-func (hs *Handlers) newRequestContext(w http.ResponseWriter, r *http.Request) *requestContext {
-	rc := &requestContext{handlers: hs, w: w, r: r}
+func (hs *Handlers) newRequestContext(w http.ResponseWriter, r *http.Request,
+	makes dialogue.Shape) *requestContext {
+	rc := &requestContext{handlers: hs, w: w, r: r, makes: makes}
 	if attach.Wanted(r) {
 		rc.sum = sha256.New()
 	}
@@ -250,10 +256,19 @@ func (rc *requestContext) headers(m *images.Meta) {
 	h.Set("X-Queue-Ms", strconv.FormatInt(m.Queued.Milliseconds(), 10))
 }
 
-// refuse writes the error of a request that was not sent to any provider.
+// refuse writes the error of a request that was not sent to any provider. A request for a picture or a video is in the
+// log of requests then, too, unless it is a dry run.
 func (rc *requestContext) refuse(err error) {
 	rc.note(nil)
 	rc.answer(err)
+	if dry, _ := dryrun.Wanted(rc.r); rc.makes == "" || dry {
+		return
+	}
+	if rc.request != nil {
+		rc.asked = rc.request.Model
+	}
+	rc.handlers.Flow.Refused(flow.About{ID: accesslog.RequestID(rc.w), Shape: string(rc.makes), Model: rc.asked,
+		Key: rc.key.ID, Owner: string(rc.owner()), App: flow.AppOf(rc.r.Header)}, envelope.From(err))
 }
 
 // answer writes an error.

@@ -51,9 +51,12 @@ type maker struct {
 }
 
 func (hs *Handlers) makeVideo(w http.ResponseWriter, r *http.Request, op video.Operation) {
-	m := &maker{requestContext: requestContext{handlers: hs, w: w, r: r}}
+	m := &maker{requestContext: requestContext{handlers: hs, w: w, r: r, makes: "videos"}}
 	job, err := m.make(op)
 	if err != nil {
+		if m.ask != nil {
+			m.asked = m.ask.Model
+		}
 		m.refuse(err)
 		return
 	}

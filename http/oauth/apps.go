@@ -142,6 +142,8 @@ func (s *Service) writeRegistrationError(w http.ResponseWriter, r *http.Request,
 		f = protocolError{status: http.StatusBadRequest, description: broken.Error()}
 	case errors.As(err, &full):
 		f = protocolError{status: http.StatusConflict, description: full.Error()}
+	case errors.Is(err, tokens.ErrKeysForbidden):
+		f = protocolError{status: http.StatusForbidden, description: tokens.ErrKeysForbidden.Description}
 	case errors.Is(err, tokens.ErrNotFound): // the owner was disabled after the token had been checked
 		f = protocolError{status: http.StatusUnauthorized, description: tokens.ErrNoDeveloper.Description}
 	}

@@ -19,6 +19,7 @@ const maxState = 4 << 10
 // about the user yet.
 type authRequest struct {
 	app       tokens.App
+	redirect  string // one of the app's addresses, to which the browser goes afterwards
 	scopes    []string
 	state     string
 	challenge string
@@ -44,9 +45,8 @@ const purposeRequest = "authorization request"
 // seal returns req encrypted for the browser of v. It can be read until stepLife has passed.
 func (s *Service) seal(req *authRequest, v *browser.Visitor) (string, error) {
 	return s.options.Browser.Seal(purposeRequest, v, stepLife, sealedRequest{ClientID: req.app.ClientID,
-		RedirectURI: req.app.RedirectURI,
-		Scopes:      req.scopes, State: []byte(req.state), Challenge: req.challenge, Auto: req.auto, ID: req.once.ID,
-		Expires: req.once.Expires})
+		RedirectURI: req.redirect, Scopes: req.scopes, State: []byte(req.state), Challenge: req.challenge,
+		Auto: req.auto, ID: req.once.ID, Expires: req.once.Expires})
 }
 
 // unseal returns the request that seal has sealed for the browser of v. If the request cannot be
@@ -60,11 +60,11 @@ func (s *Service) unseal(text string, v *browser.Visitor) (*authRequest, int, *p
 		return nil, http.StatusForbidden, failureForeign
 	}
 	app, err := s.options.Registry.AppByClientID(in.ClientID)
-	if err != nil || !app.Disabled.IsZero() || app.RedirectURI != in.RedirectURI {
+	if err != nil || !app.Disabled.IsZero() || !app.Allows(in.RedirectURI) {
 		return nil, http.StatusBadRequest, failureChanged
 	}
-	return &authRequest{app: app, scopes: in.Scopes, state: string(in.State), challenge: in.Challenge, auto: in.Auto,
-		once: tokens.Once{ID: in.ID, Expires: in.Expires}}, 0, nil
+	return &authRequest{app: app, redirect: in.RedirectURI, scopes: in.Scopes, state: string(in.State),
+		challenge: in.Challenge, auto: in.Auto, once: tokens.Once{ID: in.ID, Expires: in.Expires}}, 0, nil
 }
 
 // authorize handles GET /api/oauth2/authorize, the address to which an app sends its user.
@@ -85,7 +85,7 @@ func (s *Service) authorize(w http.ResponseWriter, r *http.Request) {
 		s.writePage(w, r, http.StatusBadRequest, failure)
 		return
 	}
-	req := &authRequest{app: app, auto: AutoNever}
+	req := &authRequest{app: app, redirect: query.get("redirect_uri"), auto: AutoNever}
 	if query.count("state") <= 1 && len(query.get("state")) <= maxState {
 		req.state = query.get("state")
 	}
@@ -113,7 +113,7 @@ func (s *Service) reportRequestError(w http.ResponseWriter, r *http.Request, req
 		return
 	}
 	f := protocolErrorOf(err)
-	host, _ := redirectHost(req.app.RedirectURI)
+	host, _ := redirectHost(req.redirect)
 	s.writePage(w, r, http.StatusBadRequest, &pages.Failure{Title: "The app sent a wrong request",
 		Message: "The app that sent you here made a mistake, so you cannot sign in for it. You can go back to it " +
 			"and report this to its developer.",
@@ -134,7 +134,7 @@ func (s *Service) identify(query params) (tokens.App, *pages.Failure) {
 	if err != nil || !app.Disabled.IsZero() {
 		return tokens.App{}, unknown
 	}
-	if query.count("redirect_uri") != 1 || query.get("redirect_uri") != app.RedirectURI {
+	if query.count("redirect_uri") != 1 || !app.Allows(query.get("redirect_uri")) {
 		return tokens.App{}, &pages.Failure{Title: "Wrong address",
 			Message: "The app asked to send you to an address that it has not registered. You were not sent there, " +
 				"and the app got nothing.",
@@ -240,7 +240,7 @@ func opensPage(r *http.Request) bool {
 func (s *Service) approve(ctx context.Context, req *authRequest, v *browser.Visitor, consented bool) (string, error) {
 	return s.options.Registry.Approve(ctx, tokens.Approval{User: v.Session.User.ID, AuthTime: v.Session.Created,
 		ClientID:    req.app.ClientID,
-		RedirectURI: req.app.RedirectURI, Scopes: req.scopes, Challenge: req.challenge, Request: req.once,
+		RedirectURI: req.redirect, Scopes: req.scopes, Challenge: req.challenge, Request: req.once,
 		Consented: consented})
 }
 

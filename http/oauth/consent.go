@@ -9,8 +9,10 @@ import (
 
 // consentView returns the page that asks a signed-in user to let the app in.
 func (s *Service) consentView(sealed string, req *authRequest, v *browser.Visitor) *pages.Consent {
+	owner, _ := s.options.Registry.User(req.app.Owner) // users are never removed
 	return &pages.Consent{Form: s.form(pathConsent, purposeConsent, sealed, v), App: appView(req),
-		Username: v.Session.User.Username}
+		Username: v.Session.User.Username, Owner: owner.Username, Registered: req.app.Created,
+		Users: s.options.Registry.AppUse(req.app.ID).Users}
 }
 
 // consentPage handles GET /api/oauth2/consent, to which the browser comes after signing in.

@@ -21,6 +21,7 @@ import (
 	"stagedoor/actors/tokens"
 	"stagedoor/http/oauth"
 	"stagedoor/http/web/browser"
+	"stagedoor/http/web/pages"
 	"stagedoor/state"
 	"stagedoor/state/journal"
 	"stagedoor/state/money"
@@ -117,7 +118,12 @@ func start(t *testing.T, change func(*options)) *service {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
+	offers := func(_ *browser.Visitor, next string) []pages.Offer {
+		return []pages.Offer{{Form: pages.Form{Action: "/signin/with/corp"}, Label: "Corp", Next: next}}
+	}
 	oauth.New(oauth.Options{Logger: slog.New(slog.NewTextHandler(s.log, nil)), Registry: s.registry, Browser: guard,
+		Offers:   offers,
+		Passkey:  func(*browser.Visitor, string) *pages.Passkey { return nil },
 		Accounts: accounts{"anna": {12_500_000, 3_250_001}}, Redeemer: s.codes,
 		Issuer: o.issuer, Auto: func() oauth.Auto { return s.auto }, TopUpURL: func() string { return o.topUpURL },
 		Mistakes: func() []string { return nil },

@@ -1,6 +1,7 @@
 package oauth_test
 
 import (
+	"html"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -312,11 +313,19 @@ func TestTopUpLinkWorksOnceInOneBrowser(t *testing.T) {
 }
 
 func TestTopUpLinkEndsWithTheGrantOfItsApp(t *testing.T) {
-	s := start(t, nil)
-	target := s.topUpLink()
-	must(t, s.registry.RevokeUserApp(t.Context(), s.user.ID, s.app.ID))
-	if w := s.browser().do("GET", target, nil); w.Code != http.StatusBadRequest {
-		t.Errorf("status %d", w.Code)
+	for name, end := range map[string]func(*service) error{
+		"revoked": func(s *service) error {
+			return s.registry.RevokeUserApp(t.Context(), s.user.ID, s.app.ID)
+		},
+		"the app disabled": func(s *service) error { return s.registry.DisableApp(t.Context(), s.app.ID) },
+		"the app deleted":  func(s *service) error { return s.registry.DeleteApp(t.Context(), s.app.ID) },
+	} {
+		s := start(t, nil)
+		target := s.topUpLink()
+		must(t, end(s))
+		if w := s.browser().do("GET", target, nil); w.Code != http.StatusBadRequest {
+			t.Errorf("%s: status %d", name, w.Code)
+		}
 	}
 }
 
@@ -633,4 +642,37 @@ func TestAnAppGetsNoCodeBeforeTheSecondFactor(t *testing.T) {
 	}
 	signedIn := c.do("POST", "/api/oauth2/sign-in", with(formOf(t, refused), "halfway", half[1], "code", recovery[0]))
 	codeOf(t, c.decide(c.follow(signedIn), "allow"))
+}
+
+func TestAUserWhoSignsInAtAProviderComesBackToTheRequestAndIsAsked(t *testing.T) {
+	s := start(t, nil)
+	const other = "https://other.example.com/back"
+	uris := []string{callback, other}
+	_, err := s.registry.UpdateApp(t.Context(), s.app.ID, tokens.AppChange{RedirectURIs: &uris})
+	must(t, err)
+	c := s.browser()
+	page := c.do("GET", s.query("code_challenge", challenge, "code_challenge_method", "S256", "auto_authorize", "true",
+		"state", "<s>&x=1", "redirect_uri", other), nil)
+	offered := regexp.MustCompile(`action="/signin/with/corp">(?s:.*?)name="next" value="([^"]*)"`).
+		FindStringSubmatch(page.Body.String())
+	if offered == nil {
+		t.Fatalf("the page offers no provider: %s", page.Body)
+	}
+	next := html.UnescapeString(offered[1])
+	c = s.browser()
+	c.follow(c.signIn(c.do("GET", s.query(), nil), "anna"))
+	consent := c.do("GET", next, nil)
+	if !strings.Contains(consent.Body.String(), "Allow access?") {
+		t.Fatalf("%s leads to %d %s", next, consent.Code, consent.Body)
+	}
+	w := c.decide(consent, "allow")
+	q := returned(t, w)
+	if to := w.Header().Get("Location"); !strings.HasPrefix(to, other+"?code=") || q.Get("state") != "<s>&x=1" {
+		t.Errorf("the browser goes to %s, want %s with the code and the state", to, other)
+	}
+	status, _, body := s.post(pathToken, "grant_type", "authorization_code", "code", q.Get("code"),
+		"redirect_uri", other, "client_id", s.app.ClientID, "client_secret", s.secret, "code_verifier", verifier)
+	if status != http.StatusOK {
+		t.Errorf("%d %v", status, body)
+	}
 }

@@ -22,14 +22,14 @@ func (s *Service) redirectError(w http.ResponseWriter, r *http.Request, status i
 	s.redirectToApp(w, status, req, "error", f.code, "error_description", f.description)
 }
 
-// redirectToApp sends the browser to the app's registered address with the given parameters.
+// redirectToApp sends the browser to the app's address of the request with the given parameters.
 func (s *Service) redirectToApp(w http.ResponseWriter, status int, req *authRequest, pairs ...string) {
 	pages.NoStore(w.Header())
 	w.Header().Set("Location", s.appURL(req, pairs...))
 	w.WriteHeader(status)
 }
 
-// appURL returns the app's registered address with the given parameters, state and iss (RFC 9207)
+// appURL returns the app's address of the request with the given parameters, state and iss (RFC 9207)
 // appended. A query of the registered address itself is kept byte by byte.
 func (s *Service) appURL(req *authRequest, pairs ...string) string {
 	if req.state != "" {
@@ -37,11 +37,11 @@ func (s *Service) appURL(req *authRequest, pairs ...string) string {
 	}
 	pairs = append(pairs, "iss", s.options.Issuer)
 	var b strings.Builder
-	b.WriteString(req.app.RedirectURI)
+	b.WriteString(req.redirect)
 	separator := byte('?')
-	if at := strings.IndexByte(req.app.RedirectURI, '?'); at >= 0 {
+	if at := strings.IndexByte(req.redirect, '?'); at >= 0 {
 		separator = '&'
-		if at == len(req.app.RedirectURI)-1 {
+		if at == len(req.redirect)-1 {
 			separator = 0
 		}
 	}

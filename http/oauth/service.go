@@ -9,6 +9,7 @@ import (
 	"stagedoor/actors/tokens"
 	"stagedoor/http/auth"
 	"stagedoor/http/web/browser"
+	"stagedoor/http/web/pages"
 	"stagedoor/state"
 )
 
@@ -50,6 +51,10 @@ type Options struct {
 	// Auto is read when an authorization request arrives. The request keeps that value until it
 	// ends, so that the pages do what they have announced after a change of the configuration.
 	Auto func() Auto
+	// Offers returns the providers at which the visitor may sign in, each of which leads on to next.
+	Offers func(v *browser.Visitor, next string) []pages.Offer
+	// Passkey returns the form with which a device signs in and goes on to next, or nil.
+	Passkey func(v *browser.Visitor, next string) *pages.Passkey
 	// TopUpURL returns the address of the operator's own top-up page, or "" to use the gateway's
 	// page.
 	TopUpURL func() string
@@ -61,7 +66,7 @@ type Options struct {
 // Paths of the service.
 const (
 	pathApps       = "/api/oauth_apps"
-	pathAuthorize  = "/api/oauth2/authorize"
+	pathAuthorize  = pages.PathAuthorize
 	pathSignIn     = "/api/oauth2/sign-in"
 	pathConsent    = "/api/oauth2/consent"
 	pathToken      = "/api/oauth2/token"
@@ -108,6 +113,7 @@ func (s *Service) Routes(to func(pattern string, h http.HandlerFunc)) {
 	handle("POST "+pathRevoke, s.revoke)
 	handle("POST "+pathIntrospect, s.introspect)
 	handle("GET "+pathMetadata, s.serveMetadata)
+	handle("GET "+pages.PathLogos+"{client_id}", s.logo)
 	handle("GET "+pathTopUpPage, s.topUpPage)
 	handle("POST "+pathTopUpPage, s.redeem)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"stagedoor/actors/tokens"
 	"stagedoor/http/web/browser"
@@ -25,6 +26,7 @@ var (
 		Message: "This form does not belong to this browser's session. Go back to the app and start again."}
 	failureChanged = &pages.Failure{Title: "The app has changed",
 		Message: "The app was switched off or has moved since you came here. Go back to it and start again."}
+	failureNoLogo    = &pages.Failure{Title: "No logo", Message: "There is no app with a logo here."}
 	failureMalformed = &pages.Failure{Title: "The form is broken",
 		Message: "What your browser sent cannot be read. Go back and try again."}
 	failureUnavailable = &pages.Failure{Title: "Not available",
@@ -34,7 +36,25 @@ var (
 // signInView returns the sign-in page for a request.
 func (s *Service) signInView(sealed string, req *authRequest, v *browser.Visitor) *pages.SignIn {
 	app := appView(req)
-	return &pages.SignIn{Form: s.form(pathSignIn, purposeSignIn, sealed, v), App: &app, Consents: req.auto == AutoLogin}
+	return &pages.SignIn{Form: s.form(pathSignIn, purposeSignIn, sealed, v), App: &app,
+		Consents: req.auto == AutoLogin, Offers: s.options.Offers(v, req.address()),
+		Passkey: s.options.Passkey(v, req.address())}
+}
+
+// address returns the path with which the app began the request. A user who signs in at a provider comes back there and
+// is asked for the consent, because a provider may sign people in without asking them anything. The path has the
+// redirect address of the request, which need not be the first one of the app.
+func (q *authRequest) address() string {
+	query := url.Values{"client_id": {q.app.ClientID}, "redirect_uri": {q.redirect}, "response_type": {"code"},
+		"scope": {strings.Join(q.scopes, " ")}, "state": {q.state}}
+	if q.challenge != "" {
+		query.Set("code_challenge", q.challenge)
+		query.Set("code_challenge_method", "S256")
+	}
+	if q.auto != AutoNever {
+		query.Set("auto_authorize", "true")
+	}
+	return pathAuthorize + "?" + query.Encode()
 }
 
 // form returns the hidden fields of a form for the browser of v.
@@ -44,9 +64,9 @@ func (s *Service) form(action, purpose, id string, v *browser.Visitor) pages.For
 
 // appView returns what pages show about the app of a request.
 func appView(req *authRequest) pages.App {
-	host, loopback := redirectHost(req.app.RedirectURI)
+	host, loopback := redirectHost(req.redirect)
 	return pages.App{Name: req.app.Name, Description: req.app.Description, Host: host, Loopback: loopback,
-		Scopes: req.scopes}
+		Scopes: req.scopes, Logo: pages.LogoPath(&req.app)}
 }
 
 // step is an authorization request that a browser has brought back to one of its pages.

@@ -67,26 +67,7 @@ func (f *framing) follow(p []byte) (at int, ambiguous bool) {
 				f.old, f.state = f.last == '0', fieldStart
 			}
 		case fieldStart:
-			switch {
-			case c == '\r':
-				i++
-			case c == '\n':
-				i++
-				f.endFields()
-			case f.trailing:
-				f.state = fieldRest
-			case c == ' ' || c == '\t': // the value of the field before goes on
-				i++
-				f.state = fieldRest
-				if f.inLength {
-					f.state = lengthValue
-				}
-			default:
-				f.n, f.inLength, f.state = 0, false, fieldRest
-				if c |= 'a' - 'A'; c == 'c' || c == 't' { // no other name matters
-					f.state = fieldName
-				}
-			}
+			i += f.beginField(c)
 		case fieldName:
 			i++
 			switch {
@@ -104,16 +85,7 @@ func (f *framing) follow(p []byte) (at int, ambiguous bool) {
 			i++
 			f.length(c)
 		case typeValue:
-			switch {
-			case (c == ' ' || c == '\t') && f.n == 0:
-				i++
-			case c == '\n':
-				f.state = fieldRest
-			default:
-				i++
-				f.collect(c, fieldRest)
-				f.events = f.events || string(f.word[:f.n]) == "text/event-stream"
-			}
+			i += f.mediaType(c)
 		case fieldRest, chunkRest:
 			line, found := cutLine(p[i:])
 			i += len(line)
@@ -128,24 +100,71 @@ func (f *framing) follow(p []byte) (at int, ambiguous bool) {
 			i++
 			f.size(c)
 		case body, chunkData:
-			k := min(f.remain, uint64(len(p)-i))
-			if data := f.remain - 2; f.state == chunkData && f.remain > 2 && data <= k {
-				f.last = p[i+int(data)-1]
-			}
-			i += int(k)
-			if f.remain -= k; f.remain == 0 {
-				f.digits = 0
-				if f.state == body {
-					f.state = messageStart
-				} else {
-					f.state = chunkSize
-				}
-			}
+			i += f.data(p[i:])
 		case lost:
 			return 0, false
 		}
 	}
 	return 0, false
+}
+
+// beginField takes the first byte of a line of the head or of the trailers, which also says whether they have ended. It
+// returns 0 for a byte that the next state is to see, and else 1.
+func (f *framing) beginField(c byte) (taken int) {
+	switch {
+	case c == '\r':
+		return 1
+	case c == '\n':
+		f.endFields()
+		return 1
+	case f.trailing:
+		f.state = fieldRest
+	case c == ' ' || c == '\t': // the value of the field before goes on
+		f.state = fieldRest
+		if f.inLength {
+			f.state = lengthValue
+		}
+		return 1
+	default:
+		f.n, f.inLength, f.state = 0, false, fieldRest
+		if c |= 'a' - 'A'; c == 'c' || c == 't' { // no other name matters
+			f.state = fieldName
+		}
+	}
+	return 0
+}
+
+// mediaType takes a byte of a Content-Type and notices a stream of events. It returns 0 for the end of the line, which
+// the next state is to see, and else 1.
+func (f *framing) mediaType(c byte) (taken int) {
+	switch {
+	case c == '\n':
+		f.state = fieldRest
+		return 0
+	case (c == ' ' || c == '\t') && f.n == 0:
+	default:
+		f.collect(c, fieldRest)
+		f.events = f.events || string(f.word[:f.n]) == "text/event-stream"
+	}
+	return 1
+}
+
+// data takes the bytes of p that belong to the body or to the chunk, of which f.remain are left, and returns how many
+// those are. It notes the last byte of a chunk, which stands before the chunk's line end.
+func (f *framing) data(p []byte) (taken int) {
+	k := min(f.remain, uint64(len(p)))
+	if data := f.remain - 2; f.state == chunkData && f.remain > 2 && data <= k {
+		f.last = p[data-1]
+	}
+	if f.remain -= k; f.remain == 0 {
+		f.digits = 0
+		if f.state == body {
+			f.state = messageStart
+		} else {
+			f.state = chunkSize
+		}
+	}
+	return int(k)
 }
 
 // cutLine returns p up to and with its first line end, or all of p.

@@ -22,6 +22,7 @@ import (
 	"stagedoor/actors/runtime"
 	"stagedoor/http/attach"
 	"stagedoor/http/auth"
+	"stagedoor/http/nodes"
 	"stagedoor/http/server"
 	"stagedoor/http/sse"
 	"stagedoor/http/text"
@@ -42,22 +43,24 @@ import (
 // A gateway is the assembled handlers behind the assembled server, with the
 // sandbox at full pace for every model no other provider serves.
 type gateway struct {
-	flow    *flow.Registry
-	t       testing.TB
-	server  *server.Server
-	auth    *auth.Authenticator
-	state   *state.State
-	runtime *runtime.Runtime
-	log     *logs
-	models  []catalog.Model
-	specs   []catalog.Provider
-	secrets map[string]string // by key name
-	without string            // a model the sandbox does not serve
-	store   journal.Store     // in memory if nil
-	options []work.Option
-	kept    *kept.Registry
-	room    int64        // of kept replies, or 0 for 64 MiB
-	later   atomic.Int64 // how far the clock of the handlers and of the state is ahead
+	flow      *flow.Registry
+	t         testing.TB
+	server    *server.Server
+	auth      *auth.Authenticator
+	state     *state.State
+	runtime   *runtime.Runtime
+	log       *logs
+	models    []catalog.Model
+	specs     []catalog.Provider
+	secrets   map[string]string // by key name
+	without   string            // a model the sandbox does not serve
+	store     journal.Store     // in memory if nil
+	options   []work.Option
+	kept      *kept.Registry
+	nodes     *nodes.Cluster
+	stopNodes func()       // ends the listener for other gateways
+	room      int64        // of kept replies, or 0 for 64 MiB
+	later     atomic.Int64 // how far the clock of the handlers and of the state is ahead
 }
 
 // logs collects the log lines.
@@ -147,8 +150,9 @@ func open(t testing.TB, more ...func(*gateway)) *gateway {
 	}
 	g.auth = auth.New(identity.AccessOf(g.state), time.Now)
 	g.kept = kept.New(share.New(share.Kept, cmp.Or(g.room, 64<<20), kept.Least), now)
+	g.connect(logger)
 	attached := attach.New(attach.Options{Logger: logger, Auth: g.auth, Limits: g.runtime.Keys(),
-		Watchers: share.New(share.Watchers, 0, 1), Records: g.kept, Store: g.state})
+		Watchers: share.New(share.Watchers, 0, 1), Records: g.kept, Store: g.state, Nodes: g.nodes})
 	handlers := text.New(
 		text.Options{Logger: logger, Env: env, Auth: g.auth, Requests: g.runtime.Text(), Catalog: g.runtime.Catalog,
 			Limits: g.runtime.Keys(), Shapes: registry.All, Store: g.state, Ledger: g.runtime.Ledger(),

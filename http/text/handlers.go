@@ -18,6 +18,7 @@ import (
 	"stagedoor/http/accesslog"
 	"stagedoor/http/attach"
 	"stagedoor/http/auth"
+	"stagedoor/http/dryrun"
 	"stagedoor/http/envelope"
 	"stagedoor/http/sse"
 	"stagedoor/providers/catalog"
@@ -129,15 +130,16 @@ type requestContext struct {
 	r        *http.Request
 	in       shapes.Params
 
-	key     identity.Key
-	era     uint64 // auth.Authenticator.Era before the key was looked up
-	body    *body
-	payload []byte // the body after changes of the gateway
-	head    shapes.Head
-	plan    []catalog.Candidate
-	pass    *throttle.Pass
-	record  *record        // nil unless the response is stored
-	dry     *engine.DryRun // nil unless the client asks what would be sent
+	key       identity.Key
+	era       uint64 // auth.Authenticator.Era before the key was looked up
+	body      *body
+	payload   []byte // the body after changes of the gateway
+	head      shapes.Head
+	plan      []catalog.Candidate
+	pass      *throttle.Pass
+	record    *record        // nil unless the response is stored
+	dry       *engine.DryRun // nil unless the client asks what would be sent
+	generates bool           // the request is for a reply of a model
 	// translate has the shapes that the query of /v1/translate names; nil on any other route.
 	translate *translation
 	// failure was sent to the client in place of a reply, or at its end.
@@ -150,6 +152,7 @@ type requestContext struct {
 
 func (rc *requestContext) serve() {
 	defer func() { rc.pass.Release(0) }() // has no effect after the release in settle
+	rc.generates = rc.translate == nil
 	err := rc.admit()
 	switch {
 	case err != nil:
@@ -545,11 +548,17 @@ func queueMs(d time.Duration) []string {
 	return []string{strconv.FormatInt(d.Milliseconds(), 10)}
 }
 
-// refuse writes the error of a request that was not sent to any provider.
+// refuse writes the error of a request that was not sent to any provider. A request for a reply is in the log of
+// requests then, too, unless it is a dry run.
 func (rc *requestContext) refuse(err error) {
 	rc.note(nil)
 	rc.trace(nil)
 	rc.answer(err)
+	if dry, _ := dryrun.Wanted(rc.r); rc.generates && !dry {
+		rc.handlers.Flow.Refused(flow.About{ID: accesslog.RequestID(rc.w), Shape: string(rc.shape.Name),
+			Model: rc.head.Model, Key: rc.key.ID, Owner: string(rc.owner()), App: flow.AppOf(rc.r.Header),
+			Stream: rc.head.Stream, Work: rc.head.Background}, rc.failure)
+	}
 }
 
 // answer writes an error in the dialect of the shape.

@@ -377,7 +377,7 @@ func TestRepliesDoNotMixUnderLoad(t *testing.T) {
 	g := open(t, func(g *gateway) {
 		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Chat, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
 	})
-	parallel(16, 20, func(worker, i int) {
+	parallel(16, 8, func(worker, i int) {
 		marker := fmt.Sprintf("marker %d-%d ", worker, i) + strings.Repeat("x", 9000+worker)
 		r := g.do("POST", asks[0].path, fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":%q}]}`, marker))
 		if got := r.get("error.message").String(); !strings.HasPrefix(marker, strings.TrimSuffix(got, "...")) ||

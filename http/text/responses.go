@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
 	"stagedoor/actors/background"
@@ -27,7 +26,6 @@ import (
 	"stagedoor/providers/jsonw"
 	"stagedoor/providers/memory"
 	"stagedoor/providers/shapes/responses"
-	"stagedoor/providers/upstream"
 	"stagedoor/state"
 	"stagedoor/state/share"
 	"stagedoor/state/work"
@@ -277,10 +275,9 @@ func (rc *requestContext) follow(id string, after int64) {
 	defer leave()
 	stop := rc.keepAlive(ctx, out)
 	defer stop()
-	var last []byte // the last event sent
-	live, _ := rc.handlers.Background.Watch(ctx, id, rc.owner(), after, func(raw []byte) error {
-		last = raw
-		return out.SendLocked(raw)
+	live, _ := rc.handlers.Background.Watch(ctx, id, rc.owner(), after, func(ev background.Event) error {
+		after = ev.Sequence
+		return out.SendLocked(ev.Raw)
 	})
 	if !live {
 		_ = work.ReadEvents(ctx, rc.handlers.Store, id, rc.owner(), after, func(log []byte) error {
@@ -289,16 +286,8 @@ func (rc *requestContext) follow(id string, after int64) {
 	}
 	var refused *dialogue.Error
 	if errors.As(context.Cause(ctx), &refused) {
-		_ = out.SendLocked(responses.StreamError(refused, numberOf(last, after))) // the stream is over either way
+		_ = out.SendLocked(responses.StreamError(refused, max(after, 0))) // the stream is over either way
 	}
-}
-
-// numberOf returns the sequence number of an event, or max(otherwise, 0) without one.
-func numberOf(raw []byte, otherwise int64) int64 {
-	if ev, err := upstream.NewEventReader(bytes.NewReader(raw)).Next(); err == nil {
-		return gjson.GetBytes(ev.Data, "sequence_number").Int()
-	}
-	return max(otherwise, 0)
 }
 
 // keepAlive sends heartbeats while another goroutine waits for events to send.

@@ -18,6 +18,7 @@ var shared = map[string]string{
 	"actors/alerts/watcher.go":         "keys, users and groups whose spending alerts have not looked at",
 	"actors/engine/firstpieces.go":     "targets whose times to the first piece are kept",
 	"actors/engine/sink.go":            "pieces of a reply that wait for its client",
+	"actors/flow/refused.go":           "keys whose refused requests are counted",
 	"actors/flow/registry.go":          "requests that have ended",
 	"actors/flow/spans.go":             "requests whose spans are kept for the flow page",
 	"actors/requests/recorder.go":      "", // the pool "request_log"
@@ -31,6 +32,7 @@ var shared = map[string]string{
 	"cmd/stagedoor/telemetry/queue.go": "spans that wait for the exporter",
 	"cmd/stagedoor/telemetry/tail.go":  "", // spans that end late are lost
 	"http/flow/lanes.go":               "requests in the lanes of one open flow page",
+	"http/nodes/cluster.go":            "connections of other gateways",
 	"http/text/items.go":               "ids of output items",
 	"http/web/portal/sent.go":          "forms that users have sent",
 	"http/web/portal/spend.go":         "", // rows of one answer

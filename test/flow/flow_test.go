@@ -235,8 +235,6 @@ func TestSocketIsForWhoAdministers(t *testing.T) {
 	id := seen.Get("active.data.0.id").String()
 	watch(t, conn, `{"type":"watch","view":"request","id":"`+id+`"}`)
 	hear(t, conn, "that request", func(m gjson.Result) bool { return m.Get("request.steps.#").Int() >= 4 })
-	watch(t, conn, `{"type":"watch","view":"providers"}`)
-	hear(t, conn, "its provider", func(m gjson.Result) bool { return m.Get("providers.0.in_flight").Int() == 1 })
 	watch(t, conn, `{"type":"watch","view":"actors"}`)
 	hear(t, conn, "the actors",
 		func(m gjson.Result) bool { return m.Get(`actors.kinds.#(name=="request").live`).Int() == 1 })

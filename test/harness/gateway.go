@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	readyWithin = 20 * time.Second // a cold start on a loaded machine
-	stopWithin  = time.Minute      // a graceful stop; then it is killed
+	readyWithin = time.Minute // a cold start on a loaded machine
+	stopWithin  = time.Minute // a graceful stop; then it is killed
 )
 
 // A Gateway is a running program.

@@ -96,10 +96,10 @@ var Table = []Mutant{
 		File: "actors/ledger/core.go", Suite: "./actors/ledger", Run: ".",
 		Old: `	c.cancelBegin(h)
 	c.hold(h, -h.amount)
-	c.push(op{kind: money.Release`,
+	o :=`,
 		New: `	c.cancelBegin(h)
 	c.hold(h, -2*h.amount)
-	c.push(op{kind: money.Release`,
+	o :=`,
 	},
 	{
 		Name: "ledger: settle a hold that has ended",
@@ -164,11 +164,11 @@ var Table = []Mutant{
 		File: "actors/ledger/core.go", Suite: "./actors/ledger", Run: ".",
 		Old: `	o.amount = amount
 	h.phase = ending
-	c.push(o)
+	c.pushEnd(o)
 	return errPending`,
 		New: `	o.amount = amount
 	h.phase = ending
-	c.push(o)
+	c.pushEnd(o)
 	return nil`,
 	},
 	{
@@ -587,6 +587,41 @@ var Table = []Mutant{
 		New: `	return l.Budget.Left(spent.In(l.Budget.Window, v.Now()), 0)`,
 	},
 	{
+		Name: "cluster: hold what is in allowances of other nodes",
+		File: "state/money/accounts.go", Suite: "./actors/ledger",
+		Run: "TestAllowancesOfSeveralProcessesNeverOverdraw",
+		Old: `	return a.Available() - a.Granted`,
+		New: `	return a.Available()`,
+	},
+	{
+		Name: "cluster: hide other nodes' allowances from the budget of a key",
+		File: "state/money/limits.go", Suite: "./state/money", Run: "TestAllowancesOfOtherNodesCountForBudgets",
+		Old: `		for _, r := range allowances.Under(v, byAccount, state.TextKey(a.ID)) {
+			if r.Rec.Key == scope.ID {`,
+		New: `		for _, r := range allowances.Under(v, byAccount, state.TextKey(a.ID)) {
+			if r.Rec.Key == scope.ID && r.Rec.Node == "" {`,
+	},
+	{
+		Name: "cluster: hide other nodes' allowances from the budget of a user",
+		File: "state/money/limits.go", Suite: "./state/money", Run: "TestAllowancesOfOtherNodesCountForBudgets",
+		Old: `		return a.Held + a.Granted`,
+		New: `		return a.Held`,
+	},
+	{
+		Name: "cluster: hide other nodes' allowances from the budget of a group",
+		File: "state/money/limits.go", Suite: "./state/money", Run: "TestAllowancesOfOtherNodesCountForBudgets",
+		Old: `		for _, r := range allowances.Under(v, byGroup, state.TextKey(name)) {
+			sum += r.Rec.Amount`,
+		New: `		for _, r := range allowances.Under(v, byGroup, state.TextKey(name)) {
+			sum += 0 * r.Rec.Amount`,
+	},
+	{
+		Name: "cluster: use an allowance that another node may have taken back",
+		File: "state/node.go", Suite: "./actors/ledger", Run: "TestANodeThatMayBeExpelledUsesNoAllowance",
+		Old: `shared.Lease > 0 && `,
+		New: ``,
+	},
+	{
 		Name: "cluster: take over the video jobs of live nodes",
 		File: "state/work/videos.go", Suite: "./actors/videojob", Run: "TestAnotherNode",
 		Old: `				if !ok || v.Final() || !ended(v.Node) {
@@ -608,9 +643,9 @@ var Table = []Mutant{
 	},
 	{
 		Name: "cluster: grant a hold before the log has it",
-		File: "actors/ledger/account.go", Suite: "./actors/ledger", Run: "TestSeveralNodes",
-		Old: `	if m.ask.Durable || a.core.roomOf != nil {`,
-		New: `	if m.ask.Durable {`,
+		File: "actors/ledger/core.go", Suite: "./actors/ledger", Run: "TestSeveralNodes",
+		Old: `		h.part, covered = c.takePart(`,
+		New: `		h.part, _ = c.takePart(`,
 	},
 	{
 		Name: "state: keep the sequence numbers of a discarded decision",

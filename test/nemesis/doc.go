@@ -4,5 +4,7 @@
 // connections are ended in the middle of an append, and the database is stopped, killed and failed over to its
 // synchronous standby. Porcupine checks that the answers are those of some sequence of the calls.
 //
+// The suite of cmd/stagedoor does the same with processes, which are killed, frozen and cut off.
+//
 //	make nemesis ROUNDS=20
 package nemesis

@@ -52,6 +52,7 @@ if STAGEDOOR_CHROMIUM=${STAGEDOOR_CHROMIUM:-$(command -v chromium)}; then
   export STAGEDOOR_CHROMIUM
   suite 'chromium, apps' js browser.test.js
   suite 'chromium, accounts' js account.test.js
+  STAGEDOOR_BINARY=$binary suite 'chromium, sign-ins' js signin.test.js
 else
   echo 'chromium                 not installed'
 fi

@@ -221,7 +221,7 @@ history of the key stay.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			seconds := int64(time.Duration(overlap) / time.Second)
 			return callAndPrint(c, a, o, asJSON, apiCall[adminapi.CreatedKey]{method: "POST", path: "/keys/",
-				suffix: "/secret", item: args[0], find: findKey, in: adminapi.KeyRotation{Overlap: &seconds},
+				suffix: "/secret", item: args[0], find: findKey, in: adminapi.Rotation{Overlap: &seconds},
 				show: func(_ io.Writer, k *adminapi.CreatedKey) error {
 					until := "The old secret has ended."
 					if k.Previous != nil {

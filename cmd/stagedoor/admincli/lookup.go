@@ -1,11 +1,16 @@
 package admincli
 
 import (
+	"encoding/base64"
 	"fmt"
 	"io"
+	"os"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"stagedoor/actors/tokens"
 	"stagedoor/cmd/stagedoor/cli"
 	"stagedoor/cmd/stagedoor/datadir"
 	"stagedoor/http/adminapi"
@@ -64,13 +69,7 @@ receipts and the usage, and no other user can get it. A gateway that runs remove
 user's pictures and uploads as well, and deletes responses and videos at their providers.
 Without one, pictures go within an hour and uploads within a day of the next start, and
 the gateway begins to delete at the providers then.`
-	c.Flags().BoolVar(&yes, "yes", false, "erase without a way back")
-	c.PreRunE = func(*cobra.Command, []string) error {
-		if !yes {
-			return fmt.Errorf("%w: users delete cannot be undone: give --yes as well", cli.ErrUsage)
-		}
-		return nil
-	}
+	mustConfirm(c, &yes, "users delete")
 	return c
 }
 
@@ -102,7 +101,7 @@ const anApp = "the id or name of an app, as apps list shows them"
 
 func (a app) appsDelete(o *datadir.Flags) *cobra.Command {
 	return itemCommand(a, o, itemAction[adminapi.App]{
-		use: "delete ID", short: "Refuse an app and all its tokens from now on", what: anApp,
+		use: "delete ID", short: "Refuse an app and all its tokens until it is enabled again", what: anApp,
 		method: "DELETE", path: "/apps/", find: findApp,
 		show: func(out io.Writer, m *adminapi.App) error {
 			_, err := fmt.Fprintf(out, "disabled app %d (%s)\n", m.ID, cli.Printable(m.Name))
@@ -111,10 +110,125 @@ func (a app) appsDelete(o *datadir.Flags) *cobra.Command {
 	})
 }
 
+func (a app) appsErase(o *datadir.Flags) *cobra.Command {
+	var yes bool
+	c := itemCommand(a, o, itemAction[adminapi.App]{
+		use: "erase ID --yes", short: "Delete an app for good", what: anApp,
+		method: "POST", path: "/apps/", suffix: "/erase", find: findApp, in: adminapi.Empty{},
+		show: func(out io.Writer, m *adminapi.App) error {
+			_, err := fmt.Fprintf(out, "erased app %d (%s), which %d users had allowed\n", m.ID, cli.Printable(m.Name),
+				m.Users)
+			return err
+		},
+	})
+	c.Long = `Delete an app for good, at once with all its secrets, codes, tokens and grants and
+the consents of its users.`
+	mustConfirm(c, &yes, "apps erase")
+	return c
+}
+
+// mustConfirm adds the flag --yes, without which the command is refused.
+func mustConfirm(c *cobra.Command, yes *bool, name string) {
+	c.Flags().BoolVar(yes, "yes", false, "erase without a way back")
+	c.PreRunE = func(*cobra.Command, []string) error {
+		if !*yes {
+			return fmt.Errorf("%w: %s cannot be undone: give --yes as well", cli.ErrUsage, name)
+		}
+		return nil
+	}
+}
+
+const redirectHelp = "where its users may be sent afterwards, once for each address: https, or http on this machine"
+
+func (a app) appsUpdate(o *datadir.Flags) *cobra.Command {
+	var change adminapi.AppChange
+	var name, description, logo string
+	var uris []string
+	var disabled, asJSON bool
+	c := &cobra.Command{
+		Use: "update ID", Short: "Change an app, at once for all requests", Args: cli.ExactArgs(1, anApp),
+		Long: `Change an app, at once for all requests. Flags that are not given change nothing.
+The addresses replace those that there are.`,
+		Example: `  stagedoor apps update Weather --redirect-uri https://a.example/ --redirect-uri https://b.example/
+  stagedoor apps update Weather --logo weather.png`,
+		RunE: func(c *cobra.Command, args []string) error {
+			given, enabled := c.Flags().Changed, !disabled
+			if given("name") {
+				change.Name = &name
+			}
+			if given("description") {
+				change.Description = &description
+			}
+			if given("redirect-uri") {
+				change.RedirectURIs = &uris
+			}
+			if given("disabled") {
+				change.Enabled = &enabled
+			}
+			if given("logo") {
+				change.Logo = adminapi.Null[string]()
+				if logo != "none" {
+					file, err := readLogo(logo)
+					if err != nil {
+						return err
+					}
+					change.Logo = adminapi.Some(base64.StdEncoding.EncodeToString(file))
+				}
+			}
+			return callAndPrint(c, a, o, asJSON, apiCall[adminapi.App]{method: "PATCH", path: "/apps/", find: findApp,
+				item: args[0], in: change, show: showApp})
+		},
+	}
+	c.Flags().StringVar(&name, "name", "", "what it is called")
+	c.Flags().StringVar(&description, "description", "", "what it is, for its users")
+	c.Flags().StringArrayVar(&uris, "redirect-uri", nil, redirectHelp)
+	c.Flags().StringVar(&logo, "logo", "", "a PNG or JPEG file of at most 256 KB; none: no logo")
+	c.Flags().BoolVar(&disabled, "disabled", false, "refuse it and its tokens; --disabled=false takes them again")
+	jsonFlag(c, &asJSON)
+	return c
+}
+
+// readLogo returns the file, or its beginning if it is too long for a logo, which the API refuses then.
+func readLogo(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, tokens.MaxLogo+1))
+}
+
+func showApp(out io.Writer, m *adminapi.App) error {
+	state, logo := "enabled", "none"
+	if m.Disabled != nil {
+		state = "disabled since " + formatDay(m.Disabled)
+	}
+	if m.Logo {
+		logo = "yes"
+	}
+	_, err := fmt.Fprintf(out, "id           %d\nname         %s\nowner        %s\nclient_id    %s\nstate        %s\n"+
+		"addresses    %s\nlogo         %s\nallowed by   %d users\n", m.ID, cli.Printable(m.Name),
+		cli.Printable(m.Owner), m.ClientID, state, strings.Join(m.RedirectURIs, "\n             "), logo, m.Users)
+	return err
+}
+
+func (a app) appsEndSecret(o *datadir.Flags) *cobra.Command {
+	return itemCommand(a, o, itemAction[adminapi.App]{
+		use: "end-secret ID", short: "End the secret before the last rotation now", what: anApp,
+		method: "DELETE", path: "/apps/", suffix: "/secret/previous", find: findApp,
+		show: func(out io.Writer, m *adminapi.App) error {
+			_, err := fmt.Fprintf(out, "app %d (%s) has one secret\n", m.ID, cli.Printable(m.Name))
+			return err
+		},
+	})
+}
+
 func (a app) appsRotate(o *datadir.Flags) *cobra.Command {
-	return itemCommand(a, o, itemAction[adminapi.AppSecret]{
+	overlap := cli.Duration(tokens.DefaultOverlap)
+	var in adminapi.Rotation
+	c := itemCommand(a, o, itemAction[adminapi.AppSecret]{
 		use: "rotate-secret ID", short: "Give an app a new secret; it is shown once", what: anApp,
-		method: "POST", path: "/apps/", find: findApp, suffix: "/secret", in: adminapi.Empty{},
+		method: "POST", path: "/apps/", find: findApp, suffix: "/secret", in: &in,
 		show: func(out io.Writer, m *adminapi.AppSecret) error {
 			before := "has ended"
 			if m.Previous != nil {
@@ -126,4 +240,10 @@ func (a app) appsRotate(o *datadir.Flags) *cobra.Command {
 			return err
 		},
 	})
+	c.Flags().Var(&overlap, "overlap", "how long the old secret is accepted, up to 30d; 0: it ends now")
+	c.PreRun = func(*cobra.Command, []string) {
+		seconds := int64(time.Duration(overlap) / time.Second)
+		in.Overlap = &seconds
+	}
+	return c
 }

@@ -233,19 +233,24 @@ the user allows it.`,
 		RunE: cli.Help,
 	}
 	o := datadir.AddFlags(c, a.App)
-	c.AddCommand(a.appsCreate(o), a.appsList(o), a.appsRotate(o), a.appsDelete(o))
+	c.AddCommand(a.appsCreate(o), a.appsList(o), a.appsUpdate(o), a.appsRotate(o), a.appsEndSecret(o),
+		a.appsDelete(o), a.appsErase(o))
 	return c
 }
 
 func (a app) appsCreate(o *datadir.Flags) *cobra.Command {
 	var in adminapi.NewApp
 	var asJSON bool
+	var uris []string
 	c := &cobra.Command{
 		Use: "create NAME", Short: "Register an app; its secret is shown once",
 		Args:    cli.ExactArgs(1, "the name of one app"),
 		Example: `  stagedoor apps create Weather --owner anna --redirect-uri https://weather.example.com/callback`,
 		RunE: func(c *cobra.Command, args []string) error {
 			in.Name = args[0]
+			if len(uris) > 0 {
+				in.RedirectURI, in.MoreURIs = uris[0], uris[1:]
+			}
 			return callAndPrint(c, a, o, asJSON, apiCall[adminapi.AppSecret]{method: "POST", path: "/apps", in: in,
 				show: func(out io.Writer, made *adminapi.AppSecret) error {
 					_, err := fmt.Fprintf(out,
@@ -256,9 +261,7 @@ func (a app) appsCreate(o *datadir.Flags) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&in.Owner, "owner", "", "the user it belongs to")
-	c.Flags().
-		StringVar(&in.RedirectURI, "redirect-uri", "",
-			"where its users are sent afterwards: https, or http on this machine")
+	c.Flags().StringArrayVar(&uris, "redirect-uri", nil, redirectHelp)
 	c.Flags().StringVar(&in.Description, "description", "", "what it is, for its users")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c

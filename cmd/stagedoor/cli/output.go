@@ -17,10 +17,11 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Table prints a table with aligned columns. head holds the names of the columns, separated by spaces. rows calls
-// line once for each row. Numbers end at the right edge of their column, and the decimal points of an Amount stand
-// below each other. An empty cell is printed as "-". If next is not nil, the last line tells the reader how to list the
-// page that follows.
+// Table prints a table with aligned columns. head holds the names of the columns, separated by spaces, and is printed
+// even if there are no rows. rows calls line once for each row, with at most one cell for each column. Cells of the
+// types int, int64 and Amount end at the right edge of their column, and the decimal points of an Amount stand below
+// each other. An empty cell is printed as "-". If next is not nil, a last line shows the flag --after that lists the
+// page that follows. The error is that of writing to out.
 func Table(out io.Writer, head string, next *string, rows func(line func(cells ...any))) error {
 	columns := strings.Fields(head)
 	table := [][]string{columns}
@@ -72,7 +73,8 @@ func alignRight(table [][]string, column, fraction int) {
 	}
 }
 
-// Printable replaces control characters, because text that users chose must not move a terminal's cursor.
+// Printable returns s with a question mark in place of each character that strconv.IsPrint refuses: control and format
+// characters, and all spaces but the ASCII one. Text that users chose must not move a terminal's cursor or hide itself.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !strconv.IsPrint(r) {
@@ -96,7 +98,8 @@ type Amount int64
 
 const micro = 1_000_000
 
-// Set implements pflag.Value.
+// Set implements pflag.Value. It takes digits with at most six decimals, such as 12.50, after an optional minus sign.
+// Other text is an error, which leaves m as it was.
 func (m *Amount) Set(text string) error {
 	whole, fraction, _ := strings.Cut(strings.TrimPrefix(text, "-"), ".")
 	const decimals = "000000"
@@ -121,7 +124,7 @@ func (m *Amount) String() string { return Dollars(int64(*m)) }
 // Type implements pflag.Value.
 func (m *Amount) Type() string { return "dollars" }
 
-// ParseDollars returns an argument in dollars as micro-dollars. The error is a usage error.
+// ParseDollars returns an argument in dollars as micro-dollars, by the rules of Amount.Set. The error is ErrUsage.
 func ParseDollars(text string) (int64, error) {
 	var m Amount
 	if err := m.Set(text); err != nil {
@@ -130,7 +133,7 @@ func ParseDollars(text string) (int64, error) {
 	return int64(m), nil
 }
 
-// Dollars writes micro-dollars with two to six decimals.
+// Dollars returns micro-dollars as dollars with two to six decimals and no dollar sign, such as -0.50 or 0.000001.
 func Dollars(micros int64) string {
 	sign := ""
 	if micros < 0 {
@@ -156,7 +159,9 @@ func (d *Duration) Set(text string) error {
 	return nil
 }
 
-// ParseDuration returns the duration that a flag or a setting says: 90s, 36h, 30d or 1d12h. A day has 24 hours.
+// ParseDuration returns the duration that a flag or a setting says: 90s, 36h, 30d or 1d12h. A day has 24 hours, and
+// there are at most 100,000 of them. Text without days follows time.ParseDuration, so that it may be negative. The rest
+// after days must not be. Empty text is an error.
 func ParseDuration(text string) (time.Duration, error) {
 	wrong := fmt.Errorf("%q is no duration: use for example 30d, 12h or 1d12h", text)
 	var whole time.Duration

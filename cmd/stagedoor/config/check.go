@@ -40,6 +40,7 @@ func (c *Config) check(d *decoder, readList bool) {
 	c.checkState(d)
 	c.checkCluster(d)
 	c.OAuth.check(d)
+	c.SignIn.check(d)
 	c.checkAdmin(d)
 	c.checkVideos(d)
 	c.checkWebhooks(d)

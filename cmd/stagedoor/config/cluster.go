@@ -1,6 +1,9 @@
 package config
 
 import (
+	"cmp"
+	"net"
+	"net/netip"
 	"net/url"
 
 	"stagedoor/state"
@@ -12,6 +15,8 @@ type Cluster struct {
 	Node    string `yaml:"node" doc:"name of this gateway in that database; default: the host's name"`
 	Serve   string `yaml:"serve" doc:"one gateway of that database serves, or all: one or all; default: one"`
 	Standby bool   `yaml:"standby" doc:"wait while another gateway uses that database, and take over when it ends"`
+	Listen  string `yaml:"listen" doc:"address for the other gateways, with serve: all; default: none"`
+	Address string `yaml:"address" doc:"where the other gateways reach it; default: listen"`
 	Files   string `yaml:"files" doc:"directory for pictures and uploads that all mount; default: the database"`
 }
 
@@ -53,6 +58,7 @@ func (c *Config) checkCluster(d *decoder) {
 	case c.Cluster.Serve == ServeAll && c.Cluster.Standby:
 		d.at("cluster.standby", "expected false, because with cluster.serve: all every gateway serves")
 	}
+	c.checkNodeAddress(d)
 	if text == "" {
 		return
 	}
@@ -61,5 +67,25 @@ func (c *Config) checkCluster(d *decoder) {
 	}
 	if c.Backups.Dir != "" {
 		d.at("backups.dir", "expected none: with cluster.store the tools of the database make backups")
+	}
+}
+
+// checkNodeAddress checks where gateways that serve together listen for each other.
+func (c *Config) checkNodeAddress(d *decoder) {
+	listen, address := c.Cluster.Listen, c.Cluster.Address
+	host, _, _ := net.SplitHostPort(cmp.Or(address, listen))
+	at, err := netip.ParseAddr(host)
+	switch {
+	case listen == "" && address != "":
+		d.at("cluster.address", "expected none, because cluster.listen is not set")
+	case listen == "":
+	case c.Cluster.Serve != ServeAll:
+		d.at("cluster.listen", "expected none, because without cluster.serve: all one gateway serves at a time")
+	case !Address(listen):
+		d.at("cluster.listen", "expected host:port, for example 10.0.0.5:7900")
+	case address != "" && !Address(address):
+		d.at("cluster.address", "expected host:port, for example gw-1.internal:7900")
+	case host == "" || err == nil && at.IsUnspecified():
+		d.at("cluster.address", "expected the host that the other gateways reach, because cluster.listen names none")
 	}
 }

@@ -82,11 +82,6 @@ func (o OAuth) With(now *OAuth) OAuth {
 	return o
 }
 
-// SignIn says how people sign in.
-type SignIn struct {
-	SecondFactor string `yaml:"second_factor" doc:"who must have a second factor" enum:"none,administrators,everyone"`
-}
-
 // Admin configures the HTTP API of administration.
 type Admin struct {
 	Token Secret `yaml:"token" doc:"what programs send as Authorization: Bearer; without one here and none made by command the API is off"`

@@ -355,6 +355,21 @@ var mistakes = map[string]struct {
 			"cluster: {standby: true}\n",
 		[]string{"f:4:10: cluster.store: expected the URL of a database, because cluster.standby is set"},
 	},
+	"a listener for other gateways where there are none": {
+		"data: d\nproviders: {p: {shape: sandbox}}\nmodels: {m: {targets: [{provider: p, model: x}]}}\n" +
+			"cluster: {store: \"postgres://h/d\", listen: \"10.0.0.5:7900\"}\n",
+		[]string{"f:4:44: cluster.listen: expected none, because without cluster.serve: all one gateway"},
+	},
+	"an address of no listener": {
+		"data: d\nproviders: {p: {shape: sandbox}}\nmodels: {m: {targets: [{provider: p, model: x}]}}\n" +
+			"cluster: {store: \"postgres://h/d\", serve: all, address: \"h:1\"}\n",
+		[]string{"f:4:57: cluster.address: expected none, because cluster.listen is not set"},
+	},
+	"a listener that no other gateway can reach": {
+		"data: d\nproviders: {p: {shape: sandbox}}\nmodels: {m: {targets: [{provider: p, model: x}]}}\n" +
+			"cluster: {store: \"postgres://h/d\", serve: all, listen: \"0.0.0.0:7900\"}\n",
+		[]string{"f:4:10: cluster.address: expected the host that the other gateways reach"},
+	},
 	"files of several gateways without a database": {
 		"data: d\nproviders: {p: {shape: sandbox}}\nmodels: {m: {targets: [{provider: p, model: x}]}}\n" +
 			"cluster: {files: /mnt/files}\n",
@@ -404,6 +419,20 @@ var mistakes = map[string]struct {
 			"f:1:100: oauth.refresh_grace: expected 0s to 5m",
 			"f:1:117: oauth.session_ttl: expected 1m or more",
 			"f:1:132: oauth.topup_url: expected an address",
+		},
+	},
+	"providers of sign-ins": {
+		"sign_in:\n  providers:\n    A: {issuer: \"http://idp.example.com\", client_id: c, domains: [\"@x\"]}\n" +
+			"    b: {issuer: \"https://idp.example.com\", groups: {staff: \"\"}}\n" +
+			"    c: {issuer: \"https://idp.example.com\", client_id: c, administrators: [\"\"]}\n",
+		[]string{
+			"f:3:8: sign_in.providers.A: expected a name of 1 to 32 small letters, digits and -",
+			"f:3:17: sign_in.providers.A.issuer: expected an https address without query",
+			"f:3:66: sign_in.providers.A.domains: expected domains such as example.com",
+			"f:4:8: sign_in.providers.b.client_id: is missing",
+			"f:4:60: sign_in.providers.b.groups.staff: expected the name of a group of this gateway",
+			"f:5:8: sign_in.providers.c: expected names of groups",
+			"f:5:17: sign_in.providers.c.issuer: is that of \"b\" too, expected another one",
 		},
 	},
 	"alerts": {

@@ -30,7 +30,7 @@ func openShared(data string, cluster config.Cluster, version string) (journal.St
 	ctx, cancel := context.WithTimeout(context.Background(), joinWait)
 	defer cancel()
 	store, err := postgres.Open(ctx, cluster.Store.Reveal(), postgres.Options{
-		Node: cluster.Node, Version: version, Standby: cluster.Standby,
+		Node: cluster.Node, Version: version, Standby: cluster.Standby, Address: cluster.Address,
 		Several: cluster.Serve == config.ServeAll,
 	})
 	if err != nil {
@@ -71,7 +71,8 @@ func (f *Flags) commandNode() (config.Cluster, error) {
 		cluster = c.Cluster
 	}
 	cluster.Fill(f.env)
-	cluster.Standby, cluster.Serve = false, "" // a command neither waits nor serves beside gateways
+	// A command neither waits nor serves beside gateways.
+	cluster.Standby, cluster.Serve, cluster.Address = false, "", ""
 	// Commands in containers often have the same process id, and sometimes the same host name.
 	host, _ := os.Hostname()
 	cluster.Node = fmt.Sprintf("command-%s-%d-%s", host, os.Getpid(), rand.Text()[:8])

@@ -24,11 +24,16 @@ func addSpent(sums map[requestlog.Spent]*requestlog.Spent, r *requestlog.Record)
 
 // writeSpent adds sums to those of earlier batches.
 func writeSpent(ctx context.Context, tx *sql.Tx, sums map[requestlog.Spent]*requestlog.Spent) error {
+	add, err := tx.PrepareContext(ctx, `INSERT INTO spent VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT DO UPDATE SET requests = requests + excluded.requests, input = input + excluded.input,
+		output = output + excluded.output, cost = cost + excluded.cost`)
+	if err != nil {
+		return err
+	}
+	defer add.Close()
 	for _, s := range sums {
-		_, err := tx.ExecContext(ctx, `INSERT INTO spent VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
-			requests = requests + excluded.requests, input = input + excluded.input,
-			output = output + excluded.output, cost = cost + excluded.cost`,
-			s.Step, s.Owner, s.Key, s.Model, s.Provider, s.App, s.Requests, s.Input, s.Output, s.MicroUSD)
+		_, err := add.ExecContext(ctx, s.Step, s.Owner, s.Key, s.Model, s.Provider, s.App, s.Requests, s.Input,
+			s.Output, s.MicroUSD)
 		if err != nil {
 			return err
 		}

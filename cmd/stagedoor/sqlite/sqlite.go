@@ -5,21 +5,25 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"net/url"
 	"os"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	driver "modernc.org/sqlite"
 
 	"stagedoor/state/ownership"
@@ -41,6 +45,9 @@ const (
 	placeBits = 10
 	// pruneRows is the number of records that one transaction removes, so that no transaction takes long.
 	pruneRows = 2000
+	// yieldEvery is the number of records after which a batch, which takes the processor for longer than most requests
+	// do, lets these go on.
+	yieldEvery = 16
 	// openAgain is the time between two tries to open a file that does not open.
 	openAgain = 30 * time.Second
 	readers   = 2
@@ -133,6 +140,13 @@ func (l *Log) ensureOpen() error {
 // errVersion is the error of a file that another version of the program wrote.
 var errVersion = errors.New("the file is of another version")
 
+// A file of an earlier program may merge the parts of its index only when 16 of a size exist. SQLite then merges them
+// whole in one transaction, which has no bound, and not in the small steps that it takes from 4 parts on.
+const (
+	mergedAtOnce = "SELECT count(*) FROM words_config WHERE k = 'automerge' AND v >= 16"
+	mergeInSteps = "INSERT INTO words (words, rank) VALUES ('automerge', 4);"
+)
+
 func (l *Log) open() (err error) {
 	f, err := os.OpenFile(l.options.Path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -152,22 +166,30 @@ func (l *Log) open() (err error) {
 			err = errors.Join(err, l.disconnect())
 		}
 	}()
-	var found, tables int
+	var found, tables, merged int
 	if err := l.write.QueryRow("PRAGMA user_version").Scan(&found); err != nil {
 		return err
 	}
 	if err := l.write.QueryRow("SELECT count(*) FROM sqlite_schema").Scan(&tables); err != nil {
 		return err
 	}
-	switch {
-	case found == version:
-		return nil
-	case found != 1 && (found != 0 || tables != 0):
+	if found != version && found != 1 && (found != 0 || tables != 0) {
 		return errVersion
 	}
-	statements := spentSchema + fmt.Sprintf("PRAGMA user_version = %d;", version)
+	var statements string
 	if found == 0 {
-		statements = schema + statements
+		statements = schema
+	} else if err := l.write.QueryRow(mergedAtOnce).Scan(&merged); err != nil {
+		return err
+	}
+	if merged > 0 {
+		statements += mergeInSteps
+	}
+	if found != version {
+		statements += spentSchema + fmt.Sprintf("PRAGMA user_version = %d;", version)
+	}
+	if statements == "" {
+		return nil
 	}
 	return l.change(context.Background(), func(tx *sql.Tx) error {
 		_, err := tx.Exec(statements)
@@ -311,6 +333,9 @@ type minute struct {
 	at    int64
 }
 
+// brief leaves out of an entry what a record does not have, which is more than half of it.
+var brief = json.JoinOptions(json.OmitZeroStructFields(true), jsontext.AllowInvalidUTF8(true))
+
 func (l *Log) insert(ctx context.Context, tx *sql.Tx, records []requestlog.Record) error {
 	row, err := tx.PrepareContext(ctx, "INSERT INTO requests ("+columns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
 	if err != nil {
@@ -324,16 +349,27 @@ func (l *Log) insert(ctx context.Context, tx *sql.Tx, records []requestlog.Recor
 		return err
 	}
 	defer words.Close()
-	counts, spent := make(map[minute]*requestlog.Counts), make(map[requestlog.Spent]*requestlog.Spent)
 	for i := range records {
-		r := &records[i]
 		l.counter++
-		r.At = place(r.Began) | l.counter&(1<<placeBits-1)
-		entry, err := json.Marshal(r)
+		records[i].At = place(records[i].Began) | l.counter&(1<<placeBits-1)
+	}
+	// The index collects words in memory as long as places ascend, and requests end in another order than they begin.
+	slices.SortFunc(records, func(a, b requestlog.Record) int { return cmp.Compare(a.At, b.At) })
+	counts, spent := make(map[minute]*requestlog.Counts), make(map[requestlog.Spent]*requestlog.Spent)
+	uncancelled := context.WithoutCancel(ctx) // the driver starts a goroutine for each statement that may be cancelled
+	for i := range records {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if i%yieldEvery == 0 {
+			runtime.Gosched()
+		}
+		r := &records[i]
+		entry, err := json.Marshal(r, brief)
 		if err != nil {
 			return err
 		}
-		_, err = row.ExecContext(ctx, r.At, r.Owner, r.Cost, r.Took.Microseconds(), r.First.Microseconds(),
+		_, err = row.ExecContext(uncancelled, r.At, r.Owner, r.Cost, r.Took.Microseconds(), r.First.Microseconds(),
 			r.Queued.Microseconds(), r.Input, r.Output, r.Attempts, entry)
 		if err != nil {
 			return err
@@ -342,23 +378,28 @@ func (l *Log) insert(ctx context.Context, tx *sql.Tx, records []requestlog.Recor
 		for _, text := range r.Words() {
 			values = append(values, text)
 		}
-		if _, err := words.ExecContext(ctx, values...); err != nil {
+		if _, err := words.ExecContext(uncancelled, values...); err != nil {
 			return err
 		}
 		for _, owner := range []string{"", r.Owner} {
 			count(counts, minute{owner, r.Began.Unix() / 60}, r)
 		}
-		addSpent(spent, r)
+		if r.Attempts > 0 { // else it was refused, and clients can name any model
+			addSpent(spent, r)
+		}
 	}
 	if err := writeSpent(ctx, tx, spent); err != nil {
 		return err
 	}
+	add, err := tx.PrepareContext(ctx, `INSERT INTO minutes (owner, minute, requests, failed, slow, lossy)
+		VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET requests = requests + excluded.requests,
+		failed = failed + excluded.failed, slow = slow + excluded.slow, lossy = lossy + excluded.lossy`)
+	if err != nil {
+		return err
+	}
+	defer add.Close()
 	for m, c := range counts {
-		_, err := tx.ExecContext(ctx, `INSERT INTO minutes (owner, minute, requests, failed, slow, lossy)
-			VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET requests = requests + excluded.requests,
-			failed = failed + excluded.failed, slow = slow + excluded.slow, lossy = lossy + excluded.lossy`,
-			m.owner, m.at, c.All, c.Failed, c.Slow, c.Lossy)
-		if err != nil {
+		if _, err := add.ExecContext(ctx, m.owner, m.at, c.All, c.Failed, c.Slow, c.Lossy); err != nil {
 			return err
 		}
 	}
@@ -372,10 +413,14 @@ func count(counts map[minute]*requestlog.Counts, m minute, r *requestlog.Record)
 		counts[m] = c
 	}
 	c.All++
-	for n, is := range map[*int64]bool{&c.Failed: r.Failed(), &c.Slow: r.Slow(), &c.Lossy: r.Losses != ""} {
-		if is {
-			*n++
-		}
+	if r.Failed() {
+		c.Failed++
+	}
+	if r.Slow() {
+		c.Slow++
+	}
+	if r.Losses != "" {
+		c.Lossy++
 	}
 }
 

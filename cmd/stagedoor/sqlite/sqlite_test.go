@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -504,6 +505,45 @@ func BenchmarkSearch(b *testing.B) {
 	})
 }
 
+func TestABatchInAnyOrderKeepsEachRecordWhole(t *testing.T) {
+	log := open(t, filepath.Join(t.TempDir(), sqlite.FileName))
+	batch := []requestlog.Record{record(3), {ID: "req_000001", Began: start, Owner: "key:a", Model: "\xff"}, record(53)}
+	if err := log.Append(t.Context(), slices.Clone(batch)); err != nil {
+		t.Fatal(err)
+	}
+	slices.Reverse(batch[1:]) // newest first
+	batch[0], batch[1] = batch[1], batch[0]
+	batch[2].Model = "\ufffd"
+	n := 0
+	if err := log.Find(t.Context(), &requestlog.Query{Limit: 10}, func(r *requestlog.Record) bool {
+		if r.At = 0; !reflect.DeepEqual(*r, batch[n]) {
+			t.Errorf("%d: got %+v, want %+v", n, *r, batch[n])
+		}
+		n++
+		return true
+	}); err != nil || n != len(batch) {
+		t.Errorf("%d found, %v", n, err)
+	}
+}
+
+// BenchmarkAppend measures one record of a batch whose requests ended in another order than they began, as they do when
+// several are in flight.
+func BenchmarkAppend(b *testing.B) {
+	const size = 512
+	log := open(b, filepath.Join(b.TempDir(), sqlite.FileName))
+	for n := 0; b.Loop(); n += size {
+		batch := make([]requestlog.Record, size)
+		for i := range batch {
+			batch[i] = record(n + i)
+			batch[i].Began = start.Add(time.Duration(n+(i^13)) * 100 * time.Microsecond)
+		}
+		if err := log.Append(b.Context(), batch); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(size*b.N), "µs/record")
+}
+
 func TestWhatWasUsedIsSummedByTheHour(t *testing.T) {
 	f := openFixture(t, filepath.Join(t.TempDir(), sqlite.FileName))
 	var records []requestlog.Record
@@ -584,6 +624,69 @@ func TestAGroupAndAnAppAreFoundByTheirWholeName(t *testing.T) {
 	for text, want := range map[string]string{"group:team": one.ID, `group:"team b"`: two.ID, "app:openai": one.ID} {
 		if ids := find(t, f.Log, requestlog.Query{}, text); !slices.Equal(ids, []string{want}) {
 			t.Errorf("%s finds %v", text, ids)
+		}
+	}
+}
+
+func TestTheIndexOfAnEarlierProgramIsMergedInSmallSteps(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	change := func(statement string) (merge int) {
+		t.Helper()
+		db, err := sql.Open("sqlite", path)
+		if err == nil {
+			_, err = db.Exec(statement)
+		}
+		if err == nil {
+			const stored = "SELECT coalesce(max(v), 4) FROM words_config WHERE k = 'automerge'"
+			err = db.QueryRow(stored).Scan(&merge)
+		}
+		if err = errors.Join(err, db.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return merge
+	}
+	log := open(t, path)
+	fill(t, log, 0, 20)
+	log.Close()
+	if got := change(""); got != 4 {
+		t.Errorf("a new index is merged from %d parts on", got)
+	}
+	if got := change("INSERT INTO words (words, rank) VALUES ('automerge', 16)"); got != 16 {
+		t.Fatalf("the index is merged from %d parts on, want 16", got)
+	}
+	log = open(t, path)
+	if got := find(t, log, requestlog.Query{}, ""); len(got) != 20 {
+		t.Errorf("%d records are found, want 20", len(got))
+	}
+	log.Close()
+	if got := change(""); got != 4 {
+		t.Errorf("the index is merged from %d parts on after it was opened", got)
+	}
+}
+
+// An index whose parts are merged only from 16 of a size on becomes one part in the batch with the number 255, which
+// then writes four times as much as any other one. The first record sets off this merge between two of the small steps.
+func TestNoBatchRewritesTheIndex(t *testing.T) {
+	const batches, size, most = 16 * 16, 64, 2 << 20 // bytes
+	path := filepath.Join(t.TempDir(), sqlite.FileName)
+	log := open(t, path)
+	fill(t, log, batches*size, batches*size+1)
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for n := range batches {
+		if _, err := db.Exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
+			t.Fatal(err)
+		}
+		fill(t, log, n*size, n*size+size)
+		info, err := os.Stat(path + "-wal")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if wrote := info.Size(); wrote == 0 || wrote > most {
+			t.Fatalf("batch %d has written %d bytes, want at most %d", n, wrote, most)
 		}
 	}
 }

@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"stagedoor/cmd/stagedoor/cli"
 	"stagedoor/cmd/stagedoor/datadir"
+	httpflow "stagedoor/http/flow"
 	"stagedoor/state/journal"
 	"stagedoor/state/journal/postgres"
 )
@@ -25,13 +29,16 @@ func NodesCommand(shared *cli.App) *cobra.Command {
 
   live      it serves and can change the state
   standby   it follows the state and takes over when the live one ends
-  silent    it has not been heard of for the length of its lease, five seconds`,
+  silent    it has not been heard of for the length of its lease, five seconds
+
+With cluster.listen, the gateway that runs on this machine asks the others how many
+requests they have in flight.`,
 	}
 	o := datadir.AddFlags(c, a.App)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		return a.withNodes(c.Context(), o, func(_ *postgres.Members, all []journal.Member) error {
-			return a.printNodes(all, asJSON)
+			return a.printNodes(all, loads(c.Context(), o), asJSON)
 		})
 	}
 	c.AddCommand(&cobra.Command{
@@ -82,9 +89,41 @@ type printedNode struct {
 	Beat    float64 `json:"last_beat_seconds"`
 	Applied uint64  `json:"applied"`
 	Version string  `json:"version"`
+	Address string  `json:"address"`
+	// Answers and InFlight are what the gateway on this machine has just got from it, null if none could ask.
+	Answers  *bool `json:"answers"`
+	InFlight *int  `json:"in_flight"`
 }
 
-func (a app) printNodes(all []journal.Member, asJSON bool) error {
+// loads asks the gateway on this machine, if there is one, for the requests in flight of all.
+func loads(ctx context.Context, o *datadir.Flags) map[string]httpflow.NodeLoad {
+	_, running, err := o.Dial()
+	if err != nil || running == nil {
+		return nil
+	}
+	var flow httpflow.Active
+	if running.API().Do(ctx, http.MethodGet, "/flow", url.Values{"limit": {"1"}}, nil, &flow) != nil {
+		return nil
+	}
+	known := map[string]httpflow.NodeLoad{}
+	for _, n := range flow.Load.Nodes {
+		known[n.Node] = n
+	}
+	return known
+}
+
+// load describes the requests in flight of a node.
+func (n *printedNode) load() string {
+	switch {
+	case n.Answers == nil:
+		return "-"
+	case !*n.Answers:
+		return "no answer"
+	}
+	return strconv.Itoa(*n.InFlight)
+}
+
+func (a app) printNodes(all []journal.Member, known map[string]httpflow.NodeLoad, asJSON bool) error {
 	printed := make([]printedNode, len(all))
 	for i, m := range all {
 		state := "live"
@@ -94,14 +133,23 @@ func (a app) printNodes(all []journal.Member, asJSON bool) error {
 		case m.Standby:
 			state = "standby"
 		}
-		printed[i] = printedNode{m.Node, state, m.Epoch, m.Age.Seconds(), uint64(m.LSN), m.Version}
+		printed[i] = printedNode{m.Node, state, m.Epoch, m.Age.Seconds(), uint64(m.LSN), m.Version, m.Address,
+			nil, nil}
+		if load, ok := known[m.Node]; ok {
+			printed[i].Answers = &load.Answers
+			if load.Answers {
+				printed[i].InFlight = &load.InFlight
+			}
+		}
 	}
 	if asJSON {
 		return cli.PrintJSON(a.Out, printed)
 	}
-	return cli.Table(a.Out, "NAME STATE EPOCH BEAT APPLIED VERSION", nil, func(line func(...any)) {
-		for _, n := range printed {
-			line(n.Name, n.State, int64(n.Epoch), fmt.Sprintf("%.1fs ago", n.Beat), int64(n.Applied), n.Version)
+	return cli.Table(a.Out, "NAME STATE EPOCH BEAT APPLIED IN-FLIGHT VERSION", nil, func(line func(...any)) {
+		for i := range printed {
+			n := &printed[i]
+			line(n.Name, n.State, int64(n.Epoch), fmt.Sprintf("%.1fs ago", n.Beat), int64(n.Applied), n.load(),
+				n.Version)
 		}
 	})
 }

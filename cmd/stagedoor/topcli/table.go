@@ -93,7 +93,16 @@ func (r *snapshot) requests() table {
 			"PER S",
 			"TIME",
 			"KEY",
+			"GATEWAY",
 		}, right: map[int]bool{4: true, 5: true, 6: true}}
+	for _, n := range l.Nodes {
+		if !n.Answers {
+			s.summary += "; the gateway " + cli.Printable(n.Node) + " does not answer"
+		}
+	}
+	if len(l.Nodes) == 0 {
+		s.head = s.head[:len(s.head)-1] // there is one gateway
+	}
 	for i := range r.Flow.Data {
 		q := &r.Flow.Data[i]
 		phase := q.Phase
@@ -115,7 +124,8 @@ func (r *snapshot) requests() table {
 				number(q.TokensPerSecond),
 				formatDuration(q.DurationMs),
 				cli.Printable(q.Key),
-			},
+				cli.Printable(q.Node),
+			}[:len(s.head)],
 		)
 	}
 	return s

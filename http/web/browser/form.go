@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"mime"
+	"mime/multipart"
 	"net/http"
 	"net/url"
 	"time"
@@ -80,6 +81,37 @@ func ReadForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 		}
 	}
 	return values, nil
+}
+
+// ReadUpload reads a form of multipart/form-data with a file of at most most bytes. The file is the value of its field.
+// All other fields together have the size of a form. Its error is one of those of ReadForm.
+func ReadUpload(w http.ResponseWriter, r *http.Request, most int64) (url.Values, error) {
+	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || media != "multipart/form-data" {
+		return nil, ErrFormMedia
+	}
+	var large *http.MaxBytesError
+	values, parts := url.Values{}, multipart.NewReader(http.MaxBytesReader(w, r.Body, most+maxForm), params["boundary"])
+	for {
+		part, err := parts.NextRawPart()
+		switch {
+		case err == io.EOF:
+			_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // as in ReadBody
+			return values, nil
+		case errors.As(err, &large):
+			return nil, ErrFormSize
+		case err != nil:
+			return nil, ErrFormText
+		}
+		text, err := io.ReadAll(part)
+		switch {
+		case errors.As(err, &large) || int64(len(text)) > most:
+			return nil, ErrFormSize
+		case err != nil, part.FileName() == "" && !utf8.Valid(text):
+			return nil, ErrFormText
+		}
+		values.Add(part.FormName(), string(text))
+	}
 }
 
 // ReadBody reads a body of the size of a form, whatever it is: ErrFormSize,

@@ -20,6 +20,9 @@ type Registry interface {
 	Session(ctx context.Context, cookie string, from tokens.Sender) (tokens.Session, error)
 	FinishLogin(ctx context.Context, h tokens.Halfway, code string,
 		from tokens.Sender) (cookie string, s tokens.Session, err error)
+	LoginExternal(ctx context.Context, e tokens.ExternalSignIn) (cookie string, s tokens.Session, err error)
+	LoginPasskey(ctx context.Context, used tokens.Credential, answer tokens.Once,
+		from tokens.Sender) (cookie string, s tokens.Session, err error)
 	Logout(ctx context.Context, cookie string) error
 }
 
@@ -82,7 +85,7 @@ func (v *Visitor) MustEnrol() bool { return v.Session.ID != "" && v.enrols }
 
 // visitorOf returns the visitor of a session.
 func (g *Guard) visitorOf(s tokens.Session) Visitor {
-	enrols := !s.User.SecondFactor && g.options.MustEnrol != nil && g.options.MustEnrol(&s.User)
+	enrols := !s.User.SecondFactor && !s.Strong && g.options.MustEnrol != nil && g.options.MustEnrol(&s.User)
 	return Visitor{Session: s, binding: "session " + s.ID, enrols: enrols}
 }
 
@@ -158,6 +161,28 @@ func (g *Guard) SignIn(w http.ResponseWriter, r *http.Request, v *Visitor, l tok
 		l.Device = known.ID
 	}
 	value, s, err := g.options.Registry.Login(r.Context(), l)
+	return g.beginUnless(w, r, v, value, s, err)
+}
+
+// SignInExternal opens a session for a person whom a provider has authenticated, as SignIn does for a password.
+func (g *Guard) SignInExternal(w http.ResponseWriter, r *http.Request, v *Visitor,
+	e tokens.ExternalSignIn) (Visitor, error) {
+	e.From = senderOf(r)
+	value, s, err := g.options.Registry.LoginExternal(r.Context(), e)
+	return g.beginUnless(w, r, v, value, s, err)
+}
+
+// SignInPasskey opens a session for a device that has answered a challenge. It returns errors of the registry.
+func (g *Guard) SignInPasskey(w http.ResponseWriter, r *http.Request, used tokens.Credential,
+	answer tokens.Once) (Visitor, error) {
+	value, s, err := g.options.Registry.LoginPasskey(r.Context(), used, answer, senderOf(r))
+	return g.beginUnless(w, r, nil, value, s, err)
+}
+
+// beginUnless opens the session of a login unless it failed with err, which it returns. If only the code is missing,
+// it returns *CodeRequired for the browser of v.
+func (g *Guard) beginUnless(w http.ResponseWriter, r *http.Request, v *Visitor, cookie string, s tokens.Session,
+	err error) (Visitor, error) {
 	if half := (*tokens.CodeRequired)(nil); errors.As(err, &half) {
 		sealed, err := g.Seal(purposeHalfway, v, halfwayLife, half.Halfway)
 		if err != nil {
@@ -168,7 +193,7 @@ func (g *Guard) SignIn(w http.ResponseWriter, r *http.Request, v *Visitor, l tok
 	if err != nil {
 		return Visitor{}, err
 	}
-	return g.begin(w, r, value, s), nil
+	return g.begin(w, r, cookie, s), nil
 }
 
 // FinishSignIn opens the session of a login for which SignIn wanted a code. It returns ErrForged, ErrExpired and errors

@@ -36,6 +36,15 @@ func (r registry) Session(_ context.Context, cookie string, _ tokens.Sender) (to
 	return tokens.Session{}, tokens.ErrNoSession
 }
 
+func (r registry) LoginExternal(context.Context, tokens.ExternalSignIn) (string, tokens.Session, error) {
+	return "", tokens.Session{}, tokens.ErrUnlinked
+}
+
+func (r registry) LoginPasskey(context.Context, tokens.Credential, tokens.Once,
+	tokens.Sender) (string, tokens.Session, error) {
+	return "", tokens.Session{}, tokens.ErrPasskey
+}
+
 func (r registry) FinishLogin(context.Context, tokens.Halfway, string, tokens.Sender) (string, tokens.Session, error) {
 	return "", tokens.Session{}, tokens.ErrCode
 }

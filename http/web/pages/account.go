@@ -29,6 +29,15 @@ type Key struct {
 	InWindow         int64 // spent of the budget
 	Created, Expires time.Time
 	PreviousUntil    time.Time // until when the secret before this one is accepted; zero: it is not
+	Use              KeyUse
+}
+
+// KeyUse is the use of a key in the last 7 days, by the log of requests.
+type KeyUse struct {
+	Requests int64
+	Last     time.Time // the hour of the last request; zero: there was none
+	App      string    // the program that sent it, by its own account; "": unknown
+	Path     string    // the address of the requests
 }
 
 // Live tells whether the key can still be used, now or after it was enabled.
@@ -50,6 +59,7 @@ type Keys struct {
 	Forbidden bool     // the user may not create keys
 	Keys      []Key
 	Entry     KeyEntry
+	Logged    bool // the use of the keys is known
 }
 
 // KeyEntry is the form for a new key as it was typed.
@@ -62,6 +72,11 @@ type KeyEntry struct {
 	Window                          string
 	// Open: the form is shown unfolded.
 	Open bool
+	// Was has the values of the form of a key that there is as they were drawn; "" in the form for a new key. A field
+	// that still has that value is not changed. OnDisconnect is in this form only.
+	Was, OnDisconnect string
+	// Prefix begins the ids of the fields, which differ from those of another form on the same page.
+	Prefix string
 }
 
 // Choice is one of several that can be ticked.
@@ -70,24 +85,34 @@ type Choice struct {
 	Ticked bool
 }
 
-func (k *Keys) frame() frame { return k.at(placeKeys, "keys.html", "API keys") }
-
-// RotateKey is the form that gives a key a new secret.
-type RotateKey struct {
-	Desk
-	Key Key
-}
-
-func (r *RotateKey) frame() frame {
-	f := r.at(placeKeys, "rotate.html", "A new secret")
-	f.width = slim
+func (k *Keys) frame() frame {
+	f := k.at(placeKeys, "keys.html", "API keys")
+	f.script = "dialog.js"
 	return f
 }
 
-// Apps lists what a user allowed apps.
+// OneKey is the page on which a user changes a key. Where scripts run, the list of keys shows it as a dialog.
+type OneKey struct {
+	Desk
+	Key       Key
+	Entry     KeyEntry
+	Forbidden bool // the user may not change keys
+	// Matched of all Models are those that the patterns of the key match.
+	Matched, Models int
+}
+
+// Left returns how much of the budget is left.
+func (o *OneKey) Left() int64 { return max(o.Key.Budget-o.Key.InWindow, 0) }
+
+func (o *OneKey) frame() frame { return o.at(placeKeys, "key.html", "Edit "+o.Key.Name) }
+
+// Apps lists the apps that a user has allowed, and those that the user has registered.
 type Apps struct {
 	Desk
-	Apps []Allowed
+	Apps      []Allowed
+	Own       []OwnApp
+	Forbidden bool // the user may not register apps
+	Entry     AppEntry
 }
 
 // Allowed is an app that may read a user's account.
@@ -100,7 +125,7 @@ type Allowed struct {
 	Automatic bool      // the last of them went by an earlier yes
 }
 
-func (a *Apps) frame() frame { return a.at(placeApps, "apps.html", "Authorised apps") }
+func (a *Apps) frame() frame { return a.at(placeApps, "apps.html", "My apps") }
 
 // DeveloperTokens lists a user's developer tokens and makes new ones.
 type DeveloperTokens struct {
@@ -129,6 +154,9 @@ type Security struct {
 	// user cannot turn it off.
 	SecondFactor, Demanded bool
 	Recovery               int
+	Identities             []Identity
+	Providers              []Labelled // at which the user may link a person
+	NewPasskey             *Ceremony  // nil: there are no passkeys
 }
 
 // Session is a login in a list.
@@ -139,7 +167,13 @@ type Session struct {
 	Current                bool
 }
 
-func (s *Security) frame() frame { return s.at(placeSecurity, "security.html", "Security") }
+func (s *Security) frame() frame {
+	f := s.at(placeSecurity, "security.html", "Security")
+	if s.NewPasskey != nil {
+		f.script = "passkey.js"
+	}
+	return f
+}
 
 // Secret shows what is shown once.
 type Secret struct {

@@ -1,6 +1,10 @@
 package pages
 
-import "time"
+import (
+	"net/url"
+	"strconv"
+	"time"
+)
 
 // Users lists accounts for who administers.
 type Users struct {
@@ -9,6 +13,9 @@ type Users struct {
 	Users []User
 	Pager Pager
 	Entry UserEntry
+	// Sort is name, seen, month, or "" for the newest first. State is active, disabled, admin, or "" for all.
+	Sort, State string
+	Groups      []GroupChoice // by which the list can be filtered
 
 	Invite      InviteEntry
 	Invitations []Invitation // those that are open
@@ -54,6 +61,23 @@ type User struct {
 	Created, Seen          time.Time // Seen is zero for a user who was never seen
 	Group                  string    // "": none
 	Available, Held, Spent int64
+	Month                  int64 // spent in this month
+}
+
+// SortPath returns the address of the list in another order. It keeps the search and the filters.
+func (u *Users) SortPath(order string) string {
+	v := url.Values{"sort": {order}}
+	for _, g := range u.Groups {
+		if g.Chosen {
+			v.Set("group", strconv.FormatInt(g.ID, 10))
+		}
+	}
+	for name, value := range map[string]string{"q": u.Query, "state": u.State} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	return string(placeUsers) + "?" + v.Encode()
 }
 
 func (u *Users) frame() frame { return u.at(placeUsers, "users.html", "Users") }
@@ -79,6 +103,7 @@ type OneUser struct {
 	Group, GroupPath string // the group of the user; "": none
 	Groups           []GroupChoice
 	Sessions         []Session
+	Identities       []Identity
 	Self             bool // the user is the administrator who looks at the page
 	WantsCode        bool // the administrator who looks at the page has a second factor
 }

@@ -3,6 +3,7 @@ package pages
 import (
 	"bytes"
 	"cmp"
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
@@ -11,7 +12,9 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 )
 
 //go:embed assets
@@ -25,6 +28,10 @@ const AssetPrefix = "/assets/"
 type asset struct {
 	media string
 	data  []byte
+	// packed returns data in the format gzip. It is computed for the first browser that wants it. Pages are never
+	// compressed: the length of a compressed page would tell an observer whether a text that a link has put into it
+	// is like the token of its forms.
+	packed func() []byte
 }
 
 var assetMedia = map[string]string{".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
@@ -57,7 +64,8 @@ func loadAssets() (map[string]string, map[string]asset) {
 		}
 		sum := sha256.Sum256(data)
 		served := strings.TrimSuffix(base, ext) + "-" + base64.RawURLEncoding.EncodeToString(sum[:9]) + ext
-		paths[base], all[served] = AssetPrefix+served, asset{assetMedia[ext], data}
+		packed := sync.OnceValue(func() []byte { return pack(data) })
+		paths[base], all[served] = AssetPrefix+served, asset{assetMedia[ext], data, packed}
 	}
 	return paths, all
 }
@@ -99,6 +107,32 @@ func Asset(w http.ResponseWriter, r *http.Request) bool {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", "default-src 'none'")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	w.Write(a.data)
+	h.Set("Vary", "Accept-Encoding")
+	data := a.data
+	if acceptsGzip(r.Header.Get("Accept-Encoding")) {
+		h.Set("Content-Encoding", "gzip")
+		data = a.packed()
+	}
+	h.Set("Content-Length", strconv.Itoa(len(data)))
+	w.Write(data)
 	return true
+}
+
+func pack(data []byte) []byte {
+	var packed bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression) // the level exists
+	w.Write(data)                                              // a buffer takes everything
+	w.Close()
+	return packed.Bytes()
+}
+
+// acceptsGzip reports whether a header Accept-Encoding names gzip without a weight. A client that gives weights gets
+// the asset as it is, which all clients understand.
+func acceptsGzip(header string) bool {
+	for name := range strings.SplitSeq(header, ",") {
+		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			return true
+		}
+	}
+	return false
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"stagedoor/docs"
+	"stagedoor/http/flow"
+	"stagedoor/http/settings"
 )
 
 // TestEveryDocumentedClientIsShownWithRealValues: a client that docs/clients has is on the first page, with the
@@ -59,6 +61,19 @@ func TestHostileValuesNeverReachTheSettings(t *testing.T) {
 	}
 }
 
+// providers is the page of providers that had requests in each minute.
+func providers(desk Desk, n int) *Providers {
+	p := &Providers{Desk: desk, Status: &settings.Status{}, Rows: make([]ProviderRow, n)}
+	for i := range p.Rows {
+		p.Rows[i].Provider = flow.Provider{Name: "provider", Shape: "messages", Places: 8,
+			Hour: &flow.Hour{Requests: 12345, Failed: 1, Minutes: make([]flow.Minute, 60)}}
+		for n := range p.Rows[i].Hour.Minutes {
+			p.Rows[i].Hour.Minutes[n].FirstMs = int64(500 + n)
+		}
+	}
+	return p
+}
+
 // TestPagesAreSmall: a page, its style sheets and its scripts are less than 60 KB when it is
 // shown. Pages that move may have 150 KB.
 func TestPagesAreSmall(t *testing.T) {
@@ -76,6 +91,8 @@ func TestPagesAreSmall(t *testing.T) {
 		"search": {&Search{Desk: desk, Hits: make([]Hit, 42)}, 60 << 10},
 		"live":   {&Live{Desk: &desk}, 150 << 10},
 		"images": {&Images{Desk: desk}, 150 << 10},
+		// Of five providers; each further one is 3 KB, which are compressed to a tenth of it.
+		"providers": {providers(desk, 5), 60 << 10},
 	} {
 		w := httptest.NewRecorder()
 		if err := Write(w, httptest.NewRequest("GET", "/", nil), http.StatusOK, page.view); err != nil {

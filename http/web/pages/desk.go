@@ -13,6 +13,8 @@ import (
 type Desk struct {
 	Username string
 	Admin    bool
+	// HasPassword is not set for a user who signs in at a provider only. Forms ask such a user for no password.
+	HasPassword bool
 	// Token goes into every form of the page: it was drawn for this session.
 	Token string
 	// TopUp is the address of the page that adds money.
@@ -39,9 +41,11 @@ func NewDesk(g *browser.Guard, v *browser.Visitor, topUp string, mistakes []stri
 	return Desk{
 		Username: v.Session.User.Username,
 		Admin:    v.Session.User.Admin,
-		Token:    g.FormToken(v, DeskPurpose),
-		TopUp:    cmp.Or(topUp, OwnTopUp),
-		Mistakes: mistakes,
+
+		HasPassword: v.Session.User.HasPassword,
+		Token:       g.FormToken(v, DeskPurpose),
+		TopUp:       cmp.Or(topUp, OwnTopUp),
+		Mistakes:    mistakes,
 	}
 }
 
@@ -113,7 +117,8 @@ var navGroups = []struct {
 	},
 	{
 		"Build",
-		[]navEntry{{placeConnect, "Connect", "plug"}, {placeApps, "Apps", "apps"}, {placeTokens, "Tokens", "ticket"}},
+		[]navEntry{{placeConnect, "Connect", "plug"}, {placeApps, "My apps", "apps"},
+			{placeTokens, "Tokens", "ticket"}},
 	},
 	{
 		nameRun,

@@ -17,7 +17,8 @@ func (f *Flow) frame() frame { return f.moving(placeFlow, "flow.html", "Flow") }
 // FlowRequest shows one request and the spans of its work.
 type FlowRequest struct {
 	Desk
-	ID string
+	ID   string
+	Node string // the gateway, or empty if there are no others
 }
 
 func (f *FlowRequest) frame() frame { return f.moving(placeFlow, "flowrequest.html", "Request") }

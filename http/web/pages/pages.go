@@ -76,7 +76,7 @@ func Write(w http.ResponseWriter, r *http.Request, status int, v View) error {
 	if err := set.ExecuteTemplate(&body, f.template, v); err != nil {
 		return fmt.Errorf("draw %s: %w", f.template, err)
 	}
-	// Pages that ask for a password or a consent have no script at all, unless they move.
+	// Pages that ask for a password or a consent have no script at all, unless they move or ask for a passkey.
 	scripted := f.desk != nil || f.script != ""
 	d := document{
 		Title:    f.title,

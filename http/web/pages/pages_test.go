@@ -1,6 +1,9 @@
 package pages
 
 import (
+	"bytes"
+	"compress/gzip"
+	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -8,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"stagedoor/http/flow"
 	"stagedoor/http/settings"
 	"stagedoor/state"
 	"stagedoor/state/money"
@@ -50,7 +54,17 @@ func TestEveryPageIsDrawn(t *testing.T) {
 		Created:  at,
 		Expires:  at,
 	}
+	cost := int64(7)
+	providerRow := ProviderRow{flow.Provider{Name: "<b>", Answers: true, Places: 2, InFlight: 2, CostToday: &cost,
+		Queues: []flow.Queue{{Owner: "<b>"}}, PausedAt: &at,
+		Keys: flow.KeysState{States: []flow.KeyState{{State: "ok"}}},
+		Hour: &flow.Hour{Requests: 3, Minutes: []flow.Minute{{FirstMs: 5}}}}}
 	app := App{Name: "Weather", Host: "app.example.com", Scopes: []string{"profile", "balance"}}
+	own := OwnApp{App: App{Name: "<b>", Host: "<b>", Logo: "/logo"}, ID: 1, ClientID: "ci_1", Created: at,
+		Addresses: []string{"<b>"}, Secret: AppSecret{End: "abcd", Used: at},
+		Previous: &AppSecret{End: "efgh", Until: at}, Users: 2, Devices: 3, First: at, Latest: at,
+		ByScope: []ScopeUse{{WantOf("profile"), 2}}}
+	typed := AppEntry{Name: "<b>", Addresses: "<b>", Description: "<b>"}
 	named := []ModelRow{{Name: "<b>", Price: ModelPrice{Known: true}}}
 	for name, v := range map[string]View{
 		"sign in": &SignIn{Form: Form{"/a", "i", "t"}}, "sign in to an app": &SignIn{App: &app, Consents: true,
@@ -63,6 +77,9 @@ func TestEveryPageIsDrawn(t *testing.T) {
 		"keys": &Keys{Desk: desk, Keys: []Key{key, {Status: "revoked"}, {Status: "disabled"}},
 			Entry: KeyEntry{Name: "<b>", Scopes: []Choice{{"chat", true}}, Window: "month"}},
 		"apps": &Apps{Desk: desk, Apps: []Allowed{{App: app, ID: 1, Grants: 2}}}, "no apps": &Apps{Desk: desk},
+		"own app":          &OneApp{Desk: desk, OwnApp: own, Entry: typed},
+		"own apps":         &Apps{Desk: desk, Own: []OwnApp{own, {App: app, ID: 2, Disabled: true}}, Forbidden: true},
+		"app secret":       SecretRotatedApp(desk, "<b>", "/account/apps/1", "ci_1", "as_1", at),
 		"developer tokens": &DeveloperTokens{Desk: desk, Tokens: []DeveloperToken{{ID: "dev_1"}, {Revoked: at}}},
 		"second factor":    &SecondFactor{Username: "<b>", Problem: "<b>", Required: true},
 		"code":             &SignIn{Halfway: "<b>"}, "recovery": SecretRecovery(desk, []string{"A"}),
@@ -111,8 +128,9 @@ func TestEveryPageIsDrawn(t *testing.T) {
 		"flow": &Flow{Desk: desk}, "one request": &FlowRequest{Desk: desk, ID: "<b>"},
 		"providers": &Providers{Desk: desk, Tested: "<b>", Checks: []settings.Check{{Name: "<b>", Detail: "<b>"}},
 			Status: &settings.Status{Place: "file", File: "<b>", Kept: 2, Undo: &settings.LastSaved{By: "<b>", At: at,
-				What: []string{"<b>"}}}, Rows: []ProviderRow{{Name: "<b>", State: "serving", Places: 2, Keys: 1}},
-			Models: []string{"<b>"}}, "no providers": &Providers{Desk: desk},
+				What: []string{"<b>"}}, Models: []string{"<b>"}}, Query: ProviderQuery{Text: "<b>", Open: "<b>"},
+			Rows: []ProviderRow{providerRow}, Open: &providerRow, Attention: []Attention{{Name: "<b>", Path: "/x"}}},
+		"no providers": &Providers{Desk: desk},
 		"a new provider": &NewProvider{Desk: desk, Shapes: []string{"chat"}, Shape: "chat", Name: "<b>", URL: "<b>",
 			Recent: true}, "a new model": &ChangeEntry{Desk: desk, Kind: "models"},
 		"a change": &ChangeEntry{Desk: desk, Kind: "providers", Name: "<b>", Fields: []SettingField{
@@ -129,7 +147,7 @@ func TestEveryPageIsDrawn(t *testing.T) {
 				Target:  state.Target{Kind: "user", ID: "<b>", Name: "<b>"},
 				Changes: []state.AuditChange{{Field: "<b>", Before: []byte(`"<b>"`), After: []byte(`{"<b>":1}`)}}}}}},
 		"no changes": &Audit{Desk: desk},
-		"a rotation": &RotateKey{Desk: desk, Key: key},
+		"edit a key": &OneKey{Desk: desk, Key: key, Entry: KeyEntry{Was: "<b>", Prefix: "edit-"}, Models: 2},
 		"new secret": SecretRotatedKey(desk, "k<b>", "sd-1", at, nil),
 		"codes": &Codes{Desk: desk, Codes: []Code{{Status: "open", Expires: at}, {Status: "used", Used: at,
 			UsedBy: "<b>"}}},
@@ -154,6 +172,24 @@ func TestEveryPageIsDrawn(t *testing.T) {
 	}
 }
 
+func TestASignInPageAllowsTheWayBackToTheAppThatBeganIt(t *testing.T) {
+	for next, want := range map[string]string{
+		PathAuthorize + "?redirect_uri=https%3A%2F%2Fa.example%2Fcb":    "form-action 'self' https:;",
+		PathAuthorize + "?redirect_uri=http%3A%2F%2F127.0.0.1%3A1%2Fcb": "form-action 'self' https: http:;",
+		"/account?next=" + PathAuthorize:                                "form-action 'self';",
+		PathAuthorize + "s":                                             "form-action 'self';",
+	} {
+		w := httptest.NewRecorder()
+		page := &SignIn{Form: Form{"/signin", "", "t"}, Halfway: "sealed", Next: next}
+		if err := Write(w, httptest.NewRequest("GET", "/signin", nil), http.StatusOK, page); err != nil {
+			t.Fatal(err)
+		}
+		if policy := w.Header().Get("Content-Security-Policy"); !strings.Contains(policy, want) {
+			t.Errorf("%s: %s", next, policy)
+		}
+	}
+}
+
 func TestAssetsArePublishedUnderTheirContent(t *testing.T) {
 	for name, media := range map[string]string{"stagedoor.css": "text/css; charset=utf-8",
 		"shell.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml",
@@ -166,6 +202,27 @@ func TestAssetsArePublishedUnderTheirContent(t *testing.T) {
 		if !Asset(w, r) || w.Header().Get("Content-Type") != media || w.Body.Len() == 0 ||
 			!strings.Contains(w.Header().Get("Cache-Control"), "immutable") {
 			t.Errorf("%s at %s: %v", name, path, w.Header())
+		}
+	}
+	for _, test := range []struct{ accepted, encoding string }{{"", ""}, {"gzip;q=0, br", ""},
+		{"deflate, gzip", "gzip"}, {"GZIP", "gzip"}, {"xgzip", ""}} {
+		path := assetPath("stagedoor.css")
+		r := httptest.NewRequest("GET", path, nil)
+		r.SetPathValue("name", strings.TrimPrefix(path, AssetPrefix))
+		r.Header.Set("Accept-Encoding", test.accepted)
+		w := httptest.NewRecorder()
+		Asset(w, r)
+		sent := io.Reader(w.Body)
+		if test.encoding != "" {
+			var err error
+			if sent, err = gzip.NewReader(w.Body); err != nil {
+				t.Fatal(err)
+			}
+		}
+		data, err := io.ReadAll(sent)
+		if want := assets[r.PathValue("name")].data; err != nil || !bytes.Equal(data, want) ||
+			w.Header().Get("Content-Encoding") != test.encoding || w.Header().Get("Vary") != "Accept-Encoding" {
+			t.Errorf("for %q: %v, %v, %d bytes", test.accepted, err, w.Header(), len(data))
 		}
 	}
 	for _, name := range []string{"", "stagedoor.css", "../doc.go", "x"} {

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net/url"
@@ -103,7 +104,7 @@ func (r *Requests) Export(format string) string {
 
 func (r *Requests) frame() frame {
 	f := r.at(placeRequests, "requests.html", "Requests")
-	f.style, f.width = "requests.css", full
+	f.script, f.style, f.width = "requests.js", "requests.css", full
 	return f
 }
 
@@ -158,6 +159,9 @@ func (r *Requests) Strip() (minutes []Minute) {
 	}
 	width := 100 / float64(max(len(r.Bars), 1))
 	for i, b := range r.Bars {
+		if b.All == 0 {
+			continue
+		}
 		to := r.Query.To
 		if i+1 < len(r.Bars) {
 			to = r.Bars[i+1].From
@@ -371,7 +375,7 @@ func (r *RequestRow) BarText() string {
 			words = append(words, class[1]+" "+Seconds(to-from))
 		}
 	}
-	return strings.Join(words, ", ")
+	return cmp.Or(strings.Join(words, ", "), "less than a millisecond")
 }
 
 // OneRequest is the page of one request.

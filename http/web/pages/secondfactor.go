@@ -18,7 +18,9 @@ type SecondFactor struct {
 	Picture  QR     // of the same for cameras
 	// Required says that the user can do nothing else before.
 	Required bool
-	Problem  string
+	// HasPassword says that the form asks for the password.
+	HasPassword bool
+	Problem     string
 }
 
 func (s *SecondFactor) frame() frame {

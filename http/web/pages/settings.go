@@ -8,38 +8,10 @@ import (
 	"stagedoor/http/settings"
 )
 
-// Providers shows providers with their limits and queues, which a script keeps up to date, and the way to change them.
-type Providers struct {
-	Desk
-	// Status is nil if the configuration cannot be changed here.
-	Status *settings.Status
-	Rows   []ProviderRow
-	Models []string
-	// Tested has what was found at the provider of this name; "": none was tested.
-	Tested string
-	Checks []settings.Check
-}
-
-// ProviderRow is a provider in the table of what can be changed.
-type ProviderRow struct {
-	Name, Shape, State, Tone string
-	InFlight, Places, Queued int
-	Resting, Keys            int // keys that cool down or were refused, and all
-	Paused                   bool
-}
-
-func (p *Providers) frame() frame { return p.moving(placeProviders, "providers.html", "Providers") }
-
 // ChangePath returns the address of the form for a provider or a model.
 func ChangePath(kind, name string) string {
 	return "/flow/providers/change?" + url.Values{"kind": {kind}, "name": {name}}.Encode()
 }
-
-// ProviderPath and ModelPath return the addresses of forms, for templates.
-func (p *Providers) ProviderPath(name string) string { return ChangePath(settings.Providers, name) }
-
-// ModelPath returns the address of the form for a model.
-func (p *Providers) ModelPath(name string) string { return ChangePath(settings.Models, name) }
 
 // NewProvider is the form for a new provider: the shape first, then the address and the key.
 type NewProvider struct {

@@ -1,5 +1,14 @@
 package pages
 
+import (
+	"net/url"
+	"strings"
+	"time"
+)
+
+// PathAuthorize is the path with which apps begin the sign-in of their users.
+const PathAuthorize = "/api/oauth2/authorize"
+
 // Form holds the data of every form besides its fields.
 type Form struct {
 	Action string
@@ -14,6 +23,7 @@ type App struct {
 	Host        string // where the browser goes afterwards
 	Loopback    bool   // that is this computer, without TLS
 	Scopes      []string
+	Logo        string // the address of the picture, or "" if the app has none
 }
 
 func (a *App) leads() leads {
@@ -35,14 +45,22 @@ type SignIn struct {
 	// Halfway is the sealed login whose code the form asks for in place of the password; "": it asks for the password.
 	Halfway string
 	Next    string // where to go on, without an app
+	Offers  []Offer
+	Passkey *Passkey // nil: there is no sign-in with passkeys
 	Notice  string
 	Problem string
 }
 
 func (s *SignIn) frame() frame {
 	f := frame{template: "signin.html", title: "Sign in", leads: toSelf}
+	if s.Passkey != nil && s.Halfway == "" {
+		f.script = "passkey.js"
+	}
 	if s.App != nil {
 		f.leads = s.App.leads()
+	} else if next, err := url.Parse(s.Next); err == nil && next.Path == PathAuthorize {
+		// After an earlier consent the form's redirects lead through authorize to the app.
+		f.leads = (&App{Loopback: strings.HasPrefix(next.Query().Get("redirect_uri"), "http:")}).leads()
 	}
 	return f
 }
@@ -52,6 +70,10 @@ type Consent struct {
 	Form
 	App      App
 	Username string
+	// Owner is the user who registered the app, and Users the number of users who have allowed it.
+	Owner      string
+	Registered time.Time
+	Users      int
 }
 
 func (c *Consent) frame() frame {

@@ -1,6 +1,8 @@
 package pages
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -16,6 +18,9 @@ var wants = map[string]Want{
 	tokens.ScopeBalance: {"Your balance", "what is left and what was spent"},
 }
 
+// WantOf returns a scope of tokens.Scopes in words.
+func WantOf(scope string) Want { return wants[scope] }
+
 // Wants are the app's scopes in words.
 func (a *App) Wants() []Want {
 	var all []Want
@@ -25,8 +30,7 @@ func (a *App) Wants() []Want {
 	return all
 }
 
-// Initial returns a letter that stands for the app. An app never has a picture here,
-// because it could show another one's.
+// Initial returns a letter that stands for an app without a logo.
 func (a *App) Initial() string {
 	at := strings.IndexFunc(a.Name, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
 	if at < 0 {
@@ -34,4 +38,17 @@ func (a *App) Initial() string {
 	}
 	r, _ := utf8.DecodeRuneInString(a.Name[at:])
 	return string(unicode.ToUpper(r))
+}
+
+// PathLogos begins the addresses of logos; the client_id follows.
+const PathLogos = "/api/oauth2/logos/"
+
+// LogoPath returns the address of an app's logo, or "" if it has none. The address changes with the logo, so that
+// browsers may keep each one.
+func LogoPath(a *tokens.App) string {
+	if a.Logo == nil {
+		return ""
+	}
+	sum := sha256.Sum256(a.Logo)
+	return PathLogos + a.ClientID + "?v=" + base64.RawURLEncoding.EncodeToString(sum[:6])
 }

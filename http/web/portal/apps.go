@@ -14,9 +14,14 @@ const (
 	pathTokens = "/account/tokens"
 )
 
-// apps lists what the user allowed, by app.
-func (rc *requestContext) apps() {
-	view := &pages.Apps{Desk: rc.desk()}
+func (rc *requestContext) apps() { rc.show(http.StatusOK, rc.appsView()) }
+
+// appsView lists the apps that the user has allowed, and those that the user has registered.
+func (rc *requestContext) appsView() *pages.Apps {
+	_, mayCreate := rc.restrictions()
+	view := &pages.Apps{Desk: rc.desk(), Own: rc.ownApps(), Forbidden: !mayCreate}
+	view.Entry = pages.AppEntry{Form: pages.Form{Action: pathApps, ID: newFormID(), Token: view.Token},
+		Open: rc.query("new") != ""}
 	at := map[int64]int{}
 	for _, g := range rc.options.Registry.Grants(rc.user.ID) {
 		i, ok := at[g.App.ID]
@@ -36,21 +41,22 @@ func (rc *requestContext) apps() {
 			a.Used = g.Used
 		}
 	}
-	rc.show(http.StatusOK, view)
+	return view
+}
+
+// hostOf returns the host of an address for display, or the address if it has none.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return address
+	}
+	return u.Host
 }
 
 func allowed(g *tokens.Grant) pages.Allowed {
-	a := pages.Allowed{
-		App:    pages.App{Name: g.App.Name, Description: g.App.Description, Host: g.App.RedirectURI, Scopes: g.Scopes},
-		ID:     g.App.ID,
-		Since:  g.Created,
-		Used:   g.Used,
-		Grants: 1,
-	}
-	if u, err := url.Parse(g.App.RedirectURI); err == nil {
-		a.Host = u.Host
-	}
-	return a
+	return pages.Allowed{App: pages.App{Name: g.App.Name, Description: g.App.Description,
+		Host: hostOf(g.App.RedirectURI), Scopes: g.Scopes, Logo: pages.LogoPath(&g.App)}, ID: g.App.ID,
+		Since: g.Created, Used: g.Used, Grants: 1}
 }
 
 // union returns the scopes of either, in the order in which pages list them.

@@ -97,13 +97,8 @@ func (p *Portal) addressFor(r *http.Request) string {
 // serves /v1, to a request with the first key.
 func (p *Portal) ask(next http.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		form, ok := p.readForm(w, r)
+		form, visitor, ok := p.readVisitorForm(w, r)
 		if !ok {
-			return
-		}
-		visitor, err := p.options.Browser.Visitor(r)
-		if err != nil {
-			p.busy(w, r, err)
 			return
 		}
 		if p.options.Browser.CheckForm(r, &visitor, purposeAsk, form.Get("token")) != nil {

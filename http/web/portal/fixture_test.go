@@ -21,6 +21,7 @@ import (
 	"stagedoor/actors/tokens"
 	"stagedoor/http/auth"
 	"stagedoor/http/web/browser"
+	"stagedoor/http/web/idp"
 	"stagedoor/http/web/portal"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/video"
@@ -42,6 +43,7 @@ type fixture struct {
 	state     *state.State
 	ledger    *ledger.Client
 	guard     *browser.Guard
+	providers *idp.Client
 	log       bytes.Buffer
 	forwards  []string // what came through the page of videos
 	anna      tokens.User
@@ -120,6 +122,7 @@ func newEmptyFixture(t *testing.T) *fixture {
 		t.Fatal(mistakes)
 	}
 	mux := http.NewServeMux()
+	h.providers = idp.New(origin, time.Now)
 	p := portal.New(
 		portal.Options{
 			Logger:     slog.New(slog.NewTextHandler(&h.log, nil)),
@@ -127,6 +130,7 @@ func newEmptyFixture(t *testing.T) *fixture {
 			Ledger:     h.ledger,
 			State:      h.state,
 			Browser:    guard,
+			Providers:  h.providers,
 			Address:    origin,
 			FirstKey:   func(*http.Request) string { return h.firstKey },
 			Catalog:    func() *catalog.Catalog { return served },
@@ -139,6 +143,7 @@ func newEmptyFixture(t *testing.T) *fixture {
 			RequestLog: h.requests,
 			Demands:    h.demands,
 			Settings:   h.settings,
+			Overview:   newOverview(t),
 			AlertHost:  func() string { return h.alerts },
 			Erase: func(ctx context.Context, user int64) (int, error) {
 				_, err := h.registry.EraseUser(ctx, user)

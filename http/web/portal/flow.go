@@ -3,9 +3,12 @@ package portal
 import (
 	"errors"
 	"net/http"
+	"net/url"
+	"strings"
 
 	"stagedoor/actors/flow"
 	"stagedoor/http/envelope"
+	httpflow "stagedoor/http/flow"
 	"stagedoor/http/live"
 	"stagedoor/http/web/pages"
 	"stagedoor/providers/dialogue"
@@ -39,47 +42,63 @@ func (p *Portal) flowRoutes(handle func(pattern string, h http.HandlerFunc)) {
 // findRequest leads to the page of the id that was typed.
 func (rc *requestContext) findRequest() {
 	id := rc.query("id")
-	if rc.options.Overview.Flow.Find(id) == nil {
-		rc.forgotten(id)
+	d, err := rc.options.Overview.Find(rc.r.Context(), id, "")
+	if err != nil {
+		rc.notFound(id, err)
 		return
 	}
-	seeOther(rc.w, pathRequest(id))
+	seeOther(rc.w, pathRequest(id, d.Node))
 }
 
 func (rc *requestContext) flowRequest() {
 	id := rc.r.PathValue("id")
-	if rc.options.Overview.Flow.Find(id) == nil {
-		rc.forgotten(id)
+	d, err := rc.options.Overview.Find(rc.r.Context(), id, rc.query("node"))
+	if err != nil {
+		rc.notFound(id, err)
 		return
 	}
-	rc.show(http.StatusOK, &pages.FlowRequest{Desk: rc.desk(), ID: id})
+	rc.show(http.StatusOK, &pages.FlowRequest{Desk: rc.desk(), ID: id, Node: d.Node})
 }
 
-// forgotten says why there is nothing to see of a request: its id is likely to come
-// from a log that is older than what the flow remembers.
-func (rc *requestContext) forgotten(id string) {
+// notFound shows why there is nothing to see of a request: its id is likely to come from a log that is older than what
+// the flow remembers, or the gateway that has it does not answer.
+func (rc *requestContext) notFound(id string, err error) {
+	var silent *httpflow.SilentError
+	switch {
+	case errors.As(err, &silent):
+		rc.show(http.StatusServiceUnavailable, &pages.Failure{Title: "This request is not found", Detail: id,
+			Message: "Gateways that do not answer at the moment: " + strings.Join(silent.Nodes, ", ") + ". Try again."})
+		return
+	case !errors.Is(err, flow.ErrUnknown):
+		rc.busy(rc.w, rc.r, err)
+		return
+	}
 	rc.show(http.StatusNotFound, &pages.Failure{Title: "This request is not known", Detail: id,
 		Message: "Flow keeps requests in flight and recent ones, failures longer than others. " +
 			"The log and the traces have the id for longer."})
 }
 
-// pathRequest is the page of one request. Ids that are known need no escaping: where
-// clients choose them they are letters, digits, _ and -.
-func pathRequest(id string) string { return pathFlowRequests + "/" + id }
+// pathRequest returns the page of a request on a gateway, whose name is empty without others. Ids that are known need
+// no escaping: where clients choose them they are letters, digits, _ and -.
+func pathRequest(id, node string) string {
+	path := pathFlowRequests + "/" + id
+	if node != "" {
+		path += "?" + url.Values{"node": {node}}.Encode()
+	}
+	return path
+}
 
 func (rc *requestContext) cancelRequest() {
-	id := rc.r.PathValue("id")
-	switch err := rc.options.Overview.Cancel(id); {
-	case errors.Is(err, flow.ErrUnknown):
-		rc.forgotten(id)
+	id, node := rc.r.PathValue("id"), rc.query("node")
+	switch err := rc.options.Overview.Cancel(rc.r.Context(), id, node); {
 	case errors.Is(err, flow.ErrOver):
 		rc.show(http.StatusConflict,
 			&pages.Failure{Title: "That did not work", Message: "The request had ended by then."})
 	case err != nil:
-		rc.busy(rc.w, rc.r, err)
+		rc.notFound(id, err)
 	default:
 		rc.options.Logger.Info("request ended by an administrator", "request", id, "by", rc.user.ID)
-		rc.done(pathRequest(id), "request_ended")
+		rc.done(pathRequest(id, node), "request_ended")
 	}
 }
 

@@ -1,16 +1,24 @@
 package portal
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"stagedoor/actors/tokens"
 	"stagedoor/http/web/pages"
 	"stagedoor/providers/shapes/registry"
+	"stagedoor/state"
 	"stagedoor/state/budget"
 	"stagedoor/state/identity"
 	"stagedoor/state/money"
+	"stagedoor/state/requestlog"
 )
 
 const pathKeys = "/account/keys"
@@ -22,6 +30,7 @@ func (rc *requestContext) keysView() *pages.Keys {
 	limits, mayCreate := rc.restrictions()
 	view.Limits, view.Forbidden = limits, !mayCreate
 	view.Entry = keyEntry(rc.scopesOf(rc.user.ID), pages.Form{Action: pathKeys, ID: newFormID(), Token: view.Token})
+	view.Logged = rc.addUse(view.Keys)
 	view.Entry.Open = len(view.Keys) == 0 || rc.query("new") != ""
 	return view
 }
@@ -119,28 +128,18 @@ func (rc *requestContext) readKey(n *tokens.NewKey) error {
 // keysAgain shows the form as it was sent, with what is wrong.
 func (rc *requestContext) keysAgain(status int, problem string) {
 	view := rc.keysView()
-	rc.retype(&view.Entry)
+	fillKey(&view.Entry, rc.form)
 	view.Problem = problem
 	rc.show(status, view)
 }
 
-// retype fills the form with what was typed.
-func (rc *requestContext) retype(e *pages.KeyEntry) {
-	e.Name, e.Models, e.AllowIPs, e.Open = rc.form.Get("name"), rc.form.Get("models"), rc.form.Get("allow"), true
-	e.RPM, e.TPM, e.Slots, e.Budget, e.Expiry = rc.form.Get(
-		"rpm",
-	), rc.form.Get(
-		"tpm",
-	), rc.form.Get(
-		"slots",
-	), rc.form.Get(
-		"budget",
-	), rc.form.Get("expiry")
-	e.Window = rc.form.Get("window")
+// fillKey fills the form with values, such as those that were typed.
+func fillKey(e *pages.KeyEntry, v url.Values) {
+	e.Name, e.Models, e.AllowIPs, e.Open = v.Get("name"), v.Get("models"), v.Get("allow"), true
+	e.RPM, e.TPM, e.Slots, e.Budget = v.Get("rpm"), v.Get("tpm"), v.Get("slots"), v.Get("budget")
+	e.Expiry, e.Window, e.OnDisconnect = v.Get("expiry"), v.Get("window"), v.Get("disconnect")
 	for i := range e.Scopes {
-		for _, s := range rc.form["scope"] {
-			e.Scopes[i].Ticked = e.Scopes[i].Ticked || s == e.Scopes[i].Name
-		}
+		e.Scopes[i].Ticked = slices.Contains(v["scope"], e.Scopes[i].Name)
 	}
 }
 
@@ -162,6 +161,8 @@ func (rc *requestContext) changeKey() {
 		rc.concluded(rc.options.Registry.EnableKey(ctx, rc.user.ID, id, true), pathKeys, "key_enabled")
 	case "disable":
 		rc.concluded(rc.options.Registry.EnableKey(ctx, rc.user.ID, id, false), pathKeys, "key_disabled")
+	case "edit":
+		rc.editKey(id)
 	case "rotate":
 		rc.rotateKey(id)
 	case "revoke":
@@ -174,15 +175,192 @@ func (rc *requestContext) changeKey() {
 // overlaps are the times that the form of a rotation offers.
 var overlaps = map[string]time.Duration{"0": 0, "1h": time.Hour, "1d": 24 * time.Hour, "7d": 7 * 24 * time.Hour}
 
-// rotation shows the form that gives a key a new secret.
-func (rc *requestContext) rotation() {
-	for _, line := range rc.keyLines(rc.options.Registry.UserKeys(rc.user.ID)) {
-		if line.ID == rc.r.PathValue("id") && line.Status != "revoked" {
-			rc.show(http.StatusOK, &pages.RotateKey{Desk: rc.desk(), Key: line})
-			return
+// oneKey shows the page of a key.
+func (rc *requestContext) oneKey() {
+	if view, values := rc.keyView(); view != nil {
+		fillKey(&view.Entry, values)
+		view.Entry.Was = values.Encode()
+		rc.show(http.StatusOK, view)
+	}
+}
+
+// keyView returns the page of the key that the path names, with an empty form, and the values for the form. It is nil,
+// and the answer written, if the user has no such key.
+func (rc *requestContext) keyView() (*pages.OneKey, url.Values) {
+	k, ok := rc.ownKey(rc.r.PathValue("id"))
+	if !ok {
+		rc.missing()
+		return nil, nil
+	}
+	lines := rc.keyLines([]identity.Key{k})
+	rc.addUse(lines)
+	_, mayCreate := rc.restrictions()
+	view := &pages.OneKey{Desk: rc.desk(), Key: lines[0], Forbidden: !mayCreate}
+	form := pages.Form{Action: pathKeys + "/" + k.ID + "/edit", Token: view.Token}
+	view.Entry = keyEntry(rc.scopesOf(rc.user.ID), form)
+	view.Entry.Prefix = "edit-"
+	for _, m := range rc.options.Catalog().Models() {
+		view.Models++
+		if slices.ContainsFunc(k.Models, func(glob string) bool { return identity.MatchModel(glob, m.ID) }) {
+			view.Matched++
 		}
 	}
-	rc.missing()
+	values := keyValues(&k)
+	for _, box := range view.Entry.Scopes { // in this sequence a browser sends them
+		if slices.Contains(k.Scopes, box.Name) {
+			values.Add("scope", box.Name)
+		}
+	}
+	return view, values
+}
+
+// ownKey returns the key of the user with this id, unless it was revoked.
+func (rc *requestContext) ownKey(id string) (identity.Key, bool) {
+	for _, k := range rc.options.Registry.UserKeys(rc.user.ID) {
+		if k.ID == id && k.Revoked.IsZero() {
+			return k, true
+		}
+	}
+	return identity.Key{}, false
+}
+
+// keyValues returns the values of the form of a key, without the ticks of its scopes: only those for which the form has
+// a box can be ticked.
+func keyValues(k *identity.Key) url.Values {
+	number := func(n int64) string {
+		if n == 0 {
+			return ""
+		}
+		return strconv.FormatInt(n, 10)
+	}
+	v := url.Values{"name": {k.Name}, "models": {strings.Join(k.Models, ", ")},
+		"allow": {strings.Join(networkTexts(k.AllowIPs), ", ")}, "rpm": {number(k.Limits.RPM)},
+		"tpm": {number(k.Limits.TPM)}, "slots": {number(k.Limits.Concurrency)}, "budget": {""}, "window": {""},
+		"expiry": {""}, "disconnect": {k.OnDisconnect}}
+	if k.Budget != 0 {
+		v.Set("budget", pages.Dollars(k.Budget))
+	}
+	if k.Window == budget.WindowDay || k.Window == budget.WindowMonth {
+		v.Set("window", string(k.Window))
+	}
+	if !k.Expires.IsZero() {
+		v.Set("expiry", k.Expires.Add(-time.Nanosecond).UTC().Format(time.DateOnly))
+	}
+	return v
+}
+
+// editKey changes those settings of a key whose fields the user has changed, so that the form does not undo what an
+// operator changed meanwhile.
+func (rc *requestContext) editKey(id string) {
+	was, err := url.ParseQuery(rc.form.Get("was"))
+	if err != nil || was.Get("name") == "" {
+		rc.show(http.StatusBadRequest, failureBroken)
+		return
+	}
+	var n tokens.NewKey
+	if err = rc.readKey(&n); err == nil {
+		k, _ := rc.ownKey(id)
+		n.Scopes = changedScopes(k.Scopes, was["scope"], n.Scopes)
+		err = rc.options.Registry.UpdateOwnKey(rc.r.Context(), rc.user.ID, id, rc.keyChange(&n, was))
+	}
+	if err == nil || errors.Is(err, tokens.ErrNotFound) {
+		rc.concluded(err, pathKeys, "key_changed")
+		return
+	}
+	status, text := rc.problem(err)
+	if view, _ := rc.keyView(); view != nil {
+		fillKey(&view.Entry, rc.form)
+		view.Entry.Was, view.Problem = rc.form.Get("was"), text
+		rc.show(status, view)
+	}
+}
+
+// changedScopes returns the scopes of a key that has some and whose form was drawn with the ticks was and sent with the
+// ticks sent. The ceilings of the user hide boxes, and a scope without a box stays: a key that loses its last scope may
+// do everything, which only a user can ask for who sees all its scopes and removes the ticks.
+func changedScopes(has, was, sent []string) []string {
+	left := slices.DeleteFunc(slices.Clone(has), func(s string) bool {
+		return slices.Contains(was, s) || slices.Contains(sent, s)
+	})
+	return append(left, sent...)
+}
+
+// keyChange returns the change of the fields that differ from what they were.
+func (rc *requestContext) keyChange(n *tokens.NewKey, was url.Values) tokens.KeyChange {
+	touched := func(name string) bool { return !slices.Equal(rc.form[name], was[name]) }
+	var c tokens.KeyChange
+	if touched("name") {
+		c.Name = &n.Name
+	}
+	if touched("scope") {
+		c.Scopes = &n.Scopes
+	}
+	if touched("models") {
+		c.Models = &n.Models
+	}
+	if touched("allow") {
+		c.AllowIPs = &n.AllowIPs
+	}
+	if touched("rpm") {
+		c.Limits.RPM = &n.Limits.RPM
+	}
+	if touched("tpm") {
+		c.Limits.TPM = &n.Limits.TPM
+	}
+	if touched("slots") {
+		c.Limits.Concurrency = &n.Limits.Concurrency
+	}
+	if touched("budget") {
+		c.Budget.Amount = &n.Budget
+	}
+	if touched("window") {
+		c.Budget.Window = &n.Window
+	}
+	if touched("expiry") {
+		c.Expires = &n.Expires
+	}
+	if policy := rc.form.Get("disconnect"); touched("disconnect") {
+		c.OnDisconnect = &policy
+	}
+	return c
+}
+
+// useDays is the time of which the lists of keys show the use.
+const useDays = 7 * 24 * time.Hour
+
+// addUse adds to the keys of the user what the log of requests knows of their use, and reports whether it could. The
+// log has sums by the hour, so that nothing is written while a key is used.
+func (rc *requestContext) addUse(keys []pages.Key) bool {
+	if rc.options.RequestLog == nil {
+		return false
+	}
+	log, err := rc.options.RequestLog.Store()
+	if err != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(rc.r.Context(), searchTime)
+	defer cancel()
+	now := rc.options.Now()
+	q := requestlog.SpentQuery{Owner: string(state.OwnerOf("", rc.user.Username)), To: now.Add(time.Hour),
+		From: now.Add(-useDays).Truncate(time.Hour), Step: time.Hour}
+	uses := map[string]*pages.KeyUse{}
+	for i := range keys {
+		uses[keys[i].ID] = &keys[i].Use
+		query := url.Values{"q": {`key:"` + keys[i].ID + `"`}, "range": {"7d"}}
+		keys[i].Use.Path = pathRequestLog + "?" + query.Encode()
+	}
+	err = log.Spent(ctx, &q, func(s *requestlog.Spent) error {
+		if use, hour := uses[s.Key], q.From.Add(time.Duration(s.Step)*time.Hour); use != nil {
+			if use.Requests += s.Requests; hour.After(use.Last) {
+				use.Last, use.App = hour, s.App
+			}
+		}
+		return nil
+	})
+	if err != nil && rc.r.Context().Err() == nil {
+		rc.options.Logger.Warn("read the use of keys", "cause", err)
+	}
+	return err == nil
 }
 
 // rotateKey gives a key a new secret and shows it, once.

@@ -61,13 +61,8 @@ func (p *Portal) linkPage(w http.ResponseWriter, r *http.Request) {
 
 // useLink sets the password and signs in.
 func (p *Portal) useLink(w http.ResponseWriter, r *http.Request) {
-	form, ok := p.readForm(w, r)
+	form, v, ok := p.readVisitorForm(w, r)
 	if !ok {
-		return
-	}
-	v, err := p.options.Browser.Visitor(r)
-	if err != nil {
-		p.busy(w, r, err)
 		return
 	}
 	secret := form.Get("id")

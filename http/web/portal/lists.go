@@ -23,8 +23,10 @@ func part[T any](rc *requestContext, path string, all []T) ([]T, pages.Pager) {
 	p := pages.Pager{First: from + 1, Last: to, Total: len(all)}
 	address := func(page int) string {
 		q := url.Values{"page": {strconv.Itoa(page + 1)}}
-		if search := rc.query("q"); search != "" {
-			q.Set("q", search)
+		for _, name := range []string{"q", "sort", "group", "state"} {
+			if value := rc.query(name); value != "" {
+				q.Set(name, value)
+			}
 		}
 		return path + "?" + q.Encode()
 	}

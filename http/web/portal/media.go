@@ -25,8 +25,9 @@ func (rc *requestContext) images() {
 		Maker: rc.maker(pages.KindImage)})
 }
 
-// maker returns the models of a kind that the user may use, with their prices. An example is chosen where the catalogue
-// lists none, but serves its name by a pattern. A visitor who is not signed in learns of no other model.
+// maker returns the form that makes images or videos, with the listed models of this kind that the user may use. The
+// list is empty for a visitor who is not signed in. The chosen model is that of the parameter "model", else the first
+// of the list, else the usual example of the kind if the catalogue serves it, perhaps by a pattern, else "".
 func (rc *requestContext) maker(kind string) pages.Maker {
 	m := pages.Maker{Model: rc.query("model")}
 	for _, listed := range rc.options.Catalog().Models() {
@@ -97,8 +98,9 @@ func (p *Portal) listKept(page *scriptedPage) http.HandlerFunc {
 	}
 }
 
-// videoPrice says what a video would hold of the user's balance now: the same sum that the job would. The parameters are
-// a model and a number of seconds, or "remix" with the id of a video of the user.
+// videoPrice writes {"price":N}, the micro-dollars that a video would hold of the user's balance now, which is the sum
+// that the job would hold. The parameters are a model and a number of seconds, or "remix" with the id of a video of the
+// user.
 func (p *Portal) videoPrice(w http.ResponseWriter, r *http.Request) {
 	key, err := p.delegate(&livePage, r)
 	var price int64
@@ -112,6 +114,8 @@ func (p *Portal) videoPrice(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, map[string]int64{"price": price})
 }
 
+// priceOfVideo returns the price that videoPrice writes. A remix has the model, the provider and the length of its
+// source. A model, a provider or a video that the user may not use is an error.
 func (p *Portal) priceOfVideo(key *identity.Key, query url.Values) (int64, error) {
 	model, op, provider := query.Get("model"), video.Create, ""
 	seconds, badSeconds := strconv.ParseInt(query.Get("seconds"), 10, 16)
@@ -142,8 +146,8 @@ func (p *Portal) priceOfVideo(key *identity.Key, query url.Values) (int64, error
 	return p.options.VideoPrice(plan, op, seconds)
 }
 
-// videoQueue returns the positions of the user's jobs that wait: each counts the jobs of all users that were made
-// earlier and wait for the same provider, and itself.
+// videoQueue writes {"positions":{ID:N}} with the user's jobs that wait. The first job of a provider's queue has
+// position 1, and the jobs of all users count. Jobs that the provider works on are left out.
 func (p *Portal) videoQueue(w http.ResponseWriter, r *http.Request) {
 	key, err := p.delegate(&livePage, r)
 	if err != nil {

@@ -155,10 +155,7 @@ func (rc *requestContext) userAgain(u tokens.User, status int, problem string) {
 // confirmed reports whether the form has the password of the administrator who sent it, and a code if the administrator
 // has a second factor. It shows the page of u again if not. Changes for which a stolen session must not suffice use it.
 func (rc *requestContext) confirmed(u tokens.User) bool {
-	err := rc.options.Registry.Confirm(rc.r.Context(), rc.ownLogin(rc.form.Get("password")))
-	if err == nil {
-		err = rc.options.Registry.ConfirmCode(rc.r.Context(), rc.user.ID, rc.form.Get("code"))
-	}
+	err := rc.confirm()
 	switch {
 	case err == nil:
 		return true

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-webauthn/webauthn/webauthn"
+
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/tokens"
 	"stagedoor/http/auth"
@@ -17,6 +19,7 @@ import (
 	"stagedoor/http/live"
 	"stagedoor/http/settings"
 	"stagedoor/http/web/browser"
+	"stagedoor/http/web/idp"
 	"stagedoor/http/web/pages"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/video"
@@ -30,6 +33,8 @@ type Options struct {
 	Ledger   *ledger.Client
 	State    *state.State
 	Browser  *browser.Guard
+	// Providers are the OpenID providers at which people may sign in.
+	Providers *idp.Client
 	// Address is the gateway's scheme://host[:port] in examples.
 	Address string
 	// Catalog returns the models that are served now.
@@ -68,12 +73,16 @@ type Options struct {
 // Portal serves the routes. Any goroutine may use it.
 type Portal struct {
 	options Options
-	sent    sentForms
-	changes changeCounts
+	// passkeys verifies the answers of devices; nil: there are no passkeys.
+	passkeys *webauthn.WebAuthn
+	sent     sentForms
+	changes  changeCounts
 }
 
 // New makes a Portal.
-func New(o Options) *Portal { return &Portal{options: o, sent: newSentForms(o.Now)} }
+func New(o Options) *Portal {
+	return &Portal{options: o, passkeys: newPasskeys(o.Address), sent: newSentForms(o.Now)}
+}
 
 // Paths that others lead to.
 const (
@@ -92,6 +101,9 @@ func (p *Portal) Routes(to func(pattern string, h http.HandlerFunc)) {
 	handle("GET /docs/{path...}", p.document)
 	handle("GET "+pathSignIn, p.signInPage)
 	handle("POST "+pathSignIn, p.signIn)
+	handle("POST "+pathPasskey, p.signInPasskey)
+	handle("POST "+pathWith+"{provider}", p.leave)
+	handle("GET "+idp.Callback("{provider}"), p.returned)
 	handle("GET "+browser.PathLink, p.linkPage)
 	handle("POST "+browser.PathLink, p.useLink)
 	handle("GET /signout", p.member((*requestContext).signOutPage))
@@ -106,7 +118,7 @@ func (p *Portal) Routes(to func(pattern string, h http.HandlerFunc)) {
 	handle("GET "+pathUsage+".csv", p.member((*requestContext).exportOwnUsage))
 	handle("GET /account/keys", p.member((*requestContext).keys))
 	handle("POST /account/keys", p.memberForm(limited((*requestContext).createKey)))
-	handle("GET /account/keys/{id}", p.member((*requestContext).rotation))
+	handle("GET /account/keys/{id}", p.member((*requestContext).oneKey))
 	handle("POST /account/keys/{id}/{action}", p.memberForm(limited((*requestContext).changeKey)))
 	handle("GET "+pathChat, p.member((*requestContext).chat))
 	handle("GET "+pathImages, p.member((*requestContext).images))
@@ -114,6 +126,12 @@ func (p *Portal) Routes(to func(pattern string, h http.HandlerFunc)) {
 	handle("GET "+pathModels+"/{name...}", p.member((*requestContext).oneModel))
 	handle("GET /connect", p.member((*requestContext).connect))
 	handle("GET /account/apps", p.member((*requestContext).apps))
+	handle("POST /account/apps", p.memberForm(limited((*requestContext).registerApp)))
+	handle("GET /account/apps/{id}", p.member((*requestContext).oneApp))
+	for _, action := range ownAppActions {
+		handle("POST /account/apps/{id}/"+action, p.memberForm(limited((*requestContext).changeOwnApp)))
+	}
+	handle("POST /account/apps/{id}/logo", p.memberUpload(limited((*requestContext).changeLogo)))
 	handle("POST /account/apps/{id}/revoke", p.memberForm(limited((*requestContext).revokeApp)))
 	handle("GET /account/tokens", p.member((*requestContext).developerTokens))
 	handle("POST /account/tokens", p.memberForm(limited((*requestContext).createDeveloperToken)))
@@ -123,6 +141,9 @@ func (p *Portal) Routes(to func(pattern string, h http.HandlerFunc)) {
 	handle("POST "+browser.PathSecondFactor, p.memberForm((*requestContext).enableSecondFactor))
 	handle("POST /account/second-factor/codes", p.memberForm((*requestContext).renewRecovery))
 	handle("POST /account/second-factor/off", p.memberForm((*requestContext).disableSecondFactor))
+	handle("POST "+pathPasskeys, p.memberForm((*requestContext).addPasskey))
+	handle("POST "+pathIdentities, p.memberForm((*requestContext).linkIdentity))
+	handle("POST "+pathIdentities+"/{id}/unlink", p.memberForm((*requestContext).unlinkIdentity))
 	handle("POST /account/password", p.memberForm((*requestContext).changePassword))
 	handle("POST /account/delete", p.memberForm((*requestContext).deleteAccount))
 	handle("POST /account/sessions/end", p.memberForm((*requestContext).endSessions))
@@ -144,6 +165,7 @@ func (p *Portal) Routes(to func(pattern string, h http.HandlerFunc)) {
 	handle("POST /admin/users/{id}/link", p.adminForm((*requestContext).makeResetLink))
 	handle("POST /admin/users/{id}/sessions/end", p.adminForm((*requestContext).endUserSessions))
 	handle("POST /admin/users/{id}/sessions/{session}/end", p.adminForm((*requestContext).endUserSession))
+	handle("POST /admin/users/{id}/identities/{identity}/unlink", p.adminForm((*requestContext).unlinkUserIdentity))
 	handle("POST /admin/users/{id}/erase", p.adminForm((*requestContext).eraseUser))
 	handle("POST "+pathInvitations, p.adminForm((*requestContext).invite))
 	handle("POST "+pathInvitations+"/{id}/withdraw", p.adminForm((*requestContext).withdrawInvitation))
@@ -219,12 +241,25 @@ func (p *Portal) member(serve func(*requestContext)) http.HandlerFunc {
 
 // memberForm serves a form of who is signed in.
 func (p *Portal) memberForm(serve func(*requestContext)) http.HandlerFunc {
+	return p.memberBody(browser.ReadForm, serve)
+}
+
+// memberUpload serves a form with one file of at most tokens.MaxLogo bytes, of a user who is signed in.
+func (p *Portal) memberUpload(serve func(*requestContext)) http.HandlerFunc {
+	read := func(w http.ResponseWriter, r *http.Request) (url.Values, error) {
+		return browser.ReadUpload(w, r, tokens.MaxLogo)
+	}
+	return p.memberBody(read, serve)
+}
+
+func (p *Portal) memberBody(read func(http.ResponseWriter, *http.Request) (url.Values, error),
+	serve func(*requestContext)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		form, ok := p.readForm(w, r)
+		v, ok := p.enter(w, r)
 		if !ok {
 			return
 		}
-		v, ok := p.enter(w, r)
+		form, ok := p.readBody(w, r, read)
 		if !ok {
 			return
 		}
@@ -289,7 +324,41 @@ func comeBack(r *http.Request) string {
 }
 
 func (p *Portal) readForm(w http.ResponseWriter, r *http.Request) (url.Values, bool) {
-	form, err := browser.ReadForm(w, r)
+	return p.readBody(w, r, browser.ReadForm)
+}
+
+// readVisitorForm returns a form and the browser that sent it. If ok is false, it has written the page that says why.
+// The caller must check the form's token.
+func (p *Portal) readVisitorForm(w http.ResponseWriter, r *http.Request) (f url.Values, v browser.Visitor, ok bool) {
+	if f, ok = p.readForm(w, r); !ok {
+		return nil, v, false
+	}
+	v, err := p.options.Browser.Visitor(r)
+	if err != nil {
+		p.busy(w, r, err)
+	}
+	return f, v, err == nil
+}
+
+// readSignIn returns a form of the sign-in page whose token is good, and the page that follows. If ok is false, it has
+// written the reply.
+func (p *Portal) readSignIn(w http.ResponseWriter, r *http.Request) (
+	form url.Values, v browser.Visitor, next string, ok bool,
+) {
+	if form, v, ok = p.readVisitorForm(w, r); !ok {
+		return nil, v, "", false
+	}
+	next = browser.LocalPath(form.Get("next"), pathAccount)
+	if p.options.Browser.CheckForm(r, &v, purposeSignIn, form.Get("token")) != nil {
+		p.signInAnew(w, r, next)
+		return nil, v, "", false
+	}
+	return form, v, next, true
+}
+
+func (p *Portal) readBody(w http.ResponseWriter, r *http.Request,
+	read func(http.ResponseWriter, *http.Request) (url.Values, error)) (url.Values, bool) {
+	form, err := read(w, r)
 	if err != nil {
 		status := http.StatusBadRequest
 		if errors.Is(err, browser.ErrFormSize) {

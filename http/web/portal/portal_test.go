@@ -2,6 +2,7 @@ package portal_test
 
 import (
 	"fmt"
+	"html"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -14,6 +15,7 @@ import (
 	"stagedoor/state/budget"
 	"stagedoor/state/identity"
 	"stagedoor/state/money"
+	"stagedoor/state/requestlog"
 )
 
 // pagesOf lists every page by who may see it.
@@ -143,6 +145,13 @@ func TestEveryFormWantsItsOwnBrowser(t *testing.T) {
 		"/signout",
 		"/account/keys",
 		"/account/keys/key_1/revoke",
+		"/account/keys/key_1/edit",
+		"/account/apps",
+		"/account/apps/1/settings",
+		"/account/apps/1/secret",
+		"/account/apps/1/end-secret",
+		"/account/apps/1/remove-logo",
+		"/account/apps/1/delete",
 		"/account/apps/1/revoke",
 		"/account/tokens",
 		"/account/tokens/dev_1/revoke",
@@ -484,6 +493,46 @@ func TestAdministratorMakesUsersAndTheirKeys(t *testing.T) {
 	}
 }
 
+func TestTheListOfUsersIsSortedAndFilteredOnTheServer(t *testing.T) {
+	h := newFixture(t)
+	h.user("Zoe", false)
+	g, err := h.registry.CreateGroup(t.Context(), "makers", tokens.CeilingChange{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.registry.MoveUser(t.Context(), h.anna.ID, g.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.registry.SetUserStatus(t.Context(), h.anna.ID, tokens.StatusDisabled); err != nil {
+		t.Fatal(err)
+	}
+	_, k, err := h.registry.CreateKey(t.Context(), tokens.NewKey{User: h.root.ID, Name: "k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.charge("root", k.ID, "large", 2_000_000)
+	v := h.signedIn("root")
+	names := regexp.MustCompile(`<a href="/admin/users/\d+"><bdi>(\w+)</bdi>`)
+	for query, want := range map[string]string{"": "Zoe root anna", "?sort=name": "anna root Zoe",
+		"?sort=seen": "root Zoe anna", "?sort=month": "root Zoe anna", "?sort=x": "Zoe root anna",
+		"?state=disabled": "anna", "?state=active": "Zoe root", "?state=admin": "root", "?state=x": "Zoe root anna",
+		"?group=1": "anna", "?group=1&state=active": "", "?group=99": "Zoe root anna", "?q=zoe&sort=name": "Zoe"} {
+		v.get("/admin/users" + query)
+		var got []string
+		for _, m := range names.FindAllStringSubmatch(v.page, -1) {
+			got = append(got, m[1])
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q: got %v, want %q", query, got, want)
+		}
+	}
+	v.expect(v.get("/admin/users?group=1&state=disabled&q=anna"), http.StatusOK,
+		`href="/admin/users?group=1&amp;q=anna&amp;sort=seen&amp;state=disabled"`)
+	if v.get("/admin/users?sort=month"); !strings.Contains(v.page, ">$2.00</td>") {
+		t.Errorf("what was spent in this month is not shown:\n%s", v.page)
+	}
+}
+
 func TestUsersAreFoundAndPaged(t *testing.T) {
 	h := newFixture(t)
 	if _, err := state.Do(t.Context(), h.state, func(tx *state.Tx) (struct{}, error) {
@@ -700,6 +749,60 @@ func TestMistakesOfTheConfigurationAreForAdministrators(t *testing.T) {
 	}
 }
 
+func TestAFormChangesOnlyTheTouchedFieldsOfAKey(t *testing.T) {
+	h := newFixture(t)
+	_, k, err := h.registry.CreateKey(t.Context(), tokens.NewKey{User: h.anna.ID, Name: `ci"<b>`,
+		Models: []string{"free"}, Budget: 5_000_000, Window: budget.WindowMonth,
+		Expires: time.Date(2100, 5, 1, 12, 0, 0, 0, time.UTC)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := "/account/keys/" + k.ID
+	hour := requestlog.Spent{Step: 7*24 - 1, Owner: "user:anna", Key: k.ID, App: "Codex <b>", Requests: 3}
+	h.requests.spent = []requestlog.Spent{hour, {Step: 1, Owner: hour.Owner, Key: k.ID, Requests: 4}}
+	anna, root := h.signedIn("anna"), h.signedIn("root")
+	anna.expect(anna.get("/account/keys"), http.StatusOK, ">7</a>")
+	if !strings.Contains(anna.page, "by <bdi>Codex &lt;b&gt;</bdi>") || strings.Contains(anna.page, "<b>") {
+		t.Errorf("the use of the key is not shown as text:\n%s", anna.page)
+	}
+	anna.expect(anna.get(path), http.StatusOK, "match 1 of")
+	was := html.UnescapeString(find(regexp.MustCompile(`name="was" value="([^"]*)"`), anna.page))
+	typed := []string{"was", was, "name", k.Name, "models", "free", "allow", "", "rpm", "60", "tpm", "", "slots", "",
+		"budget", "5.00", "window", "month", "expiry", "2100-05-01", "disconnect", "finish"}
+	// The operator lowers the budget while the page is open.
+	amount := int64(1_000_000)
+	change := tokens.KeyChange{Budget: tokens.BudgetChange{Amount: &amount}}
+	if _, err := h.registry.UpdateKey(t.Context(), k.ID, change); err != nil {
+		t.Fatal(err)
+	}
+	anna.sentTo(anna.post(path+"/edit", typed...), "/account/keys?done=key_changed")
+	got := h.registry.UserKeys(h.anna.ID)[0]
+	if got.Limits.RPM != 60 || got.OnDisconnect != "finish" || got.Budget != amount || !got.Expires.Equal(k.Expires) ||
+		got.Name != k.Name || got.Scopes != nil || len(got.Models) != 1 {
+		t.Errorf("got %+v", got)
+	}
+	anna.get(path)
+	for _, wrong := range [][]string{{"rpm", "many", `value="many"`}, {"scope", "root", "Scopes must"},
+		{"disconnect", "x", "must be"}} {
+		anna.expect(anna.post(path+"/edit", append(typed, wrong[:2]...)...), http.StatusUnprocessableEntity, wrong[2])
+	}
+	anna.expect(anna.post(path+"/edit", append(typed, "was", "%")...), http.StatusBadRequest, "broken")
+	root.get("/account")
+	root.expect(root.post(path+"/edit", typed...), http.StatusNotFound, "Not found")
+	root.expect(root.get(path), http.StatusNotFound, "Not found")
+	// A user whose ceiling forbids keys changes none of those that an operator has made.
+	no := false
+	if _, err := h.registry.UpdateUser(t.Context(), h.anna.ID,
+		tokens.UserChange{Ceiling: tokens.CeilingChange{CreateKeys: &no}}); err != nil {
+		t.Fatal(err)
+	}
+	anna.expect(anna.get(path), http.StatusOK, "You may not change keys")
+	anna.expect(anna.post(path+"/edit", append(typed, "rpm", "99")...), http.StatusForbidden, "may not create keys")
+	if h.registry.UserKeys(h.anna.ID)[0].Limits.RPM != 60 {
+		t.Error("a refused form changed the key")
+	}
+}
+
 func TestAKeyIsRotatedOnItsPage(t *testing.T) {
 	h := newFixture(t)
 	old, k, err := h.registry.CreateKey(t.Context(), tokens.NewKey{User: h.anna.ID, Name: "ci<b>"})
@@ -735,4 +838,43 @@ func TestAKeyIsRotatedOnItsPage(t *testing.T) {
 	if all := h.audited(state.AuditQuery{Action: "key.change", Actor: "anna"}); len(all) != 2 {
 		t.Errorf("the audit log has %+v", all)
 	}
+}
+
+// TestAFormKeepsTheScopesOfAKeyThatTheCeilingHides: a key without scopes may do everything, so that a form without
+// boxes for the scopes of a key must not take them away.
+func TestAFormKeepsTheScopesOfAKeyThatTheCeilingHides(t *testing.T) {
+	h := newFixture(t)
+	_, k, err := h.registry.CreateKey(t.Context(), tokens.NewKey{User: h.anna.ID, Name: "ci",
+		Scopes: []string{"images"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ceiling := []string{"chat"}
+	if _, err := h.registry.UpdateUser(t.Context(), h.anna.ID,
+		tokens.UserChange{Ceiling: tokens.CeilingChange{Scopes: &ceiling}}); err != nil {
+		t.Fatal(err)
+	}
+	anna, path := h.signedIn("anna"), "/account/keys/"+k.ID
+	for _, step := range []struct {
+		name  string
+		ticks []string
+		want  string
+	}{{"renamed", nil, "images"}, {"chat", []string{"chat"}, "images chat"}, {"kept", []string{"chat"}, "images chat"},
+		{"removed", nil, "images"}} {
+		anna.get(path)
+		was := html.UnescapeString(find(regexp.MustCompile(`name="was" value="([^"]*)"`), anna.page))
+		typed := []string{"was", was, "name", step.name, "models", "", "allow", "", "rpm", "", "tpm", "", "slots", "",
+			"budget", "", "window", "", "expiry", "", "disconnect", ""}
+		for _, tick := range step.ticks {
+			typed = append(typed, "scope", tick)
+		}
+		anna.sentTo(anna.post(path+"/edit", typed...), "/account/keys?done=key_changed")
+		got := h.registry.UserKeys(h.anna.ID)[0]
+		if scopes := strings.Join(got.Scopes, " "); scopes != step.want || got.Name != step.name {
+			t.Errorf("%s: the key %s has the scopes %q, want %q", step.name, got.Name, scopes, step.want)
+		}
+	}
+	anna.get(path)
+	refused := anna.post(path+"/edit", "was", "name=x", "name", "x", "scope", "videos")
+	anna.expect(refused, http.StatusUnprocessableEntity, "must be some of what you may do")
 }

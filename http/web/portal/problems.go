@@ -18,6 +18,9 @@ import (
 var (
 	failureForeign = &pages.Failure{Title: "Please start again",
 		Message: "This form does not belong to this browser's session. Go back, reload the page and try again."}
+	failureAnswer = &pages.Failure{Title: "Please start again",
+		Message: "This answer was used already, is too old, or belongs to another browser. Open the " +
+			"sign-in page and start again.", Back: &pages.Link{Name: "Sign in", Path: pathSignIn}}
 	failureBroken = &pages.Failure{
 		Title:   "The form is broken",
 		Message: "What your browser sent cannot be read. Go back and try again.",
@@ -37,13 +40,19 @@ const problemSent = "This form was sent already. What it asked for was done once
 // notices maps a word in a page's address to the sentence it shows after a change. A
 // forged address therefore cannot make it show another text.
 var notices = map[string]string{
+	"key_changed": "The key was changed, at once for all requests.",
 	"key_revoked": "The key was revoked.", "key_enabled": "The key can be used again.",
 	"key_disabled": "The key cannot be used until you enable it.",
 	"app_revoked":  "The app can no longer see your account.", "token_revoked": "The token was revoked.",
-	"password_changed": "Your password was changed. All other sessions have ended.",
-	"alert_sent":       "The test is on its way. The log of the gateway says whether it arrived.",
-	"session_ended":    "The session has ended.",
-	"credited":         "The money was credited.", "adjusted": "The balance was adjusted.",
+	"app_changed":       "The app was changed.",
+	"app_deleted":       "The app was deleted. All its secrets, codes and tokens are refused.",
+	"password_changed":  "Your password was changed. All other sessions have ended.",
+	"alert_sent":        "The test is on its way. The log of the gateway says whether it arrived.",
+	"session_ended":     "The session has ended.",
+	"passkey_added":     "You can sign in with the passkey from now on.",
+	"identity_linked":   "You can sign in this way from now on.",
+	"identity_unlinked": "This way to sign in was removed. All other sessions have ended.",
+	"credited":          "The money was credited.", "adjusted": "The balance was adjusted.",
 	"group_created": "The group was created. It restricts nothing yet.", "group_deleted": "The group was deleted.",
 	"ceiling_changed": "The change is in force.",
 	"member_added":    "The user is in the group.", "member_removed": "The user is no longer in the group.",
@@ -76,6 +85,9 @@ func (rc *requestContext) problem(err error) (status int, text string) {
 		return http.StatusUnprocessableEntity, sentence(field.Error())
 	case errors.Is(err, tokens.ErrCode):
 		return http.StatusForbidden, "The code is wrong or was used already."
+	case errors.Is(err, tokens.ErrStale):
+		return http.StatusForbidden, "Your account has no password with which to confirm this. Sign out, sign in " +
+			"again, and repeat it within 10 minutes."
 	case errors.Is(err, tokens.ErrKeysForbidden):
 		return http.StatusForbidden, "You may not create keys or tokens. Ask the operator for one."
 	case errors.Is(err, tokens.ErrHasMembers):

@@ -63,15 +63,30 @@ func (rc *requestContext) asked() pages.Asked {
 		a.Only = only
 	}
 	a.Before, _ = strconv.ParseInt(rc.query("before"), 10, 64)
-	from, err := strconv.ParseInt(rc.query("from"), 10, 64)
-	to, err2 := strconv.ParseInt(rc.query("to"), 10, 64)
-	if rc.query("range") == "" && err == nil && err2 == nil && 0 < from && from < to && to-from < 100*365*24*3600 {
-		a.From, a.To = time.Unix(from, 0), time.Unix(to, 0)
+	from, to := timeOf(rc.query("from")), timeOf(rc.query("to"))
+	if rc.query("range") == "" && 0 < from && from <= to && to-from < 100*365*24*3600 {
+		// The bars and the fields have whole minutes, so the list has them, too, and at least one.
+		last := time.Unix(max(to, from+1), 0).Add(time.Minute - time.Second)
+		a.From, a.To = time.Unix(from, 0).Truncate(time.Minute), last.Truncate(time.Minute)
 		return a
 	}
 	name, length := pages.RangeOf(rc.query("range"))
 	a.Range, a.From, a.To = name, now.Add(-length).Truncate(time.Minute), now.Add(time.Minute).Truncate(time.Minute)
 	return a
+}
+
+// timeOf reads a time of the address, in seconds since 1970 as in links, or in UTC as the fields of the page send it.
+// It returns 0 for any other text.
+func timeOf(text string) int64 {
+	if seconds, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return seconds
+	}
+	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05"} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t.Unix()
+		}
+	}
+	return 0
 }
 
 // queryOf makes a query of the log. Its error is meant for the user.

@@ -179,3 +179,37 @@ func TestExportsAreWholeAndSafe(t *testing.T) {
 		t.Errorf("an empty export: %q", root.page)
 	}
 }
+
+func TestATimeIsChosenInTheFieldsOfThePage(t *testing.T) {
+	h := newFixture(t)
+	*h.requests = *logOf(3)
+	root := h.signedIn("root")
+	root.expect(root.get("/requests?q=m1&from=2026-01-02T10:00&to=2026-01-02T11:30"), http.StatusOK, "Chosen time")
+	for _, want := range []string{`data-from="1767348000" data-to="1767353400"`, `value="2026-01-02T10:00"`,
+		"/requests.csv?from=1767348000&amp;q=m1&amp;to=1767353400", `<input type="hidden" name="q" value="m1">`} {
+		if !strings.Contains(root.page, want) {
+			t.Errorf("the page has no %s", want)
+		}
+	}
+	for _, wrong := range []string{"from=2026-01-02T11:00&to=2026-01-02T10:00", "from=x&to=y",
+		"from=2026-01-02T10:00"} {
+		if root.expect(root.get("/requests?"+wrong), http.StatusOK, ""); strings.Contains(root.page, "Chosen time") {
+			t.Errorf("%s is a time", wrong)
+		}
+	}
+}
+
+func TestAChosenTimeHasWholeMinutesAndAtLeastOne(t *testing.T) {
+	h := newFixture(t)
+	root := h.signedIn("root")
+	for asked, want := range map[string]string{
+		"from=1767348000&to=1767348000":                   `data-from="1767348000" data-to="1767348060"`,
+		"from=1767348001&to=1767348001":                   `data-from="1767348000" data-to="1767348060"`,
+		"from=2026-01-02T10:00:59&to=2026-01-02T10:01:45": `data-from="1767348000" data-to="1767348120"`,
+		"from=2026-01-02T10:00&to=2026-01-02T10:02":       `data-from="1767348000" data-to="1767348120"`,
+	} {
+		if root.expect(root.get("/requests?"+asked), http.StatusOK, ""); !strings.Contains(root.page, want) {
+			t.Errorf("the page of %s has no %s", asked, want)
+		}
+	}
+}

@@ -40,7 +40,7 @@ func (rc *requestContext) showSecondFactor(status int, secret []byte, problem st
 	view, err := pages.NewSecondFactor(host, rc.user.Username, secret)
 	if err == nil {
 		view.Form = pages.Form{Action: browser.PathSecondFactor, Token: rc.desk().Token}
-		view.Required, view.Problem = rc.visitor.MustEnrol(), problem
+		view.Required, view.Problem, view.HasPassword = rc.visitor.MustEnrol(), problem, rc.user.HasPassword
 		view.ID, err = rc.options.Browser.Seal(purposeSecondFactor, &rc.visitor, setUpLife, secret)
 	}
 	if err != nil {
@@ -57,7 +57,7 @@ func (rc *requestContext) enableSecondFactor() {
 		seeOther(rc.w, browser.PathSecondFactor) // with a fresh secret
 		return
 	}
-	err := rc.options.Registry.Confirm(rc.r.Context(), rc.ownLogin(rc.form.Get("password")))
+	err := rc.confirmFirst()
 	if errors.Is(err, tokens.ErrLogin) {
 		rc.showSecondFactor(http.StatusForbidden, secret, "The password is wrong.")
 		return

@@ -15,6 +15,7 @@ func (rc *requestContext) security() { rc.show(http.StatusOK, rc.securityView())
 
 func (rc *requestContext) securityView() *pages.Security {
 	return &pages.Security{Desk: rc.desk(), Sessions: rc.sessionLines(rc.user.ID), SecondFactor: rc.user.SecondFactor,
+		Identities: rc.identityLines(rc.user.ID), Providers: rc.providerChoices(), NewPasskey: rc.newPasskey(),
 		Demanded: rc.options.Demands(&rc.user), Recovery: rc.options.Registry.RecoveryLeft(rc.user.ID)}
 }
 
@@ -54,6 +55,47 @@ func (rc *requestContext) changePassword() {
 	rc.done(pathSecurity, "password_changed")
 }
 
+// confirmedSelf reports whether the form shows that the user sent it, and shows the page Security again if not. Changes
+// for which a stolen session must not suffice use it.
+func (rc *requestContext) confirmedSelf() bool {
+	err := rc.confirm()
+	switch {
+	case err == nil:
+		return true
+	case errors.Is(err, tokens.ErrLogin):
+		rc.securityAgain(http.StatusForbidden, "The password is wrong. Nothing was changed.")
+	default:
+		rc.securityAgain(rc.problem(err))
+	}
+	return false
+}
+
+// confirm checks the password in the form, or that a user without one has signed in just now, and the code in it if the
+// user has a second factor. It returns ErrLogin, ErrStale, ErrCode and *Limited.
+func (rc *requestContext) confirm() error {
+	if err := rc.confirmFirst(); err != nil {
+		return err
+	}
+	return rc.options.Registry.ConfirmCode(rc.r.Context(), rc.user.ID, rc.form.Get("code"))
+}
+
+// confirmFirst is confirm without the code.
+func (rc *requestContext) confirmFirst() error {
+	if !rc.user.HasPassword {
+		return rc.options.Registry.ConfirmSession(&rc.visitor.Session)
+	}
+	return rc.options.Registry.Confirm(rc.r.Context(), rc.ownLogin(rc.form.Get("password")))
+}
+
+// providerChoices lists the providers at which the user may link a person.
+func (rc *requestContext) providerChoices() []pages.Labelled {
+	var all []pages.Labelled
+	for _, p := range rc.options.Providers.Providers() {
+		all = append(all, pages.Labelled{ID: p.Name, Label: p.Label})
+	}
+	return all
+}
+
 func (rc *requestContext) securityAgain(status int, problem string) {
 	view := rc.securityView()
 	view.Problem = problem
@@ -86,18 +128,10 @@ func (rc *requestContext) deleteAccount() {
 		rc.securityAgain(http.StatusUnprocessableEntity, "Type your username to delete your account.")
 		return
 	}
-	err := rc.options.Registry.Confirm(rc.r.Context(), rc.ownLogin(rc.form.Get("password")))
-	if errors.Is(err, tokens.ErrLogin) {
-		rc.securityAgain(http.StatusForbidden, "The password is wrong. Nothing was deleted.")
+	if !rc.confirmedSelf() {
 		return
 	}
-	if err == nil {
-		err = rc.options.Registry.ConfirmCode(rc.r.Context(), rc.user.ID, rc.form.Get("code"))
-	}
-	var left int
-	if err == nil {
-		left, err = rc.options.Erase(rc.r.Context(), rc.user.ID)
-	}
+	left, err := rc.options.Erase(rc.r.Context(), rc.user.ID)
 	if err != nil {
 		rc.securityAgain(rc.problem(err))
 		return

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"stagedoor/http/flow"
 	"stagedoor/http/settings"
 	"stagedoor/http/web/browser"
 	"stagedoor/http/web/pages"
@@ -41,9 +40,12 @@ func (p *Portal) settingsRoutes(handle func(pattern string, h http.HandlerFunc))
 	handle("POST "+pathFlowProviders+"/{name}/test", p.adminForm((*requestContext).testProvider))
 }
 
-// providers shows the providers. tested and checks are those of a test that was just made.
+// providers shows the page of the providers that the parameter "q" selects, sorted by "sort" and with "open" unfolded.
+// tested is the name of a provider that was just tested and checks are the results, or "" and nil. The page offers
+// changes only if the configuration can be read and edited.
 func (rc *requestContext) providers(tested string, checks []settings.Check) {
-	view := &pages.Providers{Desk: rc.desk(), Tested: tested, Checks: checks}
+	view := &pages.Providers{Desk: rc.desk(), Tested: tested, Checks: checks, Query: pages.ProviderQuery{
+		Text: strings.TrimSpace(rc.query("q")), Sort: pages.ProviderSort(rc.query("sort")), Open: rc.query("open")}}
 	if rc.options.Settings != nil {
 		status, err := rc.options.Settings.Status()
 		if err != nil {
@@ -53,34 +55,21 @@ func (rc *requestContext) providers(tested string, checks []settings.Check) {
 			view.Status = &status
 		}
 	}
-	if view.Status != nil {
-		for _, p := range rc.options.Overview.Providers(rc.r.Context()) {
-			view.Rows = append(view.Rows, providerRow(&p))
-		}
-		view.Models = view.Status.Models
+	var rows []pages.ProviderRow
+	for _, p := range rc.options.Overview.Providers(rc.r.Context()) {
+		rows = append(rows, pages.ProviderRow{Provider: p})
 	}
+	view.Select(rows)
 	rc.show(http.StatusOK, view)
 }
 
-func providerRow(p *flow.Provider) pages.ProviderRow {
-	row := pages.ProviderRow{Name: p.Name, Shape: p.Shape, State: p.State(), InFlight: p.InFlight, Places: p.Places,
-		Queued: p.Queued, Resting: p.Keys.Benched, Keys: p.Keys.Of, Paused: p.Paused}
-	switch row.State {
-	case "serving":
-		row.Tone = "good"
-	case "failing", "restarting":
-		row.Tone = "bad"
-	default:
-		row.Tone = "warm"
-	}
-	return row
-}
-
-// recent reports whether the user signed in a short while ago.
+// recent reports whether the user signed in less than recentSignIn ago.
 func (rc *requestContext) recent() bool {
 	return rc.options.Now().Sub(rc.visitor.Session.Created) < recentSignIn
 }
 
+// newProvider shows the form for a new provider, with the shape of the parameter "shape" chosen. The form has no field
+// for a key unless the sign-in is recent.
 func (rc *requestContext) newProvider() {
 	status, err := rc.options.Settings.Status()
 	if err != nil {
@@ -95,6 +84,8 @@ func (rc *requestContext) newProvider() {
 	rc.show(http.StatusOK, view)
 }
 
+// changeEntry shows the form with the settings of the provider or model that the parameters "kind" and "name" name.
+// Models without a name are a form for a new model. Delicate settings are left out unless the sign-in is recent.
 func (rc *requestContext) changeEntry() {
 	view := &pages.ChangeEntry{Desk: rc.desk(), Kind: rc.query("kind"), Name: rc.query("name"), Recent: rc.recent()}
 	if view.Kind != settings.Models && (view.Kind != settings.Providers || view.Name == "") {
@@ -122,7 +113,8 @@ func (rc *requestContext) changeEntry() {
 	rc.show(http.StatusOK, view)
 }
 
-// inputName returns the name of a form's field for a setting. Names in paths may have any characters.
+// inputName returns the name of a form's field for a setting. The path is written as JSON, so that different paths
+// never have the same name, because names in paths may have any characters.
 func inputName(path []string) string {
 	name, _ := json.Marshal(path) // strings are always encoded
 	return "set:" + string(name)
@@ -133,7 +125,8 @@ func delicate(path []string) bool {
 	return len(path) > 0 && (path[0] == "api_keys" || path[0] == "headers" || path[0] == "base_url")
 }
 
-// secretEdits reports whether a draft needs a recent sign-in.
+// secretEdits reports whether a draft needs a recent sign-in, because it sets or removes delicate settings of a
+// provider, or writes a provider as a whole. Drafts that only remove providers or change models need none.
 func secretEdits(d *settings.Draft) bool {
 	return slices.ContainsFunc(d.Edits, func(e settings.Edit) bool {
 		return e.Path[0] == settings.Providers && (len(e.Path) == 2 && e.Value != nil || delicate(e.Path[2:]))
@@ -162,6 +155,9 @@ func (rc *requestContext) reviewChange() {
 	rc.review(d, http.StatusOK)
 }
 
+// review shows what a draft would change and the mistakes in it. The page has the draft sealed, for saveChange. A
+// draft without mistakes is tried out first: the providers that it changes are tested for up to longestTest, unless
+// the draft needs a recent sign-in and the user has none.
 func (rc *requestContext) review(d settings.Draft, status int) {
 	r, err := rc.options.Settings.Review(d)
 	if err != nil {
@@ -198,6 +194,7 @@ func (rc *requestContext) review(d settings.Draft, status int) {
 	rc.show(status, view)
 }
 
+// unseal reads the draft that review sealed for this user. The error is browser.ErrForged or browser.ErrExpired.
 func (rc *requestContext) unseal(d *settings.Draft) error {
 	err := rc.options.Browser.Unseal(draftPurpose, &rc.visitor, rc.form.Get("draft"), d)
 	if err == nil && slices.ContainsFunc(d.Edits, func(e settings.Edit) bool { return len(e.Path) < 2 }) {
@@ -206,7 +203,8 @@ func (rc *requestContext) unseal(d *settings.Draft) error {
 	return err
 }
 
-// addition returns the draft of the form for a new provider.
+// addition returns the draft of the form for a new provider, with the models that it shall serve. Nothing is checked
+// here; the review lists the mistakes.
 func (rc *requestContext) addition() settings.Draft {
 	f := fields{form: rc.form}
 	name := f.text("new")
@@ -325,6 +323,8 @@ func valueOf(kind settings.Kind, typed string) []byte {
 	return text
 }
 
+// saveChange saves the draft that was reviewed. It shows the review again if the sign-in is no longer recent enough for
+// the draft, or if the configuration does not take it.
 func (rc *requestContext) saveChange() {
 	var d settings.Draft
 	if err := rc.unseal(&d); err != nil {
@@ -346,6 +346,8 @@ func (rc *requestContext) saveChange() {
 	}
 }
 
+// undoChange takes the last change back, or shows why the earlier configuration cannot be put in force. A second undo
+// makes the change again.
 func (rc *requestContext) undoChange() {
 	r, err := rc.options.Settings.Undo(rc.r.Context(), rc.user.Username)
 	switch {
@@ -359,6 +361,7 @@ func (rc *requestContext) undoChange() {
 	}
 }
 
+// testProvider tests a provider as it is in force and shows the page of providers with the results.
 func (rc *requestContext) testProvider() {
 	name := rc.r.PathValue("name")
 	checks, err := rc.options.Settings.Test(rc.r.Context(), name, nil)

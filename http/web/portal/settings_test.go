@@ -10,7 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"stagedoor/actors/engine"
+	actorsflow "stagedoor/actors/flow"
+	"stagedoor/actors/throttle"
+	"stagedoor/http/flow"
 	"stagedoor/http/settings"
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/upstream"
 	"stagedoor/state"
 )
 
@@ -221,4 +227,61 @@ func TestAChangeOfManyModelsIsSavedOrRefusedPlainly(t *testing.T) {
 	v.sentTo(v.post("/flow/providers/save", "draft", find(hiddenDraft, v.page)),
 		"/flow/providers?done=configuration_saved")
 	v.expect(add(1500), 409, "too long for this page")
+}
+
+// newOverview has two providers, with an attempt at one of them that took two seconds. Their limiters do not run.
+func newOverview(t *testing.T) *flow.Overview {
+	now := time.Now().Add(-10 * time.Second)
+	registry := actorsflow.New(func() time.Time { return now })
+	hostile := &catalog.Provider{Name: `up"><b>`, Shape: "chat", APIKeys: []string{"secret-of-up"}}
+	q := registry.Begin(t.Context(), actorsflow.About{ID: "r"}, nil)
+	q.Attempt(&catalog.Candidate{Provider: hostile})
+	q.Sent(1, now)
+	now = now.Add(2 * time.Second)
+	q.Progress(1)
+	q.End(actorsflow.Result{})
+	q.Record()
+	client, err := upstream.New(upstream.Options{BaseURL: "http://127.0.0.1:9", APIKeys: []string{"secret-of-up"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.Keys().RecordFailure("secret-of-up", "m", &upstream.Failure{Class: upstream.Credential}, now)
+	served := []*engine.Provider{
+		{Spec: hostile, Limiter: throttle.NewClient(nil, throttle.Config{}), Client: client},
+		{Spec: &catalog.Provider{Name: "azure", Shape: "responses"},
+			Limiter: throttle.NewClient(nil, throttle.Config{})}}
+	return &flow.Overview{Flow: registry, Now: func() time.Time { return now },
+		Serving: func() []*engine.Provider { return served }}
+}
+
+func TestEachProviderIsOneRow(t *testing.T) {
+	h := newFixture(t)
+	v := h.signedIn("root")
+	v.expect(v.get("/flow/providers"), 200, "2 providers, 2 need attention")
+	for _, want := range []string{`<tr data-key="up&#34;&gt;&lt;b&gt;">`, "2.00 s", `aria-label="1 key: refused"`,
+		`aria-label="Remove azure"`, `aria-label="Test azure"`, `aria-label="Change azure"`, `aria-label="Pause azure"`,
+		`<path d="M`, "no data", `1 requests to up`} {
+		if !strings.Contains(v.page, want) {
+			t.Errorf("the page has no %s", want)
+		}
+	}
+	if strings.Contains(v.page, "secret-of-up") {
+		t.Error("the page has a key")
+	}
+	if a, b := strings.Index(v.page, `data-key="azure"`), strings.Index(v.page, `data-key="up`); a > b {
+		t.Error("the rows are not sorted by name")
+	}
+	v.expect(v.get("/flow/providers?sort=requests"), 200, `aria-sort="descending"`)
+	if a, b := strings.Index(v.page, `data-key="azure"`), strings.Index(v.page, `data-key="up`); a < b {
+		t.Error("the rows are not sorted by requests")
+	}
+	v.expect(v.get("/flow/providers?q=RESPONSES&sort=none"), 200, `data-key="azure"`)
+	if strings.Contains(v.page, `data-key="up`) {
+		t.Error("the filter selects all")
+	}
+	v.expect(v.get("/flow/providers?q=none"), 200, "No provider matches")
+	v.expect(v.get("/flow/providers?open=azure"), 200, "Requests left this minute")
+	v.expect(v.post("/flow/providers/review", "kind", "providers", "name", "up<b>", "remove", "yes"), 200, "Save and")
+	anna := h.signedIn("anna")
+	anna.expect(anna.get("/flow/providers"), 404, "")
 }

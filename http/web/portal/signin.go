@@ -39,8 +39,9 @@ func (p *Portal) signInPage(w http.ResponseWriter, r *http.Request) {
 
 func (p *Portal) signInView(v *browser.Visitor, next string) *pages.SignIn {
 	view := &pages.SignIn{
-		Form: pages.Form{Action: pathSignIn, Token: p.options.Browser.FormToken(v, purposeSignIn)},
-		Next: next,
+		Form:   pages.Form{Action: pathSignIn, Token: p.options.Browser.FormToken(v, purposeSignIn)},
+		Next:   next,
+		Offers: p.Offers(v, next), Passkey: p.Passkey(v, next),
 	}
 	if len(identity.ListUsers(p.options.State.View(), 0, 1)) == 0 {
 		view.Notice = "There is no account yet. The one-time link that the gateway printed when it started makes one, " +
@@ -51,21 +52,12 @@ func (p *Portal) signInView(v *browser.Visitor, next string) *pages.SignIn {
 
 // signIn takes the form.
 func (p *Portal) signIn(w http.ResponseWriter, r *http.Request) {
-	form, ok := p.readForm(w, r)
+	form, v, next, ok := p.readSignIn(w, r)
 	if !ok {
 		return
 	}
-	v, err := p.options.Browser.Visitor(r)
-	if err != nil {
-		p.busy(w, r, err)
-		return
-	}
-	next := browser.LocalPath(form.Get("next"), pathAccount)
-	if p.options.Browser.CheckForm(r, &v, purposeSignIn, form.Get("token")) != nil {
-		p.signInAnew(w, r, next)
-		return
-	}
 	username, halfway := form.Get("username"), form.Get("halfway")
+	var err error
 	if halfway != "" {
 		_, err = p.options.Browser.FinishSignIn(w, r, &v, halfway, form.Get("code"))
 	} else {

@@ -7,10 +7,12 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/tokens"
 	"stagedoor/http/web/pages"
+	"stagedoor/state/budget"
 	"stagedoor/state/identity"
 	"stagedoor/state/money"
 )
@@ -19,17 +21,28 @@ const pathUsers = "/admin/users"
 
 func (rc *requestContext) users() { rc.show(http.StatusOK, rc.usersView()) }
 
-// usersView lists accounts, the newest first.
+// usersView lists accounts, the newest first unless the address asks for another order. Filters that make no sense are
+// left out.
 func (rc *requestContext) usersView() *pages.Users {
-	search := rc.query("q")
+	view := &pages.Users{Desk: rc.desk(), Query: rc.query("q")}
+	group, _ := strconv.ParseInt(rc.query("group"), 10, 64)
+	if state := rc.query("state"); state == "active" || state == "disabled" || state == "admin" {
+		view.State = state
+	}
+	view.Groups = rc.groupChoices(group)
+	if !slices.ContainsFunc(view.Groups, func(g pages.GroupChoice) bool { return g.Chosen }) {
+		group = 0
+	}
 	var found []tokens.User
 	for _, u := range slices.Backward(rc.options.Registry.Users(0, 0)) {
-		if matches(search, u.Username, u.Email) {
+		if matches(view.Query, u.Username, u.Email) && inState(&u, view.State) &&
+			(group == 0 || rc.groupOf(u.ID) == group) {
 			found = append(found, u)
 		}
 	}
+	view.Sort = rc.sortUsers(found, rc.query("sort"))
 	shown, pager := part(rc, pathUsers, found)
-	view := &pages.Users{Desk: rc.desk(), Query: search, Pager: pager}
+	view.Pager = pager
 	view.Entry.Form = pages.Form{Action: pathUsers, ID: newFormID(), Token: view.Token}
 	view.Invite = pages.InviteEntry{Form: pages.Form{Action: pathInvitations, ID: newFormID(), Token: view.Token},
 		Groups: rc.groupChoices(0)}
@@ -41,12 +54,57 @@ func (rc *requestContext) usersView() *pages.Users {
 	for _, u := range shown {
 		a := money.FindAccount(rc.options.State.View(), u.Username)
 		line := userLine(u, a.Available(), a.Held, a.Spent)
-		kept, _ := identity.FindUser(rc.options.State.View(), u.ID)
-		g, _ := identity.FindGroup(rc.options.State.View(), kept.Group)
-		line.Group = g.Name
+		g, _ := identity.FindGroup(rc.options.State.View(), rc.groupOf(u.ID))
+		line.Group, line.Month = g.Name, rc.monthOf(u.Username)
 		view.Users = append(view.Users, line)
 	}
 	return view
+}
+
+// inState reports whether a user is of a state of the filter.
+func inState(u *tokens.User, state string) bool {
+	switch state {
+	case "active":
+		return u.Active()
+	case "disabled":
+		return !u.Active()
+	case "admin":
+		return u.Admin
+	}
+	return true
+}
+
+func (rc *requestContext) groupOf(user int64) int64 {
+	u, _ := identity.FindUser(rc.options.State.View(), user)
+	return u.Group
+}
+
+// monthOf returns what a user has spent in this month.
+func (rc *requestContext) monthOf(username string) int64 {
+	view := rc.options.State.View()
+	spent := money.SpentBy(view, budget.Scope{Kind: budget.UserScope, ID: username})
+	return spent.In(budget.WindowMonth, view.Now())
+}
+
+// sortUsers sorts users in an order of the address and returns its name, or "" if it is unknown and the order stays.
+func (rc *requestContext) sortUsers(users []tokens.User, order string) string {
+	switch order {
+	case "name":
+		slices.SortStableFunc(users, func(a, b tokens.User) int {
+			return strings.Compare(strings.ToLower(a.Username), strings.ToLower(b.Username))
+		})
+	case "seen":
+		slices.SortStableFunc(users, func(a, b tokens.User) int { return b.Seen.Compare(a.Seen) })
+	case "month":
+		spent := make(map[int64]int64, len(users)) // each sum reads all keys of the user
+		for i := range users {
+			spent[users[i].ID] = rc.monthOf(users[i].Username)
+		}
+		slices.SortStableFunc(users, func(a, b tokens.User) int { return cmp.Compare(spent[b.ID], spent[a.ID]) })
+	default:
+		return ""
+	}
+	return order
 }
 
 // createUser makes an account and shows its password, once. It is never one of an
@@ -140,7 +198,7 @@ func (rc *requestContext) createUserKey() {
 	again := func(status int, problem string) {
 		rc.showUser(u, status, func(view *pages.OneUser) {
 			view.Problem = problem
-			rc.retype(&view.Entry)
+			fillKey(&view.Entry, rc.form)
 		})
 	}
 	if !u.Active() {
@@ -176,7 +234,7 @@ func (rc *requestContext) showUser(u tokens.User, status int, fill func(*pages.O
 		view.Group, view.GroupPath = g.Name, pathGroup(g.ID)
 	}
 	view.Groups, view.Self, view.WantsCode = rc.groupChoices(kept.Group), u.ID == rc.user.ID, rc.user.SecondFactor
-	view.Sessions = rc.sessionLines(u.ID)
+	view.Sessions, view.Identities = rc.sessionLines(u.ID), rc.identityLines(u.ID)
 	fill(view)
 	rc.show(status, view)
 }

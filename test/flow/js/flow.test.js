@@ -1,7 +1,7 @@
 // What operators see and do in a browser.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { launch, picture, screens, themes } from '../../oauth/js/chromium.js';
+import { launch, picture, themes } from '../../oauth/js/chromium.js';
 import { ask, film, issuer, open } from './gateway.js';
 
 let browser;
@@ -39,6 +39,9 @@ const painted = (page, lane, x, y, color) => page.waitForFunction(([name, x, y, 
   return canvas && read(canvas.getContext('2d'), x, y) === read(pen, 2, 2);
 }, [lane, x, y, color]);
 
+// rail returns the colour of a rail as the legend has it.
+const rail = (page) => page.evaluate(() => getComputedStyle(document.querySelector('#lanes .swatch.rail')).backgroundColor);
+
 for (const forcedColors of ['none', 'active']) {
   test(`a bar grows in the lane of its provider, and requests wait at its left: forced colours ${forcedColors}`, async (t) => {
     const page = await open(t, browser, '/flow', { forcedColors });
@@ -51,6 +54,17 @@ for (const forcedColors of ['none', 'active']) {
     for (const s of streams) s.leave();
   });
 }
+
+test('idle lanes take the colours of a theme that is chosen while the page is open', async (t) => {
+  const page = await open(t, browser, '/flow', { colorScheme: 'light', reducedMotion: 'reduce' });
+  for (const theme of ['Dark', 'Light', 'Dark']) {
+    await painted(page, 'narrow', 100, 33, 'rail');
+    const was = await rail(page);
+    await page.getByRole('button', { name: theme, exact: true }).click();
+    await painted(page, 'narrow', 100, 33, 'rail');
+    assert.equal(await rail(page) === was, false, theme);
+  }
+});
 
 test('a bar names its key, filters by a click, and is ended by two', async (t) => {
   const page = await open(t, browser, '/flow');
@@ -133,16 +147,23 @@ test('an id that is not known says where else to look', async (t) => {
   await page.getByRole('heading', { name: 'This request is not known' }).waitFor();
 });
 
-test('a provider is paused and resumed', async (t) => {
+test('a provider is paused and resumed from its row, which follows without losing the focus', async (t) => {
   const page = await open(t, browser, '/flow/providers');
-  const card = page.locator('.provider', { hasText: 'narrow' });
-  await card.getByRole('button', { name: 'Pause' }).click();
-  await card.locator('.tag.paused').waitFor();
+  const row = page.locator('.provs tr', { hasText: 'narrow' });
+  await row.getByRole('button', { name: 'Pause' }).click();
+  await row.locator('.dot.off').first().waitFor();
+  await row.getByRole('button', { name: 'Resume' }).focus();
   const { done } = await ask(t, 'tokens=3', 'n1');
-  await card.locator('tbody tr td[data-label="Waiting"]', { hasText: /^1$/ }).waitFor();
-  await card.getByRole('button', { name: 'Resume' }).click();
-  await card.locator('.tag.ok', { hasText: 'serving' }).waitFor();
+  await row.locator('td[data-label="Queued"]', { hasText: /^1$/ }).waitFor(); // the page has loaded itself again
+  assert.equal(await page.evaluate(() => document.activeElement.ariaLabel), 'Resume narrow');
+  await row.getByRole('link', { name: 'narrow', exact: true }).click();
+  await page.locator('td[data-label="Waiting"]', { hasText: /^1$/ }).waitFor();
+  await row.getByRole('button', { name: 'Resume' }).click();
+  await row.locator('.word', { hasText: 'serving' }).waitFor();
   assert.match((await done).text, /\[DONE\]/);
+  await row.getByRole('link', { name: /^[1-9]\d* requests to narrow$/ }).waitFor();
+  await row.locator('td[data-label="First token"]', { hasText: /s/ }).waitFor();
+  await row.locator('svg.hour path').waitFor();
 });
 
 for (const colorScheme of themes) {
@@ -179,25 +200,3 @@ test('the page comes back after a lost connection', async (t) => {
   await page.locator('#line.live').waitFor();
   assert.equal(await page.evaluate(() => globalThis.opened), 2);
 });
-
-for (const colorScheme of themes) {
-  for (const [size, viewport] of Object.entries(screens)) {
-    test(`pages fit: ${colorScheme}, ${size}`, async (t) => {
-      const page = await open(t, browser, '/flow', { colorScheme, viewport });
-      const streams = [];
-      for (let i = 0; i < 5; i++) streams.push(await ask(t, `pace=${20 + 10 * i}, tokens=100000`, 'n1'));
-      const failed = await ask(t, 'status=500');
-      await failed.done;
-      await page.locator('#active .tag.queued').first().waitFor();
-      await rows(page, 'recent').first().waitFor();
-      await picture(page, `flow-${colorScheme}-${size}`);
-      const id = await rows(page, 'active').first().locator('a').getAttribute('title');
-      for (const [name, path, ready] of [['flow-request', `/flow/requests/${id}`, '#waterfall li'], ['flow-providers', '/flow/providers', '.provider meter:not([hidden])'], ['flow-actors', '/flow/actors', '#tree tbody tr']]) {
-        await page.goto(issuer + path);
-        await page.locator(ready).first().waitFor();
-        await picture(page, `${name}-${colorScheme}-${size}`);
-      }
-      for (const s of streams) s.leave();
-    });
-  }
-}

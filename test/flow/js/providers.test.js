@@ -1,7 +1,7 @@
 // Administrators add, test, change and remove providers by clicking.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { launch, picture, screens, themes } from '../../oauth/js/chromium.js';
+import { launch } from '../../oauth/js/chromium.js';
 import { issuer, key, signedIn } from '../../oauth/js/signedin.js';
 
 let browser;
@@ -61,20 +61,3 @@ test('a limit of a provider is changed, and a provider in use is not removed', a
   await page.getByRole('button', { name: 'Undo the last change' }).click();
   await page.getByText('The last change was undone.').waitFor();
 });
-
-for (const colorScheme of themes) {
-  for (const [size, viewport] of Object.entries(screens)) {
-    test(`forms of providers fit: ${colorScheme}, ${size}`, async (t) => {
-      const page = await signedIn(t, browser, '/flow/providers/new?shape=chat', { colorScheme, viewport });
-      await picture(page, `provider-new-${colorScheme}-${size}`);
-      await page.getByLabel('Name').fill('elsewhere');
-      await page.getByLabel('Address').fill('http://127.0.0.1:9');
-      await page.getByRole('button', { name: 'Test and review' }).click();
-      await page.locator('.diff').waitFor();
-      await picture(page, `provider-review-${colorScheme}-${size}`);
-      await page.goto(`${issuer}/flow/providers/change?kind=models&name=m1`);
-      await page.locator('summary', { hasText: 'All other settings' }).click();
-      await picture(page, `model-change-${colorScheme}-${size}`);
-    });
-  }
-}

@@ -1,7 +1,7 @@
 // The log of requests in a browser: search, filters, pages, exports, one request; without script, too.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { launch, picture, screens, themes } from '../../oauth/js/chromium.js';
+import { launch } from '../../oauth/js/chromium.js';
 import { signedIn } from '../../oauth/js/signedin.js';
 import { ask, issuer } from './gateway.js';
 
@@ -39,22 +39,6 @@ test('a request is found by id, opened and exported, without script', async (t) 
   for (const text of ['Attempt 1, sandbox', 'wait for the first token', 'Nothing was charged']) await page.getByText(text).waitFor();
 });
 
-test('the log fits a screen of 390 pixels in both themes', async (t) => {
-  const { id } = await (await ask(t, 'pace=20, tokens=60')).done;
-  for (const theme of themes) {
-    for (const [size, viewport] of Object.entries({ ...screens, small: { width: 390, height: 800 } })) {
-      const page = await logged(t, id, { viewport, colorScheme: theme });
-      await page.goto(`${issuer}/requests`);
-      await rows(page).first().waitFor();
-      await picture(page, `requests-${theme}-${size}`);
-      await page.goto(`${issuer}/requests?q=${id}`);
-      await rows(page).first().getByRole('link').click();
-      await page.locator('#timeline').waitFor();
-      await picture(page, `request-${theme}-${size}`);
-    }
-  }
-});
-
 test('the search of all pages finds a request by the keyboard, and J and K move in the list', async (t) => {
   const { id } = await (await ask(t, 'pace=5, tokens=4')).done;
   const page = await logged(t, id);
@@ -70,4 +54,27 @@ test('the search of all pages finds a request by the keyboard, and J and K move 
   await page.keyboard.press('k');
   await page.keyboard.press('Enter');
   await page.waitForURL(/\/requests\/\d+$/);
+});
+
+test('a range of time is chosen by dragging over the strip, or in its fields', async (t) => {
+  const { id } = await (await ask(t, 'pace=5, tokens=4')).done;
+  const page = await logged(t, id);
+  const asked = () => { const a = new URL(page.url()).searchParams; return { q: a.get('q'), minutes: (a.get('to') - a.get('from')) / 60 }; };
+  const box = await page.locator('svg[data-from]').boundingBox();
+  const y = box.y + box.height / 2;
+  await page.mouse.move(box.x + box.width / 2, y);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width + 20, y, { steps: 4 }); // beyond its end
+  await page.locator('.picked').waitFor();
+  await page.mouse.up();
+  await page.waitForURL(/from=/);
+  const chosen = asked();
+  assert.equal(chosen.q, id);
+  assert.ok(chosen.minutes >= 30 && chosen.minutes <= 32, `${chosen.minutes} minutes of an hour are chosen`);
+  await rows(page).first().waitFor();
+  await page.getByLabel('From (UTC)').fill('2020-01-01T10:00');
+  await page.getByLabel('To (UTC)').fill('2020-01-01T11:00');
+  await page.getByLabel('To (UTC)').press('Enter');
+  await page.getByText('No requests found').waitFor();
+  assert.equal(await page.getByLabel('From (UTC)').inputValue(), '2020-01-01T10:00');
 });

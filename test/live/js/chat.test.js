@@ -30,7 +30,7 @@ test('two models answer side by side, with their first token, speed, tokens and 
     assert.match(text, /is <b>this<\/b> text\?/);
     assert.match(text, /\d m?s first token\d+ tokens per second\d+ → \d+ tokens\$0\.\d+Served by sandbox as (small|large)\./);
   }
-  assert.match(await page.getAttribute('.race', 'aria-label'), /^small: first token after \d+ m?s, finished after \d.* large: /);
+  assert.match(await page.getAttribute('.race', 'aria-label'), /^small: first token after [\d.]+ m?s, finished after \d.* large: /);
   assert.match(await page.textContent('#spent'), /^This chat \$0\.\d+ · \$\d+\.\d\d left$/);
   assert.deepEqual(await page.locator('.price').allTextContents(), ['$30.00 in, $60.00 out per 1M', '$300.00 in, $600.00 out per 1M']);
   assert.match(await page.textContent('.verdict'), /^(small|large) began \d.* earlier\.$/);

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { createServer } from 'node:http';
 import { after, before, test } from 'node:test';
-import { focused, launch, pictures, screens, visit } from './chromium.js';
+import { focused, launch, pictures, visit } from './chromium.js';
 import { admin, clientId, clientSecret, issuer, password, redirectUri, username } from './gateway.js';
 
 let browser;
@@ -126,26 +126,6 @@ test('sign in by keyboard alone, to where one wanted to go', async (t) => {
   await page.waitForURL(/\/signin\?next=/);
 });
 
-test('whatever has the focus shows it', async (t) => {
-  const page = await as(t, admin, '/account');
-  for (const path of ['/account', '/account/keys', '/account/security', '/topup?account=own', '/admin/users', '/admin/spend', '/admin/codes']) {
-    await page.goto(issuer + path);
-    await page.evaluate(() => {
-      for (const d of document.querySelectorAll('details')) d.open = true;
-      document.activeElement?.blur();
-    });
-    for (let stop = 1; stop < 200; stop++) {
-      await page.keyboard.press('Tab');
-      const at = await page.evaluate(() => {
-        const e = document.activeElement;
-        return e === document.body ? null : { what: e.outerHTML.slice(0, 90), ring: getComputedStyle(e).outlineStyle };
-      });
-      if (at === null) break;
-      assert.notEqual(at.ring, 'none', `${path}: ${at.what}`);
-    }
-  }
-});
-
 test('signing in redirects to no other site', async (t) => {
   for (const next of ['https://evil.example/', '//evil.example/', '/\\evil.example', '/%5cevil.example']) {
     const page = await visit(t, browser);
@@ -168,6 +148,8 @@ test('an administrator credits a user and takes some of it back', async (t) => {
   await page.getByRole('link', { name: 'Users', exact: true }).click();
   await page.fill('#q', username.toUpperCase());
   await button(page, 'Search').click();
+  await page.getByRole('link', { name: 'This month', exact: true }).click();
+  await page.waitForSelector('th[aria-sort=descending]');
   await page.getByRole('link', { name: username, exact: true }).click();
   await page.fill('#amount', '25.00');
   await page.fill('#reason', 'invoice 17');
@@ -214,6 +196,13 @@ test('a key is made, used, seen in the usage, disabled and revoked', async (t) =
   assert.equal(await page.locator('.reqs tbody tr').count(), 2);
 
   await page.goto(`${issuer}/account/keys`);
+  await page.getByRole('link', { name: 'Edit laptop' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Edit laptop' });
+  await dialog.getByLabel('Requests a minute').fill('1234');
+  await pictures(page, 'account-key-edit');
+  await dialog.getByRole('button', { name: 'Save', exact: true }).click();
+  await notice(page, /was changed/);
+  assert.match(await page.textContent('tbody'), /1,234 requests\/min/);
   await page.getByRole('button', { name: 'Disable laptop' }).click();
   await notice(page, /until you enable it/);
   assert.equal(await chat(key), 401);
@@ -277,7 +266,7 @@ test('an app is allowed, seen and revoked', async (t) => {
   const userinfo = async () => (await fetch(`${issuer}/api/oauth2/userinfo`, { headers: { authorization: `Bearer ${token}` } })).status;
   assert.equal(await userinfo(), 200);
   await page.goto(`${issuer}/account`);
-  await page.getByRole('link', { name: 'Apps', exact: true }).click();
+  await page.getByRole('link', { name: 'My apps', exact: true }).click();
   assert.match(await page.textContent('tbody'), /Weather Watch.*127\.0\.0\.1.*Your profile, Your balance/s);
   await revoke(page, 'Revoke access of Weather Watch', 'Revoke access');
   await notice(page, /no longer see/);
@@ -299,6 +288,30 @@ test('a developer token registers an app until it is revoked', async (t) => {
   await revoke(page, 'Revoke ci', 'Revoke for good');
   await notice(page, /revoked/);
   assert.equal(await register(), 401);
+});
+
+test('an app is registered, gets a logo and a second secret, and is deleted', async (t) => {
+  const page = await as(t, username, '/account');
+  await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'My apps', exact: true }).click();
+  await page.getByRole('link', { name: 'New app', exact: true }).click();
+  await page.fill('#name', 'Clock');
+  await page.fill('#addresses', 'https://clock.example.com/cb\nhttps://clock.example.com/second');
+  await button(page, 'Register app').click();
+  await page.getByRole('link', { name: 'I have copied it' }).click();
+  const logo = await page.screenshot({ clip: { x: 0, y: 0, width: 64, height: 64 } });
+  await page.setInputFiles('#logo', { name: 'clock.png', mimeType: 'image/png', buffer: logo });
+  await button(page, 'Use picture').click();
+  await notice(page, /The app was changed/);
+  assert.equal(await page.evaluate(() => document.querySelector('img.logo').naturalWidth), 96);
+  await pictures(page, 'account-app');
+  await button(page, 'Make a new secret').click();
+  await page.getByRole('link', { name: 'I have copied it' }).click();
+  await button(page, 'End it now').click();
+  await notice(page, /The app was changed/);
+  await page.getByText('Delete the app', { exact: true }).click();
+  await page.fill('#delete-name', 'Clock');
+  await button(page, 'Delete Clock for good').click();
+  await notice(page, /The app was deleted/);
 });
 
 test('a code is minted and redeemed, once', async (t) => {
@@ -345,45 +358,6 @@ test('a form sent twice does its work once', async (t) => {
   assert.equal((await send()).status(), 303);
   assert.equal((await send()).status(), 409);
   assert.equal((await page.request.post(form.action, { form: { ...form.fields, token: 'x' }, headers: { origin: issuer }, maxRedirects: 0 })).status(), 403);
-});
-
-test('every page fits both screens', async (t) => {
-  const guest = await visit(t, browser, { viewport: screens.desktop });
-  await guest.goto(`${issuer}/signin`);
-  await pictures(guest, 'signin');
-  const page = await as(t, username, '/account', { viewport: screens.desktop });
-  await allow(page);
-  await page.goto(`${issuer}/account`);
-  await pictures(page, 'account');
-  await page.goto(`${issuer}/connect`);
-  await pictures(page, 'connect');
-  for (const path of ['keys', 'usage', 'apps', 'tokens', 'security', 'none']) {
-    await page.goto(`${issuer}/account/${path}`);
-    await pictures(page, `account-${path}`);
-  }
-  await page.goto(`${issuer}/account/keys`);
-  await page.locator('summary[aria-label="Revoke narrow"]').click();
-  await pictures(page, 'account-keys-revoke');
-  await page.reload();
-  await page.getByText('Create a key', { exact: true }).click();
-  await page.fill('#name', 'shown');
-  await pictures(page, 'account-keys-create');
-  await button(page, 'Create key').click();
-  await pictures(page, 'account-keys-secret');
-  await page.goto(`${issuer}/topup?account=own`);
-  await pictures(page, 'account-topup');
-  await page.goto(`${issuer}/signout`);
-  await pictures(page, 'signout');
-  const office = await as(t, admin, '/admin/users', { viewport: screens.desktop });
-  await pictures(office, 'admin-users');
-  await office.getByText('Create a user', { exact: true }).click();
-  await pictures(office, 'admin-users-create');
-  await office.getByRole('link', { name: username, exact: true }).click();
-  await pictures(office, 'admin-user');
-  for (const path of ['keys', 'spend', 'codes']) {
-    await office.goto(`${issuer}/admin/${path}`);
-    await pictures(office, `admin-${path}`);
-  }
 });
 
 test('an administrator disables a user, who is out at once, and enables the user again', async (t) => {

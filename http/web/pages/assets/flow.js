@@ -1,4 +1,4 @@
-// The pages /flow, /flow/requests/…, /flow/providers and /flow/actors: what the
+// The pages /flow, /flow/requests/… and /flow/actors: what the
 // gateway does at the moment.
 //
 //   Feed    hears the view over a WebSocket, a few times a second at most; rests while
@@ -198,11 +198,14 @@ async function post(path) {
   if (response.type !== 'opaqueredirect' && !response.ok && response.status !== 409) line('refused');
 }
 
-const requestPath = (id) => `/flow/requests/${encodeURIComponent(id)}`;
+// Several gateways can have requests with one id.
+const requestPath = (r, what = '') => `/flow/requests/${encodeURIComponent(r.id)}${what}${r.node ? `?node=${encodeURIComponent(r.node)}` : ''}`;
 const shortID = (id) => (id.length > 20 ? `…${id.slice(-12)}` : id);
 
 const userColumn = { label: 'User', text: names, node: (r) => [make('bdi', { title: names(r) }, names(r))] };
-const requestColumn = { label: 'Request', text: (r) => r.id, node: (r) => [make('a', { href: requestPath(r.id), title: r.id }, shortID(r.id))] };
+const requestColumn = { label: 'Request', text: (r) => r.id, node: (r) => [make('a', { href: requestPath(r), title: r.id }, shortID(r.id)), r.node && make('span', { class: 'place' }, ` ${r.node}`)].filter(Boolean) };
+const rowID = (r) => `${r.node} ${r.id}`;
+const nodeText = (n) => `${n.node}: ${n.answers ? `${count(n.in_flight)} in flight` : 'does not answer'}`;
 const modelColumn = { label: 'Model', text: (r) => r.model, node: (r) => [make('bdi', { title: r.model === r.upstream_model || !r.upstream_model ? r.model : `${r.model} → ${r.upstream_model}` }, r.model)] };
 const providerText = (r) => (r.attempts > 1 ? `${r.provider} (try ${r.attempts})` : r.provider);
 const providerColumn = { label: 'Provider', text: providerText, node: (r) => [make('bdi', { title: providerText(r) }, providerText(r))] };
@@ -214,7 +217,7 @@ function endButton(r) {
   button.onclick = () => {
     if (button.classList.contains('sure')) {
       button.disabled = true;
-      post(`${requestPath(r.id)}/cancel`);
+      post(requestPath(r, '/cancel'));
       return;
     }
     button.classList.add('sure');
@@ -313,8 +316,11 @@ function requestsView() {
     figures({ in_flight: count(load.in_flight), queued: count(load.phases.queued), tokens_per_second: count(load.tokens_per_second) });
     set($('matching'), matching > data.length ? `${count(data.length)} of ${count(matching)}` : matching ? count(matching) : '');
     same($('providers'), load.providers.map((p) => p.provider).join(' '), () => load.providers.map((p) => make('option', { value: p.provider })));
-    active.show(data, (r) => r.id);
-    recent.show(ended, (r) => r.id);
+    $('nodes').hidden = !load.nodes.length;
+    set($('nodes'), load.nodes.map(nodeText).join(' · '));
+    set($('lanes-title'), load.nodes.length ? 'Lanes of this gateway' : 'Lanes');
+    active.show(data, rowID);
+    recent.show(ended, rowID);
     $('active-rows').hidden = !data.length;
     $('active-none').hidden = !!data.length;
     $('recent').hidden = !ended.length;
@@ -340,7 +346,7 @@ function facts(r) {
     ...fact('Tokens out', r.progress === null ? count(r.output_tokens) : ''), ...fact('Tokens in', r.input_tokens ? count(r.input_tokens) : ''),
     ...fact('Tokens per second', r.tokens_per_second ? count(r.tokens_per_second) : ''),
     ...fact('Model', r.model), ...fact('Upstream model', r.upstream_model === r.model ? '' : r.upstream_model),
-    ...fact('Provider', r.provider), ...fact('Attempts', r.attempts > 1 ? String(r.attempts) : ''),
+    ...fact('Gateway', r.node), ...fact('Provider', r.provider), ...fact('Attempts', r.attempts > 1 ? String(r.attempts) : ''),
     ...fact('Client speaks', r.shape + (r.stream ? ', streamed' : '') + (r.background ? ', in the background' : '') + (result?.untouched ? ', passed untouched' : '')),
     ...fact('User', r.user && make('a', { href: `/flow?user=${encodeURIComponent(r.user)}` }, r.user)),
     ...fact('Key', r.key && make('a', { href: `/flow?key=${encodeURIComponent(r.key)}` }, r.key_name || r.key)), ...fact('Began', moment(r.started)),
@@ -420,93 +426,7 @@ function requestView() {
       if (focused === d.dataset.span) d.firstElementChild.focus();
     }
   };
-  return { show, wish: () => ({ view, id: root.dataset.id }) };
-}
-
-// A Card is a provider.
-class Card {
-  constructor(p) {
-    this.name = p.name;
-    this.tags = make('span');
-    this.button = make('button', { type: 'submit', class: 'small' });
-    this.form = make('form', { method: 'post' }, make('input', { type: 'hidden', name: 'token', value: root.dataset.token }), this.button);
-    this.form.onsubmit = (e) => {
-      e.preventDefault();
-      post(this.form.action);
-    };
-    this.meters = {
-      places: this.meter('In flight'), requests: this.meter('Requests left this minute'), tokens: this.meter('Tokens left this minute'),
-    };
-    this.facts = make('dl', { class: 'facts' });
-    this.table = make('table', { class: 'stack moving' }, make('caption', {}, 'Queue by key'),
-      make('thead', {}, make('tr', {}, ...['Key', 'Class', 'Waiting', 'Oldest'].map((t, i) => make('th', { scope: 'col', class: i > 1 && 'number' }, t)))), make('tbody'));
-    this.queue = new Table(this.table, [
-      { label: 'Key', text: (q) => q.key, node: (q) => [make('a', { href: `/flow?phase=queued&key=${encodeURIComponent(q.key)}` }, q.key || 'none')] },
-      { label: 'Class', text: (q) => q.class },
-      { label: 'Waiting', number: true, text: (q) => count(q.count) }, { label: 'Oldest', number: true, text: (q) => time(q.oldest_ms) },
-    ]);
-    this.element = make('section', { class: 'card provider' },
-      make('div', { class: 'head' }, make('h2', {}, make('bdi', {}, p.name), this.tags), this.form),
-      make('div', { class: 'meters' }, ...Object.values(this.meters).map((m) => m.element)), this.facts, this.table);
-  }
-
-  meter(name) {
-    const output = make('output');
-    const bar = make('meter', { min: 0, 'aria-label': name });
-    return { output, bar, element: make('div', {}, make('label', {}, output, name), bar) };
-  }
-
-  // level shows how much of a limit there is; low is where it runs out.
-  level(m, value, limit, text, fullIsGood) {
-    set(m.output, text);
-    m.bar.hidden = !limit;
-    if (!limit) return;
-    m.bar.max = limit;
-    m.bar.low = limit * (fullIsGood ? 0.1 : 0.8);
-    m.bar.high = limit * (fullIsGood ? 0.3 : 0.95);
-    m.bar.optimum = fullIsGood ? limit : 0;
-    m.bar.value = value;
-  }
-
-  show(p) {
-    const breaker = { closed: null, open: tag('broken', `not in use, retried in ${time(p.reopens_ms)}`), half_open: tag('half_open', 'being retried') }[p.breaker];
-    this.tags.replaceChildren(...[!p.answers && tag('broken', 'restarts'), p.paused && tag('paused', p.paused_since ? `paused since ${moment(p.paused_since)}` : 'paused'), breaker, p.cool_ms > 0 && tag('queued', `rests ${time(p.cool_ms)}`),
-      p.answers && !p.paused && !breaker && !p.cool_ms && tag('ok', 'serving')].filter(Boolean));
-    const action = p.paused ? 'resume' : 'pause';
-    this.form.action = `/flow/providers/${encodeURIComponent(p.name)}/${action}`;
-    set(this.button, p.paused ? 'Resume' : 'Pause');
-    this.level(this.meters.places, p.in_flight, p.places, p.places ? `${count(p.in_flight)} of ${count(p.places)}` : count(p.in_flight), false);
-    for (const name of ['requests', 'tokens']) {
-      const b = p[name];
-      this.level(this.meters[name], b.remaining, b.limit, b.limit ? `${count(b.remaining)} of ${count(b.limit)}` : 'no limit', true);
-    }
-    const list = (all) => all.map((c) => `${c.name} ${count(c.count)}`).join(', ');
-    const known = [['Speaks', p.shape], ['Queued', count(p.queued)], ['A request takes about', p.service_ms ? time(p.service_ms) : ''], ['Requests since start', count(p.granted)],
-      ['Keys cooling down', p.keys.of ? `${p.keys.benched} of ${p.keys.of}` : ''], ['Results', list(p.outcomes)], ['Refused', list(p.refused)]];
-    same(this.facts, JSON.stringify(known), () => known.flatMap(([name, value]) => fact(name, value)));
-    this.queue.show(p.queues, (q) => `${q.class} ${q.owner}`);
-    this.table.hidden = !p.queues.length;
-  }
-}
-
-function providersView() {
-  const cards = new Map();
-  const list = $('providers-list');
-  const show = ({ providers }) => {
-    for (const [name, card] of cards) {
-      if (providers.some((p) => p.name === name)) continue;
-      card.element.remove();
-      cards.delete(name);
-    }
-    for (const p of providers) {
-      if (!cards.has(p.name)) {
-        cards.set(p.name, new Card(p));
-        list.append(cards.get(p.name).element);
-      }
-      cards.get(p.name).show(p);
-    }
-  };
-  return { show, wish: () => ({ view }) };
+  return { show, wish: () => ({ view, id: root.dataset.id, node: root.dataset.node }) };
 }
 
 const failureText = (f) => (f ? `${moment(f.at)}: ${f.reason} (${f.message})` : '');
@@ -543,7 +463,7 @@ function actorsView() {
 }
 
 // What is heard faster than it can be drawn is drawn once.
-const { show, hear, wish } = { requests: requestsView, request: requestView, providers: providersView, actors: actorsView }[view]();
+const { show, hear, wish } = { requests: requestsView, request: requestView, actors: actorsView }[view]();
 let next;
 const feed = new Feed(wish, (message) => {
   if (message.type === 'lanes') hear(message); // each has changes: none may be left out

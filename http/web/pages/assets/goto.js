@@ -14,7 +14,7 @@ export default function makeFinder(style) {
   let at = 0;
   let asked;
   const choose = (n) => {
-    const all = [...list.children];
+    const all = [...list.querySelectorAll('a')];
     at = all.length ? (n + all.length) % all.length : 0;
     all.forEach((e, i) => e.setAttribute('aria-selected', String(i === at)));
     if (all.length) { field.setAttribute('aria-activedescendant', all[at].id); all[at].scrollIntoView({ block: 'nearest' }); } else field.removeAttribute('aria-activedescendant');
@@ -25,8 +25,8 @@ export default function makeFinder(style) {
     try {
       const reply = await fetch(`/search.json?${new URLSearchParams({ q: field.value })}`, { signal: asked.signal });
       const hits = await reply.json();
-      list.replaceChildren(...hits.map((hit, i) => make('li', { role: 'option', id: `goto-${i}` },
-        make('a', { href: hit.path, tabindex: '-1' }, make('span', { class: 'quiet small' }, hit.kind), make('b', { class: 'name' }, hit.name), make('span', { class: 'quiet small' }, hit.note ?? '')))));
+      list.replaceChildren(...hits.map((hit, i) => make('li', { role: 'presentation' },
+        make('a', { role: 'option', id: `goto-${i}`, href: hit.path, tabindex: '-1' }, make('span', { class: 'quiet small' }, hit.kind), make('b', { class: 'name' }, hit.name), make('span', { class: 'quiet small' }, hit.note ?? '')))));
       said.textContent = hits.length ? '' : 'Nothing found';
       choose(0);
     } catch (e) {

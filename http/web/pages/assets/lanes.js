@@ -192,6 +192,7 @@ export class Lanes {
     this.drawn = 0;
     this.frames = [];
     for (const query of ['(prefers-color-scheme: dark)', '(forced-colors: active)']) matchMedia(query).addEventListener('change', () => this.paint());
+    new MutationObserver(() => this.paint()).observe(document.documentElement, { attributeFilter: ['data-theme'] });
     this.paint();
     root.addEventListener('pointermove', (e) => this.hover(e));
     root.addEventListener('pointerleave', () => { this.tip.hidden = true; });
@@ -200,10 +201,11 @@ export class Lanes {
     requestAnimationFrame((now) => this.frame(now));
   }
 
-  // paint reads the colours of the theme from the legend.
+  // paint reads the colours of the theme from the legend. The next frame draws with them, however rare frames are.
   paint() {
     const read = (e) => getComputedStyle(e).backgroundColor;
     this.colors = Object.fromEntries(['queue', 'wait', 'reply', 'retry', 'failed', 'line', 'rail'].map((name) => [name, read(this.root.querySelector(`.legend .${name}`))]));
+    this.drawn = -Infinity;
   }
 
   // hear takes a message of the socket.
@@ -322,7 +324,7 @@ export class Lanes {
   pick(r) {
     const filter = (field, value, label = value) => value && this.make('button', { type: 'button', class: 'small', 'data-field': field }, `Only ${label}`);
     const parts = [this.make('strong', {}, this.make('bdi', {}, names(r))), filter('user', r.user), filter('key', r.key, r.key_name || r.key), filter('model', r.model), filter('provider', r.lane),
-      this.make('a', { class: 'button small', href: `/flow/requests/${encodeURIComponent(r.id)}` }, 'Open'), !ended(r) && this.endButton(r)].filter(Boolean);
+      this.make('a', { class: 'button small', href: `/flow/requests/${encodeURIComponent(r.id)}${r.node ? `?node=${encodeURIComponent(r.node)}` : ''}` }, 'Open'), !ended(r) && this.endButton(r)].filter(Boolean);
     for (const p of parts) if (p.dataset.field) p.onclick = () => this.choose(p.dataset.field, { user: r.user, key: r.key, model: r.model, provider: r.lane }[p.dataset.field]);
     const close = this.make('button', { type: 'button', class: 'small' }, 'Close');
     close.onclick = () => { this.picked.hidden = true; };

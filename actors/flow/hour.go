@@ -1,0 +1,231 @@
+package flow
+
+import (
+	"math/bits"
+	"sync"
+	"time"
+)
+
+const (
+	// HourMinutes is the number of minutes that Hour reaches back.
+	HourMinutes = 60
+	// The percentiles are of hourSpans spans of spanMinutes, the present one included: of the last 50 to 60 minutes.
+	hourSpans   = 6
+	spanMinutes = HourMinutes / hourSpans
+	// maxMeasured bounds the providers that are measured, of 11 KiB each. The names are those of the configuration and
+	// not those that clients send, so that only reloads can reach the bound.
+	maxMeasured = 512
+)
+
+// Hour has the figures of a provider in the last hour. It counts attempts that got a permit of the provider's limiter,
+// and not the requests that the gateway refused itself.
+type Hour struct {
+	Requests, Failed int64
+	// First is the time from the permit to the first token, and Took that to the end of the reply. Only attempts whose
+	// client got a whole reply count, because a failure at once would make a provider look fast.
+	First, Took Quantiles
+	// Minutes are the last 60 minutes, the present one last.
+	Minutes [HourMinutes]Minute
+}
+
+// Quantiles are a median and a 95th percentile with an error of at most 7 %. They are 0 without a value.
+type Quantiles struct{ P50, P95 time.Duration }
+
+// Minute has the figures of one minute. First is the mean time to the first token, or 0 if there was none.
+type Minute struct {
+	Requests, Failed int64
+	First            time.Duration
+}
+
+// measured has the figures of a provider, in rings whose entries are used again.
+type measured struct {
+	mu      sync.Mutex
+	minutes [HourMinutes]minute
+	spans   [hourSpans]span
+	last    int64 // the minute of the latest attempt
+}
+
+// minute counts the requests of one minute. A slot is used again after an hour, and at says which
+// minute it has.
+type minute struct {
+	at                       int64 // minutes since 1970
+	requests, failed, firsts int64
+	first                    time.Duration // of all firsts together
+}
+
+// span has the distribution of durations over several minutes. Minutes have none of their own,
+// because a histogram takes much more memory than the counters.
+type span struct {
+	at          int64 // spans since 1970
+	first, took histogram
+}
+
+// histogram counts durations in eighths of octaves, from 1 ms to more than an hour.
+type histogram [8 * 23]uint32
+
+// place returns the counter of a duration.
+func place(d time.Duration) int {
+	us := uint64(max(d.Microseconds(), 1<<10))
+	n := bits.Len64(us)
+	return min(8*(n-11)+int(us>>(n-4)&7), len(histogram{})-1)
+}
+
+// durationAt returns the middle of the durations that a counter counts.
+func durationAt(place int) time.Duration {
+	octave, eighth := place/8, place%8
+	return time.Duration(17+2*eighth) << octave * (1 << 10) * time.Microsecond / 16
+}
+
+// add measures an attempt. first and took are 0 if they do not count.
+func (m *measured) add(now time.Time, failed bool, first, took time.Duration) {
+	at := now.Unix() / 60
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.last = at
+	slot := &m.minutes[at%HourMinutes]
+	if slot.at != at {
+		*slot = minute{at: at}
+	}
+	slot.requests++
+	if failed {
+		slot.failed++
+	}
+	if first > 0 {
+		slot.firsts++
+		slot.first += first
+	}
+	if took <= 0 {
+		return
+	}
+	s := &m.spans[at/spanMinutes%hourSpans]
+	if s.at != at/spanMinutes {
+		*s = span{at: at / spanMinutes}
+	}
+	s.took[place(took)]++
+	if first > 0 {
+		s.first[place(first)]++
+	}
+}
+
+// hour sums up the last hour. Slots of an earlier hour, which nothing has overwritten, are skipped.
+func (m *measured) hour(now time.Time) (h Hour) {
+	end := now.Unix() / 60
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range h.Minutes {
+		at := end - HourMinutes + 1 + int64(i)
+		slot := &m.minutes[at%HourMinutes]
+		if slot.at != at {
+			continue
+		}
+		h.Requests, h.Failed = h.Requests+slot.requests, h.Failed+slot.failed
+		h.Minutes[i] = Minute{Requests: slot.requests, Failed: slot.failed}
+		if slot.firsts > 0 {
+			h.Minutes[i].First = slot.first / time.Duration(slot.firsts)
+		}
+	}
+	var first, took histogram
+	for i := range m.spans {
+		s := &m.spans[i]
+		if end/spanMinutes-s.at >= hourSpans {
+			continue
+		}
+		for n := range first {
+			first[n] += s.first[n]
+			took[n] += s.took[n]
+		}
+	}
+	h.First, h.Took = first.quantiles(), took.quantiles()
+	return h
+}
+
+// quantiles returns the durations that half and 95 percent of the requests did not exceed, as
+// exactly as the histogram has them.
+func (h *histogram) quantiles() (q Quantiles) {
+	var all, below uint64
+	for _, n := range h {
+		all += uint64(n)
+	}
+	for i, n := range h {
+		if below += uint64(n); n == 0 {
+			continue
+		}
+		if q.P50 == 0 && below*2 >= all {
+			q.P50 = durationAt(i)
+		}
+		if below*100 >= all*95 {
+			q.P95 = durationAt(i)
+			break
+		}
+	}
+	return q
+}
+
+// failures are the outcomes of attempts that are the provider's fault, by their names in throttle.Kind. The others are
+// those that the client caused.
+var failures = map[string]bool{"rate_limited": true, "overloaded": true, "transient": true, "not_sent": true,
+	"credential": true}
+
+// Hour returns what is known of a provider.
+func (r *Registry) Hour(provider string) Hour {
+	if r == nil {
+		return Hour{}
+	}
+	if m, ok := r.measured.Load(provider); ok {
+		return m.(*measured).hour(r.now())
+	}
+	return Hour{}
+}
+
+// measure adds the attempts of a request that has ended to the figures of their providers.
+func (r *Registry) measure(q *Request) {
+	for i := range q.tries {
+		t := &q.tries[i]
+		if t.Sent == 0 && !q.Job || t.Provider == "" {
+			continue // it got no permit
+		}
+		var first, took time.Duration
+		shown := i+1 == min(int(q.attempts.Load()), maxMarks)
+		if shown && t.Failure == "" && q.result.Status == 0 {
+			took = q.result.Took - t.Sent
+			if at := q.First(); at > t.Sent {
+				first = at - t.Sent
+			}
+		}
+		if m := r.measuredOf(t.Provider); m != nil {
+			m.add(q.over(), failures[t.Failure], first, took)
+		}
+	}
+}
+
+// measuredOf returns the figures of a provider, or nil if there are too many providers.
+func (r *Registry) measuredOf(provider string) *measured {
+	if m, ok := r.measured.Load(provider); ok {
+		return m.(*measured)
+	}
+	r.measuring.Lock()
+	defer r.measuring.Unlock()
+	if r.measuredCount >= maxMeasured {
+		r.measured.Range(func(name, m any) bool {
+			if m := m.(*measured); r.now().Unix()/60-m.lastMinute() >= HourMinutes {
+				r.measured.Delete(name)
+				r.measuredCount--
+			}
+			return true
+		})
+	}
+	if r.measuredCount >= maxMeasured {
+		return nil
+	}
+	m, known := r.measured.LoadOrStore(provider, new(measured))
+	if !known {
+		r.measuredCount++
+	}
+	return m.(*measured)
+}
+
+func (m *measured) lastMinute() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.last
+}

@@ -1,0 +1,119 @@
+package config
+
+import (
+	"cmp"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"stagedoor/http/web/idp"
+)
+
+// SignIn says how people sign in.
+type SignIn struct {
+	SecondFactor string `yaml:"second_factor" doc:"who must have a second factor" enum:"none,administrators,everyone"`
+
+	Providers Map[SignInProvider] `yaml:"providers" doc:"OpenID providers, by names of small letters, digits and -"`
+}
+
+// SignInProvider is an OpenID provider.
+type SignInProvider struct {
+	Issuer   string `yaml:"issuer" doc:"the provider's address as its documents write it, https" required:"true"`
+	ClientID string `yaml:"client_id" doc:"the gateway's name at the provider" required:"true"`
+	Secret   Secret `yaml:"client_secret" doc:"the gateway's password there; none: it is a public client"`
+	Label    string `yaml:"label" doc:"the name on the button; default: the name of the provider"`
+
+	Scopes Strings `yaml:"scopes" doc:"what is asked for beside openid; default: profile, email"`
+	// A provider that lets people choose must not count as two factors.
+	Strong bool `yaml:"strong" doc:"every sign-in there proves two factors, so no code is asked for here"`
+	Create bool `yaml:"create" doc:"people without an account here get one at their first sign-in"`
+
+	Domains Strings `yaml:"domains" doc:"domains of verified e-mail addresses that may sign in; default: all"`
+	Claim   string  `yaml:"groups_claim" doc:"the claim that lists a person's groups; default: groups"`
+
+	Groups Map[string] `yaml:"groups" doc:"groups there and the groups here of their people, the first match counts"`
+	Admins Strings     `yaml:"administrators" doc:"groups there whose people, and no others, are administrators here"`
+}
+
+var providerName = regexp.MustCompile(`^[a-z0-9-]{1,32}$`)
+
+// maxSignInProviders bounds the buttons on the sign-in page.
+const maxSignInProviders = 20
+
+func (s *SignIn) check(d *decoder) {
+	if len(s.Providers) > maxSignInProviders {
+		d.at("sign_in.providers", "expected at most %d", maxSignInProviders)
+	}
+	for i, e := range s.Providers {
+		path, p := "sign_in.providers."+e.Name, &e.Value
+		if !providerName.MatchString(e.Name) {
+			d.at(path, "expected a name of 1 to 32 small letters, digits and -")
+		}
+		if p.Issuer != "" && !issuesSafely(p.Issuer) {
+			d.at(path+".issuer", "expected an https address without query, for example https://login.example.com")
+		}
+		for _, other := range s.Providers[:i] {
+			if other.Value.Issuer == p.Issuer && p.Issuer != "" {
+				d.at(path+".issuer", "is that of %q too, expected another one: people are known by it", other.Name)
+			}
+		}
+		if slices.Contains(p.Admins, "") || slices.Contains(p.Groups.names(), "") {
+			d.at(path, "expected names of groups")
+		}
+		for _, g := range p.Groups {
+			if g.Value == "" {
+				d.at(path+".groups."+g.Name, "expected the name of a group of this gateway")
+			}
+		}
+		for _, domain := range p.Domains {
+			if strings.ContainsAny(domain, "@ /") || domain == "" {
+				d.at(path+".domains", "expected domains such as example.com")
+			}
+		}
+		if p.Create && len(p.Domains) == 0 && openToAll(p.Issuer) {
+			d.warn(path+".create", "all people with an account there get one here, expected domains")
+		}
+	}
+}
+
+// issuesSafely reports whether an address can be an issuer's: https, or http on this machine.
+func issuesSafely(issuer string) bool {
+	u := webAddress(issuer)
+	if u == nil || u.User != nil || u.RawQuery != "" || strings.ContainsAny(issuer, "?#") {
+		return false
+	}
+	return u.Scheme == "https" || isLoopback(u)
+}
+
+func isLoopback(u *url.URL) bool {
+	ip, err := netip.ParseAddr(u.Hostname())
+	return err == nil && ip.IsLoopback() || strings.EqualFold(u.Hostname(), "localhost")
+}
+
+// openToAll reports whether anyone can have an account of an issuer.
+func openToAll(issuer string) bool {
+	u := webAddress(issuer)
+	return u != nil && slices.Contains([]string{"accounts.google.com", "gitlab.com", "login.microsoftonline.com",
+		"appleid.apple.com"}, u.Hostname())
+}
+
+// Clients are the providers as package idp takes them.
+func (s *SignIn) Clients() []idp.Provider {
+	var all []idp.Provider
+	for _, e := range s.Providers {
+		p := e.Value
+		made := idp.Provider{Name: e.Name, Label: cmp.Or(p.Label, e.Name), Issuer: p.Issuer, ClientID: p.ClientID,
+			ClientSecret: p.Secret.Reveal(), Scopes: p.Scopes, Strong: p.Strong, Create: p.Create,
+			Domains: p.Domains, GroupsClaim: cmp.Or(p.Claim, "groups"), Administrators: p.Admins}
+		if p.Scopes == nil {
+			made.Scopes = []string{"profile", "email"}
+		}
+		for _, g := range p.Groups {
+			made.Groups = append(made.Groups, idp.Mapping{From: g.Name, To: g.Value})
+		}
+		all = append(all, made)
+	}
+	return all
+}

@@ -1,0 +1,239 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"stagedoor/state/statetest/pgserver"
+)
+
+// The faults of two gateways that serve together. A kill takes about three seconds with the start that follows, and a
+// freeze nine, because the lease has to end.
+var (
+	kills   = flag.Int("kills", 1, "how many gateways of two are killed under load")
+	freezes = flag.Int("freezes", 0, "how many gateways of two are frozen under load until their lease has ended")
+	cuts    = flag.Int("cuts", 2, "how often one of two gateways is cut off from the database or from the other one")
+)
+
+// servers are the two gateways of a test with the networks between them and to the database.
+type servers struct {
+	*pair
+	names    [2]string
+	running  [2]*program
+	urls     [2]atomic.Pointer[string]
+	database [2]*pgserver.Proxy // in front of the database, for each
+	between  [2]*pgserver.Proxy // in front of the listener for the other one, of each
+}
+
+// begin starts a gateway, or starts it again.
+func (s *servers) begin(i int) {
+	s.t.Helper()
+	g := s.start(s.names[i], false)
+	const says = `msg="answering other gateways" listen=`
+	g.logged(says)
+	_, rest, _ := strings.Cut(g.errOut.String(), says)
+	address, _, _ := strings.Cut(rest, "\n")
+	s.between[i].ToAddress("tcp", address)
+	s.running[i] = g
+	s.urls[i].Store(&g.URL)
+}
+
+func startServers(t *testing.T) *servers {
+	t.Helper()
+	s := &servers{pair: startPair(t), names: [2]string{"gw-1", "gw-2"}}
+	s.several, s.address, s.store = true, map[string]string{}, map[string]string{}
+	for i, name := range s.names {
+		s.database[i] = pgserver.NewProxy(t, s.pair.database)
+		s.between[i], s.address[name] = pgserver.NewNetwork(t)
+		s.store[name] = s.database[i].URL()
+		s.begin(i)
+	}
+	return s
+}
+
+// kill ends a gateway and starts it again. freeze hangs it until the other one has ended it.
+func (s *servers) kill(i int) {
+	s.running[i].signal(syscall.SIGKILL)
+	<-s.running[i].exit
+	s.begin(i)
+}
+
+func (s *servers) freeze(i int) {
+	g := s.running[i]
+	g.signal(syscall.SIGSTOP)
+	time.Sleep(5 * time.Second) // the lease, which the other one may count from later on, after a fault of its own
+	s.running[1-i].await("the end of the frozen gateway", func() bool {
+		list := command(s.t, nil, "nodes", "--json", "--config", s.file(s.names[1-i]))
+		return !strings.Contains(list.out, `"name": "`+s.names[i]+`"`)
+	})
+	g.signal(syscall.SIGCONT)
+	g.ended(exitStorage)
+	s.begin(i)
+}
+
+// cut fails a network of a gateway for a moment, in one of several ways.
+func (s *servers) cut(i int) {
+	network := []*pgserver.Proxy{s.database[i], s.between[i]}[rand.IntN(2)]
+	network.Set([]pgserver.Fault{pgserver.Cut, pgserver.HalfOpen, pgserver.DropReplies, pgserver.Slow}[rand.IntN(4)])
+	time.Sleep(400 * time.Millisecond)
+	network.Set(pgserver.None)
+}
+
+// followed are the background responses that a client has followed to their ends, on whichever gateway it reached.
+type followed struct{ completed, failed, elsewhere int }
+
+// follow begins background responses one after the other and follows each on the other gateway than the one that began
+// it, and after a lost connection on the next one, until stop is closed. Numbers of events must rise, up to one end.
+func (s *servers) follow(key string, stop <-chan struct{}) (f followed) {
+	client := &http.Client{Timeout: 20 * time.Second}
+	for n := 0; ; n++ {
+		select {
+		case <-stop:
+			return f
+		case <-time.After(200 * time.Millisecond):
+		}
+		id := ""
+		url := *s.urls[n%2].Load() + "/v1/responses"
+		s.events(client, http.MethodPost, url, key, func(_ string, _ int64, data string) bool {
+			_, rest, _ := strings.Cut(data, `"response":{"id":"`)
+			id, _, _ = strings.Cut(rest, `"`)
+			return false
+		})
+		if id == "" {
+			continue // the gateway is down
+		}
+		last, ended := int64(-1), ""
+		for tries := 1; ended == "" && tries < 400; tries++ {
+			url := *s.urls[(n+tries)%2].Load() + "/v1/responses/" + id + "?stream=true"
+			if last >= 0 {
+				url += "&starting_after=" + strconv.FormatInt(last, 10)
+			}
+			s.events(client, http.MethodGet, url, key, func(kind string, at int64, _ string) bool {
+				if kind == "error" {
+					return false // it asks to resume
+				}
+				if at <= last {
+					s.t.Errorf("event %d of %s comes after event %d", at, id, last)
+				}
+				last = at
+				if kind == "response.completed" || kind == "response.failed" {
+					ended = kind
+				}
+				return true
+			})
+			if ended == "" {
+				time.Sleep(100 * time.Millisecond)
+			} else if tries%2 == 1 {
+				f.elsewhere++
+			}
+		}
+		switch ended {
+		case "response.completed":
+			f.completed++
+		case "response.failed":
+			f.failed++
+		default:
+			s.t.Errorf("the stream of %s has no end", id)
+		}
+	}
+}
+
+// events calls each with the events of a stream until it returns false, or the stream or its connection ends.
+func (s *servers) events(client *http.Client, method, url, key string,
+	each func(kind string, n int64, data string) bool) {
+	const body = `{"model":"m","input":"[sandbox: tokens=20 pace=20]","background":true,"stream":true}`
+	req, err := http.NewRequest(method, url, strings.NewReader(body))
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := client.Do(req)
+	if err != nil {
+		return
+	}
+	defer res.Body.Close()
+	lines := bufio.NewScanner(res.Body)
+	lines.Buffer(nil, 1<<20)
+	for res.StatusCode == http.StatusOK && lines.Scan() {
+		data, ok := strings.CutPrefix(lines.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		var ev struct {
+			Type string `json:"type"`
+			N    int64  `json:"sequence_number"`
+		}
+		if err := json.Unmarshal([]byte(data), &ev); err != nil {
+			s.t.Errorf("an event is %q: %v", data, err)
+		}
+		if !each(ev.Type, ev.N, data) {
+			return
+		}
+	}
+}
+
+// Whatever ends one of two gateways that serve, or cuts it off for a moment, a response that a client was given whole
+// is stored and charged once, and a client that follows a background response gets its events up to one end.
+func TestNothingAcknowledgedIsLostWhenOneOfTwoGatewaysFails(t *testing.T) {
+	s := startServers(t)
+	config := s.file(s.names[0])
+	for _, args := range [][]string{{"users", "create", "anna"}, {"credits", "add", "anna", "1000"}} {
+		command(t, nil, append(args, "--config", config)...).check(t, exitOK, "", "")
+	}
+	key := createKey(t, "", "--user", "anna", "--config", config).Key
+	free := createKey(t, "", "--config", config).Key
+	for i := range s.running {
+		g := s.running[i]
+		g.await("the keys", func() bool { return g.ask(key, "m")+g.ask(free, "m") == 2*http.StatusOK })
+	}
+	stop := make(chan struct{})
+	acknowledged, streams := make([][]billed, 4), make([]followed, 2)
+	var load sync.WaitGroup
+	for i := range acknowledged {
+		load.Go(func() { acknowledged[i] = bill(&s.urls[i%2], key, 100*time.Millisecond, stop) })
+	}
+	for i := range streams {
+		load.Go(func() { streams[i] = s.follow(free, stop) })
+	}
+	faults := slices.Concat(slices.Repeat([]func(int){s.kill}, *kills), slices.Repeat([]func(int){s.freeze}, *freezes),
+		slices.Repeat([]func(int){s.cut}, *cuts))
+	rand.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
+	var ends []time.Time
+	for n, fault := range faults {
+		time.Sleep(500 * time.Millisecond) // under load
+		ends = append(ends, time.Now())
+		fault(n % 2)
+		ends = append(ends, time.Now())
+	}
+	time.Sleep(time.Second)
+	close(stop)
+	load.Wait()
+	total, uncharged := s.running[0].billedOnce(slices.Concat(acknowledged...), key, ends)
+	completed, failed, elsewhere := 0, 0, 0
+	for _, f := range streams {
+		completed, failed, elsewhere = completed+f.completed, failed+f.failed, elsewhere+f.elsewhere
+	}
+	t.Logf("%d kills, %d freezes, %d cuts; %d responses acknowledged, %d of them uncharged; %d streams followed to "+
+		"their ends, %d of them through another gateway, %d ended as failed", *kills, *freezes, *cuts, total, uncharged,
+		completed+failed, elsewhere, failed)
+	if total < 5*len(faults) || completed < 1 {
+		t.Error("there was too little load")
+	}
+	for _, g := range s.running {
+		g.stop()
+	}
+	command(t, nil, "state", "verify", "--config", config).check(t, exitOK, "nothing is wrong", "")
+}

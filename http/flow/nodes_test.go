@@ -1,0 +1,172 @@
+package flow_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"stagedoor/actors/flow"
+	httpflow "stagedoor/http/flow"
+	"stagedoor/http/nodes"
+	"stagedoor/state"
+	"stagedoor/state/journal"
+)
+
+// gateways connects benches that serve together, by their names. Connections to the others in silent are accepted, and
+// nothing is answered.
+func gateways(t *testing.T, silent []string, names ...string) (all []*bench) {
+	t.Helper()
+	var members []journal.Member
+	listen := func(name string) net.Listener {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		members = append(members, journal.Member{Node: name, Epoch: 1, Live: true, Address: l.Addr().String()})
+		return l
+	}
+	list := func(context.Context) ([]journal.Member, error) { return members, nil }
+	for range names {
+		all = append(all, newBench(t)) // they look for goroutines left when all gateways have been closed
+	}
+	for i, name := range names {
+		c, err := nodes.New(nodes.Options{Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+			Secret: []byte("0123456789abcdef"), Self: state.NodeNamed(name, 1), List: list})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[i].Connect(name, c)
+		l := listen(name)
+		ctx, stop := context.WithCancel(context.Background())
+		var serving sync.WaitGroup
+		serving.Go(func() { c.Serve(ctx, l) })
+		t.Cleanup(func() { stop(); serving.Wait(); c.Close() })
+	}
+	for _, name := range silent {
+		listen(name)
+	}
+	return all
+}
+
+// TestTheFlowHasTheRequestsOfAllGateways: sorted and bounded as those of one are, with the gateway of each.
+func TestTheFlowHasTheRequestsOfAllGateways(t *testing.T) {
+	all := gateways(t, nil, "gw-1", "gw-2")
+	a, b := all[0], all[1]
+	a.begin(t, "a1", 5)
+	b.at = a.at
+	b.begin(t, "b2", 50)
+	a.at = b.at
+	a.begin(t, "a3", 20)
+	b.begin(t, "b4", 1).End(flow.Result{})
+	for _, c := range []struct {
+		filter httpflow.Filter
+		want   string
+	}{
+		{httpflow.Filter{}, "a1 b2 a3"},
+		{httpflow.Filter{Limit: 2}, "a1 b2"},
+		{httpflow.Filter{Sort: httpflow.SortNew, Limit: 2}, "a3 b2"},
+		{httpflow.Filter{Sort: httpflow.SortTokens}, "b2 a3 a1"},
+		{httpflow.Filter{Key: "key_b"}, "b2"},
+	} {
+		active, _ := a.All(t.Context(), c.filter)
+		if ids(active) != c.want || active.Load.InFlight != 3 || len(active.Load.Providers) != 1 ||
+			active.Load.Providers[0].InFlight != 3 {
+			t.Errorf("%+v: %s of %+v, want %s", c.filter, ids(active), active.Load, c.want)
+		}
+	}
+	active, recent := a.All(t.Context(), httpflow.Filter{})
+	if active.Data[0].Node != "gw-1" || active.Data[1].Node != "gw-2" || len(recent) != 1 || recent[0].Node != "gw-2" ||
+		!slices.Equal(active.Load.Nodes, []httpflow.NodeLoad{{"gw-1", true, 2}, {"gw-2", true, 1}}) {
+		t.Errorf("the gateways of %+v and %+v", active, recent)
+	}
+}
+
+// TestAGatewayThatHangsIsNamedAndWaitedForShortly: its requests are missing, and those of the others are there.
+func TestAGatewayThatHangsIsNamedAndWaitedForShortly(t *testing.T) {
+	all := gateways(t, []string{"hangs"}, "gw-1", "gw-2")
+	all[1].begin(t, "b1", 5)
+	began := time.Now()
+	active, _ := all[0].All(t.Context(), httpflow.Filter{})
+	if ids(active) != "b1" || slices.ContainsFunc(active.Load.Nodes, func(n httpflow.NodeLoad) bool {
+		return n.Answers == (n.Node == "hangs")
+	}) {
+		t.Errorf("got %s of %+v", ids(active), active.Load.Nodes)
+	}
+	if d, err := all[0].Find(t.Context(), "b1", ""); err != nil || d.Node != "gw-2" {
+		t.Errorf("found %+v, %v", d, err)
+	}
+	var silent *httpflow.SilentError
+	if _, err := all[0].Find(t.Context(), "x", ""); !errors.As(err, &silent) ||
+		strings.Join(silent.Nodes, " ") != "hangs" {
+		t.Errorf("a request that may be served by a gateway that hangs: %v", err)
+	}
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+func TestARequestOfAnotherGatewayIsEnded(t *testing.T) {
+	all := gateways(t, nil, "gw-1", "gw-2")
+	a, b := all[0], all[1]
+	var cause error
+	r := b.Flow.Begin(t.Context(), flow.About{ID: "b1", Model: "m"}, func(err error) { cause = err })
+	if err := a.Cancel(t.Context(), "b1", ""); err != nil || !errors.Is(cause, flow.Cancelled) {
+		t.Errorf("ended: %v, its client gets %v", err, cause)
+	}
+	r.End(flow.Result{Status: 499})
+	if err := a.Cancel(t.Context(), "b1", ""); !errors.Is(err, flow.ErrOver) {
+		t.Errorf("a request that has ended: %v", err)
+	}
+	if err := a.Cancel(t.Context(), "unknown", ""); !errors.Is(err, flow.ErrUnknown) {
+		t.Errorf("an unknown request: %v", err)
+	}
+}
+
+// TestOfRequestsWithOneIDTheChosenOneIsEnded: a client chooses the id, so a failed try and its repetition can have the
+// same one on two gateways, and so can requests of different users.
+func TestOfRequestsWithOneIDTheChosenOneIsEnded(t *testing.T) {
+	all := gateways(t, nil, "gw-1", "gw-2", "gw-3")
+	ended := make([]error, len(all))
+	all[0].begin(t, "same", 1).End(flow.Result{Status: 500})
+	for i, b := range all[1:] {
+		b.Flow.Begin(t.Context(), flow.About{ID: "same", Model: "m"}, func(err error) { ended[i+1] = err })
+	}
+	if d, err := all[0].Find(t.Context(), "same", ""); err != nil || d.Result != nil {
+		t.Errorf("the ended try goes before those in flight: %+v, %v", d, err)
+	}
+	for _, node := range []string{"gw-1", "gw-2", "gw-3"} {
+		if d, err := all[1].Find(t.Context(), "same", node); err != nil || d.Node != node {
+			t.Errorf("that of %s: %+v, %v", node, d, err)
+		}
+	}
+	if err := all[0].Cancel(t.Context(), "same", "gw-1"); !errors.Is(err, flow.ErrOver) {
+		t.Errorf("the ended try: %v", err)
+	}
+	if err := all[0].Cancel(t.Context(), "same", "gw-9"); !errors.Is(err, flow.ErrUnknown) {
+		t.Errorf("on an unknown gateway: %v", err)
+	}
+	if err := all[0].Cancel(t.Context(), "same", "gw-3"); err != nil || ended[1] != nil || ended[2] == nil {
+		t.Errorf("that of gw-3: %v, the clients got %v", err, ended)
+	}
+}
+
+// TestARequestIsNotShownAsGoneWhileAGatewayDoesNotAnswer: the page of the request keeps what it shows.
+func TestARequestIsNotShownAsGoneWhileAGatewayDoesNotAnswer(t *testing.T) {
+	for _, silent := range [][]string{nil, {"hangs"}} {
+		w := gateways(t, silent, "gw-1", "gw-2")[0].Watch(t.Context())
+		w.Hear([]byte(`{"type":"watch","view":"request","id":"x"}`))
+		var sent string
+		again, err := w.Next(func(p []byte) error { sent = string(p); return nil })
+		if err != nil || again == nil || (sent == "") != (silent != nil) {
+			t.Errorf("without an answer of %v: sent %q, %v", silent, sent, err)
+		}
+	}
+}
