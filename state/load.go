@@ -98,10 +98,8 @@ func loadPart(store journal.Reader, txn *memdb.Txn, table decoder, name journal.
 }
 
 // readParcels reads tables and hands them on in parcels.
-func readParcels(
-	ctx context.Context, store journal.Reader, tables map[journal.Table]decoder, names []journal.Table,
-	hand func(*parcel),
-) error {
+func readParcels(ctx context.Context, store journal.Reader, tables map[journal.Table]decoder, names []journal.Table,
+	hand func(*parcel)) error {
 	var p *parcel
 	flush := func() {
 		if p != nil {

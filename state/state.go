@@ -132,9 +132,8 @@ func (s *State) Get(ctx context.Context, t journal.Table, key []byte) (journal.R
 
 // Range calls fn with at most limit (0: all) durable records whose keys are at least from and below to, in order. See
 // journal.Store. An error of fn ends it and is returned. fn must not use the State.
-func (s *State) Range(
-	ctx context.Context, t journal.Table, from, to []byte, limit int, fn func(journal.Record) error,
-) error {
+func (s *State) Range(ctx context.Context, t journal.Table, from, to []byte, limit int,
+	fn func(journal.Record) error) error {
 	return unavailable(s.store.Range(ctx, t, from, to, limit, fn))
 }
 

@@ -86,9 +86,8 @@ func Verify(ctx context.Context, store journal.Store, modules ...Module) (result
 }
 
 // table reads a table and goes on behind a damaged record.
-func (v *Verifier) table(
-	ctx context.Context, store journal.Store, t journal.Table, check func(journal.Record) error,
-) error {
+func (v *Verifier) table(ctx context.Context, store journal.Store, t journal.Table,
+	check func(journal.Record) error) error {
 	size := TableSize{Table: t}
 	var from []byte
 	for {

@@ -323,9 +323,8 @@ const betweenTries = time.Second
 //
 // Another process may make the response. Its events are followed there, and when that process ends, with the one that
 // goes on, whose events have higher numbers. While it cannot be reached, Watch waits.
-func (g *Registry) Watch(
-	ctx context.Context, id string, owner state.Owner, after int64, send func(Event) error,
-) (bool, error) {
+func (g *Registry) Watch(ctx context.Context, id string, owner state.Owner, after int64,
+	send func(Event) error) (bool, error) {
 	for {
 		h, changed, err := work.WatchResponse(g.store, id, owner)
 		if r := g.findRun(id, owner); r != nil {

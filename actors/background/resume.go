@@ -31,9 +31,8 @@ const parallelSettles = 64
 // State.Ended. The start of a run is durable before the run starts, so no response is started more
 // than maxTries times, and never twice at once, however processes end. An error says that the store cannot be used now:
 // the responses that are left stay as they are, for another call.
-func (g *Registry) Resume(
-	ctx context.Context, ended func(state.Node) bool, restore RestoreRequest,
-) (resumed, failed int, err error) {
+func (g *Registry) Resume(ctx context.Context, ended func(state.Node) bool,
+	restore RestoreRequest) (resumed, failed int, err error) {
 	left := slices.DeleteFunc(work.ListResponses(g.store.View(), work.ResponseFilter{Unfinished: true}),
 		func(h work.ResponseHeader) bool { return !ended(h.Node) })
 	if failed, err = g.failForeground(ctx, left, ended); err != nil {
@@ -87,9 +86,8 @@ func passing(err error) bool {
 var errRestarted = dialogue.ServerError("the gateway was restarted while the response was in progress", nil)
 
 // failForeground fails the responses whose clients were reading them.
-func (g *Registry) failForeground(
-	ctx context.Context, left []work.ResponseHeader, ended func(state.Node) bool,
-) (failed int, err error) {
+func (g *Registry) failForeground(ctx context.Context, left []work.ResponseHeader,
+	ended func(state.Node) bool) (failed int, err error) {
 	p := pool.New().WithErrors().WithContext(ctx).WithFirstError().WithMaxGoroutines(parallelSettles)
 	for _, h := range left {
 		if h.Background {
@@ -112,9 +110,8 @@ func (g *Registry) failForeground(
 
 // restoreRun returns another run of a stored response. The error is ErrTaken if another process runs it, and one that
 // is passing if another call may succeed. After others the response cannot be run any more.
-func (g *Registry) restoreRun(
-	ctx context.Context, r *work.StoredResponse, ended func(state.Node) bool, restore RestoreRequest,
-) (*run, error) {
+func (g *Registry) restoreRun(ctx context.Context, r *work.StoredResponse, ended func(state.Node) bool,
+	restore RestoreRequest) (*run, error) {
 	job := Job{ID: r.ID, Owner: r.Owner, Queued: r.Body, Streamed: r.Streamed, run: r.Runs + 1}
 	if r.Cancelled {
 		return nil, errCancelled

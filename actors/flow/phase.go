@@ -61,11 +61,7 @@ const (
 
 // pack puts a mark into one word, so that it is stored and read atomically without a lock.
 func (m Mark) pack() uint64 {
-	return uint64(
-		m.Phase,
-	)<<markPhase | uint64(
-		min(m.Attempt, 255),
-	)<<markAttempt | uint64(
+	return uint64(m.Phase)<<markPhase | uint64(min(m.Attempt, 255))<<markAttempt | uint64(
 		max(m.After.Microseconds(), 0),
 	)&markAfter
 }

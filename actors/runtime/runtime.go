@@ -297,11 +297,8 @@ func (r *Runtime) Configure(ctx context.Context, c *catalog.Catalog, specs []cat
 }
 
 // prepare builds providers, and takes down what it built if one can't be.
-func (r *Runtime) prepare(
-	ctx context.Context,
-	specs []catalog.Provider,
-	before map[string]*engine.Provider,
-) (map[string]*engine.Provider, error) {
+func (r *Runtime) prepare(ctx context.Context, specs []catalog.Provider,
+	before map[string]*engine.Provider) (map[string]*engine.Provider, error) {
 	after := make(map[string]*engine.Provider, len(specs))
 	for i := range specs {
 		p, err := r.build(ctx, &specs[i], before[specs[i].Name])
@@ -321,29 +318,24 @@ func (r *Runtime) prepare(
 
 // build makes a provider, with the throttle it had before. One that did not
 // change stays as it is, with its connections and its benched keys.
-func (r *Runtime) build(
-	ctx context.Context,
-	spec *catalog.Provider,
-	before *engine.Provider,
-) (*engine.Provider, error) {
+func (r *Runtime) build(ctx context.Context, spec *catalog.Provider,
+	before *engine.Provider) (*engine.Provider, error) {
 	if before != nil && reflect.DeepEqual(before.Spec, spec) {
 		return before, nil
 	}
 	p := &engine.Provider{Spec: spec}
-	client, err := upstream.New(
-		upstream.Options{
-			BaseURL: spec.BaseURL,
-			APIKeys: spec.APIKeys,
-			Headers: spec.Headers,
-			Memory:  r.options.Env.Memory,
-			Timeouts: upstream.Timeouts{
-				Connect:   spec.Timeouts.Connect,
-				FirstByte: spec.Timeouts.FirstByte,
-				Idle:      spec.Timeouts.Idle,
-				Total:     spec.Timeouts.Total,
-			},
+	client, err := upstream.New(upstream.Options{
+		BaseURL: spec.BaseURL,
+		APIKeys: spec.APIKeys,
+		Headers: spec.Headers,
+		Memory:  r.options.Env.Memory,
+		Timeouts: upstream.Timeouts{
+			Connect:   spec.Timeouts.Connect,
+			FirstByte: spec.Timeouts.FirstByte,
+			Idle:      spec.Timeouts.Idle,
+			Total:     spec.Timeouts.Total,
 		},
-	)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -19,11 +19,8 @@ func Traceparent(ctx context.Context) string {
 }
 
 // Linked starts a trace for work that an earlier request asked for, with a link to the Traceparent of that request.
-func (t *Telemetry) Linked(
-	ctx context.Context,
-	traceparent, name string,
-	options ...trace.SpanStartOption,
-) (context.Context, trace.Span) {
+func (t *Telemetry) Linked(ctx context.Context, traceparent, name string,
+	options ...trace.SpanStartOption) (context.Context, trace.Span) {
 	if t == nil || t.Tracer == nil {
 		return ctx, nothing
 	}
@@ -46,11 +43,8 @@ func OriginOf(ctx context.Context) Origin {
 }
 
 // Begin starts a trace that is linked to the origin.
-func (o Origin) Begin(
-	ctx context.Context,
-	name string,
-	options ...trace.SpanStartOption,
-) (context.Context, trace.Span) {
+func (o Origin) Begin(ctx context.Context, name string,
+	options ...trace.SpanStartOption) (context.Context, trace.Span) {
 	if o.span == nil {
 		return ctx, nothing
 	}

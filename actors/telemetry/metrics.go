@@ -31,22 +31,7 @@ var (
 	secondBuckets = []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
 	chunkBuckets  = []float64{0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5}
 	firstBuckets  = []float64{
-		0.001,
-		0.005,
-		0.01,
-		0.02,
-		0.04,
-		0.06,
-		0.08,
-		0.1,
-		0.25,
-		0.5,
-		0.75,
-		1.0,
-		2.5,
-		5.0,
-		7.5,
-		10.0,
+		0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,
 	}
 	tokenBuckets = []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
 	waitBuckets  = []float64{0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120}
@@ -98,14 +83,9 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 		"Structured output that was asked for and not enforced, by reason.")
 	m.slow = count(metricSlowClients, "{request}", "Replies that had to wait for their client to read.")
 	var err error
-	m.tokens, err = meter.Int64Histogram(
-		genaiconv.ClientTokenUsage{}.Name(),
-		metric.WithUnit("{token}"),
-		metric.WithDescription(
-			genaiconv.ClientTokenUsage{}.Description(),
-		),
-		metric.WithExplicitBucketBoundaries(tokenBuckets...),
-	)
+	m.tokens, err = meter.Int64Histogram(genaiconv.ClientTokenUsage{}.Name(), metric.WithUnit("{token}"),
+		metric.WithDescription(genaiconv.ClientTokenUsage{}.Description()),
+		metric.WithExplicitBucketBoundaries(tokenBuckets...))
 	errs = append(errs, err)
 	m.cost, err = meter.Float64Counter(metricCost, metric.WithUnit("{USD}"),
 		metric.WithDescription("What calls cost by the catalogue's prices."))

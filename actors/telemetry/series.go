@@ -75,9 +75,7 @@ type callKey struct{ operation, kind, provider, model, failure, tokens string }
 // attributes returns the labels of the series.
 func (k callKey) attributes() []attribute.KeyValue {
 	attrs := []attribute.KeyValue{
-		Operation.String(k.operation),
-		ProviderKind.String(k.kind),
-		Provider.String(k.provider),
+		Operation.String(k.operation), ProviderKind.String(k.kind), Provider.String(k.provider),
 		RequestModel.String(k.model),
 	}
 	if k.failure != "" {

@@ -49,19 +49,17 @@ func (q *queue) copy() *queue {
 				}
 				for rank := range f.ranks {
 					for t := f.ranks[rank].first; t != nil; t = t.next {
-						twin.ranks[rank].append(
-							&ticket{
-								id:     t.id,
-								owner:  t.owner,
-								class:  t.class,
-								rank:   t.rank,
-								tokens: t.tokens,
-								cost:   t.cost,
-								asked:  t.asked,
-								flow:   twin,
-								index:  -1,
-							},
-						)
+						twin.ranks[rank].append(&ticket{
+							id:     t.id,
+							owner:  t.owner,
+							class:  t.class,
+							rank:   t.rank,
+							tokens: t.tokens,
+							cost:   t.cost,
+							asked:  t.asked,
+							flow:   twin,
+							index:  -1,
+						})
 					}
 				}
 				c.flows[f.owner] = twin

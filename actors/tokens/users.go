@@ -43,16 +43,13 @@ func (c *Client) CreateUser(ctx context.Context, n NewUser) (User, error) {
 		return User{}, err
 	}
 	return decide(ctx, c, nil, func(tx *state.Tx) (User, error) {
-		u, err := identity.AddUser(
-			tx,
-			identity.User{
-				Username: n.Username,
-				Email:    n.Email,
-				Password: hash,
-				Status:   identity.UserActive,
-				Admin:    n.Admin,
-			},
-		)
+		u, err := identity.AddUser(tx, identity.User{
+			Username: n.Username,
+			Email:    n.Email,
+			Password: hash,
+			Status:   identity.UserActive,
+			Admin:    n.Admin,
+		})
 		return userOf(u), err
 	})
 }

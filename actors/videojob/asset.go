@@ -15,12 +15,8 @@ import (
 
 // Content opens the content of a completed job. The caller must close it. byteRange is the value of
 // a Range header or "". Errors are *dialogue.Error.
-func (s *Service) Content(
-	ctx context.Context,
-	v *work.Video,
-	variant video.Variant,
-	byteRange string,
-) (*video.Content, error) {
+func (s *Service) Content(ctx context.Context, v *work.Video, variant video.Variant,
+	byteRange string) (*video.Content, error) {
 	p, ok := s.Providers(v.Provider)
 	if !ok || p.Video == nil {
 		return nil, noRoute(time.Second, nil)

@@ -97,9 +97,8 @@ type gateway struct {
 // assemble builds the gateway from the ground up; close takes it down again.
 // address is used for links if the configuration names none. wait, if not nil, is called when the state has been
 // read and before it is changed.
-func assemble(
-	ctx context.Context, c *config.Config, address string, log *slog.Logger, wait func(context.Context, *gateway) error,
-) (*gateway, error) {
+func assemble(ctx context.Context, c *config.Config, address string, log *slog.Logger,
+	wait func(context.Context, *gateway) error) (*gateway, error) {
 	g := &gateway{logger: log}
 	g.settings = &settingsStore{gateway: g}
 	err := g.build(ctx, c, address, wait)
@@ -112,9 +111,8 @@ func assemble(
 
 // build makes the parts of the gateway in the sequence in which they need each other. The caller closes those that were
 // made if it fails.
-func (g *gateway) build(
-	ctx context.Context, c *config.Config, address string, wait func(context.Context, *gateway) error,
-) (err error) {
+func (g *gateway) build(ctx context.Context, c *config.Config, address string,
+	wait func(context.Context, *gateway) error) (err error) {
 	if err := shapes.Check(registry.All); err != nil {
 		return err
 	}

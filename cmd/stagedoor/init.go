@@ -133,9 +133,8 @@ func (g *answers) chosenVendors(ask *questions) (chosen []vendor, err error) {
 	return chosen, nil
 }
 
-func (g *answers) chosenKeys(
-	chosen []vendor, ask *questions, env func(string) (string, bool),
-) (keys map[string]string, err error) {
+func (g *answers) chosenKeys(chosen []vendor, ask *questions,
+	env func(string) (string, bool)) (keys map[string]string, err error) {
 	keys = map[string]string{}
 	for _, pair := range g.keys {
 		name, key, ok := strings.Cut(pair, "=")

@@ -50,9 +50,8 @@ func (g *gateway) pools() []share.Stats {
 	h := g.runtime
 	for _, p := range []*share.Pool{
 		requests, bodies, g.memory, g.watchers, g.sockets, content, files, h.Background().Slots(), h.Videos().Slots(),
-		work.WaitingDeliveries(g.state), work.ConversationPool(g.state), work.StoredReplies(g.state),
-		g.kept.Pool(), g.requests.Pool(),
-		h.Tokens().PasswordPlaces(), g.identities.Places(), h.Ledger().UsageRows(),
+		work.WaitingDeliveries(g.state), work.ConversationPool(g.state), work.StoredReplies(g.state), g.kept.Pool(),
+		g.requests.Pool(), h.Tokens().PasswordPlaces(), g.identities.Places(), h.Ledger().UsageRows(),
 	} {
 		out = append(out, p.Stats())
 	}

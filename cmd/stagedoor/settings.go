@@ -344,9 +344,8 @@ func (s *settingsStore) Undo(ctx context.Context, by string) (review settings.Re
 }
 
 // exchange keeps the next configuration and puts it in force. If that fails, the earlier one is kept again.
-func (s *settingsStore) exchange(
-	ctx context.Context, before, next *sources, r *settings.Review, by string, what []string,
-) (settings.Review, error) {
+func (s *settingsStore) exchange(ctx context.Context, before, next *sources, r *settings.Review, by string,
+	what []string) (settings.Review, error) {
 	saved := settings.LastSaved{At: time.Now().UTC().Truncate(time.Second), By: by, What: what}
 	next.layer.Undo = &earlier{LastSaved: saved, After: next.version(), Edits: before.layer.Edits}
 	if string(before.file) != string(next.file) {

@@ -23,9 +23,8 @@ var errEnough = errors.New("the stand-by was stopped")
 // standBy returns when this gateway may change the state: at once, unless it is a stand-by. Then the live gateway's
 // changes are followed meanwhile, so that little is left to do when that one ends, and health checks are answered.
 // The error is errEnough after a signal.
-func standBy(
-	ctx context.Context, g *gateway, c *config.Config, listeners []net.Listener, signals <-chan os.Signal,
-) error {
+func standBy(ctx context.Context, g *gateway, c *config.Config, listeners []net.Listener,
+	signals <-chan os.Signal) error {
 	shared := datadir.SharedStore(g.store)
 	if shared == nil || !shared.Standby() {
 		return nil

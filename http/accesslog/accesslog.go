@@ -97,11 +97,8 @@ func (a *Reply) End(id string) {
 		a.attrs = append(a.attrs, slog.String("trace_id", a.trace))
 	}
 	own := [first]slog.Attr{
-		slog.String("request_id", id),
-		slog.String("method", cut(r.Method)),
-		slog.String("path", cut(r.URL.Path)),
-		slog.Int("status", status),
-		slog.Duration("duration", time.Since(a.started)),
+		slog.String("request_id", id), slog.String("method", cut(r.Method)), slog.String("path", cut(r.URL.Path)),
+		slog.Int("status", status), slog.Duration("duration", time.Since(a.started)),
 	}
 	copy(a.attrs, own[:])
 	// A group without a name is written inline, and saves a copy of the attributes.

@@ -60,9 +60,7 @@ func (c *Content) Keep(r *http.Request, owner state.Owner, mediaType string, con
 		return "", notKept(err)
 	}
 	expires := strconv.FormatInt(info.Expires.Unix(), 10)
-	return c.base(
-		r,
-	) + ContentPath + string(
+	return c.base(r) + ContentPath + string(
 		info.ID,
 	) + extensions[mediaType] + "?expires=" + expires + "&signature=" + c.sign(info.ID, expires), nil
 }

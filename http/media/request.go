@@ -223,18 +223,16 @@ func (rc *requestContext) count(out *images.Outcome) {
 		return
 	}
 	tokens := out.Usage.Tokens()
-	rc.handlers.Ledger.CountUsage(
-		money.UsageRow{
-			Account:      identity.AccountOf(&rc.key),
-			Key:          rc.key.ID,
-			Model:        rc.request.Model,
-			Requests:     1,
-			Images:       int64(out.Delivered),
-			InputTokens:  dialogue.CountOrZero(tokens.InputTotal),
-			CachedTokens: dialogue.CountOrZero(tokens.CacheRead),
-			OutputTokens: dialogue.CountOrZero(tokens.OutputTotal),
-		},
-	)
+	rc.handlers.Ledger.CountUsage(money.UsageRow{
+		Account:      identity.AccountOf(&rc.key),
+		Key:          rc.key.ID,
+		Model:        rc.request.Model,
+		Requests:     1,
+		Images:       int64(out.Delivered),
+		InputTokens:  dialogue.CountOrZero(tokens.InputTotal),
+		CachedTokens: dialogue.CountOrZero(tokens.CacheRead),
+		OutputTokens: dialogue.CountOrZero(tokens.OutputTotal),
+	})
 }
 
 // close removes the client's files.

@@ -34,13 +34,9 @@ func (t *Tracing) on(r *http.Request) bool {
 func (t *Tracing) begin(r *http.Request, id string) (*http.Request, trace.Span) {
 	ctx := r.Context()
 	options := [3]trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindServer),
-		trace.WithAttributes(
-			telemetry.HTTPMethod.String(method(r.Method)),
-			telemetry.URLPath.String(accesslog.Path(r)),
-			telemetry.URLScheme.String(scheme(r)),
-			telemetry.ProtocolVersion.String(version(r)),
-			telemetry.RequestID.String(id),
-		)}
+		trace.WithAttributes(telemetry.HTTPMethod.String(method(r.Method)), telemetry.URLPath.String(accesslog.Path(r)),
+			telemetry.URLScheme.String(scheme(r)), telemetry.ProtocolVersion.String(version(r)),
+			telemetry.RequestID.String(id))}
 	n := 2
 	if caller := callerOf(r); caller.IsValid() {
 		if t.trusts(r.RemoteAddr) {

@@ -72,9 +72,8 @@ func ToAlpha(ctx context.Context, owner string, f *picture.File) (*picture.File,
 }
 
 // convert returns a PNG of the picture that change makes of f.
-func convert(
-	ctx context.Context, owner string, f *picture.File, change func(image.Image) (image.Image, error),
-) (*picture.File, error) {
+func convert(ctx context.Context, owner string, f *picture.File,
+	change func(image.Image) (image.Image, error)) (*picture.File, error) {
 	var b bytes.Buffer
 	err := withPicture(ctx, owner, f, func(decoded image.Image) error {
 		changed, err := change(decoded)

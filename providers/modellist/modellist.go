@@ -81,9 +81,8 @@ func Fetch(ctx context.Context, c *upstream.Client, probe *shapes.Probe) (names 
 }
 
 // readPage returns the body of one page, which is valid JSON of at most so many bytes.
-func readPage(
-	ctx context.Context, c *upstream.Client, r upstream.Request, probe *shapes.Probe, key string, most int,
-) ([]byte, error) {
+func readPage(ctx context.Context, c *upstream.Client, r upstream.Request, probe *shapes.Probe, key string,
+	most int) ([]byte, error) {
 	reply, err := c.Send(ctx, r, probe.Authorize, key)
 	if err != nil {
 		return nil, err

@@ -62,9 +62,7 @@ func (f *Form) File(name string, file *File) {
 		part{
 			head: `Content-Disposition: form-data; name="` + nameEscaper.Replace(
 				name,
-			) + `"; filename="` + nameEscaper.Replace(
-				name,
-			) + file.Extension() +
+			) + `"; filename="` + nameEscaper.Replace(name) + file.Extension() +
 				`"` + "\r\nContent-Type: " + file.MediaType + "\r\n\r\n",
 			file: file,
 		},

@@ -26,9 +26,8 @@ const (
 
 // Embed is the Simulator of actors/embeddings. The vector of an input depends only on the model and the input, has
 // length 1, and is near to those of inputs with the same words. Faults are ordered as for text, by the last input.
-func (m *Model) Embed(
-	ctx context.Context, r *vector.Request, header http.Header,
-) (vector.Source, dialogue.Usage, error) {
+func (m *Model) Embed(ctx context.Context, r *vector.Request,
+	header http.Header) (vector.Source, dialogue.Usage, error) {
 	text, _ := dialogue.PromptText(r.Inputs[len(r.Inputs)-1].Text)
 	p, err := m.newPlayer(ctx, header, text)
 	if err == nil && p.script.Fault != NoFault {
@@ -107,9 +106,7 @@ func (m *Model) EmbedHandler(dialects []*vector.Dialect, next http.Handler) http
 
 // writeEmbeddings answers one request over HTTP. It has written nothing if it returns an error, except for a broken
 // connection.
-func (m *Model) writeEmbeddings(
-	w http.ResponseWriter, r *http.Request, d *vector.Dialect, in shapes.Params,
-) error {
+func (m *Model) writeEmbeddings(w http.ResponseWriter, r *http.Request, d *vector.Dialect, in shapes.Params) error {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil || !fields.ValidObject(body, d.Shape.Members) {
 		return dialogue.InvalidJSON("must be one JSON object of at most 64 MiB")

@@ -33,12 +33,8 @@ type Model struct {
 
 // Simulate answers a request without HTTP. header is the client's and may request faults. A reply that is cut off or
 // turns into garbage ends with an error.
-func (m *Model) Simulate(
-	ctx context.Context,
-	req *dialogue.Request,
-	header http.Header,
-	emit func(*dialogue.Event) error,
-) error {
+func (m *Model) Simulate(ctx context.Context, req *dialogue.Request, header http.Header,
+	emit func(*dialogue.Event) error) error {
 	script, err := ParseScript(m.Base, header.Get(Header), lastText(req))
 	if failure := new(dialogue.Error); errors.As(err, &failure) {
 		return emit(&dialogue.Event{Kind: dialogue.EventError, Err: failure})
@@ -48,13 +44,8 @@ func (m *Model) Simulate(
 
 // Generate answers a request with a well-formed sequence of events. An event is only valid during the call of emit. If
 // emit fails, Generate stops with its error. A cancelled ctx ends it with the cause.
-func Generate(
-	ctx context.Context,
-	req *dialogue.Request,
-	script Script,
-	env *dialogue.Env,
-	emit func(*dialogue.Event) error,
-) error {
+func Generate(ctx context.Context, req *dialogue.Request, script Script, env *dialogue.Env,
+	emit func(*dialogue.Event) error) error {
 	p := &player{ctx: ctx, req: req, script: script, env: env, send: emit}
 	err := p.begin()
 	if err == nil {

@@ -26,12 +26,8 @@ const (
 var drawings = make(chan struct{}, 4)
 
 // Picture is a picture.Simulator. Faults are requested as for text; each partial picture counts as one token.
-func (m *Model) Picture(
-	ctx context.Context,
-	r *picture.Request,
-	header http.Header,
-	emit func(*picture.Event) error,
-) error {
+func (m *Model) Picture(ctx context.Context, r *picture.Request, header http.Header,
+	emit func(*picture.Event) error) error {
 	begun, err := m.newPlayer(ctx, header, r.Prompt)
 	if err != nil {
 		return err

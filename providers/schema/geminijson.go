@@ -65,24 +65,8 @@ func (w *geminiJSONWalk) below(depth int) func(*node) *node {
 
 // geminiJSONKeywords are the keywords that the vendor lists for its two JSON Schema parameters.
 var geminiJSONKeywords = []string{
-	"$defs",
-	"type",
-	"format",
-	"title",
-	"description",
-	"enum",
-	"items",
-	"prefixItems",
-	"minItems",
-	"maxItems",
-	"minimum",
-	"maximum",
-	"anyOf",
-	"oneOf",
-	"properties",
-	"additionalProperties",
-	"required",
-	"propertyOrdering",
+	"$defs", "type", "format", "title", "description", "enum", "items", "prefixItems", "minItems", "maxItems",
+	"minimum", "maximum", "anyOf", "oneOf", "properties", "additionalProperties", "required", "propertyOrdering",
 }
 
 // member converts one keyword into out, or drops it.

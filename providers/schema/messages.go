@@ -168,16 +168,7 @@ var messagesAccepts = map[string]func(*node) bool{
 }
 
 var messagesFormats = []string{
-	"date-time",
-	"time",
-	"date",
-	"duration",
-	"email",
-	"hostname",
-	"uri",
-	"ipv4",
-	"ipv6",
-	"uuid",
+	"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid",
 }
 
 // beyondPatterns matches syntax that the vendor's regular expressions do not have: lookaround,

@@ -122,9 +122,8 @@ func (n *Node) begin(ctx context.Context) (end func(), err error) {
 }
 
 // Append implements journal.Shared.
-func (n *Node) Append(
-	ctx context.Context, at journal.Position, now time.Time, batches []journal.Batch,
-) (journal.Position, error) {
+func (n *Node) Append(ctx context.Context, at journal.Position, now time.Time,
+	batches []journal.Batch) (journal.Position, error) {
 	end, err := n.begin(ctx)
 	if err != nil {
 		return at, err
@@ -338,9 +337,8 @@ func (n *Node) Commit(ctx context.Context, batches []journal.Batch) (journal.LSN
 }
 
 // Load implements journal.Store.
-func (n *Node) Load(
-	ctx context.Context, tables []journal.Table, fn func(journal.Table, journal.Record) error,
-) (journal.LSN, error) {
+func (n *Node) Load(ctx context.Context, tables []journal.Table,
+	fn func(journal.Table, journal.Record) error) (journal.LSN, error) {
 	if err := n.check(ctx); err != nil {
 		return 0, err
 	}
@@ -356,9 +354,8 @@ func (n *Node) Get(ctx context.Context, t journal.Table, key []byte) (journal.Re
 }
 
 // Range implements journal.Store.
-func (n *Node) Range(
-	ctx context.Context, t journal.Table, from, to []byte, limit int, fn func(journal.Record) error,
-) error {
+func (n *Node) Range(ctx context.Context, t journal.Table, from, to []byte, limit int,
+	fn func(journal.Record) error) error {
 	if err := n.check(ctx); err != nil {
 		return err
 	}

@@ -153,9 +153,7 @@ func ForgetBudgetAlerts(ctx context.Context, s *state.State, scopes iter.Seq[str
 
 // AddAlert adds a delivery unless there was one of the same type and subject within quiet, which it reports by false.
 // Several processes that find the same thing therefore send one alert.
-func AddAlert(
-	tx *state.Tx, event, subject string, data json.RawMessage, quiet time.Duration,
-) (added bool, err error) {
+func AddAlert(tx *state.Tx, event, subject string, data json.RawMessage, quiet time.Duration) (added bool, err error) {
 	o := &state.MemoryOf[*memory](tx).outbox
 	fact := "alert/last/" + digest(event+"\x00"+subject)
 	last, _ := tx.View().TimeFact(fact)

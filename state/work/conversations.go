@@ -113,9 +113,8 @@ func conversationOf(key string) (id string, item, found bool) {
 // PutConversation stores a new conversation with its metadata, which is a JSON object, and its
 // first items. It sets Created if it is zero. The error may be a *QuotaError, a *share.Refused, or
 // a *DuplicateItemError.
-func PutConversation(
-	ctx context.Context, s *state.State, c Conversation, metadata []byte, items []json.RawMessage,
-) (Conversation, error) {
+func PutConversation(ctx context.Context, s *state.State, c Conversation, metadata []byte,
+	items []json.RawMessage) (Conversation, error) {
 	if err := cmp.Or(state.CheckID(c.ID), checkItems(items)); err != nil {
 		return c, err
 	}
@@ -226,9 +225,7 @@ func ParsePlace(text string) (p Place, err error) {
 
 // LatestConversations returns at most limit conversations of an owner, newest first, without reading the disk: those
 // with a Page, or all if page is "", that come after a place, or all if that is the zero value.
-func LatestConversations(
-	v state.View, owner state.Owner, page string, after Place, limit int,
-) (latest []Conversation) {
+func LatestConversations(v state.View, owner state.Owner, page string, after Place, limit int) (latest []Conversation) {
 	index, list := byOwner, owner
 	if page != "" {
 		index, list = byPage, onPage(owner, page)
@@ -259,9 +256,8 @@ func ReadMetadata(ctx context.Context, s *state.State, id string, owner state.Ow
 }
 
 // SetMetadata replaces the metadata of a conversation.
-func SetMetadata(
-	ctx context.Context, s *state.State, id string, owner state.Owner, metadata []byte,
-) (Conversation, error) {
+func SetMetadata(ctx context.Context, s *state.State, id string, owner state.Owner,
+	metadata []byte) (Conversation, error) {
 	m := state.MemoryOf[*memory](s)
 	c, err := state.Do(ctx, s, func(tx *state.Tx) (Conversation, error) {
 		c, err := FindConversation(tx.View(), id, owner)
@@ -297,9 +293,8 @@ func ReadAllItems(ctx context.Context, s *state.State, id string, before uint64)
 
 // AddItems adds items with ids of their own to a conversation. The error may be a *QuotaError, a *DuplicateItemError,
 // ErrConversationFull or ErrConversationInUse.
-func AddItems(
-	ctx context.Context, s *state.State, id string, owner state.Owner, items []json.RawMessage,
-) (Conversation, error) {
+func AddItems(ctx context.Context, s *state.State, id string, owner state.Owner,
+	items []json.RawMessage) (Conversation, error) {
 	if err := checkItems(items); err != nil {
 		return Conversation{}, err
 	}
@@ -328,9 +323,8 @@ func AddItems(
 }
 
 // findItems returns which ids of items are ids of items of the conversation.
-func findItems(
-	ctx context.Context, s *state.State, c *Conversation, items []json.RawMessage,
-) (taken map[string]bool, err error) {
+func findItems(ctx context.Context, s *state.State, c *Conversation,
+	items []json.RawMessage) (taken map[string]bool, err error) {
 	ids := make(map[string]bool, len(items))
 	for _, it := range items {
 		ids[gjson.GetBytes(it, "id").Str] = true
@@ -373,10 +367,8 @@ func DeleteItem(ctx context.Context, s *state.State, id string, owner state.Owne
 // changeItems runs the command that prepare returns for a conversation. It prepares it again if the
 // items have changed meanwhile. prepare does all reading from disk, so that other commands can run
 // in the meantime.
-func (m *memory) changeItems(
-	ctx context.Context, s *state.State, id string, owner state.Owner,
-	prepare func(c *Conversation) (func(*state.Tx) error, error),
-) (Conversation, error) {
+func (m *memory) changeItems(ctx context.Context, s *state.State, id string, owner state.Owner,
+	prepare func(c *Conversation) (func(*state.Tx) error, error)) (Conversation, error) {
 	end, err := m.uses.acquire(id, false)
 	if err != nil {
 		return Conversation{}, err

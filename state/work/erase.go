@@ -66,9 +66,8 @@ func EraseOwner(ctx context.Context, s *state.State, owner state.Owner) (left in
 }
 
 // eraseEach calls erase with each id, in commits of eraseBatch, and counts the ids for which it returns false.
-func eraseEach(
-	ctx context.Context, s *state.State, ids []string, erase func(*state.Tx, string) (done bool, err error),
-) (left int, err error) {
+func eraseEach(ctx context.Context, s *state.State, ids []string,
+	erase func(*state.Tx, string) (done bool, err error)) (left int, err error) {
 	for len(ids) > 0 {
 		some := ids[:min(len(ids), eraseBatch)]
 		ids = ids[len(some):]
@@ -103,9 +102,8 @@ func ownedResponses(v state.View, owner state.Owner) (ids []string) {
 }
 
 // eraseRows removes the owner's rows of a table, which has them in the index byOwner.
-func eraseRows[R any](
-	ctx context.Context, s *state.State, owner state.Owner, t *state.Table[R], remove func(*state.Tx, *state.Row[R]),
-) error {
+func eraseRows[R any](ctx context.Context, s *state.State, owner state.Owner, t *state.Table[R],
+	remove func(*state.Tx, *state.Row[R])) error {
 	for {
 		more, err := state.Do(ctx, s, func(tx *state.Tx) (bool, error) {
 			all := t.Under(tx.View(), byOwner, state.TextKey(string(owner)))

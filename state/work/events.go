@@ -26,14 +26,8 @@ func appendEvents(tx *state.Tx, h *ResponseHeader, last int64, log []byte) error
 // ReadEvents calls fn with the chunks of the log that contain events after the sequence number
 // after (-1 for all), in order. The first chunk may begin with earlier events. A chunk is valid
 // until fn returns, and fn must not call State.
-func ReadEvents(
-	ctx context.Context,
-	s *state.State,
-	id string,
-	owner state.Owner,
-	after int64,
-	fn func(log []byte) error,
-) error {
+func ReadEvents(ctx context.Context, s *state.State, id string, owner state.Owner, after int64,
+	fn func(log []byte) error) error {
 	if _, err := FindResponse(s.View(), id, owner); err != nil {
 		return err
 	}

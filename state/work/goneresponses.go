@@ -168,12 +168,8 @@ func ListUpstreamDeletions(v state.View, limit int) []UpstreamDeletion {
 // EndUpstreamDeletion records the result of an attempt to delete a response at its provider. A
 // failed attempt is repeated with growing waits until the id of the response is forgotten. Then
 // givenUp is true.
-func EndUpstreamDeletion(
-	ctx context.Context,
-	s *state.State,
-	d UpstreamDeletion,
-	failed bool,
-) (givenUp bool, err error) {
+func EndUpstreamDeletion(ctx context.Context, s *state.State, d UpstreamDeletion,
+	failed bool) (givenUp bool, err error) {
 	givenUp, err = state.Do(ctx, s, func(tx *state.Tx) (bool, error) {
 		r := goneResponses.Get(tx.View(), goneID(state.HashSecret(d.Response)))
 		if r == nil || r.Rec.Pending == nil {

@@ -286,13 +286,8 @@ var ErrTaken = errors.New("another process works on it")
 // UpdateResponse changes an unfinished response and returns its new header. A finished response is
 // not changed, and the error is ErrFinished together with its header. If a cancellation and the
 // last event race, the first one counts.
-func UpdateResponse(
-	ctx context.Context,
-	s *state.State,
-	id string,
-	owner state.Owner,
-	u ResponseUpdate,
-) (ResponseHeader, error) {
+func UpdateResponse(ctx context.Context, s *state.State, id string, owner state.Owner,
+	u ResponseUpdate) (ResponseHeader, error) {
 	if u.Body != nil {
 		if err := checkBody(id, u.Body); err != nil {
 			return ResponseHeader{}, fmt.Errorf("update response: %w", err)

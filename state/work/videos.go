@@ -32,13 +32,7 @@ const (
 )
 
 var videoPhases = []VideoPhase{
-	VideoAccepted,
-	VideoSubmitting,
-	VideoQueued,
-	VideoInProgress,
-	VideoFinalizing,
-	VideoCompleted,
-	VideoFailed,
+	VideoAccepted, VideoSubmitting, VideoQueued, VideoInProgress, VideoFinalizing, VideoCompleted, VideoFailed,
 }
 
 // Final reports whether the phase never changes again.

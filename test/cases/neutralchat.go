@@ -107,15 +107,13 @@ func chatPart(p object) object {
 func (v *view) chatTool(t object) {
 	if t["type"] == "function" {
 		f := asObject(t["function"])
-		v.tool(
-			object{
-				"name":        f["name"],
-				"description": f["description"],
-				"schema":      f["parameters"],
-				"strict":      f["strict"],
-				"kind":        "function",
-			},
-		)
+		v.tool(object{
+			"name":        f["name"],
+			"description": f["description"],
+			"schema":      f["parameters"],
+			"strict":      f["strict"],
+			"kind":        "function",
+		})
 		return
 	}
 	name := t["name"]

@@ -11,15 +11,13 @@ func (v *view) messages(r object) {
 	for _, x := range asArray(r["tools"]) {
 		t := asObject(x)
 		if t["type"] == nil || t["type"] == "custom" {
-			v.tool(
-				object{
-					"name":        t["name"],
-					"description": t["description"],
-					"schema":      t["input_schema"],
-					"strict":      t["strict"],
-					"kind":        "function",
-				},
-			)
+			v.tool(object{
+				"name":        t["name"],
+				"description": t["description"],
+				"schema":      t["input_schema"],
+				"strict":      t["strict"],
+				"kind":        "function",
+			})
 			continue
 		}
 		v.tool(object{"name": t["name"], "kind": t["type"]})

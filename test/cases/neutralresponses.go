@@ -13,15 +13,13 @@ func (v *view) responses(r object) {
 	}
 	for _, x := range asArray(r["tools"]) {
 		t := asObject(x)
-		v.tool(
-			object{
-				"name":        t["name"],
-				"description": t["description"],
-				"schema":      t["parameters"],
-				"strict":      t["strict"],
-				"kind":        t["type"],
-			},
-		)
+		v.tool(object{
+			"name":        t["name"],
+			"description": t["description"],
+			"schema":      t["parameters"],
+			"strict":      t["strict"],
+			"kind":        t["type"],
+		})
 	}
 	v.object["tool_choice"] = r["tool_choice"]
 	if name := asObject(r["tool_choice"])["name"]; !isEmpty(name) {

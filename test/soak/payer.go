@@ -65,11 +65,8 @@ var requestKinds = []struct {
 	output string
 }{
 	{
-		"/v1/chat/completions",
-		`{"model":"m","max_tokens":60,"messages":[{"role":"user","content":%q}]}`,
-		false,
-		"usage.prompt_tokens",
-		"usage.completion_tokens",
+		"/v1/chat/completions", `{"model":"m","max_tokens":60,"messages":[{"role":"user","content":%q}]}`, false,
+		"usage.prompt_tokens", "usage.completion_tokens",
 	},
 	{
 		"/v1/chat/completions",
@@ -80,17 +77,11 @@ var requestKinds = []struct {
 		"usage.completion_tokens",
 	},
 	{
-		"/v1/messages",
-		`{"model":"m","max_tokens":60,"stream":true,"messages":[{"role":"user","content":%q}]}`,
-		true,
-		"usage.input_tokens",
-		"usage.output_tokens",
+		"/v1/messages", `{"model":"m","max_tokens":60,"stream":true,"messages":[{"role":"user","content":%q}]}`, true,
+		"usage.input_tokens", "usage.output_tokens",
 	},
 	{
-		"/v1/responses",
-		`{"model":"m","max_output_tokens":60,"store":false,"input":%q}`,
-		false,
-		"usage.input_tokens",
+		"/v1/responses", `{"model":"m","max_output_tokens":60,"store":false,"input":%q}`, false, "usage.input_tokens",
 		"usage.output_tokens",
 	},
 }

@@ -76,13 +76,7 @@ func (a app) codesList(o *datadir.Flags) *cobra.Command {
 		head: "ID ENDS AMOUNT STATE CREATED EXPIRES USED-BY",
 		cells: func(m *adminapi.Code) []any {
 			return []any{
-				m.ID,
-				m.Hint,
-				cli.Amount(m.Amount),
-				m.State,
-				formatDay(&m.Created),
-				formatDay(m.Expires),
-				m.UsedBy,
+				m.ID, m.Hint, cli.Amount(m.Amount), m.State, formatDay(&m.Created), formatDay(m.Expires), m.UsedBy,
 			}
 		},
 		filters: []filter{

@@ -107,11 +107,7 @@ func (a app) creditsList(o *datadir.Flags) *cobra.Command {
 		head: "ACCOUNT AVAILABLE SPENT HELD CREDITS",
 		cells: func(m *adminapi.Account) []any {
 			return []any{
-				m.Account,
-				cli.Amount(m.Available),
-				cli.Amount(m.Spent),
-				cli.Amount(m.Held),
-				cli.Amount(m.Credits),
+				m.Account, cli.Amount(m.Available), cli.Amount(m.Spent), cli.Amount(m.Held), cli.Amount(m.Credits),
 			}
 		},
 	})

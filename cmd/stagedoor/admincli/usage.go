@@ -109,15 +109,8 @@ func (a app) receiptsList(o *datadir.Flags) *cobra.Command {
 		head: "ENDED REQUEST USER KEY MODEL INPUT OUTPUT DOLLARS END",
 		cells: func(r *adminapi.Receipt) []any {
 			return []any{
-				r.Ended.UTC().Format("2006-01-02T15:04:05Z"),
-				r.Request,
-				r.Account,
-				r.Key,
-				r.Model,
-				r.Usage.Input,
-				r.Usage.Output,
-				cli.Amount(r.Charged),
-				r.Reason,
+				r.Ended.UTC().Format("2006-01-02T15:04:05Z"), r.Request, r.Account, r.Key, r.Model, r.Usage.Input,
+				r.Usage.Output, cli.Amount(r.Charged), r.Reason,
 			}
 		},
 		filters: []filter{

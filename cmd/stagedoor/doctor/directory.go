@@ -27,9 +27,7 @@ func directory(data string, running bool) []Check {
 	if data == "memory" {
 		return []Check{
 			{
-				name,
-				Warning,
-				"the state is kept in memory",
+				name, Warning, "the state is kept in memory",
 				"users, keys, money and stored responses are lost at every restart: give a directory (data, --data)",
 			},
 		}
@@ -57,9 +55,7 @@ func parent(data string) Check {
 	}
 	if err := writable(above); err != nil {
 		return Check{
-			"data directory",
-			Failed,
-			fmt.Sprintf("%s is not there and cannot be made: %v", data, err),
+			"data directory", Failed, fmt.Sprintf("%s is not there and cannot be made: %v", data, err),
 			"make it, owned by the gateway's user, with mode 700",
 		}
 	}
@@ -73,9 +69,7 @@ func access(data string, info fs.FileInfo) Check {
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
 		return Check{
-			name,
-			Warning,
-			fmt.Sprintf("%s can be entered by others (mode %o)", data, mode),
+			name, Warning, fmt.Sprintf("%s can be entered by others (mode %o)", data, mode),
 			"chmod 700 " + data + ": the control socket and the stored prompts are in it",
 		}
 	}

@@ -71,9 +71,7 @@ func memory(most, bodies int64) Check {
 	switch {
 	case bodies > most/2:
 		return Check{
-			name,
-			Warning,
-			detail + fmt.Sprintf(", bodies alone may take %d MiB", bodies>>20),
+			name, Warning, detail + fmt.Sprintf(", bodies alone may take %d MiB", bodies>>20),
 			"give it more, or lower limits.body_mib",
 		}
 	case most < leastMemory:
@@ -91,9 +89,7 @@ func backlog(file string) Check {
 	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err == nil && n < enoughBacklog {
 		return Check{
-			name,
-			Warning,
-			strconv.Itoa(n),
+			name, Warning, strconv.Itoa(n),
 			"raise net.core.somaxconn: in a burst, or while a socket waits for a restart, more are refused",
 		}
 	}
@@ -113,25 +109,15 @@ func addresses(ctx context.Context, listen []string, running bool) []Check {
 		case running && errors.Is(err, syscall.EADDRINUSE):
 			out = append(out, Check{name, OK, "in use, as it should be: a gateway runs on the data directory", ""})
 		case errors.Is(err, syscall.EADDRINUSE):
-			out = append(
-				out,
-				Check{
-					name,
-					Warning,
-					"in use by another process",
-					"stop it or choose another address, unless it is the service manager's socket for this gateway",
-				},
-			)
+			out = append(out, Check{
+				name, Warning, "in use by another process",
+				"stop it or choose another address, unless it is the service manager's socket for this gateway",
+			})
 		case errors.Is(err, syscall.EACCES):
-			out = append(
-				out,
-				Check{
-					name,
-					Failed,
-					"this user may not listen there",
-					"choose a port above 1023, or let the service manager hold the socket",
-				},
-			)
+			out = append(out, Check{
+				name, Failed, "this user may not listen there",
+				"choose a port above 1023, or let the service manager hold the socket",
+			})
 		default:
 			out = append(out, Check{name, Failed, plain(err), "choose an address of this machine"})
 		}
@@ -170,9 +156,7 @@ func judgeCertificate(from, to, now time.Time) Check {
 	switch {
 	case now.After(to):
 		return Check{
-			name,
-			Failed,
-			"expired on " + to.UTC().Format(time.DateOnly),
+			name, Failed, "expired on " + to.UTC().Format(time.DateOnly),
 			"renew it; a gateway that runs reads it at its next start",
 		}
 	case now.Before(from):

@@ -64,9 +64,8 @@ be dead. It can change nothing any more. If it is alive it ends with exit code 7
 const nodesWait = 10 * time.Second
 
 // withNodes calls use with the nodes of the database.
-func (a app) withNodes(
-	ctx context.Context, o *datadir.Flags, use func(*postgres.Members, []journal.Member) error,
-) error {
+func (a app) withNodes(ctx context.Context, o *datadir.Flags,
+	use func(*postgres.Members, []journal.Member) error) error {
 	ctx, cancel := context.WithTimeout(ctx, nodesWait)
 	defer cancel()
 	members, err := o.OpenMembers(ctx)

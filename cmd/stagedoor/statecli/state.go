@@ -53,9 +53,8 @@ func (a app) storeFile(o *datadir.Flags, given []string) (string, error) {
 
 // with opens the file that was given, or the store of the cluster or of the data directory if none was, calls use with
 // its name and closes it.
-func (a app) with(
-	ctx context.Context, o *datadir.Flags, given []string, use func(name string, s journal.Store) error,
-) error {
+func (a app) with(ctx context.Context, o *datadir.Flags, given []string,
+	use func(name string, s journal.Store) error) error {
 	if len(given) == 0 {
 		store, err := o.OpenShared()
 		if err != nil {
@@ -89,12 +88,10 @@ func withStore(ctx context.Context, path string, use func(journal.Store) error) 
 	b, err := journal.ReadBolt(path, journal.Options{Timeout: datadir.LockWait})
 	switch {
 	case errors.Is(err, journal.ErrLocked):
-		return datadir.Unavailable(
-			fmt.Errorf(
-				"a gateway is running on %s: stop it, or make a backup (stagedoor state backup FILE) and use that",
-				filepath.Dir(path),
-			),
-		)
+		return datadir.Unavailable(fmt.Errorf(
+			"a gateway is running on %s: stop it, or make a backup (stagedoor state backup FILE) and use that",
+			filepath.Dir(path),
+		))
 	case err != nil:
 		return datadir.Unavailable(err)
 	}
@@ -152,16 +149,10 @@ func (a app) printReport(path string, s journal.Stats, v *schema.Verification) e
 			"the last commit is not whole and will be cut back: a power cut does that, and so does a damaged disk")
 	}
 	if v.Sound() {
-		_, err := fmt.Fprintf(
-			a.Out,
+		_, err := fmt.Fprintf(a.Out,
 			"ledger: %d entries and %d folded ones add up to %s with %s, spent %s, held %s\nnothing is wrong\n",
-			v.Ledger.Entries,
-			v.Ledger.Folded,
-			cli.Count(v.Ledger.Accounts, "account"),
-			formatDollars(v.Ledger.Credits),
-			formatDollars(v.Ledger.Spent),
-			formatDollars(v.Ledger.Held),
-		)
+			v.Ledger.Entries, v.Ledger.Folded, cli.Count(v.Ledger.Accounts, "account"), formatDollars(v.Ledger.Credits),
+			formatDollars(v.Ledger.Spent), formatDollars(v.Ledger.Held))
 		return err
 	}
 	for _, p := range v.Problems {

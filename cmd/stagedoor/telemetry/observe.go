@@ -116,9 +116,7 @@ var figures = []struct {
 	{"stagedoor.responses.stored", gauge, "{response}", "Responses that are stored."},
 	{"stagedoor.responses.size", gauge, "By", "Bytes of the responses that are stored."},
 	{
-		"stagedoor.responses.refused",
-		counter,
-		"{request}",
+		"stagedoor.responses.refused", counter, "{request}",
 		"Requests that were refused because their owner has its quota of stored responses.",
 	},
 	{"stagedoor.responses.undeleted", counter, "{response}", "Removed responses that their providers keep, by reason."},

@@ -85,15 +85,7 @@ func (r *snapshot) requests() table {
 			l.Failed,
 		),
 		head: []string{
-			"REQUEST",
-			"PHASE",
-			"MODEL",
-			"PROVIDER",
-			"TOKENS",
-			"PER S",
-			"TIME",
-			"KEY",
-			"GATEWAY",
+			"REQUEST", "PHASE", "MODEL", "PROVIDER", "TOKENS", "PER S", "TIME", "KEY", "GATEWAY",
 		}, right: map[int]bool{4: true, 5: true, 6: true}}
 	for _, n := range l.Nodes {
 		if !n.Answers {
@@ -116,14 +108,8 @@ func (r *snapshot) requests() table {
 		s.rows = append(
 			s.rows,
 			[]string{
-				cli.Printable(q.ID),
-				phase,
-				cli.Printable(cli.Shorten(q.Model, 32)),
-				cli.Printable(q.Provider),
-				number(q.OutputTokens),
-				number(q.TokensPerSecond),
-				formatDuration(q.DurationMs),
-				cli.Printable(q.Key),
+				cli.Printable(q.ID), phase, cli.Printable(cli.Shorten(q.Model, 32)), cli.Printable(q.Provider),
+				number(q.OutputTokens), number(q.TokensPerSecond), formatDuration(q.DurationMs), cli.Printable(q.Key),
 				cli.Printable(q.Node),
 			}[:len(s.head)],
 		)
@@ -134,16 +120,8 @@ func (r *snapshot) requests() table {
 func (r *snapshot) providers() table {
 	s := table{name: "providers", summary: cli.Count(len(r.Providers), "provider"), none: "there are no providers",
 		head: []string{
-			"PROVIDER",
-			"STATE",
-			"IN FLIGHT",
-			"QUEUED",
-			"REQUESTS LEFT",
-			"TOKENS LEFT",
-			"KEYS REST",
-			"A REQUEST TAKES",
-			"LET THROUGH",
-			"REFUSED",
+			"PROVIDER", "STATE", "IN FLIGHT", "QUEUED", "REQUESTS LEFT", "TOKENS LEFT", "KEYS REST", "A REQUEST TAKES",
+			"LET THROUGH", "REFUSED",
 		},
 		right: map[int]bool{2: true, 3: true, 4: true, 5: true, 6: true, 7: true, 8: true, 9: true}}
 	for i := range r.Providers {
@@ -153,21 +131,11 @@ func (r *snapshot) providers() table {
 			refused += c.Count
 		}
 		s.ids = append(s.ids, p.Name)
-		s.rows = append(
-			s.rows,
-			[]string{
-				cli.Printable(p.Name),
-				condition(p),
-				ofLimit(p.InFlight, p.Places),
-				number(int64(p.Queued)),
-				ofLimit(p.Requests.Remaining, p.Requests.Limit),
-				ofLimit(p.Tokens.Remaining, p.Tokens.Limit),
-				ofLimit(p.Keys.Benched, p.Keys.Of),
-				formatDuration(p.ServiceMs),
-				number(p.Granted),
-				number(refused),
-			},
-		)
+		s.rows = append(s.rows, []string{
+			cli.Printable(p.Name), condition(p), ofLimit(p.InFlight, p.Places), number(int64(p.Queued)),
+			ofLimit(p.Requests.Remaining, p.Requests.Limit), ofLimit(p.Tokens.Remaining, p.Tokens.Limit),
+			ofLimit(p.Keys.Benched, p.Keys.Of), formatDuration(p.ServiceMs), number(p.Granted), number(refused),
+		})
 	}
 	return s
 }
@@ -198,12 +166,7 @@ func (r *snapshot) actors() table {
 		summary: fmt.Sprintf("%d goroutines at work, %d crashed; %d dead letters", r.Actors.Goroutines,
 			r.Actors.Crashed, dead),
 		head: []string{
-			"ACTOR",
-			"KIND",
-			"LIVE",
-			"MAILBOX",
-			"RESTARTS",
-			"LAST FAILURE",
+			"ACTOR", "KIND", "LIVE", "MAILBOX", "RESTARTS", "LAST FAILURE",
 		}, right: map[int]bool{2: true, 3: true, 4: true}}
 	depth := make(map[string]int)
 	listed := make(map[string]bool)
@@ -214,17 +177,10 @@ func (r *snapshot) actors() table {
 		}
 		listed[a.Kind] = true
 		s.ids = append(s.ids, a.ID)
-		s.rows = append(
-			s.rows,
-			[]string{
-				strings.Repeat("  ", depth[a.ID]) + cli.Printable(a.Name),
-				a.Kind,
-				"1",
-				number(a.Depth),
-				number(a.Restarts),
-				failureText(a.LastFailure),
-			},
-		)
+		s.rows = append(s.rows, []string{
+			strings.Repeat("  ", depth[a.ID]) + cli.Printable(a.Name), a.Kind, "1", number(a.Depth), number(a.Restarts),
+			failureText(a.LastFailure),
+		})
 	}
 	for i := range r.Actors.Kinds {
 		k := &r.Actors.Kinds[i]
@@ -232,17 +188,10 @@ func (r *snapshot) actors() table {
 			continue
 		}
 		s.ids = append(s.ids, "kind "+k.Name)
-		s.rows = append(
-			s.rows,
-			[]string{
-				"all of kind " + cli.Printable(k.Name),
-				k.Name,
-				number(k.Live),
-				number(k.Depth),
-				number(k.Restarted),
-				failureText(k.LastFailure),
-			},
-		)
+		s.rows = append(s.rows, []string{
+			"all of kind " + cli.Printable(k.Name), k.Name, number(k.Live), number(k.Depth), number(k.Restarted),
+			failureText(k.LastFailure),
+		})
 	}
 	return s
 }

@@ -53,16 +53,14 @@ func (shape) Decode(body []byte, _ shapes.Params, _ *dialogue.Env) (*dialogue.Re
 	return decode(body)
 }
 
-func (shape) Encode(
-	req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, _ *dialogue.Env,
-) (shapes.Call, error) {
+func (shape) Encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report,
+	_ *dialogue.Env) (shapes.Call, error) {
 	return encode(req, t, rep)
 }
 
 // Patch changes the model and asks for usage. The shape has nothing else that would have to change.
-func (shape) Patch(
-	body []byte, _ shapes.Params, head shapes.Head, t dialogue.Target, _ *dialogue.Report, _ *dialogue.Env,
-) (shapes.Call, error) {
+func (shape) Patch(body []byte, _ shapes.Params, head shapes.Head, t dialogue.Target, _ *dialogue.Report,
+	_ *dialogue.Env) (shapes.Call, error) {
 	if head.Plain {
 		return shapes.Call{Path: path, Body: chunks.PatchPlain(body, head, t), Stream: head.Stream}, nil
 	}

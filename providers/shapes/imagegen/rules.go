@@ -76,16 +76,7 @@ var (
 // The fields of each route: first those of the documents, then those that only the vendor has.
 var (
 	generateV2 = []rule{
-		prompt,
-		aspectRatio,
-		resolutionV,
-		modelV2,
-		magicOption,
-		seed,
-		styleV2,
-		negative,
-		numImages,
-		colorPalette,
+		prompt, aspectRatio, resolutionV, modelV2, magicOption, seed, styleV2, negative, numImages, colorPalette,
 	}
 	editV2 = []rule{
 		imageFile,
@@ -98,18 +89,8 @@ var (
 		styleV2,
 	}
 	remixV2 = []rule{
-		prompt,
-		aspectRatio,
-		imageWeight,
-		modelV2,
-		negative,
-		magicOption,
-		numImages,
-		resolutionV,
-		seed,
-		styleV2,
-		colorPalette,
-		imageFile,
+		prompt, aspectRatio, imageWeight, modelV2, negative, magicOption, numImages, resolutionV, seed, styleV2,
+		colorPalette, imageFile,
 	}
 	reframeV2 = []rule{
 		imageFile,
@@ -134,39 +115,13 @@ var (
 	generateV3 = []rule{prompt, speed, numImages, ratioV3, magic, styleV3, negativeV3, seed, styleImages,
 		resolutionV3, colorPalette, styleCodes, stylePreset, customModel, characters, characterMask}
 	remixV3 = []rule{
-		prompt,
-		image,
-		imageWeight,
-		speed,
-		numImages,
-		ratioV3,
-		styleImages,
-		seed,
-		magic,
-		styleV3,
-		negativeV3,
-		resolutionV3,
-		colorPalette,
-		styleCodes,
-		stylePreset,
-		customModel,
-		characters,
-		characterMask,
+		prompt, image, imageWeight, speed, numImages, ratioV3, styleImages, seed, magic, styleV3, negativeV3,
+		resolutionV3, colorPalette, styleCodes, stylePreset, customModel, characters, characterMask,
 	}
 	editV3 = []rule{prompt, image, maskV3, speed, numImages, ratioV3, seed, magic, styleV3, negativeV3,
 		styleImages, colorPalette, styleCodes, stylePreset, customModel, characters, characterMask}
 	replaceBackgroundV3 = []rule{
-		prompt,
-		image,
-		speed,
-		numImages,
-		styleImages,
-		seed,
-		magic,
-		styleV3,
-		colorPalette,
-		styleCodes,
-		stylePreset,
+		prompt, image, speed, numImages, styleImages, seed, magic, styleV3, colorPalette, styleCodes, stylePreset,
 	}
 	reframeV3 = []rule{
 		image,

@@ -60,9 +60,8 @@ func isV3(model string) bool {
 // Encode implements picture.Codec. A request of a client of this shape keeps all its fields if the
 // model is of the same generation. Any other request is converted first. The error names a field that
 // the vendor does not have, or the model if the vendor has no route with which it does the operation.
-func (shape) Encode(
-	ctx context.Context, r *picture.Request, model string, rep *dialogue.Report,
-) (*picture.Call, error) {
+func (shape) Encode(ctx context.Context, r *picture.Request, model string,
+	rep *dialogue.Report) (*picture.Call, error) {
 	e := newEncoder(r, model, rep)
 	if !e.own() {
 		if err := e.convert(ctx); err != nil {

@@ -21,9 +21,8 @@ const (
 
 // Encode implements picture.Codec. The JSON of a client of this shape is patched. Any other request
 // is written from the neutral form, and parameters that the model does not have are lost.
-func (shape) Encode(
-	ctx context.Context, r *picture.Request, model string, rep *dialogue.Report,
-) (*picture.Call, error) {
+func (shape) Encode(ctx context.Context, r *picture.Request, model string,
+	rep *dialogue.Report) (*picture.Call, error) {
 	call := &picture.Call{Path: generations, Header: make(http.Header), Stream: r.Stream}
 	if r.Operation != picture.Generate {
 		call.Path = editing

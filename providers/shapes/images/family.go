@@ -27,13 +27,7 @@ var (
 	// modern lists the parameters that only gen-image models have, older those that only the
 	// others have.
 	modern = []string{
-		"output_format",
-		"output_compression",
-		"background",
-		"moderation",
-		"stream",
-		"partial_images",
-		"input_fidelity",
+		"output_format", "output_compression", "background", "moderation", "stream", "partial_images", "input_fidelity",
 	}
 	older = []string{"response_format", "style"}
 )
@@ -41,17 +35,14 @@ var (
 // families has the rules of all families. The first whose prefix matches applies.
 var families = []family{
 	{
-		prefix: "legacy-image-2",
-		prompt: 1000,
-		images: 10,
-		size:   oneOf("256x256", "512x512", "1024x1024"),
-		qualities: []string{
-			"auto",
-			"standard",
-		},
-		refuses: append([]string{"style"}, modern...),
-		legacy:  true,
-		edits:   true,
+		prefix:    "legacy-image-2",
+		prompt:    1000,
+		images:    10,
+		size:      oneOf("256x256", "512x512", "1024x1024"),
+		qualities: []string{"auto", "standard"},
+		refuses:   append([]string{"style"}, modern...),
+		legacy:    true,
+		edits:     true,
 	},
 	{prefix: "legacy-image-3", prompt: 4000, images: 1, size: oneOf("1024x1024", "1792x1024", "1024x1792"),
 		qualities: []string{"auto", "standard", "hd"}, refuses: modern, legacy: true},

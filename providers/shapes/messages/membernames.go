@@ -24,7 +24,5 @@ var memberNames = fields.NewNames(
 	"timezone", "title", "tool_choice", "tool_configuration", "tool_id", "tool_name", "tool_references",
 	"tool_use_id", "tools", "top_k", "top_p", "total", "total_lines", "trigger", "ttl", "type", "url", "use_cache",
 	"user_id", "user_location", "user_profile_id", "value", "version",
-).WithLongList("messages").Except(
-	"messages.content.input", "output_config.format.schema", "output_format.schema",
-	"tools.configs", "tools.input_examples", "tools.input_schema",
-)
+).WithLongList("messages").Except("messages.content.input", "output_config.format.schema", "output_format.schema",
+	"tools.configs", "tools.input_examples", "tools.input_schema")

@@ -51,12 +51,8 @@ func (p *Provider) Supports(op video.Operation) bool { return op == video.Create
 func (p *Provider) Idempotent() bool { return p.idempotent }
 
 // Submit implements video.Upstream. The id is the operation's name.
-func (p *Provider) Submit(
-	ctx context.Context,
-	key string,
-	spec *video.Spec,
-	open video.Opener,
-) (string, video.Status, error) {
+func (p *Provider) Submit(ctx context.Context, key string, spec *video.Spec,
+	open video.Opener) (string, video.Status, error) {
 	parameters, err := parametersOf(spec)
 	if err != nil {
 		return "", video.Status{}, err
@@ -147,11 +143,8 @@ func (p *Provider) Content(ctx context.Context, id string, v video.Variant, byte
 	if op.uri == "" {
 		return nil, video.ErrJobNotFound
 	}
-	reply, err := p.client.SendWithKey(
-		ctx,
-		upstream.Request{Method: http.MethodGet, Location: op.uri, Header: transfer.DownloadHeader(byteRange)},
-		dialect,
-	)
+	reply, err := p.client.SendWithKey(ctx,
+		upstream.Request{Method: http.MethodGet, Location: op.uri, Header: transfer.DownloadHeader(byteRange)}, dialect)
 	if upstream.NotFound(err) {
 		return nil, video.ErrJobNotFound
 	}

@@ -59,12 +59,8 @@ func (p *Provider) Supports(op video.Operation) bool {
 func (p *Provider) Idempotent() bool { return p.idempotent }
 
 // Submit implements video.Upstream.
-func (p *Provider) Submit(
-	ctx context.Context,
-	key string,
-	spec *video.Spec,
-	open video.Opener,
-) (string, video.Status, error) {
+func (p *Provider) Submit(ctx context.Context, key string, spec *video.Spec,
+	open video.Opener) (string, video.Status, error) {
 	r, err := encode(spec, open)
 	if err != nil {
 		return "", video.Status{}, err

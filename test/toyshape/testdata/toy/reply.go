@@ -57,9 +57,8 @@ func (p *parser) Done() bool     { return p.done }
 
 type passthrough struct{}
 
-func (passthrough) Patch(
-	body []byte, _ shapes.Params, head shapes.Head, t dialogue.Target, _ *dialogue.Report, _ *dialogue.Env,
-) (shapes.Call, error) {
+func (passthrough) Patch(body []byte, _ shapes.Params, head shapes.Head, t dialogue.Target, _ *dialogue.Report,
+	_ *dialogue.Env) (shapes.Call, error) {
 	r, err := readRequest(body)
 	r.Model = t.Model
 	return shapes.Call{Path: "/toy", Body: written(r), Stream: head.Stream}, err
