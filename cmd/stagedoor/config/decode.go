@@ -30,11 +30,14 @@ type decoder struct {
 	anchors map[string]ast.Node
 }
 
+// newDecoder returns a decoder whose issues name file. env looks up the variables that the text refers to.
 func newDecoder(file string, env func(string) (string, bool)) *decoder {
 	return &decoder{file: file, env: env, places: make(map[string]*token.Position), broken: make(map[string]bool),
 		anchors: make(map[string]ast.Node)}
 }
 
+// document fills into, a pointer to a struct, from a text. Values that the text does not give stay as they are, so
+// the caller sets the defaults first.
 func (d *decoder) document(text []byte, into any) {
 	// Names given twice are this package's to report, with the other mistakes.
 	f, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
@@ -115,11 +118,13 @@ func (d *decoder) place(path string) *token.Position {
 	}
 }
 
+// record adds a mistake of the setting at path, and remembers that path has one.
 func (d *decoder) record(pos *token.Position, path, message string) {
 	d.broken[path] = true
 	d.issues = append(d.issues, d.issue(pos, path, message))
 }
 
+// issue returns a message about the setting at path. A missing position stands for the beginning of the file.
 func (d *decoder) issue(pos *token.Position, path, message string) Issue {
 	issue := Issue{File: d.file, Line: 1, Column: 1, Path: path, Message: message}
 	if pos != nil {
@@ -147,6 +152,8 @@ func position(n ast.Node) *token.Position {
 	return nil
 }
 
+// value fills v from a node. What the type says decides how the node is read, so a list is never guessed from its
+// form.
 func (d *decoder) value(n ast.Node, v reflect.Value, path string) {
 	d.places[path] = position(n)
 	n, ok := d.resolve(n, path)
@@ -157,6 +164,7 @@ func (d *decoder) value(n ast.Node, v reflect.Value, path string) {
 		return // a name without a value is a name not given
 	}
 	if v.Kind() == reflect.Pointer {
+		// A pointer tells a setting that was given from one that was not, where zero has a meaning.
 		v.Set(reflect.New(v.Type().Elem()))
 		v = v.Elem()
 	}
@@ -184,6 +192,7 @@ func (d *decoder) value(n ast.Node, v reflect.Value, path string) {
 	}
 }
 
+// integer fills v with a whole number. Underscores are allowed, so that operators can write 1_000_000.
 func (d *decoder) integer(n ast.Node, v reflect.Value, path string) {
 	if i, ok := n.(*ast.IntegerNode); ok {
 		if num, err := strconv.Atoi(strings.ReplaceAll(i.GetToken().Value, "_", "")); err == nil {
@@ -220,6 +229,8 @@ func (d *decoder) resolve(n ast.Node, path string) (ast.Node, bool) {
 	return nil, false
 }
 
+// parsed fills a type that reads itself, such as a duration, from the text as it was written: 1.10 as a number would
+// have lost its last digit.
 func (d *decoder) parsed(n ast.Node, s scalar, path string) {
 	text, ok := scalarText(n)
 	if !ok {
@@ -292,6 +303,8 @@ func (d *decoder) name(p *ast.MappingValueNode, path string, seen map[string]boo
 	return name, true
 }
 
+// object fills a struct from a mapping. Every unknown, repeated or missing name is a mistake of its own, since an
+// unknown name is most often a typing mistake that would leave a limit unset.
 func (d *decoder) object(n ast.Node, v reflect.Value, path string) {
 	pairs, ok := d.pairs(n, path)
 	if !ok {
@@ -320,6 +333,7 @@ func (d *decoder) object(n ast.Node, v reflect.Value, path string) {
 		}
 		value := v.Field(fields[name])
 		switch {
+		// The doc of a setting is written so that it completes this sentence.
 		case !seen[name]:
 			d.fail(n, join(path, name), "is missing, expected %s", f.Tag.Get("doc"))
 		case value.Kind() == reflect.String && value.String() == "":
@@ -365,9 +379,10 @@ func (d *decoder) enum(n ast.Node, f reflect.StructField, v reflect.Value, path 
 	}
 }
 
+// list fills a slice: a Map from a mapping, any other slice from a sequence. One string may stand for a list of one.
 func (d *decoder) list(n ast.Node, v reflect.Value, path string) {
 	elem := v.Type().Elem()
-	if elem.Kind() == reflect.Struct && elem.NumField() == 2 && elem.Field(0).Name == "Name" && elem.Field(1).Name == "Value" {
+	if isMapping(v.Type()) {
 		d.mapping(n, v, path)
 		return
 	}
@@ -415,6 +430,8 @@ func (d *decoder) mapping(n ast.Node, v reflect.Value, path string) {
 	v.Set(out)
 }
 
+// fieldsOf returns the fields of a struct by their names in the file, and the names in the order of the fields. A
+// field without a name in the file is not a setting.
 func fieldsOf(t reflect.Type) (map[string]int, []string) {
 	fields := make(map[string]int)
 	var names []string
@@ -427,6 +444,7 @@ func fieldsOf(t reflect.Type) (map[string]int, []string) {
 	return fields, names
 }
 
+// join returns the path of a member of path.
 func join(path, name string) string {
 	if path == "" {
 		return name

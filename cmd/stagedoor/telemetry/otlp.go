@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
@@ -81,6 +82,20 @@ func (c collector) headers() map[string]string {
 	return headers
 }
 
+// exportOptions returns the options of an exporter. The four exporters have options of different types with the same
+// constructors. What the configuration leaves out is not set, so that the exporter reads it from the environment.
+func exportOptions[O any](c collector, url string, timeout func(time.Duration) O, endpoint func(string) O,
+	headers func(map[string]string) O) []O {
+	options := []O{timeout(exportTimeout)}
+	if c.Endpoint != "" {
+		options = append(options, endpoint(url))
+	}
+	if len(c.Headers) > 0 {
+		options = append(options, headers(c.headers()))
+	}
+	return options
+}
+
 // spans returns the exporter of traces.
 func (c collector) spans(ctx context.Context, env Env) (sdktrace.SpanExporter, error) {
 	overHTTP, err := c.http(env)
@@ -88,23 +103,11 @@ func (c collector) spans(ctx context.Context, env Env) (sdktrace.SpanExporter, e
 		return nil, err
 	}
 	if overHTTP {
-		options := []otlptracehttp.Option{otlptracehttp.WithTimeout(exportTimeout)}
-		if c.Endpoint != "" {
-			options = append(options, otlptracehttp.WithEndpointURL(c.below("/v1/traces")))
-		}
-		if len(c.Headers) > 0 {
-			options = append(options, otlptracehttp.WithHeaders(c.headers()))
-		}
-		return otlptracehttp.New(ctx, options...)
+		return otlptracehttp.New(ctx, exportOptions(c, c.below("/v1/traces"), otlptracehttp.WithTimeout,
+			otlptracehttp.WithEndpointURL, otlptracehttp.WithHeaders)...)
 	}
-	options := []otlptracegrpc.Option{otlptracegrpc.WithTimeout(exportTimeout)}
-	if c.Endpoint != "" {
-		options = append(options, otlptracegrpc.WithEndpointURL(c.url()))
-	}
-	if len(c.Headers) > 0 {
-		options = append(options, otlptracegrpc.WithHeaders(c.headers()))
-	}
-	return otlptracegrpc.New(ctx, options...)
+	return otlptracegrpc.New(ctx, exportOptions(c, c.url(), otlptracegrpc.WithTimeout,
+		otlptracegrpc.WithEndpointURL, otlptracegrpc.WithHeaders)...)
 }
 
 // metrics returns the exporter of metrics.
@@ -114,21 +117,9 @@ func (c collector) metrics(ctx context.Context, env Env) (sdkmetric.Exporter, er
 		return nil, err
 	}
 	if overHTTP {
-		options := []otlpmetrichttp.Option{otlpmetrichttp.WithTimeout(exportTimeout)}
-		if c.Endpoint != "" {
-			options = append(options, otlpmetrichttp.WithEndpointURL(c.below("/v1/metrics")))
-		}
-		if len(c.Headers) > 0 {
-			options = append(options, otlpmetrichttp.WithHeaders(c.headers()))
-		}
-		return otlpmetrichttp.New(ctx, options...)
+		return otlpmetrichttp.New(ctx, exportOptions(c, c.below("/v1/metrics"), otlpmetrichttp.WithTimeout,
+			otlpmetrichttp.WithEndpointURL, otlpmetrichttp.WithHeaders)...)
 	}
-	options := []otlpmetricgrpc.Option{otlpmetricgrpc.WithTimeout(exportTimeout)}
-	if c.Endpoint != "" {
-		options = append(options, otlpmetricgrpc.WithEndpointURL(c.url()))
-	}
-	if len(c.Headers) > 0 {
-		options = append(options, otlpmetricgrpc.WithHeaders(c.headers()))
-	}
-	return otlpmetricgrpc.New(ctx, options...)
+	return otlpmetricgrpc.New(ctx, exportOptions(c, c.url(), otlpmetricgrpc.WithTimeout,
+		otlpmetricgrpc.WithEndpointURL, otlpmetricgrpc.WithHeaders)...)
 }
