@@ -13,6 +13,7 @@ import (
 	"stagedoor/state"
 )
 
+// adminCommand returns "stagedoor admin", the group of commands about the admin API itself.
 func (a app) adminCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "admin", Short: "Make the token of the admin API", Args: cli.NoArgs,
@@ -25,6 +26,8 @@ gateway. What the API does the other commands do, too, without a token.`,
 	return c
 }
 
+// adminToken returns the command that replaces the token of the admin API, or removes it with --remove. Only the hash
+// of the token is stored, so a lost token cannot be shown again and is replaced by a new one.
 func (a app) adminToken(o *datadir.Flags) *cobra.Command {
 	var remove bool
 	c := &cobra.Command{
@@ -40,8 +43,11 @@ beside it.`,
 			token := "sd-admin-" + base64.RawURLEncoding.EncodeToString(raw)
 			hash := state.HashSecret(token)
 			if remove {
+				// The zero hash matches no token.
 				hash = state.Hash{}
 			}
+			// The admin API cannot replace its own token, because a stolen token must not be able to lock out the
+			// operator. The control socket can, and so can this process where no gateway runs.
 			err := o.Use(func(running *admin.Client) error { return running.SetAdminToken(c.Context(), hash) },
 				func(s *state.State) error { return admin.SetToken(datadir.AsCommand(c.Context()), s, hash) })
 			if err != nil {

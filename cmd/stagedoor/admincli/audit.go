@@ -12,6 +12,7 @@ import (
 	"stagedoor/http/adminapi"
 )
 
+// auditCommand returns "stagedoor audit", which reads the audit log through the admin API.
 func (a app) auditCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "audit", Short: "Show who has changed what", Args: cli.NoArgs,
@@ -38,6 +39,7 @@ in it. --json prints all of each change, with the request id.`,
 			}
 			var changes []string
 			for _, f := range r.Changes {
+				// A field that had no value before is new, and an arrow from nothing would say less.
 				if f.Before == nil {
 					changes = append(changes, fmt.Sprintf("%s=%v", f.Field, f.After))
 				} else {

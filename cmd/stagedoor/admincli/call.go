@@ -35,6 +35,8 @@ func (a app) withAPI(ctx context.Context, o *datadir.Flags, use func(*adminapi.C
 // withNewAPI is like withAPI and makes the data directory if there is none.
 func (a app) withNewAPI(ctx context.Context, o *datadir.Flags, use func(*adminapi.Client) error) error {
 	return o.Use(func(c *admin.Client) error { return use(c.API()) }, func(s *state.State) error {
+		// The API needs actors for accounts and sign-ins. They run in a small system of their own, without a log,
+		// because the output of the command is for a person or a script.
 		quiet := slog.New(slog.DiscardHandler)
 		system := kit.NewSystem(kit.Options{Logger: quiet})
 		registry, err := tokens.Start(tokens.Options{System: system, State: s, Now: time.Now})
@@ -85,7 +87,8 @@ func (q *apiCall[T]) resolve(ctx context.Context, api *adminapi.Client) error {
 	return nil
 }
 
-// callAndPrint makes the call. If asJSON is set, it prints the reply as JSON instead of calling show.
+// callAndPrint makes the call. If asJSON is set, it prints the reply as JSON instead of calling show. The error is
+// that of the API, of a name that fits no item, or of writing to the output.
 func callAndPrint[T any](c *cobra.Command, a app, o *datadir.Flags, asJSON bool, q apiCall[T]) error {
 	return a.withAPI(c.Context(), o, func(api *adminapi.Client) error {
 		if err := q.resolve(c.Context(), api); err != nil {
@@ -109,12 +112,14 @@ type paging struct {
 	asJSON bool
 }
 
+// flags adds the flags of a page to a command that lists.
 func (p *paging) flags(c *cobra.Command) {
 	c.Flags().IntVar(&p.limit, "limit", 100, "how many at most, 1 to 500")
 	c.Flags().StringVar(&p.after, "after", "", "go on behind this: what the page before ended with")
 	jsonFlag(c, &p.asJSON)
 }
 
+// jsonFlag adds --json to a command whose reply is printed as the API sent it.
 func jsonFlag(c *cobra.Command, asJSON *bool) {
 	c.Flags().BoolVar(asJSON, "json", false, "print JSON; amounts are micro-dollars")
 }
@@ -129,6 +134,8 @@ func (p *paging) query(pairs ...string) url.Values {
 	return q
 }
 
+// queryOf returns the parameters for pairs of names and values. It leaves out those with an empty value, so that a
+// flag which was not given is not sent as a filter for the empty text.
 func queryOf(pairs ...string) url.Values {
 	q := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -139,6 +146,7 @@ func queryOf(pairs ...string) url.Values {
 	return q
 }
 
+// formatDay returns the day of a time in the time's own zone, or "" for nil, which tables print as "-".
 func formatDay(t *time.Time) string {
 	if t == nil {
 		return ""

@@ -12,6 +12,7 @@ import (
 	"stagedoor/http/adminapi"
 )
 
+// codesCommand returns "stagedoor codes", which mints, lists and cancels redeem codes.
 func (a app) codesCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "codes", Short: "Mint, list and cancel redeem codes", Args: cli.NoArgs,
@@ -24,6 +25,9 @@ account of the user who enters it on the top-up page.`,
 	return c
 }
 
+// codesMint returns the command that makes codes and prints their secrets, one on a line. The count and the
+// explanation stand behind an empty line, so that a person can copy the codes as a block. The store keeps hashes of
+// the codes.
 func (a app) codesMint(o *datadir.Flags) *cobra.Command {
 	var in adminapi.NewCodes
 	var lasts cli.Duration
@@ -70,6 +74,8 @@ func (a app) codesMint(o *datadir.Flags) *cobra.Command {
 	return c
 }
 
+// codesList returns the command that lists codes. A list shows only the last characters of a code, because a whole
+// one is money for its reader.
 func (a app) codesList(o *datadir.Flags) *cobra.Command {
 	return listCommand(a, o, listing[adminapi.Code]{
 		short: "List redeem codes by id and last characters", path: "/redeem-codes",
@@ -85,6 +91,8 @@ func (a app) codesList(o *datadir.Flags) *cobra.Command {
 	})
 }
 
+// codesCancel returns the command that ends a code which was not used yet. It takes the last characters of the code
+// as well as its id, because those are what the holder of a code can read out.
 func (a app) codesCancel(o *datadir.Flags) *cobra.Command {
 	return itemCommand(a, o, itemAction[adminapi.Code]{
 		use: "cancel ID", short: "Cancel a code that has not been used",

@@ -12,6 +12,7 @@ import (
 	"stagedoor/http/adminapi"
 )
 
+// creditsCommand returns "stagedoor credits", which moves money into and out of accounts and shows balances.
 func (a app) creditsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "credits", Short: "Put money into accounts, and see what they have", Args: cli.NoArgs,
@@ -25,6 +26,7 @@ running on the data directory, and are kept in it otherwise.`,
 	return c
 }
 
+// creditsAdd returns the command that books a payment to an account.
 func (a app) creditsAdd(o *datadir.Flags) *cobra.Command {
 	return a.payment(o, 1, &cobra.Command{
 		Use: "add USER DOLLARS", Short: "Put money into a user's account",
@@ -34,6 +36,8 @@ func (a app) creditsAdd(o *datadir.Flags) *cobra.Command {
 	})
 }
 
+// creditsTake returns the command that takes money out of an account. The API refuses more than what is available, so
+// that no request in flight loses the money that it holds.
 func (a app) creditsTake(o *datadir.Flags) *cobra.Command {
 	return a.payment(o, -1, &cobra.Command{
 		Use: "take USER DOLLARS", Short: "Take money out that is neither spent nor held",
@@ -42,6 +46,8 @@ func (a app) creditsTake(o *datadir.Flags) *cobra.Command {
 	})
 }
 
+// payment completes the commands that add and take. sign is 1 or -1. Both take a positive amount, so that a forgotten
+// or doubled minus sign cannot turn one command into the other. With --id, a repeated call is booked once.
 func (a app) payment(o *datadir.Flags, sign int64, c *cobra.Command) *cobra.Command {
 	var in adminapi.Payment
 	var asJSON bool
@@ -77,6 +83,7 @@ func (a app) payment(o *datadir.Flags, sign int64, c *cobra.Command) *cobra.Comm
 	return c
 }
 
+// creditsShow returns the command that prints the balance of one account.
 func (a app) creditsShow(o *datadir.Flags) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
@@ -101,6 +108,7 @@ func (a app) creditsShow(o *datadir.Flags) *cobra.Command {
 	return c
 }
 
+// creditsList returns the command that lists accounts. An account is listed once money has moved on it.
 func (a app) creditsList(o *datadir.Flags) *cobra.Command {
 	return listCommand(a, o, listing[adminapi.Account]{
 		short: "List the accounts that money has moved on", path: "/accounts",

@@ -16,6 +16,7 @@ import (
 	"stagedoor/providers/shapes/registry"
 )
 
+// groupsCommand returns "stagedoor groups", which administers groups of users and their ceilings.
 func (a app) groupsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "groups", Short: "Create, list, change and delete groups of users", Args: cli.NoArgs,
@@ -38,6 +39,8 @@ type ceilingFlags struct {
 	budget         budgetFlags
 }
 
+// flags adds the flags of a ceiling to a command. Their defaults are never sent (see change), so they only document
+// what a ceiling allows if nothing is said.
 func (f *ceilingFlags) flags(c *cobra.Command) {
 	set := c.Flags()
 	set.StringSliceVar(&f.scopes, "scope", nil,
@@ -50,9 +53,12 @@ func (f *ceilingFlags) flags(c *cobra.Command) {
 	cli.CompleteWords(c, "scope", append([]string{"all"}, registry.Scopes()...)...)
 }
 
-// change returns the change of a ceiling for the flags that were given.
+// change returns the change of a ceiling for the flags that were given. Without a flag it returns an Optional that is
+// not given, which leaves the ceiling as it is.
 func (f *ceilingFlags) change(given func(string) bool) (adminapi.Optional[adminapi.CeilingChange], error) {
 	var none adminapi.Optional[adminapi.CeilingChange]
+	// An empty set would mean "nothing" for a ceiling, and a script with an unset variable hardly means that. The
+	// word for it is --no-scopes.
 	if err := (&keyFlags{scopes: f.scopes, models: f.models}).rejectEmptySets(); err != nil {
 		return none, err
 	}
@@ -82,6 +88,7 @@ func (f *ceilingFlags) change(given func(string) bool) (adminapi.Optional[admina
 	return adminapi.Some(change), nil
 }
 
+// groupsCreate returns the command that makes a group, with a ceiling if flags of one are given.
 func (a app) groupsCreate(o *datadir.Flags) *cobra.Command {
 	var f ceilingFlags
 	var asJSON bool
@@ -104,6 +111,7 @@ func (a app) groupsCreate(o *datadir.Flags) *cobra.Command {
 	return c
 }
 
+// groupsList returns the command that lists groups with their ceilings and what their members have spent together.
 func (a app) groupsList(o *datadir.Flags) *cobra.Command {
 	return listCommand(a, o, listing[adminapi.Group]{
 		short: "List groups", path: "/groups",
@@ -115,6 +123,8 @@ func (a app) groupsList(o *datadir.Flags) *cobra.Command {
 	})
 }
 
+// groupsShow returns the command that prints a group and the names of its members. It reads one page of members and
+// marks a longer list with an ellipsis, because the command is for an overview and a group may have thousands.
 func (a app) groupsShow(o *datadir.Flags) *cobra.Command {
 	var members adminapi.List[adminapi.Member]
 	act := func(c *cobra.Command, api *adminapi.Client, g adminapi.Group, _ []string) (adminapi.Group, error) {
@@ -138,6 +148,8 @@ func (a app) groupsShow(o *datadir.Flags) *cobra.Command {
 		})
 }
 
+// groupsUpdate returns the command that renames a group or changes its ceiling. A call without any change is refused,
+// because it is more often a mistyped flag than an intention.
 func (a app) groupsUpdate(o *datadir.Flags) *cobra.Command {
 	var f ceilingFlags
 	var name string
@@ -169,6 +181,8 @@ nothing.`,
 	return c
 }
 
+// groupsDelete returns the command that deletes a group. The API refuses a group that has members, because its
+// ceiling would silently stop to bind them.
 func (a app) groupsDelete(o *datadir.Flags) *cobra.Command {
 	return a.aboutGroup(o, &cobra.Command{Use: "delete NAME", Short: "Delete a group that has no members"}, 1,
 		func(c *cobra.Command, api *adminapi.Client, g adminapi.Group, _ []string) (out adminapi.Group, err error) {
@@ -176,6 +190,7 @@ func (a app) groupsDelete(o *datadir.Flags) *cobra.Command {
 		}, printName("deleted the group %s\n"))
 }
 
+// groupsAdd returns the command that puts a user into a group.
 func (a app) groupsAdd(o *datadir.Flags) *cobra.Command {
 	return a.aboutGroup(o, &cobra.Command{Use: "add NAME USER", Short: "Add a user to a group"}, 2,
 		func(c *cobra.Command, api *adminapi.Client, g adminapi.Group, args []string) (out adminapi.Group, err error) {
@@ -184,6 +199,7 @@ func (a app) groupsAdd(o *datadir.Flags) *cobra.Command {
 		}, printGroup)
 }
 
+// groupsRemove returns the command that takes a user out of a group.
 func (a app) groupsRemove(o *datadir.Flags) *cobra.Command {
 	return a.aboutGroup(o, &cobra.Command{Use: "remove NAME USER", Short: "Remove a user from a group"}, 2,
 		func(c *cobra.Command, api *adminapi.Client, g adminapi.Group, args []string) (out adminapi.Group, err error) {
@@ -192,9 +208,11 @@ func (a app) groupsRemove(o *datadir.Flags) *cobra.Command {
 		}, printGroup)
 }
 
+// groupPath returns the path of a group in the admin API.
 func groupPath(g adminapi.Group) string { return "/groups/" + strconv.FormatInt(g.ID, 10) }
 
-// aboutGroup completes a command for the group that its first argument names. act changes or reads the group.
+// aboutGroup completes a command for the group that its first argument names. act changes or reads the group. show
+// prints the group that act returns. args is the number of arguments: 1 for a group, 2 for a group and a user.
 func (a app) aboutGroup(o *datadir.Flags, c *cobra.Command, args int,
 	act func(*cobra.Command, *adminapi.Client, adminapi.Group, []string) (adminapi.Group, error),
 	show func(io.Writer, *adminapi.Group) error) *cobra.Command {
@@ -222,6 +240,8 @@ func (a app) aboutGroup(o *datadir.Flags, c *cobra.Command, args int,
 	return c
 }
 
+// groupNamed returns the group with this name or id. It asks the API for the exact name first, which is one call, and
+// lists all groups only for an id or for the suggestion in the error.
 func groupNamed(ctx context.Context, api *adminapi.Client, name string) (adminapi.Group, error) {
 	var found adminapi.List[adminapi.Group]
 	if err := api.Do(ctx, "GET", "/groups", url.Values{"name": {name}}, nil, &found); err != nil {
@@ -238,6 +258,7 @@ func groupNamed(ctx context.Context, api *adminapi.Client, name string) (adminap
 	return found.Data[0], nil
 }
 
+// printName returns a function that prints one line with the name of a group.
 func printName(format string) func(io.Writer, *adminapi.Group) error {
 	return func(out io.Writer, g *adminapi.Group) error {
 		_, err := fmt.Fprintf(out, format, cli.Printable(g.Name))
@@ -245,6 +266,7 @@ func printName(format string) func(io.Writer, *adminapi.Group) error {
 	}
 }
 
+// printGroup prints a group as lines of names and values.
 func printGroup(out io.Writer, g *adminapi.Group) error {
 	_, err := fmt.Fprintf(out, "id           %d\nname         %s\nmembers      %d\n%s",
 		g.ID, cli.Printable(g.Name), g.Members, ceilingText(&g.Ceiling, &g.Spent))
@@ -259,13 +281,16 @@ func ceilingText(c *adminapi.Ceiling, s *adminapi.Spent) string {
 		cli.Dollars(s.Total), cli.Dollars(s.Day), cli.Dollars(s.Month))
 }
 
+// setText formats a set of scopes or models: "all" for null, "none" for an empty set, otherwise the members.
 func setText(s *[]string) string {
 	if s == nil {
 		return listed(nil)
 	}
+	// The copy is never nil. A set that decoded to a nil slice would otherwise be printed as "all".
 	return listed(append([]string{}, *s...))
 }
 
+// budgetText formats a budget as dollars with its window, or as "none".
 func budgetText(b *adminapi.Budget) string {
 	if b == nil {
 		return "none"

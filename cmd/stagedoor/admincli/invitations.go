@@ -16,6 +16,8 @@ import (
 // untilFormat is that of the end of a link.
 const untilFormat = "2 Jan 15:04"
 
+// usersInvite returns the command that makes a link with which a person creates an account. The link is a secret that
+// is shown once. It needs a gateway that runs, because only that knows the address of its pages.
 func (a app) usersInvite(o *datadir.Flags) *cobra.Command {
 	var in adminapi.NewInvitation
 	var group string
@@ -29,6 +31,7 @@ func (a app) usersInvite(o *datadir.Flags) *cobra.Command {
 and a password and is signed in. It works once, within 7 days. Give it to the person over a
 channel that you trust. No mail server is needed.`,
 		RunE: func(c *cobra.Command, args []string) error {
+			// An argument with an @ is an e-mail address, and the person chooses a name later.
 			if in.Username = args[0]; strings.Contains(args[0], "@") {
 				in.Username, in.Email = "", args[0]
 			}
@@ -60,6 +63,7 @@ channel that you trust. No mail server is needed.`,
 	return c
 }
 
+// usersInvitations returns the command that lists the invitations which were neither used nor withdrawn.
 func (a app) usersInvitations(o *datadir.Flags) *cobra.Command {
 	c := listCommand(a, o, listing[adminapi.Invitation]{
 		short: "List open invitations", path: "/invitations", head: "ID NAME EMAIL ROLE BY ENDS",
@@ -71,10 +75,12 @@ func (a app) usersInvitations(o *datadir.Flags) *cobra.Command {
 			return []any{i.ID, i.Username, i.Email, role, i.By, i.Expires.Local().Format(untilFormat)}
 		},
 	})
+	// It stands beside "users list", so it cannot be called list as well.
 	c.Use = "invitations"
 	return c
 }
 
+// usersWithdraw returns the command that ends an invitation, which is named by its id or by the person it is for.
 func (a app) usersWithdraw(o *datadir.Flags) *cobra.Command {
 	return itemCommand(a, o, itemAction[adminapi.Invitation]{
 		use: "withdraw ID", short: "End an invitation", what: "the id of one invitation",

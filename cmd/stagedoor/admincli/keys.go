@@ -27,6 +27,7 @@ type keyStore interface {
 	AddKey(ctx context.Context, k identity.Key) error
 }
 
+// keysCommand returns "stagedoor keys", which administers the keys that are in the state.
 func (a app) keysCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "keys", Short: "Create, list, change and revoke gateway keys", Args: cli.NoArgs,
@@ -49,6 +50,7 @@ func (a app) withKeys(o *datadir.Flags, use func(keyStore) error) error {
 // directKeys implements keyStore on a state that this process has opened itself.
 type directKeys struct{ *state.State }
 
+// AddKey implements keyStore. The user that the key names, if any, must exist and be active.
 func (d directKeys) AddKey(ctx context.Context, k identity.Key) error {
 	return identity.CreateKeyOfUser(datadir.AsCommand(ctx), d.State, k)
 }
@@ -64,6 +66,8 @@ type keyFlags struct {
 	nothing, asJSON       bool
 }
 
+// flags adds the flags that describe a new key. keys update declares the same names itself, because there a flag that
+// is not given changes nothing and has another help text.
 func (k *keyFlags) flags(f *pflag.FlagSet) {
 	f.StringVar(&k.name, "name", "key", "what it is called in lists and logs")
 	f.StringVar(&k.user, "user", "", "the user it belongs to")
@@ -101,6 +105,8 @@ func (k *keyFlags) key() (secret string, key identity.Key, err error) {
 	if err := k.rejectEmptySets(); err != nil {
 		return "", key, err
 	}
+	// An unknown scope is refused here, because a key with a mistyped scope would look right in lists and be refused
+	// by every route.
 	for _, s := range k.scopes {
 		if s != "all" && !slices.Contains(registry.Scopes(), s) {
 			return "", key, fmt.Errorf("%w: --scope %q is not known, use all or some of %s", cli.ErrUsage, s,
@@ -147,6 +153,8 @@ func (k *keyFlags) key() (secret string, key identity.Key, err error) {
 	return secret, key, nil
 }
 
+// keysCreate returns the command that makes a key. The secret is printed alone on standard output (see cli.ShowOnce),
+// and this process makes it, so it does not travel over the control socket: the gateway gets only its hash.
 func (a app) keysCreate(o *datadir.Flags) *cobra.Command {
 	var k keyFlags
 	c := &cobra.Command{
@@ -180,6 +188,7 @@ func (a app) keysCreate(o *datadir.Flags) *cobra.Command {
 	return c
 }
 
+// keysList returns the command that lists keys by id and prefix.
 func (a app) keysList(o *datadir.Flags) *cobra.Command {
 	return listCommand(a, o, listing[adminapi.Key]{
 		short: "List keys by id and prefix", path: "/keys",
@@ -195,6 +204,7 @@ func (a app) keysList(o *datadir.Flags) *cobra.Command {
 	})
 }
 
+// listed formats a set of words: nil stands for all of them, and a set without members for none.
 func listed(set []string) string {
 	switch {
 	case set == nil:
@@ -208,6 +218,8 @@ func listed(set []string) string {
 // aKey describes the argument of commands for one key.
 const aKey = "one key, by its id, the beginning of that, or its name if it has no user"
 
+// keysRotate returns the command that replaces the secret of a key. The default overlap is a day, in which both
+// secrets are accepted.
 func (a app) keysRotate(o *datadir.Flags) *cobra.Command {
 	overlap := cli.Duration(24 * time.Hour)
 	asJSON := false
@@ -238,6 +250,7 @@ history of the key stay.`,
 	return c
 }
 
+// keysRevoke returns the command that ends a key for good.
 func (a app) keysRevoke(o *datadir.Flags) *cobra.Command {
 	c := itemCommand(a, o, itemAction[adminapi.Key]{
 		use: "revoke KEY", short: "Revoke a key for good", what: aKey,
@@ -255,6 +268,7 @@ func (a app) keysRevoke(o *datadir.Flags) *cobra.Command {
 func (a app) completeKeys(o *datadir.Flags) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		var ids []cobra.Completion
+		// A shell completes while the user types, so nothing may be created or reported here.
 		if len(args) > 0 || o.RequireExisting() != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

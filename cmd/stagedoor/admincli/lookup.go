@@ -19,6 +19,7 @@ import (
 // aUser describes the argument of commands for one user.
 const aUser = "the name of one user"
 
+// usersShow returns the command that prints one user with balance, group and ceiling.
 func (a app) usersShow(o *datadir.Flags) *cobra.Command {
 	return itemCommand(a, o, itemAction[adminapi.User]{
 		use: "show NAME", short: "Show a user and what the account has", what: aUser,
@@ -26,6 +27,7 @@ func (a app) usersShow(o *datadir.Flags) *cobra.Command {
 	})
 }
 
+// usersSignOut returns the command that ends the sessions of a user in all browsers. Keys and tokens stay.
 func (a app) usersSignOut(o *datadir.Flags) *cobra.Command {
 	return itemCommand(a, o, itemAction[adminapi.User]{
 		use: "sign-out NAME", short: "End all sessions of a user", what: aUser,
@@ -33,6 +35,8 @@ func (a app) usersSignOut(o *datadir.Flags) *cobra.Command {
 	})
 }
 
+// usersLink returns the command that makes a link for a user who has lost the password. The operator does not learn
+// the new password.
 func (a app) usersLink(o *datadir.Flags) *cobra.Command {
 	c := itemCommand(a, o, itemAction[adminapi.Link]{
 		use: "link NAME", short: "Make a link with which a user chooses a password, once and within a day",
@@ -48,6 +52,8 @@ of the password and with the next link. Give it to the user over a channel that 
 	return c
 }
 
+// usersDelete returns the command that erases a user. Requests, responses and video jobs that are at work are erased
+// only after they have ended. The reply counts them, and the command may be repeated.
 func (a app) usersDelete(o *datadir.Flags) *cobra.Command {
 	var yes bool
 	c := itemCommand(a, o, itemAction[adminapi.ErasedUser]{
@@ -73,6 +79,7 @@ the gateway begins to delete at the providers then.`
 	return c
 }
 
+// showUser prints a user as lines of names and values.
 func showUser(out io.Writer, u *adminapi.User) error {
 	group := "none"
 	if u.Group != nil {
@@ -85,6 +92,7 @@ func showUser(out io.Writer, u *adminapi.User) error {
 	return err
 }
 
+// appsList returns the command that lists OAuth apps.
 func (a app) appsList(o *datadir.Flags) *cobra.Command {
 	return listCommand(a, o, listing[adminapi.App]{
 		short: "List apps", path: "/apps",
@@ -99,6 +107,8 @@ func (a app) appsList(o *datadir.Flags) *cobra.Command {
 // anApp describes the argument of commands for one app.
 const anApp = "the id or name of an app, as apps list shows them"
 
+// appsDelete returns the command that disables an app. It can be enabled again with apps update --disabled=false,
+// because the apps of others may depend on it; apps erase removes it.
 func (a app) appsDelete(o *datadir.Flags) *cobra.Command {
 	return itemCommand(a, o, itemAction[adminapi.App]{
 		use: "delete ID", short: "Refuse an app and all its tokens until it is enabled again", what: anApp,
@@ -110,6 +120,7 @@ func (a app) appsDelete(o *datadir.Flags) *cobra.Command {
 	})
 }
 
+// appsErase returns the command that deletes an app with all that belongs to it.
 func (a app) appsErase(o *datadir.Flags) *cobra.Command {
 	var yes bool
 	c := itemCommand(a, o, itemAction[adminapi.App]{
@@ -140,6 +151,8 @@ func mustConfirm(c *cobra.Command, yes *bool, name string) {
 
 const redirectHelp = "where its users may be sent afterwards, once for each address: https, or http on this machine"
 
+// appsUpdate returns the command that changes an app. A flag that is not given changes nothing, and --logo none
+// removes the logo.
 func (a app) appsUpdate(o *datadir.Flags) *cobra.Command {
 	var change adminapi.AppChange
 	var name, description, logo string
@@ -198,6 +211,7 @@ func readLogo(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, tokens.MaxLogo+1))
 }
 
+// showApp prints an app as lines of names and values, each of its addresses on a line of its own.
 func showApp(out io.Writer, m *adminapi.App) error {
 	state, logo := "enabled", "none"
 	if m.Disabled != nil {
@@ -212,6 +226,7 @@ func showApp(out io.Writer, m *adminapi.App) error {
 	return err
 }
 
+// appsEndSecret returns the command that ends the old secret of an app before its overlap has passed.
 func (a app) appsEndSecret(o *datadir.Flags) *cobra.Command {
 	return itemCommand(a, o, itemAction[adminapi.App]{
 		use: "end-secret ID", short: "End the secret before the last rotation now", what: anApp,
@@ -223,6 +238,8 @@ func (a app) appsEndSecret(o *datadir.Flags) *cobra.Command {
 	})
 }
 
+// appsRotate returns the command that replaces the secret of an app. The old one is accepted for the overlap, so that
+// the servers of the app can be updated one after the other.
 func (a app) appsRotate(o *datadir.Flags) *cobra.Command {
 	overlap := cli.Duration(tokens.DefaultOverlap)
 	var in adminapi.Rotation
@@ -241,6 +258,7 @@ func (a app) appsRotate(o *datadir.Flags) *cobra.Command {
 		},
 	})
 	c.Flags().Var(&overlap, "overlap", "how long the old secret is accepted, up to 30d; 0: it ends now")
+	// The flag is known only when the command runs, and the call was described before. It therefore holds a pointer.
 	c.PreRun = func(*cobra.Command, []string) {
 		seconds := int64(time.Duration(overlap) / time.Second)
 		in.Overlap = &seconds

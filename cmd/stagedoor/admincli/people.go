@@ -17,6 +17,7 @@ import (
 	"stagedoor/http/adminapi"
 )
 
+// usersCommand returns "stagedoor users", which administers the people who sign in.
 func (a app) usersCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "users", Short: "Create, change and list users", Args: cli.NoArgs,
@@ -31,6 +32,9 @@ to read their account.`,
 	return c
 }
 
+// usersCreate returns the command that makes a user. A password is never taken from an argument, because other users
+// of the machine can read arguments. The first user may be made before the first start, so the data directory is
+// created.
 func (a app) usersCreate(o *datadir.Flags) *cobra.Command {
 	var email string
 	var fromInput, asJSON, administers bool
@@ -71,6 +75,7 @@ func (a app) usersCreate(o *datadir.Flags) *cobra.Command {
 	return c
 }
 
+// usersUpdate returns the command that changes a user. A flag that is not given changes nothing.
 func (a app) usersUpdate(o *datadir.Flags) *cobra.Command {
 	var email string
 	var administers, disabled, fromInput, reset, resetFactor, asJSON bool
@@ -124,6 +129,7 @@ func (a app) usersUpdate(o *datadir.Flags) *cobra.Command {
 				}
 				shown := adminapi.CreatedUser{User: u}
 				if reset {
+					// The API does not send passwords back. This process made the new one and shows it.
 					shown.Password = *change.Password
 				}
 				if asJSON {
@@ -167,6 +173,7 @@ func newPassword(in io.Reader, fromInput, reset bool) (*string, error) {
 	return &password, err
 }
 
+// firstLine returns the first line of in without its end. A last line without an end is a line, too.
 func firstLine(in io.Reader) (string, error) {
 	line, err := bufio.NewReader(in).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -175,6 +182,7 @@ func firstLine(in io.Reader) (string, error) {
 	return strings.TrimRight(line, "\r\n"), nil
 }
 
+// usersList returns the command that lists users.
 func (a app) usersList(o *datadir.Flags) *cobra.Command {
 	return listCommand(a, o, listing[adminapi.User]{
 		short: "List users", path: "/users", head: "ID NAME EMAIL ROLE STATE CREATED",
@@ -196,6 +204,7 @@ func statusText(u *adminapi.User) string {
 	return map[int]string{tokens.StatusActive: "active", tokens.StatusDisabled: "disabled"}[u.Status]
 }
 
+// usersDeveloperToken returns the command that makes a token with which a user's programs register apps.
 func (a app) usersDeveloperToken(o *datadir.Flags) *cobra.Command {
 	var name string
 	var asJSON bool
@@ -225,6 +234,7 @@ func (a app) usersDeveloperToken(o *datadir.Flags) *cobra.Command {
 	return c
 }
 
+// appsCommand returns "stagedoor apps", which administers OAuth apps.
 func (a app) appsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "apps", Short: "Register, list and delete OAuth apps", Args: cli.NoArgs,
@@ -238,6 +248,7 @@ the user allows it.`,
 	return c
 }
 
+// appsCreate returns the command that registers an app for a user. The first address is the one that lists show.
 func (a app) appsCreate(o *datadir.Flags) *cobra.Command {
 	var in adminapi.NewApp
 	var asJSON bool

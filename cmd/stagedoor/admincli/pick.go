@@ -132,6 +132,7 @@ func finderOf[T any](path, kind string, view func(*T) candidate) finder {
 
 var (
 	findKey = finderOf("/keys", "key", func(k *adminapi.Key) candidate {
+		// An expired key may still be shown or removed by name, so only a revoked one is gone.
 		gone := k.State == "revoked"
 		return candidate{id: k.ID, name: k.Name, short: k.Prefix, gone: gone, user: k.User}
 	})

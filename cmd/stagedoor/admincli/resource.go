@@ -31,6 +31,7 @@ func listCommand[T any](a app, o *datadir.Flags, l listing[T]) *cobra.Command {
 	c := &cobra.Command{
 		Use: "list", Short: l.short, Args: cli.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			// The API takes the id of a key, and people know its name. The filter key is resolved by callAndPrint.
 			q := apiCall[adminapi.List[T]]{method: "GET", path: l.path, show: l.show}
 			var pairs []string
 			for i, f := range l.filters {
@@ -54,6 +55,7 @@ func listCommand[T any](a app, o *datadir.Flags, l listing[T]) *cobra.Command {
 	return c
 }
 
+// show prints one page as a table, whose last line says how to get the next one.
 func (l listing[T]) show(out io.Writer, page *adminapi.List[T]) error {
 	return cli.Table(out, l.head, page.Next, func(line func(...any)) {
 		for i := range page.Data {

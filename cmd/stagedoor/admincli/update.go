@@ -17,6 +17,7 @@ import (
 	"stagedoor/state/identity"
 )
 
+// keysShow returns the command that prints one key with its limits, its budget and its spending.
 func (a app) keysShow(o *datadir.Flags) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
@@ -32,6 +33,8 @@ func (a app) keysShow(o *datadir.Flags) *cobra.Command {
 	return c
 }
 
+// printKey prints a key as lines of names and values. A disabled key says who disabled it, because its owner may
+// enable it again only after disabling it.
 func printKey(out io.Writer, k *adminapi.Key) error {
 	from := "anywhere"
 	if len(k.AllowIPs) > 0 {
@@ -78,12 +81,14 @@ type budgetFlags struct {
 	window string
 }
 
+// flags adds the flags of a budget to a command.
 func (b *budgetFlags) flags(c *cobra.Command) {
 	c.Flags().Var(&b.amount, "budget", "what it may spend; 0: no budget")
 	c.Flags().StringVar(&b.window, "budget-window", "total", "what the budget is for: total, day or month (UTC)")
 	cli.CompleteWords(c, "budget-window", "total", "day", "month")
 }
 
+// check returns ErrUsage for a budget or a window that no budget can have.
 func (b *budgetFlags) check() error {
 	if b.amount < 0 || int64(b.amount) > budget.MaxCredits {
 		return fmt.Errorf("%w: --budget must be between 0 and %s", cli.ErrUsage, cli.Dollars(budget.MaxCredits))
@@ -94,7 +99,8 @@ func (b *budgetFlags) check() error {
 	return nil
 }
 
-// change returns the change of a budget for the flags that were given.
+// change returns the change of a budget for the flags that were given. A budget of 0 removes the budget, which is
+// null in the API.
 func (b *budgetFlags) change(given func(string) bool) (change adminapi.Optional[adminapi.BudgetChange], err error) {
 	if err := b.check(); err != nil || !given("budget") && !given("budget-window") {
 		return change, err
@@ -112,6 +118,8 @@ func (b *budgetFlags) change(given func(string) bool) (change adminapi.Optional[
 	return adminapi.Some(fields), nil
 }
 
+// keysUpdate returns the command that changes a key. Only flags that were given are sent, so two operators who change
+// different fields do not undo each other's change.
 func (a app) keysUpdate(o *datadir.Flags) *cobra.Command {
 	var w keyFlags
 	var b budgetFlags

@@ -16,6 +16,7 @@ import (
 // byKey says how the flag --key of reports names a key.
 const byKey = "by its id, the beginning of that, or its name if it has no user; cfg_NAME: of the configuration file"
 
+// usageCommand returns "stagedoor usage", a report of requests, tokens and money by the daily records of usage.
 func (a app) usageCommand() *cobra.Command {
 	var o *datadir.Flags
 	var per []string
@@ -49,6 +50,8 @@ model. Requests that cost nothing are not counted. Days are in UTC.`,
 	return c
 }
 
+// printUsage prints the sums with a column for each word of per, in a fixed order whatever order was asked for, and a
+// last line with the total.
 func printUsage(out io.Writer, u *adminapi.Usage, per []string) error {
 	words := []string{"day", "user", "key", "model"}
 	head := ""
@@ -79,6 +82,7 @@ func printUsage(out io.Writer, u *adminapi.Usage, per []string) error {
 	})
 }
 
+// receiptsCommand returns "stagedoor receipts", which shows single charges with the prices behind them.
 func (a app) receiptsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "receipts", Short: "Show what requests cost, and why", Args: cli.NoArgs,
@@ -91,6 +95,8 @@ the request ended.`,
 	return c
 }
 
+// receiptsShow returns the command that prints the receipts of one request. It prints JSON only, because a receipt
+// has prices and counts that no table of a terminal holds.
 func (a app) receiptsShow(o *datadir.Flags) *cobra.Command {
 	c := &cobra.Command{
 		Use: "show REQUEST-ID", Short: "Print the receipts of a request id as JSON",
@@ -103,6 +109,7 @@ func (a app) receiptsShow(o *datadir.Flags) *cobra.Command {
 	return c
 }
 
+// receiptsList returns the command that lists receipts, newest first.
 func (a app) receiptsList(o *datadir.Flags) *cobra.Command {
 	return listCommand(a, o, listing[adminapi.Receipt]{
 		short: "List receipts, newest first", path: "/receipts",

@@ -27,6 +27,7 @@ func (c *Config) advise(d *decoder, built *catalog.Catalog) {
 			d.warn(fmt.Sprintf("keys[%d].key", i),
 				"has fewer than %d characters and could be guessed; openssl rand -hex 32 makes one", leastKey)
 		}
+		// A key for a model that no pattern serves is refused for every request, which looks like a fault of the key.
 		for j, name := range pointed(k.Models) {
 			if _, ok := built.Resolve(name); !ok && !strings.Contains(name, "*") {
 				d.warn(fmt.Sprintf("keys[%d].models[%d]", i, j), "%q is no model of this file%s", name,
@@ -42,6 +43,8 @@ func (c *Config) advise(d *decoder, built *catalog.Catalog) {
 	if strings.HasPrefix(c.Alerts.URL.Reveal(), "http:") {
 		d.warn("alerts.url", "alerts are sent without encryption, expected https")
 	}
+	// Without a known vendor a provider's models have no price in the catalogue, so a typing mistake would serve for
+	// free.
 	vendors := vendorsOf(built.Pricing().List)
 	for _, p := range c.Providers {
 		if v := p.Value.Vendor; v != "" && v != "*" && !slices.Contains(vendors, v) {
@@ -50,6 +53,7 @@ func (c *Config) advise(d *decoder, built *catalog.Catalog) {
 		adviseAddress(d, "providers."+p.Name+".base_url", &p.Value)
 		adviseKeys(d, "providers."+p.Name, &p.Value, built.Pricing().List)
 	}
+	// Unpriced models are served by default, because a new model is on offer before the list of prices has it.
 	for _, u := range built.Unpriced() {
 		effect := "requests to it are not charged, and their receipts say that the price is unknown"
 		if c.Catalog.Unknown == "refuse" {

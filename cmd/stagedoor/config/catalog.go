@@ -44,6 +44,7 @@ func (c *Config) CatalogProviders() []catalog.Provider {
 	return out
 }
 
+// shapesOf returns the names as shapes. They were checked when the file was read.
 func shapesOf(names []string) []dialogue.Shape {
 	var out []dialogue.Shape
 	for _, n := range names {
@@ -52,6 +53,7 @@ func shapesOf(names []string) []dialogue.Shape {
 	return out
 }
 
+// reveal returns the secrets as text, for parts that send them.
 func reveal(secrets []Secret) []string {
 	var out []string
 	for _, s := range secrets {
@@ -60,6 +62,7 @@ func reveal(secrets []Secret) []string {
 	return out
 }
 
+// headersOf returns headers with their values revealed, or nil if there are none.
 func headersOf(m Map[Secret]) map[string]string {
 	if len(m) == 0 {
 		return nil
@@ -84,6 +87,7 @@ func (c *Config) CatalogModels() []catalog.Model {
 	return out
 }
 
+// routes returns targets as the catalogue takes them. A target without a weight has the weight 1.
 func routes(targets []Target) []catalog.Route {
 	var out []catalog.Route
 	for _, t := range targets {
@@ -98,6 +102,8 @@ func routes(targets []Target) []catalog.Route {
 	return out
 }
 
+// catalog returns the hedge of a model as the catalogue takes it. At most one further target takes part if nothing is
+// said.
 func (h *Hedge) catalog(model string) *catalog.Hedge {
 	if h == nil {
 		return nil
@@ -105,6 +111,8 @@ func (h *Hedge) catalog(model string) *catalog.Hedge {
 	return &catalog.Hedge{Model: model, After: time.Duration(h.After), Most: cmp.Or(h.Most, 1)}
 }
 
+// overrides returns the capabilities as the catalogue takes them. What the file does not say is nil there and stays
+// as the model's name says.
 func (c *Capabilities) overrides() *catalog.CapabilityOverrides {
 	if c == nil {
 		return nil
@@ -118,6 +126,7 @@ func (c *Capabilities) overrides() *catalog.CapabilityOverrides {
 		NoTools: c.NoTools, NoCacheKey: c.NoCacheKey}
 }
 
+// catalog returns a price in micro-dollars, or nil if the file gives none, so that the list of prices applies.
 func (p *Price) catalog() *catalog.Price {
 	if p == nil {
 		return nil
@@ -197,6 +206,7 @@ func (c *Config) FixedKeys() []identity.Key {
 			Enabled: true, OnDisconnect: k.OnDisconnect,
 			Limits: identity.Limits{RPM: int64(k.Limits.RPM), TPM: int64(k.Limits.TPM),
 				Concurrency: int64(k.Limits.Concurrency)}}
+		// A nil set allows everything and an empty one allows nothing, so the copy of an empty set must not be nil.
 		if k.Scopes != nil && !slices.Contains(*k.Scopes, "all") {
 			key.Scopes = append([]string{}, *k.Scopes...)
 		}
@@ -208,6 +218,7 @@ func (c *Config) FixedKeys() []identity.Key {
 		}
 		out = append(out, key)
 	}
+	// The order of the file must not matter to those who compare the keys before and after a change.
 	slices.SortFunc(out, func(a, b identity.Key) int { return cmp.Compare(a.ID, b.ID) })
 	return out
 }

@@ -14,6 +14,7 @@ func Changed(before, after *Config) (names []string) {
 		if name == "" || reflect.DeepEqual(was.Field(i).Interface(), is.Field(i).Interface()) {
 			continue
 		}
+		// A section without names of its own is reported as a whole.
 		if !isMapping(was.Field(i).Type()) {
 			names = append(names, name)
 			continue

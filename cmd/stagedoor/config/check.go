@@ -83,6 +83,8 @@ const (
 	maxRefreshGrace = Duration(5 * time.Minute)
 )
 
+// check checks the settings of the authorization service. The issuer must be an origin, because clients compare it
+// byte by byte with what they get in metadata and tokens.
 func (o *OAuth) check(d *decoder) {
 	if u := webAddress(o.Issuer); o.Issuer != "" && (u == nil || o.Issuer != u.Scheme+"://"+u.Host) {
 		d.at("oauth.issuer", "expected an address without path and final slash, for example https://auth.example.com")
@@ -104,6 +106,8 @@ func (o *OAuth) check(d *decoder) {
 // minAdminToken keeps the token of administration from being guessed.
 const minAdminToken = 24
 
+// checkAdmin checks the token and the first administrator. The token must differ from every gateway key, because a
+// client with that key would otherwise administer the gateway.
 func (c *Config) checkAdmin(d *decoder) {
 	if n := len(c.Admin.Password.Reveal()); c.Admin.User != "" && (n < 8 || n > 512) || c.Admin.User == "" && n > 0 {
 		d.at("admin.password", "expected 8 to 512 bytes, and a name in admin.user")
@@ -122,6 +126,7 @@ func (c *Config) checkAdmin(d *decoder) {
 	}
 }
 
+// checkListen checks the addresses of listen. Whether they are free is a matter of the start, and of the doctor.
 func (c *Config) checkListen(d *decoder) {
 	if len(c.Listen) == 0 {
 		d.at("listen", "expected an address, for example 127.0.0.1:8080")
@@ -143,6 +148,8 @@ func Address(s string) bool {
 	return err == nil && n >= 0 && n < 1<<16
 }
 
+// checkKeys checks the keys of the file, whose names and secrets must differ: a name becomes the id of the key, and a
+// request is known by the secret alone.
 func (c *Config) checkKeys(d *decoder) {
 	names, secrets := make(map[string]bool), make(map[Secret]bool)
 	for i, k := range c.Keys {
@@ -158,6 +165,7 @@ func (c *Config) checkKeys(d *decoder) {
 	}
 }
 
+// checkKey checks one key at path.
 func checkKey(d *decoder, path string, k *Key) {
 	if !sendable(k.Key.Reveal()) {
 		d.at(path+".key", "expected printable characters without spaces: no client can send it in a header")
@@ -187,6 +195,7 @@ func sendable(secret string) bool {
 	return !strings.ContainsFunc(secret, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
+// pointed returns the strings behind s, or nil if the setting is absent.
 func pointed(s *Strings) Strings {
 	if s == nil {
 		return nil
@@ -194,11 +203,14 @@ func pointed(s *Strings) Strings {
 	return *s
 }
 
+// named is a number of a section with its name, for notNegative.
 type named struct {
 	name  string
 	value int
 }
 
+// notNegative records a mistake for each number below 0. In these settings 0 has a meaning of its own, mostly no
+// limit.
 func notNegative(d *decoder, path string, all []named) {
 	for _, n := range all {
 		if n.value < 0 {
@@ -210,12 +222,15 @@ func notNegative(d *decoder, path string, all []named) {
 // maxRetries keeps a slip of the finger from becoming a storm.
 const maxRetries = 10
 
+// checkProvider checks one provider at path. Its name stands in metrics and in paths of the admin API, so it has no
+// spaces and no slashes.
 func checkProvider(d *decoder, path, name string, p *Provider) {
 	if name == "" || strings.ContainsAny(name, " \t/") {
 		d.at(path, "expected a name without spaces and slashes")
 	}
 	if p.Shape != "sandbox" && p.Shape != "" && !absolute(p.BaseURL) {
 		d.at(path+".base_url", "expected the provider's address, for example https://api.example.com/v1")
+	// A password in an address would be in logs and on pages, which hide only settings that are secrets.
 	} else if u := webAddress(p.BaseURL); u != nil && u.User != nil {
 		d.at(path+".base_url", "expected an address without user and password; give them in headers or api_keys")
 	}
@@ -242,6 +257,7 @@ func checkProvider(d *decoder, path, name string, p *Provider) {
 	}
 }
 
+// absolute reports whether an address can be the beginning of a path: it is a web address without query and fragment.
 func absolute(address string) bool {
 	u := webAddress(address)
 	return u != nil && u.RawQuery == "" && u.Fragment == ""
@@ -269,6 +285,8 @@ func headerName(s string) bool {
 	}) < 0
 }
 
+// checkModels checks names, aliases, lists and targets of all models. An exact name or alias may exist once. Patterns
+// may overlap, because the catalogue chooses the most specific one.
 func (c *Config) checkModels(d *decoder) {
 	taken := make(map[string]bool)
 	for _, m := range c.Models {
@@ -290,6 +308,7 @@ func (c *Config) checkModels(d *decoder) {
 			case taken[alias]:
 				d.at(at, "%q is another model's name, expected a free one", alias)
 			}
+			// It is taken for the models that follow, so the second of two equal aliases is the one reported.
 			taken[alias] = true
 		}
 		before, after, pattern := strings.Cut(e.Name, "*")
@@ -310,6 +329,7 @@ func (c *Config) checkModels(d *decoder) {
 	}
 }
 
+// checkAliases checks further names of paths.
 func (c *Config) checkAliases(d *decoder) {
 	for _, a := range c.Aliases {
 		if !prefix(a.Name) || !prefix(a.Value) {
@@ -323,6 +343,7 @@ func prefix(s string) bool {
 	return len(s) > 1 && s[0] == '/' && path.Clean(s) == s && !strings.ContainsAny(s, "?#% ")
 }
 
+// checkTokens checks a number of output tokens.
 func checkTokens(d *decoder, path string, n int) {
 	if n < 0 {
 		d.at(path+".max_output_tokens", "expected 1 or more; 0 is the default")
@@ -347,6 +368,7 @@ func checkConditions(d *decoder, path string, m *Model) {
 // maxHedges bounds what one slow request may cost.
 const maxHedges = 3
 
+// checkHedge checks a hedge, which needs two targets that every request may use.
 func checkHedge(d *decoder, path string, m *Model) {
 	if m.Hedge == nil {
 		return
@@ -356,6 +378,7 @@ func checkHedge(d *decoder, path string, m *Model) {
 	}
 	always := len(m.Targets)
 	for _, t := range m.Fallback {
+		// A fallback with conditions waits for a failure, so it cannot take part while the first target is only slow.
 		if t.On == nil {
 			always++
 		}
@@ -365,12 +388,15 @@ func checkHedge(d *decoder, path string, m *Model) {
 	}
 }
 
+// checkCapabilities checks the numbers among capabilities. The words are checked by their enum.
 func checkCapabilities(d *decoder, path string, caps *Capabilities) {
 	if caps != nil && caps.ContextWindow < 0 {
 		d.at(path+".capabilities.context_window", "expected 1 or more; 0 is what the model's name says")
 	}
 }
 
+// checkTargets checks the targets or fallbacks at path. d.places keeps a missing provider from being reported a
+// second time as an unknown one.
 func (c *Config) checkTargets(d *decoder, path string, targets []Target) {
 	for i, t := range targets {
 		at := fmt.Sprintf("%s[%d]", path, i)

@@ -34,6 +34,8 @@ func (c *Cluster) Fill(env func(string) (string, bool)) {
 	}
 }
 
+// checkCluster checks the settings of a shared database and refuses settings that have no effect with one, because an
+// operator who sets backups.dir relies on backups.
 func (c *Config) checkCluster(d *decoder) {
 	text := c.Cluster.Store.Reveal()
 	u, err := url.Parse(text)

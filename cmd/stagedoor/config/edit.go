@@ -55,6 +55,9 @@ func pathText(path []string) (text string) {
 	return text
 }
 
+// apply makes one edit. It computes the values that the edited file must have (want) and compares them with those of
+// the edited text, because positions in YAML are too subtle to be trusted: a wrong edit is refused instead of
+// written.
 func apply(text string, edit Edit) (string, error) {
 	if len(edit.Path) == 0 {
 		return "", errors.New("expected the path of a setting")
@@ -122,6 +125,7 @@ func plainText(text string) (any, error) {
 	return value, nil
 }
 
+// parseBody returns the only document of a text, or nil if it has none.
 func parseBody(text string) (ast.Node, error) {
 	// Lines and columns stay the same, and the parser counts them right.
 	text = strings.ReplaceAll(text, "\r\n", "\n")
@@ -143,11 +147,15 @@ func parseBody(text string) (ast.Node, error) {
 	return body, nil
 }
 
+// plainer turns nodes into values without their form and counts them, since a few nested aliases can stand for
+// millions of values.
 type plainer struct {
 	anchors map[string]ast.Node
 	nodes   int
 }
 
+// plain returns the value of a node. After maxNodes values it returns nil for all others, and its caller checks the
+// count.
 func (p *plainer) plain(n ast.Node, depth int) any {
 	if p.nodes++; p.nodes > maxNodes || depth > maxDepth {
 		p.nodes = maxNodes + 1
@@ -181,9 +189,11 @@ func (p *plainer) plain(n ast.Node, depth int) any {
 	case *ast.LiteralNode:
 		return "string " + t.Value.Value
 	}
+	// The kind is part of the value, because "1" and 1 are different settings.
 	return n.Type().String() + " " + n.GetToken().Value
 }
 
+// nameOf returns the name of a member without its quotes.
 func nameOf(p *ast.MappingValueNode) string {
 	if s, ok := p.Key.(*ast.StringNode); ok {
 		return s.Value
@@ -268,6 +278,7 @@ type editor struct {
 	body  ast.Node
 }
 
+// newEditor returns an editor of a text. Added lines end as the text's lines do.
 func newEditor(text string) (*editor, error) {
 	body, err := parseBody(text)
 	if err != nil {
@@ -298,6 +309,7 @@ func (e *editor) offset(p *token.Position) int {
 	return at
 }
 
+// lineStart returns where the line of at begins.
 func (e *editor) lineStart(at int) int { return strings.LastIndexByte(e.text[:at], '\n') + 1 }
 
 // lineEnd returns the place behind the end of the line of at.
@@ -308,6 +320,7 @@ func (e *editor) lineEnd(at int) int {
 	return len(e.text)
 }
 
+// splice replaces the bytes from from to to. All spots behind from are wrong afterwards, so an edit ends with it.
 func (e *editor) splice(from, to int, text string) { e.text = e.text[:from] + text + e.text[to:] }
 
 // spot is the place of a value in the text.
@@ -460,6 +473,8 @@ func (e *editor) skipSpace(at int) int {
 	return at
 }
 
+// quotedEnd returns the place behind the quoted text that begins at at. Double quotes are escaped with a backslash
+// and single ones by doubling.
 func (e *editor) quotedEnd(at int) int {
 	quote := e.text[at]
 	for i := at + 1; i < len(e.text); i++ {
@@ -553,6 +568,7 @@ func (e *editor) find(path []string) (found []spot, err error) {
 	return found, nil
 }
 
+// set writes a value at path, and adds the member or element if it does not exist.
 func (e *editor) set(path []string, value jsontext.Value) error {
 	found, err := e.find(path)
 	if err != nil {
@@ -652,6 +668,7 @@ func (e *editor) entryEnd(s spot) int {
 	return e.lineEnd(max(s.to-1, s.key))
 }
 
+// remove removes a setting with its lines, or out of its brackets with the comma.
 func (e *editor) remove(path []string) error {
 	found, err := e.find(path)
 	if err != nil {
@@ -663,6 +680,7 @@ func (e *editor) remove(path []string) error {
 	s, parent := found[len(found)-1], found[len(found)-2]
 	if !s.flow {
 		start := e.lineStart(s.key)
+		// Something stands before the key on its line, such as the dash of a list whose first member this is.
 		if strings.TrimLeft(e.text[start:s.key], " ") != "" {
 			return errShared
 		}
@@ -736,6 +754,7 @@ var (
 	otherWord = regexp.MustCompile(`(?i)^(true|false|null|yes|no|on|off|y|n)$`)
 )
 
+// keyText returns a text as YAML, in quotes where a reader could take it for something else than a string.
 func keyText(name string) string {
 	if (plainWord.MatchString(name) || timeWord.MatchString(name)) && !otherWord.MatchString(name) {
 		return name
@@ -789,6 +808,8 @@ func flowText(value jsontext.Value, depth int) (string, error) {
 	return strings.TrimSpace(string(value)), nil
 }
 
+// eachMember calls do for each member of a JSON object, in its order. A map would lose the order, and with it the
+// order in which an administrator entered the settings.
 func eachMember(value jsontext.Value, do func(name string, v jsontext.Value) error) error {
 	d := jsontext.NewDecoder(bytes.NewReader(value))
 	if _, err := d.ReadToken(); err != nil {

@@ -29,6 +29,8 @@ func (d *decoder) expand(n ast.Node, path, text string, secret bool) string {
 	return content
 }
 
+// variables fills in ${NAME}. A missing variable is a mistake, never an empty text, because an empty key would be
+// sent to the provider. Only a secret must not be empty: other settings may be switched off by an empty variable.
 func (d *decoder) variables(n ast.Node, path, text string, secret bool) string {
 	if strings.Contains(variable.ReplaceAllString(text, "*"), "${") {
 		// Else ${KEY:-none} would be sent to a provider as its key.
@@ -48,6 +50,8 @@ func (d *decoder) variables(n ast.Node, path, text string, secret bool) string {
 	})
 }
 
+// readSecret returns the content of a file without the space around it. A named pipe is allowed, because secret
+// managers offer them. Errors name the file and never what is in it.
 func readSecret(file string) (string, error) {
 	info, err := os.Stat(file)
 	var failed *fs.PathError

@@ -39,6 +39,7 @@ func (is Issues) Error() string {
 	return strings.Join(lines, "\n")
 }
 
+// sort sorts the issues by their place in the file, so that an operator can work through them from the top.
 func (is Issues) sort() {
 	slices.SortStableFunc(is, func(a, b Issue) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))

@@ -66,6 +66,7 @@ type section struct {
 	value reflect.Value
 }
 
+// describe writes the table of a section and puts the sections below it before those that wait.
 func (r *reference) describe(s section) {
 	if s.path == "" {
 		r.text.WriteString("\n## The file\n")
@@ -83,6 +84,8 @@ func (r *reference) describe(s section) {
 		below := unfolded(section{join(s.path, name), s.value.Field(i)})
 		shown := "`" + name + "`"
 		if isStruct(below.value) {
+			// A type that occurs twice, such as the limits of a price, is described once, and the second place links
+			// to it.
 			first, known := r.sections[below.value.Type()]
 			if !known {
 				first = below.path
@@ -117,6 +120,7 @@ func unfolded(s section) section {
 	}
 }
 
+// isStruct reports whether a value is a section.
 func isStruct(v reflect.Value) bool { return v.Kind() == reflect.Struct }
 
 // described returns the meaning of a setting, and its default.
@@ -203,6 +207,7 @@ var forms = map[reflect.Type]string{
 	reflect.TypeFor[Ratio]():      "share, 0 to 1",
 }
 
+// formOf returns the notation of a type, in words.
 func formOf(t reflect.Type) string {
 	if known, ok := forms[t]; ok {
 		return known
@@ -223,6 +228,7 @@ func formOf(t reflect.Type) string {
 	return "text"
 }
 
+// plural returns the plural of a notation. "settings" is one already.
 func plural(form string) string {
 	if form == "settings" {
 		return form
@@ -230,11 +236,13 @@ func plural(form string) string {
 	return form + "s"
 }
 
+// isMapping reports whether a type is a Map. The generic type cannot be compared, so its shape is.
 func isMapping(t reflect.Type) bool {
 	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct &&
 		slices.Equal(fieldNames(t.Elem()), []string{"Name", "Value"})
 }
 
+// fieldNames returns the names of the fields of a struct, in their order.
 func fieldNames(t reflect.Type) []string {
 	var names []string
 	for i := range t.NumField() {

@@ -67,6 +67,8 @@ func CheckEdits(edits []Edit) error {
 		if !e.Value.IsValid() {
 			return fmt.Errorf("%s: expected a JSON value", pathText(e.Path))
 		}
+		// The value is read back as the file will be read. A reference that hides behind an escape of JSON is then
+		// found, too.
 		written, err := flowText(e.Value, 0)
 		if err != nil {
 			return err
@@ -148,6 +150,7 @@ func Masked(text []byte) ([]byte, error) {
 		e.splice(h.from, h.to, h.text)
 	}
 	for _, h := range m.found {
+		// A secret may also stand in a comment or in a setting of another type. The text is then not shown at all.
 		if len(h.secret) >= leastKey && !isReference(h.secret) && strings.Contains(e.text, h.secret) {
 			m.failed = true
 		}
@@ -158,6 +161,8 @@ func Masked(text []byte) ([]byte, error) {
 	return []byte(e.text), nil
 }
 
+// masker finds the secrets of a text by the types of the settings, so a new secret setting is hidden without further
+// work.
 type masker struct {
 	editor  *editor
 	plainer plainer // follows aliases
@@ -165,6 +170,7 @@ type masker struct {
 	failed  bool
 }
 
+// hiding is a secret, where it stands and the text in its place.
 type hiding struct {
 	from, to     int
 	text, secret string
@@ -215,6 +221,7 @@ func (m *masker) walk(s spot, t reflect.Type) {
 	}
 }
 
+// hide records the secret at a spot.
 func (m *masker) hide(s spot) {
 	switch n := s.node.(type) {
 	case *ast.StringNode:
@@ -357,6 +364,7 @@ func EntrySettings(text []byte, kind, name string) ([]settings.Setting, bool, er
 	return all, true, nil
 }
 
+// memberOf returns the member of a mapping with this name, or nil.
 func memberOf(v any, name string) any {
 	m, _ := v.(mapping)
 	for _, x := range m {

@@ -42,6 +42,8 @@ var providerName = regexp.MustCompile(`^[a-z0-9-]{1,32}$`)
 // maxSignInProviders bounds the buttons on the sign-in page.
 const maxSignInProviders = 20
 
+// check checks the OpenID providers. Two with one issuer are refused, because people are known by issuer and subject,
+// and the rules of either provider could apply to them.
 func (s *SignIn) check(d *decoder) {
 	if len(s.Providers) > maxSignInProviders {
 		d.at("sign_in.providers", "expected at most %d", maxSignInProviders)
@@ -87,6 +89,7 @@ func issuesSafely(issuer string) bool {
 	return u.Scheme == "https" || isLoopback(u)
 }
 
+// isLoopback reports whether an address is on this machine, where http is safe enough for tests.
 func isLoopback(u *url.URL) bool {
 	ip, err := netip.ParseAddr(u.Hostname())
 	return err == nil && ip.IsLoopback() || strings.EqualFold(u.Hostname(), "localhost")

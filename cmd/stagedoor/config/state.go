@@ -47,6 +47,7 @@ const (
 	maxAudit       = 100_000_000
 )
 
+// checkState checks backups, the ledger's history, the log of requests and the audit log.
 func (c *Config) checkState(d *decoder) {
 	b := &c.Backups
 	if b.Dir != "" && c.Data == "memory" && c.Cluster.Store == "" {

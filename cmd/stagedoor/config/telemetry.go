@@ -53,6 +53,7 @@ var defaultTelemetry = Telemetry{
 // Ratio is a share, 0 to 1.
 type Ratio float64
 
+// parse implements scalar. NaN is refused by its comparison with itself.
 func (r *Ratio) parse(text string) error {
 	v, err := strconv.ParseFloat(text, 64)
 	if err == nil && (v < 0 || v > 1 || v != v) {
@@ -64,6 +65,7 @@ func (r *Ratio) parse(text string) error {
 
 func (r *Ratio) expected() string { return "a share from 0 to 1 such as 0.1" }
 
+// checkTelemetry checks collectors, networks and the names of providers that get traceparent.
 func (c *Config) checkTelemetry(d *decoder) {
 	t := &c.Telemetry
 	t.Traces.OTLP.check(d, "telemetry.traces.otlp")
@@ -81,6 +83,7 @@ func (c *Config) checkTelemetry(d *decoder) {
 	}
 }
 
+// check checks a collector at path. Without an endpoint the other settings have no effect and are not checked.
 func (o *OTLP) check(d *decoder, path string) {
 	if o.Endpoint == "" {
 		return
@@ -95,6 +98,7 @@ func (o *OTLP) check(d *decoder, path string) {
 	}
 }
 
+// checkNetworks records a mistake for each text that is neither an address nor a network.
 func checkNetworks(d *decoder, path string, networks Strings) {
 	for i, s := range networks {
 		if _, err := identity.ParseNetworks([]string{s}); err != nil {

@@ -35,6 +35,7 @@ func (m Map[T]) Get(name string) (T, bool) {
 	return zero, false
 }
 
+// names returns the names of the entries in their order.
 func (m Map[T]) names() []string {
 	var out []string
 	for _, e := range m {
@@ -52,6 +53,7 @@ type scalar interface {
 // Duration is written as 20s, 5m, 1h30m or 30d.
 type Duration time.Duration
 
+// parse implements scalar. A negative duration has no meaning in any setting.
 func (d *Duration) parse(text string) error {
 	v, err := cli.ParseDuration(text)
 	if err == nil && v < 0 {
@@ -66,6 +68,7 @@ func (d *Duration) expected() string { return "a duration such as 20s, 5m or 30d
 // HedgeAfter is a Duration, or p95, which is 0.
 type HedgeAfter time.Duration
 
+// parse implements scalar. Zero stands for p95, so a duration of zero is refused.
 func (h *HedgeAfter) parse(text string) error {
 	if *h = 0; text == "p95" {
 		return nil
@@ -104,6 +107,7 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(hidden) }
 // decimals. It never passes through a floating-point number.
 type Money int64
 
+// parse implements scalar. It moves the decimal point in the text, so that no amount is rounded.
 func (m *Money) parse(text string) error {
 	dollars, fraction, _ := strings.Cut(text, ".")
 	const decimals = "000000"
@@ -115,6 +119,7 @@ func (m *Money) parse(text string) error {
 	return err
 }
 
+// notDigit reports whether r is no ASCII digit.
 func notDigit(r rune) bool { return r < '0' || r > '9' }
 
 func (m *Money) expected() string { return "dollars with at most six decimals, such as 1.25" }

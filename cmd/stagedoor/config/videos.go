@@ -22,6 +22,7 @@ const (
 	maxVideos        = 100_000
 )
 
+// checkVideos checks the times and the number of video jobs.
 func (c *Config) checkVideos(d *decoder) {
 	v := &c.Videos
 	if v.Deadline < minVideoDeadline || v.Deadline > maxVideoDeadline {

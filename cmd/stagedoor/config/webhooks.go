@@ -48,6 +48,8 @@ func (a *Alerts) endpoint() webhook.Endpoint {
 	return e
 }
 
+// checkAlerts checks where alerts are posted. Settings without an address are a mistake, because their operator
+// expects alerts and would get none.
 func (c *Config) checkAlerts(d *decoder) {
 	a := &c.Alerts
 	if a.URL == "" {
@@ -77,6 +79,7 @@ func (c *Config) Endpoints() []webhook.Endpoint {
 	return out
 }
 
+// endpoint returns the webhook as its sender takes it.
 func (w *Webhook) endpoint() webhook.Endpoint {
 	key, _ := webhook.ParseSecret(w.Secret.Reveal()) // checked when the file was read
 	networks, _ := identity.ParseNetworks(w.Allow)
@@ -93,6 +96,7 @@ func (c *Config) Subscriptions() []work.Webhook {
 	return out
 }
 
+// owner returns the user or the key whose events the webhook gets, or "" for all users.
 func (w *Webhook) owner() state.Owner {
 	switch {
 	case w.User != "":
@@ -111,6 +115,7 @@ func (w *Webhook) id() string {
 	return "wh_" + hex.EncodeToString(sum[:8])
 }
 
+// checkWebhooks checks every webhook. Two with the same address and owner would be one endpoint with two secrets.
 func (c *Config) checkWebhooks(d *decoder) {
 	if len(c.Webhooks) > webhook.MaxEndpoints {
 		d.at("webhooks", "expected at most %d", webhook.MaxEndpoints)
@@ -134,6 +139,8 @@ func (c *Config) checkWebhooks(d *decoder) {
 	}
 }
 
+// checkWebhookOwner checks that the events of a webhook are those of a user or of a key without one. A key with a
+// user has no events of its own: they are its user's.
 func (c *Config) checkWebhookOwner(d *decoder, path string, w *Webhook) {
 	if w.Key == "" {
 		return

@@ -28,6 +28,8 @@ func Commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{recordCommand(a), replayCommand(a)}
 }
 
+// recordCommand returns the command that records one key. It needs a gateway that runs, because the exchanges are
+// seen only there. The limits of time and size end a recording whose operator forgets it.
 func recordCommand(a *cli.App) *cobra.Command {
 	var key, file string
 	var d time.Duration
@@ -66,10 +68,14 @@ the last line of the file counts it. An interrupt ends the recording.`,
 		if key, err = admincli.FindKey(c.Context(), running.API(), key); err != nil {
 			return err
 		}
+		// The file is made before the recording begins, so that a path which cannot be written fails at once. It has
+		// prompts and answers, so only its owner may read it.
 		f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if err != nil {
 			return err
 		}
+		// An interrupt is the usual end of a recording. The gateway then stops and writes the last line, which counts
+		// what was dropped.
 		ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGTERM, syscall.SIGINT)
 		defer stop()
 		err = errors.Join(running.Record(ctx, key, d, megabytes<<20, f), f.Close())
@@ -88,6 +94,7 @@ the last line of the file counts it. An interrupt ends the recording.`,
 // errDifferent ends the program with exit code 1.
 var errDifferent = errors.New("the recording and this version differ")
 
+// replayCommand returns the command that runs a recording through the translation of this version.
 func replayCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "replay FILE", Short: "Run a recording through this version's translation and print what differs",
@@ -108,6 +115,9 @@ differences.`,
 	}
 }
 
+// run replays the recording in f and prints the differences and a summary. The error is errDifferent if anything
+// differs, so that a script sees it in the exit code. A recording that was cut off or that lacks requests is reported
+// and is no error by itself, because what it has was compared.
 func run(ctx context.Context, a *cli.App, f *os.File) error {
 	system := kit.NewSystem(kit.Options{Logger: slog.New(slog.DiscardHandler)})
 	r, err := replay.New(system, registry.All)

@@ -122,6 +122,8 @@ func (n *printedNode) load() string {
 	return strconv.Itoa(*n.InFlight)
 }
 
+// printNodes prints the nodes as a table or as JSON. known has the figures of those that the gateway on this machine
+// reached. A node that is not in it prints "-" or null, which is not the same as a node without requests.
 func (a app) printNodes(all []journal.Member, known map[string]httpflow.NodeLoad, asJSON bool) error {
 	printed := make([]printedNode, len(all))
 	for i, m := range all {
@@ -153,7 +155,9 @@ func (a app) printNodes(all []journal.Member, known map[string]httpflow.NodeLoad
 	})
 }
 
-// endNode calls end with the node of a name in its present epoch.
+// endNode calls end with the node of a name in its present epoch. The epoch keeps the command from ending a gateway
+// that started again under the same name since the list was read. done is the word for what has happened to the node,
+// for the output.
 func (a app) endNode(ctx context.Context, o *datadir.Flags, name string,
 	end func(*postgres.Members, context.Context, string, uint64) (bool, error), done string) error {
 	return a.withNodes(ctx, o, func(members *postgres.Members, all []journal.Member) error {

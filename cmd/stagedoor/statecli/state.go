@@ -98,6 +98,7 @@ func withStore(ctx context.Context, path string, use func(journal.Store) error) 
 	return errors.Join(use(b), b.Close())
 }
 
+// atMostOne rejects more than one argument. what describes the argument in the error.
 func atMostOne(what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) > 1 {
@@ -107,6 +108,7 @@ func atMostOne(what string) cobra.PositionalArgs {
 	}
 }
 
+// verifyCommand returns the command that checks a store or a backup and prints what it found.
 func (a app) verifyCommand(o *datadir.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use: "verify [BACKUP]", Short: "Check every page, record, reference and sum",
@@ -163,10 +165,12 @@ func (a app) printReport(path string, s journal.Stats, v *schema.Verification) e
 	)
 }
 
+// formatDollars returns micro-dollars with all six decimals, because sums of a ledger are compared digit by digit.
 func formatDollars(micros int64) string {
 	return fmt.Sprintf("$%d.%06d", micros/1_000_000, micros%1_000_000)
 }
 
+// formatSize returns a number of bytes in KiB, or in MiB from 10 MiB on.
 func formatSize(bytes int64) string {
 	if bytes < 10<<20 {
 		return fmt.Sprintf("%d KiB", bytes>>10)
@@ -174,6 +178,7 @@ func formatSize(bytes int64) string {
 	return fmt.Sprintf("%d MiB", bytes>>20)
 }
 
+// backupCommand returns the command that copies the store to a file.
 func (a app) backupCommand(o *datadir.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use: "backup FILE", Short: "Copy the store, also of a running gateway",
@@ -182,6 +187,7 @@ func (a app) backupCommand(o *datadir.Flags) *cobra.Command {
 and its pages were checked. A gateway that runs on the data directory goes on
 meanwhile. The configuration can ask for copies at an interval: backups.`,
 		RunE: func(c *cobra.Command, args []string) error {
+			// A running gateway writes the file, and its working directory is not that of the command.
 			path, err := filepath.Abs(args[0])
 			if err != nil {
 				return err
@@ -196,6 +202,8 @@ meanwhile. The configuration can ask for copies at an interval: backups.`,
 	}
 }
 
+// backup copies the store to path and returns the size of the copy. A gateway that runs on the directory makes the
+// copy, since it has the store locked. Otherwise this process reads the store.
 func (a app) backup(ctx context.Context, o *datadir.Flags, path string) (bytes int64, err error) {
 	_, client, err := o.Dial()
 	if err != nil {
@@ -212,6 +220,8 @@ func (a app) backup(ctx context.Context, o *datadir.Flags, path string) (bytes i
 	return bytes, err
 }
 
+// restoreCommand returns the command that makes a store of a backup. The backup is verified before it becomes the
+// store, so a damaged one cannot take the place of the state.
 func (a app) restoreCommand(o *datadir.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use: "restore BACKUP", Short: "Make a store of a backup", Args: cli.ExactArgs(1, "the file of a backup"),
@@ -243,6 +253,7 @@ func soundStore(ctx context.Context) func(journal.Store) error {
 	}
 }
 
+// exportCommand returns the command that writes a store as text, to a file or to standard output.
 func (a app) exportCommand(o *datadir.Flags) *cobra.Command {
 	var from string
 	c := &cobra.Command{
@@ -260,6 +271,8 @@ in the store; the installation's own sealing secret is in it, so keep it safe.`,
 			}
 			return a.with(c.Context(), o, given, func(_ string, s journal.Store) error {
 				if len(args) == 0 {
+					// Standard output has the records only. A line about the result would be one record too many for
+					// the reader of the pipe.
 					_, err := journal.Export(c.Context(), s, a.Out)
 					return err
 				}
@@ -278,6 +291,7 @@ in the store; the installation's own sealing secret is in it, so keep it safe.`,
 
 // exportFile writes an export to a new file. It removes the file if the export fails.
 func exportFile(ctx context.Context, s journal.Store, path string) (journal.Header, error) {
+	// An export has every hash and the sealing secret, so only its owner may read it.
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return journal.Header{}, err
@@ -292,6 +306,7 @@ func exportFile(ctx context.Context, s journal.Store, path string) (journal.Head
 	return h, nil
 }
 
+// importCommand returns the command that makes a store of an export, in an empty data directory or an empty database.
 func (a app) importCommand(o *datadir.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use: "import FILE", Short: "Make a store of an export",
@@ -334,12 +349,15 @@ with the store (see verify).`,
 	}
 }
 
+// importInto makes the store of a data directory of an export. The store appears only after it was verified.
 func importInto(ctx context.Context, data string, in io.Reader) (journal.Header, error) {
 	return journal.Import(ctx, data, in, soundStore(ctx))
 }
 
 // importShared is importInto for the database of a cluster, which must not have any records.
 func importShared(ctx context.Context, store journal.Store, in io.Reader) (h journal.Header, err error) {
+	// A database has no file that appears when it is whole. It is therefore refused if it has any record, and the
+	// error after a failed import says how to empty it.
 	for _, t := range journal.Tables() {
 		err := store.Range(ctx, t, nil, nil, 1, func(journal.Record) error {
 			return fmt.Errorf("%w: the database has records already", journal.ErrImport)
@@ -357,6 +375,7 @@ func importShared(ctx context.Context, store journal.Store, in io.Reader) (h jou
 	return h, err
 }
 
+// compactCommand returns the command that writes the store anew to give free pages back to the disk.
 func (a app) compactCommand(o *datadir.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use: "compact", Short: "Give the space of removed records back to the disk", Args: cli.NoArgs,

@@ -45,6 +45,7 @@ type screen struct {
 
 var sortOrders = []string{httpflow.SortAge, httpflow.SortNew, httpflow.SortTokens}
 
+// showScreen shows a gateway on a terminal until the user leaves or ctx ends.
 func showScreen(ctx context.Context, file *os.File, g client) error {
 	_, err := tea.NewProgram(&screen{ctx: ctx, client: g, width: 80, height: 24}, tea.WithOutput(file),
 		tea.WithContext(ctx)).
@@ -82,6 +83,7 @@ func (d *screen) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 		d.width, d.height = m.Width, m.Height
 	case update:
 		if d.err = m.err; m.err == nil {
+			// After an error the last good snapshot stays on the screen, and the footer says that it is old.
 			d.now = m.snapshot
 		}
 		return d, tea.Tick(refreshInterval, func(time.Time) tea.Msg { return refresh{} })
@@ -97,6 +99,8 @@ func (d *screen) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 	return d, nil
 }
 
+// press handles a key. It clears the note and a pending question first, so that any key other than y withdraws the
+// question of whether a request is to be ended.
 func (d *screen) press(key string) tea.Cmd {
 	ended := d.confirming
 	d.confirming, d.note = "", ""
@@ -139,6 +143,8 @@ func (d *screen) pause() tea.Cmd {
 	return d.run(func(ctx context.Context) error { return d.client.setPaused(ctx, p.Name, !p.Paused) })
 }
 
+// tables returns the views in the order of their number keys. They are made anew from the snapshot, which is cheap at
+// one draw a second.
 func (d *screen) tables() []table {
 	return []table{d.now.requests(), d.now.providers(), d.now.actors()}
 }
@@ -155,6 +161,7 @@ func (d *screen) chosenID() string {
 	return d.chosen
 }
 
+// choose moves the choice by a number of lines and stops at both ends.
 func (d *screen) choose(by int) {
 	ids := d.tables()[d.view].ids
 	if d.chosenID() == "" {
@@ -201,7 +208,8 @@ func (d *screen) draw() string {
 	return strings.Join(append(lines, "", d.footer(width)), "\n")
 }
 
-// visibleRows returns the rows around the chosen one that fit on the screen.
+// visibleRows returns the rows around the chosen one that fit on the screen. The chosen row stays near the middle, so
+// that the rows before and after it are in view.
 func (d *screen) visibleRows(rows []string, chosen, room, width int) []string {
 	from := min(max(chosen-room/2, 0), max(len(rows)-room, 0))
 	var out []string
@@ -215,6 +223,7 @@ func (d *screen) visibleRows(rows []string, chosen, room, width int) []string {
 	return out
 }
 
+// footer returns the last line: a pending question, else an error of the last snapshot, else a note, else the keys.
 func (d *screen) footer(width int) string {
 	text := [...]string{"e end  s sort  tab next  q leave", "p pause or resume  tab next  q leave",
 		"tab next  q leave"}[d.view]

@@ -68,6 +68,8 @@ func (s *table) plain() string {
 	return b.String()
 }
 
+// requests returns the view of requests in flight. Text of clients and providers is made printable, so that it cannot
+// send control sequences to the terminal.
 func (r *snapshot) requests() table {
 	l := r.Flow.Load
 	s := table{name: "requests", none: "nothing is under way",
@@ -89,6 +91,7 @@ func (r *snapshot) requests() table {
 		}, right: map[int]bool{4: true, 5: true, 6: true}}
 	for _, n := range l.Nodes {
 		if !n.Answers {
+			// Its requests are missing from the rows, which a reader must know before trusting the counts.
 			s.summary += "; the gateway " + cli.Printable(n.Node) + " does not answer"
 		}
 	}
@@ -117,6 +120,7 @@ func (r *snapshot) requests() table {
 	return s
 }
 
+// providers returns the view of providers, with the state of their throttles.
 func (r *snapshot) providers() table {
 	s := table{name: "providers", summary: cli.Count(len(r.Providers), "provider"), none: "there are no providers",
 		head: []string{
@@ -157,6 +161,8 @@ func condition(p *httpflow.Provider) string {
 	return "serving"
 }
 
+// actors returns the view of actors. Singletons are a tree by their parents, and kinds with many actors, such as
+// requests, are one row each.
 func (r *snapshot) actors() table {
 	dead := int64(0)
 	for _, c := range r.Actors.DeadLetters {
@@ -196,6 +202,7 @@ func (r *snapshot) actors() table {
 	return s
 }
 
+// failureText formats the last failure of an actor on one line, or "" if it has not failed.
 func failureText(f *httpflow.ActorFailure) string {
 	if f == nil {
 		return ""
@@ -203,6 +210,7 @@ func failureText(f *httpflow.ActorFailure) string {
 	return cli.Printable(cli.Shorten(fmt.Sprintf("%s %s (%s)", f.At.Format(time.TimeOnly), f.Reason, f.Message), 80))
 }
 
+// number formats an integer for a cell.
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
 // ofLimit formats a number and its limit. A limit of 0 means that there is none.

@@ -105,6 +105,7 @@ type remote struct {
 func (t remote) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.URL.Scheme, r.URL.Host, r.Host = t.base.Scheme, t.base.Host, t.base.Host
+	// The address may have a path of its own, where a proxy serves the gateway below one.
 	r.URL.Path, r.URL.RawPath = path.Join("/", t.base.Path, r.URL.Path), ""
 	r.Header.Set("Authorization", "Bearer "+t.token)
 	return http.DefaultTransport.RoundTrip(r)

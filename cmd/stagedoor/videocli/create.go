@@ -16,6 +16,7 @@ type createOptions struct {
 	download               string
 }
 
+// flags adds the flags of what happens after the job was created.
 func (f *createOptions) flags(c *cobra.Command) {
 	c.Flags().BoolVarP(&f.watch, "watch", "w", false, "watch the job until it ends")
 	c.Flags().StringVarP(&f.download, "download", "o", "", "watch the job, then save the video as `file`")
@@ -24,6 +25,8 @@ func (f *createOptions) flags(c *cobra.Command) {
 	cli.CompleteFiles(c, "download", "mp4")
 }
 
+// createCommand returns the command that begins a job from a prompt. Defaults of the model, the size and the length
+// are the gateway's, so the flags are empty unless they are given.
 func (a app) createCommand(r *gateway) *cobra.Command {
 	var w videoclient.Wish
 	var f createOptions
@@ -57,6 +60,7 @@ ends as soon as the gateway has the job.`,
 	return c
 }
 
+// remixCommand returns the command that begins a job from a completed one.
 func (a app) remixCommand(r *gateway) *cobra.Command {
 	var f createOptions
 	c := &cobra.Command{
@@ -78,7 +82,8 @@ func (a app) remixCommand(r *gateway) *cobra.Command {
 	return c
 }
 
-// startJob creates a job, then watches it and downloads its video if the flags ask for that.
+// startJob creates a job, then watches it and downloads its video if the flags ask for that. Without either flag, it
+// prints the id alone, for scripts.
 func (a app) startJob(ctx context.Context, r *gateway, f *createOptions,
 	make func(context.Context, *videoclient.Client) (*videoclient.Job, error)) error {
 	if f.download != "" { // check before the job costs money

@@ -13,6 +13,7 @@ import (
 // extensions completes the default file name of each variant.
 var extensions = map[string]string{"video": ".mp4", "thumbnail": ".webp", "spritesheet": ".jpg"}
 
+// downloadCommand returns the command that saves the video of a job, its thumbnail or its spritesheet.
 func (a app) downloadCommand(r *gateway) *cobra.Command {
 	d := videoclient.Download{}
 	var wait, asJSON bool

@@ -26,6 +26,7 @@ type printer struct {
 	seen map[string]videoclient.Job // as last printed
 }
 
+// newPrinter returns a printer for the output of the command, which prints lines until runWithScreen shows bars.
 func (a app) newPrinter(asJSON bool) *printer {
 	return &printer{out: a.Out, errOut: a.ErrOut, asJSON: asJSON, seen: map[string]videoclient.Job{}}
 }
@@ -51,6 +52,7 @@ func drawable(file *os.File) bool {
 	return err == nil && width > 0 && height > 0
 }
 
+// setScreen makes the printer send to s, or print lines if s is nil.
 func (t *printer) setScreen(s *screen) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -66,6 +68,7 @@ func (t *printer) printJob(j *videoclient.Job) {
 	switch {
 	case t.screen != nil:
 		t.screen.send(jobUpdate(*j))
+	// A watcher that has reconnected gets the state once more. It is not news for the reader of the lines.
 	case known && before.Status == j.Status && before.Progress == j.Progress:
 	case t.asJSON:
 		t.printLine(j)

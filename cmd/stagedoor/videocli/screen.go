@@ -35,6 +35,7 @@ type (
 	workDone   struct{}
 )
 
+// newScreen returns a screen on a terminal. It does not handle signals, because withClient does and cancels the work.
 func newScreen(file *os.File) *screen {
 	options := []tea.ProgramOption{tea.WithOutput(file), tea.WithoutSignalHandler()}
 	if !term.IsTerminal(os.Stdin.Fd()) {
@@ -80,6 +81,7 @@ type bar struct {
 // Init implements tea.Model.
 func (b *bars) Init() tea.Cmd { return everySecond() }
 
+// everySecond returns the command that makes one tick. Update asks for the next one, so ticks end with the program.
 func everySecond() tea.Cmd {
 	return tea.Tick(time.Second, func(t time.Time) tea.Msg { return tick(t) })
 }
@@ -143,6 +145,8 @@ func (b *bars) draw() string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
+// fitting returns the jobs that have room on the screen, unfinished ones first, then finished ones, each in their
+// order.
 func (b *bars) fitting() []*bar {
 	const others = 4 // the count of hidden jobs, the file, the note, and where the cursor is
 	room := max(b.height-others, 1)
@@ -180,6 +184,7 @@ func (b *bars) jobLine(j *bar) string {
 	return cli.Shorten(line, max(b.width, 2))
 }
 
+// fileLine returns the line of a download. A download whose length is not known has a line in place of a bar.
 func (b *bars) fileLine(f *fileUpdate) string {
 	line := fmt.Sprintf("%s %d bytes  %s", strings.Repeat("─", barWidth), f.done, f.path)
 	if f.total > 0 {

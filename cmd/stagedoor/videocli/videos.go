@@ -62,6 +62,7 @@ func (a app) withClient(ctx context.Context, r *gateway, t *printer,
 	if err != nil {
 		return fmt.Errorf("%w: %w", cli.ErrUsage, err)
 	}
+	// A client that waits for a lost connection looks as if it hung. The note says what it waits for.
 	client.Waits = func(cause error, wait time.Duration) {
 		t.printNote(fmt.Sprintf("%v; trying again in %s", cause, wait.Round(100*time.Millisecond)))
 	}
@@ -76,6 +77,7 @@ func (a app) withClient(ctx context.Context, r *gateway, t *printer,
 
 var errStopped = errors.New("stopped; jobs that were begun go on")
 
+// listCommand returns the command that lists jobs, one page at a time.
 func (a app) listCommand(r *gateway) *cobra.Command {
 	var which videoclient.Which
 	var asJSON bool

@@ -15,6 +15,7 @@ import (
 // mostWatched bounds the jobs that one command watches, because each uses a connection.
 const mostWatched = 64
 
+// watchCommand returns the command that watches jobs until they have ended. It fails if any of them has failed.
 func (a app) watchCommand(r *gateway) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
@@ -60,6 +61,8 @@ func idsToWatch(ctx context.Context, client *videoclient.Client, ids []string) (
 	return ids, err
 }
 
+// distinct returns ids in their order without duplicates. A job that was named twice would be watched over two
+// connections and printed twice.
 func distinct(ids []string) []string {
 	seen := map[string]bool{}
 	var all []string
@@ -79,6 +82,7 @@ func watchAll(ctx context.Context, client *videoclient.Client, ids []string, t *
 		p.Go(func() error { return watchOne(ctx, client, id, t) })
 	}
 	err := p.Wait()
+	// Every watcher ends with its own error when the user stops. One error says it better than one for each job.
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -103,6 +107,7 @@ func watchOne(ctx context.Context, client *videoclient.Client, id string, t *pri
 	case last.Status == videoclient.Failed:
 		return fmt.Errorf("%s failed", id)
 	}
+	// A job that cost nothing, or whose receipt cannot be read, has no line about its cost.
 	if cost, ok := client.Cost(ctx, id); ok {
 		t.printCost(id, cost)
 	}
