@@ -230,7 +230,7 @@ func checkProvider(d *decoder, path, name string, p *Provider) {
 	}
 	if p.Shape != "sandbox" && p.Shape != "" && !absolute(p.BaseURL) {
 		d.at(path+".base_url", "expected the provider's address, for example https://api.example.com/v1")
-	// A password in an address would be in logs and on pages, which hide only settings that are secrets.
+		// A password in an address would be in logs and on pages, which hide only settings that are secrets.
 	} else if u := webAddress(p.BaseURL); u != nil && u.User != nil {
 		d.at(path+".base_url", "expected an address without user and password; give them in headers or api_keys")
 	}
