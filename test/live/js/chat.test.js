@@ -17,23 +17,30 @@ async function ask(page, question) {
   await page.keyboard.press('Enter');
 }
 
+// beside lets a second model answer, too.
+async function beside(page, model) {
+  await page.check('#both');
+  await page.fill('#model-b', model);
+}
+
 const measured = (page, n) => page.waitForFunction((n) => [...document.querySelectorAll('.answer .measure')].filter((m) => m.textContent.includes('$')).length === n, n);
 
 test('two models answer side by side, with their first token, speed, tokens and cost', async (t) => {
   const page = await open(t);
   assert.equal(await page.inputValue('#model-a'), 'small');
-  await page.fill('#model-b', 'large');
+  await beside(page, 'large');
   await ask(page, 'is <b>this</b> text?');
   await measured(page, 2);
   assert.deepEqual(await page.locator('.answer h2').allTextContents(), ['small', 'large']);
   for (const text of await page.locator('.answer').allTextContents()) {
     assert.match(text, /is <b>this<\/b> text\?/);
-    assert.match(text, /\d m?s first token\d+ tokens per second\d+ → \d+ tokens\$0\.\d+Served by sandbox as (small|large)\./);
+    assert.match(text, /\d m?s first token\d+ tok\/s\d+ → \d+ tokens\$0\.\d+ costNothing lostServed by sandbox as (small|large) · View request/);
   }
   assert.match(await page.getAttribute('.race', 'aria-label'), /^small: first token after [\d.]+ m?s, finished after \d.* large: /);
   assert.match(await page.textContent('#spent'), /^This chat \$0\.\d+ · \$\d+\.\d\d left$/);
   assert.deepEqual(await page.locator('.price').allTextContents(), ['$30.00 in, $60.00 out per 1M', '$300.00 in, $600.00 out per 1M']);
-  assert.match(await page.textContent('.verdict'), /^(small|large) began \d.* earlier\.$/);
+  assert.match(await page.textContent('.verdict'), /^([AB] was [\d.]+× as fast|Both took the same time)( and |, A was )[\d.]+× cheaper\.$/);
+  assert.match(await page.locator('.by a').first().getAttribute('href'), /^\/requests\?q=id%3Areq_\w+&range=30d$/);
   await ask(page, 'and this?');
   await measured(page, 4);
   await page.keyboard.press('ArrowUp');
@@ -48,7 +55,7 @@ const chats = (page) => page.locator('#chats button');
 
 test('a chat with two models is found again in another browser, goes on there, and is renamed and deleted', async (t) => {
   const page = await open(t);
-  await page.fill('#model-b', 'large');
+  await beside(page, 'large');
   await page.setInputFiles('#picture', [{ name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from('<b>note</b>') }, { name: 'dot.png', mimeType: 'image/png', buffer: Buffer.from(png, 'base64') }]);
   await page.locator('#pictures', { hasText: '2 files attached' }).waitFor();
   await ask(page, 'keep <i>this</i>');
@@ -181,7 +188,7 @@ test('a slow save keeps each answer below its own question', async (t) => {
 
 test('a chat opens with its own system text, and the one that was chosen last is open', async (t) => {
   const page = await open(t);
-  await page.getByText('Settings', { exact: true }).click();
+  await page.getByText('Instructions', { exact: true }).click();
   for (const [system, question] of [['Answer as a pirate.', 'piracy'], ['', 'plain']]) {
     await button(page, 'New chat').click();
     await page.fill('#system', system);
@@ -234,7 +241,7 @@ test('a question stays in its field if a part of the page cannot be loaded', asy
   await ask(page, 'still here');
   await page.locator('#problem', { hasText: 'cannot be loaded' }).waitFor();
   assert.equal(await page.inputValue('#question'), 'still here');
-  await button(page, 'Send').click();
+  await button(page, 'Ask').click();
   await measured(page, 1);
 });
 
@@ -253,9 +260,12 @@ test('a chat is deleted only if the gateway says so', async (t) => {
 test('settings are sent, and a mistake in them is said before anything is sent', async (t) => {
   const page = await open(t);
   const sent = asked(page);
-  await page.getByText('Settings', { exact: true }).click();
+  await page.getByText('Instructions', { exact: true }).click();
   await page.fill('#system', 'Be brief.');
   await page.fill('#temperature', '0.5');
+  assert.equal(await page.textContent('#set'), 'temp 0.5 · instructions');
+  await page.getByText('Tools', { exact: true }).click(); // closes the other settings
+  await page.locator('#system').waitFor({ state: 'hidden' });
   await page.fill('#more', '{"tools": ');
   await ask(page, 'hello');
   await page.locator('#problem', { hasText: 'must be a JSON object' }).waitFor();
@@ -269,11 +279,11 @@ test('settings are sent, and a mistake in them is said before anything is sent',
 
 test('a refusal stands in its answer while the other model goes on, and Escape stops', async (t) => {
   const page = await open(t);
-  await page.fill('#model-b', 'no-such-model');
+  await beside(page, 'no-such-model');
   await ask(page, 'hello');
   await measured(page, 1);
   assert.match(await page.locator('.answer .problem:visible').textContent(), /no-such-model/);
-  await page.fill('#model-b', '');
+  await page.uncheck('#both');
   await ask(page, 'slowly [sandbox: pace=5, tokens=1000]');
   await page.locator('.turn').nth(1).locator('.said', { hasText: /./ }).waitFor();
   await page.keyboard.press('Escape');
@@ -326,10 +336,11 @@ test('an attached picture is sent and shown', async (t) => {
 
 test('the request is shown as code in three languages', async (t) => {
   const page = await open(t);
-  await page.getByText('Settings', { exact: true }).click();
+  await page.getByText('Tools', { exact: true }).click();
   await page.fill('#more', '{"parallel_tool_calls": true}');
   await page.fill('#question', "it's here");
-  await button(page, 'As code').click();
+  await button(page, 'Code').click();
+  await page.locator('#code[open]').waitFor();
   assert.match(await page.textContent('#code-curl'), new RegExp(`^curl ${issuer}/v1/chat/completions[^]*it'\\\\''s here`));
   assert.match(await page.textContent('#code-python'), /"content": "it's here",[^]*parallel_tool_calls=True,/);
   assert.match(await page.textContent('#code-typescript'), /"parallel_tool_calls": true/);
@@ -364,7 +375,7 @@ test('models and chat fit both screens', async (t) => {
   await pictures(page, 'model');
   await page.goto(`${issuer}/chat`);
   await pictures(page, 'chat-empty');
-  await page.fill('#model-b', 'large');
+  await beside(page, 'large');
   await ask(page, 'What is a ghost light for?');
   await measured(page, 2);
   await pictures(page, 'chat');

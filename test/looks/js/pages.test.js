@@ -73,6 +73,7 @@ async function logged(page) {
 }
 
 async function chat(page) {
+  await page.check('#both');
   await page.fill('#model-b', 'a'.repeat(60));
   await page.fill('#question', `Compare **these**:\n\n\`\`\`go\n${'x'.repeat(200)}\n\`\`\``);
   await page.keyboard.press('Enter');

@@ -54,7 +54,7 @@ function bodyFor(side, messages) {
 }
 
 // answer streams the reply of one side into its card and returns its measures.
-async function answer(side, card, { write, measure, calledAs }) {
+async function answer(side, card, { cost, write, measure, calledAs }) {
   const [said, problem] = [card.querySelector('.said'), card.querySelector('.problem')];
   const { messages } = side; // "New chat" gives the side a new list while this reply may still stream
   let text = '';
@@ -75,7 +75,7 @@ async function answer(side, card, { write, measure, calledAs }) {
     }, running.signal);
     id = m.id;
     measure(card, m);
-    bill(card, m);
+    m.charged = bill(card, m, cost);
     return m;
   } catch (e) {
     problem.textContent = e.name === 'AbortError' ? 'Stopped.' : e.message;
@@ -101,25 +101,25 @@ function remember(messages, text, calls, id) {
   for (const c of calls) messages.push({ role: 'tool', tool_call_id: c.id, content: '(not run on this page)' });
 }
 
-function bill(card, m) {
+// bill adds what a reply cost to its card, and returns it once it is known.
+function bill(card, m, cost) {
   const paying = talk;
-  paid(card, m.id).then((charged) => {
-    card.querySelector('.measure').append(make('span', '', make('strong', '', money(charged))));
+  return paid(card, m.id).then((charged) => {
+    cost(card, charged);
     paying.cost += charged ?? 0;
     left -= charged ?? 0;
     spent();
-  }, () => {});
+    return charged;
+  }, () => undefined);
 }
 
 // paid says which provider served a request, and returns what it cost.
 async function paid(card, id, waits) {
   const r = await receipt(`/chat/api/receipts/${encodeURIComponent(id)}`, headers, waits);
-  if (r) card.querySelector('.by').textContent = `Served by ${r.provider} as ${r.upstream_model}${r.attempts > 1 ? ` after ${r.attempts} attempts` : ''}. `;
-  if (root.dataset.admin) {
-    const link = make('a', '', 'See the request');
-    link.href = `/flow/requests/${encodeURIComponent(id)}`;
-    card.querySelector('.by').append(link);
-  }
+  if (r) card.querySelector('.by').textContent = `Served by ${r.provider} as ${r.upstream_model}${r.attempts > 1 ? ` after ${r.attempts} attempts` : ''} · `;
+  const link = make('a', '', 'View request');
+  link.href = root.dataset.admin ? `/flow/requests/${encodeURIComponent(id)}` : `/requests?${new URLSearchParams({ q: `id:${id}`, range: '30d' })}`;
+  card.querySelector('.by').append(link);
   return r?.charged;
 }
 
@@ -129,7 +129,12 @@ function spent() {
   $('spent').textContent = [talk.cost && `This chat ${money(talk.cost)}`, left > 0 && `${money(left)} left`].filter(Boolean).join(' · ');
 }
 
-const newCard = () => $('reply').content.firstElementChild.cloneNode(true);
+// newCard returns an empty answer of one side.
+function newCard(side) {
+  const card = $('reply').content.firstElementChild.cloneNode(true);
+  card.classList.add('ab'[talk.sides.indexOf(side)] ?? 'a');
+  return card;
+}
 
 async function send(question) {
   const current = talk; // "New chat" may open another one before the answers are there
@@ -151,7 +156,7 @@ async function send(question) {
     running = undefined;
     return;
   }
-  const { asked, queue, race } = loaded;
+  const { asked, queue, race, verdict } = loaded;
   $('start').hidden = true;
   last = question;
   const content = attached.length ? [{ type: 'text', text: question }, ...attached] : question;
@@ -168,9 +173,10 @@ async function send(question) {
   queue(used, requests, $('keep').checked);
   save(current);
   if (measures.length === 2 && measures.every((m) => m?.first)) {
-    const [bars, verdict] = race(used.map((s) => s.field.value), measures);
-    turn.querySelector('.asked').after(bars);
-    turn.append(verdict);
+    turn.querySelector('.asked').after(race(used.map((s) => s.field.value), measures));
+    turn.append(verdict(cards, measures, []));
+    const costs = await Promise.all(measures.map((m) => m.charged));
+    turn.querySelector('.verdict').replaceWith(verdict(cards, measures, costs));
   }
 }
 
@@ -225,6 +231,7 @@ function show(chat) {
   talk = chat;
   for (const turn of $('talk').querySelectorAll('.turn')) turn.remove();
   complain('');
+  settings();
   mark();
   spent();
 }
@@ -276,7 +283,7 @@ async function reopen(id, metadata) {
   await saving.get(id);
   metadata ??= (await kept.get(id)).metadata;
   const [first, second] = await Promise.all([id, metadata.second].map((c) => (c ? kept.allItems(c) : [])));
-  const { asked, calledAs, messagesOf, turnsOf, write } = await parts();
+  const { asked, calledAs, cost, messagesOf, turnsOf, write } = await parts();
   if (turn !== opened) return;
   const chat = Object.assign(fresh(), { id, metadata });
   chat.sides.forEach((side, i) => {
@@ -288,11 +295,13 @@ async function reopen(id, metadata) {
   });
   show(chat);
   $('system').value = chat.system ?? '';
+  settings();
   $('start').hidden = true;
+  $('both').checked = Boolean(fields[1].value);
   prices();
   const turns = turnsOf(chat.sides.map((side) => side.messages));
   for (const t of turns) t.cards = t.answers.map(({ side, said: m }) => {
-    const card = newCard();
+    const card = newCard(chat.sides[side]);
     const said = card.querySelector('.said');
     card.querySelector('h2').textContent = chat.sides[side].field.value;
     card.request = requests.get(m);
@@ -305,7 +314,7 @@ async function reopen(id, metadata) {
   $('talk').lastElementChild.scrollIntoView({ block: 'end' });
   for (const card of turns.slice(-10).flatMap((t) => t.cards).filter((c) => c.request)) {
     const charged = await paid(card, card.request, [0]).catch(() => undefined);
-    if (charged !== undefined) card.querySelector('.measure').append(make('span', '', make('strong', '', money(charged))));
+    if (charged !== undefined) cost(card, charged);
   }
 }
 
@@ -333,10 +342,31 @@ $('past-more').onclick = list;
 
 // prices shows what each model costs.
 function prices() {
+  const two = Boolean(fields[1].value.trim());
+  if (two) $('both').checked = true;
+  $('question').placeholder = two ? 'Ask both models' : 'Ask something';
+  $('send').querySelector('span').textContent = two ? 'Ask both' : 'Ask';
   for (const p of root.querySelectorAll('[data-price]')) p.textContent = $('models').querySelector(`option[value="${CSS.escape($(p.dataset.price).value.trim())}"]`)?.label ?? '';
 }
 
 for (const f of fields) f.addEventListener('input', prices);
+
+// The second model takes part while its switch is on. Its name is kept for the next time.
+$('both').onchange = () => {
+  const [first, second] = fields;
+  const others = [...$('models').options].map((o) => o.value).filter((name) => name !== first.value.trim());
+  if (!$('both').checked) second.dataset.last = second.value;
+  second.value = $('both').checked ? second.dataset.last || others[0] || '' : '';
+  prices();
+};
+
+// settings says in a few words which parameters are not their defaults.
+function settings() {
+  const said = [['temperature', 'temp'], ['top-p', 'top P'], ['max-tokens', 'max']].filter(([id]) => $(id).value).map(([id, name]) => `${name} ${$(id).value}`);
+  $('set').textContent = [...said, $('system').value.trim() && 'instructions', $('more').value.trim() && 'parameters'].filter(Boolean).join(' · ');
+}
+$('composer').addEventListener('input', settings);
+
 $('start').onclick = (e) => { if (e.target.matches('button') && !running) sending = send(e.target.textContent); };
 
 $('code-open').onclick = async () => {

@@ -1,6 +1,6 @@
 // Parts of the page /chat that it loads when they are needed first. None of them knows which chat is open.
 import { blobOf, image, message, urlOf, words } from './kept.js';
-import { seconds } from './stream.js';
+import { money, seconds } from './stream.js';
 
 const $ = (id) => document.getElementById(id);
 
@@ -29,16 +29,25 @@ export const calledAs = (calls) => make('div', 'code', make('pre', 'detail', cal
 
 // measure writes what a reply took below it, and what was lost.
 export function measure(card, m) {
-  const items = [[m.first ? seconds(m.first) : '–', 'first token'], [m.rate ? Math.round(m.rate) : '–', 'tokens per second'],
+  const items = [[m.first ? seconds(m.first) : '–', 'first token'], [m.rate ? Math.round(m.rate) : '–', 'tok/s'],
     [m.usage ? `${m.usage.prompt_tokens} → ${m.usage.completion_tokens}` : '–', 'tokens']];
-  card.querySelector('.measure').replaceChildren(...items.map(([value, name]) => make('span', '', make('strong', '', String(value)), ` ${name}`)));
-  const lost = [m.losses && `Lost in translation: ${m.losses}`, m.degraded && `Structured output was degraded: ${m.degraded}`,
-    m.end === 'length' && 'The reply ended at its length limit.'].filter(Boolean);
-  card.querySelector('.losses').replaceChildren(...lost.map((l) => make('li', '', l)));
+  card.querySelector('.measure').replaceChildren(...items.map(([value, name]) => figure(value, name)));
+  const lost = m.losses?.split(',').map((l) => l.trim()).filter(Boolean) ?? [];
+  const found = [m.degraded && ['Structured output degraded', `The reply did not come from the provider’s own structured output: ${m.degraded}.`],
+    lost.length && [`${lost.length} ${lost.length === 1 ? 'loss' : 'losses'}`, ...lost.map((l) => `${l} was requested, but the provider’s API cannot express it, so it was dropped.`)],
+    m.end === 'length' && ['Length limit', 'The reply ended at its length limit.']].filter(Boolean);
+  card.querySelector('.nothing').hidden = found.length > 0;
+  card.querySelector('.loss').hidden = !found.length;
+  card.querySelector('.loss summary').replaceChildren(...found.map(([name]) => make('span', 'tag warm', name)));
+  card.querySelector('.losses').replaceChildren(...found.flatMap(([, ...texts]) => texts).map((l) => make('li', '', l)));
 }
 
-// race draws the times of two answers on one scale, until the first token and until the end, and says which one began
-// first.
+const figure = (value, name) => make('span', '', make('strong', '', String(value)), ` ${name}`);
+
+// cost adds what a reply cost to its measures.
+export const cost = (card, charged) => card.querySelector('.measure').append(figure(money(charged), charged > 0 ? 'cost' : ''));
+
+// race draws the times of two answers on one scale, until the first token and until the end.
 export function race(names, measures) {
   const longest = Math.max(...measures.map((m) => m.took));
   const rows = measures.flatMap((m, i) => {
@@ -48,13 +57,33 @@ export function race(names, measures) {
       for (const [name, value] of Object.entries({ class: className, x: `${100 * from / longest}%`, width: `${100 * (to - from) / longest}%`, height: 10, rx: 2 })) bar.setAttribute(name, value);
       bars.append(bar);
     }
-    return [make('span', 'lbl', names[i]), bars, make('span', 'tm', seconds(m.took))];
+    return [make('span', 'lbl', 'AB'[i]), bars, make('span', 'tm', seconds(m.took))];
   });
-  const figure = make('div', 'race', ...rows);
-  figure.role = 'img';
-  figure.ariaLabel = measures.map((m, i) => `${names[i]}: first token after ${seconds(m.first)}, finished after ${seconds(m.took)}.`).join(' ');
-  const [fast, slow] = measures[0].first <= measures[1].first ? [0, 1] : [1, 0];
-  return [figure, make('p', 'verdict', make('strong', '', names[fast]), ` began ${seconds(measures[slow].first - measures[fast].first)} earlier.`)];
+  const drawn = make('div', 'race', ...rows);
+  drawn.role = 'img';
+  drawn.ariaLabel = measures.map((m, i) => `${names[i]}: first token after ${seconds(m.first)}, finished after ${seconds(m.took)}.`).join(' ');
+  return drawn;
+}
+
+// times writes how much larger b is than a, or nothing if both are nearly the same.
+const times = (a, b) => (a > 0 && b / a >= 1.05 ? `${(b / a).toFixed(b / a < 9.95 ? 1 : 0)}×` : '');
+
+// verdict says which of two answers was faster and which was cheaper. Costs are undefined until they are known.
+export function verdict(cards, measures, costs) {
+  const best = (values, at) => { // marks the smaller value of two figures and returns its letter and how much smaller it is
+    const i = values[0] <= values[1] ? 0 : 1;
+    const by = times(values[i], values[1 - i]);
+    if (by) cards[i].querySelector('.measure').children[at]?.classList.add('best');
+    return by && ['AB'[i], by];
+  };
+  best(measures.map((m) => m.first), 0);
+  if (measures.every((m) => m.rate)) best(measures.map((m) => 1 / m.rate), 1);
+  const fast = best(measures.map((m) => m.took), -1);
+  const cheap = costs.every((c) => c > 0) && best(costs, 3);
+  const strong = (text) => make('strong', '', text);
+  const faster = fast ? [`${fast[0]} was `, strong(fast[1]), ' as fast'] : ['Both took the same time'];
+  const cheaper = cheap ? [fast && fast[0] === cheap[0] ? ' and ' : `, ${cheap[0]} was `, strong(cheap[1]), ' cheaper'] : [];
+  return make('p', 'verdict', ...faster, ...cheaper, '.');
 }
 
 // partOf returns a file as a part of a message: pictures and PDF files as themselves, and every other one as text,
