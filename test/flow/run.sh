@@ -4,7 +4,7 @@
 #
 #   ./run.sh
 #   STAGEDOOR_BINARY=...     a ready program instead of building one
-#   STAGEDOOR_CHROMIUM=...   the browser (default: chromium of the PATH)
+#   STAGEDOOR_CHROMIUM=...   the browser (default: chromium-headless-shell or chromium of the PATH)
 #   STAGEDOOR_SCREENSHOTS=.. a directory for pictures of the pages
 #
 # Exit status: 0 if every test passed.

@@ -5,7 +5,7 @@
 #   ./run.sh                 the main page of each area in one medium, and on three sizes of screens
 #   STAGEDOOR_LOOKS=all      each page in all of them, and a table of bytes and times until the first paint
 #   STAGEDOOR_BINARY=...     a ready program instead of building one
-#   STAGEDOOR_CHROMIUM=...   the browser (default: chromium of the PATH)
+#   STAGEDOOR_CHROMIUM=...   the browser (default: chromium-headless-shell or chromium of the PATH)
 #   STAGEDOOR_SCREENSHOTS=.. a directory for pictures of the pages
 #   STAGEDOOR_ONLY=...       only pages whose name in js/pages.test.js matches this pattern
 #
