@@ -18,7 +18,7 @@ var accountRoutes = []route{
 		serve: (*requestContext).getAccount},
 	{method: "POST", path: "/accounts/{account}/credits", name: "pay", group: "accounts",
 		summary: "Add money to an account or take it out", in: Payment{}, out: Paid{}, status: http.StatusOK,
-		header: []param{{name: "Idempotency-Key", doc: "as id in the body"}}, serve: (*requestContext).pay},
+		header: []param{{name: "Idempotency-Key", doc: "as id in the body"}}, serve: withBody((*requestContext).pay)},
 }
 
 // listAccounts handles GET /accounts. The balances come from the ledger, because holds of text
@@ -58,6 +58,7 @@ func (c *requestContext) accountName() (string, error) {
 	return name, nil
 }
 
+// getAccount handles GET /accounts/{account}.
 func (c *requestContext) getAccount() (any, error) {
 	name, err := c.accountName()
 	if err != nil {
@@ -75,11 +76,7 @@ const (
 
 // pay handles POST /accounts/{account}/credits. With an id or the header Idempotency-Key a payment
 // that is sent again is not made twice.
-func (c *requestContext) pay() (any, error) {
-	in, err := decode[Payment](c)
-	if err != nil {
-		return nil, err
-	}
+func (c *requestContext) pay(in Payment) (any, error) {
 	if err := in.check(); err != nil {
 		return nil, err
 	}
@@ -96,6 +93,8 @@ func (c *requestContext) pay() (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The balance that is sent back is read after the payment. Requests in flight may have changed it once more by
+	// then.
 	again, err := c.Ledger.Pay(c.r.Context(), ledger.Payment{Account: name, Amount: in.Amount, Reason: in.Reason,
 		Once: in.ID})
 	if err != nil {

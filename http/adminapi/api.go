@@ -100,6 +100,7 @@ func (a *API) Handler() http.Handler {
 	return mux
 }
 
+// handler returns the handler of a route, without the check of the token.
 func (a *API) handler(rt *route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) { a.serve(rt, w, r) }
 }
@@ -118,6 +119,7 @@ func (a *API) serve(rt *route, w http.ResponseWriter, r *http.Request) {
 	}
 	h := w.Header()
 	h.Set("Cache-Control", "no-store") // replies may contain secrets
+	// The reply is written as a whole after it was encoded, so that a failure can still be an error with its status.
 	var body bytes.Buffer
 	// Clients and upstreams choose some of the names. Invalid UTF-8 in them becomes U+FFFD.
 	if err := json.MarshalWrite(&body, out, json.Deterministic(true), jsontext.EscapeForHTML(true),

@@ -16,7 +16,7 @@ var appRoutes = []route{
 		status: http.StatusOK, serve: (*requestContext).listApps},
 	{method: "POST", path: "/apps", name: "createApp", group: "apps",
 		summary: "Register an app; its secret is shown once", in: NewApp{}, out: AppSecret{},
-		status: http.StatusCreated, serve: (*requestContext).createApp},
+		status: http.StatusCreated, serve: withBody((*requestContext).createApp)},
 	{method: "GET", path: "/apps/{id}", name: "getApp", group: "apps", summary: "Get an app", out: App{},
 		status: http.StatusOK, serve: withID((*requestContext).getApp)},
 	{method: "DELETE", path: "/apps/{id}", name: "disableApp", group: "apps",
@@ -24,16 +24,17 @@ var appRoutes = []route{
 		status: http.StatusOK, serve: withID((*requestContext).disableApp)},
 	{method: "PATCH", path: "/apps/{id}", name: "updateApp", group: "apps",
 		summary: "Change an app, at once for all requests; tokens stay", in: AppChange{}, out: App{},
-		status: http.StatusOK, serve: (*requestContext).updateApp},
+		status: http.StatusOK, serve: withIDAndBody((*requestContext).updateApp)},
 	{method: "POST", path: "/apps/{id}/erase", name: "eraseApp", group: "apps",
 		summary: "Delete an app for good, with all secrets, codes, tokens, grants and consents",
-		in:      Empty{}, out: App{}, status: http.StatusOK, serve: (*requestContext).eraseApp},
+		in:      Empty{}, out: App{}, status: http.StatusOK, serve: withIDAndBody((*requestContext).eraseApp)},
 	{method: "DELETE", path: "/apps/{id}/secret/previous", name: "endPreviousAppSecret", group: "apps",
 		summary: "End the secret before the last rotation", out: App{},
 		status: http.StatusOK, serve: withID((*requestContext).endPreviousSecret)},
 	{method: "POST", path: "/apps/{id}/secret", name: "rotateAppSecret", group: "apps",
 		summary: "Give an app a new secret; the previous one is accepted for a while beside it",
-		in:      Rotation{}, out: AppSecret{}, status: http.StatusOK, serve: (*requestContext).rotateSecret},
+		in:      Rotation{}, out: AppSecret{}, status: http.StatusOK,
+		serve: withIDAndBody((*requestContext).rotateSecret)},
 }
 
 const noApp = "there is no such app"
@@ -51,6 +52,7 @@ func (c *requestContext) appView(a *tokens.App) App {
 		PreviousUsed: timeOrNull(a.PreviousUsed), Users: c.Registry.AppUse(a.ID).Users}
 }
 
+// listApps handles GET /apps.
 func (c *requestContext) listApps() (any, error) {
 	owner := int64(0)
 	if name := c.query.Get("owner"); name != "" {
@@ -65,11 +67,7 @@ func (c *requestContext) listApps() (any, error) {
 }
 
 // createApp handles POST /apps and returns the secret, which cannot be read later.
-func (c *requestContext) createApp() (any, error) {
-	in, err := decode[NewApp](c)
-	if err != nil {
-		return nil, err
-	}
+func (c *requestContext) createApp(in NewApp) (any, error) {
 	for _, f := range []struct{ name, value string }{{"owner", in.Owner}, {"name", in.Name},
 		{"redirect_uri", in.RedirectURI}} {
 		if f.value == "" {
@@ -88,6 +86,7 @@ func (c *requestContext) createApp() (any, error) {
 	return AppSecret{App: c.appView(&a), Secret: secret}, nil
 }
 
+// getApp handles GET /apps/{id}.
 func (c *requestContext) getApp(id int64) (any, error) {
 	a, err := c.Registry.App(id)
 	if err != nil {
@@ -97,17 +96,11 @@ func (c *requestContext) getApp(id int64) (any, error) {
 }
 
 // updateApp handles PATCH /apps/{id}. The change applies at once.
-func (c *requestContext) updateApp() (any, error) {
-	in, err := decode[AppChange](c)
-	if err != nil {
-		return nil, err
-	}
-	id, err := c.id()
-	if err != nil {
-		return nil, err
-	}
+func (c *requestContext) updateApp(id int64, in AppChange) (any, error) {
 	change := tokens.AppChange{Name: in.Name, Description: in.Description, RedirectURIs: in.RedirectURIs,
 		Enabled: in.Enabled}
+	// Null removes the logo, and so does the empty text that pointer makes of it. Empty text from the client is a
+	// mistake.
 	if text := in.Logo.pointer(); text != nil {
 		file, err := base64.StdEncoding.DecodeString(*text)
 		if err != nil || in.Logo.Value != nil && len(file) == 0 {
@@ -123,14 +116,8 @@ func (c *requestContext) updateApp() (any, error) {
 }
 
 // eraseApp handles POST /apps/{id}/erase and returns the app as it was.
-func (c *requestContext) eraseApp() (any, error) {
-	if _, err := decode[Empty](c); err != nil {
-		return nil, err
-	}
-	id, err := c.id()
-	if err != nil {
-		return nil, err
-	}
+func (c *requestContext) eraseApp(id int64, _ Empty) (any, error) {
+	// The app is read before it is deleted, because the reply shows it.
 	was, err := c.getApp(id)
 	if err == nil {
 		err = describeNotFound(c.Registry.DeleteApp(c.r.Context(), id), "id", noApp)
@@ -138,6 +125,7 @@ func (c *requestContext) eraseApp() (any, error) {
 	return was, err
 }
 
+// endPreviousSecret handles DELETE /apps/{id}/secret/previous.
 func (c *requestContext) endPreviousSecret(id int64) (any, error) {
 	a, err := c.Registry.EndPreviousSecret(c.r.Context(), id)
 	if err != nil {
@@ -146,6 +134,7 @@ func (c *requestContext) endPreviousSecret(id int64) (any, error) {
 	return c.appView(&a), nil
 }
 
+// disableApp handles DELETE /apps/{id}. The app can be enabled again with a PATCH.
 func (c *requestContext) disableApp(id int64) (any, error) {
 	if err := c.Registry.DisableApp(c.r.Context(), id); err != nil {
 		return nil, describeNotFound(err, "id", noApp)
@@ -155,16 +144,8 @@ func (c *requestContext) disableApp(id int64) (any, error) {
 
 // rotateSecret handles POST /apps/{id}/secret. The old secret stays valid for a while, so that the
 // app's servers can be updated one after the other.
-func (c *requestContext) rotateSecret() (any, error) {
-	in, err := decode[Rotation](c)
-	if err != nil {
-		return nil, err
-	}
+func (c *requestContext) rotateSecret(id int64, in Rotation) (any, error) {
 	overlap, err := in.overlap()
-	if err != nil {
-		return nil, err
-	}
-	id, err := c.id()
 	if err != nil {
 		return nil, err
 	}

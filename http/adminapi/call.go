@@ -77,6 +77,7 @@ func (c *requestContext) read(rt *route, w http.ResponseWriter) error {
 	return nil
 }
 
+// bodyTooLong returns the error for a body above maxBody.
 func bodyTooLong() *dialogue.Error {
 	return dialogue.Refusal(http.StatusRequestEntityTooLarge, "request_too_large",
 		fmt.Sprintf("the body is longer than %d bytes", maxBody))
@@ -243,6 +244,25 @@ func withID(serve func(*requestContext, int64) (any, error)) func(*requestContex
 		}
 		return serve(c, id)
 	}
+}
+
+// withBody returns a handler that calls serve with the decoded body.
+func withBody[T any](serve func(*requestContext, T) (any, error)) func(*requestContext) (any, error) {
+	return func(c *requestContext) (any, error) {
+		in, err := decode[T](c)
+		if err != nil {
+			return nil, err
+		}
+		return serve(c, in)
+	}
+}
+
+// withIDAndBody returns a handler that calls serve with the numeric id in the path and the decoded body. An id that is
+// no number is reported before a mistake of the body.
+func withIDAndBody[T any](serve func(*requestContext, int64, T) (any, error)) func(*requestContext) (any, error) {
+	return withID(func(c *requestContext, id int64) (any, error) {
+		return withBody(func(c *requestContext, in T) (any, error) { return serve(c, id, in) })(c)
+	})
 }
 
 // time returns a day or time of the query, and false if the parameter is absent.

@@ -17,7 +17,7 @@ var codeRoutes = []route{
 		status: http.StatusOK, serve: (*requestContext).listCodes},
 	{method: "POST", path: "/redeem-codes", name: "mintRedeemCodes", group: "redeem codes",
 		summary: "Mint redeem codes; they are shown once", in: NewCodes{},
-		out: MintedCodes{}, status: http.StatusCreated, serve: (*requestContext).mintCodes},
+		out: MintedCodes{}, status: http.StatusCreated, serve: withBody((*requestContext).mintCodes)},
 	{method: "DELETE", path: "/redeem-codes/{id}", name: "cancelRedeemCode", group: "redeem codes",
 		summary: "Cancel an unused code", out: Code{},
 		status: http.StatusOK, serve: (*requestContext).cancelCode},
@@ -54,11 +54,7 @@ const mintedBy = "operator"
 
 // mintCodes handles POST /redeem-codes. It returns the codes themselves, which cannot be read
 // later.
-func (c *requestContext) mintCodes() (any, error) {
-	in, err := decode[NewCodes](c)
-	if err != nil {
-		return nil, err
-	}
+func (c *requestContext) mintCodes(in NewCodes) (any, error) {
 	if in.Count == 0 {
 		in.Count = 1
 	}

@@ -13,10 +13,12 @@ import (
 	"stagedoor/state/share"
 )
 
+// notFound returns a 404 about a parameter.
 func notFound(param, message string) *dialogue.Error {
 	return dialogue.Refusal(http.StatusNotFound, "not_found", message).About(param)
 }
 
+// conflict returns a 409 about a parameter. code says which rule the change would break.
 func conflict(param, code, message string) *dialogue.Error {
 	return dialogue.Refusal(http.StatusConflict, code, message).About(param)
 }

@@ -92,6 +92,7 @@ func (c *requestContext) filter() (httpflow.Filter, error) {
 		Key:   c.query.Get("key"), Failed: c.query.Get("failed") == "true", Limit: limit}, err
 }
 
+// getFlow handles GET /flow. With several gateways, the list has the requests of all of them.
 func (c *requestContext) getFlow(o *httpflow.Overview) (any, error) {
 	f, err := c.filter()
 	if err != nil {
@@ -101,6 +102,7 @@ func (c *requestContext) getFlow(o *httpflow.Overview) (any, error) {
 	return active, nil
 }
 
+// listRecent handles GET /flow/requests.
 func (c *requestContext) listRecent(o *httpflow.Overview) (any, error) {
 	f, err := c.filter()
 	if err != nil {
@@ -116,6 +118,7 @@ var requestNode = param{name: "node",
 
 const noRequest = "unknown request: it never existed, or it ended too long ago"
 
+// getRequest handles GET /flow/requests/{id}.
 func (c *requestContext) getRequest(o *httpflow.Overview) (any, error) {
 	d, err := o.Find(c.r.Context(), c.r.PathValue("id"), c.query.Get("node"))
 	return d, describeFlow(err)
@@ -145,10 +148,12 @@ func (c *requestContext) cancelRequest(o *httpflow.Overview) (any, error) {
 	return c.getRequest(o)
 }
 
+// listProviders handles GET /providers.
 func (c *requestContext) listProviders(o *httpflow.Overview) (any, error) {
 	return List[httpflow.Provider]{Data: o.Providers(c.r.Context())}, nil
 }
 
+// getProvider handles GET /providers/{name}.
 func (c *requestContext) getProvider(o *httpflow.Overview) (any, error) {
 	p, ok := o.Provider(c.r.Context(), c.r.PathValue("name"))
 	if !ok {
@@ -157,9 +162,12 @@ func (c *requestContext) getProvider(o *httpflow.Overview) (any, error) {
 	return p, nil
 }
 
+// pauseProvider handles POST /providers/{name}/pause.
 func (c *requestContext) pauseProvider(o *httpflow.Overview) (any, error) {
 	return c.setPaused(o, true)
 }
+
+// resumeProvider handles POST /providers/{name}/resume.
 func (c *requestContext) resumeProvider(o *httpflow.Overview) (any, error) {
 	return c.setPaused(o, false)
 }
@@ -181,6 +189,7 @@ func (c *requestContext) setPaused(o *httpflow.Overview, paused bool) (any, erro
 	return c.getProvider(o)
 }
 
+// getActors handles GET /actors.
 func (c *requestContext) getActors(o *httpflow.Overview) (any, error) {
 	return o.Actors(), nil
 }

@@ -19,12 +19,13 @@ var groupRoutes = []route{
 		query: []param{{name: "name", doc: "only the group of this name, whatever its case"}, limitParam, afterParam},
 		serve: (*requestContext).listGroups},
 	{method: "POST", path: "/groups", name: "createGroup", group: "groups", summary: "Create a group",
-		in: NewGroup{}, out: Group{}, status: http.StatusCreated, serve: (*requestContext).createGroup},
+		in: NewGroup{}, out: Group{}, status: http.StatusCreated, serve: withBody((*requestContext).createGroup)},
 	{method: "GET", path: "/groups/{id}", name: "getGroup", group: "groups", summary: "Get a group",
 		out: Group{}, status: http.StatusOK, serve: withID((*requestContext).getGroup)},
 	{method: "PATCH", path: "/groups/{id}", name: "updateGroup", group: "groups",
 		summary: "Change a group, at once for all requests of its members",
-		in:      GroupChange{}, out: Group{}, status: http.StatusOK, serve: (*requestContext).updateGroup},
+		in:      GroupChange{}, out: Group{}, status: http.StatusOK,
+		serve: withIDAndBody((*requestContext).updateGroup)},
 	{method: "DELETE", path: "/groups/{id}", name: "deleteGroup", group: "groups",
 		summary: "Delete a group that has no members", out: Group{}, status: http.StatusOK,
 		serve: withID((*requestContext).deleteGroup)},
@@ -33,7 +34,7 @@ var groupRoutes = []route{
 		query: []param{limitParam, afterParam}, status: http.StatusOK, serve: withID((*requestContext).listMembers)},
 	{method: "POST", path: "/groups/{id}/members", name: "addMember", group: "groups",
 		summary: "Add a user, who must not be in another group. Adding a member again changes nothing",
-		in:      NewMember{}, out: Group{}, status: http.StatusOK, serve: (*requestContext).addMember},
+		in:      NewMember{}, out: Group{}, status: http.StatusOK, serve: withIDAndBody((*requestContext).addMember)},
 	{method: "DELETE", path: "/groups/{id}/members/{user}", name: "removeMember", group: "groups",
 		summary: "Remove a user, by username", out: Group{}, status: http.StatusOK,
 		serve: withID((*requestContext).removeMember)},
@@ -75,6 +76,7 @@ func ceilingChange(o Optional[CeilingChange]) (tokens.CeilingChange, error) {
 	}
 }
 
+// listGroups handles GET /groups. A filter for a name that no group has gives an empty list.
 func (c *requestContext) listGroups() (any, error) {
 	v := c.State.View()
 	all := identity.ListGroups(v)
@@ -99,11 +101,8 @@ func (c *requestContext) groupReply(g identity.Group, err error) (any, error) {
 	return c.groupView(&g), nil
 }
 
-func (c *requestContext) createGroup() (any, error) {
-	in, err := decode[NewGroup](c)
-	if err != nil {
-		return nil, err
-	}
+// createGroup handles POST /groups.
+func (c *requestContext) createGroup(in NewGroup) (any, error) {
 	if in.Name == "" {
 		return nil, dialogue.Missing("name")
 	}
@@ -114,6 +113,7 @@ func (c *requestContext) createGroup() (any, error) {
 	return c.groupReply(c.Registry.CreateGroup(c.r.Context(), in.Name, change))
 }
 
+// getGroup handles GET /groups/{id}.
 func (c *requestContext) getGroup(id int64) (any, error) {
 	g, ok := identity.FindGroup(c.State.View(), id)
 	if !ok {
@@ -123,15 +123,7 @@ func (c *requestContext) getGroup(id int64) (any, error) {
 }
 
 // updateGroup handles PATCH /groups/{id}. The new ceiling applies at once to all members.
-func (c *requestContext) updateGroup() (any, error) {
-	in, err := decode[GroupChange](c)
-	if err != nil {
-		return nil, err
-	}
-	id, err := c.id()
-	if err != nil {
-		return nil, err
-	}
+func (c *requestContext) updateGroup(id int64, in GroupChange) (any, error) {
 	change, err := ceilingChange(in.Ceiling)
 	if err != nil {
 		return nil, err
@@ -139,6 +131,7 @@ func (c *requestContext) updateGroup() (any, error) {
 	return c.groupReply(c.Registry.UpdateGroup(c.r.Context(), id, tokens.GroupChange{Name: in.Name, Ceiling: change}))
 }
 
+// deleteGroup handles DELETE /groups/{id} and returns the group as it was.
 func (c *requestContext) deleteGroup(id int64) (any, error) {
 	return c.groupReply(c.Registry.DeleteGroup(c.r.Context(), id))
 }
@@ -156,21 +149,14 @@ func (c *requestContext) listMembers(id int64) (any, error) {
 }
 
 // addMember handles POST /groups/{id}/members.
-func (c *requestContext) addMember() (any, error) {
-	in, err := decode[NewMember](c)
-	if err != nil {
-		return nil, err
-	}
+func (c *requestContext) addMember(id int64, in NewMember) (any, error) {
 	if in.User == "" {
 		return nil, dialogue.Missing("user")
-	}
-	id, err := c.id()
-	if err != nil {
-		return nil, err
 	}
 	return c.groupReply(c.Registry.AddMember(c.r.Context(), id, in.User))
 }
 
+// removeMember handles DELETE /groups/{id}/members/{user}.
 func (c *requestContext) removeMember(id int64) (any, error) {
 	g, err := c.Registry.RemoveMember(c.r.Context(), id, c.r.PathValue("user"))
 	if err != nil {

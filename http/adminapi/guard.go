@@ -92,6 +92,7 @@ func (g *Guard) checkToken(r *http.Request) *dialogue.Error {
 		return unauthorized("missing_admin_token", "send the admin token in the header Authorization: Bearer TOKEN")
 	}
 	sent := state.HashSecret(token)
+	// Both comparisons are made in any case, so that the time of the reply does not say which of the tokens is set.
 	fixed, made := hashes[0].Equal(sent), hashes[1].Equal(sent)
 	if fixed || made {
 		return nil
@@ -119,6 +120,7 @@ func bearer(r *http.Request) (string, bool) {
 	return token, ok && strings.EqualFold(scheme, "bearer") && token != ""
 }
 
+// unauthorized returns a 401.
 func unauthorized(code, message string) *dialogue.Error {
 	return dialogue.Refusal(http.StatusUnauthorized, code, message)
 }

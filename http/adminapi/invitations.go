@@ -15,12 +15,13 @@ var invitationRoutes = []route{
 	{method: "POST", path: "/invitations", name: "createInvitation", group: "users",
 		summary: "Make a link with which a person makes an account, once and within 7 days; it is shown once",
 		in:      NewInvitation{}, out: InvitationLink{}, status: http.StatusCreated,
-		serve: (*requestContext).createInvitation},
+		serve: withBody((*requestContext).createInvitation)},
 	{method: "DELETE", path: "/invitations/{id}", name: "withdrawInvitation", group: "users",
 		summary: "End an invitation", out: Invitation{}, status: http.StatusOK,
 		serve: (*requestContext).withdrawInvitation},
 }
 
+// invitationOf returns an invitation as the API shows it. Its secret is not stored.
 func invitationOf(l identity.Link) Invitation {
 	return Invitation{ID: l.ID, Username: l.Username, Email: l.Email, Admin: l.Admin, Group: l.Group, By: l.By,
 		Created: l.Created, Expires: l.Expires}
@@ -46,11 +47,8 @@ func (c *requestContext) listInvitations() (any, error) {
 	return l, nil
 }
 
-func (c *requestContext) createInvitation() (any, error) {
-	in, err := decode[NewInvitation](c)
-	if err != nil {
-		return nil, err
-	}
+// createInvitation handles POST /invitations.
+func (c *requestContext) createInvitation(in NewInvitation) (any, error) {
 	if c.Link == nil {
 		return nil, errNoGateway()
 	}
@@ -65,6 +63,7 @@ func (c *requestContext) createInvitation() (any, error) {
 	return InvitationLink{Invitation: invitationOf(l), URL: c.Link(secret)}, nil
 }
 
+// withdrawInvitation handles DELETE /invitations/{id} and returns the invitation as it was.
 func (c *requestContext) withdrawInvitation() (any, error) {
 	l, err := c.Registry.WithdrawInvitation(c.r.Context(), c.r.PathValue("id"))
 	if err != nil {

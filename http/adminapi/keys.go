@@ -20,15 +20,15 @@ var keyRoutes = []route{
 			limitParam, afterParam}, serve: (*requestContext).listKeys},
 	{method: "POST", path: "/keys", name: "createKey", group: "keys", summary: "Create a key; it is shown once",
 		in: NewKey{}, out: CreatedKey{},
-		status: http.StatusCreated, serve: (*requestContext).createKey},
+		status: http.StatusCreated, serve: withBody((*requestContext).createKey)},
 	{method: "GET", path: "/keys/{id}", name: "getKey", group: "keys", summary: "Get a key", out: Key{},
 		status: http.StatusOK, serve: (*requestContext).getKey},
 	{method: "PATCH", path: "/keys/{id}", name: "updateKey", group: "keys",
 		summary: "Change a key, at once for all requests", in: KeyChange{}, out: Key{},
-		status: http.StatusOK, serve: (*requestContext).updateKey},
+		status: http.StatusOK, serve: withBody((*requestContext).updateKey)},
 	{method: "POST", path: "/keys/{id}/secret", name: "rotateKey", group: "keys",
 		summary: "Give a key a new secret, which is shown once. The old one is accepted for a while beside it",
-		in:      Rotation{}, out: CreatedKey{}, status: http.StatusOK, serve: (*requestContext).rotateKey},
+		in:      Rotation{}, out: CreatedKey{}, status: http.StatusOK, serve: withBody((*requestContext).rotateKey)},
 	{method: "DELETE", path: "/keys/{id}", name: "revokeKey", group: "keys",
 		summary: "Revoke a key for good; it stays in the list", out: Key{},
 		status: http.StatusOK, serve: (*requestContext).revokeKey},
@@ -88,6 +88,7 @@ func budgetOf(b budget.Budget) *Budget {
 	return &Budget{Amount: b.Amount, Window: string(b.Window.Name())}
 }
 
+// listKeys handles GET /keys.
 func (c *requestContext) listKeys() (any, error) {
 	f := identity.KeyFilter{User: c.query.Get("user"), Live: c.query.Get("state") == "live"}
 	some, err := pageOf(c, identity.ListKeys(c.State.View(), f), func(k *identity.Key) string { return k.ID })
@@ -95,11 +96,7 @@ func (c *requestContext) listKeys() (any, error) {
 }
 
 // createKey handles POST /keys and returns the key, which cannot be read later.
-func (c *requestContext) createKey() (any, error) {
-	in, err := decode[NewKey](c)
-	if err != nil {
-		return nil, err
-	}
+func (c *requestContext) createKey(in NewKey) (any, error) {
 	change, err := in.change()
 	if err != nil {
 		return nil, err
@@ -160,6 +157,7 @@ func budgetChange(o Optional[BudgetChange]) (tokens.BudgetChange, error) {
 	}
 }
 
+// getKey handles GET /keys/{id}.
 func (c *requestContext) getKey() (any, error) {
 	k, err := identity.FindKey(c.State.View(), c.r.PathValue("id"))
 	if err != nil {
@@ -169,11 +167,7 @@ func (c *requestContext) getKey() (any, error) {
 }
 
 // updateKey handles PATCH /keys/{id}. The change applies at once.
-func (c *requestContext) updateKey() (any, error) {
-	in, err := decode[KeyChange](c)
-	if err != nil {
-		return nil, err
-	}
+func (c *requestContext) updateKey(in KeyChange) (any, error) {
 	change, err := in.change()
 	if err != nil {
 		return nil, err
@@ -207,11 +201,7 @@ func (in *Rotation) overlap() (time.Duration, error) {
 }
 
 // rotateKey handles POST /keys/{id}/secret.
-func (c *requestContext) rotateKey() (any, error) {
-	in, err := decode[Rotation](c)
-	if err != nil {
-		return nil, err
-	}
+func (c *requestContext) rotateKey(in Rotation) (any, error) {
 	overlap, err := in.overlap()
 	if err != nil {
 		return nil, err

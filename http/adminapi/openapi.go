@@ -89,10 +89,12 @@ func (p *param) describe(in string) map[string]any {
 	return map[string]any{"name": p.name, "in": in, "description": p.doc, "schema": schema}
 }
 
+// content returns an OpenAPI response with a JSON body.
 func content(what string, schema any) map[string]any {
 	return map[string]any{"description": what, "content": media(schema)}
 }
 
+// media returns the content of an OpenAPI body that is JSON.
 func media(schema any) map[string]any {
 	return map[string]any{"application/json": map[string]any{"schema": schema}}
 }

@@ -45,6 +45,7 @@ func (s schemas) schema(t reflect.Type) map[string]any {
 	return s.object(t)
 }
 
+// orNull returns the schema of a value that may also be null.
 func orNull(schema map[string]any) map[string]any {
 	return map[string]any{"anyOf": []any{schema, map[string]any{"type": "null"}}}
 }

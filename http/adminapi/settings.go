@@ -16,19 +16,19 @@ var settingsRoutes = []route{
 	{method: "POST", path: "/configuration/review", name: "reviewChange", group: "configuration",
 		summary: "Compare a change of providers and models with the configuration, and change nothing",
 		in:      settings.Draft{}, out: settings.Review{}, status: http.StatusOK,
-		serve: withSettings((*requestContext).reviewChange)},
+		serve: withSettings(withBody((*requestContext).reviewChange))},
 	{method: "POST", path: "/configuration/changes", name: "saveChange", group: "configuration",
 		summary: "Change providers and models: the change is checked, kept and put in force, or nothing is done",
 		in:      settings.Draft{}, out: settings.Review{}, status: http.StatusOK,
-		serve: withSettings((*requestContext).saveChange)},
+		serve: withSettings(withBody((*requestContext).saveChange))},
 	{method: "POST", path: "/configuration/undo", name: "undoChange", group: "configuration",
 		summary: "Take the last change back. Undoing twice makes it again",
 		in:      Empty{}, out: settings.Review{}, status: http.StatusOK,
-		serve: withSettings((*requestContext).undoChange)},
+		serve: withSettings(withBody((*requestContext).undoChange))},
 	{method: "POST", path: "/providers/{name}/test", name: "testProvider", group: "providers",
 		summary: "Ask a provider with each of its keys for its list of models, which costs nothing",
 		in:      Empty{}, out: List[settings.Check]{}, status: http.StatusOK,
-		serve: withSettings((*requestContext).testProvider)},
+		serve: withSettings(withBody((*requestContext).testProvider))},
 }
 
 // byAPI names programs where a change says who made it.
@@ -53,22 +53,16 @@ func withSettings(serve func(*requestContext) (any, error)) func(*requestContext
 	}
 }
 
+// getConfiguration handles GET /configuration.
 func (c *requestContext) getConfiguration() (any, error) { return c.Settings.Status() }
 
-func (c *requestContext) reviewChange() (any, error) {
-	d, err := decode[settings.Draft](c)
-	if err != nil {
-		return nil, err
-	}
+// reviewChange handles POST /configuration/review. A draft with mistakes is no error here: the reply lists them.
+func (c *requestContext) reviewChange(d settings.Draft) (any, error) {
 	return c.Settings.Review(d)
 }
 
 // saveChange handles POST /configuration/changes. A change that was not saved is an error that says why.
-func (c *requestContext) saveChange() (any, error) {
-	d, err := decode[settings.Draft](c)
-	if err != nil {
-		return nil, err
-	}
+func (c *requestContext) saveChange(d settings.Draft) (any, error) {
 	r, err := c.Settings.Save(c.r.Context(), d, byAPI)
 	switch {
 	case err != nil:
@@ -82,10 +76,7 @@ func (c *requestContext) saveChange() (any, error) {
 }
 
 // undoChange handles POST /configuration/undo. A change that still holds is an error that says why.
-func (c *requestContext) undoChange() (any, error) {
-	if _, err := decode[Empty](c); err != nil {
-		return nil, err
-	}
+func (c *requestContext) undoChange(_ Empty) (any, error) {
 	r, err := c.Settings.Undo(c.r.Context(), byAPI)
 	if err == nil && len(r.Mistakes) > 0 {
 		err = conflict("", "nothing_to_undo", "the earlier configuration cannot be put in force: "+r.Mistakes[0])
@@ -93,10 +84,8 @@ func (c *requestContext) undoChange() (any, error) {
 	return r, err
 }
 
-func (c *requestContext) testProvider() (any, error) {
-	if _, err := decode[Empty](c); err != nil {
-		return nil, err
-	}
+// testProvider handles POST /providers/{name}/test.
+func (c *requestContext) testProvider(_ Empty) (any, error) {
 	checks, err := c.Settings.Test(c.r.Context(), c.r.PathValue("name"), nil)
 	if errors.Is(err, state.ErrNotFound) {
 		err = notFound("name", "there is no such provider")

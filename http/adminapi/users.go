@@ -23,12 +23,12 @@ var userRoutes = []route{
 			afterParam}, serve: (*requestContext).listUsers},
 	{method: "POST", path: "/users", name: "createUser", group: "users", summary: "Create a user", in: NewUser{},
 		out:    CreatedUser{},
-		status: http.StatusCreated, serve: (*requestContext).createUser},
+		status: http.StatusCreated, serve: withBody((*requestContext).createUser)},
 	{method: "GET", path: "/users/{id}", name: "getUser", group: "users", summary: "Get a user", out: User{},
 		status: http.StatusOK, serve: withID((*requestContext).getUser)},
 	{method: "PATCH", path: "/users/{id}", name: "updateUser", group: "users", summary: "Change a user",
 		in: UserChange{}, out: User{},
-		status: http.StatusOK, serve: (*requestContext).updateUser},
+		status: http.StatusOK, serve: withBody((*requestContext).updateUser)},
 	{method: "DELETE", path: "/users/{id}", name: "disableUser", group: "users",
 		summary: "Disable a user: sessions end, and keys and apps are refused until the status is 1 again. The " +
 			"record stays, because charges refer to it", out: User{}, status: http.StatusOK,
@@ -36,13 +36,13 @@ var userRoutes = []route{
 	{method: "POST", path: "/users/{id}/developer-tokens", name: "createDeveloperToken", group: "users",
 		summary: "Create a token with which programs of a user register apps; it is shown once",
 		in:      NewDeveloperToken{}, out: DeveloperToken{}, status: http.StatusCreated,
-		serve: (*requestContext).createDeveloperToken},
+		serve: withIDAndBody((*requestContext).createDeveloperToken)},
 	{method: "POST", path: "/users/{id}/erase", name: "eraseUser", group: "users",
 		summary: "Erase what is stored of a user, for good. The name stays with the ledger and the receipts",
-		in:      Empty{}, out: ErasedUser{}, status: http.StatusOK, serve: (*requestContext).eraseUser},
+		in:      Empty{}, out: ErasedUser{}, status: http.StatusOK, serve: withIDAndBody((*requestContext).eraseUser)},
 	{method: "POST", path: "/users/{id}/link", name: "createLink", group: "users",
 		summary: "Make a link with which a user chooses a password and is signed in, once and within 24 hours",
-		in:      Empty{}, out: Link{}, status: http.StatusCreated, serve: (*requestContext).createLink},
+		in:      Empty{}, out: Link{}, status: http.StatusCreated, serve: withIDAndBody((*requestContext).createLink)},
 	{method: "DELETE", path: "/users/{id}/sessions", name: "endSessions", group: "users",
 		summary: "End all sessions of a user", out: User{},
 		status: http.StatusOK, serve: withID((*requestContext).endSessions)},
@@ -81,6 +81,7 @@ func (c *requestContext) balance(account string) (Balance, error) {
 	return balanceOf(b), err
 }
 
+// balanceOf returns a balance as the API shows it.
 func balanceOf(b ledger.Balance) Balance {
 	return Balance{Credits: b.Credits, Spent: b.Spent, Held: b.Held, Available: b.Available()}
 }
@@ -121,11 +122,7 @@ func (c *requestContext) listUsers() (any, error) {
 }
 
 // createUser handles POST /users. A generated password is returned only here.
-func (c *requestContext) createUser() (any, error) {
-	in, err := decode[NewUser](c)
-	if err != nil {
-		return nil, err
-	}
+func (c *requestContext) createUser(in NewUser) (any, error) {
 	if in.Username == "" {
 		return nil, dialogue.Missing("username")
 	}
@@ -153,6 +150,7 @@ func (c *requestContext) createUser() (any, error) {
 	return out, err
 }
 
+// getUser handles GET /users/{id}.
 func (c *requestContext) getUser(id int64) (any, error) {
 	u, err := c.Registry.User(id)
 	if err != nil {
@@ -161,11 +159,8 @@ func (c *requestContext) getUser(id int64) (any, error) {
 	return c.userView(u)
 }
 
-func (c *requestContext) updateUser() (any, error) {
-	in, err := decode[UserChange](c)
-	if err != nil {
-		return nil, err
-	}
+// updateUser handles PATCH /users/{id}.
+func (c *requestContext) updateUser(in UserChange) (any, error) {
 	ceiling, err := ceilingChange(in.Ceiling)
 	if err != nil {
 		return nil, err
@@ -174,6 +169,7 @@ func (c *requestContext) updateUser() (any, error) {
 		Ceiling: ceiling, ResetSecondFactor: in.ResetSecondFactor})
 }
 
+// disableUser handles DELETE /users/{id}.
 func (c *requestContext) disableUser() (any, error) {
 	status := tokens.StatusDisabled
 	return c.changeUser(tokens.UserChange{Status: &status})
@@ -192,15 +188,8 @@ func (c *requestContext) changeUser(change tokens.UserChange) (any, error) {
 	return c.userView(u)
 }
 
-func (c *requestContext) createDeveloperToken() (any, error) {
-	id, err := c.id()
-	if err != nil {
-		return nil, err
-	}
-	in, err := decode[NewDeveloperToken](c)
-	if err != nil {
-		return nil, err
-	}
+// createDeveloperToken handles POST /users/{id}/developer-tokens and returns the token, which cannot be read later.
+func (c *requestContext) createDeveloperToken(id int64, in NewDeveloperToken) (any, error) {
 	u, err := c.Registry.User(id)
 	if err != nil {
 		return nil, describeNotFound(err, "id", noUser)
@@ -212,14 +201,8 @@ func (c *requestContext) createDeveloperToken() (any, error) {
 	return DeveloperToken{ID: made.ID, User: u.Username, Name: made.Name, Token: token}, nil
 }
 
-func (c *requestContext) eraseUser() (any, error) {
-	id, err := c.id()
-	if err != nil {
-		return nil, err
-	}
-	if _, err := decode[Empty](c); err != nil {
-		return nil, err
-	}
+// eraseUser handles POST /users/{id}/erase.
+func (c *requestContext) eraseUser(id int64, _ Empty) (any, error) {
 	u, left, err := c.Erase(c.r.Context(), id)
 	if err != nil {
 		return nil, describeNotFound(err, "id", noUser)
@@ -269,14 +252,7 @@ func (a *API) countInFlight(ctx context.Context, user string) (n int) {
 }
 
 // createLink returns a one-time link for a user.
-func (c *requestContext) createLink() (any, error) {
-	id, err := c.id()
-	if err != nil {
-		return nil, err
-	}
-	if _, err := decode[Empty](c); err != nil {
-		return nil, err
-	}
+func (c *requestContext) createLink(id int64, _ Empty) (any, error) {
 	if c.Link == nil {
 		return nil, errNoGateway()
 	}
@@ -290,6 +266,7 @@ func (c *requestContext) createLink() (any, error) {
 	return Link{URL: c.Link(secret), Expires: l.Expires}, nil
 }
 
+// errNoGateway returns the error for a link where no gateway runs. Its pages would have to serve the link.
 func errNoGateway() error {
 	return conflict("", "not_running", "no gateway runs on this data directory: start it, because a link is used there")
 }
