@@ -140,6 +140,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string,
 	g.sockets = share.New(share.Sockets, 0, leastSocket)
 	g.kept = kept.New(share.New(share.Kept, 0, kept.Least), g.state.Now)
 	g.startRequestLog(c)
+	// The instruments are registered after the parts that they read, because the first collection may come at once.
 	if err := g.observe(); err != nil {
 		return err
 	}
@@ -311,6 +312,8 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 	}
 	// From here on nothing can fail.
 	inForce := *c
+	// A reload keeps the settings that belong to listeners, the store and the log. They are copied from before, so
+	// that the configuration in force never says something that is not true of the process.
 	if before := g.config.Load(); before != nil {
 		if names := fixed(before, c); len(names) > 0 {
 			g.logger.Warn("some changed settings take effect with the next start", "settings", names)

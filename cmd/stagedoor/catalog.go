@@ -18,6 +18,7 @@ import (
 var errSteep = errors.New("a price changes more than tenfold, appears or goes (marked !), so nothing was written; " +
 	"use --force if this is right")
 
+// catalogCommand returns "stagedoor catalog", which replaces the list of models and prices on disk.
 func (a *app) catalogCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "catalog", Short: "Update the catalogue of models with their limits and prices", Args: cli.NoArgs,
@@ -84,6 +85,8 @@ func (a *app) updateCatalog(file, target string, force bool) error {
 		}
 		fmt.Fprintln(a.Out, line)
 	}
+	// A price that is off by a factor of ten is a typing mistake more often than a decision of a vendor, and it
+	// charges every request until it is found.
 	if steep && !force {
 		return errSteep
 	}

@@ -34,6 +34,7 @@ const (
 	exitConfig  = 78
 )
 
+// exitCode returns the exit code for the error of a command.
 func exitCode(err error) int {
 	var issues config.Issues
 	switch {
@@ -74,6 +75,7 @@ func run(ctx context.Context, args []string, env func(string) (string, bool), ou
 	return root.ExecuteContext(ctx)
 }
 
+// root returns the whole tree of commands.
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "stagedoor",
@@ -142,6 +144,7 @@ func markUsage(c *cobra.Command) {
 	}
 }
 
+// versionCommand returns "stagedoor version", which prints the same as the flag --version.
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cli.NoArgs,

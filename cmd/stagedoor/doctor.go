@@ -15,6 +15,8 @@ import (
 // errUnfit ends doctor with the exit code of a failure; its report has said why.
 var errUnfit = errors.New("the gateway cannot run as it is configured, see above")
 
+// doctorCommand returns "stagedoor doctor". It reads the configuration as serve does, with the changes of pages, so
+// that it examines what would start.
 func (a *app) doctorCommand() *cobra.Command {
 	var o overrides
 	var offline, asJSON bool

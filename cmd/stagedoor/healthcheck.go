@@ -20,6 +20,7 @@ import (
 // checkWithin limits the time of a health check.
 const checkWithin = 5 * time.Second
 
+// healthcheckCommand returns "stagedoor healthcheck", which images without a shell use as their health check.
 func (a *app) healthcheckCommand() *cobra.Command {
 	var o overrides
 	var ready bool
@@ -50,6 +51,8 @@ takes requests: for containers, whose image has no other program. The exit code 
 	return c
 }
 
+// healthcheck asks the first address of listen for path and prints the reply. The error says that the gateway did not
+// answer or is not well.
 func (a *app) healthcheck(ctx context.Context, c *config.Config, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()

@@ -38,6 +38,7 @@ var vendors = []vendor{
 	{"sandbox", `{shape: sandbox`, "", []string{"sandbox"}},
 }
 
+// vendorNames returns the vendors that init knows, in the order in which it offers them.
 func vendorNames() []string {
 	var names []string
 	for _, v := range vendors {
@@ -53,6 +54,7 @@ type answers struct {
 	file    string
 }
 
+// initCommand returns "stagedoor init", which writes a first configuration file.
 func (a *app) initCommand() *cobra.Command {
 	var given answers
 	c := &cobra.Command{
@@ -76,6 +78,8 @@ A key may be the key itself, ${NAME} for a variable of the environment, or file:
 	return c
 }
 
+// initialise asks what the flags did not answer and writes the file. Everything is asked and checked before the file
+// is made, so that an answer that cannot be used leaves nothing behind.
 func (a *app) initialise(given *answers, in io.Reader) error {
 	ask := questions{in: in, lines: bufio.NewReader(in), out: a.ErrOut}
 	chosen, err := given.chosenVendors(&ask)
@@ -111,6 +115,7 @@ func (a *app) initialise(given *answers, in io.Reader) error {
 	return err
 }
 
+// chosenVendors returns the vendors of the flag or the answer, each once.
 func (g *answers) chosenVendors(ask *questions) (chosen []vendor, err error) {
 	names := g.vendors
 	if len(names) == 0 {
@@ -133,6 +138,8 @@ func (g *answers) chosenVendors(ask *questions) (chosen []vendor, err error) {
 	return chosen, nil
 }
 
+// chosenKeys returns the keys of the vendors by name. The usual answer is a reference to the vendor's variable, if it
+// is set, so that the key itself does not get into the file.
 func (g *answers) chosenKeys(chosen []vendor, ask *questions,
 	env func(string) (string, bool)) (keys map[string]string, err error) {
 	keys = map[string]string{}
@@ -240,6 +247,7 @@ func (q *questions) secret(question, usual, flag string) (string, error) {
 	return answerOr(string(text), usual, flag)
 }
 
+// shownUsual returns the answer that an empty line stands for, as it is shown behind a question.
 func shownUsual(usual string) string {
 	if usual == "" {
 		return ""
@@ -247,6 +255,7 @@ func shownUsual(usual string) string {
 	return " [" + usual + "]"
 }
 
+// answerOr returns an answer without the space around it, or usual if it is empty.
 func answerOr(text, usual, flag string) (string, error) {
 	if text = strings.TrimSpace(text); text == "" {
 		text = usual

@@ -16,6 +16,7 @@ import (
 //go:embed example.yaml
 var exampleConfig string
 
+// configCommand returns "stagedoor config", which reads configuration files and changes nothing.
 func (a *app) configCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "config", Short: "Check a configuration file, or print an example or a reference", Args: cli.NoArgs,
@@ -50,6 +51,7 @@ The environment variables and secret files that it names are read too.`,
 	return c
 }
 
+// modelsCommand returns "stagedoor models". It lists the models of a file, not those of a gateway that runs.
 func (a *app) modelsCommand() *cobra.Command {
 	var o overrides
 	var asJSON bool
@@ -82,6 +84,7 @@ type modelLine struct {
 	Fallback []targetLine `json:"fallback,omitempty"`
 }
 
+// targetLine is a target as the list shows it.
 type targetLine struct {
 	Provider string `json:"provider"`
 	Model    string `json:"model"`
@@ -89,6 +92,7 @@ type targetLine struct {
 	Weight   int    `json:"weight,omitempty"`
 }
 
+// String returns the target as the table shows it. A weight of 1 is left out.
 func (t targetLine) String() string {
 	s := fmt.Sprintf("%s/%s (%s)", t.Provider, t.Model, t.Shape)
 	if t.Weight > 1 {
@@ -97,6 +101,7 @@ func (t targetLine) String() string {
 	return s
 }
 
+// modelsOf returns the models of a configuration in the order of the file.
 func modelsOf(c *config.Config) []modelLine {
 	lines := make([]modelLine, 0, len(c.Models))
 	for _, m := range c.Models {
@@ -106,6 +111,7 @@ func modelsOf(c *config.Config) []modelLine {
 	return lines
 }
 
+// targetsOf returns targets with the shapes of their providers.
 func targetsOf(c *config.Config, targets []config.Target) []targetLine {
 	var lines []targetLine
 	for _, t := range targets {
@@ -119,6 +125,7 @@ func targetsOf(c *config.Config, targets []config.Target) []targetLine {
 	return lines
 }
 
+// printModels prints the models as a table.
 func printModels(out io.Writer, list []modelLine) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "MODEL\tTARGETS\tFALLBACK")
@@ -129,6 +136,7 @@ func printModels(out io.Writer, list []modelLine) error {
 	return w.Flush()
 }
 
+// joined returns targets on one line, or "-" if there are none.
 func joined(targets []targetLine) string {
 	if len(targets) == 0 {
 		return "-"

@@ -37,6 +37,7 @@ type logBuffer struct {
 	spare   []byte
 }
 
+// newLogBuffer returns a buffer that writes to out. Its timer runs only while lines wait.
 func newLogBuffer(out io.Writer) *logBuffer {
 	b := &logBuffer{out: out}
 	b.timer = time.AfterFunc(time.Hour, b.flush)

@@ -93,6 +93,7 @@ func (s *storage) sweep() error {
 	return err
 }
 
+// close closes the content. It may be called on a nil storage, of a gateway that failed before it had one.
 func (s *storage) close() {
 	if s == nil {
 		return

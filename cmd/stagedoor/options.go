@@ -31,6 +31,7 @@ type overrides struct {
 	newCatalog bool
 }
 
+// flags adds the flags of serve. The environment may give each of them, because containers are configured that way.
 func (o *overrides) flags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVarP(&o.file, "config", "c", "", "configuration `file`; without one the embedded sandbox answers")

@@ -64,6 +64,7 @@ func legible(v slog.Value) bool {
 	return true // a LogValuer answers for itself
 }
 
+// redacted returns an attribute as it may be written, with groups looked through.
 func redacted(a slog.Attr) slog.Attr {
 	if legible(a.Value) {
 		return a

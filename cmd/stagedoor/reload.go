@@ -43,6 +43,7 @@ type follower struct {
 	err     error             // why
 }
 
+// newFollower returns a follower of a file, or one that only handles SIGHUP if there is no file.
 func newFollower(file string) *follower {
 	f := &follower{file: file, hup: make(chan os.Signal, 1), work: make(chan func())}
 	signal.Notify(f.hup, syscall.SIGHUP)
@@ -86,6 +87,7 @@ func (f *follower) do(ctx context.Context, work func()) error {
 	}
 }
 
+// close ends the follower's share of signals and its watcher.
 func (f *follower) close() {
 	signal.Stop(f.hup)
 	if f.watcher != nil {
@@ -224,6 +226,7 @@ func (g *gateway) mistakes() []string {
 // maxMistakes bounds the mistakes of a file that pages show. The log has all.
 const maxMistakes = 10
 
+// describeMistakes returns an error as lines for pages: each mistake of a file, or the one error.
 func describeMistakes(err error) (list []string) {
 	var issues config.Issues
 	if !errors.As(err, &issues) {

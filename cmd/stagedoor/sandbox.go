@@ -20,6 +20,7 @@ import (
 	"stagedoor/providers/shapes/registry"
 )
 
+// sandboxCommand returns "stagedoor sandbox", which serves the simulator as a provider of its own.
 func (a *app) sandboxCommand() *cobra.Command {
 	var listen, pace string
 	var jobTime time.Duration
@@ -62,6 +63,8 @@ Faults are asked for in the header x-sandbox or in the prompt, as in
 	return c
 }
 
+// serveSandbox serves the simulator until a signal. It does not drain: its clients are tests and gateways, and a
+// connection that breaks is one of the faults that they must handle.
 func (a *app) serveSandbox(ctx context.Context, listen, pace string, jobTime time.Duration) error {
 	m, err := sandboxModel(pace)
 	if err != nil {
@@ -87,6 +90,7 @@ func (a *app) serveSandbox(ctx context.Context, listen, pace string, jobTime tim
 	return nil
 }
 
+// sandboxModel returns a simulator with the pace of streams that a flag gives.
 func sandboxModel(pace string) (*sandbox.Model, error) {
 	m := &sandbox.Model{Env: newEnv(nil, nil)}
 	if pace == "" {

@@ -30,6 +30,7 @@ const (
 	teardown  = 10 * time.Second
 )
 
+// serveCommand returns "stagedoor serve", the gateway itself.
 func (a *app) serveCommand() *cobra.Command {
 	var o overrides
 	c := &cobra.Command{
@@ -55,6 +56,10 @@ again; a file with mistakes changes nothing and is reported.`,
 	return c
 }
 
+// serve runs the gateway until it is stopped. The order of its steps matters. The signals are taken first, so that
+// none is lost during the start. The follower reads the file before the configuration is, so that no change slips
+// through. The listeners are opened before the state, so that a second gateway on the same address ends before it
+// touches the data.
 func (a *app) serve(ctx context.Context, o *overrides) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
@@ -263,6 +268,7 @@ func insisted(signals <-chan os.Signal, done <-chan struct{}) bool {
 	}
 }
 
+// addresses returns the addresses of listeners, for the log.
 func addresses(listeners []net.Listener) []string {
 	var out []string
 	for _, l := range listeners {
@@ -271,6 +277,7 @@ func addresses(listeners []net.Listener) []string {
 	return out
 }
 
+// closeAll closes listeners that may be closed already.
 func closeAll(listeners []net.Listener) {
 	for _, l := range listeners {
 		if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {

@@ -64,6 +64,7 @@ func keepWatchdog(ctx context.Context, g *gateway) {
 	}
 }
 
+// alive returns an error if the actors do not answer within a time.
 func alive(ctx context.Context, g *gateway, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

@@ -59,6 +59,8 @@ type sources struct {
 // text returns the text in force: that of the file with the changes of the layer.
 func (c *sources) text() ([]byte, error) { return config.ApplyEdits(c.file, c.layer.Edits) }
 
+// version returns a short hash of the file and the changes, by which a page notices that another administrator was
+// faster.
 func (c *sources) version() string {
 	sum := sha256.New()
 	sum.Write(c.file)
@@ -116,6 +118,8 @@ type settingsStore struct {
 	reload    func(context.Context) error // puts in force what the files say
 }
 
+// read returns what the configuration is made of now. It is read from disk each time, because the file may be changed
+// by hand at any moment.
 func (s *settingsStore) read() (*sources, error) {
 	return s.overrides.readConfiguration(s.env)
 }
@@ -198,6 +202,8 @@ func (s *settingsStore) Review(d settings.Draft) (settings.Review, error) {
 	return c.Review, nil
 }
 
+// candidate applies a draft and collects what is wrong with the result. It returns an error only if the draft could
+// not be judged. A draft with mistakes is a candidate whose config may be nil.
 func (s *settingsStore) candidate(d settings.Draft) (*candidate, error) {
 	if !s.gateway.config.Load().Admin.Configure {
 		return nil, settings.ErrOff

@@ -62,6 +62,7 @@ func parent(data string) Check {
 	return Check{"data directory", OK, data + " will be made by the first start", ""}
 }
 
+// access looks whether the process can write the directory and whether others can enter it.
 func access(data string, info fs.FileInfo) Check {
 	const name = "data directory"
 	if err := writable(data); err != nil {
@@ -131,6 +132,7 @@ func writable(dir string) error {
 	return syscall.Access(dir, writeAndSearch)
 }
 
+// free looks at the space that is left on the disk of the directory for a user other than root.
 func free(data string) Check {
 	const name, advice = "free space", "make room: without any, writes are refused until there is some"
 	var st syscall.Statfs_t
@@ -148,6 +150,8 @@ func free(data string) Check {
 	return Check{name, OK, detail, ""}
 }
 
+// store opens the store for reading, which checks its pages. It does not wait for the lock: a gateway that runs has
+// it, and then there is nothing to check that the gateway has not checked itself.
 func store(data string, running bool) Check {
 	const name = "store"
 	path := filepath.Join(data, journal.FileName)

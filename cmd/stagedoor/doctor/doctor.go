@@ -76,8 +76,10 @@ func Examine(ctx context.Context, o Options) Report {
 	return r.judged()
 }
 
+// add appends checks to the report.
 func (r *Report) add(checks ...Check) { r.Checks = append(r.Checks, checks...) }
 
+// judged returns the report with its status. A skipped check does not make it worse.
 func (r Report) judged() Report {
 	rank := map[Status]int{OK: 0, Skipped: 0, Warning: 1, Failed: 2}
 	r.Status = OK

@@ -60,6 +60,8 @@ func Provider(ctx context.Context, spec *catalog.Provider) []Check {
 	return checks
 }
 
+// provider checks one provider with each of its keys, some at once. It also returns the times that the replies had,
+// for the check of this machine's clock. A provider without keys is asked once without one.
 func provider(ctx context.Context, spec *catalog.Provider) (checks []Check, dates []date) {
 	name := "provider " + spec.Name
 	if spec.Shape == catalog.Sandbox {
@@ -118,6 +120,7 @@ func ask(ctx context.Context, spec *catalog.Provider, key string) (Check, *date)
 	took := time.Since(began)
 	var at *date
 	if theirs, err := http.ParseTime(reply.Header.Get("Date")); err == nil {
+		// The reply's time was most likely read in the middle of the exchange.
 		at = &date{theirs, began.Add(took / 2)}
 	}
 	return judge(reply.Status, probe.Path != "" && key != "", took), at
@@ -128,6 +131,7 @@ func judge(status int, keyed bool, took time.Duration) Check {
 	answer := fmt.Sprintf("answered %d within %s", status, took.Round(time.Millisecond))
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		// The same status means another thing for a request without a key: a local server may simply want one.
 		if keyed {
 			return Check{Status: Failed, Detail: answer + ": it refuses the key", Advice: "renew the key (api_keys)"}
 		}
@@ -162,6 +166,7 @@ func cause(err error, key string) string {
 		}
 	}
 	if key != "" {
+		// Some vendors take the key in the address, and errors of net/http quote addresses.
 		text = strings.ReplaceAll(text, key, "...")
 	}
 	return text

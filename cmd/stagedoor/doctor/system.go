@@ -43,6 +43,8 @@ func openFiles(requests int) Check {
 	return judgeFiles(uint64(limit.Cur), requests)
 }
 
+// judgeFiles judges a limit of open files. The figure is of a process that is started from this shell. A service
+// manager may set another one.
 func judgeFiles(limit uint64, requests int) Check {
 	const name = "open files"
 	need := uint64(2*requests + spareFiles)
@@ -80,6 +82,7 @@ func memory(most, bodies int64) Check {
 	return Check{name, OK, detail, ""}
 }
 
+// backlog looks at the connections that may wait in the kernel until the gateway accepts them.
 func backlog(file string) Check {
 	const name = "waiting connections"
 	text, err := os.ReadFile(file)
@@ -106,6 +109,7 @@ func addresses(ctx context.Context, listen []string, running bool) []Check {
 		case err == nil:
 			_ = l.Close()
 			out = append(out, Check{name, OK, "free", ""})
+		// The gateway that runs has the address, so a conflict is what a sound configuration looks like.
 		case running && errors.Is(err, syscall.EADDRINUSE):
 			out = append(out, Check{name, OK, "in use, as it should be: a gateway runs on the data directory", ""})
 		case errors.Is(err, syscall.EADDRINUSE):
@@ -137,6 +141,7 @@ func plain(err error) string {
 // renewBefore is the validity below which a certificate is reported as due for renewal.
 const renewBefore = 14 * 24 * time.Hour
 
+// certificate loads the certificate with its key, as the start does, and judges its validity.
 func certificate(cert, key string) Check {
 	const name = "certificate"
 	pair, err := tls.LoadX509KeyPair(cert, key)
@@ -150,6 +155,7 @@ func certificate(cert, key string) Check {
 	return judgeCertificate(leaf.NotBefore, leaf.NotAfter, time.Now())
 }
 
+// judgeCertificate judges a period of validity at a time.
 func judgeCertificate(from, to, now time.Time) Check {
 	const name = "certificate"
 	detail := "valid until " + to.UTC().Format(time.DateOnly)

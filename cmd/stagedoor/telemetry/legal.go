@@ -55,6 +55,7 @@ func (m mended) Attributes() []attribute.KeyValue { return m.attributes }
 // Events implements sdktrace.ReadOnlySpan.
 func (m mended) Events() []sdktrace.Event { return m.events }
 
+// legalAll reports whether all attributes have whole characters only.
 func legalAll(attrs []attribute.KeyValue) bool {
 	for i := range attrs {
 		if !legalValue(attrs[i].Value) {
@@ -64,6 +65,7 @@ func legalAll(attrs []attribute.KeyValue) bool {
 	return true
 }
 
+// legalValue reports whether a value has whole characters only. Values other than text always have.
 func legalValue(v attribute.Value) bool {
 	switch v.Type() {
 	case attribute.STRING:
@@ -74,6 +76,7 @@ func legalValue(v attribute.Value) bool {
 	return true
 }
 
+// mendAll returns a copy of attributes in which broken characters are replaced.
 func mendAll(attrs []attribute.KeyValue) []attribute.KeyValue {
 	out := slices.Clone(attrs)
 	for i := range out {
@@ -93,4 +96,5 @@ func mendAll(attrs []attribute.KeyValue) []attribute.KeyValue {
 	return out
 }
 
+// mend returns s with a replacement character in place of each run of broken bytes.
 func mend(s string) string { return strings.ToValidUTF8(s, "\ufffd") }

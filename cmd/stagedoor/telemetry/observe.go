@@ -155,6 +155,7 @@ func (t *Telemetry) Observe(s Sources) error {
 	return err
 }
 
+// instrument makes one instrument of a kind. Only one of the two fields of the figure is set.
 func instrument(meter metric.Meter, kind int, name, unit, doc string) (f figure, err error) {
 	switch kind {
 	case gauge:
@@ -175,14 +176,17 @@ type sheet struct {
 	to metric.Observer
 }
 
+// put reports a whole number.
 func (s sheet) put(name string, n int64, attrs ...attribute.KeyValue) {
 	s.to.ObserveInt64(s.figures[name].instrument, n, metric.WithAttributes(attrs...))
 }
 
+// putFloat reports a figure in seconds or dollars.
 func (s sheet) putFloat(name string, v float64, attrs ...attribute.KeyValue) {
 	s.to.ObserveFloat64(s.figures[name].float, v, metric.WithAttributes(attrs...))
 }
 
+// collect reads every source and reports its figures. It runs once for each reader of metrics at each collection.
 func (o *observer) collect(ctx context.Context, to metric.Observer) error {
 	s := sheet{o, to}
 	for kind, n := range o.sources.InFlight() {
@@ -249,6 +253,8 @@ func breaker(state throttle.State) int64 {
 	return 0
 }
 
+// actors collects the figures of actors by kind, never by actor, because every request has one and a series is for
+// ever.
 func (s sheet) actors(stats kit.Stats) {
 	for _, k := range stats.Kinds {
 		kind := attribute.String("stagedoor.actor.kind", k.Kind)
@@ -265,6 +271,7 @@ func (s sheet) actors(stats kit.Stats) {
 	s.put("stagedoor.goroutines.crashed", stats.Crashed)
 }
 
+// ledger collects the figures of money. The open holds are the difference of two counters.
 func (s sheet) ledger(stats ledger.Stats) {
 	result := attribute.Key("stagedoor.result")
 	s.put("stagedoor.ledger.holds", stats.Held, result.String("held"))
@@ -276,6 +283,7 @@ func (s sheet) ledger(stats ledger.Stats) {
 	s.putFloat("stagedoor.ledger.charged.usd", telemetry.Dollars(stats.Charged))
 }
 
+// journal collects the figures of the durable store, and those of a shared one if the state is in a database.
 func (s sheet) journal(stats state.Stats) {
 	s.put("stagedoor.journal.commits", int64(stats.Journal.Commits))
 	s.put("stagedoor.journal.commands", int64(stats.Commands))
@@ -283,6 +291,7 @@ func (s sheet) journal(stats state.Stats) {
 	s.put("stagedoor.journal.size", stats.Journal.Size)
 	s.put("stagedoor.journal.reusable", stats.Journal.Free)
 	s.put("stagedoor.journal.full", flag(stats.Journal.Full != nil))
+	// A store in memory or in a database does not know a disk.
 	if stats.Journal.DiskFree >= 0 {
 		s.put("stagedoor.journal.disk_free", stats.Journal.DiskFree)
 	}
@@ -304,6 +313,7 @@ func flag(set bool) int64 {
 	return 0
 }
 
+// pool collects the figures of one pool.
 func (s sheet) pool(p share.Stats) {
 	name := attribute.String("stagedoor.pool", p.Name)
 	s.put("stagedoor.pool.used", p.Used, name)
@@ -313,6 +323,7 @@ func (s sheet) pool(p share.Stats) {
 	s.put("stagedoor.pool.refused", p.Shares, name, telemetry.Reason.String("share"))
 }
 
+// spans collects how many spans were exported and lost, so that a gap in traces can be told from a quiet time.
 func (s sheet) spans() {
 	if s.t.queue == nil {
 		return

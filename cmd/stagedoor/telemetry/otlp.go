@@ -74,6 +74,7 @@ func (c collector) below(path string) string {
 	return u
 }
 
+// headers returns the headers of every export with their values revealed.
 func (c collector) headers() map[string]string {
 	headers := make(map[string]string, len(c.Headers))
 	for _, h := range c.Headers {

@@ -39,6 +39,7 @@ type queue struct {
 	loggedAt time.Time
 }
 
+// newQueue returns a queue whose goroutine exports to exporter until close is called.
 func newQueue(exporter sdktrace.SpanExporter, log *slog.Logger) *queue {
 	q := &queue{exporter: exporter, log: log, spans: make(chan sdktrace.ReadOnlySpan, queueSize),
 		stopping: make(chan struct{})}
@@ -55,6 +56,7 @@ func (q *queue) put(s sdktrace.ReadOnlySpan) {
 	}
 }
 
+// run collects spans into batches. It exports a batch when it is full or when batchDelay has passed.
 func (q *queue) run() {
 	ticker := time.NewTicker(batchDelay)
 	defer ticker.Stop()
@@ -96,6 +98,8 @@ func (q *queue) drain(batch []sdktrace.ReadOnlySpan) []sdktrace.ReadOnlySpan {
 	}
 }
 
+// export sends one batch and returns it empty, with its memory, for the next one. A batch that fails is counted and
+// not sent again, because the next ones would wait behind it while the collector is down.
 func (q *queue) export(batch []sdktrace.ReadOnlySpan) []sdktrace.ReadOnlySpan {
 	if len(batch) == 0 {
 		return batch

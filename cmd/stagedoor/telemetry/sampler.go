@@ -29,6 +29,7 @@ func (s sampler) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingRe
 	switch {
 	case kept:
 		result.Decision = sdktrace.RecordAndSample
+	// A span below a recorded one is recorded with it, so that a trace which is kept at its end has all its spans.
 	case local && parent.IsRecording(), !local && s.all:
 		result.Decision = sdktrace.RecordOnly
 	}

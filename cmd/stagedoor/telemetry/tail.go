@@ -51,6 +51,7 @@ type waiting struct {
 
 var _ sdktrace.SpanProcessor = (*tail)(nil)
 
+// newTail returns a tail that passes spans to next.
 func newTail(errors bool, slow time.Duration, next func(sdktrace.ReadOnlySpan)) *tail {
 	t := &tail{next: next, errors: errors, slow: slow, kept: share.NewCache[struct{}](remembered, 0, nil)}
 	for i := range t.shards {
@@ -59,6 +60,7 @@ func newTail(errors bool, slow time.Duration, next func(sdktrace.ReadOnlySpan)) 
 	return t
 }
 
+// shard returns the part of the map that has a trace. Sixteen locks keep requests from waiting for each other.
 func (t *tail) shard(id trace.TraceID) *tailShard { return &t.shards[id[15]%tailShards] }
 
 // root reports whether a span is the first of its trace in this process.
@@ -100,6 +102,7 @@ func (t *tail) decide(s sdktrace.ReadOnlySpan) []sdktrace.ReadOnlySpan {
 	defer shard.mu.Unlock()
 	w := shard.live[id]
 	if w == nil {
+		// The request of this span has ended, so its trace was decided. A late span goes where its trace went.
 		if _, ok := t.kept.Get("", string(id[:])); ok {
 			return []sdktrace.ReadOnlySpan{s}
 		}
@@ -111,6 +114,8 @@ func (t *tail) decide(s sdktrace.ReadOnlySpan) []sdktrace.ReadOnlySpan {
 		return nil
 	}
 	w.roots--
+	// A trace that other processes call into several times has several roots. The first one that is kept decides for
+	// all.
 	keep := w.failed && t.errors || t.slow > 0 && s.EndTime().Sub(s.StartTime()) >= t.slow
 	spans := w.spans
 	if keep || w.roots <= 0 {

@@ -105,6 +105,7 @@ func (t *Telemetry) Counts() *telemetry.Metrics {
 	return t.Actors.Metrics
 }
 
+// meter returns the meter of the gateway's own instruments.
 func (t *Telemetry) meter() metric.Meter {
 	return t.metrics.Meter(telemetry.Scope, metric.WithSchemaURL(telemetry.SchemaURL))
 }
@@ -125,6 +126,7 @@ func about(ctx context.Context, o Options) (*resource.Resource, error) {
 	return r, err
 }
 
+// startTraces sets up traces if they are exported or a processor wants them.
 func (t *Telemetry) startTraces(ctx context.Context, o Options, about *resource.Resource) error {
 	c := collector{o.Config.Traces.OTLP, "TRACES"}
 	exported := c.wanted(o.Env)
@@ -137,6 +139,8 @@ func (t *Telemetry) startTraces(ctx context.Context, o Options, about *resource.
 	}
 	keepErrors := o.Config.Traces.Errors == nil || *o.Config.Traces.Errors
 	slow := time.Duration(o.Config.Traces.Slow)
+	// Without an exporter no trace is kept, but all are recorded, because the processors decide at any time whether
+	// they look.
 	rule := sampler{share: sdktrace.NeverSample(), all: true}
 	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(about)}
 	if exported {
@@ -184,6 +188,7 @@ func shareOf(o Options) (float64, error) {
 	)
 }
 
+// startMetrics sets up metrics if they are exported, scraped or both.
 func (t *Telemetry) startMetrics(ctx context.Context, o Options, about *resource.Resource) error {
 	c := collector{o.Config.Metrics.OTLP, "METRICS"}
 	options := []sdkmetric.Option{sdkmetric.WithResource(about)}
@@ -212,6 +217,7 @@ func (t *Telemetry) startMetrics(ctx context.Context, o Options, about *resource
 				ErrorLog:      slog.NewLogLogger(o.Logger.Handler(), slog.LevelWarn)},
 		)
 	}
+	// The first option is the description of the process, which alone measures nothing.
 	if len(options) > 1 {
 		t.metrics = sdkmetric.NewMeterProvider(options...)
 	}
