@@ -294,6 +294,7 @@ func compareFields(before, after Fields) ([]AuditChange, error) {
 	return changes, nil
 }
 
+// isHidden reports whether a value is one that the log must not show.
 func isHidden(v any) bool {
 	_, hidden := v.(Hidden)
 	return hidden

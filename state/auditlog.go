@@ -23,6 +23,7 @@ type AuditQuery struct {
 	Before   uint64    // only records with lower ids
 }
 
+// selects reports whether a record fits the query. An action also selects those that it begins, up to a dot.
 func (q *AuditQuery) selects(r *AuditRecord) bool {
 	if q.Actor != "" && !strings.EqualFold(q.Actor, r.Actor.Name) && q.Actor != string(r.Actor.Kind) {
 		return false
@@ -186,6 +187,7 @@ func (c *AuditChange) Values() (before, after any) {
 // Texts returns the values of a change for people: a text without its quotes, "" for null, and JSON otherwise.
 func (c *AuditChange) Texts() (before, after string) { return auditText(c.Before), auditText(c.After) }
 
+// auditText returns a logged value as text: a string without its quotes, anything else as JSON.
 func auditText(value json.RawMessage) string {
 	var text string
 	if json.Unmarshal(value, &text) == nil {

@@ -18,6 +18,8 @@ type clock struct {
 	last time.Time // the last result of now
 }
 
+// now returns the time. It never goes back: after the wall clock was set back, it runs at half speed until the wall
+// clock has caught up. Records that were written before stay older than those written after.
 func (c *clock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

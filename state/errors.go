@@ -28,6 +28,7 @@ type PanicError struct {
 	Stack []byte // for the log
 }
 
+// Error implements error.
 func (e *PanicError) Error() string { return fmt.Sprintf("command panicked: %v", e.Value) }
 
 // unavailable turns an error of the store into one of this package. A damaged

@@ -134,6 +134,7 @@ func (t *Table[R]) Back(v View, index string, key []byte, yield func(*Row[R]) bo
 	}
 }
 
+// iterate calls yield for each row until it returns false.
 func iterate[R any](it memdb.ResultIterator, yield func(*Row[R]) bool) {
 	for raw := it.Next(); raw != nil; raw = it.Next() {
 		if !yield(raw.(*Row[R])) {
@@ -287,6 +288,7 @@ func (t *Table[R]) Put(tx *Tx, rec R) error {
 	return nil
 }
 
+// marshal returns a record as it is stored.
 func (t *Table[R]) marshal(rec *R) ([]byte, error) {
 	if t.Encode != nil {
 		return t.Encode(rec), nil

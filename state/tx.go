@@ -122,6 +122,7 @@ func (tx *Tx) mutate(c change) {
 	tx.written(c)
 }
 
+// written notes a change for the hooks of its table.
 func (tx *Tx) written(c change) {
 	if written := tx.tables[c.table].written; written != nil {
 		written(tx, c)

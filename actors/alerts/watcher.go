@@ -315,6 +315,7 @@ func (w *Watcher) report(err error) bool {
 	return err == nil
 }
 
+// marshal returns the data of an alert as JSON.
 func marshal(data map[string]any) json.RawMessage {
 	text, err := json.Marshal(data)
 	if err != nil {

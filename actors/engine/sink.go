@@ -50,6 +50,7 @@ func (d *driver[T]) end(f *upstream.Failure) { d.by.End(d.sink(), f) }
 func (d *driver[T]) result() flow.Result     { return d.by.Result() }
 func (d *driver[T]) close()                  { close(d.run.output) }
 
+// fork returns a leg with an exchange and a hold of its own. See Request.Hedge.
 func (d *driver[T]) fork() *leg {
 	l := new(leg)
 	by, money := d.by.(Forker[T]).Fork() // see Request.Hedge

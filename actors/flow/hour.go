@@ -224,6 +224,7 @@ func (r *Registry) measuredOf(provider string) *measured {
 	return m.(*measured)
 }
 
+// lastMinute returns the last minute that was measured.
 func (m *measured) lastMinute() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -26,6 +26,7 @@ const (
 // Phases returns all phases in order.
 func Phases() []Phase { return []Phase{Starting, Queued, Waiting, Replying, Making, Resting, Ended} }
 
+// String returns the phase as pages and the admin API name it.
 func (p Phase) String() string {
 	switch p {
 	case Starting:
@@ -66,6 +67,7 @@ func (m Mark) pack() uint64 {
 	)&markAfter
 }
 
+// unpack returns the mark of a word. Marks are packed so that one atomic store makes a phase visible.
 func unpack(w uint64) Mark {
 	return Mark{
 		Phase:   Phase(w >> markPhase),

@@ -135,6 +135,7 @@ func (s *Spans) forget(t *trace) {
 	}
 }
 
+// id returns the id of the trace as text, or "" if the request is not traced.
 func (t *trace) id() string {
 	if t == nil {
 		return ""
@@ -164,6 +165,7 @@ type Event struct {
 	At   time.Time
 }
 
+// view returns the spans that have ended so far.
 func (t *trace) view() []Span {
 	if t == nil {
 		return nil

@@ -55,6 +55,7 @@ func (s *sweeper) rest() {
 	s.timer.Wake(now, now.Add(sweepEvery))
 }
 
+// run removes what has expired and reports to the sweeper, which waits for the next time.
 func (s *sweeper) run(context.Context) any {
 	if err := s.sweep(); err != nil {
 		s.system.Logger().Warn("expired pictures not removed", "cause", err)

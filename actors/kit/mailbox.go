@@ -34,6 +34,7 @@ const (
 	ReasonDead                      // there is no such actor
 )
 
+// String returns the reason for logs.
 func (r Reason) String() string {
 	switch r {
 	case ReasonStopped:

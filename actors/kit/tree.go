@@ -121,6 +121,7 @@ func (s *System) noteFailure(id string, k *kind, f *LastFailure) {
 	}
 }
 
+// noteRestart counts a restart of an actor that the tree lists.
 func (s *System) noteRestart(id string) {
 	if l := s.listingOf(id); l != nil {
 		l.restarts.Add(1)

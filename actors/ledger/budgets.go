@@ -41,6 +41,7 @@ type storedBudgets struct {
 	store *state.State
 }
 
+// budgetsOf returns the budgets of a state, which are read without its writer.
 func budgetsOf(s *state.State) budgets { return storedBudgets{identity.AccessOf(s), s} }
 
 // SpentBy implements budgets.
@@ -48,6 +49,7 @@ func (b storedBudgets) SpentBy(scope budget.Scope) money.KeySpend {
 	return money.SpentBy(b.store.View(), scope)
 }
 
+// newQuota returns the quota of a scope, with what was spent so far.
 func newQuota(scope budget.Scope, b budgets) *quota {
 	return &quota{scope: scope, budgets: b, spend: b.SpentBy(scope)}
 }
@@ -123,6 +125,7 @@ func (a *quota) settled(spend *money.KeySpend) {
 	}
 }
 
+// room returns what is left of the budget at a time.
 func (a *quota) room(now time.Time) int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -119,6 +119,7 @@ type Ask struct {
 	Model, Provider string
 }
 
+// receipt returns the receipt that begins with what is known before the request.
 func (a *Ask) receipt() money.Receipt {
 	return money.Receipt{Request: a.RequestID, Key: a.Key, Model: a.Model, Provider: a.Provider}
 }

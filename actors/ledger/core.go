@@ -53,8 +53,10 @@ type known struct {
 	scopes                        []string
 }
 
+// knownOf returns the part of a receipt that an open hold keeps. The rest is only known at its end.
 func knownOf(r *money.Receipt) known { return known{r.Request, r.Key, r.Model, r.Provider, r.Scopes} }
 
+// receipt returns a receipt with the known part, for a hold that ends without one of its own.
 func (k *known) receipt() *money.Receipt {
 	return &money.Receipt{Request: k.request, Key: k.key, Model: k.model, Provider: k.provider, Scopes: k.scopes}
 }
@@ -152,6 +154,7 @@ func (c *core) idle() bool { return c.settled() && len(c.allowances) == 0 }
 // settled reports whether everything is durable and no hold is open.
 func (c *core) settled() bool { return len(c.open) == 0 && len(c.ops) == 0 && len(c.inFlight) == 0 }
 
+// validAmount returns an error for an amount that no hold can have.
 func validAmount(amount int64) error {
 	if amount < 0 || amount > budget.MaxCredits {
 		return fmt.Errorf("%w: an amount of %d", state.ErrInvalid, amount)
@@ -159,6 +162,8 @@ func validAmount(amount int64) error {
 	return nil
 }
 
+// insufficient returns the error for an amount that the account does not have. A debt is shown as nothing available,
+// because a client cannot use a negative amount.
 func (c *core) insufficient(amount int64) error {
 	return fmt.Errorf("%d asked, %d available: %w", amount, max(c.available(), 0), money.ErrInsufficient)
 }
@@ -332,6 +337,7 @@ func (c *core) adjust(m *adjusting, w waiter) error {
 	return errPending
 }
 
+// push queues an operation for the journal. A hold against an allowance takes its allowance with it.
 func (c *core) push(o op) {
 	if h := o.hold; c.others != nil && h != nil && o.allowance == nil {
 		o.allowance = h.bounds.allowance
@@ -580,6 +586,7 @@ func (c *core) finish(h *hold, err error) {
 	h.also = nil
 }
 
+// notify gives the caller that waits for an operation its result.
 func notify(o *op, err error) {
 	if o.waiter != nil {
 		o.waiter.done(err)

@@ -45,6 +45,7 @@ func (h *Hold) settled(amount int64, err error) {
 	n.charged.Add(amount)
 }
 
+// released counts a hold as released, once.
 func (h *Hold) released() {
 	if !h.ended.Swap(true) {
 		h.client.counts.released.Add(1)

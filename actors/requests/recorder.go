@@ -215,6 +215,7 @@ func (r *Recorder) collect(q *flow.Request, full <-chan time.Time) []*flow.Reque
 	return all
 }
 
+// take returns the place of a request that leaves the queue.
 func (r *Recorder) take(q *flow.Request) *flow.Request {
 	r.places.Give(q.Owner, 1)
 	return q

@@ -43,6 +43,7 @@ func (l *limiters) adopt(ctx context.Context, system *kit.System, name string, l
 	return nil
 }
 
+// keep notes the limiter of a provider.
 func (l *limiters) keep(name string, limiter *throttle.Client) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,6 +57,7 @@ func (l *limiters) forget(name string) {
 	delete(l.byName, name)
 }
 
+// all returns a copy of the limiters by provider, so that the caller need not hold the lock.
 func (l *limiters) all() map[string]*throttle.Client {
 	l.mu.Lock()
 	defer l.mu.Unlock()

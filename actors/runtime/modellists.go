@@ -42,6 +42,7 @@ type readLists struct{}
 // listsRead ends one reading of lists. The next one is due after a time.
 type listsRead struct{ next time.Duration }
 
+// startLister starts the actor that reads the providers' lists of models.
 func (r *Runtime) startLister() (err error) {
 	props := r.system.Props("lister", func() actor.Actor { return &lister{runtime: r} })
 	r.lister, err = r.system.SpawnUnique(props, "lister")
@@ -93,6 +94,7 @@ func (l *lister) rest(c actor.Context, next time.Duration) {
 	l.wait(next)
 }
 
+// wait sets the timer of the next round.
 func (l *lister) wait(d time.Duration) {
 	now := time.Now()
 	l.timer.Wake(now, now.Add(d))

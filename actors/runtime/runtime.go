@@ -201,6 +201,7 @@ func (r *Runtime) TakeOver(ctx context.Context, restore background.RestoreReques
 	return errors.Join(append(failed, err)...)
 }
 
+// report logs a failure of an actor and the time of its restart.
 func (r *Runtime) report(f kit.Failure) {
 	r.options.Logger.Error("actor failed", "actor", f.Child, "reason", f.Reason, "failures", f.Count, "restart_in",
 		f.Delay)

@@ -84,6 +84,7 @@ func (c *content) reply() string {
 	return written([]message{texts("assistant", []dialogue.Part{{Text: c.text.String()}})})
 }
 
+// written returns messages as the JSON text of a span's attribute.
 func written(all []message) string {
 	text, err := json.Marshal(all)
 	if err != nil {

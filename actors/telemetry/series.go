@@ -96,6 +96,7 @@ func (k callKey) overflow() callKey {
 // namedKey identifies the series of things with a name.
 type namedKey struct{ provider, class, loss, reason string }
 
+// attributes returns the labels of the series. Those that are empty for a metric are left out.
 func (k namedKey) attributes() []attribute.KeyValue {
 	var attrs []attribute.KeyValue
 	for _, a := range [...]attribute.KeyValue{Provider.String(k.provider), FailureClass.String(k.class), Loss.String(k.loss), Reason.String(k.reason)} {
@@ -123,6 +124,7 @@ type requestKey struct {
 	status                int
 }
 
+// attributes returns the labels of the series, as the conventions for HTTP servers name them.
 func (k requestKey) attributes() []attribute.KeyValue {
 	attrs := []attribute.KeyValue{URLScheme.String(k.scheme), HTTPMethod.String(k.method), HTTPStatus.Int(k.status)}
 	if k.status >= 500 {

@@ -15,6 +15,7 @@ type Telemetry struct {
 	Content bool
 }
 
+// metricsOrNil returns the metrics. It may be called on nil.
 func (t *Telemetry) metricsOrNil() *Metrics {
 	if t == nil {
 		return nil

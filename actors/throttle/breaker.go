@@ -42,6 +42,7 @@ const Window = 30 * time.Second
 // It is long because the key does not become valid without an operator.
 const credentialOut = 10 * time.Minute
 
+// withDefaults returns the configuration with the usual values in place of zeros.
 func (b Breaker) withDefaults() Breaker {
 	setDefault(&b.Consecutive, 5)
 	setDefault(&b.MinSamples, 20)
@@ -65,6 +66,7 @@ type breaker struct {
 	good, bad tally
 }
 
+// newBreaker returns a breaker in a state, so that a reconfigured provider keeps the state that it had.
 func newBreaker(now time.Time, config Breaker, state State) *breaker {
 	return &breaker{config: config.withDefaults(), base: now, state: state}
 }
@@ -218,6 +220,7 @@ func (t *tally) sum(since time.Duration) int {
 	return int(total)
 }
 
+// clear forgets the outcomes of all slots.
 func (t *tally) clear() {
 	for i := range t.slots {
 		t.slots[i].Store(0)

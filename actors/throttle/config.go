@@ -41,6 +41,7 @@ type Config struct {
 	Breaker Breaker
 }
 
+// withDefaults returns the configuration with the usual values in place of zeros. Negative limits stand for none.
 func (c Config) withDefaults() Config {
 	setDefault(&c.Burst, time.Minute)
 	setDefault(&c.QueuePerOwner, 64)

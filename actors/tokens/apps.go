@@ -109,6 +109,9 @@ func ownerMayChange(tx *state.Tx, a *identity.App) error {
 	return nil
 }
 
+// updateApp changes an app. It checks and draws outside the transaction, because decoding a logo takes long and no
+// command may hold up the writer. allowed decides in the transaction who may change the app, so that an owner who has
+// just lost it changes nothing.
 func (c *Client) updateApp(ctx context.Context, app int64, change AppChange,
 	allowed func(*state.Tx, *identity.App) error) (App, error) {
 	var logo []byte
@@ -150,6 +153,7 @@ func (c *Client) updateApp(ctx context.Context, app int64, change AppChange,
 			return nil
 		}
 		a.Logo = logo
+		// The sum is counted in the transaction. Two logos that are saved at once could otherwise exceed it together.
 		size := len(logo)
 		for _, other := range identity.ListApps(tx.View(), a.Owner) {
 			if other.ID != a.ID {
@@ -175,6 +179,8 @@ func (c *Client) RotateOwnSecret(ctx context.Context, app int64, overlap time.Du
 	return c.rotateSecret(ctx, app, overlap, ownerMayChange)
 }
 
+// rotateSecret gives an app a new secret and keeps the old one for overlap, with when it was last used, so that an
+// owner sees whether a server still sends it.
 func (c *Client) rotateSecret(ctx context.Context, app int64, overlap time.Duration,
 	allowed func(*state.Tx, *identity.App) error) (secret string, a App, err error) {
 	if overlap < 0 || overlap > MaxKeyOverlap {
@@ -303,6 +309,7 @@ func (c *Client) AppByClientID(clientID string) (App, error) {
 	return foundApp(identity.FindAppByClientID(c.state.View(), clientID))
 }
 
+// foundApp returns an app as the package shows it, or ErrNotFound if it does not exist or was erased.
 func foundApp(a identity.App, ok bool) (App, error) {
 	if !ok || !a.Gone.IsZero() {
 		return App{}, ErrNotFound

@@ -16,6 +16,8 @@ type Config struct {
 	Session time.Duration // of a login in a browser; 0 means 14 days
 }
 
+// withDefaults returns the lifetimes with the specification's where none are given. A grace of refresh tokens may be
+// 0.
 func (c Config) withDefaults() Config {
 	const day = 24 * time.Hour
 	setDefault(&c.Code, time.Minute)
@@ -27,6 +29,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// setDefault replaces a duration that was not given.
 func setDefault(d *time.Duration, to time.Duration) {
 	if *d <= 0 {
 		*d = to

@@ -16,6 +16,7 @@ type Error struct {
 	Description string
 }
 
+// Error implements error. The description is for the client.
 func (e *Error) Error() string { return e.Description }
 
 // Refusals of OAuth. They do not distinguish unknown, expired, used and revoked codes and tokens.
@@ -82,6 +83,7 @@ type Limited struct {
 	Busy       *share.Refused
 }
 
+// Error implements error.
 func (e *Limited) Error() string {
 	if e.Busy != nil {
 		return "too many passwords are being checked, try again later"
@@ -89,6 +91,7 @@ func (e *Limited) Error() string {
 	return ErrLimited.Description
 }
 
+// Unwrap lets callers find ErrLimited, and the refusal of the pool if places for password checks are the cause.
 func (e *Limited) Unwrap() []error {
 	if e.Busy != nil {
 		return []error{ErrLimited, e.Busy}
@@ -103,15 +106,19 @@ type TooMany struct {
 	Remedy string // how to make room, as an imperative
 }
 
+// Error implements error. The text says what the user can do about it.
 func (e *TooMany) Error() string {
 	return fmt.Sprintf("a user may have at most %d %s: %s", e.Most, e.Things, e.Remedy)
 }
 
+// Unwrap lets callers find ErrTooMany.
 func (e *TooMany) Unwrap() error { return ErrTooMany }
 
 // FieldError is an ErrInvalid that names the field and the rule, which may both be shown.
 type FieldError struct{ Field, Rule string }
 
+// Error implements error.
 func (e *FieldError) Error() string { return fmt.Sprintf("%s %s", e.Field, e.Rule) }
 
+// Unwrap lets callers find ErrInvalid.
 func (e *FieldError) Unwrap() error { return ErrInvalid }

@@ -56,6 +56,7 @@ func (c *CeilingChange) apply(to *identity.Ceiling) error {
 	return err
 }
 
+// checkScopes returns an error unless all scopes are known.
 func checkScopes(scopes []string) error {
 	if slices.ContainsFunc(scopes, func(s string) bool { return !contains(shapes.Scopes(), s) }) {
 		return &FieldError{"scopes", "must be some of " + strings.Join(shapes.Scopes(), ", ")}
@@ -79,6 +80,7 @@ type GroupChange struct {
 	Ceiling CeilingChange
 }
 
+// check returns an error unless the change can be made to any group.
 func (g *GroupChange) check() error {
 	if g.Name != nil {
 		if err := checkGroupName(*g.Name); err != nil {
@@ -88,11 +90,13 @@ func (g *GroupChange) check() error {
 	return g.Ceiling.check()
 }
 
+// apply makes the change. Fields that are nil stay as they are.
 func (g *GroupChange) apply(to *identity.Group) error {
 	set(&to.Name, g.Name)
 	return g.Ceiling.apply(&to.Ceiling)
 }
 
+// checkGroupName applies the rules for usernames, because commands and pages name groups in the same places.
 func checkGroupName(name string) error {
 	if checkUsername(name) != nil {
 		return &FieldError{"name", "must have 1 to 64 letters, digits and . _ @ + - only"}

@@ -230,6 +230,8 @@ func (c *Client) RotateAnyKey(ctx context.Context, id string,
 	return c.rotateKey(ctx, id, overlap, func(*state.Tx, *identity.Key) bool { return true })
 }
 
+// rotateKey gives a key a new secret. may decides who may rotate it. A key that may not be rotated is not found, so
+// that the reply does not say whether it exists.
 func (c *Client) rotateKey(ctx context.Context, id string, overlap time.Duration,
 	may func(*state.Tx, *identity.Key) bool) (secret string, k identity.Key, err error) {
 	if overlap < 0 || overlap > MaxKeyOverlap {
@@ -253,6 +255,7 @@ func (c *Client) rotateKey(ctx context.Context, id string, overlap time.Duration
 	return secret, k, nil
 }
 
+// changeKey changes a key that belongs to a user. A key of another user is not found.
 func (c *Client) changeKey(ctx context.Context, user int64, id string,
 	change func(*identity.Key, time.Time) error) error {
 	return do(ctx, c, nil, func(tx *state.Tx) error {

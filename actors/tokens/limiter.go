@@ -188,6 +188,7 @@ func (l *limiter) get(s subject) *attempts {
 	return a
 }
 
+// forget removes what is known of a name.
 func (t *table) forget(name string) {
 	t.recent.Remove(t.entries[name])
 	delete(t.entries, name)

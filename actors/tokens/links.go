@@ -115,6 +115,7 @@ func (c *Client) addLink(ctx context.Context, life time.Duration,
 	return secret, l, nil
 }
 
+// removeLinks removes the links that which chooses, in the transaction of the change that makes them void.
 func removeLinks(tx *state.Tx, which func(*identity.Link) bool) {
 	for _, l := range identity.ListLinks(tx.View()) {
 		if which(&l) {

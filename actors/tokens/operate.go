@@ -87,6 +87,7 @@ type KeyChange struct {
 // LimitsChange is an update of limits. A nil limit stays unchanged, and 0 removes it.
 type LimitsChange struct{ RPM, TPM, Concurrency *int64 }
 
+// check returns an error for a negative limit. 0 stands for no limit.
 func (l *LimitsChange) check() error {
 	for _, limit := range []struct {
 		name  string
@@ -113,6 +114,7 @@ type BudgetChange struct {
 	Window *budget.Window
 }
 
+// check returns an error for an amount or a window that no budget can have.
 func (b *BudgetChange) check() error {
 	switch {
 	case b.Amount != nil && (*b.Amount < 0 || *b.Amount > budget.MaxCredits):
@@ -156,6 +158,7 @@ func (k *KeyChange) check(now time.Time) error {
 	return cmp.Or(ceiling.check(), k.Limits.check())
 }
 
+// apply makes the change as the operator, who can also enable what the operator has disabled.
 func (k *KeyChange) apply(to *identity.Key) error {
 	set(&to.Name, k.Name)
 	set(&to.Scopes, k.Scopes)

@@ -67,6 +67,7 @@ func (c *Client) FindPasskey(credential []byte) (Credential, User, error) {
 	return credentialOf(p), userOf(u), nil
 }
 
+// credentialOf returns a stored passkey as the ceremony needs it.
 func credentialOf(p identity.Passkey) Credential {
 	return Credential{ID: p.Credential, Key: p.Key, Count: p.Count, Synced: p.Synced}
 }

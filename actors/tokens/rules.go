@@ -33,6 +33,7 @@ func checkUsername(name string) error {
 	return nil
 }
 
+// isAlphanumeric reports whether c is an ASCII letter or digit.
 func isAlphanumeric(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
@@ -58,6 +59,7 @@ func checkPassword(password string) error {
 	return nil
 }
 
+// checkName checks a name that people give to apps, keys and tokens. It may have any printable characters.
 func checkName(name string) error {
 	n := utf8.RuneCountInString(name)
 	if strings.TrimSpace(name) == "" || n > maxName || !isPlain(name, "") {
@@ -66,6 +68,7 @@ func checkName(name string) error {
 	return nil
 }
 
+// checkDescription checks a text for people, which may have several lines.
 func checkDescription(text string) error {
 	if utf8.RuneCountInString(text) > maxDescription || !isPlain(text, "\n\r\t") {
 		return &FieldError{"description", "must have at most 2000 characters and no control characters"}

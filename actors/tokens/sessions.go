@@ -20,6 +20,7 @@ const (
 	maxBrowser = 64
 )
 
+// sessionOf returns a stored session with its user.
 func sessionOf(s identity.Session, u identity.User) Session {
 	return Session{ID: s.ID, User: userOf(u), Created: s.Created, Expires: s.Expires, Seen: s.Seen,
 		Browser: s.Device, Address: s.Address, Strong: s.Strong}

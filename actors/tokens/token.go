@@ -78,6 +78,7 @@ func checksum(s string) (text [checkLen]byte) {
 // token takes the family from the one that it replaces.
 type family [familial]byte
 
+// hash returns the hash by which a family of refresh tokens is stored.
 func (f family) hash() state.Hash { return state.HashSecret(string(f[:])) }
 
 // formatWith writes a token of the family.
@@ -85,6 +86,7 @@ func (k kind) formatWith(f family, random []byte) string {
 	return k.format(append(f[:], random...))
 }
 
+// parseFamily returns the family of a refresh token, and false if the text is no token of the kind.
 func (k kind) parseFamily(token string) (family, bool) {
 	raw := k.parse(token, familial+entropy)
 	if raw == nil {

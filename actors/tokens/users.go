@@ -169,6 +169,7 @@ func (c *Client) UserByName(username string) (User, error) {
 	return foundUser(identity.FindUserByName(c.state.View(), username))
 }
 
+// foundUser returns a user as the package shows it, or ErrNotFound.
 func foundUser(u identity.User, ok bool) (User, error) {
 	if !ok {
 		return User{}, ErrNotFound

@@ -13,6 +13,7 @@ import (
 // endpoints has the configured endpoints, which outlive restarts of the actor.
 type endpoints struct{ all atomic.Pointer[[]Endpoint] }
 
+// get returns the endpoints in force.
 func (e *endpoints) get() []Endpoint {
 	if all := e.all.Load(); all != nil {
 		return *all

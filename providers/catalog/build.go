@@ -49,6 +49,7 @@ type builder struct {
 	names    []string // exact names and patterns seen so far
 }
 
+// addMistake records a mistake. Building goes on, so that all mistakes are reported at once.
 func (b *builder) addMistake(format string, args ...any) {
 	b.mistakes = append(b.mistakes, fmt.Errorf(format, args...))
 }

@@ -110,6 +110,7 @@ var typesByStatus = map[int]string{
 	504: dialogue.TypeTimeout, 529: dialogue.TypeOverloaded,
 }
 
+// typeOf returns the type of error that clients of the shape expect with a status.
 func typeOf(status int) string {
 	if t, ok := typesByStatus[status]; ok {
 		return t

@@ -64,6 +64,7 @@ func derivedID(inputs ...string) string {
 	return "call_" + hex.EncodeToString(h.Sum(nil)[:16])
 }
 
+// isCallID reports whether every vendor accepts id as the id of a call.
 func isCallID(id string) bool {
 	for i := range len(id) {
 		switch c := id[i]; {

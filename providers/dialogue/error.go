@@ -33,6 +33,7 @@ type Error struct {
 	Cause error
 }
 
+// Error implements error. It is for the log, since it has the cause. Clients get Message.
 func (e *Error) Error() string {
 	if e.Cause != nil {
 		return fmt.Sprintf("%d %s: %s: %v", e.Status, e.Type, e.Message, e.Cause)
@@ -40,6 +41,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%d %s: %s", e.Status, e.Type, e.Message)
 }
 
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
 // Types of the gateway's own errors.

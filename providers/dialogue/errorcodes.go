@@ -25,6 +25,7 @@ func Refusal(status int, code, message string) *Error {
 	return e
 }
 
+// typeOf returns the type of a refusal with a status.
 func typeOf(status int) string {
 	switch status {
 	case http.StatusUnauthorized:
@@ -148,6 +149,7 @@ func FilesTooLarge(param string, limit int64) *Error {
 	return fileTooLarge(param, "all files together must not be larger than "+mebibytes(limit))
 }
 
+// fileTooLarge returns the error for a file above a limit.
 func fileTooLarge(param, rule string) *Error {
 	return Refusal(http.StatusRequestEntityTooLarge, "file_too_large", param+": "+rule).About(param)
 }
@@ -271,6 +273,7 @@ func ServerError(message string, cause error) *Error {
 	return internal("server_error", message, cause)
 }
 
+// internal returns the error for a fault of the gateway itself.
 func internal(code, message string, cause error) *Error {
 	return &Error{Status: http.StatusInternalServerError, Type: TypeAPI, Code: code, Cause: cause, Message: message}
 }
@@ -313,6 +316,7 @@ func UpstreamAuth(cause error) *Error {
 	return e
 }
 
+// upstreamFault returns the error for a reply of an upstream that cannot be used.
 func upstreamFault(code, message string, cause error) *Error {
 	return &Error{Status: http.StatusBadGateway, Type: TypeAPI, Code: code, Message: message, Cause: cause}
 }

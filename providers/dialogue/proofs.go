@@ -58,6 +58,7 @@ func (e *Env) CompactedBy(made string) string {
 	return cmp.Or(e.MakerOf(made), e.Makers.MakerOf(e.Owner, made))
 }
 
+// proofKey returns a short key for a proof, which may be many kilobytes long.
 func proofKey(proof string) string {
 	sum := sha256.Sum256([]byte(proof))
 	return "proof:" + hex.EncodeToString(sum[:16])

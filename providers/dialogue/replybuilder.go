@@ -93,6 +93,7 @@ func (f *ReplyBuilder) Add(ev *Event) {
 	}
 }
 
+// choice returns choice i of the reply and adds the ones before it if they are missing.
 func (f *ReplyBuilder) choice(i int) *Choice {
 	for len(f.Reply.Choices) <= i {
 		f.Reply.Choices = append(f.Reply.Choices, new(Choice))
@@ -111,6 +112,7 @@ func (c *Choice) part(number int) *ReplyPart {
 	return nil
 }
 
+// finish turns the collected bytes into the part's content.
 func (p *ReplyPart) finish(ev *Event) {
 	p.closed = true
 	p.Signature = ev.Signature

@@ -115,6 +115,7 @@ func HasSeal(text []byte) bool {
 	return bytes.Contains(text, []byte(`"`+sealPrefix)) || bytes.Contains(text, []byte(`"`+encodedPrefix))
 }
 
+// mac returns the code that authenticates body.
 func (s *Sealer) mac(body string) string {
 	if code, ok := s.adopted[body]; ok {
 		return code

@@ -18,6 +18,7 @@ func (r *Report) LoseSearch(options json.RawMessage, kept ...string) {
 	r.loseSearch(options, kept, 0)
 }
 
+// loseSearch reports the options of a web search that the target does not take. kept names those that it takes.
 func (r *Report) loseSearch(options json.RawMessage, kept []string, depth int) {
 	if len(options) == 0 {
 		return

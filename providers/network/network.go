@@ -31,6 +31,7 @@ var reserved = parsePrefixes(
 	"fec0::/10",       // site-local, deprecated
 )
 
+// parsePrefixes returns networks that are written in this package.
 func parsePrefixes(networks ...string) []netip.Prefix {
 	out := make([]netip.Prefix, len(networks))
 	for i, n := range networks {

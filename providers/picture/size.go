@@ -14,6 +14,7 @@ const maxDigits = 5
 // ParseSize reads a size such as "1024x768". It takes digits without a leading zero only.
 func ParseSize(s string) (Size, bool) { return parsePair(s, maxDigits) }
 
+// String returns the size as WIDTHxHEIGHT, or auto.
 func (s Size) String() string {
 	if s == (Size{}) {
 		return "auto"

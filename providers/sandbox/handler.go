@@ -44,6 +44,7 @@ func (m *Model) Handler(known []*shapes.Shape) http.Handler {
 	return mux
 }
 
+// noPath answers requests for paths that no vendor has.
 func noPath(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "the sandbox has no such path", http.StatusNotFound)
 }

@@ -33,6 +33,9 @@ var camel = map[string]string{
 // counts lists the keywords that are int64 in the vendor's protocol, which writes them as strings.
 var counts = []string{"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"}
 
+// fromGemini returns JSON Schema for a schema in Gemini's own form. It accepts both spellings of members, because
+// clients of the vendor's two APIs send either. Names of types are in capitals there, and null is a flag beside the
+// type.
 func fromGemini(n *node) *node {
 	if n.kind != '{' {
 		return n
@@ -107,4 +110,5 @@ func allowNull(n *node) {
 	}
 }
 
+// isNullValue reports whether a node is null.
 func isNullValue(n *node) bool { return n.kind == 'n' }

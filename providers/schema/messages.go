@@ -97,6 +97,7 @@ func (w *messagesWalk) distributed(n *node, branches []*node, key string) *node 
 	return out
 }
 
+// below returns the function that translates a schema one level further down.
 func (w *messagesWalk) below(depth int) func(*node) *node {
 	return func(n *node) *node { return w.schema(n, depth+1) }
 }

@@ -20,6 +20,7 @@ func (n *node) resolve(ref string) *node {
 	return nil
 }
 
+// at returns the node that a JSON pointer leads to, or nil.
 func (n *node) at(pointer string) *node {
 	if pointer == "" {
 		return n
@@ -37,6 +38,7 @@ func (n *node) at(pointer string) *node {
 	return n
 }
 
+// step returns the member or the item of a node, or nil.
 func (n *node) step(name string) *node {
 	if n.kind != '[' {
 		return n.get(name)
@@ -55,12 +57,15 @@ func (n *node) refsHold() bool {
 	return c.holds(n)
 }
 
+// refCheck finds out whether every reference of a schema leads to a schema, and none leads to itself.
 type refCheck struct {
 	root  *node
 	chain []*node // targets that are being checked
 	done  map[*node]bool
 }
 
+// holds reports whether a node and everything below it can be resolved. Dynamic references are not supported by any
+// upstream.
 func (c *refCheck) holds(n *node) bool {
 	if n.get("$dynamicRef") != nil || n.get("$recursiveRef") != nil {
 		return false
@@ -71,6 +76,7 @@ func (c *refCheck) holds(n *node) bool {
 	return n.children(c.holds)
 }
 
+// follows reports whether a reference can be resolved without coming back to it. A target is checked once.
 func (c *refCheck) follows(ref string) bool {
 	target := c.root.resolve(ref)
 	if target == nil || slices.Contains(c.chain, target) {

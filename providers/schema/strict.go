@@ -70,6 +70,8 @@ func (n *node) closeObjects() bool {
 	return true
 }
 
+// strict reports whether a schema is one that strict upstreams accept as it is: objects are closed, they require all
+// of their properties, and they are not nested too deeply. count counts the properties of the whole schema.
 func (n *node) strict(depth int, count *int) bool {
 	if n.kind != '{' {
 		return false
@@ -101,6 +103,7 @@ func (n *node) strict(depth int, count *int) bool {
 	return true
 }
 
+// requiresAll reports whether an object requires each of its properties, within the number that upstreams accept.
 func (n *node) requiresAll(properties *node, count *int) bool {
 	*count += len(properties.members)
 	required := n.get("required").strings()

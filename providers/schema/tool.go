@@ -178,6 +178,7 @@ func (w *walk) united(base *node, branches []*node) *node {
 	return base
 }
 
+// alternative returns one branch of a union with its references put in, or nil if it is not an object.
 func (w *walk) alternative(b *node) *node {
 	if b.kind != '{' {
 		return nil

@@ -46,6 +46,8 @@ func parse(raw []byte) (*node, bool) {
 	return n, err == io.EOF
 }
 
+// read reads one value, within limits of depth and of the number of values, so that a small document cannot take much
+// memory. It returns false for a value that is not valid.
 func read(d *jsontext.Decoder, depth int, left *int) (*node, bool) {
 	*left--
 	if depth > maxDepth || *left < 0 {
@@ -65,6 +67,8 @@ func read(d *jsontext.Decoder, depth int, left *int) (*node, bool) {
 	return n, ok
 }
 
+// readMembers reads the members of an object. Their order is kept, because it is the order in which models fill them
+// in.
 func (n *node) readMembers(d *jsontext.Decoder, depth int, left *int) bool {
 	if _, err := d.ReadToken(); err != nil {
 		return false
@@ -85,6 +89,7 @@ func (n *node) readMembers(d *jsontext.Decoder, depth int, left *int) bool {
 	return err == nil
 }
 
+// readItems reads the items of an array.
 func (n *node) readItems(d *jsontext.Decoder, depth int, left *int) bool {
 	if _, err := d.ReadToken(); err != nil {
 		return false
@@ -103,6 +108,7 @@ func (n *node) readItems(d *jsontext.Decoder, depth int, left *int) bool {
 // encode writes the tree without insignificant space.
 func (n *node) encode() json.RawMessage { return n.append(nil) }
 
+// append appends the node as JSON without spaces. Scalars are written as they were read.
 func (n *node) append(dst []byte) []byte {
 	switch n.kind {
 	case '{':
@@ -131,6 +137,7 @@ func (n *node) append(dst []byte) []byte {
 func object(members ...member) *node { return &node{kind: '{', members: members} }
 func array(items ...*node) *node     { return &node{kind: '[', items: items} }
 func text(s string) *node            { return &node{kind: '"', raw: jsonw.AppendString(nil, s)} }
+// boolean returns a node that is true or false.
 func boolean(b bool) *node {
 	raw := strconv.AppendBool(nil, b)
 	return &node{kind: jsontext.Kind(raw[0]), raw: raw}
@@ -161,6 +168,7 @@ func (n *node) get(name string) *node {
 	return nil
 }
 
+// add adds a member at the end.
 func (n *node) add(name string, value *node) {
 	n.members = append(n.members, member{name, value})
 }
@@ -205,6 +213,7 @@ func (n *node) strings() []string {
 	return out
 }
 
+// texts returns an array of strings.
 func texts(values []string) *node {
 	out := array()
 	for _, v := range values {

@@ -409,6 +409,8 @@ type bounded struct {
 	out int64
 }
 
+// Read refuses a body that decompresses to far more than arrived, because a few kilobytes could otherwise fill the
+// memory.
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.src.Read(p)
 	b.out += int64(n)
@@ -428,6 +430,7 @@ type watched struct {
 	n     int64
 }
 
+// Read tells the watch that the upstream is alive.
 func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.r.Read(p)
 	w.n += int64(n)

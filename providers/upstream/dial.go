@@ -35,7 +35,9 @@ func newTransport(t Timeouts) *http.Transport {
 // resolve, a port is closed, a certificate is wrong or a TLS handshake stalls. The request was not sent.
 type unreached struct{ cause error }
 
+// Error implements error.
 func (e *unreached) Error() string { return "not sent: " + e.cause.Error() }
+// Unwrap returns the cause.
 func (e *unreached) Unwrap() error { return e.cause }
 
 // notConnected reports whether err arose before a connection existed, in this package or in a transport that

@@ -74,7 +74,9 @@ type Failure struct {
 	Answered bool
 }
 
+// Error implements error.
 func (f *Failure) Error() string { return f.Err.Error() }
+// Unwrap returns the error for the client.
 func (f *Failure) Unwrap() error { return f.Err }
 
 // Causes with which the context of a call may be cancelled.

@@ -70,6 +70,8 @@ func (k *Keys) Refuse(key string, now time.Time, d time.Duration) { k.bench(key,
 // A key whose entry is replaced is tried again sooner, which costs one refused request.
 const maxBenched = 256
 
+// bench lets a key rest for a time, for one model or for all. The only key never rests, because nothing else could be
+// tried.
 func (k *Keys) bench(key, model string, now time.Time, d time.Duration) {
 	if len(k.keys) < 2 || d <= 0 {
 		return

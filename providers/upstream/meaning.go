@@ -110,6 +110,7 @@ func meaningOf(status int, e *dialogue.Error) meaning {
 	return unclear
 }
 
+// containsAny reports whether text contains one of the words.
 func containsAny(text string, words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }

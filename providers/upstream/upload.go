@@ -36,11 +36,14 @@ func (u *upload) revoke() {
 	u.mu.Unlock()
 }
 
+// uploadReader reads the body of one attempt.
 type uploadReader struct {
 	*upload
 	at int
 }
 
+// Read copies the next part of the body, unless the body was revoked: its memory may then be in use for something
+// else.
 func (r *uploadReader) Read(p []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

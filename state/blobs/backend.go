@@ -52,6 +52,7 @@ func Move(from, to Backend, now time.Time) error {
 	return err
 }
 
+// copyTo copies one content. An unfinished copy is discarded.
 func copyTo(from, to Backend, info Info) error {
 	r, err := from.Open(info)
 	if err != nil {

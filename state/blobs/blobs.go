@@ -234,6 +234,7 @@ func (s *Store) Sweep(now time.Time) (int, error) {
 	return s.removeExpired(now)
 }
 
+// removeExpired deletes what has expired and returns how many there were.
 func (s *Store) removeExpired(now time.Time) (int, error) {
 	return s.deleteEach(func(i Info) bool { return !now.Before(i.Expires) })
 }
@@ -250,6 +251,7 @@ func (s *Store) DeleteOwner(owner string) error {
 	return err
 }
 
+// deleteEach deletes what chosen selects. It does not hold the lock meanwhile, because deleting is slow.
 func (s *Store) deleteEach(chosen func(Info) bool) (int, error) {
 	var doomed []ID
 	s.mu.Lock()
@@ -298,6 +300,7 @@ func refusal(err error) error {
 	return err
 }
 
+// newID returns a random id, which cannot be guessed.
 func newID() ID {
 	var b [16]byte
 	rand.Read(b[:])

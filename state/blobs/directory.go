@@ -103,6 +103,7 @@ func (d *directory) Open(info Info) (io.ReadSeekCloser, error) {
 // Remove implements Backend.
 func (d *directory) Remove(info Info) error { return remove(d.file(info)) }
 
+// remove removes a file. A file that is missing is no error, since another sweep may have been faster.
 func remove(path string) error {
 	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -154,6 +155,7 @@ func (u *unfinishedFile) Discard() error {
 	return errors.Join(u.Close(), remove(u.Name()))
 }
 
+// syncDir makes the names in a directory durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

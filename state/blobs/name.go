@@ -23,6 +23,8 @@ func word(s string) bool {
 	return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
 }
 
+// parseName returns what the name of a file says of its content. The name has everything, so no second file can be
+// lost.
 func parseName(name string) (Info, bool) {
 	id, rest, _ := strings.Cut(name, ".")
 	expiry, media, _ := strings.Cut(rest, ".")

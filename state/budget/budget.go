@@ -88,6 +88,7 @@ type Error struct {
 	Asked  int64
 }
 
+// Error implements error.
 func (e *Error) Error() string {
 	what := string(e.Scope.Kind)
 	if e.Scope.Kind == KeyScope {

@@ -101,6 +101,7 @@ func ListApps(v state.View, owner int64) []App {
 // CountApps returns how many apps of an owner are stored, with those that were deleted and are still referred to.
 func CountApps(v state.View, owner int64) int { return len(listAllApps(v, owner)) }
 
+// listAllApps lists the apps of an owner, erased ones too. The owner 0 stands for all.
 func listAllApps(v state.View, owner int64) []App {
 	if owner == 0 {
 		return apps.List(v, state.ByID, nil)
@@ -148,6 +149,7 @@ func DeleteApp(tx *state.Tx, a App) error {
 	return PutApp(tx, a)
 }
 
+// later returns the later of two times.
 func later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b

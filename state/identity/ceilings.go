@@ -92,6 +92,7 @@ type CeilingError struct {
 	cause error  // ErrScopeForbidden or ErrModelForbidden
 }
 
+// Error implements error. It says whose ceiling it is, because the user can ask that person for more.
 func (e *CeilingError) Error() string {
 	what := "use the scope"
 	if e.cause == ErrModelForbidden {

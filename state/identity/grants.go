@@ -69,6 +69,7 @@ func (g *Grant) Revoke(now time.Time, reason string) {
 	}
 }
 
+// check returns an error for a grant that no code can be exchanged for.
 func (g *Grant) check() error {
 	if g.User <= 0 || g.App <= 0 || g.Code.Hash == (state.Hash{}) || g.Expires.IsZero() {
 		return fmt.Errorf("%w: grant %s", state.ErrInvalid, g.ID)

@@ -111,6 +111,7 @@ func (r *keyring) keysOf(user string) []Key {
 
 func compareHashes(a, b *Key) int { return bytes.Compare(a.Hash[:], b.Hash[:]) }
 
+// compareUsers orders keys by user and id.
 func compareUsers(a, b *Key) int {
 	if c := strings.Compare(a.User, b.User); c != 0 {
 		return c

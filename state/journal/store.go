@@ -140,10 +140,12 @@ type ConflictError struct {
 	Have  uint64 // the revision there is; 0: none
 }
 
+// Error implements error.
 func (e *ConflictError) Error() string {
 	return fmt.Sprintf("%v: %s/%q has revision %d, not %d", ErrConflict, e.Cond.Table, e.Cond.Key, e.Have, e.Cond.Rev)
 }
 
+// Unwrap lets callers find ErrConflict.
 func (e *ConflictError) Unwrap() error { return ErrConflict }
 
 // CorruptError is an ErrCorrupt that names the place. Key is nil where the
@@ -154,6 +156,7 @@ type CorruptError struct {
 	Reason string
 }
 
+// Error implements error. It says where the damage is and nothing of what is stored there.
 func (e *CorruptError) Error() string {
 	if e.Key == nil {
 		return fmt.Sprintf("%v: %s %s: restore a backup", ErrCorrupt, e.Table, e.Reason)
@@ -161,6 +164,7 @@ func (e *CorruptError) Error() string {
 	return fmt.Sprintf("%v: %s/%q %s: restore a backup", ErrCorrupt, e.Table, e.Key, e.Reason)
 }
 
+// Unwrap lets callers find ErrCorrupt.
 func (e *CorruptError) Unwrap() error { return ErrCorrupt }
 
 // Limits of a record. bbolt takes keys of up to 32,768 bytes; ours are ids.

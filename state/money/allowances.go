@@ -50,6 +50,7 @@ var allowances = state.Table[Allowance]{
 	},
 }
 
+// allowanceID returns the key of an allowance. A zero byte separates its parts, because names cannot contain one.
 func allowanceID(account string, node state.Node, name AllowanceName) string {
 	return account + "\x00" + string(node) + "\x00" + name.Key + "\x00" + name.Group
 }

@@ -66,6 +66,7 @@ func (o *jsonObject) key(name string) {
 	o.b = append(append(append(o.b, '"'), name...), '"', ':')
 }
 
+// text writes a member, or nothing if it is empty: records are written for every charge, and most members are empty.
 func (o *jsonObject) text(name, v string) {
 	if v != "" {
 		o.key(name)
@@ -73,6 +74,7 @@ func (o *jsonObject) text(name, v string) {
 	}
 }
 
+// number writes a member, or nothing if it is zero.
 func (o *jsonObject) number(name string, v int64) {
 	if v != 0 {
 		o.key(name)
@@ -80,15 +82,18 @@ func (o *jsonObject) number(name string, v int64) {
 	}
 }
 
+// time writes a member, also for the zero time.
 func (o *jsonObject) time(name string, v time.Time) {
 	o.key(name)
 	o.b = appendTime(o.b, v)
 }
 
+// appendTime appends a time as encoding/json would, so that records of both encoders are read by one decoder.
 func appendTime(b []byte, v time.Time) []byte {
 	return append(v.AppendFormat(append(b, '"'), time.RFC3339Nano), '"')
 }
 
+// end closes the object and returns its bytes.
 func (o *jsonObject) end() []byte { return append(o.b, '}') }
 
 // appendText appends a JSON string. Strings that need escaping are encoded by encoding/json.

@@ -209,6 +209,7 @@ func (p *poster) post(what *Posting) (uint64, error) {
 	return 0, fmt.Errorf("%w: posting of kind %q", state.ErrInvalid, what.Kind)
 }
 
+// addCredit books a payment and returns the sequence of its entry. A payment with an id is booked once.
 func (p *poster) addCredit(what *Posting) (uint64, error) {
 	if what.Once != "" {
 		return p.creditOnce(what)
@@ -370,6 +371,7 @@ func (p *poster) appendEntry(e Entry, r *Receipt) uint64 {
 	return e.Sequence
 }
 
+// putHold stores a hold. A failure makes the whole posting fail at its end, as those of the other tables do.
 func (p *poster) putHold(h Hold) {
 	if err := holds.Put(p.tx, h); err != nil {
 		p.broken = err

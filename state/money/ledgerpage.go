@@ -164,6 +164,7 @@ const usageEstimated = 1 << usageNumbers
 
 const usageNumbers = 7
 
+// numbers returns the fields in the order in which a page stores them. New fields must come last.
 func (u *ReceiptUsage) numbers() [usageNumbers]*int64 {
 	return [...]*int64{&u.Input, &u.CacheRead, &u.CacheWrite, &u.Output, &u.Reasoning, &u.Images, &u.Seconds}
 }
@@ -187,10 +188,13 @@ func (w *pageWriter) usage(u *ReceiptUsage) {
 	}
 }
 
+// unsigned appends a number in as few bytes as it needs.
 func (w *pageWriter) unsigned(n uint64) { w.b = binary.AppendUvarint(w.b, n) }
 
+// number appends a number that may be negative.
 func (w *pageWriter) number(n int64) { w.b = binary.AppendVarint(w.b, n) }
 
+// literal appends a text with its length.
 func (w *pageWriter) literal(s string) {
 	w.unsigned(uint64(len(s)))
 	w.b = append(w.b, s...)
@@ -212,6 +216,7 @@ func (w *pageWriter) text(s string) {
 	w.literal(s)
 }
 
+// texts appends a list of texts, each of which may refer to an earlier one.
 func (w *pageWriter) texts(all []string) {
 	w.unsigned(uint64(len(all)))
 	for _, s := range all {
@@ -244,6 +249,7 @@ func (p *pageReader) fail() {
 	p.b, p.err = nil, errPage
 }
 
+// byte returns the next byte. After the end it returns 0, and the reader has failed.
 func (p *pageReader) byte() byte {
 	if len(p.b) == 0 {
 		p.fail()
@@ -254,6 +260,7 @@ func (p *pageReader) byte() byte {
 	return c
 }
 
+// unsigned returns the next number that pageWriter.unsigned wrote.
 func (p *pageReader) unsigned() uint64 {
 	v, n := binary.Uvarint(p.b)
 	if n <= 0 {
@@ -264,6 +271,7 @@ func (p *pageReader) unsigned() uint64 {
 	return v
 }
 
+// number returns the next number that pageWriter.number wrote.
 func (p *pageReader) number() int64 {
 	v, n := binary.Varint(p.b)
 	if n <= 0 {
@@ -424,6 +432,7 @@ func (p *pageReader) receipt(e *Entry, bits byte) *Receipt {
 	return r
 }
 
+// corruptPage returns the error for a page that cannot be read. It copies the key, which is only valid during a scan.
 func corruptPage(rec journal.Record, reason string) error {
 	return &journal.CorruptError{Table: journal.Ledger, Key: slices.Clone(rec.Key), Reason: reason}
 }

@@ -31,6 +31,7 @@ var payments = state.Table[Payment]{
 	ID:   func(p *Payment) string { return paymentID(p.Account, p.Once) },
 }
 
+// paymentID returns the key of a payment. Two accounts may use the same id of their own.
 func paymentID(account, once string) string { return account + "\x00" + once }
 
 // FindPayment returns the payment of an account with this idempotency key.

@@ -130,6 +130,7 @@ func appendReceiptPrefix(key []byte, request, account string) []byte {
 	return append(append(key, slot[:]...), sum[:8]...)
 }
 
+// receiptKey returns the key of a receipt in the index. Receipts of one request are in the order of their entries.
 func receiptKey(request, account string, sequence uint64) []byte {
 	return binary.BigEndian.AppendUint64(receiptPrefix(request, account), sequence)
 }

@@ -86,6 +86,7 @@ var spends = state.Table[KeySpend]{
 	},
 }
 
+// encode returns the record as JSON. It is written with every charge, so it does not use reflection.
 func (s *KeySpend) encode() []byte {
 	o := newJSONObject(192)
 	o.text("key", s.Key)

@@ -169,6 +169,7 @@ func (q *UsageQuery) sum(sums map[UsageRow]*UsageRow, u *UsageRow) error {
 	return nil
 }
 
+// usageCorrupt returns the error for a record that cannot be read.
 func usageCorrupt(rec journal.Record) error {
 	return &journal.CorruptError{Table: journal.Usage, Key: slices.Clone(rec.Key), Reason: "is not a usage record"}
 }
@@ -184,6 +185,8 @@ var usages = state.Table[UsageRow]{
 // id begins with the day, so that the rows of a time are next to each other.
 func (u *UsageRow) id() string { return u.Day + "\x00" + u.Account + "\x00" + u.Key + "\x00" + u.Model }
 
+// encode returns the record as JSON, without reflection, because one is written for each account, key and model a
+// second.
 func (u *UsageRow) encode() []byte {
 	o := newJSONObject(256)
 	o.text("day", u.Day)
@@ -278,6 +281,7 @@ func coldBefore(now time.Time) string { return dayOf(now.AddDate(0, 0, -1)) }
 // dayOf returns the day in UTC. All nodes must agree on it, whatever their time zones.
 func dayOf(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
+// midnight returns the beginning of the day in UTC, in which days of usage are counted.
 func midnight(t time.Time) time.Time {
 	y, m, d := t.UTC().Date()
 	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC)

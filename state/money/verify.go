@@ -17,8 +17,10 @@ var checks = map[journal.Table]func(journal.Record) error{
 	journal.ByHash:  func(r journal.Record) error { return checkIndex(journal.ByHash, r) },
 }
 
+// errorOf returns the error of a call whose value is not needed.
 func errorOf[T any](_ T, err error) error { return err }
 
+// checkIndex returns an error for a record that has not the form of an index entry.
 func checkIndex(t journal.Table, r journal.Record) error {
 	if !isIndex(t, r) {
 		return errUnknownForm
@@ -26,6 +28,7 @@ func checkIndex(t journal.Table, r journal.Record) error {
 	return nil
 }
 
+// checkForm replaces the error of a decoder, which could quote what is in the record.
 func checkForm(err error) error {
 	if err != nil {
 		return errUnknownForm

@@ -22,6 +22,7 @@ func Path(path string) error {
 	return inherit(filepath.Dir(path), func(uid, gid int) error { return os.Lchown(path, uid, gid) })
 }
 
+// inherit calls change with the owner of dir if this process is root and the directory is not root's.
 func inherit(dir string, change func(uid, gid int) error) error {
 	if os.Geteuid() != 0 {
 		return nil

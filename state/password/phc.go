@@ -37,11 +37,13 @@ type hash struct {
 
 var errPHC = errors.New("not an argon2id hash")
 
+// String returns the hash in the PHC string format, which names its own parameters.
 func (h *hash) String() string {
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, h.memory, h.passes, h.lanes,
 		base64.RawStdEncoding.EncodeToString(h.salt), base64.RawStdEncoding.EncodeToString(h.sum))
 }
 
+// parse reads a hash in the PHC string format. It accepts only argon2id in the present version.
 func parse(s string) (hash, error) {
 	parts := strings.Split(s, "$")
 	if len(parts) != 6 || parts[0] != "" || parts[1] != "argon2id" || parts[2] != "v="+strconv.Itoa(argon2.Version) {
@@ -59,6 +61,8 @@ func parse(s string) (hash, error) {
 	return h, err
 }
 
+// parseCost reads the parameters. They are bounded, because a hash that was put into the store by hand could
+// otherwise take all memory at each sign-in.
 func parseCost(s string) (cost, error) {
 	fields := strings.Split(s, ",")
 	names := [...]string{"m=", "t=", "p="}
@@ -78,6 +82,7 @@ func parseCost(s string) (cost, error) {
 	return cost{memory: values[0], passes: values[1], lanes: uint8(values[2])}, nil
 }
 
+// parseBytes reads base64 of a bounded length.
 func parseBytes(s string, least, most int) ([]byte, error) {
 	b, err := base64.RawStdEncoding.DecodeString(s)
 	if err != nil || len(b) < least || len(b) > most {

@@ -125,6 +125,8 @@ func split(text string) (words []string) {
 	return words
 }
 
+// term returns what one word of a query says. A word with a colon is a search for text if what stands before the
+// colon cannot be the name of a field, so that addresses and times can be pasted.
 func term(word string) (Term, error) {
 	name, value, found := strings.Cut(word, ":")
 	name = strings.ToLower(name)
@@ -151,10 +153,12 @@ func term(word string) (Term, error) {
 		strings.Join(texts, ", "), strings.Join(wholes, ", "), strings.Join(Numbers(), ", "))
 }
 
+// isWord reports whether s has letters only.
 func isWord(s string) bool {
 	return !strings.ContainsFunc(s, func(c rune) bool { return !unicode.IsLetter(c) })
 }
 
+// status returns the term for a status or for a class of them.
 func status(value string) (Term, error) {
 	value = strings.ToLower(value)
 	n, err := strconv.Atoi(value)
@@ -167,6 +171,7 @@ func status(value string) (Term, error) {
 	return Term{Field: "status", Text: value}, nil
 }
 
+// comparison returns the term for a number with an optional operator. Dollars and seconds may have their sign.
 func comparison(name, value string, unit float64) (Term, error) {
 	operator, number := "=", value
 	for _, o := range []string{">=", "<=", ">", "<", "="} {
@@ -225,6 +230,7 @@ func (r *Record) Words() []string {
 		r.Losses + " " + r.Degraded, r.marks()}
 }
 
+// marks returns the words by which the index finds a record. A number is found by its magnitude first.
 func (r *Record) marks() string {
 	all := []string{ownerMark(r.Owner), wholeMark("group", r.Group), wholeMark("app", r.App),
 		"status" + strconv.Itoa(r.Status), "status" + strconv.Itoa(r.Status/100) + "xx"}

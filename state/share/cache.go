@@ -21,6 +21,7 @@ type Cache[V any] struct {
 // cacheKey names a value. Keys often come from providers, so two owners may have equal ones.
 type cacheKey struct{ owner, key string }
 
+// cached is a value of the cache.
 type cached[V any] struct {
 	key     cacheKey
 	slots   int
@@ -84,6 +85,8 @@ func (c *Cache[V]) Len() int {
 	return len(c.values)
 }
 
+// get returns the entry of a key, or nil. An entry that has expired is removed when it is looked for, so that no
+// sweep is needed.
 func (c *Cache[V]) get(key cacheKey) *cached[V] {
 	e := c.values[key]
 	if e != nil && !e.expires.IsZero() && !c.now().Before(e.expires) {
@@ -93,6 +96,8 @@ func (c *Cache[V]) get(key cacheKey) *cached[V] {
 	return e
 }
 
+// put stores a value that takes a number of slots. It pushes out the oldest values of the owner with the most, and a
+// value that is larger than the whole cache is not stored.
 func (c *Cache[V]) put(key cacheKey, value V, slots int) {
 	if slots > c.size {
 		return

@@ -97,6 +97,7 @@ func (l *Latest[T]) node() int32 {
 	return int32(len(l.nodes) - 1)
 }
 
+// remove takes node n out of its owner's list and puts it on the list of free ones.
 func (l *Latest[T]) remove(n int32) T {
 	gone := l.nodes[n]
 	h := gone.owner
@@ -134,6 +135,7 @@ func (l *Latest[T]) rank(h *holder, change int) {
 	}
 }
 
+// append puts an owner at the end of those with the same number of entries.
 func (hs *holders) append(h *holder) {
 	h.before, h.after = hs.last, nil
 	if hs.last == nil {
@@ -144,6 +146,7 @@ func (hs *holders) append(h *holder) {
 	hs.last = h
 }
 
+// remove takes an owner out of the list.
 func (hs *holders) remove(h *holder) {
 	if h.before == nil {
 		hs.first = h.after

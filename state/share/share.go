@@ -60,6 +60,7 @@ type Refused struct {
 	Share bool
 }
 
+// Error implements error.
 func (r *Refused) Error() string {
 	if r.Share {
 		return fmt.Sprintf("the owner's share of the pool %q is used up", r.Pool)

@@ -49,6 +49,7 @@ func (f *Faulty) Commit(ctx context.Context, b []journal.Batch) (journal.LSN, er
 	return lsn, nil
 }
 
+// call calls a hook if there is one.
 func call(hook *atomic.Pointer[Hook], b []journal.Batch) error {
 	if h := hook.Load(); h != nil && *h != nil {
 		return (*h)(b)

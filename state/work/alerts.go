@@ -179,6 +179,7 @@ func (o *outbox) add(tx *state.Tx, hooks []string, event, name, subject string, 
 	return nil
 }
 
+// digest returns a short hash of a name, for an id that must not contain it.
 func digest(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return hex.EncodeToString(sum[:12])

@@ -40,6 +40,7 @@ var (
 // DuplicateItemError refuses an item whose id another item of the conversation has.
 type DuplicateItemError struct{ ID string }
 
+// Error implements error.
 func (e *DuplicateItemError) Error() string {
 	return fmt.Sprintf("there are two items with the id %q", e.ID)
 }
@@ -161,6 +162,7 @@ func checkItems(items []json.RawMessage) error {
 	return nil
 }
 
+// sizeOf returns the bytes of all items, which count against their owner's quota.
 func sizeOf(items []json.RawMessage) (n int64) {
 	for _, it := range items {
 		n += int64(len(it))

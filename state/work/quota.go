@@ -30,6 +30,7 @@ type QuotaError struct {
 	Quota Quota
 }
 
+// Error implements error.
 func (e *QuotaError) Error() string {
 	return fmt.Sprintf("%d responses and %d conversations of %d bytes are kept, of at most %d, %d and %d bytes",
 		e.Kept.Responses, e.Kept.Conversations, e.Kept.Bytes, e.Quota.Responses, e.Quota.Conversations, e.Quota.Bytes)

@@ -58,6 +58,7 @@ type Error struct {
 	RetryAfter time.Duration
 }
 
+// Error implements error. A reply that is not the gateway's has no message, and its status says the most.
 func (e *Error) Error() string {
 	if e.Message == "" {
 		return fmt.Sprintf("the gateway answered %d %s", e.Status, http.StatusText(e.Status))
@@ -120,6 +121,7 @@ func plain(err error) error {
 // maxError bounds what is read of a refusal.
 const maxError = 64 << 10
 
+// refusal returns the error for a reply with an error status. It reads a bounded part of the body.
 func refusal(res *http.Response) error {
 	e := &Error{Status: res.StatusCode}
 	if seconds, err := time.ParseDuration(res.Header.Get("Retry-After") + "s"); err == nil && seconds > 0 {
@@ -157,6 +159,8 @@ func (c *Client) document(ctx context.Context, method, path string, b *body, hea
 	}
 }
 
+// documentOnce makes one call and decodes its reply into out. Content that is no JSON is errForeign: the address may
+// lead to another server.
 func (c *Client) documentOnce(ctx context.Context, method, path string, b *body, header http.Header, out any) error {
 	res, err := c.call(ctx, method, path, b, header)
 	if err != nil {

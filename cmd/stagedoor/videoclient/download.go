@@ -100,6 +100,8 @@ func (t *transfer) publish() error {
 	return nil
 }
 
+// run downloads the rest of the file until it is whole. Each piece that arrives starts the pauses from the shortest
+// one again, so that a slow network is not mistaken for a broken one.
 func (t *transfer) run(ctx context.Context) error {
 	for {
 		before := t.done
@@ -140,6 +142,7 @@ func (t *transfer) once(ctx context.Context) error {
 	return nil
 }
 
+// address returns the path of the content.
 func (t *transfer) address() string {
 	address := path(t.ID) + "/content"
 	if t.Variant != "" {
@@ -148,6 +151,8 @@ func (t *transfer) address() string {
 	return address
 }
 
+// header returns the headers of the next attempt. If-Range lets the server send everything again if the content has
+// changed since the first part.
 func (t *transfer) header() http.Header {
 	h := http.Header{"Accept": {"application/binary"}, "Accept-Encoding": {"identity"}}
 	if t.done > 0 {
@@ -202,6 +207,7 @@ func readContentRange(text string) (from, total int64, ok bool) {
 	return from, total, err == nil && total > from
 }
 
+// copy writes what arrives to the file. An error of the file is fatal, one of the network is not.
 func (t *transfer) copy(r io.Reader) error {
 	buf := make([]byte, 64<<10)
 	for {
@@ -227,4 +233,5 @@ func (t *transfer) copy(r io.Reader) error {
 // fatal is a failure of this machine: another connection does not help.
 type fatal struct{ error }
 
+// Unwrap lets callers find the cause.
 func (f fatal) Unwrap() error { return f.error }

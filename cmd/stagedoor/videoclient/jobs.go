@@ -91,6 +91,7 @@ func (c *Client) Remix(ctx context.Context, id, prompt string) (*Job, error) {
 	return c.begin(ctx, path(id)+"/remix", &body{"application/json", data})
 }
 
+// begin creates a job. The Idempotency-Key lets the call be repeated after a lost connection without a second job.
 func (c *Client) begin(ctx context.Context, path string, b *body) (*Job, error) {
 	var j Job
 	err := c.document(ctx, http.MethodPost, path, b, http.Header{"Idempotency-Key": {rand.Text()}}, &j)
@@ -100,6 +101,7 @@ func (c *Client) begin(ctx context.Context, path string, b *body) (*Job, error) 
 	return &j, err
 }
 
+// path returns the path of a job.
 func path(id string) string { return "/v1/videos/" + url.PathEscape(id) }
 
 // body is JSON, or multipart with a picture.
@@ -121,6 +123,8 @@ func (w *Wish) body() (*body, error) {
 // maxReference bounds the picture.
 const maxReference = 20 << 20
 
+// multipart returns the body with the reference picture. It is built in memory, because a repeated call sends it
+// again.
 func (w *Wish) multipart(fields [][2]string) (*body, error) {
 	info, err := os.Stat(w.Reference)
 	switch {

@@ -47,6 +47,8 @@ func (p *pause) sleep(ctx context.Context, cause error, tell func(error, time.Du
 	}
 }
 
+// next returns the time until the next attempt: what the gateway asked for, or twice the time before, with a random
+// part so that clients which lost the same gateway do not come back at once.
 func (p *pause) next(cause error) time.Duration {
 	var e *Error
 	if errors.As(cause, &e) && e.RetryAfter > 0 {

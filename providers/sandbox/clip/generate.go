@@ -25,6 +25,7 @@ func main() {
 	}
 }
 
+// makeLoop draws the frames of one size and has ffmpeg encode them, with flags that make the same bytes each time.
 func makeLoop(width, height int) error {
 	args := fmt.Sprintf("-loglevel error -y -f rawvideo -pixel_format rgba -video_size %[1]dx%[2]d -framerate %[3]d "+
 		"-i - "+

@@ -102,6 +102,7 @@ func (v *movie) rewrite(boxes []byte) (out []byte) {
 	return out
 }
 
+// eachBox calls visit for each box of an MP4 file.
 func eachBox(boxes []byte, visit func(kind string, body []byte)) {
 	for len(boxes) > 0 {
 		n := binary.BigEndian.Uint32(boxes)
@@ -110,6 +111,7 @@ func eachBox(boxes []byte, visit func(kind string, body []byte)) {
 	}
 }
 
+// appendBox appends a box with its size and kind.
 func appendBox(dst []byte, kind string, body []byte) []byte {
 	dst = binary.BigEndian.AppendUint32(dst, uint32(8+len(body)))
 	return append(append(dst, kind...), body...)

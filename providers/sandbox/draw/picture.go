@@ -80,6 +80,7 @@ func blend(a, b uint8, weight int) uint8 {
 	return uint8((int(a)*(256-weight) + int(b)*weight + 128) >> 8)
 }
 
+// drawDisc fills a circle, cut at the borders of the picture.
 func drawDisc(m *image.NRGBA, cx, cy, radius float64, colour []uint8) {
 	for y := max(0, int(cy-radius)); y < min(m.Rect.Dy(), int(cy+radius)+1); y++ {
 		for x := max(0, int(cx-radius)); x < min(m.Rect.Dx(), int(cx+radius)+1); x++ {

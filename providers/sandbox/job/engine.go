@@ -36,6 +36,7 @@ var (
 	ErrExpired  = clientError(404, dialogue.TypeNotFound, "video_expired", "the content has expired")
 )
 
+// clientError returns an error as the simulated vendor words it.
 func clientError(status int, kind, code, message string) error {
 	return dialogue.Reported(status, kind, code, "sandbox: "+message)
 }
@@ -84,6 +85,7 @@ type Counts struct {
 	Submissions, Polls, Downloads int
 }
 
+// record is what the engine keeps of a job beside its ticket.
 type record struct {
 	Counts
 	spec    Spec
@@ -152,6 +154,7 @@ func (e *Engine) Submit(ctx context.Context, key string, s Spec) (string, error)
 	return id, nil
 }
 
+// firstSet returns the first duration above zero, at most Longest.
 func firstSet(durations ...time.Duration) time.Duration {
 	for _, d := range durations {
 		if d > 0 {
@@ -210,6 +213,7 @@ func (e *Engine) Peek(id string) (Status, error) {
 	return s, err
 }
 
+// look returns the ticket and the status of a job. A ticket carries most of a job, so that jobs outlive the process.
 func (e *Engine) look(id string) (ticket, Status, error) {
 	t, ok := readTicket(id)
 	if !ok {
@@ -316,6 +320,7 @@ func (e *Engine) Content(ctx context.Context, id string, v video.Variant) (*Cont
 // brokenReader fails in the middle of its data. It embeds an interface, so that io.Copy cannot bypass Read.
 type brokenReader struct{ io.ReadSeeker }
 
+// Read fails after half of the content.
 func (b *brokenReader) Read(p []byte) (int, error) {
 	r := b.ReadSeeker.(*bytes.Reader)
 	left := int(r.Size()/2) - int(r.Size()-int64(r.Len()))

@@ -40,6 +40,7 @@ type ticket struct {
 
 const idPrefix = "job_"
 
+// id returns the ticket as an id, with a checksum that a mistyped id does not have.
 func (t *ticket) id() string {
 	// Appending a value of fixed size to a slice cannot fail.
 	b, _ := binary.Append(nil, binary.BigEndian, t)
@@ -59,6 +60,7 @@ func readTicket(id string) (t ticket, ok bool) {
 	return t, err == nil && t.Ending < endings
 }
 
+// clip returns the video that the job makes.
 func (t *ticket) clip() clip.Spec {
 	return clip.Spec{Width: int(t.Width), Height: int(t.Height), Seconds: int(t.Seconds), Mark: t.Mark}
 }

@@ -65,6 +65,7 @@ func readInput(w http.ResponseWriter, r *http.Request) (in *input, err error) {
 	return in, nil
 }
 
+// unreadable returns the error for a body that cannot be read.
 func unreadable(err error) *dialogue.Error {
 	if large := new(http.MaxBytesError); errors.As(err, &large) {
 		return dialogue.Refusal(413, "", "the body is too large")
@@ -72,6 +73,7 @@ func unreadable(err error) *dialogue.Error {
 	return dialogue.Refusal(400, "", "the body is incomplete or not a form")
 }
 
+// readForm reads a form with its files.
 func (in *input) readForm(r *http.Request) error {
 	if err := r.ParseMultipartForm(maxMemory); err != nil {
 		return unreadable(err)
@@ -100,6 +102,7 @@ func (in *input) readForm(r *http.Request) error {
 	return nil
 }
 
+// addFile reads a picture or the header of a video.
 func (in *input) addFile(name string, content multipart.File, size int64) error {
 	if name == "video" {
 		header, err := mp4.Inspect(content, size)

@@ -118,6 +118,7 @@ func clientError(err error) *dialogue.Error {
 	return nil
 }
 
+// send writes v as JSON.
 func send(w http.ResponseWriter, status int, v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -126,6 +127,7 @@ func send(w http.ResponseWriter, status int, v any) error {
 	return sendJSON(w, status, body)
 }
 
+// sendJSON writes a JSON body.
 func sendJSON(w http.ResponseWriter, status int, body []byte) error {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
@@ -180,6 +182,7 @@ func (c *pictureCache) putAll(r *http.Request, reply *picture.Reply) {
 	}
 }
 
+// sendPicture serves a picture that an earlier reply has named.
 func (s *server) sendPicture(w http.ResponseWriter, r *http.Request, _ *input) error {
 	s.pictures.mu.Lock()
 	img := s.pictures.kept[r.PathValue("name")]

@@ -23,6 +23,7 @@ const longestPrompt = 32_000
 
 var lengths = []string{"4", "8", "12", "16", "20"}
 
+// createVideo begins a job.
 func (s *server) createVideo(w http.ResponseWriter, r *http.Request, in *input) error {
 	spec := job.Spec{Model: in.values["model"], Prompt: in.values["prompt"]}
 	var err error
@@ -36,6 +37,7 @@ func (s *server) createVideo(w http.ResponseWriter, r *http.Request, in *input) 
 	return s.submitVideo(w, r, spec)
 }
 
+// readSeconds returns the length that was asked for, or the vendor's standard.
 func readSeconds(in *input, standard string) (int, error) {
 	text := cmp.Or(in.values["seconds"], standard)
 	if !slices.Contains(lengths, text) {
@@ -82,6 +84,7 @@ func videoObject(s *job.Status) object {
 	return v
 }
 
+// orNull returns nil for "", which JSON has as null.
 func orNull(s string) any {
 	if s == "" {
 		return nil
@@ -89,6 +92,7 @@ func orNull(s string) any {
 	return s
 }
 
+// retrieveVideo answers a poll, which the job counts.
 func (s *server) retrieveVideo(w http.ResponseWriter, r *http.Request, _ *input) error {
 	status, err := s.jobs.Poll(r.Context(), r.PathValue("id"))
 	if err != nil {
@@ -97,6 +101,7 @@ func (s *server) retrieveVideo(w http.ResponseWriter, r *http.Request, _ *input)
 	return send(w, http.StatusOK, videoObject(&status))
 }
 
+// listVideos answers with one page of jobs.
 func (s *server) listVideos(w http.ResponseWriter, r *http.Request, _ *input) error {
 	query := r.URL.Query()
 	limit, err := strconv.Atoi(cmp.Or(query.Get("limit"), "20"))
@@ -117,6 +122,7 @@ func (s *server) listVideos(w http.ResponseWriter, r *http.Request, _ *input) er
 		"last_id": orNull(last), "has_more": len(data) < len(all)})
 }
 
+// deleteVideo deletes a finished job. The vendor refuses others.
 func (s *server) deleteVideo(w http.ResponseWriter, r *http.Request, _ *input) error {
 	id := r.PathValue("id")
 	status, err := s.jobs.Peek(id)
@@ -132,6 +138,7 @@ func (s *server) deleteVideo(w http.ResponseWriter, r *http.Request, _ *input) e
 	return send(w, http.StatusOK, object{"id": id, "object": "video.deleted", "deleted": true})
 }
 
+// sendVideoContent sends the video or one of its other variants.
 func (s *server) sendVideoContent(w http.ResponseWriter, r *http.Request, _ *input) error {
 	return s.sendContent(w, r, r.PathValue("id"),
 		video.Variant(cmp.Or(r.URL.Query().Get("variant"), string(video.Video))))
@@ -190,6 +197,7 @@ func (s *server) deriveVideo(extends bool) handler {
 	}
 }
 
+// countJobs answers tests that count what a gateway has asked for.
 func (s *server) countJobs(w http.ResponseWriter, _ *http.Request, _ *input) error {
 	jobs := []object{}
 	for _, c := range s.jobs.Counts() {
@@ -261,6 +269,7 @@ func (s *server) retrieveOperation(w http.ResponseWriter, r *http.Request, _ *in
 	return send(w, http.StatusOK, v)
 }
 
+// sendFile sends a video by the name of its file.
 func (s *server) sendFile(w http.ResponseWriter, r *http.Request, _ *input) error {
 	id, ok := strings.CutSuffix(r.PathValue("file"), fileMethod)
 	if !ok {

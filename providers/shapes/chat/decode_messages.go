@@ -19,6 +19,7 @@ const maxImage = 8 << 20
 // shape, so the decoder makes one, and pairs the result by the function's name.
 type pendingFunction struct{ name, id string }
 
+// messages reads the messages until one of them has a mistake.
 func (d *decoder) messages(list gjson.Result) {
 	i := 0
 	chunks.OnlyArray(list).ForEach(func(_, m gjson.Result) bool {

@@ -65,6 +65,7 @@ func patch(r *picture.Request, model string) ([]byte, error) {
 // parameters are the fields of a request for an upstream.
 type parameters []parameter
 
+// parameter is a parameter of an upstream request, which may be JSON or a form.
 type parameter struct {
 	name, value string
 	bare        bool // written to JSON without quotes: a number, a boolean or the client's JSON

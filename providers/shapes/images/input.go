@@ -44,6 +44,7 @@ func newDocument(body []byte) *document {
 
 func (d *document) given(name string) bool { return d.values[name].Exists() }
 
+// text returns a string, or "" if it is absent.
 func (d *document) text(name string) (string, error) {
 	v := d.values[name]
 	if v.Exists() && v.Type != gjson.String {
@@ -52,6 +53,7 @@ func (d *document) text(name string) (string, error) {
 	return v.Str, nil
 }
 
+// integer returns a whole number from lo to hi, or 0 if it is absent.
 func (d *document) integer(name string, lo, hi int64) (int64, error) {
 	v := d.values[name]
 	if !v.Exists() {
@@ -63,6 +65,7 @@ func (d *document) integer(name string, lo, hi int64) (int64, error) {
 	return int64(v.Num), nil
 }
 
+// flag returns a boolean, or false if it is absent.
 func (d *document) flag(name string) (bool, error) {
 	v := d.values[name]
 	if v.Exists() && v.Type != gjson.True && v.Type != gjson.False {
@@ -71,6 +74,7 @@ func (d *document) flag(name string) (bool, error) {
 	return v.Bool(), nil
 }
 
+// rest returns the members that are not known, in their order, as the client wrote them.
 func (d *document) rest(known map[string]bool) []picture.Field {
 	var out []picture.Field
 	for _, name := range d.names {
@@ -113,6 +117,7 @@ func (f form) given(name string) bool { return f.find(name) != "" }
 
 func (f form) text(name string) (string, error) { return f.find(name), nil }
 
+// integer returns a whole number from lo to hi, or 0 if it is absent.
 func (f form) integer(name string, lo, hi int64) (int64, error) {
 	v := f.find(name)
 	if v == "" {
@@ -125,6 +130,7 @@ func (f form) integer(name string, lo, hi int64) (int64, error) {
 	return n, nil
 }
 
+// flag returns a boolean. Clients write it in the ways of their languages.
 func (f form) flag(name string) (bool, error) {
 	switch v := f.find(name); v {
 	case "true", "True", "1":
@@ -135,6 +141,7 @@ func (f form) flag(name string) (bool, error) {
 	return false, dialogue.Invalid(name, "must be true or false")
 }
 
+// rest returns the fields that are not known as strings of JSON, since a form has no types.
 func (f form) rest(known map[string]bool) []picture.Field {
 	var out []picture.Field
 	for _, t := range f {

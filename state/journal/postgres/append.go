@@ -322,6 +322,7 @@ func (s *Store) drop() {
 	s.conn, s.turn = nil, false
 }
 
+// dropIf closes the connection after an error, because it is not known what the server has seen.
 func (s *Store) dropIf(err error) {
 	if err != nil {
 		s.drop()

@@ -89,6 +89,7 @@ func (f *Files) do(statements func(context.Context, *pgxpool.Conn) error) error 
 	}
 }
 
+// once runs statements on one connection of the pool, within the time in which the database must answer.
 func (f *Files) once(statements func(context.Context, *pgxpool.Conn) error) error {
 	ctx, cancel := context.WithTimeout(f.store.running, f.store.options.AnswerWait)
 	defer cancel()
@@ -119,6 +120,7 @@ type fileRow struct {
 	Expires, Size    int64
 }
 
+// info returns the row as the content's information.
 func (r fileRow) info() blobs.Info {
 	return blobs.Info{ID: blobs.ID(r.ID), MediaType: r.Media, Owner: r.Owner, Expires: time.Unix(r.Expires, 0),
 		Size: r.Size}

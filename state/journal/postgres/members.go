@@ -87,6 +87,7 @@ func (m *Members) Leave(ctx context.Context, node string, epoch uint64) (bool, e
 	return m.change(ctx, "leaving = true", node, epoch)
 }
 
+// change updates a node in its epoch. It returns false if the node has left or begun another epoch.
 func (m *Members) change(ctx context.Context, set, node string, epoch uint64) (bool, error) {
 	done, err := m.store.pool.Exec(ctx, "UPDATE stagedoor.node SET "+set+
 		" WHERE id = $1 AND epoch = $2 AND (live OR standby)", node, int64(epoch))

@@ -64,6 +64,8 @@ func planOf(batches []journal.Batch) (*plan, error) {
 	return p, nil
 }
 
+// add adds an operation to the outcome of its record. The statement that follows has one row for each record,
+// whatever the number of operations on it.
 func (p *plan) add(op *journal.Op) {
 	if op.Kind == journal.DeletePrefix {
 		p.ranges = append(p.ranges, *op)

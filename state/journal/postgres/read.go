@@ -42,6 +42,7 @@ func (s *Store) View(ctx context.Context, fn func(journal.Reader, journal.Positi
 	return readError(err)
 }
 
+// head returns the end of the log.
 func head(ctx context.Context, q querier) (at journal.Position, err error) {
 	var lsn, tag int64
 	err = q.QueryRow(ctx, "SELECT lsn, tag FROM stagedoor.head").Scan(&lsn, &tag)
@@ -155,6 +156,7 @@ const (
 
 const rangeOf = `WHERE r.tbl = $1 AND r.key >= $2 AND ($3::bytea IS NULL OR r.key < $3) ORDER BY r.key LIMIT $4`
 
+// selectOf returns the statement that reads records of a table.
 func selectOf(t journal.Table) string {
 	if t.Hot() {
 		return selectHot

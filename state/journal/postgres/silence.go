@@ -26,6 +26,7 @@ type liveNode struct {
 	Several bool // it permits others that are live, too
 }
 
+// sighting is a beat of the live node with the time at which this process saw it.
 type sighting struct {
 	liveNode
 	since time.Time // when its beat was first seen, by the clock of this process
