@@ -137,6 +137,7 @@ func (n *node) append(dst []byte) []byte {
 func object(members ...member) *node { return &node{kind: '{', members: members} }
 func array(items ...*node) *node     { return &node{kind: '[', items: items} }
 func text(s string) *node            { return &node{kind: '"', raw: jsonw.AppendString(nil, s)} }
+
 // boolean returns a node that is true or false.
 func boolean(b bool) *node {
 	raw := strconv.AppendBool(nil, b)

@@ -37,6 +37,7 @@ type unreached struct{ cause error }
 
 // Error implements error.
 func (e *unreached) Error() string { return "not sent: " + e.cause.Error() }
+
 // Unwrap returns the cause.
 func (e *unreached) Unwrap() error { return e.cause }
 

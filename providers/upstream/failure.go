@@ -76,6 +76,7 @@ type Failure struct {
 
 // Error implements error.
 func (f *Failure) Error() string { return f.Err.Error() }
+
 // Unwrap returns the error for the client.
 func (f *Failure) Unwrap() error { return f.Err }
 

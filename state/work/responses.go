@@ -99,6 +99,7 @@ func requestKey(id string) []byte { return []byte(id + "/request") }
 // coldPrefix begins the keys of everything about a response that is only on disk, so that one
 // operation removes it.
 func coldPrefix(id string) []byte { return []byte(id + "/") }
+
 // eventsAfter returns the key from which on a response's events after sequence are stored.
 func eventsAfter(id string, sequence int64) []byte {
 	return binary.BigEndian.AppendUint64(coldPrefix(id), uint64(sequence))

@@ -85,7 +85,7 @@ type Counts struct {
 	Submissions, Polls, Downloads int
 }
 
-// record is what the engine keeps of a job beside its ticket.
+// record has the facts of a job that its ticket lacks.
 type record struct {
 	Counts
 	spec    Spec
