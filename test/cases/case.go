@@ -96,8 +96,10 @@ func Parse(text []byte) (Case, error) {
 	return c, nil
 }
 
+// streamed reports whether the exchange asks for a stream.
 func (x *Exchange) streamed() bool { return x.Stream != nil && *x.Stream }
 
+// skips reports whether the case leaves out a group of checks.
 func (x *Exchange) skips(what string) bool {
 	for _, s := range x.Skip {
 		if s == what {

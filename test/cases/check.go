@@ -55,6 +55,7 @@ func (x *Exchange) checkOutcomes(c *Case, request json.RawMessage, reply *Reply)
 	return nil, []string{"no alternative holds: " + strings.Join(tried, " || ")}
 }
 
+// checkClient checks a reply and returns its body, or what its events fold to, for placeholders of later exchanges.
 func (x *Exchange) checkClient(c *Case, request json.RawMessage, reply *Reply, o *Outcome) (any, []string) {
 	bad := x.checkHead(reply, o)
 	if len(bad) > 0 {
@@ -67,6 +68,8 @@ func (x *Exchange) checkClient(c *Case, request json.RawMessage, reply *Reply, o
 	return x.checkStream(c, request, reply, o)
 }
 
+// checkHead checks status and headers. A header that says that structured output is not enforced must not be there
+// unless the case names it.
 func (x *Exchange) checkHead(reply *Reply, o *Outcome) []string {
 	want := o.Status
 	if want == nil {
@@ -90,6 +93,7 @@ func (x *Exchange) checkHead(reply *Reply, o *Outcome) []string {
 	return bad
 }
 
+// checkWhole checks a reply that is one document.
 func (x *Exchange) checkWhole(c *Case, reply *Reply, o *Outcome) (any, []string) {
 	body, bad := WholeRules(c.Inbound, reply, c.Inbound != c.Upstream)
 	if body == nil {
@@ -98,6 +102,7 @@ func (x *Exchange) checkWhole(c *Case, reply *Reply, o *Outcome) (any, []string)
 	return body, append(bad, matchMap(body, o.Client.Body, nil)...)
 }
 
+// checkStream checks a stream: its rules as events, what they fold to, and which of them come or never come.
 func (x *Exchange) checkStream(c *Case, request json.RawMessage, reply *Reply, o *Outcome) (any, []string) {
 	var bad []string
 	if !strings.Contains(reply.Header.Get("Content-Type"), "text/event-stream") {
@@ -126,6 +131,7 @@ func (x *Exchange) checkStream(c *Case, request json.RawMessage, reply *Reply, o
 	return folded, bad
 }
 
+// asksUsage reports whether a chat request asks for usage at the end of its stream.
 func asksUsage(request json.RawMessage) bool {
 	v, err := parse(request)
 	return err == nil && !isEmpty(asObject(asObject(v)["stream_options"])["include_usage"])

@@ -12,6 +12,7 @@ type chatRules struct {
 	calls    map[int]map[int]any // per choice: tool call index -> id
 }
 
+// check checks a stream of the shapes chat and completions.
 func (c *chatRules) check(events []Event) {
 	c.finished, c.roles, c.calls = map[int]bool{}, map[int]bool{}, map[int]map[int]any{}
 	var chunks []object
@@ -68,6 +69,7 @@ func (c *chatRules) heads(chunks []object) {
 	}
 }
 
+// choice checks one choice of a chunk. Clients take a choice to be over after its finish_reason.
 func (c *chatRules) choice(choice object) {
 	i, ok := asInt(choice["index"])
 	if !ok {
@@ -93,6 +95,7 @@ func (c *chatRules) choice(choice object) {
 		show(reason, 80))
 }
 
+// delta checks that the role of a message comes before anything it says.
 func (c *chatRules) delta(i int, delta object) {
 	if !isEmpty(delta["role"]) {
 		c.roles[i] = true
@@ -108,6 +111,7 @@ func (c *chatRules) delta(i int, delta object) {
 	}
 }
 
+// call checks a piece of a tool call. Clients join pieces by index and read id and name from the first one only.
 func (c *chatRules) call(choice int, t object) {
 	i, ok := asInt(t["index"])
 	if !ok {

@@ -24,6 +24,7 @@ type messagesRules struct {
 	stopped bool
 }
 
+// check checks a stream of the shape messages.
 func (m *messagesRules) check(events []Event) {
 	var real []object
 	for _, e := range events {
@@ -53,6 +54,7 @@ func (m *messagesRules) check(events []Event) {
 	m.breaksIf(!stopReasons[asText(m.reason)], "stop_reason %s is not in the vocabulary", show(m.reason, 80))
 }
 
+// first checks the event that opens the stream, from which SDKs build the message object.
 func (m *messagesRules) first(d object) {
 	if d["type"] != "message_start" {
 		m.breaksIf(d["type"] != "error", "first event is not message_start")
@@ -67,6 +69,7 @@ func (m *messagesRules) first(d object) {
 	m.breaksIf(isEmpty(message["id"]) || !hasUsage, "message_start.message lacks id or usage")
 }
 
+// event checks that an event may come in the state of the stream, and follows its state.
 func (m *messagesRules) event(position int, d object) {
 	kind := asText(d["type"])
 	m.breaksIf(m.stopped, "%s after message_stop", kind)
@@ -93,6 +96,7 @@ func (m *messagesRules) event(position int, d object) {
 	}
 }
 
+// start checks the beginning of a block. Blocks are numbered without gaps.
 func (m *messagesRules) start(d object) {
 	i, block := intOr(d["index"], -1), asObject(d["content_block"])
 	m.breaksIf(m.deltas > 0, "content_block_start after message_delta")
@@ -104,6 +108,7 @@ func (m *messagesRules) start(d object) {
 		"tool_use block without id or name")
 }
 
+// delta checks that a delta is of a kind that its block can have.
 func (m *messagesRules) delta(d object) {
 	i := intOr(d["index"], -1)
 	block, open := m.open[i]

@@ -13,6 +13,7 @@ type responsesRules struct {
 	args  map[int]string // what the argument deltas add up to
 }
 
+// check checks a stream of the shape responses.
 func (s *responsesRules) check(events []Event) {
 	var real []object
 	named := true
@@ -41,6 +42,7 @@ func (s *responsesRules) check(events []Event) {
 	s.final(terminal)
 }
 
+// sequence checks that events are numbered, which clients need to resume a stream.
 func (s *responsesRules) sequence(real []object) {
 	last := -1
 	for _, d := range real {
@@ -73,6 +75,7 @@ func (s *responsesRules) terminal(real []object) object {
 	return terminal
 }
 
+// event checks one event against the items and parts that are open.
 func (s *responsesRules) event(d object) {
 	kind, i := asText(d["type"]), intOr(d["output_index"], -1)
 	id, added := s.added[i]

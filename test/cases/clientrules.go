@@ -47,16 +47,19 @@ type rules struct {
 	broken []string
 }
 
+// breaks records a broken rule.
 func (r *rules) breaks(format string, args ...any) {
 	r.broken = append(r.broken, fmt.Sprintf(format, args...))
 }
 
+// breaksIf records a broken rule if broken is true.
 func (r *rules) breaksIf(broken bool, format string, args ...any) {
 	if broken {
 		r.breaks(format, args...)
 	}
 }
 
+// gemini checks a stream of the shape gemini, whose events are documents of their own.
 func (r *rules) gemini(events []Event, failed bool) {
 	r.breaksIf(slices.ContainsFunc(events, Event.done), "gemini streams have no [DONE]")
 	var f folder

@@ -34,6 +34,7 @@ type folder struct {
 	bad []string
 }
 
+// wrong records something that cannot be folded.
 func (f *folder) wrong(format string, args ...any) {
 	f.bad = append(f.bad, fmt.Sprintf(format, args...))
 }
@@ -106,6 +107,7 @@ func (r row) at(i int, make func() object) object {
 	return o
 }
 
+// sorted returns the items in the order of their indexes.
 func (r row) sorted() array {
 	out := array{}
 	for _, i := range sortedKeys(r) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 )
 
+// sortedKeys returns the keys of m in ascending order.
 func sortedKeys[V any](m map[int]V) []int { return slices.Sorted(maps.Keys(m)) }
 
 // chunksOf are the chunks of a reply, and a fold that tells how it ended and what
@@ -29,6 +30,7 @@ func chunksOf(events []Event) (out object, chunks []object) {
 	return out, chunks
 }
 
+// chat folds a stream of chat chunks into the completion that a client would build of it.
 func (f *folder) chat(events []Event) object {
 	choices, calls := row{}, map[int]row{}
 	out, chunks := chunksOf(events)
@@ -45,6 +47,7 @@ func (f *folder) chat(events []Event) object {
 	return out
 }
 
+// chatChoice adds one choice of a chunk.
 func (f *folder) chatChoice(c object, choices row, calls map[int]row) {
 	i := intOr(c["index"], 0)
 	choice := choices.at(i, func() object {
@@ -78,6 +81,7 @@ func (f *folder) chatChoice(c object, choices row, calls map[int]row) {
 	}
 }
 
+// chatCall adds a piece of a tool call. Arguments are joined, other members replace the earlier ones.
 func (f *folder) chatCall(t object, calls row) {
 	call := calls.at(intOr(t["index"], 0), func() object {
 		return object{"function": object{"name": "", "arguments": ""}}
@@ -104,6 +108,7 @@ func (f *folder) chatCall(t object, calls row) {
 	}
 }
 
+// function adds a piece of a name and of arguments.
 func (f *folder) function(to object, k string, part object) {
 	fn := asObject(to[k])
 	if fn == nil {
@@ -114,6 +119,7 @@ func (f *folder) function(to object, k string, part object) {
 	f.join(fn, "arguments", part, "arguments")
 }
 
+// completions folds a stream of legacy completions.
 func (f *folder) completions(events []Event) object {
 	choices := row{}
 	out, chunks := chunksOf(events)

@@ -2,6 +2,7 @@ package cases
 
 import "maps"
 
+// gemini folds a stream of generateContent replies into one.
 func (f *folder) gemini(events []Event) object {
 	out := object{"_error": nil}
 	candidates := row{}
@@ -27,6 +28,7 @@ func (f *folder) gemini(events []Event) object {
 	return out
 }
 
+// candidate adds one candidate of an event.
 func (f *folder) candidate(c object, candidates row) {
 	i := intOr(c["index"], 0)
 	candidate := candidates.at(i, func() object {
@@ -55,6 +57,7 @@ func (f *folder) joinPart(parts array, p object) array {
 	return append(parts, maps.Clone(p))
 }
 
+// plainText reports whether a part has text only, so that it can be joined to the one before.
 func plainText(p object) bool {
 	for k := range p {
 		if k != "text" && k != "thought" {
@@ -64,6 +67,7 @@ func plainText(p object) bool {
 	return true
 }
 
+// copyMembers copies the members that are present.
 func copyMembers(to, from object, keys ...string) {
 	for _, k := range keys {
 		if v, ok := from[k]; ok {

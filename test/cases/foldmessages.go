@@ -2,6 +2,8 @@ package cases
 
 import "maps"
 
+// messages folds a stream into the message that a client would build of it. Usage is merged member by member, because
+// the last event has only some of them.
 func (f *folder) messages(events []Event) object {
 	out := object{"_stopped": false, "_error": nil}
 	blocks, inputs := row{}, map[int]string{}
@@ -62,6 +64,8 @@ func (f *folder) blockDelta(b, delta object) string {
 	return ""
 }
 
+// closeInput parses the joined input of a tool call. Input that is no JSON is kept under another name, so that a case
+// can expect it.
 func closeInput(b object, text string) {
 	v, err := parse([]byte(text))
 	if err != nil {

@@ -12,6 +12,7 @@ var responsesDeltas = map[string]string{
 	"response.refusal.delta":                 "_refusal",
 }
 
+// responses folds a stream into the response of its last event, with what the deltas add up to beside each item.
 func (f *folder) responses(events []Event) object {
 	out := object{"_terminal": nil, "_error": nil}
 	items := row{}

@@ -81,6 +81,7 @@ func operators(m any) (object, bool) {
 	return o, true
 }
 
+// member returns a member, or missing, which matchers can ask for.
 func member(o object, k string) any {
 	if v, ok := o[k]; ok {
 		return v
@@ -140,6 +141,7 @@ func matchOperator(got any, op string, arg any, at string) []string {
 // judges decide the operators that fail on a missing value.
 var judges map[string]func(got, arg any) bool
 
+// init fills the table of operators.
 func init() {
 	// Filled here because the judges of arrays call match, which reads the table.
 	judges = map[string]func(got, arg any) bool{
@@ -172,11 +174,13 @@ func init() {
 	}
 }
 
+// judgeType compares types. An integer is a number as well.
 func judgeType(got, arg any) bool {
 	t, want := typeName(got), words(arg)
 	return want[t] || t == "integer" && want["number"]
 }
 
+// judgeRegex matches a text against a regular expression.
 func judgeRegex(got, arg any) bool {
 	s, ok := got.(string)
 	if !ok {
@@ -186,6 +190,7 @@ func judgeRegex(got, arg any) bool {
 	return err == nil && re.MatchString(s)
 }
 
+// judgeContains finds a text in a text, or an item in a list.
 func judgeContains(got, arg any) bool {
 	switch got := got.(type) {
 	case string:
@@ -197,6 +202,7 @@ func judgeContains(got, arg any) bool {
 	return false
 }
 
+// judgeLength matches the number of characters, items or members.
 func judgeLength(got, arg any) bool {
 	n := 0
 	switch got := got.(type) {
@@ -227,6 +233,7 @@ func count(got, arg any) (n, hits int) {
 	return len(a), hits
 }
 
+// judgeSubsequence reports whether items that match come in this order, with any others between them.
 func judgeSubsequence(got, arg any) bool {
 	a, ok := got.(array)
 	want := asArray(arg)
@@ -239,10 +246,12 @@ func judgeSubsequence(got, arg any) bool {
 	return ok && i == len(want)
 }
 
+// textContains reports whether any text inside v contains s.
 func textContains(v any, s string) bool {
 	return slices.ContainsFunc(texts(v), func(t string) bool { return strings.Contains(t, s) })
 }
 
+// hasKey reports whether any object inside v has one of the keys.
 func hasKey(v any, keys map[string]bool) bool {
 	return !requestContext(v, func(x any) bool {
 		for k := range asObject(x) {
@@ -254,6 +263,7 @@ func hasKey(v any, keys map[string]bool) bool {
 	})
 }
 
+// closed reports whether all objects of a schema refuse other members.
 func closed(schema any) bool {
 	for _, n := range schemaNodes(schema) {
 		if isObjectSchema(n) && n["additionalProperties"] != false {
@@ -263,6 +273,7 @@ func closed(schema any) bool {
 	return true
 }
 
+// judgeNoKeywords reports whether a schema uses none of the keywords.
 func judgeNoKeywords(got, arg any) bool {
 	forbidden := words(arg)
 	for _, n := range schemaNodes(got) {

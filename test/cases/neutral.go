@@ -37,6 +37,7 @@ type view struct {
 	turns  []*turn
 }
 
+// turn is a message with its parts in the neutral form.
 type turn struct {
 	role  string
 	parts array
@@ -70,6 +71,7 @@ func (v *view) instruct(parts array) {
 	}
 }
 
+// tool adds a tool.
 func (v *view) tool(t object) { v.object["tools"] = append(asArray(v.object["tools"]), t) }
 
 // finish derives the members that summarize the turns.
@@ -118,6 +120,7 @@ func joinText(parts array, kinds ...string) string {
 	return b.String()
 }
 
+// textPart returns a part that is text.
 func textPart(s any) object { return object{"kind": "text", "text": asText(s)} }
 
 // partsOf reads content that is a string or a list of parts.
@@ -165,6 +168,7 @@ func splitDataURL(v any) (mime, data string, ok bool) {
 	return m[1], m[3], true
 }
 
+// imagePart returns a part that is an image, by value if its address is a data URL.
 func imagePart(url any) object {
 	if mime, data, ok := splitDataURL(url); ok {
 		return object{"kind": "image", "mime": mime, "data": data}

@@ -1,5 +1,6 @@
 package cases
 
+// chat reads a chat request into the neutral form, in which cases of all shapes are compared.
 func (v *view) chat(r object) {
 	for _, m := range asArray(r["messages"]) {
 		v.chatMessage(asObject(m))
@@ -30,6 +31,7 @@ func (v *view) chat(r object) {
 	}
 }
 
+// chatMessage adds one message. Results of tools count as the user's, because they do in other shapes.
 func (v *view) chatMessage(m object) {
 	parts := withoutEmpty(partsOf(m["content"], chatPart))
 	switch role := asText(m["role"]); role {
@@ -66,6 +68,7 @@ func chatSaid(m object, parts array) array {
 	return parts
 }
 
+// chatPart returns a part in the neutral form.
 func chatPart(p object) object {
 	switch kind := p["type"]; kind {
 	case "text", "input_text", "output_text":
@@ -104,6 +107,7 @@ func chatPart(p object) object {
 	}
 }
 
+// chatTool adds a tool with its schema.
 func (v *view) chatTool(t object) {
 	if t["type"] == "function" {
 		f := asObject(t["function"])
@@ -123,6 +127,7 @@ func (v *view) chatTool(t object) {
 	v.tool(object{"name": name, "kind": t["type"]})
 }
 
+// completions reads a legacy request, which has a prompt in place of messages.
 func (v *view) completions(r object) {
 	v.object["prompt"], v.object["max_tokens"], v.object["n"] = r["prompt"], r["max_tokens"], r["n"]
 	v.object["stop"] = stops(r["stop"])

@@ -2,6 +2,7 @@ package cases
 
 import "strings"
 
+// gemini reads a generateContent request into the neutral form.
 func (v *view) gemini(r object) {
 	v.geminiSystem(r["systemInstruction"])
 	for _, x := range asArray(r["contents"]) {
@@ -36,6 +37,7 @@ func (v *view) gemini(r object) {
 	v.object["effort"], v.object["thinking_budget"] = thinking["thinkingLevel"], thinking["thinkingBudget"]
 }
 
+// geminiSystem adds the instruction, which may be text or a content.
 func (v *view) geminiSystem(instruction any) {
 	if s, ok := instruction.(string); ok {
 		v.system = append(v.system, s)
@@ -46,6 +48,7 @@ func (v *view) geminiSystem(instruction any) {
 	}
 }
 
+// geminiTools adds functions, and the tools that the vendor runs itself by their names.
 func (v *view) geminiTools(t object) {
 	for _, x := range asArray(t["functionDeclarations"]) {
 		f := asObject(x)
@@ -59,6 +62,7 @@ func (v *view) geminiTools(t object) {
 	}
 }
 
+// geminiChoice reads the function-calling mode. One allowed function stands for a choice of it.
 func (v *view) geminiChoice(config object) {
 	allowed := asArray(config["allowedFunctionNames"])
 	switch strings.ToUpper(asText(config["mode"])) {
@@ -75,6 +79,7 @@ func (v *view) geminiChoice(config object) {
 	}
 }
 
+// geminiPart returns a part with its signature.
 func geminiPart(p object) object {
 	out := geminiData(p)
 	if !isEmpty(p["thoughtSignature"]) {
@@ -83,6 +88,7 @@ func geminiPart(p object) object {
 	return out
 }
 
+// geminiData returns the data of a part in the neutral form. A part has one kind of data.
 func geminiData(p object) object {
 	if call, ok := p["functionCall"]; ok {
 		c := asObject(call)
@@ -113,11 +119,13 @@ func geminiData(p object) object {
 	return object{"kind": "?"}
 }
 
+// geminiInline returns media that are in the request.
 func geminiInline(p object) object {
 	d := asObject(p["inlineData"])
 	return object{"kind": mediaKind(d["mimeType"]), "mime": d["mimeType"], "data": d["data"]}
 }
 
+// mediaKind returns the kind of part for a media type.
 func mediaKind(mime any) string {
 	kind, _, _ := strings.Cut(asText(mime), "/")
 	switch kind {

@@ -1,5 +1,6 @@
 package cases
 
+// messages reads a messages request into the neutral form.
 func (v *view) messages(r object) {
 	for _, p := range partsOf(r["system"], func(b object) object { return b }) {
 		v.system = append(v.system, asText(asObject(p)["text"]))
@@ -31,6 +32,7 @@ func (v *view) messages(r object) {
 	v.object["effort"], v.object["thinking_budget"] = output["effort"], asObject(r["thinking"])["budget_tokens"]
 }
 
+// messagesChoice reads the choice of tools, which also says whether calls may be made at once.
 func (v *view) messagesChoice(choice object) {
 	switch choice["type"] {
 	case "any":
@@ -47,6 +49,7 @@ func (v *view) messagesChoice(choice object) {
 	}
 }
 
+// messagesBlock returns a block in the neutral form.
 func messagesBlock(b object) object {
 	switch kind := b["type"]; kind {
 	case "text":
@@ -73,6 +76,7 @@ func messagesBlock(b object) object {
 	}
 }
 
+// messagesMedia returns an image or a document by its source.
 func messagesMedia(b object) object {
 	out := object{"kind": "file", "name": b["title"]}
 	if b["type"] == "image" {

@@ -1,5 +1,6 @@
 package cases
 
+// responses reads a responses request into the neutral form.
 func (v *view) responses(r object) {
 	if s := asText(r["instructions"]); s != "" {
 		v.system = append(v.system, s)
@@ -47,6 +48,7 @@ func itemKind(it object) string {
 	return ""
 }
 
+// responsesItem adds one item of the input.
 func (v *view) responsesItem(it object) {
 	switch kind := itemKind(it); kind {
 	case "message":
@@ -77,6 +79,7 @@ func (v *view) responsesItem(it object) {
 	}
 }
 
+// responsesPart returns a part of a message in the neutral form.
 func responsesPart(p object) object {
 	switch kind := p["type"]; kind {
 	case "input_text", "output_text", "text":

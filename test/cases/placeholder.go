@@ -119,6 +119,7 @@ func echo(raw json.RawMessage, previous any) (json.RawMessage, error) {
 	return raw, nil
 }
 
+// echoList fills in the placeholders of a list. A splice puts several elements of the previous reply in place of one.
 func echoList(raw json.RawMessage, previous any) (json.RawMessage, error) {
 	var list []json.RawMessage
 	if err := json.Unmarshal(raw, &list); err != nil {
@@ -145,6 +146,8 @@ func echoList(raw json.RawMessage, previous any) (json.RawMessage, error) {
 	return enclose('[', out, ']'), nil
 }
 
+// echoObject fills in the placeholders of an object. Fields stay in their order, because some upstreams read in
+// order.
 func echoObject(raw json.RawMessage, previous any) (json.RawMessage, error) {
 	if ptr, ok := reference(raw, "$client"); ok {
 		v := pointer(previous, ptr)
@@ -203,6 +206,7 @@ func strip(raw json.RawMessage, previous any) (json.RawMessage, error) {
 	return json.RawMessage(compact(v)), nil
 }
 
+// enclose joins items between brackets.
 func enclose(open byte, items [][]byte, end byte) []byte {
 	out := append([]byte{open}, bytes.Join(items, []byte(","))...)
 	return append(out, end)

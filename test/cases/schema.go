@@ -60,6 +60,7 @@ func danglingRefs(schema any) []string {
 	return out
 }
 
+// isObjectSchema reports whether a schema is one of objects.
 func isObjectSchema(n object) bool {
 	if n["type"] == "object" {
 		return true
@@ -106,6 +107,7 @@ func geminiSubset(schema any, where string) (bad []string) {
 	return bad
 }
 
+// set returns a set of words.
 func set(words ...string) map[string]bool {
 	out := make(map[string]bool, len(words))
 	for _, w := range words {

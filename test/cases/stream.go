@@ -58,6 +58,7 @@ func Decode(raw []byte) ([]Event, error) {
 	return out, nil
 }
 
+// decodeEvent returns an event with its data parsed.
 func decodeEvent(name, data string) (Event, error) {
 	if data == Done {
 		return Event{Name: name, Data: Done}, nil

@@ -75,12 +75,14 @@ func (u *Upstream) play(x *Exchange) {
 	u.script, u.calls = x, nil
 }
 
+// seen returns the calls that have arrived.
 func (u *Upstream) seen() []call {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return append([]call(nil), u.calls...)
 }
 
+// answer records a call and replies as the script of the exchange says.
 func (u *Upstream) answer(w http.ResponseWriter, r *http.Request) {
 	raw, body, err := readRequest(r)
 	c := call{path: r.RequestURI, body: body}
@@ -106,6 +108,7 @@ func (u *Upstream) answer(w http.ResponseWriter, r *http.Request) {
 	a.write(w)
 }
 
+// readRequest returns the body of a call as bytes and as an object. It also reads compressed bodies.
 func readRequest(r *http.Request) (json.RawMessage, object, error) {
 	var in io.Reader = r.Body
 	if r.Header.Get("Content-Encoding") == "gzip" {
@@ -130,6 +133,7 @@ func readRequest(r *http.Request) (json.RawMessage, object, error) {
 	return raw, body, nil
 }
 
+// compress returns b compressed with gzip.
 func compress(b []byte) []byte {
 	var out bytes.Buffer
 	z := gzip.NewWriter(&out)
@@ -146,6 +150,7 @@ type answer struct {
 	gzip    bool
 }
 
+// write sends the pieces of a reply apart in time, because a gateway must not depend on where packets are cut.
 func (a *answer) write(w http.ResponseWriter) {
 	for k, v := range a.headers {
 		w.Header().Set(k, v)

@@ -5,6 +5,7 @@ import "slices"
 // partNotes are members of a part that say something about its data.
 var partNotes = set("thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata")
 
+// geminiRequest checks a request as the vendor does, which refuses what it does not know.
 func (r *rules) geminiRequest(q object) {
 	contents := asArray(q["contents"])
 	r.breaksIf(len(contents) == 0, "contents is empty")
@@ -36,6 +37,7 @@ func (r *rules) geminiRequest(q object) {
 		"response schema without responseMimeType application/json")
 }
 
+// geminiSides joins contents of the same side, as the vendor does before it looks for pairs of calls and responses.
 func (r *rules) geminiSides(contents array) []turn {
 	var sides []turn
 	for _, x := range contents {
@@ -63,6 +65,7 @@ func (r *rules) geminiSides(contents array) []turn {
 	return sides
 }
 
+// geminiPart checks that a part has one kind of data.
 func (r *rules) geminiPart(p object) {
 	data := 0
 	for k := range p {
@@ -82,6 +85,7 @@ func (r *rules) geminiPart(p object) {
 	}
 }
 
+// functionNames returns the names of the calls or the responses among parts.
 func functionNames(parts array, kind string) []string {
 	var out []string
 	for _, p := range parts {
@@ -92,6 +96,7 @@ func functionNames(parts array, kind string) []string {
 	return out
 }
 
+// geminiFunction checks the declaration of a function.
 func (r *rules) geminiFunction(f object) {
 	name := asText(f["name"])
 	r.breaksIf(f["parameters"] != nil && f["parametersJsonSchema"] != nil,

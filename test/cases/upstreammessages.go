@@ -6,6 +6,7 @@ import (
 	"strings"
 )
 
+// messagesRequest checks a request as the vendor does.
 func (r *rules) messagesRequest(q object) {
 	limit, ok := asInt(q["max_tokens"])
 	r.breaksIf(!ok || limit < 0, "max_tokens is required")
@@ -54,6 +55,7 @@ func (r *rules) messagesSides(messages array) []turn {
 	return sides
 }
 
+// messagesBlocks checks the blocks of a message.
 func (r *rules) messagesBlocks(blocks array) {
 	for _, x := range blocks {
 		b := asObject(x)
@@ -112,6 +114,7 @@ func members(blocks array, kind, name string) []string {
 	return out
 }
 
+// messagesTools checks the tools and their choice.
 func (r *rules) messagesTools(q object) {
 	for _, x := range asArray(q["tools"]) {
 		t := asObject(x)
@@ -128,6 +131,7 @@ func (r *rules) messagesTools(q object) {
 	r.breaksIf(choice["type"] == "none" && parallel, "disable_parallel_tool_use inside tool_choice none")
 }
 
+// messagesParameters checks the parameters that exclude each other, mostly because of thinking.
 func (r *rules) messagesParameters(q object, limit int) {
 	t := q["temperature"]
 	low, lowOK := compare(t, number(0))

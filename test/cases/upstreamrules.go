@@ -74,6 +74,7 @@ func (r *rules) noCacheControl(shape Shape, conversation any) {
 	r.breaksIf(!clean, "cache_control sent to %s", shape)
 }
 
+// chatRequest checks a request as the vendor does. Every call must be answered before the next message.
 func (r *rules) chatRequest(q object) {
 	messages := asArray(q["messages"])
 	r.breaksIf(len(messages) == 0, "messages is empty")
@@ -102,6 +103,7 @@ func (r *rules) chatRequest(q object) {
 	r.breaksIf(!isEmpty(q["stream_options"]) && isEmpty(q["stream"]), "stream_options without stream")
 }
 
+// chatRole checks that a message has the content that its role needs.
 func (r *rules) chatRole(where string, m object) {
 	switch role := m["role"]; role {
 	case "system", "developer", "user", "tool", "function":
@@ -114,6 +116,7 @@ func (r *rules) chatRole(where string, m object) {
 	}
 }
 
+// chatAnswer checks that a result answers a call of the last assistant message.
 func (r *rules) chatAnswer(where string, m object, pending map[string]bool) {
 	id := asText(m["tool_call_id"])
 	r.breaksIf(!pending[id], "%s answers no pending tool call", where)
@@ -126,6 +129,7 @@ func (r *rules) chatAnswer(where string, m object, pending map[string]bool) {
 	}
 }
 
+// chatCalls checks the calls of a message and notes them as pending.
 func (r *rules) chatCalls(calls array, pending map[string]bool) {
 	for _, x := range calls {
 		t := asObject(x)
@@ -140,6 +144,7 @@ func (r *rules) chatCalls(calls array, pending map[string]bool) {
 	}
 }
 
+// chatTool checks one tool.
 func (r *rules) chatTool(t object) {
 	kind := asText(t["type"])
 	if kind != "function" && kind != "custom" {
@@ -150,6 +155,7 @@ func (r *rules) chatTool(t object) {
 	r.breaksIf(!chatToolName.MatchString(asText(name)), "tool name %s", show(name, 80))
 }
 
+// responsesRequest checks a request as the vendor does.
 func (r *rules) responsesRequest(q object) {
 	calls := map[string]bool{}
 	for _, x := range asArray(q["input"]) {
@@ -181,6 +187,7 @@ var (
 	responsesSentParts = set("input_text", "input_image", "input_file", "input_audio")
 )
 
+// responsesMessage checks that a message has only the parts that its role can have.
 func (r *rules) responsesMessage(it object) {
 	role := asText(it["role"])
 	r.breaksIf(!responsesRoles[role], "input role %s", show(it["role"], 80))

@@ -55,6 +55,7 @@ func show(v any, limit int) string {
 	return s[:limit] + "..."
 }
 
+// compact returns v as JSON without escapes for HTML.
 func compact(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -236,6 +237,7 @@ func texts(v any) []string {
 	return out
 }
 
+// names returns the members of an object in the order of their names, so that reports are the same each time.
 func names(o object) []string {
 	out := make([]string, 0, len(o))
 	for k := range o {

@@ -38,6 +38,7 @@ func WholeRules(shape Shape, reply *Reply, translated bool) (any, []string) {
 	return body, r.broken
 }
 
+// envelope checks an error. It must not have what the upstream said in a member of its own.
 func (r *rules) envelope(body any) {
 	optional := object{"$or": array{object{"$absent": true}, object{"$type": "string"}}}
 	r.broken = append(r.broken, match(body, object{
@@ -46,6 +47,7 @@ func (r *rules) envelope(body any) {
 	}, "")...)
 }
 
+// whole checks the members that every reply of a shape has.
 func (r *rules) whole(shape Shape, b object, translated bool) {
 	keys := required[shape]
 	if shape == Messages && translated {
@@ -79,6 +81,7 @@ func (r *rules) whole(shape Shape, b object, translated bool) {
 	}
 }
 
+// wholeMessage checks a reply of the shape messages.
 func (r *rules) wholeMessage(b object) {
 	content, isList := b["content"].(array)
 	r.breaksIf(b["type"] != "message" || b["role"] != "assistant" || !isList, "malformed message object")
@@ -90,6 +93,7 @@ func (r *rules) wholeMessage(b object) {
 	}
 }
 
+// wholeChoice checks one choice of a chat completion.
 func (r *rules) wholeChoice(c object) {
 	message := asObject(c["message"])
 	r.breaksIf(!finishReasons[asText(c["finish_reason"])], "finish_reason %s", show(c["finish_reason"], 80))

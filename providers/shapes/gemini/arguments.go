@@ -140,6 +140,7 @@ func (a *argument) child(s step, size *int) *argument {
 	return made
 }
 
+// write writes the argument with what was streamed below it.
 func (a *argument) write(w *jsonw.Writer) {
 	switch a.kind {
 	case '{':

@@ -95,6 +95,8 @@ func checkContents(v gjson.Result) (bad *flaw) {
 	return bad
 }
 
+// checkContent checks a turn. A member that is not known is remembered and does not end the check, because a mistake
+// in a known one is the better answer.
 func checkContent(v gjson.Result) (bad *flaw) {
 	if !v.IsObject() {
 		return broken("", "must be an object")
@@ -215,6 +217,7 @@ func checkStrings(v gjson.Result, names ...string) *flaw {
 	return nil
 }
 
+// checkCall checks a function call of the history.
 func checkCall(v gjson.Result) *flaw {
 	if bad := checkStrings(v, "name"); bad != nil {
 		return bad
@@ -295,6 +298,7 @@ func (b bounds) check(v gjson.Result) *flaw {
 	return want(ok, b.rule())
 }
 
+// rule says which numbers are allowed, for an error.
 func (b bounds) rule() string {
 	noun := "must be a number"
 	if b.whole {
@@ -364,6 +368,7 @@ const (
 	mimeEnum = "text/x.enum"
 )
 
+// checkStops checks the stop sequences and their number.
 func checkStops(v gjson.Result) *flaw {
 	if !v.IsArray() {
 		return broken("", "must be an array of strings")
@@ -408,6 +413,7 @@ func checkThinking(v gjson.Result) (bad *flaw) {
 // unspecifiedLevel is the zero value of the enumeration. Some SDKs write it for "not given".
 const unspecifiedLevel = "THINKING_LEVEL_UNSPECIFIED"
 
+// knownLevel reports whether word is a thinking level. The vendor ignores its case.
 func knownLevel(word string) bool {
 	switch strings.ToUpper(word) {
 	case "MINIMAL", "LOW", "MEDIUM", "HIGH", unspecifiedLevel:
@@ -416,6 +422,7 @@ func knownLevel(word string) bool {
 	return false
 }
 
+// checkTools checks the tools. One tool may stand without a list.
 func checkTools(v gjson.Result) (bad *flaw) {
 	if !v.IsArray() && !v.IsObject() {
 		return broken("", "must be an array of tools")
@@ -430,6 +437,7 @@ func checkTools(v gjson.Result) (bad *flaw) {
 	return bad
 }
 
+// checkDeclarations checks the functions of a tool.
 func checkDeclarations(v gjson.Result) (bad *flaw) {
 	each(v, func(i int, v gjson.Result) bool {
 		bad = checkDeclaration(v).at(i)
@@ -438,6 +446,7 @@ func checkDeclarations(v gjson.Result) (bad *flaw) {
 	return bad
 }
 
+// checkDeclaration checks one function, which may have its parameters in one of two forms.
 func checkDeclaration(v gjson.Result) *flaw {
 	if bad := checkStrings(v, "name"); bad != nil {
 		return bad
@@ -478,6 +487,7 @@ func checkToolConfig(v gjson.Result) *flaw {
 	return bad
 }
 
+// knownMode reports whether word is a function-calling mode.
 func knownMode(word string) bool {
 	switch strings.ToUpper(word) {
 	case "AUTO", "ANY", "NONE", "VALIDATED", "MODE_UNSPECIFIED":

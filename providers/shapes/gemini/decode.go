@@ -161,6 +161,7 @@ func (d *decoder) generation(name string, v gjson.Result) {
 	}
 }
 
+// wholeNumber returns a number, or nil if v is none.
 func wholeNumber(v gjson.Result) *int64 {
 	n, ok := integer(v)
 	if !ok {

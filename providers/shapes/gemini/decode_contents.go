@@ -54,6 +54,8 @@ type wirePart struct {
 	extended  bool // says more about its data: videoMetadata, mediaResolution
 }
 
+// readPart returns a part with the kind of its data. A part that has further members is kept as it is for the same
+// shape.
 func readPart(v gjson.Result) wirePart {
 	p := wirePart{whole: v}
 	eachMember(v, func(name string, v gjson.Result) bool {
@@ -197,6 +199,7 @@ func (d *decoder) opened(signature string) *dialogue.Thinking {
 	return th
 }
 
+// media adds a part with media.
 func (t *turn) media(p wirePart) {
 	part := mediaPart(p)
 	if p.extended {

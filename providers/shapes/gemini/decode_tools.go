@@ -54,6 +54,7 @@ func (d *decoder) function(v gjson.Result) {
 	d.req.Tools = append(d.req.Tools, t)
 }
 
+// toolConfig reads which functions may be called, and reports the members that the neutral form does not have.
 func (d *decoder) toolConfig(v gjson.Result) {
 	config := field(v, "functionCallingConfig")
 	d.unread("toolConfig", v, "functionCallingConfig")

@@ -12,6 +12,7 @@ type document struct {
 	done bool
 }
 
+// Emit collects events and returns the document with the last of them.
 func (d *document) Emit(dst []byte, ev *dialogue.Event) []byte {
 	if d.done {
 		return dst

@@ -29,6 +29,7 @@ type frame struct {
 	shown bool // the client asked for thoughts
 }
 
+// start fixes the id of the reply, and its model unless the client asked for one by name.
 func (f *frame) start(ev *dialogue.Event) {
 	f.id = f.env.ID()
 	if f.model == "" {
@@ -78,6 +79,7 @@ type piece struct {
 	base           int                // where a text part begins in its answer's text
 }
 
+// Emit returns the bytes of one event. What the shape has only at the end, such as usage, is kept until then.
 func (e *emitter) Emit(dst []byte, ev *dialogue.Event) []byte {
 	if e.done {
 		return dst
@@ -225,6 +227,7 @@ func (e *emitter) frameOpen(dst []byte) []byte {
 	return append(dst, '[')
 }
 
+// frameClose ends a frame: with an empty line in a stream of events, with nothing in an array.
 func (e *emitter) frameClose(dst []byte) []byte {
 	if e.array {
 		return dst

@@ -148,6 +148,7 @@ func (e *encoder) topK(w *jsonw.Writer) {
 	}
 }
 
+// maxTokens writes the bound of the reply, if there is one.
 func (e *encoder) maxTokens(w *jsonw.Writer) {
 	if e.req.MaxTokens != nil {
 		w.Key("maxOutputTokens").Int(e.req.UpstreamMaxTokens(1, e.rep))
@@ -210,6 +211,7 @@ func (e *encoder) modalities(w *jsonw.Writer) {
 // configPrefix marks the unknown members of generationConfig in Request.Extra.
 const configPrefix = "generationConfig."
 
+// configExtra writes members of generationConfig that only this shape has, if the client speaks it.
 func (e *encoder) configExtra(w *jsonw.Writer) {
 	if e.req.Inbound != Name {
 		return

@@ -78,6 +78,7 @@ func foreign(p dialogue.Part) bool {
 	return p.Media != nil && p.Media.FileID != "" && p.Media.FileIDs != traits.FileIDs
 }
 
+// foreignFile returns the error for a file that only another provider has.
 func foreignFile() error {
 	return dialogue.Unsupported("file_id", "a file of another provider cannot be sent to this model")
 }
@@ -290,6 +291,7 @@ func (e *encoder) contents(turns []dialogue.Turn) {
 	e.w.End()
 }
 
+// roleWord returns the vendor's word for a role. It has two.
 func roleWord(r dialogue.Role) string {
 	if r == dialogue.Assistant {
 		return "model"

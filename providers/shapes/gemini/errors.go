@@ -189,6 +189,8 @@ func shorten(s string) string {
 // words in status, so a code that is a string moves to details.
 func (shape) Envelope(err *dialogue.Error) []byte { return appendEnvelope(nil, err) }
 
+// appendEnvelope appends an error in the vendor's form. The code that other shapes have becomes a reason in the
+// details, because the vendor has a number and a word of its own list in their places.
 func appendEnvelope(dst []byte, err *dialogue.Error) []byte {
 	code, _ := err.Code.(string)
 	if raw, ok := err.Code.(json.RawMessage); ok {

@@ -15,8 +15,10 @@ type flaw struct {
 	unknown bool // a part of an unknown type, which only a translation must refuse
 }
 
+// broken returns a flaw of the member at path.
 func broken(path, rule string) *flaw { return &flaw{path: path, rule: rule} }
 
+// missing returns the flaw of a member that must be there.
 func missing(path string) *flaw { return &flaw{path: path, missing: true} }
 
 // in puts the name of a member before the path and returns f, which may be nil.

@@ -43,6 +43,7 @@ func readLogProbs(v gjson.Result) json.RawMessage {
 	return w.Buf
 }
 
+// readToken writes a token with its probability in the neutral form.
 func readToken(w *jsonw.Writer, v gjson.Result) {
 	token := str(field(v, "token"))
 	w.Key("token").String(token).Key("logprob")
@@ -86,6 +87,7 @@ func tokens(lists []json.RawMessage, f func(gjson.Result)) {
 	}
 }
 
+// writeToken writes a token with its probability in the vendor's form.
 func writeToken(w *jsonw.Writer, v gjson.Result) {
 	w.Object().Key("token").String(str(v.Get("token")))
 	if p := v.Get("logprob"); p.Type == gjson.Number {

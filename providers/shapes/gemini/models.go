@@ -45,6 +45,7 @@ func modelPage(models []shapes.Model, more bool) []byte {
 	return w.Buf
 }
 
+// writeModel writes one model of the list.
 func writeModel(w *jsonw.Writer, m shapes.Model) {
 	w.Object().Key("name").String("models/" + strings.TrimPrefix(m.ID, "models/"))
 	w.Key("displayName").String(m.ID)

@@ -160,6 +160,7 @@ func (p *parser) send(ev dialogue.Event) {
 	p.emit(&p.ev)
 }
 
+// fail ends the stream with an error event.
 func (p *parser) fail(err *dialogue.Error) {
 	p.done = true
 	p.send(dialogue.Event{Kind: dialogue.EventError, Err: err})

@@ -192,6 +192,7 @@ func unsealedContents(contents []byte, refused func(string) bool) []byte {
 	return fields.Splice(contents, append(edits, fields.Drop(all, func(i int) bool { return emptied[i] })...))
 }
 
+// bytesOf returns the values as byte slices, without copying them.
 func bytesOf(list []json.RawMessage) [][]byte {
 	out := make([][]byte, len(list))
 	for i, v := range list {

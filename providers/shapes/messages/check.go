@@ -106,6 +106,7 @@ func (c *checker) whole() *fault {
 	return nil
 }
 
+// model checks the model and keeps it for routing.
 func (c *checker) model(v gjson.Result) *fault {
 	if v.Type != gjson.String || v.Str == "" {
 		return broken("must be a non-empty string")
@@ -117,6 +118,7 @@ func (c *checker) model(v gjson.Result) *fault {
 	return nil
 }
 
+// maxTokens checks the bound of the reply, which this shape requires.
 func (c *checker) maxTokens(v gjson.Result) *fault {
 	n, ok := integer(v)
 	if !ok || n < 0 {
@@ -126,6 +128,7 @@ func (c *checker) maxTokens(v gjson.Result) *fault {
 	return nil
 }
 
+// stream checks whether the client asks for a stream.
 func (c *checker) stream(v gjson.Result) *fault {
 	if v.Type != gjson.Null && !v.IsBool() {
 		return broken("must be a boolean")
@@ -166,6 +169,7 @@ func (c *checker) count(v gjson.Result) *fault {
 	return nil
 }
 
+// text checks that a member is a string or null.
 func (c *checker) text(v gjson.Result) *fault {
 	if v.Type != gjson.String && v.Type != gjson.Null {
 		return broken("must be a string")
@@ -192,6 +196,7 @@ func (c *checker) contextManagement(v gjson.Result) *fault {
 	return nil
 }
 
+// object checks that a member is an object or null.
 func (c *checker) object(v gjson.Result) *fault {
 	if !v.IsObject() && v.Type != gjson.Null {
 		return broken("must be an object")
@@ -199,6 +204,7 @@ func (c *checker) object(v gjson.Result) *fault {
 	return nil
 }
 
+// texts checks that a member is a list of strings or null.
 func (c *checker) texts(v gjson.Result) *fault {
 	if v.Type == gjson.Null {
 		return nil
@@ -291,6 +297,7 @@ func (c *checker) toolChoice(v gjson.Result) *fault {
 	return broken("must be auto, any, tool or none").in("type")
 }
 
+// tools checks the tools.
 func (c *checker) tools(v gjson.Result) *fault {
 	if v.Type == gjson.Null {
 		return nil

@@ -122,6 +122,7 @@ func whole(v gjson.Result) *int64 {
 	return &n
 }
 
+// texts returns a list of strings.
 func texts(v gjson.Result) []string {
 	var out []string
 	v.ForEach(func(_, e gjson.Result) bool {
@@ -131,6 +132,7 @@ func texts(v gjson.Result) []string {
 	return out
 }
 
+// system returns the instructions, with the hints of each block for the cache.
 func (d *decoder) system(v gjson.Result) []dialogue.Part {
 	if v.Type == gjson.String {
 		return []dialogue.Part{{Text: v.Str}}

@@ -204,6 +204,7 @@ func (e *encoder) system(w *jsonw.Writer) {
 	w.String(strings.Join(texts, "\n\n"))
 }
 
+// writeMessage writes a turn with its blocks.
 func (e *encoder) writeMessage(w *jsonw.Writer, t *message) {
 	w.Object()
 	w.Key("role").String(string(t.role))
@@ -318,6 +319,7 @@ func (e *encoder) tier() string {
 	}
 }
 
+// writeText writes a block of text with its hint for the cache.
 func writeText(w *jsonw.Writer, text string, hint json.RawMessage) {
 	w.Object()
 	w.Key("type").String("text")
@@ -326,6 +328,7 @@ func writeText(w *jsonw.Writer, text string, hint json.RawMessage) {
 	w.End()
 }
 
+// writeHint writes a hint for the cache, if there is one.
 func writeHint(w *jsonw.Writer, hint json.RawMessage) {
 	if len(hint) > 0 {
 		w.Key("cache_control").Raw(hint)

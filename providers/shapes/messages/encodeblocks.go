@@ -64,6 +64,7 @@ func replayable(p *dialogue.Part) bool {
 	return false
 }
 
+// writeBlock writes one block. A block that came in this shape is written as it came.
 func (e *encoder) writeBlock(w *jsonw.Writer, b *block) {
 	switch b.kind {
 	case dialogue.CallPart:

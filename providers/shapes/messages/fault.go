@@ -15,8 +15,10 @@ type fault struct {
 	unknown bool
 }
 
+// broken returns the fault of a value that breaks a rule.
 func broken(rule string) *fault { return &fault{rule: rule} }
 
+// missing returns the fault of a member that must be there.
 func missing(name string) *fault { return &fault{path: name} }
 
 // in puts the name of a member before the path of the fault and returns it. It accepts nil, so that

@@ -36,6 +36,7 @@ func modelPage(list []shapes.Model, more bool) []byte {
 	return w.Buf
 }
 
+// writeModel writes one model of the list.
 func writeModel(w *jsonw.Writer, m shapes.Model) {
 	w.Object()
 	w.Key("type").String("model").Key("id").String(m.ID).Key("display_name").String(m.ID)

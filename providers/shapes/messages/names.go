@@ -70,6 +70,7 @@ func safe(s string, limit int) string {
 	return s
 }
 
+// rewritten returns s with each character that the vendor refuses replaced, cut to limit.
 func rewritten(s string, limit int) string {
 	b := make([]byte, 0, min(len(s), limit))
 	for _, r := range s {
@@ -85,6 +86,7 @@ func rewritten(s string, limit int) string {
 	return string(b)
 }
 
+// allowed reports whether names of tools may have c.
 func allowed(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
 }

@@ -149,17 +149,20 @@ func notAMessage(doc gjson.Result) *dialogue.Error {
 	return nil
 }
 
+// EOF fails the stream unless it has ended.
 func (p *parser) EOF(emit func(*dialogue.Event)) {
 	if !p.done {
 		p.fail(dialogue.Incomplete(), emit)
 	}
 }
 
+// emit sends an event in the parser's own memory, which its receiver must not keep.
 func (p *parser) emit(emit func(*dialogue.Event), ev dialogue.Event) {
 	p.event = ev
 	emit(&p.event)
 }
 
+// fail ends the stream with an error event.
 func (p *parser) fail(err *dialogue.Error, emit func(*dialogue.Event)) {
 	p.done = true
 	p.emit(emit, dialogue.Event{Kind: dialogue.EventError, Err: err})
@@ -277,6 +280,7 @@ func (p *parser) text(b *openBlock, s string, emit func(*dialogue.Event)) {
 	p.emit(emit, dialogue.Event{Kind: dialogue.EventDelta, Part: b.part, Text: s})
 }
 
+// find returns where the block of an index is among the open ones, or -1.
 func (p *parser) find(index int64) int {
 	for i := range p.open {
 		if p.open[i].index == index {

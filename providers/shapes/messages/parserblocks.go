@@ -104,6 +104,7 @@ func (p *parser) implied(index int64, delta string, emit func(*dialogue.Event)) 
 	return len(p.open) - 1
 }
 
+// closeIndex closes the block of an index, if it is open.
 func (p *parser) closeIndex(index int64, emit func(*dialogue.Event)) {
 	if at := p.find(index); at >= 0 {
 		p.close(at, emit)

@@ -298,6 +298,7 @@ func (l *toolLoop) see(role string, content gjson.Result) {
 	}
 }
 
+// hasResult reports whether a message has a result of a tool.
 func hasResult(content gjson.Result) (found bool) {
 	if content.IsArray() {
 		content.ForEach(func(_, b gjson.Result) bool {

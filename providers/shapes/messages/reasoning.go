@@ -15,6 +15,7 @@ type reasoning struct {
 
 func (r *reasoning) thinks() bool { return r.kind == "enabled" || r.kind == "adaptive" }
 
+// write writes the setting of thinking, unless the model's default is meant.
 func (r *reasoning) write(w *jsonw.Writer) {
 	if r.kind == "" {
 		return

@@ -93,6 +93,7 @@ const ping = "event: ping\ndata: {\"type\":\"ping\"}\n\n"
 // for it.
 func (shape) Envelope(err *dialogue.Error) []byte { return appendEnvelope(nil, err) }
 
+// appendEnvelope appends an error in the vendor's form.
 func appendEnvelope(dst []byte, err *dialogue.Error) []byte {
 	dst = append(dst, `{"type":"error","error":`...)
 	return append(err.AppendJSON(dst), '}')

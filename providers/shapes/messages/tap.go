@@ -68,6 +68,7 @@ func (t *tap) renamed(data []byte, model gjson.Result) []byte {
 	return append(out, data[model.Index+len(model.Raw):]...)
 }
 
+// stop notes why the reply ended.
 func (t *tap) stop(reason gjson.Result) {
 	if reason.Type == gjson.String {
 		t.reason = reasonOf(reason.Str)

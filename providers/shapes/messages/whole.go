@@ -14,6 +14,7 @@ type wholeEmitter struct {
 	over   bool
 }
 
+// Emit collects events and returns the message with the last of them.
 func (e *wholeEmitter) Emit(dst []byte, ev *dialogue.Event) []byte {
 	if e.over {
 		return dst

@@ -205,6 +205,7 @@ func whole(v gjson.Result) (int64, bool) {
 	return int64(v.Num), true
 }
 
+// checkModel checks the model and keeps it for routing.
 func checkModel(c *checker, path string, v gjson.Result) *dialogue.Error {
 	if v.Type != gjson.String {
 		return dialogue.Invalid(path, "must be a string")
@@ -216,6 +217,7 @@ func checkModel(c *checker, path string, v gjson.Result) *dialogue.Error {
 	return nil
 }
 
+// checkPrevious checks the id of the response that this one continues.
 func checkPrevious(c *checker, path string, v gjson.Result) *dialogue.Error {
 	if v.Type != gjson.String {
 		return dialogue.Invalid(path, "must be a string")
@@ -251,11 +253,13 @@ func checkMaxTokens(c *checker, path string, v gjson.Result) *dialogue.Error {
 	return nil
 }
 
+// checkTruncation checks how a conversation that is too long is handled.
 func checkTruncation(c *checker, path string, v gjson.Result) *dialogue.Error {
 	c.head.Truncate = v.Str == "auto"
 	return enum("auto", "disabled")(c, path, v)
 }
 
+// checkServiceTier checks that the tier is text. Which tiers exist is the upstream's matter.
 func checkServiceTier(c *checker, path string, v gjson.Result) *dialogue.Error {
 	if v.Type != gjson.String {
 		return dialogue.Invalid(path, "must be a string")
@@ -264,6 +268,7 @@ func checkServiceTier(c *checker, path string, v gjson.Result) *dialogue.Error {
 	return nil
 }
 
+// checkStreamOptions checks the options of streams, which are refused without a stream when all members are known.
 func checkStreamOptions(c *checker, path string, v gjson.Result) *dialogue.Error {
 	if !v.IsObject() {
 		return dialogue.Invalid(path, "must be an object")
@@ -272,6 +277,7 @@ func checkStreamOptions(c *checker, path string, v gjson.Result) *dialogue.Error
 	return nil
 }
 
+// checkInclude checks the list of further output.
 func checkInclude(_ *checker, path string, v gjson.Result) *dialogue.Error {
 	if !v.IsArray() {
 		return dialogue.Invalid(path, "must be an array")
@@ -303,6 +309,7 @@ var (
 	checkFormatType = enum("text", "json_object", "json_schema")
 )
 
+// checkText checks the format of the reply.
 func checkText(c *checker, path string, v gjson.Result) *dialogue.Error {
 	if !v.IsObject() {
 		return dialogue.Invalid(path, "must be an object")

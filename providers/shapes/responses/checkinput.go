@@ -71,6 +71,7 @@ func itemType(item gjson.Result) string {
 	return ""
 }
 
+// checkMessage checks a message of the input.
 func checkMessage(at string, item gjson.Result) *dialogue.Error {
 	switch role := item.Get("role"); role.Str {
 	case "user", "assistant", "system", "developer":
@@ -229,6 +230,7 @@ func checkReasoningItem(at string, item gjson.Result) *dialogue.Error {
 	return nil
 }
 
+// checkReference checks an item that only names a stored one.
 func checkReference(at string, item gjson.Result) *dialogue.Error {
 	return nameMember(at, item, "id")
 }

@@ -7,6 +7,7 @@ import (
 	"stagedoor/providers/fields"
 )
 
+// checkTools checks the tools.
 func checkTools(_ *checker, path string, v gjson.Result) *dialogue.Error {
 	if !v.IsArray() {
 		return dialogue.Invalid(path, "must be an array")

@@ -138,6 +138,7 @@ func count(v gjson.Result) *int64 {
 	return &n
 }
 
+// instructions reads the text that comes before the conversation.
 func (d *decoder) instructions(v gjson.Result) *dialogue.Error {
 	if v.Str != "" {
 		d.req.System = append(d.req.System, dialogue.Part{Kind: dialogue.TextPart, Text: v.Str})
@@ -181,6 +182,7 @@ func (d *decoder) reasoning(v gjson.Result) *dialogue.Error {
 	return nil
 }
 
+// text reads the format of the reply.
 func (d *decoder) text(v gjson.Result) *dialogue.Error {
 	d.req.RecordIgnoredExcept("text", v, "verbosity", "format")
 	d.req.RecordIgnoredExcept("text.format", v.Get("format"), "type", "name", "description", "strict", "schema")

@@ -131,6 +131,7 @@ func unqualified(body []byte, full string) (namespace, name string) {
 	return namespace, name
 }
 
+// toolChoice reads which tools may be called.
 func (d *decoder) toolChoice(v gjson.Result) *dialogue.Error {
 	d.req.ToolChoice = readChoice(v)
 	if len(d.req.ToolChoice.Opaque) == 0 {

@@ -80,6 +80,7 @@ func (it *outputItem) append(w *jsonw.Writer, fresh bool) {
 	w.End()
 }
 
+// appendMessage writes a message. fresh is set for the event that adds it, in which it has no content yet.
 func (it *outputItem) appendMessage(w *jsonw.Writer, fresh bool) {
 	w.Key("type").String("message")
 	w.Key("status").String(it.status)
@@ -93,6 +94,7 @@ func (it *outputItem) appendMessage(w *jsonw.Writer, fresh bool) {
 	w.End()
 }
 
+// appendReasoning writes reasoning with its summary and, if the client may send it back, its encrypted form.
 func (it *outputItem) appendReasoning(w *jsonw.Writer, fresh bool) {
 	w.Key("type").String("reasoning")
 	w.Key("summary").Array()

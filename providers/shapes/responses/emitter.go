@@ -32,6 +32,7 @@ type openPart struct {
 	content int         // of a message
 }
 
+// newEmitter returns an emitter of a response in progress, with what the request says of it.
 func newEmitter(req *dialogue.Request, mode shapes.Mode, env *dialogue.Env) *emitter {
 	e := &emitter{req: req, env: env, stream: mode != shapes.Whole, usage: dialogue.NoUsage}
 	e.object = newObject(req.Body)

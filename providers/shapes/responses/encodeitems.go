@@ -99,6 +99,7 @@ func (it *items) gather(role string) *jsonw.Writer {
 	return &it.message
 }
 
+// text writes a part of text. Upstreams refuse an empty one, so it is left out.
 func (it *items) text(role, text string) {
 	if text == "" {
 		return
@@ -112,6 +113,7 @@ func (it *items) text(role, text string) {
 	w.End()
 }
 
+// refusal writes a refusal of the assistant.
 func (it *items) refusal(text string) {
 	if text == "" {
 		return
@@ -295,7 +297,8 @@ func (it *items) answer(call sentCall, output []byte) {
 	})
 }
 
-// orphan writes a result whose call is not in the input as a text of the user. The upstream would refuse it as an output.
+// orphan writes a result whose call is not in the input as a text of the user. The upstream would refuse it as an
+// output.
 func (it *items) orphan(r *dialogue.Result) *dialogue.Error {
 	it.rep.Lose("tool_result:orphan")
 	it.text(string(dialogue.User), resultText(r))
@@ -438,6 +441,7 @@ func (it *items) appendMedia(w *jsonw.Writer, p *dialogue.Part) *dialogue.Error 
 	return nil
 }
 
+// appendImage writes an image by id, address or value.
 func appendImage(w *jsonw.Writer, m *dialogue.Media) {
 	w.Object().Key("type").String("input_image")
 	if m.FileID != "" {
@@ -451,6 +455,7 @@ func appendImage(w *jsonw.Writer, m *dialogue.Media) {
 	w.End()
 }
 
+// appendFile writes a document. Text is sent as text, because upstreams take only PDF files by value.
 func appendFile(w *jsonw.Writer, m *dialogue.Media) {
 	if m.Text != "" {
 		appendText(w, m.Text)
@@ -485,6 +490,7 @@ func address(m *dialogue.Media, mime string) string {
 	return "data:" + mime + ";base64," + m.Base64
 }
 
+// appendAudio writes sound, which this shape has only by value.
 func appendAudio(w *jsonw.Writer, m *dialogue.Media) *dialogue.Error {
 	if m.Base64 == "" {
 		return dialogue.Unsupported("audio", "this model takes audio by value only")

@@ -183,6 +183,7 @@ func (p *parser) start(response gjson.Result) {
 
 func (p *parser) created(f *frame) { p.start(f.value) }
 
+// alive passes a sign of life on, once the reply has begun.
 func (p *parser) alive(*frame) {
 	if p.started {
 		p.send(dialogue.Event{Kind: dialogue.EventPing})
@@ -224,6 +225,7 @@ func (p *parser) itemFor(f *frame, kind string) *inputItem {
 	return p.newItem(f.output, f.itemID, kind)
 }
 
+// newItem adds an item of the output.
 func (p *parser) newItem(index int, id, kind string) *inputItem {
 	p.start(gjson.Result{})
 	it := &inputItem{index: index, id: id, kind: kind}
@@ -260,6 +262,7 @@ func (p *parser) number() int {
 	return p.parts - 1
 }
 
+// openThinking begins a part of reasoning.
 func (p *parser) openThinking(it *inputItem) {
 	it.part, it.open = p.number(), true
 	p.send(dialogue.Event{Kind: dialogue.EventOpen, Part: it.part, PartKind: dialogue.ThinkingPart,
@@ -359,6 +362,7 @@ func (p *parser) annotated(f *frame) {
 	}
 }
 
+// cite sends citations of a text.
 func (p *parser) cite(t *inputText, citations []dialogue.Citation) {
 	if len(citations) == 0 {
 		return
@@ -411,6 +415,7 @@ func (p *parser) wholeContent(it *inputItem, index int, v gjson.Result) {
 	p.closeText(t)
 }
 
+// closeText ends a part of text once. The bytes of a character that was cut in two go out first.
 func (p *parser) closeText(t *inputText) {
 	if t.closed {
 		return

@@ -58,14 +58,17 @@ type patch struct {
 	err  error
 }
 
+// set writes a string.
 func (p *patch) set(path, value string) {
 	p.apply(func() ([]byte, error) { return sjson.SetBytes(p.body, path, value) })
 }
 
+// setRaw writes a value that is JSON already.
 func (p *patch) setRaw(path string, value []byte) {
 	p.apply(func() ([]byte, error) { return sjson.SetRawBytes(p.body, path, value) })
 }
 
+// remove removes a member.
 func (p *patch) remove(path string) {
 	p.apply(func() ([]byte, error) { return sjson.DeleteBytes(p.body, path) })
 }
@@ -78,6 +81,7 @@ func (p *patch) removeIf(path string, cond func(gjson.Result) bool) {
 	}
 }
 
+// apply makes one change. After the first error all further ones do nothing, and the caller looks once.
 func (p *patch) apply(edit func() ([]byte, error)) {
 	if p.err != nil {
 		return

@@ -262,6 +262,7 @@ const (
 	maxPage     = 100
 )
 
+// itemID returns the id of a stored item.
 func itemID(item json.RawMessage) string { return gjson.GetBytes(item, "id").String() }
 
 // listOf returns a page of items. more reports whether further pages follow.

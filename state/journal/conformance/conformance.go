@@ -76,10 +76,12 @@ func open(t testing.TB, s Store) journal.Store {
 	return store
 }
 
+// put returns an operation that writes a record.
 func put(table journal.Table, key, value string) journal.Op {
 	return journal.Op{Kind: journal.Put, Table: table, Key: []byte(key), Value: []byte(value)}
 }
 
+// del returns an operation that removes a record.
 func del(table journal.Table, key string) journal.Op {
 	return journal.Op{Kind: journal.Delete, Table: table, Key: []byte(key)}
 }
@@ -114,6 +116,8 @@ func expect(t testing.TB, s journal.Store, table journal.Table, key, value strin
 	}
 }
 
+// testRecords writes, overwrites and removes records. Revisions count the writes of a record since it was last
+// absent, and the LSN counts commits that changed something.
 func testRecords(t *testing.T, s Store) {
 	store := open(t, s)
 	first := commit(t, store, put(journal.Key, "a", "1"), put(journal.User, "a", "other table"))
@@ -136,6 +140,8 @@ func testRecords(t *testing.T, s Store) {
 	}
 }
 
+// testKindsOfValues stores values that a store might confuse with something else: an empty one, one with zero bytes,
+// and one of a mebibyte, which a store may have to keep elsewhere.
 func testKindsOfValues(t *testing.T, s Store) {
 	store := open(t, s)
 	for i, v := range []string{"", "\x00", "text", string(make([]byte, 5000)), string(bytes.Repeat([]byte{0xff}, 1<<20))} {
@@ -145,6 +151,7 @@ func testKindsOfValues(t *testing.T, s Store) {
 	}
 }
 
+// testMissingRecords reads keys that are beginnings or continuations of the one that exists.
 func testMissingRecords(t *testing.T, s Store) {
 	store := open(t, s)
 	commit(t, store, put(journal.Key, "ab", "1"))
@@ -171,6 +178,7 @@ func testNewIsNoCondition(t *testing.T, s Store) {
 	}
 }
 
+// testConditions commits a batch under each kind of condition. A condition that fails must change nothing.
 func testConditions(t *testing.T, s Store) {
 	for _, c := range []struct {
 		name string
@@ -206,6 +214,8 @@ func testConditions(t *testing.T, s Store) {
 	}
 }
 
+// testConflict commits several batches of which one has a condition that fails. None of them may be applied, and the
+// error names the batch, so that the writer can decide that one again.
 func testConflict(t *testing.T, s Store) {
 	store := open(t, s)
 	commit(t, store, put(journal.Key, "kept", "1"))
@@ -227,6 +237,7 @@ func testConflict(t *testing.T, s Store) {
 	}
 }
 
+// testLaterBatchesSeeEarlier checks conditions on records that earlier batches of the same commit have written.
 func testLaterBatchesSeeEarlier(t *testing.T, s Store) {
 	store := open(t, s)
 	_, err := store.Commit(ctx, []journal.Batch{
@@ -262,6 +273,7 @@ func testRefilledTable(t *testing.T, s Store) {
 	}
 }
 
+// testDeletePrefix removes a range that takes several pages of a store, and writes into the range in the same commit.
 func testDeletePrefix(t *testing.T, s Store) {
 	store := open(t, s)
 	var ops []journal.Op
@@ -291,6 +303,7 @@ func keys(t testing.TB, s journal.Store, table journal.Table, from, to []byte, l
 	return got
 }
 
+// testRanges reads ranges with all kinds of bounds and limits, also those that are empty.
 func testRanges(t *testing.T, s Store) {
 	store := open(t, s)
 	commit(t, store, put(journal.Ledger, "b", "2"), put(journal.Ledger, "d", "4"), put(journal.Ledger, "a", "1"), put(journal.Ledger, "c", "3"))
@@ -324,6 +337,7 @@ func testRanges(t *testing.T, s Store) {
 	}
 }
 
+// testLoad reads whole tables in the order in which they were asked for, each by its keys.
 func testLoad(t *testing.T, s Store) {
 	store := open(t, s)
 	for i := range 3 {
@@ -347,6 +361,7 @@ func testLoad(t *testing.T, s Store) {
 	}
 }
 
+// testInvalidOperations refuses operations that no store can do, with everything that was committed beside them.
 func testInvalidOperations(t *testing.T, s Store) {
 	store := open(t, s)
 	long := string(make([]byte, journal.MaxKey+1))
@@ -371,6 +386,8 @@ func testInvalidOperations(t *testing.T, s Store) {
 	commit(t, store, put(journal.Key, string(make([]byte, journal.MaxKey)), "the longest key"))
 }
 
+// testCopiesOfBytes changes bytes after they were handed over. The store must have copied them on both sides, because
+// its callers use buffers again.
 func testCopiesOfBytes(t *testing.T, s Store) {
 	store := open(t, s)
 	key, value := []byte("key"), []byte("value")
@@ -429,6 +446,7 @@ func increment(t *testing.T, store journal.Store, own journal.Op) (again bool) {
 	return err != nil
 }
 
+// testBackup restores a backup that was made while the store went on.
 func testBackup(t *testing.T, s Store) {
 	store := open(t, s)
 	commit(t, store, put(journal.Key, "a", "1"), put(journal.Body, "\x00\xff", ""))
@@ -447,6 +465,7 @@ func testBackup(t *testing.T, s Store) {
 	}
 }
 
+// testCancelledContext calls every method with a context that has ended.
 func testCancelledContext(t *testing.T, s Store) {
 	store := open(t, s)
 	ctx, cancel := context.WithCancel(ctx)
@@ -463,6 +482,7 @@ func testCancelledContext(t *testing.T, s Store) {
 	expect(t, store, journal.Key, "k", "", 0)
 }
 
+// testClosedStore calls every method of a closed store. Only Stats still works, because it is read during the stop.
 func testClosedStore(t *testing.T, s Store) {
 	store := open(t, s)
 	if err := store.Close(); err != nil {

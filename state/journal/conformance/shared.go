@@ -145,6 +145,7 @@ func describeAll(entries []journal.Entry) (all []string) {
 	return all
 }
 
+// testAppendAtEnd appends where the log ends, with every kind of operation and several batches at once.
 func testAppendAtEnd(t *testing.T, c Cluster) {
 	a := join(t, c, 1)[0]
 	at := head(t, a)
@@ -180,11 +181,13 @@ func testAppendAtEnd(t *testing.T, c Cluster) {
 	}
 }
 
+// testSnapshotOfView changes records while a view reads them. The view must not see the change.
 func testSnapshotOfView(t *testing.T, c Cluster) {
 	a := join(t, c, 1)[0]
 	at := appendTo(t, a, head(t, a), batch(0, put(journal.Key, "k", "1"), put(journal.Body, "b", "1")))
 	n := 0
 	err := a.View(ctx, func(r journal.Reader, seen journal.Position) error {
+		// A store with one writer would wait for the view, so the change is only made in one that others write, too.
 		if c.Trim != nil {
 			if seen != at {
 				t.Errorf("a view at %v, want %v", seen, at)
@@ -217,6 +220,7 @@ func testSnapshotOfView(t *testing.T, c Cluster) {
 	}
 }
 
+// testLargeRecords crosses the size from which on a store may keep a value in another place, in both directions.
 func testLargeRecords(t *testing.T, c Cluster) {
 	a := join(t, c, 1)[0]
 	at := head(t, a)
@@ -233,6 +237,7 @@ func testLargeRecords(t *testing.T, c Cluster) {
 	expect(t, a, journal.Body, "b", "", 0)
 }
 
+// testEmptyAppend appends nothing. The log must not grow, because the position is then still its end.
 func testEmptyAppend(t *testing.T, c Cluster) {
 	a := join(t, c, 1)[0]
 	at := appendTo(t, a, head(t, a), batch(0, put(journal.Key, "k", "1")))
@@ -242,6 +247,8 @@ func testEmptyAppend(t *testing.T, c Cluster) {
 	appendTo(t, a, at, batch(1, put(journal.Key, "k", "2"))) // at is still the end of the log
 }
 
+// testEntriesOfAppends reads on another node what was appended. Records of cold tables are not in the entries: a node
+// reads them from the store when it needs them.
 func testEntriesOfAppends(t *testing.T, c Cluster) {
 	nodes := join(t, c, 2)
 	a, b := nodes[0], nodes[1]
@@ -273,6 +280,8 @@ func testEntriesOfAppends(t *testing.T, c Cluster) {
 	}
 }
 
+// testAppendBehind appends on a node that has not seen the end of the log. It gets the entries that it lacks, a
+// bounded number at a time.
 func testAppendBehind(t *testing.T, c Cluster) {
 	nodes := join(t, c, 2)
 	a, b := nodes[0], nodes[1]
@@ -300,6 +309,8 @@ func testAppendBehind(t *testing.T, c Cluster) {
 	expect(t, a, journal.Key, "own", "1", 1)
 }
 
+// testWriteWithoutCondition refuses to write a hot record without a condition on its revision, because a node could
+// then overwrite what it has not seen.
 func testWriteWithoutCondition(t *testing.T, c Cluster) {
 	a := join(t, c, 1)[0]
 	at := head(t, a)
@@ -309,6 +320,8 @@ func testWriteWithoutCondition(t *testing.T, c Cluster) {
 	}
 }
 
+// testTurnExcludesOthers takes a turn, in which no other node can append. A node under contention would otherwise
+// decide again and again.
 func testTurnExcludesOthers(t *testing.T, c Cluster) {
 	nodes := join(t, c, 2)
 	a, b := nodes[0], nodes[1]
@@ -331,6 +344,7 @@ func testTurnExcludesOthers(t *testing.T, c Cluster) {
 	appendTo(t, a, second, batch(2, put(journal.Key, "k", "later"))) // the turn has ended
 }
 
+// testTurnWithoutAppend ends a turn by appending nothing.
 func testTurnWithoutAppend(t *testing.T, c Cluster) {
 	nodes := join(t, c, 2)
 	a, b := nodes[0], nodes[1]
@@ -344,6 +358,8 @@ func testTurnWithoutAppend(t *testing.T, c Cluster) {
 	appendTo(t, a, at, batch(0, put(journal.Key, "k", "1")))
 }
 
+// testSameNameFences starts a second process under the name of a running one. The first one can change nothing any
+// more.
 func testSameNameFences(t *testing.T, c Cluster) {
 	old := c.Join("a")
 	defer old.Close()
@@ -376,6 +392,8 @@ func expectFenced(t *testing.T, s journal.Shared, at journal.Position) {
 	expect(t, s, journal.Body, "fenced", "", 0)
 }
 
+// testExpelledNode expels a node in its epoch. An expulsion from another epoch, which an operator read before a
+// restart, does nothing.
 func testExpelledNode(t *testing.T, c Cluster) {
 	nodes := join(t, c, 2)
 	a, b := nodes[0], nodes[1]
@@ -412,6 +430,8 @@ func testExpelledNode(t *testing.T, c Cluster) {
 	appendTo(t, a, at, batch(1, put(journal.Key, "k", "2")))
 }
 
+// testForkedLog uses positions that never were in this log, as a node has them whose database was replaced by a
+// backup.
 func testForkedLog(t *testing.T, c Cluster) {
 	nodes := join(t, c, 2)
 	a, b := nodes[0], nodes[1]
@@ -438,6 +458,8 @@ func testForkedLog(t *testing.T, c Cluster) {
 	appendTo(t, a, second, batch(2, put(journal.Key, "k", "3"))) // no turn is left
 }
 
+// testTrimmedLog uses a position from which the entries were removed. A node that far behind must read everything
+// again.
 func testTrimmedLog(t *testing.T, c Cluster) {
 	nodes := join(t, c, 2)
 	a, b := nodes[0], nodes[1]
@@ -460,6 +482,7 @@ func testTrimmedLog(t *testing.T, c Cluster) {
 	}
 }
 
+// testCommitOfOutsider commits without a position, as the commands for the state do, and appends after it.
 func testCommitOfOutsider(t *testing.T, c Cluster) {
 	nodes := join(t, c, 2)
 	a, b := nodes[0], nodes[1]
@@ -491,6 +514,7 @@ func testCommitOfOutsider(t *testing.T, c Cluster) {
 	expect(t, b, journal.Key, "y", "3", 3)
 }
 
+// testChangedHint waits for the hint that the log has grown.
 func testChangedHint(t *testing.T, c Cluster) {
 	nodes := join(t, c, 2)
 	a, b := nodes[0], nodes[1]
