@@ -64,6 +64,7 @@ func (o *Overview) Actors() Actors {
 	return out
 }
 
+// failure returns the last failure of an actor as the API shows it, or nil.
 func failure(f *kit.LastFailure) *ActorFailure {
 	if f == nil {
 		return nil

@@ -61,6 +61,7 @@ type lanes struct {
 	taken    int64 // samples
 }
 
+// sentBar is a bar that the page has, with the state in which it was sent.
 type sentBar struct {
 	request *flow.Request
 	mark    flow.Mark // the last one that was sent
@@ -139,6 +140,7 @@ func (l *lanes) know(m *lanesMessage, r *flow.Request) bool {
 	return true
 }
 
+// bar returns a request as a bar with all of its phases so far.
 func (l *lanes) bar(r *flow.Request) Bar {
 	b := Bar{N: r.Number(), ID: r.ID, Lane: r.Provider(), Model: r.Model, User: userOf(r), Key: r.Key,
 		KeyName: l.overview.keyName(r.Key), BeganMs: r.Began().UnixMilli(), Tokens: r.Output()}

@@ -147,6 +147,7 @@ func (a *Active) add(b *Active) {
 // SilentError says that a request in flight was found on no gateway, and which ones did not answer.
 type SilentError struct{ Nodes []string }
 
+// Error implements error.
 func (e *SilentError) Error() string {
 	return fmt.Sprintf("the gateways %s do not answer at the moment, and no other one has the request in flight",
 		strings.Join(e.Nodes, ", "))

@@ -129,10 +129,12 @@ func (o *Overview) measured(p Provider, spent map[string]int64) Provider {
 	return p
 }
 
+// quantiles returns times in milliseconds.
 func quantiles(q flow.Quantiles) Quantiles {
 	return Quantiles{q.P50.Milliseconds(), q.P95.Milliseconds()}
 }
 
+// serving returns the provider of a name, or nil if none serves under it now.
 func (o *Overview) serving(name string) *engine.Provider {
 	for _, p := range o.Serving() {
 		if p.Spec.Name == name {
@@ -142,6 +144,8 @@ func (o *Overview) serving(name string) *engine.Provider {
 	return nil
 }
 
+// provider returns what is known of a provider. Its limiter is an actor and may not answer in time. The rest is then
+// shown without its figures.
 func (o *Overview) provider(ctx context.Context, p *engine.Provider) Provider {
 	out := Provider{Name: p.Spec.Name, Shape: string(p.Spec.Shape), InFlight: p.Limiter.InFlight(), Queues: []Queue{},
 		Refused: []Count{}, Outcomes: []Count{}, Keys: KeysState{States: []KeyState{}},
@@ -183,6 +187,7 @@ func (o *Overview) provider(ctx context.Context, p *engine.Provider) Provider {
 	return out
 }
 
+// bucket returns the level of a limit. The limiter may be below zero for a moment, which would confuse a reader.
 func bucket(l throttle.Level) Bucket {
 	return Bucket{l.Limit, max(l.Remaining, 0), max(l.Reset, 0).Round(time.Millisecond).Milliseconds()}
 }

@@ -71,6 +71,7 @@ const (
 	MaxLimit     = 500
 )
 
+// limit returns how many requests are listed.
 func (f *Filter) limit() int {
 	if f.Limit <= 0 {
 		return DefaultLimit
@@ -78,6 +79,8 @@ func (f *Filter) limit() int {
 	return min(f.Limit, MaxLimit)
 }
 
+// admits reports whether a request in a phase fits the filter. The phase is an argument, because it may change
+// between two looks at it.
 func (f *Filter) admits(r *flow.Request, phase flow.Phase) bool {
 	return (f.Phase == "" || f.Phase == phase.String()) && (f.Provider == "" || f.Provider == r.Provider()) &&
 		(f.Model == "" || strings.Contains(r.Model, f.Model)) && (f.Key == "" || f.Key == r.Key) &&
@@ -221,13 +224,16 @@ type sum struct {
 	by     map[string]*part
 }
 
+// part adds up the requests to one provider.
 type part struct {
 	inFlight, queued int
 	rate             float64
 }
 
+// newSum returns an empty sum.
 func newSum() *sum { return &sum{by: make(map[string]*part)} }
 
+// add counts a request. Only a request that is replying has a rate.
 func (s *sum) add(r *flow.Request, phase flow.Phase, now time.Time) {
 	s.counts[phase]++
 	s.output += r.Output()
@@ -251,6 +257,7 @@ func (s *sum) add(r *flow.Request, phase flow.Phase, now time.Time) {
 	}
 }
 
+// load returns the sum as the API shows it, with the providers by name.
 func (s *sum) load(t flow.Totals) Load {
 	l := Load{TokensPerSecond: int64(s.rate + 0.5), OutputTokens: t.Output + s.output, Ended: t.Ended, Failed: t.Failed,
 		Providers: []ProviderLoad{}, Nodes: []NodeLoad{},
@@ -273,15 +280,20 @@ type window struct {
 	items ranked
 }
 
+// item is a request with the number by which it is sorted.
 type item struct {
 	rank    int64
 	request *flow.Request
 }
 
+// compare orders items. Requests of the same rank are ordered by id, so that a list does not change its order while
+// it is read again.
 func (a item) compare(b item) int {
 	return cmp.Or(cmp.Compare(a.rank, b.rank), strings.Compare(a.request.ID, b.request.ID))
 }
 
+// offer adds a request if it is among the first w.most. A heap keeps that many, so a list of 100 does not sort all of
+// 20,000 requests.
 func (w *window) offer(r *flow.Request, rank int64) {
 	next := item{rank, r}
 	if len(w.items) < w.most {
@@ -294,6 +306,7 @@ func (w *window) offer(r *flow.Request, rank int64) {
 	}
 }
 
+// sorted returns the requests in their order and ends the use of the window.
 func (w *window) sorted() []*flow.Request {
 	slices.SortFunc(w.items, item.compare)
 	all := make([]*flow.Request, len(w.items))
@@ -367,6 +380,7 @@ func (o *Overview) Recent(f Filter) []Request {
 	return out
 }
 
+// describe returns a request as the API shows it.
 func (o *Overview) describe(r *flow.Request, now time.Time) Request {
 	v := r.View(now)
 	out := Request{ID: v.ID, Node: o.name,
@@ -399,6 +413,7 @@ func userOf(r *flow.Request) string {
 	return user
 }
 
+// keyName returns the name of a key, or "" if names are not known.
 func (o *Overview) keyName(id string) string {
 	if o.KeyName == nil {
 		return ""

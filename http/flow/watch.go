@@ -82,6 +82,7 @@ func (w *Watcher) Hear(message []byte) {
 	}
 }
 
+// read decodes what a page wants to watch. The error is sent to the page, so it names the member.
 func (n *wish) read(message []byte) error {
 	if json.Unmarshal(message, n, json.RejectUnknownMembers(true)) != nil {
 		return errors.New(`must be {"type":"watch","view":"...","filter":{...}}`)

@@ -64,6 +64,7 @@ func (o *Overview) Request(id string) (Detail, bool) {
 	return d, true
 }
 
+// span returns a span with times from the beginning of the request.
 func span(s *flow.Span, began time.Time) Span {
 	out := Span{ID: s.ID, Parent: s.Parent, Name: s.Name, Kind: s.Kind, AtUs: s.Start.Sub(began).Microseconds(),
 		TookUs: s.Took.Microseconds(),

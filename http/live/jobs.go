@@ -57,6 +57,7 @@ func (j *jobs) Hear(message []byte) {
 	}
 }
 
+// handle handles a message of the client.
 func (j *jobs) handle(message []byte) *dialogue.Error {
 	if !fields.ValidLenient(message) {
 		return dialogue.BadRequest("invalid_json", "a message must be one JSON object in a text frame")
@@ -72,6 +73,7 @@ func (j *jobs) handle(message []byte) *dialogue.Error {
 	return dialogue.Invalid("type", "must be subscribe or unsubscribe")
 }
 
+// subscribe replaces the subscription. ids chooses jobs, and after is the last revision that the client has seen.
 func (j *jobs) subscribe(ids, after gjson.Result) *dialogue.Error {
 	if after.Exists() && after.Type != gjson.Null &&
 		(after.Type != gjson.Number || after.Num < 0 || after.Num != float64(after.Int())) {

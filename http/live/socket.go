@@ -55,6 +55,7 @@ type Watcher struct {
 // writeBuffers pools the write buffers of all sockets, so that an idle socket holds none.
 var writeBuffers sync.Pool
 
+// newUpgrader returns an upgrader with small buffers, because most sockets are idle most of the time.
 func newUpgrader() websocket.Upgrader {
 	return websocket.Upgrader{
 		ReadBufferSize: 512, WriteBufferSize: 1024, WriteBufferPool: &writeBuffers,
@@ -131,6 +132,8 @@ type socket struct {
 	sent   int
 }
 
+// run serves the socket until either side has closed it. The reader runs on the caller's goroutine and the writer on
+// its own, because the library allows one of each.
 func (s *socket) run(ctx context.Context, cancel func()) {
 	var writer conc.WaitGroup
 	defer writer.Wait()
@@ -247,6 +250,7 @@ func (s *socket) check() error {
 	return s.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeWithin))
 }
 
+// send writes one message. A client that does not read in time loses the connection.
 func (s *socket) send(message []byte) error {
 	if err := s.conn.SetWriteDeadline(time.Now().Add(writeWithin)); err != nil {
 		return err

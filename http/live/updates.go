@@ -98,6 +98,8 @@ func newFeed(s *state.State, owner state.Owner, only []string, after int64) *fee
 // resumed reports whether the feed has no snapshot of jobs by id left to send.
 func (f *feed) resumed() bool { return f.begun }
 
+// next sends what has changed and returns a channel that is closed with the next change. After a full round it
+// returns one that is closed already, because more may wait.
 func (f *feed) next(send func(update) error) (<-chan struct{}, error) {
 	v, more := work.WatchVideos(f.state, f.owner)
 	if !f.begun {
@@ -194,6 +196,7 @@ type single struct {
 	after int64 // the last change that was sent; 0: none
 }
 
+// next sends what has changed of the one job, and errEnd after its end.
 func (s *single) next(send func(update) error) (<-chan struct{}, error) {
 	job, more, ok := work.WatchVideo(s.state, s.id, s.owner)
 	if !ok {

@@ -160,11 +160,14 @@ func (w *ranged) ReadFrom(r io.Reader) (int64, error) {
 	return io.Copy(w.ResponseWriter, r)
 }
 
+// noSuchPart returns the error for a range that the content does not have.
 func noSuchPart() *dialogue.Error {
 	return dialogue.Refusal(http.StatusRequestedRangeNotSatisfiable, "range_not_satisfiable",
 		"Range: the content has no such part").About("Range")
 }
 
+// openContent returns the content at an address if its signature is right. A wrong signature and an expired content
+// have the same answer, so that an address cannot be guessed step by step.
 func (c *Content) openContent(r *http.Request) (io.ReadSeekCloser, blobs.Info, error) {
 	name, _, _ := strings.Cut(r.PathValue("name"), ".")
 	query := r.URL.Query()
@@ -183,6 +186,7 @@ func (c *Content) openContent(r *http.Request) (io.ReadSeekCloser, blobs.Info, e
 	return file, info, nil
 }
 
+// contentNotFound returns the error for an address without content.
 func contentNotFound() *dialogue.Error {
 	return dialogue.Refusal(http.StatusNotFound, "content_not_found",
 		"there is no picture at this address, or no longer: addresses are valid for 60 minutes")

@@ -96,6 +96,7 @@ func ReadForm(w http.ResponseWriter, r *http.Request, limits FormLimits) (*Form,
 	return form, nil
 }
 
+// parseForm reads all parts of a form. On an error it removes the files that it has stored so far.
 func parseForm(parts *multipart.Reader, limits FormLimits) (form *Form, err error) {
 	f := &formReader{limits: limits, form: new(Form)}
 	defer func() {
@@ -119,12 +120,14 @@ func parseForm(parts *multipart.Reader, limits FormLimits) (form *Form, err erro
 	}
 }
 
+// formReader reads the parts of a form and counts what they have together.
 type formReader struct {
 	limits FormLimits
 	form   *Form
 	texts  int
 }
 
+// part reads one part as a file, as a video or as a text, by what the route expects under its name.
 func (f *formReader) part(p *multipart.Part) error {
 	name := p.FormName()
 	if name == "" || len(name) > 128 || !utf8.ValidString(name) {
@@ -165,6 +168,7 @@ func isDocument(p *multipart.Part) bool {
 	return err == nil && media == "application/json"
 }
 
+// text reads a field. All fields together are bounded, because many short ones need as much memory as a long one.
 func (f *formReader) text(p io.Reader, name string) error {
 	b, err := io.ReadAll(io.LimitReader(p, maxText+1))
 	if err != nil {
@@ -180,6 +184,7 @@ func (f *formReader) text(p io.Reader, name string) error {
 	return nil
 }
 
+// file reads a picture, which is checked while it arrives.
 func (f *formReader) file(p *multipart.Part, content io.Reader, name string, limit int64) error {
 	file, err := picture.ReadFile(p.FileName(), content, limit, f.limits.Dir)
 	if err != nil {

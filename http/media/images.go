@@ -171,6 +171,8 @@ type stream struct {
 	out            *sse.Writer // nil before the first event
 }
 
+// send sends one event. The first one sends the headers, so that an earlier failure can still be an error with a
+// status.
 func (s *stream) send(m *actors.Meta, event []byte) error {
 	if s.out == nil {
 		s.requestContext.headers(m)

@@ -52,6 +52,8 @@ func (u *upload) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// deadline returns the time until which the next bytes must arrive. An upload may pause for a while, and it must keep
+// a least rate over all, so that many slow ones cannot hold their places for ever.
 func (u *upload) deadline() time.Time {
 	idle := time.Now().Add(uploadIdle)
 	if rate := u.start.Add(uploadGrace + time.Duration(u.n/uploadRate)*time.Second); rate.Before(idle) {

@@ -50,6 +50,7 @@ type maker struct {
 	source *work.Video
 }
 
+// makeVideo creates a job of an operation and answers with it.
 func (hs *Handlers) makeVideo(w http.ResponseWriter, r *http.Request, op video.Operation) {
 	m := &maker{requestContext: requestContext{handlers: hs, w: w, r: r, makes: "videos"}}
 	job, err := m.make(op)
@@ -125,6 +126,7 @@ func (m *maker) limits(op video.Operation) FormLimits {
 	return l
 }
 
+// checkVideoForm checks a form by the rules for JSON bodies, so that both have the same errors.
 func checkVideoForm(op video.Operation, form *Form, source string) (*videos.Ask, error) {
 	texts := make([]videos.Text, len(form.Fields))
 	for i, f := range form.Fields {
@@ -145,6 +147,7 @@ func checkVideoForm(op video.Operation, form *Form, source string) (*videos.Ask,
 	return videos.Check(op, videos.Sent{Body: body, Pictures: files, Videos: uploads}, source)
 }
 
+// closeAsk removes the uploads of a request. A failure is only logged, because the request has its answer.
 func (m *maker) closeAsk() {
 	if err := m.ask.Close(); err != nil {
 		m.handlers.Logger.Warn("upload not removed", "request_id", accesslog.RequestID(m.w), "cause", err)
@@ -166,6 +169,7 @@ func (m *maker) findSource() error {
 
 func (rc *requestContext) owner() state.Owner { return state.OwnerOf(rc.key.ID, rc.key.User) }
 
+// model returns the model of the new job. A job that continues another one uses its model.
 func (m *maker) model() string {
 	if m.source != nil {
 		return m.source.Model

@@ -101,6 +101,7 @@ func (m *maker) keepFiles(o *videojob.Request) (err error) {
 	return err
 }
 
+// keep stores an upload for the job, which may have to send it again after a restart of the gateway.
 func (m *maker) keep(o *videojob.Request, content io.Reader, f video.File, limit int64) (*video.File, error) {
 	// No job runs for so long.
 	const life = 24 * time.Hour

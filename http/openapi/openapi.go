@@ -109,6 +109,8 @@ type document struct {
 	responses object
 }
 
+// operation returns the description of one operation. It panics for a route that docs/routes.md does not have, which
+// a test runs into before a release does.
 func (d *document) operation(o *operation, path string) object {
 	s, ok := d.summaries[o.route]
 	if !ok {
@@ -290,6 +292,7 @@ type object = map[string]any
 
 func reference(kind, name string) object { return object{"$ref": "#/components/" + kind + "/" + name} }
 
+// anyOf returns the ways of authentication, of which a request needs one.
 func anyOf(schemes []string) []object {
 	all := []object{}
 	for _, s := range schemes {
@@ -315,6 +318,7 @@ func parameter(line string) (string, object) {
 	return key, object{"name": name, "in": in, "description": doc, "schema": typeOf(kind)}
 }
 
+// headers returns the headers of replies that clients can use.
 func headers() object {
 	all := object{}
 	for _, list := range [][2]string{

@@ -45,6 +45,7 @@ func derived(base any) object {
 	return object{"type": "object", "properties": properties, "required": required}
 }
 
+// describe sets the description of a schema, if there is one.
 func describe(schema object, doc string) {
 	if doc != "" {
 		schema["description"] = doc
@@ -85,6 +86,7 @@ func typeOf(text string) object {
 	return p.alternatives()
 }
 
+// parser reads the short notation of types that the table of operations is written in.
 type parser struct{ rest []string }
 
 // next removes the next word if it is want, and reports whether it was.
@@ -96,6 +98,7 @@ func (p *parser) next(want string) bool {
 	return ok
 }
 
+// alternatives reads types separated by bars. Words in quotes are joined into one enum.
 func (p *parser) alternatives() object {
 	var all, enum []any
 	for more := true; more; more = p.next("|") {

@@ -32,6 +32,7 @@ type listener struct {
 	err             error // of stopping
 }
 
+// newListener returns a listener that counts its connections and takes a slot for each.
 func newListener(l net.Listener, open *atomic.Int64, slots *slots) *listener {
 	return &listener{
 		Listener: l,
@@ -172,6 +173,7 @@ type stream struct {
 	rc *http.ResponseController
 }
 
+// newStream returns a writer that can flush and set deadlines.
 func newStream(w http.ResponseWriter) *stream {
 	return &stream{ResponseWriter: w, rc: http.NewResponseController(w)}
 }

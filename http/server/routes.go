@@ -201,6 +201,7 @@ func (r *router) videos(m *media.Handlers) {
 	r.word("POST /v1/videos/extensions", m.ExtendVideo)
 }
 
+// done completes the router: every known path answers other methods with 405, and unknown paths get suggestions.
 func (r *router) done() http.Handler {
 	for path, methods := range r.words {
 		for _, other := range r.methods[path[:strings.LastIndexByte(path, '/')+1]+"{id}"] {
@@ -239,6 +240,7 @@ func allowed(methods []string) []string {
 	return methods
 }
 
+// notAllowed answers a method that the path does not have, in the dialect of the path.
 func (r *router) notAllowed(w http.ResponseWriter, req *http.Request) {
 	methods, ok := r.words[req.URL.Path]
 	if !ok {

@@ -262,6 +262,7 @@ func (s *Server) awaitConnections(ctx context.Context) {
 	}
 }
 
+// listening notes a listener, so that Close can close it.
 func (s *Server) listening(l *listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -22,6 +22,7 @@ type slots struct {
 	freed chan struct{} // has a value if a slot or a quiet connection may have come
 }
 
+// newSlots returns slots for a number of connections.
 func newSlots(most int) *slots { return &slots{most: most, freed: make(chan struct{}, 1)} }
 
 // enter adds c. If the limit is exceeded, it closes an idle connection, or waits until a connection
@@ -97,6 +98,7 @@ func (s *slots) speak(c *conn) {
 	s.mu.Unlock()
 }
 
+// wake lets one waiter try again. It never blocks: a wake that is pending already is enough.
 func (s *slots) wake() {
 	select {
 	case s.freed <- struct{}{}:

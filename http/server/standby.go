@@ -39,6 +39,7 @@ func StandBy(ctx context.Context, listeners []net.Listener, o Options) error {
 	return err
 }
 
+// standBy answers health checks and refuses everything else, while another gateway is live.
 func (s *Server) standBy(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/healthz":
@@ -59,6 +60,7 @@ func (l lentListener) Close() error {
 	return nil
 }
 
+// setDeadline ends an Accept that waits.
 func setDeadline(l net.Listener, t time.Time) {
 	if d, ok := l.(interface{ SetDeadline(time.Time) error }); ok { // as all listeners of sockets have
 		_ = d.SetDeadline(t) // fails only on a closed listener, which accepts nothing either

@@ -74,6 +74,7 @@ func callerOf(r *http.Request) trace.SpanContext {
 	return trace.SpanContextFromContext(ctx)
 }
 
+// trusts reports whether the caller at address decides about its traces.
 func (t *Tracing) trusts(address string) bool {
 	if len(t.Trust) == 0 {
 		return false
@@ -82,6 +83,7 @@ func (t *Tracing) trusts(address string) bool {
 	return err == nil && contains(t.Trust, from.Addr().Unmap())
 }
 
+// contains reports whether one of the networks has a.
 func contains(networks []netip.Prefix, a netip.Addr) bool {
 	for _, n := range networks {
 		if n.Contains(a) {
@@ -115,6 +117,7 @@ func spanName(method, route string) string {
 	return method + " " + route
 }
 
+// scheme returns the scheme of the connection, for spans.
 func scheme(r *http.Request) string {
 	if r.TLS != nil {
 		return "https"
@@ -122,6 +125,7 @@ func scheme(r *http.Request) string {
 	return "http"
 }
 
+// version returns the version of HTTP, for spans.
 func version(r *http.Request) string {
 	switch {
 	case r.ProtoMajor == 2:

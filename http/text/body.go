@@ -112,6 +112,8 @@ func ReadObject(w http.ResponseWriter, r *http.Request, names *fields.Names) ([]
 	return b.b, CheckJSON(b.b, names)
 }
 
+// checkMedia refuses bodies that are compressed or no JSON. Compressed ones are refused because their size is known
+// only after they were unpacked.
 func checkMedia(h http.Header) error {
 	for _, enc := range h["Content-Encoding"] {
 		if enc != "" && !strings.EqualFold(enc, "identity") {

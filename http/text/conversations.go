@@ -167,6 +167,8 @@ func (hs *Handlers) change(w http.ResponseWriter, r *http.Request, maxItems int,
 	}
 }
 
+// change serves a request that changes a conversation. It reads the body under the same limits as a request to a
+// model, since items are as large as prompts.
 func (rc *requestContext) change(
 	maxItems int, serve func(*requestContext, responses.ConversationRequest) error,
 ) (err error) {

@@ -28,6 +28,7 @@ func (rc *requestContext) count() {
 	writeJSON(rc.w, http.StatusOK, body)
 }
 
+// counted returns the reply of a count. The provider is asked if it can count, otherwise the number is an estimate.
 func (rc *requestContext) counted() (body []byte, estimated bool, err error) {
 	// It counts as a request, but uses no tokens.
 	defer func() { rc.pass.Release(0) }()

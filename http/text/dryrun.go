@@ -39,6 +39,7 @@ func (hs *Handlers) Translate(w http.ResponseWriter, r *http.Request) {
 	rc.serve()
 }
 
+// shapeNamed returns the shape of a name, or nil.
 func (hs *Handlers) shapeNamed(name string) *shapes.Shape {
 	for _, s := range hs.Shapes {
 		if string(s.Name) == name {

@@ -150,6 +150,8 @@ type requestContext struct {
 	input []byte
 }
 
+// serve serves a request to a model. It runs the request with or without a record of its reply: the key, the model or
+// the client decide whether it survives a lost connection.
 func (rc *requestContext) serve() {
 	defer func() { rc.pass.Release(0) }() // has no effect after the release in settle
 	rc.generates = rc.translate == nil
@@ -302,6 +304,7 @@ func (rc *requestContext) estimate() int {
 	return len(rc.payload)/4 + int(max(rc.head.MaxTokens, 0))
 }
 
+// mode returns the form in which the client wants the reply.
 func (rc *requestContext) mode() shapes.Mode {
 	switch {
 	case !rc.head.Stream:
@@ -453,6 +456,7 @@ func (rc *requestContext) fail(out *sse.Writer, err *dialogue.Error) {
 	_ = out.Send(event) // the stream is over either way
 }
 
+// writeWhole writes a reply that is one document.
 func (rc *requestContext) writeWhole(reply *text.Reply, f text.Chunk) {
 	h := rc.w.Header()
 	h["Content-Type"] = jsonType
@@ -541,6 +545,7 @@ func (rc *requestContext) headers(m *text.Meta) {
 
 var noQueue = []string{"0"}
 
+// queueMs returns the header value for a time in the queue.
 func queueMs(d time.Duration) []string {
 	if d < time.Millisecond {
 		return noQueue

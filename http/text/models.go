@@ -42,6 +42,7 @@ type modelForm struct {
 	query   bool // the key may be in the query
 }
 
+// formOf returns the form in which a shape lists models.
 func formOf(s *shapes.Shape) *modelForm {
 	return &modelForm{s.Models, s.Envelope, s.Traits.KeyInQuery}
 }
@@ -64,6 +65,7 @@ var plainForm = &modelForm{list: &shapes.ModelList{
 	},
 }, dialect: envelope.Plain}
 
+// writeModel writes one model of a list.
 func writeModel(j *jsonw.Writer, m shapes.Model) {
 	j.Object()
 	j.Key("id").String(m.ID).Key("object").String("model")
@@ -82,6 +84,7 @@ func (hs *Handlers) sharedForm(r *http.Request) *modelForm {
 	return plainForm
 }
 
+// listModels answers with the models that the key may use.
 func (hs *Handlers) listModels(w http.ResponseWriter, r *http.Request, form *modelForm) {
 	key, err := hs.modelsKey(w, r, form)
 	if err != nil {
@@ -115,6 +118,8 @@ func (hs *Handlers) describeModel(w http.ResponseWriter, r *http.Request, form *
 	writeJSON(w, http.StatusOK, form.list.One(m))
 }
 
+// modelsKey returns the key of a request for models. Such a request counts against no limit of tokens, only against
+// the owner's share of requests.
 func (hs *Handlers) modelsKey(w http.ResponseWriter, r *http.Request, form *modelForm) (identity.Key, error) {
 	key, err := hs.Auth.Authenticate(r, form.query)
 	if err != nil {

@@ -45,6 +45,7 @@ func pageOf(list []shapes.Model, r *http.Request, p shapes.Paging) (page, error)
 	return page{list, false}, nil
 }
 
+// sizeOf returns the size of a page. Some vendors correct a size that is out of range, and their clients rely on it.
 func sizeOf(p shapes.Paging, v string) (int, error) {
 	if v == "" {
 		return p.Default, nil
@@ -61,10 +62,12 @@ func sizeOf(p shapes.Paging, v string) (int, error) {
 	return 0, dialogue.Invalid(p.Size, "must be an integer between 1 and "+strconv.Itoa(maxPage))
 }
 
+// indexOfModel returns where a model is in the list, or -1.
 func indexOfModel(list []shapes.Model, id string) int {
 	return slices.IndexFunc(list, func(m shapes.Model) bool { return m.ID == id })
 }
 
+// writeJSON writes a JSON body.
 func writeJSON(w http.ResponseWriter, status int, body []byte) {
 	h := w.Header()
 	h["Content-Type"] = jsonType

@@ -96,6 +96,7 @@ const (
 	settlementNone = "none"
 )
 
+// settlementOf returns a receipt with what became of its hold.
 func settlementOf(r money.Receipt) settledReceipt {
 	switch {
 	case r.Hold == 0:

@@ -202,6 +202,7 @@ func (r *record) put(doc []byte, m *text.Meta) error {
 	return nil
 }
 
+// create stores the response with its input and its place in a conversation.
 func (r *record) create(doc []byte, status string, m *text.Meta, turn []jsonRaw) error {
 	rc := r.requestContext
 	r.id = gjson.GetBytes(doc, "id").String()

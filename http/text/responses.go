@@ -148,6 +148,8 @@ func (rc *requestContext) expand(id string) error {
 	return nil
 }
 
+// previousNotFound returns the error for a response that is not stored. A response of another owner is not found
+// either.
 func previousNotFound() *dialogue.Error {
 	return dialogue.NotStored("previous_response_id", "previous_response_not_found",
 		"there is no stored response with this id")
@@ -197,6 +199,7 @@ func overQuota(e *work.QuotaError, param string) *dialogue.Error {
 	return refused
 }
 
+// quotaText says which quotas are in force, for the error of an owner who has used them up.
 func quotaText(q work.Quota) string {
 	text := []string{}
 	if q.Responses > 0 {

@@ -116,6 +116,7 @@ var rules = map[video.Operation][]func(*checker) error{
 		(*checker).nothingElse},
 }
 
+// checker checks the members of a body and fills in the Ask.
 type checker struct {
 	ask     *Ask
 	doc     gjson.Result
@@ -133,6 +134,7 @@ func (c *checker) member(path string) (v gjson.Result, ok bool) {
 	return v, v.Exists() && v.Type != gjson.Null
 }
 
+// text returns a string and whether it is there.
 func (c *checker) text(name string) (s string, ok bool, err error) {
 	v, ok := c.member(name)
 	if ok && v.Type != gjson.String {
@@ -141,6 +143,7 @@ func (c *checker) text(name string) (s string, ok bool, err error) {
 	return v.Str, ok, nil
 }
 
+// prompt checks the prompt. Its length is counted in characters, as the vendor does.
 func (c *checker) prompt() error {
 	s, ok, err := c.text("prompt")
 	switch {
@@ -155,6 +158,7 @@ func (c *checker) prompt() error {
 	return nil
 }
 
+// model checks the model, or sets the vendor's default.
 func (c *checker) model() error {
 	s, ok, err := c.text("model")
 	switch {
@@ -211,6 +215,7 @@ var sizes = []video.Size{{Width: 720, Height: 1280}, {Width: 1280, Height: 720},
 
 const commonSizes = 4
 
+// size checks the size against those of the model. The first one is the default.
 func (c *checker) size() error {
 	s, ok, err := c.text("size")
 	if err != nil {
@@ -238,6 +243,7 @@ func sizesOf(model string) []video.Size {
 	return sizes[:commonSizes]
 }
 
+// list returns sizes for an error.
 func list(sizes []video.Size) string {
 	words := make([]string, len(sizes))
 	for i, size := range sizes {
@@ -311,6 +317,7 @@ func dataURL(s string) (encoded string, ok bool) {
 	return s[comma+1:], strings.HasPrefix(head, "data:") && strings.HasSuffix(head, ";base64")
 }
 
+// characters checks the references to characters of earlier videos.
 func (c *checker) characters() error {
 	v, ok := c.member("characters")
 	if !ok {
@@ -331,6 +338,7 @@ func (c *checker) characters() error {
 	return nil
 }
 
+// user reads the client's own name for its user.
 func (c *checker) user() error {
 	s, _, err := c.text("user")
 	c.ask.User = s

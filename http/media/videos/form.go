@@ -46,6 +46,7 @@ func split(name string) (outer, inner string, err error) {
 // objects are the fields whose value may be a JSON document in one part.
 var objects = map[string]bool{referenceField: true, "video": true}
 
+// fieldValue returns a field as JSON. Some fields may be objects, which clients send as JSON text.
 func fieldValue(f Text) (any, error) {
 	if objects[f.Name] && strings.HasPrefix(strings.TrimSpace(f.Value), "{") {
 		if err := MemberNames.CheckObject(f.Name, f.Value); err != nil {

@@ -19,6 +19,7 @@ func AppendObject(dst []byte, v *work.Video) []byte {
 	return w.Buf
 }
 
+// appendObject writes a job as the vendor's API has it.
 func appendObject(w *jsonw.Writer, v *work.Video) {
 	w.Object().Key("id").String(v.ID).Key("object").String("video").Key("model").String(v.Model)
 	w.Key("status").String(v.Status()).Key("progress").Int(int64(v.Progress)).Key("created_at").Int(v.Created.Unix())
@@ -39,6 +40,7 @@ func appendObject(w *jsonw.Writer, v *work.Video) {
 	w.End()
 }
 
+// appendTime writes a time in seconds, or null for the zero time.
 func appendTime(w *jsonw.Writer, t time.Time) {
 	if t.IsZero() {
 		w.Null()

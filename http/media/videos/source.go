@@ -72,6 +72,7 @@ func fitting(seconds int) error {
 	return nil
 }
 
+// noPictures refuses pictures where an existing video is the source.
 func (c *checker) noPictures() error {
 	if len(c.files) > 0 {
 		return dialogue.Unsupported(c.files[0].Field, "is for new videos only")
@@ -79,6 +80,7 @@ func (c *checker) noPictures() error {
 	return nil
 }
 
+// noUploads refuses videos where a new one is made.
 func (c *checker) noUploads() error {
 	if len(c.uploads) > 0 {
 		return dialogue.Unsupported(c.uploads[0].Field, "is for edits and extensions only")

@@ -24,6 +24,7 @@ const (
 	deviceUsers   = 5
 )
 
+// device returns the device of a browser, or an empty one if its cookie is missing or forged.
 func (g *Guard) device(r *http.Request) device {
 	var d device
 	if c, err := r.Cookie(g.CookieName(deviceCookie)); err == nil && g.Unseal(purposeDevice, nil, c.Value, &d) != nil {

@@ -125,6 +125,7 @@ const guestBytes = 32
 // guestLife is the time for which a sign-in page can be submitted.
 const guestLife = 24 * time.Hour
 
+// newGuest gives a browser a random name, to which forms are bound before anyone has signed in.
 func (g *Guard) newGuest(w http.ResponseWriter) (Visitor, error) {
 	var raw [guestBytes]byte
 	if _, err := io.ReadFull(g.options.Random, raw[:]); err != nil {
@@ -135,6 +136,7 @@ func (g *Guard) newGuest(w http.ResponseWriter) (Visitor, error) {
 	return Visitor{binding: "guest " + value}, nil
 }
 
+// wellFormed reports whether a cookie can be the name of a guest.
 func wellFormed(guest string) bool {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(guest)
 	return err == nil && len(raw) == guestBytes
@@ -150,6 +152,7 @@ const (
 // form that asks for the code, and FinishSignIn takes both.
 type CodeRequired struct{ Sealed string }
 
+// Error implements error.
 func (e *CodeRequired) Error() string { return "a code of the second factor is required" }
 
 // SignIn checks credentials and opens a session for the browser of v. The browser's earlier session or guest ends, so
@@ -247,6 +250,8 @@ func (g *Guard) CookieName(name string) string {
 	return "stagedoor-" + name
 }
 
+// cookie returns a cookie that scripts cannot read and that other sites send only with links to a page. A life of 0
+// or less removes it.
 func (g *Guard) cookie(name, value string, life time.Duration) *http.Cookie {
 	age := int(life / time.Second)
 	if age <= 0 {

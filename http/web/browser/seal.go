@@ -102,6 +102,8 @@ func (g *Guard) NewID() (string, error) {
 	return base64.RawURLEncoding.EncodeToString(raw[:]), nil
 }
 
+// bindingHash returns the hash of what a sealed value is bound to. Nil stands for a value that is bound to no
+// visitor.
 func bindingHash(v *Visitor) [sha256.Size]byte {
 	if v == nil {
 		return [sha256.Size]byte{}

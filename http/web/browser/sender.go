@@ -8,6 +8,7 @@ import (
 	"stagedoor/http/auth"
 )
 
+// senderOf returns where a request came from, for the list of sessions.
 func senderOf(r *http.Request) tokens.Sender {
 	return tokens.Sender{Address: auth.Remote(r), Browser: describeAgent(r.UserAgent())}
 }

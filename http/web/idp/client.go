@@ -136,6 +136,7 @@ func (c *Client) Providers() []Provider {
 	return all
 }
 
+// find returns the connection to a provider.
 func (c *Client) find(name string) (*connection, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,6 +151,7 @@ func (c *Client) find(name string) (*connection, error) {
 // Callback returns the path to which a provider sends people back.
 func Callback(provider string) string { return "/signin/with/" + provider + "/callback" }
 
+// oauth returns the client of a provider for the library.
 func (c *Client) oauth(p *connection, d *discovered) *oauth2.Config {
 	return &oauth2.Config{ClientID: p.ClientID, ClientSecret: p.ClientSecret, Endpoint: d.endpoint,
 		RedirectURL: c.origin + Callback(p.Name), Scopes: append([]string{oidc.ScopeOpenID}, p.Scopes...)}
@@ -280,6 +282,7 @@ func (c *claims) value(name string, v any) bool {
 	return ok && json.Unmarshal(raw, v) == nil
 }
 
+// text returns a claim that is text, or "".
 func (c *claims) text(name string) (text string) {
 	_ = c.value(name, &text)
 	return text

@@ -50,6 +50,8 @@ type discovered struct {
 	namesIssuer bool // every answer has the parameter iss
 }
 
+// newConnection returns a connection to a provider. The address of the issuer was written by the operator and may be
+// private. All others come from documents of the provider and must not lead into the private network.
 func newConnection(p Provider, now func() time.Time) *connection {
 	own := ""
 	if u, err := url.Parse(p.Issuer); err == nil {
@@ -108,6 +110,7 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return reply, err
 }
 
+// encrypted reports whether an address is one of https.
 func encrypted(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && u.Scheme == "https" && u.Host != ""
@@ -162,6 +165,7 @@ func (c *connection) discover(ctx context.Context) (*discovered, error) {
 var signatures = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256,
 	oidc.PS384, oidc.PS512, oidc.EdDSA}
 
+// read reads what the provider publishes of itself and prepares the check of its tokens.
 func (c *connection) read(ctx context.Context) (*discovered, error) {
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, c.http), callWithin)
 	defer cancel()

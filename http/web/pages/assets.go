@@ -41,6 +41,8 @@ var assetMedia = map[string]string{".css": "text/css; charset=utf-8", ".svg": "i
 // files.
 var assetPaths, assets = loadAssets()
 
+// loadAssets returns the served names of all assets and their contents. A name has a hash of the content, so that
+// browsers can keep it for ever. Remarks in the sources are left out of what is served.
 func loadAssets() (map[string]string, map[string]asset) {
 	paths, all := map[string]string{}, map[string]asset{}
 	names, err := fs.Glob(assetFiles, "assets/*")
@@ -118,6 +120,7 @@ func Asset(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
+// pack returns data compressed with gzip.
 func pack(data []byte) []byte {
 	var packed bytes.Buffer
 	w, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression) // the level exists

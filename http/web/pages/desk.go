@@ -92,11 +92,13 @@ type linkGroup struct {
 	Links []iconLink
 }
 
+// iconLink is a link with an icon.
 type iconLink struct {
 	Link
 	Icon string // in templates/icons.html
 }
 
+// navEntry is an entry of the navigation.
 type navEntry struct {
 	place      place
 	name, icon string

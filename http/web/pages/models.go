@@ -97,6 +97,7 @@ type OneModel struct {
 
 func (m *OneModel) frame() frame { return m.models("model.html", m.Model.Name) }
 
+// models returns the frame of a page about models.
 func (d *Desk) models(template, title string) frame {
 	f := d.at(placeModels, template, title)
 	f.style, f.width = "models.css", full

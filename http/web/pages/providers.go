@@ -242,6 +242,7 @@ func (r *ProviderRow) Times(q flow.Quantiles) []string {
 	return []string{Seconds(milliseconds(q.P50)), Seconds(milliseconds(q.P95))}
 }
 
+// failed returns the per cent of requests that failed in the last hour.
 func (r *ProviderRow) failed() float64 {
 	return 100 * float64(r.Hour.Failed) / float64(max(r.Hour.Requests, 1))
 }
@@ -261,6 +262,7 @@ func (r *ProviderRow) FailedText() string {
 // Many reports whether so many attempts failed that the number stands out.
 func (r *ProviderRow) Many() bool { return r.failed() >= 5 }
 
+// cost returns what was spent today, or -1 if it is not known, so that such rows are sorted last.
 func (r *ProviderRow) cost() int64 {
 	if r.CostToday == nil {
 		return -1

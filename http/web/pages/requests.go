@@ -202,6 +202,7 @@ func (r *Requests) Axis() (times []string) {
 	return append(times, end)
 }
 
+// plural returns a number with its noun.
 func plural(n int64, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -337,6 +338,8 @@ var phaseClasses = map[string][2]string{"starting": {"fo", "gateway"}, "queued":
 // Bar returns the waterfall of the whole request.
 func (r *RequestRow) Bar() []Part { return r.parts(func(*requestlog.Step) bool { return true }) }
 
+// parts returns the coloured parts of a request's bar, for the steps that wanted chooses. A short phase is drawn a
+// little wider than it was, because it could not be seen.
 func (r *RequestRow) parts(wanted func(*requestlog.Step) bool) (parts []Part) {
 	for i := range r.Steps {
 		s := &r.Steps[i]
@@ -360,6 +363,7 @@ func (r *RequestRow) span(i int) (from, to time.Duration) {
 	return from, to
 }
 
+// share returns a time as its part of the bar's width.
 func (r *RequestRow) share(d time.Duration) string {
 	return percent(100 * float64(d) / float64(r.scale))
 }

@@ -26,6 +26,7 @@ type App struct {
 	Logo        string // the address of the picture, or "" if the app has none
 }
 
+// leads returns where the forms of the page may lead: to the app in a browser, or to a program on this machine.
 func (a *App) leads() leads {
 	if a.Loopback {
 		return toPrograms

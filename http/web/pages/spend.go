@@ -254,6 +254,8 @@ const (
 	barStep     = 10 // of which a bar has 7
 )
 
+// draw returns the chart of a report. The largest rows have colours of their own. All others together are one part
+// with the rest of each sum, so that the chart and the table cannot differ.
 func (r *Report) draw() *Chart {
 	measure := &measures[r.measure]
 	steps := int((r.To.Sub(r.From) + r.Step - 1) / r.Step)
@@ -333,6 +335,7 @@ func (r *Report) line(steps int, top int64) string {
 	return b.String()
 }
 
+// btoi returns 1 for true.
 func btoi(b bool) int {
 	if b {
 		return 1
@@ -415,6 +418,7 @@ func (r *Report) ChangeOf(s *Spender) string { return r.Change(&s.Total, &s.Befo
 // ChangeOfAll is Change of all rows.
 func (r *Report) ChangeOfAll() string { return r.Change(&r.Total, &r.TotalBefore) }
 
+// change returns a change in per cent. What was nothing before is new, because no per cent says it.
 func change(now, before int64) string {
 	switch {
 	case before <= 0 && now > 0:

@@ -18,6 +18,7 @@ func SetTheme(w http.ResponseWriter, theme string, secure bool) {
 	http.SetCookie(w, c)
 }
 
+// themeOf returns the theme that the person has chosen, or "" for the system's.
 func themeOf(r *http.Request) string {
 	if c, err := r.Cookie(ThemeCookie); err == nil && isTheme(c.Value) {
 		return c.Value

@@ -66,6 +66,7 @@ func (rc *requestContext) changeAnyKey() {
 	rc.concluded(err, pathAllKeys, word)
 }
 
+// enableAnyKey enables or disables a key as an administrator.
 func (rc *requestContext) enableAnyKey(id string, enabled bool) error {
 	_, err := rc.options.Registry.UpdateKey(rc.r.Context(), id, tokens.KeyChange{Enabled: &enabled})
 	return err
@@ -73,6 +74,7 @@ func (rc *requestContext) enableAnyKey(id string, enabled bool) error {
 
 func (rc *requestContext) codes() { rc.show(http.StatusOK, rc.codesView()) }
 
+// codesView returns the page of redeem codes, the newest first.
 func (rc *requestContext) codesView() *pages.Codes {
 	all := money.ListRedeemCodes(rc.options.State.View())
 	slices.Reverse(all)
@@ -126,6 +128,7 @@ func (rc *requestContext) mint() {
 	rc.show(http.StatusOK, pages.SecretCodes(rc.desk(), codes, amount))
 }
 
+// codesAgain shows the page once more with a problem and what was entered.
 func (rc *requestContext) codesAgain(status int, problem string) {
 	view := rc.codesView()
 	view.Count, view.Amount, view.Expiry, view.Problem = rc.form.Get(

@@ -53,6 +53,7 @@ func hostOf(address string) string {
 	return u.Host
 }
 
+// allowed returns a grant as the page of apps shows it.
 func allowed(g *tokens.Grant) pages.Allowed {
 	return pages.Allowed{App: pages.App{Name: g.App.Name, Description: g.App.Description,
 		Host: hostOf(g.App.RedirectURI), Scopes: g.Scopes, Logo: pages.LogoPath(&g.App)}, ID: g.App.ID,
@@ -74,6 +75,7 @@ func union(a, b []string) []string {
 	return all
 }
 
+// revokeApp ends all access that the person has given to an app.
 func (rc *requestContext) revokeApp() {
 	app, err := strconv.ParseInt(rc.r.PathValue("id"), 10, 64)
 	if err != nil {
@@ -85,6 +87,7 @@ func (rc *requestContext) revokeApp() {
 
 func (rc *requestContext) developerTokens() { rc.show(http.StatusOK, rc.developerView()) }
 
+// developerView returns the page of developer tokens, the newest first.
 func (rc *requestContext) developerView() *pages.DeveloperTokens {
 	_, mayCreate := rc.restrictions()
 	view := &pages.DeveloperTokens{Desk: rc.desk(), Forbidden: !mayCreate, FormID: newFormID()}
@@ -113,12 +116,14 @@ func (rc *requestContext) createDeveloperToken() {
 	rc.show(http.StatusOK, pages.SecretToken(rc.desk(), made.Name, token))
 }
 
+// developerAgain shows the page once more with a problem and what was entered.
 func (rc *requestContext) developerAgain(status int, problem string) {
 	view := rc.developerView()
 	view.Name, view.Problem = rc.form.Get("name"), problem
 	rc.show(status, view)
 }
 
+// revokeDeveloperToken revokes a token of the person.
 func (rc *requestContext) revokeDeveloperToken() {
 	rc.concluded(rc.options.Registry.RevokeDeveloperToken(rc.r.Context(), rc.user.ID, rc.r.PathValue("id")),
 		pathTokens, "token_revoked")

@@ -101,6 +101,7 @@ type recordWriter interface {
 // lineWriter writes JSON lines.
 type lineWriter struct{ *json.Encoder }
 
+// newLineWriter returns a writer of JSON, one record on a line.
 func newLineWriter(w io.Writer) recordWriter { return lineWriter{json.NewEncoder(w)} }
 
 func (l lineWriter) write(r *state.AuditRecord) error { return l.Encode(r) }
@@ -109,11 +110,13 @@ func (l lineWriter) end() error                       { return nil }
 // rowWriter writes CSV, with the changed fields as JSON objects.
 type rowWriter struct{ sheet }
 
+// newRowWriter returns a writer of CSV.
 func newRowWriter(w io.Writer) recordWriter {
 	return rowWriter{newSheet(w, "id", "time", "actor_kind", "actor", "via", "address", "request_id", "action",
 		"target_kind", "target_id", "target_name", "before", "after")}
 }
 
+// write writes one record. The changed fields are JSON in two cells, since every kind of target has other fields.
 func (o rowWriter) write(r *state.AuditRecord) error {
 	before, after := map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	for _, c := range r.Changes {

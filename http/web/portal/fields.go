@@ -18,6 +18,7 @@ type fields struct {
 	err  error
 }
 
+// fail records the first mistake of a form. A page shows one problem at a time.
 func (f *fields) fail(label, rule string) {
 	if f.err == nil {
 		f.err = &tokens.FieldError{Field: label, Rule: rule}

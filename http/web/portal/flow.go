@@ -50,6 +50,7 @@ func (rc *requestContext) findRequest() {
 	seeOther(rc.w, pathRequest(id, d.Node))
 }
 
+// flowRequest shows the page of one request, which loads its spans itself.
 func (rc *requestContext) flowRequest() {
 	id := rc.r.PathValue("id")
 	d, err := rc.options.Overview.Find(rc.r.Context(), id, rc.query("node"))
@@ -88,6 +89,7 @@ func pathRequest(id, node string) string {
 	return path
 }
 
+// cancelRequest ends a request and shows it again.
 func (rc *requestContext) cancelRequest() {
 	id, node := rc.r.PathValue("id"), rc.query("node")
 	switch err := rc.options.Overview.Cancel(rc.r.Context(), id, node); {
@@ -102,6 +104,7 @@ func (rc *requestContext) cancelRequest() {
 	}
 }
 
+// setPaused pauses or resumes a provider.
 func (rc *requestContext) setPaused(paused bool) {
 	name, word := rc.r.PathValue("name"), "provider_resumed"
 	if paused {

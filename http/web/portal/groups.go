@@ -40,6 +40,7 @@ func (rc *requestContext) groupsView() *pages.Groups {
 	return page
 }
 
+// groupLine returns a group as lists show it.
 func groupLine(view state.View, g *identity.Group) pages.Group {
 	return pages.Group{ID: g.ID, Name: g.Name, Members: int64(len(identity.ListMembers(view, g.ID))),
 		Limits: limitsOf(view, "", &g.Ceiling, g.Scope()), Spent: money.SpentBy(view, g.Scope()).Total,
@@ -88,6 +89,7 @@ func (rc *requestContext) createGroup() {
 	rc.done(pathGroup(g.ID), "group_created")
 }
 
+// groupProblem returns what the page says of an error.
 func (rc *requestContext) groupProblem(err error) (status int, text string) {
 	if errors.Is(err, tokens.ErrExists) {
 		return http.StatusConflict, "There is a group of this name."
@@ -114,6 +116,7 @@ func (rc *requestContext) oneGroup() {
 	}
 }
 
+// groupView returns the page of a group with its members.
 func (rc *requestContext) groupView(g *identity.Group) *pages.OneGroup {
 	view := rc.options.State.View()
 	page := &pages.OneGroup{Desk: rc.desk(), Group: groupLine(view, g)}

@@ -25,6 +25,7 @@ const pathKeys = "/account/keys"
 
 func (rc *requestContext) keys() { rc.show(http.StatusOK, rc.keysView()) }
 
+// keysView returns the page of the person's keys. The form for a new key is open if there is none yet.
 func (rc *requestContext) keysView() *pages.Keys {
 	view := &pages.Keys{Desk: rc.desk(), Keys: rc.keyLines(rc.options.Registry.UserKeys(rc.user.ID))}
 	limits, mayCreate := rc.restrictions()
@@ -76,6 +77,7 @@ func (rc *requestContext) keyLines(keys []identity.Key) []pages.Key {
 	return append(live, revoked...)
 }
 
+// networkTexts returns networks as the form has them.
 func networkTexts(networks []netip.Prefix) []string {
 	var texts []string
 	for _, n := range networks {

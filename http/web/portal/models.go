@@ -99,6 +99,7 @@ func apisOf(plan []catalog.Candidate) []pages.API {
 	return all
 }
 
+// abilities returns what a model can do, in the words of the page.
 func abilities(c *catalog.Candidate) []string {
 	caps := c.Target(c.Provider.Shape).Caps
 	var all []string
@@ -114,6 +115,7 @@ func abilities(c *catalog.Candidate) []string {
 	return all
 }
 
+// priceOf returns the price of a model. A price that is only estimated is not charged, and the page says so.
 func priceOf(c *catalog.Candidate, rc *requestContext) pages.ModelPrice {
 	now := rc.options.Now()
 	price := c.Estimate("", now)

@@ -22,6 +22,7 @@ func (rc *requestContext) ownApps() []pages.OwnApp {
 	return lines
 }
 
+// appLine returns an app of the person with its use. The previous secret is shown while it is accepted.
 func (rc *requestContext) appLine(a *tokens.App) pages.OwnApp {
 	line := pages.OwnApp{App: pages.App{Name: a.Name, Description: a.Description, Host: hostOf(a.RedirectURI),
 		Logo: pages.LogoPath(a)}, ID: a.ID, ClientID: a.ClientID, Addresses: a.RedirectURIs, Created: a.Created,
@@ -85,12 +86,14 @@ func (rc *requestContext) ownApp() (tokens.App, bool) {
 	return tokens.App{}, false
 }
 
+// oneApp shows the page of an app of the person.
 func (rc *requestContext) oneApp() {
 	if a, ok := rc.ownApp(); ok {
 		rc.show(http.StatusOK, rc.appView(&a))
 	}
 }
 
+// appView returns the page of an app with its form filled in.
 func (rc *requestContext) appView(a *tokens.App) *pages.OneApp {
 	return &pages.OneApp{Desk: rc.desk(), OwnApp: rc.appLine(a), Entry: pages.AppEntry{Name: a.Name,
 		Description: a.Description, Addresses: strings.Join(a.RedirectURIs, "\n")}}

@@ -82,6 +82,7 @@ func (rc *requestContext) inviteAgain(status int, problem string) {
 	rc.show(status, view)
 }
 
+// withdrawInvitation ends an invitation.
 func (rc *requestContext) withdrawInvitation() {
 	l, err := rc.options.Registry.WithdrawInvitation(rc.r.Context(), rc.r.PathValue("id"))
 	if err == nil {
@@ -116,12 +117,14 @@ func (rc *requestContext) moveUser() {
 	})
 }
 
+// endUserSession ends one session of a user.
 func (rc *requestContext) endUserSession() {
 	rc.changeSubject("session_ended", func(u tokens.User) error {
 		return rc.options.Registry.EndSession(rc.r.Context(), u.ID, rc.r.PathValue("session"))
 	})
 }
 
+// endUserSessions ends all sessions of a user.
 func (rc *requestContext) endUserSessions() {
 	rc.changeSubject("sessions_ended", func(u tokens.User) error {
 		return rc.options.Registry.EndSessions(rc.r.Context(), u.ID)
@@ -148,6 +151,7 @@ func (rc *requestContext) makeResetLink() {
 	rc.show(http.StatusOK, pages.SecretLink(rc.desk(), u.Username, pathUser(u.ID), rc.options.Browser.Link(secret)))
 }
 
+// userAgain shows the page of a user once more with a problem.
 func (rc *requestContext) userAgain(u tokens.User, status int, problem string) {
 	rc.showUser(u, status, func(view *pages.OneUser) { view.Problem = problem })
 }

@@ -252,6 +252,8 @@ func (p *Portal) memberUpload(serve func(*requestContext)) http.HandlerFunc {
 	return p.memberBody(read, serve)
 }
 
+// memberBody returns a handler for a form of a person who is signed in. read reads the body, which may have files.
+// The token of the form is checked after the body was read, because it is in the body.
 func (p *Portal) memberBody(read func(http.ResponseWriter, *http.Request) (url.Values, error),
 	serve func(*requestContext)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -282,6 +284,7 @@ func (p *Portal) adminForm(serve func(*requestContext)) http.HandlerFunc {
 	return p.memberForm(administering(serve))
 }
 
+// administering returns a handler for administrators. For all others the page does not exist.
 func administering(serve func(*requestContext)) func(*requestContext) {
 	return func(rc *requestContext) {
 		if !rc.user.Admin {
@@ -311,6 +314,7 @@ func (p *Portal) enter(w http.ResponseWriter, r *http.Request) (*requestContext,
 	return &requestContext{Portal: p, w: w, r: r, visitor: visitor, user: visitor.Session.User}, true
 }
 
+// comeBack returns where to go after a sign-in. The page of a form cannot be repeated, so its section is shown.
 func comeBack(r *http.Request) string {
 	if r.Method == http.MethodGet {
 		return browser.LocalPath(r.URL.RequestURI(), pathAccount)
@@ -323,6 +327,7 @@ func comeBack(r *http.Request) string {
 	return pathAccount
 }
 
+// readForm reads a form without files.
 func (p *Portal) readForm(w http.ResponseWriter, r *http.Request) (url.Values, bool) {
 	return p.readBody(w, r, browser.ReadForm)
 }
@@ -356,6 +361,7 @@ func (p *Portal) readSignIn(w http.ResponseWriter, r *http.Request) (
 	return form, v, next, true
 }
 
+// readBody reads a body and answers with an error page if it cannot be read.
 func (p *Portal) readBody(w http.ResponseWriter, r *http.Request,
 	read func(http.ResponseWriter, *http.Request) (url.Values, error)) (url.Values, bool) {
 	form, err := read(w, r)
@@ -405,6 +411,7 @@ func (rc *requestContext) missing() {
 
 func (rc *requestContext) show(status int, view pages.View) { rc.write(rc.w, rc.r, status, view) }
 
+// write writes a page. A client that has left is no reason for a line in the log.
 func (p *Portal) write(w http.ResponseWriter, r *http.Request, status int, view pages.View) {
 	if err := pages.Write(w, r, status, view); err != nil && r.Context().Err() == nil {
 		p.options.Logger.Error("draw a page", "path", r.URL.Path, "cause", err)

@@ -138,6 +138,7 @@ func (p *Portal) busy(w http.ResponseWriter, r *http.Request, cause error) {
 	p.write(w, r, http.StatusServiceUnavailable, failureBusy)
 }
 
+// setRetry sets Retry-After in whole seconds, rounded up, so that a client which waits that long is not too early.
 func setRetry(h http.Header, wait time.Duration) {
 	h.Set("Retry-After", strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10))
 }

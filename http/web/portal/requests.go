@@ -33,6 +33,7 @@ const (
 	strip      = 60 // bars
 )
 
+// requestRoutes adds the pages of the log of requests, if there is a log.
 func (p *Portal) requestRoutes(handle func(pattern string, h http.HandlerFunc)) {
 	if p.options.RequestLog == nil {
 		return
@@ -249,8 +250,10 @@ type exported struct {
 	QueuedMs float64 `json:"queued_ms"`
 }
 
+// ms returns a time in milliseconds.
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
+// writeLines writes records as JSON, one on a line.
 func writeLines(w io.Writer, page []requestlog.Record, _ bool) error {
 	lines := json.NewEncoder(w)
 	for i := range page {
@@ -269,6 +272,7 @@ var csvColumns = []string{"began", "id", "user", "key", "key_name", "model", "pr
 	"cost_usd", "attempts", "duration_ms", "first_token_ms", "queued_ms", "losses", "degraded", "trace",
 	"group", "app"}
 
+// writeCSV writes records as CSV, the first page with a head.
 func writeCSV(w io.Writer, page []requestlog.Record, first bool) error {
 	out := newSheet(w)
 	if first {

@@ -72,6 +72,7 @@ func (rc *requestContext) hits(text string) (hits []pages.Hit) {
 	return append(hits, rc.requestHits(text)...)
 }
 
+// modelHits returns the models whose names have text.
 func (rc *requestContext) modelHits(text string) (hits []pages.Hit) {
 	for _, m := range rc.options.Catalog().Models() {
 		if len(hits) == hitsPerKind {
@@ -88,6 +89,8 @@ func (rc *requestContext) modelHits(text string) (hits []pages.Hit) {
 	return hits
 }
 
+// userHits returns the users whose name or address has text. It looks at a bounded number of them, because a gateway
+// may have very many.
 func (rc *requestContext) userHits(text string) (hits []pages.Hit) {
 	looked := 0
 	identity.EachUser(rc.options.State.View(), func(u *identity.User) bool {
@@ -100,6 +103,7 @@ func (rc *requestContext) userHits(text string) (hits []pages.Hit) {
 	return hits
 }
 
+// groupHits returns the groups whose names have text.
 func (rc *requestContext) groupHits(text string) (hits []pages.Hit) {
 	for _, g := range identity.ListGroups(rc.options.State.View()) {
 		if len(hits) < hitsPerKind && matches(text, g.Name) {

@@ -32,6 +32,8 @@ func (rc *requestContext) newSecondFactor() {
 	rc.showSecondFactor(http.StatusOK, secret, "")
 }
 
+// showSecondFactor shows the page that sets up a second factor. The secret travels in a sealed field of the form, so
+// that nothing is stored before the first code was right.
 func (rc *requestContext) showSecondFactor(status int, secret []byte, problem string) {
 	host := "Stagedoor"
 	if u, err := url.Parse(rc.options.Address); err == nil {
@@ -95,6 +97,7 @@ func (rc *requestContext) renewRecovery() {
 	rc.show(http.StatusOK, pages.SecretRecovery(rc.desk(), codes))
 }
 
+// disableSecondFactor turns the second factor off, with a code of it.
 func (rc *requestContext) disableSecondFactor() {
 	if rc.options.Demands(&rc.user) {
 		rc.securityAgain(http.StatusForbidden, "Your role needs a second factor.")

@@ -13,6 +13,7 @@ const pathSecurity = "/account/security"
 
 func (rc *requestContext) security() { rc.show(http.StatusOK, rc.securityView()) }
 
+// securityView returns the page of sessions, passkeys and the second factor.
 func (rc *requestContext) securityView() *pages.Security {
 	return &pages.Security{Desk: rc.desk(), Sessions: rc.sessionLines(rc.user.ID), SecondFactor: rc.user.SecondFactor,
 		Identities: rc.identityLines(rc.user.ID), Providers: rc.providerChoices(), NewPasskey: rc.newPasskey(),
@@ -96,12 +97,14 @@ func (rc *requestContext) providerChoices() []pages.Labelled {
 	return all
 }
 
+// securityAgain shows the page once more with a problem.
 func (rc *requestContext) securityAgain(status int, problem string) {
 	view := rc.securityView()
 	view.Problem = problem
 	rc.show(status, view)
 }
 
+// endSession ends one session of the person.
 func (rc *requestContext) endSession() {
 	rc.concluded(rc.options.Registry.EndSession(rc.r.Context(), rc.user.ID, rc.r.PathValue("id")), pathSecurity,
 		"session_ended")

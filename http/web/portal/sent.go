@@ -20,6 +20,7 @@ const (
 	formID   = 16 // bytes
 )
 
+// newSentForms returns an empty memory of forms that were sent.
 func newSentForms(now func() time.Time) sentForms {
 	return sentForms{share.NewCache[struct{}](maxSent, sentLife, now)}
 }
@@ -31,6 +32,7 @@ func newFormID() string {
 	return hex.EncodeToString(raw[:])
 }
 
+// isFormID reports whether id can be the id of a form.
 func isFormID(id string) bool {
 	raw, err := hex.DecodeString(id)
 	return err == nil && len(raw) == formID

@@ -37,6 +37,7 @@ func (p *Portal) signInPage(w http.ResponseWriter, r *http.Request) {
 	p.write(w, r, http.StatusOK, view)
 }
 
+// signInView returns the sign-in page. A gateway without any account says how the first one is made.
 func (p *Portal) signInView(v *browser.Visitor, next string) *pages.SignIn {
 	view := &pages.SignIn{
 		Form:   pages.Form{Action: pathSignIn, Token: p.options.Browser.FormToken(v, purposeSignIn)},
@@ -122,6 +123,7 @@ func (p *Portal) refusedLogin(w http.ResponseWriter, r *http.Request, err error)
 // signOutPage is for who typed the address: signing out takes a form.
 func (rc *requestContext) signOutPage() { rc.show(http.StatusOK, &pages.SignOut{Desk: rc.desk()}) }
 
+// signOut ends the session of this browser.
 func (rc *requestContext) signOut() {
 	if _, err := rc.options.Browser.SignOut(rc.w, rc.r); err != nil {
 		rc.busy(rc.w, rc.r, err)

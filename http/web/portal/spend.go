@@ -58,6 +58,7 @@ func (rc *requestContext) spendScopeOf() (spendScope, bool) {
 	return s, true
 }
 
+// spend shows the spending of the scope that the query names.
 func (rc *requestContext) spend() {
 	if s, ok := rc.spendScopeOf(); ok {
 		rc.showSpend(s)
@@ -66,6 +67,7 @@ func (rc *requestContext) spend() {
 	}
 }
 
+// exportSpend sends the same as a file.
 func (rc *requestContext) exportSpend() {
 	if s, ok := rc.spendScopeOf(); ok {
 		rc.exportSpending(s)
@@ -74,6 +76,7 @@ func (rc *requestContext) exportSpend() {
 	}
 }
 
+// ownScope returns the scope of the person's own spending.
 func (rc *requestContext) ownScope() spendScope {
 	return spendScope{path: pathUsage, own: true, account: rc.user.Username}
 }
@@ -150,6 +153,7 @@ type spending struct {
 	keyUser map[string]string
 }
 
+// newSpending returns sums that are empty yet.
 func newSpending(scope *spendScope, by pages.Dimension, steps, elapsed int,
 	groups map[string]*identity.Group) *spending {
 	return &spending{scope: scope, by: by, steps: steps, elapsed: elapsed, groups: groups,
@@ -383,6 +387,7 @@ func (rc *requestContext) name(r *pages.Report) {
 	r.Link()
 }
 
+// nameRow names a row and links it to the page of its user or group, if the person may see that.
 func (rc *requestContext) nameRow(view state.View, by pages.Dimension, s *pages.Spender) {
 	if s.Name = s.ID; s.ID == othersID {
 		s.Name = "others"
@@ -649,6 +654,7 @@ func (rc *requestContext) exportSpending(scope spendScope) {
 	_ = out.end() // the client has left
 }
 
+// pageName returns the title of the page.
 func pageName(scope *spendScope) string {
 	if scope.own {
 		return "Usage"

@@ -74,6 +74,7 @@ func inState(u *tokens.User, state string) bool {
 	return true
 }
 
+// groupOf returns the group of a user, or 0.
 func (rc *requestContext) groupOf(user int64) int64 {
 	u, _ := identity.FindUser(rc.options.State.View(), user)
 	return u.Group
@@ -143,6 +144,7 @@ func (rc *requestContext) usersAgain(status int, problem string) {
 	rc.show(status, view)
 }
 
+// userLine returns a user as lists show it.
 func userLine(u tokens.User, available, held, spent int64) pages.User {
 	return pages.User{
 		ID:           u.ID,

@@ -89,11 +89,13 @@ func New(t testing.TB) *Provider {
 	return p
 }
 
+// reply writes JSON.
 func reply(w http.ResponseWriter, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(body)
 }
 
+// describe serves the document of the provider.
 func (p *Provider) describe(w http.ResponseWriter, _ *http.Request) {
 	d := map[string]any{"issuer": p.URL, "authorization_endpoint": p.URL + "/authorize",
 		"token_endpoint": p.URL + "/token", "jwks_uri": p.URL + "/keys", "response_types_supported": []string{"code"},
@@ -108,6 +110,7 @@ func (p *Provider) describe(w http.ResponseWriter, _ *http.Request) {
 	reply(w, d)
 }
 
+// authorize checks a request as a strict provider does and sends the browser back with a code.
 func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	refuse := func(why string) { http.Error(w, why, http.StatusBadRequest) }
@@ -137,6 +140,7 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, p.Redirect+"?"+back.Encode(), http.StatusFound)
 }
 
+// token exchanges a code, once. Errors have text that must never reach a page.
 func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	refuse := func(status int, code string) {
 		w.WriteHeader(status)
