@@ -7,4 +7,12 @@
 //
 // A picture costs money when it is made and not when it is delivered. So nothing is requested a second time that an
 // upstream may have begun with (exchange.Policy).
+//
+// # Files
+//
+//	service.go request.go       the entry: Begin, and what a request and its reply are
+//	exchange.go calls.go        one attempt, and the calls that it consists of
+//	deliver.go                  pictures by value or by address
+//	sweep.go                    the actor that removes expired pictures
+//	trace.go watch.go           spans and the log of requests
 package images

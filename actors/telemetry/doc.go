@@ -16,4 +16,15 @@
 // Work that outlives its request has a trace of its own, which is linked to the request.
 //
 // No attribute contains prompts, replies, keys or tokens, unless Telemetry.Content is set.
+//
+// # Series
+//
+// The number of series of a metric is bounded. Labels come from the configuration where they can, and a metric with a
+// label that clients choose counts under "_other" once it has too many values (series.go). A metric can therefore not
+// be used to fill the memory of the gateway or of the collector.
+//
+// # Concurrency
+//
+// All methods are safe for concurrent use, and most of them may be called on nil, so that code that reports need not
+// ask whether anything is measured.
 package telemetry

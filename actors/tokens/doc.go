@@ -25,4 +25,15 @@
 // Passwords are checked on the caller's goroutine, a few at a time (package password), after the actor has
 // admitted the attempt.
 // password), after the actor let the attempt in.
+//
+// # Files
+//
+//	client.go registry.go messages.go config.go   the actor and its typed client
+//	users.go sessions.go secondfactor.go          users, sign-ins and second factors
+//	passkeys.go external.go links.go once.go      other ways to sign in
+//	limiter.go                                    addresses and names with too many wrong passwords
+//	apps.go approve.go exchange.go refresh.go     OAuth: apps, consent, codes, refresh tokens
+//	successor.go grants.go token.go scopes.go     rotation, lookups, the form of tokens, scopes
+//	keys.go groups.go operate.go developers.go    keys, groups, changes by operators, developer tokens
+//	erase.go rules.go errors.go views.go logo.go  erasure, rules for names, errors, what callers get, logos
 package tokens

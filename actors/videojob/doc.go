@@ -25,4 +25,12 @@
 //
 // Clients watch the record of a job (state.WatchVideo), so that the provider is polled once for any
 // number of clients.
+//
+// # Files
+//
+//	core.go             decisions, as pure functions over the record
+//	actor.go step.go    one job: when the next step is due, and the step itself
+//	parent.go slots.go  all jobs: adoption after a start, and how many may run
+//	service.go asset.go what handlers call: creating, content, deletion
+//	show.go trace.go    what administrators see of a job, and its spans
 package videojob

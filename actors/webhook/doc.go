@@ -1,10 +1,23 @@
-// Package webhook sends events to other servers in the form of Standard Webhooks, as a signed POST
-// that is retried for three days. Each event is delivered at least once.
+// Package webhook sends events to other servers in the form of Standard Webhooks, as a signed POST that is retried
+// for three days. Each event is delivered at least once.
 //
-// The command that causes an event stores its delivery (state.Delivery), so this package has nothing to lose. One actor
-// starts the deliveries that are due, a few at a time for each endpoint, so that an endpoint which does not answer
-// delays no other. retry.go decides whether and when a failure is retried, and guard.go decides which addresses may be
-// called.
+// The command that causes an event stores its delivery (state.Delivery), so this package has nothing to lose. One
+// actor starts the deliveries that are due, a few at a time for each endpoint, so that an endpoint which does not
+// answer delays no other. retry.go decides whether and when a failure is retried, and guard.go decides which
+// addresses may be called.
 //
 // The package knows no jobs and makes no events.
+//
+// # Failures
+//
+// A reply other than 2xx, a connection that fails and a reply that takes too long are failures, and are retried after
+// pauses that grow from five seconds to eight hours. After three days, or when the endpoint answers 410, a delivery
+// is given up and logged. An endpoint may get an event twice, with the same id, because a delivery is marked as done
+// only after the reply.
+//
+// # Addresses
+//
+// Endpoints come from the configuration, and their names may resolve to anything. The guard therefore looks at the
+// address of each connection after the name was resolved, and refuses private networks unless the endpoint allows
+// them.
 package webhook

@@ -1,6 +1,17 @@
 // Package admin serves the control socket, through which the operator's commands reach a running
 // gateway. The socket is a file in the data directory, so every process that may open files there
 // may use it. It is not served on the network.
+//
+// # Permission
+//
+// Whether a process may use the socket is the file's matter: it lies in the data directory, which only the gateway's
+// user can enter. Requests over it need no token and are logged as those of the operator.
+//
+// # Usage
+//
+// Serve handles requests until its context ends. Besides its own routes (backups, recordings, the admin token) it
+// serves the whole administration API, so that commands act on a running gateway as programs do over the network.
+// Dial returns an error if no gateway serves the socket, also if its file was left over.
 package admin
 
 import (

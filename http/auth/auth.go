@@ -1,14 +1,32 @@
-// Package auth identifies requests by their gateway keys and checks what the keys permit.
-// It accepts a key in every header in which an SDK
-// sends it. Handlers of model requests call these, in this order:
+// Package auth identifies requests by their gateway keys and checks what the keys permit. It accepts a key in every
+// header in which an SDK sends it. Handlers of model requests call these, in this order:
 //
 //	Identify  finds the key and checks its scope
 //	Admit     counts the request against the limits of the key, before the body is read
 //	Permit    checks the model, once the body is read
 //	Charge    counts the estimated tokens against the limit of the key
 //
-// EndRevoked ends requests in flight whose keys are revoked, expired or disabled. Errors are of the
-// type *dialogue.Error, and Refuse writes them.
+// EndRevoked ends requests in flight whose keys are revoked, expired or disabled. Errors are of the type
+// *dialogue.Error, and Refuse writes them.
+//
+// # Concurrency
+//
+// An Authenticator is safe for concurrent use. It reads the state without locks, so a key that is revoked is refused
+// from the moment at which its command is durable. Requests that were admitted before are ended by EndRevoked.
+//
+// # Guesses
+//
+// Keys have 256 random bits, so guessing is hopeless, and a wrong key costs its sender only time. An address that
+// sends many of them gets 429 in place of 401 (LimitFailures). A request with a known key is never refused for the
+// failures of its address, because many people may share one.
+//
+// # Files
+//
+//	auth.go identified.go actor.go    the sender of a request, and the actor that the audit log names
+//	admit.go                          limits of keys, in the order above
+//	failures.go attempts.go           addresses that send unknown keys
+//	revisions.go revoked.go           how revoked keys end requests in flight
+//	thismachine.go                    whether a request comes from this machine and through no proxy
 package auth
 
 import (

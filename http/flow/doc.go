@@ -10,4 +10,18 @@
 //
 // The package keeps nothing but that history and what each watcher of the lanes was sent, which is bounded. It computes
 // only what a client looks at. The packages that serve it check permissions.
+//
+// # Several gateways
+//
+// Connect gives an Overview the other gateways of the database. All and Find then ask them, too, and list those that
+// did not answer in time, so that a reader knows what is missing. A request is cancelled on the gateway on which it
+// runs.
+//
+// # Files
+//
+//	requests.go waterfall.go   lists of requests, and one request with its spans
+//	providers.go spent.go      providers with their limiters, and what was spent at them today
+//	lanes.go watch.go          the moving page: bars by provider, and what has changed of them
+//	history.go actors.go       the load of the last minutes, the tree of actors
+//	nodes.go                   the same of other gateways
 package flow

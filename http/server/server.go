@@ -1,9 +1,33 @@
-// Package server owns the listeners and does the work that all requests have in common: request
-// ids, connection limits, panics, routing (routes.go lists every route), health and drain. The
-// handlers are in the packages beside it.
+// Package server owns the listeners and does the work that all requests have in common: request ids, connection
+// limits, panics, routing (routes.go lists every route), health and drain. The handlers are in the packages beside
+// it.
 //
-// Usage: New makes a Server from Options, Listen opens the addresses, and Serve accepts connections
-// until Shutdown. Drain makes the server report that it is not ready, while it still accepts.
+// Usage: New makes a Server from Options, Listen opens the addresses, and Serve accepts connections until Shutdown.
+// Drain makes the server report that it is not ready, while it still accepts.
+//
+// # Requests
+//
+// A request passes these layers before its handler, each of which can end it:
+//
+//	conn.go slots.go   a place among the connections, which an idle connection gives up under pressure
+//	tls.go             the handshake, apart from Accept, so that a slow client delays no other
+//	framing.go          which bytes are headers, because requests of ambiguous length are refused
+//	http1.go            that refusal, and clients that have left while a handler runs
+//	server.go          the request id, the access log, panics, the trace
+//	alias.go locate.go further names of paths, versions in paths, suggestions for unknown paths
+//	routes.go          the table of routes
+//
+// # Health
+//
+// /healthz says that the process lives. It succeeds also while the gateway drains, is overloaded or has lost its
+// store, because a restart would not help then. /readyz says whether the gateway should get requests. Blocking
+// conditions take it out of service. Degraded ones are only shown, because taking a gateway out of service for a
+// provider that fails would take its pages and its honest errors away, too.
+//
+// # Concurrency
+//
+// A Server is safe for concurrent use. Serve may be called once. Drain, Shutdown and Close may be called at any time,
+// also together.
 package server
 
 import (

@@ -6,4 +6,12 @@
 //
 // Family implements the parts of a shape that are the same for both; the shapes embed it.
 // A Checker and a Tap belong to one request and are not safe for concurrent use.
+//
+// # Files
+//
+//	family.go                   what both shapes implement alike
+//	check.go field.go value.go  rules and fields of requests
+//	patch.go                    changes of a request that passes through
+//	tap.go emit.go usage.go     streams that pass through, their end, their usage
+//	failure.go reason.go        errors and finish reasons, in both directions
 package chunks

@@ -6,4 +6,15 @@
 // state/journal/postgres). Store counts and bounds what is there.
 //
 // The package is no cache and no archive, and knows nothing of who may read what.
+//
+// # Usage
+//
+// Put stores content with its type and its expiry and returns an ID that cannot be guessed. Open returns it until
+// then. Sweep removes what has expired, and DeleteOwner everything of one owner. The whole index is in memory and is
+// read from the names of the contents at the start, so that there is no second file that could disagree with them.
+//
+// # Errors
+//
+// ErrFull is returned if all contents together, or those of one owner, would exceed the bound. ErrNotFound stands for
+// a content that never was, that has expired or that was deleted: a reader must not learn which.
 package blobs

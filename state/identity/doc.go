@@ -27,4 +27,14 @@
 // A command returns state.ErrNotFound, state.ErrExists or state.ErrInvalid. Key.Permits and
 // Access.UserPermits return ErrKeyRevoked and the errors beside it to say why a key may not be
 // used.
+//
+// # Files
+//
+//	users.go groups.go ceilings.go      people, groups, and what they may do at most
+//	keys.go keyring.go keysecret.go     keys, and the index by which a request finds its key
+//	access.go permits.go roster.go      what a key may do, read without the writer
+//	apps.go grants.go consents.go       OAuth: apps, grants with their tokens, consents
+//	accesstokens.go developers.go admintoken.go   other tokens
+//	sessions.go links.go passkeys.go external.go secondfactor.go failedsignins.go   sign-in
+//	module.go verify.go                 the tables, and what must hold between them
 package identity

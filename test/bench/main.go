@@ -1,13 +1,16 @@
-// Command bench compares the gateway with floors on this machine: small proxies that
-// do as little as the job allows. It starts a fake provider, the floors and the real
-// gateway as processes of their own, loads them in turn (forwards, then backwards, so
-// that a machine that warms up or slows down favours none of them) and prints ratios.
+// Command bench compares the gateway with floors on this machine: small proxies that do as little as the job allows.
+// It starts a fake provider, the floors and the real gateway as processes of their own, loads them in turn (forwards,
+// then backwards, so that a machine that warms up or slows down favours none of them) and prints ratios.
 //
 //	go run ./test/bench
 //	go run ./test/bench -only 'stream' -d 4s -rounds 3
 //
-// It is for telling what a change costs, not for absolute numbers: those belong to a
-// quiet machine. Processor time per request is the steadiest column.
+// It is for telling what a change costs, not for absolute numbers: those belong to a quiet machine. Processor time
+// per request is the steadiest column.
+//
+// Each floor does a part of the gateway's work and nothing else: plain forwards and does nothing else, peek also
+// checks the key and reads the model, and xlate translates messages into chat and back with encoding/json. A ratio
+// against a floor says what the rest of the work costs, on any machine.
 package main
 
 import (

@@ -1,6 +1,40 @@
 // Package config reads the one configuration file: YAML, strict, every mistake
 // reported at once with file, line, column and what was expected. It only reads
 // and checks; assemble.go decides what the values mean.
+//
+// # Usage
+//
+// Load or Parse returns a Config in which every setting has a value, or Issues with all mistakes. CatalogProviders,
+// CatalogModels, FixedKeys, Endpoints and Clients convert sections to the types of the packages that use them, so
+// that no other package knows the file. Default is the configuration of a start without a file.
+//
+// A new setting is a field with the tags yaml and doc. enum lists the words that it takes, and required says that it
+// must be given. The decoder, the reference, the pages and the names in messages all follow from the tags. Rules that
+// a tag cannot express are in the check function of the section.
+//
+// # Errors
+//
+// A mistake never stops the reading, because an operator wants to mend all of them at once. A setting with a mistake
+// is marked as broken, so that no later rule reports it a second time. Warnings are about what can be used and is
+// probably not meant, and they never keep the gateway from starting.
+//
+// # Secrets
+//
+// A Secret shows itself as *** whatever prints it, and only Reveal returns it. Masked hides secrets in a text by the
+// types of the settings, and it fails rather than show a text in which one could remain. Changes over pages and the
+// API cannot bring in references to variables and files, since those would send secrets of the machine to an address
+// of the administrator's choice (CheckEdits).
+//
+// # Files
+//
+//	config.go types.go              the settings and the notations of their values
+//	cluster.go signin.go state.go   sections with their rules
+//	telemetry.go videos.go webhooks.go
+//	decode.go expand.go issue.go    strict reading of YAML, variables and secret files, mistakes with their places
+//	check.go advice.go              rules about several settings, warnings
+//	catalog.go                      conversion to the catalogue, and the list of prices on disk
+//	edit.go review.go changed.go    changes that keep all other bytes, their review, what differs
+//	reference.go                    the page about all settings
 package config
 
 import (

@@ -323,7 +323,7 @@ func (s sheet) pool(p share.Stats) {
 	s.put("stagedoor.pool.refused", p.Shares, name, telemetry.Reason.String("share"))
 }
 
-// spans collects how many spans were exported and lost, so that a gap in traces can be told from a quiet time.
+// spans collects how many spans were exported and lost, so that a gap in traces does not look like a quiet time.
 func (s sheet) spans() {
 	if s.t.queue == nil {
 		return

@@ -4,4 +4,16 @@
 // taken up where it broke off, a download goes on at the byte it has come to.
 //
 // It prints nothing and knows no terminal.
+//
+// # Usage
+//
+// New returns a Client for an address and a key. Create and Remix begin a job, Watch calls a function for each state
+// of it until it has ended, and Download saves its content. Waits, if set, is called before each pause, so that a
+// person can see why nothing moves.
+//
+// # Errors
+//
+// An *Error is an answer of the gateway and final unless it says when to try again. Errors of the network are retried
+// for as long as the context lasts, because a job goes on at the provider meanwhile. errForeign says that the address
+// leads to something other than a gateway.
 package videoclient

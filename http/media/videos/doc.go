@@ -2,4 +2,12 @@
 // how a job looks to them. It decides
 // over bytes and knows neither HTTP nor actors, so that a reply, an event and a
 // message show the same object for a job.
+//
+// # Usage
+//
+// Check returns the Ask of a body, with every mistake named by its member. Body turns the fields of a form into such
+// a body first, so that forms and JSON have one set of rules. Object, List, Page and Deleted write replies.
+// AppendObject appends to a buffer that events use again.
+//
+// The defaults are the vendor's: a client that leaves out the size or the length gets what it would get there.
 package videos

@@ -6,4 +6,10 @@
 // The first segment of a request's path picks the script, so that one server plays
 // any number of faults at once. It is for tests; what a good provider says is in
 // Wire, in each shape, as material for the scripts.
+//
+// # Usage
+//
+// Start returns a Server on a free port. A Script gets the connection after the head of a request was read, and
+// writes what it likes to it. NewAuthority makes certificates, good and bad ones, for the scripts that speak TLS. H2
+// speaks HTTP/2 frame by frame, and Hole is an address at which no handshake ever ends.
 package faultd
