@@ -74,11 +74,12 @@ func loadAssets() (map[string]string, map[string]asset) {
 
 // remarks match what a file has only for its readers, by its extension. The first group of each stays. In a script
 // these are lines with nothing but a comment, and the indentation: no string goes over the end of a line. In a style
-// sheet these are comments and the spaces around punctuation, which no string there has.
+// sheet these are comments and the spaces and ends of lines around punctuation, which no string there has.
 var remarks = map[string][]*regexp.Regexp{
 	".js": {regexp.MustCompile(`(?m)^[ \t]*(?://.*\n)?()`)},
 	".css": {regexp.MustCompile(`(?s)/\*.*?\*/\s*()`), regexp.MustCompile(`(?m)^[ \t]+()`),
-		regexp.MustCompile(`([:;,{]) +`), regexp.MustCompile(`;?\s*(\})`), regexp.MustCompile(` +(\{)`)},
+		regexp.MustCompile(`([:;,{]) +`), regexp.MustCompile(`;?\s*(\})`), regexp.MustCompile(` +(\{)`),
+		regexp.MustCompile(`([{};,])\n+`)},
 }
 
 // imported returns 0 for an asset that no script imports. Of two scripts, one of which imports the other, it returns

@@ -2,11 +2,9 @@
 // one conversation of the account for each model, of which the list shows the first. Text of replies reaches the page
 // as text, never as HTML.
 import { Kept } from './kept.js';
-import { money, receipt, seconds, stream } from './stream.js';
 
 const $ = (id) => document.getElementById(id);
 const root = $('chat');
-const headers = { 'x-stagedoor-form': root.dataset.token };
 const fields = [$('model-a'), $('model-b')];
 const kept = new Kept('/chat/api', root.dataset.token, 'chat');
 const requests = new WeakMap(); // the id of the request that an answer came from
@@ -32,101 +30,22 @@ function make(name, className, ...children) {
   return e;
 }
 
-// parameters reads the settings. Its error names the field that is wrong.
-function parameters() {
-  const all = {};
-  for (const [id, name] of [['temperature', 'temperature'], ['top-p', 'top_p'], ['max-tokens', 'max_tokens']]) {
-    const { value, validity } = $(id);
-    if (!validity.valid) throw new Error(`${name} must be a number in its range.`);
-    if (value !== '') all[name] = Number(value);
-  }
-  const text = $('more').value.trim();
-  if (!text) return all;
-  let more;
-  try { more = JSON.parse(text); } catch (e) { throw new Error(`More parameters must be a JSON object: ${e.message}`); }
-  if (typeof more !== 'object' || Array.isArray(more) || more === null) throw new Error('More parameters must be a JSON object.');
-  return { ...all, ...more };
-}
-
-function bodyFor(side, messages) {
-  const system = $('system').value.trim();
-  return { model: side.field.value.trim(), messages: system ? [{ role: 'system', content: system }, ...messages] : messages, ...parameters() };
-}
-
-// answer streams the reply of one side into its card and returns its measures.
-async function answer(side, card, { cost, write, measure, calledAs }) {
-  const [said, problem] = [card.querySelector('.said'), card.querySelector('.problem')];
-  const { messages } = side; // "New chat" gives the side a new list while this reply may still stream
-  let text = '';
-  let calls = [];
-  let id;
-  try {
-    const body = bodyFor(side, messages);
-    card.querySelector('h2').textContent = body.model;
-    const m = await stream('/chat/api/chat/completions', headers, body, (piece, delta) => {
-      text += piece;
-      for (const c of delta) {
-        const call = (calls[c.index] ??= { id: c.id, type: 'function', function: { name: '', arguments: '' } });
-        call.function.name += c.function?.name ?? '';
-        call.function.arguments += c.function?.arguments ?? '';
-      }
-      write(said, text);
-      if (calls.length) said.append(calledAs(calls));
-    }, running.signal);
-    id = m.id;
-    measure(card, m);
-    m.charged = bill(card, m, cost);
-    return m;
-  } catch (e) {
-    problem.textContent = e.name === 'AbortError' ? 'Stopped.' : e.message;
-    problem.hidden = false;
-    calls = []; // their arguments may be cut off
-    return undefined;
-  } finally {
-    said.ariaBusy = 'false';
-    remember(messages, text, calls.flat(), id);
-  }
-}
-
-// remember adds a reply to its conversation. An empty reply takes its question out again, because vendors refuse empty
-// messages and two questions in a row.
-function remember(messages, text, calls, id) {
-  if (!text && !calls.length) {
-    messages.pop();
-    return;
-  }
-  const said = { role: 'assistant', content: text || null, ...(calls.length ? { tool_calls: calls } : {}) };
-  if (id) requests.set(said, id);
-  messages.push(said);
-  for (const c of calls) messages.push({ role: 'tool', tool_call_id: c.id, content: '(not run on this page)' });
-}
-
-// bill adds what a reply cost to its card, and returns it once it is known.
-function bill(card, m, cost) {
-  const paying = talk;
-  return paid(card, m.id).then((charged) => {
-    cost(card, charged);
-    paying.cost += charged ?? 0;
-    left -= charged ?? 0;
-    spent();
-    return charged;
-  }, () => undefined);
-}
-
-// paid says which provider served a request, and returns what it cost.
-async function paid(card, id, waits) {
-  const r = await receipt(`/chat/api/receipts/${encodeURIComponent(id)}`, headers, waits);
-  if (r) card.querySelector('.by').textContent = `Served by ${r.provider} as ${r.upstream_model}${r.attempts > 1 ? ` after ${r.attempts} attempts` : ''} · `;
-  const link = make('a', '', 'View request');
-  link.href = root.dataset.admin ? `/flow/requests/${encodeURIComponent(id)}` : `/requests?${new URLSearchParams({ q: `id:${id}`, range: '30d' })}`;
-  card.querySelector('.by').append(link);
-  return r?.charged;
+// bill adds what a reply cost to its card and to the cost of its chat, and returns it once it is known.
+async function bill(paying, card, id, { cost, paid }) {
+  const charged = await paid(card, id, root);
+  cost(card, charged);
+  paying.cost += charged ?? 0;
+  left -= charged ?? 0;
+  spent();
+  return charged;
 }
 
 let left = Number(root.dataset.left);
 
-function spent() {
-  $('spent').textContent = [talk.cost && `This chat ${money(talk.cost)}`, left > 0 && `${money(left)} left`].filter(Boolean).join(' · ');
+// spent says what the chat has cost and what is left, which the page says itself until a chat is opened.
+async function spent() {
+  const money = await parts().then((p) => p.money, () => undefined);
+  if (money) $('spent').textContent = [talk.cost && `This chat ${money(talk.cost)}`, left > 0 && `${money(left)} left`].filter(Boolean).join(' · ');
 }
 
 // newCard returns an empty answer of one side.
@@ -139,24 +58,24 @@ function newCard(side) {
 async function send(question) {
   const current = talk; // "New chat" may open another one before the answers are there
   const used = current.sides.filter((s) => s.field.value.trim());
-  try {
-    if (!used.length) throw new Error('Choose a model.');
-    parameters();
-  } catch (e) {
-    complain(e.message);
-    return;
-  }
-  complain('');
   opened++;
   running = new AbortController();
   busy(true);
   const loaded = await parts().catch(() => {});
-  if (!loaded) { // the question stays in its field
+  try {
+    if (!used.length) throw new Error('Choose a model.');
+    loaded?.parameters();
+    if (loaded) complain('');
+  } catch (e) {
+    complain(e.message);
+    used.length = 0;
+  }
+  if (!loaded || !used.length) { // the question stays in its field
     busy(false);
     running = undefined;
     return;
   }
-  const { asked, queue, race, verdict } = loaded;
+  const { answer, asked, queue, race, verdict } = loaded;
   $('start').hidden = true;
   last = question;
   const content = attached.length ? [{ type: 'text', text: question }, ...attached] : question;
@@ -167,7 +86,11 @@ async function send(question) {
   attach([]);
   $('question').value = '';
   turn.scrollIntoView({ block: 'end' });
-  const measures = await Promise.all(used.map((s, i) => answer(s, cards[i], loaded)));
+  const measures = await Promise.all(used.map(async (s, i) => {
+    const m = await answer(s, cards[i], root, requests, running.signal);
+    if (m) m.charged = bill(current, cards[i], m.id, loaded).catch(() => undefined);
+    return m;
+  }));
   busy(false);
   running = undefined;
   queue(used, requests, $('keep').checked);
@@ -283,7 +206,7 @@ async function reopen(id, metadata) {
   await saving.get(id);
   metadata ??= (await kept.get(id)).metadata;
   const [first, second] = await Promise.all([id, metadata.second].map((c) => (c ? kept.allItems(c) : [])));
-  const { asked, calledAs, cost, messagesOf, turnsOf, write } = await parts();
+  const { asked, calledAs, cost, messagesOf, paid, turnsOf, write } = await parts();
   if (turn !== opened) return;
   const chat = Object.assign(fresh(), { id, metadata });
   chat.sides.forEach((side, i) => {
@@ -313,7 +236,7 @@ async function reopen(id, metadata) {
   $('talk').append(...turns.map((t) => make('section', 'turn', asked(t.asked), make('div', 'answers', ...t.cards))));
   $('talk').lastElementChild.scrollIntoView({ block: 'end' });
   for (const card of turns.slice(-10).flatMap((t) => t.cards).filter((c) => c.request)) {
-    const charged = await paid(card, card.request, [0]).catch(() => undefined);
+    const charged = await paid(card, card.request, root, [0]).catch(() => undefined);
     if (charged !== undefined) cost(card, charged);
   }
 }
@@ -374,7 +297,8 @@ $('code-open').onclick = async () => {
   const question = $('question').value.trim() || (side.messages.length ? '' : 'Hello');
   const messages = question ? [...side.messages, { role: 'user', content: question }] : side.messages.slice(0, side.messages.findLastIndex((m) => m.role === 'user') + 1);
   try {
-    for (const [name, text] of Object.entries((await parts()).asCode(root.dataset.address, bodyFor(side, messages)))) $(`code-${name}`).textContent = text;
+    const { asCode, bodyFor } = await parts();
+    for (const [name, text] of Object.entries(asCode(root.dataset.address, bodyFor(side, messages)))) $(`code-${name}`).textContent = text;
     $('code').showModal();
   } catch (e) {
     complain(e.message);
@@ -383,5 +307,4 @@ $('code-open').onclick = async () => {
 $('code-close').onclick = () => $('code').close();
 $('past').open = matchMedia('(min-width: 64rem)').matches;
 prices();
-spent();
 list();

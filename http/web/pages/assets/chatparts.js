@@ -1,6 +1,8 @@
 // Parts of the page /chat that it loads when they are needed first. None of them knows which chat is open.
 import { blobOf, image, message, urlOf, words } from './kept.js';
-import { money, seconds } from './stream.js';
+import { money, receipt, seconds, stream } from './stream.js';
+
+export { money };
 
 const $ = (id) => document.getElementById(id);
 
@@ -46,6 +48,87 @@ const figure = (value, name) => make('span', '', make('strong', '', String(value
 
 // cost adds what a reply cost to its measures.
 export const cost = (card, charged) => card.querySelector('.measure').append(figure(money(charged), charged > 0 ? 'cost' : ''));
+
+// parameters reads the settings. Its error names the field that is wrong.
+export function parameters() {
+  const all = {};
+  for (const [id, name] of [['temperature', 'temperature'], ['top-p', 'top_p'], ['max-tokens', 'max_tokens']]) {
+    const { value, validity } = $(id);
+    if (!validity.valid) throw new Error(`${name} must be a number in its range.`);
+    if (value !== '') all[name] = Number(value);
+  }
+  const text = $('more').value.trim();
+  if (!text) return all;
+  let more;
+  try { more = JSON.parse(text); } catch (e) { throw new Error(`More parameters must be a JSON object: ${e.message}`); }
+  if (typeof more !== 'object' || Array.isArray(more) || more === null) throw new Error('More parameters must be a JSON object.');
+  return { ...all, ...more };
+}
+
+export function bodyFor(side, messages) {
+  const system = $('system').value.trim();
+  return { model: side.field.value.trim(), messages: system ? [{ role: 'system', content: system }, ...messages] : messages, ...parameters() };
+}
+
+const formHeaders = (root) => ({ 'x-stagedoor-form': root.dataset.token });
+
+// answer streams the reply of one side into its card and returns its measures, or nothing if there is no whole reply.
+// The id of the request is noted for what the side remembers.
+export async function answer(side, card, root, requests, signal) {
+  const [said, problem] = [card.querySelector('.said'), card.querySelector('.problem')];
+  const { messages } = side; // "New chat" gives the side a new list while this reply may still stream
+  let text = '';
+  let calls = [];
+  let id;
+  try {
+    const body = bodyFor(side, messages);
+    card.querySelector('h2').textContent = body.model;
+    const m = await stream('/chat/api/chat/completions', formHeaders(root), body, (piece, delta) => {
+      text += piece;
+      for (const c of delta) {
+        const call = (calls[c.index] ??= { id: c.id, type: 'function', function: { name: '', arguments: '' } });
+        call.function.name += c.function?.name ?? '';
+        call.function.arguments += c.function?.arguments ?? '';
+      }
+      write(said, text);
+      if (calls.length) said.append(calledAs(calls));
+    }, signal);
+    id = m.id;
+    measure(card, m);
+    return m;
+  } catch (e) {
+    problem.textContent = e.name === 'AbortError' ? 'Stopped.' : e.message;
+    problem.hidden = false;
+    calls = []; // their arguments may be cut off
+    return undefined;
+  } finally {
+    said.ariaBusy = 'false';
+    remember(messages, text, calls.flat(), requests, id);
+  }
+}
+
+// remember adds a reply to its conversation. An empty reply takes its question out again, because vendors refuse empty
+// messages and two questions in a row.
+function remember(messages, text, calls, requests, id) {
+  if (!text && !calls.length) {
+    messages.pop();
+    return;
+  }
+  const said = { role: 'assistant', content: text || null, ...(calls.length ? { tool_calls: calls } : {}) };
+  if (id) requests.set(said, id);
+  messages.push(said);
+  for (const c of calls) messages.push({ role: 'tool', tool_call_id: c.id, content: '(not run on this page)' });
+}
+
+// paid says which provider served a request, and returns what it cost.
+export async function paid(card, id, root, waits) {
+  const r = await receipt(`/chat/api/receipts/${encodeURIComponent(id)}`, formHeaders(root), waits);
+  if (r) card.querySelector('.by').textContent = `Served by ${r.provider} as ${r.upstream_model}${r.attempts > 1 ? ` after ${r.attempts} attempts` : ''} · `;
+  const link = make('a', '', 'View request');
+  link.href = root.dataset.admin ? `/flow/requests/${encodeURIComponent(id)}` : `/requests?${new URLSearchParams({ q: `id:${id}`, range: '30d' })}`;
+  card.querySelector('.by').append(link);
+  return r?.charged;
+}
 
 // race draws the times of two answers on one scale, until the first token and until the end.
 export function race(names, measures) {
