@@ -14,12 +14,19 @@ type Live struct {
 // What the page offers: sizes, and lengths in seconds
 // (wire/videos.md 2). The gateway knows best what a model can do.
 var (
-	liveSizes   = []string{"1280x720", "720x1280", "1792x1024", "1024x1792"}
+	liveFrames = []Frame{{"1280x720", "wide", true}, {"720x1280", "tall", false}, {"1792x1024", "wide, large", true},
+		{"1024x1792", "tall, large", false}}
 	liveSeconds = []string{"4", "8", "12"}
 )
 
-// Sizes returns the sizes to choose from.
-func (*Live) Sizes() []string { return liveSizes }
+// Frame is a size of videos to choose, with its name.
+type Frame struct {
+	Size, Name string
+	Wide       bool
+}
+
+// Frames returns the sizes to choose from.
+func (*Live) Frames() []Frame { return liveFrames }
 
 // Seconds returns the lengths to choose from.
 func (*Live) Seconds() []string { return liveSeconds }

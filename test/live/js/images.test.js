@@ -19,13 +19,13 @@ const label = (page, selector, text) => page.waitForFunction(([selector, text]) 
 test('the price stands on the button before the click, and is what is charged', async (t) => {
   const page = await open(t);
   await page.locator('#none').waitFor();
-  await label(page, '#go', 'Make the picture · $0.04');
+  await label(page, '#go', 'Generate for $0.04');
   await page.selectOption('#size', '256x256');
   await page.locator('#refused', { hasText: 'must be one of' }).waitFor(); // before anything is made
   await page.selectOption('#size', '1536x1024');
   await page.fill('#count', '2');
   await page.fill('#prompt', 'a paper boat <b>at dusk</b>');
-  await label(page, '#go', 'Make 2 pictures · $0.08');
+  await label(page, '#go', 'Generate 2 for $0.08');
   await page.keyboard.press('Control+Enter');
   await made(page, 2);
   assert.deepEqual(await page.locator('.facts').allTextContents(), Array(2).fill('gen-image-1 · 1536 × 1024 · $0.04'));
@@ -39,12 +39,12 @@ test('pictures are found again, made again, varied and deleted', async (t) => {
   const page = await open(t, { acceptDownloads: true });
   await made(page, 2);
   const boat = card(page, 'a paper boat').first();
-  await button(boat, /^Regenerate · \$0\.04/).click();
+  await button(boat, /^Regenerate for \$0\.04/).click();
   await made(page, 3);
   await button(boat, /^Variations/).click();
   await page.selectOption('#vary-quality', 'high');
   await page.fill('#vary-count', '1');
-  await label(page, '#vary [type=submit]', 'Make the picture · $0.04');
+  await label(page, '#vary [type=submit]', 'Generate for $0.04');
   await page.locator('#vary [type=submit]').click();
   await made(page, 4);
   assert.match(await page.locator('.facts').first().textContent(), /1536 × 1024 · high/);
@@ -62,7 +62,7 @@ test('a mask that is painted by hand is sent with the picture', async (t) => {
   const page = await open(t);
   await made(page, 3);
   await button(page.locator('#pictures .job').first(), /^Edit/).click();
-  await label(page, '#edit [type=submit]', 'Edit · $0.04');
+  await label(page, '#edit [type=submit]', 'Edit for $0.04');
   await page.evaluate(() => { // the protocol of the browser does not show the files of a form
     const { fetch } = window;
     window.quoted = [''];
@@ -80,13 +80,13 @@ test('a mask that is painted by hand is sent with the picture', async (t) => {
   await page.mouse.up();
   await canvas.focus();
   for (const key of ['ArrowDown', 'ArrowDown', ' ']) await page.keyboard.press(key);
-  await label(page, '#edit [type=submit]', 'Edit · $0.04'); // of the paint, before there is a prompt
+  await label(page, '#edit [type=submit]', 'Edit for $0.04'); // of the paint, before there is a prompt
   assert.deepEqual(await page.evaluate(() => window.quoted), ['', 'mask']);
   await page.locator('#brush').press('ArrowRight');
   await page.fill('#edit-prompt', 'a lighthouse there');
   await page.locator('#brush').focus();
   await page.waitForFunction(() => window.quoted.length === 3); // the width of the brush has no price
-  await label(page, '#edit [type=submit]', 'Edit · $0.04');
+  await label(page, '#edit [type=submit]', 'Edit for $0.04');
   await pictures(page, 'images-edit');
   await page.locator('#edit [type=submit]').click();
   await page.waitForFunction(() => window.sent);
@@ -177,7 +177,7 @@ test('a price is not rounded, and a key that is held asks once', async (t) => {
     return route.fulfill({ status: 400, json: { error: { message: 'not now' } } });
   });
   await page.fill('#prompt', 'a held key');
-  await label(page, '#go', 'Make the picture · $0.042');
+  await label(page, '#go', 'Generate for $0.042');
   await page.focus('#prompt');
   await page.keyboard.down('Control');
   for (let i = 0; i < 3; i++) await page.keyboard.down('Enter'); // the second and the third repeat the first

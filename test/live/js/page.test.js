@@ -29,14 +29,14 @@ test('a job moves from waiting to done without a reload', async (t) => {
   assert.equal(await text(page, '.job .tag'), 'waiting');
   gateway.move(1, { status: 'in_progress', progress: 42 });
   await page.waitForSelector('.job.in_progress');
-  assert.equal(await text(page, '.percent'), '42%');
+  assert.equal(await text(page, '.where'), '42 %');
   assert.equal(await page.getByRole('progressbar').getAttribute('aria-label'), 'Progress of job number 1: a paper boat in the rain');
   assert.equal(await page.locator('.job progress').evaluate((p) => p.value), 42);
   assert.equal(await page.locator('.job .tools button:visible').count(), 0);
   gateway.move(1, done());
   await button(page.locator('.job'), /^Play /).waitFor();
   assert.equal(await page.locator('.job progress').isVisible(), false);
-  for (const name of [/^Remix/, /^Download/, /^Delete/]) assert.ok(await button(page.locator('.job'), name).isVisible());
+  for (const name of [/^Remix/, /^Save/, /^Delete/]) assert.ok(await button(page.locator('.job'), name).isVisible());
 });
 
 test('new jobs stand first and deleted ones go', async (t) => {
@@ -62,6 +62,12 @@ test('what a job says is text', async (t) => {
 test('the jobs to show can be chosen, by keyboard too', async (t) => {
   const { page } = await open(t, [job(1), job(2, done()), job(3, failed()), job(4, { status: 'in_progress' })]);
   assert.deepEqual(await page.locator('[data-count]').allTextContents(), ['4', '2', '1', '1']);
+  await page.getByRole('searchbox', { name: 'Search prompts' }).fill('NUMBER 3');
+  await cards(page, 1);
+  await page.getByRole('searchbox').fill('nowhere');
+  await page.locator('#nothing').waitFor();
+  await page.getByRole('searchbox').fill('');
+  await cards(page, 4);
   await page.getByRole('radio', { name: /^All/ }).focus();
   await page.keyboard.press('ArrowRight');
   await cards(page, 2);
@@ -83,7 +89,7 @@ test('a curtain opens with the progress, and a job that waits shows its position
   await waiting.getByText('position 3', { exact: true }).waitFor();
   const width = (card) => card.locator('.curtain [fill="url(#folds)"]').first().getAttribute('width');
   assert.deepEqual([await width(waiting), await width(moving)], ['160', '90']);
-  assert.match(await moving.locator('.left').textContent(), /^about 0:2\d left$/);
+  assert.match(await moving.locator('.left').textContent(), /^about 2\d s left$/);
   gateway.move(2, done());
   await moving.locator('.curtain').waitFor({ state: 'hidden' });
 });
@@ -92,9 +98,11 @@ test('several videos are selected and deleted at once, and what is refused stays
   const { page } = await open(t, [job(1, done()), job(2, failed()), job(3, { status: 'in_progress' }), job(4, done())]);
   await page.route(/\/live\/videos\/video_/, (route) => (route.request().method() !== 'DELETE' ? route.fallback() : route.request().url().includes(job(4).id)
     ? route.fulfill({ status: 503, json: { error: { message: 'try again later' } } }) : route.fulfill({ json: {} })));
+  assert.equal(await page.getByRole('checkbox', { name: /^Select job/ }).count(), 0); // until they are wanted
+  await button(page, /^Select$/).click();
   for (const box of await page.getByRole('checkbox', { name: /^Select job/ }).all()) await box.check();
   assert.equal(await text(page, '#picked span'), '4 selected');
-  await button(page, 'Download 2').waitFor();
+  await button(page, 'Save 2').waitFor();
   await button(page, 'Delete 3').click();
   await button(page.locator('#remove'), 'Delete for good').click();
   await page.locator('#remove-refused', { hasText: '1 of 3 videos are not deleted: try again later' }).waitFor();
@@ -119,8 +127,8 @@ test('a card is used by keyboard, and a failed one is edited and tried again', a
   await page.keyboard.press(' ');
   await asked;
   await button(page, /^Edit and retry/).click();
-  assert.deepEqual([await page.inputValue('#prompt'), await page.inputValue('#seconds')], ['a storm', '6']); // which a program chose
-  await page.waitForFunction(() => document.querySelector('#create [type=submit]').textContent === 'Make the video · $0.60');
+  assert.deepEqual([await page.inputValue('#prompt'), await page.inputValue('[name=seconds]:checked')], ['a storm', '6']); // which a program chose
+  await page.waitForFunction(() => document.querySelector('#create [type=submit]').textContent === 'Generate for $0.60');
 });
 
 test('a lost connection comes back by itself, with what was missed', async (t) => {

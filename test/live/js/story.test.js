@@ -43,7 +43,7 @@ async function plays(page, prompt) {
 test('create by clicking, watch it move, reload in the middle, play the result', async (t) => {
   const page = await signedIn(t, browser, { viewport: screens.desktop });
   await line(page, 'live');
-  await page.waitForFunction(() => document.querySelector('#create [type=submit]').textContent === 'Make the video · $0.40'); // which it costs, see below
+  await page.waitForFunction(() => document.querySelector('#create [type=submit]').textContent === 'Generate for $0.40'); // which it costs, see below
   await create(page, 'a paper boat [sandbox: job=12s]');
   await moving(page, 'a paper boat');
   await page.reload();
@@ -51,7 +51,7 @@ test('create by clicking, watch it move, reload in the middle, play the result',
   await moving(page, 'a paper boat');
   await finished(page, 'a paper boat');
   await page.waitForFunction(() => document.querySelector('.job img').naturalWidth > 0);
-  await page.waitForFunction(() => document.querySelector('.job .cost').textContent === '$0.40');
+  await page.waitForFunction(() => document.querySelector('.job .cost').textContent === ' · $0.40');
   assert.deepEqual(await plays(page, 'a paper boat'), { width: 1280, height: 720, duration: 4, focused: true });
   await picture(page, 'live-story');
 });
@@ -61,12 +61,12 @@ test('a finished video is remixed, downloaded and deleted', async (t) => {
   await line(page, 'live');
   const boat = card(page, 'a paper boat');
   await button(boat, /^Remix/).click();
-  await button(page.locator('#remix'), 'Remix · $0.40').waitFor();
+  await button(page.locator('#remix'), 'Remix for $0.40').waitFor();
   await page.fill('#remix-prompt', 'the same at night [sandbox: job=2s]');
   await button(page.locator('#remix'), 'Remix').click(); // the price stands behind the word
   await finished(page, 'the same at night');
   assert.match(await card(page, 'the same at night').locator('.facts').textContent(), /remix/);
-  const [download] = await Promise.all([page.waitForEvent('download'), button(boat, /^Download/).click()]);
+  const [download] = await Promise.all([page.waitForEvent('download'), button(boat, /^Save/).click()]);
   const bytes = await readFile(await download.path());
   assert.equal(bytes.subarray(4, 8).toString(), 'ftyp');
   assert.match(download.suggestedFilename(), /^video_\w+\.mp4$/);
@@ -86,7 +86,7 @@ test('what is refused is said in the form, and the form keeps what was typed', a
   await line(page, 'live');
   await page.fill('#prompt', 'anything');
   await page.fill('#model', 'no-such-model');
-  await button(page, 'Make the video').click();
+  await button(page, 'Generate').click();
   await page.waitForSelector('#refused:not([hidden])');
   assert.match(await page.textContent('#refused'), /no-such-model/);
   assert.equal(await page.inputValue('#prompt'), 'anything');
@@ -98,7 +98,7 @@ test('a picture of the wrong size is refused by name', async (t) => {
   await page.fill('#prompt', 'from a picture');
   const png = await page.evaluate(() => { const c = document.createElement('canvas'); c.width = c.height = 8; return c.toDataURL('image/png').split(',')[1]; });
   await page.setInputFiles('#reference', { name: 'small.png', mimeType: 'image/png', buffer: Buffer.from(png, 'base64') });
-  await button(page, 'Make the video').click();
+  await button(page, 'Generate').click();
   await page.waitForSelector('#refused:not([hidden])');
   assert.match(await page.textContent('#refused'), /1280x720/);
 });

@@ -58,14 +58,14 @@ function newCard(side) {
 async function send(question) {
   const current = talk; // "New chat" may open another one before the answers are there
   const used = current.sides.filter((s) => s.field.value.trim());
+  complain('');
   opened++;
   running = new AbortController();
   busy(true);
-  const loaded = await parts().catch(() => {});
+  const loaded = await parts().catch(() => {}); // which complains itself
   try {
     if (!used.length) throw new Error('Choose a model.');
     loaded?.parameters();
-    if (loaded) complain('');
   } catch (e) {
     complain(e.message);
     used.length = 0;

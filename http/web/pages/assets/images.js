@@ -47,19 +47,19 @@ async function price(request, signal) {
   return hold ? `${exact(request) ? '' : 'up to '}${dollars(hold)}` : 'free';
 }
 
-const asked = ({ path, members: { n = 1 } }) => (path === 'edits' ? 'Edit' : n > 1 ? `Make ${n} pictures` : 'Make the picture');
+const asked = ({ path, members: { n = 1 } }) => (path === 'edits' ? 'Edit' : n > 1 ? `Generate ${n}` : 'Generate');
 
 // label writes on a button the price of the request that make returns, when there was no further change for a moment.
 // Until then no price stands there. What would refuse the request is said before the click.
 async function label(button, make, problem) {
   button.quote?.abort();
   const { signal } = button.quote = new AbortController();
-  button.textContent = button.textContent.replace(/ · .*/, ' · …');
+  button.textContent = button.textContent.replace(/ for .*/, ' for …');
   await new Promise((resolve) => setTimeout(resolve, 300));
   if (signal.aborted) return; // by a later change
   const request = await make();
   let [text, refused] = [asked(request)];
-  try { text += ` · ${await price(request, signal)}`; } catch (e) { refused = e.message; }
+  try { text += ` for ${await price(request, signal)}`; } catch (e) { refused = e.message; }
   if (signal.aborted) return;
   button.textContent = text;
   complain(problem, refused);
@@ -240,7 +240,7 @@ class Card {
   async price() {
     const [request, button] = [this.same(), this.parts.tools.querySelector('[data-do=again]')];
     const text = request && await known(request);
-    if (text) button.textContent = `Regenerate · ${text}`;
+    if (text) button.querySelector('span').textContent = `Regenerate for ${text}`;
     this.draw();
   }
 

@@ -208,6 +208,8 @@ const words = { queued: 'waiting', in_progress: 'in progress', completed: 'done'
 const isFinal = (job) => job.status === 'completed' || job.status === 'failed';
 const groupOf = (job) => (isFinal(job) ? job.status : 'open');
 const dollars = (micros) => `$${(micros / 1e6).toFixed(6).replace(/(\.\d\d\d*?)0+$/, '$1')}`;
+// about writes a time that is only estimated.
+const about = (seconds) => (seconds < 60 ? `${seconds} s` : `${Math.round(seconds / 60)} min`);
 const clock = (seconds) => `${Math.floor(seconds / 60)}:${String(Math.floor(seconds) % 60).padStart(2, '0')}`;
 
 // put writes only what is not there already: writing costs layout.
@@ -221,8 +223,8 @@ class Card {
     this.node = $('job').content.firstElementChild.cloneNode(true);
     this.node.card = this;
     const find = (selector) => this.node.querySelector(selector);
-    this.parts = { stage: find('.stage'), picture: find('img'), play: find('.play'), prompt: find('.prompt'), facts: find('.facts'), line: find('.bar-line'),
-      bar: find('progress'), percent: find('.percent'), left: find('.left'), where: find('.where'), curtain: find('.curtain'), cloth: this.node.querySelectorAll('.curtain [fill="url(#folds)"]'), pick: find('.pick input'), pickName: find('.pick span'), problem: find('.problem'), tag: find('.end .tag'), took: find('.took'), cost: find('.cost'), tools: find('.tools') };
+    this.parts = { stage: find('.stage'), picture: find('img'), play: find('.play'), prompt: find('.prompt'), facts: find('.facts span'), line: find('.bar-line'),
+      bar: find('progress'), left: find('.left'), len: find('.len'), broken: find('.broken'), where: find('.where'), curtain: find('.curtain'), cloth: this.node.querySelectorAll('.curtain [fill="url(#folds)"]'), pick: find('.pick input'), pickName: find('.pick span'), problem: find('.problem'), tag: find('.end .tag'), took: find('.took'), cost: find('.cost'), tools: find('.tools') };
     this.node.addEventListener('click', (e) => {
       const button = e.target.closest('button');
       if (button) this.wall.act(button.dataset.do ?? 'play', this);
@@ -238,10 +240,11 @@ class Card {
     this.node.className = `job card ${job.status}`;
     put(parts.prompt, name);
     parts.prompt.title = name;
-    put(parts.facts, `${job.model} · ${job.size.replace('x', ' × ')} · ${job.seconds} s${job.remixed_from_video_id ? ' · remix' : ''}`);
+    put(parts.facts, `${this.expired() ? 'expired · ' : ''}${job.model} · ${job.size.replace('x', ' × ')} · ${job.seconds} s${job.remixed_from_video_id ? ' · remix' : ''}`);
     if (parts.bar.value !== job.progress) parts.bar.value = job.progress;
     if (!parts.bar.ariaLabel) parts.bar.ariaLabel = `Progress of ${name}`;
-    put(parts.percent, `${job.progress}%`);
+    put(parts.len, done ? clock(job.seconds) : '');
+    parts.broken.toggleAttribute('hidden', job.status !== 'failed');
     show(parts.line, !isFinal(job));
     parts.curtain.toggleAttribute('hidden', isFinal(job)); // a picture has no such property
     // The curtain opens with the progress, and some of it stays in sight.
@@ -273,10 +276,10 @@ class Card {
     const now = (Date.now() + this.wall.gateway.skew) / 1000;
     const { job: { status, progress, created_at: since }, parts } = this;
     const left = status === 'in_progress' && progress >= 5 ? Math.ceil((now - since) * (100 - progress) / progress) : 0;
-    put(parts.left, left ? `about ${clock(left)} left` : '');
-    show(parts.left, left > 0);
+    put(parts.left, left ? `about ${about(left)} left` : words[status]);
     const position = this.wall.positions[this.job.id];
-    put(parts.where, status === 'in_progress' ? `${progress}%` : status === 'queued' && position ? `position ${position}` : '');
+    const [before, figure, after] = status === 'in_progress' ? ['', progress, ' %'] : status === 'queued' && position ? ['position ', position, ''] : ['', '', ''];
+    if (parts.where.textContent !== `${before}${figure}${after}`) parts.where.replaceChildren(before, Object.assign(document.createElement('b'), { textContent: figure }), after);
     put(this.parts.took, clock(Math.max((this.job.completed_at ?? now) - this.job.created_at, 0)));
   }
 
@@ -285,7 +288,7 @@ class Card {
     const { job, wall } = this;
     if (!isFinal(job) || this.filled) return;
     this.filled = true;
-    wall.gateway.cost(job.id).then((micros) => put(this.parts.cost, micros ? dollars(micros) : 'not charged'), () => {}); // what is free has no receipt
+    wall.gateway.cost(job.id).then((micros) => put(this.parts.cost, ` · ${micros ? dollars(micros) : 'not charged'}`), () => {}); // what is free has no receipt
     if (job.status !== 'completed' || this.expired()) return;
     try {
       this.thumbnail = await wall.gateway.content(job.id, 'thumbnail');
@@ -357,6 +360,7 @@ class Wall {
     this.limit = pageSize; // cards that are shown
     this.positions = {}; // in the queue, by the ids of jobs
     this.filter = document.querySelector('#filter input:checked').value;
+    this.search = $('find').value.trim().toLowerCase();
     this.list = $('jobs');
     this.sight = new IntersectionObserver((entries) => {
       for (const { target, isIntersecting } of entries) {
@@ -455,7 +459,9 @@ class Wall {
     this.insert(fresh);
     this.arrange();
     for (const span of document.querySelectorAll('[data-count]')) put(span, String(this.counts[span.dataset.count]));
-    show($('none'), this.ready && !this.order.some((id) => !this.cards.get(id).node.hidden));
+    const empty = this.ready && !this.order.some((id) => !this.cards.get(id).node.hidden);
+    show($('none'), empty && !this.order.length);
+    show($('nothing'), empty && this.order.length > 0);
   }
 
   change(card, job) {
@@ -510,7 +516,7 @@ class Wall {
     let fit = 0;
     for (const id of this.order) {
       const card = this.cards.get(id);
-      const fits = this.filter === 'all' || this.filter === groupOf(card.job);
+      const fits = (this.filter === 'all' || this.filter === groupOf(card.job)) && (card.job.prompt ?? '').toLowerCase().includes(this.search);
       if (fits) fit++;
       show(card.node, fits && fit <= this.limit);
     }
@@ -520,8 +526,10 @@ class Wall {
     this.pick();
   }
 
-  choose(filter) {
+  // choose shows the videos of a group whose prompts have a text.
+  choose(filter = this.filter, search = this.search) {
     this.filter = filter;
+    this.search = search;
     this.limit = pageSize;
     this.arrange();
     this.later();
@@ -536,7 +544,7 @@ class Wall {
     show($('picked'), all.length > 0);
     if (!all.length) return;
     put($('picked').querySelector('span'), `${all.length} selected`);
-    for (const [name, what, can] of [['Download', 'save', (c) => c.ready()], ['Delete', 'remove', (c) => isFinal(c.job)]]) {
+    for (const [name, what, can] of [['Save', 'save', (c) => c.ready()], ['Delete', 'remove', (c) => isFinal(c.job)]]) {
       const button = $('picked').querySelector(`[data-all=${what}]`);
       const n = this.picked(can).length;
       button.disabled = !n;
@@ -660,7 +668,7 @@ async function price(button, name, query) {
   put(button, name); // no price of before
   try { text = await wall?.gateway.price(query); } catch (e) { refused = e.message; }
   if (turn !== button.turn) return undefined; // a later change was faster
-  put(button, text ? `${name} · ${text}` : name);
+  put(button, text ? `${name} for ${text}` : name);
   return refused;
 }
 
@@ -668,8 +676,8 @@ async function quote() {
   const model = $('model').value.trim();
   for (const b of document.querySelectorAll('[data-model]')) b.ariaPressed = String(b.dataset.model === model);
   if (!model) return;
-  const query = { model, seconds: $('seconds').value };
-  const refused = await price($('create').querySelector('[type=submit]'), 'Make the video', query);
+  const query = { model, seconds: $('create').elements.seconds.value };
+  const refused = await price($('create').querySelector('[type=submit]'), 'Generate', query);
   refuse('refused', refused);
 }
 
@@ -682,11 +690,13 @@ function refuse(id, why) {
 
 // retry fills the form with what a failed job was asked for.
 function retry(job) {
-  $('maker').open = true;
   for (const name of ['prompt', 'model', 'size', 'seconds']) {
-    const field = $(name);
+    const field = $('create').elements[name];
     field.value = job[name];
-    if (field.options && !field.value) field.add(new Option(job[name], job[name], true, true)); // a program chose it
+    if (field.value === job[name]) continue;
+    const label = field[0].parentElement.cloneNode(true); // a program chose what the page does not offer
+    label.replaceChildren(Object.assign(label.querySelector('input'), { value: job[name], checked: true }), name === 'size' ? job.size.replace('x', ' × ') : `${job.seconds} s`);
+    field[0].closest('fieldset').append(label);
   }
   $('prompt').focus();
   quote();
@@ -722,7 +732,16 @@ document.querySelector('.chips')?.addEventListener('click', (e) => {
   $('model').value = choice.dataset.model;
   quote();
 });
-$('model').onchange = $('seconds').onchange = quote;
+$('create').onchange = (e) => {
+  if (e.target.matches('#model, [name=seconds]')) quote();
+  else if (e.target.id === 'reference') put($('reference-name'), e.target.files[0]?.name ?? '');
+};
+$('find').oninput = (e) => wall?.choose(undefined, e.target.value.trim().toLowerCase());
+$('select').onclick = () => {
+  const on = root.classList.toggle('selecting');
+  $('select').ariaPressed = String(on);
+  if (!on) wall?.all('clear');
+};
 $('prompt').onkeydown = (e) => { if (e.key === 'Enter' && (e.ctrlKey || e.metaKey) && !e.repeat) $('create').requestSubmit(); };
 $('picked').onclick = (e) => { const { all } = e.target.dataset; if (all) wall?.all(all); };
 $('filter').onchange = (e) => wall?.choose(e.target.value);
@@ -746,6 +765,7 @@ $('create').onsubmit = async (e) => {
     wall.add(job);
     $('prompt').value = '';
     $('reference').value = '';
+    put($('reference-name'), '');
   } catch (problem) {
     put($('refused'), problem.message);
     show($('refused'), true);
