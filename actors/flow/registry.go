@@ -161,6 +161,20 @@ func (s *shard) remove(req *Request) {
 	req.cancel = nil
 }
 
+// InFlight returns the number of requests in flight.
+func (r *Registry) InFlight() (n int) {
+	if r == nil {
+		return 0
+	}
+	for i := range r.shards {
+		s := &r.shards[i]
+		s.mu.Lock()
+		n += len(s.all)
+		s.mu.Unlock()
+	}
+	return n
+}
+
 // Active appends the requests in flight to buffer, in no order.
 func (r *Registry) Active(buffer []*Request) []*Request {
 	if r == nil {

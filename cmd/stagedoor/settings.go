@@ -16,10 +16,12 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/sourcegraph/conc/pool"
 
 	"stagedoor/cmd/stagedoor/config"
 	"stagedoor/cmd/stagedoor/doctor"
 	"stagedoor/http/settings"
+	"stagedoor/providers/catalog"
 	"stagedoor/state"
 	"stagedoor/state/ownership"
 )
@@ -449,15 +451,34 @@ func (s *settingsStore) Test(ctx context.Context, provider string, d *settings.D
 	}
 	for _, p := range c.CatalogProviders() {
 		if p.Name == provider {
-			var out []settings.Check
-			for _, check := range doctor.Provider(ctx, &p) {
-				out = append(out, settings.Check{Name: check.Name, Status: string(check.Status), Detail: check.Detail,
-					Advice: check.Advice})
-			}
-			return out, nil
+			return checksOf(ctx, &p), nil
 		}
 	}
 	return nil, state.ErrNotFound
+}
+
+// mostTests is the number of providers that are tested at a time.
+const mostTests = 8
+
+// TestAll implements settings.Store.
+func (s *settingsStore) TestAll(ctx context.Context) []settings.Check {
+	all := s.gateway.config.Load().CatalogProviders()
+	results := make([][]settings.Check, len(all))
+	tests := pool.New().WithMaxGoroutines(mostTests)
+	for i := range all {
+		tests.Go(func() { results[i] = checksOf(ctx, &all[i]) })
+	}
+	tests.Wait()
+	return slices.Concat(results...)
+}
+
+// checksOf tests a provider with each of its keys.
+func checksOf(ctx context.Context, p *catalog.Provider) (out []settings.Check) {
+	for _, check := range doctor.Provider(ctx, p) {
+		out = append(out, settings.Check{Name: check.Name, Status: string(check.Status), Detail: check.Detail,
+			Advice: check.Advice})
+	}
+	return out
 }
 
 // replaceFile writes a file as a whole: a reader finds the old text or the new one, also after a crash. check, if not

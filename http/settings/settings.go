@@ -125,4 +125,6 @@ type Store interface {
 	// Test asks a provider with each of its keys for its list of models, which costs nothing. If d is not nil, the
 	// provider is the one that the change would make.
 	Test(ctx context.Context, provider string, d *Draft) ([]Check, error)
+	// TestAll tests all providers in force as Test does, several at a time. Those that ctx leaves no time for fail.
+	TestAll(ctx context.Context) []Check
 }

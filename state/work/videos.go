@@ -191,6 +191,7 @@ const (
 	byOnce       = "once"
 	byRequest    = "request"
 	byUnfinished = "unfinished"
+	byProgress   = "progress"
 )
 
 var videos = state.Table[Video]{
@@ -236,6 +237,13 @@ var videos = state.Table[Video]{
 				return nil
 			}
 			return append([]byte{1}, state.TextKey(v.ID)...)
+		}},
+		// The order is owner, time. Jobs that have ended and deleted ones are left out.
+		byProgress: {Unique: true, Key: func(v *Video) []byte {
+			if v.Final() || !v.Deleted.IsZero() {
+				return nil
+			}
+			return ownedVideo(v.Owner, v.ID)
 		}},
 	},
 }
@@ -350,6 +358,11 @@ func ListVideos(v state.View, owner state.Owner, page VideoPage) (list []Video, 
 		return true
 	})
 	return list, more
+}
+
+// CountVideosInProgress returns how many jobs of an owner have not ended. Its cost does not depend on how many have.
+func CountVideosInProgress(v state.View, owner state.Owner) int {
+	return len(videos.Under(v, byProgress, state.TextKey(string(owner))))
 }
 
 // ListUnfinishedVideos returns the jobs of all owners that have not ended, oldest first. At start

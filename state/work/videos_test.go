@@ -225,3 +225,18 @@ func TestVideosAreSweptAfterTheirTime(t *testing.T) {
 		t.Error("the unfinished job is gone")
 	}
 }
+
+func TestVideosInProgressAreCountedByOwner(t *testing.T) {
+	s := open(t, journal.NewMemory(), newClock().Now)
+	putVideo(t, s, newVideo(1, work.VideoAccepted))
+	ended := putVideo(t, s, newVideo(2, work.VideoInProgress))
+	if mine, others := work.CountVideosInProgress(s.View(), me), work.CountVideosInProgress(s.View(), other); mine != 2 ||
+		others != 0 {
+		t.Errorf("%d are mine, %d others", mine, others)
+	}
+	ended.Phase, ended.Completed = work.VideoFailed, ended.Created.Add(time.Minute)
+	putVideo(t, s, ended)
+	if n := work.CountVideosInProgress(s.View(), me); n != 1 {
+		t.Errorf("%d are left after one has ended", n)
+	}
+}

@@ -11,6 +11,8 @@ type Users struct {
 	Desk
 	Query string
 	Users []User
+	All   int // users, of whom Users has those that the filters select
+	Cards []GroupCard
 	Pager Pager
 	Entry UserEntry
 	// Sort is name, seen, month, or "" for the newest first. State is active, disabled, admin, or "" for all.
@@ -27,6 +29,28 @@ type InviteEntry struct {
 	People string
 	Groups []GroupChoice
 	Open   bool // the form is shown unfolded
+}
+
+// GroupCard is a group with its budget, above the list of users.
+type GroupCard struct {
+	Name, Path string
+	Class      string // of its colour, which the name decides
+	Members    int64
+	Spent      int64 // in this month if Budget is nil
+	Budget     *BudgetLine
+}
+
+// NewGroupCard returns the card of a group. line is nil if the group has no budget.
+func NewGroupCard(name, path string, members, spent int64, line *BudgetLine) GroupCard {
+	return GroupCard{Name: name, Path: path, Class: nameClass(name), Members: members, Spent: spent, Budget: line}
+}
+
+// Percent returns how much of the budget is spent, or -1 without one.
+func (c *GroupCard) Percent() int64 {
+	if c.Budget == nil {
+		return -1
+	}
+	return c.Budget.Percent()
 }
 
 // GroupChoice is a group that a form offers.
@@ -64,6 +88,12 @@ type User struct {
 	Month                  int64 // spent in this month
 }
 
+// Initials returns up to two letters that stand for the user's name.
+func (u *User) Initials() string { return initials(u.Username) }
+
+// Face returns the class of the colour behind the initials.
+func (u *User) Face() string { return nameClass(u.Username) }
+
 // SortPath returns the address of the list in another order. It keeps the search and the filters.
 func (u *Users) SortPath(order string) string {
 	v := url.Values{"sort": {order}}
@@ -80,7 +110,26 @@ func (u *Users) SortPath(order string) string {
 	return string(placeUsers) + "?" + v.Encode()
 }
 
-func (u *Users) frame() frame { return u.at(placeUsers, "users.html", "Users") }
+func (u *Users) frame() frame {
+	f := u.at(placeUsers, "users.html", "Users and groups")
+	f.style = "people.css"
+	return f
+}
+
+// Lists are the links to the lists of people. Groups and AllKeys have the same.
+func (u *Users) Lists() []Link { return people("Users") }
+
+// Lead says how many users, groups and open invitations there are.
+func (u *Users) Lead() string {
+	lead := plural(int64(u.All), "user")
+	if len(u.Groups) > 0 {
+		lead += " and " + plural(int64(len(u.Groups)), "group")
+	}
+	if n := len(u.Invitations); n > 0 {
+		lead += ", " + plural(int64(n), "open invitation")
+	}
+	return lead + "."
+}
 
 // Pager tells which part of a list is shown.
 type Pager struct {
@@ -110,6 +159,9 @@ type OneUser struct {
 
 func (u *OneUser) frame() frame { return u.plotted(placeUsers, "user.html", u.User.Username) }
 
+// Lists is Users.Lists.
+func (k *AllKeys) Lists() []Link { return people("All keys") }
+
 // AllKeys lists the keys of all users.
 type AllKeys struct {
 	Desk
@@ -118,7 +170,7 @@ type AllKeys struct {
 	Pager Pager
 }
 
-func (k *AllKeys) frame() frame { return k.at(placeAdminKeys, "allkeys.html", "Keys") }
+func (k *AllKeys) frame() frame { return k.at(placeUsers, "allkeys.html", "Keys") }
 
 // Codes lists redeem codes and mints new ones.
 type Codes struct {

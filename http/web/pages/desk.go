@@ -2,6 +2,7 @@ package pages
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +25,9 @@ type Desk struct {
 	Problem string
 	// Mistakes are those of the configuration file on disk, for administrators.
 	Mistakes []string
+	// Videos in progress are those of the user, and InFlight are the requests of all users, for administrators. The
+	// side bar shows both counts.
+	Videos, InFlight int64
 }
 
 // OwnTopUp is the address of the gateway's own top-up page for the signed-in user.
@@ -68,8 +72,6 @@ const (
 	placeModels   place = "/account/models"
 
 	placeUsers     place = "/admin/users"
-	placeGroups    place = "/admin/groups"
-	placeAdminKeys place = "/admin/keys"
 	placeSpend     place = "/admin/spend"
 	placeCodes     place = "/admin/codes"
 	placeAudit     place = PathAudit
@@ -96,6 +98,9 @@ type linkGroup struct {
 type iconLink struct {
 	Link
 	Icon string // in templates/icons.html
+	// Count is shown behind the name if it is not 0, and CountText says what it counts.
+	Count     int64
+	CountText string
 }
 
 // navEntry is an entry of the navigation.
@@ -125,10 +130,23 @@ var navGroups = []struct {
 	{
 		nameRun,
 		[]navEntry{{placeFlow, "Flow", "flow"}, {placeRequests, "Requests", "list"},
-			{placeProviders, "Providers", "server"}, {placeUsers, "Users", "user"},
-			{placeGroups, "Groups", "users"}, {placeAdminKeys, "All keys", "key"}, {placeSpend, "Spend", "coins"},
+			{placeProviders, "Providers", "server"}, {placeUsers, "Users and groups", "users"},
+			{placeSpend, "Spend", "coins"},
 			{placeCodes, "Codes", "code"}, {placeAudit, "Audit", "history"}, {placeActors, "Actors", "tree"}},
 	},
+}
+
+// peoplePages are the lists behind the entry Users and groups of the side bar.
+var peoplePages = []Link{{Name: "Users", Path: string(placeUsers)}, {Name: "Groups", Path: "/admin/groups"},
+	{Name: "All keys", Path: "/admin/keys"}}
+
+// people returns the links between the lists of people, at the one of a name.
+func people(name string) []Link {
+	links := slices.Clone(peoplePages)
+	for i := range links {
+		links[i].Current = links[i].Name == name
+	}
+	return links
 }
 
 const nameRun = "Run"
@@ -145,9 +163,14 @@ func (d *Desk) nav(here place) []linkGroup {
 			if e.place == placeRequests && d.Admin && g.name != nameRun {
 				continue // administrators see all requests, below
 			}
-			link := iconLink{Link{e.name, string(e.place), e.place == here}, e.icon}
-			if e.place == placeTopUp {
+			link := iconLink{Link: Link{e.name, string(e.place), e.place == here}, Icon: e.icon}
+			switch e.place {
+			case placeTopUp:
 				link.Path = d.TopUp
+			case placeLive:
+				link.Count, link.CountText = d.Videos, "in progress"
+			case placeFlow:
+				link.Count, link.CountText = d.InFlight, "in flight"
 			}
 			group.Links = append(group.Links, link)
 		}
@@ -157,8 +180,10 @@ func (d *Desk) nav(here place) []linkGroup {
 }
 
 // Initials returns up to two letters that stand for the user's name.
-func (d *Desk) Initials() string {
-	letters := []rune(strings.ToUpper(d.Username))
+func (d *Desk) Initials() string { return initials(d.Username) }
+
+func initials(name string) string {
+	letters := []rune(strings.ToUpper(name))
 	return string(letters[:min(len(letters), 2)])
 }
 

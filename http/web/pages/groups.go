@@ -52,7 +52,10 @@ type Groups struct {
 	Name   string // of a new one, as typed before
 }
 
-func (g *Groups) frame() frame { return g.at(placeGroups, "groups.html", "Groups") }
+func (g *Groups) frame() frame { return g.at(placeUsers, "groups.html", "Groups") }
+
+// Lists is Users.Lists.
+func (g *Groups) Lists() []Link { return people("Groups") }
 
 // OneGroup is a group with its members.
 type OneGroup struct {
@@ -64,4 +67,4 @@ type OneGroup struct {
 	Add     string // a username, as typed before
 }
 
-func (g *OneGroup) frame() frame { return g.at(placeGroups, "group.html", g.Group.Name) }
+func (g *OneGroup) frame() frame { return g.at(placeUsers, "group.html", g.Group.Name) }

@@ -43,7 +43,7 @@ type ProviderQuery struct {
 
 func (p *Providers) frame() frame {
 	f := p.at(placeProviders, "providers.html", "Providers")
-	f.script, f.style, f.width = "providers.js", "flow.css", full
+	f.script, f.style, f.width = "providers.js", "providers.css", full
 	return f
 }
 

@@ -22,13 +22,18 @@ func (s *Search) frame() frame {
 	return f
 }
 
-// Places returns the pages of the side bar whose names match.
+// Places returns the pages of the side bar, and the lists behind its entries, whose names match.
 func (d *Desk) Places(match func(name string) bool) (hits []Hit) {
 	for _, g := range d.nav("") {
 		for _, l := range g.Links {
 			if match(l.Name) {
 				hits = append(hits, Hit{Kind: "Page", Name: l.Name, Note: g.Name, Path: l.Path})
 			}
+		}
+	}
+	for _, l := range peoplePages[1:] {
+		if d.Admin && match(l.Name) {
+			hits = append(hits, Hit{Kind: "Page", Name: l.Name, Note: nameRun, Path: l.Path})
 		}
 	}
 	return hits

@@ -20,6 +20,7 @@ import (
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/tokens"
 	"stagedoor/http/auth"
+	httpflow "stagedoor/http/flow"
 	"stagedoor/http/web/browser"
 	"stagedoor/http/web/idp"
 	"stagedoor/http/web/portal"
@@ -56,6 +57,7 @@ type fixture struct {
 	ids       []string // the request ids with which the API answered
 	requests  *requestLog
 	settings  *fakeSettings
+	overview  *httpflow.Overview
 	later     time.Duration // by which the clock of the pages is ahead
 	alerts    string        // the host that alerts are posted to
 }
@@ -69,7 +71,7 @@ func newFixture(t *testing.T) *fixture {
 // newEmptyFixture is a portal without users.
 func newEmptyFixture(t *testing.T) *fixture {
 	t.Helper()
-	h := &fixture{t: t, requests: new(requestLog), settings: new(fakeSettings)}
+	h := &fixture{t: t, requests: new(requestLog), settings: new(fakeSettings), overview: newOverview(t)}
 	var err error
 	if h.state, err = schema.Open(journal.NewMemory(), time.Now); err != nil {
 		t.Fatal(err)
@@ -143,7 +145,7 @@ func newEmptyFixture(t *testing.T) *fixture {
 			RequestLog: h.requests,
 			Demands:    h.demands,
 			Settings:   h.settings,
-			Overview:   newOverview(t),
+			Overview:   h.overview,
 			AlertHost:  func() string { return h.alerts },
 			Erase: func(ctx context.Context, user int64) (int, error) {
 				_, err := h.registry.EraseUser(ctx, user)

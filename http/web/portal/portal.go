@@ -24,6 +24,7 @@ import (
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/video"
 	"stagedoor/state"
+	"stagedoor/state/work"
 )
 
 // Options configure a Portal.
@@ -378,7 +379,12 @@ func (p *Portal) readBody(w http.ResponseWriter, r *http.Request,
 
 // deskOf returns the frame of a page.
 func (p *Portal) deskOf(v *browser.Visitor) pages.Desk {
-	return pages.NewDesk(p.options.Browser, v, p.options.TopUpURL(), p.options.Mistakes())
+	d := pages.NewDesk(p.options.Browser, v, p.options.TopUpURL(), p.options.Mistakes())
+	d.Videos = int64(work.CountVideosInProgress(p.options.State.View(), state.OwnerOf("", d.Username)))
+	if o := p.options.Overview; o != nil && d.Admin {
+		d.InFlight = int64(o.Flow.InFlight())
+	}
+	return d
 }
 
 // desk is the frame of a page, with what was just done if the address says so.

@@ -23,9 +23,12 @@ const (
 	draftLife    = 30 * time.Minute
 	// recentSignIn is the time after signing in for which a user may enter keys and addresses. A draft lives as long.
 	recentSignIn = 30 * time.Minute
-	// longestTest bounds the test of the changed providers, for which a review waits.
+	// longestTest bounds the test of the changed providers, for which a review waits, and that of all providers.
 	longestTest = 20 * time.Second
 )
+
+// pathTestAll tests all providers.
+const pathTestAll = pathFlowProviders + "/test"
 
 // settingsRoutes are the pages that change providers and models; there are none without a configuration.
 func (p *Portal) settingsRoutes(handle func(pattern string, h http.HandlerFunc)) {
@@ -37,6 +40,7 @@ func (p *Portal) settingsRoutes(handle func(pattern string, h http.HandlerFunc))
 	handle("POST "+pathFlowProviders+"/review", p.adminForm((*requestContext).reviewChange))
 	handle("POST "+pathFlowProviders+"/save", p.adminForm((*requestContext).saveChange))
 	handle("POST "+pathFlowProviders+"/undo", p.adminForm((*requestContext).undoChange))
+	handle("POST "+pathTestAll, p.adminForm((*requestContext).testAll))
 	handle("POST "+pathFlowProviders+"/{name}/test", p.adminForm((*requestContext).testProvider))
 }
 
@@ -370,6 +374,18 @@ func (rc *requestContext) testProvider() {
 		return
 	}
 	rc.providers(name, checks)
+}
+
+// testAll tests all providers as they are in force, for up to longestTest, and shows the page of providers with the
+// results.
+func (rc *requestContext) testAll() {
+	if rc.options.Overview == nil {
+		rc.missing()
+		return
+	}
+	ctx, cancel := context.WithTimeout(rc.r.Context(), longestTest)
+	defer cancel()
+	rc.providers("all providers", rc.options.Settings.TestAll(ctx))
 }
 
 // settingsFailed answers a request about the configuration that failed.

@@ -18,6 +18,7 @@ import (
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/upstream"
 	"stagedoor/state"
+	"stagedoor/state/work"
 )
 
 // fakeSettings has one provider with two keys and one model. It notes what is saved.
@@ -67,6 +68,10 @@ func (f *fakeSettings) Undo(context.Context, string) (settings.Review, error) {
 
 func (f *fakeSettings) Test(_ context.Context, name string, _ *settings.Draft) ([]settings.Check, error) {
 	return []settings.Check{{Name: "provider " + name, Status: "ok", Detail: "answered 200"}}, nil
+}
+
+func (f *fakeSettings) TestAll(context.Context) []settings.Check {
+	return []settings.Check{{Name: "provider azure", Status: "ok"}, {Name: `provider up"><b>`, Status: "failed"}}
 }
 
 var hiddenDraft = regexp.MustCompile(`name="draft" value="([^"]+)"`)
@@ -254,6 +259,26 @@ func newOverview(t *testing.T) *flow.Overview {
 		Serving: func() []*engine.Provider { return served }}
 }
 
+// TestTheSideBarCountsWhatIsInProgress: users see the number of their own videos, administrators that of all requests.
+func TestTheSideBarCountsWhatIsInProgress(t *testing.T) {
+	h := newFixture(t)
+	h.overview.Flow.Begin(t.Context(), actorsflow.About{ID: "r2"}, nil)
+	_, err := state.Do(t.Context(), h.state, func(tx *state.Tx) (work.Video, error) {
+		return work.PutVideo(tx, work.Video{ID: "video_1", Owner: state.OwnerOf("", "anna"), Operation: "create",
+			Model: "film", Phase: work.VideoAccepted, Created: time.Now(), Deadline: time.Now().Add(time.Hour)})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const video, request = `1<span class="hidden"> in progress`, `1<span class="hidden"> in flight`
+	anna, root := h.signedIn("anna"), h.signedIn("root")
+	anna.expect(anna.get("/account/keys"), 200, video)
+	root.expect(root.get("/account/keys"), 200, request)
+	if strings.Contains(anna.page, request) || strings.Contains(root.page, video) {
+		t.Error("a user sees a count of others")
+	}
+}
+
 func TestEachProviderIsOneRow(t *testing.T) {
 	h := newFixture(t)
 	v := h.signedIn("root")
@@ -282,6 +307,14 @@ func TestEachProviderIsOneRow(t *testing.T) {
 	v.expect(v.get("/flow/providers?q=none"), 200, "No provider matches")
 	v.expect(v.get("/flow/providers?open=azure"), 200, "Requests left this minute")
 	v.expect(v.post("/flow/providers/review", "kind", "providers", "name", "up<b>", "remove", "yes"), 200, "Save and")
+	v.expect(v.get("/flow/providers"), 200, `action="/flow/providers/test"`)
+	v.expect(v.post("/flow/providers/test"), 200, "Test of <bdi>all providers</bdi>")
+	for _, want := range []string{"provider azure</bdi>", "provider up&#34;&gt;&lt;b&gt;</bdi>"} {
+		if !strings.Contains(v.page, want) {
+			t.Errorf("the test of all lacks %s", want)
+		}
+	}
 	anna := h.signedIn("anna")
 	anna.expect(anna.get("/flow/providers"), 404, "")
+	anna.expect(anna.post("/flow/providers/test"), 404, "")
 }

@@ -24,7 +24,7 @@ func (rc *requestContext) users() { rc.show(http.StatusOK, rc.usersView()) }
 // usersView lists accounts, the newest first unless the address asks for another order. Filters that make no sense are
 // left out.
 func (rc *requestContext) usersView() *pages.Users {
-	view := &pages.Users{Desk: rc.desk(), Query: rc.query("q")}
+	view := &pages.Users{Desk: rc.desk(), Query: rc.query("q"), Cards: rc.groupCards()}
 	group, _ := strconv.ParseInt(rc.query("group"), 10, 64)
 	if state := rc.query("state"); state == "active" || state == "disabled" || state == "admin" {
 		view.State = state
@@ -34,7 +34,9 @@ func (rc *requestContext) usersView() *pages.Users {
 		group = 0
 	}
 	var found []tokens.User
-	for _, u := range slices.Backward(rc.options.Registry.Users(0, 0)) {
+	all := rc.options.Registry.Users(0, 0)
+	view.All = len(all)
+	for _, u := range slices.Backward(all) {
 		if matches(view.Query, u.Username, u.Email) && inState(&u, view.State) &&
 			(group == 0 || rc.groupOf(u.ID) == group) {
 			found = append(found, u)
@@ -59,6 +61,23 @@ func (rc *requestContext) usersView() *pages.Users {
 		view.Users = append(view.Users, line)
 	}
 	return view
+}
+
+// maxGroupCards bounds the groups above the list of users. The page of groups has all of them.
+const maxGroupCards = 8
+
+// groupCards returns the groups with the largest part of their budgets spent, then those that spent most this month.
+func (rc *requestContext) groupCards() (cards []pages.GroupCard) {
+	view := rc.options.State.View()
+	for _, g := range identity.ListGroups(view) {
+		spent := money.SpentBy(view, g.Scope())
+		cards = append(cards, pages.NewGroupCard(g.Name, pathGroup(g.ID), int64(len(identity.ListMembers(view, g.ID))),
+			spent.In(budget.WindowMonth, view.Now()), rc.budgetLine(g.Scope(), 0)))
+	}
+	slices.SortStableFunc(cards, func(a, b pages.GroupCard) int {
+		return cmp.Or(cmp.Compare(b.Percent(), a.Percent()), cmp.Compare(b.Spent, a.Spent))
+	})
+	return cards[:min(len(cards), maxGroupCards)]
 }
 
 // inState reports whether a user is of a state of the filter.

@@ -140,12 +140,12 @@ test('administration is not there for others', async (t) => {
     assert.equal((await as(t, username, path)).status, 404, path);
   }
   const page = await as(t, username, '/account');
-  assert.equal(await page.getByRole('link', { name: 'Users', exact: true }).count(), 0);
+  assert.equal(await page.getByRole('link', { name: 'Users and groups', exact: true }).count(), 0);
 });
 
 test('an administrator credits a user and takes some of it back', async (t) => {
   const page = await as(t, admin, '/account');
-  await page.getByRole('link', { name: 'Users', exact: true }).click();
+  await page.getByRole('link', { name: 'Users and groups', exact: true }).click();
   await page.fill('#q', username.toUpperCase());
   await button(page, 'Search').click();
   await page.getByRole('link', { name: 'This month', exact: true }).click();
