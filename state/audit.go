@@ -37,12 +37,6 @@ const (
 	ActorGateway       ActorKind = "gateway"        // the gateway itself
 )
 
-// ActorKinds returns all kinds of actors.
-func ActorKinds() []ActorKind {
-	return []ActorKind{ActorUser, ActorAdminToken, ActorControlSocket, ActorCommand, ActorConfiguration, ActorApp,
-		ActorVisitor, ActorGateway}
-}
-
 // Actor is the party that causes a change, and its way. Put it on a context with WithActor: the commands that run with
 // that context are recorded under it.
 type Actor struct {

@@ -23,6 +23,7 @@ import (
 	"stagedoor/http/settings"
 	"stagedoor/providers/catalog"
 	"stagedoor/state"
+	"stagedoor/state/journal/fsync"
 	"stagedoor/state/ownership"
 )
 
@@ -506,9 +507,5 @@ func replaceFile(path string, text []byte, mode fs.FileMode, check func(*os.File
 	if err := os.Rename(f.Name(), path); err != nil {
 		return err
 	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return fsync.Dir(filepath.Dir(path))
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"stagedoor/state/journal/fsync"
 	"stagedoor/state/ownership"
 )
 
@@ -144,7 +145,7 @@ func (u *unfinishedFile) Finish() error {
 	if err != nil {
 		return errors.Join(err, remove(u.Name()))
 	}
-	if err := syncDir(u.in.path); err != nil {
+	if err := fsync.Dir(u.in.path); err != nil {
 		return errors.Join(err, u.in.Remove(u.info))
 	}
 	return nil
@@ -153,13 +154,4 @@ func (u *unfinishedFile) Finish() error {
 // Discard implements Unfinished.
 func (u *unfinishedFile) Discard() error {
 	return errors.Join(u.Close(), remove(u.Name()))
-}
-
-// syncDir makes the names in a directory durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

@@ -108,12 +108,6 @@ func SpentByKey(v state.View, key string) KeySpend {
 	return KeySpend{Key: key}
 }
 
-// SpentByKeysOf returns what the keys of an account have spent since their creation, except keys
-// that have spent nothing.
-func SpentByKeysOf(v state.View, account string) []KeySpend {
-	return spends.List(v, byAccount, state.TextKey(account))
-}
-
 // SpentBy returns what a scope has spent. For a user it is the sum over the user's keys, so a new
 // budget includes earlier spending.
 func SpentBy(v state.View, scope budget.Scope) KeySpend { return (&tally{}).spentBy(v, scope) }

@@ -12,6 +12,7 @@ import (
 	"stagedoor/test/harness"
 )
 
+// options are the flags of a comparison.
 type options struct {
 	measure, warm time.Duration
 	clients       int
@@ -38,6 +39,7 @@ type scenario struct {
 	hold    bool // many slow streams instead of a closed loop
 }
 
+// scenarios returns what is compared, as far as the flag -only selects it.
 func scenarios(o options) []scenario {
 	chat, crossing := []string{"peek", "plain", "stagedoor"}, []string{"xlate", "stagedoor"}
 	all := []scenario{
@@ -107,6 +109,7 @@ func (s scenario) run(ctx context.Context, o options, upstream string) (map[stri
 	return results, nil
 }
 
+// measure starts one target and loads it.
 func (s scenario) measure(ctx context.Context, o options, name, upstream string) (r result, err error) {
 	t, err := start(name, o.binary, upstream)
 	if err != nil {

@@ -45,6 +45,7 @@ func serveFloor(args []string) error {
 	return fmt.Errorf("no floor is called %q", *kind)
 }
 
+// forward returns the proxy that all floors use, with the key of the upstream.
 func forward(to *url.URL, transport http.RoundTripper) http.Handler {
 	return &httputil.ReverseProxy{
 		Transport:     transport,
@@ -56,6 +57,7 @@ func forward(to *url.URL, transport http.RoundTripper) http.Handler {
 	}
 }
 
+// authorized compares the key in constant time, because the gateway does that, too.
 func authorized(r *http.Request) bool {
 	key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if key == "" {
@@ -77,6 +79,7 @@ func plain(next http.Handler) http.Handler {
 	})
 }
 
+// peek returns a handler that reads the body for its model before next gets it.
 func peek(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !authorized(r) {
@@ -168,6 +171,7 @@ func (t *translator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	wholeMessage(w, response.Body)
 }
 
+// wholeMessage writes a reply in the shape messages.
 func wholeMessage(w http.ResponseWriter, body io.Reader) {
 	var reply chatReply
 	if err := json.NewDecoder(body).Decode(&reply); err != nil || len(reply.Choices) == 0 {

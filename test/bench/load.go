@@ -29,6 +29,7 @@ type load struct {
 	tokens  int    // of the stream; 0: a whole reply
 }
 
+// path returns the path of the shape.
 func (l load) path() string {
 	if l.shape == messagesShape {
 		return "/v1/messages"
@@ -36,6 +37,7 @@ func (l load) path() string {
 	return "/v1/chat/completions"
 }
 
+// body returns a request of about the wanted length.
 func (l load) body() []byte {
 	prompt := strings.Repeat("lorem ipsum ", max(1, (l.request-150)/12))
 	return fmt.Appendf(nil, `{"model":%q,"max_tokens":1000,"stream":%v,"messages":[{"role":"user","content":%q}]}`,
@@ -140,6 +142,7 @@ func (l load) closedLoop(ctx context.Context, t *target, o options) (result, err
 	return r.summed(samples), nil
 }
 
+// closed reports whether a channel is closed.
 func closed(ch <-chan struct{}) bool {
 	select {
 	case <-ch:
@@ -174,6 +177,7 @@ func observe(ctx context.Context, pid int, o options, counting *atomic.Bool) (re
 	return result{took: took, processor: after - before, memory: rss}, err
 }
 
+// sleep waits, or returns the cause of the end of ctx.
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):

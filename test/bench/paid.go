@@ -33,6 +33,7 @@ func charge(c *harness.Config) (forget func() error, err error) {
 	return forget, nil
 }
 
+// fill puts money on an account in a data directory on which no gateway runs.
 func fill(dir, account string) (err error) {
 	store, err := journal.OpenBolt(dir, journal.Options{})
 	if err != nil {

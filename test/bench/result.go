@@ -79,4 +79,5 @@ func (s scenario) memory(rounds []result) float64 {
 	return float64(median(rounds, func(r result) int64 { return r.memory })) / (1 << 20)
 }
 
+// milliseconds returns a duration for a table.
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

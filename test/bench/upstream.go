@@ -21,10 +21,12 @@ func stamp(at time.Time) string { return "@" + strconv.FormatInt(at.UnixNano(), 
 // stampLength is the length of a stamp: a mark, 19 digits until the year 2286, an end.
 const stampLength = 21
 
+// serveUpstream runs the fake provider.
 func serveUpstream([]string) error {
 	return serve(http.HandlerFunc(answerChat))
 }
 
+// answerChat answers as the name of the model says: whole-BYTES or stream-TOKENS-MILLISECONDS.
 func answerChat(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -58,6 +60,7 @@ func modelIn(body []byte) string {
 	return string(parts[1])
 }
 
+// writeWhole writes a reply of n bytes of text, with the time at which it was written.
 func writeWhole(w http.ResponseWriter, n int) {
 	w.Header().Set("Content-Type", "application/json")
 	fmt.Fprintf(w, `{"id":"chatcmpl-1","object":"chat.completion","created":1760000000,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"%s%s"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":9,"total_tokens":18}}`,
@@ -66,6 +69,7 @@ func writeWhole(w http.ResponseWriter, n int) {
 
 const chunkHead = `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1760000000,"model":"m","choices":[{"index":0,"delta":`
 
+// writeStream writes a stream. Each token has the time at which it was written, from which the client knows its lag.
 func writeStream(w http.ResponseWriter, r *http.Request, tokens int, pause time.Duration) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	flush := http.NewResponseController(w)

@@ -24,11 +24,6 @@ func Create(ctx context.Context, g *harness.Gateway, prompt string) (Job, error)
 	return call(ctx, g, http.MethodPost, "/v1/videos", string(body))
 }
 
-// Retrieve asks how a job stands.
-func Retrieve(ctx context.Context, g *harness.Gateway, id string) (Job, error) {
-	return call(ctx, g, http.MethodGet, "/v1/videos/"+id, "")
-}
-
 // Delete removes a job that has ended.
 func Delete(ctx context.Context, g *harness.Gateway, id string) error {
 	_, err := call(ctx, g, http.MethodDelete, "/v1/videos/"+id, "")

@@ -30,6 +30,7 @@ type banker struct {
 
 const bankPace = 40 * time.Millisecond
 
+// step makes a new payment and waits a moment.
 func (b *banker) step(ctx context.Context) error {
 	one := &payment{id: fmt.Sprintf("payment-%d", len(b.payments)), amount: 1 + b.random.Int64N(1000)}
 	b.payments = append(b.payments, one)
@@ -39,6 +40,7 @@ func (b *banker) step(ctx context.Context) error {
 	return pause(ctx, time.Duration(b.random.Int64N(int64(bankPace))))
 }
 
+// pay sends a payment, perhaps once more. A payment that was acknowledged before must be answered as repeated.
 func (b *banker) pay(ctx context.Context, one *payment) error {
 	a, err := b.soak.gateway.administer(ctx, http.MethodPost, "/accounts/"+b.account+"/credits",
 		fmt.Sprintf(`{"amount":%d,"id":%q}`, one.amount, one.id))

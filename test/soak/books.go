@@ -194,6 +194,7 @@ func (s *soak) stream() *mrand.Rand {
 	return mrand.New(mrand.NewPCG(s.options.Seed, s.random.Uint64()))
 }
 
+// addPayer creates a key of an account and the writer that spends with it.
 func (s *soak) addPayer(ctx context.Context, c *admin.Client, account string) error {
 	secret, k, err := identity.NewKey(time.Now(), rand.Reader)
 	if err != nil {
@@ -216,6 +217,7 @@ func addUser(ctx context.Context, c *admin.Client, username string) error {
 	return c.API().Do(ctx, http.MethodPost, "/users", nil, in, &adminapi.CreatedUser{})
 }
 
+// newGrantee creates a user with an app and a browser.
 func (s *soak) newGrantee(ctx context.Context, c *admin.Client, username string) (*grantee, error) {
 	if err := addUser(ctx, c, username); err != nil {
 		return nil, err

@@ -21,6 +21,7 @@ type browser struct {
 	signedIn bool
 }
 
+// newBrowser returns a browser without cookies.
 func newBrowser(g *gateway, username, password string) (*browser, error) {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -47,6 +48,7 @@ func form(page []byte) (action string, fields url.Values, ok bool) {
 	return string(page[at[2]:at[3]]), fields, true
 }
 
+// open loads a page and follows nothing.
 func (b *browser) open(ctx context.Context, address string) (answer, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {

@@ -31,6 +31,7 @@ type gateway struct {
 	http *http.Client
 }
 
+// newGateway returns clients for an address, which all processes of a run have in turn.
 func newGateway(address string) *gateway {
 	return &gateway{url: "http://" + address, http: newHTTP(nil)}
 }

@@ -48,6 +48,7 @@ type grantee struct {
 
 const maxLive = 8
 
+// step does what an app does, mostly rotations, because each of them makes one token good and another one bad.
 func (g *grantee) step(ctx context.Context) error {
 	if len(g.live) == 0 {
 		return g.begin(ctx)
@@ -109,6 +110,8 @@ func (g *grantee) token(ctx context.Context, pairs ...string) (answer, error) {
 	return g.soak.gateway.postForm(ctx, g.soak.gateway.http, "/api/oauth2/token", form)
 }
 
+// redeem exchanges a code. If an earlier answer was lost, the code may have been redeemed already. The server then
+// ends the grant, since a second redemption looks like theft.
 func (g *grantee) redeem(ctx context.Context, one *grant) error {
 	doubtful := one.asked
 	one.asked = true
@@ -133,6 +136,8 @@ func (g *grantee) redeem(ctx context.Context, one *grant) error {
 	return nil
 }
 
+// rotate exchanges the good refresh token. After a lost answer the old token is sent again: within the grace time of
+// a process that forgives, it gets the same answer, and otherwise it ends the family.
 func (g *grantee) rotate(ctx context.Context, one *grant) error {
 	doubtful, forgiven := one.lost, one.forgiven
 	one.lost, one.forgiven = true, g.forgives
@@ -172,6 +177,7 @@ func (g *grantee) take(one *grant, used string, a *answer) {
 	one.counted = false
 }
 
+// revoke ends a grant at the revocation endpoint.
 func (g *grantee) revoke(ctx context.Context, one *grant) error {
 	if one.refresh == "" {
 		return g.redeem(ctx, one)
@@ -205,6 +211,7 @@ func (g *grantee) replay(ctx context.Context, one *grant) error {
 	return nil
 }
 
+// clientCall calls an endpoint with the credentials of the app.
 func (g *grantee) clientCall(ctx context.Context, path, token string) (answer, error) {
 	return g.soak.gateway.postForm(ctx, g.soak.gateway.http, path,
 		url.Values{"client_id": {g.client}, "client_secret": {g.secret}, "token": {token}})
@@ -233,12 +240,14 @@ func (g *grantee) alive(ctx context.Context, one *grant) error {
 	return err
 }
 
+// bury moves a grant to those of which nothing may be good any more.
 func (g *grantee) bury(one *grant) {
 	one.dead = true
 	g.live = slices.DeleteFunc(g.live, func(o *grant) bool { return o == one })
 	g.dead = append(g.dead, one)
 }
 
+// check looks at all live grants, and at the dead ones that no check has seen, or at all of them.
 func (g *grantee) check(ctx context.Context, all bool) error {
 	for _, one := range slices.Clone(g.live) {
 		if err := g.checkLive(ctx, one); err != nil {
@@ -275,6 +284,7 @@ func (g *grantee) settle(ctx context.Context, one *grant) error {
 	return nil
 }
 
+// checkLive checks that the good tokens of a grant are good and that the one before is not.
 func (g *grantee) checkLive(ctx context.Context, one *grant) error {
 	known, handedOut := !one.counted && !one.lost && one.redeemed == accepted, !one.asked
 	if err := g.settle(ctx, one); err != nil || one.dead {
@@ -301,6 +311,7 @@ func (g *grantee) checkLive(ctx context.Context, one *grant) error {
 	return nil
 }
 
+// introspect checks what the server says of a token.
 func (g *grantee) introspect(ctx context.Context, token string, active bool) error {
 	a, err := g.clientCall(ctx, "/api/oauth2/introspect", token)
 	if err != nil {
@@ -339,6 +350,7 @@ func (g *grantee) checkDead(ctx context.Context, one *grant) error {
 	return nil
 }
 
+// invalidGrant reports whether a code or a token was refused for what it is.
 func invalidGrant(a *answer) bool {
 	return a.status == http.StatusBadRequest && gjson.GetBytes(a.body, "error").String() == "invalid_grant"
 }

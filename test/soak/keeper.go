@@ -47,6 +47,7 @@ func (s *soak) operate(do func(c *admin.Client) error) error {
 // keyPace leaves the processor to the others.
 const keyPace = 10 * time.Millisecond
 
+// step makes, switches, revokes or uses a key.
 func (k *keeper) step(ctx context.Context) error {
 	var err error
 	switch n := k.random.IntN(10); {
@@ -65,6 +66,7 @@ func (k *keeper) step(ctx context.Context) error {
 	return pause(ctx, time.Duration(k.random.Int64N(int64(keyPace))))
 }
 
+// create adds a key over the control socket.
 func (k *keeper) create(ctx context.Context) error {
 	secret, record, err := identity.NewKey(time.Now(), crand.Reader)
 	if err != nil {
@@ -80,6 +82,7 @@ func (k *keeper) create(ctx context.Context) error {
 	return nil
 }
 
+// revoke revokes a key over the API of administration.
 func (k *keeper) revoke(ctx context.Context, one *key) error {
 	if !one.settled() || one.ended == accepted || one.off == accepted {
 		return nil // a key that is off does not show whether it was revoked
@@ -163,6 +166,7 @@ func (k *keeper) use(ctx context.Context, one *key) error {
 	return nil
 }
 
+// check uses the keys that no check has seen, those whose change is in doubt and a sample of the others.
 func (k *keeper) check(ctx context.Context, all bool) error {
 	from := k.fresh
 	if all {

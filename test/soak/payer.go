@@ -152,6 +152,7 @@ const brokePause = 20 * time.Millisecond
 // older is the number of requests of earlier cycles that are looked at again.
 const older = 30
 
+// check reads the receipts of the requests that no check has seen, and of some older ones.
 func (p *payer) check(ctx context.Context, all bool) error {
 	from := p.fresh
 	if all {

@@ -28,6 +28,7 @@ type redeemer struct {
 
 const redeemPace = 100 * time.Millisecond
 
+// step redeems the next code on the top-up page.
 func (r *redeemer) step(ctx context.Context) error {
 	if r.next == len(r.vouchers) {
 		return pause(ctx, redeemPace)
@@ -100,6 +101,7 @@ func (r *redeemer) page(ctx context.Context) (action string, fields url.Values, 
 	return action, fields, nil
 }
 
+// check redeems the codes that no check has seen once more. A code that was acknowledged must be refused as used.
 func (r *redeemer) check(ctx context.Context, all bool) error {
 	if err := r.grantee.check(ctx, all); err != nil {
 		return err

@@ -74,6 +74,7 @@ const (
 	adminToken   = "the-soaks-token-of-administration"
 )
 
+// soak is a run: the process under test, its writers and what was found.
 type soak struct {
 	options Options
 	config  harness.Config
@@ -112,6 +113,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return &s.report, err
 }
 
+// randomOf returns the source of randomness of a seed, so that a run can be repeated.
 func randomOf(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 
 // configuration has a price of one micro-dollar for a token of input and ten for
@@ -129,6 +131,7 @@ func configuration(address, dir string) harness.Config {
 	return c
 }
 
+// run prepares the state and repeats cycles until their number is reached or too much is wrong.
 func (s *soak) run(ctx context.Context) error {
 	if err := s.prepare(ctx); err != nil {
 		return fmt.Errorf("prepare: %w", err)
@@ -207,6 +210,7 @@ func (s *soak) spawn() (err error) {
 	return err
 }
 
+// start starts the process and waits until it is ready.
 func (s *soak) start() error {
 	if err := s.spawn(); err != nil {
 		return err
@@ -236,6 +240,7 @@ func (s *soak) killedAfter(moment time.Time) bool {
 	return slices.ContainsFunc(s.kills, moment.Before)
 }
 
+// kill kills the process and searches its log for secrets.
 func (s *soak) kill() error {
 	s.mu.Lock()
 	s.kills = append(s.kills, time.Now())
@@ -250,6 +255,7 @@ func (s *soak) kill() error {
 	return nil
 }
 
+// killStarting kills the process at a random moment of its start, in which it recovers what the last one left.
 func (s *soak) killStarting() error {
 	if err := s.spawn(); err != nil {
 		return err

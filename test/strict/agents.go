@@ -85,6 +85,7 @@ func NewAgents() *Agents {
 	return a
 }
 
+// begin makes the vendors anew for a plan.
 func (a *Agents) begin(plan Plan) {
 	a.plan, a.report, a.vendors = plan, Report{}, map[string]*vendor{}
 	for _, k := range kinds {

@@ -42,10 +42,12 @@ type pairing struct {
 	seen  map[string]bool   // ids
 }
 
+// newPairing returns an empty list of calls. limit is the length of their ids.
 func newPairing(limit int) *pairing {
 	return &pairing{limit: limit, open: map[string]string{}, seen: map[string]bool{}}
 }
 
+// call notes a call and checks its id and its arguments.
 func (p *pairing) call(id, args string) error {
 	marker := markerOf(args)
 	switch {
@@ -75,6 +77,7 @@ func (p *pairing) result(id, content string) error {
 	return nil
 }
 
+// done returns an error if a call has no result.
 func (p *pairing) done() error {
 	for id := range p.open {
 		return fmt.Errorf("the call %q has no result", id)
@@ -145,6 +148,8 @@ var itemPrefixes = map[string]string{
 // passedThrough is a member that Codex adds to items, for its vendor's own use.
 const passedThrough = "internal_chat_message_metadata_passthrough"
 
+// checkResponses checks a request by the rules of the responses vendor: which item may follow which, that reasoning
+// with a proof is this vendor's own, and that it stands before the call that it led to.
 func (v *vendor) checkResponses(doc gjson.Result) (err error) {
 	if err := only(doc, "request", "model", "input", "instructions", "tools", "tool_choice", "stream", "store",
 		"include", "reasoning", "max_output_tokens", "parallel_tool_calls", "prompt_cache_key", "safety_identifier",
@@ -233,6 +238,8 @@ type messageTurn struct {
 	begun, bare bool // the assistant has answered the last text, and did so without thinking
 }
 
+// checkMessages checks a request by the rules of the messages vendor, which depend on the model and on its beta
+// headers.
 func (v *vendor) checkMessages(doc gjson.Result) (err error) {
 	known := []string{"model", "max_tokens", "messages", "system", "tools", "tool_choice", "stream", "thinking",
 		"metadata", "temperature", "output_config"}
@@ -287,6 +294,7 @@ func (v *vendor) checkMessages(doc gjson.Result) (err error) {
 	return pairs.done()
 }
 
+// userBlocks checks a message of the user. Results come first, because the vendor refuses them behind text.
 func (v *vendor) userBlocks(content gjson.Result, pairs *pairing, loop *messageTurn) (err error) {
 	results, text := 0, content.Type == gjson.String
 	content.ForEach(func(_, b gjson.Result) bool {
@@ -315,6 +323,8 @@ func (v *vendor) userBlocks(content gjson.Result, pairs *pairing, loop *messageT
 	return err
 }
 
+// assistantBlocks checks a message of the assistant. Thinking must be unchanged and stand before the calls that it
+// led to.
 func (v *vendor) assistantBlocks(content gjson.Result, pairs *pairing, loop *messageTurn, thinks bool) (err error) {
 	first, before := "", ""
 	content.ForEach(func(_, b gjson.Result) bool {
@@ -359,6 +369,8 @@ func (v *vendor) assistantBlocks(content gjson.Result, pairs *pairing, loop *mes
 // standIn is the signature that the vendor documents for history of other models.
 const standIn = "skip_thought_signature_validator"
 
+// checkGemini checks a request by the rules of the gemini vendor: roles alternate, every call has a result in the
+// next content, and signatures are the vendor's own.
 func (v *vendor) checkGemini(doc gjson.Result) (err error) {
 	if err := only(doc, "request", "contents", "tools", "toolConfig", "generationConfig", "systemInstruction",
 		"model"); err != nil {
