@@ -72,7 +72,7 @@ func (shape) NewEmitter(req *dialogue.Request, mode shapes.Mode, env *dialogue.E
 }
 
 func (shape) NewParser(choices int, env *dialogue.Env) shapes.Parser {
-	return &parser{wanted: choices, env: env}
+	return &parser{Parser: chunks.Parser[*choice]{Wanted: choices}, env: env}
 }
 
 func (shape) NewTap(o shapes.TapOptions, env *dialogue.Env) shapes.Tap {

@@ -76,7 +76,9 @@ func (shape) NewEmitter(req *dialogue.Request, mode shapes.Mode, env *dialogue.E
 	return &stream{writer: w}
 }
 
-func (shape) NewParser(choices int, _ *dialogue.Env) shapes.Parser { return &parser{wanted: choices} }
+func (shape) NewParser(choices int, _ *dialogue.Env) shapes.Parser {
+	return &parser{chunks.Parser[*choice]{Wanted: choices}}
+}
 
 func (shape) NewTap(o shapes.TapOptions, _ *dialogue.Env) shapes.Tap {
 	return shapes.TapOf(&chunks.Tap{Options: o,
