@@ -75,11 +75,63 @@ func (a app) usersCreate(o *datadir.Flags) *cobra.Command {
 	return c
 }
 
+// userFlags are the flags of users update.
+type userFlags struct {
+	email                         string
+	administers, disabled         bool
+	fromInput, reset, resetFactor bool
+	ceiling                       ceilingFlags
+}
+
+// flags adds the flags to a command.
+func (u *userFlags) flags(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&u.email, "email", "", "e-mail address")
+	f.BoolVar(&u.administers, "admin", false, "may administer the gateway in a browser; --admin=false: no longer")
+	f.BoolVar(&u.disabled, "disabled", false, "may do nothing; --disabled=false: again")
+	f.BoolVar(&u.reset, "reset-password", false, "make up a new password, which is shown once; all sessions end")
+	f.BoolVar(&u.fromInput, "password-stdin", false,
+		"read a new password from the first line of standard input; all sessions end")
+	f.BoolVar(&u.resetFactor, "reset-second-factor", false, "the password alone signs the user in afterwards")
+	u.ceiling.flags(c)
+}
+
+// change returns the change of a user for the flags that were given. A call without any of them is ErrUsage, because it
+// is more often a mistyped flag than an intention.
+func (u *userFlags) change(c *cobra.Command) (change adminapi.UserChange, err error) {
+	given := c.Flags().Changed
+	if change.Ceiling, err = u.ceiling.change(given); err != nil {
+		return change, err
+	}
+	if given("email") {
+		change.Email = &u.email
+	}
+	if given("admin") {
+		change.Admin = &u.administers
+	}
+	if given("disabled") {
+		status := tokens.StatusActive
+		if u.disabled {
+			status = tokens.StatusDisabled
+		}
+		change.Status = &status
+	}
+	change.ResetSecondFactor = u.resetFactor
+	if change.Password, err = newPassword(c.InOrStdin(), u.fromInput, u.reset); err != nil {
+		return change, err
+	}
+	if change == (adminapi.UserChange{}) {
+		err = fmt.Errorf("%w: say what to change: --admin, --disabled, --email, --reset-password, --password-stdin, "+
+			"--reset-second-factor, --scope, --no-scopes, --model, --create-keys, --budget or --budget-window",
+			cli.ErrUsage)
+	}
+	return change, err
+}
+
 // usersUpdate returns the command that changes a user. A flag that is not given changes nothing.
 func (a app) usersUpdate(o *datadir.Flags) *cobra.Command {
-	var email string
-	var administers, disabled, fromInput, reset, resetFactor, asJSON bool
-	var ceiling ceilingFlags
+	var f userFlags
+	var asJSON bool
 	c := &cobra.Command{
 		Use: "update NAME", Short: "Change a user: role, status, e-mail address, password, ceiling",
 		Args: cli.ExactArgs(1, aUser),
@@ -88,35 +140,9 @@ func (a app) usersUpdate(o *datadir.Flags) *cobra.Command {
   stagedoor users update bob --scope chat --model 'gpt-*' --budget 20 --budget-window month --create-keys=false
   stagedoor users update bob --disabled=false --password-stdin < password.txt`,
 		RunE: func(c *cobra.Command, args []string) error {
-			var change adminapi.UserChange
-			var err error
-			if change.Ceiling, err = ceiling.change(c.Flags().Changed); err != nil {
+			change, err := f.change(c)
+			if err != nil {
 				return err
-			}
-			if c.Flags().Changed("email") {
-				change.Email = &email
-			}
-			if c.Flags().Changed("admin") {
-				change.Admin = &administers
-			}
-			if c.Flags().Changed("disabled") {
-				status := tokens.StatusActive
-				if disabled {
-					status = tokens.StatusDisabled
-				}
-				change.Status = &status
-			}
-			change.ResetSecondFactor = resetFactor
-			if change.Password, err = newPassword(c.InOrStdin(), fromInput, reset); err != nil {
-				return err
-			}
-			if change == (adminapi.UserChange{}) {
-				return fmt.Errorf(
-					"%w: say what to change: --admin, --disabled, --email, --reset-password, --password-stdin, "+
-						"--reset-second-factor, --scope, --no-scopes, --model, --create-keys, --budget or "+
-						"--budget-window",
-					cli.ErrUsage,
-				)
 			}
 			return a.withAPI(c.Context(), o, func(api *adminapi.Client) error {
 				id, err := userID(c.Context(), api, args[0])
@@ -128,14 +154,14 @@ func (a app) usersUpdate(o *datadir.Flags) *cobra.Command {
 					return err
 				}
 				shown := adminapi.CreatedUser{User: u}
-				if reset {
+				if f.reset {
 					// The API does not send passwords back. This process made the new one and shows it.
 					shown.Password = *change.Password
 				}
 				if asJSON {
 					return cli.PrintJSON(a.Out, shown)
 				}
-				if reset {
+				if f.reset {
 					return a.ShowOnce(shown.Password, "This is the new password of %s (%d).", u.Username, u.ID)
 				}
 				_, err = fmt.Fprintf(a.Out, "changed user %s (%d)\n", u.Username, u.ID)
@@ -143,15 +169,7 @@ func (a app) usersUpdate(o *datadir.Flags) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVar(&email, "email", "", "e-mail address")
-	c.Flags().BoolVar(&administers, "admin", false, "may administer the gateway in a browser; --admin=false: no longer")
-	c.Flags().BoolVar(&disabled, "disabled", false, "may do nothing; --disabled=false: again")
-	c.Flags().BoolVar(&reset, "reset-password", false, "make up a new password, which is shown once; all sessions end")
-	c.Flags().
-		BoolVar(&fromInput, "password-stdin", false,
-			"read a new password from the first line of standard input; all sessions end")
-	c.Flags().BoolVar(&resetFactor, "reset-second-factor", false, "the password alone signs the user in afterwards")
-	ceiling.flags(c)
+	f.flags(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
