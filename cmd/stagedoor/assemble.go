@@ -311,6 +311,8 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 		return err
 	}
 	// From here on nothing can fail.
+	// Settings that need a restart stay as they are in the configuration in force. It then says what is true of the
+	// process, and the next reload reports them again.
 	inForce := *c
 	// A reload keeps the settings that belong to listeners, the store and the log. They are copied from before, so
 	// that the configuration in force never says something that is not true of the process.

@@ -23,6 +23,7 @@ func keepBackups(ctx context.Context, g *gateway) {
 	tick := time.NewTicker(backupCheck)
 	defer tick.Stop()
 	for {
+		// The configuration is read in every round, so that a reload can begin, change or end backups.
 		c := g.config.Load()
 		if c.Backups.Dir != "" && c.Data != "memory" {
 			b := backups{dir: c.Backups.Dir, every: time.Duration(c.Backups.Every), keep: c.Backups.Keep,

@@ -56,6 +56,7 @@ func findFirstKey(ctx context.Context, s *state.State, data string, keysInFile b
 			return nil, datadir.Unavailable(err)
 		}
 	}
+	// The check is repeated in the transaction, because two gateways of one database may start at the same time.
 	added, err := state.Do(ctx, s, func(tx *state.Tx) (bool, error) {
 		if identity.HasKeys(tx.View()) {
 			return false, nil // another gateway of the database has made it at the same time

@@ -76,6 +76,7 @@ func (a *app) healthcheck(ctx context.Context, c *config.Config, path string) er
 	if err != nil {
 		return err
 	}
+	// Container engines keep the output of the last checks, so the conditions of /readyz can be read there.
 	if _, err := a.Out.Write(append(bytes.TrimSpace(text), '\n')); err != nil {
 		return err
 	}

@@ -100,6 +100,7 @@ func (a *app) initialise(given *answers, in io.Reader) error {
 		data = "./data"
 	}
 	text := configuration(chosen, keys, data)
+	// A vendor's key may be one that the configuration refuses. A file that the gateway cannot read is not written.
 	if _, err := config.Parse(given.file, []byte(text), a.Env); err != nil {
 		return err
 	}

@@ -27,6 +27,7 @@ func (g *gateway) serving(ctx context.Context) (live []journal.Member, self stri
 	self, _, _ = members.Self()
 	all, err := members.List(ctx)
 	for _, m := range all {
+		// A gateway that stands by decides nothing and takes no requests, so no limit is shared with it.
 		if m.Live && !m.Standby {
 			live = append(live, m)
 		}

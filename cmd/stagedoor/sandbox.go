@@ -70,6 +70,7 @@ func (a *app) serveSandbox(ctx context.Context, listen, pace string, jobTime tim
 	if err != nil {
 		return err
 	}
+	// A longer job would fail at the deadline of the gateway, which is a day at most (videos.deadline).
 	if jobTime <= 0 || jobTime > job.Longest {
 		return fmt.Errorf("%w: --job-time %s: use more than 0 and at most %s", cli.ErrUsage, jobTime, job.Longest)
 	}

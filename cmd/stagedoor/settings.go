@@ -285,6 +285,8 @@ func (s *settingsStore) Save(ctx context.Context, d settings.Draft, by string) (
 		}
 		what := config.Changed(c.inUse, c.config)
 		review, err = s.exchange(ctx, c.before, next, &review, by, what)
+		// A file that is mounted alone into a container cannot be replaced, which shows only when it is tried. The
+		// change is then kept in the data directory.
 		if c.Place == "file" && c.before.data != "memory" && cannotReplace(err) {
 			next = &sources{file: c.before.file, data: c.before.data, layer: layer{Edits: d.Edits}}
 			review.Place = "store"
@@ -344,6 +346,7 @@ func (s *settingsStore) Undo(ctx context.Context, by string) (review settings.Re
 			return
 		}
 		next := &sources{file: u.Text, data: before.data, layer: layer{Edits: u.Edits}}
+		// The last change was not one of the file, so the file stays.
 		if u.Text == nil {
 			next.file = before.file
 		}

@@ -49,6 +49,8 @@ func (c *requestContext) listInvitations() (any, error) {
 
 // createInvitation handles POST /invitations.
 func (c *requestContext) createInvitation(in NewInvitation) (any, error) {
+	// The command works on the data directory without a gateway, so there is no address at which the link could be
+	// opened.
 	if c.Link == nil {
 		return nil, errNoGateway()
 	}

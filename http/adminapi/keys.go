@@ -101,6 +101,7 @@ func (c *requestContext) createKey(in NewKey) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	// A key without a name could not be named in commands and would be an empty cell in lists.
 	if change.Name == nil {
 		name := "key"
 		change.Name = &name

@@ -57,6 +57,7 @@ func (s schemas) operation(rt *route) map[string]any {
 	params := []any{}
 	for _, m := range placeholder.FindAllStringSubmatch(rt.path, -1) {
 		kind := map[string]any{"type": "string"}
+		// Users, apps and groups are numbered. All other ids are texts.
 		if m[1] == "id" && (rt.group == "users" || rt.group == "apps" || rt.group == "groups") {
 			kind = map[string]any{"type": "integer", "minimum": 1}
 		}

@@ -79,6 +79,7 @@ func (c *requestContext) getUsage() (any, error) {
 	var total money.UsageRow
 	for i := range rows {
 		u := &rows[i]
+		// The total is that of the rows, so that the two cannot differ.
 		total.Add(u)
 		out.Data = append(out.Data, UsageRow{Day: u.Day, User: u.Account, Key: u.Key, Model: u.Model,
 			UsageSum: usageSum(u)})

@@ -54,6 +54,8 @@ const noUser = "there is no such user"
 func (c *requestContext) userView(u tokens.User) (User, error) {
 	b, err := c.balance(u.Username)
 	v := c.State.View()
+	// The registry's user has no ceiling, which the state has. The record exists, since the registry has just found
+	// it.
 	kept, _ := identity.FindUser(v, u.ID)
 	out := User{
 		ID:           u.ID,

@@ -64,6 +64,7 @@ func Document(served []string) []byte {
 	paths := map[string]object{}
 	for i := range operations {
 		o := &operations[i]
+		// A route that this gateway does not serve, because a part is switched off, is not described either.
 		if !slices.ContainsFunc(served, o.servedBy) {
 			continue
 		}
@@ -140,6 +141,7 @@ func (d *document) operation(o *operation, path string) object {
 	if len(replies) > 0 {
 		reply["content"] = replies
 	}
+	// Every reply may have these headers, whatever its route.
 	for _, name := range replyHeaders {
 		reply["headers"].(object)[name] = reference("headers", name)
 	}
@@ -150,6 +152,8 @@ func (d *document) operation(o *operation, path string) object {
 		op["x-websocket"] = object{"client": socket, "server": events}
 	}
 	responses := object{status: reply, "default": d.failure(o, "default")}
+	// RFC 6749 gives the OAuth routes their statuses and codes, so the list of the gateway's codes would mislead
+	// there.
 	if o.dialect() != "OAuthError" {
 		for _, code := range o.statuses() {
 			responses[code] = d.failure(o, code)
@@ -203,6 +207,7 @@ func (o *operation) dialect() string {
 func (o *operation) statuses() []string {
 	all := append([]string{"400", "401", "403", "404", "405", "429", "431", "500", "503"}, o.errors...)
 	if o.in != "" {
+		// A body can arrive too slowly, be too large or of another type, and its request can fail at an upstream.
 		all = append(all, "408", "409", "413", "415", "502", "504")
 	}
 	return all

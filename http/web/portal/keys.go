@@ -98,6 +98,7 @@ func (rc *requestContext) createKey() {
 func (rc *requestContext) makeKey(n tokens.NewKey,
 	again func(status int, problem string)) (name, secret string, ok bool) {
 	id := rc.form.Get("id")
+	// A form that is sent twice, by a double click or by going back, must not make a second key.
 	if !rc.sent.markSent(rc.user.ID, id) {
 		again(http.StatusConflict, problemSent)
 		return "", "", false
@@ -107,6 +108,7 @@ func (rc *requestContext) makeKey(n tokens.NewKey,
 		secret, _, err = rc.options.Registry.CreateKey(rc.r.Context(), n)
 	}
 	if err != nil {
+		// A key that was not made may be asked for once more with the same form.
 		rc.sent.allowAgain(rc.user.ID, id)
 		again(rc.problem(err))
 		return "", "", false
@@ -246,6 +248,7 @@ func keyValues(k *identity.Key) url.Values {
 		v.Set("window", string(k.Window))
 	}
 	if !k.Expires.IsZero() {
+		// The form has the last day on which the key is valid, and the record has the moment at which it ends.
 		v.Set("expiry", k.Expires.Add(-time.Nanosecond).UTC().Format(time.DateOnly))
 	}
 	return v

@@ -188,6 +188,8 @@ func (rc *requestContext) review(d settings.Draft, status int) {
 	for _, name := range names[:min(len(names), mostTested)] {
 		if len(r.Mistakes) == 0 && view.Recent {
 			tests, err := rc.options.Settings.Test(ctx, name, &d)
+			// A provider that cannot be tested is no reason to hide the review. What is wrong with it is among the
+			// mistakes.
 			if err != nil && !errors.Is(err, state.ErrNotFound) && !errors.Is(err, state.ErrInvalid) {
 				rc.settingsFailed(err)
 				return
@@ -254,6 +256,7 @@ func (rc *requestContext) difference() (settings.Draft, error) {
 	kind, name := f.text("kind"), f.text("name")
 	d := settings.Draft{Version: f.text("version")}
 	at := func(path ...string) []string { return append([]string{kind, name}, path...) }
+	// A removal ignores all other fields of the form, which browsers send as well.
 	if f.text("remove") == "yes" {
 		d.Edits = []settings.Edit{{Path: at()}}
 		return d, nil
@@ -298,6 +301,8 @@ func (rc *requestContext) difference() (settings.Draft, error) {
 			d.Edits = append(d.Edits, settings.Edit{Path: at(s.Path...), Value: valueOf(s.Kind, typed)})
 		}
 	}
+	// The fields of keys are always empty, because a page never has a key. A key that is typed is therefore a further
+	// one.
 	if key := f.text("key"); key != "" && number["api_keys"] == 0 {
 		d.Edits = append(d.Edits, settings.Edit{Path: at("api_keys"), Value: valueOf(settings.List, key)})
 	} else if key != "" {
@@ -335,6 +340,8 @@ func (rc *requestContext) saveChange() {
 		rc.settingsFailed(err)
 		return
 	}
+	// The review may have been open for longer than a sign-in counts as recent. A session that was stolen must not be
+	// enough to send keys to another address.
 	if secretEdits(&d) && !rc.recent() {
 		rc.review(d, http.StatusForbidden)
 		return

@@ -111,18 +111,22 @@ func (rc *requestContext) timeOf() spendTime {
 	now := rc.options.Now().UTC()
 	from, fromErr := time.Parse(time.DateOnly, rc.query("from"))
 	last, lastErr := time.Parse(time.DateOnly, rc.query("to"))
+	// An address with impossible days shows a page nevertheless, because people edit addresses and keep old ones.
 	if fromErr != nil || lastErr != nil || last.Before(from) || last.Sub(from) >= money.MaxUsageDays*day {
 		from, last = monthOf(now)
 	}
 	t := spendTime{from: from, to: last.Add(day), step: day}
 	first, end := monthOf(from)
 	if t.month = from.Equal(first) && last.Equal(end); t.month {
+		// A month is compared with the month before, although months differ in length, because bills are made by
+		// month.
 		t.before, t.beforeTo = from.AddDate(0, -1, 0), from
 	} else {
 		t.before, t.beforeTo = from.Add(-t.to.Sub(from)), from
 	}
 	switch length := t.to.Sub(t.from); {
 	case length == day:
+		// The ledger has no hours, so a report of one day needs the log of requests.
 		t.step = time.Hour
 	case length > longestByDay:
 		t.step = 7 * day
@@ -170,6 +174,7 @@ type origin struct{ account, key, model, provider, app string }
 // add counts what was used in a step, or in one of the time before. A month before that is longer than this one has
 // further steps, which no line shows, but a whole month is compared with all of it.
 func (s *spending) add(o origin, step int, before bool, use pages.Use) {
+	// The scope is checked here whatever the query has selected, because no query can select a group.
 	if step < 0 || step >= s.steps && !before || s.scope.account != "" && o.account != s.scope.account {
 		return
 	}
@@ -186,12 +191,14 @@ func (s *spending) add(o origin, step int, before bool, use pages.Use) {
 		if step < s.steps {
 			s.before[step].Add(use)
 		}
+		// Time that has not come yet in this report must not be compared with a whole time before.
 		if step >= s.elapsed && s.elapsed < s.steps {
 			return
 		}
 	}
 	row := s.rows[id]
 	if row == nil {
+		// Clients choose names of models and apps, so their number has no bound of its own.
 		if len(s.rows) >= maxSpenders {
 			id = othersID
 			row = s.rows[id]
@@ -203,6 +210,7 @@ func (s *spending) add(o origin, step int, before bool, use pages.Use) {
 	}
 	if before {
 		row.Before.Add(use)
+		// What was charged before counts against the growth of the same cause.
 		use.Amount = -use.Amount
 	} else {
 		row.Uses[step].Add(use)
@@ -259,6 +267,8 @@ func (rc *requestContext) report(scope *spendScope, t *spendTime) (*pages.Report
 	}
 	r.Before = sums.before
 	r.Finish()
+	// The name that grew most is explained by the key that grew most under it. In a report by key it would name
+	// itself.
 	if r.Increase != nil && r.By != pages.ByKey {
 		most := int64(0)
 		for cause, grown := range sums.grown {
@@ -450,6 +460,7 @@ func (rc *requestContext) showSpend(scope spendScope) {
 		rc.busy(rc.w, rc.r, err)
 		return
 	}
+	// Users see their own budgets. The addresses of alerts and the spending of others are for administrators.
 	if view.Whose = scope.account; scope.own {
 		view.Whose, view.Budgets = "", rc.ownBudgets(r)
 	} else if scope.group != nil {
@@ -517,6 +528,7 @@ func (rc *requestContext) forecast(r *pages.Report, scope *spendScope, t *spendT
 		}
 	}
 	if current {
+		// Today is counted as it is, because its rest cannot be known. Only the days after it are forecast.
 		left := int64(t.to.Sub(today.Add(day)) / day)
 		rate := perDay(all)
 		if rate == 0 { // nothing was used before today

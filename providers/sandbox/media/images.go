@@ -59,6 +59,7 @@ func (s *server) makeImages(op picture.Operation) handler {
 			}
 			return sendJSON(w, http.StatusOK, emitter.Reply(ev.Done))
 		})
+		// The status of a stream that has begun is fixed, so its failure is an event.
 		if failure := new(dialogue.Error); began && errors.As(err, &failure) {
 			return sendEvent(emitter.Failure(failure))
 		}

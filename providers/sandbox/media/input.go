@@ -56,6 +56,8 @@ func readInput(w http.ResponseWriter, r *http.Request) (in *input, err error) {
 		}
 		v.ForEach(func(member, v gjson.Result) bool {
 			if v.Type != gjson.Null {
+				// A member of the body itself has the empty name inside its wrapping, which leaves "[]" to be cut
+				// off.
 				in.values[strings.TrimSuffix(name.String()+"["+member.String()+"]", "[]")] = v.String()
 			}
 			return true
