@@ -72,6 +72,8 @@ var (
 	ErrHasMembers = &Error{"", "the group has members: remove them first"}
 	// ErrOperatorOnly is returned if the operator disabled the key.
 	ErrOperatorOnly = &Error{"", "the operator disabled this key, and only the operator can enable it"}
+	// ErrLeadOnly is returned if a lead of the group disabled the key.
+	ErrLeadOnly = &Error{"", "a lead of your group disabled this key, and a lead or the operator can enable it"}
 	// ErrInvalid always comes as *FieldError.
 	ErrInvalid = &Error{"", "a field breaks a rule"}
 )

@@ -36,6 +36,9 @@ type NewKey struct {
 	Expires  time.Time // zero means never
 	// Operator is set if an operator makes the key, so that the user's ceiling does not apply.
 	Operator bool
+	// Lead is the lead of the user's group who makes the key, or 0. CreateKey returns no secret then: the user draws
+	// one with RotateKey, since the secret reads what the user has stored.
+	Lead int64
 }
 
 // check refuses values that no key may have. An empty list of scopes would be a key that can do
@@ -66,7 +69,8 @@ func (n *NewKey) check() error {
 }
 
 // CreateKey makes a key of a user, whose account pays for it, and returns the secret, which cannot be read later.
-// It returns ErrNotFound if the user does not exist or is disabled, *TooMany and ErrKeysForbidden.
+// It returns ErrNotFound if the user does not exist, is disabled or is not led by n.Lead, *TooMany and
+// ErrKeysForbidden.
 func (c *Client) CreateKey(ctx context.Context, n NewKey) (secret string, k identity.Key, err error) {
 	if err := n.check(); err != nil {
 		return "", identity.Key{}, err
@@ -80,7 +84,7 @@ func (c *Client) CreateKey(ctx context.Context, n NewKey) (secret string, k iden
 	}
 	k.Name, k.Scopes, k.Models, k.Limits, k.Budget, k.Expires = n.Name, n.Scopes, n.Models, n.Limits, n.Budget,
 		n.Expires
-	k.Window, k.AllowIPs = n.Window, n.AllowIPs
+	k.Window, k.AllowIPs, k.Unclaimed = n.Window, n.AllowIPs, n.Lead != 0
 	k, err = decide(ctx, c, nil, func(tx *state.Tx) (identity.Key, error) {
 		u, ok := identity.FindUser(tx.View(), n.User)
 		if !ok || !u.Active() {
@@ -88,6 +92,15 @@ func (c *Client) CreateKey(ctx context.Context, n NewKey) (secret string, k iden
 		}
 		if err := n.allowed(tx.View(), &u); err != nil {
 			return identity.Key{}, err
+		}
+		if n.Lead != 0 {
+			_, g, err := ledMember(tx.View(), n.Lead, u.ID)
+			if err == nil {
+				err = withinBudget(&g, n.Budget)
+			}
+			if err != nil {
+				return identity.Key{}, err
+			}
 		}
 		if err := c.roomForKey(tx, u.Username); err != nil {
 			return identity.Key{}, err
@@ -97,6 +110,9 @@ func (c *Client) CreateKey(ctx context.Context, n NewKey) (secret string, k iden
 	})
 	if err != nil {
 		return "", identity.Key{}, err
+	}
+	if k.Unclaimed {
+		secret = ""
 	}
 	return secret, k, nil
 }
@@ -147,18 +163,27 @@ func (c *Client) UserKeys(user int64) []identity.Key {
 }
 
 // EnableKey enables or disables a key for its user. It returns ErrNotFound if the user has no such key or it was
-// revoked, and ErrOperatorOnly if the operator disabled it.
+// revoked, and ErrOperatorOnly or ErrLeadOnly if the operator or a lead disabled it.
 func (c *Client) EnableKey(ctx context.Context, user int64, id string, enabled bool) error {
 	return c.changeKey(ctx, user, id, func(k *identity.Key, _ time.Time) error {
 		if !k.Revoked.IsZero() {
 			return ErrNotFound
 		}
-		if enabled && !k.Enabled && !k.OwnerMayEnable() {
-			return ErrOperatorOnly
-		}
-		k.SetEnabled(enabled, identity.PartyOwner)
-		return nil
+		return setEnabled(k, enabled, identity.PartyOwner)
 	})
+}
+
+// setEnabled enables or disables a key for a party. It returns ErrOperatorOnly or ErrLeadOnly if the key is not the
+// party's to enable.
+func setEnabled(k *identity.Key, enabled bool, by identity.Party) error {
+	switch {
+	case !enabled || k.Enabled || k.MayEnable(by):
+		k.SetEnabled(enabled, by)
+		return nil
+	case k.DisabledBy == identity.PartyLead:
+		return ErrLeadOnly
+	}
+	return ErrOperatorOnly
 }
 
 // RevokeKey ends a user's key for good. A second call changes nothing.

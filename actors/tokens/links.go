@@ -16,8 +16,12 @@ const (
 	InvitationLife = 7 * 24 * time.Hour
 )
 
-// maxInvitations is the number of invitations that may be open.
-const maxInvitations = 1000
+// maxInvitations is the number of invitations that may be open, and maxLeadInvitations that of those which the leads of
+// one group have made.
+const (
+	maxInvitations     = 1000
+	maxLeadInvitations = 50
+)
 
 // Invitation describes a user who does not exist yet. The person who opens the link chooses the password, and the
 // username unless it suits.
@@ -26,7 +30,9 @@ type Invitation struct {
 	Email    string // may be empty
 	Admin    bool   // may administer the gateway
 	Group    int64  // 0: none
-	By       string // the username of the administrator who invites; "": the operator
+	By       string // the username of the administrator or lead who invites; "": the operator
+	// Lead is the lead who invites into the group, or 0. The invitation ends when that user no longer leads the group.
+	Lead int64
 }
 
 // AdministratorLink returns the secret of a link that makes the first administrator. It ends the earlier ones. It
@@ -57,8 +63,8 @@ func (c *Client) ResetLink(ctx context.Context, user int64, by string) (secret s
 	})
 }
 
-// Invite returns the secret of a link that makes a user. It returns ErrExists if the username is taken, ErrInvalid, and
-// *TooMany.
+// Invite returns the secret of a link that makes a user. It returns ErrExists if the username is taken, ErrInvalid,
+// *TooMany, and ErrNotFound for a lead who does not lead the group.
 func (c *Client) Invite(ctx context.Context, i Invitation) (secret string, l identity.Link, err error) {
 	if i.Username != "" {
 		err = checkUsername(i.Username)
@@ -73,22 +79,35 @@ func (c *Client) Invite(ctx context.Context, i Invitation) (secret string, l ide
 		return "", identity.Link{}, err
 	}
 	return c.addLink(ctx, InvitationLife, func(tx *state.Tx) (identity.Link, error) {
-		open := 0
+		open, ofLeads := 0, 0
 		for _, l := range identity.ListLinks(tx.View()) {
 			if l.Invites() {
 				open++
+			}
+			if l.Lead != 0 && l.Group == i.Group {
+				ofLeads++
 			}
 		}
 		if open >= maxInvitations {
 			return identity.Link{}, &TooMany{"open invitations", maxInvitations, "withdraw one first"}
 		}
-		if _, taken := identity.FindUserByName(tx.View(), i.Username); taken {
+		if i.Lead != 0 {
+			if g, ok := identity.LedBy(tx.View(), i.Lead); !ok || g.ID != i.Group || i.Admin {
+				return identity.Link{}, ErrNotFound
+			}
+			if ofLeads >= maxLeadInvitations {
+				return identity.Link{}, &TooMany{"open invitations", maxLeadInvitations, "withdraw one first"}
+			}
+		} else if _, taken := identity.FindUserByName(tx.View(), i.Username); taken {
+			// A lead does not hear of it, because users of other groups are not the lead's to know. The person who
+			// opens the link chooses another name.
 			return identity.Link{}, ErrExists
 		}
 		if _, ok := identity.FindGroup(tx.View(), i.Group); i.Group != 0 && !ok {
 			return identity.Link{}, &FieldError{"group", "must be the id of a group"}
 		}
-		return identity.Link{Username: i.Username, Email: i.Email, Admin: i.Admin, Group: i.Group, By: i.By}, nil
+		return identity.Link{Username: i.Username, Email: i.Email, Admin: i.Admin, Group: i.Group, By: i.By,
+			Lead: i.Lead}, nil
 	})
 }
 
@@ -137,9 +156,14 @@ func (c *Client) Invitations() []identity.Link {
 
 // WithdrawInvitation ends an invitation and returns it, or ErrNotFound if it is not open.
 func (c *Client) WithdrawInvitation(ctx context.Context, id string) (identity.Link, error) {
+	return c.withdraw(ctx, id, func(state.View, *identity.Link) bool { return true })
+}
+
+func (c *Client) withdraw(ctx context.Context, id string,
+	may func(state.View, *identity.Link) bool) (identity.Link, error) {
 	return decide(ctx, c, nil, func(tx *state.Tx) (identity.Link, error) {
 		for _, l := range identity.ListLinks(tx.View()) {
-			if l.ID == id && l.Invites() {
+			if l.ID == id && l.Invites() && may(tx.View(), &l) {
 				identity.RemoveLink(tx, id)
 				return l, nil
 			}
@@ -159,14 +183,16 @@ func (c *Client) CheckLink(secret string) (identity.Link, User, error) {
 	return l, userOf(u), err
 }
 
-// checkLink finds a link that can still be used. A link for the first administrator is useless once
-// there is one, and a link for a user ends with a change of the user's session epoch, such as a new
-// password. The error is the same in all cases, so that it reveals nothing.
+// checkLink finds a link that can still be used. A link for the first administrator is useless once there is one, an
+// invitation by a lead ends when that user no longer leads the group, and a link for a user ends with a change of the
+// user's session epoch, such as a new password. The error is the same in all cases, so that it reveals nothing.
 func checkLink(v state.View, hash state.Hash) (identity.Link, identity.User, error) {
 	l, ok := identity.FindLink(v, hash)
 	u, found := identity.FindUser(v, l.User)
+	led, _ := identity.LedBy(v, l.Lead)
 	switch {
 	case !ok, l.First && identity.HasAdministrator(v),
+		l.Lead != 0 && led.ID != l.Group,
 		l.User != 0 && (!found || !u.Active() || u.Epoch != l.Epoch):
 		return identity.Link{}, identity.User{}, ErrUsed
 	}

@@ -20,6 +20,7 @@ func userOf(u identity.User) User {
 		Email:        u.Email,
 		Status:       int(u.Status),
 		Admin:        u.Admin,
+		Leads:        u.Leads != 0,
 		Created:      u.Created,
 		Seen:         u.Seen,
 		SecondFactor: u.SecondFactor != nil,

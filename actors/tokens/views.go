@@ -18,6 +18,7 @@ type User struct {
 	Email        string
 	Status       int
 	Admin        bool // may administer the gateway
+	Leads        bool // leads the group that the user is in
 	SecondFactor bool // signing in takes a code as well
 	HasPassword  bool // false: the user signs in through a provider only
 	Created      time.Time

@@ -38,9 +38,18 @@ var groupRoutes = []route{
 	{method: "DELETE", path: "/groups/{id}/members/{user}", name: "removeMember", group: "groups",
 		summary: "Remove a user, by username", out: Group{}, status: http.StatusOK,
 		serve: withID((*requestContext).removeMember)},
+	{method: "PUT", path: "/groups/{id}/leads/{user}", name: "addLead", group: "groups",
+		summary: "Let a member lead the group, by username. A member who leads it stays a lead", out: Group{},
+		status: http.StatusOK, serve: setLead(true)},
+	{method: "DELETE", path: "/groups/{id}/leads/{user}", name: "removeLead", group: "groups",
+		summary: "Let a member no longer lead the group, by username. The invitations that the lead has made end",
+		out:     Group{}, status: http.StatusOK, serve: setLead(false)},
 }
 
-const noGroup = "there is no such group"
+const (
+	noGroup   = "there is no such group"
+	notMember = "there is no such group, or the user is not in it"
+)
 
 // groupView returns a group as the API shows it, with the number of its members.
 func (c *requestContext) groupView(g *identity.Group) Group {
@@ -144,7 +153,9 @@ func (c *requestContext) listMembers(id int64) (any, error) {
 	}
 	some, err := pageOf(c, identity.ListMembers(v, id),
 		func(u *identity.User) string { return strconv.FormatInt(u.ID, 10) })
-	members := convertAll(some.Data, func(u *identity.User) Member { return Member{ID: u.ID, Username: u.Username} })
+	members := convertAll(some.Data, func(u *identity.User) Member {
+		return Member{ID: u.ID, Username: u.Username, Lead: u.Leads != 0}
+	})
 	return List[Member]{Data: members, Next: some.Next}, err
 }
 
@@ -160,7 +171,18 @@ func (c *requestContext) addMember(id int64, in NewMember) (any, error) {
 func (c *requestContext) removeMember(id int64) (any, error) {
 	g, err := c.Registry.RemoveMember(c.r.Context(), id, c.r.PathValue("user"))
 	if err != nil {
-		return nil, describeNotFound(err, "user", "there is no such group, or the user is not in it")
+		return nil, describeNotFound(err, "user", notMember)
 	}
 	return c.groupView(&g), nil
+}
+
+// setLead handles PUT and DELETE /groups/{id}/leads/{user}.
+func setLead(leads bool) func(*requestContext) (any, error) {
+	return withID(func(c *requestContext, id int64) (any, error) {
+		g, err := c.Registry.SetLead(c.r.Context(), id, c.r.PathValue("user"), leads)
+		if err != nil {
+			return nil, describeNotFound(err, "user", notMember)
+		}
+		return c.groupView(&g), nil
+	})
 }

@@ -1,6 +1,7 @@
 package adminapi
 
 import (
+	"cmp"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -56,10 +57,7 @@ func disabledBy(k *identity.Key) *string {
 	if k.Enabled {
 		return nil
 	}
-	by := string(identity.PartyOperator)
-	if k.OwnerMayEnable() {
-		by = string(identity.PartyOwner)
-	}
+	by := string(cmp.Or(k.DisabledBy, identity.PartyOperator))
 	return &by
 }
 

@@ -90,6 +90,7 @@ type GroupChange struct {
 type Member struct {
 	ID       int64  `json:"id"`
 	Username string `json:"username"`
+	Lead     bool   `json:"lead" doc:"the member leads the group"`
 }
 
 // NewMember is the body that adds a user to a group.
@@ -215,7 +216,7 @@ type Key struct {
 	User       string     `json:"user" doc:"the username that is charged; empty: requests are not charged"`
 	State      string     `json:"state" enum:"active,disabled,expired,revoked"`
 	Enabled    bool       `json:"enabled"`
-	DisabledBy *string    `json:"disabled_by" enum:"owner,operator" doc:"who disabled it; its user can enable it only if the user disabled it (owner); null: it is enabled"`
+	DisabledBy *string    `json:"disabled_by" enum:"owner,lead,operator" doc:"who disabled it; each of them enables what itself and those before it in this list have disabled; null: it is enabled"`
 	Scopes     *[]string  `json:"scopes" doc:"permissions; null: everything"`
 	Models     *[]string  `json:"models" doc:"patterns of the models that the key may use; null: all"`
 	Limits     Limits     `json:"limits"`

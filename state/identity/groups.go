@@ -3,6 +3,7 @@ package identity
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"stagedoor/state"
@@ -18,6 +19,9 @@ type Group struct {
 	Name    string    `json:"name"`
 	Ceiling Ceiling   `json:"ceiling"`
 	Created time.Time `json:"created"`
+	// Named is the time since which the group has its name, as PutGroup sets it. Earlier requests of the log with that
+	// name are of another group. Zero: since before groups had this field.
+	Named time.Time `json:"named,omitzero"`
 }
 
 // check returns an error unless the group can be stored.
@@ -77,6 +81,15 @@ func ListMembers(v state.View, group int64) []User {
 	return users.List(v, byGroup, state.NumberKey(group))
 }
 
+// LedBy returns the group that an active user leads. A user who leads none has none.
+func LedBy(v state.View, user int64) (Group, bool) {
+	u, ok := FindUser(v, user)
+	if !ok || !u.Active() || u.Leads == 0 {
+		return Group{}, false
+	}
+	return FindGroup(v, u.Leads)
+}
+
 // MayCreateKeys reports whether the ceilings of a user and of the user's group let the user create keys and
 // developer tokens.
 func MayCreateKeys(v state.View, u *User) bool {
@@ -118,6 +131,9 @@ func PutGroup(tx *state.Tx, g Group) error {
 	}
 	if other := groups.First(tx.View(), byName, lowerKey(g.Name)); other != nil && other.Rec.ID != g.ID {
 		return fmt.Errorf("group %q: %w", g.Name, state.ErrExists)
+	}
+	if before, known := FindGroup(tx.View(), g.ID); !known || !strings.EqualFold(before.Name, g.Name) {
+		g.Named = tx.Now()
 	}
 	return groups.Put(tx, g)
 }

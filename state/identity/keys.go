@@ -39,8 +39,10 @@ type Key struct {
 	// "" leaves that to the model.
 	OnDisconnect string `json:"on_disconnect,omitempty"`
 	Enabled      bool   `json:"enabled"`
-	// DisabledBy is the party that disabled the key; "" while it is enabled. See OwnerMayEnable.
+	// DisabledBy is the party that disabled the key; "" while it is enabled. See MayEnable.
 	DisabledBy Party `json:"disabled_by,omitempty"`
+	// Unclaimed is set for a key that a lead has made, until Rotate gives it a secret that its user has seen.
+	Unclaimed bool `json:"unclaimed,omitempty"`
 
 	Created time.Time `json:"created,omitzero"`
 	Expires time.Time `json:"expires,omitzero"` // zero: never
@@ -68,7 +70,7 @@ func (k *Key) Rotate(prefix string, hash state.Hash, now time.Time, overlap time
 	if overlap > 0 {
 		k.Previous = &PreviousSecret{k.Hash, now.Add(overlap)}
 	}
-	k.Prefix, k.Hash = prefix, hash
+	k.Prefix, k.Hash, k.Unclaimed = prefix, hash, false
 }
 
 // Party says who has disabled a key.
@@ -77,23 +79,35 @@ type Party string
 // The parties that can disable a key.
 const (
 	PartyOwner    Party = "owner"
+	PartyLead     Party = "lead" // of the group of the key's user
 	PartyOperator Party = "operator"
 )
 
-// SetEnabled enables or disables the key on behalf of a party. If the operator has disabled the
-// key, it stays the operator's decision when the owner disables it as well.
+// parties are all of them. Each may enable what it and the earlier ones have disabled.
+var parties = []Party{PartyOwner, PartyLead, PartyOperator}
+
+// SetEnabled enables or disables the key on behalf of a party. It stays the decision of the party that may do more when
+// another one disables the key as well.
 func (k *Key) SetEnabled(enabled bool, by Party) {
 	switch {
 	case enabled:
 		by = ""
-	case !k.Enabled && !k.OwnerMayEnable():
-		by = PartyOperator
+	case !k.Enabled && !k.MayEnable(by):
+		if by = k.DisabledBy; by == "" {
+			by = PartyOperator
+		}
 	}
 	k.Enabled, k.DisabledBy = enabled, by
 }
 
-// OwnerMayEnable reports whether the owner has disabled the key. A disabled key that does not say
-// who disabled it can be enabled only by the operator.
+// MayEnable reports whether a party may enable the key, which is disabled. A disabled key that does not say who
+// disabled it can be enabled only by the operator.
+func (k *Key) MayEnable(by Party) bool {
+	return by == PartyOperator ||
+		k.DisabledBy != "" && slices.Index(parties, by) >= slices.Index(parties, k.DisabledBy)
+}
+
+// OwnerMayEnable reports whether the owner has disabled the key and may enable it.
 func (k *Key) OwnerMayEnable() bool { return k.DisabledBy == PartyOwner }
 
 // DisconnectPolicies are the values of Key.OnDisconnect beside "".
@@ -129,7 +143,7 @@ func (k *Key) check() error {
 	if k.Limits.RPM < 0 || k.Limits.TPM < 0 || k.Limits.Concurrency < 0 || k.Budget < 0 {
 		return fmt.Errorf("%w: key %s has a negative limit", state.ErrInvalid, k.ID)
 	}
-	if k.DisabledBy != "" && k.DisabledBy != PartyOwner && k.DisabledBy != PartyOperator {
+	if k.DisabledBy != "" && !slices.Contains(parties, k.DisabledBy) {
 		return fmt.Errorf("%w: key %s was disabled by %q", state.ErrInvalid, k.ID, k.DisabledBy)
 	}
 	if k.Budget > budget.MaxCredits || !k.Window.Known() {
@@ -168,8 +182,8 @@ var keys = state.Table[Key]{
 			"user": k.User, "scopes": k.Scopes, "models": k.Models, "rpm": k.Limits.RPM, "tpm": k.Limits.TPM,
 			"concurrency": k.Limits.Concurrency, "budget": k.Budget, "budget_window": k.Window,
 			"allow_ips": state.Hidden(allowed), "allowed_networks": len(k.AllowIPs), "on_disconnect": k.OnDisconnect,
-			"enabled": k.Enabled, "disabled_by": k.DisabledBy, "expires": k.Expires, "revoked": k.Revoked,
-			"secret": state.Hidden(k.Hash[:])}
+			"enabled": k.Enabled, "disabled_by": k.DisabledBy, "unclaimed": k.Unclaimed,
+			"expires": k.Expires, "revoked": k.Revoked, "secret": state.Hidden(k.Hash[:])}
 	}},
 	// The keyring finds them by hash and by user.
 }

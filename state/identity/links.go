@@ -20,13 +20,15 @@ type Link struct {
 	// First is of a link that makes the first administrator, which works while there is none.
 	First bool `json:"first,omitempty"`
 	// The rest is of invitations. Username is what the form suggests.
-	Username string    `json:"username,omitempty"`
-	Email    string    `json:"email,omitempty"`
-	Admin    bool      `json:"admin,omitempty"`
-	Group    int64     `json:"group,omitempty"` // the group in which the user will be; 0: none
-	By       string    `json:"by,omitempty"`    // the administrator who made the link; "": the operator
-	Created  time.Time `json:"created"`
-	Expires  time.Time `json:"expires"`
+	Username string `json:"username,omitempty"`
+	Email    string `json:"email,omitempty"`
+	Admin    bool   `json:"admin,omitempty"`
+	Group    int64  `json:"group,omitempty"` // the group in which the user will be; 0: none
+	By       string `json:"by,omitempty"`    // the user who made the link; "": the operator
+	// Lead is the lead of the group who made the invitation. It ends when that user no longer leads the group.
+	Lead    int64     `json:"lead,omitempty"`
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires"`
 }
 
 // Invites reports whether the link is an invitation.

@@ -35,6 +35,11 @@ type User struct {
 	// Ceiling limits what the user's keys may do.
 	Ceiling Ceiling `json:"ceiling,omitzero"`
 	Group   int64   `json:"group,omitempty"` // id of the group that the user is in; 0: none
+	// Leads is the id of Group if the user leads it, else 0. PutUser ends it when the user leaves the group.
+	Leads int64 `json:"leads,omitempty"`
+	// Joined is the time since which the user is in Group, as PutUser sets it. Zero: in none, or since before users
+	// had this field. Spending of earlier days is not for the leads of the group.
+	Joined time.Time `json:"joined,omitzero"`
 	// Epoch is increased to end all sessions: a session with a lower Epoch is invalid.
 	Epoch   int64     `json:"epoch,omitempty"`
 	Created time.Time `json:"created"`
@@ -84,7 +89,7 @@ var users = state.Table[User]{
 		// The email address is hidden, because erasing a user erases it, and records of the log stay.
 		f := state.Fields{"username": u.Username, "email": state.Hidden(u.Email), "admin": u.Admin, "group": g.Name,
 			"password": state.Hidden(u.Password), "active": u.Active(), "session_epoch": u.Epoch, "erased": u.Erased,
-			"second_factor": u.SecondFactor != nil}
+			"leads_group": u.Leads != 0, "second_factor": u.SecondFactor != nil}
 		if factor := u.SecondFactor; factor != nil {
 			var hashes strings.Builder // so that replacing all codes is seen, and not their number only
 			for _, h := range factor.Recovery {
@@ -152,7 +157,7 @@ func AddUser(tx *state.Tx, u User) (User, error) {
 	return u, PutUser(tx, u)
 }
 
-// PutUser stores u. Two users cannot have the same name: ErrExists.
+// PutUser stores u, and notes when the user came into the group. Two users cannot have the same name: ErrExists.
 func PutUser(tx *state.Tx, u User) error {
 	if err := u.check(); err != nil {
 		return err
@@ -162,6 +167,17 @@ func PutUser(tx *state.Tx, u User) error {
 	}
 	if u.Group != 0 && groups.Get(tx.View(), state.NumberID(u.Group)) == nil {
 		return fmt.Errorf("group %d: %w", u.Group, state.ErrNotFound)
+	}
+	if u.Leads != u.Group {
+		u.Leads = 0 // also for a user who is added again later
+	}
+	switch before, known := FindUser(tx.View(), u.ID); {
+	case u.Group == 0:
+		u.Joined = time.Time{}
+	case known && before.Group == u.Group:
+		u.Joined = before.Joined
+	default:
+		u.Joined = tx.Now()
 	}
 	return users.Put(tx, u)
 }

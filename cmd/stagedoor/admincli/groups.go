@@ -27,7 +27,7 @@ one group. Changes act at once, also on a running gateway.`,
 	}
 	o := datadir.AddFlags(c, a.App)
 	c.AddCommand(a.groupsCreate(o), a.groupsList(o), a.groupsShow(o), a.groupsUpdate(o), a.groupsDelete(o),
-		a.groupsAdd(o), a.groupsRemove(o))
+		a.groupsAdd(o), a.groupsRemove(o), a.groupsLead(o), a.groupsUnlead(o))
 	return c
 }
 
@@ -135,7 +135,9 @@ func (a app) groupsShow(o *datadir.Flags) *cobra.Command {
 		func(out io.Writer, g *adminapi.Group) error {
 			names := make([]string, len(members.Data))
 			for i, m := range members.Data {
-				names[i] = cli.Printable(m.Username)
+				if names[i] = cli.Printable(m.Username); m.Lead {
+					names[i] += " (lead)"
+				}
 			}
 			if members.Next != nil {
 				names = append(names, "...")
@@ -206,6 +208,28 @@ func (a app) groupsRemove(o *datadir.Flags) *cobra.Command {
 			path := groupPath(g) + "/members/" + url.PathEscape(args[1])
 			return out, api.Do(c.Context(), "DELETE", path, nil, nil, &out)
 		}, printGroup)
+}
+
+func (a app) groupsLead(o *datadir.Flags) *cobra.Command {
+	return a.aboutGroup(o, &cobra.Command{
+		Use: "lead NAME USER", Short: "Let a member lead a group",
+		Long: `Let a member lead a group. On the page Group, a lead sees the members with their keys and
+spending, invites and removes members, and makes, disables and bounds keys within the ceiling of
+the group. A lead who is moved out of the group no longer leads it.`,
+		Example: `  stagedoor groups lead staff anna`,
+	}, 2, leadCall("PUT"), printGroup)
+}
+
+func (a app) groupsUnlead(o *datadir.Flags) *cobra.Command {
+	return a.aboutGroup(o, &cobra.Command{Use: "unlead NAME USER", Short: "Let a member no longer lead a group"}, 2,
+		leadCall("DELETE"), printGroup)
+}
+
+func leadCall(method string) func(*cobra.Command, *adminapi.Client, adminapi.Group, []string) (adminapi.Group, error) {
+	return func(c *cobra.Command, api *adminapi.Client, g adminapi.Group,
+		args []string) (out adminapi.Group, err error) {
+		return out, api.Do(c.Context(), method, groupPath(g)+"/leads/"+url.PathEscape(args[1]), nil, nil, &out)
+	}
 }
 
 // groupPath returns the path of a group in the admin API.

@@ -42,10 +42,9 @@ func printKey(out io.Writer, k *adminapi.Key) error {
 	}
 	status := k.State
 	if k.DisabledBy != nil && status == "disabled" {
-		status += " by its " + *k.DisabledBy
-		if *k.DisabledBy == string(identity.PartyOperator) {
-			status = "disabled by the operator"
-		}
+		status += " by " + map[string]string{string(identity.PartyOwner): "its owner",
+			string(identity.PartyLead):     "a lead of the group",
+			string(identity.PartyOperator): "the operator"}[*k.DisabledBy]
 	}
 	expires := formatDay(k.Expires)
 	if expires == "" {

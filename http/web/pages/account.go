@@ -20,6 +20,8 @@ type Key struct {
 	UserPath         string // "": not a registered user
 	Status           string // active, disabled, expired, revoked
 	OperatorOnly     bool   // the operator disabled it, and only the operator can enable it
+	ByLead           bool   // a lead of the user's group disabled it, and the user cannot enable it
+	Unclaimed        bool   // a lead made it, and its user has not drawn a secret yet
 	Scopes, Models   []string
 	RPM, TPM, Slots  int64  // limits; 0: none
 	Budget           int64  // micro-dollars; 0: none
@@ -75,6 +77,8 @@ type KeyEntry struct {
 	// Was has the values of the form of a key that there is as they were drawn; "" in the form for a new key. A field
 	// that still has that value is not changed. OnDisconnect is in this form only.
 	Was, OnDisconnect string
+	// Members are those whose key it can be, in the form of a lead.
+	Members []GroupChoice
 	// Prefix begins the ids of the fields, which differ from those of another form on the same page.
 	Prefix string
 }
@@ -243,9 +247,13 @@ func SecretPassword(d Desk, username, path, password string) *Secret {
 // Labelled is one of several secrets that are shown together.
 type Labelled struct{ ID, Label, Secret string }
 
-// SecretInvitations shows an administrator the links of new invitations.
-func SecretInvitations(d Desk, links []Labelled) *Secret {
-	return &Secret{Desk: d, Title: "The invitations", Labels: links, Back: string(placeUsers), place: placeUsers,
+// SecretInvitations shows an administrator, or a lead, the links of new invitations.
+func SecretInvitations(d Desk, byLead bool, links []Labelled) *Secret {
+	here := placeUsers
+	if byLead {
+		here = placeLed
+	}
+	return &Secret{Desk: d, Title: "The invitations", Labels: links, Back: string(here), place: here,
 		Message: "Send each link to its person over a channel that you trust. A link works once, within 7 days. " +
 			"Copy them now: they are not shown again."}
 }

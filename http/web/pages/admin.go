@@ -85,7 +85,9 @@ type User struct {
 	Created, Seen          time.Time // Seen is zero for a user who was never seen
 	Group                  string    // "": none
 	Available, Held, Spent int64
-	Month                  int64 // spent in this month
+	Keys                   int64 // that work, or can be enabled
+	Use                    RecentUse
+	Lead                   bool // leads the group
 }
 
 // Initials returns up to two letters that stand for the user's name.

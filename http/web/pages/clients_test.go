@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,6 +75,15 @@ func providers(desk Desk, n int) *Providers {
 	return p
 }
 
+// spenders are users who have spent something on each of the last days.
+func spenders(n int) []User {
+	all := make([]User, n)
+	for i := range all {
+		all[i].Use = RecentUse{Month: 5, Days: slices.Repeat([]int64{7, 5}, RecentDays/2), Requests: "/requests"}
+	}
+	return all
+}
+
 // TestPagesAreSmall: a page, its style sheets and its scripts are less than 60 KB when it is
 // shown. Pages that move may have 150 KB.
 func TestPagesAreSmall(t *testing.T) {
@@ -84,13 +94,15 @@ func TestPagesAreSmall(t *testing.T) {
 	}{
 		"first": {&First{Address: "http://127.0.0.1:8080", Key: "sd-" + strings.Repeat("x", 43), Models: []string{"m"},
 			Clients: ClientSettings("http://127.0.0.1:8080", "sd-x", "m")}, 60 << 10},
-		"keys":   {&Keys{Desk: desk, Keys: make([]Key, 20)}, 60 << 10},
-		"flow":   {&Flow{Desk: desk}, 150 << 10},
-		"chat":   {&Chat{Desk: desk, Models: make([]ModelRow, 50)}, 60 << 10},
-		"spend":  {&Spend{Desk: desk, Report: monthReport(100)}, 60 << 10},
-		"search": {&Search{Desk: desk, Hits: make([]Hit, 42)}, 60 << 10},
-		"live":   {&Live{Desk: &desk}, 150 << 10},
-		"images": {&Images{Desk: desk}, 150 << 10},
+		"keys":     {&Keys{Desk: desk, Keys: make([]Key, 20)}, 60 << 10},
+		"flow":     {&Flow{Desk: desk}, 150 << 10},
+		"chat":     {&Chat{Desk: desk, Models: make([]ModelRow, 50)}, 60 << 10},
+		"spend":    {&Spend{Desk: desk, Report: monthReport(100)}, 60 << 10},
+		"search":   {&Search{Desk: desk, Hits: make([]Hit, 42)}, 60 << 10},
+		"live":     {&Live{Desk: &desk}, 150 << 10},
+		"images":   {&Images{Desk: desk}, 150 << 10},
+		"users":    {&Users{Desk: desk, Users: spenders(20)}, 60 << 10},
+		"led keys": {&LedKeys{Desk: desk, Keys: make([]LedKey, 20)}, 60 << 10},
 		// Of five providers; each further one is 3 KB, which are compressed to a tenth of it.
 		"providers": {providers(desk, 5), 60 << 10},
 	} {

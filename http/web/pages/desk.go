@@ -14,6 +14,7 @@ import (
 type Desk struct {
 	Username string
 	Admin    bool
+	Leads    bool // leads a group
 	// HasPassword is not set for a user who signs in at a provider only. Forms ask such a user for no password.
 	HasPassword bool
 	// Token goes into every form of the page: it was drawn for this session.
@@ -45,6 +46,7 @@ func NewDesk(g *browser.Guard, v *browser.Visitor, topUp string, mistakes []stri
 	return Desk{
 		Username: v.Session.User.Username,
 		Admin:    v.Session.User.Admin,
+		Leads:    v.Session.User.Leads,
 
 		HasPassword: v.Session.User.HasPassword,
 		Token:       g.FormToken(v, DeskPurpose),
@@ -64,6 +66,10 @@ const (
 	placeApps     place = "/account/apps"
 	placeTokens   place = "/account/tokens"
 	placeSecurity place = "/account/security"
+	placeLed      place = PathLed
+	placeLedKeys  place = PathLed + "/keys"
+	placeLedSpend place = PathLed + "/spend"
+	placeLedLog   place = pathRequests + "?of=group"
 	placeTopUp    place = "/topup"
 	placeLive     place = "/live"
 	placeConnect  place = "/connect"
@@ -109,7 +115,7 @@ type navEntry struct {
 	name, icon string
 }
 
-// navGroups are the parts of the side bar. Only administrators see the last one.
+// navGroups are the parts of the side bar. Only leads see the last but one, and only administrators the last one.
 var navGroups = []struct {
 	name    string
 	entries []navEntry
@@ -126,6 +132,11 @@ var navGroups = []struct {
 		"Build",
 		[]navEntry{{placeConnect, "Connect", "plug"}, {placeApps, "My apps", "apps"},
 			{placeTokens, "Tokens", "ticket"}},
+	},
+	{
+		nameLed,
+		[]navEntry{{placeLed, "Members", "users"}, {placeLedKeys, "Keys of members", "key"},
+			{placeLedLog, "Requests of all", "list"}, {placeLedSpend, "Spend of all", "coins"}},
 	},
 	{
 		nameRun,
@@ -149,13 +160,16 @@ func people(name string) []Link {
 	return links
 }
 
-const nameRun = "Run"
+const (
+	nameRun = "Run"
+	nameLed = "Group"
+)
 
 // nav returns the side bar as the user sees it from here.
 func (d *Desk) nav(here place) []linkGroup {
 	var all []linkGroup
 	for _, g := range navGroups {
-		if g.name == nameRun && !d.Admin {
+		if g.name == nameRun && !d.Admin || g.name == nameLed && !d.Leads {
 			continue
 		}
 		group := linkGroup{Name: g.name}

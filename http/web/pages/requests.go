@@ -29,6 +29,8 @@ type Requests struct {
 	Older string
 	// Off is set if there is no log.
 	Off bool
+	// Group is the name of the group whose requests are shown, or "".
+	Group string
 }
 
 // Asked has the parameters of the address.
@@ -38,6 +40,8 @@ type Asked struct {
 	Only     string // failed, slow, lossy or ""
 	From, To time.Time
 	Before   int64 // 0 on the first page
+	// Group asks for the requests of the group that the user leads, in place of the user's own.
+	Group bool
 }
 
 // requestRanges are the times that can be chosen.
@@ -77,6 +81,9 @@ func (a *Asked) Address(path string) string {
 	}
 	set("q", a.Text)
 	set("only", a.Only)
+	if a.Group {
+		set("of", "group")
+	}
 	if a.Range != "" {
 		set("range", a.Range)
 	} else {
@@ -103,7 +110,11 @@ func (r *Requests) Export(format string) string {
 }
 
 func (r *Requests) frame() frame {
-	f := r.at(placeRequests, "requests.html", "Requests")
+	here := placeRequests
+	if r.Query.Group {
+		here = placeLedLog
+	}
+	f := r.at(here, "requests.html", "Requests")
 	f.script, f.style, f.width = "requests.js", "requests.css", full
 	return f
 }
@@ -135,7 +146,7 @@ func (r *Requests) Chips() (chips []Chip) {
 		a := r.Query
 		a.Only, a.Before = c.only, 0
 		chip := Chip{Link{c.name, a.Address(pathRequests), c.only == r.Query.Only}, "", c.title}
-		if c.only != "" {
+		if c.only != "" && !r.Query.Group { // the log counts by owner
 			chip.Count = formatCount(c.count)
 		}
 		chips = append(chips, chip)

@@ -155,6 +155,8 @@ type Report struct {
 	Logged bool
 	Kept   string
 	Ledger int64
+	// Led is set if the report is of the group that its reader leads.
+	Led bool
 	// Linked is set if there is a log of requests that figures can lead to.
 	Linked bool
 
@@ -215,7 +217,7 @@ func (r *Report) Link() {
 
 // requests returns the address of requests in the log.
 func (r *Report) requests(term string, from, to time.Time) string {
-	a := Asked{Text: strings.TrimSpace(r.Scope + " " + term), From: from, To: to}
+	a := Asked{Text: strings.TrimSpace(r.Scope + " " + term), From: from, To: to, Group: r.Led}
 	return a.Address(pathRequests)
 }
 
@@ -543,6 +545,9 @@ func (s *Spend) frame() frame {
 	here := placeSpend
 	if s.Own {
 		here = placeUsage
+	}
+	if s.Report.Led {
+		here = placeLedSpend
 	}
 	f := s.plotted(here, "spend.html", s.Name)
 	f.width = full

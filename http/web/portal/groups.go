@@ -126,7 +126,8 @@ func (rc *requestContext) groupView(g *identity.Group) *pages.OneGroup {
 	page.Pager = pager
 	for i := range shown {
 		u := &shown[i]
-		page.Members = append(page.Members, pages.User{ID: u.ID, Username: u.Username, Active: u.Active()})
+		page.Members = append(page.Members, pages.User{ID: u.ID, Username: u.Username, Active: u.Active(),
+			Lead: u.Leads != 0})
 	}
 	return page
 }
@@ -242,6 +243,30 @@ func (rc *requestContext) removeMember() {
 			"group", g.ID, "user", id, "by", rc.user.ID)
 	}
 	rc.concluded(err, pathGroup(g.ID), "member_removed")
+}
+
+// setLead lets a member lead a group, or takes that away.
+func setLead(leads bool) func(*requestContext) {
+	return func(rc *requestContext) {
+		g, ok := rc.namedGroup()
+		if !ok {
+			return
+		}
+		id, _ := strconv.ParseInt(rc.r.PathValue("user"), 10, 64)
+		u, err := rc.options.Registry.User(id)
+		if err == nil {
+			_, err = rc.options.Registry.SetLead(rc.r.Context(), g.ID, u.Username, leads)
+		}
+		word := "lead_removed"
+		if leads {
+			word = "lead_named"
+		}
+		if err == nil {
+			rc.options.Logger.Info("lead changed by an administrator", "group", g.ID, "user", id, "by", rc.user.ID,
+				"kind", word)
+		}
+		rc.concluded(err, pathGroup(g.ID), word)
+	}
 }
 
 // deleteGroup forgets a group without members.

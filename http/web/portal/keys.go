@@ -62,7 +62,8 @@ func (rc *requestContext) keyLines(keys []identity.Key) []pages.Key {
 		k := &keys[i]
 		spent := money.SpentByKey(spends, k.ID)
 		line := pages.Key{ID: k.ID, Prefix: identity.SecretPrefix + k.Prefix, Name: k.Name, Status: k.State(now),
-			OperatorOnly: !k.Enabled && !k.OwnerMayEnable(), Scopes: k.Scopes, Models: k.Models,
+			OperatorOnly: !k.Enabled && !k.MayEnable(identity.PartyLead), Unclaimed: k.Unclaimed,
+			ByLead: !k.Enabled && k.DisabledBy == identity.PartyLead, Scopes: k.Scopes, Models: k.Models,
 			RPM: k.Limits.RPM, TPM: k.Limits.TPM, Slots: k.Limits.Concurrency, Budget: k.Budget,
 			Window: string(k.Window), AllowIPs: networkTexts(k.AllowIPs),
 			PreviousUntil: k.PreviousUntil(now),

@@ -29,13 +29,20 @@ func (rc *requestContext) groupChoices(current int64) []pages.GroupChoice {
 // chosenGroup reads a group of groupChoices; 0: none.
 func (f *fields) chosenGroup() int64 { return f.whole("group", "Group") }
 
+// invitedPeople reads the people whom a form invites.
+func (f *fields) invitedPeople() []string {
+	people := f.list("people")
+	if len(people) == 0 || len(people) > maxInvited {
+		f.fail("People", "must be 1 to 50 e-mail addresses or names")
+	}
+	return people
+}
+
 // invite makes a link for each person that the form names, and shows the links, once.
 func (rc *requestContext) invite() {
 	f := fields{form: rc.form}
-	people, group := f.list("people"), f.chosenGroup()
-	if f.err == nil && (len(people) == 0 || len(people) > maxInvited) {
-		f.fail("People", "must be 1 to 50 e-mail addresses or names")
-	}
+	group := f.chosenGroup()
+	people := f.invitedPeople()
 	id := rc.form.Get("id")
 	switch {
 	case f.err != nil:
@@ -45,18 +52,29 @@ func (rc *requestContext) invite() {
 		rc.inviteAgain(http.StatusConflict, problemSent)
 		return
 	}
-	var made []pages.Labelled
+	made, ok := rc.makeInvitations(people, tokens.Invitation{Group: group, By: rc.user.Username}, rc.inviteAgain)
+	if !ok {
+		rc.sent.allowAgain(rc.user.ID, id)
+		return
+	}
+	rc.options.Logger.Info("users invited by an administrator", "count", len(made), "by", rc.user.ID)
+	rc.show(http.StatusOK, pages.SecretInvitations(rc.desk(), false, made))
+}
+
+// makeInvitations makes a link like i for each of the people, or none and calls again.
+func (rc *requestContext) makeInvitations(people []string, i tokens.Invitation,
+	again func(status int, problem string)) (made []pages.Labelled, ok bool) {
 	for _, person := range people {
-		i := tokens.Invitation{Group: group, By: rc.user.Username, Username: person}
+		i.Username, i.Email = person, ""
 		if name, _, ok := strings.Cut(person, "@"); ok {
 			i.Email, i.Username = person, name
-			if _, err := rc.options.Registry.UserByName(name); err == nil {
-				i.Username = "" // the person chooses another one
+			// The person chooses another name where this one is taken. A lead does not hear of it.
+			if _, err := rc.options.Registry.UserByName(name); err == nil && i.Lead == 0 {
+				i.Username = ""
 			}
 		}
 		secret, l, err := rc.options.Registry.Invite(rc.r.Context(), i)
 		if err != nil {
-			rc.sent.allowAgain(rc.user.ID, id)
 			for _, m := range made { // all or none
 				_, _ = rc.options.Registry.WithdrawInvitation(rc.r.Context(), m.ID)
 			}
@@ -64,13 +82,12 @@ func (rc *requestContext) invite() {
 			if errors.Is(err, tokens.ErrExists) {
 				status, text = http.StatusConflict, "There is a user of this name."
 			}
-			rc.inviteAgain(status, person+": "+text)
-			return
+			again(status, person+": "+text)
+			return nil, false
 		}
 		made = append(made, pages.Labelled{ID: l.ID, Label: person, Secret: rc.options.Browser.Link(secret)})
 	}
-	rc.options.Logger.Info("users invited by an administrator", "count", len(made), "by", rc.user.ID)
-	rc.show(http.StatusOK, pages.SecretInvitations(rc.desk(), made))
+	return made, true
 }
 
 // inviteAgain shows the form as it was sent, with what is wrong.

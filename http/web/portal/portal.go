@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -150,6 +151,7 @@ func (p *Portal) Routes(to func(pattern string, h http.HandlerFunc)) {
 	handle("POST /account/sessions/end", p.memberForm((*requestContext).endSessions))
 	handle("POST /account/sessions/{id}/end", p.memberForm((*requestContext).endSession))
 
+	p.leadRoutes(handle)
 	handle("GET "+pathLive, p.live)
 
 	handle("GET "+pathAdmin, sendTo("/admin/users"))
@@ -176,6 +178,8 @@ func (p *Portal) Routes(to func(pattern string, h http.HandlerFunc)) {
 	handle("POST /admin/groups/{id}/ceiling", p.adminForm((*requestContext).changeGroup))
 	handle("POST /admin/groups/{id}/members", p.adminForm((*requestContext).addMember))
 	handle("POST /admin/groups/{id}/members/{user}/remove", p.adminForm((*requestContext).removeMember))
+	handle("POST /admin/groups/{id}/members/{user}/lead", p.adminForm(setLead(true)))
+	handle("POST /admin/groups/{id}/members/{user}/unlead", p.adminForm(setLead(false)))
 	handle("POST /admin/groups/{id}/delete", p.adminForm((*requestContext).deleteGroup))
 	handle("GET /admin/keys", p.admin((*requestContext).allKeys))
 	handle("POST /admin/keys/{id}/{action}", p.adminForm((*requestContext).changeAnyKey))
@@ -199,9 +203,9 @@ func (p *Portal) Routes(to func(pattern string, h http.HandlerFunc)) {
 // Missing answers a request for a page that no route has, if the path is one of
 // the portal's; else it tells that it did not.
 func (p *Portal) Missing(w http.ResponseWriter, r *http.Request) bool {
+	inside := func(section string) bool { return strings.HasPrefix(r.URL.Path, section+"/") }
 	if r.Method != http.MethodGet || strings.HasPrefix(r.URL.Path, pathAPI) ||
-		!strings.HasPrefix(r.URL.Path, pathAccount+"/") && !strings.HasPrefix(r.URL.Path, pathAdmin+"/") &&
-			!strings.HasPrefix(r.URL.Path, pathFlow+"/") && !strings.HasPrefix(r.URL.Path, pathRequestLog+"/") {
+		!slices.ContainsFunc([]string{pathAccount, pathLed, pathAdmin, pathFlow, pathRequestLog}, inside) {
 		return false
 	}
 	p.member((*requestContext).missing)(w, r)
@@ -320,7 +324,7 @@ func comeBack(r *http.Request) string {
 	if r.Method == http.MethodGet {
 		return browser.LocalPath(r.URL.RequestURI(), pathAccount)
 	}
-	for _, section := range []string{pathAdmin, pathFlow} {
+	for _, section := range []string{pathAdmin, pathFlow, pathLed} {
 		if strings.HasPrefix(r.URL.Path, section+"/") {
 			return section
 		}

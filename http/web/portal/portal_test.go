@@ -528,7 +528,9 @@ func TestTheListOfUsersIsSortedAndFilteredOnTheServer(t *testing.T) {
 	}
 	v.expect(v.get("/admin/users?group=1&state=disabled&q=anna"), http.StatusOK,
 		`href="/admin/users?group=1&amp;q=anna&amp;sort=seen&amp;state=disabled"`)
-	if v.get("/admin/users?sort=month"); !strings.Contains(v.page, ">$2.00</td>") {
+	if v.get("/admin/users?sort=month"); !strings.Contains(v.page, ">$2.00</a></td>") ||
+		!strings.Contains(v.page, "$2.00 in the last 14 days") ||
+		!strings.Contains(v.page, `"Keys" class="number">1</td>`) {
 		t.Errorf("what was spent in this month is not shown:\n%s", v.page)
 	}
 }

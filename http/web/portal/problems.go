@@ -56,6 +56,9 @@ var notices = map[string]string{
 	"group_created": "The group was created. It restricts nothing yet.", "group_deleted": "The group was deleted.",
 	"ceiling_changed": "The change is in force.",
 	"member_added":    "The user is in the group.", "member_removed": "The user is no longer in the group.",
+	"lead_named": "The user leads the group.", "lead_removed": "The user no longer leads the group.",
+	"user_left":  "The user is no longer in your group.",
+	"key_made":   "The key was made. The member draws its secret on the page Keys.",
 	"user_moved": "The group was changed.", "role_changed": "The role was changed.",
 	"sessions_ended": "All sessions of the user have ended.", "user_erased": "The user was erased.",
 	"user_erased_partly":   "The user was erased, except what is at work now. Erase the user again in a while.",
@@ -94,6 +97,8 @@ func (rc *requestContext) problem(err error) (status int, text string) {
 		return http.StatusConflict, "The group has members. Remove them first."
 	case errors.Is(err, tokens.ErrOperatorOnly):
 		return http.StatusForbidden, "The operator disabled this key, and only the operator can enable it."
+	case errors.Is(err, tokens.ErrLeadOnly):
+		return http.StatusForbidden, "A lead of your group disabled this key. A lead or the operator can enable it."
 	case errors.Is(err, tokens.ErrTooMany):
 		return http.StatusUnprocessableEntity, sentence(err.Error())
 	case errors.As(err, &limited):

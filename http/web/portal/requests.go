@@ -12,6 +12,7 @@ import (
 
 	"stagedoor/http/web/pages"
 	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/money"
 	"stagedoor/state/requestlog"
 )
@@ -59,7 +60,7 @@ func (rc *requestContext) logOwner() string {
 // asked reads what the address asks for. What makes no sense is left out.
 func (rc *requestContext) asked() pages.Asked {
 	now := rc.options.Now()
-	a := pages.Asked{Text: strings.TrimSpace(rc.query("q"))}
+	a := pages.Asked{Text: strings.TrimSpace(rc.query("q")), Group: rc.query("of") == "group" && rc.user.Leads}
 	if only := rc.query("only"); only == "failed" || only == "slow" || only == "lossy" {
 		a.Only = only
 	}
@@ -96,8 +97,42 @@ func (rc *requestContext) queryOf(a *pages.Asked, limit int) (requestlog.Query, 
 	if a.Only != "" {
 		terms = append(terms, requestlog.Term{Field: "is", Text: a.Only})
 	}
-	return requestlog.Query{Owner: rc.logOwner(), From: a.From, To: a.To, Before: a.Before, Terms: terms,
-		Limit: limit}, err
+	q := requestlog.Query{Owner: rc.logOwner(), From: a.From, To: a.To, Before: a.Before, Terms: terms, Limit: limit}
+	if a.Group {
+		q.Owner = "" // the group decides
+		g, ok := identity.LedBy(rc.options.State.View(), rc.user.ID)
+		if !ok {
+			return q, errors.New("you no longer lead the group")
+		}
+		q.Terms = append(q.Terms, requestlog.Term{Field: "group", Text: g.Name})
+		q.From = later(q.From, nameSince(&g))
+	}
+	return q, err
+}
+
+// nameSince returns the time since which the log of requests means g by the group's name.
+func nameSince(g *identity.Group) time.Time { return later(g.Created, g.Named) }
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// findLogged returns the request at a place of the log if the user may see it: the user's own, one of the group that
+// the user leads, or any for administrators. It returns state.ErrNotFound for all others.
+func (rc *requestContext) findLogged(log requestlog.Reader, at int64) (requestlog.Record, error) {
+	r, err := log.Get(rc.r.Context(), at, rc.logOwner())
+	g, leads := identity.LedBy(rc.options.State.View(), rc.user.ID)
+	if !leads || !errors.Is(err, state.ErrNotFound) {
+		return r, err
+	}
+	r, err = log.Get(rc.r.Context(), at, "")
+	if err == nil && (!strings.EqualFold(r.Group, g.Name) || r.Began.Before(nameSince(&g))) {
+		return requestlog.Record{}, state.ErrNotFound
+	}
+	return r, err
 }
 
 // requestLog shows a page of the log.
@@ -115,7 +150,9 @@ func (rc *requestContext) requestLog() {
 	status := http.StatusOK
 	q, wrong := rc.queryOf(&a, perPage+1)
 	var found []requestlog.Record
-	if err == nil {
+	if a.Group {
+		view.Group = rc.groupName()
+	} else if err == nil {
 		view.Bars, err = log.Count(ctx, q.Owner, a.From, a.To, (a.To.Sub(a.From) / strip).Round(time.Minute))
 	}
 	if wrong != nil {
@@ -151,7 +188,7 @@ func (rc *requestContext) loggedRequest() {
 	if err == nil {
 		var log requestlog.Reader
 		if log, err = rc.options.RequestLog.Store(); err == nil {
-			r, err = log.Get(rc.r.Context(), at, rc.logOwner())
+			r, err = rc.findLogged(log, at)
 		}
 	}
 	switch {

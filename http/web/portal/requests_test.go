@@ -21,6 +21,7 @@ type requestLog struct {
 	spent []requestlog.Spent
 	err   error
 	off   bool
+	asked requestlog.Query // the last one
 }
 
 var _ portal.RequestLog = (*requestLog)(nil)
@@ -53,6 +54,7 @@ func (l *requestLog) Get(_ context.Context, at int64, owner string) (requestlog.
 
 func (l *requestLog) Find(_ context.Context, q *requestlog.Query, each func(*requestlog.Record) bool) error {
 	found := 0
+	l.asked = *q
 	for _, r := range l.all {
 		wanted := (q.Owner == "" || q.Owner == r.Owner) && (q.Before == 0 || r.At < q.Before)
 		for _, t := range q.Terms {

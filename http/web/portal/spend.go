@@ -43,7 +43,10 @@ type spendScope struct {
 	own     bool // the page is the user's own
 	account string
 	group   *identity.Group
-	by      *pages.Dimension // nil: as the address asks
+	// since is set for the lead of the group: the members, and the day from which on their spending is the lead's to
+	// see. Nil: all is seen.
+	since map[string]time.Time
+	by    *pages.Dimension // nil: as the address asks
 }
 
 // spendScopeOf returns the scope that the address of the page of all asks for.
@@ -56,6 +59,15 @@ func (rc *requestContext) spendScopeOf() (spendScope, bool) {
 	}
 	s.account = rc.query("user")
 	return s, true
+}
+
+// sees reports whether what an account used from a time on is in the scope.
+func (s *spendScope) sees(account string, at time.Time) bool {
+	if s.since == nil {
+		return true
+	}
+	since, member := s.since[account]
+	return member && !at.Before(since)
 }
 
 // spend shows the spending of the scope that the query names.
@@ -240,7 +252,9 @@ func (rc *requestContext) report(scope *spendScope, t *spendTime) (*pages.Report
 		r.Keep.Set("user", scope.account)
 		r.Scope = pages.Condition("user", scope.account)
 	}
-	if scope.group != nil {
+	if r.Led = scope.since != nil; r.Led {
+		r.Scope = "" // the address of the log says whose requests it shows
+	} else if scope.group != nil {
 		r.Keep.Set("group", strconv.FormatInt(scope.group.ID, 10))
 		r.Scope = pages.Condition("group", scope.group.Name)
 	}
@@ -340,7 +354,11 @@ func (rc *requestContext) sumLog(log requestlog.Reader, s *spending, t *spendTim
 			q.From, q.To = t.before, t.beforeTo
 		}
 		err := log.Spent(ctx, &q, func(u *requestlog.Spent) error {
-			s.add(origin{state.Owner(u.Owner).Account(), u.Key, u.Model, u.Provider, u.App}, u.Step, before,
+			account := state.Owner(u.Owner).Account()
+			if !s.scope.sees(account, q.From.Add(time.Duration(u.Step)*q.Step)) {
+				return nil
+			}
+			s.add(origin{account, u.Key, u.Model, u.Provider, u.App}, u.Step, before,
 				pages.Use{Requests: u.Requests, Input: u.Input, Output: u.Output, Amount: u.MicroUSD})
 			return nil
 		})
@@ -364,15 +382,15 @@ func (rc *requestContext) sumLedger(s *spending, r *pages.Report, t *spendTime) 
 		}
 		before := part[0].Before(t.from)
 		err := money.EachUsage(rc.r.Context(), rc.options.State, q, func(u *money.UsageRow) error {
+			at, err := time.Parse(time.DateOnly, u.Day)
+			if err != nil || !s.scope.sees(u.Account, at) {
+				return err
+			}
 			if r.Logged {
 				if g := s.groups[u.Account]; s.scope.group == nil || g != nil && g.ID == s.scope.group.ID {
 					r.Ledger += u.Amount
 				}
 				return nil
-			}
-			at, err := time.Parse(time.DateOnly, u.Day)
-			if err != nil {
-				return err
 			}
 			s.add(origin{account: u.Account, key: u.Key, model: u.Model}, int(at.Sub(part[0])/t.step), before,
 				pages.Use{Requests: u.Requests, Input: u.InputTokens, Output: u.OutputTokens, Amount: u.Amount})
@@ -466,7 +484,11 @@ func (rc *requestContext) showSpend(scope spendScope) {
 	} else if scope.group != nil {
 		view.Whose = scope.group.Name
 	}
-	if !scope.own {
+	if scope.since != nil {
+		if line := rc.groupBudget(scope.group, perDayOf(r)); line != nil {
+			view.Budgets = []pages.BudgetLine{*line}
+		}
+	} else if !scope.own {
 		view.Alerts = &pages.Alerts{Host: rc.options.AlertHost()}
 	}
 	rc.spendTimes(view, &t)
@@ -511,6 +533,9 @@ func (rc *requestContext) forecast(r *pages.Report, scope *spendScope, t *spendT
 	q := money.UsageQuery{Account: scope.account, From: first, To: today.Add(-time.Second)}
 	err := money.EachUsage(rc.r.Context(), rc.options.State, q, func(u *money.UsageRow) error {
 		at, err := time.Parse(time.DateOnly, u.Day)
+		if !scope.sees(u.Account, at) {
+			return err
+		}
 		recent.add(origin{account: u.Account, key: u.Key, model: u.Model}, int(at.Sub(first)/day), false,
 			pages.Use{Amount: u.Amount})
 		return err
@@ -594,15 +619,19 @@ func (rc *requestContext) budgetLine(scope budget.Scope, perDay int64) *pages.Bu
 	return line
 }
 
+// perDayOf returns the mean spending of a day of a report.
+func perDayOf(r *pages.Report) int64 {
+	if r.Elapsed == 0 || r.Step > 7*day {
+		return 0
+	}
+	return r.Total.Amount / max(int64(time.Duration(r.Elapsed)*r.Step/day), 1)
+}
+
 // ownBudgets returns the budgets of the user and of the user's group. How fast the group spends is not the user's to
 // know.
 func (rc *requestContext) ownBudgets(r *pages.Report) (lines []pages.BudgetLine) {
 	u, _ := identity.FindUser(rc.options.State.View(), rc.user.ID)
-	perDay := int64(0)
-	if r.Elapsed > 0 && r.Step <= 7*day {
-		perDay = r.Total.Amount / max(int64(time.Duration(r.Elapsed)*r.Step/day), 1)
-	}
-	if own := rc.budgetLine(budget.Scope{Kind: budget.UserScope, ID: u.Username}, perDay); own != nil {
+	if own := rc.budgetLine(budget.Scope{Kind: budget.UserScope, ID: u.Username}, perDayOf(r)); own != nil {
 		own.Name = "Your budget"
 		lines = append(lines, *own)
 	}

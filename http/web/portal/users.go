@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/tokens"
@@ -56,8 +58,12 @@ func (rc *requestContext) usersView() *pages.Users {
 	for _, u := range shown {
 		a := money.FindAccount(rc.options.State.View(), u.Username)
 		line := userLine(u, a.Available(), a.Held, a.Spent)
-		g, _ := identity.FindGroup(rc.options.State.View(), rc.groupOf(u.ID))
-		line.Group, line.Month = g.Name, rc.monthOf(u.Username)
+		kept, _ := identity.FindUser(rc.options.State.View(), u.ID)
+		g, _ := identity.FindGroup(rc.options.State.View(), kept.Group)
+		line.Group, line.Lead, line.Keys = g.Name, u.Leads, rc.liveKeys(u.Username)
+		line.Use = rc.recentUse(u.Username, time.Time{}, nil)
+		line.Use.Month = rc.monthOf(u.Username)
+		line.Use.Requests = rc.requestsPath(url.Values{"q": {pages.Condition("user", u.Username)}})
 		view.Users = append(view.Users, line)
 	}
 	return view
