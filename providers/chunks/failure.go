@@ -3,22 +3,12 @@ package chunks
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/tidwall/gjson"
 	"net/http"
 	"strconv"
-	"strings"
-	"unicode/utf8"
-
-	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/fields"
-)
-
-// Bounds of an upstream's refusal, in bytes. A longer body is not parsed and a longer message is
-// cut.
-const (
-	maxErrorBody    = 64 << 10
-	maxErrorMessage = 2 << 10
 )
 
 // DecodeError reads an upstream's refusal. Beside the envelope it reads the other forms of
@@ -27,7 +17,7 @@ const (
 func DecodeError(status int, _ http.Header, body []byte) *dialogue.Error {
 	e := dialogue.Reported(status, typeOf(status), "",
 		fmt.Sprintf("the upstream provider returned status %d", status))
-	if len(body) > maxErrorBody || !fields.ValidLenient(body) {
+	if len(body) > dialogue.MaxErrorBody || !fields.ValidLenient(body) {
 		return e
 	}
 	readError(e, gjson.ParseBytes(body))
@@ -58,40 +48,27 @@ func readError(e *dialogue.Error, v gjson.Result) {
 		v = inner
 	}
 	if v.Type == gjson.String {
-		e.Message = truncate(v.Str)
+		e.Message = dialogue.ErrorText(v.Str)
 		return
 	}
 	for _, name := range []string{"message", "detail", "msg"} {
 		if m := v.Get(name); m.Type == gjson.String && m.Str != "" {
-			e.Message = truncate(m.Str)
+			e.Message = dialogue.ErrorText(m.Str)
 			break
 		}
 	}
 	if t := v.Get("type"); t.Type == gjson.String && t.Str != "" {
-		e.Type = truncate(t.Str)
+		e.Type = dialogue.ErrorText(t.Str)
 	}
 	if p := v.Get("param"); p.Type == gjson.String {
-		e.Param = truncate(p.Str)
+		e.Param = dialogue.ErrorText(p.Str)
 	}
 	switch c := v.Get("code"); {
 	case c.Type == gjson.String:
-		e.Code = truncate(c.Str)
-	case c.Exists() && c.Type != gjson.Null && len(c.Raw) <= maxErrorMessage:
+		e.Code = dialogue.ErrorText(c.Str)
+	case c.Exists() && c.Type != gjson.Null && len(c.Raw) <= dialogue.MaxErrorText:
 		e.Code = json.RawMessage(c.Raw)
 	}
-}
-
-// truncate cuts a text to maxErrorMessage, at the start of a character.
-func truncate(s string) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= maxErrorMessage {
-		return s
-	}
-	cut := maxErrorMessage
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "..."
 }
 
 // LongPrompt has the words of this family about a prompt that does not fit.

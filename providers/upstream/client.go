@@ -21,7 +21,6 @@ import (
 // Limits of the memory and time that an upstream can take from the gateway.
 const (
 	maxBody       = 64 << 20
-	maxErrorBody  = 64 << 10
 	maxHeader     = 64 << 10
 	maxFields     = 500 // header fields of a reply
 	maxExpansion  = 100 // a compressed body may grow by this factor
@@ -317,7 +316,7 @@ func (r *Reply) Events() (*EventReader, error) {
 func (r *Reply) ReadAll(buf []byte) ([]byte, error) {
 	limit := maxBody
 	if r.Status >= 400 {
-		limit = maxErrorBody
+		limit = dialogue.MaxErrorBody
 	}
 	if err := r.decompress(); err != nil {
 		return nil, r.Failed(err)

@@ -3,16 +3,11 @@ package upstream
 import (
 	"encoding/json"
 	"regexp"
-	"strings"
-	"unicode/utf8"
-
 	"stagedoor/providers/dialogue"
 )
 
 const (
-	// maxMessage is the longest text of an upstream that a client sees, in bytes.
-	maxMessage = 2 << 10
-	redacted   = "[redacted]"
+	redacted = "[redacted]"
 	// shortestSecret is the length below which a configured key is not removed, since it would blank out words.
 	shortestSecret = 6
 )
@@ -42,28 +37,17 @@ var leaks = []struct {
 	{regexp.MustCompile(`\b[A-Za-z][A-Za-z0-9_]*(?:[-.][A-Za-z0-9_]+)+:\d{2,5}\b`), redacted},
 }
 
-// scrub returns a text of an upstream without addresses and keys, cut to maxMessage. secrets are the keys of the
+// scrub returns a text of an upstream without addresses and keys, cut to dialogue.MaxErrorText. secrets are the keys of the
 // provider.
 func scrub(text string, secrets []string) string {
-	if len(text) > 4*maxMessage {
-		text = text[:4*maxMessage] // bounds the search; the rest is almost never shown
+	if len(text) > 4*dialogue.MaxErrorText {
+		text = text[:4*dialogue.MaxErrorText] // bounds the search; the rest is almost never shown
 	}
 	text = withoutSecrets(text, secrets)
 	for _, leak := range leaks {
 		text = leak.pattern.ReplaceAllString(text, leak.with)
 	}
-	return cut(text, maxMessage)
-}
-
-// cut shortens text to most bytes without splitting a character.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return strings.ToValidUTF8(text, "\uFFFD")
-	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return strings.ToValidUTF8(text[:most], "\uFFFD") + "..."
+	return dialogue.ErrorText(text)
 }
 
 // scrubbed returns a copy of an upstream's error that may be shown. A type, parameter or code that holds a

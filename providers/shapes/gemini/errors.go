@@ -7,20 +7,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/fields"
 	"stagedoor/providers/jsonw"
-)
-
-// Bounds of an upstream's refusal, in bytes. A longer body is not parsed and a longer message is
-// cut.
-const (
-	maxErrorBody = 64 << 10
-	maxMessage   = 2 << 10
 )
 
 // word is one of Google's status words (google.rpc.Code), with its HTTP status and the type that
@@ -87,7 +79,7 @@ func wordFor(status int) word {
 //	{"error":{"code":429,"message":"Quota exceeded","status":"RESOURCE_EXHAUSTED","details":[...]}}
 func (shape) DecodeError(status int, _ http.Header, body []byte) *dialogue.Error {
 	err := unreadable(status)
-	if len(body) <= maxErrorBody && fields.ValidLenient(body) {
+	if len(body) <= dialogue.MaxErrorBody && fields.ValidLenient(body) {
 		err = readError(status, gjson.ParseBytes(body))
 	}
 	return err
@@ -114,7 +106,7 @@ func readError(status int, doc gjson.Result) *dialogue.Error {
 	}
 	err := unreadable(status)
 	if message := firstText(inner, doc); message != "" {
-		err.Message = shorten(message)
+		err.Message = dialogue.ErrorText(message)
 	}
 	if w, ok := wordNamed(name); ok {
 		err.Type = w.kind
@@ -170,19 +162,6 @@ func readDetails(err *dialogue.Error, details gjson.Result) {
 		}
 		return true
 	})
-}
-
-// shorten cuts a message between two characters.
-func shorten(s string) string {
-	s = strings.ToValidUTF8(s, "\ufffd")
-	if len(s) <= maxMessage {
-		return s
-	}
-	cut := maxMessage
-	for !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut]
 }
 
 // Envelope implements shapes.Inbound. Google's SDKs require an integer in code and one of Google's

@@ -49,13 +49,6 @@ func TestRefusalsSayWhenToComeBack(t *testing.T) {
 	}
 }
 
-func TestLongMessagesAreCutBetweenCharacters(t *testing.T) {
-	e := gemini.Shape.DecodeError(400, nil, []byte(`{"error":{"message":"x`+strings.Repeat("é", 3000)+`"}}`))
-	if len(e.Message) > 2048 || !strings.HasSuffix(e.Message, "é") {
-		t.Errorf("%d bytes", len(e.Message))
-	}
-}
-
 func TestEnvelopes(t *testing.T) {
 	for _, row := range []struct {
 		err  *dialogue.Error

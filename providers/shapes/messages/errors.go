@@ -13,13 +13,6 @@ import (
 	"stagedoor/providers/fields"
 )
 
-// Bounds of an upstream's refusal, in bytes. A longer body is not parsed, and a longer message is
-// cut, because both end up in logs and in the client's memory.
-const (
-	maxErrorBody = 64 << 10
-	maxMessage   = 2 << 10
-)
-
 // statuses are the vendor's error types with their HTTP statuses. An error inside a stream has only
 // the type, so the table is read in both directions.
 var statuses = map[string]int{
@@ -57,7 +50,7 @@ func typeOf(status int) string {
 func (shape) DecodeError(status int, header http.Header, body []byte) *dialogue.Error {
 	err := dialogue.Reported(status, typeOf(status), "",
 		fmt.Sprintf("the upstream provider returned status %d", status))
-	if len(body) <= maxErrorBody && fields.ValidLenient(body) {
+	if len(body) <= dialogue.MaxErrorBody && fields.ValidLenient(body) {
 		readError(err, gjson.ParseBytes(body))
 	}
 	err.NoRetry = strings.EqualFold(header.Get("x-should-retry"), "false")
@@ -73,7 +66,7 @@ func readError(err *dialogue.Error, doc gjson.Result) {
 	inner := doc.Get("error")
 	for _, v := range []gjson.Result{inner.Get("message"), inner, doc.Get("message"), doc.Get("detail")} {
 		if v.Type == gjson.String && strings.TrimSpace(v.Str) != "" {
-			err.Message = cutBytes(strings.ToValidUTF8(v.Str, "\uFFFD"), maxMessage)
+			err.Message = dialogue.ErrorText(v.Str)
 			break
 		}
 	}
@@ -102,12 +95,4 @@ func streamed(doc gjson.Result) *dialogue.Error {
 		err.Status = status
 	}
 	return err
-}
-
-// cutBytes shortens s to limit bytes without splitting a character.
-func cutBytes(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:limit], "")
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
@@ -20,16 +19,11 @@ func (shape) Envelope(err *dialogue.Error) []byte {
 	return append(err.AppendJSON(w.Buf), '}')
 }
 
-const (
-	maxErrorBody    = 64 << 10 // longer bodies are not error objects
-	maxErrorMessage = 2 << 10
-)
-
 // DecodeError reads {"error": {...}}, and the looser forms that servers of this
 // family are known to send: {"error": "text"}, {"message"}, {"detail"}.
 func (shape) DecodeError(status int, _ http.Header, body []byte) *dialogue.Error {
 	e := dialogue.Reported(status, typeOf(status), "", "the upstream provider refused the request")
-	if len(body) > maxErrorBody || !fields.ValidLenient(body) {
+	if len(body) > dialogue.MaxErrorBody || !fields.ValidLenient(body) {
 		return e
 	}
 	root := gjson.ParseBytes(body)
@@ -47,7 +41,7 @@ func readError(e *dialogue.Error, v gjson.Result) {
 	}
 	for _, name := range []string{"message", "error", "detail"} {
 		if m := v.Get(name); m.Type == gjson.String && m.Str != "" {
-			e.Message = clip(m.Str)
+			e.Message = dialogue.ErrorText(m.Str)
 			break
 		}
 	}
@@ -63,18 +57,6 @@ func readError(e *dialogue.Error, v gjson.Result) {
 	case gjson.Number:
 		e.Code = int(code.Int())
 	}
-}
-
-// clip shortens s to what is worth showing, without cutting a character.
-func clip(s string) string {
-	if len(s) <= maxErrorMessage {
-		return s
-	}
-	cut := maxErrorMessage
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut]
 }
 
 // typeOf returns the type of an error for an upstream's status, if the upstream gives none.
