@@ -3,6 +3,23 @@
 //
 // The commands call the admin API, or the control socket where the API lacks an operation. If no gateway runs on the
 // data directory, they start the same API on the directory itself, so each operation behaves the same in both cases.
+//
+// # How a command is made
+//
+// A command that lists things is a listing, one that acts on a single thing is an itemAction, and one with flags of
+// its own ends in callAndPrint. All of them take --json, which prints the reply of the API as it is, so that scripts
+// do not depend on the tables.
+//
+// Keys, apps, groups and codes are named by their ids, by a beginning of the id or by their names (pick.go). A name
+// that fits several things, or one of a user where the operator's is meant, is refused with the ids to choose from.
+//
+// # Files
+//
+//	commands.go call.go resource.go pick.go   the list of commands, calls of the API, names of things
+//	keys.go update.go                         keys, and budgets for all commands
+//	people.go lookup.go invitations.go        users, apps, invitations
+//	groups.go credits.go codes.go             groups and ceilings, accounts, redeem codes
+//	usage.go audit.go admin.go                reports, the audit log, the token of the admin API
 package admincli
 
 import (

@@ -3,6 +3,13 @@
 // the clock, and each provider with each of its keys, by requests that cost
 // nothing. It changes nothing, and what it finds has no secret in it. Mistakes in
 // the configuration file are package config's to find.
+//
+// # Adding a check
+//
+// A check is a function that returns a Check and changes nothing. Say in Detail what was found, as a sentence for a
+// person, and in Advice what to do about it, with the name of the setting. Failed is for what keeps the gateway from
+// serving as it is configured. Where the system cannot say, the check is Skipped, because a doctor that guesses is
+// not believed.
 package doctor
 
 import (

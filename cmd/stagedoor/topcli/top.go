@@ -1,5 +1,9 @@
 // Package topcli implements "stagedoor top", which shows the requests, providers and actors of a running gateway on a
 // terminal or prints them once. It reads them from the admin API and changes them only when a key is pressed.
+//
+// The screen (screen.go) is a program of bubbletea: it asks for a snapshot every second, draws tables of it
+// (table.go) and turns keys into calls. A snapshot that fails leaves the last one on the screen, with the failure
+// below it, because the figures of a moment ago are better than none.
 package topcli
 
 import (

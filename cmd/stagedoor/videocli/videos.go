@@ -1,5 +1,14 @@
 // Package videocli implements "stagedoor videos", which creates, lists, watches and downloads video jobs. It shows
 // what package videoclient reports, as bars on a terminal, as lines of text or as lines of JSON.
+//
+// # Files
+//
+//	videos.go create.go download.go watch.go   the commands
+//	printer.go                                 lines and JSON; it is the only one that writes to the output
+//	screen.go                                  bars, as a program of bubbletea
+//
+// The output is decided once for each command: bars if it is a terminal, lines if not. Both get the same calls, so a
+// command does not know which of them it has.
 package videocli
 
 import (
