@@ -128,8 +128,8 @@ func (p *Parser[C]) Learn(usage gjson.Result) {
 	p.usage.Merge(Usage(usage))
 }
 
-// Start emits the beginning of the reply with the first chunk that says something. A chunk that names nothing and has no
-// choices comes before the reply, as results of filters do.
+// Start emits the beginning of the reply with the first chunk that says something. A chunk that names nothing and has
+// no choices comes before the reply, as results of filters do.
 func (p *Parser[C]) Start(id, model string, created int64, choices gjson.Result, emit func(*dialogue.Event)) {
 	if p.started || id == "" && !(choices.IsArray() && len(choices.Raw) > len("[]")) {
 		return

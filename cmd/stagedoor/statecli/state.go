@@ -1,7 +1,7 @@
 // Package statecli implements "stagedoor state", which verifies, backs up, restores, exports, imports and compacts the
 // durable state. Every command except the backup needs a data directory on which no gateway runs.
 //
-// Commands that read take a file, a database or a data directory (app.with), and open it for reading only. Commands
+// Commands that read take a file, a database or a data directory (app.with) and change nothing. Commands
 // that write make something new and never change what is there: a store appears under its name after it was verified,
 // so that a power cut leaves either nothing or all of it.
 package statecli

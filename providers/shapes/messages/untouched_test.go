@@ -288,8 +288,8 @@ func TestDecodeErrorReadsEveryForm(t *testing.T) {
 		{422, `{"message":"m"}`, "m", "invalid_request_error", nil},
 		{401, `{"detail":"d"}`, "d", "authentication_error", nil},
 		{529, `<html>`, "the upstream provider returned status 529", "overloaded_error", nil},
-		{502, `"` + strings.Repeat("x", dialogue.MaxErrorBody) + `"`, "the upstream provider returned status 502", "api_error",
-			nil},
+		{502, `"` + strings.Repeat("x", dialogue.MaxErrorBody) + `"`,
+			"the upstream provider returned status 502", "api_error", nil},
 		{503, ``, "the upstream provider returned status 503", "api_error", nil},
 	} {
 		err := Shape.DecodeError(c.status, h, []byte(c.body))
