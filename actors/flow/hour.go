@@ -12,18 +12,21 @@ const (
 	// The percentiles are of hourSpans spans of spanMinutes, the present one included: of the last 50 to 60 minutes.
 	hourSpans   = 6
 	spanMinutes = HourMinutes / hourSpans
-	// maxMeasured bounds the providers that are measured, of 11 KiB each. The names are those of the configuration and
-	// not those that clients send, so that only reloads can reach the bound.
+	// maxMeasured bounds the providers that are measured, and the models, of 12 KiB each. Names of providers are those
+	// of the configuration. A model is measured from its first whole reply on, so that names which clients invent and
+	// no provider serves take no place.
 	maxMeasured = 512
 )
 
-// Hour has the figures of a provider in the last hour. It counts attempts that got a permit of the provider's limiter,
-// and not the requests that the gateway refused itself.
+// Hour has the figures of a provider or a model in the last hour. It counts attempts that got a permit of the
+// provider's limiter, and not the requests that the gateway refused itself.
 type Hour struct {
 	Requests, Failed int64
 	// First is the time from the permit to the first token, and Took that to the end of the reply. Only attempts whose
 	// client got a whole reply count, because a failure at once would make a provider look fast.
 	First, Took Quantiles
+	// Rate is the output tokens per second of streams after their first token, or 0 if there were none.
+	Rate float64
 	// Minutes are the last 60 minutes, the present one last.
 	Minutes [HourMinutes]Minute
 }
@@ -35,6 +38,7 @@ type Quantiles struct{ P50, P95 time.Duration }
 type Minute struct {
 	Requests, Failed int64
 	First            time.Duration
+	Rate             float64 // as Hour.Rate
 }
 
 // measured has the figures of a provider, in rings whose entries are used again.
@@ -51,6 +55,8 @@ type minute struct {
 	at                       int64 // minutes since 1970
 	requests, failed, firsts int64
 	first                    time.Duration // of all firsts together
+	output                   int64         // tokens of streams
+	writing                  time.Duration // of all streams together, from the first token to the end
 }
 
 // span has the distribution of durations over several minutes. Minutes have none of their own,
@@ -76,8 +82,16 @@ func durationAt(place int) time.Duration {
 	return time.Duration(17+2*eighth) << octave * (1 << 10) * time.Microsecond / 16
 }
 
-// add measures an attempt. first and took are 0 if they do not count.
-func (m *measured) add(now time.Time, failed bool, first, took time.Duration) {
+// attempt has the figures of an attempt. first and took are 0 if they do not count, and output is 0 if the rate of
+// the reply is not known.
+type attempt struct {
+	failed      bool
+	first, took time.Duration
+	output      int64
+}
+
+// add measures an attempt.
+func (m *measured) add(now time.Time, a *attempt) {
 	at := now.Unix() / 60
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -87,29 +101,35 @@ func (m *measured) add(now time.Time, failed bool, first, took time.Duration) {
 		*slot = minute{at: at}
 	}
 	slot.requests++
-	if failed {
+	if a.failed {
 		slot.failed++
 	}
-	if first > 0 {
+	if a.first > 0 {
 		slot.firsts++
-		slot.first += first
+		slot.first += a.first
 	}
-	if took <= 0 {
+	if a.output > 0 {
+		slot.output += a.output
+		slot.writing += a.took - a.first
+	}
+	if a.took <= 0 {
 		return
 	}
 	s := &m.spans[at/spanMinutes%hourSpans]
 	if s.at != at/spanMinutes {
 		*s = span{at: at / spanMinutes}
 	}
-	s.took[place(took)]++
-	if first > 0 {
-		s.first[place(first)]++
+	s.took[place(a.took)]++
+	if a.first > 0 {
+		s.first[place(a.first)]++
 	}
 }
 
 // hour sums up the last hour. Slots of an earlier hour, which nothing has overwritten, are skipped.
 func (m *measured) hour(now time.Time) (h Hour) {
 	end := now.Unix() / 60
+	var output int64
+	var writing time.Duration
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range h.Minutes {
@@ -123,7 +143,10 @@ func (m *measured) hour(now time.Time) (h Hour) {
 		if slot.firsts > 0 {
 			h.Minutes[i].First = slot.first / time.Duration(slot.firsts)
 		}
+		h.Minutes[i].Rate = perSecond(slot.output, slot.writing)
+		output, writing = output+slot.output, writing+slot.writing
 	}
+	h.Rate = perSecond(output, writing)
 	var first, took histogram
 	for i := range m.spans {
 		s := &m.spans[i]
@@ -137,6 +160,13 @@ func (m *measured) hour(now time.Time) (h Hour) {
 	}
 	h.First, h.Took = first.quantiles(), took.quantiles()
 	return h
+}
+
+func perSecond(n int64, d time.Duration) float64 {
+	if d <= 0 {
+		return 0
+	}
+	return float64(n) / d.Seconds()
 }
 
 // quantiles returns the durations that half and 95 percent of the requests did not exceed, as
@@ -171,60 +201,98 @@ func (r *Registry) Hour(provider string) Hour {
 	if r == nil {
 		return Hour{}
 	}
-	if m, ok := r.measured.Load(provider); ok {
-		return m.(*measured).hour(r.now())
-	}
-	return Hour{}
+	return r.providers.hour(provider, r.now())
 }
 
-// measure adds the attempts of a request that has ended to the figures of their providers.
+// ModelHour returns what is known of a model by the name that clients use, at all of its providers.
+func (r *Registry) ModelHour(model string) Hour {
+	if r == nil {
+		return Hour{}
+	}
+	return r.models.hour(shown(model), r.now())
+}
+
+// measure adds the attempts of a request that has ended to the figures of their providers and of the model.
 func (r *Registry) measure(q *Request) {
 	for i := range q.tries {
 		t := &q.tries[i]
 		if t.Sent == 0 && !q.Job || t.Provider == "" {
 			continue // it got no permit
 		}
-		var first, took time.Duration
+		a := attempt{failed: failures[t.Failure]}
 		shown := i+1 == min(int(q.attempts.Load()), maxMarks)
 		if shown && t.Failure == "" && q.result.Status == 0 {
-			took = q.result.Took - t.Sent
+			a.took = q.result.Took - t.Sent
 			if at := q.First(); at > t.Sent {
-				first = at - t.Sent
+				a.first = at - t.Sent
+			}
+			if q.Stream && a.first > 0 && a.took-a.first >= time.Millisecond {
+				a.output = q.Output()
 			}
 		}
-		if m := r.measuredOf(t.Provider); m != nil {
-			m.add(q.over(), failures[t.Failure], first, took)
+		if m := r.providers.of(t.Provider, r.now()); m != nil {
+			m.add(q.over(), &a)
+		}
+		m := r.models.known(q.Model)
+		if m == nil && a.took > 0 {
+			m = r.models.of(q.Model, r.now())
+		}
+		if m != nil {
+			m.add(q.over(), &a)
 		}
 	}
 }
 
-// measuredOf returns the figures of a provider, or nil if there are too many providers.
-func (r *Registry) measuredOf(provider string) *measured {
-	if m, ok := r.measured.Load(provider); ok {
-		return m.(*measured)
+// meters has the figures of at most maxMeasured names.
+type meters struct {
+	all   sync.Map   // a *measured for each name
+	mu    sync.Mutex // guards additions
+	count int
+}
+
+// hour returns the figures of a name.
+func (m *meters) hour(name string, now time.Time) Hour {
+	if one := m.known(name); one != nil {
+		return one.hour(now)
 	}
-	r.measuring.Lock()
-	defer r.measuring.Unlock()
-	if r.measuredCount >= maxMeasured {
-		r.measured.Range(func(name, m any) bool {
-			if m := m.(*measured); r.now().Unix()/60-m.lastMinute() >= HourMinutes {
-				r.measured.Delete(name)
-				r.measuredCount--
+	return Hour{}
+}
+
+// known returns the figures of a name, or nil if it has none.
+func (m *meters) known(name string) *measured {
+	one, ok := m.all.Load(name)
+	if !ok {
+		return nil
+	}
+	return one.(*measured)
+}
+
+// of returns the figures of a name, or nil if there are too many names.
+func (m *meters) of(name string, now time.Time) *measured {
+	if one := m.known(name); one != nil {
+		return one
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.count >= maxMeasured {
+		m.all.Range(func(name, one any) bool {
+			if now.Unix()/60-one.(*measured).lastMinute() >= HourMinutes {
+				m.all.Delete(name)
+				m.count--
 			}
 			return true
 		})
 	}
-	if r.measuredCount >= maxMeasured {
+	if m.count >= maxMeasured {
 		return nil
 	}
-	m, known := r.measured.LoadOrStore(provider, new(measured))
+	one, known := m.all.LoadOrStore(name, new(measured))
 	if !known {
-		r.measuredCount++
+		m.count++
 	}
-	return m.(*measured)
+	return one.(*measured)
 }
 
-// lastMinute returns the last minute that was measured.
 func (m *measured) lastMinute() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 
 	"stagedoor/actors/flow"
 	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
 )
 
 // try is one attempt of a test: at a provider, how it failed, and whether it got a permit.
@@ -19,7 +20,7 @@ type try struct {
 
 // record plays a request that took ten seconds, of which the last attempt had nine. Its first token came after three.
 func record(r *flow.Registry, now *time.Time, status int, tries ...try) {
-	q := r.Begin(context.Background(), flow.About{ID: "r", Stream: true}, func(error) {})
+	q := r.Begin(context.Background(), flow.About{ID: "r", Model: "m", Stream: true}, func(error) {})
 	began := *now
 	for i, a := range tries {
 		q.Attempt(&catalog.Candidate{Provider: &catalog.Provider{Name: a.provider}, Model: "m"})
@@ -34,7 +35,7 @@ func record(r *flow.Registry, now *time.Time, status int, tries ...try) {
 		q.Progress(1)
 	}
 	*now = began.Add(10 * time.Second)
-	q.End(flow.Result{Status: status})
+	q.End(flow.Result{Status: status, Usage: dialogue.Usage{OutputTotal: 350}})
 	q.Record()
 }
 
@@ -58,7 +59,8 @@ func TestAnHourHasTheAttemptsAtEachProvider(t *testing.T) {
 			t.Errorf("%s: %+v, %+v", name, h.First, h.Took)
 		}
 	}
-	if last := a.Minutes[flow.HourMinutes-1]; last != (flow.Minute{Requests: 3, Failed: 1, First: 2 * time.Second}) {
+	if last := a.Minutes[flow.HourMinutes-1]; last != (flow.Minute{Requests: 3, Failed: 1, First: 2 * time.Second,
+		Rate: 50}) {
 		t.Errorf("the last minute has %+v", last)
 	}
 	now = now.Add(59 * time.Minute)
@@ -69,6 +71,27 @@ func TestAnHourHasTheAttemptsAtEachProvider(t *testing.T) {
 	record(r, &now, 500, try{"a", "transient", true})
 	if h := r.Hour("a"); h.Requests != 1 || h.Failed != 1 || h.Took.P50 != 0 {
 		t.Errorf("after an hour: %d, %d failed, %+v", h.Requests, h.Failed, h.Took)
+	}
+}
+
+func TestAModelIsMeasuredAtAllItsProvidersFromItsFirstReplyOn(t *testing.T) {
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	r := flow.New(func() time.Time { return now })
+	record(r, &now, 500, try{"a", "transient", true}) // a name that clients may have invented
+	if h := r.ModelHour("m"); h.Requests != 0 {
+		t.Errorf("a model without a reply has %d requests", h.Requests)
+	}
+	record(r, &now, 0, try{"a", "transient", true}, try{"b", "", true})
+	record(r, &now, 0, try{"a", "", true})
+	record(r, &now, 500, try{"b", "overloaded", true})
+	h := r.ModelHour("m")
+	// A reply of 350 tokens took seven seconds after its first one.
+	if h.Requests != 3 || h.Failed != 1 || h.Rate != 50 || !near(h.First.P50, 2*time.Second) {
+		t.Errorf("%d requests, %d failed, %v a second, %+v", h.Requests, h.Failed, h.Rate, h.First)
+	}
+	now = now.Add(time.Hour)
+	if h := r.ModelHour("m"); h.Requests != 0 || h.Rate != 0 {
+		t.Errorf("after an hour: %d requests, %v a second", h.Requests, h.Rate)
 	}
 }
 

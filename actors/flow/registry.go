@@ -38,10 +38,7 @@ type Registry struct {
 	refusals refusals
 	leftOut  atomic.Int64
 
-	// measured has a *measured for the name of each provider; see Hour. measuring guards additions.
-	measured      sync.Map
-	measuring     sync.Mutex
-	measuredCount int
+	providers, models meters // see Hour and ModelHour
 
 	// Totals of the ended requests. Readers add the requests in flight.
 	count    atomic.Int64

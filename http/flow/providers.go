@@ -106,6 +106,14 @@ func (o *Overview) Providers(ctx context.Context) []Provider {
 	return out
 }
 
+// States returns all providers by name, without what they did lately.
+func (o *Overview) States(ctx context.Context) (all []Provider) {
+	for _, p := range o.Serving() {
+		all = append(all, o.provider(ctx, p))
+	}
+	return all
+}
+
 // Provider returns the provider of a name, or false if there is none.
 func (o *Overview) Provider(ctx context.Context, name string) (Provider, bool) {
 	if p := o.serving(name); p != nil {

@@ -1,24 +1,195 @@
 package pages
 
 import (
+	"cmp"
+	"fmt"
+	"math"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
+	"time"
+
+	"stagedoor/http/flow"
 )
 
 // Models lists the models that a user may use.
 type Models struct {
 	Desk
-	Query    string
+	Query    ModelQuery
+	All      int // models that the user may use, of which Models has those that the query selects
 	Models   []ModelRow
 	Patterns []string // names with a *, whose every match is served
+	Add      string   // the address of the form for a new model; "": the user cannot add one
+	counts   map[string]int
 }
 
 func (m *Models) frame() frame { return m.models("models.html", "Models") }
+
+// ModelQuery has the parameters of the address.
+type ModelQuery struct {
+	Text string // a part of the name, a provider, an API or an ability
+	Kind string // text, image or video; "" for all
+	Sort string // one of modelOrders
+}
+
+// modelOrders are the orders of the list. Models for which the figure is unknown come last.
+var modelOrders = []struct {
+	name, label string
+	compare     func(a, b *ModelRow) int
+}{
+	{"", "As configured", nil},
+	{"name", "Name", func(a, b *ModelRow) int { return strings.Compare(a.Name, b.Name) }},
+	{"used", "Most used", func(a, b *ModelRow) int { return cmp.Compare(b.Speed.Requests, a.Speed.Requests) }},
+	{"first", "First token", func(a, b *ModelRow) int {
+		return cmp.Compare(cmp.Or(a.Speed.First, math.MaxInt64), cmp.Or(b.Speed.First, math.MaxInt64))
+	}},
+	{"rate", "Tokens per second", func(a, b *ModelRow) int { return cmp.Compare(b.Speed.Rate, a.Speed.Rate) }},
+	{"price", "Price of output", func(a, b *ModelRow) int { return cmp.Compare(a.Price.order(), b.Price.order()) }},
+}
+
+// Select takes the models that the query selects, in its order.
+func (m *Models) Select(all []ModelRow) {
+	m.All, m.counts = len(all), map[string]int{}
+	text := strings.ToLower(strings.TrimSpace(m.Query.Text))
+	for i := range all {
+		row := &all[i]
+		m.counts[row.kind()]++
+		if row.matches(text) && (m.Query.Kind == "" || m.Query.Kind == row.kind()) {
+			m.Models = append(m.Models, *row)
+		}
+	}
+	for _, o := range modelOrders {
+		if o.name == m.Query.Sort && o.compare != nil {
+			slices.SortStableFunc(m.Models, func(a, b ModelRow) int { return o.compare(&a, &b) })
+		}
+	}
+}
+
+// Lead says how many models there are and of when the figures are.
+func (m *Models) Lead() string {
+	return plural(int64(m.All), "model") + ", measured on this gateway in the last hour."
+}
+
+// Kinds returns the links to the models of each kind, with their number, if there are several kinds.
+func (m *Models) Kinds() (links []CountedLink) {
+	if len(m.counts) < 2 {
+		return nil
+	}
+	for _, k := range []struct{ kind, name string }{{"", "All"}, {"text", "Text"}, {KindImage, "Images"},
+		{KindVideo, "Videos"}} {
+		n := m.counts[k.kind]
+		if k.kind == "" {
+			n = m.All
+		}
+		q := m.Query
+		if q.Kind = k.kind; n > 0 {
+			links = append(links, CountedLink{Link{k.name, q.address(), k.kind == m.Query.Kind}, n})
+		}
+	}
+	return links
+}
+
+// CountedLink is a link with the number of what it leads to.
+type CountedLink struct {
+	Link
+	Count int
+}
+
+// Orders returns the choices of the order.
+func (m *Models) Orders() (orders []Labelled) {
+	for _, o := range modelOrders {
+		orders = append(orders, Labelled{ID: o.name, Label: o.label})
+	}
+	return orders
+}
+
+func (q ModelQuery) address() string {
+	v := url.Values{}
+	for name, value := range map[string]string{"q": q.Text, "kind": q.Kind, "sort": q.Sort} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	if len(v) == 0 {
+		return string(placeModels)
+	}
+	return string(placeModels) + "?" + v.Encode()
+}
+
+// matches reports whether the row has a text in lower case.
+func (m *ModelRow) matches(text string) bool {
+	words := slices.Concat([]string{m.Name}, m.Providers, m.Abilities)
+	for _, api := range m.APIs {
+		if api.Native {
+			words = append(words, api.Name)
+		}
+	}
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(strings.ToLower(w), text) })
+}
+
+func (m *ModelRow) kind() string { return cmp.Or(m.Kind, "text") }
+
+// Class returns the class of the colour of the model's name.
+func (m *ModelRow) Class() string { return nameClass(m.Name) }
+
+// Serving is a provider of a model with its state.
+type Serving struct{ Name, Word, Tone string }
+
+// NewServing returns a provider with the state that the page of providers shows.
+func NewServing(p flow.Provider) Serving {
+	row := ProviderRow{p}
+	return Serving{p.Name, row.Word(), row.Tone()}
+}
+
+// ModelSpeed has the figures of a model in the last hour. They are 0 if they are unknown.
+type ModelSpeed struct {
+	Requests    int64
+	First, Slow time.Duration // until the first token: the median and the 95th percentile
+	Rate        float64       // tokens per second
+	Rates       []float64     // of each minute
+}
+
+// FirstText and SlowText return the times until the first token, or "" if they are unknown.
+func (s *ModelSpeed) FirstText() string { return knownSeconds(s.First) }
+func (s *ModelSpeed) SlowText() string  { return knownSeconds(s.Slow) }
+
+func knownSeconds(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return Seconds(d)
+}
+
+// RateText returns the tokens per second, or "" if they are unknown.
+func (s *ModelSpeed) RateText() string {
+	if s.Rate == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(s.Rate, 'f', 0, 64)
+}
+
+// Spark returns the path of the tokens per second of each minute, in a box of 60 by 20. Minutes without any are gaps.
+func (s *ModelSpeed) Spark() string {
+	most := 1.0
+	for _, r := range s.Rates {
+		most = max(most, r)
+	}
+	var path strings.Builder
+	for i, r := range s.Rates {
+		if r > 0 {
+			fmt.Fprintf(&path, "M%d 20V%sh1V20z", i, coordinate(20-max(r*19/most, 1)))
+		}
+	}
+	return path.String()
+}
 
 // ModelRow is a model in a list. Zero limits are unknown.
 type ModelRow struct {
 	Name               string
 	Providers          []string // in the sequence in which they are tried
+	Served             []Serving
+	Speed              ModelSpeed
 	APIs               []API
 	Abilities          []string // such as vision
 	Context, MaxOutput int64    // tokens
@@ -48,6 +219,17 @@ type ModelPrice struct {
 	Input, Output       int64
 	PerSecond, PerImage int64
 	Source              string // version of the list; "": the operator set it
+}
+
+// order returns what a model costs for lists by price. Unknown prices are above all others.
+func (p *ModelPrice) order() int64 {
+	switch {
+	case !p.Known:
+		return math.MaxInt64
+	case p.PerSecond > 0 || p.PerImage > 0:
+		return math.MaxInt64 - 1
+	}
+	return p.Output
 }
 
 // Path is the address of the model's own page.
@@ -93,6 +275,13 @@ type OneModel struct {
 	Desk
 	Model   ModelRow
 	Clients []ClientSetting
+	Change  string // the address of the form that changes the model; "": the user cannot
+}
+
+// RequestsPath returns the address of the model's requests of the last hour.
+func (m *OneModel) RequestsPath() string {
+	a := Asked{Text: Condition("model", m.Model.Name), Range: requestRanges[0].name}
+	return a.Address(pathRequests)
 }
 
 func (m *OneModel) frame() frame { return m.models("model.html", m.Model.Name) }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 
+	"stagedoor/http/settings"
 	"stagedoor/http/web/pages"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
@@ -15,23 +16,61 @@ const pathModels = pathAccount + "/models"
 
 // models lists the models that the user may use, those that match the search if there is one.
 func (rc *requestContext) models() {
-	view := &pages.Models{Desk: rc.desk(), Query: rc.query("q"), Patterns: rc.options.Catalog().Patterns()}
+	view := &pages.Models{Desk: rc.desk(), Patterns: rc.options.Catalog().Patterns(), Add: rc.changePath(""),
+		Query: pages.ModelQuery{Text: rc.query("q"), Kind: rc.query("kind"), Sort: rc.query("sort")}}
+	states := rc.providerStates()
+	var all []pages.ModelRow
 	for _, m := range rc.options.Catalog().Models() {
-		row, ok := rc.modelRow(m.ID)
-		if !ok {
-			continue
-		}
-		words := slices.Concat([]string{row.Name}, row.Providers, row.Abilities)
-		for _, api := range row.APIs {
-			if api.Native {
-				words = append(words, api.Name)
-			}
-		}
-		if matches(view.Query, words...) {
-			view.Models = append(view.Models, row)
+		if row, ok := rc.modelRow(m.ID); ok {
+			rc.measure(&row, states)
+			all = append(all, row)
 		}
 	}
+	view.Select(all)
 	rc.show(http.StatusOK, view)
+}
+
+// providerStates returns the state of each provider, or nothing without an overview.
+func (rc *requestContext) providerStates() map[string]pages.Serving {
+	states := map[string]pages.Serving{}
+	if rc.options.Overview != nil {
+		for _, p := range rc.options.Overview.States(rc.r.Context()) {
+			states[p.Name] = pages.NewServing(p)
+		}
+	}
+	return states
+}
+
+// measure adds the states of the providers and the speed of the last hour to a model.
+func (rc *requestContext) measure(row *pages.ModelRow, states map[string]pages.Serving) {
+	for _, p := range row.Providers {
+		if s, ok := states[p]; ok {
+			row.Served = append(row.Served, s)
+		}
+	}
+	if rc.options.Overview == nil {
+		return
+	}
+	hour := rc.options.Overview.Flow.ModelHour(row.Name)
+	row.Speed = pages.ModelSpeed{Requests: hour.Requests, First: hour.First.P50, Slow: hour.First.P95, Rate: hour.Rate}
+	for _, m := range hour.Minutes {
+		row.Speed.Rates = append(row.Speed.Rates, m.Rate)
+	}
+}
+
+// changePath returns the address of the form for a model of the configuration, or for a new one if name is "". It
+// returns "" if the user cannot change it.
+func (rc *requestContext) changePath(name string) string {
+	if !rc.user.Admin || rc.options.Settings == nil {
+		return ""
+	}
+	if status, err := rc.options.Settings.Status(); err != nil || !status.Editable {
+		return ""
+	}
+	if _, err := rc.options.Settings.Settings(settings.Models, name); err != nil {
+		return ""
+	}
+	return pages.ChangePath(settings.Models, name)
 }
 
 // oneModel shows a model, also one that only a pattern serves.
@@ -41,7 +80,8 @@ func (rc *requestContext) oneModel() {
 		rc.missing()
 		return
 	}
-	rc.show(http.StatusOK, &pages.OneModel{Desk: rc.desk(), Model: row,
+	rc.measure(&row, rc.providerStates())
+	rc.show(http.StatusOK, &pages.OneModel{Desk: rc.desk(), Model: row, Change: rc.changePath(row.Name),
 		Clients: pages.ClientSettings(rc.addressFor(rc.r), "", row.Name)})
 }
 
