@@ -122,6 +122,11 @@ type Store interface {
 	Save(ctx context.Context, d Draft, by string) (Review, error)
 	// Undo takes the last change back. Undoing twice makes it again.
 	Undo(ctx context.Context, by string) (Review, error)
+	Tester
+}
+
+// Tester asks providers whether they can be reached and take their keys.
+type Tester interface {
 	// Test asks a provider with each of its keys for its list of models, which costs nothing. If d is not nil, the
 	// provider is the one that the change would make.
 	Test(ctx context.Context, provider string, d *Draft) ([]Check, error)

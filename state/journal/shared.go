@@ -14,15 +14,26 @@ import (
 // does, so every decision is made with all earlier ones in view. Store.Commit, for callers without such a copy, appends
 // at the end of the log, whatever it is.
 //
-// Append, Turn, Tail and Head are for one caller at a time, which keeps the Position. The other methods may be called
-// by many goroutines.
+// All methods but those of Log may be called by many goroutines.
 type Shared interface {
 	Store
+	Log
 
 	// View calls fn with one snapshot of all tables and the position of the log at which it was taken. The Reader is
 	// valid until fn returns.
 	View(ctx context.Context, fn func(Reader, Position) error) error
 
+	// Changed returns a channel that receives after another node has appended. It is a hint: it may receive more often,
+	// or once for many entries. It is nil if there can be no other node.
+	Changed() <-chan struct{}
+
+	// Members returns the nodes, or nil if there can be no other one.
+	Members() Members
+}
+
+// Log is the log of a Shared as the writer of a node uses it. Its methods are for one caller at a time, which keeps the
+// Position.
+type Log interface {
 	// Append commits batches that were decided at the time now by a node whose copy is at a position, and returns the
 	// next one. If the log does not end there, nothing has changed and the error is a *BehindError. Without operations
 	// it only ends the turn. It does not look at conditions, which hold where the position does, but a batch has one
@@ -39,13 +50,6 @@ type Shared interface {
 
 	// Head returns the end of the log, or ErrForked if the caller has seen a later entry, or another one, as the end.
 	Head(ctx context.Context) (Position, error)
-
-	// Changed returns a channel that receives after another node has appended. It is a hint: it may receive more often,
-	// or once for many entries. It is nil if there can be no other node.
-	Changed() <-chan struct{}
-
-	// Members returns the nodes, or nil if there can be no other one.
-	Members() Members
 }
 
 // Members are the nodes of a Shared. List says which are live by the clock of the store.
