@@ -58,6 +58,11 @@ func (c *Client) RegisterApp(ctx context.Context, n NewApp) (secret string, a Ap
 		if identity.CountApps(tx.View(), n.Owner) >= keptApps {
 			return App{}, &TooMany{"apps", keptApps, "those that were deleted count until their last grant expires"}
 		}
+		if !n.Operator {
+			if err := addressFree(tx.View(), n.Owner, uris); err != nil {
+				return App{}, err
+			}
+		}
 		a, err := identity.AddApp(tx, identity.App{ClientID: clientID, Secret: state.HashSecret(secret),
 			SecretEnd: endOf(secret), Owner: n.Owner, Name: n.Name, Description: n.Description,
 			RedirectURI: n.RedirectURI, MoreURIs: n.MoreURIs})
@@ -67,6 +72,18 @@ func (c *Client) RegisterApp(ctx context.Context, n NewApp) (secret string, a Ap
 		return "", App{}, err
 	}
 	return secret, a, nil
+}
+
+// addressFree returns a *FieldError if an app of the owner that the operator has disabled has one of the addresses. The
+// owner could otherwise make that app again.
+func addressFree(v state.View, owner int64, uris []string) error {
+	for _, a := range identity.ListApps(v, owner) {
+		shared := slices.ContainsFunc(a.RedirectURIs(), func(u string) bool { return contains(uris, u) })
+		if !a.Disabled.IsZero() && shared {
+			return &FieldError{"redirect_uri", "must not be that of an app which the operator has disabled"}
+		}
+	}
+	return nil
 }
 
 // enabledApps counts the apps that can be used.
@@ -98,7 +115,12 @@ func (c *Client) UpdateOwnApp(ctx context.Context, app int64, change AppChange) 
 		change.RedirectURIs == nil {
 		return c.UpdateApp(ctx, app, change)
 	}
-	return c.updateApp(ctx, app, change, ownerMayChange)
+	return c.updateApp(ctx, app, change, func(tx *state.Tx, a *identity.App) error {
+		if err := ownerMayChange(tx, a); err != nil || change.RedirectURIs == nil || !a.Disabled.IsZero() {
+			return err
+		}
+		return addressFree(tx.View(), a.Owner, *change.RedirectURIs)
+	})
 }
 
 // ownerMayChange returns ErrKeysForbidden if the ceilings of the app's owner forbid to create keys.
@@ -250,10 +272,28 @@ func (c *Client) EnableApp(ctx context.Context, app int64) error {
 // DeleteApp ends an app for good, in one commit with all its secrets, codes, grants, tokens and consents. It returns
 // ErrNotFound if the app does not exist or was deleted before.
 func (c *Client) DeleteApp(ctx context.Context, app int64) error {
+	return c.deleteApp(ctx, app, func(*identity.App) error { return nil })
+}
+
+// DeleteOwnApp is DeleteApp for the owner of the app. It returns ErrAppDisabled if the operator has disabled the app.
+// The owner could otherwise delete what the operator keeps as disabled, and make it again.
+func (c *Client) DeleteOwnApp(ctx context.Context, app int64) error {
+	return c.deleteApp(ctx, app, func(a *identity.App) error {
+		if !a.Disabled.IsZero() {
+			return ErrAppDisabled
+		}
+		return nil
+	})
+}
+
+func (c *Client) deleteApp(ctx context.Context, app int64, may func(*identity.App) error) error {
 	return do(ctx, c, nil, func(tx *state.Tx) error {
 		a, ok := identity.FindApp(tx.View(), app)
 		if !ok || !a.Gone.IsZero() {
 			return ErrNotFound
+		}
+		if err := may(&a); err != nil {
+			return err
 		}
 		return identity.DeleteApp(tx, a)
 	})

@@ -110,6 +110,7 @@ func TestAppsAreListedAndFew(t *testing.T) {
 	if err := b.DisableApp(ctx, 50); err != nil {
 		t.Fatal(err)
 	}
+	n.RedirectURI += "/another"
 	if _, _, err := b.RegisterApp(ctx, n); err != nil {
 		t.Errorf("after one was disabled: %v", err)
 	}

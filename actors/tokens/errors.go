@@ -74,6 +74,8 @@ var (
 	ErrOperatorOnly = &Error{"", "the operator disabled this key, and only the operator can enable it"}
 	// ErrLeadOnly is returned if a lead of the group disabled the key.
 	ErrLeadOnly = &Error{"", "a lead of your group disabled this key, and a lead or the operator can enable it"}
+	// ErrAppDisabled is returned to the owner of an app that the operator disabled.
+	ErrAppDisabled = &Error{"", "the operator disabled this app, and only the operator can delete it"}
 	// ErrInvalid always comes as *FieldError.
 	ErrInvalid = &Error{"", "a field breaks a rule"}
 )

@@ -65,7 +65,7 @@ func (c *Client) LoginExternal(ctx context.Context, e ExternalSignIn) (cookie st
 			return externalResult{}, err
 		}
 		if u.SecondFactor != nil && !e.Strong {
-			return externalResult{halfway: &Halfway{u.ID, u.Epoch}}, nil
+			return externalResult{halfway: &Halfway{User: u.ID, Epoch: u.Epoch}}, nil
 		}
 		s, err := addSession(tx, u, state.HashSecret(cookie), c.config.Session, e.From, c.random, e.Strong)
 		return externalResult{session: s}, err

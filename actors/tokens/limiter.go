@@ -41,8 +41,9 @@ const (
 	byApp
 	byLoginAddress
 	bySecretAddress
-	byCode // the second factor of an account, whose password is known
-	byLink // usernames that the holder of an invitation tries
+	byCode        // the second factor of an account, whose password is known, from one device, address or session
+	byCodeAccount // the second factor of an account, from all browsers that are not known
+	byLink        // usernames that the holder of an invitation tries
 	subjectKinds
 )
 
@@ -56,6 +57,7 @@ var free = [subjectKinds]int{
 	byLoginAddress:   20,
 	bySecretAddress:  20,
 	byCode:           5,
+	byCodeAccount:    20,
 	byLink:           5,
 }
 

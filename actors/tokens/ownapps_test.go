@@ -122,6 +122,9 @@ func TestADeletedAppEndsWithAllThatItGot(t *testing.T) {
 	if err := b.DeleteApp(ctx, b.app.ID); err != nil {
 		t.Fatal(err)
 	}
+	if a, ok := identity.FindApp(b.state.View(), b.app.ID); !ok || a.RedirectURI != "" || len(a.RedirectURIs()) != 0 {
+		t.Errorf("the record keeps addresses: %+v", a)
+	}
 	check := func() {
 		t.Helper()
 		if _, err := b.Lookup(pair.Access); !errors.Is(err, tokens.ErrInvalidToken) {
@@ -270,5 +273,38 @@ func TestALogoIsDrawnAnewAndBounded(t *testing.T) {
 	}
 	if a, err := set(nil); err != nil || a.Logo != nil {
 		t.Errorf("the logo was not removed: %v", err)
+	}
+}
+
+// TestTheOwnerNeitherDeletesNorRepeatsAnAppThatTheOperatorHasDisabled: the record stays, without effect, until the
+// operator enables or deletes the app.
+func TestTheOwnerNeitherDeletesNorRepeatsAnAppThatTheOperatorHasDisabled(t *testing.T) {
+	b := newBench(t, tokens.Config{})
+	if err := b.DisableApp(ctx, b.app.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.DeleteOwnApp(ctx, b.app.ID); !errors.Is(err, tokens.ErrAppDisabled) {
+		t.Errorf("deleted: %v", err)
+	}
+	again := tokens.NewApp{Owner: b.user.ID, Name: "again", RedirectURI: "https://else.example/cb",
+		MoreURIs: []string{b.app.RedirectURI}}
+	if _, _, err := b.RegisterApp(ctx, again); !errors.Is(err, tokens.ErrInvalid) {
+		t.Errorf("made again: %v", err)
+	}
+	again.MoreURIs = nil
+	_, other, err := b.RegisterApp(ctx, again)
+	if err != nil {
+		t.Fatal(err)
+	}
+	uris := []string{b.app.RedirectURI}
+	_, err = b.UpdateOwnApp(ctx, other.ID, tokens.AppChange{RedirectURIs: &uris})
+	if !errors.Is(err, tokens.ErrInvalid) {
+		t.Errorf("changed into it: %v", err)
+	}
+	if err := b.EnableApp(ctx, b.app.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.DeleteOwnApp(ctx, b.app.ID); err != nil {
+		t.Errorf("an enabled app: %v", err)
 	}
 }

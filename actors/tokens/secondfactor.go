@@ -34,6 +34,8 @@ const codeSlack = 1
 type Halfway struct {
 	User  int64 `json:"u"`
 	Epoch int64 `json:"e"` // a change of the password ends it
+	// Device is that of the Login.
+	Device string `json:"d,omitempty"`
 }
 
 // CodeRequired is the error of Login for a user with a second factor whose password was right.
@@ -94,12 +96,28 @@ func spendCode(f *identity.SecondFactor, code string, now time.Time) (*identity.
 	return used, nil
 }
 
+// codeSubjects returns the subjects to which a wrong code of a sign-in is counted, as loginSubjects does for passwords:
+// a person who knows the password must not be able to keep the user from signing in, at least in a browser that has
+// signed in to the account before. From all other browsers together there are few guesses, because codes are short.
+func codeSubjects(h Halfway, from Sender) []subject {
+	user := strconv.FormatInt(h.User, 10)
+	if h.Device != "" {
+		return []subject{{byCode, "device " + h.Device + " " + user}}
+	}
+	return []subject{{byCode, addressSubject(byCode, from.Address).name + " " + user}, {byCodeAccount, user}}
+}
+
+// signedInSubjects returns the subjects to which a wrong code of a signed-in user is counted. A person without a
+// session of the user does not use them up.
+func signedInSubjects(user int64) []subject {
+	return []subject{{byCode, "signed in " + strconv.FormatInt(user, 10)}}
+}
+
 // withCode uses a code of a user, and runs then in the same command, which is recorded as the user's. Guesses are
-// limited for each user: only a person who knows the password comes so far, so that no stranger can lock the user out.
-func withCode[T any](ctx context.Context, c *Client, user int64, code string,
+// limited for each of the subjects.
+func withCode[T any](ctx context.Context, c *Client, user int64, code string, subjects []subject,
 	then func(*state.Tx, identity.User) (T, error)) (T, error) {
 	var none T
-	subjects := []subject{{byCode, strconv.FormatInt(user, 10)}}
 	if err := askAdmission(ctx, c, subjects); err != nil {
 		return none, err
 	}
@@ -139,7 +157,8 @@ func (c *Client) FinishLogin(ctx context.Context, h Halfway, code string,
 	if cookie, err = kindSession.mint(c.random); err != nil {
 		return "", Session{}, err
 	}
-	s, err = withCode(ctx, c, h.User, code, func(tx *state.Tx, u identity.User) (Session, error) {
+	subjects := codeSubjects(h, from)
+	s, err = withCode(ctx, c, h.User, code, subjects, func(tx *state.Tx, u identity.User) (Session, error) {
 		if u.Epoch != h.Epoch {
 			return Session{}, ErrLogin
 		}
@@ -193,7 +212,7 @@ func (c *Client) RenewRecovery(ctx context.Context, user int64, code string) (re
 	if err != nil {
 		return nil, err
 	}
-	return withCode(ctx, c, user, code, func(tx *state.Tx, u identity.User) ([]string, error) {
+	return withCode(ctx, c, user, code, signedInSubjects(user), func(tx *state.Tx, u identity.User) ([]string, error) {
 		f := *u.SecondFactor
 		f.Recovery = hashes
 		u.SecondFactor = &f
@@ -203,7 +222,8 @@ func (c *Client) RenewRecovery(ctx context.Context, user int64, code string) (re
 
 // DisableSecondFactor removes the second factor of a user who types a code. It returns ErrCode and *Limited.
 func (c *Client) DisableSecondFactor(ctx context.Context, user int64, code string) error {
-	_, err := withCode(ctx, c, user, code, func(tx *state.Tx, u identity.User) (struct{}, error) {
+	subjects := signedInSubjects(user)
+	_, err := withCode(ctx, c, user, code, subjects, func(tx *state.Tx, u identity.User) (struct{}, error) {
 		u.SecondFactor = nil
 		return struct{}{}, identity.PutUser(tx, u)
 	})
@@ -216,7 +236,8 @@ func (c *Client) ConfirmCode(ctx context.Context, user int64, code string) error
 	if u, ok := identity.FindUser(c.state.View(), user); ok && u.SecondFactor == nil {
 		return nil
 	}
-	_, err := withCode(ctx, c, user, code, func(tx *state.Tx, u identity.User) (struct{}, error) {
+	subjects := signedInSubjects(user)
+	_, err := withCode(ctx, c, user, code, subjects, func(tx *state.Tx, u identity.User) (struct{}, error) {
 		return struct{}{}, identity.PutUser(tx, u)
 	})
 	return err

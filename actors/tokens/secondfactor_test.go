@@ -2,6 +2,7 @@ package tokens_test
 
 import (
 	"errors"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -103,13 +104,41 @@ func TestALoginFromBeforeAChangeOfThePasswordCountsNoGuesses(t *testing.T) {
 func TestGuessesOfCodesAreLimitedForEachUser(t *testing.T) {
 	b, u, recovery := enrolled(t)
 	h := b.halfway(t)
-	for i := range 5 {
-		if _, _, err := b.FinishLogin(ctx, h, "000000", tokens.Sender{}); !errors.Is(err, tokens.ErrCode) {
+	at := func(n byte) tokens.Sender { return tokens.Sender{Address: netip.AddrFrom4([4]byte{192, 0, 2, n})} }
+	guess := func(h tokens.Halfway, from byte, code string) error {
+		_, _, err := b.FinishLogin(ctx, h, code, at(from))
+		return err
+	}
+	for i := range 20 { // of four addresses
+		if err := guess(h, byte(i/5), "000000"); !errors.Is(err, tokens.ErrCode) {
 			t.Errorf("guess %d: %v", i, err)
+		}
+		if i != 4 {
+			continue
+		}
+		if err := guess(h, 0, recovery[0]); !errors.Is(err, tokens.ErrLimited) {
+			t.Errorf("after the guesses of one address: %v", err)
+		}
+	}
+	if err := guess(h, 99, recovery[0]); !errors.Is(err, tokens.ErrLimited) {
+		t.Errorf("an unknown browser after the guesses of others: %v", err)
+	}
+	// The guesser keeps the user neither out of a browser that has signed in before, nor from the pages.
+	known := h
+	known.Device = "laptop"
+	if err := guess(known, 99, recovery[9]); err != nil {
+		t.Errorf("a known browser after the guesses of others: %v", err)
+	}
+	for i := range 5 {
+		if err := b.ConfirmCode(ctx, u.ID, "000000"); !errors.Is(err, tokens.ErrCode) {
+			t.Errorf("guess %d of a session: %v", i, err)
+		}
+		if err := guess(known, 99, "000000"); !errors.Is(err, tokens.ErrCode) {
+			t.Errorf("guess %d in a known browser: %v", i, err)
 		}
 	}
 	for what, try := range map[string]func() error{
-		"signing in":  func() error { _, _, err := b.FinishLogin(ctx, h, recovery[0], tokens.Sender{}); return err },
+		"signing in":  func() error { return guess(known, 99, recovery[0]) },
 		"turning off": func() error { return b.DisableSecondFactor(ctx, u.ID, recovery[0]) },
 		"new codes":   func() error { _, err := b.RenewRecovery(ctx, u.ID, recovery[0]); return err },
 	} {

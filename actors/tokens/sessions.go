@@ -37,7 +37,7 @@ func (c *Client) Login(ctx context.Context, l Login) (cookie string, s Session, 
 		return "", Session{}, err
 	}
 	if u.SecondFactor != nil {
-		return "", Session{}, &CodeRequired{Halfway{u.ID, u.Epoch}}
+		return "", Session{}, &CodeRequired{Halfway{User: u.ID, Epoch: u.Epoch, Device: l.Device}}
 	}
 	return c.openSession(ctx, u, Sender{l.From, l.Browser})
 }

@@ -41,7 +41,12 @@ type App struct {
 }
 
 // RedirectURIs returns all addresses to which a browser may be sent with a code.
-func (a *App) RedirectURIs() []string { return append([]string{a.RedirectURI}, a.MoreURIs...) }
+func (a *App) RedirectURIs() []string {
+	if a.RedirectURI == "" {
+		return nil // the app was deleted
+	}
+	return append([]string{a.RedirectURI}, a.MoreURIs...)
+}
 
 // LogValue returns only the ids, so that hashes and addresses do not reach the logs.
 func (a App) LogValue() slog.Value {
@@ -57,7 +62,7 @@ func (a *App) Authenticates(h state.Hash, now time.Time) bool {
 
 // check refuses a record that could not be used or found.
 func (a *App) check() error {
-	if state.CheckID(a.ClientID) != nil || a.Secret == (state.Hash{}) || a.RedirectURI == "" {
+	if state.CheckID(a.ClientID) != nil || a.Secret == (state.Hash{}) || (a.RedirectURI == "" && a.Gone.IsZero()) {
 		return fmt.Errorf("%w: app %d", state.ErrInvalid, a.ID)
 	}
 	return nil
@@ -142,7 +147,8 @@ func DeleteApp(tx *state.Tx, a App) error {
 		removeByID(tx, &apps, state.NumberID(a.ID))
 		return nil
 	}
-	a.Description, a.Logo, a.MoreURIs, a.Gone = "", nil, nil, later(gone, tx.Now()).Add(time.Hour) // for the sweeps
+	a.Description, a.Logo, a.RedirectURI, a.MoreURIs = "", nil, "", nil
+	a.Gone = later(gone, tx.Now()).Add(time.Hour) // for the sweeps
 	if a.Disabled.IsZero() {
 		a.Disabled = tx.Now()
 	}

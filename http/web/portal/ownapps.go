@@ -128,7 +128,7 @@ func (rc *requestContext) changeOwnApp() {
 			rc.appAgain(&a, http.StatusUnprocessableEntity, "Type the name of the app to delete it.")
 			return
 		}
-		rc.concluded(registry.DeleteApp(ctx, a.ID), pathApps, "app_deleted")
+		rc.concluded(registry.DeleteOwnApp(ctx, a.ID), pathApps, "app_deleted")
 		return
 	}
 	rc.appChanged(&a, err)

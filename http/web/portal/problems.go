@@ -97,6 +97,8 @@ func (rc *requestContext) problem(err error) (status int, text string) {
 		return http.StatusConflict, "The group has members. Remove them first."
 	case errors.Is(err, tokens.ErrOperatorOnly):
 		return http.StatusForbidden, "The operator disabled this key, and only the operator can enable it."
+	case errors.Is(err, tokens.ErrAppDisabled):
+		return http.StatusForbidden, "The operator disabled this app. Only the operator can delete it."
 	case errors.Is(err, tokens.ErrLeadOnly):
 		return http.StatusForbidden, "A lead of your group disabled this key. A lead or the operator can enable it."
 	case errors.Is(err, tokens.ErrTooMany):
