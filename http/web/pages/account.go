@@ -8,7 +8,28 @@ type Account struct {
 	Available int64 // micro-dollars, as the next
 	Held      int64
 	Spent     int64
+	PerDay    int64 // the mean of the last 14 days
+	Today     Use
+	Budgets   []BudgetLine
+	Recent    []RequestRow
 	Usage     *Report
+}
+
+// Runway says how long the money lasts, or "" if nothing was spent or nothing is left.
+func (a *Account) Runway() string {
+	if a.PerDay <= 0 || a.Available <= 0 {
+		return ""
+	}
+	const longest = 999 // days; a longer forecast says nothing
+	days := a.Available / a.PerDay
+	lasts := "about " + plural(days, "day")
+	switch {
+	case days == 0:
+		lasts = "less than a day"
+	case days > longest:
+		lasts = "more than " + plural(longest, "day")
+	}
+	return lasts + " at your current rate of " + formatMoney(a.PerDay) + " a day"
 }
 
 func (a *Account) frame() frame { return a.plotted(placeAccount, "account.html", "Overview") }

@@ -1,9 +1,14 @@
 package portal
 
 import (
+	"context"
 	"net/http"
+	"slices"
+	"time"
 
 	"stagedoor/http/web/pages"
+	"stagedoor/state"
+	"stagedoor/state/requestlog"
 )
 
 // defaultDays is the number of days of the usage that pages about a user show.
@@ -21,6 +26,37 @@ func (rc *requestContext) account() {
 		rc.busy(rc.w, rc.r, err)
 		return
 	}
-	rc.show(http.StatusOK, &pages.Account{Desk: rc.desk(), Available: balance.Available(), Held: balance.Held,
-		Spent: balance.Spent, Usage: usage})
+	days := make([]pages.Use, defaultDays)
+	for _, row := range slices.Concat(usage.Rows, usage.More) {
+		for i := range row.Uses {
+			days[i].Add(row.Uses[i])
+		}
+	}
+	view := &pages.Account{Desk: rc.desk(), Available: balance.Available(), Held: balance.Held, Spent: balance.Spent,
+		Usage: usage, Today: days[defaultDays-1], Budgets: rc.ownBudgets(usage), Recent: rc.recentRequests()}
+	view.PerDay = perDay(days[defaultDays-1-rateDays : defaultDays-1])
+	if view.PerDay == 0 { // nothing was used before today
+		view.PerDay = view.Today.Amount
+	}
+	rc.show(http.StatusOK, view)
+}
+
+// recentRequests returns the latest requests of the user. A log that fails or takes long has none here; its own page
+// says what is wrong.
+func (rc *requestContext) recentRequests() (rows []pages.RequestRow) {
+	log, err := rc.openLog()
+	if err != nil || log == nil {
+		return nil
+	}
+	const shown = 5
+	ctx, cancel := context.WithTimeout(rc.r.Context(), lookupTime)
+	defer cancel()
+	now := rc.options.Now()
+	q := requestlog.Query{Owner: string(state.OwnerOf("", rc.user.Username)), Limit: shown,
+		From: now.Add(-7 * day), To: now.Add(time.Minute)}
+	_ = log.Find(ctx, &q, func(r *requestlog.Record) bool {
+		rows = append(rows, pages.RequestRow{Record: *r})
+		return true
+	})
+	return rows
 }

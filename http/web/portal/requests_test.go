@@ -215,3 +215,19 @@ func TestAChosenTimeHasWholeMinutesAndAtLeastOne(t *testing.T) {
 		}
 	}
 }
+
+// TestTheOverviewListsTheLatestRequestsOfItsUserOnly: those of others are not there.
+func TestTheOverviewListsTheLatestRequestsOfItsUserOnly(t *testing.T) {
+	h := newFixture(t)
+	for at, owner := range []string{"anna", "root"} {
+		h.requests.all = append(h.requests.all, requestlog.Record{At: int64(at + 1), Began: time.Now(),
+			Owner: string(state.OwnerOf("", owner)), Model: "model-of-" + owner, Status: 429})
+	}
+	v := h.signedIn("anna")
+	v.expect(v.get("/account"), http.StatusOK, "model-of-anna")
+	if strings.Contains(v.page, "model-of-root") {
+		t.Error("the page has a request of another user")
+	}
+	h.requests.err = context.DeadlineExceeded
+	v.expect(v.get("/account"), http.StatusOK, "Left to spend")
+}
