@@ -98,7 +98,7 @@ async function allow(page) {
 
 async function available(page) {
   await page.goto(`${issuer}/account`);
-  return Number((await page.locator('.figures dd').first().textContent()).replace('$', ''));
+  return Number((await page.locator('.sum').first().textContent()).replace('$', ''));
 }
 
 test('sign in by keyboard alone, to where one wanted to go', async (t) => {
