@@ -202,7 +202,10 @@ async function post(path) {
 const requestPath = (r, what = '') => `/flow/requests/${encodeURIComponent(r.id)}${what}${r.node ? `?node=${encodeURIComponent(r.node)}` : ''}`;
 const shortID = (id) => (id.length > 20 ? `…${id.slice(-12)}` : id);
 
-const userColumn = { label: 'User', text: names, node: (r) => [make('bdi', { title: names(r) }, names(r))] };
+const userColumn = { label: 'User', text: names, node: (r) => {
+  const [first, second] = names(r).split(' · ');
+  return [make('span', { title: names(r) }, make('bdi', {}, first), second && make('bdi', { class: 'quiet' }, ` ${second}`))];
+} };
 const requestColumn = { label: 'Request', text: (r) => r.id, node: (r) => [make('a', { href: requestPath(r), title: r.id }, shortID(r.id)), r.node && make('span', { class: 'place' }, ` ${r.node}`)].filter(Boolean) };
 const rowID = (r) => `${r.node} ${r.id}`;
 const nodeText = (n) => `${n.node}: ${n.answers ? `${count(n.in_flight)} in flight` : 'does not answer'}`;
@@ -238,12 +241,11 @@ const figures = (values) => {
 function requestsView() {
   const form = $('filter');
   const active = new Table($('active'), [
-    requestColumn, userColumn,
+    userColumn, requestColumn, modelColumn, providerColumn,
     { label: 'Phase', text: (r) => `${r.phase} ${r.queue_position ?? ''} ${r.progress ?? ''}`, node: (r) => [phaseTag(r), place(r)].filter(Boolean) },
-    modelColumn, providerColumn,
     { label: 'Tokens', number: true, text: (r) => (r.progress === null ? count(r.output_tokens) : '–') },
-    { label: 'Per second', number: true, text: (r) => (r.tokens_per_second ? count(r.tokens_per_second) : '–') },
-    { label: 'Time', number: true, text: (r) => time(r.duration_ms) },
+    { label: 'tok/s', number: true, text: (r) => (r.tokens_per_second ? count(r.tokens_per_second) : '–') },
+    { label: 'Age', number: true, text: (r) => time(r.duration_ms) },
     { label: '', number: true, text: () => 'end', node: (r) => [endButton(r)] },
   ]);
   const recent = new Table($('recent'), [
@@ -261,6 +263,7 @@ function requestsView() {
   const fields = ['phase', 'provider', 'model', 'user', 'key', 'sort'];
   const asked = new URLSearchParams(location.search);
   for (const name of fields) if (asked.get(name)) form.elements[name].value = asked.get(name);
+  $('filters').open = fields.some((name) => asked.get(name));
   $('failed').checked = asked.has('failed');
   const filter = () => {
     const f = Object.fromEntries(fields.map((name) => [name, form.elements[name].value.trim()]).filter(([, v]) => v));
@@ -285,6 +288,7 @@ function requestsView() {
   };
   const choose = (field, value) => {
     form.elements[field].value = form.elements[field].value === value ? '' : value; // a second click takes it back
+    $('filters').open = true;
     changed();
   };
   lanes = new Lanes($('lanes'), { make, choose, endButton, time });

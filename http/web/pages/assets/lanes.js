@@ -224,7 +224,8 @@ export class Lanes {
       const running = l.in_flight - l.queued;
       lane.sub.textContent = l.state;
       lane.dot.className = `dot ${{ serving: 'good', failing: 'bad', restarting: 'bad' }[l.state] ?? 'warm'}`;
-      lane.count.textContent = `${running.toLocaleString('en')}${l.places ? ` of ${l.places.toLocaleString('en')}` : ''} · ${l.queued.toLocaleString('en')} queued`;
+      const figure = (n) => this.make('b', {}, n.toLocaleString('en'));
+      lane.count.replaceChildren(figure(running), `${l.places ? ` of ${l.places.toLocaleString('en')}` : ''} · `, figure(l.queued), ' queued');
       lane.rate.textContent = l.tokens_per_second.toLocaleString('en');
     }
     for (const n of m.gone) {
