@@ -282,6 +282,12 @@ func ShortID(id string) string {
 	return "…" + id[len(id)-8:]
 }
 
+// endings are the words of pages for the reasons for which replies end.
+var endings = map[string]string{"stop": "end of turn", "length": "length limit", "tool_calls": "tool call"}
+
+// Ending returns in words why the reply ended, or "" if no reason is known.
+func (r *RequestRow) Ending() string { return cmp.Or(endings[r.Reason], r.Reason) }
+
 // Result returns the result in a word, and its class.
 func (r *RequestRow) Result() string {
 	switch {
