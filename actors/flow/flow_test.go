@@ -206,7 +206,7 @@ func TestRequestsOnManyGoroutinesAreCounted(t *testing.T) {
 	})
 	for i := range 8 {
 		wg.Go(func() {
-			for n := range 500 {
+			for n := range 100 {
 				id := fmt.Sprint(i, "-", n)
 				q := r.Begin(t.Context(), flow.About{ID: id}, func(error) {})
 				q.Enter(flow.Waiting)

@@ -91,7 +91,11 @@ func (n *sharing) land(tb rapid.TB, fail bool) {
 // after each what they have promised together. Commits fail, allowances are recalled, and processes lose their leases
 // and end. What is free of an allowance in memory is compared with the allowance that is stored.
 func TestAllowancesOfSeveralProcessesNeverOverdraw(t *testing.T) {
-	for range 10 {
+	rounds := 10
+	if testing.Short() {
+		rounds = 3
+	}
+	for range rounds {
 		rapid.Check(t, allowancesNeverOverdraw)
 	}
 }

@@ -79,7 +79,7 @@ func TestUsageIsBoundedInMemory(t *testing.T) {
 func TestUsageOfOneAccountDoesNotTakeTheRowsOfOthers(t *testing.T) {
 	run(t, func(t *testing.T, c *ledger.Client, s *state.State, store *statetest.Faulty) {
 		store.Refuse(journal.ErrReadOnly) // so that the rows are gathered
-		for i := range 5000 {
+		for i := range 2500 {
 			c.CountUsage(
 				money.UsageRow{Account: "7", Key: fmt.Sprint("key_", i%9), Model: fmt.Sprint("m", i), Requests: 1},
 			)

@@ -94,13 +94,13 @@ func TestALongCoolDownRefusesItsModelOnly(t *testing.T) {
 func TestModelsThatCoolAreBounded(t *testing.T) {
 	c := new(coolDowns)
 	now := time.Unix(1000, 0)
-	for i := range 10 * maxCooling {
+	for i := range 3 * maxCooling {
 		c.model(now, fmt.Sprint("m", i)).until = now.Add(time.Duration(i+1) * time.Second)
 	}
 	if n := len(c.models); n != maxCooling {
 		t.Errorf("%d models are kept, want %d", n, maxCooling)
 	}
-	for _, i := range []int{9 * maxCooling, 10*maxCooling - 1} {
+	for _, i := range []int{2 * maxCooling, 3*maxCooling - 1} {
 		if c.models[fmt.Sprint("m", i)] == nil {
 			t.Errorf("model %d, one of those that cool for longest, was forgotten", i)
 		}

@@ -73,10 +73,16 @@ func addressed(s *shapes.Shape, line, model string) (path, query, body string) {
 // header, dry to /v1/translate, and then for real.
 func TestADryRunIsWhatTheUpstreamGets(t *testing.T) {
 	g, u := everyShape(t, nil)
-	compared := 0
+	compared, tried, wanted := 0, 0, 400
+	if testing.Short() {
+		wanted /= 4
+	}
 	for _, in := range registry.All {
 		for _, line := range lines(t, in) {
 			for _, out := range registry.All {
+				if tried++; testing.Short() && tried%3 != 0 {
+					continue
+				}
 				path, query, body := addressed(in, line, "to-"+string(out.Name))
 				from := len(u.all())
 				dry := g.do("POST", path, body, "X-Dry-Run", "1")
@@ -125,7 +131,7 @@ func TestADryRunIsWhatTheUpstreamGets(t *testing.T) {
 			}
 		}
 	}
-	if compared < 400 {
+	if compared < wanted {
 		t.Errorf("only %d requests were compared", compared)
 	}
 }
