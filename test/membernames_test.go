@@ -39,7 +39,7 @@ type requestReader struct {
 func requestReaders() map[string]requestReader {
 	of := func(s dialogue.Shape) *fields.Names { return registry.ByName()[s].Members }
 	return map[string]requestReader{
-		"providers/chunks":   {replies: []string{"emit", "failure", "tap", "usage", "join", "reason"}},
+		"providers/chunks":   {replies: []string{"emit", "failure", "parser", "tap", "usage", "reason"}},
 		"providers/dialogue": {replies: []string{"error", "replybuilder", "event", "seal"}},
 		"providers/shapes/chat": {names: of(dialoguetest.Chat), replies: []string{"emit", "parser", "reply", "tap", "picture", "shape"},
 			words: []string{"partKinds"}},

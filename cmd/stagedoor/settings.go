@@ -444,6 +444,9 @@ func (s *settingsStore) replaceConfiguration(expected, text []byte) error {
 // Test implements settings.Store.
 func (s *settingsStore) Test(ctx context.Context, provider string, d *settings.Draft) ([]settings.Check, error) {
 	c := s.gateway.config.Load()
+	if d == nil && provider == "" {
+		return checksOfAll(ctx, c.CatalogProviders()), nil
+	}
 	if d != nil {
 		next, err := s.candidate(*d)
 		if err != nil {
@@ -464,9 +467,8 @@ func (s *settingsStore) Test(ctx context.Context, provider string, d *settings.D
 // mostTests is the number of providers that are tested at a time.
 const mostTests = 8
 
-// TestAll implements settings.Store.
-func (s *settingsStore) TestAll(ctx context.Context) []settings.Check {
-	all := s.gateway.config.Load().CatalogProviders()
+// checksOfAll tests providers, several at a time.
+func checksOfAll(ctx context.Context, all []catalog.Provider) []settings.Check {
 	results := make([][]settings.Check, len(all))
 	tests := pool.New().WithMaxGoroutines(mostTests)
 	for i := range all {

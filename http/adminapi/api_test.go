@@ -738,8 +738,6 @@ func TestAnUndoThatFailedIsAnError(t *testing.T) {
 	b.want(b.call("POST", "/configuration/undo", "{}"), 409, "error.code", "nothing_to_undo")
 }
 
-func (f fakeSettings) TestAll(context.Context) []settings.Check { return nil }
-
 func (f fakeSettings) Test(_ context.Context, provider string, _ *settings.Draft) ([]settings.Check, error) {
 	if provider != "up" {
 		return nil, state.ErrNotFound

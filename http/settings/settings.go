@@ -122,14 +122,8 @@ type Store interface {
 	Save(ctx context.Context, d Draft, by string) (Review, error)
 	// Undo takes the last change back. Undoing twice makes it again.
 	Undo(ctx context.Context, by string) (Review, error)
-	Tester
-}
-
-// Tester asks providers whether they can be reached and take their keys.
-type Tester interface {
 	// Test asks a provider with each of its keys for its list of models, which costs nothing. If d is not nil, the
-	// provider is the one that the change would make.
+	// provider is the one that the change would make. An empty name means all providers in force, several of which are
+	// tested at a time. Those that ctx leaves no time for fail.
 	Test(ctx context.Context, provider string, d *Draft) ([]Check, error)
-	// TestAll tests all providers in force as Test does, several at a time. Those that ctx leaves no time for fail.
-	TestAll(ctx context.Context) []Check
 }

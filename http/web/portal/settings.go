@@ -392,7 +392,12 @@ func (rc *requestContext) testAll() {
 	}
 	ctx, cancel := context.WithTimeout(rc.r.Context(), longestTest)
 	defer cancel()
-	rc.providers("all providers", rc.options.Settings.TestAll(ctx))
+	checks, err := rc.options.Settings.Test(ctx, "", nil)
+	if err != nil {
+		rc.settingsFailed(err)
+		return
+	}
+	rc.providers("all providers", checks)
 }
 
 // settingsFailed answers a request about the configuration that failed.
