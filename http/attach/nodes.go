@@ -83,8 +83,9 @@ func sendRecord(w http.ResponseWriter, r *http.Request, record *kept.Record, off
 	}
 }
 
-// repeatTime bounds the wait for the other gateways before a request with an idempotency key is made.
-const repeatTime = 300 * time.Millisecond
+// repeatTime bounds the wait for the other gateways before a request with an idempotency key is made. A busy gateway
+// needs part of a second, and a request that is made twice is paid twice.
+const repeatTime = 2 * time.Second
 
 // serveRepeat sends another gateway the reply of the request that this one serves under an idempotency key. One that it
 // refuses for want of room is not made a second time.

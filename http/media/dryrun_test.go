@@ -3,6 +3,7 @@ package media_test
 import (
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -52,10 +53,12 @@ func TestADryRunIsWhatTheUpstreamGets(t *testing.T) {
 		}
 		return res.StatusCode, gjson.ParseBytes(b)
 	}
-	for body, times := range map[string]int64{
-		`{"model":"gen-image-1","prompt":"a cat","n":3,"size":"1024x1024"}`: 1,
-		`{"model":"` + oneByOne + `","prompt":"a cat","n":3}`:               3,
+	// The divided one is the last, because its answer does not wait for calls beside the one that fails first.
+	for i, body := range []string{
+		`{"model":"gen-image-1","prompt":"a cat","n":3,"size":"1024x1024"}`,
+		`{"model":"` + oneByOne + `","prompt":"a cat","n":3}`,
 	} {
+		times := []int64{1, 3}[i]
 		status, dry := post("/v1/images/generations", body, true)
 		call, sent := dry.Get("requests.0"), take()
 		if status != 200 || len(sent) != 0 || call.Get("times").Int() != times ||
@@ -72,7 +75,8 @@ func TestADryRunIsWhatTheUpstreamGets(t *testing.T) {
 		}
 	}
 	status, refused := post("/v1/videos", `{"model":"video-2","prompt":"a cat"}`, true)
-	if status != 400 || refused.Get("error.code").Str != "dry_run_unsupported" || len(take()) != 0 {
+	if status != 400 || refused.Get("error.code").Str != "dry_run_unsupported" ||
+		slices.ContainsFunc(take(), func(call string) bool { return strings.HasPrefix(call, "/v1/videos") }) {
 		t.Errorf("a video is %d %s", status, refused.Raw)
 	}
 	if got := g.spent(); got != 0 {

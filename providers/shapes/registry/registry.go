@@ -25,7 +25,13 @@ import (
 )
 
 // All lists the text shapes.
-var All = []*shapes.Shape{chat.Shape, responses.Shape, completions.Shape, messages.Shape, gemini.Shape}
+var All = []*shapes.Shape{
+	chat.Shape,
+	responses.Shape,
+	completions.Shape,
+	messages.Shape,
+	gemini.Shape,
+}
 
 // Media lists the other shapes: those of pictures, videos and embeddings. They have no
 // conversation, so they do not implement the parts of a shapes.Shape. Their handlers are http/media
