@@ -325,6 +325,7 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 		inForce.Proxies = before.Proxies
 		inForce.OAuth, inForce.Log, inForce.Aliases = before.OAuth.With(&c.OAuth), before.Log, before.Aliases
 		inForce.Telemetry, inForce.Videos = before.Telemetry, before.Videos
+		inForce.Requests.Store = before.Requests.Store
 	}
 	g.requests.Limit(requestLimits(&inForce)) // by the data directory that is in use, not by the one in the file
 	g.state.KeepAudit(time.Duration(c.Audit.Keep), int64(c.Audit.Records))

@@ -259,6 +259,7 @@ func fixed(before, after *config.Config) []string {
 		{"heartbeat", before.Heartbeat, after.Heartbeat},
 		{"aliases", before.Aliases, after.Aliases}, {"telemetry", before.Telemetry, after.Telemetry},
 		{"videos", before.Videos, after.Videos},
+		{"request_log.store", before.Requests.Store, after.Requests.Store},
 	} {
 		if !reflect.DeepEqual(s.before, s.after) {
 			changed = append(changed, s.name)

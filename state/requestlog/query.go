@@ -46,7 +46,7 @@ var (
 		"attempts": 1}
 	states = []string{"failed", "slow", "lossy", "degraded", "retried"}
 	// wholes are the texts that are compared as a whole, ignoring case.
-	wholes = []string{"group", "app"}
+	wholes = []string{"group", "app", "node"}
 )
 
 // Number returns the value of a field that can be compared, in micro-dollars, microseconds or pieces.
@@ -234,6 +234,9 @@ func (r *Record) Words() []string {
 func (r *Record) marks() string {
 	all := []string{ownerMark(r.Owner), wholeMark("group", r.Group), wholeMark("app", r.App),
 		"status" + strconv.Itoa(r.Status), "status" + strconv.Itoa(r.Status/100) + "xx"}
+	if r.Node != "" {
+		all = append(all, wholeMark("node", r.Node))
+	}
 	for i, is := range []bool{r.Failed(), r.Slow(), r.Losses != "", r.Degraded != "", r.Attempts > 1} {
 		if is {
 			all = append(all, "is"+states[i])
@@ -253,44 +256,53 @@ func wholeMark(field, text string) string {
 	return field + hex.EncodeToString([]byte(strings.ToLower(text)))
 }
 
-// magnitude returns the half octave of a number, which grows with the number.
+// magnitude returns the half octave of a number, which grows with the number up to largest.
 func magnitude(n int64) int {
 	if n <= 1 {
 		return int(max(n, 0))
 	}
 	length := bits.Len64(uint64(n))
-	return 2*length + int(n>>(length-2)&1)
+	return min(2*length+int(n>>(length-2)&1), largest)
 }
 
-// largest is the magnitude of the largest number that a query can name.
-const largest = 2 * 63
+// largest is the magnitude of all numbers from 2^40 on: of a million dollars and of twelve days. A comparison names all
+// magnitudes that may satisfy it, so there should be few.
+const largest = 2 * 41
 
-// Match returns the condition of a query in the language of SQLite's full-text index, or "" if there is none.
-func (q *Query) Match() string {
-	var all []string
+// condition is one of those that all must hold: the record has one of the marks or, in one of the columns, the words in
+// their order, the last of which may be the beginning of a word if part is set.
+type condition struct {
+	marks, columns, words []string
+	part                  bool
+}
+
+// conditions returns those of a query that the index can answer. Numbers have to be compared in what it finds.
+func (q *Query) conditions() (all []condition) {
+	mark := func(marks ...string) { all = append(all, condition{marks: marks}) }
 	if q.Owner != "" {
-		all = append(all, "marks : "+ownerMark(q.Owner))
+		mark(ownerMark(q.Owner))
 	}
 	for i := range q.Terms {
 		t := &q.Terms[i]
 		switch {
 		case t.Operator != "":
-			all = append(all, "marks : ("+t.magnitudes()+")")
+			mark(t.magnitudes()...)
 		case t.Field == "is", t.Field == "status":
-			all = append(all, "marks : "+t.Field+t.Text)
+			mark(t.Field + t.Text)
 		case slices.Contains(wholes, t.Field):
-			all = append(all, "marks : "+wholeMark(t.Field, t.Text))
+			mark(wholeMark(t.Field, t.Text))
 		case t.Field != "":
-			all = append(all, t.Field+" : "+phrase(t.Text, strings.HasSuffix(t.Text, "*")))
+			all = append(all, condition{columns: []string{t.Field}, words: tokens(t.Text),
+				part: strings.HasSuffix(t.Text, "*")})
 		default:
-			all = append(all, "- marks : "+phrase(t.Text, true))
+			all = append(all, condition{columns: texts, words: tokens(t.Text), part: true})
 		}
 	}
-	return strings.Join(all, " AND ")
+	return all
 }
 
 // magnitudes returns the marks of all numbers that may satisfy a comparison.
-func (t *Term) magnitudes() string {
+func (t *Term) magnitudes() []string {
 	from, to := magnitude(t.Number), magnitude(t.Number)
 	switch t.Operator[0] {
 	case '>':
@@ -302,17 +314,28 @@ func (t *Term) magnitudes() string {
 	for m := from; m <= to; m++ {
 		all = append(all, t.Field+strconv.Itoa(m))
 	}
-	return strings.Join(all, " OR ")
+	return all
 }
 
-// phrase returns the words of a text in their order. The last one may be the beginning of a word if part is set, which
-// makes the index read all words that begin so.
-func phrase(text string, part bool) string {
-	p := `"` + strings.Join(tokens(text), " ") + `"`
-	if part {
-		p += "*"
+// Match returns the condition of a query in the language of SQLite's full-text index, or "" if there is none.
+func (q *Query) Match() string {
+	var all []string
+	for _, c := range q.conditions() {
+		in := "- marks"
+		switch {
+		case c.marks != nil:
+			all = append(all, "marks : ("+strings.Join(c.marks, " OR ")+")")
+			continue
+		case len(c.columns) == 1:
+			in = c.columns[0]
+		}
+		phrase := `"` + strings.Join(c.words, " ") + `"`
+		if c.part {
+			phrase += "*" // the index reads all words that begin so
+		}
+		all = append(all, in+" : "+phrase)
 	}
-	return p
+	return strings.Join(all, " AND ")
 }
 
 // tokens divides a text as the index does: into letters, with their combining marks, and digits.

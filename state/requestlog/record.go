@@ -17,6 +17,8 @@ type Record struct {
 	At    int64     `json:"-"`
 	Began time.Time `json:"began"`
 	ID    string    `json:"id"` // clients may use an id again
+	// Node is the gateway that served the request. A log that each gateway keeps for itself has none.
+	Node string `json:"node,omitempty"`
 	// Owner is the user of the key, or the key if it has none (state.Owner). User is "" for such a key.
 	Owner string `json:"-"`
 	User  string `json:"user"`

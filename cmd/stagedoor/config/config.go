@@ -63,7 +63,7 @@ type Config struct {
 	Limits    Process       `yaml:"limits" doc:"what the whole process takes on"`
 	Backups   Backups       `yaml:"backups" doc:"backups of the store while the gateway runs"`
 	Ledger    Ledger        `yaml:"ledger" doc:"the history of money"`
-	Requests  RequestLog    `yaml:"request_log" doc:"the log of requests, which is kept in the data directory"`
+	Requests  RequestLog    `yaml:"request_log" doc:"the log of requests: its bounds and its place"`
 	Audit     Audit         `yaml:"audit" doc:"the audit log, which says who has changed what"`
 	Catalog   Catalog       `yaml:"catalog" doc:"limits and prices of models that the file gives none"`
 	Aliases   Map[string]   `yaml:"aliases" doc:"further names of paths, for unmodified clients: /vendor: /imagegen; the longest counts"`

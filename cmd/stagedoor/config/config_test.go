@@ -325,7 +325,7 @@ var mistakes = map[string]struct {
 	"copies and history": {
 		"data: memory\nproviders: {p: {shape: sandbox}}\nmodels: {m: {targets: [{provider: p, model: x}]}}\n" +
 			"backups: {dir: b, every: 1s, keep: 0}\nledger: {keep: 1h}\n" +
-			"request_log: {keep: 1s, mib: 1}\n",
+			"request_log: {keep: 1s, mib: 1, store: database}\n",
 		[]string{
 			"f:4:16: backups.dir: expected none: data: memory has nothing to copy",
 			"f:4:26: backups.every: expected 1m or more",
@@ -333,6 +333,7 @@ var mistakes = map[string]struct {
 			"f:5:16: ledger.keep: expected 24h or more, or 0: for ever",
 			"f:6:21: request_log.keep: expected 1h or more, or 0: there is no log",
 			"f:6:30: request_log.mib: expected 16 to 1048576",
+			"f:6:40: request_log.store: expected file or none, because without cluster.store there is no database",
 		},
 	},
 	"a database for the state": {

@@ -14,10 +14,22 @@ type Ledger struct {
 	Keep Duration `yaml:"keep" doc:"how long entries and receipts are kept one by one, before they are only sums; 0: for ever"`
 }
 
-// RequestLog bounds the log of requests.
+// RequestLog bounds the log of requests and says where it is.
 type RequestLog struct {
-	Keep Duration `yaml:"keep" doc:"how long a request stays in the log at /requests; 0: no log and no file"`
-	MiB  int      `yaml:"mib" doc:"mebibytes of the log in the data directory; the oldest requests go first"`
+	Keep  Duration `yaml:"keep" doc:"how long a request stays in the log at /requests; 0: there is no log"`
+	MiB   int      `yaml:"mib" doc:"mebibytes of the log, of all gateways together; the oldest requests go first"`
+	Store string   `yaml:"store" doc:"in the database of cluster.store or a file: database or file; default: database"`
+}
+
+// The places of the log of requests.
+const (
+	requestsInDatabase = "database"
+	requestsInFile     = "file"
+)
+
+// RequestsInDatabase reports whether the log of requests is in the database of the cluster.
+func (c *Config) RequestsInDatabase() bool {
+	return c.Cluster.Store != "" && c.Requests.Store != requestsInFile
 }
 
 // Audit bounds the audit log.
@@ -64,6 +76,12 @@ func (c *Config) checkState(d *decoder) {
 	}
 	if k := c.Requests.Keep; k != 0 && k < minRequestKeep {
 		d.at("request_log.keep", "expected 1h or more, or 0: there is no log")
+	}
+	switch at := c.Requests.Store; {
+	case at != "" && at != requestsInDatabase && at != requestsInFile:
+		d.at("request_log.store", "expected database or file")
+	case at == requestsInDatabase && c.Cluster.Store == "":
+		d.at("request_log.store", "expected file or none, because without cluster.store there is no database")
 	}
 	if k := c.Audit.Keep; k != 0 && k < minAuditKeep {
 		d.at("audit.keep", "expected 24h or more, or 0: for ever")

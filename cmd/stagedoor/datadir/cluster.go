@@ -11,6 +11,7 @@ import (
 	"stagedoor/cmd/stagedoor/config"
 	"stagedoor/state/journal"
 	"stagedoor/state/journal/postgres"
+	"stagedoor/state/requestlog/pglog"
 )
 
 // joinWait bounds the wait for the database, and for a gateway that was killed to be no longer live.
@@ -51,6 +52,8 @@ type Shared interface {
 	Silent() time.Duration
 	// Files returns the pictures and uploads in the database, which the caller closes.
 	Files(ctx context.Context) (*postgres.Files, error)
+	// The log of requests can be beside the state.
+	pglog.Database
 }
 
 // SharedStore returns a store of OpenStore as Shared, or nil if it is not in a database.

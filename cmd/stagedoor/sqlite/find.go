@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"strings"
 	"time"
@@ -61,11 +60,11 @@ func find(q *requestlog.Query, oldest int64) (string, []any) {
 		and("r.owner = ?", q.Owner)
 	}
 	if !q.From.IsZero() {
-		oldest = max(oldest, place(q.From))
+		oldest = max(oldest, requestlog.Place(q.From))
 	}
 	and(at+" >= ?", oldest)
 	if !q.To.IsZero() {
-		and(at+" < ?", place(q.To))
+		and(at+" < ?", requestlog.Place(q.To))
 	}
 	if q.Before != 0 {
 		and(at+" < ?", q.Before)
@@ -90,7 +89,7 @@ func scan(row interface{ Scan(...any) error }) (r requestlog.Record, err error) 
 	if err != nil {
 		return r, err
 	}
-	if err := json.Unmarshal(entry, &r); err != nil {
+	if err := r.ReadEntry(entry); err != nil {
 		return r, err
 	}
 	r.At, r.Owner = at, owner
@@ -116,11 +115,8 @@ func (l *Log) Get(ctx context.Context, at int64, owner string) (r requestlog.Rec
 // Count implements requestlog.Reader.
 func (l *Log) Count(ctx context.Context, owner string, from, to time.Time, width time.Duration) (bars []requestlog.Bar,
 	err error) {
-	minutes := max(int64(width/time.Minute), 1)
-	first, end, oldest := from.Unix()/60, (to.Unix()+59)/60, (l.oldest()>>placeBits)/60_000_000
-	for at := first; at < end; at += minutes {
-		bars = append(bars, requestlog.Bar{From: time.Unix(at*60, 0)})
-	}
+	bars, first, end, minutes := requestlog.Bars(from, to, width)
+	oldest := requestlog.TimeOf(l.oldest()) / 60_000_000
 	err = l.query(func(db *sql.DB) error {
 		rows, err := db.QueryContext(ctx, `SELECT (minute - ?1) / ?2, sum(requests), sum(failed), sum(slow), sum(lossy)
 			FROM minutes WHERE owner = ?3 AND minute >= ?5 AND minute < ?4 GROUP BY 1`, first, minutes, owner, end,

@@ -5,7 +5,6 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	_ "embed"
@@ -16,14 +15,11 @@ import (
 	"net/url"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	driver "modernc.org/sqlite"
 
 	"stagedoor/state/ownership"
@@ -41,8 +37,6 @@ const (
 	pageBytes = 4096
 	// version is that of the tables. A file of another version is set aside.
 	version = 2
-	// placeBits are the low bits of a place, which tell records of one microsecond apart.
-	placeBits = 10
 	// pruneRows is the number of records that one transaction removes, so that no transaction takes long.
 	pruneRows = 2000
 	// yieldEvery is the number of records after which a batch, which takes the processor for longer than most requests
@@ -327,15 +321,6 @@ func (l *Log) change(ctx context.Context, do func(tx *sql.Tx) error) error {
 // columns are those of the table, in the order of values and scan.
 const columns = "at, owner, cost, took, first, queued, input, output, attempts, entry"
 
-// minute is one row of counts.
-type minute struct {
-	owner string
-	at    int64
-}
-
-// brief leaves out of an entry what a record does not have, which is more than half of it.
-var brief = json.JoinOptions(json.OmitZeroStructFields(true), jsontext.AllowInvalidUTF8(true))
-
 func (l *Log) insert(ctx context.Context, tx *sql.Tx, records []requestlog.Record) error {
 	row, err := tx.PrepareContext(ctx, "INSERT INTO requests ("+columns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
 	if err != nil {
@@ -349,13 +334,8 @@ func (l *Log) insert(ctx context.Context, tx *sql.Tx, records []requestlog.Recor
 		return err
 	}
 	defer words.Close()
-	for i := range records {
-		l.counter++
-		records[i].At = place(records[i].Began) | l.counter&(1<<placeBits-1)
-	}
-	// The index collects words in memory as long as places ascend, and requests end in another order than they begin.
-	slices.SortFunc(records, func(a, b requestlog.Record) int { return cmp.Compare(a.At, b.At) })
-	counts, spent := make(map[minute]*requestlog.Counts), make(map[requestlog.Spent]*requestlog.Spent)
+	requestlog.Arrange(records, &l.counter)
+	sums := requestlog.NewSums()
 	uncancelled := context.WithoutCancel(ctx) // the driver starts a goroutine for each statement that may be cancelled
 	for i := range records {
 		if ctx.Err() != nil {
@@ -365,7 +345,7 @@ func (l *Log) insert(ctx context.Context, tx *sql.Tx, records []requestlog.Recor
 			runtime.Gosched()
 		}
 		r := &records[i]
-		entry, err := json.Marshal(r, brief)
+		entry, err := r.Entry()
 		if err != nil {
 			return err
 		}
@@ -381,14 +361,9 @@ func (l *Log) insert(ctx context.Context, tx *sql.Tx, records []requestlog.Recor
 		if _, err := words.ExecContext(uncancelled, values...); err != nil {
 			return err
 		}
-		for _, owner := range []string{"", r.Owner} {
-			count(counts, minute{owner, r.Began.Unix() / 60}, r)
-		}
-		if r.Attempts > 0 { // else it was refused, and clients can name any model
-			addSpent(spent, r)
-		}
+		sums.Add(r)
 	}
-	if err := writeSpent(ctx, tx, spent); err != nil {
+	if err := writeSpent(ctx, tx, sums.Hours); err != nil {
 		return err
 	}
 	add, err := tx.PrepareContext(ctx, `INSERT INTO minutes (owner, minute, requests, failed, slow, lossy)
@@ -398,43 +373,22 @@ func (l *Log) insert(ctx context.Context, tx *sql.Tx, records []requestlog.Recor
 		return err
 	}
 	defer add.Close()
-	for m, c := range counts {
-		if _, err := add.ExecContext(ctx, m.owner, m.at, c.All, c.Failed, c.Slow, c.Lossy); err != nil {
+	for m, c := range sums.Minutes {
+		if _, err := add.ExecContext(ctx, m.Owner, m.At, c.All, c.Failed, c.Slow, c.Lossy); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func count(counts map[minute]*requestlog.Counts, m minute, r *requestlog.Record) {
-	c := counts[m]
-	if c == nil {
-		c = new(requestlog.Counts)
-		counts[m] = c
-	}
-	c.All++
-	if r.Failed() {
-		c.Failed++
-	}
-	if r.Slow() {
-		c.Slow++
-	}
-	if r.Losses != "" {
-		c.Lossy++
-	}
-}
-
-// place returns the first place of the records that began at a time.
-func place(t time.Time) int64 { return max(t.UnixMicro(), 0) << placeBits }
-
 // oldest returns the first place of the records that are not too old.
-func (l *Log) oldest() int64 { return place(l.options.Now().Add(-l.options.Limits().Keep)) }
+func (l *Log) oldest() int64 { return requestlog.Place(l.options.Now().Add(-l.options.Limits().Keep)) }
 
 // Prune implements requestlog.Writer. It removes the records that are too old, and then the oldest ones until the log
 // has its size and leaves the disk its room.
 func (l *Log) Prune(ctx context.Context) (more bool, err error) {
 	aside := l.options.Path + Broken
-	if info, err := os.Stat(aside); err == nil && place(info.ModTime()) < l.oldest() {
+	if info, err := os.Stat(aside); err == nil && requestlog.Place(info.ModTime()) < l.oldest() {
 		if err := os.Remove(aside); err != nil {
 			return false, err
 		}

@@ -27,8 +27,8 @@ type Requests struct {
 	Sum  requestlog.Counts // of all bars, whatever is searched for
 	// Older is the address of the next page, or "".
 	Older string
-	// Off is set if there is no log.
-	Off bool
+	// Off is set if there is no log, and Several if requests may be of several gateways.
+	Off, Several bool
 	// Group is the name of the group whose requests are shown, or "".
 	Group string
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -41,7 +42,7 @@ func (p *Portal) requestRoutes(handle func(pattern string, h http.HandlerFunc)) 
 	}
 	handle("GET "+pathRequestLog, p.member((*requestContext).requestLog))
 	handle("GET "+pathRequestLog+".csv", p.member(func(rc *requestContext) {
-		rc.exportRequests("text/csv; charset=utf-8", "requests.csv", writeCSV)
+		rc.exportRequests("text/csv; charset=utf-8", "requests.csv", csvWriter(rc.options.State.Several()))
 	}))
 	handle("GET "+pathRequestLog+".jsonl", p.member(func(rc *requestContext) {
 		rc.exportRequests("application/jsonl", "requests.jsonl", writeLines)
@@ -138,7 +139,8 @@ func (rc *requestContext) findLogged(log requestlog.Reader, at int64) (requestlo
 // requestLog shows a page of the log.
 func (rc *requestContext) requestLog() {
 	a := rc.asked()
-	view := &pages.Requests{Desk: rc.desk(), Query: a, Kept: pages.Days(rc.options.RequestLog.Limits().Keep)}
+	view := &pages.Requests{Desk: rc.desk(), Query: a, Kept: pages.Days(rc.options.RequestLog.Limits().Keep),
+		Several: rc.options.State.Several()}
 	log, err := rc.options.RequestLog.Store()
 	if errors.Is(err, state.ErrNotFound) {
 		view.Off = true
@@ -309,20 +311,27 @@ var csvColumns = []string{"began", "id", "user", "key", "key_name", "model", "pr
 	"cost_usd", "attempts", "duration_ms", "first_token_ms", "queued_ms", "losses", "degraded", "trace",
 	"group", "app"}
 
-// writeCSV writes records as CSV, the first page with a head.
-func writeCSV(w io.Writer, page []requestlog.Record, first bool) error {
-	out := newSheet(w)
-	if first {
-		out = newSheet(w, csvColumns...)
-	}
+// csvWriter returns what writes records as CSV. Those of several gateways have the gateway in a further column.
+func csvWriter(several bool) func(w io.Writer, page []requestlog.Record, first bool) error {
 	length := func(d time.Duration) string { return strconv.FormatFloat(ms(d), 'f', -1, 64) }
-	for i := range page {
-		r := &page[i]
-		out.row(r.Began.UTC().Format(time.RFC3339Nano), r.ID, r.User, r.Key, r.KeyName, r.Model, r.Provider, r.Upstream,
-			r.Shape, strconv.FormatBool(r.Stream), strconv.Itoa(r.Status), r.Code, r.Error, r.Reason, number(r.Input),
-			number(r.Cached), number(r.Output), number(r.Reasoning), number(r.Images), pages.Dollars(r.Cost),
-			strconv.Itoa(r.Attempts), length(r.Took), length(r.First), length(r.Queued), r.Losses, r.Degraded, r.Trace,
-			r.Group, r.App)
+	columns := csvColumns
+	if several {
+		columns = append(slices.Clip(csvColumns), "node")
 	}
-	return out.end()
+	return func(w io.Writer, page []requestlog.Record, first bool) error {
+		out := newSheet(w)
+		if first {
+			out = newSheet(w, columns...)
+		}
+		for i := range page {
+			r := &page[i]
+			row := []string{r.Began.UTC().Format(time.RFC3339Nano), r.ID, r.User, r.Key, r.KeyName, r.Model, r.Provider,
+				r.Upstream, r.Shape, strconv.FormatBool(r.Stream), strconv.Itoa(r.Status), r.Code, r.Error, r.Reason,
+				number(r.Input), number(r.Cached), number(r.Output), number(r.Reasoning), number(r.Images),
+				pages.Dollars(r.Cost), strconv.Itoa(r.Attempts), length(r.Took), length(r.First), length(r.Queued),
+				r.Losses, r.Degraded, r.Trace, r.Group, r.App, r.Node}
+			out.row(row[:len(columns)]...)
+		}
+		return out.end()
+	}
 }

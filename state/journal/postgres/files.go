@@ -37,25 +37,13 @@ type Files struct {
 // Files returns the files of the database, whose tables it makes if they are not there. Any number of nodes may use
 // them, and they do not depend on the node's epoch.
 func (s *Store) Files(ctx context.Context) (*Files, error) {
-	config := s.pool.Config()
-	config.MaxConns = fileConnections
-	pool, err := pgxpool.NewWithConfig(ctx, config)
+	pool, err := s.Connections(fileConnections, nil)
 	if err != nil {
 		return nil, fmt.Errorf("open the files of the shared store: %w", err)
 	}
 	f := &Files{s, pool}
 	err = f.do(func(ctx context.Context, conn *pgxpool.Conn) error {
-		return pgx.BeginTxFunc(ctx, conn, short, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(schemaLock)); err != nil {
-				return err
-			}
-			var there bool
-			err := tx.QueryRow(ctx, "SELECT to_regclass('stagedoor.file_part') IS NOT NULL").Scan(&there)
-			if err == nil && !there {
-				_, err = tx.Conn().PgConn().Exec(ctx, filesSQL).ReadAll()
-			}
-			return err
-		})
+		return MakeTables(ctx, conn.Conn(), "to_regclass('stagedoor.file_part') IS NOT NULL", filesSQL)
 	})
 	if err != nil {
 		f.Close()

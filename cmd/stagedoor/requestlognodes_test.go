@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"stagedoor/cmd/stagedoor/sqlite"
+	"stagedoor/state/statetest/pgserver"
+)
+
+// browse returns a function that reads pages of a gateway as a user who has signed in.
+func (p *program) browse(user, password string) func(path string) string {
+	p.t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	browser := http.Client{Jar: jar}
+	read := func(path string) string {
+		p.t.Helper()
+		res, err := browser.Get(p.URL + path)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		return string(text)
+	}
+	token := regexp.MustCompile(`name="token" value="([^"]+)"`).FindStringSubmatch(read("/signin"))[1]
+	res, err := browser.PostForm(p.URL+"/signin", url.Values{"token": {token}, "username": {user},
+		"password": {password}})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	res.Body.Close()
+	return read
+}
+
+// TestARequestOnOneGatewayIsFoundOnTheOther, with the name of the gateway that served it, in the list, in both exports
+// and by a search. While the database is away requests go on, and the log says how many it lacks.
+func TestARequestOnOneGatewayIsFoundOnTheOther(t *testing.T) {
+	server, dir := pgserver.New(t, "fsync=off"), directory(t)
+	const key = "sd-for-tests-only"
+	gateway := func(node string) *program {
+		file := write(t, filepath.Join(dir, node+".yaml"), fmt.Sprintf("data: %s\nlisten: 127.0.0.1:0\n"+
+			"cluster: {store: %q, node: %s, serve: all}\nkeys: [{key: %s, name: laptop}]\n"+
+			"admin: {user: root, password: a long password}\ntelemetry: {metrics: {prometheus: true}}\n"+
+			"providers: {s: {shape: sandbox}}\nmodels: {m: {targets: [{provider: s, model: m}]}}\n",
+			filepath.Join(dir, node), server.URL(), node, key))
+		return launch(t, dir, "serve", "--config", file)
+	}
+	one, two := gateway("gw-1"), gateway("gw-2")
+	read := two.browse("root", "a long password")
+	ask := func(p *program) {
+		t.Helper()
+		if got := p.ask(key, "m"); got != http.StatusOK {
+			t.Errorf("a request is answered %d", got)
+		}
+	}
+	ask(one)
+	ask(two)
+	two.await("both requests on one page", func() bool {
+		page := read("/requests")
+		return strings.Contains(page, ">gw-1<") && strings.Contains(page, ">gw-2<")
+	})
+	if lines := read("/requests.jsonl?q=node:gw-1"); strings.Count(lines, "\n") != 1 ||
+		!strings.Contains(lines, `"node":"gw-1"`) {
+		t.Errorf("the lines of gw-1: %s", lines)
+	}
+	if sheet := read("/requests.csv"); !strings.Contains(sheet, ",gw-1\n") || !strings.Contains(sheet, ",node\n") {
+		t.Errorf("the sheet: %s", sheet)
+	}
+
+	server.Crash()
+	ask(one)
+	one.await("a count of what is missing", func() bool {
+		_, metrics := one.get("/metrics", key)
+		return regexp.MustCompile(`stagedoor_request_log_requests_total\{[^}]*result="dropped"[^}]*\} [1-9]`).
+			MatchString(metrics)
+	})
+	if err := server.Run(); err != nil {
+		t.Fatal(err)
+	}
+	one.await("the database", func() bool { return one.ask(key, "m") == http.StatusOK })
+	two.await("the log that goes on", func() bool {
+		return strings.Count(read("/requests.jsonl?q=node:gw-1"), `"node":"gw-1"`) >= 2
+	})
+	for _, node := range []string{"gw-1", "gw-2"} {
+		if _, err := os.Stat(filepath.Join(dir, node, sqlite.FileName)); !os.IsNotExist(err) {
+			t.Errorf("%s has a log of its own: %v", node, err)
+		}
+	}
+	one.stop()
+	two.stop()
+}

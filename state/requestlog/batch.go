@@ -1,0 +1,104 @@
+package requestlog
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// placeBits are the low bits of a place, which tell records of one microsecond apart.
+const placeBits = 10
+
+// Place returns the first place of the records that began at a time.
+func Place(t time.Time) int64 { return max(t.UnixMicro(), 0) << placeBits }
+
+// TimeOf returns the time of a place in microseconds since 1970.
+func TimeOf(place int64) int64 { return place >> placeBits }
+
+// Arrange sets the places of a batch and sorts it by them, because requests end in another order than they begin, and
+// indexes are faster with what ascends. counter tells records of one microsecond apart. It is increased.
+func Arrange(records []Record, counter *int64) {
+	for i := range records {
+		*counter++
+		records[i].At = Place(records[i].Began) | *counter&(1<<placeBits-1)
+	}
+	slices.SortFunc(records, func(a, b Record) int { return cmp.Compare(a.At, b.At) })
+}
+
+// brief leaves out of an entry what a record does not have, which is more than half of it.
+var brief = json.JoinOptions(json.OmitZeroStructFields(true), jsontext.AllowInvalidUTF8(true))
+
+// Entry returns what stores keep of a record beside its place, its owner and its durations.
+func (r *Record) Entry() ([]byte, error) { return json.Marshal(r, brief) }
+
+// ReadEntry reads an Entry.
+func (r *Record) ReadEntry(entry []byte) error { return json.Unmarshal(entry, r) }
+
+// Minute names the counts of an owner, or of all if Owner is "", in one minute since 1970.
+type Minute struct {
+	Owner string
+	At    int64
+}
+
+// Sums count a batch by minutes and sum it up by hours, for a store to add. The Step of an hour is the hour since
+// 1970.
+type Sums struct {
+	Minutes map[Minute]*Counts
+	Hours   map[Spent]*Spent
+}
+
+// NewSums returns the sums of no records.
+func NewSums() Sums { return Sums{make(map[Minute]*Counts), make(map[Spent]*Spent)} }
+
+// Add adds a record.
+func (s *Sums) Add(r *Record) {
+	for _, owner := range []string{"", r.Owner} {
+		minute := Minute{owner, r.Began.Unix() / 60}
+		c := s.Minutes[minute]
+		if c == nil {
+			c = new(Counts)
+			s.Minutes[minute] = c
+		}
+		c.add(r)
+	}
+	if r.Attempts == 0 {
+		return // it was refused, and clients can name any model
+	}
+	name := Spent{Step: int(r.Began.Unix() / 3600), Owner: r.Owner, Key: r.Key, Model: r.Model, Provider: r.Provider,
+		App: r.App}
+	sum := s.Hours[name]
+	if sum == nil {
+		copied := name
+		sum = &copied
+		s.Hours[name] = sum
+	}
+	sum.Requests++
+	sum.Input, sum.Output, sum.MicroUSD = sum.Input+r.Input, sum.Output+r.Output, sum.MicroUSD+r.Cost
+}
+
+func (c *Counts) add(r *Record) {
+	c.All++
+	if r.Failed() {
+		c.Failed++
+	}
+	if r.Slow() {
+		c.Slow++
+	}
+	if r.Losses != "" {
+		c.Lossy++
+	}
+}
+
+// Bars returns empty bars of a width, the minutes since 1970 from which on they reach and before which they end, and
+// the number of minutes of each.
+func Bars(from, to time.Time, width time.Duration) (bars []Bar, first, end, minutes int64) {
+	minutes = max(int64(width/time.Minute), 1)
+	first, end = from.Unix()/60, (to.Unix()+59)/60
+	for at := first; at < end; at += minutes {
+		bars = append(bars, Bar{From: time.Unix(at*60, 0)})
+	}
+	return bars, first, end, minutes
+}
