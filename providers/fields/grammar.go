@@ -1,8 +1,7 @@
 package fields
 
 import (
-	"encoding/binary"
-	"math/bits"
+	"bytes"
 	"unicode/utf8"
 )
 
@@ -140,14 +139,14 @@ func (r *Reader) member(in *scope) []byte {
 		return nil
 	}
 	start := r.pos
-	escaped := r.text()
+	plain := r.text()
 	if r.pos-start > MaxNameBytes+2 {
 		r.pos = start
 		r.refuse(TooLongName)
 		return nil
 	}
 	name := inner(r.buf[start:r.pos])
-	if escaped { // "\u006e" is n, so escapes must not evade the rules for names
+	if !plain && bytes.IndexByte(name, '\\') >= 0 { // "\u006e" is n, so escapes must not evade the rules for names
 		name = []byte(Unquote(r.buf[start:r.pos]))
 	}
 	switch in.count++; {
@@ -172,107 +171,6 @@ func (r *Reader) member(in *scope) []byte {
 	}
 	return name
 }
-
-// Words whose eight bytes have the same value.
-const (
-	ones   = 0x0101010101010101
-	tops   = 0x80 * ones
-	spaces = 0x20 * ones
-	slash  = '\\' * ones
-	flip   = 0x02 * ones // swaps quote and space and keeps smaller bytes below them
-)
-
-// text reads a string and reports whether it has escapes. It reads eight bytes at a time and looks closer only at words
-// that are not plain ASCII. It distinguishes the common cases among those itself, because a call would cost as much.
-func (r *Reader) text() (escaped bool) {
-	b, at := r.buf, r.pos+1
-	next := at // the byte after the last one that was looked at closer
-	for ; at+8 <= len(b); at += 8 {
-		w := binary.LittleEndian.Uint64(b[at:])
-		// The top bit of a byte is set if the byte is a quote or a control character (first term), a backslash
-		// (second term), or not ASCII. A borrow may set further bits, but only above one that is set correctly.
-		odd := ((w ^ flip - spaces - ones) | (w ^ slash - ones) | w) & tops
-		if odd == 0 {
-			continue
-		}
-		if next > at {
-			odd &= ^uint64(0) << (8 * uint(next-at))
-		}
-		for odd != 0 {
-			i := at + bits.TrailingZeros64(odd)/8
-			n := 0
-			switch kind := kinds[b[i]]; {
-			case kind == quote:
-				r.pos = i + 1
-				return escaped
-			case kind == backslash:
-				escaped = true
-				if n = 2; i+1 >= len(b) || !short[b[i+1]] {
-					n = r.escape(b[i:])
-				}
-			case kind == ofTwo && i+1 < len(b) && b[i+1]&0xC0 == 0x80:
-				n = 2
-			case kind == ofThree && i+2 < len(b) && b[i+1]&0xC0 == 0x80 && b[i+2]&0xC0 == 0x80:
-				n = 3
-			default:
-				n = r.character(b[i:])
-			}
-			if n == 0 {
-				r.pos = i
-				r.damage()
-				return escaped
-			}
-			next = i + n
-			odd &= ^uint64(0) << (8 * uint(next-at))
-		}
-	}
-	return r.rest(max(next, at)) || escaped
-}
-
-// rest reads the end of a string if fewer than eight bytes of the text follow.
-func (r *Reader) rest(i int) (escaped bool) {
-	for b := r.buf; i < len(b); {
-		n := 0
-		switch kinds[b[i]] {
-		case quote:
-			r.pos = i + 1
-			return escaped
-		case backslash:
-			escaped = true
-			n = r.escape(b[i:])
-		default:
-			n = r.character(b[i:])
-		}
-		if n == 0 {
-			break
-		}
-		i += n
-	}
-	r.pos = i
-	r.damage()
-	return escaped
-}
-
-// Kinds of bytes in a string. A character of two or three bytes has such a kind if its first byte does not restrict the
-// second one.
-const (
-	other = iota
-	quote
-	backslash
-	ofTwo
-	ofThree
-)
-
-var kinds = func() (t [256]uint8) {
-	t['"'], t['\\'] = quote, backslash
-	for c := 0xC2; c <= 0xDF; c++ {
-		t[c] = ofTwo
-	}
-	for c := 0xE1; c <= 0xEC; c++ {
-		t[c] = ofThree
-	}
-	return t
-}()
 
 // character returns the length of the character at the beginning of b, or 0 if a string may not contain it.
 func (r *Reader) character(b []byte) int {
