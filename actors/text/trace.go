@@ -136,7 +136,26 @@ func (u *passthrough) keepModel(data []byte) {
 // maxTier bounds the names of service tiers, which are short words.
 const maxTier = 32
 
-var tierMember = []byte(`"service_tier"`)
+// A search for the end of the name is faster than one for all of it, because an underscore is rarer than a quote.
+var (
+	tierMember = []byte(`"service_tier"`)
+	tierEnd    = []byte(`_tier"`)
+)
+
+// findTier returns the index of the first tierMember in data, or a negative number.
+func findTier(data []byte) int {
+	begun := len(tierMember) - len(tierEnd)
+	for from := 0; ; {
+		at := bytes.Index(data[from:], tierEnd)
+		if at < 0 {
+			return at
+		}
+		if at += from; at >= begun && bytes.HasPrefix(data[at-begun:], tierMember) {
+			return at - begun
+		}
+		from = at + len(tierEnd)
+	}
+}
 
 // replyTiers are the service tiers that the replies of an attempt name. Its calls run at the same time.
 type replyTiers struct {
@@ -152,7 +171,7 @@ type callTier struct{ name, member string }
 // the one that was read before. Some vendors name the tier in each event.
 func (t *callTier) repeats(data []byte) bool {
 	n := len(t.member)
-	return n > 0 && len(data) > n && string(data[:n]) == t.member && !bytes.Contains(data[n:], tierMember)
+	return n > 0 && len(data) > n && string(data[:n]) == t.member && findTier(data[n:]) < 0
 }
 
 // keepTier records the service tier that the reply of a call names, for prices of the catalogue's list. data is the
@@ -162,7 +181,7 @@ func (a *attempt) keepTier(of *callTier, data []byte) {
 	if a.c.Price != nil {
 		return
 	}
-	if at := bytes.Index(data, tierMember); at < 0 || of.repeats(data[at:]) {
+	if at := findTier(data); at < 0 || of.repeats(data[at:]) {
 		return
 	}
 	if tier := firstString(data, a.shape.Telemetry.ReplyTier); tier != "" && tier != "auto" && len(tier) <= maxTier {

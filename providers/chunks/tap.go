@@ -13,7 +13,7 @@ import (
 )
 
 // Tap observes a reply on the passthrough path. Every chunk of every such stream passes through
-// Event, so it forwards most of them after three searches for bytes. It parses only chunks that may
+// Event, so it forwards most of them after a look at their names. It parses only chunks that may
 // have usage, an error or a finish reason, and those before the first content.
 type Tap struct {
 	// Content reports whether a choice, streamed or whole, has any part of an answer. This is
@@ -35,12 +35,9 @@ type Tap struct {
 // maxChoices is the largest number of choices in a reply.
 const maxChoices = 128
 
-// The words that Event searches for. A chunk without them cannot change the state of the Tap.
 var (
-	doneWord   = []byte("[DONE]")
-	usageWord  = []byte(`"usage"`)
-	errorWord  = []byte(`"error"`)
-	finishWord = []byte(`"finish_reason"`)
+	doneWord = []byte("[DONE]")
+	nullWord = []byte("null")
 )
 
 // Event implements shapes.Tap.
@@ -53,8 +50,7 @@ func (t *Tap) Event(name string, data []byte) ([]byte, shapes.Verdict, bool) {
 		return nil, shapes.Forward, false
 	}
 	verdict := shapes.Forward
-	if !t.content || t.ended > 0 || mentions(data, usageWord) || mentions(data, finishWord) || name == "error" ||
-		mentions(data, errorWord) {
+	if !t.content || t.ended > 0 || name == "error" || mayEnd(data) {
 		left, v := t.parseEvent(name, data)
 		if v == shapes.Drop || v == shapes.Failed {
 			return nil, v, false
@@ -241,15 +237,18 @@ func (t *Tap) Usage() dialogue.Usage {
 // Reason implements shapes.Tap.
 func (t *Tap) Reason() dialogue.Reason { return t.reason }
 
-// mentions reports whether data may have a member of this quoted name that is not null. A name
-// inside a string also counts, and then the event is parsed for nothing.
-func mentions(data, name []byte) bool {
-	i := bytes.Index(data, name)
-	if i < 0 {
-		return false
+// mayEnd reports whether data may have usage, an error or a finish reason. A chunk without them cannot change the state
+// of the Tap. A name inside a string also counts, and then the event is parsed for nothing.
+func mayEnd(data []byte) bool {
+	for name, value := range fields.Mentioned(data) {
+		switch string(name) {
+		case "usage", "error", "finish_reason":
+			if !bytes.HasPrefix(value, nullWord) {
+				return true
+			}
+		}
 	}
-	rest := bytes.TrimLeft(data[i+len(name):], ": \t\r\n")
-	return !bytes.HasPrefix(rest, []byte("null")) || bytes.Contains(rest, name)
+	return false
 }
 
 // withModel returns data with another top-level model, if it has one.
