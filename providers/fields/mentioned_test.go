@@ -13,7 +13,9 @@ func TestNamesAreFoundWithoutParsing(t *testing.T) {
 		`:`:                          nil,
 		`":`:                         nil,
 		`"" : 1`:                     {"", "1"},
-		`{"a":1,"b" : {"c"	:	null}}`: {"a", `1,"b" : {"c"	:	null}}`, "b", `{"c"	:	null}}`, "c", "null}}"},
+		`{"a":1,"b" : {"c"	:	null}}`: {
+			"a", `1,"b" : {"c"	:	null}}`, "b", `{"c"	:	null}}`, "c", "null}}",
+		},
 		`{"url":"https://x"}`:        {"url", `"https://x"}`},
 		`{"a":"\"error\": 1"}`:       {"a", `"\"error\": 1"}`, `error\`, `1"}`},
 		`{"a":`:                      {"a", ""},
