@@ -9,16 +9,16 @@ import (
 
 func TestNamesAreFoundWithoutParsing(t *testing.T) {
 	for text, want := range map[string][]string{
-		``:                           nil,
-		`:`:                          nil,
-		`":`:                         nil,
-		`"" : 1`:                     {"", "1"},
+		``:       nil,
+		`:`:      nil,
+		`":`:     nil,
+		`"" : 1`: {"", "1"},
 		`{"a":1,"b" : {"c"	:	null}}`: {
 			"a", `1,"b" : {"c"	:	null}}`, "b", `{"c"	:	null}}`, "c", "null}}",
 		},
-		`{"url":"https://x"}`:        {"url", `"https://x"}`},
-		`{"a":"\"error\": 1"}`:       {"a", `"\"error\": 1"}`, `error\`, `1"}`},
-		`{"a":`:                      {"a", ""},
+		`{"url":"https://x"}`:  {"url", `"https://x"}`},
+		`{"a":"\"error\": 1"}`: {"a", `"\"error\": 1"}`, `error\`, `1"}`},
+		`{"a":`:                {"a", ""},
 	} {
 		var got []string
 		for name, value := range fields.Mentioned([]byte(text)) {
