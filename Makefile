@@ -98,11 +98,10 @@ race: tools-build ## the Go tests of all packages with the race detector, in ful
 	$(COMPILE) go test -race $(NORACE) -exec '$(DATABASE)' -vet=off $(SMALL) -timeout 0 \
 	  $$(go list ./... | grep -v '^stagedoor/test')
 
-# None of these results comes from the test cache, which does not see the program.
+# None of these results comes from the test cache, which does not see all the files that they look at.
 .PHONY: test-program
 test-program: tools program ## the Go tests that look at the running program
 	$(COMPILE) go test $(DEFAULTS) -count=1 -p 4 -vet=off $(SMALL) -timeout 25m ./test/...
-	$(COMPILE) go test $(DEFAULTS) -count=1 -vet=off $(SMALL) -timeout 25m -run 'CostsWhat|CostWhat|FuzzSizes' ./cmd/stagedoor
 
 # The program that all suites look at. Suites ask for it side by side, and the first one
 # builds it.
