@@ -152,6 +152,9 @@ func (o *Overview) serving(name string) *engine.Provider {
 	return nil
 }
 
+// Serves reports whether a provider of a name serves now.
+func (o *Overview) Serves(name string) bool { return o.serving(name) != nil }
+
 // provider returns what is known of a provider. Its limiter is an actor and may not answer in time. The rest is then
 // shown without its figures.
 func (o *Overview) provider(ctx context.Context, p *engine.Provider) Provider {

@@ -3,6 +3,7 @@ package requestlog
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -37,6 +38,10 @@ func (r *Record) Entry() ([]byte, error) { return json.Marshal(r, brief) }
 // ReadEntry reads an Entry.
 func (r *Record) ReadEntry(entry []byte) error { return json.Unmarshal(entry, r) }
 
+// GroupOwner returns the owner under which Count has the requests that users made as members of a group. No user and no
+// key is named so.
+func GroupOwner(group string) string { return "group:" + strings.ToLower(group) }
+
 // Minute names the counts of an owner, or of all if Owner is "", in one minute since 1970.
 type Minute struct {
 	Owner string
@@ -55,7 +60,11 @@ func NewSums() Sums { return Sums{make(map[Minute]*Counts), make(map[Spent]*Spen
 
 // Add adds a record.
 func (s *Sums) Add(r *Record) {
-	for _, owner := range []string{"", r.Owner} {
+	owners := append(make([]string, 0, 3), "", r.Owner)
+	if r.Group != "" {
+		owners = append(owners, GroupOwner(r.Group))
+	}
+	for _, owner := range owners {
 		minute := Minute{owner, r.Began.Unix() / 60}
 		c := s.Minutes[minute]
 		if c == nil {

@@ -129,8 +129,8 @@ type Reader interface {
 	Find(ctx context.Context, q *Query, each func(*Record) bool) error
 	// Get returns one record of an owner, or of anyone if owner is "". It returns state.ErrNotFound if there is none.
 	Get(ctx context.Context, at int64, owner string) (Record, error)
-	// Count counts the requests of an owner, or all if owner is "", in bars of a width from a time on. Filters do
-	// not apply.
+	// Count counts the requests of an owner, or of GroupOwner, or all if owner is "", in bars of a width from a time
+	// on. Filters do not apply.
 	Count(ctx context.Context, owner string, from, to time.Time, width time.Duration) ([]Bar, error)
 	// Spent calls each with what was used, in no particular order, until it returns an error.
 	Spent(ctx context.Context, q *SpentQuery, each func(*Spent) error) error

@@ -146,7 +146,7 @@ func (r *Requests) Chips() (chips []Chip) {
 		a := r.Query
 		a.Only, a.Before = c.only, 0
 		chip := Chip{Link{c.name, a.Address(pathRequests), c.only == r.Query.Only}, "", c.title}
-		if c.only != "" && !r.Query.Group { // the log counts by owner
+		if c.only != "" {
 			chip.Count = formatCount(c.count)
 		}
 		chips = append(chips, chip)
@@ -177,7 +177,7 @@ func (r *Requests) Strip() (minutes []Minute) {
 		if i+1 < len(r.Bars) {
 			to = r.Bars[i+1].From
 		}
-		a := Asked{Text: r.Query.Text, Only: r.Query.Only, From: b.From, To: to}
+		a := Asked{Text: r.Query.Text, Only: r.Query.Only, From: b.From, To: to, Group: r.Query.Group}
 		all, failed := 100*float64(b.All)/float64(most), 100*float64(b.Failed)/float64(most)
 		m := Minute{Path: a.Address(pathRequests), X: percent(float64(i) * width), Width: percent(width * .78),
 			Y: percent(100 - all), Height: percent(all), FailedY: percent(100 - all), FailedHeight: percent(failed),
@@ -404,11 +404,36 @@ type OneRequest struct {
 	Desk
 	RequestRow
 	Receipt *money.Receipt // nil if there is none, or none any more
+	// The addresses of the pages about what the request names. One is "" if the reader has no such page.
+	UserPath, KeyPath, ModelPath, ProviderPath string
+}
+
+// OneProviderPath returns the address of the page of providers with one of them open.
+func OneProviderPath(name string) string {
+	return string(placeProviders) + "?" + url.Values{"open": {name}}.Encode()
+}
+
+// Payer returns in words whose balance was charged, and the group whose budget the request counted towards if the user
+// was in one.
+func (o *OneRequest) Payer() string {
+	payer := o.User
+	switch {
+	case payer == "" && o.KeyName != "":
+		payer = "the key " + o.KeyName
+	case payer == "":
+		payer = "the key " + ShortID(o.Key)
+	case payer == o.Username:
+		payer = "you"
+	}
+	if o.Group != "" {
+		payer += ", as a member of " + o.Group
+	}
+	return payer
 }
 
 // NewOneRequest returns the page of a record.
 func NewOneRequest(d Desk, r requestlog.Record, receipt *money.Receipt) *OneRequest {
-	return &OneRequest{d, RequestRow{r, max(r.Took, time.Millisecond), true}, receipt}
+	return &OneRequest{Desk: d, RequestRow: RequestRow{r, max(r.Took, time.Millisecond), true}, Receipt: receipt}
 }
 
 func (o *OneRequest) frame() frame {

@@ -54,12 +54,6 @@ func leading(serve func(*requestContext, *identity.Group)) func(*requestContext)
 	}
 }
 
-// groupName returns the name of the group that the user leads.
-func (rc *requestContext) groupName() string {
-	g, _ := identity.LedBy(rc.options.State.View(), rc.user.ID)
-	return g.Name
-}
-
 // visibleFrom returns the first day whose spending of a member is for the leads of the group. The day on which a user
 // came into the group may have spending in another group, unless the account was made in this one.
 func visibleFrom(u *identity.User) time.Time {

@@ -298,6 +298,17 @@ func TestALeadSeesTheRequestsOfTheGroupOnly(t *testing.T) {
 		}
 	}
 	lea.expect(lea.get("/requests.csv?of=group"), http.StatusOK, "")
+	since := h.staff.Created.Unix() / 60
+	h.requests.counts = map[string]map[int64]int64{"": {since + 1: 1000}, "user:lea": {since + 1: 100},
+		"group:staff": {since - 2: 10, since: 20, since + 1: 3, since + 2: 4}}
+	page := fmt.Sprintf("/requests?of=group&from=%d&to=%d", (since-4)*60, (since+5)*60)
+	lea.expect(lea.get(page), http.StatusOK, "7 in this time")
+	lea.expect(lea.get(fmt.Sprintf("/requests?of=group&from=%d&to=%d", since*60-86400, (since+5)*60)), http.StatusOK,
+		"7 in this time") // a bar begins before the group
+	if !strings.Contains(lea.page, "of=group&amp;to=") {
+		t.Error("no bar leads to the requests of the group")
+	}
+	h.requests.counts = nil
 	if q := h.requests.asked; q.Terms[0].Text != "staff" {
 		t.Errorf("the file is of %+v", q)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -111,6 +112,30 @@ func (rc *requestContext) queryOf(a *pages.Asked, limit int) (requestlog.Query, 
 	return q, err
 }
 
+// countGroup counts the requests of a group in bars. Those of an earlier group of the same name do not count, nor do
+// those of the minute in which g got its name, because the log counts whole minutes.
+func countGroup(ctx context.Context, log requestlog.Reader, g *identity.Group, from, to time.Time,
+	width time.Duration) ([]requestlog.Bar, error) {
+	owner, since := requestlog.GroupOwner(g.Name), nameSince(g).Truncate(time.Minute).Add(time.Minute)
+	bars, err := log.Count(ctx, owner, from, to, width)
+	for i := range bars {
+		b, end := &bars[i], to
+		if i+1 < len(bars) {
+			end = bars[i+1].From
+		}
+		if !b.From.Before(since) {
+			break
+		}
+		if b.Counts = (requestlog.Counts{}); err == nil && since.Before(end) {
+			var rest []requestlog.Bar
+			if rest, err = log.Count(ctx, owner, since, end, end.Sub(since)); len(rest) > 0 {
+				b.Counts = rest[0].Counts
+			}
+		}
+	}
+	return bars, err
+}
+
 // nameSince returns the time since which the log of requests means g by the group's name.
 func nameSince(g *identity.Group) time.Time { return later(g.Created, g.Named) }
 
@@ -152,10 +177,13 @@ func (rc *requestContext) requestLog() {
 	status := http.StatusOK
 	q, wrong := rc.queryOf(&a, perPage+1)
 	var found []requestlog.Record
-	if a.Group {
-		view.Group = rc.groupName()
-	} else if err == nil {
-		view.Bars, err = log.Count(ctx, q.Owner, a.From, a.To, (a.To.Sub(a.From) / strip).Round(time.Minute))
+	width := (a.To.Sub(a.From) / strip).Round(time.Minute)
+	if g, leads := identity.LedBy(rc.options.State.View(), rc.user.ID); a.Group && leads {
+		if view.Group = g.Name; err == nil {
+			view.Bars, err = countGroup(ctx, log, &g, a.From, a.To, width)
+		}
+	} else if !a.Group && err == nil {
+		view.Bars, err = log.Count(ctx, q.Owner, a.From, a.To, width)
 	}
 	if wrong != nil {
 		view.Problem, status = "This search cannot be read: "+wrong.Error()+".", http.StatusBadRequest
@@ -206,7 +234,32 @@ func (rc *requestContext) loggedRequest() {
 		rc.busy(rc.w, rc.r, err)
 		return
 	}
-	rc.show(http.StatusOK, pages.NewOneRequest(rc.desk(), r, receipt))
+	view := pages.NewOneRequest(rc.desk(), r, receipt)
+	rc.link(view)
+	rc.show(http.StatusOK, view)
+}
+
+// link adds the addresses of the pages about the user, the key, the model and the provider of a request that the
+// reader may open.
+func (rc *requestContext) link(view *pages.OneRequest) {
+	if _, ok := rc.ownKey(view.Key); ok {
+		view.KeyPath = "/account/keys/" + view.Key
+	}
+	if _, ok := rc.modelRow(view.Model); ok {
+		view.ModelPath = (&pages.ModelRow{Name: view.Model}).Path()
+	}
+	if !rc.user.Admin {
+		return
+	}
+	if u, ok := identity.FindUserByName(rc.options.State.View(), view.User); ok {
+		view.UserPath = pathUser(u.ID)
+	}
+	if view.KeyPath == "" && view.Key != "" {
+		view.KeyPath = pathAllKeys + "?" + url.Values{"q": {view.Key}}.Encode()
+	}
+	if o := rc.options.Overview; o != nil && o.Serves(view.Provider) {
+		view.ProviderPath = pages.OneProviderPath(view.Provider)
+	}
 }
 
 // receiptOf returns the receipt of a request, or nil. Clients may use an id again, so the times decide.

@@ -229,6 +229,15 @@ func TestAnOwnerFindsOnlyTheirOwnRequests(t *testing.T, s Store) {
 		bars[1].Failed != 1 {
 		t.Errorf("bars %v, %v", bars, err)
 	}
+	records := []requestlog.Record{{Began: Start, ID: "a", Owner: "user:bob", Group: "Staff", Status: 500},
+		{Began: Start, ID: "b", Owner: "user:anna", Group: "staff", Status: 200}}
+	if err := log.Append(t.Context(), records); err != nil {
+		t.Fatal(err)
+	}
+	bars, err = log.Count(t.Context(), requestlog.GroupOwner("STAFF"), Start, Start.Add(time.Minute), time.Minute)
+	if err != nil || bars[0].All != 2 || bars[0].Failed != 1 {
+		t.Errorf("bars of a group %v, %v", bars, err)
+	}
 }
 
 func TestPagesContinueWhereTheLastOneEnded(t *testing.T, s Store) {
