@@ -35,8 +35,17 @@ var brief = json.JoinOptions(json.OmitZeroStructFields(true), jsontext.AllowInva
 // Entry returns what stores keep of a record beside its place, its owner and its durations.
 func (r *Record) Entry() ([]byte, error) { return json.Marshal(r, brief) }
 
-// ReadEntry reads an Entry.
-func (r *Record) ReadEntry(entry []byte) error { return json.Unmarshal(entry, r) }
+// Unreadable is the Code of a record whose entry could not be read.
+const Unreadable = "unreadable"
+
+// ReadEntry reads an Entry into a record whose At is set. A broken one does not keep readers from the others, so it is
+// shown as a failed request without names.
+func (r *Record) ReadEntry(entry []byte) {
+	if at := r.At; json.Unmarshal(entry, r) != nil {
+		*r = Record{At: at, Began: time.UnixMicro(TimeOf(at)).UTC(), Code: Unreadable,
+			Error: "This record of the log of requests cannot be read."}
+	}
+}
 
 // GroupOwner returns the owner under which Count has the requests that users made as members of a group. No user and no
 // key is named so.

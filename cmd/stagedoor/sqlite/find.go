@@ -89,10 +89,9 @@ func scan(row interface{ Scan(...any) error }) (r requestlog.Record, err error) 
 	if err != nil {
 		return r, err
 	}
-	if err := r.ReadEntry(entry); err != nil {
-		return r, err
-	}
-	r.At, r.Owner = at, owner
+	r.At = at
+	r.ReadEntry(entry)
+	r.Owner = owner
 	for to, us := range map[*time.Duration]int64{&r.Took: took, &r.First: first, &r.Queued: queued} {
 		*to = time.Duration(us) * time.Microsecond
 	}

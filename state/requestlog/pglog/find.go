@@ -186,10 +186,9 @@ func scan(row pgx.Row) (r requestlog.Record, err error) {
 	if err := row.Scan(&at, &owner, &took, &first, &queued, &entry); err != nil {
 		return r, err
 	}
-	if err := r.ReadEntry(entry); err != nil {
-		return r, err
-	}
-	r.At, r.Owner = at, owner
+	r.At = at
+	r.ReadEntry(entry)
+	r.Owner = owner
 	r.Took, r.First, r.Queued = microseconds(took), microseconds(first), microseconds(queued)
 	return r, nil
 }

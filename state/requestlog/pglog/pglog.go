@@ -65,6 +65,8 @@ type Options struct {
 	Now    func() time.Time
 	// recent, few and part are those of a search.
 	recent, few, part int
+	// otherClock is set in tests whose times are not those of the database.
+	otherClock bool
 }
 
 // Log implements requestlog.Reader and requestlog.Writer. It goes on by itself after the database was away.
@@ -187,7 +189,11 @@ func missing(err error) bool {
 }
 
 // oldest returns the first place of the records that are not too old.
-func (l *Log) oldest() int64 { return requestlog.Place(l.options.Now().Add(-l.options.Limits().Keep)) }
+func (l *Log) oldest() int64 { return l.oldestAt(l.options.Now()) }
+
+func (l *Log) oldestAt(now time.Time) int64 {
+	return requestlog.Place(now.Add(-l.options.Limits().Keep))
+}
 
 // tooMuch selects the first minute from which on all records are within a number of bytes.
 const tooMuch = `SELECT coalesce(max(minute) + 1, 0) FROM (
@@ -199,20 +205,25 @@ const tooMuch = `SELECT coalesce(max(minute) + 1, 0) FROM (
 func (l *Log) Prune(ctx context.Context) (more bool, err error) {
 	err = l.change(ctx, func(tx pgx.Tx) error {
 		var mine bool
-		if err := tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock($1)", int64(pruneLock)).Scan(&mine); err != nil ||
-			!mine {
+		now, minute := l.options.Now(), int64(0)
+		var theirs time.Time
+		err := tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock($1), clock_timestamp()", int64(pruneLock)).
+			Scan(&mine, &theirs)
+		if err != nil || !mine {
 			return err
 		}
-		var minute int64
+		if theirs.Before(now) && !l.options.otherClock {
+			now = theirs // a node whose clock is ahead would remove what the others keep
+		}
 		if err := tx.QueryRow(ctx, tooMuch, l.options.Limits().Bytes).Scan(&minute); err != nil {
 			return err
 		}
-		before := max(l.oldest(), requestlog.Place(time.Unix(minute*60, 0)))
+		before := max(l.oldestAt(now), requestlog.Place(time.Unix(minute*60, 0)))
 		var last *int64
 		var removed int
 		const oldest = `SELECT max(at), count(*) FROM
 			(SELECT at FROM stagedoor.request_log WHERE at < $1 ORDER BY at LIMIT $2) o`
-		err := tx.QueryRow(ctx, oldest, before, pruneRows).Scan(&last, &removed)
+		err = tx.QueryRow(ctx, oldest, before, pruneRows).Scan(&last, &removed)
 		if err != nil {
 			return err
 		}

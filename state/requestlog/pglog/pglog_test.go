@@ -223,3 +223,51 @@ func BenchmarkAppend(b *testing.B) {
 	_, log := server(b)
 	logtest.BenchmarkAppend(b, log)
 }
+
+// TestANodeWhoseClockIsAheadRemovesNothingTooEarly: the database's clock decides then, so that the log of the others
+// stays.
+func TestANodeWhoseClockIsAheadRemovesNothingTooEarly(t *testing.T) {
+	url, now := empty(t), time.Now()
+	logs := map[time.Duration]*pglog.Log{}
+	for _, ahead := range []time.Duration{0, 2 * logtest.Month.Keep} {
+		log, err := pglog.Open(join(t, url, "gw"+ahead.String()), pglog.Options{Node: "gw" + ahead.String(),
+			Now:    func() time.Time { return now.Add(ahead) },
+			Limits: func() requestlog.Limits { return logtest.Month }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { log.Close() })
+		logs[ahead] = log
+	}
+	records := []requestlog.Record{{Began: now.Add(-time.Hour), ID: "new"},
+		{Began: now.Add(-logtest.Month.Keep - time.Hour), ID: "old"}}
+	if err := logs[0].Append(t.Context(), records); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := logs[2*logtest.Month.Keep].Prune(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := logtest.Find(t, logs[0], requestlog.Query{}, ""); !slices.Equal(got, []string{"new"}) {
+		t.Errorf("left are %v", got)
+	}
+}
+
+// TestABrokenRecordDoesNotHideTheOthers: it is listed as one that cannot be read, also in the middle of a page.
+func TestABrokenRecordDoesNotHideTheOthers(t *testing.T) {
+	url, b := empty(t), logtest.NewBounds()
+	log := open(t, url, "gw-1", b)
+	logtest.Fill(t, log, 0, 3)
+	exec(t, url, `UPDATE stagedoor.request_log SET entry = '\x7b22' WHERE at =
+		(SELECT at FROM stagedoor.request_log ORDER BY at OFFSET 1 LIMIT 1)`)
+	var got []string
+	err := log.Find(t.Context(), &requestlog.Query{Limit: 10}, func(r *requestlog.Record) bool {
+		if again, err := log.Get(t.Context(), r.At, r.Owner); err != nil || again.ID != r.ID || again.Began != r.Began {
+			t.Errorf("%d is %+v, %v", r.At, again, err)
+		}
+		got = append(got, r.ID+r.Code)
+		return true
+	})
+	if want := []string{"req_000002", "unreadable", "req_000000"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("found %q, %v", got, err)
+	}
+}
