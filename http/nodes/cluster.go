@@ -81,6 +81,8 @@ type Cluster struct {
 	mux     *http.ServeMux
 	http    *http.Transport
 	relays  *share.Pool
+	// writeTime is the constant, except in tests.
+	writeTime time.Duration
 
 	mu     sync.Mutex
 	peers  []Peer
@@ -97,11 +99,12 @@ func New(o Options) (*Cluster, error) {
 	}
 	dialer := &net.Dialer{Timeout: handshakeTime}
 	relays := share.New(share.Relays, maxRelays, 1)
-	return &Cluster{options: o, tls: secure, mux: http.NewServeMux(), relays: relays, http: &http.Transport{
-		DialContext: dialer.DialContext, TLSClientConfig: secure, TLSHandshakeTimeout: handshakeTime,
-		ResponseHeaderTimeout: handshakeTime, MaxResponseHeaderBytes: maxHeader, DisableCompression: true,
-		MaxConnsPerHost: maxConnections, MaxIdleConnsPerHost: 4, IdleConnTimeout: idleTime,
-	}}, nil
+	return &Cluster{options: o, tls: secure, mux: http.NewServeMux(), relays: relays, writeTime: writeTime,
+		http: &http.Transport{
+			DialContext: dialer.DialContext, TLSClientConfig: secure, TLSHandshakeTimeout: handshakeTime,
+			ResponseHeaderTimeout: handshakeTime, MaxResponseHeaderBytes: maxHeader, DisableCompression: true,
+			MaxConnsPerHost: maxConnections, MaxIdleConnsPerHost: 4, IdleConnTimeout: idleTime,
+		}}, nil
 }
 
 // secured returns the TLS of both sides. Each has a certificate of the key that follows from the secret, and accepts
@@ -158,13 +161,16 @@ func (c *Cluster) Serve(ctx context.Context, l net.Listener) {
 	srv := &http.Server{ReadTimeout: handshakeTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(c.options.Logger.Handler(), slog.LevelDebug),
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			t := timed{w, c.writeTime}
+			_ = t.extend() // the connection may have a deadline of an earlier reply
+			defer t.extend()
 			if r.Header.Get(targetHeader) != string(c.options.Self) {
-				http.Error(w, "this is another gateway", http.StatusMisdirectedRequest)
+				http.Error(t, "this is another gateway", http.StatusMisdirectedRequest)
 				return
 			}
 			// Requests have no bodies, and a deadline that passed later would end those that last.
 			_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-			c.mux.ServeHTTP(timed{w}, r)
+			c.mux.ServeHTTP(t, r)
 		})}
 	stop := context.AfterFunc(ctx, func() { srv.Close() })
 	defer stop()
@@ -181,22 +187,36 @@ func (c *Cluster) Close() {
 	}
 }
 
-// timed sets a deadline for each piece of a reply, so that a gateway that hangs does not keep a connection.
-type timed struct{ http.ResponseWriter }
+// timed sets a deadline whenever something is sent, so that a gateway that hangs does not keep a connection. A reply
+// that was quiet for longer does not meet a deadline that has passed.
+type timed struct {
+	http.ResponseWriter
+	within time.Duration
+}
 
 // Unwrap implements the interface that http.ResponseController looks for.
 func (t timed) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
+// extend moves the deadline.
+func (t timed) extend() error {
+	return http.NewResponseController(t.ResponseWriter).SetWriteDeadline(time.Now().Add(t.within))
+}
+
 // Write implements http.ResponseWriter.
 func (t timed) Write(p []byte) (int, error) {
-	if err := http.NewResponseController(t.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
+	if err := t.extend(); err != nil {
 		return 0, err
 	}
 	return t.ResponseWriter.Write(p)
 }
 
 // FlushError implements the interface that http.ResponseController looks for.
-func (t timed) FlushError() error { return http.NewResponseController(t.ResponseWriter).Flush() }
+func (t timed) FlushError() error {
+	if err := t.extend(); err != nil {
+		return err
+	}
+	return http.NewResponseController(t.ResponseWriter).Flush()
+}
 
 // bounded is a listener whose connections are at most as many as free has places.
 type bounded struct {

@@ -297,6 +297,7 @@ func (s *Store) connection(ctx context.Context, forever bool) (*pgx.Conn, error)
 		conn, err := pgx.ConnectConfig(ctx, s.config.Copy())
 		if err == nil {
 			s.conn = conn
+			s.appender.Store(conn.PgConn().PID())
 			return conn, nil
 		}
 		if !forever && time.Now().After(deadline) {

@@ -764,6 +764,38 @@ func TestANodeBeatsWhileTheDatabaseIsTidied(t *testing.T) {
 	beats(t, b, "c", 2)
 }
 
+// A beat waits for the disk of the database, or for an append of its node.
+func TestANodeHearsOfOthersWhileItsBeatWaits(t *testing.T) {
+	server := server(t)
+	url := empty(t, server)
+	a := open(t, url, postgres.Options{Node: "a", Several: true})
+	b := open(t, url, postgres.Options{Node: "b", Several: true, Lease: time.Hour, AnswerWait: time.Hour})
+	at, err := a.Head(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, server, "BEGIN; SELECT FROM stagedoor.node WHERE id = 'b' FOR UPDATE")
+	defer exec(t, server, "COMMIT")
+	for waiting := 0; waiting == 0; {
+		err := admin.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity
+			WHERE wait_event_type = 'Lock' AND application_name = 'stagedoor b'`).Scan(&waiting)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for len(b.Changed()) > 0 {
+		<-b.Changed()
+	}
+	if _, err := a.Append(ctx, at, time.Now(), smallWrite); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-b.Changed():
+	case <-time.After(30 * time.Second):
+		t.Error("nothing is heard of the other node")
+	}
+}
+
 func TestATidyRemovesAllThatIsNotNeeded(t *testing.T) {
 	a, _, _ := pair(t, &network{})
 	exec(t, pgserver.Shared(t), `INSERT INTO stagedoor.large (value) SELECT '' FROM generate_series(1, 250);

@@ -60,6 +60,7 @@ type Store struct {
 	staged  map[record]stagedValue
 
 	lsn, commits atomic.Uint64
+	appender     atomic.Uint32 // the process of the database behind conn, which its notifications name
 	// followed is the last entry that the caller has applied or made, or nil before the first.
 	followed atomic.Pointer[journal.Position]
 	size     atomic.Int64
@@ -91,7 +92,7 @@ const (
 	//	1  the first one
 	//	2  entries may change the tables with this journal.Table.Format
 	format = 2
-	// connections bounds those that read. A node has two more, to append and to listen.
+	// connections bounds those that read. A node has three more, to append, to listen and to beat.
 	connections = 4
 	// patience bounds the wait for a database before a change is refused.
 	patience = 2 * time.Second
@@ -114,6 +115,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("open the shared store: %w", err)
 	}
 	s.work.Go(s.watch)
+	s.work.Go(s.beatOn)
 	s.work.Go(s.tidyUp)
 	if s.options.Several {
 		s.work.Go(s.expelOthers)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,18 +30,46 @@ const (
 	maxSwept = 100
 )
 
-// watch listens for entries of other nodes and beats until the store is closed.
+// watch listens for entries of other nodes until the store is closed.
 func (s *Store) watch() {
+	s.keep(&s.contact, func(err error) {
+		away := fmt.Errorf("%w: %w", journal.ErrUnreachable, err)
+		s.away.Store(&away)
+	}, s.listen)
+}
+
+// beatOn beats until the store is closed. It has a connection of its own: the database commits a beat to its disk, and
+// a notification that arrives meanwhile would wait for that. It does not use the pool, whose connections slow reads may
+// have.
+func (s *Store) beatOn() {
+	s.keep(&s.beaten, func(error) {}, func(ctx context.Context, conn *pgx.Conn) error {
+		for {
+			if err := s.bounded(ctx, func(ctx context.Context) error { return s.beat(ctx, conn) }); err != nil {
+				return err
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(beatEvery):
+			}
+		}
+	})
+}
+
+// keep calls do with a connection, and with a new one each time that it fails, until the store is closed or this node
+// is fenced. It waits longer after each failure without a success, of which succeeded has the last one.
+func (s *Store) keep(
+	succeeded *atomic.Pointer[time.Time], failed func(error), do func(context.Context, *pgx.Conn) error,
+) {
 	for wait := pollEvery; s.running.Err() == nil; {
-		before := s.beaten.Load()
-		err := s.listen(s.running)
+		before := succeeded.Load()
+		err := s.withConnection(s.running, do)
 		if s.running.Err() != nil || s.fenced.Load() {
 			return
 		}
-		away := fmt.Errorf("%w: %w", journal.ErrUnreachable, err)
-		s.away.Store(&away)
+		failed(err)
 		// A stand-by gives this node a lease to beat again after the database was away, and much of that must be left.
-		if s.beaten.Load() != before {
+		if succeeded.Load() != before {
 			wait = pollEvery
 		}
 		select {
@@ -51,17 +80,10 @@ func (s *Store) watch() {
 	}
 }
 
-// listen is watch on one connection, until that breaks or the node is fenced. It waits for an answer for at most half
-// the lease, so that a connection that is dead without an error does not cost the node its lease.
-func (s *Store) listen(ctx context.Context) error {
-	bounded := func(do func(context.Context) error) error {
-		ctx, cancel := context.WithTimeout(ctx, min(s.options.AnswerWait, s.options.Lease/2))
-		defer cancel()
-		return do(ctx)
-	}
+// withConnection calls do with a connection that it makes and closes. Commits on it do not wait for a synchronous
+// standby of the database, which may be away. A beat that is lost in a failover costs nothing.
+func (s *Store) withConnection(ctx context.Context, do func(context.Context, *pgx.Conn) error) error {
 	config := s.config.Copy()
-	// A beat does not wait for a synchronous standby of the database, which may be away. A beat that is lost in a
-	// failover costs nothing.
 	config.RuntimeParams["synchronous_commit"] = "local"
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
@@ -72,17 +94,29 @@ func (s *Store) listen(ctx context.Context) error {
 		defer cancel()
 		conn.Close(ctx)
 	}()
-	if err := bounded(func(ctx context.Context) error {
+	return do(ctx, conn)
+}
+
+// bounded calls do with at most half the lease to wait for an answer, so that a connection that is dead without an
+// error does not cost the node its lease.
+func (s *Store) bounded(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, min(s.options.AnswerWait, s.options.Lease/2))
+	defer cancel()
+	return do(ctx)
+}
+
+// listen follows the end of the log on one connection, until that breaks or the node is fenced.
+func (s *Store) listen(ctx context.Context, conn *pgx.Conn) error {
+	if err := s.bounded(ctx, func(ctx context.Context) error {
 		_, err := conn.Exec(ctx, "LISTEN stagedoor")
 		return err
 	}); err != nil {
 		return err
 	}
-	var beaten time.Time
 	for {
 		before, asked := s.followed.Load(), time.Now()
 		var at journal.Position
-		if err := bounded(func(ctx context.Context) (err error) {
+		if err := s.bounded(ctx, func(ctx context.Context) (err error) {
 			at, err = s.headAsMember(ctx, conn)
 			return err
 		}); err != nil {
@@ -94,17 +128,26 @@ func (s *Store) listen(ctx context.Context) error {
 		if at.LSN > s.applied() || forkedAt(before, at) {
 			s.hint()
 		}
-		if time.Since(beaten) >= beatEvery {
-			beaten = time.Now()
-			if err := bounded(func(ctx context.Context) error { return s.beat(ctx, conn) }); err != nil {
-				return err
-			}
-		}
-		wait, cancel := context.WithTimeout(ctx, pollEvery)
-		_, err = conn.WaitForNotification(wait)
-		cancel()
-		if err != nil && !pgconn.Timeout(err) {
+		if err := s.hear(ctx, conn, asked.Add(pollEvery)); err != nil {
 			return err
+		}
+	}
+}
+
+// hear makes Changed receive with each notification of another node, up to a time. It asks the database nothing, since
+// the entry can be read when its notification arrives.
+func (s *Store) hear(ctx context.Context, conn *pgx.Conn, until time.Time) error {
+	ctx, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	for {
+		n, err := conn.WaitForNotification(ctx)
+		switch {
+		case pgconn.Timeout(err):
+			return nil
+		case err != nil:
+			return err
+		case n.PID != s.appender.Load():
+			s.hint()
 		}
 	}
 }
