@@ -755,7 +755,8 @@ func TestANodeBeatsWhileTheDatabaseIsTidied(t *testing.T) {
 	open(t, server.URL(), postgres.Options{Node: "c", Several: true}.TidyingEvery(10*time.Millisecond))
 	exec(t, server, "BEGIN; LOCK stagedoor.large")
 	defer exec(t, server, "COMMIT")
-	for waiting := 0; waiting == 0; {
+	for waiting := 0; waiting == 0; time.Sleep(time.Millisecond) {
+		exec(t, server, "SELECT pg_stat_clear_snapshot()") // which a transaction takes once
 		err := admin.QueryRow(ctx, "SELECT count(*) FROM pg_locks WHERE NOT granted").Scan(&waiting)
 		if err != nil {
 			t.Fatal(err)
@@ -776,7 +777,8 @@ func TestANodeHearsOfOthersWhileItsBeatWaits(t *testing.T) {
 	}
 	exec(t, server, "BEGIN; SELECT FROM stagedoor.node WHERE id = 'b' FOR UPDATE")
 	defer exec(t, server, "COMMIT")
-	for waiting := 0; waiting == 0; {
+	for waiting := 0; waiting == 0; time.Sleep(time.Millisecond) {
+		exec(t, server, "SELECT pg_stat_clear_snapshot()") // which a transaction takes once
 		err := admin.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity
 			WHERE wait_event_type = 'Lock' AND application_name = 'stagedoor b'`).Scan(&waiting)
 		if err != nil {
