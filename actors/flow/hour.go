@@ -52,28 +52,90 @@ type measured struct {
 // minute counts the requests of one minute. A slot is used again after an hour, and at says which
 // minute it has.
 type minute struct {
-	at                       int64 // minutes since 1970
-	requests, failed, firsts int64
-	first                    time.Duration // of all firsts together
-	output                   int64         // tokens of streams
-	writing                  time.Duration // of all streams together, from the first token to the end
+	at int64 // minutes since 1970
+	MinuteSums
+}
+
+// MinuteSums has what can be added of one minute.
+type MinuteSums struct {
+	Requests  int64 `json:"requests,omitzero"`
+	Failed    int64 `json:"failed,omitzero"`
+	Firsts    int64 `json:"firsts,omitzero"`
+	FirstNs   int64 `json:"first_ns,omitzero"`   // of all firsts together
+	Output    int64 `json:"output,omitzero"`     // tokens of streams
+	WritingNs int64 `json:"writing_ns,omitzero"` // of all streams together, from the first token to the end
+}
+
+// Figures are the sums that an Hour is made from. Those of several gateways can be added, unlike percentiles.
+type Figures struct {
+	Minutes [HourMinutes]MinuteSums `json:"minutes"` // the present one last
+	First   Histogram               `json:"first"`
+	Took    Histogram               `json:"took"`
+}
+
+// Add adds the figures of another gateway, which has looked at the same time.
+func (f *Figures) Add(other *Figures) {
+	for i := range f.Minutes {
+		f.Minutes[i].add(&other.Minutes[i])
+	}
+	f.First.Add(&other.First)
+	f.Took.Add(&other.Took)
+}
+
+func (m *MinuteSums) add(o *MinuteSums) {
+	m.Requests, m.Failed, m.Firsts = m.Requests+o.Requests, m.Failed+o.Failed, m.Firsts+o.Firsts
+	m.FirstNs, m.Output, m.WritingNs = m.FirstNs+o.FirstNs, m.Output+o.Output, m.WritingNs+o.WritingNs
+}
+
+// Hour returns the figures as readers see them.
+func (f *Figures) Hour() (h Hour) {
+	var all MinuteSums
+	for i := range f.Minutes {
+		m := &f.Minutes[i]
+		all.add(m)
+		h.Minutes[i] = Minute{Requests: m.Requests, Failed: m.Failed, Rate: m.rate()}
+		if m.Firsts > 0 {
+			h.Minutes[i].First = time.Duration(m.FirstNs / m.Firsts)
+		}
+	}
+	h.Requests, h.Failed, h.Rate = all.Requests, all.Failed, all.rate()
+	h.First, h.Took = f.First.Quantiles(), f.Took.Quantiles()
+	return h
+}
+
+// rate returns the output tokens per second of streams.
+func (m *MinuteSums) rate() float64 {
+	if m.WritingNs <= 0 {
+		return 0
+	}
+	return float64(m.Output) / time.Duration(m.WritingNs).Seconds()
 }
 
 // span has the distribution of durations over several minutes. Minutes have none of their own,
 // because a histogram takes much more memory than the counters.
 type span struct {
 	at          int64 // spans since 1970
-	first, took histogram
+	first, took Histogram
 }
 
-// histogram counts durations in eighths of octaves, from 1 ms to more than an hour.
-type histogram [8 * 23]uint32
+// Histogram counts durations in eighths of octaves, from 1 ms to more than an hour.
+type Histogram [8 * 23]uint32
+
+// Count counts a duration.
+func (h *Histogram) Count(d time.Duration) { h[place(d)]++ }
+
+// Add adds the counts of another histogram.
+func (h *Histogram) Add(other *Histogram) {
+	for i, n := range other {
+		h[i] += n
+	}
+}
 
 // place returns the counter of a duration.
 func place(d time.Duration) int {
 	us := uint64(max(d.Microseconds(), 1<<10))
 	n := bits.Len64(us)
-	return min(8*(n-11)+int(us>>(n-4)&7), len(histogram{})-1)
+	return min(8*(n-11)+int(us>>(n-4)&7), len(Histogram{})-1)
 }
 
 // durationAt returns the middle of the durations that a counter counts.
@@ -100,17 +162,17 @@ func (m *measured) add(now time.Time, a *attempt) {
 	if slot.at != at {
 		*slot = minute{at: at}
 	}
-	slot.requests++
+	slot.Requests++
 	if a.failed {
-		slot.failed++
+		slot.Failed++
 	}
 	if a.first > 0 {
-		slot.firsts++
-		slot.first += a.first
+		slot.Firsts++
+		slot.FirstNs += int64(a.first)
 	}
 	if a.output > 0 {
-		slot.output += a.output
-		slot.writing += a.took - a.first
+		slot.Output += a.output
+		slot.WritingNs += int64(a.took - a.first)
 	}
 	if a.took <= 0 {
 		return
@@ -119,59 +181,35 @@ func (m *measured) add(now time.Time, a *attempt) {
 	if s.at != at/spanMinutes {
 		*s = span{at: at / spanMinutes}
 	}
-	s.took[place(a.took)]++
+	s.took.Count(a.took)
 	if a.first > 0 {
-		s.first[place(a.first)]++
+		s.first.Count(a.first)
 	}
 }
 
-// hour sums up the last hour. Slots of an earlier hour, which nothing has overwritten, are skipped.
-func (m *measured) hour(now time.Time) (h Hour) {
+// figures returns those of the last hour. Slots of an earlier hour, which nothing has overwritten, are skipped.
+func (m *measured) figures(now time.Time) (f Figures) {
 	end := now.Unix() / 60
-	var output int64
-	var writing time.Duration
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for i := range h.Minutes {
+	for i := range f.Minutes {
 		at := end - HourMinutes + 1 + int64(i)
-		slot := &m.minutes[at%HourMinutes]
-		if slot.at != at {
-			continue
+		if slot := &m.minutes[at%HourMinutes]; slot.at == at {
+			f.Minutes[i] = slot.MinuteSums
 		}
-		h.Requests, h.Failed = h.Requests+slot.requests, h.Failed+slot.failed
-		h.Minutes[i] = Minute{Requests: slot.requests, Failed: slot.failed}
-		if slot.firsts > 0 {
-			h.Minutes[i].First = slot.first / time.Duration(slot.firsts)
-		}
-		h.Minutes[i].Rate = perSecond(slot.output, slot.writing)
-		output, writing = output+slot.output, writing+slot.writing
 	}
-	h.Rate = perSecond(output, writing)
-	var first, took histogram
 	for i := range m.spans {
-		s := &m.spans[i]
-		if end/spanMinutes-s.at >= hourSpans {
-			continue
-		}
-		for n := range first {
-			first[n] += s.first[n]
-			took[n] += s.took[n]
+		if s := &m.spans[i]; end/spanMinutes-s.at < hourSpans {
+			f.First.Add(&s.first)
+			f.Took.Add(&s.took)
 		}
 	}
-	h.First, h.Took = first.quantiles(), took.quantiles()
-	return h
+	return f
 }
 
-func perSecond(n int64, d time.Duration) float64 {
-	if d <= 0 {
-		return 0
-	}
-	return float64(n) / d.Seconds()
-}
-
-// quantiles returns the durations that half and 95 percent of the requests did not exceed, as
+// Quantiles returns the durations that half and 95 percent of the requests did not exceed, as
 // exactly as the histogram has them.
-func (h *histogram) quantiles() (q Quantiles) {
+func (h *Histogram) Quantiles() (q Quantiles) {
 	var all, below uint64
 	for _, n := range h {
 		all += uint64(n)
@@ -196,20 +234,34 @@ func (h *histogram) quantiles() (q Quantiles) {
 var failures = map[string]bool{"rate_limited": true, "overloaded": true, "transient": true, "not_sent": true,
 	"credential": true}
 
-// Hour returns what is known of a provider.
-func (r *Registry) Hour(provider string) Hour {
+// ProviderFigures returns what is known of a provider.
+func (r *Registry) ProviderFigures(provider string) Figures {
 	if r == nil {
-		return Hour{}
+		return Figures{}
 	}
-	return r.providers.hour(provider, r.now())
+	return r.providers.figures(provider, r.now())
 }
 
-// ModelHour returns what is known of a model by the name that clients use, at all of its providers.
-func (r *Registry) ModelHour(model string) Hour {
-	if r == nil {
-		return Hour{}
+// ModelFigures returns what is known of a model by the name that clients use, at all of its providers, or of each model
+// that had requests if model is "".
+func (r *Registry) ModelFigures(model string) map[string]Figures {
+	all := make(map[string]Figures)
+	add := func(name string) {
+		if f := r.models.figures(name, r.now()); f != (Figures{}) {
+			all[name] = f
+		}
 	}
-	return r.models.hour(shown(model), r.now())
+	switch {
+	case r == nil:
+	case model != "":
+		add(shown(model))
+	default:
+		r.models.all.Range(func(name, _ any) bool {
+			add(name.(string))
+			return true
+		})
+	}
+	return all
 }
 
 // measure adds the attempts of a request that has ended to the figures of their providers and of the model.
@@ -250,12 +302,12 @@ type meters struct {
 	count int
 }
 
-// hour returns the figures of a name.
-func (m *meters) hour(name string, now time.Time) Hour {
+// figures returns the figures of a name.
+func (m *meters) figures(name string, now time.Time) (f Figures) {
 	if one := m.known(name); one != nil {
-		return one.hour(now)
+		f = one.figures(now)
 	}
-	return Hour{}
+	return f
 }
 
 // known returns the figures of a name, or nil if it has none.

@@ -14,8 +14,8 @@
 // # Several gateways
 //
 // Connect gives an Overview the other gateways of the database. All and Find then ask them, too, and list those that
-// did not answer in time, so that a reader knows what is missing. A request is cancelled on the gateway on which it
-// runs.
+// did not answer in time, so that a reader knows what is missing. Providers and Models add the figures of all, of which
+// percentiles are made last. A request is cancelled on the gateway on which it runs.
 //
 // # Files
 //
@@ -23,5 +23,5 @@
 //	providers.go spent.go      providers with their limiters, and what was spent at them today
 //	lanes.go watch.go          the moving page: bars by provider, and what has changed of them
 //	history.go actors.go       the load of the last minutes, the tree of actors
-//	nodes.go                   the same of other gateways
+//	nodes.go figures.go        the same of other gateways
 package flow

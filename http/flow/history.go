@@ -42,6 +42,7 @@ func (o *Overview) Record(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		o.Sample()
+		o.countOthers(ctx)
 		select {
 		case <-ctx.Done():
 			return

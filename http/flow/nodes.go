@@ -40,6 +40,7 @@ type view struct {
 // Connect makes the methods All, Find and Cancel ask the other gateways, and answers theirs. name is that of this one.
 func (o *Overview) Connect(name string, c *nodes.Cluster) {
 	o.name, o.others = name, c
+	o.connectFigures(c)
 	c.Handle("GET /flow", func(w http.ResponseWriter, r *http.Request) {
 		var f Filter
 		if json.Unmarshal([]byte(r.URL.Query().Get("filter")), &f) != nil {

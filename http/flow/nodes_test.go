@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"stagedoor/actors/flow"
+	"stagedoor/actors/throttle"
 	httpflow "stagedoor/http/flow"
 	"stagedoor/http/nodes"
+	"stagedoor/providers/dialogue"
 	"stagedoor/state"
 	"stagedoor/state/journal"
 )
@@ -167,6 +169,54 @@ func TestARequestIsNotShownAsGoneWhileAGatewayDoesNotAnswer(t *testing.T) {
 		again, err := w.Next(func(p []byte) error { sent = string(p); return nil })
 		if err != nil || again == nil || (sent == "") != (silent != nil) {
 			t.Errorf("without an answer of %v: sent %q, %v", silent, sent, err)
+		}
+	}
+}
+
+// TestFiguresAreThoseOfAllGateways: of providers and models, with percentiles of all requests together, the state on
+// each gateway, and the name of one that does not answer.
+func TestFiguresAreThoseOfAllGateways(t *testing.T) {
+	all := gateways(t, []string{"hangs"}, "gw-1", "gw-2")
+	a, b := all[0], all[1]
+	a.at, b.at = time.Unix(1e9, 0), time.Unix(1e9, 0)
+	serve := func(g *bench, n int, took time.Duration, failure string) {
+		for range n {
+			r := g.Flow.Begin(t.Context(), flow.About{ID: "r", Model: "m"}, func(error) {})
+			r.Attempt(up)
+			r.Sent(1, g.at)
+			if failure != "" {
+				r.Failed(1, 500, failure)
+			}
+			r.Enter(flow.Waiting)
+			g.at = g.at.Add(took)
+			r.End(flow.Result{Usage: dialogue.NoUsage})
+			r.Record()
+			g.at = g.at.Add(-took)
+		}
+	}
+	serve(a, 9, time.Second, "")
+	serve(b, 3, 8*time.Second, "")
+	serve(b, 1, time.Second, "transient")
+	b.begin(t, "b1", 5)
+	if permit, err := b.limiter.Acquire(t.Context(), throttle.Ask{Owner: "user:ann"}); err != nil {
+		t.Fatal(err)
+	} else {
+		t.Cleanup(func() { permit.Release(throttle.Outcome{}) })
+	}
+	p, ok := a.Provider(t.Context(), "up")
+	if !ok || p.Hour.Requests != 13 || p.Hour.Failed != 1 || p.Hour.Took.P50 > 1100 || p.Hour.Took.P95 < 7400 ||
+		p.Granted != 1 || p.InFlight != 1 {
+		t.Errorf("the provider is %+v, its hour %+v", p, p.Hour)
+	}
+	want := []httpflow.Place{{"gw-1", true, "serving", 0}, {"gw-2", true, "serving", 1}, {"hangs", false, "", 0}}
+	if !slices.Equal(p.Nodes, want) {
+		t.Errorf("its gateways are %+v", p.Nodes)
+	}
+	for _, name := range []string{"m", ""} {
+		models := a.Models(t.Context(), name)
+		figures := models.Models["m"]
+		if h := figures.Hour(); h.Requests != 13 || !slices.Equal(models.Silent, []string{"hangs"}) {
+			t.Errorf("the model has %d requests, without %v", h.Requests, models.Silent)
 		}
 	}
 }

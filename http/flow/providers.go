@@ -36,6 +36,15 @@ type Provider struct {
 	Outcomes  []Count    `json:"outcomes" doc:"by kind"`
 	Hour      *Hour      `json:"hour" doc:"what it did in the last hour"`
 	CostToday *int64     `json:"cost_today_micro_usd" doc:"since 0:00 UTC, by the log of requests; null: no log"`
+	Nodes     []Place    `json:"nodes" doc:"its state on each gateway; empty: there is one"`
+}
+
+// Place describes a provider on one gateway.
+type Place struct {
+	Node     string `json:"node" doc:"name of the gateway"`
+	Answers  bool   `json:"answers" doc:"false: the gateway did not answer in time, so its figures are missing"`
+	State    string `json:"state" doc:"serving, paused, restarting, resting, failing or probing; empty: unknown"`
+	InFlight int    `json:"in_flight"`
 }
 
 // Hour describes the attempts at a provider in the last hour.
@@ -97,44 +106,41 @@ type Count struct {
 var classes = [...]string{throttle.Interactive: "interactive", throttle.Normal: "normal",
 	throttle.Background: "background"}
 
-// Providers returns all providers by name.
+// Providers returns all providers by name, with the figures of all gateways.
 func (o *Overview) Providers(ctx context.Context) []Provider {
-	out, spent := []Provider{}, o.spentToday(ctx)
-	for _, p := range o.Serving() {
-		out = append(out, o.measured(o.provider(ctx, p), spent))
+	all, spent := o.measured(ctx, "", false), o.spentToday(ctx)
+	for i := range all.Providers {
+		p := &all.Providers[i]
+		p.Hour = hourOf(all.Figures[p.Name])
+		if spent != nil {
+			cost := spent[p.Name]
+			p.CostToday = &cost
+		}
 	}
-	return out
-}
-
-// States returns all providers by name, without what they did lately.
-func (o *Overview) States(ctx context.Context) (all []Provider) {
-	for _, p := range o.Serving() {
-		all = append(all, o.provider(ctx, p))
-	}
-	return all
+	return all.Providers
 }
 
 // Provider returns the provider of a name, or false if there is none.
 func (o *Overview) Provider(ctx context.Context, name string) (Provider, bool) {
-	if p := o.serving(name); p != nil {
-		return o.measured(o.provider(ctx, p), o.spentToday(ctx)), true
+	if !o.Serves(name) {
+		return Provider{}, false
 	}
-	return Provider{}, false
+	all := o.Providers(ctx)
+	i := slices.IndexFunc(all, func(p Provider) bool { return p.Name == name })
+	if i < 0 {
+		return Provider{}, false // removed at this moment
+	}
+	return all[i], true
 }
 
-// measured adds what the provider did lately. spent is nil if it is unknown.
-func (o *Overview) measured(p Provider, spent map[string]int64) Provider {
-	hour := o.Flow.Hour(p.Name)
-	p.Hour = &Hour{Requests: hour.Requests, Failed: hour.Failed, First: quantiles(hour.First),
+func hourOf(f flow.Figures) *Hour {
+	hour := f.Hour()
+	h := &Hour{Requests: hour.Requests, Failed: hour.Failed, First: quantiles(hour.First),
 		Took: quantiles(hour.Took), Minutes: make([]Minute, len(hour.Minutes))}
 	for i, m := range hour.Minutes {
-		p.Hour.Minutes[i] = Minute{m.Requests, m.Failed, m.First.Milliseconds()}
+		h.Minutes[i] = Minute{m.Requests, m.Failed, m.First.Milliseconds()}
 	}
-	if spent != nil {
-		cost := spent[p.Name]
-		p.CostToday = &cost
-	}
-	return p
+	return h
 }
 
 // quantiles returns times in milliseconds.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"stagedoor/actors/engine"
@@ -39,6 +40,8 @@ type Overview struct {
 
 	history history
 	spent   spent
+	// counted is the number of requests in flight on the other gateways.
+	counted atomic.Int64
 }
 
 // limiterTime is the time in which a limiter must answer, else its queue is left out.

@@ -128,6 +128,9 @@ func (r *snapshot) providers() table {
 			"LET THROUGH", "REFUSED",
 		},
 		right: map[int]bool{2: true, 3: true, 4: true, 5: true, 6: true, 7: true, 8: true, 9: true}}
+	for _, node := range httpflow.SilentNodes(r.Providers) {
+		s.summary += "; the gateway " + cli.Printable(node) + " does not answer"
+	}
 	for i := range r.Providers {
 		p := &r.Providers[i]
 		refused := int64(0)

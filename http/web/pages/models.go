@@ -22,6 +22,7 @@ type Models struct {
 	Patterns []string // names with a *, whose every match is served
 	Add      string   // the address of the form for a new model; "": the user cannot add one
 	counts   map[string]int
+	Silent   []string // gateways that do not answer
 }
 
 func (m *Models) frame() frame { return m.models("models.html", "Models") }
@@ -68,7 +69,7 @@ func (m *Models) Select(all []ModelRow) {
 
 // Lead says how many models there are and of when the figures are.
 func (m *Models) Lead() string {
-	return plural(int64(m.All), "model") + ", measured on this gateway in the last hour."
+	return plural(int64(m.All), "model") + ", measured in the last hour."
 }
 
 // Kinds returns the links to the models of each kind, with their number, if there are several kinds.
@@ -275,7 +276,8 @@ type OneModel struct {
 	Desk
 	Model   ModelRow
 	Clients []ClientSetting
-	Change  string // the address of the form that changes the model; "": the user cannot
+	Change  string   // the address of the form that changes the model; "": the user cannot
+	Silent  []string // gateways that do not answer
 }
 
 // RequestsPath returns the address of the model's requests of the last hour.

@@ -29,6 +29,7 @@ type Providers struct {
 	// Tested has what was found at the provider of this name; "": none was tested.
 	Tested string
 	Checks []settings.Check
+	Silent []string // gateways that do not answer
 }
 
 // Attention is a sentence about a provider, with what can be done.
@@ -200,6 +201,23 @@ func (r *ProviderRow) Word() string {
 		return state
 	}
 	return "key refused"
+}
+
+// Where returns the names of the gateways on which the provider is in this state, or "" if that is all of them.
+func (r *ProviderRow) Where() string {
+	var names []string
+	others := false
+	for _, n := range r.Nodes {
+		if n.State == r.State() {
+			names = append(names, n.Node)
+		} else {
+			others = others || n.Answers
+		}
+	}
+	if !others {
+		return ""
+	}
+	return strings.Join(names, ", ")
 }
 
 // Tone returns the class of the state: good, warm, bad or off.

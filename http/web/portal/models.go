@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 
+	"stagedoor/http/flow"
 	"stagedoor/http/settings"
 	"stagedoor/http/web/pages"
 	"stagedoor/providers/catalog"
@@ -18,40 +19,39 @@ const pathModels = pathAccount + "/models"
 func (rc *requestContext) models() {
 	view := &pages.Models{Desk: rc.desk(), Patterns: rc.options.Catalog().Patterns(), Add: rc.changePath(""),
 		Query: pages.ModelQuery{Text: rc.query("q"), Kind: rc.query("kind"), Sort: rc.query("sort")}}
-	states := rc.providerStates()
+	measured := rc.measured("")
 	var all []pages.ModelRow
 	for _, m := range rc.options.Catalog().Models() {
 		if row, ok := rc.modelRow(m.ID); ok {
-			rc.measure(&row, states)
+			rc.measure(&row, &measured)
 			all = append(all, row)
 		}
 	}
 	view.Select(all)
+	view.Silent = measured.Silent
 	rc.show(http.StatusOK, view)
 }
 
-// providerStates returns the state of each provider, or nothing without an overview.
-func (rc *requestContext) providerStates() map[string]pages.Serving {
-	states := map[string]pages.Serving{}
+// measured returns the states of the providers and the figures of a model, or of all if the name is "". Without an
+// overview it has nothing.
+func (rc *requestContext) measured(model string) (m flow.Measured) {
 	if rc.options.Overview != nil {
-		for _, p := range rc.options.Overview.States(rc.r.Context()) {
-			states[p.Name] = pages.NewServing(p)
-		}
+		m = rc.options.Overview.Models(rc.r.Context(), model)
 	}
-	return states
+	return m
 }
 
 // measure adds the states of the providers and the speed of the last hour to a model.
-func (rc *requestContext) measure(row *pages.ModelRow, states map[string]pages.Serving) {
-	for _, p := range row.Providers {
-		if s, ok := states[p]; ok {
-			row.Served = append(row.Served, s)
+func (rc *requestContext) measure(row *pages.ModelRow, m *flow.Measured) {
+	for _, name := range row.Providers {
+		for i := range m.Providers {
+			if p := &m.Providers[i]; p.Name == name {
+				row.Served = append(row.Served, pages.NewServing(*p))
+			}
 		}
 	}
-	if rc.options.Overview == nil {
-		return
-	}
-	hour := rc.options.Overview.Flow.ModelHour(row.Name)
+	figures := m.Models[row.Name]
+	hour := figures.Hour()
 	row.Speed = pages.ModelSpeed{Requests: hour.Requests, First: hour.First.P50, Slow: hour.First.P95, Rate: hour.Rate}
 	for _, m := range hour.Minutes {
 		row.Speed.Rates = append(row.Speed.Rates, m.Rate)
@@ -80,8 +80,10 @@ func (rc *requestContext) oneModel() {
 		rc.missing()
 		return
 	}
-	rc.measure(&row, rc.providerStates())
-	rc.show(http.StatusOK, &pages.OneModel{Desk: rc.desk(), Model: row, Change: rc.changePath(row.Name),
+	measured := rc.measured(row.Name)
+	rc.measure(&row, &measured)
+	rc.show(http.StatusOK, &pages.OneModel{Desk: rc.desk(), Model: row, Silent: measured.Silent,
+		Change:  rc.changePath(row.Name),
 		Clients: pages.ClientSettings(rc.addressFor(rc.r), "", row.Name)})
 }
 

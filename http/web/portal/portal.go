@@ -386,7 +386,7 @@ func (p *Portal) deskOf(v *browser.Visitor) pages.Desk {
 	d := pages.NewDesk(p.options.Browser, v, p.options.TopUpURL(), p.options.Mistakes())
 	d.Videos = int64(work.CountVideosInProgress(p.options.State.View(), state.OwnerOf("", d.Username)))
 	if o := p.options.Overview; o != nil && d.Admin {
-		d.InFlight = int64(o.Flow.InFlight())
+		d.InFlight = int64(o.InFlight())
 	}
 	return d
 }

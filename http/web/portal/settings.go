@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"stagedoor/http/flow"
 	"stagedoor/http/settings"
 	"stagedoor/http/web/browser"
 	"stagedoor/http/web/pages"
@@ -60,7 +61,9 @@ func (rc *requestContext) providers(tested string, checks []settings.Check) {
 		}
 	}
 	var rows []pages.ProviderRow
-	for _, p := range rc.options.Overview.Providers(rc.r.Context()) {
+	all := rc.options.Overview.Providers(rc.r.Context())
+	view.Silent = flow.SilentNodes(all)
+	for _, p := range all {
 		rows = append(rows, pages.ProviderRow{Provider: p})
 	}
 	view.Select(rows)

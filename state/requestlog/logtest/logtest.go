@@ -229,8 +229,8 @@ func TestAnOwnerFindsOnlyTheirOwnRequests(t *testing.T, s Store) {
 		bars[1].Failed != 1 {
 		t.Errorf("bars %v, %v", bars, err)
 	}
-	records := []requestlog.Record{{Began: Start, ID: "a", Owner: "user:bob", Group: "Staff", Status: 500},
-		{Began: Start, ID: "b", Owner: "user:anna", Group: "staff", Status: 200}}
+	records := []requestlog.Record{{Began: Start, ID: "a", Owner: "user:bob", Group: "Staff", Status: failed},
+		{Began: Start, ID: "b", Owner: "user:anna", Group: "staff", Status: requestlog.OK}}
 	if err := log.Append(t.Context(), records); err != nil {
 		t.Fatal(err)
 	}
