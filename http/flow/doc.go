@@ -24,4 +24,5 @@
 //	lanes.go watch.go          the moving page: bars by provider, and what has changed of them
 //	history.go actors.go       the load of the last minutes, the tree of actors
 //	nodes.go figures.go        the same of other gateways
+//	joined.go                  the lanes and the history of all gateways for one watcher
 package flow

@@ -25,6 +25,7 @@ type bench struct {
 	at      time.Time
 	paused  time.Time // since when up is; zero: it is not
 	limiter *throttle.Client
+	stop    func() // ends the listener for other gateways
 }
 
 func newBench(t testing.TB) *bench {

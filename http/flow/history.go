@@ -25,6 +25,9 @@ type Sample struct {
 	FirstMs  int64 `json:"first_ms"` // 95th percentile of the last minute, or 0 if there was no first token
 	Ended    int64 `json:"ended"`    // since the start, as in Failed
 	Failed   int64 `json:"failed"`
+	// Firsts has the histogram of the first tokens of the last minute, without its zeros, to add those of other
+	// gateways. Pages do not get it.
+	Firsts map[int]uint32 `json:"firsts,omitempty"`
 	// Providers has the tokens per second of each provider that had requests in flight.
 	Providers map[string]int64 `json:"providers"`
 }
@@ -82,7 +85,18 @@ func (o *Overview) Sample() {
 	}
 	if slices.Sort(first); len(first) > 0 {
 		s.FirstMs = first[(len(first)*95-1)/100].Milliseconds()
+		var counts flow.Histogram
+		for _, f := range first {
+			counts.Count(f)
+		}
+		s.Firsts = make(map[int]uint32)
+		for i, n := range counts {
+			if n > 0 {
+				s.Firsts[i] = n
+			}
+		}
 	}
+	o.sessions.sweep()
 	h := &o.history
 	h.mu.Lock()
 	defer h.mu.Unlock()

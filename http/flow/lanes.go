@@ -20,6 +20,7 @@ const (
 type lanesMessage struct {
 	Type  string `json:"type"`
 	Whole bool   `json:"whole"` // the client forgets all earlier bars
+	Look  int64  `json:"look"`  // the number of the message
 	AtMs  int64  `json:"at_ms"` // the gateway's time, in milliseconds since 1970
 	Lanes []Lane `json:"lanes"`
 	Bars  []Bar  `json:"bars"`
@@ -33,6 +34,7 @@ type lanesMessage struct {
 // Lane describes a provider: its state, its places and the requests in front of it.
 type Lane struct {
 	State  string `json:"state"` // serving, paused, restarting, resting, failing or probing
+	On     string `json:"on"`    // the gateways with this state, if others have a better one
 	Places int    `json:"places"`
 	ProviderLoad
 }
@@ -41,6 +43,7 @@ type Lane struct {
 type Bar struct {
 	N       uint64   `json:"n"`
 	ID      string   `json:"id"`
+	Node    string   `json:"node"`
 	Lane    string   `json:"lane"`
 	Model   string   `json:"model"`
 	User    string   `json:"user"`
@@ -77,6 +80,7 @@ func (l *lanes) next(ctx context.Context) *lanesMessage {
 		l.sent = make(map[uint64]*sentBar)
 	}
 	l.looks++
+	m.Look = l.looks
 	since := now.Add(-forgetAfter + time.Second)
 	if m.Whole {
 		since = now.Add(-laneSpan)
@@ -142,8 +146,8 @@ func (l *lanes) know(m *lanesMessage, r *flow.Request) bool {
 
 // bar returns a request as a bar with all of its phases so far.
 func (l *lanes) bar(r *flow.Request) Bar {
-	b := Bar{N: r.Number(), ID: r.ID, Lane: r.Provider(), Model: r.Model, User: userOf(r), Key: r.Key,
-		KeyName: l.overview.keyName(r.Key), BeganMs: r.Began().UnixMilli(), Tokens: r.Output()}
+	b := Bar{N: r.Number(), ID: r.ID, Node: l.overview.name, Lane: r.Provider(), Model: r.Model, User: userOf(r),
+		Key: r.Key, KeyName: l.overview.keyName(r.Key), BeganMs: r.Began().UnixMilli(), Tokens: r.Output()}
 	for _, mark := range r.Marks() {
 		if mark.Phase == flow.Ended {
 			_, b.Failed = r.Ended()

@@ -35,6 +35,8 @@ type NodeLoad struct {
 type view struct {
 	Active Active    `json:"active"`
 	Recent []Request `json:"recent"`
+	// Lanes is nil unless they were asked for.
+	Lanes *lanesMessage `json:"lanes"`
 }
 
 // Connect makes the methods All, Find and Cancel ask the other gateways, and answers theirs. name is that of this one.
@@ -47,7 +49,11 @@ func (o *Overview) Connect(name string, c *nodes.Cluster) {
 			http.Error(w, "filter: cannot be read", http.StatusBadRequest)
 			return
 		}
-		write(w, view{o.Active(r.Context(), f), o.Recent(f)})
+		answer := view{Active: o.Active(r.Context(), f), Recent: o.Recent(f)}
+		if id := r.URL.Query().Get("lanes"); id != "" {
+			answer.Lanes = o.lanesFor(r.Context(), id)
+		}
+		write(w, answer)
 	})
 	c.Handle("GET /flow/requests/{id}", func(w http.ResponseWriter, r *http.Request) {
 		d, ok := o.Request(r.PathValue("id"))
@@ -80,13 +86,20 @@ func read[T any](body io.Reader) (answer T, err error) {
 // All is Active and Recent for the requests of all gateways. Load.Nodes names those that did not answer within askTime,
 // which is longer than All takes. With one gateway it asks none.
 func (o *Overview) All(ctx context.Context, f Filter) (Active, []Request) {
+	active, recent, _ := o.all(ctx, f, "")
+	return active, recent
+}
+
+// all is All with the answers of the other gateways, which have the lanes for a watcher if its name is given.
+func (o *Overview) all(ctx context.Context, f Filter, watcher string) (Active, []Request, []nodes.Answer[view]) {
 	active, recent := o.Active(ctx, f), o.Recent(f)
 	text, _ := json.Marshal(f)
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	views, err := nodes.Ask(ctx, o.others, "", "/flow", url.Values{"filter": {string(text)}}, read[view])
+	query := url.Values{"filter": {string(text)}, "lanes": {watcher}}
+	views, err := nodes.Ask(ctx, o.others, "", "/flow", query, read[view])
 	if o.others == nil || err != nil {
-		return active, recent
+		return active, recent, nil
 	}
 	active.Load.Nodes = []NodeLoad{{o.name, true, active.Load.InFlight}}
 	for _, answer := range views {
@@ -104,7 +117,7 @@ func (o *Overview) All(ctx context.Context, f Filter) (Active, []Request) {
 	ended := func(r Request) time.Time { return r.Started.Add(time.Duration(r.DurationMs) * time.Millisecond) }
 	slices.SortStableFunc(recent, func(a, b Request) int { return ended(b).Compare(ended(a)) })
 	active.Data, recent = active.Data[:min(len(active.Data), f.limit())], recent[:min(len(recent), f.limit())]
-	return active, recent
+	return active, recent, views
 }
 
 // compare sorts requests as rank does.

@@ -50,6 +50,7 @@ func gateways(t *testing.T, silent []string, names ...string) (all []*bench) {
 		ctx, stop := context.WithCancel(context.Background())
 		var serving sync.WaitGroup
 		serving.Go(func() { c.Serve(ctx, l) })
+		all[i].stop = func() { stop(); serving.Wait() }
 		t.Cleanup(func() { stop(); serving.Wait(); c.Close() })
 	}
 	for _, name := range silent {
@@ -218,5 +219,98 @@ func TestFiguresAreThoseOfAllGateways(t *testing.T) {
 		if h := figures.Hour(); h.Requests != 13 || !slices.Equal(models.Silent, []string{"hangs"}) {
 			t.Errorf("the model has %d requests, without %v", h.Requests, models.Silent)
 		}
+	}
+}
+
+// TestLanesAndCurvesAreThoseOfAllGateways: bars have their gateway and numbers of their own, only changes are sent, and
+// the picture begins again when a gateway does not answer.
+func TestLanesAndCurvesAreThoseOfAllGateways(t *testing.T) {
+	all := gateways(t, nil, "gw-1", "gw-2")
+	a, b := all[0], all[1]
+	a.begin(t, "a1", 5)
+	b.at = a.at.Add(-time.Minute) // its clock is a minute behind
+	other := b.Flow.Begin(t.Context(), flow.About{ID: "b1", Stream: true}, func(error) {})
+	other.Attempt(up)
+	other.Enter(flow.Queued)
+	for range 2 {
+		a.Sample()
+		b.Sample()
+	}
+	a.Sample() // before b was there
+	w := a.Watch(t.Context())
+	w.Hear([]byte(`{"type":"watch","view":"requests","lanes":true}`))
+	got := lanesOf(t, w)
+	own, theirs := got.Get(`bars.#(id=="a1")`), got.Get(`bars.#(id=="b1")`)
+	if own.Get("node").Str != "gw-1" || theirs.Get("node").Str != "gw-2" ||
+		own.Get("n").Int() == theirs.Get("n").Int() {
+		t.Errorf("the bars are %s", got.Get("bars").Raw)
+	}
+	if began := theirs.Get("began_ms").Int(); began != a.at.UnixMilli() {
+		t.Errorf("by the clock of the gateway that shows it, a request began at %d", began)
+	}
+	if l := got.Get("lanes.0"); l.Get("in_flight").Int() != 2 || l.Get("queued").Int() != 1 || l.Get("on").Str != "" {
+		t.Errorf("the lane is %s", l.Raw)
+	}
+	if s := got.Get("samples"); s.Get("2.in_flight").Int() != 2 || s.Get("0.in_flight").Int() != 1 ||
+		s.Get("2.firsts").Exists() {
+		t.Errorf("the samples are %s", s.Raw)
+	}
+	if got = lanesOf(t, w); got.Get("whole").Bool() || got.Get("bars.#").Int() != 0 {
+		t.Errorf("without a change the message is %s", got.Raw)
+	}
+	other.Enter(flow.Waiting)
+	b.limiter.Pause()
+	got = lanesOf(t, w)
+	if got.Get("bars.#").Int() != 1 || got.Get("bars.0.n").Int() != theirs.Get("n").Int() ||
+		got.Get("bars.0.phases.2").Str != "waiting" || got.Get("lanes.0.state").Str != "paused" ||
+		got.Get("lanes.0.on").Str != "gw-2" {
+		t.Errorf("after a change the message is %s", got.Raw)
+	}
+	b.stop()
+	if got = lanesOf(t, w); !got.Get("whole").Bool() || got.Get("bars.#").Int() != 1 ||
+		got.Get("bars.0.id").Str != "a1" {
+		t.Errorf("without the other gateway the message is %s", got.Raw)
+	}
+	if got = lanesOf(t, w); got.Get("whole").Bool() {
+		t.Error("the picture begins again for as long as a gateway does not answer")
+	}
+}
+
+// TestTheFirstTokenOfAllGatewaysIsAPercentileOfAllRequests: of 30 fast replies and one slow one, the slow one does not
+// count, although it is all that one gateway has.
+func TestTheFirstTokenOfAllGatewaysIsAPercentileOfAllRequests(t *testing.T) {
+	all := gateways(t, nil, "gw-1", "gw-2")
+	for i, n := range []int{30, 1} {
+		g := all[i]
+		g.at = time.Unix(1e9, 0)
+		for range n {
+			r := g.Flow.Begin(t.Context(), flow.About{ID: "r", Stream: true}, func(error) {})
+			r.Attempt(up)
+			r.Enter(flow.Waiting)
+			g.at = g.at.Add([]time.Duration{100 * time.Millisecond, 9 * time.Second}[i])
+			r.Progress(1)
+			r.End(flow.Result{Usage: dialogue.NoUsage})
+		}
+		g.Sample()
+	}
+	w := all[0].Watch(t.Context())
+	w.Hear([]byte(`{"type":"watch","view":"requests","lanes":true}`))
+	if first := lanesOf(t, w).Get("samples.0.first_ms").Int(); first < 90 || first > 115 {
+		t.Errorf("the 95th percentile is %d ms", first)
+	}
+}
+
+// TestWatchersOfOtherGatewaysAreBounded: a gateway that gets too many names of watchers sends no lanes to further ones.
+func TestWatchersOfOtherGatewaysAreBounded(t *testing.T) {
+	all := gateways(t, nil, "gw-1", "gw-2")
+	all[1].begin(t, "b1", 5)
+	served := int64(0)
+	for range 70 {
+		w := all[0].Watch(t.Context())
+		w.Hear([]byte(`{"type":"watch","view":"requests","lanes":true,"filter":{"limit":1}}`))
+		served += lanesOf(t, w).Get("bars.#").Int()
+	}
+	if served != 64 {
+		t.Errorf("%d of 70 watchers have the bar of the other gateway", served)
 	}
 }

@@ -38,8 +38,9 @@ type Overview struct {
 	others *nodes.Cluster
 	name   string
 
-	history history
-	spent   spent
+	history  history
+	sessions sessions
+	spent    spent
 	// counted is the number of requests in flight on the other gateways.
 	counted atomic.Int64
 }

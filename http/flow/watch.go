@@ -32,7 +32,7 @@ type Watcher struct {
 	wrong    error // the error of the last message, which the client must get
 	last     []byte
 	next     bytes.Buffer
-	lanes    lanes
+	lanes    joinedLanes
 }
 
 // wish is a message of the client: {"type":"watch","view":"requests","filter":{...}}. One request is watched by its
@@ -70,7 +70,7 @@ type (
 
 // Watch returns a Watcher. It sends nothing until the client has chosen a view.
 func (o *Overview) Watch(ctx context.Context) *Watcher {
-	return &Watcher{overview: o, ctx: ctx, lanes: lanes{overview: o}}
+	return &Watcher{overview: o, ctx: ctx, lanes: joinedLanes{own: lanes{overview: o}}}
 }
 
 // Hear implements live.Source.
@@ -151,7 +151,12 @@ func (w *Watcher) look() any {
 	o := w.overview
 	switch w.wish.View {
 	case ViewRequests:
-		active, recent := o.All(w.ctx, w.wish.Filter)
+		watcher := ""
+		if w.wish.Lanes {
+			watcher = w.lanes.watcher()
+		}
+		active, recent, others := o.all(w.ctx, w.wish.Filter, watcher)
+		w.lanes.others = others
 		return requestsMessage{ViewRequests, active, recent}
 	case ViewRequest:
 		message := requestMessage{Type: ViewRequest}

@@ -31,6 +31,7 @@ var shared = map[string]string{
 	"cmd/stagedoor/signatures.go":      "signatures of tool calls",
 	"cmd/stagedoor/telemetry/queue.go": "spans that wait for the exporter",
 	"cmd/stagedoor/telemetry/tail.go":  "", // spans that end late are lost
+	"http/flow/joined.go":              "flow pages at other gateways",
 	"http/flow/lanes.go":               "requests in the lanes of one open flow page",
 	"http/nodes/cluster.go":            "connections of other gateways",
 	"http/text/items.go":               "ids of output items",

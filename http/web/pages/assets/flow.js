@@ -322,7 +322,6 @@ function requestsView() {
     same($('providers'), load.providers.map((p) => p.provider).join(' '), () => load.providers.map((p) => make('option', { value: p.provider })));
     $('nodes').hidden = !load.nodes.length;
     set($('nodes'), load.nodes.map(nodeText).join(' · '));
-    set($('lanes-title'), load.nodes.length ? 'Lanes of this gateway' : 'Lanes');
     active.show(data, rowID);
     recent.show(ended, rowID);
     $('active-rows').hidden = !data.length;

@@ -222,7 +222,7 @@ export class Lanes {
       const lane = this.lane(l.provider);
       Object.assign(lane, { places: l.places, inFlight: l.in_flight });
       const running = l.in_flight - l.queued;
-      lane.sub.textContent = l.state;
+      lane.sub.textContent = l.on ? `${l.state} on ${l.on}` : l.state;
       lane.dot.className = `dot ${{ serving: 'good', failing: 'bad', restarting: 'bad' }[l.state] ?? 'warm'}`;
       const figure = (n) => this.make('b', {}, n.toLocaleString('en'));
       lane.count.replaceChildren(figure(running), `${l.places ? ` of ${l.places.toLocaleString('en')}` : ''} · `, figure(l.queued), ' queued');
