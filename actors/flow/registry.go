@@ -44,6 +44,7 @@ type Registry struct {
 	count    atomic.Int64
 	failures atomic.Int64
 	output   atomic.Int64
+	charged  atomic.Int64 // also of requests in flight
 }
 
 // shard has a part of the requests in flight.
@@ -224,6 +225,7 @@ func (r *Registry) Find(id string) *Request {
 type Totals struct {
 	Ended, Failed int64
 	Output        int64 // tokens
+	Charged       int64 // micro-dollars, those of requests that have begun included
 }
 
 // Totals returns the counters, which are read one after the other.
@@ -231,7 +233,8 @@ func (r *Registry) Totals() Totals {
 	if r == nil {
 		return Totals{}
 	}
-	return Totals{Ended: r.count.Load(), Failed: r.failures.Load(), Output: r.output.Load()}
+	return Totals{Ended: r.count.Load(), Failed: r.failures.Load(), Output: r.output.Load(),
+		Charged: r.charged.Load()}
 }
 
 // Reasons for which a request cannot be cancelled.

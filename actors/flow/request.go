@@ -184,6 +184,7 @@ func (r *Request) Charging(ctx context.Context) context.Context {
 func AddCharge(ctx context.Context, amount int64) {
 	if r, ok := ctx.Value(charging{}).(*Request); ok {
 		r.charged.Add(amount)
+		r.registry.charged.Add(amount)
 	}
 }
 

@@ -81,6 +81,8 @@ func TestWindowHasThoseThatComeFirst(t *testing.T) {
 		{httpflow.Filter{Limit: 2, Key: "key_b"}, 250, "b001 b003"},
 		{httpflow.Filter{Model: "-a01"}, 5, "a010 a012 a014 a016 a018"},
 		{httpflow.Filter{Phase: "queued"}, 0, ""},
+		{httpflow.Filter{Text: " KEY_B  -b01 up"}, 5, "b011 b013 b015 b017 b019"},
+		{httpflow.Filter{Text: "key_b down"}, 0, ""},
 		{httpflow.Filter{Provider: "down"}, 0, ""},
 	} {
 		got := b.Active(t.Context(), c.filter)
@@ -297,14 +299,17 @@ func TestHistoryHasTheLastFiveMinutes(t *testing.T) {
 	b.begin(t, "a", 0)
 	for range 70 {
 		b.at = b.at.Add(5 * time.Second)
-		b.begin(t, "b", 5).End(flow.Result{Usage: dialogue.NoUsage})
+		r := b.begin(t, "b", 5)
+		flow.AddCharge(r.Charging(t.Context()), 3)
+		r.End(flow.Result{Usage: dialogue.NoUsage})
 		b.Sample()
 	}
 	w := b.Watch(t.Context())
 	w.Hear([]byte(`{"type":"watch","view":"requests","lanes":true}`))
 	got := lanesOf(t, w)
 	if got.Get("samples.#").Int() != 60 || got.Get("samples.0.ended").Int() != 11 ||
-		got.Get("samples.59.ended").Int() != 70 || got.Get("samples.59.in_flight").Int() != 1 {
+		got.Get("samples.59.ended").Int() != 70 || got.Get("samples.59.charged").Int() != 210 ||
+		got.Get("samples.59.in_flight").Int() != 1 {
 		t.Errorf("the history is %s", got.Get("samples").Raw)
 	}
 	if again := lanesOf(t, w); again.Get("samples.#").Int() != 0 {

@@ -25,6 +25,7 @@ type Sample struct {
 	FirstMs  int64 `json:"first_ms"` // 95th percentile of the last minute, or 0 if there was no first token
 	Ended    int64 `json:"ended"`    // since the start, as in Failed
 	Failed   int64 `json:"failed"`
+	Charged  int64 `json:"charged"` // micro-dollars since the start
 	// Firsts has the histogram of the first tokens of the last minute, without its zeros, to add those of other
 	// gateways. Pages do not get it.
 	Firsts map[int]uint32 `json:"firsts,omitempty"`
@@ -77,9 +78,10 @@ func (o *Overview) Sample() {
 	for _, r := range o.Flow.Recent() {
 		since(r)
 	}
-	load := sum.load(o.Flow.Totals())
+	totals := o.Flow.Totals()
+	load := sum.load(totals)
 	s := Sample{InFlight: load.InFlight, Queued: load.Phases.Queued, Rate: load.TokensPerSecond, Ended: load.Ended,
-		Failed: load.Failed, Providers: make(map[string]int64)}
+		Failed: load.Failed, Charged: totals.Charged, Providers: make(map[string]int64)}
 	for _, p := range load.Providers {
 		s.Providers[p.Provider] = p.TokensPerSecond
 	}

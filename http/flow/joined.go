@@ -248,12 +248,13 @@ func (j *joinedLanes) joinSample(s *Sample, k int) {
 		}
 		if k >= len(p.samples) {
 			// It was not there yet. What it had ended by its first sample must not look like a burst.
-			s.Ended, s.Failed = s.Ended+p.samples[0].Ended, s.Failed+p.samples[0].Failed
+			first := &p.samples[0]
+			s.Ended, s.Failed, s.Charged = s.Ended+first.Ended, s.Failed+first.Failed, s.Charged+first.Charged
 			continue
 		}
 		theirs := &p.samples[len(p.samples)-1-k]
 		s.InFlight, s.Queued, s.Rate = s.InFlight+theirs.InFlight, s.Queued+theirs.Queued, s.Rate+theirs.Rate
-		s.Ended, s.Failed = s.Ended+theirs.Ended, s.Failed+theirs.Failed
+		s.Ended, s.Failed, s.Charged = s.Ended+theirs.Ended, s.Failed+theirs.Failed, s.Charged+theirs.Charged
 		count(theirs.Firsts)
 		for name, rate := range theirs.Providers {
 			s.Providers[name] += rate

@@ -55,6 +55,7 @@ type Filter struct {
 	Model    string `json:"model"` // a part of it
 	Key      string `json:"key"`
 	User     string `json:"user"`
+	Text     string `json:"text"`   // words, each a part of the user, the key, the model or the provider
 	Failed   bool   `json:"failed"` // of those that ended
 	// Sort is SortAge, which is also "", SortNew or SortTokens.
 	Sort  string `json:"sort"`
@@ -85,10 +86,24 @@ func (f *Filter) limit() int {
 
 // admits reports whether a request in a phase fits the filter. The phase is an argument, because it may change
 // between two looks at it.
-func (f *Filter) admits(r *flow.Request, phase flow.Phase) bool {
+func (o *Overview) admits(f *Filter, r *flow.Request, phase flow.Phase) bool {
 	return (f.Phase == "" || f.Phase == phase.String()) && (f.Provider == "" || f.Provider == r.Provider()) &&
 		(f.Model == "" || strings.Contains(r.Model, f.Model)) && (f.Key == "" || f.Key == r.Key) &&
-		(f.User == "" || f.User == userOf(r))
+		(f.User == "" || f.User == userOf(r)) && (f.Text == "" || o.hasWords(f.Text, r))
+}
+
+// hasWords reports whether each word of a text is a part of one of the names of a request.
+func (o *Overview) hasWords(text string, r *flow.Request) bool {
+	names := [...]string{userOf(r), r.Key, o.keyName(r.Key), r.Model, r.Provider()}
+	for i := range names {
+		names[i] = strings.ToLower(names[i])
+	}
+	for word := range strings.FieldsSeq(strings.ToLower(text)) {
+		if !slices.ContainsFunc(names[:], func(name string) bool { return strings.Contains(name, word) }) {
+			return false
+		}
+	}
+	return true
 }
 
 // rank returns the sort key of a request. Lower goes first.
@@ -202,7 +217,7 @@ func (o *Overview) Active(ctx context.Context, f Filter) Active {
 			continue // it ended while we looked
 		}
 		sum.add(r, phase, now)
-		if f.admits(r, phase) {
+		if o.admits(&f, r, phase) {
 			out.Matching++
 			first.offer(r, f.rank(r))
 		}
@@ -372,7 +387,7 @@ func (o *Overview) Recent(f Filter) []Request {
 		if len(out) == f.limit() {
 			break
 		}
-		if !f.admits(r, flow.Ended) {
+		if !o.admits(&f, r, flow.Ended) {
 			continue
 		}
 		view := o.describe(r, now)

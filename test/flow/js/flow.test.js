@@ -106,6 +106,12 @@ test('filters stand in the address', async (t) => {
   await page.fill('#model', 'other');
   await page.locator('#active-none').waitFor();
   await page.waitForURL(`${issuer}/flow?phase=replying&model=other`);
+  await page.fill('#model', '');
+  await page.fill('#text', 'M1 sandb');
+  await rows(page, 'active').first().waitFor();
+  await page.fill('#text', 'm1 narrow');
+  await page.locator('#active-none').waitFor();
+  await page.waitForURL(`${issuer}/flow?text=m1+narrow&phase=replying`);
   leave();
 });
 

@@ -98,6 +98,7 @@ function time(ms) {
   if (s < 3600) return `${Math.floor(s / 60)} min ${Math.floor(s % 60)} s`;
   return `${Math.floor(s / 3600)} h ${Math.floor(s / 60 % 60)} min`;
 }
+const dollars = (n) => `$${n >= 100 ? count(Math.round(n)) : n.toFixed(n && n < 1 ? 4 : 2)}`;
 const clock = (t) => new Date(t).toLocaleTimeString('en-GB');
 // since is a day, or the time if that is today.
 const since = (t) => { const d = new Date(t); return d.toDateString() === new Date().toDateString() ? clock(t) : d.toLocaleDateString('en-GB'); };
@@ -260,10 +261,10 @@ function requestsView() {
   ]);
 
   // The filter is in the address, so that it can be kept and sent.
-  const fields = ['phase', 'provider', 'model', 'user', 'key', 'sort'];
+  const fields = ['text', 'phase', 'provider', 'model', 'user', 'key', 'sort'];
   const asked = new URLSearchParams(location.search);
   for (const name of fields) if (asked.get(name)) form.elements[name].value = asked.get(name);
-  $('filters').open = fields.some((name) => asked.get(name));
+  $('filters').open = fields.slice(1).some((name) => asked.get(name));
   $('failed').checked = asked.has('failed');
   const filter = () => {
     const f = Object.fromEntries(fields.map((name) => [name, form.elements[name].value.trim()]).filter(([, v]) => v));
@@ -284,7 +285,9 @@ function requestsView() {
   // What does not match is dimmed in the lanes, so that the picture keeps its form.
   const dim = () => {
     const f = filter();
-    lanes.fits = (r) => (!f.phase || r.phases.at(-1) === f.phase) && (!f.provider || r.lane === f.provider) && (!f.model || r.model.includes(f.model)) && (!f.user || r.user === f.user) && (!f.key || r.key === f.key);
+    const words = (f.text ?? '').toLowerCase().split(/\s+/);
+    const has = (r) => { const all = [r.user, r.key, r.key_name, r.model, r.lane].map((s) => s.toLowerCase()); return words.every((w) => all.some((s) => s.includes(w))); };
+    lanes.fits = (r) => (!f.phase || r.phases.at(-1) === f.phase) && (!f.provider || r.lane === f.provider) && (!f.model || r.model.includes(f.model)) && (!f.user || r.user === f.user) && (!f.key || r.key === f.key) && (!f.text || has(r));
   };
   const choose = (field, value) => {
     form.elements[field].value = form.elements[field].value === value ? '' : value; // a second click takes it back
@@ -305,14 +308,17 @@ function requestsView() {
     // The failures of a minute, in per cent of what ended then.
     const failed = samples.map((s, i) => { const b = samples[Math.max(0, i - 12)]; return s.ended > b.ended ? 100 * (s.failed - b.failed) / (s.ended - b.ended) : 0; });
     const done = samples.map((s, i) => s.ended - samples[Math.max(0, i - 12)].ended);
+    // The cost of a minute, for an hour. The figure is that of all samples, because dear requests are rare.
+    const hourly = (a, b, n) => (n ? Math.max(0, b.charged - a.charged) * 720 / n : 0);
+    const cost = samples.map((s, i) => hourly(samples[Math.max(0, i - 12)], s, Math.min(i, 12)));
     const last = samples.at(-1);
-    figures({ first: last.first_ms ? time(last.first_ms) : '–', failed: `${failed.at(-1).toFixed(1)} %`, done: count(done.at(-1)) });
+    figures({ first: last.first_ms ? time(last.first_ms) : '–', failed: `${failed.at(-1).toFixed(1)} %`, done: count(done.at(-1)), cost: dollars(hourly(samples[0], last, samples.length - 1) / 1e6) });
     const series = { in_flight: samples.map((s) => s.in_flight), queued: samples.map((s) => s.queued), tokens_per_second: samples.map((s) => s.tokens_per_second),
-      first: samples.map((s) => s.first_ms), failed, done };
+      first: samples.map((s) => s.first_ms), failed, done, cost };
     for (const [name, values] of Object.entries(series)) spark($('load').querySelector(`[data-spark="${name}"]`), values);
   };
   form.addEventListener('input', changed);
-  $('failed').addEventListener('input', changed);
+  for (const id of ['failed', 'text']) $(id).addEventListener('input', changed); // outside of the form
   form.addEventListener('submit', (e) => { e.preventDefault(); changed(); });
 
   const show = ({ active: { load, matching, data }, recent: ended }) => {
