@@ -127,7 +127,7 @@ func (g *Registry) restoreRun(ctx context.Context, r *work.StoredResponse, ended
 		return nil, err
 	}
 	if r.Conversation != "" {
-		if job.Turn, err = work.BeginTurn(g.store, r.Conversation, r.Owner); err != nil {
+		if job.Turn, err = work.BeginTurn(ctx, g.store, r.Conversation, r.Owner); err != nil {
 			return nil, restartError(err)
 		}
 		job.Input = r.Input

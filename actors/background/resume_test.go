@@ -72,7 +72,7 @@ func TestAResponseGoesOnWithItsConversationInTheNextProcess(t *testing.T) {
 		}
 		job := s.job()
 		job.Kept, job.Input = []byte(`"kept"`), []byte(`[{"type":"message","id":"msg_in"}]`)
-		if job.Turn, err = work.BeginTurn(s.store, c.ID, owner); err != nil {
+		if job.Turn, err = work.BeginTurn(t.Context(), s.store, c.ID, owner); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.registry.Start(context.Background(), job); err != nil {
@@ -80,14 +80,14 @@ func TestAResponseGoesOnWithItsConversationInTheNextProcess(t *testing.T) {
 		}
 		kittest.Pass(2 * time.Second)
 		s.restart(s.again)
-		if _, err := work.BeginTurn(s.store, c.ID, owner); !errors.Is(err, work.ErrConversationInUse) {
+		if _, err := work.BeginTurn(t.Context(), s.store, c.ID, owner); !errors.Is(err, work.ErrConversationInUse) {
 			t.Errorf("a second turn in the next process: %v", err)
 		}
 		kittest.Pass(time.Minute)
 		if got := s.stored(job.ID); got.Status != "completed" || got.Runs != 2 {
 			t.Errorf("kept %+v", got.ResponseHeader)
 		}
-		turn, err := work.BeginTurn(s.store, c.ID, owner)
+		turn, err := work.BeginTurn(t.Context(), s.store, c.ID, owner)
 		if err != nil {
 			t.Fatalf("after its end: %v", err)
 		}

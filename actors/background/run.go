@@ -343,7 +343,7 @@ func (g *Registry) storeResult(r *run, body []byte) {
 		log = nil
 	}
 	own := func(n state.Node) bool { return n == g.store.Node() } // another process may have taken the response over
-	u := work.ResponseUpdate{Body: body, Events: log, LastEvent: last, Ended: own}
+	u := work.ResponseUpdate{Body: body, Events: log, LastEvent: last, Ended: own, Ends: r.job.Turn}
 	turn, err := TurnItems(context.Background(), r.job.Turn, r.job.Input, body)
 	if err == nil {
 		u.Turn = turn

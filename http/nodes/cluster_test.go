@@ -185,16 +185,16 @@ func TestTheFirstGatewayThatHasSomethingIsFound(t *testing.T) {
 	m.all = append(m.all, journal.Member{Node: "hangs", Epoch: 1, Address: hanging.Addr().String()},
 		journal.Member{Node: "without", Epoch: 1})
 	began := time.Now()
-	found, _, err := a.First(t.Context(), "one", 300*time.Millisecond, "/only-c", nil)
+	found, _, err := a.First(t.Context(), "one", time.Minute, "/only-c", nil)
 	if err != nil || found == nil || text(t, found) != "c" {
 		t.Fatalf("found %v, %v", found, err)
 	}
-	found, silent, err := a.First(t.Context(), "one", 300*time.Millisecond, "/nothing", nil)
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("the first one was found after %v", took)
+	}
+	found, silent, err := a.First(t.Context(), "one", 2*time.Second, "/nothing", nil)
 	if err != nil || found != nil || !slices.Equal(silent, []string{"hangs"}) {
 		t.Errorf("found %v, silent %q, %v", found, silent, err)
-	}
-	if took := time.Since(began); took > 2*time.Second {
-		t.Errorf("it took %v", took)
 	}
 	var alone *nodes.Cluster
 	if found, _, err := alone.First(t.Context(), "one", time.Second, "/name", nil); found != nil || err != nil {

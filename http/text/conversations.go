@@ -33,7 +33,7 @@ func (rc *requestContext) beginTurn(claim *memory.Claim) error {
 	if rc.head.Conversation == "" || rc.dry != nil || rc.warmsUp() {
 		return rc.readConversation(claim)
 	}
-	turn, err := work.BeginTurn(rc.handlers.Store, rc.head.Conversation, rc.owner())
+	turn, err := work.BeginTurn(rc.r.Context(), rc.handlers.Store, rc.head.Conversation, rc.owner())
 	if err != nil {
 		return conversationError(err, "conversation")
 	}

@@ -183,7 +183,7 @@ func (r *record) put(doc []byte, m *text.Meta) error {
 		err = r.create(doc, status, m, turn)
 	case open:
 		_, err = work.UpdateResponse(r.context(), rc.handlers.Store, r.id, rc.owner(),
-			work.ResponseUpdate{Status: status, Body: doc, Turn: turn})
+			work.ResponseUpdate{Status: status, Body: doc, Turn: turn, Ends: rc.turn})
 	}
 	passed := errors.Is(err, state.ErrExists) || errors.Is(err, state.ErrFinished) || errors.Is(err, state.ErrNotFound)
 	if passed && len(turn) > 0 {

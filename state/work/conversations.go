@@ -371,7 +371,7 @@ func DeleteItem(ctx context.Context, s *state.State, id string, owner state.Owne
 // in the meantime.
 func (m *memory) changeItems(ctx context.Context, s *state.State, id string, owner state.Owner,
 	prepare func(c *Conversation) (func(*state.Tx) error, error)) (Conversation, error) {
-	end, err := m.uses.acquire(id, false)
+	end, err := m.use(ctx, s, id, false)
 	if err != nil {
 		return Conversation{}, err
 	}
@@ -414,7 +414,7 @@ var errItemsChanged = errors.New("the items have changed")
 // DeleteConversation removes a conversation with its items.
 func DeleteConversation(ctx context.Context, s *state.State, id string, owner state.Owner) error {
 	m := state.MemoryOf[*memory](s)
-	end, err := m.uses.acquire(id, false)
+	end, err := m.use(ctx, s, id, false)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -166,7 +167,7 @@ func TestAConversationOfAnotherOwnerDoesNotExist(t *testing.T) {
 		"add":      func() error { _, err := work.AddItems(ctx, s, "conv_1", other, itemsOf("m2")); return err },
 		"drop":     func() error { _, err := work.DeleteItem(ctx, s, "conv_1", other, "m1"); return err },
 		"delete":   func() error { return work.DeleteConversation(ctx, s, "conv_1", other) },
-		"turn":     func() error { _, err := work.BeginTurn(s, "conv_1", other); return err },
+		"turn":     func() error { _, err := work.BeginTurn(t.Context(), s, "conv_1", other); return err },
 	}
 	for name, call := range calls {
 		if err := call(); !errors.Is(err, state.ErrNotFound) {
@@ -284,12 +285,12 @@ func TestATurnExcludesChangesOfItsConversation(t *testing.T) {
 	store := journal.NewMemory()
 	s := open(t, store, newClock().Now)
 	conversation(t, s, "m1")
-	turn, err := work.BeginTurn(s, "conv_1", me)
+	turn, err := work.BeginTurn(t.Context(), s, "conv_1", me)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, call := range map[string]func() error{
-		"turn":   func() error { _, err := work.BeginTurn(s, "conv_1", me); return err },
+		"turn":   func() error { _, err := work.BeginTurn(t.Context(), s, "conv_1", me); return err },
 		"add":    func() error { _, err := work.AddItems(ctx, s, "conv_1", me, itemsOf("m2")); return err },
 		"drop":   func() error { _, err := work.DeleteItem(ctx, s, "conv_1", me, "m1"); return err },
 		"delete": func() error { return work.DeleteConversation(ctx, s, "conv_1", me) },
@@ -302,7 +303,7 @@ func TestATurnExcludesChangesOfItsConversation(t *testing.T) {
 		t.Errorf("metadata during a turn: %v", err)
 	}
 	again := open(t, store, newClock().Now) // the process is killed
-	if turn, err := work.BeginTurn(again, "conv_1", me); err != nil {
+	if turn, err := work.BeginTurn(t.Context(), again, "conv_1", me); err != nil {
 		t.Errorf("after a restart: %v", err)
 	} else {
 		turn.End()
@@ -317,6 +318,44 @@ func TestATurnExcludesChangesOfItsConversation(t *testing.T) {
 	}
 }
 
+// A client that sees the end of a response can begin the next turn at once, although the turn of the response ends a
+// moment after its end is visible.
+func TestATurnBeginsAsSoonAsTheEndOfTheLastResponseIsVisible(t *testing.T) {
+	s := open(t, journal.NewMemory(), newClock().Now)
+	conversation(t, s)
+	for i := range 300 {
+		turn, err := work.BeginTurn(ctx, s, "conv_1", me)
+		if err != nil {
+			t.Fatalf("turn %d: %v", i, err)
+		}
+		r := newResponse(i, "in_progress")
+		put(t, s, r)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := work.UpdateResponse(ctx, s, r.ID, me, work.ResponseUpdate{Status: "completed", Ends: turn})
+			ended <- err
+		}()
+		for {
+			h, err := work.FindResponse(s.View(), r.ID, me)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if h.Finished() {
+				break
+			}
+			runtime.Gosched()
+		}
+		next, err := work.BeginTurn(ctx, s, "conv_1", me)
+		if err != nil {
+			t.Fatalf("after response %d: %v", i, err)
+		}
+		next.End()
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // A response adds its items in the commit that ends it with an answer. A failed or cancelled one
 // adds none.
 func TestAResponseAddsItsItemsWithItsEnd(t *testing.T) {
@@ -325,7 +364,7 @@ func TestAResponseAddsItsItemsWithItsEnd(t *testing.T) {
 		store := journal.NewMemory()
 		s := open(t, store, newClock().Now)
 		conversation(t, s, "m1")
-		turn, err := work.BeginTurn(s, "conv_1", me)
+		turn, err := work.BeginTurn(t.Context(), s, "conv_1", me)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -449,7 +488,7 @@ func TestAFullConversationTakesNoMore(t *testing.T) {
 	if _, err := work.AddItems(ctx, s, "conv_1", me, itemsOf("m2")); !errors.Is(err, work.ErrConversationFull) {
 		t.Errorf("more bytes: %v", err)
 	}
-	turn, err := work.BeginTurn(s, "conv_1", me)
+	turn, err := work.BeginTurn(t.Context(), s, "conv_1", me)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -457,7 +496,7 @@ func TestAFullConversationTakesNoMore(t *testing.T) {
 		t.Errorf("the end of a turn: %v", err)
 	}
 	turn.End()
-	if _, err := work.BeginTurn(s, "conv_1", me); !errors.Is(err, work.ErrConversationFull) {
+	if _, err := work.BeginTurn(t.Context(), s, "conv_1", me); !errors.Is(err, work.ErrConversationFull) {
 		t.Errorf("a turn of a full conversation: %v", err)
 	}
 }

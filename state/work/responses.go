@@ -280,6 +280,8 @@ type ResponseUpdate struct {
 	// Turn holds the items for the conversation. They are added in the same commit if Status ends
 	// the response with an answer.
 	Turn []json.RawMessage
+	// Ends is the turn that ends with the response, or nil.
+	Ends *Turn
 }
 
 // ErrTaken says that another process works on a response.
@@ -347,6 +349,9 @@ func (u *ResponseUpdate) apply(tx *state.Tx, h *ResponseHeader) error {
 		if err := appendEvents(tx, h, u.LastEvent, u.Events); err != nil {
 			return err
 		}
+	}
+	if h.Finished() {
+		tx.OnCommit(u.Ends.End)
 	}
 	return putResponse(tx, *h, u.Turn)
 }

@@ -25,12 +25,12 @@ type Turn struct {
 
 // BeginTurn starts the use of a conversation by a response. The caller must call End. The error is
 // ErrNotFound, ErrConversationInUse, ErrConversationFull or a *QuotaError.
-func BeginTurn(s *state.State, id string, owner state.Owner) (*Turn, error) {
+func BeginTurn(ctx context.Context, s *state.State, id string, owner state.Owner) (*Turn, error) {
 	if _, err := FindConversation(s.View(), id, owner); err != nil {
 		return nil, err
 	}
 	m := state.MemoryOf[*memory](s)
-	end, err := m.uses.acquire(id, true)
+	end, err := m.use(ctx, s, id, true)
 	if err != nil {
 		return nil, err
 	}
@@ -104,6 +104,19 @@ func addTurn(tx *state.Tx, id string, owner state.Owner, items []json.RawMessage
 		return nil
 	}
 	return c.addItems(tx, items)
+}
+
+// use starts a use of a conversation as acquire does. The end of a response is visible a moment before its turn ends
+// (see ResponseUpdate.Ends), and a client may begin the next turn in this moment. So a conversation in use is tried
+// again once all that is visible has taken effect.
+func (m *memory) use(ctx context.Context, s *state.State, id string, turn bool) (end func(), err error) {
+	if end, err = m.uses.acquire(id, turn); err == nil {
+		return end, nil
+	}
+	if state.Run(ctx, s, func(*state.Tx) error { return nil }) != nil {
+		return nil, err
+	}
+	return m.uses.acquire(id, turn)
 }
 
 // uses lists the conversations in use.
