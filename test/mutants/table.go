@@ -594,6 +594,38 @@ var Table = []Mutant{
 		New: `	return a.Available()`,
 	},
 	{
+		Name: "cluster: hold without the log what no allowance covers",
+		File: "actors/ledger/core.go", Suite: "./actors/ledger",
+		Run: "TestHoldIsGrantedAtOnceOnlyWithItsMoney|TestAllowancesOfSeveralProcessesNeverOverdraw|TestSeveralNodes",
+		Old: `	if durable || !covered {`,
+		New: `	if _ = covered; durable {`,
+	},
+	{
+		Name: "cluster: hold one part of an allowance for many requests",
+		File: "actors/ledger/allowances.go", Suite: "./actors/ledger",
+		Run: "TestAllowancesOfSeveralProcessesNeverOverdraw",
+		Old: `	a.free -= part
+`,
+		New: ``,
+	},
+	{
+		Name: "cluster: leave in an allowance what was charged out of it",
+		File: "actors/ledger/allowances.go", Suite: "./actors/ledger",
+		Run: "TestAllowancesOfSeveralProcessesNeverOverdraw",
+		Old: `			o.move = -o.amount
+		} else {`,
+		New: `			o.move = 0
+		} else {`,
+	},
+	{
+		Name: "cluster: keep the allowances of a node that has ended",
+		File: "state/money/allowances.go", Suite: "./actors/ledger",
+		Run: "TestTheAllowanceOfANodeThatEndedIsTakenBack",
+		Old: `		account.Granted -= r.Rec.Amount
+`,
+		New: ``,
+	},
+	{
 		Name: "cluster: hide other nodes' allowances from the budget of a key",
 		File: "state/money/limits.go", Suite: "./state/money", Run: "TestAllowancesOfOtherNodesCountForBudgets",
 		Old: `		for _, r := range allowances.Under(v, byAccount, state.TextKey(a.ID)) {
