@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"flag"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -185,25 +186,82 @@ func (s *servers) events(client *http.Client, method, url, key string,
 	}
 }
 
+// balance has the fields of `credits show`.
+type balance struct{ Credits, Spent, Held, Available int64 }
+
+// balanceOf returns what the gateway with a configuration knows of an account, which nothing may have overdrawn.
+func (s *servers) balanceOf(config, account string) (b balance) {
+	s.t.Helper()
+	shown := command(s.t, nil, "credits", "show", account, "--json", "--config", config)
+	if err := json.Unmarshal([]byte(shown.out), &b); err != nil {
+		s.t.Fatalf("the balance of %s: %v: %s%s", account, err, shown.out, shown.errOut)
+	}
+	if b.Spent+b.Held > b.Credits || b.Available != b.Credits-b.Spent-b.Held {
+		s.t.Errorf("the account of %s: %+v", account, b)
+	}
+	return b
+}
+
+// charges returns the sum of what the receipts of an account say that was charged.
+func (s *servers) charges(config, account string) (sum int64) {
+	s.t.Helper()
+	for after := ""; ; {
+		args := []string{"receipts", "list", "--user", account, "--limit", "500", "--json", "--config", config}
+		if after != "" {
+			args = append(args, "--after", after)
+		}
+		var page struct {
+			Data []struct{ Charged int64 }
+			Next string
+		}
+		listed := command(s.t, nil, args...)
+		if err := json.Unmarshal([]byte(listed.out), &page); err != nil {
+			s.t.Fatalf("the receipts of %s: %v: %s%s", account, err, listed.out, listed.errOut)
+		}
+		for _, r := range page.Data {
+			sum += r.Charged
+		}
+		if after = page.Next; after == "" {
+			return sum
+		}
+	}
+}
+
+// pay puts five cents into an account, once, however often the answer gets lost.
+func (s *servers) pay(config, account string, n int) {
+	s.t.Helper()
+	s.running[0].await("a payment", func() bool {
+		return command(s.t, nil, "credits", "add", account, "0.05", "--id", "pay-"+strconv.Itoa(n), "--config", config).
+			code == exitOK
+	})
+}
+
 // Whatever ends one of two gateways that serve, or cuts it off for a moment, a response that a client was given whole
-// is stored and charged once, and a client that follows a background response gets its events up to one end.
+// is stored and charged once, and a client that follows a background response gets its events up to one end. The
+// gateways hold out of allowances. No account is overdrawn, also none at its end, and afterwards all that was paid in
+// is charged by a receipt or can be spent.
 func TestNothingAcknowledgedIsLostWhenOneOfTwoGatewaysFails(t *testing.T) {
 	s := startServers(t)
 	config := s.file(s.names[0])
-	for _, args := range [][]string{{"users", "create", "anna"}, {"credits", "add", "anna", "1000"}} {
+	for _, args := range [][]string{{"users", "create", "anna"}, {"credits", "add", "anna", "1000"},
+		{"users", "create", "bert"}} {
 		command(t, nil, append(args, "--config", config)...).check(t, exitOK, "", "")
 	}
 	key := createKey(t, "", "--user", "anna", "--config", config).Key
+	poor := createKey(t, "", "--user", "bert", "--config", config).Key
 	free := createKey(t, "", "--config", config).Key
 	for i := range s.running {
 		g := s.running[i]
-		g.await("the keys", func() bool { return g.ask(key, "m")+g.ask(free, "m") == 2*http.StatusOK })
+		g.await("the keys", func() bool { return g.ask(key, "m")+g.ask(poor, "m")+g.ask(free, "m") == 3*http.StatusOK })
 	}
 	stop := make(chan struct{})
-	acknowledged, streams := make([][]billed, 4), make([]followed, 2)
+	acknowledged, atEnd, streams := make([][]billed, 4), make([][]billed, 2), make([]followed, 2)
 	var load sync.WaitGroup
 	for i := range acknowledged {
 		load.Go(func() { acknowledged[i] = bill(&s.urls[i%2], key, 100*time.Millisecond, stop) })
+	}
+	for i := range atEnd {
+		load.Go(func() { atEnd[i] = bill(&s.urls[i%2], poor, 50*time.Millisecond, stop) })
 	}
 	for i := range streams {
 		load.Go(func() { streams[i] = s.follow(free, stop) })
@@ -213,27 +271,47 @@ func TestNothingAcknowledgedIsLostWhenOneOfTwoGatewaysFails(t *testing.T) {
 	rand.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
 	var ends []time.Time
 	for n, fault := range faults {
+		s.pay(config, "bert", n)
 		time.Sleep(500 * time.Millisecond) // under load
 		ends = append(ends, time.Now())
 		fault(n % 2)
 		ends = append(ends, time.Now())
+		for i := range s.running {
+			s.balanceOf(s.file(s.names[i]), "anna")
+			s.balanceOf(s.file(s.names[i]), "bert")
+		}
 	}
 	time.Sleep(time.Second)
 	close(stop)
 	load.Wait()
 	total, uncharged := s.running[0].billedOnce(slices.Concat(acknowledged...), key, ends)
+	few, fewUncharged := s.running[0].billedOnce(slices.Concat(atEnd...), poor, ends)
+	s.running[0].await("the end of the money", func() bool {
+		const body = `{"model":"paid","max_tokens":40,"messages":[{"role":"user","content":"[sandbox: tokens=20]"}]}`
+		res := s.running[0].post("/v1/chat/completions", poor, body, "x-sandbox", "pace=max")
+		_, _ = io.Copy(io.Discard, res.Body)
+		return res.StatusCode == http.StatusTooManyRequests && s.balanceOf(config, "bert").Available < 10_000
+	})
 	completed, failed, elsewhere := 0, 0, 0
 	for _, f := range streams {
 		completed, failed, elsewhere = completed+f.completed, failed+f.failed, elsewhere+f.elsewhere
 	}
-	t.Logf("%d kills, %d freezes, %d cuts; %d responses acknowledged, %d of them uncharged; %d streams followed to "+
-		"their ends, %d of them through another gateway, %d ended as failed", *kills, *freezes, *cuts, total, uncharged,
-		completed+failed, elsewhere, failed)
-	if total < 5*len(faults) || completed < 1 {
+	t.Logf("%d kills, %d freezes, %d cuts; %d responses acknowledged, %d of them uncharged; %d of an account at its "+
+		"end, %d of them uncharged; %d streams followed to their ends, %d of them through another gateway, %d ended "+
+		"as failed",
+		*kills, *freezes, *cuts, total, uncharged, few, fewUncharged, completed+failed, elsewhere, failed)
+	if total < 5*len(faults) || few < len(faults) || completed < 1 {
 		t.Error("there was too little load")
 	}
-	for _, g := range s.running {
-		g.stop()
+	s.running[1].stop()
+	for name, paid := range map[string]int64{"anna": 1000_000_000, "bert": 50_000 * int64(len(faults))} {
+		s.running[0].await("the ends of all holds", func() bool { return s.balanceOf(config, name).Held == 0 })
+		sum := s.charges(config, name)
+		b := s.balanceOf(config, name)
+		if want := (balance{Credits: paid, Spent: sum, Available: paid - sum}); sum == 0 || b != want {
+			t.Errorf("of %s, %d was paid in, receipts charge %d, and the account has %+v", name, paid, sum, b)
+		}
 	}
+	s.running[0].stop()
 	command(t, nil, "state", "verify", "--config", config).check(t, exitOK, "nothing is wrong", "")
 }

@@ -245,7 +245,7 @@ func bill(url *atomic.Pointer[string], key string, every time.Duration, stop <-c
 		case <-often.C:
 		}
 		req, err := http.NewRequest(http.MethodPost, *url.Load()+"/v1/responses",
-			strings.NewReader(`{"model":"paid","input":"hi [sandbox: pace=max]"}`))
+			strings.NewReader(`{"model":"paid","max_output_tokens":40,"input":"hi [sandbox: tokens=20 pace=max]"}`))
 		if err != nil {
 			return acknowledged
 		}
