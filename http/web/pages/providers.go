@@ -70,7 +70,7 @@ func (p *Providers) Lead() string {
 	} else if n > 1 {
 		lead += fmt.Sprintf(", %d need attention", n)
 	}
-	return lead + ". Figures are of the last hour on this gateway."
+	return lead + ". Figures are of the last hour."
 }
 
 // Fresh returns the address at which the script finds the page as it is now.

@@ -201,13 +201,13 @@ async function post(path) {
 
 // Several gateways can have requests with one id.
 const requestPath = (r, what = '') => `/flow/requests/${encodeURIComponent(r.id)}${what}${r.node ? `?node=${encodeURIComponent(r.node)}` : ''}`;
-const shortID = (id) => (id.length > 20 ? `…${id.slice(-12)}` : id);
+const shortID = (id, end = 12) => (id.length > 20 ? `…${id.slice(-end)}` : id);
 
 const userColumn = { label: 'User', text: names, node: (r) => {
   const [first, second] = names(r).split(' · ');
   return [make('span', { title: names(r) }, make('bdi', {}, first), second && make('bdi', { class: 'quiet' }, ` ${second}`))];
 } };
-const requestColumn = { label: 'Request', text: (r) => r.id, node: (r) => [make('a', { href: requestPath(r), title: r.id }, shortID(r.id)), r.node && make('span', { class: 'place' }, ` ${r.node}`)].filter(Boolean) };
+const requestColumn = { label: 'Request', text: (r) => r.id, node: (r) => [make('a', { href: requestPath(r), title: r.id }, shortID(r.id, r.node ? 6 : 12)), r.node && make('span', { class: 'place' }, ` ${r.node}`)].filter(Boolean) };
 const rowID = (r) => `${r.node} ${r.id}`;
 const nodeText = (n) => `${n.node}: ${n.answers ? `${count(n.in_flight)} in flight` : 'does not answer'}`;
 const modelColumn = { label: 'Model', text: (r) => r.model, node: (r) => [make('bdi', { title: r.model === r.upstream_model || !r.upstream_model ? r.model : `${r.model} → ${r.upstream_model}` }, r.model)] };
