@@ -149,12 +149,14 @@ func later(a, b time.Time) time.Time {
 // findLogged returns the request at a place of the log if the user may see it: the user's own, one of the group that
 // the user leads, or any for administrators. It returns state.ErrNotFound for all others.
 func (rc *requestContext) findLogged(log requestlog.Reader, at int64) (requestlog.Record, error) {
-	r, err := log.Get(rc.r.Context(), at, rc.logOwner())
+	ctx, cancel := context.WithTimeout(rc.r.Context(), searchTime)
+	defer cancel()
+	r, err := log.Get(ctx, at, rc.logOwner())
 	g, leads := identity.LedBy(rc.options.State.View(), rc.user.ID)
 	if !leads || !errors.Is(err, state.ErrNotFound) {
 		return r, err
 	}
-	r, err = log.Get(rc.r.Context(), at, "")
+	r, err = log.Get(ctx, at, "")
 	if err == nil && (!strings.EqualFold(r.Group, g.Name) || r.Began.Before(nameSince(&g))) {
 		return requestlog.Record{}, state.ErrNotFound
 	}
