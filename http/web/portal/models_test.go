@@ -92,5 +92,5 @@ func TestModelsShowWhatWasMeasured(t *testing.T) {
 	if strings.Index(table, "models/free") > strings.Index(table, "models/claude-sonnet-4-5") {
 		t.Error("the slower model comes first")
 	}
-	v.expect(v.get("/account/models/free"), http.StatusOK, "Measured on this gateway")
+	v.expect(v.get("/account/models/free"), http.StatusOK, "Measured in the last hour")
 }
