@@ -20,7 +20,8 @@ import (
 
 const (
 	// usualHolds is the number of usual holds that an allowance should have free. A hold that finds too little doubles
-	// the number, up to mostHolds. It is asked for when less than half of it is left.
+	// the number, up to mostHolds and once for each Grant, also while that is in flight: a Grant takes a commit, and a
+	// busy key would use up the same number before each. It is asked for when less than half of it is left.
 	usualHolds = 20
 	mostHolds  = 64 * usualHolds
 	// returnAfter is the time without a hold after which an allowance is returned.
@@ -50,6 +51,7 @@ type allowance struct {
 	usual  int64         // amount of a hold, as a moving average
 	holds  int64         // so many usual holds should be free
 	asked  bool          // a Grant is queued or in flight
+	grown  bool          // holds was doubled since the last Grant, or there was none yet
 	used   time.Time     // of the last hold
 	paused time.Time     // until when no Grant is asked for, or zero
 }
@@ -79,7 +81,7 @@ func (c *core) allowanceOf(key string, b *bounds) *allowance {
 	}
 	a := c.allowances[name]
 	if a == nil {
-		a = &allowance{name: name, holds: usualHolds}
+		a = &allowance{name: name, holds: usualHolds, grown: true}
 		c.allowances[name] = a
 	}
 	if limits := b.limits(); !slices.Equal(limits, a.limits) {
@@ -96,7 +98,7 @@ func (c *core) allowanceOf(key string, b *bounds) *allowance {
 func (c *core) adoptAllowances(all []money.Allowance) {
 	for i := range all {
 		name := all[i].AllowanceName
-		c.allowances[name] = &allowance{name: name, holds: usualHolds, free: all[i].Amount}
+		c.allowances[name] = &allowance{name: name, holds: usualHolds, grown: true, free: all[i].Amount}
 	}
 }
 
@@ -109,8 +111,9 @@ func (c *core) takePart(now time.Time, a *allowance, amount int64) (part int64, 
 	if a.free > 0 && c.others.usable() {
 		part, covered = min(a.free, amount), amount <= a.free
 	}
-	if part < amount && !a.used.IsZero() && !a.asked && a.paused.IsZero() {
+	if part < amount && !a.grown && a.paused.IsZero() {
 		a.holds = min(2*a.holds, mostHolds)
+		a.grown = true
 	}
 	a.free -= part
 	if a.used = now; a.usual == 0 {
@@ -279,7 +282,7 @@ func (c *core) allowanceCommitted(o *op, p *money.Posted) {
 	case money.Grant:
 		a.free += p.Moved
 		if o.hold == nil {
-			a.asked = false
+			a.asked, a.grown = false, false
 		} else if h := o.hold; h.phase == open {
 			a.free -= o.amount
 			h.amount += o.amount

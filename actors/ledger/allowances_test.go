@@ -585,6 +585,27 @@ func TestFailedCommitOfAGrantIsAskedAgain(t *testing.T) {
 	}
 }
 
+// TestAllowanceGrowsWhileItIsGranted uses up an allowance while more of it is asked for, as a busy key does.
+func TestAllowanceGrowsWhileItIsGranted(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	n, commit := alone(t, now)
+	a := n.core.allowances[money.AllowanceName{Key: "k"}]
+	for want := int64(2 * usualHolds); want <= 4*usualHolds; want *= 2 {
+		for i := 0; i < 100 && a.holds < want; i++ {
+			_, err := n.core.beginHold(now, 10, money.Receipt{Request: "r", Key: "k"}, false, new(answers))
+			if err != nil && !errors.Is(err, errPending) {
+				t.Fatal(err)
+			}
+		}
+		if a.holds != want {
+			t.Fatalf("an allowance that was used up is for %d holds, want %d", a.holds, want)
+		}
+		for a.asked {
+			commit(now, false)
+		}
+	}
+}
+
 // TestAllowancesAreTakenBackInSteps: one command for all of a process would hold up those of all others.
 func TestAllowancesAreTakenBackInSteps(t *testing.T) {
 	n, _ := alone(t, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))

@@ -15,7 +15,7 @@ import (
 // created decodes the output of keys create --json.
 type created struct{ ID, Key, Name string }
 
-func createKey(t *testing.T, data string, args ...string) created {
+func createKey(t testing.TB, data string, args ...string) created {
 	t.Helper()
 	if data != "" {
 		args = append(args, "--data", data)

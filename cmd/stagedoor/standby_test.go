@@ -30,7 +30,7 @@ const takeover = 10 * time.Second
 
 // pair are two gateways on one database, with data directories of their own.
 type pair struct {
-	t        *testing.T
+	t        testing.TB
 	dir      string
 	database *pgserver.Server
 	upstream string
@@ -133,7 +133,12 @@ func (p *program) took(since time.Time) {
 func startPair(t *testing.T) *pair {
 	t.Helper()
 	t.Parallel()
-	server := pgserver.New(t, "fsync=off")
+	return newPair(t, pgserver.New(t, "fsync=off"))
+}
+
+// newPair prepares two gateways on a database.
+func newPair(t testing.TB, server *pgserver.Server) *pair {
+	t.Helper()
 	dir := directory(t)
 	upstream := begin(t, dir, "sandbox", "--listen", "127.0.0.1:0")
 	const says = "the sandbox is listening on "
