@@ -240,6 +240,43 @@ func TestAFollowerGetsTheEndOfAResponseThatIsTakenOver(t *testing.T) {
 	})
 }
 
+// TestAFollowerIsNotKeptByAFailedStore: a node that was expelled does not hear of the response any more, whether the
+// node that makes it hangs or cannot be reached.
+func TestAFollowerIsNotKeptByAFailedStore(t *testing.T) {
+	for name, connected := range map[string]bool{"hangs": true, "cannot be reached": false} {
+		t.Run(name, func(t *testing.T) {
+			onNodes(t, func(t *testing.T, cluster *statetest.Cluster, a, b, _ *stage) {
+				hang := func() {}
+				if connected {
+					hang = connect(b, a)
+				}
+				id := a.begin()
+				kittest.Pass(time.Second / 2)
+				watched := make(chan error, 1)
+				go func() {
+					ignore := func(background.Event) error { return nil }
+					_, err := b.registry.Watch(context.Background(), id, owner, -1, ignore)
+					watched <- err
+				}()
+				kittest.Pass(time.Second)
+				hang()
+				expel(t, cluster, "b")
+				if err := work.CancelResponse(t.Context(), b.store, id, owner); !errors.Is(err, state.ErrUnavailable) {
+					t.Errorf("an expelled node wrote: %v", err)
+				}
+				select {
+				case err := <-watched:
+					if !errors.Is(err, state.ErrUnavailable) {
+						t.Errorf("the follower got %v", err)
+					}
+				case <-time.After(time.Second):
+					t.Fatal("the follower waits for a store that has failed")
+				}
+			})
+		})
+	}
+}
+
 // TestAFollowerDoesNotSeeThatAResponseIsHandedOver: the node that makes it stops, and its own clients are asked to
 // resume. Those of other nodes get the events of the one that goes on.
 func TestAFollowerDoesNotSeeThatAResponseIsHandedOver(t *testing.T) {

@@ -259,6 +259,8 @@ func (g *Registry) cancelElsewhere(ctx context.Context, id string, owner state.O
 	for err == nil && !h.Finished() {
 		select {
 		case <-changed:
+		case <-g.store.Failed():
+			return true
 		case <-ctx.Done():
 			return true
 		}
@@ -322,7 +324,8 @@ const betweenTries = time.Second
 // the last one that was sent are then in the store.
 //
 // Another process may make the response. Its events are followed there, and when that process ends, with the one that
-// goes on, whose events have higher numbers. While it cannot be reached, Watch waits.
+// goes on, whose events have higher numbers. While it cannot be reached, Watch waits. The error is that of send, or
+// state.ErrUnavailable once the store of this process has failed, since it does not hear of the response any more.
 func (g *Registry) Watch(ctx context.Context, id string, owner state.Owner, after int64,
 	send func(Event) error) (bool, error) {
 	for {
@@ -343,14 +346,16 @@ func (g *Registry) Watch(ctx context.Context, id string, owner state.Owner, afte
 		select {
 		case <-changed:
 		case <-again:
+		case <-g.store.Failed():
+			return true, g.store.Err()
 		case <-ctx.Done():
 			return false, nil
 		}
 	}
 }
 
-// followUntil follows a response in the process that makes it until the stream ends or changed is closed, because a
-// process that hangs ends no stream. The error is that of send.
+// followUntil follows a response in the process that makes it until the stream ends, changed is closed, because a
+// process that hangs ends no stream, or the store of this process fails. The error is that of send.
 func (g *Registry) followUntil(ctx context.Context, changed <-chan struct{}, h *work.ResponseHeader, after *int64,
 	send func(Event) error) (refused error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -360,6 +365,8 @@ func (g *Registry) followUntil(ctx context.Context, changed <-chan struct{}, h *
 	wg.Go(func() {
 		select {
 		case <-changed:
+			cancel()
+		case <-g.store.Failed():
 			cancel()
 		case <-ctx.Done():
 		}

@@ -34,10 +34,10 @@ import (
 	"stagedoor/state"
 	"stagedoor/state/blobs"
 	"stagedoor/state/identity"
-	"stagedoor/state/journal"
 	"stagedoor/state/money"
 	"stagedoor/state/schema"
 	"stagedoor/state/share"
+	"stagedoor/state/statetest"
 )
 
 // A gateway is the assembled media handlers behind the assembled server.
@@ -48,6 +48,7 @@ type gateway struct {
 	t         *testing.T
 	url       string
 	runtime   *runtime.Runtime
+	store     *statetest.Faulty
 	state     *state.State
 	blobs     *blobs.Store
 	now       func() time.Time
@@ -127,7 +128,8 @@ func (g *gateway) build(cat *catalog.Catalog, specs []catalog.Provider) {
 	t, ctx := g.t, g.t.Context()
 	logger := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	var err error
-	if g.state, err = schema.Open(journal.NewMemory(), time.Now); err != nil {
+	g.store = statetest.NewFaulty()
+	if g.state, err = schema.Open(g.store, time.Now); err != nil {
 		t.Fatal(err)
 	}
 	if g.blobs, err = blobs.Open(t.TempDir(), 1<<20, time.Now()); err != nil {

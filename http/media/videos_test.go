@@ -652,6 +652,26 @@ func TestVideosAreListed(t *testing.T) {
 
 // A long poll uses one of its key's requests per minute and one of its owner's
 // watchers, and is answered at once when its key is revoked.
+func TestLongPollEndsWhenTheStoreHasFailed(t *testing.T) {
+	t.Parallel()
+	g, _ := openStudio(t, time.Hour)
+	at := "/v1/videos/" + g.begun("/v1/videos", `{"prompt":"a cat"}`)
+	answered := make(chan *reply, 1)
+	go func() { answered <- g.send("GET", at+"?wait=50s", "", "") }()
+	for g.watchers.Used() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	g.store.Refuse(errors.New("the disk is gone"))
+	began := time.Now()
+	key := identity.Key{ID: "new", Name: "n", Prefix: "12345678", Hash: state.HashSecret("sd-new"), Enabled: true}
+	if err := identity.CreateKey(t.Context(), g.state, key); !errors.Is(err, state.ErrUnavailable) {
+		t.Fatal(err)
+	}
+	if r := <-answered; r.status != 200 || time.Since(began) > 30*time.Second {
+		t.Errorf("answered with %d after %s: %s", r.status, time.Since(began), r.body)
+	}
+}
+
 func TestLongPollIsCountedAndEndsWithItsKey(t *testing.T) {
 	t.Parallel()
 	g, _ := openStudio(t, time.Hour)

@@ -129,7 +129,7 @@ func waitOf(text string) (time.Duration, error) {
 	return min(d, longestVideoWait), nil
 }
 
-// await returns a job when it has changed or ended, or after wait.
+// await returns a job when it has changed or ended, after wait, or when the store has failed and no change is heard of.
 func (hs *Handlers) await(ctx context.Context, id string, owner state.Owner, wait time.Duration) (work.Video, bool) {
 	job, changed, ok := work.WatchVideo(hs.State, id, owner)
 	if !ok || wait <= 0 || job.Final() {
@@ -142,6 +142,8 @@ func (hs *Handlers) await(ctx context.Context, id string, owner state.Owner, wai
 		select {
 		case <-changed:
 		case <-late.C:
+			return job, true
+		case <-hs.State.Failed():
 			return job, true
 		case <-ctx.Done():
 			return job, true

@@ -278,7 +278,7 @@ func (rc *requestContext) follow(id string, after int64) {
 	defer leave()
 	stop := rc.keepAlive(ctx, out)
 	defer stop()
-	live, _ := rc.handlers.Background.Watch(ctx, id, rc.owner(), after, func(ev background.Event) error {
+	live, err := rc.handlers.Background.Watch(ctx, id, rc.owner(), after, func(ev background.Event) error {
 		after = ev.Sequence
 		return out.SendLocked(ev.Raw)
 	})
@@ -288,7 +288,10 @@ func (rc *requestContext) follow(id string, after int64) {
 		})
 	}
 	var refused *dialogue.Error
-	if errors.As(context.Cause(ctx), &refused) {
+	if errors.Is(err, state.ErrUnavailable) {
+		refused = storeError(err, "")
+	}
+	if refused != nil || errors.As(context.Cause(ctx), &refused) {
 		_ = out.SendLocked(responses.StreamError(refused, max(after, 0))) // the stream is over either way
 	}
 }
