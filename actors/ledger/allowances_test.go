@@ -606,23 +606,46 @@ func TestAllowanceGrowsWhileItIsGranted(t *testing.T) {
 	}
 }
 
-// TestAllowancesAreTakenBackInSteps: one command for all of a process would hold up those of all others.
-func TestAllowancesAreTakenBackInSteps(t *testing.T) {
-	n, _ := alone(t, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	for i := range 600 {
+// grantMany gives the process so many allowances in a group, each for a key of its own.
+func (n *sharing) grantMany(t *testing.T, count int, group string) {
+	t.Helper()
+	for i := range count {
 		p := money.Posting{Kind: money.Grant, Amount: 1, Parts: 1, Least: 1,
-			Allowance: &money.AllowanceName{Key: fmt.Sprint("k", i)}}
+			Allowance: &money.AllowanceName{Key: fmt.Sprint("k", i), Group: group}}
 		_, results, err := money.CommitPostings(t.Context(), n.store, "a", []money.Posting{p})
 		if err = errors.Join(err, results[0].Err); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// TestAllowancesAreTakenBackInSteps: one command for all of a process would hold up those of all others.
+func TestAllowancesAreTakenBackInSteps(t *testing.T) {
+	n, _ := alone(t, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	n.grantMany(t, 600, "")
 	asked, before := 0, n.cluster.Store().Stats().Commits
 	err := TakeBack(t.Context(), n.store, func(state.Node) bool { asked++; return true })
 	commits := n.cluster.Store().Stats().Commits - before
 	left := len(money.ListAllowances(n.store.View(), ""))
 	if a := money.FindAccount(n.store.View(), "a"); err != nil || commits != 3 || left != 0 || a.Granted != 0 {
 		t.Errorf("%d commits took %d allowances back and left %d and %+v: %v", commits, asked, left, a, err)
+	}
+}
+
+// TestAllowancesOfAGroupAreRecalledInSteps: a recall that follows at once waits for them without a commit.
+func TestAllowancesOfAGroupAreRecalledInSteps(t *testing.T) {
+	n, _ := alone(t, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	scope := budget.Scope{Kind: budget.GroupScope, ID: "staff"}
+	n.grantMany(t, 600, scope.Name())
+	c, reported := &Client{store: n.store}, 0
+	money.OnRecall(n.store, func(string, money.AllowanceName) { reported++ })
+	for _, want := range []uint64{3, 0} {
+		before := n.cluster.Store().Stats().Commits
+		found := c.recall(t.Context(), "b", scope)
+		commits := n.cluster.Store().Stats().Commits - before
+		if !found || commits != want || reported != 600 {
+			t.Errorf("a recall (found: %v) made %d commits, want %d, and %d reports", found, commits, want, reported)
+		}
 	}
 }
 

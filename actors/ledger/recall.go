@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -19,6 +20,8 @@ const (
 	settleTime = 100 * time.Millisecond
 	// shortTries bounds how often a request is decided that is refused for want of money.
 	shortTries = 4
+	// maxRecall bounds the allowances of one command that recalls them.
+	maxRecall = 256
 )
 
 // shortOf returns the scope whose money an error says is too little, that of a user for an account's.
@@ -49,13 +52,21 @@ func (c *Client) retryShort(ctx context.Context, account string, settling bool, 
 	return err
 }
 
-// recall asks for the allowances of an account or a group, and reports whether there are any. If the journal cannot be
-// written, that is found out by the caller's next try.
+// recall asks for the allowances of an account or a group, and reports whether there are any. A group can have an
+// allowance for each key of thousands of users, so they are divided into commands of which none makes other changes
+// wait for long. If the journal cannot be written, that is found out by the caller's next try.
 func (c *Client) recall(ctx context.Context, account string, scope budget.Scope) bool {
-	if !money.Recallable(c.store.View(), account, scope) {
+	view := c.store.View()
+	all := money.Recallable(view, account, scope)
+	if len(all) == 0 {
 		return false
 	}
-	_ = state.Run(ctx, c.store, func(tx *state.Tx) error { return money.Recall(tx, account, scope) })
+	due := slices.DeleteFunc(all, func(a money.Allowance) bool { return !a.RecallDue(view.Now()) })
+	for part := range slices.Chunk(due, maxRecall) {
+		if state.Run(ctx, c.store, func(tx *state.Tx) error { return money.Recall(tx, part) }) != nil {
+			break
+		}
+	}
 	return true
 }
 

@@ -187,34 +187,33 @@ func TakeBack(tx *state.Tx, all []Allowance) error {
 // recallAgain is the shortest time between two recalls of one allowance.
 const recallAgain = time.Second
 
-// Recallable reports whether any process, this one included, has an allowance whose money counts for the scope: of the
-// account, of its requests with a key, or of any account in a group. Allowances that were recalled a moment ago count
-// too, as their money is still to come.
-func Recallable(v state.View, account string, scope budget.Scope) bool {
-	return len(recallable(v, account, scope)) > 0
-}
-
-// recallable returns the allowances of Recallable.
-func recallable(v state.View, account string, scope budget.Scope) []*state.Row[Allowance] {
+// Recallable returns the allowances whose money counts for the scope, those of this process included: of the account,
+// of its requests with a key, or of any account in a group.
+func Recallable(v state.View, account string, scope budget.Scope) []Allowance {
 	if scope.Kind == budget.GroupScope {
-		return allowances.Under(v, byGroup, state.TextKey(scope.Name()))
+		return allowances.List(v, byGroup, state.TextKey(scope.Name()))
 	}
-	all := allowances.Under(v, byAccount, state.TextKey(account))
+	all := allowances.List(v, byAccount, state.TextKey(account))
 	if scope.Kind == budget.KeyScope { // the other keys go on with theirs
-		all = slices.DeleteFunc(all, func(r *state.Row[Allowance]) bool { return r.Rec.Key != scope.ID })
+		all = slices.DeleteFunc(all, func(a Allowance) bool { return a.Key != scope.ID })
 	}
 	return all
 }
 
-// Recall asks the processes that have the allowances of Recallable to return what they do not hold. It marks each
-// allowance with the time, and the process that has it sees the mark when it applies the change, see OnRecall. An
-// allowance that was recalled less than recallAgain ago is left alone.
-func Recall(tx *state.Tx, account string, scope budget.Scope) error {
-	for _, r := range recallable(tx.View(), account, scope) {
-		a := r.Rec
-		if tx.Now().Sub(a.Recalled) < recallAgain {
+// RecallDue reports whether Recall would ask for the allowance now. One that was recalled less than recallAgain ago is
+// left alone, because its money is still to come.
+func (a *Allowance) RecallDue(now time.Time) bool { return now.Sub(a.Recalled) >= recallAgain }
+
+// Recall asks the processes that have the allowances to return what they do not hold. It marks each allowance that is
+// still there and due with the time, and the process that has it sees the mark when it applies the change, see
+// OnRecall. Each mark is a record of the command, so a caller with very many allowances divides them.
+func Recall(tx *state.Tx, all []Allowance) error {
+	for i := range all {
+		r := allowances.Get(tx.View(), allowances.ID(&all[i]))
+		if r == nil || !r.Rec.RecallDue(tx.Now()) {
 			continue
 		}
+		a := r.Rec
 		a.Recalled = tx.Now()
 		if err := allowances.Put(tx, a); err != nil {
 			return err
