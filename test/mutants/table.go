@@ -626,6 +626,12 @@ var Table = []Mutant{
 		New: ``,
 	},
 	{
+		Name: "cluster: recall the allowances of a group in one commit",
+		File: "actors/ledger/recall.go", Suite: "./actors/ledger", Run: "TestAllowancesOfAGroupAreRecalledInSteps",
+		Old: `slices.Chunk(due, maxRecall)`,
+		New: `slices.Chunk(due, 1<<30)`,
+	},
+	{
 		Name: "cluster: hide other nodes' allowances from the budget of a key",
 		File: "state/money/limits.go", Suite: "./state/money", Run: "TestAllowancesOfOtherNodesCountForBudgets",
 		Old: `		for _, r := range allowances.Under(v, byAccount, state.TextKey(a.ID)) {
