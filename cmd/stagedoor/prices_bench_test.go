@@ -22,7 +22,8 @@ import (
 // BenchmarkPricesOnTwoGateways sends whole requests to two gateways over one Postgres that syncs its files, in turn to
 // a model without a price and to one with a price, both for a user with a balance. It reports the requests of a second
 // and of a second of the processors of gateways and database without a price, and the part of each that is left with
-// one. -benchtime=20000x makes about 24,000 requests of each kind.
+// one, and the microseconds of the processors that a price adds for gateways and for the database.
+// -benchtime=20000x makes about 24,000 requests of each kind.
 func BenchmarkPricesOnTwoGateways(b *testing.B) {
 	p := newPair(b, pgserver.New(b))
 	p.several = true
@@ -37,11 +38,12 @@ func BenchmarkPricesOnTwoGateways(b *testing.B) {
 	}
 	const rounds, clients = 5, 8
 	models := []string{"m", "paid"}
-	var rates, perCPU [2][]float64
+	var rates, perCPU, gatewayTime, databaseTime [2][]float64
 	b.ResetTimer()
 	for round := range 2 * (rounds + 1) {
 		model := (round + round/2) % 2 // each of the two goes first in every second pair of rounds
-		began, used := time.Now(), busy(b)
+		began := time.Now()
+		gatewaysBefore, databaseBefore := busy(b)
 		var sent atomic.Int64
 		var load sync.WaitGroup
 		for i := range clients {
@@ -60,13 +62,19 @@ func BenchmarkPricesOnTwoGateways(b *testing.B) {
 		}
 		n := float64(b.N/rounds + 1)
 		rates[model] = append(rates[model], n/time.Since(began).Seconds())
-		perCPU[model] = append(perCPU[model], n/(busy(b)-used))
+		ofGateways, ofDatabase := busy(b)
+		ofGateways, ofDatabase = ofGateways-gatewaysBefore, ofDatabase-databaseBefore
+		perCPU[model] = append(perCPU[model], n/(ofGateways+ofDatabase))
+		gatewayTime[model] = append(gatewayTime[model], ofGateways/n*1e6)
+		databaseTime[model] = append(databaseTime[model], ofDatabase/n*1e6)
 	}
 	median := func(all []float64) float64 { slices.Sort(all); return all[len(all)/2] }
 	b.ReportMetric(median(rates[0]), "unpriced/s")
 	b.ReportMetric(median(rates[1])/median(rates[0]), "priced-part")
 	b.ReportMetric(median(perCPU[0]), "unpriced/cpu-s")
 	b.ReportMetric(median(perCPU[1])/median(perCPU[0]), "priced-part/cpu")
+	b.ReportMetric(median(gatewayTime[1])-median(gatewayTime[0]), "price-gateways-µs")
+	b.ReportMetric(median(databaseTime[1])-median(databaseTime[0]), "price-database-µs")
 	for _, g := range gateways {
 		g.stop()
 	}
@@ -91,14 +99,14 @@ func send(url, key, model string) error {
 	return nil
 }
 
-// busy returns the seconds for which processors have worked for the programs that this process has started, and for
-// those that they have started.
-func busy(b *testing.B) float64 {
+// busy returns the seconds for which processors have worked for the programs that this process has started and for
+// those that they have started, in two parts: those called postgres, and the others.
+func busy(b *testing.B) (others, database float64) {
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil || len(files) == 0 {
 		b.Fatalf("no list of processes: %v", err)
 	}
-	parents, ticks := map[int]int{}, map[int]int64{}
+	parents, ticks, postgres := map[int]int{}, map[int]int64{}, map[int]bool{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -116,15 +124,21 @@ func busy(b *testing.B) float64 {
 			b.Fatal(err)
 		}
 		parents[pid], ticks[pid] = parent, user+system
+		postgres[pid] = bytes.Contains(text, []byte("(postgres)"))
 	}
-	var sum int64
+	const second = 100 // ticks
 	for pid := range parents {
 		for above := parents[pid]; above != 0; above = parents[above] {
-			if above == os.Getpid() {
-				sum += ticks[pid]
-				break
+			if above != os.Getpid() {
+				continue
 			}
+			if postgres[pid] {
+				database += float64(ticks[pid]) / second
+			} else {
+				others += float64(ticks[pid]) / second
+			}
+			break
 		}
 	}
-	return float64(sum) / 100 // ticks of a second
+	return others, database
 }
