@@ -158,6 +158,11 @@ looks: clients program ## all pages in both themes, forced colours and on a phon
 	mkdir -p bin/looks
 	STAGEDOOR_LOOKS=all STAGEDOOR_SCREENSHOTS='$(CURDIR)/bin/looks' test/looks/run.sh
 
+# Nothing else may run meanwhile, because the time until a page is painted is judged.
+.PHONY: paint
+paint: clients program ## bytes of every page and its first paint, below 60 KB and 200 ms (ONLY=pattern of pages)
+	STAGEDOOR_LOOKS=paint STAGEDOOR_ONLY='$(ONLY)' test/looks/run.sh
+
 .PHONY: agents
 agents: tools program ## agents' command line clients and frameworks against strict vendors behind the gateway
 	test/agents/run.sh

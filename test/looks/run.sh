@@ -3,11 +3,13 @@
 # scripting off and weights, through a gateway that it builds and starts.
 #
 #   ./run.sh                 the main page of each area in one medium, and on three sizes of screens
-#   STAGEDOOR_LOOKS=all      each page in all of them, and a table of bytes and times until the first paint
+#   STAGEDOOR_LOOKS=all      each page in all of them
+#   STAGEDOOR_LOOKS=paint    a table of the bytes of each page and of the time until its first paint, which are judged
+#   STAGEDOOR_ROUNDS=5       how often each page is painted for that, without a cache and with one
 #   STAGEDOOR_BINARY=...     a ready program instead of building one
 #   STAGEDOOR_CHROMIUM=...   the browser (default: chromium-headless-shell or chromium of the PATH)
 #   STAGEDOOR_SCREENSHOTS=.. a directory for pictures of the pages
-#   STAGEDOOR_ONLY=...       only pages whose name in js/pages.test.js matches this pattern
+#   STAGEDOOR_ONLY=...       only pages whose name in js/pages.js matches this pattern
 #
 # Exit status: 0 if every test passed.
 set -euo pipefail
@@ -23,7 +25,7 @@ build_program
 # Names are as long as a gateway allows, or have nowhere to break a line.
 long=$(printf 'a%.0s' {1..60})
 export STAGEDOOR_USERNAME=anna STAGEDOOR_PASSWORD='correct horse battery' STAGEDOOR_KEY=sd-for-tests-only
-export STAGEDOOR_OPERATOR=root STAGEDOOR_REDIRECT_URI='http://127.0.0.1:9/cb'
+export STAGEDOOR_OPERATOR=root STAGEDOOR_LEAD=lena STAGEDOOR_REDIRECT_URI='http://127.0.0.1:9/cb'
 serve_configuration <<YAML
 keys: [{key: $STAGEDOOR_KEY, name: fixed, user: $STAGEDOOR_USERNAME}]
 providers:
@@ -40,10 +42,13 @@ YAML
 data=(--data "$work/data")
 create_user "$STAGEDOOR_USERNAME" --email anna@example.com
 create_user "$STAGEDOOR_OPERATOR" --admin
+create_user "$STAGEDOOR_LEAD"
 create_user "u$long" --email "$long@example.com"
 {
   "$binary" groups create Design --model '*' --budget 400 --budget-window month "${data[@]}"
   "$binary" groups add Design "$STAGEDOOR_USERNAME" "${data[@]}"
+  "$binary" groups add Design "$STAGEDOOR_LEAD" "${data[@]}"
+  "$binary" groups lead Design "$STAGEDOOR_LEAD" "${data[@]}"
   "$binary" users invite dora@example.com --group Design "${data[@]}"
   "$binary" users developer-token "$STAGEDOOR_USERNAME" --name laptop "${data[@]}"
   "$binary" credits add "$STAGEDOOR_USERNAME" 20 "${data[@]}"
@@ -63,6 +68,8 @@ export STAGEDOOR_FIRST_URL
 start "$work/first.log" serve --listen "${STAGEDOOR_FIRST_URL#http://}" --data "$work/first"
 await_ready "$STAGEDOOR_FIRST_URL" "$work/first.log"
 
-(cd "$here/js" && node --test --test-timeout=900000 "$@" ./*.test.js) || failed=1
+tests=(pages.test.js)
+[ "${STAGEDOOR_LOOKS:-}" != paint ] || tests=(paint.js)
+(cd "$here/js" && node --test --test-timeout=900000 "$@" "${tests[@]}") || failed=1
 keep_secret "$STAGEDOOR_KEY"
 conclude
