@@ -274,15 +274,16 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 func TestHistoriesOfTwoNodesAreLinearizable(t *testing.T) {
 	sys, server := kittest.Start(t), pgserver.New(t, "fsync=off")
 	var proxies []*pgserver.Proxy
+	var stores []journal.Shared
 	open := func(node string) journal.Store {
 		proxy := pgserver.NewProxy(t, server)
-		proxies = append(proxies, proxy)
 		store, err := postgres.Open(ctx, proxy.URL(), postgres.Options{Node: node, Several: true,
-			AnswerWait: time.Second})
+			AnswerWait: patience})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { store.Close() })
+		proxies, stores = append(proxies, proxy), append(stores, store)
 		return store
 	}
 	first := newBenchIn(t, sys, open("a"), tokens.Config{})
@@ -300,6 +301,10 @@ func TestHistoriesOfTwoNodesAreLinearizable(t *testing.T) {
 				case <-time.After(100 * time.Millisecond):
 					proxies[i%len(proxies)].Set(pgserver.Cut)
 					proxies[i%len(proxies)].Set(pgserver.None)
+					// A busy machine may need longer than the pause to connect again.
+					if _, err := stores[i%len(stores)].Head(ctx); err != nil {
+						t.Error(err)
+					}
 				}
 			}
 		}()

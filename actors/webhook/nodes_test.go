@@ -21,7 +21,10 @@ func TestANodeSendsItsDeliveriesAndThoseOfNodesThatEnded(t *testing.T) {
 	b.start(e)
 	a.finish(work.VideoCompleted)
 	b.finish(work.VideoCompleted)
-	await(t, "the node's own event arrives", func() bool { return len(r.all()) == 1 })
+	await(t, "the node's own event arrives and is recorded", func() bool {
+		n, _ := b.waiting(e)
+		return len(r.all()) == 1 && n == 1
+	})
 	takeOver := func() {
 		t.Helper()
 		ended, err := b.state.Ended(t.Context(), work.Nodes)

@@ -368,7 +368,19 @@ func TestIdleConnectionsDoNotTakeTheDescriptorsOfRequests(t *testing.T) {
 		// The store is written for those of the responses shape.
 		w := way{cases.Shapes[i%len(cases.Shapes)], true}
 		wg.Go(func() {
-			reply := w.ask(t, g, "m")
+			response, err := client.Do(w.request(t.Context(), t, g, "m"))
+			for range 2 {
+				// A connection whose request does not arrive within 250 ms counts as idle, too. On a busy machine that
+				// happens to some of these, and clients repeat requests to which there was no reply, as SDKs do.
+				if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+					response, err = client.Do(w.request(t.Context(), t, g, "m"))
+				}
+			}
+			if err != nil {
+				t.Errorf("no reply: %v", err)
+				return
+			}
+			reply := cases.ReadReply(response)
 			if reply.Status == http.StatusTooManyRequests || reply.Status == http.StatusServiceUnavailable {
 				return // there are few places, too
 			}
