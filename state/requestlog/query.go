@@ -232,20 +232,25 @@ func (r *Record) Words() []string {
 
 // marks returns the words by which the index finds a record. A number is found by its magnitude first.
 func (r *Record) marks() string {
-	all := []string{ownerMark(r.Owner), wholeMark("group", r.Group), wholeMark("app", r.App),
-		"status" + strconv.Itoa(r.Status), "status" + strconv.Itoa(r.Status/100) + "xx"}
+	all := make([]byte, 0, 256)
+	mark := func(word string) { all = append(append(all, word...), ' ') }
+	mark(ownerMark(r.Owner))
+	mark(wholeMark("group", r.Group))
+	mark(wholeMark("app", r.App))
 	if r.Node != "" {
-		all = append(all, wholeMark("node", r.Node))
+		mark(wholeMark("node", r.Node))
 	}
-	for i, is := range []bool{r.Failed(), r.Slow(), r.Losses != "", r.Degraded != "", r.Attempts > 1} {
+	all = append(strconv.AppendInt(append(all, "status"...), int64(r.Status), 10), ' ')
+	all = append(strconv.AppendInt(append(all, "status"...), int64(r.Status/100), 10), "xx "...)
+	for i, is := range [...]bool{r.Failed(), r.Slow(), r.Losses != "", r.Degraded != "", r.Attempts > 1} {
 		if is {
-			all = append(all, "is"+states[i])
+			mark("is" + states[i])
 		}
 	}
 	for _, field := range Numbers() {
-		all = append(all, field+strconv.Itoa(magnitude(r.Number(field))))
+		all = append(strconv.AppendInt(append(all, field...), int64(magnitude(r.Number(field))), 10), ' ')
 	}
-	return strings.Join(all, " ")
+	return string(all)
 }
 
 // ownerMark is a word that no other owner has.

@@ -134,11 +134,12 @@ func (l *Log) ensureOpen() error {
 // errVersion is the error of a file that another version of the program wrote.
 var errVersion = errors.New("the file is of another version")
 
-// A file of an earlier program may merge the parts of its index only when 16 of a size exist. SQLite then merges them
-// whole in one transaction, which has no bound, and not in the small steps that it takes from 4 parts on.
+// SQLite merges the parts of its index in small steps from a number of parts of a size on. It would begin with 4, but
+// with 8 each record is merged less often. From 16 on it merges them whole in one transaction, which has no bound. A
+// file of an earlier program has another number.
 const (
-	mergedAtOnce = "SELECT count(*) FROM words_config WHERE k = 'automerge' AND v >= 16"
-	mergeInSteps = "INSERT INTO words (words, rank) VALUES ('automerge', 4);"
+	mergesInSteps = "SELECT count(*) FROM words_config WHERE k = 'automerge' AND v = 8"
+	mergeInSteps  = "INSERT INTO words (words, rank) VALUES ('automerge', 8);"
 )
 
 func (l *Log) open() (err error) {
@@ -160,7 +161,7 @@ func (l *Log) open() (err error) {
 			err = errors.Join(err, l.disconnect())
 		}
 	}()
-	var found, tables, merged int
+	var found, tables, merges int
 	if err := l.write.QueryRow("PRAGMA user_version").Scan(&found); err != nil {
 		return err
 	}
@@ -173,10 +174,10 @@ func (l *Log) open() (err error) {
 	var statements string
 	if found == 0 {
 		statements = schema
-	} else if err := l.write.QueryRow(mergedAtOnce).Scan(&merged); err != nil {
+	} else if err := l.write.QueryRow(mergesInSteps).Scan(&merges); err != nil {
 		return err
 	}
-	if merged > 0 {
+	if merges == 0 {
 		statements += mergeInSteps
 	}
 	if found != version {

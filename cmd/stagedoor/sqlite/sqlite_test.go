@@ -264,7 +264,7 @@ func TestTheIndexOfAnEarlierProgramIsMergedInSmallSteps(t *testing.T) {
 	log := open(t, path)
 	logtest.Fill(t, log, 0, 20)
 	log.Close()
-	if got := change(""); got != 4 {
+	if got := change(""); got != 8 {
 		t.Errorf("a new index is merged from %d parts on", got)
 	}
 	if got := change("INSERT INTO words (words, rank) VALUES ('automerge', 16)"); got != 16 {
@@ -275,7 +275,7 @@ func TestTheIndexOfAnEarlierProgramIsMergedInSmallSteps(t *testing.T) {
 		t.Errorf("%d records are found, want 20", len(got))
 	}
 	log.Close()
-	if got := change(""); got != 4 {
+	if got := change(""); got != 8 {
 		t.Errorf("the index is merged from %d parts on after it was opened", got)
 	}
 }
