@@ -36,9 +36,9 @@ var shapesMeet = []string{"providers/shapes/registry"}
 
 // testSupport are the packages besides the room test that are made for tests only:
 // they may import testing, and nothing that is shipped may import them.
-var testSupport = []string{"actors/kit/kittest", "http/web/idp/idptest", "providers/dialogue/dialoguetest",
-	"state/journal/conformance", "state/requestlog/logtest", "state/statetest", "state/statetest/fixture",
-	"state/statetest/ondisk", "state/statetest/pgserver"}
+var testSupport = []string{"actors/kit/kittest", "http/web/idp/idptest", "http/web/mailer/mailertest",
+	"providers/dialogue/dialoguetest", "state/journal/conformance", "state/requestlog/logtest", "state/statetest",
+	"state/statetest/fixture", "state/statetest/ondisk", "state/statetest/pgserver"}
 
 // bareGo lists the files that may start a goroutine with a go statement, with the
 // reason. Everywhere else goroutines are started through conc or actors/kit, which

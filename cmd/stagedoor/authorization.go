@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"net/url"
 	"time"
 
 	"stagedoor/actors/tokens"
@@ -12,6 +13,7 @@ import (
 	"stagedoor/http/live"
 	"stagedoor/http/oauth"
 	"stagedoor/http/web/browser"
+	"stagedoor/http/web/mailer"
 	"stagedoor/http/web/portal"
 	"stagedoor/state"
 	"stagedoor/state/identity"
@@ -47,12 +49,23 @@ func (g *gateway) authorization(ctx context.Context, issuer string) (*oauth.Serv
 		VideoPrice: g.runtime.Videos().Price,
 		TopUpURL:   g.topUpURL, Overview: g.overview, FirstKey: g.firstKeyFor,
 		Mistakes: g.mistakes, RequestLog: g.requests, Settings: g.settings, Erase: g.eraseUser,
+		Mail:    g.mailer(issuer),
 		Demands: g.demandsSecondFactor, AlertHost: func() string { return g.config.Load().Alerts.Host() },
 		Live: func() *live.Handlers { return g.live }, Now: time.Now, Random: rand.Reader})
 	money := accounts{g.state}
 	return oauth.New(oauth.Options{Logger: g.logger, Registry: g.runtime.Tokens(), Browser: guard, Accounts: money,
 		Redeemer: money, Issuer: issuer, Auto: g.autoAuthorize, TopUpURL: g.topUpURL, Mistakes: g.mistakes,
 		Offers: account.Offers, Passkey: account.Passkey, Now: time.Now}), account, nil
+}
+
+// mailer returns the client of the mail server that the configuration in force names.
+func (g *gateway) mailer(issuer string) *mailer.Client {
+	name := "localhost"
+	if u, err := url.Parse(issuer); err == nil && u.Hostname() != "" {
+		name = u.Hostname()
+	}
+	return mailer.New(mailer.Options{Name: name, Now: time.Now,
+		Server: func() mailer.Server { return g.config.Load().SMTP.Server() }})
 }
 
 // demandsSecondFactor reports whether the role of a user needs a second factor.

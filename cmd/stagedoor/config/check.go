@@ -41,6 +41,7 @@ func (c *Config) check(d *decoder, readList bool) {
 	c.checkCluster(d)
 	c.OAuth.check(d)
 	c.SignIn.check(d)
+	c.SMTP.check(d)
 	c.checkAdmin(d)
 	c.checkVideos(d)
 	c.checkWebhooks(d)

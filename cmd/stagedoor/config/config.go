@@ -28,8 +28,8 @@
 // # Files
 //
 //	config.go types.go              the settings and the notations of their values
-//	cluster.go signin.go state.go   sections with their rules
-//	telemetry.go videos.go webhooks.go
+//	cluster.go signin.go smtp.go    sections with their rules
+//	state.go telemetry.go videos.go webhooks.go
 //	decode.go expand.go issue.go    strict reading of YAML, variables and secret files, mistakes with their places
 //	check.go advice.go              rules about several settings, warnings
 //	catalog.go                      conversion to the catalogue, and the list of prices on disk
@@ -46,6 +46,7 @@ import (
 	"time"
 
 	"stagedoor/cmd/stagedoor/cli"
+	"stagedoor/http/web/mailer"
 	"stagedoor/state/identity"
 )
 
@@ -69,6 +70,7 @@ type Config struct {
 	Aliases   Map[string]   `yaml:"aliases" doc:"further names of paths, for unmodified clients: /vendor: /imagegen; the longest counts"`
 	OAuth     OAuth         `yaml:"oauth" doc:"the authorization service for other people's apps"`
 	SignIn    SignIn        `yaml:"sign_in" doc:"how people sign in to the pages"`
+	SMTP      SMTP          `yaml:"smtp" doc:"a mail server, for invitations and links for passwords"`
 	Admin     Admin         `yaml:"admin" doc:"the HTTP API of administration, below /admin/v1"`
 	Videos    Videos        `yaml:"videos" doc:"video jobs"`
 	Webhooks  []Webhook     `yaml:"webhooks" doc:"servers that receive an event when a video has ended"`
@@ -298,6 +300,7 @@ func Default() *Config {
 		Catalog:  Catalog{Unknown: "serve"},
 		Videos:   defaultVideos,
 		SignIn:   SignIn{SecondFactor: "none"},
+		SMTP:     SMTP{TLS: mailer.StartTLS},
 		OAuth: OAuth{AutoAuthorize: "login", CodeTTL: Duration(time.Minute),
 			SessionTTL: Duration(14 * 24 * time.Hour)},
 		Telemetry: defaultTelemetry,

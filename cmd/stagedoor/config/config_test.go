@@ -183,8 +183,8 @@ var mistakes = map[string]struct {
 		[]string{
 			"f:1:9: listen: expected a string: put it in quotes",
 			"f:2:1: logs: is not known, expected one of listen, tls, trusted_proxies, data, cluster, keys, providers, models, " +
-				"limits, backups, ledger, request_log, audit, catalog, aliases, oauth, sign_in, admin, videos, " +
-				"webhooks, alerts, telemetry, " +
+				"limits, backups, ledger, request_log, audit, catalog, aliases, oauth, sign_in, smtp, admin, " +
+				"videos, webhooks, alerts, telemetry, " +
 				"heartbeat, responses_websocket, log, shutdown",
 			`f:4:14: providers.a.shape: "chatty" is not known here, expected one of chat, responses,`,
 			"f:4:32: providers.a.base_url: expected a string: put it in quotes",
@@ -435,6 +435,19 @@ var mistakes = map[string]struct {
 			"f:5:8: sign_in.providers.c: expected names of groups",
 			"f:5:17: sign_in.providers.c.issuer: is that of \"b\" too, expected another one",
 		},
+	},
+	"mails": {
+		"smtp: {host: \"smtp.example.com:25\", port: 70000, tls: none, user: gateway, password: p, from: Stagedoor}\n",
+		[]string{
+			"f:1:14: smtp.host: expected a host without port",
+			"f:1:43: smtp.port: expected 1 to 65535",
+			"f:1:55: smtp.tls: expected starttls or implicit, because the password would be sent in the clear",
+			"f:1:95: smtp.from: expected an address",
+		},
+	},
+	"mails without a server": {
+		"smtp: {from: gateway@example.com}\n",
+		[]string{"f:1:7: smtp: expected host, without which no mails are sent"},
 	},
 	"alerts": {
 		"keys: [{key: k, name: n}]\n" +

@@ -207,6 +207,7 @@ type Secret struct {
 	Message string
 	Secrets []string
 	Labels  []Labelled      // several secrets that need a name each
+	Mailed  []string        // the addresses to which links were mailed, which are not shown
 	Clients []ClientSetting // how a key is used; nil: it is no key
 	Back    string          // the page it came from
 	place   place
@@ -268,22 +269,47 @@ func SecretPassword(d Desk, username, path, password string) *Secret {
 // Labelled is one of several secrets that are shown together.
 type Labelled struct{ ID, Label, Secret string }
 
-// SecretInvitations shows an administrator, or a lead, the links of new invitations.
-func SecretInvitations(d Desk, byLead bool, links []Labelled) *Secret {
+// Sent says what became of links: those that are shown, and the addresses to which the others were mailed. Failed says
+// that a mail was not taken, so that its link is among those that are shown.
+type Sent struct {
+	Links  []Labelled
+	Mailed []string
+	Failed bool
+}
+
+// message returns what the page says about the links, of which each shown one is for its person.
+func (s *Sent) message(life string) string {
+	text := ""
+	if s.Failed {
+		text = "The mail server did not take every mail. "
+	}
+	switch {
+	case len(s.Links) == 0:
+		return "Each link works once, within " + life + "."
+	case len(s.Links) == 1 && len(s.Mailed) == 0:
+		return text + "Send the link over a channel that you trust. It works once, within " + life +
+			". Copy it now: it is not shown again."
+	}
+	return text + "Send each link to its person over a channel that you trust. A link works once, within " + life +
+		". Copy them now: they are not shown again."
+}
+
+// SecretInvitations shows an administrator, or a lead, what became of the links of new invitations.
+func SecretInvitations(d Desk, byLead bool, sent Sent) *Secret {
 	here := placeUsers
 	if byLead {
 		here = placeLed
 	}
-	return &Secret{Desk: d, Title: "The invitations", Labels: links, Back: string(here), place: here,
-		Message: "Send each link to its person over a channel that you trust. A link works once, within 7 days. " +
-			"Copy them now: they are not shown again."}
+	return &Secret{Desk: d, Title: "The invitations", Labels: sent.Links, Mailed: sent.Mailed, Back: string(here),
+		place: here, Message: sent.message("7 days")}
 }
 
-// SecretLink shows an administrator the link with which a user, whose page is at path, chooses a password.
-func SecretLink(d Desk, username, path, link string) *Secret {
-	return &Secret{Desk: d, Title: "A link for " + username, Secrets: []string{link}, Back: path, place: placeUsers,
-		Message: "With this link " + username + " chooses a new password. It works once, within 24 hours. Send it " +
-			"over a channel that you trust. Copy it now: it is not shown again."}
+// SecretLink shows an administrator what became of the link with which a user, whose page is at path, chooses a
+// password.
+func SecretLink(d Desk, username, path string, sent Sent) *Secret {
+	return &Secret{Desk: d, Title: "A link for " + username, Labels: sent.Links, Mailed: sent.Mailed, Back: path,
+		place:   placeUsers,
+		Message: "With the link " + username + " chooses a new password. " + sent.message("24 hours")}
 }
 
 // SecretToken shows a new developer token.

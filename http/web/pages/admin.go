@@ -29,6 +29,7 @@ type InviteEntry struct {
 	People string
 	Groups []GroupChoice
 	Open   bool // the form is shown unfolded
+	Mails  bool // links can be mailed
 }
 
 // GroupCard is a group with its budget, above the list of users.
@@ -157,6 +158,8 @@ type OneUser struct {
 	Identities       []Identity
 	Self             bool // the user is the administrator who looks at the page
 	WantsCode        bool // the administrator who looks at the page has a second factor
+	// MailTo is the address to which a link for a new password can be mailed, or "".
+	MailTo string
 }
 
 func (u *OneUser) frame() frame { return u.plotted(placeUsers, "user.html", u.User.Username) }

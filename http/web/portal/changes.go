@@ -18,6 +18,9 @@ const (
 // changeCounts counts the changes of each user in the current window. It holds one number for each user who has made
 // one in that time. Any goroutine may use it.
 type changeCounts struct {
+	most   int // of one user in a window
+	window time.Duration
+
 	mu    sync.Mutex
 	since time.Time
 	made  map[int64]int
@@ -27,10 +30,10 @@ type changeCounts struct {
 func (c *changeCounts) admit(user int64, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now.Sub(c.since) >= changeWindow {
+	if now.Sub(c.since) >= c.window {
 		c.since, c.made = now, map[int64]int{}
 	}
-	if c.made[user] >= maxChanges {
+	if c.made[user] >= c.most {
 		return false
 	}
 	c.made[user]++

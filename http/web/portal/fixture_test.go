@@ -23,6 +23,7 @@ import (
 	httpflow "stagedoor/http/flow"
 	"stagedoor/http/web/browser"
 	"stagedoor/http/web/idp"
+	"stagedoor/http/web/mailer"
 	"stagedoor/http/web/portal"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/video"
@@ -69,7 +70,10 @@ func newFixture(t *testing.T) *fixture {
 }
 
 // newEmptyFixture is a portal without users.
-func newEmptyFixture(t *testing.T) *fixture {
+func newEmptyFixture(t *testing.T) *fixture { return newFixtureWith(t, nil) }
+
+// newFixtureWith is newEmptyFixture with a mail server; nil: none.
+func newFixtureWith(t *testing.T, mail *mailer.Client) *fixture {
 	t.Helper()
 	h := &fixture{t: t, requests: new(requestLog), settings: new(fakeSettings), overview: newOverview(t)}
 	var err error
@@ -133,6 +137,7 @@ func newEmptyFixture(t *testing.T) *fixture {
 			State:      h.state,
 			Browser:    guard,
 			Providers:  h.providers,
+			Mail:       mail,
 			Address:    origin,
 			FirstKey:   func(*http.Request) string { return h.firstKey },
 			Catalog:    func() *catalog.Catalog { return served },

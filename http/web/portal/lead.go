@@ -156,6 +156,7 @@ func (rc *requestContext) led(g *identity.Group) { rc.show(http.StatusOK, rc.led
 func (rc *requestContext) ledView(g *identity.Group) *pages.Led {
 	view := rc.options.State.View()
 	page := &pages.Led{Desk: rc.desk(), Group: groupLine(view, g)}
+	page.Invite.Mails = rc.canMail()
 	page.Invite.Form = pages.Form{Action: pathLedInvitations, ID: newFormID(), Token: page.Token}
 	for _, l := range slices.Backward(rc.options.Registry.GroupInvitations(g.ID)) {
 		page.Invitations = append(page.Invitations, pages.Invitation{ID: l.ID, For: invited(&l), By: l.By,
@@ -190,7 +191,8 @@ func invited(l *identity.Link) string {
 	return l.Username
 }
 
-// inviteMembers makes a link into the group for each person that the form names, and shows the links, once.
+// inviteMembers makes a link into the group for each person that the form names, and mails or shows the links,
+// once.
 func (rc *requestContext) inviteMembers(g *identity.Group) {
 	again := func(status int, problem string) {
 		view := rc.ledView(g)
@@ -215,7 +217,7 @@ func (rc *requestContext) inviteMembers(g *identity.Group) {
 		return
 	}
 	rc.options.Logger.Info("users invited by a lead", "count", len(made), "group", g.ID, "by", rc.user.ID)
-	rc.show(http.StatusOK, pages.SecretInvitations(rc.desk(), true, made))
+	rc.show(http.StatusOK, pages.SecretInvitations(rc.desk(), true, rc.deliver(made)))
 }
 
 func (rc *requestContext) withdrawMember(*identity.Group) {

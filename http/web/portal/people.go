@@ -38,7 +38,7 @@ func (f *fields) invitedPeople() []string {
 	return people
 }
 
-// invite makes a link for each person that the form names, and shows the links, once.
+// invite makes a link for each person that the form names, and mails or shows the links, once.
 func (rc *requestContext) invite() {
 	f := fields{form: rc.form}
 	group := f.chosenGroup()
@@ -58,12 +58,12 @@ func (rc *requestContext) invite() {
 		return
 	}
 	rc.options.Logger.Info("users invited by an administrator", "count", len(made), "by", rc.user.ID)
-	rc.show(http.StatusOK, pages.SecretInvitations(rc.desk(), false, made))
+	rc.show(http.StatusOK, pages.SecretInvitations(rc.desk(), false, rc.deliver(made)))
 }
 
 // makeInvitations makes a link like i for each of the people, or none and calls again.
 func (rc *requestContext) makeInvitations(people []string, i tokens.Invitation,
-	again func(status int, problem string)) (made []pages.Labelled, ok bool) {
+	again func(status int, problem string)) (made []letter, ok bool) {
 	for _, person := range people {
 		i.Username, i.Email = person, ""
 		if name, _, ok := strings.Cut(person, "@"); ok {
@@ -76,7 +76,7 @@ func (rc *requestContext) makeInvitations(people []string, i tokens.Invitation,
 		secret, l, err := rc.options.Registry.Invite(rc.r.Context(), i)
 		if err != nil {
 			for _, m := range made { // all or none
-				_, _ = rc.options.Registry.WithdrawInvitation(rc.r.Context(), m.ID)
+				_, _ = rc.options.Registry.WithdrawInvitation(rc.r.Context(), m.link.ID)
 			}
 			status, text := rc.problem(err)
 			if errors.Is(err, tokens.ErrExists) {
@@ -85,7 +85,12 @@ func (rc *requestContext) makeInvitations(people []string, i tokens.Invitation,
 			again(status, person+": "+text)
 			return nil, false
 		}
-		made = append(made, pages.Labelled{ID: l.ID, Label: person, Secret: rc.options.Browser.Link(secret)})
+		link := rc.options.Browser.Link(secret)
+		one := letter{link: pages.Labelled{ID: l.ID, Label: person, Secret: link}}
+		if i.Email != "" {
+			one.mail = rc.invitationMail(i.Email, link, l.Expires)
+		}
+		made = append(made, one)
 	}
 	return made, true
 }
@@ -148,14 +153,14 @@ func (rc *requestContext) endUserSessions() {
 	})
 }
 
-// makeResetLink shows a link with which another user chooses a new password, once. The link is worth what the user's
-// password is, so that a stolen session must not suffice for it.
+// makeResetLink mails or shows a link with which another user chooses a new password, once. The link is worth as much
+// as the user's password, so that a stolen session must not suffice for it.
 func (rc *requestContext) makeResetLink() {
 	u, ok := rc.another("make a link for")
 	if !ok || !rc.confirmed(u) {
 		return
 	}
-	secret, _, err := rc.options.Registry.ResetLink(rc.r.Context(), u.ID, rc.user.Username)
+	secret, l, err := rc.options.Registry.ResetLink(rc.r.Context(), u.ID, rc.user.Username)
 	switch {
 	case errors.Is(err, tokens.ErrUserDisabled):
 		rc.userAgain(u, http.StatusUnprocessableEntity, "The user is disabled.")
@@ -165,7 +170,12 @@ func (rc *requestContext) makeResetLink() {
 		return
 	}
 	rc.options.Logger.Info("link made by an administrator", "user", u.ID, "by", rc.user.ID)
-	rc.show(http.StatusOK, pages.SecretLink(rc.desk(), u.Username, pathUser(u.ID), rc.options.Browser.Link(secret)))
+	link := rc.options.Browser.Link(secret)
+	made := letter{link: pages.Labelled{Label: u.Username, Secret: link}}
+	if u.Email != "" {
+		made.mail = rc.resetMail(u.Email, u.Username, link, l.Expires)
+	}
+	rc.show(http.StatusOK, pages.SecretLink(rc.desk(), u.Username, pathUser(u.ID), rc.deliver([]letter{made})))
 }
 
 // userAgain shows the page of a user once more with a problem.

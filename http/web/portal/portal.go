@@ -21,6 +21,7 @@ import (
 	"stagedoor/http/settings"
 	"stagedoor/http/web/browser"
 	"stagedoor/http/web/idp"
+	"stagedoor/http/web/mailer"
 	"stagedoor/http/web/pages"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/video"
@@ -37,6 +38,8 @@ type Options struct {
 	Browser  *browser.Guard
 	// Providers are the OpenID providers at which people may sign in.
 	Providers *idp.Client
+	// Mail sends links to people. Nil, or one that is not ready: the pages show all links.
+	Mail *mailer.Client
 	// Address is the gateway's scheme://host[:port] in examples.
 	Address string
 	// Catalog returns the models that are served now.
@@ -79,11 +82,14 @@ type Portal struct {
 	passkeys *webauthn.WebAuthn
 	sent     sentForms
 	changes  changeCounts
+	mails    changeCounts
 }
 
 // New makes a Portal.
 func New(o Options) *Portal {
-	return &Portal{options: o, passkeys: newPasskeys(o.Address), sent: newSentForms(o.Now)}
+	return &Portal{options: o, passkeys: newPasskeys(o.Address), sent: newSentForms(o.Now),
+		changes: changeCounts{most: maxChanges, window: changeWindow},
+		mails:   changeCounts{most: maxMails, window: mailWindow}}
 }
 
 // Paths that others lead to.

@@ -48,8 +48,8 @@ func (rc *requestContext) usersView() *pages.Users {
 	shown, pager := part(rc, pathUsers, found)
 	view.Pager = pager
 	view.Entry.Form = pages.Form{Action: pathUsers, ID: newFormID(), Token: view.Token}
-	view.Invite = pages.InviteEntry{Form: pages.Form{Action: pathInvitations, ID: newFormID(), Token: view.Token},
-		Groups: rc.groupChoices(0)}
+	view.Invite = pages.InviteEntry{Mails: rc.canMail(), Groups: rc.groupChoices(0),
+		Form: pages.Form{Action: pathInvitations, ID: newFormID(), Token: view.Token}}
 	for _, l := range slices.Backward(rc.options.Registry.Invitations()) {
 		g, _ := identity.FindGroup(rc.options.State.View(), l.Group)
 		view.Invitations = append(view.Invitations, pages.Invitation{ID: l.ID, For: cmp.Or(l.Email, l.Username),
@@ -261,6 +261,9 @@ func (rc *requestContext) showUser(u tokens.User, status int, fill func(*pages.O
 		view.Group, view.GroupPath = g.Name, pathGroup(g.ID)
 	}
 	view.Groups, view.Self, view.WantsCode = rc.groupChoices(kept.Group), u.ID == rc.user.ID, rc.user.SecondFactor
+	if rc.canMail() {
+		view.MailTo = u.Email
+	}
 	view.Sessions, view.Identities = rc.sessionLines(u.ID), rc.identityLines(u.ID)
 	fill(view)
 	rc.show(status, view)
