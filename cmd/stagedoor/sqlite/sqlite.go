@@ -337,6 +337,7 @@ func (l *Log) insert(ctx context.Context, tx *sql.Tx, records []requestlog.Recor
 	defer words.Close()
 	requestlog.Arrange(records, &l.counter)
 	sums := requestlog.NewSums()
+	var values []any
 	uncancelled := context.WithoutCancel(ctx) // the driver starts a goroutine for each statement that may be cancelled
 	for i := range records {
 		if ctx.Err() != nil {
@@ -350,12 +351,12 @@ func (l *Log) insert(ctx context.Context, tx *sql.Tx, records []requestlog.Recor
 		if err != nil {
 			return err
 		}
-		_, err = row.ExecContext(uncancelled, r.At, r.Owner, r.Cost, r.Took.Microseconds(), r.First.Microseconds(),
+		values = append(values[:0], r.At, r.Owner, r.Cost, r.Took.Microseconds(), r.First.Microseconds(),
 			r.Queued.Microseconds(), r.Input, r.Output, r.Attempts, entry)
-		if err != nil {
+		if _, err := row.ExecContext(uncancelled, values...); err != nil {
 			return err
 		}
-		values := []any{r.At}
+		values = append(values[:0], r.At)
 		for _, text := range r.Words() {
 			values = append(values, text)
 		}
