@@ -235,13 +235,15 @@ func (r *Record) marks() string {
 	all := make([]byte, 0, 256)
 	mark := func(word string) { all = append(append(all, word...), ' ') }
 	mark(ownerMark(r.Owner))
-	mark(wholeMark("group", r.Group))
-	mark(wholeMark("app", r.App))
-	if r.Node != "" {
-		mark(wholeMark("node", r.Node))
+	for i, text := range [...]string{r.Group, r.App, r.Node} {
+		if text != "" {
+			mark(wholeMark(wholes[i], text))
+		}
 	}
-	all = append(strconv.AppendInt(append(all, "status"...), int64(r.Status), 10), ' ')
-	all = append(strconv.AppendInt(append(all, "status"...), int64(r.Status/100), 10), "xx "...)
+	mark("status" + strconv.Itoa(r.Status))
+	if class := r.Status / 100; class >= 4 { // a search for another class is refused
+		mark("status" + strconv.Itoa(class) + "xx")
+	}
 	for i, is := range [...]bool{r.Failed(), r.Slow(), r.Losses != "", r.Degraded != "", r.Attempts > 1} {
 		if is {
 			mark("is" + states[i])
