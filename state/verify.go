@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -55,9 +56,7 @@ func Verify(ctx context.Context, store journal.Store, modules ...Module) (result
 		return err
 	}}
 	for _, m := range modules {
-		for t, check := range m.Checks {
-			checks[t] = check
-		}
+		maps.Copy(checks, m.Checks)
 	}
 	for _, t := range journal.Tables() {
 		if err := v.table(ctx, store, t, checks[t]); err != nil {

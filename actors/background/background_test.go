@@ -221,7 +221,7 @@ func terminals(stream string) int {
 
 // sequence is the numbers of the events of a stream.
 func sequence(stream string) (numbers []int64) {
-	for _, line := range strings.Split(stream, "\n") {
+	for line := range strings.SplitSeq(stream, "\n") {
 		if data, ok := strings.CutPrefix(line, "data: "); ok {
 			numbers = append(numbers, gjson.Get(data, "sequence_number").Int())
 		}

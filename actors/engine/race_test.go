@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -113,16 +114,16 @@ func TestAPanicInARaceEndsWhatItBelongsTo(t *testing.T) {
 				other := &fake{try: test.hedge}
 				x := &forking{fake: &fake{try: test.first}, fork: func() *fake { return other }}
 				s.hedge(x, 1)
-				got := ""
+				var got strings.Builder
 				for _, piece := range read(&x.run) {
-					got += piece
+					got.WriteString(piece)
 				}
 				ended := x.fake
 				if other.ends == 1 {
 					ended = other
 				}
-				if got != test.want || x.ends+other.ends != 1 || (ended.failed != nil) != test.failed {
-					t.Errorf("got %q, ended %d and %d times with %v", got, x.ends, other.ends, ended.failed)
+				if got.String() != test.want || x.ends+other.ends != 1 || (ended.failed != nil) != test.failed {
+					t.Errorf("got %q, ended %d and %d times with %v", got.String(), x.ends, other.ends, ended.failed)
 				}
 			})
 		})

@@ -19,6 +19,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -224,9 +225,7 @@ func (r *Recorder) change(f func(map[string]*Recording) error) error {
 	defer r.mu.Unlock()
 	next := map[string]*Recording{}
 	if now := r.active.Load(); now != nil {
-		for k, v := range *now {
-			next[k] = v
-		}
+		maps.Copy(next, *now)
 	}
 	if err := f(next); err != nil {
 		return err

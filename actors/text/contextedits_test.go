@@ -165,16 +165,16 @@ func TestOldThinkingIsClearedByWholeAnswers(t *testing.T) {
 		if !text.EditContext(req) {
 			t.Error("an edit is left")
 		}
-		left := ""
+		var left strings.Builder
 		for _, turn := range req.Turns {
 			for _, p := range turn.Parts {
 				if p.Thinking != nil {
-					left += p.Thinking.Text
+					left.WriteString(p.Thinking.Text)
 				}
 			}
 		}
-		if left != want.left || req.ContextEdits[0].Cleared != want.cleared {
-			t.Errorf("keep %d: %q is left, %d cleared", keep, left, req.ContextEdits[0].Cleared)
+		if left.String() != want.left || req.ContextEdits[0].Cleared != want.cleared {
+			t.Errorf("keep %d: %q is left, %d cleared", keep, left.String(), req.ContextEdits[0].Cleared)
 		}
 	}
 }

@@ -12,15 +12,16 @@ import (
 // Pieces of the responses shape.
 func responsesText(pieces ...string) string {
 	const place = `"item_id":"msg_1","output_index":0,"content_index":0`
-	out := `data: {"type":"response.created","response":{"id":"resp_1","object":"response","status":"in_progress",` +
+	var out strings.Builder
+	out.WriteString(`data: {"type":"response.created","response":{"id":"resp_1","object":"response","status":"in_progress",` +
 		`"model":"m","output":[]}}` + "\n\n" +
 		`data: {"type":"response.output_item.added","output_index":0,"item":{"id":"msg_1","type":"message",` +
 		`"role":"assistant","content":[]}}` + "\n\n" +
-		`data: {"type":"response.content_part.added",` + place + `,"part":{"type":"output_text","text":""}}` + "\n\n"
+		`data: {"type":"response.content_part.added",` + place + `,"part":{"type":"output_text","text":""}}` + "\n\n")
 	for _, p := range pieces {
-		out += fmt.Sprintf(`data: {"type":"response.output_text.delta",`+place+`,"delta":%q}`, p) + "\n\n"
+		out.WriteString(fmt.Sprintf(`data: {"type":"response.output_text.delta",`+place+`,"delta":%q}`, p) + "\n\n")
 	}
-	return out
+	return out.String()
 }
 
 func responsesWhole(text string) string {

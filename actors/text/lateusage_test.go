@@ -81,13 +81,13 @@ func (a account) receipt(t testing.TB, id string) money.Receipt {
 func (s *stage) leaveAfter(o *text.Request, text string, wait time.Duration) (out text.Outcome, took time.Duration) {
 	s.t.Helper()
 	r := s.service.Begin(context.Background(), o)
-	read := ""
+	var read strings.Builder
 	for f := range r.Chunks() {
 		if f.Data != nil {
-			read += string(f.Data.B)
+			read.WriteString(string(f.Data.B))
 			f.Data.Free()
 		}
-		if strings.Contains(read, text) {
+		if strings.Contains(read.String(), text) {
 			break
 		}
 	}

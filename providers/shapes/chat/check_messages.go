@@ -2,6 +2,7 @@ package chat
 
 import (
 	"cmp"
+	"slices"
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/fields"
@@ -160,10 +161,8 @@ func (m *seen) complete(r *fields.Reader) error {
 
 // fits returns the error for a part that messages of this role cannot have, or nil.
 func fits(r *fields.Reader, role, kind string) error {
-	for _, known := range partKinds[role] {
-		if known == kind {
-			return nil
-		}
+	if slices.Contains(partKinds[role], kind) {
+		return nil
 	}
 	return r.Broken("a message of role " + role + " cannot hold a part of type " + kind)
 }

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"encoding/base64"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -288,10 +289,8 @@ func (d *decoder) answered(name string) string {
 
 // lose records something that the request had and the neutral form has not.
 func (d *decoder) lose(what string) {
-	for _, have := range d.req.Lost {
-		if have == what {
-			return
-		}
+	if slices.Contains(d.req.Lost, what) {
+		return
 	}
 	d.req.Lost = append(d.req.Lost, what)
 }

@@ -84,16 +84,16 @@ func readable(m, details gjson.Result) string {
 
 // detailText joins the readable entries of reasoning_details.
 func detailText(details gjson.Result) string {
-	text := ""
+	var text strings.Builder
 	chunks.OnlyArray(details).ForEach(func(_, v gjson.Result) bool {
 		for _, name := range []string{"text", "summary"} {
 			if s := v.Get(name); s.Type == gjson.String {
-				text += s.Str
+				text.WriteString(s.Str)
 			}
 		}
 		return true
 	})
-	return text
+	return text.String()
 }
 
 // sealed reports whether details hold something that only their maker can read,

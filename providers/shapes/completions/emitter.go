@@ -2,6 +2,7 @@ package completions
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -72,12 +73,7 @@ func (t *text) silent() bool { return t.word == "" && len(t.shown) == 0 }
 
 // shows reports whether the text of a part is shown.
 func (t *text) shows(part int) bool {
-	for _, p := range t.shown {
-		if p == part {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(t.shown, part)
 }
 
 // prompt returns the text that the parameter echo puts before a choice, or "". Choices are numbered
