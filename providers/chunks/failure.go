@@ -3,9 +3,10 @@ package chunks
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/tidwall/gjson"
 	"net/http"
 	"strconv"
+
+	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/fields"
@@ -15,7 +16,7 @@ import (
 // servers of this family: {"error":"text"}, {"message"}, {"detail"}, and each of them in an
 // array of one element. The header has nothing that the body does not have.
 func DecodeError(status int, _ http.Header, body []byte) *dialogue.Error {
-	e := dialogue.Reported(status, typeOf(status), "",
+	e := dialogue.Reported(status, dialogue.TypeOf(status), "",
 		fmt.Sprintf("the upstream provider returned status %d", status))
 	if len(body) > dialogue.MaxErrorBody || !fields.ValidLenient(body) {
 		return e
@@ -77,25 +78,6 @@ var LongPrompt = dialogue.LongPrompt{
 	Phrase: "The prompt exceeds this model's maximum context length",
 	WithSizes: "This model's maximum context length is %[2]d tokens. However, your messages resulted in %[1]d " +
 		"tokens. Please reduce the length of the messages.",
-}
-
-// typesByStatus gives the type of an error for an upstream that reports only a status.
-var typesByStatus = map[int]string{
-	400: dialogue.TypeInvalidRequest, 401: dialogue.TypeAuthentication, 403: dialogue.TypePermission,
-	404: dialogue.TypeNotFound, 408: dialogue.TypeTimeout, 413: dialogue.TypeTooLarge,
-	422: dialogue.TypeInvalidRequest, 429: dialogue.TypeRateLimit, 503: dialogue.TypeOverloaded,
-	504: dialogue.TypeTimeout, 529: dialogue.TypeOverloaded,
-}
-
-// typeOf returns the type of error that clients of the shape expect with a status.
-func typeOf(status int) string {
-	if t, ok := typesByStatus[status]; ok {
-		return t
-	}
-	if status < 500 {
-		return dialogue.TypeInvalidRequest
-	}
-	return dialogue.TypeAPI
 }
 
 // statusByWord gives the status for the code or the type of an error that came with status 200, as

@@ -18,15 +18,17 @@ import (
 // Its type follows from the status. It is for refusals that only one place of http makes. A code
 // that several places use, or that a package below http uses, has a constructor of its own.
 func Refusal(status int, code, message string) *Error {
-	e := &Error{Status: status, Type: typeOf(status), Message: message}
+	e := &Error{Status: status, Type: TypeOf(status), Message: message}
 	if code != "" {
 		e.Code = code
 	}
 	return e
 }
 
-// typeOf returns the type of a refusal with a status.
-func typeOf(status int) string {
+// TypeOf returns the type of an error that is known only by its status, ours or an upstream's. The
+// words are those of the chat and responses shapes. The messages shape has a table of its own,
+// because its vendor documents other words.
+func TypeOf(status int) string {
 	switch status {
 	case http.StatusUnauthorized:
 		return TypeAuthentication
@@ -34,10 +36,17 @@ func typeOf(status int) string {
 		return TypePermission
 	case http.StatusNotFound:
 		return TypeNotFound
+	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
+		return TypeTimeout
 	case http.StatusRequestEntityTooLarge:
 		return TypeTooLarge
 	case http.StatusTooManyRequests:
 		return TypeRateLimit
+	case http.StatusServiceUnavailable, 529:
+		return TypeOverloaded
+	}
+	if status >= 500 {
+		return TypeAPI
 	}
 	return TypeInvalidRequest
 }
@@ -129,6 +138,7 @@ func InvalidBody(cause error) *Error {
 // BodyTimeout returns the 408 for a body that came too slowly.
 func BodyTimeout(cause error) *Error {
 	e := Refusal(http.StatusRequestTimeout, "request_timeout", "the request body did not arrive in time")
+	e.Type = TypeInvalidRequest // the client was slow, and no upstream
 	e.Cause = cause
 	return e
 }

@@ -22,7 +22,7 @@ func (shape) Envelope(err *dialogue.Error) []byte {
 // DecodeError reads {"error": {...}}, and the looser forms that servers of this
 // family are known to send: {"error": "text"}, {"message"}, {"detail"}.
 func (shape) DecodeError(status int, _ http.Header, body []byte) *dialogue.Error {
-	e := dialogue.Reported(status, typeOf(status), "", "the upstream provider refused the request")
+	e := dialogue.Reported(status, dialogue.TypeOf(status), "", "the upstream provider refused the request")
 	if len(body) > dialogue.MaxErrorBody || !fields.ValidLenient(body) {
 		return e
 	}
@@ -57,30 +57,6 @@ func readError(e *dialogue.Error, v gjson.Result) {
 	case gjson.Number:
 		e.Code = int(code.Int())
 	}
-}
-
-// typeOf returns the type of an error for an upstream's status, if the upstream gives none.
-func typeOf(status int) string {
-	switch status {
-	case http.StatusUnauthorized:
-		return dialogue.TypeAuthentication
-	case http.StatusForbidden:
-		return dialogue.TypePermission
-	case http.StatusNotFound:
-		return dialogue.TypeNotFound
-	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
-		return dialogue.TypeTimeout
-	case http.StatusRequestEntityTooLarge:
-		return dialogue.TypeTooLarge
-	case http.StatusTooManyRequests:
-		return dialogue.TypeRateLimit
-	case http.StatusServiceUnavailable, 529:
-		return dialogue.TypeOverloaded
-	}
-	if status >= 500 {
-		return dialogue.TypeAPI
-	}
-	return dialogue.TypeInvalidRequest
 }
 
 // statusOf gives the HTTP status that the upstream would have answered had it
@@ -136,7 +112,7 @@ func inBandError(v gjson.Result) *dialogue.Error {
 		e.Status = s
 	}
 	if e.Type == "" {
-		e.Type = typeOf(e.Status)
+		e.Type = dialogue.TypeOf(e.Status)
 	}
 	return e
 }
