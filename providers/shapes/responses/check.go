@@ -23,8 +23,8 @@ type rule func(c *checker, path string, v gjson.Result) *dialogue.Error
 var rules = map[string]rule{
 	"model":                  checkModel,
 	"input":                  checkInput,
-	"instructions":           text(0),
-	"previous_response_id":   checkPrevious,
+	"instructions":           text(0, nil),
+	"previous_response_id":   text(0, func(c *checker, id string) { c.head.PreviousResponseID = id }),
 	"conversation":           checkConversation,
 	"context_management":     checkContextManagement,
 	"max_output_tokens":      checkMaxTokens,
@@ -45,10 +45,10 @@ var rules = map[string]rule{
 	"top_logprobs":           integer(0, 20),
 	"temperature":            number(0, 2),
 	"top_p":                  number(0, 1),
-	"user":                   text(0),
-	"safety_identifier":      text(64),
-	"prompt_cache_key":       text(0),
-	"service_tier":           checkServiceTier,
+	"user":                   text(0, nil),
+	"safety_identifier":      text(64, nil),
+	"prompt_cache_key":       text(0, nil),
+	"service_tier":           text(0, func(c *checker, tier string) { c.head.ServiceTier = tier }), // any: tiers are the upstream's matter
 	"prompt_cache_retention": enum("in_memory", "in-memory", "24h"),
 	"top_k":                  integer(0, math.MaxInt64),
 }
@@ -115,14 +115,18 @@ func (c *checker) finish(noInput bool) *dialogue.Error {
 	return nil
 }
 
-// text returns the rule of a string of at most so many characters. 0 sets no limit.
-func text(most int) rule {
-	return func(_ *checker, path string, v gjson.Result) *dialogue.Error {
+// text returns the rule of a string of at most so many characters, and calls note, if it is not
+// nil, with the string. 0 sets no limit.
+func text(most int, note func(*checker, string)) rule {
+	return func(c *checker, path string, v gjson.Result) *dialogue.Error {
 		if v.Type != gjson.String {
 			return dialogue.Invalid(path, "must be a string")
 		}
 		if most > 0 && utf8.RuneCountInString(v.Str) > most {
 			return dialogue.Invalid(path, "must have at most "+strconv.Itoa(most)+" characters")
+		}
+		if note != nil {
+			note(c, v.Str)
 		}
 		return nil
 	}
@@ -142,25 +146,11 @@ func boolean(note func(*checker, bool)) rule {
 // enum returns the rule of a string that is one of the words.
 func enum(words ...string) rule {
 	return func(_ *checker, path string, v gjson.Result) *dialogue.Error {
-		for _, w := range words {
-			if v.Type == gjson.String && v.Str == w {
-				return nil
-			}
+		if v.Type == gjson.String && slices.Contains(words, v.Str) {
+			return nil
 		}
-		return dialogue.Invalid(path, "must be one of "+list(words))
+		return dialogue.Invalid(path, "must be one of "+strings.Join(words, ", "))
 	}
-}
-
-// list joins words for an error text.
-func list(words []string) string {
-	s := ""
-	for i, w := range words {
-		if i > 0 {
-			s += ", "
-		}
-		s += w
-	}
-	return s
 }
 
 // number returns the rule of a number within bounds, both included.
@@ -217,15 +207,6 @@ func checkModel(c *checker, path string, v gjson.Result) *dialogue.Error {
 	return nil
 }
 
-// checkPrevious checks the id of the response that this one continues.
-func checkPrevious(c *checker, path string, v gjson.Result) *dialogue.Error {
-	if v.Type != gjson.String {
-		return dialogue.Invalid(path, "must be a string")
-	}
-	c.head.PreviousResponseID = v.Str
-	return nil
-}
-
 // checkContextManagement notes whether the vendor may compact the conversation while it answers.
 // The vendor refuses an empty list.
 func checkContextManagement(c *checker, path string, v gjson.Result) *dialogue.Error {
@@ -257,15 +238,6 @@ func checkMaxTokens(c *checker, path string, v gjson.Result) *dialogue.Error {
 func checkTruncation(c *checker, path string, v gjson.Result) *dialogue.Error {
 	c.head.Truncate = v.Str == "auto"
 	return enum("auto", "disabled")(c, path, v)
-}
-
-// checkServiceTier checks that the tier is text. Which tiers exist is the upstream's matter.
-func checkServiceTier(c *checker, path string, v gjson.Result) *dialogue.Error {
-	if v.Type != gjson.String {
-		return dialogue.Invalid(path, "must be a string")
-	}
-	c.head.ServiceTier = v.Str
-	return nil
 }
 
 // checkStreamOptions checks the options of streams, which are refused without a stream when all members are known.

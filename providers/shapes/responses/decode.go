@@ -21,63 +21,37 @@ type decoder struct {
 }
 
 // setters take one top-level field each. What is not here goes to Extra.
-var setters = map[string]func(d *decoder, v gjson.Result) *dialogue.Error{
-	"model":             func(d *decoder, v gjson.Result) *dialogue.Error { d.req.Model = v.Str; return nil },
-	"stream":            func(d *decoder, v gjson.Result) *dialogue.Error { d.req.Stream = v.Bool(); return nil },
-	"instructions":      (*decoder).instructions,
-	"max_output_tokens": func(d *decoder, v gjson.Result) *dialogue.Error { d.req.MaxTokens = count(v); return nil },
-	"temperature": func(d *decoder,
-		v gjson.Result) *dialogue.Error {
-		d.req.Temperature = json.Number(v.Raw)
-		return nil
-	},
-	"top_p": func(d *decoder,
-		v gjson.Result) *dialogue.Error {
-		d.req.TopP = json.Number(v.Raw)
-		return nil
-	},
-	"top_k": func(d *decoder, v gjson.Result) *dialogue.Error { d.req.TopK = count(v); return nil },
-	"top_logprobs": func(d *decoder,
-		v gjson.Result) *dialogue.Error {
-		d.req.TopLogProbs = count(v)
-		return nil
-	},
-	"parallel_tool_calls": func(d *decoder, v gjson.Result) *dialogue.Error { d.req.Parallel = flag(v); return nil },
-	"store":               func(d *decoder, v gjson.Result) *dialogue.Error { d.req.Store = flag(v); return nil },
-	"previous_response_id": func(d *decoder,
-		v gjson.Result) *dialogue.Error {
-		d.req.PreviousResponseID = v.Str
-		return nil
-	},
-	"metadata":         func(d *decoder, v gjson.Result) *dialogue.Error { d.req.Metadata = raw(v); return nil },
-	"service_tier":     func(d *decoder, v gjson.Result) *dialogue.Error { d.req.ServiceTier = v.Str; return nil },
-	"prompt_cache_key": func(d *decoder, v gjson.Result) *dialogue.Error { d.req.CacheKey = v.Str; return nil },
-	"prompt_cache_retention": func(d *decoder, v gjson.Result) *dialogue.Error {
-		d.req.CacheRetention = v.Str
-		return nil
-	},
-	"prompt_cache_options": func(d *decoder, v gjson.Result) *dialogue.Error {
-		d.req.CacheOptions = raw(v)
-		return nil
-	},
-	"safety_identifier": func(d *decoder, v gjson.Result) *dialogue.Error { d.req.User = v.Str; return nil },
-	"user":              (*decoder).user,
-	"include":           (*decoder).include,
-	"reasoning":         (*decoder).reasoning,
-	"text":              (*decoder).text,
-	"tools":             (*decoder).tools,
-	"tool_choice":       (*decoder).toolChoice,
-	"prompt":            (*decoder).prompt,
-	"truncation": func(d *decoder, v gjson.Result) *dialogue.Error {
-		d.req.Truncation = v.Str
-		return nil
-	},
+var setters = map[string]func(d *decoder, v gjson.Result){
+	"model":                  func(d *decoder, v gjson.Result) { d.req.Model = v.Str },
+	"stream":                 func(d *decoder, v gjson.Result) { d.req.Stream = v.Bool() },
+	"instructions":           (*decoder).instructions,
+	"max_output_tokens":      func(d *decoder, v gjson.Result) { d.req.MaxTokens = count(v) },
+	"temperature":            func(d *decoder, v gjson.Result) { d.req.Temperature = json.Number(v.Raw) },
+	"top_p":                  func(d *decoder, v gjson.Result) { d.req.TopP = json.Number(v.Raw) },
+	"top_k":                  func(d *decoder, v gjson.Result) { d.req.TopK = count(v) },
+	"top_logprobs":           func(d *decoder, v gjson.Result) { d.req.TopLogProbs = count(v) },
+	"parallel_tool_calls":    func(d *decoder, v gjson.Result) { d.req.Parallel = flag(v) },
+	"store":                  func(d *decoder, v gjson.Result) { d.req.Store = flag(v) },
+	"previous_response_id":   func(d *decoder, v gjson.Result) { d.req.PreviousResponseID = v.Str },
+	"metadata":               func(d *decoder, v gjson.Result) { d.req.Metadata = raw(v) },
+	"service_tier":           func(d *decoder, v gjson.Result) { d.req.ServiceTier = v.Str },
+	"prompt_cache_key":       func(d *decoder, v gjson.Result) { d.req.CacheKey = v.Str },
+	"prompt_cache_retention": func(d *decoder, v gjson.Result) { d.req.CacheRetention = v.Str },
+	"prompt_cache_options":   func(d *decoder, v gjson.Result) { d.req.CacheOptions = raw(v) },
+	"safety_identifier":      func(d *decoder, v gjson.Result) { d.req.User = v.Str },
+	"user":                   (*decoder).user,
+	"include":                (*decoder).include,
+	"reasoning":              (*decoder).reasoning,
+	"text":                   (*decoder).text,
+	"tools":                  (*decoder).tools,
+	"tool_choice":            (*decoder).toolChoice,
+	"truncation":             func(d *decoder, v gjson.Result) { d.req.Truncation = v.Str },
 	// input is read after instructions, wherever it stands. The rest says
 	// nothing about the answer: how it is stored, run and delivered.
-	"input":          func(*decoder, gjson.Result) *dialogue.Error { return nil },
-	"conversation":   func(*decoder, gjson.Result) *dialogue.Error { return nil },
-	"background":     func(*decoder, gjson.Result) *dialogue.Error { return nil },
-	"stream_options": func(*decoder, gjson.Result) *dialogue.Error { return nil },
+	"input":          func(*decoder, gjson.Result) {},
+	"conversation":   func(*decoder, gjson.Result) {},
+	"background":     func(*decoder, gjson.Result) {},
+	"stream_options": func(*decoder, gjson.Result) {},
 }
 
 // Decode builds the neutral form. The body must have passed Check.
@@ -86,12 +60,14 @@ func (shape) Decode(body []byte, in shapes.Params, env *dialogue.Env) (*dialogue
 	root := fields.View(body)
 	var failed *dialogue.Error
 	root.ForEach(func(key, v gjson.Result) bool {
-		if v.Type == gjson.Null {
-			return true
-		}
-		if set, ok := setters[key.Str]; ok {
-			failed = set(&d, v)
-		} else {
+		set := setters[key.Str]
+		switch {
+		case v.Type == gjson.Null:
+		case set != nil:
+			set(&d, v)
+		case key.Str == "prompt": // a template, which only its own provider has
+			failed = dialogue.Unsupported("prompt", "stored prompts are not available for this model")
+		default:
 			d.req.Extra = append(d.req.Extra, dialogue.Field{Name: key.Str, Value: raw(v)})
 		}
 		return failed == nil
@@ -139,24 +115,22 @@ func count(v gjson.Result) *int64 {
 }
 
 // instructions reads the text that comes before the conversation.
-func (d *decoder) instructions(v gjson.Result) *dialogue.Error {
+func (d *decoder) instructions(v gjson.Result) {
 	if v.Str != "" {
 		d.req.System = append(d.req.System, dialogue.Part{Kind: dialogue.TextPart, Text: v.Str})
 	}
-	return nil
 }
 
 // user reads the deprecated predecessor of safety_identifier, which counts only if the latter is
 // absent.
-func (d *decoder) user(v gjson.Result) *dialogue.Error {
+func (d *decoder) user(v gjson.Result) {
 	if d.req.User == "" {
 		d.req.User = v.Str
 	}
-	return nil
 }
 
 // include reads which optional members the reply shall have.
-func (d *decoder) include(v gjson.Result) *dialogue.Error {
+func (d *decoder) include(v gjson.Result) {
 	v.ForEach(func(_, item gjson.Result) bool {
 		d.req.Include = append(d.req.Include, item.Str)
 		switch item.Str {
@@ -167,11 +141,10 @@ func (d *decoder) include(v gjson.Result) *dialogue.Error {
 		}
 		return true
 	})
-	return nil
 }
 
 // reasoning reads the effort and the summary. A client sees thoughts only if it asks for a summary.
-func (d *decoder) reasoning(v gjson.Result) *dialogue.Error {
+func (d *decoder) reasoning(v gjson.Result) {
 	d.req.RecordIgnoredExcept("reasoning", v, "effort", "summary", "generate_summary")
 	r := &d.req.Reasoning
 	r.Effort = v.Get("effort").Str
@@ -179,16 +152,14 @@ func (d *decoder) reasoning(v gjson.Result) *dialogue.Error {
 		r.Summary = v.Get("generate_summary").Str
 	}
 	r.Include = r.Summary != "" && r.Summary != "none"
-	return nil
 }
 
 // text reads the format of the reply.
-func (d *decoder) text(v gjson.Result) *dialogue.Error {
+func (d *decoder) text(v gjson.Result) {
 	d.req.RecordIgnoredExcept("text", v, "verbosity", "format")
 	d.req.RecordIgnoredExcept("text.format", v.Get("format"), "type", "name", "description", "strict", "schema")
 	d.req.Verbosity = v.Get("verbosity").Str
 	d.req.Output = readFormat(v.Get("format"))
-	return nil
 }
 
 // readFormat reads text.format.
@@ -206,11 +177,6 @@ func readFormat(f gjson.Result) dialogue.Output {
 		}
 	}
 	return dialogue.Output{}
-}
-
-// prompt refuses a reference to a template, because only its own provider has it.
-func (d *decoder) prompt(gjson.Result) *dialogue.Error {
-	return dialogue.Unsupported("prompt", "stored prompts are not available for this model")
 }
 
 // mediaOf sets the URL of m or, for a data URL in base64, its type and contents.

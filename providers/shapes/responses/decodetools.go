@@ -9,12 +9,11 @@ import (
 )
 
 // tools reads the member of that name.
-func (d *decoder) tools(v gjson.Result) *dialogue.Error {
+func (d *decoder) tools(v gjson.Result) {
 	v.ForEach(func(_, tool gjson.Result) bool {
 		d.tool(tool, "", 0)
 		return true
 	})
-	return nil
 }
 
 // additionalTools is the type of an item of the input that declares tools. Agents declare tools
@@ -132,13 +131,12 @@ func unqualified(body []byte, full string) (namespace, name string) {
 }
 
 // toolChoice reads which tools may be called.
-func (d *decoder) toolChoice(v gjson.Result) *dialogue.Error {
+func (d *decoder) toolChoice(v gjson.Result) {
 	d.req.ToolChoice = readChoice(v)
 	if len(d.req.ToolChoice.Opaque) == 0 {
 		d.req.RecordIgnoredExcept("tool_choice", v, "type", "name", "namespace", "function", "custom",
 			"allowed_tools", "mode", "tools")
 	}
-	return nil
 }
 
 // choiceWords are the choices that are a word and not an object.
