@@ -16,4 +16,5 @@
 //	descriptor.go  the facts about a shape, and the packages that read them
 //	shapes.go      the four parts, and the values that they exchange
 //	answer.go      how many bytes of answer an event has, for estimates
+//	fault.go       a broken rule and the path to it, for the checks of requests
 package shapes

@@ -24,17 +24,20 @@ func (shape) Check(body []byte, in shapes.Params) (shapes.Head, error) {
 		return shapes.Head{}, bad
 	}
 	c := checker{head: shapes.Head{Model: in.Model, Stream: in.Stream, IncludeUsage: true, MaxTokens: -1, N: 1}}
-	var bad *flaw
+	var bad *shapes.Fault
 	eachMember(doc, func(name string, v gjson.Result) bool {
-		if bad = c.member(name, v).in(name); bad != nil && bad.unknown {
-			c.head.Unknown, bad = dialogue.UnknownPart(bad.path), nil
+		if bad = c.member(name, v).In(name); bad != nil && bad.Unknown {
+			c.head.Unknown, bad = bad.Refusal(), nil
 		}
 		return bad == nil
 	})
 	if bad == nil && !c.contents {
-		bad = missing("contents")
+		bad = shapes.Lacking("contents")
 	}
-	return c.head, bad.err()
+	if bad != nil {
+		return c.head, bad.Refusal()
+	}
+	return c.head, nil
 }
 
 // checker collects what routing needs while Check walks over the body.
@@ -44,7 +47,7 @@ type checker struct {
 }
 
 // member checks one member at the top of the body. name is in lowerCamelCase.
-func (c *checker) member(name string, v gjson.Result) *flaw {
+func (c *checker) member(name string, v gjson.Result) *shapes.Fault {
 	switch name {
 	case "contents":
 		c.contents = true
@@ -70,52 +73,52 @@ func (c *checker) member(name string, v gjson.Result) *flaw {
 	return nil
 }
 
-// want returns a flaw with the rule unless ok.
-func want(ok bool, rule string) *flaw {
+// want returns a fault with the rule unless ok.
+func want(ok bool, rule string) *shapes.Fault {
 	if ok {
 		return nil
 	}
-	return broken("", rule)
+	return shapes.Broken(rule)
 }
 
 // checkContents checks the conversation. A single content without the array around it is accepted,
 // because SDKs send it.
-func checkContents(v gjson.Result) (bad *flaw) {
+func checkContents(v gjson.Result) (bad *shapes.Fault) {
 	if !v.IsArray() && !v.IsObject() {
-		return broken("", "must be an array of contents")
+		return shapes.Broken("must be an array of contents")
 	}
 	n := 0
 	each(v, func(i int, v gjson.Result) bool {
 		n++
-		return bad.next(checkContent(v).at(i), &bad)
+		return checkContent(v).At(i).Next(&bad)
 	})
 	if n == 0 {
-		return broken("", "must not be empty")
+		return shapes.Broken("must not be empty")
 	}
 	return bad
 }
 
 // checkContent checks a turn. A member that is not known is remembered and does not end the check, because a mistake
 // in a known one is the better answer.
-func checkContent(v gjson.Result) (bad *flaw) {
+func checkContent(v gjson.Result) (bad *shapes.Fault) {
 	if !v.IsObject() {
-		return broken("", "must be an object")
+		return shapes.Broken("must be an object")
 	}
 	parts := false
 	eachMember(v, func(name string, v gjson.Result) bool {
 		switch name {
 		case "role":
 			if f := want(knownRole(v), "must be user or model"); f != nil {
-				bad = f.in(name)
+				bad = f.In(name)
 			}
 		case "parts":
 			parts = true
-			bad = checkParts(v).in(name)
+			bad = checkParts(v).In(name)
 		}
-		return bad == nil || bad.unknown
+		return bad == nil || bad.Unknown
 	})
 	if bad == nil && !parts {
-		return missing("parts")
+		return shapes.Lacking("parts")
 	}
 	return bad
 }
@@ -134,17 +137,17 @@ func knownRole(v gjson.Result) bool {
 }
 
 // checkParts checks the parts of one content.
-func checkParts(v gjson.Result) (bad *flaw) {
+func checkParts(v gjson.Result) (bad *shapes.Fault) {
 	if !v.IsArray() && !v.IsObject() {
-		return broken("", "must be an array of parts")
+		return shapes.Broken("must be an array of parts")
 	}
 	n := 0
 	each(v, func(i int, v gjson.Result) bool {
 		n++
-		return bad.next(checkPart(v).at(i), &bad)
+		return checkPart(v).At(i).Next(&bad)
 	})
 	if n == 0 {
-		return broken("", "must not be empty")
+		return shapes.Broken("must not be empty")
 	}
 	return bad
 }
@@ -153,36 +156,36 @@ func checkParts(v gjson.Result) (bad *flaw) {
 var partDetails = []string{"videoMetadata", "partMetadata", "mediaResolution"}
 
 // checkPart checks that a part has exactly one data field. A part whose only object is unknown
-// gives a flaw with unknown set, which forbids only translation.
-func checkPart(v gjson.Result) (bad *flaw) {
+// gives a fault with unknown set, which forbids only translation.
+func checkPart(v gjson.Result) (bad *shapes.Fault) {
 	if !v.IsObject() {
-		return broken("", "must be an object")
+		return shapes.Broken("must be an object")
 	}
 	data, other := 0, false
 	eachMember(v, func(name string, v gjson.Result) bool {
 		other = other || v.IsObject() && !slices.Contains(partDetails, name)
 		if name == "thoughtSignature" {
-			bad = want(v.Type == gjson.String, "must be a string").in(name)
+			bad = want(v.Type == gjson.String, "must be a string").In(name)
 			return bad == nil
 		}
 		known, f := checkData(name, v)
 		if known {
 			data++
 		}
-		bad = f.in(name)
+		bad = f.In(name)
 		return bad == nil
 	})
 	if bad == nil && data == 0 && other {
-		return &flaw{unknown: true}
+		return shapes.UnknownPart()
 	}
 	if bad == nil && data != 1 {
-		return broken("", "must have exactly one data field, such as text, inlineData or functionCall")
+		return shapes.Broken("must have exactly one data field, such as text, inlineData or functionCall")
 	}
 	return bad
 }
 
 // checkData checks a member of a part. known is true for a data field.
-func checkData(name string, v gjson.Result) (known bool, bad *flaw) {
+func checkData(name string, v gjson.Result) (known bool, bad *shapes.Fault) {
 	switch name {
 	case "text":
 		return true, want(v.Type == gjson.String, "must be a string")
@@ -200,44 +203,44 @@ func checkData(name string, v gjson.Result) (known bool, bad *flaw) {
 	return false, nil
 }
 
-// checkStrings returns a flaw unless v is an object in which the named members are strings that are
+// checkStrings returns a fault unless v is an object in which the named members are strings that are
 // not empty.
-func checkStrings(v gjson.Result, names ...string) *flaw {
+func checkStrings(v gjson.Result, names ...string) *shapes.Fault {
 	if !v.IsObject() {
-		return broken("", "must be an object")
+		return shapes.Broken("must be an object")
 	}
 	for _, name := range names {
 		switch f := field(v, name); {
 		case !f.Exists():
-			return missing(name)
+			return shapes.Lacking(name)
 		case f.Type != gjson.String || f.Str == "":
-			return broken(name, "must be a string that is not empty")
+			return shapes.Broken("must be a string that is not empty").In(name)
 		}
 	}
 	return nil
 }
 
 // checkCall checks a function call of the history.
-func checkCall(v gjson.Result) *flaw {
+func checkCall(v gjson.Result) *shapes.Fault {
 	if bad := checkStrings(v, "name"); bad != nil {
 		return bad
 	}
 	args := field(v, "args")
-	return want(!args.Exists() || args.IsObject(), "must be an object").in("args")
+	return want(!args.Exists() || args.IsObject(), "must be an object").In("args")
 }
 
 // checkResponse checks the result of a call.
-func checkResponse(v gjson.Result) *flaw {
+func checkResponse(v gjson.Result) *shapes.Fault {
 	if bad := checkStrings(v, "name"); bad != nil {
 		return bad
 	}
 	if r := field(v, "response"); r.Exists() && !r.IsObject() {
-		return broken("response", "must be an object")
+		return shapes.Broken("must be an object").In("response")
 	}
-	var bad *flaw
+	var bad *shapes.Fault
 	if parts := field(v, "parts"); parts.Exists() {
 		each(parts, func(i int, v gjson.Result) bool {
-			bad = want(v.IsObject(), "must be an object").at(i).in("parts")
+			bad = want(v.IsObject(), "must be an object").At(i).In("parts")
 			return bad == nil
 		})
 	}
@@ -246,22 +249,22 @@ func checkResponse(v gjson.Result) *flaw {
 
 // checkSystem accepts a content, a content whose parts are one object, and a plain string, because
 // clients send all three.
-func checkSystem(v gjson.Result) *flaw {
+func checkSystem(v gjson.Result) *shapes.Fault {
 	if v.Type == gjson.String {
 		return nil
 	}
 	if !v.IsObject() {
-		return broken("", "must be an object with parts")
+		return shapes.Broken("must be an object with parts")
 	}
 	parts := field(v, "parts")
 	if !parts.Exists() {
 		return nil
 	}
-	var bad *flaw
+	var bad *shapes.Fault
 	each(parts, func(i int, v gjson.Result) bool {
-		bad = want(v.IsObject(), "must be an object").at(i).in("parts")
+		bad = want(v.IsObject(), "must be an object").At(i).In("parts")
 		if text := field(v, "text"); bad == nil && text.Type != gjson.String {
-			bad = broken("text", "must be a string: only text is possible here").at(i).in("parts")
+			bad = shapes.Broken("must be a string: only text is possible here").In("text").At(i).In("parts")
 		}
 		return bad == nil
 	})
@@ -288,8 +291,8 @@ var ranges = map[string]bounds{
 	"thinkingBudget":   {-1, math.MaxInt32, true},
 }
 
-// check returns a flaw unless v is a number within the bounds.
-func (b bounds) check(v gjson.Result) *flaw {
+// check returns a fault unless v is a number within the bounds.
+func (b bounds) check(v gjson.Result) *shapes.Fault {
 	n, ok := number(v)
 	f, err := n.Float64()
 	if ok = ok && err == nil && f >= b.low && f <= b.high; ok && b.whole {
@@ -316,15 +319,15 @@ const maxStops = 5
 
 // generation checks generationConfig, and at last how its three members about the form of the
 // answer go together.
-func (c *checker) generation(v gjson.Result) (bad *flaw) {
+func (c *checker) generation(v gjson.Result) (bad *shapes.Fault) {
 	if !v.IsObject() {
-		return broken("", "must be an object")
+		return shapes.Broken("must be an object")
 	}
 	var mime string
 	var schema, jsonSchema bool
 	eachMember(v, func(name string, v gjson.Result) bool {
 		if b, ok := ranges[name]; ok {
-			bad = b.check(v).in(name)
+			bad = b.check(v).In(name)
 		}
 		switch name {
 		case "candidateCount":
@@ -333,18 +336,18 @@ func (c *checker) generation(v gjson.Result) (bad *flaw) {
 		case "maxOutputTokens":
 			c.head.MaxTokens, _ = integer(v)
 		case "stopSequences":
-			bad = checkStops(v).in(name)
+			bad = checkStops(v).In(name)
 		case "responseMimeType":
 			mime = str(v)
-			bad = want(v.Type == gjson.String, "must be a string").in(name)
+			bad = want(v.Type == gjson.String, "must be a string").In(name)
 		case "responseSchema":
 			schema = true
-			bad = want(v.IsObject(), "must be an object").in(name)
+			bad = want(v.IsObject(), "must be an object").In(name)
 		case "responseJsonSchema":
 			jsonSchema = true
-			bad = want(v.IsObject() || v.IsBool(), "must be a JSON Schema").in(name)
+			bad = want(v.IsObject() || v.IsBool(), "must be a JSON Schema").In(name)
 		case "thinkingConfig":
-			bad = checkThinking(v).in(name)
+			bad = checkThinking(v).In(name)
 		}
 		return bad == nil
 	})
@@ -353,11 +356,11 @@ func (c *checker) generation(v gjson.Result) (bad *flaw) {
 	case bad != nil:
 		return bad
 	case schema && jsonSchema:
-		return broken("responseJsonSchema", "cannot be combined with responseSchema")
+		return shapes.Broken("cannot be combined with responseSchema").In("responseJsonSchema")
 	case jsonSchema && mime != mimeJSON:
-		return broken("responseMimeType", "must be application/json when responseJsonSchema is given")
+		return shapes.Broken("must be application/json when responseJsonSchema is given").In("responseMimeType")
 	case schema && mime != mimeJSON && mime != mimeEnum:
-		return broken("responseMimeType", "must be application/json when responseSchema is given")
+		return shapes.Broken("must be application/json when responseSchema is given").In("responseMimeType")
 	}
 	return nil
 }
@@ -369,43 +372,43 @@ const (
 )
 
 // checkStops checks the stop sequences and their number.
-func checkStops(v gjson.Result) *flaw {
+func checkStops(v gjson.Result) *shapes.Fault {
 	if !v.IsArray() {
-		return broken("", "must be an array of strings")
+		return shapes.Broken("must be an array of strings")
 	}
 	n := 0
-	var bad *flaw
+	var bad *shapes.Fault
 	each(v, func(i int, v gjson.Result) bool {
 		n++
-		bad = want(v.Type == gjson.String, "must be a string").at(i)
+		bad = want(v.Type == gjson.String, "must be a string").At(i)
 		return bad == nil
 	})
 	if bad == nil && n > maxStops {
-		return broken("", "must have at most "+strconv.Itoa(maxStops)+" items")
+		return shapes.Broken("must have at most " + strconv.Itoa(maxStops) + " items")
 	}
 	return bad
 }
 
 // checkThinking checks thinkingConfig. A budget, of older models, and a level, of newer ones,
 // exclude each other.
-func checkThinking(v gjson.Result) (bad *flaw) {
+func checkThinking(v gjson.Result) (bad *shapes.Fault) {
 	if !v.IsObject() {
-		return broken("", "must be an object")
+		return shapes.Broken("must be an object")
 	}
 	var budget, level bool
 	eachMember(v, func(name string, v gjson.Result) bool {
 		switch name {
 		case "thinkingBudget":
 			budget = true
-			bad = ranges[name].check(v).in(name)
+			bad = ranges[name].check(v).In(name)
 		case "thinkingLevel":
 			level = str(v) != unspecifiedLevel
-			bad = want(knownLevel(str(v)), "must be MINIMAL, LOW, MEDIUM or HIGH").in(name)
+			bad = want(knownLevel(str(v)), "must be MINIMAL, LOW, MEDIUM or HIGH").In(name)
 		}
 		return bad == nil
 	})
 	if bad == nil && budget && level {
-		return broken("thinkingLevel", "cannot be combined with thinkingBudget")
+		return shapes.Broken("cannot be combined with thinkingBudget").In("thinkingLevel")
 	}
 	return bad
 }
@@ -423,14 +426,14 @@ func knownLevel(word string) bool {
 }
 
 // checkTools checks the tools. One tool may stand without a list.
-func checkTools(v gjson.Result) (bad *flaw) {
+func checkTools(v gjson.Result) (bad *shapes.Fault) {
 	if !v.IsArray() && !v.IsObject() {
-		return broken("", "must be an array of tools")
+		return shapes.Broken("must be an array of tools")
 	}
 	each(v, func(i int, v gjson.Result) bool {
-		bad = want(v.IsObject(), "must be an object").at(i)
+		bad = want(v.IsObject(), "must be an object").At(i)
 		if declared := field(v, "functionDeclarations"); bad == nil && declared.Exists() {
-			bad = checkDeclarations(declared).in("functionDeclarations").at(i)
+			bad = checkDeclarations(declared).In("functionDeclarations").At(i)
 		}
 		return bad == nil
 	})
@@ -438,49 +441,49 @@ func checkTools(v gjson.Result) (bad *flaw) {
 }
 
 // checkDeclarations checks the functions of a tool.
-func checkDeclarations(v gjson.Result) (bad *flaw) {
+func checkDeclarations(v gjson.Result) (bad *shapes.Fault) {
 	each(v, func(i int, v gjson.Result) bool {
-		bad = checkDeclaration(v).at(i)
+		bad = checkDeclaration(v).At(i)
 		return bad == nil
 	})
 	return bad
 }
 
 // checkDeclaration checks one function, which may have its parameters in one of two forms.
-func checkDeclaration(v gjson.Result) *flaw {
+func checkDeclaration(v gjson.Result) *shapes.Fault {
 	if bad := checkStrings(v, "name"); bad != nil {
 		return bad
 	}
 	parameters, schema := field(v, "parameters"), field(v, "parametersJsonSchema")
 	switch {
 	case parameters.Exists() && !parameters.IsObject():
-		return broken("parameters", "must be an object")
+		return shapes.Broken("must be an object").In("parameters")
 	case parameters.Exists() && schema.Exists():
-		return broken("parametersJsonSchema", "cannot be combined with parameters")
+		return shapes.Broken("cannot be combined with parameters").In("parametersJsonSchema")
 	}
 	return nil
 }
 
 // checkToolConfig checks the choice of functions.
-func checkToolConfig(v gjson.Result) *flaw {
+func checkToolConfig(v gjson.Result) *shapes.Fault {
 	if !v.IsObject() {
-		return broken("", "must be an object")
+		return shapes.Broken("must be an object")
 	}
 	config := field(v, "functionCallingConfig")
 	if !config.Exists() {
 		return nil
 	}
 	if !config.IsObject() {
-		return broken("functionCallingConfig", "must be an object")
+		return shapes.Broken("must be an object").In("functionCallingConfig")
 	}
 	if mode := field(config, "mode"); mode.Exists() && !knownMode(str(mode)) {
-		return broken("mode", "must be AUTO, ANY, NONE or VALIDATED").in("functionCallingConfig")
+		return shapes.Broken("must be AUTO, ANY, NONE or VALIDATED").In("mode").In("functionCallingConfig")
 	}
-	var bad *flaw
+	var bad *shapes.Fault
 	if names := field(config, "allowedFunctionNames"); names.Exists() {
 		each(names, func(i int, v gjson.Result) bool {
 			bad = want(v.Type == gjson.String,
-				"must be a string").at(i).in("allowedFunctionNames").in("functionCallingConfig")
+				"must be a string").At(i).In("allowedFunctionNames").In("functionCallingConfig")
 			return bad == nil
 		})
 	}

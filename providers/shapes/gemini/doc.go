@@ -30,7 +30,7 @@
 //
 //	gemini.go                the Descriptor and the entry points
 //	fields.go                reading of proto3 JSON
-//	check.go, flaw.go        the rules of a client's request
+//	check.go                 the rules of a client's request
 //	decode*.go               a client's request to the neutral form
 //	encode*.go, parts.go     the neutral form to a request for an upstream
 //	names.go                 names of functions in the vendor's alphabet

@@ -30,11 +30,11 @@ func (shape) Check(body []byte, in shapes.Params) (shapes.Head, error) {
 	if !doc.IsObject() {
 		return c.head, dialogue.Invalid("body", "must be an object")
 	}
-	var broken *fault
+	var broken *shapes.Fault
 	doc.ForEach(func(key, value gjson.Result) bool {
 		if rule := rules[key.Str]; rule != nil {
-			if broken = rule(&c, value).in(key.Str); broken != nil && broken.unknown {
-				c.head.Unknown, broken = broken.error(), nil
+			if broken = rule(&c, value).In(key.Str); broken != nil && broken.Unknown {
+				c.head.Unknown, broken = broken.Refusal(), nil
 			}
 		}
 		return broken == nil
@@ -43,7 +43,7 @@ func (shape) Check(body []byte, in shapes.Params) (shapes.Head, error) {
 		broken = c.whole()
 	}
 	if broken != nil {
-		return c.head, broken.error()
+		return c.head, broken.Refusal()
 	}
 	c.head.Model = strings.Clone(c.head.Model)
 	c.head.ServiceTier = strings.Clone(c.head.ServiceTier)
@@ -66,7 +66,7 @@ type checker struct {
 }
 
 // rules are the fields that have any; every other field is forwarded unseen.
-var rules = map[string]func(*checker, gjson.Result) *fault{
+var rules = map[string]func(*checker, gjson.Result) *shapes.Fault{
 	"model":          (*checker).model,
 	"messages":       (*checker).messages,
 	"max_tokens":     (*checker).maxTokens,
@@ -92,53 +92,53 @@ var rules = map[string]func(*checker, gjson.Result) *fault{
 
 // whole applies the rules that need more than one field: the required fields, and a budget of
 // thinking that leaves room for the answer. A count_tokens request needs no max_tokens.
-func (c *checker) whole() *fault {
+func (c *checker) whole() *shapes.Fault {
 	switch {
 	case !c.sawModel:
-		return missing("model")
+		return shapes.Lacking("model")
 	case c.head.MaxTokens < 0 && !c.counting:
-		return missing("max_tokens")
+		return shapes.Lacking("max_tokens")
 	case !c.sawMessages:
-		return missing("messages")
+		return shapes.Lacking("messages")
 	case c.budget > 0 && c.head.MaxTokens >= 0 && c.budget >= c.head.MaxTokens:
-		return broken("must be less than max_tokens").in("budget_tokens").in("thinking")
+		return shapes.Broken("must be less than max_tokens").In("budget_tokens").In("thinking")
 	}
 	return nil
 }
 
 // model checks the model and keeps it for routing.
-func (c *checker) model(v gjson.Result) *fault {
+func (c *checker) model(v gjson.Result) *shapes.Fault {
 	if v.Type != gjson.String || v.Str == "" {
-		return broken("must be a non-empty string")
+		return shapes.Broken("must be a non-empty string")
 	}
 	if utf8.RuneCountInString(v.Str) > dialogue.MaxName {
-		return broken("must not be longer than " + strconv.Itoa(dialogue.MaxName) + " characters")
+		return shapes.Broken("must not be longer than " + strconv.Itoa(dialogue.MaxName) + " characters")
 	}
 	c.head.Model, c.sawModel = v.Str, true
 	return nil
 }
 
 // maxTokens checks the bound of the reply, which this shape requires.
-func (c *checker) maxTokens(v gjson.Result) *fault {
+func (c *checker) maxTokens(v gjson.Result) *shapes.Fault {
 	n, ok := integer(v)
 	if !ok || n < 0 {
-		return broken("must be an integer of 0 or more")
+		return shapes.Broken("must be an integer of 0 or more")
 	}
 	c.head.MaxTokens = n
 	return nil
 }
 
 // stream checks whether the client asks for a stream.
-func (c *checker) stream(v gjson.Result) *fault {
+func (c *checker) stream(v gjson.Result) *shapes.Fault {
 	if v.Type != gjson.Null && !v.IsBool() {
-		return broken("must be a boolean")
+		return shapes.Broken("must be a boolean")
 	}
 	c.head.Stream = v.Bool()
 	return nil
 }
 
 // serviceTier accepts every word (decisions.md, Errors), because clients know newer ones.
-func (c *checker) serviceTier(v gjson.Result) *fault {
+func (c *checker) serviceTier(v gjson.Result) *shapes.Fault {
 	if f := c.text(v); f != nil {
 		return f
 	}
@@ -148,39 +148,39 @@ func (c *checker) serviceTier(v gjson.Result) *fault {
 
 // fraction is the rule of temperature and top_p. The vendor's scale ends at 1, where OpenAI's ends
 // at 2.
-func (c *checker) fraction(v gjson.Result) *fault {
+func (c *checker) fraction(v gjson.Result) *shapes.Fault {
 	if v.Type == gjson.Null {
 		return nil
 	}
 	if v.Type != gjson.Number || v.Num < 0 || v.Num > 1 {
-		return broken("must be a number between 0 and 1")
+		return shapes.Broken("must be a number between 0 and 1")
 	}
 	return nil
 }
 
 // count is the rule of top_k.
-func (c *checker) count(v gjson.Result) *fault {
+func (c *checker) count(v gjson.Result) *shapes.Fault {
 	if v.Type == gjson.Null {
 		return nil
 	}
 	if n, ok := integer(v); !ok || n < 0 {
-		return broken("must be an integer of 0 or more")
+		return shapes.Broken("must be an integer of 0 or more")
 	}
 	return nil
 }
 
 // text checks that a member is a string or null.
-func (c *checker) text(v gjson.Result) *fault {
+func (c *checker) text(v gjson.Result) *shapes.Fault {
 	if v.Type != gjson.String && v.Type != gjson.Null {
-		return broken("must be a string")
+		return shapes.Broken("must be a string")
 	}
 	return nil
 }
 
 // container checks an id, or the object with an id and skills that newer clients send.
-func (c *checker) container(v gjson.Result) *fault {
+func (c *checker) container(v gjson.Result) *shapes.Fault {
 	if v.Type != gjson.String && v.Type != gjson.Null && !v.IsObject() {
-		return broken("must be a string or an object")
+		return shapes.Broken("must be a string or an object")
 	}
 	return nil
 }
@@ -188,7 +188,7 @@ func (c *checker) container(v gjson.Result) *fault {
 // contextManagement never refuses: the edits are a beta that changes often. It only notes whether
 // the vendor may compact the conversation, because such a reply must then be remembered with its
 // maker.
-func (c *checker) contextManagement(v gjson.Result) *fault {
+func (c *checker) contextManagement(v gjson.Result) *shapes.Fault {
 	v.Get("edits").ForEach(func(_, edit gjson.Result) bool {
 		c.head.Compacts = c.head.Compacts || strings.HasPrefix(edit.Get("type").Str, "compact_")
 		return true
@@ -197,21 +197,21 @@ func (c *checker) contextManagement(v gjson.Result) *fault {
 }
 
 // object checks that a member is an object or null.
-func (c *checker) object(v gjson.Result) *fault {
+func (c *checker) object(v gjson.Result) *shapes.Fault {
 	if !v.IsObject() && v.Type != gjson.Null {
-		return broken("must be an object")
+		return shapes.Broken("must be an object")
 	}
 	return nil
 }
 
 // texts checks that a member is a list of strings or null.
-func (c *checker) texts(v gjson.Result) *fault {
+func (c *checker) texts(v gjson.Result) *shapes.Fault {
 	if v.Type == gjson.Null {
 		return nil
 	}
-	return each(v, func(e gjson.Result) *fault {
+	return each(v, func(e gjson.Result) *shapes.Fault {
 		if e.Type != gjson.String {
-			return broken("must be a string")
+			return shapes.Broken("must be a string")
 		}
 		return nil
 	})
@@ -219,58 +219,58 @@ func (c *checker) texts(v gjson.Result) *fault {
 
 // thinking accepts disabled, adaptive, and enabled with a budget. The budget is kept, because whole
 // compares it with max_tokens.
-func (c *checker) thinking(v gjson.Result) *fault {
+func (c *checker) thinking(v gjson.Result) *shapes.Fault {
 	if v.Type == gjson.Null {
 		return nil
 	}
 	if !v.IsObject() {
-		return broken("must be an object")
+		return shapes.Broken("must be an object")
 	}
 	switch v.Get("type").String() {
 	case "disabled", "adaptive":
 		return nil
 	case "enabled":
 	default:
-		return broken("must be enabled, disabled or adaptive").in("type")
+		return shapes.Broken("must be enabled, disabled or adaptive").In("type")
 	}
 	budget := v.Get("budget_tokens")
 	if !budget.Exists() {
-		return missing("budget_tokens")
+		return shapes.Lacking("budget_tokens")
 	}
 	n, ok := integer(budget)
 	if !ok || n < minBudget {
-		return broken("must be an integer of 1024 or more").in("budget_tokens")
+		return shapes.Broken("must be an integer of 1024 or more").In("budget_tokens")
 	}
 	c.budget = n
 	return nil
 }
 
 // outputConfig checks effort, whose words are an open set, and the format of structured output.
-func (c *checker) outputConfig(v gjson.Result) *fault {
+func (c *checker) outputConfig(v gjson.Result) *shapes.Fault {
 	if f := c.object(v); f != nil {
 		return f
 	}
 	if effort := v.Get("effort"); effort.Exists() && c.text(effort) != nil {
-		return broken("must be a string").in("effort")
+		return shapes.Broken("must be a string").In("effort")
 	}
-	return c.format(v.Get("format")).in("format")
+	return c.format(v.Get("format")).In("format")
 }
 
 // format checks output_config.format and its predecessor output_format. It accepts json_object too,
 // which the vendor does not have, because structured output degrades instead of failing
 // (gateway.md).
-func (c *checker) format(v gjson.Result) *fault {
+func (c *checker) format(v gjson.Result) *shapes.Fault {
 	if v.Type == gjson.Null { // or absent
 		return nil
 	}
 	if !v.IsObject() {
-		return broken("must be an object")
+		return shapes.Broken("must be an object")
 	}
 	if t := v.Get("type").String(); t != "json_schema" && t != "json_object" {
-		return broken("must be json_schema").in("type")
+		return shapes.Broken("must be json_schema").In("type")
 	}
 	if schema := v.Get("schema"); c.object(schema) != nil {
-		return broken("must be an object").in("schema")
+		return shapes.Broken("must be an object").In("schema")
 	}
 	c.head.Structured = true
 	return nil
@@ -278,15 +278,15 @@ func (c *checker) format(v gjson.Result) *fault {
 
 // toolChoice checks the choice alone. Whether it names one of the tools is left to the upstream, or
 // to the encoder of another shape.
-func (c *checker) toolChoice(v gjson.Result) *fault {
+func (c *checker) toolChoice(v gjson.Result) *shapes.Fault {
 	if v.Type == gjson.Null {
 		return nil
 	}
 	if !v.IsObject() {
-		return broken("must be an object")
+		return shapes.Broken("must be an object")
 	}
 	if flag := v.Get("disable_parallel_tool_use"); flag.Exists() && flag.Type != gjson.Null && !flag.IsBool() {
-		return broken("must be a boolean").in("disable_parallel_tool_use")
+		return shapes.Broken("must be a boolean").In("disable_parallel_tool_use")
 	}
 	switch v.Get("type").String() {
 	case "auto", "any", "none":
@@ -294,11 +294,11 @@ func (c *checker) toolChoice(v gjson.Result) *fault {
 	case "tool":
 		return required(v, "name")
 	}
-	return broken("must be auto, any, tool or none").in("type")
+	return shapes.Broken("must be auto, any, tool or none").In("type")
 }
 
 // tools checks the tools.
-func (c *checker) tools(v gjson.Result) *fault {
+func (c *checker) tools(v gjson.Result) *shapes.Fault {
 	if v.Type == gjson.Null {
 		return nil
 	}
@@ -307,13 +307,13 @@ func (c *checker) tools(v gjson.Result) *fault {
 
 // tool leaves typed tools alone: their set is open, and agents send forms that
 // the vendor does not document (decisions.md, Text shapes).
-func (c *checker) tool(v gjson.Result) *fault {
+func (c *checker) tool(v gjson.Result) *shapes.Fault {
 	if !v.IsObject() {
-		return broken("must be an object")
+		return shapes.Broken("must be an object")
 	}
 	kind := v.Get("type")
 	if f := c.text(kind); f != nil {
-		return f.in("type")
+		return f.In("type")
 	}
 	if !clientTool(kind.Str) {
 		return nil
@@ -323,10 +323,10 @@ func (c *checker) tool(v gjson.Result) *fault {
 	}
 	schema := v.Get("input_schema")
 	if !schema.Exists() {
-		return missing("input_schema")
+		return shapes.Lacking("input_schema")
 	}
 	if !schema.IsObject() {
-		return broken("must be an object").in("input_schema")
+		return shapes.Broken("must be an object").In("input_schema")
 	}
 	return nil
 }
@@ -335,13 +335,13 @@ func (c *checker) tool(v gjson.Result) *fault {
 func clientTool(kind string) bool { return kind == "" || kind == "custom" }
 
 // required checks a member that must be a non-empty string.
-func required(v gjson.Result, name string) *fault {
+func required(v gjson.Result, name string) *shapes.Fault {
 	m := v.Get(name)
 	if !m.Exists() {
-		return missing(name)
+		return shapes.Lacking(name)
 	}
 	if m.Type != gjson.String || m.Str == "" {
-		return broken("must be a non-empty string").in(name)
+		return shapes.Broken("must be a non-empty string").In(name)
 	}
 	return nil
 }
@@ -349,18 +349,16 @@ func required(v gjson.Result, name string) *fault {
 // each applies rule to every element of an array and returns the first fault, with its index. A
 // block of an unknown type is the weakest fault: it is returned only if no element has another,
 // because a request with it can still pass through to an upstream of this shape.
-func each(v gjson.Result, rule func(gjson.Result) *fault) *fault {
+func each(v gjson.Result, rule func(gjson.Result) *shapes.Fault) *shapes.Fault {
 	if !v.IsArray() {
-		return broken("must be an array")
+		return shapes.Broken("must be an array")
 	}
-	var found *fault
+	var found *shapes.Fault
 	n := 0
 	v.ForEach(func(_, e gjson.Result) bool {
-		if bad := rule(e).at(n); found == nil || bad != nil && !bad.unknown {
-			found = bad
-		}
+		more := rule(e).At(n).Next(&found)
 		n++
-		return found == nil || found.unknown // which is reported only if nothing else is wrong
+		return more
 	})
 	return found
 }

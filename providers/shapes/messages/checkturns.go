@@ -4,34 +4,36 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/shapes"
 )
 
 // messages checks the conversation. Whether the sides alternate and calls have results is not
 // checked here: an upstream of this shape says it better, and the encoders of other shapes do not
 // mind.
-func (c *checker) messages(v gjson.Result) *fault {
+func (c *checker) messages(v gjson.Result) *shapes.Fault {
 	if !v.IsArray() {
-		return broken("must be an array")
+		return shapes.Broken("must be an array")
 	}
 	c.sawMessages = true
 	n := 0
-	f := each(v, func(turn gjson.Result) *fault {
+	f := each(v, func(turn gjson.Result) *shapes.Fault {
 		if n++; n > maxTurns {
-			return broken("must be one of at most 100000 messages")
+			return shapes.Broken("must be one of at most 100000 messages")
 		}
 		return c.turn(turn)
 	})
 	if f == nil && n == 0 {
-		return broken("must hold at least one message")
+		return shapes.Broken("must hold at least one message")
 	}
 	return f
 }
 
 // turn accepts a system role beside the two that the shape documents, because agents send it
 // (decisions.md, Text shapes). Models that refuse it get its text in a turn of the user.
-func (c *checker) turn(v gjson.Result) *fault {
+func (c *checker) turn(v gjson.Result) *shapes.Fault {
 	if !v.IsObject() {
-		return broken("must be an object")
+		return shapes.Broken("must be an object")
 	}
 	var role, content gjson.Result
 	v.ForEach(func(key, value gjson.Result) bool {
@@ -45,35 +47,35 @@ func (c *checker) turn(v gjson.Result) *fault {
 	})
 	switch {
 	case !role.Exists():
-		return missing("role")
+		return shapes.Lacking("role")
 	case role.Str == "user", role.Str == "assistant":
 	case role.Str == "system":
 		c.head.SystemTurns = true
 	default:
-		return broken("must be user, assistant or system").in("role")
+		return shapes.Broken("must be user, assistant or system").In("role")
 	}
 	switch {
 	case !content.Exists():
-		return missing("content")
+		return shapes.Lacking("content")
 	case content.Type == gjson.String:
 		return nil
 	case !content.IsArray():
-		return broken("must be a string or an array of blocks").in("content")
+		return shapes.Broken("must be a string or an array of blocks").In("content")
 	}
-	return each(content, func(b gjson.Result) *fault { return checkBlock(b, 0) }).in("content")
+	return each(content, func(b gjson.Result) *shapes.Fault { return checkBlock(b, 0) }).In("content")
 }
 
 // system accepts a string or text blocks.
-func (c *checker) system(v gjson.Result) *fault {
+func (c *checker) system(v gjson.Result) *shapes.Fault {
 	if v.Type == gjson.String || v.Type == gjson.Null {
 		return nil
 	}
 	if !v.IsArray() {
-		return broken("must be a string or an array of text blocks")
+		return shapes.Broken("must be a string or an array of text blocks")
 	}
-	return each(v, func(b gjson.Result) *fault {
+	return each(v, func(b gjson.Result) *shapes.Fault {
 		if b.Get("type").String() != "text" {
-			return broken("must be text").in("type")
+			return shapes.Broken("must be text").In("type")
 		}
 		return checkBlock(b, 0)
 	})
@@ -83,7 +85,7 @@ func (c *checker) system(v gjson.Result) *fault {
 // for a kind that the gateway has never heard of. Blocks of tools that run upstream, and every kind
 // that ends in _tool_result, are only sent back as they came, so their contents are the vendor's
 // business.
-func blockRule(kind string) (rule func(gjson.Result) *fault, known bool) {
+func blockRule(kind string) (rule func(gjson.Result) *shapes.Fault, known bool) {
 	switch kind {
 	case "text":
 		return textRule, true
@@ -104,24 +106,24 @@ func blockRule(kind string) (rule func(gjson.Result) *fault, known bool) {
 
 // checkBlock checks a block of a message (depth 0) or of a tool's result (depth 1). An unknown type
 // gives a fault with unknown set, which only forbids translation.
-func checkBlock(v gjson.Result, depth int) *fault {
+func checkBlock(v gjson.Result, depth int) *shapes.Fault {
 	if !v.IsObject() {
-		return broken("must be an object")
+		return shapes.Broken("must be an object")
 	}
 	kind := v.Get("type")
 	if !kind.Exists() {
-		return missing("type")
+		return shapes.Lacking("type")
 	}
 	rule, known := blockRule(kind.Str)
 	if !known {
 		if kind.Type != gjson.String {
-			return broken("must be a string").in("type")
+			return shapes.Broken("must be a string").In("type")
 		}
-		return &fault{unknown: true}
+		return shapes.UnknownPart()
 	}
 	switch {
 	case kind.Str == "tool_result" && depth > 0: // each level would be read once more for every level around it
-		return broken("must not be tool_result inside a tool_result").in("type")
+		return shapes.Broken("must not be tool_result inside a tool_result").In("type")
 	case kind.Str == "tool_result":
 		return checkResult(v, depth)
 	case rule == nil:
@@ -130,43 +132,43 @@ func checkBlock(v gjson.Result, depth int) *fault {
 	return rule(v)
 }
 
-func textRule(v gjson.Result) *fault { return stringRule(v, "text") }
+func textRule(v gjson.Result) *shapes.Fault { return stringRule(v, "text") }
 
-func thinkingRule(v gjson.Result) *fault { return stringRule(v, "thinking") }
+func thinkingRule(v gjson.Result) *shapes.Fault { return stringRule(v, "thinking") }
 
-func redactedRule(v gjson.Result) *fault { return stringRule(v, "data") }
+func redactedRule(v gjson.Result) *shapes.Fault { return stringRule(v, "data") }
 
 // stringRule checks a member that must be a string and may be empty.
-func stringRule(v gjson.Result, name string) *fault {
+func stringRule(v gjson.Result, name string) *shapes.Fault {
 	m := v.Get(name)
 	if !m.Exists() {
-		return missing(name)
+		return shapes.Lacking(name)
 	}
 	if m.Type != gjson.String {
-		return broken("must be a string").in(name)
+		return shapes.Broken("must be a string").In(name)
 	}
 	return nil
 }
 
 // sourceRule checks the source of an image or a document: which member it needs depends on its
 // type.
-func sourceRule(v gjson.Result) *fault {
+func sourceRule(v gjson.Result) *shapes.Fault {
 	source := v.Get("source")
 	if !source.Exists() {
-		return missing("source")
+		return shapes.Lacking("source")
 	}
 	if !source.IsObject() {
-		return broken("must be an object").in("source")
+		return shapes.Broken("must be an object").In("source")
 	}
 	needs := ""
 	switch source.Get("type").String() {
 	case "base64":
 		if f := required(source, "media_type"); f != nil {
-			return f.in("source")
+			return f.In("source")
 		}
 		needs = "data"
 	case "text":
-		return stringRule(source, "data").in("source")
+		return stringRule(source, "data").In("source")
 	case "url":
 		needs = "url"
 	case "file":
@@ -174,14 +176,14 @@ func sourceRule(v gjson.Result) *fault {
 	case "content":
 		return nil
 	default:
-		return broken("must be base64, url, file, text or content").in("type").in("source")
+		return shapes.Broken("must be base64, url, file, text or content").In("type").In("source")
 	}
-	return required(source, needs).in("source")
+	return required(source, needs).In("source")
 }
 
 // toolUseRule checks a call in the history. Its input must be an object, as the vendor demands even
 // of tools without parameters.
-func toolUseRule(v gjson.Result) *fault {
+func toolUseRule(v gjson.Result) *shapes.Fault {
 	for _, name := range []string{"id", "name"} {
 		if f := required(v, name); f != nil {
 			return f
@@ -189,17 +191,17 @@ func toolUseRule(v gjson.Result) *fault {
 	}
 	input := v.Get("input")
 	if !input.Exists() {
-		return missing("input")
+		return shapes.Lacking("input")
 	}
 	if !input.IsObject() {
-		return broken("must be an object").in("input")
+		return shapes.Broken("must be an object").In("input")
 	}
 	return nil
 }
 
 // checkResult checks a tool_result and the blocks inside it. A tool_reference names a tool that a
 // search for tools has found. It is forwarded without a check.
-func checkResult(v gjson.Result, depth int) *fault {
+func checkResult(v gjson.Result, depth int) *shapes.Fault {
 	if f := required(v, "tool_use_id"); f != nil {
 		return f
 	}
@@ -207,10 +209,10 @@ func checkResult(v gjson.Result, depth int) *fault {
 	if content.Type == gjson.String || content.Type == gjson.Null { // or absent
 		return nil
 	}
-	return each(content, func(b gjson.Result) *fault {
+	return each(content, func(b gjson.Result) *shapes.Fault {
 		if b.Get("type").String() == "tool_reference" {
 			return nil
 		}
 		return checkBlock(b, depth+1)
-	}).in("content")
+	}).In("content")
 }

@@ -32,7 +32,6 @@
 //
 //	shape.go                 the Descriptor and the entry points
 //	check.go, checkturns.go  the rules of a client's request
-//	fault.go                 a broken rule and the path to it
 //	decode.go, blocks.go     a client's request to the neutral form
 //	encode*.go               the neutral form to a request for an upstream
 //	conversation.go          the sequence of messages that upstreams insist on
