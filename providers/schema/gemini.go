@@ -121,28 +121,16 @@ func (g *geminiNode) plain() *node {
 
 // member converts one keyword, or notes that it was removed.
 func (g *geminiNode) member(m member) {
+	if slices.Contains(geminiKept, m.name) {
+		g.out.add(m.name, m.value)
+		return
+	}
 	below := func(n *node) *node { return g.walk.schema(n, g.depth+1) }
 	switch m.name {
 	case "type":
 		if name := strings.ToUpper(m.value.str()); slices.Contains(geminiTypes, name) {
 			g.out.put("type", text(name))
 		}
-		return
-	case "title",
-		"description",
-		"default",
-		"example",
-		"pattern",
-		"minimum",
-		"maximum",
-		"minLength",
-		"maxLength",
-		"minItems",
-		"maxItems",
-		"minProperties",
-		"maxProperties",
-		"required":
-		g.out.add(m.name, m.value)
 		return
 	case "nullable":
 		g.nullable = g.nullable || m.value.kind == 't'
@@ -183,6 +171,10 @@ func (g *geminiNode) member(m member) {
 		g.removed.add(m.name, m.value)
 	}
 }
+
+// geminiKept are the keywords that mean the same in the subset.
+var geminiKept = []string{"title", "description", "default", "example", "pattern", "minimum", "maximum", "minLength",
+	"maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "required"}
 
 // geminiTypes and geminiFormats are the vendor's closed sets. It refuses a schema with any other.
 var geminiTypes = []string{"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"}

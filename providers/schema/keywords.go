@@ -107,71 +107,29 @@ func replaced(v *node, at position, f func(*node) *node) *node {
 }
 
 // annotations lists the keywords that describe a schema and do not constrain values.
-var annotations = map[string]bool{
-	"title":            true,
-	"description":      true,
-	"default":          true,
-	"example":          true,
-	"examples":         true,
-	"deprecated":       true,
-	"readOnly":         true,
-	"writeOnly":        true,
-	"$comment":         true,
-	"$schema":          true,
-	"$id":              true,
-	"id":               true,
-	"$anchor":          true,
-	"$vocabulary":      true,
-	"$defs":            true,
-	"definitions":      true,
-	"propertyOrdering": true,
-}
+var annotations = setOf(
+	"title", "description", "default", "example", "examples", "deprecated", "readOnly", "writeOnly", "$comment",
+	"$schema", "$id", "id", "$anchor", "$vocabulary", "$defs", "definitions", "propertyOrdering",
+)
 
 // constraints lists the keywords whose removal weakens a schema. Other keywords that a rewrite
 // does not know are extensions, and their removal is not recorded.
-var constraints = map[string]bool{
-	"minimum":               true,
-	"maximum":               true,
-	"exclusiveMinimum":      true,
-	"exclusiveMaximum":      true,
-	"multipleOf":            true,
-	"minLength":             true,
-	"maxLength":             true,
-	"pattern":               true,
-	"format":                true,
-	"minItems":              true,
-	"maxItems":              true,
-	"uniqueItems":           true,
-	"contains":              true,
-	"minContains":           true,
-	"maxContains":           true,
-	"prefixItems":           true,
-	"additionalItems":       true,
-	"unevaluatedItems":      true,
-	"patternProperties":     true,
-	"propertyNames":         true,
-	"minProperties":         true,
-	"maxProperties":         true,
-	"dependentRequired":     true,
-	"dependentSchemas":      true,
-	"dependencies":          true,
-	"additionalProperties":  true,
-	"unevaluatedProperties": true,
-	"not":                   true,
-	"if":                    true,
-	"then":                  true,
-	"else":                  true,
-	"allOf":                 true,
-	"anyOf":                 true,
-	"oneOf":                 true,
-	"const":                 true,
-	"enum":                  true,
-	"contentEncoding":       true,
-	"contentMediaType":      true,
-	"contentSchema":         true,
-	"$dynamicRef":           true,
-	"$recursiveRef":         true,
-	"items":                 true,
+var constraints = setOf(
+	"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength",
+	"pattern", "format", "minItems", "maxItems", "uniqueItems", "contains", "minContains", "maxContains",
+	"prefixItems", "additionalItems", "unevaluatedItems", "patternProperties", "propertyNames", "minProperties",
+	"maxProperties", "dependentRequired", "dependentSchemas", "dependencies", "additionalProperties",
+	"unevaluatedProperties", "not", "if", "then", "else", "allOf", "anyOf", "oneOf", "const", "enum",
+	"contentEncoding", "contentMediaType", "contentSchema", "$dynamicRef", "$recursiveRef", "items",
+)
+
+// setOf returns the set of some keywords.
+func setOf(keywords ...string) map[string]bool {
+	set := make(map[string]bool, len(keywords))
+	for _, k := range keywords {
+		set[k] = true
+	}
+	return set
 }
 
 // hasType reports whether the type of a schema is name or a list with name.

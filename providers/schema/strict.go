@@ -8,22 +8,8 @@ import (
 // strictLacks lists the keywords that strict schemas of the chat and responses shapes must not
 // have.
 var strictLacks = []string{
-	"allOf",
-	"oneOf",
-	"not",
-	"dependentRequired",
-	"dependentSchemas",
-	"if",
-	"then",
-	"else",
-	"patternProperties",
-	"unevaluatedProperties",
-	"propertyNames",
-	"contains",
-	"uniqueItems",
-	"prefixItems",
-	"minLength",
-	"maxLength",
+	"allOf", "oneOf", "not", "dependentRequired", "dependentSchemas", "if", "then", "else", "patternProperties",
+	"unevaluatedProperties", "propertyNames", "contains", "uniqueItems", "prefixItems", "minLength", "maxLength",
 }
 
 const (
