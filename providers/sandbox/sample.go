@@ -100,6 +100,9 @@ type merged struct {
 }
 
 // merge adds a schema to m, with its allOf, the target of its $ref, and one of its anyOf and oneOf.
+// Where a keyword occurs twice, the stricter number is kept, which is the smaller of two maxima and
+// the larger of two minima. For keywords whose values cannot be compared the first one counts, and
+// the validation of the sample shows whether that was right.
 func (s *sampler) merge(m *merged, schema any, depth int) {
 	object, ok := schema.(map[string]any)
 	if s.nodes++; !ok || depth > sampleDepth || s.spent() {
@@ -181,6 +184,7 @@ func float(v any, otherwise float64) float64 {
 }
 
 // intersect returns the values of a that b has, too. A nil slice stands for all values.
+// Values are compared by their JSON, because maps and slices cannot be compared in Go.
 func intersect(a, b []any) []any {
 	if a == nil || b == nil {
 		return append(slices.Clone(a), b...)
@@ -257,6 +261,7 @@ func (s *sampler) value(schemas []any, depth, number int) (v any) {
 }
 
 // kind chooses a type that every schema allows, null last, or the type that other keywords imply.
+// A schema without a type is common: the keywords then show what the author had in mind.
 func (m *merged) kind(try int) any {
 	if len(m.kinds) > 0 {
 		isNull := func(a any) bool { return a == "null" }
@@ -416,6 +421,8 @@ const (
 )
 
 // countVisits counts the schemas that a validator visits for v.
+// The validator has no limit of its own. Its work is counted before it starts, with the same bound
+// as the making of the sample, and a sample that would take too long is returned unchecked.
 func (s *sampler) countVisits(schema, v any) {
 	object, ok := schema.(map[string]any)
 	if s.nodes++; !ok || s.spent() {

@@ -3,6 +3,9 @@ package schema
 import "slices"
 
 // walk is the state of one rewrite of one document.
+// left and bytes bound two different attacks. A chain of references of which each doubles the last
+// makes many nodes from few bytes. A long enum under many references makes few nodes with many
+// bytes.
 type walk struct {
 	root   *node
 	left   int     // nodes that may still be made
@@ -28,6 +31,8 @@ func (w *walk) enter(depth int) bool {
 }
 
 // copies counts a value that is written times times against the limit of bytes.
+// An exhausted limit of bytes uses up the limit of nodes as well, so that every later enter fails
+// and one check is enough.
 func (w *walk) copies(n *node, times int) {
 	w.bytes -= n.weight() * times
 	if w.bytes < 0 {
@@ -82,6 +87,8 @@ func (w *walk) expand(n *node, depth int, keep func(ref string) bool) *node {
 }
 
 // join expands other and merges it into out.
+// false as a member of allOf allows nothing. No dialect has a schema for that, so it counts as a
+// loss.
 func (w *walk) join(out, other *node, depth int, keep func(ref string) bool) *node {
 	if other.kind != '{' {
 		w.lossy = w.lossy || other.kind != 't'
@@ -137,6 +144,8 @@ func (n *node) alternatives() ([]*node, string) {
 
 // narrowed returns a schema with the constraints of base and of one of its branches. The
 // description of the branch takes precedence, because it is more specific.
+// It returns an allOf and does not merge at once, because the branch may be a $ref that is expanded
+// only where its depth is counted.
 func narrowed(base, branch *node) *node {
 	if branch.get("description") != nil || branch.get("$ref") != nil {
 		base = base.without("description", "title")
@@ -149,6 +158,9 @@ func narrowed(base, branch *node) *node {
 
 // merge returns a schema with the constraints of a and b. Where no keyword can express both, it
 // keeps that of a.
+// Two different values of one bound are a loss, although the stricter could be found for numbers:
+// such schemas are rare, and a wrong choice would bind the answer to something that the client did
+// not ask for.
 func (w *walk) merge(a, b *node) *node {
 	out := object(slices.Clone(a.members)...)
 	w.left -= len(b.members)
@@ -215,6 +227,8 @@ func union(a, b *node) *node {
 }
 
 // intersect returns the values that both enums allow.
+// An empty intersection would forbid every answer, which vendors refuse. The first list is kept
+// then, and the loss is reported.
 func (w *walk) intersect(a, b *node) *node {
 	out := array()
 	w.left -= len(a.items)

@@ -98,6 +98,8 @@ func reorder(out, n *node) {
 
 // allowNull adds null to the types, alternatives and enumerated values of a schema that was
 // nullable.
+// null is added to an enumeration as well, because in JSON Schema enum and type must both allow a
+// value.
 func allowNull(n *node) {
 	null := text("null")
 	if t := n.get("type"); t != nil && t.kind == '"' && t.str() != "null" {

@@ -56,6 +56,8 @@ type geminiNode struct {
 }
 
 // convert converts the alternatives of a schema, or the schema itself if it has none.
+// null among the alternatives becomes the flag nullable. If one alternative is left, it is merged
+// into the schema, because an anyOf of one branch may not stand beside the other keywords.
 func (g *geminiNode) convert() *node {
 	branches, key := g.branches()
 	if key == "" {
@@ -183,6 +185,8 @@ var geminiFormats = []string{"enum", "date-time", "int32", "int64", "float", "do
 
 // items converts the schema of an array's items. The subset has no tuples, so every item of a
 // tuple may have any of its schemas.
+// A tuple whose places all have the same schema is an ordinary array and loses nothing but its
+// length.
 func (g *geminiNode) items(v *node, below func(*node) *node) {
 	if v.kind != '[' {
 		g.out.put("items", below(v))
@@ -243,6 +247,8 @@ func (g *geminiNode) typed(name string) {
 }
 
 // finish adds the keywords that the vendor requires and removes those that it refuses.
+// Names in required without a property are legal in JSON Schema and refused by the vendor. Their
+// removal is no loss, because the subset closes its objects.
 func (g *geminiNode) finish() {
 	properties := g.out.get("properties")
 	if properties != nil {

@@ -103,6 +103,8 @@ func (w *messagesWalk) below(depth int) func(*node) *node {
 }
 
 // member writes one keyword of a schema, or records that it was removed.
+// additionalProperties is always written as false. true is a loss of its own, because the answer
+// may have had members that the closed object forbids, and a schema there moves to the description.
 func (w *messagesWalk) member(out, n *node, m member, depth int, removed *notes) {
 	switch m.name {
 	case "type", "title", "description", "default", "const", "required":
@@ -191,6 +193,8 @@ var bounds = []string{"minimum", "maximum", "minLength", "maxLength"}
 // StripBounds moves minimum, maximum, minLength and maxLength from a schema to its descriptions
 // and changes nothing else. It returns raw and false if the schema has none of them or is beyond
 // the limits.
+// It is for clients of the messages shape, whose vendor removes these keywords as well. An upstream
+// of another shape would enforce them, and answer differently from what the client is used to.
 func StripBounds(raw json.RawMessage) (json.RawMessage, bool) {
 	root, ok := parse(raw)
 	if !ok {

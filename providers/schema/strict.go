@@ -32,6 +32,8 @@ func SupportsStrict(raw json.RawMessage) bool {
 // Strict returns a schema that may be sent with strict true: raw itself, or raw with its open objects closed. ok is
 // false if that is not enough, because a property is optional or a keyword is refused. Only the answer of a model is
 // bound by a closed object, and a model adds no properties that it was not asked for.
+// Optional properties are not made required, although that would be strict too: the model would
+// then have to invent a value for each.
 func Strict(raw json.RawMessage) (closed json.RawMessage, ok bool) {
 	if SupportsStrict(raw) {
 		return raw, true

@@ -11,6 +11,8 @@ const noArguments = `{"type":"object","properties":{}}`
 // ToolForMessages converts a tool's schema for input_schema, and for parameters of the chat and
 // responses shapes: its root is an object, alternatives at the root are merged into it, and every
 // $ref has a target. It removes no constraint. gemini says that raw is in Gemini's OpenAPI subset.
+// A schema that needs no change is returned as it came. The vendor's prompt cache begins with the
+// tools, and a schema that is spelled differently would miss it.
 func ToolForMessages(raw json.RawMessage, gemini bool) json.RawMessage {
 	if isAbsent(raw) {
 		return json.RawMessage(noArguments)
@@ -108,6 +110,9 @@ func (root *node) mendRefs(n *node) *node {
 // objectRoot merges the schemas that a root refers to into one object. Of $ref and allOf it keeps
 // all constraints. Of alternatives it keeps the union of their properties, and requires those
 // that every alternative requires.
+// The vendors require an object at the root because arguments are an object. A union of tools'
+// arguments is common in generated schemas, so it is widened and not refused: a tool that checks
+// its arguments refuses what the wider schema lets through.
 func (n *node) objectRoot() *node {
 	w := newWalk(n)
 	plain := n.without("$defs", "definitions")

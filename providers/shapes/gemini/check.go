@@ -100,6 +100,7 @@ func checkContents(v gjson.Result) (bad *shapes.Fault) {
 
 // checkContent checks a turn. A member that is not known is remembered and does not end the check, because a mistake
 // in a known one is the better answer.
+// The members are read in the client's sequence and in both spellings (eachMember).
 func checkContent(v gjson.Result) (bad *shapes.Fault) {
 	if !v.IsObject() {
 		return shapes.Broken("must be an object")
@@ -157,6 +158,7 @@ var partDetails = []string{"videoMetadata", "partMetadata", "mediaResolution"}
 
 // checkPart checks that a part has exactly one data field. A part whose only object is unknown
 // gives a fault with unknown set, which forbids only translation.
+// Two data fields in one part would be two meanings, of which a translation could keep one.
 func checkPart(v gjson.Result) (bad *shapes.Fault) {
 	if !v.IsObject() {
 		return shapes.Broken("must be an object")
@@ -230,6 +232,8 @@ func checkCall(v gjson.Result) *shapes.Fault {
 }
 
 // checkResponse checks the result of a call.
+// The response may be left out, because a function without a result is legal. If it is given, it
+// must be an object: the vendor's protocol has no other form.
 func checkResponse(v gjson.Result) *shapes.Fault {
 	if bad := checkStrings(v, "name"); bad != nil {
 		return bad
@@ -278,6 +282,7 @@ type bounds struct {
 }
 
 // ranges are the vendor's bounds of the numbers in generationConfig.
+// A value beyond them is refused before an upstream is asked, with the name of the parameter.
 var ranges = map[string]bounds{
 	"temperature":      {0, 2, false},
 	"topP":             {0, 1, false},
@@ -319,6 +324,7 @@ const maxStops = 5
 
 // generation checks generationConfig, and at last how its three members about the form of the
 // answer go together.
+// The three members may come in any order, so they are noted first and compared at the end.
 func (c *checker) generation(v gjson.Result) (bad *shapes.Fault) {
 	if !v.IsObject() {
 		return shapes.Broken("must be an object")
@@ -391,6 +397,7 @@ func checkStops(v gjson.Result) *shapes.Fault {
 
 // checkThinking checks thinkingConfig. A budget, of older models, and a level, of newer ones,
 // exclude each other.
+// The unspecified level counts as no level, so that a client whose SDK writes it may give a budget.
 func checkThinking(v gjson.Result) (bad *shapes.Fault) {
 	if !v.IsObject() {
 		return shapes.Broken("must be an object")
@@ -450,6 +457,7 @@ func checkDeclarations(v gjson.Result) (bad *shapes.Fault) {
 }
 
 // checkDeclaration checks one function, which may have its parameters in one of two forms.
+// Which of the two forms it was decides later which dialect of JSON Schema the tool's schema is in.
 func checkDeclaration(v gjson.Result) *shapes.Fault {
 	if bad := checkStrings(v, "name"); bad != nil {
 		return bad
@@ -491,6 +499,8 @@ func checkToolConfig(v gjson.Result) *shapes.Fault {
 }
 
 // knownMode reports whether word is a function-calling mode.
+// VALIDATED is AUTO whose calls the vendor checks against their schemas. Other shapes have no such
+// mode, and get AUTO.
 func knownMode(word string) bool {
 	switch strings.ToUpper(word) {
 	case "AUTO", "ANY", "NONE", "VALIDATED", "MODE_UNSPECIFIED":

@@ -164,6 +164,8 @@ func (t *turn) restore(th *dialogue.Thinking) {
 
 // thought joins the pieces of a streamed thought, which clients keep as separate parts. A signature
 // ends it.
+// The pieces are joined, because a thought without its end has no signature, and a target of
+// another shape would see as many thoughts as there were chunks.
 func (t *turn) thought(p wirePart) {
 	if !t.thinking {
 		t.add(dialogue.Part{Kind: dialogue.ThinkingPart, Thinking: &dialogue.Thinking{}})
@@ -185,6 +187,8 @@ func (t *turn) thought(p wirePart) {
 
 // opened returns the thought of a thoughtSignature: Google's own proof, or what this gateway sealed
 // for another vendor. It returns nil for the documented stand-in and for a seal that does not open.
+// A seal that does not open was changed, or was made with another key. The conversation can go on
+// without the thought, so that is no error.
 func (d *decoder) opened(signature string) *dialogue.Thinking {
 	switch {
 	case signature == "" || signature == anySignature:
@@ -270,6 +274,8 @@ func standardBase64(s string) string {
 }
 
 // public reports whether an upstream of any vendor can fetch the address.
+// Google's own stores are excluded although their addresses are https, since they need the
+// credentials of the project.
 func public(uri string) bool {
 	u, err := url.Parse(uri)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
@@ -315,6 +321,8 @@ func (d *decoder) result(v gjson.Result) *dialogue.Result {
 
 // answered returns the id of the call that a result belongs to: that with its id, else the first
 // unanswered one of its name. A result without a call gets its own id, or a new one.
+// The search by name takes the oldest open call, which is the order in which clients without ids
+// answer.
 func (d *decoder) answered(id, name string) string {
 	at := -1
 	for i, c := range d.open {

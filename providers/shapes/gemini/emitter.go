@@ -45,6 +45,9 @@ func (f *frame) write(w *jsonw.Writer) {
 // emitter writes a stream, or the elements of an array. Text is written as it comes. A call is
 // written when its arguments are complete, because the shape has them as an object. Finish reasons
 // wait for the usage, which belongs to the same chunk.
+// A stream of this shape has no event that opens or closes a part. Each chunk is a whole
+// GenerateContentResponse, and clients join the texts of successive chunks. So the emitter writes
+// text at once, and everything that has a form only as a whole when its part is closed.
 type emitter struct {
 	frame
 	array   bool
@@ -107,6 +110,7 @@ func (e *emitter) Emit(dst []byte, ev *dialogue.Event) []byte {
 }
 
 // answer returns the state of a candidate and creates it at its first use.
+// The candidates are kept in the order of their indices, because the last chunks are written in it.
 func (e *emitter) answer(index int) *answer {
 	i, ok := slices.BinarySearchFunc(e.choices, index, func(a *answer, index int) int { return a.index - index })
 	if !ok {
@@ -116,6 +120,7 @@ func (e *emitter) answer(index int) *answer {
 }
 
 // find returns the open part that an event is about and its place, or nil.
+// It searches from the end, since the newest part is nearly always meant.
 func (e *emitter) find(ev *dialogue.Event) (int, *piece) {
 	for i := len(e.open) - 1; i >= 0; i-- {
 		if p := e.open[i]; p.number == ev.Part && p.choice == ev.Choice {
@@ -153,6 +158,8 @@ func blank(m *dialogue.Media) bool { return m.Base64 == "" && m.URL == "" && m.F
 
 // delta writes a piece of text, or keeps a piece of a call or of a thought that the client did not
 // ask for.
+// Citations are noted with the place where their text began. The shape counts them in the text of
+// the whole answer, so they can be written only in the last chunk.
 func (e *emitter) delta(dst []byte, ev *dialogue.Event) []byte {
 	_, p := e.find(ev)
 	if p == nil {
@@ -216,6 +223,8 @@ func (e *emitter) chunkEnd(dst []byte, choice int) []byte {
 }
 
 // frameOpen begins an event, or an element of the array.
+// Elements of an array are separated before the next one and not after each, because how many will
+// follow is unknown and clients parse the array while it grows.
 func (e *emitter) frameOpen(dst []byte) []byte {
 	if !e.array {
 		return append(dst, "data: "...)
@@ -280,6 +289,9 @@ func (e *emitter) closed(dst []byte, ev *dialogue.Event) []byte {
 
 // take returns the signature for a call or text: its own, or that of the last thought that waits
 // for a part.
+// A part has room for one signature. Its own has priority, because without it the vendor refuses
+// the call in the next turn. The thought then waits for a later part, and an empty part takes it at
+// the end.
 func (f *frame) take(a *answer, own string) string {
 	if own == "" && len(a.carriers) > 0 {
 		last := len(a.carriers) - 1
@@ -299,6 +311,7 @@ func (e *emitter) flushCarriers(dst []byte, choice int, a *answer) []byte {
 
 // end writes the last chunk of every candidate. It has no content: an empty
 // text part would make some SDKs drop the whole turn from their history.
+// The usage is repeated in the last chunk of each candidate, as the vendor does it.
 func (e *emitter) end(dst []byte) []byte {
 	e.done = true
 	for _, a := range e.choices {
@@ -338,6 +351,8 @@ func (a *answer) finish(w *jsonw.Writer) {
 
 // failed ends the stream with a chunk, or the array with an element, that holds the error, as the
 // vendor does.
+// The array is closed after the error, so that a client that parses the body as a whole still reads
+// JSON.
 func (e *emitter) failed(dst []byte, err *dialogue.Error) []byte {
 	e.done = true
 	dst = e.frameClose(appendEnvelope(e.frameOpen(dst), err))

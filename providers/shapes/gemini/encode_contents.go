@@ -32,6 +32,8 @@ func (e *encoder) history() ([]dialogue.Turn, error) {
 
 // historyBuilder puts turns into the order that the shape wants. Results wait in results until
 // their calls are placed.
+// Other shapes allow text between a call and its result, or no result at all, where this one allows
+// neither. So the history is built anew in two passes, and not converted turn by turn.
 type historyBuilder struct {
 	e       *encoder
 	known   map[string]bool // keys of all calls
@@ -51,6 +53,8 @@ func callKey(id, name string) string {
 
 // index collects all calls and results before any is placed, because other shapes allow results far
 // behind their calls.
+// Files of other vendors inside results are refused in this pass, before anything is placed,
+// because the results are placed later from several points that cannot fail.
 func (h *historyBuilder) index() error {
 	for _, t := range h.e.req.Turns {
 		if t.Name != "" {
@@ -145,6 +149,7 @@ func (h *historyBuilder) media(role dialogue.Role, p dialogue.Part) error {
 
 // usable returns the media as they can be sent, or nil if there is nothing to send. The id of a
 // cached content is taken out, because it is a member of the request and not a part.
+// A type that had to be guessed is recorded as a loss, since the vendor interprets the bytes by it.
 func (e *encoder) usable(m *dialogue.Media) *dialogue.Media {
 	if m == nil {
 		return nil
@@ -238,6 +243,8 @@ func (h *historyBuilder) anyAnswered() bool {
 
 // answer adds the results of the calls that wait for them. A call without one gets a result that
 // says so, because the vendor refuses a history with a gap.
+// The results are copied before their name is set, because they are shared with the request, which
+// another attempt may encode for another target.
 func (h *historyBuilder) answer() {
 	pending := h.pending
 	h.pending = nil
@@ -275,6 +282,8 @@ func textOf(r *dialogue.Result) string {
 const placeholder = "."
 
 // contents writes the turns. The vendor demands that the user begins.
+// The invented turn has a text without meaning. An empty one would be refused, and a sentence would
+// be an instruction that the client did not give.
 func (e *encoder) contents(turns []dialogue.Turn) {
 	e.w.Key("contents").Array()
 	if len(turns) == 0 || turns[0].Role != dialogue.User {
@@ -403,6 +412,8 @@ func (e *encoder) answerParts(parts []dialogue.Part) {
 
 // response writes a functionResponse, and returns the media that must follow it: models from the
 // third generation on take data inside it, and no model takes addresses there.
+// Addresses stand behind all results of a turn and not between them, because the vendor requires
+// the results of parallel calls side by side.
 func (e *encoder) response(r *dialogue.Result) (beside []*dialogue.Media) {
 	var inside []*dialogue.Media
 	for _, p := range r.Parts {
@@ -440,6 +451,8 @@ func (e *encoder) response(r *dialogue.Result) (beside []*dialogue.Media) {
 
 // writeResponse writes the response, which must be an object: the client's own, the text if it is
 // one, or else the text under the key output or error, as the vendor documents.
+// JSON in a text is sent as JSON, so that the model sees the structure and not a string full of
+// backslashes. Bytes that are not UTF-8 are replaced, because the body must be JSON.
 func writeResponse(w *jsonw.Writer, r *dialogue.Result) {
 	if len(r.Object) > 0 {
 		w.Raw(r.Object)

@@ -39,6 +39,8 @@ type parser struct {
 func (p *parser) Done() bool { return p.done }
 
 // Answered implements shapes.Parser. A blocked prompt has no candidates.
+// It compares with the number of candidates that were asked for, because the vendor may send the
+// finish reason of the first while the second has not begun.
 func (p *parser) Answered() bool {
 	if p.blocked != "" && len(p.candidates) == 0 {
 		return true
@@ -49,6 +51,8 @@ func (p *parser) Answered() bool {
 
 // Event implements shapes.Parser. Some relays end the stream with [DONE], which counts as the end
 // of the body.
+// Once all candidates have ended, only errors and the usage are read, because a further chunk must
+// not reopen the reply.
 func (p *parser) Event(_ string, data []byte, emit func(*dialogue.Event)) {
 	if p.done || len(bytes.TrimSpace(data)) == 0 {
 		return
@@ -68,6 +72,8 @@ func (p *parser) Event(_ string, data []byte, emit func(*dialogue.Event)) {
 
 // Body implements shapes.Parser. It also reads an array of chunks, the form of a stream without
 // alt=sse.
+// A finish reason that is missing from a whole document is not a cut, because the document arrived
+// completely. In an array of chunks it is one.
 func (p *parser) Body(body []byte, emit func(*dialogue.Event)) {
 	if p.done {
 		return
@@ -205,6 +211,7 @@ func (p *parser) at(position int, v gjson.Result) *candidate {
 
 // candidate reads the piece of one candidate in a chunk. Anything behind its finish reason is
 // ignored.
+// The finish reason is applied after the parts, because both can be in one chunk.
 func (p *parser) candidate(position int, v gjson.Result) {
 	var index, content, finish, message, grounding, citations, logprobs gjson.Result
 	eachMember(v, func(name string, v gjson.Result) bool {
@@ -283,6 +290,9 @@ func (p *parser) shut(c *candidate, signature string) {
 
 // text emits a piece of text or of a thought. A part without text only brings the signature of the
 // open part, and opens none.
+// The signature is assigned after the text was sent, in the deferred function: a text that begins a
+// new part closes the open one first, which must leave with its own signature and not with the new
+// one.
 func (p *parser) text(c *candidate, part wirePart) {
 	if part.signature != "" && (c.open || part.value.Str != "") {
 		defer func() { c.sig = part.signature }()
@@ -312,6 +322,7 @@ func (p *parser) text(c *candidate, part wirePart) {
 }
 
 // close closes the open part, with its citations and its signature.
+// Bytes that wait for the rest of a character go out first, because nothing can follow them.
 func (p *parser) close(c *candidate) {
 	if !c.open {
 		return
@@ -379,6 +390,8 @@ func (p *parser) call(c *candidate, part wirePart) {
 }
 
 // complete emits a call that has all its arguments. It fails the reply for a call without a name.
+// A call without an id, or with one that was given before, gets an id of its own, under which the
+// client will return the result.
 func (p *parser) complete(c *candidate) {
 	call := c.pending
 	if call == nil {

@@ -19,6 +19,9 @@ import (
 // name in the body, the form of the answer if the model cannot keep it, signatures that this
 // gateway sealed or that another model gave, results that were sent twice, and missing signatures
 // of calls.
+// The checks with bytes.Count and bytes.Contains look for names in the raw body. They may find a
+// name inside a text and cost a search that changes nothing, but they never miss one, and most
+// requests need no search at all.
 func (shape) Patch(
 	body []byte, in shapes.Params, head shapes.Head, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env,
 ) (shapes.Call, error) {
@@ -119,6 +122,7 @@ func edit(body []byte, changed []byte, err error) []byte {
 }
 
 // renameModel replaces the model in the body, which must be that of the path if it is given.
+// Most bodies have no model, because it stands in the path. It is not added to those that lack it.
 func renameModel(body []byte, t dialogue.Target) []byte {
 	if !gjson.GetBytes(body, "model").Exists() {
 		return body
@@ -128,6 +132,8 @@ func renameModel(body []byte, t dialogue.Target) []byte {
 }
 
 // degrade removes the form of the answer if the target cannot keep it.
+// The decision is the one that the encoder makes, from the same decoder and schema.DecideOutput, so
+// that a request is degraded alike whether it passes through or is written anew.
 func degrade(body []byte, t dialogue.Target, rep *dialogue.Report) []byte {
 	d := decoder{req: &dialogue.Request{}}
 	doc := fields.View(body)

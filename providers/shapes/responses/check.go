@@ -20,6 +20,10 @@ import (
 type rule func(c *checker, path string, v gjson.Result) *dialogue.Error
 
 // rules maps each known field to its rule. An unknown field is accepted.
+// The rules are stricter than the gateway needs in one respect only: they refuse what the vendor
+// refuses, with its bounds, because a request that is refused here costs no attempt at an upstream
+// and no permit of its rate limit. Where the vendor's set of words grows from one generation of
+// models to the next, as for reasoning and tiers, the rule checks the type and not the word.
 var rules = map[string]rule{
 	"model":                  checkModel,
 	"input":                  checkInput,
@@ -48,7 +52,7 @@ var rules = map[string]rule{
 	"user":                   text(0, nil),
 	"safety_identifier":      text(64, nil),
 	"prompt_cache_key":       text(0, nil),
-	"service_tier":           text(0, func(c *checker, tier string) { c.head.ServiceTier = tier }), // any: tiers are the upstream's matter
+	"service_tier":           text(0, func(c *checker, tier string) { c.head.ServiceTier = tier }),
 	"prompt_cache_retention": enum("in_memory", "in-memory", "24h"),
 	"top_k":                  integer(0, math.MaxInt64),
 }
@@ -57,6 +61,8 @@ var rules = map[string]rule{
 var tuning = []string{"temperature", "top_p", "reasoning", "include"}
 
 // checker collects what Check learns while it walks over one request.
+// A checker is used for one request by one goroutine. Rules write to head what routing needs, so
+// that no second walk over the body is necessary.
 type checker struct {
 	head shapes.Head
 	// input is set if the request has input that is not empty. prompt is set if it refers to a
@@ -101,6 +107,8 @@ func (shape) Check(body []byte, in shapes.Params) (shapes.Head, error) {
 
 // finish applies the rules that concern several fields or require one. noInput permits a request
 // without input (shapes.Params.NoInput).
+// It runs after all fields were read, because the client may write them in any sequence:
+// stream_options can stand before stream.
 func (c *checker) finish(noInput bool) *dialogue.Error {
 	switch {
 	case c.head.Model == "":
@@ -166,6 +174,7 @@ func number(least, most float64) rule {
 
 // integer returns the rule of a whole number within bounds. An upper bound of MaxInt64 is not
 // mentioned in the error.
+// "At least 0" is a better error than one that ends in 9223372036854775807.
 func integer(least, most int64) rule {
 	return func(_ *checker, path string, v gjson.Result) *dialogue.Error {
 		n, ok := whole(v)
@@ -182,6 +191,8 @@ func integer(least, most int64) rule {
 
 // whole returns a whole number, also one that is written as 20.0 or 2e1, which some SDKs send for
 // floats.
+// Numbers beyond 2^53 are accepted only as integers, because a float64 of that size may already be
+// another number.
 func whole(v gjson.Result) (int64, bool) {
 	if v.Type != gjson.Number {
 		return 0, false
@@ -235,12 +246,15 @@ func checkMaxTokens(c *checker, path string, v gjson.Result) *dialogue.Error {
 }
 
 // checkTruncation checks how a conversation that is too long is handled.
+// "auto" lets a target leave out the oldest turns. Routing then need not avoid targets for which
+// the prompt is too long.
 func checkTruncation(c *checker, path string, v gjson.Result) *dialogue.Error {
 	c.head.Truncate = v.Str == "auto"
 	return enum("auto", "disabled")(c, path, v)
 }
 
 // checkStreamOptions checks the options of streams, which are refused without a stream when all members are known.
+// Its members are the vendor's matter, because none of them changes what the gateway does.
 func checkStreamOptions(c *checker, path string, v gjson.Result) *dialogue.Error {
 	if !v.IsObject() {
 		return dialogue.Invalid(path, "must be an object")
@@ -327,6 +341,8 @@ func checkFormat(c *checker, path string, v gjson.Result) *dialogue.Error {
 }
 
 // checkPrompt checks a reference to a prompt that is stored at the vendor.
+// The gateway cannot read such a prompt. It lets the request pass to an upstream that has it, and
+// Decode refuses it for all others.
 func checkPrompt(c *checker, path string, v gjson.Result) *dialogue.Error {
 	if !v.IsObject() {
 		return dialogue.Invalid(path, "must be an object")

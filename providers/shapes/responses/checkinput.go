@@ -72,6 +72,9 @@ func itemType(item gjson.Result) string {
 }
 
 // checkMessage checks a message of the input.
+// The role is checked against a closed set, because it decides on which side of the conversation a
+// target of another shape gets the text. An empty string is content, and only null counts as
+// missing.
 func checkMessage(at string, item gjson.Result) *dialogue.Error {
 	switch role := item.Get("role"); role.Str {
 	case "user", "assistant", "system", "developer":
@@ -121,6 +124,8 @@ func checkPart(at string, part gjson.Result) *dialogue.Error {
 }
 
 // checkAudio checks audio, which is always given by value.
+// The format is any string, since new ones appear and an encoder that does not know one refuses it
+// with a better reason.
 func checkAudio(at string, part gjson.Result) *dialogue.Error {
 	audio := part.Get("input_audio")
 	if !audio.IsObject() {
@@ -218,6 +223,8 @@ func checkOutput(at string, item gjson.Result) *dialogue.Error {
 }
 
 // checkReasoningItem checks reasoning that comes back with the history.
+// What encrypted_content holds is not checked. It may be the vendor's own, a seal of this gateway,
+// or a seal whose key has been replaced since, which the decoder then treats as plain text.
 func checkReasoningItem(at string, item gjson.Result) *dialogue.Error {
 	for _, name := range []string{"summary", "content"} {
 		if m := item.Get(name); given(m) && !m.IsArray() {

@@ -8,6 +8,9 @@ import (
 )
 
 // checkTools checks the tools.
+// A tool that the vendor runs itself (web_search, file_search) passes unchecked, because only the
+// vendor knows its members. Tools that clients run are checked, since their names and schemas are
+// needed for every translation.
 func checkTools(_ *checker, path string, v gjson.Result) *dialogue.Error {
 	if !v.IsArray() {
 		return dialogue.Invalid(path, "must be an array")
@@ -51,6 +54,8 @@ func definition(tool gjson.Result) gjson.Result {
 }
 
 // checkClientTool checks the definition of a function or of a custom tool.
+// parameters belong to a function and format to a custom tool. Both are checked for both, and
+// readTool takes the one that fits.
 func checkClientTool(at string, tool gjson.Result) *dialogue.Error {
 	if err := nameMember(at, tool, "name"); err != nil {
 		return err
@@ -116,6 +121,8 @@ func allowed(choice gjson.Result) gjson.Result {
 }
 
 // checkAllowed checks a choice among a subset of the tools.
+// Whether the tools of the subset were declared is not checked here, because an item of the input
+// may declare them (additionalTools).
 func checkAllowed(path string, v gjson.Result) *dialogue.Error {
 	if m := v.Get("mode"); given(m) && m.Str != "auto" && m.Str != "required" {
 		return dialogue.Invalid(path+".mode", "must be one of auto, required")

@@ -108,6 +108,8 @@ func (c *checker) compactOnly() *dialogue.Error {
 
 // compact turns the request into one for a summary. Tools stay, because calls in the history refer to them and the
 // prompt's cache begins with them.
+// The other members that would shape the answer, such as the output format and web search, are
+// removed, because a summary in the client's JSON schema would be no summary.
 func (d *decoder) compact() {
 	r := d.req
 	r.Compaction = d.compaction
@@ -152,6 +154,9 @@ func openSummary(at, sealed string, env *dialogue.Env) (text string, ours bool, 
 }
 
 // ownerMark binds a summary to the owner of the conversation, whose id stays secret.
+// A seal proves that this gateway wrote the summary, but not for whom. Without the mark, a client
+// that got hold of the item of another one could have its conversation read out by a model. The
+// hash is cut to 12 bytes, because it is compared and not looked up.
 func ownerMark(owner string) string {
 	sum := sha256.Sum256([]byte("compaction of " + owner))
 	return hex.EncodeToString(sum[:12])
@@ -172,6 +177,8 @@ func restoredSummary(at string, item gjson.Result, env *dialogue.Env) ([]byte, *
 
 // withoutCompacted returns a conversation without what its newest compaction item stands for. Messages of users and
 // instructions stay, as they do in the vendor's own reply.
+// Only the newest item counts, since it was made from a conversation in which the older ones
+// already stood for their part.
 func withoutCompacted(items []json.RawMessage) []json.RawMessage {
 	newest := -1
 	for i, item := range items {
@@ -191,6 +198,8 @@ func withoutCompacted(items []json.RawMessage) []json.RawMessage {
 }
 
 // compactor writes the reply to a request for a summary, whose text becomes a compaction item.
+// It embeds the emitter and overrides Emit, so that a summary reaches the client with the same
+// events as any other response: the item is opened and closed once, with no delta between.
 type compactor struct {
 	*emitter
 	reply dialogue.ReplyBuilder
@@ -237,6 +246,8 @@ func (c *compactor) Summary() string {
 }
 
 // append appends the reply of the route that compacts: the user's messages, which stay word for word, and the item.
+// The user's messages are repeated because the client replaces its whole conversation by the
+// output, and what a user wrote must not be paraphrased.
 func (c *compactor) append(dst []byte) []byte {
 	w := jsonw.Writer{Buf: dst}
 	w.Object().Key("id").String(c.object.id).Key("object").String("response.compaction")

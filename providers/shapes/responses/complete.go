@@ -12,6 +12,8 @@ import (
 // complete reads an item in its final form: it emits whatever no delta brought, and closes its
 // parts. It is called for output_item.done and for every item of the final response, so a stream
 // from which events are missing still gives the whole answer.
+// It is safe to call it twice for one item: the first call closes the item, and a closed item takes
+// nothing more.
 func (p *parser) complete(it *inputItem, v gjson.Result) {
 	if it.closed {
 		return
@@ -74,6 +76,8 @@ func (p *parser) server(v gjson.Result) {
 
 // picture returns the picture that the upstream's image tool made, for clients of other shapes, or nil for any other
 // item.
+// The item itself is passed on as opaque JSON in any case. The picture is beside it, so that a
+// client of a shape without that item does not lose the image for which it paid.
 func picture(v gjson.Result) *dialogue.Media {
 	if v.Get("type").Str != "image_generation_call" || v.Get("result").Str == "" {
 		return nil
@@ -134,6 +138,8 @@ func (p *parser) failed(f *frame) {
 
 // finish ends the reply with the response object: items that were never
 // streamed, usage, and why it ended.
+// The items are bounded by fields.MaxParts, because a reply is hostile text as well and each item
+// costs a part with its state.
 func (p *parser) finish(response gjson.Result) {
 	i := 0
 	streamed := len(p.items)
@@ -168,6 +174,9 @@ func (p *parser) finish(response gjson.Result) {
 // match returns the streamed item that is the i-th of the final output, or nil: the one with its id
 // or call, else the one with its index, else the one at its place, if the type fits. Some servers
 // make new ids for the final object. streamed is the number of items that were streamed.
+// The sequence of the attempts matters. The id is the best evidence, the index is what the protocol
+// promises, and the place is a guess that is only right if the type agrees. A wrong match would
+// close an item that has another text, so nil, which repeats the item, is the safer failure.
 func (p *parser) match(i, streamed int, v gjson.Result) *inputItem {
 	id, call, kind := v.Get("id").Str, v.Get("call_id").Str, v.Get("type").Str
 	for _, it := range p.items[:streamed] {
@@ -203,6 +212,9 @@ func reasonOf(response gjson.Result, calls bool) dialogue.Reason {
 
 // readUsage returns the counts in a usage object. As in the neutral form, input_tokens includes
 // cached tokens and output_tokens includes reasoning.
+// A count that is missing stays unknown and is not 0, because an unknown count is estimated and a
+// count of 0 is charged as such. A negative one counts as unknown too, but it is kept apart, so
+// that the caller that charges for the reply can report that it saw one.
 func readUsage(v gjson.Result) dialogue.Usage {
 	u := dialogue.NoUsage
 	if !v.IsObject() {

@@ -82,6 +82,8 @@ const maxItemID = 128
 
 // CheckItems returns the error for items, which all have ids, that cannot be added to a conversation because an id is
 // too long or occurs twice. history has the items of the conversation, or is nil if they are compared elsewhere.
+// Ids must be unique within a conversation, because clients page through the items by id and delete
+// them by id.
 func CheckItems(param string, history, items []json.RawMessage) *dialogue.Error {
 	ids := make(map[string]bool, len(history)+len(items))
 	for _, it := range history {
@@ -148,6 +150,8 @@ func CheckCalls(history, items []json.RawMessage) *dialogue.Error {
 // ItemPage collects one page of a list of items, of which each is seen once, the oldest first. It
 // keeps no more items than the page has, and one to learn whether there are more, however long the
 // list is.
+// A page of 20 items holds at most 21 of them in memory, whichever end it begins at, although a
+// conversation can be far larger.
 type ItemPage struct {
 	limit      int
 	descending bool
@@ -173,6 +177,9 @@ func NewItemPage(limit int, order, after string) (*ItemPage, *dialogue.Error) {
 
 // Add adds the next item of the list, the oldest one first, and reports whether the page needs no further one. It keeps
 // a copy.
+// In descending order the page is a window that slides to the newest items. It stops at the item
+// that after names, because the list is read from the oldest item and the page ends just before
+// that one.
 func (p *ItemPage) Add(item []byte) (full bool) {
 	named := p.after != "" && itemID(item) == p.after
 	if p.descending {

@@ -12,6 +12,8 @@ import (
 )
 
 // decoder builds the neutral form of one request.
+// It belongs to one request. What the neutral form cannot hold is recorded in the request
+// (RecordIgnored, Lost), so that the client is not left to believe that it was used.
 type decoder struct {
 	env *dialogue.Env
 	req *dialogue.Request
@@ -123,6 +125,8 @@ func (d *decoder) instructions(v gjson.Result) {
 
 // user reads the deprecated predecessor of safety_identifier, which counts only if the latter is
 // absent.
+// The setter of safety_identifier writes unconditionally, so the newer name wins whichever of the
+// two comes first in the body.
 func (d *decoder) user(v gjson.Result) {
 	if d.req.User == "" {
 		d.req.User = v.Str
@@ -144,6 +148,7 @@ func (d *decoder) include(v gjson.Result) {
 }
 
 // reasoning reads the effort and the summary. A client sees thoughts only if it asks for a summary.
+// generate_summary is the deprecated name of summary.
 func (d *decoder) reasoning(v gjson.Result) {
 	d.req.RecordIgnoredExcept("reasoning", v, "effort", "summary", "generate_summary")
 	r := &d.req.Reasoning

@@ -135,6 +135,8 @@ func (d *decoder) message(item gjson.Result) {
 
 // system adds the text of a system or developer message to the prompt at the front, if no turn
 // precedes it, and otherwise as a turn at its place.
+// A system message in the middle keeps its place, because moving it to the front would change what
+// "from now on" refers to. Whether a target can have one there is decided by its encoder.
 func (d *decoder) system(parts []dialogue.Part) {
 	if len(d.req.Turns) == 0 {
 		d.req.System = append(d.req.System, d.texts(parts, dialogue.TextPart)...)
@@ -216,6 +218,8 @@ func readImage(p gjson.Result) *dialogue.Media {
 
 // readFile returns a document. Some clients send base64 without "data:" around it. The type then
 // follows from the name of the file.
+// An image that was sent as a file is treated as an image, because targets of other shapes accept
+// it only as that.
 func readFile(p gjson.Result) *dialogue.Media {
 	m := &dialogue.Media{Kind: dialogue.File, Name: p.Get("filename").Str}
 	switch data := p.Get("file_data").Str; {
@@ -286,6 +290,7 @@ func (d *decoder) thinking(item gjson.Result) *dialogue.Thinking {
 }
 
 // summaryText joins what a reasoning item shows: its summary, else its content.
+// The summary comes first, because it stands for the content.
 func summaryText(item gjson.Result) string {
 	for _, name := range []string{"summary", "content"} {
 		var pieces []string

@@ -96,6 +96,9 @@ func (e *encoder) body() *dialogue.Error {
 
 // dialogue writes input and instructions. The vendor requires at least one item. A request with
 // nothing but a system prompt sends that as an item, and an empty request sends one empty text.
+// The results are counted before the first item is written, because a call must be written together
+// with a stand-in for its result if none will follow (see items.call). last marks the turns behind
+// the last one of the user, whose calls are still open and need none.
 func (e *encoder) dialogue() *dialogue.Error {
 	system := systemText(e.req.System)
 	e.w.Key("input").Array()
@@ -152,6 +155,8 @@ func systemText(parts []dialogue.Part) string {
 
 // limits writes the limits and the parameters of sampling. The shape has no stop sequences, so the
 // gateway itself ends the reply at them (dialogue.Enforced).
+// max_output_tokens is raised to the vendor's minimum, and the client finds that among the losses,
+// because the tokens are paid for (dialogue.Request.UpstreamMaxTokens).
 func (e *encoder) limits() {
 	e.req.UpstreamStop(0, nil, e.rep) // the shape has none
 	if e.req.MaxTokens != nil {
@@ -209,6 +214,8 @@ const inventedName = "response"
 
 // format writes text.format with a schema. Where the client's shape always binds a schema, the
 // schema is made strict if that is possible.
+// A shape that always binds its schemas has no strict member to say so. If its schema cannot be
+// made strict, the member is left out, and the vendor then follows the schema as well as it can.
 func (e *encoder) format(o dialogue.Output) {
 	e.w.Key("format").Object()
 	e.w.Key("type").String("json_schema")
@@ -322,6 +329,8 @@ func (e *encoder) identity() {
 
 // serviceTier returns the tier in the vendor's words. Words of other vendors are lost, except the
 // one for "standard capacity only".
+// A word of another vendor may name a tier with another price here, so it is dropped and not
+// guessed at.
 func (e *encoder) serviceTier() string {
 	switch {
 	case e.req.Traits.KeepsMetadata:
@@ -347,6 +356,8 @@ func shortUser(user string) string {
 // storage writes what the upstream keeps and what it returns for the next turn. A client of another
 // shape cannot refer to a stored response, so nothing is stored for it, and its reasoning comes
 // back encrypted.
+// The vendor stores a response by default. That must not happen to a client that did not choose
+// this vendor and has no way to delete the response again.
 func (e *encoder) storage() {
 	switch {
 	case e.foreign:

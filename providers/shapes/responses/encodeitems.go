@@ -88,6 +88,9 @@ func (it *items) part(role dialogue.Role, p *dialogue.Part) *dialogue.Error {
 
 // gather returns the writer of the collecting message's content, after it has begun a new message
 // if the role changes. The caller writes one part.
+// The content is written into a buffer of its own, because reasoning that was waiting must come
+// before the message to which it led, and whether the message will have content is known only at
+// its end.
 func (it *items) gather(role string) *jsonw.Writer {
 	if it.role != role {
 		it.flushMessage()
@@ -124,6 +127,8 @@ func (it *items) refusal(text string) {
 }
 
 // media adds media to the message of the user. The assistant cannot have any here.
+// The part is written into a separate buffer first, so that an error leaves the collecting message
+// as it was.
 func (it *items) media(role dialogue.Role, p *dialogue.Part) *dialogue.Error {
 	if role == dialogue.Assistant {
 		it.rep.Lose("media:assistant")
@@ -253,6 +258,8 @@ func (it *items) call(c *dialogue.Call) {
 }
 
 // take returns the first call with this id of the client that has no result yet.
+// Clients of other shapes may use one id for several calls. The results then belong to the calls in
+// their order, which is the only sequence that such a client can mean.
 func (it *items) take(id string) (sentCall, bool) {
 	waiting := it.calls[id]
 	if len(waiting) == 0 {
@@ -327,6 +334,8 @@ func resultText(r *dialogue.Result) string {
 }
 
 // mark puts errorMark before the text of a failed call.
+// A text that has the mark already keeps one: the history comes back with every turn, and would
+// grow by a mark each time.
 func mark(r *dialogue.Result, text string) string {
 	if r.IsError && !strings.HasPrefix(text, errorMark) {
 		return errorMark + text
@@ -367,6 +376,7 @@ func objectText(object json.RawMessage) string {
 }
 
 // output returns the output member of a result: a string, or parts if it has media.
+// A string is written wherever it can hold the result. Parts are needed for media only.
 func (it *items) output(r *dialogue.Result) ([]byte, *dialogue.Error) {
 	var w jsonw.Writer
 	said := resultText(r)
@@ -504,6 +514,7 @@ func appendAudio(w *jsonw.Writer, m *dialogue.Media) *dialogue.Error {
 }
 
 // audioFormat returns the vendor's word for a media type.
+// It is the inverse of audioMIME, and also reads types with the prefix x- (audio/x-wav).
 func audioFormat(mime string) string {
 	format := strings.TrimPrefix(strings.TrimPrefix(mime, "audio/"), "x-")
 	if format == "mpeg" {

@@ -102,6 +102,8 @@ var statusOf = map[string]int{
 
 // inBandError returns the error that came with status 200: in an error event, in the member error
 // of a failed response, or as the body. Its status is 502 unless the code or the type says more.
+// The status decides whether another target is tried, so a wrong one has a price: a rate limit that
+// is taken for a bad request ends the client's request at the first target.
 func inBandError(v gjson.Result) *dialogue.Error {
 	e := dialogue.Reported(http.StatusBadGateway, "", "", "the upstream provider failed")
 	readError(e, v)
@@ -146,6 +148,8 @@ func failureCode(err *dialogue.Error) string {
 
 // failureMessage returns the text of an error inside a stream. A stream has no Retry-After, so clients read the wait
 // from the text.
+// The wording is the vendor's, because agents look for the words "try again in" followed by a
+// number.
 func failureMessage(err *dialogue.Error) string {
 	if err.RetryAfter <= 0 || strings.Contains(err.Message, "try again in") {
 		return err.Message

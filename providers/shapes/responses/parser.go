@@ -86,6 +86,9 @@ var handlers = map[string]func(*parser, *frame){
 }
 
 // Event takes one event of the stream.
+// emit is kept only for the length of the call, because the caller may pass a different function to
+// the next one. An error is recognised before anything else, with a type and without one, because
+// it can come in the middle of any item.
 func (p *parser) Event(name string, data []byte, emit func(*dialogue.Event)) {
 	if p.done || string(data) == "[DONE]" {
 		return
@@ -193,6 +196,8 @@ func (p *parser) alive(*frame) {
 // item returns the item that an event is about, or nil. The index counts more than the id, which
 // some servers change with every event. If neither is known, the last item that is not closed is
 // meant.
+// The last rule serves servers that send neither an index nor an id with a delta. They write one
+// item at a time, so the open one is meant.
 func (p *parser) item(f *frame) *inputItem {
 	if it := p.announced(f.output, f.itemID); it != nil || f.output >= 0 {
 		return it
@@ -271,6 +276,8 @@ func (p *parser) openThinking(it *inputItem) {
 
 // openCall emits EventOpen for a call, once its name is known. A call without an id gets that of
 // its item, or a new one.
+// Before the name is known nothing is sent, because other shapes open a call with its name and
+// cannot change it later.
 func (p *parser) openCall(it *inputItem, v gjson.Result) {
 	name := v.Get("name").Str
 	if it.open || name == "" {
@@ -305,6 +312,8 @@ func (p *parser) textDelta(f *frame)    { p.say(f, dialogue.TextPart) }
 func (p *parser) refusalDelta(f *frame) { p.say(f, dialogue.RefusalPart) }
 
 // say emits a piece of a text or a refusal.
+// A delta may be empty because a character was cut in two between deltas (FragmentJoiner). Such a
+// delta still marks the text as seen, so that the final text is not sent a second time.
 func (p *parser) say(f *frame, kind dialogue.PartKind) {
 	it := p.itemFor(f, "message")
 	if it.closed {
@@ -352,6 +361,7 @@ func (p *parser) wholeText(t *inputText, text string, logs gjson.Result) {
 }
 
 // annotated handles a citation.
+// The text is opened if it is not open yet, because a citation may come before the first delta.
 func (p *parser) annotated(f *frame) {
 	it := p.itemFor(f, "message")
 	if it.closed {
@@ -390,6 +400,8 @@ func (p *parser) contentDone(f *frame) {
 }
 
 // wholeContent reads a content part in its final form, emits what no delta brought, and closes it.
+// Citations are taken from the final form only if none was streamed, since clients add up what they
+// get.
 func (p *parser) wholeContent(it *inputItem, index int, v gjson.Result) {
 	kind, text := dialogue.TextPart, v.Get("text").Str
 	switch v.Get("type").Str {

@@ -59,6 +59,8 @@ func elements(array gjson.Result) []json.RawMessage {
 
 // spellOut returns an item with what the client left out: an id, the type, and the array around a
 // text.
+// Members that it does not know are copied as they are, in their sequence, so that an item of a
+// newer client survives being stored and returned.
 func spellOut(item gjson.Result, newID func() string) json.RawMessage {
 	if !item.IsObject() {
 		return json.RawMessage(item.Raw)
@@ -149,6 +151,8 @@ func References(body []byte) (ids []string) {
 
 // Resolve replaces the item references in the input of body by the items in known. Another reference stays if forward
 // is set, for the upstream to resolve, and is an error otherwise.
+// The references are resolved before an upstream is chosen, because only this gateway knows the
+// items that it stored, and a target of another shape has no notion of a reference.
 func Resolve(body []byte, known map[string]json.RawMessage, forward bool) ([]byte, *dialogue.Error) {
 	var w jsonw.Writer
 	w.Array()
