@@ -49,6 +49,9 @@ import (
 )
 
 // gateway holds all parts of the running program. Only this type knows all of them.
+// The fields are set by build, in its sequence, before the first request is served. Afterwards only
+// the atomic ones and limits change, the latter under reloading. So handlers read the others
+// without a lock.
 type gateway struct {
 	logger *slog.Logger
 	store  journal.Store
@@ -177,6 +180,9 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string,
 }
 
 // openState opens the records, waits until it is this gateway's turn to serve, and opens the files beside them.
+// The database is opened before wait and read after it, because a gateway that stands by must see
+// the lease of the one that serves, and everything that it read earlier would be stale by the time
+// of its turn.
 func (g *gateway) openState(ctx context.Context, c *config.Config, wait func(context.Context, *gateway) error) error {
 	cluster, err := g.listenForNodes(ctx, c.Cluster)
 	if err != nil {
@@ -203,6 +209,8 @@ func (g *gateway) openState(ctx context.Context, c *config.Config, wait func(con
 }
 
 // startRuntime starts the actors.
+// The packages of actors know neither the simulator nor the registry of shapes. They get them here
+// as functions, so that a test can start a runtime with any other model.
 func (g *gateway) startRuntime(ctx context.Context, c *config.Config, env *dialogue.Env,
 	simulator *sandbox.Model) (err error) {
 	g.runtime, err = runtime.Start(ctx, runtime.Options{Logger: g.logger, Flow: g.flow, Env: env, State: g.state,
@@ -299,6 +307,9 @@ func (g *gateway) resume(ctx context.Context, handlers *text.Handlers) error {
 
 // configure puts what can change while the gateway runs in force: all of it, or
 // nothing if it fails.
+// The step that can fail comes first and is the only one: the catalogue is built and given to the
+// runtime, which accepts all of it or nothing. Everything after it cannot fail, so a reload never
+// leaves half of a file in force.
 func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 	g.reloading.Lock()
 	defer g.reloading.Unlock()
@@ -333,7 +344,7 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 	fixedKeys := c.FixedKeys()
 	g.auth.SetFixed(fixedKeys)
 	g.identities.Configure(c.SignIn.Clients())
-	g.warnOfNobodys(fixedKeys)
+	g.warnOfUnknownUsers(fixedKeys)
 	g.admin.Guard.SetToken(c.Admin.Token.Reveal())
 	g.auth.LimitFailures(c.Limits.FailedKeys)
 	g.storage.content.SetMax(maxContent(c.Limits.ContentMiB))
@@ -349,6 +360,8 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 }
 
 // limit puts the limits of the whole process in force.
+// The limits are logged only when they changed, because a reload happens with every edit of the
+// file.
 func (g *gateway) limit(configured *config.Process, data string) {
 	allowed := allowedMemory(os.DirFS("/"), configured.MemoryMiB)
 	limitMemory(allowed)
@@ -381,9 +394,9 @@ type memoryInForce struct {
 	limits  config.Process
 }
 
-// warnOfNobodys names the keys of users that there are not: what they cost is
-// refused. The user may be made later, so it is no mistake of the file.
-func (g *gateway) warnOfNobodys(keys []identity.Key) {
+// warnOfUnknownUsers logs the fixed keys whose user does not exist. Their requests are refused as soon as
+// they cost something. The user may be made later, so it is no mistake of the file.
+func (g *gateway) warnOfUnknownUsers(keys []identity.Key) {
 	users := g.state.View()
 	for _, k := range keys {
 		if _, ok := identity.FindUserByName(users, k.User); k.User != "" && !ok {
@@ -393,6 +406,8 @@ func (g *gateway) warnOfNobodys(keys []identity.Key) {
 }
 
 // close takes down what was built, in reverse order.
+// It is also called for a gateway that was built only in part, so every part is checked for nil. A
+// part that does not close in time is logged and does not keep the others from closing.
 func (g *gateway) close(ctx context.Context) {
 	if g.runtime != nil {
 		if err := g.runtime.Stop(ctx); err != nil {

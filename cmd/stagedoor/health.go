@@ -16,6 +16,9 @@ import (
 const patient = 200 * time.Millisecond
 
 // health returns the state that /readyz reports besides the drain.
+// Blocking conditions make the probe fail, and a balancer then takes the gateway out of service. A
+// condition blocks only if another gateway could do better. A failing provider does not, because
+// every gateway has the same one.
 func (g *gateway) health(ctx context.Context) (h server.Health) {
 	if g.state.Err() != nil {
 		h.Blocking = append(h.Blocking, server.Condition{Code: "store_failed",

@@ -120,6 +120,9 @@ func (a *app) serve(ctx context.Context, o *overrides) error {
 
 // runUntilStopped serves until a signal, a failure of the listeners or of the
 // store. follow runs meanwhile and keeps the configuration fresh.
+// Everything that runs beside the requests is started here with wg, so that the function returns
+// only after all of it has ended. The deferred calls run in reverse: cancel ends the loops, and
+// Wait joins them, before serve closes the gateway that they use.
 func (a *app) runUntilStopped(ctx context.Context, g *gateway, listeners []net.Listener, signals <-chan os.Signal, follow func(context.Context)) error {
 	control, err := openControl(g.config.Load().Data)
 	if err != nil {
@@ -190,6 +193,8 @@ func (a *app) runUntilStopped(ctx context.Context, g *gateway, listeners []net.L
 
 // openControl opens the socket for the commands; nil: there is none without a
 // data directory.
+// It fails if another gateway answers on the socket, which is how two gateways on one data
+// directory are kept apart once the lock of the store is out of the picture.
 func openControl(data string) (net.Listener, error) {
 	if data == "memory" {
 		return nil, nil
@@ -206,6 +211,10 @@ func openControl(data string) (net.Listener, error) {
 }
 
 // drain lets requests finish within the grace time and then cuts the rest.
+// The phases are those of a rolling update behind a balancer: report "not ready", go on accepting
+// until the balancer has noticed, stop accepting, let streams end by themselves, and end the rest
+// with the error event of their shape, which tells clients that they may try again. Each phase has
+// a bound, so the sum is known in advance.
 func (a *app) drain(g *gateway, signals <-chan os.Signal) error {
 	grace := time.Duration(g.config.Load().Shutdown.Grace)
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
@@ -254,6 +263,8 @@ const echo = 100 * time.Millisecond
 
 // insisted waits for a signal that is more than an echo of the one just received;
 // false: done came first.
+// Without the pause, a stop by timeout(1) or by a process manager that signals a whole group would
+// look like two signals of an impatient operator and cut all streams.
 func insisted(signals <-chan os.Signal, done <-chan struct{}) bool {
 	received := time.Now()
 	for {

@@ -253,7 +253,7 @@ func textContains(v any, s string) bool {
 
 // hasKey reports whether any object inside v has one of the keys.
 func hasKey(v any, keys map[string]bool) bool {
-	return !requestContext(v, func(x any) bool {
+	return !walk(v, func(x any) bool {
 		for k := range asObject(x) {
 			if keys[k] {
 				return false

@@ -105,7 +105,7 @@ func FuzzMatch(f *testing.F) {
 
 // hasOperators tells whether a matcher inside v means something else than itself.
 func hasOperators(v any) bool {
-	return !requestContext(v, func(x any) bool {
+	return !walk(v, func(x any) bool {
 		_, ops := operators(x)
 		return !ops
 	})

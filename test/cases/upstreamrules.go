@@ -65,7 +65,7 @@ func upstreamRules(shape Shape, request object) []string {
 
 // noCacheControl looks for markers on blocks; tool schemas may use the name.
 func (r *rules) noCacheControl(shape Shape, conversation any) {
-	clean := requestContext(conversation, func(v any) bool {
+	clean := walk(conversation, func(v any) bool {
 		o := asObject(v)
 		_, marked := o["cache_control"]
 		_, block := o["type"]

@@ -5,8 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"math/big"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -203,21 +204,21 @@ func equal(a, b any) bool {
 	return a == b
 }
 
-// visit calls f on v and on everything inside, until f says no.
-func requestContext(v any, f func(any) bool) bool {
+// walk calls f on v and on everything inside, until f returns false.
+func walk(v any, f func(any) bool) bool {
 	if !f(v) {
 		return false
 	}
 	switch v := v.(type) {
 	case array:
 		for _, x := range v {
-			if !requestContext(x, f) {
+			if !walk(x, f) {
 				return false
 			}
 		}
 	case object:
 		for _, k := range names(v) {
-			if !requestContext(v[k], f) {
+			if !walk(v[k], f) {
 				return false
 			}
 		}
@@ -228,7 +229,7 @@ func requestContext(v any, f func(any) bool) bool {
 // texts lists every string inside v; member names do not count.
 func texts(v any) []string {
 	var out []string
-	requestContext(v, func(x any) bool {
+	walk(v, func(x any) bool {
 		if s, ok := x.(string); ok {
 			out = append(out, s)
 		}
@@ -238,14 +239,7 @@ func texts(v any) []string {
 }
 
 // names returns the members of an object in the order of their names, so that reports are the same each time.
-func names(o object) []string {
-	out := make([]string, 0, len(o))
-	for k := range o {
-		out = append(out, k)
-	}
-	sort.Strings(out)
-	return out
-}
+func names(o object) []string { return slices.Sorted(maps.Keys(o)) }
 
 // clone is a deep copy, so that folding never writes into an event.
 func clone(v any) any {

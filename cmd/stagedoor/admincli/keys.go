@@ -42,6 +42,8 @@ configuration file are not among them.`,
 }
 
 // withKeys calls use with the keys of the data directory.
+// A key can be made without a running gateway, so that a script can prepare a data directory before
+// the first start.
 func (a app) withKeys(o *datadir.Flags, use func(keyStore) error) error {
 	return o.Use(func(c *admin.Client) error { return use(c) },
 		func(s *state.State) error { return use(directKeys{s}) })
@@ -101,6 +103,8 @@ func (k *keyFlags) rejectEmptySets() error {
 }
 
 // key returns the key that the flags describe and its secret.
+// "all" and "*" become the absence of a set. Stored as words, they would have to be recognised at
+// every check of a permission.
 func (k *keyFlags) key() (secret string, key identity.Key, err error) {
 	if err := k.rejectEmptySets(); err != nil {
 		return "", key, err
@@ -265,6 +269,8 @@ func (a app) keysRevoke(o *datadir.Flags) *cobra.Command {
 }
 
 // completeKeys completes arguments with the ids of keys that are not revoked.
+// An error is reported to the shell as a directive and not printed, because a message would land in
+// the middle of the command line that the user is typing.
 func (a app) completeKeys(o *datadir.Flags) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		var ids []cobra.Completion

@@ -100,6 +100,8 @@ func (b *budgetFlags) check() error {
 
 // change returns the change of a budget for the flags that were given. A budget of 0 removes the budget, which is
 // null in the API.
+// The three cases of a flag are those of the API: not given (the field is absent), 0 (null removes
+// the budget) and an amount.
 func (b *budgetFlags) change(given func(string) bool) (change adminapi.Optional[adminapi.BudgetChange], err error) {
 	if err := b.check(); err != nil || !given("budget") && !given("budget-window") {
 		return change, err
@@ -168,6 +170,8 @@ that are not given change nothing.`,
 }
 
 // change returns the change of a key for the flags that were given.
+// given reports whether a flag was on the command line. A flag with its default value and a flag
+// that was not given are different, because --rpm 0 removes a limit.
 func (k *keyFlags) change(given func(string) bool, now time.Time) (adminapi.KeyChange, error) {
 	var change adminapi.KeyChange
 	if err := k.rejectEmptySets(); err != nil {

@@ -19,6 +19,8 @@ import (
 )
 
 // check looks at what the types alone do not say.
+// The sections are checked even if an earlier one has mistakes. Only the catalogue waits until
+// there are none, because its rules assume valid providers and models.
 func (c *Config) check(d *decoder, readList bool) {
 	c.checkListen(d)
 	if c.TLS != nil && c.TLS.Cert != "" && c.TLS.Key != "" {
@@ -109,6 +111,8 @@ const minAdminToken = 24
 
 // checkAdmin checks the token and the first administrator. The token must differ from every gateway key, because a
 // client with that key would otherwise administer the gateway.
+// The length of the password is that of the pages, so that the first administrator can sign in with
+// it.
 func (c *Config) checkAdmin(d *decoder) {
 	if n := len(c.Admin.Password.Reveal()); c.Admin.User != "" && (n < 8 || n > 512) || c.Admin.User == "" && n > 0 {
 		d.at("admin.password", "expected 8 to 512 bytes, and a name in admin.user")

@@ -281,6 +281,8 @@ type Price struct {
 
 // Default is the configuration of `stagedoor serve` without a file: everything
 // is answered by the embedded sandbox.
+// Every setting that is not in a file has the value that stands here, so the documented defaults
+// and those in force cannot differ: the reference page reads this function.
 func Default() *Config {
 	return &Config{
 		Listen:    Strings{"127.0.0.1:8080"},
@@ -328,6 +330,8 @@ func ParseForCatalog(file string, text []byte, env func(string) (string, bool)) 
 }
 
 // DataOf returns the data directory that a text names, whatever mistakes the text has, or else the default.
+// Commands use it to find the data directory of a gateway whose file has mistakes, since an
+// operator then needs them most.
 func DataOf(text []byte, env func(string) (string, bool)) string {
 	c := &Config{Data: "./data"}
 	newDecoder("", env).document(text, c)
@@ -359,6 +363,8 @@ func Parse(file string, text []byte, env func(string) (string, bool)) (*Config, 
 }
 
 // parse is Parse. It reads the list of models on disk if readList is set.
+// Providers and models have no default in a file: a file that names none would otherwise serve the
+// simulator in production.
 func parse(file string, text []byte, env func(string) (string, bool), readList bool) (*Config, error) {
 	c := Default()
 	c.Data, c.Providers, c.Models = "./data", nil, nil

@@ -32,6 +32,8 @@ var errShared = errors.New("is written in a form that is changed by hand only, s
 // stay as they are: comments, blank lines, quotes and line ends. A removed setting takes its own lines with it. Each
 // edit is verified by reading the result: an edit that would change another setting, too, is an error that names its
 // path, and so is a path through a value that has no members.
+// A library that writes YAML anew was not used, because all of them lose comments or change quotes
+// and indentation, and the file belongs to an operator who keeps it under version control.
 func ApplyEdits(text []byte, edits []Edit) ([]byte, error) {
 	for _, edit := range edits {
 		next, err := apply(string(text), edit)
@@ -58,6 +60,7 @@ func pathText(path []string) (text string) {
 // apply makes one edit. It computes the values that the edited file must have (want) and compares them with those of
 // the edited text, because positions in YAML are too subtle to be trusted: a wrong edit is refused instead of
 // written.
+// The cost is that the text is parsed twice for each edit. Edits are made by people, one at a time.
 func apply(text string, edit Edit) (string, error) {
 	if len(edit.Path) == 0 {
 		return "", errors.New("expected the path of a setting")
@@ -149,6 +152,7 @@ func parseBody(text string) (ast.Node, error) {
 
 // plainer turns nodes into values without their form and counts them, since a few nested aliases can stand for
 // millions of values.
+// The values keep the order of members, since a reordered file is a changed file for its reader.
 type plainer struct {
 	anchors map[string]ast.Node
 	nodes   int
@@ -156,6 +160,8 @@ type plainer struct {
 
 // plain returns the value of a node. After maxNodes values it returns nil for all others, and its caller checks the
 // count.
+// A scalar is a text with the kind before it, so that two values can be compared with
+// reflect.DeepEqual and nothing is lost by conversion: 1.0 stays different from 1.
 func (p *plainer) plain(n ast.Node, depth int) any {
 	if p.nodes++; p.nodes > maxNodes || depth > maxDepth {
 		p.nodes = maxNodes + 1
@@ -226,6 +232,8 @@ func tidied(v any) any {
 }
 
 // edited returns the values with one of them changed or removed. It does not change its argument.
+// It is the specification of an edit, on values, and knows nothing of text. What the editor does to
+// the text must lead to the same values.
 func edited(v any, path []string, value any, remove bool) (any, error) {
 	name, last := path[0], len(path) == 1
 	change := func(old any) (any, error) {
@@ -297,6 +305,8 @@ func newEditor(text string) (*editor, error) {
 }
 
 // offset returns the place of a token in bytes. The parser counts columns in runes.
+// It returns -1 for a position outside of the text, which the callers turn into errShared. The
+// parser gives such positions for some nodes that it made up, such as the value of an empty key.
 func (e *editor) offset(p *token.Position) int {
 	if p == nil || p.Line < 1 || p.Line > len(e.lines) {
 		return -1
@@ -324,6 +334,8 @@ func (e *editor) lineEnd(at int) int {
 func (e *editor) splice(from, to int, text string) { e.text = e.text[:from] + text + e.text[to:] }
 
 // spot is the place of a value in the text.
+// Spots are computed when they are needed and never kept across an edit, because every byte behind
+// a splice moves.
 type spot struct {
 	node ast.Node
 	key  int // of the member's name or of the element's dash; -1 for the document and for elements in brackets
@@ -388,6 +400,8 @@ func (e *editor) member(v *ast.MappingValueNode, flow bool) spot {
 }
 
 // behind returns the spot of a value whose key or dash is at key and has a length.
+// Anchors and tags belong to the key and not to the value: they stay when the value is replaced,
+// because an alias elsewhere may refer to the anchor.
 func (e *editor) behind(n ast.Node, key, length int, flow bool) spot {
 	s := spot{node: n, key: key, from: key + length, flow: flow}
 	at := s.from
@@ -436,6 +450,8 @@ func (e *editor) behind(n ast.Node, key, length int, flow bool) spot {
 
 // blockEnd returns the place behind the last line of a block whose key or dash is at key. Comments and blank lines
 // behind it that are not indented as its lines are do not belong to it.
+// A comment after a block is ambiguous: it may belong to the block or to the next key. Its
+// indentation decides, as it does for a reader.
 func (e *editor) blockEnd(key int, n ast.Node) int {
 	indent := key - e.lineStart(key)
 	_, sequence := n.(*ast.SequenceNode)
@@ -491,6 +507,8 @@ func (e *editor) quotedEnd(at int) int {
 }
 
 // valueEnd returns the place behind a value that begins at at and is no block.
+// begins is set where a value may begin, because a quote inside a plain word ("don't") opens no
+// quoted text. A # begins a comment only after white space.
 func (e *editor) valueEnd(at int, flow bool) int {
 	if at >= len(e.text) {
 		return at
@@ -569,6 +587,8 @@ func (e *editor) find(path []string) (found []spot, err error) {
 }
 
 // set writes a value at path, and adds the member or element if it does not exist.
+// A block is replaced by a value on one line. The last line end stays, so that the next key keeps
+// its line.
 func (e *editor) set(path []string, value jsontext.Value) error {
 	found, err := e.find(path)
 	if err != nil {
@@ -597,6 +617,8 @@ func (e *editor) set(path []string, value jsontext.Value) error {
 const blockDepth = 2
 
 // insert adds a member or an element that does not exist. depth is the number of names that do.
+// The new member takes the form of its neighbours: inside brackets it is added to the brackets, in
+// a block it gets lines of its own with the indentation of the first member.
 func (e *editor) insert(s spot, missing []string, depth int, value jsontext.Value) error {
 	_, spots, err := e.children(s)
 	if err != nil {
@@ -669,6 +691,8 @@ func (e *editor) entryEnd(s spot) int {
 }
 
 // remove removes a setting with its lines, or out of its brackets with the comma.
+// In brackets the comma goes too: the one behind the member, or, for the last member, the one
+// before it.
 func (e *editor) remove(path []string) error {
 	found, err := e.find(path)
 	if err != nil {
@@ -755,6 +779,8 @@ var (
 )
 
 // keyText returns a text as YAML, in quotes where a reader could take it for something else than a string.
+// The rules are stricter than YAML 1.2 requires, because older readers take yes, on and 12e3 for
+// something else than a text.
 func keyText(name string) string {
 	if (plainWord.MatchString(name) || timeWord.MatchString(name)) && !otherWord.MatchString(name) {
 		return name

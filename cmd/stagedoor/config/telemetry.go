@@ -99,6 +99,8 @@ func (o *OTLP) check(d *decoder, path string) {
 }
 
 // checkNetworks records a mistake for each text that is neither an address nor a network.
+// It takes the path as an argument, because the same notation is used for trusted proxies, for
+// callers with traceparent and for readers of metrics.
 func checkNetworks(d *decoder, path string, networks Strings) {
 	for i, s := range networks {
 		if _, err := identity.ParseNetworks([]string{s}); err != nil {
