@@ -193,8 +193,8 @@ func (a *app) runUntilStopped(ctx context.Context, g *gateway, listeners []net.L
 
 // openControl opens the socket for the commands; nil: there is none without a
 // data directory.
-// It fails if another gateway answers on the socket, which is how two gateways on one data
-// directory are kept apart once the lock of the store is out of the picture.
+// A socket that an earlier process left is replaced. That is safe, because the lock of the data
+// directory is held by now.
 func openControl(data string) (net.Listener, error) {
 	if data == "memory" {
 		return nil, nil
