@@ -5,6 +5,16 @@
 // Which alerts were sent is part of the state (state/work), in the commit that adds the delivery. So an alert is sent
 // once, although it is found by several processes or by one that starts again. This package only finds, and has nothing
 // to lose: budgets are compared again when the process starts, and after changes of keys, users and groups.
+//
+// # Usage
+//
+// Start begins to watch and Close ends it. To add an alert, find its condition here and add the
+// event to state/work, which remembers that it was sent.
+//
+// # Concurrency
+//
+// One goroutine does all comparisons. Money that is spent wakes it, and many charges in a row wake
+// it once.
 package alerts
 
 import (

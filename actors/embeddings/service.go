@@ -7,6 +7,16 @@
 // inputs once all calls have succeeded; the first failure fails the request.
 //
 // Vectors of two models cannot be compared, so a request is only tried at targets that are the same model (Plan).
+//
+// # Usage
+//
+// Plan chooses the candidates, Begin starts a request, and the caller reads Pieces until it is
+// closed and then calls Outcome. A caller whose client has left calls Abandon and goes on reading,
+// because the pieces that are under way must be freed.
+//
+// # Concurrency
+//
+// A Service is safe for concurrent use. A Reply belongs to the one goroutine that reads it.
 package embeddings
 
 import (

@@ -15,4 +15,14 @@
 //	deliver.go                  pictures by value or by address
 //	sweep.go                    the actor that removes expired pictures
 //	trace.go watch.go           spans and the log of requests
+//
+// # Usage
+//
+// Begin starts a request and never waits. The caller reads Partials until it is closed and then
+// takes the Outcome. A caller whose client has left calls Abandon.
+//
+// # Concurrency
+//
+// A Service is safe for concurrent use, and a Reply belongs to one goroutine. The Meter of a
+// request is called from several goroutines, but never by two at a time.
 package images

@@ -1,6 +1,12 @@
 // Package replay runs the exchanges of a recording through the translators of this version, without a network, and
 // finds what has changed: the requests to the upstream, and the replies to the client. Ids and times are those of the
 // recording, so that the same version makes the same bytes.
+//
+// # Usage
+//
+// The command "stagedoor replay" makes a Replayer and calls Run for each recording. It finds
+// unintended changes of the translators between two versions, because what a recording of the old
+// version contains must come out again. Exchanges that had no upstream are counted as skipped.
 package replay
 
 import (

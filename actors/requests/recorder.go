@@ -3,6 +3,22 @@
 // A request hands itself over without a wait: it takes a place in a bounded queue, or is counted as dropped if there is
 // none. One goroutine makes records of what is in the queue and writes them in batches. A log that is slow, full or
 // broken therefore costs entries of the log, and never a request.
+//
+// # Usage
+//
+// Start returns at once, and the log is opened on the goroutine that writes, so a log that cannot
+// be opened does not keep a gateway from starting. Limit says how much is kept, and a Keep of 0
+// writes nothing. Close writes what is left within a bounded time.
+//
+// # Concurrency
+//
+// Any goroutine may call the methods. All writes and removals happen on one goroutine, so that a
+// store needs no order of its own among writers.
+//
+// # Errors
+//
+// A batch that cannot be written is dropped, counted and logged. The counts are metrics, because a
+// hole in the log is otherwise invisible.
 package requests
 
 import (

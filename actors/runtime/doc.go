@@ -16,4 +16,23 @@
 //	├ tokens             users, sessions, apps and their tokens   (actors/tokens)
 //	├ webhooks           tries to deliver what is due             (actors/webhook)
 //	└ background         ends background responses when it stops  (actors/background)
+//
+// # Usage
+//
+// Start returns a Runtime whose actors run and which has no providers yet. Configure puts a
+// catalogue in force and may be called again at any time. TakeOver continues what an ended process
+// left, and comes last, because what it begins is charged. Drain and Stop end everything. The typed
+// clients (Text, Ledger, Tokens and so on) stay valid until Stop.
+//
+// # Concurrency
+//
+// Any goroutine may call the methods. Configure, SetPaused and ShareLimits change the same tables
+// and wait for each other. Requests in flight keep the catalogue and the throttles with which they
+// began, so a reload never waits for them.
+//
+// # Errors
+//
+// Configure either puts all of a catalogue in force or none of it, and then returns why. Which
+// actor is restarted, stopped or escalated after a crash is decided in policy.go alone, with a
+// reason for each.
 package runtime

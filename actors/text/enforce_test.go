@@ -13,7 +13,8 @@ import (
 func responsesText(pieces ...string) string {
 	const place = `"item_id":"msg_1","output_index":0,"content_index":0`
 	var out strings.Builder
-	out.WriteString(`data: {"type":"response.created","response":{"id":"resp_1","object":"response","status":"in_progress",` +
+	out.WriteString(`data: {"type":"response.created","response":{"id":"resp_1","object":"response",` +
+		`"status":"in_progress",` +
 		`"model":"m","output":[]}}` + "\n\n" +
 		`data: {"type":"response.output_item.added","output_index":0,"item":{"id":"msg_1","type":"message",` +
 		`"role":"assistant","content":[]}}` + "\n\n" +

@@ -6,6 +6,17 @@
 // describes itself in package adminapi, and pages for people are not described.
 //
 // Concurrency: a handler of Handler is safe for concurrent use.
+//
+// # Usage
+//
+// The server passes the patterns of its router to Handler. To describe a new route, write its row
+// in docs/routes.md, its operation in operations.go and the types of its bodies in bodies.txt.
+//
+// # Errors
+//
+// A mistake in the tables, such as an operation that docs/routes.md does not have, panics when the
+// document is made, because it is a mistake of the program. The tests of this package make the
+// document.
 package openapi
 
 import (

@@ -4,6 +4,11 @@
 // is embedded in the program and loaded at its first use.
 //
 // All functions are safe for concurrent use.
+//
+// # Cost
+//
+// The memory of the vocabulary stays once it is loaded. The time to count grows with the text, so
+// Split cuts a long text by its length and not into tokens.
 package tokens
 
 import (

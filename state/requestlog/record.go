@@ -4,6 +4,24 @@
 //
 // The log is for people who look for a request. Nothing that the gateway decides depends on it, so it may lose entries:
 // the last ones when a process is killed, and others while its disk is too slow. Money is in state/money.
+//
+// # Usage
+//
+// Parse reads what a user typed into terms, a Query holds terms and bounds, and a Reader finds its
+// records. Two stores implement Reader and Writer: cmd/stagedoor/sqlite in a file, and
+// state/requestlog/pglog in the database of several gateways. Both pass the suite in
+// state/requestlog/logtest. Only actors/requests writes.
+//
+// # Places
+//
+// Each record has a place, which is the microsecond of its beginning and a few bits that tell
+// records of the same microsecond apart. Places ascend with time, serve as keys in both stores, and
+// are the cursors of pages. Records that are still in flight are not in the log.
+//
+// # Errors
+//
+// A broken record does not hide the others: ReadEntry shows it as a failed request without names.
+// Errors of a store reach people who search and operators, and never a client of a model.
 package requestlog
 
 import (

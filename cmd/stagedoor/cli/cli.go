@@ -2,6 +2,13 @@
 // arguments, flags that the environment can fill in, and the printing of tables, JSON and amounts.
 //
 // It knows neither the gateway nor its data directory (see package datadir).
+//
+// # Usage
+//
+// Each package of commands takes an App, which holds the streams and the environment, so that a
+// test can run a command without a process. The program ends with EX_USAGE after an error that
+// wraps ErrUsage. Printable makes text from outside safe for a terminal, and must be used for every
+// such text that a command prints.
 package cli
 
 import (

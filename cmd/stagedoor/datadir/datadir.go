@@ -1,6 +1,18 @@
 // Package datadir gives commands access to a data directory: through the gateway that runs on it, or directly if no
 // gateway does. Commands use it so that a change acts at once on a running gateway and is kept in the files
 // otherwise.
+//
+// # Usage
+//
+// A command calls AddFlags when it is made and one of the methods of Flags when it runs. Use is the
+// usual one: it takes a function for a running gateway and one for a state that nothing else has
+// open, and calls exactly one of them. OpenStore is for the gateway itself.
+//
+// # Errors
+//
+// Unavailable marks what passes by itself, such as a directory that another process has open. The
+// program ends with EX_TEMPFAIL after it, so that scripts and service managers try again. Any other
+// error is a mistake of the command line or a fault of the data.
 package datadir
 
 import (

@@ -2,6 +2,24 @@
 // because its driver takes long to compile.
 //
 // The log matters less than any request. A file that is broken is set aside as a whole and a new one is begun.
+//
+// # Usage
+//
+// Open returns a Log, which implements requestlog.Reader and requestlog.Writer. A record has a row
+// with its place, its owner and its times, an entry with the rest as JSON, and a row of the
+// full-text index. Counts and sums are kept in tables of their own, so that charts do not read
+// records.
+//
+// # Concurrency
+//
+// One goroutine writes, which is that of actors/requests. Readers have connections of their own and
+// see the last committed batch, so a search never delays the writer.
+//
+// # Errors
+//
+// A file of another version or with a fault is renamed and a new one is begun, because a log must
+// never keep a gateway from starting. A fault while the gateway runs closes the file, and the next
+// use opens it again.
 package sqlite
 
 import (

@@ -4,6 +4,12 @@
 // The screen (screen.go) is a program of bubbletea: it asks for a snapshot every second, draws tables of it
 // (table.go) and turns keys into calls. A snapshot that fails leaves the last one on the screen, with the failure
 // below it, because the figures of a moment ago are better than none.
+//
+// # Usage
+//
+// With a terminal as its output, the command runs until q is pressed. Otherwise, or with --once, it
+// prints one snapshot, so that it can be used in scripts. A key that changes something, such as the
+// end of a request, asks for a confirmation first.
 package topcli
 
 import (

@@ -6,6 +6,16 @@
 //
 //	GET /sandbox/jobs             submissions, polls and downloads of every job
 //	GET /sandbox/pictures/{name}  the pictures whose addresses replies contain
+//
+// # Usage
+//
+// Handler wraps the handler of the sandbox's text routes. Faults are requested in the prompt, as
+// for text. Tests look at /sandbox/jobs to see that a job was not submitted twice.
+//
+// # Concurrency
+//
+// The handler is safe for concurrent use. It keeps the pictures whose addresses it gave out in a
+// bounded store and forgets the oldest.
 package media
 
 import (

@@ -10,6 +10,13 @@
 //	shape.go   the descriptor, and the frame of replies
 //	check.go   the rules of requests
 //	encode.go  calls of upstreams and their replies
+//
+// # Usage
+//
+// The Descriptor has the routes and member names, and the dialect has the functions that
+// http/embeddings and actors/embeddings call: check a request, write a call, read a reply. Vectors
+// are passed on as the bytes that the upstream sent wherever no conversion between floats and
+// base64 is needed.
 package embeddings
 
 import (

@@ -4,6 +4,18 @@
 // The log matters less than any request and than the state. It has connections of its own, whose statements the
 // database ends after a few seconds, and it does not wait until the database has made a batch durable: a crash of the
 // database may lose the batches of the last second.
+//
+// # Usage
+//
+// Open returns a Log at once and connects at its first use, so a gateway starts also while its
+// database is away. Append, Find, Count and Spent are those of requestlog.Writer and
+// requestlog.Reader. Prune is called from time to time by actors/requests, and one node at a time
+// does its work.
+//
+// # Concurrency
+//
+// One goroutine appends and prunes, which is that of actors/requests. Any number may read. Nodes do
+// not coordinate: their records differ by the name of the node.
 package pglog
 
 import (
