@@ -6,9 +6,9 @@
 //
 // # Usage
 //
-// Start returns at once, and the log is opened on the goroutine that writes, so a log that cannot
-// be opened does not keep a gateway from starting. Limit says how much is kept, and a Keep of 0
-// writes nothing. Close writes what is left within a bounded time.
+// Start returns at once, and the log is opened later, so a log that cannot be opened does not keep
+// a gateway from starting. Limit says how much is kept, and a Keep of 0 writes nothing. Close writes
+// what is left within a bounded time.
 //
 // # Concurrency
 //
