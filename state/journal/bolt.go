@@ -117,7 +117,7 @@ var (
 
 // schemaVersion is that of the tables and their records. A file of another version is
 // refused.
-const schemaVersion = 10
+const schemaVersion = 11
 
 // Commit implements Store.
 func (b *Bolt) Commit(ctx context.Context, batches []Batch) (LSN, error) {

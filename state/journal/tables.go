@@ -29,7 +29,7 @@ const (
 	Consent   Table = "consent" // what a user allowed an app, by both
 
 	Hold    Table = "hold"     // holds under way, by the sequence of their begin
-	Receipt Table = "rcpt"     // which ledger entries carry the receipts: cold, by the time in the request's id
+	Receipt Table = "rcpt"     // which ledger entries carry the receipts: cold, by the time in the requests' ids
 	ByHash  Table = "rcpthash" // the same, of ids without a time: by their hash
 	Redeem  Table = "redeem"   // redeem codes, by time-ordered id
 

@@ -112,10 +112,9 @@ func (f *folder) write(tx *state.Tx) (int, error) {
 	for _, last := range f.pages {
 		tx.Op(journal.Op{Kind: journal.Delete, Table: journal.Ledger, Key: state.SequenceKey(last)})
 	}
-	for i := range f.entries {
-		if e := &f.entries[i]; e.endsHold() {
-			key := receiptKey(e.Request, e.Account, e.Sequence)
-			tx.Op(journal.Op{Kind: journal.Delete, Table: receiptTable(key), Key: key})
+	for post := range posts(f.entries) {
+		for _, r := range indexOf(post) {
+			tx.Op(journal.Op{Kind: journal.Delete, Table: r.place.table(), Key: r.key})
 		}
 	}
 	return len(f.entries), tx.PutNumberFact(foldedName, f.pages[len(f.pages)-1])

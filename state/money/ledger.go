@@ -51,6 +51,7 @@ type Entry struct {
 	At      time.Time
 
 	receipt *Receipt // of a Settle or Release
+	joins   bool     // it is of the same Post as the entry before it in its page
 }
 
 // endsHold reports whether e closes a hold.
@@ -132,8 +133,9 @@ func Post(tx *state.Tx, account string, postings []Posting) (Account, []Posted, 
 	m := state.MemoryOf[*ledgerMemory](tx)
 	p := poster{tx: tx, memory: m, account: FindAccount(tx.View(), account), tally: tally{day: dayOf(tx.Now())}}
 	p.page.start(m.pages.freeFor(entryRoom*len(postings)+pageRoom), m.names)
+	m.index.start(account)
 	before := p.account
-	tx.Grow(opsPerPosting*len(postings) + opsPerPost)
+	tx.Grow(opsPerPost)
 	posted := make([]Posted, len(postings))
 	for i := range postings {
 		p.moved = 0
@@ -159,6 +161,7 @@ func Post(tx *state.Tx, account string, postings []Posting) (Account, []Posted, 
 		Kind: journal.Put, New: true, Table: journal.Ledger,
 		Key: m.sequenceKey(p.account.Last), Value: m.pages.keep(p.page.finish()),
 	})
+	m.writeIndex(tx)
 	if err := p.tally.write(tx); err != nil {
 		return Account{}, nil, err
 	}
@@ -166,12 +169,9 @@ func Post(tx *state.Tx, account string, postings []Posting) (Account, []Posted, 
 	return p.account, posted, accounts.Put(tx, p.account)
 }
 
-// The usual number of operations of a Post: one index record for the receipt of each settlement, and
-// one record each for the page, the account, the spending of its key and the usage.
-const (
-	opsPerPosting = 1
-	opsPerPost    = 4
-)
+// opsPerPost is the usual number of operations of a Post: the page, its record in the index of receipts, the account,
+// the spending of a key and the usage.
+const opsPerPost = 5
 
 // poster enters postings. It checks a posting before it changes anything, so that a refused one has
 // no effect.
@@ -352,7 +352,7 @@ func (p *poster) closeHold(what *Posting) (uint64, error) {
 		h.ID = sequence
 	}
 	receipt.Hold = h.ID
-	p.indexReceipt(&receipt, sequence)
+	p.memory.index.add(receipt.Request, sequence)
 	p.tally.add(p.tx, &receipt)
 	return sequence, nil
 }
@@ -367,6 +367,7 @@ func (p *poster) appendEntry(e Entry, r *Receipt) uint64 {
 	if e.Hold == 0 {
 		e.Hold = e.ownHold()
 	}
+	e.joins = p.page.count > 0
 	p.page.add(&e, r)
 	return e.Sequence
 }

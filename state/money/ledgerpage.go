@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -39,7 +40,8 @@ const (
 const (
 	kindBits = 0x07
 	// entryJoins: the entry is of the same Post as the one before it in the page, so it has the next sequence,
-	// follows that entry in the account's history and has the same time.
+	// follows that entry in the account's history and has the same time. The index of receipts depends on which entries
+	// are of one Post.
 	entryJoins   = 0x08
 	entryHold    = 0x10 // the hold is given; without it a terminal entry has its own sequence
 	entryReceipt = 0x20
@@ -82,9 +84,7 @@ func (w *pageWriter) start(b []byte, names map[string]uint64) {
 // field of e, because that would move each receipt to the heap.
 func (w *pageWriter) add(e *Entry, r *Receipt) {
 	bits := byte(max(slices.Index(entryKinds[:], e.Kind), 0))
-	joins := w.count > 0 && e.Sequence == w.last.Sequence+1 && e.Previous == w.last.Sequence &&
-		e.Account == w.last.Account && e.At.Equal(w.last.At)
-	if joins {
+	if e.joins {
 		bits |= entryJoins
 	}
 	if e.Hold != e.ownHold() {
@@ -104,7 +104,7 @@ func (w *pageWriter) add(e *Entry, r *Receipt) {
 		w.first = e.Sequence
 		w.last = Entry{Sequence: e.Sequence, At: time.Unix(0, 0)}
 	}
-	if !joins {
+	if !e.joins {
 		w.unsigned(e.Sequence - w.last.Sequence)
 		w.text(e.Account)
 		w.unsigned(e.Sequence - e.Previous)
@@ -376,7 +376,7 @@ func (p *pageReader) entry(e, before *Entry, first bool) error {
 		return errPage
 	}
 	e.Kind = entryKinds[kind]
-	if bits&entryJoins != 0 {
+	if e.joins = bits&entryJoins != 0; e.joins {
 		e.Sequence, e.Previous, e.Account, e.At = before.Sequence+1, before.Sequence, before.Account, before.At
 	} else {
 		e.Sequence = before.Sequence + p.unsigned()
@@ -435,6 +435,21 @@ func (p *pageReader) receipt(e *Entry, bits byte) *Receipt {
 // corruptPage returns the error for a page that cannot be read. It copies the key, which is only valid during a scan.
 func corruptPage(rec journal.Record, reason string) error {
 	return &journal.CorruptError{Table: journal.Ledger, Key: slices.Clone(rec.Key), Reason: reason}
+}
+
+// posts divides the entries of pages by the Post that has made them.
+func posts(entries []Entry) iter.Seq[[]Entry] {
+	return func(yield func([]Entry) bool) {
+		for from, i := 0, 1; i <= len(entries); i++ {
+			if i < len(entries) && entries[i].joins {
+				continue
+			}
+			if !yield(entries[from:i]) {
+				return
+			}
+			from = i
+		}
+	}
 }
 
 // readPages calls fn with the pages from sequence number from on, in order, and stops after limit

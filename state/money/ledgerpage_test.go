@@ -31,7 +31,7 @@ func said(t rapid.TB, entries []Entry) string {
 	t.Helper()
 	var all []any
 	for _, e := range entries {
-		all = append(all, e.Sequence, e, e.receipt)
+		all = append(all, e.Sequence, e.joins, e, e.receipt)
 	}
 	text, err := json.Marshal(all)
 	if err != nil {
@@ -75,11 +75,12 @@ func TestEveryPageIsDecodedUnchanged(t *testing.T) {
 		for i := range entries {
 			e := Entry{Sequence: before.Sequence + 1, Previous: before.Sequence, Account: before.Account, At: before.At,
 				Kind:   rapid.SampledFrom([]EntryKind{Credit, Adjust, Begin, Extend, Settle, Release}).Draw(rt, "kind"),
-				Amount: n("amount"), Held: n("held"), Request: s("request"), Model: s("model"), Reason: s("reason")}
+				Amount: n("amount"), Held: n("held"), Request: s("request"), Model: s("model"), Reason: s("reason"),
+				joins: i > 0}
 			if rapid.Bool().Draw(rt, "another post") {
 				e.Sequence += rapid.Uint64Range(0, 1000).Draw(rt, "gap")
 				e.Previous = rapid.Uint64Range(0, e.Sequence-1).Draw(rt, "previous")
-				e.Account, e.At = s("account"), moment.Draw(rt, "at")
+				e.Account, e.At, e.joins = s("account"), moment.Draw(rt, "at"), false
 			}
 			before = e
 			if !e.endsHold() {

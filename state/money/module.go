@@ -18,6 +18,7 @@ type ledgerMemory struct {
 	// records and pages hold the encoded keys and ledger pages of a group.
 	records, pages arena
 	names          map[string]uint64 // texts of the page that is being written
+	index          indexWriter       // of that page
 
 	spent       atomic.Pointer[func(scope, account string)]
 	recalled    atomic.Pointer[func(account string, name AllowanceName)]

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -87,87 +88,200 @@ type PriceRow struct {
 // perMillion is the Per of token prices, which is that of nearly every row.
 const perMillion = 1_000_000
 
-// The receipt tables lead from requests to the entries with their receipts. They have a record for each, whose value is
-// empty and whose key is
+// The receipt tables are an index that leads from requests to the entries with their receipts. A table is written
+// with every request, so it has one record for all requests of a Post that began at about the same time. The id of a
+// request says when that was, if the gateway made it, and these requests are in the table Receipt:
 //
-//	slot of the request 8 | hash of the account 8 | sequence of the entry 8
+//	key: time 4 | hash of the account 8 | sequence of the first entry 8
+//	value: mark 4 | (uvarint: sequence - that of the entry before | mark 4) ...
 //
-// Both hashes are cut, so the entry is compared with the one that was looked for.
+// The mark is made of the random part of the id. An id that a client chose has no time, so its request has a record of
+// its own without a value, in the table ByHash:
+//
+//	key: hash of the request 8 | hash of the account 8 | sequence of the entry 8
+//
+// Hashes and marks are cut, so an entry is compared with the request that was looked for.
 
-// requestSlot returns the first part of a request's key in the receipt tables. Ids from NewID are
-// ordered by time, so the newest records are on few pages of the durable store, which makes writing
-// fast. Ids that clients choose are in a table of their own, ordered by hash, because pages that
-// are filled to the brim suit only ordered keys. The highest bit distinguishes the two.
-func requestSlot(request string) (slot [8]byte) {
-	const digits = 48
+// indexTime is the unit of the time in a key, in bits of milliseconds: 4 seconds. A shorter one gives more records to a
+// Post, and a longer one gives more records to read to a search.
+const indexTime = 12
+
+// The bytes of the keys and of a mark.
+const (
+	timedKey  = 4 + 8 + 8
+	hashedKey = 8 + 8 + 8
+	markBytes = 4
+)
+
+type mark [markBytes]byte
+
+// place tells where the index has the receipts of a request: the table, the beginning of the keys and the mark.
+type place struct {
+	timed bool
+	start [8]byte // the first 4 of it if timed
+	mark  mark
+}
+
+// placeOf returns the place of a request's receipts. The newest ids of the gateway are on few pages of the durable
+// store, because they are ordered by time, which makes writing fast.
+func placeOf(request string) (p place) {
+	const digits, millis = 48, 6
+	var id [millis + markBytes]byte
 	if i := len(request) - digits; i > 0 && request[i-1] == '_' {
-		if _, err := hex.Decode(slot[:], []byte(request[i:i+2*len(slot)])); err == nil && slot[0]&0x80 == 0 {
-			return slot
+		if _, err := hex.Decode(id[:], []byte(request[i:i+2*len(id)])); err == nil {
+			at := (uint64(binary.BigEndian.Uint16(id[:]))<<32 | uint64(binary.BigEndian.Uint32(id[2:]))) >> indexTime
+			if at <= math.MaxUint32 {
+				binary.BigEndian.PutUint32(p.start[:], uint32(at))
+				p.timed, p.mark = true, mark(id[millis:])
+				return p
+			}
 		}
 	}
 	sum := sha256.Sum256([]byte(request))
-	copy(slot[:], sum[:])
-	slot[0] |= 0x80
-	return slot
+	copy(p.start[:], sum[:])
+	return p
 }
 
-// receiptTable returns the table for a key that begins with a slot.
-func receiptTable(key []byte) journal.Table {
-	if key[0]&0x80 != 0 {
-		return journal.ByHash
+// table returns the table of the place.
+func (p *place) table() journal.Table {
+	if p.timed {
+		return journal.Receipt
 	}
-	return journal.Receipt
+	return journal.ByHash
 }
 
-// receiptPrefix returns the prefix of the keys for a request of an account.
-func receiptPrefix(request, account string) []byte {
-	return appendReceiptPrefix(make([]byte, 0, 24), request, account)
-}
-
-// appendReceiptPrefix appends the beginning of the keys for one request of one account.
-func appendReceiptPrefix(key []byte, request, account string) []byte {
-	slot, sum := requestSlot(request), sha256.Sum256([]byte(account))
-	return append(append(key, slot[:]...), sum[:8]...)
-}
-
-// receiptKey returns the key of a receipt in the index. Receipts of one request are in the order of their entries.
-func receiptKey(request, account string, sequence uint64) []byte {
-	return binary.BigEndian.AppendUint64(receiptPrefix(request, account), sequence)
-}
-
-// indexReceipt stores which entry contains the receipt.
-func (p *poster) indexReceipt(r *Receipt, sequence uint64) {
-	buffer := p.memory.records.free()
-	key := binary.BigEndian.AppendUint64(appendReceiptPrefix(buffer, r.Request, r.Account), sequence)
-	p.tx.Op(journal.Op{Kind: journal.Put, New: true, Table: receiptTable(key), Key: p.memory.records.keep(key)})
-}
-
-// isIndex reports whether a record is a valid record of receipt table t.
-func isIndex(t journal.Table, rec journal.Record) bool {
-	return len(rec.Key) == 24 && len(rec.Value) == 0 && receiptTable(rec.Key) == t
-}
-
-// indexedBy reports whether key is the key of e's receipt.
-func (e *Entry) indexedBy(key []byte) bool {
-	return e.receipt != nil && bytes.Equal(receiptKey(e.Request, e.Account, e.Sequence), key)
-}
-
-// receiptOf returns the receipt to which a record of a receipt table leads, or nil if the receipt
-// was folded meanwhile.
-func (r *entryReader) receiptOf(ctx context.Context, rec journal.Record) (*Receipt, error) {
-	corrupt := func(reason string) error {
-		return &journal.CorruptError{Table: receiptTable(rec.Key), Key: slices.Clone(rec.Key), Reason: reason}
+// prefix returns the beginning of the keys for the requests of all accounts.
+func (p *place) prefix() []byte {
+	if p.timed {
+		return p.start[:timedKey-16]
 	}
-	if !isIndex(receiptTable(rec.Key), rec) {
-		return nil, corrupt("leads to no entry")
+	return p.start[:]
+}
+
+// accountPrefix returns the beginning of the keys for the requests of an account.
+func (p *place) accountPrefix(account string) []byte {
+	sum := sha256.Sum256([]byte(account))
+	return slices.Concat(p.prefix(), sum[:8])
+}
+
+// indexRecord is a record of the index while it is made.
+type indexRecord struct {
+	place place
+	// Sequences of the first and the last entry.
+	first, last uint64
+	key         []byte
+	value       []byte
+}
+
+// indexWriter makes the records of the index for the receipts of one Post. It can be used again.
+type indexWriter struct {
+	account string
+	sum     [sha256.Size]byte
+	made    []indexRecord
+}
+
+// start begins the records of a Post on an account.
+func (w *indexWriter) start(account string) { w.account, w.made = account, w.made[:0] }
+
+// add adds the receipt of a request, which is in the entry with the sequence.
+func (w *indexWriter) add(request string, sequence uint64) {
+	if len(w.made) == 0 {
+		w.sum = sha256.Sum256([]byte(w.account))
 	}
-	at := state.SequenceOf(rec.Key[16:])
-	e, err := r.entryUnlessFolded(ctx, at)
+	p := placeOf(request)
+	if p.timed {
+		for i := len(w.made) - 1; i >= 0; i-- {
+			r := &w.made[i]
+			if r.place.timed && r.place.start == p.start {
+				r.value = binary.AppendUvarint(r.value, sequence-r.last)
+				r.value = append(r.value, p.mark[:]...)
+				r.last = sequence
+				return
+			}
+		}
+	}
+	if n := len(w.made); n < cap(w.made) {
+		w.made = w.made[:n+1] // with the memory of an earlier record
+	} else {
+		w.made = append(w.made, indexRecord{})
+	}
+	r := &w.made[len(w.made)-1]
+	r.place, r.first, r.last = p, sequence, sequence
+	r.key = append(append(r.key[:0], p.prefix()...), w.sum[:8]...)
+	r.key = binary.BigEndian.AppendUint64(r.key, sequence)
+	if r.value = r.value[:0]; p.timed {
+		r.value = append(r.value, p.mark[:]...)
+	}
+}
+
+// writeIndex writes the records of the index for the receipts of the Post that is being decided.
+func (m *ledgerMemory) writeIndex(tx *state.Tx) {
+	for i := range m.index.made {
+		r := &m.index.made[i]
+		tx.Op(journal.Op{
+			Kind: journal.Put, New: true, Table: r.place.table(),
+			Key: m.records.keep(append(m.records.free(), r.key...)),
+			// A record with as many entries as a Post can have needs more room than others.
+			Value: m.records.keep(append(m.records.freeFor(len(r.value)), r.value...)),
+		})
+	}
+}
+
+// indexOf returns the records of the index for the entries of one Post.
+func indexOf(entries []Entry) []indexRecord {
+	w := indexWriter{account: entries[0].Account}
+	for i := range entries {
+		if e := &entries[i]; e.endsHold() {
+			w.add(e.Request, e.Sequence)
+		}
+	}
+	return w.made
+}
+
+// entriesIn returns the sequences of the entries to which a record of table t leads, in order: those with a mark if t
+// has marks. It returns false if the record has another form.
+func entriesIn(t journal.Table, rec journal.Record, of mark) (found []uint64, ok bool) {
+	if t == journal.ByHash {
+		if len(rec.Key) != hashedKey || len(rec.Value) != 0 {
+			return nil, false
+		}
+		return []uint64{state.SequenceOf(rec.Key[hashedKey-8:])}, true
+	}
+	if len(rec.Key) != timedKey {
+		return nil, false
+	}
+	sequence := state.SequenceOf(rec.Key[timedKey-8:])
+	for rest := rec.Value; len(rest) >= markBytes; {
+		if mark(rest) == of {
+			found = append(found, sequence)
+		}
+		if rest = rest[markBytes:]; len(rest) == 0 {
+			return found, true
+		}
+		gap, n := binary.Uvarint(rest)
+		if n <= 0 || gap == 0 {
+			return nil, false
+		}
+		sequence, rest = sequence+gap, rest[n:]
+	}
+	return nil, false
+}
+
+// indexedBy reports whether a record of table t with a key is where the index has e's receipt.
+func (e *Entry) indexedBy(t journal.Table, key []byte) bool {
+	p := placeOf(e.Request)
+	return e.receipt != nil && p.table() == t && bytes.HasPrefix(key, p.accountPrefix(e.Account))
+}
+
+// receiptOf returns the receipt of an entry to which a record of table t leads, or nil if it was folded meanwhile.
+func (r *entryReader) receiptOf(ctx context.Context, t journal.Table, key []byte, sequence uint64) (*Receipt, error) {
+	e, err := r.entryUnlessFolded(ctx, sequence)
 	if err != nil || e == nil {
 		return nil, err
 	}
-	if !e.indexedBy(rec.Key) {
-		return nil, corrupt(fmt.Sprintf("leads to entry %d, which has another receipt or none", at))
+	if !e.indexedBy(t, key) {
+		return nil, &journal.CorruptError{Table: t, Key: key,
+			Reason: fmt.Sprintf("leads to entry %d, which has another receipt or none", sequence)}
 	}
 	return e.receipt, nil
 }
@@ -183,7 +297,8 @@ func Receipts(ctx context.Context, s *state.State, account, request string) ([]R
 	if state.CheckID(request) != nil || checkAccount(account) != nil {
 		return nil, fmt.Errorf("receipt %q: %w", request, state.ErrNotFound)
 	}
-	return receiptsOf(ctx, s, receiptPrefix(request, account), func(r *Receipt) bool {
+	p := placeOf(request)
+	return receiptsAt(ctx, s, p, p.accountPrefix(account), func(r *Receipt) bool {
 		return r.Request == request && r.Account == account
 	})
 }
@@ -194,21 +309,32 @@ func RequestReceipts(ctx context.Context, s *state.State, request string) ([]Rec
 	if state.CheckID(request) != nil {
 		return nil, fmt.Errorf("receipt %q: %w", request, state.ErrNotFound)
 	}
-	slot := requestSlot(request)
-	found, err := receiptsOf(ctx, s, slot[:], func(r *Receipt) bool { return r.Request == request })
+	p := placeOf(request)
+	found, err := receiptsAt(ctx, s, p, p.prefix(), func(r *Receipt) bool { return r.Request == request })
 	slices.SortStableFunc(found, func(a, b Receipt) int { return strings.Compare(a.Account, b.Account) })
 	return found, err
 }
 
-// receiptsOf reads the receipts whose keys begin with prefix and returns those that are wanted.
-func receiptsOf(ctx context.Context, s *state.State, prefix []byte, wanted func(*Receipt) bool) ([]Receipt, error) {
-	var index []journal.Record
+// receiptsAt reads the receipts at a place, whose keys begin with prefix, and returns those that are wanted.
+func receiptsAt(ctx context.Context, s *state.State, p place, prefix []byte, wanted func(*Receipt) bool) ([]Receipt,
+	error) {
+	type indexed struct {
+		key      []byte
+		sequence uint64
+	}
+	var index []indexed
 	// A prefix that ends with 0xff has no simple upper bound, so reading stops at the first other key.
-	err := s.Range(ctx, receiptTable(prefix), prefix, nil, maxReceipts, func(rec journal.Record) error {
-		if !bytes.HasPrefix(rec.Key, prefix) {
+	err := s.Range(ctx, p.table(), prefix, nil, 0, func(rec journal.Record) error {
+		if !bytes.HasPrefix(rec.Key, prefix) || len(index) >= maxReceipts {
 			return errStop
 		}
-		index = append(index, journal.Record{Key: bytes.Clone(rec.Key), Value: bytes.Clone(rec.Value)})
+		entries, ok := entriesIn(p.table(), rec, p.mark)
+		if !ok {
+			return &journal.CorruptError{Table: p.table(), Key: bytes.Clone(rec.Key), Reason: "leads to no entry"}
+		}
+		for _, sequence := range entries {
+			index = append(index, indexed{bytes.Clone(rec.Key), sequence})
+		}
 		return nil
 	})
 	if err != nil && !errors.Is(err, errStop) {
@@ -216,8 +342,8 @@ func receiptsOf(ctx context.Context, s *state.State, prefix []byte, wanted func(
 	}
 	entries := entryReader{state: s}
 	var found []Receipt
-	for _, rec := range index {
-		r, err := entries.receiptOf(ctx, rec)
+	for _, i := range index[:min(len(index), maxReceipts)] {
+		r, err := entries.receiptOf(ctx, p.table(), i.key, i.sequence)
 		if err != nil {
 			return nil, fmt.Errorf("read receipts: %w", err)
 		}

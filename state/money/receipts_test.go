@@ -62,6 +62,22 @@ func trade(t *testing.T, s *state.State) {
 	}
 }
 
+// receiptKey returns the key of a record of the index whose first entry has the sequence.
+func receiptKey(request, account string, sequence uint64) []byte {
+	p := placeOf(request)
+	return append(p.accountPrefix(account), state.SequenceKey(sequence)...)
+}
+
+// gatewayID returns an id as the gateway makes it at a time.
+func gatewayID(t testing.TB, at time.Time, n int) string {
+	t.Helper()
+	id, err := state.NewID("req_", at, strings.NewReader(fmt.Sprintf("%04d%014d", n, n)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
 // The keys of the receipt tables lead to the entries with the receipts.
 func TestIndexLeadsToTheEntry(t *testing.T) {
 	ctx := context.Background()
@@ -126,27 +142,98 @@ func seen(t *testing.T, s *state.State) string {
 	return b.String()
 }
 
-// The newest records are on few pages of the durable store.
+// The newest records are on few pages of the durable store, and requests of one time have one record.
 func TestGatewayRequestsAreIndexedByTime(t *testing.T) {
-	before := []byte{}
+	before := place{}
 	for n := range 100 {
-		id, err := state.NewID("req_", noon.Add(time.Duration(n)*time.Second),
-			strings.NewReader(strings.Repeat("x", 18)))
-		if err != nil {
-			t.Fatal(err)
+		at := placeOf(gatewayID(t, noon.Add(time.Duration(n)<<indexTime*time.Millisecond), n))
+		if !at.timed || bytes.Compare(before.start[:], at.start[:]) >= 0 || at.mark == before.mark {
+			t.Fatalf("%+v is not behind %+v", at, before)
 		}
-		slot := requestSlot(id)
-		if bytes.Compare(before, slot[:]) >= 0 {
-			t.Fatalf("%x is not behind %x", slot, before)
+		if next := placeOf(gatewayID(t, noon.Add(time.Duration(n)<<indexTime*time.Millisecond), n+1000)); next.start !=
+			at.start {
+			t.Fatalf("%+v is not at the time of %+v", next, at)
 		}
-		before = slot[:]
+		before = at
 	}
 	for _, id := range []string{"a", "req_", "req_" + strings.Repeat("g", 48), "req-" + strings.Repeat("0", 48),
 		"req_" + strings.Repeat("f", 48)} {
-		if slot := requestSlot(id); slot[0]&0x80 == 0 {
-			t.Errorf("%q: %x is among those of the gateway", id, slot)
+		if placeOf(id).timed {
+			t.Errorf("%q is among those of the gateway", id)
 		}
 	}
+}
+
+// TestRequestsOfAPostShareARecord: they are found by it before and after their pages are packed, and it is removed with
+// them. The clock stands still, so that only the pages themselves say which entries are of one Post.
+func TestRequestsOfAPostShareARecord(t *testing.T) {
+	ctx := context.Background()
+	now := noon
+	store := journal.NewMemory()
+	s := ledgerState(t, store, &now)
+	defer s.Close()
+	state.MemoryOf[*ledgerMemory](s).packEntries = 5
+	long := now.Add(-time.Hour) // a request that began long before
+	for _, account := range []string{"anna", "bert"} {
+		mustPost(t, s, account, Posting{Kind: Credit, Amount: 1_000_000})
+	}
+	for n := range 20 { // two Posts of each account
+		account := []string{"anna", "bert"}[n/5%2]
+		if n%5 == 0 {
+			var all []Posting
+			for i := n; i < n+5; i++ {
+				began := now
+				if i%5 == 3 {
+					began = long
+				}
+				all = append(all, settle(gatewayID(t, began, i), "key", "m", int64(100+i)))
+			}
+			mustPost(t, s, account, all...)
+		}
+	}
+	check := func(when string, records int) {
+		t.Helper()
+		got := 0
+		count := func(journal.Record) error { got++; return nil }
+		if err := store.Range(ctx, journal.Receipt, nil, nil, 0, count); err != nil {
+			t.Fatal(err)
+		}
+		if got != records {
+			t.Errorf("%s: %d records in the index, not %d", when, got, records)
+		}
+		if v, err := state.Verify(ctx, store, Module()); err != nil || !v.Sound() {
+			t.Errorf("%s: %q, %v", when, v.Problems, err)
+		}
+		for n := range 20 {
+			began, account := now, []string{"anna", "bert"}[n/5%2]
+			if n%5 == 3 {
+				began = long
+			}
+			id := gatewayID(t, began, n)
+			found, err := Receipts(ctx, s, account, id)
+			all, allErr := RequestReceipts(ctx, s, id)
+			if records == 0 {
+				if !errors.Is(err, state.ErrNotFound) || !errors.Is(allErr, state.ErrNotFound) {
+					t.Errorf("%s: receipt %d: got %+v, %v, %+v, %v", when, n, found, err, all, allErr)
+				}
+			} else if err != nil || allErr != nil || len(found) != 1 || len(all) != 1 || found[0].Request != id ||
+				found[0].Charged != int64(100+n) || all[0].Account != account {
+				t.Errorf("%s: receipt %d: got %+v, %v, %+v, %v", when, n, found, err, all, allErr)
+			}
+		}
+	}
+	check("at first", 8)
+	if n, err := Pack(ctx, s, 0); n == 0 || err != nil {
+		t.Fatal(n, err)
+	}
+	check("packed", 8)
+	now = now.Add(time.Hour)
+	fold := now
+	now = noon
+	if n, err := Fold(ctx, s, fold, 0); n != 22 || err != nil {
+		t.Fatal(n, err)
+	}
+	check("folded", 0)
 }
 
 // Keys are shortened hashes, so an entry is compared with the request before it is returned.
@@ -186,32 +273,27 @@ func TestReceiptIsFoldedWithItsEntry(t *testing.T) {
 	s := ledgerState(t, store, &now)
 	defer s.Close()
 	trade(t, s)
-	read := func(key []byte) journal.Record {
-		rec, err := store.Get(ctx, journal.ByHash, key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return rec
+	mine := func(sequence uint64) (*Receipt, error) {
+		key := receiptKey("mine", "anna", sequence)
+		return (&entryReader{state: s}).receiptOf(ctx, journal.ByHash, key, sequence)
 	}
-	folded, lost := read(receiptKey("mine", "anna", 5)), read(receiptKey("mine", "anna", 8))
 	now = now.Add(time.Hour)
 	if n, err := Fold(ctx, s, now, 6); n != 7 || err != nil {
 		t.Fatal(n, err)
 	}
-	if r, err := (&entryReader{state: s}).receiptOf(ctx, folded); r != nil || err != nil {
+	if r, err := mine(5); r != nil || err != nil {
 		t.Errorf("folded: got %+v, %v", r, err)
 	}
 	commitAll(t, store,
 		[]journal.Op{{Kind: journal.Delete, Table: journal.Ledger, Key: state.SequenceKey(9)}}) // of 8, too
-	if r, err := (&entryReader{state: s}).receiptOf(ctx, lost); r != nil || !errors.Is(err, journal.ErrCorrupt) {
+	if r, err := mine(8); r != nil || !errors.Is(err, journal.ErrCorrupt) {
 		t.Errorf("lost: got %+v, %v, want ErrCorrupt", r, err)
 	}
 	if r, err := Receipts(ctx, s, "anna", "mine"); !errors.Is(err, journal.ErrCorrupt) {
 		t.Errorf("lost: got %+v, %v, want ErrCorrupt", r, err)
 	}
 	s.Close()
-	if r, err := (&entryReader{state: s}).receiptOf(ctx, folded); r != nil || err == nil ||
-		errors.Is(err, journal.ErrCorrupt) {
+	if r, err := mine(5); r != nil || err == nil || errors.Is(err, journal.ErrCorrupt) {
 		t.Errorf("cannot be decided: got %+v, %v", r, err)
 	}
 }
@@ -219,22 +301,52 @@ func TestReceiptIsFoldedWithItsEntry(t *testing.T) {
 // The test changes one record at a time.
 func TestVerifyFollowsTheIndex(t *testing.T) {
 	mine := receiptKey("mine", "anna", 5)
-	index := func(key, value []byte) journal.Op {
-		return journal.Op{Table: receiptTable(key), Key: key, Value: value}
+	first, second := gatewayID(t, noon, 1), gatewayID(t, noon, 2)
+	timed := receiptKey(first, "anna", 19)
+	marks := func(gap byte, ids ...string) []byte {
+		var value []byte
+		for i, id := range ids {
+			if i > 0 {
+				value = append(value, gap)
+			}
+			m := placeOf(id).mark
+			value = append(value, m[:]...)
+		}
+		return value
 	}
-	const nothing, nowhere, form = "but its receipt is missing", "has no ledger entry", "an unknown form"
+	byHash := func(key, value []byte) journal.Op {
+		return journal.Op{Table: journal.ByHash, Key: key, Value: value}
+	}
+	byTime := func(key, value []byte) journal.Op {
+		return journal.Op{Table: journal.Receipt, Key: key, Value: value}
+	}
+	const nothing, nowhere, form = "its receipt is missing, or one", "has no ledger entry", "an unknown form"
+	notFound := state.ErrNotFound
 	for name, c := range map[string]struct {
 		op   journal.Op
 		want string
-		read error
+		read error // of the request "mine" or, in the table of times, of the second one
 	}{
-		"leads to another entry":    {index(receiptKey("mine", "anna", 7), nil), nowhere, journal.ErrCorrupt},
-		"leads to an entry without": {index(receiptKey("mine", "anna", 1), nil), nowhere, journal.ErrCorrupt},
-		"leads nowhere":             {index(receiptKey("mine", "anna", 99), nil), nowhere, journal.ErrCorrupt},
-		"is of another account":     {index(receiptKey("mine", "bert", 5), nil), nowhere, nil},
+		"leads to another entry":    {byHash(receiptKey("mine", "anna", 7), nil), nowhere, journal.ErrCorrupt},
+		"leads to an entry without": {byHash(receiptKey("mine", "anna", 1), nil), nowhere, journal.ErrCorrupt},
+		"leads nowhere":             {byHash(receiptKey("mine", "anna", 99), nil), nowhere, journal.ErrCorrupt},
+		"is of another account":     {byHash(receiptKey("mine", "bert", 5), nil), nowhere, nil},
 		"is not there":              {journal.Op{Kind: journal.Delete, Table: journal.ByHash, Key: mine}, nothing, nil},
-		"is no key":                 {index([]byte("12345678"), nil), form, nil},
-		"has a value":               {index(mine, []byte("1234567")), form, journal.ErrCorrupt},
+		"is no key":                 {byHash([]byte("12345678"), nil), form, nil},
+		"has a value":               {byHash(mine, []byte("1234567")), form, journal.ErrCorrupt},
+		"is at another time": {byTime(receiptKey(gatewayID(t, noon.Add(time.Hour), 1), "anna", 19),
+			marks(1, first)), nowhere, nil},
+		"leads from the second on": {byTime(receiptKey(first, "anna", 20), marks(1, second)), nowhere, nil},
+		"leaves the second out":    {byTime(timed, marks(1, first)), nothing, notFound},
+		"leads to one that is new": {byTime(timed, marks(2, first, second)), nothing, journal.ErrCorrupt},
+		"leads from another mark":  {byTime(timed, marks(1, first, first)), nothing, notFound},
+		"of a time is not there": {journal.Op{Kind: journal.Delete, Table: journal.Receipt, Key: timed}, nothing,
+			notFound},
+		"of a time has no value":    {byTime(timed, nil), form, journal.ErrCorrupt},
+		"of a time has half a mark": {byTime(timed, marks(1, first, second)[:7]), form, journal.ErrCorrupt},
+		"of a time ends in a gap":   {byTime(timed, append(marks(1, first), 1)), form, journal.ErrCorrupt},
+		"of a time stands still":    {byTime(timed, marks(0, first, second)), form, journal.ErrCorrupt},
+		"of a time is no key":       {byTime([]byte("1234"), marks(1, first)), form, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := context.Background()
@@ -242,12 +354,17 @@ func TestVerifyFollowsTheIndex(t *testing.T) {
 			s := ledgerState(t, store, &noon)
 			defer s.Close()
 			trade(t, s)
+			mustPost(t, s, "anna", settle(first, "key", "m", 1), settle(second, "key", "m", 2))
 			commitAll(t, store, []journal.Op{c.op})
 			v, err := state.Verify(ctx, store, Module())
 			if err != nil || !strings.Contains(strings.Join(v.Problems, "\n"), c.want) {
 				t.Errorf("got %q, %v, want one with %q", v.Problems, err, c.want)
 			}
-			if _, err := Receipts(ctx, s, "anna", "mine"); !errors.Is(err, c.read) {
+			request := "mine"
+			if c.op.Table == journal.Receipt {
+				request = second
+			}
+			if _, err := Receipts(ctx, s, "anna", request); !errors.Is(err, c.read) {
 				t.Errorf("reading: got %v, want %v", err, c.read)
 			}
 		})

@@ -1,6 +1,7 @@
 package money
 
 import (
+	"bytes"
 	"context"
 	"errors"
 
@@ -22,7 +23,7 @@ func errorOf[T any](_ T, err error) error { return err }
 
 // checkIndex returns an error for a record that has not the form of an index entry.
 func checkIndex(t journal.Table, r journal.Record) error {
-	if !isIndex(t, r) {
+	if _, ok := entriesIn(t, r, mark{}); !ok {
 		return errUnknownForm
 	}
 	return nil
@@ -65,39 +66,48 @@ func joinedErrors(err error) []error {
 	return nil
 }
 
-// verifyReceipts compares the receipt tables with the ledger. Different entries have different
-// keys, so if every entry that closes a hold has its record and both counts are equal, there is no
-// other record. A table of all keys in memory would take gigabytes for a large ledger.
+// verifyReceipts compares the index of receipts with the ledger. Different Posts have different keys, so if every Post
+// has its records and both counts are equal, there is no other record. A table of all keys in memory would take
+// gigabytes for a large ledger.
 func verifyReceipts(ctx context.Context, v *state.Verifier) error {
-	records, ended := int64(0), int64(0)
-	err := ReadLedger(ctx, v.State, 0, func(e Entry) error {
-		if !e.endsHold() {
-			return nil
+	records, expected := int64(0), int64(0)
+	err := readPages(ctx, v.State, 0, 0, func(page []Entry) error {
+		for post := range posts(page) {
+			for _, want := range indexOf(post) {
+				have, err := v.State.Get(ctx, want.place.table(), want.key)
+				switch {
+				case err == nil:
+					expected++
+				case !errors.Is(err, journal.ErrNotFound):
+					return err
+				}
+				if err != nil || !bytes.Equal(have.Value, want.value) {
+					v.Report("ledger entry %d ended a request, but its receipt is missing, or one of the same commit",
+						want.first)
+				}
+			}
+			for _, e := range post {
+				if e.endsHold() && e.receipt == nil {
+					v.Report("ledger entry %d charged %d for request %s, but its receipt is missing",
+						e.Sequence, e.Amount, e.Request)
+				}
+			}
 		}
-		key := receiptKey(e.Request, e.Account, e.Sequence)
-		_, err := v.State.Get(ctx, receiptTable(key), key)
-		if e.receipt == nil || errors.Is(err, journal.ErrNotFound) {
-			v.Report("ledger entry %d charged %d for request %s, but its receipt is missing",
-				e.Sequence, e.Amount, e.Request)
-			return nil
-		}
-		ended++
-		return err
+		return nil
 	})
 	for _, t := range receiptTables {
 		if err == nil {
 			err = v.State.Range(ctx, t, nil, nil, 0, func(journal.Record) error { records++; return nil })
 		}
 	}
-	if err != nil || records == ended {
+	if err != nil || records == expected {
 		return err
 	}
 	for _, t := range receiptTables {
 		if err := v.State.Range(ctx, t, nil, nil, 0, func(rec journal.Record) error {
-			e, err := (&entryReader{state: v.State}).entry(ctx, state.SequenceOf(rec.Key[16:]))
-			if errors.Is(err, journal.ErrNotFound) || err == nil && !e.indexedBy(rec.Key) {
+			needed, err := (&entryReader{state: v.State}).needsIndex(ctx, t, rec.Key)
+			if err == nil && !needed {
 				v.Report("%s/%q has no ledger entry", t, rec.Key)
-				return nil
 			}
 			return err
 		}); err != nil {
@@ -105,6 +115,25 @@ func verifyReceipts(ctx context.Context, v *state.Verifier) error {
 		}
 	}
 	return nil
+}
+
+// needsIndex reports whether a record of table t with a key is one that a Post has made for its entries.
+func (r *entryReader) needsIndex(ctx context.Context, t journal.Table, key []byte) (bool, error) {
+	_, err := r.entry(ctx, state.SequenceOf(key[len(key)-8:]))
+	if errors.Is(err, journal.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	for post := range posts(r.page) {
+		for _, made := range indexOf(post) {
+			if made.place.table() == t && bytes.Equal(made.key, key) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
 }
 
 var receiptTables = []journal.Table{journal.Receipt, journal.ByHash}

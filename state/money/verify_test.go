@@ -73,7 +73,7 @@ func TestVerifyNamesDamageOfTheLedger(t *testing.T) {
 			"its receipt is missing"},
 		"a receipt's value":  {replace(journal.ByHash, "", "12345678"), "an unknown form"},
 		"a receipt's key":    {put(journal.Receipt, "x", ""), "an unknown form"},
-		"a receipt too many": {put(journal.Receipt, strings.Repeat("x", 24), ""), "has no ledger entry"},
+		"a receipt too many": {put(journal.Receipt, strings.Repeat("x", 20), "1234"), "has no ledger entry"},
 		"an entry's form":    {put(journal.Ledger, "12345678", "[]"), "an unknown form"},
 		"an entry follows":   {edit(func(e []money.Entry) { e[0].Previous = 1 }), "follows 1, not 2"},
 	} {

@@ -99,3 +99,19 @@ func TestTheFormatIsRaisedWhenAllNodesReadIt(t *testing.T) {
 	}
 	format(open(t, url, options("a", 2)), 2)
 }
+
+// TestALogOfAnOlderFormatIsRefused: this program cannot read its records. A log that has not begun has none.
+func TestALogOfAnOlderFormatIsRefused(t *testing.T) {
+	url := empty(t, server(t))
+	a := open(t, url, postgres.Options{Node: "a"})
+	commitOne(t, a)
+	a.Close()
+	exec(t, server(t), "UPDATE stagedoor.head SET format = 2")
+	_, err := postgres.Open(ctx, url, postgres.Options{Node: "a"})
+	if !errors.Is(err, journal.ErrSchema) || !strings.Contains(err.Error(), "format 2, and this program reads from 3") {
+		t.Errorf("got %v", err)
+	}
+	exec(t, server(t), "UPDATE stagedoor.head SET format = 1, lsn = 0; DELETE FROM stagedoor.log; "+
+		"INSERT INTO stagedoor.log SELECT 0, tag, '', 0, '' FROM stagedoor.head")
+	commitOne(t, open(t, url, postgres.Options{Node: "a"}))
+}

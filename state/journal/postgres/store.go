@@ -91,7 +91,10 @@ const (
 	//
 	//	1  the first one
 	//	2  entries may change the tables with this journal.Table.Format
-	format = 2
+	//	3  the index of receipts has one record for several requests
+	format = 3
+	// oldest is the oldest format that this program reads. A log without entries has every format.
+	oldest = 3
 	// connections bounds those that read. A node has three more, to append, to listen and to beat.
 	connections = 4
 	// patience bounds the wait for a database before a change is refused.
@@ -346,15 +349,19 @@ func (s *Store) makeTables(ctx context.Context, tx pgx.Tx) error {
 		}
 	}
 	var has int
+	var begun bool
 	var durable string
-	err = tx.QueryRow(ctx, "SELECT format, current_setting('synchronous_commit') FROM stagedoor.head").
-		Scan(&has, &durable)
+	err = tx.QueryRow(ctx, "SELECT format, lsn > 0, current_setting('synchronous_commit') FROM stagedoor.head").
+		Scan(&has, &begun, &durable)
 	switch {
 	case err != nil:
 		return err
 	case has > s.options.reads:
 		return fmt.Errorf("%w: the log has format %d, and this program reads up to %d", journal.ErrSchema, has,
 			s.options.reads)
+	case begun && has < min(oldest, s.options.reads):
+		return fmt.Errorf("%w: the log has format %d, and this program reads from %d on", journal.ErrSchema, has,
+			oldest)
 	case durable == "off":
 		return fmt.Errorf("%w: synchronous_commit is off in the database, so that acknowledged changes could be lost",
 			journal.ErrInvalid)
