@@ -5,9 +5,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // placeBits are the low bits of a place, which tell records of one microsecond apart.
@@ -27,24 +24,6 @@ func Arrange(records []Record, counter *int64) {
 		records[i].At = Place(records[i].Began) | *counter&(1<<placeBits-1)
 	}
 	slices.SortFunc(records, func(a, b Record) int { return cmp.Compare(a.At, b.At) })
-}
-
-// brief leaves out of an entry what a record does not have, which is more than half of it.
-var brief = json.JoinOptions(json.OmitZeroStructFields(true), jsontext.AllowInvalidUTF8(true))
-
-// Entry returns what stores keep of a record beside its place, its owner and its durations.
-func (r *Record) Entry() ([]byte, error) { return json.Marshal(r, brief) }
-
-// Unreadable is the Code of a record whose entry could not be read.
-const Unreadable = "unreadable"
-
-// ReadEntry reads an Entry into a record whose At is set. A broken one does not keep readers from the others, so it is
-// shown as a failed request without names.
-func (r *Record) ReadEntry(entry []byte) {
-	if at := r.At; json.Unmarshal(entry, r) != nil {
-		*r = Record{At: at, Began: time.UnixMicro(TimeOf(at)).UTC(), Code: Unreadable,
-			Error: "This record of the log of requests cannot be read."}
-	}
 }
 
 // GroupOwner returns the owner under which Count has the requests that users made as members of a group. No user and no

@@ -365,12 +365,8 @@ func (l *Log) insert(ctx context.Context, tx *sql.Tx, records []requestlog.Recor
 			runtime.Gosched()
 		}
 		r := &records[i]
-		entry, err := r.Entry()
-		if err != nil {
-			return err
-		}
 		values = append(values[:0], r.At, r.Owner, r.Cost, r.Took.Microseconds(), r.First.Microseconds(),
-			r.Queued.Microseconds(), r.Input, r.Output, r.Attempts, entry)
+			r.Queued.Microseconds(), r.Input, r.Output, r.Attempts, r.Entry())
 		if _, err := row.ExecContext(uncancelled, values...); err != nil {
 			return err
 		}

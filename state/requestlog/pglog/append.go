@@ -21,11 +21,8 @@ func (l *Log) Append(ctx context.Context, records []requestlog.Record) error {
 	}
 	for {
 		requestlog.Arrange(records, &l.counter)
-		sums, err := l.fill(records)
-		if err != nil {
-			return err
-		}
-		err = l.change(ctx, func(tx pgx.Tx) error { return l.insert(ctx, tx, sums) })
+		sums := l.fill(records)
+		err := l.change(ctx, func(tx pgx.Tx) error { return l.insert(ctx, tx, sums) })
 		if answer := refused(err); answer == nil || answer.Code != codeUnique || ctx.Err() != nil {
 			return err
 		}
@@ -34,22 +31,18 @@ func (l *Log) Append(ctx context.Context, records []requestlog.Record) error {
 }
 
 // fill makes the rows of a batch, with the bytes of each minute.
-func (l *Log) fill(records []requestlog.Record) (batchSums, error) {
+func (l *Log) fill(records []requestlog.Record) batchSums {
 	sums := batchSums{requestlog.NewSums(), make(map[int64]int64)}
 	l.rows.begin()
 	for i := range records {
 		r := &records[i]
-		entry, err := r.Entry()
-		if err != nil {
-			return sums, err
-		}
 		before := len(l.rows.data)
-		l.rows.row(r, entry)
+		l.rows.row(r, r.Entry())
 		sums.Add(r)
 		sums.bytes[r.Began.Unix()/60] += int64(len(l.rows.data)-before) + l.rows.indexed()
 	}
 	l.rows.end()
-	return sums, nil
+	return sums
 }
 
 // batchSums are the sums of a batch, and the bytes of its records by the minute.
