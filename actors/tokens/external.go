@@ -35,6 +35,8 @@ type ExternalSignIn struct {
 	// Admin says whether the user administers the gateway from now on. Nil: the role stays.
 	Admin *bool
 	From  Sender
+	// Device returns the Device of a Login to the user with this name. Nil: the browser is unknown.
+	Device func(username string) string
 }
 
 // ExternalIdentity is a person at an OpenID provider as whom a user signs in.
@@ -65,9 +67,14 @@ func (c *Client) LoginExternal(ctx context.Context, e ExternalSignIn) (cookie st
 			return externalResult{}, err
 		}
 		if u.SecondFactor != nil && !e.Strong {
-			return externalResult{halfway: &Halfway{User: u.ID, Epoch: u.Epoch}}, nil
+			half := Halfway{User: u.ID, Epoch: u.Epoch, Issuer: e.Issuer}
+			if e.Device != nil {
+				half.Device = e.Device(u.Username)
+			}
+			return externalResult{halfway: &half}, nil
 		}
-		s, err := addSession(tx, u, state.HashSecret(cookie), c.config.Session, e.From, c.random, e.Strong)
+		s, err := addSession(tx, u, state.HashSecret(cookie), c.config.Session, e.From, c.random,
+			proof{e.Strong, e.Issuer})
 		return externalResult{session: s}, err
 	})
 	switch {

@@ -43,7 +43,7 @@ const (
 	bySecretAddress
 	byCode        // the second factor of an account, whose password is known, from one device, address or session
 	byCodeAccount // the second factor of an account, from all browsers that are not known
-	byLink        // usernames that the holder of an invitation tries
+	byLead        // taken usernames that are tried with the invitations of one lead
 	subjectKinds
 )
 
@@ -58,7 +58,7 @@ var free = [subjectKinds]int{
 	bySecretAddress:  20,
 	byCode:           5,
 	byCodeAccount:    20,
-	byLink:           5,
+	byLead:           20,
 }
 
 const (

@@ -2,6 +2,7 @@ package tokens
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"stagedoor/state"
@@ -15,6 +16,9 @@ const (
 	ResetLinkLife  = 24 * time.Hour
 	InvitationLife = 7 * 24 * time.Hour
 )
+
+// maxTaken is the number of usernames that are taken after which a link ends.
+const maxTaken = 10
 
 // maxInvitations is the number of invitations that may be open, and maxLeadInvitations that of those which the leads of
 // one group have made.
@@ -199,6 +203,26 @@ func checkLink(v state.View, hash state.Hash) (identity.Link, identity.User, err
 	return l, u, nil
 }
 
+// countTaken stores that a link was used with a username that is taken, which ends it at the last of maxTaken times. The
+// holder must not find out which usernames there are by trying them. It returns ErrExists, or ErrUsed.
+func (c *Client) countTaken(ctx context.Context, hash state.Hash) error {
+	err := do(ctx, c, nil, func(tx *state.Tx) error {
+		l, _, err := checkLink(tx.View(), hash)
+		if err != nil {
+			return err
+		}
+		if l.Taken++; l.Taken >= maxTaken {
+			identity.RemoveLink(tx, l.ID)
+			return nil
+		}
+		return identity.PutLink(tx, l)
+	})
+	if err == nil {
+		err = ErrExists
+	}
+	return err
+}
+
 // UseLink ends a link. It makes a user with the username and password, or sets the password of the link's user, whose
 // sessions end. It returns ErrUsed, ErrExists if the username is taken, ErrInvalid, and *Limited.
 func (c *Client) UseLink(ctx context.Context, secret, username, password string) (User, error) {
@@ -212,8 +236,11 @@ func (c *Client) UseLink(ctx context.Context, secret, username, password string)
 	if err != nil {
 		return User{}, err // saves the hashing; the command checks the link again
 	}
-	// The holder of an invitation must not find out which usernames there are by trying them.
-	subjects := []subject{{byLink, l.ID}}
+	// A lead makes invitations without end, and each of them tries some names.
+	var subjects []subject
+	if l.Lead != 0 {
+		subjects = []subject{{byLead, strconv.FormatInt(l.Lead, 10)}}
+	}
 	if err := askAdmission(ctx, c, subjects); err != nil {
 		return User{}, err
 	}
@@ -221,7 +248,7 @@ func (c *Client) UseLink(ctx context.Context, secret, username, password string)
 	defer func() { c.system.Send(c.pid, &settling{subjects, ended}) }()
 	if _, taken := identity.FindUserByName(c.state.View(), username); taken && l.User == 0 {
 		ended = failed
-		return User{}, ErrExists // saves the hashing; the command checks it again
+		return User{}, c.countTaken(ctx, l.Hash) // saves the hashing; the command below checks it again
 	}
 	hash, err := c.hash(ctx, "link "+l.ID, password)
 	if err != nil {

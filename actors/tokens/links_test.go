@@ -172,15 +172,49 @@ func TestAnInvitationTriesFewUsernames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 5 {
+	for range 10 {
 		if _, err := b.UseLink(ctx, secret, b.user.Username, secretWord); !errors.Is(err, tokens.ErrExists) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := b.UseLink(ctx, secret, "free", secretWord); !errors.Is(err, tokens.ErrLimited) {
-		t.Errorf("the sixth username: %v", err)
+	b.clock.Add(time.Hour)
+	if _, err := b.UseLink(ctx, secret, "free", secretWord); !errors.Is(err, tokens.ErrUsed) {
+		t.Errorf("the eleventh username: %v", err)
 	}
 	if _, err := b.UseLink(ctx, other, "eric", secretWord); err != nil {
 		t.Errorf("another invitation: %v", err)
+	}
+}
+
+func TestALeadTriesFewUsernamesWithManyInvitations(t *testing.T) {
+	b := newBench(t, tokens.Config{})
+	g, err := b.CreateGroup(ctx, "staff", tokens.CeilingChange{})
+	if err == nil {
+		_, err = b.AddMember(ctx, g.ID, b.user.Username)
+	}
+	if err == nil {
+		_, err = b.SetLead(ctx, g.ID, b.user.Username, true)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := 0
+	for range 10 {
+		secret, l, err := b.Invite(ctx, tokens.Invitation{Email: "dora@example.com", Group: g.ID, Lead: b.user.ID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for err = tokens.ErrExists; errors.Is(err, tokens.ErrExists) && tried < 100; tried++ {
+			_, err = b.UseLink(ctx, secret, b.user.Username, secretWord)
+		}
+		if errors.Is(err, tokens.ErrLimited) {
+			break
+		}
+		if _, err := b.WithdrawInvitation(ctx, l.ID); err != nil && !errors.Is(err, tokens.ErrNotFound) {
+			t.Fatal(err)
+		}
+	}
+	if tried > 23 { // 20, and the try after each invitation that has ended
+		t.Errorf("a lead tried %d usernames in a minute", tried)
 	}
 }

@@ -115,7 +115,7 @@ func (c *Client) LoginPasskey(ctx context.Context, used Credential, answer Once,
 		if err := identity.PutPasskey(tx, p); err != nil {
 			return Session{}, err
 		}
-		return addSession(tx, u, state.HashSecret(cookie), c.config.Session, from, c.random, true)
+		return addSession(tx, u, state.HashSecret(cookie), c.config.Session, from, c.random, proof{strong: true})
 	})
 	if err != nil {
 		if owner.ID != 0 && (errors.Is(err, ErrPasskey) || errors.Is(err, ErrUserDisabled)) {
@@ -124,6 +124,22 @@ func (c *Client) LoginPasskey(ctx context.Context, used Credential, answer Once,
 		return "", Session{}, err
 	}
 	return cookie, s, nil
+}
+
+// RenamePasskey gives a user's passkey another name. It returns *FieldError and ErrNotFound.
+func (c *Client) RenamePasskey(ctx context.Context, user int64, id, name string) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	return do(ctx, c, nil, func(tx *state.Tx) error {
+		for _, p := range identity.ListPasskeys(tx.View(), user) {
+			if p.ID == id {
+				p.Name = name
+				return identity.PutPasskey(tx, p)
+			}
+		}
+		return ErrNotFound
+	})
 }
 
 // RemoveSignIn removes an identity at a provider or a passkey of a user. All sessions of the user but session end,

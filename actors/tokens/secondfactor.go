@@ -34,8 +34,9 @@ const codeSlack = 1
 type Halfway struct {
 	User  int64 `json:"u"`
 	Epoch int64 `json:"e"` // a change of the password ends it
-	// Device is that of the Login.
+	// Device is that of the Login, and Issuer the OpenID provider, or "".
 	Device string `json:"d,omitempty"`
+	Issuer string `json:"i,omitempty"`
 }
 
 // CodeRequired is the error of Login for a user with a second factor whose password was right.
@@ -78,9 +79,14 @@ func stepOf(secret []byte, code string, now time.Time) (step int64, ok bool) {
 	return step, ok
 }
 
+// plainCode returns a code as it is stored or shown by an app, without what people type for easier reading.
+func plainCode(code string) string {
+	return strings.ToUpper(strings.NewReplacer(" ", "", "-", "").Replace(code))
+}
+
 // spendCode returns the second factor after the use of a code or recovery code, and ErrCode if it is wrong or used.
 func spendCode(f *identity.SecondFactor, code string, now time.Time) (*identity.SecondFactor, error) {
-	code = strings.ToUpper(strings.NewReplacer(" ", "", "-", "").Replace(code))
+	code = plainCode(code)
 	used, ok := f, false
 	if len(code) == codeDigits {
 		var step int64
@@ -146,6 +152,18 @@ func withCode[T any](ctx context.Context, c *Client, user int64, code string, su
 	return result, err
 }
 
+// isRecoveryCode reports whether code is a recovery code that a user has. It cannot be guessed, so that it signs in
+// however many wrong codes were typed. Otherwise a person who knows the password could keep the user out of all
+// browsers in which the user has not signed in before.
+func (c *Client) isRecoveryCode(user int64, code string) bool {
+	u, ok := identity.FindUser(c.state.View(), user)
+	if !ok || u.SecondFactor == nil {
+		return false
+	}
+	_, ok = u.SecondFactor.UseRecovery(state.HashSecret(plainCode(code)))
+	return ok
+}
+
 // FinishLogin makes the session of a login whose code was missing. It returns ErrCode, *Limited, and ErrLogin if the
 // password has changed since.
 func (c *Client) FinishLogin(ctx context.Context, h Halfway, code string,
@@ -158,11 +176,14 @@ func (c *Client) FinishLogin(ctx context.Context, h Halfway, code string,
 		return "", Session{}, err
 	}
 	subjects := codeSubjects(h, from)
+	if c.isRecoveryCode(h.User, code) {
+		subjects = nil
+	}
 	s, err = withCode(ctx, c, h.User, code, subjects, func(tx *state.Tx, u identity.User) (Session, error) {
 		if u.Epoch != h.Epoch {
 			return Session{}, ErrLogin
 		}
-		return addSession(tx, u, state.HashSecret(cookie), c.config.Session, from, c.random, false)
+		return addSession(tx, u, state.HashSecret(cookie), c.config.Session, from, c.random, proof{issuer: h.Issuer})
 	})
 	if err != nil {
 		return "", Session{}, err

@@ -23,7 +23,7 @@ const (
 // sessionOf returns a stored session with its user.
 func sessionOf(s identity.Session, u identity.User) Session {
 	return Session{ID: s.ID, User: userOf(u), Created: s.Created, Expires: s.Expires, Seen: s.Seen,
-		Browser: s.Device, Address: s.Address, Strong: s.Strong}
+		Browser: s.Device, Address: s.Address, Strong: s.Strong, Issuer: s.Issuer}
 }
 
 // Login makes a session and returns its cookie, which cannot be read later. It returns ErrLogin, ErrUserDisabled,
@@ -102,7 +102,7 @@ func (c *Client) openSession(ctx context.Context, checked identity.User, from Se
 			return Session{}, ErrLogin
 		}
 		actAsUser(tx, &u)
-		return addSession(tx, u, state.HashSecret(cookie), c.config.Session, from, c.random, false)
+		return addSession(tx, u, state.HashSecret(cookie), c.config.Session, from, c.random, proof{})
 	})
 	if err != nil {
 		return "", Session{}, err
@@ -113,9 +113,15 @@ func (c *Client) openSession(ctx context.Context, checked identity.User, from Se
 // actAsUser has the rest of a command recorded under a user who has proved who it is.
 func actAsUser(tx *state.Tx, u *identity.User) { tx.ActAs(tx.Actor().As(state.ActorUser, u.Username)) }
 
-// addSession stores a new session of a user. strong says that its login proved two factors by itself.
+// proof says how a login was made. strong: it proved two factors by itself. issuer is the OpenID provider, or "".
+type proof struct {
+	strong bool
+	issuer string
+}
+
+// addSession stores a new session of a user.
 func addSession(tx *state.Tx, u identity.User, hash state.Hash, lifetime time.Duration, from Sender,
-	random io.Reader, strong bool) (Session, error) {
+	random io.Reader, by proof) (Session, error) {
 	id, err := state.NewID("ses_", tx.Now(), random)
 	if err != nil {
 		return Session{}, err
@@ -126,7 +132,7 @@ func addSession(tx *state.Tx, u identity.User, hash state.Hash, lifetime time.Du
 		}
 	}
 	s := identity.Session{ID: id, Hash: hash, User: u.ID, Epoch: u.Epoch,
-		Created: tx.Now(), Expires: tx.Now().Add(lifetime), Strong: strong}
+		Created: tx.Now(), Expires: tx.Now().Add(lifetime), Strong: by.strong, Issuer: by.issuer}
 	return touchSession(tx, s, u, from)
 }
 

@@ -66,6 +66,8 @@ type Session struct {
 	Browser, Address string
 	// Strong says that the login proved two factors by itself, without a code of the user's second factor.
 	Strong bool
+	// Issuer is the OpenID provider at which the user signed in, or "".
+	Issuer string
 }
 
 // DeveloperToken lets programs register apps for a user (decisions, DEVELOPER_TOKEN). Its scope is always

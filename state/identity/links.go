@@ -26,7 +26,9 @@ type Link struct {
 	Group    int64  `json:"group,omitempty"` // the group in which the user will be; 0: none
 	By       string `json:"by,omitempty"`    // the user who made the link; "": the operator
 	// Lead is the lead of the group who made the invitation. It ends when that user no longer leads the group.
-	Lead    int64     `json:"lead,omitempty"`
+	Lead int64 `json:"lead,omitempty"`
+	// Taken counts the usernames that were chosen and belong to others.
+	Taken   int       `json:"taken,omitempty"`
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires"`
 }

@@ -19,6 +19,8 @@ type Session struct {
 	Seen    time.Time `json:"seen"` // last use, rounded, because each update is a write
 	// Strong says that the login proved two factors by itself, without a code of the user's second factor.
 	Strong bool `json:"strong,omitempty"`
+	// Issuer is the OpenID provider that authenticated the user, or "".
+	Issuer string `json:"issuer,omitempty"`
 	// Device names the browser and its system, and Address is that of the client, both at the time of Seen.
 	Device  string `json:"device,omitempty"`
 	Address string `json:"address,omitempty"`

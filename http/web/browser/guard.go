@@ -171,6 +171,13 @@ func (g *Guard) SignIn(w http.ResponseWriter, r *http.Request, v *Visitor, l tok
 func (g *Guard) SignInExternal(w http.ResponseWriter, r *http.Request, v *Visitor,
 	e tokens.ExternalSignIn) (Visitor, error) {
 	e.From = senderOf(r)
+	known := g.device(r)
+	e.Device = func(username string) string {
+		if !known.knows(username) {
+			return ""
+		}
+		return known.ID
+	}
 	value, s, err := g.options.Registry.LoginExternal(r.Context(), e)
 	return g.beginUnless(w, r, v, value, s, err)
 }

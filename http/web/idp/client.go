@@ -182,6 +182,42 @@ func (c *Client) Begin(ctx context.Context, owner, name string, fresh bool) (add
 	return c.oauth(p, d).AuthCodeURL(a.State, options...), a, nil
 }
 
+// signOutWithin bounds the time for which a person who has signed out waits for the document of the provider.
+const signOutWithin = 3 * time.Second
+
+// SignOut returns the address at which a person who signed in at an issuer signs out there and then comes back to a
+// path of the gateway (OpenID Connect RP-Initiated Logout 1.0), with the label of the provider. It names the gateway by
+// its client id, because ID tokens are not kept. It returns false if the provider is no longer configured, does not
+// answer, or has no such address.
+func (c *Client) SignOut(ctx context.Context, owner, issuer, back string) (address, label string, ok bool) {
+	c.mu.Lock()
+	i := slices.IndexFunc(c.providers, func(p *connection) bool { return p.Issuer == issuer })
+	var p *connection
+	if i >= 0 {
+		p = c.providers[i]
+	}
+	c.mu.Unlock()
+	if p == nil || c.places.Take(owner, 1) != nil {
+		return "", "", false
+	}
+	defer c.places.Give(owner, 1)
+	ctx, cancel := context.WithTimeout(ctx, signOutWithin)
+	defer cancel()
+	d, err := p.discover(ctx)
+	if err != nil {
+		return "", "", false
+	}
+	u, err := url.Parse(d.endSession)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return "", "", false
+	}
+	query := u.Query()
+	query.Set("client_id", p.ClientID)
+	query.Set("post_logout_redirect_uri", c.origin+back)
+	u.RawQuery = query.Encode()
+	return u.String(), p.Label, true
+}
+
 // maxCode bounds an authorization code.
 const maxCode = 4 << 10
 

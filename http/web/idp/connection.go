@@ -47,7 +47,8 @@ type discovered struct {
 	provider    *oidc.Provider
 	verifier    *oidc.IDTokenVerifier
 	endpoint    oauth2.Endpoint
-	namesIssuer bool // every answer has the parameter iss
+	namesIssuer bool   // every answer has the parameter iss
+	endSession  string // where people sign out there; "": nowhere
 }
 
 // newConnection returns a connection to a provider. The address of the issuer was written by the operator and may be
@@ -177,6 +178,7 @@ func (c *connection) read(ctx context.Context) (*discovered, error) {
 		Methods     []string `json:"token_endpoint_auth_methods_supported"`
 		NamesIssuer bool     `json:"authorization_response_iss_parameter_supported"`
 		KeySet      string   `json:"jwks_uri"`
+		EndSession  string   `json:"end_session_endpoint"`
 	}
 	if err := p.Claims(&published); err != nil {
 		return nil, err
@@ -187,6 +189,9 @@ func (c *connection) read(ctx context.Context) (*discovered, error) {
 			return nil, errors.New("its document lacks an endpoint with https")
 		}
 	}
+	if !encrypted(published.EndSession) && encrypted(c.Issuer) {
+		published.EndSession = ""
+	}
 	// The library would try both ways with one code, which strict providers take for a code that is used twice.
 	endpoint.AuthStyle = oauth2.AuthStyleInHeader
 	basic := len(published.Methods) == 0 || slices.Contains(published.Methods, "client_secret_basic")
@@ -195,5 +200,6 @@ func (c *connection) read(ctx context.Context) (*discovered, error) {
 	}
 	verifier := p.VerifierContext(oidc.ClientContext(context.Background(), c.http),
 		&oidc.Config{ClientID: c.ClientID, SupportedSigningAlgs: signatures, Now: c.now})
-	return &discovered{provider: p, verifier: verifier, endpoint: endpoint, namesIssuer: published.NamesIssuer}, nil
+	return &discovered{provider: p, verifier: verifier, endpoint: endpoint, namesIssuer: published.NamesIssuer,
+		endSession: published.EndSession}, nil
 }

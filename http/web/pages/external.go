@@ -22,11 +22,19 @@ type Passkey struct {
 type Identity struct {
 	ID, Label     string
 	Created, Seen time.Time
+	Name          string // of a passkey, which its user can change; "": it is none
 }
 
-// Leave leads to a provider. Its reply has a Refresh header, and its link is for browsers that ignore that.
-type Leave struct{ Label, Address string }
+// Leave leads to a provider. Its reply has a Refresh header, and its link is for browsers that ignore that. For a user
+// who is SignedOut here it has none and leads to the page on which people sign out there.
+type Leave struct {
+	Label, Address string
+	SignedOut      bool
+}
 
 func (l *Leave) frame() frame {
+	if l.SignedOut {
+		return frame{template: "leave.html", title: "You are signed out", leads: nowhere}
+	}
 	return frame{template: "leave.html", title: "Sign in with " + l.Label, leads: nowhere}
 }

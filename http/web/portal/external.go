@@ -258,7 +258,8 @@ func (rc *requestContext) identityLines(user int64) []pages.Identity {
 		lines = append(lines, pages.Identity{ID: x.ID, Label: label, Created: x.Created, Seen: x.Seen})
 	}
 	for _, k := range rc.options.Registry.Passkeys(user) {
-		lines = append(lines, pages.Identity{ID: k.ID, Label: "Passkey: " + k.Name, Created: k.Created, Seen: k.Seen})
+		lines = append(lines, pages.Identity{ID: k.ID, Label: "Passkey: " + k.Name, Name: k.Name,
+			Created: k.Created, Seen: k.Seen})
 	}
 	return lines
 }

@@ -2,11 +2,14 @@ package portal_test
 
 import (
 	"bytes"
+	"encoding/base32"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"strings"
@@ -403,4 +406,68 @@ func TestSignInsAtProvidersAreInTheAuditLog(t *testing.T) {
 	if bytes.Contains(log, []byte("subject-of-anna")) {
 		t.Error("the audit log has the subject")
 	}
+}
+
+func TestACodeAfterAProviderCountsForTheKnownBrowser(t *testing.T) {
+	h := newFixture(t)
+	p := h.withProvider(nil)
+	h.link(p, h.anna)
+	v := h.signedIn("anna")
+	key, _ := v.enrol()
+	v.get("/account")
+	v.post("/signout")
+	// A person who knows the password guesses codes until all unknown browsers must wait.
+	var half *tokens.CodeRequired
+	_, _, err := h.registry.Login(t.Context(), tokens.Login{Username: "anna", Password: password})
+	if !errors.As(err, &half) {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		_, _, err := h.registry.FinishLogin(t.Context(), half.Halfway, "000000",
+			tokens.Sender{Address: netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})})
+		if !errors.Is(err, tokens.ErrCode) {
+			t.Fatal(err)
+		}
+	}
+	secret, err := base32.StdEncoding.DecodeString(strings.ReplaceAll(key, " ", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.expect(v.signInWith(p, ""), http.StatusOK, "Code of your authenticator app")
+	fresh := tokens.CodeAt(secret, time.Now().Add(30*time.Second)) // the code of now was used for setting it up
+	v.sentTo(v.post("/signin", "halfway", find(halfway, v.page), "code", fresh), "/account")
+}
+
+func TestAUserWhoSignedInAtAProviderIsOfferedToSignOutThere(t *testing.T) {
+	h := newFixture(t)
+	p := h.withProvider(nil)
+	p.EndSession = p.URL + "/end?realm=staff"
+	h.link(p, h.anna)
+	v := h.visitor()
+	v.sentTo(v.signInWith(p, ""), "/account")
+	v.get("/account")
+	v.expect(v.post("/signout"), http.StatusOK, "Sign out at Corp")
+	address, err := url.Parse(html.UnescapeString(leaving.FindStringSubmatch(v.page)[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := url.Values{"realm": {"staff"}, "client_id": {idptest.ClientID},
+		"post_logout_redirect_uri": {origin + "/signin?done=signed_out"}}
+	if address.Host != strings.TrimPrefix(p.URL, "http://") || address.Query().Encode() != want.Encode() {
+		t.Errorf("the page leads to %s", address)
+	}
+	v.sentTo(v.get("/account"), "/signin?next=%2Faccount")
+
+	// A session that was opened with a password ends here only.
+	other := h.signedIn("anna")
+	other.get("/account")
+	other.sentTo(other.post("/signout"), "/signin?done=signed_out")
+
+	// A provider without such an address is not mentioned.
+	q := h.withProvider(nil)
+	h.link(q, h.anna)
+	third := h.visitor()
+	third.sentTo(third.signInWith(q, ""), "/account")
+	third.get("/account")
+	third.sentTo(third.post("/signout"), "/signin?done=signed_out")
 }

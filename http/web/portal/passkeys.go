@@ -217,3 +217,13 @@ func (rc *requestContext) addPasskey() {
 		rc.done(pathSecurity, "passkey_added")
 	}
 }
+
+// renamePasskey gives one of the user's passkeys another name.
+func (rc *requestContext) renamePasskey() {
+	err := rc.options.Registry.RenamePasskey(rc.r.Context(), rc.user.ID, rc.r.PathValue("id"), rc.form.Get("name"))
+	if errors.Is(err, tokens.ErrInvalid) {
+		rc.securityAgain(rc.problem(err))
+		return
+	}
+	rc.concluded(err, pathSecurity, "passkey_renamed")
+}

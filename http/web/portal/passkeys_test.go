@@ -254,3 +254,19 @@ func TestAnErasedUserHasNoPasskeys(t *testing.T) {
 		t.Error("the page names the user")
 	}
 }
+
+func TestAUserRenamesAnOwnPasskey(t *testing.T) {
+	h := newFixture(t)
+	v, root := h.signedIn("anna"), h.signedIn("root")
+	v.addPasskey(newDevice(t))
+	path := "/account/passkeys/" + h.registry.Passkeys(h.anna.ID)[0].ID + "/rename"
+	v.get("/account/security")
+	v.expect(v.post(path, "name", " "), http.StatusUnprocessableEntity, "must have 1 to 100 characters")
+	v.sentTo(v.post(path, "name", "work phone"), "/account/security?done=passkey_renamed")
+	v.expect(v.get("/account/security"), http.StatusOK, "Passkey: work phone")
+	root.get("/account/security")
+	root.expect(root.post(path, "name", "mine"), http.StatusNotFound, "Not found")
+	if name := h.registry.Passkeys(h.anna.ID)[0].Name; name != "work phone" {
+		t.Errorf("the passkey is %q", name)
+	}
+}

@@ -150,6 +150,7 @@ func (p *Portal) Routes(to func(pattern string, h http.HandlerFunc)) {
 	handle("POST /account/second-factor/codes", p.memberForm((*requestContext).renewRecovery))
 	handle("POST /account/second-factor/off", p.memberForm((*requestContext).disableSecondFactor))
 	handle("POST "+pathPasskeys, p.memberForm((*requestContext).addPasskey))
+	handle("POST "+pathPasskeys+"/{id}/rename", p.memberForm(limited((*requestContext).renamePasskey)))
 	handle("POST "+pathIdentities, p.memberForm((*requestContext).linkIdentity))
 	handle("POST "+pathIdentities+"/{id}/unlink", p.memberForm((*requestContext).unlinkIdentity))
 	handle("POST /account/password", p.memberForm((*requestContext).changePassword))

@@ -50,6 +50,7 @@ var notices = map[string]string{
 	"alert_sent":        "The test is on its way. The log of the gateway says whether it arrived.",
 	"session_ended":     "The session has ended.",
 	"passkey_added":     "You can sign in with the passkey from now on.",
+	"passkey_renamed":   "The passkey was renamed.",
 	"identity_linked":   "You can sign in this way from now on.",
 	"identity_unlinked": "This way to sign in was removed. All other sessions have ended.",
 	"credited":          "The money was credited.", "adjusted": "The balance was adjusted.",

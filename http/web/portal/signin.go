@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"stagedoor/actors/tokens"
+	"stagedoor/http/auth"
 	"stagedoor/http/web/browser"
 	"stagedoor/http/web/pages"
 	"stagedoor/state/identity"
@@ -123,11 +124,20 @@ func (p *Portal) refusedLogin(w http.ResponseWriter, r *http.Request, err error)
 // signOutPage is for who typed the address: signing out takes a form.
 func (rc *requestContext) signOutPage() { rc.show(http.StatusOK, &pages.SignOut{Desk: rc.desk()}) }
 
-// signOut ends the session of this browser.
+// signOut ends the session of this browser. A user who signed in at a provider may sign out there, too. That is not
+// done unasked, because the session at the provider may serve other sites.
 func (rc *requestContext) signOut() {
 	if _, err := rc.options.Browser.SignOut(rc.w, rc.r); err != nil {
 		rc.busy(rc.w, rc.r, err)
 		return
+	}
+	if issuer := rc.visitor.Session.Issuer; issuer != "" {
+		address, label, ok := rc.options.Providers.SignOut(rc.r.Context(), auth.Remote(rc.r).String(), issuer,
+			pathSignIn+"?done=signed_out")
+		if ok {
+			rc.show(http.StatusOK, &pages.Leave{Label: label, Address: address, SignedOut: true})
+			return
+		}
 	}
 	rc.done(pathSignIn, "signed_out")
 }

@@ -43,6 +43,8 @@ type Provider struct {
 	UserInfo map[string]any
 	// Answer changes the parameters with which the person comes back.
 	Answer func(url.Values)
+	// EndSession is the address at which people sign out there; "": there is none.
+	EndSession string
 	// Broken replaces the reply at a path.
 	Broken map[string]http.HandlerFunc
 	// Reused counts codes that came twice.
@@ -104,6 +106,9 @@ func (p *Provider) describe(w http.ResponseWriter, _ *http.Request) {
 		"token_endpoint_auth_methods_supported": []string{"client_secret_basic"},
 
 		"authorization_response_iss_parameter_supported": true}
+	if p.EndSession != "" {
+		d["end_session_endpoint"] = p.EndSession
+	}
 	if p.UserInfo != nil {
 		d["userinfo_endpoint"] = p.URL + "/userinfo"
 	}
