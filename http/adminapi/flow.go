@@ -15,8 +15,10 @@ var flowRoutes = []route{
 	{method: "GET", path: "/flow", name: "getFlow", group: "flow", summary: "List the requests in flight",
 		out: httpflow.Active{}, status: http.StatusOK,
 		query: append([]param{{name: "phase", doc: "only requests in this phase", enum: activePhases()},
-			{name: "sort", doc: "order: oldest first (age, the default), newest first (new), most tokens first (tokens)",
-				enum: []string{httpflow.SortAge, httpflow.SortNew, httpflow.SortTokens}}}, requestParams...),
+			{name: "sort", doc: "order: oldest first (age, the default), newest first (new), most tokens first " +
+				"(tokens), fewest tokens a second first (slow), by user (user)",
+				enum: []string{httpflow.SortAge, httpflow.SortNew, httpflow.SortTokens, httpflow.SortSlow,
+					httpflow.SortUser}}}, requestParams...),
 		serve: withOverview((*requestContext).getFlow)},
 	{method: "GET", path: "/flow/requests", name: "listRecentRequests", group: "flow",
 		summary: "List requests that ended recently, newest first",

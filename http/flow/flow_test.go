@@ -78,6 +78,8 @@ func TestWindowHasThoseThatComeFirst(t *testing.T) {
 		{httpflow.Filter{Limit: 3}, 500, "a000 b001 a002"},
 		{httpflow.Filter{Limit: 3, Sort: httpflow.SortNew}, 500, "b499 a498 b497"},
 		{httpflow.Filter{Limit: 2, Sort: httpflow.SortTokens}, 500, "b321 a142"},
+		{httpflow.Filter{Limit: 3, Sort: httpflow.SortSlow}, 500, "a000 b179 b037"},
+		{httpflow.Filter{Limit: 3, Sort: httpflow.SortUser}, 500, "a000 a002 a004"},
 		{httpflow.Filter{Limit: 2, Key: "key_b"}, 250, "b001 b003"},
 		{httpflow.Filter{Model: "-a01"}, 5, "a010 a012 a014 a016 a018"},
 		{httpflow.Filter{Phase: "queued"}, 0, ""},

@@ -127,6 +127,13 @@ func (f *Filter) compare(a, b Request) int {
 		a, b = b, a
 	case SortTokens:
 		return cmp.Or(cmp.Compare(b.OutputTokens, a.OutputTokens), strings.Compare(a.ID, b.ID))
+	case SortSlow:
+		return cmp.Or(cmp.Compare(speed(a.OutputTokens, a.DurationMs), speed(b.OutputTokens, b.DurationMs)),
+			strings.Compare(a.ID, b.ID))
+	case SortUser:
+		if byName := strings.Compare(sortName(a.User, a.Key), sortName(b.User, b.Key)); byName != 0 {
+			return byName
+		}
 	}
 	return cmp.Or(a.Started.Compare(b.Started), strings.Compare(a.ID, b.ID))
 }

@@ -77,6 +77,8 @@ func TestTheFlowHasTheRequestsOfAllGateways(t *testing.T) {
 		{httpflow.Filter{Limit: 2}, "a1 b2"},
 		{httpflow.Filter{Sort: httpflow.SortNew, Limit: 2}, "a3 b2"},
 		{httpflow.Filter{Sort: httpflow.SortTokens}, "b2 a3 a1"},
+		{httpflow.Filter{Sort: httpflow.SortSlow}, "a1 b2 a3"},
+		{httpflow.Filter{Sort: httpflow.SortUser}, "a1 a3 b2"},
 		{httpflow.Filter{Key: "key_b"}, "b2"},
 	} {
 		active, _ := a.All(t.Context(), c.filter)

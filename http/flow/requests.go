@@ -57,17 +57,19 @@ type Filter struct {
 	User     string `json:"user"`
 	Text     string `json:"text"`   // words, each a part of the user, the key, the model or the provider
 	Failed   bool   `json:"failed"` // of those that ended
-	// Sort is SortAge, which is also "", SortNew or SortTokens.
+	// Sort is SortAge, which is also "", or another of the orders below.
 	Sort  string `json:"sort"`
 	Limit int    `json:"limit"`
 }
 
-// The orders of requests under way: the oldest first, the newest first, or those with
-// most tokens first.
+// The orders of requests under way: the oldest first, the newest first, those with most tokens first, those with fewest
+// tokens for each second of their age first, or by user and key, the oldest of each first.
 const (
 	SortAge    = "age"
 	SortNew    = "new"
 	SortTokens = "tokens"
+	SortSlow   = "slow"
+	SortUser   = "user"
 )
 
 // Bounds of a filter's limit.
@@ -106,15 +108,37 @@ func (o *Overview) hasWords(text string, r *flow.Request) bool {
 	return true
 }
 
-// rank returns the sort key of a request. Lower goes first.
-func (f *Filter) rank(r *flow.Request) int64 {
+// rank returns the item of a request, which has its sort key.
+func (f *Filter) rank(r *flow.Request, now time.Time) item {
+	i := item{rank: r.Began().UnixNano(), request: r}
 	switch f.Sort {
 	case SortNew:
-		return -r.Began().UnixNano()
+		i.rank = -i.rank
 	case SortTokens:
-		return -r.Output()
+		i.rank = -r.Output()
+	case SortSlow:
+		i.rank = speed(r.Output(), now.Sub(r.Began()).Milliseconds())
+	case SortUser:
+		i.name = sortName(userOf(r), r.Key)
 	}
-	return r.Began().UnixNano()
+	return i
+}
+
+// speed returns the tokens in a thousand seconds of a request's age. Without a token it is below 0, and lowest for the
+// request that has waited longest.
+func speed(tokens, ageMs int64) int64 {
+	if tokens == 0 {
+		return -1 - ageMs
+	}
+	return tokens * 1_000_000 / max(ageMs, 1)
+}
+
+// sortName returns what SortUser sorts by. Requests without a user come last.
+func sortName(user, key string) string {
+	if user == "" {
+		user = "\xff"
+	}
+	return user + "\x00" + key
 }
 
 // Load counts the work in flight.
@@ -219,7 +243,7 @@ func (o *Overview) Active(ctx context.Context, f Filter) Active {
 		sum.add(r, phase, now)
 		if o.admits(&f, r, phase) {
 			out.Matching++
-			first.offer(r, f.rank(r))
+			first.offer(f.rank(r, now))
 		}
 	}
 	out.Load = sum.load(o.Flow.Totals())
@@ -299,8 +323,10 @@ type window struct {
 	items ranked
 }
 
-// item is a request with the number by which it is sorted.
+// item is a request with what it is sorted by: a name, which is empty in most orders, and then a number. Lower ones go
+// first.
 type item struct {
+	name    string
 	rank    int64
 	request *flow.Request
 }
@@ -308,13 +334,13 @@ type item struct {
 // compare orders items. Requests of the same rank are ordered by id, so that a list does not change its order while
 // it is read again.
 func (a item) compare(b item) int {
-	return cmp.Or(cmp.Compare(a.rank, b.rank), strings.Compare(a.request.ID, b.request.ID))
+	return cmp.Or(strings.Compare(a.name, b.name), cmp.Compare(a.rank, b.rank),
+		strings.Compare(a.request.ID, b.request.ID))
 }
 
 // offer adds a request if it is among the first w.most. A heap keeps that many, so a list of 100 does not sort all of
 // 20,000 requests.
-func (w *window) offer(r *flow.Request, rank int64) {
-	next := item{rank, r}
+func (w *window) offer(next item) {
 	if len(w.items) < w.most {
 		heap.Push(&w.items, next)
 		return

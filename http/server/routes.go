@@ -261,7 +261,9 @@ func (r *router) notFound(w http.ResponseWriter, req *http.Request) {
 		req.Pattern = to.Pattern
 		return
 	}
-	if r.missing != nil && !unclean(req.URL.Path) && r.missing(w, req) {
+	// What calls an API shows an error of its shape better than a page.
+	if versions, _ := cutVersions(req.URL.Path); r.missing != nil && len(versions) == 0 && !unclean(req.URL.Path) &&
+		r.missing(w, req) {
 		return
 	}
 	err := envelope.NotFound(req.URL.Path, r.suggest(req.URL.Path))

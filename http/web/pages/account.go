@@ -13,6 +13,7 @@ type Account struct {
 	Budgets   []BudgetLine
 	Recent    []RequestRow
 	Usage     *Report
+	Curl      string // an example of a request
 }
 
 // Runway says how long the money lasts, or "" if nothing was spent or nothing is left.
@@ -59,6 +60,7 @@ type Key struct {
 type KeyUse struct {
 	Requests int64
 	Last     time.Time // the hour of the last request; zero: there was none
+	Now      bool      // that hour is the present one
 	App      string    // the program that sent it, by its own account; "": unknown
 	Path     string    // the address of the requests
 }

@@ -33,7 +33,8 @@ func (rc *requestContext) account() {
 		}
 	}
 	view := &pages.Account{Desk: rc.desk(), Available: balance.Available(), Held: balance.Held, Spent: balance.Spent,
-		Usage: usage, Today: days[defaultDays-1], Budgets: rc.ownBudgets(usage), Recent: rc.recentRequests()}
+		Usage: usage, Today: days[defaultDays-1], Budgets: rc.ownBudgets(usage), Recent: rc.recentRequests(),
+		Curl: rc.clients("")[0].Blocks[0].Text}
 	view.PerDay = perDay(days[defaultDays-1-rateDays : defaultDays-1])
 	if view.PerDay == 0 { // nothing was used before today
 		view.PerDay = view.Today.Amount

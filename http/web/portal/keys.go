@@ -358,7 +358,7 @@ func (rc *requestContext) addUse(keys []pages.Key) bool {
 	err = log.Spent(ctx, &q, func(s *requestlog.Spent) error {
 		if use, hour := uses[s.Key], q.From.Add(time.Duration(s.Step)*time.Hour); use != nil {
 			if use.Requests += s.Requests; hour.After(use.Last) {
-				use.Last, use.App = hour, s.App
+				use.Last, use.App, use.Now = hour, s.App, hour.Equal(now.Truncate(time.Hour))
 			}
 		}
 		return nil

@@ -207,17 +207,31 @@ func (p *Portal) Routes(to func(pattern string, h http.HandlerFunc)) {
 	p.requestRoutes(handle)
 }
 
-// Missing answers a request for a page that no route has, if the path is one of
-// the portal's; else it tells that it did not.
+// Missing answers a request for a page that no route has, and reports whether it did. It does if the path is one of the
+// portal's, and for other paths if the client asks for a page, as browsers do.
 func (p *Portal) Missing(w http.ResponseWriter, r *http.Request) bool {
 	inside := func(section string) bool { return strings.HasPrefix(r.URL.Path, section+"/") }
-	if r.Method != http.MethodGet || strings.HasPrefix(r.URL.Path, pathAPI) ||
-		!slices.ContainsFunc([]string{pathAccount, pathLed, pathAdmin, pathFlow, pathRequestLog}, inside) {
+	switch {
+	case r.Method != http.MethodGet || strings.HasPrefix(r.URL.Path, pathAPI):
 		return false
+	case slices.ContainsFunc([]string{pathAccount, pathLed, pathAdmin, pathFlow, pathRequestLog}, inside):
+		p.member((*requestContext).missing)(w, r)
+	case !strings.Contains(r.Header.Get("Accept"), "text/html"):
+		return false
+	default:
+		// There is nothing to see after a sign-in, so guests are not sent to it.
+		visitor, err := p.options.Browser.Visitor(r)
+		if err != nil || !visitor.SignedIn() {
+			p.write(w, r, http.StatusNotFound, failureMissing)
+			break
+		}
+		p.member((*requestContext).missing)(w, r)
 	}
-	p.member((*requestContext).missing)(w, r)
 	return true
 }
+
+var failureMissing = &pages.Failure{Title: "Not found", Message: "There is nothing at this address.",
+	Back: &pages.Link{Name: "Sign in", Path: pathSignIn}}
 
 // sendTo sends browsers on.
 func sendTo(path string) http.HandlerFunc {

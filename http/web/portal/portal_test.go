@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strings"
@@ -107,6 +108,16 @@ func TestAdministrationIsNotThereForOthers(t *testing.T) {
 	}
 	for _, path := range append([]string{"/admin/none", "/account/none"}, adminPages...) {
 		v.expect(v.get(path), http.StatusNotFound, "Not found")
+	}
+	for who, words := range map[*visitor]string{v: "To your account", h.visitor(): "Sign in"} {
+		r := httptest.NewRequest(http.MethodGet, origin+"/none", nil)
+		r.Header.Set("Accept", "text/html,*/*;q=0.8")
+		who.expect(who.do(r), http.StatusNotFound, words)
+	}
+	plain := httptest.NewRecorder()
+	h.handler.ServeHTTP(plain, httptest.NewRequest(http.MethodGet, origin+"/none", nil))
+	if strings.Contains(plain.Body.String(), "<html") {
+		t.Error("a client that asks for no page gets one")
 	}
 	v.get("/account")
 	for _, path := range []string{"/admin/users", "/admin/users/1/keys", "/admin/users/1/money",

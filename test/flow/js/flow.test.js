@@ -115,6 +115,26 @@ test('filters stand in the address', async (t) => {
   leave();
 });
 
+test('the slowest requests come first, by the keyboard, and the order stands in the address', async (t) => {
+  const page = await open(t, browser, '/flow');
+  const fast = await ask(t, 'pace=90, tokens=100000');
+  await rows(page, 'active').nth(0).locator('.tag.replying').waitFor();
+  const slow = await ask(t, 'pace=2, tokens=100000', 'n1');
+  const first = rows(page, 'active').first().locator('td[data-label="Model"]');
+  await rows(page, 'active').nth(1).waitFor();
+  await first.filter({ hasText: 'm1' }).waitFor();
+  await page.getByRole('radio', { name: 'Oldest first' }).focus();
+  await page.keyboard.press('ArrowRight');
+  await page.waitForURL(`${issuer}/flow?sort=slow`);
+  await first.filter({ hasText: 'n1' }).waitFor();
+  await page.keyboard.press('ArrowRight');
+  await page.waitForURL(`${issuer}/flow?sort=user`);
+  await page.reload();
+  assert.ok(await page.getByRole('radio', { name: 'By user' }).isChecked());
+  fast.leave();
+  slow.leave();
+});
+
 test('a waterfall has the spans of the request, by its id', async (t) => {
   const page = await open(t, browser, '/flow');
   const { done } = await ask(t, 'pace=100, tokens=30');

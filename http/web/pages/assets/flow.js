@@ -188,7 +188,7 @@ const tag = (name, text = name) => make('span', { class: `tag ${name}` }, text);
 // phaseTag shows the phase of a request, place its position or progress in that.
 const phaseTag = (r) => tag(r.phase, r.phase.replace('_', ' '));
 function place(r) {
-  const text = r.queue_position ? ` place ${r.queue_position}` : r.progress ? ` ${r.progress} %` : '';
+  const text = r.queue_position ? ` position ${r.queue_position}` : r.progress ? ` ${r.progress} %` : '';
   return text && make('span', { class: 'place' }, text);
 }
 
@@ -201,13 +201,12 @@ async function post(path) {
 
 // Several gateways can have requests with one id.
 const requestPath = (r, what = '') => `/flow/requests/${encodeURIComponent(r.id)}${what}${r.node ? `?node=${encodeURIComponent(r.node)}` : ''}`;
-const shortID = (id, end = 12) => (id.length > 20 ? `…${id.slice(-end)}` : id);
 
-const userColumn = { label: 'User', text: names, node: (r) => {
+// The name of whose request it is leads to the request.
+const userColumn = { label: 'User', text: (r) => `${r.id} ${names(r)} ${r.node}`, node: (r) => {
   const [first, second] = names(r).split(' · ');
-  return [make('span', { title: names(r) }, make('bdi', {}, first), second && make('bdi', { class: 'quiet' }, ` ${second}`))];
+  return [make('a', { href: requestPath(r), title: r.id }, make('bdi', {}, first), second && make('bdi', { class: 'quiet' }, ` ${second}`)), r.node && make('span', { class: 'place' }, ` ${r.node}`)].filter(Boolean);
 } };
-const requestColumn = { label: 'Request', text: (r) => r.id, node: (r) => [make('a', { href: requestPath(r), title: r.id }, shortID(r.id, r.node ? 6 : 12)), r.node && make('span', { class: 'place' }, ` ${r.node}`)].filter(Boolean) };
 const rowID = (r) => `${r.node} ${r.id}`;
 const nodeText = (n) => `${n.node}: ${n.answers ? `${count(n.in_flight)} in flight` : 'does not answer'}`;
 const modelColumn = { label: 'Model', text: (r) => r.model, node: (r) => [make('bdi', { title: r.model === r.upstream_model || !r.upstream_model ? r.model : `${r.model} → ${r.upstream_model}` }, r.model)] };
@@ -239,18 +238,21 @@ const figures = (values) => {
   for (const [name, text] of Object.entries(values)) set($('load').querySelector(`[data-figure="${name}"]`), text);
 };
 
+const shown = 20; // ended requests
+const ago = (t) => { const s = (Date.now() - new Date(t)) / 1000; return s < 60 ? 'less than a minute ago' : s < 3600 ? `${Math.floor(s / 60)} min ago` : s < 86400 ? `${Math.floor(s / 3600)} h ago` : `on ${moment(t)}`; };
+
 function requestsView() {
   const form = $('filter');
   const active = new Table($('active'), [
-    userColumn, requestColumn, modelColumn, providerColumn,
+    userColumn, modelColumn, providerColumn,
     { label: 'Phase', text: (r) => `${r.phase} ${r.queue_position ?? ''} ${r.progress ?? ''}`, node: (r) => [phaseTag(r), place(r)].filter(Boolean) },
-    { label: 'Tokens', number: true, text: (r) => (r.progress === null ? count(r.output_tokens) : '–') },
+    { label: 'Tokens', number: true, text: (r) => (r.output_tokens ? count(r.output_tokens) : '–') },
     { label: 'tok/s', number: true, text: (r) => (r.tokens_per_second ? count(r.tokens_per_second) : '–') },
     { label: 'Age', number: true, text: (r) => time(r.duration_ms) },
     { label: '', number: true, text: () => 'end', node: (r) => [endButton(r)] },
   ]);
   const recent = new Table($('recent'), [
-    requestColumn,
+    userColumn,
     { label: 'Result', text: (r) => `${r.result.status} ${r.result.code} ${r.result.reason}`,
       node: (r) => (r.result.status ? [tag('failed', String(r.result.status)), make('span', { title: r.result.code }, ` ${r.result.code}`)] : [tag('ok', r.result.reason || 'done')]) },
     modelColumn, providerColumn,
@@ -264,7 +266,7 @@ function requestsView() {
   const fields = ['text', 'phase', 'provider', 'model', 'user', 'key', 'sort'];
   const asked = new URLSearchParams(location.search);
   for (const name of fields) if (asked.get(name)) form.elements[name].value = asked.get(name);
-  $('filters').open = fields.slice(1).some((name) => asked.get(name));
+  $('filters').open = fields.slice(1, -1).some((name) => asked.get(name));
   $('failed').checked = asked.has('failed');
   const filter = () => {
     const f = Object.fromEntries(fields.map((name) => [name, form.elements[name].value.trim()]).filter(([, v]) => v));
@@ -307,18 +309,16 @@ function requestsView() {
   const record = (samples) => {
     // The failures of a minute, in per cent of what ended then.
     const failed = samples.map((s, i) => { const b = samples[Math.max(0, i - 12)]; return s.ended > b.ended ? 100 * (s.failed - b.failed) / (s.ended - b.ended) : 0; });
-    const done = samples.map((s, i) => s.ended - samples[Math.max(0, i - 12)].ended);
     // The cost of a minute, for an hour. The figure is that of all samples, because dear requests are rare.
     const hourly = (a, b, n) => (n ? Math.max(0, b.charged - a.charged) * 720 / n : 0);
     const cost = samples.map((s, i) => hourly(samples[Math.max(0, i - 12)], s, Math.min(i, 12)));
     const last = samples.at(-1);
-    figures({ first: last.first_ms ? time(last.first_ms) : '–', failed: `${failed.at(-1).toFixed(1)} %`, done: count(done.at(-1)), cost: dollars(hourly(samples[0], last, samples.length - 1) / 1e6) });
+    figures({ first: last.first_ms ? time(last.first_ms) : '–', failed: `${failed.at(-1).toFixed(1)} %`, cost: dollars(hourly(samples[0], last, samples.length - 1) / 1e6) });
     const series = { in_flight: samples.map((s) => s.in_flight), queued: samples.map((s) => s.queued), tokens_per_second: samples.map((s) => s.tokens_per_second),
-      first: samples.map((s) => s.first_ms), failed, done, cost };
+      first: samples.map((s) => s.first_ms), failed, cost };
     for (const [name, values] of Object.entries(series)) spark($('load').querySelector(`[data-spark="${name}"]`), values);
   };
-  form.addEventListener('input', changed);
-  for (const id of ['failed', 'text']) $(id).addEventListener('input', changed); // outside of the form
+  for (const e of form.elements) e.addEventListener('input', changed); // some stand outside of the form
   form.addEventListener('submit', (e) => { e.preventDefault(); changed(); });
 
   const show = ({ active: { load, matching, data }, recent: ended }) => {
@@ -329,9 +329,10 @@ function requestsView() {
     $('nodes').hidden = !load.nodes.length;
     set($('nodes'), load.nodes.map(nodeText).join(' · '));
     active.show(data, rowID);
-    recent.show(ended, rowID);
+    recent.show(ended.slice(0, shown), rowID);
     $('active-rows').hidden = !data.length;
     $('active-none').hidden = !!data.length;
+    set($('active-none'), matching || load.in_flight ? 'No request matches.' : ended.length ? `Quiet. The last request began ${ago(ended[0].started)}.` : 'Quiet. No request yet.');
     $('recent').hidden = !ended.length;
     $('recent-none').hidden = !!ended.length;
   };
