@@ -139,7 +139,7 @@ type Serving struct{ Name, Word, Tone string }
 
 // NewServing returns a provider with the state that the page of providers shows.
 func NewServing(p flow.Provider) Serving {
-	row := ProviderRow{p}
+	row := ProviderRow{Provider: p}
 	return Serving{p.Name, row.Word(), row.Tone()}
 }
 

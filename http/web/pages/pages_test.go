@@ -55,7 +55,8 @@ func TestEveryPageIsDrawn(t *testing.T) {
 		Expires:  at,
 	}
 	cost := int64(7)
-	providerRow := ProviderRow{flow.Provider{Name: "<b>", Answers: true, Places: 2, InFlight: 2, CostToday: &cost,
+	providerRow := ProviderRow{LastTest: &ProviderTest{at, "<b>", "failed"}, Provider: flow.Provider{Name: "<b>",
+		Answers: true, Places: 2, InFlight: 2, CostToday: &cost,
 		Queues: []flow.Queue{{Owner: "<b>"}}, PausedAt: &at,
 		Keys: flow.KeysState{States: []flow.KeyState{{State: "ok"}}},
 		Hour: &flow.Hour{Requests: 3, Minutes: []flow.Minute{{FirstMs: 5}}}}}
@@ -96,7 +97,7 @@ func TestEveryPageIsDrawn(t *testing.T) {
 			Active: true, Group: "<b>", Seen: at}, {Erased: true}}, Invitations: []Invitation{{For: "<b>", Group: "<b>",
 			By: "<b>", Admin: true}},
 			Invite: InviteEntry{People: "<b>", Mails: true, Groups: []GroupChoice{{1, "<b>", true}}},
-			Pager: Pager{1, 2, 3, "/a", "/b"}},
+			Pager:  Pager{1, 2, 3, "/a", "/b"}},
 		"a user's key": SecretUserKey(desk, "b<b>", "/x", "k<b>", "sd-1", nil), "a password": SecretPassword(desk,
 			"b<b>", "/x", "p"),
 		"groups": &Groups{Desk: desk, Query: "<b>", Name: "<b>", Groups: []Group{{ID: 1, Name: "<b>", Members: 2,

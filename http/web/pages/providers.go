@@ -187,7 +187,17 @@ func (p *Providers) Select(all []ProviderRow) {
 }
 
 // ProviderRow is a provider of the table.
-type ProviderRow struct{ flow.Provider }
+type ProviderRow struct {
+	flow.Provider
+	// LastTest is nil if no test is known.
+	LastTest *ProviderTest
+}
+
+// ProviderTest says who tested a provider when, and with what outcome: ok, warning or failed.
+type ProviderTest struct {
+	At          time.Time
+	By, Outcome string
+}
 
 // refused reports whether the provider refuses all of its keys.
 func (r *ProviderRow) refused() bool {

@@ -83,6 +83,7 @@ type Portal struct {
 	sent     sentForms
 	changes  changeCounts
 	mails    changeCounts
+	tests    providerTests
 }
 
 // New makes a Portal.

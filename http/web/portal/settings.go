@@ -66,6 +66,7 @@ func (rc *requestContext) providers(tested string, checks []settings.Check) {
 	for _, p := range all {
 		rows = append(rows, pages.ProviderRow{Provider: p})
 	}
+	rc.tests.of(rc.r.Context(), rc.options.State, rows)
 	view.Select(rows)
 	rc.show(http.StatusOK, view)
 }
@@ -383,6 +384,7 @@ func (rc *requestContext) testProvider() {
 		rc.settingsFailed(err)
 		return
 	}
+	rc.keepTests([]string{name}, checks)
 	rc.providers(name, checks)
 }
 
@@ -400,6 +402,11 @@ func (rc *requestContext) testAll() {
 		rc.settingsFailed(err)
 		return
 	}
+	var names []string
+	for _, p := range rc.options.Overview.Providers(rc.r.Context()) {
+		names = append(names, p.Name)
+	}
+	rc.keepTests(names, checks)
 	rc.providers("all providers", checks)
 }
 

@@ -317,3 +317,23 @@ func TestEachProviderIsOneRow(t *testing.T) {
 	anna.expect(anna.get("/flow/providers"), 404, "")
 	anna.expect(anna.post("/flow/providers/test"), 404, "")
 }
+
+func TestTheLastTestOfAProviderIsKept(t *testing.T) {
+	for _, restarted := range []bool{false, true} {
+		h := newFixture(t)
+		v := h.signedIn("root")
+		v.get("/account") // has a token, and reads no test
+		if !restarted {
+			v.expect(v.get("/flow/providers"), 200, "2 providers")
+		}
+		v.expect(v.post("/flow/providers/test"), 200, "Test of <bdi>all providers</bdi>")
+		v.get("/flow/providers")
+		for _, want := range []string{`test <span class="">ok</span>`, `test <span class="bad">failed</span>`,
+			"by <bdi>root</bdi>"} {
+			if !strings.Contains(v.page, want) {
+				t.Errorf("restarted %v: the rows lack %s", restarted, want)
+			}
+		}
+		v.expect(v.get("/admin/audit?action=provider.test"), 200, "azure")
+	}
+}
