@@ -72,6 +72,8 @@ func spentBy(v state.View, scope budget.Scope) Spent {
 }
 
 // ceilingChange converts a change of a ceiling. Null removes every restriction.
+// The three cases are those of a field in JSON: absent changes nothing, null removes all
+// restrictions, and an object changes what it names.
 func ceilingChange(o Optional[CeilingChange]) (tokens.CeilingChange, error) {
 	switch c := o.Value; {
 	case !o.Given:
@@ -100,6 +102,8 @@ func (c *requestContext) listGroups() (any, error) {
 }
 
 // groupReply returns the reply for a result of the registry.
+// Changes return the group as it is afterwards, so that a client need not read it again and cannot
+// read an older version.
 func (c *requestContext) groupReply(g identity.Group, err error) (any, error) {
 	if errors.Is(err, tokens.ErrExists) {
 		return nil, conflict("name", "already_exists", "name: is taken")
@@ -168,6 +172,7 @@ func (c *requestContext) addMember(id int64, in NewMember) (any, error) {
 }
 
 // removeMember handles DELETE /groups/{id}/members/{user}.
+// The user is named by username, as everywhere in the API where a person types it.
 func (c *requestContext) removeMember(id int64) (any, error) {
 	g, err := c.Registry.RemoveMember(c.r.Context(), id, c.r.PathValue("user"))
 	if err != nil {

@@ -20,6 +20,8 @@ const failuresPerMinute = 10
 // Guard admits requests that have an admin token: the one in the configuration or the one created
 // by the command "stagedoor admin token". It never admits gateway keys. It is safe for concurrent
 // use.
+// Tokens are compared by their hashes, which have one length, so that a comparison takes the same
+// time for every token.
 type Guard struct {
 	fixed    atomic.Pointer[state.Hash] // hash of the token in the configuration; nil if there is none
 	state    *state.State
@@ -82,6 +84,8 @@ func (g *Guard) tokens() (hashes [2]state.Hash, on bool) {
 
 // checkToken returns an error unless r has an admin token. It compares hashes in constant time. An
 // unset hash equals no token.
+// A failed attempt is recorded in the audit log as a visitor's, since a guessed admin token opens
+// everything.
 func (g *Guard) checkToken(r *http.Request) *dialogue.Error {
 	hashes, on := g.tokens()
 	if !on {
@@ -110,6 +114,8 @@ func (g *Guard) checkToken(r *http.Request) *dialogue.Error {
 }
 
 // bearer returns the bearer token of r. It must be in a single Authorization header.
+// Two headers are refused and not merged, because a proxy in front could have checked the other
+// one.
 func bearer(r *http.Request) (string, bool) {
 	values := r.Header["Authorization"]
 	if len(values) != 1 {

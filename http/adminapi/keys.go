@@ -38,6 +38,8 @@ var keyRoutes = []route{
 const noKey = "there is no such key"
 
 // keyView returns a key as the API shows it, without its secret.
+// The prefix of the secret is shown, because it is how people recognise a key in their own files.
+// It is too short to help with a guess.
 func (c *requestContext) keyView(k *identity.Key) Key {
 	v := c.State.View()
 	now := v.Now()
@@ -71,6 +73,7 @@ func wordOrNull(word string) *string {
 
 // listOrNull returns nil for a nil list, which the API shows as null. null means "no restriction"
 // and an empty list means "nothing".
+// The pointer keeps the difference apart, which a nil and an empty slice of Go blur.
 func listOrNull(set []string) *[]string {
 	if set == nil {
 		return nil
@@ -113,6 +116,7 @@ func (c *requestContext) createKey(in NewKey) (any, error) {
 
 // change converts k for the registry. It parses the networks and turns null into the values that
 // remove a setting.
+// Limits that are null become zeros, which the registry takes for "no limit".
 func (k *KeyChange) change() (tokens.KeyChange, error) {
 	out := tokens.KeyChange{Name: k.Name, Scopes: k.Scopes.pointer(), Models: k.Models.pointer(),
 		Expires: k.Expires.pointer(), Enabled: k.Enabled, OnDisconnect: k.OnDisconnect.pointer()}
@@ -188,6 +192,8 @@ func (c *requestContext) revokeKey() (any, error) {
 }
 
 // overlap returns the time for which an old secret is accepted beside the new one.
+// The longest overlap is bounded, because an old secret that is accepted for ever defeats the
+// rotation.
 func (in *Rotation) overlap() (time.Duration, error) {
 	n := in.Overlap
 	switch {

@@ -29,6 +29,8 @@ type part struct {
 }
 
 // compose makes the answer of one choice. The same request gets the same answer.
+// The random numbers come from a hash of the request, so a test can assert on the text, and two
+// choices of one request differ.
 func compose(req *dialogue.Request, script *Script, choice int, id func() string) answer {
 	p := readPrompt(req, choice/max(req.N, 1))
 	h := fnv.New64a()
@@ -91,6 +93,7 @@ func composeText(req *dialogue.Request, script *Script, p prompt, r *rand.Rand) 
 }
 
 // sentences begin with a space, so that their tokens do not depend on the text before them.
+// They are split once, because splitting needs the vocabulary, which is loaded at its first use.
 var sentences = sync.OnceValue(func() (split [][]string) {
 	for _, s := range []string{
 		" The lights go down and the orchestra finds its note.",
@@ -170,6 +173,8 @@ func thinkingTokens(r *dialogue.Reasoning) int {
 }
 
 // stopAt ends the text before the first stop sequence.
+// The search is over the joined text and not over tokens, because a stop sequence may begin in one
+// token and end in another.
 func (a *answer) stopAt(stops []string) {
 	for i := range a.parts {
 		s := &a.parts[i]
@@ -197,6 +202,7 @@ func (a *answer) stopAt(stops []string) {
 }
 
 // limit keeps the first n tokens.
+// A part that is cut to nothing is left out, unless it is the only one: a choice needs a part.
 func (a *answer) limit(n int) {
 	for i := range a.parts {
 		s := &a.parts[i]

@@ -44,6 +44,9 @@ func (m *Model) Simulate(ctx context.Context, req *dialogue.Request, header http
 
 // Generate answers a request with a well-formed sequence of events. An event is only valid during the call of emit. If
 // emit fails, Generate stops with its error. A cancelled ctx ends it with the cause.
+// It is what the gateway's own providers of the shape sandbox call. It makes the same events as a
+// parser of an upstream, so everything behind it, translation and accounting included, is the code
+// that serves real providers.
 func Generate(ctx context.Context, req *dialogue.Request, script Script, env *dialogue.Env,
 	emit func(*dialogue.Event) error) error {
 	p := &player{ctx: ctx, req: req, script: script, env: env, send: emit}
@@ -59,6 +62,7 @@ func Generate(ctx context.Context, req *dialogue.Request, script Script, env *di
 }
 
 // player delivers the reply to one request.
+// It belongs to one reply and runs on the goroutine of its caller.
 type player struct {
 	ctx       context.Context
 	req       *dialogue.Request
@@ -163,6 +167,8 @@ func (p *player) deliver(choices []*choice) error {
 }
 
 // failure returns the error of the requested fault.
+// A stall holds the connection open and sends nothing, which is how a provider fails without an
+// error. Only the timeouts of the gateway, or its client, end it.
 func (p *player) failure() error {
 	switch p.script.Fault {
 	case Cut:
@@ -177,6 +183,7 @@ func (p *player) failure() error {
 }
 
 // sendToken sends the next token of a choice, with the beginning and the end of its part.
+// A part without pieces is opened and closed in one step, so that an empty answer still has a part.
 func (p *player) sendToken(c *choice) error {
 	part := &c.parts[c.part]
 	event := dialogue.Event{Kind: dialogue.EventOpen, Choice: c.index, Part: c.part, PartKind: part.kind,
@@ -275,6 +282,8 @@ func (p *player) waitForToken() error {
 }
 
 // wait waits until a time, or returns the cause of the context if that ends first.
+// It looks at the context also if there is nothing to wait for, so that a reply without a pace ends
+// with its client.
 func (p *player) wait(until time.Time) error {
 	d := until.Sub(p.env.Now())
 	if d <= 0 {

@@ -21,6 +21,8 @@ const GarbageBytes = "<html><body>502 Bad Gateway</body></html>\n\ndata: {\"brok
 
 // Handler serves the model in every given shape as upstreams of that shape do, with and without a
 // version in front of the path. It needs no key.
+// Each path is served with and without a version, because the base URL of a provider may contain
+// the version or not, and tests use both.
 func (m *Model) Handler(known []*shapes.Shape) http.Handler {
 	mux := http.NewServeMux()
 	var lists []*shapes.ModelList
@@ -50,6 +52,9 @@ func noPath(w http.ResponseWriter, _ *http.Request) {
 }
 
 // serve handles the requests in one shape.
+// Requests are read with Check and Decode of the shape, so the simulator refuses what the gateway
+// would refuse, and a request that the gateway wrote wrongly fails here and not only at a real
+// provider.
 func (m *Model) serve(shape *shapes.Shape) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		in, task := shapes.Params{Path: r.URL.Path, Header: r.Header}, shapes.Generate
@@ -166,6 +171,8 @@ func (d *delivery) generate(in shapes.Params) error {
 }
 
 // sendEvent writes an event in the shape. A failure before the first byte is returned, so that it becomes a status.
+// In a whole reply most events add nothing until the end, so nothing is written for them and the
+// status stays open.
 func (d *delivery) sendEvent(ev *dialogue.Event) error {
 	if ev.Kind == dialogue.EventError && !d.began {
 		return ev.Err

@@ -13,6 +13,8 @@ const longestPattern = 1000
 
 // matchPattern makes a string that matches a pattern and has a length between two bounds. ok is false if it finds none,
 // and for patterns that Go's regular expressions do not know.
+// It walks the syntax tree of the expression and takes the simplest choice at each place. Anchors
+// and boundaries are ignored there, and the check at the end finds out whether that was right.
 func matchPattern(pattern string, least, most int) (_ string, ok bool) {
 	tree, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil || len(pattern) > longestPattern {
@@ -39,6 +41,8 @@ func matchPattern(pattern string, least, most int) (_ string, ok bool) {
 }
 
 // appendMatch appends a match whose repeated parts occur extra times more than they must.
+// Its depth and the length of its result are bounded, because nested repetitions grow
+// exponentially.
 func appendMatch(b []byte, re *syntax.Regexp, extra, depth int) []byte {
 	n, subs := 1, re.Sub
 	switch re.Op {

@@ -33,6 +33,8 @@ func (a app) withAPI(ctx context.Context, o *datadir.Flags, use func(*adminapi.C
 }
 
 // withNewAPI is like withAPI and makes the data directory if there is none.
+// Serving the API in the process has a price, which is a second set of actors for a moment, and a
+// large gain: every operation is written once, and a command does exactly what the API does.
 func (a app) withNewAPI(ctx context.Context, o *datadir.Flags, use func(*adminapi.Client) error) error {
 	return o.Use(func(c *admin.Client) error { return use(c.API()) }, func(s *state.State) error {
 		// The API needs actors for accounts and sign-ins. They run in a small system of their own, without a log,
@@ -69,6 +71,7 @@ type apiCall[T any] struct {
 }
 
 // resolve puts ids in place of what the command line names.
+// People type names and the API takes ids, because a name can be given to something else later.
 func (q *apiCall[T]) resolve(ctx context.Context, api *adminapi.Client) error {
 	if q.find != nil {
 		id, err := q.find(ctx, api, q.item)

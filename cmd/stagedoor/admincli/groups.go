@@ -55,6 +55,8 @@ func (f *ceilingFlags) flags(c *cobra.Command) {
 
 // change returns the change of a ceiling for the flags that were given. Without a flag it returns an Optional that is
 // not given, which leaves the ceiling as it is.
+// A ceiling in which nothing was given must not be sent, because null and an empty object mean
+// something to the API.
 func (f *ceilingFlags) change(given func(string) bool) (adminapi.Optional[adminapi.CeilingChange], error) {
 	var none adminapi.Optional[adminapi.CeilingChange]
 	// An empty set would mean "nothing" for a ceiling, and a script with an unset variable hardly means that. The
@@ -237,6 +239,8 @@ func groupPath(g adminapi.Group) string { return "/groups/" + strconv.FormatInt(
 
 // aboutGroup completes a command for the group that its first argument names. act changes or reads the group. show
 // prints the group that act returns. args is the number of arguments: 1 for a group, 2 for a group and a user.
+// All commands for one group read the group first. That costs one call and gives a good error for a
+// mistyped name before anything is changed.
 func (a app) aboutGroup(o *datadir.Flags, c *cobra.Command, args int,
 	act func(*cobra.Command, *adminapi.Client, adminapi.Group, []string) (adminapi.Group, error),
 	show func(io.Writer, *adminapi.Group) error) *cobra.Command {
@@ -266,6 +270,7 @@ func (a app) aboutGroup(o *datadir.Flags, c *cobra.Command, args int,
 
 // groupNamed returns the group with this name or id. It asks the API for the exact name first, which is one call, and
 // lists all groups only for an id or for the suggestion in the error.
+// A name that looks like an id is still looked up as a name first, since a group may be called 7.
 func groupNamed(ctx context.Context, api *adminapi.Client, name string) (adminapi.Group, error) {
 	var found adminapi.List[adminapi.Group]
 	if err := api.Do(ctx, "GET", "/groups", url.Values{"name": {name}}, nil, &found); err != nil {

@@ -139,6 +139,7 @@ the consents of its users.`
 }
 
 // mustConfirm adds the flag --yes, without which the command is refused.
+// A flag is used and not a question, because commands run in scripts, where a question would hang.
 func mustConfirm(c *cobra.Command, yes *bool, name string) {
 	c.Flags().BoolVar(yes, "yes", false, "erase without a way back")
 	c.PreRunE = func(*cobra.Command, []string) error {
@@ -202,6 +203,8 @@ The addresses replace those that there are.`,
 }
 
 // readLogo returns the file, or its beginning if it is too long for a logo, which the API refuses then.
+// One byte more than the limit is read, so that the API and not this command decides that a file is
+// too large.
 func readLogo(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {

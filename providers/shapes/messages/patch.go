@@ -36,24 +36,20 @@ func (shape) Patch(
 
 // patch collects the edits of one body while its top-level members are walked, in document order.
 // Edits that depend on several members wait for apply.
+// Positions are those in the original body, so all edits are collected first and made at once. The
+// body itself is never written to, because another attempt may need it for another target.
 type patch struct {
 	body   []byte
 	head   *shapes.Head
 	target dialogue.Target
 	rep    *dialogue.Report
 	env    *dialogue.Env
-	edits  []edit
+	edits  []fields.Edit
 
 	thinking gjson.Result // the field
 	loop     toolLoop
 	sampling []string // parameters of sampling that are given
 	dropped  []string // fields to remove
-}
-
-// edit replaces body[from:to].
-type edit struct {
-	from, to int
-	with     string
 }
 
 // field notes the edits of one member at the top of the body.
@@ -102,6 +98,9 @@ func (p *patch) drop(name string) {
 
 // thinks replaces a thinking parameter that the model or the conversation does not allow. It runs
 // last, because it needs to know how the latest tool loop began.
+// The replacements keep the request valid for a model that would refuse it, and each is reported as
+// a loss. An answer without the thinking that was asked for is better than an error in the middle
+// of an agent's work.
 func (p *patch) thinks() {
 	switch kind := p.thinking.Get("type").Str; {
 	case kind == "disabled" && p.target.Caps.AlwaysThinks:
@@ -119,7 +118,7 @@ func (p *patch) thinks() {
 
 // replace notes that the bytes of v become with.
 func (p *patch) replace(v gjson.Result, with string) {
-	p.edits = append(p.edits, edit{v.Index, v.Index + len(v.Raw), with})
+	p.edits = append(p.edits, fields.Edit{Start: v.Index, End: v.Index + len(v.Raw), With: []byte(with)})
 }
 
 // outputConfig removes the format if the model cannot be bound to it, and keeps the other members.
@@ -151,7 +150,7 @@ func (p *patch) remove(key, v gjson.Result) {
 	} else {
 		from = skipSpace(p.body, from-1, -1)
 	}
-	p.edits = append(p.edits, edit{from: from, to: to})
+	p.edits = append(p.edits, fields.Edit{Start: from, End: to})
 }
 
 // skipSpace returns the first index from at on, in the direction of step, that is not white space.
@@ -164,6 +163,7 @@ func skipSpace(b []byte, at, step int) int {
 
 // format edits the schema of a format as structured outputs demand, and reports
 // whether the format may stay at all.
+// The schema is replaced only if the rewrite changed it, so that its bytes stay where they can.
 func (p *patch) format(v gjson.Result) bool {
 	out := schema.DecideOutput(output(v), schema.ClosedObjects, p.target, p.rep)
 	if out.Mode != dialogue.OutputSchema {
@@ -182,6 +182,8 @@ func (p *patch) format(v gjson.Result) bool {
 // messages removes the thinking that the vendor would refuse, because it is unsigned or a gateway
 // sealed it, and folds the turns of a system role where the model refuses that role. A message
 // that had nothing else is left out.
+// Most requests have neither a system turn nor thinking. They are recognised by one search, so that
+// a history of many megabytes is not walked.
 func (p *patch) messages(v gjson.Result) {
 	fold := p.head.SystemTurns && !p.target.Caps.SystemTurns
 	if !fold && !bytes.Contains(p.body, []byte(`thinking"`)) {
@@ -212,6 +214,8 @@ func (p *patch) messages(v gjson.Result) {
 }
 
 // turnList collects the turns of a conversation that is being changed.
+// A note of the system cannot stay where it was if the model has no such role. It becomes a marked
+// text (dialogue.Reminder) in the turn of the user beside it.
 type turnList struct {
 	all     []string
 	role    string   // of the last turn
@@ -337,6 +341,8 @@ func (p *patch) thinned(turn gjson.Result, role string) string {
 // refuses reports whether the upstream would refuse a thinking block: one without a proof, one with
 // a seal of a gateway, or one whose proof another provider gave (dialogue.Env.Accepts). Other
 // blocks are fine.
+// A refused block costs the client its whole request, while a missing one costs the model the
+// memory of a thought.
 func (p *patch) refuses(b gjson.Result) bool {
 	proof := ""
 	switch b.Get("type").Str {
@@ -357,26 +363,10 @@ func (p *patch) apply() []byte {
 	if p.target.Caps.OneSampling && slices.Contains(p.sampling, "temperature") && slices.Contains(p.sampling, "top_p") {
 		p.drop("top_p")
 	}
-	body := p.splice()
+	body := fields.Splice(p.body, p.edits)
 	if len(p.dropped) == 0 {
 		return body
 	}
 	members := fields.Members(body)
 	return fields.Without(body, members, func(i int) bool { return slices.Contains(p.dropped, members[i].Name) })
-}
-
-// splice returns the body with all edits made, or the body itself if there are none. Edits do not
-// overlap.
-func (p *patch) splice() []byte {
-	if len(p.edits) == 0 {
-		return p.body
-	}
-	slices.SortFunc(p.edits, func(a, b edit) int { return a.from - b.from })
-	out := make([]byte, 0, len(p.body)+256)
-	at := 0
-	for _, e := range p.edits {
-		out = append(append(out, p.body[at:e.from]...), e.with...)
-		at = e.to
-	}
-	return append(out, p.body[at:]...)
 }

@@ -118,6 +118,8 @@ func event(dst []byte, name string) *jsonw.Writer {
 func send(w *jsonw.Writer) []byte { return append(w.End().Buf, "\n\n"...) }
 
 // openPart queues a part, and begins to write it if no other is open.
+// Calls are counted when they open, because the stop reason depends on whether there was one and
+// not on whether it was complete.
 func (e *streamEmitter) openPart(dst []byte, ev *dialogue.Event) []byte {
 	p := &outPart{number: ev.Part, kind: ev.PartKind, call: ev.Call, origin: ev.Origin, opaque: ev.Opaque,
 		thinking: ev.Thinking}
@@ -160,6 +162,8 @@ func (e *streamEmitter) delta(dst []byte, ev *dialogue.Event) []byte {
 }
 
 // turn writes what has waited for a part's turn.
+// A call shows itself even before its first argument, so that a client learns early which tool will
+// be called. Text does not, since it may turn out to be empty.
 func (e *streamEmitter) turn(dst []byte, p *outPart) []byte {
 	if p.kind == dialogue.CallPart {
 		dst = e.show(dst, p)
@@ -188,6 +192,7 @@ func (e *streamEmitter) closePart(dst []byte, ev *dialogue.Event) []byte {
 }
 
 // advance ends the parts that are complete and gives the next its turn.
+// It is a loop because several parts may have closed while the first one was still open.
 func (e *streamEmitter) advance(dst []byte) []byte {
 	for len(e.parts) > 0 && e.parts[0].closed {
 		dst = e.endPart(dst, e.parts[0])
@@ -264,6 +269,8 @@ func (e *streamEmitter) block(dst []byte) *jsonw.Writer {
 
 // show writes a part's content_block_start, if it is not written. Text and
 // thinking wait for something to show, so that no block is empty.
+// The input of a custom tool is text, which the shape cannot express. It is wrapped into a JSON
+// string here, whose end endPart writes.
 func (e *streamEmitter) show(dst []byte, p *outPart) []byte {
 	if p.shown {
 		return dst
