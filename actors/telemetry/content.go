@@ -18,7 +18,8 @@ type content struct {
 	full bool
 }
 
-// KeepContent makes the prompt and the reply of the call attributes of its span.
+// KeepContent makes the prompt of the call an attribute of its span at once, and the reply at the
+// end of the call. It does so in any case: the caller decides whether content may be kept.
 func (c *Call) KeepContent(r *dialogue.Request) {
 	c.content = &content{}
 	c.span.SetAttributes(InputMessages.String(prompt(r)))
@@ -27,7 +28,8 @@ func (c *Call) KeepContent(r *dialogue.Request) {
 // KeepsContent reports whether the reply becomes an attribute.
 func (c *Call) KeepsContent() bool { return c != nil && c.content != nil }
 
-// KeepText keeps the text of an event of the reply.
+// KeepText keeps the text of an event of the reply. The texts of several choices are mixed. The
+// first piece that does not fit into maxContent ends what is kept.
 func (c *Call) KeepText(ev *dialogue.Event) {
 	if !c.KeepsContent() || ev.Kind != dialogue.EventDelta || c.content.full {
 		return
@@ -48,7 +50,8 @@ type textPart struct {
 	Content string `json:"content"`
 }
 
-// texts returns the texts of parts, each cut at maxContent. Media, calls and thinking are left out.
+// texts returns the texts of parts, each cut at maxContent. Media, calls and thinking have no such
+// text and are left out.
 func texts(role string, parts []dialogue.Part) message {
 	m := message{Role: role, Parts: []textPart{}}
 	for _, p := range parts {

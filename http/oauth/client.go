@@ -26,8 +26,9 @@ type clientRequest struct {
 	basic  bool // the credentials were in the Authorization header
 }
 
-// readClientRequest reads the form and the credentials of r. It does not check the credentials,
-// because only the registry can.
+// readClientRequest reads the form and the credentials of r. It refuses a repeated parameter, a
+// secret in the address, since addresses are logged, and two ways of client authentication. It does
+// not check the credentials, because only the registry can.
 func (s *Service) readClientRequest(w http.ResponseWriter, r *http.Request) (*clientRequest, error) {
 	form, err := readForm(w, r)
 	if err != nil {

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// logo serves the logo of an app. It needs no session, because the sign-in page shows it. The picture is always a PNG
-// that this program has encoded, and the headers keep browsers from taking it for anything else.
+// logo serves the logo of an app, and 404 for an app that is disabled or has none. It needs no
+// session, because the sign-in page shows it. The picture is always a PNG that this program has
+// encoded, and the headers keep browsers from taking it for anything else.
 func (s *Service) logo(w http.ResponseWriter, r *http.Request) {
 	app, err := s.options.Registry.AppByClientID(r.PathValue("client_id"))
 	if err != nil || app.Logo == nil || !app.Disabled.IsZero() {

@@ -9,9 +9,10 @@ import (
 	"stagedoor/state"
 )
 
-// sweepResponses removes expired responses, and then finished ones beyond maxResponses: the oldest
-// ones of the owners with most responses. It chooses them outside of the command, because choosing
-// reads all headers.
+// sweepResponses returns a command that removes at most limit responses and returns how many: the
+// expired ones, and then finished ones beyond maxResponses, the oldest ones of the owners with most
+// responses first. Those are chosen before the command runs, because choosing reads all headers.
+// The command looks again whether they are still there.
 func (m *memory) sweepResponses(s *state.State, limit int) func(*state.Tx, int) int {
 	rows, _ := m.kept.totals()
 	excess := rows - m.maxResponses

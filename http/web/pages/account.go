@@ -241,7 +241,7 @@ func SecretRotatedKey(d Desk, name, secret string, until time.Time, clients []Cl
 	return s
 }
 
-// SecretUserKey shows who administers a new key of a user, whose page is at path.
+// SecretUserKey shows an administrator the secret of a new key of a user, whose page is at path.
 func SecretUserKey(d Desk, username, path, name, secret string, clients []ClientSetting) *Secret {
 	return &Secret{
 		Desk:  d,
@@ -255,8 +255,7 @@ func SecretUserKey(d Desk, username, path, name, secret string, clients []Client
 	}
 }
 
-// SecretPassword shows who administers the password of a new user, whose page is at
-// path.
+// SecretPassword shows an administrator the first password of a new user, whose page is at path.
 func SecretPassword(d Desk, username, path, password string) *Secret {
 	return &Secret{
 		Desk:    d,
