@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Users lists accounts for who administers.
+// Users lists accounts for administrators.
 type Users struct {
 	Desk
 	Query string
@@ -77,7 +77,7 @@ type UserEntry struct {
 	Open bool
 }
 
-// User is an account as who administers sees it.
+// User is an account as an administrator sees it.
 type User struct {
 	ID                     int64
 	Username, Email        string

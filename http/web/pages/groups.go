@@ -43,7 +43,7 @@ func (l Limits) Restricts() bool {
 	return l.Scopes != nil || l.Models != nil || l.NoScopes || l.NoModels || l.Budget != 0 || l.NoKeys
 }
 
-// Groups lists groups for who administers.
+// Groups lists groups for administrators.
 type Groups struct {
 	Desk
 	Query  string

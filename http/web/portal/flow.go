@@ -15,7 +15,7 @@ import (
 	"stagedoor/state"
 )
 
-// Below pathFlow is what the gateway does at the moment, for who administers.
+// Below pathFlow is what the gateway does at the moment, for administrators.
 const (
 	pathFlow          = "/flow"
 	pathFlowProviders = pathFlow + "/providers"

@@ -301,12 +301,12 @@ func (p *Portal) memberBody(read func(http.ResponseWriter, *http.Request) (url.V
 	}
 }
 
-// admin serves a page to who administers.
+// admin serves a page to an administrator.
 func (p *Portal) admin(serve func(*requestContext)) http.HandlerFunc {
 	return p.member(administering(serve))
 }
 
-// adminForm serves a form of who administers.
+// adminForm serves a form that an administrator sent.
 func (p *Portal) adminForm(serve func(*requestContext)) http.HandlerFunc {
 	return p.memberForm(administering(serve))
 }
