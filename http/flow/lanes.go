@@ -57,6 +57,7 @@ type Bar struct {
 }
 
 // lanes knows which requests a watcher was sent, for one goroutine.
+// A watcher gets differences, because most bars do not change between two messages.
 type lanes struct {
 	overview *Overview
 	sent     map[uint64]*sentBar
@@ -65,6 +66,8 @@ type lanes struct {
 }
 
 // sentBar is a bar that the page has, with the state in which it was sent.
+// The mark is compared with the newest one of the request, so a request that did nothing since the
+// last message costs one comparison.
 type sentBar struct {
 	request *flow.Request
 	mark    flow.Mark // the last one that was sent
@@ -72,6 +75,8 @@ type sentBar struct {
 }
 
 // next returns what changed since the last call.
+// More changes than fit into a message wait for the next one. Their marks stay as they are, so
+// nothing is forgotten.
 func (l *lanes) next(ctx context.Context) *lanesMessage {
 	now := l.overview.Now()
 	m := &lanesMessage{Type: "lanes", Whole: l.looks == 0, AtMs: now.UnixMilli(), Bars: []Bar{}, Gone: []uint64{}}

@@ -40,6 +40,8 @@ type Provider struct {
 }
 
 // Place describes a provider on one gateway.
+// It has only what differs between gateways and matters to an operator. Limits and keys are the
+// same on all of them.
 type Place struct {
 	Node     string `json:"node" doc:"name of the gateway"`
 	Answers  bool   `json:"answers" doc:"false: the gateway did not answer in time, so its figures are missing"`
@@ -163,6 +165,7 @@ func (o *Overview) Serves(name string) bool { return o.serving(name) != nil }
 
 // provider returns what is known of a provider. Its limiter is an actor and may not answer in time. The rest is then
 // shown without its figures.
+// Lists are empty and never null, so that a client can iterate over them without a check.
 func (o *Overview) provider(ctx context.Context, p *engine.Provider) Provider {
 	out := Provider{Name: p.Spec.Name, Shape: string(p.Spec.Shape), InFlight: p.Limiter.InFlight(), Queues: []Queue{},
 		Refused: []Count{}, Outcomes: []Count{}, Keys: KeysState{States: []KeyState{}},

@@ -88,6 +88,8 @@ func (f *Filter) limit() int {
 
 // admits reports whether a request in a phase fits the filter. The phase is an argument, because it may change
 // between two looks at it.
+// The cheap comparisons come first, because the function runs for every request in flight at every
+// look.
 func (o *Overview) admits(f *Filter, r *flow.Request, phase flow.Phase) bool {
 	return (f.Phase == "" || f.Phase == phase.String()) && (f.Provider == "" || f.Provider == r.Provider()) &&
 		(f.Model == "" || strings.Contains(r.Model, f.Model)) && (f.Key == "" || f.Key == r.Key) &&
@@ -218,10 +220,12 @@ type Result struct {
 }
 
 // buffers hold lists of all requests under way, for as long as one look takes.
+// Watchers look again and again, and each look needs a list of all requests.
 var buffers = sync.Pool{New: func() any { return new([]*flow.Request) }}
 
 // Active looks at the requests under way. It goes through all of them once, for the
 // sums, and describes only those that are asked for.
+// The list is cleared before it goes back, so that the pool keeps no request alive.
 func (o *Overview) Active(ctx context.Context, f Filter) Active {
 	now := o.Now()
 	o.Flow.Spans().Want(now)
@@ -376,6 +380,8 @@ func (h *ranked) Pop() any {
 }
 
 // places returns the positions of requests in the queues of their providers' limiters.
+// Only the limiters of providers whose requests are shown are asked, and all of them share one time
+// limit, since a look must not wait for a limiter that restarts.
 func (o *Overview) places(ctx context.Context, chosen []*flow.Request) map[string]int {
 	names := make(map[string]bool)
 	for _, r := range chosen {
@@ -405,6 +411,7 @@ func (o *Overview) places(ctx context.Context, chosen []*flow.Request) map[strin
 }
 
 // Recent are requests that ended lately, the last one first.
+// They come from memory. The log of requests has older ones.
 func (o *Overview) Recent(f Filter) []Request {
 	now := o.Now()
 	o.Flow.Spans().Want(now)

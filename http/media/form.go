@@ -43,6 +43,7 @@ const (
 )
 
 // Form has the fields and files of a body in the order in which they arrived.
+// The order is kept, because a request may name several pictures under one field.
 type Form struct {
 	Fields []FormField
 	Files  []FormFile
@@ -79,6 +80,8 @@ func (f *Form) Close() error {
 // ReadForm reads a body of multipart/form-data. It recognises files by their content and refuses all
 // but PNG, JPEG and WebP pictures and MP4 videos. Errors are *dialogue.Error, and no file is left behind
 // after one.
+// Files are checked while they arrive and large ones go to disk, so a form costs little memory
+// whatever its size.
 func ReadForm(w http.ResponseWriter, r *http.Request, limits FormLimits) (*Form, error) {
 	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || media != "multipart/form-data" || params["boundary"] == "" {
@@ -128,6 +131,8 @@ type formReader struct {
 }
 
 // part reads one part as a file, as a video or as a text, by what the route expects under its name.
+// What a part is follows from its field and not from what the client says of it, because a client
+// could otherwise have a file of any kind stored under the name of a text.
 func (f *formReader) part(p *multipart.Part) error {
 	name := p.FormName()
 	if name == "" || len(name) > 128 || !utf8.ValidString(name) {
@@ -195,6 +200,7 @@ func (f *formReader) file(p *multipart.Part, content io.Reader, name string, lim
 }
 
 // videoOrText reads a part as a video or as a text. If the header does not decide, the content does.
+// Such a field takes a file, or a text that names a video which the gateway has.
 func (f *formReader) videoOrText(p *multipart.Part, content io.Reader, name string, limit int64) error {
 	const enough = 12
 	r := bufio.NewReader(content)

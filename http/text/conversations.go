@@ -29,6 +29,9 @@ const (
 )
 
 // beginTurn begins the use of the conversation that the request names, and puts its items before the input.
+// A turn excludes all others of the conversation until it ends. Two at a time would both continue
+// the same items, and one of the replies would be an answer to a conversation that never took
+// place.
 func (rc *requestContext) beginTurn(claim *memory.Claim) error {
 	if rc.head.Conversation == "" || rc.dry != nil || rc.warmsUp() {
 		return rc.readConversation(claim)
@@ -56,6 +59,8 @@ func (rc *requestContext) readConversation(claim *memory.Claim) error {
 
 // putConversation puts the items of a conversation before the input, and keeps the items of the input as they are
 // added later. It refuses an input that does not fit the items.
+// The memory is claimed before anything is read, because the conversation of a client can be far
+// larger than its request.
 func (rc *requestContext) putConversation(c *work.Conversation, claim *memory.Claim) error {
 	const perByte = 4 // copies: the items, the body with them, and what the checks and the commit take
 	if err := claim.Grow(perByte * (c.Bytes + int64(len(rc.payload)))); err != nil {
@@ -90,6 +95,8 @@ func (rc *requestContext) inputItems(own []byte) []byte {
 
 // completeTurn adds the items of a response that is not stored to its conversation, before the client learns that the
 // response has ended. It implements text.Request.Complete.
+// The context of the request is not used, because the client may have left, and the conversation
+// must have the reply that was made and charged for.
 func (rc *requestContext) completeTurn(_ context.Context, _ text.Meta, last []byte) ([]byte, *dialogue.Error) {
 	doc := endedResponse(last)
 	if doc == nil {
@@ -110,6 +117,8 @@ func (rc *requestContext) completeTurn(_ context.Context, _ text.Meta, last []by
 }
 
 // conversationError returns the error to send for an error about a conversation, or nil.
+// All errors of the state that concern conversations are translated here, so that the routes and
+// the responses that use a conversation answer alike.
 func conversationError(err error, param string) error {
 	var known *dialogue.Error
 	var quota *work.QuotaError
@@ -201,6 +210,8 @@ func (rc *requestContext) change(
 }
 
 // newItems returns the items of a request as they are added to a conversation, with references replaced by items.
+// References are replaced when the items are added and not when they are read, so that the
+// conversation does not depend on what they name, which may be deleted.
 func (rc *requestContext) newItems(q *responses.ConversationRequest) ([]jsonRaw, error) {
 	if q.Input == nil {
 		return nil, nil
@@ -353,6 +364,8 @@ func (rc *requestContext) eachItem(c *work.Conversation, fn func(item []byte) (e
 }
 
 // ConversationItem serves GET /v1/conversations/{id}/items/{item_id}.
+// There is no index of items by their ids, which would cost memory for every conversation. The
+// items are read until the right one comes.
 func (hs *Handlers) ConversationItem(w http.ResponseWriter, r *http.Request) {
 	hs.conversation(w, r, func(rc *requestContext, c *work.Conversation) error {
 		var found jsonRaw

@@ -47,6 +47,8 @@ type ChangesBackup struct {
 // Both are in one directory. Where the backup before is damaged, or its files together have more than twice the
 // bytes of the store, the new one is full, so that old files can go. The file has its name only once it is whole and
 // durable.
+// The new file appears under its name by a link that fails if the name is taken, so two backups at
+// a time cannot overwrite each other.
 func BackupChanges(ctx context.Context, s Store, path, before string) (made ChangesBackup, err error) {
 	if err := makeDir(filepath.Dir(path)); err != nil {
 		return made, fmt.Errorf("back up: %w", err)
@@ -99,6 +101,8 @@ func (b *Bolt) copyTo(ctx context.Context, w io.Writer, dir string) error {
 type chunkAt struct{ file, place uint32 }
 
 // chunkWriter cuts the file of a store into chunks and writes those that are not known.
+// It is a Writer, so that the store writes its backup as it always does and knows nothing of
+// increments.
 type chunkWriter struct {
 	out   *bufio.Writer
 	part  []byte // of the chunk that is not whole yet
@@ -112,6 +116,8 @@ type chunkWriter struct {
 // newChunkWriter returns a writer that knows the chunks of the backup before. If there is none, or
 // it is damaged, or it needs too many bytes or files, no chunk is known, and the new backup is
 // full.
+// An increment on top of a damaged backup would be damaged too, and that would be noticed only at a
+// restore.
 func newChunkWriter(before string) *chunkWriter {
 	w := &chunkWriter{known: map[[sha256.Size]byte]chunkAt{}}
 	if before == "" {
@@ -193,6 +199,8 @@ func (w *chunkWriter) finish() error {
 }
 
 // prune takes out the names of files that have no chunk of the store any more, so that these can be removed.
+// Without it, a chain of increments would need every file since the last full backup, even those of
+// which every page has changed.
 func (w *chunkWriter) prune() {
 	table := changesBackup{table: w.table}
 	now := make([]uint32, len(w.names)+1)
@@ -261,6 +269,8 @@ func IsChangesBackup(path string) bool {
 }
 
 // readBackup reads the table of an incremental backup.
+// Lengths in the footer are compared with the size of the file before they are used, because a
+// damaged footer must not lead to a huge allocation.
 func readBackup(path string) (*changesBackup, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -314,6 +324,8 @@ func BackupNeeds(path string) ([]string, error) {
 // Restore makes a store in dir of a backup, incremental or a copy of the store's file. The directory must have none;
 // it gets one only if every chunk is the one that was backed up, every page of the store is sound and check, if
 // there is one, finds nothing wrong.
+// The store is verified under a temporary name first. A directory in which the restore failed
+// therefore has no store, and not half of one.
 func Restore(ctx context.Context, backup, dir string, check func(Store) error) error {
 	if err := makeDir(dir); err != nil {
 		return fmt.Errorf("restore: %w", err)
@@ -345,6 +357,8 @@ func Restore(ctx context.Context, backup, dir string, check func(Store) error) e
 }
 
 // unpack writes the store's file that a backup is of.
+// Each chunk is compared with its checksum, since a restore from a disk that returns wrong bytes
+// must fail and not succeed.
 func unpack(ctx context.Context, backup string, tmp *os.File) error {
 	if !IsChangesBackup(backup) {
 		file, err := os.Open(backup)
