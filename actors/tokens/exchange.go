@@ -17,6 +17,8 @@ import (
 // presents or that comes with a wrong verifier has leaked, so it ends too. The code stays usable after a failed
 // authentication, after a wrong redirect URI (a mistake of its own client), and after a request that lacks a
 // parameter, which does not reach this function.
+// Random bytes are drawn before the command, because a command may be decided more than once and
+// must come to the same result.
 func (c *Client) Exchange(ctx context.Context, e Exchange) (Tokens, error) {
 	client := e.Client.hashed()
 	random, err := draw(c.random, 2*entropy)
@@ -46,6 +48,9 @@ func (c *Client) Exchange(ctx context.Context, e Exchange) (Tokens, error) {
 }
 
 // redeem returns an error if the app may not have the tokens of the grant.
+// The order of the checks matters. A code that was used before ends the grant, whichever client
+// presents it, since one of the two has stolen it. Only then do the checks come that a mistaken
+// client can fail without a loss.
 func (e *Exchange) redeem(tx *state.Tx, g *identity.Grant, app identity.App) error {
 	now := tx.Now()
 	if !g.Revoked.IsZero() {
@@ -70,6 +75,8 @@ func (e *Exchange) redeem(tx *state.Tx, g *identity.Grant, app identity.App) err
 }
 
 // refuseAndRevoke returns ErrInvalidGrant and ends the grant although the command refuses.
+// A command that returns an error normally leaves no change behind. keptRefusal makes the exception
+// that the revocation needs.
 func refuseAndRevoke(tx *state.Tx, g identity.Grant, reason string) error {
 	if err := revoke(tx, g, reason); err != nil {
 		return err
@@ -98,6 +105,8 @@ func (f *fresh) accessToken() string  { return kindAccess.format(f.access) }
 func (f *fresh) refreshToken() string { return kindRefresh.formatWith(f.family, f.refresh) }
 
 // issue makes the next pair of tokens of a grant. It changes one record and adds one.
+// The refresh token is replaced with every use, so that a stolen one is noticed as soon as both
+// holders have used theirs.
 func (c *Client) issue(tx *state.Tx, g identity.Grant, scopes []string, f fresh) (Tokens, error) {
 	now := tx.Now()
 	t := Tokens{Access: f.accessToken(), Refresh: f.refreshToken(), ExpiresIn: c.config.Access, Scopes: scopes}

@@ -66,6 +66,8 @@ func (c *Client) rotate(tx *state.Tx, g identity.Grant, r *Refresh, f fresh) (To
 // reused decides about an older token of the family. Within the grace, and before its successor was used, it gets
 // the same tokens once more. Otherwise the grant ends. After the successor was used, Previous no longer has its
 // tokens.
+// The successor is sealed with the old token itself, which only its holder has, so that the record
+// in the state does not contain a usable token.
 func (c *Client) reused(tx *state.Tx, g identity.Grant, token string, hash state.Hash, fam family) (Tokens, error) {
 	if !g.Refresh.Previous.Equal(hash) || !tx.Now().Before(g.Refresh.PreviousUntil) {
 		return Tokens{}, refuseAndRevoke(tx, g, "refresh_reused")

@@ -31,6 +31,8 @@ const codeSlack = 1
 
 // Halfway is a login whose password was right and whose code is missing. The caller seals it for the browser that sent
 // the password, for a few minutes.
+// It is kept by the browser and not here, so that many logins that are never finished fill no
+// table.
 type Halfway struct {
 	User  int64 `json:"u"`
 	Epoch int64 `json:"e"` // a change of the password ends it
@@ -69,6 +71,8 @@ func codeOf(secret []byte, step int64) string {
 }
 
 // stepOf returns the time step whose code was typed, which is at most codeSlack away from now.
+// All steps are compared even after one has matched, so that the time of the check does not tell
+// which one it was.
 func stepOf(secret []byte, code string, now time.Time) (step int64, ok bool) {
 	middle := now.Unix() / int64(codeStep/time.Second)
 	for s := middle - codeSlack; s <= middle+codeSlack; s++ {
@@ -85,6 +89,8 @@ func plainCode(code string) string {
 }
 
 // spendCode returns the second factor after the use of a code or recovery code, and ErrCode if it is wrong or used.
+// A code is accepted once. A person who looks over the user's shoulder cannot use it again within
+// its half minute.
 func spendCode(f *identity.SecondFactor, code string, now time.Time) (*identity.SecondFactor, error) {
 	code = plainCode(code)
 	used, ok := f, false
@@ -121,6 +127,9 @@ func signedInSubjects(user int64) []subject {
 
 // withCode uses a code of a user, and runs then in the same command, which is recorded as the user's. Guesses are
 // limited for each of the subjects.
+// The use of the code and the change are one command, so a code cannot be spent on a change that
+// then fails, and two changes cannot share a code. The failure is recorded outside of the command,
+// because a command that refuses leaves nothing behind.
 func withCode[T any](ctx context.Context, c *Client, user int64, code string, subjects []subject,
 	then func(*state.Tx, identity.User) (T, error)) (T, error) {
 	var none T
@@ -195,6 +204,7 @@ func (c *Client) FinishLogin(ctx context.Context, h Halfway, code string,
 // later. code shows that the user's device has the secret. All sessions of the user but the one with the id session
 // end in the same command, because they were opened with the password alone. It returns ErrCode, ErrExists if the user
 // has a second factor, and ErrNotFound.
+// The code that is typed here counts as used, like any other.
 func (c *Client) EnableSecondFactor(ctx context.Context, user int64, session string, secret []byte,
 	code string) (recovery []string, err error) {
 	recovery, hashes, err := c.newRecovery()

@@ -58,6 +58,8 @@ func New(o Options) *API {
 }
 
 // route describes one endpoint: how it is reached, what it reads and writes, and its handler.
+// The handler, the OpenAPI description and the tests read the same row, so a route cannot be served
+// and not described.
 type route struct {
 	method, path string // the path below Prefix
 	name         string // operationId
@@ -106,6 +108,8 @@ func (a *API) handler(rt *route) http.HandlerFunc {
 }
 
 // serve reads a request, runs the route's handler and writes its reply or error as JSON.
+// HTML characters are escaped, so that a browser that is made to show a reply does not run what a
+// client has put into a name.
 func (a *API) serve(rt *route, w http.ResponseWriter, r *http.Request) {
 	c := &requestContext{API: a, r: r}
 	err := c.read(rt, w)

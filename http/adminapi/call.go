@@ -120,6 +120,7 @@ func decode[T any](c *requestContext) (T, error) {
 // refuseNulls returns an error that names the first member of an update that is null although its field has no
 // use for null. The decoder reads such a member as absent, so the update would say that it succeeded and change
 // nothing.
+// It walks the type and not the body, so its work is bounded by the API and not by the client.
 func refuseNulls(body []byte, t reflect.Type, prefix string) error {
 	if o, ok := reflect.Zero(t).Interface().(interface{ element() any }); ok {
 		t = reflect.TypeOf(o.element())
@@ -145,6 +146,7 @@ func refuseNulls(body []byte, t reflect.Type, prefix string) error {
 }
 
 // decodeError returns an error that names the member of the body that could not be decoded.
+// The decoder's own text is never sent, because it names types of this program.
 func decodeError(err error) *dialogue.Error {
 	var wrong *json.SemanticError
 	var syntax *jsontext.SyntacticError
@@ -268,6 +270,7 @@ func withIDAndBody[T any](serve func(*requestContext, int64, T) (any, error)) fu
 }
 
 // time returns a day or time of the query, and false if the parameter is absent.
+// A day is taken as its beginning in UTC, which is how the ledger divides days.
 func (c *requestContext) time(name string) (time.Time, bool, error) {
 	text := c.query.Get(name)
 	if text == "" {
@@ -286,6 +289,8 @@ func (c *requestContext) time(name string) (time.Time, bool, error) {
 
 // pageOf returns the page of all that the query selects with limit and after. all must be in a
 // stable order, and id must return a different text for each item.
+// The cursor is the id of the last item and not a number of items, so that a page does not skip or
+// repeat items when others are deleted meanwhile.
 func pageOf[T any](c *requestContext, all []T, id func(*T) string) (List[T], error) {
 	limit, err := c.limit()
 	if err != nil {

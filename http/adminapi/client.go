@@ -24,6 +24,8 @@ func NewInProcessClient(h http.Handler) *Client { return &Client{inProcess{h}} }
 
 // Do sends in as JSON (no body if it is nil) and decodes the reply into out. An error reply of the
 // API is returned as an error with its message.
+// The text of the API's error becomes the error of the command without anything before it, because
+// it is written for the person who typed the command.
 func (c *Client) Do(ctx context.Context, method, path string, query url.Values, in, out any) error {
 	body := []byte(nil)
 	if in != nil {

@@ -72,6 +72,8 @@ func (s schemas) object(t reflect.Type) map[string]any {
 }
 
 // members adds the fields of a struct. Fields of embedded structs are added as its own.
+// A pointer with omitzero is a member that may be absent and is never null. Without omitzero it is
+// always there and may be null. Replies and changes use the two forms for two meanings.
 func (s schemas) members(t reflect.Type, properties map[string]any, required *[]string) {
 	for i := range t.NumField() {
 		f := t.Field(i)

@@ -44,9 +44,9 @@ func (m *Model) Simulate(ctx context.Context, req *dialogue.Request, header http
 
 // Generate answers a request with a well-formed sequence of events. An event is only valid during the call of emit. If
 // emit fails, Generate stops with its error. A cancelled ctx ends it with the cause.
-// It is what the gateway's own providers of the shape sandbox call. It makes the same events as a
-// parser of an upstream, so everything behind it, translation and accounting included, is the code
-// that serves real providers.
+// The gateway's own providers of the shape sandbox call it. It makes the same events as a parser of
+// an upstream, so everything behind it, translation and accounting included, is the code that
+// serves real providers.
 func Generate(ctx context.Context, req *dialogue.Request, script Script, env *dialogue.Env,
 	emit func(*dialogue.Event) error) error {
 	p := &player{ctx: ctx, req: req, script: script, env: env, send: emit}

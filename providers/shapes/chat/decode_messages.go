@@ -33,6 +33,8 @@ func (d *decoder) messages(list gjson.Result) {
 
 // checkInner bounds the strings of a message that encoders of other shapes parse as JSON: the
 // arguments of calls and the results of tools. at is the path for the error.
+// A request in this shape is parsed by the gateway once. What stands inside its strings is parsed
+// again by the encoders of other shapes, and could be nested without a bound.
 func (d *decoder) checkInner(at string, m gjson.Result) {
 	check := func(at, text string) {
 		if d.err == nil {
@@ -143,7 +145,7 @@ func (d *decoder) part(v gjson.Result) (dialogue.Part, bool) {
 			return dialogue.Part{}, false
 		}
 		media := &dialogue.Media{Kind: dialogue.Image, Detail: image.Get("detail").String()}
-		address(media, image.Get("url").String())
+		media.SetURL(image.Get("url").String())
 		return mediaPart(media), true
 	case "input_audio":
 		audio := v.Get("input_audio")
@@ -172,21 +174,6 @@ func tooLarge(url gjson.Result) bool {
 	return len(data)/4*3+len(data)%4*3/4 > maxImage
 }
 
-// address sets the URL of m or, for a data URL in base64, its type and contents.
-func address(m *dialogue.Media, url string) {
-	if len(url) < 5 || !strings.EqualFold(url[:5], "data:") {
-		m.URL = url
-		return
-	}
-	head, data, ok := strings.Cut(url[5:], ",")
-	mime, parameters, _ := strings.Cut(head, ";")
-	if !ok || !strings.HasSuffix(strings.ToLower(";"+parameters), ";base64") {
-		m.URL = url
-		return
-	}
-	m.MIME, m.Base64 = strings.ToLower(strings.TrimSpace(mime)), data
-}
-
 // fileMedia returns the document in a file part. Plain text is decoded, because every upstream can
 // read text and few read documents. Some clients send base64 without "data:" around it, which then
 // counts as a PDF.
@@ -197,7 +184,7 @@ func fileMedia(v gjson.Result) *dialogue.Media {
 		return m
 	}
 	data := v.Get("file_data").String()
-	if address(m, data); m.URL != "" && !strings.Contains(data, "://") {
+	if m.SetURL(data); m.URL != "" && !strings.Contains(data, "://") {
 		m.URL, m.Base64, m.MIME = "", data, "application/pdf" // bare base64
 	}
 	if kind, _, _ := strings.Cut(m.MIME, "/"); kind == "image" {
@@ -212,6 +199,8 @@ func fileMedia(v gjson.Result) *dialogue.Media {
 
 // assistantParts returns the parts of an assistant's message: thoughts, text, refusal, pictures and
 // calls. They come in this sequence, because the members of an object have none.
+// Audio of an earlier reply is named by an id that only its maker can resolve, so it is lost for
+// every other target.
 func (d *decoder) assistantParts(m gjson.Result) []dialogue.Part {
 	parts := d.thoughts(m)
 	if content := m.Get("content"); content.Raw != `""` {
@@ -225,7 +214,7 @@ func (d *decoder) assistantParts(m gjson.Result) []dialogue.Part {
 			d.lose("image:too_large")
 		} else if url.Str != "" {
 			media := &dialogue.Media{Kind: dialogue.Image}
-			address(media, url.String())
+			media.SetURL(url.String())
 			parts = append(parts, mediaPart(media))
 		}
 		return true
@@ -277,6 +266,8 @@ func (d *decoder) answer(role string, m gjson.Result) dialogue.Part {
 }
 
 // answered returns the id of the oldest function_call of that name without a result, or "".
+// The oldest one is taken, because the deprecated form allows one call for each message, and
+// clients answer in sequence.
 func (d *decoder) answered(name string) string {
 	for i, f := range d.functions {
 		if f.name == name {

@@ -76,6 +76,8 @@ type utterance struct {
 // assistant writes adjacent turns of the assistant as one message and, behind it, the results of
 // its calls, wherever they stand in later. Media in results follow in a message of the user,
 // because a tool's message holds text only.
+// Adjacent turns are joined, because the vendor has one message for each answer, and other shapes
+// divide an answer that called tools into several.
 func (e *encoder) assistant(turns, later []dialogue.Turn, answered map[*dialogue.Result]bool) (bool, error) {
 	var u utterance
 	for _, t := range turns {
@@ -251,6 +253,8 @@ func answerTo(c *dialogue.Call, later []dialogue.Turn, answered map[*dialogue.Re
 // answer writes the message of a result. r is nil if the history has none; the vendor refuses a
 // call without a result, so the message then says so. It returns the media, which must follow after
 // the last result.
+// Media are returned and not written, because the results of all calls must stand together before
+// anything else.
 func (e *encoder) answer(id string, r *dialogue.Result) (media []dialogue.Part) {
 	e.Object().Key("role").String("tool").Key("tool_call_id").String(id).Key("content")
 	if r == nil {
@@ -265,6 +269,8 @@ func (e *encoder) answer(id string, r *dialogue.Result) (media []dialogue.Part) 
 }
 
 // resultText returns the text of a result, at least one part, and its media.
+// The parts are copied and never changed in place, because they belong to the request, which
+// another attempt may encode for another target.
 func resultText(r *dialogue.Result, rep *dialogue.Report) (text, media []dialogue.Part) {
 	for _, p := range r.Parts {
 		switch {
@@ -295,6 +301,8 @@ func resultText(r *dialogue.Result, rep *dialogue.Report) (text, media []dialogu
 // user writes a turn of the user, and reports whether it wrote anything. Results that were written
 // behind their calls are left out. Results of no call become text, because upstreams refuse them. A
 // system part in the middle splits the turn, because it needs a message of its own.
+// An empty text alone still makes a message, so that a turn which the client sent does not vanish
+// from the alternation of the roles.
 func (e *encoder) user(t dialogue.Turn, answered map[*dialogue.Result]bool) (bool, error) {
 	var content []dialogue.Part
 	said, blank := false, false

@@ -39,6 +39,7 @@ type choice struct {
 
 // delta reads the delta of one chunk, or the whole message. Thoughts are emitted before text and
 // text before calls, whatever the sequence of the members: that is how the model made them.
+// The members are looked up in one pass, because this runs for every chunk of every stream.
 func (c *choice) delta(said, logprobs gjson.Result) {
 	var content, thought, other, refusal, details, calls, function, annotations, audio, images gjson.Result
 	chunks.OnlyObject(said).ForEach(func(name, v gjson.Result) bool {
@@ -164,6 +165,8 @@ func (c *choice) say(kind dialogue.PartKind, v, logprobs gjson.Result) {
 
 // begin opens a text-like part. The open one ends, and so do calls that are complete, so that
 // clients which show one block at a time need not wait for them.
+// Citations that came before any text are sent with the first one, because the neutral form has
+// them on a part.
 func (c *choice) begin(kind dialogue.PartKind) {
 	c.end()
 	c.closeComplete()
@@ -184,7 +187,7 @@ func (c *choice) picture(url string) {
 	}
 	c.end()
 	media := &dialogue.Media{Kind: dialogue.Image}
-	address(media, url)
+	media.SetURL(url)
 	*c.ev = dialogue.Event{Kind: dialogue.EventOpen, Choice: c.index, Part: c.parts, PartKind: dialogue.MediaPart,
 		Media: media, Origin: Name}
 	c.emit(c.ev)
@@ -194,6 +197,8 @@ func (c *choice) picture(url string) {
 }
 
 // end closes the open text-like part.
+// The details of a thought are joined into one proof. They came in pieces, and the vendor wants all
+// of them back.
 func (c *choice) end() {
 	if !c.open {
 		return

@@ -2,7 +2,6 @@ package responses
 
 import (
 	"encoding/json"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -182,25 +181,4 @@ func readFormat(f gjson.Result) dialogue.Output {
 		}
 	}
 	return dialogue.Output{}
-}
-
-// mediaOf sets the URL of m or, for a data URL in base64, its type and contents.
-func mediaOf(m *dialogue.Media, url string) {
-	if len(url) < 5 || !strings.EqualFold(url[:5], "data:") {
-		m.URL = url
-		return
-	}
-	head, data, ok := strings.Cut(url[5:], ",")
-	mime, params, _ := strings.Cut(head, ";")
-	if !ok || !hasBase64(params) {
-		m.URL = url
-		return
-	}
-	m.MIME, m.Base64 = strings.ToLower(strings.TrimSpace(mime)), data
-}
-
-// hasBase64 reports whether a data URL's parameters end in base64, in any case.
-func hasBase64(params string) bool {
-	last := params[strings.LastIndexByte(params, ';')+1:]
-	return strings.EqualFold(strings.TrimSpace(last), "base64")
 }

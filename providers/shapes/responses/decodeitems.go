@@ -209,7 +209,7 @@ func mediaPart(m *dialogue.Media) dialogue.Part {
 func readImage(p gjson.Result) *dialogue.Media {
 	m := &dialogue.Media{Kind: dialogue.Image, Detail: p.Get("detail").Str}
 	if url := p.Get("image_url").Str; url != "" {
-		mediaOf(m, url)
+		m.SetURL(url)
 		return m
 	}
 	m.FileID, m.FileIDs = p.Get("file_id").Str, traits.FileIDs
@@ -224,7 +224,7 @@ func readFile(p gjson.Result) *dialogue.Media {
 	m := &dialogue.Media{Kind: dialogue.File, Name: p.Get("filename").Str}
 	switch data := p.Get("file_data").Str; {
 	case data != "":
-		if mediaOf(m, data); m.URL != "" { // base64 without the frame of a data URL
+		if m.SetURL(data); m.URL != "" { // base64 without the frame of a data URL
 			m.URL, m.Base64 = "", data
 		}
 		if m.MIME == "" {
