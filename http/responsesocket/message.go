@@ -196,20 +196,28 @@ func newCreate(message []byte, members []fields.Member) (*create, *dialogue.Erro
 		}
 		body = append(append(append(body, ','), message[m.Start:m.Value]...), value...)
 	}
-	if names := fields.View(include).Array(); !stored && !slices.ContainsFunc(names, func(v gjson.Result) bool {
-		return v.Str == dialogue.IncludeEncrypted
-	}) {
-		comma := ","
-		if len(names) == 0 {
-			comma = ""
-		}
-		include = slices.Concat(bytes.TrimSuffix(include, []byte("]")), []byte(comma+encrypted+"]"))
+	if !stored {
+		include = withEncrypted(include)
 	}
 	if len(include) > len("[]") {
 		body = append(append(body, `,"include":`...), include...)
 	}
 	cr.body = append(body, '}')
 	return cr, nil
+}
+
+// withEncrypted returns include with reasoning.encrypted_content. It asks for it only once, because a client may have
+// asked for it itself.
+func withEncrypted(include []byte) []byte {
+	names := fields.View(include).Array()
+	if slices.ContainsFunc(names, func(v gjson.Result) bool { return v.Str == dialogue.IncludeEncrypted }) {
+		return include
+	}
+	comma := ","
+	if len(names) == 0 {
+		comma = ""
+	}
+	return slices.Concat(bytes.TrimSuffix(include, []byte("]")), []byte(comma+encrypted+"]"))
 }
 
 // steerFailed returns the answer to a client that steers a running response. The client then sends the input with

@@ -100,9 +100,6 @@ type merged struct {
 }
 
 // merge adds a schema to m, with its allOf, the target of its $ref, and one of its anyOf and oneOf.
-// Where a keyword occurs twice, the stricter number is kept, which is the smaller of two maxima and
-// the larger of two minima. For keywords whose values cannot be compared the first one counts, and
-// the validation of the sample shows whether that was right.
 func (s *sampler) merge(m *merged, schema any, depth int) {
 	object, ok := schema.(map[string]any)
 	if s.nodes++; !ok || depth > sampleDepth || s.spent() {
@@ -110,47 +107,7 @@ func (s *sampler) merge(m *merged, schema any, depth int) {
 		return
 	}
 	for keyword, v := range object {
-		switch keyword {
-		case "properties":
-			members, _ := v.(map[string]any)
-			s.nodes += len(members) / 8
-			for name, member := range members {
-				m.properties[name] = append(m.properties[name], member)
-			}
-		case "required":
-			s.nodes += len(list(v)) / 8
-			for _, name := range list(v) {
-				if text, ok := name.(string); ok {
-					m.required[text] = true
-				}
-			}
-		case "type":
-			kinds := list(v)
-			if _, ok := v.(string); ok {
-				kinds = []any{v}
-			}
-			if kinds = kinds[:min(len(kinds), mostItems)]; slices.Contains(kinds, any("number")) {
-				kinds = append(slices.Clip(kinds), "integer")
-			}
-			m.kinds = intersect(m.kinds, kinds)
-		case "enum":
-			s.nodes += min(len(list(v)), mostWords) / 8
-			m.words = intersect(m.words, list(v)[:min(len(list(v)), mostWords)])
-		case "const":
-			m.words = intersect(m.words, []any{v})
-		default:
-			earlier, found := m.keywords[keyword]
-			if n, ok := v.(json.Number); ok && found {
-				a, b := float(n, 0), float(earlier, 0)
-				if strings.Contains(strings.ToLower(keyword), "max") {
-					a, b = b, a
-				}
-				found = a <= b
-			}
-			if !found {
-				m.keywords[keyword] = v
-			}
-		}
+		s.mergeKeyword(m, keyword, v)
 	}
 	if ref, ok := object["$ref"].(string); ok {
 		s.merge(m, s.resolve(ref), depth+1)
@@ -165,6 +122,55 @@ func (s *sampler) merge(m *merged, schema any, depth int) {
 	}
 	if s.try%2 == 1 {
 		s.merge(m, object["then"], depth+1)
+	}
+}
+
+// mergeKeyword adds one keyword of a schema to m.
+//
+// Where a keyword occurs twice, the stricter number is kept, which is the smaller of two maxima and
+// the larger of two minima. For keywords whose values cannot be compared the first one counts, and
+// the validation of the sample shows whether that was right.
+func (s *sampler) mergeKeyword(m *merged, keyword string, v any) {
+	switch keyword {
+	case "properties":
+		members, _ := v.(map[string]any)
+		s.nodes += len(members) / 8
+		for name, member := range members {
+			m.properties[name] = append(m.properties[name], member)
+		}
+	case "required":
+		s.nodes += len(list(v)) / 8
+		for _, name := range list(v) {
+			if text, ok := name.(string); ok {
+				m.required[text] = true
+			}
+		}
+	case "type":
+		kinds := list(v)
+		if _, ok := v.(string); ok {
+			kinds = []any{v}
+		}
+		if kinds = kinds[:min(len(kinds), mostItems)]; slices.Contains(kinds, any("number")) {
+			kinds = append(slices.Clip(kinds), "integer")
+		}
+		m.kinds = intersect(m.kinds, kinds)
+	case "enum":
+		s.nodes += min(len(list(v)), mostWords) / 8
+		m.words = intersect(m.words, list(v)[:min(len(list(v)), mostWords)])
+	case "const":
+		m.words = intersect(m.words, []any{v})
+	default:
+		earlier, found := m.keywords[keyword]
+		if n, ok := v.(json.Number); ok && found {
+			a, b := float(n, 0), float(earlier, 0)
+			if strings.Contains(strings.ToLower(keyword), "max") {
+				a, b = b, a
+			}
+			found = a <= b
+		}
+		if !found {
+			m.keywords[keyword] = v
+		}
 	}
 }
 

@@ -89,6 +89,8 @@ func (e *encoder) convertWords() {
 }
 
 // convertSize changes the size to one that the model makes, or else to the nearest ratio.
+// The nearest ratio is chosen and the loss is recorded. A picture of another size can be cropped,
+// and a refusal gives the client nothing.
 func (e *encoder) convertSize() {
 	ratios, takes := aspectsV3, takesV3
 	if !e.v3 {
@@ -115,6 +117,8 @@ func (e *encoder) convertSize() {
 
 // convertPictures assigns the sources to the fields of the route. The vendor edits only with a
 // mask; a remix is the nearest operation without one.
+// Further sources become references of style in the third generation. The older ones take a single
+// picture.
 func (e *encoder) convertPictures(ctx context.Context) error {
 	if e.operation == picture.Edit && e.mask == nil {
 		e.operation = picture.Remix

@@ -8,6 +8,8 @@ import (
 
 // Decode returns the neutral form of an Input for which Check found no error. The Request has the
 // files from then on.
+// A field that is not known, or is not one of the route, goes to Extra as it was sent, so that a
+// client of this shape can use what the vendor has added since.
 func (r *Route) Decode(in *Input) *picture.Request {
 	req := &picture.Request{
 		Inbound:   Name,

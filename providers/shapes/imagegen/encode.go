@@ -79,6 +79,7 @@ type member struct {
 }
 
 // members returns the fields without files, in the vendor's order.
+// They are made for both encodings of a body, so a field that is added here is sent in both.
 func (e *encoder) members() []member {
 	r := e.r
 	var out []member

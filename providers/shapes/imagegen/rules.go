@@ -14,6 +14,8 @@ import (
 
 // rule is a field of a route with its rules. Rules are in the order of the documents, which is the
 // order in which errors are reported.
+// Rules are data and not code, because the vendor's documents are tables of fields, and a change of
+// a table there is a change of one line here.
 type rule struct {
 	name     string
 	required bool
@@ -34,17 +36,13 @@ const (
 
 // Fields of several routes.
 var (
-	prompt      = rule{name: "prompt", required: true, holds: said}
-	modelV2     = rule{name: "model", holds: oneOf(models...)}
-	aspectRatio = rule{name: "aspect_ratio", holds: aspect, with: apart("resolution")}
-	resolutionV = rule{name: "resolution", holds: size, with: only("V_2", "V_2_TURBO")}
-	negative    = rule{name: "negative_prompt", holds: text, with: only("V_1", "V_1_TURBO", "V_2", "V_2_TURBO")}
-	magicOption = rule{name: "magic_prompt_option", holds: oneOf(magicPrompts...)}
-	styleV2     = rule{
-		name:  "style_type",
-		holds: oneOf(stylesV2...),
-		with:  only("V_2", "V_2_TURBO", "V_2A", "V_2A_TURBO"),
-	}
+	prompt       = rule{name: "prompt", required: true, holds: said}
+	modelV2      = rule{name: "model", holds: oneOf(models...)}
+	aspectRatio  = rule{name: "aspect_ratio", holds: aspect, with: apart("resolution")}
+	resolutionV  = rule{name: "resolution", holds: size, with: only("V_2", "V_2_TURBO")}
+	negative     = rule{name: "negative_prompt", holds: text, with: only("V_1", "V_1_TURBO", "V_2", "V_2_TURBO")}
+	magicOption  = rule{name: "magic_prompt_option", holds: oneOf(magicPrompts...)}
+	styleV2      = rule{name: "style_type", holds: oneOf(stylesV2...), with: only("V_2", "V_2_TURBO", "V_2A", "V_2A_TURBO")}
 	numImages    = rule{name: "num_images", holds: between(1, maxImages)}
 	seed         = rule{name: "seed", holds: between(0, maxSeed)}
 	imageWeight  = rule{name: "image_weight", holds: between(1, 100)}
@@ -61,12 +59,8 @@ var (
 	styleV3      = rule{name: "style_type", holds: oneOf(stylesV3...)}
 	negativeV3   = rule{name: "negative_prompt", holds: text}
 	styleImages  = rule{name: "style_reference_images", repeated: true, with: references}
-	styleCodes   = rule{
-		name:     "style_codes",
-		repeated: true,
-		holds:    codes,
-		with:     apart("style_reference_images", "style_type"),
-	}
+	styleCodes   = rule{name: "style_codes", repeated: true, holds: codes,
+		with: apart("style_reference_images", "style_type")}
 	stylePreset   = rule{name: "style_preset", holds: said}
 	customModel   = rule{name: "custom_model_uri", holds: said}
 	characters    = rule{name: "character_reference_images", repeated: true}
@@ -79,37 +73,22 @@ var (
 		prompt, aspectRatio, resolutionV, modelV2, magicOption, seed, styleV2, negative, numImages, colorPalette,
 	}
 	editV2 = []rule{
-		imageFile,
-		maskV2,
-		prompt,
-		{name: "model", required: true, holds: oneOf(editModels...)},
-		magicOption,
-		numImages,
-		seed,
-		styleV2,
+		imageFile, maskV2, prompt, {name: "model", required: true, holds: oneOf(editModels...)}, magicOption,
+		numImages, seed, styleV2,
 	}
 	remixV2 = []rule{
 		prompt, aspectRatio, imageWeight, modelV2, negative, magicOption, numImages, resolutionV, seed, styleV2,
 		colorPalette, imageFile,
 	}
 	reframeV2 = []rule{
-		imageFile,
-		{name: "resolution", required: true, holds: size},
-		{name: "model", required: true, holds: oneOf(models...)},
-		numImages,
-		seed,
-		styleV2,
+		imageFile, {name: "resolution", required: true, holds: size},
+		{name: "model", required: true, holds: oneOf(models...)}, numImages, seed, styleV2,
 	}
 	describe = []rule{imageFile, {name: "describe_model_version", holds: oneOf(describeModels...)}}
 	upscale  = []rule{
-		{name: "prompt", holds: text},
-		{name: "resemblance", holds: between(1, 100)},
-		{name: "detail", holds: between(1, 100)},
-		magicOption,
-		{name: "magic_prompt_version", holds: oneOf(magicVersions...)},
-		numImages,
-		seed,
-		imageFile,
+		{name: "prompt", holds: text}, {name: "resemblance", holds: between(1, 100)},
+		{name: "detail", holds: between(1, 100)}, magicOption,
+		{name: "magic_prompt_version", holds: oneOf(magicVersions...)}, numImages, seed, imageFile,
 	}
 
 	generateV3 = []rule{prompt, speed, numImages, ratioV3, magic, styleV3, negativeV3, seed, styleImages,
@@ -124,15 +103,8 @@ var (
 		prompt, image, speed, numImages, styleImages, seed, magic, styleV3, colorPalette, styleCodes, stylePreset,
 	}
 	reframeV3 = []rule{
-		image,
-		{name: "resolution", required: true, holds: size},
-		numImages,
-		seed,
-		speed,
-		stylePreset,
-		colorPalette,
-		styleCodes,
-		styleImages,
+		image, {name: "resolution", required: true, holds: size}, numImages, seed, speed, stylePreset,
+		colorPalette, styleCodes, styleImages,
 	}
 )
 
@@ -317,6 +289,8 @@ func apart(others ...string) func(in *Input) string {
 
 // only returns the rule that a field is for some models. An unknown model is reported by the rule
 // of its own field.
+// A model that is not given is the vendor's default, which takes the field or says better why it
+// does not.
 func only(these ...string) func(in *Input) string {
 	broken := "is only for the models " + strings.Join(these, ", ")
 	return func(in *Input) string {

@@ -20,6 +20,7 @@ import (
 )
 
 // Store makes the stores under test.
+// New is called for every test, so that no test depends on what another one has written.
 type Store struct {
 	// New returns an empty store. The suite closes it.
 	New func(testing.TB) journal.Store
@@ -162,6 +163,8 @@ func testMissingRecords(t *testing.T, s Store) {
 }
 
 // testNewIsNoCondition is about Op.New: the caller promises a new record, and the store does not check it.
+// A store may use the promise to write faster. One that checked it would refuse commits that others
+// accept.
 func testNewIsNoCondition(t *testing.T, s Store) {
 	store := open(t, s)
 	op := put(journal.Ledger, "a", "1")
@@ -252,6 +255,8 @@ func testLaterBatchesSeeEarlier(t *testing.T, s Store) {
 }
 
 // testRefilledTable fills many pages of a table, and one commit empties them all and writes other records.
+// The tables are those whose keys ascend, for which stores have faster ways to write, which must
+// give the same records.
 func testRefilledTable(t *testing.T, s Store) {
 	for _, table := range []journal.Table{journal.Hold, journal.Ledger, journal.Receipt} {
 		store := open(t, s)
@@ -388,6 +393,8 @@ func testInvalidOperations(t *testing.T, s Store) {
 
 // testCopiesOfBytes changes bytes after they were handed over. The store must have copied them on both sides, because
 // its callers use buffers again.
+// A store that keeps the slices of its callers passes every other test and loses data in the
+// gateway.
 func testCopiesOfBytes(t *testing.T, s Store) {
 	store := open(t, s)
 	key, value := []byte("key"), []byte("value")
@@ -404,6 +411,7 @@ func testCopiesOfBytes(t *testing.T, s Store) {
 }
 
 // testConcurrentWriters counts with compare and set. Every successful commit must be counted once.
+// It finds a store that checks a condition before it has the lock under which it writes.
 func testConcurrentWriters(t *testing.T, s Store) {
 	store := open(t, s)
 	const writers, each = 8, 20
