@@ -36,13 +36,14 @@ const (
 
 // Fields of several routes.
 var (
-	prompt       = rule{name: "prompt", required: true, holds: said}
-	modelV2      = rule{name: "model", holds: oneOf(models...)}
-	aspectRatio  = rule{name: "aspect_ratio", holds: aspect, with: apart("resolution")}
-	resolutionV  = rule{name: "resolution", holds: size, with: only("V_2", "V_2_TURBO")}
-	negative     = rule{name: "negative_prompt", holds: text, with: only("V_1", "V_1_TURBO", "V_2", "V_2_TURBO")}
-	magicOption  = rule{name: "magic_prompt_option", holds: oneOf(magicPrompts...)}
-	styleV2      = rule{name: "style_type", holds: oneOf(stylesV2...), with: only("V_2", "V_2_TURBO", "V_2A", "V_2A_TURBO")}
+	prompt      = rule{name: "prompt", required: true, holds: said}
+	modelV2     = rule{name: "model", holds: oneOf(models...)}
+	aspectRatio = rule{name: "aspect_ratio", holds: aspect, with: apart("resolution")}
+	resolutionV = rule{name: "resolution", holds: size, with: only("V_2", "V_2_TURBO")}
+	negative    = rule{name: "negative_prompt", holds: text, with: only("V_1", "V_1_TURBO", "V_2", "V_2_TURBO")}
+	magicOption = rule{name: "magic_prompt_option", holds: oneOf(magicPrompts...)}
+	styleV2     = rule{name: "style_type", holds: oneOf(stylesV2...),
+		with: only("V_2", "V_2_TURBO", "V_2A", "V_2A_TURBO")}
 	numImages    = rule{name: "num_images", holds: between(1, maxImages)}
 	seed         = rule{name: "seed", holds: between(0, maxSeed)}
 	imageWeight  = rule{name: "image_weight", holds: between(1, 100)}
