@@ -22,22 +22,20 @@ MUTANTS  ?= .
 JOBS     ?= 6
 PROGRAM  := bin/test/stagedoor
 CLIENTS  := test/oauth/js test/sdk/js
-# Side by side in `make test`. The first two need only Go, so they compile while the last
-# ones wait for Chromium and the npm packages to be installed. ALSO are suites beside them: .ci/run
-# names those that are left out here, because they take long to compile or download much.
-SUITES   := test-race test-program live oauth test-plain looks-short flow sdk $(ALSO)
-# Packages whose goroutines share data, which TestPackagesThatStartGoroutinesRunUnderTheRaceDetector checks. The
-# race detector makes compiling and running much slower, so `make test` uses it for these; `make race` for all.
-RACE     := actors|state(/(blobs|journal|journal/postgres|share))?$$|$\
-  http/(attach|auth|live|nodes|overload|responsesocket|server|sse|text|web/idp)(/|$$)|providers/upstream$$
+# Side by side in `make test`. The first one needs only Go, so it compiles while the last ones wait for Chromium and
+# the npm packages to be installed. ALSO are suites beside them: .ci/run names those that are left out here, because
+# they take long to compile or download much.
+SUITES   := test-plain test-program live oauth looks-short flow sdk $(ALSO)
+# Packages in which goroutines share most. The race detector has the standard library and all that is imported compiled
+# a second time and makes tests several times slower, so CI uses it for these; `make race` for all packages.
+RACE     := actors/(engine|kept|kit|ledger|text|throttle)|state(/share)?|http/(attach|overload|server|sse)|providers/upstream
 # Third-party computations that share nothing. Instrumented, they take most of some suites' time.
 NORACE   := -gcflags=golang.org/x/crypto/argon2=-race=0 -gcflags=github.com/dlclark/regexp2/...=-race=0
 # The compiler takes a third less processor time if it collects garbage rarely, a tenth less without debug information,
-# and a fifth less for large dependencies if it does not inline their functions. Programs that tests look at keep Go's
-# defaults of garbage collection.
-LARGE    := modernc.org github.com/jackc google.golang.org go.opentelemetry.io github.com/prometheus
-COMPILE  := GOGC=400 GOMEMLIMIT=2GiB GOFLAGS='$(strip $(GOFLAGS) -gcflags=all=-dwarf=false \
-  $(LARGE:%="-gcflags=%/...=-dwarf=false -l"))'
+# and a quarter less if it does not inline functions, which is left out for what tests measure: the project and the
+# runtime. Programs that tests look at keep Go's defaults of garbage collection.
+FAST     := all=-l runtime/...= internal/...= sync/...= stagedoor/...=
+COMPILE  := GOGC=400 GOMEMLIMIT=2GiB GOFLAGS='$(strip $(GOFLAGS) $(FAST:%="-gcflags=% -dwarf=false"))'
 # Linking takes a seventh less without symbols for debuggers.
 SMALL    := -ldflags='-s -w'
 # Each test program is run through .ci/tools, which installs Postgres while others are compiled.
@@ -70,28 +68,25 @@ run: build ## start the gateway with the embedded sandbox (ARGS='--config FILE' 
 	@exec bin/stagedoor serve $(ARGS)
 
 .PHONY: test
-test: ## Go tests, the race detector, browsers and real clients (JOBS=n at a time, ALSO='targets')
+test: ## Go tests, browsers and real clients (JOBS=n at a time, ALSO='targets')
 	@JOBS=$(JOBS) STAGEDOOR_BINARY='$(CURDIR)/$(PROGRAM)' .ci/suites $(SUITES)
 
-# The race detector makes everything several times slower, so tests that -short shortens run in their short form;
-# `make test-long` runs them in full. Suites that only need the processor give way to those that look at clocks, except
-# for the one that takes longest: it would run alone in the end, on one core. It begins with the packages whose tests
-# wait for disks and databases, so that others run beside them.
+# The Go tests in the short form of those that -short shortens. It begins when the program is built, because two go
+# commands would both compile what the program consists of.
+.PHONY: test-plain
+test-plain: tools-build program ## the Go tests of all packages but test/..., the long ones shortened
+	$(COMPILE) go test $(DEFAULTS) -short -vet=off $(SMALL) -timeout 25m $$(go list ./... | grep -v '^stagedoor/test')
+
 .PHONY: test-race
-test-race: tools-build ## the tests of packages whose goroutines share data, with the race detector
+test-race: tools-build ## the same with the race detector for packages in which goroutines share most
 	@$(DATABASE) &
 	$(COMPILE) go test -race -short $(NORACE) -exec '$(DATABASE)' -p 3 -vet=off $(SMALL) -timeout 25m \
-	  $$(go list ./... | grep -E '^stagedoor/($(RACE))' | sort -r)
-
-# It begins when the program is built, because two go commands would both compile what the program consists of.
-.PHONY: test-plain
-test-plain: tools-build program ## the Go tests of the other packages, in full, without the race detector
-	$(COMPILE) go test $(DEFAULTS) -vet=off $(SMALL) -timeout 25m $$(go list ./... | grep -vE '^stagedoor/(test|$(RACE))')
+	  $$(go list ./... | grep -E '^stagedoor/($(RACE))$$')
 
 .PHONY: test-long
-test-long: tools-build ## the tests that test-race shortens, in full, without the race detector
+test-long: tools-build ## the tests that test-plain shortens, in full
 	$(COMPILE) go test $(DEFAULTS) -vet=off -timeout 0 -run "^($$($(LONG) | xargs $(NAMES) | sort -u | paste -sd '|'))$$" \
-	  $$($(LONG) | xargs -n 1 dirname | sort -u | grep -E '^($(RACE))' | sed 's|^|./|')
+	  $$($(LONG) | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
 .PHONY: race
 race: tools-build ## the Go tests of all packages with the race detector, in full

@@ -533,9 +533,6 @@ func TestMetadataListsWhatWorks(t *testing.T) {
 
 // The state of a sign-in travels in the browser, so a flood of other requests cannot evict it.
 func TestAFloodOfRequestsEndsNoSignIn(t *testing.T) {
-	if testing.Short() {
-		t.Skip("sends 30,000 requests; make test-plain runs it")
-	}
 	s := start(t, nil)
 	access, _ := s.tokens()
 	c := s.browser()

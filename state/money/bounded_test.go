@@ -15,9 +15,6 @@ import (
 // If requests are folded as fast as they arrive, the file stops growing and the ledger stays exact,
 // with ids of the gateway and of clients.
 func TestFileIsBoundedByWhatIsKept(t *testing.T) {
-	if testing.Short() {
-		t.Skip("writes 24,000 requests; make test-plain runs it")
-	}
 	for name, id := range requestIDs(t) {
 		t.Run(name, func(t *testing.T) {
 			dir, clock := t.TempDir(), newClock()

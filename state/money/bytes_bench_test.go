@@ -121,9 +121,6 @@ func payRequests(t testing.TB, s *state.State, clock *statetest.Clock, id func(n
 // A priced request takes about 150 bytes, as docs/operating.md says. The space of folded entries is
 // reused without a compaction.
 func TestAPricedRequestTakesFewBytes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("writes 30,000 requests; make test-plain runs it")
-	}
 	const requests, most = 10_000, 200
 	dir, clock := t.TempDir(), newClock()
 	id := requestIDs(t)["gateway"]
