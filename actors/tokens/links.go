@@ -203,8 +203,8 @@ func checkLink(v state.View, hash state.Hash) (identity.Link, identity.User, err
 	return l, u, nil
 }
 
-// countTaken stores that a link was used with a username that is taken, which ends it at the last of maxTaken times. The
-// holder must not find out which usernames there are by trying them. It returns ErrExists, or ErrUsed.
+// countTaken stores that a link was used with a username that is taken, which ends it at the last of maxTaken times.
+// The holder must not find out which usernames there are by trying them. It returns ErrExists, or ErrUsed.
 func (c *Client) countTaken(ctx context.Context, hash state.Hash) error {
 	err := do(ctx, c, nil, func(tx *state.Tx) error {
 		l, _, err := checkLink(tx.View(), hash)

@@ -55,7 +55,7 @@ func TestEveryPageIsDrawn(t *testing.T) {
 		Expires:  at,
 	}
 	cost := int64(7)
-	providerRow := ProviderRow{LastTest: &ProviderTest{at, "<b>", "failed"}, Provider: flow.Provider{Name: "<b>",
+	providerRow := ProviderRow{LastTest: &ProviderTest{at, "<b>", "failed", true}, Provider: flow.Provider{Name: "<b>",
 		Answers: true, Places: 2, InFlight: 2, CostToday: &cost,
 		Queues: []flow.Queue{{Owner: "<b>"}}, PausedAt: &at,
 		Keys: flow.KeysState{States: []flow.KeyState{{State: "ok"}}},

@@ -197,6 +197,15 @@ type ProviderRow struct {
 type ProviderTest struct {
 	At          time.Time
 	By, Outcome string
+	Today       bool // At is of this day
+}
+
+// Short returns the time of the day, or the day of an earlier test.
+func (t *ProviderTest) Short() string {
+	if t.Today {
+		return t.At.UTC().Format("15:04")
+	}
+	return t.At.UTC().Format("2 Jan 2006")
 }
 
 // refused reports whether the provider refuses all of its keys.

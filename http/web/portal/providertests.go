@@ -30,7 +30,7 @@ type providerTests struct {
 }
 
 // of adds the last tests to the rows of all providers, and forgets those of providers that are gone.
-func (t *providerTests) of(ctx context.Context, s *state.State, rows []pages.ProviderRow) {
+func (t *providerTests) of(ctx context.Context, s *state.State, now time.Time, rows []pages.ProviderRow) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.read {
@@ -39,7 +39,9 @@ func (t *providerTests) of(ctx context.Context, s *state.State, rows []pages.Pro
 	known := make(map[string]pages.ProviderTest, len(rows))
 	for i := range rows {
 		if test, ok := t.last[rows[i].Name]; ok {
-			known[rows[i].Name], rows[i].LastTest = test, &test
+			known[rows[i].Name] = test
+			test.Today = test.At.UTC().Truncate(day).Equal(now.UTC().Truncate(day))
+			rows[i].LastTest = &test
 		}
 	}
 	t.last = known

@@ -66,7 +66,7 @@ func (rc *requestContext) providers(tested string, checks []settings.Check) {
 	for _, p := range all {
 		rows = append(rows, pages.ProviderRow{Provider: p})
 	}
-	rc.tests.of(rc.r.Context(), rc.options.State, rows)
+	rc.tests.of(rc.r.Context(), rc.options.State, rc.options.Now(), rows)
 	view.Select(rows)
 	rc.show(http.StatusOK, view)
 }
