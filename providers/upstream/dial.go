@@ -10,6 +10,10 @@ import (
 	"time"
 )
 
+// writeBuffer holds the header of a request and a small body, which are then written at once. A larger body is written
+// past it. Each stream keeps the buffer of its connection until it ends.
+const writeBuffer = 2 << 10
+
 // newTransport returns the pool of connections to one provider. It does not ask for compression, because
 // replies are small and a stream that is inflated must be buffered. Reply.decompress inflates what is
 // compressed anyway.
@@ -27,6 +31,7 @@ func newTransport(t Timeouts) *http.Transport {
 		IdleConnTimeout:        90 * time.Second,
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: maxHeader,
+		WriteBufferSize:        writeBuffer,
 		ExpectContinueTimeout:  time.Second,
 	}
 }

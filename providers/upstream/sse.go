@@ -19,12 +19,12 @@ var ErrEventTooLarge = errors.New("server-sent event is too large")
 // and then reads up to fastBuffer at once. The buffers between the two sizes are pooled, because a fast stream
 // would otherwise allocate most of its memory for them.
 const (
-	firstBuffer = 2 << 10
+	firstBuffer = 1 << 10
 	fastBuffer  = 16 << 10
 )
 
-// buffers pools buffers of twice, four times and eight times firstBuffer.
-var buffers [3]sync.Pool
+// buffers pools buffers of twice, four times, eight times and sixteen times firstBuffer.
+var buffers [4]sync.Pool
 
 // newBuffer returns a buffer of size bytes for events.
 func newBuffer(size int) []byte {
