@@ -3,11 +3,12 @@ package portal
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/go-json-experiment/json"
 
 	"stagedoor/http/settings"
 	"stagedoor/http/web/pages"
