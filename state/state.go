@@ -40,6 +40,7 @@ type State struct {
 	giveUp    context.CancelFunc
 
 	groups, again, commands atomic.Uint64
+	published               atomic.Uint64 // how often tables in memory have changed
 
 	auditKeep    atomic.Int64 // a time.Duration; see KeepAudit
 	auditRecords atomic.Int64
@@ -136,6 +137,10 @@ func (s *State) Range(ctx context.Context, t journal.Table, from, to []byte, lim
 	fn func(journal.Record) error) error {
 	return unavailable(s.store.Range(ctx, t, from, to, limit, fn))
 }
+
+// Published returns a number, never 0, that is another one after each change of a table. A caller that asks before it
+// takes a View can keep what it has read there for as long as the number stays, which costs less than to read again.
+func (s *State) Published() uint64 { return s.published.Load() + 1 }
 
 // ReleasePages gives memory back with which the durable store has read its file, which it reads again when it has to.
 // A store without a file does nothing.

@@ -345,6 +345,7 @@ func (s *State) stopAfter(err error) error {
 // publish makes what is durable visible.
 func (s *State) publish(tx *Tx) {
 	tx.mem.Commit()
+	s.published.Add(1)
 	for _, c := range tx.done {
 		if committed := s.tables[c.table].committed; committed != nil {
 			committed(s, c)

@@ -74,12 +74,17 @@ func (c *Client) newCore(v state.View, account string) *core {
 		return newCore(money.FindAccount(v, account), money.ListHolds(v, account), budgetsOf(c.store), &c.shared)
 	}
 	core := newCore(money.FindAccount(v, account), nil, budgetsOf(c.store), &c.shared)
+	var seen uint64 // by the last look at the account
+	var solvent bool
 	core.others = &others{
 		room:      func(b *bounds) int64 { return money.Room(c.store.View(), account, b.limits()) },
 		processes: c.processes.Load,
 		usable: func() bool {
-			a := money.FindAccount(c.store.View(), account)
-			return c.store.MayGrant() && (a.Unfunded() || a.Available() >= 0)
+			if published := c.store.Published(); published != seen {
+				a := money.FindAccount(c.store.View(), account)
+				seen, solvent = published, a.Unfunded() || a.Available() >= 0
+			}
+			return solvent && c.store.MayGrant()
 		},
 	}
 	core.allowances = make(map[money.AllowanceName]*allowance)
