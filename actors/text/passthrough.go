@@ -238,22 +238,12 @@ func (u *passthrough) event(ctx context.Context, ev *upstream.Event) *upstream.F
 	if !utf8.Valid(ev.Data) {
 		ev.Data, ev.Plain = bytes.ToValidUTF8(ev.Data, replacement), false
 	}
-	u.keepModel(ev.Data)
-	u.keepTier(&u.tier, ev.Data)
-	if !u.seen {
-		u.seen = true
-		u.keepNames(ev.Data)
-	}
-	if u.observer != nil {
-		u.observer.Event(ev.Name, ev.Data, u.call.KeepText)
-	}
-	u.keepProofs(ev.Data)
+	u.observe(ev)
 	replaced, verdict, content := u.tap.Event(ev.Name, ev.Data)
 	answered := func() bool { return u.content || u.shape.Answer.Bytes(ev.Data) > 0 }
 	if f := u.withheld(u.tap.Reason(), answered); f != nil {
 		return f
 	}
-	ctx = u.bounded(ctx)
 	name := ev.Name
 	switch {
 	case verdict == shapes.Failed:
@@ -262,29 +252,20 @@ func (u *passthrough) event(ctx context.Context, ev *upstream.Event) *upstream.F
 	case verdict == shapes.Drop:
 		return nil
 	case u.tap.Done() && u.closes() && (content || u.begun()):
-		u.noteUsage(u.tap.Usage(), u.tap.Reason())
 		last := ev.Data
 		if verdict == shapes.Replace {
 			last = replaced
 		}
-		instead, err := u.closeReply(ctx, last)
-		if err != nil && (instead == nil || !u.sink.Committed()) {
-			u.completeFailed = true
-			return engine.CallerFault(err)
+		instead, f := u.complete(ctx, last)
+		if f != nil {
+			return f
 		}
-		if err != nil {
-			u.outcome.Err = err
+		if instead != nil {
 			name, replaced, verdict = typeOf(instead), instead, shapes.Replace
 		}
 	}
 	if content {
-		u.content = true
-		u.call.CountPiece()
-		if u.request.Meter != nil {
-			u.counted.event(u.shape, ev.Data)
-		} else {
-			u.counted.piece() // nothing is charged by it
-		}
+		u.countContent(ev.Data)
 	}
 	if u.ended = u.tap.Done(); u.ended && !u.begun() {
 		return &upstream.Failure{Class: upstream.Transient, Err: dialogue.Incomplete()} // an end without a beginning
@@ -299,6 +280,47 @@ func (u *passthrough) event(ctx context.Context, ev *upstream.Event) *upstream.F
 		u.out.B = appendEvent(u.out.B, name, ev.Data)
 	}
 	return nil
+}
+
+// observe reads an event for the log, the price and the next turn of the conversation. It changes nothing of the reply.
+func (u *passthrough) observe(ev *upstream.Event) {
+	u.keepModel(ev.Data)
+	u.keepTier(&u.tier, ev.Data)
+	if !u.seen {
+		u.seen = true
+		u.keepNames(ev.Data)
+	}
+	if u.observer != nil {
+		u.observer.Event(ev.Name, ev.Data, u.call.KeepText)
+	}
+	u.keepProofs(ev.Data)
+}
+
+// complete closes the reply before the client gets last, its last event. A reply that cannot be closed is a failure of
+// the request as long as the client has got nothing. After that the client gets the event instead in place of last.
+func (u *passthrough) complete(ctx context.Context, last []byte) (instead []byte, f *upstream.Failure) {
+	u.noteUsage(u.tap.Usage(), u.tap.Reason())
+	instead, err := u.closeReply(u.bounded(ctx), last)
+	if err == nil {
+		return nil, nil
+	}
+	if instead == nil || !u.sink.Committed() {
+		u.completeFailed = true
+		return nil, engine.CallerFault(err)
+	}
+	u.outcome.Err = err
+	return instead, nil
+}
+
+// countContent counts an event that has a piece of the answer. Without a price only the number of pieces is needed.
+func (u *passthrough) countContent(data []byte) {
+	u.content = true
+	u.call.CountPiece()
+	if u.request.Meter != nil {
+		u.counted.event(u.shape, data)
+	} else {
+		u.counted.piece()
+	}
 }
 
 // begun reports whether anything of the reply has come before.

@@ -77,10 +77,11 @@ func (a *attempt) runTranslated(ctx context.Context, req *dialogue.Request, p pr
 // over reports whether the sequence has ended.
 func (t *translated) over() bool { return t.ended || t.failure != nil }
 
-// event emits one event.
+// event emits one event. Events after the end or after a failure only add to the usage, because a failed reply was paid
+// for, too.
 func (t *translated) event(ev *dialogue.Event) {
 	if ev.Kind == dialogue.EventUsage {
-		t.usage.Merge(*ev.Usage) // also of a failed reply: it was paid for
+		t.usage.Merge(*ev.Usage)
 	}
 	if t.over() {
 		return
@@ -89,60 +90,23 @@ func (t *translated) event(ev *dialogue.Event) {
 	case dialogue.EventError:
 		t.inBand = true
 		t.fail(t.refusedInBody(ev.Err))
-		return
 	case dialogue.EventStart:
 		t.started = true
 		t.outcome.ReplyModel = ev.Model
 	case dialogue.EventOpen:
-		if t.parts++; t.parts > fields.MaxParts {
-			t.fail(t.refusedInBody(fields.TooManyParts()))
-			return
-		}
-		if ev.PartKind == dialogue.ServerPart && ev.Media != nil && ev.Origin != t.request.Inbound.Name {
-			ev.PartKind, ev.Opaque = dialogue.MediaPart, nil // the client can show the picture, not the tool's item
-		}
-		if ev.PartKind == dialogue.MediaPart && !t.request.Inbound.Traits.ShowsImages {
-			t.report.Lose("reply:image") // in the header of a stream only if it is the first piece
-		}
-		if name, ok := t.renamed(ev); ok {
-			call := *ev.Call
-			call.Name = name
-			ev.Call = &call
-		}
-		t.content = t.content || t.summarizer == nil &&
-			(ev.PartKind == dialogue.CallPart || ev.PartKind == dialogue.MediaPart)
-		if ev.Call != nil {
-			t.counted.text(ev.Call.Name)
-		}
-		if ev.PartKind == dialogue.CallPart && ev.Call != nil && !ev.Call.Custom {
-			if t.arguments == nil {
-				t.arguments = make(map[[2]int]*fields.Nesting)
-			}
-			t.arguments[[2]int{ev.Choice, ev.Part}] = new(fields.Nesting)
-		}
+		t.openPart(ev)
 	case dialogue.EventClose:
 		delete(t.arguments, [2]int{ev.Choice, ev.Part})
 		t.keepProofs(ev)
 	case dialogue.EventDelta:
-		if n := t.arguments[[2]int{ev.Choice, ev.Part}]; n != nil {
-			if bad := n.Add("call", ev.Text); bad != nil {
-				t.fail(t.refusedInBody(bad))
-				return
-			}
-		}
-		t.content = t.summarizer == nil
-		t.counted.text(ev.Text)
+		t.addToPart(ev)
 	case dialogue.EventFinish:
-		t.reason = ev.Reason
-		if t.finished++; t.finished >= t.request.Head.Choices() {
-			t.ctx = t.unbounded
-			if f := t.withheld(ev.Reason, func() bool { return t.content }); f != nil {
-				t.fail(f)
-				return
-			}
-		}
+		t.finishChoice(ev.Reason)
 	case dialogue.EventEnd:
 		t.end(ev)
+		return
+	}
+	if t.over() {
 		return
 	}
 	if t.request.Meter != nil {
@@ -150,6 +114,64 @@ func (t *translated) event(ev *dialogue.Event) {
 	}
 	t.out = t.out.ready()
 	t.out.B = t.emit(t.out.B, ev)
+}
+
+// openPart adapts the beginning of a part to the client. It gives a tool its client's name, shows the picture of a
+// vendor's own tool as a picture, and fails a reply of too many parts.
+func (t *translated) openPart(ev *dialogue.Event) {
+	if t.parts++; t.parts > fields.MaxParts {
+		t.fail(t.refusedInBody(fields.TooManyParts()))
+		return
+	}
+	if ev.PartKind == dialogue.ServerPart && ev.Media != nil && ev.Origin != t.request.Inbound.Name {
+		ev.PartKind, ev.Opaque = dialogue.MediaPart, nil // the client can show the picture, not the tool's item
+	}
+	if ev.PartKind == dialogue.MediaPart && !t.request.Inbound.Traits.ShowsImages {
+		t.report.Lose("reply:image") // in the header of a stream only if it is the first piece
+	}
+	if name, ok := t.renamed(ev); ok {
+		call := *ev.Call
+		call.Name = name
+		ev.Call = &call
+	}
+	t.content = t.content || t.summarizer == nil &&
+		(ev.PartKind == dialogue.CallPart || ev.PartKind == dialogue.MediaPart)
+	if ev.Call == nil {
+		return
+	}
+	t.counted.text(ev.Call.Name)
+	if ev.PartKind == dialogue.CallPart && !ev.Call.Custom {
+		if t.arguments == nil {
+			t.arguments = make(map[[2]int]*fields.Nesting)
+		}
+		t.arguments[[2]int{ev.Choice, ev.Part}] = new(fields.Nesting)
+	}
+}
+
+// addToPart counts a piece of a part. Arguments that are nested too deeply fail the reply before the client's parser
+// sees them.
+func (t *translated) addToPart(ev *dialogue.Event) {
+	if n := t.arguments[[2]int{ev.Choice, ev.Part}]; n != nil {
+		if bad := n.Add("call", ev.Text); bad != nil {
+			t.fail(t.refusedInBody(bad))
+			return
+		}
+	}
+	t.content = t.summarizer == nil
+	t.counted.text(ev.Text)
+}
+
+// finishChoice notes that a choice has ended. After the last one only the usage is missing, which has the time of
+// t.unbounded.
+func (t *translated) finishChoice(reason dialogue.Reason) {
+	t.reason = reason
+	if t.finished++; t.finished < t.request.Head.Choices() {
+		return
+	}
+	t.ctx = t.unbounded
+	if f := t.withheld(reason, func() bool { return t.content }); f != nil {
+		t.fail(f)
+	}
 }
 
 // emit appends what the client gets for an event. The emitters write JSON, so that a line or

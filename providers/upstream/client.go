@@ -158,9 +158,21 @@ func (c *Client) Do(
 		return nil, unusable(err)
 	}
 	r := &Reply{to: to, memory: memory.NewClaim(c.memory, call.Owner)} // one allocation has all parts of a call
-	watch, up := &r.watch, &r.sent
-	watch.start(ctx, c.timeouts)
+	r.watch.start(ctx, c.timeouts)
 	r.to.RawQuery = call.Query
+	r.sent.body = call.Body
+	if f := r.answered(c.transport.RoundTrip(r.request(c.header(&call, authorize, key)))); f != nil {
+		r.watch.stop()
+		r.sent.revoke()
+		return nil, f
+	}
+	c.judgeKey(key, r)
+	return r, nil
+}
+
+// header completes the header of call, which becomes that of the request. Headers of the configuration replace those of
+// the same name.
+func (c *Client) header(call *shapes.Call, authorize func(h http.Header, key string), key string) http.Header {
 	h := call.Header
 	if h == nil {
 		h = make(http.Header, 6)
@@ -183,40 +195,24 @@ func (c *Client) Do(
 	if key != "" {
 		authorize(h, key)
 	}
-	up.body = call.Body
-	req := (&http.Request{
+	return h
+}
+
+// request returns the request of the call. The transport opens the body again when a connection does not accept the
+// request, until reopenWithin is over.
+func (r *Reply) request(h http.Header) *http.Request {
+	return (&http.Request{
 		Method: http.MethodPost, URL: &r.to, Host: r.to.Host, Header: h,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Body: up.open(),
+		Body: r.sent.open(),
 		GetBody: func() (io.ReadCloser, error) {
-			if time.Since(watch.started) > reopenWithin {
+			if time.Since(r.watch.started) > reopenWithin {
 				return nil, errNotTaken
 			}
-			return up.open(), nil
+			return r.sent.open(), nil
 		},
-		ContentLength: int64(len(call.Body)),
-	}).WithContext(watch.ctx)
-	res, err := c.transport.RoundTrip(req)
-	if err != nil {
-		f := failed(watch.ctx, err, false)
-		watch.stop()
-		up.revoke()
-		return nil, f
-	}
-	if fields(res.Header) > maxFields {
-		err := failed(watch.ctx, errManyFields, false)
-		res.Body.Close()
-		watch.stop()
-		up.revoke()
-		return nil, err
-	}
-	if f := r.answered(res); f != nil {
-		watch.stop()
-		up.revoke()
-		return nil, f
-	}
-	c.judgeKey(key, r)
-	return r, nil
+		ContentLength: int64(len(r.sent.body)),
+	}).WithContext(r.watch.ctx)
 }
 
 // judgeKey ends the rest of a refused key that the provider has accepted.
@@ -226,10 +222,18 @@ func (c *Client) judgeKey(key string, r *Reply) {
 	}
 }
 
-// answered stores status, headers and body of res, and starts the timeout between two reads. It refuses a
-// provider that switches protocols, which no request asks for, because the context of a request does not
-// end reads of such a connection.
-func (r *Reply) answered(res *http.Response) *Failure {
+// answered takes what the transport has returned. It stores status, headers and body of res, and starts the timeout
+// between two reads. It refuses a provider that switches protocols, which no request asks for, because the context of a
+// request does not end reads of such a connection, and one that sends too many header fields.
+func (r *Reply) answered(res *http.Response, err error) *Failure {
+	if err != nil {
+		return failed(r.watch.ctx, err, false)
+	}
+	if fields(res.Header) > maxFields {
+		f := failed(r.watch.ctx, errManyFields, false)
+		res.Body.Close()
+		return f
+	}
 	if res.StatusCode == http.StatusSwitchingProtocols {
 		res.Body.Close()
 		return failed(context.Background(), errSwitched, false)

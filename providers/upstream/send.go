@@ -158,11 +158,7 @@ func (c *Client) hop(
 		}
 		req.Body, req.GetBody, req.ContentLength = body, r.Body, r.Length
 	}
-	res, err := c.transport.RoundTrip(req)
-	if err != nil {
-		return failed(reply.watch.ctx, err, false)
-	}
-	if f := reply.answered(res); f != nil {
+	if f := reply.answered(c.transport.RoundTrip(req)); f != nil {
 		return f
 	}
 	return nil
