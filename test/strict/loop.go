@@ -92,8 +92,25 @@ func (c *client) body() []byte {
 func (c *client) take(reply object, s step) error {
 	text, _ := json.Marshal(reply)
 	doc := gjson.ParseBytes(text)
-	var said string
-	var calls []gotCall
+	said, calls := c.read(doc)
+	if err := c.first(doc); err != nil {
+		return err
+	}
+	if said != s.text || len(calls) != len(s.calls) {
+		return fmt.Errorf("got %q and %d calls, want %q and %d: %.500s", said, len(calls), s.text, len(s.calls), text)
+	}
+	for i, want := range s.calls {
+		if calls[i].name != want.name || gjson.Parse(calls[i].args).Get("marker").Str != want.marker ||
+			gjson.Parse(calls[i].args).Get("n").Raw != "12345678901234567890" {
+			return fmt.Errorf("call %d is %.200v", i, calls[i])
+		}
+	}
+	c.answer(calls, s)
+	return nil
+}
+
+// read adds a reply to the conversation as clients of the shape do, and returns its text and its calls.
+func (c *client) read(doc gjson.Result) (said string, calls []gotCall) {
 	switch c.shape {
 	case dialoguetest.Chat:
 		message := doc.Get("choices.0.message")
@@ -145,20 +162,7 @@ func (c *client) take(reply object, s step) error {
 			return true
 		})
 	}
-	if err := c.first(doc); err != nil {
-		return err
-	}
-	if said != s.text || len(calls) != len(s.calls) {
-		return fmt.Errorf("got %q and %d calls, want %q and %d: %.500s", said, len(calls), s.text, len(s.calls), text)
-	}
-	for i, want := range s.calls {
-		if calls[i].name != want.name || gjson.Parse(calls[i].args).Get("marker").Str != want.marker ||
-			gjson.Parse(calls[i].args).Get("n").Raw != "12345678901234567890" {
-			return fmt.Errorf("call %d is %.200v", i, calls[i])
-		}
-	}
-	c.answer(calls, s)
-	return nil
+	return said, calls
 }
 
 // gotCall is a call as a client got it.

@@ -159,75 +159,95 @@ func (v *vendor) checkResponses(doc gjson.Result) (err error) {
 	if who := doc.Get("safety_identifier").Str; len(who) > 64 {
 		return fmt.Errorf("safety_identifier has %d characters", len(who))
 	}
-	pairs, last := newPairing(64), ""
-	before := "" // encrypted content of the reasoning before the item
+	c := responsesCheck{vendor: v, pairs: newPairing(64)}
 	doc.Get("input").ForEach(func(_, item gjson.Result) bool {
-		what := item.Get("type").Str
-		if what == "" {
-			what = "message"
-		}
-		if id := item.Get("id").Str; id != "" && !strings.HasPrefix(id, itemPrefixes[what]) {
-			err = fmt.Errorf("the id %q of a %s", id, what)
-			return false
-		}
-		follows := !strings.HasSuffix(what, "_output") && (what != "message" || item.Get("role").Str == "assistant")
-		if last == trigger {
-			err = fmt.Errorf("a %s before another item", trigger)
-			return false
-		}
-		if last == "reasoning" && !follows {
-			err = fmt.Errorf("reasoning without the item that follows it")
-			return false
-		}
-		switch what {
-		case "reasoning":
-			before = item.Get("encrypted_content").Str
-			given, ok := v.gave[before]
-			if err = only(item, what, "type", "id", "summary", "content", "encrypted_content", "status",
-				passedThrough); err == nil &&
-				(!ok || given != item.Get("id").Str || !item.Get("summary").IsArray()) {
-				err = fmt.Errorf("encrypted content %.40q does not belong to %q", before, item.Get("id").Str)
-			}
-		case "message":
-			err = only(item, what, "type", "role", "content", "id", "status", "phase", passedThrough)
-		case "additional_tools":
-			err = only(item, what, "type", "role", "id", "tools", passedThrough)
-		case "function_call", "custom_tool_call":
-			args, field := item.Get("arguments").Str, "arguments"
-			if what == "custom_tool_call" {
-				args, field = item.Get("input").Raw, "input"
-			}
-			if err = only(item, what, "type", "id", "status", "call_id", "namespace", "name", field,
-				passedThrough); err == nil {
-				err = pairs.call(item.Get("call_id").Str, args)
-			}
-			if given, own := v.gave["call "+markerOf(args)]; own && before != given {
-				v.lose("the reasoning of %.40s", args)
-			}
-		case "function_call_output", "custom_tool_call_output":
-			before = ""
-			if err = only(item, what, "type", "id", "status", "call_id", "output", passedThrough); err == nil {
-				err = pairs.result(item.Get("call_id").Str, item.Get("output").Raw)
-			}
-		case "compaction":
-			made := item.Get("encrypted_content").Str
-			if _, own := v.gave[made]; !own {
-				err = fmt.Errorf("the compacted conversation %.40q is not of this vendor", made)
-			}
-		case trigger:
-		default:
-			err = fmt.Errorf("an item of type %q", what)
-		}
-		last = what
+		err = c.item(item)
 		return err == nil
 	})
-	if err == nil && last == "reasoning" {
+	if err == nil && c.last == "reasoning" {
 		err = fmt.Errorf("reasoning ends the input")
 	}
 	if err == nil {
-		err = pairs.done()
+		err = c.pairs.done()
 	}
 	return err
+}
+
+// responsesCheck holds what checkResponses knows of the items that it has checked.
+type responsesCheck struct {
+	*vendor
+	pairs     *pairing
+	last      string // type of the item before
+	reasoning string // encrypted content of the reasoning that the next items belong to
+}
+
+// item checks the next item: its id, its place behind the last one, and its content.
+func (c *responsesCheck) item(item gjson.Result) error {
+	what := item.Get("type").Str
+	if what == "" {
+		what = "message"
+	}
+	if id := item.Get("id").Str; id != "" && !strings.HasPrefix(id, itemPrefixes[what]) {
+		return fmt.Errorf("the id %q of a %s", id, what)
+	}
+	follows := !strings.HasSuffix(what, "_output") && (what != "message" || item.Get("role").Str == "assistant")
+	if c.last == trigger {
+		return fmt.Errorf("a %s before another item", trigger)
+	}
+	if c.last == "reasoning" && !follows {
+		return fmt.Errorf("reasoning without the item that follows it")
+	}
+	c.last = what
+	return c.content(what, item)
+}
+
+// content checks the members of an item of a type, that a proof is the vendor's own, and that calls and results belong
+// together. A call that came back without the reasoning before it is noted as a loss.
+func (c *responsesCheck) content(what string, item gjson.Result) error {
+	switch what {
+	case "reasoning":
+		c.reasoning = item.Get("encrypted_content").Str
+		given, ok := c.gave[c.reasoning]
+		if err := only(item, what, "type", "id", "summary", "content", "encrypted_content", "status",
+			passedThrough); err != nil {
+			return err
+		}
+		if !ok || given != item.Get("id").Str || !item.Get("summary").IsArray() {
+			return fmt.Errorf("encrypted content %.40q does not belong to %q", c.reasoning, item.Get("id").Str)
+		}
+	case "message":
+		return only(item, what, "type", "role", "content", "id", "status", "phase", passedThrough)
+	case "additional_tools":
+		return only(item, what, "type", "role", "id", "tools", passedThrough)
+	case "function_call", "custom_tool_call":
+		args, field := item.Get("arguments").Str, "arguments"
+		if what == "custom_tool_call" {
+			args, field = item.Get("input").Raw, "input"
+		}
+		if given, own := c.gave["call "+markerOf(args)]; own && c.reasoning != given {
+			c.lose("the reasoning of %.40s", args)
+		}
+		if err := only(item, what, "type", "id", "status", "call_id", "namespace", "name", field,
+			passedThrough); err != nil {
+			return err
+		}
+		return c.pairs.call(item.Get("call_id").Str, args)
+	case "function_call_output", "custom_tool_call_output":
+		c.reasoning = ""
+		if err := only(item, what, "type", "id", "status", "call_id", "output", passedThrough); err != nil {
+			return err
+		}
+		return c.pairs.result(item.Get("call_id").Str, item.Get("output").Raw)
+	case "compaction":
+		made := item.Get("encrypted_content").Str
+		if _, own := c.gave[made]; !own {
+			return fmt.Errorf("the compacted conversation %.40q is not of this vendor", made)
+		}
+	case trigger:
+	default:
+		return fmt.Errorf("an item of type %q", what)
+	}
+	return nil
 }
 
 // betas are the members that the vendor knows only with a beta whose name begins so.

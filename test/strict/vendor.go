@@ -175,65 +175,59 @@ func refusal(shape dialogue.Shape, err error) []byte {
 	return registry.ByName()[shape].Envelope(dialogue.Invalid("messages", err.Error()))
 }
 
-// reply writes the turn's step with proofs that only this vendor knows. It uses the gateway's own
-// writer of the shape, whose form the cases test.
+// writer writes one reply of a vendor with the gateway's own emitter of the shape, whose form the cases test.
+type writer struct {
+	shape   dialogue.Shape
+	emitter shapes.Emitter
+	parts   int // that were written
+	out     []byte
+}
+
+func (w *writer) emit(ev dialogue.Event) { w.out = w.emitter.Emit(w.out, &ev) }
+
+// part writes a part whose text comes in two pieces. end is its last event, whose thinking the first one has as well.
+func (w *writer) part(kind dialogue.PartKind, call *dialogue.Call, text string, end dialogue.Event) {
+	w.emit(dialogue.Event{Kind: dialogue.EventOpen, Part: w.parts, PartKind: kind, Call: call, Thinking: end.Thinking,
+		Origin: w.shape})
+	for _, piece := range []string{text[:len(text)/2], text[len(text)/2:]} {
+		if piece != "" {
+			w.emit(dialogue.Event{Kind: dialogue.EventDelta, Part: w.parts, Text: piece})
+		}
+	}
+	end.Kind, end.Part, end.Origin = dialogue.EventClose, w.parts, w.shape
+	w.emit(end)
+	w.parts++
+}
+
+// reply writes the turn's step with proofs that only this vendor knows.
 func (v *vendor) reply(mode shapes.Mode, doc gjson.Result) []byte {
-	s, n := v.now, 0
+	s := v.now
 	req := &dialogue.Request{Model: v.model, Inbound: v.shape, IncludeUsage: true,
 		Reasoning: dialogue.Reasoning{Include: true, Adaptive: true}}
-	emitter := registry.ByName()[v.shape].NewEmitter(req, mode, dialoguetest.NewEnv(1, v.name+fmt.Sprint(v.turn)+"n"))
+	w := writer{shape: v.shape, emitter: registry.ByName()[v.shape].NewEmitter(req, mode,
+		dialoguetest.NewEnv(1, v.name+fmt.Sprint(v.turn)+"n"))}
 	if s.compact {
 		v.sent = nil // it comes back in other words
 	}
-	var out []byte
-	emit := func(ev dialogue.Event) { out = emitter.Emit(out, &ev) }
-	part := func(kind dialogue.PartKind, call *dialogue.Call, text string, end dialogue.Event) {
-		emit(dialogue.Event{Kind: dialogue.EventOpen, Part: n, PartKind: kind, Call: call, Thinking: end.Thinking,
-			Origin: v.shape})
-		for _, piece := range []string{text[:len(text)/2], text[len(text)/2:]} {
-			if piece != "" {
-				emit(dialogue.Event{Kind: dialogue.EventDelta, Part: n, Text: piece})
-			}
-		}
-		end.Kind, end.Part, end.Origin = dialogue.EventClose, n, v.shape
-		emit(end)
-		n++
-	}
-	emit(dialogue.Event{Kind: dialogue.EventStart, ID: fmt.Sprintf("%s%d", v.name, v.turn), Model: v.model})
+	w.emit(dialogue.Event{Kind: dialogue.EventStart, ID: fmt.Sprintf("%s%d", v.name, v.turn), Model: v.model})
 	thought := v.thought(&s, doc)
 	if s.compact && v.shape == dialoguetest.Responses {
-		// What it made shows the marker of the turn, as a text would.
-		made := "made by " + v.name + " for " + s.text
-		v.gave[made] = ""
-		emit(dialogue.Event{Kind: dialogue.EventOpen, PartKind: dialogue.ServerPart, Origin: v.shape,
-			Opaque: fmt.Appendf(nil, `{"id":"cmp_%s","type":"compaction","encrypted_content":%q}`, v.name, made)})
-		emit(dialogue.Event{Kind: dialogue.EventClose})
+		v.writeCompaction(&w, s.text)
 		s.text = ""
 	}
 	if thought != nil && v.shape != dialoguetest.Gemini {
 		text := thought.Text
 		thought.Text = ""
 		if thought.Origin == "" {
-			part(dialogue.ThinkingPart, nil, text, dialogue.Event{})
+			w.part(dialogue.ThinkingPart, nil, text, dialogue.Event{})
 		} else {
-			part(dialogue.ThinkingPart, nil, text, dialogue.Event{Thinking: thought})
+			w.part(dialogue.ThinkingPart, nil, text, dialogue.Event{Thinking: thought})
 		}
 	}
 	if s.text != "" {
-		part(dialogue.TextPart, nil, s.text, dialogue.Event{})
+		w.part(dialogue.TextPart, nil, s.text, dialogue.Event{})
 	}
-	for i, c := range s.calls {
-		call := &dialogue.Call{ID: v.callID(i), Name: c.name, Namespace: c.namespace, Custom: c.custom}
-		end := dialogue.Event{}
-		if v.shape == dialoguetest.Gemini && i == 0 {
-			end.Signature = v.signature("g")
-			v.gave[end.Signature] = c.marker
-		}
-		if v.shape != dialoguetest.Gemini && thought != nil {
-			v.gave["call "+c.marker] = v.proofOf(thought, &s)
-		}
-		part(dialogue.CallPart, call, c.args, end)
-	}
+	v.writeCalls(&w, &s, thought)
 	reason := dialogue.ReasonTool
 	if len(s.calls) == 0 {
 		reason = dialogue.ReasonStop
@@ -242,10 +236,36 @@ func (v *vendor) reply(mode shapes.Mode, doc gjson.Result) []byte {
 	if s.long {
 		usage.InputTotal = 100_000_000
 	}
-	emit(dialogue.Event{Kind: dialogue.EventUsage, Usage: &usage})
-	emit(dialogue.Event{Kind: dialogue.EventFinish, Reason: reason})
-	emit(dialogue.Event{Kind: dialogue.EventEnd})
-	return out
+	w.emit(dialogue.Event{Kind: dialogue.EventUsage, Usage: &usage})
+	w.emit(dialogue.Event{Kind: dialogue.EventFinish, Reason: reason})
+	w.emit(dialogue.Event{Kind: dialogue.EventEnd})
+	return w.out
+}
+
+// writeCompaction writes an item with the compacted conversation. Its content shows the marker of the turn, as a text
+// would.
+func (v *vendor) writeCompaction(w *writer, text string) {
+	made := "made by " + v.name + " for " + text
+	v.gave[made] = ""
+	w.emit(dialogue.Event{Kind: dialogue.EventOpen, PartKind: dialogue.ServerPart, Origin: v.shape,
+		Opaque: fmt.Appendf(nil, `{"id":"cmp_%s","type":"compaction","encrypted_content":%q}`, v.name, made)})
+	w.emit(dialogue.Event{Kind: dialogue.EventClose})
+}
+
+// writeCalls writes the calls of a step and remembers which proof each of them needs in the next request.
+func (v *vendor) writeCalls(w *writer, s *step, thought *dialogue.Thinking) {
+	for i, c := range s.calls {
+		call := &dialogue.Call{ID: v.callID(i), Name: c.name, Namespace: c.namespace, Custom: c.custom}
+		end := dialogue.Event{}
+		if v.shape == dialoguetest.Gemini && i == 0 {
+			end.Signature = v.signature("g")
+			v.gave[end.Signature] = c.marker
+		}
+		if v.shape != dialoguetest.Gemini && thought != nil {
+			v.gave["call "+c.marker] = v.proofOf(thought, s)
+		}
+		w.part(dialogue.CallPart, call, c.args, end)
+	}
 }
 
 // callID is an id as the vendor makes them; gemini makes none.
