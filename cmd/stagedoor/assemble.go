@@ -152,12 +152,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string,
 		return err
 	}
 	g.auth = auth.New(identity.AccessOf(g.state), g.state.Now)
-	g.admin = adminapi.New(
-		adminapi.Options{Logger: g.logger, State: g.state, Registry: g.runtime.Tokens(), Ledger: g.runtime.Ledger(),
-			Guard: adminapi.NewGuard(g.state, g.state.Now), Random: rand.Reader, Overview: g.overview,
-			Link:   func(secret string) string { return g.browser.Link(secret) },
-			Forget: g.storage.content.DeleteOwner, Settings: g.settings},
-	)
+	g.admin = g.administration()
 	if err := g.shareLimits(ctx); err != nil {
 		return datadir.Unavailable(err)
 	}
@@ -166,17 +161,50 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string,
 	}
 	g.attach = attach.New(attach.Options{Logger: g.logger, Auth: g.auth, Limits: g.runtime.Keys(),
 		Watchers: g.watchers, Records: g.kept, Store: g.state, Nodes: g.nodes})
-	handlers := text.New(
-		text.Options{Logger: g.logger, Env: env, Auth: g.auth, Requests: g.runtime.Text(), Catalog: g.runtime.Catalog,
-			Limits: g.runtime.Keys(), Watchers: g.watchers, Shapes: registry.All, Store: g.state,
-			Ledger: g.runtime.Ledger(), Background: g.runtime.Background(), Durable: c.Data != "memory",
-			Metrics: g.telemetry.Counts(), Flow: g.flow,
-			Heartbeat: time.Duration(c.Heartbeat), Attach: g.attach, Tasks: g.tasks(env, simulator)},
-	)
+	handlers := g.textHandlers(c, env, simulator)
 	if err := g.makeServer(ctx, c, origin, env, handlers); err != nil {
 		return err
 	}
 	return g.resume(ctx, handlers)
+}
+
+// administration returns the administration API, which HTTP and the control socket serve.
+func (g *gateway) administration() *adminapi.API {
+	return adminapi.New(adminapi.Options{
+		Logger:   g.logger,
+		State:    g.state,
+		Registry: g.runtime.Tokens(),
+		Ledger:   g.runtime.Ledger(),
+		Guard:    adminapi.NewGuard(g.state, g.state.Now),
+		Random:   rand.Reader,
+		Overview: g.overview,
+		Link:     func(secret string) string { return g.browser.Link(secret) }, // browser is made later
+		Forget:   g.storage.content.DeleteOwner,
+		Settings: g.settings,
+	})
+}
+
+// textHandlers returns the handlers of all text shapes and of the tasks that share routes with them.
+func (g *gateway) textHandlers(c *config.Config, env *dialogue.Env, simulator *sandbox.Model) *text.Handlers {
+	return text.New(text.Options{
+		Logger:     g.logger,
+		Env:        env,
+		Auth:       g.auth,
+		Requests:   g.runtime.Text(),
+		Catalog:    g.runtime.Catalog,
+		Limits:     g.runtime.Keys(),
+		Watchers:   g.watchers,
+		Shapes:     registry.All,
+		Store:      g.state,
+		Ledger:     g.runtime.Ledger(),
+		Background: g.runtime.Background(),
+		Durable:    c.Data != "memory",
+		Metrics:    g.telemetry.Counts(),
+		Flow:       g.flow,
+		Heartbeat:  time.Duration(c.Heartbeat),
+		Attach:     g.attach,
+		Tasks:      g.tasks(env, simulator),
+	})
 }
 
 // openState opens the records, waits until it is this gateway's turn to serve, and opens the files beside them.

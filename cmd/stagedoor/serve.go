@@ -22,12 +22,13 @@ import (
 
 // Phases of a graceful stop.
 const (
-	// lameDuck is the time for which the gateway goes on accepting after it reported
-	// that it is not ready, so that a balancer can notice.
-	lameDuck = 200 * time.Millisecond
-	// lastWords limits the time in which streams that are cut end with their error.
-	lastWords = 5 * time.Second
-	teardown  = 10 * time.Second
+	// notReadyTime is the time for which the gateway goes on accepting after it has reported that it is not ready, so
+	// that a load balancer stops sending requests first.
+	notReadyTime = 200 * time.Millisecond
+	// errorTime limits the time in which the streams that the grace time has cut off end with an error event.
+	errorTime = 5 * time.Second
+	// teardown limits the time in which the parts of the gateway are closed.
+	teardown = 10 * time.Second
 )
 
 // serveCommand returns "stagedoor serve", the gateway itself.
@@ -118,12 +119,13 @@ func (a *app) serve(ctx context.Context, o *overrides) error {
 	})
 }
 
-// runUntilStopped serves until a signal, a failure of the listeners or of the
-// store. follow runs meanwhile and keeps the configuration fresh.
+// runUntilStopped serves until a signal, a failure of the listeners or of the store, or an operator's command stops the
+// gateway. follow keeps the configuration up to date meanwhile.
 // Everything that runs beside the requests is started here with wg, so that the function returns
 // only after all of it has ended. The deferred calls run in reverse: cancel ends the loops, and
 // Wait joins them, before serve closes the gateway that they use.
-func (a *app) runUntilStopped(ctx context.Context, g *gateway, listeners []net.Listener, signals <-chan os.Signal, follow func(context.Context)) error {
+func (a *app) runUntilStopped(ctx context.Context, g *gateway, listeners []net.Listener, signals <-chan os.Signal,
+	follow func(context.Context)) error {
 	control, err := openControl(g.config.Load().Data)
 	if err != nil {
 		return err
@@ -136,37 +138,17 @@ func (a *app) runUntilStopped(ctx context.Context, g *gateway, listeners []net.L
 	served := make(chan error, 1)
 	wg.Go(func() { served <- g.server.Serve(listeners) })
 	wg.Go(func() { follow(ctx) })
-	wg.Go(func() { keepTidy(ctx, g) })
-	wg.Go(func() { keepDeleting(ctx, g) })
 	taking, stopTaking := context.WithCancel(ctx)
 	defer stopTaking()
 	wg.Go(func() { keepTakingOver(taking, g) })
-	wg.Go(func() { g.serveNodes(ctx) })
-	wg.Go(func() { g.auth.EndRevoked(ctx, g.flow) })
-	wg.Go(func() { g.watchDisk(ctx) })
+	g.startLoops(ctx, &wg)
 	defer g.startAlerts().Close()
-	wg.Go(func() { g.overview.Record(ctx) })
-	wg.Go(func() { keepBackups(ctx, g) })
-	wg.Go(func() { paceGC(ctx, g.state.ReleasePages) })
-	wg.Go(func() { keepWatchdog(ctx, g) })
-	withdraw, err := datadir.Announce(a.Env,
-		datadir.Running{Data: g.config.Load().Data, Address: baseURL(g.config.Load(), listeners[0].Addr())})
-	if err != nil {
-		g.logger.Warn("commands that are given another data directory cannot name this gateway", "cause", err)
-	} else {
-		defer withdraw()
-	}
+	defer a.announceGateway(g, listeners)()
 	if control != nil {
-		recordings := &admin.Recordings{Recorder: g.runtime.Text().Recorder(), Key: func(id string) error {
-			_, err := g.auth.ByID(id)
-			return err
-		}}
-		wg.Go(func() {
-			admin.Serve(ctx, control, g.state, g.admin, recordings, g.logger)
-		})
+		wg.Go(func() { g.serveControl(ctx, control) })
 	}
 	g.logger.Info("serving", "listen", addresses(listeners), "data", g.config.Load().Data, "version", versionText())
-	tellManager(daemon.SdNotifyReady)
+	notifySystemd(daemon.SdNotifyReady)
 
 	var leaving <-chan struct{}
 	if shared := datadir.SharedStore(g.store); shared != nil {
@@ -191,6 +173,40 @@ func (a *app) runUntilStopped(ctx context.Context, g *gateway, listeners []net.L
 	return drain()
 }
 
+// startLoops starts the work that goes on while the gateway serves, until ctx ends.
+func (g *gateway) startLoops(ctx context.Context, wg *conc.WaitGroup) {
+	wg.Go(func() { keepTidy(ctx, g) })
+	wg.Go(func() { keepDeleting(ctx, g) })
+	wg.Go(func() { g.serveNodes(ctx) })
+	wg.Go(func() { g.auth.EndRevoked(ctx, g.flow) })
+	wg.Go(func() { g.watchDisk(ctx) })
+	wg.Go(func() { g.overview.Record(ctx) })
+	wg.Go(func() { keepBackups(ctx, g) })
+	wg.Go(func() { paceGC(ctx, g.state.ReleasePages) })
+	wg.Go(func() { keepWatchdog(ctx, g) })
+}
+
+// announceGateway writes the run file by which commands find this gateway, and returns a function that removes it. The
+// gateway serves without one, too.
+func (a *app) announceGateway(g *gateway, listeners []net.Listener) (withdraw func()) {
+	c := g.config.Load()
+	withdraw, err := datadir.Announce(a.Env, datadir.Running{Data: c.Data, Address: baseURL(c, listeners[0].Addr())})
+	if err != nil {
+		g.logger.Warn("commands that are given another data directory cannot name this gateway", "cause", err)
+		return func() {}
+	}
+	return withdraw
+}
+
+// serveControl serves the administration API on the control socket until ctx ends.
+func (g *gateway) serveControl(ctx context.Context, control net.Listener) {
+	recordings := &admin.Recordings{Recorder: g.runtime.Text().Recorder(), Key: func(id string) error {
+		_, err := g.auth.ByID(id)
+		return err
+	}}
+	admin.Serve(ctx, control, g.state, g.admin, recordings, g.logger)
+}
+
 // openControl opens the socket for the commands; nil: there is none without a
 // data directory.
 // A socket that an earlier process left is replaced. That is safe, because the lock of the data
@@ -210,7 +226,7 @@ func openControl(data string) (net.Listener, error) {
 	return l, nil
 }
 
-// drain lets requests finish within the grace time and then cuts the rest.
+// drain lets requests finish within the grace time and then cancels the rest.
 // The phases are those of a rolling update behind a balancer: report "not ready", go on accepting
 // until the balancer has noticed, stop accepting, let streams end by themselves, and end the rest
 // with the error event of their shape, which tells clients that they may try again. Each phase has
@@ -229,10 +245,10 @@ func (a *app) drain(g *gateway, signals <-chan os.Signal) error {
 			os.Exit(exitFailure)
 		}
 	})
-	tellManager(daemon.SdNotifyStopping)
+	notifySystemd(daemon.SdNotifyStopping)
 	g.server.Drain()
 	g.live.Drain()
-	time.Sleep(min(lameDuck, grace))
+	time.Sleep(min(notReadyTime, grace))
 	// Shutdown stops accepting at once and then waits; the requests it waits
 	// for are ended by the runtime. Sockets are not the server's any more.
 	closed := make(chan error, 1)
@@ -246,13 +262,13 @@ func (a *app) drain(g *gateway, signals <-chan os.Signal) error {
 		closed <- err
 	case <-ctx.Done():
 	}
-	if cut := g.runtime.Drain(ctx, lastWords); cut > 0 {
+	if cut := g.runtime.Drain(ctx, errorTime); cut > 0 {
 		g.logger.Warn("requests cut by the stop", "count", cut)
 	}
 	select {
 	case err := <-closed:
 		return err
-	case <-time.After(lastWords):
+	case <-time.After(errorTime):
 		return g.server.Close()
 	}
 }

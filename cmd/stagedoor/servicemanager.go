@@ -32,9 +32,9 @@ func openListeners(ctx context.Context, addresses []string) ([]net.Listener, err
 	return handed, server.Adopt(handed)
 }
 
-// tellManager tells the service manager, if there is one, how things are
+// notifySystemd tells the service manager, if there is one, how things are
 // (sd_notify). That it does not listen is its own business.
-func tellManager(state string) { _, _ = daemon.SdNotify(false, state) }
+func notifySystemd(state string) { _, _ = daemon.SdNotify(false, state) }
 
 // keepWatchdog tells the service manager that the gateway is alive, as often as
 // it wants to hear it, until ctx ends. Alive means that the actors answer: a
@@ -52,7 +52,7 @@ func keepWatchdog(ctx context.Context, g *gateway) {
 	defer tick.Stop()
 	for {
 		if err := alive(ctx, g, within/3); err == nil {
-			tellManager(daemon.SdNotifyWatchdog)
+			notifySystemd(daemon.SdNotifyWatchdog)
 		} else if ctx.Err() == nil {
 			g.logger.Error("the actors do not answer", "cause", err)
 		}

@@ -30,7 +30,7 @@ func standBy(ctx context.Context, g *gateway, c *config.Config, listeners []net.
 		return nil
 	}
 	g.logger.Info("standing by", "listen", addresses(listeners), "version", versionText())
-	tellManager(daemon.SdNotifyReady + "\nSTATUS=standing by")
+	notifySystemd(daemon.SdNotifyReady + "\nSTATUS=standing by")
 	waiting, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	var wg conc.WaitGroup
@@ -107,7 +107,7 @@ func pingManager(ctx context.Context) {
 	tick := time.NewTicker(within / 3)
 	defer tick.Stop()
 	for {
-		tellManager(daemon.SdNotifyWatchdog)
+		notifySystemd(daemon.SdNotifyWatchdog)
 		select {
 		case <-ctx.Done():
 			return

@@ -434,6 +434,22 @@ func (c *Cluster) First(ctx context.Context, owner state.Owner, within time.Dura
 	if err != nil {
 		return nil, nil, err
 	}
+	found, silent, err = c.race(ctx, others, within, path, query)
+	if err != nil || found == nil {
+		return nil, silent, err
+	}
+	if err := c.relays.Take(string(owner), 1); err != nil {
+		found.Body.Close()
+		return nil, nil, err
+	}
+	found.Body = &cancelling{found.Body, sync.OnceFunc(func() { c.relays.Give(string(owner), 1) })}
+	return found, nil, nil
+}
+
+// race asks others at the same time and cancels all calls but that of the first reply of success, which it returns. The
+// body of that reply cancels its call when it is closed. The results are those of First.
+func (c *Cluster) race(ctx context.Context, others []Peer, within time.Duration, path string, query url.Values) (
+	found *http.Response, silent []string, err error) {
 	type answer struct {
 		from int
 		res  *http.Response
@@ -472,6 +488,7 @@ func (c *Cluster) First(ctx context.Context, owner state.Owner, within time.Dura
 			cancel()
 		}
 	}
+	// A call that has succeeded meanwhile has a body that is not needed any more.
 	wg.Wait()
 	close(answers)
 	for a := range answers {
@@ -485,11 +502,6 @@ func (c *Cluster) First(ctx context.Context, owner state.Owner, within time.Dura
 	case found == nil:
 		return nil, silent, nil
 	}
-	if err := c.relays.Take(string(owner), 1); err != nil {
-		found.Body.Close()
-		return nil, nil, err
-	}
-	found.Body = &cancelling{found.Body, sync.OnceFunc(func() { c.relays.Give(string(owner), 1) })}
 	return found, nil, nil
 }
 

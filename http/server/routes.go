@@ -30,49 +30,17 @@ func (s *Server) routes(d *text.Handlers) http.Handler {
 	r.route("POST /v1/translate", d.Translate)
 	r.modelPaths = d.ModelRoutes(r.handle)
 	r.tasks(registry.Media, d)
-
-	r.handle("GET /v1/responses/{id}", d.Response)
-	r.handle("DELETE /v1/responses/{id}", d.DeleteResponse)
-	r.handle("POST /v1/responses/{id}/cancel", d.CancelResponse)
-	r.handle("GET /v1/responses/{id}/input_items", d.InputItems)
-
+	r.responses(d)
 	if o := s.options.Socket; o != nil {
-		serve := dryrun.Refuse(r.dialect, func(w http.ResponseWriter, req *http.Request) {
-			o.Serve(w, req, s.http.Handler)
-		})
-		// A GET that asks for no WebSocket is refused as if the route did not exist.
-		r.mux.HandleFunc("GET /v1/responses", func(w http.ResponseWriter, req *http.Request) {
-			if responsesocket.Wanted(req) {
-				serve(w, req)
-				return
-			}
-			r.notAllowed(w, req)
-		})
-		r.served = append(r.served, "GET /v1/responses")
+		r.socket(func(w http.ResponseWriter, req *http.Request) { o.Serve(w, req, s.http.Handler) })
 	}
-
-	r.handle("POST /v1/conversations", d.CreateConversation)
-	r.handle("GET /v1/conversations/{id}", d.Conversation)
-	r.handle("POST /v1/conversations/{id}", d.UpdateConversation)
-	r.handle("DELETE /v1/conversations/{id}", d.DeleteConversation)
-	r.handle("POST /v1/conversations/{id}/items", d.AddConversationItems)
-	r.handle("GET /v1/conversations/{id}/items", d.ConversationItems)
-	r.handle("GET /v1/conversations/{id}/items/{item_id}", d.ConversationItem)
-	r.handle("DELETE /v1/conversations/{id}/items/{item_id}", d.DeleteConversationItem)
-
+	r.conversations(d)
 	r.handle("GET /v1/receipts/{request_id}", d.Receipt)
 	r.handle("GET /v1/requests/{id}/events", d.Attach.Events)
 
 	if m := s.options.Media; m != nil {
-		r.route("POST /v1/images/generations", m.GenerateImages)
-		r.route("POST /v1/images/edits", m.EditImages)
-		r.handle("GET "+media.ContentPath+"{name}", m.Content.Serve)
-		m.ImagegenRoutes(r.route)
-		if m.Videos != nil {
-			r.videos(m)
-		}
+		r.media(m)
 	}
-
 	if l := s.options.Live; l != nil {
 		r.word("GET /v1/videos/events", l.AllEvents)
 		r.word("GET /v1/videos/live", l.Jobs)
@@ -87,13 +55,11 @@ func (s *Server) routes(d *text.Handlers) http.Handler {
 			}
 		})
 	}
-
 	if o := s.options.Portal; o != nil {
 		o.Routes(r.handle)
 		o.ForwardRoutes(r.handle, r.route, r.mux)
 		r.missing = o.Missing
 	}
-
 	if a := s.options.Admin; a != nil {
 		a.Routes(r.handle)
 	}
@@ -107,6 +73,51 @@ func (s *Server) routes(d *text.Handlers) http.Handler {
 
 	s.router = r
 	return aliased(s.options.Aliases, r.done())
+}
+
+// responses adds the routes of stored responses. Those that make one are in the descriptor of the shape.
+func (r *router) responses(d *text.Handlers) {
+	r.handle("GET /v1/responses/{id}", d.Response)
+	r.handle("DELETE /v1/responses/{id}", d.DeleteResponse)
+	r.handle("POST /v1/responses/{id}/cancel", d.CancelResponse)
+	r.handle("GET /v1/responses/{id}/input_items", d.InputItems)
+}
+
+// socket adds the WebSocket of responses, which serve handles. A GET that asks for no WebSocket is refused as if the
+// route did not exist, so router.handle does not know the route.
+func (r *router) socket(serve http.HandlerFunc) {
+	serve = dryrun.Refuse(r.dialect, serve)
+	r.mux.HandleFunc("GET /v1/responses", func(w http.ResponseWriter, req *http.Request) {
+		if responsesocket.Wanted(req) {
+			serve(w, req)
+			return
+		}
+		r.notAllowed(w, req)
+	})
+	r.served = append(r.served, "GET /v1/responses")
+}
+
+// conversations adds the routes of stored conversations and their items.
+func (r *router) conversations(d *text.Handlers) {
+	r.handle("POST /v1/conversations", d.CreateConversation)
+	r.handle("GET /v1/conversations/{id}", d.Conversation)
+	r.handle("POST /v1/conversations/{id}", d.UpdateConversation)
+	r.handle("DELETE /v1/conversations/{id}", d.DeleteConversation)
+	r.handle("POST /v1/conversations/{id}/items", d.AddConversationItems)
+	r.handle("GET /v1/conversations/{id}/items", d.ConversationItems)
+	r.handle("GET /v1/conversations/{id}/items/{item_id}", d.ConversationItem)
+	r.handle("DELETE /v1/conversations/{id}/items/{item_id}", d.DeleteConversationItem)
+}
+
+// media adds the routes of images and, if the gateway makes them, of videos.
+func (r *router) media(m *media.Handlers) {
+	r.route("POST /v1/images/generations", m.GenerateImages)
+	r.route("POST /v1/images/edits", m.EditImages)
+	r.handle("GET "+media.ContentPath+"{name}", m.Content.Serve)
+	m.ImagegenRoutes(r.route)
+	if m.Videos != nil {
+		r.videos(m)
+	}
 }
 
 // router is an http.ServeMux that writes 404 and 405 in the envelope of the path and never redirects

@@ -283,23 +283,11 @@ func (r *Report) draw() *Chart {
 		if sums[i] == 0 {
 			continue
 		}
-		bar := ChartBar{X: strconv.Itoa(i * barStep), Text: r.when(from) + ": " + measure.text(sums[i])}
+		bar := ChartBar{X: strconv.Itoa(i * barStep), Text: r.when(from) + ": " + measure.text(sums[i]),
+			Parts: r.parts(i, sums[i], top)}
 		if r.Linked {
 			bar.Path = r.requests("", from, from.Add(r.Step))
 		}
-		at, shown := int64(0), int64(0)
-		part := func(class string, n int64) {
-			if at += n; n > 0 {
-				bar.Parts = append(bar.Parts, ChartPart{class, coordinate(float64(i*barStep) + 1.5),
-					coordinate(chartHeight - height(at, top)), coordinate(height(n, top))})
-			}
-		}
-		for k, s := range r.Rows[:min(len(r.Rows), maxColours)] {
-			n := max(measure.of(&s.Uses[i]), 0)
-			shown += n
-			part("m"+strconv.Itoa(k+1), n)
-		}
-		part("m0", sums[i]-shown)
 		c.Bars = append(c.Bars, bar)
 	}
 	for k, s := range r.Rows {
@@ -319,6 +307,25 @@ func (r *Report) draw() *Chart {
 	c.Description = fmt.Sprintf("%s by %s from %s to %s: %s in all. The table below has the numbers.", measure.label,
 		r.By.Name, r.when(r.From), r.when(r.To.Add(-time.Second)), measure.text(measure.of(&r.Total)))
 	return c
+}
+
+// parts returns the parts of the bar of a step from the bottom up: one for each of the largest rows, and one for what is
+// left of sum, the figure of all rows. top is the figure at the upper edge of the chart.
+func (r *Report) parts(step int, sum, top int64) (parts []ChartPart) {
+	at, left := int64(0), sum
+	add := func(class string, n int64) {
+		if at += n; n > 0 {
+			parts = append(parts, ChartPart{class, coordinate(float64(step*barStep) + 1.5),
+				coordinate(chartHeight - height(at, top)), coordinate(height(n, top))})
+		}
+	}
+	for k, s := range r.Rows[:min(len(r.Rows), maxColours)] {
+		n := max(measures[r.measure].of(&s.Uses[step]), 0)
+		left -= n
+		add("m"+strconv.Itoa(k+1), n)
+	}
+	add("m0", left)
+	return parts
 }
 
 // line returns the path of the time before.

@@ -23,7 +23,7 @@ const (
 )
 
 // flowRoutes are the pages of what goes on; none without an overview.
-func (p *Portal) flowRoutes(handle func(pattern string, h http.HandlerFunc)) {
+func (p *Portal) flowRoutes(handle routeFunc) {
 	if p.options.Overview == nil {
 		return
 	}

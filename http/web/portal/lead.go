@@ -24,7 +24,7 @@ const (
 	pathLedInvitations = pathLed + "/invitations"
 )
 
-func (p *Portal) leadRoutes(handle func(pattern string, h http.HandlerFunc)) {
+func (p *Portal) leadRoutes(handle routeFunc) {
 	page := func(path string, serve func(*requestContext, *identity.Group)) {
 		handle("GET "+path, p.member(leading(serve)))
 	}

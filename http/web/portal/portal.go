@@ -101,11 +101,30 @@ const (
 	pathAPI     = "/admin/v1/" // not the portal's: programs administer there
 )
 
-// Routes calls handle with every method, path and handler of the portal.
+// routeFunc adds a handler for a method and a path, such as "GET /account".
+type routeFunc func(pattern string, h http.HandlerFunc)
+
+// Routes calls to with the pattern and the handler of each of the portal's routes. The audit log names a visitor as the
+// actor of a request until the handler has found who has signed in.
 func (p *Portal) Routes(to func(pattern string, h http.HandlerFunc)) {
 	handle := func(pattern string, h http.HandlerFunc) {
 		to(pattern, auth.Acting(state.ActorVisitor, auth.ViaPage, h))
 	}
+	p.signInRoutes(handle)
+	p.accountRoutes(handle)
+	p.securityRoutes(handle)
+	p.leadRoutes(handle)
+	handle("GET "+pathLive, p.live)
+	p.userRoutes(handle)
+	p.groupRoutes(handle)
+	p.adminRoutes(handle)
+	p.flowRoutes(handle)
+	p.settingsRoutes(handle)
+	p.requestRoutes(handle)
+}
+
+// signInRoutes adds the first page, the documents, and all ways to sign in and out.
+func (p *Portal) signInRoutes(handle routeFunc) {
 	handle("GET /{$}", p.firstPage)
 	handle("GET /docs/{path...}", p.document)
 	handle("GET "+pathSignIn, p.signInPage)
@@ -117,10 +136,12 @@ func (p *Portal) Routes(to func(pattern string, h http.HandlerFunc)) {
 	handle("POST "+browser.PathLink, p.useLink)
 	handle("GET /signout", p.member((*requestContext).signOutPage))
 	handle("POST /signout", p.memberForm((*requestContext).signOut))
+}
 
-	handle("POST /theme", p.memberForm((*requestContext).changeTheme))
-
+// accountRoutes adds the pages on which users use the models and change their keys, apps and developer tokens.
+func (p *Portal) accountRoutes(handle routeFunc) {
 	handle("GET "+pathAccount, p.member((*requestContext).account))
+	handle("POST /theme", p.memberForm((*requestContext).changeTheme))
 	handle("GET "+pathSearch, p.member((*requestContext).search))
 	handle("GET "+pathSearch+".json", p.member((*requestContext).searchJSON))
 	handle("GET "+pathUsage, p.member((*requestContext).ownUsage))
@@ -145,6 +166,10 @@ func (p *Portal) Routes(to func(pattern string, h http.HandlerFunc)) {
 	handle("GET /account/tokens", p.member((*requestContext).developerTokens))
 	handle("POST /account/tokens", p.memberForm(limited((*requestContext).createDeveloperToken)))
 	handle("POST /account/tokens/{id}/revoke", p.memberForm(limited((*requestContext).revokeDeveloperToken)))
+}
+
+// securityRoutes adds the pages on which users change how they sign in, end sessions and delete their account.
+func (p *Portal) securityRoutes(handle routeFunc) {
 	handle("GET /account/security", p.member((*requestContext).security))
 	handle("GET "+browser.PathSecondFactor, p.member((*requestContext).newSecondFactor))
 	handle("POST "+browser.PathSecondFactor, p.memberForm((*requestContext).enableSecondFactor))
@@ -158,10 +183,10 @@ func (p *Portal) Routes(to func(pattern string, h http.HandlerFunc)) {
 	handle("POST /account/delete", p.memberForm((*requestContext).deleteAccount))
 	handle("POST /account/sessions/end", p.memberForm((*requestContext).endSessions))
 	handle("POST /account/sessions/{id}/end", p.memberForm((*requestContext).endSession))
+}
 
-	p.leadRoutes(handle)
-	handle("GET "+pathLive, p.live)
-
+// userRoutes adds the pages on which administrators change users and invite new ones.
+func (p *Portal) userRoutes(handle routeFunc) {
 	handle("GET "+pathAdmin, sendTo("/admin/users"))
 	handle("GET /admin/users", p.admin((*requestContext).users))
 	handle("POST "+pathUsers, p.adminForm((*requestContext).createUser))
@@ -180,6 +205,10 @@ func (p *Portal) Routes(to func(pattern string, h http.HandlerFunc)) {
 	handle("POST /admin/users/{id}/erase", p.adminForm((*requestContext).eraseUser))
 	handle("POST "+pathInvitations, p.adminForm((*requestContext).invite))
 	handle("POST "+pathInvitations+"/{id}/withdraw", p.adminForm((*requestContext).withdrawInvitation))
+}
+
+// groupRoutes adds the pages on which administrators change groups and their members.
+func (p *Portal) groupRoutes(handle routeFunc) {
 	handle("GET /admin/groups", p.admin((*requestContext).groups))
 	handle("POST /admin/groups", p.adminForm((*requestContext).createGroup))
 	handle("GET /admin/groups/{id}", p.admin((*requestContext).oneGroup))
@@ -189,6 +218,10 @@ func (p *Portal) Routes(to func(pattern string, h http.HandlerFunc)) {
 	handle("POST /admin/groups/{id}/members/{user}/lead", p.adminForm(setLead(true)))
 	handle("POST /admin/groups/{id}/members/{user}/unlead", p.adminForm(setLead(false)))
 	handle("POST /admin/groups/{id}/delete", p.adminForm((*requestContext).deleteGroup))
+}
+
+// adminRoutes adds the administrators' pages about all keys, the spending, the audit log and redeem codes.
+func (p *Portal) adminRoutes(handle routeFunc) {
 	handle("GET /admin/keys", p.admin((*requestContext).allKeys))
 	handle("POST /admin/keys/{id}/{action}", p.adminForm((*requestContext).changeAnyKey))
 	handle("GET "+pathSpend, p.admin((*requestContext).spend))
@@ -203,9 +236,6 @@ func (p *Portal) Routes(to func(pattern string, h http.HandlerFunc)) {
 	}))
 	handle("GET /admin/codes", p.admin((*requestContext).codes))
 	handle("POST /admin/codes", p.adminForm((*requestContext).mint))
-	p.flowRoutes(handle)
-	p.settingsRoutes(handle)
-	p.requestRoutes(handle)
 }
 
 // Missing answers a request for a page that no route has, and reports whether it did. It does if the path is one of the

@@ -32,7 +32,7 @@ const (
 const pathTestAll = pathFlowProviders + "/test"
 
 // settingsRoutes are the pages that change providers and models; there are none without a configuration.
-func (p *Portal) settingsRoutes(handle func(pattern string, h http.HandlerFunc)) {
+func (p *Portal) settingsRoutes(handle routeFunc) {
 	if p.options.Settings == nil {
 		return
 	}
@@ -273,25 +273,13 @@ func (rc *requestContext) difference() (settings.Draft, error) {
 	if err != nil {
 		return d, err
 	}
-	number := map[string]int{} // of the elements of a list
 	var removed []settings.Edit
-	target := map[string]any{"provider": f.text("provider"), "model": f.text("model")}
-	if text := f.text("weight"); text != "" {
-		target["weight"] = json.RawMessage(valueOf(settings.Number, text))
-	}
-	text, _ := json.Marshal(target) // texts are always encoded
-	for _, s := range all {
-		if len(s.Path) > 1 {
-			if n, err := strconv.Atoi(s.Path[1]); err == nil {
-				number[s.Path[0]] = max(number[s.Path[0]], n+1)
-			}
-		}
-	}
 	if f.text("provider") != "" && added {
-		list := slices.Concat([]byte("["), text, []byte("]"))
+		list := slices.Concat([]byte("["), f.target(), []byte("]"))
 		d.Edits = append(d.Edits, settings.Edit{Path: at("targets"), Value: list})
 	} else if f.text("provider") != "" {
-		d.Edits = append(d.Edits, settings.Edit{Path: at("targets", strconv.Itoa(number["targets"])), Value: text})
+		number := strconv.Itoa(elements(all, "targets"))
+		d.Edits = append(d.Edits, settings.Edit{Path: at("targets", number), Value: f.target()})
 	}
 	for _, s := range all {
 		input := inputName(s.Path)
@@ -307,15 +295,40 @@ func (rc *requestContext) difference() (settings.Draft, error) {
 	}
 	// The fields of keys are always empty, because a page never has a key. A key that is typed is therefore a further
 	// one.
-	if key := f.text("key"); key != "" && number["api_keys"] == 0 {
+	if key, number := f.text("key"), elements(all, "api_keys"); key != "" && number == 0 {
 		d.Edits = append(d.Edits, settings.Edit{Path: at("api_keys"), Value: valueOf(settings.List, key)})
 	} else if key != "" {
-		at := at("api_keys", strconv.Itoa(number["api_keys"]))
+		at := at("api_keys", strconv.Itoa(number))
 		d.Edits = append(d.Edits, settings.Edit{Path: at, Value: valueOf(settings.Text, key)})
 	}
 	slices.Reverse(removed) // the last elements of a list first, so that the numbers of the others stay
 	d.Edits = append(d.Edits, removed...)
 	return d, nil
+}
+
+// elements returns the number of elements of a list among all settings, which is the index at which another one is
+// added.
+func elements(all []settings.Setting, list string) int {
+	next := 0
+	for _, s := range all {
+		if len(s.Path) < 2 || s.Path[0] != list {
+			continue
+		}
+		if n, err := strconv.Atoi(s.Path[1]); err == nil {
+			next = max(next, n+1)
+		}
+	}
+	return next
+}
+
+// target returns the target of a model that the form describes, as JSON.
+func (f *fields) target() []byte {
+	target := map[string]any{"provider": f.text("provider"), "model": f.text("model")}
+	if text := f.text("weight"); text != "" {
+		target["weight"] = json.RawMessage(valueOf(settings.Number, text))
+	}
+	text, _ := json.Marshal(target) // texts are always encoded
+	return text
 }
 
 // valueOf returns what was typed as JSON. A number that is none stays a text, which the check of the configuration

@@ -245,19 +245,7 @@ func (rc *requestContext) report(scope *spendScope, t *spendTime) (*pages.Report
 			r.By = d
 		}
 	}
-	if scope.by != nil {
-		r.By, r.Measure = *scope.by, ""
-	}
-	if !scope.own && scope.account != "" {
-		r.Keep.Set("user", scope.account)
-		r.Scope = pages.Condition("user", scope.account)
-	}
-	if r.Led = scope.since != nil; r.Led {
-		r.Scope = "" // the address of the log says whose requests it shows
-	} else if scope.group != nil {
-		r.Keep.Set("group", strconv.FormatInt(scope.group.ID, 10))
-		r.Scope = pages.Condition("group", scope.group.Name)
-	}
+	scope.narrow(r)
 	sums := newSpending(scope, r.By, t.steps(), t.elapsed, rc.groupsOfUsers())
 	log, err := rc.openLog()
 	if err != nil {
@@ -281,21 +269,43 @@ func (rc *requestContext) report(scope *spendScope, t *spendTime) (*pages.Report
 	}
 	r.Before = sums.before
 	r.Finish()
-	// The name that grew most is explained by the key that grew most under it. In a report by key it would name
-	// itself.
-	if r.Increase != nil && r.By != pages.ByKey {
-		most := int64(0)
-		for cause, grown := range sums.grown {
-			if cause[0] == r.Increase.ID && (grown > most || grown == most && cause[1] < r.Cause) {
-				most, r.Cause = grown, cause[1]
-			}
-		}
-		if r.Cause != "" {
-			r.CauseUser = sums.keyUser[r.Cause]
-			r.Cause, _ = rc.keyTitle(r.Cause)
+	rc.explainIncrease(r, sums)
+	return r, nil
+}
+
+// narrow sets what a report of the scope shows, and what its addresses must keep so that they show the same.
+func (s *spendScope) narrow(r *pages.Report) {
+	if s.by != nil {
+		r.By, r.Measure = *s.by, ""
+	}
+	if !s.own && s.account != "" {
+		r.Keep.Set("user", s.account)
+		r.Scope = pages.Condition("user", s.account)
+	}
+	if r.Led = s.since != nil; r.Led {
+		r.Scope = "" // the address of the log says whose requests it shows
+	} else if s.group != nil {
+		r.Keep.Set("group", strconv.FormatInt(s.group.ID, 10))
+		r.Scope = pages.Condition("group", s.group.Name)
+	}
+}
+
+// explainIncrease names the key that grew most under the row that grew most, and its user. A report by key names none,
+// because the row is the key.
+func (rc *requestContext) explainIncrease(r *pages.Report, sums *spending) {
+	if r.Increase == nil || r.By == pages.ByKey {
+		return
+	}
+	most := int64(0)
+	for cause, grown := range sums.grown {
+		if cause[0] == r.Increase.ID && (grown > most || grown == most && cause[1] < r.Cause) {
+			most, r.Cause = grown, cause[1]
 		}
 	}
-	return r, nil
+	if r.Cause != "" {
+		r.CauseUser = sums.keyUser[r.Cause]
+		r.Cause, _ = rc.keyTitle(r.Cause)
+	}
 }
 
 // comparedWith names the part of the time before that is compared.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -508,48 +509,24 @@ func testClosedStore(t *testing.T, s Store) {
 	store.Stats()
 }
 
+// cell is a record in the map of testAgainstMap.
+type cell struct {
+	value string
+	rev   uint64
+}
+
 // testAgainstMap compares the store with a map under random batches.
 func testAgainstMap(t *testing.T, s Store) {
-	type cell struct {
-		value string
-		rev   uint64
-	}
 	rapid.Check(t, func(rt *rapid.T) {
 		store := s.New(t)
 		defer store.Close()
 		want := map[string]cell{}
-		key := rapid.StringMatching(`[ab]{1,3}`)
 		rt.Repeat(map[string]func(*rapid.T){
 			"commit": func(rt *rapid.T) {
-				after, batches, ok := map[string]cell{}, []journal.Batch(nil), true
-				for k, v := range want {
-					after[k] = v
-				}
+				after, batches, ok := maps.Clone(want), []journal.Batch(nil), true
 				for range rapid.IntRange(1, 3).Draw(rt, "batches") {
-					var b journal.Batch
-					if rapid.Bool().Draw(rt, "conditional") {
-						k, rev := key.Draw(rt, "k"), rapid.Uint64Range(0, 2).Draw(rt, "rev")
-						b.Pre = append(b.Pre, cond(journal.Key, k, rev))
-						ok = ok && after[k].rev == rev
-					}
-					for range rapid.IntRange(0, 3).Draw(rt, "ops") {
-						op := put(journal.Key, key.Draw(rt, "k"), rapid.StringN(0, 4, -1).Draw(rt, "v"))
-						op.Kind = rapid.SampledFrom([]journal.OpKind{journal.Put, journal.Put, journal.Delete, journal.DeletePrefix}).Draw(rt, "kind")
-						b.Ops = append(b.Ops, op)
-						switch op.Kind {
-						case journal.Put:
-							after[string(op.Key)] = cell{string(op.Value), after[string(op.Key)].rev + 1}
-						case journal.Delete:
-							delete(after, string(op.Key))
-						case journal.DeletePrefix:
-							for k := range after {
-								if bytes.HasPrefix([]byte(k), op.Key) {
-									delete(after, k)
-								}
-							}
-						}
-					}
-					batches = append(batches, b)
+					b, met := drawBatch(rt, after)
+					batches, ok = append(batches, b), ok && met
 				}
 				_, err := store.Commit(ctx, batches)
 				if (err == nil) != ok {
@@ -571,4 +548,31 @@ func testAgainstMap(t *testing.T, s Store) {
 			},
 		})
 	})
+}
+
+// drawBatch returns a random batch and applies its operations to after. met reports whether its condition, if it has
+// one, holds before them.
+func drawBatch(rt *rapid.T, after map[string]cell) (b journal.Batch, met bool) {
+	key := rapid.StringMatching(`[ab]{1,3}`)
+	met = true
+	if rapid.Bool().Draw(rt, "conditional") {
+		k, rev := key.Draw(rt, "k"), rapid.Uint64Range(0, 2).Draw(rt, "rev")
+		b.Pre = append(b.Pre, cond(journal.Key, k, rev))
+		met = after[k].rev == rev
+	}
+	for range rapid.IntRange(0, 3).Draw(rt, "ops") {
+		op := put(journal.Key, key.Draw(rt, "k"), rapid.StringN(0, 4, -1).Draw(rt, "v"))
+		op.Kind = rapid.SampledFrom([]journal.OpKind{journal.Put, journal.Put, journal.Delete,
+			journal.DeletePrefix}).Draw(rt, "kind")
+		b.Ops = append(b.Ops, op)
+		switch op.Kind {
+		case journal.Put:
+			after[string(op.Key)] = cell{string(op.Value), after[string(op.Key)].rev + 1}
+		case journal.Delete:
+			delete(after, string(op.Key))
+		case journal.DeletePrefix:
+			maps.DeleteFunc(after, func(k string, _ cell) bool { return bytes.HasPrefix([]byte(k), op.Key) })
+		}
+	}
+	return b, met
 }
