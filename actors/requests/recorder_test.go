@@ -125,7 +125,7 @@ func TestErrorsInTheLogHaveNoWordsOfProviders(t *testing.T) {
 		result.Fail(c.err)
 		rec := recordOf(end(t, flow.New(time.Now), "key:a", result), &Options{Key: func(string) string { return "" }})
 		all, err := json.Marshal(rec)
-		if err != nil || strings.Contains(string(all)+strings.Join(rec.Words(), " "), "doctor") {
+		if err != nil || strings.Contains(string(all)+strings.Join(rec.KindWords(), " "), "doctor") {
 			t.Errorf("%s, %v", all, err)
 		}
 		if rec.Code != c.code || rec.Error != c.text || rec.Status != c.err.Status || rec.User != "" {

@@ -16,13 +16,18 @@ func Place(t time.Time) int64 { return max(t.UnixMicro(), 0) << placeBits }
 // TimeOf returns the time of a place in microseconds since 1970.
 func TimeOf(place int64) int64 { return place >> placeBits }
 
-// Arrange sets the places of a batch and sorts it by them, because requests end in another order than they begin, and
-// indexes are faster with what ascends. counter tells records of one microsecond apart. It is increased.
-func Arrange(records []Record, counter *int64) {
+// SetPlaces sets the places of a batch. counter tells records of one microsecond apart. It is increased.
+func SetPlaces(records []Record, counter *int64) {
 	for i := range records {
 		*counter++
 		records[i].At = Place(records[i].Began) | *counter&(1<<placeBits-1)
 	}
+}
+
+// Arrange sets the places of a batch and sorts it by them, because requests end in another order than they begin, and
+// indexes are faster with what ascends.
+func Arrange(records []Record, counter *int64) {
+	SetPlaces(records, counter)
 	slices.SortFunc(records, func(a, b Record) int { return cmp.Compare(a.At, b.At) })
 }
 

@@ -8,8 +8,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Entry returns what stores keep of a record beside its place, its owner and its durations: its JSON without what is
-// zero, which is more than half of it. It is written without reflection, because it is made for each request.
+// Entry returns the JSON of a record for a store that has no kinds, without its place, its owner and its durations and
+// without what is zero, which is more than half of it. It is written without reflection, because it is made for each
+// request.
 func (r *Record) Entry() []byte {
 	e := append(make(entry, 0, 512), '{')
 	if !r.Began.IsZero() {
@@ -17,6 +18,29 @@ func (r *Record) Entry() []byte {
 		e = append(r.Began.AppendFormat(append(e, '"'), time.RFC3339Nano), '"')
 	}
 	e.text("id", r.ID)
+	e.kind(r)
+	e.own(r)
+	e.number("input_tokens", r.Input)
+	e.number("output_tokens", r.Output)
+	e.number("cost_micro_usd", r.Cost)
+	return append(e, '}')
+}
+
+// AppendKind appends the JSON of the kind of a record: of its names and of its outcome, without its owner.
+func (r *Record) AppendKind(to []byte) []byte {
+	e := entry(append(to, '{'))
+	e.kind(r)
+	return append(e, '}')
+}
+
+// AppendOwn appends the JSON of what a record has for itself, without its id, its times and its amounts.
+func (r *Record) AppendOwn(to []byte) []byte {
+	e := entry(append(to, '{'))
+	e.own(r)
+	return append(e, '}')
+}
+
+func (e *entry) kind(r *Record) {
 	e.text("node", r.Node)
 	e.text("user", r.User)
 	e.text("group", r.Group)
@@ -27,7 +51,6 @@ func (r *Record) Entry() []byte {
 	e.text("provider", r.Provider)
 	e.text("upstream_model", r.Upstream)
 	e.text("shape", r.Shape)
-	e.text("trace", r.Trace)
 	e.mark("stream", r.Stream)
 	e.mark("background", r.Background)
 	e.mark("untouched", r.Untouched)
@@ -37,35 +60,35 @@ func (r *Record) Entry() []byte {
 	e.text("reason", r.Reason)
 	e.text("losses", r.Losses)
 	e.text("degraded", r.Degraded)
-	e.number("input_tokens", r.Input)
-	e.number("cached_tokens", r.Cached)
-	e.number("output_tokens", r.Output)
-	e.number("reasoning_tokens", r.Reasoning)
-	e.number("images", r.Images)
-	e.number("cost_micro_usd", r.Cost)
 	e.number("attempts", int64(r.Attempts))
 	if len(r.Tries) > 0 {
 		e.name("tries")
 		for i, t := range r.Tries {
-			e = append(e, openers[min(i, 1)]...)
+			*e = append(*e, openers[min(i, 1)]...)
 			e.text("provider", t.Provider)
 			e.text("model", t.Model)
 			e.number("status", int64(t.Status))
 			e.text("failure", t.Failure)
 		}
-		e = append(e, "}]"...)
+		*e = append(*e, "}]"...)
 	}
+}
+
+func (e *entry) own(r *Record) {
+	e.text("trace", r.Trace)
+	e.number("cached_tokens", r.Cached)
+	e.number("reasoning_tokens", r.Reasoning)
+	e.number("images", r.Images)
 	if len(r.Steps) > 0 {
 		e.name("steps")
 		for i, s := range r.Steps {
-			e = append(e, openers[min(i, 1)]...)
+			*e = append(*e, openers[min(i, 1)]...)
 			e.text("phase", s.Phase)
 			e.number("attempt", int64(s.Attempt))
 			e.number("at_us", s.AtUs)
 		}
-		e = append(e, "}]"...)
+		*e = append(*e, "}]"...)
 	}
-	return append(e, '}')
 }
 
 // openers begin the first object of a list, and each further one.
@@ -109,11 +132,15 @@ func (e *entry) mark(name string, is bool) {
 // Unreadable is the Code of a record whose entry could not be read.
 const Unreadable = "unreadable"
 
-// ReadEntry reads an Entry into a record whose At is set. A broken one does not keep readers from the others, so it is
-// shown as a failed request without names.
-func (r *Record) ReadEntry(entry []byte) {
-	if at := r.At; json.Unmarshal(entry, r) != nil {
-		*r = Record{At: at, Began: time.UnixMicro(TimeOf(at)).UTC(), Code: Unreadable,
-			Error: "This record of the log of requests cannot be read."}
+// ReadEntry reads an entry, or the parts of one, into a record whose At is set. A broken one does not keep readers from
+// the others, so it is shown as a failed request without names.
+func (r *Record) ReadEntry(parts ...[]byte) {
+	at := r.At
+	for _, part := range parts {
+		if json.Unmarshal(part, r) != nil {
+			*r = Record{At: at, Began: time.UnixMicro(TimeOf(at)).UTC(), Code: Unreadable,
+				Error: "This record of the log of requests cannot be read."}
+			return
+		}
 	}
 }

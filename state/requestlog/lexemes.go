@@ -18,9 +18,8 @@ func columnLetter(column int) byte { return 'a' + byte(column) }
 // Lexemes calls each with the lexemes of a record for Postgres, and with their positions from 1 on. Marks have the
 // position 0, because no search looks for them in an order. A lexeme may come several times.
 func (r *Record) Lexemes(each func(lexeme string, position int)) {
-	words := r.Words()
 	position := 0
-	for column, text := range words[:len(texts)] {
+	for column, text := range r.words() {
 		for _, word := range tokens(text) {
 			if word = fold(word); word != "" {
 				position++
@@ -28,7 +27,7 @@ func (r *Record) Lexemes(each func(lexeme string, position int)) {
 			}
 		}
 	}
-	for mark := range strings.FieldsSeq(words[len(texts)]) {
+	for _, mark := range append(r.kindMarks(), r.numberMarks()...) {
 		each(string(columnLetter(len(texts)))+mark, 0)
 	}
 }

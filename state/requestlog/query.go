@@ -206,11 +206,8 @@ func (t *Term) Holds(n int64) bool {
 // status or the size of a number, so that one index serves all conditions and the newest records that satisfy several
 // of them are found without reading the others.
 
-// Columns returns the columns of the full-text index.
-func Columns() []string { return append(slices.Clone(texts), "marks") }
-
-// Words returns the text of each column for a record.
-func (r *Record) Words() []string {
+// words returns the texts of a record by which it is found.
+func (r *Record) words() []string {
 	key := r.Key + " " + r.KeyName
 	model := r.Model
 	if r.Upstream != r.Model {
@@ -227,33 +224,43 @@ func (r *Record) Words() []string {
 		add(&failures, r.Tries[i].Failure)
 	}
 	return []string{r.ID, r.User, key, model, strings.Join(providers, " "), r.Shape, strings.Join(failures, " "),
-		r.Losses + " " + r.Degraded, r.marks()}
+		r.Losses + " " + r.Degraded}
 }
 
-// marks returns the words by which the index finds a record. A number is found by its magnitude first.
-func (r *Record) marks() string {
-	all := make([]byte, 0, 256)
-	mark := func(word string) { all = append(append(all, word...), ' ') }
-	mark(ownerMark(r.Owner))
+// kindMarks returns the words that stand for what a record has in common with others.
+func (r *Record) kindMarks() (all []string) {
+	all = append(all, ownerMark(r.Owner))
 	for i, text := range [...]string{r.Group, r.App, r.Node} {
 		if text != "" {
-			mark(wholeMark(wholes[i], text))
+			all = append(all, wholeMark(wholes[i], text))
 		}
 	}
-	mark("status" + strconv.Itoa(r.Status))
+	all = append(all, "status"+strconv.Itoa(r.Status))
 	if class := r.Status / 100; class >= 4 { // a search for another class is refused
-		mark("status" + strconv.Itoa(class) + "xx")
+		all = append(all, "status"+strconv.Itoa(class)+"xx")
 	}
 	for i, is := range [...]bool{r.Failed(), r.Slow(), r.Losses != "", r.Degraded != "", r.Attempts > 1} {
 		if is {
-			mark("is" + states[i])
+			all = append(all, "is"+states[i])
 		}
 	}
-	for _, field := range Numbers() {
-		all = append(strconv.AppendInt(append(all, field...), int64(magnitude(r.Number(field))), 10), ' ')
-	}
-	return string(all)
+	return all
 }
+
+// numberMarks returns the words that stand for the sizes of the numbers of a record.
+func (r *Record) numberMarks() (all []string) {
+	for _, field := range Numbers() {
+		all = append(all, field+strconv.Itoa(magnitude(r.Number(field))))
+	}
+	return all
+}
+
+// KindColumns returns the columns of an index of kinds.
+func KindColumns() []string { return append(slices.Clone(texts[1:]), "marks") }
+
+// KindWords returns the text of each of KindColumns. Records with the same owner, the same AppendKind and the same Slow
+// have the same words.
+func (r *Record) KindWords() []string { return append(r.words()[1:], strings.Join(r.kindMarks(), " ")) }
 
 // ownerMark is a word that no other owner has.
 func ownerMark(owner string) string { return "owner" + hex.EncodeToString([]byte(owner)) }
@@ -281,6 +288,8 @@ const largest = 2 * 41
 type condition struct {
 	marks, columns, words []string
 	part                  bool
+	number                bool   // the marks are those of a number
+	id                    string // with which the id may begin instead, or which it may be if part is not set
 }
 
 // conditions returns those of a query that the index can answer. Numbers have to be compared in what it finds.
@@ -291,18 +300,22 @@ func (q *Query) conditions() (all []condition) {
 	}
 	for i := range q.Terms {
 		t := &q.Terms[i]
+		begins := strings.HasSuffix(t.Text, "*")
 		switch {
 		case t.Operator != "":
-			mark(t.magnitudes()...)
+			all = append(all, condition{marks: t.magnitudes(), number: true})
 		case t.Field == "is", t.Field == "status":
 			mark(t.Field + t.Text)
 		case slices.Contains(wholes, t.Field):
 			mark(wholeMark(t.Field, t.Text))
+		case t.Field == "id":
+			all = append(all, condition{columns: texts[:1], words: tokens(t.Text), part: begins,
+				id: strings.TrimSuffix(t.Text, "*")})
 		case t.Field != "":
-			all = append(all, condition{columns: []string{t.Field}, words: tokens(t.Text),
-				part: strings.HasSuffix(t.Text, "*")})
+			all = append(all, condition{columns: []string{t.Field}, words: tokens(t.Text), part: begins})
 		default:
-			all = append(all, condition{columns: texts, words: tokens(t.Text), part: true})
+			all = append(all, condition{columns: texts, words: tokens(t.Text), part: true,
+				id: strings.TrimSuffix(t.Text, "*")})
 		}
 	}
 	return all
@@ -324,25 +337,37 @@ func (t *Term) magnitudes() []string {
 	return all
 }
 
-// Match returns the condition of a query in the language of SQLite's full-text index, or "" if there is none.
-func (q *Query) Match() string {
-	var all []string
+// KindCondition is a condition that a record satisfies by its kind or by its id.
+type KindCondition struct {
+	// Match finds the kinds in the language of SQLite's full-text index. It is "" if no kind satisfies the condition.
+	Match string
+	// ID is the beginning that the id may have instead, or the whole id if Whole is set. It is "" if ids do not count.
+	ID    string
+	Whole bool
+}
+
+// KindConditions returns all conditions of a query but those of numbers. All of them must hold.
+func (q *Query) KindConditions() (all []KindCondition) {
 	for _, c := range q.conditions() {
-		in := "- marks"
 		switch {
+		case c.number:
 		case c.marks != nil:
-			all = append(all, "marks : ("+strings.Join(c.marks, " OR ")+")")
-			continue
-		case len(c.columns) == 1:
-			in = c.columns[0]
+			all = append(all, KindCondition{Match: "marks : (" + strings.Join(c.marks, " OR ") + ")"})
+		case len(c.columns) == 1 && c.id != "":
+			all = append(all, KindCondition{ID: c.id, Whole: !c.part})
+		default:
+			in := "- marks"
+			if len(c.columns) == 1 {
+				in = c.columns[0]
+			}
+			phrase := `"` + strings.Join(c.words, " ") + `"`
+			if c.part {
+				phrase += "*" // the index reads all words that begin so
+			}
+			all = append(all, KindCondition{Match: in + " : " + phrase, ID: c.id, Whole: !c.part})
 		}
-		phrase := `"` + strings.Join(c.words, " ") + `"`
-		if c.part {
-			phrase += "*" // the index reads all words that begin so
-		}
-		all = append(all, in+" : "+phrase)
 	}
-	return strings.Join(all, " AND ")
+	return all
 }
 
 // tokens divides a text as the index does: into letters, with their combining marks, and digits.

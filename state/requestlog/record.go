@@ -35,6 +35,9 @@ type Record struct {
 	At    int64     `json:"-"`
 	Began time.Time `json:"began"`
 	ID    string    `json:"id"` // clients may use an id again
+
+	// The fields from here to Tries are the Kind of the record. Many records have the same ones.
+
 	// Node is the gateway that served the request. A log that each gateway keeps for itself has none.
 	Node string `json:"node,omitempty"`
 	// Owner is the user of the key, or the key if it has none (state.Owner). User is "" for such a key.
@@ -51,7 +54,6 @@ type Record struct {
 	Provider string `json:"provider"`
 	Upstream string `json:"upstream_model"`
 	Shape    string `json:"shape"`
-	Trace    string `json:"trace"`
 	Stream   bool   `json:"stream"`
 	// Background is set if no client waited, as for background responses and videos.
 	Background bool `json:"background"`
@@ -63,20 +65,25 @@ type Record struct {
 	Error  string `json:"error"`
 	Reason string `json:"reason"` // for which the reply ended
 	// Losses and Degraded are as in the headers X-Stagedoor-Losses and X-Structured-Output-Degraded.
-	Losses    string        `json:"losses"`
-	Degraded  string        `json:"degraded"`
-	Took      time.Duration `json:"-"`
-	Queued    time.Duration `json:"-"`
-	First     time.Duration `json:"-"` // until the first token, or 0
-	Input     int64         `json:"input_tokens"`
-	Cached    int64         `json:"cached_tokens"`
-	Output    int64         `json:"output_tokens"`
-	Reasoning int64         `json:"reasoning_tokens"`
-	Images    int64         `json:"images"`
-	Cost      int64         `json:"cost_micro_usd"`
-	Attempts  int           `json:"attempts"`
-	Tries     []Try         `json:"tries"`
-	Steps     []Step        `json:"steps"`
+	Losses   string `json:"losses"`
+	Degraded string `json:"degraded"`
+	Attempts int    `json:"attempts"`
+	Tries    []Try  `json:"tries"`
+
+	Trace     string `json:"trace"`
+	Cached    int64  `json:"cached_tokens"`
+	Reasoning int64  `json:"reasoning_tokens"`
+	Images    int64  `json:"images"`
+	Steps     []Step `json:"steps"`
+
+	// Searches compare the amounts from here on.
+
+	Input  int64         `json:"input_tokens"`
+	Output int64         `json:"output_tokens"`
+	Cost   int64         `json:"cost_micro_usd"`
+	Took   time.Duration `json:"-"`
+	Queued time.Duration `json:"-"`
+	First  time.Duration `json:"-"` // until the first token, or 0
 }
 
 // Try is one attempt. Status and Failure are 0 and "" if it did not fail. Failure is "overtaken", without a status, if
@@ -132,7 +139,7 @@ type Store struct {
 
 // Writer adds and removes records.
 type Writer interface {
-	// Append adds records. It sorts them and sets their places.
+	// Append adds records. It sets their places and may sort them.
 	Append(ctx context.Context, records []Record) error
 	// Prune removes some of what is too old or too much, and reports whether there is more of it. Until it is called,
 	// readers do not see what is too old.

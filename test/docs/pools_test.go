@@ -27,6 +27,7 @@ var shared = map[string]string{
 	"actors/throttle/keys.go":          "keys whose rates are counted",
 	"actors/tokens/limiter.go":         "accounts, addresses and apps with failed sign-ins",
 	"actors/webhook/turns.go":          "", // the pool "tries"
+	"cmd/stagedoor/sqlite/kinds.go":    "kinds of requests that the writer of the log of requests remembers",
 	"cmd/stagedoor/serve.go":           "", // signals of the system
 	"cmd/stagedoor/signatures.go":      "signatures of tool calls",
 	"cmd/stagedoor/telemetry/queue.go": "spans that wait for the exporter",

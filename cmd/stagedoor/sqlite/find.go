@@ -1,9 +1,13 @@
 package sqlite
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
+	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,104 +15,229 @@ import (
 	"stagedoor/state/requestlog"
 )
 
-// Find implements requestlog.Reader. The index finds the newest records that have all the marks and words; numbers are
-// compared exactly in what it finds.
+// Find implements requestlog.Reader. The full-text index finds the kinds that satisfy the query, and the blocks are
+// read from the newest on until no older one can have a record that is newer than those that were found.
 func (l *Log) Find(ctx context.Context, q *requestlog.Query, each func(*requestlog.Record) bool) error {
-	statement, args := find(q, l.oldest())
-	return l.query(func(db *sql.DB) error {
-		rows, err := db.QueryContext(ctx, statement, args...)
-		if err != nil {
-			return err
+	s := newSearch(q, l.oldest())
+	err := l.read(ctx, func(conn *sql.Conn) error { return s.run(ctx, conn) })
+	for i := range s.found {
+		if err != nil || !each(&s.found[i]) {
+			break
 		}
-		defer rows.Close()
-		for rows.Next() {
-			r, err := scan(rows)
-			if err != nil {
-				return err
-			}
-			if !each(&r) {
-				return nil
-			}
-		}
-		return rows.Err()
-	})
+	}
+	return err
 }
 
 // query runs a read. It is not repeated in a new file, because the caller may have some records already.
 func (l *Log) query(do func(db *sql.DB) error) error {
-	return l.use(func() error { return do(l.read) })
+	return l.use(func() error { return do(l.readers) })
 }
 
-// numberColumns are the columns of the fields that can be compared.
-var numberColumns = map[string]string{"cost": "cost", "took": "took", "first": "first", "queued": "queued",
-	"in": "input", "out": "output", "attempts": "attempts"}
+// read runs several statements that see the same state of the file.
+func (l *Log) read(ctx context.Context, do func(conn *sql.Conn) error) error {
+	return l.query(func(db *sql.DB) error {
+		conn, err := db.Conn(ctx)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		if _, err := conn.ExecContext(ctx, "BEGIN"); err != nil {
+			return err
+		}
+		err = do(conn)
+		_, end := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+		return errors.Join(err, end)
+	})
+}
 
-// find returns the statement of a query for records from a place on. CROSS JOIN makes SQLite read the index first, in
-// its order.
-func find(q *requestlog.Query, oldest int64) (string, []any) {
-	from, at := "requests r", "r.at"
-	var where []string
-	var args []any
-	and := func(condition string, value any) {
-		where, args = append(where, condition), append(args, value)
-	}
-	if match := q.Match(); match != "" {
-		from, at = "words CROSS JOIN requests r ON r.at = words.rowid", "words.rowid"
-		and("words MATCH ?", match)
-	}
-	if q.Owner != "" {
-		and("r.owner = ?", q.Owner)
-	}
+// search is a Find.
+type search struct {
+	from, to   int64 // places; to is excluded
+	limit      int
+	terms      []requestlog.Term // whose numbers are compared
+	amounts    []int             // of a row, for each of terms
+	conditions []requestlog.KindCondition
+	kinds      []kindSet // of each of conditions
+	ids        bool      // whether a condition may be satisfied by an id
+	names      map[int64]*kindNames
+	found      []requestlog.Record // newest first
+}
+
+func newSearch(q *requestlog.Query, oldest int64) *search {
+	s := &search{from: oldest, to: math.MaxInt64, limit: q.Limit, names: make(map[int64]*kindNames)}
 	if !q.From.IsZero() {
-		oldest = max(oldest, requestlog.Place(q.From))
+		s.from = max(s.from, requestlog.Place(q.From))
 	}
-	and(at+" >= ?", oldest)
 	if !q.To.IsZero() {
-		and(at+" < ?", requestlog.Place(q.To))
+		s.to = requestlog.Place(q.To)
 	}
 	if q.Before != 0 {
-		and(at+" < ?", q.Before)
+		s.to = min(s.to, q.Before)
 	}
-	for i := range q.Terms {
-		if t := &q.Terms[i]; t.Operator != "" {
-			and("r."+numberColumns[t.Field]+" "+t.Operator+" ?", t.Number)
+	for _, t := range q.Terms {
+		if t.Operator != "" {
+			s.terms, s.amounts = append(s.terms, t), append(s.amounts, slices.Index(amounts[:], t.Field))
 		}
 	}
-	statement := "SELECT r." + strings.ReplaceAll(columns, ", ", ", r.") + " FROM " + from + " WHERE " +
-		strings.Join(where, " AND ")
-	return statement + " ORDER BY " + at + " DESC LIMIT ?", append(args, q.Limit)
+	var only []string // what kinds alone can satisfy is one condition
+	for _, c := range q.KindConditions() {
+		if c.ID == "" {
+			only = append(only, c.Match)
+		} else {
+			s.ids, s.conditions = true, append(s.conditions, c)
+		}
+	}
+	if only != nil {
+		s.conditions = append(s.conditions, requestlog.KindCondition{Match: strings.Join(only, " AND ")})
+	}
+	return s
 }
 
-// scan reads one row.
-func scan(row interface{ Scan(...any) error }) (r requestlog.Record, err error) {
-	var took, first, queued, input, output, cost, attempts int64
-	var at int64
-	var owner string
-	var entry []byte
-	err = row.Scan(&at, &owner, &cost, &took, &first, &queued, &input, &output, &attempts, &entry)
+func (s *search) run(ctx context.Context, conn *sql.Conn) error {
+	for _, c := range s.conditions {
+		var set kindSet
+		var err error
+		if c.Match != "" {
+			set, err = kindsThat(ctx, conn, c.Match)
+		}
+		if err != nil || set == nil && c.ID == "" {
+			return err
+		}
+		s.kinds = append(s.kinds, set)
+	}
+	ids := "x''"
+	if s.ids {
+		ids = "ids"
+	}
+	rows, err := conn.QueryContext(ctx, "SELECT last, base, rows, "+ids+` FROM blocks WHERE last >= ? AND first < ?
+		ORDER BY last DESC`, s.from, s.to)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var b block
+		if err := rows.Scan(&b.last, &b.base, &b.rows, &b.ids); err != nil {
+			return err
+		}
+		if len(s.found) >= s.limit && s.found[s.limit-1].At >= b.last {
+			return nil
+		}
+		if err := s.search(ctx, conn, &b); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// hit is a row that satisfies a query.
+type hit struct {
+	row
+	id, entry int // their places in the block
+}
+
+// search adds what it finds in a block.
+func (s *search) search(ctx context.Context, conn *sql.Conn, b *block) error {
+	var hits []hit
+	err := b.each(func(r *row, id, entry int) error {
+		if holds, err := s.holds(b, r, id); !holds || err != nil {
+			return err
+		}
+		hits = append(hits, hit{*r, id, entry})
+		return nil
+	})
+	if err != nil || hits == nil {
+		return err
+	}
+	slices.SortFunc(hits, func(x, y hit) int { return cmp.Compare(y.at, x.at) })
+	hits = hits[:min(len(hits), s.limit)]
+	const entries = "SELECT ids, entries FROM blocks WHERE last = ?"
+	if err := conn.QueryRowContext(ctx, entries, b.last).Scan(&b.ids, &b.entries); err != nil {
+		return err
+	}
+	for i := range hits {
+		r, err := s.record(ctx, conn, b, &hits[i])
+		if err != nil {
+			return err
+		}
+		s.found = append(s.found, r)
+	}
+	slices.SortStableFunc(s.found, func(x, y requestlog.Record) int { return cmp.Compare(y.At, x.At) })
+	s.found = s.found[:min(len(s.found), s.limit)]
+	return nil
+}
+
+// holds reports whether a row satisfies the query.
+func (s *search) holds(b *block, r *row, id int) (bool, error) {
+	if r.at < s.from || r.at >= s.to {
+		return false, nil
+	}
+	for i := range s.terms {
+		if !s.terms[i].Holds(r.amounts[s.amounts[i]]) {
+			return false, nil
+		}
+	}
+	for i := range s.conditions {
+		if s.kinds[i].has(r.kind) {
+			continue
+		}
+		if s.conditions[i].ID == "" {
+			return false, nil
+		}
+		text, err := part(b.ids, id, r.id)
+		if err != nil || !isID(text, &s.conditions[i]) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// ownID is the beginning of the gateway's own ids, which a person need not type.
+var ownID = []byte("req_")
+
+// isID reports whether an id satisfies a condition, ignoring case.
+func isID(id []byte, c *requestlog.KindCondition) bool {
+	for _, id := range [][]byte{id, bytes.TrimPrefix(id, ownID)} {
+		if len(id) >= len(c.ID) && (!c.Whole || len(id) == len(c.ID)) && bytes.EqualFold(id[:len(c.ID)], []byte(c.ID)) {
+			return true
+		}
+	}
+	return false
+}
+
+// record returns a record that was found.
+func (s *search) record(ctx context.Context, conn *sql.Conn, b *block, h *hit) (r requestlog.Record, err error) {
+	k := s.names[h.kind]
+	if k == nil {
+		k = new(kindNames)
+		const names = "SELECT owner, names FROM kinds WHERE kind = ?"
+		if err := conn.QueryRowContext(ctx, names, h.kind).Scan(&k.owner, &k.names); err != nil {
+			return r, err
+		}
+		s.names[h.kind] = k
+	}
+	id, err := part(b.ids, h.id, h.row.id)
 	if err != nil {
 		return r, err
 	}
-	r.At = at
-	r.ReadEntry(entry)
-	r.Owner = owner
-	for to, us := range map[*time.Duration]int64{&r.Took: took, &r.First: first, &r.Queued: queued} {
-		*to = time.Duration(us) * time.Microsecond
+	entry, err := part(b.entries, h.entry, h.row.entry)
+	if err != nil {
+		return r, err
 	}
-	return r, nil
+	return h.record(id, entry, k), nil
 }
 
 // Get implements requestlog.Reader.
 func (l *Log) Get(ctx context.Context, at int64, owner string) (r requestlog.Record, err error) {
-	err = l.query(func(db *sql.DB) error {
-		const where = " FROM requests WHERE at = ? AND at >= ? AND ? IN ('', owner)"
-		r, err = scan(db.QueryRowContext(ctx, "SELECT "+columns+where, at, l.oldest(), owner))
-		return err
-	})
-	if errors.Is(err, sql.ErrNoRows) {
-		err = state.ErrNotFound
+	q := requestlog.Query{Owner: owner, Before: at + 1, Limit: 1}
+	s := newSearch(&q, max(l.oldest(), at))
+	if err = l.read(ctx, func(conn *sql.Conn) error { return s.run(ctx, conn) }); err != nil {
+		return r, err
 	}
-	return r, err
+	if len(s.found) == 0 {
+		return r, state.ErrNotFound
+	}
+	return s.found[0], nil
 }
 
 // Count implements requestlog.Reader.

@@ -5,9 +5,10 @@
 //
 // # Usage
 //
-// Open returns a Log, which implements requestlog.Reader and requestlog.Writer. A record has a row
-// with its place, its owner and its times, an entry with the rest as JSON, and a row of the
-// full-text index. Counts and sums are kept in tables of their own, so that charts do not read
+// Open returns a Log, which implements requestlog.Reader and requestlog.Writer. Records that have the
+// same names and the same outcome are of one kind, which is kept once and has a row of the full-text
+// index. A block of many records has the place, the kind and the amounts of each, with its id and the
+// rest beside them. Counts and sums are kept in tables of their own, so that charts do not read
 // records.
 //
 // # Concurrency
@@ -54,24 +55,17 @@ const (
 const (
 	pageBytes = 4096
 	// version is that of the tables. A file of another version is set aside.
-	version = 2
-	// pruneRows is the number of records that one transaction removes, so that no transaction takes long.
-	pruneRows = 2000
+	version = 3
 	// yieldEvery is the number of records after which a batch, which takes the processor for longer than most requests
 	// do, lets these go on.
 	yieldEvery = 16
 	// openAgain is the time between two tries to open a file that does not open.
-	openAgain = 30 * time.Second
-	readers   = 2
+	openAgain  = 30 * time.Second
+	maxReaders = 2
 )
 
 //go:embed schema.sql
 var schema string
-
-// spentSchema has the table that version 2 added.
-//
-//go:embed spent.sql
-var spentSchema string
 
 // Options configure a Log.
 type Options struct {
@@ -92,11 +86,15 @@ type Log struct {
 
 	mu      sync.RWMutex // held for writing while the file is opened, replaced or closed
 	write   *sql.DB      // one connection; nil while the file is not open
-	read    *sql.DB
+	readers *sql.DB
 	failed  error // why the file did not open at the last try
 	tried   time.Time
 	closed  bool
-	counter int64 // of the transaction
+
+	writing sync.Mutex // held while records are written or removed
+	kinds   knownKinds // of the open file; guarded by writing and by mu
+	filling block      // the last block of the open file, if it is not full; guarded likewise
+	counter int64      // of records
 }
 
 // Open opens the log, or makes it. A file that is broken or of another version is set aside. A log that was opened once
@@ -152,15 +150,8 @@ func (l *Log) ensureOpen() error {
 // errVersion is the error of a file that another version of the program wrote.
 var errVersion = errors.New("the file is of another version")
 
-// SQLite merges the parts of its index in small steps from a number of parts of a size on. It would begin with 4, but
-// with 8 each record is merged less often. From 16 on it merges them whole in one transaction, which has no bound. A
-// file of an earlier program has another number.
-const (
-	mergesInSteps = "SELECT count(*) FROM words_config WHERE k = 'automerge' AND v = 8"
-	mergeInSteps  = "INSERT INTO words (words, rank) VALUES ('automerge', 8);"
-)
-
 func (l *Log) open() (err error) {
+	l.kinds, l.filling = knownKinds{}, block{}
 	f, err := os.OpenFile(l.options.Path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
@@ -171,41 +162,29 @@ func (l *Log) open() (err error) {
 	l.write = l.connect("rw", "journal_mode(WAL)", "synchronous(NORMAL)", "journal_size_limit(8388608)",
 		"auto_vacuum(INCREMENTAL)", "cache_size(-1024)")
 	l.write.SetMaxOpenConns(1)
-	l.read = l.connect("ro", "query_only(1)", "cache_size(-1024)")
-	l.read.SetMaxOpenConns(readers)
-	l.read.SetConnMaxIdleTime(time.Minute)
+	l.readers = l.connect("ro", "query_only(1)", "cache_size(-1024)")
+	l.readers.SetMaxOpenConns(maxReaders)
+	l.readers.SetConnMaxIdleTime(time.Minute)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, l.disconnect())
 		}
 	}()
-	var found, tables, merges int
+	var found, tables int
 	if err := l.write.QueryRow("PRAGMA user_version").Scan(&found); err != nil {
 		return err
 	}
 	if err := l.write.QueryRow("SELECT count(*) FROM sqlite_schema").Scan(&tables); err != nil {
 		return err
 	}
-	if found != version && found != 1 && (found != 0 || tables != 0) {
+	switch {
+	case found == version:
+		return nil
+	case found != 0 || tables != 0:
 		return errVersion
 	}
-	var statements string
-	if found == 0 {
-		statements = schema
-	} else if err := l.write.QueryRow(mergesInSteps).Scan(&merges); err != nil {
-		return err
-	}
-	if merges == 0 {
-		statements += mergeInSteps
-	}
-	if found != version {
-		statements += spentSchema + fmt.Sprintf("PRAGMA user_version = %d;", version)
-	}
-	if statements == "" {
-		return nil
-	}
 	return l.change(context.Background(), func(tx *sql.Tx) error {
-		_, err := tx.Exec(statements)
+		_, err := tx.Exec(schema + fmt.Sprintf("PRAGMA user_version = %d;", version))
 		return err
 	})
 }
@@ -224,8 +203,8 @@ func (l *Log) disconnect() error {
 	if l.write == nil {
 		return nil
 	}
-	err := errors.Join(l.read.Close(), l.write.Close())
-	l.write, l.read = nil, nil
+	err := errors.Join(l.readers.Close(), l.write.Close())
+	l.write, l.readers = nil, nil
 	return err
 }
 
@@ -247,7 +226,7 @@ func codeOf(err error) int {
 // isBroken reports whether an error says that the file is no log that this program can use.
 func isBroken(err error) bool {
 	code := codeOf(err)
-	return code == codeCorrupt || code == codeNoDatabase || errors.Is(err, errVersion) ||
+	return code == codeCorrupt || code == codeNoDatabase || errors.Is(err, errVersion) || errors.Is(err, errBlock) ||
 		code == codeBadSchema && strings.Contains(err.Error(), "no such table")
 }
 
@@ -314,8 +293,14 @@ func (l *Log) Append(ctx context.Context, records []requestlog.Record) error {
 	if l.options.Room() < 0 {
 		return errNoRoom
 	}
+	l.writing.Lock()
+	defer l.writing.Unlock()
 	add := func() error {
-		return l.change(ctx, func(tx *sql.Tx) error { return l.insert(ctx, tx, records) })
+		err := l.change(ctx, func(tx *sql.Tx) error { return l.insert(ctx, tx, records) })
+		if err != nil {
+			l.kinds, l.filling = knownKinds{}, block{} // they may have what is not in the file
+		}
+		return err
 	}
 	err := l.use(add)
 	if isBroken(err) {
@@ -337,25 +322,16 @@ func (l *Log) change(ctx context.Context, do func(tx *sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// columns are those of the table, in the order of values and scan.
-const columns = "at, owner, cost, took, first, queued, input, output, attempts, entry"
-
 func (l *Log) insert(ctx context.Context, tx *sql.Tx, records []requestlog.Record) error {
-	row, err := tx.PrepareContext(ctx, "INSERT INTO requests ("+columns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
-	if err != nil {
-		return err
-	}
-	defer row.Close()
-	names := requestlog.Columns()
-	words, err := tx.PrepareContext(ctx, "INSERT INTO words (rowid, "+strings.Join(names, ", ")+") VALUES (?"+
-		strings.Repeat(", ?", len(names))+")")
-	if err != nil {
-		return err
-	}
-	defer words.Close()
-	requestlog.Arrange(records, &l.counter)
+	requestlog.SetPlaces(records, &l.counter)
 	sums := requestlog.NewSums()
-	var values []any
+	b := &l.filling
+	if b.count > 0 {
+		if _, err := tx.ExecContext(ctx, "DELETE FROM blocks WHERE last = ?", b.last); err != nil {
+			return err
+		}
+	}
+	var entry []byte
 	uncancelled := context.WithoutCancel(ctx) // the driver starts a goroutine for each statement that may be cancelled
 	for i := range records {
 		if ctx.Err() != nil {
@@ -364,22 +340,22 @@ func (l *Log) insert(ctx context.Context, tx *sql.Tx, records []requestlog.Recor
 		if i%yieldEvery == 0 {
 			runtime.Gosched()
 		}
-		r := &records[i]
-		values = append(values[:0], r.At, r.Owner, r.Cost, r.Took.Microseconds(), r.First.Microseconds(),
-			r.Queued.Microseconds(), r.Input, r.Output, r.Attempts, r.Entry())
-		if _, err := row.ExecContext(uncancelled, values...); err != nil {
+		kind, err := l.kinds.of(uncancelled, tx, &records[i])
+		if err != nil {
 			return err
 		}
-		values = append(values[:0], r.At)
-		for _, text := range r.Words() {
-			values = append(values, text)
-		}
-		if _, err := words.ExecContext(uncancelled, values...); err != nil {
-			return err
-		}
-		sums.Add(r)
+		entry = records[i].AppendOwn(entry[:0])
+		r := rowOf(&records[i], kind)
+		b.add(&r, records[i].ID, entry)
+		sums.Add(&records[i])
 	}
-	if err := writeSpent(ctx, tx, sums.Hours); err != nil {
+	if err := b.write(ctx, tx); err != nil {
+		return err
+	}
+	if b.count >= fullBlock {
+		l.filling = block{}
+	}
+	if err := writeSpent(uncancelled, tx, sums.Hours); err != nil {
 		return err
 	}
 	add, err := tx.PrepareContext(ctx, `INSERT INTO minutes (owner, minute, requests, failed, slow, lossy)
@@ -390,79 +366,9 @@ func (l *Log) insert(ctx context.Context, tx *sql.Tx, records []requestlog.Recor
 	}
 	defer add.Close()
 	for m, c := range sums.Minutes {
-		if _, err := add.ExecContext(ctx, m.Owner, m.At, c.All, c.Failed, c.Slow, c.Lossy); err != nil {
+		if _, err := add.ExecContext(uncancelled, m.Owner, m.At, c.All, c.Failed, c.Slow, c.Lossy); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// oldest returns the first place of the records that are not too old.
-func (l *Log) oldest() int64 { return requestlog.Place(l.options.Now().Add(-l.options.Limits().Keep)) }
-
-// Prune implements requestlog.Writer. It removes the records that are too old, and then the oldest ones until the log
-// has its size and leaves the disk its room.
-func (l *Log) Prune(ctx context.Context) (more bool, err error) {
-	aside := l.options.Path + Broken
-	if info, err := os.Stat(aside); err == nil && requestlog.Place(info.ModTime()) < l.oldest() {
-		if err := os.Remove(aside); err != nil {
-			return false, err
-		}
-	}
-	err = l.use(func() error {
-		removed, err := l.remove(ctx, l.oldest())
-		if more = removed == pruneRows; more || err != nil {
-			return err
-		}
-		size, err := l.size(ctx)
-		large, short := size > l.options.Limits().Bytes, l.full.Swap(false) || l.options.Room() < 0
-		if err != nil || !large && !short {
-			return err
-		}
-		// The index gives the pages of removed records back as it merges, so a round may free little.
-		removed, err = l.remove(ctx, 1<<62)
-		if err == nil && removed == 0 && large {
-			return errors.New("the log of requests is too small for one record")
-		}
-		more = removed > 0
-		for _, statement := range []string{"PRAGMA incremental_vacuum", "PRAGMA wal_checkpoint(TRUNCATE)"} {
-			if err == nil {
-				_, err = l.write.ExecContext(ctx, statement)
-			}
-		}
-		return err
-	})
-	return more && err == nil, err
-}
-
-// size returns the bytes of the file that are in use.
-func (l *Log) size(ctx context.Context) (int64, error) {
-	var pages, free int64
-	const figures = "SELECT page_count, freelist_count FROM pragma_page_count, pragma_freelist_count"
-	err := l.write.QueryRowContext(ctx, figures).Scan(&pages, &free)
-	return (pages - free) * pageBytes, err
-}
-
-// remove removes up to pruneRows of the oldest records before a place, and their counts.
-func (l *Log) remove(ctx context.Context, before int64) (removed int64, err error) {
-	err = l.change(ctx, func(tx *sql.Tx) error {
-		var last sql.NullInt64
-		const oldest = "SELECT max(at), count(*) FROM (SELECT at FROM requests WHERE at < ? ORDER BY at LIMIT ?)"
-		err := tx.QueryRowContext(ctx, oldest, before, pruneRows).Scan(&last, &removed)
-		if err != nil || removed == 0 {
-			return err
-		}
-		for _, statement := range []string{
-			"DELETE FROM requests WHERE at <= ?1", // first, because the index needs pages for what it forgets
-			"DELETE FROM minutes WHERE minute < (?1 >> 10) / 60000000",
-			"DELETE FROM spent WHERE hour < (?1 >> 10) / 3600000000",
-			"DELETE FROM words WHERE rowid <= ?1",
-		} {
-			if _, err := tx.ExecContext(ctx, statement, last.Int64); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return removed, err
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"database/sql"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -177,7 +178,7 @@ func TestABrokenFileIsSetAside(t *testing.T) {
 func TestAFileThatOnlyReadersFindBrokenIsSetAside(t *testing.T) {
 	path := filepath.Join(t.TempDir(), sqlite.FileName)
 	whole := written(t, path, 2000)
-	page := bytes.Index(whole, []byte(`"id":"req_000100"`)) / 4096 * 4096 // no writer reads this page
+	page := bytes.Index(whole, []byte(`{"steps"`)) / 4096 * 4096 // no writer reads the entries of a full block
 	clear(whole[page : page+4096])
 	if err := os.WriteFile(path, whole, 0o600); err != nil {
 		t.Fatal(err)
@@ -219,74 +220,26 @@ func TestALogWhoseFileCouldNotBeReplacedGoesOnLater(t *testing.T) {
 	}
 }
 
-// A log of version 1, which had no sums, is kept, and sums from then on.
-func TestALogOfTheVersionBeforeIsKept(t *testing.T) {
-	path := filepath.Join(t.TempDir(), sqlite.FileName)
-	log := open(t, path)
-	logtest.Fill(t, log, 0, 10)
-	if err := log.Close(); err != nil {
-		t.Fatal(err)
-	}
-	db, err := sql.Open("sqlite", path)
-	if err == nil {
-		_, err = db.Exec("DROP TABLE spent; PRAGMA user_version = 1")
-	}
-	if err = errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
-	f := openFixture(t, path)
-	logtest.Fill(t, f.Log, 10, 20)
-	sum := int64(0)
-	q := requestlog.SpentQuery{From: logtest.Start.Add(-time.Hour), To: logtest.Start.Add(time.Hour), Step: time.Hour}
-	err = f.Spent(t.Context(), &q, func(s *requestlog.Spent) error { sum += s.Requests; return nil })
-	if all := logtest.Find(t, f.Log, requestlog.Query{}, ""); err != nil || len(all) != 20 || sum != 10 {
-		t.Errorf("%d requests, %d summed, %v", len(all), sum, err)
-	}
-}
-
-func TestTheIndexOfAnEarlierProgramIsMergedInSmallSteps(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "log")
-	change := func(statement string) (merge int) {
-		t.Helper()
-		db, err := sql.Open("sqlite", path)
-		if err == nil {
-			_, err = db.Exec(statement)
-		}
-		if err == nil {
-			const stored = "SELECT coalesce(max(v), 4) FROM words_config WHERE k = 'automerge'"
-			err = db.QueryRow(stored).Scan(&merge)
-		}
-		if err = errors.Join(err, db.Close()); err != nil {
-			t.Fatal(err)
-		}
-		return merge
-	}
-	log := open(t, path)
-	logtest.Fill(t, log, 0, 20)
-	log.Close()
-	if got := change(""); got != 8 {
-		t.Errorf("a new index is merged from %d parts on", got)
-	}
-	if got := change("INSERT INTO words (words, rank) VALUES ('automerge', 16)"); got != 16 {
-		t.Fatalf("the index is merged from %d parts on, want 16", got)
-	}
-	log = open(t, path)
-	if got := logtest.Find(t, log, requestlog.Query{}, ""); len(got) != 20 {
-		t.Errorf("%d records are found, want 20", len(got))
-	}
-	log.Close()
-	if got := change(""); got != 8 {
-		t.Errorf("the index is merged from %d parts on after it was opened", got)
-	}
-}
-
-// An index whose parts are merged only from 16 of a size on becomes one part in the batch with the number 255, which
-// then writes four times as much as any other one. The first record sets off this merge between two of the small steps.
+// Each record has an error of its own here, so that each is of its own kind. An index whose parts are merged only from
+// 16 of a size on becomes one part in the batch with the number 255, which then writes four times as much as any other
+// one. The first record sets off this merge between two of the small steps.
 func TestNoBatchRewritesTheIndex(t *testing.T) {
 	const batches, size, most = 16 * 16, 64, 2 << 20 // bytes
 	path := filepath.Join(t.TempDir(), sqlite.FileName)
 	log := open(t, path)
-	logtest.Fill(t, log, batches*size, batches*size+1)
+	add := func(from, to int) {
+		t.Helper()
+		var batch []requestlog.Record
+		for n := from; n < to; n++ {
+			r := logtest.Record(n)
+			r.Error = fmt.Sprintf("error %d of its own kind", n)
+			batch = append(batch, r)
+		}
+		if err := log.Append(t.Context(), batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(batches*size, batches*size+1)
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)
@@ -296,13 +249,124 @@ func TestNoBatchRewritesTheIndex(t *testing.T) {
 		if _, err := db.Exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
 			t.Fatal(err)
 		}
-		logtest.Fill(t, log, n*size, n*size+size)
+		add(n*size, n*size+size)
 		info, err := os.Stat(path + "-wal")
 		if err != nil {
 			t.Fatal(err)
 		}
 		if wrote := info.Size(); wrote == 0 || wrote > most {
 			t.Fatalf("batch %d has written %d bytes, want at most %d", n, wrote, most)
+		}
+	}
+}
+
+// rows returns the number of rows of a table.
+func rows(t *testing.T, path, table string) (n int) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err == nil {
+		err = db.QueryRow("SELECT count(*) FROM " + table).Scan(&n)
+	}
+	if err = errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// Few requests have batches of one record. They share blocks, also with the batches after a restart and with those
+// after some of them were removed.
+func TestSmallBatchesShareABlock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), sqlite.FileName)
+	f := openFixture(t, path)
+	var want []string
+	add := func(from, to int) {
+		for n := from; n < to; n++ {
+			logtest.Fill(t, f, n, n+1)
+			want = slices.Insert(want, 0, logtest.Record(n).ID)
+		}
+	}
+	check := func(blocks int) {
+		t.Helper()
+		if ids, err := f.find(t); err != nil || !slices.Equal(ids, want) {
+			t.Fatalf("found %v, %v, want %v", ids, err, want)
+		}
+		if n := rows(t, path, "blocks"); n != blocks {
+			t.Errorf("%d blocks, want %d", n, blocks)
+		}
+	}
+	add(0, 130)
+	check(3)
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f = openFixture(t, path)
+	add(130, 140)
+	check(4)
+	f.Limits.Keep = time.Hour - 135*time.Second
+	logtest.Prune(t, f)
+	want = want[:5]
+	check(1)
+	add(140, 150)
+	check(2)
+}
+
+func TestAKindIsKeptOnceAndAsLongAsItsRequests(t *testing.T) {
+	path := filepath.Join(t.TempDir(), sqlite.FileName)
+	f := openFixture(t, path)
+	at := func(hour int, model string) {
+		t.Helper()
+		r := logtest.Record(0)
+		r.ID, r.Model, r.Began = fmt.Sprint(model, hour), model, logtest.Start.Add(time.Duration(hour)*time.Hour)
+		if err := f.Append(t.Context(), []requestlog.Record{r}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for hour := range 5 {
+		at(hour, "often")
+		at(0, "late") // a long request of the first hour
+	}
+	at(0, "once")
+	slow := logtest.Record(0)
+	slow.Model, slow.First = "often", time.Minute
+	if err := f.Append(t.Context(), []requestlog.Record{slow}); err != nil {
+		t.Fatal(err)
+	}
+	if n := rows(t, path, "kinds"); n != 4 {
+		t.Errorf("%d kinds, want often, often but slow, late and once", n)
+	}
+	for text, want := range map[string]int{"model:often": 6, "is:slow": 1, "model:late": 5, "model:once": 1} {
+		if ids := logtest.Find(t, f, requestlog.Query{}, text); len(ids) != want {
+			t.Errorf("%s finds %v", text, ids)
+		}
+	}
+	f.Now = logtest.Start.Add(2*time.Hour + logtest.Month.Keep)
+	logtest.Prune(t, f)
+	if n := rows(t, path, "kinds"); n != 1 {
+		t.Errorf("%d kinds are left, want that of the requests that are left", n)
+	}
+	at(4, "once") // is a new kind, although it was known before
+	for text, want := range map[string]int{"model:often": 3, "model:late": 0, "model:once": 1} {
+		if ids := logtest.Find(t, f, requestlog.Query{}, text); len(ids) != want {
+			t.Errorf("%s finds %v", text, ids)
+		}
+	}
+}
+
+func TestAnIDIsFoundByItsBeginning(t *testing.T) {
+	f := openFixture(t, filepath.Join(t.TempDir(), sqlite.FileName))
+	ids := []string{"req_0192ab", "req_0192AC", "7f-3c-Client's", "0192"}
+	for n, id := range ids {
+		r := logtest.Record(n)
+		r.ID = id
+		if err := f.Append(t.Context(), []requestlog.Record{r}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for text, want := range map[string]int{"0192": 3, "0192ab": 1, "REQ_0192": 2, "id:0192": 1, "id:0192*": 3,
+		"id:req_0192ac": 1, "7F-3c": 1, `"7f-3c-client's"`: 1, "92ab": 0, "id:req_": 0,
+		"0192 bob": 1, "0192 0192ab": 1, "0192ab 7f": 0} {
+		if got := logtest.Find(t, f, requestlog.Query{}, text); len(got) != want {
+			t.Errorf("%s finds %v", text, got)
 		}
 	}
 }

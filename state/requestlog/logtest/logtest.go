@@ -272,7 +272,7 @@ func TestTheLogKeepsItsDaysAndItsBytes(t *testing.T, s Store) {
 	if left := Find(t, log, requestlog.Query{}, ""); len(left) != 301 || left[len(left)-1] != "req_002200" {
 		t.Errorf("%d are left of the days", len(left))
 	}
-	b.Limits = requestlog.Limits{Keep: Month.Keep, Bytes: 1 << 20}
+	b.Limits = requestlog.Limits{Keep: Month.Keep, Bytes: 1 << 19}
 	for n := 2501; n < 8501; n += 3000 {
 		Fill(t, log, n, n+3000)
 		Prune(t, log)
