@@ -33,9 +33,11 @@ RACE     := actors/(engine|kept|kit|ledger|text|throttle)|state(/share)?|http/(a
 NORACE   := -gcflags=golang.org/x/crypto/argon2=-race=0 -gcflags=github.com/dlclark/regexp2/...=-race=0
 # The compiler takes a third less processor time if it collects garbage rarely, a tenth less without debug information,
 # and a quarter less if it does not inline functions, which is left out for what tests measure: the project and the
-# runtime. Programs that tests look at keep Go's defaults of garbage collection.
+# runtime. Programs that tests look at keep Go's defaults of garbage collection. Scripts that compile have the same FLAGS,
+# because with others the standard library and all that is imported would be compiled a second time.
 FAST     := all=-l runtime/...= internal/...= sync/...= stagedoor/...=
-COMPILE  := GOGC=400 GOMEMLIMIT=2GiB GOFLAGS='$(strip $(GOFLAGS) $(FAST:%="-gcflags=% -dwarf=false"))'
+FLAGS    := GOFLAGS='$(strip $(GOFLAGS) $(FAST:%="-gcflags=% -dwarf=false"))'
+COMPILE  := GOGC=400 GOMEMLIMIT=2GiB $(FLAGS)
 # Linking takes a seventh less without symbols for debuggers.
 SMALL    := -ldflags='-s -w'
 # Each test program is run through .ci/tools, which installs Postgres while others are compiled.
@@ -134,7 +136,7 @@ telemetry: program ## traces, metrics, dashboard and alerts against the collecto
 
 .PHONY: oauth
 oauth: clients program ## strict OAuth clients and a browser against the running gateway
-	test/oauth/run.sh
+	$(FLAGS) test/oauth/run.sh
 
 .PHONY: live
 live: clients program ## the page of video jobs in a browser, and its commands on a terminal
@@ -160,11 +162,11 @@ paint: clients program ## bytes of every page and its first paint, below 60 KB a
 
 .PHONY: agents
 agents: tools program ## agents' command line clients and frameworks against strict vendors behind the gateway
-	test/agents/run.sh
+	$(FLAGS) test/agents/run.sh
 
 .PHONY: pages
 pages: tools program ## the lines of every page of docs/clients whose client can be installed
-	test/agents/run.sh pages
+	$(FLAGS) test/agents/run.sh pages
 
 .PHONY: proxies
 proxies: program ## nginx and Caddy with the configurations of docs/proxy.md in front of the gateway
