@@ -15,13 +15,88 @@ import (
 
 // Draft keeps an exchange while it runs. The calls of an attempt may run at the same time.
 type Draft struct {
-	recording *Recording
+	key      string
+	faithful bool          // a sink needs all of the exchange, in one piece
+	env      *dialogue.Env // that of Env, without the draft
 
-	mu      sync.Mutex
-	x       Exchange
-	size    int64 // bytes taken of the recording's room
-	over    bool  // the exchange does not fit, so it is dropped
-	secrets []string
+	mu       sync.Mutex
+	x        Exchange
+	to       []*sink // that have room for the exchange, until it has ended
+	size     int64   // bytes taken of the room of each of them
+	secrets  []string
+	redacted sync.Once
+}
+
+// newDraft returns a draft for the sinks that take an exchange now, or nil.
+func newDraft(key string, targets []target) *Draft {
+	var d *Draft
+	for _, t := range targets {
+		now := time.Now()
+		if !t.until.IsZero() && !now.Before(t.until) {
+			continue
+		}
+		if d == nil {
+			d = &Draft{key: key, x: Exchange{Began: now, Attempts: []Attempt{}}}
+		}
+		d.faithful = d.faithful || t.until.IsZero()
+		d.to = append(d.to, t.to)
+		t.to.begun.Add(1)
+	}
+	return d
+}
+
+// Alone reports whether the request must have one exchange. A replay has one target at a time.
+func (d *Draft) Alone() bool { return d != nil && d.faithful }
+
+// Fork returns a draft for another exchange of the same request, which runs at the same time, and its Env. One of the
+// two Ends and the other one is given to Drop. The attempt that runs is not one of the fork.
+func (d *Draft) Fork(e *dialogue.Env) (*Draft, *dialogue.Env) {
+	if d == nil {
+		return nil, e
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.to) == 0 {
+		return nil, d.env
+	}
+	f := &Draft{key: d.key, to: slices.Clone(d.to), secrets: slices.Clone(d.secrets), x: Exchange{ID: d.x.ID,
+		Began: d.x.Began, Client: d.x.Client, Attempts: cloneAttempts(d.x.Attempts[:max(len(d.x.Attempts)-1, 0)])}}
+	f.x.Client.Header = d.x.Client.Header.Clone()
+	if !f.take(len(d.x.Client.Body)) {
+		return nil, d.env
+	}
+	return f, f.Env(d.env)
+}
+
+// cloneAttempts returns a copy that can be changed. The bodies are shared.
+func cloneAttempts(all []Attempt) []Attempt {
+	all = append([]Attempt{}, all...)
+	for i := range all {
+		calls := append([]Call{}, all[i].Calls...)
+		for j := range calls {
+			calls[j].Header, calls[j].ReplyHeader = calls[j].Header.Clone(), calls[j].ReplyHeader.Clone()
+		}
+		all[i].Calls = calls
+	}
+	return all
+}
+
+// Drop forgets the exchange, because another one of the same request has served it.
+func (d *Draft) Drop() {
+	if d == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.release(d.to)
+	d.to = nil
+}
+
+// release gives the bytes of the exchange back. d.mu must be held.
+func (d *Draft) release(to []*sink) {
+	for _, s := range to {
+		s.room.Add(d.size)
+	}
 }
 
 // Client keeps what the client sent. q has everything but the bytes, which are copied.
@@ -41,15 +116,19 @@ func (d *Draft) keep(to *Bytes, data []byte) {
 	}
 }
 
-// take claims bytes of the recording's room. d.mu must be held.
+// take claims bytes of the room of each sink, and drops the exchange for those that have not as many. It reports
+// whether a sink is left. d.mu must be held.
 func (d *Draft) take(bytes int) bool {
 	n := int64(bytes)
-	switch {
-	case d.over:
-		return false
-	case d.recording.room.Add(-n) < 0:
-		d.recording.room.Add(n)
-		d.over = true
+	d.to = slices.DeleteFunc(d.to, func(s *sink) bool {
+		if s.room.Add(-n) >= 0 {
+			return false
+		}
+		s.room.Add(n + d.size)
+		s.dropped.Add(1)
+		return true
+	})
+	if len(d.to) == 0 {
 		return false
 	}
 	d.size += n
@@ -61,6 +140,7 @@ func (d *Draft) Env(e *dialogue.Env) *dialogue.Env {
 	if d == nil {
 		return e
 	}
+	d.env = e
 	own := *e
 	own.Now = func() time.Time {
 		now := e.Now()
@@ -198,8 +278,8 @@ func (d *Draft) Deliver(data []byte, failure bool) {
 	}
 }
 
-// End hands the exchange to the recording's writer, or drops it if it does not fit or the recording is over. o has
-// everything that Deliver has not kept.
+// End hands the exchange to the writers, and drops it for those that are too slow. o has everything that Deliver has
+// not kept.
 func (d *Draft) End(o Reply) {
 	if d == nil {
 		return
@@ -207,20 +287,21 @@ func (d *Draft) End(o Reply) {
 	d.mu.Lock()
 	o.Body, o.Failure = d.x.Reply.Body, d.x.Reply.Failure
 	d.x.Reply, d.x.Millis = o, d.millis()
-	fits := !d.over
-	d.over = true // the writer has the bytes from now on
+	to := d.to
+	d.to = nil // the writers have the bytes from now on
 	d.mu.Unlock()
-	r := d.recording
-	if fits {
+	for _, s := range to {
 		select {
-		case r.out <- d:
-			return
+		case s.out <- d:
 		default:
+			s.room.Add(d.size)
+			s.dropped.Add(1)
 		}
 	}
-	r.room.Add(d.size)
-	r.dropped.Add(1)
 }
+
+// redactOnce redacts the exchange for the first writer that has it. Afterwards it does not change any more.
+func (d *Draft) redactOnce() { d.redacted.Do(d.redact) }
 
 // redact removes secrets: the values of headers that carry them, members of requests that are named as secrets, and
 // whatever equals one of those or a key of the provider.

@@ -1,12 +1,17 @@
-// Package recording keeps the exchanges of one key while an operator looks for a fault: the client's bytes, the
+// Package recording keeps the exchanges of a key while an operator looks for a fault: the client's bytes, the
 // upstream's bytes, their times, and everything else that the translation depended on. stagedoor/actors/replay runs a
 // recording through the translators of the present version.
 //
 // # Concurrency
 //
-// A Recorder may be used by any goroutine. While nothing is recorded, Begin costs one atomic load. A Recording hands
+// A Recorder may be used by any goroutine. While nothing is recorded, Begin costs one atomic load. A sink hands
 // exchanges to its writer over a bounded queue. A writer that is too slow never delays a request: exchanges that do not
 // fit are dropped and counted.
+//
+// # Usage
+//
+// Start returns a Recording of one key, which Write writes as a file for stagedoor/actors/replay. StartKeeper keeps the
+// exchanges of the keys for which that is switched on, for the pages of their requests. A key may have both.
 //
 // # Format
 //
@@ -19,7 +24,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"maps"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -73,6 +77,8 @@ type Exchange struct {
 	IDs        []string          `json:"ids,omitempty"`
 	Times      []int64           `json:"times,omitempty"`
 	Signatures map[string]string `json:"signatures,omitempty"`
+	// Shortened says that a Keeper has cut bodies, whose ends say so.
+	Shortened bool `json:"shortened,omitempty"`
 }
 
 // Client has the request as the client sent it.
@@ -168,10 +174,33 @@ var (
 	ErrMany = errors.New("as many keys as possible are being recorded: end one of the recordings first")
 )
 
+// sink takes the exchanges of a writer.
+type sink struct {
+	out     chan *Draft
+	room    atomic.Int64 // bytes that are left
+	dropped atomic.Int64
+	begun   atomic.Int64 // exchanges
+}
+
+func (s *sink) open() {
+	s.out = make(chan *Draft, queued)
+	s.room.Store(room)
+}
+
+// target is a sink that takes the exchanges of a key that begin before a time, or all of them if that is zero.
+type target struct {
+	to    *sink
+	until time.Time
+}
+
 // Recorder knows what is recorded. The zero value records nothing.
 type Recorder struct {
-	mu     sync.Mutex // of writing active
-	active atomic.Pointer[map[string]*Recording]
+	mu     sync.Mutex // of the fields below, and of writing active
+	files  map[string]*Recording
+	keeper *sink
+	kept   map[string]time.Time // keys, and until when the keeper keeps them
+
+	active atomic.Pointer[map[string][]target]
 }
 
 // Begin returns what keeps an exchange of a key, or nil if the key is not recorded. All methods of a nil Draft do
@@ -181,73 +210,73 @@ func (r *Recorder) Begin(key string) *Draft {
 	if active == nil {
 		return nil
 	}
-	rec := (*active)[key]
-	if rec == nil {
-		return nil
-	}
-	rec.begun.Add(1)
-	return &Draft{recording: rec, x: Exchange{Began: time.Now(), Attempts: []Attempt{}}}
+	return newDraft(key, (*active)[key])
 }
 
 // Start records the exchanges of a key that begin from now on. The caller calls Write, which ends the recording.
 func (r *Recorder) Start(key string) (*Recording, error) {
-	rec := &Recording{recorder: r, key: key, began: time.Now(), out: make(chan *Draft, queued),
-		ended: make(chan struct{})}
-	rec.room.Store(room)
-	return rec, r.change(func(all map[string]*Recording) error {
-		switch {
-		case all[key] != nil:
-			return ErrBusy
-		case len(all) >= most:
-			return ErrMany
-		}
-		all[key] = rec
-		return nil
-	})
+	rec := &Recording{recorder: r, key: key, began: time.Now(), ended: make(chan struct{})}
+	rec.open()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.files[key] != nil:
+		return nil, ErrBusy
+	case len(r.files) >= most:
+		return nil, ErrMany
+	case r.files == nil:
+		r.files = map[string]*Recording{}
+	}
+	r.files[key] = rec
+	r.activate()
+	return rec, nil
 }
 
 // Stop ends the recording of a key, whose Write then writes what is left. It reports whether there was one.
 func (r *Recorder) Stop(key string) (found bool) {
-	_ = r.change(func(all map[string]*Recording) error { // f returns no error
-		if rec := all[key]; rec != nil {
-			found = true
-			close(rec.ended)
-			delete(all, key)
-		}
-		return nil
-	})
-	return found
-}
-
-// change replaces the map of recordings.
-func (r *Recorder) change(f func(map[string]*Recording) error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	next := map[string]*Recording{}
-	if now := r.active.Load(); now != nil {
-		maps.Copy(next, *now)
+	rec := r.files[key]
+	if rec == nil {
+		return false
 	}
-	if err := f(next); err != nil {
-		return err
+	close(rec.ended)
+	delete(r.files, key)
+	r.activate()
+	return true
+}
+
+// keep has a keeper take the exchanges of keys that begin before a time, and of no others.
+func (r *Recorder) keep(keeper *sink, until map[string]time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.keeper, r.kept = keeper, until
+	r.activate()
+}
+
+// activate puts what is recorded in force. r.mu must be held.
+func (r *Recorder) activate() {
+	next := map[string][]target{}
+	for key, rec := range r.files {
+		next[key] = append(next[key], target{to: &rec.sink})
+	}
+	for key, until := range r.kept {
+		next[key] = append(next[key], target{r.keeper, until})
 	}
 	if len(next) == 0 {
 		r.active.Store(nil)
-	} else {
-		r.active.Store(&next)
+		return
 	}
-	return nil
+	r.active.Store(&next)
 }
 
 // Recording is one recording of a key.
 type Recording struct {
+	sink
 	recorder *Recorder
 	key      string
 	began    time.Time
-	out      chan *Draft
 	ended    chan struct{} // closed by Recorder.Stop
-	room     atomic.Int64  // bytes that are left
-	dropped  atomic.Int64
-	begun    atomic.Int64 // exchanges
 }
 
 // Write writes the recording to w until ctx ends, d has passed or limit bytes are reached. A line is written at once
@@ -272,7 +301,7 @@ func (r *Recording) Write(ctx context.Context, w io.Writer, flush func() error, 
 	e := Ending{}
 	keep := func(d *Draft) error {
 		defer r.room.Add(d.size)
-		d.redact()
+		d.redactOnce()
 		fits, err := put(&d.x, limit-reserve)
 		if fits {
 			e.Exchanges++
@@ -316,10 +345,10 @@ const endSize = "size"
 
 // stop takes the recording off the list, unless another one with the same key has replaced it.
 func (r *Recording) stop() {
-	_ = r.recorder.change(func(all map[string]*Recording) error { // f returns no error
-		if all[r.key] == r {
-			delete(all, r.key)
-		}
-		return nil
-	})
+	r.recorder.mu.Lock()
+	defer r.recorder.mu.Unlock()
+	if r.recorder.files[r.key] == r {
+		delete(r.recorder.files, r.key)
+		r.recorder.activate()
+	}
 }

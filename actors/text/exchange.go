@@ -144,7 +144,8 @@ func (x *exchange) End(out engine.Sink[Chunk], f *upstream.Failure) {
 // its provider did. What attempts at the first target have learned does not apply to another one.
 func (x *exchange) Fork() (engine.Exchange[Chunk], engine.Money) {
 	q := *x.request
-	fork := &exchange{svc: x.svc, env: x.env, request: &q, origin: x, outcome: Outcome{Usage: dialogue.NoUsage}}
+	fork := &exchange{svc: x.svc, request: &q, origin: x, outcome: Outcome{Usage: dialogue.NoUsage}}
+	fork.draft, fork.env = x.draft.Fork(x.env)
 	if q.Meter == nil {
 		return fork, nil
 	}
@@ -156,6 +157,7 @@ func (x *exchange) Fork() (engine.Exchange[Chunk], engine.Money) {
 func (x *exchange) Overtaken(f *upstream.Failure) {
 	o := &x.outcome
 	o.Err, o.Overtaken = f.Err, true
+	x.draft.Drop()
 	a := x.attempt
 	if a == nil {
 		return

@@ -60,9 +60,9 @@ func (s *Service) Begin(ctx context.Context, q *Request) *Reply {
 			r.exchange.record(draft)
 		}
 	}
-	// A recording has one exchange, no client waits for background work, and a summary is sent whole at its end, so
-	// that its target always looks slow.
-	if draft == nil && !q.Head.Background && q.Head.Compaction == dialogue.NoCompaction {
+	// A recording for a replay has one exchange, no client waits for background work, and a summary is sent whole at
+	// its end, so that its target always looks slow.
+	if !draft.Alone() && !q.Head.Background && q.Head.Compaction == dialogue.NoCompaction {
 		spec.Hedge = q.Plan[0].Hedge
 	}
 	s.inFlight.Add(1)

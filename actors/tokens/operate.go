@@ -82,7 +82,15 @@ type KeyChange struct {
 	Enabled  *bool
 	// OnDisconnect is that of identity.Key. "" lets the model decide again.
 	OnDisconnect *string
+	// RecordedUntil is that of identity.Key. The zero time ends the recording now. Only operators may set it.
+	RecordedUntil *time.Time
 }
+
+// MaxRecording bounds the time for which a key is recorded, so that a recording that was forgotten ends.
+const MaxRecording = 7 * 24 * time.Hour
+
+// recordingSlack lets clients compute the end of the longest recording with a clock that is a little ahead.
+const recordingSlack = time.Minute
 
 // LimitsChange is an update of limits. A nil limit stays unchanged, and 0 removes it.
 type LimitsChange struct{ RPM, TPM, Concurrency *int64 }
@@ -153,6 +161,9 @@ func (k *KeyChange) check(now time.Time) error {
 	case k.OnDisconnect != nil && *k.OnDisconnect != "" &&
 		!slices.Contains(identity.DisconnectPolicies, *k.OnDisconnect):
 		return &FieldError{"on_disconnect", "must be cancel, finish or detach"}
+	case k.RecordedUntil != nil && !k.RecordedUntil.IsZero() && (!k.RecordedUntil.After(now) ||
+		k.RecordedUntil.After(now.Add(MaxRecording+recordingSlack))):
+		return &FieldError{"recorded_until", "must be in the future, and at most 7 days from now"}
 	}
 	ceiling := CeilingChange{Scopes: k.Scopes, Models: k.Models, Budget: k.Budget}
 	return cmp.Or(ceiling.check(), k.Limits.check())
@@ -167,6 +178,12 @@ func (k *KeyChange) apply(to *identity.Key) error {
 	set(&to.AllowIPs, k.AllowIPs)
 	set(&to.Expires, k.Expires)
 	set(&to.OnDisconnect, k.OnDisconnect)
+	if k.RecordedUntil != nil {
+		if to.RecordedUntil = nil; !k.RecordedUntil.IsZero() {
+			until := k.RecordedUntil.UTC()
+			to.RecordedUntil = &until
+		}
+	}
 	if k.Enabled != nil {
 		to.SetEnabled(*k.Enabled, identity.PartyOperator)
 	}

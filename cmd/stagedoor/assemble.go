@@ -16,6 +16,7 @@ import (
 	"stagedoor/actors/background"
 	"stagedoor/actors/flow"
 	"stagedoor/actors/kept"
+	"stagedoor/actors/recording"
 	"stagedoor/actors/requests"
 	"stagedoor/actors/runtime"
 	"stagedoor/cmd/stagedoor/config"
@@ -63,6 +64,7 @@ type gateway struct {
 	runtime  *runtime.Runtime
 	overview *httpflow.Overview
 	requests *requests.Recorder // nil until it was started
+	keeper   *recording.Keeper  // of recorded keys; nil: nothing is kept
 	auth     *auth.Authenticator
 	overload *overload.Limiter
 	watchers *share.Pool
@@ -143,6 +145,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string,
 	g.sockets = share.New(share.Sockets, 0, leastSocket)
 	g.kept = kept.New(share.New(share.Kept, 0, kept.Least), g.state.Now)
 	g.startRequestLog(c)
+	g.startKeeper(c)
 	// The instruments are registered after the parts that they read, because the first collection may come at once.
 	if err := g.observe(); err != nil {
 		return err
@@ -367,6 +370,9 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 		inForce.Requests.Store = before.Requests.Store
 	}
 	g.requests.Limit(requestLimits(&inForce)) // by the data directory that is in use, not by the one in the file
+	if g.keeper != nil {
+		g.keeper.Limit(recordingLimits(c))
+	}
 	g.state.KeepAudit(time.Duration(c.Audit.Keep), int64(c.Audit.Records))
 	g.runtime.Webhooks().Configure(c.Endpoints())
 	fixedKeys := c.FixedKeys()
@@ -445,6 +451,11 @@ func (g *gateway) close(ctx context.Context) {
 	if g.requests != nil {
 		if err := g.requests.Close(); err != nil {
 			g.logger.Warn("the log of requests did not close", "cause", err)
+		}
+	}
+	if g.keeper != nil {
+		if err := g.keeper.Close(); err != nil {
+			g.logger.Warn("the recordings of keys did not close", "cause", err)
 		}
 	}
 	if g.telemetry != nil {

@@ -48,7 +48,8 @@ func (g *gateway) authorization(ctx context.Context, issuer string) (*oauth.Serv
 		Catalog:    g.runtime.Catalog,
 		VideoPrice: g.runtime.Videos().Price,
 		TopUpURL:   g.topUpURL, Overview: g.overview, FirstKey: g.firstKeyFor,
-		Mistakes: g.mistakes, RequestLog: g.requests, Settings: g.settings, Erase: g.eraseUser,
+		Mistakes: g.mistakes, RequestLog: g.requests,
+		Recordings: g.recordings(), Node: g.nodeName(), Settings: g.settings, Erase: g.eraseUser,
 		Mail:    g.mailer(issuer),
 		Demands: g.demandsSecondFactor, AlertHost: func() string { return g.config.Load().Alerts.Host() },
 		Live: func() *live.Handlers { return g.live }, Now: time.Now, Random: rand.Reader})

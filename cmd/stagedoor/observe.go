@@ -33,6 +33,7 @@ func (g *gateway) observe() error {
 		telemetry.Sources{InFlight: g.inFlight, Providers: g.limitedProviders, Actors: g.runtime.Stats,
 			State: g.state.Stats, Work: func() work.Stats { return work.StatsOf(g.state) },
 			Ledger: g.runtime.Ledger().Stats, Pools: g.pools, RequestLog: g.requestLogStats,
+			Recordings:          g.recordingStats,
 			ConfigurationBroken: func() bool { return len(g.mistakes()) > 0 }},
 	)
 }

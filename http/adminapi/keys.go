@@ -51,7 +51,7 @@ func (c *requestContext) keyView(k *identity.Key) Key {
 		AllowIPs:     convertAll(k.AllowIPs, func(p *netip.Prefix) string { return p.String() }),
 		OnDisconnect: wordOrNull(k.OnDisconnect),
 		Created:      k.Created, Expires: timeOrNull(k.Expires), Revoked: timeOrNull(k.Revoked),
-		Previous: timeOrNull(k.PreviousUntil(now))}
+		Previous: timeOrNull(k.PreviousUntil(now)), RecordedUntil: timeOrNull(k.Recorded(now))}
 }
 
 // disabledBy returns who disabled a key, or nil if it is enabled.
@@ -119,7 +119,8 @@ func (c *requestContext) createKey(in NewKey) (any, error) {
 // Limits that are null become zeros, which the registry takes for "no limit".
 func (k *KeyChange) change() (tokens.KeyChange, error) {
 	out := tokens.KeyChange{Name: k.Name, Scopes: k.Scopes.pointer(), Models: k.Models.pointer(),
-		Expires: k.Expires.pointer(), Enabled: k.Enabled, OnDisconnect: k.OnDisconnect.pointer()}
+		Expires: k.Expires.pointer(), Enabled: k.Enabled, OnDisconnect: k.OnDisconnect.pointer(),
+		RecordedUntil: k.RecordedUntil.pointer()}
 	if policy := k.OnDisconnect.Value; policy != nil && *policy == "" {
 		// The registry takes "" for null. A client's "" may be a variable that a script has forgotten to set.
 		return out, dialogue.Invalid("on_disconnect", "must be cancel, finish, detach or null")

@@ -229,6 +229,8 @@ type Key struct {
 	Previous   *time.Time `json:"previous_secret_until" doc:"until when the previous secret works; null: it does not"`
 
 	OnDisconnect *string `json:"on_disconnect" enum:"cancel,finish,detach" doc:"null: as the model says"`
+
+	RecordedUntil *time.Time `json:"recorded_until" doc:"until when it is recorded; null: it is not"`
 }
 
 // Rotation is the body that gives a key or an app a new secret.
@@ -254,6 +256,8 @@ type KeyChange struct {
 	Enabled  *bool                  `json:"enabled,omitzero"`
 
 	OnDisconnect Optional[string] `json:"on_disconnect,omitzero" enum:"cancel,finish,detach" doc:"null: as models say"`
+
+	RecordedUntil Optional[time.Time] `json:"recorded_until,omitzero" doc:"at most 7 days from now; null: end that"`
 }
 
 // NewKey is the body that creates a key. An absent member does not restrict the key.

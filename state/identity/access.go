@@ -3,6 +3,7 @@ package identity
 import (
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"stagedoor/state"
 	"stagedoor/state/budget"
@@ -44,6 +45,21 @@ func (a *Access) Key(hash state.Hash) (Key, bool) {
 // records are shared and must not be modified. A command uses the function KeysOf, which sees the
 // changes of the commands before it.
 func (a *Access) KeysOf(user string) []Key { return a.keys.keysOf(user) }
+
+// Recorded returns the ids of the keys whose requests and replies are kept now, and until when.
+func (a *Access) Recorded() map[string]time.Time {
+	var until map[string]time.Time
+	now := a.state.Now()
+	for id, k := range *a.keys.recorded.Load() {
+		if t := k.Recorded(now); !t.IsZero() {
+			if until == nil {
+				until = map[string]time.Time{}
+			}
+			until[id] = t
+		}
+	}
+	return until
+}
 
 // KeyByID returns the key with this id, or state.ErrNotFound.
 func (a *Access) KeyByID(id string) (Key, error) { return FindKey(a.state.View(), id) }

@@ -19,6 +19,8 @@ type keyring struct {
 	byHash, byUser ring
 	// previous has the keys with a previous secret by its hash. They are few. The map is replaced and never modified.
 	previous atomic.Pointer[map[state.Hash]*Key]
+	// recorded has the keys with a RecordedUntil by their ids, likewise.
+	recorded atomic.Pointer[map[string]*Key]
 }
 
 // ring holds keys in 256 sorted lists. A list is replaced and never modified, so a lookup takes no
@@ -28,10 +30,13 @@ type ring [256]atomic.Pointer[[]*Key]
 // fill adds the stored keys when the state is opened.
 func (r *keyring) fill(all iter.Seq[*Key]) {
 	var byHash, byUser [256][]*Key
-	previous := map[state.Hash]*Key{}
+	previous, recorded := map[state.Hash]*Key{}, map[string]*Key{}
 	for k := range all {
 		if k.Previous != nil {
 			previous[k.Previous.Hash] = k
+		}
+		if k.RecordedUntil != nil {
+			recorded[k.ID] = k
 		}
 		byHash[k.Hash[0]] = append(byHash[k.Hash[0]], k)
 		if k.User != "" {
@@ -39,6 +44,7 @@ func (r *keyring) fill(all iter.Seq[*Key]) {
 		}
 	}
 	r.previous.Store(&previous)
+	r.recorded.Store(&recorded)
 	for i := range byHash {
 		slices.SortFunc(byHash[i], compareHashes)
 		slices.SortFunc(byUser[i], compareUsers)
@@ -61,6 +67,16 @@ func (r *keyring) apply(before, after *Key) {
 			previous[after.Previous.Hash] = after
 		}
 		r.previous.Store(&previous)
+	}
+	if before != nil && before.RecordedUntil != nil || after != nil && after.RecordedUntil != nil {
+		recorded := maps.Clone(*r.recorded.Load())
+		if before != nil {
+			delete(recorded, before.ID)
+		}
+		if after != nil && after.RecordedUntil != nil {
+			recorded[after.ID] = after
+		}
+		r.recorded.Store(&recorded)
 	}
 	if after != nil {
 		r.byHash.put(after.Hash[0], after, compareHashes)

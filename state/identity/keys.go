@@ -39,10 +39,13 @@ type Key struct {
 	// "" leaves that to the model.
 	OnDisconnect string `json:"on_disconnect,omitempty"`
 	Enabled      bool   `json:"enabled"`
+	// Unclaimed is set for a key that a lead has made, until Rotate gives it a secret that its user has seen.
+	Unclaimed bool `json:"unclaimed,omitempty"` // beside Enabled, so that the two take the room of one word
 	// DisabledBy is the party that disabled the key; "" while it is enabled. See MayEnable.
 	DisabledBy Party `json:"disabled_by,omitempty"`
-	// Unclaimed is set for a key that a lead has made, until Rotate gives it a secret that its user has seen.
-	Unclaimed bool `json:"unclaimed,omitempty"`
+	// RecordedUntil is the time until which the key's requests and replies are kept for pages, or nil. It stays when
+	// that time is over, so use Recorded.
+	RecordedUntil *time.Time `json:"recorded_until,omitempty"`
 
 	Created time.Time `json:"created,omitzero"`
 	Expires time.Time `json:"expires,omitzero"` // zero: never
@@ -62,6 +65,14 @@ func (k *Key) PreviousUntil(now time.Time) time.Time {
 		return time.Time{}
 	}
 	return k.Previous.Until
+}
+
+// Recorded returns until when what the key sends and is answered is kept. It is the zero time if it is not kept now.
+func (k *Key) Recorded(now time.Time) time.Time {
+	if k.RecordedUntil == nil || !now.Before(*k.RecordedUntil) || !k.Revoked.IsZero() {
+		return time.Time{}
+	}
+	return *k.RecordedUntil
 }
 
 // Rotate replaces the secret. The old one is accepted for overlap more, and a still older one ends at once.
@@ -169,9 +180,12 @@ var keys = state.Table[Key]{
 	Name: journal.Key,
 	ID:   func(k *Key) string { return k.ID },
 	Audit: &state.Audit[Key]{Kind: "key", Describe: func(_ state.View, k *Key) (state.Target, state.Fields) {
-		var until time.Time
+		var until, recorded time.Time
 		if k.Previous != nil {
 			until = k.Previous.Until
+		}
+		if k.RecordedUntil != nil {
+			recorded = *k.RecordedUntil
 		}
 		allowed, _ := json.Marshal(k.AllowIPs) // networks are always texts
 		if len(k.AllowIPs) == 0 {
@@ -182,7 +196,7 @@ var keys = state.Table[Key]{
 			"user": k.User, "scopes": k.Scopes, "models": k.Models, "rpm": k.Limits.RPM, "tpm": k.Limits.TPM,
 			"concurrency": k.Limits.Concurrency, "budget": k.Budget, "budget_window": k.Window,
 			"allow_ips": state.Hidden(allowed), "allowed_networks": len(k.AllowIPs), "on_disconnect": k.OnDisconnect,
-			"enabled": k.Enabled, "disabled_by": k.DisabledBy, "unclaimed": k.Unclaimed,
+			"enabled": k.Enabled, "disabled_by": k.DisabledBy, "unclaimed": k.Unclaimed, "recorded_until": recorded,
 			"expires": k.Expires, "revoked": k.Revoked, "secret": state.Hidden(k.Hash[:])}
 	}},
 	// The keyring finds them by hash and by user.

@@ -961,8 +961,8 @@ var Table = []Mutant{
 	{
 		Name: "recording: keep exchanges of any size",
 		File: "actors/recording/draft.go", Suite: "./actors/replay", Run: "TestARecordingIsBounded",
-		Old: `case d.recording.room.Add(-n) < 0:`,
-		New: `case d.recording.room.Add(-n) < 0 && n < 0:`,
+		Old: `if s.room.Add(-n) >= 0 {`,
+		New: `if s.room.Add(-n) >= 0 || n >= 0 {`,
 	},
 	{
 		Name: "replay: take the ids of this process",

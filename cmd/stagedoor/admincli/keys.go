@@ -63,7 +63,7 @@ type keyFlags struct {
 	scopes, models, allow []string
 	rpm, tpm, concurrency int64
 	onDisconnect          string
-	expires               cli.Duration
+	expires, recordFor    cli.Duration
 	budget                budgetFlags
 	nothing, asJSON       bool
 }

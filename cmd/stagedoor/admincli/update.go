@@ -54,6 +54,10 @@ func printKey(out io.Writer, k *adminapi.Key) error {
 	if k.OnDisconnect != nil {
 		leaves = *k.OnDisconnect
 	}
+	recorded := "no"
+	if k.RecordedUntil != nil {
+		recorded = "until " + k.RecordedUntil.UTC().Format(time.RFC3339)
+	}
 	_, err := fmt.Fprintf(out, `id           %s
 key          %s...
 name         %s
@@ -67,10 +71,12 @@ spent        %s; today %s, this month %s
 allowed from %s
 disconnected %s
 expires      %s
+recorded     %s
 `,
 		k.ID, k.Prefix, cli.Printable(k.Name), cli.Printable(k.User), status, setText(k.Scopes), setText(k.Models),
 		k.Limits.RPM, k.Limits.TPM, k.Limits.Concurrency, budgetText(k.Budget),
-		cli.Dollars(k.Spent.Total), cli.Dollars(k.Spent.Day), cli.Dollars(k.Spent.Month), from, leaves, expires)
+		cli.Dollars(k.Spent.Total), cli.Dollars(k.Spent.Day), cli.Dollars(k.Spent.Month), from, leaves, expires,
+		recorded)
 	return err
 }
 
@@ -132,7 +138,8 @@ func (a app) keysUpdate(o *datadir.Flags) *cobra.Command {
 that are not given change nothing.`,
 		Example: `  stagedoor keys update laptop --budget 20 --budget-window month
   stagedoor keys update key_019a... --scope all --model '*' --expires-in 0
-  stagedoor keys update key_019a... --disabled`,
+  stagedoor keys update key_019a... --disabled
+  stagedoor keys update laptop --record-for 24h`,
 		ValidArgsFunction: a.completeKeys(o),
 		RunE: func(c *cobra.Command, args []string) error {
 			change, err := w.change(c.Flags().Changed, time.Now())
@@ -162,6 +169,8 @@ that are not given change nothing.`,
 	f.Int64Var(&w.concurrency, "concurrency", 0, "requests at a time; 0: no limit")
 	f.Var(&w.expires, "expires-in", "how long it is valid from now, such as 30d; 0: for ever")
 	f.StringVar(&w.onDisconnect, "on-disconnect", "", disconnectHelp)
+	f.Var(&w.recordFor, "record-for", "how long its requests and replies are kept for their pages from now,\n"+
+		"at most 7d; 0: end that")
 	f.BoolVar(&disabled, "disabled", false, "refuse it; --disabled=false takes it again")
 	b.flags(c)
 	jsonFlag(c, &asJSON)
@@ -180,8 +189,8 @@ func (k *keyFlags) change(given func(string) bool, now time.Time) (adminapi.KeyC
 	if k.nothing && len(k.scopes) > 0 {
 		return change, fmt.Errorf("%w: --scope and --no-scopes exclude each other", cli.ErrUsage)
 	}
-	if k.expires < 0 {
-		return change, fmt.Errorf("%w: --expires-in must not be negative", cli.ErrUsage)
+	if min(k.expires, k.recordFor) < 0 {
+		return change, fmt.Errorf("%w: --expires-in and --record-for must not be negative", cli.ErrUsage)
 	}
 	if given("name") {
 		change.Name = &k.name
@@ -219,6 +228,12 @@ func (k *keyFlags) change(given func(string) bool, now time.Time) (adminapi.KeyC
 		change.Expires = adminapi.Null[time.Time]()
 		if k.expires > 0 {
 			change.Expires = adminapi.Some(now.Add(time.Duration(k.expires)))
+		}
+	}
+	if given("record-for") {
+		change.RecordedUntil = adminapi.Null[time.Time]()
+		if k.recordFor > 0 {
+			change.RecordedUntil = adminapi.Some(now.Add(time.Duration(k.recordFor)))
 		}
 	}
 	return change, nil

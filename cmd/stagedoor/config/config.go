@@ -65,6 +65,7 @@ type Config struct {
 	Backups   Backups       `yaml:"backups" doc:"backups of the store while the gateway runs"`
 	Ledger    Ledger        `yaml:"ledger" doc:"the history of money"`
 	Requests  RequestLog    `yaml:"request_log" doc:"the log of requests: its bounds and its place"`
+	Recorded  Recordings    `yaml:"recordings" doc:"requests and replies of recorded keys"`
 	Audit     Audit         `yaml:"audit" doc:"the audit log, which says who has changed what"`
 	Catalog   Catalog       `yaml:"catalog" doc:"limits and prices of models that the file gives none"`
 	Aliases   Map[string]   `yaml:"aliases" doc:"further names of paths, for unmodified clients: /vendor: /imagegen; the longest counts"`
@@ -297,12 +298,12 @@ func Default() *Config {
 		Backups:  defaultBackups,
 		Ledger:   defaultLedger,
 		Admin:    Admin{Configure: true},
-		Requests: defaultRequestLog,
-		Audit:    defaultAudit,
-		Catalog:  Catalog{Unknown: "serve"},
-		Videos:   defaultVideos,
-		SignIn:   SignIn{SecondFactor: "none"},
-		SMTP:     SMTP{TLS: mailer.StartTLS},
+		Requests: defaultRequestLog, Recorded: defaultRecordings,
+		Audit:   defaultAudit,
+		Catalog: Catalog{Unknown: "serve"},
+		Videos:  defaultVideos,
+		SignIn:  SignIn{SecondFactor: "none"},
+		SMTP:    SMTP{TLS: mailer.StartTLS},
 		OAuth: OAuth{AutoAuthorize: "login", CodeTTL: Duration(time.Minute),
 			SessionTTL: Duration(14 * 24 * time.Hour)},
 		Telemetry: defaultTelemetry,

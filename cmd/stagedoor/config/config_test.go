@@ -183,8 +183,8 @@ var mistakes = map[string]struct {
 		[]string{
 			"f:1:9: listen: expected a string: put it in quotes",
 			"f:2:1: logs: is not known, expected one of listen, tls, trusted_proxies, data, cluster, keys, providers, models, " +
-				"limits, backups, ledger, request_log, audit, catalog, aliases, oauth, sign_in, smtp, admin, " +
-				"videos, webhooks, alerts, telemetry, " +
+				"limits, backups, ledger, request_log, recordings, audit, catalog, aliases, oauth, sign_in, smtp, " +
+				"admin, videos, webhooks, alerts, telemetry, " +
 				"heartbeat, responses_websocket, log, shutdown",
 			`f:4:14: providers.a.shape: "chatty" is not known here, expected one of chat, responses,`,
 			"f:4:32: providers.a.base_url: expected a string: put it in quotes",
@@ -325,7 +325,8 @@ var mistakes = map[string]struct {
 	"copies and history": {
 		"data: memory\nproviders: {p: {shape: sandbox}}\nmodels: {m: {targets: [{provider: p, model: x}]}}\n" +
 			"backups: {dir: b, every: 1s, keep: 0}\nledger: {keep: 1h}\n" +
-			"request_log: {keep: 1s, mib: 1, store: database}\n",
+			"request_log: {keep: 1s, mib: 1, store: database}\n" +
+			"recordings: {keep: 1s, mib: 0, exchanges: 0}\n",
 		[]string{
 			"f:4:16: backups.dir: expected none: data: memory has nothing to copy",
 			"f:4:26: backups.every: expected 1m or more",
@@ -334,6 +335,9 @@ var mistakes = map[string]struct {
 			"f:6:21: request_log.keep: expected 1h or more, or 0: there is no log",
 			"f:6:30: request_log.mib: expected 16 to 1048576",
 			"f:6:40: request_log.store: expected file or none, because without cluster.store there is no database",
+			"f:7:20: recordings.keep: expected 1m or more, or 0: nothing is kept",
+			"f:7:29: recordings.mib: expected 1 to 1048576",
+			"f:7:43: recordings.exchanges: expected 1 to 100000",
 		},
 	},
 	"a database for the state": {

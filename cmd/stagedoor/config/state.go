@@ -21,6 +21,13 @@ type RequestLog struct {
 	Store string   `yaml:"store" doc:"in the database of cluster.store or a file: database or file; default: database"`
 }
 
+// Recordings bound what is kept of keys that are recorded.
+type Recordings struct {
+	Keep      Duration `yaml:"keep" doc:"how long a request and its reply are kept; 0: no key is recorded"`
+	MiB       int      `yaml:"mib" doc:"mebibytes of all of them; the oldest go first"`
+	Exchanges int      `yaml:"exchanges" doc:"how many requests are kept"`
+}
+
 // The places of the log of requests.
 const (
 	requestsInDatabase = "database"
@@ -42,21 +49,26 @@ var (
 	defaultAudit      = Audit{Keep: Duration(400 * 24 * time.Hour), Records: 500_000}
 	defaultRequestLog = RequestLog{Keep: Duration(30 * 24 * time.Hour), MiB: 1024}
 
+	defaultRecordings = Recordings{Keep: Duration(72 * time.Hour), MiB: 256, Exchanges: 10_000}
+
 	defaultBackups = Backups{Every: Duration(15 * time.Minute), Keep: 4}
 	defaultLedger  = Ledger{Keep: Duration(90 * 24 * time.Hour)}
 )
 
 // Bounds: a copy reads the whole store, and a month's bill needs its receipts.
 const (
-	minBackupEvery = Duration(time.Minute)
-	maxBackupKeep  = 10_000
-	minLedgerKeep  = Duration(24 * time.Hour)
-	minRequestKeep = Duration(time.Hour)
-	minRequestMiB  = 16
-	maxRequestMiB  = 1 << 20
-	minAuditKeep   = Duration(24 * time.Hour)
-	minAudit       = 1000
-	maxAudit       = 100_000_000
+	minBackupEvery   = Duration(time.Minute)
+	maxBackupKeep    = 10_000
+	minLedgerKeep    = Duration(24 * time.Hour)
+	minRequestKeep   = Duration(time.Hour)
+	minRequestMiB    = 16
+	maxRequestMiB    = 1 << 20
+	minRecordingKeep = Duration(time.Minute)
+	maxRecordingMiB  = 1 << 20
+	maxExchanges     = 100_000
+	minAuditKeep     = Duration(24 * time.Hour)
+	minAudit         = 1000
+	maxAudit         = 100_000_000
 )
 
 // checkState checks backups, the ledger's history, the log of requests and the audit log.
@@ -82,6 +94,15 @@ func (c *Config) checkState(d *decoder) {
 		d.at("request_log.store", "expected database or file")
 	case at == requestsInDatabase && c.Cluster.Store == "":
 		d.at("request_log.store", "expected file or none, because without cluster.store there is no database")
+	}
+	if k := c.Recorded.Keep; k != 0 && k < minRecordingKeep {
+		d.at("recordings.keep", "expected 1m or more, or 0: nothing is kept")
+	}
+	if m := c.Recorded.MiB; m < 1 || m > maxRecordingMiB {
+		d.at("recordings.mib", "expected 1 to %d", maxRecordingMiB)
+	}
+	if n := c.Recorded.Exchanges; n < 1 || n > maxExchanges {
+		d.at("recordings.exchanges", "expected 1 to %d", maxExchanges)
 	}
 	if k := c.Audit.Keep; k != 0 && k < minAuditKeep {
 		d.at("audit.keep", "expected 24h or more, or 0: for ever")

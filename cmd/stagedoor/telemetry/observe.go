@@ -33,6 +33,8 @@ type Sources struct {
 	ConfigurationBroken func() bool
 	// RequestLog returns how many requests were written to their log, and how many were not.
 	RequestLog func() (written, dropped int64)
+	// Recordings returns how many exchanges of recorded keys were kept, and how many were not.
+	Recordings func() (kept, dropped int64)
 }
 
 // LimitedProvider is a provider whose limiter reports figures.
@@ -126,6 +128,7 @@ var figures = []struct {
 	{"stagedoor.pool.owners", gauge, "{owner}", "Owners that use a pool."},
 	{"stagedoor.pool.refused", counter, "{claim}", "Claims on a pool that were refused, by reason."},
 	{"stagedoor.request_log.requests", counter, "{request}", "Requests that ended, by whether their log has them."},
+	{"stagedoor.recordings.exchanges", counter, "{exchange}", "Exchanges of recorded keys, by whether they are kept."},
 	{"stagedoor.telemetry.spans", counter, "{span}", "Spans, by what became of them."},
 }
 
@@ -214,6 +217,9 @@ func (o *observer) collect(ctx context.Context, to metric.Observer) error {
 	written, dropped := o.sources.RequestLog()
 	s.put("stagedoor.request_log.requests", written, attribute.String("result", "written"))
 	s.put("stagedoor.request_log.requests", dropped, attribute.String("result", "dropped"))
+	written, dropped = o.sources.Recordings()
+	s.put("stagedoor.recordings.exchanges", written, attribute.String("result", "written"))
+	s.put("stagedoor.recordings.exchanges", dropped, attribute.String("result", "dropped"))
 	s.spans()
 	return nil
 }

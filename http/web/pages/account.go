@@ -53,6 +53,7 @@ type Key struct {
 	InWindow         int64 // spent of the budget
 	Created, Expires time.Time
 	PreviousUntil    time.Time // until when the secret before this one is accepted; zero: it is not
+	RecordedUntil    time.Time // until when what it sends and is answered is kept; zero: it is not
 	Use              KeyUse
 }
 

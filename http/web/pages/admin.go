@@ -148,8 +148,10 @@ type OneUser struct {
 	Amount string // as typed before
 	Reason string
 	Keys   []Key
-	Entry  KeyEntry
-	Usage  *Report
+	// Recordings is that of AllKeys.
+	Recordings string
+	Entry      KeyEntry
+	Usage      *Report
 
 	Ceiling          CeilingEntry
 	Group, GroupPath string // the group of the user; "": none
@@ -173,6 +175,8 @@ type AllKeys struct {
 	Query string
 	Keys  []Key
 	Pager Pager
+	// Recordings says for how long what recorded keys send is kept; "": no key can be recorded.
+	Recordings string
 }
 
 func (k *AllKeys) frame() frame { return k.at(placeUsers, "allkeys.html", "Keys") }

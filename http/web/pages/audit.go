@@ -104,7 +104,8 @@ func (r AuditRow) Source() string {
 
 // auditVerbs are the past forms of the last words of actions.
 var auditVerbs = map[string]string{"create": "created", "change": "changed", "remove": "removed", "pause": "paused",
-	"resume": "resumed", "start": "started", "stop": "stopped", "credit": "credited", "adjust": "adjusted"}
+	"resume": "resumed", "start": "started", "stop": "stopped", "credit": "credited", "adjust": "adjusted",
+	"read": "read"}
 
 // What says in words what was done: "key created".
 func (r AuditRow) What() string {

@@ -406,6 +406,11 @@ type OneRequest struct {
 	Receipt *money.Receipt // nil if there is none, or none any more
 	// The addresses of the pages about what the request names. One is "" if the reader has no such page.
 	UserPath, KeyPath, ModelPath, ProviderPath string
+	// Exchange has what was sent and answered, or nil if that was not recorded. RecordedAt names the gateway that keeps
+	// it, if it is another one, and RecordPath is the address where an administrator has the key recorded.
+	Exchange               *Recorded
+	RecordedAt, RecordPath string
+	RecordingBroken        bool // what is kept cannot be read
 }
 
 // OneProviderPath returns the address of the page of providers with one of them open.

@@ -3,6 +3,7 @@ package portal
 import (
 	"cmp"
 	"net/http"
+	"net/url"
 	"slices"
 
 	"stagedoor/actors/tokens"
@@ -16,6 +17,9 @@ const (
 	pathCodes   = "/admin/codes"
 )
 
+// allKeysPath returns the address of the list with one key.
+func allKeysPath(id string) string { return pathAllKeys + "?" + url.Values{"q": {id}}.Encode() }
+
 // allKeys lists the keys of all users, the newest first.
 func (rc *requestContext) allKeys() {
 	search := rc.query("q")
@@ -28,7 +32,8 @@ func (rc *requestContext) allKeys() {
 	shown, pager := part(rc, pathAllKeys, found)
 	shown = slices.Clone(shown)
 	slices.Reverse(shown) // keyLines wants them as the state has them
-	view := &pages.AllKeys{Desk: rc.desk(), Query: search, Pager: pager, Keys: rc.keyLines(shown)}
+	view := &pages.AllKeys{Desk: rc.desk(), Query: search, Pager: pager, Keys: rc.keyLines(shown),
+		Recordings: rc.recordingKept()}
 	users := map[string]string{}
 	for i := range shown {
 		users[shown[i].ID] = shown[i].User
@@ -53,6 +58,10 @@ func (rc *requestContext) changeAnyKey() {
 		word, err = "key_enabled", rc.enableAnyKey(id, true)
 	case "disable":
 		word, err = "key_disabled", rc.enableAnyKey(id, false)
+	case "record":
+		word, err = "key_recorded", rc.recordAnyKey(id, true)
+	case "unrecord":
+		word, err = "key_unrecorded", rc.recordAnyKey(id, false)
 	case "revoke":
 		word = "key_revoked"
 		_, err = identity.RevokeKey(ctx, rc.options.State, id)

@@ -58,6 +58,7 @@ type fixture struct {
 	ids       []string // the request ids with which the API answered
 	requests  *requestLog
 	settings  *fakeSettings
+	recorded  *recorded
 	overview  *httpflow.Overview
 	later     time.Duration // by which the clock of the pages is ahead
 	alerts    string        // the host that alerts are posted to
@@ -75,7 +76,8 @@ func newEmptyFixture(t *testing.T) *fixture { return newFixtureWith(t, nil) }
 // newFixtureWith is newEmptyFixture with a mail server; nil: none.
 func newFixtureWith(t *testing.T, mail *mailer.Client) *fixture {
 	t.Helper()
-	h := &fixture{t: t, requests: new(requestLog), settings: new(fakeSettings), overview: newOverview(t)}
+	h := &fixture{t: t, requests: new(requestLog), settings: new(fakeSettings), recorded: new(recorded),
+		overview: newOverview(t)}
 	var err error
 	if h.state, err = schema.Open(journal.NewMemory(), time.Now); err != nil {
 		t.Fatal(err)
@@ -148,6 +150,8 @@ func newFixtureWith(t *testing.T, mail *mailer.Client) *fixture {
 			TopUpURL:   func() string { return "" },
 			Mistakes:   func() []string { return h.mistakes },
 			RequestLog: h.requests,
+			Recordings: h.recorded,
+			Node:       "gw-1",
 			Demands:    h.demands,
 			Settings:   h.settings,
 			Overview:   h.overview,

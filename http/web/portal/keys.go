@@ -66,8 +66,8 @@ func (rc *requestContext) keyLines(keys []identity.Key) []pages.Key {
 			ByLead: !k.Enabled && k.DisabledBy == identity.PartyLead, Scopes: k.Scopes, Models: k.Models,
 			RPM: k.Limits.RPM, TPM: k.Limits.TPM, Slots: k.Limits.Concurrency, Budget: k.Budget,
 			Window: string(k.Window), AllowIPs: networkTexts(k.AllowIPs),
-			PreviousUntil: k.PreviousUntil(now),
-			Spent:         spent.Total, InWindow: spent.In(k.Window, now), Created: k.Created,
+			PreviousUntil: k.PreviousUntil(now), RecordedUntil: k.Recorded(now),
+			Spent: spent.Total, InWindow: spent.In(k.Window, now), Created: k.Created,
 			Expires: k.Expires}
 		if k.Revoked.IsZero() {
 			live = append(live, line)

@@ -42,8 +42,10 @@ const problemSent = "This form was sent already. What it asked for was done once
 var notices = map[string]string{
 	"key_changed": "The key was changed, at once for all requests.",
 	"key_revoked": "The key was revoked.", "key_enabled": "The key can be used again.",
-	"key_disabled": "The key cannot be used until you enable it.",
-	"app_revoked":  "The app can no longer see your account.", "token_revoked": "The token was revoked.",
+	"key_disabled":   "The key cannot be used until you enable it.",
+	"key_recorded":   "What the key sends and is answered from now on is kept for the pages of its requests.",
+	"key_unrecorded": "Nothing more is recorded. What is kept already stays until it is too old.",
+	"app_revoked":    "The app can no longer see your account.", "token_revoked": "The token was revoked.",
 	"app_changed":       "The app was changed.",
 	"app_deleted":       "The app was deleted. All its secrets, codes and tokens are refused.",
 	"password_changed":  "Your password was changed. All other sessions have ended.",

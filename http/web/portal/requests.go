@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,6 +48,7 @@ func (p *Portal) requestRoutes(handle func(pattern string, h http.HandlerFunc)) 
 		rc.exportRequests("application/jsonl", "requests.jsonl", writeLines)
 	}))
 	handle("GET "+pathRequestLog+"/{at}", p.member((*requestContext).loggedRequest))
+	handle("GET "+pathRequestLog+"/{at}/recording.json", p.member((*requestContext).exportRecording))
 }
 
 // logOwner returns whose requests the user sees: "" for all.
@@ -213,18 +213,24 @@ func (rc *requestContext) requestLog() {
 	rc.show(status, view)
 }
 
+// loggedRecord returns the request that the path names, or state.ErrNotFound.
+func (rc *requestContext) loggedRecord() (requestlog.Record, error) {
+	at, err := strconv.ParseInt(rc.r.PathValue("at"), 10, 64)
+	if err != nil {
+		return requestlog.Record{}, state.ErrNotFound
+	}
+	log, err := rc.options.RequestLog.Store()
+	if err != nil {
+		return requestlog.Record{}, err
+	}
+	return rc.findLogged(log, at)
+}
+
 // loggedRequest shows one request with its receipt.
 func (rc *requestContext) loggedRequest() {
-	at, err := strconv.ParseInt(rc.r.PathValue("at"), 10, 64)
-	var r requestlog.Record
-	if err == nil {
-		var log requestlog.Reader
-		if log, err = rc.options.RequestLog.Store(); err == nil {
-			r, err = rc.findLogged(log, at)
-		}
-	}
+	r, err := rc.loggedRecord()
 	switch {
-	case errors.Is(err, state.ErrNotFound), errors.Is(err, strconv.ErrSyntax), errors.Is(err, strconv.ErrRange):
+	case errors.Is(err, state.ErrNotFound):
 		rc.missing()
 		return
 	case err != nil:
@@ -238,6 +244,7 @@ func (rc *requestContext) loggedRequest() {
 	}
 	view := pages.NewOneRequest(rc.desk(), r, receipt)
 	rc.link(view)
+	rc.addRecording(view)
 	rc.show(http.StatusOK, view)
 }
 
@@ -257,7 +264,7 @@ func (rc *requestContext) link(view *pages.OneRequest) {
 		view.UserPath = pathUser(u.ID)
 	}
 	if view.KeyPath == "" && view.Key != "" {
-		view.KeyPath = pathAllKeys + "?" + url.Values{"q": {view.Key}}.Encode()
+		view.KeyPath = allKeysPath(view.Key)
 	}
 	if o := rc.options.Overview; o != nil && o.Serves(view.Provider) {
 		view.ProviderPath = pages.OneProviderPath(view.Provider)

@@ -252,7 +252,8 @@ func (rc *requestContext) showUser(u tokens.User, status int, fill func(*pages.O
 		return
 	}
 	view := &pages.OneUser{Desk: rc.desk(), User: userLine(u, b.Available(), b.Held, b.Spent), FormID: newFormID(),
-		Keys: rc.keyLines(rc.options.Registry.UserKeys(u.ID)), Usage: usage}
+		Keys: rc.keyLines(rc.options.Registry.UserKeys(u.ID)), Recordings: rc.recordingKept(),
+		Usage: usage}
 	view.Entry = keyEntry(rc.scopesOf(u.ID),
 		pages.Form{Action: pathUser(u.ID) + "/keys", ID: newFormID(), Token: view.Token})
 	kept, _ := identity.FindUser(rc.options.State.View(), u.ID)

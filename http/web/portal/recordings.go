@@ -1,0 +1,127 @@
+package portal
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"stagedoor/actors/recording"
+	"stagedoor/actors/tokens"
+	"stagedoor/http/web/pages"
+	"stagedoor/state"
+	"stagedoor/state/identity"
+	"stagedoor/state/recordings"
+	"stagedoor/state/requestlog"
+)
+
+// Recordings has what recorded keys sent and were answered. Its implementation is in actors/recording.
+type Recordings interface {
+	// Find returns the exchange of a request that a key sent between two times, or state.ErrNotFound.
+	Find(key, id string, from, to time.Time) (*recording.Exchange, error)
+	Limits() recordings.Limits
+}
+
+// recordingTimes are the times that the form of a recording offers.
+var recordingTimes = map[string]time.Duration{"1h": time.Hour, "24h": 24 * time.Hour, "7d": tokens.MaxRecording}
+
+// recordingKept says for how long what recorded keys send is kept, or is "" if no key can be recorded.
+func (p *Portal) recordingKept() string {
+	if p.options.Recordings == nil {
+		return ""
+	}
+	keep := p.options.Recordings.Limits().Keep
+	if keep == 0 {
+		return ""
+	}
+	return pages.Days(keep)
+}
+
+// recordAnyKey switches the recording of a key of any user on or off. The change of the key is in the audit log.
+func (rc *requestContext) recordAnyKey(id string, on bool) error {
+	until := time.Time{}
+	if on {
+		length, known := recordingTimes[rc.form.Get("for")]
+		if !known || rc.recordingKept() == "" {
+			return &tokens.FieldError{Field: "for", Rule: "must be one of the times that the form offers"}
+		}
+		until = rc.options.Now().Add(length).Truncate(time.Second)
+	}
+	_, err := rc.options.Registry.UpdateKey(rc.r.Context(), id, tokens.KeyChange{RecordedUntil: &until})
+	return err
+}
+
+// clockSlack is the difference between the times at which the log of requests and a recording note that a request
+// began.
+const clockSlack = time.Second
+
+// recorded returns the exchange of a logged request, or state.ErrNotFound. Users read their own exchanges as they have
+// sent and got them. Administrators read those of all users, with what providers got and answered, which the audit log
+// notes unless the exchange is their own. Leads of a group read none.
+func (rc *requestContext) recorded(r *requestlog.Record) (*recording.Exchange, error) {
+	own := r.Owner == string(state.OwnerOf("", rc.user.Username))
+	if rc.options.Recordings == nil || r.Key == "" || !own && !rc.user.Admin {
+		return nil, state.ErrNotFound
+	}
+	x, err := rc.options.Recordings.Find(r.Key, r.ID, r.Began.Add(-clockSlack), r.Began.Add(r.Took+clockSlack))
+	if err != nil {
+		return nil, err
+	}
+	if !rc.user.Admin {
+		x.Attempts = nil // the replies of providers name accounts and limits of the operator
+	}
+	if own {
+		return x, nil
+	}
+	return x, rc.options.State.RecordAudit(rc.r.Context(), state.AuditEvent{Action: "recording.read",
+		Target: state.Target{Kind: "key", ID: r.Key, Name: r.KeyName},
+		After:  state.Fields{"request": r.ID, "user": r.User}})
+}
+
+// addRecording adds what was sent and answered to the page of a request, or where it is.
+func (rc *requestContext) addRecording(view *pages.OneRequest) {
+	k, err := identity.FindKey(rc.options.State.View(), view.Key)
+	isKey := err == nil
+	if elsewhere := view.Node != "" && rc.options.Node != "" && view.Node != rc.options.Node; elsewhere {
+		if isKey && k.RecordedUntil != nil && view.Began.Before(*k.RecordedUntil) {
+			view.RecordedAt = view.Node
+		}
+		return
+	}
+	x, err := rc.recorded(&view.Record)
+	switch {
+	case err == nil:
+		view.Exchange = pages.NewRecorded(x, view.Path()+"/recording.json")
+	case !errors.Is(err, state.ErrNotFound):
+		rc.options.Logger.Error("read a recording", "request_id", view.ID, "cause", err)
+		view.RecordingBroken = true
+	case rc.user.Admin && isKey && k.Revoked.IsZero() && rc.recordingKept() != "":
+		view.RecordPath = allKeysPath(k.ID)
+	}
+}
+
+// exportRecording sends all that is kept of a request as JSON.
+func (rc *requestContext) exportRecording() {
+	r, err := rc.loggedRecord()
+	var x *recording.Exchange
+	if err == nil {
+		x, err = rc.recorded(&r)
+	}
+	var text []byte
+	if err == nil {
+		text, err = json.MarshalIndent(x, "", "  ")
+	}
+	switch {
+	case errors.Is(err, state.ErrNotFound):
+		rc.missing()
+	case err != nil:
+		rc.busy(rc.w, rc.r, err)
+	default:
+		pages.Protect(rc.w.Header(), "'none'", false)
+		rc.w.Header().Set("Content-Type", "application/json")
+		rc.w.Header().Set("Content-Disposition", `attachment; filename="request-`+strconv.FormatInt(r.At, 10)+`.json"`)
+		rc.w.WriteHeader(http.StatusOK)
+		_, _ = rc.w.Write(text) // the client has left
+	}
+}
