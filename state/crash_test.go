@@ -16,7 +16,7 @@ const crashWriters = 8
 
 // writeUntilKilled stores responses and says the id of every one that was
 // acknowledged.
-func writeUntilKilled(dir string, say statetest.Say) error {
+func writeUntilKilled(dir string, say statetest.PrintLine) error {
 	s, _, err := ondisk.Open(dir)
 	if err != nil {
 		return err
@@ -29,7 +29,7 @@ func writeUntilKilled(dir string, say statetest.Say) error {
 }
 
 // storeResponses is one writer.
-func storeResponses(s *state.State, w int, say statetest.Say) error {
+func storeResponses(s *state.State, w int, say statetest.PrintLine) error {
 	for n := 0; ; n++ {
 		id := fmt.Sprintf("resp_%d-%d-%d", os.Getpid(), w, n)
 		r := work.StoredResponse{Body: []byte(`{"id":"` + id + `"}`)}

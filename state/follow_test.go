@@ -338,11 +338,11 @@ func TestATableIsWrittenOnlyWhenAllNodesKnowIt(t *testing.T) {
 			return err
 		})
 	}
-	node.Say(&journal.SharedStats{Format: journal.Allowance.Format() - 1})
+	node.SetStats(&journal.SharedStats{Format: journal.Allowance.Format() - 1})
 	if err := grant(); !errors.Is(err, state.ErrUnavailable) || len(money.ListAccounts(s.View())) > 0 {
 		t.Errorf("beside an older node: %v", err)
 	}
-	node.Say(&journal.SharedStats{Format: journal.Allowance.Format()})
+	node.SetStats(&journal.SharedStats{Format: journal.Allowance.Format()})
 	if err := grant(); err != nil || len(money.ListAllowances(s.View(), "7")) != 1 {
 		t.Errorf("when all nodes know the table: %v", err)
 	}

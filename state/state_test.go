@@ -40,7 +40,7 @@ var (
 	sound    = fixture.Sound
 	newKey   = fixture.NewKey
 	hash     = fixture.Hash
-	twin     = fixture.Twin
+	twin     = fixture.SamePrefixHash
 
 	sameAfterReload = fixture.SameAfterReload
 	newResponse     = fixture.NewResponse

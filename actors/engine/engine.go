@@ -50,7 +50,7 @@ func New(o Options) (*Engine, error) {
 	for i := range e.shards {
 		s := &e.shards[i]
 		s.system = o.System
-		s.props = o.System.Props("request", func() actor.Actor { return s.pending }, kit.Crowd())
+		s.props = o.System.Props("request", func() actor.Actor { return s.pending }, kit.CountedByKind())
 	}
 	var err error
 	e.supervisor, err = o.System.SpawnUnique(o.System.Props("engine", func() actor.Actor { return &supervisor{e} }), "engine")

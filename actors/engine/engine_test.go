@@ -197,7 +197,7 @@ func (s *stage) observe() *observed {
 		sh.props = s.system.Props("request", func() actor.Actor {
 			o.Actor = sh.pending
 			return o
-		}, kit.Crowd())
+		}, kit.CountedByKind())
 	}
 	return o
 }

@@ -271,11 +271,11 @@ func TestSpansAreKeptAsLongAsTheirRequest(t *testing.T) {
 func TestSpansAreWantedForAWhileAfterALook(t *testing.T) {
 	s := flow.New(time.Now).Spans()
 	now := time.Unix(1000, 0)
-	if s.Wanted(now) {
+	if s.Enabled(now) {
 		t.Error("wanted without a reader")
 	}
-	s.Want(now)
-	if !s.Wanted(now.Add(time.Minute)) || s.Wanted(now.Add(time.Hour)) {
+	s.Enable(now)
+	if !s.Enabled(now.Add(time.Minute)) || s.Enabled(now.Add(time.Hour)) {
 		t.Error("a look is remembered for too short or too long")
 	}
 }

@@ -69,15 +69,15 @@ func (r *Registry) now() time.Time { return r.clock() }
 
 // guard holds the argument of Guard.
 type guard struct {
-	era   func() uint64
-	stale func()
+	generation func() uint64
+	stale      func()
 }
 
-// Guard makes the Registry call stale for each request that begins with a key that was checked in an earlier era,
+// Guard makes the Registry call stale for each request whose key was checked in an earlier generation of the keys,
 // because the key may have become unusable before the request was in flight. Video jobs are not guarded.
-func (r *Registry) Guard(era func() uint64, stale func()) {
+func (r *Registry) Guard(generation func() uint64, stale func()) {
 	if r != nil {
-		r.guard.Store(&guard{era, stale})
+		r.guard.Store(&guard{generation, stale})
 	}
 }
 
@@ -120,7 +120,7 @@ func (r *Registry) Begin(ctx context.Context, about About, cancel context.Cancel
 	req.index = len(s.all)
 	s.all = append(s.all, req)
 	s.mu.Unlock()
-	if g := r.guard.Load(); g != nil && !about.Job && about.Era != g.era() {
+	if g := r.guard.Load(); g != nil && !about.Job && about.KeyGeneration != g.generation() {
 		g.stale()
 	}
 	return req

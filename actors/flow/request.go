@@ -20,9 +20,9 @@ type About struct {
 	Key   string // the id of the key of the request
 	Owner string // the user of the key, or the key if it has none
 	App   string // from AppOf
-	// Era is the era of the keys in which this key was checked; see Registry.Guard.
-	Era    uint64
-	Stream bool
+	// KeyGeneration is that of the keys when this key was checked; see Registry.Guard.
+	KeyGeneration uint64
+	Stream        bool
 	// Work is set if no client waits, as for a background response.
 	Work bool
 	// Job is set for a video job, which outlives connections and processes. It reports progress in per cent, and

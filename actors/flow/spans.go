@@ -18,7 +18,7 @@ const (
 	maxTraces        = 20_000 // of requests in flight and ended ones together
 	maxSpans         = 64     // of one request
 	maxText          = 200    // of one attribute
-	wantedFor        = 15 * time.Minute
+	enabledFor       = 15 * time.Minute
 	maxEventsPerSpan = 8
 )
 
@@ -29,8 +29,8 @@ type traceID = api.TraceID
 type Spans struct {
 	mu   sync.Mutex
 	open map[traceID]*trace
-	// wanted is the time until which spans are collected, in nanoseconds of Unix time.
-	wanted atomic.Int64
+	// until is the time until which spans are collected, in nanoseconds of Unix time.
+	until atomic.Int64
 }
 
 var _ sdk.SpanProcessor = (*Spans)(nil)
@@ -45,12 +45,12 @@ type trace struct {
 	spans   []sdk.ReadOnlySpan
 }
 
-// Want requests the spans of later requests, because an administrator looks at them. Without that and without an
-// exporter no spans are made.
-func (s *Spans) Want(now time.Time) { s.wanted.Store(now.Add(wantedFor).UnixNano()) }
+// Enable makes the spans of requests that begin within enabledFor be collected, because an administrator looks at them.
+// Without that and without an exporter no spans are made.
+func (s *Spans) Enable(now time.Time) { s.until.Store(now.Add(enabledFor).UnixNano()) }
 
-// Wanted reports whether Want was called a short time ago.
-func (s *Spans) Wanted(now time.Time) bool { return now.UnixNano() < s.wanted.Load() }
+// Enabled reports whether Enable was called within enabledFor before now.
+func (s *Spans) Enabled(now time.Time) bool { return now.UnixNano() < s.until.Load() }
 
 // Kept returns the number of traces that are kept now.
 func (s *Spans) Kept() int {

@@ -22,10 +22,10 @@ type Request struct {
 	// Key is the id of the key that the request came with. Owner is its user, or the key if it
 	// has no user: throttles let owners take turns.
 	Key, Owner string
-	// Era is that of the keys in which the key was found good, see flow.Registry.Guard.
-	Era    uint64
-	Class  int
-	Tokens int // the estimate the throttles reserve
+	// KeyGeneration is that of the keys when the key was found good; see flow.Registry.Guard.
+	KeyGeneration uint64
+	Class         int
+	Tokens        int // the estimate the throttles reserve
 	// Meter, if set, holds and settles the request's money.
 	Meter Meter
 	// Dry, if set, keeps the calls of the request, of which none is sent.

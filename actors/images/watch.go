@@ -9,7 +9,7 @@ import (
 func about(q *Request) flow.About {
 	r := q.Picture
 	return flow.About{ID: q.ID, Shape: string(r.Inbound), Model: r.Model, Key: q.Key, Owner: q.Owner,
-		App: flow.AppOf(q.Header), Era: q.Era, Stream: r.Stream}
+		App: flow.AppOf(q.Header), KeyGeneration: q.KeyGeneration, Stream: r.Stream}
 }
 
 // resultOf describes the end of a request for actors/flow.

@@ -11,11 +11,11 @@ type PropsOption func(*propsConfig)
 
 // propsConfig has what the options of Props set.
 type propsConfig struct {
-	lanes      Lanes
-	supervisor actor.SupervisorStrategy
-	crowd      bool
-	eager      bool
-	inline     bool
+	lanes         Lanes
+	supervisor    actor.SupervisorStrategy
+	countedByKind bool
+	eager         bool
+	inline        bool
 }
 
 // WithLanes configures the mailbox. Without it no lane is bounded.
@@ -28,8 +28,8 @@ func WithSupervisor(strategy actor.SupervisorStrategy) PropsOption {
 	return func(c *propsConfig) { c.supervisor = strategy }
 }
 
-// Crowd marks actors of which there are thousands. They are counted by their kind and not listed one by one.
-func Crowd() PropsOption { return func(c *propsConfig) { c.crowd = true } }
+// CountedByKind marks actors of which there are thousands. They are counted by their kind and not listed one by one.
+func CountedByKind() PropsOption { return func(c *propsConfig) { c.countedByKind = true } }
 
 // Eager lets an actor start on the goroutine that spawns it, which saves a wake-up. The parent waits meanwhile, so
 // Started must be short.
@@ -51,7 +51,7 @@ func (s *System) Props(kindName string, produce func() actor.Actor, options ...P
 	}
 	k := s.kindOf(kindName)
 	lists := s
-	if config.crowd {
+	if config.countedByKind {
 		lists = nil
 	}
 	return actor.PropsFromProducer(

@@ -38,7 +38,7 @@ func TestTreeShowsActorsWithTheirFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sys := kit.NewSystem(kit.Options{Logger: slog.New(slog.DiscardHandler), MaxIdle: -1})
 		leaf := sys.Props("leaf", func() actor.Actor { return &node{system: sys} })
-		crowd := sys.Props("crowd", func() actor.Actor { return &node{system: sys} }, kit.Crowd())
+		crowd := sys.Props("crowd", func() actor.Actor { return &node{system: sys} }, kit.CountedByKind())
 		top := sys.Props("top", func() actor.Actor {
 			return &node{system: sys, children: map[string]*actor.Props{"p/one": leaf, "r": crowd}}
 		})

@@ -441,7 +441,7 @@ func (p *parent) Receive(ctx actor.Context) {
 func (p *parent) spawn(ctx actor.Context, name string) (*actor.PID, error) {
 	c := p.client
 	props := c.system.Props("account", func() actor.Actor { return &account{client: c, name: name} },
-		kit.Crowd(), kit.Inline())
+		kit.CountedByKind(), kit.Inline())
 	pid, err := c.system.SpawnChild(ctx, props, "account")
 	if err == nil {
 		c.mu.Lock()

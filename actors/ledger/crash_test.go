@@ -82,7 +82,7 @@ func TestRecoverEndsTheHoldsOfThePreviousProcess(t *testing.T) {
 
 // moveMoney recovers the holds of the previous process, holds and settles until it is killed, and
 // prints every acknowledged settlement.
-func moveMoney(dir string, say statetest.Say) error {
+func moveMoney(dir string, say statetest.PrintLine) error {
 	s, _, err := ondisk.Open(dir)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func moveMoney(dir string, say statetest.Say) error {
 }
 
 // settleMoney is one writer.
-func settleMoney(c *ledger.Client, w int, say statetest.Say) error {
+func settleMoney(c *ledger.Client, w int, say statetest.PrintLine) error {
 	random := rand.New(rand.NewPCG(uint64(os.Getpid()), uint64(w)))
 	for n := 0; ; n++ {
 		id := fmt.Sprintf("req_%d-%d-%d", os.Getpid(), w, n)

@@ -562,7 +562,7 @@ func TestANodeThatMayBeExpelledUsesNoAllowance(t *testing.T) {
 		a.fill(t, "key_1", 100)
 		lost, old := journal.SharedStats{Format: journal.Allowance.Format()}, journal.SharedStats{Format: 1, Lease: 1e9}
 		for _, shared := range []journal.SharedStats{lost, old} {
-			a.node.Say(&shared)
+			a.node.SetStats(&shared)
 			before := c.Store().Stats().Commits
 			h := hold(t, a.Client, "7", "r", 100)
 			if c.Store().Stats().Commits == before {

@@ -46,9 +46,9 @@ func (d *Demand) highest(p *catalog.Price) (input, output, searches int64) {
 	u.WebSearches = d.Searches
 	p = p.ForPrompt(d.Largest)
 	if d.Faster {
-		p = p.AtDearestTier()
+		p = p.AtHighestTier()
 	}
-	input, output = p.Dearest(d.Special)
+	input, output = p.Highest(d.Special)
 	return input, output, p.Tokens(u)
 }
 

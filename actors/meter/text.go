@@ -142,7 +142,7 @@ func (t *Text) Begin(ctx context.Context, c *catalog.Candidate, sent int) (tight
 	if output == all {
 		return false, nil
 	}
-	return t.tight(ctx, t.estimate(all)), nil
+	return t.nearLimit(ctx, t.estimate(all)), nil
 }
 
 // estimate returns the most that the prompt and so many output tokens should cost.
@@ -183,8 +183,8 @@ func (t *Text) raiseHold(ctx context.Context, amount int64) error {
 		Key: t.request.Key, Model: t.request.Model})
 }
 
-// tight reports whether the account or a budget could not pay for the longest reply now.
-func (t *Text) tight(ctx context.Context, all int64) bool {
+// nearLimit reports whether the account or a budget could not pay for the longest reply now.
+func (t *Text) nearLimit(ctx context.Context, all int64) bool {
 	room, err := t.hold.Room(ctx)
 	return err != nil || all-t.hold.Amount() > room
 }

@@ -137,7 +137,7 @@ func (r *Replayer) exchange(ctx context.Context, x *recording.Exchange) (differe
 		Env: newEnv(x)}
 	last := attempts[len(attempts)-1]
 	if last.Tight {
-		q.Meter = tight{}
+		q.Meter = partialMeter{}
 	}
 	got := r.run(ctx, q)
 	return append(up.differences(), compare(x, last, &got)...), false
@@ -229,19 +229,19 @@ func difference(what string, recorded, now []byte) []string {
 		part(now))}
 }
 
-// tight is the meter of a request whose account could pay only for a part of its reply.
-type tight struct{}
+// partialMeter is the meter of a request whose account could pay only for a part of its reply.
+type partialMeter struct{}
 
 // Begin implements text.Meter.
-func (tight) Begin(context.Context, *catalog.Candidate, int) (bool, *dialogue.Error) {
+func (partialMeter) Begin(context.Context, *catalog.Candidate, int) (bool, *dialogue.Error) {
 	return true, nil
 }
 
 // Another implements text.Meter.
-func (t tight) Another() text.Meter { return t }
+func (t partialMeter) Another() text.Meter { return t }
 
 // Progress implements text.Meter.
-func (tight) Progress(*text.Outcome) bool { return false }
+func (partialMeter) Progress(*text.Outcome) bool { return false }
 
 // Settle implements text.Meter.
-func (tight) Settle(context.Context, *text.Outcome) *dialogue.Error { return nil }
+func (partialMeter) Settle(context.Context, *text.Outcome) *dialogue.Error { return nil }

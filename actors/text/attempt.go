@@ -121,7 +121,7 @@ func (a *attempt) openPassthrough(ctx context.Context) (*passthrough, *upstream.
 	// The shape gives its tap before there is a reply, because a panic in between would leave the reply open.
 	u := &passthrough{attempt: a, tap: a.shape.NewTap(o, a.env), observer: a.replyObserver(seen), call: seen,
 		key: a.provider.TakeKey(a.svc.env.Now(), a.c.Model)}
-	ctx, u.late = a.outlive(ctx)
+	ctx, u.late = a.usageContext(ctx)
 	var f *upstream.Failure
 	if u.reply, f = a.send(ctx, call, u.key); f != nil {
 		u.late.close()
@@ -343,7 +343,7 @@ func (a *attempt) endStream(out engine.Sink[Chunk], f *upstream.Failure) {
 		return
 	}
 	a.draft.Deliver(a.last.B, true)
-	ctx, cancel := context.WithTimeout(context.Background(), lastWordsWait)
+	ctx, cancel := context.WithTimeout(context.Background(), errorTime)
 	defer cancel()
 	if out.Send(ctx, Chunk{Meta: a.takeMeta(), Data: a.last, Failed: f.Err}) != nil {
 		a.last.Free()
@@ -351,9 +351,9 @@ func (a *attempt) endStream(out engine.Sink[Chunk], f *upstream.Failure) {
 	a.outcome.Err = f.Err
 }
 
-// strayFailure appends an error event of the client's shape where the state of
+// fallbackFailure appends an error event of the client's shape where the state of
 // the stream can't be asked for one.
-func (a *attempt) strayFailure(dst []byte, err *dialogue.Error) []byte {
+func (a *attempt) fallbackFailure(dst []byte, err *dialogue.Error) []byte {
 	if a.request.Mode != shapes.Stream {
 		return dst
 	}
@@ -365,7 +365,7 @@ func (a *attempt) strayFailure(dst []byte, err *dialogue.Error) []byte {
 func (a *attempt) crashedFailure(dst []byte, err *dialogue.Error) (out []byte) {
 	defer func() {
 		if recover() != nil {
-			out = a.strayFailure(dst, err)
+			out = a.fallbackFailure(dst, err)
 		}
 	}()
 	return a.failStream(dst, err)

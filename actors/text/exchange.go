@@ -27,9 +27,9 @@ func windowOf(mode shapes.Mode) int {
 	return window
 }
 
-// lastWordsWait bounds the time that a terminal error event waits for a slow client
+// errorTime bounds the time that a terminal error event waits for a slow client
 // once the request itself has been cancelled.
-const lastWordsWait = 5 * time.Second
+const errorTime = 5 * time.Second
 
 // exchange makes the attempts of one request for text. Its state belongs to the attempt loop until the output is
 // closed.

@@ -83,14 +83,14 @@ func (a *attempt) persistentPart(ctx context.Context, m *merger, i, base int, p 
 		permit = nil
 	}
 	f := a.onePart(ctx, m, i, base, p, permit)
-	ends := func() bool { return f.Class == upstream.Cancelled || m.spoke(i) || ctx.Err() != nil }
+	ends := func() bool { return f.Class == upstream.Cancelled || m.hasBegun(i) || ctx.Err() != nil }
 	if f != nil && f.Class != upstream.CallerFault && a.c.Runtime.Spec.Retries > 0 && !ends() {
 		f = a.onePart(ctx, m, i, base, p, nil)
 	}
 	switch {
 	case f == nil:
 		return nil
-	case ends(), f.Class == upstream.CallerFault && !m.anySpoke():
+	case ends(), f.Class == upstream.CallerFault && !m.anyBegun():
 		return f
 	}
 	m.leaveOut(i, f)
@@ -141,15 +141,15 @@ func newMerger(parts int, emit func(*dialogue.Event), flush func() *upstream.Fai
 	return m
 }
 
-// spoke reports whether a call has begun its answer.
-func (m *merger) spoke(i int) bool {
+// hasBegun reports whether a call has begun its answer.
+func (m *merger) hasBegun(i int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.begun[i]
 }
 
-// anySpoke reports whether any call has begun its answer.
-func (m *merger) anySpoke() bool {
+// anyBegun reports whether any call has begun its answer.
+func (m *merger) anyBegun() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Contains(m.begun, true)

@@ -24,10 +24,10 @@ type lateUsage struct {
 	stop     func() bool // ends the watch over the request's context
 }
 
-// outlive returns the context for an upstream call. That of a priced stream ends with ctx,
+// usageContext returns the context for an upstream call. That of a priced stream ends with ctx,
 // unless the client left after every choice had ended: then it ends lateUsageWait later, or
 // when the gateway cuts off its requests. The lateUsage must be closed with the call.
-func (a *attempt) outlive(ctx context.Context) (context.Context, *lateUsage) {
+func (a *attempt) usageContext(ctx context.Context) (context.Context, *lateUsage) {
 	if a.request.Meter == nil || !a.request.Head.Stream || !a.c.MayCharge(a.svc.env.Now()) {
 		return ctx, nil
 	}

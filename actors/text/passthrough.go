@@ -406,7 +406,7 @@ func (u *passthrough) failed(f *upstream.Failure) *Buffer {
 	switch {
 	case u.ended: // and only its delivery failed
 	case u.completeFailed:
-		out.B = u.strayFailure(out.B, f.Err) // the tap has ended already
+		out.B = u.fallbackFailure(out.B, f.Err) // the tap has ended already
 	default:
 		out.B = u.failStream(out.B, f.Err)
 	}

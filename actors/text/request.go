@@ -26,8 +26,8 @@ type Request struct {
 	// Key is the id of the key that the request came with. Owner is its user, or the key if it has
 	// no user. Limiters, memory and remembered signatures are divided by owner.
 	Key, Owner string
-	// Era is that of the keys in which the key was found good, see flow.Registry.Guard.
-	Era uint64
+	// KeyGeneration is that of the keys when the key was found good; see flow.Registry.Guard.
+	KeyGeneration uint64
 	// Class is the priority class of the limiters.
 	Class int
 	// Tokens is the estimate that limiters reserve.

@@ -323,7 +323,7 @@ func (t *translated) failed() *Buffer {
 	out.B = t.appendFailure(out.B, t.failure.Err)
 	if len(out.B) == before && t.completeFailed {
 		// The emitter has ended already, with an event that Request.Complete took back.
-		out.B = t.strayFailure(out.B, t.failure.Err)
+		out.B = t.fallbackFailure(out.B, t.failure.Err)
 	}
 	return out
 }
@@ -366,7 +366,7 @@ func (a *attempt) open(
 		}
 		emit(ev)
 	}}
-	ctx, in.late = a.outlive(ctx)
+	ctx, in.late = a.usageContext(ctx)
 	var f *upstream.Failure
 	if in.reply, f = a.send(ctx, *call, key); f != nil {
 		in.late.close()

@@ -8,7 +8,7 @@ import (
 // about returns the fields of a request that the page of requests shows.
 func about(o *Request) flow.About {
 	return flow.About{ID: o.ID, Shape: string(o.Inbound.Name), Model: o.Head.Model,
-		Key: o.Key, Owner: o.Owner, App: flow.AppOf(o.In.Header), Era: o.Era, Stream: o.Head.Stream,
+		Key: o.Key, Owner: o.Owner, App: flow.AppOf(o.In.Header), KeyGeneration: o.KeyGeneration, Stream: o.Head.Stream,
 		Work: o.Head.Background}
 }
 

@@ -151,7 +151,7 @@ func (b *breaker) record(now time.Time, t *ticket, kind Kind) {
 	case probe && kind.failure():
 		b.open(now, b.nextOpen())
 	case probe && kind.alive():
-		b.shut()
+		b.close()
 	}
 }
 
@@ -175,9 +175,9 @@ func (b *breaker) open(now time.Time, d time.Duration) {
 	b.state, b.until = Open, now.Add(d)
 }
 
-// shut lets all calls through again. The counts begin anew, since old failures would open the
+// close lets all calls through again. The counts begin anew, since old failures would open the
 // breaker at the next one.
-func (b *breaker) shut() {
+func (b *breaker) close() {
 	b.state, b.opened, b.probe = Shut, 0, nil
 	b.streak.Store(0)
 	b.good.clear()

@@ -35,7 +35,7 @@ func (c *core) rest(now time.Time, t *ticket) time.Duration {
 func (c *core) endTrial(now time.Time, o *Outcome) {
 	c.trial = nil
 	if o.Kind.alive() {
-		c.breaker.shut()
+		c.breaker.close()
 	}
 	switch o.Kind {
 	case Success:

@@ -40,7 +40,7 @@ func open(dir string) (*tokens.Client, *state.State, func(), error) {
 }
 
 // writeUntilKilled goes through the protocol, and says what was acknowledged: who, which step, and what came of it.
-func writeUntilKilled(dir string, say statetest.Say) error {
+func writeUntilKilled(dir string, say statetest.PrintLine) error {
 	c, s, _, err := open(dir)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func writeUntilKilled(dir string, say statetest.Say) error {
 
 // live is one writer: a user with an app, and one grant after the other. Every
 // second one is revoked.
-func live(c *tokens.Client, s *state.State, who string, say statetest.Say) error {
+func live(c *tokens.Client, s *state.State, who string, say statetest.PrintLine) error {
 	u, err := state.Do(ctx, s, func(tx *state.Tx) (identity.User, error) {
 		return identity.AddUser(tx, identity.User{Username: who, Status: identity.UserActive})
 	})

@@ -31,7 +31,7 @@ func paceGC(ctx context.Context, release func()) {
 	tick := time.NewTicker(paceEvery)
 	defer tick.Stop()
 	last, own := 0, os.Getenv(gcVariable) == ""
-	var quiet quietness
+	var quiet idleDetector
 	for {
 		metrics.Read(sample)
 		if p := gcPercent(sample[0].Value.Uint64()); own && p != last {
@@ -68,8 +68,8 @@ const (
 	worthRelease = 32 << 20 // bytes that were allocated since the last release, at least
 )
 
-// quietness finds the moments at which a load has ended.
-type quietness struct {
+// idleDetector finds the moments at which a load has ended.
+type idleDetector struct {
 	allocated uint64 // at the last look
 	released  uint64 // what was allocated at the last release
 	looks     int    // in a row with little allocated
@@ -77,7 +77,7 @@ type quietness struct {
 
 // begins reports whether memory should be released now. It is called at regular intervals with the bytes that the
 // process has allocated so far.
-func (q *quietness) begins(allocated uint64) bool {
+func (q *idleDetector) begins(allocated uint64) bool {
 	if allocated-q.allocated > quietRate {
 		q.looks = 0
 	} else {

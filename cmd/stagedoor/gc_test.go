@@ -15,7 +15,7 @@ func TestSmallHeapsAreCollectedSeldom(t *testing.T) {
 
 // TestMemoryIsReleasedWhenALoadHasEnded: once for each load, and never during one.
 func TestMemoryIsReleasedWhenALoadHasEnded(t *testing.T) {
-	var q quietness
+	var q idleDetector
 	allocated := uint64(0)
 	looks := func(n int, each uint64) (released int) {
 		for range n {

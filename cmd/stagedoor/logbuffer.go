@@ -17,8 +17,8 @@ const (
 	// pipe must not stop the gateway (faults.md P20).
 	logFlushAt = 32 << 10
 	logMost    = 1 << 20
-	// logGoodbye limits the time that the end of the program waits for the last lines.
-	logGoodbye = 2 * time.Second
+	// logCloseTime limits the time that the end of the program waits for the last lines.
+	logCloseTime = 2 * time.Second
 )
 
 // logBuffer collects log lines and writes them together. Safe for concurrent use.
@@ -74,9 +74,9 @@ func (b *logBuffer) flush() {
 	b.write()
 }
 
-// hurry flushes unless a write is in progress. The rest then waits for the timer, so
+// flushUnlessBusy flushes unless a write is in progress. The rest then waits for the timer, so
 // that no caller waits for a writer that is stuck.
-func (b *logBuffer) hurry() {
+func (b *logBuffer) flushUnlessBusy() {
 	if b.writing.TryLock() {
 		defer b.writing.Unlock()
 		b.write()
@@ -98,7 +98,7 @@ func (b *logBuffer) write() {
 	}
 }
 
-// Close writes the remaining lines, waiting at most logGoodbye for a slow reader.
+// Close writes the remaining lines, waiting at most logCloseTime for a slow reader.
 // Later lines are written without a buffer.
 func (b *logBuffer) Close() {
 	b.timer.Stop()
@@ -110,7 +110,7 @@ func (b *logBuffer) Close() {
 	})
 	select {
 	case <-written:
-	case <-time.After(logGoodbye):
+	case <-time.After(logCloseTime):
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -127,7 +127,7 @@ type urgent struct {
 func (u urgent) Handle(ctx context.Context, r slog.Record) error {
 	err := u.Handler.Handle(ctx, r)
 	if r.Level >= slog.LevelWarn {
-		u.buffer.hurry()
+		u.buffer.flushUnlessBusy()
 	}
 	return err
 }

@@ -148,7 +148,7 @@ func TestAStuckLogDoesNotKeepTheProgramFromEnding(t *testing.T) {
 		io.WriteString(b, "never read\n")
 		start := time.Now()
 		b.Close()
-		if d := time.Since(start); d > logGoodbye {
+		if d := time.Since(start); d > logCloseTime {
 			t.Errorf("the end took %s", d)
 		}
 		close(out.stuck)

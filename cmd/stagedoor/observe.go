@@ -22,7 +22,7 @@ func (g *gateway) startTelemetry(ctx context.Context, c *config.Config) (err err
 		// Who looks at the flow wants to see what requests are made of, exported or not.
 		Processors: []sdktrace.SpanProcessor{
 			g.flow.Spans(),
-		}, Watched: func() bool { return g.flow.Spans().Wanted(time.Now()) }})
+		}, Watched: func() bool { return g.flow.Spans().Enabled(time.Now()) }})
 	return err
 }
 
@@ -68,7 +68,7 @@ func (g *gateway) limitedProviders() []telemetry.LimitedProvider {
 	for _, p := range g.runtime.Providers() {
 		limited := telemetry.LimitedProvider{Name: p.Spec.Name, Stats: p.Limiter.Stats}
 		if p.Client != nil {
-			limited.Benched, limited.Keys = p.Client.Keys().Benched(g.state.Now())
+			limited.Benched, limited.Keys = p.Client.Keys().Resting(g.state.Now())
 		}
 		out = append(out, limited)
 	}

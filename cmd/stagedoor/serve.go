@@ -240,7 +240,7 @@ func (a *app) drain(g *gateway, signals <-chan os.Signal) error {
 	done := make(chan struct{})
 	defer close(done)
 	wg.Go(func() {
-		if insisted(signals, done) {
+		if secondSignal(signals, done) {
 			g.logger.Warn("second signal, stopping at once")
 			os.Exit(exitFailure)
 		}
@@ -273,20 +273,19 @@ func (a *app) drain(g *gateway, signals <-chan os.Signal) error {
 	}
 }
 
-// echo is the time after a signal in which another one counts as the same, because
-// timeout(1) and others signal first the leader and then its whole group.
-const echo = 100 * time.Millisecond
+// sameSignalTime is the time after a signal in which another one counts as the same, because timeout(1) and others
+// signal first the leader of a process group and then the whole group.
+const sameSignalTime = 100 * time.Millisecond
 
-// insisted waits for a signal that is more than an echo of the one just received;
-// false: done came first.
-// Without the pause, a stop by timeout(1) or by a process manager that signals a whole group would
-// look like two signals of an impatient operator and cut all streams.
-func insisted(signals <-chan os.Signal, done <-chan struct{}) bool {
+// secondSignal waits for a signal that does not count as the one just received, and returns false if done is closed
+// first. Without sameSignalTime, a stop by timeout(1) or by a process manager that signals a whole group would look
+// like two signals of an impatient operator and cut all streams off.
+func secondSignal(signals <-chan os.Signal, done <-chan struct{}) bool {
 	received := time.Now()
 	for {
 		select {
 		case <-signals:
-			if time.Since(received) >= echo {
+			if time.Since(received) >= sameSignalTime {
 				return true
 			}
 		case <-done:

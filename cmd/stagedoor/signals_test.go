@@ -29,7 +29,7 @@ func TestAnEchoOfASignalIsNotASecondOne(t *testing.T) {
 				}
 				time.AfterFunc(test.done, func() { close(done) })
 				began := time.Now()
-				if got := insisted(signals, done); got != test.want {
+				if got := secondSignal(signals, done); got != test.want {
 					t.Errorf("got %t after %s", got, time.Since(began))
 				}
 			})

@@ -222,7 +222,7 @@ func (s *Service) record(w http.ResponseWriter, r *http.Request, client context.
 // retry can mend is not repeated.
 func (s *Service) store(ctx context.Context, record *kept.Record, q *kept.Request, failure *dialogue.Error) bool {
 	status, header, body, whole := record.Whole()
-	if q.Key == "" || !lasting(status, failure) {
+	if q.Key == "" || !repeatable(status, failure) {
 		return false
 	}
 	reply := work.Reply{Owner: q.Owner, Key: state.HashSecret(q.Key), Asked: q.Asked, Request: q.ID, Status: status,
@@ -233,8 +233,9 @@ func (s *Service) store(ctx context.Context, record *kept.Record, q *kept.Reques
 	return true
 }
 
-// lasting reports whether a repeat of a request would end as the request did. A stream that failed has a good status.
-func lasting(status int, failure *dialogue.Error) bool {
+// repeatable reports whether a repeat of a request would end as the request did. A stream that failed has a good
+// status.
+func repeatable(status int, failure *dialogue.Error) bool {
 	if failure != nil && failure.Retry {
 		return false
 	}

@@ -87,7 +87,7 @@ func (a *Authenticator) SetFixed(keys []identity.Key) {
 		byHash[k.Hash] = k
 	}
 	a.fixed.Store(&byHash)
-	a.watch.era.count.Add(1)
+	a.watch.revisions.count.Add(1)
 	a.watch.look()
 }
 

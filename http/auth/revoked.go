@@ -15,20 +15,20 @@ import (
 // watch lists the requests that end when their key becomes unusable. One goroutine, EndRevoked,
 // checks them when a key changes, so requests cost nothing extra while no key changes.
 type watch struct {
-	era    revisions
-	wake   chan struct{} // holds one wake-up
-	mu     sync.Mutex
-	guests map[*guest]struct{}
+	revisions revisions     // of this process
+	wake      chan struct{} // holds one wake-up
+	mu        sync.Mutex
+	requests  map[*watchedRequest]struct{}
 }
 
-// guest is a request that ends when its check fails, with the error of that.
-type guest struct {
+// watchedRequest is a request that ends when its check fails, with the error of the check.
+type watchedRequest struct {
 	still func() error
 	end   context.CancelCauseFunc
 }
 
 func newWatch() *watch {
-	return &watch{wake: make(chan struct{}, 1), guests: make(map[*guest]struct{})}
+	return &watch{wake: make(chan struct{}, 1), requests: make(map[*watchedRequest]struct{})}
 }
 
 // look wakes EndRevoked.
@@ -39,32 +39,32 @@ func (w *watch) look() {
 	}
 }
 
-// Era returns a number that changes whenever a key may have become unusable: a key was changed,
+// KeyGeneration returns a number that changes whenever a key may have become unusable: a key was changed,
 // revoked or expired, a user was disabled, or the configuration has other keys. A key that was
 // found usable stays usable until the number changes. Callers read it before they look up the key.
-func (a *Authenticator) Era() uint64 {
-	era := a.watch.era.count.Load()
+func (a *Authenticator) KeyGeneration() uint64 {
+	generation := a.watch.revisions.count.Load()
 	if a.store != nil {
-		era += a.store.AccessVersion()
+		generation += a.store.AccessVersion()
 	}
-	return era
+	return generation
 }
 
-// While calls still at each change of Era, and end with the error of still once it returns one. The
+// While calls still at each change of KeyGeneration, and end with the error of still once it returns one. The
 // caller calls leave when its request has ended. While is for requests that only watch; EndRevoked
 // finds those of actors/flow by itself.
 func (a *Authenticator) While(still func() error, end context.CancelCauseFunc) (leave func()) {
-	g := &guest{still, end}
+	g := &watchedRequest{still, end}
 	w := a.watch
 	w.mu.Lock()
-	w.guests[g] = struct{}{}
+	w.requests[g] = struct{}{}
 	w.mu.Unlock()
-	if err := still(); err != nil { // the key may have changed before the guest was added
+	if err := still(); err != nil { // the key may have changed before the request was added
 		end(err)
 	}
 	return func() {
 		w.mu.Lock()
-		delete(w.guests, g)
+		delete(w.requests, g)
 		w.mu.Unlock()
 	}
 }
@@ -102,7 +102,7 @@ func (a *Authenticator) usable(id string) error {
 
 // expires notes when a key in use expires, so that EndRevoked wakes up then.
 func (a *Authenticator) expires(key *identity.Key) {
-	if !key.Expires.IsZero() && a.watch.era.expire(key.Expires) {
+	if !key.Expires.IsZero() && a.watch.revisions.expire(key.Expires) {
 		a.watch.look()
 	}
 }
@@ -116,7 +116,7 @@ const together = 50 * time.Millisecond
 // reason as an error in their shape. Video jobs continue, because they are paid for and other keys
 // of their user can see them. EndRevoked must be called once only.
 func (a *Authenticator) EndRevoked(ctx context.Context, active *flow.Registry) {
-	active.Guard(a.Era, a.watch.look)
+	active.Guard(a.KeyGeneration, a.watch.look)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var buffer []*flow.Request
@@ -125,11 +125,11 @@ func (a *Authenticator) EndRevoked(ctx context.Context, active *flow.Registry) {
 		if a.store != nil {
 			changed = a.store.WatchAccess()
 		}
-		a.watch.era.advance(a.now())
+		a.watch.revisions.advance(a.now())
 		buffer = a.endRevoked(active, buffer)
 		timer.Stop()
 		var expired <-chan time.Time
-		if next := a.watch.era.next(); !next.IsZero() {
+		if next := a.watch.revisions.next(); !next.IsZero() {
 			timer.Reset(max(next.Sub(a.now()), 0))
 			expired = timer.C
 		}
@@ -170,8 +170,8 @@ func (a *Authenticator) endRevoked(active *flow.Registry, buffer []*flow.Request
 	clear(buffer)
 	w := a.watch
 	w.mu.Lock()
-	guests := make([]*guest, 0, len(w.guests))
-	for g := range w.guests {
+	guests := make([]*watchedRequest, 0, len(w.requests))
+	for g := range w.requests {
 		guests = append(guests, g)
 	}
 	w.mu.Unlock()

@@ -79,12 +79,12 @@ type requestContext struct {
 	r       *http.Request
 	in      shapes.Params
 
-	key     identity.Key
-	era     uint64 // auth.Authenticator.Era before the key was looked up
-	request *vector.Request
-	plan    []catalog.Candidate
-	pass    *throttle.Pass
-	dry     *engine.DryRun // nil unless the client asks what would be sent
+	key           identity.Key
+	keyGeneration uint64 // auth.Authenticator.KeyGeneration before the key was looked up
+	request       *vector.Request
+	plan          []catalog.Candidate
+	pass          *throttle.Pass
+	dry           *engine.DryRun // nil unless the client asks what would be sent
 }
 
 func (rc *requestContext) serve() {
@@ -147,7 +147,7 @@ func (rc *requestContext) perform(w http.ResponseWriter, r *http.Request) *dialo
 
 // admit runs all checks, before the request costs anything.
 func (rc *requestContext) admit() (err error) {
-	rc.era = rc.Auth.Era()
+	rc.keyGeneration = rc.Auth.KeyGeneration()
 	// The key is kept after an error too, for the log.
 	if rc.key, err = rc.Auth.Identify(rc.r, shape.Descriptor.Scope, rc.dialect.Shape.Traits.KeyInQuery); err != nil {
 		return err
@@ -189,7 +189,7 @@ func (rc *requestContext) describe() *embeddings.Request {
 	id := accesslog.RequestID(rc.w)
 	q := &embeddings.Request{
 		About: flow.About{ID: id, Shape: string(rc.dialect.Shape.Name), Model: rc.request.Model, Key: rc.key.ID,
-			Owner: rc.owner(), App: flow.AppOf(rc.r.Header), Era: rc.era},
+			Owner: rc.owner(), App: flow.AppOf(rc.r.Header), KeyGeneration: rc.keyGeneration},
 		Inbound: rc.dialect, Vectors: rc.request, Header: rc.r.Header, Plan: rc.plan,
 		Tokens: rc.request.EstimateTokens(), Class: throttle.Normal, Dry: rc.dry,
 	}

@@ -119,13 +119,13 @@ func TestWatcherTellsWhatChanged(t *testing.T) {
 		`{"type":"x"}`:                "type: must be watch",
 		`{"type":"watch","view":"x"}`: "view: must be one of", `{"type":"watch","view":"request"}`: "id: must be",
 	} {
-		w.Hear([]byte(wish))
+		w.Receive([]byte(wish))
 		if sent, more := next(); len(sent) != 1 || sent[0].Get("type").Str != "error" ||
 			!strings.HasPrefix(sent[0].Get("message").Str, want) || more != nil {
 			t.Errorf("%s is answered %v", wish, sent)
 		}
 	}
-	w.Hear([]byte(`{"type":"watch","view":"requests","filter":{"limit":1}}`))
+	w.Receive([]byte(`{"type":"watch","view":"requests","filter":{"limit":1}}`))
 	if sent, more := next(); len(sent) != 1 || sent[0].Get("active.matching").Int() != 0 || more == nil {
 		t.Errorf("nothing is under way: %v", sent)
 	}
@@ -141,7 +141,7 @@ func TestWatcherTellsWhatChanged(t *testing.T) {
 		sent[0].Get("active.data.#").Int() != 0 {
 		t.Errorf("it ended: %v", sent)
 	}
-	w.Hear([]byte(`{"type":"watch","view":"request","id":"none"}`))
+	w.Receive([]byte(`{"type":"watch","view":"request","id":"none"}`))
 	if sent, _ := next(); len(sent) != 1 || sent[0].Get("request").Type != gjson.Null {
 		t.Errorf("one that is not there: %v", sent)
 	}
@@ -194,7 +194,7 @@ func FuzzHear(f *testing.F) {
 	f.Add([]byte(`{"type":"watch","view":"request","id":"a"}`))
 	f.Fuzz(func(t *testing.T, message []byte) {
 		w := o.Watch(t.Context())
-		w.Hear(message)
+		w.Receive(message)
 		sent := 0
 		if _, err := w.Next(func(m []byte) error {
 			sent++
@@ -214,7 +214,7 @@ func TestNamesOfBrokenBytesTakeNoViewAway(t *testing.T) {
 	r.Attempt(&catalog.Candidate{Provider: up.Provider, Model: "m\xff\xfe"})
 	for _, view := range []string{httpflow.ViewRequests, httpflow.ViewRequest} {
 		w := b.Watch(t.Context())
-		w.Hear([]byte(`{"type":"watch","view":"` + view + `","id":"a"}`))
+		w.Receive([]byte(`{"type":"watch","view":"` + view + `","id":"a"}`))
 		var heard []byte
 		if _, err := w.Next(func(m []byte) error { heard = append(heard, m...); return nil }); err != nil ||
 			!gjson.ValidBytes(heard) || !strings.Contains(string(heard), "m\ufffd") {
@@ -248,7 +248,7 @@ func TestLanesAreSentWholeAndThenOnlyTheirChanges(t *testing.T) {
 	short := b.begin(t, "b", 2)
 	short.End(flow.Result{Usage: dialogue.NoUsage, Status: 503})
 	w := b.Watch(t.Context())
-	w.Hear([]byte(`{"type":"watch","view":"requests","lanes":true}`))
+	w.Receive([]byte(`{"type":"watch","view":"requests","lanes":true}`))
 	got := lanesOf(t, w)
 	ann, ended := got.Get(`bars.#(id=="a")`), got.Get(`bars.#(id=="b")`)
 	if !got.Get("whole").Bool() || got.Get("bars.#").Int() != 2 || got.Get("lanes.0.provider").Str != "up" ||
@@ -282,7 +282,7 @@ func TestAWatcherOfLanesHoldsAtMostItsShare(t *testing.T) {
 		b.begin(t, fmt.Sprint("a", i), 1)
 	}
 	w := b.Watch(t.Context())
-	w.Hear([]byte(`{"type":"watch","view":"requests","lanes":true,"filter":{"limit":1}}`))
+	w.Receive([]byte(`{"type":"watch","view":"requests","lanes":true,"filter":{"limit":1}}`))
 	var sent, more int64
 	for range 10 {
 		got := lanesOf(t, w)
@@ -307,7 +307,7 @@ func TestHistoryHasTheLastFiveMinutes(t *testing.T) {
 		b.Sample()
 	}
 	w := b.Watch(t.Context())
-	w.Hear([]byte(`{"type":"watch","view":"requests","lanes":true}`))
+	w.Receive([]byte(`{"type":"watch","view":"requests","lanes":true}`))
 	got := lanesOf(t, w)
 	if got.Get("samples.#").Int() != 60 || got.Get("samples.0.ended").Int() != 11 ||
 		got.Get("samples.59.ended").Int() != 70 || got.Get("samples.59.charged").Int() != 210 ||

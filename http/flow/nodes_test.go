@@ -167,7 +167,7 @@ func TestOfRequestsWithOneIDTheChosenOneIsEnded(t *testing.T) {
 func TestARequestIsNotShownAsGoneWhileAGatewayDoesNotAnswer(t *testing.T) {
 	for _, silent := range [][]string{nil, {"hangs"}} {
 		w := gateways(t, silent, "gw-1", "gw-2")[0].Watch(t.Context())
-		w.Hear([]byte(`{"type":"watch","view":"request","id":"x"}`))
+		w.Receive([]byte(`{"type":"watch","view":"request","id":"x"}`))
 		var sent string
 		again, err := w.Next(func(p []byte) error { sent = string(p); return nil })
 		if err != nil || again == nil || (sent == "") != (silent != nil) {
@@ -240,7 +240,7 @@ func TestLanesAndCurvesAreThoseOfAllGateways(t *testing.T) {
 	}
 	a.Sample() // before b was there
 	w := a.Watch(t.Context())
-	w.Hear([]byte(`{"type":"watch","view":"requests","lanes":true}`))
+	w.Receive([]byte(`{"type":"watch","view":"requests","lanes":true}`))
 	got := lanesOf(t, w)
 	own, theirs := got.Get(`bars.#(id=="a1")`), got.Get(`bars.#(id=="b1")`)
 	if own.Get("node").Str != "gw-1" || theirs.Get("node").Str != "gw-2" ||
@@ -296,7 +296,7 @@ func TestTheFirstTokenOfAllGatewaysIsAPercentileOfAllRequests(t *testing.T) {
 		g.Sample()
 	}
 	w := all[0].Watch(t.Context())
-	w.Hear([]byte(`{"type":"watch","view":"requests","lanes":true}`))
+	w.Receive([]byte(`{"type":"watch","view":"requests","lanes":true}`))
 	if first := lanesOf(t, w).Get("samples.0.first_ms").Int(); first < 90 || first > 115 {
 		t.Errorf("the 95th percentile is %d ms", first)
 	}
@@ -309,7 +309,7 @@ func TestWatchersOfOtherGatewaysAreBounded(t *testing.T) {
 	served := int64(0)
 	for range 70 {
 		w := all[0].Watch(t.Context())
-		w.Hear([]byte(`{"type":"watch","view":"requests","lanes":true,"filter":{"limit":1}}`))
+		w.Receive([]byte(`{"type":"watch","view":"requests","lanes":true,"filter":{"limit":1}}`))
 		served += lanesOf(t, w).Get("bars.#").Int()
 	}
 	if served != 64 {

@@ -228,7 +228,7 @@ var buffers = sync.Pool{New: func() any { return new([]*flow.Request) }}
 // The list is cleared before it goes back, so that the pool keeps no request alive.
 func (o *Overview) Active(ctx context.Context, f Filter) Active {
 	now := o.Now()
-	o.Flow.Spans().Want(now)
+	o.Flow.Spans().Enable(now)
 	buffer := buffers.Get().(*[]*flow.Request)
 	all := o.Flow.Active((*buffer)[:0])
 	defer func() {
@@ -414,7 +414,7 @@ func (o *Overview) places(ctx context.Context, chosen []*flow.Request) map[strin
 // They come from memory. The log of requests has older ones.
 func (o *Overview) Recent(f Filter) []Request {
 	now := o.Now()
-	o.Flow.Spans().Want(now)
+	o.Flow.Spans().Enable(now)
 	out := []Request{}
 	for _, r := range o.Flow.Recent() {
 		if len(out) == f.limit() {

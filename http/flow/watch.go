@@ -28,16 +28,16 @@ const (
 type Watcher struct {
 	overview *Overview
 	ctx      context.Context
-	wish     wish
+	message  watchMessage
 	wrong    error // the error of the last message, which the client must get
 	last     []byte
 	next     bytes.Buffer
 	lanes    joinedLanes
 }
 
-// wish is a message of the client: {"type":"watch","view":"requests","filter":{...}}. One request is watched by its
-// id and its gateway.
-type wish struct {
+// watchMessage is a message of the client: {"type":"watch","view":"requests","filter":{...}}. One request is watched by
+// its id and its gateway.
+type watchMessage struct {
 	Type   string `json:"type"`
 	View   string `json:"view"`
 	ID     string `json:"id"`
@@ -73,17 +73,17 @@ func (o *Overview) Watch(ctx context.Context) *Watcher {
 	return &Watcher{overview: o, ctx: ctx, lanes: joinedLanes{own: lanes{overview: o}}}
 }
 
-// Hear implements live.Source.
-func (w *Watcher) Hear(message []byte) {
+// Receive implements live.Source.
+func (w *Watcher) Receive(message []byte) {
 	w.last = nil
-	var next wish
+	var next watchMessage
 	if w.wrong = next.read(message); w.wrong == nil {
-		w.wish = next
+		w.message = next
 	}
 }
 
 // read decodes what a page wants to watch. The error is sent to the page, so it names the member.
-func (n *wish) read(message []byte) error {
+func (n *watchMessage) read(message []byte) error {
 	if json.Unmarshal(message, n, json.RejectUnknownMembers(true)) != nil {
 		return errors.New(`must be {"type":"watch","view":"...","filter":{...}}`)
 	}
@@ -105,7 +105,7 @@ func (n *wish) read(message []byte) error {
 // Next implements live.Source.
 func (w *Watcher) Next(send func([]byte) error) (<-chan struct{}, error) {
 	message := w.look()
-	if message == nil && w.wish.View == "" {
+	if message == nil && w.message.View == "" {
 		return nil, nil
 	}
 	again := make(chan struct{})
@@ -126,7 +126,7 @@ func (w *Watcher) Next(send func([]byte) error) (<-chan struct{}, error) {
 	if w.wrong != nil {
 		return nil, nil // until the next message of the client
 	}
-	if w.wish.Lanes && w.wish.View == ViewRequests {
+	if w.message.Lanes && w.message.View == ViewRequests {
 		w.next.Reset()
 		if err := json.MarshalWrite(&w.next, w.lanes.next(w.ctx), anyBytes); err != nil {
 			return nil, err
@@ -149,18 +149,18 @@ func (w *Watcher) look() any {
 		return errorMessage{"error", w.wrong.Error()}
 	}
 	o := w.overview
-	switch w.wish.View {
+	switch w.message.View {
 	case ViewRequests:
 		watcher := ""
-		if w.wish.Lanes {
+		if w.message.Lanes {
 			watcher = w.lanes.watcher()
 		}
-		active, recent, others := o.all(w.ctx, w.wish.Filter, watcher)
+		active, recent, others := o.all(w.ctx, w.message.Filter, watcher)
 		w.lanes.others = others
 		return requestsMessage{ViewRequests, active, recent}
 	case ViewRequest:
 		message := requestMessage{Type: ViewRequest}
-		d, err := o.Find(w.ctx, w.wish.ID, w.wish.Node)
+		d, err := o.Find(w.ctx, w.message.ID, w.message.Node)
 		switch {
 		case err == nil:
 			message.Request = &d

@@ -49,7 +49,7 @@ type Event struct {
 // Request returns the request of an id, in flight or ended, on this gateway, or false if there is none.
 func (o *Overview) Request(id string) (Detail, bool) {
 	now := o.Now()
-	o.Flow.Spans().Want(now)
+	o.Flow.Spans().Enable(now)
 	r := o.Flow.Find(id)
 	if r == nil {
 		return Detail{}, false

@@ -49,8 +49,8 @@ type jobs struct {
 	errs []*dialogue.Error
 }
 
-// Hear implements Source.
-func (j *jobs) Hear(message []byte) {
+// Receive implements Source.
+func (j *jobs) Receive(message []byte) {
 	j.errs = nil
 	if err := j.handle(message); err != nil {
 		j.errs = append(j.errs, err)

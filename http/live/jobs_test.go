@@ -32,7 +32,7 @@ func FuzzAnyMessageIsAnswered(f *testing.F) {
 	})
 	f.Fuzz(func(t *testing.T, message []byte) {
 		j := &jobs{state: s, owner: "user:ann"}
-		j.Hear(message)
+		j.Receive(message)
 		for range 2 {
 			if _, err := j.Next(func(answer []byte) error {
 				if kind := gjson.GetBytes(answer, "type").Str; !gjson.ValidBytes(answer) || kind != "error" && kind != "ready" {

@@ -35,11 +35,11 @@ const (
 
 // Source produces the messages of one socket. Only one goroutine calls its methods.
 type Source interface {
-	// Hear handles a message of the client. The following Next sends the reply, if any.
-	Hear(message []byte)
+	// Receive handles a message of the client. The following Next sends the reply, if any.
+	Receive(message []byte)
 	// Next calls send with a bounded number of messages that the client has not received
 	// yet. It returns a channel that is closed when there may be more, or nil if there
-	// will be none before the next Hear. send does not keep the bytes. An error closes
+	// will be none before the next Receive. send does not keep the bytes. An error closes
 	// the socket.
 	Next(send func(message []byte) error) (more <-chan struct{}, err error)
 }
@@ -109,7 +109,7 @@ func (hs *Handlers) Serve(w http.ResponseWriter, r *http.Request, who Watcher, s
 	}
 	defer leave()
 	ctx, cancel := context.WithCancelCause(ctx)
-	s := &socket{conn: conn, heard: make(chan []byte), source: source, still: who.Still}
+	s := &socket{conn: conn, received: make(chan []byte), source: source, still: who.Still}
 	s.run(ctx, func() { cancel(context.Canceled) })
 	accesslog.Note(w, slog.Int("messages", s.sent))
 }
@@ -125,11 +125,11 @@ func (h hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // socket is one connection. The goroutine of the request reads and a second one writes. Both end before
 // the request does.
 type socket struct {
-	conn   *websocket.Conn
-	heard  chan []byte // messages from the reader to the writer, one at a time
-	source Source
-	still  func() error
-	sent   int
+	conn     *websocket.Conn
+	received chan []byte // messages from the reader to the writer, one at a time
+	source   Source
+	still    func() error
+	sent     int
 }
 
 // run serves the socket until either side has closed it. The reader runs on the caller's goroutine and the writer on
@@ -173,7 +173,7 @@ func (s *socket) read(ctx context.Context) {
 			message = nil // gets the error for invalid JSON
 		}
 		select {
-		case s.heard <- message:
+		case s.received <- message:
 		case <-ctx.Done():
 			s.drain()
 			return
@@ -219,7 +219,7 @@ func (s *socket) write(ctx context.Context) error {
 // During a rest it accepts no messages.
 func (s *socket) pause(ctx context.Context, rested <-chan time.Time, more <-chan struct{},
 	ping <-chan time.Time) error {
-	heard := s.heard
+	heard := s.received
 	if rested != nil {
 		heard = nil
 	}
@@ -232,7 +232,7 @@ func (s *socket) pause(ctx context.Context, rested <-chan time.Time, more <-chan
 		case <-more:
 			return nil
 		case message := <-heard:
-			s.source.Hear(message)
+			s.source.Receive(message)
 			return nil
 		case <-ping:
 			if err := s.check(); err != nil {

@@ -278,7 +278,7 @@ type counter struct {
 	heard string
 }
 
-func (c *counter) Hear(message []byte) { c.heard = string(message) }
+func (c *counter) Receive(message []byte) { c.heard = string(message) }
 
 func (c *counter) Next(send func([]byte) error) (<-chan struct{}, error) {
 	if c.heard == "" {

@@ -38,11 +38,11 @@ type requestContext struct {
 	w        http.ResponseWriter
 	r        *http.Request
 
-	key     identity.Key
-	era     uint64 // auth.Authenticator.Era before the key was looked up
-	request *picture.Request
-	plan    []catalog.Candidate
-	pass    *throttle.Pass
+	key           identity.Key
+	keyGeneration uint64 // auth.Authenticator.KeyGeneration before the key was looked up
+	request       *picture.Request
+	plan          []catalog.Candidate
+	pass          *throttle.Pass
 	// price returns the price at a candidate if it depends on the request. If price is
 	// nil, the catalogue has the price.
 	price   func(*catalog.Candidate) *catalog.Price
@@ -93,7 +93,7 @@ func (rc *requestContext) attached(scope string, perform func(reply *images.Repl
 
 // identify checks the key and its scope.
 func (rc *requestContext) identify(scope string) error {
-	rc.era = rc.handlers.Auth.Era()
+	rc.keyGeneration = rc.handlers.Auth.KeyGeneration()
 	key, err := rc.handlers.Auth.Identify(rc.r, scope, false)
 	rc.key = key // kept after an error too, for the log
 	return err
@@ -146,7 +146,8 @@ func (rc *requestContext) begin() *images.Reply {
 	return rc.handlers.Images.Begin(
 		rc.r.Context(),
 		&images.Request{ID: accesslog.RequestID(rc.w), Picture: rc.request, Header: rc.r.Header,
-			Plan: rc.plan, Key: rc.key.ID, Owner: string(rc.owner()), Era: rc.era, Class: throttle.Normal,
+			Plan: rc.plan, Key: rc.key.ID, Owner: string(rc.owner()), KeyGeneration: rc.keyGeneration,
+			Class:  throttle.Normal,
 			Tokens: rc.estimate(), Meter: rc.meter(), Dry: rc.dry, Keep: rc.keep},
 	)
 }

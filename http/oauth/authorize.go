@@ -89,7 +89,7 @@ func (s *Service) authorize(w http.ResponseWriter, r *http.Request) {
 	if query.count("state") <= 1 && len(query.get("state")) <= maxState {
 		req.state = query.get("state")
 	}
-	v, err := s.options.Browser.Welcome(w, r)
+	v, err := s.options.Browser.EnsureVisitor(w, r)
 	if err != nil {
 		s.writeUnavailable(w, r, err)
 		return

@@ -117,7 +117,7 @@ func (s *Service) useTopUpLink(w http.ResponseWriter, r *http.Request, sealed st
 		s.writePage(w, r, http.StatusBadRequest, failureLink)
 		return
 	}
-	v, err := s.options.Browser.Welcome(w, r)
+	v, err := s.options.Browser.EnsureVisitor(w, r)
 	if err != nil {
 		s.writeUnavailable(w, r, err)
 		return
@@ -209,8 +209,8 @@ func (s *Service) topUpView(t *topUpRequest) *pages.TopUp {
 		t.formPurpose())},
 		Username: t.account.Username, Figures: pages.Figures{Remaining: remaining, Spent: spent}, Notice: t.notice}
 	if t.visitor.SignedIn() {
-		desk := pages.NewDesk(s.options.Browser, &t.visitor, s.options.TopUpURL(), s.options.Mistakes())
-		view.Desk = &desk
+		viewer := pages.NewViewer(s.options.Browser, &t.visitor, s.options.TopUpURL(), s.options.Mistakes())
+		view.Viewer = &viewer
 	}
 	if t.forAnotherAccount() {
 		view.SignedInAs = t.visitor.Session.User.Username

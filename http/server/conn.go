@@ -43,7 +43,7 @@ func newListener(l net.Listener, open *atomic.Int64, slots *slots) *listener {
 	}
 }
 
-// Accept implements net.Listener. Its connections speak HTTP/1 without TLS.
+// Accept implements net.Listener. Its connections noteData HTTP/1 without TLS.
 func (l *listener) Accept() (net.Conn, error) {
 	c, err := l.accept()
 	if err != nil {
@@ -91,7 +91,7 @@ type conn struct {
 	net.Conn
 	open   *atomic.Int64
 	slots  *slots
-	quiet  *list.Element // in slots and under their lock; nil while a request arrives or is in flight
+	idle   *list.Element // in slots and under their lock; nil while a request arrives or is in flight
 	waits  atomic.Bool   // whether quiet is set
 	fresh  time.Time     // when it was accepted; zero after its first request
 	closed atomic.Bool
@@ -112,7 +112,7 @@ func (c *conn) Close() error {
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 && c.waits.Load() {
-		c.slots.speak(c)
+		c.slots.noteData(c)
 	}
 	if err == io.EOF {
 		c.eof = true

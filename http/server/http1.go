@@ -17,7 +17,7 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// http1 is a connection that speaks HTTP/1: a *conn, or a *tls.Conn over one. It
+// http1 is a connection that hasData HTTP/1: a *conn, or a *tls.Conn over one. It
 // refuses requests of ambiguous length and tells clients that have left from those that have only
 // closed their sending side. net/http reads from it with one goroutine at a time.
 type http1 struct {

@@ -119,7 +119,7 @@ type Options struct {
 	// HTTPS says that browsers reach the gateway by https, whether it ends TLS itself
 	// or a proxy does. Every reply then has Strict-Transport-Security.
 	HTTPS bool
-	// CertFile and KeyFile make the listeners speak TLS.
+	// CertFile and KeyFile make the listeners noteData TLS.
 	CertFile, KeyFile string
 	// Stale, if not nil, reports that what this gateway knows may be out of date, because another one may have taken
 	// over. Then all requests are refused, except health checks and metrics.

@@ -18,7 +18,7 @@ type slots struct {
 
 	mu    sync.Mutex
 	used  int
-	quiet list.List     // of *conn without a request, the longest idle in front
+	idle  list.List     // of *conn without a request, the longest idle in front
 	freed chan struct{} // has a value if a slot or a quiet connection may have come
 }
 
@@ -58,10 +58,10 @@ func (s *slots) fits() bool {
 		return true
 	}
 	var victim *conn
-	for e := s.quiet.Front(); e != nil; e = e.Next() {
-		if c := e.Value.(*conn); time.Since(c.fresh) >= freshTime && !c.speaks() {
+	for e := s.idle.Front(); e != nil; e = e.Next() {
+		if c := e.Value.(*conn); time.Since(c.fresh) >= freshTime && !c.hasData() {
 			victim = c
-			s.silence(c)
+			s.removeIdle(c)
 			break
 		}
 	}
@@ -77,24 +77,24 @@ func (s *slots) fits() bool {
 func (s *slots) leave(c *conn) {
 	s.mu.Lock()
 	s.used--
-	s.silence(c)
+	s.removeIdle(c)
 	s.mu.Unlock()
 	s.wake()
 }
 
-// silence removes c from the idle connections. The caller holds mu.
-func (s *slots) silence(c *conn) {
-	if c.quiet != nil {
-		s.quiet.Remove(c.quiet)
-		c.quiet = nil
+// removeIdle removes c from the idle connections. The caller holds mu.
+func (s *slots) removeIdle(c *conn) {
+	if c.idle != nil {
+		s.idle.Remove(c.idle)
+		c.idle = nil
 		c.waits.Store(false)
 	}
 }
 
-// speak notes that bytes of a request arrive on c.
-func (s *slots) speak(c *conn) {
+// noteData notes that bytes of a request arrive on c.
+func (s *slots) noteData(c *conn) {
 	s.mu.Lock()
-	s.silence(c)
+	s.removeIdle(c)
 	s.mu.Unlock()
 }
 
@@ -116,13 +116,13 @@ func (s *slots) observe(raw net.Conn, state http.ConnState) {
 		return
 	}
 	s.mu.Lock()
-	s.silence(c)
+	s.removeIdle(c)
 	c.fresh = time.Time{}
 	if state == http.StateNew {
 		c.fresh = time.Now()
 	}
 	if (state == http.StateNew || state == http.StateIdle) && !c.closed.Load() {
-		c.quiet = s.quiet.PushBack(c)
+		c.idle = s.idle.PushBack(c)
 		c.waits.Store(true)
 	}
 	full := s.used > s.most
@@ -141,15 +141,15 @@ func (s *slots) wait(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.fresh = time.Now(); !c.closed.Load() {
-		c.quiet = s.quiet.PushBack(c)
+		c.idle = s.idle.PushBack(c)
 	}
 	if s.used > s.most {
 		s.wake()
 	}
 }
 
-// speaks reports whether the client has sent something that was not read yet.
-func (c *conn) speaks() bool {
+// hasData reports whether the client has sent something that was not read yet.
+func (c *conn) hasData() bool {
 	socket, ok := c.Conn.(syscall.Conn)
 	if !ok {
 		return false

@@ -87,7 +87,7 @@ func (t *tlsListener) run() {
 			continue
 		}
 		if e := t.begin(c); e != nil {
-			t.running.Go(func() { t.shake(c, e) })
+			t.running.Go(func() { t.handshake(c, e) })
 		} else {
 			_ = c.Close()
 		}
@@ -132,8 +132,8 @@ func (t *tlsListener) begin(c *conn) *list.Element {
 	return t.under.PushBack(&handshake{c, time.Now()})
 }
 
-// shake makes the handshake e of base and gives the connection to net/http.
-func (t *tlsListener) shake(base *conn, e *list.Element) {
+// handshake makes the handshake e of base and gives the connection to net/http.
+func (t *tlsListener) handshake(base *conn, e *list.Element) {
 	secure := tls.Server(base, t.config)
 	_ = secure.SetDeadline(time.Now().Add(headerTimeout)) // fails only on a closed connection, as Handshake will
 	err := secure.Handshake()

@@ -87,7 +87,7 @@ func (hs *Handlers) Again(ctx context.Context, id string, request []byte) (*text
 		in:       shapes.Params{Path: r.URL.Path, Header: r.Header},
 		payload:  k.Body,
 	}
-	rc.era = hs.Auth.Era()
+	rc.keyGeneration = hs.Auth.KeyGeneration()
 	if rc.key, err = hs.Auth.ByID(k.Key); err != nil {
 		return nil, err
 	}

@@ -130,16 +130,16 @@ type requestContext struct {
 	r        *http.Request
 	in       shapes.Params
 
-	key       identity.Key
-	era       uint64 // auth.Authenticator.Era before the key was looked up
-	body      *body
-	payload   []byte // the body after changes of the gateway
-	head      shapes.Head
-	plan      []catalog.Candidate
-	pass      *throttle.Pass
-	record    *record        // nil unless the response is stored
-	dry       *engine.DryRun // nil unless the client asks what would be sent
-	generates bool           // the request is for a reply of a model
+	key           identity.Key
+	keyGeneration uint64 // auth.Authenticator.KeyGeneration before the key was looked up
+	body          *body
+	payload       []byte // the body after changes of the gateway
+	head          shapes.Head
+	plan          []catalog.Candidate
+	pass          *throttle.Pass
+	record        *record        // nil unless the response is stored
+	dry           *engine.DryRun // nil unless the client asks what would be sent
+	generates     bool           // the request is for a reply of a model
 	// translate has the shapes that the query of /v1/translate names; nil on any other route.
 	translate *translation
 	// failure was sent to the client in place of a reply, or at its end.
@@ -246,7 +246,7 @@ func (rc *requestContext) read() error {
 
 // identify checks the key and that it has the shape's scope.
 func (rc *requestContext) identify() error {
-	rc.era = rc.handlers.Auth.Era()
+	rc.keyGeneration = rc.handlers.Auth.KeyGeneration()
 	if rc.translate != nil {
 		key, err := rc.handlers.Auth.Authenticate(rc.r, false)
 		rc.key = key
@@ -320,7 +320,8 @@ func (rc *requestContext) mode() shapes.Mode {
 func (rc *requestContext) textRequest() *text.Request {
 	return &text.Request{
 		ID: accesslog.RequestID(rc.w), Inbound: rc.shape, Mode: rc.mode(), In: rc.in, Head: rc.head, Body: rc.payload,
-		Plan: rc.plan, Key: rc.key.ID, Owner: string(rc.owner()), Era: rc.era, Class: class(rc.head.ServiceTier,
+		Plan: rc.plan, Key: rc.key.ID, Owner: string(rc.owner()), KeyGeneration: rc.keyGeneration,
+		Class: class(rc.head.ServiceTier,
 			rc.head.Background),
 		Tokens: rc.estimate(), Dry: rc.dry,
 	}

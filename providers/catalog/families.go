@@ -22,12 +22,12 @@ var modelFacts []byte
 // modelFamily is one family of models in models.json, such as all models whose names begin with the
 // same word.
 type modelFamily struct {
-	Words []string `json:"words"` // how names of the family begin, apart from what platforms add
-	Eras  []era    `json:"eras"`  // a later one takes precedence
+	Words       []string          `json:"words"`       // how names of the family begin, apart from what platforms add
+	Generations []generationFacts `json:"generations"` // a later one takes precedence
 }
 
-// era holds the facts of a family from a generation on.
-type era struct {
+// generationFacts holds the facts of a family from a generation of it on.
+type generationFacts struct {
 	Since string              `json:"since"` // "4.5"; "0" holds for names without a number, too
 	Word  string              `json:"word"`  // "": for all names of the family
 	Facts CapabilityOverrides `json:"facts"`
@@ -44,8 +44,8 @@ var families = sync.OnceValue(func() []modelFamily {
 		panic(fmt.Sprintf("catalog: models.json: %v", err))
 	}
 	for i := range file.Families {
-		for j := range file.Families[i].Eras {
-			e := &file.Families[i].Eras[j]
+		for j := range file.Families[i].Generations {
+			e := &file.Families[i].Generations[j]
 			major, minor, _ := strings.Cut(e.Since, ".")
 			high, ok := number(major)
 			low, _ := number(minor)
@@ -67,8 +67,8 @@ func applyFacts(model string, c *dialogue.Capabilities) {
 				continue
 			}
 			v := generation(rest)
-			for i := range f.Eras {
-				e := &f.Eras[i]
+			for i := range f.Generations {
+				e := &f.Generations[i]
 				if v >= e.since && (e.Word == "" || hasWord(rest, e.Word)) {
 					e.Facts.apply(c)
 				}

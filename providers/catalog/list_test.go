@@ -410,12 +410,12 @@ func TestServiceTiersMultiplyThePricesOfTokens(t *testing.T) {
 	}{{"openai", "gpt-5", 2_500_000, 625_000}, {"anthropic", "claude-opus-5", 5_000_000, 2_500_000}} {
 		m, ppm := catalog.Builtin().Find(c.vendor, c.id)
 		p := m.Price(autumn, ppm)
-		dearest, batches := p.AtDearestTier().Input, p.AtTier("batch").Input
+		dearest, batches := p.AtHighestTier().Input, p.AtTier("batch").Input
 		if dearest != c.dearest || batches != c.batches {
 			t.Errorf("%s: the dearest tier costs %d, a batch %d", c.id, dearest, batches)
 		}
 	}
-	if none := (*catalog.Price)(nil); none.AtTier("fast") != nil || none.AtDearestTier() != nil {
+	if none := (*catalog.Price)(nil); none.AtTier("fast") != nil || none.AtHighestTier() != nil {
 		t.Error("a model without a price has one at a tier")
 	}
 }

@@ -144,9 +144,9 @@ func (p *Price) Tokens(u dialogue.Usage) int64 {
 	return sum.total()
 }
 
-// Dearest returns the highest price that a token of the prompt and one of the reply may have, without Above. Sound and
+// Highest returns the highest price that a token of the prompt and one of the reply may have, without Above. Sound and
 // long-lived cache writes count if special is set, because a client has to ask for them.
-func (p *Price) Dearest(special bool) (input, output int64) {
+func (p *Price) Highest(special bool) (input, output int64) {
 	input = max(p.Input, p.CachedInput, p.CacheWrite, p.ImageInput)
 	output = max(p.Output, p.Reasoning, p.ImageOutput)
 	if special {
@@ -190,8 +190,8 @@ func (p *Price) keepUnits(of *Price) {
 	p.WebSearch, p.PerImage, p.PerSecond, p.PerPartial = of.WebSearch, of.PerImage, of.PerSecond, of.PerPartial
 }
 
-// AtDearestTier returns the highest of the prices at the service tiers and of the price itself.
-func (p *Price) AtDearestTier() *Price {
+// AtHighestTier returns the highest of the prices at the service tiers and of the price itself.
+func (p *Price) AtHighestTier() *Price {
 	if p == nil {
 		return nil
 	}

@@ -112,7 +112,7 @@ func (r *Reader) open(end byte) bool {
 	if r.depth++; r.depth > r.deepest {
 		return r.refuse(TooDeep)
 	}
-	if r.eat(end) {
+	if r.consume(end) {
 		r.depth--
 		return false
 	}
@@ -121,10 +121,10 @@ func (r *Reader) open(end byte) bool {
 
 // more reports whether another value follows, and leaves the object or array if none does.
 func (r *Reader) more(end byte) bool {
-	if r.eat(',') {
+	if r.consume(',') {
 		return true
 	}
-	if !r.eat(end) {
+	if !r.consume(end) {
 		return r.damage()
 	}
 	r.depth--
@@ -150,7 +150,7 @@ func (r *Reader) member(in *scope) []byte {
 		name = []byte(Unquote(r.buf[start:r.pos]))
 	}
 	switch in.count++; {
-	case !r.eat(':'):
+	case !r.consume(':'):
 		r.damage()
 	case in.count > MaxNames:
 		r.pos = start

@@ -255,8 +255,8 @@ func (r *Reader) space() {
 	}
 }
 
-// eat reads past white space and then past c, and reports whether c was there.
-func (r *Reader) eat(c byte) bool {
+// consume reads past white space and then past c, and reports whether c was there.
+func (r *Reader) consume(c byte) bool {
 	r.space()
 	if r.pos < len(r.buf) && r.buf[r.pos] == c {
 		r.pos++

@@ -34,7 +34,7 @@ func (w *walk) enter(depth int) bool {
 // An exhausted limit of bytes uses up the limit of nodes as well, so that every later enter fails
 // and one check is enough.
 func (w *walk) copies(n *node, times int) {
-	w.bytes -= n.weight() * times
+	w.bytes -= n.sizeBound() * times
 	if w.bytes < 0 {
 		w.left = -1
 	}

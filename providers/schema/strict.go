@@ -50,6 +50,7 @@ func Strict(raw json.RawMessage) (closed json.RawMessage, ok bool) {
 }
 
 // closeObjects closes the objects that do not say whether they are open. Call it only on a tree that was just parsed.
+// It returns true, which makes children go on to the next one.
 func (n *node) closeObjects() bool {
 	n.children((*node).closeObjects)
 	if n.kind == '{' && n.isObject() && n.get("additionalProperties") == nil {

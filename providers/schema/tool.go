@@ -28,7 +28,7 @@ func ToolForMessages(raw json.RawMessage, gemini bool) json.RawMessage {
 		return raw
 	}
 	root = root.objectRoot()
-	return root.mendRefs(root).encode()
+	return root.removeDanglingRefs(root).encode()
 }
 
 // ToolForGemini converts a tool's schema for parameters of a function declaration. It returns nil
@@ -95,12 +95,12 @@ func (root *node) resolves(n *node) bool {
 	return n.children(root.resolves)
 }
 
-// mendRefs removes every $ref without a target, because the vendor refuses a request with one.
-func (root *node) mendRefs(n *node) *node {
+// removeDanglingRefs removes every $ref without a target, because the vendor refuses a request with one.
+func (root *node) removeDanglingRefs(n *node) *node {
 	if n.kind != '{' {
 		return n
 	}
-	out := n.rewrite(root.mendRefs)
+	out := n.rewrite(root.removeDanglingRefs)
 	if ref := n.get("$ref"); ref != nil && root.resolve(ref.str()) == nil {
 		return out.without("$ref")
 	}

@@ -238,19 +238,19 @@ func (n *node) same(m *node) bool {
 	return bytes.Equal(n.encode(), m.encode())
 }
 
-// weight returns about how many bytes a value takes.
+// sizeBound returns about how many bytes a value takes.
 // It is exact for nodes that were parsed and a lower bound for nodes that a rewrite made, which is
 // enough to stop a schema that doubles at every level.
-func (n *node) weight() int {
+func (n *node) sizeBound() int {
 	if n.size > 0 {
 		return n.size
 	}
 	sum := len(n.raw)
 	for _, m := range n.members {
-		sum += len(m.name) + m.value.weight()
+		sum += len(m.name) + m.value.sizeBound()
 	}
 	for _, item := range n.items {
-		sum += item.weight()
+		sum += item.sizeBound()
 	}
 	return sum
 }

@@ -19,19 +19,19 @@ type Keys struct {
 	next atomic.Uint64
 
 	mu      sync.Mutex
-	benched map[benched]time.Time // the end of each rest
-	any     atomic.Bool           // whether benched or refused has entries
-	refused map[string]time.Time  // when the provider last refused a key, of which each of them may be the only one
+	resting map[restingKey]time.Time // the end of each rest
+	any     atomic.Bool              // whether resting or refused has entries
+	refused map[string]time.Time     // when the provider last refused a key, of which each of them may be the only one
 
 	refusals atomic.Int64 // how often the provider refused a key
 }
 
-// benched is a key with the model for which it rests, or with "" for all models.
-type benched struct{ key, model string }
+// restingKey is a key with the model for which it rests, or with "" for all models.
+type restingKey struct{ key, model string }
 
 // NewKeys returns a rotation of keys.
 func NewKeys(keys []string) *Keys {
-	return &Keys{keys: keys, benched: make(map[benched]time.Time), refused: make(map[string]time.Time)}
+	return &Keys{keys: keys, resting: make(map[restingKey]time.Time), refused: make(map[string]time.Time)}
 }
 
 // All returns all keys, for removing them from texts of the provider. The caller must not change the slice.
@@ -64,40 +64,40 @@ func (k *Keys) Take(now time.Time, model string) string {
 }
 
 // Refuse rests key for all models until d after now.
-func (k *Keys) Refuse(key string, now time.Time, d time.Duration) { k.bench(key, "", now, d) }
+func (k *Keys) Refuse(key string, now time.Time, d time.Duration) { k.restKey(key, "", now, d) }
 
-// maxBenched bounds the entries. A new entry replaces those that have ended, or else the one that ends first.
+// maxResting bounds the entries. A new entry replaces those that have ended, or else the one that ends first.
 // A key whose entry is replaced is tried again sooner, which costs one refused request.
-const maxBenched = 256
+const maxResting = 256
 
-// bench lets a key rest for a time, for one model or for all. The only key never rests, because nothing else could be
+// restKey lets a key rest for a time, for one model or for all. The only key never rests, because nothing else could be
 // tried.
-func (k *Keys) bench(key, model string, now time.Time, d time.Duration) {
+func (k *Keys) restKey(key, model string, now time.Time, d time.Duration) {
 	if len(k.keys) < 2 || d <= 0 {
 		return
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if _, known := k.benched[benched{key, model}]; !known && len(k.benched) >= maxBenched {
+	if _, known := k.resting[restingKey{key, model}]; !known && len(k.resting) >= maxResting {
 		k.makeRoom(now)
 	}
-	k.benched[benched{key, model}] = now.Add(d)
+	k.resting[restingKey{key, model}] = now.Add(d)
 	k.any.Store(true)
 }
 
 // makeRoom removes the entries that have ended, or else the entry of a model that ends first. k.mu must be held.
 func (k *Keys) makeRoom(now time.Time) {
-	maps.DeleteFunc(k.benched, func(_ benched, until time.Time) bool { return !until.After(now) })
-	if len(k.benched) < maxBenched {
+	maps.DeleteFunc(k.resting, func(_ restingKey, until time.Time) bool { return !until.After(now) })
+	if len(k.resting) < maxResting {
 		return
 	}
-	var first benched
-	for b, until := range k.benched {
-		if b.model != "" && (first.model == "" || until.Before(k.benched[first])) {
+	var first restingKey
+	for b, until := range k.resting {
+		if b.model != "" && (first.model == "" || until.Before(k.resting[first])) {
 			first = b
 		}
 	}
-	delete(k.benched, first)
+	delete(k.resting, first)
 }
 
 // RecordFailure rests key as its failure f for the model requires. A refused key rests for all models for
@@ -112,11 +112,11 @@ func (k *Keys) RecordFailure(key, model string, f *Failure, now time.Time) {
 		k.refused[key] = now
 		k.mu.Unlock()
 		k.any.Store(true)
-		k.bench(key, "", now, RefusedRest)
+		k.restKey(key, "", now, RefusedRest)
 	case f.Class == RateLimited && !f.TooLarge:
-		k.bench(key, model, now, max(f.RetryAfter, rateLimitRest))
+		k.restKey(key, model, now, max(f.RetryAfter, rateLimitRest))
 	case f.Class == Overloaded:
-		k.bench(key, model, now, f.RetryAfter)
+		k.restKey(key, model, now, f.RetryAfter)
 	}
 }
 
@@ -130,7 +130,7 @@ func (k *Keys) RecordSuccess(key string) {
 	defer k.mu.Unlock()
 	if _, refused := k.refused[key]; refused {
 		delete(k.refused, key)
-		delete(k.benched, benched{key, ""})
+		delete(k.resting, restingKey{key, ""})
 	}
 }
 
@@ -150,7 +150,7 @@ func (k *Keys) States(now time.Time) []KeyState {
 	defer k.mu.Unlock()
 	for i, key := range k.keys {
 		_, all[i].Refused = k.refused[key]
-		for b, until := range k.benched {
+		for b, until := range k.resting {
 			if b.key == key {
 				all[i].Rest = max(all[i].Rest, until.Sub(now))
 			}
@@ -159,8 +159,8 @@ func (k *Keys) States(now time.Time) []KeyState {
 	return all
 }
 
-// Benched returns how many keys rest at now for some model or all of them, and how many keys there are.
-func (k *Keys) Benched(now time.Time) (resting, of int) {
+// Resting returns how many keys rest at now for some model or all of them, and how many keys there are.
+func (k *Keys) Resting(now time.Time) (resting, of int) {
 	for _, s := range k.States(now) {
 		if s.Rest > 0 {
 			resting++
@@ -205,5 +205,5 @@ func (k *Keys) rest(key, model string, now time.Time) time.Duration {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return max(k.benched[benched{key, ""}].Sub(now), k.benched[benched{key, model}].Sub(now))
+	return max(k.resting[restingKey{key, ""}].Sub(now), k.resting[restingKey{key, model}].Sub(now))
 }

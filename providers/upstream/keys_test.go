@@ -50,11 +50,11 @@ func TestARateLimitRestsItsKeyForItsModelOnly(t *testing.T) {
 	if k.Usable("full", now) != 0 || k.Usable("idle", now) != 1 {
 		t.Error("an overload with a time does not rest its key for its model only")
 	}
-	if resting, of := k.Benched(now); resting != 2 || of != 2 {
+	if resting, of := k.Resting(now); resting != 2 || of != 2 {
 		t.Errorf("%d of %d rest", resting, of)
 	}
 	now = now.Add(upstream.RefusedRest)
-	if resting, _ := k.Benched(now); resting != 0 || len(taken("busy")) != 2 {
+	if resting, _ := k.Resting(now); resting != 0 || len(taken("busy")) != 2 {
 		t.Errorf("%d rest after their time", resting)
 	}
 }

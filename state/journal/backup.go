@@ -24,7 +24,7 @@ func BackupFile(ctx context.Context, s Store, path string) (size int64, err erro
 	if err := makeDir(filepath.Dir(path)); err != nil {
 		return 0, fmt.Errorf("back up: %w", err)
 	}
-	err = arrive(path, os.Link, func(tmp *os.File) error {
+	err = installFile(path, os.Link, func(tmp *os.File) error {
 		write := func(ctx context.Context, tmp *os.File) error { return s.Backup(ctx, tmp) }
 		if b, ok := s.(*Bolt); ok {
 			write = b.copy
@@ -89,10 +89,10 @@ func overwrite(path string, news [][]change, lsn uint64) error {
 	return errors.Join(err, db.Close())
 }
 
-// arrive makes a file that has its name only once it is whole and durable. name
+// installFile makes a file that has its name only once it is whole and durable. name
 // is os.Link, which leaves a file that is there alone, or os.Rename, which
 // replaces it.
-func arrive(path string, name func(from, to string) error, fill func(*os.File) error) error {
+func installFile(path string, name func(from, to string) error, fill func(*os.File) error) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), unfinished)
 	if err != nil {
 		return err

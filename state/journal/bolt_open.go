@@ -75,7 +75,7 @@ func create(path string, o Options) error {
 		return err
 	}
 	o.openFile, o.bare = os.OpenFile, true
-	err := arrive(path, os.Link, func(tmp *os.File) error {
+	err := installFile(path, os.Link, func(tmp *os.File) error {
 		b, err := open(tmp.Name(), o)
 		if err != nil {
 			return err
@@ -230,13 +230,13 @@ func (b *Bolt) prepare() error {
 	if b.bare {
 		return nil
 	}
-	return b.inherit()
+	return b.checkpointRecovered()
 }
 
-// inherit starts a checkpoint of what recover read from the log of the last process, and removes
+// checkpointRecovered starts a checkpoint of what recover read from the log of the last process, and removes
 // that log when it has succeeded. If the disk has no room for it, the log stays, and the store can
 // only be read (makeLogRoom tries again at each commit).
-func (b *Bolt) inherit() error {
+func (b *Bolt) checkpointRecovered() error {
 	if b.newest.lsn == 0 {
 		return redo.Remove(b.dir)
 	}

@@ -56,7 +56,7 @@ func (b *Bolt) compact(ctx context.Context, path string) (Sizes, error) {
 		return Sizes{}, err
 	}
 	sizes := Sizes{Before: b.Stats().Size}
-	err = arrive(path, os.Rename, func(tmp *os.File) error {
+	err = installFile(path, os.Rename, func(tmp *os.File) error {
 		dst, err := bbolt.Open(tmp.Name(), 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType, PageSize: pageSize})
 		if err != nil {
 			return err

@@ -33,7 +33,7 @@ func Import(ctx context.Context, dir string, r io.Reader, check func(Store) erro
 		return Header{}, fmt.Errorf("import: %w", err)
 	}
 	var h Header
-	err := arrive(path, os.Link, func(tmp *os.File) error {
+	err := installFile(path, os.Link, func(tmp *os.File) error {
 		b, err := open(tmp.Name(), Options{LowWater: -1, bare: true}.filled())
 		if err != nil {
 			return err

@@ -54,7 +54,7 @@ func BackupChanges(ctx context.Context, s Store, path, before string) (made Chan
 		return made, fmt.Errorf("back up: %w", err)
 	}
 	w := newChunkWriter(before)
-	err = arrive(path, os.Link, func(tmp *os.File) error {
+	err = installFile(path, os.Link, func(tmp *os.File) error {
 		w.out = bufio.NewWriterSize(tmp, 1<<20)
 		err := s.Backup(ctx, w)
 		if b, ok := s.(*Bolt); ok && errors.Is(err, ErrReadOnly) {
@@ -337,7 +337,7 @@ func Restore(ctx context.Context, backup, dir string, check func(Store) error) e
 	if err := noRedo(dir); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
-	err := arrive(path, os.Link, func(tmp *os.File) error {
+	err := installFile(path, os.Link, func(tmp *os.File) error {
 		if err := errors.Join(unpack(ctx, backup, tmp), tmp.Sync()); err != nil {
 			return err
 		}

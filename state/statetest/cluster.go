@@ -379,8 +379,8 @@ func (n *Node) Stats() journal.Stats {
 	return stats
 }
 
-// Say sets the figures that a store which other nodes reach would have.
-func (n *Node) Say(shared *journal.SharedStats) {
+// SetStats sets the figures that a store which other nodes reach would have.
+func (n *Node) SetStats(shared *journal.SharedStats) {
 	n.cluster.mu.Lock()
 	defer n.cluster.mu.Unlock()
 	n.shared = shared

@@ -21,32 +21,31 @@ const (
 	failed = "error"
 )
 
-// Say prints words as one line, for Kill to hear. Writers may call it at the same
-// time.
-type Say func(words ...any)
+// PrintLine prints words as one line, which Kill reads. Writers may call it at the same time.
+type PrintLine func(words ...any)
 
 // Child runs write if this process was started by Kill, and reports whether it was.
 // Call it from TestMain, before any test is run. write works on a directory until
-// it is killed, and says what was acknowledged; it returns only if it fails.
-func Child(write func(dir string, say Say) error) bool {
+// it is killed, and prints what was acknowledged; it returns only if it fails.
+func Child(write func(dir string, print PrintLine) error) bool {
 	dir := os.Getenv(childDir)
 	if dir == "" {
 		return false
 	}
 	var out sync.Mutex // one line is one write
-	say := func(words ...any) {
+	print := func(words ...any) {
 		out.Lock()
 		defer out.Unlock()
 		fmt.Println(words...)
 	}
-	say(failed, write(dir, say))
+	print(failed, write(dir, print))
 	return true
 }
 
-// Kill runs the test binary as a child that writes to dir, kills it after some
-// hundreds of lines that it said and returns how many there were. hear is called
-// with each, those that were still in the pipe too: they were said.
-func Kill(t testing.TB, dir string, hear func(line string)) (lines int) {
+// Kill runs the test binary as a child that writes to dir, kills it after it has printed some hundreds of lines, and
+// returns how many there were. acknowledged is called with each line, also with those that were still in the pipe at
+// the kill, because the child had printed them.
+func Kill(t testing.TB, dir string, acknowledged func(line string)) (lines int) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childDir+"="+dir)
@@ -57,11 +56,11 @@ func Kill(t testing.TB, dir string, hear func(line string)) (lines int) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for said := bufio.NewScanner(out); said.Scan(); lines++ {
-		if line := said.Text(); strings.HasPrefix(line, failed) {
+	for printed := bufio.NewScanner(out); printed.Scan(); lines++ {
+		if line := printed.Text(); strings.HasPrefix(line, failed) {
 			t.Error("child:", line)
 		} else {
-			hear(line)
+			acknowledged(line)
 		}
 		if lines == killAfter {
 			if err := cmd.Process.Kill(); err != nil {

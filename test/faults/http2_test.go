@@ -255,7 +255,7 @@ func TestStaleHTTP2ConnectionIsInvisible(t *testing.T) {
 	addr, err := server.HTTP2(config, "stale", func(s *faultd.Stream) {
 		goodStream(s)
 		s.GoAway(s.ID, faultd.NoError)
-		s.Heard()
+		s.AwaitPong()
 		s.Leave()
 		left <- struct{}{}
 	})

@@ -85,7 +85,7 @@ func connectRows(t *testing.T, server *faultd.Server) []hatch {
 		}
 		return "https://" + addr
 	}
-	hole, err := faultd.Dig()
+	hole, err := faultd.NewBlackhole()
 	if err != nil {
 		t.Fatal(err)
 	}

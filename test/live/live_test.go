@@ -82,7 +82,7 @@ func TestWhoeverComesBackHearsTheRest(t *testing.T) {
 				}
 				came++
 				for left := 1 + rand.IntN(2); left > 0 && ends == 0; left-- {
-					n, err := w.Hear()
+					n, err := w.Next()
 					if err != nil {
 						t.Fatalf("after %d: %v", last, err)
 					}
@@ -136,7 +136,7 @@ func TestASlowWatcherHoldsUpNobody(t *testing.T) {
 	}
 	ends := make(map[string]bool)
 	for len(ends) < load.Jobs {
-		n, err := slow.Hear()
+		n, err := slow.Next()
 		if err != nil {
 			t.Fatalf("after %d ends: %v", len(ends), err)
 		}
@@ -156,7 +156,7 @@ func TestADeletedJobIsToldOf(t *testing.T) {
 	defer w.Close()
 	j := create(t, g, "a short one [sandbox: job=1s]")
 	for {
-		n, err := w.Hear()
+		n, err := w.Next()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +167,7 @@ func TestADeletedJobIsToldOf(t *testing.T) {
 	if err := Delete(ctx, g, j.ID); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := w.Hear(); err != nil || n.Kind != "deleted" || n.Job.ID != j.ID {
+	if n, err := w.Next(); err != nil || n.Kind != "deleted" || n.Job.ID != j.ID {
 		t.Errorf("%+v, %v", n, err)
 	}
 }
@@ -190,18 +190,18 @@ func TestAStopSendsWatchersHome(t *testing.T) {
 	}
 	defer str.Close()
 	for _, w := range []Watcher{sock, str} {
-		if n, err := w.Hear(); err != nil || n.Kind != "ready" {
+		if n, err := w.Next(); err != nil || n.Kind != "ready" {
 			t.Fatalf("%+v, %v", n, err)
 		}
 	}
 	began, stopped := time.Now(), make(chan error, 1)
 	go func() { stopped <- g.Stop() }()
-	_, err = sock.Hear()
+	_, err = sock.Next()
 	var closed *websocket.CloseError
 	if !errors.As(err, &closed) || closed.Code != websocket.CloseGoingAway {
 		t.Errorf("the socket ends with %v", err)
 	}
-	if n, err := str.Hear(); err == nil {
+	if n, err := str.Next(); err == nil {
 		t.Errorf("the stream says %+v", n)
 	}
 	if err := <-stopped; err != nil || time.Since(began) > 5*time.Second {
@@ -227,11 +227,11 @@ func TestWatchersCostTheProviderNothing(t *testing.T) {
 		APIKeys: []string{"any"}, Retries: 5}))
 	ctx := deadline(t)
 	alone, watched := create(t, g, "unwatched [sandbox: job=6s]"), create(t, g, "watched [sandbox: job=6s]")
-	crowd := &crowd{gateway: g, ids: []string{watched.ID}}
-	if err := crowd.gather(ctx, Load{Streams: 100, Sockets: 100}); err != nil {
+	crowd := &watcherGroup{gateway: g, ids: []string{watched.ID}}
+	if err := crowd.open(ctx, Load{Streams: 100, Sockets: 100}); err != nil {
 		t.Fatal(err)
 	}
-	defer crowd.dismiss()
+	defer crowd.close()
 	if r := crowd.listen(ctx); r.Missed != 0 {
 		t.Fatalf("%d ends were missed", r.Missed)
 	}
@@ -240,7 +240,7 @@ func TestWatchersCostTheProviderNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer one.Close()
-	if _, missed := (&seat{one, 1}).listen(); missed != 0 {
+	if _, missed := (&member{one, 1}).listen(); missed != 0 {
 		t.Fatal("the end was missed")
 	}
 	reply, err := client.Get("http://" + address + "/sandbox/jobs")

@@ -66,18 +66,18 @@ func (l Load) Run(ctx context.Context, g *harness.Gateway) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	crowd := &crowd{gateway: g, ids: ids}
-	if err := crowd.gather(ctx, l); err != nil {
-		crowd.dismiss()
+	crowd := &watcherGroup{gateway: g, ids: ids}
+	if err := crowd.open(ctx, l); err != nil {
+		crowd.close()
 		return nil, err
 	}
-	defer crowd.dismiss()
+	defer crowd.close()
 	after, err := resident(g)
 	if err != nil {
 		return nil, err
 	}
 	r := crowd.listen(ctx)
-	r.PerWatcher = (after - before) / max(len(crowd.seats), 1)
+	r.PerWatcher = (after - before) / max(len(crowd.members), 1)
 	return r, ctx.Err()
 }
 
@@ -106,47 +106,47 @@ func resident(g *harness.Gateway) (int, error) {
 	return pages * os.Getpagesize(), err
 }
 
-// crowd holds all watchers.
-type crowd struct {
+// watcherGroup holds all watchers.
+type watcherGroup struct {
 	gateway *harness.Gateway
 	ids     []string
-	seats   []seat
+	members []member
 }
 
-// seat is one watcher, and how many ends it has to hear of.
-type seat struct {
+// member is one watcher, and the number of ended jobs of which it must get the last event.
+type member struct {
 	watcher Watcher
 	ends    int
 }
 
-// gather opens every watcher.
-func (c *crowd) gather(ctx context.Context, l Load) error {
-	p := pool.NewWithResults[seat]().WithErrors().WithFirstError().WithMaxGoroutines(16)
+// open opens every watcher.
+func (c *watcherGroup) open(ctx context.Context, l Load) error {
+	p := pool.NewWithResults[member]().WithErrors().WithFirstError().WithMaxGoroutines(16)
 	for i := range l.Streams {
-		p.Go(func() (seat, error) {
+		p.Go(func() (member, error) {
 			w, err := Stream(ctx, c.gateway, c.ids[i%len(c.ids)], 0)
-			return seat{w, 1}, err
+			return member{w, 1}, err
 		})
 	}
 	for i := range l.Sockets {
-		p.Go(func() (seat, error) {
+		p.Go(func() (member, error) {
 			w, err := Socket(ctx, c.gateway, c.ids[i%len(c.ids):][:1], 0)
-			return seat{w, 1}, err
+			return member{w, 1}, err
 		})
 	}
 	for range l.All {
-		p.Go(func() (seat, error) {
+		p.Go(func() (member, error) {
 			w, err := Socket(ctx, c.gateway, "all", 0)
-			return seat{w, len(c.ids)}, err
+			return member{w, len(c.ids)}, err
 		})
 	}
 	var err error
-	c.seats, err = p.Wait()
+	c.members, err = p.Wait()
 	return err
 }
 
-func (c *crowd) dismiss() {
-	for _, s := range c.seats {
+func (c *watcherGroup) close() {
+	for _, s := range c.members {
 		if s.watcher != nil {
 			s.watcher.Close()
 		}
@@ -154,13 +154,13 @@ func (c *crowd) dismiss() {
 }
 
 // listen returns when every watcher has received every end, or when ctx ends.
-func (c *crowd) listen(ctx context.Context) *Result {
+func (c *watcherGroup) listen(ctx context.Context) *Result {
 	var r Result
 	var mu sync.Mutex
-	release := context.AfterFunc(ctx, c.dismiss)
+	release := context.AfterFunc(ctx, c.close)
 	defer release()
 	p := pool.New()
-	for _, s := range c.seats {
+	for _, s := range c.members {
 		p.Go(func() {
 			ages, missed := s.listen()
 			mu.Lock()
@@ -175,11 +175,12 @@ func (c *crowd) listen(ctx context.Context) *Result {
 	return &r
 }
 
-// listen hears until every end was heard, and tells how old what it heard was.
-func (s *seat) listen() (ages []time.Duration, missed int) {
+// listen reads until the watcher has got the end of each of its jobs. It returns the ages of the changes when they
+// arrived, and the number of ends that did not come.
+func (s *member) listen() (ages []time.Duration, missed int) {
 	left := s.ends
 	for left > 0 {
-		n, err := s.watcher.Hear()
+		n, err := s.watcher.Next()
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
 				return ages, left

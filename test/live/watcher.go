@@ -23,8 +23,8 @@ type Job struct {
 // Final reports whether the job has ended.
 func (j *Job) Final() bool { return j.Status == "completed" || j.Status == "failed" }
 
-// News is one event or message to a watcher, over either transport.
-type News struct {
+// Update is one event or message to a watcher, over either transport.
+type Update struct {
 	Kind     string // the event's name or the message's type
 	Revision int64  // microseconds: when it changed
 	Job      Job
@@ -32,8 +32,8 @@ type News struct {
 
 // Watcher hears of jobs. One goroutine uses it.
 type Watcher interface {
-	// Hear waits for the next news; io.EOF is the end of a stream.
-	Hear() (News, error)
+	// Next waits for the next news; io.EOF is the end of a stream.
+	Next() (Update, error)
 	Close() error
 }
 
@@ -73,7 +73,7 @@ func Stream(ctx context.Context, g *harness.Gateway, id string, after int64) (Wa
 
 func (s *stream) Close() error { return s.reply.Body.Close() }
 
-func (s *stream) Hear() (n News, err error) {
+func (s *stream) Next() (n Update, err error) {
 	for {
 		line, err := s.lines.ReadString('\n')
 		if err != nil {
@@ -123,7 +123,7 @@ func Socket(ctx context.Context, g *harness.Gateway, ids any, after int64) (Watc
 
 func (s *socket) Close() error { return s.conn.Close() }
 
-func (s *socket) Hear() (News, error) {
+func (s *socket) Next() (Update, error) {
 	var m struct {
 		Type     string `json:"type"`
 		Revision int64  `json:"revision"`
@@ -133,10 +133,10 @@ func (s *socket) Hear() (News, error) {
 		} `json:"error"`
 	}
 	if err := s.conn.ReadJSON(&m); err != nil {
-		return News{}, err
+		return Update{}, err
 	}
 	if m.Error != nil {
-		return News{}, fmt.Errorf("the gateway says: %s", m.Error.Message)
+		return Update{}, fmt.Errorf("the gateway says: %s", m.Error.Message)
 	}
-	return News{m.Type, m.Revision, m.Job}, nil
+	return Update{m.Type, m.Revision, m.Job}, nil
 }

@@ -27,7 +27,8 @@ const (
 	recovered                  // a process has started on it since, and was not loaded
 )
 
-// directory opens the state of a dead process.
+// directory opens the state of a dead process and calls do with it. It takes the lock of the directory, so it fails if
+// the process is still there.
 func (s *soak) directory(ctx context.Context, do func(context.Context, *state.State) error) (err error) {
 	store, err := journal.OpenBolt(s.options.Dir, journal.Options{Timeout: time.Second})
 	if err != nil {
@@ -59,7 +60,8 @@ func (s *soak) audit(ctx context.Context, c condition) error {
 	})
 }
 
-// auditCredits: an account has what was put in, each redeem code once.
+// auditCredits checks that each account has got what was paid in, and each redeem code once. A payment whose answer was
+// lost may have been made or not, so the credits may be higher by those.
 func (s *soak) auditCredits(st *state.State) {
 	want := map[string]int64{richAccount: richCredits, poorAccount: poorCredits}
 	used := map[state.Hash]bool{}
@@ -70,7 +72,7 @@ func (s *soak) auditCredits(st *state.State) {
 		}
 	}
 	doubtful := map[string]int64{}
-	for _, b := range s.bankers {
+	for _, b := range s.depositors {
 		least, most := b.paid()
 		want[b.account] += least
 		doubtful[b.account] += most - least
@@ -90,8 +92,9 @@ func (s *soak) auditCredits(st *state.State) {
 	}
 }
 
-// auditLedger: every settlement is of a request that was made, once, and of the
-// amount in its client's receipt; none is missing.
+// auditLedger checks that every settlement is of a request that was made, that it is the only one of the request and of
+// the amount in its client's reply, and that no settlement is missing. A hold that a crash has ended without its
+// settlement is allowed for a reply that the kill may have overtaken.
 func (s *soak) auditLedger(ctx context.Context, st *state.State) error {
 	sent := map[string]*paid{}
 	for _, p := range s.payers {
@@ -127,7 +130,8 @@ func (s *soak) auditLedger(ctx context.Context, st *state.State) error {
 	return err
 }
 
-// Accounts: on one there is always enough, on the other never for long.
+// The accounts and the writers. On one account there is always enough, on the other never for long, so that refusals
+// and replies that end early come up too. Amounts are in micro-dollars.
 const (
 	richAccount, richCredits = "rich", 1_000_000_000_000
 	poorAccount, poorCredits = "poor", 50_000
@@ -140,7 +144,8 @@ const (
 	callback = "https://app.example.com/cb"
 )
 
-// prepare makes users, apps, keys and money, and the writers who use them.
+// prepare makes users, apps, keys and money, and the writers who use them. The money and the redeem codes are
+// written into the directory after the process has been killed.
 func (s *soak) prepare(ctx context.Context) error {
 	if err := s.start(); err != nil {
 		return err
@@ -179,8 +184,8 @@ func (s *soak) prepare(ctx context.Context) error {
 	for _, r := range s.redeems {
 		s.writers = append(s.writers, r)
 	}
-	s.bankers = append(s.bankers, &banker{soak: s, account: richAccount, random: s.stream()})
-	for _, b := range s.bankers {
+	s.depositors = append(s.depositors, &depositor{soak: s, account: richAccount, random: s.stream()})
+	for _, b := range s.depositors {
 		s.writers = append(s.writers, b)
 	}
 	for range keepers {
@@ -189,7 +194,8 @@ func (s *soak) prepare(ctx context.Context) error {
 	return errors.Join(s.kill(), s.directory(ctx, s.fund))
 }
 
-// stream is another source of randomness of the same seed.
+// stream returns another source of randomness of the same seed. Each writer has its own, because they run at the same
+// time and one source would make what each of them does depend on the others' speed.
 func (s *soak) stream() *mrand.Rand {
 	return mrand.New(mrand.NewPCG(s.options.Seed, s.random.Uint64()))
 }

@@ -35,7 +35,7 @@ var (
 	formHidden = regexp.MustCompile(`<input type="hidden" name="(id|token)" value="([^"]*)">`)
 )
 
-// form is the first one of a page, with its hidden fields.
+// form returns the address and the hidden fields of the first form of a page, or false if there is none.
 func form(page []byte) (action string, fields url.Values, ok bool) {
 	at := formAction.FindSubmatchIndex(page)
 	if at == nil {

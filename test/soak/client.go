@@ -102,5 +102,5 @@ func (g *gateway) postForm(ctx context.Context, c *http.Client, path string, for
 	return call(c, r)
 }
 
-// abbreviated is an answer for a complaint.
+// String returns the status and the beginning of the body, for a line of the report.
 func (a *answer) String() string { return fmt.Sprintf("%d %.300s", a.status, a.body) }

@@ -20,16 +20,21 @@ type grant struct {
 	access   string
 	refresh  string   // the one that is good
 	retired  []string // the ones before it
-	// lost is a refresh whose answer was lost: the good token may be another one.
-	lost     bool
-	forgiven bool // by a process that forgives that
-	// revoking is a revocation whose answer was lost.
+	// lost is set if the answer to a refresh was lost, so that the good token may be another one.
+	lost bool
+	// forgiven is set if every process that got the refresh in vain has a grace time, in which the old token gets the
+	// same answer again.
+	forgiven bool
+	// revoking is set from before a revocation until its answer.
 	revoking bool
-	dead     bool
-	counted  bool
+	// dead is set once the grant has ended, so that nothing of it may be accepted any more.
+	dead bool
+	// counted is set once a check has found the last acknowledged change of the grant.
+	counted bool
 }
 
-// grantee is an app, and a user who allows it things.
+// grantee is an app, and a user who allows it to see the user's profile and balance. The user's browser keeps its
+// session over all kills.
 type grantee struct {
 	soak     *soak
 	browser  *browser
@@ -46,6 +51,7 @@ type grantee struct {
 	successors map[string]string
 }
 
+// maxLive bounds the grants that live at a time, since every check looks at all of them.
 const maxLive = 8
 
 // step does what an app does, mostly rotations, because each of them makes one token good and another one bad.
@@ -79,7 +85,8 @@ func (g *grantee) begin(ctx context.Context) error {
 	return g.redeem(ctx, one)
 }
 
-// obtain gets a code, or nil where something was wrong.
+// obtain gets a code, or nil where something was wrong. After a fault it waits, so that a gateway that refuses
+// everything does not fill the report within one cycle.
 func (g *grantee) obtain(ctx context.Context) (*grant, error) {
 	q := url.Values{
 		"client_id":     {g.client},
@@ -127,11 +134,11 @@ func (g *grantee) redeem(ctx context.Context, one *grant) error {
 			g.soak.settled(false)
 		}
 	case invalidGrant(&a) && doubtful:
-		g.bury(one) // it was redeemed, and asking again ended that
+		g.retire(one) // it was redeemed, and asking again ended that
 		g.soak.settled(true)
 	default:
 		g.soak.wrong("a code that was handed out: %s", &a)
-		g.bury(one)
+		g.retire(one)
 	}
 	return nil
 }
@@ -155,21 +162,20 @@ func (g *grantee) rotate(ctx context.Context, one *grant) error {
 			g.soak.settled(false)
 		}
 	case invalidGrant(&a) && doubtful && !forgiven:
-		g.bury(one) // it was rotated, and asking again ended the family
+		g.retire(one) // it was rotated, and asking again ended the family
 		g.soak.settled(true)
 	default:
 		g.soak.wrong("the good refresh token (doubtful %v, forgiven %v): %s", doubtful, forgiven, &a)
-		g.bury(one)
+		g.retire(one)
 	}
 	return nil
 }
 
-// take keeps new tokens.
+// take keeps the tokens that an answer has brought for used, a code or a refresh token. A code or token that gets two
+// different answers was accepted twice.
 func (g *grantee) take(one *grant, used string, a *answer) {
-	one.access, one.refresh = gjson.GetBytes(a.body, "access_token").
-		String(),
-		gjson.GetBytes(a.body, "refresh_token").
-			String()
+	one.access = gjson.GetBytes(a.body, "access_token").String()
+	one.refresh = gjson.GetBytes(a.body, "refresh_token").String()
 	if before, twice := g.successors[used]; twice && before != one.refresh {
 		g.soak.wrong("%.3s... was accepted twice", used)
 	}
@@ -177,7 +183,7 @@ func (g *grantee) take(one *grant, used string, a *answer) {
 	one.counted = false
 }
 
-// revoke ends a grant at the revocation endpoint.
+// revoke ends a grant at the revocation endpoint (RFC 7009). A grant without a token is redeemed first.
 func (g *grantee) revoke(ctx context.Context, one *grant) error {
 	if one.refresh == "" {
 		return g.redeem(ctx, one)
@@ -190,11 +196,12 @@ func (g *grantee) revoke(ctx context.Context, one *grant) error {
 	if a.status != http.StatusOK {
 		g.soak.wrong("revoke: %s", &a)
 	}
-	g.bury(one)
+	g.retire(one)
 	return nil
 }
 
-// replay presents what was used before: it must be refused, and end everything.
+// replay presents a code that was used before. It must be refused, and all tokens of the grant end with it (RFC 6749,
+// section 4.1.2).
 func (g *grantee) replay(ctx context.Context, one *grant) error {
 	if one.lost || one.redeemed != accepted {
 		return nil
@@ -207,7 +214,7 @@ func (g *grantee) replay(ctx context.Context, one *grant) error {
 	if !invalidGrant(&a) {
 		g.soak.wrong("a code for the second time: %s", &a)
 	}
-	g.bury(one)
+	g.retire(one)
 	return nil
 }
 
@@ -217,8 +224,7 @@ func (g *grantee) clientCall(ctx context.Context, path, token string) (answer, e
 		url.Values{"client_id": {g.client}, "client_secret": {g.secret}, "token": {token}})
 }
 
-// alive uses an access token that must be good, and now and then where it must
-// not be sent.
+// alive uses an access token that must be good. Now and then it sends the token in the address, which must be refused.
 func (g *grantee) alive(ctx context.Context, one *grant) error {
 	if one.lost || one.revoking {
 		return nil
@@ -240,8 +246,8 @@ func (g *grantee) alive(ctx context.Context, one *grant) error {
 	return err
 }
 
-// bury moves a grant to those of which nothing may be good any more.
-func (g *grantee) bury(one *grant) {
+// retire moves a grant to those of which nothing may be good any more.
+func (g *grantee) retire(one *grant) {
 	one.dead = true
 	g.live = slices.DeleteFunc(g.live, func(o *grant) bool { return o == one })
 	g.dead = append(g.dead, one)
@@ -323,7 +329,7 @@ func (g *grantee) introspect(ctx context.Context, token string, active bool) err
 	return nil
 }
 
-// checkDead holds that nothing of an ended grant comes back.
+// checkDead checks that the access token, the code and the refresh token of an ended grant are all refused.
 func (g *grantee) checkDead(ctx context.Context, one *grant) error {
 	if one.access != "" {
 		a, err := g.soak.gateway.get(ctx, "/api/oauth2/userinfo", one.access)

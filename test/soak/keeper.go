@@ -23,7 +23,7 @@ type key struct {
 	made    verdict
 	ended   verdict // refused: it was not revoked
 	off     verdict // refused: it is enabled
-	counted bool
+	counted bool    // a check has found it
 }
 
 // keeper makes and revokes gateway keys as the operator's commands do.
@@ -34,7 +34,8 @@ type keeper struct {
 	fresh  int // index of the first key that no check has seen
 }
 
-// operate calls the control socket of the process under test.
+// operate calls the control socket of the process under test. The error is errLost if the process died during the call,
+// which may then have been carried out.
 func (s *soak) operate(do func(c *admin.Client) error) error {
 	err := do(s.control)
 	var transport *url.Error
@@ -98,7 +99,8 @@ func (k *keeper) revoke(ctx context.Context, one *key) error {
 	return nil
 }
 
-// settled tells whether everything is known of a key that was made.
+// settled reports whether everything is known of a key that was made. Only one fact of a key may be unknown at a time,
+// because a single use decides it.
 func (o *key) settled() bool {
 	return o.made == accepted && o.ended != unknown && o.off != unknown
 }
@@ -125,7 +127,7 @@ func (k *keeper) toggle(ctx context.Context, one *key) error {
 	return nil
 }
 
-// unless is err if it ends the turn, else it is noted.
+// unless returns errLost, which ends the turn of the writer, and notes any other error as a fault of the gateway.
 func (k *keeper) unless(err error, what string) error {
 	if errors.Is(err, errLost) {
 		return err
@@ -134,8 +136,8 @@ func (k *keeper) unless(err error, what string) error {
 	return nil
 }
 
-// use asks something that costs nothing. What is unknown is decided by it: of one
-// key there is one such thing at most.
+// use lists the models with a key, which costs nothing, and compares whether the key works with what is known of it.
+// The one fact that may be unknown is decided by the answer.
 func (k *keeper) use(ctx context.Context, one *key) error {
 	a, err := k.soak.gateway.get(ctx, "/v1/models", one.secret)
 	if err != nil {

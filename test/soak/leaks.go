@@ -13,7 +13,8 @@ var secretForm = regexp.MustCompile(
 		`|` + adminToken,
 )
 
-// findLeaks looks for secrets where none may be.
+// findLeaks adds a fault to the report if a text contains a secret. The line names the kind of secret by its prefix and
+// does not repeat it.
 func (s *soak) findLeaks(where string, text []byte) {
 	if at := secretForm.FindIndex(text); at != nil {
 		s.wrong("%s: a secret that begins with %.6s is there", where, text[at[0]:at[1]])

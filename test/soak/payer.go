@@ -22,9 +22,10 @@ const (
 
 // paid is one request that costs something.
 type paid struct {
-	id string
+	id string // X-Request-Id of the client's choice, by which the receipt and the ledger name the request
 	// said is the outcome in the client's reply.
-	said    verdict
+	said verdict
+	// charged is the price of the reply's usage in micro-dollars, by which the receipt and the ledger are judged.
 	charged int64
 	began   time.Time // when it was sent; a reply may be read when the process that sent it is dead
 	checked bool      // its receipt was read
@@ -36,13 +37,13 @@ func (s *soak) mayBeLost(one *paid) bool {
 	return one.said == accepted && !one.checked && s.killedAfter(one.began)
 }
 
-// verdict is a client's knowledge of a call.
+// verdict is a client's knowledge of a call, which it has from the answer.
 type verdict uint8
 
 const (
-	unknown verdict = iota // the answer was lost
-	accepted
-	refused
+	unknown  verdict = iota // the answer was lost, so the call may have been carried out or not
+	accepted                // the answer says that it was carried out, so it must stay so
+	refused                 // the answer says that it was not carried out, so nothing of it may ever be seen
 )
 
 // payer makes priced requests of one account.
@@ -56,7 +57,8 @@ type payer struct {
 	fresh   int // index of the first request that no check has seen
 }
 
-// kinds of requests: a body for a path, and where its answer tells the usage.
+// requestKinds are the requests that payers send, whole and streamed, in three shapes. input and output are the paths
+// of the token counts in the answer, by which the client works out what it must have been charged.
 var requestKinds = []struct {
 	path   string
 	body   string

@@ -17,8 +17,7 @@ type voucher struct {
 	counted bool
 }
 
-// redeemer tops up an account on the gateway's own page. The grantee gets it
-// there.
+// redeemer tops up an account on the gateway's own page, to which the grantee's app sends its user.
 type redeemer struct {
 	*grantee
 	vouchers []*voucher
@@ -41,8 +40,8 @@ func (r *redeemer) step(ctx context.Context) error {
 	return pause(ctx, time.Duration(r.random.Int64N(int64(redeemPace))))
 }
 
-// redeem types in a code. One whose answer was lost may have been used; sure is
-// whether it must have been.
+// redeem submits a code on the top-up page. sure says that the code was used already, so that it must be refused. A
+// code whose answer was lost may be accepted or refused, and the answer decides what happened.
 func (r *redeemer) redeem(ctx context.Context, v *voucher, sure bool) error {
 	action, fields, err := r.page(ctx)
 	if err != nil || action == "" {

@@ -18,10 +18,10 @@ import (
 
 // Options configure a run.
 type Options struct {
-	Binary string
-	Dir    string // the data directory, empty at first
-	Seed   uint64 // of the moments of the kills and of what writers do
-	Cycles int
+	Binary string        // the path of the gateway's program
+	Dir    string        // the data directory, empty at first
+	Seed   uint64        // of the moments of the kills and of what writers do
+	Cycles int           // starts that are followed by a check or a load
 	Load   time.Duration // how long the load of a cycle lasts at most
 	// Steps, if not 0, replaces Load: in each cycle every writer completes this many
 	// steps, however long that takes on a busy machine, and then the kill comes.
@@ -31,12 +31,13 @@ type Options struct {
 	Tamper func(dir string) error
 }
 
-// Report holds the findings of a run. Checked are acknowledged writes by kind, each
-// counted once, when it was found after a kill.
+// Report holds the findings of a run. A run without a fault has no entry in Wrong.
 type Report struct {
+	// InStartUp and InCheck are those of the Kills that came while the gateway started or was checked.
 	Cycles, Kills, InStartUp, InCheck int
-	Checked                           map[string]int
-	Unknown                           int // calls whose answer a kill took
+	// Checked are acknowledged writes by kind, each counted once, when it was found after a kill.
+	Checked map[string]int
+	Unknown int // calls whose answer a kill took
 	// Done and Undone are those of them that turned out to have been carried out
 	// or not, where that can be found out.
 	Done, Undone int
@@ -52,13 +53,15 @@ func (r *Report) Total() int {
 	return n
 }
 
-// maxWrong ends a run: more of the same tells nothing.
+// maxWrong is the number of faults at which a run ends, because more of them would say nothing new.
 const maxWrong = 20
 
-// writer is one source of load with its oracle. Load and check never run at the
+// writer is one source of load with its oracle. step and check never run at the
 // same time. Both return errLost when the process has gone.
 type writer interface {
+	// step makes the next write and notes what its answer says.
 	step(ctx context.Context) error
+	// check compares the gateway with the notes. It looks at what no check has seen, and if all is set at everything.
 	check(ctx context.Context, all bool) error
 }
 
@@ -76,17 +79,17 @@ const (
 
 // soak is a run: the process under test, its writers and what was found.
 type soak struct {
-	options Options
-	config  harness.Config
-	random  *rand.Rand
-	gateway *gateway
-	process *harness.Gateway
-	control *admin.Client
-	writers []writer
-	payers  []*payer
-	redeems []*redeemer
-	bankers []*banker
-	report  Report
+	options    Options
+	config     harness.Config
+	random     *rand.Rand
+	gateway    *gateway
+	process    *harness.Gateway
+	control    *admin.Client
+	writers    []writer
+	payers     []*payer
+	redeems    []*redeemer
+	depositors []*depositor
+	report     Report
 
 	mu    sync.Mutex  // of report and kills, while writers run
 	kills []time.Time // when the process was killed
@@ -194,7 +197,8 @@ func (s *soak) finish(ctx context.Context) error {
 	return errors.Join(s.audit(ctx, recovered), s.findStored())
 }
 
-// spawn starts a process, of which half forgive lost refresh answers.
+// spawn starts a process. One half of the processes have a grace time for refresh tokens, and the other half end a
+// family of tokens when an old one is used. Kills must do no harm to either.
 func (s *soak) spawn() (err error) {
 	s.config.OAuth.RefreshGrace = "0s"
 	forgives := s.random.IntN(2) == 0
@@ -270,7 +274,7 @@ func (s *soak) moment(within time.Duration) time.Duration {
 	return time.Duration(s.random.Int64N(int64(within)))
 }
 
-// killChecking kills while the oracles ask, which are writes too.
+// killChecking kills the process during a check. Checks write too: they redeem codes and rotate tokens.
 func (s *soak) killChecking(ctx context.Context) error {
 	s.report.InCheck++
 	at := time.Now().Add(s.moment(s.options.Load / 4))
@@ -284,7 +288,8 @@ func (s *soak) killChecking(ctx context.Context) error {
 	return err
 }
 
-// killLoaded runs all writers at once and kills the gateway under their load.
+// killLoaded runs all writers at once and kills the gateway under their load: at a random moment, or when every writer
+// has completed Options.Steps. A writer whose call the kill has interrupted counts as one unknown answer.
 func (s *soak) killLoaded(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -333,7 +338,7 @@ func (s *soak) killLoaded(ctx context.Context) error {
 	return s.options.Tamper(s.options.Dir)
 }
 
-// checkAll holds the process against all oracles at once.
+// checkAll lets all writers check the process at the same time, and joins their errors.
 func (s *soak) checkAll(ctx context.Context, all bool) error {
 	failed := make([]error, len(s.writers))
 	var wg sync.WaitGroup
@@ -362,7 +367,7 @@ func (s *soak) settled(done bool) {
 	}
 }
 
-// wrong notes what must not be.
+// wrong adds a fault of the gateway to the report. It may be called from several goroutines.
 func (s *soak) wrong(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

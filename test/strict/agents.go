@@ -163,13 +163,13 @@ func (a *Agents) answer(name string, v *vendor, path string, header http.Header,
 // collect moves what the upstreams noted into the report.
 func (a *Agents) collect() {
 	for name, v := range a.vendors {
-		for _, bad := range v.bad {
+		for _, bad := range v.refused {
 			a.report.Bad = append(a.report.Bad, name+": "+bad)
 		}
 		for _, lost := range v.lost {
 			a.report.Lost = append(a.report.Lost, name+": "+lost)
 		}
-		v.bad, v.lost = nil, nil
+		v.refused, v.lost = nil, nil
 	}
 }
 

@@ -242,7 +242,7 @@ func playOne(t *testing.T, name string, n *tally, p pair, shape dialogue.Shape, 
 			}
 			return pair
 		})
-		if len(a.bad)+len(b.bad) > 0 {
+		if len(a.refused)+len(b.refused) > 0 {
 			n.again++
 			if first.shape != second.shape {
 				broken = errors.Join(broken, errors.New("a request was refused"))
@@ -251,7 +251,7 @@ func playOne(t *testing.T, name string, n *tally, p pair, shape dialogue.Shape, 
 		switch {
 		case broken != nil:
 			n.broken++
-			t.Logf("BROKEN %s: %.700v\n  %.700s %.700s", name, broken, a.bad, b.bad)
+			t.Logf("BROKEN %s: %.700v\n  %.700s %.700s", name, broken, a.refused, b.refused)
 		case len(lost) > 0:
 			n.lossy++
 			t.Logf("LOSSY %s: %.1500s", name, lost[0])

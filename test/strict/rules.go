@@ -125,9 +125,9 @@ func (v *vendor) checkChat(doc gjson.Result) (err error) {
 			if err == nil {
 				err = pairs.call(c.Get("id").Str, args)
 			}
-			given, own := v.gave["call "+markerOf(args)]
+			given, own := v.proofs["call "+markerOf(args)]
 			if own && m.Get("reasoning_content").Str != given {
-				v.lose("reasoning_content of %.40s is %q", args, m.Get("reasoning_content").Str)
+				v.noteLoss("reasoning_content of %.40s is %q", args, m.Get("reasoning_content").Str)
 			}
 			return err == nil
 		})
@@ -207,7 +207,7 @@ func (c *responsesCheck) content(what string, item gjson.Result) error {
 	switch what {
 	case "reasoning":
 		c.reasoning = item.Get("encrypted_content").Str
-		given, ok := c.gave[c.reasoning]
+		given, ok := c.proofs[c.reasoning]
 		if err := only(item, what, "type", "id", "summary", "content", "encrypted_content", "status",
 			passedThrough); err != nil {
 			return err
@@ -224,8 +224,8 @@ func (c *responsesCheck) content(what string, item gjson.Result) error {
 		if what == "custom_tool_call" {
 			args, field = item.Get("input").Raw, "input"
 		}
-		if given, own := c.gave["call "+markerOf(args)]; own && c.reasoning != given {
-			c.lose("the reasoning of %.40s", args)
+		if given, own := c.proofs["call "+markerOf(args)]; own && c.reasoning != given {
+			c.noteLoss("the reasoning of %.40s", args)
 		}
 		if err := only(item, what, "type", "id", "status", "call_id", "namespace", "name", field,
 			passedThrough); err != nil {
@@ -240,7 +240,7 @@ func (c *responsesCheck) content(what string, item gjson.Result) error {
 		return c.pairs.result(item.Get("call_id").Str, item.Get("output").Raw)
 	case "compaction":
 		made := item.Get("encrypted_content").Str
-		if _, own := c.gave[made]; !own {
+		if _, own := c.proofs[made]; !own {
 			return fmt.Errorf("the compacted conversation %.40q is not of this vendor", made)
 		}
 	case trigger:
@@ -362,15 +362,15 @@ func (v *vendor) assistantBlocks(content gjson.Result, pairs *pairing, loop *mes
 			}
 		case "thinking", "redacted_thinking":
 			before = b.Get("signature").Str + b.Get("data").Str
-			if text, ok := v.gave[before]; !ok || kind == "thinking" && text != b.Get("thinking").Str {
+			if text, ok := v.proofs[before]; !ok || kind == "thinking" && text != b.Get("thinking").Str {
 				err = fmt.Errorf("the signature %.40q is not of this thinking", before)
 			}
 		case "tool_use":
 			if err = only(b, kind, "type", "id", "name", "input", "cache_control"); err == nil {
 				err = pairs.call(b.Get("id").Str, b.Get("input").Raw)
 			}
-			if given, own := v.gave["call "+markerOf(b.Get("input").Raw)]; own && thinks && before != given {
-				v.lose("the thinking of %.60s", b.Get("input").Raw)
+			if given, own := v.proofs["call "+markerOf(b.Get("input").Raw)]; own && thinks && before != given {
+				v.noteLoss("the thinking of %.60s", b.Get("input").Raw)
 			}
 		default:
 			err = fmt.Errorf("a block of type %q", kind)
@@ -412,7 +412,7 @@ func (v *vendor) checkGemini(doc gjson.Result) (err error) {
 				return false
 			}
 			signature := p.Get("thoughtSignature").Str
-			if _, ok := v.gave[signature]; signature != "" && signature != standIn && !ok {
+			if _, ok := v.proofs[signature]; signature != "" && signature != standIn && !ok {
 				err = fmt.Errorf("the signature %.40q is not valid", signature)
 				return false
 			}
@@ -447,7 +447,7 @@ func (v *vendor) checkGemini(doc gjson.Result) (err error) {
 // checkSignature checks the signature of the first call of a step.
 func (v *vendor) checkSignature(signature, marker string) error {
 	own := ""
-	for given, of := range v.gave {
+	for given, of := range v.proofs {
 		if of == marker {
 			own = given
 		}
@@ -456,7 +456,7 @@ func (v *vendor) checkSignature(signature, marker string) error {
 	case signature == "":
 		return fmt.Errorf("the call %s is missing a thought_signature", marker)
 	case signature == standIn && own != "":
-		v.lose("the signature of %s", marker)
+		v.noteLoss("the signature of %s", marker)
 	case signature != standIn && signature != own:
 		return fmt.Errorf("the signature of %s is that of another call", marker)
 	}

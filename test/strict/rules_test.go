@@ -55,7 +55,7 @@ func TestVendorsRefuseWhatTheirRulesForbid(t *testing.T) {
 			if c.kind == 1 {
 				v.name = "d"
 			}
-			v.gave = map[string]string{"E": "rs_1", "S": "t", "G": "t1c1"}
+			v.proofs = map[string]string{"E": "rs_1", "S": "t", "G": "t1c1"}
 			if err := v.examine([]byte(body)); (err == nil) != (body == c.good) {
 				t.Errorf("%s, %s for %s: %v", v.kind.name, c.new, c.old, err)
 			}
@@ -66,12 +66,12 @@ func TestVendorsRefuseWhatTheirRulesForbid(t *testing.T) {
 // A vendor notices that its own reasoning, a picture or the bytes of earlier turns did not come back.
 func TestVendorsNoteWhatDidNotComeBack(t *testing.T) {
 	v := newVendor(kinds[3], "m")
-	v.gave["call t1c1"] = "S"
+	v.proofs["call t1c1"] = "S"
 	body := `{"max_tokens":2000,"thinking":{"type":"enabled","budget_tokens":1024},"messages":[` +
 		`{"role":"user","content":"q"},{"role":"assistant","content":[{"type":"redacted_thinking","data":"R"},` +
 		`{"type":"tool_use","id":"a","name":"f","input":{"marker":"t1c1","n":12345678901234567890}}]},` +
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"result of t1c1"}]}]}`
-	v.gave["R"] = ""
+	v.proofs["R"] = ""
 	if err := v.examine([]byte(body)); err != nil || len(v.lost) != 1 {
 		t.Fatalf("reasoning: %v %q", err, v.lost)
 	}

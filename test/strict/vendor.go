@@ -45,20 +45,20 @@ type vendor struct {
 
 	script reader // reads the turn from the request; nil: the loop sets turn, and planned has its step
 
-	mu    sync.Mutex
-	turn  int    // of the loop
-	now   step   // what it says in this turn
-	fails int    // the status with which it fails after it has checked the request; 0: it answers
-	shown bool   // the client's results have a picture
-	beta  string // the betas of the request, where the vendor has them
-	gave  map[string]string
-	sent  []string // elements of the conversation in the last request
-	lost  []string // reasoning of its own that did not come back, and beginnings that changed
-	bad   []string // requests that it refused
+	mu      sync.Mutex
+	turn    int    // of the loop
+	now     step   // what it says in this turn
+	fails   int    // the status with which it fails after it has checked the request; 0: it answers
+	shown   bool   // the client's results have a picture
+	beta    string // the betas of the request, where the vendor has them
+	proofs  map[string]string
+	sent    []string // elements of the conversation in the last request
+	lost    []string // reasoning of its own that did not come back, and beginnings that changed
+	refused []string // requests that it refused
 }
 
 func newVendor(k kind, name string) *vendor {
-	return &vendor{kind: k, name: name, gave: map[string]string{}}
+	return &vendor{kind: k, name: name, proofs: map[string]string{}}
 }
 
 // RoundTrip checks a request and answers with what the turn's plan says.
@@ -78,7 +78,7 @@ func (v *vendor) answer(path string, header http.Header, body []byte) (status in
 	defer v.mu.Unlock()
 	v.beta = strings.Join(header.Values("Anthropic-Beta"), ",")
 	if err := v.examine(body); err != nil {
-		v.bad = append(v.bad, fmt.Sprintf("turn %d: %v", v.turn, err))
+		v.refused = append(v.refused, fmt.Sprintf("turn %d: %v", v.turn, err))
 		return 400, "application/json", refusal(v.shape, err)
 	}
 	doc := gjson.ParseBytes(body)
@@ -92,6 +92,8 @@ func (v *vendor) answer(path string, header http.Header, body []byte) (status in
 	return 200, "application/json", v.reply(shapes.Whole, doc)
 }
 
+// examine finds out which turn a request is of, and checks it by the rules of the vendor. What the gateway has lost of
+// the conversation is noted in v.lost and is no error.
 func (v *vendor) examine(body []byte) error {
 	if !gjson.ValidBytes(body) {
 		return fmt.Errorf("not JSON")
@@ -106,7 +108,7 @@ func (v *vendor) examine(body []byte) error {
 		return err
 	}
 	if v.shown && strings.Contains(string(body), resultOf("t1c0")) && !strings.Contains(string(body), picture) {
-		v.lose("the picture of t1c0")
+		v.noteLoss("the picture of t1c0")
 	}
 	v.compare(doc)
 	return nil
@@ -160,17 +162,19 @@ func (v *vendor) compare(doc gjson.Result) {
 			if i < len(all) {
 				got = all[i]
 			}
-			v.lose("element %d was\n   %.600s\n and is\n   %.600s", i, v.sent[i], got)
+			v.noteLoss("element %d was\n   %.600s\n and is\n   %.600s", i, v.sent[i], got)
 			break
 		}
 	}
 	v.sent = all
 }
 
-func (v *vendor) lose(format string, args ...any) {
+// noteLoss adds what did not come back to v.lost.
+func (v *vendor) noteLoss(format string, args ...any) {
 	v.lost = append(v.lost, fmt.Sprintf("turn %d: ", v.turn)+fmt.Sprintf(format, args...))
 }
 
+// refusal returns the body of a 400 in the vendor's shape.
 func refusal(shape dialogue.Shape, err error) []byte {
 	return registry.ByName()[shape].Envelope(dialogue.Invalid("messages", err.Error()))
 }
@@ -246,7 +250,7 @@ func (v *vendor) reply(mode shapes.Mode, doc gjson.Result) []byte {
 // would.
 func (v *vendor) writeCompaction(w *writer, text string) {
 	made := "made by " + v.name + " for " + text
-	v.gave[made] = ""
+	v.proofs[made] = ""
 	w.emit(dialogue.Event{Kind: dialogue.EventOpen, PartKind: dialogue.ServerPart, Origin: v.shape,
 		Opaque: fmt.Appendf(nil, `{"id":"cmp_%s","type":"compaction","encrypted_content":%q}`, v.name, made)})
 	w.emit(dialogue.Event{Kind: dialogue.EventClose})
@@ -259,10 +263,10 @@ func (v *vendor) writeCalls(w *writer, s *step, thought *dialogue.Thinking) {
 		end := dialogue.Event{}
 		if v.shape == dialoguetest.Gemini && i == 0 {
 			end.Signature = v.signature("g")
-			v.gave[end.Signature] = c.marker
+			v.proofs[end.Signature] = c.marker
 		}
 		if v.shape != dialoguetest.Gemini && thought != nil {
-			v.gave["call "+c.marker] = v.proofOf(thought, s)
+			v.proofs["call "+c.marker] = v.proofOf(thought, s)
 		}
 		w.part(dialogue.CallPart, call, c.args, end)
 	}
@@ -279,11 +283,13 @@ func (v *vendor) callID(i int) string {
 	return fmt.Sprintf("call_%s%dc%dabcdefghijklmnop", v.name, v.turn, i)
 }
 
+// signature returns a proof that no other vendor, turn or kind of reasoning has.
 func (v *vendor) signature(what string) string {
 	return base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "%s of %s, turn %d", what, v.name, v.turn))
 }
 
-// thought returns the reasoning of a turn with its proof, or nil if the model does not think.
+// thought returns the reasoning of a turn with its proof, or nil if the model does not think or the request did not ask
+// for it. The proof is added to v.proofs, so that the next request can be checked for it.
 func (v *vendor) thought(s *step, doc gjson.Result) *dialogue.Thinking {
 	t := &dialogue.Thinking{Text: s.thought, Origin: v.shape}
 	switch {
@@ -300,18 +306,18 @@ func (v *vendor) thought(s *step, doc gjson.Result) *dialogue.Thinking {
 			return nil
 		}
 		t.ItemID, t.Encrypted = fmt.Sprintf("rs_%s%d", v.name, v.turn), v.signature("r")
-		v.gave[t.Encrypted] = t.ItemID
+		v.proofs[t.Encrypted] = t.ItemID
 	case v.shape == dialoguetest.Messages:
 		if kind := doc.Get("thinking.type").Str; kind != "enabled" && kind != "adaptive" {
 			return nil
 		}
 		if s.hidden {
 			t.Redacted, t.Text = v.signature("h"), ""
-			v.gave[t.Redacted] = ""
+			v.proofs[t.Redacted] = ""
 			return t
 		}
 		t.Signature = v.signature("m")
-		v.gave[t.Signature] = s.thought
+		v.proofs[t.Signature] = s.thought
 	}
 	return t
 }

@@ -237,7 +237,7 @@ asks for (backups), needs its earlier files in the directory in which it is.`,
 			if err != nil {
 				return err
 			}
-			if err := journal.Restore(c.Context(), args[0], data, soundStore(c.Context())); err != nil {
+			if err := journal.Restore(c.Context(), args[0], data, storeCheck(c.Context())); err != nil {
 				return datadir.Unavailable(err)
 			}
 			_, err = fmt.Fprintf(a.Out, "restored %s into %s\n", args[0], data)
@@ -246,8 +246,8 @@ asks for (backups), needs its earlier files in the directory in which it is.`,
 	}
 }
 
-// soundStore returns a function that returns an error for a store with which Verify finds something wrong.
-func soundStore(ctx context.Context) func(journal.Store) error {
+// storeCheck returns a function that returns an error for a store with which Verify finds something wrong.
+func storeCheck(ctx context.Context) func(journal.Store) error {
 	return func(s journal.Store) error {
 		v, err := schema.Verify(ctx, s)
 		if err != nil || v.Sound() {
@@ -355,7 +355,7 @@ with the store (see verify).`,
 
 // importInto makes the store of a data directory of an export. The store appears only after it was verified.
 func importInto(ctx context.Context, data string, in io.Reader) (journal.Header, error) {
-	return journal.Import(ctx, data, in, soundStore(ctx))
+	return journal.Import(ctx, data, in, storeCheck(ctx))
 }
 
 // importShared is importInto for the database of a cluster, which must not have any records.
@@ -371,7 +371,7 @@ func importShared(ctx context.Context, store journal.Store, in io.Reader) (h jou
 		}
 	}
 	if h, err = journal.Fill(ctx, store, in); err == nil {
-		err = soundStore(ctx)(store)
+		err = storeCheck(ctx)(store)
 	}
 	if err != nil {
 		err = fmt.Errorf("%w (before another try remove what was imported: DROP SCHEMA stagedoor CASCADE)", err)

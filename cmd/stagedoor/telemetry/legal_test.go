@@ -25,7 +25,7 @@ func TestSpansLeaveWithWholeCharactersOnly(t *testing.T) {
 			Events:     []sdktrace.Event{{Name: s, Attributes: attrs}},
 		}.Snapshot()
 	}
-	got, want := legal(stub(broken)), stub(whole)
+	got, want := valid(stub(broken)), stub(whole)
 	if got.Name() != want.Name() || got.Status() != want.Status() ||
 		!slices.Equal(got.Attributes(), want.Attributes()) {
 		t.Errorf("%q, %v, %v", got.Name(), got.Status(), got.Attributes())
@@ -33,7 +33,7 @@ func TestSpansLeaveWithWholeCharactersOnly(t *testing.T) {
 	if e := got.Events()[0]; e.Name != whole || !slices.Equal(e.Attributes, want.Attributes()) {
 		t.Errorf("event %q, %v", e.Name, e.Attributes)
 	}
-	if _, changed := legal(want).(mended); changed {
+	if _, changed := valid(want).(sanitizedSpan); changed {
 		t.Error("a span without fault was changed")
 	}
 }

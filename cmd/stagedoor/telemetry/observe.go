@@ -173,25 +173,25 @@ func instrument(meter metric.Meter, kind int, name, unit, doc string) (f figure,
 	return f, err
 }
 
-// sheet is one collection.
-type sheet struct {
+// observation reports the figures of one collection.
+type observation struct {
 	*observer
 	to metric.Observer
 }
 
 // put reports a whole number.
-func (s sheet) put(name string, n int64, attrs ...attribute.KeyValue) {
+func (s observation) put(name string, n int64, attrs ...attribute.KeyValue) {
 	s.to.ObserveInt64(s.figures[name].instrument, n, metric.WithAttributes(attrs...))
 }
 
 // putFloat reports a figure in seconds or dollars.
-func (s sheet) putFloat(name string, v float64, attrs ...attribute.KeyValue) {
+func (s observation) putFloat(name string, v float64, attrs ...attribute.KeyValue) {
 	s.to.ObserveFloat64(s.figures[name].float, v, metric.WithAttributes(attrs...))
 }
 
 // collect reads every source and reports its figures. It runs once for each reader of metrics at each collection.
 func (o *observer) collect(ctx context.Context, to metric.Observer) error {
-	s := sheet{o, to}
+	s := observation{o, to}
 	for kind, n := range o.sources.InFlight() {
 		s.put("stagedoor.requests.in_flight", int64(n), attribute.String("stagedoor.kind", kind))
 	}
@@ -225,7 +225,7 @@ func (o *observer) collect(ctx context.Context, to metric.Observer) error {
 }
 
 // provider collects the figures of a provider. A limiter that does not answer has none this time.
-func (s sheet) provider(ctx context.Context, p LimitedProvider) {
+func (s observation) provider(ctx context.Context, p LimitedProvider) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	name := telemetry.Provider.String(p.Name)
@@ -261,7 +261,7 @@ func breaker(state throttle.State) int64 {
 
 // actors collects the figures of actors by kind, never by actor, because every request has one and a series is for
 // ever.
-func (s sheet) actors(stats kit.Stats) {
+func (s observation) actors(stats kit.Stats) {
 	for _, k := range stats.Kinds {
 		kind := attribute.String("stagedoor.actor.kind", k.Kind)
 		s.put("stagedoor.actors.live", k.Live(), kind)
@@ -278,7 +278,7 @@ func (s sheet) actors(stats kit.Stats) {
 }
 
 // ledger collects the figures of money. The open holds are the difference of two counters.
-func (s sheet) ledger(stats ledger.Stats) {
+func (s observation) ledger(stats ledger.Stats) {
 	result := attribute.Key("stagedoor.result")
 	s.put("stagedoor.ledger.holds", stats.Held, result.String("held"))
 	s.put("stagedoor.ledger.holds", stats.Refused, result.String("refused"))
@@ -290,7 +290,7 @@ func (s sheet) ledger(stats ledger.Stats) {
 }
 
 // journal collects the figures of the durable store, and those of a shared one if the state is in a database.
-func (s sheet) journal(stats state.Stats) {
+func (s observation) journal(stats state.Stats) {
 	s.put("stagedoor.journal.commits", int64(stats.Journal.Commits))
 	s.put("stagedoor.journal.commands", int64(stats.Commands))
 	s.put("stagedoor.journal.waiting", int64(stats.Waiting))
@@ -320,7 +320,7 @@ func flag(set bool) int64 {
 }
 
 // pool collects the figures of one pool.
-func (s sheet) pool(p share.Stats) {
+func (s observation) pool(p share.Stats) {
 	name := attribute.String("stagedoor.pool", p.Name)
 	s.put("stagedoor.pool.used", p.Used, name)
 	s.put("stagedoor.pool.capacity", p.Capacity, name)
@@ -330,7 +330,7 @@ func (s sheet) pool(p share.Stats) {
 }
 
 // spans collects how many spans were exported and lost, so that a gap in traces does not look like a quiet time.
-func (s sheet) spans() {
+func (s observation) spans() {
 	if s.t.queue == nil {
 		return
 	}

@@ -107,7 +107,7 @@ func (q *queue) export(batch []sdktrace.ReadOnlySpan) []sdktrace.ReadOnlySpan {
 	ctx, cancel := context.WithTimeout(context.Background(), exportTimeout)
 	defer cancel()
 	for i := range batch {
-		batch[i] = legal(batch[i])
+		batch[i] = valid(batch[i])
 	}
 	if err := q.exporter.ExportSpans(ctx, batch); err != nil {
 		q.failed.Add(int64(len(batch)))

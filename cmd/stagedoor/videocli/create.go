@@ -28,7 +28,7 @@ func (f *createOptions) flags(c *cobra.Command) {
 // createCommand returns the command that begins a job from a prompt. Defaults of the model, the size and the length
 // are the gateway's, so the flags are empty unless they are given.
 func (a app) createCommand(r *gateway) *cobra.Command {
-	var w videoclient.Wish
+	var w videoclient.VideoOptions
 	var f createOptions
 	c := &cobra.Command{
 		Use: "create PROMPT", Short: "Begin a video job", Args: cli.ExactArgs(1, "a prompt"),

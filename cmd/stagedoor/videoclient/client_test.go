@@ -63,7 +63,7 @@ func TestACreationIsRepeatedUnderOneKey(t *testing.T) {
 	})
 	waits := 0
 	c.Waits = func(error, time.Duration) { waits++ }
-	j, err := c.Create(t.Context(), videoclient.Wish{Prompt: "p", Size: "1280x720"})
+	j, err := c.Create(t.Context(), videoclient.VideoOptions{Prompt: "p", Size: "1280x720"})
 	if err != nil || j.ID != "video_1" || waits != 2 {
 		t.Fatalf("%+v %v after %d waits", j, err, waits)
 	}
@@ -82,7 +82,7 @@ func TestARefusalIsFinalAndInTheGatewaysWords(t *testing.T) {
 		w.WriteHeader(http.StatusBadRequest)
 		io.WriteString(w, `{"error":{"message":"seconds must be 4, 8 or 12","code":"invalid_value"}}`)
 	})
-	_, err := c.Create(t.Context(), videoclient.Wish{Prompt: "p"})
+	_, err := c.Create(t.Context(), videoclient.VideoOptions{Prompt: "p"})
 	var e *videoclient.Error
 	if !errors.As(err, &e) || e.Status != 400 || e.Code != "invalid_value" || e.Error() != "seconds must be 4, 8 or 12" || asked != 1 {
 		t.Errorf("%v, asked %d times", err, asked)
@@ -132,11 +132,11 @@ func TestAReferenceIsSentAsAFile(t *testing.T) {
 		}
 		fmt.Fprintf(w, running, 0)
 	})
-	if _, err := c.Create(t.Context(), videoclient.Wish{Prompt: "p", Reference: path}); err != nil {
+	if _, err := c.Create(t.Context(), videoclient.VideoOptions{Prompt: "p", Reference: path}); err != nil {
 		t.Error(err)
 	}
 	for _, bad := range []string{filepath.Dir(path), path + ".none"} {
-		if _, err := c.Create(t.Context(), videoclient.Wish{Prompt: "p", Reference: bad}); err == nil {
+		if _, err := c.Create(t.Context(), videoclient.VideoOptions{Prompt: "p", Reference: bad}); err == nil {
 			t.Errorf("%s was sent", bad)
 		}
 	}

@@ -65,8 +65,8 @@ func (j *Job) Text() string {
 	return *j.Prompt
 }
 
-// Wish describes the video of a new job. The gateway chooses a value for empty fields.
-type Wish struct {
+// VideoOptions describes the video of a new job. The gateway chooses a value for empty fields.
+type VideoOptions struct {
 	Prompt, Model, Size, Seconds string
 	// Reference is the path of a picture that the video begins with.
 	Reference string
@@ -74,7 +74,7 @@ type Wish struct {
 
 // Create begins a job. It is sent again if the line breaks, and makes one job all
 // the same.
-func (c *Client) Create(ctx context.Context, w Wish) (*Job, error) {
+func (c *Client) Create(ctx context.Context, w VideoOptions) (*Job, error) {
 	b, err := w.body()
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (c *Client) begin(ctx context.Context, path string, b *body) (*Job, error) 
 func path(id string) string { return "/v1/videos/" + url.PathEscape(id) }
 
 // body is JSON, or multipart with a picture.
-func (w *Wish) body() (*body, error) {
+func (w *VideoOptions) body() (*body, error) {
 	fields := [][2]string{{"prompt", w.Prompt}, {"model", w.Model}, {"size", w.Size}, {"seconds", w.Seconds}}
 	if w.Reference != "" {
 		return w.multipart(fields)
@@ -125,7 +125,7 @@ const maxReference = 20 << 20
 
 // multipart returns the body with the reference picture. It is built in memory, because a repeated call sends it
 // again.
-func (w *Wish) multipart(fields [][2]string) (*body, error) {
+func (w *VideoOptions) multipart(fields [][2]string) (*body, error) {
 	info, err := os.Stat(w.Reference)
 	switch {
 	case err != nil:

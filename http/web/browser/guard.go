@@ -110,9 +110,9 @@ func (g *Guard) Visitor(r *http.Request) (Visitor, error) {
 	return Visitor{}, nil
 }
 
-// Welcome recognises the browser of a request and gives one it does not know
+// EnsureVisitor recognises the browser of a request and gives one it does not know
 // something to be known by.
-func (g *Guard) Welcome(w http.ResponseWriter, r *http.Request) (Visitor, error) {
+func (g *Guard) EnsureVisitor(w http.ResponseWriter, r *http.Request) (Visitor, error) {
 	v, err := g.Visitor(r)
 	if err != nil || v.binding != "" {
 		return v, err

@@ -103,7 +103,7 @@ func TestSigningInEndsWhatTheBrowserHadBefore(t *testing.T) {
 func TestVisitorsAreToldApart(t *testing.T) {
 	g := guard(t, registry{"good": {ID: "1"}}, "http://127.0.0.1:80")
 	w := httptest.NewRecorder()
-	guest, err := g.Welcome(w, request())
+	guest, err := g.EnsureVisitor(w, request())
 	if err != nil || guest.SignedIn() || guest.Binding() == "" {
 		t.Fatalf("%+v %v", guest, err)
 	}
@@ -150,7 +150,7 @@ func TestFormsComeFromThePageTheyWereDrawnFor(t *testing.T) {
 		{"another purpose", "https://a.example", "q", nil, browser.ErrForged},
 	} {
 		g := guard(t, registry{}, test.origin)
-		v, err := g.Welcome(httptest.NewRecorder(), request())
+		v, err := g.EnsureVisitor(httptest.NewRecorder(), request())
 		if err != nil {
 			t.Fatal(err)
 		}

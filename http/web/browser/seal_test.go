@@ -29,11 +29,11 @@ func TestSealedTextsOpenInTheirBrowserForTheirPurposeAndInTimeOnly(t *testing.T)
 		return g
 	}
 	g := clocked("key")
-	mine, err := g.Welcome(httptest.NewRecorder(), request())
+	mine, err := g.EnsureVisitor(httptest.NewRecorder(), request())
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := g.Welcome(httptest.NewRecorder(), request())
+	other, err := g.EnsureVisitor(httptest.NewRecorder(), request())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import "time"
 
 // Account is the first page behind sign-in: what there is, and what was used.
 type Account struct {
-	Desk
+	Viewer
 	Available int64 // micro-dollars, as the next
 	Held      int64
 	Spent     int64
@@ -80,7 +80,7 @@ func (k *Key) Active() bool { return k.Status == "active" }
 
 // Keys lists a user's keys and makes new ones.
 type Keys struct {
-	Desk
+	Viewer
 	Limits    []Limits // what restricts the user
 	Forbidden bool     // the user may not create keys
 	Keys      []Key
@@ -121,7 +121,7 @@ func (k *Keys) frame() frame {
 
 // OneKey is the page on which a user changes a key. Where scripts run, the list of keys shows it as a dialog.
 type OneKey struct {
-	Desk
+	Viewer
 	Key       Key
 	Entry     KeyEntry
 	Forbidden bool // the user may not change keys
@@ -136,7 +136,7 @@ func (o *OneKey) frame() frame { return o.at(placeKeys, "key.html", "Edit "+o.Ke
 
 // Apps lists the apps that a user has allowed, and those that the user has registered.
 type Apps struct {
-	Desk
+	Viewer
 	Apps      []Allowed
 	Own       []OwnApp
 	Forbidden bool // the user may not register apps
@@ -157,7 +157,7 @@ func (a *Apps) frame() frame { return a.at(placeApps, "apps.html", "My apps") }
 
 // DeveloperTokens lists a user's developer tokens and makes new ones.
 type DeveloperTokens struct {
-	Desk
+	Viewer
 	Forbidden bool // the user may neither create tokens nor use them
 	Tokens    []DeveloperToken
 	FormID    string
@@ -176,7 +176,7 @@ func (d *DeveloperTokens) frame() frame {
 
 // Security changes the password and ends sessions.
 type Security struct {
-	Desk
+	Viewer
 	Sessions []Session
 	// SecondFactor is set if signing in takes a code, of which Recovery replacements are left. Demanded says that the
 	// user cannot turn it off.
@@ -205,7 +205,7 @@ func (s *Security) frame() frame {
 
 // Secret shows what is shown once.
 type Secret struct {
-	Desk
+	Viewer
 	Title   string
 	Message string
 	Secrets []string
@@ -217,9 +217,9 @@ type Secret struct {
 }
 
 // SecretKey shows a new key.
-func SecretKey(d Desk, name, secret string, clients []ClientSetting) *Secret {
+func SecretKey(d Viewer, name, secret string, clients []ClientSetting) *Secret {
 	return &Secret{
-		Desk:    d,
+		Viewer:  d,
 		Title:   "Your new key",
 		Message: "This is the key “" + name + "”. Copy it now: it is not shown again.",
 		Secrets: []string{secret},
@@ -230,7 +230,7 @@ func SecretKey(d Desk, name, secret string, clients []ClientSetting) *Secret {
 }
 
 // SecretRotatedKey shows the new secret of a key. The old one is accepted until a time, or ends now if that is zero.
-func SecretRotatedKey(d Desk, name, secret string, until time.Time, clients []ClientSetting) *Secret {
+func SecretRotatedKey(d Viewer, name, secret string, until time.Time, clients []ClientSetting) *Secret {
 	s := SecretKey(d, name, secret, clients)
 	s.Title = "The new secret of your key"
 	s.Message = "This is the key “" + name + "” from now on. Copy it now: it is not shown again. "
@@ -243,10 +243,10 @@ func SecretRotatedKey(d Desk, name, secret string, until time.Time, clients []Cl
 }
 
 // SecretUserKey shows an administrator the secret of a new key of a user, whose page is at path.
-func SecretUserKey(d Desk, username, path, name, secret string, clients []ClientSetting) *Secret {
+func SecretUserKey(d Viewer, username, path, name, secret string, clients []ClientSetting) *Secret {
 	return &Secret{
-		Desk:  d,
-		Title: "A new key of " + username,
+		Viewer: d,
+		Title:  "A new key of " + username,
 		Message: "This is the key “" + name + "”, paid from the account of " + username +
 			". Copy it now: it is not shown again.",
 		Secrets: []string{secret},
@@ -257,9 +257,9 @@ func SecretUserKey(d Desk, username, path, name, secret string, clients []Client
 }
 
 // SecretPassword shows an administrator the first password of a new user, whose page is at path.
-func SecretPassword(d Desk, username, path, password string) *Secret {
+func SecretPassword(d Viewer, username, path, password string) *Secret {
 	return &Secret{
-		Desk:    d,
+		Viewer:  d,
 		Title:   "The user was created",
 		Message: "This is the password of " + username + ". Copy it now: it is not shown again.",
 		Secrets: []string{password},
@@ -297,27 +297,27 @@ func (s *Sent) message(life string) string {
 }
 
 // SecretInvitations shows an administrator, or a lead, what became of the links of new invitations.
-func SecretInvitations(d Desk, byLead bool, sent Sent) *Secret {
+func SecretInvitations(d Viewer, byLead bool, sent Sent) *Secret {
 	here := placeUsers
 	if byLead {
 		here = placeLed
 	}
-	return &Secret{Desk: d, Title: "The invitations", Labels: sent.Links, Mailed: sent.Mailed, Back: string(here),
+	return &Secret{Viewer: d, Title: "The invitations", Labels: sent.Links, Mailed: sent.Mailed, Back: string(here),
 		place: here, Message: sent.message("7 days")}
 }
 
 // SecretLink shows an administrator what became of the link with which a user, whose page is at path, chooses a
 // password.
-func SecretLink(d Desk, username, path string, sent Sent) *Secret {
-	return &Secret{Desk: d, Title: "A link for " + username, Labels: sent.Links, Mailed: sent.Mailed, Back: path,
+func SecretLink(d Viewer, username, path string, sent Sent) *Secret {
+	return &Secret{Viewer: d, Title: "A link for " + username, Labels: sent.Links, Mailed: sent.Mailed, Back: path,
 		place:   placeUsers,
 		Message: "With the link " + username + " chooses a new password. " + sent.message("24 hours")}
 }
 
 // SecretToken shows a new developer token.
-func SecretToken(d Desk, name, token string) *Secret {
+func SecretToken(d Viewer, name, token string) *Secret {
 	return &Secret{
-		Desk:    d,
+		Viewer:  d,
 		Title:   "Your new developer token",
 		Message: "This is the token “" + name + "”. Copy it now: it is not shown again.",
 		Secrets: []string{token},
@@ -327,9 +327,9 @@ func SecretToken(d Desk, name, token string) *Secret {
 }
 
 // SecretCodes shows new redeem codes.
-func SecretCodes(d Desk, codes []string, amount int64) *Secret {
+func SecretCodes(d Viewer, codes []string, amount int64) *Secret {
 	return &Secret{
-		Desk:    d,
+		Viewer:  d,
 		Title:   "New redeem codes",
 		Message: "Each is worth $" + Dollars(amount) + " and works once. Copy them now: they are not shown again.",
 		Secrets: codes,
@@ -344,7 +344,7 @@ func (s *Secret) frame() frame {
 
 // Connect shows the settings of clients.
 type Connect struct {
-	Desk
+	Viewer
 	Address string // scheme://host[:port]
 	Clients []ClientSetting
 }
@@ -352,7 +352,7 @@ type Connect struct {
 func (c *Connect) frame() frame { return c.at(placeConnect, "connect.html", "Connect") }
 
 // SignOut asks whether to sign out.
-type SignOut struct{ Desk }
+type SignOut struct{ Viewer }
 
 func (s *SignOut) frame() frame {
 	f := s.at("", "signout.html", "Sign out")
@@ -361,7 +361,7 @@ func (s *SignOut) frame() frame {
 }
 
 // Missing is the page behind sign-in that is not there.
-type Missing struct{ Desk }
+type Missing struct{ Viewer }
 
 func (m *Missing) frame() frame {
 	f := m.at("", "missing.html", "Not found")

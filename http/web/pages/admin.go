@@ -8,7 +8,7 @@ import (
 
 // Users lists accounts for administrators.
 type Users struct {
-	Desk
+	Viewer
 	Query string
 	Users []User
 	All   int // users, of whom Users has those that the filters select
@@ -94,8 +94,8 @@ type User struct {
 // Initials returns up to two letters that stand for the user's name.
 func (u *User) Initials() string { return initials(u.Username) }
 
-// Face returns the class of the colour behind the initials.
-func (u *User) Face() string { return nameClass(u.Username) }
+// AvatarClass returns the class of the colour behind the initials.
+func (u *User) AvatarClass() string { return nameClass(u.Username) }
 
 // SortPath returns the address of the list in another order. It keeps the search and the filters.
 func (u *Users) SortPath(order string) string {
@@ -142,7 +142,7 @@ type Pager struct {
 
 // OneUser is an account with all that is its.
 type OneUser struct {
-	Desk
+	Viewer
 	User   User
 	FormID string
 	Amount string // as typed before
@@ -171,7 +171,7 @@ func (k *AllKeys) Lists() []Link { return people("All keys") }
 
 // AllKeys lists the keys of all users.
 type AllKeys struct {
-	Desk
+	Viewer
 	Query string
 	Keys  []Key
 	Pager Pager
@@ -183,7 +183,7 @@ func (k *AllKeys) frame() frame { return k.at(placeUsers, "allkeys.html", "Keys"
 
 // Codes lists redeem codes and mints new ones.
 type Codes struct {
-	Desk
+	Viewer
 	Codes  []Code
 	Pager  Pager
 	FormID string

@@ -14,7 +14,7 @@ const PathAudit = "/admin/audit"
 
 // Audit is the page of the audit log, with a search.
 type Audit struct {
-	Desk
+	Viewer
 	Query AuditSearch
 	Rows  []AuditRow
 	More  uint64 // the id of the last row if there are more, or 0

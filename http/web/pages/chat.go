@@ -2,7 +2,7 @@ package pages
 
 // Chat asks one or two models. Its script sends the requests in the name of the user who is signed in.
 type Chat struct {
-	Desk
+	Viewer
 	FormToken string     // with which the script may act for the user
 	Address   string     // scheme://host[:port], for code
 	Models    []ModelRow // to choose from; others can be typed
@@ -18,7 +18,7 @@ func (c *Chat) frame() frame {
 
 // Images makes pictures and edits them. Its script does so in the name of the user who is signed in, and keeps them.
 type Images struct {
-	Desk
+	Viewer
 	Maker
 	FormToken string // with which the script may act for the user
 }

@@ -63,8 +63,8 @@ func TestHostileValuesNeverReachTheSettings(t *testing.T) {
 }
 
 // providers is the page of providers that had requests in each minute.
-func providers(desk Desk, n int) *Providers {
-	p := &Providers{Desk: desk, Status: &settings.Status{}, Rows: make([]ProviderRow, n)}
+func providers(viewer Viewer, n int) *Providers {
+	p := &Providers{Viewer: viewer, Status: &settings.Status{}, Rows: make([]ProviderRow, n)}
 	for i := range p.Rows {
 		p.Rows[i].Provider = flow.Provider{Name: "provider", Shape: "messages", Places: 8,
 			Hour: &flow.Hour{Requests: 12345, Failed: 1, Minutes: make([]flow.Minute, 60)}}
@@ -87,24 +87,24 @@ func spenders(n int) []User {
 // TestPagesAreSmall: a page, its style sheets and its scripts are less than 60 KB when it is
 // shown. Pages that move may have 150 KB.
 func TestPagesAreSmall(t *testing.T) {
-	desk := Desk{Username: "anna", Admin: true, Token: "t", TopUp: OwnTopUp}
+	viewer := Viewer{Username: "anna", Admin: true, Token: "t", TopUp: OwnTopUp}
 	for name, page := range map[string]struct {
 		view View
 		most int
 	}{
 		"first": {&First{Address: "http://127.0.0.1:8080", Key: "sd-" + strings.Repeat("x", 43), Models: []string{"m"},
 			Clients: ClientSettings("http://127.0.0.1:8080", "sd-x", "m")}, 60 << 10},
-		"keys":     {&Keys{Desk: desk, Keys: make([]Key, 20)}, 60 << 10},
-		"flow":     {&Flow{Desk: desk}, 150 << 10},
-		"chat":     {&Chat{Desk: desk, Models: make([]ModelRow, 50)}, 60 << 10},
-		"spend":    {&Spend{Desk: desk, Report: monthReport(100)}, 60 << 10},
-		"search":   {&Search{Desk: desk, Hits: make([]Hit, 42)}, 60 << 10},
-		"live":     {&Live{Desk: &desk}, 150 << 10},
-		"images":   {&Images{Desk: desk}, 150 << 10},
-		"users":    {&Users{Desk: desk, Users: spenders(20)}, 60 << 10},
-		"led keys": {&LedKeys{Desk: desk, Keys: make([]LedKey, 20)}, 60 << 10},
+		"keys":     {&Keys{Viewer: viewer, Keys: make([]Key, 20)}, 60 << 10},
+		"flow":     {&Flow{Viewer: viewer}, 150 << 10},
+		"chat":     {&Chat{Viewer: viewer, Models: make([]ModelRow, 50)}, 60 << 10},
+		"spend":    {&Spend{Viewer: viewer, Report: monthReport(100)}, 60 << 10},
+		"search":   {&Search{Viewer: viewer, Hits: make([]Hit, 42)}, 60 << 10},
+		"live":     {&Live{Viewer: &viewer}, 150 << 10},
+		"images":   {&Images{Viewer: viewer}, 150 << 10},
+		"users":    {&Users{Viewer: viewer, Users: spenders(20)}, 60 << 10},
+		"led keys": {&LedKeys{Viewer: viewer, Keys: make([]LedKey, 20)}, 60 << 10},
 		// Of five providers; each further one is 3 KB, which are compressed to a tenth of it.
-		"providers": {providers(desk, 5), 60 << 10},
+		"providers": {providers(viewer, 5), 60 << 10},
 	} {
 		w := httptest.NewRecorder()
 		if err := Write(w, httptest.NewRequest("GET", "/", nil), http.StatusOK, page.view); err != nil {

@@ -7,16 +7,15 @@
 //
 // A new page is
 //
-//   - a type with a method frame. One behind sign-in embeds Desk, which its
-//     handler makes with NewDesk, and answers d.at(place, template, title);
-//     a public page answers a frame of its own.
+//   - a type with a method frame. One behind sign-in embeds Viewer, which its
+//     handler makes with NewViewer, and returns v.at(place, template, title);
+//     a public page returns a frame of its own.
 //   - a template of the name it says, in templates/. What it shows goes into
 //     section.card; forms carry {{template "token" .Token}}; a button that ends
 //     something stands in details.confirm; a table is table.stack, whose cells
 //     say what they are in data-label and become cards on a phone. parts.html
 //     has what several pages share.
-//   - a place and a line in sections or offices (desk.go), if it is to be in the
-//     navigation.
+//   - a place and a line in navGroups (viewer.go), if it is to be in the navigation.
 //   - a case in TestEveryPageIsDrawn.
 //   - if it moves, a module of its own among the assets, named by frame.script;
 //     frame.style names a stylesheet that no other page needs.

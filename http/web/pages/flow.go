@@ -4,7 +4,7 @@ package pages
 // none of it.
 
 // Flow shows the requests in flight, as lanes (assets/lanes.js) and as a table, and those that ended recently.
-type Flow struct{ Desk }
+type Flow struct{ Viewer }
 
 // phases can be chosen.
 var flowPhases = []string{"starting", "queued", "waiting", "replying", "in_progress", "resting"}
@@ -16,7 +16,7 @@ func (f *Flow) frame() frame { return f.moving(placeFlow, "flow.html", "Flow") }
 
 // FlowRequest shows one request and the spans of its work.
 type FlowRequest struct {
-	Desk
+	Viewer
 	ID   string
 	Node string // the gateway, or empty if there are no others
 }
@@ -24,12 +24,12 @@ type FlowRequest struct {
 func (f *FlowRequest) frame() frame { return f.moving(placeFlow, "flowrequest.html", "Request") }
 
 // Actors shows the tree of actors.
-type Actors struct{ Desk }
+type Actors struct{ Viewer }
 
 func (a *Actors) frame() frame { return a.moving(placeActors, "actors.html", "Actors") }
 
 // moving is at for a page of what goes on.
-func (d *Desk) moving(here place, template, title string) frame {
+func (d *Viewer) moving(here place, template, title string) frame {
 	f := d.at(here, template, title)
 	f.script, f.style, f.width = "flow.js", "flow.css", full
 	return f

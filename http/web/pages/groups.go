@@ -45,7 +45,7 @@ func (l Limits) Restricts() bool {
 
 // Groups lists groups for administrators.
 type Groups struct {
-	Desk
+	Viewer
 	Query  string
 	Groups []Group
 	Pager  Pager
@@ -59,7 +59,7 @@ func (g *Groups) Lists() []Link { return people("Groups") }
 
 // OneGroup is a group with its members.
 type OneGroup struct {
-	Desk
+	Viewer
 	Group   Group
 	Entry   CeilingEntry
 	Members []User

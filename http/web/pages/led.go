@@ -12,7 +12,7 @@ const PathLed = "/group"
 
 // Led is a group as its lead sees it.
 type Led struct {
-	Desk
+	Viewer
 	Group   Group
 	Budget  *BudgetLine // nil: the group has none
 	Members []LedMember
@@ -79,7 +79,7 @@ func (u *RecentUse) Words() string {
 
 // LedKeys lists the keys of the members of a group for its lead, and makes new ones.
 type LedKeys struct {
-	Desk
+	Viewer
 	Group     string
 	Keys      []LedKey
 	Pager     Pager

@@ -4,8 +4,8 @@ package pages
 // it. The script asks the gateway for the jobs of the signed-in user, or of a key that
 // was typed; the page itself knows none of them.
 type Live struct {
-	// Desk is nil for a visitor who is not signed in and types a key.
-	Desk *Desk
+	// Viewer is nil for a visitor who is not signed in and types a key.
+	Viewer *Viewer
 	// Token lets the script act for the signed-in user; "" without one.
 	Token string
 	Maker
@@ -40,8 +40,8 @@ func (l *Live) frame() frame {
 		script:   "live.js",
 		style:    "media.css",
 	}
-	if l.Desk != nil {
-		f.desk, f.here, f.leads, f.width = l.Desk, placeLive, toSelf, ""
+	if l.Viewer != nil {
+		f.viewer, f.here, f.leads, f.width = l.Viewer, placeLive, toSelf, ""
 	}
 	return f
 }

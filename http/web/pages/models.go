@@ -15,7 +15,7 @@ import (
 
 // Models lists the models that a user may use.
 type Models struct {
-	Desk
+	Viewer
 	Query    ModelQuery
 	All      int // models that the user may use, of which Models has those that the query selects
 	Models   []ModelRow
@@ -273,7 +273,7 @@ func (m *ModelRow) PriceText() string {
 
 // OneModel is the page of a model.
 type OneModel struct {
-	Desk
+	Viewer
 	Model   ModelRow
 	Clients []ClientSetting
 	Change  string   // the address of the form that changes the model; "": the user cannot
@@ -289,7 +289,7 @@ func (m *OneModel) RequestsPath() string {
 func (m *OneModel) frame() frame { return m.models("model.html", m.Model.Name) }
 
 // models returns the frame of a page about models.
-func (d *Desk) models(template, title string) frame {
+func (d *Viewer) models(template, title string) frame {
 	f := d.at(placeModels, template, title)
 	f.style, f.width = "models.css", full
 	return f

@@ -27,7 +27,7 @@ type AppSecret struct {
 
 // ScopeUse is the number of users who have allowed an app a scope.
 type ScopeUse struct {
-	Want
+	ScopeText
 	Users int64
 }
 
@@ -40,7 +40,7 @@ type AppEntry struct {
 
 // OneApp is the page on which a user changes an app.
 type OneApp struct {
-	Desk
+	Viewer
 	OwnApp
 	Entry AppEntry
 }
@@ -48,15 +48,15 @@ type OneApp struct {
 func (o *OneApp) frame() frame { return o.at(placeApps, "ownapp.html", o.Name) }
 
 // SecretApp shows the credentials of a new app, whose page is at path.
-func SecretApp(d Desk, name, path, clientID, secret string) *Secret {
-	return &Secret{Desk: d, Title: "Your new app", Back: path, place: placeApps,
+func SecretApp(d Viewer, name, path, clientID, secret string) *Secret {
+	return &Secret{Viewer: d, Title: "Your new app", Back: path, place: placeApps,
 		Message: "These are the credentials of the app “" + name + "”. Copy them now: the secret is not shown again.",
 		Labels: []Labelled{{ID: "client", Label: "client_id", Secret: clientID},
 			{ID: "secret", Label: "client_secret", Secret: secret}}}
 }
 
 // SecretRotatedApp shows the new secret of an app. The old one is accepted until a time, or ends now if that is zero.
-func SecretRotatedApp(d Desk, name, path, clientID, secret string, until time.Time) *Secret {
+func SecretRotatedApp(d Viewer, name, path, clientID, secret string, until time.Time) *Secret {
 	s := SecretApp(d, name, path, clientID, secret)
 	old := "The old secret does not work any more."
 	if !until.IsZero() {

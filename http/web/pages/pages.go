@@ -33,9 +33,9 @@ type frame struct {
 	width string // class of the main element, "": the usual width
 	// script and style are assets of this page alone; "": it has none.
 	script, style string
-	// desk is of pages behind sign-in, here where those are in the navigation.
-	desk *Desk
-	here place
+	// viewer is set on pages behind sign-in, and here is their place in the navigation.
+	viewer *Viewer
+	here   place
 }
 
 // Classes of the main element.
@@ -64,7 +64,7 @@ type document struct {
 	Script, Style  string
 	Theme          string // light, dark, or "" for the theme of the system
 	Here           string // the address to come back to after the theme was changed
-	Desk           *Desk
+	Viewer         *Viewer
 	Nav            []linkGroup
 	Body           template.HTML
 }
@@ -77,7 +77,7 @@ func Write(w http.ResponseWriter, r *http.Request, status int, v View) error {
 		return fmt.Errorf("draw %s: %w", f.template, err)
 	}
 	// Pages that ask for a password or a consent have no script at all, unless they move or ask for a passkey.
-	scripted := f.desk != nil || f.script != ""
+	scripted := f.viewer != nil || f.script != ""
 	d := document{
 		Title:    f.title,
 		Visitor:  f.visitor,
@@ -86,11 +86,11 @@ func Write(w http.ResponseWriter, r *http.Request, status int, v View) error {
 		Script:   f.script,
 		Style:    f.style,
 		Theme:    themeOf(r),
-		Desk:     f.desk,
+		Viewer:   f.viewer,
 		Body:     template.HTML(body.String()),
 	} // escaped by its own template
-	if f.desk != nil {
-		d.Nav = f.desk.nav(f.here)
+	if f.viewer != nil {
+		d.Nav = f.viewer.nav(f.here)
 	}
 	if r.Method == http.MethodGet {
 		d.Here = addressOf(r)

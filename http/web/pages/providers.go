@@ -16,7 +16,7 @@ import (
 // Providers shows one row for each provider: its state, its speed and failures of the last hour, and what can be done
 // with it. A script (assets/providers.js) keeps the part of the page with data-fresh up to date.
 type Providers struct {
-	Desk
+	Viewer
 	// Status is nil if the configuration cannot be changed here.
 	Status *settings.Status
 	Query  ProviderQuery

@@ -18,7 +18,7 @@ const pathRequests = "/requests"
 
 // Requests is the page of the log of requests, with a search.
 type Requests struct {
-	Desk
+	Viewer
 	Query Asked
 	// Kept says for how long requests are in the log.
 	Kept string
@@ -401,7 +401,7 @@ func (r *RequestRow) BarText() string {
 
 // OneRequest is the page of one request.
 type OneRequest struct {
-	Desk
+	Viewer
 	RequestRow
 	Receipt *money.Receipt // nil if there is none, or none any more
 	// The addresses of the pages about what the request names. One is "" if the reader has no such page.
@@ -437,8 +437,8 @@ func (o *OneRequest) Payer() string {
 }
 
 // NewOneRequest returns the page of a record.
-func NewOneRequest(d Desk, r requestlog.Record, receipt *money.Receipt) *OneRequest {
-	return &OneRequest{Desk: d, RequestRow: RequestRow{r, max(r.Took, time.Millisecond), true}, Receipt: receipt}
+func NewOneRequest(d Viewer, r requestlog.Record, receipt *money.Receipt) *OneRequest {
+	return &OneRequest{Viewer: d, RequestRow: RequestRow{r, max(r.Took, time.Millisecond), true}, Receipt: receipt}
 }
 
 func (o *OneRequest) frame() frame {

@@ -3,7 +3,7 @@ package pages
 // Search is the page of the search over everything that the user may see. The script of the pages shows the same hits
 // in a dialog.
 type Search struct {
-	Desk
+	Viewer
 	Query string
 	Hits  []Hit
 }
@@ -23,7 +23,7 @@ func (s *Search) frame() frame {
 }
 
 // Places returns the pages of the side bar, and the lists behind its entries, whose names match.
-func (d *Desk) Places(match func(name string) bool) (hits []Hit) {
+func (d *Viewer) Places(match func(name string) bool) (hits []Hit) {
 	for _, g := range d.nav("") {
 		for _, l := range g.Links {
 			if match(l.Name) {

@@ -65,8 +65,8 @@ func drawQR(text string) (QR, error) {
 }
 
 // SecretRecovery shows the recovery codes of a second factor.
-func SecretRecovery(d Desk, codes []string) *Secret {
-	return &Secret{Desk: d, Title: "Your recovery codes", Secrets: codes, Back: string(placeSecurity),
+func SecretRecovery(d Viewer, codes []string) *Secret {
+	return &Secret{Viewer: d, Title: "Your recovery codes", Secrets: codes, Back: string(placeSecurity),
 		place: placeSecurity, Message: "Each code signs you in once, in place of a code of your device. Keep them " +
 			"where you find them without the device: they are not shown again. Earlier ones do not work any more."}
 }

@@ -15,7 +15,7 @@ func ChangePath(kind, name string) string {
 
 // NewProvider is the form for a new provider: the shape first, then the address and the key.
 type NewProvider struct {
-	Desk
+	Viewer
 	Version string
 	Shapes  []string
 	// Shape is "" until one is chosen.
@@ -35,7 +35,7 @@ func (n *NewProvider) ShapePath(shape string) string {
 
 // ChangeEntry is the form that changes a provider or a model.
 type ChangeEntry struct {
-	Desk
+	Viewer
 	Version    string
 	Kind, Name string
 	Fields     []SettingField
@@ -64,7 +64,7 @@ func (f *SettingField) Usual() bool {
 
 // ReviewChange shows what a change would do, before it is saved.
 type ReviewChange struct {
-	Desk
+	Viewer
 	Review settings.Review
 	Draft  string // sealed
 	Back   string
@@ -91,7 +91,7 @@ func PlaceText(place, file string) string {
 }
 
 // setup is at for a page of the configuration.
-func (d *Desk) setup(template, title string) frame {
+func (d *Viewer) setup(template, title string) frame {
 	f := d.at(placeProviders, template, title)
 	f.style = "settings.css"
 	return f

@@ -309,8 +309,8 @@ func (r *Report) draw() *Chart {
 	return c
 }
 
-// parts returns the parts of the bar of a step from the bottom up: one for each of the largest rows, and one for what is
-// left of sum, the figure of all rows. top is the figure at the upper edge of the chart.
+// parts returns the parts of the bar of a step from the bottom up: one for each of the largest rows, and one for what
+// is left of sum, the figure of all rows. top is the figure at the upper edge of the chart.
 func (r *Report) parts(step int, sum, top int64) (parts []ChartPart) {
 	at, left := int64(0), sum
 	add := func(class string, n int64) {
@@ -530,7 +530,7 @@ func (r *Report) Missing() int64 { return max(r.Ledger-r.Total.Amount, 0) }
 
 // Spend is the page of a report: of all users, of a group, or of one user's own usage.
 type Spend struct {
-	Desk
+	Viewer
 	Name   string // of the page
 	Own    bool   // the user's own
 	Report *Report

@@ -3,8 +3,8 @@ package pages
 // TopUp shows what an account has and takes redeem codes (decisions, Top-up).
 type TopUp struct {
 	Form
-	Desk     *Desk  // of the signed-in user; nil without one
-	Username string // whose account is credited
+	Viewer   *Viewer // of the signed-in user; nil without one
+	Username string  // whose account is credited
 	// SignedInAs is set if the user who is signed in is another one. The form then asks
 	// for a confirmation.
 	SignedInAs string
@@ -18,16 +18,16 @@ type TopUp struct {
 type Figures struct{ Remaining, Spent int64 }
 
 func (t *TopUp) frame() frame {
-	if t.Desk == nil {
+	if t.Viewer == nil {
 		return frame{template: "topup.html", title: "Top up", leads: toSelf}
 	}
-	f := t.Desk.at(placeTopUp, "topup.html", "Top up")
+	f := t.Viewer.at(placeTopUp, "topup.html", "Top up")
 	f.width = slim
 	return f
 }
 
 // OwnPath returns the address at which the signed-in user tops up their own account.
-func (t *TopUp) OwnPath() string { return t.Desk.TopUp }
+func (t *TopUp) OwnPath() string { return t.Viewer.TopUp }
 
 // Balance is Remaining as text.
 func (f *Figures) Balance() string { return Dollars(f.Remaining) }

@@ -32,7 +32,8 @@ func (rc *requestContext) account() {
 			days[i].Add(row.Uses[i])
 		}
 	}
-	view := &pages.Account{Desk: rc.desk(), Available: balance.Available(), Held: balance.Held, Spent: balance.Spent,
+	view := &pages.Account{Viewer: rc.viewer(), Available: balance.Available(), Held: balance.Held,
+		Spent: balance.Spent,
 		Usage: usage, Today: days[defaultDays-1], Budgets: rc.ownBudgets(usage), Recent: rc.recentRequests(),
 		Curl: rc.clients("")[0].Blocks[0].Text}
 	view.PerDay = perDay(days[defaultDays-1-rateDays : defaultDays-1])

@@ -32,7 +32,7 @@ func (rc *requestContext) allKeys() {
 	shown, pager := part(rc, pathAllKeys, found)
 	shown = slices.Clone(shown)
 	slices.Reverse(shown) // keyLines wants them as the state has them
-	view := &pages.AllKeys{Desk: rc.desk(), Query: search, Pager: pager, Keys: rc.keyLines(shown),
+	view := &pages.AllKeys{Viewer: rc.viewer(), Query: search, Pager: pager, Keys: rc.keyLines(shown),
 		Recordings: rc.recordingKept()}
 	users := map[string]string{}
 	for i := range shown {
@@ -88,7 +88,7 @@ func (rc *requestContext) codesView() *pages.Codes {
 	all := money.ListRedeemCodes(rc.options.State.View())
 	slices.Reverse(all)
 	shown, pager := part(rc, pathCodes, all)
-	view := &pages.Codes{Desk: rc.desk(), Pager: pager, FormID: newFormID(), Count: "1"}
+	view := &pages.Codes{Viewer: rc.viewer(), Pager: pager, FormID: newFormID(), Count: "1"}
 	for i := range shown {
 		c := &shown[i]
 		view.Codes = append(
@@ -134,7 +134,7 @@ func (rc *requestContext) mint() {
 		return
 	}
 	rc.options.Logger.Info("redeem codes minted by an administrator", "count", count, "by", rc.user.ID)
-	rc.show(http.StatusOK, pages.SecretCodes(rc.desk(), codes, amount))
+	rc.show(http.StatusOK, pages.SecretCodes(rc.viewer(), codes, amount))
 }
 
 // codesAgain shows the page once more with a problem and what was entered.

@@ -19,7 +19,7 @@ func (rc *requestContext) apps() { rc.show(http.StatusOK, rc.appsView()) }
 // appsView lists the apps that the user has allowed, and those that the user has registered.
 func (rc *requestContext) appsView() *pages.Apps {
 	_, mayCreate := rc.restrictions()
-	view := &pages.Apps{Desk: rc.desk(), Own: rc.ownApps(), Forbidden: !mayCreate}
+	view := &pages.Apps{Viewer: rc.viewer(), Own: rc.ownApps(), Forbidden: !mayCreate}
 	view.Entry = pages.AppEntry{Form: pages.Form{Action: pathApps, ID: newFormID(), Token: view.Token},
 		Open: rc.query("new") != ""}
 	at := map[int64]int{}
@@ -90,7 +90,7 @@ func (rc *requestContext) developerTokens() { rc.show(http.StatusOK, rc.develope
 // developerView returns the page of developer tokens, the newest first.
 func (rc *requestContext) developerView() *pages.DeveloperTokens {
 	_, mayCreate := rc.restrictions()
-	view := &pages.DeveloperTokens{Desk: rc.desk(), Forbidden: !mayCreate, FormID: newFormID()}
+	view := &pages.DeveloperTokens{Viewer: rc.viewer(), Forbidden: !mayCreate, FormID: newFormID()}
 	all := rc.options.Registry.DeveloperTokens(rc.user.ID)
 	for i := len(all) - 1; i >= 0; i-- {
 		t := &all[i]
@@ -113,7 +113,7 @@ func (rc *requestContext) createDeveloperToken() {
 		rc.developerAgain(rc.problem(err))
 		return
 	}
-	rc.show(http.StatusOK, pages.SecretToken(rc.desk(), made.Name, token))
+	rc.show(http.StatusOK, pages.SecretToken(rc.viewer(), made.Name, token))
 }
 
 // developerAgain shows the page once more with a problem and what was entered.

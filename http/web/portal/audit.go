@@ -32,7 +32,7 @@ func (rc *requestContext) auditSearch() (s pages.AuditSearch, q state.AuditQuery
 // audit shows a page of the audit log.
 func (rc *requestContext) audit() {
 	search, q := rc.auditSearch()
-	view := &pages.Audit{Desk: rc.desk(), Query: search}
+	view := &pages.Audit{Viewer: rc.viewer(), Query: search}
 	if keep := rc.options.State.AuditKept(); keep > 0 {
 		view.Kept = pages.Days(keep)
 	}
@@ -108,11 +108,11 @@ func (l lineWriter) write(r *state.AuditRecord) error { return l.Encode(r) }
 func (l lineWriter) end() error                       { return nil }
 
 // rowWriter writes CSV, with the changed fields as JSON objects.
-type rowWriter struct{ sheet }
+type rowWriter struct{ spreadsheet }
 
 // newRowWriter returns a writer of CSV.
 func newRowWriter(w io.Writer) recordWriter {
-	return rowWriter{newSheet(w, "id", "time", "actor_kind", "actor", "via", "address", "request_id", "action",
+	return rowWriter{newSpreadsheet(w, "id", "time", "actor_kind", "actor", "via", "address", "request_id", "action",
 		"target_kind", "target_id", "target_name", "before", "after")}
 }
 

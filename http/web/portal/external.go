@@ -88,7 +88,7 @@ func (p *Portal) sendToProvider(w http.ResponseWriter, r *http.Request, v *brows
 
 // returned takes the answer of a provider. The browser's attempt ends whatever the answer is.
 func (p *Portal) returned(w http.ResponseWriter, r *http.Request) {
-	v, err := p.options.Browser.Welcome(w, r)
+	v, err := p.options.Browser.EnsureVisitor(w, r)
 	if err != nil {
 		p.busy(w, r, err)
 		return

@@ -58,7 +58,7 @@ func (p *Portal) newFirst(w http.ResponseWriter, r *http.Request) (view *pages.F
 	if view.Key == "" {
 		return view, true
 	}
-	if visitor, err = p.options.Browser.Welcome(w, r); err != nil {
+	if visitor, err = p.options.Browser.EnsureVisitor(w, r); err != nil {
 		p.busy(w, r, err)
 		return nil, false
 	}

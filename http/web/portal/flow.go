@@ -27,10 +27,12 @@ func (p *Portal) flowRoutes(handle routeFunc) {
 	if p.options.Overview == nil {
 		return
 	}
-	handle("GET "+pathFlow, p.admin(func(rc *requestContext) { rc.show(http.StatusOK, &pages.Flow{Desk: rc.desk()}) }))
+	handle("GET "+pathFlow, p.admin(func(rc *requestContext) {
+		rc.show(http.StatusOK, &pages.Flow{Viewer: rc.viewer()})
+	}))
 	handle("GET "+pathFlowProviders, p.admin(func(rc *requestContext) { rc.providers("", nil) }))
 	handle("GET "+pathFlow+"/actors",
-		p.admin(func(rc *requestContext) { rc.show(http.StatusOK, &pages.Actors{Desk: rc.desk()}) }))
+		p.admin(func(rc *requestContext) { rc.show(http.StatusOK, &pages.Actors{Viewer: rc.viewer()}) }))
 	handle("GET "+pathFlowRequests, p.admin((*requestContext).findRequest))
 	handle("GET "+pathFlowRequests+"/{id}", p.admin((*requestContext).flowRequest))
 	handle("POST "+pathFlowRequests+"/{id}/cancel", p.adminForm((*requestContext).cancelRequest))
@@ -58,7 +60,7 @@ func (rc *requestContext) flowRequest() {
 		rc.notFound(id, err)
 		return
 	}
-	rc.show(http.StatusOK, &pages.FlowRequest{Desk: rc.desk(), ID: id, Node: d.Node})
+	rc.show(http.StatusOK, &pages.FlowRequest{Viewer: rc.viewer(), ID: id, Node: d.Node})
 }
 
 // notFound shows why there is nothing to see of a request: its id is likely to come from a log that is older than what

@@ -33,7 +33,7 @@ func (rc *requestContext) groupsView() *pages.Groups {
 		}
 	}
 	shown, pager := part(rc, pathGroups, found)
-	page := &pages.Groups{Desk: rc.desk(), Query: search, Pager: pager}
+	page := &pages.Groups{Viewer: rc.viewer(), Query: search, Pager: pager}
 	for i := range shown {
 		page.Groups = append(page.Groups, groupLine(view, &shown[i]))
 	}
@@ -119,7 +119,7 @@ func (rc *requestContext) oneGroup() {
 // groupView returns the page of a group with its members.
 func (rc *requestContext) groupView(g *identity.Group) *pages.OneGroup {
 	view := rc.options.State.View()
-	page := &pages.OneGroup{Desk: rc.desk(), Group: groupLine(view, g)}
+	page := &pages.OneGroup{Viewer: rc.viewer(), Group: groupLine(view, g)}
 	page.Entry = ceilingEntry(&g.Ceiling, pathGroup(g.ID)+"/ceiling", page.Token, "all members")
 	page.Entry.Rename, page.Entry.Name = true, g.Name
 	shown, pager := part(rc, pathGroup(g.ID), identity.ListMembers(view, g.ID))

@@ -27,7 +27,7 @@ func (rc *requestContext) keys() { rc.show(http.StatusOK, rc.keysView()) }
 
 // keysView returns the page of the person's keys. The form for a new key is open if there is none yet.
 func (rc *requestContext) keysView() *pages.Keys {
-	view := &pages.Keys{Desk: rc.desk(), Keys: rc.keyLines(rc.options.Registry.UserKeys(rc.user.ID))}
+	view := &pages.Keys{Viewer: rc.viewer(), Keys: rc.keyLines(rc.options.Registry.UserKeys(rc.user.ID))}
 	limits, mayCreate := rc.restrictions()
 	view.Limits, view.Forbidden = limits, !mayCreate
 	view.Entry = keyEntry(rc.scopesOf(rc.user.ID), pages.Form{Action: pathKeys, ID: newFormID(), Token: view.Token})
@@ -90,7 +90,7 @@ func networkTexts(networks []netip.Prefix) []string {
 // createKey makes a key and shows its secret, once.
 func (rc *requestContext) createKey() {
 	if name, secret, ok := rc.makeKey(tokens.NewKey{User: rc.user.ID}, rc.keysAgain); ok {
-		rc.show(http.StatusOK, pages.SecretKey(rc.desk(), name, secret, rc.clients(secret)))
+		rc.show(http.StatusOK, pages.SecretKey(rc.viewer(), name, secret, rc.clients(secret)))
 	}
 }
 
@@ -155,7 +155,7 @@ func (rc *requestContext) clients(key string) []pages.ClientSetting {
 
 // connect shows how clients are connected. Keys are shown once and not here, so the reader fills in one.
 func (rc *requestContext) connect() {
-	rc.show(http.StatusOK, &pages.Connect{Desk: rc.desk(), Address: rc.addressFor(rc.r), Clients: rc.clients("")})
+	rc.show(http.StatusOK, &pages.Connect{Viewer: rc.viewer(), Address: rc.addressFor(rc.r), Clients: rc.clients("")})
 }
 
 // changeKey enables, disables or revokes a key.
@@ -200,7 +200,7 @@ func (rc *requestContext) keyView() (*pages.OneKey, url.Values) {
 	lines := rc.keyLines([]identity.Key{k})
 	rc.addUse(lines)
 	_, mayCreate := rc.restrictions()
-	view := &pages.OneKey{Desk: rc.desk(), Key: lines[0], Forbidden: !mayCreate}
+	view := &pages.OneKey{Viewer: rc.viewer(), Key: lines[0], Forbidden: !mayCreate}
 	form := pages.Form{Action: pathKeys + "/" + k.ID + "/edit", Token: view.Token}
 	view.Entry = keyEntry(rc.scopesOf(rc.user.ID), form)
 	view.Entry.Prefix = "edit-"
@@ -382,5 +382,5 @@ func (rc *requestContext) rotateKey(id string) {
 		return
 	}
 	until := k.PreviousUntil(rc.options.Now())
-	rc.show(http.StatusOK, pages.SecretRotatedKey(rc.desk(), k.Name, secret, until, rc.clients(secret)))
+	rc.show(http.StatusOK, pages.SecretRotatedKey(rc.viewer(), k.Name, secret, until, rc.clients(secret)))
 }

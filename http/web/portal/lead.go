@@ -155,7 +155,7 @@ func (rc *requestContext) led(g *identity.Group) { rc.show(http.StatusOK, rc.led
 // ledView shows a group to its lead.
 func (rc *requestContext) ledView(g *identity.Group) *pages.Led {
 	view := rc.options.State.View()
-	page := &pages.Led{Desk: rc.desk(), Group: groupLine(view, g)}
+	page := &pages.Led{Viewer: rc.viewer(), Group: groupLine(view, g)}
 	page.Invite.Mails = rc.canMail()
 	page.Invite.Form = pages.Form{Action: pathLedInvitations, ID: newFormID(), Token: page.Token}
 	for _, l := range slices.Backward(rc.options.Registry.GroupInvitations(g.ID)) {
@@ -217,7 +217,7 @@ func (rc *requestContext) inviteMembers(g *identity.Group) {
 		return
 	}
 	rc.options.Logger.Info("users invited by a lead", "count", len(made), "group", g.ID, "by", rc.user.ID)
-	rc.show(http.StatusOK, pages.SecretInvitations(rc.desk(), true, rc.deliver(made)))
+	rc.show(http.StatusOK, pages.SecretInvitations(rc.viewer(), true, rc.deliver(made)))
 }
 
 func (rc *requestContext) withdrawMember(*identity.Group) {
@@ -245,7 +245,7 @@ type ledKey struct {
 // ledKeysView lists the keys of the members, by member and the newest first, without those that were revoked.
 func (rc *requestContext) ledKeysView(g *identity.Group) *pages.LedKeys {
 	view := rc.options.State.View()
-	page := &pages.LedKeys{Desk: rc.desk(), Group: g.Name, Forbidden: g.Ceiling.NoKeys}
+	page := &pages.LedKeys{Viewer: rc.viewer(), Group: g.Name, Forbidden: g.Ceiling.NoKeys}
 	page.Entry = keyEntry(identity.ScopesOf(view, &identity.User{Group: g.ID}, registry.Scopes()),
 		pages.Form{Action: pathLedKeys, ID: newFormID(), Token: page.Token})
 	members := identity.ListMembers(view, g.ID)

@@ -50,7 +50,7 @@ func (p *Portal) linkPage(w http.ResponseWriter, r *http.Request) {
 	if view == nil {
 		return
 	}
-	v, err := p.options.Browser.Welcome(w, r)
+	v, err := p.options.Browser.EnsureVisitor(w, r)
 	if err != nil {
 		p.busy(w, r, err)
 		return

@@ -89,7 +89,7 @@ func (rc *requestContext) chat() {
 		rc.busy(rc.w, rc.r, err)
 		return
 	}
-	view := &pages.Chat{Desk: rc.desk(), FormToken: rc.formToken(&chatPage), Address: rc.addressFor(rc.r),
+	view := &pages.Chat{Viewer: rc.viewer(), FormToken: rc.formToken(&chatPage), Address: rc.addressFor(rc.r),
 		Model: cmp.Or(rc.query("model"), rc.exampleModel()), Available: balance.Available()}
 	for _, name := range rc.options.TextModels() {
 		if row, ok := rc.modelRow(name); ok {
@@ -110,8 +110,8 @@ func (p *Portal) live(w http.ResponseWriter, r *http.Request) {
 	view := new(pages.Live)
 	if visitor.SignedIn() {
 		rc.user = visitor.Session.User
-		desk := p.deskOf(&visitor)
-		view.Desk, view.Token = &desk, rc.formToken(&livePage)
+		viewer := p.viewerOf(&visitor)
+		view.Viewer, view.Token = &viewer, rc.formToken(&livePage)
 	}
 	view.Maker = rc.maker(pages.KindVideo)
 	p.write(w, r, http.StatusOK, view)

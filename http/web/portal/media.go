@@ -21,7 +21,7 @@ import (
 
 // images shows the page that makes pictures.
 func (rc *requestContext) images() {
-	rc.show(http.StatusOK, &pages.Images{Desk: rc.desk(), FormToken: rc.formToken(&imagesPage),
+	rc.show(http.StatusOK, &pages.Images{Viewer: rc.viewer(), FormToken: rc.formToken(&imagesPage),
 		Maker: rc.maker(pages.KindImage)})
 }
 

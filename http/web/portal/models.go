@@ -17,7 +17,7 @@ const pathModels = pathAccount + "/models"
 
 // models lists the models that the user may use, those that match the search if there is one.
 func (rc *requestContext) models() {
-	view := &pages.Models{Desk: rc.desk(), Patterns: rc.options.Catalog().Patterns(), Add: rc.changePath(""),
+	view := &pages.Models{Viewer: rc.viewer(), Patterns: rc.options.Catalog().Patterns(), Add: rc.changePath(""),
 		Query: pages.ModelQuery{Text: rc.query("q"), Kind: rc.query("kind"), Sort: rc.query("sort")}}
 	measured := rc.measured("")
 	var all []pages.ModelRow
@@ -82,7 +82,7 @@ func (rc *requestContext) oneModel() {
 	}
 	measured := rc.measured(row.Name)
 	rc.measure(&row, &measured)
-	rc.show(http.StatusOK, &pages.OneModel{Desk: rc.desk(), Model: row, Silent: measured.Silent,
+	rc.show(http.StatusOK, &pages.OneModel{Viewer: rc.viewer(), Model: row, Silent: measured.Silent,
 		Change:  rc.changePath(row.Name),
 		Clients: pages.ClientSettings(rc.addressFor(rc.r), "", row.Name)})
 }

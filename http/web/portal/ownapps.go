@@ -34,7 +34,7 @@ func (rc *requestContext) appLine(a *tokens.App) pages.OwnApp {
 	line.Users, line.Devices, line.First, line.Latest = int64(use.Users), int64(use.Grants), use.First, use.Latest
 	for _, scope := range tokens.Scopes() {
 		if n := use.Scopes[scope]; n > 0 {
-			line.ByScope = append(line.ByScope, pages.ScopeUse{Want: pages.WantOf(scope), Users: int64(n)})
+			line.ByScope = append(line.ByScope, pages.ScopeUse{ScopeText: pages.ScopeTextOf(scope), Users: int64(n)})
 		}
 	}
 	return line
@@ -58,7 +58,7 @@ func (rc *requestContext) registerApp() {
 		rc.appsAgain(rc.problem(err))
 		return
 	}
-	rc.show(http.StatusOK, pages.SecretApp(rc.desk(), a.Name, pathApp(a.ID), a.ClientID, secret))
+	rc.show(http.StatusOK, pages.SecretApp(rc.viewer(), a.Name, pathApp(a.ID), a.ClientID, secret))
 }
 
 // typedText returns a text of several lines as programs write it: browsers send CR LF.
@@ -95,7 +95,7 @@ func (rc *requestContext) oneApp() {
 
 // appView returns the page of an app with its form filled in.
 func (rc *requestContext) appView(a *tokens.App) *pages.OneApp {
-	return &pages.OneApp{Desk: rc.desk(), OwnApp: rc.appLine(a), Entry: pages.AppEntry{Name: a.Name,
+	return &pages.OneApp{Viewer: rc.viewer(), OwnApp: rc.appLine(a), Entry: pages.AppEntry{Name: a.Name,
 		Description: a.Description, Addresses: strings.Join(a.RedirectURIs, "\n")}}
 }
 
@@ -180,6 +180,6 @@ func (rc *requestContext) rotateAppSecret(a *tokens.App) {
 		rc.concluded(err, "", "")
 		return
 	}
-	rc.show(http.StatusOK, pages.SecretRotatedApp(rc.desk(), a.Name, pathApp(a.ID), a.ClientID, secret,
+	rc.show(http.StatusOK, pages.SecretRotatedApp(rc.viewer(), a.Name, pathApp(a.ID), a.ClientID, secret,
 		changed.PreviousSecretUntil))
 }

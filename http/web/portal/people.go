@@ -58,7 +58,7 @@ func (rc *requestContext) invite() {
 		return
 	}
 	rc.options.Logger.Info("users invited by an administrator", "count", len(made), "by", rc.user.ID)
-	rc.show(http.StatusOK, pages.SecretInvitations(rc.desk(), false, rc.deliver(made)))
+	rc.show(http.StatusOK, pages.SecretInvitations(rc.viewer(), false, rc.deliver(made)))
 }
 
 // makeInvitations makes a link like i for each of the people, or none and calls again.
@@ -175,7 +175,7 @@ func (rc *requestContext) makeResetLink() {
 	if u.Email != "" {
 		made.mail = rc.resetMail(u.Email, u.Username, link, l.Expires)
 	}
-	rc.show(http.StatusOK, pages.SecretLink(rc.desk(), u.Username, pathUser(u.ID), rc.deliver([]letter{made})))
+	rc.show(http.StatusOK, pages.SecretLink(rc.viewer(), u.Username, pathUser(u.ID), rc.deliver([]letter{made})))
 }
 
 // userAgain shows the page of a user once more with a problem.

@@ -326,7 +326,7 @@ func (p *Portal) memberBody(read func(http.ResponseWriter, *http.Request) (url.V
 		if !ok {
 			return
 		}
-		if p.options.Browser.CheckForm(r, &v.visitor, pages.DeskPurpose, form.Get("token")) != nil {
+		if p.options.Browser.CheckForm(r, &v.visitor, pages.ViewerPurpose, form.Get("token")) != nil {
 			p.write(w, r, http.StatusForbidden, failureForeign)
 			return
 		}
@@ -437,9 +437,9 @@ func (p *Portal) readBody(w http.ResponseWriter, r *http.Request,
 	return form, true
 }
 
-// deskOf returns the frame of a page.
-func (p *Portal) deskOf(v *browser.Visitor) pages.Desk {
-	d := pages.NewDesk(p.options.Browser, v, p.options.TopUpURL(), p.options.Mistakes())
+// viewerOf returns what the frame of a page shows a signed-in user. Only administrators see the requests in flight.
+func (p *Portal) viewerOf(v *browser.Visitor) pages.Viewer {
+	d := pages.NewViewer(p.options.Browser, v, p.options.TopUpURL(), p.options.Mistakes())
 	d.Videos = int64(work.CountVideosInProgress(p.options.State.View(), state.OwnerOf("", d.Username)))
 	if o := p.options.Overview; o != nil && d.Admin {
 		d.InFlight = int64(o.InFlight())
@@ -447,9 +447,9 @@ func (p *Portal) deskOf(v *browser.Visitor) pages.Desk {
 	return d
 }
 
-// desk is the frame of a page, with what was just done if the address says so.
-func (rc *requestContext) desk() pages.Desk {
-	d := rc.deskOf(&rc.visitor)
+// viewer returns what the frame of the page shows the user, with what was just done if the address says so.
+func (rc *requestContext) viewer() pages.Viewer {
+	d := rc.viewerOf(&rc.visitor)
 	if rc.r.Method == http.MethodGet {
 		d.Notice = notices[rc.query("done")]
 	}
@@ -472,7 +472,7 @@ func (rc *requestContext) done(path, what string) {
 
 // missing is the page for what is not there, or not the visitor's.
 func (rc *requestContext) missing() {
-	rc.write(rc.w, rc.r, http.StatusNotFound, &pages.Missing{Desk: rc.deskOf(&rc.visitor)})
+	rc.write(rc.w, rc.r, http.StatusNotFound, &pages.Missing{Viewer: rc.viewerOf(&rc.visitor)})
 }
 
 func (rc *requestContext) show(status int, view pages.View) { rc.write(rc.w, rc.r, status, view) }

@@ -166,7 +166,7 @@ func (rc *requestContext) findLogged(log requestlog.Reader, at int64) (requestlo
 // requestLog shows a page of the log.
 func (rc *requestContext) requestLog() {
 	a := rc.asked()
-	view := &pages.Requests{Desk: rc.desk(), Query: a, Kept: pages.Days(rc.options.RequestLog.Limits().Keep),
+	view := &pages.Requests{Viewer: rc.viewer(), Query: a, Kept: pages.Days(rc.options.RequestLog.Limits().Keep),
 		Several: rc.options.State.Several()}
 	log, err := rc.options.RequestLog.Store()
 	if errors.Is(err, state.ErrNotFound) {
@@ -242,7 +242,7 @@ func (rc *requestContext) loggedRequest() {
 		rc.busy(rc.w, rc.r, err)
 		return
 	}
-	view := pages.NewOneRequest(rc.desk(), r, receipt)
+	view := pages.NewOneRequest(rc.viewer(), r, receipt)
 	rc.link(view)
 	rc.addRecording(view)
 	rc.show(http.StatusOK, view)
@@ -381,9 +381,9 @@ func csvWriter(several bool) func(w io.Writer, page []requestlog.Record, first b
 		columns = append(slices.Clip(csvColumns), "node")
 	}
 	return func(w io.Writer, page []requestlog.Record, first bool) error {
-		out := newSheet(w)
+		out := newSpreadsheet(w)
 		if first {
-			out = newSheet(w, columns...)
+			out = newSpreadsheet(w, columns...)
 		}
 		for i := range page {
 			r := &page[i]

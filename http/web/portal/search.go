@@ -32,7 +32,7 @@ const (
 // search shows what matches as a page, which works without script.
 func (rc *requestContext) search() {
 	text := rc.searchText()
-	rc.show(http.StatusOK, &pages.Search{Desk: rc.desk(), Query: text, Hits: rc.hits(text)})
+	rc.show(http.StatusOK, &pages.Search{Viewer: rc.viewer(), Query: text, Hits: rc.hits(text)})
 }
 
 // searchJSON sends what matches to the dialog of the pages' script.
@@ -57,7 +57,7 @@ func (rc *requestContext) searchText() string {
 
 // hits returns what matches and the user may see. An empty text finds the pages.
 func (rc *requestContext) hits(text string) (hits []pages.Hit) {
-	d := rc.deskOf(&rc.visitor)
+	d := rc.viewerOf(&rc.visitor)
 	hits = d.Places(func(name string) bool { return matches(text, name) })
 	if text == "" {
 		return hits

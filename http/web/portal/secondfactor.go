@@ -41,7 +41,7 @@ func (rc *requestContext) showSecondFactor(status int, secret []byte, problem st
 	}
 	view, err := pages.NewSecondFactor(host, rc.user.Username, secret)
 	if err == nil {
-		view.Form = pages.Form{Action: browser.PathSecondFactor, Token: rc.desk().Token}
+		view.Form = pages.Form{Action: browser.PathSecondFactor, Token: rc.viewer().Token}
 		view.Required, view.Problem, view.HasPassword = rc.visitor.MustEnrol(), problem, rc.user.HasPassword
 		view.ID, err = rc.options.Browser.Seal(purposeSecondFactor, &rc.visitor, setUpLife, secret)
 	}
@@ -77,7 +77,7 @@ func (rc *requestContext) enableSecondFactor() {
 		rc.showSecondFactor(status, secret, text)
 	default:
 		rc.options.Logger.Info("second factor turned on", "user", rc.user.ID)
-		rc.show(http.StatusOK, pages.SecretRecovery(rc.desk(), codes))
+		rc.show(http.StatusOK, pages.SecretRecovery(rc.viewer(), codes))
 	}
 }
 
@@ -94,7 +94,7 @@ func (rc *requestContext) renewRecovery() {
 		rc.securityAgain(rc.problem(err))
 		return
 	}
-	rc.show(http.StatusOK, pages.SecretRecovery(rc.desk(), codes))
+	rc.show(http.StatusOK, pages.SecretRecovery(rc.viewer(), codes))
 }
 
 // disableSecondFactor turns the second factor off, with a code of it.

@@ -15,8 +15,9 @@ func (rc *requestContext) security() { rc.show(http.StatusOK, rc.securityView())
 
 // securityView returns the page of sessions, passkeys and the second factor.
 func (rc *requestContext) securityView() *pages.Security {
-	return &pages.Security{Desk: rc.desk(), Sessions: rc.sessionLines(rc.user.ID), SecondFactor: rc.user.SecondFactor,
-		Identities: rc.identityLines(rc.user.ID), Providers: rc.providerChoices(), NewPasskey: rc.newPasskey(),
+	return &pages.Security{Viewer: rc.viewer(), Sessions: rc.sessionLines(rc.user.ID),
+		SecondFactor: rc.user.SecondFactor,
+		Identities:   rc.identityLines(rc.user.ID), Providers: rc.providerChoices(), NewPasskey: rc.newPasskey(),
 		Demanded: rc.options.Demands(&rc.user), Recovery: rc.options.Registry.RecoveryLeft(rc.user.ID)}
 }
 

@@ -49,7 +49,7 @@ func (p *Portal) settingsRoutes(handle routeFunc) {
 // tested is the name of a provider that was just tested and checks are the results, or "" and nil. The page offers
 // changes only if the configuration can be read and edited.
 func (rc *requestContext) providers(tested string, checks []settings.Check) {
-	view := &pages.Providers{Desk: rc.desk(), Tested: tested, Checks: checks, Query: pages.ProviderQuery{
+	view := &pages.Providers{Viewer: rc.viewer(), Tested: tested, Checks: checks, Query: pages.ProviderQuery{
 		Text: strings.TrimSpace(rc.query("q")), Sort: pages.ProviderSort(rc.query("sort")), Open: rc.query("open")}}
 	if rc.options.Settings != nil {
 		status, err := rc.options.Settings.Status()
@@ -84,7 +84,8 @@ func (rc *requestContext) newProvider() {
 		rc.settingsFailed(err)
 		return
 	}
-	view := &pages.NewProvider{Desk: rc.desk(), Version: status.Version, Shapes: append(registry.Names(), "sandbox"),
+	view := &pages.NewProvider{Viewer: rc.viewer(), Version: status.Version,
+		Shapes: append(registry.Names(), "sandbox"),
 		Recent: rc.recent(), Placeholder: "https://api.example.com"}
 	if shape := rc.query("shape"); slices.Contains(view.Shapes, shape) {
 		view.Shape = shape
@@ -95,7 +96,7 @@ func (rc *requestContext) newProvider() {
 // changeEntry shows the form with the settings of the provider or model that the parameters "kind" and "name" name.
 // Models without a name are a form for a new model. Delicate settings are left out unless the sign-in is recent.
 func (rc *requestContext) changeEntry() {
-	view := &pages.ChangeEntry{Desk: rc.desk(), Kind: rc.query("kind"), Name: rc.query("name"), Recent: rc.recent()}
+	view := &pages.ChangeEntry{Viewer: rc.viewer(), Kind: rc.query("kind"), Name: rc.query("name"), Recent: rc.recent()}
 	if view.Kind != settings.Models && (view.Kind != settings.Providers || view.Name == "") {
 		rc.missing()
 		return
@@ -173,7 +174,7 @@ func (rc *requestContext) review(d settings.Draft, status int) {
 		return
 	}
 	d.Version = r.Version // the page shows the difference to this one
-	view := &pages.ReviewChange{Desk: rc.desk(), Review: r, Back: pathFlowProviders,
+	view := &pages.ReviewChange{Viewer: rc.viewer(), Review: r, Back: pathFlowProviders,
 		Recent: rc.recent() || !secretEdits(&d)}
 	if view.Draft, err = rc.options.Browser.Seal(draftPurpose, &rc.visitor, draftLife, d); err != nil {
 		rc.settingsFailed(err)

@@ -16,7 +16,7 @@ const purposeSignIn = "portal sign-in"
 
 // signInPage asks who is there, or goes on if that is known.
 func (p *Portal) signInPage(w http.ResponseWriter, r *http.Request) {
-	v, err := p.options.Browser.Welcome(w, r)
+	v, err := p.options.Browser.EnsureVisitor(w, r)
 	if err != nil {
 		p.busy(w, r, err)
 		return
@@ -94,7 +94,7 @@ func (p *Portal) writeSignInProblem(w http.ResponseWriter, r *http.Request, v *b
 // signInAnew shows a fresh form to a browser whose form was of another visit: it
 // had been open for too long, or the browser keeps no cookies.
 func (p *Portal) signInAnew(w http.ResponseWriter, r *http.Request, next string) {
-	v, err := p.options.Browser.Welcome(w, r)
+	v, err := p.options.Browser.EnsureVisitor(w, r)
 	if err != nil {
 		p.busy(w, r, err)
 		return
@@ -122,7 +122,7 @@ func (p *Portal) refusedLogin(w http.ResponseWriter, r *http.Request, err error)
 }
 
 // signOutPage is for who typed the address: signing out takes a form.
-func (rc *requestContext) signOutPage() { rc.show(http.StatusOK, &pages.SignOut{Desk: rc.desk()}) }
+func (rc *requestContext) signOutPage() { rc.show(http.StatusOK, &pages.SignOut{Viewer: rc.viewer()}) }
 
 // signOut ends the session of this browser. A user who signed in at a provider may sign out there, too. That is not
 // done unasked, because the session at the provider may serve other sites.

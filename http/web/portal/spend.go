@@ -479,7 +479,7 @@ func (rc *requestContext) showSpend(scope spendScope) {
 		rc.name(r)
 		err = rc.forecast(r, &scope, &t)
 	}
-	view := &pages.Spend{Desk: rc.desk(), Name: "Spend", Own: scope.own, Report: r}
+	view := &pages.Spend{Viewer: rc.viewer(), Name: "Spend", Own: scope.own, Report: r}
 	if scope.own && err == nil {
 		view.Name = "Usage"
 		err = rc.receipts(view, &t)
@@ -686,7 +686,8 @@ func (rc *requestContext) exportSpending(scope spendScope) {
 	pages.Protect(rc.w.Header(), "'none'", false)
 	rc.w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 	rc.w.Header().Set("Content-Disposition", `attachment; filename="`+strings.ToLower(pageName(&scope))+`.csv"`)
-	out := newSheet(rc.w, "from", "to", r.By.Name, "name", "requests", "input_tokens", "output_tokens", "cost_usd")
+	out := newSpreadsheet(rc.w, "from", "to", r.By.Name, "name", "requests", "input_tokens", "output_tokens",
+		"cost_usd")
 	for _, s := range rows {
 		rc.nameRow(view, r.By, s)
 		for i, u := range s.Uses {
@@ -715,12 +716,12 @@ func pageName(scope *spendScope) string {
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
-// sheet writes CSV for spreadsheets, which run texts that begin as formulas do.
-type sheet struct{ out *csv.Writer }
+// spreadsheet writes CSV for spreadsheets, which run texts that begin as formulas do.
+type spreadsheet struct{ out *csv.Writer }
 
-// newSheet begins a file with the names of its columns, if there are any.
-func newSheet(w io.Writer, columns ...string) sheet {
-	s := sheet{csv.NewWriter(w)}
+// newSpreadsheet begins a file with the names of its columns, if there are any.
+func newSpreadsheet(w io.Writer, columns ...string) spreadsheet {
+	s := spreadsheet{csv.NewWriter(w)}
 	if len(columns) > 0 {
 		s.row(columns...)
 	}
@@ -728,7 +729,7 @@ func newSheet(w io.Writer, columns ...string) sheet {
 }
 
 // row writes one line. Clients choose many of the texts, such as ids and names of models.
-func (s sheet) row(cells ...string) {
+func (s spreadsheet) row(cells ...string) {
 	for i, cell := range cells {
 		if cell != "" && strings.ContainsRune("=+-@\t\r\n", rune(cell[0])) {
 			cells[i] = "'" + cell
@@ -738,7 +739,7 @@ func (s sheet) row(cells ...string) {
 }
 
 // end writes what is in memory and returns the first error.
-func (s sheet) end() error {
+func (s spreadsheet) end() error {
 	s.out.Flush()
 	return s.out.Error()
 }

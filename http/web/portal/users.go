@@ -26,7 +26,7 @@ func (rc *requestContext) users() { rc.show(http.StatusOK, rc.usersView()) }
 // usersView lists accounts, the newest first unless the address asks for another order. Filters that make no sense are
 // left out.
 func (rc *requestContext) usersView() *pages.Users {
-	view := &pages.Users{Desk: rc.desk(), Query: rc.query("q"), Cards: rc.groupCards()}
+	view := &pages.Users{Viewer: rc.viewer(), Query: rc.query("q"), Cards: rc.groupCards()}
 	group, _ := strconv.ParseInt(rc.query("group"), 10, 64)
 	if state := rc.query("state"); state == "active" || state == "disabled" || state == "admin" {
 		view.State = state
@@ -157,7 +157,7 @@ func (rc *requestContext) createUser() {
 		rc.usersAgain(rc.problem(err))
 	default:
 		rc.options.Logger.Info("user created by an administrator", "user", u.ID, "by", rc.user.ID)
-		rc.show(http.StatusOK, pages.SecretPassword(rc.desk(), u.Username, pathUser(u.ID), password))
+		rc.show(http.StatusOK, pages.SecretPassword(rc.viewer(), u.Username, pathUser(u.ID), password))
 	}
 }
 
@@ -235,7 +235,7 @@ func (rc *requestContext) createUserKey() {
 	if name, secret, ok := rc.makeKey(tokens.NewKey{User: u.ID, Operator: true}, again); ok {
 		rc.options.Logger.Info("key created by an administrator", "user", u.ID, "by", rc.user.ID)
 		rc.show(http.StatusOK,
-			pages.SecretUserKey(rc.desk(), u.Username, pathUser(u.ID), name, secret, rc.clients(secret)))
+			pages.SecretUserKey(rc.viewer(), u.Username, pathUser(u.ID), name, secret, rc.clients(secret)))
 	}
 }
 
@@ -251,7 +251,7 @@ func (rc *requestContext) showUser(u tokens.User, status int, fill func(*pages.O
 		rc.busy(rc.w, rc.r, err)
 		return
 	}
-	view := &pages.OneUser{Desk: rc.desk(), User: userLine(u, b.Available(), b.Held, b.Spent), FormID: newFormID(),
+	view := &pages.OneUser{Viewer: rc.viewer(), User: userLine(u, b.Available(), b.Held, b.Spent), FormID: newFormID(),
 		Keys: rc.keyLines(rc.options.Registry.UserKeys(u.ID)), Recordings: rc.recordingKept(),
 		Usage: usage}
 	view.Entry = keyEntry(rc.scopesOf(u.ID),

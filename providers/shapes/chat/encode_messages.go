@@ -34,7 +34,7 @@ func (e *encoder) messages() error {
 		i += n
 	}
 	if !written {
-		e.say("user", "", []dialogue.Part{{Kind: dialogue.TextPart}})
+		e.writeMessage("user", "", []dialogue.Part{{Kind: dialogue.TextPart}})
 	}
 	e.End()
 	return nil
@@ -65,8 +65,8 @@ func (e *encoder) exchange(turns, later []dialogue.Turn, answered map[*dialogue.
 	return e.user(turns[0], answered)
 }
 
-// utterance holds the parts of one assistant message.
-type utterance struct {
+// assistantMessage holds the parts of one assistant message.
+type assistantMessage struct {
 	content  []dialogue.Part
 	refusal  string
 	thoughts []*dialogue.Thinking
@@ -79,7 +79,7 @@ type utterance struct {
 // Adjacent turns are joined, because the vendor has one message for each answer, and other shapes
 // divide an answer that called tools into several.
 func (e *encoder) assistant(turns, later []dialogue.Turn, answered map[*dialogue.Result]bool) (bool, error) {
-	var u utterance
+	var u assistantMessage
 	for _, t := range turns {
 		for _, p := range t.Parts {
 			e.sortParts(&u, p)
@@ -92,7 +92,7 @@ func (e *encoder) assistant(turns, later []dialogue.Turn, answered map[*dialogue
 	for i, c := range u.calls {
 		ids[i] = e.callIDs.Of(c)
 	}
-	e.utter(turns[0].Name, u, ids)
+	e.writeAssistant(turns[0].Name, u, ids)
 	if len(later) == 0 {
 		return true, nil
 	}
@@ -108,13 +108,13 @@ func (e *encoder) assistant(turns, later []dialogue.Turn, answered map[*dialogue
 		}
 	}
 	if len(media) > 0 {
-		return true, e.say("user", "", media)
+		return true, e.writeMessage("user", "", media)
 	}
 	return true, nil
 }
 
 // sortParts adds a part to the member of the message where the shape has it.
-func (e *encoder) sortParts(u *utterance, p dialogue.Part) {
+func (e *encoder) sortParts(u *assistantMessage, p dialogue.Part) {
 	switch p.Kind {
 	case dialogue.TextPart, dialogue.SystemPart:
 		if p.Text != "" {
@@ -133,9 +133,9 @@ func (e *encoder) sortParts(u *utterance, p dialogue.Part) {
 	}
 }
 
-// utter writes one message of the assistant. ids has the ids of its calls as the upstream gets
+// writeAssistant writes one message of the assistant. ids has the ids of its calls as the upstream gets
 // them.
-func (e *encoder) utter(name string, u utterance, ids []string) {
+func (e *encoder) writeAssistant(name string, u assistantMessage, ids []string) {
 	e.Object().Key("role").String("assistant")
 	e.word("name", name)
 	e.Key("content")
@@ -313,7 +313,7 @@ func (e *encoder) user(t dialogue.Turn, answered map[*dialogue.Result]bool) (boo
 		said, blank = true, false
 		parts := content
 		content = nil
-		return e.say("user", t.Name, parts)
+		return e.writeMessage("user", t.Name, parts)
 	}
 	for _, p := range t.Parts {
 		switch p.Kind {
@@ -353,7 +353,7 @@ func orphan(r *dialogue.Result, rep *dialogue.Report) []dialogue.Part {
 }
 
 // say writes one message. name is the optional name of the participant.
-func (e *encoder) say(role, name string, parts []dialogue.Part) error {
+func (e *encoder) writeMessage(role, name string, parts []dialogue.Part) error {
 	e.Object().Key("role").String(role)
 	e.word("name", name)
 	e.Key("content")

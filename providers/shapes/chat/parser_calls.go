@@ -62,7 +62,7 @@ func (c *choice) call(v gjson.Result) {
 	if signature != "" {
 		k.signature = signature
 	}
-	c.feed(k, args)
+	c.addArguments(k, args)
 }
 
 // legacy reads a function_call, which is the only call and has no id.
@@ -74,7 +74,7 @@ func (c *choice) legacy(v gjson.Result) {
 	if k.name == "" {
 		k.name = v.Get("name").Str
 	}
-	c.feed(k, v.Get("arguments"))
+	c.addArguments(k, v.Get("arguments"))
 }
 
 // find returns the call that an entry of tool_calls continues, or nil for a new one: the call with
@@ -104,7 +104,7 @@ func (c *choice) find(index int64, id, name string) *call {
 
 // feed adds a piece of arguments to a call and emits what can be emitted. Some servers send an
 // object where the shape has a string; its JSON is taken.
-func (c *choice) feed(k *call, args gjson.Result) {
+func (c *choice) addArguments(k *call, args gjson.Result) {
 	switch {
 	case args.Type == gjson.String:
 		k.args = append(k.args, k.join.Add(args)...)

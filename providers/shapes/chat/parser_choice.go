@@ -73,7 +73,7 @@ func (c *choice) delta(said, logprobs gjson.Result) {
 	c.think(thought, details)
 	c.content(content, logprobs.Get("content"))
 	if audio.IsObject() {
-		c.say(dialogue.TextPart, audio.Get("transcript"), gjson.Result{})
+		c.emitPiece(dialogue.TextPart, audio.Get("transcript"), gjson.Result{})
 	}
 	chunks.OnlyArray(images).ForEach(func(_, v gjson.Result) bool {
 		c.picture(v.Get("image_url.url").String())
@@ -81,7 +81,7 @@ func (c *choice) delta(said, logprobs gjson.Result) {
 	})
 	if refusal.Type == gjson.String && refusal.Str != "" {
 		c.refusal += refusal.Str
-		c.say(dialogue.RefusalPart, refusal, gjson.Result{})
+		c.emitPiece(dialogue.RefusalPart, refusal, gjson.Result{})
 	}
 	c.cite(annotations)
 	chunks.OnlyArray(calls).ForEach(func(_, v gjson.Result) bool {
@@ -97,16 +97,16 @@ func (c *choice) delta(said, logprobs gjson.Result) {
 // them, instead of a string.
 func (c *choice) content(v, logprobs gjson.Result) {
 	if !v.IsArray() {
-		c.say(dialogue.TextPart, v, logprobs)
+		c.emitPiece(dialogue.TextPart, v, logprobs)
 		return
 	}
 	chunks.OnlyArray(v).ForEach(func(_, p gjson.Result) bool {
 		switch p.Get("type").Str {
 		case "text", "output_text":
-			c.say(dialogue.TextPart, p.Get("text"), gjson.Result{})
+			c.emitPiece(dialogue.TextPart, p.Get("text"), gjson.Result{})
 		case "thinking":
 			chunks.OnlyArray(p.Get("thinking")).ForEach(func(_, t gjson.Result) bool {
-				c.say(dialogue.ThinkingPart, t.Get("text"), gjson.Result{})
+				c.emitPiece(dialogue.ThinkingPart, t.Get("text"), gjson.Result{})
 				return true
 			})
 		}
@@ -118,14 +118,14 @@ func (c *choice) content(v, logprobs gjson.Result) {
 // for the next turn if its maker wants it back. Its own text counts only where no other member has
 // it.
 func (c *choice) think(text, details gjson.Result) {
-	c.say(dialogue.ThinkingPart, text, gjson.Result{})
+	c.emitPiece(dialogue.ThinkingPart, text, gjson.Result{})
 	if !details.IsArray() {
 		return
 	}
 	if text.Str == "" {
 		chunks.OnlyArray(details).ForEach(func(_, v gjson.Result) bool {
-			c.say(dialogue.ThinkingPart, v.Get("text"), gjson.Result{})
-			c.say(dialogue.ThinkingPart, v.Get("summary"), gjson.Result{})
+			c.emitPiece(dialogue.ThinkingPart, v.Get("text"), gjson.Result{})
+			c.emitPiece(dialogue.ThinkingPart, v.Get("summary"), gjson.Result{})
 			return true
 		})
 	}
@@ -143,7 +143,7 @@ func (c *choice) think(text, details gjson.Result) {
 
 // say emits a piece of the open part of that kind, and opens one if there is none. An empty string
 // emits nothing: servers send "" beside every call.
-func (c *choice) say(kind dialogue.PartKind, v, logprobs gjson.Result) {
+func (c *choice) emitPiece(kind dialogue.PartKind, v, logprobs gjson.Result) {
 	if v.Type != gjson.String || v.Str == "" && len(v.Raw) <= len(`""`) {
 		return
 	}

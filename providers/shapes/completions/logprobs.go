@@ -73,7 +73,7 @@ func tokenList(v gjson.Result) json.RawMessage {
 	w.Array()
 	for i, token := range tokens {
 		w.Object().Key("token").String(token.String())
-		w.Key("logprob").Raw(chance(chances, i))
+		w.Key("logprob").Raw(logprobOf(chances, i))
 		writeBytes(&w, token.String())
 		w.Key("top_logprobs").Array()
 		if i < len(tops) {
@@ -90,9 +90,9 @@ func tokenList(v gjson.Result) json.RawMessage {
 	return w.Buf
 }
 
-// chance returns the logprob of a token, or 0 if it has none, as the first token of an echoed
+// logprobOf returns the logprob of a token, or 0 if it has none, as the first token of an echoed
 // prompt.
-func chance(list []gjson.Result, i int) []byte {
+func logprobOf(list []gjson.Result, i int) []byte {
 	if i >= len(list) || list[i].Type != gjson.Number {
 		return []byte("0")
 	}

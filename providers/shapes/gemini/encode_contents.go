@@ -258,7 +258,7 @@ func (h *historyBuilder) answer() {
 		} else {
 			h.e.rep.Lose("tool_results:missing")
 		}
-		r.Name = h.e.names.spell(c.Namespace, c.Name)
+		r.Name = h.e.names.upstreamName(c.Namespace, c.Name)
 		h.push(dialogue.User, dialogue.Part{Kind: dialogue.ResultPart, Result: r})
 	}
 }
@@ -387,7 +387,7 @@ func (e *encoder) call(c *dialogue.Call, signature string) {
 	if c.ID != "" {
 		w.Key("id").String(c.ID)
 	}
-	w.Key("name").String(e.names.spell(c.Namespace, c.Name))
+	w.Key("name").String(e.names.upstreamName(c.Namespace, c.Name))
 	if writeArgs(w.Key("args"), c.Args, c.Custom) {
 		e.rep.Lose("tool_calls:arguments")
 	}

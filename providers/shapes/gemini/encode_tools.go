@@ -14,7 +14,7 @@ func (e *encoder) reserve() {
 	for _, legal := range []bool{true, false} {
 		for _, t := range e.req.Tools {
 			if declared(t) && (t.Namespace == "" && legalName(t.Name) == t.Name) == legal {
-				e.names.spell(t.Namespace, t.Name)
+				e.names.upstreamName(t.Namespace, t.Name)
 			}
 		}
 	}
@@ -80,7 +80,7 @@ const customSchema = `{"type":"object","properties":{"input":{"type":"string","d
 // declare writes a function declaration. A custom tool becomes a function with one string.
 func (e *encoder) declare(t dialogue.Tool) {
 	w := &e.w
-	w.Object().Key("name").String(e.names.spell(t.Namespace, t.Name))
+	w.Object().Key("name").String(e.names.upstreamName(t.Namespace, t.Name))
 	if t.Description != "" {
 		w.Key("description").String(t.Description)
 	}
@@ -177,8 +177,8 @@ func (e *encoder) namesServerTool(c *dialogue.ToolChoice) bool {
 func (e *encoder) allowed(functions []dialogue.Tool, name string) string {
 	for _, t := range functions {
 		if t.Name == name {
-			return e.names.spell(t.Namespace, name)
+			return e.names.upstreamName(t.Namespace, name)
 		}
 	}
-	return e.names.spell("", name)
+	return e.names.upstreamName("", name)
 }

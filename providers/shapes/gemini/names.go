@@ -26,9 +26,9 @@ type names struct {
 
 type toolName struct{ namespace, name string }
 
-// spell returns the name under which a function is sent. One that is not the client's own is noted
+// upstreamName returns the name under which a function is sent. One that is not the client's own is noted
 // in renamed.
-func (n *names) spell(namespace, name string) string {
+func (n *names) upstreamName(namespace, name string) string {
 	key := toolName{namespace, name}
 	if s, ok := n.sent[key]; ok {
 		return s

@@ -270,7 +270,7 @@ func (p *parser) part(c *candidate, part wirePart) {
 		p.close(c)
 		p.send(dialogue.Event{Kind: dialogue.EventOpen, Choice: c.index, Part: c.next, PartKind: dialogue.MediaPart,
 			Media: readMedia(part.data, part.value), Origin: Name})
-		p.shut(c, "")
+		p.closePart(c, "")
 	case "text", "":
 		p.text(c, part)
 	case "functionResponse": // models do not answer themselves
@@ -278,12 +278,12 @@ func (p *parser) part(c *candidate, part wirePart) {
 		p.close(c)
 		p.send(dialogue.Event{Kind: dialogue.EventOpen, Choice: c.index, Part: c.next, PartKind: dialogue.ServerPart,
 			Opaque: raw(part.whole), Origin: Name})
-		p.shut(c, "")
+		p.closePart(c, "")
 	}
 }
 
-// shut closes a part that came whole.
-func (p *parser) shut(c *candidate, signature string) {
+// closePart closes a part that came whole.
+func (p *parser) closePart(c *candidate, signature string) {
 	p.send(dialogue.Event{Kind: dialogue.EventClose, Choice: c.index, Part: c.next, Signature: signature})
 	c.next++
 }
@@ -413,7 +413,7 @@ func (p *parser) complete(c *candidate) {
 	p.send(dialogue.Event{Kind: dialogue.EventOpen, Choice: c.index, Part: c.next, PartKind: dialogue.CallPart,
 		Call: &dialogue.Call{ID: call.id, Name: call.name}, Origin: Name})
 	p.send(dialogue.Event{Kind: dialogue.EventDelta, Choice: c.index, Part: c.next, Text: call.arguments()})
-	p.shut(c, call.signature)
+	p.closePart(c, call.signature)
 }
 
 // EOF implements shapes.Parser. The reply is complete if every candidate has a finish reason. A

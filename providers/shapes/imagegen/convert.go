@@ -109,7 +109,7 @@ func (e *encoder) convertSize() {
 			e.rep.Lose("size")
 		}
 		e.size = picture.Size{}
-	case e.aspect != (picture.Aspect{}) && !slices.Contains(ratios, spellV3(e.aspect)):
+	case e.aspect != (picture.Aspect{}) && !slices.Contains(ratios, formatAspectV3(e.aspect)):
 		e.aspect = nearest(ratios, e.aspect.Width, e.aspect.Height)
 		e.rep.Lose("aspect_ratio")
 	}

@@ -52,7 +52,7 @@ func (e *encoder) patch() ([]byte, error) {
 	if !e.v3 {
 		edits = append(edits, edit{"model", quoted(e.model), quoted(defaultModel)},
 			edit{"resolution", quoted(given(e.size, resolutionV2)), quoted("")},
-			edit{"aspect_ratio", quoted(given(e.aspect, spellV2)), quoted("")})
+			edit{"aspect_ratio", quoted(given(e.aspect, formatAspectV2)), quoted("")})
 	}
 	body, view := e.r.Body, fields.View(e.r.Body)
 	for _, d := range edits {
@@ -95,12 +95,12 @@ func (e *encoder) members() []member {
 	}
 	word("prompt", r.Prompt)
 	if e.v3 {
-		word("aspect_ratio", given(e.aspect, spellV3))
+		word("aspect_ratio", given(e.aspect, formatAspectV3))
 		word("resolution", given(e.size, picture.Size.String))
 		word("rendering_speed", e.speed)
 		word("magic_prompt", r.MagicPrompt)
 	} else {
-		word("aspect_ratio", given(e.aspect, spellV2))
+		word("aspect_ratio", given(e.aspect, formatAspectV2))
 		word("resolution", given(e.size, resolutionV2))
 		if e.route.named("model") {
 			word("model", e.model)

@@ -102,11 +102,13 @@ func resolutionV2(s picture.Size) string {
 	return "RESOLUTION_" + strings.Replace(s.String(), "x", "_", 1)
 }
 
-// spellV2 writes ASPECT_16_9.
-func spellV2(a picture.Aspect) string { return "ASPECT_" + strings.Replace(spellV3(a), "x", "_", 1) }
+// formatAspectV2 writes ASPECT_16_9.
+func formatAspectV2(a picture.Aspect) string {
+	return "ASPECT_" + strings.Replace(formatAspectV3(a), "x", "_", 1)
+}
 
-// spellV3 writes 16x9.
-func spellV3(a picture.Aspect) string { return picture.Size(a).String() }
+// formatAspectV3 writes 16x9.
+func formatAspectV3(a picture.Aspect) string { return picture.Size(a).String() }
 
 // nearest returns the ratio of a list that is nearest to width divided by height.
 func nearest(list []string, width, height int) picture.Aspect {

@@ -37,7 +37,7 @@ type message struct {
 const nudge = "Continue."
 
 // say returns a text block.
-func say(text string) block { return block{kind: dialogue.TextPart, text: text} }
+func textBlock(text string) block { return block{kind: dialogue.TextPart, text: text} }
 
 // push appends blocks to the last message if that has the same role, and else as a new message. So
 // the roles alternate whatever the client sent. Without blocks it returns msgs.
@@ -77,7 +77,7 @@ func (e *encoder) conversation() ([]message, error) {
 	}
 	if len(out) == 0 || out[0].role != dialogue.User {
 		e.rep.Lose("messages:first_user")
-		out = slices.Insert(out, 0, message{dialogue.User, []block{say(nudge)}})
+		out = slices.Insert(out, 0, message{dialogue.User, []block{textBlock(nudge)}})
 	}
 	return e.prefill(out), nil
 }
@@ -162,5 +162,5 @@ func (e *encoder) prefill(msgs []message) []message {
 		return msgs
 	}
 	e.rep.Lose("prefill")
-	return append(msgs, message{dialogue.User, []block{say(nudge)}})
+	return append(msgs, message{dialogue.User, []block{textBlock(nudge)}})
 }

@@ -163,7 +163,7 @@ func (e *encoder) resultContent(r *dialogue.Result) ([]byte, error) {
 	}
 	if !text && len(r.Object) > 0 {
 		if s := objectText(r.Object); strings.TrimSpace(s) != "" {
-			blocks = append([]block{say(s)}, blocks...)
+			blocks = append([]block{textBlock(s)}, blocks...)
 		}
 	}
 	if len(blocks) == 0 {

@@ -152,5 +152,5 @@ func (p *pairing) orphan(r *dialogue.Result) []block {
 	if len(lines) == 0 && len(r.Object) > 0 {
 		lines = append(lines, objectText(r.Object))
 	}
-	return append([]block{say(intro + ":\n" + strings.Join(lines, "\n"))}, rest...)
+	return append([]block{textBlock(intro + ":\n" + strings.Join(lines, "\n"))}, rest...)
 }

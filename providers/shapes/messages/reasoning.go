@@ -79,7 +79,7 @@ func (e *encoder) budgeted(wanted, forced bool, msgs []message) reasoning {
 	if !wanted {
 		return reasoning{}
 	}
-	if lost := hindrance(forced, msgs); lost != "" {
+	if lost := thinkingConflict(forced, msgs); lost != "" {
 		e.rep.Lose(lost)
 		return reasoning{}
 	}
@@ -134,7 +134,7 @@ func (e *encoder) adaptive(wanted, forced bool, msgs []message) reasoning {
 	if asked.Include {
 		r.display = "summarized"
 	}
-	if lost := hindrance(forced, msgs); lost != "" {
+	if lost := thinkingConflict(forced, msgs); lost != "" {
 		e.rep.Lose(lost)
 		r.kind, r.display = "", ""
 	}
@@ -161,9 +161,9 @@ func word(asked dialogue.Reasoning) string {
 	return "high"
 }
 
-// hindrance returns the loss for what the vendor does not allow together with thinking, a forced
+// thinkingConflict returns the loss for what the vendor does not allow together with thinking, a forced
 // tool or a prefilled answer, or "" if nothing hinders.
-func hindrance(forced bool, msgs []message) string {
+func thinkingConflict(forced bool, msgs []message) string {
 	switch {
 	case forced:
 		return "reasoning:tool_choice"

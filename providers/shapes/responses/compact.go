@@ -254,7 +254,7 @@ func (c *compactor) append(dst []byte) []byte {
 	w.Key("created_at").Int(c.object.created).Key("output").Array()
 	for _, item := range ownItems(c.req.Body) {
 		if v := fields.View(item); itemType(v) == "message" && v.Get("role").Str == "user" {
-			w.Raw(ShownItem(spellOut(v, c.env.ID), included))
+			w.Raw(ShownItem(completeItem(v, c.env.ID), included))
 		}
 	}
 	w.Raw(c.item()).End().Key("usage")

@@ -129,7 +129,7 @@ func (e *encoder) dialogue() *dialogue.Error {
 	switch {
 	case items.n > 0 || e.req.PreviousResponseID != "":
 	case system != "":
-		items.say("developer", system)
+		items.addText("developer", system)
 		system = ""
 	default:
 		items.nothing()

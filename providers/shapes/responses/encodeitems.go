@@ -40,7 +40,7 @@ func (it *items) prompt() *dialogue.Error {
 	if p.Type != gjson.String {
 		return dialogue.Unsupported("prompt", "this model does not take token ids")
 	}
-	it.say("user", p.Str)
+	it.addText("user", p.Str)
 	return nil
 }
 
@@ -167,7 +167,7 @@ func (it *items) flushMessage() {
 }
 
 // say writes a message of one text.
-func (it *items) say(role, text string) {
+func (it *items) addText(role, text string) {
 	it.text(role, text)
 	it.flushMessage()
 }

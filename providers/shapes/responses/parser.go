@@ -308,13 +308,13 @@ func (p *parser) text(it *inputItem, index int, kind dialogue.PartKind) *inputTe
 	return t
 }
 
-func (p *parser) textDelta(f *frame)    { p.say(f, dialogue.TextPart) }
-func (p *parser) refusalDelta(f *frame) { p.say(f, dialogue.RefusalPart) }
+func (p *parser) textDelta(f *frame)    { p.emitPiece(f, dialogue.TextPart) }
+func (p *parser) refusalDelta(f *frame) { p.emitPiece(f, dialogue.RefusalPart) }
 
 // say emits a piece of a text or a refusal.
 // A delta may be empty because a character was cut in two between deltas (FragmentJoiner). Such a
 // delta still marks the text as seen, so that the final text is not sent a second time.
-func (p *parser) say(f *frame, kind dialogue.PartKind) {
+func (p *parser) emitPiece(f *frame, kind dialogue.PartKind) {
 	it := p.itemFor(f, "message")
 	if it.closed {
 		return

@@ -27,7 +27,7 @@ var idPrefixes = map[string]string{
 func InputItems(body []byte, newID func() string) []json.RawMessage {
 	var out []json.RawMessage
 	for _, item := range Items(body) {
-		out = append(out, spellOut(gjson.ParseBytes(item), newID))
+		out = append(out, completeItem(gjson.ParseBytes(item), newID))
 	}
 	return out
 }
@@ -57,11 +57,11 @@ func elements(array gjson.Result) []json.RawMessage {
 	return out
 }
 
-// spellOut returns an item with what the client left out: an id, the type, and the array around a
+// completeItem returns an item with what the client left out: an id, the type, and the array around a
 // text.
 // Members that it does not know are copied as they are, in their sequence, so that an item of a
 // newer client survives being stored and returned.
-func spellOut(item gjson.Result, newID func() string) json.RawMessage {
+func completeItem(item gjson.Result, newID func() string) json.RawMessage {
 	if !item.IsObject() {
 		return json.RawMessage(item.Raw)
 	}

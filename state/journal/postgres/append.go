@@ -118,7 +118,7 @@ func (s *Store) deliver(ctx context.Context, a *appending) (journal.Position, er
 			return a.at, err
 		}
 		if unknown {
-			arrived, err := s.arrived(ctx, conn, a)
+			arrived, err := s.wasAppended(ctx, conn, a)
 			if err != nil {
 				s.drop()
 				continue
@@ -135,7 +135,7 @@ func (s *Store) deliver(ctx context.Context, a *appending) (journal.Position, er
 				return next, err
 			}
 			// The earlier sending may have won this race after it was looked for.
-			arrived, look := s.arrived(ctx, conn, a)
+			arrived, look := s.wasAppended(ctx, conn, a)
 			switch {
 			case arrived:
 				return a.next(), nil
@@ -252,12 +252,12 @@ func replicated(conn *pgx.Conn, err error) error {
 	return err
 }
 
-// arrived reports whether an append has been made that was sent on another connection.
+// wasAppended reports whether an append has been made that was sent on another connection.
 //
 // That its entry can be read is not enough. A database that waits for its synchronous standby shows a commit at once
 // when the connection that waits breaks or its statement is cancelled, although the standby may never get it. So a
 // change follows that changes nothing. Once that has been replicated, all that was committed before it has been, too.
-func (s *Store) arrived(ctx context.Context, conn *pgx.Conn, a *appending) (bool, error) {
+func (s *Store) wasAppended(ctx context.Context, conn *pgx.Conn, a *appending) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.options.AnswerWait)
 	defer cancel()
 	var arrived bool
@@ -282,7 +282,7 @@ func (s *Store) conclude(ctx context.Context, conn *pgx.Conn, a *appending) (mad
 	if err != nil {
 		return false, err
 	}
-	return s.arrived(ctx, conn, a)
+	return s.wasAppended(ctx, conn, a)
 }
 
 // connection returns the connection for appends. If nothing was sent that may have arrived, it fails after a short

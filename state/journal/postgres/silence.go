@@ -15,7 +15,7 @@ import (
 type silence struct {
 	mu       sync.Mutex
 	answered time.Time // when the last look ended
-	nodes    map[string]sighting
+	nodes    map[string]observedBeat
 }
 
 // liveNode is the row of a live node.
@@ -26,8 +26,8 @@ type liveNode struct {
 	Several bool // it permits others that are live, too
 }
 
-// sighting is a beat of the live node with the time at which this process saw it.
-type sighting struct {
+// observedBeat is a beat of the live node with the time at which this process saw it.
+type observedBeat struct {
 	liveNode
 	since time.Time // when its beat was first seen, by the clock of this process
 }
@@ -39,8 +39,8 @@ func (s *silence) forget() {
 	s.nodes = nil
 }
 
-// heard makes the next look the first one at a node.
-func (s *silence) heard(node string) {
+// forgetNode makes the next look the first one at a node. It is called when a node has shown that it is live.
+func (s *silence) forgetNode(node string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.nodes, node)
@@ -55,11 +55,11 @@ func (s *silence) note(nodes []liveNode, asked, answered time.Time, lease time.D
 		s.nodes = nil
 	}
 	before := s.nodes
-	s.nodes, s.answered = make(map[string]sighting, len(nodes)), answered
+	s.nodes, s.answered = make(map[string]observedBeat, len(nodes)), answered
 	for _, n := range nodes {
 		seen, ok := before[n.ID]
 		if !ok || seen.Epoch != n.Epoch || !seen.Beat.Equal(n.Beat) {
-			seen = sighting{n, answered}
+			seen = observedBeat{n, answered}
 		}
 		s.nodes[n.ID] = seen
 		if asked.Sub(seen.since) >= lease {
@@ -95,7 +95,7 @@ func (s *Store) expelSilent(ctx context.Context, tx pgx.Tx) (live string, err er
 			if done.RowsAffected() > 0 {
 				continue
 			}
-			s.silence.heard(n.ID)
+			s.silence.forgetNode(n.ID)
 		}
 		if live == "" && !(n.Several && s.options.Several) {
 			live = n.ID

@@ -128,15 +128,15 @@ func (s *Store) listen(ctx context.Context, conn *pgx.Conn) error {
 		if at.LSN > s.applied() || forkedAt(before, at) {
 			s.hint()
 		}
-		if err := s.hear(ctx, conn, asked.Add(pollEvery)); err != nil {
+		if err := s.awaitNotifications(ctx, conn, asked.Add(pollEvery)); err != nil {
 			return err
 		}
 	}
 }
 
-// hear makes Changed receive with each notification of another node, up to a time. It asks the database nothing, since
-// the entry can be read when its notification arrives.
-func (s *Store) hear(ctx context.Context, conn *pgx.Conn, until time.Time) error {
+// awaitNotifications makes Changed receive with each notification of another node, up to a time. It asks the database
+// nothing, since the entry can be read when its notification arrives.
+func (s *Store) awaitNotifications(ctx context.Context, conn *pgx.Conn, until time.Time) error {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	for {

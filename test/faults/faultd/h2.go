@@ -157,9 +157,9 @@ func (h *H2) GoAway(last, code uint32) {
 	h.frame(frameGoAway, 0, 0, binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, last), code))
 }
 
-// Heard waits until the peer has dealt with all that it was sent, which it says by
+// AwaitPong waits until the peer has dealt with all that it was sent, which it says by
 // answering a ping, or has gone.
-func (h *H2) Heard() {
+func (h *H2) AwaitPong() {
 	h.frame(framePing, 0, 0, make([]byte, 8))
 	select {
 	case <-h.pong:

@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// A Hole is an address that takes part in no handshake: connecting to it neither
+// A Blackhole is an address that takes part in no handshake: connecting to it neither
 // succeeds nor fails. It is a socket without accept whose queue is full, so that the
 // kernel drops new connections.
-type Hole struct {
+type Blackhole struct {
 	fd    int
 	addr  string
 	queue []net.Conn
 }
 
-// Dig makes one on loopback.
-func Dig() (*Hole, error) {
+// NewBlackhole makes one on a loopback address. The error says which system call failed.
+func NewBlackhole() (*Blackhole, error) {
 	fd, addr, err := bound()
 	if err != nil {
 		return nil, err
 	}
-	h := &Hole{fd: fd, addr: addr}
+	h := &Blackhole{fd: fd, addr: addr}
 	if err := h.fill(); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
@@ -64,7 +64,7 @@ func bind(fd int) (addr string, err error) {
 	return fmt.Sprintf("127.0.0.1:%d", in.Port), nil
 }
 
-func (h *Hole) fill() error {
+func (h *Blackhole) fill() error {
 	if err := syscall.Listen(h.fd, 0); err != nil {
 		return fmt.Errorf("faultd: listen: %w", err)
 	}
@@ -79,10 +79,10 @@ func (h *Hole) fill() error {
 }
 
 // Addr is host:port.
-func (h *Hole) Addr() string { return h.addr }
+func (h *Blackhole) Addr() string { return h.addr }
 
 // Close gives the address back.
-func (h *Hole) Close() error {
+func (h *Blackhole) Close() error {
 	for _, c := range h.queue {
 		_ = c.Close()
 	}

@@ -10,22 +10,22 @@ import (
 	"stagedoor/actors/tokens"
 )
 
-// Want is a scope in words.
-type Want struct{ Name, Text string }
+// ScopeText describes a scope to the user who is asked to grant it: what the app sees, and what exactly that is.
+type ScopeText struct{ Name, Text string }
 
-var wants = map[string]Want{
+var scopeTexts = map[string]ScopeText{
 	tokens.ScopeProfile: {"Your profile", "username and e-mail address"},
 	tokens.ScopeBalance: {"Your balance", "what is left and what was spent"},
 }
 
-// WantOf returns a scope of tokens.Scopes in words.
-func WantOf(scope string) Want { return wants[scope] }
+// ScopeTextOf describes a scope of tokens.Scopes.
+func ScopeTextOf(scope string) ScopeText { return scopeTexts[scope] }
 
-// Wants are the app's scopes in words.
-func (a *App) Wants() []Want {
-	var all []Want
+// ScopeTexts describes the app's scopes.
+func (a *App) ScopeTexts() []ScopeText {
+	var all []ScopeText
 	for _, s := range a.Scopes {
-		all = append(all, wants[s])
+		all = append(all, scopeTexts[s])
 	}
 	return all
 }

@@ -9,9 +9,9 @@ import (
 	"stagedoor/http/web/browser"
 )
 
-// Desk holds what the frame of a page shows about the signed-in user. Every page
+// Viewer is the signed-in user who looks at a page, and what the frame of the page shows beside its content. Every page
 // behind sign-in embeds one.
-type Desk struct {
+type Viewer struct {
 	Username string
 	Admin    bool
 	Leads    bool // leads a group
@@ -34,22 +34,23 @@ type Desk struct {
 // OwnTopUp is the address of the gateway's own top-up page for the signed-in user.
 const OwnTopUp = "/topup?account=own"
 
-// DeskPurpose is the purpose of a desk's form token.
-const DeskPurpose = "desk"
+// ViewerPurpose is the purpose of the form token that pages behind sign-in share.
+const ViewerPurpose = "viewer"
 
-// NewDesk returns the frame of a page for a signed-in user. topUp is the operator's own address for adding money, or
-// "" for the gateway's page. mistakes are those of the configuration file, which only an administrator's page shows.
-func NewDesk(g *browser.Guard, v *browser.Visitor, topUp string, mistakes []string) Desk {
+// NewViewer returns what the frame of a page shows a signed-in user. topUp is the operator's own address for adding
+// money, or "" for the gateway's page. mistakes are those of the configuration file, which only an administrator's page
+// shows.
+func NewViewer(g *browser.Guard, v *browser.Visitor, topUp string, mistakes []string) Viewer {
 	if !v.Session.User.Admin {
 		mistakes = nil
 	}
-	return Desk{
+	return Viewer{
 		Username: v.Session.User.Username,
 		Admin:    v.Session.User.Admin,
 		Leads:    v.Session.User.Leads,
 
 		HasPassword: v.Session.User.HasPassword,
-		Token:       g.FormToken(v, DeskPurpose),
+		Token:       g.FormToken(v, ViewerPurpose),
 		TopUp:       cmp.Or(topUp, OwnTopUp),
 		Mistakes:    mistakes,
 	}
@@ -166,7 +167,7 @@ const (
 )
 
 // nav returns the side bar as the user sees it from here.
-func (d *Desk) nav(here place) []linkGroup {
+func (d *Viewer) nav(here place) []linkGroup {
 	var all []linkGroup
 	for _, g := range navGroups {
 		if g.name == nameRun && !d.Admin || g.name == nameLed && !d.Leads {
@@ -194,7 +195,7 @@ func (d *Desk) nav(here place) []linkGroup {
 }
 
 // Initials returns up to two letters that stand for the user's name.
-func (d *Desk) Initials() string { return initials(d.Username) }
+func (d *Viewer) Initials() string { return initials(d.Username) }
 
 func initials(name string) string {
 	letters := []rune(strings.ToUpper(name))
@@ -202,15 +203,15 @@ func initials(name string) string {
 }
 
 // plotted is at for a page with a plot.
-func (d *Desk) plotted(here place, template, title string) frame {
+func (d *Viewer) plotted(here place, template, title string) frame {
 	f := d.at(here, template, title)
 	f.style = "usage.css"
 	return f
 }
 
 // at is the frame of a page behind sign-in.
-func (d *Desk) at(here place, template, title string) frame {
-	return frame{template: template, title: title, desk: d, here: here, leads: toSelf}
+func (d *Viewer) at(here place, template, title string) frame {
+	return frame{template: template, title: title, viewer: d, here: here, leads: toSelf}
 }
 
 // Formats of times. All are of UTC, and say so where the hour is shown.

@@ -18,9 +18,9 @@ type payment struct {
 	counted bool
 }
 
-// banker puts money on an account over the API of administration. What it does
-// not know it sends again: an id pays once.
-type banker struct {
+// depositor puts money on an account over the API of administration. It sends a payment whose answer was lost again,
+// with the same id, which must not pay twice.
+type depositor struct {
 	soak     *soak
 	account  string
 	random   *rand.Rand
@@ -28,20 +28,20 @@ type banker struct {
 	fresh    int // index of the first payment that no check has seen
 }
 
-const bankPace = 40 * time.Millisecond
+const depositPace = 40 * time.Millisecond
 
 // step makes a new payment and waits a moment.
-func (b *banker) step(ctx context.Context) error {
+func (b *depositor) step(ctx context.Context) error {
 	one := &payment{id: fmt.Sprintf("payment-%d", len(b.payments)), amount: 1 + b.random.Int64N(1000)}
 	b.payments = append(b.payments, one)
 	if err := b.pay(ctx, one); err != nil {
 		return err
 	}
-	return pause(ctx, time.Duration(b.random.Int64N(int64(bankPace))))
+	return pause(ctx, time.Duration(b.random.Int64N(int64(depositPace))))
 }
 
 // pay sends a payment, perhaps once more. A payment that was acknowledged before must be answered as repeated.
-func (b *banker) pay(ctx context.Context, one *payment) error {
+func (b *depositor) pay(ctx context.Context, one *payment) error {
 	a, err := b.soak.gateway.administer(ctx, http.MethodPost, "/accounts/"+b.account+"/credits",
 		fmt.Sprintf(`{"amount":%d,"id":%q}`, one.amount, one.id))
 	if err != nil {
@@ -55,8 +55,9 @@ func (b *banker) pay(ctx context.Context, one *payment) error {
 	return nil
 }
 
-// check sends everything again that is new, the acknowledged with the doubtful.
-func (b *banker) check(ctx context.Context, _ bool) error {
+// check sends all payments again that no check has seen. An acknowledged one must be answered as repeated, and the
+// answer to a doubtful one settles it.
+func (b *depositor) check(ctx context.Context, _ bool) error {
 	for _, one := range b.payments[b.fresh:] {
 		known := one.made == accepted
 		if err := b.pay(ctx, one); err != nil {
@@ -72,7 +73,7 @@ func (b *banker) check(ctx context.Context, _ bool) error {
 }
 
 // paid returns the least and the most that the account received.
-func (b *banker) paid() (least, most int64) {
+func (b *depositor) paid() (least, most int64) {
 	for _, one := range b.payments {
 		most += one.amount
 		if one.made == accepted {
