@@ -78,7 +78,8 @@ func actorIn(ctx context.Context) *Actor {
 // context and for those that find out who the client is.
 func (tx *Tx) ActAs(a Actor) { tx.actor = &a }
 
-// Actor returns the actor under which the running command is recorded.
+// Actor returns the actor under which the running command is recorded. It is the gateway itself, unless the context of
+// the command has an actor or the command has called ActAs.
 func (tx *Tx) Actor() Actor {
 	if tx.actor != nil {
 		return *tx.actor
@@ -143,21 +144,23 @@ func (s *State) RecordAudit(ctx context.Context, e AuditEvent) error {
 	})
 }
 
-// auditRow notes that the running command has changed a row. A second change of a row is part of the first.
-func (tx *Tx) auditRow(t auditor, r record, c change) {
-	if i, again := tx.audited[r]; again {
+// auditRow notes that the running command has changed a row of t. id names the row: a second change of it is part of
+// the first, so that the audit log has one record for each row and command.
+func (tx *Tx) auditRow(t auditor, id record, c change) {
+	if i, again := tx.audited[id]; again {
 		tx.audit[i].after = c.after
 		return
 	}
 	if tx.audited == nil {
 		tx.audited = map[record]int{}
 	}
-	tx.audited[r] = len(tx.audit)
+	tx.audited[id] = len(tx.audit)
 	tx.audit = append(tx.audit, unaudited{table: t, before: c.before, after: c.after})
 }
 
 // describeChange returns the event of a change that a table audits. The target is described by the
-// record after the change, or by the one before if it was removed.
+// record after the change, or by the one before if it was removed. A row that one command has made and removed has an
+// event without fields, which writeAudit leaves out.
 func (t *Table[R]) describeChange(v View, before, after any) AuditEvent {
 	var e AuditEvent
 	var r *R
@@ -192,7 +195,8 @@ const (
 	auditLast  = "audit/last"
 )
 
-// writeAudit adds the records of what the running command has done to its batch.
+// writeAudit adds the records of what the running command has done to its batch. A change of a row in none of its
+// Fields gets no record.
 func (tx *Tx) writeAudit() error {
 	last := tx.View().NumberFact(auditLast)
 	n := last
@@ -251,7 +255,7 @@ type AuditChange struct {
 	After  json.RawMessage `json:"after"`
 }
 
-// clip cuts the names that come from outside.
+// clip cuts names and ids that come from outside to maxAuditName bytes.
 func (r *AuditRecord) clip() {
 	for _, text := range []*string{&r.Actor.Name, &r.Actor.Address, &r.Actor.Request, &r.Target.ID, &r.Target.Name} {
 		if len(*text) > maxAuditName {
@@ -294,7 +298,9 @@ func isHidden(v any) bool {
 	return hidden
 }
 
-// auditValue returns a value as JSON, and null for the zero time and, if whole is set, for each empty value.
+// auditValue returns a value as the log shows it, as JSON. Times have no fractions of a second, a Hidden value is the
+// text "hidden", and a value of more than maxAuditValue bytes is cut to that and says how long it was. The zero time is
+// null. whole is set for the fields of a record that was made or removed, of which each empty value is null.
 func auditValue(v any, whole bool) (json.RawMessage, error) {
 	if h, hidden := v.(Hidden); hidden {
 		if h == "" {

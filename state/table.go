@@ -90,7 +90,8 @@ func (t *Table[R]) schema() *memdb.TableSchema {
 	return &memdb.TableSchema{Name: t.name(), Indexes: indexes}
 }
 
-// decode makes a row of a durable record.
+// decode makes a row of a durable record. The error is a *journal.CorruptError if the record is not the JSON of an R,
+// or if it has another id than its key.
 func (t *Table[R]) decode(rec journal.Record) (any, error) {
 	r := &Row[R]{rev: rec.Rev}
 	if err := json.Unmarshal(rec.Value, &r.Rec); err != nil {
@@ -108,8 +109,8 @@ func (t *Table[R]) decode(rec journal.Record) (any, error) {
 func (t *Table[R]) Get(v View, id string) *Row[R] { return t.First(v, ByID, TextKey(id)) }
 
 // First returns the first row that an index has under a key, or nil. A unique index takes whole keys, any other one
-// prefixes. memdb's error means that there is no such table or index, which schema makes sure of when the state is
-// opened.
+// prefixes. All reads here ignore memdb's error, because it can only mean that there is no such table or index, which
+// would have been found when the state was opened.
 func (t *Table[R]) First(v View, index string, key []byte) *Row[R] {
 	raw, err := v.txn.First(t.name(), index, key)
 	if err != nil || raw == nil {
@@ -202,8 +203,9 @@ func (t *Table[R]) WatchUnder(v View, index string, prefix []byte) <-chan struct
 	return it.WatchCh()
 }
 
-// Changed returns the rows that the commands before the running one have changed in their group, before and after
-// each change.
+// Changed returns the records, before and after each change, that commands of the running one's group have changed
+// before it. The commands of a group are committed together, so no View outside the group shows these changes yet. One
+// of the two is nil for a record that was created or removed.
 func (t *Table[R]) Changed(tx *Tx) iter.Seq2[*R, *R] { return t.changes(tx.done) }
 
 // Uncommitted is Changed with the changes of the running command behind them.
@@ -296,7 +298,7 @@ func (t *Table[R]) marshal(rec *R) ([]byte, error) {
 	return json.Marshal(rec)
 }
 
-// Remove deletes a row as part of the running command.
+// Remove deletes a row as part of the running command. The removal of an expired row is not audited.
 func (t *Table[R]) Remove(tx *Tx, r *Row[R]) {
 	id := t.ID(&r.Rec)
 	change := change{table: t.name(), before: r}

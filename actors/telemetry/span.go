@@ -77,7 +77,8 @@ func tracerOf(span trace.Span) trace.Tracer {
 	return next.tracer
 }
 
-// ErrorName returns the code of an error for counting. The message may quote a client.
+// ErrorName returns the code of an error, or its type if it has no code, as the label of a metric. The message would
+// not do, because it may quote a client and differs from request to request.
 func ErrorName(e *dialogue.Error) string {
 	if code, ok := e.Code.(string); ok && code != "" {
 		return code

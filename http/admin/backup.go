@@ -34,7 +34,8 @@ func handleBackup(s *state.State) http.HandlerFunc {
 	}
 }
 
-// backupStatus returns 400 if the path cannot be written to, because the operator has chosen it.
+// backupStatus returns the status for a backup that failed: 400 if the path cannot be written to or exists already,
+// because the operator has chosen it, and 500 if the store cannot be read.
 func backupStatus(err error) int {
 	if errors.As(err, new(*os.PathError)) || errors.As(err, new(*os.LinkError)) || errors.Is(err, os.ErrExist) {
 		return http.StatusBadRequest

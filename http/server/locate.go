@@ -63,7 +63,8 @@ func (r *router) locate(method, path string) (string, bool) {
 	return "", false
 }
 
-// serves reports whether path has a route, for any method.
+// serves reports whether path has a route. It has one also if the route is of other methods, because the mux then has a
+// pattern for the path that answers 405.
 func (r *router) serves(method, path string) bool {
 	_, pattern := r.mux.Handler(&http.Request{Method: method, URL: &url.URL{Path: path}})
 	return pattern != "" && pattern != "/"

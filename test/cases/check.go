@@ -7,7 +7,9 @@ import (
 	"strings"
 )
 
-// checkUpstream judges what the upstream was asked.
+// checkUpstream judges what the upstream was asked. The expectations are about the first call. The rules of the shape
+// are held against every call, but not where a request passes through in its own shape, because there the client
+// answers for it.
 func (x *Exchange) checkUpstream(c *Case, calls []call) (bad []string) {
 	want := x.UpstreamCalls
 	if want == nil {
@@ -39,7 +41,7 @@ func (x *Exchange) checkUpstream(c *Case, calls []call) (bad []string) {
 }
 
 // checkOutcomes judges the reply: by the one outcome, or one of the alternatives
-// must hold. It answers the reply as a follow-up quotes it.
+// must hold. It returns the reply as a follow-up quotes it, or nil if it cannot be quoted.
 func (x *Exchange) checkOutcomes(c *Case, request json.RawMessage, reply *Reply) (any, []string) {
 	if len(x.Alternatives) == 0 {
 		return x.checkClient(c, request, reply, &x.Outcome)

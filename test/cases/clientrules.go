@@ -5,14 +5,15 @@ import (
 	"slices"
 )
 
+// finishReasons are the words of the shape chat, and stopReasons those of messages.
 var (
 	finishReasons = set("stop", "length", "tool_calls", "content_filter", "function_call")
 	stopReasons   = set("end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal",
 		"model_context_window_exceeded")
 )
 
-// ClientRules says which rules of its shape a stream of status 200 breaks: order,
-// indices, the one terminal, the vocabulary. includeUsage tells whether the client
+// ClientRules returns the rules of its shape that a stream of status 200 breaks: the order of events,
+// indexes, exactly one terminal event, known words. includeUsage is set if the client
 // asked for a usage chunk.
 func ClientRules(shape Shape, events []Event, includeUsage bool) []string {
 	if len(events) == 0 {

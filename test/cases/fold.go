@@ -4,7 +4,7 @@ import "fmt"
 
 // Fold joins a stream into the object that the shape's own SDK would build. Members
 // that start with an underscore are about the stream: _error, _done, _stopped,
-// _terminal. It also answers where a value had a type no SDK could read.
+// _terminal. It also returns where a value had a type that no SDK could read.
 func Fold(shape Shape, events []Event) (map[string]any, []string) {
 	var f folder
 	var out object
@@ -23,7 +23,7 @@ func Fold(shape Shape, events []Event) (map[string]any, []string) {
 	return out, f.bad
 }
 
-// Failed tells whether a stream said that it failed.
+// Failed reports whether a stream said that it failed.
 func Failed(shape Shape, events []Event) bool {
 	folded, _ := Fold(shape, events)
 	return !isEmpty(folded["_error"])

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// matchMap holds a pointer map against a document; pointers that start with ~
-// address the neutral view.
+// matchMap compares a document with a map from pointers to matchers and returns what does not match. Pointers that
+// start with ~ lead into view, the neutral view of the document, or nil if it has none.
 func matchMap(doc any, want object, view any) (bad []string) {
 	for _, ptr := range names(want) {
 		if rest, ok := strings.CutPrefix(ptr, "~"); ok {
@@ -25,9 +25,8 @@ func matchMap(doc any, want object, view any) (bad []string) {
 	return bad
 }
 
-// match answers what is wrong with got, nothing if it matches. Scalars are equal,
-// arrays match element by element, objects partially; an object of $ operators
-// holds if all of them do.
+// match returns what is wrong with got, or nothing if it matches. at names the place in the messages. Scalars are
+// equal, arrays match element by element, objects partially; an object of $ operators holds if all of them do.
 func match(got, want any, at string) []string {
 	if ops, ok := operators(want); ok {
 		var bad []string
@@ -67,7 +66,7 @@ func match(got, want any, at string) []string {
 	return []string{fmt.Sprintf("%s: want %s, got %s", at, show(want, 200), show(got, 200))}
 }
 
-// operators tells whether a matcher is an operator object.
+// operators returns a matcher as an object of operators, and false if it is a plain value.
 func operators(m any) (object, bool) {
 	o, ok := m.(object)
 	if !ok || len(o) == 0 {

@@ -5,8 +5,14 @@ import (
 	"strings"
 )
 
-// neutral is the view of an upstream request that hides differences of spelling no
+// neutral returns the view of an upstream request that hides differences of spelling which no
 // protocol cares about: string or parts, one message or two of the same side.
+//
+// These members come from the conversation: system is its text before the first turn; turns have a role, parts and
+// their text; roles, calls, results and media list those of all turns. The others are settings: tools, tool_choice,
+// parallel, max_tokens, stop (a list), temperature, top_p, top_k, stream, output_mode, output_schema, effort,
+// thinking_budget, n and seed. Without a value stream is false and output_mode is text,
+// and any other setting is null or an empty list.
 func neutral(shape Shape, request object) object {
 	v := view{object: object{
 		"turns": array{}, "tools": array{}, "tool_choice": nil, "parallel": nil, "max_tokens": nil, "stop": array{},

@@ -9,6 +9,7 @@ import (
 	"strconv"
 )
 
+// The placeholders in texts; the package comment describes them.
 var (
 	genMark   = regexp.MustCompile(`\{\{gen:b64:(\d+)\}\}`)
 	upMark    = regexp.MustCompile(`\{\{up:([^}|]*)(?:\|([^}]*))?\}\}`)
@@ -183,7 +184,7 @@ func reference(raw json.RawMessage, name string) (ptr string, ok bool) {
 	return ptr, json.Unmarshal(fields[0].value, &ptr) == nil
 }
 
-// strip answers a value of the previous reply without some members, of each element
+// strip returns a value of the previous reply without some members, of each element
 // if it is a list.
 func strip(raw json.RawMessage, previous any) (json.RawMessage, error) {
 	var order struct {

@@ -12,7 +12,7 @@ import (
 // A Runner plays cases against running gateways, one per upstream shape, each of
 // which sends every model to the Upstream of that shape.
 type Runner struct {
-	Key       string
+	Key       string           // the client's key, which all gateways accept
 	Gateways  map[Shape]string // base addresses
 	Upstreams map[Shape]*Upstream
 }
@@ -25,7 +25,8 @@ type Reply struct {
 	Aborted bool // the connection ended in the middle of the body
 }
 
-// Play runs a case with its follow-ups and answers what does not hold.
+// Play runs a case with its follow-ups and returns what does not hold, or nothing if all of it does. Cases of one
+// upstream shape must not be played at the same time, because an Upstream has the script of one exchange.
 func (r *Runner) Play(c Case) []string {
 	previous, bad := r.exchange(&c, &c.Exchange, nil)
 	for i := range c.Then {
@@ -41,7 +42,7 @@ func (r *Runner) Play(c Case) []string {
 	return bad
 }
 
-// exchange plays one exchange and answers the client's view of the reply.
+// exchange plays one exchange and returns the reply as a follow-up quotes it. previous is that of the exchange before.
 func (r *Runner) exchange(c *Case, x *Exchange, previous any) (any, []string) {
 	request, err := echo(generate(x.Request), previous)
 	if err != nil {

@@ -74,6 +74,7 @@ func isObjectSchema(n object) bool {
 	return ok
 }
 
+// geminiKeywords and geminiTypes are those of the Schema object in the reference of the Gemini API.
 var geminiKeywords = set("anyOf", "default", "description", "enum", "example", "format", "items", "maxItems",
 	"maxLength", "maxProperties", "maximum", "minItems", "minLength", "minProperties", "minimum", "nullable",
 	"pattern", "properties", "propertyOrdering", "required", "title", "type")

@@ -3,6 +3,7 @@ package cases
 // A Shape is one of the five wire forms a gateway speaks.
 type Shape string
 
+// The shapes.
 const (
 	Chat        Shape = "chat"
 	Responses   Shape = "responses"

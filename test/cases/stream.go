@@ -18,6 +18,8 @@ type Event struct {
 // Done is the sentinel that ends chat and completions streams.
 const Done = "[DONE]"
 
+// done reports whether the event is Done, body returns its object, and kind the member type of that.
+
 func (e Event) done() bool   { return e.Data == Done }
 func (e Event) body() object { return asObject(e.Data) }
 func (e Event) kind() string { return asText(e.body()["type"]) }
@@ -73,7 +75,7 @@ func decodeEvent(name, data string) (Event, error) {
 	return Event{Name: name, Data: v}, nil
 }
 
-// listed is the form in which cases match events.
+// listed returns events in the form in which cases match them: objects with the members event and data.
 func listed(events []Event) array {
 	out := make(array, 0, len(events))
 	for _, e := range events {

@@ -16,6 +16,8 @@ import (
 
 // An Upstream is a scripted provider of one shape on loopback. It records what it
 // is asked and answers as the running exchange says.
+//
+// It is safe for concurrent calls, all of which get the answer of the exchange that runs.
 type Upstream struct {
 	shape  Shape
 	server *http.Server
@@ -55,11 +57,11 @@ func (u *Upstream) Close() {
 	<-u.done
 }
 
-// BaseURL is the address as a gateway's configuration wants it for the shape.
+// BaseURL returns the address as a gateway's configuration wants it for the shape.
 func (u *Upstream) BaseURL() string { return BaseURL(u.shape, u.addr) }
 
-// BaseURL is the configuration's spelling of an upstream's address: the shapes whose
-// SDKs count the version to the address have it there.
+// BaseURL returns the address of an upstream as a gateway's configuration has it. It ends with /v1 for the shapes whose
+// SDKs count the version to the address.
 func BaseURL(shape Shape, addr string) string {
 	switch shape {
 	case Chat, Responses, Completions:
@@ -210,7 +212,8 @@ func (x *Exchange) answer(shape Shape, raw json.RawMessage, request object) answ
 	return a
 }
 
-// content is the body: a JSON object, raw text, or a list of pieces of a stream.
+// content returns the body of the answer to a request, with the request's values in place of placeholders. A plain text
+// has none, since cases use it for bodies that are broken on purpose.
 func (x *Exchange) content(request json.RawMessage) (text []byte, contentType string, isStream bool) {
 	var pieces []string
 	if json.Unmarshal(x.UpstreamResponse, &pieces) == nil {

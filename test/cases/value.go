@@ -19,7 +19,7 @@ import (
 
 type missingValue struct{}
 
-// missing tells "not there" from null.
+// missing stands for a value that is not there, which is not the same as null.
 var missing = missingValue{}
 
 type (
@@ -260,8 +260,8 @@ func clone(v any) any {
 	return v
 }
 
-// The accessors below answer the zero value for anything else than their type, so
-// that rules can be written without a type switch a line.
+// The accessors below return the zero value for anything else than their type, so
+// that a rule needs no type switch in each line.
 
 func asObject(v any) object { o, _ := v.(object); return o }
 func asArray(v any) array   { a, _ := v.(array); return a }
@@ -286,7 +286,7 @@ func intOr(v any, otherwise int) int {
 
 func number(n int) json.Number { return json.Number(strconv.Itoa(n)) }
 
-// isEmpty is true of null, false, zero and everything of no length.
+// isEmpty reports whether a value is missing, null, false, zero, or a text, list or object of no length.
 func isEmpty(v any) bool {
 	switch v := v.(type) {
 	case nil, missingValue:
@@ -306,7 +306,7 @@ func isEmpty(v any) bool {
 	return false
 }
 
-// firstFull is the first value that is not empty, or null.
+// firstFull returns the first value that is not empty, or nil.
 func firstFull(values ...any) any {
 	for _, v := range values {
 		if !isEmpty(v) {

@@ -18,9 +18,9 @@ var required = map[Shape][]string{
 	Gemini: {"candidates"},
 }
 
-// WholeRules says which rules a reply that is no stream breaks: an error envelope
-// or the shape's object. It answers the body too, null if there is
-// none. translated tells whether the upstream spoke another shape.
+// WholeRules returns the rules that a reply that is no stream breaks: those of an error envelope
+// or of the shape's object. It returns the body, too, or nil if that is not JSON. translated is set if the upstream
+// speaks another shape.
 func WholeRules(shape Shape, reply *Reply, translated bool) (any, []string) {
 	var r rules
 	r.breaksIf(!strings.Contains(reply.Header.Get("Content-Type"), "application/json"),

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Fault is a fault of the network, which a Proxy stands for.
+// Fault is a fault of the network that a Proxy simulates.
 type Fault int32
 
 // The faults of a network.
@@ -22,7 +22,7 @@ const (
 	DropReplies       // data of the server is swallowed
 )
 
-// Proxy is the network between one client and a server. It fails as it is asked to.
+// Proxy simulates the network between a client and a server. It forwards connections until Set gives it a Fault.
 type Proxy struct {
 	dir    string
 	target atomic.Pointer[[2]string] // network and address
@@ -32,7 +32,7 @@ type Proxy struct {
 	work   sync.WaitGroup
 }
 
-// NewProxy returns a proxy to a server, which ends with the test.
+// NewProxy returns a proxy to a server. It ends with the test. Clients connect to URL.
 func NewProxy(t testing.TB, s *Server) *Proxy {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "px")
@@ -91,7 +91,8 @@ func (p *Proxy) To(s *Server) {
 // ToAddress sends new connections to an address.
 func (p *Proxy) ToAddress(network, address string) { p.target.Store(&[2]string{network, address}) }
 
-// Set sets the fault. Connections of which data was swallowed end with the fault that has swallowed it.
+// Set sets the fault, for open connections and for new ones. A connection that has lost data ends here, because the
+// protocol above it could not go on, and Cut ends all of them.
 func (p *Proxy) Set(f Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,6 +106,7 @@ func (p *Proxy) Set(f Fault) {
 
 func (p *Proxy) is(f Fault) bool { return Fault(p.fault.Load()) == f }
 
+// connect forwards a client's connection to the server in both directions until one side ends it.
 func (p *Proxy) connect(client net.Conn) {
 	defer client.Close()
 	target := p.target.Load()
@@ -133,7 +135,8 @@ func (p *Proxy) connect(client net.Conn) {
 	both.Wait()
 }
 
-// forward copies data until a connection ends, and swallows it during some faults, and from then on.
+// forward copies data from one connection to the other until one of them ends. As soon as one of the faults in
+// swallowing is set, it drops all data from then on and sets damaged, which both directions share.
 func (p *Proxy) forward(from, to net.Conn, damaged *atomic.Bool, swallowing ...Fault) {
 	defer from.Close()
 	defer to.Close()
