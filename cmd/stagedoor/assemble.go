@@ -77,6 +77,7 @@ type gateway struct {
 	// nodes are the other gateways that serve, which reach this one at nodesListener; nil if it has none for them.
 	nodes         *nodes.Cluster
 	nodesListener net.Listener
+	parts         int // of the limits, of which this gateway has one; 0 before it has one
 
 	admin *adminapi.API
 	// telemetry is nil until it was set up.
@@ -156,7 +157,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string,
 	}
 	g.auth = auth.New(identity.AccessOf(g.state), g.state.Now)
 	g.admin = g.administration()
-	if err := g.shareLimits(ctx); err != nil {
+	if err := g.awaitLimits(ctx); err != nil {
 		return datadir.Unavailable(err)
 	}
 	if err := g.configure(ctx, c); err != nil {

@@ -43,13 +43,47 @@ func (g *gateway) isFirstNode(ctx context.Context) bool {
 	return err == nil && (len(live) == 0 || live[0].Node == self)
 }
 
-// shareLimits divides the limits of providers by the gateways that serve.
-func (g *gateway) shareLimits(ctx context.Context) error {
+// shareLimits divides the limits of providers and keys by the gateways that serve, and reports whether this one has its
+// part. A smaller part is used before the others may take what it leaves, and a larger one after they have left it.
+func (g *gateway) shareLimits(ctx context.Context) (bool, error) {
 	live, _, err := g.serving(ctx)
-	if err == nil {
-		g.runtime.ShareLimits(max(len(live), 1))
+	parts := max(len(live), 1)
+	if err != nil || parts == g.parts {
+		return err == nil, err
 	}
-	return err
+	if parts > g.parts {
+		g.runtime.ShareLimits(parts)
+	}
+	if g.state.Several() {
+		granted, err := g.store.(journal.Shared).Members().(journal.Divider).Divide(ctx, parts, maxSilence)
+		if err != nil || !granted {
+			return false, err
+		}
+	}
+	g.runtime.ShareLimits(parts)
+	g.parts = parts
+	return true, nil
+}
+
+// awaitLimits returns when this gateway has its part of the limits: at once if it is alone, and within about a second
+// beside others. If one of those was killed or hangs, it waits until that cannot serve any more (maxSilence).
+func (g *gateway) awaitLimits(ctx context.Context) error {
+	began, said := time.Now(), false
+	for {
+		settled, err := g.shareLimits(ctx)
+		if settled || err != nil {
+			return err
+		}
+		if !said && time.Since(began) > 2*nodesEvery {
+			said = true
+			g.logger.Info("waiting for the part of the limits that another gateway still has")
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(nodesEvery / 10):
+		}
+	}
 }
 
 // keepTakingOver goes on with the work of other gateways that have ended, for as long as ctx lasts.
@@ -66,7 +100,8 @@ func keepTakingOver(ctx context.Context, g *gateway) {
 			return
 		case <-tick.C:
 		}
-		err := errors.Join(g.shareLimits(ctx), g.runtime.TakeOver(ctx, g.again))
+		_, err := g.shareLimits(ctx) // what others have not left yet is asked for again a second later
+		err = errors.Join(err, g.runtime.TakeOver(ctx, g.again))
 		// The log says once that it fails, mostly because the database is away, and not every second.
 		if err != nil && !failed && ctx.Err() == nil {
 			g.logger.Warn("the work of gateways that have ended is not taken over yet", "cause", err)

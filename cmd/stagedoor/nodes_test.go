@@ -63,6 +63,15 @@ func (p *program) listed(key string) int {
 	return code
 }
 
+// permits checks how many of the requests a minute that a key has are those of this gateway.
+func (p *program) permits(t *testing.T, key, want string) {
+	t.Helper()
+	res := p.post("/v1/chat/completions", key, `{"model":"m","messages":[{"role":"user","content":"hello"}]}`)
+	if got := res.Header.Get("X-Ratelimit-Limit-Requests"); got != want {
+		t.Errorf("%d, the gateway permits %q requests a minute, want %s", res.StatusCode, got, want)
+	}
+}
+
 // begun has a gateway begin a video and a background response that last longer than a takeover.
 func (p *program) begun(key string) (video, response string) {
 	p.t.Helper()
@@ -130,7 +139,12 @@ func (p *program) follows(id, key string) <-chan string {
 func TestTwoGatewaysServeTogether(t *testing.T) {
 	p := startPair(t)
 	p.several = true
-	a, b := p.start("gw-1", false), p.start("gw-2", false)
+	a := p.start("gw-1", false)
+	limited := createKey(t, "", "--rpm", "100", "--config", p.file("gw-1")).Key
+	a.permits(t, limited, "100")
+	b := p.start("gw-2", false)
+	a.permits(t, limited, "50") // it has left the other one its part before that serves
+	b.permits(t, limited, "50")
 	on := func(name string, args ...string) {
 		t.Helper()
 		command(t, nil, append(args, "--config", p.file(name))...).check(t, exitOK, "", "")

@@ -82,6 +82,16 @@ type Member struct {
 	Address string
 }
 
+// Divider divides limits by the nodes, so that what all of them permit together is never above a limit. Members whose
+// nodes serve at the same time implement it.
+type Divider interface {
+	// Divide asks for one of so many equal parts, and reports whether this node has it from now on. It gets a part that
+	// is not larger than its last one, which it must use before it asks, and a larger one only if the parts of all
+	// others leave as much. A node that has left has no part any more. One that was expelled has its part for the time
+	// after its last beat in which it may serve without knowing.
+	Divide(ctx context.Context, parts int, after time.Duration) (bool, error)
+}
+
 // Position is a place in the log. The tag is random for each entry, so that a log which has lost entries and got others
 // in their place is recognized.
 type Position struct {

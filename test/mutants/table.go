@@ -660,6 +660,19 @@ var Table = []Mutant{
 		New: ``,
 	},
 	{
+		Name: "cluster: divide a limit on several nodes at once",
+		File: "state/journal/postgres/members.go", Suite: "./state/journal/postgres",
+		Run: "NodesThatDivideAtTheSameMoment",
+		Old: `		const lock = "SELECT pg_advisory_xact_lock($1)"`,
+		New: `		const lock = "SELECT $1::bigint"`,
+	},
+	{
+		Name: "cluster: give the part of an expelled node away at once",
+		File: "state/journal/postgres/members.go", Suite: "./state/journal/postgres", Run: "PartsOfLimits",
+		Old: `WHERE live OR beat > clock_timestamp() - $2::interval`,
+		New: `WHERE live OR beat > clock_timestamp() + $2::interval`,
+	},
+	{
 		Name: "cluster: take over the video jobs of live nodes",
 		File: "state/work/videos.go", Suite: "./actors/videojob", Run: "TestAnotherNode",
 		Old: `				if !ok || v.Final() || !ended(v.Node) {

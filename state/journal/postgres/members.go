@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -85,6 +86,39 @@ func (m *Members) Epochs(ctx context.Context) (map[string]uint64, error) {
 // finds out with its next beat.
 func (m *Members) Leave(ctx context.Context, node string, epoch uint64) (bool, error) {
 	return m.change(ctx, "leaving = true", node, epoch)
+}
+
+// Divide implements journal.Divider. The lock is that of nodes that join, so that the parts of all nodes are known.
+func (m *Members) Divide(ctx context.Context, parts int, after time.Duration) (granted bool, err error) {
+	s := m.store
+	err = pgx.BeginTxFunc(ctx, s.pool, short, func(tx pgx.Tx) error {
+		const lock = "SELECT pg_advisory_xact_lock($1)"
+		if _, err := tx.Exec(ctx, lock, int64(schemaLock)); err != nil {
+			return err
+		}
+		// As with beats, no change that was acknowledged depends on it.
+		if _, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = local"); err != nil {
+			return err
+		}
+		var own int
+		var others float64
+		err := tx.QueryRow(ctx, `SELECT coalesce(sum(parts) FILTER (WHERE id = $1), 0),
+			coalesce(sum(1.0 / parts) FILTER (WHERE id <> $1 AND parts > 0), 0)::float8
+			FROM stagedoor.node WHERE live OR beat > clock_timestamp() - $2::interval`, s.options.Node, after).
+			Scan(&own, &others)
+		if err != nil {
+			return err
+		}
+		const rounding = 1e-9 // of numbers that have no end, as thirds
+		if smaller := own > 0 && parts >= own; !smaller && others+1/float64(parts) > 1+rounding {
+			return nil
+		}
+		done, err := tx.Exec(ctx, "UPDATE stagedoor.node SET parts = $3 WHERE id = $1 AND epoch = $2 AND live",
+			s.options.Node, s.epoch, parts)
+		granted = done.RowsAffected() > 0
+		return err
+	})
+	return granted && err == nil, readError(err)
 }
 
 // change updates a node in its epoch. It returns false if the node has left or begun another epoch.

@@ -40,6 +40,8 @@ ALTER TABLE stagedoor.node ADD COLUMN IF NOT EXISTS standby boolean NOT NULL DEF
 ALTER TABLE stagedoor.node ADD COLUMN IF NOT EXISTS leaving boolean NOT NULL DEFAULT false;
 -- The process permits other live ones beside it that permit it, too.
 ALTER TABLE stagedoor.node ADD COLUMN IF NOT EXISTS several boolean NOT NULL DEFAULT false;
+-- The process has one of so many equal parts of the limits that all divide, or none if it is 0.
+ALTER TABLE stagedoor.node ADD COLUMN IF NOT EXISTS parts integer NOT NULL DEFAULT 0;
 -- Where the process answers the others, or empty.
 ALTER TABLE stagedoor.node ADD COLUMN IF NOT EXISTS address text NOT NULL DEFAULT '';
 

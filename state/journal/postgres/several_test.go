@@ -115,3 +115,85 @@ func TestALogOfAnOlderFormatIsRefused(t *testing.T) {
 		"INSERT INTO stagedoor.log SELECT 0, tag, '', 0, '' FROM stagedoor.head")
 	commitOne(t, open(t, url, postgres.Options{Node: "a"}))
 }
+
+// TestThePartsOfLimitsNeverAddUpToMoreThanTheLimit while nodes join, leave, and are expelled without knowing it. A node
+// that asks for a smaller part uses it already, and one that asks for a larger one uses it after it was granted.
+func TestThePartsOfLimitsNeverAddUpToMoreThanTheLimit(t *testing.T) {
+	url := empty(t, server(t))
+	const after = 300 * time.Millisecond
+	join := func(name string) *postgres.Store {
+		t.Helper()
+		return open(t, url, postgres.Options{Node: name, Several: true})
+	}
+	asks := func(s *postgres.Store, parts int, want bool) {
+		t.Helper()
+		granted, err := s.Members().(journal.Divider).Divide(ctx, parts, after)
+		if err != nil || granted != want {
+			name, _, _ := s.Members().Self()
+			t.Errorf("%s asks for one of %d parts: %t, %v, want %t", name, parts, granted, err, want)
+		}
+	}
+	a, b := join("a"), join("b")
+	asks(a, 1, true)
+	asks(b, 2, false) // a has all
+	asks(a, 2, true)
+	asks(b, 2, true)
+	asks(a, 1, false)
+	c := join("c")
+	asks(c, 3, false)
+	asks(a, 3, true)
+	asks(c, 3, false) // a sixth is left
+	asks(b, 3, true)
+	asks(c, 3, true)
+	b.Close() // it has left its part
+	asks(a, 2, true)
+	asks(c, 2, true)
+
+	name, epoch, _ := c.Members().Self()
+	if _, err := a.Members().Expel(ctx, name, epoch); err != nil {
+		t.Fatal(err)
+	}
+	asks(a, 1, false) // c does not know yet that it was expelled
+	asks(c, 3, false)
+	time.Sleep(after + 100*time.Millisecond)
+	asks(a, 1, true)
+	asks(join("c"), 2, false) // its name has a new epoch, and no part
+}
+
+// TestNodesThatDivideAtTheSameMomentHaveNoMoreThanTheLimit: each has a thousandth and asks for a half, so that only one
+// of them can have it.
+func TestNodesThatDivideAtTheSameMomentHaveNoMoreThanTheLimit(t *testing.T) {
+	url := empty(t, server(t))
+	const thousandth, half = 1000, 2
+	var nodes []journal.Divider
+	for _, name := range []string{"a", "b", "c", "d"} {
+		nodes = append(nodes, open(t, url, postgres.Options{Node: name, Several: true}).Members().(journal.Divider))
+	}
+	all := func(parts int) (granted int) {
+		t.Helper()
+		answers := make(chan bool, len(nodes))
+		for _, n := range nodes {
+			go func() {
+				ok, err := n.Divide(ctx, parts, time.Minute)
+				if err != nil {
+					t.Error(err)
+				}
+				answers <- ok
+			}()
+		}
+		for range nodes {
+			if <-answers {
+				granted++
+			}
+		}
+		return granted
+	}
+	for range 30 {
+		if n := all(thousandth); n != len(nodes) {
+			t.Fatalf("%d of %d nodes have a thousandth", n, len(nodes))
+		}
+		if n := all(half); n != 1 {
+			t.Fatalf("%d nodes have a half beside the thousandths of the others", n)
+		}
+	}
+}

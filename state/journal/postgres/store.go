@@ -220,7 +220,8 @@ func (s *Store) tryJoin(ctx context.Context) (other string, err error) {
 			ON CONFLICT (id) DO UPDATE
 				SET epoch = greatest(n.epoch + 1, excluded.epoch), seq = 0, beat = excluded.beat, live = excluded.live,
 					applied = excluded.applied, version = excluded.version, standby = excluded.standby,
-					several = excluded.several, address = excluded.address, leaving = false, reads = excluded.reads,
+					several = excluded.several, address = excluded.address, leaving = false, parts = 0,
+					reads = excluded.reads,
 					reads_epoch = greatest(n.epoch + 1, excluded.epoch)
 			RETURNING epoch, applied`, s.options.Node, s.options.Version, standby, s.options.Several,
 			s.options.Address, s.options.reads).Scan(&s.epoch, &lsn)
