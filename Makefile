@@ -29,8 +29,8 @@ SUITES   := test-plain test-program live oauth looks-short flow sdk $(ALSO)
 # Packages in which goroutines share most. The race detector has the standard library and all that is imported compiled
 # a second time and makes tests several times slower, so CI uses it for these; `make race` for all packages.
 RACE     := actors/(engine|kept|kit|ledger|text|throttle)|state(/share)?|http/(attach|overload|server|sse)|providers/upstream
-# Third-party computations that share nothing. Instrumented, they take most of some suites' time.
-NORACE   := -gcflags=golang.org/x/crypto/argon2=-race=0 -gcflags=github.com/dlclark/regexp2/...=-race=0
+# A third-party computation that shares nothing. Instrumented, it takes most of some suites' time.
+NORACE   := -gcflags=golang.org/x/crypto/argon2=-race=0
 # The compiler takes a third less processor time if it collects garbage rarely, a tenth less without debug information,
 # and a quarter less if it does not inline functions, which is left out for what tests measure: the project and the
 # runtime. Programs that tests look at keep Go's defaults of garbage collection. Scripts that compile have the same FLAGS,

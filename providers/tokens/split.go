@@ -1,40 +1,32 @@
 package tokens
 
-import (
-	"slices"
-	"unicode/utf8"
-)
+import "unicode/utf8"
 
 // Split returns the texts of the tokens of s in their order. Tokens that hold only a part of a
 // character are joined, so that every piece is valid UTF-8 if s is; such a piece counts for
 // more than one token. A text of more than maxPieced bytes is cut by length, because the
-// vocabulary takes about a microsecond for each byte.
+// vocabulary takes long for it.
 func Split(s string) []string {
 	if len(s) > maxPieced {
 		return splitByLength(s)
 	}
-	c, err := codec()
-	if err != nil {
-		return []string{s}
-	}
+	e := newEncoder()
 	var out []string
 	for s != "" {
 		var text string
 		text, s = cutPiece(s)
-		_, raw, err := c.Encode(text)
-		if err != nil {
-			return append(out, text+s)
-		}
-		out = slices.Grow(out, len(raw))
-		pending := ""
-		for _, piece := range raw {
-			pending += piece
-			if utf8.ValidString(pending) {
-				out, pending = append(out, pending), ""
+		begin := 0 // of what has not been returned
+		for at := 0; at < len(text); {
+			word := text[at : at+wordEnd(text[at:])]
+			for _, p := range e.cut(word)[1:] {
+				if end := at + p.begin; utf8.ValidString(text[begin:end]) {
+					out, begin = append(out, text[begin:end]), end
+				}
 			}
+			at += len(word)
 		}
-		if pending != "" {
-			out = append(out, pending)
+		if begin < len(text) {
+			out = append(out, text[begin:])
 		}
 	}
 	return out

@@ -12,10 +12,7 @@
 package tokens
 
 import (
-	"sync"
 	"unicode/utf8"
-
-	"github.com/tiktoken-go/tokenizer"
 
 	"stagedoor/providers/dialogue"
 )
@@ -29,34 +26,16 @@ const (
 	perPage    = 1500 // any other file
 )
 
-// codec returns the vocabulary. It is large, so it is read at its first use and not at the start of
-// the program.
-var codec = sync.OnceValues(func() (tokenizer.Codec, error) { return tokenizer.Get(tokenizer.O200kBase) })
-
-// Count returns the number of tokens of s. It takes about a microsecond for each byte, and
-// memory for longestLookup bytes of s however long s is.
+// Count returns the number of tokens of s. It takes memory for longestLookup bytes of s however long s is.
 func Count(s string) int64 {
 	var n int64
+	e := newEncoder()
 	for s != "" {
 		var piece string
 		piece, s = cutPiece(s)
-		n += countPiece(piece)
+		n += e.tokens(piece)
 	}
 	return n
-}
-
-// countPiece counts the tokens of a piece. If the vocabulary fails, an estimate by length is better
-// than no count: limits and holds of money depend on it.
-func countPiece(s string) int64 {
-	c, err := codec()
-	if err != nil {
-		return Estimate(len(s))
-	}
-	n, err := c.Count(s)
-	if err != nil {
-		return Estimate(len(s))
-	}
-	return int64(n)
 }
 
 // longestLookup is the longest text that is looked up in the vocabulary at once. The lookup

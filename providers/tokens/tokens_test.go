@@ -16,7 +16,7 @@ func TestTextIsCountedByTheVocabulary(t *testing.T) {
 	}
 }
 
-// TestLongRequestsAreCountedByTheirBeginning: looking up 32 MB would take half a minute.
+// TestLongRequestsAreCountedByTheirBeginning, because looking up 32 MB would take seconds.
 func TestLongRequestsAreCountedByTheirBeginning(t *testing.T) {
 	request := func(n int) *dialogue.Request {
 		part := dialogue.Part{Kind: dialogue.TextPart, Text: strings.Repeat("hello world ", n)}

@@ -74,7 +74,7 @@ const (
 // mediaTokens stands for the unknown number of tokens of an input that is not text.
 const mediaTokens = 1500
 
-// maxCounted is the longest request whose text is counted with the vocabulary, which takes a microsecond for each byte.
+// maxCounted is the longest request whose text is counted with the vocabulary.
 const maxCounted = 1 << 20
 
 // CountTokens returns the tokens of some of the inputs for upstreams that report none. Lists of tokens count exactly.
