@@ -18,6 +18,7 @@ type fact struct {
 	Value []byte `json:"value"`
 }
 
+// facts holds single values under names, such as the numbers of the audit log and the installation's sealing secret.
 var facts = Table[fact]{
 	Name: journal.Meta,
 	ID:   func(f *fact) string { return f.Name },

@@ -44,11 +44,13 @@ type resuming struct {
 	request string
 }
 
+// resumed is the reply to resuming: the hold and the amount that it has reserved, in micro-dollars.
 type resumed struct {
 	hold   *hold
 	amount int64
 }
 
+// extending asks for amount more micro-dollars on a hold. The reply waits for the journal only if the journal decides.
 type extending struct {
 	reply
 	hold   *hold
@@ -60,6 +62,7 @@ type progressing struct {
 	amount int64
 }
 
+// settling ends a hold with a charge. The reply comes when the charge is durable.
 type settling struct {
 	reply
 	hold       *hold
@@ -93,6 +96,7 @@ type adjusting struct {
 	by     state.Actor
 }
 
+// balanceAsk asks for the balance. Money that waits for the journal counts as held.
 type balanceAsk struct{ kit.Reply[Balance] }
 
 // movingAsk asks whether the end of a request's hold is still to be journaled.

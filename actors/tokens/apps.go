@@ -286,6 +286,8 @@ func (c *Client) DeleteOwnApp(ctx context.Context, app int64) error {
 	})
 }
 
+// deleteApp deletes an app if may, which is called in the same transaction, returns nil. Otherwise it returns may's
+// error, or ErrNotFound.
 func (c *Client) deleteApp(ctx context.Context, app int64, may func(*identity.App) error) error {
 	return do(ctx, c, nil, func(tx *state.Tx) error {
 		a, ok := identity.FindApp(tx.View(), app)

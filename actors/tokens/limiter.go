@@ -32,6 +32,8 @@ type subject struct {
 	name string
 }
 
+// subjectKind says what attempts are counted by. Each kind has a table of its own, so that a flood of one kind does not
+// push subjects of the others out.
 type subjectKind uint8
 
 const (
@@ -61,6 +63,8 @@ var free = [subjectKinds]int{
 	byLead:           20,
 }
 
+// A subject that has failed as often as its kind allows in a window is paused for firstPause, and each time after that
+// for twice as long as before, up to longPause.
 const (
 	window      = time.Minute
 	firstPause  = time.Minute

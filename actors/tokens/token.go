@@ -14,6 +14,8 @@ import (
 // kind is the prefix of a token. It tells people and secret scanners what they have found.
 type kind string
 
+// The kinds of tokens: authorization codes, access and refresh tokens, client secrets and ids, developer tokens,
+// sessions, and links for passwords and invitations.
 const (
 	kindCode      kind = "ac_"
 	kindAccess    kind = "at_"
@@ -31,6 +33,7 @@ const (
 	checkLen = 6  // letters of the checksum
 )
 
+// encoding is base64url without padding. It is strict, so that a token has one form only.
 var encoding = base64.RawURLEncoding.Strict()
 
 // format writes a token of prefix, bytes and checksum. The checksum is not secret. It lets malformed tokens be

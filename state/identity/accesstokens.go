@@ -17,6 +17,8 @@ type AccessToken struct {
 	Expires time.Time  `json:"expires"`
 }
 
+// accessTokens holds the access tokens of apps until they expire. They are not audited, because a token allows nothing
+// that its grant did not allow. Use finds them by hash.
 var accessTokens = state.Table[AccessToken]{
 	Name:    journal.Token,
 	ID:      func(a *AccessToken) string { return a.ID },

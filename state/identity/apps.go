@@ -73,6 +73,8 @@ const (
 	byOwningUser = "owner"
 )
 
+// apps holds the OAuth apps. A deleted app stays until its last grant has expired (Gone). Secrets, the description and
+// the logo are hidden in the audit log. byClient finds an app by its client_id and byOwningUser lists those of a user.
 var apps = state.Table[App]{
 	Name:    journal.App,
 	ID:      func(a *App) string { return state.NumberID(a.ID) },

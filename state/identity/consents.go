@@ -61,6 +61,8 @@ func (c Consent) With(g Given, now time.Time) Consent {
 	return c
 }
 
+// consents holds which scopes a user has allowed an app, by redirect URI. There is one record for each user and app.
+// byGrantedApp lists those of an app.
 var consents = state.Table[Consent]{
 	Name:    journal.Consent,
 	ID:      func(c *Consent) string { return consentID(c.User, c.App) },

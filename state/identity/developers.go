@@ -17,6 +17,7 @@ type DeveloperToken struct {
 	Revoked time.Time  `json:"revoked,omitzero"` // zero if the token is valid
 }
 
+// developers holds the developer tokens of users. They do not expire by themselves.
 var developers = state.Table[DeveloperToken]{
 	Name: journal.Developer,
 	ID:   func(d *DeveloperToken) string { return d.ID },

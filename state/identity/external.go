@@ -29,6 +29,8 @@ const (
 	maxSubject = 255
 )
 
+// externals holds the identities of users at OpenID providers. byPerson finds the one that a sign-in presents, by
+// issuer and subject, and byUser lists those of a user.
 var externals = state.Table[ExternalIdentity]{
 	Name: journal.External,
 	ID:   func(x *ExternalIdentity) string { return x.ID },

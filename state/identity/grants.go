@@ -82,6 +82,9 @@ const (
 	byGrantedApp = "app"
 )
 
+// grants holds what users have allowed apps: one record for each authorization, with the hash of its code and of its
+// refresh token. ByHash finds a grant by the hash of its token family, byParties the live ones of a user, and
+// byGrantedApp all of an app.
 var grants = state.Table[Grant]{
 	Name:    journal.Grant,
 	ID:      func(g *Grant) string { return g.ID },

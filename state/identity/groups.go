@@ -40,6 +40,7 @@ func (g *Group) Scope() budget.Scope {
 	return budget.Scope{Kind: budget.GroupScope, ID: fmt.Sprint(g.ID)}
 }
 
+// groups holds the groups of users. Names are unique without regard to case, which byName makes sure of.
 var groups = state.Table[Group]{
 	Name: journal.Group,
 	ID:   func(g *Group) string { return state.NumberID(g.ID) },

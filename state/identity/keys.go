@@ -176,6 +176,8 @@ func (k *Key) check() error {
 	return nil
 }
 
+// keys holds the gateway keys, with hashes in place of their secrets. No key is swept. The table
+// has no index beside the id, since there may be a hundred thousand keys; the keyring finds them by hash and by user.
 var keys = state.Table[Key]{
 	Name: journal.Key,
 	ID:   func(k *Key) string { return k.ID },
@@ -199,7 +201,6 @@ var keys = state.Table[Key]{
 			"enabled": k.Enabled, "disabled_by": k.DisabledBy, "unclaimed": k.Unclaimed, "recorded_until": recorded,
 			"expires": k.Expires, "revoked": k.Revoked, "secret": state.Hidden(k.Hash[:])}
 	}},
-	// The keyring finds them by hash and by user.
 }
 
 // KeysOf returns the keys of a user as a command sees them, including revoked ones, in order of

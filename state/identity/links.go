@@ -36,6 +36,8 @@ type Link struct {
 // Invites reports whether the link is an invitation.
 func (l *Link) Invites() bool { return l.User == 0 && !l.First }
 
+// links holds the links with which people make an account or choose a new password, by the hashes of their secrets,
+// until they are used or expire.
 var links = state.Table[Link]{
 	Name:    journal.Link,
 	ID:      func(l *Link) string { return l.ID },

@@ -34,6 +34,8 @@ const (
 	maxPasskey    = 2048
 )
 
+// passkeys holds the public keys of devices with which users sign in. ByHash finds one by the hash of its credential
+// id.
 var passkeys = state.Table[Passkey]{
 	Name: journal.Passkey,
 	ID:   func(p *Passkey) string { return p.ID },

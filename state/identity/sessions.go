@@ -33,6 +33,8 @@ func (s *Session) Live(u *User, now time.Time) bool {
 
 const byUser = "user"
 
+// sessions holds the sessions of browsers, by the hashes of their cookies, until they expire. A new one is recorded as
+// sign_in, and one that is removed before it expires as sign_out.
 var sessions = state.Table[Session]{
 	Name:    journal.Session,
 	ID:      func(s *Session) string { return s.ID },

@@ -81,6 +81,7 @@ func (u *User) check() error {
 
 const byName = "name"
 
+// users holds the users. byName finds them without regard to case, and byGroup lists the members of a group.
 var users = state.Table[User]{
 	Name: journal.User,
 	ID:   func(u *User) string { return state.NumberID(u.ID) },

@@ -49,6 +49,8 @@ func (a *Account) canCharge(amount int64) bool { return amount <= maxSpent-a.Spe
 // maxSpent is the highest sum that an account can have spent.
 const maxSpent = 1000 * budget.MaxCredits
 
+// accounts holds the balance of each account that money has moved on. It is written with nearly every settlement, so it
+// has an encoding of its own. It is not audited: the ledger has each change.
 var accounts = state.Table[Account]{
 	Name:   journal.Balance,
 	ID:     func(a *Account) string { return a.ID },

@@ -36,6 +36,8 @@ type AllowanceName struct {
 
 const byGroup = "group"
 
+// allowances holds the parts of accounts that nodes may spend without asking the journal. There is one for each
+// account, node and name.
 var allowances = state.Table[Allowance]{
 	Name: journal.Allowance,
 	ID:   func(a *Allowance) string { return allowanceID(a.Account, a.Node, a.AllowanceName) },

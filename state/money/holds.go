@@ -25,6 +25,7 @@ type Hold struct {
 
 const byAccount = "account"
 
+// holds holds the open holds by the number of the ledger entry that began them. A hold leaves with its settlement.
 var holds = state.Table[Hold]{
 	Name: journal.Hold,
 	ID:   func(h *Hold) string { return string(state.SequenceKey(h.ID)) },

@@ -26,6 +26,7 @@ type Payment struct {
 	At       time.Time `json:"at"`
 }
 
+// payments holds the payments that were made under an id of their payer, so that each pays once.
 var payments = state.Table[Payment]{
 	Name: journal.Payment,
 	ID:   func(p *Payment) string { return paymentID(p.Account, p.Once) },

@@ -78,6 +78,8 @@ func (c *RedeemCode) sweepTime() time.Time {
 
 const byCode = "code"
 
+// redeemCodes holds redeem codes by id, with hashes in place of the codes. byCode finds the one that a user has typed
+// in.
 var redeemCodes = state.Table[RedeemCode]{
 	Name:    journal.Redeem,
 	ID:      func(c *RedeemCode) string { return c.ID },

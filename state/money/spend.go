@@ -77,6 +77,7 @@ func (s *KeySpend) month() string {
 	return s.Day[:len("2006-01")]
 }
 
+// spends holds what each key has spent, for its budget. byAccount lists those of an account.
 var spends = state.Table[KeySpend]{
 	Name:   journal.Spend,
 	ID:     func(s *KeySpend) string { return s.Key },

@@ -176,6 +176,7 @@ func usageCorrupt(rec journal.Record) error {
 
 // usages holds the rows of the last two days in memory. Older rows, after a month most of them, are
 // only in the durable store.
+// usages holds the daily sums of requests, tokens and money of each account, key and model.
 var usages = state.Table[UsageRow]{
 	Name:   journal.Usage,
 	ID:     (*UsageRow).id,

@@ -25,6 +25,8 @@ type compaction struct {
 	Until time.Time   `json:"until"`
 }
 
+// compactions holds the makers of compacted conversations for CompactionFor. byOwner lists those of an owner, the ones
+// that expire first in front.
 var compactions = state.Table[compaction]{
 	Name:    journal.Compaction,
 	ID:      func(c *compaction) string { return c.ID },

@@ -69,6 +69,8 @@ const byPage = "page"
 // maxPage bounds what Page adds to the memory that a conversation takes.
 const maxPage = 16
 
+// conversations holds the headers of conversations; their items and metadata are in journal.Body. byOwner lists those
+// of an owner by time. byPage lists those with a Page.
 var conversations = state.Table[Conversation]{
 	Name: journal.Conversation,
 	ID:   func(c *Conversation) string { return c.ID },

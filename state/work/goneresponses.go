@@ -33,6 +33,8 @@ type pendingDeletion struct {
 	Due      time.Time `json:"due"`                // time of the next attempt
 }
 
+// goneResponses holds which responses have existed, for a while after they were removed. byDue lists those that must
+// still be deleted at their providers, and byOwner those of an owner in the order of their removal.
 var goneResponses = state.Table[goneResponse]{
 	Name:    journal.Gone,
 	ID:      func(g *goneResponse) string { return goneID(g.ID) },

@@ -77,6 +77,8 @@ type StoredResponse struct {
 	Turn []json.RawMessage
 }
 
+// responses holds the headers of stored responses; bodies, inputs and requests are in journal.Body. byUnfinished lists
+// those that have not ended.
 var responses = state.Table[ResponseHeader]{
 	Name:    journal.Response,
 	ID:      func(h *ResponseHeader) string { return h.ID },

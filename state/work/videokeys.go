@@ -21,6 +21,8 @@ type VideoKey struct {
 // maxVideoKeys is the number of keys that are kept for one owner after their jobs were swept.
 const maxVideoKeys = 1000
 
+// videoKeys holds the idempotency keys of video jobs whose records were swept. byOwner finds the key of a job and lists
+// those of an owner, the oldest job in front.
 var videoKeys = state.Table[VideoKey]{
 	Name: journal.Idem,
 	ID:   func(k *VideoKey) string { return string(k.Owner) + "\x00" + k.Once },

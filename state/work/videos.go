@@ -194,6 +194,7 @@ const (
 	byProgress   = "progress"
 )
 
+// videos holds video jobs until Until, and longer if the provider must still delete the content (Purge).
 var videos = state.Table[Video]{
 	Name: journal.Job,
 	ID:   func(v *Video) string { return v.ID },

@@ -67,6 +67,7 @@ func (d *Delivery) Ends() time.Time { return d.Created.Add(DeliveryTTL) }
 
 const byDue = "due"
 
+// deliveries holds the deliveries that wait for a webhook to accept them. byDue gives the next one of a webhook.
 var deliveries = state.Table[Delivery]{
 	Name: journal.Delivery,
 	ID:   func(d *Delivery) string { return d.ID },

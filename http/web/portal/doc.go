@@ -14,4 +14,25 @@
 //
 // Whatever is not the visitor's own does not exist to him: 404, the pages of
 // administration included.
+//
+// # Adding a page
+//
+// A page is a method of requestContext and a line in one of the functions of routes. member, memberForm, admin and
+// adminForm wrap the method: they find out who has signed in, read the form and check its token, so that the method
+// starts with a user who may be there. leading does the same for the leads of a group.
+//
+//   - A page is drawn with show from a type of package pages. The function whose name ends with View makes that type,
+//     so that a form which is refused can draw the same page again.
+//   - A form that has made its change ends with done, which sends the browser to a page with a word in the query. The
+//     notices of problems.go turn the word into a sentence, so that an address can show no text of its author's choice.
+//   - A form that is refused draws its page with what was typed and the problem. Forms of a single button call
+//     concluded.
+//   - A form that makes something new carries an id (sentForms), so that sending it twice makes it once.
+//   - A form whose change is recorded is wrapped in limited, unless a user needs it against a thief who has a session.
+//
+// # Concurrency and errors
+//
+// A Portal is shared by all requests and a requestContext belongs to one. Errors of the registry and the ledger become
+// a status and a sentence in requestContext.problem. An error that is not known there is logged, and the page says only
+// that the gateway is busy.
 package portal

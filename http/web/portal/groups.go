@@ -20,6 +20,7 @@ const pathGroups = "/admin/groups"
 
 func pathGroup(id int64) string { return pathGroups + "/" + strconv.FormatInt(id, 10) }
 
+// groups shows all groups. The parameter q searches their names.
 func (rc *requestContext) groups() { rc.show(http.StatusOK, rc.groupsView()) }
 
 // groupsView lists groups, the newest first.
@@ -40,14 +41,15 @@ func (rc *requestContext) groupsView() *pages.Groups {
 	return page
 }
 
-// groupLine returns a group as lists show it.
+// groupLine returns a group as lists show it, with what its members have spent in all.
 func groupLine(view state.View, g *identity.Group) pages.Group {
 	return pages.Group{ID: g.ID, Name: g.Name, Members: int64(len(identity.ListMembers(view, g.ID))),
 		Limits: limitsOf(view, "", &g.Ceiling, g.Scope()), Spent: money.SpentBy(view, g.Scope()).Total,
 		Created: g.Created}
 }
 
-// limitsOf is a ceiling as pages show it, and how much of its budget is spent.
+// limitsOf returns a ceiling as pages show it. owner says whose it is, in the words of the page. Where it has a budget,
+// the amount that was spent in the budget's current window is set, too; scope names whose spending counts.
 func limitsOf(view state.View, owner string, c *identity.Ceiling, scope budget.Scope) pages.Limits {
 	l := pages.Limits{Owner: owner, Scopes: c.Scopes, Models: c.Models, NoScopes: c.Scopes != nil && len(c.Scopes) == 0,
 		NoModels: c.Models != nil && len(c.Models) == 0, Budget: c.Budget, Window: string(c.Window), NoKeys: c.NoKeys}
@@ -74,7 +76,7 @@ func (rc *requestContext) restrictions() (limits []pages.Limits, mayCreate bool)
 	return limits, identity.MayCreateKeys(view, &u)
 }
 
-// createGroup makes a group that restricts nothing yet, and shows it.
+// createGroup makes a group that restricts nothing yet, and shows it. A name that is taken is a 409.
 func (rc *requestContext) createGroup() {
 	f := fields{form: rc.form}
 	g, err := rc.options.Registry.CreateGroup(rc.r.Context(), f.text("name"), tokens.CeilingChange{})
@@ -89,7 +91,7 @@ func (rc *requestContext) createGroup() {
 	rc.done(pathGroup(g.ID), "group_created")
 }
 
-// groupProblem returns what the page says of an error.
+// groupProblem is problem with another sentence for a name that is taken, because that is a group's here.
 func (rc *requestContext) groupProblem(err error) (status int, text string) {
 	if errors.Is(err, tokens.ErrExists) {
 		return http.StatusConflict, "There is a group of this name."
@@ -97,7 +99,7 @@ func (rc *requestContext) groupProblem(err error) (status int, text string) {
 	return rc.problem(err)
 }
 
-// namedGroup is the group that the path names.
+// namedGroup returns the group that the path names. If there is none, it has written the 404 page and returns false.
 func (rc *requestContext) namedGroup() (identity.Group, bool) {
 	id, err := strconv.ParseInt(rc.r.PathValue("id"), 10, 64)
 	if err == nil {
@@ -116,7 +118,7 @@ func (rc *requestContext) oneGroup() {
 	}
 }
 
-// groupView returns the page of a group with its members.
+// groupView returns the page of a group: a part of its members and the form with its name and ceiling.
 func (rc *requestContext) groupView(g *identity.Group) *pages.OneGroup {
 	view := rc.options.State.View()
 	page := &pages.OneGroup{Viewer: rc.viewer(), Group: groupLine(view, g)}
@@ -132,7 +134,9 @@ func (rc *requestContext) groupView(g *identity.Group) *pages.OneGroup {
 	return page
 }
 
-// ceilingEntry is the form with the ceiling that is in force.
+// ceilingEntry returns the form of a ceiling, filled with the one that is in force. action is the path that the form is
+// sent to, and together says in the page's words to whom the budget belongs. A ceiling without lists of scopes or
+// models allows all of them, which is not the same as an empty list.
 func ceilingEntry(c *identity.Ceiling, action, token, together string) pages.CeilingEntry {
 	e := pages.CeilingEntry{Action: action, Token: token, Together: together,
 		SomeScopes: c.Scopes != nil, SomeModels: c.Models != nil,
@@ -146,7 +150,7 @@ func ceilingEntry(c *identity.Ceiling, action, token, together string) pages.Cei
 	return e
 }
 
-// retypeCeiling fills the form with what was typed.
+// retypeCeiling fills the form with what was typed, for a page that says what is wrong with it.
 func (rc *requestContext) retypeCeiling(e *pages.CeilingEntry) {
 	e.SomeScopes, e.SomeModels = rc.form.Get("scopes_rule") == "some", rc.form.Get("models_rule") == "some"
 	e.Models, e.Budget, e.Window = rc.form.Get("models"), rc.form.Get("budget"), rc.form.Get("window")
@@ -159,7 +163,8 @@ func (rc *requestContext) retypeCeiling(e *pages.CeilingEntry) {
 	}
 }
 
-// ceiling reads the form.
+// ceiling reads the form of a ceiling. Every field of the ceiling is set in the change, because a form shows all of
+// them. The error is about the first field that cannot be read; the registry checks the values.
 func (rc *requestContext) ceiling() (tokens.CeilingChange, error) {
 	f := fields{form: rc.form}
 	var scopes, models []string // nil: everything and all
@@ -186,7 +191,7 @@ func (f *fields) some(name, label string) bool {
 	return false
 }
 
-// changeGroup changes the name and the ceiling of a group.
+// changeGroup changes the name and the ceiling of a group in one command, so that both are changed or neither.
 func (rc *requestContext) changeGroup() {
 	g, ok := rc.namedGroup()
 	if !ok {
@@ -209,7 +214,7 @@ func (rc *requestContext) changeGroup() {
 	rc.done(pathGroup(g.ID), "ceiling_changed")
 }
 
-// addMember adds a user to a group.
+// addMember adds the user of a name to a group.
 func (rc *requestContext) addMember() {
 	g, ok := rc.namedGroup()
 	if !ok {
@@ -245,7 +250,8 @@ func (rc *requestContext) removeMember() {
 	rc.concluded(err, pathGroup(g.ID), "member_removed")
 }
 
-// setLead lets a member lead a group, or takes that away.
+// setLead returns the handler that lets a member lead a group, or takes that away. A lead can invite and remove members
+// and bound their keys, see lead.go.
 func setLead(leads bool) func(*requestContext) {
 	return func(rc *requestContext) {
 		g, ok := rc.namedGroup()
@@ -269,7 +275,7 @@ func setLead(leads bool) func(*requestContext) {
 	}
 }
 
-// deleteGroup forgets a group without members.
+// deleteGroup deletes a group. The registry refuses it while the group has members.
 func (rc *requestContext) deleteGroup() {
 	g, ok := rc.namedGroup()
 	if !ok {
@@ -282,7 +288,7 @@ func (rc *requestContext) deleteGroup() {
 	rc.concluded(err, pathGroups, "group_deleted")
 }
 
-// changeCeiling changes the ceiling of a user.
+// changeCeiling changes the ceiling of the user whom the path names.
 func (rc *requestContext) changeCeiling() {
 	u, ok := rc.subject()
 	if !ok {

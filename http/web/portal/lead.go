@@ -24,6 +24,7 @@ const (
 	pathLedInvitations = pathLed + "/invitations"
 )
 
+// leadRoutes adds the pages and forms of a lead. All of the forms are limited.
 func (p *Portal) leadRoutes(handle routeFunc) {
 	page := func(path string, serve func(*requestContext, *identity.Group)) {
 		handle("GET "+path, p.member(leading(serve)))
@@ -76,7 +77,8 @@ func (rc *requestContext) ledScope(g *identity.Group) spendScope {
 	return s
 }
 
-// groupBudget returns the budget of a group, or nil if it has none.
+// groupBudget returns the budget of a group, or nil if it has none. perDay is what its members spend a day, from which
+// the line works out how long the budget lasts.
 func (rc *requestContext) groupBudget(g *identity.Group, perDay int64) *pages.BudgetLine {
 	line := rc.budgetLine(g.Scope(), perDay)
 	if line != nil {
@@ -87,7 +89,7 @@ func (rc *requestContext) groupBudget(g *identity.Group, perDay int64) *pages.Bu
 
 // keyUse has the recent spending of a key.
 type keyUse struct {
-	month int64
+	month int64     // micro-dollars in this month
 	last  time.Time // the last day of use
 }
 
@@ -220,11 +222,13 @@ func (rc *requestContext) inviteMembers(g *identity.Group) {
 	rc.show(http.StatusOK, pages.SecretInvitations(rc.viewer(), true, rc.deliver(made)))
 }
 
+// withdrawMember ends an invitation into the group. The registry finds out whether it is one of this lead's group.
 func (rc *requestContext) withdrawMember(*identity.Group) {
 	_, err := rc.options.Registry.WithdrawGroupInvitation(rc.r.Context(), rc.user.ID, rc.r.PathValue("id"))
 	rc.concluded(err, pathLed, "invitation_withdrawn")
 }
 
+// removeLedMember removes a member from the group.
 func (rc *requestContext) removeLedMember(g *identity.Group) {
 	id, _ := strconv.ParseInt(rc.r.PathValue("user"), 10, 64)
 	err := rc.options.Registry.RemoveLedMember(rc.r.Context(), rc.user.ID, id)
@@ -234,6 +238,7 @@ func (rc *requestContext) removeLedMember(g *identity.Group) {
 	rc.concluded(err, pathLed, "user_left")
 }
 
+// ledKeys shows the keys of the members.
 func (rc *requestContext) ledKeys(g *identity.Group) { rc.show(http.StatusOK, rc.ledKeysView(g)) }
 
 // ledKey is a key of a member before it is drawn.
@@ -290,7 +295,8 @@ func (rc *requestContext) ledKeysView(g *identity.Group) *pages.LedKeys {
 	return page
 }
 
-// ledKeysAgain shows the page of the keys with what is wrong.
+// ledKeysAgain returns a function that shows the page of the keys with what was typed into the form for a new one and
+// what is wrong with it.
 func (rc *requestContext) ledKeysAgain(g *identity.Group) func(status int, problem string) {
 	return func(status int, problem string) {
 		view := rc.ledKeysView(g)
@@ -318,7 +324,8 @@ func (rc *requestContext) createMemberKey(g *identity.Group) {
 	}
 }
 
-// changeMemberKey enables, disables or bounds a key of a member.
+// changeMemberKey enables, disables or bounds a key of a member, as the last segment of the path says: enable, disable
+// or budget. The registry checks in the same command that the user leads the owner of the key.
 func (rc *requestContext) changeMemberKey(g *identity.Group) {
 	id, ctx, users := rc.r.PathValue("id"), rc.r.Context(), rc.options.Registry
 	var word string

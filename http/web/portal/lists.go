@@ -11,7 +11,8 @@ import (
 // perPage limits the entries of a list on one page.
 const perPage = 50
 
-// part cuts the part that the address asks for out of a list.
+// part returns the part of a list that the parameter page asks for, and the links to the parts beside it. A page that
+// does not exist is the nearest one that does. The links keep the search, the order and the filters of the address.
 func part[T any](rc *requestContext, path string, all []T) ([]T, pages.Pager) {
 	last := max((len(all)-1)/perPage, 0)
 	page, err := strconv.Atoi(rc.query("page"))
@@ -39,7 +40,7 @@ func part[T any](rc *requestContext, path string, all []T) ([]T, pages.Pager) {
 	return all[from:to], p
 }
 
-// matches tells whether any of the texts has the search in it, whatever the case.
+// matches reports whether any of the texts contains the search, without regard to case. An empty search matches.
 func matches(search string, texts ...string) bool {
 	search = strings.ToLower(strings.TrimSpace(search))
 	for _, t := range texts {

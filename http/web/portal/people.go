@@ -26,10 +26,11 @@ func (rc *requestContext) groupChoices(current int64) []pages.GroupChoice {
 	return all
 }
 
-// chosenGroup reads a group of groupChoices; 0: none.
+// chosenGroup reads the id of a group of groupChoices. 0 stands for no group.
 func (f *fields) chosenGroup() int64 { return f.whole("group", "Group") }
 
-// invitedPeople reads the people whom a form invites.
+// invitedPeople reads the e-mail addresses or names of the people whom a form invites, of which there must be at least
+// one and at most maxInvited.
 func (f *fields) invitedPeople() []string {
 	people := f.list("people")
 	if len(people) == 0 || len(people) > maxInvited {
@@ -38,7 +39,7 @@ func (f *fields) invitedPeople() []string {
 	return people
 }
 
-// invite makes a link for each person that the form names, and mails or shows the links, once.
+// invite makes a link for each person that the form names. The links that deliver has not mailed are shown, once.
 func (rc *requestContext) invite() {
 	f := fields{form: rc.form}
 	group := f.chosenGroup()
@@ -61,7 +62,9 @@ func (rc *requestContext) invite() {
 	rc.show(http.StatusOK, pages.SecretInvitations(rc.viewer(), false, rc.deliver(made)))
 }
 
-// makeInvitations makes a link like i for each of the people, or none and calls again.
+// makeInvitations makes an invitation like i for each of the people, or none of them: the first error withdraws those
+// that were made, calls again with the person and the problem, and returns false. The name of a person with an e-mail
+// address is the part before the @, as long as it is free. A lead does not learn whether it is.
 func (rc *requestContext) makeInvitations(people []string, i tokens.Invitation,
 	again func(status int, problem string)) (made []letter, ok bool) {
 	for _, person := range people {
@@ -104,7 +107,7 @@ func (rc *requestContext) inviteAgain(status int, problem string) {
 	rc.show(status, view)
 }
 
-// withdrawInvitation ends an invitation.
+// withdrawInvitation ends an invitation, whose link does not work any more.
 func (rc *requestContext) withdrawInvitation() {
 	l, err := rc.options.Registry.WithdrawInvitation(rc.r.Context(), rc.r.PathValue("id"))
 	if err == nil {
@@ -210,7 +213,8 @@ func (rc *requestContext) another(what string) (tokens.User, bool) {
 	return u, ok
 }
 
-// changeRole makes a user an administrator, or takes that away.
+// changeRole makes a user an administrator, or takes that away. It needs the password of the administrator who sent the
+// form, because a stolen session must not make further administrators.
 func (rc *requestContext) changeRole() {
 	u, ok := rc.another("change the role of")
 	if !ok || !rc.confirmed(u) {
@@ -223,7 +227,9 @@ func (rc *requestContext) changeRole() {
 	rc.concluded(err, pathUser(u.ID), "role_changed")
 }
 
-// eraseUser erases a user for good.
+// eraseUser erases a user for good. The form must have the user's name, so that it is not sent by mistake, and the
+// password of the administrator. If requests or jobs of the user are still at work, the page says that the user must be
+// erased once more.
 func (rc *requestContext) eraseUser() {
 	u, ok := rc.another("erase")
 	if !ok {

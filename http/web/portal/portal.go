@@ -90,7 +90,7 @@ type Portal struct {
 	tests    providerTests
 }
 
-// New makes a Portal.
+// New makes a Portal. It has no passkeys if browsers allow none at Options.Address.
 func New(o Options) *Portal {
 	return &Portal{options: o, passkeys: newPasskeys(o.Address), sent: newSentForms(o.Now),
 		changes: changeCounts{most: maxChanges, window: changeWindow},
@@ -265,10 +265,11 @@ func (p *Portal) Missing(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
+// failureMissing is the 404 page for a browser that has not signed in.
 var failureMissing = &pages.Failure{Title: "Not found", Message: "There is nothing at this address.",
 	Back: &pages.Link{Name: "Sign in", Path: pathSignIn}}
 
-// sendTo sends browsers on.
+// sendTo returns a handler that redirects every request to a path of the gateway.
 func sendTo(path string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) { seeOther(w, path) }
 }
@@ -286,12 +287,13 @@ type requestContext struct {
 	*Portal
 	w       http.ResponseWriter
 	r       *http.Request
-	visitor browser.Visitor
-	user    tokens.User
-	form    url.Values // nil: it is not a form
+	visitor browser.Visitor // the browser and its session
+	user    tokens.User     // as the registry had the user when the request began
+	form    url.Values      // nil: it is not a form
 }
 
-// member serves a page to who is signed in.
+// member returns the handler of a page behind sign-in. A browser that has not signed in is sent to the sign-in page,
+// and a user who must still set up a second factor is sent to do that.
 func (p *Portal) member(serve func(*requestContext)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if v, ok := p.enter(w, r); ok {
@@ -300,7 +302,8 @@ func (p *Portal) member(serve func(*requestContext)) http.HandlerFunc {
 	}
 }
 
-// memberForm serves a form of who is signed in.
+// memberForm returns the handler of a form behind sign-in. The form must have the token of its page, which protects it
+// from forms on other sites.
 func (p *Portal) memberForm(serve func(*requestContext)) http.HandlerFunc {
 	return p.memberBody(browser.ReadForm, serve)
 }
@@ -335,12 +338,12 @@ func (p *Portal) memberBody(read func(http.ResponseWriter, *http.Request) (url.V
 	}
 }
 
-// admin serves a page to an administrator.
+// admin returns the handler of a page that only administrators may see.
 func (p *Portal) admin(serve func(*requestContext)) http.HandlerFunc {
 	return p.member(administering(serve))
 }
 
-// adminForm serves a form that an administrator sent.
+// adminForm returns the handler of a form that only administrators may send.
 func (p *Portal) adminForm(serve func(*requestContext)) http.HandlerFunc {
 	return p.memberForm(administering(serve))
 }
@@ -356,8 +359,9 @@ func administering(serve func(*requestContext)) func(*requestContext) {
 	}
 }
 
-// enter finds out who is there. Who is not signed in is sent to do so and comes
-// back; a form is lost then, and its page is asked for instead.
+// enter returns the context of a request of a signed-in user. If it returns false, it has written the reply: a redirect
+// to the sign-in page, which leads back afterwards, or an error page. A form that was sent without a session is lost,
+// and the browser comes back to a page near it. From here on the audit log names the user as the actor of the request.
 func (p *Portal) enter(w http.ResponseWriter, r *http.Request) (*requestContext, bool) {
 	visitor, err := p.options.Browser.Visitor(r)
 	switch {
@@ -456,7 +460,7 @@ func (rc *requestContext) viewer() pages.Viewer {
 	return d
 }
 
-// query is a parameter of the address, "" if it is absent or cannot be read.
+// query returns a parameter of the address, or "" if it is absent or cannot be read.
 func (rc *requestContext) query(name string) string { return rc.r.URL.Query().Get(name) }
 
 // changeTheme keeps the theme of the browser and sends it back to the page it came from.
@@ -465,16 +469,18 @@ func (rc *requestContext) changeTheme() {
 	seeOther(rc.w, browser.LocalPath(rc.form.Get("next"), pathAccount))
 }
 
-// done sends the browser to the page that says what was done.
+// done sends the browser to a page that says what was done. what is a word of notices.
 func (rc *requestContext) done(path, what string) {
 	seeOther(rc.w, path+"?"+url.Values{"done": {what}}.Encode())
 }
 
-// missing is the page for what is not there, or not the visitor's.
+// missing writes the 404 page. It is the same for what does not exist and for what the user may not see, so that
+// nothing can be learned from the difference.
 func (rc *requestContext) missing() {
 	rc.write(rc.w, rc.r, http.StatusNotFound, &pages.Missing{Viewer: rc.viewerOf(&rc.visitor)})
 }
 
+// show writes a page as the reply.
 func (rc *requestContext) show(status int, view pages.View) { rc.write(rc.w, rc.r, status, view) }
 
 // write writes a page. A client that has left is no reason for a line in the log.

@@ -180,7 +180,7 @@ func newSpending(scope *spendScope, by pages.Dimension, steps, elapsed int,
 // othersID is the id of the row for those behind the first maxSpenders. No user, key or model has it.
 const othersID = "\x00"
 
-// origin says whose use it is.
+// origin says whose use it is. provider and app are known only from the log of requests, and are "" for the ledger's.
 type origin struct{ account, key, model, provider, app string }
 
 // add counts what was used in a step, or in one of the time before. A month before that is longer than this one has
@@ -235,7 +235,10 @@ func (s *spending) add(o origin, step int, before bool, use pages.Use) {
 	}
 }
 
-// report makes the report of a scope for what the address asks for. Its rows have no names yet.
+// report makes the report of a scope for what the address asks for: by names the dimension of the rows and show the
+// measure. The figures are the ledger's where it has them. Those by hour, provider or app are the log's, which may be
+// kept for a shorter time and misses requests that were not logged, so such a report shows the ledger's total beside
+// it. The rows have no names yet.
 func (rc *requestContext) report(scope *spendScope, t *spendTime) (*pages.Report, error) {
 	dimensions := scope.dimensions()
 	r := &pages.Report{By: dimensions[0], Dimensions: dimensions, Measure: rc.query("show"), From: t.from, To: t.to,
@@ -350,7 +353,8 @@ func (rc *requestContext) groupsOfUsers() map[string]*identity.Group {
 	return all
 }
 
-// sumLog adds what the log of requests has.
+// sumLog adds what the log of requests has about the time of the report and the time before. It gives up after
+// searchTime.
 func (rc *requestContext) sumLog(log requestlog.Reader, s *spending, t *spendTime) error {
 	ctx, cancel := context.WithTimeout(rc.r.Context(), searchTime)
 	defer cancel()
@@ -471,7 +475,8 @@ func (rc *requestContext) keyTitle(id string) (name, note string) {
 	return id, ""
 }
 
-// showSpend shows a report with its budgets.
+// showSpend shows a report with its budgets. Users see their own ones and their receipts, leads the one of their group,
+// and administrators where alerts are sent.
 func (rc *requestContext) showSpend(scope spendScope) {
 	t := rc.timeOf()
 	r, err := rc.report(&scope, &t)
@@ -505,7 +510,8 @@ func (rc *requestContext) showSpend(scope spendScope) {
 	rc.show(http.StatusOK, view)
 }
 
-// spendTimes sets the links to other times.
+// spendTimes sets the links to the time before, to the time after unless it lies in the future, and to the usual
+// ranges.
 func (rc *requestContext) spendTimes(view *pages.Spend, t *spendTime) {
 	today := rc.options.Now().UTC().Truncate(day)
 	last := t.to.Add(-day)
@@ -529,7 +535,8 @@ func (rc *requestContext) spendTimes(view *pages.Spend, t *spendTime) {
 }
 
 // forecast adds the budgets of the rows, and the forecasts of them and of the month, from the spending of the last
-// days.
+// rateDays whole days. Days before the first spending do not count, because a new user would otherwise seem to spend
+// slowly. Only a report of the current month has a forecast of its total.
 func (rc *requestContext) forecast(r *pages.Report, scope *spendScope, t *spendTime) error {
 	now := rc.options.Now().UTC()
 	today := now.Truncate(day)
@@ -658,7 +665,8 @@ func (rc *requestContext) ownBudgets(r *pages.Report) (lines []pages.BudgetLine)
 // receiptsPerPage is the number of receipts on a page.
 const receiptsPerPage = 20
 
-// receipts adds the newest receipts of the user.
+// receipts adds a page of the user's receipts in the time of the report, the newest first. The parameter receipts is
+// the place from which older ones are shown.
 func (rc *requestContext) receipts(view *pages.Spend, t *spendTime) error {
 	before, _ := strconv.ParseUint(rc.query("receipts"), 10, 64)
 	found, next, err := money.ListReceipts(rc.r.Context(), rc.options.State, money.ReceiptQuery{
