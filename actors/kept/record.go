@@ -59,7 +59,7 @@ func (r *Record) Start(status int, header http.Header) {
 	defer r.mu.Unlock()
 	if r.status == 0 {
 		r.status, r.header = status, header
-		r.tell()
+		r.wakeClients()
 	}
 }
 
@@ -73,7 +73,7 @@ func (r *Record) Append(piece []byte, ends []int) {
 	room := r.reserve(len(piece), len(ends))
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	defer r.tell()
+	defer r.wakeClients()
 	start := r.size
 	r.size += int64(len(piece))
 	if !room {
@@ -187,7 +187,7 @@ func (r *Record) Close(broken bool) {
 	defer r.mu.Unlock()
 	if !r.closed {
 		r.closed, r.broken = true, broken
-		r.tell()
+		r.wakeClients()
 	}
 }
 
@@ -225,8 +225,8 @@ func (r *Record) Leave() {
 	}
 }
 
-// tell wakes the clients that wait. r.mu must be held.
-func (r *Record) tell() {
+// wakeClients wakes the clients that wait. r.mu must be held.
+func (r *Record) wakeClients() {
 	if r.changed != nil {
 		close(r.changed)
 		r.changed = nil

@@ -66,6 +66,9 @@ func AdmitWatcher(w http.ResponseWriter, r *http.Request, limits *throttle.Keys,
 	return err
 }
 
+// admit takes a place in the limits of a key and in its owner's share of the gateway, and reports both levels in
+// headers. The caller releases the pass when the request has ended. If the share has no room, the place of the key is
+// given back.
 func admit(w http.ResponseWriter, r *http.Request, limits *throttle.Keys, key *identity.Key, l throttle.KeyLimits,
 	now time.Time) (*throttle.Pass, error) {
 	pass, refused := limits.Admit(key.ID, l, now)
@@ -92,6 +95,7 @@ func Charge(w http.ResponseWriter, pass *throttle.Pass, tokens int, now time.Tim
 	return nil
 }
 
+// keyLimits returns the limits of a key as the throttle takes them. 0 stands for no limit.
 func keyLimits(key *identity.Key) throttle.KeyLimits {
 	return throttle.KeyLimits{RequestsPerMinute: int(key.Limits.RPM), TokensPerMinute: int(key.Limits.TPM),
 		MaxInFlight: int(key.Limits.Concurrency)}

@@ -131,6 +131,7 @@ func (a *Authenticator) ByID(id string) (identity.Key, error) {
 	return key, nil
 }
 
+// withID returns the key with an id: one of the configuration, or else one of the state.
 func (a *Authenticator) withID(id string) (identity.Key, bool) {
 	for _, k := range *a.fixed.Load() {
 		if k.ID == id {
@@ -144,6 +145,8 @@ func (a *Authenticator) withID(id string) (identity.Key, bool) {
 	return key, err == nil
 }
 
+// known returns the key with a secret: one of the configuration, or else one of the state. A secret that is longer than
+// any key is not hashed, because anyone can send it.
 func (a *Authenticator) known(secret string) (identity.Key, bool) {
 	if len(secret) > maxKey {
 		return identity.Key{}, false
@@ -160,6 +163,7 @@ func (a *Authenticator) known(secret string) (identity.Key, bool) {
 // changed.
 var KeyHeaders = sync.OnceValue(registry.KeyHeaders)
 
+// noKeySent returns the message for a request without a key, which names all headers in which a client can send one.
 var noKeySent = sync.OnceValue(func() string {
 	return "no API key was sent: use the header Authorization: Bearer KEY, or one of " + strings.Join(KeyHeaders(), ", ")
 })
@@ -209,6 +213,7 @@ func bearer(v string) string {
 	return token
 }
 
+// userDisabled returns the error for a key whose user is disabled.
 func userDisabled() *dialogue.Error { return unusable(errors.New("its user is disabled")) }
 
 // unusable returns the error for a key that exists and cannot be used.
@@ -216,6 +221,7 @@ func unusable(why error) *dialogue.Error {
 	return unauthorized("invalid_api_key", "the API key cannot be used: "+why.Error())
 }
 
+// unauthorized returns a 401.
 func unauthorized(code, message string) *dialogue.Error {
 	return dialogue.Refusal(http.StatusUnauthorized, code, message)
 }

@@ -19,6 +19,7 @@ type failures struct {
 	slots [4096]atomic.Uint64 // the minute in the upper half, its failures in the lower
 }
 
+// newFailures returns counts that are all zero. The seed keeps clients from choosing addresses that share a slot.
 func newFailures() *failures { return &failures{seed: maphash.MakeSeed()} }
 
 // add counts a failure. It returns how long the address has to wait, or 0 if it has failures left.
@@ -48,6 +49,7 @@ func (f *failures) add(from netip.Addr, now time.Time) time.Duration {
 	}
 }
 
+// tooManyFailures returns the error of an address that has sent too many unknown keys in this minute.
 func tooManyFailures(wait time.Duration) *dialogue.Error {
 	return dialogue.TooManyFailures("too_many_invalid_keys",
 		"too many unknown API keys came from this address, try again later", wait)

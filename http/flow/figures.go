@@ -102,6 +102,7 @@ func (m *Measured) add(node string, b *Measured) {
 	}
 }
 
+// addFigures adds the figures of another gateway to those of the same names. to may be nil, where none are wanted.
 func addFigures(to, from map[string]flow.Figures) {
 	for name, theirs := range from {
 		if to != nil {
@@ -165,6 +166,7 @@ func (b Bucket) plus(c Bucket) Bucket {
 	return Bucket{b.Limit + c.Limit, b.Remaining + c.Remaining, max(b.ResetMs, c.ResetMs)}
 }
 
+// addCounts adds the counts of the same names.
 func addCounts(a, b []Count) []Count {
 	sums := make(map[string]int64)
 	for _, c := range slices.Concat(a, b) {

@@ -32,6 +32,7 @@ type sessions struct {
 	of map[string]*session
 }
 
+// session is one watcher at another gateway, with the lanes that it was sent last.
 type session struct {
 	mu    sync.Mutex
 	lanes lanes
@@ -51,6 +52,7 @@ func (o *Overview) lanesFor(ctx context.Context, watcher string) *lanesMessage {
 	return s.lanes.next(ctx)
 }
 
+// get returns the session of a watcher. It makes one for a new watcher, or returns nil if there are maxSessions.
 func (s *sessions) get(watcher string, o *Overview) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -73,6 +73,7 @@ func (o *Overview) Connect(name string, c *nodes.Cluster) {
 	})
 }
 
+// write sends an answer to another gateway as JSON.
 func write(w io.Writer, answer any) {
 	_ = json.MarshalWrite(w, answer, anyBytes) // the other gateway says that this one does not answer
 }

@@ -105,6 +105,7 @@ type Count struct {
 	Count int64  `json:"count"`
 }
 
+// classes are the names of the classes of requests that wait for a provider.
 var classes = [...]string{throttle.Interactive: "interactive", throttle.Normal: "normal",
 	throttle.Background: "background"}
 
@@ -135,6 +136,7 @@ func (o *Overview) Provider(ctx context.Context, name string) (Provider, bool) {
 	return all[i], true
 }
 
+// hourOf returns the figures of the last hour in the form of the API, with times in milliseconds.
 func hourOf(f flow.Figures) *Hour {
 	hour := f.Hour()
 	h := &Hour{Requests: hour.Requests, Failed: hour.Failed, First: quantiles(hour.First),

@@ -24,6 +24,8 @@ func ForGemini(raw json.RawMessage) (out json.RawMessage, lossy bool) {
 // expressed.
 func openObject() *node { return object(member{"type", text("OBJECT")}) }
 
+// geminiWalk converts a schema to Gemini's Schema object, the subset of OpenAPI that responseSchema and parameters
+// take.
 type geminiWalk struct {
 	*walk
 	ordering bool // write propertyOrdering, because a protobuf map loses the order

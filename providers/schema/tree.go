@@ -12,6 +12,8 @@ import (
 	"stagedoor/providers/jsonw"
 )
 
+// Limits of a schema that comes from a client, and of what a rewrite makes of it. References can make a small schema
+// large.
 const (
 	maxDepth = 64      // levels of nesting, of the input and of the output
 	maxNodes = 10_000  // nodes, of the input and of the output

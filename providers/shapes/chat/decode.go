@@ -132,6 +132,7 @@ func output(v gjson.Result) dialogue.Output {
 	return o
 }
 
+// boolean returns a pointer to the value, for members whose absence is not the same as false.
 func boolean(v gjson.Result) *bool {
 	b := v.Bool()
 	return &b

@@ -80,6 +80,7 @@ var messageFields = []string{"role", "content", "name", "refusal", "audio", "too
 	"tool_call_id",
 	"reasoning_content", "reasoning", "reasoning_details", "images"}
 
+// turn adds a turn with the name that the message m gives its author, if any.
 func (d *decoder) turn(role dialogue.Role, m gjson.Result, parts []dialogue.Part) {
 	d.req.Turns = append(d.req.Turns, dialogue.Turn{Role: role, Name: m.Get("name").String(), Parts: parts})
 }

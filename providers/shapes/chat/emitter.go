@@ -54,6 +54,7 @@ type partState struct {
 	held []byte
 }
 
+// newStream returns the emitter of a stream. No token count is known yet.
 func newStream(req *dialogue.Request, env *dialogue.Env) *stream {
 	return &stream{req: req, env: env, usage: dialogue.NoUsage}
 }

@@ -352,7 +352,7 @@ func orphan(r *dialogue.Result, rep *dialogue.Report) []dialogue.Part {
 	return append(text, media...)
 }
 
-// say writes one message. name is the optional name of the participant.
+// writeMessage writes one message. name is the optional name of the participant.
 func (e *encoder) writeMessage(role, name string, parts []dialogue.Part) error {
 	e.Object().Key("role").String(role)
 	e.word("name", name)

@@ -102,7 +102,7 @@ func (c *choice) find(index int64, id, name string) *call {
 	return nil
 }
 
-// feed adds a piece of arguments to a call and emits what can be emitted. Some servers send an
+// addArguments adds a piece of arguments to a call and emits what can be emitted. Some servers send an
 // object where the shape has a string; its JSON is taken.
 func (c *choice) addArguments(k *call, args gjson.Result) {
 	switch {

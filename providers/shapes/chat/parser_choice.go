@@ -141,7 +141,7 @@ func (c *choice) think(text, details gjson.Result) {
 	})
 }
 
-// say emits a piece of the open part of that kind, and opens one if there is none. An empty string
+// emitPiece emits a piece of the open part of that kind, and opens one if there is none. An empty string
 // emits nothing: servers send "" beside every call.
 func (c *choice) emitPiece(kind dialogue.PartKind, v, logprobs gjson.Result) {
 	if v.Type != gjson.String || v.Str == "" && len(v.Raw) <= len(`""`) {

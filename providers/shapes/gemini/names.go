@@ -24,6 +24,7 @@ type names struct {
 	renamed map[string]string // as sent -> the client's
 }
 
+// toolName is a function's name with its namespace, as the client knows it.
 type toolName struct{ namespace, name string }
 
 // upstreamName returns the name under which a function is sent. One that is not the client's own is noted
@@ -85,4 +86,5 @@ func legalName(name string) string {
 	return string(out)
 }
 
+// letter reports whether a name may begin with c.
 func letter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_' }

@@ -14,6 +14,7 @@ type counts struct {
 	audioIn, audioOut, imageIn, imageOut              int64
 }
 
+// noCounts are the counts of which none was reported.
 var noCounts = counts{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1}
 
 // read takes the counts of a usageMetadata and reports whether any changed.

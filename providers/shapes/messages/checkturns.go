@@ -132,6 +132,8 @@ func checkBlock(v gjson.Result, depth int) *shapes.Fault {
 	return rule(v)
 }
 
+// textRule, thinkingRule and redactedRule check blocks of a single string.
+
 func textRule(v gjson.Result) *shapes.Fault { return stringRule(v, "text") }
 
 func thinkingRule(v gjson.Result) *shapes.Fault { return stringRule(v, "thinking") }

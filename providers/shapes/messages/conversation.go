@@ -36,7 +36,7 @@ type message struct {
 // that the assistant begins, and after one that it ends where the model takes no prefill.
 const nudge = "Continue."
 
-// say returns a text block.
+// textBlock returns a text block.
 func textBlock(text string) block { return block{kind: dialogue.TextPart, text: text} }
 
 // push appends blocks to the last message if that has the same role, and else as a new message. So

@@ -64,6 +64,7 @@ var traits = dialogue.Traits{
 	},
 }
 
+// The paths and headers of the API. version is the value of anthropic-version, which the vendor requires.
 const (
 	path      = "/v1/messages"
 	countPath = "/v1/messages/count_tokens"
@@ -87,6 +88,7 @@ func (shape) Heartbeat(mode shapes.Mode) []byte {
 	return []byte(ping)
 }
 
+// ping is the vendor's own event without meaning.
 const ping = "event: ping\ndata: {\"type\":\"ping\"}\n\n"
 
 // Envelope has the shape's own "type" beside the error, for clients that look

@@ -19,6 +19,8 @@ type tap struct {
 	done    bool
 }
 
+// Event implements shapes.Watcher. The events of blocks are the most frequent ones and pass without being parsed.
+// Events after the end or after an error are dropped, since clients expect none.
 func (t *tap) Event(name string, data []byte) (replaced []byte, v shapes.Verdict, content bool) {
 	if t.done || t.err != nil {
 		return nil, shapes.Drop, false
@@ -75,6 +77,8 @@ func (t *tap) stop(reason gjson.Result) {
 	}
 }
 
+// Body implements shapes.Watcher. It refuses a document that is not a message, as some servers send one with status 200
+// for an error.
 func (t *tap) Body(body []byte) ([]byte, *dialogue.Error) {
 	if t.err = fields.CheckReply("reply", body); t.err != nil {
 		return nil, t.err
@@ -107,6 +111,7 @@ func (t *tap) EOF() ([]byte, *dialogue.Error) {
 	return nil, dialogue.Incomplete()
 }
 
+// Fail implements shapes.Watcher. The error event ends the stream, so nothing follows it.
 func (t *tap) Fail(dst []byte, err *dialogue.Error) []byte {
 	t.done = true
 	return shapes.AppendEvent(dst, errorEvent, appendEnvelope(nil, err))

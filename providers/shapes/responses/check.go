@@ -290,6 +290,7 @@ func checkReasoning(c *checker, path string, v gjson.Result) *dialogue.Error {
 	return nil
 }
 
+// checkVerbosity and checkFormatType check the words of text.verbosity and text.format.type.
 var (
 	checkVerbosity  = enum("low", "medium", "high")
 	checkFormatType = enum("text", "json_object", "json_schema")

@@ -10,6 +10,7 @@ import (
 // itemKind is the sort of an output item that the emitter writes.
 type itemKind uint8
 
+// The sorts of output items.
 const (
 	messageItem itemKind = iota
 	reasoningItem

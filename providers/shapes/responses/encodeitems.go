@@ -166,7 +166,7 @@ func (it *items) flushMessage() {
 	})
 }
 
-// say writes a message of one text.
+// addText writes a message of one text.
 func (it *items) addText(role, text string) {
 	it.text(role, text)
 	it.flushMessage()

@@ -308,10 +308,12 @@ func (p *parser) text(it *inputItem, index int, kind dialogue.PartKind) *inputTe
 	return t
 }
 
+// textDelta handles response.output_text.delta, and refusalDelta response.refusal.delta.
+
 func (p *parser) textDelta(f *frame)    { p.emitPiece(f, dialogue.TextPart) }
 func (p *parser) refusalDelta(f *frame) { p.emitPiece(f, dialogue.RefusalPart) }
 
-// say emits a piece of a text or a refusal.
+// emitPiece emits a piece of a text or a refusal.
 // A delta may be empty because a character was cut in two between deltas (FragmentJoiner). Such a
 // delta still marks the text as seen, so that the final text is not sent a second time.
 func (p *parser) emitPiece(f *frame, kind dialogue.PartKind) {
@@ -338,6 +340,8 @@ func logProbs(v gjson.Result) json.RawMessage {
 	}
 	return fields.Raw(v)
 }
+
+// textDone handles response.output_text.done, and refusalDone response.refusal.done.
 
 func (p *parser) textDone(f *frame)    { p.said(f, dialogue.TextPart) }
 func (p *parser) refusalDone(f *frame) { p.said(f, dialogue.RefusalPart) }
@@ -439,6 +443,9 @@ func (p *parser) closeText(t *inputText) {
 	p.send(dialogue.Event{Kind: dialogue.EventClose, Part: t.part})
 }
 
+// The events of reasoning come for summaries and for the reasoning itself, and both in pieces and whole. The neutral
+// form has one text for them.
+
 func (p *parser) summaryDelta(f *frame)   { p.think(f, thought{"summary", f.summary}, false) }
 func (p *parser) summaryDone(f *frame)    { p.think(f, thought{"summary", f.summary}, true) }
 func (p *parser) reasoningDelta(f *frame) { p.think(f, thought{"content", f.content}, false) }
@@ -478,6 +485,7 @@ func (p *parser) argumentsDelta(f *frame) {
 	}
 }
 
+// argumentsDone handles the event with the whole arguments. They are emitted only if no piece of them came.
 func (p *parser) argumentsDone(f *frame) {
 	if it := p.item(f); it != nil && it.open && !it.closed {
 		p.wholeArguments(it, f.value.Str)

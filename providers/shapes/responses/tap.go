@@ -76,6 +76,7 @@ func (t *tap) notCompacted() ([]byte, shapes.Verdict, bool) {
 	return nil, shapes.Failed, false
 }
 
+// isCall reports whether items of a type are calls of the client's tools.
 func isCall(kind string) bool { return kind == "function_call" || kind == "custom_tool_call" }
 
 // sequence is the name of the member that numbers events, as the vendor writes it.

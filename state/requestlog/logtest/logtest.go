@@ -103,6 +103,7 @@ func Fill(t testing.TB, log requestlog.Writer, from, to int) {
 	}
 }
 
+// numbers returns the numbers from from up to, but without, to.
 func numbers(from, to int) []int {
 	all := make([]int, 0, to-from)
 	for n := from; n < to; n++ {
@@ -140,6 +141,8 @@ func Prune(t testing.TB, log requestlog.Writer) {
 	}
 }
 
+// TestASearchFindsByAnyFieldAndByTextOfErrors compares each kind of term with the records that must match. The last
+// terms look like parts of the log's own index or of a query language, and must find nothing.
 func TestASearchFindsByAnyFieldAndByTextOfErrors(t *testing.T, s Store) {
 	log := s.open(t)
 	Fill(t, log, 0, 1000)
@@ -186,6 +189,8 @@ func TestASearchFindsByAnyFieldAndByTextOfErrors(t *testing.T, s Store) {
 	}
 }
 
+// TestASearchFindsNamesAsTheyAreWrittenAndEachProviderTried searches a name in both of its Unicode forms, and a request
+// by a provider that it has only tried.
 func TestASearchFindsNamesAsTheyAreWrittenAndEachProviderTried(t *testing.T, s Store) {
 	log := s.open(t)
 	r := Record(1)
@@ -201,6 +206,8 @@ func TestASearchFindsNamesAsTheyAreWrittenAndEachProviderTried(t *testing.T, s S
 	}
 }
 
+// TestAnOwnerFindsOnlyTheirOwnRequests checks that neither a search, nor the place of a record, nor the bars show an
+// owner a request of another one, while a group has those of all its members.
 func TestAnOwnerFindsOnlyTheirOwnRequests(t *testing.T, s Store) {
 	log := s.open(t)
 	Fill(t, log, 0, 100)
@@ -240,6 +247,8 @@ func TestAnOwnerFindsOnlyTheirOwnRequests(t *testing.T, s Store) {
 	}
 }
 
+// TestPagesContinueWhereTheLastOneEnded reads all pages of a time while newer records are added, which must neither
+// repeat nor leave out a record.
 func TestPagesContinueWhereTheLastOneEnded(t *testing.T, s Store) {
 	log := s.open(t)
 	Fill(t, log, 0, 100)
@@ -263,6 +272,8 @@ func TestPagesContinueWhereTheLastOneEnded(t *testing.T, s Store) {
 	}
 }
 
+// TestTheLogKeepsItsDaysAndItsBytes checks both limits of the log, and that the index of words loses what the records
+// lose.
 func TestTheLogKeepsItsDaysAndItsBytes(t *testing.T, s Store) {
 	b := NewBounds()
 	log := s.Open(t, s.Place(t), b)
@@ -305,6 +316,8 @@ func TestASearchFindsTheNewestOfManyRecords(t *testing.T, s Store) {
 	}
 }
 
+// TestNoReaderSeesARequestOlderThanTheLogKeeps checks that a record which is too old is hidden at once and not only
+// when Prune has removed it, so that the promise of the days does not depend on when that runs.
 func TestNoReaderSeesARequestOlderThanTheLogKeeps(t *testing.T, s Store) {
 	b := NewBounds()
 	log := s.Open(t, s.Place(t), b)
@@ -335,6 +348,7 @@ func TestNoReaderSeesARequestOlderThanTheLogKeeps(t *testing.T, s Store) {
 	}
 }
 
+// TestTheLogSurvivesARestart opens a log again at its place and goes on writing.
 func TestTheLogSurvivesARestart(t *testing.T, s Store) {
 	place := s.Place(t)
 	log := s.Open(t, place, NewBounds())
@@ -349,6 +363,7 @@ func TestTheLogSurvivesARestart(t *testing.T, s Store) {
 	}
 }
 
+// TestASearchThatIsCancelledEnds makes sure that a search whose page was left returns an error.
 func TestASearchThatIsCancelledEnds(t *testing.T, s Store) {
 	log := s.open(t)
 	Fill(t, log, 0, 10)
@@ -359,6 +374,8 @@ func TestASearchThatIsCancelledEnds(t *testing.T, s Store) {
 	}
 }
 
+// TestABatchInAnyOrderKeepsEachRecordWhole appends records that are not in the order of time and that have bytes which
+// are no UTF-8. All fields must come back, with such bytes replaced.
 func TestABatchInAnyOrderKeepsEachRecordWhole(t *testing.T, s Store) {
 	log := s.open(t)
 	batch := []requestlog.Record{Record(3), {ID: "req_000001", Began: Start, Owner: "key:a", Model: "\xff"}, Record(53)}
@@ -380,6 +397,8 @@ func TestABatchInAnyOrderKeepsEachRecordWhole(t *testing.T, s Store) {
 	}
 }
 
+// TestWhatWasUsedIsSummedByTheHour checks the sums of requests, tokens and money by hour, day, owner and provider over
+// several batches, and that sums of hours which are too old are left out.
 func TestWhatWasUsedIsSummedByTheHour(t *testing.T, s Store) {
 	b := NewBounds()
 	log := s.Open(t, s.Place(t), b)
@@ -426,6 +445,8 @@ func TestWhatWasUsedIsSummedByTheHour(t *testing.T, s Store) {
 	Prune(t, log)
 }
 
+// TestAGroupAndAnAppAreFoundByTheirWholeName checks that the name of a group or an app does not find another one that
+// begins with it, because a report of one group must not show another one.
 func TestAGroupAndAnAppAreFoundByTheirWholeName(t *testing.T, s Store) {
 	log := s.open(t)
 	one, two := Record(1), Record(2)

@@ -113,6 +113,7 @@ type copyBuffer struct {
 	entries int64 // of the index, of the last row
 }
 
+// lexeme is a word of a record with its position, as a tsvector has it.
 type lexeme struct {
 	text     string
 	position int
@@ -130,17 +131,21 @@ const (
 	indexBytes = 8
 )
 
+// begin starts a new copy with the signature and the header of the binary format of COPY.
 func (b *copyBuffer) begin() {
 	b.data = append(b.data[:0], "PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00"...)
 }
 
+// end writes the trailer of the format, which is the number of columns -1.
 func (b *copyBuffer) end() { b.data = append(b.data, 0xff, 0xff) }
 
+// reader returns the copy that was written. It is valid until the next begin.
 func (b *copyBuffer) reader() io.Reader { return bytes.NewReader(b.data) }
 
 // indexed returns about how many bytes the last row takes beside its fields.
 func (b *copyBuffer) indexed() int64 { return rowBytes + indexBytes*b.entries }
 
+// row writes one record in the order of the columns of copyRows. Each value has its length before it.
 func (b *copyBuffer) row(r *requestlog.Record, entry []byte) {
 	b.data = append(b.data, 0, 11)
 	for _, n := range []int64{r.At, r.Cost, r.Took.Microseconds(), r.First.Microseconds(), r.Queued.Microseconds(),

@@ -86,6 +86,8 @@ func (s *search) newestFirst(ctx context.Context, conn *pgx.Conn, o *Options) er
 	return s.useParts(ctx, conn, counts, int64(o.part))
 }
 
+// search translates a query into the condition of a statement. Words are searched in the index of words, and numbers
+// are compared with columns.
 func (l *Log) search(q *requestlog.Query, each func(*requestlog.Record) bool) *search {
 	s := &search{from: l.oldest(), to: math.MaxInt64, left: q.Limit, each: each}
 	if !q.From.IsZero() {

@@ -144,6 +144,8 @@ func (l *Log) use(ctx context.Context, pool *pgxpool.Pool, do func(*pgx.Conn) er
 	return l.once(ctx, pool, do)
 }
 
+// once calls do with a connection, after it has made the tables if they are not there. If do finds no tables, the next
+// call makes them: the database may have been replaced by an empty one.
 func (l *Log) once(ctx context.Context, pool *pgxpool.Pool, do func(*pgx.Conn) error) error {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
@@ -203,6 +205,7 @@ func missing(err error) bool {
 // oldest returns the first place of the records that are not too old.
 func (l *Log) oldest() int64 { return l.oldestAt(l.options.Now()) }
 
+// oldestAt returns the first place of the records that are not too old at a time.
 func (l *Log) oldestAt(now time.Time) int64 {
 	return requestlog.Place(now.Add(-l.options.Limits().Keep))
 }

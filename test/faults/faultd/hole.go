@@ -49,6 +49,7 @@ func bound() (fd int, addr string, err error) {
 	return fd, addr, nil
 }
 
+// bind gives a socket a free port on 127.0.0.1 and returns the address.
 func bind(fd int) (addr string, err error) {
 	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		return "", fmt.Errorf("bind: %w", err)
@@ -64,6 +65,8 @@ func bind(fd int) (addr string, err error) {
 	return fmt.Sprintf("127.0.0.1:%d", in.Port), nil
 }
 
+// fill fills the queue of connections that no accept takes, until the kernel drops new ones. The smallest backlog still
+// admits a few.
 func (h *Blackhole) fill() error {
 	if err := syscall.Listen(h.fd, 0); err != nil {
 		return fmt.Errorf("faultd: listen: %w", err)

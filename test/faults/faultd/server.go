@@ -93,6 +93,7 @@ func (s *Server) Close() {
 	s.work.Wait()
 }
 
+// accept serves the connections of a listener until it is closed.
 func (s *Server) accept(l net.Listener, serve func(net.Conn)) {
 	for {
 		c, err := l.Accept()
@@ -112,6 +113,8 @@ func (s *Server) accept(l net.Listener, serve func(net.Conn)) {
 	}
 }
 
+// serve reads requests of a connection and calls the script of each, until a script does not keep the connection open.
+// The first segment of the path names the script.
 func (s *Server) serve(raw net.Conn) {
 	defer raw.Close()
 	in := bufio.NewReader(raw)
@@ -134,6 +137,8 @@ func (s *Server) serve(raw net.Conn) {
 	}
 }
 
+// begin counts a call and returns its script, which answers 404 if there is none of the name. unread says that the body
+// of the request is left to the script.
 func (s *Server) begin(path string) (script Script, call int, unread bool) {
 	name, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	s.mu.Lock()
@@ -203,6 +208,7 @@ func (c *Conn) Reset() {
 	reset(c.conn)
 }
 
+// reset closes a connection so that the peer gets RST in place of FIN. Under TLS it closes the TCP connection.
 func reset(c net.Conn) {
 	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn()

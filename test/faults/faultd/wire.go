@@ -10,6 +10,7 @@ import (
 // Text is the answer of a good provider, and Pieces the deltas in which it streams it.
 const Text = "The quick brown fox."
 
+// Pieces are the deltas of Text.
 var Pieces = []string{"The quick ", "brown ", "fox."}
 
 // A Wire is what a provider of a shape says when all is well, and its way to say
@@ -39,8 +40,10 @@ func (w Wire) Stream() []string {
 // Begun is a good stream up to its first delta.
 func (w Wire) Begun() string { return strings.Join(w.Start, "") + w.Delta(0, Pieces[0]) }
 
+// data returns an event without a name.
 func data(format string, args ...any) string { return "data: " + fmt.Sprintf(format, args...) + "\n\n" }
 
+// named returns an event with a name.
 func named(name, format string, args ...any) string {
 	return "event: " + name + "\n" + data(format, args...)
 }
