@@ -13,18 +13,7 @@ import (
 func TestAKeyIsEnabledByThePartyThatMayDoMost(t *testing.T) {
 	b := newBench(t, tokens.Config{})
 	lead := b.signUp(t, "lead")
-	g, err := b.CreateGroup(ctx, "staff", tokens.CeilingChange{})
-	for _, name := range []string{lead.Username, b.user.Username} {
-		if err == nil {
-			_, err = b.AddMember(ctx, g.ID, name)
-		}
-	}
-	if err == nil {
-		_, err = b.SetLead(ctx, g.ID, lead.Username, true)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.ledGroup(t, lead.Username, b.user.Username)
 	_, k, err := b.CreateKey(ctx, tokens.NewKey{User: b.user.ID, Name: "laptop"})
 	if err != nil {
 		t.Fatal(err)
@@ -64,14 +53,7 @@ func TestAKeyIsEnabledByThePartyThatMayDoMost(t *testing.T) {
 // TestALeadStopsLeadingWithTheMembership: on every way out of the group, and does not lead again after coming back.
 func TestALeadStopsLeadingWithTheMembership(t *testing.T) {
 	b := newBench(t, tokens.Config{})
-	g, err := b.CreateGroup(ctx, "staff", tokens.CeilingChange{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := b.CreateGroup(ctx, "other", tokens.CeilingChange{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g, other := b.group(t, "staff"), b.group(t, "other")
 	leads := func() bool { _, ok := identity.LedBy(b.state.View(), b.user.ID); return ok }
 	for name, leave := range map[string]func() error{
 		"removed": func() error { _, err := b.RemoveMember(ctx, g.ID, b.user.Username); return err },
@@ -112,16 +94,7 @@ func TestALeadStopsLeadingWithTheMembership(t *testing.T) {
 
 func TestTheLeadsOfAGroupHaveFewOpenInvitations(t *testing.T) {
 	b := newBench(t, tokens.Config{})
-	g, err := b.CreateGroup(ctx, "staff", tokens.CeilingChange{})
-	if err == nil {
-		_, err = b.AddMember(ctx, g.ID, b.user.Username)
-	}
-	if err == nil {
-		_, err = b.SetLead(ctx, g.ID, b.user.Username, true)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := b.ledGroup(t, b.user.Username)
 	invite := func(i tokens.Invitation) error { _, _, err := b.Invite(ctx, i); return err }
 	// The name is taken, of which a lead learns nothing.
 	i := tokens.Invitation{Username: b.user.Username, Group: g.ID, Lead: b.user.ID}

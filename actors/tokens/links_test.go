@@ -59,10 +59,7 @@ func TestLinkEndsWithEveryChangeThatEndsSessions(t *testing.T) {
 
 func TestInvitationMakesOneUserOnce(t *testing.T) {
 	b := newBench(t, tokens.Config{})
-	g, err := b.CreateGroup(ctx, "staff", tokens.CeilingChange{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := b.group(t, "staff")
 	want := tokens.Invitation{Username: "dora", Email: "dora@example.com", Group: g.ID, By: "root"}
 	secret, l, err := b.Invite(ctx, want)
 	if err != nil || !l.Expires.Equal(b.clock.Now().Add(tokens.InvitationLife)) {
@@ -104,10 +101,7 @@ func TestInvitationMakesOneUserOnce(t *testing.T) {
 
 func TestInvitationEndsWhenItIsWithdrawnOrItsGroupIsDeleted(t *testing.T) {
 	b := newBench(t, tokens.Config{})
-	g, err := b.CreateGroup(ctx, "staff", tokens.CeilingChange{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := b.group(t, "staff")
 	invite := func(name string, group int64) (string, identity.Link) {
 		secret, l, err := b.Invite(ctx, tokens.Invitation{Username: name, Group: group})
 		if err != nil {
@@ -188,16 +182,7 @@ func TestAnInvitationTriesFewUsernames(t *testing.T) {
 
 func TestALeadTriesFewUsernamesWithManyInvitations(t *testing.T) {
 	b := newBench(t, tokens.Config{})
-	g, err := b.CreateGroup(ctx, "staff", tokens.CeilingChange{})
-	if err == nil {
-		_, err = b.AddMember(ctx, g.ID, b.user.Username)
-	}
-	if err == nil {
-		_, err = b.SetLead(ctx, g.ID, b.user.Username, true)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := b.ledGroup(t, b.user.Username)
 	tried := 0
 	for range 10 {
 		secret, l, err := b.Invite(ctx, tokens.Invitation{Email: "dora@example.com", Group: g.ID, Lead: b.user.ID})

@@ -104,6 +104,35 @@ func (b *bench) reopen(t testing.TB, config tokens.Config) {
 	b.open(t, config)
 }
 
+// group makes a group that restricts nothing.
+func (b *bench) group(t testing.TB, name string) identity.Group {
+	t.Helper()
+	g, err := b.CreateGroup(ctx, name, tokens.CeilingChange{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// ledGroup makes a group whose first member leads it.
+func (b *bench) ledGroup(t testing.TB, lead string, members ...string) identity.Group {
+	t.Helper()
+	g := b.group(t, "staff")
+	var err error
+	for _, name := range append([]string{lead}, members...) {
+		if err == nil {
+			_, err = b.AddMember(ctx, g.ID, name)
+		}
+	}
+	if err == nil {
+		_, err = b.SetLead(ctx, g.ID, lead, true)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
 // beside returns a bench of another process, whose store has the same records.
 func (b *bench) beside(t testing.TB, store journal.Store, config tokens.Config) *bench {
 	t.Helper()
