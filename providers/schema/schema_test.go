@@ -415,6 +415,34 @@ func TestSupportsStrictAppliesTheRulesOfStrictMode(t *testing.T) {
 	}
 }
 
+// TestStrictClosesObjectsAndChangesNothingElse: an optional property or a keyword of no use to strict mode cannot be
+// mended by closing objects, so such a schema stays as it is.
+func TestStrictClosesObjectsAndChangesNothingElse(t *testing.T) {
+	const open = `{"type":"object","properties":{"a":{"type":"object","properties":{"b":{"type":"string"}},"required":["b"]}},` +
+		`"required":["a"]}`
+	for in, want := range map[string]string{
+		open: `{"type":"object","properties":{"a":{"type":"object","properties":{"b":{"type":"string"}},"required":["b"],` +
+			`"additionalProperties":false}},"required":["a"],"additionalProperties":false}`,
+		`{"type": "object", "additionalProperties": false}`: `{"type": "object", "additionalProperties": false}`,
+		`{"type":"object","additionalProperties":true}`:     "",
+		`{"type":"object","properties":{"a":{}}}`:           "",
+		`{"type":"object","not":{}}`:                        "",
+		`{"type":"string"}`:                                 "",
+		`{`:                                                 "",
+	} {
+		got, ok := schema.Strict([]byte(in))
+		if ok != (want != "") {
+			t.Errorf("Strict(%s) is ok: %v", in, ok)
+		}
+		if want == "" {
+			want = in
+		}
+		if string(got) != want {
+			t.Errorf("Strict(%s)\n got  %s\n want %s", in, got, want)
+		}
+	}
+}
+
 // dialects are those of the shapes that are named in the rows.
 var dialects = map[dialogue.Shape]schema.Dialect{
 	dialoguetest.Completions: schema.NoOutput, dialoguetest.Messages: schema.ClosedObjects,

@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"stagedoor/providers/shapes"
 )
 
 func TestAProviderNamesNoPrivateAddress(t *testing.T) {
@@ -87,5 +89,40 @@ func TestNamesThatResolveInsideAreNotCalled(t *testing.T) {
 	var f *Failure
 	if !errors.As(err, &f) || f.Class != NotSent || called {
 		t.Errorf("%v, called: %v", err, called)
+	}
+}
+
+// TestRepliesWithTooManyHeaderFieldsAreRefused, because a header of small fields takes much more memory than bytes.
+func TestRepliesWithTooManyHeaderFieldsAreRefused(t *testing.T) {
+	fields := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for range fields {
+			w.Header().Add("X", "y")
+		}
+	}))
+	defer server.Close()
+	c, err := New(Options{BaseURL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for name, call := range map[string]func() (*Reply, error){
+		"Do": func() (*Reply, error) { return c.Do(t.Context(), shapes.Call{Body: []byte("{}")}, nil, "") },
+		"Send": func() (*Reply, error) {
+			return c.Send(t.Context(), Request{Method: http.MethodGet, Path: "/x"}, nil, "")
+		},
+	} {
+		fields = maxFields - 10 // the server adds a few
+		reply, err := call()
+		if err != nil {
+			t.Errorf("%s with %d fields: %v", name, fields, err)
+			continue
+		}
+		reply.Close()
+		fields = maxFields + 1
+		var f *Failure
+		if _, err := call(); !errors.As(err, &f) || f.Err.Code != "upstream_invalid_response" {
+			t.Errorf("%s with %d fields: %v", name, fields, err)
+		}
 	}
 }
