@@ -181,7 +181,7 @@ func (s signatures) Recall(owner, call string) (string, bool) {
 	return v, ok
 }
 
-// Attempt begins an attempt. secrets are the keys of its provider.
+// Attempt begins an attempt. secrets are those of its provider.
 func (d *Draft) Attempt(secrets []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

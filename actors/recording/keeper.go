@@ -199,6 +199,9 @@ func (k *Keeper) put(d *Draft) error {
 	return k.store.Load().Put(d.key, x.ID, x.Began, data, k.Limits())
 }
 
+// broken stands for the error that ended a call.
+const broken = "broken off"
+
 // shorten returns a copy of an exchange in which long bodies are cut. The end of a cut one says so. It is done after
 // secrets were replaced, because a half of one would not be found.
 func shorten(of *Exchange) *Exchange {
@@ -223,6 +226,9 @@ func shorten(of *Exchange) *Exchange {
 			c := &x.Attempts[i].Calls[j]
 			cut(&c.Body)
 			cut(&c.ReplyBody)
+			if c.Cut != "" {
+				c.Cut = broken // an error of the network names addresses, which no client may see
+			}
 		}
 	}
 	return &x

@@ -59,7 +59,7 @@ func (k *tested) send(key, id, prompt string) bool {
 	d.Env(&dialogue.Env{Now: time.Now, ID: func() string { return "id" }}).Now()
 	d.Attempt([]string{"sk-vendor-secret"})
 	c := d.Call(&shapes.Call{Path: "/chat/completions", Body: []byte(prompt + " with sk-vendor-secret")})
-	c.Reply(http.StatusOK, http.Header{"X-Account": {"sk-vendor-secret"}}, nil)
+	c.Reply(http.StatusOK, http.Header{"X-Account": {"sk-vendor-secret"}}, errors.New("dial tcp 192.0.2.1:443"))
 	d.Deliver([]byte("the reply to sd-client-secret"), false)
 	d.AttemptEnded(Attempt{})
 	d.End(Reply{})
@@ -94,8 +94,9 @@ func TestAKeyIsKeptUntilItsTimeIsOver(t *testing.T) {
 		if err != nil || len(all) != 1 {
 			t.Fatal(all, err)
 		}
-		if text, err := os.ReadFile(all[0]); err != nil || strings.Contains(string(text), "-secret") {
-			t.Errorf("the file has a credential: %s, %v", text, err)
+		if text, err := os.ReadFile(all[0]); err != nil || strings.Contains(string(text), "-secret") ||
+			strings.Contains(string(text), "192.0.2.1") {
+			t.Errorf("the file has a credential or an address: %s, %v", text, err)
 		}
 		began := time.Now()
 		time.Sleep(time.Hour)

@@ -1,6 +1,9 @@
 package text
 
 import (
+	"maps"
+	"slices"
+
 	"stagedoor/actors/recording"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/upstream"
@@ -14,10 +17,12 @@ func (x *exchange) record(draft *recording.Draft) {
 	x.draft, x.env = draft, draft.Env(x.env)
 }
 
-// recordAttempt begins to keep the calls of the attempt.
+// recordAttempt begins to keep the calls of the attempt. Headers of the configuration are added to a call after it was
+// recorded, and a provider may repeat their values.
 func (a *attempt) recordAttempt() {
 	if a.draft != nil {
-		a.draft.Attempt(a.provider.Secrets())
+		configured := slices.Collect(maps.Values(a.provider.Spec.Headers))
+		a.draft.Attempt(slices.Concat(a.provider.Secrets(), configured))
 	}
 }
 

@@ -17,19 +17,21 @@ import (
 // credentials, after a restart as well, for the owner and for administrators, and in no backup. A request goes on where
 // nothing can be kept. Retention and the end of the key remove what is kept.
 func TestWhatARecordedKeySendsIsOnThePageOfItsRequest(t *testing.T) {
-	const vendorKey, memberKey, password = "sk-vendor-secret-1234567890", "mcp-secret-0987654321", "a long password"
+	const vendorKey, teamKey, memberKey, password = "sk-vendor-secret-1234567890", "team-secret-13579", "mcp-secret-0987654321", "a long password"
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"id":"x","object":"chat.completion","model":"up","choices":[{"index":0,`+
 			`"finish_reason":"stop","message":{"role":"assistant","content":"the answer to %s"}}]}`,
-			r.Header.Get("Authorization"))
+			r.Header.Get("Authorization")+r.Header.Get("X-Team"))
 	}))
 	defer upstream.Close()
 	dir := directory(t)
 	data, kept := filepath.Join(dir, "data"), filepath.Join(dir, "data", recordingsDir)
 	text := fmt.Sprintf("data: %s\nlisten: 127.0.0.1:0\nadmin: {user: root, password: %s}\n"+
-		"providers: {vendor: {shape: chat, base_url: %s/v1, api_keys: [%s]}}\n"+
-		"models: {m: {targets: [{provider: vendor, model: up}]}}\n", data, password, upstream.URL, vendorKey)
+		"providers: {vendor: {shape: chat, base_url: %s/v1, api_keys: [%s],\n"+
+		"    headers: {X-Team: %s}}}\n"+
+		"models: {m: {targets: [{provider: vendor, model: up}]}}\n", data, password, upstream.URL, vendorKey,
+		teamKey)
 	file := write(t, filepath.Join(dir, "f.yaml"), text)
 	p := launch(t, dir, "serve", "--config", file)
 	do := func(out string, args ...string) string {
@@ -82,7 +84,7 @@ func TestWhatARecordedKeySendsIsOnThePageOfItsRequest(t *testing.T) {
 	}
 	first := ask("prompt one")
 	p.await("the recording", func() bool { return shows("root", first, "prompt one") })
-	if page := read("root", first); !strings.Contains(page, "the answer to Bearer [redacted]") ||
+	if page := read("root", first); !strings.Contains(page, "the answer to Bearer [redacted][redacted]") ||
 		!strings.Contains(page, "Attempt 1, vendor, up") {
 		t.Errorf("the page of the request is\n%s", page)
 	}
@@ -115,7 +117,7 @@ func TestWhatARecordedKeySendsIsOnThePageOfItsRequest(t *testing.T) {
 			t.Errorf("%s has mode %v, %v", path, info.Mode(), err)
 		}
 		content, err := os.ReadFile(path)
-		for _, secret := range []string{vendorKey, memberKey, key.Key} {
+		for _, secret := range []string{vendorKey, teamKey, memberKey, key.Key} {
 			if strings.Contains(string(content), secret) {
 				t.Errorf("%q is in a recording", secret)
 			}
