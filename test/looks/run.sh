@@ -56,7 +56,12 @@ create_user "u$long" --email "$long@example.com"
   "$binary" keys create --user "$STAGEDOOR_USERNAME" --name ci --scope chat,models --model 'gpt-*,claude-*' --rpm 60 \
     --budget 20 --budget-window month --allow-ip 192.0.2.0/24,2001:db8::/32 --expires-in 30d "${data[@]}"
   "$binary" keys create --user "$STAGEDOOR_USERNAME" --name "$long" "${data[@]}"
+  "$binary" keys create --user "$STAGEDOOR_USERNAME" --name recorded --json "${data[@]}" | tee "$work/recorded"
 } >"$work/made"
+recorded() { sed -n "s/.*\"$1\": *\"\([^\"]*\)\".*/\1/p" "$work/recorded"; }
+STAGEDOOR_RECORDED_KEY=$(recorded key)
+export STAGEDOOR_RECORDED_KEY
+"$binary" keys update "$(recorded id)" --record-for 24h "${data[@]}" >>"$work/made"
 STAGEDOOR_CLIENT_ID=$("$binary" apps create 'Weather Watch' --owner "$STAGEDOOR_USERNAME" --json "${data[@]}" \
   --redirect-uri "$STAGEDOOR_REDIRECT_URI" --description 'Forecasts for the places you care about.' |
   sed -n 's/.*"client_id": *"\([^"]*\)".*/\1/p')

@@ -19,6 +19,8 @@ type Recorded struct {
 	Path    string // the address of all of it as a file
 	Request RecordedText
 	Reply   RecordedText
+	// Said has the content of a streamed reply in one piece, if it is known. Reply then has its events.
+	Said RecordedText
 	// Attempts has what providers got and answered, for administrators.
 	Attempts []RecordedAttempt
 	// Shortened says that long bodies were cut when they were kept.
@@ -55,12 +57,15 @@ const (
 	readableSize, readableDepth = 128 << 10, 24
 )
 
-// NewRecorded returns what a page shows of an exchange, which can be read as a file at path.
-func NewRecorded(x *recording.Exchange, path string) *Recorded {
+// NewRecorded returns what a page shows of an exchange, which can be read as a file at path. said is the content of a
+// streamed reply, or "".
+func NewRecorded(x *recording.Exchange, said, path string) *Recorded {
 	left := room(recordedSize)
 	r := &Recorded{Path: path, Shortened: x.Shortened}
 	r.Request = left.text(x.Client.Body, clientSize)
 	r.Request.Title, r.Request.Note, r.Request.Headers = "Request", x.Client.Path, left.headers(x.Client.Header)
+	r.Said = left.text([]byte(said), clientSize)
+	r.Said.Title = "Content of the reply"
 	r.Reply = left.text(slices.Concat(x.Reply.Body, x.Reply.Failure, x.Reply.Error), clientSize)
 	r.Reply.Title = "Reply"
 	r.Reply.Note = fmt.Sprintf("after %s", Seconds(time.Duration(x.Millis)*time.Millisecond))
@@ -80,9 +85,11 @@ func NewRecorded(x *recording.Exchange, path string) *Recorded {
 type room int
 
 func (left *room) attempt(number int, a *recording.Attempt) RecordedAttempt {
-	out := RecordedAttempt{Name: fmt.Sprintf("Attempt %d, %s", number, a.Target.Provider), Simulated: a.Simulated}
-	if a.Target.Model != "" {
-		out.Name += ", " + a.Target.Model
+	out := RecordedAttempt{Name: fmt.Sprintf("Attempt %d", number), Simulated: a.Simulated}
+	for _, name := range []string{a.Target.Provider, a.Target.Model} {
+		if name != "" {
+			out.Name += ", " + name
+		}
 	}
 	for i := range a.Calls {
 		c := &a.Calls[i]

@@ -10,6 +10,7 @@ import (
 	"stagedoor/actors/recording"
 	"stagedoor/actors/tokens"
 	"stagedoor/http/web/pages"
+	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
 	"stagedoor/state/identity"
 	"stagedoor/state/recordings"
@@ -92,13 +93,23 @@ func (rc *requestContext) addRecording(view *pages.OneRequest) {
 	x, err := rc.recorded(&view.Record)
 	switch {
 	case err == nil:
-		view.Exchange = pages.NewRecorded(x, view.Path()+"/recording.json")
+		view.Exchange = pages.NewRecorded(x, said(x), view.Path()+"/recording.json")
 	case !errors.Is(err, state.ErrNotFound):
 		rc.options.Logger.Error("read a recording", "request_id", view.ID, "cause", err)
 		view.RecordingBroken = true
 	case rc.user.Admin && isKey && k.Revoked.IsZero() && rc.recordingKept() != "":
 		view.RecordPath = allKeysPath(k.ID)
 	}
+}
+
+// said returns the content of a streamed reply.
+func said(x *recording.Exchange) string {
+	for _, s := range registry.All {
+		if s.Name == x.Client.Shape {
+			return x.Text(s)
+		}
+	}
+	return ""
 }
 
 // exportRecording sends all that is kept of a request as JSON.

@@ -20,7 +20,8 @@ const tabs = {};
 before(async () => {
   browser = await launch();
   for (const who of [username, lead, admin]) states[who] = await signIn(who);
-  await Promise.all([ask('tokens=40'), ask('error=overloaded'), ask('status=500', 'a'.repeat(60)), ask('tokens=5', 'n1')]);
+  await Promise.all([ask('tokens=40'), ask('error=overloaded'), ask('status=500', 'a'.repeat(60)), ask('tokens=5', 'n1'),
+    ask('tokens=20', 'small', true, process.env.STAGEDOOR_RECORDED_KEY)]);
   for (let n = 0; n < 4; n++) ask('pace=20, tokens=100000', 'n1', true);
 });
 after(async () => {
@@ -41,10 +42,10 @@ async function signIn(name) {
   return states[name];
 }
 
-async function ask(play, model = 'small', stream = false) {
+async function ask(play, model = 'small', stream = false, token = key) {
   await fetch(`${issuer}/v1/chat/completions`, {
     method: 'POST', signal: streams.signal,
-    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'x-sandbox': play },
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', 'x-sandbox': play },
     body: JSON.stringify({ model, stream, messages: [{ role: 'user', content: 'hello' }] }),
   }).then((r) => r.text()).catch(() => {});
 }
@@ -154,6 +155,8 @@ const list = [
   ['requests', admin, '/requests', async (page) => { await logged(page); await unfold(page); }],
   ['requests-none', admin, '/requests?q=nosuchrequest'],
   ['request', admin, '/requests?q=status:200', async (page) => { await logged(page); await link('.reqs th a')(page); }],
+  ['request-recorded', admin, '/requests?q=key:recorded', async (page) => { await link('.reqs th a')(page); await page.locator('.recorded').waitFor(); await unfold(page); }],
+  ['keys-record', admin, '/admin/keys?q=ci', (page) => page.locator('details.confirm summary').first().click()],
   ['request-failed', admin, '/requests?q=status:5xx', link('.reqs th a')],
   ['providers', admin, '/flow/providers', (page) => text(page, '#line', 'live')],
   ['provider', admin, '/flow/providers', link('.provs th a')],
