@@ -17,7 +17,8 @@ import (
 // credentials, after a restart as well, for the owner and for administrators, and in no backup. A request goes on where
 // nothing can be kept. Retention and the end of the key remove what is kept.
 func TestWhatARecordedKeySendsIsOnThePageOfItsRequest(t *testing.T) {
-	const vendorKey, teamKey, memberKey, password = "sk-vendor-secret-1234567890", "team-secret-13579", "mcp-secret-0987654321", "a long password"
+	const vendorKey, teamKey, memberKey = "sk-vendor-secret-1234567890", "team-secret-13579", "mcp-secret-0987654321"
+	const password = "a long password"
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"id":"x","object":"chat.completion","model":"up","choices":[{"index":0,`+
