@@ -19,23 +19,27 @@ import (
 	"stagedoor/state/statetest/pgserver"
 )
 
-// The faults of two gateways that serve together. A kill takes about three seconds with the start that follows, and a
+// The faults of gateways that serve together. A kill takes about three seconds with the start that follows, and a
 // freeze nine, because the lease has to end.
 var (
-	kills   = flag.Int("kills", 1, "how many gateways of two are killed under load")
-	freezes = flag.Int("freezes", 0, "how many gateways of two are frozen under load until their lease has ended")
-	cuts    = flag.Int("cuts", 2, "how often one of two gateways is cut off from the database or from the other one")
+	gateways = flag.Int("gateways", 2, "how many gateways serve together")
+	kills    = flag.Int("kills", 1, "how many times one of them is killed under load")
+	freezes  = flag.Int("freezes", 0, "how many times one of them is frozen under load until its lease has ended")
+	cuts     = flag.Int("cuts", 2, "how often one of them is cut off from the database or from the others")
 )
 
-// servers are the two gateways of a test with the networks between them and to the database.
+// servers are the gateways of a test with the networks between them and to the database.
 type servers struct {
 	*pair
-	names    [2]string
-	running  [2]*program
-	urls     [2]atomic.Pointer[string]
-	database [2]*pgserver.Proxy // in front of the database, for each
-	between  [2]*pgserver.Proxy // in front of the listener for the other one, of each
+	names    []string
+	running  []*program
+	urls     []atomic.Pointer[string]
+	database []*pgserver.Proxy // in front of the database, for each
+	between  []*pgserver.Proxy // in front of the listener for the others, of each
 }
+
+// url returns the address of one of the gateways, which they have in turns.
+func (s *servers) url(turn int) string { return *s.urls[turn%len(s.urls)].Load() }
 
 // begin starts a gateway, or starts it again.
 func (s *servers) begin(i int) {
@@ -52,9 +56,13 @@ func (s *servers) begin(i int) {
 
 func startServers(t *testing.T) *servers {
 	t.Helper()
-	s := &servers{pair: startPair(t), names: [2]string{"gw-1", "gw-2"}}
+	n := *gateways
+	s := &servers{pair: startPair(t), running: make([]*program, n), urls: make([]atomic.Pointer[string], n),
+		database: make([]*pgserver.Proxy, n), between: make([]*pgserver.Proxy, n)}
 	s.several, s.address, s.store = true, map[string]string{}, map[string]string{}
-	for i, name := range s.names {
+	for i := range n {
+		name := "gw-" + strconv.Itoa(i+1)
+		s.names = append(s.names, name)
 		s.database[i] = pgserver.NewProxy(t, s.pair.database)
 		s.between[i], s.address[name] = pgserver.NewNetwork(t)
 		s.store[name] = s.database[i].URL()
@@ -63,7 +71,7 @@ func startServers(t *testing.T) *servers {
 	return s
 }
 
-// kill ends a gateway and starts it again. freeze hangs it until the other one has ended it.
+// kill ends a gateway and starts it again. freeze hangs it until another one has ended it.
 func (s *servers) kill(i int) {
 	s.running[i].signal(syscall.SIGKILL)
 	<-s.running[i].exit
@@ -73,9 +81,10 @@ func (s *servers) kill(i int) {
 func (s *servers) freeze(i int) {
 	g := s.running[i]
 	g.signal(syscall.SIGSTOP)
-	time.Sleep(5 * time.Second) // the lease, which the other one may count from later on, after a fault of its own
-	s.running[1-i].await("the end of the frozen gateway", func() bool {
-		list := command(s.t, nil, "nodes", "--json", "--config", s.file(s.names[1-i]))
+	time.Sleep(5 * time.Second) // the lease, which another one may count from later on, after a fault of its own
+	other := (i + 1) % len(s.running)
+	s.running[other].await("the end of the frozen gateway", func() bool {
+		list := command(s.t, nil, "nodes", "--json", "--config", s.file(s.names[other]))
 		return !strings.Contains(list.out, `"name": "`+s.names[i]+`"`)
 	})
 	g.signal(syscall.SIGCONT)
@@ -94,7 +103,7 @@ func (s *servers) cut(i int) {
 // followed are the background responses that a client has followed to their ends, on whichever gateway it reached.
 type followed struct{ completed, failed, elsewhere int }
 
-// follow begins background responses one after the other and follows each on the other gateway than the one that began
+// follow begins background responses one after the other and follows each on another gateway than the one that began
 // it, and after a lost connection on the next one, until stop is closed. Numbers of events must rise, up to one end.
 func (s *servers) follow(key string, stop <-chan struct{}) (f followed) {
 	client := &http.Client{Timeout: 20 * time.Second}
@@ -105,7 +114,7 @@ func (s *servers) follow(key string, stop <-chan struct{}) (f followed) {
 		case <-time.After(200 * time.Millisecond):
 		}
 		id := ""
-		url := *s.urls[n%2].Load() + "/v1/responses"
+		url := s.url(n) + "/v1/responses"
 		s.events(client, http.MethodPost, url, key, func(_ string, _ int64, data string) bool {
 			_, rest, _ := strings.Cut(data, `"response":{"id":"`)
 			id, _, _ = strings.Cut(rest, `"`)
@@ -116,7 +125,7 @@ func (s *servers) follow(key string, stop <-chan struct{}) (f followed) {
 		}
 		last, ended := int64(-1), ""
 		for tries := 1; ended == "" && tries < 400; tries++ {
-			url := *s.urls[(n+tries)%2].Load() + "/v1/responses/" + id + "?stream=true"
+			url := s.url(n+tries) + "/v1/responses/" + id + "?stream=true"
 			if last >= 0 {
 				url += "&starting_after=" + strconv.FormatInt(last, 10)
 			}
@@ -135,7 +144,7 @@ func (s *servers) follow(key string, stop <-chan struct{}) (f followed) {
 			})
 			if ended == "" {
 				time.Sleep(100 * time.Millisecond)
-			} else if tries%2 == 1 {
+			} else if tries%len(s.urls) != 0 {
 				f.elsewhere++
 			}
 		}
@@ -147,6 +156,101 @@ func (s *servers) follow(key string, stop <-chan struct{}) (f followed) {
 		default:
 			s.t.Errorf("the stream of %s has no end", id)
 		}
+	}
+}
+
+// film has videos made one after the other, each of which begins on one gateway and is awaited on the others, until
+// stop is closed. It adds the prompt of each with its end, which is "" if no gateway has acknowledged it.
+func (s *servers) film(key string, videos map[string]string, stop <-chan struct{}) {
+	client := &http.Client{Timeout: 20 * time.Second}
+	for n := 0; ; n++ {
+		select {
+		case <-stop:
+			return
+		case <-time.After(200 * time.Millisecond):
+		}
+		prompt := "film " + strconv.Itoa(n) + " [sandbox: job=1s]"
+		var video struct{ ID, Status string }
+		ask := func(method, url, body string) int {
+			req, err := http.NewRequest(method, url, strings.NewReader(body))
+			if err != nil {
+				s.t.Error(err)
+				return 0
+			}
+			req.Header.Set("Authorization", "Bearer "+key)
+			req.Header.Set("Content-Type", "application/json")
+			res, err := client.Do(req)
+			if err != nil {
+				return 0
+			}
+			defer res.Body.Close()
+			if json.NewDecoder(res.Body).Decode(&video) != nil {
+				return 0
+			}
+			return res.StatusCode
+		}
+		videos[prompt] = ""
+		if ask(http.MethodPost, s.url(n)+"/v1/videos", `{"model":"video","seconds":"4","prompt":"`+prompt+`"}`) != 200 {
+			continue // the gateway is down
+		}
+		id := video.ID
+		for since := time.Now(); videos[prompt] == ""; time.Sleep(100 * time.Millisecond) {
+			n++ // a gateway that has not heard of the video yet answers 404
+			code := ask(http.MethodGet, s.url(n)+"/v1/videos/"+id, "")
+			if code == 200 && (video.Status == "completed" || video.Status == "failed") {
+				videos[prompt] = video.Status
+			}
+			if time.Since(since) > time.Minute {
+				s.t.Errorf("the video %s was acknowledged and has no end: %d", id, code)
+				return
+			}
+		}
+	}
+}
+
+// renderedOnce checks that the provider has rendered no video twice, and each that was completed once.
+func (s *servers) renderedOnce(videos map[string]string) {
+	s.t.Helper()
+	rendered := map[string]int{}
+	for after := ""; ; {
+		url := s.upstream + "/v1/videos?limit=100&after=" + after
+		req, err := http.NewRequest(http.MethodGet, url, nil)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer k")
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		var page struct {
+			Data    []struct{ ID, Prompt string }
+			LastID  string `json:"last_id"`
+			HasMore bool   `json:"has_more"`
+		}
+		err = json.NewDecoder(res.Body).Decode(&page)
+		res.Body.Close()
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, v := range page.Data {
+			rendered[v.Prompt]++
+		}
+		if after = page.LastID; !page.HasMore {
+			break
+		}
+	}
+	ends := map[string]int{}
+	for prompt, end := range videos {
+		ends[end]++
+		if rendered[prompt] > 1 || end == "completed" && rendered[prompt] != 1 {
+			s.t.Errorf("the video %q, whose end is %q, was rendered %d times", prompt, end, rendered[prompt])
+		}
+	}
+	s.t.Logf("of the videos, %d were completed, %d failed and %d were not acknowledged", ends["completed"],
+		ends["failed"], ends[""])
+	if ends["completed"] == 0 {
+		s.t.Error("no video was completed")
 	}
 }
 
@@ -240,7 +344,7 @@ func (s *servers) pay(config, account string, n int) {
 // is stored and charged once, and a client that follows a background response gets its events up to one end. The
 // gateways hold out of allowances. No account is overdrawn, also none at its end, and afterwards all that was paid in
 // is charged by a receipt or can be spent.
-func TestNothingAcknowledgedIsLostWhenOneOfTwoGatewaysFails(t *testing.T) {
+func TestNothingAcknowledgedIsLostWhenOneOfSeveralGatewaysFails(t *testing.T) {
 	s := startServers(t)
 	config := s.file(s.names[0])
 	for _, args := range [][]string{{"users", "create", "anna"}, {"credits", "add", "anna", "1000"},
@@ -256,16 +360,18 @@ func TestNothingAcknowledgedIsLostWhenOneOfTwoGatewaysFails(t *testing.T) {
 	}
 	stop := make(chan struct{})
 	acknowledged, atEnd, streams := make([][]billed, 4), make([][]billed, 2), make([]followed, 2)
+	videos := map[string]string{}
 	var load sync.WaitGroup
 	for i := range acknowledged {
-		load.Go(func() { acknowledged[i] = bill(&s.urls[i%2], key, 100*time.Millisecond, stop) })
+		load.Go(func() { acknowledged[i] = bill(&s.urls[i%len(s.urls)], key, 100*time.Millisecond, stop) })
 	}
 	for i := range atEnd {
-		load.Go(func() { atEnd[i] = bill(&s.urls[i%2], poor, 50*time.Millisecond, stop) })
+		load.Go(func() { atEnd[i] = bill(&s.urls[i%len(s.urls)], poor, 50*time.Millisecond, stop) })
 	}
 	for i := range streams {
 		load.Go(func() { streams[i] = s.follow(free, stop) })
 	}
+	load.Go(func() { s.film(free, videos, stop) })
 	faults := slices.Concat(slices.Repeat([]func(int){s.kill}, *kills), slices.Repeat([]func(int){s.freeze}, *freezes),
 		slices.Repeat([]func(int){s.cut}, *cuts))
 	rand.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
@@ -274,7 +380,7 @@ func TestNothingAcknowledgedIsLostWhenOneOfTwoGatewaysFails(t *testing.T) {
 		s.pay(config, "bert", n)
 		time.Sleep(500 * time.Millisecond) // under load
 		ends = append(ends, time.Now())
-		fault(n % 2)
+		fault(n % len(s.running))
 		ends = append(ends, time.Now())
 		for i := range s.running {
 			s.balanceOf(s.file(s.names[i]), "anna")
@@ -300,10 +406,13 @@ func TestNothingAcknowledgedIsLostWhenOneOfTwoGatewaysFails(t *testing.T) {
 		"end, %d of them uncharged; %d streams followed to their ends, %d of them through another gateway, %d ended "+
 		"as failed",
 		*kills, *freezes, *cuts, total, uncharged, few, fewUncharged, completed+failed, elsewhere, failed)
+	s.renderedOnce(videos)
 	if total < 5*len(faults) || few < len(faults) || completed < 1 {
 		t.Error("there was too little load")
 	}
-	s.running[1].stop()
+	for _, g := range s.running[1:] {
+		g.stop()
+	}
 	for name, paid := range map[string]int64{"anna": 1000_000_000, "bert": 50_000 * int64(len(faults))} {
 		s.running[0].await("the ends of all holds", func() bool { return s.balanceOf(config, name).Held == 0 })
 		sum := s.charges(config, name)
