@@ -1,23 +1,28 @@
 package text_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"stagedoor/actors/kit/kittest"
+	"stagedoor/actors/recording"
 	"stagedoor/actors/text"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/tokens"
 	"stagedoor/state/money"
+	"stagedoor/state/recordings"
 )
 
 // hedged lets a further target take part in the requests of the stage after a time; 0 is p95.
@@ -442,5 +447,35 @@ func TestHedgingAfterP95CostsAFewCalls(t *testing.T) {
 	}
 	if hedged.p99 > alone.p99/2 {
 		t.Errorf("the p99 is %s, without a hedge %s", hedged.p99, alone.p99)
+	}
+}
+
+// TestARecordedKeyIsHedged as any other is, and what is kept is the exchange with the target that served the request.
+func TestARecordedKeyIsHedged(t *testing.T) {
+	for server, first := range map[string]time.Duration{"a": 3 * time.Second, "b": time.Minute} {
+		play(t, func(t *testing.T, s *stage) {
+			keeper := recording.StartKeeper(recording.KeeperOptions{Logger: slog.New(slog.DiscardHandler),
+				Recorder: s.service.Recorder(), Dir: t.TempDir(), Now: time.Now,
+				Limits:   recordings.Limits{Keep: time.Hour, Bytes: 1 << 20, Exchanges: 9},
+				Recorded: func() map[string]time.Time { return map[string]time.Time{"key": time.Now().Add(time.Hour)} },
+				Changed:  func() <-chan struct{} { return nil }, Stays: func(string) bool { return true },
+				Room: func() int64 { return 1 << 30 }})
+			defer keeper.Close()
+			synctest.Wait()
+			s.hedged(2 * time.Second)
+			s.upstream("a", dialoguetest.Chat, slow(first, goodChat(), func() {}))
+			s.upstream("b", dialoguetest.Chat, slow(10*time.Second, goodChat(), func() {}))
+			began := time.Now()
+			got := s.ask(s.request(dialoguetest.Chat, chatAskStream))
+			synctest.Wait()
+			x, err := keeper.Find("key", "r1", began, time.Now())
+			if got.Err != nil || got.Attempts != 2 || got.meta.Provider != server || err != nil {
+				t.Fatalf("got %v from %s after %d attempts; kept is %v", got.Err, got.meta.Provider, got.Attempts, err)
+			}
+			if len(x.Attempts) != 1 || x.Attempts[0].Target.Provider != server ||
+				!bytes.Contains(x.Reply.Body, []byte("Hello")) || !bytes.Contains(x.Client.Body, []byte("messages")) {
+				t.Errorf("kept is %+v", x)
+			}
+		})
 	}
 }

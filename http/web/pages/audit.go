@@ -4,7 +4,10 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
 
 	"stagedoor/state"
 )
@@ -161,10 +164,32 @@ func (r AuditRow) Fields() (all []AuditField) {
 	for i := range r.Changes {
 		c := &r.Changes[i]
 		before, after := c.Texts()
-		all = append(all, AuditField{Name: strings.ReplaceAll(c.Field, "_", " "), Before: short(before),
-			After: short(after)})
+		all = append(all, AuditField{Name: strings.ReplaceAll(c.Field, "_", " "),
+			Before: short(auditValue(c.Field, before)), After: short(auditValue(c.Field, after))})
 	}
 	return all
+}
+
+// auditMoney are the fields that hold micro-dollars.
+var auditMoney = map[string]bool{"budget": true, "credits": true, "amount": true}
+
+// auditValue returns the value of a field as pages write it: money exactly and in dollars, times in the form of the
+// other pages, and lists without brackets. The exports have it as the log does.
+func auditValue(field, text string) string {
+	if micros, err := strconv.ParseInt(text, 10, 64); err == nil && auditMoney[field] {
+		if text, negative := strings.CutPrefix(Dollars(micros), "-"); negative {
+			return "−$" + text
+		}
+		return "$" + Dollars(micros)
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return formatTime(at)
+	}
+	var list []string
+	if strings.HasPrefix(text, "[") && json.Unmarshal([]byte(text), &list) == nil {
+		return formatList(list)
+	}
+	return text
 }
 
 // Folded reports whether there are too many fields to show them all in a row.
