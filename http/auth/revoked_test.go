@@ -42,7 +42,8 @@ func TestARequestEndsWhenItsKeyBecomesUnusable(t *testing.T) {
 			t.Error("other keys of the configuration are no new generation")
 		}
 		time.Sleep(time.Second)
-		if err := context.Cause(first); err == nil || err.Error() != "401 authentication_error: the API key does not exist any more" {
+		const gone = "401 authentication_error: the API key does not exist any more"
+		if err := context.Cause(first); err == nil || err.Error() != gone {
 			t.Errorf("the removed key: %v", err)
 		}
 		if err := errors.Join(second.Err(), third.Err()); err != nil {

@@ -16,14 +16,15 @@ func TestTheNearestRatioOfAModelIsTaken(t *testing.T) {
 		want   string
 		losses string
 	}{
-		"neither":              {picture.Request{}, "", ""},
-		"a ratio that exists":  {picture.Request{Aspect: picture.Aspect{Width: 16, Height: 9}}, "16:9", ""},
-		"the same in pixels":   {picture.Request{Size: picture.Size{Width: 1920, Height: 1080}}, "16:9", ""},
-		"a pixel beside it":    {picture.Request{Size: picture.Size{Width: 1024, Height: 1023}}, "1:1", ""},
-		"between two":          {picture.Request{Aspect: picture.Aspect{Width: 10, Height: 9}}, "1:1", "size:nearest"},
-		"wider than all":       {picture.Request{Size: picture.Size{Width: 4000, Height: 100}}, "21:9", "size:nearest"},
-		"higher than all":      {picture.Request{Aspect: picture.Aspect{Width: 1, Height: 3}}, "9:16", "size:nearest"},
-		"a size and an aspect": {picture.Request{Size: picture.Size{Width: 2, Height: 3}, Aspect: picture.Aspect{Width: 1, Height: 1}}, "2:3", ""},
+		"neither":             {picture.Request{}, "", ""},
+		"a ratio that exists": {picture.Request{Aspect: picture.Aspect{Width: 16, Height: 9}}, "16:9", ""},
+		"the same in pixels":  {picture.Request{Size: picture.Size{Width: 1920, Height: 1080}}, "16:9", ""},
+		"a pixel beside it":   {picture.Request{Size: picture.Size{Width: 1024, Height: 1023}}, "1:1", ""},
+		"between two":         {picture.Request{Aspect: picture.Aspect{Width: 10, Height: 9}}, "1:1", "size:nearest"},
+		"wider than all":      {picture.Request{Size: picture.Size{Width: 4000, Height: 100}}, "21:9", "size:nearest"},
+		"higher than all":     {picture.Request{Aspect: picture.Aspect{Width: 1, Height: 3}}, "9:16", "size:nearest"},
+		"a size and an aspect": {picture.Request{Size: picture.Size{Width: 2, Height: 3},
+			Aspect: picture.Aspect{Width: 1, Height: 1}}, "2:3", ""},
 	} {
 		var rep dialogue.Report
 		if got := picture.NearestRatio(&c.r, &rep); got != c.want || rep.Header() != c.losses {
@@ -54,7 +55,8 @@ func TestAModelInAConversationRefusesWhatWouldChangeThePicture(t *testing.T) {
 	for want, r := range map[string]*picture.Request{
 		"a cat":              {Operation: picture.Generate, Prompt: "a cat"},
 		"a cat\nAvoid: dogs": {Operation: picture.Edit, Prompt: "a cat", NegativePrompt: "dogs"},
-		"Keep the subject as it is and replace the background: a wood": {Operation: picture.ReplaceBackground, Prompt: "a wood"},
+		"Keep the subject as it is and replace the background: a wood": {Operation: picture.ReplaceBackground,
+			Prompt: "a wood"},
 	} {
 		if got := picture.ConversationPrompt(r); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -62,12 +64,14 @@ func TestAModelInAConversationRefusesWhatWouldChangeThePicture(t *testing.T) {
 	}
 	weight := 50
 	var rep dialogue.Report
-	picture.LoseUnsupported(&picture.Request{Quality: "auto", OutputFormat: "png", StyleType: "AUTO", MagicPrompt: "ON"}, &rep)
+	usual := picture.Request{Quality: "auto", OutputFormat: "png", StyleType: "AUTO", MagicPrompt: "ON"}
+	picture.LoseUnsupported(&usual, &rep)
 	if rep.Header() != "" {
 		t.Errorf("values that mean the default are lost: %s", rep.Header())
 	}
-	picture.LoseUnsupported(&picture.Request{Quality: "high", OutputFormat: "webp", ImageWeight: &weight, Partials: 1, User: "u",
-		Extra: []picture.Field{{Name: "new_field"}}, Others: []picture.Attachment{{Name: "extra_file"}}}, &rep)
+	picture.LoseUnsupported(&picture.Request{Quality: "high", OutputFormat: "webp", ImageWeight: &weight, Partials: 1,
+		User: "u", Extra: []picture.Field{{Name: "new_field"}},
+		Others: []picture.Attachment{{Name: "extra_file"}}}, &rep)
 	if want := "quality,output_format,image_weight,partial_images,user,new_field,extra_file"; rep.Header() != want {
 		t.Errorf("lost %s, want %s", rep.Header(), want)
 	}
@@ -82,7 +86,8 @@ func TestUsageOfSeveralCallsIsAddedWithoutHidingAMistake(t *testing.T) {
 		t.Errorf("%+v", u)
 	}
 	tokens := u.Tokens()
-	if tokens.InputTotal != 33 || tokens.OutputTotal != 99 || tokens.CacheRead != 33 || tokens.ImageIn != 22 || tokens.ImageOut != 55 {
+	if tokens.InputTotal != 33 || tokens.OutputTotal != 99 || tokens.CacheRead != 33 || tokens.ImageIn != 22 ||
+		tokens.ImageOut != 55 {
 		t.Errorf("%+v", tokens)
 	}
 	if none := (*picture.Usage)(nil).Tokens(); none != dialogue.NoUsage {
@@ -100,7 +105,8 @@ func TestUsageOfSeveralCallsIsAddedWithoutHidingAMistake(t *testing.T) {
 
 // TestSizesAreReadInOneForm: digits without signs, spaces or leading zeros, and not so many that an area overflows.
 func TestSizesAreReadInOneForm(t *testing.T) {
-	for _, s := range []string{"", "x", "16", "16x", "x9", "016x9", "16x09", "+16x9", "16 x 9", "16X9", "16x9x1", "100x9", "0x1"} {
+	for _, s := range []string{"", "x", "16", "16x", "x9", "016x9", "16x09", "+16x9", "16 x 9", "16X9", "16x9x1",
+		"100x9", "0x1"} {
 		if a, ok := picture.ParseAspect(s); ok {
 			t.Errorf("%q is read as %+v", s, a)
 		}

@@ -418,11 +418,11 @@ func TestSupportsStrictAppliesTheRulesOfStrictMode(t *testing.T) {
 // TestStrictClosesObjectsAndChangesNothingElse: an optional property or a keyword of no use to strict mode cannot be
 // mended by closing objects, so such a schema stays as it is.
 func TestStrictClosesObjectsAndChangesNothingElse(t *testing.T) {
-	const open = `{"type":"object","properties":{"a":{"type":"object","properties":{"b":{"type":"string"}},"required":["b"]}},` +
-		`"required":["a"]}`
+	const open = `{"type":"object","properties":{"a":{"type":"object","properties":{"b":{"type":"string"}},` +
+		`"required":["b"]}},"required":["a"]}`
 	for in, want := range map[string]string{
-		open: `{"type":"object","properties":{"a":{"type":"object","properties":{"b":{"type":"string"}},"required":["b"],` +
-			`"additionalProperties":false}},"required":["a"],"additionalProperties":false}`,
+		open: `{"type":"object","properties":{"a":{"type":"object","properties":{"b":{"type":"string"}},` +
+			`"required":["b"],"additionalProperties":false}},"required":["a"],"additionalProperties":false}`,
 		`{"type": "object", "additionalProperties": false}`: `{"type": "object", "additionalProperties": false}`,
 		`{"type":"object","additionalProperties":true}`:     "",
 		`{"type":"object","properties":{"a":{}}}`:           "",

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// embeddingTokens are the texts of the vocabulary of the vendor's models for embeddings, which clients use to make token
-// lists.
+// embeddingTokens are the texts of the vocabulary of the vendor's models for embeddings, which clients use to make
+// token lists.
 var embeddingTokens = sync.OnceValue(func() []string { return readTokens(cl100kBase) })
 
 // Decode returns the text of a list of token ids in the vocabulary cl100k_base. Clients that count tokens themselves

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// The vocabularies that a vendor publishes, without their special tokens. Each token, in the order of the ids, is a byte
-// with its length and its bytes. As a table of a program, the tokens would be hundreds of thousands of symbols, which
-// take a linker longer than all the rest of the program.
+// The vocabularies that a vendor publishes, without their special tokens. Each token, in the order of the ids, is a
+// byte with its length and its bytes. As a table of a program, the tokens would be hundreds of thousands of symbols,
+// which take a linker longer than all the rest of the program.
 var (
 	//go:embed o200k_base.tokens
 	o200kBase string
@@ -79,8 +79,8 @@ func (e *encoder) cut(word string) []part {
 		parts[i].joined = e.join(word, parts[i:])
 	}
 	for {
-		// Of all pairs of neighbours, the one whose token has the lowest id becomes one part, the first of them if there
-		// are several.
+		// Of all pairs of neighbours, the one whose token has the lowest id becomes one part, the first of them if
+		// there are several.
 		least := 0
 		for i := range parts {
 			if parts[i].joined < parts[least].joined {

@@ -60,7 +60,8 @@ func lettersEnd(s string) int {
 	if unicode.IsLetter(before) || unicode.IsNumber(before) || before == '\r' || before == '\n' {
 		size = 0
 	}
-	// A word that ends in upper case is looked for last. Marks are letters without a case and may stand before a word, too.
+	// A word that ends in upper case is looked for last. Marks are letters without a case and may stand before a word,
+	// too.
 	for _, last := range []func(rune) bool{isLower, isUpper} {
 		for _, begin := range []int{size, 0} {
 			if end := caseEnd(s, begin, last); end > 0 {

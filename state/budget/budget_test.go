@@ -27,7 +27,8 @@ func TestTheNameOfAScopeIsReadBack(t *testing.T) {
 // TestWhatIsLeftOfABudget is never below zero, and without an amount all that an account can hold.
 func TestWhatIsLeftOfABudget(t *testing.T) {
 	for _, c := range []struct{ amount, spent, held, left int64 }{
-		{0, 5, 5, budget.MaxCredits}, {-1, 0, 0, budget.MaxCredits}, {10, 0, 0, 10}, {10, 4, 5, 1}, {10, 4, 6, 0}, {10, 11, 0, 0},
+		{0, 5, 5, budget.MaxCredits}, {-1, 0, 0, budget.MaxCredits}, {10, 0, 0, 10}, {10, 4, 5, 1}, {10, 4, 6, 0},
+		{10, 11, 0, 0},
 	} {
 		if left := (budget.Budget{Amount: c.amount}).Left(c.spent, c.held); left != c.left {
 			t.Errorf("of %d with %d spent and %d held %d is left, want %d", c.amount, c.spent, c.held, left, c.left)
@@ -37,7 +38,8 @@ func TestWhatIsLeftOfABudget(t *testing.T) {
 
 // TestAnEmptyWindowIsTheTotal, as records of keys without a window have it.
 func TestAnEmptyWindowIsTheTotal(t *testing.T) {
-	for w, known := range map[budget.Window]bool{"": true, "total": true, "day": true, "month": true, "week": false, "Day": false} {
+	for w, known := range map[budget.Window]bool{"": true, "total": true, "day": true, "month": true, "week": false,
+		"Day": false} {
 		if w.Known() != known {
 			t.Errorf("%q is known: %v", w, !known)
 		}

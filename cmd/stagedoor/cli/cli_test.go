@@ -54,7 +54,8 @@ func TestTheEnvironmentFillsInOnlyTheFlagsThatNameIt(t *testing.T) {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.Int("retries", 0, "")
 	cli.FromEnvironment(flags, "retries")
-	if err := app.FillFlags(flags); !errors.Is(err, cli.ErrUsage) || !strings.Contains(err.Error(), "STAGEDOOR_RETRIES") {
+	err := app.FillFlags(flags)
+	if !errors.Is(err, cli.ErrUsage) || !strings.Contains(err.Error(), "STAGEDOOR_RETRIES") {
 		t.Errorf("a value that is no number: %v", err)
 	}
 }
