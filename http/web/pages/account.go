@@ -1,6 +1,9 @@
 package pages
 
-import "time"
+import (
+	"net/netip"
+	"time"
+)
 
 // Account is the first page behind sign-in: what there is, and what was used.
 type Account struct {
@@ -194,6 +197,24 @@ type Session struct {
 	Created, Seen, Expires time.Time
 	Current                bool
 }
+
+// Place says where the address is, as far as the address itself tells it: on the machine of the gateway or in a private
+// network. It is "" for addresses of the internet, because the gateway asks no other service about them.
+func (s Session) Place() string {
+	at, err := netip.ParseAddr(s.Address)
+	switch at = at.Unmap(); {
+	case err != nil:
+		return ""
+	case at.IsLoopback():
+		return "the gateway's machine"
+	case at.IsPrivate(), at.IsLinkLocalUnicast(), sharedAddresses.Contains(at):
+		return "a private network"
+	}
+	return ""
+}
+
+// sharedAddresses are those of carriers, which networks of one's own use as well (RFC 6598).
+var sharedAddresses = netip.MustParsePrefix("100.64.0.0/10")
 
 func (s *Security) frame() frame {
 	f := s.at(placeSecurity, "security.html", "Security")

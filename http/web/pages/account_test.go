@@ -19,3 +19,14 @@ func TestRunwaySaysHowLongTheMoneyLasts(t *testing.T) {
 		}
 	}
 }
+
+// TestASessionSaysWhereItsAddressIs if the address itself tells it.
+func TestASessionSaysWhereItsAddressIs(t *testing.T) {
+	for address, want := range map[string]string{"127.0.0.1": "the gateway's machine", "::1": "the gateway's machine",
+		"10.1.2.3": "a private network", "fd00::1": "a private network", "::ffff:192.168.0.9": "a private network",
+		"100.101.102.103": "a private network", "198.51.100.7": "", "2001:db8::1": "", "": "", "unknown": ""} {
+		if got := (Session{Address: address}).Place(); got != want {
+			t.Errorf("%s: got %q, want %q", address, got, want)
+		}
+	}
+}
