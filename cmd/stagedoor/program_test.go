@@ -76,7 +76,8 @@ func begin(t testing.TB, dir string, args ...string) *program {
 func (p *program) await(what string, done func() bool) {
 	p.t.Helper()
 	deadline := time.Now().Add(patience)
-	for !done() {
+	// Most is done in milliseconds. To look as often at what takes seconds would take the processor from it.
+	for pause := 5 * time.Millisecond; !done(); pause = min(2*pause, 50*time.Millisecond) {
 		select {
 		case <-p.exit:
 			if done() {
@@ -88,7 +89,7 @@ func (p *program) await(what string, done func() bool) {
 		if time.Now().After(deadline) {
 			p.t.Fatalf("did not happen: %s\n%s", what, p.errOut.String())
 		}
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(pause)
 	}
 }
 
