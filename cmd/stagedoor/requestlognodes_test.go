@@ -48,7 +48,8 @@ func (p *program) browse(user, password string) func(path string) string {
 }
 
 // TestARequestOnOneGatewayIsFoundOnTheOther, with the name of the gateway that served it, in the list, in both exports
-// and by a search. While the database is away requests go on, and the log says how many it lacks.
+// and by a search. What a recorded key sends is on the page of the gateway that served it. While the database is away,
+// requests go on, and the log says how many it lacks.
 func TestARequestOnOneGatewayIsFoundOnTheOther(t *testing.T) {
 	server, dir := pgserver.New(t, "fsync=off"), directory(t)
 	const key = "sd-for-tests-only"
@@ -82,6 +83,25 @@ func TestARequestOnOneGatewayIsFoundOnTheOther(t *testing.T) {
 		t.Errorf("the sheet: %s", sheet)
 	}
 
+	// A key that is recorded by way of one gateway is recorded by the other one, which then keeps what was sent.
+	seen, data := createKey(t, filepath.Join(dir, "gw-2"), "--name", "seen"), filepath.Join(dir, "gw-2")
+	command(t, nil, "keys", "update", seen.ID, "--record-for", "1h", "--data", data).check(t, exitOK, "until", "")
+	readOne := one.browse("root", "a long password")
+	newest := regexp.MustCompile(`<th scope="row"><a href="(/requests/\d+)"`)
+	var path string
+	one.await("a recording", func() bool {
+		one.ask(seen.Key, "m")
+		found := newest.FindStringSubmatch(readOne("/requests?q=node:gw-1+key:seen"))
+		if found != nil {
+			path = found[1]
+		}
+		return found != nil && strings.Contains(readOne(path), "What was sent and answered</h2>")
+	})
+	if page := read(path); !strings.Contains(page, "<bdi>gw-1</bdi></b> keeps it") ||
+		strings.Contains(page, "What was sent and answered</h2>") {
+		t.Errorf("the page of the other gateway: %s", page)
+	}
+
 	server.Crash()
 	ask(one)
 	one.await("a count of what is missing", func() bool {
@@ -94,7 +114,7 @@ func TestARequestOnOneGatewayIsFoundOnTheOther(t *testing.T) {
 	}
 	one.await("the database", func() bool { return one.ask(key, "m") == http.StatusOK })
 	two.await("the log that goes on", func() bool {
-		return strings.Count(read("/requests.jsonl?q=node:gw-1"), `"node":"gw-1"`) >= 2
+		return strings.Count(read("/requests.jsonl?q=node:gw-1+key:laptop"), `"node":"gw-1"`) >= 2
 	})
 	for _, node := range []string{"gw-1", "gw-2"} {
 		if _, err := os.Stat(filepath.Join(dir, node, sqlite.FileName)); !os.IsNotExist(err) {
