@@ -4,9 +4,6 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := test
 
-# staticcheck 2026.2.2; run by version, so that it is no dependency of the program.
-STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-
 VERSION  ?=
 LDFLAGS  := -s -w $(if $(VERSION),-X main.version=$(VERSION))
 ARGS     ?=
@@ -194,22 +191,26 @@ nemesis: ## fail the database and the network under two nodes ROUNDS times in ea
 mutants: ## seed faults one by one and expect the suites to fail (MUTANTS=pattern)
 	go test ./test/mutants -count=1 -v -timeout 0 -run TestEveryMutantIsCaught -mutants '$(MUTANTS)'
 
-.PHONY: vet
-vet: ## formatting and go vet
+.PHONY: format
+format:
 	@unformatted=$$($(SOURCES) | xargs gofmt -l); \
 	if [ -n "$$unformatted" ]; then echo "not formatted (make fmt):"; echo "$$unformatted"; exit 1; fi
-	$(COMPILE) nice go vet ./...
 
 .PHONY: tidy
 tidy: ## whether go.mod names what the program needs, and no more
 	go mod tidy -diff
 
-.PHONY: lint
-lint: vet tidy staticcheck ## vet, tidy and staticcheck
+# The checks are a module of their own, so that they are no dependency of the program.
+LINTER := mkdir -p bin/test && $(COMPILE) go build -C test/lint $(SMALL) -o '$(CURDIR)/bin/test/lint' . && \
+  $(COMPILE) nice bin/test/lint
 
-.PHONY: staticcheck
-staticcheck:
-	$(COMPILE) nice go run $(STATICCHECK) ./...
+.PHONY: lint
+lint: format tidy ## formatting, tidy, and the checks of vet and staticcheck
+	$(LINTER) ./...
+
+.PHONY: lint-short
+lint-short: format tidy ## the same, but for what other modules' functions do
+	$(LINTER) -short ./...
 
 .PHONY: fmt
 fmt: ## format the Go files
