@@ -37,6 +37,8 @@ type driver[T any] struct {
 	leg *leg
 }
 
+// sink returns where the exchange of this driver delivers its output. The methods below let the core call an exchange
+// without its type parameter.
 func (d *driver[T]) sink() Sink[T] { return Sink[T]{d.run, d.leg} }
 
 func (d *driver[T]) prepare(c *Candidate) *upstream.Failure { return d.by.Prepare(c) }
@@ -58,6 +60,7 @@ func (d *driver[T]) fork() *leg {
 	return l
 }
 
+// overtaken ends the exchange of a leg that has lost. Only exchanges that can be forked have legs.
 func (d *driver[T]) overtaken(f *upstream.Failure) { d.by.(Forker[T]).Overtaken(f) }
 
 // Sink takes the output of a request's attempts. Only the attempt loop uses it, and goroutines that Try waits for, one

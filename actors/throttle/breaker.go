@@ -15,6 +15,7 @@ const (
 	HalfOpen              // one passes, as a probe
 )
 
+// String returns the name of the state in metrics and the API.
 func (s State) String() string {
 	switch s {
 	case Open:

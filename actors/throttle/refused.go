@@ -21,8 +21,10 @@ const (
 	reasonCount
 )
 
+// reasonNames are the names of the reasons in metrics.
 var reasonNames = [reasonCount]string{"shed", "expired", "too_late", "closed", "breaker_open", "limit_reached"}
 
+// String returns the name of the reason, or "unknown".
 func (r Reason) String() string {
 	if r >= reasonCount {
 		return "unknown"
@@ -48,6 +50,7 @@ type Refused struct {
 	Requests, Tokens Level
 }
 
+// Error implements error.
 func (r *Refused) Error() string {
 	return fmt.Sprintf("refused: %s, retry after %s", r.Reason, r.RetryAfter.Round(time.Millisecond))
 }

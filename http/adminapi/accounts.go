@@ -9,6 +9,8 @@ import (
 	"stagedoor/state/money"
 )
 
+// accountRoutes read balances and put money on accounts or take it out. A payment with an id that was used before
+// changes nothing.
 var accountRoutes = []route{
 	{method: "GET", path: "/accounts", name: "listAccounts", group: "accounts",
 		summary: "List the accounts with payments or charges, by name", out: List[Account]{},

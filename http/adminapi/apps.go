@@ -9,6 +9,7 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
+// appRoutes change OAuth apps. Disabling an app can be taken back, and erasing it cannot.
 var appRoutes = []route{
 	{method: "GET", path: "/apps", name: "listApps", group: "apps", summary: "List OAuth apps, oldest first",
 		out:    List[App]{},

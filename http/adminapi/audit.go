@@ -8,6 +8,7 @@ import (
 	"stagedoor/state"
 )
 
+// auditRoutes read the audit log. No route changes it.
 var auditRoutes = []route{
 	{method: "GET", path: "/audit", name: "listAudit", group: "audit",
 		summary: "List who has changed what, newest first", out: List[Change]{},

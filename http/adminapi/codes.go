@@ -9,6 +9,7 @@ import (
 	"stagedoor/state/money"
 )
 
+// codeRoutes mint and cancel redeem codes. The codes themselves are in the reply that mints them, and nowhere else.
 var codeRoutes = []route{
 	{method: "GET", path: "/redeem-codes", name: "listRedeemCodes", group: "redeem codes",
 		summary: "List redeem codes, oldest first", out: List[Code]{},

@@ -11,6 +11,8 @@ import (
 	"stagedoor/state"
 )
 
+// flowRoutes show and end requests in flight, pause providers, and show the actors. They answer not_running where a
+// command serves the API on the data directory of a gateway that does not run.
 var flowRoutes = []route{
 	{method: "GET", path: "/flow", name: "getFlow", group: "flow", summary: "List the requests in flight",
 		out: httpflow.Active{}, status: http.StatusOK,

@@ -13,6 +13,7 @@ import (
 	"stagedoor/state/money"
 )
 
+// groupRoutes change groups of users, their ceilings, members and leads.
 var groupRoutes = []route{
 	{method: "GET", path: "/groups", name: "listGroups", group: "groups", summary: "List groups by id",
 		out: List[Group]{}, status: http.StatusOK,

@@ -8,6 +8,8 @@ import (
 	"stagedoor/state/identity"
 )
 
+// invitationRoutes make links with which people make an account. The link is in the reply that makes it, and nowhere
+// else.
 var invitationRoutes = []route{
 	{method: "GET", path: "/invitations", name: "listInvitations", group: "users", summary: "List open invitations",
 		query: []param{limitParam, afterParam},

@@ -13,6 +13,8 @@ import (
 	"stagedoor/state/identity"
 )
 
+// keyRoutes change gateway keys. A secret is in the reply that makes it, and nowhere else. Keys of the configuration
+// file are not among them.
 var keyRoutes = []route{
 	{method: "GET", path: "/keys", name: "listKeys", group: "keys", summary: "List keys, oldest first",
 		out: List[Key]{}, status: http.StatusOK,

@@ -7,6 +7,7 @@ import (
 	"stagedoor/state/money"
 )
 
+// receiptRoutes read what single requests have cost.
 var receiptRoutes = []route{
 	{method: "GET", path: "/receipts", name: "listReceipts", group: "receipts",
 		summary: "List receipts, newest first. Each page reads a bounded number of receipts, so a page may have few " +

@@ -9,6 +9,7 @@ import (
 	"stagedoor/state"
 )
 
+// settingsRoutes change providers and models of the configuration, and test providers.
 var settingsRoutes = []route{
 	{method: "GET", path: "/configuration", name: "getConfiguration", group: "configuration",
 		summary: "Get the version of the configuration and the change that can be undone",

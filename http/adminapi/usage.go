@@ -10,6 +10,7 @@ import (
 	"stagedoor/state/money"
 )
 
+// usageRoutes sum up requests, tokens and money by day, user, key and model.
 var usageRoutes = []route{
 	{method: "GET", path: "/usage", name: "getUsage", group: "usage",
 		summary: "Report usage and spending. Requests for which no money was held are not counted", out: Usage{},

@@ -16,6 +16,7 @@ import (
 	"stagedoor/state/work"
 )
 
+// userRoutes change users. Disabling a user can be taken back, and erasing one cannot.
 var userRoutes = []route{
 	{method: "GET", path: "/users", name: "listUsers", group: "users", summary: "List users by id", out: List[User]{},
 		status: http.StatusOK,

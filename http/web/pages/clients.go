@@ -31,6 +31,8 @@ const (
 // pages show exactly the lines that test/agents runs.
 var documented = readClients(docs.Files)
 
+// docsWord finds the model of the examples as a whole word. plain and plainAddress match what may be put into the lines
+// of shells and files without quoting.
 var (
 	docsWord = regexp.MustCompile(`\b` + docsModel + `\b`)
 	plain    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/-]*$`)
@@ -97,6 +99,7 @@ func readClients(files fs.FS) []ClientSetting {
 	return all
 }
 
+// block matches a block of code in a page of docs/clients: its language, the name of the file that it is, and its text.
 var block = regexp.MustCompile("(?ms)^```(\\w+)(?: (\\S+))?\n(.*?)^```$")
 
 // readClient returns the blocks of the section Settings, up to the first output of a command. If a page says which

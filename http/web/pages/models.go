@@ -105,6 +105,7 @@ func (m *Models) Orders() (orders []Labelled) {
 	return orders
 }
 
+// address returns the address of the page with the query. Empty parameters are left out.
 func (q ModelQuery) address() string {
 	v := url.Values{}
 	for name, value := range map[string]string{"q": q.Text, "kind": q.Kind, "sort": q.Sort} {
@@ -155,6 +156,7 @@ type ModelSpeed struct {
 func (s *ModelSpeed) FirstText() string { return knownSeconds(s.First) }
 func (s *ModelSpeed) SlowText() string  { return knownSeconds(s.Slow) }
 
+// knownSeconds returns a time in seconds, or "" for 0, which stands for a time that was not measured.
 func knownSeconds(d time.Duration) string {
 	if d == 0 {
 		return ""

@@ -49,6 +49,8 @@ const (
 // callback's host would break those that send people on to another.
 type leads string
 
+// The values of leads: no form, forms of this service, and sign-in pages that lead on to an app on the web or to one on
+// the user's own machine, which may use http.
 const (
 	nowhere    leads = "'none'"
 	toSelf     leads = "'self'"

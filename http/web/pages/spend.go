@@ -389,8 +389,10 @@ func round(n int64) int64 {
 	}
 }
 
+// height returns the height of an amount in the chart, whose upper edge is top.
 func height(n, top int64) float64 { return float64(n) / float64(top) * chartHeight }
 
+// coordinate formats a position in an SVG, with two decimals at most.
 func coordinate(f float64) string { return strconv.FormatFloat(math.Round(f*100)/100, 'f', -1, 64) }
 
 // formatCompact writes a number that reads well.

@@ -6,6 +6,7 @@ import "net/http"
 // without it has the theme of its system.
 const ThemeCookie = "stagedoor-theme"
 
+// themeLife is the time for which a browser keeps the theme.
 const themeLife = 365 * 24 * 60 * 60 // seconds
 
 // SetTheme makes the browser ask for a theme with every request: light, dark, or anything else for the system's.
@@ -26,4 +27,5 @@ func themeOf(r *http.Request) string {
 	return ""
 }
 
+// isTheme reports whether a value, which a browser has sent, is one of the themes.
 func isTheme(theme string) bool { return theme == "light" || theme == "dark" }

@@ -161,6 +161,7 @@ func people(name string) []Link {
 	return links
 }
 
+// Names of the parts of the side bar that only some users see.
 const (
 	nameRun = "Run"
 	nameLed = "Group"
@@ -197,6 +198,7 @@ func (d *Viewer) nav(here place) []linkGroup {
 // Initials returns up to two letters that stand for the user's name.
 func (d *Viewer) Initials() string { return initials(d.Username) }
 
+// initials returns the first two letters of a name in upper case.
 func initials(name string) string {
 	letters := []rune(strings.ToUpper(name))
 	return string(letters[:min(len(letters), 2)])
@@ -220,6 +222,8 @@ func formatDay(t time.Time) string { return t.UTC().Format("2 Jan 2006") }
 // formatLastDay is the last day that is not wholly after t.
 func formatLastDay(t time.Time) string { return formatDay(t.Add(-time.Nanosecond)) }
 
+// formatTime returns a time to the minute, for people.
 func formatTime(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") }
 
+// formatMachine returns a time in the form of the attribute datetime.
 func formatMachine(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -81,6 +81,7 @@ func (rc *requestContext) enableAnyKey(id string, enabled bool) error {
 	return err
 }
 
+// codes shows the redeem codes and the form that mints some.
 func (rc *requestContext) codes() { rc.show(http.StatusOK, rc.codesView()) }
 
 // codesView returns the page of redeem codes, the newest first.

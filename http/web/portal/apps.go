@@ -14,6 +14,7 @@ const (
 	pathTokens = "/account/tokens"
 )
 
+// apps shows the apps that the user has allowed and those that the user has registered.
 func (rc *requestContext) apps() { rc.show(http.StatusOK, rc.appsView()) }
 
 // appsView lists the apps that the user has allowed, and those that the user has registered.
@@ -85,6 +86,7 @@ func (rc *requestContext) revokeApp() {
 	rc.concluded(rc.options.Registry.RevokeUserApp(rc.r.Context(), rc.user.ID, app), pathApps, "app_revoked")
 }
 
+// developerTokens shows the tokens with which programs of the user register apps.
 func (rc *requestContext) developerTokens() { rc.show(http.StatusOK, rc.developerView()) }
 
 // developerView returns the page of developer tokens, the newest first.

@@ -25,6 +25,7 @@ func (f *fields) fail(label, rule string) {
 	}
 }
 
+// text returns what was typed into a field, without white space around it.
 func (f *fields) text(name string) string { return strings.TrimSpace(f.form.Get(name)) }
 
 // list reads words with commas or spaces between; nil if there are none.

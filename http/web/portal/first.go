@@ -78,6 +78,7 @@ func (p *Portal) exampleModel() string {
 // clients choose the header Host freely and readers copy the address into shells and files.
 var namedHost = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?$`)
 
+// maxHost bounds the length of a host that is compared with namedHost.
 const maxHost = 260
 
 // addressFor returns the address of the gateway as the browser of r reached it. If the header Host cannot be one, it is
@@ -158,12 +159,16 @@ type captured struct {
 	body   bytes.Buffer
 }
 
+// maxAnswer bounds the part of an answer that is kept.
 const maxAnswer = 1 << 20
 
+// Header implements http.ResponseWriter.
 func (c *captured) Header() http.Header { return c.header }
 
+// WriteHeader implements http.ResponseWriter. The status is not needed.
 func (c *captured) WriteHeader(int) {}
 
+// Write implements http.ResponseWriter. It drops what exceeds maxAnswer, so that the handler goes on as with a client.
 func (c *captured) Write(b []byte) (int, error) {
 	c.body.Write(b[:min(len(b), maxAnswer-c.body.Len())])
 	return len(b), nil

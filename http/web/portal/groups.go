@@ -18,6 +18,7 @@ import (
 
 const pathGroups = "/admin/groups"
 
+// pathGroup returns the path of a group's page.
 func pathGroup(id int64) string { return pathGroups + "/" + strconv.FormatInt(id, 10) }
 
 // groups shows all groups. The parameter q searches their names.

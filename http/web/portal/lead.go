@@ -152,6 +152,7 @@ func (rc *requestContext) requestsPath(query url.Values) string {
 	return pathRequestLog + "?" + query.Encode()
 }
 
+// led shows the group to its lead.
 func (rc *requestContext) led(g *identity.Group) { rc.show(http.StatusOK, rc.ledView(g)) }
 
 // ledView shows a group to its lead.

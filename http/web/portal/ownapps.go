@@ -10,6 +10,7 @@ import (
 	"stagedoor/http/web/pages"
 )
 
+// pathApp returns the path of the page on which its owner changes an app.
 func pathApp(id int64) string { return pathApps + "/" + strconv.FormatInt(id, 10) }
 
 // ownApps lists the apps that the user has registered, the newest first.

@@ -80,6 +80,7 @@ type challenge struct {
 	Expires time.Time            `json:"e"`
 }
 
+// once returns the mark that lets the challenge be answered once only.
 func (c *challenge) once() tokens.Once {
 	return tokens.Once{ID: c.Session.Challenge, Expires: c.Expires}
 }

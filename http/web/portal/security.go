@@ -11,6 +11,7 @@ import (
 
 const pathSecurity = "/account/security"
 
+// security shows how the user signs in, and the user's sessions.
 func (rc *requestContext) security() { rc.show(http.StatusOK, rc.securityView()) }
 
 // securityView returns the page of sessions, passkeys and the second factor.

@@ -93,6 +93,8 @@ func (rc *requestContext) ownScope() spendScope {
 	return spendScope{path: pathUsage, own: true, account: rc.user.Username}
 }
 
+// ownUsage shows what the user has used, and exportOwnUsage sends the same as CSV.
+
 func (rc *requestContext) ownUsage()       { rc.showSpend(rc.ownScope()) }
 func (rc *requestContext) exportOwnUsage() { rc.exportSpending(rc.ownScope()) }
 
@@ -722,6 +724,7 @@ func pageName(scope *spendScope) string {
 	return "Spend"
 }
 
+// number formats a number for a spreadsheet.
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
 // spreadsheet writes CSV for spreadsheets, which run texts that begin as formulas do.

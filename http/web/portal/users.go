@@ -21,6 +21,7 @@ import (
 
 const pathUsers = "/admin/users"
 
+// users shows the users, see usersView.
 func (rc *requestContext) users() { rc.show(http.StatusOK, rc.usersView()) }
 
 // usersView lists accounts, the newest first unless the address asks for another order. Filters that make no sense are
@@ -200,6 +201,7 @@ func (rc *requestContext) subject() (tokens.User, bool) {
 	return tokens.User{}, false
 }
 
+// pathUser returns the path of a user's page.
 func pathUser(id int64) string { return pathUsers + "/" + strconv.FormatInt(id, 10) }
 
 // oneUser shows an account with all that is its.
