@@ -227,3 +227,20 @@ func TestOfTwoExchangesOfARequestOneIsKept(t *testing.T) {
 		}
 	})
 }
+
+// TestNoExchangeBeginsAfterTheTimeOfItsKey, also where the keeper is late.
+func TestNoExchangeBeginsAfterTheTimeOfItsKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r Recorder
+		var s sink
+		s.open()
+		r.keep(&s, map[string]time.Time{"k": time.Now().Add(time.Hour)})
+		time.Sleep(time.Hour - 1)
+		if r.Begin("k") == nil {
+			t.Error("the key is not recorded within its time")
+		}
+		if time.Sleep(1); r.Begin("k") != nil {
+			t.Error("the key is recorded after its time")
+		}
+	})
+}

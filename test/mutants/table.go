@@ -978,6 +978,18 @@ var Table = []Mutant{
 		New: `if s.room.Add(-n) >= 0 || n >= 0 {`,
 	},
 	{
+		Name: "recording: record a key after its time",
+		File: "actors/recording/draft.go", Suite: "./actors/recording", Run: "TestNoExchangeBegins",
+		Old: `!t.until.IsZero() && !now.Before(t.until)`,
+		New: `!t.until.IsZero() && now.IsZero()`,
+	},
+	{
+		Name: "recording: show leads what their members send",
+		File: "http/web/portal/recordings.go", Suite: "./http/web/portal", Run: "TestARecordingIsRead",
+		Old: `r.Key == "" || !own && !rc.user.Admin`,
+		New: `r.Key == ""`,
+	},
+	{
 		Name: "replay: take the ids of this process",
 		File: "actors/replay/upstream.go", Suite: "./actors/replay", Run: "TestEveryPair",
 		Old: `if len(ids) > 0 {`,
