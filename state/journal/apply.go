@@ -125,7 +125,7 @@ func (d *draft) revision(t int, key []byte) (uint64, error) {
 // them, as it has no form for a prefix.
 func (d *draft) removePrefix(t int, prefix []byte) error {
 	var keys [][]byte
-	to := prefixEnd(prefix)
+	to := PrefixEnd(prefix)
 	news := collect(t, prefix, to, &d.own, d.newest, d.older)
 	err := scan(context.Background(), d.tx, tables[t], news, prefix, to, 0, func(r Record) error {
 		keys = append(keys, clone(r.Key))

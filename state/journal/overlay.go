@@ -189,8 +189,8 @@ func foldTable(tx *bbolt.Tx, t Table, changes []change) error {
 	return nil
 }
 
-// prefixEnd is the first key behind all that begin with prefix; nil: there is none.
-func prefixEnd(prefix []byte) []byte {
+// PrefixEnd returns the first key after all that begin with prefix, or nil if there is none, as the end of a range.
+func PrefixEnd(prefix []byte) []byte {
 	end := clone(prefix)
 	for i := len(end) - 1; i >= 0; i-- {
 		if end[i]++; end[i] != 0 {

@@ -323,9 +323,8 @@ func receiptsAt(ctx context.Context, s *state.State, p place, prefix []byte, wan
 		sequence uint64
 	}
 	var index []indexed
-	// A prefix that ends with 0xff has no simple upper bound, so reading stops at the first other key.
-	err := s.Range(ctx, p.table(), prefix, nil, 0, func(rec journal.Record) error {
-		if !bytes.HasPrefix(rec.Key, prefix) || len(index) >= maxReceipts {
+	err := s.Range(ctx, p.table(), prefix, journal.PrefixEnd(prefix), 0, func(rec journal.Record) error {
+		if len(index) >= maxReceipts {
 			return errStop
 		}
 		entries, ok := entriesIn(p.table(), rec, p.mark)

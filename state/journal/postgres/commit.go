@@ -103,7 +103,7 @@ func (p *plan) addAt(ctx context.Context, tx pgx.Tx, op *journal.Op) error {
 		return nil
 	}
 	var keys [][]byte
-	err := reader{tx, 0}.Range(ctx, op.Table, op.Key, prefixEnd(op.Key), 0, func(r journal.Record) error {
+	err := reader{tx, 0}.Range(ctx, op.Table, op.Key, journal.PrefixEnd(op.Key), 0, func(r journal.Record) error {
 		keys = append(keys, append([]byte{}, r.Key...))
 		return nil
 	})

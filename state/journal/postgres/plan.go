@@ -147,7 +147,7 @@ func (p *plan) arguments() *arguments {
 	a := &arguments{hot: []byte{}}
 	for _, op := range p.ranges {
 		a.rangeTable = append(a.rangeTable, string(op.Table))
-		a.rangeFrom, a.rangeTo = append(a.rangeFrom, op.Key), append(a.rangeTo, prefixEnd(op.Key))
+		a.rangeFrom, a.rangeTo = append(a.rangeFrom, op.Key), append(a.rangeTo, journal.PrefixEnd(op.Key))
 	}
 	for _, r := range p.touched {
 		o, key := p.records[r], []byte(r.key)
@@ -179,15 +179,4 @@ func (p *plan) arguments() *arguments {
 		a.putLarge = append(a.putLarge, nil)
 	}
 	return a
-}
-
-// prefixEnd is the first key behind all that begin with prefix, or nil if there is none.
-func prefixEnd(prefix []byte) []byte {
-	end := bytes.Clone(prefix)
-	for i := len(end) - 1; i >= 0; i-- {
-		if end[i]++; end[i] != 0 {
-			return end[:i+1]
-		}
-	}
-	return nil
 }
