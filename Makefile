@@ -187,7 +187,7 @@ nemesis: ## fail the database and the network under two nodes ROUNDS times in ea
 	go test ./cmd/stagedoor -count=1 -v -timeout 0 -run TwoGatewaysServeTogether -revocations=$$((20 * $(ROUNDS)))
 	go test ./cmd/stagedoor -count=1 -v -timeout 0 -run KilledAndFrozenInTurn -takeovers=$(ROUNDS)
 	go test ./cmd/stagedoor -count=1 -v -timeout 0 -run OneOfSeveralGatewaysFails -gateways=3 \
-	  -kills=$$((4 * $(ROUNDS))) -freezes=$(ROUNDS) -cuts=$$((4 * $(ROUNDS)))
+	  -kills=$$((4 * $(ROUNDS))) -freezes=$(ROUNDS) -cuts=$$((4 * $(ROUNDS))) -crashes=$(ROUNDS)
 
 .PHONY: mutants
 mutants: ## seed faults one by one and expect the suites to fail (MUTANTS=pattern)

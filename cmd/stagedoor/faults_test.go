@@ -26,6 +26,7 @@ var (
 	kills    = flag.Int("kills", 1, "how many times one of them is killed under load")
 	freezes  = flag.Int("freezes", 0, "how many times one of them is frozen under load until its lease has ended")
 	cuts     = flag.Int("cuts", 2, "how often one of them is cut off from the database or from the others")
+	crashes  = flag.Int("crashes", 0, "how often their database crashes under load and is started again")
 )
 
 // servers are the gateways of a test with the networks between them and to the database.
@@ -98,6 +99,19 @@ func (s *servers) cut(i int) {
 	network.Set([]pgserver.Fault{pgserver.Cut, pgserver.HalfOpen, pgserver.DropReplies, pgserver.Slow}[rand.IntN(4)])
 	time.Sleep(400 * time.Millisecond)
 	network.Set(pgserver.None)
+}
+
+// crash ends the database of all gateways and starts it again.
+func (s *servers) crash(int) {
+	s.pair.database.Crash()
+	if err := s.pair.database.Run(); err != nil {
+		s.t.Fatal(err)
+	}
+	for i, g := range s.running {
+		g.await("the database after its crash", func() bool {
+			return command(s.t, nil, "nodes", "--config", s.file(s.names[i])).code == exitOK
+		})
+	}
 }
 
 // followed are the background responses that a client has followed to their ends, on whichever gateway it reached.
@@ -373,7 +387,7 @@ func TestNothingAcknowledgedIsLostWhenOneOfSeveralGatewaysFails(t *testing.T) {
 	}
 	load.Go(func() { s.film(free, videos, stop) })
 	faults := slices.Concat(slices.Repeat([]func(int){s.kill}, *kills), slices.Repeat([]func(int){s.freeze}, *freezes),
-		slices.Repeat([]func(int){s.cut}, *cuts))
+		slices.Repeat([]func(int){s.cut}, *cuts), slices.Repeat([]func(int){s.crash}, *crashes))
 	rand.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
 	var ends []time.Time
 	for n, fault := range faults {
@@ -402,10 +416,10 @@ func TestNothingAcknowledgedIsLostWhenOneOfSeveralGatewaysFails(t *testing.T) {
 	for _, f := range streams {
 		completed, failed, elsewhere = completed+f.completed, failed+f.failed, elsewhere+f.elsewhere
 	}
-	t.Logf("%d kills, %d freezes, %d cuts; %d responses acknowledged, %d of them uncharged; %d of an account at its "+
+	t.Logf("%d kills, %d freezes, %d cuts, %d crashes of the database; %d responses acknowledged, %d of them uncharged; %d of an account at its "+
 		"end, %d of them uncharged; %d streams followed to their ends, %d of them through another gateway, %d ended "+
 		"as failed",
-		*kills, *freezes, *cuts, total, uncharged, few, fewUncharged, completed+failed, elsewhere, failed)
+		*kills, *freezes, *cuts, *crashes, total, uncharged, few, fewUncharged, completed+failed, elsewhere, failed)
 	s.renderedOnce(videos)
 	if total < 5*len(faults) || few < len(faults) || completed < 1 {
 		t.Error("there was too little load")
