@@ -26,8 +26,8 @@ type knownKinds struct {
 // maxKnown bounds the memory of knownKinds. Kinds that are not among them are looked up in the file.
 const maxKnown = 1 << 14
 
-// hourOf returns the hour of a place since 1970.
-func hourOf(place int64) int64 { return requestlog.TimeOf(place) / 3_600_000_000 }
+// minuteOf returns the minute of a place since 1970.
+func minuteOf(place int64) int64 { return requestlog.TimeOf(place) / 60_000_000 }
 
 // of returns the number of the kind of a record, which it adds to the file if it is new. If the transaction fails, the
 // kinds that it knows are no longer valid.
@@ -44,19 +44,19 @@ func (known *knownKinds) of(ctx context.Context, tx *sql.Tx, r *requestlog.Recor
 	if !ok {
 		err := tx.QueryRowContext(ctx, "SELECT kind, used FROM kinds WHERE hash = ?", hash[:]).Scan(&k.kind, &k.used)
 		if errors.Is(err, sql.ErrNoRows) {
-			k.used = hourOf(r.At)
+			k.used = minuteOf(r.At)
 			k.kind, err = addKind(ctx, tx, r, k.used, hash[:], names[start:])
 		}
 		if err != nil {
 			return 0, err
 		}
 	}
-	hour := hourOf(r.At)
-	if ok && k.used >= hour {
+	minute := minuteOf(r.At)
+	if ok && k.used >= minute {
 		return k.kind, nil
 	}
-	if k.used < hour {
-		k.used = hour
+	if k.used < minute {
+		k.used = minute
 		if _, err := tx.ExecContext(ctx, "UPDATE kinds SET used = ? WHERE kind = ?", k.used, k.kind); err != nil {
 			return 0, err
 		}
@@ -87,13 +87,13 @@ func addKind(ctx context.Context, tx *sql.Tx, r *requestlog.Record, used int64, 
 	return kind, err
 }
 
-// removeKinds removes the kinds that have not been used since an hour, and reports whether there were any.
-func removeKinds(ctx context.Context, tx *sql.Tx, hour int64) (bool, error) {
+// removeKinds removes the kinds that have not been used since a minute, and reports whether there were any.
+func removeKinds(ctx context.Context, tx *sql.Tx, minute int64) (bool, error) {
 	const old = "DELETE FROM words WHERE rowid IN (SELECT kind FROM kinds WHERE used < ?)"
-	if _, err := tx.ExecContext(ctx, old, hour); err != nil {
+	if _, err := tx.ExecContext(ctx, old, minute); err != nil {
 		return false, err
 	}
-	result, err := tx.ExecContext(ctx, "DELETE FROM kinds WHERE used < ?", hour)
+	result, err := tx.ExecContext(ctx, "DELETE FROM kinds WHERE used < ?", minute)
 	if err != nil {
 		return false, err
 	}

@@ -92,7 +92,11 @@ func (l *Log) remove(ctx context.Context, before int64) (more bool, err error) {
 				return err
 			}
 		}
-		removed, err := removeKinds(ctx, tx, hourOf(oldest))
+		unused := minuteOf(oldest)
+		if oldest == last+1 { // no block is left
+			unused = math.MaxInt64
+		}
+		removed, err := removeKinds(ctx, tx, unused)
 		if removed {
 			l.kinds = knownKinds{}
 		}

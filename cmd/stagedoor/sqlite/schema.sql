@@ -2,8 +2,8 @@
 CREATE TABLE blocks (last INTEGER PRIMARY KEY, first INTEGER NOT NULL, base INTEGER NOT NULL, rows BLOB NOT NULL,
   ids BLOB NOT NULL, entries BLOB NOT NULL) STRICT;
 CREATE INDEX blocks_by_first ON blocks (first);
--- The names and the outcome of requests (kinds.go). The full text of kinds is in words, which has no copy of it. used is an
--- hour since 1970 in which a request of the kind began, and none began later.
+-- The names and the outcome of requests (kinds.go). The full text of kinds is in words, which has no copy of it. used is the
+-- minute since 1970 in which the last request of the kind began.
 CREATE TABLE kinds (kind INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, used INTEGER NOT NULL, owner TEXT NOT NULL,
   names BLOB NOT NULL) STRICT;
 CREATE INDEX kinds_by_use ON kinds (used);

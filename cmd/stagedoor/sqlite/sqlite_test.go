@@ -260,6 +260,33 @@ func TestNoBatchRewritesTheIndex(t *testing.T) {
 	}
 }
 
+// The names that clients choose may be new with each request. When the requests go because the log is too large, their
+// kinds go, too, although all of them were used a moment before.
+func TestKindsGoWithTheirRequestsWhenTheLogIsTooLarge(t *testing.T) {
+	path := filepath.Join(t.TempDir(), sqlite.FileName)
+	f := openFixture(t, path)
+	for from := 0; from < 2000; from += 500 {
+		var batch []requestlog.Record
+		for n := from; n < from+500; n++ {
+			r := logtest.Record(n)
+			r.Began, r.App = logtest.Start, fmt.Sprintf("app %d", n)
+			batch = append(batch, r)
+		}
+		if err := f.Append(t.Context(), batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.Limits.Bytes = 300_000
+	logtest.Prune(t, f)
+	if blocks, kinds := rows(t, path, "blocks"), rows(t, path, "kinds"); blocks != 0 || kinds != 0 {
+		t.Errorf("%d blocks and %d kinds are left of a minute that is too large", blocks, kinds)
+	}
+	logtest.Fill(t, f, 2000, 2001)
+	if ids, err := f.find(t); err != nil || len(ids) != 1 {
+		t.Errorf("found %v, %v", ids, err)
+	}
+}
+
 // rows returns the number of rows of a table.
 func rows(t *testing.T, path, table string) (n int) {
 	t.Helper()
