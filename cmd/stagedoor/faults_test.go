@@ -417,8 +417,8 @@ func TestNothingAcknowledgedIsLostWhenOneOfSeveralGatewaysFails(t *testing.T) {
 		completed, failed, elsewhere = completed+f.completed, failed+f.failed, elsewhere+f.elsewhere
 	}
 	t.Logf("%d kills, %d freezes, %d cuts, %d crashes of the database; %d responses acknowledged, %d of them "+
-		"uncharged; %d of an account at its end, %d of them uncharged; %d streams followed to their ends, %d of them through another gateway, %d ended "+
-		"as failed",
+		"uncharged; %d of an account at its end, %d of them uncharged; %d streams followed to their ends, %d of them "+
+		"through another gateway, %d ended as failed",
 		*kills, *freezes, *cuts, *crashes, total, uncharged, few, fewUncharged, completed+failed, elsewhere, failed)
 	s.renderedOnce(videos)
 	if total < 5*len(faults) || few < len(faults) || completed < 1 {
