@@ -99,7 +99,8 @@ func (d *Draft) release(to []*sink) {
 	}
 }
 
-// Client keeps what the client sent. in has its path, model and headers, body its bytes, which are copied, and q the rest.
+// Client keeps what the client sent: in has its path, its model and its headers, body its bytes, which are copied, and
+// q the rest.
 func (d *Draft) Client(id string, q Client, in shapes.Params, body []byte) {
 	if d == nil {
 		return
