@@ -385,15 +385,11 @@ func (s *Service) startJob(ctx context.Context, v work.Video) (work.Video, bool,
 // settles the job. If an adopted actor has continued the job meanwhile, the client gets the job.
 func (s *Service) withdraw(v work.Video, cause error) (work.Video, bool, error) {
 	_, err := state.Do(context.Background(), s.State, func(tx *state.Tx) (work.Video, error) {
-		now, ok := work.FindAnyVideo(tx.View(), v.ID)
-		if !ok || now.Phase != v.Phase || now.Attempts != v.Attempts {
-			return now, errStale
-		}
-		gone := markFailed(now, "", "", tx.Now())
+		gone := markFailed(v, "", "", tx.Now())
 		gone.Deleted = tx.Now()
-		return work.PutVideo(tx, gone)
+		return work.ChangeVideo(tx, &v, gone)
 	})
-	if now, ok := work.FindVideo(s.State.View(), v.ID, v.Owner); ok && errors.Is(err, errStale) {
+	if now, ok := work.FindVideo(s.State.View(), v.ID, v.Owner); ok && errors.Is(err, work.ErrVideoChanged) {
 		return now, false, nil
 	}
 	s.slots.release(v.ID)

@@ -98,26 +98,20 @@ func (s *step) change(v work.Video) {
 // step belongs to the older one.
 func (s *step) save() {
 	kept, err := state.Do(context.Background(), s.svc.State, func(tx *state.Tx) (work.Video, error) {
-		now, ok := work.FindAnyVideo(tx.View(), s.base.ID)
-		if !ok || now.Phase != s.base.Phase || now.Attempts != s.base.Attempts || now.Node != s.base.Node {
-			return now, errStale
-		}
-		return work.PutVideo(tx, s.video)
+		return work.ChangeVideo(tx, &s.base, s.video)
 	})
 	switch {
 	case err == nil:
 		s.video, s.base, s.unsaved = kept, kept, false
 	case errors.Is(err, state.ErrUnavailable):
 		s.out.again = storeWait
-	case errors.Is(err, errStale), errors.Is(err, state.ErrFinished), errors.Is(err, state.ErrInvalid):
+	case errors.Is(err, work.ErrVideoChanged), errors.Is(err, state.ErrFinished), errors.Is(err, state.ErrInvalid):
 		s.out.stale = true
 	default:
 		s.svc.System.Logger().Error("video job not written", "video", s.base.ID, "cause", err)
 		s.out.again = longestWait
 	}
 }
-
-var errStale = errors.New("another actor has written the record")
 
 // provider returns the job's provider of the current configuration.
 func (s *step) provider() (Provider, bool) {

@@ -290,6 +290,21 @@ func PutVideo(tx *state.Tx, v Video) (Video, error) {
 	return v, videos.Put(tx, v)
 }
 
+// ErrVideoChanged says that a job is not as the caller of ChangeVideo has read it.
+var ErrVideoChanged = errors.New("the video job was changed by another actor")
+
+// ChangeVideo stores v, a changed job, as PutVideo does, if its record is still as the caller has read it: it belongs
+// to the same process as base, is in the same phase and was submitted as often. Otherwise another actor works on the
+// job, for instance one of a process that has taken it over, and the error is ErrVideoChanged. What is sent to a
+// provider after such a change is therefore sent by one process only.
+func ChangeVideo(tx *state.Tx, base *Video, v Video) (Video, error) {
+	now, ok := FindAnyVideo(tx.View(), base.ID)
+	if !ok || now.Phase != base.Phase || now.Attempts != base.Attempts || now.Node != base.Node {
+		return now, ErrVideoChanged
+	}
+	return PutVideo(tx, v)
+}
+
 // FindVideo returns a job of an owner. Unknown jobs, deleted jobs and jobs of other owners are not
 // found.
 func FindVideo(v state.View, id string, owner state.Owner) (Video, bool) {

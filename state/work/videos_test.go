@@ -9,6 +9,8 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
+	"stagedoor/state/statetest"
 	"stagedoor/state/work"
 )
 
@@ -41,6 +43,39 @@ func putVideo(t *testing.T, s *state.State, v work.Video) work.Video {
 
 func tryVideo(s *state.State, v work.Video) (work.Video, error) {
 	return state.Do(ctx, s, func(tx *state.Tx) (work.Video, error) { return work.PutVideo(tx, v) })
+}
+
+func TestAJobIsChangedOnlyByTheProcessThatHasIt(t *testing.T) {
+	cluster := statetest.NewCluster()
+	node := func(name string) *state.State {
+		s, err := schema.Open(cluster.Join(name), newClock().Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	a, b := node("a"), node("b")
+	v := putVideo(t, a, newVideo(1, work.VideoAccepted))
+	putVideo(t, b, newVideo(2, work.VideoAccepted)) // which b appends to a log that it has read to its end
+	change := func(s *state.State, base work.Video) (work.Video, error) {
+		next := base
+		next.Phase, next.Attempts = work.VideoSubmitting, base.Attempts+1
+		return state.Do(ctx, s, func(tx *state.Tx) (work.Video, error) { return work.ChangeVideo(tx, &base, next) })
+	}
+	taken, err := work.TakeOverVideos(ctx, b, func(n state.Node) bool { return n == v.Node })
+	if err != nil || len(taken) != 1 || taken[0].Node != b.Node() || v.Node != a.Node() {
+		t.Fatalf("taken %+v, %v", taken, err)
+	}
+	if _, err := change(a, v); !errors.Is(err, work.ErrVideoChanged) {
+		t.Errorf("the process from which the job was taken changes it: %v", err)
+	}
+	if _, err := change(b, taken[0]); err != nil {
+		t.Errorf("the process that has taken the job over: %v", err)
+	}
+	if _, err := change(b, taken[0]); !errors.Is(err, work.ErrVideoChanged) {
+		t.Errorf("a second actor of the process submits the job again: %v", err)
+	}
 }
 
 func TestAVideoIsFoundOnlyByItsOwner(t *testing.T) {

@@ -433,6 +433,12 @@ var Table = []Mutant{
 		New: `	if v.Phase == work.VideoSubmitting && !idempotent && v.Attempts > 1000 {`,
 	},
 	{
+		Name: "videos: change a job that another process has taken over",
+		File: "state/work/videos.go", Suite: "./state/work", Run: ".",
+		Old: ` || now.Node != base.Node {`,
+		New: ` {`,
+	},
+	{
 		Name: "videos: let progress go back",
 		File: "actors/videojob/core.go", Suite: "./actors/videojob", Run: ".",
 		Old: `v.Progress = min(max(v.Progress, s.Progress), mostProgress)`,

@@ -18,6 +18,7 @@ import (
 	"stagedoor/state/money"
 	"stagedoor/state/schema"
 	"stagedoor/state/statetest/pgserver"
+	"stagedoor/state/work"
 )
 
 // cluster is a database with a synchronous standby, and two nodes that reach it through proxies.
@@ -174,6 +175,7 @@ func (c *cluster) prepare(n int) *histories {
 		}
 		codes, h.codes[code.ID] = append(codes, code), text
 		h.keys = append(h.keys, fmt.Sprintf("key_%d_%d", n, i))
+		h.jobs = append(h.jobs, fmt.Sprintf("job_%d_%d", n, i/4))
 	}
 	paid := []money.Posting{{Kind: money.Credit, Amount: credits}}
 	_, _, err := money.CommitPostings(ctx, c.states[0].Load(), h.account, paid)
@@ -196,7 +198,8 @@ func (c *cluster) drive(h *histories, fault func(*cluster)) []porcupine.Operatio
 				case <-stop:
 					return
 				case <-time.After(4 * time.Millisecond):
-					h.do(i, c.states[i%len(c.states)].Load(), h.choose())
+					s := c.states[i%len(c.states)].Load()
+					h.do(i, s, h.choose(s))
 				}
 			}
 		})
@@ -263,6 +266,14 @@ func TestForgedHistoriesAreNoticed(t *testing.T) {
 	}
 	hold := call{kind: "begin", amount: 600}
 	ended := func(kind string) call { return call{kind: kind, amount: 600, hold: 1} }
+	queued := func(id string) porcupine.Operation {
+		return at(0, 1, call{kind: "queue", node: "a"}, result{ok: true, id: id})
+	}
+	taken := at(2, 3, call{kind: "take over", node: "b"}, result{ok: true, id: "x"})
+	submitted := func(by state.Node, ok bool) porcupine.Operation {
+		base := job{id: "x", phase: work.VideoAccepted, node: by}
+		return at(4, 5, call{kind: "step", base: base, to: work.VideoSubmitting}, result{ok: ok})
+	}
 	begun, done := at(0, 1, hold, result{ok: true, hold: 1}), result{ok: true}
 	for name, c := range map[string]struct {
 		history []porcupine.Operation
@@ -283,6 +294,12 @@ func TestForgedHistoriesAreNoticed(t *testing.T) {
 			at(2, 3, call{kind: "revoke"}, done), at(4, 5, call{kind: "check"}, done)}, false},
 		"a key during its revocation": {[]porcupine.Operation{at(0, 1, call{kind: "create"}, done),
 			at(2, 5, call{kind: "revoke"}, done), at(3, 4, call{kind: "check"}, done)}, true},
+		"a job that is queued twice": {[]porcupine.Operation{queued("x"), queued("y")}, false},
+		"a job that its second node submits": {[]porcupine.Operation{queued("x"), taken, submitted("b", true),
+			submitted("a", false)}, true},
+		"a job that two nodes submit": {[]porcupine.Operation{queued("x"), taken, submitted("b", true),
+			submitted("a", true)}, false},
+		"a job that is lost with its node": {[]porcupine.Operation{queued("x"), taken, submitted("b", false)}, false},
 	} {
 		if got := porcupine.CheckOperations(model, c.history); got != c.want {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
