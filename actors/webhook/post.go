@@ -26,6 +26,9 @@ type Endpoint struct {
 	Key []byte // from ParseSecret
 	// Allow has networks that may be called although they are not public.
 	Allow []netip.Prefix
+	// Mail is the address of a person who gets the events by Send in place of a server that gets them at URL.
+	Mail string
+	Send func(ctx context.Context, d *work.Delivery) error
 }
 
 // poster sends deliveries to one endpoint.
@@ -63,6 +66,12 @@ func (p *poster) close() { p.client.CloseIdleConnections() }
 func (p *poster) try(ctx context.Context, d *work.Delivery) outcome {
 	ctx, cancel := context.WithTimeout(ctx, tryWithin)
 	defer cancel()
+	if p.endpoint.Send != nil {
+		if err := p.endpoint.Send(ctx, d); err != nil {
+			return outcome{err: err}
+		}
+		return outcome{status: http.StatusOK}
+	}
 	request, err := p.request(ctx, d)
 	if err != nil {
 		return outcome{err: errors.New("the endpoint's address cannot be used")}

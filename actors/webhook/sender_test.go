@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -216,6 +217,30 @@ func TestTheEndOfAVideoIsSentSignedAndOnce(t *testing.T) {
 				t.Errorf("%s", got[0].body)
 			}
 		})
+	}
+}
+
+func TestAnEventThatGoesByMailIsRetried(t *testing.T) {
+	s, sent := newStage(t), make(chan string, 2)
+	var fails atomic.Bool
+	fails.Store(true)
+	e := webhook.Endpoint{Webhook: work.Webhook{ID: "wha_1"}, Mail: "ops@example.com",
+		Send: func(_ context.Context, d *work.Delivery) error {
+			sent <- d.Event
+			if fails.Load() {
+				return errors.New("the mail server did not take it")
+			}
+			return nil
+		}}
+	s.start(e)
+	s.finish(work.VideoCompleted)
+	await(t, "a try fails", func() bool { _, tries := s.waiting(e); return tries == 1 })
+	fails.Store(false)
+	s.clock.Store(int64(time.Hour))
+	s.configure(e) // looks again, now that it is later
+	await(t, "the retry arrives", func() bool { n, _ := s.waiting(e); return n == 0 })
+	if first, second := <-sent, <-sent; first != second {
+		t.Errorf("%s and %s were sent", first, second)
 	}
 }
 

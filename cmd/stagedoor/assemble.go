@@ -34,6 +34,7 @@ import (
 	"stagedoor/http/text"
 	"stagedoor/http/web/browser"
 	"stagedoor/http/web/idp"
+	"stagedoor/http/web/mailer"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/memory"
 	"stagedoor/providers/modellist"
@@ -85,6 +86,8 @@ type gateway struct {
 	browser   *browser.Guard
 	// identities are the OpenID providers at which people sign in.
 	identities *idp.Client
+	mail       *mailer.Client
+	origin     string // the address at which browsers reach the gateway
 	live       *live.Handlers
 	// again makes the request of a background response that another process has begun.
 	again background.RestoreRequest
@@ -141,7 +144,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string,
 		return err
 	}
 	origin := cmp.Or(c.OAuth.Issuer, address)
-	g.identities = idp.New(origin, time.Now)
+	g.identities, g.mail, g.origin = idp.New(origin, time.Now), g.mailer(origin), origin
 	g.overload, g.watchers = overload.New(overload.Limits{}), share.New(share.Watchers, 0, 1)
 	g.sockets = share.New(share.Sockets, 0, leastSocket)
 	g.kept = kept.New(share.New(share.Kept, 0, kept.Least), g.state.Now)
@@ -375,7 +378,6 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 		g.keeper.Limit(recordingLimits(c))
 	}
 	g.state.KeepAudit(time.Duration(c.Audit.Keep), int64(c.Audit.Records))
-	g.runtime.Webhooks().Configure(c.Endpoints())
 	fixedKeys := c.FixedKeys()
 	g.auth.SetFixed(fixedKeys)
 	g.identities.Configure(c.SignIn.Clients())
@@ -389,6 +391,7 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 		g.logger.Warn("the configuration may not be as it was meant; stagedoor config check shows why", "warnings", n)
 	}
 	g.config.Store(&inForce)
+	g.runtime.Webhooks().Configure(g.endpoints(c)) // mails that wait are sent at once, by the server in force
 	now := time.Now()
 	g.read.Store(&now)
 	return nil

@@ -50,8 +50,8 @@ func (g *gateway) authorization(ctx context.Context, issuer string) (*oauth.Serv
 		TopUpURL:   g.topUpURL, Overview: g.overview, FirstKey: g.firstKeyFor,
 		Mistakes: g.mistakes, RequestLog: g.requests,
 		Recordings: g.recordings(), Node: g.nodeName(), Settings: g.settings, Erase: g.eraseUser,
-		Mail:    g.mailer(issuer),
-		Demands: g.demandsSecondFactor, AlertHost: func() string { return g.config.Load().Alerts.Host() },
+		Mail:    g.mail,
+		Demands: g.demandsSecondFactor, AlertsTo: func() string { return g.config.Load().Alerts.Recipients() },
 		Live: func() *live.Handlers { return g.live }, Now: time.Now, Random: rand.Reader})
 	money := accounts{g.state}
 	return oauth.New(oauth.Options{Logger: g.logger, Registry: g.runtime.Tokens(), Browser: guard, Accounts: money,

@@ -75,7 +75,7 @@ type Config struct {
 	Admin     Admin         `yaml:"admin" doc:"the HTTP API of administration, below /admin/v1"`
 	Videos    Videos        `yaml:"videos" doc:"video jobs"`
 	Webhooks  []Webhook     `yaml:"webhooks" doc:"servers that receive an event when a video has ended"`
-	Alerts    Alerts        `yaml:"alerts" doc:"a server that gets events about budgets, providers and the disk"`
+	Alerts    Alerts        `yaml:"alerts" doc:"where events about budgets, providers and the disk go"`
 	Telemetry Telemetry     `yaml:"telemetry" doc:"traces and metrics, by OpenTelemetry"`
 	Heartbeat Duration      `yaml:"heartbeat" doc:"a stream whose answer takes longer begins without it; 0: never"`
 	// Clients of a gateway without it use HTTP.

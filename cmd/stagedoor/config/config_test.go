@@ -463,6 +463,16 @@ var mistakes = map[string]struct {
 			"f:2:89: alerts.allow_networks[0]: expected an address or a network",
 		},
 	},
+	"alerts by mail": {
+		"keys: [{key: k, name: n}]\nalerts: {mail: Ops <ops@h>, secret: whsec_c2hvcnQ=}\n",
+		[]string{
+			"f:2:9: alerts: expected url",
+			"f:2:16: alerts.mail: expected an address without a name",
+		},
+	},
+	"alerts by mail without a server": {
+		"keys: [{key: k, name: n}]\nalerts: {mail: ops@h}\n", []string{"f:2:16: alerts.mail: expected the setting smtp"},
+	},
 	"alerts without an address": {
 		"keys: [{key: k, name: n}]\nalerts: {events: [disk.filling]}\n", []string{"f:2:9: alerts: expected url"},
 	},

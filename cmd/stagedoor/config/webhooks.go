@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net/mail"
 	"slices"
 	"strings"
 
@@ -24,37 +25,59 @@ type Webhook struct {
 	Allow  Strings `yaml:"allow_networks" doc:"networks it may lie in although they are private, for example 10.1.0.0/16"`
 }
 
-// Alerts describes the server to which alerts are posted.
+// Alerts describes where alerts go: a server to which they are posted, and a person who gets mails.
 type Alerts struct {
-	URL    Secret  `yaml:"url" doc:"where alerts are posted to, https://host/path; none: no alerts"`
+	URL    Secret  `yaml:"url" doc:"where alerts are posted to, https://host/path; none: they are not posted"`
+	Mail   string  `yaml:"mail" doc:"an address that gets alerts by mail, through the server of smtp; none: no mails"`
 	Secret Secret  `yaml:"secret" doc:"what they are signed with: whsec_ and 24 to 64 random bytes in base64"`
-	Events Strings `yaml:"events" doc:"the alerts that are posted; default: all" enum:"@alerts"`
+	Events Strings `yaml:"events" doc:"the alerts that are sent; default: all" enum:"@alerts"`
 	Allow  Strings `yaml:"allow_networks" doc:"private networks it may lie in, for example 10.1.0.0/16"`
 }
 
-// Host returns the host that alerts are posted to, or "" if there are none.
-func (a *Alerts) Host() string {
+// Recipients says where alerts go, for a page, or is "" if there are none.
+func (a *Alerts) Recipients() string {
+	var all []string
 	if u := webAddress(a.URL.Reveal()); u != nil {
-		return u.Host
+		all = append(all, u.Host)
 	}
-	return ""
+	if a.Mail != "" {
+		all = append(all, a.Mail)
+	}
+	return strings.Join(all, " and ")
 }
 
-// endpoint returns where alerts are posted to. Its id stays the same as long as the address does.
-func (a *Alerts) endpoint() webhook.Endpoint {
-	w := Webhook{URL: a.URL, Secret: a.Secret, Events: a.Events, Allow: a.Allow}
-	e := w.endpoint()
-	e.ID, e.Alerts = strings.Replace(e.ID, "wh_", "wha_", 1), true
-	return e
+// endpoints returns where alerts go. Their ids stay the same as long as the addresses do.
+func (a *Alerts) endpoints() (all []webhook.Endpoint) {
+	for _, to := range []Secret{a.URL, Secret(a.Mail)} {
+		if to != "" {
+			w := Webhook{URL: to, Secret: a.Secret, Events: a.Events, Allow: a.Allow}
+			e := w.endpoint()
+			e.ID, e.Alerts = strings.Replace(e.ID, "wh_", "wha_", 1), true
+			all = append(all, e)
+		}
+	}
+	if a.Mail != "" {
+		all[len(all)-1].Mail = a.Mail
+	}
+	return all
 }
 
-// checkAlerts checks where alerts are posted. Settings without an address are a mistake, because their operator
-// expects alerts and would get none.
+// checkAlerts checks where alerts go. Settings without an address are a mistake, because their operator expects alerts
+// and would get none.
 func (c *Config) checkAlerts(d *decoder) {
 	a := &c.Alerts
+	if a.Mail != "" {
+		at, err := mail.ParseAddress(a.Mail)
+		switch {
+		case err != nil || at.Address != a.Mail:
+			d.at("alerts.mail", "expected an address without a name, for example ops@example.com")
+		case c.SMTP.Host == "":
+			d.at("alerts.mail", "expected the setting smtp, without which no mails are sent")
+		}
+	}
 	if a.URL == "" {
-		if a.Secret != "" || a.Events != nil || a.Allow != nil {
-			d.at("alerts", "expected url, without which there are no alerts")
+		if a.Secret != "" || a.Allow != nil || a.Events != nil && a.Mail == "" {
+			d.at("alerts", "expected url, without which no alerts are posted")
 		}
 		return
 	}
@@ -73,10 +96,7 @@ func (c *Config) Endpoints() []webhook.Endpoint {
 	for _, w := range c.Webhooks {
 		out = append(out, w.endpoint())
 	}
-	if c.Alerts.URL != "" {
-		out = append(out, c.Alerts.endpoint())
-	}
-	return out
+	return append(out, c.Alerts.endpoints()...)
 }
 
 // endpoint returns the webhook as its sender takes it.

@@ -548,7 +548,7 @@ type Spend struct {
 }
 
 // Alerts names the host that alerts are posted to, or "" if none are.
-type Alerts struct{ Host string }
+type Alerts struct{ To string }
 
 func (s *Spend) frame() frame {
 	here := placeSpend

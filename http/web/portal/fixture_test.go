@@ -61,7 +61,7 @@ type fixture struct {
 	recorded  *recorded
 	overview  *httpflow.Overview
 	later     time.Duration // by which the clock of the pages is ahead
-	alerts    string        // the host that alerts are posted to
+	alerts    string        // where alerts go
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -155,7 +155,7 @@ func newFixtureWith(t *testing.T, mail *mailer.Client) *fixture {
 			Demands:    h.demands,
 			Settings:   h.settings,
 			Overview:   h.overview,
-			AlertHost:  func() string { return h.alerts },
+			AlertsTo:   func() string { return h.alerts },
 			Erase: func(ctx context.Context, user int64) (int, error) {
 				_, err := h.registry.EraseUser(ctx, user)
 				return h.remaining, err

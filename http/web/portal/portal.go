@@ -65,8 +65,8 @@ type Options struct {
 	// websocket. Both are nil if it is disabled.
 	Overview *httpflow.Overview
 	Live     func() *live.Handlers
-	// AlertHost returns the host that alerts are posted to, or "" if none are.
-	AlertHost func() string
+	// AlertsTo says where alerts go, or is "" if none are sent.
+	AlertsTo func() string
 	// RequestLog is the log of requests. Nil means that it has no pages.
 	RequestLog RequestLog
 	// Recordings has what recorded keys sent and were answered. Nil means that nothing is kept.

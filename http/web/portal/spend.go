@@ -506,7 +506,7 @@ func (rc *requestContext) showSpend(scope spendScope) {
 			view.Budgets = []pages.BudgetLine{*line}
 		}
 	} else if !scope.own {
-		view.Alerts = &pages.Alerts{Host: rc.options.AlertHost()}
+		view.Alerts = &pages.Alerts{To: rc.options.AlertsTo()}
 	}
 	rc.spendTimes(view, &t)
 	rc.show(http.StatusOK, view)
@@ -771,7 +771,7 @@ func (rc *requestContext) usageOf(account, path string) (*pages.Report, error) {
 
 // testAlerts sends an alert that says that alerts arrive.
 func (rc *requestContext) testAlerts() {
-	if rc.options.AlertHost() == "" {
+	if rc.options.AlertsTo() == "" {
 		rc.missing()
 		return
 	}
