@@ -337,7 +337,9 @@ func marshal(data map[string]any) json.RawMessage {
 // dollars returns micro-dollars as dollars.
 func dollars(micros int64) float64 { return float64(micros) / 1e6 }
 
-// SendTest adds an alert that says nothing but that alerts arrive.
+// SendTest adds an alert that says nothing but that alerts arrive. A caller can therefore test the webhooks of an
+// installation without an event that went wrong. It succeeds, and adds nothing, if no webhook wants alerts of this
+// type; the error is one of the state's.
 func SendTest(ctx context.Context, s *state.State) error {
 	return state.Run(ctx, s, func(tx *state.Tx) error {
 		data := json.RawMessage(`{"message":"Alerts of this gateway arrive here."}`)

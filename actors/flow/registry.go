@@ -247,7 +247,8 @@ var (
 // themselves, because the operator did not want it.
 var Cancelled = dialogue.CancelledByOperator()
 
-// Cancel ends a request. Its client gets Cancelled in the envelope of its shape.
+// Cancel ends a request. Its client gets Cancelled in the envelope of its shape. The error is ErrUnknown if no request
+// of this id is under way, and ErrOver if it ended while it was being cancelled, so that its client has the reply.
 func (r *Registry) Cancel(id string) error {
 	req := r.Find(id)
 	if req == nil {

@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -67,9 +68,7 @@ func (b *Backoff) HandleFailure(_ *actor.ActorSystem, supervisor actor.Superviso
 // plan counts the failure and sets the delay, or what AtLimit says if there were too many.
 func (b *Backoff) plan(rs *actor.RestartStatistics, failure *Failure) {
 	window := b.Window
-	if window == 0 {
-		window = time.Minute
-	}
+	window = cmp.Or(window, time.Minute)
 	if rs.NumberOfFailures(window) == 0 {
 		rs.Reset() // the library itself never forgets a failure
 	}

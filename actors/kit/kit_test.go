@@ -214,26 +214,6 @@ func TestStoppingRefusesWhatIsLeft(t *testing.T) {
 	})
 }
 
-func TestDrainHandlesWhatIsThere(t *testing.T) {
-	kittest.Run(t, func(t *testing.T, sys *kit.System) {
-		handled := 0
-		pid := spawn(t, sys, func(c actor.Context) {
-			if _, ok := c.Message().(*laned); ok {
-				handled++
-			}
-		})
-		for range 50 {
-			sys.Send(pid, &laned{lane: kit.LaneAcquire})
-		}
-		if err := sys.DrainActor(t.Context(), pid); err != nil {
-			t.Fatal(err)
-		}
-		if handled != 50 {
-			t.Errorf("handled %d of 50", handled)
-		}
-	})
-}
-
 func TestStopWaitsLongerThanTheLibraryWould(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, sys *kit.System) {
 		gate := make(chan struct{})
@@ -532,30 +512,6 @@ func TestSystemLeavesNoGoroutineBehind(t *testing.T) {
 	sys.Send(pid, bomb{}) // a dead letter starts the library's counter
 }
 
-func TestEagerActorsHaveBegunWhenTheyAreSpawned(t *testing.T) {
-	kittest.Run(t, func(t *testing.T, sys *kit.System) {
-		begun, heard := false, make(chan any, 1)
-		props := sys.Props("eager", func() actor.Actor {
-			return &script{receive: func(c actor.Context) {
-				switch m := c.Message().(type) {
-				case *actor.Started:
-					begun = true
-				case string:
-					heard <- m
-				}
-			}}
-		}, kit.Eager())
-		pid, err := sys.SpawnUnique(props, "eager")
-		if err != nil || !begun {
-			t.Fatalf("begun: %t, %v", begun, err)
-		}
-		sys.Send(pid, "later")
-		if got := <-heard; got != "later" {
-			t.Errorf("heard %v", got)
-		}
-	})
-}
-
 func TestInlineActorsRunOnTheirSendersGoroutine(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, sys *kit.System) {
 		var self *actor.PID
@@ -662,41 +618,6 @@ func TestInlineActorsHandleEachMessageOnce(t *testing.T) {
 	wg.Wait()
 	if handled != senders*each {
 		t.Errorf("%d handled, want %d", handled, senders*each)
-	}
-}
-
-func TestEagerActorThatFailsToBeginIsSupervised(t *testing.T) {
-	for name, fail := range map[string]func(){"panic": func() { panic("no") }, "goexit": runtime.Goexit} {
-		kittest.Run(t, func(t *testing.T, sys *kit.System) {
-			begun := make(chan bool, 1)
-			first := true
-			props := sys.Props("eager", func() actor.Actor {
-				return &script{receive: func(c actor.Context) {
-					if _, ok := c.Message().(*actor.Started); !ok {
-						return
-					}
-					if first {
-						first = false
-						fail()
-					}
-					begun <- true
-				}}
-			}, kit.Eager())
-			spawned := make(chan error, 1)
-			go func() {
-				_, err := sys.SpawnUnique(props, "eager")
-				spawned <- err
-			}()
-			<-begun
-			if kinds := sys.Stats().Kinds; kinds[0].Kind != "eager" || kinds[0].Restarted != 1 {
-				t.Errorf("%s: %+v", name, kinds)
-			}
-			if name == "panic" {
-				if err := <-spawned; err != nil {
-					t.Error(err)
-				}
-			}
-		})
 	}
 }
 

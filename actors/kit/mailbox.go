@@ -11,8 +11,7 @@ import (
 // Lane is the priority of a message in its mailbox. Messages of lower lanes are always handled first.
 type Lane uint8
 
-// The lanes are named after the limiter for which they were made. A message without a lane belongs to LaneControl. A
-// poison pill, which is to be handled after all that wait, belongs to the last lane.
+// The lanes are named after the limiter for which they were made. A message without a lane belongs to LaneControl.
 const (
 	LaneControl Lane = iota
 	LaneRelease
@@ -73,7 +72,6 @@ type LaneMailbox struct {
 	config Lanes
 	kind   *kind
 	system *System // nil if the actor is not listed
-	eager  bool    // see Eager
 	inline bool    // see Inline
 
 	invoker    actor.MessageInvoker
@@ -84,7 +82,6 @@ type LaneMailbox struct {
 	internal  ring // the library's own messages
 	lanes     [laneCount]ring
 	running   bool // a goroutine is in run, or was scheduled
-	starting  bool // the running goroutine is the spawner's, which is about to call Start
 	suspended bool // the actor failed and waits for its supervisor
 	closed    bool // the actor has stopped
 }
@@ -99,13 +96,8 @@ func (m *LaneMailbox) RegisterHandlers(invoker actor.MessageInvoker, dispatcher 
 	m.invoker, m.dispatcher, m.process = invoker, dispatcher, m.run
 }
 
-// Start implements actor.Mailbox. The message Started has woken the mailbox, unless it is to be handled here.
-func (m *LaneMailbox) Start() {
-	if m.starting {
-		m.eager, m.starting = false, false
-		m.process()
-	}
-}
+// Start implements actor.Mailbox. The message Started has woken the mailbox already.
+func (m *LaneMailbox) Start() {}
 
 // UserMessageCount implements actor.Mailbox.
 func (m *LaneMailbox) UserMessageCount() int {
@@ -122,7 +114,7 @@ func (m *LaneMailbox) UserMessageCount() int {
 func (m *LaneMailbox) PostUserMessage(message any) {
 	lane := laneOf(message)
 	m.mu.Lock()
-	if reason := m.refuses(lane, message); reason != 0 {
+	if reason := m.refuses(lane); reason != 0 {
 		m.mu.Unlock()
 		m.reject(message, reason)
 		return
@@ -155,9 +147,6 @@ func (m *LaneMailbox) PostSystemMessage(message any) {
 	m.mu.Lock()
 	m.internal.push(message)
 	wake := m.wake(true)
-	if _, first := message.(*actor.Started); first && wake && m.eager {
-		wake, m.starting = false, true
-	}
 	m.mu.Unlock()
 	if wake {
 		m.schedule()
@@ -186,14 +175,11 @@ func (m *LaneMailbox) wake(runnable bool) bool {
 }
 
 // refuses returns why a message is not taken, or 0 if it is. m.mu must be held.
-func (m *LaneMailbox) refuses(lane Lane, message any) Reason {
+func (m *LaneMailbox) refuses(lane Lane) Reason {
 	if m.closed {
 		return ReasonStopped
 	}
 	if lane != LaneAcquire {
-		return 0
-	}
-	if _, poison := message.(*actor.PoisonPill); poison {
 		return 0
 	}
 	if m.suspended && m.config.FailFast {
@@ -362,11 +348,8 @@ func (m *LaneMailbox) suspend() {
 
 // laneOf returns the lane of a message, also inside an envelope of Request or headers.
 func laneOf(message any) Lane {
-	switch m := actor.UnwrapEnvelopeMessage(message).(type) {
-	case Laned:
+	if m, ok := actor.UnwrapEnvelopeMessage(message).(Laned); ok {
 		return min(m.Lane(), laneCount-1)
-	case *actor.PoisonPill:
-		return LaneAcquire
 	}
 	return LaneControl
 }

@@ -14,7 +14,6 @@ type propsConfig struct {
 	lanes         Lanes
 	supervisor    actor.SupervisorStrategy
 	countedByKind bool
-	eager         bool
 	inline        bool
 }
 
@@ -30,10 +29,6 @@ func WithSupervisor(strategy actor.SupervisorStrategy) PropsOption {
 
 // CountedByKind marks actors of which there are thousands. They are counted by their kind and not listed one by one.
 func CountedByKind() PropsOption { return func(c *propsConfig) { c.countedByKind = true } }
-
-// Eager lets an actor start on the goroutine that spawns it, which saves a wake-up. The parent waits meanwhile, so
-// Started must be short.
-func Eager() PropsOption { return func(c *propsConfig) { c.eager = true } }
 
 // Inline lets an actor handle a message on the sender's goroutine, unless another goroutine is handling one. Asking it
 // then wakes no other goroutine and mostly not the caller either. Use it for actors that decide in a moment and never
@@ -59,13 +54,7 @@ func (s *System) Props(kindName string, produce func() actor.Actor, options ...P
 		actor.WithDispatcher(s.dispatcher),
 		actor.WithSupervisor(config.supervisor),
 		actor.WithMailbox(func() actor.Mailbox {
-			return &LaneMailbox{
-				config: config.lanes,
-				kind:   k,
-				system: lists,
-				eager:  config.eager,
-				inline: config.inline,
-			}
+			return &LaneMailbox{config: config.lanes, kind: k, system: lists, inline: config.inline}
 		}),
 	)
 }

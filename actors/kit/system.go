@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,9 +60,7 @@ const defaultIdle = 1024
 // NewSystem starts a system. The library's metrics stay off, because they make a message 25 times as expensive.
 func NewSystem(options Options) *System {
 	idle := options.MaxIdle
-	if idle == 0 {
-		idle = defaultIdle
-	}
+	idle = cmp.Or(idle, defaultIdle)
 	s := &System{
 		logger:     options.Logger,
 		dispatcher: newReuse(max(idle, 0)),
@@ -95,19 +94,9 @@ func (s *System) Send(to *actor.PID, message any) { s.actors.Root.Send(to, messa
 func (s *System) EndActor(pid *actor.PID) { s.actors.Root.Stop(pid) }
 
 // StopActor stops an actor and its children and waits until Stopped was handled and the mailbox is closed. Messages
-// that it has not handled are refused. The library's own wait ends after ten seconds in any case.
+// that it has not handled are refused. The library's own wait ends after ten seconds in any case. StopActor registers
+// before it looks for the actor, since otherwise an actor that stops in between would never be reported.
 func (s *System) StopActor(ctx context.Context, pid *actor.PID) error {
-	return s.stopAndWait(ctx, pid, s.actors.Root.Stop)
-}
-
-// DrainActor is StopActor after the messages that are in the mailbox now were handled.
-func (s *System) DrainActor(ctx context.Context, pid *actor.PID) error {
-	return s.stopAndWait(ctx, pid, s.actors.Root.Poison)
-}
-
-// stopAndWait calls stop and waits until the actor has handled Stopped. It registers before it
-// looks for the actor, since otherwise an actor that stops in between would never be reported.
-func (s *System) stopAndWait(ctx context.Context, pid *actor.PID, stop func(*actor.PID)) error {
 	gone := s.awaitStop(pid.GetId())
 	// The registry forgets a name before its actor handles Stopped. An actor that is found here will therefore
 	// find this channel.
@@ -115,7 +104,7 @@ func (s *System) stopAndWait(ctx context.Context, pid *actor.PID, stop func(*act
 		s.forget(pid.GetId(), gone)
 		return nil
 	}
-	stop(pid)
+	s.actors.Root.Stop(pid)
 	select {
 	case <-gone:
 		s.dropTop(pid)

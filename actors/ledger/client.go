@@ -42,7 +42,10 @@ type Client struct {
 	processes atomic.Int64 // that share the accounts; see ShareAccounts
 }
 
-// New returns a running ledger. Recover must have ended before it is called.
+// New returns a running ledger. Recover must have ended before it is called. Where this process is the only one to
+// change the accounts, it reads the open holds and the budgets once, because later changes pass through it. Where there
+// are several, each decision reads them from the state, and New also subscribes to the recalls of allowances by other
+// processes.
 func New(system *kit.System, store *state.State) (*Client, error) {
 	c := &Client{system: system, store: store, accounts: make(map[string]*actor.PID)}
 	if !store.Several() {
@@ -196,8 +199,8 @@ func (c *Client) tryHold(ctx context.Context, ask Ask) (*Hold, error) {
 	return held, err
 }
 
-// Resume returns the hold of a request that began in a previous process and that Recover
-// has kept.
+// Resume returns the hold of a request that began in a previous process and that Recover has kept. It returns an error
+// if the account has no such hold, for example because it has been settled.
 func (c *Client) Resume(ctx context.Context, account, requestID string) (*Hold, error) {
 	var held *Hold
 	err := c.askAccount(ctx, account, func(pid *actor.PID) error {
@@ -225,7 +228,9 @@ func (h *Hold) Extend(ctx context.Context, amount int64) error {
 	return nil
 }
 
-// Room returns the amount that Extend could add now, limited by the balance and the budgets.
+// Room returns the amount that Extend could add now, limited by the balance and the budgets. The answer is out of date
+// as soon as another request of the account changes its hold, so Extend decides again and may refuse. The error is that
+// of an account's actor that has stopped or of ctx.
 func (h *Hold) Room(ctx context.Context) (int64, error) {
 	return kit.Ask(ctx, h.client.system, h.pid, &roomAsk{hold: h.hold})
 }
@@ -302,7 +307,8 @@ func (c *Client) Moving(ctx context.Context, account, request string) (bool, err
 	return moving, err
 }
 
-// Credit adds money to an account and returns when that is durable.
+// Credit adds money to an account and returns when that is durable. The error is state.ErrInvalid for an amount that is
+// not positive.
 func (c *Client) Credit(ctx context.Context, account string, amount int64, reason string) error {
 	if amount <= 0 {
 		return fmt.Errorf("%w: a credit of %d", state.ErrInvalid, amount)
@@ -331,8 +337,9 @@ func (c *Client) Redeem(ctx context.Context, account, code string) (amount int64
 // maxMint bounds the codes of one command.
 const maxMint = 1000
 
-// Mint returns count new redeem codes of amount each. The codes themselves are not stored, so
-// the caller shows them once.
+// Mint returns count new redeem codes of amount each. The codes themselves are not stored, so the caller shows them
+// once. All codes are stored in one commit, or none of them is. The error is state.ErrInvalid for a count below 1 or
+// above maxMint.
 func (c *Client) Mint(
 	ctx context.Context,
 	count int,

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 
@@ -19,9 +20,7 @@ var speeds = map[string]*catalog.Price{
 
 // Speed returns the price of a rendering speed. An empty speed is DEFAULT.
 func Speed(speed string) (*catalog.Price, bool) {
-	if speed == "" {
-		speed = "DEFAULT"
-	}
+	speed = cmp.Or(speed, "DEFAULT")
 	p, ok := speeds[speed]
 	return p, ok
 }

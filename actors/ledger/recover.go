@@ -32,7 +32,9 @@ func Recover(ctx context.Context, store *state.State, keep func(state.View, *mon
 }
 
 // TakeBack removes the allowances of processes that have ended. What they had not charged is free again. Recover ends
-// their holds that have an entry. A request whose hold had none, because it was shorter than linger, costs nothing.
+// their holds that have an entry. A request whose hold had none, because it was shorter than linger, costs nothing. It
+// takes them back in parts. An error therefore leaves some of them taken back, and a second call goes on with the
+// others.
 func TakeBack(ctx context.Context, store *state.State, ended func(state.Node) bool) error {
 	left := slices.DeleteFunc(money.ListAllowances(store.View(), ""), func(a money.Allowance) bool {
 		return !ended(a.Node)

@@ -213,7 +213,9 @@ func (r *Recorder) Begin(key string) *Draft {
 	return newDraft(key, (*active)[key])
 }
 
-// Start records the exchanges of a key that begin from now on. The caller calls Write, which ends the recording.
+// Start records the exchanges of a key that begin from now on. The caller calls Write, which ends the recording. The
+// error is ErrBusy if the key is being recorded already, and ErrMany beyond the bound, because every recording may hold
+// exchanges in memory.
 func (r *Recorder) Start(key string) (*Recording, error) {
 	rec := &Recording{recorder: r, key: key, began: time.Now(), ended: make(chan struct{})}
 	rec.open()

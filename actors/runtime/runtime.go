@@ -398,13 +398,15 @@ func (r *Runtime) Drain(ctx context.Context, grace time.Duration) int {
 	return r.engine.Drain(ctx, grace)
 }
 
-// Alive reports whether actors still answer, before ctx ends.
+// Alive reports whether actors still answer, before ctx ends. The question goes through the supervisor of the limiters,
+// which every request depends on. The error is that of ctx or of a system that has stopped.
 func (r *Runtime) Alive(ctx context.Context) error {
 	_, err := kit.Ask(ctx, r.system, r.limiters.parent, &ping{})
 	return err
 }
 
-// Stop ends the tree, last branch first.
+// Stop ends the tree, last branch first. The clients of the providers are closed after the actors, because an actor
+// that ends may still have a call under way. If ctx ends first, the error names the actors that still run.
 func (r *Runtime) Stop(ctx context.Context) error {
 	err := r.system.Stop(ctx)
 	for _, p := range r.Providers() {

@@ -191,7 +191,8 @@ func (c *Client) setPaused(paused bool) {
 // InFlight returns the number of permits that are not released. It is one atomic read.
 func (c *Client) InFlight() int { return int(c.shared.inFlight.Load()) }
 
-// Stats returns a snapshot of the limiter. It waits for the actor until ctx ends.
+// Stats returns a snapshot of the limiter. It waits for the actor until ctx ends. The error is a *kit.Rejected if the
+// limiter has no actor, or that of ctx.
 func (c *Client) Stats(ctx context.Context) (Stats, error) {
 	pid := c.pid.Load()
 	if pid == nil {
@@ -200,8 +201,8 @@ func (c *Client) Stats(ctx context.Context) (Stats, error) {
 	return kit.Ask(ctx, c.sys, pid, &statsAsk{})
 }
 
-// Queue returns the queued requests in the order in which they would be served if no other
-// request arrived. It waits for the actor until ctx ends.
+// Queue returns the queued requests in the order in which they would be served if no other request arrived. It waits
+// for the actor until ctx ends. The error is the same as for Stats.
 func (c *Client) Queue(ctx context.Context) ([]Waiter, error) {
 	pid := c.pid.Load()
 	if pid == nil {

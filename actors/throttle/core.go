@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"cmp"
 	"sync/atomic"
 	"time"
 )
@@ -191,9 +192,7 @@ func (c *core) release(now time.Time, t *ticket, o *Outcome) {
 		c.tokens.settle(0, o.TokensUsed)
 	}
 	c.breaker.record(now, t, o.Kind)
-	if o.Model == "" {
-		o.Model = t.model
-	}
+	o.Model = cmp.Or(o.Model, t.model)
 	c.learn(now, o)
 	if c.trial == t {
 		c.endTrial(now, o)

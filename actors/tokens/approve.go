@@ -17,15 +17,6 @@ const (
 	maxAutomatic = 10
 )
 
-// AutoApproved reports whether Approve needs no consent for a, because the same user approved the same app,
-// redirect URI and at least these scopes before.
-func (c *Client) AutoApproved(a Approval) bool {
-	a.Consented = false
-	v := c.state.View()
-	app, err := a.check(v)
-	return err == nil && a.permitted(v, app, identity.ListGrants(v, a.User, app.ID)) == nil
-}
-
 // Approve makes a grant and returns its authorization code. It returns ErrInvalidClient if the app does not
 // exist or is disabled, ErrInvalidRequest for another redirect URI or a bad challenge, ErrInvalidScope for an
 // unknown scope or none, ErrConsentRequired, ErrNotFound if the user does not exist or is disabled, and ErrUsed

@@ -256,16 +256,9 @@ func noteUse(tx *state.Tx, app identity.App, secret state.Hash) error {
 	return identity.PutApp(tx, app)
 }
 
-// DisableApp makes an app and all its tokens invalid until EnableApp.
+// DisableApp makes an app and all its tokens invalid until a change of the app enables it again.
 func (c *Client) DisableApp(ctx context.Context, app int64) error {
 	_, err := c.UpdateApp(ctx, app, AppChange{Enabled: new(bool)})
-	return err
-}
-
-// EnableApp reverses DisableApp.
-func (c *Client) EnableApp(ctx context.Context, app int64) error {
-	yes := true
-	_, err := c.UpdateApp(ctx, app, AppChange{Enabled: &yes})
 	return err
 }
 
@@ -343,10 +336,11 @@ func (c *Client) changeApp(ctx context.Context, id int64, change func(*state.Tx,
 	})
 }
 
-// App returns an app by its number, even if it is disabled.
+// App returns an app by its number, even if it is disabled. An app that was deleted is ErrNotFound, even while its
+// record stays for the tokens that name it.
 func (c *Client) App(id int64) (App, error) { return foundApp(identity.FindApp(c.state.View(), id)) }
 
-// AppByClientID returns an app by its public id, even if it is disabled.
+// AppByClientID returns an app by its public id, even if it is disabled. The error is the same as for App.
 func (c *Client) AppByClientID(clientID string) (App, error) {
 	return foundApp(identity.FindAppByClientID(c.state.View(), clientID))
 }

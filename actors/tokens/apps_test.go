@@ -128,7 +128,7 @@ func TestAppsAreListedAndFew(t *testing.T) {
 	for name, err := range map[string]error{
 		"rotate":  func() error { _, _, err := b.RotateSecret(ctx, 999, 0); return err }(),
 		"disable": b.DisableApp(ctx, 999),
-		"enable":  b.EnableApp(ctx, 999),
+		"enable":  second(b.UpdateApp(ctx, 999, tokens.AppChange{Enabled: new(true)})),
 		"app":     second(b.App(999)),
 		"client":  second(b.AppByClientID("ci_x")),
 	} {

@@ -71,7 +71,8 @@ func roomForDeveloper(tx *state.Tx, user int64) error {
 	return nil
 }
 
-// RevokeDeveloperToken ends a user's developer token. A second call changes nothing.
+// RevokeDeveloperToken ends a user's developer token. A second call changes nothing. A token of another user is
+// ErrNotFound like one that does not exist, so that ids cannot be probed.
 func (c *Client) RevokeDeveloperToken(ctx context.Context, user int64, id string) error {
 	return do(ctx, c, nil, func(tx *state.Tx) error {
 		d, ok := identity.FindDeveloperToken(tx.View(), id)

@@ -24,7 +24,6 @@
 //
 // Passwords are checked on the caller's goroutine, a few at a time (package password), after the actor has
 // admitted the attempt.
-// password), after the actor let the attempt in.
 //
 // # Files
 //

@@ -134,23 +134,9 @@ func (c *Client) Grants(user int64) []Grant {
 
 const revokedByUser = "revoked_by_user"
 
-// RevokeGrant ends one grant of a user with all its tokens, so that the app must ask again. A second call changes
-// nothing.
-func (c *Client) RevokeGrant(ctx context.Context, user int64, grant string) error {
-	return do(ctx, c, nil, func(tx *state.Tx) error {
-		g, ok := identity.FindGrant(tx.View(), grant)
-		if !ok || g.User != user {
-			return ErrNotFound
-		}
-		identity.RemoveConsent(tx, user, g.App)
-		if !g.Revoked.IsZero() {
-			return nil
-		}
-		return revoke(tx, g, revokedByUser)
-	})
-}
-
-// RevokeUserApp ends all grants that a user gave an app, their tokens, and the consent for further ones.
+// RevokeUserApp ends all grants that a user gave an app, their tokens, and the consent for further ones. It succeeds
+// without any grant, and also for a deleted app as long as its record is there. ErrNotFound means that there is no
+// record.
 func (c *Client) RevokeUserApp(ctx context.Context, user, app int64) error {
 	return do(ctx, c, nil, func(tx *state.Tx) error {
 		if _, ok := identity.FindApp(tx.View(), app); !ok {

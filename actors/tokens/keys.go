@@ -186,7 +186,8 @@ func setEnabled(k *identity.Key, enabled bool, by identity.Party) error {
 	return ErrOperatorOnly
 }
 
-// RevokeKey ends a user's key for good. A second call changes nothing.
+// RevokeKey ends a user's key for good. A second call changes nothing. A key of another user is ErrNotFound like one
+// that does not exist.
 func (c *Client) RevokeKey(ctx context.Context, user int64, id string) error {
 	return c.changeKey(ctx, user, id, func(k *identity.Key, now time.Time) error {
 		if k.Revoked.IsZero() {

@@ -73,7 +73,7 @@ func TestSessionsEnd(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, b *bench, u tokens.User){
 		"expiry": func(_ *testing.T, b *bench, _ tokens.User) { b.clock.Add(14 * 24 * time.Hour) },
 		"new password": func(t *testing.T, b *bench, u tokens.User) {
-			if err := b.SetPassword(ctx, u.ID, "battery staple"); err != nil {
+			if _, err := b.UpdateUser(ctx, u.ID, tokens.UserChange{Password: new("battery staple")}); err != nil {
 				t.Fatal(err)
 			}
 			if _, _, err := b.login("grace", secretWord); !errors.Is(err, tokens.ErrLogin) {
@@ -370,8 +370,8 @@ func TestUserRules(t *testing.T) {
 	}
 	for name, err := range map[string]error{
 		"status":   second(b.SetUserStatus(ctx, b.user.ID, 3)),
-		"password": b.SetPassword(ctx, b.user.ID, "x"),
-		"email":    second(b.SetEmail(ctx, b.user.ID, "x")),
+		"password": second(b.UpdateUser(ctx, b.user.ID, tokens.UserChange{Password: new("x")})),
+		"email":    second(b.UpdateUser(ctx, b.user.ID, tokens.UserChange{Email: new("x")})),
 	} {
 		if !errors.Is(err, tokens.ErrInvalid) {
 			t.Errorf("%s: got %v", name, err)
@@ -379,7 +379,7 @@ func TestUserRules(t *testing.T) {
 	}
 	for name, err := range map[string]error{
 		"status":   second(b.SetUserStatus(ctx, 99, 1)),
-		"password": b.SetPassword(ctx, 99, secretWord),
+		"password": second(b.UpdateUser(ctx, 99, tokens.UserChange{Password: new(secretWord)})),
 		"user":     second(b.User(99)),
 		"name":     second(b.UserByName("x")),
 	} {
@@ -387,7 +387,8 @@ func TestUserRules(t *testing.T) {
 			t.Errorf("unknown, %s: got %v", name, err)
 		}
 	}
-	if u, err := b.SetEmail(ctx, b.user.ID, "new@example.com"); err != nil || u.Email != "new@example.com" {
+	u, err := b.UpdateUser(ctx, b.user.ID, tokens.UserChange{Email: new("new@example.com")})
+	if err != nil || u.Email != "new@example.com" {
 		t.Errorf("got %+v, %v", u, err)
 	}
 }

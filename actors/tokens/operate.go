@@ -23,7 +23,9 @@ type UserChange struct {
 	Ceiling           CeilingChange
 }
 
-// UpdateUser makes all changes to an account, or none of them.
+// UpdateUser makes all changes to an account, or none of them. Every field is checked before the password is hashed,
+// because a hash takes as much memory and time as a sign-in. The error is a *FieldError for the first value that breaks
+// a rule, ErrNotFound for an account that is not there or was erased.
 func (c *Client) UpdateUser(ctx context.Context, id int64, change UserChange) (User, error) {
 	if change.Email != nil {
 		if err := checkEmail(*change.Email); err != nil {
@@ -180,8 +182,7 @@ func (k *KeyChange) apply(to *identity.Key) error {
 	set(&to.OnDisconnect, k.OnDisconnect)
 	if k.RecordedUntil != nil {
 		if to.RecordedUntil = nil; !k.RecordedUntil.IsZero() {
-			until := k.RecordedUntil.UTC()
-			to.RecordedUntil = &until
+			to.RecordedUntil = new(k.RecordedUntil.UTC())
 		}
 	}
 	if k.Enabled != nil {

@@ -143,7 +143,7 @@ func TestADeletedAppEndsWithAllThatItGot(t *testing.T) {
 			t.Error("lists still have the app")
 		}
 		for name, err := range map[string]error{"get": second(b.App(b.app.ID)), "delete": b.DeleteApp(ctx, b.app.ID),
-			"enable": b.EnableApp(ctx, b.app.ID), "change": second(b.UpdateApp(ctx, b.app.ID, tokens.AppChange{}))} {
+			"change": second(b.UpdateApp(ctx, b.app.ID, tokens.AppChange{}))} {
 			if !errors.Is(err, tokens.ErrNotFound) {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -301,7 +301,7 @@ func TestTheOwnerNeitherDeletesNorRepeatsAnAppThatTheOperatorHasDisabled(t *test
 	if !errors.Is(err, tokens.ErrInvalid) {
 		t.Errorf("changed into it: %v", err)
 	}
-	if err := b.EnableApp(ctx, b.app.ID); err != nil {
+	if _, err := b.UpdateApp(ctx, b.app.ID, tokens.AppChange{Enabled: new(true)}); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.DeleteOwnApp(ctx, b.app.ID); err != nil {

@@ -77,7 +77,7 @@ func TestACodeSignsInOnceBesideThePassword(t *testing.T) {
 	}
 	b.reopen(t, tokens.Config{})
 	finish("the same after a restart", recovery[3], tokens.ErrCode)
-	if err := b.SetPassword(ctx, u.ID, "another long password"); err != nil {
+	if _, err := b.UpdateUser(ctx, u.ID, tokens.UserChange{Password: new("another long password")}); err != nil {
 		t.Fatal(err)
 	}
 	finish("after a change of the password", recovery[4], tokens.ErrLogin)
@@ -89,7 +89,7 @@ func TestACodeSignsInOnceBesideThePassword(t *testing.T) {
 func TestALoginFromBeforeAChangeOfThePasswordCountsNoGuesses(t *testing.T) {
 	b, u, recovery := enrolled(t)
 	old := b.halfway(t)
-	if err := b.SetPassword(ctx, u.ID, "another long password"); err != nil {
+	if _, err := b.UpdateUser(ctx, u.ID, tokens.UserChange{Password: new("another long password")}); err != nil {
 		t.Fatal(err)
 	}
 	for range 6 {

@@ -234,7 +234,8 @@ func (c *Client) EndSession(ctx context.Context, user int64, id string) error {
 	})
 }
 
-// EndSessions ends all of a user's sessions.
+// EndSessions ends all of a user's sessions. It raises the account's epoch, which every session carries, so that no
+// session has to be found and changed. ErrNotFound means that there is no such account.
 func (c *Client) EndSessions(ctx context.Context, user int64) error {
 	_, err := c.changeUser(ctx, user, func(u *identity.User) error { u.Epoch++; return nil })
 	return err

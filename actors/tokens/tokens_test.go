@@ -681,11 +681,6 @@ func TestEarlierYesCovers(t *testing.T) {
 				t.Fatal(err)
 			}
 		}},
-		"grant revoked": {scopes: tokens.Scopes(), between: func(t *testing.T, b *bench) {
-			if err := b.RevokeGrant(ctx, b.user.ID, b.Grants(b.user.ID)[0].ID); err != nil {
-				t.Fatal(err)
-			}
-		}},
 		"revoked by the client": {scopes: tokens.Scopes(), between: func(t *testing.T, b *bench) {
 			if err := b.Revoke(ctx, b.creds, b.tokens(t).Refresh); err != nil {
 				t.Fatal(err)
@@ -714,9 +709,6 @@ func TestEarlierYesCovers(t *testing.T) {
 			b.reopen(t, tokens.Config{})
 			auto := b.approval()
 			auto.Consented = false
-			if got := b.AutoApproved(auto); got != c.want {
-				t.Errorf("AutoApproved: got %v, want %v", got, c.want)
-			}
 			if _, err := b.Approve(ctx, auto); (err == nil) != c.want {
 				t.Errorf("Approve: got %v, want ok %v", err, c.want)
 			}
@@ -734,12 +726,9 @@ func TestAutomaticGrantsAreFew(t *testing.T) {
 			t.Errorf("grant %d: got %v", i, err)
 		}
 	}
-	if b.AutoApproved(auto) {
-		t.Error("the eleventh in an hour is approved")
-	}
 	b.clock.Add(time.Hour)
-	if !b.AutoApproved(auto) {
-		t.Error("after an hour it is not approved")
+	if _, err := b.Approve(ctx, auto); err != nil {
+		t.Errorf("after an hour it is not approved: %v", err)
 	}
 }
 
@@ -779,14 +768,6 @@ func TestRevocation(t *testing.T) {
 		"not authenticated": {revoke: func(b *bench, p tokens.Tokens) error {
 			return b.Revoke(ctx, tokens.ClientCredentials{ID: b.creds.ID}, p.Refresh)
 		}, want: tokens.ErrInvalidClient, access: true, family: true},
-		"grant by its user": {revoke: func(b *bench, p tokens.Tokens) error {
-			return b.RevokeGrant(ctx, b.user.ID,
-				b.Grants(b.user.ID)[0].ID)
-		}},
-		"grant by another": {revoke: func(b *bench, p tokens.Tokens) error {
-			return b.RevokeGrant(ctx, 99,
-				b.Grants(b.user.ID)[0].ID)
-		}, want: tokens.ErrNotFound, access: true, family: true},
 		"app by its user": {revoke: func(b *bench, p tokens.Tokens) error {
 			return b.RevokeUserApp(ctx, b.user.ID,
 				b.app.ID)
@@ -873,7 +854,7 @@ func TestDisabledUserAndAppAreRefusedAtOnceAndComeBack(t *testing.T) {
 	if _, err := b.refresh(pair.Refresh); !errors.Is(err, tokens.ErrInvalidClient) {
 		t.Errorf("refresh token: got %v", err)
 	}
-	if err := b.EnableApp(ctx, b.app.ID); err != nil {
+	if _, err := b.UpdateApp(ctx, b.app.ID, tokens.AppChange{Enabled: new(true)}); err != nil {
 		t.Fatal(err)
 	}
 	b.alive(t, pair)

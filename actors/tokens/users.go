@@ -62,25 +62,8 @@ func NewPassword(random io.Reader) (string, error) {
 	return encoding.EncodeToString(raw), err
 }
 
-// SetPassword replaces the password and ends all of the user's sessions. Grants to apps stay.
-func (c *Client) SetPassword(ctx context.Context, user int64, password string) error {
-	if err := checkPassword(password); err != nil {
-		return err
-	}
-	hash, err := c.hash(ctx, hashedForOperator, password)
-	if err != nil {
-		return err
-	}
-	_, err = c.changeUser(ctx, user, func(u *identity.User) error {
-		u.Password = hash
-		u.Epoch++
-		return nil
-	})
-	return err
-}
-
-// ChangePassword is SetPassword for a user who knows the old password. It returns ErrLogin, *Limited, and
-// ErrUserDisabled as Login does. Wrong passwords count as failed logins.
+// ChangePassword replaces the password of a user who knows the old one, and ends all of the user's sessions. Grants to
+// apps stay. It returns ErrLogin, *Limited, and ErrUserDisabled as Login does. Wrong passwords count as failed logins.
 func (c *Client) ChangePassword(ctx context.Context, l Login, password string) error {
 	if err := checkPassword(password); err != nil {
 		return err
@@ -117,15 +100,8 @@ func (c *Client) Confirm(ctx context.Context, l Login) error {
 	return err
 }
 
-// SetEmail replaces the email address.
-func (c *Client) SetEmail(ctx context.Context, user int64, email string) (User, error) {
-	if err := checkEmail(email); err != nil {
-		return User{}, err
-	}
-	return c.changeUser(ctx, user, func(u *identity.User) error { u.Email = email; return nil })
-}
-
-// SetAdmin sets whether a user may administer the gateway, with effect on existing sessions at once.
+// SetAdmin sets whether a user may administer the gateway, with effect on existing sessions at once. ErrNotFound means
+// that there is no such account.
 func (c *Client) SetAdmin(ctx context.Context, user int64, admin bool) (User, error) {
 	return c.changeUser(ctx, user, func(u *identity.User) error { u.Admin = admin; return nil })
 }
@@ -160,12 +136,13 @@ func (c *Client) changeUser(ctx context.Context, id int64, change func(*identity
 	})
 }
 
-// User returns an account.
+// User returns an account. An account that was erased is found, because receipts and audit entries refer to it.
+// ErrNotFound means that there never was one.
 func (c *Client) User(id int64) (User, error) {
 	return foundUser(identity.FindUser(c.state.View(), id))
 }
 
-// UserByName returns the account of a name without regard to case.
+// UserByName returns the account of a name without regard to case. ErrNotFound means that no account has the name.
 func (c *Client) UserByName(username string) (User, error) {
 	return foundUser(identity.FindUserByName(c.state.View(), username))
 }

@@ -1,6 +1,7 @@
 package videojob
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -142,12 +143,8 @@ func lengthOf(v *work.Video) ledger.VideoLength {
 
 // markFailed returns a failed job. Its hold is to be released.
 func markFailed(v work.Video, code, message string, now time.Time) work.Video {
-	if code == "" {
-		code = codeFailed
-	}
-	if message == "" {
-		message = "the video could not be made"
-	}
+	code = cmp.Or(code, codeFailed)
+	message = cmp.Or(message, "the video could not be made")
 	v.Phase, v.Completed, v.Error = work.VideoFinalizing, now, &work.VideoError{Code: code, Message: message}
 	v.Spec, v.Files = nil, nil
 	return v

@@ -122,7 +122,8 @@ func New(o Options) (*Service, error) {
 }
 
 // TakeOver continues the jobs of processes that have ended. One of several processes calls it whenever another one may
-// have ended, with the result of State.Ended.
+// have ended, with the result of State.Ended. The jobs that were taken over before an error are continued all the same,
+// because the state already names this process for them.
 func (s *Service) TakeOver(ctx context.Context, ended func(state.Node) bool) error {
 	jobs, err := work.TakeOverVideos(ctx, s.State, ended)
 	if len(jobs) > 0 { // some may be this process's now in spite of an error

@@ -25,7 +25,9 @@ var errSecret = errors.New(
 		"printf 'whsec_%s' \"$(openssl rand -base64 32)\" prints",
 )
 
-// ParseSecret returns the key of a signing secret.
+// ParseSecret returns the key of a signing secret. The form is that of Standard Webhooks: "whsec_" and 24 to 64 bytes
+// in base64. Anything else is refused with an error that does not repeat the secret, because the error is printed with
+// the configuration.
 func ParseSecret(secret string) (key []byte, err error) {
 	text, ok := strings.CutPrefix(secret, secretPrefix)
 	if !ok {

@@ -515,6 +515,5 @@ func (m *Listed) Price(now time.Time, ppm int64) *Price {
 	if ppm == million {
 		return p
 	}
-	there := p.scaled(ppm)
-	return &there
+	return new(p.scaled(ppm))
 }

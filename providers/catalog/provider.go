@@ -37,13 +37,12 @@ type Provider struct {
 	BaseURL string
 	// Vendor is the vendor whose prices in the list of models apply, or "*" for a cloud that serves several. "" leaves
 	// that to the host of BaseURL.
-	Vendor    string
-	APIKeys   []string
-	Limits    Limits
-	Timeouts  Timeouts
-	Retries   int
-	Headers   map[string]string
-	PassTrace bool // send traceparent
+	Vendor   string
+	APIKeys  []string
+	Limits   Limits
+	Timeouts Timeouts
+	Retries  int
+	Headers  map[string]string
 	// Idempotent says that the provider honours Idempotency-Key, so that a submission may be
 	// repeated.
 	Idempotent bool

@@ -19,7 +19,8 @@ func FindAdminToken(v state.View) (state.Hash, bool) {
 	return state.Hash(value), true
 }
 
-// SetAdminToken replaces the hash of the admin token.
+// SetAdminToken replaces the hash of the admin token. The zero hash is state.ErrInvalid: it would be stored for a token
+// that was never made.
 func SetAdminToken(ctx context.Context, s *state.State, h state.Hash) error {
 	return state.Run(ctx, s, func(tx *state.Tx) error {
 		if h == (state.Hash{}) {
@@ -34,7 +35,7 @@ func adminTokenEvent(action string) state.AuditEvent {
 	return state.AuditEvent{Action: action, Target: state.Target{Kind: "admin_token"}}
 }
 
-// RemoveAdminToken removes the admin token if there is one.
+// RemoveAdminToken removes the admin token if there is one. The change is audited only if there was one.
 func RemoveAdminToken(ctx context.Context, s *state.State) error {
 	return state.Run(ctx, s, func(tx *state.Tx) error {
 		if _, found := FindAdminToken(tx.View()); found {

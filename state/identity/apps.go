@@ -120,7 +120,8 @@ func listAllApps(v state.View, owner int64) []App {
 // ids, so the id of an app that was deleted is not used again.
 const lastAppName = "app/last"
 
-// AddApp stores a new app and returns it with its id.
+// AddApp stores a new app and returns it with its id. The number of a deleted app is not used again, because tokens and
+// entries of the audit may still name it. The error is state.ErrInvalid or state.ErrExists, see PutApp.
 func AddApp(tx *state.Tx, a App) (App, error) {
 	a.ID = int64(tx.View().NumberFact(lastAppName))
 	if last := apps.Last(tx.View()); last != nil {

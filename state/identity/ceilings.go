@@ -75,15 +75,8 @@ func permitsScope(set []string, scope string) bool {
 
 // permitsModel reports whether a list of globs permits model. An empty model is not checked.
 func permitsModel(globs []string, model string) bool {
-	if model == "" || globs == nil {
-		return true
-	}
-	for _, glob := range globs {
-		if MatchModel(glob, model) {
-			return true
-		}
-	}
-	return false
+	return model == "" || globs == nil ||
+		slices.ContainsFunc(globs, func(glob string) bool { return MatchModel(glob, model) })
 }
 
 // CeilingError says that the ceiling of a key's user or of the user's group does not permit what the key does.

@@ -89,7 +89,7 @@ func FindConsent(v state.View, user, app int64) (Consent, bool) {
 	return consents.Get(v, consentID(user, app)).Record()
 }
 
-// PutConsent stores c.
+// PutConsent stores c. A consent without a user, an app or an expiry is state.ErrInvalid.
 func PutConsent(tx *state.Tx, c Consent) error {
 	if c.User <= 0 || c.App <= 0 || c.Expires.IsZero() {
 		return fmt.Errorf("%w: consent of user %d for app %d", state.ErrInvalid, c.User, c.App)

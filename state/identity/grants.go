@@ -139,7 +139,8 @@ func GrantsOfApp(v state.View, app int64) iter.Seq[*Grant] {
 	}
 }
 
-// PutGrant stores g.
+// PutGrant stores g. A record that breaks a rule is state.ErrInvalid, and a family that another grant has is
+// state.ErrExists.
 func PutGrant(tx *state.Tx, g Grant) error {
 	if err := g.check(); err != nil {
 		return err

@@ -118,9 +118,6 @@ func (k *Key) MayEnable(by Party) bool {
 		k.DisabledBy != "" && slices.Index(parties, by) >= slices.Index(parties, k.DisabledBy)
 }
 
-// OwnerMayEnable reports whether the owner has disabled the key and may enable it.
-func (k *Key) OwnerMayEnable() bool { return k.DisabledBy == PartyOwner }
-
 // DisconnectPolicies are the values of Key.OnDisconnect beside "".
 var DisconnectPolicies = []string{"cancel", "finish", "detach"}
 
@@ -281,8 +278,9 @@ func CreateKey(ctx context.Context, s *state.State, k Key) error {
 	return state.Run(ctx, s, func(tx *state.Tx) error { return AddKey(tx, k) })
 }
 
-// ChangeKey calls change with a copy of the key and stores the result. Like every command, change
-// may run more than once. The id cannot be changed.
+// ChangeKey calls change with a copy of the key and stores the result. Like every command, change may run more than
+// once. The id cannot be changed. The error is state.ErrNotFound, that of change, or state.ErrInvalid for what change
+// made of the key; the stored key then stays as it was.
 func ChangeKey(ctx context.Context, s *state.State, id string, change func(*Key) error) (Key, error) {
 	return state.Do(ctx, s, func(tx *state.Tx) (Key, error) {
 		k, err := KeyForChange(tx, id)
@@ -297,8 +295,8 @@ func ChangeKey(ctx context.Context, s *state.State, id string, change func(*Key)
 	})
 }
 
-// RevokeKey revokes a key permanently. The key stays in the list. Revoking it again changes
-// nothing.
+// RevokeKey revokes a key permanently. The key stays in the list. Revoking it again changes nothing. An unknown id is
+// state.ErrNotFound.
 func RevokeKey(ctx context.Context, s *state.State, id string) (Key, error) {
 	return state.Do(ctx, s, func(tx *state.Tx) (Key, error) {
 		k, err := KeyForChange(tx, id)
@@ -310,12 +308,12 @@ func RevokeKey(ctx context.Context, s *state.State, id string) (Key, error) {
 	})
 }
 
-// DeleteKey removes a key.
+// DeleteKey removes a key. The requests and receipts that name it stay. An unknown id is state.ErrNotFound.
 func DeleteKey(ctx context.Context, s *state.State, id string) error {
 	return state.Run(ctx, s, func(tx *state.Tx) error { return RemoveKey(tx, id) })
 }
 
-// KeyForChange returns a copy of a key that the command may modify.
+// KeyForChange returns a copy of a key that the command may modify. An unknown id is state.ErrNotFound.
 func KeyForChange(tx *state.Tx, id string) (Key, error) {
 	k, err := FindKey(tx.View(), id)
 	return k.clone(), err

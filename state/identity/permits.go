@@ -55,7 +55,9 @@ func (k *Key) allows(ip netip.Addr) bool {
 	return slices.ContainsFunc(k.AllowIPs, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
-// ParseNetworks parses a list of addresses and CIDR networks.
+// ParseNetworks parses a list of addresses and CIDR networks. An address is a network of itself. An IPv4 address in the
+// form of IPv6 becomes an IPv4 address, because requests over IPv4 are compared in that form. Text that is neither, an
+// address with a zone, and a network that mixes both families are state.ErrInvalid.
 func ParseNetworks(list []string) ([]netip.Prefix, error) {
 	var found []netip.Prefix
 	for _, s := range list {

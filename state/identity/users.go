@@ -148,7 +148,8 @@ func HasAdministrator(v state.View) bool {
 	return false
 }
 
-// AddUser stores a new user and returns it with its id.
+// AddUser stores a new user and returns it with its id. Ids rise and are not used again, because a user's record is
+// erased but never removed. A name in use is state.ErrExists.
 func AddUser(tx *state.Tx, u User) (User, error) {
 	u.ID = 1
 	if last := users.Last(tx.View()); last != nil {

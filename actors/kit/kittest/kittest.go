@@ -1,5 +1,16 @@
 // Package kittest runs actor systems in tests, either in a synctest bubble, where time is fake and Quiesce waits until
 // every actor is idle, or outside of one for benchmarks. It is for tests only.
+//
+// # Usage
+//
+//	kittest.Run(t, func(t *testing.T, sys *kit.System) {
+//		pid, _ := sys.Spawn(props, "name")
+//		sys.Send(pid, message)
+//		kittest.Quiesce() // all messages are handled
+//	})
+//
+// In a bubble a test never sleeps: Pass moves the clock to where a timer fires and returns when what it caused is done.
+// A test with sockets or files cannot run in a bubble, because their goroutines are never idle for it, and uses Start.
 package kittest
 
 import (

@@ -44,7 +44,6 @@ type Options struct {
 
 // Telemetry has the providers and exporters that Start made. Its zero value does nothing.
 type Telemetry struct {
-	log     *slog.Logger
 	traces  *sdktrace.TracerProvider
 	metrics *sdkmetric.MeterProvider
 	queue   *queue // nil if nothing is exported
@@ -61,7 +60,7 @@ type Telemetry struct {
 
 // Start starts the exporters and processors that the configuration and the environment request.
 func Start(ctx context.Context, o Options) (*Telemetry, error) {
-	t := &Telemetry{log: o.Logger, watched: o.Watched}
+	t := &Telemetry{watched: o.Watched}
 	otel.SetErrorHandler(&reporter{log: o.Logger})
 	about, err := about(ctx, o)
 	if err != nil {

@@ -176,7 +176,6 @@ func (c *Client) Get(ctx context.Context, id string) (*Job, error) {
 type Page struct {
 	Object  string  `json:"object"`
 	Data    []Job   `json:"data"`
-	FirstID *string `json:"first_id"`
 	LastID  *string `json:"last_id"`
 	HasMore bool    `json:"has_more"`
 }

@@ -19,11 +19,10 @@ type NewProvider struct {
 	Version string
 	Shapes  []string
 	// Shape is "" until one is chosen.
-	Shape              string
-	Name, URL, Serves  string // as typed before
-	Placeholder        string // for the address
-	Recent             bool   // keys may be entered
-	Limit, Concurrency string
+	Shape             string
+	Name, URL, Serves string // as typed before
+	Placeholder       string // for the address
+	Recent            bool   // keys may be entered
 }
 
 func (n *NewProvider) frame() frame { return n.setup("newprovider.html", "Add a provider") }
