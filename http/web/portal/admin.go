@@ -69,10 +69,7 @@ func (rc *requestContext) changeAnyKey() {
 		rc.missing()
 		return
 	}
-	if err == nil {
-		rc.options.Logger.Info("key changed by an administrator", "key", id, "by", rc.user.ID, "kind", word)
-	}
-	rc.concluded(err, pathAllKeys, word)
+	rc.changed(err, pathAllKeys, word, "key changed by an administrator", "key", id, "kind", word)
 }
 
 // enableAnyKey enables or disables a key as an administrator.
@@ -92,11 +89,9 @@ func (rc *requestContext) codesView() *pages.Codes {
 	view := &pages.Codes{Viewer: rc.viewer(), Pager: pager, FormID: newFormID(), Count: "1"}
 	for i := range shown {
 		c := &shown[i]
-		view.Codes = append(
-			view.Codes,
-			pages.Code{Hint: c.Hint, Amount: c.Amount, Created: c.Created, MintedBy: c.MintedBy,
-				Status: c.State(rc.options.Now()), Used: c.Used, UsedBy: c.UsedBy, Expires: c.Expires},
-		)
+		view.Codes = append(view.Codes, pages.Code{Hint: c.Hint, Amount: c.Amount, Created: c.Created,
+			MintedBy: c.MintedBy, Status: c.State(rc.options.Now()), Used: c.Used, UsedBy: c.UsedBy,
+			Expires: c.Expires})
 	}
 	return view
 }
@@ -107,8 +102,8 @@ const maxCodes = 100
 // mint makes redeem codes and shows them, once.
 func (rc *requestContext) mint() {
 	f := fields{form: rc.form}
-	count, amount, expires := f.whole("count", "How many"), f.dollars("amount",
-		"Dollars each"), f.lastDay("expiry", "Last day")
+	count, amount := f.whole("count", "How many"), f.dollars("amount", "Dollars each")
+	expires := f.lastDay("expiry", "Last day")
 	switch {
 	case f.err != nil:
 	case count < 1 || count > maxCodes:
@@ -122,29 +117,21 @@ func (rc *requestContext) mint() {
 		rc.codesAgain(rc.problem(f.err))
 		return
 	}
-	id := rc.form.Get("id")
-	if !rc.sent.markSent(rc.user.ID, id) {
-		rc.codesAgain(http.StatusConflict, problemSent)
-		return
+	var codes []string
+	if rc.once(rc.codesAgain, func() (err error) {
+		codes, _, err = rc.options.Ledger.Mint(rc.r.Context(), int(count), amount, rc.user.Username, expires,
+			rc.options.Random)
+		return err
+	}) {
+		rc.options.Logger.Info("redeem codes minted by an administrator", "count", count, "by", rc.user.ID)
+		rc.show(http.StatusOK, pages.SecretCodes(rc.viewer(), codes, amount))
 	}
-	codes, _, err := rc.options.Ledger.Mint(rc.r.Context(), int(count), amount, rc.user.Username, expires,
-		rc.options.Random)
-	if err != nil {
-		rc.sent.allowAgain(rc.user.ID, id)
-		rc.codesAgain(rc.problem(err))
-		return
-	}
-	rc.options.Logger.Info("redeem codes minted by an administrator", "count", count, "by", rc.user.ID)
-	rc.show(http.StatusOK, pages.SecretCodes(rc.viewer(), codes, amount))
 }
 
 // codesAgain shows the page once more with a problem and what was entered.
 func (rc *requestContext) codesAgain(status int, problem string) {
 	view := rc.codesView()
-	view.Count, view.Amount, view.Expiry, view.Problem = rc.form.Get(
-		"count",
-	), rc.form.Get(
-		"amount",
-	), rc.form.Get("expiry"), problem
+	view.Count, view.Amount, view.Expiry = rc.form.Get("count"), rc.form.Get("amount"), rc.form.Get("expiry")
+	view.Problem = problem
 	rc.show(status, view)
 }

@@ -3,6 +3,7 @@ package portal
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"stagedoor/actors/tokens"
@@ -32,6 +33,8 @@ func (rc *requestContext) appsView() *pages.Apps {
 			view.Apps = append(view.Apps, allowed(&g))
 			continue
 		}
+		// A user may allow one app on several devices. The page has one row for the app, which revokes all of its
+		// grants, so the row shows the first grant's age, the latest use and all scopes together.
 		a := &view.Apps[i]
 		a.Grants++
 		a.Scopes = union(a.Scopes, g.Scopes)
@@ -63,17 +66,9 @@ func allowed(g *tokens.Grant) pages.Allowed {
 
 // union returns the scopes of either, in the order in which pages list them.
 func union(a, b []string) []string {
-	both := map[string]bool{}
-	for _, s := range append(append([]string{}, a...), b...) {
-		both[s] = true
-	}
-	var all []string
-	for _, s := range tokens.Scopes() {
-		if both[s] {
-			all = append(all, s)
-		}
-	}
-	return all
+	return slices.DeleteFunc(tokens.Scopes(), func(s string) bool {
+		return !slices.Contains(a, s) && !slices.Contains(b, s)
+	})
 }
 
 // revokeApp ends all access that the person has given to an app.
@@ -93,9 +88,7 @@ func (rc *requestContext) developerTokens() { rc.show(http.StatusOK, rc.develope
 func (rc *requestContext) developerView() *pages.DeveloperTokens {
 	_, mayCreate := rc.restrictions()
 	view := &pages.DeveloperTokens{Viewer: rc.viewer(), Forbidden: !mayCreate, FormID: newFormID()}
-	all := rc.options.Registry.DeveloperTokens(rc.user.ID)
-	for i := len(all) - 1; i >= 0; i-- {
-		t := &all[i]
+	for _, t := range slices.Backward(rc.options.Registry.DeveloperTokens(rc.user.ID)) {
 		view.Tokens = append(view.Tokens,
 			pages.DeveloperToken{ID: t.ID, Name: t.Name, Created: t.Created, Revoked: t.Revoked})
 	}
@@ -104,18 +97,14 @@ func (rc *requestContext) developerView() *pages.DeveloperTokens {
 
 // createDeveloperToken makes a token and shows it, once.
 func (rc *requestContext) createDeveloperToken() {
-	id := rc.form.Get("id")
-	if !rc.sent.markSent(rc.user.ID, id) {
-		rc.developerAgain(http.StatusConflict, problemSent)
-		return
+	var token string
+	var made tokens.DeveloperToken
+	if rc.once(rc.developerAgain, func() (err error) {
+		token, made, err = rc.options.Registry.CreateDeveloperToken(rc.r.Context(), rc.user.ID, rc.form.Get("name"))
+		return err
+	}) {
+		rc.show(http.StatusOK, pages.SecretToken(rc.viewer(), made.Name, token))
 	}
-	token, made, err := rc.options.Registry.CreateDeveloperToken(rc.r.Context(), rc.user.ID, rc.form.Get("name"))
-	if err != nil {
-		rc.sent.allowAgain(rc.user.ID, id)
-		rc.developerAgain(rc.problem(err))
-		return
-	}
-	rc.show(http.StatusOK, pages.SecretToken(rc.viewer(), made.Name, token))
 }
 
 // developerAgain shows the page once more with a problem and what was entered.

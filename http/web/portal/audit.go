@@ -63,11 +63,10 @@ func (rc *requestContext) exportAudit(media, file string, newWriter func(io.Writ
 	_, q := rc.auditSearch()
 	var out recordWriter
 	begin := func() {
-		pages.Protect(rc.w.Header(), "'none'", false)
-		rc.w.Header().Set("Content-Type", media)
-		rc.w.Header().Set("Content-Disposition", `attachment; filename="`+file+`"`)
+		rc.beginFile(media, file)
 		out = newWriter(rc.w)
 	}
+	// The headers wait for the first record, so that a log that cannot be read is still answered with an error page.
 	for r, err := range rc.options.State.AuditLog(rc.r.Context(), q) {
 		if err != nil && out == nil {
 			rc.busy(rc.w, rc.r, err)

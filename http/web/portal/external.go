@@ -186,6 +186,8 @@ func (p *Portal) refusedPerson(w http.ResponseWriter, r *http.Request, err error
 // linkReturned links a person to the signed-in user who began the attempt.
 func (p *Portal) linkReturned(w http.ResponseWriter, r *http.Request, v *browser.Visitor, user int64,
 	person tokens.ExternalSignIn, err error) {
+	// The browser may have signed in as another user while it was at the provider. The person must not be linked to
+	// that one.
 	if !v.SignedIn() || v.Session.User.ID != user {
 		p.write(w, r, http.StatusForbidden, failureAnswer)
 		return
@@ -240,14 +242,13 @@ func (rc *requestContext) unlinkUserIdentity() {
 		return
 	}
 	err := rc.options.Registry.RemoveSignIn(rc.r.Context(), u.ID, rc.r.PathValue("identity"), "")
-	if err == nil {
-		rc.options.Logger.Info("way to sign in removed by an administrator", "user", u.ID, "by", rc.user.ID)
-	}
-	rc.concluded(err, pathUser(u.ID), "identity_unlinked")
+	rc.changed(err, pathUser(u.ID), "identity_unlinked", "way to sign in removed by an administrator", "user", u.ID)
 }
 
 // identityLines lists the people at providers as whom a user signs in, and the user's passkeys.
 func (rc *requestContext) identityLines(user int64) []pages.Identity {
+	// A provider may have been removed from the configuration. Its host stands in for the label then, because the user
+	// can still remove what is linked.
 	labels := map[string]string{}
 	for _, p := range rc.options.Providers.Providers() {
 		labels[p.Issuer] = p.Label

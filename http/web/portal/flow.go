@@ -135,6 +135,7 @@ func (p *Portal) flowSocket(w http.ResponseWriter, r *http.Request) {
 		envelope.Write(w, envelope.Plain, err)
 		return
 	}
+	// The socket may stay open for days. It ends when the session or the role that it was opened with has ended.
 	who := live.Watcher{Owner: owner, Still: func() error {
 		again, err := p.watcher(r)
 		if err == nil && again != owner {

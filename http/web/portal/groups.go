@@ -66,6 +66,7 @@ func limitsOf(view state.View, owner string, c *identity.Ceiling, scope budget.S
 func (rc *requestContext) restrictions() (limits []pages.Limits, mayCreate bool) {
 	view := rc.options.State.View()
 	u, _ := identity.FindUser(view, rc.user.ID)
+	// A user without a group has the zero group here, whose ceiling restricts nothing.
 	g, _ := identity.FindGroup(view, u.Group)
 	own := budget.Scope{Kind: budget.UserScope, ID: u.Username}
 	for _, l := range []pages.Limits{limitsOf(view, "you", &u.Ceiling, own),
@@ -92,7 +93,7 @@ func (rc *requestContext) createGroup() {
 	rc.done(pathGroup(g.ID), "group_created")
 }
 
-// groupProblem is problem with another sentence for a name that is taken, because that is a group's here.
+// groupProblem is problem with another sentence for a name that is taken, because it is the name of a group here.
 func (rc *requestContext) groupProblem(err error) (status int, text string) {
 	if errors.Is(err, tokens.ErrExists) {
 		return http.StatusConflict, "There is a group of this name."
@@ -244,11 +245,8 @@ func (rc *requestContext) removeMember() {
 	if err == nil {
 		_, err = rc.options.Registry.RemoveMember(rc.r.Context(), g.ID, u.Username)
 	}
-	if err == nil {
-		rc.options.Logger.Info("user removed from a group by an administrator",
-			"group", g.ID, "user", id, "by", rc.user.ID)
-	}
-	rc.concluded(err, pathGroup(g.ID), "member_removed")
+	rc.changed(err, pathGroup(g.ID), "member_removed", "user removed from a group by an administrator",
+		"group", g.ID, "user", id)
 }
 
 // setLead returns the handler that lets a member lead a group, or takes that away. A lead can invite and remove members
@@ -268,11 +266,8 @@ func setLead(leads bool) func(*requestContext) {
 		if leads {
 			word = "lead_named"
 		}
-		if err == nil {
-			rc.options.Logger.Info("lead changed by an administrator", "group", g.ID, "user", id, "by", rc.user.ID,
-				"kind", word)
-		}
-		rc.concluded(err, pathGroup(g.ID), word)
+		rc.changed(err, pathGroup(g.ID), word, "lead changed by an administrator", "group", g.ID, "user", id,
+			"kind", word)
 	}
 }
 
@@ -283,10 +278,7 @@ func (rc *requestContext) deleteGroup() {
 		return
 	}
 	_, err := rc.options.Registry.DeleteGroup(rc.r.Context(), g.ID)
-	if err == nil {
-		rc.options.Logger.Info("group deleted by an administrator", "group", g.ID, "by", rc.user.ID)
-	}
-	rc.concluded(err, pathGroups, "group_deleted")
+	rc.changed(err, pathGroups, "group_deleted", "group deleted by an administrator", "group", g.ID)
 }
 
 // changeCeiling changes the ceiling of the user whom the path names.

@@ -58,8 +58,7 @@ func (rc *requestContext) keyLines(keys []identity.Key) []pages.Key {
 	now := rc.options.Now()
 	spends := rc.options.State.View()
 	var live, revoked []pages.Key
-	for i := len(keys) - 1; i >= 0; i-- {
-		k := &keys[i]
+	for _, k := range slices.Backward(keys) {
 		spent := money.SpentByKey(spends, k.ID)
 		line := pages.Key{ID: k.ID, Prefix: identity.SecretPrefix + k.Prefix, Name: k.Name, Status: k.State(now),
 			OperatorOnly: !k.Enabled && !k.MayEnable(identity.PartyLead), Unclaimed: k.Unclaimed,
@@ -98,31 +97,20 @@ func (rc *requestContext) createKey() {
 // shows the form and why.
 func (rc *requestContext) makeKey(n tokens.NewKey,
 	again func(status int, problem string)) (name, secret string, ok bool) {
-	id := rc.form.Get("id")
-	// A form that is sent twice, by a double click or by going back, must not make a second key.
-	if !rc.sent.markSent(rc.user.ID, id) {
-		again(http.StatusConflict, problemSent)
-		return "", "", false
-	}
-	err := rc.readKey(&n)
-	if err == nil {
-		secret, _, err = rc.options.Registry.CreateKey(rc.r.Context(), n)
-	}
-	if err != nil {
-		// A key that was not made may be asked for once more with the same form.
-		rc.sent.allowAgain(rc.user.ID, id)
-		again(rc.problem(err))
-		return "", "", false
-	}
-	return n.Name, secret, true
+	ok = rc.once(again, func() (err error) {
+		if err = rc.readKey(&n); err == nil {
+			secret, _, err = rc.options.Registry.CreateKey(rc.r.Context(), n)
+		}
+		return err
+	})
+	return n.Name, secret, ok
 }
 
 // readKey reads the form.
 func (rc *requestContext) readKey(n *tokens.NewKey) error {
 	f := fields{form: rc.form}
-	n.Name, n.Scopes, n.Models, n.AllowIPs = f.text(
-		"name",
-	), rc.form["scope"], f.list("models"), f.networks("allow", "Addresses")
+	n.Name, n.Scopes, n.Models = f.text("name"), rc.form["scope"], f.list("models")
+	n.AllowIPs = f.networks("allow", "Addresses")
 	n.Limits = identity.Limits{RPM: f.whole("rpm", "Requests a minute"), TPM: f.whole("tpm", "Tokens a minute"),
 		Concurrency: f.whole("slots", "Requests at a time")}
 	n.Budget, n.Window, n.Expires = f.dollars("budget", "Budget"), budget.Window(f.text("window")),

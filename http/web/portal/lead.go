@@ -233,10 +233,7 @@ func (rc *requestContext) withdrawMember(*identity.Group) {
 func (rc *requestContext) removeLedMember(g *identity.Group) {
 	id, _ := strconv.ParseInt(rc.r.PathValue("user"), 10, 64)
 	err := rc.options.Registry.RemoveLedMember(rc.r.Context(), rc.user.ID, id)
-	if err == nil {
-		rc.options.Logger.Info("user removed from a group by a lead", "group", g.ID, "user", id, "by", rc.user.ID)
-	}
-	rc.concluded(err, pathLed, "user_left")
+	rc.changed(err, pathLed, "user_left", "user removed from a group by a lead", "group", g.ID, "user", id)
 }
 
 // ledKeys shows the keys of the members.
@@ -314,6 +311,8 @@ func (rc *requestContext) ledKeysAgain(g *identity.Group) func(status int, probl
 // createMemberKey makes a key of a member. Its secret is drawn by the member and not shown here.
 func (rc *requestContext) createMemberKey(g *identity.Group) {
 	member, _ := strconv.ParseInt(rc.form.Get("member"), 10, 64)
+	// The registry checks it again in the command that makes the key. Here it decides that a member of another group is
+	// answered like one who does not exist.
 	if !rc.options.Registry.MayLead(rc.user.ID, member) {
 		rc.missing()
 		return
@@ -345,8 +344,5 @@ func (rc *requestContext) changeMemberKey(g *identity.Group) {
 		rc.missing()
 		return
 	}
-	if err == nil {
-		rc.options.Logger.Info("key changed by a lead", "key", id, "group", g.ID, "by", rc.user.ID, "kind", word)
-	}
-	rc.concluded(err, pathLedKeys, word)
+	rc.changed(err, pathLedKeys, word, "key changed by a lead", "key", id, "group", g.ID, "kind", word)
 }

@@ -55,6 +55,7 @@ func (p *Portal) linkPage(w http.ResponseWriter, r *http.Request) {
 		p.busy(w, r, err)
 		return
 	}
+	// The purpose contains the secret, so that a form for one link cannot be sent with another one.
 	view.Token = p.options.Browser.FormToken(&v, purposeLink+link)
 	p.write(w, r, http.StatusOK, view)
 }

@@ -2,6 +2,7 @@ package portal
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,10 +44,5 @@ func part[T any](rc *requestContext, path string, all []T) ([]T, pages.Pager) {
 // matches reports whether any of the texts contains the search, without regard to case. An empty search matches.
 func matches(search string, texts ...string) bool {
 	search = strings.ToLower(strings.TrimSpace(search))
-	for _, t := range texts {
-		if strings.Contains(strings.ToLower(t), search) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(strings.ToLower(t), search) })
 }

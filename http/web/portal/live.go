@@ -110,8 +110,7 @@ func (p *Portal) live(w http.ResponseWriter, r *http.Request) {
 	view := new(pages.Live)
 	if visitor.SignedIn() {
 		rc.user = visitor.Session.User
-		viewer := p.viewerOf(&visitor)
-		view.Viewer, view.Token = &viewer, rc.formToken(&livePage)
+		view.Viewer, view.Token = new(p.viewerOf(&visitor)), rc.formToken(&livePage)
 	}
 	view.Maker = rc.maker(pages.KindVideo)
 	p.write(w, r, http.StatusOK, view)
@@ -151,6 +150,8 @@ func (p *Portal) delegate(page *scriptedPage, r *http.Request) (identity.Key, er
 			"this page is of another session: reload it and try again")
 	}
 	user := visitor.Session.User
+	// The key exists for this request only. It is not stored, so it cannot be stolen, and its id names the page and the
+	// user in the log of requests and in receipts. The ceilings of the user bind it like any key of the user.
 	return identity.Key{
 		ID:      page.keyPrefix() + strconv.FormatInt(user.ID, 10),
 		Name:    "page " + page.path,

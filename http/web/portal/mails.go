@@ -79,6 +79,7 @@ func (rc *requestContext) deliver(all []letter) pages.Sent {
 	if len(mails) == 0 {
 		return sent
 	}
+	// A link that could not be mailed is shown. It is a secret that nothing keeps, so it would otherwise be lost.
 	for i, err := range rc.options.Mail.Send(rc.r.Context(), mails) {
 		if err == nil {
 			sent.Mailed = append(sent.Mailed, mails[i].To)

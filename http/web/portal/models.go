@@ -93,6 +93,8 @@ func (rc *requestContext) modelRow(name string) (pages.ModelRow, bool) {
 	if !ok {
 		return pages.ModelRow{}, false
 	}
+	// A plan is drawn by the weights of targets, so without chance it is the same each time the page is drawn. Prices
+	// and limits are those of its first target, and ExactPrice says whether the others agree.
 	plan := entry.Plan(func(int) int { return 0 })
 	first := &plan[0]
 	row := pages.ModelRow{Name: name, MaxOutput: first.OutputLimit(), Abilities: abilities(first),

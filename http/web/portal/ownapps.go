@@ -3,6 +3,7 @@ package portal
 import (
 	"net/http"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,10 +16,9 @@ func pathApp(id int64) string { return pathApps + "/" + strconv.FormatInt(id, 10
 
 // ownApps lists the apps that the user has registered, the newest first.
 func (rc *requestContext) ownApps() []pages.OwnApp {
-	all := rc.options.Registry.Apps(rc.user.ID)
 	var lines []pages.OwnApp
-	for i := len(all) - 1; i >= 0; i-- {
-		lines = append(lines, rc.appLine(&all[i]))
+	for _, a := range slices.Backward(rc.options.Registry.Apps(rc.user.ID)) {
+		lines = append(lines, rc.appLine(&a))
 	}
 	return lines
 }
@@ -43,23 +43,19 @@ func (rc *requestContext) appLine(a *tokens.App) pages.OwnApp {
 
 // registerApp registers an app of the user and shows its secret, once.
 func (rc *requestContext) registerApp() {
-	id := rc.form.Get("id")
-	if !rc.sent.markSent(rc.user.ID, id) {
-		rc.appsAgain(http.StatusConflict, problemSent)
-		return
-	}
 	n := tokens.NewApp{Owner: rc.user.ID, Name: strings.TrimSpace(rc.form.Get("name")),
 		Description: typedText(rc.form.Get("description"))}
 	if uris := strings.Fields(rc.form.Get("addresses")); len(uris) > 0 {
 		n.RedirectURI, n.MoreURIs = uris[0], uris[1:]
 	}
-	secret, a, err := rc.options.Registry.RegisterApp(rc.r.Context(), n)
-	if err != nil {
-		rc.sent.allowAgain(rc.user.ID, id)
-		rc.appsAgain(rc.problem(err))
-		return
+	var secret string
+	var a tokens.App
+	if rc.once(rc.appsAgain, func() (err error) {
+		secret, a, err = rc.options.Registry.RegisterApp(rc.r.Context(), n)
+		return err
+	}) {
+		rc.show(http.StatusOK, pages.SecretApp(rc.viewer(), a.Name, pathApp(a.ID), a.ClientID, secret))
 	}
-	rc.show(http.StatusOK, pages.SecretApp(rc.viewer(), a.Name, pathApp(a.ID), a.ClientID, secret))
 }
 
 // typedText returns a text of several lines as programs write it: browsers send CR LF.
@@ -141,6 +137,7 @@ func (rc *requestContext) changeLogo() {
 	if !ok {
 		return
 	}
+	// A form without a file would remove the logo, for which there is a button of its own.
 	var err error = &tokens.FieldError{Field: "logo", Rule: "must be a PNG or JPEG picture"}
 	if logo := []byte(rc.form.Get("logo")); len(logo) > 0 {
 		_, err = rc.options.Registry.UpdateOwnApp(rc.r.Context(), a.ID, tokens.AppChange{Logo: &logo})

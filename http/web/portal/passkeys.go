@@ -35,6 +35,9 @@ func newPasskeys(origin string) *webauthn.WebAuthn {
 	if err != nil || u.Scheme != "https" && u.Hostname() != "localhost" || protocol.ValidateRPID(u.Hostname()) != nil {
 		return nil
 	}
+	// The device must verify the person, because a passkey takes the place of the password and of the second factor. It
+	// must also keep the passkey itself, so that a sign-in needs no username. No proof of the maker of the device is
+	// asked for: none is refused, and browsers would warn people of the question.
 	w, err := webauthn.New(&webauthn.Config{RPID: u.Hostname(), RPDisplayName: "Stagedoor " + u.Hostname(),
 		RPOrigins: []string{origin}, AttestationPreference: protocol.PreferNoAttestation,
 		AuthenticatorSelection: protocol.AuthenticatorSelection{UserVerification: protocol.VerificationRequired,
@@ -203,6 +206,8 @@ func (rc *requestContext) addPasskey() {
 		rc.securityAgain(http.StatusForbidden, "The device sent no passkey that can be used here.")
 		return
 	}
+	// The password is checked last, because hashing it is the expensive part, and an answer that cannot be used needs
+	// none.
 	if !rc.confirmedSelf() {
 		return
 	}

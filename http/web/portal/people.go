@@ -82,9 +82,6 @@ func (rc *requestContext) makeInvitations(people []string, i tokens.Invitation,
 				_, _ = rc.options.Registry.WithdrawInvitation(rc.r.Context(), m.link.ID)
 			}
 			status, text := rc.problem(err)
-			if errors.Is(err, tokens.ErrExists) {
-				status, text = http.StatusConflict, "There is a user of this name."
-			}
 			again(status, person+": "+text)
 			return nil, false
 		}
@@ -110,10 +107,7 @@ func (rc *requestContext) inviteAgain(status int, problem string) {
 // withdrawInvitation ends an invitation, whose link does not work any more.
 func (rc *requestContext) withdrawInvitation() {
 	l, err := rc.options.Registry.WithdrawInvitation(rc.r.Context(), rc.r.PathValue("id"))
-	if err == nil {
-		rc.options.Logger.Info("invitation withdrawn by an administrator", "invitation", l.ID, "by", rc.user.ID)
-	}
-	rc.concluded(err, pathUsers, "invitation_withdrawn")
+	rc.changed(err, pathUsers, "invitation_withdrawn", "invitation withdrawn by an administrator", "invitation", l.ID)
 }
 
 // changeSubject makes a change of the user whom the path names, logs it, and goes back to the user's page.
@@ -123,10 +117,7 @@ func (rc *requestContext) changeSubject(word string, change func(u tokens.User) 
 		return
 	}
 	err := change(u)
-	if err == nil {
-		rc.options.Logger.Info("user changed by an administrator", "user", u.ID, "by", rc.user.ID, "kind", word)
-	}
-	rc.concluded(err, pathUser(u.ID), word)
+	rc.changed(err, pathUser(u.ID), word, "user changed by an administrator", "user", u.ID, "kind", word)
 }
 
 // moveUser changes the group of a user.
@@ -221,10 +212,7 @@ func (rc *requestContext) changeRole() {
 		return
 	}
 	_, err := rc.options.Registry.SetAdmin(rc.r.Context(), u.ID, rc.form.Get("role") == "admin")
-	if err == nil {
-		rc.options.Logger.Info("role changed by an administrator", "user", u.ID, "by", rc.user.ID)
-	}
-	rc.concluded(err, pathUser(u.ID), "role_changed")
+	rc.changed(err, pathUser(u.ID), "role_changed", "role changed by an administrator", "user", u.ID)
 }
 
 // eraseUser erases a user for good. The form must have the user's name, so that it is not sent by mistake, and the
@@ -247,8 +235,5 @@ func (rc *requestContext) eraseUser() {
 	if left > 0 {
 		word = "user_erased_partly"
 	}
-	if err == nil {
-		rc.options.Logger.Info("user erased by an administrator", "user", u.ID, "by", rc.user.ID)
-	}
-	rc.concluded(err, pathUser(u.ID), word)
+	rc.changed(err, pathUser(u.ID), word, "user erased by an administrator", "user", u.ID)
 }

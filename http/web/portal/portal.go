@@ -228,12 +228,12 @@ func (p *Portal) groupRoutes(handle routeFunc) {
 func (p *Portal) adminRoutes(handle routeFunc) {
 	handle("GET /admin/keys", p.admin((*requestContext).allKeys))
 	handle("POST /admin/keys/{id}/{action}", p.adminForm((*requestContext).changeAnyKey))
-	handle("GET "+pathSpend, p.admin((*requestContext).spend))
+	handle("GET "+pathSpend, p.admin(withScope((*requestContext).showSpend)))
 	handle("POST "+pathSpend+"/alerts/test", p.adminForm((*requestContext).testAlerts))
-	handle("GET "+pathSpend+".csv", p.admin((*requestContext).exportSpend))
+	handle("GET "+pathSpend+".csv", p.admin(withScope((*requestContext).exportSpending)))
 	handle("GET "+pages.PathAudit, p.admin((*requestContext).audit))
 	handle("GET "+pages.PathAudit+".csv", p.admin(func(rc *requestContext) {
-		rc.exportAudit("text/csv; charset=utf-8", "audit.csv", newRowWriter)
+		rc.exportAudit(mediaCSV, "audit.csv", newRowWriter)
 	}))
 	handle("GET "+pages.PathAudit+".jsonl", p.admin(func(rc *requestContext) {
 		rc.exportAudit("application/jsonl", "audit.jsonl", newLineWriter)

@@ -94,6 +94,8 @@ func (rc *requestContext) problem(err error) (status int, text string) {
 	case errors.Is(err, tokens.ErrStale):
 		return http.StatusForbidden, "Your account has no password with which to confirm this. Sign out, sign in " +
 			"again, and repeat it within 10 minutes."
+	case errors.Is(err, tokens.ErrExists):
+		return http.StatusConflict, "There is a user of this name."
 	case errors.Is(err, tokens.ErrKeysForbidden):
 		return http.StatusForbidden, "You may not create keys or tokens. Ask the operator for one."
 	case errors.Is(err, tokens.ErrHasMembers):
@@ -137,6 +139,16 @@ func (rc *requestContext) concluded(err error, path, what string) {
 		status, text := rc.problem(err)
 		rc.show(status, &pages.Failure{Title: "That did not work", Message: text})
 	}
+}
+
+// changed is concluded for a change of what belongs to others, which an administrator or a lead has made. The log names
+// the one who made it; message and about say what was changed. It has no line for a change that was refused, because
+// the audit log has none either.
+func (rc *requestContext) changed(err error, path, word, message string, about ...any) {
+	if err == nil {
+		rc.options.Logger.Info(message, append(about, "by", rc.user.ID)...)
+	}
+	rc.concluded(err, path, word)
 }
 
 // busy writes the page for a failure that the user did not cause, and logs its cause.

@@ -98,6 +98,8 @@ func outcome(name string, checks []settings.Check) (worst string) {
 
 // keepTests records the outcome of a test of providers, by the user who sent the form.
 func (rc *requestContext) keepTests(names []string, checks []settings.Check) {
+	// The tests have been made and may have cost time at the providers, so they are recorded even if the browser has
+	// left.
 	ctx := context.WithoutCancel(rc.r.Context())
 	for _, name := range names {
 		result := outcome(name, checks)

@@ -3,7 +3,6 @@ package portal
 import (
 	"encoding/json"
 	"errors"
-	"net/http"
 	"strconv"
 	"time"
 
@@ -129,10 +128,7 @@ func (rc *requestContext) exportRecording() {
 	case err != nil:
 		rc.busy(rc.w, rc.r, err)
 	default:
-		pages.Protect(rc.w.Header(), "'none'", false)
-		rc.w.Header().Set("Content-Type", "application/json")
-		rc.w.Header().Set("Content-Disposition", `attachment; filename="request-`+strconv.FormatInt(r.At, 10)+`.json"`)
-		rc.w.WriteHeader(http.StatusOK)
+		rc.beginFile("application/json", "request-"+strconv.FormatInt(r.At, 10)+".json")
 		_, _ = rc.w.Write(text) // the client has left
 	}
 }

@@ -42,7 +42,7 @@ func (p *Portal) requestRoutes(handle func(pattern string, h http.HandlerFunc)) 
 	}
 	handle("GET "+pathRequestLog, p.member((*requestContext).requestLog))
 	handle("GET "+pathRequestLog+".csv", p.member(func(rc *requestContext) {
-		rc.exportRequests("text/csv; charset=utf-8", "requests.csv", csvWriter(rc.options.State.Several()))
+		rc.exportRequests(mediaCSV, "requests.csv", csvWriter(rc.options.State.Several()))
 	}))
 	handle("GET "+pathRequestLog+".jsonl", p.member(func(rc *requestContext) {
 		rc.exportRequests("application/jsonl", "requests.jsonl", writeLines)
@@ -277,6 +277,7 @@ func (rc *requestContext) receiptOf(r *requestlog.Record) (*money.Receipt, error
 	if errors.Is(err, state.ErrNotFound) {
 		return nil, nil
 	}
+	// A request that was sent to two providers has two receipts. That of the slower one is not what the page shows.
 	ended := r.Began.Add(r.Took)
 	for i := range all {
 		if c := &all[i]; c.Reason != money.ReasonOvertaken && c.Key == r.Key && !c.Ended.Before(r.Began) &&
@@ -310,9 +311,7 @@ func (rc *requestContext) exportRequests(media, file string, write func(io.Write
 		rc.busy(rc.w, rc.r, err)
 		return
 	}
-	pages.Protect(rc.w.Header(), "'none'", false)
-	rc.w.Header().Set("Content-Type", media)
-	rc.w.Header().Set("Content-Disposition", `attachment; filename="`+file+`"`)
+	rc.beginFile(media, file)
 	for first := true; err == nil && (first || len(page) > 0); first = false {
 		if err = write(rc.w, page, first); err != nil {
 			return // the client has left
@@ -369,9 +368,8 @@ func writeLines(w io.Writer, page []requestlog.Record, _ bool) error {
 // csvColumns are those of the CSV.
 var csvColumns = []string{"began", "id", "user", "key", "key_name", "model", "provider", "upstream_model", "api",
 	"stream", "status", "code", "error", "reason", "input_tokens", "cached_tokens", "output_tokens",
-	"reasoning_tokens", "images",
-	"cost_usd", "attempts", "duration_ms", "first_token_ms", "queued_ms", "losses", "degraded", "trace",
-	"group", "app"}
+	"reasoning_tokens", "images", "cost_usd", "attempts", "duration_ms", "first_token_ms", "queued_ms", "losses",
+	"degraded", "trace", "group", "app"}
 
 // csvWriter returns what writes records as CSV. Those of several gateways have the gateway in a further column.
 func csvWriter(several bool) func(w io.Writer, page []requestlog.Record, first bool) error {

@@ -158,6 +158,7 @@ func (rc *requestContext) requestHits(text string) (hits []pages.Hit) {
 	if err != nil || log == nil || len(text) < 6 || strings.ContainsAny(text, " :\"") {
 		return nil
 	}
+	// Shorter beginnings of ids fit a large part of the log, and texts with spaces, colons or quotes are no ids.
 	ctx, cancel := context.WithTimeout(rc.r.Context(), lookupTime)
 	defer cancel()
 	q := requestlog.Query{Owner: rc.logOwner(), Limit: hitsPerKind,

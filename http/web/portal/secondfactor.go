@@ -99,6 +99,8 @@ func (rc *requestContext) renewRecovery() {
 
 // disableSecondFactor turns the second factor off, with a code of it.
 func (rc *requestContext) disableSecondFactor() {
+	// A user whose role needs a second factor would be asked to set it up again at once, and could sign in without it
+	// until then.
 	if rc.options.Demands(&rc.user) {
 		rc.securityAgain(http.StatusForbidden, "Your role needs a second factor.")
 		return
@@ -118,8 +120,5 @@ func (rc *requestContext) resetSecondFactor() {
 		return
 	}
 	_, err := rc.options.Registry.UpdateUser(rc.r.Context(), u.ID, tokens.UserChange{ResetSecondFactor: true})
-	if err == nil {
-		rc.options.Logger.Info("second factor reset by an administrator", "user", u.ID, "by", rc.user.ID)
-	}
-	rc.concluded(err, pathUser(u.ID), "second_factor_reset")
+	rc.changed(err, pathUser(u.ID), "second_factor_reset", "second factor reset by an administrator", "user", u.ID)
 }

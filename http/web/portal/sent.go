@@ -3,6 +3,7 @@ package portal
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 type sentForms struct{ *share.Cache[struct{}] }
 
 const (
+	// Beyond this number, the user with the most entries loses the oldest one and could send that form again. Money has
+	// the check of the ledger, so that such a form makes a second key or app at most.
 	maxSent  = 20_000 // of all users together
 	sentLife = 24 * time.Hour
 	formID   = 16 // bytes
@@ -36,6 +39,23 @@ func newFormID() string {
 func isFormID(id string) bool {
 	raw, err := hex.DecodeString(id)
 	return err == nil && len(raw) == formID
+}
+
+// once calls do for a form that makes something new, and reports whether that has succeeded. If not, it has called
+// again with what is wrong: do failed, or the form was sent before, by a double click or by going back. A form whose
+// wish was refused may be sent once more, because nothing was made.
+func (rc *requestContext) once(again func(status int, problem string), do func() error) bool {
+	id := rc.form.Get("id")
+	if !rc.sent.markSent(rc.user.ID, id) {
+		again(http.StatusConflict, problemSent)
+		return false
+	}
+	if err := do(); err != nil {
+		rc.sent.allowAgain(rc.user.ID, id)
+		again(rc.problem(err))
+		return false
+	}
+	return true
 }
 
 // markSent records that the user sends the form, and reports false if the user has sent it before or id

@@ -116,6 +116,8 @@ func (rc *requestContext) changeEntry() {
 		rare := len(s.Path) > 2 && s.Value == "" && (s.Path[0] == "targets" || s.Path[0] == "fallback") &&
 			s.Path[2] != "weight"
 		if (view.Recent || !delicate(s.Path)) && !rare {
+			// A delicate field that is left out of the form cannot be changed by it, because difference changes only
+			// what the form has.
 			view.Fields = append(view.Fields, pages.SettingField{Setting: s, Input: inputName(s.Path)})
 		}
 	}
@@ -279,6 +281,7 @@ func (rc *requestContext) difference() (settings.Draft, error) {
 		list := slices.Concat([]byte("["), f.target(), []byte("]"))
 		d.Edits = append(d.Edits, settings.Edit{Path: at("targets"), Value: list})
 	} else if f.text("provider") != "" {
+		// Settings are addressed by their place in a list, so the place behind the last one adds a target.
 		number := strconv.Itoa(elements(all, "targets"))
 		d.Edits = append(d.Edits, settings.Edit{Path: at("targets", number), Value: f.target()})
 	}

@@ -31,7 +31,8 @@ const (
 	day = 24 * time.Hour
 	// longestByDay is the longest time that is shown by day. A longer one is shown by week.
 	longestByDay = 35 * day
-	// rateDays is the number of days before today from which forecasts take the spending of a day.
+	// rateDays is the number of days before today from which forecasts take the spending of a day. Two whole weeks have
+	// each day of the week twice, so that a forecast does not depend on whether the last days were a weekend.
 	rateDays = 14
 	// maxSpenders bounds the names of a report in memory. What further ones used counts for one name together.
 	maxSpenders = 10_000
@@ -70,21 +71,14 @@ func (s *spendScope) sees(account string, at time.Time) bool {
 	return member && !at.Before(since)
 }
 
-// spend shows the spending of the scope that the query names.
-func (rc *requestContext) spend() {
-	if s, ok := rc.spendScopeOf(); ok {
-		rc.showSpend(s)
-	} else {
-		rc.missing()
-	}
-}
-
-// exportSpend sends the same as a file.
-func (rc *requestContext) exportSpend() {
-	if s, ok := rc.spendScopeOf(); ok {
-		rc.exportSpending(s)
-	} else {
-		rc.missing()
+// withScope returns a handler of the page of all, or of its file, that calls show with the scope that the query names.
+func withScope(show func(*requestContext, spendScope)) func(*requestContext) {
+	return func(rc *requestContext) {
+		if s, ok := rc.spendScopeOf(); ok {
+			show(rc, s)
+		} else {
+			rc.missing()
+		}
 	}
 }
 
@@ -145,6 +139,8 @@ func (rc *requestContext) timeOf() spendTime {
 	case length > longestByDay:
 		t.step = 7 * day
 	}
+	// The step that has begun is elapsed, because its spending is in the report. No step of a time in the future is,
+	// and all steps of one in the past are.
 	t.elapsed = min(max(int(now.Sub(t.from)/t.step)+1, 0), t.steps())
 	return t
 }
@@ -486,9 +482,8 @@ func (rc *requestContext) showSpend(scope spendScope) {
 		rc.name(r)
 		err = rc.forecast(r, &scope, &t)
 	}
-	view := &pages.Spend{Viewer: rc.viewer(), Name: "Spend", Own: scope.own, Report: r}
+	view := &pages.Spend{Viewer: rc.viewer(), Name: pageName(&scope), Own: scope.own, Report: r}
 	if scope.own && err == nil {
-		view.Name = "Usage"
 		err = rc.receipts(view, &t)
 	}
 	if err != nil {
@@ -674,6 +669,8 @@ func (rc *requestContext) receipts(view *pages.Spend, t *spendTime) error {
 	found, next, err := money.ListReceipts(rc.r.Context(), rc.options.State, money.ReceiptQuery{
 		Account: rc.user.Username, From: t.from, To: t.to, Before: before, Limit: receiptsPerPage})
 	if errors.Is(err, state.ErrInvalid) {
+		// Places are numbers in the ledger of all accounts, and people pass addresses on. A place of another account
+		// shows nothing and is no failure.
 		return nil // the address has no place of this account
 	}
 	if view.Receipts = found; next != 0 {
@@ -693,9 +690,7 @@ func (rc *requestContext) exportSpending(scope spendScope) {
 	}
 	rows := slices.Concat(r.Rows, r.More)
 	view := rc.options.State.View()
-	pages.Protect(rc.w.Header(), "'none'", false)
-	rc.w.Header().Set("Content-Type", "text/csv; charset=utf-8")
-	rc.w.Header().Set("Content-Disposition", `attachment; filename="`+strings.ToLower(pageName(&scope))+`.csv"`)
+	rc.beginFile(mediaCSV, strings.ToLower(pageName(&scope))+".csv")
 	out := newSpreadsheet(rc.w, "from", "to", r.By.Name, "name", "requests", "input_tokens", "output_tokens",
 		"cost_usd")
 	for _, s := range rows {
@@ -709,11 +704,23 @@ func (rc *requestContext) exportSpending(scope spendScope) {
 			if to.After(r.To) {
 				to = r.To // the last week is cut off
 			}
+			// The row of all further names has no id in the file, because its id is known to this program only.
 			out.row(from.Format(time.RFC3339), to.Format(time.RFC3339), strings.Trim(s.ID, othersID), s.Name,
 				number(u.Requests), number(u.Input), number(u.Output), pages.Dollars(u.Amount))
 		}
 	}
 	_ = out.end() // the client has left
+}
+
+// mediaCSV is the media type of CSV. With the charset, spreadsheets do not guess that of their own system.
+const mediaCSV = "text/csv; charset=utf-8"
+
+// beginFile sets the headers of a reply that browsers store as a file of this name. Clients have chosen a part of the
+// content, so that it is never shown as a page of the gateway.
+func (rc *requestContext) beginFile(media, name string) {
+	pages.Protect(rc.w.Header(), "'none'", false)
+	rc.w.Header().Set("Content-Type", media)
+	rc.w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
 }
 
 // pageName returns the title of the page.

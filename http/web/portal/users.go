@@ -137,26 +137,16 @@ func (rc *requestContext) sortUsers(users []tokens.User, order string) string {
 // createUser makes an account and shows its password, once. It is never one of an
 // administrator: a stolen session must not make a second one.
 func (rc *requestContext) createUser() {
-	id := rc.form.Get("id")
-	if !rc.sent.markSent(rc.user.ID, id) {
-		rc.usersAgain(http.StatusConflict, problemSent)
-		return
-	}
 	f := fields{form: rc.form}
-	password, err := tokens.NewPassword(rc.options.Random)
+	var password string
 	var u tokens.User
-	if err == nil {
-		u, err = rc.options.Registry.CreateUser(rc.r.Context(),
-			tokens.NewUser{Username: f.text("username"), Email: f.text("email"), Password: password})
-	}
-	switch {
-	case errors.Is(err, tokens.ErrExists):
-		rc.sent.allowAgain(rc.user.ID, id)
-		rc.usersAgain(http.StatusConflict, "There is a user of this name.")
-	case err != nil:
-		rc.sent.allowAgain(rc.user.ID, id)
-		rc.usersAgain(rc.problem(err))
-	default:
+	if rc.once(rc.usersAgain, func() (err error) {
+		if password, err = tokens.NewPassword(rc.options.Random); err == nil {
+			u, err = rc.options.Registry.CreateUser(rc.r.Context(),
+				tokens.NewUser{Username: f.text("username"), Email: f.text("email"), Password: password})
+		}
+		return err
+	}) {
 		rc.options.Logger.Info("user created by an administrator", "user", u.ID, "by", rc.user.ID)
 		rc.show(http.StatusOK, pages.SecretPassword(rc.viewer(), u.Username, pathUser(u.ID), password))
 	}
@@ -172,20 +162,9 @@ func (rc *requestContext) usersAgain(status int, problem string) {
 
 // userLine returns a user as lists show it.
 func userLine(u tokens.User, available, held, spent int64) pages.User {
-	return pages.User{
-		ID:           u.ID,
-		Username:     u.Username,
-		Email:        u.Email,
-		Admin:        u.Admin,
-		Active:       u.Active(),
-		Erased:       !u.Erased.IsZero(),
-		Seen:         u.Seen,
-		SecondFactor: u.SecondFactor,
-		Created:      u.Created,
-		Available:    available,
-		Held:         held,
-		Spent:        spent,
-	}
+	return pages.User{ID: u.ID, Username: u.Username, Email: u.Email, Admin: u.Admin, Active: u.Active(),
+		Erased: !u.Erased.IsZero(), Seen: u.Seen, SecondFactor: u.SecondFactor, Created: u.Created,
+		Available: available, Held: held, Spent: spent}
 }
 
 // subject is the user that the path names.
@@ -230,6 +209,8 @@ func (rc *requestContext) createUserKey() {
 			fillKey(&view.Entry, rc.form)
 		})
 	}
+	// The registry makes no keys of disabled users either. The page says it in words that name the user, whatever is
+	// wrong with the rest of the form.
 	if !u.Active() {
 		again(http.StatusUnprocessableEntity, "The user is disabled.")
 		return
@@ -296,6 +277,8 @@ func (rc *requestContext) moveMoney() {
 		return
 	}
 	id := rc.form.Get("id")
+	// The ledger recognises a payment that is sent twice by this id, so a form without one is refused and not booked
+	// with an id that every such form would share.
 	if !isFormID(id) {
 		rc.show(http.StatusBadRequest, failureBroken)
 		return
@@ -304,14 +287,10 @@ func (rc *requestContext) moveMoney() {
 	if rc.form.Get("kind") == "adjust" {
 		amount, word = -amount, "adjusted"
 	}
-	// Who did it belongs to why. The ledger keeps the form's id, so a form that is sent twice pays once.
-	payment := ledger.Payment{
-		Account: u.Username,
-		Amount:  amount,
-		Reason:  fmt.Sprintf("%s (by %s)", reason, rc.user.Username),
-		Once:    id,
-	}
-	again, err := rc.options.Ledger.Pay(rc.r.Context(), payment)
+	// The reason in the ledger names the administrator, because the ledger is kept longer than the audit log. The
+	// ledger also keeps the form's id, so a form that is sent twice pays once.
+	again, err := rc.options.Ledger.Pay(rc.r.Context(), ledger.Payment{Account: u.Username, Amount: amount,
+		Reason: fmt.Sprintf("%s (by %s)", reason, rc.user.Username), Once: id})
 	switch {
 	case again, errors.Is(err, money.ErrReused):
 		rc.showPayment(u, http.StatusConflict, problemSent)
@@ -335,6 +314,7 @@ func (rc *requestContext) setStatus() {
 		rc.show(http.StatusBadRequest, failureBroken)
 		return
 	}
+	// Only another administrator could enable the account again, and there may be none.
 	if u.ID == rc.user.ID {
 		rc.showPayment(u, http.StatusUnprocessableEntity, "You cannot disable yourself.")
 		return
@@ -344,8 +324,5 @@ func (rc *requestContext) setStatus() {
 	if status == tokens.StatusDisabled {
 		word = "user_disabled"
 	}
-	if err == nil {
-		rc.options.Logger.Info("user changed by an administrator", "user", u.ID, "by", rc.user.ID, "kind", word)
-	}
-	rc.concluded(err, pathUser(u.ID), word)
+	rc.changed(err, pathUser(u.ID), word, "user changed by an administrator", "user", u.ID, "kind", word)
 }
