@@ -1,6 +1,7 @@
 package admincli
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -33,10 +34,7 @@ in it. --json prints all of each change, with the request id.`,
 			if r.Actor.Name != "" {
 				actor += " " + r.Actor.Name
 			}
-			target := r.Target.Kind + " " + r.Target.ID
-			if r.Target.Name != "" {
-				target = r.Target.Kind + " " + r.Target.Name
-			}
+			target := r.Target.Kind + " " + cmp.Or(r.Target.Name, r.Target.ID)
 			var changes []string
 			for _, f := range r.Changes {
 				// A field that had no value before is new, and an arrow from nothing would say less.

@@ -46,26 +46,19 @@ func (a app) codesMint(o *datadir.Flags) *cobra.Command {
 				return fmt.Errorf("%w: --expires-in must not be negative", cli.ErrUsage)
 			}
 			if lasts > 0 {
-				at := time.Now().Add(time.Duration(lasts))
-				in.Expires = &at
+				in.Expires = new(time.Now().Add(time.Duration(lasts)))
 			}
-			return callAndPrint(
-				c,
-				a,
-				o,
-				asJSON,
-				apiCall[adminapi.MintedCodes]{method: "POST", path: "/redeem-codes", in: in,
-					show: func(out io.Writer, m *adminapi.MintedCodes) error {
-						for _, code := range m.Data {
-							if _, err := fmt.Fprintln(out, code.Secret); err != nil {
-								return err
-							}
+			return callAndPrint(c, a, o, asJSON, apiCall[adminapi.MintedCodes]{method: "POST", path: "/redeem-codes",
+				in: in, show: func(out io.Writer, m *adminapi.MintedCodes) error {
+					for _, code := range m.Data {
+						if _, err := fmt.Fprintln(out, code.Secret); err != nil {
+							return err
 						}
-						_, err := fmt.Fprintf(out, "\n%s of $%s. They are not shown again.\n",
-							cli.Count(len(m.Data), "code"), cli.Dollars(in.Amount))
-						return err
-					}},
-			)
+					}
+					_, err := fmt.Fprintf(out, "\n%s of $%s. They are not shown again.\n",
+						cli.Count(len(m.Data), "code"), cli.Dollars(in.Amount))
+					return err
+				}})
 		},
 	}
 	c.Flags().IntVar(&in.Count, "count", 1, "how many, at most 1000")

@@ -3,7 +3,6 @@ package admincli
 import (
 	"fmt"
 	"io"
-	"net/url"
 
 	"github.com/spf13/cobra"
 
@@ -60,22 +59,16 @@ func (a app) payment(o *datadir.Flags, sign int64, c *cobra.Command) *cobra.Comm
 			return fmt.Errorf("%w: give an amount above 0", cli.ErrUsage)
 		}
 		in.Amount = sign * n
-		return callAndPrint(
-			c,
-			a,
-			o,
-			asJSON,
-			apiCall[adminapi.Paid]{method: "POST", path: "/accounts/" + url.PathEscape(args[0]) + "/credits", in: in,
-				show: func(out io.Writer, p *adminapi.Paid) error {
-					note := ""
-					if p.Repeated {
-						note = " (this payment had been made before)"
-					}
-					_, err := fmt.Fprintf(out, "%s has $%s to spend%s\n", p.Account.Account, cli.Dollars(p.Available),
-						note)
-					return err
-				}},
-		)
+		return callAndPrint(c, a, o, asJSON, apiCall[adminapi.Paid]{method: "POST", path: "/accounts/", find: asTyped,
+			item: args[0], suffix: "/credits", in: in, show: func(out io.Writer, p *adminapi.Paid) error {
+				note := ""
+				if p.Repeated {
+					note = " (this payment had been made before)"
+				}
+				_, err := fmt.Fprintf(out, "%s has $%s to spend%s\n", p.Account.Account, cli.Dollars(p.Available),
+					note)
+				return err
+			}})
 	}
 	c.Flags().StringVar(&in.Reason, "reason", "", "why, for the ledger")
 	c.Flags().StringVar(&in.ID, "id", "", "an id of your own: a payment with the same id is not made twice")
@@ -85,27 +78,15 @@ func (a app) payment(o *datadir.Flags, sign int64, c *cobra.Command) *cobra.Comm
 
 // creditsShow returns the command that prints the balance of one account.
 func (a app) creditsShow(o *datadir.Flags) *cobra.Command {
-	var asJSON bool
-	c := &cobra.Command{
-		Use: "show USER", Short: "Show what an account has, has spent and holds",
-		Args: cli.ExactArgs(1, "a user's name"),
-		RunE: func(c *cobra.Command, args []string) error {
-			return callAndPrint(
-				c,
-				a,
-				o,
-				asJSON,
-				apiCall[adminapi.Account]{method: "GET", path: "/accounts/" + url.PathEscape(args[0]),
-					show: func(out io.Writer, m *adminapi.Account) error {
-						_, err := fmt.Fprintf(out, "available  %s\nspent      %s\nheld       %s\ncredits    %s\n",
-							cli.Dollars(m.Available), cli.Dollars(m.Spent), cli.Dollars(m.Held), cli.Dollars(m.Credits))
-						return err
-					}},
-			)
+	return itemCommand(a, o, itemAction[adminapi.Account]{
+		use: "show USER", short: "Show what an account has, has spent and holds", what: "a user's name",
+		method: "GET", path: "/accounts/", find: asTyped,
+		show: func(out io.Writer, m *adminapi.Account) error {
+			_, err := fmt.Fprintf(out, "available  %s\nspent      %s\nheld       %s\ncredits    %s\n",
+				cli.Dollars(m.Available), cli.Dollars(m.Spent), cli.Dollars(m.Held), cli.Dollars(m.Credits))
+			return err
 		},
-	}
-	jsonFlag(c, &asJSON)
-	return c
+	})
 }
 
 // creditsList returns the command that lists accounts. An account is listed once money has moved on it.

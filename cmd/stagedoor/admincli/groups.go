@@ -212,6 +212,7 @@ func (a app) groupsRemove(o *datadir.Flags) *cobra.Command {
 		}, printGroup)
 }
 
+// groupsLead returns the command that lets a member lead the group.
 func (a app) groupsLead(o *datadir.Flags) *cobra.Command {
 	return a.aboutGroup(o, &cobra.Command{
 		Use: "lead NAME USER", Short: "Let a member lead a group",
@@ -222,11 +223,14 @@ the group. A lead who is moved out of the group no longer leads it.`,
 	}, 2, leadCall("PUT"), printGroup)
 }
 
+// groupsUnlead returns the command that takes the lead away. The member stays in the group.
 func (a app) groupsUnlead(o *datadir.Flags) *cobra.Command {
 	return a.aboutGroup(o, &cobra.Command{Use: "unlead NAME USER", Short: "Let a member no longer lead a group"}, 2,
 		leadCall("DELETE"), printGroup)
 }
 
+// leadCall returns the call of both commands: PUT lets the member of the second argument lead, and DELETE ends that.
+// Either may be repeated.
 func leadCall(method string) func(*cobra.Command, *adminapi.Client, adminapi.Group, []string) (adminapi.Group, error) {
 	return func(c *cobra.Command, api *adminapi.Client, g adminapi.Group,
 		args []string) (out adminapi.Group, err error) {

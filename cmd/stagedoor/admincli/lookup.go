@@ -263,8 +263,7 @@ func (a app) appsRotate(o *datadir.Flags) *cobra.Command {
 	c.Flags().Var(&overlap, "overlap", "how long the old secret is accepted, up to 30d; 0: it ends now")
 	// The flag is known only when the command runs, and the call was described before. It therefore holds a pointer.
 	c.PreRun = func(*cobra.Command, []string) {
-		seconds := int64(time.Duration(overlap) / time.Second)
-		in.Overlap = &seconds
+		in.Overlap = new(int64(time.Duration(overlap) / time.Second))
 	}
 	return c
 }

@@ -224,31 +224,16 @@ func statusText(u *adminapi.User) string {
 
 // usersDeveloperToken returns the command that makes a token with which a user's programs register apps.
 func (a app) usersDeveloperToken(o *datadir.Flags) *cobra.Command {
-	var name string
-	var asJSON bool
-	c := &cobra.Command{
-		Use: "developer-token NAME", Short: "Create a token with which a user's programs register apps; it is shown once",
-		Args: cli.ExactArgs(1, aUser),
-		RunE: func(c *cobra.Command, args []string) error {
-			return a.withAPI(c.Context(), o, func(api *adminapi.Client) error {
-				id, err := userID(c.Context(), api, args[0])
-				if err != nil {
-					return err
-				}
-				var t adminapi.DeveloperToken
-				in := adminapi.NewDeveloperToken{Name: name}
-				if err := api.Do(c.Context(), "POST", "/users/"+id+"/developer-tokens", nil, in, &t); err != nil {
-					return err
-				}
-				if asJSON {
-					return cli.PrintJSON(a.Out, t)
-				}
-				return a.ShowOnce(t.Token, "This is the developer token %q of %s.", t.Name, t.User)
-			})
+	var in adminapi.NewDeveloperToken // a flag fills it after the call was described
+	c := itemCommand(a, o, itemAction[adminapi.DeveloperToken]{
+		use:   "developer-token NAME",
+		short: "Create a token with which a user's programs register apps; it is shown once",
+		what:  aUser, method: "POST", path: "/users/", suffix: "/developer-tokens", find: userID, in: &in,
+		show: func(_ io.Writer, t *adminapi.DeveloperToken) error {
+			return a.ShowOnce(t.Token, "This is the developer token %q of %s.", t.Name, t.User)
 		},
-	}
-	c.Flags().StringVar(&name, "name", "developer token", "what it is called in lists")
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	})
+	c.Flags().StringVar(&in.Name, "name", "developer token", "what it is called in lists")
 	return c
 }
 

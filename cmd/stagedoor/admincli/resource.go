@@ -81,14 +81,8 @@ func itemCommand[T any](a app, o *datadir.Flags, d itemAction[T]) *cobra.Command
 	c := &cobra.Command{
 		Use: d.use, Short: d.short, Args: cli.ExactArgs(1, d.what),
 		RunE: func(c *cobra.Command, args []string) error {
-			return callAndPrint(
-				c,
-				a,
-				o,
-				asJSON,
-				apiCall[T]{method: d.method, path: d.path, suffix: d.suffix, item: args[0],
-					find: d.find, in: d.in, show: d.show},
-			)
+			return callAndPrint(c, a, o, asJSON, apiCall[T]{method: d.method, path: d.path, suffix: d.suffix,
+				item: args[0], find: d.find, in: d.in, show: d.show})
 		},
 	}
 	jsonFlag(c, &asJSON)

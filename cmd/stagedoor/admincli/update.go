@@ -1,6 +1,7 @@
 package admincli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -19,17 +20,11 @@ import (
 
 // keysShow returns the command that prints one key with its limits, its budget and its spending.
 func (a app) keysShow(o *datadir.Flags) *cobra.Command {
-	var asJSON bool
-	c := &cobra.Command{
-		Use: "show KEY", Short: "Show a key, its budget and what it has spent",
-		Args:              cli.ExactArgs(1, aKey),
-		ValidArgsFunction: a.completeKeys(o),
-		RunE: func(c *cobra.Command, args []string) error {
-			return callAndPrint(c, a, o, asJSON, apiCall[adminapi.Key]{method: "GET", path: "/keys/", find: findKey,
-				item: args[0], show: printKey})
-		},
-	}
-	jsonFlag(c, &asJSON)
+	c := itemCommand(a, o, itemAction[adminapi.Key]{
+		use: "show KEY", short: "Show a key, its budget and what it has spent", what: aKey,
+		method: "GET", path: "/keys/", find: findKey, show: printKey,
+	})
+	c.ValidArgsFunction = a.completeKeys(o)
 	return c
 }
 
@@ -47,9 +42,7 @@ func printKey(out io.Writer, k *adminapi.Key) error {
 			string(identity.PartyOperator): "the operator"}[*k.DisabledBy]
 	}
 	expires := formatDay(k.Expires)
-	if expires == "" {
-		expires = "never"
-	}
+	expires = cmp.Or(expires, "never")
 	leaves := "as the model says"
 	if k.OnDisconnect != nil {
 		leaves = *k.OnDisconnect
@@ -150,8 +143,7 @@ that are not given change nothing.`,
 				return err
 			}
 			if c.Flags().Changed("disabled") {
-				enabled := !disabled
-				change.Enabled = &enabled
+				change.Enabled = new(!disabled)
 			}
 			return callAndPrint(c, a, o, asJSON, apiCall[adminapi.Key]{method: "PATCH", path: "/keys/", find: findKey,
 				item: args[0], in: change, show: printKey})

@@ -2,7 +2,6 @@ package admincli
 
 import (
 	"io"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -98,15 +97,14 @@ the request ended.`,
 // receiptsShow returns the command that prints the receipts of one request. It prints JSON only, because a receipt
 // has prices and counts that no table of a terminal holds.
 func (a app) receiptsShow(o *datadir.Flags) *cobra.Command {
-	c := &cobra.Command{
+	return &cobra.Command{
 		Use: "show REQUEST-ID", Short: "Print the receipts of a request id as JSON",
 		Args: cli.ExactArgs(1, "a request id, as replies have it in X-Request-Id"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return callAndPrint(c, a, o, true,
-				apiCall[adminapi.List[adminapi.Receipt]]{method: "GET", path: "/receipts/" + url.PathEscape(args[0])})
+			return callAndPrint(c, a, o, true, apiCall[adminapi.List[adminapi.Receipt]]{method: "GET",
+				path: "/receipts/", find: asTyped, item: args[0]})
 		},
 	}
-	return c
 }
 
 // receiptsList returns the command that lists receipts, newest first.
