@@ -11,9 +11,7 @@ import (
 func (r *Request) Fit(t Target, rep *Report) {
 	r.fitSampling(&t.Caps, rep)
 	if asked := r.Reasoning; t.Caps.Thinking == ThinkingNone && asked.Effort != "" {
-		if asked.Effort != "none" {
-			rep.Lose("reasoning")
-		}
+		rep.LoseIf(asked.Effort != "none", "reasoning")
 		r.Reasoning.Effort = ""
 	}
 	if c := r.ToolChoice; c != nil && t.Caps.NoForcedTools {

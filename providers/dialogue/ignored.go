@@ -81,13 +81,9 @@ func (r *Report) LoseUntranslated(req *Request, to Shape, has Traits) {
 		r.Lose("store") // upstreams of another shape store nothing that the client could use
 	}
 	for _, item := range req.Include {
-		if !native && item != IncludeEncrypted && item != IncludeLogProbs {
-			r.Lose("include:" + item)
-		}
+		r.LoseIf(!native && item != IncludeEncrypted && item != IncludeLogProbs, "include:"+item)
 	}
-	if !has.CacheHints && hasCacheHint(req) {
-		r.Lose("cache_control")
-	}
+	r.LoseIf(!has.CacheHints && hasCacheHint(req), "cache_control")
 }
 
 // hasCacheHint reports whether the client marked any tool or part for caching, in the system prompt, in a turn, or in
@@ -104,7 +100,5 @@ func hasCacheHint(req *Request) bool {
 
 // LoseFileName records that a file is sent without its name or title.
 func (r *Report) LoseFileName(m *Media) {
-	if m.Name != "" {
-		r.Lose("file:name")
-	}
+	r.LoseIf(m.Name != "", "file:name")
 }

@@ -58,8 +58,7 @@ func (f *ReplyBuilder) Add(ev *Event) {
 		p := ReplyPart{Number: ev.Part}
 		p.Kind, p.Opaque, p.Origin, p.Media = ev.PartKind, ev.Opaque, ev.Origin, ev.Media
 		if ev.Call != nil {
-			call := *ev.Call
-			p.Call = &call
+			p.Call = new(*ev.Call)
 		}
 		if ev.PartKind == ThinkingPart {
 			p.Thinking = new(Thinking)

@@ -46,6 +46,14 @@ func (r *Report) Lose(name string) {
 	}
 }
 
+// LoseIf is Lose for what was given, kept or changed only under a condition. Encoders list with it, one line each, what
+// their shape has no field for.
+func (r *Report) LoseIf(lost bool, name string) {
+	if lost {
+		r.Lose(name)
+	}
+}
+
 // nameable reports whether a name is short and has only characters that names of parameters
 // and their values have.
 func nameable(name string) bool {

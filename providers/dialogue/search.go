@@ -30,9 +30,7 @@ func (r *Report) loseSearch(options json.RawMessage, kept []string, depth int) {
 		case slices.Contains(searchFrame, name.Str), slices.Contains(kept, name.Str):
 		case name.Str == "external_web_access":
 			// This switch is on by default, so false is the value that matters.
-			if v.Type == gjson.False {
-				r.Lose("web_search:" + name.Str)
-			}
+			r.LoseIf(v.Type == gjson.False, "web_search:"+name.Str)
 		case !isEmpty(v):
 			r.Lose("web_search:" + name.Str)
 		}

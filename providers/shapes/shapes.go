@@ -257,7 +257,6 @@ type TapOptions struct {
 	// HideUsage is set if the client did not ask for the usage chunk that Patch asked for.
 	HideUsage bool
 	Stream    bool
-	Array     bool
 	// Choices counts those that the request asks for; 0 means one.
 	Choices int
 	// KeepReasoning is set if the upstream wants its reasoning back (dialogue.ReasoningRequired). The Tap remembers it

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/chunks"
@@ -39,9 +40,7 @@ func decode(body []byte, env *dialogue.Env) (*dialogue.Request, error) {
 	if d.req.MaxTokens == nil {
 		d.req.MaxTokens = d.maxTokens
 	}
-	if d.req.User == "" {
-		d.req.User = d.user
-	}
+	d.req.User = cmp.Or(d.req.User, d.user)
 	return d.req, nil
 }
 
@@ -134,6 +133,5 @@ func output(v gjson.Result) dialogue.Output {
 
 // boolean returns a pointer to the value, for members whose absence is not the same as false.
 func boolean(v gjson.Result) *bool {
-	b := v.Bool()
-	return &b
+	return new(v.Bool())
 }

@@ -77,8 +77,7 @@ func (d *decoder) message(m gjson.Result) {
 // messageFields are the members of a message that are read, or whose loss changes nothing: the name
 // of the tool in a result also stands in its call.
 var messageFields = []string{"role", "content", "name", "refusal", "audio", "tool_calls", "function_call",
-	"tool_call_id",
-	"reasoning_content", "reasoning", "reasoning_details", "images"}
+	"tool_call_id", "reasoning_content", "reasoning", "reasoning_details", "images"}
 
 // turn adds a turn with the name that the message m gives its author, if any.
 func (d *decoder) turn(role dialogue.Role, m gjson.Result, parts []dialogue.Part) {
@@ -281,8 +280,7 @@ func (d *decoder) answered(name string) string {
 
 // lose records something that the request had and the neutral form has not.
 func (d *decoder) lose(what string) {
-	if slices.Contains(d.req.Lost, what) {
-		return
+	if !slices.Contains(d.req.Lost, what) {
+		d.req.Lost = append(d.req.Lost, what)
 	}
-	d.req.Lost = append(d.req.Lost, what)
 }

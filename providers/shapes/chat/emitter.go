@@ -392,11 +392,7 @@ func (v *choiceState) find(number int) *partState {
 
 // remove takes the part with this number out of the open ones and returns it, or nil.
 func (v *choiceState) remove(number int) *partState {
-	for i, p := range v.open {
-		if p.number == number {
-			v.open = append(v.open[:i], v.open[i+1:]...)
-			return p
-		}
-	}
-	return nil
+	p := v.find(number)
+	v.open = slices.DeleteFunc(v.open, func(q *partState) bool { return q == p })
+	return p
 }

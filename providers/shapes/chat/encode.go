@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -21,7 +22,6 @@ type encoder struct {
 	req   *dialogue.Request
 	t     dialogue.Target
 	rep   *dialogue.Report
-	env   *dialogue.Env
 	names names
 	// callIDs has the ids of the calls so far.
 	callIDs *dialogue.CallIDs
@@ -32,8 +32,8 @@ type encoder struct {
 // encode implements shapes.Outbound. The members are written in the sequence of the functions
 // below. Tools come before messages, because a tool's definition claims its name before a call uses
 // it.
-func encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env) (shapes.Call, error) {
-	e := &encoder{req: req, t: t, rep: rep, env: env, names: names{req: req},
+func encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, _ *dialogue.Env) (shapes.Call, error) {
+	e := &encoder{req: req, t: t, rep: rep, names: names{req: req},
 		callIDs:   dialogue.NewCallIDs(dialogue.MaxCallID),
 		webSearch: req.WebSearch && (req.Inbound == Name || t.Caps.WebSearch)}
 	e.Buf = make([]byte, 0, req.EncodedSize())
@@ -138,9 +138,7 @@ func (e *encoder) effort() {
 		e.Key("reasoning_effort").String(word)
 		return
 	}
-	if r.Budget != nil || r.Adaptive {
-		e.rep.Lose("thinking")
-	}
+	e.rep.LoseIf(r.Budget != nil || r.Adaptive, "thinking")
 }
 
 // effortOf returns the word for a budget of tokens. The limits are the gateway's own choice.
@@ -203,10 +201,7 @@ func (e *encoder) withoutBounds(raw json.RawMessage) json.RawMessage {
 
 // outputName returns the name of a schema, which is required here and absent in other shapes.
 func outputName(name string) string {
-	if name == "" {
-		return "response"
-	}
-	return legal(name)
+	return legal(cmp.Or(name, "response"))
 }
 
 // strict writes the member strict if the client gave it. It is turned off where the vendor would
@@ -242,9 +237,7 @@ func (e *encoder) identity() error {
 		e.word("service_tier", req.ServiceTier)
 	} else {
 		e.rep.LoseField("metadata", req.Metadata)
-		if req.ServiceTier != "" && req.ServiceTier != "auto" {
-			e.rep.Lose("service_tier")
-		}
+		e.rep.LoseIf(req.ServiceTier != "" && req.ServiceTier != "auto", "service_tier")
 	}
 	e.cacheKey()
 	e.word("verbosity", req.Verbosity)
@@ -271,9 +264,7 @@ func (e *encoder) cacheKey() {
 		e.raw("prompt_cache_options", req.CacheOptions)
 		return
 	}
-	if req.CacheKey+req.CacheRetention != "" || len(req.CacheOptions) > 0 {
-		e.rep.Lose("prompt_cache_key")
-	}
+	e.rep.LoseIf(req.CacheKey+req.CacheRetention != "" || len(req.CacheOptions) > 0, "prompt_cache_key")
 }
 
 // modalities writes the kinds of output that a chat client asks for. For other clients audio and

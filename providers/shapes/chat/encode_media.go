@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"strings"
 
 	"stagedoor/providers/dialogue"
@@ -95,8 +96,5 @@ func (e *encoder) file(m *dialogue.Media) error {
 
 // dataURL returns the data URL of m. mime is the type for media that came without one.
 func dataURL(m *dialogue.Media, mime string) string {
-	if m.MIME != "" {
-		mime = m.MIME
-	}
-	return "data:" + mime + ";base64," + m.Base64
+	return "data:" + cmp.Or(m.MIME, mime) + ";base64," + m.Base64
 }

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -181,9 +182,7 @@ func (e *encoder) thinking(thoughts []*dialogue.Thinking, calls int) {
 	}
 	switch back := e.t.Caps.ReasoningContent; {
 	case back == dialogue.ReasoningRefused:
-		if text != "" || len(details) > 0 {
-			e.rep.Lose("thinking")
-		}
+		e.rep.LoseIf(text != "" || len(details) > 0, "thinking")
 		return
 	case text != "", back == dialogue.ReasoningRequired && calls > 0:
 		e.Key("reasoning_content").String(text)
@@ -344,11 +343,7 @@ func (e *encoder) user(t dialogue.Turn, answered map[*dialogue.Result]bool) (boo
 // orphan returns parts that say what a result of an unknown call contained.
 func orphan(r *dialogue.Result, rep *dialogue.Report) []dialogue.Part {
 	text, media := resultText(r, rep)
-	name := r.CallID
-	if name == "" {
-		name = r.Name
-	}
-	text[0].Text = "Result of tool call " + name + ": " + text[0].Text
+	text[0].Text = "Result of tool call " + cmp.Or(r.CallID, r.Name) + ": " + text[0].Text
 	return append(text, media...)
 }
 

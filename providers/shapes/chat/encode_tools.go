@@ -2,6 +2,7 @@ package chat
 
 import (
 	"encoding/json"
+	"slices"
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/schema"
@@ -42,10 +43,8 @@ func (e *encoder) forced() error {
 	if c.Mode != dialogue.ToolNamed || len(c.Names) == 0 {
 		return nil
 	}
-	for _, t := range e.req.Tools {
-		if t.Name == c.Names[0] && !native(t) {
-			return dialogue.Unsupported("tool_choice", "names a tool that the chosen model's provider does not have")
-		}
+	if slices.ContainsFunc(e.req.Tools, func(t dialogue.Tool) bool { return t.Name == c.Names[0] && !native(t) }) {
+		return dialogue.Unsupported("tool_choice", "names a tool that the chosen model's provider does not have")
 	}
 	return nil
 }

@@ -120,9 +120,7 @@ func withoutReasoning(message []byte, rep *dialogue.Report) []byte {
 	members := fields.Members(message)
 	return fields.Without(message, members, func(i int) bool {
 		reasoning := members[i].Name == "reasoning_content" || members[i].Name == "reasoning_details"
-		if reasoning {
-			rep.Lose("thinking")
-		}
+		rep.LoseIf(reasoning, "thinking")
 		return reasoning
 	})
 }

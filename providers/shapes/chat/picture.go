@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -41,7 +42,7 @@ func (pictures) Encode(
 	w.Object().Key("model").String(model)
 	w.Key("modalities").Array().String("image").String("text").End()
 	w.Key("messages").Array().Object().Key("role").String("user").Key("content").Array()
-	for _, f := range append(append([]*picture.File(nil), r.Sources...), r.Styles...) {
+	for _, f := range slices.Concat(r.Sources, r.Styles) {
 		pictureFile(w, body, f)
 	}
 	w.Object().Key("type").String("text").Key("text").String(picture.ConversationPrompt(r)).End()

@@ -23,8 +23,7 @@ func decode(body []byte) (*dialogue.Request, error) {
 		return true
 	})
 	if req.MaxTokens == nil {
-		n := int64(defaultMaxTokens)
-		req.MaxTokens = &n
+		req.MaxTokens = new(int64(defaultMaxTokens))
 	}
 	if err := refuse(req); err != nil {
 		return nil, err

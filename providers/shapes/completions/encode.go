@@ -108,24 +108,15 @@ func limits(w *jsonw.Writer, req *dialogue.Request, t dialogue.Target, rep *dial
 func lost(req *dialogue.Request, rep *dialogue.Report) {
 	r := req.Reasoning
 	rep.LoseField("metadata", req.Metadata)
-	for _, l := range []struct {
-		given bool
-		name  string
-	}{
-		{req.TopK != nil, "top_k"},
-		{r.Effort != "" && r.Effort != "none" || r.Budget != nil || r.Adaptive, "reasoning"},
-		{req.Verbosity != "" && req.Verbosity != "medium", "verbosity"},
-		{req.WebSearch, "web_search"},
-		{req.ServiceTier != "" && req.ServiceTier != "auto", "service_tier"},
-		{req.CacheKey != "", "prompt_cache_key"},
-		{req.CacheRetention != "", "prompt_cache_retention"},
-		{len(req.CacheOptions) > 0, "prompt_cache_options"},
-		{req.Parallel != nil && !*req.Parallel, "parallel_tool_calls"},
-	} {
-		if l.given {
-			rep.Lose(l.name)
-		}
-	}
+	rep.LoseIf(req.TopK != nil, "top_k")
+	rep.LoseIf(r.Effort != "" && r.Effort != "none" || r.Budget != nil || r.Adaptive, "reasoning")
+	rep.LoseIf(req.Verbosity != "" && req.Verbosity != "medium", "verbosity")
+	rep.LoseIf(req.WebSearch, "web_search")
+	rep.LoseIf(req.ServiceTier != "" && req.ServiceTier != "auto", "service_tier")
+	rep.LoseIf(req.CacheKey != "", "prompt_cache_key")
+	rep.LoseIf(req.CacheRetention != "", "prompt_cache_retention")
+	rep.LoseIf(len(req.CacheOptions) > 0, "prompt_cache_options")
+	rep.LoseIf(req.Parallel != nil && !*req.Parallel, "parallel_tool_calls")
 }
 
 // number writes a number in the client's own spelling, if it was given.
@@ -172,9 +163,7 @@ func render(req *dialogue.Request, rep *dialogue.Report) (string, error) {
 // said returns the text of a turn. It fails for media and tools, and leaves thoughts out.
 func said(t dialogue.Turn, rep *dialogue.Report) (string, error) {
 	var b strings.Builder
-	if t.Name != "" {
-		rep.Lose("name")
-	}
+	rep.LoseIf(t.Name != "", "name")
 	for _, p := range t.Parts {
 		switch {
 		case p.Kind == dialogue.TextPart, p.Kind == dialogue.SystemPart, p.Kind == dialogue.RefusalPart:

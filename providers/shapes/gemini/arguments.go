@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -121,11 +122,8 @@ func (a *argument) child(s step, size *int) *argument {
 	}
 	at := s.index
 	if s.index < 0 {
-		at = len(a.names)
-		for i, name := range a.names {
-			if name == s.name {
-				at = i
-			}
+		if at = slices.Index(a.names, s.name); at < 0 {
+			at = len(a.names)
 		}
 	}
 	if at < len(a.children) {

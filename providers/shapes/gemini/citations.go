@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"slices"
 	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
@@ -63,13 +64,7 @@ func source(chunk gjson.Result) dialogue.Citation {
 
 // withAddress drops citations without an address, for which no other shape has a form.
 func withAddress(list []dialogue.Citation) []dialogue.Citation {
-	kept := list[:0]
-	for _, c := range list {
-		if c.URL != "" {
-			kept = append(kept, c)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(list, func(c dialogue.Citation) bool { return c.URL == "" })
 }
 
 // cited returns the citations in citationMetadata: pieces that the model recited from a source.

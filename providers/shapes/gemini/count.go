@@ -37,6 +37,7 @@ func (counter) CountedRequest(body []byte) ([]byte, error) {
 // instructions and tools do not count.
 func (counter) CountCall(c shapes.Call) (shapes.Call, bool, error) {
 	at := strings.LastIndexByte(c.Path, ':')
+	// The wrapped form has no model in the path, so the request inside must name it.
 	inner, err := sjson.SetBytes(c.Body, "model", strings.TrimPrefix(c.Path[:at], "/v1beta/"))
 	if err != nil {
 		return c, true, err

@@ -58,8 +58,7 @@ func (d *decoder) member(name string, v gjson.Result) {
 	case "serviceTier":
 		r.ServiceTier = str(v)
 	case "store":
-		store := boolean(v)
-		r.Store = &store
+		r.Store = new(boolean(v))
 	case "labels":
 		r.Metadata = raw(v)
 	case "cachedContent":
@@ -198,8 +197,8 @@ func (d *decoder) thinking(name string, v gjson.Result) {
 // output reads the form of the answer, which three members of generationConfig describe together. A
 // media type other than JSON and plain text has no neutral form.
 func (d *decoder) output(config gjson.Result) {
-	mime, schema, subset := str(field(config, "responseMimeType")), field(config, "responseJsonSchema"), field(config,
-		"responseSchema")
+	mime := str(field(config, "responseMimeType"))
+	schema, subset := field(config, "responseJsonSchema"), field(config, "responseSchema")
 	if mime != mimeJSON {
 		if mime != "" && mime != "text/plain" {
 			value, _ := json.Marshal(mime)

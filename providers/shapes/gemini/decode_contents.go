@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"cmp"
 	"encoding/base64"
 	"net/url"
 	"slices"
@@ -28,6 +29,7 @@ func (d *decoder) content(v gjson.Result) {
 		if known := dataFields[p.data]; known != nil {
 			d.unread("contents.parts."+p.data, p.value, known...)
 		}
+		// Members that the neutral form does not have are only reported, because a part with them is still understood.
 		t.part(p)
 		return true
 	})
@@ -177,9 +179,7 @@ func (t *turn) thought(p wirePart) {
 		return
 	}
 	if opened := t.d.opened(p.signature); opened != nil {
-		if opened.Text == "" {
-			opened.Text = th.Text
-		}
+		opened.Text = cmp.Or(opened.Text, th.Text)
 		*th = *opened
 	}
 	t.thinking = false

@@ -78,6 +78,7 @@ func choiceOf(mode string, names []string) *dialogue.ToolChoice {
 		return &dialogue.ToolChoice{Mode: dialogue.ToolNamed, Names: names}
 	case mode == "ANY":
 		return &dialogue.ToolChoice{Mode: dialogue.ToolAllowed, Names: names, Required: true}
+	// The names restrict the functions in the mode VALIDATED as they do in ANY. In AUTO the vendor refuses them.
 	case mode == "VALIDATED" && len(names) > 0:
 		return &dialogue.ToolChoice{Mode: dialogue.ToolAllowed, Names: names}
 	case mode == "AUTO" || mode == "VALIDATED":

@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -32,9 +33,7 @@ type frame struct {
 // start fixes the id of the reply, and its model unless the client asked for one by name.
 func (f *frame) start(ev *dialogue.Event) {
 	f.id = f.env.ID()
-	if f.model == "" {
-		f.model = ev.Model
-	}
+	f.model = cmp.Or(f.model, ev.Model)
 }
 
 // write writes the members that end every chunk.
@@ -136,8 +135,7 @@ func (e *emitter) opened(dst []byte, ev *dialogue.Event) []byte {
 	a := e.answer(ev.Choice)
 	p := &piece{choice: ev.Choice, number: ev.Part, kind: ev.PartKind, thinking: ev.Thinking, base: len(a.text)}
 	if ev.Call != nil {
-		call := *ev.Call
-		p.call = &call
+		p.call = new(*ev.Call)
 	}
 	e.open = append(e.open, p)
 	a.refused = a.refused || ev.PartKind == dialogue.RefusalPart

@@ -76,6 +76,7 @@ func (e *encoder) refuse() error {
 			return dialogue.Unsupported("modalities", "audio output is not available from this model's provider")
 		}
 	}
+	// Several calls for the rest would be billed with the prompt once each, which the client did not ask for.
 	if r.N > maxChoices {
 		return dialogue.Unsupported("n", "at most 8 choices are available in one call")
 	}
@@ -251,26 +252,15 @@ func (e *encoder) extra() {
 // lost records the given parameters that the shape has no member for.
 func (e *encoder) lost() {
 	r := e.req
-	if r.Output.Description != "" {
-		e.rep.Lose("response_format:description")
-	}
+	e.rep.LoseIf(r.Output.Description != "", "response_format:description")
 	e.rep.LoseField("logit_bias", r.LogitBias)
 	e.rep.LoseField("metadata", r.Metadata)
 	e.rep.LoseUntranslated(r, Name, traits)
-	for _, p := range []struct {
-		name  string
-		given bool
-	}{
-		{"parallel_tool_calls", r.Parallel != nil && !*r.Parallel},
-		{"user", r.User != ""},
-		{"prompt_cache_key", r.CacheKey != ""},
-		{"prompt_cache_retention", r.CacheRetention != ""},
-		{"prompt_cache_options", len(r.CacheOptions) > 0},
-		{"verbosity", r.Verbosity != "" && r.Verbosity != "medium"},
-		{"suffix", r.Suffix != ""},
-	} {
-		if p.given {
-			e.rep.Lose(p.name)
-		}
-	}
+	e.rep.LoseIf(r.Parallel != nil && !*r.Parallel, "parallel_tool_calls")
+	e.rep.LoseIf(r.User != "", "user")
+	e.rep.LoseIf(r.CacheKey != "", "prompt_cache_key")
+	e.rep.LoseIf(r.CacheRetention != "", "prompt_cache_retention")
+	e.rep.LoseIf(len(r.CacheOptions) > 0, "prompt_cache_options")
+	e.rep.LoseIf(r.Verbosity != "" && r.Verbosity != "medium", "verbosity")
+	e.rep.LoseIf(r.Suffix != "", "suffix")
 }

@@ -57,9 +57,7 @@ func callKey(id, name string) string {
 // because the results are placed later from several points that cannot fail.
 func (h *historyBuilder) index() error {
 	for _, t := range h.e.req.Turns {
-		if t.Name != "" {
-			h.e.rep.Lose("name")
-		}
+		h.e.rep.LoseIf(t.Name != "", "name")
 		for _, p := range t.Parts {
 			switch {
 			case p.Kind == dialogue.CallPart && p.Call != nil:
@@ -168,9 +166,7 @@ func (e *encoder) usable(m *dialogue.Media) *dialogue.Media {
 	if m.Base64 == "" && m.Text == "" && m.MIME == "" {
 		e.rep.Lose(string(m.Kind) + ":mime_guessed")
 	}
-	if m.Detail != "" && m.Detail != "auto" {
-		e.rep.Lose("detail")
-	}
+	e.rep.LoseIf(m.Detail != "" && m.Detail != "auto", "detail")
 	e.rep.LoseFileName(m)
 	return m
 }
@@ -382,17 +378,8 @@ func (e *encoder) signatures(t dialogue.Turn) (list []string) {
 
 // call writes a functionCall. Arguments that are not an object are wrapped into one.
 func (e *encoder) call(c *dialogue.Call, signature string) {
-	w := &e.w
-	w.Object().Key("functionCall").Object()
-	if c.ID != "" {
-		w.Key("id").String(c.ID)
-	}
-	w.Key("name").String(e.names.upstreamName(c.Namespace, c.Name))
-	if writeArgs(w.Key("args"), c.Args, c.Custom) {
-		e.rep.Lose("tool_calls:arguments")
-	}
-	w.End()
-	endPart(w, signature)
+	sent := dialogue.Call{ID: c.ID, Name: e.names.upstreamName(c.Namespace, c.Name), Custom: c.Custom}
+	e.rep.LoseIf(writeCall(&e.w, &sent, c.Args, signature), "tool_calls:arguments")
 }
 
 // answerParts writes the results with which parts begins, and behind all of them the media that
@@ -417,9 +404,7 @@ func (e *encoder) answerParts(parts []dialogue.Part) {
 func (e *encoder) response(r *dialogue.Result) (beside []*dialogue.Media) {
 	var inside []*dialogue.Media
 	for _, p := range r.Parts {
-		if p.Kind == dialogue.ServerPart {
-			e.rep.Lose("server_tool_blocks")
-		}
+		e.rep.LoseIf(p.Kind == dialogue.ServerPart, "server_tool_blocks")
 		if p.Kind != dialogue.MediaPart {
 			continue
 		}

@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"cmp"
 	"slices"
 
 	"stagedoor/providers/dialogue"
@@ -67,6 +68,8 @@ func (e *encoder) available() (functions []dialogue.Tool, servers [][]byte) {
 	if search {
 		servers = append(servers, []byte(`{"googleSearch":{}}`))
 	}
+	// allowedFunctionNames has an effect only in the mode ANY, which forces a call. Leaving the other functions out
+	// changes the prompt, so that its cache does not match, but it keeps the client's restriction.
 	if c := e.req.ToolChoice; c != nil && c.Mode == dialogue.ToolAllowed && !c.Required {
 		functions = slices.DeleteFunc(functions,
 			func(t dialogue.Tool) bool { return !slices.Contains(c.Names, t.Name) })
@@ -85,9 +88,7 @@ func (e *encoder) declare(t dialogue.Tool) {
 		w.Key("description").String(t.Description)
 	}
 	if t.Kind == dialogue.CustomTool {
-		if len(t.Format) > 0 {
-			e.rep.Lose("tools:format")
-		}
+		e.rep.LoseIf(len(t.Format) > 0, "tools:format")
 		t.Schema, t.GeminiSchema = []byte(customSchema), false
 	}
 	e.parameters(w, t)
@@ -108,9 +109,7 @@ func (e *encoder) parameters(w *jsonw.Writer, t dialogue.Tool) {
 	default:
 		out, lossy = schema.ToolForGemini(t.Schema)
 	}
-	if lossy {
-		e.rep.Lose("tools:schema")
-	}
+	e.rep.LoseIf(lossy, "tools:schema")
 	if len(out) > 0 {
 		w.Key(name).Raw(out)
 	}
@@ -147,9 +146,7 @@ func (e *encoder) choice(functions []dialogue.Tool, servers bool) error {
 				mode, names = "ANY", c.Names
 			}
 		}
-		if mode == "" {
-			mode = "AUTO"
-		}
+		mode = cmp.Or(mode, "AUTO")
 	}
 	if mode == "" {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -45,20 +46,16 @@ var words = []word{
 
 // wordNamed returns the entry of a status word.
 func wordNamed(name string) (word, bool) {
-	for _, w := range words {
-		if w.name == name {
-			return w, true
-		}
+	if i := slices.IndexFunc(words, func(w word) bool { return w.name == name }); i >= 0 {
+		return words[i], true
 	}
 	return word{}, false
 }
 
 // wordFor returns the status word for an HTTP status, also for one that Google does not use.
 func wordFor(status int) word {
-	for _, w := range words {
-		if w.status == status {
-			return w
-		}
+	if i := slices.IndexFunc(words, func(w word) bool { return w.status == status }); i >= 0 {
+		return words[i]
 	}
 	switch {
 	case status == http.StatusRequestTimeout:

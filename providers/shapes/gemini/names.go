@@ -66,6 +66,7 @@ func legalName(name string) string {
 		case letter(c):
 			out = append(out, c)
 		case '0' <= c && c <= '9' || c == '.' || c == ':' || c == '-':
+			// A name must begin with a letter or an underscore.
 			if i == 0 {
 				out = append(out, '_')
 			}

@@ -28,16 +28,18 @@ func endPart(w *jsonw.Writer, signature string) {
 }
 
 // writeCall writes a functionCall part with the arguments args and the signature, if it has one. It
-// does not read c.Args, because the arguments of a streamed call are collected outside of c.
-func writeCall(w *jsonw.Writer, c *dialogue.Call, args, signature string) {
+// does not read c.Args, because the arguments of a streamed call are collected outside of c. It reports what
+// writeArgs does.
+func writeCall(w *jsonw.Writer, c *dialogue.Call, args, signature string) (wrapped bool) {
 	w.Object().Key("functionCall").Object()
 	if c.ID != "" {
 		w.Key("id").String(c.ID)
 	}
 	w.Key("name").String(c.Name)
-	writeArgs(w.Key("args"), args, c.Custom)
+	wrapped = writeArgs(w.Key("args"), args, c.Custom)
 	w.End()
 	endPart(w, signature)
+	return wrapped
 }
 
 // writeArgs writes the arguments of a call as an object, which this shape requires, and reports

@@ -48,9 +48,7 @@ func (shape) Patch(
 // none, because another model made the call. Steps that have one stay as they are.
 func signCalls(body []byte, rep *dialogue.Report) []byte {
 	edits := editsOfParts(body, signFirst)
-	if len(edits) > 0 {
-		rep.Lose("thought_signature:placeholder")
-	}
+	rep.LoseIf(len(edits) > 0, "thought_signature:placeholder")
 	return fields.Splice(body, edits)
 }
 

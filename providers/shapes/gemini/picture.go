@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -41,7 +42,7 @@ func (pictures) Encode(
 	w.Object().Key("contents").Array().Object()
 	w.Key("role").String("user")
 	w.Key("parts").Array()
-	for _, f := range append(append([]*picture.File(nil), r.Sources...), r.Styles...) {
+	for _, f := range slices.Concat(r.Sources, r.Styles) {
 		inlineFile(w, body, f)
 	}
 	w.Object().Key("text").String(picture.ConversationPrompt(r)).End()

@@ -1,6 +1,9 @@
 package gemini
 
-import "stagedoor/providers/dialogue"
+import (
+	"cmp"
+	"stagedoor/providers/dialogue"
+)
 
 // anySignature is the value that the vendor documents for calls which another model made. The
 // upstream then skips the check.
@@ -28,9 +31,7 @@ func (f *frame) carrier(th *dialogue.Thinking, text string, a *answer) (carrier,
 	if f.env.Sealer == nil || !proven && (f.shown || text == "") {
 		return c, false
 	}
-	if c.thinking.Text == "" {
-		c.thinking.Text = text
-	}
+	c.thinking.Text = cmp.Or(c.thinking.Text, text)
 	return c, true
 }
 

@@ -128,6 +128,7 @@ func (t *tap) look(doc gjson.Result) (in seen) {
 			}
 		case "candidates":
 			each(v, func(i int, v gjson.Result) bool {
+				// Each candidate of the list costs a walk, and a provider chooses how many there are.
 				if in.all++; in.all > fields.MaxParts {
 					in.err = fields.TooManyParts()
 					return false
@@ -162,8 +163,7 @@ func (t *tap) candidate(position int, v gjson.Result) (content, going bool) {
 			content = content || parts.Exists()
 			if parts.Exists() && !t.calls {
 				each(parts, func(_ int, v gjson.Result) bool {
-					t.calls = t.calls ||
-						field(v, "functionCall").Exists()
+					t.calls = t.calls || field(v, "functionCall").Exists()
 					return true
 				})
 			}
@@ -183,11 +183,8 @@ func (t *tap) candidate(position int, v gjson.Result) (content, going bool) {
 
 // renamed returns data with the name of the model that the client used.
 func (t *tap) renamed(data []byte) []byte {
-	out, err := sjson.SetBytes(data, "modelVersion", t.options.Model)
-	if err != nil {
-		return data
-	}
-	return out
+	changed, err := sjson.SetBytes(data, "modelVersion", t.options.Model)
+	return edit(data, changed, err)
 }
 
 // Body implements shapes.Watcher.

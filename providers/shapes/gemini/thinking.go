@@ -41,11 +41,11 @@ func (e *encoder) thinking(w *jsonw.Writer) {
 			config.Key("thinkingLevel").String(level)
 		}
 	default:
-		if wanted(r) {
-			e.rep.Lose("reasoning")
-		}
+		e.rep.LoseIf(wanted(r), "reasoning")
 		return
 	}
+	// Thoughts are part of the reply only on request here, so a client that reads them in its own shape must have them
+	// asked for.
 	if e.shown() {
 		config.Key("includeThoughts").Bool(true)
 	}
@@ -111,9 +111,7 @@ func (e *encoder) clamped(n int64) int64 {
 	if fit = max(fit, 0); caps.MaxBudget > 0 {
 		fit = min(fit, caps.MaxBudget)
 	}
-	if fit != n {
-		e.rep.Lose("reasoning:budget")
-	}
+	e.rep.LoseIf(fit != n, "reasoning:budget")
 	return fit
 }
 

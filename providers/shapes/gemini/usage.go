@@ -84,6 +84,8 @@ func (c *counts) usage() dialogue.Usage {
 	switch thoughts := dialogue.CountOrZero(c.thoughts); {
 	case c.candidates >= 0:
 		u.OutputTotal = c.candidates + thoughts
+	// Relays report the total alone. What is not input is output then, and never less than the thoughts that were
+	// reported.
 	case c.total >= 0:
 		u.OutputTotal = max(c.total-dialogue.CountOrZero(u.InputTotal), thoughts)
 	case c.thoughts >= 0:

@@ -33,25 +33,16 @@ func (e *encoder) convert(ctx context.Context) error {
 // lose records the parameters for which the vendor has no field.
 func (e *encoder) lose() {
 	r := e.r
-	for _, f := range []struct {
-		name  string
-		given bool
-	}{
-		{"quality", !e.v3 && r.Quality != "" && r.Quality != "auto"},
-		{"rendering_speed", !e.v3 && r.RenderingSpeed != ""},
-		{"output_format", r.OutputFormat != "" && r.OutputFormat != "png"},
-		{"output_compression", r.Compression != nil},
-		{"background", r.Background != "" && r.Background != "auto"},
-		{"moderation", r.Moderation != "" && r.Moderation != "auto"},
-		{"style", r.Style != ""},
-		{"input_fidelity", r.Fidelity != ""},
-		{"partial_images", r.Partials > 0},
-		{"style_reference_images", !e.v3 && len(r.Styles) > 0},
-	} {
-		if f.given {
-			e.rep.Lose(f.name)
-		}
-	}
+	e.rep.LoseIf(!e.v3 && r.Quality != "" && r.Quality != "auto", "quality")
+	e.rep.LoseIf(!e.v3 && r.RenderingSpeed != "", "rendering_speed")
+	e.rep.LoseIf(r.OutputFormat != "" && r.OutputFormat != "png", "output_format")
+	e.rep.LoseIf(r.Compression != nil, "output_compression")
+	e.rep.LoseIf(r.Background != "" && r.Background != "auto", "background")
+	e.rep.LoseIf(r.Moderation != "" && r.Moderation != "auto", "moderation")
+	e.rep.LoseIf(r.Style != "", "style")
+	e.rep.LoseIf(r.Fidelity != "", "input_fidelity")
+	e.rep.LoseIf(r.Partials > 0, "partial_images")
+	e.rep.LoseIf(!e.v3 && len(r.Styles) > 0, "style_reference_images")
 	for i := range r.Extra {
 		e.rep.Lose(r.Extra[i].Name)
 	}

@@ -124,8 +124,7 @@ func word(place func(*picture.Request) *string) func(*picture.Request, *field) b
 func number(place func(*picture.Request) **int) func(*picture.Request, *field) bool {
 	return func(r *picture.Request, f *field) bool {
 		n, ok := f.whole()
-		whole := int(n)
-		*place(r) = &whole
+		*place(r) = new(int(n))
 		return ok
 	}
 }

@@ -60,8 +60,7 @@ func readImage(d gjson.Result) picture.Image {
 	}
 	i.Upscaled, _ = picture.ParseSize(d.Get("upscaled_resolution").String())
 	if s := d.Get("seed"); s.Type == gjson.Number {
-		n := s.Int()
-		i.Seed = &n
+		i.Seed = new(s.Int())
 	}
 	return i
 }
@@ -118,9 +117,7 @@ func AppendReply(dst []byte, r *picture.Request, reply *picture.Reply) []byte {
 // not report is taken from the request.
 func appendImage(w *jsonw.Writer, r *picture.Request, i *picture.Image) {
 	prompt, style := i.Prompt, i.StyleType
-	if prompt == "" {
-		prompt = r.Prompt
-	}
+	prompt = cmp.Or(prompt, r.Prompt)
 	if style == "" {
 		style = cmp.Or(r.StyleType, "AUTO") // the documents' default
 	}

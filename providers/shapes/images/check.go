@@ -216,8 +216,7 @@ func (c *checker) format() error {
 	if n != 100 && (c.r.OutputFormat == "" || c.r.OutputFormat == "png") {
 		return dialogue.Invalid("output_compression", "must be 100 unless output_format is jpeg or webp")
 	}
-	level := int(n)
-	c.r.Compression = &level
+	c.r.Compression = new(int(n))
 	return nil
 }
 

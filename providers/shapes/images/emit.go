@@ -2,6 +2,7 @@ package images
 
 import (
 	"bytes"
+	"cmp"
 	"time"
 
 	"stagedoor/providers/dialogue"
@@ -89,9 +90,7 @@ func (e *Emitter) about(w *jsonw.Writer, p *picture.Reply) {
 		{"size", p.Size, definite(e.r.Size.String())},
 		{"quality", p.Quality, definite(e.r.Quality)},
 	} {
-		if f.reported == "" {
-			f.reported = f.requested
-		}
+		f.reported = cmp.Or(f.reported, f.requested)
 		if f.reported != "" {
 			w.Key(f.name).String(f.reported)
 		}

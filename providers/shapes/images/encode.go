@@ -141,9 +141,7 @@ func encode(r *picture.Request, model string, rep *dialogue.Report) (parameters,
 	}
 	size, changed := sizeFor(r, model)
 	p.word("size", size)
-	if changed {
-		rep.Lose("size")
-	}
+	rep.LoseIf(changed, "size")
 	p.word("quality", qualityFor(r, f))
 	if f.legacy {
 		// A reply with an address would have to be fetched and stored by the gateway.

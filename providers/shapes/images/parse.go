@@ -1,6 +1,7 @@
 package images
 
 import (
+	"cmp"
 	"strings"
 	"time"
 	"unsafe"
@@ -49,9 +50,7 @@ func (shape) Event(r *picture.Request, name string, data []byte) (*picture.Event
 	data = append([]byte(nil), data...) // the event keeps slices of it
 	v := gjson.Parse(view(data))
 	kind := v.Get("type").Str
-	if kind == "" {
-		kind = name
-	}
+	kind = cmp.Or(kind, name)
 	if e := v.Get("error"); kind == "error" || e.Exists() && e.Type != gjson.Null {
 		return nil, refusal(v)
 	}

@@ -88,9 +88,7 @@ func (e *encoder) sides() ([]message, error) {
 	var msgs []message
 	for i := range e.req.Turns {
 		turn := &e.req.Turns[i]
-		if turn.Name != "" {
-			e.rep.Lose("name")
-		}
+		e.rep.LoseIf(turn.Name != "", "name")
 		for j := range turn.Parts {
 			p := &turn.Parts[j]
 			if p.Kind == dialogue.MediaPart && turn.Role == dialogue.Assistant && p.Origin != Name {

@@ -118,8 +118,7 @@ func (d *decoder) field(name string, v gjson.Result) {
 
 // whole returns a number for one of the pointers in Request, in which nil stands for "not given".
 func whole(v gjson.Result) *int64 {
-	n := v.Int()
-	return &n
+	return new(v.Int())
 }
 
 // texts returns a list of strings.
@@ -171,8 +170,7 @@ func (d *decoder) tool(v gjson.Result) {
 		t.Description = v.Get("description").String()
 		t.Schema = raw(v.Get("input_schema"))
 		if strict := v.Get("strict"); strict.IsBool() {
-			on := strict.Bool()
-			t.Strict = &on
+			t.Strict = new(strict.Bool())
 		}
 	case strings.HasPrefix(kind, "web_search"):
 		t.Kind, t.Type = dialogue.WebSearchTool, kind
@@ -200,8 +198,7 @@ func (d *decoder) toolChoice(v gjson.Result) {
 	}
 	d.req.ToolChoice = choice
 	if single := v.Get("disable_parallel_tool_use"); single.IsBool() {
-		parallel := !single.Bool()
-		d.req.Parallel = &parallel
+		d.req.Parallel = new(!single.Bool())
 	}
 }
 

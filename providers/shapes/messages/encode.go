@@ -115,26 +115,15 @@ func (e *encoder) limit() {
 // value, such as a penalty of 0, are no loss.
 func (e *encoder) lose() {
 	r := e.req
-	for _, l := range []struct {
-		name  string
-		given bool
-	}{
-		{"seed", r.Seed != ""},
-		{"presence_penalty", dialogue.NonZero(r.PresencePenalty)},
-		{"frequency_penalty", dialogue.NonZero(r.FrequencyPenalty)},
-		{"logprobs", r.LogProbs || r.TopLogProbs != nil},
-		{"verbosity", r.Verbosity != "" && r.Verbosity != "medium"},
-		{"prompt_cache_key", r.CacheKey != ""},
-		{"prompt_cache_retention", r.CacheRetention != ""},
-		{"prompt_cache_options", len(r.CacheOptions) > 0},
-	} {
-		if l.given {
-			e.rep.Lose(l.name)
-		}
-	}
-	if r.Output.Description != "" {
-		e.rep.Lose("response_format:description")
-	}
+	e.rep.LoseIf(r.Seed != "", "seed")
+	e.rep.LoseIf(dialogue.NonZero(r.PresencePenalty), "presence_penalty")
+	e.rep.LoseIf(dialogue.NonZero(r.FrequencyPenalty), "frequency_penalty")
+	e.rep.LoseIf(r.LogProbs || r.TopLogProbs != nil, "logprobs")
+	e.rep.LoseIf(r.Verbosity != "" && r.Verbosity != "medium", "verbosity")
+	e.rep.LoseIf(r.CacheKey != "", "prompt_cache_key")
+	e.rep.LoseIf(r.CacheRetention != "", "prompt_cache_retention")
+	e.rep.LoseIf(len(r.CacheOptions) > 0, "prompt_cache_options")
+	e.rep.LoseIf(r.Output.Description != "", "response_format:description")
 	e.rep.LoseField("logit_bias", r.LogitBias)
 	e.rep.LoseField("metadata", r.Metadata)
 	e.rep.LoseUntranslated(r, Name, traits)

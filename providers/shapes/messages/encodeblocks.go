@@ -87,9 +87,7 @@ func (e *encoder) writeCall(w *jsonw.Writer, b *block) {
 	w.Key("id").String(b.id)
 	w.Key("name").String(e.names.tool(b.call.Namespace, b.call.Name))
 	input, whole := arguments(b.call)
-	if !whole {
-		e.rep.Lose("arguments")
-	}
+	e.rep.LoseIf(!whole, "arguments")
 	w.Key("input").Raw(input)
 	writeHint(w, b.part.CacheHint)
 	w.End()
@@ -248,9 +246,7 @@ func (e *encoder) media(p *dialogue.Part) ([]byte, error) {
 	if kind == "image" {
 		e.rep.LoseFileName(&m)
 	}
-	if m.Detail != "" && m.Detail != "auto" {
-		e.rep.Lose("detail")
-	}
+	e.rep.LoseIf(m.Detail != "" && m.Detail != "auto", "detail")
 	writeHint(w, p.CacheHint)
 	return w.End().Buf, nil
 }

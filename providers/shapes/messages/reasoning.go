@@ -61,9 +61,7 @@ func (e *encoder) reasoning(forced bool, msgs []message) reasoning {
 	}
 	switch e.target.Caps.Thinking {
 	case dialogue.ThinkingNone:
-		if wanted {
-			e.rep.Lose("reasoning")
-		}
+		e.rep.LoseIf(wanted, "reasoning")
 		return reasoning{}
 	case dialogue.ThinkingBudget:
 		return e.budgeted(wanted, forced, msgs)
@@ -104,9 +102,7 @@ func (e *encoder) budgeted(wanted, forced bool, msgs []message) reasoning {
 func (e *encoder) budget() (tokens, room int64) {
 	asked := e.req.Reasoning
 	if asked.Budget != nil && *asked.Budget > 0 {
-		if *asked.Budget < minBudget {
-			e.rep.Lose("reasoning:raised")
-		}
+		e.rep.LoseIf(*asked.Budget < minBudget, "reasoning:raised")
 		return max(*asked.Budget, minBudget), 0
 	}
 	effort, known := efforts[asked.Effort]

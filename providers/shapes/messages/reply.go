@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"cmp"
 	"strings"
 
 	"stagedoor/providers/dialogue"
@@ -40,9 +41,7 @@ func (e *ending) close() {
 	case e.reason == dialogue.ReasonTool && e.calls == 0:
 		e.reason = dialogue.ReasonStop
 	}
-	if e.detail == "" {
-		e.detail = e.refusal
-	}
+	e.detail = cmp.Or(e.detail, e.refusal)
 }
 
 // write writes the stop members of a message or of a message_delta.
@@ -119,9 +118,7 @@ func (h *head) hide(t *dialogue.Thinking, text string) {
 	if t != nil {
 		thought = *t
 	}
-	if thought.Text == "" {
-		thought.Text = text
-	}
+	thought.Text = cmp.Or(thought.Text, text)
 	h.unseen = append(h.unseen, thought)
 }
 

@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -163,9 +164,7 @@ type ItemPage struct {
 // NewItemPage returns an empty page. limit 0, order "" and after "" mean not given: 20 items, newest first, from the
 // beginning.
 func NewItemPage(limit int, order, after string) (*ItemPage, *dialogue.Error) {
-	if limit == 0 {
-		limit = defaultPage
-	}
+	limit = cmp.Or(limit, defaultPage)
 	switch {
 	case limit < 1 || limit > maxPage:
 		return nil, dialogue.Invalid("limit", "must be between 1 and 100")

@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/tidwall/gjson"
@@ -102,8 +103,7 @@ func flag(v gjson.Result) *bool {
 	if !v.IsBool() {
 		return nil
 	}
-	b := v.Bool()
-	return &b
+	return new(v.Bool())
 }
 
 // count returns a whole number, or nil if v is not one.
@@ -127,9 +127,7 @@ func (d *decoder) instructions(v gjson.Result) {
 // The setter of safety_identifier writes unconditionally, so the newer name wins whichever of the
 // two comes first in the body.
 func (d *decoder) user(v gjson.Result) {
-	if d.req.User == "" {
-		d.req.User = v.Str
-	}
+	d.req.User = cmp.Or(d.req.User, v.Str)
 }
 
 // include reads which optional members the reply shall have.

@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"cmp"
 	"path"
 	"strconv"
 	"strings"
@@ -277,9 +278,7 @@ func (d *decoder) thinking(item gjson.Result) *dialogue.Thinking {
 	}
 	carrier := item.Get("encrypted_content").Str
 	if t, ok := d.env.Sealer.Open(carrier); ok {
-		if t.Text == "" {
-			t.Text = shown
-		}
+		t.Text = cmp.Or(t.Text, shown)
 		return t
 	}
 	t := &dialogue.Thinking{Text: shown}

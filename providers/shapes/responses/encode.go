@@ -171,9 +171,7 @@ func (e *encoder) limits() {
 	if n := e.req.TopLogProbs; n != nil && *n > 0 {
 		e.w.Key("top_logprobs").Int(*n)
 	}
-	if e.req.TopK != nil {
-		e.rep.Lose("top_k")
-	}
+	e.rep.LoseIf(e.req.TopK != nil, "top_k")
 }
 
 // text writes text.format and text.verbosity.
@@ -400,19 +398,10 @@ func (e *encoder) leaveOut() {
 		}
 		e.w.KeyOf(f.Name).Raw(f.Value)
 	}
-	for _, f := range []struct {
-		name  string
-		given bool
-	}{
-		{"seed", e.req.Seed != ""},
-		{"presence_penalty", dialogue.NonZero(e.req.PresencePenalty)},
-		{"frequency_penalty", dialogue.NonZero(e.req.FrequencyPenalty)},
-		{"best_of", e.req.BestOf > 1},
-	} {
-		if f.given {
-			e.rep.Lose(f.name)
-		}
-	}
+	e.rep.LoseIf(e.req.Seed != "", "seed")
+	e.rep.LoseIf(dialogue.NonZero(e.req.PresencePenalty), "presence_penalty")
+	e.rep.LoseIf(dialogue.NonZero(e.req.FrequencyPenalty), "frequency_penalty")
+	e.rep.LoseIf(e.req.BestOf > 1, "best_of")
 	e.rep.LoseField("logit_bias", e.req.LogitBias)
 	if !e.req.Traits.KeepsMetadata {
 		e.rep.LoseField("metadata", e.req.Metadata)

@@ -55,9 +55,7 @@ func (it *items) turn(t *dialogue.Turn) *dialogue.Error {
 			return err
 		}
 	}
-	if t.Name != "" {
-		it.rep.Lose("name")
-	}
+	it.rep.LoseIf(t.Name != "", "name")
 	// Messages of one role stay apart, as the client had them.
 	it.flushMessage()
 	return nil
@@ -383,9 +381,7 @@ func (it *items) output(r *dialogue.Result) ([]byte, *dialogue.Error) {
 	media := false
 	for i := range r.Parts {
 		media = media || r.Parts[i].Kind == dialogue.MediaPart
-		if r.Parts[i].Kind == dialogue.ServerPart {
-			it.rep.Lose("server_tool")
-		}
+		it.rep.LoseIf(r.Parts[i].Kind == dialogue.ServerPart, "server_tool")
 	}
 	if !media {
 		return w.String(said).Buf, nil

@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"cmp"
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
@@ -143,9 +144,7 @@ func (o *object) append(w *jsonw.Writer, output func(*jsonw.Writer)) {
 	w.Key("previous_response_id").StringOrNull(o.previous)
 	for i := range echoed {
 		value := o.echo[i]
-		if value == "" {
-			value = echoed[i].missing
-		}
+		value = cmp.Or(value, echoed[i].missing)
 		w.Key(echoed[i].name).RawString(value)
 	}
 	w.Key("usage")

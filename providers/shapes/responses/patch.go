@@ -158,9 +158,7 @@ func (p *patch) replaceSealed(t dialogue.Target, rep *dialogue.Report, env *dial
 				return false
 			}
 			refused := dialogue.Sealed(proof) || !env.Accepts(t, proof)
-			if refused {
-				rep.Lose("thinking")
-			}
+			rep.LoseIf(refused, "thinking")
 			return refused
 		})
 		if bad != nil {
