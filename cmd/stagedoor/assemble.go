@@ -392,8 +392,7 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 	}
 	g.config.Store(&inForce)
 	g.runtime.Webhooks().Configure(g.endpoints(c)) // mails that wait are sent at once, by the server in force
-	now := time.Now()
-	g.read.Store(&now)
+	g.read.Store(new(time.Now()))
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"slices"
 )
 
 // redacting is a handler that writes text, numbers, times, errors and values with a
@@ -47,12 +48,7 @@ func (h redacting) WithGroup(name string) slog.Handler { return redacting{h.Hand
 func legible(v slog.Value) bool {
 	switch v.Kind() {
 	case slog.KindGroup:
-		for _, a := range v.Group() {
-			if !legible(a.Value) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(v.Group(), func(a slog.Attr) bool { return !legible(a.Value) })
 	case slog.KindAny:
 		switch v.Any().(type) {
 		case nil, error, string, []string:

@@ -1,9 +1,25 @@
 // Package accesslog writes one log line per request, with its method, path, status and duration.
 // The server begins and ends the line, and the handlers add attributes with Note. Prompts,
 // replies, query strings and keys are never logged.
+//
+// # Usage
+//
+// The server calls Begin and hands the Reply to the handlers as their http.ResponseWriter, and End after the handler
+// has returned. Handlers add attributes with Note, Outcome and Quiet, which find the Reply among the writers that wrap
+// it. A handler that is tested without a server therefore needs no Reply, and its notes are lost without an error.
+//
+// # Bounds
+//
+// Clients choose the method and the path, so both are cut. The number of attributes is fixed, because a Reply must not
+// grow while a request runs for hours.
+//
+// # Concurrency
+//
+// A Reply belongs to the goroutine of its request.
 package accesslog
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -46,9 +62,7 @@ func (a *Reply) WriteHeader(status int) {
 
 // Write implements http.ResponseWriter.
 func (a *Reply) Write(p []byte) (int, error) {
-	if a.status == 0 {
-		a.status = http.StatusOK
-	}
+	a.status = cmp.Or(a.status, http.StatusOK)
 	return a.ResponseWriter.Write(p)
 }
 

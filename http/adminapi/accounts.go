@@ -2,6 +2,7 @@ package adminapi
 
 import (
 	"net/http"
+	"strings"
 
 	"stagedoor/actors/ledger"
 	"stagedoor/providers/dialogue"
@@ -127,22 +128,12 @@ func (p *Payment) check() error {
 
 // isPrintable reports whether s has no control characters.
 func isPrintable(s string) bool {
-	for _, c := range s {
-		if c < ' ' || c == 0x7f {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c == 0x7f })
 }
 
 // validPaymentID reports whether id can identify a payment.
 func validPaymentID(id string) bool {
-	for _, c := range []byte(id) {
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c == '-', c == '.':
-		default:
-			return false
-		}
-	}
-	return len(id) <= 128
+	return len(id) <= 128 && !strings.ContainsFunc(id, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-' && c != '.'
+	})
 }

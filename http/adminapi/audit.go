@@ -52,8 +52,7 @@ func (c *requestContext) listAudit() (any, error) {
 			return nil, err
 		}
 		if len(l.Data) == limit {
-			next := strconv.FormatInt(l.Data[limit-1].ID, 10)
-			l.Next = &next
+			l.Next = new(strconv.FormatInt(l.Data[limit-1].ID, 10))
 			break
 		}
 		l.Data = append(l.Data, changeOf(&r))

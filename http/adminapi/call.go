@@ -306,8 +306,7 @@ func pageOf[T any](c *requestContext, all []T, id func(*T) string) (List[T], err
 	rest := all[from:]
 	l := List[T]{Data: append([]T{}, rest[:min(limit, len(rest))]...)}
 	if len(rest) > limit {
-		next := id(&l.Data[limit-1])
-		l.Next = &next
+		l.Next = new(id(&l.Data[limit-1]))
 	}
 	return l, nil
 }

@@ -1,6 +1,7 @@
 package adminapi
 
 import (
+	"cmp"
 	"net/http"
 	"time"
 
@@ -56,9 +57,7 @@ const mintedBy = "operator"
 // mintCodes handles POST /redeem-codes. It returns the codes themselves, which cannot be read
 // later.
 func (c *requestContext) mintCodes(in NewCodes) (any, error) {
-	if in.Count == 0 {
-		in.Count = 1
-	}
+	in.Count = cmp.Or(in.Count, 1)
 	switch {
 	case in.Count < 0 || in.Count > 1000:
 		return nil, dialogue.Invalid("count", "must be between 1 and 1000")

@@ -40,8 +40,7 @@ func (g *Guard) SetToken(token string) {
 		g.fixed.Store(nil)
 		return
 	}
-	h := state.HashSecret(token)
-	g.fixed.Store(&h)
+	g.fixed.Store(new(state.HashSecret(token)))
 }
 
 // requireToken returns a handler that calls next only for requests with an admin token.

@@ -61,8 +61,7 @@ func disabledBy(k *identity.Key) *string {
 	if k.Enabled {
 		return nil
 	}
-	by := string(cmp.Or(k.DisabledBy, identity.PartyOperator))
-	return &by
+	return new(string(cmp.Or(k.DisabledBy, identity.PartyOperator)))
 }
 
 // wordOrNull returns nil for "", which the API shows as null.
@@ -106,8 +105,7 @@ func (c *requestContext) createKey(in NewKey) (any, error) {
 	}
 	// A key without a name could not be named in commands and would be an empty cell in lists.
 	if change.Name == nil {
-		name := "key"
-		change.Name = &name
+		change.Name = new("key")
 	}
 	secret, k, err := c.Registry.IssueKey(c.r.Context(), in.User, change)
 	if err != nil {

@@ -59,8 +59,7 @@ func (c *requestContext) listReceipts() (any, error) {
 	}
 	l := List[Receipt]{Data: convertAll(found, receiptOf)}
 	if next != 0 {
-		cursor := strconv.FormatUint(next, 10)
-		l.Next = &cursor
+		l.Next = new(strconv.FormatUint(next, 10))
 	}
 	return l, nil
 }

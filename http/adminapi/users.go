@@ -111,8 +111,7 @@ func (c *requestContext) listUsers() (any, error) {
 	l := List[User]{Data: []User{}}
 	for i, u := range all {
 		if i == limit {
-			next := strconv.FormatInt(l.Data[limit-1].ID, 10)
-			l.Next = &next
+			l.Next = new(strconv.FormatInt(l.Data[limit-1].ID, 10))
 			break
 		}
 		view, err := c.userView(u)
@@ -174,8 +173,7 @@ func (c *requestContext) updateUser(in UserChange) (any, error) {
 
 // disableUser handles DELETE /users/{id}.
 func (c *requestContext) disableUser() (any, error) {
-	status := tokens.StatusDisabled
-	return c.changeUser(tokens.UserChange{Status: &status})
+	return c.changeUser(tokens.UserChange{Status: new(tokens.StatusDisabled)})
 }
 
 // changeUser changes the user in the path and returns it.

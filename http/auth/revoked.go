@@ -3,8 +3,10 @@ package auth
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -170,10 +172,7 @@ func (a *Authenticator) endRevoked(active *flow.Registry, buffer []*flow.Request
 	clear(buffer)
 	w := a.watch
 	w.mu.Lock()
-	guests := make([]*watchedRequest, 0, len(w.requests))
-	for g := range w.requests {
-		guests = append(guests, g)
-	}
+	guests := slices.Collect(maps.Keys(w.requests))
 	w.mu.Unlock()
 	for _, g := range guests {
 		if err := g.still(); err != nil {

@@ -2,6 +2,16 @@
 // text, embeddings and pictures run all their checks and begin the request as any other, but with an engine.DryRun.
 // The reply says what a provider would have received. Routes that cannot do this refuse the header, so that a client
 // that expects a dry run is never charged.
+//
+// # Usage
+//
+// A handler calls Begin before it begins the request, passes the engine.DryRun on, and calls Write in place of the
+// reply. Refuse wraps the routes without a dry run.
+//
+// # What is counted
+//
+// The bodies of the calls are kept until they are written, so they count as memory of the owner. A dry run counts only
+// against the request rate of its key, because nothing is sent, held or charged.
 package dryrun
 
 import (

@@ -2,6 +2,18 @@
 // and :embedContent and :batchEmbedContents below the models of generateContent. It checks, in the order of
 // decisions.md, the key with its scope and limits, the body, the model and the tokens of the key, and then runs the
 // request with actors/embeddings. A key needs the scope embeddings on all of these routes.
+//
+// # Usage
+//
+// The server passes Options and registers Handler for the routes of the Descriptor of each dialect. The handler needs
+// no other state: limits, holds and retries belong to actors/engine, and the two dialects to the packages of their
+// shapes (vector.Dialect).
+//
+// # Errors
+//
+// A request is refused as a whole, also if only one of its inputs breaks a rule, because the vendors do the same and
+// clients match vectors with inputs by their place. Errors are written in the dialect of the route. A client that asks
+// for a dry run gets the requests that would be sent (package dryrun).
 package embeddings
 
 import (

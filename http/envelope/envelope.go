@@ -1,5 +1,16 @@
 // Package envelope writes errors as HTTP replies. It maps a *dialogue.Error to status, headers and
 // body. The packages that detect an error create it.
+//
+// # Usage
+//
+// A handler knows its Dialect from the route and calls Write with whatever error it has. Packages that decide something
+// return errors with a code, and actors and state write no status (TestNoStatusIsWrittenInActorsAndState), so that two
+// routes cannot answer the same mistake differently.
+//
+// # What is shown
+//
+// The message of a *dialogue.Error is written for the client. Any other error was not expected here, and may name
+// files, addresses or records: the client gets a 500 with a fixed text, and the cause goes to the log.
 package envelope
 
 import (

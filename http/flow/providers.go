@@ -116,8 +116,7 @@ func (o *Overview) Providers(ctx context.Context) []Provider {
 		p := &all.Providers[i]
 		p.Hour = hourOf(all.Figures[p.Name])
 		if spent != nil {
-			cost := spent[p.Name]
-			p.CostToday = &cost
+			p.CostToday = new(spent[p.Name])
 		}
 	}
 	return all.Providers
@@ -195,8 +194,7 @@ func (o *Overview) provider(ctx context.Context, p *engine.Provider) Provider {
 	}
 	out.Answers, out.Paused, out.Breaker = true, s.Paused, s.Breaker.String()
 	if pause, ok := o.Pause(p.Spec.Name); ok && s.Paused {
-		since := pause.Since.UTC()
-		out.PausedAt = &since
+		out.PausedAt = new(pause.Since.UTC())
 	}
 	out.ReopensMs, out.CoolMs = s.ReopensIn.Milliseconds(), s.CoolDown.Milliseconds()
 	out.InFlight, out.Places, out.Queued = s.InFlight, s.MaxInFlight, s.Queued

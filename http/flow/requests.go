@@ -137,9 +137,7 @@ func speed(tokens, ageMs int64) int64 {
 
 // sortName returns what SortUser sorts by. Requests without a user come last.
 func sortName(user, key string) string {
-	if user == "" {
-		user = "\xff"
-	}
+	user = cmp.Or(user, "\xff")
 	return user + "\x00" + key
 }
 
@@ -445,8 +443,7 @@ func (o *Overview) describe(r *flow.Request, now time.Time) Request {
 		out.Progress = &v.Progress
 	}
 	if v.First > 0 {
-		ms := v.First.Milliseconds()
-		out.FirstMs = &ms
+		out.FirstMs = new(v.First.Milliseconds())
 	}
 	if res := v.Result; res != nil {
 		out.Result = &Result{Status: res.Status, Code: res.Code, Reason: res.Reason,

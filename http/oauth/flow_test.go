@@ -589,7 +589,8 @@ func TestStaleAndRepeatedFormsGetNoCode(t *testing.T) {
 		if w := c.decide(consent, "allow"); w.Code != http.StatusBadRequest || w.Header().Get("Location") != "" {
 			t.Errorf("status %d to %q", w.Code, w.Header().Get("Location"))
 		}
-		must(t, s.registry.EnableApp(t.Context(), s.app.ID))
+		_, err := s.registry.UpdateApp(t.Context(), s.app.ID, tokens.AppChange{Enabled: new(true)})
+		must(t, err)
 	})
 	t.Run("user disabled meanwhile", func(t *testing.T) {
 		c := s.browser()

@@ -35,8 +35,7 @@ var (
 
 // signInView returns the sign-in page for a request.
 func (s *Service) signInView(sealed string, req *authRequest, v *browser.Visitor) *pages.SignIn {
-	app := appView(req)
-	return &pages.SignIn{Form: s.form(pathSignIn, purposeSignIn, sealed, v), App: &app,
+	return &pages.SignIn{Form: s.form(pathSignIn, purposeSignIn, sealed, v), App: new(appView(req)),
 		Consents: req.auto == AutoLogin, Offers: s.options.Offers(v, req.address()),
 		Passkey: s.options.Passkey(v, req.address())}
 }

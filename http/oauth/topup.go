@@ -209,8 +209,7 @@ func (s *Service) topUpView(t *topUpRequest) *pages.TopUp {
 		t.formPurpose())},
 		Username: t.account.Username, Figures: pages.Figures{Remaining: remaining, Spent: spent}, Notice: t.notice}
 	if t.visitor.SignedIn() {
-		viewer := pages.NewViewer(s.options.Browser, &t.visitor, s.options.TopUpURL(), s.options.Mistakes())
-		view.Viewer = &viewer
+		view.Viewer = new(pages.NewViewer(s.options.Browser, &t.visitor, s.options.TopUpURL(), s.options.Mistakes()))
 	}
 	if t.forAnotherAccount() {
 		view.SignedInAs = t.visitor.Session.User.Username

@@ -21,6 +21,7 @@ package openapi
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
@@ -328,9 +329,7 @@ func parameter(line string) (string, object) {
 	}
 	name := words[len(words)-2]
 	kind, doc, _ := strings.Cut(words[len(words)-1], " # ")
-	if key == "" {
-		key = name
-	}
+	key = cmp.Or(key, name)
 	return key, object{"name": name, "in": in, "description": doc, "schema": typeOf(kind)}
 }
 

@@ -7,6 +7,17 @@
 // Usage: the server calls Limiter.Enter with each request and serves the request that it returns,
 // whose context and body are a Share. The handler calls Claim when it knows the owner. The server
 // calls Share.End after the handler has returned.
+//
+// # Errors
+//
+// A refusal has a time after which to try again. It is a 503 if the process is full, and a 429 if the owner has used up
+// the own share. Both come before the body is read. A body that turns out to be longer than there is room for is
+// refused in the middle, by the error of Read.
+//
+// # Concurrency
+//
+// A Limiter is shared by all requests. A Share belongs to one request: the server, then the handler, then the server
+// again.
 package overload
 
 import (

@@ -1,6 +1,22 @@
 // Package settings describes changes of providers and models that are made on pages and by the API of administration:
 // what can be changed, a change before it is saved, and what its review says. cmd/stagedoor implements Store, because
 // it knows the configuration file; this package knows none.
+//
+// # Usage
+//
+// A page or a program reads the Status, makes a Draft with the version that it has seen, lets Review say what the draft
+// would do, and calls Save with the same draft. Save refuses a draft of an older version with ErrConflict, because its
+// author has not seen what it would change now. Undo takes the last saved change back, and undoing twice makes it
+// again.
+//
+// # Secrets
+//
+// A Setting of Kind Secret has no Value, and no text of a Review has one, so that neither a page nor the API shows a
+// key that was saved. An Edit may set a secret and cannot read it.
+//
+// # Errors
+//
+// Mistakes of a draft are no errors but a part of the Review, because people correct all of them at once.
 package settings
 
 import (

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -99,10 +100,7 @@ func adviseKeys(d *decoder, path string, p *Provider, list *catalog.List) {
 	if err != nil {
 		return
 	}
-	vendor := p.Vendor
-	if vendor == "" {
-		vendor = list.Vendor(u.Hostname())
-	}
+	vendor := cmp.Or(p.Vendor, list.Vendor(u.Hostname()))
 	for i, key := range p.APIKeys {
 		for _, form := range keyForms {
 			if strings.HasPrefix(key.Reveal(), form.prefix) && vendor != "" && vendor != "*" && vendor != form.vendor {

@@ -285,9 +285,9 @@ func usablePort(u *url.URL) bool {
 
 // headerName reports whether s is a token of RFC 9110 section 5.6.2.
 func headerName(s string) bool {
-	return s != "" && strings.IndexFunc(s, func(r rune) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
-	}) < 0
+	})
 }
 
 // checkModels checks names, aliases, lists and targets of all models. An exact name or alias may exist once. Patterns

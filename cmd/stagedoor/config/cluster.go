@@ -39,15 +39,16 @@ func (c *Cluster) Fill(env func(string) (string, bool)) {
 func (c *Config) checkCluster(d *decoder) {
 	text := c.Cluster.Store.Reveal()
 	u, err := url.Parse(text)
+	for _, s := range []struct {
+		name string
+		set  bool
+	}{{"node", c.Cluster.Node != ""}, {"files", c.Cluster.Files != ""}, {"standby", c.Cluster.Standby},
+		{"serve", c.Cluster.Serve != ""}} {
+		if text == "" && s.set { // only the first one is reported (decoder.at)
+			d.at("cluster.store", "expected the URL of a database, because cluster.%s is set", s.name)
+		}
+	}
 	switch {
-	case text == "" && c.Cluster.Node != "":
-		d.at("cluster.store", "expected the URL of a database, because cluster.node is set")
-	case text == "" && c.Cluster.Files != "":
-		d.at("cluster.store", "expected the URL of a database, because cluster.files is set")
-	case text == "" && c.Cluster.Standby:
-		d.at("cluster.store", "expected the URL of a database, because cluster.standby is set")
-	case text == "" && c.Cluster.Serve != "":
-		d.at("cluster.store", "expected the URL of a database, because cluster.serve is set")
 	case text != "" && (err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" || !usablePort(u)):
 		d.at("cluster.store", "expected a URL that begins with postgres://, with a port of 1 to 65535 if it has one")
 	}

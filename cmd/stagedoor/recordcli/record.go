@@ -1,5 +1,18 @@
 // Package recordcli implements the commands record and replay, with which a fault that a client saw becomes a file that
 // shows it again.
+//
+// # Usage
+//
+//	stagedoor record --key ID --to FILE  keep the text requests of one key for a while
+//	stagedoor replay FILE                run a recording through the translators of this version
+//
+// A file has what clients and providers sent, without credentials. Replaying needs no network and no configuration, so
+// a user can send the file to the maintainers of a translator.
+//
+// # Errors
+//
+// The command replay prints each difference between what is made now and what was recorded, and ends with an error if
+// there is one, so that a script can run it over many files.
 package recordcli
 
 import (

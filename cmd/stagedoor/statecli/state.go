@@ -4,6 +4,20 @@
 // Commands that read take a file, a database or a data directory (app.with) and change nothing. Commands
 // that write make something new and never change what is there: a store appears under its name after it was verified,
 // so that a power cut leaves either nothing or all of it.
+//
+// # Usage
+//
+//	stagedoor state verify [BACKUP]      look at every page, record, reference and sum
+//	stagedoor state backup FILE          copy the store, also while a gateway runs
+//	stagedoor state restore BACKUP       make a store of a backup
+//	stagedoor state export, import       the records as text, between stores and versions
+//	stagedoor state compact              give the room of removed records back to the disk
+//	stagedoor nodes [leave, expel NAME]  the gateways of one database
+//
+// # Errors
+//
+// A command that finds damage ends with an error and prints each problem on a line of its own, so that scripts can
+// count them. It repairs nothing: which record of two is right is the decision of an operator, who has the backups.
 package statecli
 
 import (

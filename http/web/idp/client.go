@@ -1,6 +1,7 @@
 package idp
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"errors"
@@ -344,9 +345,7 @@ func (c *claims) person(p *Provider, subject string) (Person, error) {
 	if !verified || !ok || len(who.Email) > 254 {
 		who.Email, domain = "", ""
 	}
-	if who.Username == "" {
-		who.Username = local
-	}
+	who.Username = cmp.Or(who.Username, local)
 	allowed := func(d string) bool { return strings.EqualFold(d, domain) }
 	if len(p.Domains) > 0 && !slices.ContainsFunc(p.Domains, allowed) {
 		return Person{}, ErrDomain

@@ -1,6 +1,7 @@
 package idp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -78,9 +79,7 @@ func newConnection(p Provider, now func() time.Time) *connection {
 // hostPort returns the address that is dialled for a URL.
 func hostPort(u *url.URL) string {
 	port := u.Port()
-	if port == "" {
-		port = map[string]string{"https": "443", "http": "80"}[u.Scheme]
-	}
+	port = cmp.Or(port, map[string]string{"https": "443", "http": "80"}[u.Scheme])
 	return net.JoinHostPort(u.Hostname(), port)
 }
 

@@ -6,6 +6,11 @@
 // A conversation with the server has a bounded time, because a person waits for its outcome. Nothing is kept and tried
 // again: a page shows the link of a mail that was not taken, so that nothing is lost with it. Errors are for the log.
 // They have what the server answered, and never the text of a mail.
+//
+// # Concurrency
+//
+// Any goroutine may use a Client. Only a few conversations run at a time, because each of them holds a request of a
+// page open. Further ones fail at once with ErrBusy, and the page shows the links.
 package mailer
 
 import (

@@ -1,6 +1,15 @@
 // Package idptest is an OpenID provider for tests, as strict as vendors are: it compares redirect addresses byte by
 // byte, demands PKCE and one way of client authentication, and lets a code be used once. Its people sign in without a
 // click. Fields of a Provider make it misbehave.
+//
+// # Usage
+//
+// A test starts a Provider with New, configures an idp.Client with its issuer, and lets SignIn play the browser: it
+// follows the address of Begin and returns the answer for Finish. Sign makes an ID token with any claims, for answers
+// that no honest provider gives.
+//
+// A real provider was not used, because tests must run without a network and need answers that are wrong in one point
+// only: another issuer, audience or nonce, a key that is unknown, an old token.
 package idptest
 
 import (

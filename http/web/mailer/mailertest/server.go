@@ -1,5 +1,15 @@
 // Package mailertest is an SMTP server for tests. It takes mails over an encrypted connection from a client that has
 // signed in, and keeps them in memory.
+//
+// # Usage
+//
+//	s := mailertest.Start(t, mailer.StartTLS)
+//	c := mailer.New(s.Options(mailer.StartTLS))
+//	errs := c.Send(t.Context(), mails)
+//	got := s.Taken()
+//
+// The server speaks the protocol over a socket and has a certificate of its own, which Options makes the client trust.
+// A test thus covers the encryption and the sign-in, which a fake of the client would skip.
 package mailertest
 
 import (
