@@ -136,7 +136,8 @@ type auditor interface {
 // Audit records an event in the commit of the running command, and not at all if that is refused.
 func (tx *Tx) Audit(e AuditEvent) { tx.audit = append(tx.audit, unaudited{event: e}) }
 
-// RecordAudit records an event that changes nothing in the state.
+// RecordAudit records an event that changes nothing in the state. It returns once the event is durable, because an
+// action that is not recorded must not look as if it were.
 func (s *State) RecordAudit(ctx context.Context, e AuditEvent) error {
 	return Run(ctx, s, func(tx *Tx) error {
 		tx.Audit(e)

@@ -47,7 +47,8 @@ func (v View) NumberFact(name string) uint64 {
 	return 0
 }
 
-// PutFact keeps a fact.
+// PutFact keeps a fact. It replaces a fact of the same name. A fact is for a single value that has no table: it is held
+// in memory as long as the state is open.
 func (tx *Tx) PutFact(name string, value []byte) error {
 	return facts.Put(tx, fact{Name: name, Value: value})
 }

@@ -11,7 +11,7 @@ import (
 // random bits, so the hash needs neither salt nor work.
 type Hash [sha256.Size]byte
 
-// MarshalText writes hex digits.
+// MarshalText writes hex digits. It never fails.
 func (h Hash) MarshalText() ([]byte, error) {
 	return hex.AppendEncode(nil, h[:]), nil
 }

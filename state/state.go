@@ -48,7 +48,7 @@ type State struct {
 
 // Open reads the tables of the modules from store into memory and starts the writer. The store stays the caller's and
 // is closed after Close. now is the wall clock, of which Now is made. The time and memory that Open takes grow with the
-// number of records.
+// number of records. After an error nothing was started.
 func Open(store journal.Store, now func() time.Time, modules ...Module) (*State, error) {
 	s := newState(store, now, modules)
 	if err := s.load(); err != nil {

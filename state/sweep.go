@@ -10,7 +10,7 @@ const MaxSweep = 500
 // not found from the moment on at which it expires.
 //
 // Its caller decides when, for example once a minute, and waits while commands wait (Stats.Waiting). It also keeps the
-// time of an idle gateway.
+// time of an idle gateway. The error is one of those of Do, and nothing is removed then.
 func (s *State) Sweep(ctx context.Context, limit int) (int, error) {
 	if limit <= 0 || limit > MaxSweep {
 		limit = MaxSweep

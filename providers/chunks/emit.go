@@ -1,14 +1,15 @@
 package chunks
 
-import "stagedoor/providers/dialogue"
+import (
+	"cmp"
+	"stagedoor/providers/dialogue"
+)
 
 // ModelAndTime returns the values of model and created in every chunk of a reply: the model as
 // the client named it, and the time of the upstream or of now.
 func ModelAndTime(req *dialogue.Request, env *dialogue.Env, ev *dialogue.Event) (model string, created int64) {
 	model, created = req.Model, ev.Created
-	if model == "" {
-		model = ev.Model
-	}
+	model = cmp.Or(model, ev.Model)
 	if created <= 0 {
 		created = env.Now().Unix()
 	}

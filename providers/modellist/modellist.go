@@ -7,6 +7,10 @@
 // # Errors
 //
 // ErrNone means that the provider has no such list. Every other error is one that may pass.
+//
+// # Concurrency
+//
+// Fetch may be called by several goroutines. Each call reads the pages of one provider, and ends with its context.
 package modellist
 
 import (

@@ -1,9 +1,19 @@
 // Package network distinguishes addresses of the public internet from those that only a
 // machine and its neighbours can reach. Use it before the gateway connects to an address that
 // a client or a provider named. It resolves no names and opens no connections.
+//
+// # Usage
+//
+// Resolve a name first and check each of its addresses, and connect to the address that was checked: a second look at
+// the name may give another one (DNS rebinding). IsPublic refuses the special-purpose ranges of the IANA registries
+// (RFC 6890) beside those that net/netip knows as private, because cloud providers serve credentials of machines in
+// some of them.
 package network
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // reserved lists networks whose addresses look public and are not. A client that names one
 // could otherwise make the gateway connect to services that only the gateway can reach. The
@@ -52,10 +62,5 @@ func Normalize(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
 // IsWithin reports whether one of the networks contains a, which must be normalized.
 func IsWithin(a netip.Addr, networks []netip.Prefix) bool {
-	for _, n := range networks {
-		if n.Contains(a) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(a) })
 }

@@ -73,9 +73,7 @@ func NearestRatio(r *Request, rep *dialogue.Report) string {
 			best = a
 		}
 	}
-	if ratioFactor(best, want) > 1.02 {
-		rep.Lose("size:nearest")
-	}
+	rep.LoseIf(ratioFactor(best, want) > 1.02, "size:nearest")
 	return best.Ratio()
 }
 

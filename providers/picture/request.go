@@ -3,6 +3,7 @@ package picture
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"stagedoor/providers/dialogue"
 )
@@ -106,7 +107,7 @@ func (f *Field) Text() string {
 
 // Files returns all files of the request, in no particular order.
 func (r *Request) Files() []*File {
-	files := append(append([]*File(nil), r.Sources...), r.Styles...)
+	files := slices.Concat(r.Sources, r.Styles)
 	for _, a := range r.Others {
 		files = append(files, a.File)
 	}

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"hash/fnv"
@@ -63,9 +64,7 @@ func embed(model string, in *vector.Input) []float32 {
 		whole, words = string(in.Raw), nil
 	}
 	n := in.Dimensions
-	if n == 0 {
-		n = defaultDimensions
-	}
+	n = cmp.Or(n, defaultDimensions)
 	v := make([]float32, n)
 	addDirection(v, model+"\x00"+whole, 0.25)
 	for _, word := range words[:min(len(words), embeddedWords)] {

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -267,9 +268,7 @@ func (p *player) emit(events ...dialogue.Event) error {
 // step returns the time that a token takes.
 func (p *player) step() time.Duration {
 	pace := p.script.Pace
-	if pace == 0 {
-		pace = DefaultPace
-	}
+	pace = cmp.Or(pace, DefaultPace)
 	return time.Duration(float64(time.Second) / float64(pace))
 }
 

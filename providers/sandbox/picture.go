@@ -70,8 +70,7 @@ type pictureReply struct {
 
 // make draws one picture, sends its partial pictures and adds it to reply.
 func (p *pictureReply) make(reply *picture.Reply, number int) error {
-	seed := p.seed(number)
-	img := picture.Image{MediaType: p.format().MediaType(), Seed: &seed, Prompt: p.finalPrompt(),
+	img := picture.Image{MediaType: p.format().MediaType(), Seed: new(p.seed(number)), Prompt: p.finalPrompt(),
 		StyleType: p.req.StyleType, Unsafe: p.script.Unsafe}
 	partials, err := p.render(reply, &img)
 	switch {

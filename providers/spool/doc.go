@@ -4,4 +4,10 @@
 // providers/video/mp4 do.
 //
 // A File may be read by any number of goroutines at a time. Close it when the last has finished.
+//
+// # Usage
+//
+// A handler reads an upload with its limit, passes the File on, and closes it when the request has ended. Small files
+// stay in memory, because most uploads are small and a file costs several system calls. The limit is checked while the
+// upload arrives, so that a client cannot fill the disk before it is refused.
 package spool

@@ -75,7 +75,9 @@ func Open(dir string, max int64, now time.Time) (*Store, error) {
 }
 
 // New returns a Store of the blobs in a backend, from which it removes what was left half-written or has expired. max
-// bounds the bytes of all blobs, of which one owner may have its share.
+// bounds the bytes of all blobs, of which one owner may have its share. It lists the backend once and keeps what it
+// found in memory, so that later questions about size and expiry do not reach the backend. The error is that of the
+// backend.
 func New(b Backend, max int64, now time.Time) (*Store, error) {
 	s := &Store{backend: b, room: share.New(share.Content, max, leastContent), files: share.New(share.Files, 0, 1),
 		blobs: make(map[ID]Info)}
@@ -191,7 +193,8 @@ func (s *Store) fill(w *writer, r io.Reader, info Info) error {
 	return to.Finish()
 }
 
-// Open opens a blob for reading; the caller closes it.
+// Open opens a blob for reading; the caller closes it. What has expired is ErrNotFound, also before the sweep has
+// removed it. ErrUnavailable means that the backend cannot be reached.
 func (s *Store) Open(id ID, now time.Time) (io.ReadSeekCloser, Info, error) {
 	info, err := s.find(id)
 	if err == nil && !now.Before(info.Expires) {
@@ -223,7 +226,8 @@ func (s *Store) Delete(id ID) error {
 }
 
 // Sweep removes what has expired and tells how many blobs that were. It only frees space: what has expired is not found
-// from that moment on. It also finds out what other processes have put and removed.
+// from that moment on. It also finds out what other processes have put and removed. In a shared backend it leaves each
+// blob for readersMayTake, because another process may have begun to read it.
 func (s *Store) Sweep(now time.Time) (int, error) {
 	if s.backend.Shared() {
 		if err := s.refresh(now); err != nil {
@@ -239,7 +243,9 @@ func (s *Store) removeExpired(now time.Time) (int, error) {
 	return s.deleteEach(func(i Info) bool { return !now.Before(i.Expires) })
 }
 
-// DeleteOwner removes all blobs of an owner, for the erasure of a user.
+// DeleteOwner removes all blobs of an owner, for the erasure of a user. In a shared backend it looks again first,
+// because another process may have put blobs that this one has not seen. It goes on after a blob that cannot be
+// removed, so a second call has only those left.
 func (s *Store) DeleteOwner(owner string) error {
 	if s.backend.Shared() {
 		if err := s.refresh(time.Now()); err != nil {

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,21 +50,15 @@ const DefaultLowWater = 256 << 20
 
 // filled is o with the defaults.
 func (o Options) filled() Options {
-	if o.Timeout == 0 {
-		o.Timeout = defaultTimeout
-	}
-	if o.LowWater == 0 {
-		o.LowWater = DefaultLowWater
-	}
+	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
+	o.LowWater = cmp.Or(o.LowWater, DefaultLowWater)
 	if o.freeSpace == nil {
 		o.freeSpace = FreeSpace
 	}
 	if o.openFile == nil {
 		o.openFile = os.OpenFile
 	}
-	if o.checkpointAfter == 0 {
-		o.checkpointAfter = checkpointAfter
-	}
+	o.checkpointAfter = cmp.Or(o.checkpointAfter, checkpointAfter)
 	return o
 }
 

@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// FreeSpace returns the bytes an unprivileged process may still write in dir.
+// FreeSpace returns the bytes an unprivileged process may still write in dir. Blocks that are reserved for the
+// superuser do not count, because the gateway does not run as one.
 func FreeSpace(dir string) (int64, error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {

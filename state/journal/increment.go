@@ -312,7 +312,8 @@ func readBackup(path string) (*changesBackup, error) {
 	return b, nil
 }
 
-// BackupNeeds returns the names of the earlier files that an incremental backup needs.
+// BackupNeeds returns the names of the earlier files that an incremental backup needs. It reads only the end of path,
+// where the lists are, so it is cheap for a large file. A file that is not a whole backup is a *CorruptError.
 func BackupNeeds(path string) ([]string, error) {
 	b, err := readBackup(path)
 	if err != nil {

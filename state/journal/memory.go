@@ -212,7 +212,8 @@ func (m *Memory) Backup(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// ReadMemory returns a store with what Backup wrote.
+// ReadMemory returns a store with what Backup wrote. A key that the store would not accept is an error, because the
+// text may have been edited.
 func ReadMemory(r io.Reader) (*Memory, error) {
 	m := NewMemory()
 	dec := json.NewDecoder(r)

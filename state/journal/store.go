@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 )
 
@@ -211,10 +212,5 @@ func CheckKey(t Table, key []byte) error {
 
 // writes reports whether batches change anything. Those without operations only check conditions.
 func writes(batches []Batch) bool {
-	for _, b := range batches {
-		if len(b.Ops) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(batches, func(b Batch) bool { return len(b.Ops) > 0 })
 }

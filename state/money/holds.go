@@ -68,8 +68,7 @@ func FindHold(v state.View, account string, id uint64) (Hold, bool) {
 func FindHoldOf(v state.View, account, request string) *Hold {
 	for _, r := range holds.Under(v, byAccount, state.TextKey(account)) {
 		if r.Rec.Receipt.Request == request {
-			h := r.Rec
-			return &h
+			return new(r.Rec)
 		}
 	}
 	return nil

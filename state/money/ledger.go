@@ -105,7 +105,8 @@ type Posted struct {
 	Spends []*KeySpend
 }
 
-// CommitPostings runs Post as a command of its own.
+// CommitPostings runs Post as a command of its own. The error is that of the commit. Postings that were refused on
+// their own have theirs in the result.
 func CommitPostings(
 	ctx context.Context,
 	s *state.State,
@@ -379,9 +380,9 @@ func (p *poster) putHold(h Hold) {
 	}
 }
 
-// History returns up to limit entries of an account, newest first. It starts below the sequence
-// number before, or at the newest entry if before is 0, and ends at the oldest entry that was not
-// folded.
+// History returns up to limit entries of an account, newest first. It starts below the sequence number before, or at
+// the newest entry if before is 0, and ends at the oldest entry that was not folded. It follows the chain of entries of
+// the account, so its cost grows with the entries that it returns and skips, and not with those of other accounts.
 func History(ctx context.Context, s *state.State, account string, before uint64, limit int) ([]Entry, error) {
 	var found []Entry
 	entries := entryReader{state: s}

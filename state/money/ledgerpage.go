@@ -464,7 +464,8 @@ func readPages(ctx context.Context, s *state.State, from uint64, limit int, fn f
 	})
 }
 
-// ReadLedger calls fn with each entry after a sequence number, in order. fn must not call State.
+// ReadLedger calls fn with each entry after a sequence number, in order. fn must not call State. An error of fn ends it
+// and is returned. A damaged page is a *journal.CorruptError.
 func ReadLedger(ctx context.Context, s *state.State, after uint64, fn func(Entry) error) error {
 	return readPages(ctx, s, after+1, 0, func(entries []Entry) error {
 		for _, e := range entries {

@@ -161,8 +161,7 @@ func (q *UsageQuery) sum(sums map[UsageRow]*UsageRow, u *UsageRow) error {
 		if len(sums) == MaxUsageRows {
 			return fmt.Errorf("usage in more than %d rows: %w", MaxUsageRows, state.ErrTooLarge)
 		}
-		fresh := name
-		row = &fresh
+		row = new(name)
 		sums[name] = row
 	}
 	row.Add(u)

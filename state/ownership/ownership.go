@@ -1,6 +1,12 @@
 // Package ownership gives files the owner of the directory that they are made in, if the process is root. A command
 // that an administrator runs with sudo on the data directory of a service thus leaves no file there that the service
 // cannot open. For any other user the functions change nothing.
+//
+// # Usage
+//
+// Every function that makes a file below the data directory calls File, Path or MkdirAll of this package in place of
+// leaving the owner as it is. The owner of the directory is taken and not a configured one, because the directory was
+// made for the service and is right by definition.
 package ownership
 
 import (

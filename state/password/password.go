@@ -58,8 +58,9 @@ func newDummy() hash {
 	return h
 }
 
-// Hash returns a new salted hash of password as a PHC string. It waits for a slot and
-// counts for the owner while it waits and runs.
+// Hash returns a new salted hash of password as a PHC string. It waits for a slot and counts for the owner while it
+// waits and runs. The wait keeps many sign-ins at once from taking the machine's memory. The error is that of ctx or of
+// a pool in which the owner has its share.
 func (h *Hasher) Hash(ctx context.Context, owner, password string) (string, error) {
 	fresh := hash{cost: standard, salt: make([]byte, saltSize)}
 	rand.Read(fresh.salt)

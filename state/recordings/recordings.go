@@ -77,7 +77,8 @@ func (f *file) began() (time.Time, bool) {
 }
 
 // Open returns the store in a directory, which is made with the first file. Files that were not finished are removed,
-// and others that are none of its own are left alone.
+// and others that are none of its own are left alone. Directories that cannot be read are reported in the error,
+// joined, after the others were read.
 func Open(dir string) (*Store, error) {
 	s := &Store{dir: dir}
 	keys, err := os.ReadDir(dir)
@@ -134,7 +135,9 @@ func (s *Store) remove(f *file) error {
 }
 
 // Put keeps data as the exchange of a request that began at a time. Before that it removes the oldest exchanges for
-// which the limits leave no room beside it.
+// which the limits leave no room beside it. An exchange that is above the limits by itself, or a key that cannot be the
+// name of a directory, is state.ErrInvalid. If an old exchange cannot be removed, the new one is not written, so that
+// the limits hold.
 func (s *Store) Put(key, id string, began time.Time, data []byte, l Limits) error {
 	f := file{key: key, name: nameOf(began, id), size: int64(len(data))}
 	switch {
@@ -241,7 +244,8 @@ func (s *Store) forget(f *file) {
 	}
 }
 
-// Retain removes the exchanges of all keys but those that stay.
+// Retain removes the exchanges of all keys but those that stay. stays is called once for each key. An exchange that
+// cannot be removed is reported in the error and tried again by the next call.
 func (s *Store) Retain(stays func(key string) bool) error {
 	s.mu.Lock()
 	known := map[string]bool{}

@@ -73,8 +73,7 @@ func (s *Sums) Add(r *Record) {
 		App: r.App}
 	sum := s.Hours[name]
 	if sum == nil {
-		copied := name
-		sum = &copied
+		sum = new(name)
 		s.Hours[name] = sum
 	}
 	sum.Requests++

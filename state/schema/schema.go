@@ -1,5 +1,11 @@
 // Package schema lists the modules of the state, so that programs and tests open all of them alike. A process that
 // needs some tables only can call state.Open with their modules. Package schema decides nothing.
+//
+// # Usage
+//
+// The program and most tests call Open, which passes all modules to state.Open. Verify does the same for state.Verify
+// and adds what only all modules together can say. A new module is a line here, and test/arch_test.go has the rule that
+// modules do not import each other.
 package schema
 
 import (

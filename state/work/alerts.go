@@ -152,7 +152,9 @@ func ForgetBudgetAlerts(ctx context.Context, s *state.State, scopes iter.Seq[str
 }
 
 // AddAlert adds a delivery unless there was one of the same type and subject within quiet, which it reports by false.
-// Several processes that find the same thing therefore send one alert.
+// Several processes that find the same thing therefore send one alert. The time of the last alert is kept in the same
+// commit, and only if an endpoint wants it: a webhook that is added later gets the next one without a pause. A quiet of
+// 0 means that every alert is sent.
 func AddAlert(tx *state.Tx, event, subject string, data json.RawMessage, quiet time.Duration) (added bool, err error) {
 	o := &state.MemoryOf[*memory](tx).outbox
 	fact := "alert/last/" + digest(event+"\x00"+subject)

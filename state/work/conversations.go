@@ -214,7 +214,8 @@ func (c *Conversation) Place() Place { return Place{c.Created, c.ID} }
 // String returns the place as a text that ParsePlace reads.
 func (p Place) String() string { return strconv.FormatInt(p.created.UnixNano(), 10) + "." + p.id }
 
-// ParsePlace reads a place. The text "" is the one before the newest conversation.
+// ParsePlace reads a place. The text "" is the one before the newest conversation. The place comes from a client, so
+// any other text is state.ErrInvalid.
 func ParsePlace(text string) (p Place, err error) {
 	if text == "" {
 		return p, nil
@@ -251,7 +252,7 @@ func LatestConversations(v state.View, owner state.Owner, page string, after Pla
 	return latest
 }
 
-// ReadMetadata returns the metadata of a conversation.
+// ReadMetadata returns the metadata of a conversation. The conversation of another owner is state.ErrNotFound.
 func ReadMetadata(ctx context.Context, s *state.State, id string, owner state.Owner) (json.RawMessage, error) {
 	if _, err := FindConversation(s.View(), id, owner); err != nil {
 		return nil, err
@@ -259,7 +260,8 @@ func ReadMetadata(ctx context.Context, s *state.State, id string, owner state.Ow
 	return readBody(ctx, s, metadataKey(id))
 }
 
-// SetMetadata replaces the metadata of a conversation.
+// SetMetadata replaces the metadata of a conversation. The conversation of another owner is state.ErrNotFound. A
+// *QuotaError means that the owner's share has no room for what is more than before.
 func SetMetadata(ctx context.Context, s *state.State, id string, owner state.Owner,
 	metadata []byte) (Conversation, error) {
 	m := state.MemoryOf[*memory](s)
@@ -343,7 +345,9 @@ func findItems(ctx context.Context, s *state.State, c *Conversation,
 	return taken, err
 }
 
-// DeleteItem deletes an item of a conversation.
+// DeleteItem deletes an item of a conversation. It has to read the items, because their ids are inside their text. The
+// error is state.ErrNotFound for the conversation, ErrNoItem for the item, and ErrConversationInUse while a response
+// adds items.
 func DeleteItem(ctx context.Context, s *state.State, id string, owner state.Owner, item string) (Conversation, error) {
 	m := state.MemoryOf[*memory](s)
 	return m.changeItems(ctx, s, id, owner, func(c *Conversation) (func(*state.Tx) error, error) {
@@ -413,7 +417,8 @@ func (m *memory) changeItems(ctx context.Context, s *state.State, id string, own
 // errItemsChanged says that a command was prepared for other items.
 var errItemsChanged = errors.New("the items have changed")
 
-// DeleteConversation removes a conversation with its items.
+// DeleteConversation removes a conversation with its items. The error is state.ErrNotFound, or ErrConversationInUse
+// while a response adds items, which would otherwise write into what is gone.
 func DeleteConversation(ctx context.Context, s *state.State, id string, owner state.Owner) error {
 	m := state.MemoryOf[*memory](s)
 	end, err := m.use(ctx, s, id, false)

@@ -23,9 +23,9 @@ func appendEvents(tx *state.Tx, h *ResponseHeader, last int64, log []byte) error
 	return nil
 }
 
-// ReadEvents calls fn with the chunks of the log that contain events after the sequence number
-// after (-1 for all), in order. The first chunk may begin with earlier events. A chunk is valid
-// until fn returns, and fn must not call State.
+// ReadEvents calls fn with the chunks of the log that contain events after the sequence number after (-1 for all), in
+// order. The first chunk may begin with earlier events. A chunk is valid until fn returns, and fn must not call State.
+// The response of another owner is state.ErrNotFound. An error of fn ends the reading and is returned.
 func ReadEvents(ctx context.Context, s *state.State, id string, owner state.Owner, after int64,
 	fn func(log []byte) error) error {
 	if _, err := FindResponse(s.View(), id, owner); err != nil {

@@ -20,8 +20,9 @@ type Pause struct {
 // providers are paused at a time.
 const pausePrefix = "pause/"
 
-// PauseProvider records that a provider is paused. If it is paused already, the time of the pause
-// stays.
+// PauseProvider records that a provider is paused. If it is paused already, the time of the pause stays. The provider
+// need not be configured, so that it can be paused before it is added. The error is state.ErrInvalid for a name that
+// cannot be one.
 func PauseProvider(tx *state.Tx, provider string) error {
 	if provider == "" || len(provider) > state.MaxID {
 		return fmt.Errorf("%w: a provider's name of %d bytes", state.ErrInvalid, len(provider))

@@ -184,8 +184,8 @@ func FindResponse(v state.View, id string, owner state.Owner) (ResponseHeader, e
 	return r.Rec, nil
 }
 
-// ReadResponse returns a stored response. If it is being written, its body may be newer than its
-// header.
+// ReadResponse returns a stored response. If it is being written, its body may be newer than its header. The response
+// of another owner is state.ErrNotFound.
 func ReadResponse(ctx context.Context, s *state.State, id string, owner state.Owner) (StoredResponse, error) {
 	h, err := FindResponse(s.View(), id, owner)
 	if err != nil {
@@ -245,14 +245,16 @@ func ListResponses(v state.View, f ResponseFilter) []ResponseHeader {
 }
 
 // WatchResponse returns the header of an owner's response as FindResponse does, and a channel that is closed when it
-// may have changed.
+// may have changed. A response that is missing or of another owner is state.ErrNotFound.
 func WatchResponse(s *state.State, id string, owner state.Owner) (ResponseHeader, <-chan struct{}, error) {
 	v := s.View()
 	h, err := FindResponse(v, id, owner)
 	return h, responses.Watch(v, id), err
 }
 
-// CancelResponse asks the process that works on a response to end it. It changes nothing if the response has ended.
+// CancelResponse asks the process that works on a response to end it. It changes nothing if the response has ended. The
+// mark is stored because that process may be another one, which sees it when it applies the change. The response of
+// another owner is state.ErrNotFound.
 func CancelResponse(ctx context.Context, s *state.State, id string, owner state.Owner) error {
 	return state.Run(ctx, s, func(tx *state.Tx) error {
 		h, err := FindResponse(tx.View(), id, owner)
@@ -372,7 +374,8 @@ func putResponse(tx *state.Tx, h ResponseHeader, turn []json.RawMessage) error {
 	return responses.Put(tx, h)
 }
 
-// DeleteResponse removes a response with all its records. Its provider must have deleted it before.
+// DeleteResponse removes a response with all its records. Its provider must have deleted it before. The response of
+// another owner is state.ErrNotFound.
 func DeleteResponse(ctx context.Context, s *state.State, id string, owner state.Owner) error {
 	return state.Run(ctx, s, func(tx *state.Tx) error {
 		h, err := FindResponse(tx.View(), id, owner)

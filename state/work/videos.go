@@ -406,7 +406,9 @@ func Nodes(v state.View) (all []state.Node) {
 const takenAtOnce = 16
 
 // TakeOverVideos makes this process the one that works on the unfinished jobs of processes that have ended, and returns
-// these jobs, oldest first. A job that another process takes over at the same time is not among them.
+// these jobs, oldest first. A job that another process takes over at the same time is not among them. Each part is a
+// commit of its own. The jobs that were taken before an error are returned with it, because they are this process's
+// from then on.
 func TakeOverVideos(ctx context.Context, s *state.State, ended func(state.Node) bool) (taken []Video, err error) {
 	left := slices.DeleteFunc(ListUnfinishedVideos(s.View()), func(v Video) bool { return !ended(v.Node) })
 	for part := range slices.Chunk(left, takenAtOnce) {

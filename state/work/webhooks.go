@@ -227,7 +227,8 @@ func WatchDeliveries(s *state.State) (state.View, <-chan struct{}) {
 	return v, deliveries.WatchUnder(v, state.ByID, nil)
 }
 
-// TakeOverDeliveries makes this process the one that sends the deliveries of processes that have ended.
+// TakeOverDeliveries makes this process the one that sends the deliveries of processes that have ended. It takes them
+// in parts, so an error leaves some of them with this process; the others are taken by the next call.
 func TakeOverDeliveries(ctx context.Context, s *state.State, ended func(state.Node) bool) error {
 	var left []string
 	for d := range deliveries.All(s.View()) {

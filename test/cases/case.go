@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -117,11 +118,4 @@ func Parse(text []byte) (Case, error) {
 func (x *Exchange) streamed() bool { return x.Stream != nil && *x.Stream }
 
 // skips reports whether the case leaves out a group of checks.
-func (x *Exchange) skips(what string) bool {
-	for _, s := range x.Skip {
-		if s == what {
-			return true
-		}
-	}
-	return false
-}
+func (x *Exchange) skips(what string) bool { return slices.Contains(x.Skip, what) }

@@ -264,12 +264,9 @@ func hasKey(v any, keys map[string]bool) bool {
 
 // closed reports whether all objects of a schema refuse other members.
 func closed(schema any) bool {
-	for _, n := range schemaNodes(schema) {
-		if isObjectSchema(n) && n["additionalProperties"] != false {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(schemaNodes(schema), func(n map[string]any) bool {
+		return isObjectSchema(n) && n["additionalProperties"] != false
+	})
 }
 
 // judgeNoKeywords reports whether a schema uses none of the keywords.

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -72,9 +73,7 @@ func Spawn(binary string, c Config, adapt ...func(*exec.Cmd)) (*Gateway, error) 
 		}
 		c.Listen = []string{addr}
 	}
-	if c.Data == "" {
-		c.Data = "memory"
-	}
+	c.Data = cmp.Or(c.Data, "memory")
 	if len(c.Keys) == 0 {
 		c.Keys = []Key{{Key: TestKey, Name: "test"}}
 	}

@@ -12,4 +12,13 @@
 //	plan.go              what an agent does in each turn
 //
 // A new rule needs a request that breaks it in rules_test.go, because a rule that never fails proves nothing.
+//
+// # Usage
+//
+// A test starts an upstream of a vendor and points the gateway at it. The upstream answers as a model would that calls
+// tools, and checks each request of the conversation by the rules of the vendor's documents. A Report says which
+// requests it would have refused and what of earlier turns did not come back as it was.
+//
+// The agents of test/agents run against the same upstreams, so that what a real client sends is held to the same rules
+// as what the translators make.
 package strict

@@ -1,6 +1,7 @@
 package strict
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -184,9 +185,7 @@ type responsesCheck struct {
 // item checks the next item: its id, its place behind the last one, and its content.
 func (c *responsesCheck) item(item gjson.Result) error {
 	what := item.Get("type").Str
-	if what == "" {
-		what = "message"
-	}
+	what = cmp.Or(what, "message")
 	if id := item.Get("id").Str; id != "" && !strings.HasPrefix(id, itemPrefixes[what]) {
 		return fmt.Errorf("the id %q of a %s", id, what)
 	}
@@ -352,9 +351,7 @@ func (v *vendor) assistantBlocks(content gjson.Result, pairs *pairing, loop *mes
 		if content.Type == gjson.String {
 			kind = "text"
 		}
-		if first == "" {
-			first = kind
-		}
+		first = cmp.Or(first, kind)
 		switch kind {
 		case "text":
 			if content.IsArray() && strings.TrimSpace(b.Get("text").Str) == "" {

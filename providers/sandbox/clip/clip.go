@@ -4,6 +4,12 @@
 // Nothing is encoded at run time. Loops of four seconds were made once by generate.go and are embedded. Video repeats
 // their samples as often as the length needs and writes new sample tables (ISO/IEC 14496-12). The package reads no
 // other MP4 files.
+//
+// # Usage
+//
+// Check says whether there is a clip of a size and length, before a job is accepted. Video, Thumbnail and Spritesheet
+// return whole files: a clip is small, and a test of ranges and repeated downloads needs the same bytes each time. The
+// same Spec gives the same bytes on every machine and in every version of the program that has the same loops.
 package clip
 
 import (

@@ -3,6 +3,17 @@
 //
 // It scales by the nearest pixel and handles whole pictures of bounded size, all of them *image.NRGBA, whose pixels an
 // edit can leave exactly as they were (premultiplied colours could not).
+//
+// # Usage
+//
+// Picture draws a Spec. Edit, ReplaceBackground, Remix, Reframe and Upscale work on a picture that Decode has read, and
+// Encode writes the result. Coarse makes the partial pictures of a stream, and Describe the sentence for a request that
+// asks what a picture shows.
+//
+// # Bounds
+//
+// Fits bounds the edges and the number of pixels. Decode checks both in the header before it allocates, because a
+// client of the simulator may send a small file that claims to be a large picture.
 package draw
 
 import (

@@ -5,6 +5,17 @@
 // therefore compute the state of a job from its id alone, and no goroutine runs. An Engine additionally remembers which
 // idempotency key began which job, which jobs were deleted, and how often each was submitted, polled and downloaded.
 // This memory is bounded, and it is lost with the process.
+//
+// # Usage
+//
+// Submit begins a job, Poll returns its Status and counts the call, and Content opens what a finished job has made. The
+// faults that a Spec asks for happen to the calls that count: Peek shows a job without them, for tests that look at the
+// simulator from outside.
+//
+// # Concurrency
+//
+// Any goroutine may use an Engine. The state of a job follows from the clock, so two calls at the same moment agree on
+// it without a lock.
 package job
 
 import (

@@ -1,6 +1,24 @@
 // Package conformance is the one suite that every journal.Store passes. A new
 // store calls Run from its test and is done when that is green. What only one
 // kind of store can do (a lock on a file, a damaged page) is tested beside it.
+//
+// # Usage
+//
+// A test of a store calls Run with a function that makes an empty store, and RunShared as well if several processes may
+// write the store. Each test of the suite opens a store of its own, so that one failure does not cause others, and the
+// name of a subtest is the sentence of the contract that it holds the store to.
+//
+// # What is tested
+//
+//   - A commit has all of its effects or none, whichever of its batches fails. The writer of package state decides
+//     commands again after a conflict, and it could not if a part of them had been applied.
+//   - Revisions and positions count exactly what the contract says, because conditions compare them and nodes find by
+//     them how far behind they are.
+//   - Bytes are copied in both directions, because callers use their buffers again.
+//   - A shared store refuses what was decided on an older state, and never lets two nodes under one name write.
+//
+// Random batches are compared with a map, which finds what no list of cases has. Power cuts and damaged files are not
+// part of the suite: they differ for each kind of store (see powerloss_linux_test.go and package postgres).
 package conformance
 
 import (

@@ -3,6 +3,7 @@ package postgres
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"stagedoor/state/journal"
 )
@@ -106,12 +107,9 @@ func (p *plan) of(t journal.Table, key string) *outcome {
 
 // removed reports whether an operation has removed a range with a key in it.
 func (p *plan) removed(t journal.Table, key string) bool {
-	for _, op := range p.ranges {
-		if op.Table == t && bytes.HasPrefix([]byte(key), op.Key) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.ranges, func(op journal.Op) bool {
+		return op.Table == t && bytes.HasPrefix([]byte(key), op.Key)
+	})
 }
 
 // revision returns the revision that a record has after what was added so far. It must be known.

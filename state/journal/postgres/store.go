@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -128,18 +129,10 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 
 // filled returns options in which what was not set has its default.
 func (o Options) filled() Options {
-	if o.Lease == 0 {
-		o.Lease = 5 * time.Second
-	}
-	if o.tidyEvery == 0 {
-		o.tidyEvery = tidyEvery
-	}
-	if o.reads == 0 {
-		o.reads = format
-	}
-	if o.AnswerWait == 0 {
-		o.AnswerWait = 10 * time.Second
-	}
+	o.Lease = cmp.Or(o.Lease, 5*time.Second)
+	o.tidyEvery = cmp.Or(o.tidyEvery, tidyEvery)
+	o.reads = cmp.Or(o.reads, format)
+	o.AnswerWait = cmp.Or(o.AnswerWait, 10*time.Second)
 	return o
 }
 
@@ -150,9 +143,7 @@ func connect(url string, o Options) (*Store, error) {
 		// The cause may have the password in it.
 		return nil, fmt.Errorf("%w: the URL of the database cannot be read", journal.ErrInvalid)
 	}
-	if config.ConnConfig.ConnectTimeout == 0 {
-		config.ConnConfig.ConnectTimeout = patience
-	}
+	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, patience)
 	// Appending relies on seeing what was committed while it waited.
 	config.ConnConfig.RuntimeParams["default_transaction_isolation"] = "read committed"
 	config.ConnConfig.RuntimeParams["application_name"] = "stagedoor " + o.Node

@@ -1,6 +1,7 @@
 package redo
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -44,9 +45,7 @@ type Log struct {
 
 // New returns the log of the store id in dir. It creates no file before the first Append.
 func New(dir string, id ID, o Options) *Log {
-	if o.Size == 0 {
-		o.Size = Size
-	}
+	o.Size = cmp.Or(o.Size, Size)
 	if o.OpenFile == nil {
 		o.OpenFile = os.OpenFile
 	}
@@ -60,7 +59,8 @@ func New(dir string, id ID, o Options) *Log {
 // ErrNoSpace means that the log could not grow and that nothing was written.
 var ErrNoSpace = errors.New("the redo log cannot grow")
 
-// Append makes a commit durable. The frame comes from NewFrame and must not be used afterwards.
+// Append makes a commit durable. The frame comes from NewFrame and must not be used afterwards. After an error it is
+// unknown whether the commit is in the file, so the store must not go on with this log.
 func (l *Log) Append(lsn uint64, frame []byte) error { return l.files[l.current].append(lsn, frame) }
 
 // Used returns how many bytes of frames the current file holds.
@@ -73,7 +73,8 @@ func (l *Log) Fits(frame []byte) bool {
 }
 
 // Switch lets commits go on at the beginning of the other file. The store must have taken over all that the other file
-// holds.
+// holds. A crash in between is harmless: what the old file holds is in the store, and Read skips commits that the store
+// has.
 func (l *Log) Switch() error {
 	l.current = 1 - l.current
 	return l.files[l.current].rewind()

@@ -1,5 +1,14 @@
 // Package logtest is the one suite that every store of the log of requests passes. A new store calls Run from its test.
 // What only one kind of store can do, such as setting a broken file aside, is tested beside it.
+//
+// # Usage
+//
+// Store says how a test opens a log at a new place, and how it opens one again at a place that was used. Bounds has the
+// clock and the limits, which the tests move, so that no test waits for a record to become old. Record makes records
+// whose fields can be computed from their numbers; a test states what it expects without listing them.
+//
+// BenchmarkSearch and BenchmarkAppend are exported for the benchmarks of each store, so that the figures of two stores
+// are of the same records.
 package logtest
 
 import (

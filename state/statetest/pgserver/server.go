@@ -1,5 +1,19 @@
 // Package pgserver starts a Postgres for the tests of a package, from initdb in a temporary directory. It listens on a
 // socket in that directory only. It is for tests.
+//
+// # Usage
+//
+// TestMain calls Main, and tests get a server from Shared, which is started once for all of them, or from New if they
+// stop it or change its settings. A test makes a database of its own in it with URLOf, so that tests do not see the
+// tables of each other.
+//
+// A Proxy stands between a client and a server, and simulates what a network does: it refuses connections, delays, cuts
+// them, or swallows what was sent in one direction. Crash and Halt end a server with and without a warning, Replica
+// starts a standby, and Promote makes it the primary.
+//
+// The shared server does not sync its files, because most tests are not about a power cut of the database's machine. A
+// test that is about one starts its own server. Sockets are in a temporary directory, so that several test programs run
+// side by side without ports.
 package pgserver
 
 import (

@@ -1,6 +1,7 @@
 package faultd
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -169,9 +170,7 @@ func geminiError(status int, _, message string) string {
 		503: "UNAVAILABLE",
 	}
 	word := words[status]
-	if word == "" {
-		word = "INTERNAL"
-	}
+	word = cmp.Or(word, "INTERNAL")
 	return fmt.Sprintf(`{"error":{"code":%d,"message":%q,"status":%q}}`, status, message, word)
 }
 
