@@ -158,7 +158,12 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string,
 	if err := g.connectNodes(ctx); err != nil {
 		return err
 	}
-	g.auth = auth.New(identity.AccessOf(g.state), g.state.Now)
+	access := identity.AccessOf(g.state)
+	g.auth = auth.New(access, g.state.Now)
+	requests, _ := g.overload.Pools()
+	requests.SetAlone(func(owner string) bool {
+		return !g.auth.HasOthers(state.Owner(owner)) && !access.HasOthers(state.Owner(owner))
+	})
 	g.admin = g.administration()
 	if err := g.awaitLimits(ctx); err != nil {
 		return datadir.Unavailable(err)

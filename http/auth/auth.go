@@ -91,6 +91,16 @@ func (a *Authenticator) SetFixed(keys []identity.Key) {
 	a.watch.look()
 }
 
+// HasOthers reports whether a key of the configuration belongs to another owner.
+func (a *Authenticator) HasOthers(owner state.Owner) bool {
+	for _, k := range *a.fixed.Load() {
+		if state.OwnerOf(k.ID, k.User) != owner {
+			return true
+		}
+	}
+	return false
+}
+
 // LimitFailures sets how many unknown keys an address may send in a minute before it gets a 429.
 // Zero, the initial value, means no limit.
 func (a *Authenticator) LimitFailures(most int) { a.failed.most.Store(int64(most)) }

@@ -61,6 +61,10 @@ func (a *Access) Recorded() map[string]time.Time {
 	return until
 }
 
+// HasOthers reports whether a key belongs to another owner, or very many keys to this one. Keys that are disabled or
+// revoked count, as long as they are there.
+func (a *Access) HasOthers(owner state.Owner) bool { return a.keys.hasOthers(owner) }
+
 // KeyByID returns the key with this id, or state.ErrNotFound.
 func (a *Access) KeyByID(id string) (Key, error) { return FindKey(a.state.View(), id) }
 

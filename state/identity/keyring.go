@@ -125,6 +125,22 @@ func (r *keyring) keysOf(user string) []Key {
 	return found
 }
 
+// manyKeys is the number of keys after which hasOthers does not look at more.
+const manyKeys = 1000
+
+// hasOthers reports whether there is a key of another owner. It says so, too, if one owner has very many keys.
+func (r *keyring) hasOthers(owner state.Owner) bool {
+	seen := 0
+	for i := range r.byHash {
+		for _, k := range r.byHash.part(byte(i)) {
+			if seen++; seen > manyKeys || state.OwnerOf(k.ID, k.User) != owner {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func compareHashes(a, b *Key) int { return bytes.Compare(a.Hash[:], b.Hash[:]) }
 
 // compareUsers orders keys by user and id.

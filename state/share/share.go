@@ -8,6 +8,10 @@
 // pool at most, a second one half of the rest, and an owner that comes late finds room.
 // Halves are rounded down. The least amount that applies is the one that New was given, but
 // at most half of the capacity and at least 1.
+//
+// Where units are returned within the time of a request, SetAlone lets an owner for whom nothing must be left free hold
+// nearly all of them.
+//
 // An owner is a user, or a key without a user; requests without a key are counted for
 // their client's address. The caller chooses the name.
 //
@@ -82,7 +86,16 @@ type Pool struct {
 	used     int64            // by all owners together
 	refused  [2]int64         // claims for which there was no room, and those beyond a share
 	owners   map[string]int64 // what each owner holds; owners that hold nothing are not in it
+	alone    func(owner string) bool
 }
+
+// keptFree is the part of a pool, one in so many units, that an owner leaves free who is alone.
+const keptFree = 32
+
+// SetAlone sets a function that reports whether there is no other owner than this one that could want a share. Such an
+// owner may then hold by Move all but a 32nd of the capacity, rounded down, and one unit. The function is called only
+// for what is beyond a share, and must not use the Pool. Call SetAlone before the Pool is used.
+func (p *Pool) SetAlone(alone func(owner string) bool) { p.alone = alone }
 
 // New returns a pool of capacity units. A capacity of 0 means no bound. least is the number of
 // units that an owner may hold even if its share is smaller, as long as they are free.
@@ -141,7 +154,8 @@ func (p *Pool) Adopt(owner string, n int64) {
 	p.add(owner, n)
 }
 
-// Move makes n units of the owner from units of the owner to, if the share of to has room for them.
+// Move makes n units of the owner from units of the owner to, if the share of to, or what SetAlone lets it hold, has
+// room for them.
 // The units count as free while that is checked. An error is a counted *Refused, and the units stay
 // with from. Move does nothing if the owners are the same.
 func (p *Pool) Move(from, to string, n int64) error {
@@ -151,7 +165,7 @@ func (p *Pool) Move(from, to string, n int64) error {
 		return nil
 	}
 	p.add(from, -n)
-	if own := p.owners[to]; p.capacity > 0 && own+n > p.share(own) {
+	if own := p.owners[to]; p.capacity > 0 && own+n > p.share(own) && !p.allowAlone(to, own+n) {
 		p.add(from, n)
 		return p.count(&Refused{Pool: p.name, Share: true})
 	}
@@ -261,6 +275,11 @@ func (p *Pool) check(owner string, n int64) *Refused {
 func (p *Pool) share(own int64) int64 {
 	least := max(min(p.least, p.capacity/2), 1)
 	return max((p.capacity-(p.used-own))/2, least)
+}
+
+// allowAlone reports whether the owner may hold n units because there is no other owner. p.mu must be held.
+func (p *Pool) allowAlone(owner string, n int64) bool {
+	return p.alone != nil && n < p.capacity-p.capacity/keptFree && p.alone(owner)
 }
 
 // add adds n units, or takes -n of them away, without any check. p.mu must be held.

@@ -161,3 +161,35 @@ func TestClaimsOfManyGoroutinesStayBelowTheCapacity(t *testing.T) {
 		t.Errorf("%d left", p.Used())
 	}
 }
+
+func TestAnOwnerThatIsAloneMayHoldNearlyAll(t *testing.T) {
+	p := share.New("things", 64, 1)
+	alone := true
+	p.SetAlone(func(owner string) bool { return alone && owner == "anna" })
+	move := func(to string) error {
+		if err := p.Take("address", 1); err != nil {
+			t.Fatal(err)
+		}
+		err := p.Move("address", to, 1)
+		if err != nil {
+			p.Give("address", 1)
+		}
+		return err
+	}
+	for held := range 61 {
+		if err := move("anna"); err != nil {
+			t.Fatalf("with %d of 64: %v", held, err)
+		}
+	}
+	if r := refused(t, move("anna")); r == nil || !r.Share {
+		t.Errorf("the last units: %v", r)
+	}
+	p.Give("anna", 21)
+	alone = false
+	if r := refused(t, move("anna")); r == nil || !r.Share {
+		t.Errorf("with 40 of 64, when there is another owner: %v", r)
+	}
+	if err := move("bert"); err != nil {
+		t.Errorf("the other owner: %v", err)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/textproto"
+	"os/exec"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -248,6 +249,37 @@ func TestOneTenantCannotTakeAPool(t *testing.T) {
 				}
 			}
 		})
+	}
+	stop(t, g)
+}
+
+// TestTheOwnerOfAllKeysMayHaveNearlyAllRequests: no room is kept for other tenants while there are none. As soon as
+// there is the key of another one, it finds room.
+func TestTheOwnerOfAllKeysMayHaveNearlyAllRequests(t *testing.T) {
+	c := sandbox(t.TempDir(), "100ms")
+	c.Limits = &harness.Limits{Requests: 16}
+	g, err := harness.Launch(harness.Binary(t), c)
+	launch(t, g, err)
+	stream := func(c tenant) string {
+		return codeOf(t, c.post("/v1/chat/completions",
+			`{"model":"m","stream":true,"messages":[{"role":"user","content":"`+endless+`"}]}`))
+	}
+	only := tenant{t, g, harness.TestKey}
+	for i := range 15 {
+		if code := stream(only); code != "" {
+			t.Fatalf("request %d of 16: %s", i+1, code)
+		}
+	}
+	if code := stream(only); code != "requests_share_exceeded" {
+		t.Errorf("the last one of 16: %q", code)
+	}
+	made, err := exec.CommandContext(t.Context(), harness.Binary(t), "keys", "create", "--name", "second", "--json",
+		"--data", c.Data).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code := stream(tenant{t, g, gjson.GetBytes(made, "key").String()}); code != "" {
+		t.Errorf("the first request of another key: %s", code)
 	}
 	stop(t, g)
 }
