@@ -36,4 +36,11 @@
 // the latter Failed is closed, and the process should start again from disk. Other errors are refusals of commands.
 //
 // The package does not know HTTP, API shapes or actors.
+//
+// # Files
+//
+//	state.go module.go table.go indexkeys.go view.go   opening, modules, tables in memory and their indexes
+//	writer.go tx.go clock.go follow.go node.go         commands, time, changes of other processes
+//	load.go verify.go sweep.go                         loading, checking and the removal of what has expired
+//	facts.go ids.go hash.go audit.go auditlog.go       single values, names, hashes of secrets, the audit log
 package state

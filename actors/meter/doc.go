@@ -13,4 +13,10 @@
 // # Errors
 //
 // Begin and Settle return the errors of the ledger as a *dialogue.Error for the client.
+//
+// # Files
+//
+//	text.go prompt.go media.go   text requests: estimates of prompts and of the media in them
+//	picture.go                   picture requests
+//	charge.go trace.go           the hold and its end, and what a span says of them
 package meter

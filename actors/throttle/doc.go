@@ -42,4 +42,12 @@
 //
 // While the breaker is open, requests that have no other provider left (Ask.Last) are sent
 // one at a time, and all others are refused.
+//
+// # Files
+//
+//	client.go config.go permit.go refused.go outcome.go   what a caller sees
+//	actor.go messages.go core.go ticket.go waiter.go      the actor, and its decisions without a clock or a goroutine
+//	fair.go classes.go keys.go                            whose turn it is, and the shares of keys
+//	bucket.go breaker.go trials.go cooling.go             rates, the circuit breaker, pauses that providers want
+//	stats.go                                              snapshots
 package throttle

@@ -12,6 +12,11 @@
 // Serve handles requests until its context ends. Besides its own routes (backups, recordings, the admin token) it
 // serves the whole administration API, so that commands act on a running gateway as programs do over the network.
 // Dial returns an error if no gateway serves the socket, also if its file was left over.
+//
+// # Files
+//
+//	admin.go operatorerror.go scopes.go   the socket, its client, and errors for an operator
+//	backup.go recording.go token.go       the operations that only the socket has
 package admin
 
 import (

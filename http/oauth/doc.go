@@ -25,4 +25,22 @@
 // sent to the app by a redirect if the user has signed in. Before that they are shown on a page
 // with a link to the app, because anyone can register an app, and a redirect would let it use the
 // gateway's address as bait (RFC 9700 4.11.2).
+//
+// # Standards
+//
+//	RFC 6749   authorize, token, errors; the only grants are authorization_code and refresh_token
+//	RFC 7636   PKCE, of which only S256 is accepted
+//	RFC 6750   the Authorization header of userinfo
+//	RFC 7009   revocation
+//	RFC 7662   introspection
+//	RFC 8414   the metadata that clients read
+//	RFC 9700   redirects and refresh tokens: exact addresses, rotation, no errors to an app before sign-in
+//
+// # Files
+//
+//	service.go metadata.go                             routes and the metadata
+//	params.go client.go response.go redirect.go        parameters, client authentication, replies, redirects
+//	authorize.go signin.go consent.go                  the pages from the app to the code
+//	token.go introspect.go userinfo.go                 tokens, and what they say
+//	apps.go logo.go topup.go                           registration of apps, their logos, top-up links
 package oauth

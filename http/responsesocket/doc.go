@@ -23,4 +23,10 @@
 //
 // An error that belongs to no running response is a message of the type error, with the status and the headers that the
 // reply over HTTP has. The connection stays open.
+//
+// # Files
+//
+//	handlers.go connection.go socket.go   the upgrade, the lanes of a connection, reading and sending
+//	message.go events.go                  what a client sends, and the events of a reply
+//	remembered.go                         the responses of a connection that are not stored
 package responsesocket

@@ -12,4 +12,16 @@
 // # Concurrency
 //
 // A Reader and a Nesting belong to one goroutine. Names may be shared after they are built.
+//
+// # Errors
+//
+// A rule returns a *dialogue.Error that names the field. Explain is slower than the check and is only called for a text
+// that was refused, so that a good request does not pay for the reason of a bad one.
+//
+// # Files
+//
+//	reader.go names.go scope.go rules.go      reading a request: fields, repeated names, ranges and words
+//	grammar.go limits.go nesting.go strings.go   what is valid JSON here, and how deep and long it may be
+//	explain.go                                which rule a refused text breaks
+//	splice.go mentioned.go join.go            editing a text in place, looking for a name, joining fragments
 package fields

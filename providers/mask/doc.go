@@ -17,4 +17,9 @@
 // All functions are safe for concurrent use. They wait while two other masks are in memory, or
 // one of the same owner. Owners take turns, so no owner waits for all masks of another. An owner
 // is the user of a key, or the key if it has no user.
+//
+// # Files
+//
+//	mask.go queue.go                                 the check, and how many may run at once
+//	decode.go exact.go lossy.go convert.go           decoding, counting of transparent pixels, conversion
 package mask

@@ -14,4 +14,10 @@
 // # Concurrency
 //
 // A Request must not change once an upstream is asked. A File may be read concurrently.
+//
+// # Files
+//
+//	shape.go request.go reply.go    the interface of picture shapes, requests and replies
+//	size.go conversation.go         sizes and ratios, and pictures that are made by a conversation
+//	file.go inspect.go content.go   files, their format and size, bodies of calls
 package picture

@@ -17,4 +17,10 @@
 //
 // ErrFull is returned if all contents together, or those of one owner, would exceed the bound. ErrNotFound stands for
 // a content that never was, that has expired or that was deleted: a reader must not learn which.
+//
+// # Files
+//
+//	blobs.go writer.go        the store, its bounds, and how a blob is put
+//	backend.go directory.go   what a place for blobs must do, and files in a directory
+//	name.go                   names of files, which say what a blob is, so that no index is needed
 package blobs

@@ -27,4 +27,13 @@
 //
 // ErrInsufficient, ErrReused and ErrRedeemed refuse a request. A damaged record is a
 // *journal.CorruptError.
+//
+// # Files
+//
+//	ledger.go ledgerpage.go pack.go fold.go        entries, pages, packs and checkpoints
+//	accounts.go holds.go allowances.go limits.go   what may be held, by one process and by several
+//	receipts.go receiptlist.go usage.go spend.go tally.go   what a request cost, and sums
+//	payments.go redeem.go                          credits that must be made once, redeem codes
+//	check.go verify.go                             the proof that all of it agrees
+//	encode.go module.go                            the form of records, and the tables
 package money

@@ -12,4 +12,10 @@
 //
 // A test that must hold for every store runs on all of them. DecideTwice is the one that finds commands which use the
 // time or random numbers while they decide.
+//
+// # Files
+//
+//	clock.go                     a clock that tests move
+//	faulty.go kill.go twice.go   stores that fail, processes that are killed, commands that are decided again
+//	cluster.go                   several nodes in one process
 package statetest

@@ -26,4 +26,14 @@
 //
 // A command returns state.ErrNotFound, state.ErrExists, state.ErrInvalid, state.ErrTooLarge,
 // state.ErrFinished or a *QuotaError. ReadChain can return ErrChainTooLong.
+//
+// # Files
+//
+//	responses.go events.go chain.go turns.go        responses, their event logs, and what continues them
+//	conversations.go compactions.go                 conversations
+//	goneresponses.go sweepresponses.go quota.go     what is removed, and what an owner may keep
+//	replies.go                                      replies for repeated requests
+//	videos.go videokeys.go videochanges.go videodeletions.go   video jobs
+//	webhooks.go alerts.go pauses.go                 deliveries, alerts, paused providers
+//	erase.go verify.go module.go                    erasure of an owner, checks, the tables
 package work

@@ -11,6 +11,13 @@
 // Each floor does a part of the gateway's work and nothing else: plain forwards and does nothing else, peek also
 // checks the key and reads the model, and xlate translates messages into chat and back with encoding/json. A ratio
 // against a floor says what the rest of the work costs, on any machine.
+//
+// # Files
+//
+//	main.go compare.go process.go   the program, the scenarios, and the processes that it starts
+//	floor.go floorstream.go         the floors
+//	upstream.go load.go             the fake provider and the clients
+//	paid.go result.go               accounts with money, and the table of results
 package main
 
 import (

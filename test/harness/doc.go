@@ -13,4 +13,9 @@
 //	g.URL, g.Key                                 where it listens, and a key that may do everything
 //
 // The binary is built once for all tests of a package. Set STAGEDOOR_BINARY to test another one.
+//
+// # Files
+//
+//	build.go gateway.go manager.go   compiling and running the program
+//	config.go request.go buffer.go   its configuration, requests, and what it printed
 package harness

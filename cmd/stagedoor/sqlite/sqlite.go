@@ -21,6 +21,14 @@
 // A file of another version or with a fault is renamed and a new one is begun, because a log must
 // never keep a gateway from starting. A fault while the gateway runs closes the file, and the next
 // use opens it again.
+//
+// # Files
+//
+//	sqlite.go             opening, writing, and what happens to a broken file
+//	block.go kinds.go     how records are packed, and the names that they share
+//	find.go spent.go      searches and sums
+//	prune.go              the bounds of age and size
+//	schema.sql            the tables
 package sqlite
 
 import (

@@ -16,4 +16,10 @@
 // An *Error is an answer of the gateway and final unless it says when to try again. Errors of the network are retried
 // for as long as the context lasts, because a job goes on at the provider meanwhile. errForeign says that the address
 // leads to something other than a gateway.
+//
+// # Files
+//
+//	client.go pause.go   calls, errors, and the pauses between attempts
+//	jobs.go events.go    jobs, and the stream of their changes
+//	download.go          contents
 package videoclient

@@ -10,4 +10,13 @@
 // AppendObject appends to a buffer that events use again.
 //
 // The defaults are the vendor's: a client that leaves out the size or the length gets what it would get there.
+//
+// # Errors
+//
+// A *dialogue.Error names the member that is wrong.
+//
+// # Files
+//
+//	ask.go form.go source.go membernames.go   what a client asks for, in JSON or as a form, and its picture
+//	object.go page.go                         a job and a list of jobs as clients see them
 package videos

@@ -15,4 +15,9 @@
 //
 // ErrForged is returned for a form that another site sent, or that was drawn for another browser or purpose.
 // CodeRequired is not a failure: the password was right, and a code is missing.
+//
+// # Files
+//
+//	guard.go sender.go device.go     who has signed in, from where, and on which device
+//	form.go link.go next.go seal.go  forms, links and addresses that are safe to follow, sealed text
 package browser

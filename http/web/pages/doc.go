@@ -22,4 +22,21 @@
 //
 // Colours, fonts and spaces are custom properties at the top of stagedoor.css;
 // both themes set the same ones, so a page never names a colour.
+//
+// # Files
+//
+//	pages.go viewer.go assets.go theme.go live.go        frame, navigation, stylesheets, scripts, moving pages
+//	format.go dollars.go colours.go scopetexts.go        how numbers, money, names and scopes are written
+//	signin.go link.go external.go secondfactor.go        signing in, passkeys, linked accounts
+//	first.go account.go clients.go ownapps.go topup.go   a user's own pages
+//	requests.go recorded.go spend.go search.go chat.go   the log of requests, spending, searches, chats and pictures
+//	led.go groups.go admin.go audit.go                   a lead's group, and the administration of people
+//	models.go modelmap.go providers.go settings.go flow.go   models, providers and the requests in flight
+//	failure.go                                           errors
+//
+// # Concurrency and errors
+//
+// A page is written by one goroutine. Templates and assets are read when the program starts and do not change. Write
+// draws the whole page before it sends the first byte, so that a page which cannot be drawn is an error with its status
+// and not half a page.
 package pages

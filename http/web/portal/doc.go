@@ -35,4 +35,15 @@
 // A Portal is shared by all requests and a requestContext belongs to one. Errors of the registry and the ledger become
 // a status and a sentence in requestContext.problem. An error that is not known there is logged, and the page says only
 // that the gateway is busy.
+//
+// # Files
+//
+//	portal.go problems.go fields.go lists.go sent.go changes.go   routes, errors, forms, limits: what pages share
+//	signin.go external.go link.go passkeys.go secondfactor.go     the ways to sign in
+//	first.go account.go keys.go ownapps.go security.go            a user's own pages
+//	spend.go requests.go recordings.go search.go media.go         spending, requests, searches, pictures, videos
+//	live.go flow.go                                               pages that move: chats, and the requests in flight
+//	lead.go                                                       the pages of a group's lead
+//	users.go people.go groups.go mails.go admin.go apps.go audit.go   administration of people, keys, codes, apps
+//	models.go providertests.go settings.go                        administration of models and providers
 package portal

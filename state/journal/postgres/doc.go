@@ -37,4 +37,11 @@
 //
 // The package makes no copies of the database, which has tools of its own for that. It is the only package that knows
 // the driver.
+//
+// # Files
+//
+//	store.go watch.go members.go silence.go   joining, beats, the list of nodes, and nodes that fell silent
+//	commit.go plan.go append.go               commits: what they touch, and the end of the log
+//	read.go                                   reading, and following the log
+//	beside.go files.go                        tables beside the log, and the files of blobs
 package postgres

@@ -12,4 +12,10 @@
 // Start returns a Server on a free port. A Script gets the connection after the head of a request was read, and
 // writes what it likes to it. NewAuthority makes certificates, good and bad ones, for the scripts that speak TLS. H2
 // speaks HTTP/2 frame by frame, and Hole is an address at which no handshake ever ends.
+//
+// # Files
+//
+//	server.go wire.go   scripts, and the replies of each shape
+//	h2.go secure.go     HTTP/2 frame by frame, certificates
+//	hole.go             an address that accepts nothing
 package faultd
