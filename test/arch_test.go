@@ -178,7 +178,7 @@ func TestTheEngineNamesNoExchange(t *testing.T) {
 	}
 }
 
-func TestWhatIsShippedImportsNoTestSupport(t *testing.T) {
+func TestWhatIsShippedUsesNoTestSupport(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.test() || s.room() == "test" || slices.Contains(testSupport, s.dir()) {
 			continue
@@ -193,6 +193,12 @@ func TestWhatIsShippedImportsNoTestSupport(t *testing.T) {
 				t.Errorf("%s imports testing: a package for tests is listed in testSupport", s.path)
 			}
 		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if used, ok := n.(*ast.SelectorExpr); ok && strings.HasSuffix(used.Sel.Name, "ForTests") {
+				t.Errorf("%s uses %s", s.path, used.Sel.Name)
+			}
+			return true
+		})
 	}
 }
 

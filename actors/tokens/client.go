@@ -19,6 +19,8 @@ type Options struct {
 	Now    func() time.Time // clock of the limiter; the state has its own
 	Random io.Reader        // nil means crypto/rand; must be safe for concurrent use
 	Config Config
+	// Passwords hashes them. nil means password.New().
+	Passwords *password.Hasher
 }
 
 // Client gives the rest of the program typed access to the registry. It is safe for concurrent use. Methods
@@ -43,10 +45,13 @@ func Start(o Options) (*Client, error) {
 		state:  o.State,
 		random: o.Random,
 		config: o.Config.withDefaults(),
-		hasher: password.New(),
+		hasher: o.Passwords,
 	}
 	if c.random == nil {
 		c.random = rand.Reader
+	}
+	if c.hasher == nil {
+		c.hasher = password.New()
 	}
 	props := o.System.Props("registry",
 		func() actor.Actor {

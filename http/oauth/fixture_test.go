@@ -25,6 +25,7 @@ import (
 	"stagedoor/state"
 	"stagedoor/state/journal"
 	"stagedoor/state/money"
+	passwords "stagedoor/state/password"
 	"stagedoor/state/schema"
 	"stagedoor/test/harness"
 )
@@ -108,7 +109,8 @@ func start(t *testing.T, change func(*options)) *service {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { st.Close() })
-	s.registry, err = tokens.Start(tokens.Options{System: kittest.Start(t), State: st, Now: now, Config: o.config})
+	s.registry, err = tokens.Start(tokens.Options{System: kittest.Start(t), State: st, Now: now, Config: o.config,
+		Passwords: passwords.NewForTests()})
 	if err != nil {
 		t.Fatal(err)
 	}

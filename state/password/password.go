@@ -31,17 +31,24 @@ const (
 
 // Hasher hashes Parallel passwords at a time. Any goroutine may use it. A process wants one.
 type Hasher struct {
+	cost   cost
 	slots  chan struct{}
 	places *share.Pool // of calls that run or wait
 	dummy  func() hash
 }
 
 // New returns an idle Hasher.
-func New() *Hasher {
+func New() *Hasher { return newHasher(standard) }
+
+// NewForTests returns an idle Hasher whose hashes take a thousandth of the time and protect nothing.
+func NewForTests() *Hasher { return newHasher(cost{memory: 8, passes: 1, lanes: 1}) }
+
+func newHasher(c cost) *Hasher {
 	return &Hasher{
+		cost:   c,
 		slots:  make(chan struct{}, Parallel),
 		places: share.New(share.Passwords, Parallel+Queue, 1),
-		dummy:  sync.OnceValue(newDummy),
+		dummy:  sync.OnceValue(func() hash { return newDummy(c) }),
 	}
 }
 
@@ -51,8 +58,8 @@ func (h *Hasher) Places() *share.Pool { return h.places }
 // newDummy returns a hash that no password has. Verify compares with it where there is no
 // stored hash. It is drawn at random and not computed, so that the first unknown user costs
 // no more than the next.
-func newDummy() hash {
-	h := hash{cost: standard, salt: make([]byte, saltSize), sum: make([]byte, sumSize)}
+func newDummy(c cost) hash {
+	h := hash{cost: c, salt: make([]byte, saltSize), sum: make([]byte, sumSize)}
 	rand.Read(h.salt)
 	rand.Read(h.sum)
 	return h
@@ -62,7 +69,7 @@ func newDummy() hash {
 // waits and runs. The wait keeps many sign-ins at once from taking the machine's memory. The error is that of ctx or of
 // a pool in which the owner has its share.
 func (h *Hasher) Hash(ctx context.Context, owner, password string) (string, error) {
-	fresh := hash{cost: standard, salt: make([]byte, saltSize)}
+	fresh := hash{cost: h.cost, salt: make([]byte, saltSize)}
 	rand.Read(fresh.salt)
 	err := h.run(ctx, owner, func() { fresh.sum = fresh.of(password, sumSize) })
 	if err != nil {

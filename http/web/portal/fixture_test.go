@@ -29,6 +29,7 @@ import (
 	"stagedoor/providers/video"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	passwords "stagedoor/state/password"
 	"stagedoor/state/schema"
 )
 
@@ -84,7 +85,9 @@ func newFixtureWith(t *testing.T, mail *mailer.Client) *fixture {
 	}
 	t.Cleanup(func() { h.state.Close() })
 	system := kittest.Start(t)
-	if h.registry, err = tokens.Start(tokens.Options{System: system, State: h.state, Now: time.Now}); err != nil {
+	h.registry, err = tokens.Start(tokens.Options{System: system, State: h.state, Now: time.Now,
+		Passwords: passwords.NewForTests()})
+	if err != nil {
 		t.Fatal(err)
 	}
 	if h.ledger, err = ledger.New(system, h.state); err != nil {
