@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"stagedoor/actors/engine"
+	"stagedoor/actors/recording"
 	"stagedoor/actors/telemetry"
 	"stagedoor/actors/throttle"
 	"stagedoor/providers/dialogue"
@@ -61,9 +62,11 @@ func (k *call) perform(ctx context.Context, read func(r *upstream.Reply) error) 
 		telemetry.Inject(ctx, k.call.Header.Set)
 	}
 	key := c.Runtime.TakeKey(k.svc.env.Now(), c.Model)
+	kept := recording.From(ctx).Call(&k.call)
 	sent := k.call
 	sent.Header = sent.Header.Clone()
 	reply, err := c.Runtime.Client.Do(ctx, sent, k.dialect.Authorize, key)
+	kept.Answered(reply, err)
 	if err != nil {
 		return engine.FailureOf(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"stagedoor/actors/engine"
 	"stagedoor/actors/flow"
+	"stagedoor/actors/recording"
 	"stagedoor/actors/text"
 	"stagedoor/actors/throttle"
 	"stagedoor/providers/catalog"
@@ -97,6 +98,9 @@ func (x *exchange) Try(ctx context.Context, c *engine.Candidate, p *throttle.Per
 	out engine.Sink[Piece]) *upstream.Failure {
 	a := x.attempt
 	a.sink, x.outcome.Queued, x.outcome.Losses = out, c.Queued, a.report.Header()
+	if d := recording.From(ctx); d != nil {
+		d.Try(c.Provider.Name, c.Model, a.dialect == nil, c.Runtime.Unrecorded())
+	}
 	if c.Dry != nil {
 		c.Dry.Report(a.dialect.Shape.Name, a.passes(), &a.report)
 	} else {

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"stagedoor/actors/throttle"
@@ -83,4 +85,10 @@ func (p *Provider) Secrets() []string {
 		return nil
 	}
 	return p.Client.Keys().All()
+}
+
+// Unrecorded returns what no recording may have: the keys, and values of the headers of the configuration, which the
+// provider may repeat.
+func (p *Provider) Unrecorded() []string {
+	return slices.AppendSeq(slices.Clone(p.Secrets()), maps.Values(p.Spec.Headers))
 }

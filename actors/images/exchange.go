@@ -6,6 +6,7 @@ import (
 
 	"stagedoor/actors/engine"
 	"stagedoor/actors/flow"
+	"stagedoor/actors/recording"
 	"stagedoor/actors/throttle"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
@@ -65,6 +66,9 @@ func (x *exchange) Try(ctx context.Context, c *engine.Candidate, p *throttle.Per
 	out engine.Sink[Partial]) *upstream.Failure {
 	a := x.attempt
 	a.sink, x.outcome.Queued = out, c.Queued
+	if d := recording.From(ctx); d != nil {
+		d.Try(c.Provider.Name, c.Model, a.shape == nil, c.Runtime.Unrecorded())
+	}
 	defer func() { x.outcome.Losses = a.report.Header() }()
 	made, f := a.make(ctx, p)
 	if c.Dry != nil && a.shape != nil {

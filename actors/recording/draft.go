@@ -17,6 +17,7 @@ import (
 type Draft struct {
 	key      string
 	faithful bool          // a sink needs all of the exchange, in one piece
+	cuts     bool          // a served exchange: bodies are cut while they arrive
 	env      *dialogue.Env // that of Env, without the draft
 
 	mu       sync.Mutex
@@ -38,7 +39,7 @@ func newDraft(key string, targets []target) *Draft {
 		if d == nil {
 			d = &Draft{key: key, x: Exchange{Began: now, Attempts: []Attempt{}}}
 		}
-		d.faithful = d.faithful || t.until.IsZero()
+		d.faithful = d.faithful || t.faithful()
 		d.to = append(d.to, t.to)
 		t.to.begun.Add(1)
 	}
@@ -110,8 +111,14 @@ func (d *Draft) Client(id string, q Client, in shapes.Params, body []byte) {
 	d.keep(&d.x.Client.Body, body)
 }
 
+// over reports whether a served exchange has ended, after which its calls may still go on. d.mu must be held.
+func (d *Draft) over() bool { return d.cuts && len(d.to) == 0 }
+
 // keep appends bytes. d.mu must be held, or nothing else may know d yet.
 func (d *Draft) keep(to *Bytes, data []byte) {
+	if most := maxText + margin - len(*to); d.cuts && len(data) > most {
+		data = data[:max(most, 0)]
+	}
 	if d.take(len(data)) {
 		*to = append(*to, data...)
 	}
@@ -213,6 +220,9 @@ func (d *Draft) Call(c *shapes.Call) *DraftCall {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	attempt := len(d.x.Attempts) - 1
+	if attempt < 0 || d.over() {
+		return nil // a call after the end of a served exchange
+	}
 	calls := &d.x.Attempts[attempt].Calls
 	k := Call{Millis: d.millis(), Path: c.Path, Query: c.Query, Header: c.Header.Clone()}
 	d.keep(&k.Body, c.Body)
@@ -232,6 +242,9 @@ func (c *DraftCall) Reply(status int, h http.Header, err error) {
 	}
 	c.draft.mu.Lock()
 	defer c.draft.mu.Unlock()
+	if c.draft.over() {
+		return
+	}
 	k := c.call()
 	k.Status, k.ReplyMillis, k.ReplyHeader = status, c.draft.millis(), h.Clone()
 	if err != nil {
@@ -258,6 +271,9 @@ func (k *kept) Read(p []byte) (int, error) {
 	d := k.call.draft
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.over() {
+		return n, err
+	}
 	d.keep(&k.call.call().ReplyBody, p[:n])
 	if err != nil && err != io.EOF && !errors.Is(err, context.Canceled) {
 		k.call.call().Cut = err.Error()
@@ -321,6 +337,10 @@ func (d *Draft) redact() {
 			words = append(words, &c.Path, &c.Query, &c.Cut)
 		}
 	}
+	cut := make([]bool, len(texts)) // while they arrived
+	for i, t := range texts {
+		cut[i] = d.cuts && len(*t) == maxText+margin
+	}
 	for _, h := range headers {
 		secrets = append(secrets, redactHeader(h)...)
 	}
@@ -328,8 +348,11 @@ func (d *Draft) redact() {
 		secrets = append(secrets, redactMembers(t)...)
 	}
 	replace := replacer(secrets)
-	for _, t := range texts {
-		*t = replace(*t)
+	for i, t := range texts {
+		if *t = replace(*t); cut[i] {
+			*t = (*t)[:max(len(*t)-margin, 0)]
+			all.Shortened = true
+		}
 	}
 	for _, w := range words {
 		*w = string(replace([]byte(*w)))

@@ -10,6 +10,8 @@
 //
 // # Usage
 //
+// Requests for text call Begin, and all other requests Serve.
+//
 // Start returns a Recording of one key, which Write writes as a file for stagedoor/actors/replay. StartKeeper keeps the
 // exchanges of the keys for which that is switched on, for the pages of their requests. A key may have both.
 //
@@ -192,6 +194,9 @@ type target struct {
 	to    *sink
 	until time.Time
 }
+
+// faithful reports whether a replay is made from what the sink gets.
+func (t target) faithful() bool { return t.until.IsZero() }
 
 // Recorder knows what is recorded. The zero value records nothing.
 type Recorder struct {

@@ -245,7 +245,8 @@ func (r *Runtime) videoProvider(name string) (videojob.Provider, bool) {
 	if p == nil || r.options.Videos == nil {
 		return videojob.Provider{}, false
 	}
-	return videojob.Provider{Limiter: p.Limiter, Video: r.options.Videos(p.Spec, p.Client), Judge: p.Judge}, true
+	return videojob.Provider{Limiter: p.Limiter, Video: r.options.Videos(p.Spec, p.Client), Judge: p.Judge,
+		Unrecorded: p.Unrecorded}, true
 }
 
 // Providers lists the providers in force by name.

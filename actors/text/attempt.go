@@ -256,13 +256,9 @@ func (a *attempt) send(ctx context.Context, call shapes.Call, key string) (*upst
 	a.propagate(ctx, &call)
 	call.Owner = a.request.Owner
 	reply, err := a.provider.Client.Do(ctx, call, a.shape.Authorize, key)
+	kept.Answered(reply, err)
 	if err != nil {
-		kept.Reply(0, nil, err)
 		return nil, engine.FailureOf(err)
-	}
-	if kept != nil {
-		kept.Reply(reply.Status, reply.Header, nil)
-		_ = reply.Watch(kept.Reader) // whatever reads the body meets the same error
 	}
 	a.c.Notice(reply)
 	if reply.Status == http.StatusOK {

@@ -1,9 +1,6 @@
 package text
 
 import (
-	"maps"
-	"slices"
-
 	"stagedoor/actors/recording"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/upstream"
@@ -17,12 +14,10 @@ func (x *exchange) record(draft *recording.Draft) {
 	x.draft, x.env = draft, draft.Env(x.env)
 }
 
-// recordAttempt begins to keep the calls of the attempt. Headers of the configuration are added to a call after it was
-// recorded, and a provider may repeat their values.
+// recordAttempt begins to keep the calls of the attempt.
 func (a *attempt) recordAttempt() {
 	if a.draft != nil {
-		configured := slices.Collect(maps.Values(a.provider.Spec.Headers))
-		a.draft.Attempt(slices.Concat(a.provider.Secrets(), configured))
+		a.draft.Attempt(a.provider.Unrecorded())
 	}
 }
 

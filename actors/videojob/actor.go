@@ -11,6 +11,7 @@ import (
 
 	"stagedoor/actors/flow"
 	"stagedoor/actors/kit"
+	"stagedoor/actors/recording"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state/work"
 )
@@ -79,6 +80,9 @@ type run struct {
 	known    bool          // an earlier process started the job
 	answered atomic.Bool   // the reply is decided, or the client has left
 	answer   chan answer
+
+	// draft keeps the submission while the client that has sent it waits, or is nil.
+	draft *recording.Draft
 
 	// ended ends with the cause when an operator ends the job.
 	ended context.Context

@@ -16,6 +16,7 @@ import (
 	"stagedoor/actors/flow"
 	"stagedoor/actors/kit"
 	"stagedoor/actors/ledger"
+	"stagedoor/actors/recording"
 	"stagedoor/actors/telemetry"
 	"stagedoor/actors/throttle"
 	"stagedoor/providers/catalog"
@@ -33,6 +34,8 @@ import (
 type Provider struct {
 	Limiter *throttle.Client
 	Video   video.Upstream // nil if it makes no videos
+	// Unrecorded returns what no recording may have of the provider. It may be nil.
+	Unrecorded func() []string
 	// Judge returns how the limiter counts a failed call for a model. The refusal of one key does not count while
 	// another key can be used. If Judge is nil, only the class of the failure counts.
 	Judge func(f *upstream.Failure, model string, now time.Time) (throttle.Kind, time.Duration)
@@ -360,6 +363,7 @@ func (s *Service) accept(ctx context.Context, v work.Video) (kept work.Video, ag
 // startJob starts the job's actor and waits for the result of the submission.
 func (s *Service) startJob(ctx context.Context, v work.Video) (work.Video, bool, error) {
 	r := newRun(v.ID)
+	r.draft = recording.From(ctx)
 	// The job continues if its client leaves.
 	_, err := kit.Ask(context.WithoutCancel(ctx), s.System, s.parent, &startJob{run: r})
 	if err != nil {

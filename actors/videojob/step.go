@@ -187,6 +187,10 @@ func (s *step) send(ctx context.Context, p Provider, spec *video.Spec) (string, 
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(stopGrace, cancel) })
 	defer stop()
+	if d := s.run.draft; d != nil {
+		d.Try(s.video.Provider, s.video.UpstreamModel, false, p.Unrecorded())
+		detached = upstream.WithObserver(detached, d)
+	}
 	id, status, err := p.Video.Submit(upstream.WithOwner(detached, string(s.video.Owner)), s.video.ID, spec,
 		s.svc.openUpload)
 	if err == nil && id == "" {

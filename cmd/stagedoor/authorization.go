@@ -49,7 +49,7 @@ func (g *gateway) authorization(ctx context.Context, issuer string) (*oauth.Serv
 		VideoPrice: g.runtime.Videos().Price,
 		TopUpURL:   g.topUpURL, Overview: g.overview, FirstKey: g.firstKeyFor,
 		Mistakes: g.mistakes, RequestLog: g.requests,
-		Recordings: g.recordings(), Node: g.nodeName(), Settings: g.settings, Erase: g.eraseUser,
+		Recordings: g.recordings(), Settings: g.settings, Erase: g.eraseUser,
 		Mail:    g.mail,
 		Demands: g.demandsSecondFactor, AlertsTo: func() string { return g.config.Load().Alerts.Recipients() },
 		Live: func() *live.Handlers { return g.live }, Now: time.Now, Random: rand.Reader})

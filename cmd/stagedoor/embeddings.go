@@ -17,6 +17,6 @@ func (g *gateway) tasks(env *dialogue.Env, simulator *sandbox.Model) map[shapes.
 		Logger: g.logger, Env: env, Auth: g.auth, Dialects: registry.Embeddings, Catalog: g.runtime.Catalog,
 		Requests: actors.New(g.runtime.Engine(), env, registry.Embeddings, simulator.Embed),
 		Limits:   g.runtime.Keys(), Ledger: g.runtime.Ledger(), Attach: g.attach,
-		Flow: g.flow,
+		Flow: g.flow, Recorder: g.runtime.Text().Recorder(),
 	})}
 }

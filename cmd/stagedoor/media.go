@@ -123,5 +123,5 @@ func (g *gateway) mediaHandlers(ctx context.Context, c *config.Config, env *dial
 		Limits: g.runtime.Keys(), Watchers: g.watchers, Ledger: g.runtime.Ledger(),
 		Content: media.NewContent(g.storage.content, secret, c.OAuth.Issuer, time.Now),
 		Scratch: g.storage.scratch, Heartbeat: time.Duration(c.Heartbeat), Attach: g.attach,
-		Flow: g.flow}), nil
+		Flow: g.flow, Recorder: g.runtime.Text().Recorder()}), nil
 }

@@ -141,6 +141,7 @@ func (g *gateway) connectNodes(ctx context.Context) error {
 	}
 	name, _, _ := g.store.(journal.Shared).Members().Self()
 	g.overview.Connect(name, g.nodes)
+	g.nodes.Handle("GET /recordings", g.serveRecording)
 	g.nodes.ServeResponses(g.runtime.Background())
 	g.runtime.Background().FollowWith(g.nodes.FollowResponse)
 	return nil

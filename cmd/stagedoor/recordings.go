@@ -1,12 +1,21 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
 	"path/filepath"
 	"time"
 
+	"github.com/go-json-experiment/json"
+
 	"stagedoor/actors/recording"
 	"stagedoor/cmd/stagedoor/config"
+	"stagedoor/http/nodes"
 	"stagedoor/http/web/portal"
+	"stagedoor/state"
 	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 	"stagedoor/state/recordings"
@@ -36,7 +45,70 @@ func (g *gateway) recordings() portal.Recordings {
 	if g.keeper == nil {
 		return nil // and not an interface with a nil inside
 	}
-	return g.keeper
+	return keptAnywhere{g.keeper, g}
+}
+
+const (
+	// recordingTime bounds the wait for another gateway.
+	recordingTime = 5 * time.Second
+	// maxRecording bounds the bytes of its answer. An exchange that is kept has at most 4 MiB of bodies.
+	maxRecording = 64 << 20
+)
+
+// keptAnywhere finds what any gateway over the database keeps.
+type keptAnywhere struct {
+	*recording.Keeper
+	gateway *gateway
+}
+
+// Find implements portal.Recordings.
+func (k keptAnywhere) Find(ctx context.Context, node, key, id string, from, to time.Time) (*recording.Exchange, error) {
+	others := k.gateway.nodes
+	switch {
+	case node == "" || node == k.gateway.nodeName():
+		return k.Keeper.Find(key, id, from, to)
+	case others == nil:
+		return nil, portal.ErrSilent // there is no way to ask it
+	}
+	ctx, cancel := context.WithTimeout(ctx, recordingTime)
+	defer cancel()
+	at := url.Values{"key": {key}, "id": {id}, "from": {from.Format(time.RFC3339Nano)},
+		"to": {to.Format(time.RFC3339Nano)}}
+	answers, err := nodes.Ask(ctx, others, node, "/recordings", at, func(r io.Reader) (recording.Exchange, error) {
+		var x recording.Exchange
+		err := json.UnmarshalRead(io.LimitReader(r, maxRecording), &x)
+		return x, err
+	})
+	switch {
+	case err != nil || len(answers) == 0:
+		return nil, portal.ErrSilent
+	case errors.Is(answers[0].Err, nodes.StatusError(http.StatusNotFound)):
+		return nil, state.ErrNotFound
+	case answers[0].Err != nil:
+		return nil, portal.ErrSilent
+	}
+	return answers[0].Value, nil
+}
+
+// serveRecording sends another gateway an exchange that this one keeps.
+func (g *gateway) serveRecording(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	from, err := time.Parse(time.RFC3339Nano, q.Get("from"))
+	to, errTo := time.Parse(time.RFC3339Nano, q.Get("to"))
+	if err = errors.Join(err, errTo); err != nil || g.keeper == nil {
+		http.Error(w, "nothing is kept here", http.StatusNotFound)
+		return
+	}
+	x, err := g.keeper.Find(q.Get("key"), q.Get("id"), from, to)
+	switch {
+	case errors.Is(err, state.ErrNotFound):
+		http.Error(w, "nothing is kept here", http.StatusNotFound)
+	case err != nil:
+		g.logger.Error("read a recording for another gateway", "request_id", q.Get("id"), "cause", err)
+		http.Error(w, "the recording cannot be read", http.StatusInternalServerError)
+	default:
+		_ = json.MarshalWrite(w, x) // the other gateway says that this one does not answer
+	}
 }
 
 // recordingStats returns how many exchanges of recorded keys were kept, and how many were not.

@@ -13,6 +13,20 @@ import (
 	"testing"
 )
 
+// mediaRequests has requests for media and embeddings by their paths, with replies of a provider that repeat its
+// credentials.
+var mediaRequests = map[string]struct{ request, reply string }{
+	"/v1/embeddings": {`{"model":"m","input":"prompt of a vector"}`, `{"object":"list","model":"%s","data":[` +
+		`{"object":"embedding","index":0,"embedding":[0.25]}],"usage":{"prompt_tokens":1,"total_tokens":1}}`},
+	"/v1/images/generations": {`{"model":"m","prompt":"prompt of a picture"}`,
+		`{"created":1,"note":"%s","data":[{"b64_json":"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk` +
+			`YPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="}]}`},
+	"/v1/videos/video_up": {"", `{"id":"video_up","object":"video","status":"completed","model":"%s","progress":100,` +
+		`"created_at":1,"seconds":"4","size":"720x1280"}`},
+	"/v1/videos": {`{"model":"m","prompt":"prompt of a video"}`, `{"id":"video_up","object":"video",` +
+		`"status":"queued","model":"%s","progress":0,"created_at":1,"seconds":"4","size":"720x1280"}`},
+}
+
 // TestWhatARecordedKeySendsIsOnThePageOfItsRequest: only while an administrator has the key recorded, without
 // credentials, after a restart as well, for the owner and for administrators, and in no backup. A request goes on where
 // nothing can be kept. Retention and the end of the key remove what is kept.
@@ -21,6 +35,10 @@ func TestWhatARecordedKeySendsIsOnThePageOfItsRequest(t *testing.T) {
 	const password = "a long password"
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
+		if reply := mediaRequests[r.URL.Path].reply; reply != "" {
+			fmt.Fprintf(w, reply, r.Header.Get("Authorization")+r.Header.Get("X-Team"))
+			return
+		}
 		fmt.Fprintf(w, `{"id":"x","object":"chat.completion","model":"up","choices":[{"index":0,`+
 			`"finish_reason":"stop","message":{"role":"assistant","content":"the answer to %s"}}]}`,
 			r.Header.Get("Authorization")+r.Header.Get("X-Team"))
@@ -29,7 +47,7 @@ func TestWhatARecordedKeySendsIsOnThePageOfItsRequest(t *testing.T) {
 	dir := directory(t)
 	data, kept := filepath.Join(dir, "data"), filepath.Join(dir, "data", recordingsDir)
 	text := fmt.Sprintf("data: %s\nlisten: 127.0.0.1:0\nadmin: {user: root, password: %s}\n"+
-		"providers: {vendor: {shape: chat, base_url: %s/v1, api_keys: [%s],\n"+
+		"providers: {vendor: {shape: chat, also: [embeddings, images, videos], base_url: %s/v1, api_keys: [%s],\n"+
 		"    headers: {X-Team: %s}}}\n"+
 		"models: {m: {targets: [{provider: vendor, model: up}]}}\n", data, password, upstream.URL, vendorKey,
 		teamKey)
@@ -56,20 +74,24 @@ func TestWhatARecordedKeySendsIsOnThePageOfItsRequest(t *testing.T) {
 		return strings.Contains(read(user, path), text)
 	}
 	key := createKey(t, data, "--user", "anna", "--name", "laptop")
-	// ask sends a prompt and returns the address of the request's page.
+	// send sends a request and returns the address of its page, and ask does so with a prompt.
 	newest := regexp.MustCompile(`<th scope="row"><a href="(/requests/\d+)"`)
-	ask := func(prompt string) (path string) {
+	send := func(to, body, want string) (path string) {
 		t.Helper()
 		pages := func() int { return len(newest.FindAllString(read("root", "/requests?range=7d"), -1)) }
 		before := pages()
-		res := p.post("/v1/chat/completions", key.Key, `{"model":"m","messages":[{"role":"user","content":"`+prompt+
-			`"}],"metadata":{"api_key":"`+memberKey+`"}}`)
+		res := p.post(to, key.Key, body)
 		if answer, err := io.ReadAll(res.Body); err != nil || res.StatusCode != http.StatusOK ||
-			!strings.Contains(string(answer), "the answer") {
+			!strings.Contains(string(answer), want) {
 			t.Fatalf("%d %s %v", res.StatusCode, answer, err)
 		}
 		p.await("the request in the log", func() bool { return pages() > before })
 		return newest.FindStringSubmatch(read("root", "/requests?range=7d"))[1]
+	}
+	ask := func(prompt string) (path string) {
+		t.Helper()
+		return send("/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"`+prompt+
+			`"}],"metadata":{"api_key":"`+memberKey+`"}}`, "the answer")
 	}
 
 	before := ask("prompt before")
@@ -91,6 +113,21 @@ func TestWhatARecordedKeySendsIsOnThePageOfItsRequest(t *testing.T) {
 	}
 	if !shows("anna", first, "prompt one") || shows("anna", first, "Attempt 1, vendor, up") {
 		t.Error("the owner does not see the own side of the exchange alone")
+	}
+	for to, m := range mediaRequests {
+		if m.request == "" {
+			continue
+		}
+		page := send(to, m.request, "")
+		p.await("the recording of "+to, func() bool { return shows("root", page, "prompt of a") })
+		for _, text := range []string{"Attempt 1, vendor, up", "Sent to the provider", "[redacted][redacted]"} {
+			if !shows("root", page, text) {
+				t.Errorf("the page of %s lacks %q:\n%s", to, text, read("root", page))
+			}
+		}
+		if shows("anna", page, "Attempt 1, vendor, up") {
+			t.Errorf("the owner sees the provider's side of %s", to)
+		}
 	}
 	for _, path := range []string{first, first + "/recording.json"} {
 		if page := read("bob", path); strings.Contains(page, "prompt one") ||
@@ -125,7 +162,7 @@ func TestWhatARecordedKeySendsIsOnThePageOfItsRequest(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil || files != 2 {
+	if err != nil || files != 1+len(mediaRequests) {
 		t.Errorf("%d files, %v", files, err)
 	}
 	copied := filepath.Join(dir, "copy.db")

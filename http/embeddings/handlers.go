@@ -31,6 +31,7 @@ import (
 	"stagedoor/actors/flow"
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/meter"
+	"stagedoor/actors/recording"
 	"stagedoor/actors/telemetry"
 	actorstext "stagedoor/actors/text"
 	"stagedoor/actors/throttle"
@@ -68,6 +69,8 @@ type Options struct {
 	Attach *attach.Service
 	// Flow has requests that were refused put into the log of requests. It may be nil.
 	Flow *flow.Registry
+	// Recorder keeps the requests of keys that are recorded. It may be nil.
+	Recorder *recording.Recorder
 }
 
 // Handler returns the handler of the routes of all dialects.
@@ -97,10 +100,16 @@ type requestContext struct {
 	plan          []catalog.Candidate
 	pass          *throttle.Pass
 	dry           *engine.DryRun // nil unless the client asks what would be sent
+	recorded      func()         // ends the recording; nil before there may be one
 }
 
 func (rc *requestContext) serve() {
 	defer func() { rc.pass.Release(0) }() // has no effect after the release below
+	defer func() {
+		if rc.recorded != nil {
+			rc.recorded()
+		}
+	}()
 	err := rc.admit()
 	switch {
 	case err != nil:
@@ -164,6 +173,8 @@ func (rc *requestContext) admit() (err error) {
 	if rc.key, err = rc.Auth.Identify(rc.r, shape.Descriptor.Scope, rc.dialect.Shape.Traits.KeyInQuery); err != nil {
 		return err
 	}
+	id := accesslog.RequestID(rc.w)
+	rc.w, rc.r, rc.recorded = rc.Recorder.Serve(rc.w, rc.r, rc.dialect.Shape.Name, id, rc.key.ID)
 	if rc.pass, err = auth.Admit(rc.w, rc.r, rc.Limits, &rc.key, rc.Env.Now()); err != nil {
 		return err
 	}

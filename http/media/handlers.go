@@ -10,6 +10,7 @@ import (
 	"stagedoor/actors/flow"
 	"stagedoor/actors/images"
 	"stagedoor/actors/ledger"
+	"stagedoor/actors/recording"
 	"stagedoor/actors/throttle"
 	"stagedoor/actors/videojob"
 	"stagedoor/http/attach"
@@ -47,6 +48,8 @@ type Options struct {
 	Content *Content
 	// Flow has requests that were refused put into the log of requests. It may be nil.
 	Flow *flow.Registry
+	// Recorder keeps the requests of keys that are recorded, but those that read. It may be nil.
+	Recorder *recording.Recorder
 	// Scratch is the directory for large uploads. An empty string means the system's
 	// temporary directory.
 	Scratch string

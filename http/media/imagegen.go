@@ -38,6 +38,7 @@ func (hs *Handlers) Imagegen(route *imagegen.Route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		rc := hs.newRequestContext(w, r, imagegen.Name)
 		defer func() { rc.pass.Release(0) }() // has no effect after finish
+		defer rc.endRecording()
 		if err := rc.imagegen(route); err != nil {
 			rc.refuse(err)
 			rc.close()

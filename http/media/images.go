@@ -79,6 +79,7 @@ func (hs *Handlers) images(w http.ResponseWriter, r *http.Request,
 	read func(*requestContext) (*picture.Request, error)) {
 	rc := hs.newRequestContext(w, r, images.Name)
 	defer func() { rc.pass.Release(0) }() // has no effect after finish
+	defer rc.endRecording()
 	err := rc.identify(images.Descriptor.Scope)
 	if err == nil {
 		err = rc.enter()

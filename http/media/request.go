@@ -52,6 +52,8 @@ type requestContext struct {
 	// as it is known.
 	makes dialogue.Shape
 	asked string
+	// recorded ends the recording. It is nil before there may be one.
+	recorded func()
 	// sum is the hash of the body of a request whose reply may be kept for a repeat, or nil.
 	sum hash.Hash
 }
@@ -91,12 +93,23 @@ func (rc *requestContext) attached(scope string, perform func(reply *images.Repl
 	}
 }
 
-// identify checks the key and its scope.
+// identify checks the key and its scope. A request that makes something is recorded from here on, if its key is, and
+// the caller calls endRecording.
 func (rc *requestContext) identify(scope string) error {
 	rc.keyGeneration = rc.handlers.Auth.KeyGeneration()
 	key, err := rc.handlers.Auth.Identify(rc.r, scope, false)
 	rc.key = key // kept after an error too, for the log
+	if err == nil && rc.makes != "" {
+		rc.w, rc.r, rc.recorded = rc.handlers.Recorder.Serve(rc.w, rc.r, rc.makes, accesslog.RequestID(rc.w), key.ID)
+	}
 	return err
+}
+
+// endRecording hands the exchange over if it is recorded. It is called after the reply was written.
+func (rc *requestContext) endRecording() {
+	if rc.recorded != nil {
+		rc.recorded()
+	}
 }
 
 // enter counts the request against the limits of its key that do not depend on the body. The caller

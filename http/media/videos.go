@@ -5,6 +5,7 @@ import (
 	"mime"
 	"net/http"
 
+	"stagedoor/actors/recording"
 	"stagedoor/http/accesslog"
 	"stagedoor/http/attach"
 	"stagedoor/http/media/videos"
@@ -53,6 +54,7 @@ type maker struct {
 // makeVideo creates a job of an operation and answers with it.
 func (hs *Handlers) makeVideo(w http.ResponseWriter, r *http.Request, op video.Operation) {
 	m := &maker{requestContext: requestContext{handlers: hs, w: w, r: r, makes: "videos"}}
+	defer m.endRecording()
 	job, err := m.make(op)
 	if err != nil {
 		if m.ask != nil {
@@ -61,9 +63,10 @@ func (hs *Handlers) makeVideo(w http.ResponseWriter, r *http.Request, op video.O
 		m.refuse(err)
 		return
 	}
-	accesslog.Note(w, slog.String("key", m.key.ID), slog.String("operation", string(op)),
+	recording.From(m.r.Context()).SetID(job.ID) // the log of requests has the job
+	accesslog.Note(m.w, slog.String("key", m.key.ID), slog.String("operation", string(op)),
 		slog.String("model", short(job.Model)), slog.String("provider", job.Provider), slog.String("video", job.ID))
-	_ = writeJSON(w, videos.Object(&job)) // a client that has left finds the job in the list
+	_ = writeJSON(m.w, videos.Object(&job)) // a client that has left finds the job in the list
 }
 
 // make runs the checks in the order of decisions.md and then creates the job.

@@ -53,8 +53,45 @@ const maxRedirects = 3
 
 var errLocation = errors.New("the provider gave an address that is not followed")
 
+// Observer gets the Requests that are sent in a context.
+type Observer interface {
+	// Observe is called before a Request is sent, whose Body it may replace. It returns what is called with the reply,
+	// or with the error for which there is none.
+	Observe(r *Request) (answered func(*Reply, error))
+}
+
+type observerKey struct{}
+
+// WithObserver returns a context in which o observes all Requests.
+func WithObserver(ctx context.Context, o Observer) context.Context {
+	return context.WithValue(ctx, observerKey{}, o)
+}
+
+// ObserverOf returns the observer of a context, or nil.
+func ObserverOf(ctx context.Context) Observer {
+	o, _ := ctx.Value(observerKey{}).(Observer)
+	return o
+}
+
 // Send is like Do for a Request. Read the body of its Reply with Body.
 func (c *Client) Send(
+	ctx context.Context,
+	r Request,
+	authorize func(h http.Header, key string),
+	key string,
+) (*Reply, error) {
+	o := ObserverOf(ctx)
+	if o == nil {
+		return c.send(ctx, r, authorize, key)
+	}
+	answered := o.Observe(&r)
+	reply, err := c.send(ctx, r, authorize, key)
+	answered(reply, err)
+	return reply, err
+}
+
+// send sends r for Send.
+func (c *Client) send(
 	ctx context.Context,
 	r Request,
 	authorize func(h http.Header, key string),

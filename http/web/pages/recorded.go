@@ -177,9 +177,12 @@ func escaped(c rune) int {
 // longWord matches words that are too long to read, such as pictures in base64.
 var longWord = regexp.MustCompile(`[A-Za-z0-9+/_=-]{400,}`)
 
-// readable returns a body as people read it: JSON is indented, events of a stream have no empty lines between them, and
-// very long words are shortened.
+// readable returns a body as people read it: JSON is indented, events of a stream have no empty lines between them,
+// files of a form that are no text are left out, and very long words are shortened.
 func readable(body []byte) string {
+	if !utf8.Valid(body) {
+		body = withoutFiles(body)
+	}
 	text := bytes.ToValidUTF8(bytes.TrimSpace(body), []byte("\ufffd"))
 	var indented bytes.Buffer
 	switch {
@@ -193,6 +196,17 @@ func readable(body []byte) string {
 		return fmt.Appendf(nil, "%s… (%s characters)", word[:shown], formatCount(int64(len(word))))
 	})
 	return string(text)
+}
+
+// withoutFiles returns a form without the files in it that are no text.
+func withoutFiles(form []byte) []byte {
+	parts := bytes.Split(form, []byte("\r\n--"))
+	for i, part := range parts {
+		if header, file, ok := bytes.Cut(part, []byte("\r\n\r\n")); ok && !utf8.Valid(file) {
+			parts[i] = fmt.Appendf(bytes.Clone(header), "\r\n\r\n(%s bytes)", formatCount(int64(len(file))))
+		}
+	}
+	return bytes.Join(parts, []byte("\r\n--"))
 }
 
 // shallow reports whether brackets are nested no deeper than readableDepth. Those within strings count too, which only

@@ -407,7 +407,7 @@ type OneRequest struct {
 	// The addresses of the pages about what the request names. One is "" if the reader has no such page.
 	UserPath, KeyPath, ModelPath, ProviderPath string
 	// Exchange has what was sent and answered, or nil if that was not recorded. RecordedAt names the gateway that keeps
-	// it, if it is another one, and RecordPath is the address where an administrator has the key recorded.
+	// it, if that does not answer, and RecordPath is the address where an administrator has the key recorded.
 	Exchange               *Recorded
 	RecordedAt, RecordPath string
 	RecordingBroken        bool // what is kept cannot be read

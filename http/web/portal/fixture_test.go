@@ -154,7 +154,6 @@ func newFixtureWith(t *testing.T, mail *mailer.Client) *fixture {
 			Mistakes:   func() []string { return h.mistakes },
 			RequestLog: h.requests,
 			Recordings: h.recorded,
-			Node:       "gw-1",
 			Demands:    h.demands,
 			Settings:   h.settings,
 			Overview:   h.overview,

@@ -71,8 +71,6 @@ type Options struct {
 	RequestLog RequestLog
 	// Recordings has what recorded keys sent and were answered. Nil means that nothing is kept.
 	Recordings Recordings
-	// Node is the name of this gateway among those of one database, or "".
-	Node string
 	// Settings changes providers and models. Nil means that no page does.
 	Settings settings.Store
 	Now      func() time.Time

@@ -1,9 +1,11 @@
 package portal
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"stagedoor/actors/recording"
@@ -18,10 +20,14 @@ import (
 
 // Recordings has what recorded keys sent and were answered. Its implementation is in actors/recording.
 type Recordings interface {
-	// Find returns the exchange of a request that a key sent between two times, or state.ErrNotFound.
-	Find(key, id string, from, to time.Time) (*recording.Exchange, error)
+	// Find returns the exchange of a request that a key sent between two times, from the gateway of a name if that is
+	// not "", or state.ErrNotFound, or ErrSilent.
+	Find(ctx context.Context, node, key, id string, from, to time.Time) (*recording.Exchange, error)
 	Limits() recordings.Limits
 }
+
+// ErrSilent says that the gateway that has served a request does not answer.
+var ErrSilent = errors.New("the gateway that keeps the recording does not answer")
 
 // recordingTimes are the times that the form of a recording offers.
 var recordingTimes = map[string]time.Duration{"1h": time.Hour, "24h": 24 * time.Hour, "7d": tokens.MaxRecording}
@@ -56,6 +62,9 @@ func (rc *requestContext) recordAnyKey(id string, on bool) error {
 // began.
 const clockSlack = time.Second
 
+// uploadTime bounds the time between a request and the job that it makes, whose beginning the log of requests has.
+const uploadTime = 30 * time.Minute
+
 // recorded returns the exchange of a logged request, or state.ErrNotFound. Users read their own exchanges as they have
 // sent and got them. Administrators read those of all users, with what providers got and answered, which the audit log
 // notes unless the exchange is their own. Leads of a group read none.
@@ -64,7 +73,11 @@ func (rc *requestContext) recorded(r *requestlog.Record) (*recording.Exchange, e
 	if rc.options.Recordings == nil || r.Key == "" || !own && !rc.user.Admin {
 		return nil, state.ErrNotFound
 	}
-	x, err := rc.options.Recordings.Find(r.Key, r.ID, r.Began.Add(-clockSlack), r.Began.Add(r.Took+clockSlack))
+	from := r.Began.Add(-clockSlack)
+	if strings.HasPrefix(r.ID, "video_") {
+		from = from.Add(-uploadTime)
+	}
+	x, err := rc.options.Recordings.Find(rc.r.Context(), r.Node, r.Key, r.ID, from, r.Began.Add(r.Took+clockSlack))
 	if err != nil {
 		return nil, err
 	}
@@ -83,16 +96,14 @@ func (rc *requestContext) recorded(r *requestlog.Record) (*recording.Exchange, e
 func (rc *requestContext) addRecording(view *pages.OneRequest) {
 	k, err := identity.FindKey(rc.options.State.View(), view.Key)
 	isKey := err == nil
-	if elsewhere := view.Node != "" && rc.options.Node != "" && view.Node != rc.options.Node; elsewhere {
-		if isKey && k.RecordedUntil != nil && view.Began.Before(*k.RecordedUntil) {
-			view.RecordedAt = view.Node
-		}
-		return
-	}
 	x, err := rc.recorded(&view.Record)
 	switch {
 	case err == nil:
 		view.Exchange = pages.NewRecorded(x, said(x), view.Path()+"/recording.json")
+	case errors.Is(err, ErrSilent):
+		if isKey && k.RecordedUntil != nil && view.Began.Before(*k.RecordedUntil) {
+			view.RecordedAt = view.Node
+		}
 	case !errors.Is(err, state.ErrNotFound):
 		rc.options.Logger.Error("read a recording", "request_id", view.ID, "cause", err)
 		view.RecordingBroken = true
