@@ -48,8 +48,9 @@ const SocketName = "control.sock"
 // maxBody is the number of bytes that are read of a request or an error.
 const maxBody = 1 << 20
 
-// Listen creates the socket at path and replaces one that is left from an earlier process. The
-// caller must hold the lock of the data directory, so no other gateway can be using it.
+// Listen creates the socket at path and replaces one that is left from an earlier process. The caller must hold the
+// lock of the data directory, so no other gateway can be using it. Only the user of the process can connect, because
+// the socket needs no token. The error is that of the system.
 func Listen(path string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err

@@ -43,8 +43,9 @@ func backupStatus(err error) int {
 	return http.StatusInternalServerError
 }
 
-// Backup makes the gateway write a copy of its store to path. It has no time limit, because the
-// duration depends on the size of the store.
+// Backup makes the gateway write a copy of its store to path. It has no time limit, because the duration depends on the
+// size of the store. It returns when the copy is complete and checked. The gateway writes the file, so path is one of
+// its file system and is made with the rights of its user.
 func (c *Client) Backup(ctx context.Context, path string) (b Backup, err error) {
 	unlimited := *c
 	unlimited.http.Timeout = 0

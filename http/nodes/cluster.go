@@ -91,7 +91,8 @@ type Cluster struct {
 	failed error // if the list was never got
 }
 
-// New returns a Cluster that does not serve yet.
+// New returns a Cluster that does not serve yet. The keys of all gateways follow from the secret, so no certificate has
+// to be given to each of them.
 func New(o Options) (*Cluster, error) {
 	secure, err := secured(o.Secret)
 	if err != nil {

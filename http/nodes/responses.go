@@ -48,7 +48,8 @@ func (c *Cluster) ServeResponses(registry *background.Registry) {
 }
 
 // FollowResponse calls send with the events of a response that another gateway makes. It is a
-// background.FollowElsewhere.
+// background.FollowElsewhere. It returns ErrNoPeer if the node cannot be asked, the refusal of the owner's share of
+// relays or memory, and the error of send. The end of the stream is io.EOF.
 func (c *Cluster) FollowResponse(ctx context.Context, node state.Node, id string, owner state.Owner, after int64,
 	send func(background.Event) error) error {
 	p, err := c.Find(ctx, node)

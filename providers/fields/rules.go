@@ -147,7 +147,8 @@ func (r *Reader) Int(lo, hi int64) (int64, error) {
 	return n, nil
 }
 
-// Float consumes a number in a closed range.
+// Float consumes a number in a closed range. A number that float64 cannot hold is refused like one outside of the
+// range.
 func (r *Reader) Float(lo, hi float64) (float64, error) {
 	rule := func() error { return r.Broken(fmt.Sprintf("must be a number between %v and %v", lo, hi)) }
 	if r.Peek() != Number {

@@ -38,8 +38,9 @@ func Sniff(head []byte) string {
 	return ""
 }
 
-// Measure returns the media type and the size from the header of a picture. It decodes no
-// pixels.
+// Measure returns the media type and the size from the header of a picture. It decodes no pixels. It reads at most
+// maxHeader bytes. A file that is no picture is ErrFormat, and one whose header is broken or has no size is ErrCorrupt
+// with its media type.
 func Measure(r io.Reader) (mediaType string, size Size, err error) {
 	var head [12]byte
 	n, err := io.ReadFull(r, head[:])

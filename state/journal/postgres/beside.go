@@ -24,7 +24,8 @@ func (s *Store) Connections(most int32, settings map[string]string) (*pgxpool.Po
 }
 
 // MakeTables makes tables beside the log with sql, under the lock under which nodes join, unless the condition present
-// holds. Several nodes may call it at the same time.
+// holds. Several nodes may call it at the same time. The lock is needed because two CREATE TABLE IF NOT EXISTS at the
+// same time can still collide in PostgreSQL. An error leaves no table, because all of it is one transaction.
 func MakeTables(ctx context.Context, conn *pgx.Conn, present, sql string) error {
 	return pgx.BeginTxFunc(ctx, conn, short, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(schemaLock)); err != nil {
