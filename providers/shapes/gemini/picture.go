@@ -94,13 +94,13 @@ func pictureFrame(w *jsonw.Writer, r *picture.Request, rep *dialogue.Report) {
 	w.End()
 }
 
-// blockedPictures are the finish reasons with which moderation withholds a picture, with the stage
-// that is reported.
-var blockedPictures = map[string]string{"SAFETY": "output", "PROHIBITED_CONTENT": "output", "BLOCKLIST": "output",
-	"SPII":       "output",
-	"RECITATION": "output", "IMAGE_SAFETY": "output", "IMAGE_PROHIBITED_CONTENT": "output", "IMAGE_RECITATION": "output"}
+// blockedPictures are the finish reasons with which moderation withholds a picture.
+var blockedPictures = []string{"SAFETY", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII", "RECITATION",
+	"IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"}
 
-// Body implements picture.Codec.
+// Body implements picture.Codec. A reply without a picture is an error: that of moderation, with the stage that the
+// images shape reports, if the prompt or the picture was blocked, and otherwise that of an upstream that did not do what
+// it was asked for.
 func (pictures) Body(_ *picture.Request, body []byte) (*picture.Reply, error) {
 	if bad := fields.CheckReply("reply", body); bad != nil {
 		return nil, bad
@@ -113,7 +113,7 @@ func (pictures) Body(_ *picture.Request, body []byte) (*picture.Reply, error) {
 		return nil, moderated("input")
 	}
 	reply := &picture.Reply{Usage: pictureUsage(field(v, "usageMetadata"))}
-	stage, reason := "", ""
+	reason := ""
 	each(field(v, "candidates"), func(_ int, c gjson.Result) bool {
 		each(field(field(c, "content"), "parts"), func(_ int, p gjson.Result) bool {
 			if i, ok := pictureOf(p); ok {
@@ -122,14 +122,13 @@ func (pictures) Body(_ *picture.Request, body []byte) (*picture.Reply, error) {
 			return true
 		})
 		reason = str(field(c, "finishReason"))
-		stage = blockedPictures[reason]
 		return true
 	})
 	switch {
 	case len(reply.Images) > 0:
 		return reply, nil
-	case stage != "":
-		return nil, moderated(stage)
+	case slices.Contains(blockedPictures, reason):
+		return nil, moderated("output")
 	}
 	return nil, dialogue.BadUpstream("a reply without a picture, for " + reason)
 }
