@@ -264,7 +264,8 @@ func (s *settingsStore) candidate(d settings.Draft) (*candidate, error) {
 	return c, nil
 }
 
-// Save implements settings.Store.
+// Save implements settings.Store. It runs on the follower's goroutine, which also reads the file when it is changed by
+// hand, so that neither sees half of the other's change.
 func (s *settingsStore) Save(ctx context.Context, d settings.Draft, by string) (review settings.Review, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -441,7 +442,8 @@ func (s *settingsStore) replaceConfiguration(expected, text []byte) error {
 	})
 }
 
-// Test implements settings.Store.
+// Test implements settings.Store. It reads what is in force or drafted and keeps nothing, so it needs no lock. What is
+// in force is also tested where changes are switched off, and a draft only where Review is allowed.
 func (s *settingsStore) Test(ctx context.Context, provider string, d *settings.Draft) ([]settings.Check, error) {
 	c := s.gateway.config.Load()
 	if d == nil && provider == "" {

@@ -129,17 +129,25 @@ var (
 
 // Store keeps the configuration. Any goroutine may use it.
 type Store interface {
+	// Status describes the configuration on disk, which may be newer than the one in force. Its error is that of a file
+	// that cannot be read.
 	Status() (Status, error)
-	// Settings returns the settings of a provider or a model, or all that a new one may have if name is "".
+	// Settings returns the settings of a provider or a model, or all that a new one may have if name is "". An unknown
+	// name is state.ErrNotFound. Secrets are never whole in the answer.
 	Settings(kind, name string) ([]Setting, error)
-	// Review compares a change with the configuration of now, and changes nothing.
+	// Review compares a change with the configuration of now, and changes nothing. Mistakes of the change are in the
+	// Review, so that a form can show them; an error means that it could not be judged, as with ErrOff.
 	Review(d Draft) (Review, error)
-	// Save reviews a change, keeps it and puts it in force, or does none of it. by names the user or program.
+	// Save reviews a change, keeps it and puts it in force, or does none of it. by names the user or program. A change
+	// that was not kept because of its mistakes or a conflict is a Review without Saved. If it cannot be put in force,
+	// the earlier configuration is kept again. Once it is written, the end of ctx does not stop it.
 	Save(ctx context.Context, d Draft, by string) (Review, error)
-	// Undo takes the last change back. Undoing twice makes it again.
+	// Undo takes the last change back. Undoing twice makes it again. The error is ErrNoUndo if there is none, or if the
+	// configuration was changed by hand since.
 	Undo(ctx context.Context, by string) (Review, error)
 	// Test asks a provider with each of its keys for its list of models, which costs nothing. If d is not nil, the
 	// provider is the one that the change would make. An empty name means all providers in force, several of which are
-	// tested at a time. Those that ctx leaves no time for fail.
+	// tested at a time. Those that ctx leaves no time for fail. A draft with mistakes is state.ErrInvalid, and an
+	// unknown provider state.ErrNotFound. A provider that does not answer is a Check that says so and no error.
 	Test(ctx context.Context, provider string, d *Draft) ([]Check, error)
 }

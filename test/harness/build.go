@@ -28,7 +28,8 @@ func Root() (string, error) {
 	return filepath.Dir(mod), nil
 }
 
-// Build compiles a command of the module into dir and answers the binary's path.
+// Build compiles a command of the module into dir and answers the binary's path. The error has what the compiler
+// printed.
 func Build(ctx context.Context, dir, pkg string) (string, error) {
 	root, err := Root()
 	if err != nil {

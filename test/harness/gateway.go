@@ -51,8 +51,8 @@ func Start(t testing.TB, c Config) *Gateway {
 	return g
 }
 
-// Launch runs a binary with a configuration and waits until it is ready. adapt may
-// change how the process is started.
+// Launch runs a binary with a configuration and waits until it is ready. adapt may change how the process is started.
+// If it does not become ready, it is stopped, and the error has the end of its log.
 func Launch(binary string, c Config, adapt ...func(*exec.Cmd)) (*Gateway, error) {
 	g, err := Spawn(binary, c, adapt...)
 	if err != nil {
@@ -64,7 +64,8 @@ func Launch(binary string, c Config, adapt ...func(*exec.Cmd)) (*Gateway, error)
 	return g, nil
 }
 
-// Spawn runs a binary with a configuration and does not wait for it.
+// Spawn runs a binary with a configuration and does not wait for it. A configuration without a listener, keys or data
+// gets a free loopback address, a key for tests and data in memory.
 func Spawn(binary string, c Config, adapt ...func(*exec.Cmd)) (*Gateway, error) {
 	if len(c.Listen) == 0 {
 		addr, err := FreeAddr()

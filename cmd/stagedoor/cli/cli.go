@@ -134,7 +134,9 @@ func FromEnvironment(flags *pflag.FlagSet, names ...string) {
 	}
 }
 
-// FillFlags sets the flags that FromEnvironment named and the command line did not give.
+// FillFlags sets the flags that FromEnvironment named and the command line did not give. An empty variable counts as
+// one that is not set. Values that a flag does not take are ErrUsage, all of them in one error, and the error names the
+// variable.
 func (a *App) FillFlags(flags *pflag.FlagSet) error {
 	var errs []error
 	flags.VisitAll(func(f *pflag.Flag) {

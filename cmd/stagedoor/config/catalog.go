@@ -176,7 +176,9 @@ func (c *Config) buildCatalog(readList bool) (*catalog.Catalog, []error) {
 	return catalog.Build(c.CatalogProviders(), c.CatalogModels(), pricing)
 }
 
-// ReadCatalog returns the text of a file and the list of models in it, above the built-in list.
+// ReadCatalog returns the text of a file and the list of models in it, above the built-in list. At most
+// catalog.MaxListBytes and one byte are read, so that a file that is too large is refused by its length and not held
+// whole. The error of a list that breaks a rule names the file.
 func ReadCatalog(file string) ([]byte, *catalog.List, error) {
 	f, err := os.Open(file)
 	if err != nil {

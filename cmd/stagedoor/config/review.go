@@ -345,7 +345,9 @@ func shortened(all []settings.Line) (out []settings.Line) {
 }
 
 // EntrySettings returns the settings that a provider or a model has in a text and those that it may have. It returns
-// false if there is none of that name; the name "" stands for a new one.
+// false if there is none of that name; the name "" stands for a new one. The text is read before defaults and
+// environment variables are applied, because a form must show what was written. The error is that of a text that is not
+// YAML.
 func EntrySettings(text []byte, kind, name string) ([]settings.Setting, bool, error) {
 	root, err := plainText(string(text))
 	if err != nil {

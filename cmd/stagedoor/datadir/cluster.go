@@ -94,7 +94,8 @@ func (f *Flags) OpenShared() (journal.Store, error) {
 }
 
 // OpenMembers returns the nodes of the cluster that the flags, the configuration file or the environment name, without
-// joining them. The caller closes it.
+// joining them. The caller closes it. A missing cluster is a usage error, and a database that cannot be reached is
+// Unavailable.
 func (f *Flags) OpenMembers(ctx context.Context) (*postgres.Members, error) {
 	cluster, err := f.commandNode()
 	if err != nil {

@@ -118,8 +118,9 @@ func noGateway(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// Use calls running with the gateway that runs on the data directory. If no gateway does, it opens the directory,
-// calls stopped with its state and closes it.
+// Use calls running with the gateway that runs on the data directory. If no gateway does, it opens the directory, calls
+// stopped with its state and closes it. The errors of running and stopped are returned as they are. A directory that
+// another process has open, or that is damaged, is Unavailable.
 func (f *Flags) Use(running func(*admin.Client) error, stopped func(*state.State) error) error {
 	data, client, err := f.Dial()
 	if err != nil {
@@ -150,7 +151,8 @@ func AsCommand(ctx context.Context) context.Context {
 	return state.WithActor(ctx, state.Actor{Kind: state.ActorCommand, Via: auth.ViaCommand})
 }
 
-// Socket returns the path of the socket at which a gateway on a data directory can be reached.
+// Socket returns the path of the socket at which a gateway on a data directory can be reached. A path that is too long
+// for a socket is Unavailable, because the system would report only an invalid argument.
 func Socket(data string) (string, error) {
 	// sun_path holds 108 bytes on Linux and 104 elsewhere, with a zero at the end.
 	const most = 103
@@ -169,8 +171,10 @@ func Unavailable(err error) error { return fmt.Errorf("%w: %w", state.ErrUnavail
 // within that time.
 const LockWait = 2 * time.Second
 
-// OpenStore opens the durable store of a data directory, which it creates if necessary, or a store in memory if data
-// is "memory", or the database of a cluster if one is named, in which the version of the program is shown.
+// OpenStore opens the durable store of a data directory, which it creates if necessary, or a store in memory if data is
+// "memory", or the database of a cluster if one is named, in which the version of the program is shown. It waits for
+// LockWait while another process has the directory open. The error is a usage error for a combination that makes no
+// sense, and Unavailable otherwise.
 func OpenStore(data string, cluster config.Cluster, version string) (journal.Store, error) {
 	if cluster.Store != "" {
 		return openShared(data, cluster, version)

@@ -36,7 +36,9 @@ const (
 
 // Announce makes the run file of this process: in $RUNTIME_DIRECTORY, which systemd sets, else in
 // $XDG_RUNTIME_DIR/stagedoor, else in a directory of the user's own in the system's temporary directory. The process
-// holds a lock on the file, so that a file that is left behind by a crash is recognised. withdraw removes the file.
+// holds a lock on the file, so that a file that is left behind by a crash is recognised. withdraw removes the file. A
+// directory that belongs to another user, or in which others may write, is refused, because commands would follow what
+// it says to another socket.
 func Announce(env func(string) (string, bool), r Running) (withdraw func(), err error) {
 	dir, _ := env("RUNTIME_DIRECTORY")
 	dir, _, _ = strings.Cut(dir, ":")

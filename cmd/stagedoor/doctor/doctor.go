@@ -98,7 +98,7 @@ func (r Report) judged() Report {
 	return r
 }
 
-// Print writes the report as a table, with the advice below it.
+// Print writes the report as a table, with the advice below it. The error is that of out.
 func (r *Report) Print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "CHECK\tSTATUS\tDETAIL")

@@ -227,7 +227,7 @@ func (s *search) record(ctx context.Context, conn *sql.Conn, b *block, h *hit) (
 	return h.record(id, entry, k), nil
 }
 
-// Get implements requestlog.Reader.
+// Get implements requestlog.Reader. A record that is missing, too old or of another owner is state.ErrNotFound.
 func (l *Log) Get(ctx context.Context, at int64, owner string) (r requestlog.Record, err error) {
 	q := requestlog.Query{Owner: owner, Before: at + 1, Limit: 1}
 	s := newSearch(&q, max(l.oldest(), at))

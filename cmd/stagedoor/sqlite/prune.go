@@ -20,7 +20,9 @@ const (
 func (l *Log) oldest() int64 { return requestlog.Place(l.options.Now().Add(-l.options.Limits().Keep)) }
 
 // Prune implements requestlog.Writer. It removes the records that are too old, and then the oldest blocks until the log
-// has its size and leaves the disk its room.
+// has its size and leaves the disk its room. It does a bounded part at a time and returns true if there is more, so
+// that records are not kept waiting for one long change. The file that was set aside is removed when all of it would be
+// too old.
 func (l *Log) Prune(ctx context.Context) (more bool, err error) {
 	aside := l.options.Path + Broken
 	if info, err := os.Stat(aside); err == nil && requestlog.Place(info.ModTime()) < l.oldest() {

@@ -115,7 +115,8 @@ func Open(o Options) (*Log, error) {
 	return log, nil
 }
 
-// Remove removes the log at path, and the file that was set aside.
+// Remove removes the log at path, and the file that was set aside. It removes the files of the write-ahead log too,
+// because SQLite would apply those of an earlier file to a new one. It goes on after a file that cannot be removed.
 func Remove(path string) (err error) {
 	for _, suffix := range []string{"", "-wal", "-shm", Broken} {
 		if e := os.Remove(path + suffix); !errors.Is(e, fs.ErrNotExist) {
@@ -296,7 +297,8 @@ func (l *Log) Close() error {
 	return l.disconnect()
 }
 
-// Append implements requestlog.Writer.
+// Append implements requestlog.Writer. Without room on the disk nothing is written. After a failed change it forgets
+// which kinds and which block are in the file, because the transaction may have been undone.
 func (l *Log) Append(ctx context.Context, records []requestlog.Record) error {
 	if l.options.Room() < 0 {
 		return errNoRoom

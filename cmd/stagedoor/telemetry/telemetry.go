@@ -58,7 +58,9 @@ type Telemetry struct {
 	Scrape http.Handler
 }
 
-// Start starts the exporters and processors that the configuration and the environment request.
+// Start starts the exporters and processors that the configuration and the environment request. An error closes what
+// was started before it. If neither traces nor metrics are wanted, it starts nothing and returns a Telemetry whose
+// methods do nothing.
 func Start(ctx context.Context, o Options) (*Telemetry, error) {
 	t := &Telemetry{watched: o.Watched}
 	otel.SetErrorHandler(&reporter{log: o.Logger})
@@ -229,7 +231,8 @@ const (
 	scrapeTimeout = 10 * time.Second
 )
 
-// Close exports what is left, as long as ctx lets it.
+// Close exports what is left, as long as ctx lets it. All parts are closed, also after an error of one of them, and
+// their errors are joined.
 func (t *Telemetry) Close(ctx context.Context) error {
 	var errs []error
 	if t.metrics != nil {

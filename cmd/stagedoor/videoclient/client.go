@@ -31,7 +31,8 @@ const (
 	replyTimeout = 2 * time.Minute
 )
 
-// New makes a client of the gateway at address, scheme://host[:port][/path].
+// New makes a client of the gateway at address, scheme://host[:port][/path]. An address with a query or with user and
+// password is refused. Redirects are not followed, so that the key goes to that gateway only.
 func New(address, key string) (*Client, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil {

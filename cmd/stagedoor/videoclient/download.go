@@ -33,9 +33,10 @@ var ErrExists = errors.New("there is such a file already")
 // errChanged: the content is another one than at the beginning.
 var errChanged = errors.New("the content has changed during the download")
 
-// Download fetches the content of a completed job. A line that breaks is taken up
-// where it broke, if the gateway can do that, else from the front. It tells the
-// number of bytes.
+// Download fetches the content of a completed job. A line that breaks is taken up where it broke, if the gateway can do
+// that, else from the front. It tells the number of bytes. The content is written beside the destination and renamed
+// when it is complete, so that a file of that name is always whole. The error is ErrExists if there is one already and
+// it is not to be replaced.
 func (c *Client) Download(ctx context.Context, d Download) (int64, error) {
 	if err := Vacant(d.Path, d.Replace); err != nil {
 		return 0, err

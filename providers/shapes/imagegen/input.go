@@ -25,7 +25,8 @@ type field struct {
 	text  bool
 }
 
-// FromJSON returns the Input of a body that is one JSON object.
+// FromJSON returns the Input of a body that is one JSON object. A route with a document has its parameters in a member
+// of that name. The error is a *dialogue.Error for a body without it.
 func (r *Route) FromJSON(body []byte) (*Input, error) {
 	in := &Input{body: body}
 	if r.document == "" {

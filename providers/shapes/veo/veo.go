@@ -50,7 +50,9 @@ func (p *Provider) Supports(op video.Operation) bool { return op == video.Create
 // Idempotent implements video.Upstream.
 func (p *Provider) Idempotent() bool { return p.idempotent }
 
-// Submit implements video.Upstream. The id is the operation's name.
+// Submit implements video.Upstream. The id is the operation's name. A video that is extended is looked up first,
+// because only its operation has the address. The Idempotency-Key lets a call be repeated after a lost reply without a
+// second job, where the upstream heeds it.
 func (p *Provider) Submit(ctx context.Context, key string, spec *video.Spec,
 	open video.Opener) (string, video.Status, error) {
 	parameters, err := parametersOf(spec)
@@ -131,7 +133,8 @@ func (p *Provider) askOperation(ctx context.Context, r upstream.Request) (operat
 	return op, nil
 }
 
-// Content implements video.Upstream.
+// Content implements video.Upstream. The operation is read first, because it has the address of the video. Other
+// variants than the video are video.ErrNoVariant, and an operation without an address is video.ErrJobNotFound.
 func (p *Provider) Content(ctx context.Context, id string, v video.Variant, byteRange string) (*video.Content, error) {
 	if v != video.Video {
 		return nil, video.ErrNoVariant

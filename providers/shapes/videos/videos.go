@@ -72,7 +72,8 @@ func (p *Provider) Submit(ctx context.Context, key string, spec *video.Spec,
 	return p.askJob(ctx, r)
 }
 
-// Poll implements video.Upstream.
+// Poll implements video.Upstream. An id that could lead out of its place in the path is video.ErrJobNotFound without a
+// call.
 func (p *Provider) Poll(ctx context.Context, id string) (video.Status, error) {
 	if !isJobID(id) {
 		return video.Status{}, video.ErrJobNotFound
@@ -124,7 +125,8 @@ func (p *Provider) Content(ctx context.Context, id string, v video.Variant, byte
 	return transfer.NewContent(reply, v)
 }
 
-// Delete implements video.Upstream.
+// Delete implements video.Upstream. A job that the upstream no longer has is video.ErrJobNotFound, which callers take
+// as deleted.
 func (p *Provider) Delete(ctx context.Context, id string) error {
 	if !isJobID(id) {
 		return video.ErrJobNotFound
