@@ -31,7 +31,8 @@ func gatewayBelow(t *testing.T) (base string, calls *[]string) {
 	t.Helper()
 	calls = new([]string)
 	all := snapshotOf("req_1")
-	replies := map[string]any{"/flow": all.Flow, "/providers": map[string]any{"data": all.Providers}, "/actors": all.Actors}
+	replies := map[string]any{"/flow": all.Flow, "/actors": all.Actors,
+		"/providers": map[string]any{"data": all.Providers}}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path, below := strings.CutPrefix(r.URL.Path, "/below/admin/v1")
 		if r.Header.Get("Authorization") != "Bearer right" || !below {

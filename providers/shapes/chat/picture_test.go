@@ -25,7 +25,8 @@ func TestPicturesToChangeAreDataURLsBeforeTheText(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dot.Close()
-	call, err := chat.Pictures.Codec.Encode(t.Context(), &pictures.Request{Operation: pictures.Generate, Prompt: "a cat",
+	call, err := chat.Pictures.Codec.Encode(t.Context(), &pictures.Request{
+		Operation: pictures.Generate, Prompt: "a cat",
 		Sources: []*pictures.File{dot}, Styles: []*pictures.File{dot}, Seed: new(int64(7)),
 		Size: pictures.Size{Width: 64, Height: 64}}, "m", new(dialogue.Report))
 	if err != nil {
@@ -98,7 +99,8 @@ func TestAReplyOfWordsIsNoPicture(t *testing.T) {
 }
 
 func TestTokensOfPicturesAreCountedApart(t *testing.T) {
-	reply, err := chat.Pictures.Codec.Body(nil, []byte(`{"choices":[{"message":{"images":[{"image_url":{"url":"https://x/y"}}]}}],
+	reply, err := chat.Pictures.Codec.Body(nil, []byte(`{"choices":[{"message":{"images":[
+		{"image_url":{"url":"https://x/y"}}]}}],
 		"usage":{"prompt_tokens":300,"completion_tokens":1300,"total_tokens":1600,
 		"prompt_tokens_details":{"image_tokens":258,"cached_tokens":12},
 		"completion_tokens_details":{"image_tokens":1290}}}`))

@@ -99,8 +99,8 @@ var blockedPictures = []string{"SAFETY", "PROHIBITED_CONTENT", "BLOCKLIST", "SPI
 	"IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"}
 
 // Body implements picture.Codec. A reply without a picture is an error: that of moderation, with the stage that the
-// images shape reports, if the prompt or the picture was blocked, and otherwise that of an upstream that did not do what
-// it was asked for.
+// images shape reports, if the prompt or the picture was blocked, and otherwise that of an upstream that did not do
+// what it was asked for.
 func (pictures) Body(_ *picture.Request, body []byte) (*picture.Reply, error) {
 	if bad := fields.CheckReply("reply", body); bad != nil {
 		return nil, bad

@@ -87,7 +87,8 @@ func TestAReplyWithoutAPictureSaysWhy(t *testing.T) {
 		{candidate("STOP"), "upstream_invalid_response", ""},
 		{`{"candidates":[{"content":{"parts":[{"inlineData":{"mimeType":"text/plain","data":"aGk="}}]}}]}`,
 			"upstream_invalid_response", ""},
-		{`{"candidates":[{"content":{"parts":[{"thought":true,"inlineData":{"mimeType":"image/png","data":"aGk="}}]}}]}`,
+		{`{"candidates":[{"content":{"parts":[
+			{"thought":true,"inlineData":{"mimeType":"image/png","data":"aGk="}}]}}]}`,
 			"upstream_invalid_response", ""},
 		{`{"candidates":`, "upstream_invalid_response", ""},
 	} {
@@ -112,7 +113,8 @@ func TestTokensOfPicturesAreCountedApart(t *testing.T) {
 	if len(reply.Images) != 1 || !slices.Equal(reply.Images[0].Base64, []byte("aGk=")) {
 		t.Errorf("the pictures are %+v", reply.Images)
 	}
-	if want := (picture.Usage{InputText: 42, InputImage: 258, OutputText: 10, OutputImage: 1290}); *reply.Usage != want {
+	want := picture.Usage{InputText: 42, InputImage: 258, OutputText: 10, OutputImage: 1290}
+	if *reply.Usage != want {
 		t.Errorf("%+v, want %+v", *reply.Usage, want)
 	}
 }
