@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"stagedoor/test/harness"
@@ -77,14 +78,26 @@ func (s source) imports(t *testing.T) []string {
 
 var fileSet = token.NewFileSet()
 
-// sources parses every Go file of the module; nested modules are not part of it.
+// sources returns every Go file of the module; nested modules are not part of it. Tests share what is parsed once.
 func sources(t *testing.T) []source {
 	t.Helper()
-	root, err := harness.Root()
+	out, err := parsed()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out []source
+	if len(out) == 0 {
+		t.Fatal("no Go files found")
+	}
+	return out
+}
+
+var parsed = sync.OnceValues(parse)
+
+func parse() (out []source, err error) {
+	root, err := harness.Root()
+	if err != nil {
+		return nil, err
+	}
 	err = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -106,13 +119,7 @@ func sources(t *testing.T) []source {
 		out = append(out, source{path: filepath.ToSlash(rel), file: file})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(out) == 0 {
-		t.Fatal("no Go files found")
-	}
-	return out
+	return out, err
 }
 
 func skipDir(root, dir string) error {

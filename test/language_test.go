@@ -17,20 +17,21 @@ import (
 // CONTRIBUTING.md gives examples.
 var phrases = []struct {
 	name    string
+	has     string // what a line has if the pattern matches, which is found sooner
 	pattern *regexp.Regexp
 	most    int
 }{
-	{"nobody", regexp.MustCompile(`\b[Nn]obody\b`), 0},
-	{"whoever", regexp.MustCompile(`\b[Ww]hoever\b`), 0},
-	{"somebody, anybody, everybody", regexp.MustCompile(`\b([Ss]ome|[Aa]ny|[Ee]very)body\b`), 0},
-	{"X is what, X is who", regexp.MustCompile(`// [A-Za-z]\w* (is|are) (what|who|how|where|whether|why|when)\b`), 0},
-	{"who asks, what is told",
+	{"nobody", "obody", regexp.MustCompile(`\b[Nn]obody\b`), 0},
+	{"whoever", "hoever", regexp.MustCompile(`\b[Ww]hoever\b`), 0},
+	{"somebody, anybody, everybody", "body", regexp.MustCompile(`\b([Ss]ome|[Aa]ny|[Ee]very)body\b`), 0},
+	{"X is what, X is who", "// ", regexp.MustCompile(`// [A-Za-z]\w* (is|are) (what|who|how|where|whether|why|when)\b`), 0},
+	{"who asks, what is told", " ",
 		regexp.MustCompile(`\b([Ww]ho|[Ww]hat) (asks|waits|comes|leaves|reads|sends|is told|was told)\b`), 0},
-	{"told", regexp.MustCompile(`\btold\b`), 0},
-	{"door", regexp.MustCompile(`\b[Dd]oors?\b`), 0},
-	{"house", regexp.MustCompile(`\b[Hh]ouse\b`), 0},
-	{"pump", regexp.MustCompile(`\b[Pp]umps?\b`), 0},
-	{"conduit, painter, purse, shelf, vault, folio, teller, tape",
+	{"told", "told", regexp.MustCompile(`\btold\b`), 0},
+	{"door", "oor", regexp.MustCompile(`\b[Dd]oors?\b`), 0},
+	{"house", "ouse", regexp.MustCompile(`\b[Hh]ouse\b`), 0},
+	{"pump", "ump", regexp.MustCompile(`\b[Pp]umps?\b`), 0},
+	{"conduit, painter, purse, shelf, vault, folio, teller, tape", "",
 		regexp.MustCompile(`\b([Cc]onduit|[Pp]ainter|[Pp]urse|[Ss]helf|[Vv]ault|[Ff]olio|[Tt]eller|[Tt]ape)s?\b`), 0},
 }
 
@@ -65,7 +66,7 @@ func TestWritingIsPlain(t *testing.T) {
 		}
 		for line := range strings.Lines(string(text)) {
 			for i := range phrases {
-				if phrases[i].pattern.MatchString(line) {
+				if strings.Contains(line, phrases[i].has) && phrases[i].pattern.MatchString(line) {
 					counts[i]++
 				}
 			}
