@@ -3,6 +3,7 @@ package text
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -141,7 +142,7 @@ func (a *attempt) callTranslated(ctx context.Context) *upstream.Failure {
 		return engine.CallerFault(err)
 	}
 	if bad := cmp.Or(a.request.Head.Unknown, req.NothingFor(a.shape.Name)); bad != nil {
-		return engine.CallerFault(bad)
+		return engine.CallerFault(a.inFieldsOfClient(bad))
 	}
 	produce := func(req *dialogue.Request) (producer, error) {
 		sent := *req
@@ -152,12 +153,20 @@ func (a *attempt) callTranslated(ctx context.Context) *upstream.Failure {
 		sent.Fit(t, &a.report)
 		call, err := a.shape.Encode(&sent, t, &a.report, a.env)
 		if err != nil {
-			return nil, err
+			return nil, a.inFieldsOfClient(err)
 		}
 		req.Renamed = sent.Renamed
 		return a.producer(call, max(sent.N, 1)*max(len(sent.Prompts), 1), sent.Enforced), nil
 	}
 	return a.translate(ctx, req, produce)
+}
+
+// inFieldsOfClient returns an error of the encoder with the name that the field has in the client's shape.
+func (a *attempt) inFieldsOfClient(err error) error {
+	if e, ok := errors.AsType[*dialogue.Error](err); ok {
+		return a.request.Inbound.Traits.NameField(e)
+	}
+	return err
 }
 
 // simulate lets the embedded sandbox answer.

@@ -167,3 +167,28 @@ func TestAMistakeBehindAnUnknownContentPartIsReported(t *testing.T) {
 		}
 	}
 }
+
+// Encoders name the fields of the neutral form. The client gets the name of the field that it has sent.
+func TestRefusalsOfAnEncoderNameTheClientsField(t *testing.T) {
+	const noAudio = `{"inlineData":{"mimeType":"audio/wav","data":"UklGRg=="}}`
+	for _, c := range []struct {
+		from, to    dialogue.Shape
+		body, param string
+	}{
+		{dialoguetest.Gemini, dialoguetest.Messages, `{"contents":[{"parts":[` + noAudio + `]}]}`, "contents"},
+		{dialoguetest.Gemini, dialoguetest.Chat, `{"contents":[{"parts":[{"text":"hi"}]}],
+			"generationConfig":{"responseModalities":["AUDIO"]}}`, "generationConfig.responseModalities"},
+		{dialoguetest.Responses, dialoguetest.Messages, `{"model":"m","input":[{"role":"user","content":[
+			{"type":"input_file","file_id":"file-1"}]}]}`, "input"},
+		{dialoguetest.Messages, dialoguetest.Chat, `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":[
+			{"type":"document","source":{"type":"file","file_id":"file_1"}}]}]}`, "messages"},
+	} {
+		play(t, func(t *testing.T, s *stage) {
+			s.upstream("a", c.to)
+			got := s.ask(s.request(c.from, c.body))
+			if got.Err == nil || got.Err.Param != c.param || !strings.HasPrefix(got.Err.Message, c.param+": ") {
+				t.Errorf("%s to %s: got %+v, want an error about %s", c.from, c.to, got.Err, c.param)
+			}
+		})
+	}
+}

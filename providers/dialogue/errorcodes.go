@@ -85,6 +85,10 @@ func Unsupported(param, why string) *Error {
 	return BadField(param, "unsupported_parameter", why)
 }
 
+// UnsupportedContent returns the 400 for a message, or a part of it, that the provider of the chosen model cannot read.
+// It is about Conversation.
+func UnsupportedContent(why string) *Error { return Unsupported(Conversation, why) }
+
 // UnknownPart returns the 400 for a content part of a type that the gateway does not know. It is returned only where
 // the part would have to be translated, because an upstream of the client's shape may know it.
 func UnknownPart(param string) *Error {

@@ -161,7 +161,7 @@ func (r *Request) NothingFor(to Shape) *Error {
 		return nil
 	}
 	kind = strconv.QuoteToASCII(ShortName(kind))
-	return Unsupported("input", "has only items that this model cannot read, of type "+kind)
+	return UnsupportedContent("has only items that this model cannot read, of type " + kind)
 }
 
 // Field is a named raw JSON value.

@@ -1,5 +1,7 @@
 package dialogue
 
+import "strings"
+
 // Traits say how a shape uses the notions that shapes have in common. An encoder reads the
 // traits of the client's shape from Request.Traits, so that it does not need to know which
 // shape that is. The zero value describes a shape of which nothing special is known: its
@@ -43,6 +45,9 @@ type Traits struct {
 	Overloaded529 bool
 	// KeyInQuery is set if a client may send its API key as the query parameter key.
 	KeyInQuery bool
+	// Fields has the shape's names of fields about which an encoder for another shape may return an error, by the names
+	// that encoders use: Conversation, modalities, n and tool_choice. Fields that are not in it have the same names.
+	Fields map[string]string
 	// LongPrompt has the words in which clients of the shape expect to read that a prompt does not fit the model's
 	// context window. Programs look for them, because not every vendor has a code for it.
 	LongPrompt *LongPrompt
@@ -72,3 +77,17 @@ const (
 	SignatureProof       // Thinking.Signature
 	EncryptedProof       // Thinking.Encrypted, under Thinking.ItemID
 )
+
+// Conversation is the field that encoders name in an error about a message or what is in it.
+const Conversation = "messages"
+
+// NameField returns err with the shape's own name of the field that it is about, for a client of the shape.
+func (t *Traits) NameField(err *Error) *Error {
+	name, ok := t.Fields[err.Param]
+	if !ok {
+		return err
+	}
+	named := *err
+	named.Param, named.Message = name, name+strings.TrimPrefix(err.Message, err.Param)
+	return &named
+}

@@ -31,13 +31,13 @@ func (e *encoder) media(p dialogue.Part) error {
 	case dialogue.File:
 		return e.file(m)
 	}
-	return dialogue.Unsupported("messages", "the chosen model's provider does not take "+string(m.Kind)+" input")
+	return dialogue.UnsupportedContent("the chosen model's provider does not take " + string(m.Kind) + " input")
 }
 
 // fileID writes a file by its id. Ids are valid only at the service where the file was uploaded.
 func (e *encoder) fileID(p dialogue.Part) error {
 	if p.Media.Kind != dialogue.File || p.Media.FileIDs != traits.FileIDs {
-		return dialogue.Unsupported("messages", "a file id cannot be used with the chosen model's provider")
+		return dialogue.UnsupportedContent("a file id cannot be used with the chosen model's provider")
 	}
 	e.Object().Key("type").String("file").Key("file").Object().Key("file_id").String(p.Media.FileID).End().End()
 	return nil
@@ -58,7 +58,7 @@ func (e *encoder) image(m *dialogue.Media) {
 // audio writes audio, which the shape takes by value only.
 func (e *encoder) audio(m *dialogue.Media) error {
 	if m.Base64 == "" {
-		return dialogue.Unsupported("messages", "audio must be given by value for the chosen model's provider")
+		return dialogue.UnsupportedContent("audio must be given by value for the chosen model's provider")
 	}
 	e.Object().Key("type").String("input_audio").Key("input_audio").Object()
 	e.Key("data").String(m.Base64).Key("format").String(audioFormat(m.MIME))
@@ -82,7 +82,7 @@ func audioFormat(mime string) string {
 func (e *encoder) file(m *dialogue.Media) error {
 	if m.Base64 == "" {
 		// The gateway fetches nothing for its clients.
-		return dialogue.Unsupported("messages", "a document must be given by value for the chosen model's provider")
+		return dialogue.UnsupportedContent("a document must be given by value for the chosen model's provider")
 	}
 	name := m.Name
 	if name == "" {

@@ -173,9 +173,9 @@ func said(t dialogue.Turn, rep *dialogue.Report) (string, error) {
 			b.WriteString(p.Media.Text)
 		case p.Kind == dialogue.MediaPart:
 			return "",
-				dialogue.Unsupported("messages", "the chosen model takes text only, not "+string(p.Media.Kind)+" input")
+				dialogue.UnsupportedContent("the chosen model takes text only, not " + string(p.Media.Kind) + " input")
 		case p.Kind == dialogue.CallPart, p.Kind == dialogue.ResultPart:
-			return "", dialogue.Unsupported("messages", "tool calls are not supported by the chosen model")
+			return "", dialogue.UnsupportedContent("tool calls are not supported by the chosen model")
 		case p.Kind == dialogue.ThinkingPart:
 			rep.Lose("thinking")
 		default:

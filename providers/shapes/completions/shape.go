@@ -45,7 +45,10 @@ func defaults() dialogue.Capabilities {
 }
 
 // traits are shared with the requests that the shape decodes.
-var traits = dialogue.Traits{LongPrompt: &chunks.LongPrompt}
+var traits = dialogue.Traits{
+	Fields:     map[string]string{dialogue.Conversation: "prompt"},
+	LongPrompt: &chunks.LongPrompt,
+}
 
 func (shape) Check(body []byte, _ shapes.Params) (shapes.Head, error) { return check(body) }
 

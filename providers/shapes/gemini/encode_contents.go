@@ -82,7 +82,7 @@ func foreign(p dialogue.Part) bool {
 
 // foreignFile returns the error for a file that only another provider has.
 func foreignFile() error {
-	return dialogue.Unsupported("file_id", "a file of another provider cannot be sent to this model")
+	return dialogue.UnsupportedContent("a file of another provider cannot be sent to this model")
 }
 
 // place adds one part to the turns, or drops it and records the loss. The role system does not

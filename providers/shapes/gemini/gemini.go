@@ -51,6 +51,10 @@ var descriptor = shapes.Descriptor{
 var traits = dialogue.Traits{
 	BindsSchema: true, ShowsImages: true, FileIDs: "google",
 	ReplaysParts: true, KeyInQuery: true, Proof: dialogue.SignatureProof,
+	Fields: map[string]string{
+		dialogue.Conversation: "contents", "modalities": "generationConfig.responseModalities",
+		"n": "generationConfig.candidateCount", "tool_choice": "toolConfig.functionCallingConfig",
+	},
 	LongPrompt: &dialogue.LongPrompt{
 		Known:     []string{"input token count"},
 		Phrase:    "The input token count exceeds the maximum number of tokens allowed",

@@ -294,10 +294,10 @@ func TestToolNamesAreRewrittenAndRemembered(t *testing.T) {
 
 func TestMediaBecomesBlocks(t *testing.T) {
 	for _, c := range []struct {
-		name  string
-		part  dialogue.Part
-		want  string
-		param string
+		name    string
+		part    dialogue.Part
+		want    string
+		refusal string // words of it
 	}{
 		{"image", dialogue.Part{Media: &dialogue.Media{Kind: dialogue.Image, MIME: "image/jpg", Base64: "AA"}},
 			`{"type":"image","source":{"type":"base64","media_type":"image/jpeg","data":"AA"}}`, ""},
@@ -306,26 +306,28 @@ func TestMediaBecomesBlocks(t *testing.T) {
 		{"image address", dialogue.Part{Media: &dialogue.Media{Kind: dialogue.Image, URL: "https://h/x"}},
 			`{"type":"image","source":{"type":"url","url":"https://h/x"}}`, ""},
 		{"svg", dialogue.Part{Media: &dialogue.Media{Kind: dialogue.Image, MIME: "image/svg+xml", Base64: "AA"}}, "",
-			"image"},
+			"gif and webp images only"},
 		{"pdf", dialogue.Part{Media: &dialogue.Media{Kind: dialogue.File, MIME: "application/pdf", Base64: "AA",
 			Name: "a.pdf"}}, `{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"AA"},"title":"a.pdf"}`, ""},
 		{"text", dialogue.Part{Media: &dialogue.Media{Kind: dialogue.File, MIME: "text/csv", Base64: "YSxi"}},
 			`{"type":"document","source":{"type":"text","media_type":"text/plain","data":"a,b"}}`, ""},
 		{"binary", dialogue.Part{Media: &dialogue.Media{Kind: dialogue.File, MIME: "application/zip", Base64: "AAAA"}},
-			"", "file"},
+			"", "plain text documents only"},
 		{"foreign file", dialogue.Part{Media: &dialogue.Media{Kind: dialogue.File, FileID: "file-1"},
-			Origin: dialoguetest.Chat}, "", "file_id"},
-		{"audio", dialogue.Part{Media: &dialogue.Media{Kind: dialogue.Audio, Base64: "AA"}}, "", "input_audio"},
-		{"bucket", dialogue.Part{Media: &dialogue.Media{Kind: dialogue.File, URL: "gs://b/x"}}, "", "url"},
+			Origin: dialoguetest.Chat}, "", "file of another provider"},
+		{"audio", dialogue.Part{Media: &dialogue.Media{Kind: dialogue.Audio, Base64: "AA"}}, "", "does not take audio"},
+		{"bucket", dialogue.Part{Media: &dialogue.Media{Kind: dialogue.File, URL: "gs://b/x"}}, "",
+			"cannot fetch the address"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.part.Kind = dialogue.MediaPart
 			req := &dialogue.Request{MaxTokens: new(int64(9)), Turns: []dialogue.Turn{user(c.part)}}
 			call, err := Shape.Encode(req, model(), new(dialogue.Report), newEnv())
-			if c.param != "" {
+			if c.refusal != "" {
 				var refused *dialogue.Error
-				if !errors.As(err, &refused) || refused.Status != 400 || refused.Param != c.param {
-					t.Fatalf("got %v, want 400 for %s", err, c.param)
+				if !errors.As(err, &refused) || refused.Status != 400 || refused.Param != dialogue.Conversation ||
+					!strings.Contains(refused.Message, c.refusal) {
+					t.Fatalf("got %v, want 400 with %q", err, c.refusal)
 				}
 				return
 			}

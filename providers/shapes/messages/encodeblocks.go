@@ -221,13 +221,13 @@ func (e *encoder) media(p *dialogue.Part) ([]byte, error) {
 	m := *p.Media
 	switch {
 	case m.Kind == dialogue.Audio:
-		return nil, dialogue.Unsupported("input_audio", "the model does not take audio")
+		return nil, dialogue.UnsupportedContent("the model does not take audio")
 	case m.Kind == dialogue.Video:
-		return nil, dialogue.Unsupported("video", "the model does not take video")
+		return nil, dialogue.UnsupportedContent("the model does not take video")
 	case m.FileID != "" && m.FileIDs != traits.FileIDs:
-		return nil, dialogue.Unsupported("file_id", "a file of another provider cannot be used with this model")
+		return nil, dialogue.UnsupportedContent("a file of another provider cannot be used with this model")
 	case m.URL != "" && !strings.HasPrefix(m.URL, "http://") && !strings.HasPrefix(m.URL, "https://"):
-		return nil, dialogue.Unsupported("url", "the model's provider cannot fetch this address")
+		return nil, dialogue.UnsupportedContent("the model's provider cannot fetch the address of a file")
 	}
 	m.MIME = mime(&m)
 	kind := "document"
@@ -264,13 +264,13 @@ func writeSource(w *jsonw.Writer, m *dialogue.Media, kind string) error {
 		return nil
 	case kind == "image":
 		if !pictures[m.MIME] {
-			return dialogue.Unsupported("image", "the model takes jpeg, png, gif and webp images only")
+			return dialogue.UnsupportedContent("the model takes jpeg, png, gif and webp images only")
 		}
 	case m.MIME == "application/pdf":
 	default:
 		text, ok := documentText(m)
 		if !ok {
-			return dialogue.Unsupported("file", "the model takes PDF and plain text documents only")
+			return dialogue.UnsupportedContent("the model takes PDF and plain text documents only")
 		}
 		w.Key("type").String("text").Key("media_type").String("text/plain").Key("data").String(text)
 		return nil

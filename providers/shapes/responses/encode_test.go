@@ -265,17 +265,18 @@ func TestEncodeRefusesWhatChangesTheAnswer(t *testing.T) {
 		return []dialogue.Turn{turn(dialogue.User,
 			dialogue.Part{Kind: dialogue.MediaPart, Media: &m, Origin: dialoguetest.Messages})}
 	}
-	for param, req := range map[string]*dialogue.Request{
-		"modalities":  {Modalities: []string{"audio"}},
-		"file_id":     {Turns: media(dialogue.Media{Kind: dialogue.File, FileID: "f"})},
-		"video":       {Turns: media(dialogue.Media{Kind: dialogue.Video, URL: "u"})},
-		"tool_choice": {ToolChoice: &dialogue.ToolChoice{Origin: dialoguetest.Messages, Opaque: json.RawMessage(`{}`)}},
-		"prompt":      {Prompts: [][]byte{[]byte(`[1,2]`)}},
+	for want, req := range map[string]*dialogue.Request{
+		"modalities: ":                             {Modalities: []string{"audio"}},
+		"messages: a file of another provider":     {Turns: media(dialogue.Media{Kind: dialogue.File, FileID: "f"})},
+		"messages: this model does not take video": {Turns: media(dialogue.Media{Kind: dialogue.Video, URL: "u"})},
+		"tool_choice: ": {ToolChoice: &dialogue.ToolChoice{Origin: dialoguetest.Messages,
+			Opaque: json.RawMessage(`{}`)}},
+		"prompt: ": {Prompts: [][]byte{[]byte(`[1,2]`)}},
 	} {
 		_, err := responses.Shape.Encode(req, newTarget(), new(dialogue.Report), newEnv())
 		var e *dialogue.Error
-		if !errors.As(err, &e) || e.Param != param {
-			t.Errorf("%s: got %v", param, err)
+		if !errors.As(err, &e) || !strings.HasPrefix(e.Message, want) {
+			t.Errorf("%s: got %v", want, err)
 		}
 	}
 }

@@ -429,7 +429,7 @@ func (it *items) server(p *dialogue.Part) {
 func (it *items) appendMedia(w *jsonw.Writer, p *dialogue.Part) *dialogue.Error {
 	m := p.Media
 	if m.FileID != "" && m.FileIDs != traits.FileIDs {
-		return dialogue.Unsupported("file_id", "belongs to another provider")
+		return dialogue.UnsupportedContent("a file of another provider cannot be used with this model")
 	}
 	if m.Kind != dialogue.File || m.Text != "" || m.URL != "" {
 		it.rep.LoseFileName(m)
@@ -442,7 +442,7 @@ func (it *items) appendMedia(w *jsonw.Writer, p *dialogue.Part) *dialogue.Error 
 	case dialogue.Audio:
 		return appendAudio(w, m)
 	default:
-		return dialogue.Unsupported(string(m.Kind), "this model does not take "+string(m.Kind)+" input")
+		return dialogue.UnsupportedContent("this model does not take " + string(m.Kind) + " input")
 	}
 	return nil
 }
@@ -499,7 +499,7 @@ func address(m *dialogue.Media, mime string) string {
 // appendAudio writes sound, which this shape has only by value.
 func appendAudio(w *jsonw.Writer, m *dialogue.Media) *dialogue.Error {
 	if m.Base64 == "" {
-		return dialogue.Unsupported("audio", "this model takes audio by value only")
+		return dialogue.UnsupportedContent("this model takes audio by value only")
 	}
 	w.Object().Key("type").String("input_audio")
 	w.Key("input_audio").Object()

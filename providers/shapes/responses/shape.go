@@ -54,6 +54,7 @@ const vendor = "openai"
 var traits = dialogue.Traits{
 	StrictIsNative: true, KeepsMetadata: true, MaxEffort: true, FileIDs: vendor, StoresReplies: true,
 	ShowsImages: true,
+	Fields:      map[string]string{dialogue.Conversation: "input"},
 	Proof:       dialogue.EncryptedProof,
 	LongPrompt: &dialogue.LongPrompt{
 		Known:  []string{"context window"},
