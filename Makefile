@@ -32,10 +32,10 @@ NORACE   := -gcflags=golang.org/x/crypto/argon2=-race=0
 # The compiler takes a third less processor time if it collects garbage rarely, a tenth less without debug information,
 # and a quarter to a third less if it does not inline functions, which is left out for the runtime and for a package
 # whose test counts an allocation that inlining saves. Programs that tests look at keep Go's defaults of garbage
-# collection. Scripts that compile have the same FLAGS, because with others the standard library and all that is
+# collection. As in a release, nothing is compiled with cgo. Scripts that compile have the same FLAGS, because with others the standard library and all that is
 # imported would be compiled a second time.
 FAST     := all=-l runtime/...= internal/...= sync/...= stagedoor/providers/jsonw=
-FLAGS    := GOFLAGS='$(strip $(GOFLAGS) $(FAST:%="-gcflags=% -dwarf=false"))'
+FLAGS    := CGO_ENABLED=0 GOFLAGS='$(strip $(GOFLAGS) $(FAST:%="-gcflags=% -dwarf=false"))'
 COMPILE  := GOGC=400 GOMEMLIMIT=2GiB $(FLAGS)
 # Linking takes a seventh less without symbols for debuggers.
 SMALL    := -ldflags='-s -w'
@@ -73,15 +73,17 @@ test: ## Go tests, browsers and real clients (JOBS=n at a time, ALSO='targets')
 	@JOBS=$(JOBS) STAGEDOOR_BINARY='$(CURDIR)/$(PROGRAM)' .ci/suites $(SUITES)
 
 # The Go tests in the short form of those that -short shortens. It begins when the program is built, because two go
-# commands would both compile what the program consists of.
+# commands would both compile what the program consists of. The tests of cmd/stagedoor come first, because they wait for
+# minutes, in which the others are compiled.
 .PHONY: test-plain
 test-plain: tools-build program ## the Go tests of all packages but test/..., the long ones shortened
-	$(COMPILE) go test $(DEFAULTS) -short -vet=off $(SMALL) -timeout 25m $$(go list ./... | grep -v '^stagedoor/test')
+	$(COMPILE) go test $(DEFAULTS) -short -p 3 -vet=off $(SMALL) -timeout 25m stagedoor/cmd/stagedoor \
+	  $$(go list ./... | grep -Ev '^stagedoor/(test|cmd/stagedoor$$)')
 
 .PHONY: test-race
 test-race: tools-build ## the same with the race detector for packages in which goroutines share most
 	@$(DATABASE) &
-	$(COMPILE) go test -race -short $(NORACE) -exec '$(DATABASE)' -p 3 -vet=off $(SMALL) -timeout 25m \
+	$(COMPILE) CGO_ENABLED=1 go test -race -short $(NORACE) -exec '$(DATABASE)' -p 3 -vet=off $(SMALL) -timeout 25m \
 	  $$(go list ./... | grep -E '^stagedoor/($(RACE))$$')
 
 .PHONY: test-long
@@ -91,7 +93,7 @@ test-long: tools-build ## the tests that test-plain shortens, in full
 
 .PHONY: race
 race: tools-build ## the Go tests of all packages with the race detector, in full
-	$(COMPILE) go test -race $(NORACE) -exec '$(DATABASE)' -vet=off $(SMALL) -timeout 0 \
+	$(COMPILE) CGO_ENABLED=1 go test -race $(NORACE) -exec '$(DATABASE)' -vet=off $(SMALL) -timeout 0 \
 	  $$(go list ./... | grep -v '^stagedoor/test')
 
 # None of these results comes from the test cache, which does not see all the files that they look at.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"io"
 	"net/http"
 	"os"
@@ -18,7 +19,13 @@ import (
 	"stagedoor/test/harness"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
+// TestMain runs more tests at a time than there are processors, because those of several gateways mostly wait for leases.
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "4"); err != nil { // unless the command line says otherwise
+		panic(err)
+	}
+	harness.Main(m)
+}
 
 // patience limits each step on a loaded machine; a test waits for it only if it
 // fails.
