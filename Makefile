@@ -114,11 +114,6 @@ clients: tools
 	@for dir in $(CLIENTS); do flock "$$dir" sh -c "cd $$dir; [ node_modules/.package-lock.json -nt package-lock.json ] || \
 	  npm ci --ignore-scripts --no-audit --no-fund --loglevel=error"; done
 
-# Installed beside the other suites in CI, because it waits for the network for most of a minute.
-.PHONY: agents-clients
-agents-clients: tools
-	@cd test/agents/js && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
-
 .PHONY: test-short
 test-short: ## the Go tests without the slow ones and the race detector
 	go test -short ./...
@@ -164,6 +159,12 @@ paint: clients program ## bytes of every page and its first paint, below 60 KB a
 .PHONY: agents
 agents: tools program ## agents' command line clients and frameworks against strict vendors behind the gateway
 	$(FLAGS) test/agents/run.sh
+
+# Most have a short form in CI: test/strict plays agents against the same vendors, test-plain shortens what test-long
+# runs in full, test-race has some of the packages of race, lint-short leaves out what other modules' functions do, and
+# looks-short sees the main pages.
+.PHONY: before-release
+before-release: lint agents pages sdk-go looks test-long race release-check proxies ## what CI leaves out, one after the other
 
 .PHONY: pages
 pages: tools program ## the lines of every page of docs/clients whose client can be installed
