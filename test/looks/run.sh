@@ -2,8 +2,9 @@
 # Looks at every page, with data in it, in headless Chromium: axe, both themes, forced colours, a phone, the keyboard,
 # scripting off and weights, through a gateway that it builds and starts.
 #
-#   ./run.sh                 the main page of each area in one medium, and on three sizes of screens
-#   STAGEDOOR_LOOKS=all      each page in all of them
+#   ./run.sh                 the main page of each area in one medium, and on three sizes of screens; the main way of two
+#                            pages by the keyboard alone
+#   STAGEDOOR_LOOKS=all      each page in all of them, and the main way of each (js/keyboard.js)
 #   STAGEDOOR_LOOKS=paint    a table of the bytes of each page and of the time until its first paint, which are judged
 #   STAGEDOOR_ROUNDS=5       how often each page is painted for that, without a cache and with one
 #   STAGEDOOR_BINARY=...     a ready program instead of building one

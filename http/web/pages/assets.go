@@ -86,7 +86,7 @@ var remarks = map[string][]*regexp.Regexp{
 // more for the one that is imported.
 func imported(name string) int {
 	switch path.Base(name) {
-	case "stream.js", "lanes.js", "kept.js":
+	case "back.js", "stream.js", "lanes.js", "kept.js":
 		return 2
 	case "chatparts.js":
 		return 1

@@ -53,7 +53,7 @@ type SignIn struct {
 }
 
 func (s *SignIn) frame() frame {
-	f := frame{template: "signin.html", title: "Sign in", leads: toSelf}
+	f := frame{template: "signin.html", title: "Sign in", style: "signin.css", leads: toSelf}
 	if s.Passkey != nil && s.Halfway == "" {
 		f.script = "passkey.js"
 	}

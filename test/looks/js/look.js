@@ -47,22 +47,27 @@ export async function look(page, name) {
   assert.deepEqual(wrong, [], name);
 }
 
+// rings is a function for the page: whether an element that has the focus shows it, itself, on a label or on what stands
+// around it.
+export const rings = `globalThis.rings = (e) => {
+  const ringed = (e) => e && getComputedStyle(e).outlineStyle !== 'none' && parseFloat(getComputedStyle(e).outlineWidth) > 0;
+  let around = e;
+  while (around && !ringed(around)) around = around.parentElement;
+  return Boolean(around) || [...e.labels ?? []].some(ringed);
+};0`;
+
 // focusShows fails unless each element that can have the focus shows it, and the first one skips the side bar. A key
 // that was pressed before makes the browser show the focus that a script moves.
 export async function focusShows(page) {
   await page.keyboard.press('Shift');
+  await page.evaluate(rings);
   const dark = await page.evaluate(() => {
-    const ringed = (e) => e && getComputedStyle(e).outlineStyle !== 'none' && parseFloat(getComputedStyle(e).outlineWidth) > 0;
     const open = document.querySelector('dialog:modal') ?? document;
     const before = document.activeElement;
     const dark = [];
     for (const e of open.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')) {
       e.focus({ preventScroll: true });
-      if (document.activeElement !== e || [e, ...e.labels ?? []].some(ringed)) continue;
-      // What stands around a field may show the focus in its place.
-      let around = e.parentElement;
-      while (around && !ringed(around)) around = around.parentElement;
-      if (!around) dark.push(e.outerHTML.slice(0, 120));
+      if (document.activeElement === e && !globalThis.rings(e)) dark.push(e.outerHTML.slice(0, 120));
     }
     before.focus({ preventScroll: true });
     const side = document.querySelector('nav.side');

@@ -1,11 +1,12 @@
 // Each page is loaded once and seen in several views (look.js).
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { admin, as, browser, button, issuer, states, text, username, visit, wanted } from './pages.js';
+import { admin, as, browser, button, issuer, states, text, username, visit, wanted, chosen } from './pages.js';
 import { all, asModal, focusShows, look, weight } from './look.js';
+import { passes, walk, ways } from './keyboard.js';
 
 // What the short form sees: the main page of most areas, of those that administrators have, too, as they see it.
-const main = /^(signin|consent|chat|images|keys|flow|requests|providers|users|spend|audit)$/;
+const main = /^(signin|consent|chat|images|keys|keys-record|flow|requests|request-recorded|providers|users|spend|audit)$/;
 
 for (const [name, who, path, prepare, opener] of wanted.filter(([name]) => all || main.test(name))) {
   test(`${name}: axe, both themes, forced colours, phone, focus, weight`, async (t) => {
@@ -17,6 +18,17 @@ for (const [name, who, path, prepare, opener] of wanted.filter(([name]) => all |
     await look(page, name);
     await focusShows(page);
     if (opener) await asModal(page, page.locator(opener).first(), `${name}-dialog`);
+  });
+}
+
+const byKeyboard = /^(keys|providers)$/;
+
+for (const [name, who, path, ...steps] of ways.filter(([name]) => chosen.test(name) && (all || byKeyboard.test(name)))) {
+  test(`${name}: its main way by the keyboard alone`, async (t) => {
+    const page = await as(t, who);
+    await page.goto(new URL(path, issuer).href);
+    await walk(page, steps);
+    if (all) await passes(page);
   });
 }
 

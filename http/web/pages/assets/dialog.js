@@ -1,5 +1,7 @@
 // A link with data-dialog opens the main part of its page as a dialog. Without script, or if that fails, it opens the
 // page itself. Forms in the dialog are sent as those of the page are.
+import {} from './back.js';
+
 document.addEventListener('click', (event) => {
   const link = event.target.closest('a[data-dialog]');
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;

@@ -1,6 +1,8 @@
 // The page of providers loads itself again every few seconds and puts what has changed in the place of what it had.
 // All that is the same stays, with its focus and its selection. Without this script the page shows the moment at which
 // it was loaded.
+import {} from './back.js';
+
 const every = 3000;
 const patience = 10_000;
 const part = document.querySelector('[data-fresh]');
