@@ -35,6 +35,7 @@ import (
 	"stagedoor/http/web/browser"
 	"stagedoor/http/web/idp"
 	"stagedoor/http/web/mailer"
+	"stagedoor/http/web/places"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/memory"
 	"stagedoor/providers/modellist"
@@ -84,6 +85,8 @@ type gateway struct {
 	// telemetry is nil until it was set up.
 	telemetry *telemetry.Telemetry
 	browser   *browser.Guard
+	// places says where addresses are. It is nil without a file.
+	places atomic.Pointer[places.File]
 	// identities are the OpenID providers at which people sign in.
 	identities *idp.Client
 	mail       *mailer.Client
@@ -386,6 +389,7 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 	fixedKeys := c.FixedKeys()
 	g.auth.SetFixed(fixedKeys)
 	g.identities.Configure(c.SignIn.Clients())
+	g.openPlaces(c.SignIn.Places)
 	g.warnOfUnknownUsers(fixedKeys)
 	g.admin.Guard.SetToken(c.Admin.Token.Reveal())
 	g.auth.LimitFailures(c.Limits.FailedKeys)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"stagedoor/http/oauth"
 	"stagedoor/http/web/browser"
 	"stagedoor/http/web/mailer"
+	"stagedoor/http/web/places"
 	"stagedoor/http/web/portal"
 	"stagedoor/state"
 	"stagedoor/state/identity"
@@ -52,6 +54,7 @@ func (g *gateway) authorization(ctx context.Context, issuer string) (*oauth.Serv
 		Recordings: g.recordings(), Settings: g.settings, Erase: g.eraseUser,
 		Mail:    g.mail,
 		Demands: g.demandsSecondFactor, AlertsTo: func() string { return g.config.Load().Alerts.Recipients() },
+		Place: func(at netip.Addr) string { return g.places.Load().Of(at) },
 		Live: func() *live.Handlers { return g.live }, Now: time.Now, Random: rand.Reader})
 	money := accounts{g.state}
 	return oauth.New(oauth.Options{Logger: g.logger, Registry: g.runtime.Tokens(), Browser: guard, Accounts: money,
@@ -67,6 +70,20 @@ func (g *gateway) mailer(issuer string) *mailer.Client {
 	}
 	return mailer.New(mailer.Options{Name: name, Now: time.Now,
 		Server: func() mailer.Server { return g.config.Load().SMTP.Server() }})
+}
+
+// openPlaces opens the file that says where addresses are. Pages show no places if it has become unusable since the
+// configuration was checked.
+func (g *gateway) openPlaces(file string) {
+	if file == "" {
+		g.places.Store(nil)
+		return
+	}
+	f, err := places.Open(file)
+	if err != nil {
+		g.logger.Warn("the file of places cannot be used", "cause", err)
+	}
+	g.places.Store(f)
 }
 
 // demandsSecondFactor reports whether the role of a user needs a second factor.

@@ -440,6 +440,9 @@ var mistakes = map[string]struct {
 			"f:5:17: sign_in.providers.c.issuer: is that of \"b\" too, expected another one",
 		},
 	},
+	"places": {
+		"sign_in: {places: /no/such}\n", []string{"f:1:19: sign_in.places: expected a file with cities or countries"},
+	},
 	"mails": {
 		"smtp: {host: \"smtp.example.com:25\", port: 70000, tls: none, user: gateway, password: p, from: Stagedoor}\n",
 		[]string{

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"stagedoor/http/web/idp"
+	"stagedoor/http/web/places"
 )
 
 // SignIn says how people sign in.
@@ -16,6 +17,7 @@ type SignIn struct {
 	SecondFactor string `yaml:"second_factor" doc:"who must have a second factor" enum:"none,administrators,everyone"`
 
 	Providers Map[SignInProvider] `yaml:"providers" doc:"OpenID providers, by names of small letters, digits and -"`
+	Places    string              `yaml:"places" doc:"a file in the MMDB format that says where addresses of sessions are"`
 }
 
 // SignInProvider is an OpenID provider.
@@ -45,6 +47,9 @@ const maxSignInProviders = 20
 // check checks the OpenID providers. Two with one issuer are refused, because people are known by issuer and subject,
 // and the rules of either provider could apply to them.
 func (s *SignIn) check(d *decoder) {
+	if _, err := places.Open(s.Places); s.Places != "" && err != nil {
+		d.at("sign_in.places", "expected a file with cities or countries, for example GeoLite2-City.mmdb")
+	}
 	if len(s.Providers) > maxSignInProviders {
 		d.at("sign_in.providers", "expected at most %d", maxSignInProviders)
 	}

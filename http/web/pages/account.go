@@ -193,12 +193,14 @@ type Security struct {
 type Session struct {
 	ID                     string
 	Browser, Address       string // "": unknown
+	Known                  string // where an address of the internet is; "": the operator has no file that says so
 	Created, Seen, Expires time.Time
 	Current                bool
 }
 
 // Place says where the address is, as far as the address itself tells it: on the machine of the gateway or in a private
-// network. It is "" for addresses of the internet, because the gateway asks no other service about them.
+// network. For addresses of the internet it is what a file of the operator says, because the gateway asks no other
+// service about them.
 func (s Session) Place() string {
 	at, err := netip.ParseAddr(s.Address)
 	switch at = at.Unmap(); {
@@ -209,7 +211,7 @@ func (s Session) Place() string {
 	case at.IsPrivate(), at.IsLinkLocalUnicast(), sharedAddresses.Contains(at):
 		return "a private network"
 	}
-	return ""
+	return s.Known
 }
 
 // sharedAddresses are those of carriers, which networks of one's own use as well (RFC 6598).

@@ -1,6 +1,10 @@
 package pages
 
-import "testing"
+import (
+	"testing"
+
+	"stagedoor/state/requestlog"
+)
 
 func TestRunwaySaysHowLongTheMoneyLasts(t *testing.T) {
 	for _, c := range []struct {
@@ -27,6 +31,24 @@ func TestASessionSaysWhereItsAddressIs(t *testing.T) {
 		"100.101.102.103": "a private network", "198.51.100.7": "", "2001:db8::1": "", "": "", "unknown": ""} {
 		if got := (Session{Address: address}).Place(); got != want {
 			t.Errorf("%s: got %q, want %q", address, got, want)
+		}
+	}
+	for address, want := range map[string]string{"198.51.100.7": "Berlin, Germany", "10.1.2.3": "a private network"} {
+		if got := (Session{Address: address, Known: "Berlin, Germany"}).Place(); got != want {
+			t.Errorf("%s: got %q, want %q", address, got, want)
+		}
+	}
+}
+
+func TestALoggedRequestNamesTheKeyOrThePageThatMadeIt(t *testing.T) {
+	for _, c := range []struct{ user, key, name, want string }{
+		{"anna", "key_0123456789abcdef", "laptop", "laptop"}, {"anna", "live_7", "", "page /live"},
+		{"anna", "chat_7", "", "page /chat"}, {"anna", "key_0123456789abcdef", "", ShortID("key_0123456789abcdef")},
+		{"", "key_0123456789abcdef", "laptop", ""},
+	} {
+		r := &RequestRow{Record: requestlog.Record{User: c.user, Key: c.key, KeyName: c.name}}
+		if got := r.KeyLabel(); got != c.want {
+			t.Errorf("%+v: got %q", c, got)
 		}
 	}
 }

@@ -268,10 +268,14 @@ func (r *RequestRow) KeyLabel() string {
 	if r.User == "" {
 		return ""
 	}
-	if r.KeyName == "" {
-		return ShortID(r.Key)
+	if r.KeyName != "" {
+		return r.KeyName
 	}
-	return r.KeyName
+	switch page, _, _ := strings.Cut(r.Key, "_"); page {
+	case "chat", "images", "live":
+		return "page /" + page
+	}
+	return ShortID(r.Key)
 }
 
 // ShortID returns the last characters of an id.

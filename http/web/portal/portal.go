@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -65,6 +66,8 @@ type Options struct {
 	// websocket. Both are nil if it is disabled.
 	Overview *httpflow.Overview
 	Live     func() *live.Handlers
+	// Place returns where an address of the internet is, or "". It may be nil.
+	Place func(netip.Addr) string
 	// AlertsTo says where alerts go, or is "" if none are sent.
 	AlertsTo func() string
 	// RequestLog is the log of requests. Nil means that it has no pages.

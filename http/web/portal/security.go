@@ -3,6 +3,7 @@ package portal
 import (
 	"errors"
 	"net/http"
+	"net/netip"
 	"slices"
 
 	"stagedoor/actors/tokens"
@@ -26,8 +27,12 @@ func (rc *requestContext) securityView() *pages.Security {
 func (rc *requestContext) sessionLines(user int64) []pages.Session {
 	var lines []pages.Session
 	for _, s := range slices.Backward(rc.options.Registry.Sessions(user)) {
-		lines = append(lines, pages.Session{ID: s.ID, Browser: s.Browser, Address: s.Address, Created: s.Created,
-			Seen: s.Seen, Expires: s.Expires, Current: s.ID == rc.visitor.Session.ID})
+		line := pages.Session{ID: s.ID, Browser: s.Browser, Address: s.Address, Created: s.Created,
+			Seen: s.Seen, Expires: s.Expires, Current: s.ID == rc.visitor.Session.ID}
+		if at, err := netip.ParseAddr(s.Address); err == nil && rc.options.Place != nil {
+			line.Known = rc.options.Place(at)
+		}
+		lines = append(lines, line)
 	}
 	return lines
 }
