@@ -89,7 +89,7 @@ const oneHash = 19 << 20
 
 // G1: the work for a login reveals neither whether the user exists nor whether the user is disabled.
 func TestEveryRefusedLoginIsTheSameWork(t *testing.T) {
-	b := newBench(t, tokens.Config{})
+	b := newHashingBench(t)
 	b.signUp(t, "grace")
 	u := b.signUp(t, "disabled")
 	if _, err := b.SetUserStatus(ctx, u.ID, tokens.StatusDisabled); err != nil {
@@ -117,7 +117,7 @@ func TestEveryRefusedLoginIsTheSameWork(t *testing.T) {
 // and no app is held up.
 func TestFloodOfLoginsDelaysNoOtherUser(t *testing.T) {
 	const flood = 1000
-	b := newBench(t, tokens.Config{})
+	b := newHashingBench(t)
 	pair := b.tokens(t)
 	var hashed, refused atomic.Int32
 	var wg sync.WaitGroup

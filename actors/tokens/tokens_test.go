@@ -17,6 +17,7 @@ import (
 	"stagedoor/state"
 	"stagedoor/state/identity"
 	"stagedoor/state/journal"
+	"stagedoor/state/password"
 	"stagedoor/state/schema"
 	"stagedoor/state/statetest"
 )
@@ -46,11 +47,22 @@ type bench struct {
 	app   tokens.App
 	creds tokens.ClientCredentials
 	other tokens.ClientCredentials // of another app, where a test makes one
+	// passwords hashes them; nil: as a gateway does.
+	passwords *password.Hasher
 }
 
 func newBench(t testing.TB, config tokens.Config) *bench {
 	t.Helper()
 	return newBenchOn(t, journal.NewMemory(), config)
+}
+
+// newHashingBench is a bench on which passwords cost as much as on a gateway.
+func newHashingBench(t testing.TB) *bench {
+	t.Helper()
+	b := newBench(t, tokens.Config{})
+	b.passwords = nil
+	b.reopen(t, tokens.Config{})
+	return b
 }
 
 func newBenchOn(t testing.TB, store journal.Store, config tokens.Config) *bench {
@@ -60,9 +72,8 @@ func newBenchOn(t testing.TB, store journal.Store, config tokens.Config) *bench 
 
 func newBenchIn(t testing.TB, sys *kit.System, store journal.Store, config tokens.Config) *bench {
 	t.Helper()
-	b := &bench{clock: newClock(), store: store, sys: sys}
+	b := &bench{clock: newClock(), store: store, sys: sys, passwords: password.NewForTests()}
 	b.open(t, config)
-	// Passwords cost 20 ms: only the tests of passwords make users with one.
 	_, err := state.Do(ctx, b.state, func(tx *state.Tx) (identity.User, error) {
 		return identity.AddUser(tx,
 			identity.User{Username: "Ada", Email: "ada@example.com", Status: identity.UserActive})
@@ -90,7 +101,7 @@ func (b *bench) open(t testing.TB, config tokens.Config) {
 	s := b.state
 	t.Cleanup(func() { s.Close() })
 	if b.Client, err = tokens.Start(tokens.Options{System: b.sys, State: b.state, Now: b.clock.Now,
-		Config: config}); err != nil {
+		Config: config, Passwords: b.passwords}); err != nil {
 		t.Fatal(err)
 	}
 }
