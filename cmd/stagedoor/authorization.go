@@ -55,7 +55,7 @@ func (g *gateway) authorization(ctx context.Context, issuer string) (*oauth.Serv
 		Mail:    g.mail,
 		Demands: g.demandsSecondFactor, AlertsTo: func() string { return g.config.Load().Alerts.Recipients() },
 		Place: func(at netip.Addr) string { return g.places.Load().Of(at) },
-		Live: func() *live.Handlers { return g.live }, Now: time.Now, Random: rand.Reader})
+		Live:  func() *live.Handlers { return g.live }, Now: time.Now, Random: rand.Reader})
 	money := accounts{g.state}
 	return oauth.New(oauth.Options{Logger: g.logger, Registry: g.runtime.Tokens(), Browser: guard, Accounts: money,
 		Redeemer: money, Issuer: issuer, Auto: g.autoAuthorize, TopUpURL: g.topUpURL, Mistakes: g.mistakes,
