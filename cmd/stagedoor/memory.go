@@ -94,16 +94,21 @@ func socketBytes(allowed int64) int64 { return roomForRequests(allowed) / 8 }
 // keptBytes returns the bytes of replies that are kept for clients which repeat or resume their requests.
 func keptBytes(allowed int64) int64 { return roomForRequests(allowed) / 16 }
 
-// ownDescriptors counts the descriptors for the store, the log and other files of the
-// process. A process with a low limit keeps a quarter of them.
-const ownDescriptors = 256
+// ownDescriptors counts the descriptors for the store, the log and other files of the process. A process with a low
+// limit keeps a quarter of them, but leastDescriptors, of which about twenty are open while no request is there. One
+// with a very low limit keeps half.
+const (
+	ownDescriptors   = 256
+	leastDescriptors = 32
+)
 
 // clientDescriptors returns how many of the process's descriptors clients may take: half
 // of what is left beside its own. The other half is for calls to upstreams, which each
 // request may need one for.
 func clientDescriptors(limit uint64) int {
 	most := int(min(limit, 1<<20))
-	return max((most-min(ownDescriptors, most/4))/2, 1)
+	own := min(ownDescriptors, max(most/4, leastDescriptors), most/2)
+	return max((most-own)/2, 1)
 }
 
 // descriptorLimit returns how many descriptors the process may have.
