@@ -13,6 +13,11 @@ after(() => browser?.close());
 
 const open = (t, options) => signedIn(t, browser, '/images', options);
 const made = (page, n) => page.waitForFunction((n) => [...document.querySelectorAll('#pictures .job')].filter((c) => !c.querySelector('[data-do=save]').hidden && c.querySelector('img').naturalWidth && /\$/.test(c.querySelector('.facts').textContent)).length === n, n);
+// A picture that is made is on the page before it is kept. Only kept ones are there when the page is opened again.
+const kept = async (page) => {
+  await page.waitForFunction(() => [...document.querySelectorAll('#pictures .job')].every((c) => c.card.id));
+  await page.evaluate(() => Promise.all([...document.querySelectorAll('#pictures .job')].map((c) => c.card.keeping)));
+};
 const card = (page, prompt) => page.locator('#pictures .job', { hasText: prompt });
 const label = (page, selector, text) => page.waitForFunction(([selector, text]) => document.querySelector(selector).textContent === text, [selector, text]);
 
@@ -30,8 +35,7 @@ test('the price stands on the button before the click, and is what is charged', 
   await made(page, 2);
   assert.deepEqual(await page.locator('.facts').allTextContents(), Array(2).fill('gen-image-1 · 1536 × 1024 · $0.04'));
   assert.equal(await page.locator('.job .prompt').first().textContent(), 'a paper boat <b>at dusk</b>');
-  await page.waitForFunction(() => [...document.querySelectorAll('#pictures .job')].every((c) => c.card.id)); // they are kept
-  await page.evaluate(() => Promise.all([...document.querySelectorAll('#pictures .job')].map((c) => c.card.keeping)));
+  await kept(page);
   await pictures(page, 'images');
 });
 
@@ -54,6 +58,7 @@ test('pictures are found again, made again, varied and deleted', async (t) => {
   await button(page.locator('#pictures .job').first(), /^Delete/).click();
   await button(page.locator('#remove'), 'Delete for good').click();
   await made(page, 3);
+  await kept(page);
   await page.reload();
   await made(page, 3);
 });
@@ -100,6 +105,7 @@ test('a mask that is painted by hand is sent with the picture', async (t) => {
   assert.deepEqual(alpha, { prompt: 'a lighthouse there', type: 'image/png', width: 1536, painted: 0, byKey: 0, free: 255 });
   await made(page, 4);
   assert.match(await card(page, 'a lighthouse there').locator('.facts').textContent(), /^gen-image-1, edited · .*\$0\.04$/);
+  await kept(page);
   await page.goto(`${issuer}/images?model=gen-image-1`);
   await made(page, 4);
   assert.equal(await button(card(page, 'a lighthouse there'), /^Regenerate/).count(), 0); // its source is not kept
