@@ -42,6 +42,8 @@ SMALL    := -ldflags='-s -w'
 # Each test program is run through .ci/tools, which installs Postgres while others are compiled.
 DATABASE := "$(CURDIR)/.ci/tools" database
 DEFAULTS := -exec '$(DATABASE) env -u GOGC -u GOMEMLIMIT'
+# Packages whose tests wait for minutes.
+WAITING  := stagedoor/cmd/stagedoor stagedoor/state/journal/postgres
 # Tests that -short shortens, among them all property tests: their files and names.
 LONG     := grep -rlE 'testing\.Short\(\)|rapid\.Check' --include=*_test.go actors cmd http providers state
 NAMES    := awk '/^func / { name = $$2; sub(/\(.*/, "", name) } /testing\.Short\(\)|rapid\.Check|rounds\(\)/ { print name }'
@@ -73,12 +75,12 @@ test: ## Go tests, browsers and real clients (JOBS=n at a time, ALSO='targets')
 	@JOBS=$(JOBS) STAGEDOOR_BINARY='$(CURDIR)/$(PROGRAM)' .ci/suites $(SUITES)
 
 # The Go tests in the short form of those that -short shortens. It begins when the program is built, because two go
-# commands would both compile what the program consists of. The tests of cmd/stagedoor come first, because they wait for
-# minutes, in which the others are compiled.
+# commands would both compile what the program consists of. Tests that wait come first, so that others are compiled
+# meanwhile; go tests a package that is named twice once.
 .PHONY: test-plain
 test-plain: tools-build program ## the Go tests of all packages but test/..., the long ones shortened
-	$(COMPILE) go test $(DEFAULTS) -short -p 3 -vet=off $(SMALL) -timeout 25m stagedoor/cmd/stagedoor \
-	  $$(go list ./... | grep -Ev '^stagedoor/(test|cmd/stagedoor$$)')
+	$(COMPILE) go test $(DEFAULTS) -short -p 4 -vet=off $(SMALL) -timeout 25m $(WAITING) \
+	  $$(go list ./... | grep -v '^stagedoor/test')
 
 .PHONY: test-race
 test-race: tools-build ## the same with the race detector for packages in which goroutines share most
