@@ -79,7 +79,7 @@ test: ## Go tests, browsers and real clients (JOBS=n at a time, ALSO='targets')
 # meanwhile; go tests a package that is named twice once.
 .PHONY: test-plain
 test-plain: tools-build program ## the Go tests of all packages but test/..., the long ones shortened
-	$(COMPILE) go test $(DEFAULTS) -short -p 4 -vet=off $(SMALL) -timeout 25m $(WAITING) \
+	$(COMPILE) go test $(DEFAULTS) -short -p 3 -vet=off $(SMALL) -timeout 25m $(WAITING) \
 	  $$(go list ./... | grep -v '^stagedoor/test')
 
 .PHONY: test-race
