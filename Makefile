@@ -16,7 +16,7 @@ SEED     ?= 0
 SIZE     ?= 1048576
 ONLY     ?=
 MUTANTS  ?= .
-JOBS     ?= 6
+JOBS     ?= 5
 PROGRAM  := bin/test/stagedoor
 CLIENTS  := test/oauth/js test/sdk/js
 # Side by side in `make test`. The first one needs only Go, so it compiles while the last ones wait for Chromium and
@@ -101,7 +101,7 @@ race: tools-build ## the Go tests of all packages with the race detector, in ful
 # None of these results comes from the test cache, which does not see all the files that they look at.
 .PHONY: test-program
 test-program: tools program ## the Go tests that look at the running program
-	$(COMPILE) go test $(DEFAULTS) -count=1 -p 4 -vet=off $(SMALL) -timeout 25m ./test/...
+	$(COMPILE) go test $(DEFAULTS) -count=1 -p 3 -vet=off $(SMALL) -timeout 25m ./test/...
 
 # The program that all suites look at. Suites ask for it side by side, and the first one
 # builds it.
