@@ -264,8 +264,21 @@ func TestALevelIsSentAgainOnlyAfterTheBudgetWasRaisedAboveIt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	levels := func() (all uint64) {
+		view := f.state.View()
+		for name := range view.Facts("alert/budget/") {
+			all += view.NumberFact(name)
+		}
+		return all
+	}
+	before := levels()
 	raise(100_000_000)
 	f.spend(1)
+	for late := time.Now().Add(time.Minute); levels() == before; time.Sleep(time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatal("the watcher does not look at the raised budget")
+		}
+	}
 	f.expect(want...)
 	f.spend(2_000_000) // half of the user's
 	want = append(want, "budget.reached 50")

@@ -19,7 +19,8 @@ import (
 	"stagedoor/test/harness"
 )
 
-// TestMain runs more tests at a time than there are processors, because those of several gateways mostly wait for leases.
+// TestMain runs more tests at a time than there are processors, because those of several gateways mostly wait for
+// leases.
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "4"); err != nil { // unless the command line says otherwise
 		panic(err)
