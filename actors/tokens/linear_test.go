@@ -1,6 +1,7 @@
 package tokens_test
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -200,15 +201,22 @@ func (d *drive) note(client int, s step, a answer, called, returned time.Duratio
 	}
 }
 
-// recorded is the history of callers who make calls at once.
-func recorded(t *testing.T, seed uint64, nodes ...*bench) []porcupine.Operation {
+// newDrive returns a drive with a code for each of its grants, which no caller has exchanged yet.
+func newDrive(t *testing.T, nodes ...*bench) *drive {
 	t.Helper()
-	const grants, callers, calls = 16, 8, 200
-	d := &drive{nodes: nodes, begun: time.Now()}
-	d.refreshes, d.accesses = make([][]string, grants), make([][]string, grants)
+	const grants = 16
+	d := &drive{nodes: nodes, refreshes: make([][]string, grants), accesses: make([][]string, grants)}
 	for range grants {
 		d.codes = append(d.codes, nodes[0].code(t))
 	}
+	return d
+}
+
+// record returns the history of callers who make calls at the same time.
+func (d *drive) record(t *testing.T, seed uint64) []porcupine.Operation {
+	t.Helper()
+	const callers, calls = 8, 200
+	d.begun = time.Now()
 	var wg sync.WaitGroup
 	for client := range callers {
 		wg.Go(func() {
@@ -216,7 +224,7 @@ func recorded(t *testing.T, seed uint64, nodes ...*bench) []porcupine.Operation 
 			for range calls / callers {
 				s := d.choose(random)
 				called := time.Since(d.begun)
-				a, err := nodes[client%len(nodes)].carry(s)
+				a, err := d.nodes[client%len(d.nodes)].carry(s)
 				if errors.Is(err, journal.ErrUnreachable) {
 					continue // nothing has changed
 				}
@@ -250,7 +258,7 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 			refused, issued := 0, 0
 			for seed := range uint64(histories / 2) {
 				b.clock.Add(time.Hour) // the grants of the history before are not in the way
-				history := recorded(t, seed, b)
+				history := newDrive(t, b).record(t, seed)
 				if got := porcupine.CheckOperationsTimeout(lineages(grace > 0), history,
 					patience); got != porcupine.Ok {
 					t.Fatalf("history %d: %s", seed, got)
@@ -291,26 +299,23 @@ func TestHistoriesOfTwoNodesAreLinearizable(t *testing.T) {
 	refused, issued := 0, 0
 	for seed := range uint64(*histories / 100) {
 		first.clock.Add(time.Hour)
-		stop, stopped := make(chan struct{}), make(chan struct{})
-		go func() {
-			defer close(stopped)
-			for i := 0; ; i++ {
-				select {
-				case <-stop:
-					return
-				case <-time.After(100 * time.Millisecond):
-					proxies[i%len(proxies)].Set(pgserver.Cut)
-					proxies[i%len(proxies)].Set(pgserver.None)
-					// A busy machine may need longer than the pause to connect again.
-					if _, err := stores[i%len(stores)].Head(ctx); err != nil {
-						t.Error(err)
-					}
+		drive := newDrive(t, first, second) // before the cuts, of which one can refuse a code
+		cutting, stop := context.WithCancel(ctx)
+		var cutter sync.WaitGroup
+		cutter.Go(func() {
+			for i := 0; cutting.Err() == nil; i++ {
+				proxies[i%len(proxies)].Set(pgserver.Cut)
+				proxies[i%len(proxies)].Set(pgserver.None)
+				// The next cut waits until the node is connected again, for which a busy machine may need long.
+				for connected := false; !connected && cutting.Err() == nil; time.Sleep(100 * time.Millisecond) {
+					_, err := stores[i%len(stores)].Head(cutting)
+					connected = err == nil
 				}
 			}
-		}()
-		history := recorded(t, seed, first, second)
-		close(stop)
-		<-stopped
+		})
+		history := drive.record(t, seed)
+		stop()
+		cutter.Wait()
 		if got := porcupine.CheckOperationsTimeout(lineages(false), history, patience); got != porcupine.Ok {
 			t.Fatalf("history %d: %s", seed, got)
 		}
