@@ -227,14 +227,18 @@ test('jobs beyond the snapshot are shown when asked for', async (t) => {
   assert.match(await page.locator('.job .prompt').last().textContent(), /^job number 0:/);
 });
 
-test('a thousand jobs stay smooth while all of them move', async (t) => {
+// Times depend on what else the machine does, so they are only printed. What makes the page slow is counted.
+test('a thousand jobs move with one drawing a frame', async (t) => {
   const count = 1000;
   const { page, gateway } = await open(t, Array.from({ length: count }, (_, n) => job(n, { status: 'in_progress' })), { viewport: screens.desktop });
-  const cdp = await page.context().newCDPSession(page);
-  await cdp.send('Performance.enable');
-  const spent = async () => Object.fromEntries((await cdp.send('Performance.getMetrics')).metrics.map((m) => [m.name, m.value]));
   await page.evaluate(() => {
     window.frames = [];
+    window.drawings = 0;
+    window.writes = 0;
+    new MutationObserver((records) => { // is called once after each drawing
+      drawings++;
+      writes += records.length;
+    }).observe(document.getElementById('jobs'), { subtree: true, childList: true, attributes: true, characterData: true });
     let last = performance.now();
     requestAnimationFrame(function next() {
       frames.push(performance.now() - last);
@@ -242,23 +246,21 @@ test('a thousand jobs stay smooth while all of them move', async (t) => {
       requestAnimationFrame(next);
     });
   });
-  const from = await spent();
+  const ticks = 20;
+  const moves = count; // every job once in two seconds, if the machine is as fast
   const began = performance.now();
-  for (let tick = 0; tick < 20; tick++) { // every job once in two seconds
-    for (let n = tick % 20; n < count; n += 20) gateway.move(n, { progress: tick });
+  for (let tick = 0; tick < ticks; tick++) {
+    for (let n = tick % ticks; n < count; n += ticks) gateway.move(n, { progress: tick + 1 });
     if (tick % 10 === 5) await page.mouse.wheel(0, 2000);
     await new Promise((resolve) => setTimeout(resolve, Math.max(0, began + (tick + 1) * 100 - performance.now())));
   }
-  const seconds = (performance.now() - began) / 1000;
-  const to = await spent();
-  const frames = (await page.evaluate(() => frames)).sort((a, b) => a - b);
-  const at = (q) => frames[Math.floor(q * (frames.length - 1))];
-  const per = (name) => (1000 * (to[name] - from[name])) / seconds;
-  t.diagnostic(`frames: median ${at(0.5).toFixed(1)} ms, 99% ${at(0.99).toFixed(1)} ms; script ${per('ScriptDuration').toFixed(0)}, layout ${per('LayoutDuration').toFixed(0)} ms a second`);
-  // A machine that does other things at the same time is slower than any that shows
-  // a page; scripts that wrote hidden frames would take the whole second.
-  assert.ok(at(0.5) < 50, `half of the frames take longer than ${at(0.5)} ms`);
-  assert.ok(per('ScriptDuration') < 400, `scripts take ${per('ScriptDuration')} ms a second`);
+  await page.waitForFunction((ticks) => [...document.querySelectorAll('.job progress')].every((bar, i, all) => bar.value === (all.length - 1 - i) % ticks + 1), ticks);
+  const { frames, drawings, writes } = await page.evaluate(() => ({ frames, drawings, writes }));
+  frames.sort((a, b) => a - b);
+  const at = (q) => frames[Math.floor(q * (frames.length - 1))].toFixed(1);
+  t.diagnostic(`${frames.length} frames: median ${at(0.5)} ms, 99% ${at(0.99)} ms; ${drawings} drawings, ${(writes / moves).toFixed(1)} writes a move`);
+  assert.ok(drawings <= frames.length + 20, `${drawings} drawings in ${frames.length} frames`); // times tick once a second, too
+  assert.ok(writes <= 20 * moves, `${writes} writes for ${moves} moves`);
 });
 
 test('it fits both screens', async (t) => {
