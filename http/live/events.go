@@ -102,12 +102,9 @@ func (hs *Handlers) stream(w http.ResponseWriter, r *http.Request, v *viewer, f 
 	}
 	accesslog.Note(w, slog.Int("events", s.sent))
 	if !errors.Is(err, errEnd) && r.Context().Err() != nil {
-		accesslog.Outcome(w, statusClientLeft)
+		accesslog.Outcome(w, dialogue.StatusClientClosed)
 	}
 }
-
-// statusClientLeft is the status in the log for a client that has left.
-const statusClientLeft = 499
 
 // stream is one reply in progress.
 type stream struct {

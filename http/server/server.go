@@ -442,10 +442,14 @@ func (s *Server) requestID(r *http.Request) string {
 	return v[0]
 }
 
-// panicked replies to a request whose handler panicked, and logs why.
+// panicked replies to a request whose handler panicked, and logs why. http.ErrAbortHandler is how handlers cut off a
+// reply that has begun, mostly because its client has left.
 func (s *Server) panicked(w *accesslog.Reply, r *http.Request, id string, reason any) {
 	accesslog.Outcome(w, http.StatusInternalServerError)
 	if reason == http.ErrAbortHandler {
+		if r.Context().Err() != nil {
+			accesslog.Outcome(w, dialogue.StatusClientClosed)
+		}
 		panic(reason)
 	}
 	s.options.Logger.Error("handler panicked", "request_id", id, "path", r.URL.Path,

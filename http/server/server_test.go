@@ -306,6 +306,27 @@ func TestAPanicEndsOneRequest(t *testing.T) {
 	}
 }
 
+func TestTheLogSaysWhetherAReplyIsCutOffBecauseItsClientHasLeft(t *testing.T) {
+	for status, left := range map[string]bool{`"status":500`: false, `"status":499`: true} {
+		s, log := newServer(t, nil)
+		ctx, leave := context.WithCancel(t.Context())
+		func() {
+			defer func() { _ = recover() }() // net/http cuts the connection off
+			s.handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Write([]byte("half"))
+				if left {
+					leave()
+				}
+				panic(http.ErrAbortHandler)
+			})).ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "GET", "/v1/videos/1/content", nil))
+		}()
+		leave()
+		if !strings.Contains(log.String(), status) {
+			t.Errorf("left %v: %s", left, log)
+		}
+	}
+}
+
 func TestHealthAndReadiness(t *testing.T) {
 	var health Health
 	s, _ := newServer(t, func(o *Options) { o.Health = func(context.Context) Health { return health } })

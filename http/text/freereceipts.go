@@ -111,7 +111,7 @@ func endReason(v *flow.View) string {
 	switch status := v.Result.Status; {
 	case status == 0:
 		end = ledger.Finished
-	case status == statusClientLeft:
+	case status == dialogue.StatusClientClosed:
 		end = ledger.Left
 	case v.First == 0 && status < http.StatusInternalServerError:
 		end = ledger.Refused

@@ -8,6 +8,7 @@ import (
 	"stagedoor/actors/telemetry"
 	"stagedoor/actors/text"
 	"stagedoor/http/accesslog"
+	"stagedoor/providers/dialogue"
 )
 
 // note adds the shape, model, key and outcome to the request's line in the log. out is nil for a
@@ -68,7 +69,7 @@ func (rc *requestContext) trace(out *text.Outcome) {
 	}
 	switch {
 	case out.Err == nil:
-	case out.Err.Status == statusClientLeft:
+	case out.Err.Status == dialogue.StatusClientClosed:
 		telemetry.Fail(span, telemetry.Cancelled)
 	case out.Err.Status >= 500 || out.Committed:
 		telemetry.Fail(span, telemetry.ErrorName(out.Err))
@@ -76,9 +77,6 @@ func (rc *requestContext) trace(out *text.Outcome) {
 		span.SetAttributes(telemetry.ErrorType.String(telemetry.ErrorName(out.Err)))
 	}
 }
-
-// statusClientLeft is the status of upstream.Cancelled, for a client that has left.
-const statusClientLeft = 499
 
 // short cuts text of a client for a message or a log line.
 func short(s string) string {

@@ -144,7 +144,7 @@ func (r *record) close(out *text.Outcome) {
 		switch {
 		case out.Err == nil:
 			return responses.Failed(begun, dialogue.Incomplete())
-		case out.Err.Status == statusClientLeft:
+		case out.Err.Status == dialogue.StatusClientClosed:
 			return responses.Cancelled(begun, r.requestContext.handlers.Env.Now())
 		}
 		return responses.Failed(begun, out.Err)
