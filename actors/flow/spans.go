@@ -52,13 +52,6 @@ func (s *Spans) Enable(now time.Time) { s.until.Store(now.Add(enabledFor).UnixNa
 // Enabled reports whether Enable was called within enabledFor before now.
 func (s *Spans) Enabled(now time.Time) bool { return now.UnixNano() < s.until.Load() }
 
-// Kept returns the number of traces that are kept now.
-func (s *Spans) Kept() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.open)
-}
-
 // OnStart implements sdktrace.SpanProcessor. A trace begins with a span of kind server, even if another process began
 // the trace.
 func (s *Spans) OnStart(_ context.Context, span sdk.ReadWriteSpan) {

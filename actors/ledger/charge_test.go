@@ -24,6 +24,11 @@ var price = &catalog.Price{
 	Reasoning:   20_000_000,
 }
 
+// images returns the bill for n images.
+func images(p *catalog.Price, n int64) ledger.Bill {
+	return ledger.Charge(ledger.Work{Price: p.ByUnit(), Media: true, Images: n})
+}
+
 // usage makes a Usage; -1 is a count that was not reported.
 func usage(in, out int64) dialogue.Usage {
 	u := dialogue.NoUsage
@@ -309,7 +314,7 @@ func TestChargeIsBounded(t *testing.T) {
 				), MostOutput: any64.Draw(t, "max"), Exact: rapid.Bool().Draw(t, "exact"),
 				Accepted: rapid.Bool().Draw(t, "accepted")},
 		)
-		for what, amount := range map[string]int64{"charge": b.Amount, "images": ledger.Images(p, n("n")).Amount,
+		for what, amount := range map[string]int64{"charge": b.Amount, "images": images(p, n("n")).Amount,
 			"video":    ledger.Video(p, ledger.VideoLength{Asked: n("n")}).Amount,
 			"estimate": ledger.Estimate(p, ledger.Demand{Prompt: any64.Draw(t, "prompt")}, any64.Draw(t, "most"))} {
 			if amount < 0 || amount > budget.MaxCredits {
@@ -515,14 +520,14 @@ func TestVideosAreChargedAsTheProviderMadeThem(t *testing.T) {
 func TestMediaPrices(t *testing.T) {
 	for speed, want := range map[string]int64{"TURBO": 30_000, "DEFAULT": 60_000, "QUALITY": 90_000, "": 60_000} {
 		p, ok := ledger.Speed(speed)
-		if !ok || ledger.Images(p, 1).Amount != want || ledger.Images(p, 8).Amount != 8*want {
+		if !ok || images(p, 1).Amount != want || images(p, 8).Amount != 8*want {
 			t.Errorf("speed %q: got %+v, want %d an image", speed, p, want)
 		}
 	}
 	if _, ok := ledger.Speed("turbo"); ok {
 		t.Error("speeds are spelt as the documents do")
 	}
-	if b := ledger.Images(&catalog.Price{PerImage: 5}, -1); b.Amount != 0 {
+	if b := images(&catalog.Price{PerImage: 5}, -1); b.Amount != 0 {
 		t.Errorf("no images: got %d", b.Amount)
 	}
 	if b := ledger.Video(&catalog.Price{PerSecond: 100_000}, ledger.VideoLength{Asked: 12}); b.Amount != 1_200_000 ||

@@ -89,11 +89,6 @@ func Affordable(p *catalog.Price, amount int64, d Demand) int64 {
 
 const million = 1_000_000
 
-// Images returns the bill for n images, made or to be made.
-func Images(p *catalog.Price, n int64) Bill {
-	return Charge(Work{Price: p.ByUnit(), Media: true, Images: n})
-}
-
 // Video returns the bill for a video that was made or is to be made.
 func Video(p *catalog.Price, length VideoLength) Bill {
 	return Charge(Work{Price: p.ByUnit(), Media: true, Video: length})

@@ -25,15 +25,12 @@ type Tap struct {
 	usage    dialogue.Usage
 	counted  bool
 	reason   dialogue.Reason
-	finished [maxChoices / 64]uint64 // a bit for each choice that has ended
+	finished [MaxChoices / 64]uint64 // a bit for each choice that has ended
 	ended    int                     // number of choices that have ended
 	content  bool
 	done     bool
 	err      *dialogue.Error
 }
-
-// maxChoices is the largest number of choices in a reply.
-const maxChoices = 128
 
 var (
 	doneWord = []byte("[DONE]")
@@ -113,7 +110,7 @@ func (t *Tap) parseEvent(name string, data []byte) (left []byte, v shapes.Verdic
 
 // hasEnded reports whether a choice has ended.
 func (t *Tap) hasEnded(index int64) bool {
-	return index >= 0 && index < maxChoices && t.finished[index/64]&(1<<(index%64)) != 0
+	return index >= 0 && index < MaxChoices && t.finished[index/64]&(1<<(index%64)) != 0
 }
 
 // endChoice records how a choice ended. Later reasons for the same choice are ignored.
@@ -121,7 +118,7 @@ func (t *Tap) endChoice(index int64, word string) {
 	if t.hasEnded(index) {
 		return
 	}
-	if index >= 0 && index < maxChoices {
+	if index >= 0 && index < MaxChoices {
 		t.finished[index/64] |= 1 << (index % 64)
 	}
 	t.reason = ParseFinishReason(word)

@@ -10,9 +10,6 @@ import (
 // MediaType is the media type of every File.
 const MediaType = "video/mp4"
 
-// ErrTooLarge is returned for a file that is larger than the limit of ReadFile.
-var ErrTooLarge = spool.ErrTooLarge
-
 // File is a video that a client sent. It can be read any number of times, also concurrently,
 // until Close.
 type File struct {
@@ -22,7 +19,7 @@ type File struct {
 }
 
 // ReadFile reads a file of at most limit bytes, a small one into memory and a larger one into a
-// file without a name in dir (see providers/spool). The error is ErrTooLarge, ErrFormat or
+// file without a name in dir (see providers/spool). The error is spool.ErrTooLarge, ErrFormat or
 // ErrCorrupt, or an error of r or the disk.
 func ReadFile(name string, r io.Reader, limit int64, dir string) (*File, error) {
 	content, err := spool.Read(r, limit, dir, checkFormat)

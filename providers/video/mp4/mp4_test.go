@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"stagedoor/providers/sandbox/clip"
+	"stagedoor/providers/spool"
 	"stagedoor/providers/video/mp4"
 )
 
@@ -141,7 +142,7 @@ func TestFilesAreBounded(t *testing.T) {
 		want  error
 	}{
 		{whole, len(whole), nil},
-		{whole, len(whole) - 1, mp4.ErrTooLarge},
+		{whole, len(whole) - 1, spool.ErrTooLarge},
 		{bytes.Repeat([]byte("x"), 1<<20), 2 << 20, mp4.ErrFormat},
 		{whole[:300], len(whole), mp4.ErrCorrupt},
 	} {

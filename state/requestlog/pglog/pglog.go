@@ -39,13 +39,9 @@ import (
 //go:embed schema.sql
 var schema string
 
-// Connections are those that a log has to the database: one to write, and others to read.
 const (
-	Connections = 1 + readers
-	readers     = 2
-)
-
-const (
+	// readers is the number of connections for searches. One more connection writes.
+	readers = 2
 	present = "to_regclass('stagedoor.request_spent') IS NOT NULL"
 	// pruneRows is the number of records that one transaction removes, so that no transaction takes long.
 	pruneRows = 2000
