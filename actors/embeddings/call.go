@@ -49,7 +49,9 @@ func (k *call) take(u dialogue.Usage, model string) {
 	k.accepted, k.usage, k.model = true, u, model
 }
 
-// perform makes the call, calls read with its reply, and ends both.
+// perform makes the call, calls read with its reply, and ends both. The key of the provider is judged by the
+// outcome (JudgeKey), so that one that is refused rests for a while. A panic in read counts as a failure that
+// is not repeated.
 func (k *call) perform(ctx context.Context, read func(r *upstream.Reply) error) (f *upstream.Failure) {
 	c := k.c
 	ctx, seen := k.beginCall(ctx)                  // of which read needs nothing
@@ -96,7 +98,9 @@ func (k *call) refusal(reply *upstream.Reply) *upstream.Failure {
 		k.c.Runtime.Secrets()...)
 }
 
-// failed returns the failure for an error that was met while a reply was read.
+// failed returns the failure for an error that was met while a reply was read. A *dialogue.Error comes from
+// the reply itself, which is then an error in the form of a success. Anything else is a failure of the
+// connection.
 func (k *call) failed(reply *upstream.Reply, err error) *upstream.Failure {
 	var f *upstream.Failure
 	var e *dialogue.Error
@@ -111,7 +115,9 @@ func (k *call) failed(reply *upstream.Reply, err error) *upstream.Failure {
 	return reply.Failed(err)
 }
 
-// forward makes the only call and passes its reply on while it arrives.
+// forward makes the only call and passes its reply on while it arrives. The tap puts the client's name of the
+// model in place of the upstream's, if they differ, and reads the usage. Nothing is sent before holdBack
+// bytes have arrived, and the last piece is sent after the money was settled.
 func (k *call) forward(ctx context.Context) *upstream.Failure {
 	name := ""
 	if k.c.Model != k.request.Vectors.Model {
@@ -152,7 +158,8 @@ func asError(f *upstream.Failure) error {
 	return f
 }
 
-// eachPiece reads a reply to its end.
+// eachPiece reads a reply to its end. The slice that f gets is only valid during the call. An error of f ends
+// the reading and is returned as it is.
 func eachPiece(reply *upstream.Reply, f func(piece []byte) error) error {
 	body, err := reply.Body()
 	if err != nil {
@@ -176,7 +183,9 @@ func eachPiece(reply *upstream.Reply, f func(piece []byte) error) error {
 	}
 }
 
-// join makes all calls and writes the reply that their vectors give. The first call has the permit p.
+// join makes all calls and writes the reply that their vectors give. The first call has the permit p. The
+// claims on memory end with it: the vectors of a reply are slices of its body, which must stay until they are
+// written.
 func (a *attempt) join(ctx context.Context, p *throttle.Permit) *upstream.Failure {
 	defer func() {
 		for _, k := range a.calls {
@@ -198,7 +207,8 @@ func (a *attempt) join(ctx context.Context, p *throttle.Permit) *upstream.Failur
 	return a.refused(err)
 }
 
-// source makes all calls and returns where their vectors are.
+// source makes all calls and returns where their vectors are. The Source must be called with rising numbers
+// of inputs, which is what vector.Write does.
 func (a *attempt) source(ctx context.Context, p *throttle.Permit) (vector.Source, *upstream.Failure) {
 	if a.dialect == nil {
 		return a.simulated(ctx)

@@ -45,6 +45,8 @@ type attempt struct {
 }
 
 // Prepare implements engine.Exchange. It finds out how the provider is spoken to, and divides the request.
+// The whole body counts as memory a second time if it is translated or divided, because the calls are copies
+// of its parts.
 func (x *exchange) Prepare(c *engine.Candidate) *upstream.Failure {
 	a := &attempt{exchange: x, c: c}
 	x.attempt = a
@@ -118,7 +120,8 @@ func (x *exchange) Try(ctx context.Context, c *engine.Candidate, p *throttle.Per
 	return a.join(ctx, p)
 }
 
-// note keeps what the calls have learnt for the outcome. Accepted calls whose upstream reports no usage are estimated.
+// note keeps what the calls have learnt for the outcome. Accepted calls whose upstream reports no usage are
+// estimated. It runs at several moments, so it computes everything anew and adds nothing to earlier results.
 func (a *attempt) note() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -148,7 +151,8 @@ func (a *attempt) note() {
 // Policy implements engine.Exchange. The same request has the same vectors, so it may be sent again at any time.
 func (x *exchange) Policy() engine.Policy { return engine.Policy{} }
 
-// End implements engine.Exchange.
+// End implements engine.Exchange. An outcome with an error after the reply was committed is a reply that was
+// cut off.
 func (x *exchange) End(out engine.Sink[Piece], f *upstream.Failure) {
 	x.memory.End()
 	o := &x.outcome

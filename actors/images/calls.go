@@ -22,13 +22,15 @@ type part struct {
 	permit   *throttle.Permit // nil: the call acquires one
 }
 
-// partials counts the partial images of one call. A call that streams makes one image.
+// partials counts the partial images of one call. A call that streams makes one image. A picture that was
+// begun is paid for even if its call fails, so its partial images are counted when they are passed on.
 type partials struct {
 	sent  int
 	whole bool // the last of them is the picture
 }
 
-// passed counts a partial image that was passed on.
+// passed counts a partial image that was passed on. At the quality high, the last partial image that was
+// asked for is the finished picture. That counts in the price of a stream that breaks off.
 func (a *attempt) passed(n *partials, r *picture.Request, p *picture.Partial) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -42,7 +44,8 @@ func (a *attempt) passed(n *partials, r *picture.Request, p *picture.Partial) {
 	}
 }
 
-// made counts the images of a call that succeeded. They are no longer begun ones.
+// made counts the images of a call that succeeded. They are no longer begun ones. What a successful call
+// makes is counted by made alone. The counts of passed are taken back, so that no picture counts twice.
 func (a *attempt) made(n *partials, reply *picture.Reply) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -120,7 +123,8 @@ func partly(f *upstream.Failure, replies []*picture.Reply) *upstream.Failure {
 	return f
 }
 
-// merged is one reply of several.
+// merged is one reply of several. Raw is dropped, because the bytes of one upstream reply are not the reply
+// to the client any more. A Usage that one of the calls does not report makes the sum too small, not unknown.
 func merged(replies []*picture.Reply) *picture.Reply {
 	all := *replies[0]
 	all.Raw = nil
@@ -139,7 +143,7 @@ func merged(replies []*picture.Reply) *picture.Reply {
 	return &all
 }
 
-// one performs one call.
+// one performs one call. used is what the limiter counts against the provider's tokens a minute.
 func (a *attempt) one(ctx context.Context, p part) (reply *picture.Reply, f *upstream.Failure) {
 	f = a.c.Call(ctx, p.permit, func() (used int, f *upstream.Failure) {
 		ctx, call := a.beginCall(ctx, p)
@@ -199,7 +203,8 @@ func (a *attempt) askOrYield(ctx context.Context, p part) (*picture.Reply, *upst
 	return reply, nil
 }
 
-// simulate lets the embedded sandbox answer.
+// simulate lets the embedded sandbox answer. A sandbox ends with an Event that is Done. One that ends without
+// it is treated as a stream that was cut off.
 func (a *attempt) simulate(ctx context.Context, p part) (*picture.Reply, *upstream.Failure) {
 	var done *picture.Reply
 	var stopped *upstream.Failure
@@ -324,7 +329,7 @@ func (a *attempt) event(ctx context.Context, p part, ev *picture.Event) (*pictur
 	return nil, a.send(ctx, p, ev.Partial)
 }
 
-// send delivers a partial image.
+// send delivers a partial image. Two locks are used, because mu must not be held while the client is slow.
 func (a *attempt) send(ctx context.Context, p part, image *picture.Partial) *upstream.Failure {
 	a.mu.Lock()
 	meta := a.outcome.Meta

@@ -18,9 +18,9 @@ import (
 // maxPicture bounds one picture that is fetched or kept.
 const maxPicture = 64 << 20
 
-// prepare turns what an upstream made into what the client gets: the picture
-// itself, or an address of the gateway's own. An upstream's address never
-// reaches a client.
+// prepare turns what an upstream made into what the client gets: the picture itself, or an address of the
+// gateway's own. An upstream's address never reaches a client. Images that moderation has withheld have no
+// content and stay in the reply, at their places.
 func (a *attempt) prepare(ctx context.Context, made *picture.Reply) *upstream.Failure {
 	if a.request.Picture.Operation == picture.Describe {
 		if len(made.Descriptions) == 0 {
@@ -62,7 +62,9 @@ func (a *attempt) describe(made *picture.Reply) {
 	}
 }
 
-// deliverable brings one image into the form that the client asked for.
+// deliverable brings one image into the form that the client asked for. By value the upstream's own bytes are
+// passed on. By address they are kept by the gateway, and Keep returns the address. changed says that the
+// upstream's reply can no longer be sent as it is.
 func (a *attempt) deliverable(ctx context.Context, img *picture.Image) (changed bool, f *upstream.Failure) {
 	fetched := img.URL != ""
 	if fetched {
@@ -100,8 +102,9 @@ func notKept(ctx context.Context, err error) *upstream.Failure {
 	return engine.CallerFault(err)
 }
 
-// usable looks at a picture: its kind and size by its header, and that base64 is
-// base64. One whose kind is not known is passed on, never kept.
+// usable looks at a picture: its kind and size by its header, and that base64 is base64. One whose kind is
+// not known is passed on, never kept. The media type is that of the bytes, whatever the upstream says,
+// because the gateway may serve the picture under an address of its own.
 func usable(img *picture.Image) *upstream.Failure {
 	if len(img.Base64) > 0 && !wellFormed(img.Base64) {
 		return unusable("a picture that is no base64")
@@ -139,7 +142,8 @@ func wellFormed(b []byte) bool {
 	return true
 }
 
-// fetch reads a picture from where the upstream has put it.
+// fetch reads a picture from where the upstream has put it. The provider's key is not sent, since the address
+// may belong to a store of another party that signs its addresses.
 func (a *attempt) fetch(ctx context.Context, img *picture.Image) *upstream.Failure {
 	if data, ok := strings.CutPrefix(img.URL, "data:"); ok {
 		_, encoded, found := strings.Cut(data, ";base64,")

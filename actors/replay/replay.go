@@ -30,7 +30,7 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// maxLine bounds a line of a recording.
+// maxLine bounds a line of a recording. One line has a whole exchange with the bodies of both sides.
 const maxLine = 256 << 20
 
 // Result counts the exchanges of a recording.
@@ -105,7 +105,9 @@ func (r *Replayer) Run(ctx context.Context, from io.Reader, w io.Writer) (Result
 	return result, lines.Err()
 }
 
-// exchange replays one exchange and returns the differences.
+// exchange replays one exchange and returns the differences. An exchange is replayed as one request with a
+// fixed plan: a target for each attempt that counts, so that retries which changed the request happen again.
+// Its upstream is a DryRun that answers with the recorded replies.
 func (r *Replayer) exchange(ctx context.Context, x *recording.Exchange) (differences []string, skipped bool) {
 	attempts := decisive(x.Attempts)
 	if len(attempts) == 0 {
@@ -143,8 +145,9 @@ func (r *Replayer) exchange(ctx context.Context, x *recording.Exchange) (differe
 	return append(up.differences(), compare(x, last, &got)...), false
 }
 
-// decisive returns the attempts that led to the reply: the last one, and those before it at the same target that
-// changed the request for it. It returns nil if nothing was sent.
+// decisive returns the attempts that led to the reply: the last one, and those before it at the same target
+// that changed the request for it. It returns nil if nothing was sent. Attempts at other targets are left
+// out. They failed for reasons of the network or of another provider, which the translators did not cause.
 func decisive(all []recording.Attempt) []recording.Attempt {
 	if len(all) == 0 {
 		return nil
@@ -169,7 +172,8 @@ func (r *Replayer) shape(name dialogue.Shape) *shapes.Shape {
 	return nil
 }
 
-// run runs the request and returns the reply as a recording has it.
+// run runs the request and returns the reply as a recording has it. The chunks of a failed stream after its
+// error are kept apart in Failure, since their text may have changed with the wording of errors.
 func (r *Replayer) run(ctx context.Context, q *text.Request) (got recording.Reply) {
 	reply := r.texts.Begin(ctx, q)
 	for c := range reply.Chunks() {

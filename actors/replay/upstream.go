@@ -25,7 +25,9 @@ type upstream struct {
 
 var errNoReply = errors.New("the recording has no reply")
 
-// answer answers a call with the reply to the recorded call that is the same, or else to the next one.
+// answer answers a call with the reply to the recorded call that is the same, or else to the next one. Calls
+// of one request run concurrently, so their order says nothing. A changed body matches no recorded call, and
+// then the first unused one is taken, with which it is compared.
 func (u *upstream) answer(s providers.Sent) (*http.Response, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -90,8 +92,9 @@ type cut struct{ why string }
 // Read implements io.Reader.
 func (c cut) Read([]byte) (int, error) { return 0, errors.New(c.why) }
 
-// newEnv returns an Env that gives out what the recording has. When that is used up, times stand still and ids are
-// counted.
+// newEnv returns an Env that gives out what the recording has. When that is used up, times stand still and
+// ids are counted. Seals in the recording were made with the key of the gateway that recorded them. Adopt
+// lets the replay accept them without that key.
 func newEnv(x *recording.Exchange) *dialogue.Env {
 	var mu sync.Mutex
 	ids, times, made := x.IDs, x.Times, 0

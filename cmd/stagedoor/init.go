@@ -29,6 +29,7 @@ type vendor struct {
 	models         []string // patterns of its models
 }
 
+// provider is the beginning of an entry in YAML, to which the keys and the closing bracket are added.
 var vendors = []vendor{
 	{"openai", `{shape: responses, also: [chat, completions, images, videos], base_url: "https://api.openai.com/v1"`,
 		"OPENAI_API_KEY", []string{"gpt-*", "chatgpt-*", "o1*", "o3*", "o4*", "sora-*", "dall-e-*"}},
@@ -78,8 +79,9 @@ A key may be the key itself, ${NAME} for a variable of the environment, or file:
 	return c
 }
 
-// initialise asks what the flags did not answer and writes the file. Everything is asked and checked before the file
-// is made, so that an answer that cannot be used leaves nothing behind.
+// initialise asks what the flags did not answer and writes the file. Everything is asked and checked before
+// the file is made, so that an answer that cannot be used leaves nothing behind. The gateway is not started,
+// and no request is sent to a vendor.
 func (a *app) initialise(given *answers, in io.Reader) error {
 	ask := questions{in: in, lines: bufio.NewReader(in), out: a.ErrOut}
 	chosen, err := given.chosenVendors(&ask)

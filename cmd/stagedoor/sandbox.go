@@ -20,7 +20,9 @@ import (
 	"stagedoor/providers/shapes/registry"
 )
 
-// sandboxCommand returns "stagedoor sandbox", which serves the simulator as a provider of its own.
+// sandboxCommand returns "stagedoor sandbox", which serves the simulator as a provider of its own. The same
+// simulator also runs inside the gateway, as a provider of the shape sandbox. This command is for tests of a
+// gateway over a real network.
 func (a *app) sandboxCommand() *cobra.Command {
 	var listen, pace string
 	var jobTime time.Duration

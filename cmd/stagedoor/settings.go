@@ -37,13 +37,16 @@ const (
 	maxKept  = 500
 )
 
-// layer has what pages and the API keep beside the configuration file.
+// layer has what pages and the API keep beside the configuration file. It exists because the file cannot
+// always be written: it may be mounted read-only into a container. Once there are edits in the layer, later
+// ones go there, too, because the layer is applied on top of the file.
 type layer struct {
 	Edits []settings.Edit `json:"edits,omitempty"`
 	Undo  *earlier        `json:"undo,omitempty"`
 }
 
-// earlier is the configuration before the last change.
+// earlier is the configuration before the last change. Text is nil if the change did not touch the file. Undo
+// then restores only the edits.
 type earlier struct {
 	settings.LastSaved
 	// After is the version of the configuration that the change made. Another one cannot be undone.
@@ -110,7 +113,8 @@ func (o *overrides) readConfiguration(env func(string) (string, bool)) (*sources
 	return c, nil
 }
 
-// settingsStore implements settings.Store over the configuration file.
+// settingsStore implements settings.Store over the configuration file. A change runs on the goroutine of the
+// follower, the part of the gateway that also takes over changes made by hand.
 type settingsStore struct {
 	gateway *gateway
 	mu      sync.Mutex // one change at a time
@@ -157,7 +161,9 @@ func (s *settingsStore) place(c *sources) string {
 	return "store"
 }
 
-// writable reports whether a file can be replaced. One without any permission to write is left alone, also by root.
+// writable reports whether a file can be replaced. One without any permission to write is left alone, also by
+// root. The directory must be writable, too, because the file is replaced by another one and not written in
+// place.
 func writable(file string) bool {
 	real, err := filepath.EvalSymlinks(file)
 	if err != nil {
@@ -357,6 +363,8 @@ func (s *settingsStore) Undo(ctx context.Context, by string) (review settings.Re
 }
 
 // exchange keeps the next configuration and puts it in force. If that fails, the earlier one is kept again.
+// Mistakes that show only when the gateway takes the configuration over, such as a port that is in use, are
+// in the result and not in the error.
 func (s *settingsStore) exchange(ctx context.Context, before, next *sources, r *settings.Review, by string,
 	what []string) (settings.Review, error) {
 	saved := settings.LastSaved{At: time.Now().UTC().Truncate(time.Second), By: by, What: what}
@@ -387,8 +395,9 @@ func (s *settingsStore) exchange(ctx context.Context, before, next *sources, r *
 	return *r, nil
 }
 
-// keep replaces what differs between two configurations, on disk or in memory. What undoes a change is kept before the
-// change, so that it is there after a crash between both; it counts only for the version that the change makes.
+// keep replaces what differs between two configurations, on disk or in memory. What undoes a change is kept
+// before the change, so that it is there after a crash between both; it counts only for the version that the
+// change makes. The caller holds mu and runs on the follower's goroutine.
 func (s *settingsStore) keep(before, next *sources) error {
 	if next.data == "memory" {
 		kept := next.layer

@@ -208,6 +208,7 @@ func nameOf(p *ast.MappingValueNode) string {
 }
 
 // tidied drops the members of a mapping that are null or empty: a removed setting may leave its parent so.
+// Empty elements of lists stay, because the number of an element is part of the path of those behind it.
 func tidied(v any) any {
 	switch t := v.(type) {
 	case mapping:
@@ -333,9 +334,8 @@ func (e *editor) lineEnd(at int) int {
 // splice replaces the bytes from from to to. All spots behind from are wrong afterwards, so an edit ends with it.
 func (e *editor) splice(from, to int, text string) { e.text = e.text[:from] + text + e.text[to:] }
 
-// spot is the place of a value in the text.
-// Spots are computed when they are needed and never kept across an edit, because every byte behind
-// a splice moves.
+// spot is the place of a value in the text. Spots are computed when they are needed and never kept across an
+// edit, because every byte behind a splice moves. All places are offsets in bytes into editor.text.
 type spot struct {
 	node ast.Node
 	key  int // of the member's name or of the element's dash; -1 for the document and for elements in brackets
@@ -380,7 +380,9 @@ func (e *editor) children(s spot) (names []string, spots []spot, err error) {
 	return names, spots, nil
 }
 
-// member returns the spot of a mapping's member.
+// member returns the spot of a mapping's member. The parser gives the place of the key and not that of the
+// colon, which is searched for behind the key. A colon that a letter follows belongs to a plain word such as
+// http://host. In brackets a comma, a bracket or a quote may follow it at once, as in JSON.
 func (e *editor) member(v *ast.MappingValueNode, flow bool) spot {
 	key := e.offset(v.Key.GetToken().Position)
 	if key < 0 || key >= len(e.text) {
@@ -516,6 +518,8 @@ func (e *editor) valueEnd(at int, flow bool) int {
 	switch e.text[at] {
 	case '"', '\'':
 		return e.quotedEnd(at)
+	// Brackets are counted, whichever kind they are. Quoted texts and comments are passed over, because they
+	// may contain brackets.
 	case '[', '{':
 		depth, begins := 0, true
 		for i := at; i < len(e.text); i++ {
@@ -569,7 +573,9 @@ func (e *editor) root() spot {
 	return s
 }
 
-// find returns the spots along a path, the document first, as far as they exist.
+// find returns the spots along a path, the document first, as far as they exist. The length of the result
+// says how much of the path exists, which is all of it if there are len(path)+1 spots. An alias has no
+// children here, so a path through one ends at the alias.
 func (e *editor) find(path []string) (found []spot, err error) {
 	found = []spot{e.root()}
 	for _, name := range path {
@@ -737,7 +743,9 @@ func (e *editor) remove(path []string) error {
 	return nil
 }
 
-// blockLines returns a new member as lines.
+// blockLines returns a new member as lines. depth is the number of levels above it. At most blockDepth levels
+// become lines of their own. What is deeper is written in brackets on one line, as in the example of the
+// documentation.
 func blockLines(indent string, names []string, depth int, value jsontext.Value) ([]string, error) {
 	head := indent + keyText(names[0]) + ":"
 	switch rest := names[1:]; {
@@ -761,7 +769,7 @@ func blockLines(indent string, names []string, depth int, value jsontext.Value) 
 	}
 }
 
-// nested returns a value in brackets, one for each name.
+// nested returns a value in brackets, one for each name. The names a and b around 1 give {a: {b: 1}}.
 func nested(names []string, value jsontext.Value) (string, error) {
 	written, err := flowText(value, 0)
 	for _, name := range slices.Backward(names) {

@@ -221,7 +221,8 @@ func (m *masker) walk(s spot, t reflect.Type) {
 	}
 }
 
-// hide records the secret at a spot.
+// hide records the secret at a spot. A reference such as ${NAME} or file:PATH is not hidden, because it names
+// a secret and is none. What has a form that is not foreseen here is hidden whole.
 func (m *masker) hide(s spot) {
 	switch n := s.node.(type) {
 	case *ast.StringNode:
@@ -259,8 +260,11 @@ const (
 	around  = 2
 )
 
-// Diff returns the lines that differ, with two around them. The texts are those of Masked. Of comments only the sign is
-// left, because they may have secrets that are no settings any more.
+// Diff returns the lines that differ, with two around them. The texts are those of Masked. Of comments only
+// the sign is left, because they may have secrets that are no settings any more. Lines that both texts begin
+// and end with are taken off first. What is left is compared by the longest common sequence of lines, in time
+// and memory that grow with the product of the two lengths. Above maxDiff lines all old ones are shown as
+// removed and all new ones as added.
 func Diff(before, after []byte) []settings.Line {
 	a, b := strings.SplitAfter(string(before), "\n"), strings.SplitAfter(string(after), "\n")
 	var all []settings.Line
@@ -377,7 +381,8 @@ func memberOf(v any, name string) any {
 	return nil
 }
 
-// shown returns a value as it is typed.
+// shown returns a value as it is typed. A scalar of plainText is its kind, a space and its text, so the text
+// begins behind the first space.
 func shown(v any) string {
 	switch t := v.(type) {
 	case string:
@@ -393,7 +398,9 @@ func shown(v any) string {
 	return ""
 }
 
-// flatten appends the settings of a type with their values.
+// flatten appends the settings of a type with their values. A struct or a mapping gives one Setting for each
+// of its members, and a list of structs or of secrets one for each element. A list of texts is a single
+// Setting. Settings that are not in the file are included with the value "", so that a form can offer them.
 func flatten(all *[]settings.Setting, path []string, t reflect.Type, doc string, words []string, v any) {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -449,8 +456,9 @@ func SuggestAddress(shape, address string) string {
 	return better
 }
 
-// judgeAddress returns what is probably wrong with a base URL, or "", and a better one. A shape's list of models shows
-// whether its paths have a version of their own.
+// judgeAddress returns what is probably wrong with a base URL, or "", and a better one. A shape's list of
+// models shows whether its paths have a version of their own. The two usual mistakes are that the address has
+// the whole path of a route and that it lacks, or repeats, the version that the shape's own paths have.
 func judgeAddress(shape *shapes.Descriptor, name, address string) (problem, better string) {
 	u, err := url.Parse(address)
 	if err != nil || shape == nil || address == "" {

@@ -25,6 +25,30 @@
 //	Start{ID: "c1", Model: "m"}  Open{TextPart}  Delta{"Hi"}  Close          at the two chunks
 //	Finish{ReasonStop}  End                                                  at [DONE] or the end
 //
+// # Members
+//
+// Where decode puts the members of a request in dialogue.Request. A member that is not here goes to
+// Extra: upstreams of this shape get it, and others report it in X-Stagedoor-Losses.
+//
+//	model, stream, n, seed, stop,        the fields of the same names; stop may be one string
+//	temperature, top_p, top_k
+//	messages                             System for those of role system or developer before all others,
+//	                                     else Turns; a result of role tool is a turn of the user
+//	max_completion_tokens, max_tokens    MaxTokens; the first one wins
+//	response_format                      Output
+//	reasoning_effort                     Reasoning.Effort, and Reasoning.Include unless it is none
+//	tools, functions                     Tools; LegacyFunctions remembers that the second one was used
+//	tool_choice, function_call           ToolChoice
+//	parallel_tool_calls                  Parallel
+//	web_search_options                   WebSearch, SearchOptions
+//	logprobs, top_logprobs, logit_bias   LogProbs, TopLogProbs, LogitBias
+//	stream_options.include_usage         IncludeUsage
+//	safety_identifier, user              User; the first one wins
+//	prompt_cache_key, _retention,        CacheKey, CacheRetention, CacheOptions
+//	_options
+//	metadata, service_tier, store,       the fields of the same names
+//	verbosity, modalities
+//
 // # Where to look
 //
 //	shape.go      the Descriptor and the entry points

@@ -18,6 +18,20 @@
 //
 //	Assistant:
 //
+// # Members
+//
+// Where decode puts the members of a request in dialogue.Request. Members that the chat shape has,
+// too, are read by chunks.DecodeField, and a member of neither list goes to Extra.
+//
+//	prompt             Prompts, one element each; the first one is also the only turn of the user
+//	max_tokens         MaxTokens; 16 if it is absent, which is the vendor's default in this shape only
+//	best_of, suffix    BestOf, Suffix; an upstream of another shape cannot do either, so they are refused
+//	echo               Echo; together with logprobs it is refused
+//	logprobs           LogProbs and TopLogProbs, since the value is a number here
+//	user               User
+//
+// A prompt of token ids stays one for upstreams of this shape and is refused for all others.
+//
 // # Where to look
 //
 //	shape.go     the Descriptor and the entry points

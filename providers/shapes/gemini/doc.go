@@ -26,6 +26,31 @@
 //	Turn{Role: Assistant, Parts: []Part{{Kind: CallPart,
 //	  Call: &Call{ID: "call_5f...", Name: "weather", Args: `{"city":"Bern"}`, Signature: "CiQB..."}}}}
 //
+// # Members
+//
+// Where Decode puts the members of a request in dialogue.Request. A member that is not here goes to
+// Extra: upstreams of this shape get it, and others report it in X-Stagedoor-Losses. The names in
+// the second half are members of generationConfig.
+//
+//	contents                       Turns
+//	systemInstruction              System
+//	tools                          Tools; googleSearch also sets WebSearch
+//	toolConfig                     ToolChoice
+//	cachedContent                  a document that only the vendor can open, before the first turn
+//	serviceTier, store, labels     ServiceTier, Store, Metadata
+//
+//	temperature, topP, topK, seed, the fields of the same names
+//	presencePenalty, frequencyPenalty
+//	candidateCount                 N
+//	maxOutputTokens                MaxTokens
+//	stopSequences                  Stop
+//	responseLogprobs, logprobs     LogProbs, TopLogProbs
+//	responseModalities             Modalities, in lower case
+//	thinkingConfig                 Reasoning: Budget, Adaptive for -1, Disabled for 0, Effort of a thinkingLevel
+//	responseMimeType and           Output; GeminiSchema marks a responseSchema, which is in Google's subset
+//	responseSchema or              of OpenAPI and not in JSON Schema
+//	responseJsonSchema
+//
 // # Where to look
 //
 //	gemini.go                the Descriptor and the entry points

@@ -28,6 +28,28 @@
 //	  {Kind: ThinkingPart, Thinking: &Thinking{Text: "Look it up.", Signature: "EqQB...", Origin: "messages"}},
 //	  {Kind: CallPart, Call: &Call{ID: "toolu_1", Name: "weather", Args: `{"city":"Bern"}`}}}}
 //
+// # Members
+//
+// Where Decode puts the members of a request in dialogue.Request. A member that is not here goes to
+// Extra: upstreams of this shape get it, and others report it in X-Stagedoor-Losses.
+//
+//	model, stream, max_tokens,    the fields of the same names
+//	temperature, top_p, top_k,
+//	service_tier
+//	system                        System, a part for each block with its cache_control
+//	messages                      Turns, grouped as the client sent them
+//	stop_sequences                Stop
+//	tools                         Tools; each keeps its JSON (Opaque) for upstreams of this shape
+//	tool_choice                   ToolChoice; any is ToolRequired
+//	tool_choice.disable_parallel_tool_use   Parallel, with the opposite value
+//	thinking                      Reasoning: Budget of enabled, Adaptive, Disabled; Include unless display is omitted
+//	output_config.effort          Reasoning.Effort
+//	output_config.format,         Output; output_format is the earlier name and counts only without the other
+//	output_format
+//	metadata.user_id              User
+//	context_management            ContextEdits, and Extra
+//	the header anthropic-beta     Betas
+//
 // # Where to look
 //
 //	shape.go                 the Descriptor and the entry points

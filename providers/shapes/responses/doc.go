@@ -26,6 +26,33 @@
 //	Turn{Role: Assistant, Parts: []Part{{Kind: CallPart, Call: &Call{ID: "c1", Name: "weather", Args: "{}"}}}}
 //	Turn{Role: User, Parts: []Part{{Kind: ResultPart, Result: &Result{CallID: "c1", Parts: ...}}}}
 //
+// # Members
+//
+// Where Decode puts the members of a request in dialogue.Request. A member that is not here goes to
+// Extra: upstreams of this shape get it, and others report it in X-Stagedoor-Losses. A prompt, which
+// is a template at the vendor, is refused for upstreams of other shapes.
+//
+//	model, stream, temperature,   the fields of the same names
+//	top_p, top_k, metadata,
+//	service_tier, store, truncation
+//	instructions                  the first part of System
+//	input                         Turns, and System for messages of that role at the front; it is read last
+//	max_output_tokens             MaxTokens
+//	top_logprobs                  TopLogProbs
+//	include                       Include; message.output_text.logprobs sets LogProbs, and
+//	                              reasoning.encrypted_content sets Reasoning.EncryptedContent
+//	reasoning                     Reasoning.Effort and Summary; a summary other than none sets Include
+//	text                          Output for its format, and Verbosity
+//	tools                         Tools; the members of a namespace get qualified names
+//	tool_choice                   ToolChoice
+//	parallel_tool_calls           Parallel
+//	safety_identifier, user       User; the first one wins
+//	prompt_cache_key, _retention, CacheKey, CacheRetention, CacheOptions
+//	_options
+//	previous_response_id          PreviousResponseID; http/text puts the history before the input
+//	conversation, background,     nothing: they say how a response is stored, run and sent
+//	stream_options
+//
 // # Where to look
 //
 //	shape.go                the Descriptor and the entry points

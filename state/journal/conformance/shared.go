@@ -13,7 +13,8 @@ import (
 	"stagedoor/state/journal"
 )
 
-// Cluster makes the nodes under test.
+// Cluster makes the nodes under test. The nodes share one store: a Get on one of them sees what another one
+// appended, while its position in the log changes only when it appends or reads entries.
 type Cluster struct {
 	// Join returns a node with a name. A node of the same name that joined before is fenced.
 	Join func(name string) journal.Shared
@@ -55,7 +56,8 @@ func RunShared(t *testing.T, newCluster func(testing.TB) Cluster) {
 	}
 }
 
-// decided is the time that every append of the suite gives to its entries.
+// decided is the time that every append of the suite gives to its entries. It has nanoseconds, so that a
+// store that rounds the time or puts that of its own clock in its place is found.
 var decided = time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 
 // join returns n nodes with the names a, b and so on, which are closed when the test ends.
@@ -84,8 +86,10 @@ func head(t testing.TB, s journal.Shared) journal.Position {
 	return at
 }
 
-// batch returns one batch of operations. It has the condition that every record of a hot table that they change is at
-// revision rev, which is 0 for a record that does not exist. Cold tables need no condition.
+// batch returns one batch of operations. It has the condition that every record of a hot table that they
+// change is at revision rev, which is 0 for a record that does not exist. Cold tables need no condition. The
+// condition makes an append safe that was decided on what the node knows: the store refuses it if another
+// node has changed the record since.
 func batch(rev uint64, ops ...journal.Op) []journal.Batch {
 	b := journal.Batch{Ops: ops}
 	for _, op := range ops {
