@@ -14,6 +14,9 @@ import (
 )
 
 // Draft keeps an exchange while it runs. The calls of an attempt may run at the same time.
+//
+// Until the exchange has ended, it counts against the room of each sink that takes it. mu guards x, to, size
+// and secrets once the request runs.
 type Draft struct {
 	key      string
 	faithful bool          // a sink needs all of the exchange, in one piece
@@ -114,7 +117,8 @@ func (d *Draft) Client(id string, q Client, in shapes.Params, body []byte) {
 // over reports whether a served exchange has ended, after which its calls may still go on. d.mu must be held.
 func (d *Draft) over() bool { return d.cuts && len(d.to) == 0 }
 
-// keep appends bytes. d.mu must be held, or nothing else may know d yet.
+// keep appends bytes. d.mu must be held, or nothing else may know d yet. A body of a served exchange is kept
+// up to maxText and a margin, from which redact removes what a secret at the cut would leave.
 func (d *Draft) keep(to *Bytes, data []byte) {
 	if most := maxText + margin - len(*to); d.cuts && len(data) > most {
 		data = data[:max(most, 0)]
@@ -124,8 +128,9 @@ func (d *Draft) keep(to *Bytes, data []byte) {
 	}
 }
 
-// take claims bytes of the room of each sink, and drops the exchange for those that have not as many. It reports
-// whether a sink is left. d.mu must be held.
+// take claims bytes of the room of each sink, and drops the exchange for those that have not as many. It
+// reports whether a sink is left. d.mu must be held. A sink without room loses the whole exchange and not a
+// part of it, because a replay needs all of it.
 func (d *Draft) take(bytes int) bool {
 	n := int64(bytes)
 	d.to = slices.DeleteFunc(d.to, func(s *sink) bool {
@@ -235,7 +240,8 @@ func (d *Draft) millis() int64 { return time.Since(d.x.Began).Milliseconds() }
 // call returns the call. d.mu must be held.
 func (c *DraftCall) call() *Call { return &c.draft.x.Attempts[c.attempt].Calls[c.at] }
 
-// Reply keeps a reply, or the error because of which there is none.
+// Reply keeps a reply, or the error because of which there is none. A call without a reply has the status 0
+// and the error in Cut.
 func (c *DraftCall) Reply(status int, h http.Header, err error) {
 	if c == nil {
 		return
@@ -320,8 +326,9 @@ func (d *Draft) End(o Reply) {
 // redactOnce redacts the exchange for the first writer that has it. Afterwards it does not change any more.
 func (d *Draft) redactOnce() { d.redacted.Do(d.redact) }
 
-// redact removes secrets: the values of headers that carry them, members of requests that are named as secrets, and
-// whatever equals one of those or a key of the provider.
+// redact removes secrets: the values of headers that carry them, members of requests that are named as
+// secrets, and whatever equals one of those or a key of the provider. It runs when the exchange has ended, on
+// the goroutine of a writer, and so costs the request nothing.
 func (d *Draft) redact() {
 	all := &d.x
 	secrets := slices.Clone(d.secrets)

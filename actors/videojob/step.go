@@ -31,7 +31,9 @@ const (
 // after a while.
 const mostMisses = 3
 
-// step executes one action of a job. It runs on a goroutine of its own.
+// step executes one action of a job. It runs on a goroutine of its own. It owns its copies of the record, and
+// hands the result to the actor in out. base is the record as the store last had it, with which ChangeVideo
+// compares; video is what it shall become.
 type step struct {
 	svc   *Service
 	run   *run
@@ -53,6 +55,10 @@ func (s *step) perform(ctx context.Context) any {
 }
 
 // act executes the action that the job needs now.
+//
+// A record that could not be written comes before everything else, because the next action depends on it.
+// hanging is set for a job that another process may have been submitting when it ended: recoverJob decides
+// whether it may be submitted again, which is safe only at a provider that knows idempotency keys.
 func (s *step) act(ctx context.Context) {
 	if s.unsaved {
 		s.save()
@@ -146,7 +152,9 @@ func (s *step) permit(ctx context.Context, p Provider, class int) *throttle.Perm
 	return nil
 }
 
-// submit sends the job to the provider after the record says so.
+// submit sends the job to the provider after the record says so. The order keeps a job from being made twice:
+// permit, record with the phase submitting, call, record with the provider's id. A crash between the last
+// three leaves a record that says that the provider may have the job.
 func (s *step) submit(ctx context.Context) {
 	p, ok := s.provider()
 	if !ok {
@@ -237,7 +245,9 @@ func (s *step) discard(files []string) {
 	}
 }
 
-// poll asks the provider for the status. A failed poll changes nothing, because the provider may still finish the job.
+// poll asks the provider for the status. A failed poll changes nothing, because the provider may still finish
+// the job. An unknown job is a success for the limiter, because the provider has answered. It is lost after
+// mostMisses such answers in a row.
 func (s *step) poll(ctx context.Context) {
 	p, ok := s.provider()
 	if !ok {
@@ -283,7 +293,9 @@ func (s *step) settle(ctx context.Context) {
 	s.change(markSettled(s.video, cost, s.svc.Now(), s.svc.Config.Keep))
 }
 
-// pay settles or releases the job's hold and returns what was charged.
+// pay settles or releases the job's hold and returns what was charged. Without an account nothing is charged,
+// and only the usage is counted. A hold that the ledger does not have any more was settled before a crash, so
+// its amount is the result and nothing is charged again.
 func (s *step) pay(ctx context.Context) (cost int64, err error) {
 	v := &s.video
 	if v.Account == "" {

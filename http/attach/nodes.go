@@ -30,7 +30,9 @@ const (
 	placeHeader = "Stagedoor-Place" // a kept.Place
 )
 
-// beginning has the status and the carried headers of a reply.
+// beginning has the status and the carried headers of a reply. It is a line of the body and not the head of
+// the reply between the gateways, because it is often not known when the head is sent: the request may still
+// wait for its provider.
 type beginning struct {
 	Status int         `json:"status"`
 	Header http.Header `json:"header"`
@@ -62,7 +64,8 @@ func (s *Service) serveNode(w http.ResponseWriter, r *http.Request) {
 	sendRecord(w, r, record, offset, place)
 }
 
-// sendRecord sends another gateway a record from a place on.
+// sendRecord sends another gateway a record from a place on. A reply that cannot be sent whole ends the
+// connection without the end of its body, which the other gateway sees as a cut.
 func sendRecord(w http.ResponseWriter, r *http.Request, record *kept.Record, offset int64, place kept.Place) {
 	scope, model := record.Needs()
 	h := w.Header()

@@ -49,7 +49,8 @@ func (hs *Handlers) EditImages(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// editForm reads an edit that was sent as a form.
+// editForm reads an edit that was sent as a form. On success the request owns the files of the form, which
+// rc.close removes.
 func (rc *requestContext) editForm() (*picture.Request, error) {
 	hs := rc.handlers
 	form, err := ReadForm(rc.w, rc.r, FormLimits{
@@ -74,7 +75,9 @@ func (rc *requestContext) editForm() (*picture.Request, error) {
 	return request, nil
 }
 
-// images checks and runs a request that read returns.
+// images checks and runs a request that read returns. The steps are the same for generations and edits, and
+// read is what differs. identify and enter come before the body is read, so that a large upload without a key
+// costs nothing.
 func (hs *Handlers) images(w http.ResponseWriter, r *http.Request,
 	read func(*requestContext) (*picture.Request, error)) {
 	rc := hs.newRequestContext(w, r, images.Name)
@@ -117,7 +120,8 @@ func (rc *requestContext) readJSON(limit int64, names *fields.Names) ([]byte, er
 	return body, err
 }
 
-// whole writes a reply as one document.
+// whole writes a reply as one document. The pictures were kept and paid for before, so nothing can fail once
+// the reply is written.
 func (rc *requestContext) whole(reply *actors.Reply, emit *images.Emitter) {
 	out := reply.Outcome()
 	rc.headers(&out.Meta)

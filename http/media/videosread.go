@@ -30,7 +30,8 @@ func (m *maker) discard(o *videojob.Request) {
 	}
 }
 
-// reader identifies a request about jobs and calls read. It writes the error of either.
+// reader identifies a request about jobs and calls read. It writes the error of either. These requests do not
+// count against the request rate of the key, because clients poll.
 func (hs *Handlers) reader(w http.ResponseWriter, r *http.Request, read func(*requestContext) error) {
 	rc := &requestContext{handlers: hs, w: w, r: r}
 	err := rc.identify(videoshape.Descriptor.Scope)
@@ -63,8 +64,9 @@ func (hs *Handlers) ListVideos(w http.ResponseWriter, r *http.Request) {
 // pollAfter is the interval at which clients are asked to poll a job that has not ended.
 const pollAfter = 5 * time.Second
 
-// Video serves GET /v1/videos/{id}. With ?wait=30s it replies when the job changes, and
-// after that time at the latest (decisions.md, "Videos").
+// Video serves GET /v1/videos/{id}. With ?wait=30s it replies when the job changes, and after that time at
+// the latest (decisions.md, "Videos"). The poll helper of the vendor's SDKs sends X-Stainless-Poll-Helper and
+// sleeps as long as Openai-Poll-After-Ms says.
 func (hs *Handlers) Video(w http.ResponseWriter, r *http.Request) {
 	hs.reader(w, r, func(rc *requestContext) error {
 		wait, err := waitOf(r.URL.Query().Get("wait"))
@@ -129,7 +131,9 @@ func waitOf(text string) (time.Duration, error) {
 	return min(d, longestVideoWait), nil
 }
 
-// await returns a job when it has changed or ended, after wait, or when the store has failed and no change is heard of.
+// await returns a job when it has changed or ended, after wait, or when the store has failed and no change is
+// heard of. The channel is taken together with the job, so a change between the look and the wait is not
+// missed.
 func (hs *Handlers) await(ctx context.Context, id string, owner state.Owner, wait time.Duration) (work.Video, bool) {
 	job, changed, ok := work.WatchVideo(hs.State, id, owner)
 	if !ok || wait <= 0 || job.Final() {

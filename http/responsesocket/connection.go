@@ -25,6 +25,9 @@ const (
 )
 
 // connection is one WebSocket.
+//
+// The fields up to workers are set before serve and do not change. mu guards the fields below it. writing has
+// a lock of its own, because a write may take as long as the client does not read.
 type connection struct {
 	handlers *Handlers
 	limits   limits
@@ -70,6 +73,8 @@ func newConnection(hs *Handlers, socket *websocket.Conn, upgrade *http.Request, 
 }
 
 // serve returns when the connection and all its requests have ended. life ends when the connection should.
+// The deferred calls run in the reverse order: the requests are cancelled, then waited for, and then what the
+// connection remembers is released.
 func (c *connection) serve(life context.Context) {
 	defer c.forgetAll()
 	defer c.workers.Wait()
@@ -206,7 +211,8 @@ func (c *connection) named() int {
 	return len(c.lanes)
 }
 
-// begin starts the requests whose turn it is. c.mu must be held.
+// begin starts the requests whose turn it is. c.mu must be held. Requests of a busy lane are passed over, so
+// one slow lane does not hold up the others. Within a lane the order of arrival stays.
 func (c *connection) begin() {
 	for i := 0; i < len(c.queue) && c.running < maxRunning; {
 		cr := c.queue[i]
@@ -221,7 +227,8 @@ func (c *connection) begin() {
 	}
 }
 
-// run serves one request and then starts those that waited for it.
+// run serves one request and then starts those that waited for it. The lane becomes free in the same step in
+// which the next requests begin, so that no place stays empty.
 func (c *connection) run(cr *create) {
 	w := &eventWriter{connection: c, create: cr, header: make(http.Header), number: -1}
 	defer func() {

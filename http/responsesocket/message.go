@@ -24,8 +24,9 @@ const (
 	maxTrace    = 64  // bytes of the longest traceparent
 )
 
-// create is a response.create message, or one that attaches to a request whose reply is kept. It is the body of its
-// request, too.
+// create is a response.create message, or one that attaches to a request whose reply is kept. It is the body
+// of its request, too. It is used by one goroutine at a time: that of read until the request begins, and that
+// of the request afterwards.
 type create struct {
 	lane     *lane
 	id       string // the request id
@@ -69,7 +70,8 @@ func (c *connection) handle(message []byte, claim *memory.Claim) {
 	}
 }
 
-// dispatch handles a message by its type. An error is sent with the name of the lane that it returns.
+// dispatch handles a message by its type. An error is sent with the name of the lane that it returns. A
+// message that is no valid JSON has no lane, so its error names none.
 func (c *connection) dispatch(message []byte, claim *memory.Claim) (stream string, refusal *dialogue.Error) {
 	if err := text.CheckJSON(message, nil); err != nil {
 		return "", envelope.From(err)
@@ -147,6 +149,11 @@ const encrypted = `"` + dialogue.IncludeEncrypted + `"`
 
 // newCreate makes the body of the request from a message. It leaves out the members that belong to the transport, and
 // asks for encrypted reasoning if the response is not stored.
+//
+// stream is always true, because the events are sent as messages. A response that is not stored cannot be
+// continued by an id at the provider, so its reasoning is asked for in encrypted form and is sent with the
+// next request. client_metadata, generate, idempotency_key and stream_id have no place in the body of a
+// request over HTTP.
 func newCreate(message []byte, members []fields.Member) (*create, *dialogue.Error) {
 	cr := &create{}
 	body := append(make([]byte, 0, len(message)+64), `{"stream":true`...)
@@ -241,8 +248,8 @@ func steerFailed(stream string, previous, input gjson.Result) []byte {
 	return w.Buf
 }
 
-// errorMessage returns the message for a reply with an error: its status, its error, and those of its headers that
-// clients use.
+// errorMessage returns the message for a reply with an error: its status, its error, and those of its headers
+// that clients use. The headers stand in the message twice: inside the error and beside it.
 func errorMessage(stream string, status int, header map[string][]string, body []byte) []byte {
 	reported := gjson.GetBytes(body, "error")
 	kind, code := reported.Get("type"), reported.Get("code")

@@ -25,6 +25,11 @@ type framing struct {
 	word     [len("text/event-stream")]byte
 }
 
+// The states are those of RFC 9112:
+//
+//	message    messageStart, startLine, then fields, then body or chunks, then messageStart
+//	field      fieldStart, fieldName, then lengthValue, typeValue or fieldRest, then fieldStart
+//	chunk      chunkSize, chunkRest, chunkData, then chunkSize; a size of 0 leads to fields (trailing)
 type framingState uint8
 
 const (
@@ -221,7 +226,7 @@ func (f *framing) length(c byte) {
 	}
 }
 
-// size takes a byte of a chunk's size.
+// size takes a byte of a chunk's size. Anything but a digit begins the chunk's extensions, which are skipped.
 func (f *framing) size(c byte) {
 	digit := uint64(0)
 	switch {

@@ -33,6 +33,10 @@ import (
 
 // serveResponses serves a request that may store its response, continue another one by
 // previous_response_id, or run in the background.
+//
+// The steps have a fixed order. Room in the store is looked at before the model is called, so that no
+// response is made that cannot be kept. The request's own input is remembered before the history is put
+// before it (own), since only that belongs to the new record.
 func (rc *requestContext) serveResponses() {
 	if err := rc.resolve(); err != nil {
 		rc.refuse(err)
@@ -44,6 +48,8 @@ func (rc *requestContext) serveResponses() {
 			return
 		}
 	}
+	// The body gets the form that the reply repeats, which is an object, although a client may write the id
+	// alone.
 	if rc.head.Conversation != "" {
 		rc.payload = responses.WithConversation(rc.payload, rc.head.Conversation)
 	}
@@ -134,8 +140,9 @@ func (rc *requestContext) continueFrom() (string, error) {
 	return id, rc.expand(id)
 }
 
-// expand puts the history up to a response before the input. The history contains no instructions
-// (gateway.md 4.5).
+// expand puts the history up to a response before the input. The history contains no instructions (gateway.md
+// 4.5). The history is collected from the records of all responses before, because each record has only the
+// items of its own request and reply.
 func (rc *requestContext) expand(id string) error {
 	history, err := work.ReadChain(rc.r.Context(), rc.handlers.Store, id, rc.owner())
 	switch {
@@ -166,7 +173,9 @@ func items(list []jsonRaw) []byte {
 	return j.Buf
 }
 
-// storeError returns the error to send for an error of the store.
+// storeError returns the error to send for an error of the store. param names the member of the request that
+// cannot be served, and is "" for the id in a path. The member store has an error of its own, because such a
+// request can be sent again with store: false.
 func storeError(err error, param string) *dialogue.Error {
 	var quota *work.QuotaError
 	switch {
@@ -214,7 +223,9 @@ func quotaText(q work.Quota) string {
 	return strings.Join(text, " and ")
 }
 
-// runInBackground starts a background response.
+// runInBackground starts a background response. The reply is the response with the status queued, or its
+// stream of events. Both end without an effect on the response, which goes on until it has ended or is
+// cancelled.
 func (rc *requestContext) runInBackground(own []byte, previous string) {
 	if rc.head.Stream {
 		leave, err := rc.watch()
@@ -230,6 +241,7 @@ func (rc *requestContext) runInBackground(own []byte, previous string) {
 		rc.refuse(err)
 		return
 	}
+	// A dry run stores nothing, so it runs as if the client waited for the response.
 	if rc.dry != nil {
 		rc.writeDry(rc.handlers.Requests.Begin(rc.r.Context(), o))
 		return
@@ -271,6 +283,8 @@ func (rc *requestContext) watch() (leave func(), err error) {
 }
 
 // follow streams the events of a background response after a sequence number, live or from the store.
+// Background.Watch follows a response in flight, in this process or in another one. The events of a response
+// that has ended are read from the store.
 func (rc *requestContext) follow(id string, after int64) {
 	rc.w.Header()[attach.SurvivesRestart] = attach.Survives(rc.handlers.Durable)
 	out := sse.NewWriter(rc.w, "text/event-stream", rc.handlers.Env.Now)
@@ -377,13 +391,17 @@ func (hs *Handlers) Response(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body := stored.Body
+	// The store has the status of the moment at which the record was written. A running response is asked for
+	// the present one.
 	if status := hs.Background.Status(h.ID, rc.owner()); status != "" && !responses.Terminal(responses.Status(body)) {
 		body, _ = sjson.SetBytes(bytes.Clone(body), "status", status)
 	}
 	writeJSON(w, http.StatusOK, body)
 }
 
-// DeleteResponse serves DELETE /v1/responses/{id}.
+// DeleteResponse serves DELETE /v1/responses/{id}. A running background response is cancelled first. The copy
+// of the provider is deleted before that of the gateway, so that a failure leaves something that a client can
+// delete again.
 func (hs *Handlers) DeleteResponse(w http.ResponseWriter, r *http.Request) {
 	rc, h, ok := hs.stored(w, r)
 	if !ok {
@@ -414,7 +432,8 @@ func (hs *Handlers) deleteUpstream(ctx context.Context, h *work.ResponseHeader) 
 	return err
 }
 
-// CancelResponse serves POST /v1/responses/{id}/cancel.
+// CancelResponse serves POST /v1/responses/{id}/cancel. The reply is the stored response. Cancelling one that
+// has ended changes nothing and is no error.
 func (hs *Handlers) CancelResponse(w http.ResponseWriter, r *http.Request) {
 	rc, h, ok := hs.stored(w, r)
 	if !ok {
@@ -460,7 +479,8 @@ func (hs *Handlers) InputItems(w http.ResponseWriter, r *http.Request) {
 	rc.writePage(page, func(it jsonRaw) jsonRaw { return it })
 }
 
-// itemPage returns the page of a list of items that a query asks for.
+// itemPage returns the page of a list of items that a query asks for. A limit that is no number, or 0,
+// becomes -1, which NewItemPage refuses. Without a limit it is 0, which stands for the vendor's default.
 func itemPage(q url.Values) (*responses.ItemPage, *dialogue.Error) {
 	limit := 0
 	if s := q.Get("limit"); s != "" {

@@ -31,8 +31,10 @@ const (
 	mostTries     = 12
 )
 
-// Sample returns a JSON value that satisfies a JSON Schema, the same value for the same schema. It tries other choices
-// while validation fails (oneOf, not, if) and then returns its first sample. Input that is no schema gets an empty object.
+// Sample returns a JSON value that satisfies a JSON Schema, the same value for the same schema. It tries
+// other choices while validation fails (oneOf, not, if) and then returns its first sample. Input that is no
+// schema gets an empty object. It stands in for a model that is held to a schema: clients and tests of the
+// gateway get arguments of tools, and structured output, that their own validation accepts.
 func Sample(raw json.RawMessage) json.RawMessage {
 	first := json.RawMessage("{}")
 	if len(raw) > largestSchema || !fields.ValidLenient(raw) {
@@ -99,7 +101,8 @@ type merged struct {
 	never      bool
 }
 
-// merge adds a schema to m, with its allOf, the target of its $ref, and one of its anyOf and oneOf.
+// merge adds a schema to m, with its allOf, the target of its $ref, and one of its anyOf and oneOf. Of then
+// only odd tries take account: without it a schema whose if does not apply would be made stricter than it is.
 func (s *sampler) merge(m *merged, schema any, depth int) {
 	object, ok := schema.(map[string]any)
 	if s.nodes++; !ok || depth > sampleDepth || s.spent() {
@@ -237,7 +240,9 @@ func (s *sampler) resolve(ref string) any {
 	return at
 }
 
-// value makes a value that satisfies several schemas. number distinguishes siblings that must differ.
+// value makes a value that satisfies several schemas. number distinguishes siblings that must differ. A const
+// or an enum decides alone. The other keywords of the schema are not looked at then, and validation shows
+// whether they agree.
 func (s *sampler) value(schemas []any, depth, number int) (v any) {
 	if s.nodes++; depth > sampleDepth || s.spent() || s.len > sampleBytes {
 		return nil
@@ -347,7 +352,9 @@ func (s *sampler) array(m *merged, depth int) any {
 	return out
 }
 
-// number makes a number within the bounds. fraction asks for one that is not an integer.
+// number makes a number within the bounds. fraction asks for one that is not an integer. unit is the distance
+// from an exclusive bound: 1 for integers, and for other numbers at most a quarter of the room between the
+// bounds.
 func (m *merged) number(integer, fraction bool, number int) json.Number {
 	low, high := float(m.keywords["minimum"], math.Inf(-1)), float(m.keywords["maximum"], math.Inf(1))
 	above := float(m.keywords["exclusiveMinimum"], math.Inf(-1))

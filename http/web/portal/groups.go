@@ -49,8 +49,10 @@ func groupLine(view state.View, g *identity.Group) pages.Group {
 		Created: g.Created}
 }
 
-// limitsOf returns a ceiling as pages show it. owner says whose it is, in the words of the page. Where it has a budget,
-// the amount that was spent in the budget's current window is set, too; scope names whose spending counts.
+// limitsOf returns a ceiling as pages show it. owner says whose it is, in the words of the page. Where it has
+// a budget, the amount that was spent in the budget's current window is set, too; scope names whose spending
+// counts. A nil list of scopes or models does not restrict. An empty one forbids everything, which the page
+// says in words of its own.
 func limitsOf(view state.View, owner string, c *identity.Ceiling, scope budget.Scope) pages.Limits {
 	l := pages.Limits{Owner: owner, Scopes: c.Scopes, Models: c.Models, NoScopes: c.Scopes != nil && len(c.Scopes) == 0,
 		NoModels: c.Models != nil && len(c.Models) == 0, Budget: c.Budget, Window: string(c.Window), NoKeys: c.NoKeys}

@@ -93,8 +93,9 @@ func (rc *requestContext) createKey() {
 	}
 }
 
-// makeKey makes the key that the form asks for, once; n says whose it is and who makes it. If it cannot, again
-// shows the form and why.
+// makeKey makes the key that the form asks for, once; n says whose it is and who makes it. If it cannot,
+// again shows the form and why. On success the secret is in memory for this reply only; the state has its
+// hash.
 func (rc *requestContext) makeKey(n tokens.NewKey,
 	again func(status int, problem string)) (name, secret string, ok bool) {
 	ok = rc.once(again, func() (err error) {
@@ -106,7 +107,8 @@ func (rc *requestContext) makeKey(n tokens.NewKey,
 	return n.Name, secret, ok
 }
 
-// readKey reads the form.
+// readKey reads the form. The first field that cannot be read is the error; its text names the field in the
+// words of the page.
 func (rc *requestContext) readKey(n *tokens.NewKey) error {
 	f := fields{form: rc.form}
 	n.Name, n.Scopes, n.Models = f.text("name"), rc.form["scope"], f.list("models")
@@ -177,8 +179,9 @@ func (rc *requestContext) oneKey() {
 	}
 }
 
-// keyView returns the page of the key that the path names, with an empty form, and the values for the form. It is nil,
-// and the answer written, if the user has no such key.
+// keyView returns the page of the key that the path names, with an empty form, and the values for the form.
+// It is nil, and the answer written, if the user has no such key. Was, the values at the time at which the
+// form was drawn, goes with the form, so that editKey knows what the user has changed.
 func (rc *requestContext) keyView() (*pages.OneKey, url.Values) {
 	k, ok := rc.ownKey(rc.r.PathValue("id"))
 	if !ok {

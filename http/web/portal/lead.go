@@ -55,8 +55,10 @@ func leading(serve func(*requestContext, *identity.Group)) func(*requestContext)
 	}
 }
 
-// visibleFrom returns the first day whose spending of a member is for the leads of the group. The day on which a user
-// came into the group may have spending in another group, unless the account was made in this one.
+// visibleFrom returns the first day whose spending of a member is for the leads of the group. The day on
+// which a user came into the group may have spending in another group, unless the account was made in this
+// one. The ledger counts by day and not by group, so a day in two groups is left out as a whole. The zero
+// time means that all is seen.
 func visibleFrom(u *identity.User) time.Time {
 	if u.Joined.IsZero() {
 		return u.Joined
@@ -68,7 +70,8 @@ func visibleFrom(u *identity.User) time.Time {
 	return since
 }
 
-// ledScope returns the scope of the spending of the group that the user leads.
+// ledScope returns the scope of the spending of the group that the user leads. Spending of users who have
+// left the group is not in it.
 func (rc *requestContext) ledScope(g *identity.Group) spendScope {
 	s := spendScope{path: pathLedSpend, group: g, since: map[string]time.Time{}}
 	for _, u := range identity.ListMembers(rc.options.State.View(), g.ID) {
@@ -93,8 +96,9 @@ type keyUse struct {
 	last  time.Time // the last day of use
 }
 
-// recentUse returns what a user has spent in the last days and in this month, from a day on. It adds what each key has
-// spent to keys unless that is nil. What cannot be read is missing.
+// recentUse returns what a user has spent in the last days and in this month, from a day on. It adds what
+// each key has spent to keys unless that is nil. What cannot be read is missing. The ledger's usage is by
+// day, so last is a day. Amounts are in micro-dollars.
 func (rc *requestContext) recentUse(username string, since time.Time, keys map[string]keyUse) pages.RecentUse {
 	now := rc.options.Now().UTC()
 	month, _ := monthOf(now)
@@ -194,8 +198,9 @@ func invited(l *identity.Link) string {
 	return l.Username
 }
 
-// inviteMembers makes a link into the group for each person that the form names, and mails or shows the links,
-// once.
+// inviteMembers makes a link into the group for each person that the form names, and mails or shows the
+// links, once. The form counts as sent before the links are made. Two of them that arrive at the same time
+// therefore invite once, and one that fails may be sent again.
 func (rc *requestContext) inviteMembers(g *identity.Group) {
 	again := func(status int, problem string) {
 		view := rc.ledView(g)
@@ -246,6 +251,8 @@ type ledKey struct {
 }
 
 // ledKeysView lists the keys of the members, by member and the newest first, without those that were revoked.
+// Secrets and their beginnings are not shown: a lead sees that a key exists, and what it costs, and cannot
+// use it. The spending of a member is read once, however many keys of the member are on the page.
 func (rc *requestContext) ledKeysView(g *identity.Group) *pages.LedKeys {
 	view := rc.options.State.View()
 	page := &pages.LedKeys{Viewer: rc.viewer(), Group: g.Name, Forbidden: g.Ceiling.NoKeys}

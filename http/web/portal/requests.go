@@ -59,7 +59,9 @@ func (rc *requestContext) logOwner() string {
 	return string(state.OwnerOf("", rc.user.Username))
 }
 
-// asked reads what the address asks for. What makes no sense is left out.
+// asked reads what the address asks for. What makes no sense is left out. An address that was edited by hand
+// therefore shows a page, with the last range in place of an impossible one. Without both ends of a time, the
+// time is the range, which ends with the present minute.
 func (rc *requestContext) asked() pages.Asked {
 	now := rc.options.Now()
 	a := pages.Asked{Text: strings.TrimSpace(rc.query("q")), Group: rc.query("of") == "group" && rc.user.Leads}
@@ -164,6 +166,10 @@ func (rc *requestContext) findLogged(log requestlog.Reader, at int64) (requestlo
 }
 
 // requestLog shows a page of the log.
+//
+// The bars count all requests of the time, also those that the search leaves out, so that a reader sees what
+// part of them is listed. A search for one request more than a page shows whether there are older ones. The
+// bars and the list share the time that a search may take.
 func (rc *requestContext) requestLog() {
 	a := rc.asked()
 	view := &pages.Requests{Viewer: rc.viewer(), Query: a, Kept: pages.Days(rc.options.RequestLog.Limits().Keep),
@@ -248,8 +254,9 @@ func (rc *requestContext) loggedRequest() {
 	rc.show(http.StatusOK, view)
 }
 
-// link adds the addresses of the pages about the user, the key, the model and the provider of a request that the
-// reader may open.
+// link adds the addresses of the pages about the user, the key, the model and the provider of a request that
+// the reader may open. A page that the reader may not open gets no link, because the link alone would show
+// that the thing exists.
 func (rc *requestContext) link(view *pages.OneRequest) {
 	if _, ok := rc.ownKey(view.Key); ok {
 		view.KeyPath = "/account/keys/" + view.Key
@@ -288,8 +295,10 @@ func (rc *requestContext) receiptOf(r *requestlog.Record) (*money.Receipt, error
 	return nil, err
 }
 
-// exportRequests sends all that matches as CSV or as JSON lines. It has one page of records in memory at a time, and
-// no lock and no connection of the log while it waits for the client.
+// exportRequests sends all that matches as CSV or as JSON lines. It has one page of records in memory at a
+// time, and no lock and no connection of the log while it waits for the client. The first page is read before
+// the headers are sent, so that a log that cannot be read is an error page and not an empty file. A failure
+// after that breaks off the reply.
 func (rc *requestContext) exportRequests(media, file string, write func(io.Writer, []requestlog.Record, bool) error) {
 	a := rc.asked()
 	q, err := rc.queryOf(&a, exportPage)
@@ -342,7 +351,8 @@ func nextPage(ctx context.Context, log requestlog.Reader, q *requestlog.Query) (
 	return page, err
 }
 
-// exported is a record with its durations in milliseconds.
+// exported is a record with its durations in milliseconds. Its fields are named as those of the API are, and
+// the durations take the place of those of Record, which are in nanoseconds.
 type exported struct {
 	*requestlog.Record
 	TookMs   float64 `json:"duration_ms"`

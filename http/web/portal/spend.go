@@ -39,6 +39,11 @@ const (
 )
 
 // spendScope says whose spending a report is of: of all if it is zero.
+//
+//	all of the gateway    the zero value with the path of the page
+//	one user, or oneself  account
+//	one group             group
+//	a lead's group        group and since
 type spendScope struct {
 	path    string
 	own     bool // the page is the user's own
@@ -62,7 +67,8 @@ func (rc *requestContext) spendScopeOf() (spendScope, bool) {
 	return s, true
 }
 
-// sees reports whether what an account used from a time on is in the scope.
+// sees reports whether what an account used from a time on is in the scope. A lead must not learn from a
+// total what a member spent elsewhere, so rows are left out before anything is summed.
 func (s *spendScope) sees(account string, at time.Time) bool {
 	if s.since == nil {
 		return true
@@ -92,7 +98,8 @@ func (rc *requestContext) ownScope() spendScope {
 func (rc *requestContext) ownUsage()       { rc.showSpend(rc.ownScope()) }
 func (rc *requestContext) exportOwnUsage() { rc.exportSpending(rc.ownScope()) }
 
-// dimensions returns what a report of the scope can be divided by.
+// dimensions returns what a report of the scope can be divided by. A dimension that has only one row in the
+// scope is left out.
 func (s *spendScope) dimensions() []pages.Dimension {
 	all := []pages.Dimension{pages.ByGroup, pages.ByUser, pages.ByKey, pages.ByModel, pages.ByProvider, pages.ByApp}
 	switch {
@@ -104,7 +111,8 @@ func (s *spendScope) dimensions() []pages.Dimension {
 	return all
 }
 
-// spendTime is the time of a report and the time before that it is compared with.
+// spendTime is the time of a report and the time before that it is compared with. All times are in UTC, as
+// the days of the ledger are.
 type spendTime struct {
 	from, to         time.Time // to is excluded, as in the next
 	before, beforeTo time.Time
@@ -155,6 +163,10 @@ func monthOf(t time.Time) (first, last time.Time) {
 func (t *spendTime) steps() int { return int((t.to.Sub(t.from) + t.step - 1) / t.step) }
 
 // spending sums what was used while a report is made.
+//
+// It is filled row by row and keeps no row, so a report takes memory for its names and steps and not for the
+// requests. Time before the report is added to Before of each name, and step by step to before, from which
+// the page draws the earlier line.
 type spending struct {
 	scope   *spendScope
 	by      pages.Dimension
@@ -291,8 +303,9 @@ func (s *spendScope) narrow(r *pages.Report) {
 	}
 }
 
-// explainIncrease names the key that grew most under the row that grew most, and its user. A report by key names none,
-// because the row is the key.
+// explainIncrease names the key that grew most under the row that grew most, and its user. A report by key
+// names none, because the row is the key. Of two keys that grew by the same amount, the first one by its id
+// is named, so that a page that is drawn again says the same.
 func (rc *requestContext) explainIncrease(r *pages.Report, sums *spending) {
 	if r.Increase == nil || r.By == pages.ByKey {
 		return
@@ -381,7 +394,8 @@ func (rc *requestContext) sumLog(log requestlog.Reader, s *spending, t *spendTim
 	return nil
 }
 
-// sumLedger adds what the ledger has, or only its total if the figures are those of the log.
+// sumLedger adds what the ledger has, or only its total if the figures are those of the log. The ledger has
+// days, so what it has about a day counts in the step in which the day begins.
 func (rc *requestContext) sumLedger(s *spending, r *pages.Report, t *spendTime) error {
 	from := t.before
 	if r.Logged {
@@ -427,7 +441,9 @@ func (rc *requestContext) name(r *pages.Report) {
 	r.Link()
 }
 
-// nameRow names a row and links it to the page of its user or group, if the person may see that.
+// nameRow names a row and links it to the page of its user or group, if the person may see that. The term
+// selects the row's requests in the log. A name that the ledger has and the state has no longer, such as that
+// of a removed key, is shown as its id.
 func (rc *requestContext) nameRow(view state.View, by pages.Dimension, s *pages.Spender) {
 	if s.Name = s.ID; s.ID == othersID {
 		s.Name = "others"
@@ -473,8 +489,9 @@ func (rc *requestContext) keyTitle(id string) (name, note string) {
 	return id, ""
 }
 
-// showSpend shows a report with its budgets. Users see their own ones and their receipts, leads the one of their group,
-// and administrators where alerts are sent.
+// showSpend shows a report with its budgets. Users see their own ones and their receipts, leads the one of
+// their group, and administrators where alerts are sent. It serves /admin/spend, /account/usage and the
+// spending of a lead's group, which differ in the scope.
 func (rc *requestContext) showSpend(scope spendScope) {
 	t := rc.timeOf()
 	r, err := rc.report(&scope, &t)
@@ -592,7 +609,7 @@ func (rc *requestContext) forecast(r *pages.Report, scope *spendScope, t *spendT
 	return nil
 }
 
-// perDay returns the mean of days of spending since the first one with any.
+// perDay returns the mean of days of spending since the first one with any. The result is in micro-dollars.
 func perDay(days []pages.Use) int64 {
 	var sum int64
 	n := len(days)
@@ -617,7 +634,7 @@ func budgetScope(by pages.Dimension, id string) budget.Scope {
 	return budget.Scope{}
 }
 
-// budgetLine returns the budget of a scope, or nil if it has none.
+// budgetLine returns the budget of a scope, or nil if it has none. perDay is in micro-dollars.
 func (rc *requestContext) budgetLine(scope budget.Scope, perDay int64) *pages.BudgetLine {
 	if scope.ID == "" {
 		return nil
@@ -680,7 +697,8 @@ func (rc *requestContext) receipts(view *pages.Spend, t *spendTime) error {
 }
 
 // exportSpending sends what the page shows as CSV, with all names and a line for each step in which they used
-// something.
+// something. Unlike the page, the file has all rows. Times are in RFC 3339, costs in dollars, and steps
+// without use have no line.
 func (rc *requestContext) exportSpending(scope spendScope) {
 	t := rc.timeOf()
 	r, err := rc.report(&scope, &t)
@@ -734,7 +752,8 @@ func pageName(scope *spendScope) string {
 // number formats a number for a spreadsheet.
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
-// spreadsheet writes CSV for spreadsheets, which run texts that begin as formulas do.
+// spreadsheet writes CSV for spreadsheets, which run texts that begin as formulas do. A quote before such a
+// text makes spreadsheets show it as text.
 type spreadsheet struct{ out *csv.Writer }
 
 // newSpreadsheet begins a file with the names of its columns, if there are any.

@@ -24,8 +24,9 @@ const pathUsers = "/admin/users"
 // users shows the users, see usersView.
 func (rc *requestContext) users() { rc.show(http.StatusOK, rc.usersView()) }
 
-// usersView lists accounts, the newest first unless the address asks for another order. Filters that make no sense are
-// left out.
+// usersView lists accounts, the newest first unless the address asks for another order. Filters that make no
+// sense are left out. All accounts are read and filtered in memory, where the state has them anyway. Only
+// those on the page get figures of money.
 func (rc *requestContext) usersView() *pages.Users {
 	view := &pages.Users{Viewer: rc.viewer(), Query: rc.query("q"), Cards: rc.groupCards()}
 	group, _ := strconv.ParseInt(rc.query("group"), 10, 64)
@@ -167,7 +168,7 @@ func userLine(u tokens.User, available, held, spent int64) pages.User {
 		Available: available, Held: held, Spent: spent}
 }
 
-// subject is the user that the path names.
+// subject is the user that the path names. If there is none, it has written the 404 page and returns false.
 func (rc *requestContext) subject() (tokens.User, bool) {
 	id, err := strconv.ParseInt(rc.r.PathValue("id"), 10, 64)
 	if err == nil {
@@ -222,7 +223,8 @@ func (rc *requestContext) createUserKey() {
 	}
 }
 
-// showUser shows one account as fill completes it.
+// showUser shows one account as fill completes it. fill is called last, and may replace what was typed and
+// add a problem.
 func (rc *requestContext) showUser(u tokens.User, status int, fill func(*pages.OneUser)) {
 	b, err := rc.options.Ledger.Balance(rc.r.Context(), u.Username)
 	if err != nil {
@@ -257,6 +259,9 @@ func (rc *requestContext) showUser(u tokens.User, status int, fill func(*pages.O
 const maxReason = 200
 
 // moveMoney credits an account, or takes back what is not spent.
+//
+// An amount is entered as dollars above zero, and kind says in which direction it goes. A payment cannot be
+// undone by the page; taking back is limited to what the account has left.
 func (rc *requestContext) moveMoney() {
 	u, ok := rc.subject()
 	if !ok {

@@ -62,7 +62,8 @@ func (s *server) submitVideo(w http.ResponseWriter, r *http.Request, spec job.Sp
 	return send(w, http.StatusOK, videoObject(&status))
 }
 
-// videoObject returns the job object with all its members, because clients rely on each of them.
+// videoObject returns the job object with all its members, because clients rely on each of them. Times are in
+// seconds since 1970, or null before they have come, and seconds is a string, as at the vendor.
 func videoObject(s *job.Status) object {
 	unix := func(t time.Time) any {
 		if t.IsZero() {
@@ -101,7 +102,8 @@ func (s *server) retrieveVideo(w http.ResponseWriter, r *http.Request, _ *input)
 	return send(w, http.StatusOK, videoObject(&status))
 }
 
-// listVideos answers with one page of jobs.
+// listVideos answers with one page of jobs. The newest jobs come first unless order=asc. An unknown after is
+// taken for none, so the list begins anew.
 func (s *server) listVideos(w http.ResponseWriter, r *http.Request, _ *input) error {
 	query := r.URL.Query()
 	limit, err := strconv.Atoi(cmp.Or(query.Get("limit"), "20"))
@@ -161,6 +163,8 @@ func (s *server) sendContent(w http.ResponseWriter, r *http.Request, id string, 
 }
 
 // deriveVideo begins a job made from another one, or from an uploaded video. An extension adds seconds to it.
+// A remix has the size and the length of its source and a prompt of its own. The faults of the source are not
+// inherited.
 func (s *server) deriveVideo(extends bool) handler {
 	return func(w http.ResponseWriter, r *http.Request, in *input) error {
 		var spec job.Spec
