@@ -26,6 +26,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -48,7 +49,7 @@ const (
 	// pruneEvery is the time after which old records are removed at the latest, pruneRecords the number of new records
 	// after which that is done, and pruneFirst the time until it is done first.
 	pruneEvery   = time.Hour
-	pruneRecords = 1000
+	pruneRecords = 4096
 	pruneFirst   = time.Minute
 	// patience bounds one write, and the last writes at the end of the process.
 	patience = 5 * time.Second
@@ -85,7 +86,8 @@ type Recorder struct {
 	opening chan struct{} // holds a value while a goroutine opens the log
 
 	written, dropped atomic.Int64
-	warned           time.Time // of the writer
+	warned           time.Time           // of the writer
+	records          []requestlog.Record // of the writer, for one batch after the other
 }
 
 // opened is the log, or why it did not open.
@@ -240,11 +242,12 @@ func (r *Recorder) take(q *flow.Request) *flow.Request {
 // append writes a batch, or drops it.
 func (r *Recorder) append(batch []*flow.Request) bool {
 	err := r.withStore(func(ctx context.Context, store requestlog.Store) error {
-		records := make([]requestlog.Record, 0, len(batch))
+		defer func() { clear(r.records) }()
+		r.records = r.records[:0]
 		for _, q := range batch {
-			records = append(records, recordOf(q, &r.options))
+			r.records = append(r.records, recordOf(q, &r.options))
 		}
-		return store.Append(ctx, records)
+		return store.Append(ctx, r.records)
 	})
 	if err == nil {
 		r.written.Add(int64(len(batch)))
@@ -336,11 +339,14 @@ func recordOf(q *flow.Request, o *Options) requestlog.Record {
 			rec.Group = o.Group(account)
 		}
 	}
+	rec.Tries = slices.Grow(rec.Tries, len(q.Tries()))
 	for _, t := range q.Tries() {
 		rec.Tries = append(rec.Tries, requestlog.Try{Provider: t.Provider, Model: bounded(t.Model), Status: t.Status,
 			Failure: t.Failure})
 	}
-	for _, m := range q.Marks() {
+	marks := q.Marks()
+	rec.Steps = slices.Grow(rec.Steps, len(marks))
+	for _, m := range marks {
 		rec.Steps = append(rec.Steps, requestlog.Step{Phase: m.Phase.String(), Attempt: m.Attempt,
 			AtUs: m.After.Microseconds()})
 	}

@@ -51,8 +51,9 @@ type Sums struct {
 // NewSums returns the sums of no records.
 func NewSums() Sums { return Sums{make(map[Minute]*Counts), make(map[Spent]*Spent)} }
 
-// Add adds a record.
-func (s *Sums) Add(r *Record) {
+// Add adds requests that began in one minute and that have the same AppendKind and the same Slow. r is one of them with
+// the sums of their amounts.
+func (s *Sums) Add(r *Record, requests int64) {
 	owners := append(make([]string, 0, 3), "", r.Owner)
 	if r.Group != "" {
 		owners = append(owners, GroupOwner(r.Group))
@@ -64,7 +65,7 @@ func (s *Sums) Add(r *Record) {
 			c = new(Counts)
 			s.Minutes[minute] = c
 		}
-		c.add(r)
+		c.add(r, requests)
 	}
 	if r.Attempts == 0 {
 		return // it was refused, and clients can name any model
@@ -76,21 +77,27 @@ func (s *Sums) Add(r *Record) {
 		sum = new(name)
 		s.Hours[name] = sum
 	}
-	sum.Requests++
+	sum.Requests += requests
 	sum.Input, sum.Output, sum.MicroUSD = sum.Input+r.Input, sum.Output+r.Output, sum.MicroUSD+r.Cost
 }
 
-func (c *Counts) add(r *Record) {
-	c.All++
+func (c *Counts) add(r *Record, requests int64) {
+	c.All += requests
 	if r.Failed() {
-		c.Failed++
+		c.Failed += requests
 	}
 	if r.Slow() {
-		c.Slow++
+		c.Slow += requests
 	}
 	if r.Losses != "" {
-		c.Lossy++
+		c.Lossy += requests
 	}
+}
+
+// Add adds other counts.
+func (c *Counts) Add(other *Counts) {
+	c.All, c.Failed = c.All+other.All, c.Failed+other.Failed
+	c.Slow, c.Lossy = c.Slow+other.Slow, c.Lossy+other.Lossy
 }
 
 // Bars returns empty bars of a width, the minutes since 1970 from which on they reach and before which they end, and

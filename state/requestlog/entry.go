@@ -3,6 +3,7 @@ package requestlog
 import (
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -107,10 +108,17 @@ func (e *entry) name(name string) {
 
 // text appends a member unless its text is empty.
 func (e *entry) text(name, text string) {
-	if text != "" {
-		e.name(name)
-		*e, _ = jsontext.AppendQuote(*e, text) // it has replaced what is not UTF-8
+	if text == "" {
+		return
 	}
+	e.name(name)
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			*e, _ = jsontext.AppendQuote(*e, text) // it has replaced what is not UTF-8
+			return
+		}
+	}
+	*e = append(append(append(*e, '"'), text...), '"') // most texts are names
 }
 
 // number appends a member unless its number is zero.

@@ -139,7 +139,7 @@ type Store struct {
 
 // Writer adds and removes records.
 type Writer interface {
-	// Append adds records. It sets their places and may sort them.
+	// Append adds records, which it does not keep. It sets their places and may sort them.
 	Append(ctx context.Context, records []Record) error
 	// Prune removes some of what is too old or too much, and reports whether there is more of it. Until it is called,
 	// readers do not see what is too old.

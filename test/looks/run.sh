@@ -76,6 +76,6 @@ await_ready "$STAGEDOOR_FIRST_URL" "$work/first.log"
 
 tests=(pages.test.js)
 [ "${STAGEDOOR_LOOKS:-}" != paint ] || tests=(paint.js)
-(cd "$here/js" && node --test --test-timeout=900000 "$@" "${tests[@]}") || failed=1
+(cd "$here/js" && node --test --test-timeout=3600000 "$@" "${tests[@]}") || failed=1
 keep_secret "$STAGEDOOR_KEY"
 conclude

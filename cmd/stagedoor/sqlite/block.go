@@ -27,6 +27,9 @@ const fullBlock = 64
 // amounts are the fields of a record that a search compares, in the order of a row.
 var amounts = [...]string{"cost", "took", "first", "queued", "in", "out", "attempts"}
 
+// summed are the places of those in amounts that are added up in sums.
+var summed = [...]int{0, 4, 5}
+
 // row has the numbers of a record in a block.
 type row struct {
 	at, kind int64
@@ -59,6 +62,9 @@ func (b *block) add(r *row, id string, entry []byte) {
 		b.rows = binary.AppendVarint(b.rows, n)
 	}
 }
+
+// empty removes the records, but keeps the memory for others.
+func (b *block) empty() { *b = block{rows: b.rows[:0], ids: b.ids[:0], entries: b.entries[:0]} }
 
 // errBlock is the error of a block that has something else than its records. The file is broken then.
 var errBlock = errors.New("a block of records cannot be read")

@@ -9,7 +9,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"stagedoor/state"
 	"stagedoor/state/requestlog"
@@ -238,30 +237,4 @@ func (l *Log) Get(ctx context.Context, at int64, owner string) (r requestlog.Rec
 		return r, state.ErrNotFound
 	}
 	return s.found[0], nil
-}
-
-// Count implements requestlog.Reader.
-func (l *Log) Count(ctx context.Context, owner string, from, to time.Time, width time.Duration) (bars []requestlog.Bar,
-	err error) {
-	bars, first, end, minutes := requestlog.Bars(from, to, width)
-	oldest := requestlog.TimeOf(l.oldest()) / 60_000_000
-	err = l.query(func(db *sql.DB) error {
-		rows, err := db.QueryContext(ctx, `SELECT (minute - ?1) / ?2, sum(requests), sum(failed), sum(slow), sum(lossy)
-			FROM minutes WHERE owner = ?3 AND minute >= ?5 AND minute < ?4 GROUP BY 1`, first, minutes, owner, end,
-			max(first, oldest))
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var n int
-			var c requestlog.Counts
-			if err := rows.Scan(&n, &c.All, &c.Failed, &c.Slow, &c.Lossy); err != nil {
-				return err
-			}
-			bars[n].Counts = c
-		}
-		return rows.Err()
-	})
-	return bars, err
 }

@@ -17,14 +17,18 @@ import (
 // knownKind is a kind that is in the file.
 type knownKind struct{ kind, used int64 }
 
-// knownKinds are those that were used lately, by their hashes. Zero is ready for use.
+// knownKinds are those that were used lately, by what makes them differ. Zero is ready for use.
 type knownKinds struct {
-	kinds map[[sha256.Size]byte]knownKind
+	kinds map[string]knownKind
+	bytes int    // of their names
 	names []byte // for the next record
 }
 
-// maxKnown bounds the memory of knownKinds. Kinds that are not among them are looked up in the file.
-const maxKnown = 1 << 14
+// These bound the memory of knownKinds. Kinds that are not among them are looked up in the file, by their hashes.
+const (
+	maxKnown      = 1 << 14
+	maxKnownBytes = 4 << 20
+)
 
 // minuteOf returns the minute of a place since 1970.
 func minuteOf(place int64) int64 { return requestlog.TimeOf(place) / 60_000_000 }
@@ -39,9 +43,9 @@ func (known *knownKinds) of(ctx context.Context, tx *sql.Tx, r *requestlog.Recor
 	start := len(names)
 	names = r.AppendKind(names)
 	known.names = names
-	hash := sha256.Sum256(names)
-	k, ok := known.kinds[hash]
+	k, ok := known.kinds[string(names)]
 	if !ok {
+		hash := sha256.Sum256(names)
 		err := tx.QueryRowContext(ctx, "SELECT kind, used FROM kinds WHERE hash = ?", hash[:]).Scan(&k.kind, &k.used)
 		if errors.Is(err, sql.ErrNoRows) {
 			k.used = minuteOf(r.At)
@@ -61,10 +65,13 @@ func (known *knownKinds) of(ctx context.Context, tx *sql.Tx, r *requestlog.Recor
 			return 0, err
 		}
 	}
-	if known.kinds == nil || len(known.kinds) >= maxKnown {
-		known.kinds = make(map[[sha256.Size]byte]knownKind)
+	if known.kinds == nil || len(known.kinds) >= maxKnown || known.bytes >= maxKnownBytes {
+		known.kinds, known.bytes = make(map[string]knownKind), 0
 	}
-	known.kinds[hash] = k
+	if !ok {
+		known.bytes += len(names)
+	}
+	known.kinds[string(names)] = k
 	return k.kind, nil
 }
 

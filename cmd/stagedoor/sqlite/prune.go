@@ -71,6 +71,13 @@ func (l *Log) remove(ctx context.Context, before int64) (more bool, err error) {
 		if err != nil {
 			return err
 		}
+		end := before
+		if last != 0 {
+			end = last + 1
+		}
+		if err := l.sum(ctx, tx, end); err != nil {
+			return err
+		}
 		if last != 0 {
 			_, err = tx.ExecContext(ctx, "DELETE FROM blocks WHERE last <= ?", last)
 			more = true
@@ -157,12 +164,12 @@ func (l *Log) trim(ctx context.Context, tx *sql.Tx, before int64) (trimmed bool,
 	if _, err := tx.ExecContext(ctx, "DELETE FROM blocks WHERE last = ?", old.last); err != nil {
 		return false, err
 	}
-	return true, rest.write(ctx, tx)
+	return true, rest.write(ctx, tx, true)
 }
 
-// write adds a block to the file.
-func (b *block) write(ctx context.Context, tx *sql.Tx) error {
-	const add = "INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?)"
-	_, err := tx.ExecContext(ctx, add, b.last, b.first, b.base, b.rows, b.ids, b.entries)
+// write adds a block to the file. summed says whether its records are in the sums.
+func (b *block) write(ctx context.Context, tx *sql.Tx, summed bool) error {
+	const add = "INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?)"
+	_, err := tx.ExecContext(ctx, add, b.last, b.first, b.base, b.rows, b.ids, b.entries, summed)
 	return err
 }

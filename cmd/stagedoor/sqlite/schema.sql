@@ -1,7 +1,9 @@
--- Records are in blocks (block.go). Places are the time in microseconds, shifted by ten bits, and a number.
+-- Records are in blocks (block.go). Places are the time in microseconds, shifted by ten bits, and a number. The records
+-- of a block are in the sums below if summed is 1 (sums.go).
 CREATE TABLE blocks (last INTEGER PRIMARY KEY, first INTEGER NOT NULL, base INTEGER NOT NULL, rows BLOB NOT NULL,
-  ids BLOB NOT NULL, entries BLOB NOT NULL) STRICT;
+  ids BLOB NOT NULL, entries BLOB NOT NULL, summed INTEGER NOT NULL DEFAULT 1) STRICT;
 CREATE INDEX blocks_by_first ON blocks (first);
+CREATE INDEX blocks_to_sum ON blocks (last) WHERE summed = 0;
 -- The names and the outcome of requests (kinds.go). The full text of kinds is in words, which has no copy of it. used is the
 -- minute since 1970 in which the last request of the kind began.
 CREATE TABLE kinds (kind INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, used INTEGER NOT NULL, owner TEXT NOT NULL,

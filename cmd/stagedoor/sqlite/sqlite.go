@@ -9,7 +9,7 @@
 // same names and the same outcome are of one kind, which is kept once and has a row of the full-text
 // index. A block of many records has the place, the kind and the amounts of each, with its id and the
 // rest beside them. Counts and sums are kept in tables of their own, so that charts do not read
-// records.
+// records, but for those of the last blocks, which are added to the tables together.
 //
 // # Concurrency
 //
@@ -26,7 +26,7 @@
 //
 //	sqlite.go             opening, writing, and what happens to a broken file
 //	block.go kinds.go     how records are packed, and the names that they share
-//	find.go spent.go      searches and sums
+//	find.go sums.go       searches and sums
 //	prune.go              the bounds of age and size
 //	schema.sql            the tables
 package sqlite
@@ -39,6 +39,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
 	"net/url"
 	"os"
 	"runtime"
@@ -62,8 +63,8 @@ const (
 
 const (
 	pageBytes = 4096
-	// version is that of the tables. A file of another version is set aside.
-	version = 3
+	// version is that of the tables. A file of the version before is changed, and one of another is set aside.
+	version = 4
 	// yieldEvery is the number of records after which a batch, which takes the processor for longer than most requests
 	// do, lets these go on.
 	yieldEvery = 16
@@ -74,6 +75,13 @@ const (
 
 //go:embed schema.sql
 var schema string
+
+// setVersion is the statement that says that the tables are of this version.
+var setVersion = fmt.Sprintf("PRAGMA user_version = %d;", version)
+
+// upgrade makes the tables of a file of version 3, whose records are all in the sums, those of this version.
+const upgrade = `ALTER TABLE blocks ADD COLUMN summed INTEGER NOT NULL DEFAULT 1;
+	CREATE INDEX blocks_to_sum ON blocks (last) WHERE summed = 0;`
 
 // Options configure a Log.
 type Options struct {
@@ -99,10 +107,11 @@ type Log struct {
 	tried   time.Time
 	closed  bool
 
-	writing sync.Mutex // held while records are written or removed
-	kinds   knownKinds // of the open file; guarded by writing and by mu
-	filling block      // the last block of the open file, if it is not full; guarded likewise
-	counter int64      // of records
+	writing  sync.Mutex // held while records are written or removed
+	kinds    knownKinds // of the open file; guarded by writing and by mu
+	filling  block      // the last block of the open file, if it is not full; guarded likewise
+	counter  int64      // of records
+	unsummed int        // full blocks whose records were not added to the sums yet; guarded likewise
 }
 
 // Open opens the log, or makes it. A file that is broken or of another version is set aside. A log that was opened once
@@ -160,7 +169,7 @@ func (l *Log) ensureOpen() error {
 var errVersion = errors.New("the file is of another version")
 
 func (l *Log) open() (err error) {
-	l.kinds, l.filling = knownKinds{}, block{}
+	l.kinds, l.filling, l.unsummed = knownKinds{}, block{}, sumEvery // an earlier process may have left some
 	f, err := os.OpenFile(l.options.Path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
@@ -189,11 +198,16 @@ func (l *Log) open() (err error) {
 	switch {
 	case found == version:
 		return nil
+	case found == version-1:
+		return l.change(context.Background(), func(tx *sql.Tx) error {
+			_, err := tx.Exec(upgrade + setVersion)
+			return err
+		})
 	case found != 0 || tables != 0:
 		return errVersion
 	}
 	return l.change(context.Background(), func(tx *sql.Tx) error {
-		_, err := tx.Exec(schema + fmt.Sprintf("PRAGMA user_version = %d;", version))
+		_, err := tx.Exec(schema + setVersion)
 		return err
 	})
 }
@@ -334,7 +348,6 @@ func (l *Log) change(ctx context.Context, do func(tx *sql.Tx) error) error {
 
 func (l *Log) insert(ctx context.Context, tx *sql.Tx, records []requestlog.Record) error {
 	requestlog.SetPlaces(records, &l.counter)
-	sums := requestlog.NewSums()
 	b := &l.filling
 	if b.count > 0 {
 		if _, err := tx.ExecContext(ctx, "DELETE FROM blocks WHERE last = ?", b.last); err != nil {
@@ -357,28 +370,16 @@ func (l *Log) insert(ctx context.Context, tx *sql.Tx, records []requestlog.Recor
 		entry = records[i].AppendOwn(entry[:0])
 		r := rowOf(&records[i], kind)
 		b.add(&r, records[i].ID, entry)
-		sums.Add(&records[i])
 	}
-	if err := b.write(ctx, tx); err != nil {
+	if err := b.write(ctx, tx, false); err != nil {
 		return err
 	}
-	if b.count >= fullBlock {
-		l.filling = block{}
+	if b.count < fullBlock {
+		return nil
 	}
-	if err := writeSpent(uncancelled, tx, sums.Hours); err != nil {
-		return err
+	b.empty()
+	if l.unsummed++; l.unsummed < sumEvery {
+		return nil
 	}
-	add, err := tx.PrepareContext(ctx, `INSERT INTO minutes (owner, minute, requests, failed, slow, lossy)
-		VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET requests = requests + excluded.requests,
-		failed = failed + excluded.failed, slow = slow + excluded.slow, lossy = lossy + excluded.lossy`)
-	if err != nil {
-		return err
-	}
-	defer add.Close()
-	for m, c := range sums.Minutes {
-		if _, err := add.ExecContext(uncancelled, m.Owner, m.At, c.All, c.Failed, c.Slow, c.Lossy); err != nil {
-			return err
-		}
-	}
-	return nil
+	return l.sum(uncancelled, tx, math.MaxInt64)
 }

@@ -10,10 +10,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"stagedoor/actors/flow"
+	"stagedoor/actors/requests"
 	"stagedoor/cmd/stagedoor/sqlite"
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
 	"stagedoor/state/requestlog"
 	"stagedoor/state/requestlog/logtest"
 )
@@ -410,6 +415,142 @@ func BenchmarkSearch(b *testing.B) {
 	})
 }
 
+// totals returns the numbers of requests of all charts and sums.
+func (f *fixture) totals(t *testing.T) (counted, spent int64) {
+	t.Helper()
+	to := logtest.Start.Add(3 * time.Hour)
+	bars, err := f.Count(t.Context(), "", logtest.Start, to, 3*time.Hour)
+	for _, bar := range bars {
+		counted += bar.All
+	}
+	q := requestlog.SpentQuery{From: logtest.Start.Truncate(time.Hour), To: to, Step: time.Hour}
+	err = errors.Join(err, f.Spent(t.Context(), &q, func(s *requestlog.Spent) error {
+		spent += s.Requests
+		return nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return counted, spent
+}
+
+// Records are added to the sums in the file for many blocks together. Each must be in the sums that readers see once,
+// at any time, after a restart, and after older records were removed.
+func TestEachRecordIsInTheSumsOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), sqlite.FileName)
+	f := openFixture(t, path)
+	check := func(want int64) {
+		t.Helper()
+		if counted, spent := f.totals(t); counted != want || spent != want {
+			t.Fatalf("%d counted and %d summed up of %d", counted, spent, want)
+		}
+	}
+	const size = 70 // a block is full with it
+	most, added := 0, false
+	for n := range 100 {
+		logtest.Fill(t, f, n*size, n*size+size)
+		check(int64(n+1) * size)
+		left := rows(t, path, "blocks WHERE summed = 0")
+		added = added || left < most
+		most = max(most, left)
+		if n%70 == 17 {
+			if err := f.Close(); err != nil {
+				t.Fatal(err)
+			}
+			f = openFixture(t, path)
+			check(int64(n+1) * size)
+		}
+	}
+	if most > 64 || !added {
+		t.Errorf("readers read up to %d blocks, and none were added to the sums: %v", most, !added)
+	}
+	f.Limits.Keep = f.Now.Sub(logtest.Start) - 99*size*time.Second // the last blocks stay
+	logtest.Prune(t, f)
+	f.Limits.Keep = logtest.Month.Keep
+	last := logtest.Record(100*size - 1).Began.Truncate(time.Hour)
+	if _, spent := f.totals(t); spent != 100*size-int64(last.Sub(logtest.Start)/time.Second) {
+		t.Errorf("%d are summed up of the hour of the last block", spent)
+	}
+}
+
+// A file of the version before has no block that is not in the sums.
+func TestAFileOfTheVersionBeforeIsKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), sqlite.FileName)
+	f := openFixture(t, path)
+	for n := range 65 {
+		logtest.Fill(t, f, n*70, n*70+70)
+	}
+	if n := rows(t, path, "blocks WHERE summed = 0"); n != 0 {
+		t.Fatalf("%d blocks are not in the sums", n)
+	}
+	db, err := sql.Open("sqlite", path)
+	if err == nil {
+		_, err = db.Exec("DROP INDEX blocks_to_sum; ALTER TABLE blocks DROP COLUMN summed; PRAGMA user_version = 3")
+	}
+	if err = errors.Join(err, f.Close(), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	f = openFixture(t, path)
+	logtest.Fill(t, f, 65*70, 66*70)
+	if counted, spent := f.totals(t); counted != 66*70 || spent != 66*70 {
+		t.Errorf("%d counted, %d summed up", counted, spent)
+	}
+	if ids := logtest.Find(t, f, requestlog.Query{}, ""); len(ids) != 66*70 {
+		t.Errorf("%d found", len(ids))
+	}
+}
+
+// BenchmarkRequest measures the processor time of all that the log of requests does for a request: its place in the
+// queue, its record, and the batches in the file. The requests come from 210 combinations of users, keys, models and
+// providers.
+func BenchmarkRequest(b *testing.B) {
+	log, registry := open(b, filepath.Join(b.TempDir(), sqlite.FileName)), flow.New(time.Now)
+	r := requests.Start(requests.Options{Limits: logtest.Month, Logger: slog.Default(),
+		Key: func(id string) string { return "of " + id },
+		Open: func(func() requestlog.Limits) (requestlog.Store, error) {
+			return requestlog.Store{Reader: log, Writer: log}, nil
+		}})
+	registry.SetRecorder(r.Add, r.Keeps)
+	ended := make([]*flow.Request, 512)
+	want, used := int64(0), time.Duration(0)
+	for n := 0; b.Loop(); n += len(ended) {
+		for i := range ended {
+			like := logtest.Record(n + i)
+			about := flow.About{ID: like.ID, Owner: like.Owner, Key: like.Key, Model: like.Model, Shape: "chat"}
+			q := registry.Begin(b.Context(), about, func(error) {})
+			q.Attempt(&catalog.Candidate{Provider: &catalog.Provider{Name: like.Provider}, Model: like.Model})
+			q.Enter(flow.Waiting)
+			q.Enter(flow.Replying)
+			q.End(flow.Result{Usage: dialogue.Usage{InputTotal: like.Input, OutputTotal: like.Output}, Reason: "stop"})
+			ended[i] = q
+		}
+		began := processor(b)
+		for _, q := range ended {
+			q.Record()
+		}
+		for want += int64(len(ended)); ; time.Sleep(time.Millisecond) {
+			if written, dropped := r.Stats(); dropped > 0 {
+				b.Fatalf("%d are missing", dropped)
+			} else if written == want {
+				break
+			}
+		}
+		used += processor(b) - began
+	}
+	b.ReportMetric(float64(used.Nanoseconds())/1e3/float64(want), "cpu-µs/request")
+	if err := r.Close(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// processor returns the processor time of this process.
+func processor(b *testing.B) time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
 func BenchmarkAppend(b *testing.B) {
 	logtest.BenchmarkAppend(b, open(b, filepath.Join(b.TempDir(), sqlite.FileName)))
 }

@@ -38,7 +38,7 @@ func (l *Log) fill(records []requestlog.Record) batchSums {
 		r := &records[i]
 		before := len(l.rows.data)
 		l.rows.row(r, r.Entry())
-		sums.Add(r)
+		sums.Add(r, 1)
 		sums.bytes[r.Began.Unix()/60] += int64(len(l.rows.data)-before) + l.rows.indexed()
 	}
 	l.rows.end()
