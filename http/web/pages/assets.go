@@ -37,13 +37,10 @@ type asset struct {
 var assetMedia = map[string]string{".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
 	".js": "text/javascript; charset=utf-8"}
 
-// assetPaths maps a file to where it is served, assets what is served to the
-// files.
-var assetPaths, assets = loadAssets()
-
-// loadAssets returns the served names of all assets and their contents. A name has a hash of the content, so that
-// browsers can keep it for ever. Remarks in the sources are left out of what is served.
-func loadAssets() (map[string]string, map[string]asset) {
+// assets returns the served paths of all assets by the names of their files, and their contents by the names under
+// which they are served. Such a name has a hash of the content, so that browsers can keep it for ever. Remarks in the
+// sources are left out of what is served.
+var assets = sync.OnceValues(func() (map[string]string, map[string]asset) {
 	paths, all := map[string]string{}, map[string]asset{}
 	names, err := fs.Glob(assetFiles, "assets/*")
 	if err != nil {
@@ -70,7 +67,7 @@ func loadAssets() (map[string]string, map[string]asset) {
 		paths[base], all[served] = AssetPrefix+served, asset{assetMedia[ext], data, packed}
 	}
 	return paths, all
-}
+})
 
 // remarks match what a file has only for its readers, by its extension. The first group of each stays. In a script
 // these are lines with nothing but a comment, and the indentation: no string goes over the end of a line. In a style
@@ -95,12 +92,16 @@ func imported(name string) int {
 }
 
 // assetPath is for the templates.
-func assetPath(name string) string { return assetPaths[name] }
+func assetPath(name string) string {
+	paths, _ := assets()
+	return paths[name]
+}
 
 // Asset serves the file in the path value name. It reports whether there is one;
 // if not, nothing is written.
 func Asset(w http.ResponseWriter, r *http.Request) bool {
-	a, ok := assets[r.PathValue("name")]
+	_, all := assets()
+	a, ok := all[r.PathValue("name")]
 	if !ok {
 		return false
 	}

@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"regexp"
 	"strings"
+	"sync"
 
 	"stagedoor/docs"
 )
@@ -27,9 +28,9 @@ const (
 	docsModel   = "sandbox"
 )
 
-// documented are the settings of docs/clients. That folder is the only place where settings are written, so that the
-// pages show exactly the lines that test/agents runs.
-var documented = readClients(docs.Files)
+// documented returns the settings of docs/clients. That folder is the only place where settings are written, so that
+// the pages show exactly the lines that test/agents runs.
+var documented = sync.OnceValue(func() []ClientSetting { return readClients(docs.Files) })
 
 // docsWord finds the model of the examples as a whole word. plain and plainAddress match what may be put into the lines
 // of shells and files without quoting.
@@ -56,7 +57,7 @@ func ClientSettings(address, key, model string) []ClientSetting {
 	// A model is named in documents with other words around it, so it is replaced before the key and the address are.
 	values := strings.NewReplacer(docsAddress, address, docsKey, key)
 	all := []ClientSetting{{Name: nameCurl, Blocks: []ClientBlock{{Text: curlExample(address, key, model)}}}}
-	for _, c := range documented {
+	for _, c := range documented() {
 		filled := ClientSetting{Name: c.Name}
 		for _, b := range c.Blocks {
 			b.Text = values.Replace(docsWord.ReplaceAllLiteralString(b.Text, model))

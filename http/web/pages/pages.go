@@ -8,17 +8,21 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync"
 )
 
 //go:embed templates
 var sources embed.FS
 
-// set is parsed once: a template that is wrong is a program that does not start.
-var set = template.Must(template.New("").Funcs(template.FuncMap{
-	"asset": assetPath, "dollars": Dollars, "count": formatCount, "day": formatDay, "lastday": formatLastDay,
-	"time": formatTime, "machine": formatMachine,
-	"list": formatList, "place": PlaceText, "money": formatMoney, "tokens": formatTokens, "short": ShortID,
-}).ParseFS(sources, "templates/*.html"))
+// templates are parsed for the first page, because commands, of which each is a process, show none. A template that is
+// wrong is found by the tests.
+var templates = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(template.FuncMap{
+		"asset": assetPath, "dollars": Dollars, "count": formatCount, "day": formatDay, "lastday": formatLastDay,
+		"time": formatTime, "machine": formatMachine,
+		"list": formatList, "place": PlaceText, "money": formatMoney, "tokens": formatTokens, "short": ShortID,
+	}).ParseFS(sources, "templates/*.html"))
+})
 
 // View is the data of one page.
 type View interface{ frame() frame }
@@ -75,7 +79,7 @@ type document struct {
 func Write(w http.ResponseWriter, r *http.Request, status int, v View) error {
 	f := v.frame()
 	var body, page bytes.Buffer
-	if err := set.ExecuteTemplate(&body, f.template, v); err != nil {
+	if err := templates().ExecuteTemplate(&body, f.template, v); err != nil {
 		return fmt.Errorf("draw %s: %w", f.template, err)
 	}
 	// Pages that ask for a password or a consent have no script at all, unless they move or ask for a passkey.
@@ -97,7 +101,7 @@ func Write(w http.ResponseWriter, r *http.Request, status int, v View) error {
 	if r.Method == http.MethodGet {
 		d.Here = addressOf(r)
 	}
-	if err := set.ExecuteTemplate(&page, "layout.html", d); err != nil {
+	if err := templates().ExecuteTemplate(&page, "layout.html", d); err != nil {
 		return fmt.Errorf("draw the frame of %s: %w", f.template, err)
 	}
 	Protect(w.Header(), f.leads, scripted)
