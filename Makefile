@@ -189,8 +189,8 @@ nemesis: ## fail the database and the network under two nodes ROUNDS times in ea
 	@$(DATABASE)
 	go test ./test/nemesis -count=1 -v -timeout 0 -nemesis.rounds=$(ROUNDS)
 	go test ./actors/tokens -count=1 -v -timeout 0 -run TestHistoriesOfTwoNodes -histories=$$((100 * $(ROUNDS)))
-	go test ./cmd/stagedoor -count=1 -v -timeout 0 -run TwoGatewaysServeTogether -revocations=$$((20 * $(ROUNDS)))
-	go test ./cmd/stagedoor -count=1 -v -timeout 0 -run KilledAndFrozenInTurn -takeovers=$(ROUNDS)
+	go test ./cmd/stagedoor -count=1 -v -timeout 0 -timed -run TwoGatewaysServeTogether -revocations=$$((20 * $(ROUNDS)))
+	go test ./cmd/stagedoor -count=1 -v -timeout 0 -timed -run 'KilledAndFrozenInTurn|AStandbyTakesOver' -takeovers=$(ROUNDS)
 	go test ./cmd/stagedoor -count=1 -v -timeout 0 -run OneOfSeveralGatewaysFails -gateways=3 \
 	  -kills=$$((4 * $(ROUNDS))) -freezes=$(ROUNDS) -cuts=$$((4 * $(ROUNDS))) -crashes=$(ROUNDS)
 

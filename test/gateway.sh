@@ -69,7 +69,7 @@ start() {
 
 # await_ready URL LOG: until a gateway is ready there.
 await_ready() {
-  for _ in $(seq 300); do
+  for _ in $(seq 1200); do
     if curl -fsS -o "$work/ready" "$1/readyz" 2>/dev/null; then return; fi
     sleep 0.1
   done

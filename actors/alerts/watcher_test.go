@@ -115,7 +115,7 @@ func (f *fixture) close() {
 		w.Close()
 	}
 	f.watchers = nil
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := errors.Join(f.system.Stop(ctx), f.state.Close()); err != nil {
 		f.t.Error(err)
@@ -140,7 +140,7 @@ func (f *fixture) watcher() {
 func (f *fixture) expect(want ...string) {
 	f.t.Helper()
 	slices.Sort(want)
-	for late := time.After(15 * time.Second); ; {
+	for late := time.After(time.Minute); ; {
 		// A delivery is removed after its event was received, so there is a change after the last event.
 		view, changed := work.WatchDeliveries(f.state)
 		waiting := 0

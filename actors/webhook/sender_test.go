@@ -73,7 +73,7 @@ func (s *stage) start(endpoints ...webhook.Endpoint) {
 	}
 	s.configure(endpoints...)
 	s.stop = func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := system.Stop(ctx); err != nil {
 			s.t.Error(err)
@@ -130,7 +130,7 @@ func (s *stage) waiting(e webhook.Endpoint) (n, tries int) {
 // await waits until what is true.
 func await(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !is(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not within 10 s: %s", what)
 		}

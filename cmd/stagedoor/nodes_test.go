@@ -20,11 +20,8 @@ import (
 func (p *program) goesOn(since time.Time, key, video, response string) {
 	p.t.Helper()
 	p.logged(`msg="video jobs of an earlier process go on"`)
-	if wait := time.Since(since); wait > takeover {
-		p.t.Errorf("the job went on after %v", wait)
-	} else {
-		p.t.Logf("the job went on after %v", wait)
-	}
+	p.t.Logf("the job went on after %v", time.Since(since))
+	p.inTime(since, takeover)
 	for _, path := range []string{"/v1/videos/" + video, "/v1/responses/" + response} {
 		p.await("the end of "+path, func() bool { return p.status(path, key) == "completed" })
 	}
@@ -46,10 +43,11 @@ func (p *program) hearsRevocations(t *testing.T, other *program, file string) {
 		command(t, nil, "keys", "revoke", key.ID, "--config", file).check(t, exitOK, "revoked", "")
 		since := time.Now()
 		for ; p.listed(key.Key) != http.StatusUnauthorized; time.Sleep(time.Millisecond) {
-			if time.Since(since) > time.Second {
-				t.Fatal("a key that was revoked on the other gateway works after a second")
+			if time.Since(since) > patience {
+				t.Fatal("a key that was revoked on the other gateway still works")
 			}
 		}
+		p.inTime(since, time.Second)
 		waits = append(waits, time.Since(since))
 	}
 	slices.Sort(waits)
@@ -128,7 +126,7 @@ func (p *program) follows(id, key string) <-chan string {
 	}()
 	select {
 	case <-live:
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		p.t.Fatal("no event of the other gateway arrives")
 	}
 	return out

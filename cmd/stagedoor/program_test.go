@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 
 // patience limits each step on a loaded machine; a test waits for it only if it
 // fails.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // program is the real program, running.
 type program struct {

@@ -28,6 +28,17 @@ import (
 // takeover bounds the time from the end of a gateway to the moment at which its stand-by serves.
 const takeover = 10 * time.Second
 
+// timed is set by make nemesis, beside which nothing else runs.
+var timed = flag.Bool("timed", false, "judge how long gateways take, on a machine that does nothing else")
+
+// inTime fails if times are judged and something took longer than it may.
+func (p *program) inTime(since time.Time, within time.Duration) {
+	p.t.Helper()
+	if took := time.Since(since); *timed && took > within {
+		p.t.Errorf("it took %v, and may take %v", took, within)
+	}
+}
+
 // pair are two gateways on one database, with data directories of their own.
 type pair struct {
 	t        testing.TB
@@ -117,15 +128,12 @@ func (p *program) made(path, key, body string) string {
 	return item.ID
 }
 
-// took waits until a stand-by serves, and checks that it took no longer than takeover since then.
+// took waits until a stand-by serves.
 func (p *program) took(since time.Time) {
 	p.t.Helper()
 	p.serving()
-	if wait := time.Since(since); wait > takeover {
-		p.t.Errorf("the stand-by served after %v", wait)
-	} else {
-		p.t.Logf("the stand-by served after %v", wait)
-	}
+	p.t.Logf("the stand-by served after %v", time.Since(since))
+	p.inTime(since, takeover)
 }
 
 // startPair prepares a database and a provider for a test. The tests of stand-bys wait for leases most of the time, so
@@ -354,15 +362,15 @@ func TestAGatewayDoesNotServeForLongWithoutItsDatabase(t *testing.T) {
 	g := p.start("gw-1", false)
 	key := createKey(t, "", "--config", p.file("gw-1"))
 	stream := g.post("/v1/chat/completions", key.Key,
-		`{"model":"m","stream":true,"messages":[{"role":"user","content":"[sandbox: tokens=240 pace=20]"}]}`)
+		`{"model":"m","stream":true,"messages":[{"role":"user","content":"[sandbox: tokens=300 pace=20]"}]}`)
 	p.database.Crash()
 	away, answered := time.Now(), 0
-	for time.Since(away) < maxSilence-time.Second { // the last look at the database may be some time ago
-		if got := g.ask(key.Key, "m"); got != http.StatusOK {
-			t.Fatalf("after %v without the database: %d", time.Since(away), got)
-		}
-		if got := g.ask("sd-unknown", "m"); got != http.StatusUnauthorized {
-			t.Fatalf("an unknown key after %v without the database: %d", time.Since(away), got)
+	// The last look at the database may be some time ago, on a busy machine some seconds.
+	for time.Since(away) < maxSilence/2 {
+		known, unknown := g.ask(key.Key, "m"), g.ask("sd-unknown", "m")
+		right := known == http.StatusOK && unknown == http.StatusUnauthorized
+		if took := time.Since(away); took < maxSilence/2 && !right {
+			t.Fatalf("%v without the database: %d, an unknown key %d", took, known, unknown)
 		}
 		answered++
 		time.Sleep(200 * time.Millisecond)

@@ -195,7 +195,7 @@ func (g *gateway) build(cat *catalog.Catalog, specs []catalog.Provider) {
 	g.url = front.URL
 	t.Cleanup(func() {
 		front.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := g.runtime.Stop(ctx); err != nil {
 			t.Errorf("stop: %v", err)
@@ -246,7 +246,7 @@ func (g *gateway) calls() []string {
 // spent returns what the user has been charged once nothing is held any more.
 func (g *gateway) spent() int64 {
 	g.t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		b, err := g.runtime.Ledger().Balance(context.Background(), "7")
 		if err == nil && b.Held == 0 && len(money.ListHolds(g.state.View(), "")) == 0 {
 			return b.Spent

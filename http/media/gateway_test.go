@@ -205,7 +205,7 @@ func (g *gateway) build(cat *catalog.Catalog, specs []catalog.Provider) {
 	g.url = front.URL
 	t.Cleanup(func() {
 		front.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := g.runtime.Stop(ctx); err != nil {
 			t.Errorf("stop: %v", err)
@@ -274,7 +274,7 @@ func (g *gateway) fetch(url string) *reply {
 // spent waits until nothing is held and returns what the account has paid.
 func (g *gateway) spent() int64 {
 	g.t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		b, err := g.runtime.Ledger().Balance(context.Background(), "7")
 		if err == nil && b.Held == 0 && len(money.ListHolds(g.state.View(), "")) == 0 {
 			return b.Spent

@@ -667,7 +667,7 @@ func TestLongPollEndsWhenTheStoreHasFailed(t *testing.T) {
 	if err := identity.CreateKey(t.Context(), g.state, key); !errors.Is(err, state.ErrUnavailable) {
 		t.Fatal(err)
 	}
-	if r := <-answered; r.status != 200 || time.Since(began) > 30*time.Second {
+	if r := <-answered; r.status != 200 || time.Since(began) > 40*time.Second {
 		t.Errorf("answered with %d after %s: %s", r.status, time.Since(began), r.body)
 	}
 }
@@ -701,7 +701,7 @@ func TestLongPollIsCountedAndEndsWithItsKey(t *testing.T) {
 	began := time.Now()
 	g.auth.SetFixed(nil)
 	g.refused(<-answered, 401, "invalid_api_key", "")
-	if took := time.Since(began); took > 10*time.Second {
+	if took := time.Since(began); took > 40*time.Second {
 		t.Errorf("answered after %s", took)
 	}
 	for g.watchers.Used() > 0 {

@@ -184,7 +184,7 @@ func open(t testing.TB, more ...func(*gateway)) *gateway {
 	guard, unguard := context.WithCancel(context.Background())
 	wg.Go(func() { g.auth.EndRevoked(guard, registryOfRequests) })
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		g.live.Drain()
 		if err := errors.Join(g.runtime.Stop(ctx), g.live.Wait(ctx)); err != nil {
@@ -266,7 +266,7 @@ func (g *gateway) dial(key string, headers ...string) (*client, *http.Response, 
 	for i := 0; i < len(headers); i += 2 {
 		h[headers[i]] = []string{headers[i+1]}
 	}
-	dialer := websocket.Dialer{HandshakeTimeout: 5 * time.Second}
+	dialer := websocket.Dialer{HandshakeTimeout: time.Minute}
 	conn, res, err := dialer.DialContext(g.t.Context(), "ws://"+g.url+"/v1/responses", h)
 	if err != nil {
 		return nil, res, err

@@ -68,7 +68,7 @@ func TestAStandbyAnswersHealthChecksAndLeavesItsListenersOpen(t *testing.T) {
 		if code, text := get("/readyz"); code != http.StatusOK {
 			t.Errorf("%s: /readyz of the server that follows: %d %s", name, code, text)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		if err := s.Shutdown(ctx); err != nil {
 			t.Error(err)
 		}

@@ -183,7 +183,7 @@ func (g *gateway) configure(change func(*catalog.Model)) {
 }
 
 func (g *gateway) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := g.runtime.Stop(ctx); err != nil {
 		g.t.Errorf("stop: %v", err)

@@ -107,7 +107,7 @@ func TestHostileSchemasCostLittle(t *testing.T) {
 			}
 		}
 		// Generous: what it guards against takes minutes.
-		if took := time.Since(began); took > 10*time.Second {
+		if took := time.Since(began); took > time.Minute {
 			t.Errorf("%s took %v", name, took)
 		}
 	}

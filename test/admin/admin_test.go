@@ -130,7 +130,7 @@ type balance struct{ Spent, Available, Held int64 }
 // settled waits until the charges of a user's requests are written, which is shortly after their replies.
 func (o *office) settled(user string) (account balance) {
 	o.t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if o.api("GET", "/accounts/"+user, "", &account); account.Held == 0 {
 			return account
 		}

@@ -15,7 +15,7 @@ import (
 )
 
 // runWithin bounds the examples of one page.
-const runWithin = time.Minute
+const runWithin = 3 * time.Minute
 
 func TestMain(m *testing.M) { harness.Main(m) }
 

@@ -79,7 +79,7 @@ func (w way) request(ctx context.Context, t testing.TB, g *harness.Gateway, mode
 }
 
 // client opens a connection per request, so that a cancelled one is a closed one.
-var client = &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
+var client = &http.Client{Timeout: 3 * time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
 
 // ask sends a request and reads the reply to its end.
 func (w way) ask(t testing.TB, g *harness.Gateway, model string) *cases.Reply {
@@ -128,10 +128,11 @@ type cell struct {
 }
 
 var (
-	patient = harness.Timeouts{Connect: "2s", FirstByte: "30s", Idle: "30s", Total: "45s"}
-	// impatient is enough for a busy machine to call the upstream, and to bring what
-	// it has said.
-	impatient = harness.Timeouts{Connect: "2s", FirstByte: "1500ms", Idle: "1500ms", Total: "10s"}
+	// patient is longer than any wait of a test, so that no request ends by a clock.
+	patient = harness.Timeouts{Connect: "2m", FirstByte: "2m", Idle: "2m", Total: "5m"}
+	// impatient is for rows that wait for a clock. It is enough for a busy machine to call the upstream, and to bring
+	// what it has said.
+	impatient = harness.Timeouts{Connect: "2m", FirstByte: "4s", Idle: "4s", Total: "1m"}
 )
 
 func newBench(t *testing.T, cells []cell) *bench {

@@ -52,27 +52,24 @@ func flapping(t *testing.T) (g *harness.Gateway, server *faultd.Server, first, s
 }
 
 // crowd asks for a model from several sides at once and counts what came back.
-func crowd(t *testing.T, g *harness.Gateway, model string,
-	askers, times int) (statuses map[int]int, slowest time.Duration) {
+func crowd(t *testing.T, g *harness.Gateway, model string, askers, times int) map[int]int {
 	t.Helper()
 	var mu sync.Mutex
-	statuses = map[int]int{}
+	statuses := map[int]int{}
 	var wg sync.WaitGroup
 	w := way{cases.Chat, false}
 	for range askers {
 		wg.Go(func() {
 			for range times {
-				began := time.Now()
 				reply := w.ask(t, g, model)
 				mu.Lock()
 				statuses[reply.Status]++
-				slowest = max(slowest, time.Since(began))
 				mu.Unlock()
 			}
 		})
 	}
 	wg.Wait()
-	return statuses, slowest
+	return statuses
 }
 
 // While everything fails, trying again must not become a load of its own: the
@@ -81,7 +78,7 @@ func TestRetriesDoNotMultiplyAnOutage(t *testing.T) {
 	t.Parallel()
 	g, server, _, _ := flapping(t)
 	const askers, times = 40, 10
-	statuses, _ := crowd(t, g, "alone", askers, times)
+	statuses := crowd(t, g, "alone", askers, times)
 	if statuses[http.StatusOK] > 0 {
 		t.Fatalf("answers of an upstream that is down: %v", statuses)
 	}
@@ -108,7 +105,7 @@ func TestAFlappingUpstreamIsUsedAgain(t *testing.T) {
 	t.Parallel()
 	g, server, first, second := flapping(t)
 	second.well.Store(true)
-	if statuses, _ := crowd(t, g, "both", 4, 20); statuses[http.StatusOK] != 80 {
+	if statuses := crowd(t, g, "both", 4, 20); statuses[http.StatusOK] != 80 {
 		t.Errorf("with one of two down: %v, want answers only", statuses)
 	}
 	spared := server.Calls("first")
@@ -118,7 +115,7 @@ func TestAFlappingUpstreamIsUsedAgain(t *testing.T) {
 	first.well.Store(true)
 	healed := time.Now()
 	for server.Calls("first") < spared+10 {
-		if statuses, _ := crowd(t, g, "both", 1, 4); statuses[http.StatusOK] != 4 {
+		if statuses := crowd(t, g, "both", 1, 4); statuses[http.StatusOK] != 4 {
 			t.Fatalf("while it recovers: %v, want answers only", statuses)
 		}
 		if time.Since(healed) > usedWithin {
@@ -137,14 +134,10 @@ func TestALoneUpstreamIsTriedAsSoonAsItIsWell(t *testing.T) {
 	first.well.Store(true)
 	healed := time.Now()
 	for {
-		statuses, took := crowd(t, g, "alone", 1, 1)
-		if statuses[http.StatusOK] == 1 {
+		if crowd(t, g, "alone", 1, 1)[http.StatusOK] == 1 {
 			return
 		}
-		if statuses[http.StatusServiceUnavailable] == 1 && took > 10*time.Second {
-			t.Errorf("a refusal took %s", took)
-		}
-		if time.Since(healed) > time.Minute {
+		if time.Since(healed) > usedWithin {
 			t.Fatalf("not used again %s after it was well", time.Since(healed))
 		}
 		time.Sleep(50 * time.Millisecond) // as above

@@ -9,15 +9,11 @@ import (
 
 	"stagedoor/test/cases"
 	"stagedoor/test/faults/faultd"
-	"stagedoor/test/harness"
 )
 
 // uploadSize is more than every buffer between the gateway and an upstream that
 // does not read.
 const uploadSize = 8 << 20
-
-// reading is enough to be called with such a body on a busy machine.
-var reading = harness.Timeouts{Connect: "4s", FirstByte: "4s", Idle: "4s", Total: "20s"}
 
 // upload is a client's request with a body of uploadSize.
 func (w way) upload(t testing.TB, b *bench, model string) *http.Request {
@@ -49,12 +45,12 @@ func uploadFaults() []uploadFault {
 		{
 			"u42-stall",
 			"an upstream that reads nothing",
-			func(c *faultd.Conn) { c.Pause(5 * time.Second) },
+			func(c *faultd.Conn) { c.Pause(time.Minute) },
 			refused(504),
 			true,
 		},
 		{"u42-drip", "an upstream that reads byte by byte", func(c *faultd.Conn) {
-			for range 500 {
+			for range 6000 {
 				if _, err := io.CopyN(io.Discard, c.Request.Body, 1); err != nil {
 					return
 				}
@@ -72,20 +68,20 @@ func uploadFaults() []uploadFault {
 		}, answered, false},
 		// A reset takes with it what has not been read by then.
 		{"u43-reset", "an early answer, then a reset", early(func(c *faultd.Conn) {
-			c.Pause(2 * time.Second)
+			c.Pause(5 * time.Second)
 			c.Reset()
 		}), refused(413), false},
 		{
 			"u43-close",
 			"an early answer, then closed",
-			early(func(c *faultd.Conn) { c.Pause(2 * time.Second) }),
+			early(func(c *faultd.Conn) { c.Pause(5 * time.Second) }),
 			refused(413),
 			false,
 		},
 		{
 			"u43-open",
 			"an early answer, and the connection left open",
-			early(func(c *faultd.Conn) { c.Pause(time.Second) }),
+			early(func(c *faultd.Conn) { c.Pause(time.Minute) }),
 			refused(413),
 			false,
 		},
@@ -113,7 +109,7 @@ func TestUploadFaults(t *testing.T) {
 		for _, w := range asked {
 			c := cell{name: r.id + "-" + w.String(), upstream: cases.Chat, timeouts: patient}
 			if r.short {
-				c.timeouts = reading
+				c.timeouts = impatient
 			}
 			cells = append(cells, c)
 		}
@@ -131,7 +127,7 @@ func TestUploadFaults(t *testing.T) {
 				name:     "u44-window-" + w.String(),
 				upstream: cases.Chat,
 				baseURL:  "https://" + addr + "/v1",
-				timeouts: reading,
+				timeouts: impatient,
 			},
 		)
 	}

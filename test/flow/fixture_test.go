@@ -28,7 +28,7 @@ const (
 	password = "correct horse battery"
 	// patience limits each step on a loaded machine; a test waits for it only if it
 	// fails.
-	patience = 20 * time.Second
+	patience = 2 * time.Minute
 )
 
 // bench is a gateway with its sandbox and an administrator.

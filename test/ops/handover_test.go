@@ -34,7 +34,7 @@ func priced(t *testing.T) (binary string, c harness.Config) {
 
 func command(t *testing.T, binary string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, binary, args...).CombinedOutput()
 	if err != nil {

@@ -108,7 +108,7 @@ func TestTheServiceManagerIsTold(t *testing.T) {
 	hear := func(want string) {
 		t.Helper()
 		buffer := make([]byte, 1024)
-		if err := manager.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		if err := manager.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 		for {

@@ -25,7 +25,7 @@ func TestAStopFinishesAResponseOverAWebSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetReadDeadline(time.Now().Add(time.Minute))
 	hear := func(last string) (m gjson.Result) {
 		t.Helper()
 		for m.Get("type").Str != last {

@@ -16,7 +16,7 @@ import (
 // not have been carried out.
 var errLost = errors.New("no whole answer came")
 
-const callTimeout = 30 * time.Second
+const callTimeout = time.Minute
 
 // answer is one that came whole.
 type answer struct {

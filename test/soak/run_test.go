@@ -70,9 +70,9 @@ const (
 	startUp      = 150 * time.Millisecond // a start takes about as long
 	killInStart  = 0.2                    // of the cycles
 	killInCheck  = 0.1
-	leastSteps   = 40               // of all writers before a kill under load
-	patience     = 30 * time.Second // for them, on a busy machine
-	graceOfRuns  = "1m"             // of the processes that forgive a lost refresh answer
+	leastSteps   = 40              // of all writers before a kill under load
+	patience     = 2 * time.Minute // for them, on a busy machine
+	graceOfRuns  = "1m"            // of the processes that forgive a lost refresh answer
 	codeLifetime = "10m"
 	adminToken   = "the-soaks-token-of-administration"
 )

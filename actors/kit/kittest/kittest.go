@@ -67,7 +67,7 @@ func Start(tb testing.TB) *kit.System {
 	before := goleak.IgnoreCurrent()
 	sys := kit.NewSystem(kit.Options{Logger: slog.New(slog.DiscardHandler)})
 	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := sys.Stop(ctx); err != nil {
 			tb.Errorf("stop the system: %v", err)

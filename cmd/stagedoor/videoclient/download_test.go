@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"stagedoor/cmd/stagedoor/videoclient"
 )
@@ -130,9 +129,8 @@ func TestWhatCannotBeDownloadedIsSaid(t *testing.T) {
 		w.WriteHeader(http.StatusBadRequest)
 		w.Write([]byte(`{"error":{"message":"the video is not ready","code":"video_not_ready"}}`))
 	})
-	began := time.Now()
 	_, err := c.Download(t.Context(), videoclient.Download{ID: "video_1", Path: filepath.Join(t.TempDir(), "a.mp4")})
-	if err == nil || err.Error() != "the video is not ready" || time.Since(began) > 5*time.Second {
+	if err == nil || err.Error() != "the video is not ready" {
 		t.Error(err)
 	}
 }

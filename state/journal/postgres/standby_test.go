@@ -70,14 +70,12 @@ func TestOneOfSeveralStandbysTakesOverFromADeadNodeWhichIsFenced(t *testing.T) {
 	server := server(t)
 	url, n := empty(t, server), &network{}
 	a := open(t, url, postgres.Options{Node: "a", Configure: n.configure})
-	// Longer than the time between two beats, so that the one that has taken over stays live.
-	const lease = 1500 * time.Millisecond
 	waiting, enough := context.WithCancel(ctx)
 	defer enough()
 	var took atomic.Int32
 	var wg sync.WaitGroup
 	for _, name := range []string{"b", "c", "d"} {
-		s := open(t, url, postgres.Options{Node: name, Standby: true, Lease: lease})
+		s := open(t, url, postgres.Options{Node: name, Standby: true, Lease: longLease})
 		wg.Go(func() {
 			if err := s.Await(waiting); err == nil {
 				took.Add(1)
@@ -89,7 +87,7 @@ func TestOneOfSeveralStandbysTakesOverFromADeadNodeWhichIsFenced(t *testing.T) {
 	for took.Load() == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	time.Sleep(2 * lease) // enough for a second one to take over if it could
+	time.Sleep(2 * longLease) // enough for a second one to take over if it could
 	enough()
 	wg.Wait()
 	if took.Load() != 1 {

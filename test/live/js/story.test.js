@@ -32,7 +32,7 @@ async function moving(page, prompt) {
   }, [prompt, before]);
 }
 
-const finished = (page, prompt) => card(page, prompt).and(page.locator('.completed')).waitFor({ timeout: 60_000 });
+const finished = (page, prompt) => card(page, prompt).and(page.locator('.completed')).waitFor({ timeout: 300_000 });
 
 async function plays(page, prompt) {
   await button(card(page, prompt), /^Play/).click();
@@ -107,7 +107,7 @@ test('what blocks a job is on its card', async (t) => {
   const page = await signedIn(t, browser);
   await line(page, 'live');
   await create(page, 'a bad end [sandbox: job=2s fail]');
-  await card(page, 'a bad end').and(page.locator('.failed')).waitFor({ timeout: 30_000 });
+  await card(page, 'a bad end').and(page.locator('.failed')).waitFor({ timeout: 120_000 });
   assert.match(await card(page, 'a bad end').locator('.problem').textContent(), /failed/);
   await picture(page, 'live-failed');
 });

@@ -77,9 +77,9 @@ export async function walk(page, steps) {
     switch (target ? step[0] : step[0] === '=' && step.length > 1 ? '=' : 'key') {
       case '>': await reach(page, target, 'Tab'); break;
       case '<': await reach(page, target, 'Shift+Tab'); break;
-      case '?': await target.first().waitFor({ timeout: 20_000 }); break;
+      case '?': await target.first().waitFor({ timeout: 120_000 }); break;
       case '!': {
-        for (let n = 0; n < 100 && !await focused(target); n++) await page.waitForTimeout(20);
+        for (let n = 0; n < 3000 && !await focused(target); n++) await page.waitForTimeout(20);
         assert.ok(await focused(target), `${step.slice(1)} has not the focus`);
         break;
       }

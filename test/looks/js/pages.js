@@ -55,7 +55,7 @@ export async function as(t, who) {
   if (!who) return visit(t, browser);
   if (!tabs[who]) {
     const context = await browser.newContext({ storageState: states[who] });
-    context.setDefaultTimeout(60_000);
+    context.setDefaultTimeout(120_000);
     tabs[who] = await context.newPage();
   }
   const page = tabs[who];

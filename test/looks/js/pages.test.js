@@ -36,7 +36,7 @@ for (const [name, who, path, ...steps] of ways.filter(([name]) => chosen.test(na
 test('a person works without scripting: menu, key, code, group, theme', async (t) => {
   const off = async (who) => {
     const page = await visit(t, browser, { storageState: states[who], javaScriptEnabled: false, viewport: { width: 390, height: 844 } });
-    page.setDefaultTimeout(30_000);
+    page.setDefaultTimeout(120_000);
     return page;
   };
   const office = await off(admin);

@@ -10,6 +10,7 @@ export const screens = { desktop: { width: 1200, height: 800 }, phone: { width: 
 
 export function launch() {
   return chromium.launch({
+    timeout: 180_000, // as below
     executablePath: process.env.STAGEDOOR_CHROMIUM,
     args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
   });

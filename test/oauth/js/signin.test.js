@@ -160,5 +160,5 @@ test('a code after the sign-in at a provider leads back to the app', async (t) =
   await button(page, 'Sign in with Example Corp').click();
   await page.fill('#code', recovery);
   await page.keyboard.press('Enter');
-  await page.waitForURL(/\/cb\?.*code=.*state=xyz|\/cb\?.*state=xyz.*code=/, { timeout: 20_000 });
+  await page.waitForURL(/\/cb\?.*code=.*state=xyz|\/cb\?.*state=xyz.*code=/, { timeout: 120_000 });
 });

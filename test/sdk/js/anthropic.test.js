@@ -96,7 +96,7 @@ suite('anthropic: messages', () => {
         if (event.type === 'content_block_delta') stream.controller.abort();
       }
     };
-    await within(5000, read());
+    await within(60_000, read());
   });
 
   test('the model is listed', async () => {

@@ -130,7 +130,7 @@ suite('openai: responses', () => {
         if (event.type === 'response.output_text.delta') stream.controller.abort();
       }
     };
-    await within(5000, read());
+    await within(60_000, read());
   });
 });
 
