@@ -123,6 +123,16 @@ func assemble(ctx context.Context, c *config.Config, address string, log *slog.L
 
 // build makes the parts of the gateway in the sequence in which they need each other. The caller closes those that were
 // made if it fails.
+//
+// The sequence is, with the reason where it is not obvious:
+//
+//	state, telemetry    everything else reads or records
+//	runtime             the actors; unfinished work of an earlier process waits for resume
+//	log, recordings     the instruments of observe read them
+//	nodes, limits       a gateway serves when it has its part of the limits
+//	configure           providers, models, keys: what a reload replaces
+//	handlers, server    they read the configuration in force with each request
+//	resume              what an earlier process left
 func (g *gateway) build(ctx context.Context, c *config.Config, address string,
 	wait func(context.Context, *gateway) error) (err error) {
 	if err := shapes.Check(registry.All); err != nil {

@@ -75,8 +75,8 @@ func (rc *requestContext) editForm() (*picture.Request, error) {
 	return request, nil
 }
 
-// images checks and runs a request that read returns. The steps are the same for generations and edits, and
-// read is what differs. identify and enter come before the body is read, so that a large upload without a key
+// images checks and runs a request that read returns. The steps are the same for generations and edits, which
+// differ in how a body is read. identify and enter come before that, so that a large upload without a key
 // costs nothing.
 func (hs *Handlers) images(w http.ResponseWriter, r *http.Request,
 	read func(*requestContext) (*picture.Request, error)) {

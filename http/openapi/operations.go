@@ -1,6 +1,15 @@
 package openapi
 
 // operation is a row of the table that connects routes with the types of their bodies.
+//
+// in and out list alternatives, divided by spaces: "Response events:ResponseEvent" is a document or a stream
+// of events. The prefixes are
+//
+//	form:        a multipart form with the members of the type
+//	urlencoded:  a form in the body
+//	events:      server-sent events, each with the type as its data
+//	socket:      messages of a WebSocket
+//	bytes:       content of a media type
 type operation struct {
 	route string // the method and the path as docs/routes.md has them
 	id    string
@@ -166,7 +175,8 @@ var operations = []operation{
 	{route: "GET /openapi.json", id: "getDescription", out: "AnyReply", auth: noScheme},
 }
 
-// parameters are those that operations name. A name before the place tells parameters with the same name apart.
+// parameters are those that operations name. A name before the place tells parameters with the same name
+// apart. Each is a place, a name, a type in the notation of bodies.txt, and a description behind #.
 var parameters = []string{
 	"header X-Dry-Run \"1\" # answer with the request that the provider would get; nothing is sent",
 	"header Idempotency-Key string 1..255 # a repeat with the same key gets the reply of the first request",

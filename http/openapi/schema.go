@@ -8,6 +8,14 @@ import (
 )
 
 // types returns the JSON Schemas of the types in a text such as bodies.txt, by name.
+//
+// A line that is not indented begins a type, and indented ones are its members:
+//
+//	Name                 an object
+//	Name + Base          an object with the members of another one, too
+//	Name = type          another name of a type
+//	  id!, object! string  # members of one type; ! says that they are required
+//	  ...                  further members, which are not described
 func types(text string) object {
 	all := object{}
 	var last object // the type whose members follow
@@ -80,7 +88,9 @@ func addMembers(to object, code, doc string) {
 // words are the parts of a type: words in quotes, ranges, names and signs.
 var words = regexp.MustCompile(`"[^"]*"|-?\d*\.\.-?\d*|\w+|[][{}|?]`)
 
-// typeOf returns the JSON Schema of a type as bodies.txt writes it.
+// typeOf returns the JSON Schema of a type as bodies.txt writes it. The notation has string, integer, number,
+// boolean, object, file and any, names of types, [x] for lists, {x} for objects with any names, "a" | "b" for
+// closed lists of words, ? behind what may be null, and a range such as 1..100 behind what it bounds.
 func typeOf(text string) object {
 	p := parser{words.FindAllString(text, -1)}
 	return p.alternatives()

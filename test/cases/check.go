@@ -40,8 +40,10 @@ func (x *Exchange) checkUpstream(c *Case, calls []call) (bad []string) {
 	return bad
 }
 
-// checkOutcomes judges the reply: by the one outcome, or one of the alternatives
-// must hold. It returns the reply as a follow-up quotes it, or nil if it cannot be quoted.
+// checkOutcomes judges the reply: by the one outcome, or one of the alternatives must hold. It returns the
+// reply as a follow-up quotes it, or nil if it cannot be quoted. Alternatives are for what the gateway may
+// choose, such as a refusal or a degraded request. Each of them is tried whole, so that parts of two do not
+// make up a third.
 func (x *Exchange) checkOutcomes(c *Case, request json.RawMessage, reply *Reply) (any, []string) {
 	if len(x.Alternatives) == 0 {
 		return x.checkClient(c, request, reply, &x.Outcome)
@@ -105,6 +107,8 @@ func (x *Exchange) checkWhole(c *Case, reply *Reply, o *Outcome) (any, []string)
 }
 
 // checkStream checks a stream: its rules as events, what they fold to, and which of them come or never come.
+// A stream whose connection was aborted is taken for one with an error, and is not held to the rules of a
+// complete one.
 func (x *Exchange) checkStream(c *Case, request json.RawMessage, reply *Reply, o *Outcome) (any, []string) {
 	var bad []string
 	if !strings.Contains(reply.Header.Get("Content-Type"), "text/event-stream") {

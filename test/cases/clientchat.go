@@ -1,6 +1,10 @@
 package cases
 
 // chatRules judge chat and completions streams.
+//
+// A choice goes through three states: nothing, its role is known, and finished. The clients that these rules
+// protect read the role from the first delta, join contents and arguments in the order of arrival, and stop
+// to read a choice at its finish_reason.
 type chatRules struct {
 	*rules
 	shape        Shape
@@ -69,7 +73,8 @@ func (c *chatRules) heads(chunks []object) {
 	}
 }
 
-// choice checks one choice of a chunk. Clients take a choice to be over after its finish_reason.
+// choice checks one choice of a chunk. Clients take a choice to be over after its finish_reason. The reasons
+// are a closed list, because typed clients fail on another word.
 func (c *chatRules) choice(choice object) {
 	i, ok := asInt(choice["index"])
 	if !ok {

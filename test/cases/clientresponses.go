@@ -5,6 +5,10 @@ import "strings"
 var responsesTerminals = set("response.completed", "response.incomplete", "response.failed", "error")
 
 // responsesRules judge responses streams.
+//
+// The vendor's SDK builds the response from the events and trusts their numbers, so each event must belong to
+// an item and a part that were opened before and are not closed yet. What the deltas add up to must be what
+// the done events and the final response say.
 type responsesRules struct {
 	*rules
 	added map[int]any // output_index -> item id
@@ -55,7 +59,8 @@ func (s *responsesRules) sequence(real []object) {
 	}
 }
 
-// terminal answers the last terminal event, nil if there is none.
+// terminal answers the last terminal event, nil if there is none. The event error may stand before
+// response.failed, which is the end then.
 func (s *responsesRules) terminal(real []object) object {
 	var terminal object
 	ends, position := 0, 0

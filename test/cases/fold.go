@@ -39,7 +39,8 @@ func (f *folder) wrong(format string, args ...any) {
 	f.bad = append(f.bad, fmt.Sprintf(format, args...))
 }
 
-// text reads a string; null and absent are "".
+// text reads a string; null and absent are "". Any other type is recorded as a mistake, because the SDK of
+// the shape would fail on it.
 func (f *folder) text(o object, k string) string {
 	v, ok := o[k]
 	if !ok || v == nil {
@@ -85,7 +86,8 @@ func (f *folder) join(o object, k string, from object, name string) {
 	}
 }
 
-// keepFirst copies members that the first chunk to have them decides.
+// keepFirst copies members that the first chunk to have them decides. The vendors repeat these members in
+// each chunk, and SDKs take those of the first one.
 func keepFirst(to, from object, keys ...string) {
 	for _, k := range keys {
 		if _, ok := to[k]; !ok && from[k] != nil {
@@ -94,7 +96,8 @@ func keepFirst(to, from object, keys ...string) {
 	}
 }
 
-// A row keeps objects by index, in order of index.
+// A row keeps objects by index, in order of index. Streams name the object that a piece belongs to by its
+// index, and the pieces of several objects may be mixed.
 type row map[int]object
 
 // at finds the object of an index or makes it.

@@ -48,6 +48,14 @@ func (f *folder) chat(events []Event) object {
 }
 
 // chatChoice adds one choice of a chunk.
+//
+// The result has the form of a choice in a whole reply, so that one expectation holds for both:
+//
+//	delta.content, refusal, reasoning_content          joined
+//	delta.annotations, reasoning_details               appended
+//	delta.tool_calls                                   joined by index
+//	logprobs.content                                   appended
+//	finish_reason                                      the last one
 func (f *folder) chatChoice(c object, choices row, calls map[int]row) {
 	i := intOr(c["index"], 0)
 	choice := choices.at(i, func() object {

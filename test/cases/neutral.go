@@ -36,7 +36,8 @@ func neutral(shape Shape, request object) object {
 	return v.object
 }
 
-// A view is a neutral view being built.
+// A view is a neutral view being built. The methods named after shapes read a request of that shape into it,
+// and finish computes the members that summarize it.
 type view struct {
 	object
 	system []string
@@ -49,7 +50,8 @@ type turn struct {
 	parts array
 }
 
-// push adds parts to the conversation; neighbours of one side are one turn.
+// push adds parts to the conversation; neighbours of one side are one turn. The vendors treat neighbours so,
+// whichever of the two forms a translator chooses.
 func (v *view) push(role string, parts ...any) {
 	if len(parts) == 0 {
 		return

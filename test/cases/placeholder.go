@@ -27,8 +27,9 @@ func generate(text []byte) []byte {
 	})
 }
 
-// quote replaces what an answer quotes from the request just received: {{up:/ptr}}
-// a value, {{upkey:/ptr}} the first member name of an object.
+// quote replaces what an answer quotes from the request just received: {{up:/ptr}} a value, {{upkey:/ptr}}
+// the first member name of an object. A quoted text is written as the inside of a JSON string, so that it can
+// stand in an answer between quotes.
 func quote(text []byte, request json.RawMessage) []byte {
 	text = upKeyMark.ReplaceAllFunc(text, func(mark []byte) []byte {
 		m := upKeyMark.FindSubmatch(mark)
@@ -54,7 +55,8 @@ func quote(text []byte, request json.RawMessage) []byte {
 	})
 }
 
-// A field is a member of an object in the order of the text.
+// A field is a member of an object in the order of the text. A map would lose the order, in which some
+// upstreams expect members.
 type field struct {
 	name  string
 	value json.RawMessage

@@ -144,7 +144,8 @@ func compress(b []byte) []byte {
 	return out.Bytes()
 }
 
-// An answer is a reply ready to be written piece by piece.
+// An answer is a reply ready to be written piece by piece. Each piece is written and flushed on its own. gzip
+// compresses the whole reply for a client that accepts it.
 type answer struct {
 	status  int
 	headers map[string]string
@@ -174,7 +175,9 @@ func (a *answer) write(w http.ResponseWriter) {
 
 var eventEnd = regexp.MustCompile(`\r\n\r\n|\n\n`)
 
-// answer prepares the reply to a request.
+// answer prepares the reply to a request. A stream is cut after each event unless the case says where
+// (UpstreamWrite.Chunk), such as in the middle of a character. Usage is sent only to a client that asked for
+// it.
 func (x *Exchange) answer(shape Shape, raw json.RawMessage, request object) answer {
 	a := answer{status: http.StatusOK, headers: map[string]string{}}
 	if x.UpstreamStatus != 0 {
@@ -212,8 +215,10 @@ func (x *Exchange) answer(shape Shape, raw json.RawMessage, request object) answ
 	return a
 }
 
-// content returns the body of the answer to a request, with the request's values in place of placeholders. A plain text
-// has none, since cases use it for bodies that are broken on purpose.
+// content returns the body of the answer to a request, with the request's values in place of placeholders. A
+// plain text has none, since cases use it for bodies that are broken on purpose. The three forms of
+// UpstreamResponse are a list of texts, which together are a stream; an object with $text, which is sent as
+// it is; and any other value, which is the document.
 func (x *Exchange) content(request json.RawMessage) (text []byte, contentType string, isStream bool) {
 	var pieces []string
 	if json.Unmarshal(x.UpstreamResponse, &pieces) == nil {

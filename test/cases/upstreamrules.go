@@ -39,7 +39,9 @@ var (
 	geminiToolName   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.:-]{0,127}$`)
 )
 
-// upstreamRules says which rules of its shape a request to an upstream breaks.
+// upstreamRules says which rules of its shape a request to an upstream breaks. They are rules whose breach
+// the real vendor answers with 400. They stand here a second time, without the gateway's own encoders and
+// checks, which could repeat a mistake.
 func upstreamRules(shape Shape, request object) []string {
 	var r rules
 	for _, k := range foreign[shape] {
@@ -74,7 +76,9 @@ func (r *rules) noCacheControl(shape Shape, conversation any) {
 	r.breaksIf(!clean, "cache_control sent to %s", shape)
 }
 
-// chatRequest checks a request as the vendor does. Every call must be answered before the next message.
+// chatRequest checks a request as the vendor does. Every call must be answered before the next message. A
+// message of role tool answers a call of the assistant's message before it, and all calls are answered before
+// anything else is said.
 func (r *rules) chatRequest(q object) {
 	messages := asArray(q["messages"])
 	r.breaksIf(len(messages) == 0, "messages is empty")
@@ -155,7 +159,8 @@ func (r *rules) chatTool(t object) {
 	r.breaksIf(!chatToolName.MatchString(asText(name)), "tool name %s", show(name, 80))
 }
 
-// responsesRequest checks a request as the vendor does.
+// responsesRequest checks a request as the vendor does. A result may belong to a call of an earlier response,
+// which previous_response_id names and the request does not contain.
 func (r *rules) responsesRequest(q object) {
 	calls := map[string]bool{}
 	for _, x := range asArray(q["input"]) {

@@ -137,8 +137,9 @@ func isWhole(v any) bool {
 	return ok && !strings.ContainsAny(string(n), ".eE")
 }
 
-// rational is the exact value of an integer literal and the double nearest to any
-// other: what a reader with big integers and ordinary floats sees.
+// rational is the exact value of an integer literal and the double nearest to any other: what a reader with
+// big integers and ordinary floats sees. Two literals of one double are equal, as they are for most clients,
+// while integers above 2^53 stay different.
 func rational(n json.Number) (*big.Rat, bool) {
 	if isWhole(n) {
 		return new(big.Rat).SetString(string(n))
@@ -165,7 +166,7 @@ func compare(a, b any) (order int, ok bool) {
 	return p.Cmp(q), true
 }
 
-// equal is deep equality, numbers by value.
+// equal is deep equality, numbers by value. Members that are null are not the same as missing ones.
 func equal(a, b any) bool {
 	if order, ok := compare(a, b); ok {
 		return order == 0
@@ -287,6 +288,7 @@ func intOr(v any, otherwise int) int {
 func number(n int) json.Number { return json.Number(strconv.Itoa(n)) }
 
 // isEmpty reports whether a value is missing, null, false, zero, or a text, list or object of no length.
+// Rules use it for members whose absence and whose zero mean the same to the vendor.
 func isEmpty(v any) bool {
 	switch v := v.(type) {
 	case nil, missingValue:

@@ -91,9 +91,6 @@ func (a *Agents) begin(plan Plan) {
 	for _, k := range kinds {
 		name := strings.ReplaceAll(k.name, " ", "-")
 		v := newVendor(k, strings.ReplaceAll(name, ".", ""))
-		if k.name == "thinking chat" {
-			v.name = "deep"
-		}
 		v.script = a.step
 		a.vendors[name] = v
 	}

@@ -87,8 +87,9 @@ func (c *client) body() []byte {
 	return text
 }
 
-// take adds a reply to the conversation, compares it with the step that the model took, and adds the
-// results of its calls.
+// take adds a reply to the conversation, compares it with the step that the model took, and adds the results
+// of its calls. The step has the text and the calls that the upstream's model made. A difference is a fault
+// of the translation of the reply.
 func (c *client) take(reply object, s step) error {
 	text, _ := json.Marshal(reply)
 	doc := gjson.ParseBytes(text)
@@ -110,6 +111,8 @@ func (c *client) take(reply object, s step) error {
 }
 
 // read adds a reply to the conversation as clients of the shape do, and returns its text and its calls.
+// Everything is kept as it came, with members that the client does not know, because SDKs do the same and
+// proofs would break otherwise.
 func (c *client) read(doc gjson.Result) (said string, calls []gotCall) {
 	switch c.shape {
 	case dialoguetest.Chat:

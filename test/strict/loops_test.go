@@ -208,7 +208,7 @@ func TestLoopsOfClientsThatDropReasoningAreWhole(t *testing.T) {
 				playOne(t, change, n, pair{kinds[1], second}, dialoguetest.Chat, form, change)
 			}
 		}
-		if n.whole != 4 || kinds[1].name != "thinking chat" {
+		if n.whole != 4 || kinds[1].name != thinkingChat {
 			t.Errorf("%s: %+v", change, *n)
 		}
 	}
@@ -221,12 +221,6 @@ func playOne(t *testing.T, name string, n *tally, p pair, shape dialogue.Shape, 
 	kittest.Run(t, func(t *testing.T, sys *kit.System) {
 		g, first, second := newGateway(t, sys), p.first, p.second
 		a, b := newVendor(first, first.name[:1]+"a"), newVendor(second, second.name[:1]+"b")
-		if first.name == "thinking chat" {
-			a.name = "da"
-		}
-		if second.name == "thinking chat" {
-			b.name = "db"
-		}
 		g.add(a)
 		g.add(b)
 		c := &client{shape: shape, thinks: form.thinks, stream: form.stream, drops: form.drops}

@@ -23,8 +23,10 @@ func only(v gjson.Result, where string, known ...string) (err error) {
 
 var markers = regexp.MustCompile(`\bt\d+c\d+\b`)
 
-// markerOf returns the marker in the arguments of a call, or "" if they are not as the model gave them.
-// An agent's own tools have no member for it: it is part of a command or of a file's name.
+// markerOf returns the marker in the arguments of a call, or "" if they are not as the model gave them. An
+// agent's own tools have no member for it: it is part of a command or of a file's name. The model's calls
+// carry a marker such as t3c0, the turn and the call, and a number that a float64 cannot hold. A call whose
+// number has changed has no marker, which the rules report.
 func markerOf(args string) string {
 	marker := gjson.Get(args, "marker")
 	if !marker.Exists() {
@@ -36,7 +38,8 @@ func markerOf(args string) string {
 	return marker.Str
 }
 
-// pairing follows the calls of a conversation and their results.
+// pairing follows the calls of a conversation and their results. The vendors refuse a conversation in which
+// an id occurs twice, a result has no call, or a call has no result before the conversation goes on.
 type pairing struct {
 	limit int
 	open  map[string]string // markers of calls without a result, by id
@@ -88,7 +91,7 @@ func (p *pairing) done() error {
 
 // checkChat has the rules of strict chat servers. A thinking one wants reasoning_content with calls.
 func (v *vendor) checkChat(doc gjson.Result) (err error) {
-	thinks := v.name[0] == 'd'
+	thinks := v.kind.name == thinkingChat
 	if err := only(doc, "request", "model", "messages", "tools", "tool_choice", "stream", "stream_options",
 		"max_completion_tokens", "max_tokens", "reasoning_effort", "parallel_tool_calls", "store",
 		"temperature", "top_p", "prompt_cache_key", "verbosity", "safety_identifier"); err != nil {
@@ -252,7 +255,8 @@ func (c *responsesCheck) content(what string, item gjson.Result) error {
 // betas are the members that the vendor knows only with a beta whose name begins so.
 var betas = map[string]string{"context-management-": "context_management", "fast-mode-": "speed"}
 
-// messageTurn holds the state of checkMessages within a tool loop.
+// messageTurn holds the state of checkMessages within a tool loop. The vendor calls everything from a text of
+// the user to the next one a turn. In a turn that begins without thinking, none may be switched on.
 type messageTurn struct {
 	begun, bare bool // the assistant has answered the last text, and did so without thinking
 }
@@ -441,7 +445,8 @@ func (v *vendor) checkGemini(doc gjson.Result) (err error) {
 	return err
 }
 
-// checkSignature checks the signature of the first call of a step.
+// checkSignature checks the signature of the first call of a step. A call of this vendor's model must have
+// the signature that the vendor gave out with it; one that another model made has the documented stand-in.
 func (v *vendor) checkSignature(signature, marker string) error {
 	own := ""
 	for given, of := range v.proofs {

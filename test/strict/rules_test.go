@@ -52,9 +52,6 @@ func TestVendorsRefuseWhatTheirRulesForbid(t *testing.T) {
 	} {
 		for _, body := range []string{c.good, strings.Replace(c.good, c.old, c.new, 1)} {
 			v := newVendor(kinds[c.kind], "x")
-			if c.kind == 1 {
-				v.name = "d"
-			}
 			v.proofs = map[string]string{"E": "rs_1", "S": "t", "G": "t1c1"}
 			if err := v.examine([]byte(body)); (err == nil) != (body == c.good) {
 				t.Errorf("%s, %s for %s: %v", v.kind.name, c.new, c.old, err)

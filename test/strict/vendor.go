@@ -27,10 +27,13 @@ type kind struct {
 	check func(*vendor, gjson.Result) error
 }
 
+// thinkingChat is the name of the kind that wants its reasoning back with calls.
+const thinkingChat = "thinking chat"
+
 // kinds are the upstreams that loops are played against.
 var kinds = []kind{
 	{"chat", dialoguetest.Chat, "gpt-4.1", (*vendor).checkChat},
-	{"thinking chat", dialoguetest.Chat, "deepseek-v4-pro", (*vendor).checkChat},
+	{thinkingChat, dialoguetest.Chat, "deepseek-v4-pro", (*vendor).checkChat},
 	{"responses", dialoguetest.Responses, "gpt-6-sol", (*vendor).checkResponses},
 	{"messages", dialoguetest.Messages, "claude-sonnet-4-5", (*vendor).checkMessages},
 	{"messages 5.5", dialoguetest.Messages, "claude-opus-5-5", (*vendor).checkMessages},
@@ -92,8 +95,9 @@ func (v *vendor) answer(path string, header http.Header, body []byte) (status in
 	return 200, "application/json", v.reply(shapes.Whole, doc)
 }
 
-// examine finds out which turn a request is of, and checks it by the rules of the vendor. What the gateway has lost of
-// the conversation is noted in v.lost and is no error.
+// examine finds out which turn a request is of, and checks it by the rules of the vendor. What the gateway
+// has lost of the conversation is noted in v.lost and is no error. A refused request is an error. A loss is
+// weaker: the vendor would take the request, but its model would not see what it thought before.
 func (v *vendor) examine(body []byte) error {
 	if !gjson.ValidBytes(body) {
 		return fmt.Errorf("not JSON")

@@ -18,8 +18,9 @@ import (
 	"stagedoor/state/work"
 )
 
-// decoder fills structs from the syntax tree. The library's own decoder stops
-// at the first mistake; an operator wants to hear of all of them.
+// decoder fills structs from the syntax tree. The library's own decoder stops at the first mistake; an
+// operator wants to hear of all of them. Paths are those of messages, such as models.m.targets[0].weight.
+// anchors has the values of the anchors of the document, collected before the first alias is read.
 type decoder struct {
 	file    string
 	env     func(string) (string, bool)
@@ -152,8 +153,8 @@ func position(n ast.Node) *token.Position {
 	return nil
 }
 
-// value fills v from a node. What the type says decides how the node is read, so a list is never guessed from its
-// form.
+// value fills v from a node. What the type says decides how the node is read, so a list is never guessed from
+// its form. It never stops at a mistake: the field keeps its value, and its path is marked as broken.
 func (d *decoder) value(n ast.Node, v reflect.Value, path string) {
 	d.places[path] = position(n)
 	n, ok := d.resolve(n, path)
@@ -355,7 +356,7 @@ func wordsOf(f reflect.StructField) []string {
 		"@alerts", strings.Join(work.AlertTypes(), ",")).Replace(tag), ",")
 }
 
-// enum checks a field that takes a closed set of words.
+// enum checks a field that takes a closed set of words. A value that has a mistake already is not checked.
 func (d *decoder) enum(n ast.Node, f reflect.StructField, v reflect.Value, path string) {
 	set := wordsOf(f)
 	if len(set) == 0 || d.broken[path] {
@@ -430,8 +431,9 @@ func (d *decoder) mapping(n ast.Node, v reflect.Value, path string) {
 	v.Set(out)
 }
 
-// fieldsOf returns the fields of a struct by their names in the file, and the names in the order of the fields. A
-// field without a name in the file is not a setting.
+// fieldsOf returns the fields of a struct by their names in the file, and the names in the order of the
+// fields. A field without a name in the file is not a setting. The tag yaml is the only source of names, for
+// reading, for the reference and for messages.
 func fieldsOf(t reflect.Type) (map[string]int, []string) {
 	fields := make(map[string]int)
 	var names []string

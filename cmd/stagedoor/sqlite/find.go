@@ -50,6 +50,11 @@ func (l *Log) read(ctx context.Context, do func(conn *sql.Conn) error) error {
 }
 
 // search is a Find.
+//
+// A search has two stages. Conditions on names and outcomes are looked up in the full-text index, once, and
+// give the kinds that satisfy them (kinds). Then blocks are read from the newest on, and the rows of each are
+// compared with the kinds, the times and the numbers (holds). A row is small and its record is not, so only
+// the rows that are found are read whole (record).
 type search struct {
 	from, to   int64 // places; to is excluded
 	limit      int
@@ -62,6 +67,8 @@ type search struct {
 	found      []requestlog.Record // newest first
 }
 
+// newSearch returns the search of a query among the records from a place on, which is the later one of the
+// query's and of the log's oldest.
 func newSearch(q *requestlog.Query, oldest int64) *search {
 	s := &search{from: oldest, to: math.MaxInt64, limit: q.Limit, names: make(map[int64]*kindNames)}
 	if !q.From.IsZero() {
@@ -92,6 +99,8 @@ func newSearch(q *requestlog.Query, oldest int64) *search {
 	return s
 }
 
+// run reads blocks until the limit is reached and no older block can have a newer record. Blocks overlap in
+// time, because a batch has the requests that ended together, whenever they began.
 func (s *search) run(ctx context.Context, conn *sql.Conn) error {
 	for _, c := range s.conditions {
 		var set kindSet
@@ -135,7 +144,8 @@ type hit struct {
 	id, entry int // their places in the block
 }
 
-// search adds what it finds in a block.
+// search adds what it finds in a block. found stays sorted, the newest first, and is never longer than the
+// limit.
 func (s *search) search(ctx context.Context, conn *sql.Conn, b *block) error {
 	var hits []hit
 	err := b.each(func(r *row, id, entry int) error {

@@ -40,7 +40,9 @@ func (shape) Check(body []byte, in shapes.Params) (shapes.Head, error) {
 	return c.head, nil
 }
 
-// checker collects what routing needs while Check walks over the body.
+// checker collects what routing needs while Check walks over the body. It reads every member once. Mistakes
+// are returned as a *shapes.Fault, to which each level adds its part of the path on the way up (In, At), so
+// that a good request builds no path.
 type checker struct {
 	head     shapes.Head
 	contents bool
@@ -137,7 +139,7 @@ func knownRole(v gjson.Result) bool {
 	return false
 }
 
-// checkParts checks the parts of one content.
+// checkParts checks the parts of one content. The first fault that is not Unknown is returned.
 func checkParts(v gjson.Result) (bad *shapes.Fault) {
 	if !v.IsArray() && !v.IsObject() {
 		return shapes.Broken("must be an array of parts")
@@ -281,8 +283,9 @@ type bounds struct {
 	whole     bool
 }
 
-// ranges are the vendor's bounds of the numbers in generationConfig.
-// A value beyond them is refused before an upstream is asked, with the name of the parameter.
+// ranges are the vendor's bounds of the numbers in generationConfig. A value beyond them is refused before an
+// upstream is asked, with the name of the parameter. They are those of the reference, "GenerationConfig" and
+// "ThinkingConfig".
 var ranges = map[string]bounds{
 	"temperature":      {0, 2, false},
 	"topP":             {0, 1, false},

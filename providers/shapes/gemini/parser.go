@@ -22,6 +22,10 @@ const maxIndex = 127
 
 // parser reads one reply of a gemini upstream. The stream has no terminal event: it ends with the
 // body, and the reply is complete if every candidate has a finish reason.
+//
+// A chunk is a whole GenerateContentResponse with the next pieces, so the parser decides where a part begins
+// and ends: a piece of another kind, a call or the finish reason closes the part that is open. emit is set
+// for the duration of a call only.
 type parser struct {
 	env        *dialogue.Env
 	wanted     int                   // candidates
@@ -172,7 +176,8 @@ func (p *parser) fail(err *dialogue.Error) {
 	p.send(dialogue.Event{Kind: dialogue.EventError, Err: err})
 }
 
-// candidate is the state of one answer.
+// candidate is the state of one answer. A signature may arrive with a later, empty piece, and citations with
+// the last chunk, so both wait until the part is closed.
 type candidate struct {
 	index    int
 	next     int  // number of the next part
