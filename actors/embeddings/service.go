@@ -17,6 +17,11 @@
 // # Concurrency
 //
 // A Service is safe for concurrent use. A Reply belongs to the one goroutine that reads it.
+//
+// # Money
+//
+// The tokens of all inputs are held once, whatever the number of calls, and the sum of what the calls report
+// is charged. A call that was accepted and reports no usage is estimated by the gateway's own count.
 package embeddings
 
 import (

@@ -7,6 +7,12 @@
 // The command "stagedoor replay" makes a Replayer and calls Run for each recording. It finds
 // unintended changes of the translators between two versions, because what a recording of the old
 // version contains must come out again. Exchanges that had no upstream are counted as skipped.
+//
+// # What differs legitimately
+//
+// A change of the translators on purpose shows as a difference, and the recording is then of no use as a
+// test. The order of concurrent calls and of the events of their streams is not compared, and neither is what
+// follows a cut.
 package replay
 
 import (

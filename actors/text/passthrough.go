@@ -41,6 +41,10 @@ const flushAt = 32 << 10
 
 // passthrough carries a reply whose upstream speaks the client's shape. Events are forwarded as
 // they came and only watched by the tap.
+//
+// It belongs to the goroutine of the attempt. out has events that are appended and not sent yet. They are
+// sent together when no further event is at hand, or when they are many, so that a fast upstream costs few
+// writes.
 type passthrough struct {
 	*attempt
 	reply    *upstream.Reply
@@ -113,7 +117,9 @@ func (u *passthrough) whole(ctx context.Context, reply *upstream.Reply) *upstrea
 	return f
 }
 
-// readWhole reads the document into buf, checks it, and settles it before the client gets it.
+// readWhole reads the document into buf, checks it, and settles it before the client gets it. The document is
+// read into memory as a whole, since its usage and the reason of its end decide whether the client gets it.
+// Each observer looks at the same bytes.
 func (u *passthrough) readWhole(ctx context.Context, reply *upstream.Reply, buf *Buffer) *upstream.Failure {
 	body, err := reply.ReadAll(buf.B)
 	buf.B = body
@@ -177,7 +183,8 @@ func (u *passthrough) refused(err *dialogue.Error) *upstream.Failure {
 	return f
 }
 
-// stream forwards events until the reply has ended.
+// stream forwards events until the reply has ended. An answer is whole before the stream is: the usage
+// follows it. The wait for that is bounded (usageWait).
 func (u *passthrough) stream(ctx context.Context) *upstream.Failure {
 	for !u.tap.Done() {
 		if u.tap.Answered() && !u.events.Buffered() {
@@ -193,6 +200,7 @@ func (u *passthrough) stream(ctx context.Context) *upstream.Failure {
 }
 
 // take handles an event, or the error that came in its place. more is false if nothing further is to be read.
+// When the client has left, the rest is only read for the usage (lateUsage), because it is charged.
 func (u *passthrough) take(ctx context.Context) (f *upstream.Failure, more bool) {
 	ev, err := u.events.Next()
 	if u.late.left() {
@@ -227,7 +235,9 @@ func (u *passthrough) take(ctx context.Context) (f *upstream.Failure, more bool)
 	return nil, true
 }
 
-// event appends one event as the client gets it.
+// event appends one event as the client gets it. The order of the steps counts: an event is checked and made
+// valid UTF-8 before anything reads it, and the reply is closed before its last event is appended, since that
+// may be replaced.
 func (u *passthrough) event(ctx context.Context, ev *upstream.Event) *upstream.Failure {
 	if bad := fields.CheckEvent(ev.Data); bad != nil {
 		if u.tap.Answered() {
@@ -355,8 +365,9 @@ func (u *passthrough) flush(ctx context.Context) *upstream.Failure {
 	return nil
 }
 
-// eof handles the end of the body before the terminal event, which some servers leave out, and the
-// end of the wait for the usage. The tap decides whether the reply is complete without it.
+// eof handles the end of the body before the terminal event, which some servers leave out, and the end of the
+// wait for the usage. The tap decides whether the reply is complete without it. The price is settled before
+// the end of the stream is sent, as for a reply that ends with its own event.
 func (u *passthrough) eof(ctx context.Context) *upstream.Failure {
 	owed, bad := u.tap.EOF()
 	if bad != nil {

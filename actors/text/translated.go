@@ -30,6 +30,10 @@ type (
 
 // translated carries a reply through the neutral form: a producer makes events, and an emitter of
 // the client's shape writes them.
+//
+// Several events may be emitted before a flush, and out has their bytes. Of the flags, started and content
+// say whether a failure is an error of the request or an event of its stream (conclude), and completeFailed
+// that the end was taken back.
 type translated struct {
 	*attempt
 	ctx     context.Context
@@ -283,7 +287,8 @@ func (t *translated) send() *upstream.Failure {
 	return nil
 }
 
-// finish sends the rest of the reply, and returns the failure of the attempt or nil.
+// finish sends the rest of the reply, and returns the failure of the attempt or nil. It is called once, also
+// for a producer that has failed.
 func (t *translated) finish() *upstream.Failure {
 	if !t.over() {
 		// A producer that stops without End or Error is a bug; the client must

@@ -25,6 +25,23 @@
 // Passwords are checked on the caller's goroutine, a few at a time (package password), after the actor has
 // admitted the attempt.
 //
+// # Usage
+//
+// A Client has the methods for each part of the program:
+//
+//	pages               Login, FinishLogin, LoginPasskey, LoginExternal, Session, Logout, UseLink
+//	the OAuth service   AppByClientID, Approve, Exchange, Refresh, Revoke, Introspect, Lookup
+//	administration      CreateUser, SetUserStatus, CreateGroup, IssueKey, UpdateKey, Invite, EraseUser
+//	owners and leads    the same for what is theirs: EnableKey, UpdateOwnKey, UpdateOwnApp, EnableMemberKey, ...
+//
+// Secrets, codes and tokens are returned once, when they are made. The state has their hashes.
+//
+// # Errors
+//
+// Every refusal is an *Error of errors.go, for errors.Is. Its Word is the error code of RFC 6749 or 6750, or
+// "" if the refusal is not one of OAuth. Unknown, expired, used and revoked codes and tokens get the same
+// error, and so do an unknown user and a wrong password, so that guessing finds nothing out.
+//
 // # Files
 //
 //	client.go registry.go messages.go config.go   the actor and its typed client

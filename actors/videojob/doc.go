@@ -26,6 +26,23 @@
 // Clients watch the record of a job (state.WatchVideo), so that the provider is polled once for any
 // number of clients.
 //
+// # Usage
+//
+// Create returns when the provider has accepted or refused the job, or after Config.Wait. The job then goes
+// on whatever the client does. TakeOver continues the jobs of processes that have ended and comes last in a
+// start.
+//
+// # Concurrency
+//
+// A job's actor runs at most one step at a time, on a goroutine that it owns. A step has copies of the
+// record, so the two share nothing. Jobs of one key of a client are made one after the other (lockKey), so
+// that a repeat does not need the money twice.
+//
+// # Errors
+//
+// A refusal before the job exists is returned by Create and leaves no record. After that, a failure is part
+// of the record, with a code and a message for the client.
+//
 // # Files
 //
 //	core.go             decisions, as pure functions over the record

@@ -20,4 +20,16 @@
 // Endpoints come from the configuration, and their names may resolve to anything. The guard therefore looks at the
 // address of each connection after the name was resolved, and refuses private networks unless the endpoint allows
 // them.
+//
+// # Usage
+//
+// Start begins to deliver what is stored, and Configure sets the endpoints, also while the gateway runs. To
+// send a new type of event, add it to state/work: the command that causes the event stores one delivery for
+// each endpoint that wants it.
+//
+// # Concurrency
+//
+// The actor decides which deliveries are tried, and each try runs on a goroutine beside it, which stores the
+// result and then sends it to the actor. Deliveries of one endpoint take turns by owner, so an owner with
+// many events does not delay those of others (turns.go).
 package webhook

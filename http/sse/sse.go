@@ -1,6 +1,26 @@
 // Package sse writes server-sent events to one client. The caller passes framed events, and each
 // call is flushed. Heartbeats keep proxies from closing a connection on which nothing is sent. The
 // shapes' emitters make the events, and http/server drops clients that do not read.
+//
+// # Usage
+//
+//	out := sse.NewWriter(w, "text/event-stream", now)
+//	for each piece of the reply, or every LookEvery {
+//	out.Send(piece)                                   // or, if there is none:
+//	if out.Quiet() { out.Send(shape.Heartbeat(mode)) }
+//	}
+//
+// A sender that waits where it cannot look at the time calls Beat instead, and then SendLocked.
+//
+// # Headers
+//
+// NewWriter sends the status 200, so everything that can still be refused comes before it. X-Accel-Buffering
+// asks nginx, and proxies that follow it, not to collect the events.
+//
+// # Errors
+//
+// Send returns the error of the connection: the client has left, or reads so slowly that http/server has
+// given it up. Later calls return it, too. The caller ends the request or goes on without the client.
 package sse
 
 import (

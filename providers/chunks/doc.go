@@ -14,4 +14,10 @@
 //	patch.go                    changes of a request that passes through
 //	tap.go emit.go usage.go     streams that pass through, their end, their usage
 //	failure.go reason.go        errors and finish reasons, in both directions
+//
+// # Unknown words
+//
+// Servers of many vendors speak these shapes and add their own words. What a client may send is closed, as
+// the vendor's documents say. What a server may send is open: an unknown finish reason, usage in other
+// members and an error in other forms are read as well as they can be (reason.go, usage.go, failure.go).
 package chunks

@@ -9,6 +9,13 @@
 //
 // The memory of the vocabulary stays once it is loaded. The time to count grows with the text, so
 // Split cuts a long text by its length and not into tokens.
+//
+// # Vocabularies
+//
+// o200k is the vocabulary of the vendor's present models, and cl100k_base that of its models for embeddings.
+// Both are lists of byte sequences in the order in which pairs are joined. A text is first cut into words by
+// the vocabulary's rule (numbers, letters, spaces, signs). The bytes of each word are then joined, the first
+// pair of the list first.
 package tokens
 
 import (

@@ -9,6 +9,11 @@
 //
 // Hash and Verify return a *share.Refused of the pool "passwords" if the owner has its
 // share of the places, or if all places are taken, and the cause of the end of ctx.
+//
+// # Format
+//
+// A stored hash is a PHC string: $argon2id$v=19$m=KiB,t=passes,p=lanes$salt$hash. The cost stands in it, so
+// that a later version can raise the cost without making earlier hashes useless.
 package password
 
 import (

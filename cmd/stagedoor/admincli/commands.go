@@ -13,6 +13,17 @@
 // Keys, apps, groups and codes are named by their ids, by a beginning of the id or by their names (pick.go). A name
 // that fits several things, or one of a user where the operator's is meant, is refused with the ids to choose from.
 //
+// # Output
+//
+// Lists are tables for people, in columns with a head, and their texts are made printable (cli.Printable).
+// Amounts are in dollars, while the API and --json have micro-dollars. A secret is printed once, alone on the
+// standard output, so that a script can read it, and what it is goes to the standard error.
+//
+// # Errors
+//
+// A refusal of the API is printed with its message. cli.ErrUsage marks a wrong command line, and
+// datadir.Unavailable what passes by itself; the exit codes follow from them.
+//
 // # Files
 //
 //	commands.go call.go resource.go pick.go   the list of commands, calls of the API, names of things

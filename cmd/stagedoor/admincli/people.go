@@ -75,7 +75,8 @@ func (a app) usersCreate(o *datadir.Flags) *cobra.Command {
 	return c
 }
 
-// userFlags are the flags of users update.
+// userFlags are the flags of users update. A flag that was not given leaves the setting as it is, so the zero
+// values here say nothing by themselves.
 type userFlags struct {
 	email                         string
 	administers, disabled         bool
@@ -222,7 +223,8 @@ func statusText(u *adminapi.User) string {
 	return map[int]string{tokens.StatusActive: "active", tokens.StatusDisabled: "disabled"}[u.Status]
 }
 
-// usersDeveloperToken returns the command that makes a token with which a user's programs register apps.
+// usersDeveloperToken returns the command that makes a token with which a user's programs register apps. The
+// token registers apps and can do nothing else.
 func (a app) usersDeveloperToken(o *datadir.Flags) *cobra.Command {
 	var in adminapi.NewDeveloperToken // a flag fills it after the call was described
 	c := itemCommand(a, o, itemAction[adminapi.DeveloperToken]{

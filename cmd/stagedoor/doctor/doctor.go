@@ -10,6 +10,12 @@
 // person, and in Advice what to do about it, with the name of the setting. Failed is for what keeps the gateway from
 // serving as it is configured. Where the system cannot say, the check is Skipped, because a doctor that guesses is
 // not believed.
+//
+// # Errors
+//
+// There are none: a check that cannot be made is a Check with the status Skipped or Failed. Each check of a
+// provider has a limit of time, and a provider is called with requests that are not charged, such as the list
+// of its models.
 package doctor
 
 import (

@@ -12,7 +12,8 @@ import (
 	httpflow "stagedoor/http/flow"
 )
 
-// table is one view of stagedoor top, with a summary above its rows.
+// table is one view of stagedoor top, with a summary above its rows. ids name the rows for the keys that act
+// on a row, so that a row which moves between two snapshots stays chosen.
 type table struct {
 	name    string
 	summary string
@@ -24,7 +25,8 @@ type table struct {
 	none  string   // in place of rows
 }
 
-// lines returns head and rows with aligned columns.
+// lines returns head and rows with aligned columns. Widths are in characters, so that names in any script
+// line up.
 func (s *table) lines() (head string, rows []string) {
 	widths := make([]int, len(s.head))
 	for _, row := range append([][]string{s.head}, s.rows...) {
@@ -216,7 +218,8 @@ func failureText(f *httpflow.ActorFailure) string {
 // number formats an integer for a cell.
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
-// ofLimit formats a number and its limit. A limit of 0 means that there is none.
+// ofLimit formats a number and its limit. A limit of 0 means that there is none. Without a limit, 0 is shown
+// as a hyphen, since it says nothing.
 func ofLimit(n, limit int) string {
 	if limit == 0 {
 		return cmp.Or(strings.TrimLeft(strconv.Itoa(n), "0"), "-")

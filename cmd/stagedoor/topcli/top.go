@@ -10,6 +10,11 @@
 // With a terminal as its output, the command runs until q is pressed. Otherwise, or with --once, it
 // prints one snapshot, so that it can be used in scripts. A key that changes something, such as the
 // end of a request, asks for a confirmation first.
+//
+// # Concurrency
+//
+// bubbletea calls the methods of the screen on one goroutine. A snapshot is read on another one, which sends
+// its result as a message, so a gateway that answers slowly does not block keys.
 package topcli
 
 import (

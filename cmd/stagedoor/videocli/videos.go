@@ -9,6 +9,12 @@
 //
 // The output is decided once for each command: bars if it is a terminal, lines if not. Both get the same calls, so a
 // command does not know which of them it has.
+//
+// # Errors
+//
+// An error of the gateway ends the command with its message. A lost connection does not: package videoclient
+// goes on with the job, and the output says what it waits for. A command that is interrupted leaves the job
+// running at the provider, and watch or download continues it by its id.
 package videocli
 
 import (

@@ -49,6 +49,21 @@
 //	metadata, service_tier, store,       the fields of the same names
 //	verbosity, modalities
 //
+// # What gets lost
+//
+// An upstream of this shape gets everything that a chat client can say. Of the requests of other shapes these
+// are left out or changed, and reported in X-Stagedoor-Losses under the names in the first column:
+//
+//	top_k                     most servers of the shape refuse it
+//	thinking                  a budget of tokens, if the model has no effort; else it becomes low, medium or high
+//	metadata, service_tier    the words of other vendors, unless the client's shape shares them (Traits.KeepsMetadata)
+//	prompt_cache_key          at vendors that refuse it (Capabilities.NoCacheKey)
+//	tools:TYPE, server_tool   tools that another vendor runs, and what they have done
+//	assistant_media           pictures in a message of the assistant
+//	thinking:encrypted        reasoning that only its maker can read; its summary is sent
+//
+// Audio and pictures as output are refused, because a reply without them is not what the client asked for.
+//
 // # Where to look
 //
 //	shape.go      the Descriptor and the entry points

@@ -8,7 +8,8 @@ import (
 	"stagedoor/providers/jsonw"
 )
 
-// document collects the events of a reply and writes it as one JSON object at its end.
+// document collects the events of a reply and writes it as one JSON object at its end. The same events that a
+// stream shows one by one are collected here, so a whole reply and a streamed one cannot differ.
 type document struct {
 	req    *dialogue.Request
 	env    *dialogue.Env

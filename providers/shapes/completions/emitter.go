@@ -11,8 +11,8 @@ import (
 	"stagedoor/providers/jsonw"
 )
 
-// writer holds the state that both forms of a reply share. Only text and refusals are shown,
-// because thoughts and calls have no place in this shape.
+// writer holds the state that both forms of a reply share. Only text and refusals are shown, because thoughts
+// and calls have no place in this shape. A refusal is text here, because the shape has no other place for it.
 type writer struct {
 	req     *dialogue.Request
 	env     *dialogue.Env

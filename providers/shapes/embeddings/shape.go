@@ -17,6 +17,19 @@
 // http/embeddings and actors/embeddings call: check a request, write a call, read a reply. Vectors
 // are passed on as the bytes that the upstream sent wherever no conversion between floats and
 // base64 is needed.
+//
+// # Members
+//
+// Where Check puts the members of a request in vector.Request. Clients write null for what they leave out.
+//
+//	model               Model
+//	input               Inputs: one for a string or a list of tokens, else one for each element
+//	encoding_format     Base64, for base64
+//	dimensions          Dimensions of each input
+//	input_type, task    Purpose of each input, for the words of several vendors; other words go to Lost
+//	title               Title of each input
+//	user                nothing: upstreams of this shape get it with the body
+//	all others          Lost: upstreams of this shape get them, and others report them in X-Stagedoor-Losses
 package embeddings
 
 import (

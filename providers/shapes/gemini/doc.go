@@ -51,6 +51,21 @@
 //	responseSchema or              of OpenAPI and not in JSON Schema
 //	responseJsonSchema
 //
+// # What gets lost
+//
+// Of the requests of other shapes these are left out or changed, and reported in X-Stagedoor-Losses under the
+// names in the first column:
+//
+//	logit_bias, metadata, user, verbosity,     the vendor has no such parameters
+//	suffix, prompt_cache_key, _retention,
+//	_options, response_format:description
+//	parallel_tool_calls                        the model may always call several functions
+//	top_k                                      0, which means no limit elsewhere and is refused here
+//	seed                                       one of more than 32 bits
+//	service_tier                               words other than those for standard service, flex and priority
+//
+// Audio as output and more than eight choices are refused.
+//
 // # Where to look
 //
 //	gemini.go                the Descriptor and the entry points

@@ -27,7 +27,8 @@ func (s shape) Encode(
 	return call(t.Model, req.Stream, body), nil
 }
 
-// encoder writes one request.
+// encoder writes one request. w has the request so far. generation writes into a writer of its own, because
+// an empty generationConfig is left out.
 type encoder struct {
 	req    *dialogue.Request
 	target dialogue.Target
@@ -101,7 +102,8 @@ func (e *encoder) system() {
 	e.w.End().End()
 }
 
-// generation writes generationConfig.
+// generation writes generationConfig. Numbers are copied as the client wrote them, so that 0.1 does not
+// become another number.
 func (e *encoder) generation() {
 	r := e.req
 	w := jsonw.Writer{}

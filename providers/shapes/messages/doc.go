@@ -50,6 +50,23 @@
 //	context_management            ContextEdits, and Extra
 //	the header anthropic-beta     Betas
 //
+// # What gets lost
+//
+// Of the requests of other shapes these are left out or changed, and reported in X-Stagedoor-Losses under the
+// names in the first column:
+//
+//	seed, presence_penalty, frequency_penalty,   the vendor has no such parameters
+//	logprobs, logit_bias, verbosity, metadata
+//	prompt_cache_key, _retention, _options       its cache is used by marks on blocks (cache_control)
+//	max_tokens:default                           the target's maximum in place of an absent limit
+//	temperature, top_p, top_k                    those that thinking excludes
+//	temperature:clamped                          1 in place of more
+//	user:hashed                                  a hash in place of an id of more than 512 bytes
+//	service_tier                                 words that the vendor does not have
+//	response_format:description                  a format has only its schema
+//
+// Audio and pictures as output, a suffix, and prompts of token ids are refused.
+//
 // # Where to look
 //
 //	shape.go                 the Descriptor and the entry points

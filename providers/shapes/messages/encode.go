@@ -51,7 +51,8 @@ func (shape) Encode(
 	}, nil
 }
 
-// encoder writes one request.
+// encoder writes one request. names gives tools names that the vendor takes, and remembers the client's for
+// the reply. rep collects what is lost on the way.
 type encoder struct {
 	req       *dialogue.Request
 	target    dialogue.Target
@@ -193,7 +194,8 @@ func (e *encoder) system(w *jsonw.Writer) {
 	w.String(strings.Join(texts, "\n\n"))
 }
 
-// writeMessage writes a turn with its blocks.
+// writeMessage writes a turn with its blocks. Content is always a list of blocks. The vendor takes a string
+// for a single text, too, but then that text could not carry a mark for the cache.
 func (e *encoder) writeMessage(w *jsonw.Writer, t *message) {
 	w.Object()
 	w.Key("role").String(string(t.role))
@@ -204,7 +206,9 @@ func (e *encoder) writeMessage(w *jsonw.Writer, t *message) {
 	w.End().End()
 }
 
-// sampling writes temperature, top_p and top_k as far as thinking allows them.
+// sampling writes temperature, top_p and top_k as far as thinking allows them. The vendor refuses a request
+// that thinks with another temperature than 1, a top_p below 0.95 or any top_k. Its temperatures end at 1,
+// where those of other shapes end at 2.
 func (e *encoder) sampling(w *jsonw.Writer, plan reasoning) {
 	r := e.req
 	if r.Temperature != "" {

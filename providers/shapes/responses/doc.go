@@ -53,6 +53,23 @@
 //	conversation, background,     nothing: they say how a response is stored, run and sent
 //	stream_options
 //
+// # What gets lost
+//
+// Of the requests of other shapes these are left out or changed, and reported in X-Stagedoor-Losses under the
+// names in the first column:
+//
+//	top_k, seed, presence_penalty,        the vendor has no such parameters
+//	frequency_penalty, best_of, logit_bias
+//	reasoning                             a budget of tokens, if the model does not think; else it becomes a word
+//	reasoning:disabled                    many models that think refuse none, so they think as they do by default
+//	metadata, service_tier                the words of other vendors
+//	tools:TYPE, server_tool               tools that another vendor runs, and what they have done
+//	tool_result:missing, :orphan          a result that is made up or left out, so that calls and results pair
+//
+// Stop sequences have no member: the gateway looks for them itself (dialogue.Enforced). A response for a
+// client of another shape is never stored at the vendor, since that client could not delete it. Audio and
+// pictures as output and a suffix are refused.
+//
 // # Where to look
 //
 //	shape.go                the Descriptor and the entry points

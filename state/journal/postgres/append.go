@@ -46,7 +46,8 @@ func entriesAfter(at journal.Position, rows []entryRow) ([]journal.Entry, error)
 const callAppend = "SELECT lsn, tag, node, decided, hot FROM stagedoor.append($1, $2, $3, $4, $5, $6, $7, $8, " +
 	"$9, $10, $11, $12, $13, $14, $15, $16, $17, $18)"
 
-// appending is one append, as it is sent once or more often.
+// appending is one append, as it is sent once or more often. seq rises with each append of the epoch and is
+// stored with the node, so that an append is made once however often it is sent.
 type appending struct {
 	at     journal.Position
 	newTag int64
@@ -70,7 +71,8 @@ func (a *appending) next() journal.Position {
 	return journal.Position{LSN: a.at.LSN + 1, Tag: uint64(a.newTag)}
 }
 
-// Append implements journal.Shared.
+// Append implements journal.Shared. Only one append of a process runs at a time (writing). Large values are
+// written before it, in transactions of their own, and are used again if the append has to be decided anew.
 func (s *Store) Append(
 	ctx context.Context, at journal.Position, now time.Time, batches []journal.Batch,
 ) (journal.Position, error) {
@@ -105,6 +107,10 @@ func (s *Store) Append(
 }
 
 // deliver sends an append until it is known what became of it.
+//
+// The difficulty is a connection that breaks after the append was sent: it may have been committed. The
+// node's sequence number and the tag of the new entry, which are in the same transaction, show whether it was
+// (wasAppended). Only after that is known, it is sent again or reported.
 func (s *Store) deliver(ctx context.Context, a *appending) (journal.Position, error) {
 	unknown := false // an earlier sending may have arrived
 	for wait := time.Duration(0); ; wait = min(2*wait+10*time.Millisecond, time.Second) {
@@ -401,8 +407,9 @@ type stagedValue struct {
 	value []byte
 }
 
-// stage writes the large values of an append before it, so that other nodes do not wait for them. A turn ends for that,
-// unless the values have been written for an earlier append of the same group.
+// stage writes the large values of an append before it, so that other nodes do not wait for them. A turn ends
+// for that, unless the values have been written for an earlier append of the same group. A value that is
+// never referred to, because its append was given up, is removed later (watch.go).
 func (s *Store) stage(ctx context.Context, a *arguments) error {
 	ctx, cancel := context.WithTimeout(ctx, s.options.AnswerWait)
 	defer cancel()

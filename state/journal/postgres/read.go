@@ -18,7 +18,8 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// View implements journal.Shared.
+// View implements journal.Shared. The transaction is REPEATABLE READ, so the position and all records are of
+// one moment. fn should not take long, because the database keeps old versions of rows for it.
 func (s *Store) View(ctx context.Context, fn func(journal.Reader, journal.Position) error) error {
 	if err := s.usable(ctx); err != nil {
 		return err
@@ -42,7 +43,8 @@ func (s *Store) View(ctx context.Context, fn func(journal.Reader, journal.Positi
 	return readError(err)
 }
 
-// head returns the end of the log.
+// head returns the end of the log. The tag is a random number of the entry there, by which a log that was
+// replaced by a backup is found.
 func head(ctx context.Context, q querier) (at journal.Position, err error) {
 	var lsn, tag int64
 	err = q.QueryRow(ctx, "SELECT lsn, tag FROM stagedoor.head").Scan(&lsn, &tag)
@@ -72,7 +74,8 @@ func (s *Store) Get(ctx context.Context, t journal.Table, key []byte) (rec journ
 	return rec, err
 }
 
-// Range implements journal.Reader.
+// Range implements journal.Reader. The range is read in parts, each in a snapshot of its own. What changes
+// between two parts may be seen or not.
 func (s *Store) Range(
 	ctx context.Context, t journal.Table, from, to []byte, limit int, fn func(journal.Record) error,
 ) error {
