@@ -33,6 +33,7 @@ import (
 	"stagedoor/providers/video"
 	"stagedoor/state"
 	"stagedoor/state/blobs"
+	"stagedoor/state/journal"
 	"stagedoor/state/money"
 	"stagedoor/state/work"
 )
@@ -68,6 +69,9 @@ type Options struct {
 	// ListModels reads a provider's own list of models, as modellist.Fetch does, so that the lists of the gateway show
 	// what is behind patterns. A nil ListModels reads none.
 	ListModels func(ctx context.Context, shape dialogue.Shape, c *upstream.Client) (names []string, cut bool, err error)
+	// Lender lends units of the providers' limits that are too small to be divided among several processes. If it is
+	// nil, limits are only divided.
+	Lender journal.Lender
 }
 
 // Runtime holds the running actors and the configuration in force. Any goroutine may call
@@ -92,11 +96,14 @@ type Runtime struct {
 	configuring sync.Mutex
 	nodes       int                   // that share the limits of providers, guarded by configuring
 	lists       map[string]modelNames // by provider, guarded by configuring
+
+	borrowers map[string]*throttle.Borrower // by provider; BorrowLimits alone uses them
 }
 
 // Start returns a running tree. It has no providers until Configure.
 func Start(ctx context.Context, o Options) (*Runtime, error) {
-	r := &Runtime{options: o, keys: throttle.NewKeys(maxKeys), lists: make(map[string]modelNames)}
+	r := &Runtime{options: o, keys: throttle.NewKeys(maxKeys), lists: make(map[string]modelNames),
+		borrowers: make(map[string]*throttle.Borrower)}
 	r.providers.Store(&map[string]*engine.Provider{})
 	r.system = kit.NewSystem(kit.Options{Logger: o.Logger, Report: r.report})
 	if err := r.start(ctx); err != nil {
@@ -353,16 +360,39 @@ func (r *Runtime) build(ctx context.Context, spec *catalog.Provider,
 	return p, r.limiters.adopt(ctx, r.system, spec.Name, p.Limiter)
 }
 
-// limits returns this process's share of a provider's limits: at least one of each kind.
+// limits returns this process's part of a provider's limits. It borrows units of those that are too small to be divided.
 func (r *Runtime) limits(spec *catalog.Provider) throttle.Config {
-	share := func(limit int) int { return throttle.Share(limit, r.nodes) }
-	return throttle.Config{
-		RequestsPerMinute: share(spec.Limits.RPM),
-		TokensPerMinute:   share(spec.Limits.TPM),
-		MaxInFlight:       share(spec.Limits.Concurrency),
+	c := throttle.Config{
+		RequestsPerMinute: spec.Limits.RPM,
+		TokensPerMinute:   spec.Limits.TPM,
+		MaxInFlight:       spec.Limits.Concurrency,
 		QueuePerOwner:     spec.Limits.Queue,
 		MaxWait:           spec.Limits.QueueTimeout,
 	}
+	c.Divide(r.nodes, r.options.Lender != nil)
+	return c
+}
+
+// BorrowLimits borrows the units of limits that are not divided. It must be called several times a second. after is
+// that of journal.Loan. The error is that of the lender, or of a limiter that has stopped.
+func (r *Runtime) BorrowLimits(ctx context.Context, after time.Duration) (err error) {
+	providers := *r.providers.Load()
+	for name, p := range providers {
+		if r.borrowers[name] == nil && p.Limiter.Borrows() {
+			r.borrowers[name] = throttle.NewBorrower(name, p.Limiter)
+		}
+	}
+	for name, b := range r.borrowers {
+		if p := providers[name]; p != nil && b.Serves(p.Limiter) {
+			err = errors.Join(err, b.Renew(ctx, r.options.Lender, after))
+			continue
+		}
+		ended, failed := b.End(ctx, r.options.Lender, after)
+		if err = errors.Join(err, failed); ended {
+			delete(r.borrowers, name)
+		}
+	}
+	return err
 }
 
 // ShareLimits says how many processes share the accounts and the limits of providers and keys, of which each has an

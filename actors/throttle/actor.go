@@ -51,6 +51,11 @@ func (p *provider) Receive(c actor.Context) {
 		p.dispatch(time.Now())
 	case *statsAsk:
 		m.Resolve(p.core.stats(time.Now()), nil)
+	case *borrowing:
+		now := time.Now()
+		p.core.borrow(now, *p.client.config.Load(), &m.limits)
+		m.Resolve(p.core.demand(now), nil)
+		p.dispatch(now)
 	case *queueAsk:
 		m.Resolve(p.core.queue.waiters(time.Now()), nil)
 	}

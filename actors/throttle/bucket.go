@@ -66,6 +66,12 @@ func (b *bucket) backlog(others, n int) time.Duration {
 	return max(0, b.price(others)+b.charge(n)-b.credit)
 }
 
+// of returns the bucket as it would be with another limit.
+func (b bucket) of(limit int) *bucket {
+	b.limit = limit
+	return &b
+}
+
 // capacity returns how many units a full bucket lets through at once.
 func (b *bucket) capacity() int {
 	return int(float64(b.burst) * float64(b.limit) / float64(time.Minute))

@@ -188,6 +188,9 @@ func (c *Client) setPaused(paused bool) {
 	c.send(&pausing{})
 }
 
+// Borrows reports whether a limit is borrowed.
+func (c *Client) Borrows() bool { return c.config.Load().Borrows != [Limits]bool{} }
+
 // InFlight returns the number of permits that are not released. It is one atomic read.
 func (c *Client) InFlight() int { return int(c.shared.inFlight.Load()) }
 

@@ -29,6 +29,8 @@ type Config struct {
 	RequestsPerMinute int
 	TokensPerMinute   int
 	MaxInFlight       int
+	// Borrows are the limits of which only the units count that Client.Borrow has got, none at first.
+	Borrows [Limits]bool
 	// Burst is the unused limit that is saved up. Zero means one minute's worth.
 	Burst time.Duration
 
@@ -52,6 +54,16 @@ func (c Config) withDefaults() Config {
 	c.MaxInFlight = max(c.MaxInFlight, 0)
 	c.Breaker = c.Breaker.withDefaults()
 	return c
+}
+
+// Divide leaves an equal part of each limit for one of so many processes. If they borrow, a limit below Indivisible
+// stays whole, and its units are borrowed. Otherwise a process has at least 1 of each.
+func (c *Config) Divide(processes int, borrow bool) {
+	for i, limit := range []*int{&c.RequestsPerMinute, &c.TokensPerMinute, &c.MaxInFlight} {
+		if c.Borrows[i] = borrow && *limit > 0 && *limit < Indivisible; !c.Borrows[i] {
+			*limit = Share(*limit, processes)
+		}
+	}
 }
 
 // unlimited reports whether only the breaker can hold a request back.

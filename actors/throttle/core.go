@@ -11,6 +11,7 @@ import (
 // must call dispatch after every method that can free a place.
 type core struct {
 	config   Config
+	whole    Config // with the limits of which config has the borrowed units
 	requests bucket
 	tokens   bucket
 	queue    queue
@@ -19,6 +20,7 @@ type core struct {
 	cooling   coolDowns
 	trial     *ticket       // in flight although other requests are refused; see trials.go
 	trialFrom time.Time     // the time before which no trial starts
+	empty     bool          // nothing may be granted, because a borrowed limit has no unit
 	service   time.Duration // moving average of how long a place is taken
 	paused    bool
 	closed    bool
@@ -31,7 +33,8 @@ type core struct {
 type shared struct {
 	inFlight atomic.Int64
 	granted  atomic.Int64
-	waited   atomic.Int64 // nanoseconds in the queue, all tickets
+	waited   atomic.Int64         // nanoseconds in the queue, all tickets
+	borrowed [Limits]atomic.Int64 // units, by limit
 	refused  [reasonCount]atomic.Int64
 	outcomes [kindCount]atomic.Int64
 	paused   atomic.Bool
@@ -40,13 +43,16 @@ type shared struct {
 // newCore returns a core with full buckets and a closed breaker. If careful is set, after a
 // crash, its buckets are empty and it probes first, because it cannot know what was used.
 func newCore(now time.Time, config Config, s *shared, careful bool) *core {
-	config = config.withDefaults()
+	whole := config.withDefaults()
+	config, empty := whole.borrowed(s)
 	state := Shut
 	if careful {
 		state = HalfOpen
 	}
 	return &core{
 		config:   config,
+		whole:    whole,
+		empty:    empty,
 		requests: newBucket(now, config.RequestsPerMinute, config.Burst, !careful),
 		tokens:   newBucket(now, config.TokensPerMinute, config.Burst, !careful),
 		breaker:  newBreaker(now, config.Breaker, state),
@@ -131,7 +137,7 @@ func (c *core) makeRoom(now time.Time, t *ticket) bool {
 
 // ready reports whether t could be granted now if it were its turn.
 func (c *core) ready(now time.Time, t *ticket) bool {
-	return !c.paused &&
+	return !c.paused && !c.empty &&
 		!c.full() &&
 		c.requests.wait(1) == 0 && c.tokens.wait(t.tokens) == 0 &&
 		(c.cooling.left(now, t.model) <= 0 && c.breaker.admits(now) || c.mayTry(now, t))
@@ -260,7 +266,8 @@ func (c *core) learn(now time.Time, o *Outcome) {
 
 // configure changes the limits and keeps queue and credit.
 func (c *core) configure(now time.Time, config Config) {
-	c.config = config.withDefaults()
+	c.whole = config.withDefaults()
+	c.config, c.empty = c.whole.borrowed(c.shared)
 	c.requests.configure(now, c.config.RequestsPerMinute, c.config.Burst)
 	c.tokens.configure(now, c.config.TokensPerMinute, c.config.Burst)
 	if c.breaker.config != c.config.Breaker {
@@ -339,7 +346,7 @@ func (c *core) wake(now time.Time, t *ticket) time.Time {
 			earlier(c.trialFrom)
 		}
 	}
-	if t == nil || c.paused || c.full() || c.breaker.state == HalfOpen && c.breaker.probe != nil {
+	if t == nil || c.paused || c.empty || c.full() || c.breaker.state == HalfOpen && c.breaker.probe != nil {
 		return next
 	}
 	earlier(now.Add(max(c.requests.wait(1), c.tokens.wait(t.tokens), c.rest(now, t))))
@@ -369,7 +376,8 @@ func (c *core) retryAfter(now time.Time, t *ticket) time.Duration {
 
 // estimate returns how long t would wait behind so many tickets and their tokens, and the
 // limit that makes it wait longest. Buckets and cool-downs are exact unless other owners'
-// requests arrive; the wait for a place is computed from the average service time.
+// requests arrive; the wait for a place is computed from the average service time. Of borrowed limits all units count,
+// because those that are missing may be borrowed in the meantime.
 func (c *core) estimate(now time.Time, t *ticket, tickets, tokens int) (wait time.Duration, limit string) {
 	longer := func(d time.Duration, name string) {
 		if d > wait {
@@ -377,20 +385,20 @@ func (c *core) estimate(now time.Time, t *ticket, tickets, tokens int) (wait tim
 		}
 	}
 	longer(c.rest(now, t), "")
-	longer(c.requests.backlog(tickets, 1), LimitRequests)
-	longer(c.tokens.backlog(tokens, t.tokens), LimitTokens)
+	longer(c.requests.of(c.whole.RequestsPerMinute).backlog(tickets, 1), LimitRequests)
+	longer(c.tokens.of(c.whole.TokensPerMinute).backlog(tokens, t.tokens), LimitTokens)
 	if places := c.places(); places > 0 && c.shared.inFlight.Load()+int64(tickets) >= int64(places) {
 		longer(c.service*time.Duration(tickets+1)/time.Duration(places), LimitConcurrency)
 	}
 	return wait, limit
 }
 
-// places returns how many requests may be in flight, or 0 if there is no limit.
+// places returns how many requests may be in flight if all units of the limit are borrowed. 0 is no limit.
 func (c *core) places() int {
 	if c.breaker.state == HalfOpen {
 		return 1
 	}
-	return c.config.MaxInFlight
+	return c.whole.MaxInFlight
 }
 
 // free reports whether requests may bypass the actor, so that only the breaker counts them.

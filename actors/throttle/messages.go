@@ -32,6 +32,11 @@ type (
 	waking   struct{}
 	statsAsk struct{ kit.Reply[Stats] }
 	queueAsk struct{ kit.Reply[[]Waiter] }
+	// borrowing tells the actor which units it has.
+	borrowing struct {
+		kit.Reply[demand]
+		limits [Limits]holding
+	}
 )
 
 func (*acquiring) Lane() kit.Lane     { return kit.LaneAcquire }

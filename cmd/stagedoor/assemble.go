@@ -266,8 +266,12 @@ func (g *gateway) openState(ctx context.Context, c *config.Config, wait func(con
 // as functions, so that a test can start a runtime with any other model.
 func (g *gateway) startRuntime(ctx context.Context, c *config.Config, env *dialogue.Env,
 	simulator *sandbox.Model) (err error) {
+	var lender journal.Lender
+	if g.state.Several() {
+		lender = g.store.(journal.Shared).Members().(journal.Lender)
+	}
 	g.runtime, err = runtime.Start(ctx, runtime.Options{Logger: g.logger, Flow: g.flow, Env: env, State: g.state,
-		Shapes: registry.All, Tokens: lifetimes(&c.OAuth), Simulate: simulator.Simulate,
+		Lender: lender, Shapes: registry.All, Tokens: lifetimes(&c.OAuth), Simulate: simulator.Simulate,
 		Pictures: registry.Pictures, SimulatePicture: simulator.Picture, SweepPictures: g.storage.sweep,
 		Videos: videoUpstreams(simulator), VideoJobs: videoTimes(&c.Videos), Uploads: g.storage.content,
 		ListModels: func(ctx context.Context, shape dialogue.Shape, c *upstream.Client) ([]string, bool, error) {

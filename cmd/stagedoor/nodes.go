@@ -110,6 +110,34 @@ func keepTakingOver(ctx context.Context, g *gateway) {
 	}
 }
 
+// borrowEvery is the time between two looks at the units that are borrowed. A request waits for about as long if
+// another gateway has the unit that it needs, and half as long if no other has it.
+const borrowEvery = 250 * time.Millisecond
+
+// keepBorrowing borrows units of the limits that are too small to be divided, for as long as ctx lasts.
+func keepBorrowing(ctx context.Context, g *gateway) {
+	if !g.state.Several() {
+		return
+	}
+	tick := time.NewTicker(borrowEvery)
+	defer tick.Stop()
+	failed := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		limited, cancel := context.WithTimeout(ctx, maxSilence/2)
+		err := g.runtime.BorrowLimits(limited, maxSilence)
+		cancel()
+		if err != nil && !failed && ctx.Err() == nil {
+			g.logger.Warn("units of small limits are not borrowed", "cause", err)
+		}
+		failed = err != nil
+	}
+}
+
 // listenForNodes opens the listener for the other gateways, if there is to be one, and returns cluster with the address
 // at which they reach it.
 func (g *gateway) listenForNodes(ctx context.Context, cluster config.Cluster) (config.Cluster, error) {

@@ -6,10 +6,12 @@ import (
 	"flag"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -134,6 +136,47 @@ func (p *program) follows(id, key string) <-chan string {
 
 // TestTwoGatewaysServeTogether has two gateways on one database serve keys, money and jobs. One is killed and one is
 // frozen; the other one serves meanwhile and goes on with their jobs.
+// TestTwoGatewaysUseTheOnlyPlaceOfAProviderInTurn until one of them is killed, whose place the other one has then.
+func TestTwoGatewaysUseTheOnlyPlaceOfAProviderInTurn(t *testing.T) {
+	var busy atomic.Int64
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n := busy.Add(1); n > 1 {
+			t.Errorf("%d requests at a time", n)
+		}
+		defer busy.Add(-1)
+		_, _ = io.Copy(io.Discard, r.Body)
+		time.Sleep(100 * time.Millisecond)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"id":"1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,`+
+			`"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}]}`)
+	}))
+	t.Cleanup(upstream.Close)
+	p := startPair(t)
+	p.several, p.narrow = true, upstream.URL+"/v1"
+	a, b := p.start("gw-1", false), p.start("gw-2", false)
+	key := createKey(t, "", "--config", p.file("gw-1")).Key
+	var wg sync.WaitGroup
+	for _, g := range []*program{a, b, a, b, a, b} {
+		wg.Go(func() {
+			for range 5 {
+				if code := g.ask(key, "narrow"); code != http.StatusOK {
+					t.Errorf("a request is answered %d", code)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if code := a.ask(key, "narrow"); code != http.StatusOK {
+		t.Errorf("before the gateway is killed: %d", code)
+	}
+	if err := a.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if code := b.ask(key, "narrow"); code != http.StatusOK {
+		t.Errorf("after the other gateway was killed: %d", code)
+	}
+}
+
 func TestTwoGatewaysServeTogether(t *testing.T) {
 	p := startPair(t)
 	p.several = true

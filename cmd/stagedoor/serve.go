@@ -141,6 +141,7 @@ func (a *app) runUntilStopped(ctx context.Context, g *gateway, listeners []net.L
 	taking, stopTaking := context.WithCancel(ctx)
 	defer stopTaking()
 	wg.Go(func() { keepTakingOver(taking, g) })
+	wg.Go(func() { keepBorrowing(ctx, g) })
 	g.startLoops(ctx, &wg)
 	defer g.startAlerts().Close()
 	defer a.announceGateway(g, listeners)()

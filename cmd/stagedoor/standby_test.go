@@ -45,8 +45,9 @@ type pair struct {
 	dir      string
 	database *pgserver.Server
 	upstream string
-	alone    bool // the gateways do not stand by
-	several  bool // both serve
+	alone    bool   // the gateways do not stand by
+	several  bool   // both serve
+	narrow   string // if set, the base URL of a provider with one place, whose model is narrow
 	// address, if set, is where the other gateway reaches one, and store is its database, by the gateway's name.
 	address, store map[string]string
 }
@@ -68,6 +69,10 @@ func (p *pair) start(name string, standby bool) *program {
 		"models:\n  m: {targets: [{provider: s, model: m}]}\n"+
 		"  paid: {targets: [{provider: s, model: m}], price: {input: 10, output: 100}}\n  video: {targets: [{provider: v, model: video-2}]}\n",
 		filepath.Join(p.dir, name), cmp.Or(p.store[name], p.database.URL()), name, serve, !p.alone, p.upstream+"/v1")
+	if p.narrow != "" {
+		text = strings.Replace(text, "providers:\n", "providers:\n  n: {shape: chat, base_url: "+p.narrow+
+			", api_keys: [k], limits: {concurrency: 1}}\n", 1) + "  narrow: {targets: [{provider: n, model: m}]}\n"
+	}
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		p.t.Fatal(err)
 	}

@@ -92,6 +92,44 @@ type Divider interface {
 	Divide(ctx context.Context, parts int, after time.Duration) (bool, error)
 }
 
+// Lender lends the units of limits that are too small to be divided, each to one node at a time. Members whose nodes
+// serve at the same time implement it.
+type Lender interface {
+	// Lend gives back units that a node has, gets others for it, and returns what it has then. It may be called again
+	// after any error, with the same or another loan.
+	Lend(ctx context.Context, l Loan) (Lent, error)
+}
+
+// Loan describes a limit of which a node borrows units, and what it needs and gives back.
+type Loan struct {
+	Limit string // its name, which is the same on all nodes
+	Size  int    // its units
+	Need  int    // units for which the node has requests now
+	Back  []int  // the numbers of units that the node has stopped using and gives back
+	// Credit is the unused time that each unit which is given back has saved up, as in a token bucket. It grows until
+	// another node has the unit.
+	Credit time.Duration
+	// After is the time after its last beat in which a node may serve without knowing that it was expelled. Its units
+	// are lent to others afterwards.
+	After time.Duration
+}
+
+// Lent lists the units that a node has of a limit, and says how many others wait for.
+type Lent struct {
+	Units  []Unit
+	Wanted int // units that other nodes wait for
+	// Part is an equal part of the units for each node that has some or waits for some, rounded down.
+	Part int
+	// Short are those of the wanted units that other nodes lack to an equal part of at least 1.
+	Short int
+}
+
+// Unit is one of a limit. Credit is the time that it had saved up when the node got it.
+type Unit struct {
+	Number int
+	Credit time.Duration
+}
+
 // Position is a place in the log. The tag is random for each entry, so that a log which has lost entries and got others
 // in their place is recognized.
 type Position struct {

@@ -815,7 +815,7 @@ func TestTheTablesOfAnEarlierVersionAreUpgraded(t *testing.T) {
 	server := server(t)
 	url := empty(t, server)
 	exec(t, server, `ALTER TABLE stagedoor.node DROP COLUMN leaving, DROP COLUMN version, DROP COLUMN several,
-		DROP COLUMN address, DROP COLUMN reads, DROP COLUMN reads_epoch`)
+		DROP COLUMN address, DROP COLUMN reads, DROP COLUMN reads_epoch; DROP TABLE stagedoor.unit, stagedoor.want`)
 	a := open(t, url, postgres.Options{Node: "a", Version: "1.2.3"})
 	all, err := a.Members().List(ctx)
 	if err != nil || len(all) != 1 || all[0].Version != "1.2.3" {

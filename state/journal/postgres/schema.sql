@@ -49,6 +49,27 @@ ALTER TABLE stagedoor.node ADD COLUMN IF NOT EXISTS address text NOT NULL DEFAUL
 ALTER TABLE stagedoor.node ADD COLUMN IF NOT EXISTS reads integer NOT NULL DEFAULT 1;
 ALTER TABLE stagedoor.node ADD COLUMN IF NOT EXISTS reads_epoch bigint NOT NULL DEFAULT 0;
 
+-- Units of limits that are too small to be divided, each of which one process has at a time, or none.
+CREATE TABLE IF NOT EXISTS stagedoor.unit (
+	name   text NOT NULL, -- of the limit
+	number integer NOT NULL,
+	node   text,
+	epoch  bigint,
+	credit bigint NOT NULL DEFAULT 60000000000, -- in nanoseconds: what it had saved up then
+	at     timestamptz NOT NULL DEFAULT clock_timestamp(), -- when it was given back
+	PRIMARY KEY (name, number)
+) WITH (fillfactor = 50);
+-- Processes that wait for units.
+CREATE TABLE IF NOT EXISTS stagedoor.want (
+	name  text NOT NULL, -- of the limit
+	node  text NOT NULL,
+	epoch bigint NOT NULL,
+	units integer NOT NULL,
+	since timestamptz NOT NULL DEFAULT clock_timestamp(),
+	said  timestamptz NOT NULL DEFAULT clock_timestamp(), -- the last time that the process said so
+	PRIMARY KEY (name, node)
+) WITH (fillfactor = 50);
+
 -- Values that are too large to be written while other nodes wait. A record that has one refers to it.
 CREATE TABLE IF NOT EXISTS stagedoor.large (
 	id    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -2,7 +2,10 @@ package postgres_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -193,5 +196,111 @@ func TestNodesThatDivideAtTheSameMomentHaveNoMoreThanTheLimit(t *testing.T) {
 		if n := all(half); n != 1 {
 			t.Fatalf("%d nodes have a half beside the thousandths of the others", n)
 		}
+	}
+}
+
+// TestAUnitOfALimitHasOneNodeAtATime: a limit of two is used by three nodes.
+func TestAUnitOfALimitHasOneNodeAtATime(t *testing.T) {
+	url := empty(t, server(t))
+	const after = 300 * time.Millisecond
+	join := func(name string) *postgres.Store {
+		t.Helper()
+		return open(t, url, postgres.Options{Node: name, Several: true})
+	}
+	size := 2
+	has := func(s *postgres.Store, need, want int, back ...int) journal.Lent {
+		t.Helper()
+		lent, err := s.Members().(journal.Lender).Lend(ctx, journal.Loan{Limit: fmt.Sprint(size), Size: size,
+			Need: need, Back: back, Credit: time.Second, After: after})
+		if err != nil || len(lent.Units) != want {
+			name, _, _ := s.Members().Self()
+			t.Fatalf("%s, which needs %d, has %+v, %v, want %d", name, need, lent, err, want)
+		}
+		return lent
+	}
+	a, b, c := join("a"), join("b"), join("c")
+	has(a, 0, 0)
+	if lent := has(a, 1, 2); lent.Units[0].Credit < time.Minute || lent.Part != 2 { // no other node needs the second
+		t.Errorf("the first loan: %+v", lent)
+	}
+	has(b, 2, 0)
+	has(c, 1, 0)
+	if lent := has(a, 1, 2); lent.Wanted != 3 || lent.Part != 0 || lent.Short != 2 {
+		t.Errorf("two others wait: %+v", lent)
+	}
+	has(a, 1, 1, 2)
+	if lent := has(b, 2, 1); lent.Units[0].Credit < time.Second || lent.Units[0].Credit > 30*time.Second {
+		t.Errorf("a unit that was given back with a second: %+v", lent)
+	}
+	has(a, 1, 0, 1)
+	has(c, 1, 1) // before b, which has one
+	if lent := has(b, 2, 1); lent.Wanted != 1 {
+		t.Errorf("a waits: %+v", lent)
+	}
+	has(c, 0, 0, 1)
+	has(b, 2, 1)
+	has(a, 1, 1)
+	has(a, 1, 1, 2) // it is b's
+
+	size = 1
+	has(a, 1, 1)
+	has(b, 2, 0)
+	has(c, 1, 0)
+	has(a, 0, 0, 1)
+	has(b, 2, 1)
+	has(b, 2, 0, 1)
+	has(c, 1, 1) // although b waited before c, it had the unit since then
+	size = 2
+
+	name, epoch, _ := b.Members().Self()
+	if _, err := a.Members().Expel(ctx, name, epoch); err != nil {
+		t.Fatal(err)
+	}
+	has(a, 2, 1) // b does not know yet that it was expelled
+	has(b, 2, 1)
+	time.Sleep(after + 100*time.Millisecond)
+	if lent := has(a, 2, 2); lent.Units[1].Credit > 30*time.Second {
+		t.Errorf("what b has used is not known: %+v", lent)
+	}
+	has(b, 2, 0)
+	has(c, 2, 0)
+	a.Close() // it has left
+	has(c, 2, 2)
+	has(join("c"), 2, 0) // its name has a new epoch, and the units are those of the process before
+}
+
+// TestNodesThatBorrowAtTheSameMomentHaveNoMoreThanTheLimit: each uses all units that it has between two calls.
+func TestNodesThatBorrowAtTheSameMomentHaveNoMoreThanTheLimit(t *testing.T) {
+	url := empty(t, server(t))
+	const size = 3
+	var used, had atomic.Int64
+	var wg sync.WaitGroup
+	for _, name := range []string{"a", "b", "c", "d"} {
+		node := open(t, url, postgres.Options{Node: name, Several: true}).Members().(journal.Lender)
+		wg.Go(func() {
+			var back []int
+			for range 40 {
+				used.Add(int64(-len(back)))
+				lent, err := node.Lend(ctx, journal.Loan{Limit: "one", Size: size, Need: 2, Back: back,
+					After: time.Minute})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				back = back[:0]
+				for _, u := range lent.Units {
+					back = append(back, u.Number)
+				}
+				had.Add(int64(len(back)))
+				if n := used.Add(int64(len(back))); n > size {
+					t.Errorf("%d units of %d are in use", n, size)
+				}
+			}
+			used.Add(int64(-len(back)))
+		})
+	}
+	wg.Wait()
+	if had.Load() == 0 {
+		t.Error("no unit was lent")
 	}
 }

@@ -323,11 +323,10 @@ func (s *Store) raiseFormat(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// haveTables asks whether the tables are there, with the newest column.
-const haveTables = `SELECT EXISTS (SELECT FROM pg_attribute
-	WHERE attrelid = to_regclass('stagedoor.node') AND attname = 'reads_epoch')`
+// haveTables asks whether the tables are there, with the newest one.
+const haveTables = "SELECT to_regclass('stagedoor.want') IS NOT NULL"
 
-// makeTables makes or upgrades the tables, unless the newest column is there, and checks that this program can read and
+// makeTables makes or upgrades the tables, unless the newest one is there, and checks that this program can read and
 // keep what is in them.
 func (s *Store) makeTables(ctx context.Context, tx pgx.Tx) error {
 	var there bool

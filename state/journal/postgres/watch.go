@@ -231,6 +231,9 @@ func (s *Store) tidy(ctx context.Context, q executor, age time.Duration) error {
 	}
 	_, err = q.Exec(ctx, "DELETE FROM stagedoor.node WHERE NOT live AND beat < clock_timestamp() - $1::interval",
 		forgetAfter)
+	if err == nil {
+		_, err = q.Exec(ctx, "DELETE FROM stagedoor.want WHERE said < clock_timestamp() - $1::interval", forgetAfter)
+	}
 	for deleted := int64(maxSwept); err == nil && deleted == maxSwept; {
 		var done pgconn.CommandTag
 		done, err = q.Exec(ctx, `DELETE FROM stagedoor.large WHERE id IN (
