@@ -228,21 +228,13 @@ func fileError(field string, limit int64, err error) error {
 	case errors.Is(err, picture.ErrTooLarge):
 		return dialogue.FileTooLarge(field, limit)
 	case errors.Is(err, picture.ErrFormat):
-		e := dialogue.Invalid(field, "must be a PNG, JPEG or WebP picture, by its content")
-		e.Code = "invalid_image_format"
-		return e
+		return dialogue.BadField(field, "invalid_image_format", "must be a PNG, JPEG or WebP picture, by its content")
 	case errors.Is(err, picture.ErrCorrupt):
-		e := dialogue.Invalid(field, "is a damaged picture: its header cannot be read")
-		e.Code = "invalid_image"
-		return e
+		return dialogue.BadField(field, "invalid_image", "is a damaged picture: its header cannot be read")
 	case errors.Is(err, mp4.ErrFormat):
-		e := dialogue.Invalid(field, "must be an MP4 video, by its content")
-		e.Code = "invalid_video_format"
-		return e
+		return dialogue.BadField(field, "invalid_video_format", "must be an MP4 video, by its content")
 	case errors.Is(err, mp4.ErrCorrupt):
-		e := dialogue.Invalid(field, "is a damaged video: its header does not tell size and length")
-		e.Code = "invalid_video"
-		return e
+		return dialogue.BadField(field, "invalid_video", "is a damaged video: its header does not tell size and length")
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return badForm(err)
 	}

@@ -84,15 +84,14 @@ func (i *Limiter) Pools() (requests, bodies *share.Pool) { return i.requests, i.
 // because that counts the body as it arrives instead of trusting the length in the header, and
 // calls End on the Share.
 func (i *Limiter) Enter(r *http.Request) (counted *http.Request, s *Share, err error) {
-	s = &Share{
-		Context:  r.Context(),
-		limiter:  i,
-		owner:    address(r),
-		requests: i.requests,
-		bodies:   i.bodies,
-		length:   r.ContentLength,
-	}
-	if i.requests.Take(s.owner, 1) != nil {
+	return i.enter(r, i.requests, i.bodies)
+}
+
+// enter is Enter for a request that counts in two pools: those of all requests, or the reserve.
+func (i *Limiter) enter(r *http.Request, requests, bodies *share.Pool) (*http.Request, *Share, error) {
+	s := &Share{Context: r.Context(), limiter: i, owner: address(r), requests: requests, bodies: bodies,
+		length: r.ContentLength}
+	if requests.Take(s.owner, 1) != nil {
 		// The refusal does not blame the address, because many clients may share it.
 		return nil, nil, envelope.Overloaded(share.Requests)
 	}
@@ -108,18 +107,7 @@ func (i *Limiter) EnterReserved(r *http.Request) (counted *http.Request, s *Shar
 	if s != nil {
 		s.End()
 	}
-	s = &Share{
-		Context:  r.Context(),
-		limiter:  i,
-		owner:    address(r),
-		requests: i.reservedRequests,
-		bodies:   i.reservedBodies,
-		length:   r.ContentLength,
-	}
-	if s.requests.Take(s.owner, 1) != nil {
-		return nil, nil, envelope.Overloaded(share.Requests)
-	}
-	return s.counted(r), s, nil
+	return i.enter(r, i.reservedRequests, i.reservedBodies)
 }
 
 // counted returns a copy of r with s as its context and, if r has a body, as its body. It is a

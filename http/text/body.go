@@ -220,9 +220,7 @@ func explainJSON(b []byte, names *fields.Names) error {
 	case fault.Flaw == fields.Sound:
 		return dialogue.InvalidJSON("must be a JSON object")
 	case fault.Flaw == fields.RepeatedName:
-		e := dialogue.Invalid(shortParam(fault.Path), "must not occur twice in its object")
-		e.Code = "duplicate_key"
-		return e
+		return dialogue.BadField(shortParam(fault.Path), "duplicate_key", "must not occur twice in its object")
 	case fault.Flaw == fields.MisspelledName:
 		return dialogue.MisspelledName(shortParam(fault.Path), fault.Name)
 	case fault.Flaw.OverLimit():

@@ -79,9 +79,7 @@ func refuse(req *dialogue.Request) error {
 	for _, p := range req.Prompts {
 		switch text, ok := dialogue.PromptText(p); {
 		case !ok:
-			e := dialogue.Unsupported("prompt", "the chosen model's provider takes text, not tokens")
-			e.Code = "unsupported_prompt"
-			return e
+			return dialogue.BadField("prompt", "unsupported_prompt", "the chosen model's provider takes text, not tokens")
 		case text == "":
 			return dialogue.Invalid("prompt", "must not be empty for the chosen model")
 		}

@@ -325,7 +325,5 @@ func (c *checker) unknown(name string) error {
 
 // unknown returns the vendor's error for a parameter that the model does not have.
 func unknown(name string) *dialogue.Error {
-	e := dialogue.Invalid(name, "is not a parameter of this model")
-	e.Code = "unknown_parameter"
-	return e
+	return dialogue.BadField(name, "unknown_parameter", "is not a parameter of this model")
 }
