@@ -23,10 +23,10 @@ CLIENTS  := test/oauth/js test/sdk/js
 # the npm packages to be installed. ALSO are suites beside them: .ci/run names those that are left out here, because
 # they take long to compile or download much.
 SUITES   := test-plain test-program live oauth looks-short flow sdk $(ALSO)
-# Packages in which goroutines share most. The race detector has the standard library and all that is imported compiled
-# a second time and makes tests several times slower, so CI uses it for these; `make race` for all packages. It leaves out
-# http/server, for which alone all pages and routes would be compiled.
-RACE     := actors/(engine|kept|kit|ledger|text|throttle)|state(/share)?|http/(attach|overload|sse)|providers/upstream
+# Packages in which goroutines share most and which import little. The race detector has the standard library and all
+# that is imported compiled a second time and makes tests several times slower, so CI uses it for these; `make race` for
+# all.
+RACE     := actors/(kept|kit|throttle)|state(/share)?|http/(overload|sse)|providers/upstream
 # A third-party computation that shares nothing. Instrumented, it takes most of some suites' time.
 NORACE   := -gcflags=golang.org/x/crypto/argon2=-race=0
 # The compiler takes a third less processor time if it collects garbage rarely, a tenth less without debug information,
@@ -89,19 +89,23 @@ test-race: tools-build ## the same with the race detector for packages in which 
 	  $$(go list ./... | grep -E '^stagedoor/($(RACE))$$')
 
 .PHONY: test-long
-test-long: tools-build ## the tests that test-plain shortens, in full
+test-long: tools program ## the tests that test-plain and test-program shorten or leave out, in full
 	$(COMPILE) go test $(DEFAULTS) -vet=off -timeout 0 -run "^($$($(LONG) | xargs $(NAMES) | sort -u | paste -sd '|'))$$" \
 	  $$($(LONG) | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+	$(COMPILE) go test $(DEFAULTS) -count=1 -vet=off -timeout 0 -run 'CostsWhat|CostWhat|Sizes' ./cmd/stagedoor
+	STAGEDOOR_BINARY='$(CURDIR)/$(PROGRAM)' $(COMPILE) go test $(DEFAULTS) -count=1 -vet=off -timeout 0 ./test/...
 
 .PHONY: race
 race: tools-build ## the Go tests of all packages with the race detector, in full
 	$(COMPILE) CGO_ENABLED=1 go test -race $(NORACE) -exec '$(DATABASE)' -vet=off $(SMALL) -timeout 0 \
 	  $$(go list ./... | grep -v '^stagedoor/test')
 
-# None of these results comes from the test cache, which does not see all the files that they look at.
+# None of these results comes from the test cache, which does not see all the files that they look at. test/toyshape
+# compiles a program of its own, so test-long runs it.
 .PHONY: test-program
-test-program: tools program ## the Go tests that look at the running program
-	$(COMPILE) go test $(DEFAULTS) -count=1 -p 3 -vet=off $(SMALL) -timeout 25m ./test/...
+test-program: tools program ## the Go tests that look at the running program, the long ones shortened
+	$(COMPILE) go test $(DEFAULTS) -short -count=1 -p 3 -vet=off $(SMALL) -timeout 25m \
+	  $$(go list ./test/... | grep -v '^stagedoor/test/toyshape$$')
 
 # The program that all suites look at. Suites ask for it side by side, and the first one
 # builds it.
