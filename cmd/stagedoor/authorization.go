@@ -53,6 +53,7 @@ func (g *gateway) authorization(ctx context.Context, issuer string) (*oauth.Serv
 		Mistakes: g.mistakes, RequestLog: g.requests,
 		Recordings: g.recordings(), Settings: g.settings, Erase: g.eraseUser,
 		Mail:    g.mail,
+		KeyName: g.keyName,
 		Demands: g.demandsSecondFactor, AlertsTo: func() string { return g.config.Load().Alerts.Recipients() },
 		Place: func(at netip.Addr) string { return g.places.Load().Of(at) },
 		Live:  func() *live.Handlers { return g.live }, Now: time.Now, Random: rand.Reader})

@@ -63,11 +63,15 @@ type Key struct {
 // KeyUse is the use of a key in the last 7 days, by the log of requests.
 type KeyUse struct {
 	Requests int64
+	Days     [7]int64  // of the requests, the last 24 hours at the end
 	Last     time.Time // the hour of the last request; zero: there was none
 	Now      bool      // that hour is the present one
 	App      string    // the program that sent it, by its own account; "": unknown
 	Path     string    // the address of the requests
 }
+
+// Spark returns the shape of a line through the days, or "" if there was no request.
+func (u *KeyUse) Spark() string { return spark(u.Days[:]) }
 
 // Live tells whether the key can still be used, now or after it was enabled.
 func (k *Key) Live() bool { return k.Status == "active" || k.Status == "disabled" }
@@ -118,7 +122,7 @@ type Choice struct {
 
 func (k *Keys) frame() frame {
 	f := k.at(placeKeys, "keys.html", "API keys")
-	f.script = "dialog.js"
+	f.script, f.style = "dialog.js", "people.css"
 	return f
 }
 

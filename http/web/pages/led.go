@@ -50,18 +50,21 @@ type RecentUse struct {
 // RecentDays is the length of RecentUse.Days.
 const RecentDays = 14
 
-// Spark returns the shape of a line through the days in a box that is as wide as there are steps and 100 high, or "" if
-// nothing was spent. Its numbers are whole, because a list has many lines.
-func (u *RecentUse) Spark() string {
+// Spark returns the shape of a line through the days, or "" if nothing was spent.
+func (u *RecentUse) Spark() string { return spark(u.Days) }
+
+// spark returns the shape of a line through numbers in a box that is as wide as there are steps and 100 high, or "" if
+// all are 0. Its own numbers are whole, because a list has many lines.
+func spark(numbers []int64) string {
 	most := int64(0)
-	for _, n := range u.Days {
+	for _, n := range numbers {
 		most = max(most, n)
 	}
 	if most == 0 {
 		return ""
 	}
 	var b strings.Builder
-	for i, n := range u.Days {
+	for i, n := range numbers {
 		b.WriteString([]string{"L", "M"}[btoi(i == 0)])
 		fmt.Fprintf(&b, "%d %.0f", i, 98-96*float64(max(n, 0))/float64(most))
 	}

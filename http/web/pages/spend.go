@@ -423,6 +423,29 @@ func (r *Report) Change(now, before *Use) string {
 	return change(of(now), of(before))
 }
 
+// Width returns how many steps have begun after the first one.
+func (r *Report) Width() int { return r.Elapsed - 1 }
+
+// Steps says how long a step is.
+func (r *Report) Steps() string {
+	switch r.Step {
+	case time.Hour:
+		return "Hourly"
+	case 24 * time.Hour:
+		return "Daily"
+	}
+	return "Weekly"
+}
+
+// Spark returns the shape of a line through what a row has of the steps that have begun, as spark does.
+func (r *Report) Spark(s *Spender) string {
+	var numbers []int64
+	for i := range s.Uses[:min(r.Elapsed, len(s.Uses))] {
+		numbers = append(numbers, measures[r.measure].of(&s.Uses[i]))
+	}
+	return spark(numbers)
+}
+
 // ChangeOf is Change of one row.
 func (r *Report) ChangeOf(s *Spender) string { return r.Change(&s.Total, &s.Before) }
 

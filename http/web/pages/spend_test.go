@@ -41,6 +41,9 @@ func TestAChartShowsTheNamesWithMostAndTheRestTogether(t *testing.T) {
 	if r.Total.Amount != 36_000_000 || c.Ticks[0] != "$40.00" || c.Ticks[1] != "$20.00" || c.Ticks[2] != "$0.00" {
 		t.Errorf("total %d, ticks %v", r.Total.Amount, c.Ticks)
 	}
+	if line := r.Spark(r.Rows[0]); line != "M0 98L1 2L2 98" || r.Width() != 2 || r.Steps() != "Daily" {
+		t.Errorf("%s line %q, %d wide", r.Steps(), line, r.Width())
+	}
 	sum := 0.0
 	for _, p := range c.Bars[0].Parts {
 		h, err := strconv.ParseFloat(p.Height, 64)

@@ -143,6 +143,7 @@ func newFixtureWith(t *testing.T, mail *mailer.Client) *fixture {
 			Browser:    guard,
 			Providers:  h.providers,
 			Mail:       mail,
+			KeyName:    func(id string) string { return map[string]string{"cfg_deploy": "deploy"}[id] },
 			Address:    origin,
 			FirstKey:   func(*http.Request) string { return h.firstKey },
 			Catalog:    func() *catalog.Catalog { return served },

@@ -348,6 +348,7 @@ func (rc *requestContext) addUse(keys []pages.Key) bool {
 	}
 	err = log.Spent(ctx, &q, func(s *requestlog.Spent) error {
 		if use, hour := uses[s.Key], q.From.Add(time.Duration(s.Step)*time.Hour); use != nil {
+			use.Days[min(s.Step/24, len(use.Days)-1)] += s.Requests
 			if use.Requests += s.Requests; hour.After(use.Last) {
 				use.Last, use.App, use.Now = hour, s.App, hour.Equal(now.Truncate(time.Hour))
 			}

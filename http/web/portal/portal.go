@@ -41,6 +41,8 @@ type Options struct {
 	Providers *idp.Client
 	// Mail sends links to people. Nil, or one that is not ready: the pages show all links.
 	Mail *mailer.Client
+	// KeyName returns the name of a key that can be used, also of one in the configuration file, or "".
+	KeyName func(id string) string
 	// Address is the gateway's scheme://host[:port] in examples.
 	Address string
 	// Catalog returns the models that are served now.

@@ -173,11 +173,11 @@ func TestAnAdministratorHasAKeyRecorded(t *testing.T) {
 	if left := time.Until(k.Recorded(time.Now())); err != nil || left < 23*time.Hour || left > 24*time.Hour {
 		t.Errorf("recorded for %v, %v", left, err)
 	}
-	mia.expect(mia.get("/account/keys"), http.StatusOK, "recorded until")
+	mia.expect(mia.get("/account/keys"), http.StatusOK, "administrators can read what it sends")
 	root.expect(root.get("/admin/audit?action=key.change"), http.StatusOK, "recorded until")
 	root.get("/admin/keys")
 	root.sentTo(root.post(path+"/unrecord"), "/admin/keys?done=key_unrecorded")
-	if mia.get("/account/keys"); strings.Contains(mia.page, "recorded until") {
+	if mia.get("/account/keys"); strings.Contains(mia.page, "administrators can read what it sends") {
 		t.Error("the key is still recorded")
 	}
 	h.recorded.off = true

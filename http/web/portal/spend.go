@@ -1,6 +1,7 @@
 package portal
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -486,7 +487,7 @@ func (rc *requestContext) keyTitle(id string) (name, note string) {
 	if k, err := identity.FindKey(rc.options.State.View(), id); err == nil {
 		return k.Name, identity.SecretPrefix + k.Prefix + "…"
 	}
-	return id, ""
+	return cmp.Or(rc.options.KeyName(id), id), "" // keys of the configuration file are not in the state
 }
 
 // showSpend shows a report with its budgets. Users see their own ones and their receipts, leads the one of

@@ -48,13 +48,14 @@ func TestSpendingIsDividedByGroupUserKeyAndModelFromTheLedger(t *testing.T) {
 	h := newFixture(t)
 	g := h.team()
 	h.charge("anna", "key_a", "large", 9_200_000, g.Scope().Name())
-	h.charge("root", "key_r", "small", 300_000)
+	h.charge("root", "key_r", "small", 200_000)
+	h.charge("root", "cfg_deploy", "small", 100_000)
 	root := h.signedIn("root")
 	for query, want := range map[string][]string{
 		"": {"team@home", "No group", "92 % of $10.00 a month", "$9.50", "Forecast for the month",
 			"mostly from key", "from the ledger", "the group that they are in now", "of $10.00 a month for all groups"},
 		"?by=user":                {"anna", "root", "$9.20"},
-		"?by=key":                 {"key_a", "key_r"},
+		"?by=key":                 {"key_a", "key_r", ">deploy<"},
 		"?by=model&show=tokens":   {"large", "small"},
 		"?by=model&show=requests": {"large"},
 		"?group=" + fmt.Sprint(g.ID) + "&by=user": {"Spend of <bdi>team@home", "anna", "q=group%3A%22team%40home%22"},

@@ -1,15 +1,17 @@
 // The main way of each page by the keyboard alone. Nothing is clicked, and no script moves the focus.
 import assert from 'node:assert/strict';
-import { admin, issuer, lead, username } from './pages.js';
+import { admin, authorize, issuer, lead, username } from './pages.js';
 import { password } from '../../oauth/js/gateway.js';
 import { rings } from './look.js';
 
 // The steps of a way: ">selector" is reached by Tab and "<selector" by Shift+Tab, "=text" is typed, "?selector" is
-// awaited, "!selector" has the focus now, and everything else is a key. Selectors are those of Playwright.
+// awaited, "!selector" has the focus now, "@" goes back from an app that is not there, and everything else is
+// a key. Selectors are those of Playwright.
 const named = (name, role = 'button') => `role=${role}[name="${name}"]`;
 export const ways = [
   ['signin', '', '/signin', '!#username', `=${username}`, '>#password', `=${password}`, 'Enter', '?nav.side'],
   ['signin-wrong', '', '/signin', `=${username}`, '>#password', '=wrong', 'Enter', '?[role=alert]', '!#password'],
+  ['consent', lead, authorize, `>${named('Use another account')}`, `<${named('Allow')}`, `<${named('Deny')}`, 'Enter', '@', `?${named('Allow')}`],
   ['first', '', process.env.STAGEDOOR_FIRST_URL, '!#question', '=hello', 'Enter', '?#measure:not([hidden])'],
   ['chat', username, '/chat', '!#question', '=hello', 'Enter', '?.answer .measure >> text=$', '<#code-open', 'Enter', '?dialog:modal', 'Escape', '!#code-open'],
   ['images', username, '/images', '>#prompt', '=a paper boat', '>#go >> text=$', 'Enter', '?#pictures [data-do=save]:visible', '>#pictures [data-do=edit] >> nth=0', 'Enter', '?dialog:modal', 'Escape', '!#pictures [data-do=edit] >> nth=0'],
@@ -29,9 +31,12 @@ export const ways = [
   ['requests', admin, '/requests', '/', '!#q', '=status:200', 'Enter', '?.reqs tbody tr', 'j', '!.reqs tbody a >> nth=0', 'Enter', '?.facts-row', '>main .crumb a', 'Enter', '?.reqs'],
   ['flow', admin, '/flow', '>#text', '=narrow', '?#active tbody tr', '>#active tbody a >> nth=0', 'Enter', '?#waterfall li'],
   ['providers', admin, '/flow/providers', `>${named('Pause narrow')}`, 'Enter', `?${named('Resume narrow')}`, `!${named('Resume narrow')}`, 'Enter', `?${named('Pause narrow')}`],
+  ['provider-new', admin, '/flow/providers/new', '>.shapes a >> nth=0', `>${named('sandbox', 'link')}`, 'Enter', '?#name', '>#name', '=by-keyboard', `>${named('Test and review')}`, 'Enter', '?.diff'],
   ['provider-change', admin, '/flow/providers/change?kind=providers&name=narrow', '>[name*=rpm]', 'Control+a', '=601', `>${named('Review')}`, 'Enter', '?.diff'],
   ['users', admin, '/admin/users', '>summary >> text=Invite people', 'Enter', '>#people', '=kim@example.com', `>${named('Create links')}`, 'Enter', '?pre.secret'],
+  ['user', admin, '/admin/users?q=anna', `>${named('anna', 'link')}`, 'Enter', '?#amount', '>#amount', '=1', '>#reason', '=by keyboard', `>${named('Credit')}`, 'Enter', '?[role=status]'],
   ['groups', admin, '/admin/groups', '>#name', '=keyboard', 'Enter', '?main >> text=keyboard'],
+  ['group', admin, '/admin/groups', `>${named('Design', 'link')}`, 'Enter', '?#user', '>#user', '=nosuchuser', 'Enter', '?[role=alert]', '!#user'],
   ['keys-all', admin, '/admin/keys', '>#q', '=ci', 'Enter', '?tbody tr'],
   ['spend', admin, '/admin/spend', `>${named('Key', 'link')}`, 'Enter', '?a[aria-current] >> text=Key', '>main table a', 'Enter', '?.reqs'],
   ['codes', admin, '/admin/codes', '>#amount', '=1', `>${named('Mint')}`, 'Enter', '?pre.secret'],
@@ -74,7 +79,7 @@ export async function walk(page, steps) {
   }
   for (const step of steps) {
     const target = step.length > 1 && '><?!'.includes(step[0]) && page.locator(step.slice(1));
-    switch (target ? step[0] : step[0] === '=' && step.length > 1 ? '=' : 'key') {
+    switch (target || step === '@' ? step[0] : step[0] === '=' && step.length > 1 ? '=' : 'key') {
       case '>': await reach(page, target, 'Tab'); break;
       case '<': await reach(page, target, 'Shift+Tab'); break;
       case '?': await target.first().waitFor({ timeout: 120_000 }); break;
@@ -83,6 +88,7 @@ export async function walk(page, steps) {
         assert.ok(await focused(target), `${step.slice(1)} has not the focus`);
         break;
       }
+      case '@': await page.waitForURL(/^chrome-error:/, { waitUntil: 'commit' }).catch(() => {}); await page.goBack(); break;
       case '=': await page.keyboard.type(step.slice(1)); break;
       default: await page.keyboard.press(step);
     }

@@ -101,7 +101,7 @@ async function film(page) {
   await page.locator('.job.completed').waitFor();
 }
 
-const authorize = `/api/oauth2/authorize?${new URLSearchParams({ client_id: clientId, redirect_uri: redirectUri, response_type: 'code', scope: 'profile balance', state: 'x' })}`;
+export const authorize = `/api/oauth2/authorize?${new URLSearchParams({ client_id: clientId, redirect_uri: redirectUri, response_type: 'code', scope: 'profile balance', state: 'x' })}`;
 
 // allow lets the app read the account. The app is not there, so the browser shows its own page of an error.
 async function allow(page) {

@@ -253,8 +253,8 @@ function requestsView() {
   ]);
   const recent = new Table($('recent'), [
     userColumn,
-    { label: 'Result', text: (r) => `${r.result.status} ${r.result.code} ${r.result.reason}`,
-      node: (r) => (r.result.status ? [tag('failed', String(r.result.status)), make('span', { title: r.result.code }, ` ${r.result.code}`)] : [tag('ok', r.result.reason || 'done')]) },
+    { label: 'Result', text: (r) => `${r.result.status} ${r.result.code} ${ending(r.result)}`,
+      node: (r) => (r.result.status ? [tag('failed', String(r.result.status)), make('span', { title: r.result.code }, ` ${r.result.code}`)] : [tag('ok', 'OK'), ` ${ending(r.result)}`]) },
     modelColumn, providerColumn,
     { label: 'Tokens', number: true, text: (r) => (r.progress === null ? count(r.output_tokens) : '–') },
     { label: 'First token', number: true, text: (r) => (r.first_ms === null ? '–' : time(r.first_ms)) },
@@ -343,12 +343,16 @@ function requestsView() {
   return { show, hear, wish: () => ({ view, lanes: true, filter: filter() }) };
 }
 
+// ending says why a reply ended, in the words of the list of requests.
+const endings = { stop: 'end of turn', length: 'length limit', tool_calls: 'tool call' };
+const ending = (result) => endings[result.reason] ?? result.reason;
+
 const fact = (name, value, attributes = {}) => (value === '' || value === null || value === undefined ? [] : [make('div', attributes, make('dt', {}, name), make('dd', {}, value))]);
 
 function facts(r) {
   const result = r.result;
   return [
-    ...fact('Phase', result ? (result.status ? tag('failed', `${result.status} ${result.code}`) : tag('ok', result.reason || 'done')) : phaseTag(r)),
+    ...fact('Phase', result ? (result.status ? tag('failed', `${result.status} ${result.code}`) : tag('ok', ['OK', ending(result)].filter(Boolean).join(', '))) : phaseTag(r)),
     ...fact('Place in the queue', r.queue_position && String(r.queue_position)),
     ...fact('Made', r.progress === null ? '' : `${r.progress} %`),
     ...fact('Time', time(r.duration_ms)), ...fact('First token after', r.first_ms === null ? '' : time(r.first_ms)),
