@@ -26,7 +26,8 @@ const (
 	pageLimit = 500
 )
 
-// requestContext is one request to the API with its parsed query and its body.
+// requestContext is one request to the API with its parsed query and its body. body is nil for a route
+// without one. Handlers do not read it: decode does, for the type that the route declares.
 type requestContext struct {
 	*API
 	r     *http.Request
@@ -145,8 +146,9 @@ func refuseNulls(body []byte, t reflect.Type, prefix string) error {
 	return nil
 }
 
-// decodeError returns an error that names the member of the body that could not be decoded.
-// The decoder's own text is never sent, because it names types of this program.
+// decodeError returns an error that names the member of the body that could not be decoded. The decoder's own
+// text is never sent, because it names types of this program. The first mistake is reported. A member with
+// the wrong type names the expected one in the words of JSON.
 func decodeError(err error) *dialogue.Error {
 	var wrong *json.SemanticError
 	var syntax *jsontext.SyntacticError
@@ -230,7 +232,8 @@ func (c *requestContext) number(name string) (int64, error) {
 	return n, nil
 }
 
-// id returns the numeric id in the path.
+// id returns the numeric id in the path. Anything else than a number is a 404, because no such thing can
+// exist.
 func (c *requestContext) id() (int64, error) {
 	n, err := strconv.ParseInt(c.r.PathValue("id"), 10, 64)
 	if err != nil || n < 1 {

@@ -51,7 +51,8 @@ var userRoutes = []route{
 
 const noUser = "there is no such user"
 
-// userView returns a user as the API shows it, with balance, spending and group.
+// userView returns a user as the API shows it, with balance, spending and group. The balance is asked of the
+// account's actor, which knows holds that are not written yet, so a list of users asks once for each of them.
 func (c *requestContext) userView(u tokens.User) (User, error) {
 	b, err := c.balance(u.Username)
 	v := c.State.View()
@@ -123,7 +124,8 @@ func (c *requestContext) listUsers() (any, error) {
 	return l, nil
 }
 
-// createUser handles POST /users. A generated password is returned only here.
+// createUser handles POST /users. A generated password is returned only here. Only a generated password is in
+// the reply. One that the caller has chosen is known to the caller.
 func (c *requestContext) createUser(in NewUser) (any, error) {
 	if in.Username == "" {
 		return nil, dialogue.Missing("username")
@@ -161,7 +163,7 @@ func (c *requestContext) getUser(id int64) (any, error) {
 	return c.userView(u)
 }
 
-// updateUser handles PATCH /users/{id}.
+// updateUser handles PATCH /users/{id}. Members that the body leaves out stay as they are.
 func (c *requestContext) updateUser(in UserChange) (any, error) {
 	ceiling, err := ceilingChange(in.Ceiling)
 	if err != nil {
@@ -212,9 +214,10 @@ func (c *requestContext) eraseUser(id int64, _ Empty) (any, error) {
 	return ErasedUser{User: view, Remaining: left}, err
 }
 
-// Erase erases what is stored of a user, except what the ledger needs. It ends the account first, so that nothing new
-// is stored meanwhile. It returns how many requests, responses and
-// video jobs are still at work: erase again when they have ended.
+// Erase erases what is stored of a user, except what the ledger needs. It ends the account first, so that
+// nothing new is stored meanwhile. It returns how many requests, responses and video jobs are still at work:
+// erase again when they have ended. The steps have an order: the account ends, then the stored records go,
+// then the uploads. An erasure that breaks off in between can be made again, and then continues.
 func (a *API) Erase(ctx context.Context, user int64) (u tokens.User, remaining int, err error) {
 	if u, err = a.Registry.EraseUser(ctx, user); err != nil {
 		return u, 0, err

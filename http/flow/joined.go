@@ -71,7 +71,7 @@ func (s *sessions) get(watcher string, o *Overview) *session {
 	return one
 }
 
-// sweep forgets the watchers that have gone.
+// sweep forgets the watchers that have gone. It runs at each question, so no goroutine is needed for it.
 func (s *sessions) sweep() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,6 +80,11 @@ func (s *sessions) sweep() {
 
 // joinedLanes has the lanes of all gateways for one watcher. If the answer of a gateway that it has bars of is missing,
 // it begins again with the whole picture, because it does not know what has changed there.
+//
+// Each gateway sends what has changed since its last message, so the sum is right only if no message of any
+// gateway is missing. Look, which counts the messages, shows that. others has the answers that the caller has
+// just collected; round is part of the watcher's name, so that after a gap all gateways begin a new session
+// with the whole picture.
 type joinedLanes struct {
 	own    lanes
 	others []nodes.Answer[view] // the latest answers
@@ -104,7 +109,8 @@ func (j *joinedLanes) watcher() string {
 	return j.name + "-" + strconv.Itoa(j.round)
 }
 
-// next returns what has changed on all gateways since the last call.
+// next returns what has changed on all gateways since the last call. The numbers of bars are made unique by
+// the slot of their gateway in the low bits.
 func (j *joinedLanes) next(ctx context.Context) *lanesMessage {
 	others, known := make(map[string]*lanesMessage), 0
 	for _, a := range j.others {
@@ -163,7 +169,8 @@ func (j *joinedLanes) slot(name string) uint64 {
 	return n
 }
 
-// add adds the message of another gateway.
+// add adds the message of another gateway. The times of bars are moved to the clock of this gateway, if the
+// clocks differ visibly.
 func (j *joinedLanes) add(m *lanesMessage, name string, theirs *lanesMessage) {
 	if j.peers == nil {
 		j.peers = make(map[string]*peer)

@@ -39,7 +39,9 @@ type view struct {
 	Lanes *lanesMessage `json:"lanes"`
 }
 
-// Connect makes the methods All, Find and Cancel ask the other gateways, and answers theirs. name is that of this one.
+// Connect makes the methods All, Find and Cancel ask the other gateways, and answers theirs. name is that of
+// this one. The three routes are for the listener between gateways only (http/nodes), which checks the
+// sender.
 func (o *Overview) Connect(name string, c *nodes.Cluster) {
 	o.name, o.others = name, c
 	o.connectFigures(c)
@@ -121,7 +123,8 @@ func (o *Overview) all(ctx context.Context, f Filter, watcher string) (Active, [
 	return active, recent, views
 }
 
-// compare sorts requests as rank does.
+// compare sorts requests as rank does. Each gateway has sorted and cut its own list. Sorting all of them
+// again gives the first ones of all.
 func (f *Filter) compare(a, b Request) int {
 	switch f.Sort {
 	case SortNew:
@@ -139,7 +142,8 @@ func (f *Filter) compare(a, b Request) int {
 	return cmp.Or(a.Started.Compare(b.Started), strings.Compare(a.ID, b.ID))
 }
 
-// add adds the requests of another gateway.
+// add adds the requests of another gateway. Counts and rates are sums. A Load has no percentiles, which could
+// not be added.
 func (a *Active) add(b *Active) {
 	a.Matching += b.Matching
 	a.Data = append(a.Data, b.Data...)
@@ -220,7 +224,8 @@ func (o *Overview) Find(ctx context.Context, id, node string) (Detail, error) {
 }
 
 // Cancel ends the request that Find returns, and no other one with its id. It returns the errors of
-// flow.Registry.Cancel, or a *SilentError.
+// flow.Registry.Cancel, or a *SilentError. The request may end between the look and the call; then the result
+// is flow.ErrOver or flow.ErrUnknown and nothing was cancelled.
 func (o *Overview) Cancel(ctx context.Context, id, node string) error {
 	d, silent, err := o.find(ctx, id, node)
 	switch {

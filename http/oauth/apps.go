@@ -12,7 +12,8 @@ import (
 	"stagedoor/providers/fields"
 )
 
-// envelope is the response of app registration.
+// envelope is the response of app registration. The form is that of the gateway's own contract and not of RFC
+// 7591 (dynamic registration). Errors have it, too.
 type envelope struct {
 	Success bool   `json:"success"`
 	Message string `json:"message"`
@@ -59,8 +60,9 @@ func (s *Service) registerApp(w http.ResponseWriter, r *http.Request) {
 		RedirectURI:  a.RedirectURI, Created: a.Created.Unix()}})
 }
 
-// developer returns the user of the request's developer token. Access tokens of apps get their own
-// error, because developers confuse the two.
+// developer returns the user of the request's developer token. Access tokens of apps get their own error,
+// because developers confuse the two. The header WWW-Authenticate says what is wrong with the token, in the
+// words of RFC 6750 3.
 func (s *Service) developer(r *http.Request) (tokens.User, error) {
 	token, err := bearer(r)
 	if err != nil {
@@ -88,7 +90,8 @@ func (s *Service) developer(r *http.Request) (tokens.User, error) {
 		challenge:   `Bearer realm="oauth", error="invalid_token"`}
 }
 
-// readRegistration reads and checks the body. It bounds the JSON before decoding it.
+// readRegistration reads and checks the body. It bounds the JSON before decoding it. Unknown members are
+// ignored.
 func readRegistration(w http.ResponseWriter, r *http.Request) (tokens.NewApp, error) {
 	if h := r.Header.Get("Content-Type"); h != "" {
 		if media, _, err := mime.ParseMediaType(h); err != nil || media != "application/json" {

@@ -22,17 +22,18 @@ const (
 	purposeAccount = "top-up account"
 )
 
-// link is the sealed content of a top-up link. The link works once. It is bound to no browser,
-// because an app requests it and passes it to its user.
+// link is the sealed content of a top-up link. The link works once. It is bound to no browser, because an app
+// requests it and passes it to its user. ID is remembered when the link is used, until Expires.
 type link struct {
 	Grant   string    `json:"g"`
 	ID      string    `json:"i"`
 	Expires time.Time `json:"e"`
 }
 
-// topUp handles GET /api/oauth2/topup and returns the address of the top-up page to an app. The
-// page shows the balance, so the access token needs that scope. The address contains a link that
-// works once instead of the access token, because addresses are logged.
+// topUp handles GET /api/oauth2/topup and returns the address of the top-up page to an app. The page shows
+// the balance, so the access token needs that scope. The address contains a link that works once instead of
+// the access token, because addresses are logged. The steps after it are those of a browser: topUpPage uses
+// the link up and puts the account into a cookie.
 func (s *Service) topUp(w http.ResponseWriter, r *http.Request) {
 	a, err := s.access(r)
 	if err != nil {

@@ -18,7 +18,9 @@ func New(providers []Provider, models []Model) (*Catalog, []error) {
 	return Build(providers, models, Pricing{})
 }
 
-// Build is New with rules for models that the configuration gives no price.
+// Build is New with rules for models that the configuration gives no price. Aliases are added when all names
+// are known, since a name of its own goes before an alias of another model. Patterns are tried from the most
+// specific one on: the one with the most fixed characters, and of two such the one with the longer beginning.
 func Build(providers []Provider, models []Model, pricing Pricing) (*Catalog, []error) {
 	if pricing.List == nil {
 		pricing.List = Builtin()
@@ -147,7 +149,8 @@ func (e *entry) owner() string {
 	return e.targets[0].Provider.Name
 }
 
-// keepPlan stores the plan if it is the same for every request.
+// keepPlan stores the plan if it is the same for every request. Most models have one target, and their
+// requests then share the slice, which must not be changed.
 func (e *entry) keepPlan() {
 	plan := slices.Concat(e.targets, e.rest)
 	if len(e.targets) == 1 && !slices.ContainsFunc(plan, func(c Candidate) bool { return c.targets == nil }) {
@@ -212,7 +215,8 @@ func (b *builder) candidate(at string, m *Model, r *Route, pattern bool) Candida
 	return c
 }
 
-// keepTargets computes the targets of a candidate whose model name is fixed.
+// keepTargets computes the targets of a candidate whose model name is fixed. There is one for each shape,
+// since a provider may serve several.
 func (c *Candidate) keepTargets() {
 	targets := make([]dialogue.Target, 0, len(registry.All))
 	for _, shape := range registry.All {

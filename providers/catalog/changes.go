@@ -20,8 +20,9 @@ type Change struct {
 	Steep bool
 }
 
-// Changes returns what differs between two lists as they are in effect: the vendors of hosts, and then the models by
-// vendor and id. Dates, sources and notes do not count.
+// Changes returns what differs between two lists as they are in effect: the vendors of hosts, and then the
+// models by vendor and id. Dates, sources and notes do not count. It is for the command that shows an
+// operator what a new list would change.
 func Changes(before, after *List) (all []Change) {
 	was, is := before.allHosts(), after.allHosts()
 	for _, host := range slices.Sorted(maps.Keys(is)) {

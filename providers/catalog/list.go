@@ -31,6 +31,9 @@ const (
 
 // List says what vendors publish about their models: limits, kinds of input, prices. A list that was read from a file
 // takes precedence over the built-in one, model by model. A List never changes.
+//
+// Lists are stacked: the configured file lies above the built-in list, and a model of the upper one hides
+// that of the same vendor and id below, with all its aliases. below is the next one, or nil.
 type List struct {
 	// Version is the date of the list and the beginning of its SHA-256 checksum. Receipts name it.
 	Version string
@@ -46,7 +49,8 @@ type List struct {
 // listedName finds a model by its vendor. The vendor "" finds the first model of that name.
 type listedName struct{ vendor, id string }
 
-// Listed is a model of a List. Zero limits and absent lists are unknown.
+// Listed is a model of a List. Zero limits and absent lists are unknown. The tags are the names in the file
+// (docs/catalog.md).
 type Listed struct {
 	Vendor    string   `json:"provider"`
 	ID        string   `json:"id"`
@@ -216,7 +220,8 @@ func ParseList(text []byte, below *List) (*List, error) {
 	return l, nil
 }
 
-// add adds a model and returns what is wrong with it.
+// add adds a model and returns what is wrong with it. A model with problems is added all the same, so that
+// later ones are compared with it.
 func (l *List) add(m *Listed, sources map[string]map[string]any) (problems []string) {
 	say := func(broken bool, problem string) {
 		if broken {
@@ -385,7 +390,7 @@ var (
 	cloudVendors = []string{"anthropic", "openai", "google", "deepseek", "mistral", "meta", "qwen", "cohere", "xai"}
 )
 
-// tariff has the prices of a model over time.
+// tariff has the prices of a model over time. Times are in UTC.
 type tariff struct {
 	periods []period // by their beginning; the first one has none
 }
@@ -405,8 +410,9 @@ type window struct {
 
 const dayMinutes = 24 * 60
 
-// newTariff returns the prices of a model, or what is wrong with them. It returns nil and no problem if the list does
-// not say what a request to the model costs.
+// newTariff returns the prices of a model, or what is wrong with them. It returns nil and no problem if the
+// list does not say what a request to the model costs. Prices by prompt length cannot be combined with prices
+// by hour or date.
 func newTariff(m *Listed, tiers map[string]int64) (t *tariff, problem string) {
 	if !m.Figures.complete() {
 		if m.Higher != nil || len(m.Windows)+len(m.From) > 0 {

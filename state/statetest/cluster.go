@@ -15,6 +15,9 @@ import (
 
 // Cluster is a shared store in memory. Each of its nodes is a journal.Shared, on which a state is opened. It checks the
 // conditions of every append, which hold unless a state has diverged.
+//
+// It stands in for a database in tests of packages that need several processes: no server has to run, and a
+// test decides when nodes hear of each other (Silence). It passes the suite of journal/conformance.
 type Cluster struct {
 	mu      sync.Mutex
 	moved   *sync.Cond // the turn has ended
@@ -61,7 +64,8 @@ func (c *Cluster) EndSilence() {
 	c.quiet = false
 }
 
-// Trim removes the entries of the log but for the last one.
+// Trim removes the entries of the log but for the last one. A node that is behind gets ErrForked then and
+// must read everything again.
 func (c *Cluster) Trim() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,7 +125,8 @@ func (n *Node) begin(ctx context.Context) (end func(), err error) {
 	return c.mu.Unlock, nil
 }
 
-// Append implements journal.Shared.
+// Append implements journal.Shared. A record of a hot table that is changed without a condition is refused,
+// because the decision may rest on an older value.
 func (n *Node) Append(ctx context.Context, at journal.Position, now time.Time,
 	batches []journal.Batch) (journal.Position, error) {
 	end, err := n.begin(ctx)
@@ -157,7 +162,8 @@ func (n *Node) Append(ctx context.Context, at journal.Position, now time.Time,
 	return n.commit(ctx, now, batches)
 }
 
-// commit makes an entry. The caller holds mu.
+// commit makes an entry. The caller holds mu. The entry has the records as they are after the commit,
+// whatever the operations were.
 func (n *Node) commit(ctx context.Context, now time.Time, batches []journal.Batch) (journal.Position, error) {
 	c := n.cluster
 	if m := c.members[n.name]; m.Epoch != n.epoch || !m.Live {

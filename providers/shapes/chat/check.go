@@ -37,8 +37,9 @@ var rules = map[string]fields.Rule{
 	"top_k":                  fields.Whole(0, math.MaxInt64),
 }
 
-// checker collects what Check learns while it reads a request once, from its first byte to its
-// last.
+// checker collects what Check learns while it reads a request once, from its first byte to its last. Rules
+// about one field are in rules or in field, and those about several fields are in together, because fields
+// may come in any order.
 type checker struct {
 	chunks.Checker
 
@@ -166,7 +167,8 @@ func responseFormat(r *fields.Reader) (structured bool, err error) {
 	return kind == "json_object" || kind == "json_schema", err
 }
 
-// jsonSchema checks the member of that name, whose only required member is the name.
+// jsonSchema checks the member of that name, whose only required member is the name. The characters of the
+// name are not checked, because the encoder makes a name legal for its upstream.
 func jsonSchema(r *fields.Reader) error {
 	named := false
 	err := r.Object(func(name []byte) error {
@@ -265,7 +267,8 @@ func functions(r *fields.Reader) error {
 	return err
 }
 
-// toolChoice checks a word or an object that names tools.
+// toolChoice checks a word or an object that names tools. Every type other than the three is a tool of the
+// upstream, whose members are not known here.
 func toolChoice(r *fields.Reader) error {
 	if r.Peek() == fields.String {
 		_, err := r.Word("none", "auto", "required")

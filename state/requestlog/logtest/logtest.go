@@ -32,7 +32,8 @@ var (
 	Month = requestlog.Limits{Keep: 30 * 24 * time.Hour, Bytes: 1 << 30}
 )
 
-// Bounds are the clock and the limits of a log, which a test changes.
+// Bounds are the clock and the limits of a log, which a test changes. A store reads them at each call, so
+// that a test can let time pass, or make the log smaller, between two calls.
 type Bounds struct {
 	Now    time.Time
 	Limits requestlog.Limits
@@ -54,7 +55,7 @@ func (s *Store) open(t testing.TB) requestlog.Store {
 	return s.Open(t, s.Place(t), NewBounds())
 }
 
-// Run runs the suite.
+// Run runs the suite. Each test opens a log of its own.
 func Run(t *testing.T, s Store) {
 	for name, test := range map[string]func(*testing.T, Store){
 		"ASearchFindsByAnyFieldAndByTextOfErrors":          TestASearchFindsByAnyFieldAndByTextOfErrors,
@@ -77,7 +78,9 @@ func Run(t *testing.T, s Store) {
 // failed is the status of the records that failed.
 const failed = 502
 
-// Record returns the n-th record: bob's and anna's turn by turn, each second one second later.
+// Record returns the n-th record: bob's and anna's turn by turn, each second one second later. One in a
+// hundred failed, and one in forty has losses. Names repeat with other periods, so that each combination
+// occurs and a test can compute which records match.
 func Record(n int) requestlog.Record {
 	user := []string{"bob", "anna"}[n%2]
 	r := requestlog.Record{ID: fmt.Sprintf("req_%06d", n), Began: Start.Add(time.Duration(n) * time.Second),
@@ -121,7 +124,7 @@ func numbers(from, to int) []int {
 	return all
 }
 
-// Find returns the ids that a search finds.
+// Find returns the ids that a search finds. The order is that of the log, the newest first.
 func Find(t testing.TB, log requestlog.Reader, q requestlog.Query, text string) (ids []string) {
 	t.Helper()
 	terms, err := requestlog.Parse(text)
