@@ -154,7 +154,7 @@ func share(t *testing.T, count int, config throttle.Config, body func(t *testing
 					}
 					time.Sleep(250 * time.Millisecond)
 				}
-				for ended := false; !ended; {
+				for ended := false; !ended; time.Sleep(250 * time.Millisecond) {
 					var err error
 					if ended, err = b.End(t.Context(), mine, time.Minute); err != nil {
 						t.Error(err)
@@ -202,10 +202,10 @@ func TestProcessesNeverUseMoreOfASmallLimitTogether(t *testing.T) {
 	})
 }
 
-// TestASmallRateIsThatOfAllProcesses: the first minute may use what was saved up.
+// TestASmallRateIsThatOfAllProcesses, of which each has a unit now and then. The first minute may use what was saved up.
 func TestASmallRateIsThatOfAllProcesses(t *testing.T) {
 	const perMinute, minutes = 5, 10
-	share(t, 3, throttle.Config{RequestsPerMinute: perMinute, QueuePerOwner: 1000}, func(t *testing.T, all []*process) {
+	share(t, 8, throttle.Config{RequestsPerMinute: perMinute, QueuePerOwner: 1000}, func(t *testing.T, all []*process) {
 		ctx, cancel := context.WithTimeout(t.Context(), minutes*time.Minute)
 		defer cancel()
 		var granted atomic.Int64

@@ -666,6 +666,31 @@ var Table = []Mutant{
 		New: ``,
 	},
 	{
+		Name: "throttle: give back places that are still taken",
+		File: "actors/throttle/borrow.go", Suite: "./actors/throttle", Run: "SmallLimit",
+		Old: `		used = max(used, inFlight)
+`,
+		New: ``,
+	},
+	{
+		Name: "throttle: forget what a borrowed unit has saved up",
+		File: "actors/throttle/borrow.go", Suite: "./actors/throttle", Run: "SmallRate",
+		Old: `(b.credit*time.Duration(before) + credit) / time.Duration(before+1)`,
+		New: `b.burst + 0*credit`,
+	},
+	{
+		Name: "cluster: lend the units of a limit on several nodes at once",
+		File: "state/journal/postgres/lend.go", Suite: "./state/journal/postgres", Run: "NodesThatBorrow",
+		Old: `SELECT pg_advisory_xact_lock(hashtextextended('stagedoor.unit ' || $1, 0))`,
+		New: `SELECT $1::text`,
+	},
+	{
+		Name: "cluster: lend the units of a node that may still serve",
+		File: "state/journal/postgres/lend.go", Suite: "./state/journal/postgres", Run: "AUnitOfALimit",
+		Old: `(n.live OR n.beat > clock_timestamp() - $2::interval)`,
+		New: `(n.live OR n.beat > clock_timestamp() + $2::interval)`,
+	},
+	{
 		Name: "cluster: divide a limit on several nodes at once",
 		File: "state/journal/postgres/members.go", Suite: "./state/journal/postgres",
 		Run: "NodesThatDivideAtTheSameMoment",

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -269,38 +268,43 @@ func TestAUnitOfALimitHasOneNodeAtATime(t *testing.T) {
 	has(join("c"), 2, 0) // its name has a new epoch, and the units are those of the process before
 }
 
-// TestNodesThatBorrowAtTheSameMomentHaveNoMoreThanTheLimit: each uses all units that it has between two calls.
+// TestNodesThatBorrowAtTheSameMomentHaveNoMoreThanTheLimit: all want the units that are free after a moment in which none
+// wanted any.
 func TestNodesThatBorrowAtTheSameMomentHaveNoMoreThanTheLimit(t *testing.T) {
 	url := empty(t, server(t))
 	const size = 3
-	var used, had atomic.Int64
-	var wg sync.WaitGroup
+	var nodes []journal.Lender
 	for _, name := range []string{"a", "b", "c", "d"} {
-		node := open(t, url, postgres.Options{Node: name, Several: true}).Members().(journal.Lender)
-		wg.Go(func() {
-			var back []int
-			for range 40 {
-				used.Add(int64(-len(back)))
-				lent, err := node.Lend(ctx, journal.Loan{Limit: "one", Size: size, Need: 2, Back: back,
+		nodes = append(nodes, open(t, url, postgres.Options{Node: name, Several: true}).Members().(journal.Lender))
+	}
+	units := make([][]int, len(nodes))
+	all := func(need int) (lent int) {
+		t.Helper()
+		var wg sync.WaitGroup
+		for i, n := range nodes {
+			wg.Go(func() {
+				l, err := n.Lend(ctx, journal.Loan{Limit: "one", Size: size, Need: need, Back: units[i],
 					After: time.Minute})
 				if err != nil {
 					t.Error(err)
-					return
 				}
-				back = back[:0]
-				for _, u := range lent.Units {
-					back = append(back, u.Number)
+				units[i] = nil
+				for _, u := range l.Units {
+					units[i] = append(units[i], u.Number)
 				}
-				had.Add(int64(len(back)))
-				if n := used.Add(int64(len(back))); n > size {
-					t.Errorf("%d units of %d are in use", n, size)
-				}
-			}
-			used.Add(int64(-len(back)))
-		})
+			})
+		}
+		wg.Wait()
+		for i := range units {
+			lent += len(units[i])
+		}
+		return lent
 	}
-	wg.Wait()
-	if had.Load() == 0 {
-		t.Error("no unit was lent")
+	for range 20 {
+		if n := all(size); n == 0 || n > size {
+			t.Errorf("%d units of %d are in use", n, size)
+		}
+		for all(0) > 0 { // some got units that others gave back
+		}
 	}
 }
