@@ -166,11 +166,11 @@ paint: clients program ## bytes of every page and its first paint, below 60 KB a
 agents: tools program ## agents' command line clients and frameworks against strict vendors behind the gateway
 	$(FLAGS) test/agents/run.sh
 
-# Most have a short form in CI: test/strict plays agents against the same vendors, test-plain shortens what test-long
-# runs in full, test-race has some of the packages of race, lint-short leaves out what other modules' functions do, and
-# looks-short sees the main pages.
+# Most have a short form in CI: test/strict plays agents against the same vendors, cmd/stagedoor has a receiver of
+# traces and metrics, test-plain and test-program shorten what test-long runs in full, test-race has some of the packages
+# of race, lint-short leaves out tests and what other modules' functions do, and looks-short sees the main pages.
 .PHONY: before-release
-before-release: lint agents pages sdk-go looks test-long race release-check proxies ## what CI leaves out, one after the other
+before-release: lint agents pages sdk-go telemetry looks test-long race release-check proxies ## what CI leaves out, one after the other
 
 .PHONY: pages
 pages: tools program ## the lines of every page of docs/clients whose client can be installed

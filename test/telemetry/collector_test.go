@@ -113,7 +113,7 @@ func (c *collector) spans() []ptrace.Span {
 // its trace.
 func (c *collector) request(t *testing.T, id string) (ptrace.Span, []ptrace.Span) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for time.Now().Before(deadline) {
 		all := c.spans()
 		for _, s := range all {
@@ -123,7 +123,7 @@ func (c *collector) request(t *testing.T, id string) (ptrace.Span, []ptrace.Span
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	t.Fatalf("no span of request %s came within 20 s", id)
+	t.Fatalf("no span of request %s came within two minutes", id)
 	return ptrace.Span{}, nil
 }
 

@@ -189,7 +189,7 @@ func (g *gateway) stop() {
 
 func (g *gateway) awaitReady() {
 	g.t.Helper()
-	for range 400 {
+	for range 4000 {
 		if r, err := http.Get(g.url + "/readyz"); err == nil {
 			r.Body.Close()
 			if r.StatusCode == http.StatusOK {
@@ -272,7 +272,7 @@ func (g *gateway) queue(u *upstream, path, body string) (id string, status int) 
 func (g *gateway) awaitGates(queued int) {
 	g.t.Helper()
 	var inFlight, waiting, long int
-	for range 400 {
+	for range 4000 {
 		var list struct {
 			Data []struct {
 				InFlight int `json:"in_flight"`

@@ -126,7 +126,7 @@ func (j *jobOf) processes(c *collector) map[string]bool {
 func (j *jobOf) await(t *testing.T, c *collector, name string, known map[string]bool) step {
 	t.Helper()
 	own := make(map[pcommon.TraceID]pcommon.SpanID)
-	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		for _, s := range j.steps(c) {
 			links := s.Links()
 			if links.Len() != 1 || links.At(0).SpanID() != j.asked.SpanID() ||

@@ -305,13 +305,13 @@ func TestMetricsReachACollector(t *testing.T) {
 			c, u := startCollector(t), newUpstream(t)
 			g := start(t, u, object{"metrics": object{"otlp": otlp(c), "interval": "1s"}})
 			busy(t, g, u)
-			for range 200 {
+			for range 2400 {
 				if c.hasMetric("gen_ai.client.token.usage") && c.hasMetric("stagedoor.breaker.state") {
 					return
 				}
 				time.Sleep(50 * time.Millisecond)
 			}
-			t.Error("no metrics came within 10 s")
+			t.Error("no metrics came within two minutes")
 		})
 	}
 }
@@ -367,7 +367,7 @@ func TestStreamsThatBreakAreFailuresWhateverIsLogged(t *testing.T) {
 	if _, status, reply := g.ask("/v1/chat/completions", chat("sandbox", true), "x-sandbox", "error=2"); status != http.StatusOK {
 		t.Fatalf("%d %s", status, reply)
 	}
-	for range 100 { // the reply ends a moment before its request
+	for range 3000 { // the reply ends a moment before its request
 		for _, s := range g.scrape(t) {
 			if s.Get("__name__") == "http_server_request_duration_seconds_count" &&
 				s.Get("http_response_status_code") == "500" {

@@ -54,7 +54,7 @@ func startPostgres(t *testing.T) string {
 		_ = server.Process.Signal(syscall.SIGQUIT)
 		_ = server.Wait()
 	})
-	for range 1000 {
+	for range 6000 {
 		text, _ := os.ReadFile(filepath.Join(data, "postmaster.pid"))
 		if strings.HasSuffix(strings.TrimSpace(string(text)), "ready") {
 			return "postgres://stagedoor@/postgres?host=" + dir

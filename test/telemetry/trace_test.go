@@ -42,7 +42,7 @@ func names(spans []ptrace.Span) []string {
 // may end after the request.
 func (c *collector) await(t *testing.T, id string, want int) (ptrace.Span, []ptrace.Span) {
 	t.Helper()
-	for range 200 {
+	for range 2400 {
 		if server, spans := c.request(t, id); len(spans) >= want {
 			return server, spans
 		}
@@ -304,7 +304,7 @@ func TestWorkInTheBackgroundIsLinkedToItsRequest(t *testing.T) {
 		t.Fatalf("status %d: %s", status, reply)
 	}
 	server, _ := c.request(t, id)
-	for range 200 {
+	for range 2400 {
 		for _, s := range c.spans() {
 			if s.Name() != "background" {
 				continue
@@ -331,7 +331,7 @@ func TestStepsOfVideoJobsAreLinkedToTheRequestThatAskedForThem(t *testing.T) {
 	}
 	server, _ := c.request(t, id)
 	seen := make(map[string]bool)
-	for range 400 {
+	for range 2400 {
 		for _, s := range c.spans() {
 			if !strings.HasPrefix(s.Name(), "video.") {
 				continue
@@ -400,7 +400,7 @@ func TestAStalledCollectorCostsItsSpansOnly(t *testing.T) {
 			t.Fatalf("status %d: %s", status, reply)
 		}
 	}
-	for range 300 {
+	for range 2400 {
 		if strings.Contains(g.log(), "spans were dropped") {
 			return
 		}
