@@ -42,7 +42,8 @@ func (hs *Handlers) ExtendVideo(w http.ResponseWriter, r *http.Request) {
 	hs.makeVideo(w, r, video.Extend)
 }
 
-// maker is the context of a request that creates a video job.
+// maker is the context of a request that creates a video job. ask is nil until the body was read and then
+// owns the uploads, which closeAsk gives back.
 type maker struct {
 	requestContext
 	ask  *videos.Ask
@@ -51,7 +52,8 @@ type maker struct {
 	source *work.Video
 }
 
-// makeVideo creates a job of an operation and answers with it.
+// makeVideo creates a job of an operation and answers with it. The reply comes when the provider has accepted
+// the job, not when the video is made.
 func (hs *Handlers) makeVideo(w http.ResponseWriter, r *http.Request, op video.Operation) {
 	m := &maker{requestContext: requestContext{handlers: hs, w: w, r: r, makes: "videos"}}
 	defer m.endRecording()
@@ -180,7 +182,8 @@ func (m *maker) model() string {
 	return m.ask.Model
 }
 
-// createJob stores the files of the request and creates the job.
+// createJob stores the files of the request and creates the job. The files are stored before the job, so a
+// job never lacks its files. Those of a job that was refused, or that existed already, are removed again.
 func (m *maker) createJob() (work.Video, error) {
 	order, err := m.newJob()
 	if err != nil {

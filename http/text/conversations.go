@@ -28,10 +28,11 @@ const (
 	maxAddedItems = 1000
 )
 
-// beginTurn begins the use of the conversation that the request names, and puts its items before the input.
-// A turn excludes all others of the conversation until it ends. Two at a time would both continue
-// the same items, and one of the replies would be an answer to a conversation that never took
-// place.
+// beginTurn begins the use of the conversation that the request names, and puts its items before the input. A
+// turn excludes all others of the conversation until it ends. Two at a time would both continue the same
+// items, and one of the replies would be an answer to a conversation that never took place. A turn keeps
+// other requests from adding to the conversation until the response has ended, so that the items of two
+// responses are not mixed.
 func (rc *requestContext) beginTurn(claim *memory.Claim) error {
 	if rc.head.Conversation == "" || rc.dry != nil || rc.warmsUp() {
 		return rc.readConversation(claim)
@@ -93,10 +94,11 @@ func (rc *requestContext) inputItems(own []byte) []byte {
 	return items(responses.InputItems(own, rc.handlers.Env.ID))
 }
 
-// completeTurn adds the items of a response that is not stored to its conversation, before the client learns that the
-// response has ended. It implements text.Request.Complete.
-// The context of the request is not used, because the client may have left, and the conversation
-// must have the reply that was made and charged for.
+// completeTurn adds the items of a response that is not stored to its conversation, before the client learns
+// that the response has ended. It implements text.Request.Complete. The context of the request is not used,
+// because the client may have left, and the conversation must have the reply that was made and charged for.
+// If the items cannot be added, the client gets a failed response in place of the completed one, because it
+// would otherwise build on items that are not there.
 func (rc *requestContext) completeTurn(_ context.Context, _ text.Meta, last []byte) ([]byte, *dialogue.Error) {
 	doc := endedResponse(last)
 	if doc == nil {
@@ -162,8 +164,9 @@ func (hs *Handlers) conversation(
 	}
 }
 
-// change identifies a request that creates or changes a conversation, counts it against the limits of its key, reads
-// its body with at most maxItems items, and runs serve. It writes an error.
+// change identifies a request that creates or changes a conversation, counts it against the limits of its
+// key, reads its body with at most maxItems items, and runs serve. It writes an error. Reads are not counted
+// against the limits, see conversation.
 func (hs *Handlers) change(w http.ResponseWriter, r *http.Request, maxItems int,
 	serve func(*requestContext, responses.ConversationRequest) error) {
 	rc := &requestContext{handlers: hs, shape: responses.Shape, w: w, r: r}
@@ -267,7 +270,8 @@ func (hs *Handlers) Conversation(w http.ResponseWriter, r *http.Request) {
 	hs.conversation(w, r, func(rc *requestContext, c *work.Conversation) error { return rc.writeConversation(c, nil) })
 }
 
-// UpdateConversation serves POST /v1/conversations/{id}, which replaces the metadata.
+// UpdateConversation serves POST /v1/conversations/{id}, which replaces the metadata. The metadata is
+// replaced as a whole: a key that the body leaves out is gone.
 func (hs *Handlers) UpdateConversation(w http.ResponseWriter, r *http.Request) {
 	hs.change(w, r, 0, func(rc *requestContext, q responses.ConversationRequest) error {
 		if q.Metadata == nil {
@@ -281,7 +285,8 @@ func (hs *Handlers) UpdateConversation(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// DeleteConversation serves DELETE /v1/conversations/{id}.
+// DeleteConversation serves DELETE /v1/conversations/{id}. A conversation that a response uses is not deleted
+// (ErrConversationInUse).
 func (hs *Handlers) DeleteConversation(w http.ResponseWriter, r *http.Request) {
 	hs.conversation(w, r, func(_ *requestContext, c *work.Conversation) error {
 		if err := work.DeleteConversation(r.Context(), hs.Store, c.ID, c.Owner); err != nil {
@@ -344,7 +349,8 @@ func (hs *Handlers) ConversationItems(w http.ResponseWriter, r *http.Request) {
 // errEnough ends the reading of items.
 var errEnough = errors.New("no more items are needed")
 
-// eachItem calls fn with the items of a conversation until it returns true.
+// eachItem calls fn with the items of a conversation until it returns true. The conversation counts as memory
+// of its owner while it is read.
 func (rc *requestContext) eachItem(c *work.Conversation, fn func(item []byte) (enough bool)) error {
 	claim := memory.NewClaim(rc.handlers.Env.Memory, string(rc.owner()))
 	defer claim.End()

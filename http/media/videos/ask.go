@@ -116,7 +116,8 @@ var rules = map[video.Operation][]func(*checker) error{
 		(*checker).nothingElse},
 }
 
-// checker checks the members of a body and fills in the Ask.
+// checker checks the members of a body and fills in the Ask. The rules run one after the other and may use
+// what earlier ones have put into ask: size needs the model, and reference the size.
 type checker struct {
 	ask     *Ask
 	doc     gjson.Result
@@ -252,8 +253,8 @@ func list(sizes []video.Size) string {
 	return strings.Join(words, ", ")
 }
 
-// reference is the picture that the video begins with: a file of a form or an
-// object.
+// reference is the picture that the video begins with: a file of a form or an object. The vendor wants it to
+// have exactly the size of the video.
 func (c *checker) reference() error {
 	v, given := c.member(referenceField)
 	switch {
@@ -275,7 +276,8 @@ func (c *checker) reference() error {
 	return nil
 }
 
-// encoded reads {image_url}.
+// encoded reads {image_url}. A file_id is refused, since the gateway has no files, and an address is not
+// fetched, since clients could make the gateway call anything.
 func (c *checker) encoded(v gjson.Result) error {
 	url, file := v.Get("image_url"), v.Get("file_id")
 	hasURL, hasFile := url.Exists() && url.Type != gjson.Null, file.Exists() && file.Type != gjson.Null
@@ -345,7 +347,8 @@ func (c *checker) user() error {
 	return err
 }
 
-// Fingerprint is the same for two requests that ask for the same.
+// Fingerprint is the same for two requests that ask for the same. A repeat under the same idempotency key
+// must have the same one. Content of files counts by its hash.
 func (a *Ask) Fingerprint() (state.Hash, error) {
 	sum := sha256.New()
 	var file io.Reader = strings.NewReader("")

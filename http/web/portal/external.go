@@ -30,7 +30,8 @@ const (
 	maxReturn = 1500
 )
 
-// attempt holds the state that a browser carries to a provider and back.
+// attempt holds the state that a browser carries to a provider and back. Its members have short names,
+// because it travels in a cookie, of which browsers keep about 4 KB.
 type attempt struct {
 	idp.Attempt
 	Next []byte `json:"x,omitempty"` // the path to go on to
@@ -86,7 +87,9 @@ func (p *Portal) sendToProvider(w http.ResponseWriter, r *http.Request, v *brows
 	return nil
 }
 
-// returned takes the answer of a provider. The browser's attempt ends whatever the answer is.
+// returned takes the answer of a provider. The browser's attempt ends whatever the answer is. The attempt in
+// the cookie shows that this browser began the sign-in at this provider; without it, the answer may be one
+// that an attacker has planted.
 func (p *Portal) returned(w http.ResponseWriter, r *http.Request) {
 	v, err := p.options.Browser.EnsureVisitor(w, r)
 	if err != nil {

@@ -166,9 +166,11 @@ func (rc *requestContext) reviewChange() {
 	rc.review(d, http.StatusOK)
 }
 
-// review shows what a draft would change and the mistakes in it. The page has the draft sealed, for saveChange. A
-// draft without mistakes is tried out first: the providers that it changes are tested for up to longestTest, unless
-// the draft needs a recent sign-in and the user has none.
+// review shows what a draft would change and the mistakes in it. The page has the draft sealed, for
+// saveChange. A draft without mistakes is tried out first: the providers that it changes are tested for up to
+// longestTest, unless the draft needs a recent sign-in and the user has none. The draft goes through the
+// browser, sealed, so the gateway keeps nothing between review and save, and no field can be changed in
+// between.
 func (rc *requestContext) review(d settings.Draft, status int) {
 	r, err := rc.options.Settings.Review(d)
 	if err != nil {
@@ -216,8 +218,9 @@ func (rc *requestContext) unseal(d *settings.Draft) error {
 	return err
 }
 
-// addition returns the draft of the form for a new provider, with the models that it shall serve. Nothing is checked
-// here; the review lists the mistakes.
+// addition returns the draft of the form for a new provider, with the models that it shall serve. Nothing is
+// checked here; the review lists the mistakes. A model with a pattern gets the target "*", which keeps the
+// name that the client asks for.
 func (rc *requestContext) addition() settings.Draft {
 	f := fields{form: rc.form}
 	name := f.text("new")
@@ -256,8 +259,9 @@ func (rc *requestContext) addition() settings.Draft {
 	return d
 }
 
-// difference returns the draft of a form with the settings of a provider or a model: what differs from the settings of
-// now. Fields that the form does not have stay as they are.
+// difference returns the draft of a form with the settings of a provider or a model: what differs from the
+// settings of now. Fields that the form does not have stay as they are. Edits are made one after the other,
+// so additions come before removals: numbers of list elements then still mean what the form has shown.
 func (rc *requestContext) difference() (settings.Draft, error) {
 	f := fields{form: rc.form}
 	kind, name := f.text("kind"), f.text("name")
@@ -393,7 +397,8 @@ func (rc *requestContext) undoChange() {
 	}
 }
 
-// testProvider tests a provider as it is in force and shows the page of providers with the results.
+// testProvider tests a provider as it is in force and shows the page of providers with the results. The
+// results are kept for the next visitors of the page.
 func (rc *requestContext) testProvider() {
 	name := rc.r.PathValue("name")
 	checks, err := rc.options.Settings.Test(rc.r.Context(), name, nil)

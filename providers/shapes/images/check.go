@@ -67,8 +67,8 @@ type checker struct {
 	r      *picture.Request
 }
 
-// check returns the request in the neutral form, or the error for the first parameter that breaks a
-// rule of its model.
+// check returns the request in the neutral form, or the error for the first parameter that breaks a rule of
+// its model. in hides whether the client sent JSON or a form, so that both have the same rules and errors.
 func check(in input, op picture.Operation, resolve Resolve) (*picture.Request, error) {
 	c := &checker{in: in, r: &picture.Request{Inbound: Name, Operation: op, N: 1}}
 	model, err := c.model()
@@ -106,8 +106,8 @@ func (c *checker) model() (string, error) {
 	return legacyDefault, nil
 }
 
-// modern reports whether the request has a parameter, or a value of one, that only gen-image
-// models have.
+// modern reports whether the request has a parameter, or a value of one, that only gen-image models have. The
+// vendor's reference makes the default model depend on that.
 func (c *checker) modern() bool {
 	if slices.ContainsFunc(modern, c.uses) {
 		return true
@@ -186,7 +186,8 @@ func (c *checker) quality() (err error) {
 	return err
 }
 
-// delivery decides whether the client gets the picture or an address.
+// delivery decides whether the client gets the picture or an address. The modern models always return the
+// picture itself, so response_format is unknown to them.
 func (c *checker) delivery() error {
 	if slices.Contains(c.family.refuses, "response_format") {
 		c.r.Inline = true

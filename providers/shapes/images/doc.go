@@ -21,6 +21,19 @@
 // documents give the rules for each family (family.go). A rule is checked here and not left to the
 // upstream, so that a client gets the same error whichever provider serves the model.
 //
+// # What gets lost
+//
+// Of the requests of the image vendor's routes these are left out or changed, and reported in
+// X-Stagedoor-Losses under the names in the first column:
+//
+//	seed, style_type, magic_prompt, image_weight,   models of the shape have no such parameters
+//	style_reference_images
+//	negative_prompt:prompt                          is written into the prompt as "Avoid: ..."
+//	size                                            the nearest one that the model makes
+//
+// A rendering speed becomes a quality. Reframing and the replacement of a background are edits whose prompt
+// says so. Describing and upscaling are refused.
+//
 // # Where to look
 //
 //	check.go, edits.go, input.go  the rules of requests, of edits, and of JSON and forms

@@ -44,8 +44,8 @@ func (shape) Encode(ctx context.Context, r *picture.Request, model string,
 	return call, err
 }
 
-// patch returns the client's JSON with the upstream's name of the model and, if the call is one of
-// several, its share of n.
+// patch returns the client's JSON with the upstream's name of the model and, if the call is one of several,
+// its share of n. Everything else stays as the client wrote it, with members that the gateway does not know.
 func patch(r *picture.Request, model string) ([]byte, error) {
 	body := r.Body
 	var err error
@@ -65,7 +65,8 @@ func patch(r *picture.Request, model string) ([]byte, error) {
 // parameters are the fields of a request for an upstream.
 type parameters []parameter
 
-// parameter is a parameter of an upstream request, which may be JSON or a form.
+// parameter is a parameter of an upstream request, which may be JSON or a form. The same list of parameters
+// becomes JSON for a generation and a form for an edit.
 type parameter struct {
 	name, value string
 	bare        bool // written to JSON without quotes: a number, a boolean or the client's JSON
