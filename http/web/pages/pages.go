@@ -14,8 +14,15 @@ import (
 //go:embed templates
 var sources embed.FS
 
-// templates are parsed for the first page, because commands, of which each is a process, show none. A template that is
-// wrong is found by the tests.
+// Prepare parses what the pages are made of, so that the first visitor does not wait for it. It panics if a template is
+// wrong.
+func Prepare() {
+	templates()
+	documented()
+	assets()
+}
+
+// templates are not parsed when the program starts, because commands, of which each is a process, show no page.
 var templates = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
 		"asset": assetPath, "dollars": Dollars, "count": formatCount, "day": formatDay, "lastday": formatLastDay,

@@ -95,6 +95,7 @@ type Portal struct {
 
 // New makes a Portal. It has no passkeys if browsers allow none at Options.Address.
 func New(o Options) *Portal {
+	pages.Prepare()
 	return &Portal{options: o, passkeys: newPasskeys(o.Address), sent: newSentForms(o.Now),
 		changes: changeCounts{most: maxChanges, window: changeWindow},
 		mails:   changeCounts{most: maxMails, window: mailWindow}}
