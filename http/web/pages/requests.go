@@ -414,7 +414,9 @@ type OneRequest struct {
 	// it, if that does not answer, and RecordPath is the address where an administrator has the key recorded.
 	Exchange               *Recorded
 	RecordedAt, RecordPath string
-	RecordingBroken        bool // what is kept cannot be read
+	// FromPage is the address of the page of this site that sent the request, or "". No such request is recorded.
+	FromPage        string
+	RecordingBroken bool // what is kept cannot be read
 }
 
 // OneProviderPath returns the address of the page of providers with one of them open.

@@ -57,6 +57,16 @@ var scriptedPages = []*scriptedPage{&livePage, &chatPage, &imagesPage}
 // keyPrefix returns what the ids of the page's keys begin with. The id of the user follows.
 func (s *scriptedPage) keyPrefix() string { return strings.TrimPrefix(s.path, "/") + "_" }
 
+// pageOfKey returns the address of the page that has a key with this id, or "".
+func pageOfKey(id string) string {
+	for _, page := range scriptedPages {
+		if strings.HasPrefix(id, page.keyPrefix()) {
+			return page.path
+		}
+	}
+	return ""
+}
+
 // ForwardRoutes calls handle with the routes that pages use in place of /v1. Each is served by next as the path below
 // /v1: those of scripted pages with a key that can do no more than the page, the question of the first page with the
 // first key. It calls forward with those whose dry run is that of the route below /v1.

@@ -94,6 +94,7 @@ func (rc *requestContext) recorded(r *requestlog.Record) (*recording.Exchange, e
 
 // addRecording adds what was sent and answered to the page of a request, or where it is.
 func (rc *requestContext) addRecording(view *pages.OneRequest) {
+	view.FromPage = pageOfKey(view.Key)
 	k, err := identity.FindKey(rc.options.State.View(), view.Key)
 	isKey := err == nil
 	x, err := rc.recorded(&view.Record)

@@ -124,6 +124,16 @@ func TestARecordingIsReadByItsOwnerAndByAdministrators(t *testing.T) {
 	}
 }
 
+func TestThePageOfARequestSaysThatPagesAreNotRecorded(t *testing.T) {
+	h := recordedRequest(t)
+	h.requests.all[0].Key = "chat_1"
+	root := h.signedIn("root")
+	root.expect(root.get("/requests/1"), http.StatusOK, "sent by the page <code>/chat</code>")
+	if strings.Contains(root.page, "Record the key") {
+		t.Error("an administrator is asked to record a key that does not exist")
+	}
+}
+
 // TestThePageOfALargeRecordingIsBounded and says what it leaves out. The file has all of it.
 func TestThePageOfALargeRecordingIsBounded(t *testing.T) {
 	h := recordedRequest(t)

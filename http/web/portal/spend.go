@@ -479,10 +479,8 @@ func (rc *requestContext) nameRow(view state.View, by pages.Dimension, s *pages.
 
 // keyTitle returns the name of a key, and the beginning of its secret.
 func (rc *requestContext) keyTitle(id string) (name, note string) {
-	for _, page := range scriptedPages {
-		if strings.HasPrefix(id, page.keyPrefix()) {
-			return "page " + page.path, ""
-		}
+	if page := pageOfKey(id); page != "" {
+		return "page " + page, ""
 	}
 	if k, err := identity.FindKey(rc.options.State.View(), id); err == nil {
 		return k.Name, identity.SecretPrefix + k.Prefix + "…"
