@@ -360,7 +360,8 @@ func (r *Runtime) build(ctx context.Context, spec *catalog.Provider,
 	return p, r.limiters.adopt(ctx, r.system, spec.Name, p.Limiter)
 }
 
-// limits returns this process's part of a provider's limits. It borrows units of those that are too small to be divided.
+// limits returns this process's part of a provider's limits. It borrows units of those that are too small to be
+// divided.
 func (r *Runtime) limits(spec *catalog.Provider) throttle.Config {
 	c := throttle.Config{
 		RequestsPerMinute: spec.Limits.RPM,

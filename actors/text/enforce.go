@@ -80,7 +80,8 @@ func (e *enforcer) event(ev *dialogue.Event) {
 	e.emit(ev)
 }
 
-// stop ends a choice at a stop sequence, and the call if it was the last choice.
+// stop ends a choice at a stop sequence, and the call if it was the last choice. The upstream is not read to
+// its end then, so the usage that the client gets is an estimate.
 func (e *enforcer) stop(choice int, sequence string) {
 	for _, at := range slices.Clone(e.open) {
 		if at.choice == choice {
@@ -130,15 +131,17 @@ func (a *attempt) enforced(en dialogue.Enforced, stream bool, choices, prompt in
 	}
 }
 
-// heldText is the end of a text part that may be the beginning of a stop sequence, as the events that brought it.
+// heldText is the end of a text part that may be the beginning of a stop sequence, as the events that brought
+// it. Whole events are kept and not only their text, because log probabilities belong to them.
 type heldText struct {
 	stops  []string
 	events []dialogue.Event
 	text   string // of the events
 }
 
-// add takes a delta and emits what cannot be a part of a stop sequence. It returns the sequence that the text has
-// reached, or "".
+// add takes a delta and emits what cannot be a part of a stop sequence. It returns the sequence that the text
+// has reached, or "". Text is held no longer than needed: only an end that is the beginning of a stop
+// sequence waits.
 func (h *heldText) add(ev *dialogue.Event, emit emitFunc) string {
 	if len(ev.Citations) > 0 { // they name their places themselves
 		sources := *ev

@@ -202,7 +202,8 @@ func TestProcessesNeverUseMoreOfASmallLimitTogether(t *testing.T) {
 	})
 }
 
-// TestASmallRateIsThatOfAllProcesses, of which each has a unit now and then. The first minute may use what was saved up.
+// TestASmallRateIsThatOfAllProcesses, of which each has a unit now and then. The first minute may use what was saved
+// up.
 func TestASmallRateIsThatOfAllProcesses(t *testing.T) {
 	const perMinute, minutes = 5, 10
 	share(t, 8, throttle.Config{RequestsPerMinute: perMinute, QueuePerOwner: 1000}, func(t *testing.T, all []*process) {

@@ -16,7 +16,8 @@ import (
 )
 
 // receiver takes what a gateway sends by OTLP: the names of its metrics, and its spans by their names with the names of
-// their parents. test/telemetry has the receiver of the OpenTelemetry collector in its place, which takes long to compile.
+// their parents. test/telemetry has the receiver of the OpenTelemetry collector in its place, which takes long to
+// compile.
 type receiver struct {
 	mu      sync.Mutex
 	metrics map[string]bool

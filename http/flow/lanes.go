@@ -134,7 +134,9 @@ func (l *lanes) next(ctx context.Context) *lanesMessage {
 	return m
 }
 
-// know adds a request to the known ones, if the message has room. It returns false if the watcher knows its maximum.
+// know adds a request to the known ones, if the message has room. It returns false if the watcher knows its
+// maximum. A request that does not fit into the message is added by a later one, since it is not marked as
+// known.
 func (l *lanes) know(m *lanesMessage, r *flow.Request) bool {
 	known := l.sent[r.Number()]
 	if known == nil {

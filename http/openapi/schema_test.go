@@ -39,7 +39,8 @@ func TestTypesOfATextHaveMembers(t *testing.T) {
 	all := types("Base # what both have\n  id! string\n\nMore + Base\n  n, size! integer # a number\n  ...\n" +
 		"Other = [More] # many\n")
 	for name, want := range map[string]string{
-		"Base": `{"description":"what both have","properties":{"id":{"type":"string"}},"required":["id"],"type":"object"}`,
+		"Base": `{"description":"what both have","properties":{"id":{"type":"string"}},"required":["id"],` +
+			`"type":"object"}`,
 		"More": `{"additionalProperties":true,"properties":{"id":{"type":"string"},` +
 			`"n":{"description":"a number","type":"integer"},"size":{"description":"a number","type":"integer"}},` +
 			`"required":["id","size"],"type":"object"}`,

@@ -26,6 +26,8 @@ const (
 var drawings = make(chan struct{}, 4)
 
 // Picture is a picture.Simulator. Faults are requested as for text; each partial picture counts as one token.
+// The first picture that fails ends the request, and so does the fault that the script asks for, after all
+// pictures were drawn.
 func (m *Model) Picture(ctx context.Context, r *picture.Request, header http.Header,
 	emit func(*picture.Event) error) error {
 	begun, err := m.newPlayer(ctx, header, r.Prompt)
@@ -68,7 +70,8 @@ type pictureReply struct {
 	emit func(*picture.Event) error
 }
 
-// make draws one picture, sends its partial pictures and adds it to reply.
+// make draws one picture, sends its partial pictures and adds it to reply. A picture that moderation
+// withholds is drawn all the same and loses its content, so that its place in the reply stays.
 func (p *pictureReply) make(reply *picture.Reply, number int) error {
 	img := picture.Image{MediaType: p.format().MediaType(), Seed: new(p.seed(number)), Prompt: p.finalPrompt(),
 		StyleType: p.req.StyleType, Unsafe: p.script.Unsafe}
@@ -103,7 +106,8 @@ func (p *pictureReply) make(reply *picture.Reply, number int) error {
 	return nil
 }
 
-// render draws and encodes a picture and its partial pictures, or describes one in reply.
+// render draws and encodes a picture and its partial pictures, or describes one in reply. The wait for a
+// place in drawings ends with the request.
 func (p *pictureReply) render(reply *picture.Reply, img *picture.Image) (partials [][]byte, err error) {
 	select {
 	case drawings <- struct{}{}:
@@ -235,7 +239,8 @@ var ratios = map[picture.Aspect]picture.Size{
 	{Width: 3, Height: 4}: {Width: 864, Height: 1152}, {Width: 4, Height: 5}: {Width: 896, Height: 1120},
 }
 
-// size returns the size the client asked for, or else the given one.
+// size returns the size the client asked for, or else the given one. Without a size, a ratio decides, by the
+// vendor's table or with a longer side of 1024 pixels.
 func (p *pictureReply) size(width, height int) (w, h int) {
 	if p.req.Size != (picture.Size{}) {
 		return p.req.Size.Width, p.req.Size.Height

@@ -79,7 +79,8 @@ func refuse(req *dialogue.Request) error {
 	for _, p := range req.Prompts {
 		switch text, ok := dialogue.PromptText(p); {
 		case !ok:
-			return dialogue.BadField("prompt", "unsupported_prompt", "the chosen model's provider takes text, not tokens")
+			return dialogue.BadField("prompt", "unsupported_prompt",
+				"the chosen model's provider takes text, not tokens")
 		case text == "":
 			return dialogue.Invalid("prompt", "must not be empty for the chosen model")
 		}

@@ -111,7 +111,8 @@ func cond(table journal.Table, key string, rev uint64) journal.Cond {
 	return journal.Cond{Table: table, Key: []byte(key), Rev: rev}
 }
 
-// commit writes operations as one batch without conditions and returns its number.
+// commit writes operations as one batch without conditions and returns its number. The test ends if the store
+// refuses it.
 func commit(t testing.TB, s journal.Store, ops ...journal.Op) journal.LSN {
 	t.Helper()
 	lsn, err := s.Commit(ctx, []journal.Batch{{Ops: ops}})
@@ -171,7 +172,8 @@ func testKindsOfValues(t *testing.T, s Store) {
 	}
 }
 
-// testMissingRecords reads keys that are beginnings or continuations of the one that exists.
+// testMissingRecords reads keys that are beginnings or continuations of the one that exists. A store that
+// searches by prefix would find them.
 func testMissingRecords(t *testing.T, s Store) {
 	store := open(t, s)
 	commit(t, store, put(journal.Key, "ab", "1"))
@@ -297,7 +299,8 @@ func testRefilledTable(t *testing.T, s Store) {
 	}
 }
 
-// testDeletePrefix removes a range that takes several pages of a store, and writes into the range in the same commit.
+// testDeletePrefix removes a range that takes several pages of a store, and writes into the range in the same
+// commit. The neighbours of the range, b and c, must stay, and so must the record of another table.
 func testDeletePrefix(t *testing.T, s Store) {
 	store := open(t, s)
 	var ops []journal.Op
