@@ -111,9 +111,15 @@ func part(of []byte, from, length int) ([]byte, error) {
 func (r *row) record(id, entry []byte, k *kindNames) (rec requestlog.Record) {
 	rec.At = r.at
 	rec.ReadEntry(k.names, entry)
+	rec.ID, rec.Owner = string(id), k.owner
+	r.measure(&rec)
+	return rec
+}
+
+// measure gives a record the time and the amounts of a row.
+func (r *row) measure(rec *requestlog.Record) {
 	us := func(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
 	rec.Cost, rec.Took, rec.First, rec.Queued = r.amounts[0], us(r.amounts[1]), us(r.amounts[2]), us(r.amounts[3])
 	rec.Input, rec.Output = r.amounts[4], r.amounts[5]
-	rec.ID, rec.Owner, rec.Began = string(id), k.owner, time.UnixMicro(requestlog.TimeOf(r.at)).UTC()
-	return rec
+	rec.Began = time.UnixMicro(requestlog.TimeOf(r.at)).UTC()
 }

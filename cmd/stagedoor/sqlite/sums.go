@@ -51,34 +51,38 @@ func unsummed(ctx context.Context, from reader) (requestlog.Sums, error) {
 	if err != nil || len(parts) == 0 {
 		return sums, err
 	}
-	names, err := namesOf(ctx, from, parts)
+	kinds, err := kindsOf(ctx, from, parts)
 	for of, sum := range parts {
-		k := names[of.kind]
-		r := sum.record(nil, []byte("{}"), &k)
+		r := kinds[of.kind]
+		sum.measure(&r)
 		sums.Add(&r, requests[of])
 	}
 	return sums, err
 }
 
-// namesOf returns the names of kinds.
-func namesOf(ctx context.Context, from reader, of map[alike]*row) (map[int64]kindNames, error) {
+// kindsOf returns a record with the names of each kind.
+func kindsOf(ctx context.Context, from reader, of map[alike]*row) (map[int64]requestlog.Record, error) {
 	var kinds []int64
 	for each := range of {
 		kinds = append(kinds, each.kind)
 	}
+	slices.Sort(kinds)
+	kinds = slices.Compact(kinds)
 	list, err := json.Marshal(kinds)
 	if err != nil {
 		return nil, err
 	}
-	names := make(map[int64]kindNames)
+	records := make(map[int64]requestlog.Record, len(kinds))
 	var kind int64
 	var k kindNames
 	const query = "SELECT kind, owner, names FROM kinds WHERE kind IN (SELECT value FROM json_each(?))"
 	err = scan(ctx, from, query, []any{string(list)}, []any{&kind, &k.owner, &k.names}, func() error {
-		names[kind] = kindNames{k.owner, slices.Clone(k.names)}
+		r := requestlog.Record{Owner: k.owner}
+		r.ReadEntry(k.names)
+		records[kind] = r
 		return nil
 	})
-	return names, err
+	return records, err
 }
 
 // scan calls each for every row of a query, whose columns are in to.
