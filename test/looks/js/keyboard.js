@@ -5,8 +5,8 @@ import { password } from '../../oauth/js/gateway.js';
 import { rings } from './look.js';
 
 // The steps of a way: ">selector" is reached by Tab and "<selector" by Shift+Tab, "=text" is typed, "?selector" is
-// awaited, "!selector" has the focus now, "@" goes back from an app that is not there, and everything else is
-// a key. Selectors are those of Playwright.
+// awaited, "!selector" has the focus now, "@" returns to the first page from an app that is not there, and
+// everything else is a key. Selectors are those of Playwright.
 const named = (name, role = 'button') => `role=${role}[name="${name}"]`;
 export const ways = [
   ['signin', '', '/signin', '!#username', `=${username}`, '>#password', `=${password}`, 'Enter', '?nav.side'],
@@ -73,6 +73,7 @@ const focused = async (target) => await target.count() > 0 && target.first().eva
 
 // walk goes a way on a page that is open. Where there is a side bar, its first step is the link that skips it.
 export async function walk(page, steps) {
+  const began = page.url();
   if (await page.locator('nav.side').count() && await page.evaluate(() => document.activeElement === document.body)) {
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
@@ -88,7 +89,11 @@ export async function walk(page, steps) {
         assert.ok(await focused(target), `${step.slice(1)} has not the focus`);
         break;
       }
-      case '@': await page.waitForURL(/^chrome-error:/, { waitUntil: 'commit' }).catch(() => {}); await page.goBack(); break;
+      case '@': {
+        for (let n = 0; n < 3000 && !page.url().startsWith('chrome-error:'); n++) await page.waitForTimeout(20);
+        await page.goto(began);
+        break;
+      }
       case '=': await page.keyboard.type(step.slice(1)); break;
       default: await page.keyboard.press(step);
     }
