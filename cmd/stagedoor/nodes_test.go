@@ -155,6 +155,9 @@ func TestTwoGatewaysUseTheOnlyPlaceOfAProviderInTurn(t *testing.T) {
 	p.several, p.narrow = true, upstream.URL+"/v1"
 	a, b := p.start("gw-1", false), p.start("gw-2", false)
 	key := createKey(t, "", "--config", p.file("gw-1")).Key
+	for _, g := range []*program{a, b} {
+		g.await("the key", func() bool { return g.listed(key) == http.StatusOK })
+	}
 	var wg sync.WaitGroup
 	for _, g := range []*program{a, b, a, b, a, b} {
 		wg.Go(func() {
