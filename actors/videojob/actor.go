@@ -39,7 +39,7 @@ func (*adopting) videoMessage() {}
 
 // stepped reports the result of a step, which has ended.
 type stepped struct {
-	video work.Video
+	base, video work.Video // as in job
 	// unsaved is set if the record does not have the content of video yet.
 	unsaved bool
 	// hanging is set if it is still unknown whether an interrupted action was done; see recovered.
@@ -121,8 +121,9 @@ type job struct {
 	run   *run
 	timer *kit.Timer
 
+	base    work.Video // the content of the record
 	video   work.Video
-	unsaved bool
+	unsaved bool // the record does not have the content of video yet
 	// hanging is described at stepped.hanging.
 	hanging bool
 	// stepping is set while a step runs.
@@ -173,7 +174,7 @@ func (j *job) load(c actor.Context) bool {
 		c.Stop(c.Self())
 		return false
 	}
-	j.video, j.unsaved = v, false
+	j.base, j.video, j.unsaved = v, v, false
 	return true
 }
 
@@ -202,7 +203,7 @@ func (j *job) step(c actor.Context) {
 	s := &step{
 		svc:     j.svc,
 		run:     j.run,
-		base:    j.video,
+		base:    j.base,
 		video:   j.video,
 		unsaved: j.unsaved,
 		hanging: j.hanging,
@@ -221,7 +222,7 @@ func (j *job) stepped(c actor.Context, m *stepped) {
 		return
 	}
 	was := nextAction(&j.video)
-	j.video, j.unsaved = m.video, m.unsaved
+	j.base, j.video, j.unsaved = m.base, m.video, m.unsaved
 	if m.err != nil {
 		j.err = m.err
 	}

@@ -142,6 +142,7 @@ type disk struct {
 	journal.Store
 	mu   sync.Mutex
 	dead bool
+	away bool // no write reaches it
 	// killed says after which write the process dies; nil: it lives.
 	killed func(journal.Op) bool
 }
@@ -153,6 +154,9 @@ func (d *disk) Commit(ctx context.Context, batches []journal.Batch) (journal.LSN
 	defer d.mu.Unlock()
 	if d.dead {
 		return 0, errKilled
+	}
+	if d.away {
+		return 0, journal.ErrUnreachable
 	}
 	lsn, err := d.Store.Commit(ctx, batches)
 	for _, b := range batches {
@@ -169,6 +173,12 @@ func (d *disk) Commit(ctx context.Context, batches []journal.Batch) (journal.LSN
 }
 
 func (d *disk) Close() error { return nil } // the next process opens it
+
+func (d *disk) setAway(away bool) {
+	d.mu.Lock()
+	d.away = away
+	d.mu.Unlock()
+}
 
 func (d *disk) kill() {
 	d.mu.Lock()

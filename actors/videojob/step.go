@@ -49,7 +49,7 @@ type step struct {
 // perform executes the step and returns a *stepped for the actor.
 func (s *step) perform(ctx context.Context) any {
 	s.runTraced(ctx, s.act)
-	s.out.video, s.out.unsaved = s.video, s.unsaved
+	s.out.base, s.out.video, s.out.unsaved = s.base, s.video, s.unsaved
 	s.out.misses = s.misses
 	return &s.out
 }

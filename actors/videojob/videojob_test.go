@@ -197,6 +197,25 @@ func TestASubmissionThatBreaksIsNeverMadeTwice(t *testing.T) {
 	}
 }
 
+// TestAnAcceptedJobIsNotLostWhileItsRecordCannotBeWritten: the provider has accepted it when the store goes away, and
+// would make it a second time, because it knows no idempotency keys.
+func TestAnAcceptedJobIsNotLostWhileItsRecordCannotBeWritten(t *testing.T) {
+	play(t, func(t *testing.T, p *process) {
+		p.vendor.idempotent = false
+		p.vendor.after = func() error {
+			p.disk.setAway(true)
+			time.AfterFunc(5*time.Second, func() { p.disk.setAway(false) })
+			return nil
+		}
+		v := p.create(newRequest("a cat"))
+		kittest.Pass(5 * time.Minute)
+		if v = p.look(v.ID); v.Phase != work.VideoCompleted || p.vendor.made() != 1 {
+			t.Errorf("ended as %+v after %d submissions", v, p.vendor.made())
+		}
+		p.checkCharge(4 * second)
+	})
+}
+
 func TestABusyProviderIsTriedAgain(t *testing.T) {
 	for _, class := range []upstream.Class{upstream.NotSent, upstream.RateLimited, upstream.Overloaded} {
 		play(t, func(t *testing.T, p *process) {

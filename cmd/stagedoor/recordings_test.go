@@ -102,7 +102,7 @@ func TestWhatARecordedKeySendsIsOnThePageOfItsRequest(t *testing.T) {
 		t.Error("there is a directory although no key is recorded")
 	}
 	do("recorded     until", "keys", "update", key.ID, "--record-for", "24h")
-	if !shows("anna", "/account/keys", "recorded until") {
+	if !shows("anna", "/account/keys", "administrators can read what it sends") {
 		t.Error("the owner does not see that the key is recorded")
 	}
 	first := ask("prompt one")
