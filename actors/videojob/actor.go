@@ -229,7 +229,7 @@ func (j *job) stepped(c actor.Context, m *stepped) {
 	j.misses, j.hanging = m.misses, m.hanging
 	j.updateShown()
 	switch {
-	case j.video.Final():
+	case j.video.Final() && !j.unsaved:
 		j.finish(c)
 	case j.run.ended.Err() != nil && !j.unsaved && nextAction(&j.video) != settle:
 		j.wait(0) // ends the job now, whatever it waits for

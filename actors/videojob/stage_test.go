@@ -3,6 +3,7 @@ package videojob_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -142,7 +143,7 @@ type disk struct {
 	journal.Store
 	mu   sync.Mutex
 	dead bool
-	away bool // no write reaches it
+	away func(journal.Op) bool // says which writes do not reach it; nil: all do
 	// killed says after which write the process dies; nil: it lives.
 	killed func(journal.Op) bool
 }
@@ -155,8 +156,10 @@ func (d *disk) Commit(ctx context.Context, batches []journal.Batch) (journal.LSN
 	if d.dead {
 		return 0, errKilled
 	}
-	if d.away {
-		return 0, journal.ErrUnreachable
+	for _, b := range batches {
+		if d.away != nil && slices.ContainsFunc(b.Ops, d.away) {
+			return 0, journal.ErrUnreachable
+		}
 	}
 	lsn, err := d.Store.Commit(ctx, batches)
 	for _, b := range batches {
@@ -173,12 +176,6 @@ func (d *disk) Commit(ctx context.Context, batches []journal.Batch) (journal.LSN
 }
 
 func (d *disk) Close() error { return nil } // the next process opens it
-
-func (d *disk) setAway(away bool) {
-	d.mu.Lock()
-	d.away = away
-	d.mu.Unlock()
-}
 
 func (d *disk) kill() {
 	d.mu.Lock()

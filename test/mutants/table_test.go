@@ -704,6 +704,18 @@ var Table = []Mutant{
 		New: `WHERE live OR beat > clock_timestamp() + $2::interval`,
 	},
 	{
+		Name: "videojob: end a job whose end is not written",
+		File: "actors/videojob/actor.go", Suite: "./actors/videojob", Run: "TestAJobGoesOn",
+		Old: `case j.video.Final() && !j.unsaved:`,
+		New: `case j.video.Final():`,
+	},
+	{
+		Name: "videojob: compare a job with what was not written",
+		File: "actors/videojob/actor.go", Suite: "./actors/videojob", Run: "TestAJobGoesOn",
+		Old: `		base:    j.base,`,
+		New: `		base:    j.video,`,
+	},
+	{
 		Name: "cluster: take over the video jobs of live nodes",
 		File: "state/work/videos.go", Suite: "./actors/videojob", Run: "TestAnotherNode",
 		Old: `				if !ok || v.Final() || !ended(v.Node) {
