@@ -275,6 +275,24 @@ func TestAResponseRunsAndIsKept(t *testing.T) {
 	})
 }
 
+// TestTheEndOfAResponseIsWrittenWhenTheStoreIsThereAgain: for five seconds no write reaches it.
+func TestTheEndOfAResponseIsWrittenWhenTheStoreIsThereAgain(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		id := s.start()
+		back := time.Now().Add(5 * time.Second)
+		s.journal.Before(func([]journal.Batch) error {
+			if time.Now().Before(back) {
+				return journal.ErrUnreachable
+			}
+			return nil
+		})
+		kittest.Pass(time.Minute)
+		if got := s.stored(id); got.Status != "completed" {
+			t.Errorf("the record is %+v", got.ResponseHeader)
+		}
+	})
+}
+
 func TestTheIdIsSentOnlyOnceItIsDurable(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.journal.Before(slow(time.Second))

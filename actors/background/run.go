@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
@@ -19,6 +20,7 @@ import (
 	"stagedoor/providers/shapes/responses"
 	"stagedoor/providers/upstream"
 	"stagedoor/state"
+	"stagedoor/state/journal"
 	"stagedoor/state/work"
 )
 
@@ -335,6 +337,12 @@ func (g *Registry) finishRun(r *run, failure *dialogue.Error) {
 	g.storeResult(r, body)
 }
 
+// The time for which the end of a response is written again to a store that cannot be reached, and between two tries.
+const (
+	storeTime = time.Minute
+	storeWait = time.Second
+)
+
 // storeResult stores the final state and then ends the watchers.
 func (g *Registry) storeResult(r *run, body []byte) {
 	defer r.finish()
@@ -347,6 +355,12 @@ func (g *Registry) storeResult(r *run, body []byte) {
 	turn, err := TurnItems(context.Background(), r.job.Turn, r.job.Input, body)
 	if err == nil {
 		u.Turn = turn
+		err = g.updateStored(r.job.ID, r.job.Owner, u)
+	}
+	// Nothing has changed in a shared store that could not be reached. A gateway that cannot reach it for longer ends,
+	// and another one begins the response again.
+	for until := g.now().Add(storeTime); errors.Is(err, journal.ErrUnreachable) && g.now().Before(until); {
+		time.Sleep(storeWait)
 		err = g.updateStored(r.job.ID, r.job.Owner, u)
 	}
 	if errors.Is(err, state.ErrTooLarge) {
