@@ -25,8 +25,9 @@ const (
 )
 
 // paceGC sets the pace of garbage collections and returns unused memory to the system, until ctx ends. The pace is
-// not changed if the operator has set GOGC. release, which returns memory that is not of the heap, is called as well.
-func paceGC(ctx context.Context, release func()) {
+// not changed if the operator has set GOGC. inFlight returns the number of requests under way. release, which returns
+// memory that is not of the heap, is called as well.
+func paceGC(ctx context.Context, inFlight func() int, release func()) {
 	sample := []metrics.Sample{{Name: heapLive}, {Name: heapAllocated}}
 	tick := time.NewTicker(paceEvery)
 	defer tick.Stop()
@@ -38,7 +39,7 @@ func paceGC(ctx context.Context, release func()) {
 			debug.SetGCPercent(p)
 			last = p
 		}
-		if quiet.begins(sample[1].Value.Uint64()) {
+		if quiet.begins(sample[1].Value.Uint64(), inFlight()) {
 			runtime.GC() // two collections empty the pools of buffers, and FreeOSMemory makes one
 			debug.FreeOSMemory()
 			release()
@@ -61,9 +62,11 @@ func gcPercent(live uint64) int {
 }
 
 // After a load, most of the heap is garbage that the runtime would keep for two minutes, and the room that it took
-// for much longer. A process that has become quiet gives both back at once.
+// for much longer. A process that has become quiet gives both back at once. One that holds thousands of streams
+// allocates little, too, but a collection of their memory would delay their tokens and free nothing.
 const (
 	quietRate    = 1 << 20  // bytes that a quiet process allocates between two looks, at most
+	quietFlight  = 256      // requests under way in a quiet process, at most
 	quietLooks   = 10       // as many looks in a row make it quiet
 	worthRelease = 32 << 20 // bytes that were allocated since the last release, at least
 )
@@ -76,9 +79,9 @@ type idleDetector struct {
 }
 
 // begins reports whether memory should be released now. It is called at regular intervals with the bytes that the
-// process has allocated so far.
-func (q *idleDetector) begins(allocated uint64) bool {
-	if allocated-q.allocated > quietRate {
+// process has allocated so far, and the number of requests under way.
+func (q *idleDetector) begins(allocated uint64, inFlight int) bool {
+	if allocated-q.allocated > quietRate || inFlight > quietFlight {
 		q.looks = 0
 	} else {
 		q.looks++

@@ -16,10 +16,10 @@ func TestSmallHeapsAreCollectedSeldom(t *testing.T) {
 // TestMemoryIsReleasedWhenALoadHasEnded: once for each load, and never during one.
 func TestMemoryIsReleasedWhenALoadHasEnded(t *testing.T) {
 	var q idleDetector
-	allocated := uint64(0)
+	allocated, inFlight := uint64(0), 0
 	looks := func(n int, each uint64) (released int) {
 		for range n {
-			if allocated += each; q.begins(allocated) {
+			if allocated += each; q.begins(allocated, inFlight) {
 				released++
 			}
 		}
@@ -42,5 +42,13 @@ func TestMemoryIsReleasedWhenALoadHasEnded(t *testing.T) {
 		if got := looks(c.looks, c.each); got != c.want {
 			t.Fatalf("step %d: memory was released %d times, want %d", i, got, c.want)
 		}
+	}
+	inFlight = quietFlight + 1
+	if got := looks(1, worthRelease) + looks(3600, 1<<10); got != 0 {
+		t.Errorf("memory was released %d times while streams were held", got)
+	}
+	inFlight = 1
+	if got := looks(quietLooks, 1<<10); got != 1 {
+		t.Errorf("memory was released %d times after the streams", got)
 	}
 }

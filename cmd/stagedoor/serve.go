@@ -183,7 +183,7 @@ func (g *gateway) startLoops(ctx context.Context, wg *conc.WaitGroup) {
 	wg.Go(func() { g.watchDisk(ctx) })
 	wg.Go(func() { g.overview.Record(ctx) })
 	wg.Go(func() { keepBackups(ctx, g) })
-	wg.Go(func() { paceGC(ctx, g.state.ReleasePages) })
+	wg.Go(func() { paceGC(ctx, g.runtime.Engine().InFlight, g.state.ReleasePages) })
 	wg.Go(func() { keepWatchdog(ctx, g) })
 }
 
