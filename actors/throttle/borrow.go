@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -138,11 +139,13 @@ func (b *Borrower) Renew(ctx context.Context, lender journal.Lender, after time.
 			}
 			var gives bool
 			if gained[i], gives, err = b.renew(ctx, lender, i, sizes[i], need, &d, after); err != nil {
-				return err
+				break // the limiter still hears of the units that were lent before
 			}
 			again = again || gives
 		}
-		d, err = b.tell(ctx, gained)
+		var failed error
+		d, failed = b.tell(ctx, gained)
+		err = errors.Join(err, failed)
 	}
 	return err
 }

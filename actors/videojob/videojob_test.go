@@ -197,8 +197,8 @@ func TestASubmissionThatBreaksIsNeverMadeTwice(t *testing.T) {
 	}
 }
 
-// TestAJobGoesOnWhenAWriteDidNotReachTheStore: each phase is written at the third try. The provider knows no idempotency
-// keys, so that it would make an accepted job a second time.
+// TestAJobGoesOnWhenAWriteDidNotReachTheStore: each phase is written at the third try. The provider knows no
+// idempotency keys, so that it would make an accepted job a second time.
 func TestAJobGoesOnWhenAWriteDidNotReachTheStore(t *testing.T) {
 	for _, phase := range []string{"submitting", "queued", "in_progress", "finalizing", "completed"} {
 		play(t, func(t *testing.T, p *process) {

@@ -269,8 +269,8 @@ func TestAUnitOfALimitHasOneNodeAtATime(t *testing.T) {
 	has(join("c"), 2, 0) // its name has a new epoch, and the units are those of the process before
 }
 
-// TestNodesThatBorrowAtTheSameMomentHaveNoMoreThanTheLimit: all want the units that are free after a moment in which none
-// wanted any.
+// TestNodesThatBorrowAtTheSameMomentHaveNoMoreThanTheLimit: all want the units that are free after a moment in which
+// none wanted any.
 func TestNodesThatBorrowAtTheSameMomentHaveNoMoreThanTheLimit(t *testing.T) {
 	url := empty(t, server(t))
 	const size = 3
