@@ -2,7 +2,6 @@ package throttle
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -46,7 +45,7 @@ func (c Config) borrowed(s *shared) (_ Config, empty bool) {
 		}
 		units := int(s.borrowed[i].Load())
 		empty = empty || units == 0
-		*limit = max(units, 1) // 0 would be no limit
+		*limit = min(max(units, 1), *limit) // 0 would be no limit, and the limit may have been more before
 	}
 	return c, empty
 }
@@ -109,6 +108,8 @@ type borrowedLimit struct {
 	has   []int     // the numbers of the units
 	use   int       // units that the limiter uses; it stops using the others before they are given back
 	since time.Time // the last time that it got one
+	// gained has what units have saved up of which the limiter has not been told.
+	gained []time.Duration
 }
 
 // NewBorrower returns a borrower that has nothing yet.
@@ -124,28 +125,26 @@ const turn = 2 * time.Second
 
 // Renew tells the lender what the limiter needs, and the limiter what it has. It must be called often, because other
 // processes wait for what this one has to give back, and a process that does not ask for some seconds does not wait any
-// more. After an error the limiter uses what it had. after is that of journal.Loan.
+// more. After an error the limiter uses what it had, and the next call tells it of units that were lent before the
+// error. after is that of journal.Loan.
 func (b *Borrower) Renew(ctx context.Context, lender journal.Lender, after time.Duration) error {
 	sizes := b.client.config.Load().sizes()
-	d, err := b.tell(ctx, [Limits][]time.Duration{})
+	d, err := b.tell(ctx)
 	again := true
 	for pass := 0; again && pass < 2 && err == nil; pass++ { // the second one gives back what the first one lets go
-		var gained [Limits][]time.Duration
 		again = false
 		for i := range b.limits {
 			need := min(d.inFlight+d.waiting, sizes[i])
 			if len(b.limits[i].has) == 0 && need == 0 {
 				continue
 			}
-			var gives bool
-			if gained[i], gives, err = b.renew(ctx, lender, i, sizes[i], need, &d, after); err != nil {
-				break // the limiter still hears of the units that were lent before
+			gives, err := b.renew(ctx, lender, i, sizes[i], need, &d, after)
+			if err != nil {
+				return err
 			}
 			again = again || gives
 		}
-		var failed error
-		d, failed = b.tell(ctx, gained)
-		err = errors.Join(err, failed)
+		d, err = b.tell(ctx)
 	}
 	return err
 }
@@ -158,7 +157,7 @@ func (b *Borrower) End(ctx context.Context, lender journal.Lender, after time.Du
 		if l.use = 0; len(l.has) == 0 {
 			continue
 		}
-		if _, _, err := b.renew(ctx, lender, i, slices.Max(l.has), 0, &d, after); err != nil {
+		if _, err := b.renew(ctx, lender, i, slices.Max(l.has), 0, &d, after); err != nil {
 			return false, err
 		}
 		left += len(l.has)
@@ -166,32 +165,39 @@ func (b *Borrower) End(ctx context.Context, lender journal.Lender, after time.Du
 	return left == 0, nil
 }
 
-// renew does what Renew does, for one limit. It returns what the units have saved up that it got, and whether others
-// can be given back as soon as the limiter does not use them any more.
+// renew does what Renew does, for one limit. It returns whether more units can be given back as soon as the limiter
+// does not use them any more.
 func (b *Borrower) renew(ctx context.Context, lender journal.Lender, limit, size, need int, d *demand,
-	after time.Duration) (gained []time.Duration, gives bool, err error) {
+	after time.Duration) (gives bool, err error) {
 	l := &b.limits[limit]
 	loan := journal.Loan{Limit: "providers/" + b.name + "/" + limitNames[limit], Size: size, Need: need,
 		Back: l.spare(limit, d.inFlight), Credit: d.credit[limit], After: after}
 	lent, err := lender.Lend(ctx, loan)
 	if err != nil {
-		return nil, false, err
+		return false, err
 	}
-	gained, used := l.update(&lent, &loan), l.use
-	return gained, used < len(l.has) && len(loan.Back) == 0, nil
+	l.update(&lent, &loan)
+	return l.use < len(l.has) && len(loan.Back) == 0, nil
 }
 
 // tell makes the limiter use the units that it may use.
-func (b *Borrower) tell(ctx context.Context, gained [Limits][]time.Duration) (demand, error) {
+func (b *Borrower) tell(ctx context.Context) (demand, error) {
 	pid := b.client.pid.Load()
 	if pid == nil {
 		return demand{}, &kit.Rejected{Reason: kit.ReasonDead}
 	}
 	m := &borrowing{}
 	for i := range b.limits {
-		m.limits[i] = holding{b.limits[i].use, gained[i]}
+		m.limits[i] = holding{b.limits[i].use, b.limits[i].gained}
 	}
-	return kit.Ask(ctx, b.client.sys, pid, m)
+	d, err := kit.Ask(ctx, b.client.sys, pid, m)
+	if err != nil {
+		return demand{}, err
+	}
+	for i := range b.limits {
+		b.limits[i].gained = nil
+	}
+	return d, nil
 }
 
 // spare returns the numbers of the units that are not used any more. Requests in flight take a unit of places each.
@@ -203,9 +209,9 @@ func (l *borrowedLimit) spare(limit, inFlight int) []int {
 	return l.has[min(used, len(l.has)):]
 }
 
-// update notes which units were lent, and decides how many of them to use from now on. It returns what those have saved
-// up that are new.
-func (l *borrowedLimit) update(lent *journal.Lent, loan *journal.Loan) (gained []time.Duration) {
+// update notes which units were lent and what those that are new have saved up, and decides how many of them to use
+// from now on.
+func (l *borrowedLimit) update(lent *journal.Lent, loan *journal.Loan) {
 	known := make(map[int]bool, len(l.has))
 	for _, n := range l.has {
 		known[n] = true
@@ -214,20 +220,17 @@ func (l *borrowedLimit) update(lent *journal.Lent, loan *journal.Loan) (gained [
 		known[n] = false
 	}
 	l.has = l.has[:0]
+	now := time.Now()
 	for _, u := range lent.Units {
 		l.has = append(l.has, u.Number)
 		if !known[u.Number] {
-			gained = append(gained, u.Credit)
+			l.gained = append(l.gained, u.Credit)
+			l.since = now
 		}
-	}
-	now := time.Now()
-	if len(gained) > 0 {
-		l.since = now
 	}
 	give := min(len(l.has)-loan.Need, lent.Wanted)
 	if give <= 0 && now.Sub(l.since) >= turn {
 		give = min(len(l.has)-lent.Part, lent.Short)
 	}
 	l.use = len(l.has) - max(give, 0)
-	return gained
 }

@@ -3,11 +3,13 @@ package throttle_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"stagedoor/actors/kit"
@@ -255,4 +257,88 @@ func TestALoneProcessHasAllOfASmallLimit(t *testing.T) {
 			p.Release(throttle.Outcome{Kind: throttle.Success})
 		}
 	})
+}
+
+// TestWhatUnitsHaveSavedUpCountsAlthoughAnotherLoanFailed: the units of the rate have saved up nothing. They are lent
+// before the lender fails, with the next limit, for the first time.
+func TestWhatUnitsHaveSavedUpCountsAlthoughAnotherLoanFailed(t *testing.T) {
+	for _, late := range []bool{false, true} { // whether the lender fails because the time of the call is over
+		kittest.Run(t, func(t *testing.T, sys *kit.System) {
+			config := throttle.Config{RequestsPerMinute: 2, MaxInFlight: 1}
+			config.Divide(2, true)
+			client, err := throttle.Spawn(sys, "provider", config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			asked, waited := time.Now(), make(chan time.Duration)
+			go func() {
+				permit, err := client.Acquire(t.Context(), throttle.Ask{Owner: "anna"})
+				if err == nil {
+					permit.Release(throttle.Outcome{Kind: throttle.Success})
+				}
+				waited <- time.Since(asked)
+			}()
+			synctest.Wait()
+			limited, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			failing := func(loan journal.Loan) error {
+				if loan.Size == config.RequestsPerMinute {
+					return nil
+				}
+				if late {
+					cancel()
+				}
+				return journal.ErrUnreachable
+			}
+			b := throttle.NewBorrower("one", client)
+			if err := b.Renew(limited, lenderFunc(failing), time.Minute); !errors.Is(err, journal.ErrUnreachable) {
+				t.Error(err)
+			}
+			if err := b.Renew(t.Context(), lenderFunc(func(journal.Loan) error { return nil }), time.Minute); err != nil {
+				t.Error(err)
+			}
+			if got := <-waited; got != 30*time.Second {
+				t.Errorf("late %v: a request of two a minute was granted after %v", late, got)
+			}
+		})
+	}
+}
+
+// TestALowerLimitHoldsAlthoughTheLenderIsAway: the units of the higher one are still lent.
+func TestALowerLimitHoldsAlthoughTheLenderIsAway(t *testing.T) {
+	kittest.Run(t, func(t *testing.T, sys *kit.System) {
+		config := throttle.Config{MaxInFlight: 3}
+		config.Divide(2, true)
+		client, err := throttle.Spawn(sys, "provider", config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		acquire := func() (*throttle.Permit, error) {
+			return client.Acquire(t.Context(), throttle.Ask{Owner: "anna", Deadline: time.Now().Add(time.Second)})
+		}
+		go acquire() // it makes the limiter borrow, and keeps its place
+		synctest.Wait()
+		b := throttle.NewBorrower("one", client)
+		if err := b.Renew(t.Context(), lenderFunc(func(journal.Loan) error { return nil }), time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := acquire(); err != nil {
+			t.Errorf("the second of three places: %v", err)
+		}
+		config.MaxInFlight = 2
+		client.Configure(config)
+		if _, err := acquire(); err == nil {
+			t.Error("a third request has a place, of two")
+		}
+	})
+}
+
+// lenderFunc lends all units of a limit, with nothing saved up, unless it returns an error for the loan.
+type lenderFunc func(loan journal.Loan) error
+
+func (f lenderFunc) Lend(_ context.Context, loan journal.Loan) (lent journal.Lent, err error) {
+	for i := range loan.Size {
+		lent.Units = append(lent.Units, journal.Unit{Number: i + 1})
+	}
+	return lent, f(loan)
 }

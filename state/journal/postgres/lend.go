@@ -79,7 +79,7 @@ func (l *lending) run(ctx context.Context) (journal.Lent, error) {
 	return lent, nil
 }
 
-// open waits for other nodes that lend units of the limit, and makes those that have never been usel.
+// open waits for other nodes that lend units of the limit, and makes those that have never been used.
 func (l *lending) open(ctx context.Context) error {
 	const lock = "SELECT pg_advisory_xact_lock(hashtextextended('stagedoor.unit ' || $1, 0))"
 	if _, err := l.tx.Exec(ctx, lock, l.loan.Limit); err != nil {
