@@ -2,6 +2,9 @@ package tokens
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"time"
 
 	"stagedoor/actors/kit"
 	"stagedoor/state"
@@ -119,14 +122,48 @@ func (c *Client) Revoke(ctx context.Context, client ClientCredentials, token str
 	})
 }
 
-// Grants returns a user's live grants that were redeemed, by app and age.
-func (c *Client) Grants(user int64) []Grant {
+// AllowedApps returns the apps that may see something of a user, by id. An app is listed from the moment of the
+// consent, because the consent gets it further codes without a question, even if it redeems none.
+func (c *Client) AllowedApps(user int64) []AllowedApp {
 	v := c.state.View()
-	var list []Grant
+	apps := map[int64]*AllowedApp{}
+	note := func(id int64, scopes []string, since time.Time) *AllowedApp {
+		a := apps[id]
+		if a == nil {
+			a = &AllowedApp{Since: since}
+			apps[id] = a
+		}
+		a.Scopes = append(a.Scopes, scopes...)
+		if since.Before(a.Since) {
+			a.Since = since
+		}
+		return a
+	}
+	for _, consent := range identity.ListConsents(v, user) {
+		for _, given := range consent.Given {
+			if v.Now().Before(given.Expires) {
+				note(consent.App, given.Scopes, given.Expires.Add(-c.config.Consent))
+			}
+		}
+	}
 	for _, g := range identity.ListGrants(v, user, 0) {
-		if app, ok := identity.FindApp(v, g.App); ok && app.Gone.IsZero() && g.Live(v.Now()) && !g.Code.Used.IsZero() {
-			list = append(list, Grant{ID: g.ID, User: g.User, App: appOf(app), Scopes: g.Scopes,
-				Created: g.Created, Used: g.Refresh.Issued, Expires: g.Expires, Consented: g.Consented})
+		if !g.Live(v.Now()) {
+			continue
+		}
+		a := note(g.App, g.Scopes, g.Created)
+		if !g.Code.Used.IsZero() {
+			a.Devices++
+		}
+		if g.Refresh.Issued.After(a.Used) {
+			a.Used = g.Refresh.Issued
+		}
+	}
+	var list []AllowedApp
+	for _, id := range slices.Sorted(maps.Keys(apps)) {
+		if app, ok := identity.FindApp(v, id); ok && app.Gone.IsZero() {
+			a := apps[id]
+			a.App, a.Scopes = appOf(app), ordered(a.Scopes)
+			list = append(list, *a)
 		}
 	}
 	return list

@@ -139,7 +139,7 @@ func TestADeletedAppEndsWithAllThatItGot(t *testing.T) {
 		if _, err := b.Approve(ctx, b.approval()); !errors.Is(err, tokens.ErrInvalidClient) {
 			t.Errorf("a further grant: %v", err)
 		}
-		if len(b.Grants(b.user.ID)) != 0 || len(b.Apps(0)) != 0 {
+		if len(b.AllowedApps(b.user.ID)) != 0 || len(b.Apps(0)) != 0 {
 			t.Error("lists still have the app")
 		}
 		for name, err := range map[string]error{"get": second(b.App(b.app.ID)), "delete": b.DeleteApp(ctx, b.app.ID),

@@ -186,6 +186,14 @@ func (b *bench) exchange(code string) (tokens.Tokens, error) {
 	return b.Exchange(ctx, tokens.Exchange{Client: b.creds, Code: code, RedirectURI: b.app.RedirectURI})
 }
 
+// devices is the number of redeemed grants in the user's list of apps.
+func (b *bench) devices() (n int) {
+	for _, a := range b.AllowedApps(b.user.ID) {
+		n += a.Devices
+	}
+	return n
+}
+
 func (b *bench) refresh(token string) (tokens.Tokens, error) {
 	return b.Refresh(ctx, tokens.Refresh{Client: b.creds, Token: token})
 }
@@ -260,9 +268,9 @@ func TestCodeBecomesTokensOfTheDocumentedForm(t *testing.T) {
 	}
 	b.reopen(t, tokens.Config{})
 	b.alive(t, next)
-	grants := b.Grants(b.user.ID)
-	if len(grants) != 1 || grants[0].App.ID != b.app.ID || !grants[0].Consented {
-		t.Errorf("grants: got %+v", grants)
+	apps := b.AllowedApps(b.user.ID)
+	if len(apps) != 1 || apps[0].App.ID != b.app.ID || apps[0].Devices != 1 {
+		t.Errorf("apps: got %+v", apps)
 	}
 }
 
@@ -662,8 +670,49 @@ func TestApproveRefusals(t *testing.T) {
 			t.Errorf("%s: got %q, %v, want %v", name, code, err, c.want)
 		}
 	}
-	if n := len(b.Grants(b.user.ID)); n != 0 {
-		t.Errorf("%d grants", n)
+	if n := len(b.AllowedApps(b.user.ID)); n != 0 {
+		t.Errorf("%d apps are allowed", n)
+	}
+}
+
+// TestAConsentIsListedUntilItEnds: a user sees what an app may ask for also while the app uses none of it, and
+// withdrawing it ends the code that was not redeemed.
+func TestAConsentIsListedUntilItEnds(t *testing.T) {
+	b := newBench(t, tokens.Config{})
+	given := b.clock.Now()
+	b.code(t)
+	check := func(devices int, used bool) {
+		t.Helper()
+		list := b.AllowedApps(b.user.ID)
+		if len(list) != 1 || list[0].App.ID != b.app.ID || list[0].Devices != devices || list[0].Used.IsZero() == used ||
+			!list[0].Since.Equal(given) || !slices.Equal(list[0].Scopes, b.approval().Scopes) {
+			t.Errorf("got %+v", list)
+		}
+	}
+	check(0, false)
+	b.clock.Add(time.Hour) // the code has expired
+	check(0, false)
+	given = b.clock.Now()
+	pair := b.tokens(t)
+	check(1, true)
+	if err := b.Revoke(ctx, b.creds, pair.Refresh); err != nil {
+		t.Fatal(err)
+	}
+	check(0, false)
+	code := b.code(t)
+	if err := b.RevokeUserApp(ctx, b.user.ID, b.app.ID); err != nil {
+		t.Fatal(err)
+	}
+	if list := b.AllowedApps(b.user.ID); len(list) != 0 {
+		t.Errorf("withdrawn, but listed: %+v", list)
+	}
+	if _, err := b.exchange(code); !errors.Is(err, tokens.ErrInvalidGrant) {
+		t.Errorf("the code of a withdrawn consent: %v", err)
+	}
+	b.code(t)
+	b.clock.Add(90 * 24 * time.Hour)
+	if list := b.AllowedApps(b.user.ID); len(list) != 0 {
+		t.Errorf("expired, but listed: %+v", list)
 	}
 }
 
@@ -753,7 +802,7 @@ func TestOldestGrantsGoFirst(t *testing.T) {
 	b.dead(t, pairs[0])
 	b.alive(t, pairs[1])
 	b.alive(t, pairs[100])
-	if n := len(b.Grants(b.user.ID)); n != 100 {
+	if n := b.devices(); n != 100 {
 		t.Errorf("grants: got %d, want 100", n)
 	}
 }

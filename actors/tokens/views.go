@@ -207,15 +207,11 @@ type Introspection struct {
 	Expires  time.Time
 }
 
-// Grant is one authorization of an app by a user, for the account page.
-type Grant struct {
-	ID      string
-	User    int64
+// AllowedApp is an app that may see something of a user, for the account page.
+type AllowedApp struct {
 	App     App
-	Scopes  []string
-	Created time.Time
-	Used    time.Time // when tokens were issued last
-	Expires time.Time
-	// Consented is set if the user consented to this grant, and not set if an earlier consent covered it.
-	Consented bool
+	Scopes  []string  // of the consent and of all live grants
+	Since   time.Time // when the first of them was given
+	Used    time.Time // when tokens were issued last; zero: the app has not redeemed a code
+	Devices int       // live grants whose code was redeemed
 }

@@ -97,12 +97,20 @@ func PutConsent(tx *state.Tx, c Consent) error {
 	return consents.Put(tx, c)
 }
 
+// ListConsents returns what a user has allowed apps. Expired consents may be included.
+func ListConsents(v state.View, user int64) []Consent {
+	return consents.List(v, state.ByID, consentsOf(user))
+}
+
 // RemoveConsents removes everything that a user has allowed apps.
 func RemoveConsents(tx *state.Tx, user int64) {
-	for _, r := range consents.Under(tx.View(), state.ByID, []byte(state.NumberID(user)+".")) {
+	for _, r := range consents.Under(tx.View(), state.ByID, consentsOf(user)) {
 		consents.Remove(tx, r)
 	}
 }
+
+// consentsOf is the part that the ids of all consents of a user begin with.
+func consentsOf(user int64) []byte { return []byte(state.NumberID(user) + ".") }
 
 // RemoveConsent removes what a user has allowed an app, if anything.
 func RemoveConsent(tx *state.Tx, user, app int64) {

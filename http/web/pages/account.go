@@ -153,10 +153,10 @@ type Apps struct {
 // Allowed is an app that may read a user's account.
 type Allowed struct {
 	App
-	ID     int64
-	Since  time.Time
-	Used   time.Time // when it last got tokens
-	Grants int       // how many authorizations it has
+	ID      int64
+	Since   time.Time
+	Used    time.Time // when it last got tokens; zero: it has not fetched any
+	Devices int       // how many authorizations it has
 }
 
 func (a *Apps) frame() frame { return a.at(placeApps, "apps.html", "My apps") }

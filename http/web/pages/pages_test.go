@@ -79,7 +79,7 @@ func TestEveryPageIsDrawn(t *testing.T) {
 		"account":                &Account{Viewer: viewer, Usage: usage},
 		"keys": &Keys{Viewer: viewer, Keys: []Key{key, {Status: "revoked"}, {Status: "disabled"}},
 			Entry: KeyEntry{Name: "<b>", Scopes: []Choice{{"chat", true}}, Window: "month"}},
-		"apps": &Apps{Viewer: viewer, Apps: []Allowed{{App: app, ID: 1, Grants: 2}}}, "no apps": &Apps{Viewer: viewer},
+		"apps": &Apps{Viewer: viewer, Apps: []Allowed{{App: app, ID: 1, Devices: 2}}}, "no apps": &Apps{Viewer: viewer},
 		"own app": &OneApp{Viewer: viewer, OwnApp: own, Entry: typed},
 		"own apps": &Apps{Viewer: viewer, Own: []OwnApp{own, {App: app, ID: 2, Disabled: true}},
 			Forbidden: true},

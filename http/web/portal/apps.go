@@ -24,26 +24,8 @@ func (rc *requestContext) appsView() *pages.Apps {
 	view := &pages.Apps{Viewer: rc.viewer(), Own: rc.ownApps(), Forbidden: !mayCreate}
 	view.Entry = pages.AppEntry{Form: pages.Form{Action: pathApps, ID: newFormID(), Token: view.Token},
 		Open: rc.query("new") != ""}
-	at := map[int64]int{}
-	for _, g := range rc.options.Registry.Grants(rc.user.ID) {
-		i, ok := at[g.App.ID]
-		if !ok {
-			i = len(view.Apps)
-			at[g.App.ID] = i
-			view.Apps = append(view.Apps, allowed(&g))
-			continue
-		}
-		// A user may allow one app on several devices. The page has one row for the app, which revokes all of its
-		// grants, so the row shows the first grant's age, the latest use and all scopes together.
-		a := &view.Apps[i]
-		a.Grants++
-		a.Scopes = union(a.Scopes, g.Scopes)
-		if g.Created.Before(a.Since) {
-			a.Since = g.Created
-		}
-		if g.Used.After(a.Used) {
-			a.Used = g.Used
-		}
+	for _, a := range rc.options.Registry.AllowedApps(rc.user.ID) {
+		view.Apps = append(view.Apps, allowed(&a))
 	}
 	return view
 }
@@ -57,18 +39,11 @@ func hostOf(address string) string {
 	return u.Host
 }
 
-// allowed returns a grant as the page of apps shows it.
-func allowed(g *tokens.Grant) pages.Allowed {
-	return pages.Allowed{App: pages.App{Name: g.App.Name, Description: g.App.Description,
-		Host: hostOf(g.App.RedirectURI), Scopes: g.Scopes, Logo: pages.LogoPath(&g.App)}, ID: g.App.ID,
-		Since: g.Created, Used: g.Used, Grants: 1}
-}
-
-// union returns the scopes of either, in the order in which pages list them.
-func union(a, b []string) []string {
-	return slices.DeleteFunc(tokens.Scopes(), func(s string) bool {
-		return !slices.Contains(a, s) && !slices.Contains(b, s)
-	})
+// allowed returns an app as the page shows it.
+func allowed(a *tokens.AllowedApp) pages.Allowed {
+	return pages.Allowed{App: pages.App{Name: a.App.Name, Description: a.App.Description,
+		Host: hostOf(a.App.RedirectURI), Scopes: a.Scopes, Logo: pages.LogoPath(&a.App)}, ID: a.App.ID,
+		Since: a.Since, Used: a.Used, Devices: a.Devices}
 }
 
 // revokeApp ends all access that the person has given to an app.

@@ -142,10 +142,8 @@ func (rc *requestContext) keyHits(text string) (hits []pages.Hit) {
 
 // appHits finds the apps that the user has allowed.
 func (rc *requestContext) appHits(text string) (hits []pages.Hit) {
-	found := map[int64]bool{}
-	for _, g := range rc.options.Registry.Grants(rc.user.ID) {
-		if a := allowed(&g); len(hits) < hitsPerKind && !found[a.ID] && matches(text, a.Name, a.Host) {
-			found[a.ID] = true
+	for _, allows := range rc.options.Registry.AllowedApps(rc.user.ID) {
+		if a := allowed(&allows); len(hits) < hitsPerKind && matches(text, a.Name, a.Host) {
 			hits = append(hits, pages.Hit{Kind: "App", Name: a.Name, Note: a.Host, Path: pathApps})
 		}
 	}

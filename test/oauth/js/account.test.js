@@ -85,14 +85,19 @@ async function revoke(page, what, name) {
   await page.locator('details[open]').getByRole('button', { name, exact: true }).click();
 }
 
-// allow lets the app read the account of who is signed in, and is its access token.
+// allow lets the app read the account of who is signed in, and is its code.
 async function allow(page) {
   await page.goto(`${issuer}/api/oauth2/authorize?${new URLSearchParams({
     client_id: clientId, redirect_uri: redirectUri, response_type: 'code', scope: 'profile balance', state: 'xyz' })}`);
   await button(page, 'Allow').click();
   await page.waitForURL(/\/cb\?/);
+  return new URL(page.url()).searchParams.get('code');
+}
+
+// redeem is the access token for a code, or undefined.
+async function redeem(code) {
   const response = await fetch(`${issuer}/api/oauth2/token`, { method: 'POST', body: new URLSearchParams({
-    grant_type: 'authorization_code', code: new URL(page.url()).searchParams.get('code'), redirect_uri: redirectUri, client_id: clientId, client_secret: clientSecret }) });
+    grant_type: 'authorization_code', code, redirect_uri: redirectUri, client_id: clientId, client_secret: clientSecret }) });
   return (await response.json()).access_token;
 }
 
@@ -263,7 +268,7 @@ test('an administrator makes a user and a key, which the user has', async (t) =>
 
 test('an app is allowed, seen and revoked', async (t) => {
   const page = await as(t, username, '/account');
-  const token = await allow(page);
+  const token = await redeem(await allow(page));
   const userinfo = async () => (await fetch(`${issuer}/api/oauth2/userinfo`, { headers: { authorization: `Bearer ${token}` } })).status;
   assert.equal(await userinfo(), 200);
   await page.goto(`${issuer}/account`);
@@ -272,6 +277,13 @@ test('an app is allowed, seen and revoked', async (t) => {
   await revoke(page, 'Revoke access of Weather Watch', 'Revoke access');
   await notice(page, /no longer see/);
   assert.equal(await userinfo(), 401);
+  // A consent is there before its code is redeemed, and the code ends with it.
+  const code = await allow(page);
+  await page.goto(`${issuer}/account/apps`);
+  assert.match(await page.textContent('tbody'), /Weather Watch.*never/s);
+  await revoke(page, 'Revoke access of Weather Watch', 'Revoke access');
+  await notice(page, /no longer see/);
+  assert.equal(await redeem(code), undefined);
 });
 
 test('a developer token registers an app until it is revoked', async (t) => {
