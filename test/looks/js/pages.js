@@ -133,7 +133,7 @@ const list = [
   ['account', username, '/account'],
   ['keys', username, '/account/keys'],
   ['keys-new', username, '/account/keys?new=1', unfold],
-  ['keys-revoke', username, '/account/keys', (page) => page.locator('details.confirm summary').first().click()],
+  ['keys-more', username, '/account/keys', (page) => page.locator('details.confirm summary').first().click()],
   ['key', username, '/account/keys', async (page) => page.goto(await page.locator('.stack td.buttons a').first().evaluate((a) => a.href))],
   ['key-secret', username, '/account/keys?new=1', async (page) => { await page.fill('#name', 'laptop'); await button(page, 'Create key').click(); await page.waitForSelector('pre.secret'); }],
   ['usage', username, '/account/usage', unfold],

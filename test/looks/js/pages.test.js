@@ -62,7 +62,7 @@ test('a person works without scripting: menu, key, code, group, theme', async (t
   assert.match(await page.textContent('pre.secret'), /sd-/);
   assert.equal(await page.locator('button.copy:visible').count(), 0);
   await page.getByRole('link', { name: 'I have copied it' }).click();
-  await page.locator('summary[aria-label="Revoke quiet"]').click();
+  await page.locator('summary[aria-label="More actions for quiet"]').click();
   await button(page.locator('details.confirm[open]'), 'Revoke for good').click();
   await page.locator('tr', { hasText: 'quiet' }).locator('.tag.revoked').waitFor();
   await button(page, 'Menu').click();

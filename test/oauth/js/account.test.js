@@ -209,13 +209,13 @@ test('a key is made, used, seen in the usage, disabled and revoked', async (t) =
   await dialog.getByRole('button', { name: 'Save', exact: true }).click();
   await notice(page, /was changed/);
   assert.match(await page.textContent('tbody'), /1,234 requests\/min/);
-  await page.getByRole('button', { name: 'Disable laptop' }).click();
+  await revoke(page, 'More actions for laptop', 'Disable');
   await notice(page, /until you enable it/);
   assert.equal(await chat(key), 401);
   await page.getByRole('button', { name: 'Enable laptop' }).click();
   await notice(page, /again/);
   assert.equal(await chat(key), 200);
-  await revoke(page, 'Revoke laptop', 'Revoke for good');
+  await revoke(page, 'More actions for laptop', 'Revoke for good');
   await notice(page, /revoked/);
   assert.equal(await chat(key), 401);
 });
