@@ -59,6 +59,7 @@ type Spender struct {
 	// Uses is by step, Total their sum and Before that of as many steps of the time before.
 	Uses          []Use
 	Total, Before Use
+	Users         int64       // of a group, those with requests in this time
 	Budget        *BudgetLine // nil without a budget
 	Requests      string      // the address of its requests, set by Report.Finish
 	Class         string      // of its colour, set by Report.Finish
@@ -405,6 +406,9 @@ func formatCompact(n int64) string {
 	}
 	return formatCount(n)
 }
+
+// Peopled reports whether a row has a number of users.
+func (r *Report) Peopled() bool { return r.By == ByGroup }
 
 // Budgeted reports whether a row has a budget.
 func (r *Report) Budgeted() bool {

@@ -178,6 +178,8 @@ type spending struct {
 	before  []pages.Use
 	grown   map[[2]string]int64 // by name and key, how much more was charged than before
 	keyUser map[string]string
+	// counted has the users that a row of a group has counted, each of whom has at most one group.
+	counted map[string]bool
 }
 
 // newSpending returns sums that are empty yet.
@@ -185,7 +187,7 @@ func newSpending(scope *spendScope, by pages.Dimension, steps, elapsed int,
 	groups map[string]*identity.Group) *spending {
 	return &spending{scope: scope, by: by, steps: steps, elapsed: elapsed, groups: groups,
 		rows: map[string]*pages.Spender{}, before: make([]pages.Use, steps), grown: map[[2]string]int64{},
-		keyUser: map[string]string{}}
+		keyUser: map[string]string{}, counted: map[string]bool{}}
 }
 
 // othersID is the id of the row for those behind the first maxSpenders. No user, key or model has it.
@@ -238,6 +240,10 @@ func (s *spending) add(o origin, step int, before bool, use pages.Use) {
 	} else {
 		row.Uses[step].Add(use)
 		row.Total.Add(use)
+		if s.by == pages.ByGroup && o.account != "" && !s.counted[o.account] {
+			s.counted[o.account] = true
+			row.Users++
+		}
 	}
 	cause := [2]string{id, o.key}
 	if _, known := s.grown[cause]; known || len(s.grown) < 2*maxSpenders {

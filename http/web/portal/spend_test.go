@@ -50,9 +50,11 @@ func TestSpendingIsDividedByGroupUserKeyAndModelFromTheLedger(t *testing.T) {
 	h.charge("anna", "key_a", "large", 9_200_000, g.Scope().Name())
 	h.charge("root", "key_r", "small", 200_000)
 	h.charge("root", "cfg_deploy", "small", 100_000)
+	h.user("ben", false)
+	h.charge("ben", "key_b", "small", 100_000)
 	root := h.signedIn("root")
 	for query, want := range map[string][]string{
-		"": {"team@home", "No group", "92 % of $10.00 a month", "$9.50", "Forecast for the month",
+		"": {"team@home", "No group", "92 % of $10.00 a month", "$9.60", "Forecast for the month", `>2</td>`,
 			"mostly from key", "from the ledger", "the group that they are in now", "of $10.00 a month for all groups"},
 		"?by=user":                {"anna", "root", "$9.20"},
 		"?by=key":                 {"key_a", "key_r", ">deploy<"},
