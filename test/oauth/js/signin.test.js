@@ -43,7 +43,7 @@ async function openProvider() {
         const challenge = createHash('sha256').update(form.get('code_verifier')).digest('base64url');
         if (asked?.get('code_challenge') !== challenge) return res.writeHead(400).end();
         const now = Math.floor(Date.now() / 1000);
-        const text = `${part({ alg: 'RS256', kid: 'k' })}.${part({ iss: issuer, aud: 'stagedoor', sub: '1', nonce: asked.get('nonce'), iat: now, exp: now + 60, preferred_username: 'dora' })}`;
+        const text = `${part({ alg: 'RS256', kid: 'k' })}.${part({ iss: issuer, aud: 'stagedoor', sub: '1', nonce: asked.get('nonce'), iat: now, exp: now + 60, preferred_username: 'dora', groups: ['engineers'] })}`;
         reply({ access_token: 'a', token_type: 'Bearer', id_token: `${text}.${sign('sha256', Buffer.from(text), privateKey).toString('base64url')}` });
       });
     } else if (url.pathname === '/keys') {
@@ -67,12 +67,13 @@ before(async () => {
 keys: [{key: for-tests-only, name: fixed}]
 providers: {sandbox: {shape: sandbox}}
 models: {small: {targets: [{provider: sandbox, model: small}]}}
-sign_in: {providers: {corp: {issuer: "${issuer}", client_id: stagedoor, client_secret: s, label: Example Corp, create: true}}}
+sign_in: {providers: {corp: {issuer: "${issuer}", client_id: stagedoor, client_secret: s, label: Example Corp, create: true, groups: {engineers: Crew}}}}
 `);
   const binary = process.env.STAGEDOOR_BINARY;
   const data = join(folder, 'data');
   gateway = spawn(binary, ['serve', '--config', config, '--listen', `127.0.0.1:${port}`, '--data', data], { stdio: 'ignore' });
   while (!(await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => null))?.ok) await new Promise((resolve) => setTimeout(resolve, 50));
+  execFileSync(binary, ['groups', 'create', 'Crew', '--budget', '5', '--budget-window', 'month', '--data', data]);
   execFileSync(binary, ['users', 'create', 'anna', '--password-stdin', '--data', data], { input: `${password}\n` });
   app = createServer((req, res) => res.writeHead(200, { 'content-type': 'text/html' }).end('<h1>home</h1>'));
   const callback = `http://127.0.0.1:${await listening(app)}/cb`;
@@ -90,7 +91,7 @@ after(async () => {
 
 const button = (page, name) => page.getByRole('button', { name, exact: true });
 
-test('a person signs in at a provider, with and without JavaScript', async (t) => {
+test('a person signs in at a provider, with and without JavaScript, and is in the group that belongs to one there', async (t) => {
   for (const javaScriptEnabled of [true, false]) {
     const page = await visit(t, browser, { viewport: screens.desktop, javaScriptEnabled });
     await page.goto(`${origin}/signin?next=/account/security`);
@@ -100,6 +101,8 @@ test('a person signs in at a provider, with and without JavaScript', async (t) =
     await page.waitForURL(`${origin}/account/security`);
     assert.match(await page.textContent('table'), /Example Corp/);
     if (javaScriptEnabled) await pictures(page, 'security-without-password');
+    await page.goto(`${origin}/account`);
+    assert.match(await page.textContent('main'), /Budget of your group.*\$5\.00 a month/s);
   }
 });
 
