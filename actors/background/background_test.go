@@ -275,20 +275,34 @@ func TestAResponseRunsAndIsKept(t *testing.T) {
 	})
 }
 
-// TestTheEndOfAResponseIsWrittenWhenTheStoreIsThereAgain: for five seconds no write reaches it.
+// TestTheEndOfAResponseIsWrittenWhenTheStoreIsThereAgain: no write reaches it for a while.
 func TestTheEndOfAResponseIsWrittenWhenTheStoreIsThereAgain(t *testing.T) {
-	play(t, func(t *testing.T, s *stage) {
-		id := s.start()
-		back := time.Now().Add(5 * time.Second)
-		s.journal.Before(func([]journal.Batch) error {
-			if time.Now().Before(back) {
-				return journal.ErrUnreachable
+	for _, away := range []error{journal.ErrUnreachable, journal.ErrReadOnly} {
+		play(t, func(t *testing.T, s *stage) {
+			id := s.start()
+			s.journal.Refuse(away)
+			kittest.Pass(10 * time.Minute)
+			if got := s.stored(id); got.Finished() {
+				t.Errorf("%v: the record is %+v", away, got.ResponseHeader)
 			}
-			return nil
+			s.journal.Refuse(nil)
+			kittest.Pass(time.Minute)
+			if got := s.stored(id); got.Status != "completed" {
+				t.Errorf("%v: the record is %+v at the end", away, got.ResponseHeader)
+			}
 		})
+	}
+}
+
+// TestTheEndOfAResponseIsNotAwaitedWhenTheProcessStops, because the next one ends it.
+func TestTheEndOfAResponseIsNotAwaitedWhenTheProcessStops(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.start()
+		s.journal.Refuse(journal.ErrUnreachable)
 		kittest.Pass(time.Minute)
-		if got := s.stored(id); got.Status != "completed" {
-			t.Errorf("the record is %+v", got.ResponseHeader)
+		began := time.Now()
+		if err := s.sys.Stop(t.Context()); err != nil || time.Since(began) > time.Second {
+			t.Errorf("the stop took %v: %v", time.Since(began), err)
 		}
 	})
 }

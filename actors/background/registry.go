@@ -70,9 +70,11 @@ type Registry struct {
 	slots     *share.Pool // of maxRuns
 	elsewhere FollowElsewhere
 
-	mu       sync.Mutex
-	runs     map[string]*run
-	stopping bool
+	running context.Context // ends with stop, after which no run and no StoreEnd begins
+	stop    context.CancelFunc
+
+	mu   sync.Mutex // guards runs, and stop against what begins
+	runs map[string]*run
 }
 
 // Slots returns the pool of responses in flight, for metrics.
@@ -82,6 +84,7 @@ func (g *Registry) Slots() *share.Pool { return g.slots }
 func NewRegistry(system *kit.System, tr *text.Service, store *state.State, now func() time.Time) (*Registry, error) {
 	g := &Registry{system: system, requests: tr, store: store, now: now, runs: make(map[string]*run),
 		slots: share.New(share.Background, maxRuns, 1)}
+	g.running, g.stop = context.WithCancel(context.Background())
 	var err error
 	props := system.Props("background", func() actor.Actor { return &supervisor{g} })
 	g.supervisor, err = system.SpawnUnique(props, "background")
@@ -143,7 +146,7 @@ func (g *Registry) startRun(r *run) error {
 func (g *Registry) startRecorder(r *run) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.stopping {
+	if g.running.Err() != nil {
 		return false
 	}
 	if g.store.Several() {
@@ -176,7 +179,7 @@ func (s *supervisor) Receive(c actor.Context) {
 func (g *Registry) stopRuns() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.stopping = true
+	g.stop()
 	for _, r := range g.runs {
 		r.cancel(upstream.ErrDraining)
 	}

@@ -20,7 +20,6 @@ import (
 	"stagedoor/providers/shapes/responses"
 	"stagedoor/providers/upstream"
 	"stagedoor/state"
-	"stagedoor/state/journal"
 	"stagedoor/state/work"
 )
 
@@ -337,12 +336,6 @@ func (g *Registry) finishRun(r *run, failure *dialogue.Error) {
 	g.storeResult(r, body)
 }
 
-// The time for which the end of a response is written again to a store that cannot be reached, and between two tries.
-const (
-	storeTime = time.Minute
-	storeWait = time.Second
-)
-
 // storeResult stores the final state and then ends the watchers.
 func (g *Registry) storeResult(r *run, body []byte) {
 	defer r.finish()
@@ -355,13 +348,7 @@ func (g *Registry) storeResult(r *run, body []byte) {
 	turn, err := TurnItems(context.Background(), r.job.Turn, r.job.Input, body)
 	if err == nil {
 		u.Turn = turn
-		err = g.updateStored(r.job.ID, r.job.Owner, u)
-	}
-	// Nothing has changed in a shared store that could not be reached. A gateway that cannot reach it for longer ends,
-	// and another one begins the response again.
-	for until := g.now().Add(storeTime); errors.Is(err, journal.ErrUnreachable) && g.now().Before(until); {
-		time.Sleep(storeWait)
-		err = g.updateStored(r.job.ID, r.job.Owner, u)
+		err = g.storeEnd(r.job.ID, func() error { return g.updateStored(r.job.ID, r.job.Owner, u) })
 	}
 	if errors.Is(err, state.ErrTooLarge) {
 		u.Turn, u.Body = nil, responses.Failed(r.job.Queued, errTooLarge)
@@ -369,8 +356,59 @@ func (g *Registry) storeResult(r *run, body []byte) {
 	}
 	r.job.Turn.End() // before finish, so that a watcher can begin the next turn
 	if err != nil {
-		g.system.Logger().Error("background response not stored", "response_id", r.job.ID, "cause", err)
+		g.system.Logger().Error("response not stored", "response_id", r.job.ID, "cause", err)
 	}
+}
+
+// The times between two tries to store the end of a response.
+const (
+	firstWait   = time.Second
+	longestWait = 8 * time.Second
+)
+
+// storeEnd calls store, which stores the end of a response, until the store takes changes again. It returns before if
+// the store has failed for good or the process stops, because the next one ends the response then. The error is that of
+// the last call.
+func (g *Registry) storeEnd(id string, store func() error) error {
+	err := store()
+	for wait := firstWait; passing(err); wait = min(2*wait, longestWait) {
+		if wait == firstWait {
+			g.system.Logger().Warn("the end of a response is not stored yet", "response_id", id, "cause", err)
+		}
+		select {
+		case <-time.After(wait):
+		case <-g.store.Failed():
+			return err
+		case <-g.running.Done():
+			return err
+		}
+		err = store()
+	}
+	return err
+}
+
+// StoreEnd stores the end of a response whose client was reading it, which end makes of the response as it is stored.
+// It does not wait for that, because the store may be away. Nothing happens if the response has an end already, or if
+// the process stops.
+func (g *Registry) StoreEnd(id string, owner state.Owner, end func(begun []byte) []byte) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.running.Err() != nil {
+		return
+	}
+	g.system.Go(g.supervisor, "end of a response", func(ctx context.Context) any {
+		err := g.storeEnd(id, func() error {
+			r, err := work.ReadResponse(ctx, g.store, id, owner)
+			if err != nil {
+				return err
+			}
+			return g.updateStored(id, owner, work.ResponseUpdate{Body: end(r.Body)})
+		})
+		if err != nil && !errors.Is(err, state.ErrNotFound) { // not found if it was deleted meanwhile
+			g.system.Logger().Error("response not stored", "response_id", id, "cause", err)
+		}
+		return nil
+	})
 }
 
 // TurnItems returns the items that a response with this body adds to its conversation: its input,

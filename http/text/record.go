@@ -11,7 +11,6 @@ import (
 
 	"stagedoor/actors/background"
 	"stagedoor/actors/text"
-	"stagedoor/http/accesslog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/shapes/responses"
 	"stagedoor/providers/upstream"
@@ -127,7 +126,8 @@ func (r *record) fail(f *text.Chunk) {
 }
 
 // close stores the end of a response whose reply ended without one, because the client has left or the
-// end could not be stored. If the reply was not begun, close sets the reason in out.
+// end could not be stored. While the store is away it leaves that to the background. If the reply was not begun, close
+// sets the reason in out.
 func (r *record) close(out *text.Outcome) {
 	if r == nil {
 		return
@@ -140,18 +140,18 @@ func (r *record) close(out *text.Outcome) {
 	if r.phase != open {
 		return
 	}
-	r.settle(func(begun []byte) []byte {
+	failure, hs := out.Err, r.requestContext.handlers
+	end := func(begun []byte) []byte {
 		switch {
-		case out.Err == nil:
+		case failure == nil:
 			return responses.Failed(begun, dialogue.Incomplete())
-		case out.Err.Status == dialogue.StatusClientClosed:
-			return responses.Cancelled(begun, r.requestContext.handlers.Env.Now())
+		case failure.Status == dialogue.StatusClientClosed:
+			return responses.Cancelled(begun, hs.Env.Now())
 		}
-		return responses.Failed(begun, out.Err)
-	})
-	if r.phase == open {
-		r.requestContext.handlers.Logger.Error("response not stored", "request_id",
-			accesslog.RequestID(r.requestContext.w), "response_id", r.id)
+		return responses.Failed(begun, failure)
+	}
+	if r.settle(end); r.phase == open {
+		hs.Background.StoreEnd(r.id, r.requestContext.owner(), end)
 	}
 }
 
@@ -165,7 +165,7 @@ func (r *record) settle(end func(begun []byte) []byte) {
 	case errors.Is(err, state.ErrNotFound):
 		r.phase = ended // deleted meanwhile
 	case err == nil:
-		_ = r.put(end(stored.Body), nil) // if it stays open, close logs it
+		_ = r.put(end(stored.Body), nil) // if it stays open, close has it stored later
 	}
 }
 

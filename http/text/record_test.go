@@ -13,6 +13,8 @@ import (
 
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue/dialoguetest"
+	"stagedoor/state/journal"
+	"stagedoor/state/statetest"
 )
 
 // stalled begins a stream that falls silent, and returns it with the id that its
@@ -248,8 +250,43 @@ func TestAnEndThatCannotBeStoredIsNotSent(t *testing.T) {
 	if r := g.get("resp_native"); r.get("status").String() != "in_progress" {
 		t.Errorf("kept %s", r.body)
 	}
-	if !strings.Contains(g.log.String(), `"response not stored"`) {
-		t.Error("the log does not say that it stays in progress")
+	for until := time.Now().Add(time.Minute); !strings.Contains(g.log.String(), "is not stored yet"); {
+		if time.Now().After(until) {
+			t.Fatal("the log does not say that it stays in progress")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// TestTheEndOfAStreamIsStoredWhenTheStoreIsThereAgain: it is away when the stream ends, and for much longer than a write
+// waits.
+func TestTheEndOfAStreamIsStoredWhenTheStoreIsThereAgain(t *testing.T) {
+	for _, leaves := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			store := statetest.NewFaulty()
+			g := open(t, func(g *gateway) { g.store = store })
+			s := g.listen(t).stream(t, "POST", "/v1/responses",
+				`{"model":"alpha","input":"[sandbox: tokens=30 pace=10]","stream":true}`)
+			id := s.event(t).Get("response.id").String()
+			store.Refuse(journal.ErrUnreachable)
+			status := "cancelled"
+			if !leaves {
+				status = "failed"
+				if rest, err := io.ReadAll(s.body); err != nil || !strings.Contains(string(rest), "response.failed") {
+					t.Errorf("its stream: %v, %s", err, rest)
+				}
+			}
+			s.Close()
+			time.Sleep(10 * time.Minute)
+			if r := g.get(id); r.get("status").String() != "in_progress" {
+				t.Errorf("without the store it is %s", r.body)
+			}
+			store.Refuse(nil)
+			time.Sleep(time.Minute)
+			if r := g.get(id); r.get("status").String() != status {
+				t.Errorf("want %s, it is %s", status, r.body)
+			}
+		})
 	}
 }
 
