@@ -116,7 +116,8 @@ func containsAny(text string, words []string) bool {
 }
 
 // express gives e, which a client will read, the status and the code by which the client's SDK knows what to do. A
-// code that has the same meaning already stays, as does everything that the vendor said besides.
+// code that has the same meaning already stays, as does everything that the vendor said besides. The type is the
+// vendor's too (gateway.md 7), unless the status changes.
 func express(e *dialogue.Error, m meaning, size PromptSize, client dialogue.Traits) {
 	code, _ := e.Code.(string)
 	known := func(codes ...string) bool { return slices.Contains(codes, code) }
@@ -125,7 +126,9 @@ func express(e *dialogue.Error, m meaning, size PromptSize, client dialogue.Trai
 		e.Status, e.Type, e.Code = http.StatusBadRequest, dialogue.TypeInvalidRequest, "context_length_exceeded"
 		e.Message = longPromptMessage(e.Message, size, client.LongPrompt)
 	case largeBody:
-		e.Status, e.Type = http.StatusRequestEntityTooLarge, dialogue.TypeTooLarge
+		if e.Status != http.StatusRequestEntityTooLarge {
+			e.Status, e.Type = http.StatusRequestEntityTooLarge, dialogue.TypeTooLarge
+		}
 		e.Code = "request_too_large"
 	case badContent:
 		// The image vendor says 422, and its clients expect that.
@@ -142,7 +145,9 @@ func express(e *dialogue.Error, m meaning, size PromptSize, client dialogue.Trai
 			e.Code = "content_policy_violation"
 		}
 	case busy:
-		e.Type = dialogue.TypeOverloaded
+		if e.Status == http.StatusTooManyRequests { // the vendor's type is about a limit
+			e.Type = dialogue.TypeOverloaded
+		}
 		if !known("slow_down") {
 			e.Code = "server_is_overloaded"
 		}

@@ -105,7 +105,7 @@ func readError(status int, doc gjson.Result) *dialogue.Error {
 	if message := firstText(inner, doc); message != "" {
 		err.Message = dialogue.ErrorText(message)
 	}
-	if w, ok := wordNamed(name); ok {
+	if w, ok := wordNamed(name); ok && status != http.StatusRequestEntityTooLarge { // for which Google has no word
 		err.Type = w.kind
 	}
 	if kind := str(field(inner, "type")); kind != "" { // a relay that speaks for another vendor

@@ -31,6 +31,9 @@ var statuses = map[string]int{
 
 // typeOf returns the vendor's word for a status.
 func typeOf(status int) string {
+	if status == http.StatusServiceUnavailable {
+		return dialogue.TypeOverloaded
+	}
 	for word, s := range statuses {
 		if s == status {
 			return word

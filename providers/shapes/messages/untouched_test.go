@@ -290,7 +290,7 @@ func TestDecodeErrorReadsEveryForm(t *testing.T) {
 		{529, `<html>`, "the upstream provider returned status 529", "overloaded_error", nil},
 		{502, `"` + strings.Repeat("x", dialogue.MaxErrorBody) + `"`,
 			"the upstream provider returned status 502", "api_error", nil},
-		{503, ``, "the upstream provider returned status 503", "api_error", nil},
+		{503, ``, "the upstream provider returned status 503", "overloaded_error", nil},
 	} {
 		err := Shape.DecodeError(c.status, h, []byte(c.body))
 		code := err.Code
