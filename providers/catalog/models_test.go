@@ -158,3 +158,13 @@ func TestUnknownModelsHaveSensibleCapabilities(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlyModelsThatRestByDefaultAreAskedNotToThink(t *testing.T) {
+	for model, want := range map[string]string{"gpt-5.1": "none", "gpt-5.4-mini": "none", "gpt-5": "", "o3": "",
+		"gpt-5.1-codex": "", "gpt-5.2-pro": "", "some-model": ""} {
+		caps := catalog.CapabilitiesOf(model, dialoguetest.Responses)
+		if got := caps.EffortOff(); got != want {
+			t.Errorf("%s: got %q, want %q", model, got, want)
+		}
+	}
+}

@@ -34,6 +34,8 @@ type Parser[C Choice] struct {
 	Wanted int
 	// Choices are those that have begun, in the order in which they came.
 	Choices []C
+	// Tier is the service tier of the reply, or "".
+	Tier string
 	// Ev is used again for every event, so that a stream makes no garbage.
 	Ev dialogue.Event
 
@@ -166,7 +168,8 @@ func (p *Parser[C]) finish(emit func(*dialogue.Event)) {
 	}
 	for _, c := range p.Choices {
 		reason, detail := c.Reason()
-		p.Ev = dialogue.Event{Kind: dialogue.EventFinish, Choice: c.Place(), Reason: reason, Detail: detail}
+		p.Ev = dialogue.Event{Kind: dialogue.EventFinish, Choice: c.Place(), Reason: reason, Detail: detail,
+			ServiceTier: p.Tier}
 		emit(&p.Ev)
 	}
 	p.done = true

@@ -24,7 +24,7 @@ const (
 	EventDelta                   // Choice, Part, Text (text, arguments, thinking or refusal), Citations, LogProbs
 	EventClose                   // Choice, Part, Thinking (sealed), Signature
 	EventUsage                   // Usage: cumulative; the last one counts, field by field
-	EventFinish                  // Choice, Reason, StopSequence, Detail
+	EventFinish                  // Choice, Reason, StopSequence, Detail, ServiceTier
 	EventPing                    // the upstream is alive
 	EventEnd                     // the reply is complete
 	EventError                   // Err: the reply failed
@@ -65,6 +65,9 @@ type Event struct {
 	Reason       Reason
 	StopSequence string
 	Detail       string // explanation of a refusal
+	// ServiceTier, on a Finish, is the tier that served the reply, in a word of the chat and responses shapes, which
+	// share them. It is "" if the upstream has other words or names none.
+	ServiceTier string
 
 	Err *Error
 }

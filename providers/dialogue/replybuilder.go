@@ -1,6 +1,7 @@
 package dialogue
 
 import (
+	"cmp"
 	"encoding/json"
 	"unsafe"
 )
@@ -9,8 +10,10 @@ import (
 type Reply struct {
 	ID, Model string
 	Created   int64
-	Choices   []*Choice // by index
-	Usage     Usage
+	// ServiceTier is that of the Finish events.
+	ServiceTier string
+	Choices     []*Choice // by index
+	Usage       Usage
 }
 
 // Choice is one of the answers in a reply.
@@ -85,6 +88,7 @@ func (f *ReplyBuilder) Add(ev *Event) {
 	case EventFinish:
 		c := f.choice(ev.Choice)
 		c.Reason, c.StopSequence, c.Detail, c.Finished = ev.Reason, ev.StopSequence, ev.Detail, true
+		f.Reply.ServiceTier = cmp.Or(ev.ServiceTier, f.Reply.ServiceTier)
 	case EventEnd:
 		f.Done = true
 	case EventError:

@@ -471,6 +471,15 @@ type Capabilities struct {
 	WebSearch bool
 }
 
+// EffortOff returns the effort with which a model of the chat or responses shape does not think, or "" if it refuses
+// that word. Those that accept it are the ones that do not think unless they are asked to.
+func (c *Capabilities) EffortOff() string {
+	if c.SamplingAtRest {
+		return "none"
+	}
+	return ""
+}
+
 // ReasoningContent says what a chat model does with reasoning_content in the history.
 type ReasoningContent uint8
 

@@ -56,6 +56,7 @@
 //
 //	top_k                     most servers of the shape refuse it
 //	thinking                  a budget of tokens, if the model has no effort; else it becomes low, medium or high
+//	reasoning:disabled        models that think by default and refuse the effort none think as they do by default
 //	metadata, service_tier    the words of other vendors, unless the client's shape shares them (Traits.KeepsMetadata)
 //	prompt_cache_key          at vendors that refuse it (Capabilities.NoCacheKey)
 //	tools:TYPE, server_tool   tools that another vendor runs, and what they have done

@@ -354,7 +354,12 @@ func (s *stream) finishChoice(dst []byte, ev *dialogue.Event) []byte {
 	if !v.role { // a role must come before the end, even of an empty answer
 		dst = s.writeString(dst, ev.Choice, "content", "", nil)
 	}
-	return s.endChunk(s.beginChunk(dst, ev.Choice), nil, chunks.FinishReason(ev.Reason, callFinishReason(s.req)))
+	dst = s.endChunk(s.beginChunk(dst, ev.Choice), nil, chunks.FinishReason(ev.Reason, callFinishReason(s.req)))
+	if ev.ServiceTier != "" { // a further member of the same object
+		dst = append(dst[:len(dst)-len("}\n\n")], `,"service_tier":`...)
+		dst = append(jsonw.AppendString(dst, ev.ServiceTier), "}\n\n"...)
+	}
+	return dst
 }
 
 // callFinishReason returns the finish_reason of a choice that ends with a call.

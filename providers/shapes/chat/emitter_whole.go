@@ -40,6 +40,9 @@ func (d *document) write(dst []byte) []byte {
 	w.Key("object").String("chat.completion")
 	w.Key("created").Int(created)
 	w.Key("model").String(model)
+	if tier := d.folder.Reply.ServiceTier; tier != "" {
+		w.Key("service_tier").String(tier)
+	}
 	w.Key("choices").Array()
 	for i, c := range d.folder.Reply.Choices {
 		if c.Finished { // the call for another one failed

@@ -121,14 +121,18 @@ func (e *encoder) topK() error {
 }
 
 // effort writes reasoning_effort, the one parameter of the shape for thinking. A budget of tokens
-// becomes the nearest word, and thinking that is left to the model becomes medium.
+// becomes the nearest word, thinking that is left to the model becomes medium, and none is sent to
+// the models that accept it.
 func (e *encoder) effort() {
 	r := e.req.Reasoning
 	word := r.Effort
 	switch {
 	case word == "max" && !e.req.Traits.MaxEffort:
 		word = "xhigh" // the highest that every effort model knows
-	case word != "" || r.Disabled || e.t.Caps.Thinking == dialogue.ThinkingNone:
+	case word != "" || e.t.Caps.Thinking == dialogue.ThinkingNone:
+	case r.Disabled:
+		word = e.t.Caps.EffortOff()
+		e.rep.LoseIf(word == "", "reasoning:disabled")
 	case r.Budget != nil && *r.Budget > 0:
 		word = effortOf(*r.Budget)
 	case r.Adaptive:
@@ -138,7 +142,7 @@ func (e *encoder) effort() {
 		e.Key("reasoning_effort").String(word)
 		return
 	}
-	e.rep.LoseIf(r.Budget != nil || r.Adaptive, "thinking")
+	e.rep.LoseIf(!r.Disabled && (r.Budget != nil || r.Adaptive), "thinking")
 }
 
 // effortOf returns the word for a budget of tokens. The limits are the gateway's own choice.
@@ -237,7 +241,9 @@ func (e *encoder) identity() error {
 		e.word("service_tier", req.ServiceTier)
 	} else {
 		e.rep.LoseField("metadata", req.Metadata)
-		e.rep.LoseIf(req.ServiceTier != "" && req.ServiceTier != "auto", "service_tier")
+		tier, lost := req.OwnTier()
+		e.word("service_tier", tier)
+		e.rep.LoseIf(lost, "service_tier")
 	}
 	e.cacheKey()
 	e.word("verbosity", req.Verbosity)

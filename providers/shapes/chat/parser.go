@@ -53,6 +53,10 @@ func (p *parser) chunk(v gjson.Result, inside string, emit func(*dialogue.Event)
 			h.choices = v
 		case "usage":
 			h.usage = v
+		case "service_tier":
+			if v.Str != p.Tier { // a stream repeats it in every chunk
+				p.Tier = dialogue.TierName(v.Str)
+			}
 		case "error":
 			failed = v.Type != gjson.Null
 		}

@@ -175,7 +175,7 @@ func TestWhatChatCannotSayIsNamed(t *testing.T) {
 	k, budget := int64(5), int64(2000)
 	body, rep := encoded(t, &dialogue.Request{Inbound: dialoguetest.Messages, Turns: []dialogue.Turn{user(text("q"))},
 		TopK: &k, Stop: []string{"a", "b", "c", "d", "e"},
-		ServiceTier: "standard_only", Reasoning: dialogue.Reasoning{Budget: &budget},
+		ServiceTier: "premium", Reasoning: dialogue.Reasoning{Budget: &budget},
 		Extra: []dialogue.Field{{Name: "container", Value: json.RawMessage(`"c"`)}},
 		Tools: []dialogue.Tool{{Kind: dialogue.OpaqueTool, Type: "bash_20250124", Name: "bash",
 			Origin: dialoguetest.Messages}}})

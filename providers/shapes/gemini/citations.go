@@ -111,7 +111,7 @@ type reference struct {
 // writeGrounding writes the member groundingMetadata. text is the whole text of the candidate. Each
 // address is listed once, however often it is cited.
 func writeGrounding(w *jsonw.Writer, refs []reference, text []byte) {
-	if len(refs) == 0 {
+	if !slices.ContainsFunc(refs, func(r reference) bool { return r.URL != "" }) {
 		return
 	}
 	var urls []string

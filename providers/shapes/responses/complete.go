@@ -166,7 +166,8 @@ func (p *parser) finish(response gjson.Result) {
 	if usage != dialogue.NoUsage {
 		p.send(dialogue.Event{Kind: dialogue.EventUsage, Usage: &usage})
 	}
-	p.send(dialogue.Event{Kind: dialogue.EventFinish, Reason: reasonOf(response, p.calls)})
+	p.send(dialogue.Event{Kind: dialogue.EventFinish, Reason: reasonOf(response, p.calls),
+		ServiceTier: dialogue.TierName(response.Get("service_tier").Str)})
 	p.done = true
 	p.send(dialogue.Event{Kind: dialogue.EventEnd})
 }

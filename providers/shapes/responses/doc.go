@@ -61,7 +61,7 @@
 //	top_k, seed, presence_penalty,        the vendor has no such parameters
 //	frequency_penalty, best_of, logit_bias
 //	reasoning                             a budget of tokens, if the model does not think; else it becomes a word
-//	reasoning:disabled                    many models that think refuse none, so they think as they do by default
+//	reasoning:disabled                    models that think by default and refuse none think as they do by default
 //	metadata, service_tier                the words of other vendors
 //	tools:TYPE, server_tool               tools that another vendor runs, and what they have done
 //	tool_result:missing, :orphan          a result that is made up or left out, so that calls and results pair

@@ -62,7 +62,7 @@ func (e *emitter) Emit(dst []byte, ev *dialogue.Event) []byte {
 	case dialogue.EventUsage:
 		e.usage.Merge(*ev.Usage)
 	case dialogue.EventFinish:
-		e.reason, e.detail = ev.Reason, ev.Detail
+		e.reason, e.detail, e.object.tier = ev.Reason, ev.Detail, ev.ServiceTier
 	case dialogue.EventPing:
 		e.ping()
 	case dialogue.EventEnd:

@@ -282,11 +282,11 @@ func (e *encoder) effort() string {
 		return "xhigh" // the highest that every effort model knows
 	case r.Effort != "":
 		return r.Effort
-	case r.Disabled:
-		// "none" is refused by many models that think; they think less.
-		e.rep.Lose("reasoning:disabled")
-		return ""
-	case r.Budget == nil && !r.Adaptive:
+	case r.Disabled && e.thinks():
+		off := e.target.Caps.EffortOff()
+		e.rep.LoseIf(off == "", "reasoning:disabled")
+		return off
+	case r.Disabled, r.Budget == nil && !r.Adaptive:
 		return ""
 	case !e.thinks():
 		e.rep.Lose("reasoning")
@@ -325,20 +325,14 @@ func (e *encoder) identity() {
 	}
 }
 
-// serviceTier returns the tier in the vendor's words. Words of other vendors are lost, except the
-// one for "standard capacity only".
-// A word of another vendor may name a tier with another price here, so it is dropped and not
-// guessed at.
+// serviceTier returns the tier in the vendor's words.
 func (e *encoder) serviceTier() string {
-	switch {
-	case e.req.Traits.KeepsMetadata:
+	if e.req.Traits.KeepsMetadata {
 		return e.req.ServiceTier
-	case e.req.ServiceTier == "standard_only":
-		return "default"
-	case e.req.ServiceTier != "" && e.req.ServiceTier != "auto":
-		e.rep.Lose("service_tier")
 	}
-	return ""
+	tier, lost := e.req.OwnTier()
+	e.rep.LoseIf(lost, "service_tier")
+	return tier
 }
 
 // shortUser returns the identifier, or its hash if it is longer than the vendor allows. A hash

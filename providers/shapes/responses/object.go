@@ -30,6 +30,7 @@ type object struct {
 	reason    string // of incomplete_details
 	previous  string
 	usage     *dialogue.Usage // nil until it is known
+	tier      string          // that served the reply, or ""; until then the request's one is repeated
 	echo      echo
 }
 
@@ -143,6 +144,10 @@ func (o *object) append(w *jsonw.Writer, output func(*jsonw.Writer)) {
 	w.End()
 	w.Key("previous_response_id").StringOrNull(o.previous)
 	for i := range echoed {
+		if echoed[i].name == "service_tier" && o.tier != "" {
+			w.Key("service_tier").String(o.tier)
+			continue
+		}
 		value := o.echo[i]
 		value = cmp.Or(value, echoed[i].missing)
 		w.Key(echoed[i].name).RawString(value)
