@@ -327,8 +327,8 @@ func (d *Draft) End(o Reply) {
 func (d *Draft) redactOnce() { d.redacted.Do(d.redact) }
 
 // redact removes secrets: the values of headers that carry them, members of requests that are named as
-// secrets, and whatever equals one of those or a key of the provider. It runs when the exchange has ended, on
-// the goroutine of a writer, and so costs the request nothing.
+// secrets, those in URLs of requests, and whatever equals one of those or a key of the provider. It runs when the
+// exchange has ended, on the goroutine of a writer, and so costs the request nothing.
 func (d *Draft) redact() {
 	all := &d.x
 	secrets := slices.Clone(d.secrets)
@@ -353,6 +353,8 @@ func (d *Draft) redact() {
 	}
 	for _, t := range requests {
 		secrets = append(secrets, redactMembers(t)...)
+		text, found := redactURLs(*t)
+		*t, secrets = text, append(secrets, found...)
 	}
 	replace := replacer(secrets)
 	for i, t := range texts {
@@ -362,7 +364,8 @@ func (d *Draft) redact() {
 		}
 	}
 	for _, w := range words {
-		*w = string(replace([]byte(*w)))
+		text, _ := redactURLs(replace([]byte(*w)))
+		*w = string(text)
 	}
 	for _, h := range headers {
 		for _, values := range h {

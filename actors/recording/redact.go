@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,17 +16,24 @@ const redacted = "[redacted]"
 // shortest is the length below which a value is too short to be searched for elsewhere, since it would blank out words.
 const shortest = 8
 
-// secretName matches the names of headers and of JSON members whose values are secrets.
-var secretName = regexp.MustCompile(`(?i)^(?:.*[-_])?(?:authorization|authorization[-_]?token|cookie|api[-_]?key|key|` +
-	`secret|password|access[-_]?token|refresh[-_]?token|auth[-_]?token|token|credentials?)$`)
+// secretName matches the names of headers whose values are secrets. Proxies that sign people in pass assertions on.
+var secretName = regexp.MustCompile(`(?i)^(?:.*[-_])?(?:authorization|authorization[-_]?token|auth|cookie|` +
+	`api[-_]?key|key|secret|password|access[-_]?token|refresh[-_]?token|auth[-_]?token|token|credentials?|jwt|assertion|` +
+	`oidc[-_]data)$`)
 
 // secretMember matches the beginning of a member of a request's JSON in which tools and servers get credentials, up to
 // its value, also in JSON that is a string itself. Its last group has the backslashes before the quotation marks. Names
 // with hyphens are those of headers. Replies are not searched, because their pieces may be cut anywhere.
-var secretMember = regexp.MustCompile(`(?i)\\*"(?:(?:[a-z0-9]+[-_])*(?:authorization|authorization[-_]token|cookie|` +
-	`api[-_]?key|secret|secret[-_]key|private[-_]key|password|` +
-	`(?:access|refresh|auth|bearer|id|session|security)[-_]token)|` +
+var secretMember = regexp.MustCompile(`(?i)\\*"(?:[a-z0-9_-]*(?:authorization|authorization[-_]?token|cookie|` +
+	`api[-_]?key(?:[-_]?string)?|secret|secret[-_]?key|private[-_]?key|password|passphrase|` +
+	`(?:access|refresh|auth|bearer|id|session|security)[-_]?token)|` +
 	`(?:[a-z0-9]+-)+(?:key|token))\\*"\s*:\s*(\\*)"`)
+
+// secretInURL matches the password of a URL, or a parameter of its query whose name is that of a credential or of a
+// signature. Its groups are what the secret follows and the secret.
+var secretInURL = regexp.MustCompile(`(?i)(://[^/?#\s"'\\@:]*:)([^/?#\s"'\\@]+)@|` +
+	`((?:[?&;]|\\+u0026)(?:[a-z0-9_-]*(?:api[-_]?key|token|secret|password|signature)|` +
+	`(?:[a-z0-9]+[-_])*(?:key|sig|auth))=)([^&;#\s"'<>\\]+)`)
 
 // redactHeader replaces the values of headers that carry secrets, and returns what they were.
 func redactHeader(h http.Header) (secrets []string) {
@@ -68,6 +76,22 @@ func redactMembers(t *Bytes) (secrets []string) {
 		*t = append(out, rest...)
 	}
 	return secrets
+}
+
+// redactURLs replaces the secrets in URLs and in a query, and returns what they were.
+func redactURLs(text []byte) (_ []byte, secrets []string) {
+	out, end := []byte(nil), 0
+	for _, m := range secretInURL.FindAllSubmatchIndex(text, -1) {
+		from, to := max(m[4], m[8]), max(m[5], m[9]) // of the alternative that matched
+		out = append(append(out, text[end:from]...), redacted...)
+		secret := string(text[from:to])
+		secrets = append(secrets, secret)
+		if plain, err := url.QueryUnescape(secret); err == nil {
+			secrets = append(secrets, plain)
+		}
+		end = to
+	}
+	return append(out, text[end:]...), secrets
 }
 
 // endOfString returns where the content of a string ends whose quotation marks have so many backslashes before them, as

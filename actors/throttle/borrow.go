@@ -108,7 +108,7 @@ type borrowedLimit struct {
 	has   []int     // the numbers of the units
 	use   int       // units that the limiter uses; it stops using the others before they are given back
 	since time.Time // the last time that it got one
-	// gained has what units have saved up of which the limiter has not been told.
+	// gained has what units have saved up that the limiter does not know of yet.
 	gained []time.Duration
 }
 

@@ -294,7 +294,8 @@ func TestWhatUnitsHaveSavedUpCountsAlthoughAnotherLoanFailed(t *testing.T) {
 			if err := b.Renew(limited, lenderFunc(failing), time.Minute); !errors.Is(err, journal.ErrUnreachable) {
 				t.Error(err)
 			}
-			if err := b.Renew(t.Context(), lenderFunc(func(journal.Loan) error { return nil }), time.Minute); err != nil {
+			lender := lenderFunc(func(journal.Loan) error { return nil })
+			if err := b.Renew(t.Context(), lender, time.Minute); err != nil {
 				t.Error(err)
 			}
 			if got := <-waited; got != 30*time.Second {

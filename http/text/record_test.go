@@ -258,8 +258,8 @@ func TestAnEndThatCannotBeStoredIsNotSent(t *testing.T) {
 	}
 }
 
-// TestTheEndOfAStreamIsStoredWhenTheStoreIsThereAgain: it is away when the stream ends, and for much longer than a write
-// waits.
+// TestTheEndOfAStreamIsStoredWhenTheStoreIsThereAgain: it is away when the stream ends, and for much longer than a
+// write waits.
 func TestTheEndOfAStreamIsStoredWhenTheStoreIsThereAgain(t *testing.T) {
 	for _, leaves := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
