@@ -38,8 +38,11 @@ var phrases = []struct {
 // maxColumns is the longest line of Go, with a tab as wide as gofmt shows it.
 const maxColumns = 120
 
+// documentedField marks a field of the configuration with its documentation. It is a struct tag, which cannot be wrapped.
+const documentedField = " doc:\""
+
 // longLines is the number of lines over maxColumns when they were last counted.
-const longLines = 961
+const longLines = 918
 
 // TestWritingIsPlain counts the phrases in everything that is committed as text. The
 // documents of other programs and recorded data do not count.
@@ -70,7 +73,7 @@ func TestWritingIsPlain(t *testing.T) {
 					counts[i]++
 				}
 			}
-			if strings.HasSuffix(name, ".go") && columns(line) > maxColumns {
+			if strings.HasSuffix(name, ".go") && columns(line) > maxColumns && !strings.Contains(line, documentedField) {
 				long++
 			}
 		}

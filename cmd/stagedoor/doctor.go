@@ -21,13 +21,14 @@ func (a *app) doctorCommand() *cobra.Command {
 	var o overrides
 	var offline, asJSON bool
 	c := &cobra.Command{
-		Use: "doctor", Short: "Look whether the gateway can run here and reach its providers", Args: cli.NoArgs,
-		Long: `Look whether the gateway can run here and reach its providers: the configuration,
+		Use: "doctor", Short: "Check whether the gateway can run here and reach its providers", Args: cli.NoArgs,
+		Long: `Check whether the gateway can run here and reach its providers: the configuration,
 the data directory, the limits of the system, the addresses, the certificate, the
-clock, and each provider with each of its keys. Providers are asked for the list of
-their models, which costs nothing. Nothing is changed, and no secret is printed.
+clock, and each provider with each of its keys. The check of a provider
+reads the list of its models, which costs nothing. Nothing is changed, and no secret is
+printed.
 
-The exit code is 0 if nothing failed, 1 if something did, 78 if the configuration
+The exit code is 0 if every check passed, 1 if one failed, and 78 if the configuration
 has mistakes.`,
 		Example: `  stagedoor doctor --config stagedoor.yaml
   stagedoor doctor --config stagedoor.yaml --offline --json`,
@@ -54,7 +55,7 @@ has mistakes.`,
 	c.Flags().StringVarP(&o.file, "config", "c", "", "configuration `file`; without one the embedded sandbox answers")
 	c.Flags().StringSliceVar(&o.listen, "listen", nil, "`address` to listen on, host:port; may be repeated")
 	c.Flags().StringVar(&o.data, "data", "", "`directory` of the durable state, or memory")
-	c.Flags().BoolVar(&offline, "offline", false, "ask no other machine")
+	c.Flags().BoolVar(&offline, "offline", false, "make no connection to other machines")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cli.FromEnvironment(c.Flags(), "config", "listen", "data")
 	cli.CompleteFiles(c, "config", "yaml", "yml")

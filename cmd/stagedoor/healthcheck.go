@@ -25,10 +25,10 @@ func (a *app) healthcheckCommand() *cobra.Command {
 	var o overrides
 	var ready bool
 	c := &cobra.Command{
-		Use: "healthcheck", Short: "Ask the gateway on this machine whether it is alive", Args: cli.NoArgs,
-		Long: `Ask the gateway on this machine whether it is alive, or with --ready whether it
-takes requests: for containers, whose image has no other program. The exit code is
-0 if it is, 1 if not.`,
+		Use: "healthcheck", Short: "Check the gateway on this machine", Args: cli.NoArgs,
+		Long: `Check whether the gateway on this machine is alive, or with --ready whether it accepts
+requests. It is meant for health checks of containers, whose image has no other program.
+The exit code is 0 if the check passes, and 1 if not.`,
 		Example: `  stagedoor healthcheck --listen :8080
   stagedoor healthcheck --config stagedoor.yaml --ready`,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -44,8 +44,8 @@ takes requests: for containers, whose image has no other program. The exit code 
 		},
 	}
 	c.Flags().StringVarP(&o.file, "config", "c", "", "configuration `file` of the gateway")
-	c.Flags().StringSliceVar(&o.listen, "listen", nil, "`address` it listens on, host:port")
-	c.Flags().BoolVar(&ready, "ready", false, "ask whether it takes requests, too")
+	c.Flags().StringSliceVar(&o.listen, "listen", nil, "`address` of the gateway, host:port")
+	c.Flags().BoolVar(&ready, "ready", false, "check readiness instead of liveness")
 	cli.FromEnvironment(c.Flags(), "config", "listen")
 	cli.CompleteFiles(c, "config", "yaml", "yml")
 	return c

@@ -60,9 +60,9 @@ func (a *app) initCommand() *cobra.Command {
 	var given answers
 	c := &cobra.Command{
 		Use: "init", Short: "Write a configuration file, after three questions", Args: cli.NoArgs,
-		Long: `Write a configuration file, after three questions: which vendors, with which keys, and
-where the file goes. Flags answer them without asking. The file is checked before it is
-written, can be read by its owner only, and never replaces another one.
+		Long: `Write a configuration file, after three questions: which vendors, which keys, and the
+name of the file. Flags answer the questions in advance. The file is checked before it is
+written, only its owner can read it, and it never replaces another file.
 
 A key may be the key itself, ${NAME} for a variable of the environment, or file:PATH.`,
 		Example: `  stagedoor init

@@ -24,9 +24,9 @@ func (a *app) configCommand() *cobra.Command {
 	}
 	c.AddCommand(&cobra.Command{
 		Use: "check FILE", Short: "Report every mistake in a configuration file", Args: cli.ExactArgs(1, "a file"),
-		Long: `Report every mistake in a configuration file, one a line, as file:line:column.
-Warnings are about what can be used and is probably not meant; they do not change the exit code.
-The environment variables and secret files that it names are read too.`,
+		Long: `Report every mistake in a configuration file, one per line, as file:line:column.
+Warnings are about valid settings that are probably not intended; they do not change the
+exit code. The environment variables and secret files that the file names are read too.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			cfg, err := config.Load(args[0], a.Env)
 			if err != nil {

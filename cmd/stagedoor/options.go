@@ -39,7 +39,7 @@ func (o *overrides) flags(c *cobra.Command) {
 	f.StringVar(&o.data, "data", "", "`directory` of the durable state, or memory for none")
 	f.StringVar(&o.logLevel, "log-level", "", "debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "", "text or json")
-	f.Var((*graceFlag)(o), "grace", "how long streams may go on after SIGTERM")
+	f.Var((*graceFlag)(o), "grace", "time for streams to finish after SIGTERM")
 	cli.FromEnvironment(f, "config", "listen", "data", "log-level", "log-format", "grace")
 }
 

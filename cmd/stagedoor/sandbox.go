@@ -28,8 +28,8 @@ func (a *app) sandboxCommand() *cobra.Command {
 	var jobTime time.Duration
 	c := &cobra.Command{
 		Use: "sandbox", Short: "Serve the simulator over HTTP, in every upstream shape", Args: cli.NoArgs,
-		Long: `Serve the simulator over HTTP in every upstream shape, as a provider to point a
-gateway, a client or a load test at. It takes any key.
+		Long: `Serve the simulator over HTTP in every upstream shape, as a provider for a gateway, a
+client or a load test. It accepts any key.
 
 Text: below /v1 chat/completions, responses, completions and messages, below
 /v1beta models/{model}:generateContent and :streamGenerateContent.
@@ -42,7 +42,7 @@ Videos: /v1/videos with everything below it; models/{model}:predictLongRunning,
 operations and files below /v1beta. An Idempotency-Key is honoured.
 GET /sandbox/jobs counts submissions, polls and downloads of every job.
 
-Faults are asked for in the header x-sandbox or in the prompt, as in
+The header x-sandbox or the prompt selects faults, for example
 [sandbox: delay=2s cut=1]:
 
   delay=2s  status=429  retry-after=5s  error  cut  stall  garbage  drip
@@ -58,8 +58,8 @@ Faults are asked for in the header x-sandbox or in the prompt, as in
 		RunE: func(c *cobra.Command, _ []string) error { return a.serveSandbox(c.Context(), listen, pace, jobTime) },
 	}
 	c.Flags().StringVar(&listen, "listen", "127.0.0.1:8090", "`address` to listen on")
-	c.Flags().StringVar(&pace, "pace", "", "tokens a second of a stream, or max (default 50)")
-	c.Flags().DurationVar(&jobTime, "job-time", job.DefaultTime, "`time` that a video takes to make")
+	c.Flags().StringVar(&pace, "pace", "", "tokens per second of a stream, or max (default 50)")
+	c.Flags().DurationVar(&jobTime, "job-time", job.DefaultTime, "`time` until a video is completed")
 	cli.FromEnvironment(c.Flags(), "listen", "pace", "job-time")
 	cli.CompleteWords(c, "pace", "10", "50", "max")
 	return c

@@ -40,13 +40,14 @@ func (a *app) serveCommand() *cobra.Command {
 
 Without a configuration file the embedded sandbox answers every model name. The state
 is kept in --data, by default in $XDG_DATA_HOME/stagedoor (~/.local/share/stagedoor);
---data memory keeps none. If there is no key yet, a first one is made. It is printed at
-each start until it is revoked, and lies in the file first-key of the data directory.
+--data memory keeps none. If there is no key yet, the gateway creates a first one. It
+prints that key at each start until it is revoked, and keeps it in the file first-key of
+the data directory.
 
-SIGTERM and SIGINT stop gracefully: nothing new is accepted, streams may finish
-within --grace, what is left then ends with its shape's error event. A second
-signal stops at once. SIGHUP, or a change of the file, reads the configuration
-again; a file with mistakes changes nothing and is reported.`,
+SIGTERM and SIGINT stop gracefully: new requests are refused, streams may finish within
+--grace, and the remaining ones end with the error event of their shape. A second signal
+stops at once. SIGHUP or a change of the file makes the gateway read its configuration
+again. A file with mistakes is reported and changes nothing.`,
 		RunE: func(c *cobra.Command, _ []string) error { return a.serve(c.Context(), &o) },
 	}
 	o.flags(c)

@@ -16,9 +16,9 @@ import (
 // adminCommand returns "stagedoor admin", the group of commands about the admin API itself.
 func (a app) adminCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "admin", Short: "Make the token of the admin API", Args: cli.NoArgs,
-		Long: `Make the token with which programs use the admin API, below /admin/v1 of the
-gateway. What the API does the other commands do, too, without a token.`,
+		Use: "admin", Short: "Create the token of the admin API", Args: cli.NoArgs,
+		Long: `Create the token that programs need for the admin API, which is below /admin/v1 of
+the gateway. The other commands can do the same things and need no token.`,
 		RunE: cli.Help,
 	}
 	o := datadir.AddFlags(c, a.App)
@@ -31,9 +31,9 @@ gateway. What the API does the other commands do, too, without a token.`,
 func (a app) adminToken(o *datadir.Flags) *cobra.Command {
 	var remove bool
 	c := &cobra.Command{
-		Use: "token", Short: "Make a new token; it is shown once, and the one before ends", Args: cli.NoArgs,
-		Long: `Make a new token of administration. It is shown once, and the one that this
-command made before ends. A token in the configuration (admin.token) stays good
+		Use: "token", Short: "Create a new token, which replaces the previous one; it is shown once", Args: cli.NoArgs,
+		Long: `Create a new token of the admin API, which is shown once. It replaces the token that
+this command created before. A token in the configuration (admin.token) stays valid
 beside it.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			raw := make([]byte, 32)
@@ -60,6 +60,6 @@ beside it.`,
 			return a.ShowOnce(token, "This is the token of the admin API.")
 		},
 	}
-	c.Flags().BoolVar(&remove, "remove", false, "make none, and end the one before")
+	c.Flags().BoolVar(&remove, "remove", false, "end the previous token without creating a new one")
 	return c
 }

@@ -16,7 +16,7 @@ import (
 // auditCommand returns "stagedoor audit", which reads the audit log through the admin API.
 func (a app) auditCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "audit", Short: "Show who has changed what", Args: cli.NoArgs,
+		Use: "audit", Short: "Show the audit log", Args: cli.NoArgs,
 		Long: `Show the audit log: every change of users, groups, keys, apps, credits, codes and
 providers, and every sign-in, with who made it, how and from where. Secrets are never
 in it. --json prints all of each change, with the request id.`,
@@ -48,11 +48,11 @@ in it. --json prints all of each change, with the request id.`,
 				strings.Join(changes, " ")}
 		},
 		filters: []filter{
-			{"actor", "only those by this user, app or kind of actor", nil},
-			{"action", "only this action, such as key.create, or those that it begins, such as key", nil},
-			{"target", "only those of this kind of target, or with this in the target's id or name", nil},
-			{"from", "only those since this day or time", nil},
-			{"to", "only those before this day or time", nil},
+			{"actor", "only changes by this user, app or kind of actor", nil},
+			{"action", "only this action, such as key.create, or all actions with this prefix, such as key", nil},
+			{"target", "only changes of this kind of target, or with this text in the target's id or name", nil},
+			{"from", "only from this day or time on", nil},
+			{"to", "only before this day or time", nil},
 		},
 	}))
 	return c

@@ -117,8 +117,8 @@ type paging struct {
 
 // flags adds the flags of a page to a command that lists.
 func (p *paging) flags(c *cobra.Command) {
-	c.Flags().IntVar(&p.limit, "limit", 100, "how many at most, 1 to 500")
-	c.Flags().StringVar(&p.after, "after", "", "go on behind this: what the page before ended with")
+	c.Flags().IntVar(&p.limit, "limit", 100, "largest number of rows, 1 to 500")
+	c.Flags().StringVar(&p.after, "after", "", "continue after the cursor that the previous page ends with")
 	jsonFlag(c, &p.asJSON)
 }
 

@@ -16,8 +16,8 @@ import (
 func (a app) codesCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "codes", Short: "Mint, list and cancel redeem codes", Args: cli.NoArgs,
-		Long: `Mint, list and cancel redeem codes. A code adds its amount once to the
-account of the user who enters it on the top-up page.`,
+		Long: `Mint, list and cancel redeem codes. A code adds its amount to the account of the user
+that enters it on the top-up page. It works once.`,
 		RunE: cli.Help,
 	}
 	o := datadir.AddFlags(c, a.App)
@@ -61,8 +61,8 @@ func (a app) codesMint(o *datadir.Flags) *cobra.Command {
 				}})
 		},
 	}
-	c.Flags().IntVar(&in.Count, "count", 1, "how many, at most 1000")
-	c.Flags().Var(&lasts, "expires-in", "how long they are valid, such as 90d (default for ever)")
+	c.Flags().IntVar(&in.Count, "count", 1, "number of codes, at most 1000")
+	c.Flags().Var(&lasts, "expires-in", "time until the codes expire, such as 90d (default never)")
 	jsonFlag(c, &asJSON)
 	return c
 }
@@ -79,7 +79,8 @@ func (a app) codesList(o *datadir.Flags) *cobra.Command {
 			}
 		},
 		filters: []filter{
-			{"state", "only those: open, used, expired or cancelled", []string{"open", "used", "expired", "cancelled"}},
+			{"state", "only codes in this state",
+				[]string{"open", "used", "expired", "cancelled"}},
 		},
 	})
 }

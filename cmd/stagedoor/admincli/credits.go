@@ -14,10 +14,10 @@ import (
 // creditsCommand returns "stagedoor credits", which moves money into and out of accounts and shows balances.
 func (a app) creditsCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "credits", Short: "Put money into accounts, and see what they have", Args: cli.NoArgs,
-		Long: `Put money into accounts of users, take it out, and see what they have. Amounts
-are dollars with at most six decimals. Changes act at once on a gateway that is
-running on the data directory, and are kept in it otherwise.`,
+		Use: "credits", Short: "Add money to accounts, and show balances", Args: cli.NoArgs,
+		Long: `Add money to accounts of users, take it out, and show balances. Amounts are dollars
+with at most six decimals. Changes take effect at once in a gateway that runs on the
+data directory. Without one they change the directory itself.`,
 		RunE: cli.Help,
 	}
 	o := datadir.AddFlags(c, a.App)
@@ -28,7 +28,7 @@ running on the data directory, and are kept in it otherwise.`,
 // creditsAdd returns the command that books a payment to an account.
 func (a app) creditsAdd(o *datadir.Flags) *cobra.Command {
 	return a.payment(o, 1, &cobra.Command{
-		Use: "add USER DOLLARS", Short: "Put money into a user's account",
+		Use: "add USER DOLLARS", Short: "Add money to a user's account",
 		Args: cli.ExactArgs(2, "a user's name and an amount of dollars"),
 		Example: `  stagedoor credits add anna 12.50
   stagedoor credits add anna 100 --reason 'invoice 2026-17' --id inv-2026-17`,
@@ -39,7 +39,7 @@ func (a app) creditsAdd(o *datadir.Flags) *cobra.Command {
 // that no request in flight loses the money that it holds.
 func (a app) creditsTake(o *datadir.Flags) *cobra.Command {
 	return a.payment(o, -1, &cobra.Command{
-		Use: "take USER DOLLARS", Short: "Take money out that is neither spent nor held",
+		Use: "take USER DOLLARS", Short: "Take available money out of a user's account",
 		Args:    cli.ExactArgs(2, "a user's name and an amount of dollars"),
 		Example: `  stagedoor credits take anna 12.50 --reason 'booked twice'`,
 	})
@@ -70,8 +70,8 @@ func (a app) payment(o *datadir.Flags, sign int64, c *cobra.Command) *cobra.Comm
 				return err
 			}})
 	}
-	c.Flags().StringVar(&in.Reason, "reason", "", "why, for the ledger")
-	c.Flags().StringVar(&in.ID, "id", "", "an id of your own: a payment with the same id is not made twice")
+	c.Flags().StringVar(&in.Reason, "reason", "", "reason, recorded in the ledger")
+	c.Flags().StringVar(&in.ID, "id", "", "idempotency key of your own: a payment with the same id is not made twice")
 	jsonFlag(c, &asJSON)
 	return c
 }
@@ -79,7 +79,7 @@ func (a app) payment(o *datadir.Flags, sign int64, c *cobra.Command) *cobra.Comm
 // creditsShow returns the command that prints the balance of one account.
 func (a app) creditsShow(o *datadir.Flags) *cobra.Command {
 	return itemCommand(a, o, itemAction[adminapi.Account]{
-		use: "show USER", short: "Show what an account has, has spent and holds", what: "a user's name",
+		use: "show USER", short: "Show the balance, spending and holds of an account", what: "a user's name",
 		method: "GET", path: "/accounts/", find: asTyped,
 		show: func(out io.Writer, m *adminapi.Account) error {
 			_, err := fmt.Fprintf(out, "available  %s\nspent      %s\nheld       %s\ncredits    %s\n",
@@ -92,7 +92,7 @@ func (a app) creditsShow(o *datadir.Flags) *cobra.Command {
 // creditsList returns the command that lists accounts. An account is listed once money has moved on it.
 func (a app) creditsList(o *datadir.Flags) *cobra.Command {
 	return listCommand(a, o, listing[adminapi.Account]{
-		short: "List the accounts that money has moved on", path: "/accounts",
+		short: "List accounts with any movement of money", path: "/accounts",
 		head: "ACCOUNT AVAILABLE SPENT HELD CREDITS",
 		cells: func(m *adminapi.Account) []any {
 			return []any{

@@ -20,9 +20,9 @@ import (
 func (a app) groupsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "groups", Short: "Create, list, change and delete groups of users", Args: cli.NoArgs,
-		Long: `Create, list, change and delete groups of users. A group has a ceiling that binds each
-member beside the member's own, and a budget for all members together. A user is in at most
-one group. Changes act at once, also on a running gateway.`,
+		Long: `Create, list, change and delete groups of users. A group has a ceiling for each
+member, which applies beside the member's own ceiling, and a budget for all members together.
+A user is in at most one group. Changes take effect at once, also in a running gateway.`,
 		RunE: cli.Help,
 	}
 	o := datadir.AddFlags(c, a.App)
@@ -45,8 +45,8 @@ func (f *ceilingFlags) flags(c *cobra.Command) {
 	set := c.Flags()
 	set.StringSliceVar(&f.scopes, "scope", nil,
 		"what keys may do, one or more of all, "+strings.Join(registry.Scopes(), ", "))
-	set.BoolVar(&f.noScopes, "no-scopes", false, "keys may do nothing")
-	set.StringSliceVar(&f.models, "model", nil, "model names or patterns that keys may use; '*': all")
+	set.BoolVar(&f.noScopes, "no-scopes", false, "leave keys without any scope")
+	set.StringSliceVar(&f.models, "model", nil, "names or patterns of the models that keys may use; '*': all")
 	set.BoolVar(&f.createKeys, "create-keys", true,
 		"may create keys and developer tokens on the account page; --create-keys=false: may not")
 	f.budget.flags(c)
@@ -159,8 +159,8 @@ func (a app) groupsUpdate(o *datadir.Flags) *cobra.Command {
 	var name string
 	c := &cobra.Command{
 		Use: "update NAME", Short: "Change a group, at once for all requests of its members",
-		Long: `Change a group, at once for all requests of its members. Flags that are not given change
-nothing.`,
+		Long: `Change a group. The change takes effect at once for all requests of its members. Only the
+settings whose flags are given change.`,
 		Example: `  stagedoor groups update staff --budget 700
   stagedoor groups update staff --scope all --model '*' --budget 0 --create-keys`,
 	}
@@ -180,7 +180,7 @@ nothing.`,
 		return out, api.Do(c.Context(), "PATCH", groupPath(g), nil, change, &out)
 	}
 	a.aboutGroup(o, c, 1, act, printGroup)
-	c.Flags().StringVar(&name, "name", "", "a new name")
+	c.Flags().StringVar(&name, "name", "", "new name of the group")
 	f.flags(c)
 	return c
 }
@@ -215,17 +215,17 @@ func (a app) groupsRemove(o *datadir.Flags) *cobra.Command {
 // groupsLead returns the command that lets a member lead the group.
 func (a app) groupsLead(o *datadir.Flags) *cobra.Command {
 	return a.aboutGroup(o, &cobra.Command{
-		Use: "lead NAME USER", Short: "Let a member lead a group",
-		Long: `Let a member lead a group. On the page Group, a lead sees the members with their keys and
-spending, invites and removes members, and makes, disables and bounds keys within the ceiling of
-the group. A lead who is moved out of the group no longer leads it.`,
+		Use: "lead NAME USER", Short: "Make a member a lead of the group",
+		Long: `Make a member a lead of the group. On the page Group, a lead sees the members with their keys
+and spending, invites and removes members, and creates, disables and limits keys within the
+ceiling of the group. A lead that leaves the group is no longer its lead.`,
 		Example: `  stagedoor groups lead staff anna`,
 	}, 2, leadCall("PUT"), printGroup)
 }
 
 // groupsUnlead returns the command that takes the lead away. The member stays in the group.
 func (a app) groupsUnlead(o *datadir.Flags) *cobra.Command {
-	return a.aboutGroup(o, &cobra.Command{Use: "unlead NAME USER", Short: "Let a member no longer lead a group"}, 2,
+	return a.aboutGroup(o, &cobra.Command{Use: "unlead NAME USER", Short: "Stop a member from leading a group"}, 2,
 		leadCall("DELETE"), printGroup)
 }
 

@@ -23,13 +23,13 @@ func (a app) usersInvite(o *datadir.Flags) *cobra.Command {
 	var group string
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "invite NAME|EMAIL", Short: "Make a link with which a person makes an account, once and within a week",
+		Use: "invite NAME|EMAIL", Short: "Create a link for a new user, valid once within a week",
 		Args: cli.ExactArgs(1, "a name or an e-mail address"),
 		Example: `  stagedoor users invite anna@example.com --group staff
   stagedoor users invite bob --admin`,
-		Long: `Make a link for a person who has no account on a gateway that runs. Its holder chooses a name
-and a password and is signed in. It works once, within 7 days. Give it to the person over a
-channel that you trust. No mail server is needed.`,
+		Long: `Create a link for a person who has no account yet. The gateway must be running. The person
+chooses a name and a password and is signed in. The link works once, within 7 days. Send it over
+a channel that you trust. No mail server is needed.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			// An argument with an @ is an e-mail address, and the person chooses a name later.
 			if in.Username = args[0]; strings.Contains(args[0], "@") {
@@ -57,8 +57,8 @@ channel that you trust. No mail server is needed.`,
 			})
 		},
 	}
-	c.Flags().StringVar(&group, "group", "", "the group in which the user will be")
-	c.Flags().BoolVar(&in.Admin, "admin", false, "a user who administers the gateway in a browser")
+	c.Flags().StringVar(&group, "group", "", "group of the new user")
+	c.Flags().BoolVar(&in.Admin, "admin", false, "let the user administer the gateway in a browser")
 	jsonFlag(c, &asJSON)
 	return c
 }

@@ -31,9 +31,9 @@ type keyStore interface {
 func (a app) keysCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "keys", Short: "Create, list, change and revoke gateway keys", Args: cli.NoArgs,
-		Long: `Create, list, change and revoke gateway keys. Changes act at once on a gateway that is
-running on the data directory, and are kept in it otherwise. Keys written in the
-configuration file are not among them.`,
+		Long: `Create, list, change and revoke gateway keys. Changes take effect at once in
+a gateway that runs on the data directory. Without one they change the directory itself.
+Keys of the configuration file are not listed and cannot be changed here.`,
 		RunE: cli.Help,
 	}
 	o := datadir.AddFlags(c, a.App)
@@ -71,22 +71,22 @@ type keyFlags struct {
 // flags adds the flags that describe a new key. keys update declares the same names itself, because there a flag that
 // is not given changes nothing and has another help text.
 func (k *keyFlags) flags(f *pflag.FlagSet) {
-	f.StringVar(&k.name, "name", "key", "what it is called in lists and logs")
-	f.StringVar(&k.user, "user", "", "the user it belongs to")
+	f.StringVar(&k.name, "name", "key", "name in lists and logs")
+	f.StringVar(&k.user, "user", "", "owner, a user")
 	f.StringSliceVar(&k.scopes, "scope", nil,
 		"what it may do, one or more of "+strings.Join(registry.Scopes(), ", ")+" (default all)")
-	f.BoolVar(&k.nothing, "no-scopes", false, "a key that may do nothing yet")
-	f.StringSliceVar(&k.models, "model", nil, "model names or patterns it may use (default all)")
-	f.StringSliceVar(&k.allow, "allow-ip", nil, "addresses or networks it may come from (default any)")
-	f.Int64Var(&k.rpm, "rpm", 0, "requests a minute; 0: no limit")
-	f.Int64Var(&k.tpm, "tpm", 0, "tokens a minute; 0: no limit")
-	f.Int64Var(&k.concurrency, "concurrency", 0, "requests at a time; 0: no limit")
-	f.Var(&k.expires, "expires-in", "how long it is valid, such as 30d (default for ever)")
+	f.BoolVar(&k.nothing, "no-scopes", false, "create the key without any scope")
+	f.StringSliceVar(&k.models, "model", nil, "names or patterns of the models that the key may use (default all)")
+	f.StringSliceVar(&k.allow, "allow-ip", nil, "addresses or networks from which the key is accepted (default any)")
+	f.Int64Var(&k.rpm, "rpm", 0, "requests per minute; 0: no limit")
+	f.Int64Var(&k.tpm, "tpm", 0, "tokens per minute; 0: no limit")
+	f.Int64Var(&k.concurrency, "concurrency", 0, "concurrent requests; 0: no limit")
+	f.Var(&k.expires, "expires-in", "time until the key expires, such as 30d (default never)")
 	f.StringVar(&k.onDisconnect, "on-disconnect", "model", disconnectHelp)
 	f.BoolVar(&k.asJSON, "json", false, "print JSON")
 }
 
-const disconnectHelp = "what becomes of requests whose client leaves: cancel, finish, detach or model (as it says)"
+const disconnectHelp = "handling of requests whose client disconnects: cancel, finish, detach, or model (its setting)"
 
 // rejectEmptySets returns an error for a set that is given and empty, because a variable that a script forgot to set
 // must not create a key that allows everything.
@@ -202,8 +202,8 @@ func (a app) keysList(o *datadir.Flags) *cobra.Command {
 				formatDay(&k.Created)}
 		},
 		filters: []filter{
-			{"user", "only those of this user", nil},
-			{"state", "live: without those that were revoked or have expired", []string{"live", "all"}},
+			{"user", "only rows of this user", nil},
+			{"state", "live: leave out keys that are revoked or expired", []string{"live", "all"}},
 		},
 	})
 }
@@ -229,9 +229,9 @@ func (a app) keysRotate(o *datadir.Flags) *cobra.Command {
 	asJSON := false
 	c := &cobra.Command{
 		Use: "rotate KEY", Short: "Give a key a new secret; it is shown once", Args: cli.ExactArgs(1, aKey),
-		Long: `Give a key a new secret, which is shown once. The old one is accepted beside it for a
-while, so that programs can be updated one after the other. Limits, spending and
-history of the key stay.`,
+		Long: `Give a key a new secret, which is shown once. The old secret stays valid for the time
+of --overlap, so that programs can be updated one after the other. The key keeps its
+limits, spending and history.`,
 		Example: `  stagedoor keys rotate ci
   stagedoor keys rotate ci --overlap 0`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -248,7 +248,7 @@ history of the key stay.`,
 				}})
 		},
 	}
-	c.Flags().Var(&overlap, "overlap", "how long the old secret is accepted, up to 30d; 0: it ends now")
+	c.Flags().Var(&overlap, "overlap", "time for which the old secret stays valid, at most 30d; 0: end it now")
 	jsonFlag(c, &asJSON)
 	c.ValidArgsFunction = a.completeKeys(o)
 	return c

@@ -22,7 +22,7 @@ const aUser = "the name of one user"
 // usersShow returns the command that prints one user with balance, group and ceiling.
 func (a app) usersShow(o *datadir.Flags) *cobra.Command {
 	return itemCommand(a, o, itemAction[adminapi.User]{
-		use: "show NAME", short: "Show a user and what the account has", what: aUser,
+		use: "show NAME", short: "Show a user and the balance of the account", what: aUser,
 		method: "GET", path: "/users/", find: userID, show: showUser,
 	})
 }
@@ -100,7 +100,7 @@ func (a app) appsList(o *datadir.Flags) *cobra.Command {
 		cells: func(m *adminapi.App) []any {
 			return []any{m.ID, m.Name, m.Owner, m.ClientID, m.RedirectURI, formatDay(&m.Created), formatDay(m.Disabled)}
 		},
-		filters: []filter{{"owner", "only those of this user", nil}},
+		filters: []filter{{"owner", "only rows of this user", nil}},
 	})
 }
 
@@ -111,7 +111,7 @@ const anApp = "the id or name of an app, as apps list shows them"
 // because the apps of others may depend on it; apps erase removes it.
 func (a app) appsDelete(o *datadir.Flags) *cobra.Command {
 	return itemCommand(a, o, itemAction[adminapi.App]{
-		use: "delete ID", short: "Refuse an app and all its tokens until it is enabled again", what: anApp,
+		use: "delete ID", short: "Disable an app and all its tokens", what: anApp,
 		method: "DELETE", path: "/apps/", find: findApp,
 		show: func(out io.Writer, m *adminapi.App) error {
 			_, err := fmt.Fprintf(out, "disabled app %d (%s)\n", m.ID, cli.Printable(m.Name))
@@ -141,7 +141,7 @@ the consents of its users.`
 // mustConfirm adds the flag --yes, without which the command is refused.
 // A flag is used and not a question, because commands run in scripts, where a question would hang.
 func mustConfirm(c *cobra.Command, yes *bool, name string) {
-	c.Flags().BoolVar(yes, "yes", false, "erase without a way back")
+	c.Flags().BoolVar(yes, "yes", false, "confirm that this cannot be undone")
 	c.PreRunE = func(*cobra.Command, []string) error {
 		if !*yes {
 			return fmt.Errorf("%w: %s cannot be undone: give --yes as well", cli.ErrUsage, name)
@@ -150,7 +150,7 @@ func mustConfirm(c *cobra.Command, yes *bool, name string) {
 	}
 }
 
-const redirectHelp = "where its users may be sent afterwards, once for each address: https, or http on this machine"
+const redirectHelp = "redirect address of the app, https or http on this machine; may be repeated"
 
 // appsUpdate returns the command that changes an app. A flag that is not given changes nothing, and --logo none
 // removes the logo.
@@ -161,8 +161,8 @@ func (a app) appsUpdate(o *datadir.Flags) *cobra.Command {
 	var disabled, asJSON bool
 	c := &cobra.Command{
 		Use: "update ID", Short: "Change an app, at once for all requests", Args: cli.ExactArgs(1, anApp),
-		Long: `Change an app, at once for all requests. Flags that are not given change nothing.
-The addresses replace those that there are.`,
+		Long: `Change an app. The change takes effect at once for all requests. Only the settings whose
+flags are given change. The redirect addresses replace all earlier ones.`,
 		Example: `  stagedoor apps update Weather --redirect-uri https://a.example/ --redirect-uri https://b.example/
   stagedoor apps update Weather --logo weather.png`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -193,11 +193,11 @@ The addresses replace those that there are.`,
 				item: args[0], in: change, show: showApp})
 		},
 	}
-	c.Flags().StringVar(&name, "name", "", "what it is called")
-	c.Flags().StringVar(&description, "description", "", "what it is, for its users")
+	c.Flags().StringVar(&name, "name", "", "name of the app")
+	c.Flags().StringVar(&description, "description", "", "description of the app for its users")
 	c.Flags().StringArrayVar(&uris, "redirect-uri", nil, redirectHelp)
-	c.Flags().StringVar(&logo, "logo", "", "a PNG or JPEG file of at most 256 KB; none: no logo")
-	c.Flags().BoolVar(&disabled, "disabled", false, "refuse it and its tokens; --disabled=false takes them again")
+	c.Flags().StringVar(&logo, "logo", "", "PNG or JPEG file of at most 256 KB; none: no logo")
+	c.Flags().BoolVar(&disabled, "disabled", false, "disable the app and its tokens; --disabled=false enables them")
 	jsonFlag(c, &asJSON)
 	return c
 }
@@ -232,7 +232,7 @@ func showApp(out io.Writer, m *adminapi.App) error {
 // appsEndSecret returns the command that ends the old secret of an app before its overlap has passed.
 func (a app) appsEndSecret(o *datadir.Flags) *cobra.Command {
 	return itemCommand(a, o, itemAction[adminapi.App]{
-		use: "end-secret ID", short: "End the secret before the last rotation now", what: anApp,
+		use: "end-secret ID", short: "End the previous secret of an app now", what: anApp,
 		method: "DELETE", path: "/apps/", suffix: "/secret/previous", find: findApp,
 		show: func(out io.Writer, m *adminapi.App) error {
 			_, err := fmt.Fprintf(out, "app %d (%s) has one secret\n", m.ID, cli.Printable(m.Name))
@@ -260,7 +260,7 @@ func (a app) appsRotate(o *datadir.Flags) *cobra.Command {
 			return err
 		},
 	})
-	c.Flags().Var(&overlap, "overlap", "how long the old secret is accepted, up to 30d; 0: it ends now")
+	c.Flags().Var(&overlap, "overlap", "time for which the old secret stays valid, at most 30d; 0: end it now")
 	// The flag is known only when the command runs, and the call was described before. It therefore holds a pointer.
 	c.PreRun = func(*cobra.Command, []string) {
 		in.Overlap = new(int64(time.Duration(overlap) / time.Second))

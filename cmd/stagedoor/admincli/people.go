@@ -21,8 +21,8 @@ import (
 func (a app) usersCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "users", Short: "Create, change and list users", Args: cli.NoArgs,
-		Long: `Create, change and list users: the people who sign in, own keys and apps, and allow apps
-to read their account.`,
+		Long: `Create, change and list users. Users sign in, own keys and apps, and allow apps to read
+their account.`,
 		RunE: cli.Help,
 	}
 	o := datadir.AddFlags(c, a.App)
@@ -39,7 +39,7 @@ func (a app) usersCreate(o *datadir.Flags) *cobra.Command {
 	var email string
 	var fromInput, asJSON, administers bool
 	c := &cobra.Command{
-		Use: "create NAME", Short: "Create a user; the password is made up and shown once",
+		Use: "create NAME", Short: "Create a user; the password is generated and shown once",
 		Args: cli.ExactArgs(1, aUser),
 		Example: `  stagedoor users create anna --email anna@example.com
   stagedoor users create bob --password-stdin < password.txt`,
@@ -69,7 +69,7 @@ func (a app) usersCreate(o *datadir.Flags) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&email, "email", "", "e-mail address")
-	c.Flags().BoolVar(&administers, "admin", false, "a user who administers the gateway in a browser")
+	c.Flags().BoolVar(&administers, "admin", false, "let the user administer the gateway in a browser")
 	c.Flags().BoolVar(&fromInput, "password-stdin", false, "read the password from the first line of standard input")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
@@ -88,12 +88,14 @@ type userFlags struct {
 func (u *userFlags) flags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&u.email, "email", "", "e-mail address")
-	f.BoolVar(&u.administers, "admin", false, "may administer the gateway in a browser; --admin=false: no longer")
-	f.BoolVar(&u.disabled, "disabled", false, "may do nothing; --disabled=false: again")
-	f.BoolVar(&u.reset, "reset-password", false, "make up a new password, which is shown once; all sessions end")
+	f.BoolVar(&u.administers, "admin", false,
+		"let the user administer the gateway in a browser; --admin=false takes that back")
+	f.BoolVar(&u.disabled, "disabled", false, "disable the user; --disabled=false enables the user again")
+	f.BoolVar(&u.reset, "reset-password", false, "generate a new password and show it once; all sessions end")
 	f.BoolVar(&u.fromInput, "password-stdin", false,
 		"read a new password from the first line of standard input; all sessions end")
-	f.BoolVar(&u.resetFactor, "reset-second-factor", false, "the password alone signs the user in afterwards")
+	f.BoolVar(&u.resetFactor, "reset-second-factor", false,
+		"remove the second factor, so that the password is enough to sign in")
 	u.ceiling.flags(c)
 }
 
@@ -235,7 +237,7 @@ func (a app) usersDeveloperToken(o *datadir.Flags) *cobra.Command {
 			return a.ShowOnce(t.Token, "This is the developer token %q of %s.", t.Name, t.User)
 		},
 	})
-	c.Flags().StringVar(&in.Name, "name", "developer token", "what it is called in lists")
+	c.Flags().StringVar(&in.Name, "name", "developer token", "name in lists")
 	return c
 }
 
@@ -243,8 +245,8 @@ func (a app) usersDeveloperToken(o *datadir.Flags) *cobra.Command {
 func (a app) appsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "apps", Short: "Register, list and delete OAuth apps", Args: cli.NoArgs,
-		Long: `Register OAuth apps: programs of other people that may read a user's account if
-the user allows it.`,
+		Long: `Register, list and delete OAuth apps. An app is a third-party program that may read a
+user's account if the user allows it.`,
 		RunE: cli.Help,
 	}
 	o := datadir.AddFlags(c, a.App)
@@ -276,9 +278,9 @@ func (a app) appsCreate(o *datadir.Flags) *cobra.Command {
 				}})
 		},
 	}
-	c.Flags().StringVar(&in.Owner, "owner", "", "the user it belongs to")
+	c.Flags().StringVar(&in.Owner, "owner", "", "owner, a user")
 	c.Flags().StringArrayVar(&uris, "redirect-uri", nil, redirectHelp)
-	c.Flags().StringVar(&in.Description, "description", "", "what it is, for its users")
+	c.Flags().StringVar(&in.Description, "description", "", "description of the app for its users")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }

@@ -81,8 +81,8 @@ type budgetFlags struct {
 
 // flags adds the flags of a budget to a command.
 func (b *budgetFlags) flags(c *cobra.Command) {
-	c.Flags().Var(&b.amount, "budget", "what it may spend; 0: no budget")
-	c.Flags().StringVar(&b.window, "budget-window", "total", "what the budget is for: total, day or month (UTC)")
+	c.Flags().Var(&b.amount, "budget", "largest amount that may be spent; 0: no budget")
+	c.Flags().StringVar(&b.window, "budget-window", "total", "period of the budget: total, day or month (UTC)")
 	cli.CompleteWords(c, "budget-window", "total", "day", "month")
 }
 
@@ -127,8 +127,8 @@ func (a app) keysUpdate(o *datadir.Flags) *cobra.Command {
 	c := &cobra.Command{
 		Use: "update KEY", Short: "Change a key, at once for all requests",
 		Args: cli.ExactArgs(1, aKey),
-		Long: `Change a key, at once for all requests, those of a running gateway too. Flags
-that are not given change nothing.`,
+		Long: `Change a key. The change takes effect at once for all requests, also in a running
+gateway. Only the settings whose flags are given change.`,
 		Example: `  stagedoor keys update laptop --budget 20 --budget-window month
   stagedoor keys update key_019a... --scope all --model '*' --expires-in 0
   stagedoor keys update key_019a... --disabled
@@ -150,20 +150,21 @@ that are not given change nothing.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&w.name, "name", "", "what it is called in lists and logs")
+	f.StringVar(&w.name, "name", "", "name in lists and logs")
 	f.StringSliceVar(&w.scopes, "scope", nil,
 		"what it may do, one or more of all, "+strings.Join(registry.Scopes(), ", "))
-	f.BoolVar(&w.nothing, "no-scopes", false, "it may do nothing")
-	f.StringSliceVar(&w.models, "model", nil, "model names or patterns it may use; '*': all")
-	f.StringSliceVar(&w.allow, "allow-ip", nil, "addresses or networks it may come from; any: from anywhere")
-	f.Int64Var(&w.rpm, "rpm", 0, "requests a minute; 0: no limit")
-	f.Int64Var(&w.tpm, "tpm", 0, "tokens a minute; 0: no limit")
-	f.Int64Var(&w.concurrency, "concurrency", 0, "requests at a time; 0: no limit")
-	f.Var(&w.expires, "expires-in", "how long it is valid from now, such as 30d; 0: for ever")
+	f.BoolVar(&w.nothing, "no-scopes", false, "leave the key without any scope")
+	f.StringSliceVar(&w.models, "model", nil, "names or patterns of the models that the key may use; '*': all")
+	f.StringSliceVar(&w.allow, "allow-ip", nil,
+		"addresses or networks from which the key is accepted; any: all addresses")
+	f.Int64Var(&w.rpm, "rpm", 0, "requests per minute; 0: no limit")
+	f.Int64Var(&w.tpm, "tpm", 0, "tokens per minute; 0: no limit")
+	f.Int64Var(&w.concurrency, "concurrency", 0, "concurrent requests; 0: no limit")
+	f.Var(&w.expires, "expires-in", "time until the key expires, from now, such as 30d; 0: never")
 	f.StringVar(&w.onDisconnect, "on-disconnect", "", disconnectHelp)
-	f.Var(&w.recordFor, "record-for", "how long its requests and replies are kept for their pages from now,\n"+
+	f.Var(&w.recordFor, "record-for", "record requests and replies for their pages for this time from now,\n"+
 		"at most 7d; 0: end that")
-	f.BoolVar(&disabled, "disabled", false, "refuse it; --disabled=false takes it again")
+	f.BoolVar(&disabled, "disabled", false, "disable the key; --disabled=false enables it again")
 	b.flags(c)
 	jsonFlag(c, &asJSON)
 	cli.CompleteWords(c, "scope", append([]string{"all"}, registry.Scopes()...)...)

@@ -13,7 +13,7 @@ import (
 )
 
 // byKey says how the flag --key of reports names a key.
-const byKey = "by its id, the beginning of that, or its name if it has no user; cfg_NAME: of the configuration file"
+const byKey = "by its id, a prefix of the id, or its name if it has no user; cfg_NAME: a key of the file"
 
 // usageCommand returns "stagedoor usage", a report of requests, tokens and money by the daily records of usage.
 func (a app) usageCommand() *cobra.Command {
@@ -24,7 +24,7 @@ func (a app) usageCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "usage", Short: "Sum up requests, tokens and money", Args: cli.NoArgs,
 		Long: `Sum up requests, tokens and money, to the micro-dollar, per day, user, key or
-model. Requests that cost nothing are not counted. Days are in UTC.`,
+model. Requests without a price are counted with their tokens. Days are in UTC.`,
 		Example: `  stagedoor usage
   stagedoor usage --per user --from 2026-01-01 --to 2026-01-31
   stagedoor usage --user anna --per day,key --json`,
@@ -38,10 +38,10 @@ model. Requests that cost nothing are not counted. Days are in UTC.`,
 	}
 	o = datadir.AddFlags(c, a.App)
 	f := c.Flags()
-	f.StringSliceVar(&per, "per", []string{"day", "model"}, "how to group: some of day, user, key, model")
+	f.StringSliceVar(&per, "per", []string{"day", "model"}, "columns to group by: one or more of day, user, key, model")
 	f.StringVar(&user, "user", "", "only this user")
 	f.StringVar(&key, "key", "", "only this key, "+byKey)
-	f.StringVar(&model, "model", "", "only this model, as it was asked for")
+	f.StringVar(&model, "model", "", "only this model, by the name that clients sent")
 	f.StringVar(&from, "from", "", "the first day (default 29 days before the last)")
 	f.StringVar(&to, "to", "", "the last day (default today)")
 	jsonFlag(c, &asJSON)
@@ -84,7 +84,7 @@ func printUsage(out io.Writer, u *adminapi.Usage, per []string) error {
 // receiptsCommand returns "stagedoor receipts", which shows single charges with the prices behind them.
 func (a app) receiptsCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "receipts", Short: "Show what requests cost, and why", Args: cli.NoArgs,
+		Use: "receipts", Short: "Show receipts: what requests cost, and why", Args: cli.NoArgs,
 		Long: `Show what requests cost, and why: the model, what was used, the prices and how
 the request ended.`,
 		RunE: cli.Help,
@@ -119,10 +119,10 @@ func (a app) receiptsList(o *datadir.Flags) *cobra.Command {
 			}
 		},
 		filters: []filter{
-			{"user", "only those of this user", nil},
+			{"user", "only rows of this user", nil},
 			{"key", "only those of this key, " + byKey, nil},
-			{"from", "only those since this day or time", nil},
-			{"to", "only those before this day or time", nil},
+			{"from", "only from this day or time on", nil},
+			{"to", "only before this day or time", nil},
 		},
 	})
 }

@@ -141,9 +141,9 @@ func (p *Price) catalog() *catalog.Price {
 
 // Catalog says where prices come from that the file does not give.
 type Catalog struct {
-	File    string `yaml:"file" doc:"list of models that takes precedence over the built-in one, as catalog update writes it; default: catalog.json in the data directory"`
-	Charge  bool   `yaml:"charge" doc:"charge accounts the catalogue's price for models that the file gives no price; false: it is only shown as an estimate"`
-	Unknown string `yaml:"unknown" doc:"models whose price neither the file nor the catalogue has: serve them and say in the receipt that the price is unknown, or refuse them as models that are not there" enum:"serve,refuse"`
+	File    string `yaml:"file" doc:"file with models that take precedence over the built-in catalogue, as stagedoor catalog update writes it; default: catalog.json in the data directory"`
+	Charge  bool   `yaml:"charge" doc:"charge the catalogue's price for models without a price in the file; false: the price is only shown, as an estimate"`
+	Unknown string `yaml:"unknown" doc:"models without a price in file and catalogue: serve them with a receipt that says that the price is unknown, or refuse them as unknown models" enum:"serve,refuse"`
 }
 
 var errCatalogFile = errors.New("expected a list of models")

@@ -11,13 +11,13 @@ import (
 
 // Cluster names a database that keeps the state in place of the data directory.
 type Cluster struct {
-	Store   Secret `yaml:"store" doc:"URL of a Postgres database for the state; default: $STAGEDOOR_CLUSTER_STORE"`
+	Store   Secret `yaml:"store" doc:"URL of the Postgres database that holds the state; default: $STAGEDOOR_CLUSTER_STORE"`
 	Node    string `yaml:"node" doc:"name of this gateway in that database; default: the host's name"`
-	Serve   string `yaml:"serve" doc:"one gateway of that database serves, or all: one or all; default: one"`
-	Standby bool   `yaml:"standby" doc:"wait while another gateway uses that database, and take over when it ends"`
-	Listen  string `yaml:"listen" doc:"address for the other gateways, with serve: all; default: none"`
-	Address string `yaml:"address" doc:"where the other gateways reach it; default: listen"`
-	Files   string `yaml:"files" doc:"directory for pictures and uploads that all mount; default: the database"`
+	Serve   string `yaml:"serve" doc:"number of gateways of the cluster that serve: one or all; default: one"`
+	Standby bool   `yaml:"standby" doc:"wait while another gateway uses the database, and take over when it ends"`
+	Listen  string `yaml:"listen" doc:"address to listen on for the other gateways, with serve: all; default: none"`
+	Address string `yaml:"address" doc:"address at which the other gateways reach this one; default: listen"`
+	Files   string `yaml:"files" doc:"directory for pictures and uploads that every gateway mounts; default: the database"`
 }
 
 // ServeAll is the Cluster.Serve with which several gateways serve at the same time.

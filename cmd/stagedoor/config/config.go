@@ -53,31 +53,31 @@ import (
 // Config is a configuration file with the environment filled in. The field
 // tags are the file's names.
 type Config struct {
-	Listen    Strings       `yaml:"listen" doc:"addresses to listen on, host:port; several are allowed"`
+	Listen    Strings       `yaml:"listen" doc:"addresses to listen on, host:port; more than one is allowed"`
 	TLS       *TLS          `yaml:"tls" doc:"serve HTTPS with this certificate"`
-	Proxies   Strings       `yaml:"trusted_proxies" doc:"addresses and networks of proxies in front, whose X-Forwarded-For names the client"`
+	Proxies   Strings       `yaml:"trusted_proxies" doc:"addresses and networks of reverse proxies whose X-Forwarded-For header is trusted"`
 	Data      string        `yaml:"data" doc:"directory of the durable state; memory keeps none"`
 	Cluster   Cluster       `yaml:"cluster" doc:"a database for the state, in place of the data directory"`
-	Keys      []Key         `yaml:"keys" doc:"keys fixed by the operator, beside those made by command"`
+	Keys      []Key         `yaml:"keys" doc:"keys of the file, beside those created by command or on pages"`
 	Providers Map[Provider] `yaml:"providers" doc:"upstream providers by name"`
-	Models    Map[Model]    `yaml:"models" doc:"model names or patterns (claude-*, *) and where they are served"`
-	Limits    Process       `yaml:"limits" doc:"what the whole process takes on"`
+	Models    Map[Model]    `yaml:"models" doc:"model names or patterns (claude-*, *) and their targets"`
+	Limits    Process       `yaml:"limits" doc:"limits of the whole process"`
 	Backups   Backups       `yaml:"backups" doc:"backups of the store while the gateway runs"`
-	Ledger    Ledger        `yaml:"ledger" doc:"the history of money"`
-	Requests  RequestLog    `yaml:"request_log" doc:"the log of requests: its bounds and its place"`
+	Ledger    Ledger        `yaml:"ledger" doc:"retention of ledger entries and receipts"`
+	Requests  RequestLog    `yaml:"request_log" doc:"size, retention and place of the log of requests"`
 	Recorded  Recordings    `yaml:"recordings" doc:"requests and replies of recorded keys"`
-	Audit     Audit         `yaml:"audit" doc:"the audit log, which says who has changed what"`
-	Catalog   Catalog       `yaml:"catalog" doc:"limits and prices of models that the file gives none"`
-	Aliases   Map[string]   `yaml:"aliases" doc:"further names of paths, for unmodified clients: /vendor: /imagegen; the longest counts"`
-	OAuth     OAuth         `yaml:"oauth" doc:"the authorization service for other people's apps"`
-	SignIn    SignIn        `yaml:"sign_in" doc:"how people sign in to the pages"`
-	SMTP      SMTP          `yaml:"smtp" doc:"a mail server, for invitations and links for passwords"`
-	Admin     Admin         `yaml:"admin" doc:"the HTTP API of administration, below /admin/v1"`
+	Audit     Audit         `yaml:"audit" doc:"retention of the audit log"`
+	Catalog   Catalog       `yaml:"catalog" doc:"limits and prices of models for which the file has none"`
+	Aliases   Map[string]   `yaml:"aliases" doc:"path prefixes for unmodified clients, for example /vendor: /imagegen; the longest prefix wins"`
+	OAuth     OAuth         `yaml:"oauth" doc:"the OAuth 2.0 service for third-party apps"`
+	SignIn    SignIn        `yaml:"sign_in" doc:"sign-in to the pages"`
+	SMTP      SMTP          `yaml:"smtp" doc:"mail server for invitations and password links"`
+	Admin     Admin         `yaml:"admin" doc:"the admin API, below /admin/v1"`
 	Videos    Videos        `yaml:"videos" doc:"video jobs"`
-	Webhooks  []Webhook     `yaml:"webhooks" doc:"servers that receive an event when a video has ended"`
-	Alerts    Alerts        `yaml:"alerts" doc:"where events about budgets, providers and the disk go"`
-	Telemetry Telemetry     `yaml:"telemetry" doc:"traces and metrics, by OpenTelemetry"`
-	Heartbeat Duration      `yaml:"heartbeat" doc:"a stream whose answer takes longer begins without it; 0: never"`
+	Webhooks  []Webhook     `yaml:"webhooks" doc:"endpoints that receive an event when a video job ends"`
+	Alerts    Alerts        `yaml:"alerts" doc:"destinations of alerts about budgets, providers and the disk"`
+	Telemetry Telemetry     `yaml:"telemetry" doc:"OpenTelemetry traces and metrics"`
+	Heartbeat Duration      `yaml:"heartbeat" doc:"time after which a stream begins with keep-alives if the answer has not begun; 0: never"`
 	// Clients of a gateway without it use HTTP.
 	ResponsesWebSocket bool `yaml:"responses_websocket" doc:"serve responses over WebSockets; false: answer 426"`
 
@@ -102,12 +102,12 @@ type TLS struct {
 
 // OAuth configures the authorization service.
 type OAuth struct {
-	Issuer        string   `yaml:"issuer" doc:"where browsers and apps reach the gateway, https://host without a path; default: the first address of listen"`
-	AutoAuthorize string   `yaml:"auto_authorize" doc:"what an app's auto_authorize=true is worth: signing in is the consent, only an earlier consent counts, nothing" enum:"login,consented,never"`
-	CodeTTL       Duration `yaml:"code_ttl" doc:"how long an authorization code lives, at most 10m"`
-	RefreshGrace  Duration `yaml:"refresh_grace" doc:"how long a refresh token that was just used gets the same answer again; 0: never"`
-	SessionTTL    Duration `yaml:"session_ttl" doc:"how long people stay signed in"`
-	TopUpURL      string   `yaml:"topup_url" doc:"a top-up page of your own, in place of the gateway's"`
+	Issuer        string   `yaml:"issuer" doc:"address at which browsers and apps reach the gateway, https://host without a path; default: the first address of listen"`
+	AutoAuthorize string   `yaml:"auto_authorize" doc:"meaning of auto_authorize=true: login takes the sign-in as consent, consented accepts only an earlier consent, never ignores it" enum:"login,consented,never"`
+	CodeTTL       Duration `yaml:"code_ttl" doc:"lifetime of an authorization code, at most 10m"`
+	RefreshGrace  Duration `yaml:"refresh_grace" doc:"time for which a refresh token that was used gets the same answer again; 0: never"`
+	SessionTTL    Duration `yaml:"session_ttl" doc:"lifetime of a session"`
+	TopUpURL      string   `yaml:"topup_url" doc:"address of your own top-up page, in place of the gateway's"`
 }
 
 // AtStart is o without the settings that a running gateway takes over.
@@ -121,27 +121,27 @@ func (o OAuth) With(now *OAuth) OAuth {
 
 // Admin configures the HTTP API of administration.
 type Admin struct {
-	Token Secret `yaml:"token" doc:"what programs send as Authorization: Bearer; without one here and none made by command the API is off"`
+	Token Secret `yaml:"token" doc:"token that programs send as Authorization: Bearer; the API is off if there is none here and none was created by command"`
 	// A web administrator need not be the operator of the machine.
-	Configure bool `yaml:"configure" doc:"administrators may change providers and models here"`
+	Configure bool `yaml:"configure" doc:"administrators may change providers and models on pages and by the API"`
 
-	User     string `yaml:"user" doc:"an administrator whom the gateway makes at its start, unless the user exists"`
-	Password Secret `yaml:"password" doc:"the administrator's first password, 8 to 512 bytes; a change has no effect"`
+	User     string `yaml:"user" doc:"administrator that the gateway creates at its start if the user does not exist"`
+	Password Secret `yaml:"password" doc:"first password of that administrator, 8 to 512 bytes; later changes have no effect"`
 }
 
 // Process bounds the whole process.
 type Process struct {
-	MemoryMiB       int `yaml:"memory_mib" doc:"mebibytes of memory that the limits of 0 are shares of; 0: what the control group allows, else the machine's"`
-	Requests        int `yaml:"requests" doc:"requests under way at a time, more are answered 503; 0: by the memory, at most 20000"`
-	BodyMiB         int `yaml:"body_mib" doc:"mebibytes of request bodies held at a time, more are answered 503; 0: by the memory"`
-	Watchers        int `yaml:"watchers" doc:"event streams, WebSockets and long polls at a time, more are answered 503; 0: by the memory, at most 4096"`
-	ContentMiB      int `yaml:"content_mib" doc:"mebibytes of pictures that clients have addresses of, for 60 minutes, and of uploads for videos, more are answered 503; 0: any amount"`
-	ContentFiles    int `yaml:"content_files" doc:"number of these pictures and uploads, more are answered 503; 0: any number"`
-	StoredResponses int `yaml:"stored_responses" doc:"responses that one user, or key without a user, may have stored, more are answered 403; 0: any number"`
-	Conversations   int `yaml:"conversations" doc:"conversations that one user, or key without a user, may keep, more are answered 403; 0: any number"`
-	StoredMiB       int `yaml:"stored_mib" doc:"mebibytes of responses and conversations that one user, or key without a user, may have stored, more are answered 403; 0: any amount"`
-	RepliesMiB      int `yaml:"replies_mib" doc:"mebibytes of finished replies kept for repeats; 0: any amount"`
-	FailedKeys      int `yaml:"failed_keys" doc:"unknown keys that an address may send in a minute before it is answered 429; 0: any number"`
+	MemoryMiB       int `yaml:"memory_mib" doc:"memory in MiB from which limits of 0 are derived; 0: the limit of the control group, or else the memory of the machine"`
+	Requests        int `yaml:"requests" doc:"requests in flight; further ones get 503; 0: derived from the memory, at most 20000"`
+	BodyMiB         int `yaml:"body_mib" doc:"MiB of request bodies in memory; further ones get 503; 0: derived from the memory"`
+	Watchers        int `yaml:"watchers" doc:"event streams, WebSockets and long polls; further ones get 503; 0: derived from the memory, at most 4096"`
+	ContentMiB      int `yaml:"content_mib" doc:"MiB of generated pictures, which are kept for 60 minutes, and of uploads for videos; further ones get 503; 0: no limit"`
+	ContentFiles    int `yaml:"content_files" doc:"number of these pictures and uploads; further ones get 503; 0: no limit"`
+	StoredResponses int `yaml:"stored_responses" doc:"stored responses of one user, or of a key without a user; further ones get 403; 0: no limit"`
+	Conversations   int `yaml:"conversations" doc:"conversations of one user, or of a key without a user; further ones get 403; 0: no limit"`
+	StoredMiB       int `yaml:"stored_mib" doc:"MiB of stored responses and conversations of one user, or of a key without a user; further ones get 403; 0: no limit"`
+	RepliesMiB      int `yaml:"replies_mib" doc:"MiB of finished replies that are kept for repeated requests; 0: no limit"`
+	FailedKeys      int `yaml:"failed_keys" doc:"requests with an unknown key per minute from one address; further ones get 429; 0: no limit"`
 }
 
 // Log says how to log.
@@ -152,86 +152,86 @@ type Log struct {
 
 // Shutdown bounds a graceful stop.
 type Shutdown struct {
-	Grace Duration `yaml:"grace" doc:"how long streams may go on after SIGTERM"`
+	Grace Duration `yaml:"grace" doc:"time for streams to finish after SIGTERM"`
 }
 
 // Key is a gateway key fixed in the file.
 type Key struct {
-	Key     Secret   `yaml:"key" doc:"the key clients send" required:"true"`
-	Name    string   `yaml:"name" doc:"what it is called in logs" required:"true"`
-	User    string   `yaml:"user" doc:"whose account is charged; none: no account"`
-	Scopes  *Strings `yaml:"scopes" doc:"what it may do; absent or all: everything, []: nothing"`
-	Models  *Strings `yaml:"models" doc:"model names or patterns it may use; absent: all"`
-	Limits  KeyLimit `yaml:"limits" doc:"its own limits; 0: none"`
-	AllowIP *Strings `yaml:"allow_ips" doc:"addresses or CIDR ranges it may come from; absent: any"`
+	Key     Secret   `yaml:"key" doc:"the key that clients send" required:"true"`
+	Name    string   `yaml:"name" doc:"name in lists and logs" required:"true"`
+	User    string   `yaml:"user" doc:"user whose account is charged; none: no account"`
+	Scopes  *Strings `yaml:"scopes" doc:"permitted kinds of requests; absent or all: every kind, []: none"`
+	Models  *Strings `yaml:"models" doc:"names or patterns of permitted models; absent: all"`
+	Limits  KeyLimit `yaml:"limits" doc:"limits of the key; 0: no limit"`
+	AllowIP *Strings `yaml:"allow_ips" doc:"addresses or CIDR ranges from which the key is accepted; absent: any"`
 
-	OnDisconnect string `yaml:"on_disconnect" doc:"default of X-On-Disconnect" enum:"cancel,finish,detach"`
+	OnDisconnect string `yaml:"on_disconnect" doc:"default for the header X-On-Disconnect" enum:"cancel,finish,detach"`
 }
 
 // KeyLimit bounds one key.
 type KeyLimit struct {
-	RPM         int `yaml:"rpm" doc:"requests a minute"`
-	TPM         int `yaml:"tpm" doc:"tokens a minute"`
-	Concurrency int `yaml:"concurrency" doc:"requests at a time"`
+	RPM         int `yaml:"rpm" doc:"requests per minute"`
+	TPM         int `yaml:"tpm" doc:"tokens per minute"`
+	Concurrency int `yaml:"concurrency" doc:"concurrent requests"`
 }
 
 // Provider is an upstream.
 type Provider struct {
-	Shape    string      `yaml:"shape" doc:"the shape it is spoken to in" required:"true" enum:"@shapes,sandbox"`
-	Also     Strings     `yaml:"also" doc:"further shapes it serves; requests in one of them pass untouched" enum:"@shapes"`
-	BaseURL  string      `yaml:"base_url" doc:"address below which the shape's paths lie"`
-	Vendor   string      `yaml:"vendor" doc:"whose prices in the catalogue apply, * for a cloud; default: by the host of base_url"`
-	APIKeys  []Secret    `yaml:"api_keys" doc:"any number of keys, used in turn"`
-	Limits   Limits      `yaml:"limits" doc:"what the provider allows; 0: no limit"`
-	Timeouts Timeouts    `yaml:"timeouts" doc:"clocks of one call"`
-	Retries  *int        `yaml:"retries" doc:"further attempts after a failure, before the first byte"`
-	Headers  Map[Secret] `yaml:"headers" doc:"sent with every call"`
+	Shape    string      `yaml:"shape" doc:"API shape in which requests are sent to the provider" required:"true" enum:"@shapes,sandbox"`
+	Also     Strings     `yaml:"also" doc:"further shapes that the provider serves; requests in one of these shapes are not translated" enum:"@shapes"`
+	BaseURL  string      `yaml:"base_url" doc:"base address of the provider's API; the paths of the shape are appended"`
+	Vendor   string      `yaml:"vendor" doc:"vendor in the catalogue whose prices apply; * for a cloud that serves models of several vendors; default: by the host of base_url"`
+	APIKeys  []Secret    `yaml:"api_keys" doc:"the gateway's keys at the provider, used in turn"`
+	Limits   Limits      `yaml:"limits" doc:"the provider's rate limits for the gateway; 0: no limit"`
+	Timeouts Timeouts    `yaml:"timeouts" doc:"timeouts of one call"`
+	Retries  *int        `yaml:"retries" doc:"largest number of further attempts after a failure, before the first byte of the reply"`
+	Headers  Map[Secret] `yaml:"headers" doc:"headers sent with every call"`
 	// Idempotent is a promise that vendors' documents do not make.
-	Idempotent bool `yaml:"idempotent" doc:"it honours Idempotency-Key: a video that may have been submitted is submitted again"`
+	Idempotent bool `yaml:"idempotent" doc:"the provider honours Idempotency-Key, so the gateway may submit a video again if it does not know whether the first submission arrived"`
 	// All clients of the gateway are one to the provider.
-	PassUnknownResponses bool `yaml:"pass_unknown_responses" doc:"an unknown previous_response_id is passed on for every client, also if it belongs to another one"`
+	PassUnknownResponses bool `yaml:"pass_unknown_responses" doc:"pass an unknown previous_response_id on to the provider, for every client, even if it belongs to another client"`
 }
 
 // Limits bound a provider.
 type Limits struct {
-	RPM          int      `yaml:"rpm" doc:"requests a minute"`
-	TPM          int      `yaml:"tpm" doc:"tokens a minute"`
-	Concurrency  int      `yaml:"concurrency" doc:"calls at a time"`
-	Queue        int      `yaml:"queue" doc:"requests of one user, or key without a user, that may wait"`
-	QueueTimeout Duration `yaml:"queue_timeout" doc:"how long one may wait"`
+	RPM          int      `yaml:"rpm" doc:"requests per minute"`
+	TPM          int      `yaml:"tpm" doc:"tokens per minute"`
+	Concurrency  int      `yaml:"concurrency" doc:"concurrent calls"`
+	Queue        int      `yaml:"queue" doc:"largest number of waiting requests of one user, or of a key without a user"`
+	QueueTimeout Duration `yaml:"queue_timeout" doc:"longest wait of a request in the queue"`
 }
 
 // Timeouts are the clocks of one call.
 type Timeouts struct {
-	Connect   Duration `yaml:"connect" doc:"TCP and TLS, each"`
-	FirstByte Duration `yaml:"first_byte" doc:"until the response headers"`
-	Idle      Duration `yaml:"idle" doc:"between two reads of the body"`
-	Total     Duration `yaml:"total" doc:"the whole call"`
+	Connect   Duration `yaml:"connect" doc:"time for the TCP connection, and the same for the TLS handshake"`
+	FirstByte Duration `yaml:"first_byte" doc:"time until the response headers"`
+	Idle      Duration `yaml:"idle" doc:"time between two reads of the body"`
+	Total     Duration `yaml:"total" doc:"time of the whole call"`
 }
 
 // Model is a name or pattern and where it is served.
 type Model struct {
-	Targets         []Target      `yaml:"targets" doc:"chosen by weight, then tried in order" required:"true"`
-	Fallback        []Target      `yaml:"fallback" doc:"tried in order when all targets failed"`
-	Hedge           *Hedge        `yaml:"hedge" doc:"let a second target take part when the first one is slow"`
-	Aliases         Strings       `yaml:"aliases" doc:"further names of the same model"`
-	List            Strings       `yaml:"list" doc:"a pattern's names in lists; default: those its providers list"`
-	Capabilities    *Capabilities `yaml:"capabilities" doc:"what it can do, where its name does not tell"`
-	MaxOutputTokens int           `yaml:"max_output_tokens" doc:"the most output tokens of one answer: what a missing max_tokens becomes where one is needed, and the most that is charged; 8192 if not given"`
-	Price           *Price        `yaml:"price" doc:"what it costs"`
-	OnDisconnect    string        `yaml:"on_disconnect" doc:"default of X-On-Disconnect" enum:"cancel,finish,detach"`
+	Targets         []Target      `yaml:"targets" doc:"targets; the first one is chosen by weight, the others are tried in order after a failure" required:"true"`
+	Fallback        []Target      `yaml:"fallback" doc:"targets that are tried in order when all of targets have failed"`
+	Hedge           *Hedge        `yaml:"hedge" doc:"send the request to a second target as well if the first one is slow"`
+	Aliases         Strings       `yaml:"aliases" doc:"further names of the model"`
+	List            Strings       `yaml:"list" doc:"names that lists show for a pattern; default: those its providers list"`
+	Capabilities    *Capabilities `yaml:"capabilities" doc:"capabilities of the model, if they cannot be derived from its name"`
+	MaxOutputTokens int           `yaml:"max_output_tokens" doc:"largest number of output tokens of one answer: the value of a missing max_tokens where the shape needs one, and the largest number that is charged; 8192 if not given"`
+	Price           *Price        `yaml:"price" doc:"price of the model"`
+	OnDisconnect    string        `yaml:"on_disconnect" doc:"default for the header X-On-Disconnect" enum:"cancel,finish,detach"`
 }
 
 // Hedge says when a further target takes part in a request.
 type Hedge struct {
-	After HedgeAfter `yaml:"after" doc:"time without a first piece of reply; p95: that of 95 in 100" required:"true"`
-	Most  int        `yaml:"most" doc:"further targets of one request, 1 to 3; default: 1"`
+	After HedgeAfter `yaml:"after" doc:"time without a first piece of the reply before the second target is tried; p95: the 95th percentile of recent requests" required:"true"`
+	Most  int        `yaml:"most" doc:"largest number of further targets, 1 to 3; default: 1"`
 }
 
 // Target is a model at a provider.
 type Target struct {
-	Provider        string        `yaml:"provider" doc:"name of a provider above" required:"true"`
-	Model           string        `yaml:"model" doc:"its name there; * keeps the name asked for" required:"true"`
+	Provider        string        `yaml:"provider" doc:"name of a provider in providers" required:"true"`
+	Model           string        `yaml:"model" doc:"name of the model at the provider; * keeps the requested name" required:"true"`
 	Weight          *int          `yaml:"weight" doc:"share of the requests among the targets"`
 	Capabilities    *Capabilities `yaml:"capabilities" doc:"as in models, for this target"`
 	MaxOutputTokens int           `yaml:"max_output_tokens" doc:"as in models, for this target"`
@@ -241,43 +241,43 @@ type Target struct {
 
 // Capabilities override what a model's name tells.
 type Capabilities struct {
-	StructuredOutputs *bool  `yaml:"structured_outputs" doc:"replies constrained to a JSON Schema"`
+	StructuredOutputs *bool  `yaml:"structured_outputs" doc:"structured outputs: replies that follow a JSON Schema"`
 	ImagesIn          *bool  `yaml:"images_in" doc:"images in prompts"`
 	FilesIn           *bool  `yaml:"files_in" doc:"documents in prompts"`
 	AudioIn           *bool  `yaml:"audio_in" doc:"audio in prompts"`
-	SystemTurns       *bool  `yaml:"system_turns" doc:"role system inside messages, else folded"`
-	Sampling          *bool  `yaml:"sampling" doc:"temperature, top_p, top_k"`
-	OneSampling       *bool  `yaml:"one_sampling" doc:"temperature and top_p are refused together"`
-	NoForcedTools     *bool  `yaml:"no_forced_tools" doc:"a choice of tools that must be followed is refused"`
+	SystemTurns       *bool  `yaml:"system_turns" doc:"system messages between other messages; otherwise they are merged into the neighbouring turns"`
+	Sampling          *bool  `yaml:"sampling" doc:"accepts temperature, top_p and top_k"`
+	OneSampling       *bool  `yaml:"one_sampling" doc:"refuses temperature and top_p in the same request"`
+	NoForcedTools     *bool  `yaml:"no_forced_tools" doc:"refuses a tool_choice that forces a tool"`
 	AlwaysThinks      *bool  `yaml:"always_thinks" doc:"thinking cannot be switched off"`
-	CallSignatures    *bool  `yaml:"call_signatures" doc:"gemini: calls in the history need a signature"`
-	ContextWindow     int    `yaml:"context_window" doc:"tokens of prompt and reply together"`
+	CallSignatures    *bool  `yaml:"call_signatures" doc:"gemini: tool calls in the history need a thought signature"`
+	ContextWindow     int    `yaml:"context_window" doc:"largest number of tokens of prompt and reply together"`
 	JSONSchema        *bool  `yaml:"json_schema" doc:"gemini: parametersJsonSchema and responseJsonSchema"`
-	Prefill           *bool  `yaml:"prefill" doc:"a final assistant turn is continued"`
+	Prefill           *bool  `yaml:"prefill" doc:"continues a final assistant turn"`
 	WebSearch         *bool  `yaml:"web_search" doc:"chat: the model searches the web itself (web_search_options)"`
 	NoTools           *bool  `yaml:"no_tools" doc:"the model cannot call tools"`
-	NoCacheKey        *bool  `yaml:"no_cache_key" doc:"chat: prompt_cache_key is refused"`
-	ReasoningContent  string `yaml:"reasoning_content" doc:"chat: earlier reasoning" enum:"taken,required,refused"`
-	Thinking          string `yaml:"thinking" doc:"none, budget, effort or implicit" enum:"none,budget,effort,implicit"`
+	NoCacheKey        *bool  `yaml:"no_cache_key" doc:"chat: refuses prompt_cache_key"`
+	ReasoningContent  string `yaml:"reasoning_content" doc:"chat: reasoning_content of earlier turns" enum:"taken,required,refused"`
+	Thinking          string `yaml:"thinking" doc:"way in which thinking is controlled" enum:"none,budget,effort,implicit"`
 }
 
 // Price is in dollars: per million tokens, per image, per second of video.
 type Price struct {
-	Input            Money `yaml:"input" doc:"a million input tokens"`
-	Output           Money `yaml:"output" doc:"a million output tokens"`
-	CachedInput      Money `yaml:"cached_input" doc:"a million input tokens read from a cache"`
-	CacheWrite       Money `yaml:"cache_write" doc:"a million tokens written to a cache"`
-	Reasoning        Money `yaml:"reasoning" doc:"a million reasoning tokens, where they differ from output"`
-	CacheWrite1h     Money `yaml:"cache_write_1h" doc:"a million tokens written to a cache for an hour"`
-	AudioInput       Money `yaml:"audio_input" doc:"a million tokens of sound in the prompt"`
-	AudioCachedInput Money `yaml:"audio_cached_input" doc:"a million tokens of sound read from a cache"`
-	AudioOutput      Money `yaml:"audio_output" doc:"a million tokens of sound in the reply"`
-	ImageInput       Money `yaml:"image_input" doc:"a million tokens of images in the prompt"`
-	ImageOutput      Money `yaml:"image_output" doc:"a million tokens of images in the reply"`
-	WebSearch1k      Money `yaml:"web_search_1k" doc:"a thousand searches that the provider makes and reports"`
-	PerImage         Money `yaml:"per_image" doc:"one image"`
-	PerPartial       Money `yaml:"per_partial" doc:"one partial image of a stream; without it partial images cost nothing beside their picture"`
-	PerSecond        Money `yaml:"per_second" doc:"one second of video"`
+	Input            Money `yaml:"input" doc:"price of a million input tokens"`
+	Output           Money `yaml:"output" doc:"price of a million output tokens"`
+	CachedInput      Money `yaml:"cached_input" doc:"price of a million input tokens read from a cache"`
+	CacheWrite       Money `yaml:"cache_write" doc:"price of a million tokens written to a cache"`
+	Reasoning        Money `yaml:"reasoning" doc:"price of a million reasoning tokens, if their price differs from that of output tokens"`
+	CacheWrite1h     Money `yaml:"cache_write_1h" doc:"price of a million tokens written to a cache for an hour"`
+	AudioInput       Money `yaml:"audio_input" doc:"price of a million tokens of sound in the prompt"`
+	AudioCachedInput Money `yaml:"audio_cached_input" doc:"price of a million tokens of sound read from a cache"`
+	AudioOutput      Money `yaml:"audio_output" doc:"price of a million tokens of sound in the reply"`
+	ImageInput       Money `yaml:"image_input" doc:"price of a million tokens of images in the prompt"`
+	ImageOutput      Money `yaml:"image_output" doc:"price of a million tokens of images in the reply"`
+	WebSearch1k      Money `yaml:"web_search_1k" doc:"price of a thousand searches that the provider makes and reports"`
+	PerImage         Money `yaml:"per_image" doc:"price of one image"`
+	PerPartial       Money `yaml:"per_partial" doc:"price of one partial image of a stream; without it partial images cost nothing beside their picture"`
+	PerSecond        Money `yaml:"per_second" doc:"price of one second of video"`
 }
 
 // Default is the configuration of `stagedoor serve` without a file: everything

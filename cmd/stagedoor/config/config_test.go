@@ -254,15 +254,16 @@ var mistakes = map[string]struct {
 			"f:9:31: models.n.hedge.most: expected 1 to 3",
 			"f:12:20: models.o.hedge.after: expected p95, or a duration such as 3s",
 			"f:12:30: models.o.hedge.most: expected 1 to 3",
-			"f:15:12: models.q.hedge.after: is missing, expected time without a first piece of reply",
+			"f:15:12: models.q.hedge.after: is missing, expected time without a first piece of the reply " +
+				"before the second target is tried; p95: the 95th percentile of recent requests",
 		},
 	},
 	"missing names": {
 		"tls: {cert: c.pem}\nkeys:\n  - name: n\nproviders:\n  p:\n    base_url: http://h\n  q:\nmodels:\n  m:\n    fallback: []\n",
 		[]string{
 			"f:1:6: tls.key: is missing, expected PEM file of the private key",
-			"f:3:5: keys[0].key: is missing, expected the key clients send",
-			"f:6:5: providers.p.shape: is missing, expected the shape it is spoken to in",
+			"f:3:5: keys[0].key: is missing, expected the key that clients send",
+			"f:6:5: providers.p.shape: is missing, expected API shape in which requests are sent to the provider",
 			"f:7:3: providers.q: is empty, expected a mapping",
 			"f:10:5: models.m.targets: is missing, expected",
 		},
@@ -284,7 +285,8 @@ var mistakes = map[string]struct {
 		[]string{
 			"f:1:35: keys[0].models[0]: is empty, expected a name or a pattern such as gpt-*",
 			`f:2:35: models.m.targets[0].provider: "p" is no provider of this file, expected one of those under providers, where there are none`,
-			"f:2:45: models.m.targets[0].model: is empty, expected its name there; * keeps the name asked for",
+			"f:2:45: models.m.targets[0].model: is empty, " +
+				"expected name of the model at the provider; * keeps the requested name",
 		},
 	},
 	"required and empty": {
@@ -292,11 +294,11 @@ var mistakes = map[string]struct {
 		[]string{
 			"f:1:13: tls.cert: is empty, expected PEM file of the certificate chain",
 			"f:1:21: tls.key: is empty, expected PEM file of the private key",
-			"f:2:13: keys[0].key: is empty, expected the key clients send",
-			"f:2:22: keys[0].name: is empty, expected what it is called in logs",
-			"f:3:24: providers.p.shape: is empty, expected the shape it is spoken to in",
-			"f:3:39: providers.q.shape: is empty, expected the shape it is spoken to in",
-			"f:4:34: models.m.targets[0].provider: is empty, expected name of a provider above",
+			"f:2:13: keys[0].key: is empty, expected the key that clients send",
+			"f:2:22: keys[0].name: is empty, expected name in lists and logs",
+			"f:3:24: providers.p.shape: is empty, expected API shape in which requests are sent to the provider",
+			"f:3:39: providers.q.shape: is empty, expected API shape in which requests are sent to the provider",
+			"f:4:34: models.m.targets[0].provider: is empty, expected name of a provider in providers",
 		},
 	},
 	"no strings": {

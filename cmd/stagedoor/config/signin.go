@@ -14,29 +14,29 @@ import (
 
 // SignIn says how people sign in.
 type SignIn struct {
-	SecondFactor string `yaml:"second_factor" doc:"who must have a second factor" enum:"none,administrators,everyone"`
+	SecondFactor string `yaml:"second_factor" doc:"users that need a second factor" enum:"none,administrators,everyone"`
 
-	Providers Map[SignInProvider] `yaml:"providers" doc:"OpenID providers, by names of small letters, digits and -"`
-	Places    string              `yaml:"places" doc:"a file in the MMDB format that says where addresses of sessions are"`
+	Providers Map[SignInProvider] `yaml:"providers" doc:"OpenID providers by name (lower-case letters, digits and -)"`
+	Places    string              `yaml:"places" doc:"file in the MMDB format with the places of IP addresses, for lists of sessions"`
 }
 
 // SignInProvider is an OpenID provider.
 type SignInProvider struct {
-	Issuer   string `yaml:"issuer" doc:"the provider's address as its documents write it, https" required:"true"`
-	ClientID string `yaml:"client_id" doc:"the gateway's name at the provider" required:"true"`
-	Secret   Secret `yaml:"client_secret" doc:"the gateway's password there; none: it is a public client"`
-	Label    string `yaml:"label" doc:"the name on the button; default: the name of the provider"`
+	Issuer   string `yaml:"issuer" doc:"issuer of the provider, exactly as in its discovery document, https" required:"true"`
+	ClientID string `yaml:"client_id" doc:"client id of the gateway at the provider" required:"true"`
+	Secret   Secret `yaml:"client_secret" doc:"client secret of the gateway at the provider; none: public client"`
+	Label    string `yaml:"label" doc:"text of the button, Sign in with ...; default: the name of the provider"`
 
-	Scopes Strings `yaml:"scopes" doc:"what is asked for beside openid; default: profile, email"`
+	Scopes Strings `yaml:"scopes" doc:"scopes that are requested beside openid; default: profile, email"`
 	// A provider that lets people choose must not count as two factors.
-	Strong bool `yaml:"strong" doc:"every sign-in there proves two factors, so no code is asked for here"`
-	Create bool `yaml:"create" doc:"people without an account here get one at their first sign-in"`
+	Strong bool `yaml:"strong" doc:"the provider requires two factors, so the gateway asks for none of its own"`
+	Create bool `yaml:"create" doc:"create an account at a person's first sign-in"`
 
 	Domains Strings `yaml:"domains" doc:"domains of verified e-mail addresses that may sign in; default: all"`
-	Claim   string  `yaml:"groups_claim" doc:"the claim that lists a person's groups; default: groups"`
+	Claim   string  `yaml:"groups_claim" doc:"claim with the groups of a person; default: groups"`
 
-	Groups Map[string] `yaml:"groups" doc:"groups there and the groups here of their people, the first match counts"`
-	Admins Strings     `yaml:"administrators" doc:"groups there whose people, and no others, are administrators here"`
+	Groups Map[string] `yaml:"groups" doc:"groups of the provider and the matching groups of the gateway; the first match counts"`
+	Admins Strings     `yaml:"administrators" doc:"groups of the provider whose members are administrators, and no other person of this provider"`
 }
 
 var providerName = regexp.MustCompile(`^[a-z0-9-]{1,32}$`)

@@ -10,10 +10,10 @@ import (
 
 // SMTP is the server that takes the gateway's mails.
 type SMTP struct {
-	Host     string `yaml:"host" doc:"the mail server; none: no mails are sent, and the pages show the links"`
-	Port     int    `yaml:"port" doc:"its port; default: 465 if tls is implicit, else 587"`
-	TLS      string `yaml:"tls" doc:"STARTTLS, TLS from the beginning, or none" enum:"starttls,implicit,none"`
-	User     string `yaml:"user" doc:"the gateway's name at the server; none: it does not sign in there"`
+	Host     string `yaml:"host" doc:"host of the mail server; none: no mails are sent, and pages show the links"`
+	Port     int    `yaml:"port" doc:"port of the mail server; default: 465 if tls is implicit, else 587"`
+	TLS      string `yaml:"tls" doc:"encryption: STARTTLS, TLS from the start of the connection, or none" enum:"starttls,implicit,none"`
+	User     string `yaml:"user" doc:"user name at the mail server; none: no authentication"`
 	Password Secret `yaml:"password" doc:"the password of user, for example ${SMTP_PASSWORD}"`
 	From     string `yaml:"from" doc:"the sender of the mails, an address with or without a name"`
 }

@@ -6,26 +6,26 @@ import "time"
 type Backups struct {
 	Dir   string   `yaml:"dir" doc:"directory for incremental backups of the store; none: no backups"`
 	Every Duration `yaml:"every" doc:"time between two backups"`
-	Keep  int      `yaml:"keep" doc:"how many backups are kept, with the earlier files that they need"`
+	Keep  int      `yaml:"keep" doc:"number of backups that are kept, together with the earlier files that they need"`
 }
 
 // Ledger bounds the history of money.
 type Ledger struct {
-	Keep Duration `yaml:"keep" doc:"how long entries and receipts are kept one by one, before they are only sums; 0: for ever"`
+	Keep Duration `yaml:"keep" doc:"time for which single entries and receipts are kept before they are merged into sums; 0: forever"`
 }
 
 // RequestLog bounds the log of requests and says where it is.
 type RequestLog struct {
-	Keep  Duration `yaml:"keep" doc:"how long a request stays in the log at /requests; 0: there is no log"`
-	MiB   int      `yaml:"mib" doc:"mebibytes of the log, of all gateways together; the oldest requests go first"`
-	Store string   `yaml:"store" doc:"in the database of cluster.store or a file: database or file; default: database"`
+	Keep  Duration `yaml:"keep" doc:"time for which requests stay in the log at /requests; 0: no log"`
+	MiB   int      `yaml:"mib" doc:"size of the log in MiB, of all gateways together; the oldest requests are removed first"`
+	Store string   `yaml:"store" doc:"place of the log: the database of cluster.store, or a file; default: database"`
 }
 
 // Recordings bound what is kept of keys that are recorded.
 type Recordings struct {
-	Keep      Duration `yaml:"keep" doc:"how long a request and its reply are kept; 0: no key is recorded"`
-	MiB       int      `yaml:"mib" doc:"mebibytes of all of them; the oldest go first"`
-	Exchanges int      `yaml:"exchanges" doc:"how many requests are kept"`
+	Keep      Duration `yaml:"keep" doc:"time for which a recorded request and its reply are kept; 0: no key is recorded"`
+	MiB       int      `yaml:"mib" doc:"size of all recordings in MiB; the oldest are removed first"`
+	Exchanges int      `yaml:"exchanges" doc:"number of recorded requests that are kept"`
 }
 
 // The places of the log of requests.
@@ -41,8 +41,8 @@ func (c *Config) RequestsInDatabase() bool {
 
 // Audit bounds the audit log.
 type Audit struct {
-	Keep    Duration `yaml:"keep" doc:"how long a change stays in the audit log; 0: for ever"`
-	Records int      `yaml:"records" doc:"how many changes stay in the audit log, besides those of the last 30 days"`
+	Keep    Duration `yaml:"keep" doc:"time for which changes stay in the audit log; 0: forever"`
+	Records int      `yaml:"records" doc:"number of changes in the audit log, beside those of the last 30 days"`
 }
 
 var (

@@ -22,17 +22,17 @@ type Telemetry struct {
 type Traces struct {
 	OTLP      OTLP     `yaml:"otlp" doc:"the collector; default: OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or OTEL_EXPORTER_OTLP_ENDPOINT, else none"`
 	Sample    *Ratio   `yaml:"sample" doc:"share of the requests whose traces are kept, 0 to 1; default: OTEL_TRACES_SAMPLER, else all"`
-	Errors    *bool    `yaml:"errors" doc:"keep the traces of requests that failed whatever the sample; default: true"`
-	Slow      Duration `yaml:"slow" doc:"keep the traces of requests that took this long whatever the sample; 0: none"`
+	Errors    *bool    `yaml:"errors" doc:"keep the traces of all failed requests, regardless of sample; default: true"`
+	Slow      Duration `yaml:"slow" doc:"keep the traces of all requests that took longer, regardless of sample; 0: off"`
 	Content   bool     `yaml:"content" doc:"write prompts and replies into traces"`
-	Trust     Strings  `yaml:"trust" doc:"networks whose callers say with traceparent which trace they are in and whether it is kept"`
-	Propagate Strings  `yaml:"propagate" doc:"names of providers that are sent traceparent"`
+	Trust     Strings  `yaml:"trust" doc:"networks whose traceparent header is trusted: it decides the trace and whether it is kept"`
+	Propagate Strings  `yaml:"propagate" doc:"names of providers that receive traceparent"`
 }
 
 // Metrics configures metrics.
 type Metrics struct {
 	OTLP       OTLP     `yaml:"otlp" doc:"the collector; default: OTEL_EXPORTER_OTLP_METRICS_ENDPOINT or OTEL_EXPORTER_OTLP_ENDPOINT, else none"`
-	Interval   Duration `yaml:"interval" doc:"how often they are sent"`
+	Interval   Duration `yaml:"interval" doc:"time between two exports"`
 	Prometheus bool     `yaml:"prometheus" doc:"serve /metrics"`
 	Allow      Strings  `yaml:"allow" doc:"networks that may read /metrics; default: this machine"`
 }
@@ -41,8 +41,8 @@ type Metrics struct {
 type OTLP struct {
 	Endpoint string      `yaml:"endpoint" doc:"host:port, or an address with http:// or https://"`
 	Protocol string      `yaml:"protocol" doc:"grpc or http" enum:"grpc,http"`
-	Headers  Map[Secret] `yaml:"headers" doc:"sent with every export"`
-	Insecure bool        `yaml:"insecure" doc:"do not encrypt"`
+	Headers  Map[Secret] `yaml:"headers" doc:"headers sent with every export"`
+	Insecure bool        `yaml:"insecure" doc:"use no TLS"`
 }
 
 var defaultTelemetry = Telemetry{

@@ -4,10 +4,10 @@ import "time"
 
 // Videos are the times of video jobs.
 type Videos struct {
-	Deadline Duration `yaml:"deadline" doc:"how long a job may take before it fails"`
-	Keep     Duration `yaml:"keep" doc:"how long jobs that have ended are listed, after their content has expired"`
-	Wait     Duration `yaml:"wait" doc:"how long a client waits for the provider to take its job, before the reply says that the job is queued"`
-	Most     int      `yaml:"most" doc:"how many jobs may be under way"`
+	Deadline Duration `yaml:"deadline" doc:"time after which a job fails"`
+	Keep     Duration `yaml:"keep" doc:"time for which ended jobs are listed after their content has expired"`
+	Wait     Duration `yaml:"wait" doc:"time for which a reply waits until the provider has accepted the job; afterwards it says that the job is queued"`
+	Most     int      `yaml:"most" doc:"largest number of unfinished jobs"`
 }
 
 var defaultVideos = Videos{Deadline: Duration(30 * time.Minute), Keep: Duration(30 * 24 * time.Hour),

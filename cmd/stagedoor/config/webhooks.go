@@ -17,21 +17,21 @@ import (
 
 // Webhook describes a server to which events are posted.
 type Webhook struct {
-	URL    Secret  `yaml:"url" doc:"where events are posted to, https://host/path" required:"true"`
-	Secret Secret  `yaml:"secret" doc:"what they are signed with: whsec_ and 24 to 64 random bytes in base64" required:"true"`
-	Events Strings `yaml:"events" doc:"the events that are posted; default: all" enum:"video.completed,video.failed"`
-	User   string  `yaml:"user" doc:"whose events; neither user nor key: those of all users"`
-	Key    string  `yaml:"key" doc:"the name of the key above, without a user, whose events are posted"`
-	Allow  Strings `yaml:"allow_networks" doc:"networks it may lie in although they are private, for example 10.1.0.0/16"`
+	URL    Secret  `yaml:"url" doc:"address that events are posted to, https://host/path" required:"true"`
+	Secret Secret  `yaml:"secret" doc:"secret for the signature: whsec_ and 24 to 64 random bytes in base64" required:"true"`
+	Events Strings `yaml:"events" doc:"events to post; default: all" enum:"video.completed,video.failed"`
+	User   string  `yaml:"user" doc:"user whose events are posted; without user and key, the events of all users"`
+	Key    string  `yaml:"key" doc:"name of a key of keys, without a user, whose events are posted"`
+	Allow  Strings `yaml:"allow_networks" doc:"private networks in which the endpoint may be, for example 10.1.0.0/16"`
 }
 
 // Alerts describes where alerts go: a server to which they are posted, and a person who gets mails.
 type Alerts struct {
-	URL    Secret  `yaml:"url" doc:"where alerts are posted to, https://host/path; none: they are not posted"`
-	Mail   string  `yaml:"mail" doc:"an address that gets alerts by mail, through the server of smtp; none: no mails"`
-	Secret Secret  `yaml:"secret" doc:"what they are signed with: whsec_ and 24 to 64 random bytes in base64"`
-	Events Strings `yaml:"events" doc:"the alerts that are sent; default: all" enum:"@alerts"`
-	Allow  Strings `yaml:"allow_networks" doc:"private networks it may lie in, for example 10.1.0.0/16"`
+	URL    Secret  `yaml:"url" doc:"address that alerts are posted to, https://host/path; none: alerts are not posted"`
+	Mail   string  `yaml:"mail" doc:"mail address for alerts, by the server of smtp; none: no mails"`
+	Secret Secret  `yaml:"secret" doc:"secret for the signature: whsec_ and 24 to 64 random bytes in base64"`
+	Events Strings `yaml:"events" doc:"alerts to send; default: all" enum:"@alerts"`
+	Allow  Strings `yaml:"allow_networks" doc:"private networks in which the endpoint may be, for example 10.1.0.0/16"`
 }
 
 // Recipients says where alerts go, for a page, or is "" if there are none.

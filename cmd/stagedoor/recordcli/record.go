@@ -50,23 +50,22 @@ func recordCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use: "record --key ID --to FILE", Short: "Record the text requests of one key for a while",
 		Args: cli.NoArgs,
-		Long: `Record the requests for text of one key, with what their upstreams received and
-sent, what the clients got, and the times. The file is for stagedoor replay. It is
-readable by its owner only, because it has prompts and answers. Keys, cookies and
-other credentials in headers are replaced by [redacted], and so are members of
-requests that are named as credentials.
+		Long: `Record the text requests of one key: the bytes between gateway, clients and upstreams,
+with their times. The file is for stagedoor replay. Only its owner can read it, because
+it contains prompts and answers. Keys, cookies and other credentials in headers are
+replaced by [redacted], and so are members of requests that are named as credentials.
 
-The gateway goes on as before while it records: what does not fit is dropped, and
-the last line of the file counts it. An interrupt ends the recording.`,
+Recording never slows the gateway down: exchanges that do not fit are dropped, and the
+last line of the file counts them. An interrupt (^C) ends the recording.`,
 		Example: `  stagedoor record --key laptop --for 10m --to fault.jsonl`,
 	}
 	o := datadir.AddFlags(c, a)
 	c.Flags().StringVar(&key, "key", "",
-		"the `key`, by its id, the beginning of that, or its name if it has no user;\n"+
+		"the `key`, by its id, a prefix of the id, or its name if it has no user;\n"+
 			"cfg_NAME: of the configuration file")
 	c.Flags().StringVar(&file, "to", "", "`file` to write, which must not exist")
-	c.Flags().DurationVar(&d, "for", 10*time.Minute, "how long, at most "+admin.MaxRecordingTime.String())
-	c.Flags().Int64Var(&megabytes, "megabytes", 64, "size of the file at most, 1 to 1024")
+	c.Flags().DurationVar(&d, "for", 10*time.Minute, "duration, at most "+admin.MaxRecordingTime.String())
+	c.Flags().Int64Var(&megabytes, "megabytes", 64, "largest size of the file in MiB, 1 to 1024")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if key == "" || file == "" {
 			return fmt.Errorf("%w: record needs --key KEY and --to FILE", cli.ErrUsage)
@@ -113,9 +112,9 @@ func replayCommand(a *cli.App) *cobra.Command {
 		Use: "replay FILE", Short: "Run a recording through this version's translation and print what differs",
 		Args: cobra.ExactArgs(1),
 		Long: `Run the requests of a recording through the translation of this version, without a
-network. The upstreams answer as they are recorded to have answered. What this
-version sends and answers otherwise is printed. Exit code 1 says that there are
-differences.`,
+network. The recording supplies the answers of the upstreams. Every difference between
+the recording and this version's requests and replies is printed. The exit code is 1 if
+there are differences.`,
 		Example: `  stagedoor replay fault.jsonl`,
 		RunE: func(c *cobra.Command, args []string) error {
 			f, err := os.Open(args[0])

@@ -24,12 +24,12 @@ func NodesCommand(shared *cli.App) *cobra.Command {
 	a := app{shared}
 	asJSON := false
 	c := &cobra.Command{
-		Use: "nodes", Short: "List the gateways that use the database, and end one", Args: cli.NoArgs,
-		Long: `List the gateways that use the database of cluster.store, with what they are:
+		Use: "nodes", Short: "List the gateways of a cluster, and stop or remove one", Args: cli.NoArgs,
+		Long: `List the gateways that use the database of cluster.store, with their states:
 
-  live      it serves and can change the state
-  standby   it follows the state and takes over when the live one ends
-  silent    it has not been heard of for the length of its lease, five seconds
+  live      serves and can change the state
+  standby   follows the state, and takes over when the live gateway ends
+  silent    has not renewed its lease of five seconds
 
 With cluster.listen, the gateway that runs on this machine asks the others how many
 requests they have in flight.`,
@@ -42,17 +42,19 @@ requests they have in flight.`,
 		})
 	}
 	c.AddCommand(&cobra.Command{
-		Use: "leave NAME", Short: "Let a gateway end as after SIGTERM", Args: cli.ExactArgs(1, "the name of a node"),
-		Long: `Let a gateway end as it does after SIGTERM: it takes no new requests, lets streams
-finish and then leaves the database, so that a stand-by takes over at once. It begins
-within a few seconds.`,
+		Use: "leave NAME", Short: "Stop a gateway gracefully, as SIGTERM does",
+		Args: cli.ExactArgs(1, "the name of a node"),
+		Long: `Stop a gateway gracefully, as SIGTERM does: it accepts no new requests, lets streams
+finish and then leaves the cluster, so that a standby takes over at once. The gateway
+reads this command within a few seconds.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.endNode(c.Context(), o, args[0], (*postgres.Members).Leave, "was asked to leave")
 		},
 	}, &cobra.Command{
-		Use: "expel NAME", Short: "End a gateway's part at once", Args: cli.ExactArgs(1, "the name of a node"),
-		Long: `End a gateway's part without waiting for its lease to end, for one that is known to
-be dead. It can change nothing any more. If it is alive it ends with exit code 75.`,
+		Use: "expel NAME", Short: "Remove a gateway from the cluster at once",
+		Args: cli.ExactArgs(1, "the name of a node"),
+		Long: `Remove a gateway that is known to be dead, without waiting until its lease expires. It
+cannot change the state any more. If it is still alive, it ends with exit code 75.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.endNode(c.Context(), o, args[0], (*postgres.Members).Expel, "was expelled")
 		},

@@ -46,9 +46,9 @@ func Command(shared *cli.App) *cobra.Command {
 	a := app{shared}
 	c := &cobra.Command{
 		Use: "state", Short: "Verify, back up, move and compact the durable state", Args: cli.NoArgs,
-		Long: `Verify, back up, move and compact the durable state. Only backup works on a
-gateway that is running; a backup can be verified and exported in its place, and
-restored into an empty data directory.`,
+		Long: `Verify, back up, move and compact the durable state. Only backup works while a gateway
+runs on the data directory. To verify or export the state of a running gateway, make a
+backup and use that.`,
 		RunE: cli.Help,
 	}
 	o := datadir.AddFlags(c, a.App)
@@ -132,9 +132,9 @@ func (a app) verifyCommand(o *datadir.Flags) *cobra.Command {
 		Use: "verify [BACKUP]", Short: "Check every page, record, reference and sum",
 		Args: atMostOne("the file of a backup"),
 		Long: `Check a store that no gateway has open, or a backup: every page, the checksum and
-form of every record, what records point at, and whether the ledger adds up to the
-balances. Nothing is changed. The exit code is 0 if nothing is wrong, 75 if
-something is.`,
+form of every record, the references between records, and whether the ledger adds up
+to the balances. Nothing is changed. The exit code is 0 if the store is sound, and 75
+if it is not.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.with(c.Context(), o, args, func(path string, s journal.Store) error {
 				v, err := schema.Verify(c.Context(), s)
@@ -199,11 +199,11 @@ func formatSize(bytes int64) string {
 // backupCommand returns the command that copies the store to a file.
 func (a app) backupCommand(o *datadir.Flags) *cobra.Command {
 	return &cobra.Command{
-		Use: "backup FILE", Short: "Copy the store, also of a running gateway",
+		Use: "backup FILE", Short: "Write a backup, also of a running gateway",
 		Args: cli.ExactArgs(1, "the file to make"),
-		Long: `Write a consistent copy of the store to a new file, which appears once it is whole
-and its pages were checked. A gateway that runs on the data directory goes on
-meanwhile. The configuration can ask for copies at an interval: backups.`,
+		Long: `Write a consistent copy of the store to a new file, which appears when it is complete
+and its pages have been checked. A gateway that runs on the data directory keeps serving.
+The setting backups makes copies at an interval.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			// A running gateway writes the file, and its working directory is not that of the command.
 			path, err := filepath.Abs(args[0])
@@ -242,10 +242,11 @@ func (a app) backup(ctx context.Context, o *datadir.Flags, path string) (bytes i
 // store, so a damaged one cannot take the place of the state.
 func (a app) restoreCommand(o *datadir.Flags) *cobra.Command {
 	return &cobra.Command{
-		Use: "restore BACKUP", Short: "Make a store of a backup", Args: cli.ExactArgs(1, "the file of a backup"),
-		Long: `Make a store of a backup, in a data directory that has none. It is made only if
-nothing is wrong with it (see verify). An incremental backup, as the configuration
-asks for (backups), needs its earlier files in the directory in which it is.`,
+		Use: "restore BACKUP", Short: "Restore a backup into an empty data directory",
+		Args: cli.ExactArgs(1, "the file of a backup"),
+		Long: `Restore a backup into a data directory that has no store. The backup is verified first
+(see verify). An incremental backup, as the setting backups makes them, needs the earlier
+files of its series in the same directory.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			data, err := o.FilesPath()
 			if err != nil {
@@ -277,9 +278,9 @@ func (a app) exportCommand(o *datadir.Flags) *cobra.Command {
 	c := &cobra.Command{
 		Use: "export [FILE]", Short: "Write every record as a line of JSON", Args: atMostOne("the file to make"),
 		Long: `Write every record of a store that no gateway has open, or of a backup (--from),
-as text: a header with schema, counts and checksum, then a line of JSON for each.
-The same records make the same bytes. Keys, tokens and passwords are hashes here as
-in the store; the installation's own sealing secret is in it, so keep it safe.`,
+as text: a header with schema, counts and checksum, then one line of JSON per record.
+Equal records give equal bytes. Keys, tokens and passwords are hashes, as in the store.
+The sealing secret of the installation is included, so keep the file safe.`,
 		Example: `  stagedoor state export state.ndjson
   stagedoor state export --from backup.db | zstd > state.ndjson.zst`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -327,11 +328,11 @@ func exportFile(ctx context.Context, s journal.Store, path string) (journal.Head
 // importCommand returns the command that makes a store of an export, in an empty data directory or an empty database.
 func (a app) importCommand(o *datadir.Flags) *cobra.Command {
 	return &cobra.Command{
-		Use: "import FILE", Short: "Make a store of an export",
+		Use: "import FILE", Short: "Import an export into an empty data directory",
 		Args: cli.ExactArgs(1, "the file of an export, or - for standard input"),
-		Long: `Make a store of an export, in a data directory that has none. It is made only if
-the counts and the checksum of the export's header are right and nothing is wrong
-with the store (see verify).`,
+		Long: `Import an export into a data directory that has no store. The import is refused if the
+counts or the checksum of the export's header are wrong, or if the new store is not sound
+(see verify).`,
 		RunE: func(c *cobra.Command, args []string) error {
 			data, err := o.Path()
 			if err != nil {
@@ -396,10 +397,9 @@ func importShared(ctx context.Context, store journal.Store, in io.Reader) (h jou
 // compactCommand returns the command that writes the store anew to give free pages back to the disk.
 func (a app) compactCommand(o *datadir.Flags) *cobra.Command {
 	return &cobra.Command{
-		Use: "compact", Short: "Give the space of removed records back to the disk", Args: cli.NoArgs,
-		Long: `Write the store of a gateway that is not running anew, without the space that
-removed records left in it. The new file takes the place of the old one once it is
-whole and was checked.`,
+		Use: "compact", Short: "Rewrite the store without the space of removed records", Args: cli.NoArgs,
+		Long: `Rewrite the store without the space that removed records left in it. The gateway must
+not be running. The new file replaces the old one after it was written and checked.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			data, err := o.FilesPath()
 			if err != nil {

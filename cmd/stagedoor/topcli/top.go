@@ -52,20 +52,20 @@ func Command(shared *cli.App) *cobra.Command {
 	var f topFlags
 	c := &cobra.Command{
 		Use: "top", Short: "Watch requests, providers and actors of a running gateway", Args: cli.NoArgs,
-		Long: `Watch what a running gateway does: the requests under way with their phases, the
-providers with their limits and queues, the tree of actors. It finds the gateway by
-its data directory, or by --url with the token of administration.
+		Long: `Watch a running gateway: the requests in flight with their phases, the providers with
+their limits and queues, and the tree of actors. The command finds the gateway by its
+data directory, or by --url and a token of the admin API.
 
 Keys:
   1 2 3, tab     requests, providers, actors
   up, down       choose a line
-  s              sort requests: the oldest, the newest, most tokens first
-  e              end the request that is chosen; y says that it is meant
-  p              pause the provider that is chosen, or let it go on
-  q              leave
+  s              sort requests by oldest, newest or most tokens
+  e              end the chosen request; y confirms
+  p              pause or resume the chosen provider
+  q              quit
 
-Where the output is no terminal, and with --once or --json, it prints what there is
-at the moment and ends.`,
+If the output is not a terminal, and with --once or --json, the command prints the
+current state and exits.`,
 		Example: `  stagedoor top --data /var/lib/stagedoor
   STAGEDOOR_TOKEN=... stagedoor top --url https://gateway.example.com
   stagedoor top --json | jq .flow.load`,
@@ -76,11 +76,11 @@ at the moment and ends.`,
 	}
 	o = datadir.AddFlags(c, a.App)
 	c.Flags().StringVar(&f.url, "url", "", "`address` of a gateway, in place of a data directory")
-	c.Flags().StringVar(&f.token, "token", "", "token of administration for --url; better given in the environment")
+	c.Flags().StringVar(&f.token, "token", "", "token of the admin API for --url; the environment variable is safer")
 	cli.FromEnvironment(c.Flags(), "token")
-	c.Flags().BoolVar(&f.once, "once", false, "print what there is at the moment and end")
-	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON once and end")
-	c.Flags().IntVar(&f.limit, "limit", 100, "how many requests at most, 1 to 500")
+	c.Flags().BoolVar(&f.once, "once", false, "print the current state and exit")
+	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON once and exit")
+	c.Flags().IntVar(&f.limit, "limit", 100, "largest number of requests, 1 to 500")
 	return c
 }
 

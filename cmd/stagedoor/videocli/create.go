@@ -20,7 +20,7 @@ type createOptions struct {
 func (f *createOptions) flags(c *cobra.Command) {
 	c.Flags().BoolVarP(&f.watch, "watch", "w", false, "watch the job until it ends")
 	c.Flags().StringVarP(&f.download, "download", "o", "", "watch the job, then save the video as `file`")
-	c.Flags().BoolVar(&f.replace, "force", false, "let --download replace a file that is there")
+	c.Flags().BoolVar(&f.replace, "force", false, "let --download replace an existing file")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON: one line for every state of the job")
 	cli.CompleteFiles(c, "download", "mp4")
 }
@@ -31,9 +31,9 @@ func (a app) createCommand(r *gateway) *cobra.Command {
 	var w videoclient.VideoOptions
 	var f createOptions
 	c := &cobra.Command{
-		Use: "create PROMPT", Short: "Begin a video job", Args: cli.ExactArgs(1, "a prompt"),
-		Long: `Begin a video job and print its id. Without --watch and --download the command
-ends as soon as the gateway has the job.`,
+		Use: "create PROMPT", Short: "Create a video job", Args: cli.ExactArgs(1, "a prompt"),
+		Long: `Create a video job and print its id. Without --watch and --download the command
+exits as soon as the gateway has accepted the job.`,
 		Example: `  stagedoor videos create 'a paper boat in the rain' --watch
   stagedoor videos create 'slow zoom' --reference boat.png --size 1280x720 --seconds 8 -o boat.mp4`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -52,7 +52,7 @@ ends as soon as the gateway has the job.`,
 	c.Flags().StringVar(&w.Size, "size", "", "WIDTHxHEIGHT (default: the gateway's, 720x1280)")
 	c.Flags().StringVar(&w.Seconds, "seconds", "", "length (default: the gateway's, 4)")
 	c.Flags().
-		StringVar(&w.Reference, "reference", "", "`file` of the picture that the video begins with, of the same size")
+		StringVar(&w.Reference, "reference", "", "picture `file` for the first frame, of the video's size")
 	f.flags(c)
 	cli.CompleteWords(c, "size", "720x1280", "1280x720", "1024x1792", "1792x1024")
 	cli.CompleteWords(c, "seconds", "4", "8", "12")
@@ -64,7 +64,7 @@ ends as soon as the gateway has the job.`,
 func (a app) remixCommand(r *gateway) *cobra.Command {
 	var f createOptions
 	c := &cobra.Command{
-		Use: "remix ID PROMPT", Short: "Begin a job from a completed one",
+		Use: "remix ID PROMPT", Short: "Create a video job from a completed one",
 		Args:    cli.ExactArgs(2, "the id of a completed job and a prompt"),
 		Example: `  stagedoor videos remix video_0198 'the same at night' --watch`,
 		RunE: func(c *cobra.Command, args []string) error {

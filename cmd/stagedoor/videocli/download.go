@@ -18,10 +18,11 @@ func (a app) downloadCommand(r *gateway) *cobra.Command {
 	d := videoclient.Download{}
 	var wait, asJSON bool
 	c := &cobra.Command{
-		Use: "download ID", Short: "Save what a completed job has made", Args: cli.ExactArgs(1, "the id of a job"),
-		Long: `Save what a completed job has made. The file appears when it is whole: the content
-is checked for its length, and kept under another name until then. A download
-that breaks goes on where it broke.`,
+		Use: "download ID", Short: "Save the video or a picture of a completed job",
+		Args: cli.ExactArgs(1, "the id of a job"),
+		Long: `Save the video or a picture of a completed job. The file has another name
+until it is complete and its length has been checked. A download that breaks off resumes
+where it stopped.`,
 		Example: `  stagedoor videos download video_0198 -o boat.mp4
   stagedoor videos download video_0198 --variant thumbnail --wait`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -48,9 +49,9 @@ that breaks goes on where it broke.`,
 	}
 	c.Flags().StringVarP(&d.Path, "output", "o", "", "`file` to save as (default: the id, in the current directory)")
 	c.Flags().StringVar(&d.Variant, "variant", "video", "video, thumbnail or spritesheet")
-	c.Flags().BoolVar(&d.Replace, "force", false, "replace a file that is there")
-	c.Flags().BoolVar(&wait, "wait", false, "watch the job until it has ended, first")
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON: one line when the file is there")
+	c.Flags().BoolVar(&d.Replace, "force", false, "replace an existing file")
+	c.Flags().BoolVar(&wait, "wait", false, "wait until the job has ended before the download")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON: one line when the file is complete")
 	cli.CompleteWords(c, "variant", "video", "thumbnail", "spritesheet")
 	cli.CompleteFiles(c, "output", "mp4", "webp", "jpg")
 	return c

@@ -43,16 +43,15 @@ func Command(shared *cli.App) *cobra.Command {
 	var r gateway
 	c := &cobra.Command{
 		Use: "videos", Short: "Create, list, watch, download and remix video jobs", Args: cli.NoArgs,
-		Long: `Create, list, watch, download and remix video jobs, over the public API of a
-gateway that runs anywhere. The key is best given as STAGEDOOR_KEY: flags can be
-seen by others on the same machine.
+		Long: `Create, list, watch, download and remix video jobs, over the public API of any
+gateway. Set the key as STAGEDOOR_KEY, because other users of the machine can read flags.
 
-On a terminal jobs are shown with bars that move; elsewhere every change is a
-line, and with --json a line of JSON. A connection that is lost is taken up
-again. To stop watching, press q or ^C: the jobs go on.
+On a terminal, jobs have progress bars. Elsewhere every change is a line, and with --json
+a line of JSON. A lost connection is opened again. To stop watching, press q or ^C; the
+jobs continue.
 
-Exit codes besides those of all commands: 1 if a job that was watched has failed,
-or if its watching was stopped before it ended.`,
+The exit code is also 1 if a watched job failed, or if you stopped watching before it
+ended.`,
 		Example: `  export STAGEDOOR_KEY=sd-...
   stagedoor videos create 'a paper boat in the rain' --download boat.mp4
   stagedoor videos list
@@ -136,9 +135,9 @@ func (a app) listCommand(r *gateway) *cobra.Command {
 			)
 		},
 	}
-	c.Flags().IntVar(&which.Limit, "limit", 20, "how many at most, 1 to 100")
-	c.Flags().StringVar(&which.After, "after", "", "go on behind this job: what the page before ended with")
-	c.Flags().StringVar(&which.Order, "order", "desc", "desc: the newest first, or asc")
+	c.Flags().IntVar(&which.Limit, "limit", 20, "largest number of jobs, 1 to 100")
+	c.Flags().StringVar(&which.After, "after", "", "continue after the job with this id")
+	c.Flags().StringVar(&which.Order, "order", "desc", "desc (newest first) or asc")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cli.CompleteWords(c, "order", "asc", "desc")
 	return c

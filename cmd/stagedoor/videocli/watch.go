@@ -20,8 +20,8 @@ func (a app) watchCommand(r *gateway) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "watch [ID...]", Short: "Watch video jobs until they end",
-		Long: `Watch video jobs until all of them have ended. Without an id those are watched
-that have not ended yet, 64 at most.`,
+		Long: `Watch video jobs until all of them have ended. Without ids, the command watches all
+unfinished jobs, at most 64.`,
 		Example: `  stagedoor videos watch
   stagedoor videos watch video_0198 video_0199 --json`,
 		Args: func(c *cobra.Command, args []string) error {
