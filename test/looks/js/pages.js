@@ -93,12 +93,12 @@ async function paint(page) {
 }
 
 async function film(page) {
-  for (const [n, prompt] of [[1, 'a boat [sandbox: job=1ms]'], [2, 'a fox [sandbox: job=600s]'], [3, 'a crash [sandbox: job=1ms, job_fails]']]) {
+  for (const [n, prompt] of [[1, 'a boat [sandbox: job=1ms]'], [2, 'a fox [sandbox: job=600s]'], [3, 'a crash [sandbox: job=1ms fail=50]']]) {
     await page.fill('#prompt', prompt);
     await page.locator('#create [type=submit]').click();
     await page.waitForFunction((n) => document.querySelectorAll('.job:not([hidden])').length === n && !document.querySelector('#create [type=submit]').disabled, n);
   }
-  await page.locator('.job.completed').waitFor();
+  for (const end of ['completed', 'failed']) await page.locator(`.job.${end}`).waitFor();
 }
 
 export const authorize = `/api/oauth2/authorize?${new URLSearchParams({ client_id: clientId, redirect_uri: redirectUri, response_type: 'code', scope: 'profile balance', state: 'x' })}`;
