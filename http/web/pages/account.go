@@ -16,7 +16,7 @@ type Account struct {
 	Budgets   []BudgetLine
 	Recent    []RequestRow
 	Usage     *Report
-	Curl      string // an example of a request
+	Clients   []ClientSetting
 }
 
 // Runway says how long the money lasts, or "" if nothing was spent or nothing is left.

@@ -42,6 +42,7 @@ type SignIn struct {
 	// Consents: there is no further page, signing in is the yes (decisions,
 	// auto_authorize).
 	Consents bool
+	Host     string // the gateway's, "" with an app, whose own host the page names
 	Username string // as typed before
 	// Halfway is the sealed login whose code the form asks for in place of the password; "": it asks for the password.
 	Halfway string

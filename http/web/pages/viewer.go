@@ -29,6 +29,8 @@ type Viewer struct {
 	// Videos in progress are those of the user, and InFlight are the requests of all users, for administrators. The
 	// side bar shows both counts.
 	Videos, InFlight int64
+	// Left is what the user can spend, in micro-dollars.
+	Left int64
 }
 
 // OwnTopUp is the address of the gateway's own top-up page for the signed-in user.

@@ -35,7 +35,7 @@ func (rc *requestContext) account() {
 	view := &pages.Account{Viewer: rc.viewer(), Available: balance.Available(), Held: balance.Held,
 		Spent: balance.Spent,
 		Usage: usage, Today: days[defaultDays-1], Budgets: rc.ownBudgets(usage), Recent: rc.recentRequests(),
-		Curl: rc.clients("")[0].Blocks[0].Text}
+		Clients: rc.clients("")}
 	view.PerDay = perDay(days[defaultDays-1-rateDays : defaultDays-1])
 	if view.PerDay == 0 { // nothing was used before today
 		view.PerDay = view.Today.Amount

@@ -27,6 +27,7 @@ import (
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/video"
 	"stagedoor/state"
+	"stagedoor/state/money"
 	"stagedoor/state/work"
 )
 
@@ -448,6 +449,8 @@ func (p *Portal) readBody(w http.ResponseWriter, r *http.Request,
 // viewerOf returns what the frame of a page shows a signed-in user. Only administrators see the requests in flight.
 func (p *Portal) viewerOf(v *browser.Visitor) pages.Viewer {
 	d := pages.NewViewer(p.options.Browser, v, p.options.TopUpURL(), p.options.Mistakes())
+	account := money.FindAccount(p.options.State.View(), d.Username)
+	d.Left = account.Available()
 	d.Videos = int64(work.CountVideosInProgress(p.options.State.View(), state.OwnerOf("", d.Username)))
 	if o := p.options.Overview; o != nil && d.Admin {
 		d.InFlight = int64(o.InFlight())

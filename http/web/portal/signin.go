@@ -41,8 +41,8 @@ func (p *Portal) signInPage(w http.ResponseWriter, r *http.Request) {
 // signInView returns the sign-in page. A gateway without any account says how the first one is made.
 func (p *Portal) signInView(v *browser.Visitor, next string) *pages.SignIn {
 	view := &pages.SignIn{
-		Form:   pages.Form{Action: pathSignIn, Token: p.options.Browser.FormToken(v, purposeSignIn)},
-		Next:   next,
+		Form: pages.Form{Action: pathSignIn, Token: p.options.Browser.FormToken(v, purposeSignIn)},
+		Next: next, Host: hostOf(p.options.Address),
 		Offers: p.Offers(v, next), Passkey: p.Passkey(v, next),
 	}
 	if len(identity.ListUsers(p.options.State.View(), 0, 1)) == 0 {
