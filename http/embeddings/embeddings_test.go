@@ -93,7 +93,7 @@ func TestEitherDialectIsServedByUpstreamsOfTheOther(t *testing.T) {
 		`{"object":"embedding","index":1,"embedding":[0,1]}],` +
 		`"model":"google","usage":{"prompt_tokens":6,"total_tokens":6}}`; r.status != 200 ||
 		r.body != want ||
-		r.header.Get("X-Stagedoor-Losses") != "truncate" {
+		r.header.Get("X-Stagedoor-Losses") != "user,truncate" {
 		t.Errorf("got %d %s %v", r.status, r.body, r.header)
 	}
 	r = g.post(openai, `{"model":"google","input":["a","b"],"encoding_format":"base64"}`)

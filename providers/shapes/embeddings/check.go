@@ -67,7 +67,6 @@ func (c *checker) member(name string) (err error) {
 		c.dimensions, err = c.Int(1, math.MaxInt32)
 	case "title":
 		c.title, err = c.Text()
-	case "user":
 	case "input_type", "task":
 		var word string
 		if word, err = c.Text(); err != nil {

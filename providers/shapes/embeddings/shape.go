@@ -28,7 +28,6 @@
 //	dimensions          Dimensions of each input
 //	input_type, task    Purpose of each input, for the words of several vendors; other words go to Lost
 //	title               Title of each input
-//	user                nothing: upstreams of this shape get it with the body
 //	all others          Lost: upstreams of this shape get them, and others report them in X-Stagedoor-Losses
 package embeddings
 
