@@ -60,6 +60,8 @@
 //	metadata, service_tier    the words of other vendors, unless the client's shape shares them (Traits.KeepsMetadata)
 //	prompt_cache_key          at vendors that refuse it (Capabilities.NoCacheKey)
 //	tools:TYPE, server_tool   tools that another vendor runs, and what they have done
+//	tool_result:missing,      a result that is made up for a call without one, or becomes text of the user because
+//	:orphan                   there is no call for it
 //	assistant_media           pictures in a message of the assistant
 //	thinking:encrypted        reasoning that only its maker can read; its summary is sent
 //

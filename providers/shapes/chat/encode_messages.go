@@ -259,6 +259,7 @@ func (e *encoder) answer(id string, r *dialogue.Result) (media []dialogue.Part) 
 	if r == nil {
 		// Every call must be answered; the client's history lacks this one.
 		e.String("(no result)").End()
+		e.rep.Lose("tool_result:missing")
 		return nil
 	}
 	text, media := resultText(r, e.rep)
@@ -342,6 +343,7 @@ func (e *encoder) user(t dialogue.Turn, answered map[*dialogue.Result]bool) (boo
 
 // orphan returns parts that say what a result of an unknown call contained.
 func orphan(r *dialogue.Result, rep *dialogue.Report) []dialogue.Part {
+	rep.Lose("tool_result:orphan")
 	text, media := resultText(r, rep)
 	text[0].Text = "Result of tool call " + cmp.Or(r.CallID, r.Name) + ": " + text[0].Text
 	return append(text, media...)
