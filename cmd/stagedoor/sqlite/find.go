@@ -32,20 +32,25 @@ func (l *Log) query(do func(db *sql.DB) error) error {
 	return l.use(func() error { return do(l.readers) })
 }
 
-// read runs several statements that see the same state of the file.
+// read runs several statements that see the same state of the file. ctx does not reach the first and the last one,
+// because one that is cancelled may have been carried out, and the connection would stay in a transaction in which no
+// other reader can begin.
 func (l *Log) read(ctx context.Context, do func(conn *sql.Conn) error) error {
-	return l.query(func(db *sql.DB) error {
+	return l.query(func(db *sql.DB) (err error) {
 		conn, err := db.Conn(ctx)
 		if err != nil {
 			return err
 		}
 		defer conn.Close()
-		if _, err := conn.ExecContext(ctx, "BEGIN"); err != nil {
+		uncancelled := context.WithoutCancel(ctx)
+		if _, err := conn.ExecContext(uncancelled, "BEGIN"); err != nil {
 			return err
 		}
-		err = do(conn)
-		_, end := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
-		return errors.Join(err, end)
+		defer func() {
+			_, end := conn.ExecContext(uncancelled, "ROLLBACK")
+			err = errors.Join(err, end)
+		}()
+		return do(conn)
 	})
 }
 

@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"bytes"
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -71,6 +73,41 @@ func (f *fixture) find(t *testing.T) (ids []string, err error) {
 		return true
 	})
 	return ids, err
+}
+
+// TestAReaderThatLeavesLeavesTheLogToOthers: its context ends while its first statements run. The driver seldom returns
+// the error of a statement that was carried out, so there are many readers.
+func TestAReaderThatLeavesLeavesTheLogToOthers(t *testing.T) {
+	f := openFixture(t, filepath.Join(t.TempDir(), sqlite.FileName))
+	for n := range int64(20_000) {
+		ctx := &leaving{Context: t.Context(), done: make(chan struct{}), looks: 4 + n%2}
+		if _, err := f.Count(ctx, "", f.Now, f.Now, time.Minute); err != nil && strings.Contains(err.Error(), "transaction") {
+			t.Fatalf("after %d readers have left: %v", n, err)
+		}
+	}
+}
+
+// leaving is a context that ends with one of its caller's looks at whether it has ended.
+type leaving struct {
+	context.Context
+	done  chan struct{}
+	looks int64
+}
+
+func (l *leaving) Done() <-chan struct{} {
+	if atomic.AddInt64(&l.looks, -1) == 0 {
+		close(l.done)
+	}
+	return l.done
+}
+
+func (l *leaving) Err() error {
+	select {
+	case <-l.done:
+		return context.Canceled
+	default:
+		return nil
+	}
 }
 
 func TestTheFileKeepsItsBytes(t *testing.T) {
