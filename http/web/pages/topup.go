@@ -28,9 +28,3 @@ func (t *TopUp) frame() frame {
 
 // OwnPath returns the address at which the signed-in user tops up their own account.
 func (t *TopUp) OwnPath() string { return t.Viewer.TopUp }
-
-// Balance is Remaining as text.
-func (f *Figures) Balance() string { return Dollars(f.Remaining) }
-
-// Used is Spent as text.
-func (f *Figures) Used() string { return Dollars(f.Spent) }

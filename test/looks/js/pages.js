@@ -159,7 +159,7 @@ const list = [
   ['keys-record', admin, '/admin/keys?q=ci', (page) => page.locator('details.confirm summary').first().click()],
   ['request-failed', admin, '/requests?q=status:5xx', link('.reqs th a')],
   ['providers', admin, '/flow/providers', (page) => text(page, '#line', 'live')],
-  ['provider', admin, '/flow/providers', link('.provs th a')],
+  ['provider', admin, '/flow/providers', link('.provs tbody th a')],
   ['provider-shapes', admin, '/flow/providers/new'],
   ['provider-new', admin, '/flow/providers/new?shape=chat', unfold],
   ['provider-change', admin, '/flow/providers/change?kind=providers&name=narrow', unfold],
