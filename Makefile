@@ -107,12 +107,10 @@ test-program: tools program ## the Go tests that look at the running program, th
 	$(COMPILE) go test $(DEFAULTS) -short -count=1 -p 3 -vet=off $(SMALL) -timeout 25m \
 	  $$(go list ./test/... | grep -v '^stagedoor/test/toyshape$$')
 
-# The program that all suites look at. Suites ask for it side by side, and the first one
-# builds it.
+# The program that all suites look at.
 .PHONY: program
 program:
-	@mkdir -p $(dir $(PROGRAM))
-	@$(COMPILE) flock $(dir $(PROGRAM)) go build $(SMALL) -o $(PROGRAM) ./cmd/stagedoor
+	@$(COMPILE) .ci/program $(PROGRAM) $(SMALL)
 
 # The npm packages of the clients. None of them needs its install scripts.
 .PHONY: clients
