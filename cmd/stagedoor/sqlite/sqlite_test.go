@@ -81,7 +81,8 @@ func TestAReaderThatLeavesLeavesTheLogToOthers(t *testing.T) {
 	f := openFixture(t, filepath.Join(t.TempDir(), sqlite.FileName))
 	for n := range int64(20_000) {
 		ctx := &leaving{Context: t.Context(), done: make(chan struct{}), looks: 4 + n%2}
-		if _, err := f.Count(ctx, "", f.Now, f.Now, time.Minute); err != nil && strings.Contains(err.Error(), "transaction") {
+		_, err := f.Count(ctx, "", f.Now, f.Now, time.Minute)
+		if err != nil && strings.Contains(err.Error(), "transaction") {
 			t.Fatalf("after %d readers have left: %v", n, err)
 		}
 	}
