@@ -50,8 +50,8 @@ func (k *call) take(u dialogue.Usage, model string) {
 }
 
 // perform makes the call, calls read with its reply, and ends both. The key of the provider is judged by the
-// outcome (JudgeKey), so that one that is refused rests for a while. A panic in read counts as a failure that
-// is not repeated.
+// reply (JudgeKey), so that one that is refused rests for a while. If read panics, traces and metrics have the
+// call as a failure of the gateway.
 func (k *call) perform(ctx context.Context, read func(r *upstream.Reply) error) (f *upstream.Failure) {
 	c := k.c
 	ctx, seen := k.beginCall(ctx)                  // of which read needs nothing
@@ -116,8 +116,8 @@ func (k *call) failed(reply *upstream.Reply, err error) *upstream.Failure {
 }
 
 // forward makes the only call and passes its reply on while it arrives. The tap puts the client's name of the
-// model in place of the upstream's, if they differ, and reads the usage. Nothing is sent before holdBack
-// bytes have arrived, and the last piece is sent after the money was settled.
+// model in place of the upstream's, if they differ, and reads the usage. Nothing is sent before the reply has
+// ended or has more than holdBack bytes, and the last piece is sent after the money was settled.
 func (k *call) forward(ctx context.Context) *upstream.Failure {
 	name := ""
 	if k.c.Model != k.request.Vectors.Model {

@@ -15,8 +15,8 @@ import (
 
 // Draft keeps an exchange while it runs. The calls of an attempt may run at the same time.
 //
-// Until the exchange has ended, it counts against the room of each sink that takes it. mu guards x, to, size
-// and secrets once the request runs.
+// The exchange counts against the room of each sink that takes it until that has written or dropped it. mu guards
+// x, to, size and secrets while the request runs.
 type Draft struct {
 	key      string
 	faithful bool          // a sink needs all of the exchange, in one piece

@@ -152,8 +152,8 @@ func (r *Replayer) exchange(ctx context.Context, x *recording.Exchange) (differe
 }
 
 // decisive returns the attempts that led to the reply: the last one, and those before it at the same target
-// that changed the request for it. It returns nil if nothing was sent. Attempts at other targets are left
-// out. They failed for reasons of the network or of another provider, which the translators did not cause.
+// that changed the request for it. It returns nil if nothing was sent. All others are left out, because the
+// reply does not depend on them.
 func decisive(all []recording.Attempt) []recording.Attempt {
 	if len(all) == 0 {
 		return nil
@@ -178,8 +178,8 @@ func (r *Replayer) shape(name dialogue.Shape) *shapes.Shape {
 	return nil
 }
 
-// run runs the request and returns the reply as a recording has it. The chunks of a failed stream after its
-// error are kept apart in Failure, since their text may have changed with the wording of errors.
+// run runs the request and returns the reply as a recording has it, with the end of a failed stream apart in
+// Failure.
 func (r *Replayer) run(ctx context.Context, q *text.Request) (got recording.Reply) {
 	reply := r.texts.Begin(ctx, q)
 	for c := range reply.Chunks() {

@@ -80,8 +80,8 @@ func (e *enforcer) event(ev *dialogue.Event) {
 	e.emit(ev)
 }
 
-// stop ends a choice at a stop sequence, and the call if it was the last choice. The upstream is not read to
-// its end then, so the usage that the client gets is an estimate.
+// stop ends a choice at a stop sequence, and the stream if it was the last choice. A stream is not read to its
+// end then, so the usage that the client gets is an estimate.
 func (e *enforcer) stop(choice int, sequence string) {
 	for _, at := range slices.Clone(e.open) {
 		if at.choice == choice {

@@ -124,8 +124,8 @@ func (c *requestContext) listUsers() (any, error) {
 	return l, nil
 }
 
-// createUser handles POST /users. A generated password is returned only here. Only a generated password is in
-// the reply. One that the caller has chosen is known to the caller.
+// createUser handles POST /users. A generated password is returned only here. One that the caller has chosen is
+// never returned.
 func (c *requestContext) createUser(in NewUser) (any, error) {
 	if in.Username == "" {
 		return nil, dialogue.Missing("username")

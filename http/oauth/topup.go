@@ -31,9 +31,9 @@ type link struct {
 }
 
 // topUp handles GET /api/oauth2/topup and returns the address of the top-up page to an app. The page shows
-// the balance, so the access token needs that scope. The address contains a link that works once instead of
-// the access token, because addresses are logged. The steps after it are those of a browser: topUpPage uses
-// the link up and puts the account into a cookie.
+// the balance, so the access token needs that scope. The address is the operator's own (TopUpURL), or else
+// contains a link that works once instead of the access token, because addresses are logged. The steps after
+// the link are those of a browser: topUpPage uses it up and puts the account into a cookie.
 func (s *Service) topUp(w http.ResponseWriter, r *http.Request) {
 	a, err := s.access(r)
 	if err != nil {

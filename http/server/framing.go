@@ -226,7 +226,8 @@ func (f *framing) length(c byte) {
 	}
 }
 
-// size takes a byte of a chunk's size. Anything but a digit begins the chunk's extensions, which are skipped.
+// size takes a byte of a chunk's size. Anything but a digit or the end of the line begins the chunk's extensions, which
+// are skipped.
 func (f *framing) size(c byte) {
 	digit := uint64(0)
 	switch {

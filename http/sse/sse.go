@@ -6,8 +6,8 @@
 //
 //	out := sse.NewWriter(w, "text/event-stream", now)
 //	for each piece of the reply, or every LookEvery {
-//	out.Send(piece)                                   // or, if there is none:
-//	if out.Quiet() { out.Send(shape.Heartbeat(mode)) }
+//		out.Send(piece) // or, if there is none:
+//		if out.Quiet() { out.Send(shape.Heartbeat(mode)) }
 //	}
 //
 // A sender that waits where it cannot look at the time calls Beat instead, and then SendLocked.

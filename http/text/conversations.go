@@ -29,10 +29,8 @@ const (
 )
 
 // beginTurn begins the use of the conversation that the request names, and puts its items before the input. A
-// turn excludes all others of the conversation until it ends. Two at a time would both continue the same
-// items, and one of the replies would be an answer to a conversation that never took place. A turn keeps
-// other requests from adding to the conversation until the response has ended, so that the items of two
-// responses are not mixed.
+// turn excludes all others of the conversation until the response has ended. Two at a time would both continue
+// the same items, and one of the replies would be an answer to a conversation that never took place.
 func (rc *requestContext) beginTurn(claim *memory.Claim) error {
 	if rc.head.Conversation == "" || rc.dry != nil || rc.warmsUp() {
 		return rc.readConversation(claim)
@@ -270,8 +268,8 @@ func (hs *Handlers) Conversation(w http.ResponseWriter, r *http.Request) {
 	hs.conversation(w, r, func(rc *requestContext, c *work.Conversation) error { return rc.writeConversation(c, nil) })
 }
 
-// UpdateConversation serves POST /v1/conversations/{id}, which replaces the metadata. The metadata is
-// replaced as a whole: a key that the body leaves out is gone.
+// UpdateConversation serves POST /v1/conversations/{id}, which replaces the metadata as a whole: a key that the
+// body leaves out is gone.
 func (hs *Handlers) UpdateConversation(w http.ResponseWriter, r *http.Request) {
 	hs.change(w, r, 0, func(rc *requestContext, q responses.ConversationRequest) error {
 		if q.Metadata == nil {

@@ -18,8 +18,7 @@ func New(providers []Provider, models []Model) (*Catalog, []error) {
 	return Build(providers, models, Pricing{})
 }
 
-// Build is New with rules for models that the configuration gives no price. Aliases are added when all names
-// are known, since a name of its own goes before an alias of another model. Patterns are tried from the most
+// Build is New with rules for models that the configuration gives no price. Patterns are tried from the most
 // specific one on: the one with the most fixed characters, and of two such the one with the longer beginning.
 func Build(providers []Provider, models []Model, pricing Pricing) (*Catalog, []error) {
 	if pricing.List == nil {

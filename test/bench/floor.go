@@ -17,12 +17,12 @@ import (
 // benchKey is the key that clients send and floors check.
 const benchKey = "sd-bench"
 
-// serveFloor runs a floor:
+// serveFloor runs a floor, which is a program that does the least of a gateway's work with the same server and
+// client of net/http. What the gateway costs above it is the price of what the gateway does more. There are
 //
-// plain  forwards and does nothing else peek   checks the key and reads the model, the least a gateway does
-// xlate  turns messages into chat and back with encoding/json A floor is a program that does the least of a
-// gateway's work, with the same server and client of net/http. What the gateway costs above it is the price
-// of what the gateway does more.
+//	plain  forwards and does nothing else
+//	peek   checks the key and reads the model, the least a gateway does
+//	xlate  turns messages into chat and back with encoding/json
 func serveFloor(args []string) error {
 	set := flag.NewFlagSet("floor", flag.ContinueOnError)
 	kind := set.String("kind", "plain", "plain, peek or xlate")

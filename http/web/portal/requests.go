@@ -255,8 +255,7 @@ func (rc *requestContext) loggedRequest() {
 }
 
 // link adds the addresses of the pages about the user, the key, the model and the provider of a request that
-// the reader may open. A page that the reader may not open gets no link, because the link alone would show
-// that the thing exists.
+// the reader may open.
 func (rc *requestContext) link(view *pages.OneRequest) {
 	if _, ok := rc.ownKey(view.Key); ok {
 		view.KeyPath = "/account/keys/" + view.Key

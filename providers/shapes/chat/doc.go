@@ -51,8 +51,9 @@
 //
 // # What gets lost
 //
-// An upstream of this shape gets everything that a chat client can say. Of the requests of other shapes these
-// are left out or changed, and reported in X-Stagedoor-Losses under the names in the first column:
+// An upstream of this shape gets what a chat client sends, but for members that its vendor refuses
+// (Capabilities.Refuses). Of the requests of other shapes mainly these are left out or changed, and reported in
+// X-Stagedoor-Losses under the names in the first column:
 //
 //	top_k                     most servers of the shape refuse it
 //	thinking                  a budget of tokens, if the model has no effort; else it becomes low, medium or high

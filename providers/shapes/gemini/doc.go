@@ -53,8 +53,9 @@
 //
 // # What gets lost
 //
-// Of the requests of other shapes these are left out or changed, and reported in X-Stagedoor-Losses under the
-// names in the first column:
+// Of the requests of other shapes mainly these are left out or changed, and reported in X-Stagedoor-Losses under
+// the names in the first column. Names of parts of a conversation that the vendor does not take, such as
+// tools:TYPE, are at the calls of Report.Lose.
 //
 //	logit_bias, metadata, user, verbosity,     the vendor has no such parameters
 //	suffix, prompt_cache_key, _retention,

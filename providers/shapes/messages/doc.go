@@ -52,8 +52,9 @@
 //
 // # What gets lost
 //
-// Of the requests of other shapes these are left out or changed, and reported in X-Stagedoor-Losses under the
-// names in the first column:
+// Of the requests of other shapes mainly these are left out or changed, and reported in X-Stagedoor-Losses under
+// the names in the first column. Names of parts of a conversation that the vendor does not take, such as
+// tools:TYPE, are at the calls of Report.Lose.
 //
 //	seed, presence_penalty, frequency_penalty,   the vendor has no such parameters
 //	logprobs, logit_bias, verbosity, metadata

@@ -55,8 +55,9 @@
 //
 // # What gets lost
 //
-// Of the requests of other shapes these are left out or changed, and reported in X-Stagedoor-Losses under the
-// names in the first column:
+// Of the requests of other shapes mainly these are left out or changed, and reported in X-Stagedoor-Losses under
+// the names in the first column. Names of parts of a conversation that the vendor does not take, such as
+// tools:TYPE, are at the calls of Report.Lose.
 //
 //	top_k, seed, presence_penalty,        the vendor has no such parameters
 //	frequency_penalty, best_of, logit_bias

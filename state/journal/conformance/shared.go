@@ -87,9 +87,9 @@ func head(t testing.TB, s journal.Shared) journal.Position {
 }
 
 // batch returns one batch of operations. It has the condition that every record of a hot table that they
-// change is at revision rev, which is 0 for a record that does not exist. Cold tables need no condition. The
-// condition makes an append safe that was decided on what the node knows: the store refuses it if another
-// node has changed the record since.
+// change is at revision rev, which is 0 for a record that does not exist. Cold tables need no condition. Log.Append
+// needs none to be safe, because it holds the position of the node against the end of the log, but each batch has them
+// (see there).
 func batch(rev uint64, ops ...journal.Op) []journal.Batch {
 	b := journal.Batch{Ops: ops}
 	for _, op := range ops {

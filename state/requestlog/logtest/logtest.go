@@ -78,9 +78,9 @@ func Run(t *testing.T, s Store) {
 // failed is the status of the records that failed.
 const failed = 502
 
-// Record returns the n-th record: bob's and anna's turn by turn, each second one second later. One in a
-// hundred failed, and one in forty has losses. Names repeat with other periods, so that each combination
-// occurs and a test can compute which records match.
+// Record returns the n-th record. Records are bob's and anna's in turn, and each began a second after the one
+// before. One in a hundred failed, and one in forty has losses. Names repeat with other periods, so that a
+// test can compute which records match.
 func Record(n int) requestlog.Record {
 	user := []string{"bob", "anna"}[n%2]
 	r := requestlog.Record{ID: fmt.Sprintf("req_%06d", n), Began: Start.Add(time.Duration(n) * time.Second),
