@@ -16,6 +16,7 @@ import (
 // A gateway with cluster.store keeps everything in the database: what was acknowledged is there after a kill, also for
 // a gateway with another, empty data directory, and a store in files can be moved into it.
 func TestStateInPostgresSurvivesAKill(t *testing.T) {
+	t.Parallel()
 	server := pgserver.New(t, "fsync=off")
 	dir := directory(t)
 	old, exported, file := filepath.Join(dir, "old"), filepath.Join(dir, "export"), filepath.Join(dir, "gateway.yaml")

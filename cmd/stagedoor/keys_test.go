@@ -29,6 +29,7 @@ func createKey(t testing.TB, data string, args ...string) created {
 }
 
 func TestKeysActAtOnceOnARunningGateway(t *testing.T) {
+	t.Parallel()
 	data := filepath.Join(directory(t), "data")
 	p := launch(t, filepath.Dir(data), "serve", "--listen", "127.0.0.1:0", "--data", data)
 	first := p.key()

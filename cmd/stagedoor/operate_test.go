@@ -9,6 +9,7 @@ import (
 // TestOperatorsDay goes through what an operator does, on a data directory that no
 // gateway runs on.
 func TestOperatorsDay(t *testing.T) {
+	t.Parallel()
 	data := filepath.Join(directory(t), "data")
 	key := createKey(t, data, "--name", "first").ID
 	steps := []struct {

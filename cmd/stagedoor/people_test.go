@@ -26,6 +26,7 @@ func printed[T any](t *testing.T, args ...string) (v T) {
 }
 
 func TestUsersAndAppsOfAStoppedAndOfARunningGateway(t *testing.T) {
+	t.Parallel()
 	data := filepath.Join(directory(t), "data")
 	command(t, nil, "users", "list", "--data", data).check(t, exitStorage, "", "there is no data directory")
 	anna := printed[adminapi.CreatedUser](t, "users", "create", "anna", "--email", "anna@example.com", "--data", data)

@@ -31,6 +31,7 @@ var mediaRequests = map[string]struct{ request, reply string }{
 // credentials, after a restart as well, for the owner and for administrators, and in no backup. A request goes on where
 // nothing can be kept. Retention and the end of the key remove what is kept.
 func TestWhatARecordedKeySendsIsOnThePageOfItsRequest(t *testing.T) {
+	t.Parallel()
 	const vendorKey, teamKey, memberKey = "sk-vendor-secret-1234567890", "team-secret-13579", "mcp-secret-0987654321"
 	const password = "a long password"
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

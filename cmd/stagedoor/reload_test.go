@@ -32,6 +32,7 @@ func serving(model, provider string) string {
 // configured starts the gateway on a file, with the key "one".
 func configured(t *testing.T) (*program, string) {
 	t.Helper()
+	t.Parallel()
 	dir := directory(t)
 	write(t, filepath.Join(dir, "secret"), "one\n")
 	file := write(t, filepath.Join(dir, "etc", "f.yaml"), serving("a", "p"))
@@ -72,6 +73,7 @@ func TestFileWithMistakesChangesNothingAndIsReported(t *testing.T) {
 // TestABrokenFileShowsUntilItIsMended in /readyz, in the metric, and on the pages of administrators only, whether the
 // mistake is in the configuration or in another file that it names.
 func TestABrokenFileShowsUntilItIsMended(t *testing.T) {
+	t.Parallel()
 	dir := directory(t)
 	secret := write(t, filepath.Join(dir, "secret"), "one\n")
 	good := serving("a", "p") + "telemetry: {metrics: {prometheus: true}}\n" +

@@ -50,6 +50,7 @@ func findLogged(t *testing.T, dir, search string) (all []requestlog.Record) {
 // TestTheLogOfRequestsSurvivesKill9 shows what is in the log of requests: the cost, the attempts, and no words of the
 // client or of a provider; after a stop, after a kill and after the file was broken.
 func TestTheLogOfRequestsSurvivesKill9(t *testing.T) {
+	t.Parallel()
 	const prompt, vendorKey, key = "my doctor said", "sk-vendor-secret-1234567890", "sd-for-tests-only"
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -133,6 +134,7 @@ models:
 
 // TestAReloadThatChangesDataKeepsTheLogOfRequests where it is, because another data directory waits for the next start.
 func TestAReloadThatChangesDataKeepsTheLogOfRequests(t *testing.T) {
+	t.Parallel()
 	reload := func(t *testing.T, before, after string) (dir string) {
 		dir = directory(t)
 		if err := os.Mkdir(filepath.Join(dir, "memory"), 0o700); err != nil {

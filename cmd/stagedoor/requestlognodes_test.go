@@ -51,6 +51,7 @@ func (p *program) browse(user, password string) func(path string) string {
 // and by a search. What a recorded key sends is on the page of both gateways. While the database is away,
 // requests go on, and the log says how many it lacks.
 func TestARequestOnOneGatewayIsFoundOnTheOther(t *testing.T) {
+	t.Parallel()
 	server, dir := pgserver.New(t, "fsync=off"), directory(t)
 	const key = "sd-for-tests-only"
 	gateway := func(node string) *program {
