@@ -18,8 +18,8 @@ const shortest = 8
 
 // secretName matches the names of headers whose values are secrets. Proxies that sign people in pass assertions on.
 var secretName = regexp.MustCompile(`(?i)^(?:.*[-_])?(?:authorization|authorization[-_]?token|auth|cookie|` +
-	`api[-_]?key|key|secret|password|access[-_]?token|refresh[-_]?token|auth[-_]?token|token|credentials?|jwt|assertion|` +
-	`oidc[-_]data)$`)
+	`api[-_]?key|key|secret|password|access[-_]?token|refresh[-_]?token|auth[-_]?token|token|credentials?|` +
+	`jwt|assertion|oidc[-_]data)$`)
 
 // secretMember matches the beginning of a member of a request's JSON in which tools and servers get credentials, up to
 // its value, also in JSON that is a string itself. Its last group has the backslashes before the quotation marks. Names

@@ -79,7 +79,7 @@ type gateway struct {
 	// nodes are the other gateways that serve, which reach this one at nodesListener; nil if it has none for them.
 	nodes         *nodes.Cluster
 	nodesListener net.Listener
-	parts         int // of the limits, of which this gateway has one; 0 before it has one
+	division      division
 
 	admin *adminapi.API
 	// telemetry is nil until it was set up.

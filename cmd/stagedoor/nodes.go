@@ -44,24 +44,43 @@ func (g *gateway) isFirstNode(ctx context.Context) bool {
 }
 
 // shareLimits divides the limits of providers and keys by the gateways that serve, and reports whether this one has its
-// part. A smaller part is used before the others may take what it leaves, and a larger one after they have left it.
+// part.
 func (g *gateway) shareLimits(ctx context.Context) (bool, error) {
 	live, _, err := g.serving(ctx)
-	parts := max(len(live), 1)
-	if err != nil || parts == g.parts {
-		return err == nil, err
+	if err != nil {
+		return false, err
 	}
-	if parts > g.parts {
-		g.runtime.ShareLimits(parts)
-	}
-	if g.state.Several() {
-		granted, err := g.store.(journal.Shared).Members().(journal.Divider).Divide(ctx, parts, maxSilence)
-		if err != nil || !granted {
-			return false, err
+	return g.division.change(max(len(live), 1), g.runtime.ShareLimits, func(parts int) (bool, error) {
+		if !g.state.Several() {
+			return true, nil
 		}
+		return g.store.(journal.Shared).Members().(journal.Divider).Divide(ctx, parts, maxSilence)
+	})
+}
+
+// division is the division of limits by gateways that serve at the same time.
+type division struct {
+	parts   int  // of the limits, of which this gateway uses one; 0 before it has one
+	granted bool // the others know that it does
+}
+
+// change divides the limits into so many parts, and reports whether this gateway has its part. A smaller part is used
+// before grant lets the others take what it leaves, and a larger one after grant has given it. What grant has not given
+// is asked for again by the next call.
+func (d *division) change(parts int, use func(parts int), grant func(parts int) (bool, error)) (bool, error) {
+	if parts == d.parts && d.granted {
+		return true, nil
 	}
-	g.runtime.ShareLimits(parts)
-	g.parts = parts
+	if parts > d.parts {
+		use(parts)
+		d.parts = parts
+	}
+	var err error
+	if d.granted, err = grant(parts); !d.granted || err != nil {
+		return false, err
+	}
+	use(parts)
+	d.parts = parts
 	return true, nil
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"flag"
 	"io"
 	"net/http"
@@ -282,5 +283,34 @@ func TestTwoGatewaysServeTogether(t *testing.T) {
 	shown := command(t, nil, "credits", "show", "anna", "--json", "--config", p.file("gw-1"))
 	if err := json.Unmarshal([]byte(shown.out), &account); err != nil || account.Spent == 0 || account.Available < 0 {
 		t.Errorf("the account is in debt: %s %v", shown.out, err)
+	}
+}
+
+// TestAPartOfTheLimitsIsThatOfTheGatewaysWhateverFailed: a third gateway comes and leaves again, and the database does
+// not answer when it comes.
+func TestAPartOfTheLimitsIsThatOfTheGatewaysWhateverFailed(t *testing.T) {
+	for _, failed := range []error{nil, errors.New("away")} { // the grant is refused, or fails
+		var d division
+		used, answer := 0, error(nil)
+		change := func(parts int, grants bool) bool {
+			t.Helper()
+			had, err := d.change(parts, func(parts int) { used = parts }, func(int) (bool, error) { return grants, answer })
+			if !errors.Is(err, answer) {
+				t.Errorf("got %v, want %v", err, answer)
+			}
+			return had
+		}
+		if !change(2, true) || used != 2 {
+			t.Fatalf("the first part is one of %d", used)
+		}
+		if answer = failed; change(3, false) || used != 3 {
+			t.Errorf("what a third one needs is used: one of %d", used)
+		}
+		if answer = nil; !change(2, true) || used != 2 {
+			t.Errorf("after the third one has left it uses one of %d", used)
+		}
+		if change(1, false) || used != 2 || !change(1, true) || used != 1 {
+			t.Errorf("alone it uses one of %d", used)
+		}
 	}
 }
