@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,21 +18,23 @@ import (
 // CONTRIBUTING.md gives examples.
 var phrases = []struct {
 	name    string
-	has     string // what a line has if the pattern matches, which is found sooner
+	has     []string // a line has one of them if the pattern matches, which is found sooner
 	pattern *regexp.Regexp
 	most    int
 }{
-	{"nobody", "obody", regexp.MustCompile(`\b[Nn]obody\b`), 0},
-	{"whoever", "hoever", regexp.MustCompile(`\b[Ww]hoever\b`), 0},
-	{"somebody, anybody, everybody", "body", regexp.MustCompile(`\b([Ss]ome|[Aa]ny|[Ee]very)body\b`), 0},
-	{"X is what, X is who", "// ", regexp.MustCompile(`// [A-Za-z]\w* (is|are) (what|who|how|where|whether|why|when)\b`), 0},
-	{"who asks, what is told", " ",
+	{"nobody", []string{"obody"}, regexp.MustCompile(`\b[Nn]obody\b`), 0},
+	{"whoever", []string{"hoever"}, regexp.MustCompile(`\b[Ww]hoever\b`), 0},
+	{"somebody, anybody, everybody", []string{"body"}, regexp.MustCompile(`\b([Ss]ome|[Aa]ny|[Ee]very)body\b`), 0},
+	{"X is what, X is who", []string{"// "},
+		regexp.MustCompile(`// [A-Za-z]\w* (is|are) (what|who|how|where|whether|why|when)\b`), 0},
+	{"who asks, what is told", []string{"ho ", "hat "},
 		regexp.MustCompile(`\b([Ww]ho|[Ww]hat) (asks|waits|comes|leaves|reads|sends|is told|was told)\b`), 0},
-	{"told", "told", regexp.MustCompile(`\btold\b`), 0},
-	{"door", "oor", regexp.MustCompile(`\b[Dd]oors?\b`), 0},
-	{"house", "ouse", regexp.MustCompile(`\b[Hh]ouse\b`), 0},
-	{"pump", "ump", regexp.MustCompile(`\b[Pp]umps?\b`), 0},
-	{"conduit, painter, purse, shelf, vault, folio, teller, tape", "",
+	{"told", []string{"told"}, regexp.MustCompile(`\btold\b`), 0},
+	{"door", []string{"oor"}, regexp.MustCompile(`\b[Dd]oors?\b`), 0},
+	{"house", []string{"ouse"}, regexp.MustCompile(`\b[Hh]ouse\b`), 0},
+	{"pump", []string{"ump"}, regexp.MustCompile(`\b[Pp]umps?\b`), 0},
+	{"conduit, painter, purse, shelf, vault, folio, teller, tape",
+		[]string{"onduit", "ainter", "urse", "helf", "ault", "olio", "eller", "ape"},
 		regexp.MustCompile(`\b([Cc]onduit|[Pp]ainter|[Pp]urse|[Ss]helf|[Vv]ault|[Ff]olio|[Tt]eller|[Tt]ape)s?\b`), 0},
 }
 
@@ -69,7 +72,8 @@ func TestWritingIsPlain(t *testing.T) {
 		}
 		for line := range strings.Lines(string(text)) {
 			for i := range phrases {
-				if strings.Contains(line, phrases[i].has) && phrases[i].pattern.MatchString(line) {
+				has := func(part string) bool { return strings.Contains(line, part) }
+				if slices.ContainsFunc(phrases[i].has, has) && phrases[i].pattern.MatchString(line) {
 					counts[i]++
 				}
 			}

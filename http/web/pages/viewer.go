@@ -29,7 +29,7 @@ type Viewer struct {
 	// Videos in progress are those of the user, and InFlight are the requests of all users, for administrators. The
 	// side bar shows both counts.
 	Videos, InFlight int64
-	// Left is what the user can spend, in micro-dollars.
+	// Left is the amount that the user can spend, in micro-dollars.
 	Left int64
 }
 
