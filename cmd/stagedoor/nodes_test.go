@@ -294,7 +294,8 @@ func TestAPartOfTheLimitsIsThatOfTheGatewaysWhateverFailed(t *testing.T) {
 		used, answer := 0, error(nil)
 		change := func(parts int, grants bool) bool {
 			t.Helper()
-			had, err := d.change(parts, func(parts int) { used = parts }, func(int) (bool, error) { return grants, answer })
+			grant := func(int) (bool, error) { return grants, answer }
+			had, err := d.change(parts, func(parts int) { used = parts }, grant)
 			if !errors.Is(err, answer) {
 				t.Errorf("got %v, want %v", err, answer)
 			}
@@ -304,7 +305,7 @@ func TestAPartOfTheLimitsIsThatOfTheGatewaysWhateverFailed(t *testing.T) {
 			t.Fatalf("the first part is one of %d", used)
 		}
 		if answer = failed; change(3, false) || used != 3 {
-			t.Errorf("what a third one needs is used: one of %d", used)
+			t.Errorf("beside a third one it uses one of %d", used)
 		}
 		if answer = nil; !change(2, true) || used != 2 {
 			t.Errorf("after the third one has left it uses one of %d", used)
