@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"encoding/base64"
 	"slices"
 	"strconv"
 	"strings"
@@ -174,9 +173,8 @@ func tooLarge(url gjson.Result) bool {
 	return len(data)/4*3+len(data)%4*3/4 > maxImage
 }
 
-// fileMedia returns the document in a file part. Plain text is decoded, because every upstream can
-// read text and few read documents. Some clients send base64 without "data:" around it, which then
-// counts as a PDF.
+// fileMedia returns the document in a file part. Some clients send base64 without "data:" around it. The type then
+// follows from the name of the file.
 func fileMedia(v gjson.Result) *dialogue.Media {
 	m := &dialogue.Media{Kind: dialogue.File, Name: v.Get("filename").String()}
 	if id := v.Get("file_id").String(); id != "" {
@@ -185,15 +183,12 @@ func fileMedia(v gjson.Result) *dialogue.Media {
 	}
 	data := v.Get("file_data").String()
 	if m.SetURL(data); m.URL != "" && !strings.Contains(data, "://") {
-		m.URL, m.Base64, m.MIME = "", data, "application/pdf" // bare base64
+		m.URL, m.Base64, m.MIME = "", data, dialogue.DocumentMIME(m.Name) // bare base64
 	}
 	if kind, _, _ := strings.Cut(m.MIME, "/"); kind == "image" {
 		m.Kind = dialogue.Image
-	} else if kind == "text" {
-		if text, err := base64.StdEncoding.DecodeString(m.Base64); err == nil {
-			m.Text, m.Base64 = string(text), ""
-		}
 	}
+	m.ReadText()
 	return m
 }
 

@@ -84,12 +84,9 @@ func (e *encoder) file(m *dialogue.Media) error {
 		// The gateway fetches nothing for its clients.
 		return dialogue.UnsupportedContent("a document must be given by value for the chosen model's provider")
 	}
-	name := m.Name
-	if name == "" {
-		name = "document.pdf" // the vendor refuses file_data without a name
-	}
 	e.Object().Key("type").String("file").Key("file").Object()
-	e.Key("filename").String(name).Key("file_data").String(dataURL(m, "application/pdf"))
+	// The vendor refuses file_data without a name.
+	e.Key("filename").String(m.FileName()).Key("file_data").String(dataURL(m, "application/pdf"))
 	e.End().End()
 	return nil
 }

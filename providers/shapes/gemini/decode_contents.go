@@ -2,11 +2,9 @@ package gemini
 
 import (
 	"cmp"
-	"encoding/base64"
 	"net/url"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
@@ -215,7 +213,7 @@ func (t *turn) media(p wirePart) {
 // mediaPart returns the media of a part.
 func mediaPart(p wirePart) dialogue.Part {
 	m := readMedia(p.data, p.value)
-	inlineText(m)
+	m.ReadText()
 	return dialogue.Part{Kind: dialogue.MediaPart, Media: m, Origin: Name}
 }
 
@@ -230,6 +228,7 @@ func readMedia(data string, v gjson.Result) *dialogue.Media {
 	}
 	if uri := str(field(v, "fileUri")); public(uri) {
 		m.URL = uri
+		m.Kind = mediaKind(mimeOf(m)) // by the extension, if it has no type
 	} else {
 		m.FileID, m.FileIDs = uri, traits.FileIDs
 	}
@@ -248,17 +247,6 @@ func mediaKind(mime string) dialogue.MediaKind {
 		return dialogue.Video
 	}
 	return dialogue.File
-}
-
-// inlineText decodes a plain text document, because other shapes take such a document as text.
-func inlineText(m *dialogue.Media) {
-	if !strings.HasPrefix(m.MIME, "text/") {
-		return
-	}
-	text, err := base64.StdEncoding.DecodeString(m.Base64)
-	if err == nil && len(text) > 0 && utf8.Valid(text) {
-		m.Text, m.Base64 = string(text), ""
-	}
 }
 
 // standardBase64 returns base64 in the standard alphabet with padding. Proto JSON also allows the

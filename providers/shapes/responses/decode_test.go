@@ -71,7 +71,7 @@ func TestDecodeKeepsItemsInOrder(t *testing.T) {
 		{`[{"type":"web_search_call","id":"ws"},{"type":"shell_call_output","output":1}]`,
 			`a[server:{"type":"web_search_call","id":"ws"}]u[server:{"type":"shell_call_output","output":1}]`},
 		{`[{"role":"user","content":[{"type":"input_image","image_url":"data:image/PNG;charset=x;BASE64,QUJD"},{"type":"input_file","filename":"a.txt","file_data":"QUJD"},{"type":"input_file","file_id":"file_1"},{"type":"input_audio","input_audio":{"data":"QQ==","format":"mp3"}}]}]`,
-			"u[(image image/png QUJD   )(file text/plain QUJD   a.txt)(file    file_1 )(audio audio/mpeg QQ==   )]"},
+			"u[(image image/png QUJD   )(file text/plain    a.txt)(file    file_1 )(audio audio/mpeg QQ==   )]"},
 	} {
 		req := decode(t, env, `{"model":"m","input":`+tt.input+`}`)
 		want(t, tt.input, turns(req), tt.want)

@@ -2,7 +2,6 @@ package responses
 
 import (
 	"cmp"
-	"path"
 	"strconv"
 	"strings"
 
@@ -229,35 +228,18 @@ func readFile(p gjson.Result) *dialogue.Media {
 			m.URL, m.Base64 = "", data
 		}
 		if m.MIME == "" {
-			m.MIME = documentMIME(m.Name)
+			m.MIME = dialogue.DocumentMIME(m.Name)
 		}
 		if strings.HasPrefix(m.MIME, "image/") {
 			m.Kind = dialogue.Image
 		}
+		m.ReadText()
 	case p.Get("file_url").Str != "":
 		m.URL = p.Get("file_url").Str
 	default:
 		m.FileID, m.FileIDs = p.Get("file_id").Str, traits.FileIDs
 	}
 	return m
-}
-
-// documentMIME guesses the type of a file that is given without one. The shape was
-// made for PDF; the list holds what its vendor documents beyond.
-func documentMIME(name string) string {
-	switch strings.ToLower(path.Ext(name)) {
-	case ".txt", ".log":
-		return "text/plain"
-	case ".md":
-		return "text/markdown"
-	case ".csv":
-		return "text/csv"
-	case ".json":
-		return "application/json"
-	case ".html", ".htm":
-		return "text/html"
-	}
-	return "application/pdf"
 }
 
 // audioMIME returns the media type for the vendor's word, "mp3" or "wav".

@@ -474,11 +474,7 @@ func appendFile(w *jsonw.Writer, m *dialogue.Media) {
 	case m.URL != "":
 		w.Key("file_url").String(m.URL)
 	default:
-		name := m.Name
-		if name == "" {
-			name = "document.pdf" // file_data needs a name
-		}
-		w.Key("filename").String(name)
+		w.Key("filename").String(m.FileName()) // file_data needs one
 		w.Key("file_data").String(address(m, "application/pdf"))
 	}
 	w.End()
