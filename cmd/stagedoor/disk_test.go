@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -39,4 +40,11 @@ func TestFullDiskIsToldOnceAndWhenItIsOver(t *testing.T) {
 			t.Errorf("%v\n%s", d.full.Load(), log.String())
 		}
 	})
+}
+
+// TestWithoutKnownFreeSpaceThereIsRoom, because a bound of 0 would keep no recording at all.
+func TestWithoutKnownFreeSpaceThereIsRoom(t *testing.T) {
+	if room := logRoom(filepath.Join(t.TempDir(), "missing")); room < 1<<40 {
+		t.Errorf("%d bytes", room)
+	}
 }

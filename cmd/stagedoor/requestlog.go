@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -88,11 +89,12 @@ func (g *gateway) requestLogStats() (written, dropped int64) {
 	return written, dropped + g.flow.LeftOut()
 }
 
-// logRoom returns how many bytes of the disk the log of requests may still take, so that it never stops the journal.
+// logRoom returns how many bytes of the disk the log of requests, or recordings, may still take, so that they never stop
+// the journal. Where the free space is not known there is no bound.
 func logRoom(data string) int64 {
 	free, err := journal.FreeSpace(data)
 	if err != nil {
-		return 0 // unknown on this system
+		return math.MaxInt64
 	}
 	return free - journal.DefaultLowWater - logMargin
 }
