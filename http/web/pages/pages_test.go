@@ -275,3 +275,10 @@ func TestBudgetMeterSaysHowMuchIsSpent(t *testing.T) {
 		}
 	}
 }
+
+func TestResultsOfAttemptsAreInWords(t *testing.T) {
+	got := (&ProviderRow{}).Counters([]flow.Count{{Name: "transient", Count: 6}, {Name: "rate_limited", Count: 1}})
+	if got != "temporary failure 6, rate limited 1" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -405,7 +405,16 @@ func (r *ProviderRow) Waited(q flow.Queue) string { return Seconds(milliseconds(
 func (r *ProviderRow) Counters(all []flow.Count) string {
 	words := make([]string, len(all))
 	for i, c := range all {
-		words[i] = strings.ReplaceAll(c.Name, "_", " ") + " " + formatCount(c.Count)
+		words[i] = resultText(c.Name) + " " + formatCount(c.Count)
 	}
 	return cmp.Or(strings.Join(words, ", "), "none")
+}
+
+// resultWords has the kinds of results of attempts whose names are not plain words.
+var resultWords = map[string]string{"success": "OK", "transient": "temporary failure", "not_sent": "not reached",
+	"caller_fault": "client error", "credential": "key refused", "unused": "not sent"}
+
+// resultText returns a kind of result, or another name of a counter, in words.
+func resultText(name string) string {
+	return cmp.Or(resultWords[name], strings.ReplaceAll(name, "_", " "))
 }

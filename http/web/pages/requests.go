@@ -483,9 +483,9 @@ func (o *OneRequest) Lanes() (lanes []Lane) {
 		lane := Lane{Name: fmt.Sprintf("Attempt %d, %s", number, t.Provider), Badge: "OK", Tone: "good"}
 		switch {
 		case t.Status == 0 && t.Failure != "": // a hedge, or the attempt that one has overtaken
-			lane.Badge, lane.Tone = t.Failure, "line"
+			lane.Badge, lane.Tone = resultText(t.Failure), "line"
 		case t.Status != 0:
-			lane.Badge, lane.Tone = fmt.Sprintf("%d %s", t.Status, strings.ReplaceAll(t.Failure, "_", " ")), "bad"
+			lane.Badge, lane.Tone = fmt.Sprintf("%d %s", t.Status, resultText(t.Failure)), "bad"
 		}
 		lane.Parts = o.parts(func(s *requestlog.Step) bool { return s.Attempt == number })
 		took, inner := o.phases(number)
