@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"sync"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -47,13 +48,13 @@ type Options struct {
 type API struct {
 	Options
 	routes      []route
-	description []byte
+	description func() []byte // computed for the first reader
 }
 
 // New returns an API that is ready for Routes or Handler.
 func New(o Options) *API {
 	a := &API{Options: o, routes: routes()}
-	a.description = buildDescription(a.routes)
+	a.description = sync.OnceValue(func() []byte { return buildDescription(a.routes) })
 	return a
 }
 
@@ -149,5 +150,5 @@ func (a *API) serveDescription(w http.ResponseWriter, _ *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "public, max-age=300")
-	w.Write(a.description)
+	w.Write(a.description())
 }

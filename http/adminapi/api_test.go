@@ -81,7 +81,7 @@ func newBench(t *testing.T) *bench {
 		Link:   func(secret string) string { return "https://gateway.example/" + secret[:3] },
 		Random: rand.Reader, Overview: look, Settings: fakeSettings{undone: new(bool)}})
 	b.handler = b.api.Handler()
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(b.api.description))
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(b.api.description()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -655,7 +655,7 @@ func TestDescriptionIsOpenAPI(t *testing.T) {
 		Paths   map[string]map[string]map[string]any `json:"paths"`
 		Parts   struct{ Schemas map[string]any }     `json:"components"`
 	}
-	if err := json.Unmarshal(b.api.description, &doc); err != nil {
+	if err := json.Unmarshal(b.api.description(), &doc); err != nil {
 		t.Fatal(err)
 	}
 	if doc.OpenAPI != "3.1.0" || doc.Info.Title == "" || doc.Info.Version == "" {
@@ -682,7 +682,7 @@ func TestDescriptionIsOpenAPI(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if bytes.Contains(b.api.description, []byte(`"enum":[]`)) || bytes.Contains(b.api.description,
+	if bytes.Contains(b.api.description(), []byte(`"enum":[]`)) || bytes.Contains(b.api.description(),
 		[]byte(`"properties":{},"required"`)) {
 		t.Error("something is described by nothing")
 	}

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,13 +52,12 @@ var assets = sync.OnceValues(func() (map[string]string, map[string]asset) {
 		if err != nil {
 			panic(err) // it is in the program
 		}
-		for base, served := range paths {
-			data = bytes.ReplaceAll(data, []byte("from './"+base+"'"), []byte("from '"+served+"'"))
-			data = bytes.ReplaceAll(data, []byte("import('./"+base+"')"), []byte("import('"+served+"')"))
-		}
 		base, ext := path.Base(name), path.Ext(name)
-		for _, p := range remarks[ext] {
-			data = p.ReplaceAll(data, []byte("$1"))
+		switch ext {
+		case ".js":
+			data = shortenScript(data, paths)
+		case ".css":
+			data = shortenStyle(data)
 		}
 		sum := sha256.Sum256(data)
 		served := strings.TrimSuffix(base, ext) + "-" + base64.RawURLEncoding.EncodeToString(sum[:9]) + ext
@@ -69,14 +67,59 @@ var assets = sync.OnceValues(func() (map[string]string, map[string]asset) {
 	return paths, all
 })
 
-// remarks match what a file has only for its readers, by its extension. The first group of each stays. In a script
-// these are lines with nothing but a comment, and the indentation: no string goes over the end of a line. In a style
-// sheet these are comments and the spaces and ends of lines around punctuation, which no string there has.
-var remarks = map[string][]*regexp.Regexp{
-	".js": {regexp.MustCompile(`(?m)^[ \t]*(?://.*\n)?()`)},
-	".css": {regexp.MustCompile(`(?s)/\*.*?\*/\s*()`), regexp.MustCompile(`(?m)^[ \t]+()`),
-		regexp.MustCompile(`([:;,{]) +`), regexp.MustCompile(`;?\s*(\})`), regexp.MustCompile(` +(\{)`),
-		regexp.MustCompile(`([{};,])\n+`)},
+// Every start of the program shortens all assets, so this is done without regular expressions, which would take most of
+// the processor time of a start.
+
+// shortenScript leaves out what a script has only for its readers, which are lines with nothing but a comment and the
+// indentation, because no string goes over the end of a line. It names imported scripts by the paths that serve them.
+func shortenScript(data []byte, paths map[string]string) []byte {
+	short := make([]byte, 0, len(data))
+	for line := range bytes.Lines(data) {
+		line = bytes.TrimLeft(line, " \t")
+		switch {
+		case bytes.HasPrefix(line, []byte("//")):
+		case bytes.Contains(line, []byte("'./")):
+			for base, served := range paths {
+				line = bytes.ReplaceAll(line, []byte("from './"+base+"'"), []byte("from '"+served+"'"))
+				line = bytes.ReplaceAll(line, []byte("import('./"+base+"')"), []byte("import('"+served+"')"))
+			}
+			short = append(short, line...)
+		default:
+			short = append(short, line...)
+		}
+	}
+	return short
+}
+
+// punctuation leaves out spaces around punctuation, which no string of a style sheet has. Of several texts that begin
+// at a place, it replaces the one that is named first.
+var punctuation = strings.NewReplacer("; }", "}", ";}", "}", " }", "}", " { ", "{", " {", "{", "{ ", "{", ": ", ":",
+	"; ", ";", ", ", ",")
+
+// shortenStyle leaves out what a style sheet has only for its readers, which are comments, the indentation, and the
+// spaces and ends of lines around punctuation.
+func shortenStyle(data []byte) []byte {
+	var uncommented []byte
+	for {
+		text, rest, found := bytes.Cut(data, []byte("/*"))
+		uncommented = append(uncommented, text...)
+		if !found {
+			break
+		}
+		_, data, _ = bytes.Cut(rest, []byte("*/"))
+		data = bytes.TrimLeft(data, " \t\n")
+	}
+	var short []byte
+	for line := range bytes.Lines(uncommented) {
+		line = bytes.TrimLeft(line, " \t")
+		if bytes.HasPrefix(line, []byte("}")) {
+			short = bytes.TrimSuffix(bytes.TrimRight(short, "\n"), []byte(";"))
+		} else if n := len(short); n > 1 && short[n-1] == '\n' && strings.IndexByte("{};,", short[n-2]) >= 0 {
+			short = short[:n-1]
+		}
+		short = append(short, line...)
+	}
+	return []byte(punctuation.Replace(string(bytes.TrimRight(short, "\n"))))
 }
 
 // imported returns 0 for an asset that no script imports. Of two scripts, one of which imports the other, it returns

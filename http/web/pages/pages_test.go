@@ -253,6 +253,22 @@ func TestAssetsArePublishedUnderTheirContent(t *testing.T) {
 	}
 }
 
+func TestAssetsAreServedWithoutWhatTheirReadersNeed(t *testing.T) {
+	style := "/* All\n pages. */\n\n.a, .b > i:not(.c) { margin: 0 1px; /* none */ color: red; }\n\n" +
+		"@media print {\n  .d\n  .e {\n    top: 0;\n  }\n}\n"
+	const shortStyle = ".a,.b > i:not(.c){margin:0 1px;color:red}@media print{.d\n.e{top:0}}"
+	if got := string(shortenStyle([]byte(style))); got != shortStyle {
+		t.Errorf("style sheet %q, want %q", got, shortStyle)
+	}
+	script := "// All pages.\nimport { a } from './a.js'\n\n" +
+		"\t// b is late.\n\tconst b = await import('./b.js') // 'soon'\n"
+	const shortScript = "import { a } from '/assets/a-1.js'\n\nconst b = await import('/assets/b-1.js') // 'soon'\n"
+	paths := map[string]string{"a.js": "/assets/a-1.js", "b.js": "/assets/b-1.js"}
+	if got := string(shortenScript([]byte(script), paths)); got != shortScript {
+		t.Errorf("script %q, want %q", got, shortScript)
+	}
+}
+
 func TestMoneyIsShownInCentsAndBelowACentByFourDecimals(t *testing.T) {
 	for micros, want := range map[int64]string{0: "$0.00", 18_423_817: "$18.42", 12_500_000: "$12.50", 15_000: "$0.02",
 		8_412: "$0.0084", 5_000: "$0.005", 46: "<$0.0001", 60: "$0.0001", -2_500_000: "−$2.50"} {
