@@ -23,7 +23,7 @@ var busy = Options{LowWater: -1, checkpointAfter: 1 << 10, redoSize: 4 << 10}
 func TestReadersSeeOneMoment(t *testing.T) {
 	commits := 600
 	if testing.Short() {
-		commits = 150
+		commits = 60
 	}
 	b := openBolt(t, t.TempDir(), busy)
 	var wg sync.WaitGroup

@@ -17,7 +17,7 @@ import (
 func TestFileIsBoundedByWhatIsKept(t *testing.T) {
 	window := 1000
 	if testing.Short() {
-		window = 500
+		window = 250
 	}
 	for name, id := range requestIDs(t) {
 		t.Run(name, func(t *testing.T) {

@@ -79,7 +79,11 @@ func (f *fixture) find(t *testing.T) (ids []string, err error) {
 // the error of a statement that was carried out, so there are many readers.
 func TestAReaderThatLeavesLeavesTheLogToOthers(t *testing.T) {
 	f := openFixture(t, filepath.Join(t.TempDir(), sqlite.FileName))
-	for n := range int64(20_000) {
+	readers := int64(20_000)
+	if testing.Short() {
+		readers = 4_000
+	}
+	for n := range readers {
 		ctx := &leaving{Context: t.Context(), done: make(chan struct{}), looks: 4 + n%2}
 		_, err := f.Count(ctx, "", f.Now, f.Now, time.Minute)
 		if err != nil && strings.Contains(err.Error(), "transaction") {
@@ -267,7 +271,11 @@ func TestALogWhoseFileCouldNotBeReplacedGoesOnLater(t *testing.T) {
 // 16 of a size on becomes one part in the batch with the number 255, which then writes four times as much as any other
 // one. The first record sets off this merge between two of the small steps.
 func TestNoBatchRewritesTheIndex(t *testing.T) {
-	const batches, size, most = 16 * 16, 64, 2 << 20 // bytes
+	const size, most = 64, 2 << 20 // bytes
+	batches := 16 * 16
+	if testing.Short() {
+		batches = 3 * 16
+	}
 	path := filepath.Join(t.TempDir(), sqlite.FileName)
 	log := open(t, path)
 	add := func(from, to int) {
