@@ -1,6 +1,6 @@
 // Package alerts finds what operators want to know at once and adds it to the deliveries of actors/webhook: budgets
-// that are half, almost and wholly spent, keys that a provider refuses, providers that are out of service, and a disk
-// that fills.
+// that are half, almost and wholly spent or refuse requests, keys that a provider refuses, providers that are out of
+// service, and a disk that fills.
 //
 // Which alerts were sent is part of the state (state/work), in the commit that adds the delivery. So an alert is sent
 // once, although it is found by several processes or by one that starts again. This package only finds, and has nothing
@@ -27,6 +27,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	"stagedoor/actors/engine"
+	"stagedoor/actors/ledger"
 	"stagedoor/actors/throttle"
 	"stagedoor/providers/upstream"
 	"stagedoor/state"
@@ -57,6 +58,7 @@ const (
 type Options struct {
 	Logger    *slog.Logger
 	State     *state.State
+	Ledger    *ledger.Client
 	Providers func() []*engine.Provider
 	// Disk returns the bytes that are free where the state is kept, below how many of them changes are refused, and
 	// false if the state is on no disk.
@@ -72,8 +74,8 @@ type Watcher struct {
 	wake    chan struct{} // holds a value if something was spent
 
 	mu      sync.Mutex
-	changed map[budget.Scope]bool // have spent something since the last look
-	all     bool                  // there were more of them
+	changed map[budget.Scope]int64 // have spent something since the last look, or refused as much; see refused
+	all     bool                   // there were more of them
 
 	// The rest belongs to the goroutine.
 	version  uint64 // of the budgets that were compared last, plus one
@@ -90,16 +92,18 @@ type refusals struct {
 
 // Start starts a watcher, which first compares all budgets.
 func Start(o Options) *Watcher {
-	w := &Watcher{options: o, changed: map[budget.Scope]bool{}, refusals: map[string]refusals{},
+	w := &Watcher{options: o, changed: map[budget.Scope]int64{}, refusals: map[string]refusals{},
 		wake: make(chan struct{}, 1)}
 	w.ctx, w.stop = context.WithCancel(context.Background())
 	money.OnSpent(o.State, w.spent)
+	o.Ledger.OnRefused(w.refused)
 	w.running.Go(w.watch)
 	return w
 }
 
 // Close ends the watcher.
 func (w *Watcher) Close() {
+	w.options.Ledger.OnRefused(nil)
 	money.OnSpent(w.options.State, nil)
 	w.stop()
 	w.running.Wait()
@@ -107,20 +111,33 @@ func (w *Watcher) Close() {
 
 // spent notes the scopes of a change of spending. The writer of the state calls it.
 func (w *Watcher) spent(scope, account string) {
+	w.note(budget.ScopeNamed(scope), 0)
+	if account != "" && !state.IsKeyAccount(account) {
+		w.note(budget.Scope{Kind: budget.UserScope, ID: account}, 0)
+	}
+}
+
+// refused notes that a budget did not cover a request. A request that may cost more than the whole budget is not
+// noted, because it is refused whatever was spent.
+func (w *Watcher) refused(e *budget.Error) {
+	if e.Asked <= e.Budget.Amount {
+		w.note(e.Scope, e.Asked)
+	}
+}
+
+// note notes that a scope has spent something, or did not cover a request that may cost asked.
+func (w *Watcher) note(scope budget.Scope, asked int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	select {
 	case w.wake <- struct{}{}:
 	default:
 	}
-	if len(w.changed) >= maxChanged {
+	if _, noted := w.changed[scope]; !noted && len(w.changed) >= maxChanged {
 		w.all = true
 		return
 	}
-	w.changed[budget.ScopeNamed(scope)] = true
-	if account != "" && !state.IsKeyAccount(account) {
-		w.changed[budget.Scope{Kind: budget.UserScope, ID: account}] = true
-	}
+	w.changed[scope] = max(w.changed[scope], asked)
 }
 
 // watch looks for alerts until the watcher ends: at everything in intervals, and at the budgets
@@ -159,7 +176,7 @@ func (w *Watcher) look() {
 func (w *Watcher) lookAtBudgets() {
 	w.mu.Lock()
 	changed, all := w.changed, w.all
-	w.changed, w.all = map[budget.Scope]bool{}, false
+	w.changed, w.all = map[budget.Scope]int64{}, false
 	w.mu.Unlock()
 	wanted := work.AlertsWanted(w.options.State, work.AlertBudget)
 	all = all || wanted && !w.wanted
@@ -170,11 +187,14 @@ func (w *Watcher) lookAtBudgets() {
 	if version := identity.AccessOf(w.options.State).AccessVersion() + 1; all ||
 		version != w.version && now.Sub(w.scanned) >= scanEvery {
 		w.version, w.scanned = version, now
-		changed = w.budgeted()
-		w.forget(changed)
+		budgeted := w.budgeted()
+		w.forget(budgeted)
+		for scope := range budgeted {
+			changed[scope] += 0
+		}
 	}
-	for scope := range changed {
-		if !w.compare(scope) {
+	for scope, asked := range changed {
+		if !w.compare(scope, asked) {
 			w.mu.Lock()
 			w.all = true // the store takes no changes now
 			w.mu.Unlock()
@@ -221,8 +241,10 @@ func (w *Watcher) budgeted() map[budget.Scope]bool {
 	return all
 }
 
-// compare adds the alerts of a budget. It reports false if that failed.
-func (w *Watcher) compare(scope budget.Scope) bool {
+// compare adds the alerts of a budget that did not cover a request which may cost asked, unless that is 0. It reports
+// false if that failed. A refusal counts as the last level if it is because of what was spent. One because of what
+// other requests hold does not, since they may cost less.
+func (w *Watcher) compare(scope budget.Scope, asked int64) bool {
 	s := w.options.State
 	limit := identity.AccessOf(s).BudgetOf(scope)
 	if limit.Amount <= 0 {
@@ -230,7 +252,8 @@ func (w *Watcher) compare(scope budget.Scope) bool {
 	}
 	spend := money.SpentBy(s.View(), scope)
 	begin, spent := spend.Period(limit.Window)
-	b := work.BudgetAlert{Scope: scope.Name(), Period: uint64(max(begin.Unix(), 0)), Kind: kinds[limit.Window.Name()]}
+	b := work.BudgetAlert{Scope: scope.Name(), Period: uint64(max(begin.Unix(), 0)), Kind: kinds[limit.Window.Name()],
+		Amount: limit.Amount, Refused: asked > limit.Amount-spend.In(limit.Window, s.View().Now())}
 	for i, percent := range work.BudgetLevels {
 		if spent > 0 && spent >= partOf(limit.Amount, percent) {
 			b.Reached |= 1 << i
@@ -250,6 +273,9 @@ func (w *Watcher) compare(scope budget.Scope) bool {
 	w.describe(scope, data)
 	b.Data = func(percent int64) json.RawMessage {
 		data["percent"] = percent
+		if delete(data, "refused_usd"); percent == 100 && spent < limit.Amount {
+			data["refused_usd"] = dollars(asked)
+		}
 		return marshal(data)
 	}
 	err := state.Run(w.ctx, s, func(tx *state.Tx) error { return work.AddBudgetAlert(tx, &b) })

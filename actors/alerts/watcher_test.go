@@ -19,6 +19,7 @@ import (
 	"stagedoor/actors/alerts"
 	"stagedoor/actors/engine"
 	"stagedoor/actors/kit"
+	"stagedoor/actors/ledger"
 	"stagedoor/actors/throttle"
 	"stagedoor/actors/webhook"
 	"stagedoor/providers/catalog"
@@ -42,6 +43,7 @@ type fixture struct {
 	system    *kit.System
 	watchers  []*alerts.Watcher
 	state     *state.State
+	ledger    *ledger.Client
 	endpoint  webhook.Endpoint
 	providers []*engine.Provider
 	free      int64
@@ -92,6 +94,9 @@ func (f *fixture) open() {
 		f.t.Fatal(err)
 	}
 	hooks.Configure([]webhook.Endpoint{f.endpoint})
+	if f.ledger, err = ledger.New(f.system, f.state); err != nil {
+		f.t.Fatal(err)
+	}
 	f.watcher()
 }
 
@@ -125,6 +130,7 @@ func (f *fixture) close() {
 // watcher starts one more watcher on the state.
 func (f *fixture) watcher() {
 	f.watchers = append(f.watchers, alerts.Start(alerts.Options{Logger: slog.New(slog.DiscardHandler), State: f.state,
+		Ledger: f.ledger,
 		Providers: func() (all []*engine.Provider) { f.set(func() { all = f.providers }); return all },
 		Disk: func() (free, refused int64, ok bool) {
 			f.set(func() { free = f.free })
@@ -175,6 +181,21 @@ func (f *fixture) budgets() {
 		err = identity.CreateKeyOfUser(f.t.Context(), f.state, identity.Key{ID: "key_1", Name: "laptop", User: "anna",
 			Hash: state.Hash{1}, Prefix: "abc", Budget: 10_000_000, Window: budget.WindowMonth})
 	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// limit changes the budget of the key.
+func (f *fixture) limit(micros int64) {
+	f.t.Helper()
+	err := state.Run(f.t.Context(), f.state, func(tx *state.Tx) error {
+		k, err := identity.FindKey(tx.View(), "key_1")
+		if k.Budget = micros; err != nil {
+			return err
+		}
+		return identity.PutKey(tx, k)
+	})
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -252,18 +273,6 @@ func TestALevelIsSentAgainOnlyAfterTheBudgetWasRaisedAboveIt(t *testing.T) {
 	f.spend(8_000_000)
 	want := []string{"budget.reached 50", "budget.reached 80"}
 	f.expect(want...)
-	raise := func(amount int64) {
-		err := state.Run(t.Context(), f.state, func(tx *state.Tx) error {
-			k, err := identity.FindKey(tx.View(), "key_1")
-			if k.Budget = amount; err != nil {
-				return err
-			}
-			return identity.PutKey(tx, k)
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	levels := func() (all uint64) {
 		view := f.state.View()
 		for name := range view.Facts("alert/budget/") {
@@ -272,7 +281,7 @@ func TestALevelIsSentAgainOnlyAfterTheBudgetWasRaisedAboveIt(t *testing.T) {
 		return all
 	}
 	before := levels()
-	raise(100_000_000)
+	f.limit(100_000_000)
 	f.spend(1)
 	for late := time.Now().Add(time.Minute); levels() == before; time.Sleep(time.Millisecond) {
 		if time.Now().After(late) {
@@ -283,9 +292,68 @@ func TestALevelIsSentAgainOnlyAfterTheBudgetWasRaisedAboveIt(t *testing.T) {
 	f.spend(2_000_000) // half of the user's
 	want = append(want, "budget.reached 50")
 	f.expect(want...)
-	raise(20_000_000)
+	f.limit(20_000_000)
 	f.spend(1)
 	f.expect(append(want, "budget.reached 50")...)
+}
+
+// The last level is reached, too, when what is spent leaves too little for a request, although it is not all.
+func TestABudgetThatRefusesARequestIsReached(t *testing.T) {
+	f := newFixture(t)
+	err := state.Run(t.Context(), f.state, func(tx *state.Tx) error {
+		_, err := identity.AddUser(tx, identity.User{Username: "bob", Status: identity.UserActive})
+		return err
+	})
+	if err == nil {
+		err = identity.CreateKeyOfUser(t.Context(), f.state, identity.Key{ID: "key_1", Name: "ci", User: "bob",
+			Hash: state.Hash{1}, Prefix: "abc"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.limit(10_000_000)
+	hold := func(dollars int64) *ledger.Hold {
+		h, err := f.ledger.Hold(t.Context(), ledger.Ask{Account: "bob", RequestID: "req_2", Amount: dollars * 1e6,
+			Key: "key_1"})
+		if err != nil {
+			return nil
+		}
+		return h
+	}
+	settle := func(h *ledger.Hold, dollars int64) {
+		t.Helper()
+		if err := h.Settle(t.Context(), ledger.Settlement{Amount: dollars * 1e6}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.ledger.Credit(t.Context(), "bob", 1e9, "test"); err != nil {
+		t.Fatal(err)
+	}
+	settle(hold(3), 3)
+	h := hold(6)
+	hold(2)  // is refused because of the request that holds 6
+	hold(11) // is more than the budget
+	settle(h, 4)
+	want := []string{"budget.reached 50"}
+	f.expect(want...)
+	hold(4) // is refused because of the 7 that are spent
+	want = append(want, "budget.reached 100")
+	f.expect(want...)
+	f.close()
+	f.open()
+	hold(4)
+	settle(hold(1), 1)
+	want = append(want, "budget.reached 80")
+	f.expect(want...)
+	f.limit(12_000_000)
+	settle(hold(1), 0)
+	hold(5)
+	want = append(want, "budget.reached 100")
+	f.expect(want...)
+	if all := strings.Join(f.bodies, " "); strings.Count(all, "refused_usd") != 2 ||
+		!strings.Contains(all, `"refused_usd":4`) || !strings.Contains(all, `"refused_usd":5`) {
+		t.Errorf("the events are %s", all)
+	}
 }
 
 func TestFaultsOfProvidersAndAFillingDiskAreSentOnce(t *testing.T) {

@@ -3,6 +3,7 @@ package ledger_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -108,8 +109,13 @@ func TestBudgetChangesAtOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		var refused []int64
+		c.OnRefused(func(e *budget.Error) { refused = append(refused, e.Asked) })
 		if err := h.Extend(ctx, 1); err == nil {
 			t.Error("a hold was extended beyond the budget")
+		}
+		if spend(t, c, "r2", "key_1", 2, 2) || !slices.Equal(refused, []int64{1, 2}) {
+			t.Errorf("refusals of %v were reported, want 1 and 2", refused)
 		}
 		set(150)
 		if room, err := h.Room(ctx); err != nil || room != 50 {

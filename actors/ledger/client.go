@@ -40,6 +40,7 @@ type Client struct {
 	uncounted uncounted
 	counts    counts
 	processes atomic.Int64 // that share the accounts; see ShareAccounts
+	refused   atomic.Pointer[func(*budget.Error)]
 }
 
 // New returns a running ledger. Recover must have ended before it is called. Where this process is the only one to
@@ -99,6 +100,25 @@ func (c *Client) newCore(v state.View, account string) *core {
 // ShareAccounts says how many processes share the accounts. An allowance gets at most one part in twice as many of what
 // an account has left.
 func (c *Client) ShareAccounts(processes int) { c.processes.Store(int64(processes)) }
+
+// OnRefused sets the function that is called with each request, and each extension of one, that a budget did not
+// cover. It must not block, because the request waits for it. Nil calls nothing.
+func (c *Client) OnRefused(report func(*budget.Error)) {
+	if report == nil {
+		c.refused.Store(nil)
+		return
+	}
+	c.refused.Store(&report)
+}
+
+// noticeRefusal calls the function of OnRefused if err says that a budget is too small.
+func (c *Client) noticeRefusal(err error) {
+	if over, ok := errors.AsType[*budget.Error](err); ok {
+		if report := c.refused.Load(); report != nil {
+			(*report)(over)
+		}
+	}
+}
 
 // resume makes an account continue after a message panicked, because only its core knows the
 // holds that are not journaled yet.
@@ -177,6 +197,7 @@ func (c *Client) Hold(ctx context.Context, ask Ask) (held *Hold, err error) {
 		return err
 	})
 	c.counts.asked(err)
+	c.noticeRefusal(err)
 	return held, refusal(err)
 }
 
@@ -222,6 +243,7 @@ func (h *Hold) Extend(ctx context.Context, amount int64) error {
 		return err
 	})
 	if err != nil {
+		h.client.noticeRefusal(err)
 		return refusal(err)
 	}
 	h.amount.Add(amount)

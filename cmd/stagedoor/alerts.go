@@ -19,8 +19,8 @@ import (
 
 // startAlerts looks for alerts until the watcher is closed. A gateway without the setting alerts sends none.
 func (g *gateway) startAlerts() *alerts.Watcher {
-	return alerts.Start(alerts.Options{Logger: g.logger, State: g.state, Providers: g.runtime.Providers,
-		Disk: func() (free, refused int64, ok bool) {
+	return alerts.Start(alerts.Options{Logger: g.logger, State: g.state, Ledger: g.runtime.Ledger(),
+		Providers: g.runtime.Providers, Disk: func() (free, refused int64, ok bool) {
 			free = g.store.Stats().DiskFree
 			return free, journal.DefaultLowWater, free >= 0
 		}})
@@ -45,8 +45,11 @@ func alertMail(to, origin string, d *work.Delivery) mailer.Mail {
 	what, page := "Alerts of this gateway arrive here", "/admin/spend"
 	switch d.Type {
 	case work.AlertBudget:
-		what = fmt.Sprintf("%s %% of the budget of %s %s are spent", data.Get("percent"), data.Get("kind"),
-			cmp.Or(data.Get("name").String(), data.Get("id").String()))
+		scope := data.Get("kind").String() + " " + cmp.Or(data.Get("name").String(), data.Get("id").String())
+		if what = fmt.Sprintf("%s %% of the budget of %s are spent", data.Get("percent"), scope); data.Get(
+			"refused_usd").Exists() {
+			what = "The budget of " + scope + " refuses requests"
+		}
 	case work.AlertKeyRefused:
 		what, page = fmt.Sprintf("Provider %s refused a key", data.Get("provider")), "/flow/providers"
 	case work.AlertUnavailable:

@@ -20,6 +20,7 @@ func TestAlertsGoByMail(t *testing.T) {
 	}
 	for _, d := range []work.Delivery{
 		{Type: work.AlertBudget, Data: []byte(`{"budget_usd":10,"kind":"key","name":"lap\u003ctop","percent":80}`)},
+		{Type: work.AlertBudget, Data: []byte(`{"kind":"group","id":"team","percent":100,"refused_usd":4}`)},
 		{Type: work.AlertKeyRefused, Data: []byte(`{"provider":"openai"}`)},
 		{Type: work.AlertUnavailable, Data: []byte(`{"provider":"openai"}`)},
 		{Type: work.AlertDisk, Data: []byte(`{"free_bytes":900}`)},
@@ -32,6 +33,7 @@ func TestAlertsGoByMail(t *testing.T) {
 	}
 	want := [][2]string{
 		{"80 % of the budget of key lap<top are spent", "https://gw.example.com/admin/spend\n\nbudget usd: 10\n"},
+		{"The budget of group team refuses requests", "refused usd: 4\n"},
 		{"Provider openai refused a key", "https://gw.example.com/flow/providers\n\nprovider: openai\n"},
 		{"Provider openai fails and gets no calls", "/flow/providers"},
 		{"The disk of the gateway fills", "free bytes: 900\n"},

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"stagedoor/state"
@@ -57,6 +58,8 @@ type BudgetAlert struct {
 	// of days, months and all time apart.
 	Period, Kind uint64
 	Reached      uint64 // one bit for each of BudgetLevels
+	Amount       int64  // of the budget
+	Refused      bool   // a request was refused because of what is spent, which counts as the last level
 	// Data returns the data of the alert of one level.
 	Data func(percent int64) json.RawMessage
 }
@@ -64,37 +67,51 @@ type BudgetAlert struct {
 const (
 	levelBits = 3
 	kindBits  = 2
+	lastLevel = 1 << (levelBits - 1)
 )
 
-// mark packs the period, its kind and the set of levels that are reached into one number, which is
-// stored as a fact. changes compares it with the one before.
-func (b *BudgetAlert) mark() uint64 {
-	return (b.Period<<kindBits|b.Kind)<<levelBits | b.Reached
-}
+// period packs the period and its kind into one number. A mark, which is stored as a fact, has the levels that are
+// reached below it.
+func (b *BudgetAlert) period() uint64 { return b.Period<<kindBits | b.Kind }
 
-const budgetFacts = "alert/budget/"
+const (
+	budgetFacts = "alert/budget/"
+	// ofAmount ends the name of the fact that keeps the amount of the budget whose last level was an alert.
+	ofAmount = "/amount"
+)
 
 // fact returns the name under which the mark is stored. It has a hash of the scope, which bounds
 // its length.
 func (b *BudgetAlert) fact() string { return budgetFacts + digest(b.Scope) }
 
-// changes returns the levels that have not been an alert in this period, and whether something must be kept. A level
-// that is not reached any more, because the budget was raised, is an alert again when it is reached.
-func (b *BudgetAlert) changes(v state.View) (fresh uint64, changed bool) {
+// changes returns the levels that have not been an alert in this period, the mark, and whether it must be kept. A level
+// that is not reached any more, because the budget was raised, is an alert again when it is reached. The last level
+// stays until the budget is raised, because what has refused one request may have enough for the next.
+func (b *BudgetAlert) changes(v state.View) (fresh, mark uint64, changed bool) {
 	kept := v.NumberFact(b.fact())
-	old, period := kept&(1<<levelBits-1), kept>>levelBits
-	switch now := b.mark() >> levelBits; {
+	old, period, reached := kept&(1<<levelBits-1), kept>>levelBits, b.Reached
+	switch now := b.period(); {
 	case period != now && period&(1<<kindBits-1) == b.Kind && period > now:
-		return 0, false // the clock of this node is behind, or went back
+		return 0, 0, false // the clock of this node is behind, or went back
 	case period != now:
 		old = 0
 	}
-	return b.Reached &^ old, kept != b.mark() && (b.Reached != 0 || kept != 0)
+	if b.Refused {
+		reached |= lastLevel
+	}
+	if amount := v.NumberFact(b.fact() + ofAmount); amount != 0 {
+		if amount < uint64(b.Amount) {
+			old &^= lastLevel
+		}
+		reached |= old & lastLevel
+	}
+	mark = b.period()<<levelBits | reached
+	return reached &^ old, mark, kept != mark && (reached != 0 || kept != 0)
 }
 
 // BudgetAlertDue reports whether AddBudgetAlert would change anything.
 func BudgetAlertDue(v state.View, b *BudgetAlert) bool {
-	_, changed := b.changes(v)
+	_, _, changed := b.changes(v)
 	return changed
 }
 
@@ -103,7 +120,7 @@ func BudgetAlertDue(v state.View, b *BudgetAlert) bool {
 // restart. It does nothing while these alerts are not wanted, so that they are sent when they are.
 func AddBudgetAlert(tx *state.Tx, b *BudgetAlert) error {
 	o := &state.MemoryOf[*memory](tx).outbox
-	fresh, changed := b.changes(tx.View())
+	fresh, mark, changed := b.changes(tx.View())
 	hooks := alertHooks(o, AlertBudget)
 	if !changed || len(hooks) == 0 {
 		return nil
@@ -112,12 +129,17 @@ func AddBudgetAlert(tx *state.Tx, b *BudgetAlert) error {
 		if fresh&(1<<i) == 0 {
 			continue
 		}
-		id := fmt.Sprintf("%s.%d.%d", b.Scope, b.mark()>>levelBits, percent)
+		id := fmt.Sprintf("%s.%d.%d", b.Scope, b.period(), percent)
 		if err := o.add(tx, hooks, AlertBudget, id+tx.Now().String(), b.Scope, b.Data(percent)); err != nil {
 			return err
 		}
 	}
-	return tx.PutNumberFact(b.fact(), b.mark())
+	if fresh&lastLevel != 0 {
+		if err := tx.PutNumberFact(b.fact()+ofAmount, uint64(b.Amount)); err != nil {
+			return err
+		}
+	}
+	return tx.PutNumberFact(b.fact(), mark)
 }
 
 // ForgetBudgetAlerts removes what AddBudgetAlert has kept of scopes that are not among those given, such as deleted
@@ -130,7 +152,7 @@ func ForgetBudgetAlerts(ctx context.Context, s *state.State, scopes iter.Seq[str
 	}
 	var stale []string
 	for name := range s.View().Facts(budgetFacts) {
-		if !keep[name] {
+		if !keep[strings.TrimSuffix(name, ofAmount)] {
 			stale = append(stale, name)
 		}
 	}
