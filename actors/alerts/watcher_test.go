@@ -130,7 +130,7 @@ func (f *fixture) close() {
 // watcher starts one more watcher on the state.
 func (f *fixture) watcher() {
 	f.watchers = append(f.watchers, alerts.Start(alerts.Options{Logger: slog.New(slog.DiscardHandler), State: f.state,
-		Ledger: f.ledger,
+		Ledger:    f.ledger,
 		Providers: func() (all []*engine.Provider) { f.set(func() { all = f.providers }); return all },
 		Disk: func() (free, refused int64, ok bool) {
 			f.set(func() { free = f.free })
