@@ -121,14 +121,21 @@ func allowed(n int) time.Duration {
 	return time.Second + PerMiB*time.Duration(n)/(1<<20)
 }
 
-// garbage is about as much as the heap may grow between two collections while Measure runs, whatever lives on it.
-const garbage = 1 << 20
+// garbage returns about as many bytes as the heap may grow between two collections while Measure runs, whatever lives
+// on it. Inputs of short tests are small, and a smaller part of what they may take is needed to see it, so collections
+// are rarer.
+func garbage() int64 {
+	if testing.Short() {
+		return Spare / 2
+	}
+	return 1 << 20
+}
 
 // Measure performs f once.
 func Measure(f func()) Cost {
 	runtime.GC()
 	before := live()
-	defer debug.SetGCPercent(debug.SetGCPercent(int(max(1, min(20, 100*garbage/max(before, 1))))))
+	defer debug.SetGCPercent(debug.SetGCPercent(int(max(1, min(100, 100*garbage()/max(before, 1))))))
 	peak := watch()
 	start := cpu()
 	f()
@@ -241,13 +248,13 @@ func Items(name string, item func(i int) string) Form {
 // MostItems is as many messages as the messages shape allows. It has no request of more.
 const MostItems = 100_000
 
-// share returns a quarter of the forms for the i-th subject if tests are to be short, and another quarter for the next
+// share returns an eighth of the forms for the i-th subject if tests are to be short, and another eighth for the next
 // one. Each subject is read with one form at least.
 func share(forms []Form, i int) []Form {
 	if !testing.Short() || *only != "" {
 		return forms
 	}
-	every := min(4, len(forms))
+	every := min(8, len(forms))
 	var list []Form
 	for j, form := range forms {
 		if j%every == i%every {
@@ -259,7 +266,7 @@ func share(forms []Form, i int) []Form {
 
 // Check reads every form with every subject, at size n and at 8 n, and fails the
 // test where time or memory is more than the property allows. It returns the worst
-// of each name. With -short it reads a quarter of them.
+// of each name. With -short it reads an eighth of them.
 func Check(t *testing.T, n int, subjects []Subject) []Row {
 	t.Helper()
 	wanted := regexp.MustCompile(*only)
