@@ -32,7 +32,7 @@ func openFiles(t *testing.T, max int64, n *network) (a, b *blobs.Store, backend 
 			t.Fatal(err)
 		}
 		t.Cleanup(f.Close)
-		exec(t, server(t), "TRUNCATE stagedoor.file CASCADE")
+		exec(t, server(t), "DELETE FROM stagedoor.file")
 		s, err := blobs.New(f, max, time.Now())
 		if err != nil {
 			t.Fatal(err)

@@ -24,7 +24,8 @@ func empty(t testing.TB, server *pgserver.Server) string {
 	return server.URL()
 }
 
-const removeAll = `TRUNCATE stagedoor.log, stagedoor.rec, stagedoor.large, stagedoor.node;
+const removeAll = `DELETE FROM stagedoor.log; DELETE FROM stagedoor.rec; DELETE FROM stagedoor.large;
+	DELETE FROM stagedoor.node;
 	UPDATE stagedoor.head SET lsn = 0, tag = (random() * 9e18)::bigint, format = 1;
 	INSERT INTO stagedoor.log SELECT lsn, tag, '', 0, '' FROM stagedoor.head`
 
