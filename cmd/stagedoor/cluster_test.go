@@ -87,14 +87,14 @@ func TestStateInPostgresSurvivesAKill(t *testing.T) {
 
 // The two gateways of deploy/compose-cluster.yaml serve on one database, and make its administrator once.
 func TestTheComposeFileOfAClusterHasTwoGatewaysThatServe(t *testing.T) {
-	server, dir := pgserver.New(t, "fsync=off"), directory(t)
+	server, dir := pgserver.Shared(t), directory(t)
 	const store = "postgres://stagedoor:${POSTGRES_PASSWORD}@db/stagedoor"
 	content := composed(t, "compose-cluster.yaml")
 	if !strings.Contains(content, store) {
 		t.Fatalf("the configuration has another database:\n%s", content)
 	}
 	file := filepath.Join(dir, "gateway.yaml")
-	content = strings.NewReplacer(store, server.URL(), `":7900"`, `"127.0.0.1:0"`).Replace(content)
+	content = strings.NewReplacer(store, server.URLOf(server.NewDatabase(t)), `":7900"`, `"127.0.0.1:0"`).Replace(content)
 	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}

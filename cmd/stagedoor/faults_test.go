@@ -60,13 +60,17 @@ func startServers(t *testing.T) *servers {
 	n := *gateways
 	s := &servers{pair: startPair(t), running: make([]*program, n), urls: make([]atomic.Pointer[string], n),
 		database: make([]*pgserver.Proxy, n), between: make([]*pgserver.Proxy, n)}
+	if *crashes > 0 { // which the other tests that share the server would notice
+		s.server = pgserver.New(t, "fsync=off")
+		s.pair.database = s.server.NewDatabase(t)
+	}
 	s.several, s.address, s.store = true, map[string]string{}, map[string]string{}
 	for i := range n {
 		name := "gw-" + strconv.Itoa(i+1)
 		s.names = append(s.names, name)
-		s.database[i] = pgserver.NewProxy(t, s.pair.database)
+		s.database[i] = pgserver.NewProxy(t, s.server)
 		s.between[i], s.address[name] = pgserver.NewNetwork(t)
-		s.store[name] = s.database[i].URL()
+		s.store[name] = s.database[i].URLOf(s.pair.database)
 		s.begin(i)
 	}
 	return s
@@ -103,8 +107,8 @@ func (s *servers) cut(i int) {
 
 // crash ends the database of all gateways and starts it again.
 func (s *servers) crash(int) {
-	s.pair.database.Crash()
-	if err := s.pair.database.Run(); err != nil {
+	s.server.Crash()
+	if err := s.server.Run(); err != nil {
 		s.t.Fatal(err)
 	}
 	for i, g := range s.running {

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"stagedoor/state/statetest/pgserver"
 	"stagedoor/test/harness"
 )
 
@@ -25,8 +26,14 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "4"); err != nil { // unless the command line says otherwise
 		panic(err)
 	}
-	harness.Main(m)
+	harness.Main(serverTests{m})
 }
+
+// serverTests are the tests of the package, which share a Postgres.
+type serverTests struct{ *testing.M }
+
+// Run runs the tests and stops the server.
+func (s serverTests) Run() int { return pgserver.Main(s.M) }
 
 // patience limits each step on a loaded machine; a test waits for it only if it
 // fails.

@@ -52,14 +52,16 @@ func (p *program) browse(user, password string) func(path string) string {
 // requests go on, and the log says how many it lacks.
 func TestARequestOnOneGatewayIsFoundOnTheOther(t *testing.T) {
 	t.Parallel()
-	server, dir := pgserver.New(t, "fsync=off"), directory(t)
+	server, dir := pgserver.Shared(t), directory(t)
+	network := pgserver.NewProxy(t, server)
+	database := network.URLOf(server.NewDatabase(t))
 	const key = "sd-for-tests-only"
 	gateway := func(node string) *program {
 		file := write(t, filepath.Join(dir, node+".yaml"), fmt.Sprintf("data: %s\nlisten: 127.0.0.1:0\n"+
 			"cluster: {store: %q, node: %s, serve: all, listen: '127.0.0.1:0'}\nkeys: [{key: %s, name: laptop}]\n"+
 			"admin: {user: root, password: a long password}\ntelemetry: {metrics: {prometheus: true}}\n"+
 			"providers: {s: {shape: sandbox}}\nmodels: {m: {targets: [{provider: s, model: m}]}}\n",
-			filepath.Join(dir, node), server.URL(), node, key))
+			filepath.Join(dir, node), database, node, key))
 		return launch(t, dir, "serve", "--config", file)
 	}
 	one, two := gateway("gw-1"), gateway("gw-2")
@@ -105,16 +107,14 @@ func TestARequestOnOneGatewayIsFoundOnTheOther(t *testing.T) {
 		t.Errorf("the file of the other gateway: %s", text)
 	}
 
-	server.Crash()
+	network.Set(pgserver.Cut)
 	ask(one)
 	one.await("a count of what is missing", func() bool {
 		_, metrics := one.get("/metrics", key)
 		return regexp.MustCompile(`stagedoor_request_log_requests_total\{[^}]*result="dropped"[^}]*\} [1-9]`).
 			MatchString(metrics)
 	})
-	if err := server.Run(); err != nil {
-		t.Fatal(err)
-	}
+	network.Set(pgserver.None)
 	one.await("the database", func() bool { return one.ask(key, "m") == http.StatusOK })
 	two.await("the log that goes on", func() bool {
 		return strings.Count(read("/requests.jsonl?q=node:gw-1+key:laptop"), `"node":"gw-1"`) >= 2

@@ -43,7 +43,8 @@ func (p *program) inTime(since time.Time, within time.Duration) {
 type pair struct {
 	t        testing.TB
 	dir      string
-	database *pgserver.Server
+	server   *pgserver.Server
+	database string // its name in the server
 	upstream string
 	alone    bool   // the gateways do not stand by
 	several  bool   // both serve
@@ -68,7 +69,7 @@ func (p *pair) start(name string, standby bool) *program {
 		"providers:\n  s: {shape: sandbox}\n  v: {shape: videos, base_url: %q, api_keys: [k]}\n"+
 		"models:\n  m: {targets: [{provider: s, model: m}]}\n"+
 		"  paid: {targets: [{provider: s, model: m}], price: {input: 10, output: 100}}\n  video: {targets: [{provider: v, model: video-2}]}\n",
-		filepath.Join(p.dir, name), cmp.Or(p.store[name], p.database.URL()), name, serve, !p.alone, p.upstream+"/v1")
+		filepath.Join(p.dir, name), cmp.Or(p.store[name], p.server.URLOf(p.database)), name, serve, !p.alone, p.upstream+"/v1")
 	if p.narrow != "" {
 		text = strings.Replace(text, "providers:\n", "providers:\n  n: {shape: chat, base_url: "+p.narrow+
 			", api_keys: [k], limits: {concurrency: 1}}\n", 1) + "  narrow: {targets: [{provider: n, model: m}]}\n"
@@ -146,10 +147,18 @@ func (p *program) took(since time.Time) {
 func startPair(t *testing.T) *pair {
 	t.Helper()
 	t.Parallel()
-	return newPair(t, pgserver.New(t, "fsync=off"))
+	return newPair(t, pgserver.Shared(t))
 }
 
-// newPair prepares two gateways on a database.
+// proxied has the gateways that are started from now on reach the database through a proxy.
+func (p *pair) proxied() *pgserver.Proxy {
+	proxy := pgserver.NewProxy(p.t, p.server)
+	url := proxy.URLOf(p.database)
+	p.store = map[string]string{"gw-1": url, "gw-2": url}
+	return proxy
+}
+
+// newPair prepares two gateways on a new database of a server.
 func newPair(t testing.TB, server *pgserver.Server) *pair {
 	t.Helper()
 	dir := directory(t)
@@ -158,7 +167,7 @@ func newPair(t testing.TB, server *pgserver.Server) *pair {
 	upstream.await("listening", func() bool { return strings.Contains(upstream.out.String(), says) })
 	_, rest, _ := strings.Cut(upstream.out.String(), says)
 	address, _, _ := strings.Cut(rest, "\n")
-	return &pair{t: t, dir: dir, database: server, upstream: address}
+	return &pair{t: t, dir: dir, server: server, database: server.NewDatabase(t), upstream: address}
 }
 
 // A gateway that is killed loses nothing that was acknowledged: its stand-by has the keys, and goes on with the jobs.
@@ -363,12 +372,13 @@ func TestNothingAcknowledgedIsLostWhenGatewaysAreKilledAndFrozenInTurn(t *testin
 // checks of keys go on, and streams that have begun go on to their ends. It goes on when the database is back.
 func TestAGatewayDoesNotServeForLongWithoutItsDatabase(t *testing.T) {
 	p := startPair(t)
+	network := p.proxied()
 	p.alone = true
 	g := p.start("gw-1", false)
 	key := createKey(t, "", "--config", p.file("gw-1"))
 	stream := g.post("/v1/chat/completions", key.Key,
 		`{"model":"m","stream":true,"messages":[{"role":"user","content":"[sandbox: tokens=300 pace=20]"}]}`)
-	p.database.Crash()
+	network.Set(pgserver.Cut)
 	away, answered := time.Now(), 0
 	// The last look at the database may be some time ago, on a busy machine some seconds.
 	for time.Since(away) < maxSilence/2 {
@@ -390,9 +400,7 @@ func TestAGatewayDoesNotServeForLongWithoutItsDatabase(t *testing.T) {
 		!strings.Contains(text, "database_unreachable") {
 		t.Errorf("/readyz: %d %s", code, text)
 	}
-	if err := p.database.Run(); err != nil {
-		t.Fatal(err)
-	}
+	network.Set(pgserver.None)
 	g.await("answers again", func() bool { return g.ask(key.Key, "m") == http.StatusOK })
 	g.stop()
 }
@@ -400,14 +408,13 @@ func TestAGatewayDoesNotServeForLongWithoutItsDatabase(t *testing.T) {
 // A database that is away for longer than the lease does not cost a healthy gateway its place.
 func TestAGatewayKeepsItsPlaceWhenTheDatabaseWasAway(t *testing.T) {
 	p := startPair(t)
+	network := p.proxied()
 	first := p.start("gw-1", false)
 	second := p.start("gw-2", true)
 	key := createKey(t, "", "--config", p.file("gw-1"))
-	p.database.Crash()
+	network.Set(pgserver.Cut)
 	time.Sleep(6 * time.Second) // longer than the lease
-	if err := p.database.Run(); err != nil {
-		t.Fatal(err)
-	}
+	network.Set(pgserver.None)
 	command(t, nil, "keys", "revoke", key.ID, "--config", p.file("gw-1")).check(t, exitOK, "revoked", "")
 	if got := first.ask(key.Key, "m"); got != http.StatusUnauthorized {
 		t.Errorf("a key that was revoked after the database came back is answered %d", got)

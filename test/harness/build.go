@@ -61,8 +61,8 @@ func isolate() (home string, err error) {
 }
 
 // Main runs a package's tests in a home directory of their own and removes the binary they built. Call it from
-// TestMain.
-func Main(m *testing.M) {
+// TestMain with its testing.M, or with what runs the tests of that.
+func Main(m interface{ Run() int }) {
 	home, err := isolate()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

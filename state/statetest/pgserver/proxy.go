@@ -81,7 +81,12 @@ func (p *Proxy) serve(t testing.TB, network, address string) string {
 }
 
 // URL returns the address of the server's database through the proxy.
-func (p *Proxy) URL() string { return "postgres://stagedoor@/postgres?host=" + p.dir }
+func (p *Proxy) URL() string { return p.URLOf("postgres") }
+
+// URLOf returns the address of a database of the server through the proxy.
+func (p *Proxy) URLOf(database string) string {
+	return "postgres://stagedoor@/" + database + "?host=" + p.dir
+}
 
 // To sends new connections to another server.
 func (p *Proxy) To(s *Server) {
