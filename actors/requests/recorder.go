@@ -242,12 +242,19 @@ func (r *Recorder) take(q *flow.Request) *flow.Request {
 // append writes a batch, or drops it.
 func (r *Recorder) append(batch []*flow.Request) bool {
 	err := r.withStore(func(ctx context.Context, store requestlog.Store) error {
-		defer func() { clear(r.records) }()
-		r.records = r.records[:0]
-		for _, q := range batch {
-			r.records = append(r.records, recordOf(q, &r.options))
+		records := slices.Grow(r.records[:0], len(batch))[:len(batch)]
+		r.records = records
+		defer func() { // the next batch uses their memory
+			for i := range records {
+				tries, steps := records[i].Tries, records[i].Steps
+				clear(tries)
+				records[i] = requestlog.Record{Tries: tries[:0], Steps: steps[:0]}
+			}
+		}()
+		for i, q := range batch {
+			record(&records[i], q, &r.options)
 		}
-		return store.Append(ctx, r.records)
+		return store.Append(ctx, records)
 	})
 	if err == nil {
 		r.written.Add(int64(len(batch)))
@@ -318,11 +325,12 @@ func (r *Recorder) warn(text string, err error) {
 	}
 }
 
-// recordOf describes a request that has ended.
-func recordOf(q *flow.Request, o *Options) requestlog.Record {
+// record describes in rec a request that has ended. It uses the slices of rec.
+func record(rec *requestlog.Record, q *flow.Request, o *Options) {
 	v := q.View(q.Began())
 	res := v.Result
-	rec := requestlog.Record{Began: v.Began.UTC(), ID: bounded(v.ID), Owner: v.Owner, Key: v.Key,
+	*rec = requestlog.Record{Tries: rec.Tries[:0], Steps: rec.Steps[:0],
+		Began: v.Began.UTC(), ID: bounded(v.ID), Owner: v.Owner, Key: v.Key,
 		KeyName: bounded(o.Key(v.Key)), App: v.App,
 		Model: bounded(v.Model), Provider: v.Provider, Upstream: bounded(v.Upstream), Shape: v.Shape, Trace: v.Trace,
 		Stream: v.Stream, Background: v.Work || v.Job, Untouched: res.Untouched, Status: requestlog.OK,
@@ -350,7 +358,6 @@ func recordOf(q *flow.Request, o *Options) requestlog.Record {
 		rec.Steps = append(rec.Steps, requestlog.Step{Phase: m.Phase.String(), Attempt: m.Attempt,
 			AtUs: m.After.Microseconds()})
 	}
-	return rec
 }
 
 // bounded cuts a text and makes it valid.
