@@ -36,7 +36,17 @@ func (a *Account) Runway() string {
 	return lasts + " at your current rate of " + formatMoney(a.PerDay) + " a day"
 }
 
-func (a *Account) frame() frame { return a.plotted(placeAccount, "account.html", "Overview") }
+// Top returns the models that cost most, as far as there is room for them.
+func (a *Account) Top() []*Spender { return a.Usage.Rows[:min(len(a.Usage.Rows), maxColours)] }
+
+// Part returns what a model cost in per cent of the model that cost most.
+func (a *Account) Part(s *Spender) int64 { return percentOf(s.Total.Amount, a.Usage.Rows[0].Total.Amount) }
+
+func (a *Account) frame() frame {
+	f := a.plotted(placeAccount, "account.html", "Overview")
+	f.script = "hello.js"
+	return f
+}
 
 // Key is a key in a list. Its secret is nowhere.
 type Key struct {
@@ -373,9 +383,14 @@ type Connect struct {
 	Viewer
 	Address string // scheme://host[:port]
 	Clients []ClientSetting
+	Last    *RequestRow // the last request with a key, or nil
 }
 
-func (c *Connect) frame() frame { return c.at(placeConnect, "connect.html", "Connect") }
+func (c *Connect) frame() frame {
+	f := c.at(placeConnect, "connect.html", "Connect")
+	f.script = "connect.js"
+	return f
+}
 
 // SignOut asks whether to sign out.
 type SignOut struct{ Viewer }

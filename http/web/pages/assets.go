@@ -126,7 +126,7 @@ func shortenStyle(data []byte) []byte {
 // more for the one that is imported.
 func imported(name string) int {
 	switch path.Base(name) {
-	case "back.js", "stream.js", "lanes.js", "kept.js":
+	case "back.js", "stream.js", "lanes.js", "kept.js", "shell.js":
 		return 2
 	case "chatparts.js":
 		return 1

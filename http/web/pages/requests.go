@@ -271,11 +271,19 @@ func (r *RequestRow) KeyLabel() string {
 	if r.KeyName != "" {
 		return r.KeyName
 	}
-	switch page, _, _ := strings.Cut(r.Key, "_"); page {
-	case "chat", "images", "live":
+	if page := r.FromPage(); page != "" {
 		return "page /" + page
 	}
 	return ShortID(r.Key)
+}
+
+// FromPage returns the page of the console that sent the request, or "" if a key did.
+func (r *RequestRow) FromPage() string {
+	switch page, _, _ := strings.Cut(r.Key, "_"); page {
+	case "chat", "images", "live":
+		return page
+	}
+	return ""
 }
 
 // ShortID returns the last characters of an id.

@@ -34,7 +34,7 @@ func (rc *requestContext) account() {
 	}
 	view := &pages.Account{Viewer: rc.viewer(), Available: balance.Available(), Held: balance.Held,
 		Spent: balance.Spent,
-		Usage: usage, Today: days[defaultDays-1], Budgets: rc.ownBudgets(usage), Recent: rc.recentRequests(),
+		Usage: usage, Today: days[defaultDays-1], Budgets: rc.ownBudgets(usage), Recent: rc.recentRequests(5),
 		Clients: rc.clients("")}
 	view.PerDay = perDay(days[defaultDays-1-rateDays : defaultDays-1])
 	if view.PerDay == 0 { // nothing was used before today
@@ -43,18 +43,17 @@ func (rc *requestContext) account() {
 	rc.show(http.StatusOK, view)
 }
 
-// recentRequests returns the latest requests of the user. A log that fails or takes long has none here; its own page
-// says what is wrong.
-func (rc *requestContext) recentRequests() (rows []pages.RequestRow) {
+// recentRequests returns the latest requests of the user, none if there is no log. A log that fails or takes long has
+// none here; its own page says what is wrong.
+func (rc *requestContext) recentRequests(most int) (rows []pages.RequestRow) {
 	log, err := rc.openLog()
 	if err != nil || log == nil {
 		return nil
 	}
-	const shown = 5
 	ctx, cancel := context.WithTimeout(rc.r.Context(), lookupTime)
 	defer cancel()
 	now := rc.options.Now()
-	q := requestlog.Query{Owner: string(state.OwnerOf("", rc.user.Username)), Limit: shown,
+	q := requestlog.Query{Owner: string(state.OwnerOf("", rc.user.Username)), Limit: most,
 		From: now.Add(-7 * day), To: now.Add(time.Minute)}
 	_ = log.Find(ctx, &q, func(r *requestlog.Record) bool {
 		rows = append(rows, pages.RequestRow{Record: *r})

@@ -5,6 +5,10 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
+
+	"stagedoor/state"
+	"stagedoor/state/requestlog"
 )
 
 // TestFirstPageShowsAddressAndKeyAndAnswers: before there is a user, the page at / has the address and the first key in
@@ -132,10 +136,21 @@ func TestDocumentsAreServedAsText(t *testing.T) {
 }
 
 // TestConnectShowsTheSettingsOfEveryClient: the page of a signed-in user has them without a key, the page of a new key
-// with it.
+// with it. The first request with a key is shown, and those of pages are not.
 func TestConnectShowsTheSettingsOfEveryClient(t *testing.T) {
-	v := newFixture(t).signedIn("anna")
+	h := newFixture(t)
+	v := h.signedIn("anna")
 	v.expect(v.get("/connect"), http.StatusOK, "ANTHROPIC_AUTH_TOKEN=YOUR_KEY")
+	log := func(key, owner string) {
+		h.requests.all = append(h.requests.all, requestlog.Record{At: 1, Began: time.Now(), Key: key, KeyName: "laptop",
+			App: "curl/8.5", Owner: string(state.OwnerOf("", owner))})
+	}
+	log("chat_1", "anna")
+	log("key_2", "root")
+	v.expect(v.get("/connect"), http.StatusOK, "Waiting for the first request")
+	log("key_1", "anna")
+	v.expect(v.get("/connect"), http.StatusOK, "Requests arrive")
+	v.expect(v.get("/connect"), http.StatusOK, "<bdi>curl/8.5</bdi>")
 	v.get("/account/keys")
 	v.expect(v.post("/account/keys", "name", "laptop"), http.StatusOK, "ANTHROPIC_AUTH_TOKEN=sd-")
 }

@@ -143,9 +143,16 @@ func (rc *requestContext) clients(key string) []pages.ClientSetting {
 	return pages.ClientSettings(rc.addressFor(rc.r), key, rc.exampleModel())
 }
 
-// connect shows how clients are connected. Keys are shown once and not here, so the reader fills in one.
+// connect shows how clients are connected, and the last request with a key. Keys are shown once and not here, so the
+// reader fills in one.
 func (rc *requestContext) connect() {
-	rc.show(http.StatusOK, &pages.Connect{Viewer: rc.viewer(), Address: rc.addressFor(rc.r), Clients: rc.clients("")})
+	view := &pages.Connect{Viewer: rc.viewer(), Address: rc.addressFor(rc.r), Clients: rc.clients("")}
+	const most = 50 // the last may be those of the page Chat, which have no key
+	last := rc.recentRequests(most)
+	if i := slices.IndexFunc(last, func(r pages.RequestRow) bool { return r.FromPage() == "" }); i >= 0 {
+		view.Last = &last[i]
+	}
+	rc.show(http.StatusOK, view)
 }
 
 // changeKey enables, disables or revokes a key.

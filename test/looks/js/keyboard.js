@@ -41,7 +41,7 @@ export const ways = [
   ['spend', admin, '/admin/spend', `>${named('Key', 'link')}`, 'Enter', '?a[aria-current] >> text=Key', '>main table a', 'Enter', '?.reqs'],
   ['codes', admin, '/admin/codes', '>#amount', '=1', `>${named('Mint')}`, 'Enter', '?pre.secret'],
   ['audit', admin, '/admin/audit', '>#action', '=key', 'Enter', '?tbody tr'],
-  ['actors', admin, '/flow/actors', '?#tree tbody tr'],
+  ['actors', admin, '/flow/actors', '?#tree li'],
   ['led', lead, '/group', '>summary >> text=Invite people', 'Enter', '>#people', '=lee@example.com', `>${named('Create links')}`, 'Enter', '?pre.secret'],
   ['led-keys', lead, '/group/keys', '>summary, main a, main input', 'Enter', '?main h1'],
   ['missing', username, '/account/nosuchpage', `>${named('To your account', 'link')}`, 'Enter', '?h1'],

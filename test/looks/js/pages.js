@@ -178,7 +178,7 @@ const list = [
   ['led', lead, '/group', unfold],
   ['led-keys', lead, '/group/keys', unfold],
   ['led-spend', lead, '/group/spend', unfold],
-  ['actors', admin, '/flow/actors', (page) => page.locator('#tree tbody tr').first().waitFor()],
+  ['actors', admin, '/flow/actors', (page) => page.locator('#tree li').first().waitFor()],
 ];
 
 // chosen matches the names of the pages that are wanted.

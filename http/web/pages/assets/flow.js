@@ -446,17 +446,19 @@ function requestView() {
 const failureText = (f) => (f ? `${moment(f.at)}: ${f.reason} (${f.message})` : '');
 
 function actorsView() {
-  const depths = new Map();
-  const tree = new Table($('tree'), [
-    { label: 'Actor', text: (a) => a.name, node: (a) => {
-      const name = make('span', { title: a.id }, a.name);
-      name.style.paddingLeft = `${depths.get(a.id) * 1.2}rem`;
-      return [name];
-    } },
-    { label: 'Kind', text: (a) => a.kind }, { label: 'Mailbox', number: true, text: (a) => count(a.depth) },
-    { label: 'Restarts', number: true, text: (a) => count(a.restarts) }, { label: 'Since', text: (a) => since(a.started), node: (a) => [make('time', { datetime: a.started, title: moment(a.started) }, since(a.started))] },
-    { label: 'Last failure', text: (a) => failureText(a.last_failure) },
-  ]);
+  // A mailbox is drawn as eight places.
+  const mailbox = (depth) => make('span', { class: 'mailbox', 'aria-hidden': 'true' },
+    ...Array.from({ length: 8 }, (_, i) => make('i', { class: i < depth ? 'full' : '' })));
+  const branch = (actors, parent) => {
+    const children = actors.filter((a) => a.parent === parent);
+    return children.length ? [make('ul', {}, ...children.map((a) => make('li', {},
+      make('div', { class: `card node${a.last_failure ? ' bad' : a.depth > 3 ? ' warm' : ''}`, title: `${a.id}, since ${moment(a.started)}` },
+        make('b', {}, a.name), a.kind === a.name ? '' : make('span', { class: 'quiet' }, a.kind), mailbox(a.depth),
+        a.depth ? make('span', {}, `${count(a.depth)} waiting`) : '',
+        a.restarts ? make('span', {}, `restarted ${a.restarts === 1 ? 'once' : `${count(a.restarts)} times`}`) : '',
+        a.last_failure ? make('span', {}, failureText(a.last_failure)) : ''),
+      ...branch(actors, a.id))))] : [];
+  };
   const kinds = new Table($('kinds'), [
     { label: 'Kind', text: (k) => k.name },
     ...[['Live', 'live'], ['Mailboxes', 'depth'], ['Spawned', 'spawned'], ['Failed', 'failed'], ['Restarted', 'restarted'], ['Refused', 'rejected']]
@@ -464,12 +466,13 @@ function actorsView() {
     { label: 'Last failure', text: (k) => failureText(k.last_failure) },
   ]);
   const show = ({ actors: a }) => {
-    for (const one of a.actors) depths.set(one.id, one.parent ? (depths.get(one.parent) ?? 0) + 1 : 0);
     const all = (field) => a.kinds.reduce((sum, k) => sum + k[field], 0);
     figures({ live: count(all('live')), depth: count(all('depth')), goroutines: count(a.goroutines), restarts: count(all('restarted')),
       dead: count(a.dead_letters.reduce((sum, d) => sum + d.count, 0)) });
-    tree.show(a.actors, (one) => one.id);
-    kinds.show(a.kinds, (k) => k.name);
+    same($('tree'), JSON.stringify(a.actors), () => [make('ul', {}, make('li', {}, make('div', { class: 'card node' }, make('b', {}, 'stagedoor'), make('span', { class: 'quiet' }, 'supervises')), ...branch(a.actors, '')))]);
+    // A kind whose actors are all in the tree has nothing more to tell.
+    const listed = new Set(a.actors.map((one) => one.kind));
+    kinds.show(a.kinds.filter((k) => !listed.has(k.name) || k.spawned > k.live || k.failed || k.rejected), (k) => k.name);
     $('letters').hidden = !a.dead_letters.length;
     same($('letters').querySelector('dl'), JSON.stringify(a.dead_letters), () => a.dead_letters.flatMap((d) => fact(d.name, count(d.count))));
   };

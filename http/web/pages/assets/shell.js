@@ -43,7 +43,7 @@ function ago(then, now) {
   return day.format(then);
 }
 
-function times() {
+export function times() {
   const now = new Date();
   for (const e of document.querySelectorAll('time[data-ago]')) {
     const then = new Date(e.dateTime);
