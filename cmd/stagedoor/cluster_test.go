@@ -94,7 +94,8 @@ func TestTheComposeFileOfAClusterHasTwoGatewaysThatServe(t *testing.T) {
 		t.Fatalf("the configuration has another database:\n%s", content)
 	}
 	file := filepath.Join(dir, "gateway.yaml")
-	content = strings.NewReplacer(store, server.URLOf(server.NewDatabase(t)), `":7900"`, `"127.0.0.1:0"`).Replace(content)
+	database := server.URLOf(server.NewDatabase(t))
+	content = strings.NewReplacer(store, database, `":7900"`, `"127.0.0.1:0"`).Replace(content)
 	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,8 @@ func (p *pair) start(name string, standby bool) *program {
 		"providers:\n  s: {shape: sandbox}\n  v: {shape: videos, base_url: %q, api_keys: [k]}\n"+
 		"models:\n  m: {targets: [{provider: s, model: m}]}\n"+
 		"  paid: {targets: [{provider: s, model: m}], price: {input: 10, output: 100}}\n  video: {targets: [{provider: v, model: video-2}]}\n",
-		filepath.Join(p.dir, name), cmp.Or(p.store[name], p.server.URLOf(p.database)), name, serve, !p.alone, p.upstream+"/v1")
+		filepath.Join(p.dir, name), cmp.Or(p.store[name], p.server.URLOf(p.database)), name, serve, !p.alone,
+		p.upstream+"/v1")
 	if p.narrow != "" {
 		text = strings.Replace(text, "providers:\n", "providers:\n  n: {shape: chat, base_url: "+p.narrow+
 			", api_keys: [k], limits: {concurrency: 1}}\n", 1) + "  narrow: {targets: [{provider: n, model: m}]}\n"
