@@ -105,7 +105,7 @@ func stop(t *testing.T, g *harness.Gateway) {
 func TestFullDiskRefusesWritesAndLosesNothing(t *testing.T) {
 	data := t.TempDir()
 	script := filepath.Join(t.TempDir(), "stagedoor")
-	text := fmt.Sprintf("#!/bin/sh\nulimit -f 8192\nexec %q \"$@\"\n", harness.Binary(t))
+	text := fmt.Sprintf("#!/bin/sh\nulimit -f 4096\nexec %q \"$@\"\n", harness.Binary(t))
 	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
 		t.Fatal(err)
 	}

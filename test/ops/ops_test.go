@@ -113,7 +113,7 @@ func ask(t *testing.T, g *harness.Gateway, method, path, text string, out any) (
 // await waits until done, as long as a loaded machine may take.
 func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("did not happen: " + what)
 		}

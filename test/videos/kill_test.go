@@ -100,7 +100,8 @@ func (g *gateway) list() []job {
 }
 
 // A gateway that is killed in any state of a job, and started again, has it made
-// once and paid once; or, where that cannot be known, says so and takes no money.
+// once and paid once; or, where that cannot be known, says so and takes no money. With
+// -short, a provider that has taken a job honours keys in some states and not in others.
 func TestAKilledGatewayLosesNoVideoAndMakesNoneTwice(t *testing.T) {
 	create := func(g *gateway) bool { return g.ask("POST", "/v1/videos", `{"prompt":"a cat"}`, &job{}) }
 	submitting := func(hold string) func(*gateway, *provider) {
@@ -121,7 +122,7 @@ func TestAKilledGatewayLosesNoVideoAndMakesNoneTwice(t *testing.T) {
 			await(g.t, status, func() bool { l := g.list(); return len(l) == 1 && l[0].Status == status && len(p.jobs()) == 1 })
 		}
 	}
-	for _, c := range []struct {
+	for i, c := range []struct {
 		state string
 		until func(*gateway, *provider)
 		lost  bool // unless the provider honours keys
@@ -133,6 +134,9 @@ func TestAKilledGatewayLosesNoVideoAndMakesNoneTwice(t *testing.T) {
 		{"completed", reach("completed", ""), false},
 	} {
 		for _, idempotent := range []bool{true, false} {
+			if testing.Short() && !c.lost && idempotent == (i%2 == 0) {
+				continue // the key matters only while it is not known whether the provider has the job
+			}
 			name := c.state
 			if idempotent {
 				name += ", with keys"
