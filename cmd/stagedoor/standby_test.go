@@ -330,10 +330,14 @@ func TestNothingAcknowledgedIsLostWhenGatewaysAreKilledAndFrozenInTurn(t *testin
 	url.Store(&live.URL)
 	stop := make(chan struct{})
 	const clients = 3
+	every := 20 * time.Millisecond
+	if testing.Short() {
+		every = 100 * time.Millisecond
+	}
 	acknowledged := make([][]billed, clients)
 	var wg sync.WaitGroup
 	for i := range clients {
-		wg.Go(func() { acknowledged[i] = bill(&url, key, 20*time.Millisecond, stop) })
+		wg.Go(func() { acknowledged[i] = bill(&url, key, every, stop) })
 	}
 	longest, ends := time.Duration(0), []time.Time{}
 	for n := range *takeovers {
@@ -360,7 +364,7 @@ func TestNothingAcknowledgedIsLostWhenGatewaysAreKilledAndFrozenInTurn(t *testin
 	total, uncharged := live.billedOnce(slices.Concat(acknowledged...), key, ends)
 	t.Logf("%d takeovers, the longest took %v; %d responses acknowledged, %d of them uncharged",
 		*takeovers, longest, total, uncharged)
-	if total < 20**takeovers {
+	if total < 10**takeovers {
 		t.Errorf("only %d responses were acknowledged", total)
 	}
 	other.stop()
