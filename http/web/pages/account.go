@@ -40,7 +40,9 @@ func (a *Account) Runway() string {
 func (a *Account) Top() []*Spender { return a.Usage.Rows[:min(len(a.Usage.Rows), maxColours)] }
 
 // Part returns what a model cost in per cent of the model that cost most.
-func (a *Account) Part(s *Spender) int64 { return percentOf(s.Total.Amount, a.Usage.Rows[0].Total.Amount) }
+func (a *Account) Part(s *Spender) int64 {
+	return percentOf(s.Total.Amount, a.Usage.Rows[0].Total.Amount)
+}
 
 func (a *Account) frame() frame {
 	f := a.plotted(placeAccount, "account.html", "Overview")
