@@ -85,7 +85,7 @@ func (o *overrides) load(env func(string) (string, bool)) (*config.Config, error
 // parse returns the configuration that a text makes with the flags above it. data is the data directory if there is no
 // file that could name it.
 func (o *overrides) parse(text []byte, data string, env func(string) (string, bool)) (*config.Config, error) {
-	parse, name := config.Parse, o.file
+	parse, name, written := config.Parse, o.file, text
 	if o.newCatalog {
 		parse = config.ParseForCatalog
 	}
@@ -95,6 +95,7 @@ func (o *overrides) parse(text []byte, data string, env func(string) (string, bo
 	}
 	c, err := parse(name, text, env)
 	if err == nil {
+		c.Text = written
 		o.apply(c)
 	}
 	return c, err
@@ -128,10 +129,13 @@ func (o *overrides) loadWithData(env func(string) (string, bool)) (*config.Confi
 	}
 	if len(read.layer.Edits) == 0 {
 		c, err := o.load(env)
-		if err == nil && o.file == "" {
+		if err != nil {
+			return nil, err
+		}
+		if c.Text = read.file; o.file == "" {
 			c.Data = read.data
 		}
-		return c, err
+		return c, nil
 	}
 	text, err := read.text()
 	if err != nil {

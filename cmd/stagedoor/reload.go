@@ -201,8 +201,10 @@ func (a *app) reconfigure(ctx context.Context, g *gateway, o *overrides, known [
 	default:
 		changed := config.Changed(before, g.config.Load())
 		if len(changed) > 0 {
+			removed, added := config.Difference(before, c)
 			err := g.state.RecordAudit(ctx, state.AuditEvent{Action: "configuration.change",
-				Target: state.Target{Kind: "configuration"}, After: state.Fields{"settings": changed}})
+				Target: state.Target{Kind: "configuration", ID: strings.Join(changed, " ")},
+				Before: state.Fields{"lines": removed}, After: state.Fields{"lines": added}})
 			if err != nil {
 				g.logger.Warn("the audit log lacks a change of the configuration", "settings", changed, "cause", err)
 			}

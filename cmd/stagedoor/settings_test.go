@@ -120,6 +120,11 @@ func TestAChangeIsWrittenToTheFileAndUndone(t *testing.T) {
 		status.Get("undo.what.0").String() != "+models.b" {
 		t.Errorf("status %s", status)
 	}
+	record := p.configure("GET", "/audit?limit=1", "", 200).Get("data.0")
+	if lines := record.Get(`changes.#(field=="lines").after`).String(); record.Get("target.id").String() != "+models.b" ||
+		lines != "  b:\n    targets: [{provider: p, model: \"y\"}]" {
+		t.Errorf("the audit log has %s", record)
+	}
 	p.configure("POST", "/configuration/undo", "{}", 200)
 	if got := contents(t, file); got != editable {
 		t.Errorf("undone, the file is\n%s", got)
@@ -223,6 +228,10 @@ func TestAKeyOfAChangeIsNeverShown(t *testing.T) {
 	p.configure("POST", "/configuration/changes", move(`,{"path":["providers","v","api_keys"]}`), 200)
 	if log := p.errOut.String(); strings.Contains(log, vendorKey) || strings.Contains(contents(t, file), vendorKey) {
 		t.Errorf("the key is still there:\n%s", log)
+	}
+	if log := p.configure("GET", "/audit", "", 200).Raw; strings.Contains(log, vendorKey) ||
+		!strings.Contains(log, "…9XyZ") {
+		t.Errorf("the audit log has %s", log)
 	}
 	p.stop()
 }

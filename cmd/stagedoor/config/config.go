@@ -86,6 +86,9 @@ type Config struct {
 
 	// Warnings are about what is no mistake and probably not meant. The file can be used.
 	Warnings Issues
+
+	// Text is the YAML that the configuration was read from, with its secrets.
+	Text []byte
 }
 
 // TrustedProxies returns the networks of trusted_proxies.

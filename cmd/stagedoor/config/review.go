@@ -260,6 +260,27 @@ const (
 	around  = 2
 )
 
+// Difference returns the lines that only one of two configurations has, with secrets hidden as by Masked. It returns
+// nothing if a secret cannot be hidden, and of long texts only the beginning.
+func Difference(before, after *Config) (removed, added string) {
+	old, err := Masked(before.Text)
+	now, wrong := Masked(after.Text)
+	if err != nil || wrong != nil {
+		return "", ""
+	}
+	const most = 4 << 10
+	for _, l := range Diff(old, now) {
+		switch to := map[string]*string{"-": &removed, "+": &added}[l.Sign]; {
+		case to == nil:
+		case len(*to)+len(l.Text) > most:
+			*to = strings.TrimSuffix(*to, "\n…") + "\n…"
+		default:
+			*to = strings.TrimPrefix(*to+"\n"+l.Text, "\n")
+		}
+	}
+	return removed, added
+}
+
 // Diff returns the lines that differ, with two around them. The texts are those of Masked. Of comments only
 // the sign is left, because they may have secrets that are no settings any more. Lines that both texts begin
 // and end with are taken off first. What is left is compared by the longest common sequence of lines, in time
