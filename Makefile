@@ -155,6 +155,13 @@ looks: clients program ## all pages in both themes, forced colours and on a phon
 	mkdir -p bin/looks
 	STAGEDOOR_LOOKS=all STAGEDOOR_SCREENSHOTS='$(CURDIR)/bin/looks' test/looks/run.sh
 
+# Tests that are declared as variants (test/oauth/js/chromium.js), and all lanes, themes and jobs.
+.PHONY: browsers
+browsers: clients program ## the tests in browsers that live, oauth and flow leave out, and theirs
+	STAGEDOOR_LONG=1 test/live/run.sh
+	STAGEDOOR_LONG=1 $(FLAGS) test/oauth/run.sh
+	STAGEDOOR_LONG=1 test/flow/run.sh
+
 # Nothing else may run meanwhile, because the time until a page is painted is judged.
 .PHONY: paint
 paint: clients program ## bytes of every page and its first paint, below 60 KB and 200 ms (ONLY=pattern of pages)
@@ -166,9 +173,10 @@ agents: tools program ## agents' command line clients and frameworks against str
 
 # Most have a short form in CI: test/strict plays agents against the same vendors, cmd/stagedoor has a receiver of
 # traces and metrics, test-plain and test-program shorten what test-long runs in full, test-race has some of the packages
-# of race, lint-short leaves out tests and what other modules' functions do, and looks-short sees the main pages.
+# of race, lint-short leaves out tests and what other modules' functions do, looks-short sees the main pages, and live,
+# oauth and flow the main ways of users.
 .PHONY: before-release
-before-release: lint agents pages sdk-go telemetry looks test-long race release-check proxies ## what CI leaves out, one after the other
+before-release: lint agents pages sdk-go telemetry looks browsers test-long race release-check proxies ## what CI leaves out, one after the other
 
 .PHONY: pages
 pages: tools program ## the lines of every page of docs/clients whose client can be installed

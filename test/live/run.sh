@@ -2,7 +2,8 @@
 # Looks at the pages /, /chat, /images and /live in headless Chromium and at `stagedoor videos` on a terminal,
 # with a gateway that it builds and starts. Its videos are the sandbox's.
 #
-#   ./run.sh
+#   ./run.sh                 the main ways of users, which CI sees
+#   STAGEDOOR_LONG=1 ./run.sh   all tests
 #   STAGEDOOR_BINARY=...     a ready program instead of building one
 #   STAGEDOOR_CHROMIUM=...   the browser (default: chromium-headless-shell or chromium of the PATH)
 #   STAGEDOOR_SCREENSHOTS=.. a directory for pictures of the pages
@@ -38,6 +39,6 @@ export STAGEDOOR_FIRST_URL
 start "$work/first.log" serve --listen "${STAGEDOOR_FIRST_URL#http://}" --data "$work/first"
 await_ready "$STAGEDOOR_FIRST_URL" "$work/first.log"
 
-(cd "$here/js" && node --test --test-timeout=900000 "$@" ./*.test.js) || failed=1
+(cd "$here/js" && node --test --test-timeout=900000 "$@" ./all.js) || failed=1
 keep_secret "$STAGEDOOR_KEY"
 conclude

@@ -2,7 +2,8 @@
 # Runs strict OAuth clients (go/, js/) and headless Chromium against a gateway that it
 # builds and starts, with a user and an app made by command.
 #
-#   ./run.sh
+#   ./run.sh                 the main ways of users, which CI sees
+#   STAGEDOOR_LONG=1 ./run.sh   all tests
 #   STAGEDOOR_BINARY=...     a ready program instead of building one
 #   STAGEDOOR_CHROMIUM=...   the browser (default: chromium-headless-shell or chromium of the PATH)
 #   STAGEDOOR_SCREENSHOTS=.. a directory for pictures of the pages

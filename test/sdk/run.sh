@@ -27,7 +27,7 @@ clients=${STAGEDOOR_SDK:-go js}
 limited=(limited-{go,js}-{chat,responses,messages,generate}-{whole,streamed})
 
 go_suite() { (cd "$here/go" && "$work/sdk.test" -test.v -test.run "${STAGEDOOR_SDK_RUN:-.}"); }
-js_suite() { (cd "$here/js" && node --test --test-timeout=900000 --test-reporter=tap); }
+js_suite() { (cd "$here/js" && node --test --test-timeout=900000 --test-reporter=tap ./all.js); }
 
 # suites LABEL: those of $clients, against STAGEDOOR_URL. Its status is 0 if every test passed.
 suites() {

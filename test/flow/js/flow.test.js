@@ -1,7 +1,7 @@
 // What operators see and do in a browser.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { launch, picture, themes } from '../../oauth/js/chromium.js';
+import { launch, long, picture, themes, variant } from '../../oauth/js/chromium.js';
 import { ask, film, issuer, open } from './gateway.js';
 
 let browser;
@@ -42,9 +42,9 @@ const painted = (page, lane, x, y, color) => page.waitForFunction(([name, x, y, 
 // rail returns the colour of a rail as the legend has it.
 const rail = (page) => page.evaluate(() => getComputedStyle(document.querySelector('#lanes .swatch.rail')).backgroundColor);
 
-for (const forcedColors of ['none', 'active']) {
+for (const forcedColors of long ? ['none', 'active'] : ['none']) {
   test(`a bar grows in the lane of its provider, and requests wait at its left: forced colours ${forcedColors}`, async (t) => {
-    const page = await open(t, browser, '/flow', { forcedColors });
+    const page = await open(t, browser, '/flow', { forcedColors, reducedMotion: 'no-preference' });
     const streams = [];
     for (let i = 0; i < 3; i++) streams.push(await ask(t, 'pace=50, tokens=100000', 'n1'));
     await painted(page, 'narrow', 71, 3, 'reply');
@@ -84,7 +84,7 @@ test('a bar names its key, filters by a click, and is ended by two', async (t) =
   assert.match((await done).text, /ended by an operator/);
 });
 
-test('one click ends nothing', async (t) => {
+variant('one click ends nothing', async (t) => {
   const page = await open(t, browser, '/flow');
   const { leave } = await ask(t, 'pace=20, tokens=100000');
   const row = rows(page, 'active').first();
@@ -115,7 +115,7 @@ test('filters stand in the address', async (t) => {
   leave();
 });
 
-test('the slowest requests come first, by the keyboard, and the order stands in the address', async (t) => {
+variant('the slowest requests come first, by the keyboard, and the order stands in the address', async (t) => {
   const page = await open(t, browser, '/flow');
   const fast = await ask(t, 'pace=90, tokens=100000');
   await rows(page, 'active').nth(0).locator('.tag.replying').waitFor();
@@ -152,7 +152,7 @@ test('a waterfall has the spans of the request, by its id', async (t) => {
   assert.ok(bar.width > 50, `the reply's bar is ${bar.width} wide`);
 });
 
-test('the focus stays among the requests when its own has ended', async (t) => {
+variant('the focus stays among the requests when its own has ended', async (t) => {
   const page = await open(t, browser, '/flow');
   const first = await ask(t, 'pace=20, tokens=100000');
   await rows(page, 'active').nth(0).waitFor();
@@ -166,7 +166,7 @@ test('the focus stays among the requests when its own has ended', async (t) => {
   assert.equal(await page.evaluate(() => document.activeElement.tagName), 'A');
 });
 
-test('an id that is not known says where else to look', async (t) => {
+variant('an id that is not known says where else to look', async (t) => {
   const page = await open(t, browser, '/flow');
   const answer = await page.goto(`${issuer}/flow/requests/req_of_yesterday`);
   assert.equal(answer.status(), 404);
@@ -192,7 +192,7 @@ test('a provider is paused and resumed from its row, which follows without losin
   await row.locator('svg.hour path').waitFor();
 });
 
-for (const colorScheme of themes) {
+for (const colorScheme of long ? themes : ['light']) {
   test(`a video job shows how much of it is made, and is ended: ${colorScheme}`, async (t) => {
     const page = await open(t, browser, '/flow', { colorScheme });
     const id = await film('a fox [sandbox: job=60s]');

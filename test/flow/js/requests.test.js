@@ -1,7 +1,7 @@
 // The log of requests in a browser: search, filters, pages, exports, one request; without script, too.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { launch } from '../../oauth/js/chromium.js';
+import { launch, variant } from '../../oauth/js/chromium.js';
 import { signedIn } from '../../oauth/js/signedin.js';
 import { ask, issuer } from './gateway.js';
 
@@ -56,7 +56,7 @@ test('the search of all pages finds a request by the keyboard, and J and K move 
   await page.waitForURL(/\/requests\/\d+$/);
 });
 
-test('a range of time is chosen by dragging over the strip, or in its fields', async (t) => {
+variant('a range of time is chosen by dragging over the strip, or in its fields', async (t) => {
   const { id } = await (await ask(t, 'pace=5, tokens=4')).done;
   const page = await logged(t, id);
   const asked = () => { const a = new URL(page.url()).searchParams; return { q: a.get('q'), minutes: (a.get('to') - a.get('from')) / 60 }; };

@@ -1,7 +1,7 @@
 // A user asks two models at once, reads what they took and cost, and copies the request as code.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { launch, pictures } from '../../oauth/js/chromium.js';
+import { launch, pictures, variant } from '../../oauth/js/chromium.js';
 import { button, issuer } from './gateway.js';
 import { signedIn } from '../../oauth/js/signedin.js';
 
@@ -116,7 +116,7 @@ async function again(page) {
   return page.locator('.turn').evaluateAll(turns);
 }
 
-test('a turn that ends while its user does not want the chat kept is not kept', async (t) => {
+variant('a turn that ends while its user does not want the chat kept is not kept', async (t) => {
   const page = await open(t);
   for (const [i, question] of ['first', 'secret', 'third'].entries()) {
     const keep = i !== 1;
@@ -161,7 +161,7 @@ test('a chat is kept once and whole if replies of its saves are lost', async (t)
   assert.equal(await chats(page).count(), Math.min(listed + 1, 50));
 });
 
-test('a slow save keeps each answer below its own question', async (t) => {
+variant('a slow save keeps each answer below its own question', async (t) => {
   const page = await open(t);
   const slow = await hold(page, /items$/);
   await ask(page, 'alpha');
@@ -186,7 +186,7 @@ test('a slow save keeps each answer below its own question', async (t) => {
   for (const [asked, answer] of shown) assert.match(answer, new RegExp(asked));
 });
 
-test('a chat opens with its own system text, and the one that was chosen last is open', async (t) => {
+variant('a chat opens with its own system text, and the one that was chosen last is open', async (t) => {
   const page = await open(t);
   await page.getByText('Instructions', { exact: true }).click();
   for (const [system, question] of [['Answer as a pirate.', 'piracy'], ['', 'plain']]) {
@@ -220,7 +220,7 @@ test('a chat opens with its own system text, and the one that was chosen last is
   assert.equal(await page.locator('.asked').textContent(), 'plain');
 });
 
-test('a question that is asked before the wanted chat is there is answered', async (t) => {
+variant('a question that is asked before the wanted chat is there is answered', async (t) => {
   const page = await open(t);
   await ask(page, 'wanted');
   await kept(page);
@@ -235,7 +235,7 @@ test('a question that is asked before the wanted chat is there is answered', asy
   assert.equal(await page.locator('.answer .problem:visible').count(), 0);
 });
 
-test('a question stays in its field if a part of the page cannot be loaded', async (t) => {
+variant('a question stays in its field if a part of the page cannot be loaded', async (t) => {
   const page = await open(t);
   await page.route(/chatparts/, (route) => route.abort(), { times: 1 });
   await ask(page, 'still here');
@@ -245,7 +245,7 @@ test('a question stays in its field if a part of the page cannot be loaded', asy
   await measured(page, 1);
 });
 
-test('a chat is deleted only if the gateway says so', async (t) => {
+variant('a chat is deleted only if the gateway says so', async (t) => {
   const page = await open(t);
   await ask(page, 'keep me');
   await kept(page);
@@ -298,7 +298,7 @@ function asked(page) {
   return sent;
 }
 
-test('a new chat during a reply begins with nothing of the old one', async (t) => {
+variant('a new chat during a reply begins with nothing of the old one', async (t) => {
   const page = await open(t);
   const sent = asked(page);
   await ask(page, 'old question [sandbox: pace=5, tokens=1000]');
@@ -310,7 +310,7 @@ test('a new chat during a reply begins with nothing of the old one', async (t) =
   assert.deepEqual(sent[1].messages, [{ role: 'user', content: 'new question' }]);
 });
 
-test('a question without an answer is not sent again', async (t) => {
+variant('a question without an answer is not sent again', async (t) => {
   const page = await open(t);
   const sent = asked(page);
   await page.fill('#model-a', 'no-such-model');
@@ -323,7 +323,7 @@ test('a question without an answer is not sent again', async (t) => {
   assert.deepEqual(sent[1].messages, [{ role: 'user', content: 'answered question' }]);
 });
 
-test('an attached picture is sent and shown', async (t) => {
+variant('an attached picture is sent and shown', async (t) => {
   const page = await open(t);
   const sent = asked(page);
   await page.setInputFiles('#picture', { name: 'dot.png', mimeType: 'image/png', buffer: Buffer.from(png, 'base64') });
@@ -367,7 +367,7 @@ test('a model is found in the list and tried', async (t) => {
   assert.equal(await page.inputValue('#model-a'), 'large');
 });
 
-test('models and chat fit both screens', async (t) => {
+variant('models and chat fit both screens', async (t) => {
   const page = await open(t);
   await page.goto(`${issuer}/account/models`);
   await pictures(page, 'models');

@@ -2,7 +2,7 @@
 // of their client. It is another gateway than that of the other files (STAGEDOOR_FIRST_URL).
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { launch, pictures, visit } from '../../oauth/js/chromium.js';
+import { launch, pictures, variant, visit } from '../../oauth/js/chromium.js';
 
 const address = process.env.STAGEDOOR_FIRST_URL;
 
@@ -43,7 +43,7 @@ test('without JavaScript the answer comes with the page', async (t) => {
   await page.locator('#answer', { hasText: 'still there?' }).waitFor();
 });
 
-test('a refusal stands in place of the answer', async (t) => {
+variant('a refusal stands in place of the answer', async (t) => {
   const page = await visit(t, browser);
   await page.goto(address);
   await page.route('**/v1/chat/completions', (route) => route.fulfill({ status: 429, json: { error: { message: 'too many requests' } } }));
@@ -52,7 +52,7 @@ test('a refusal stands in place of the answer', async (t) => {
   assert.ok(await ask(page).isEnabled());
 });
 
-test('the first page fits both screens', async (t) => {
+variant('the first page fits both screens', async (t) => {
   const page = await visit(t, browser);
   await page.goto(address);
   await page.getByText('Codex', { exact: true }).click();

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
-import { launch, pictures } from '../../oauth/js/chromium.js';
+import { launch, pictures, variant } from '../../oauth/js/chromium.js';
 import { button, issuer } from './gateway.js';
 import { signedIn } from '../../oauth/js/signedin.js';
 
@@ -152,7 +152,7 @@ test('a reply that is lost is fetched again with its key, and once more on reque
   assert.equal(keys.length, 5);
 });
 
-test('a picture that is deleted while it is being stored is not in the gallery, and no receipt is no price', async (t) => {
+variant('a picture that is deleted while it is being stored is not in the gallery, and no receipt is no price', async (t) => {
   const page = await open(t);
   let go;
   const stored = new Promise((resolve) => { go = resolve; });
@@ -174,7 +174,7 @@ test('a picture that is deleted while it is being stored is not in the gallery, 
   assert.equal(await card(page, 'a secret').count(), 0);
 });
 
-test('a price is not rounded, and a key that is held asks once', async (t) => {
+variant('a price is not rounded, and a key that is held asks once', async (t) => {
   const page = await open(t);
   let asked = 0;
   await page.route('**/images/api/images/generations', (route) => {

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { after, before, test } from 'node:test';
-import { launch, picture, screens, visit } from '../../oauth/js/chromium.js';
+import { launch, picture, screens, variant, visit } from '../../oauth/js/chromium.js';
 import { button, issuer, key, line, signedIn } from './gateway.js';
 
 let browser;
@@ -92,7 +92,7 @@ test('what is refused is said in the form, and the form keeps what was typed', a
   assert.equal(await page.inputValue('#prompt'), 'anything');
 });
 
-test('a picture of the wrong size is refused by name', async (t) => {
+variant('a picture of the wrong size is refused by name', async (t) => {
   const page = await signedIn(t, browser);
   await line(page, 'live');
   await page.fill('#prompt', 'from a picture');
@@ -103,7 +103,7 @@ test('a picture of the wrong size is refused by name', async (t) => {
   assert.match(await page.textContent('#refused'), /1280x720/);
 });
 
-test('what blocks a job is on its card', async (t) => {
+variant('what blocks a job is on its card', async (t) => {
   const page = await signedIn(t, browser);
   await line(page, 'live');
   await create(page, 'a bad end [sandbox: job=2s fail]');
@@ -127,7 +127,7 @@ test('with a key, without signing in, the same can be done', async (t) => {
   await picture(page, 'live-key');
 });
 
-test('a wrong key is distinguished from a lost connection', async (t) => {
+variant('a wrong key is distinguished from a lost connection', async (t) => {
   const page = await visit(t, browser);
   await page.goto(`${issuer}/live`);
   await page.fill('#key', 'sd-wrong');
@@ -135,7 +135,7 @@ test('a wrong key is distinguished from a lost connection', async (t) => {
   await line(page, 'unknown API key');
 });
 
-test('a browser that goes offline comes back to what happened meanwhile', async (t) => {
+variant('a browser that goes offline comes back to what happened meanwhile', async (t) => {
   const page = await signedIn(t, browser);
   await line(page, 'live');
   await create(page, 'while away [sandbox: job=4s]');

@@ -1,24 +1,34 @@
 // Headless Chromium for the tests that click. STAGEDOOR_CHROMIUM names the program;
 // STAGEDOOR_SCREENSHOTS a directory to put pictures of the pages into.
 import assert from 'node:assert/strict';
+import { test } from 'node:test';
 import { chromium } from 'playwright-core';
+
+// variant is a test of the long form, STAGEDOOR_LONG=1. The short form, which CI has, sees the main ways of users.
+export const long = Boolean(process.env.STAGEDOOR_LONG);
+export const variant = long ? test : () => {};
 
 const wanted = process.env.STAGEDOOR_SCREENSHOTS;
 
 export const themes = ['light', 'dark'];
 export const screens = { desktop: { width: 1200, height: 800 }, phone: { width: 360, height: 720 } };
 
+let launched;
+
+// launch starts the browser of all files that a process runs. The tests of one after the other have it.
 export function launch() {
-  return chromium.launch({
+  launched ??= chromium.launch({
     timeout: 180_000, // as below
     executablePath: process.env.STAGEDOOR_CHROMIUM,
     args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
   });
+  return launched;
 }
 
-// visit opens a page in a fresh browser and fails on anything it complains about.
+// visit opens a page in a fresh context and fails on anything it complains about. Nothing on it moves unless options ask
+// for that, because frames of what moves take processor time.
 export async function visit(t, browser, options = {}) {
-  const context = await browser.newContext(options);
+  const context = await browser.newContext({ reducedMotion: 'reduce', ...options });
   t.after(() => context.close());
   context.setDefaultTimeout(120_000); // a busy machine takes long
   const page = await context.newPage();
