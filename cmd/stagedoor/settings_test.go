@@ -121,8 +121,8 @@ func TestAChangeIsWrittenToTheFileAndUndone(t *testing.T) {
 		t.Errorf("status %s", status)
 	}
 	record := p.configure("GET", "/audit?limit=1", "", 200).Get("data.0")
-	if lines := record.Get(`changes.#(field=="lines").after`).String(); record.Get("target.id").String() != "+models.b" ||
-		lines != "  b:\n    targets: [{provider: p, model: \"y\"}]" {
+	lines := record.Get(`changes.#(field=="lines").after`).String()
+	if lines != "  b:\n    targets: [{provider: p, model: \"y\"}]" || record.Get("target.id").String() != "+models.b" {
 		t.Errorf("the audit log has %s", record)
 	}
 	p.configure("POST", "/configuration/undo", "{}", 200)
