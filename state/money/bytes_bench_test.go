@@ -124,7 +124,7 @@ func TestAPricedRequestTakesFewBytes(t *testing.T) {
 	const most = 200
 	requests := 10_000
 	if testing.Short() {
-		requests = 2_500
+		requests = 4_000
 	}
 	dir, clock := t.TempDir(), newClock()
 	id := requestIDs(t)["gateway"]
