@@ -37,7 +37,6 @@ func TestColoursContrastInBothThemes(t *testing.T) {
 		check(4.5, "bad-soft", "bad", "text")
 		check(4.5, "good-soft", "good")
 		check(4.5, "lamp-soft", "lamp-text", "text")
-		check(4.5, "info-soft", "info")
 		check(4.5, "card", "bad", "good", "lamp-text")
 		check(4.5, "accent", "on-accent")
 		check(4.5, "accent-strong", "on-accent")
