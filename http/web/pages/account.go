@@ -45,9 +45,7 @@ func (a *Account) Part(s *Spender) int64 {
 }
 
 func (a *Account) frame() frame {
-	f := a.plotted(placeAccount, "account.html", "Overview")
-	f.script = "hello.js"
-	return f
+	return a.at(placeAccount, "account.html", "Overview").with("hello.js", "usage.css", "")
 }
 
 // Key is a key in a list. Its secret is nowhere.
@@ -133,9 +131,7 @@ type Choice struct {
 }
 
 func (k *Keys) frame() frame {
-	f := k.at(placeKeys, "keys.html", "API keys")
-	f.script, f.style = "dialog.js", "people.css"
-	return f
+	return k.at(placeKeys, "keys.html", "API keys").with("dialog.js", "people.css", "")
 }
 
 // OneKey is the page on which a user changes a key. Where scripts run, the list of keys shows it as a dialog.
@@ -389,25 +385,15 @@ type Connect struct {
 }
 
 func (c *Connect) frame() frame {
-	f := c.at(placeConnect, "connect.html", "Connect")
-	f.script = "connect.js"
-	return f
+	return c.at(placeConnect, "connect.html", "Connect").with("connect.js", "", "")
 }
 
 // SignOut asks whether to sign out.
 type SignOut struct{ Viewer }
 
-func (s *SignOut) frame() frame {
-	f := s.at("", "signout.html", "Sign out")
-	f.width = slim
-	return f
-}
+func (s *SignOut) frame() frame { return s.at("", "signout.html", "Sign out").with("", "", slim) }
 
 // Missing is the page behind sign-in that is not there.
 type Missing struct{ Viewer }
 
-func (m *Missing) frame() frame {
-	f := m.at("", "missing.html", "Not found")
-	f.width = slim
-	return f
-}
+func (m *Missing) frame() frame { return m.at("", "missing.html", "Not found").with("", "", slim) }

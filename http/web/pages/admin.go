@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"net/url"
 	"strconv"
 	"time"
 )
@@ -99,24 +98,17 @@ func (u *User) AvatarClass() string { return nameClass(u.Username) }
 
 // SortPath returns the address of the list in another order. It keeps the search and the filters.
 func (u *Users) SortPath(order string) string {
-	v := url.Values{"sort": {order}}
+	query := map[string]string{"sort": order, "q": u.Query, "state": u.State}
 	for _, g := range u.Groups {
 		if g.Chosen {
-			v.Set("group", strconv.FormatInt(g.ID, 10))
+			query["group"] = strconv.FormatInt(g.ID, 10)
 		}
 	}
-	for name, value := range map[string]string{"q": u.Query, "state": u.State} {
-		if value != "" {
-			v.Set(name, value)
-		}
-	}
-	return string(placeUsers) + "?" + v.Encode()
+	return Address(string(placeUsers), query)
 }
 
 func (u *Users) frame() frame {
-	f := u.at(placeUsers, "users.html", "Users and groups")
-	f.style = "people.css"
-	return f
+	return u.at(placeUsers, "users.html", "Users and groups").with("", "people.css", "")
 }
 
 // Lists are the links to the lists of people. Groups and AllKeys have the same.
@@ -164,7 +156,9 @@ type OneUser struct {
 	MailTo string
 }
 
-func (u *OneUser) frame() frame { return u.plotted(placeUsers, "user.html", u.User.Username) }
+func (u *OneUser) frame() frame {
+	return u.at(placeUsers, "user.html", u.User.Username).with("", "usage.css", "")
+}
 
 // Lists is Users.Lists.
 func (k *AllKeys) Lists() []Link { return people("All keys") }

@@ -31,27 +31,13 @@ type AuditSearch struct {
 }
 
 func (a *Audit) frame() frame {
-	f := a.at(placeAudit, "audit.html", "Audit")
-	f.style, f.width = "requests.css", full
-	return f
+	return a.at(placeAudit, "audit.html", "Audit").with("", "requests.css", full)
 }
 
 // address returns the address of the same search at a path, from before a record on.
 func (s AuditSearch) address(path string, before uint64) string {
-	q := url.Values{}
-	for name, value := range map[string]string{"actor": s.Actor, "action": s.Action, "target": s.Target,
-		"from": s.From, "to": s.To} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
-	if before != 0 {
-		q.Set("before", strconv.FormatUint(before, 10))
-	}
-	if len(q) == 0 {
-		return path
-	}
-	return path + "?" + q.Encode()
+	return Address(path, map[string]string{"actor": s.Actor, "action": s.Action, "target": s.Target,
+		"from": s.From, "to": s.To, "before": place64(int64(before))})
 }
 
 // Export returns the address of all that the search finds, in a format.

@@ -11,9 +11,7 @@ type Chat struct {
 }
 
 func (c *Chat) frame() frame {
-	f := c.at(placeChat, "chat.html", "Chat")
-	f.script, f.style, f.width = "chat.js", "chat.css", full
-	return f
+	return c.at(placeChat, "chat.html", "Chat").with("chat.js", "chat.css", full)
 }
 
 // Images makes pictures and edits them. Its script does so in the name of the user who is signed in, and keeps them.
@@ -33,7 +31,5 @@ type Maker struct {
 func (m *Maker) Choices() []ModelRow { return m.Models[:min(len(m.Models), 6)] }
 
 func (i *Images) frame() frame {
-	f := i.at(placeImages, "images.html", "Images")
-	f.script, f.style = "images.js", "media.css"
-	return f
+	return i.at(placeImages, "images.html", "Images").with("images.js", "media.css", "")
 }

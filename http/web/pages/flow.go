@@ -30,7 +30,5 @@ func (a *Actors) frame() frame { return a.moving(placeActors, "actors.html", "Ac
 
 // moving is at for a page of what goes on.
 func (d *Viewer) moving(here place, template, title string) frame {
-	f := d.at(here, template, title)
-	f.script, f.style, f.width = "flow.js", "flow.css", full
-	return f
+	return d.at(here, template, title).with("flow.js", "flow.css", full)
 }

@@ -23,9 +23,7 @@ type Led struct {
 }
 
 func (l *Led) frame() frame {
-	f := l.at(placeLed, "led.html", l.Group.Name)
-	f.style = "people.css"
-	return f
+	return l.at(placeLed, "led.html", l.Group.Name).with("", "people.css", "")
 }
 
 // LedMember is a member of a group.

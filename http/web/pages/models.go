@@ -107,16 +107,7 @@ func (m *Models) Orders() (orders []Labelled) {
 
 // address returns the address of the page with the query. Empty parameters are left out.
 func (q ModelQuery) address() string {
-	v := url.Values{}
-	for name, value := range map[string]string{"q": q.Text, "kind": q.Kind, "sort": q.Sort} {
-		if value != "" {
-			v.Set(name, value)
-		}
-	}
-	if len(v) == 0 {
-		return string(placeModels)
-	}
-	return string(placeModels) + "?" + v.Encode()
+	return Address(string(placeModels), map[string]string{"q": q.Text, "kind": q.Kind, "sort": q.Sort})
 }
 
 // matches reports whether the row has a text in lower case.
@@ -292,9 +283,7 @@ func (m *OneModel) frame() frame { return m.models("model.html", m.Model.Name) }
 
 // models returns the frame of a page about models.
 func (d *Viewer) models(template, title string) frame {
-	f := d.at(placeModels, template, title)
-	f.style, f.width = "models.css", full
-	return f
+	return d.at(placeModels, template, title).with("", "models.css", full)
 }
 
 // formatTokens writes a limit in thousands or millions; "–" if it is not known.

@@ -49,6 +49,12 @@ type frame struct {
 	here   place
 }
 
+// with returns the frame with a script, a style and a width, each of which may be "".
+func (f frame) with(script, style, width string) frame {
+	f.script, f.style, f.width = script, style, width
+	return f
+}
+
 // Classes of the main element.
 const (
 	slim = "slim" // for a form or a message
@@ -117,6 +123,28 @@ func Write(w http.ResponseWriter, r *http.Request, status int, v View) error {
 	w.WriteHeader(status)
 	_, err := w.Write(page.Bytes())
 	return err
+}
+
+// Address returns a path with a query. Parameters without a value are left out.
+func Address(path string, query map[string]string) string {
+	v := url.Values{}
+	for name, value := range query {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	if len(v) == 0 {
+		return path
+	}
+	return path + "?" + v.Encode()
+}
+
+// place64 returns a place in a list for an address, "" for its begin.
+func place64(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
 }
 
 // addressOf returns the path and the query of r without the notice that a form left there.

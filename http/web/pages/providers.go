@@ -3,7 +3,6 @@ package pages
 import (
 	"cmp"
 	"fmt"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,23 +42,12 @@ type ProviderQuery struct {
 }
 
 func (p *Providers) frame() frame {
-	f := p.at(placeProviders, "providers.html", "Providers")
-	f.script, f.style, f.width = "providers.js", "providers.css", full
-	return f
+	return p.at(placeProviders, "providers.html", "Providers").with("providers.js", "providers.css", full)
 }
 
 // address returns the address of the page.
 func (q ProviderQuery) address() string {
-	v := url.Values{}
-	for name, value := range map[string]string{"q": q.Text, "sort": q.Sort, "open": q.Open} {
-		if value != "" {
-			v.Set(name, value)
-		}
-	}
-	if len(v) == 0 {
-		return string(placeProviders)
-	}
-	return string(placeProviders) + "?" + v.Encode()
+	return Address(string(placeProviders), map[string]string{"q": q.Text, "sort": q.Sort, "open": q.Open})
 }
 
 // Lead says how many providers there are and of when the figures are.

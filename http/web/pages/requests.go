@@ -73,27 +73,14 @@ func RangeOf(name string) (string, time.Duration) {
 
 // Address returns the address of the page at path.
 func (a *Asked) Address(path string) string {
-	v := url.Values{}
-	set := func(name, value string) {
-		if value != "" {
-			v.Set(name, value)
-		}
-	}
-	set("q", a.Text)
-	set("only", a.Only)
+	query := map[string]string{"q": a.Text, "only": a.Only, "range": a.Range, "before": place64(a.Before)}
 	if a.Group {
-		set("of", "group")
+		query["of"] = "group"
 	}
-	if a.Range != "" {
-		set("range", a.Range)
-	} else {
-		v.Set("from", strconv.FormatInt(a.From.Unix(), 10))
-		v.Set("to", strconv.FormatInt(a.To.Unix(), 10))
+	if a.Range == "" {
+		query["from"], query["to"] = strconv.FormatInt(a.From.Unix(), 10), strconv.FormatInt(a.To.Unix(), 10)
 	}
-	if a.Before != 0 {
-		v.Set("before", strconv.FormatInt(a.Before, 10))
-	}
-	return path + "?" + v.Encode()
+	return Address(path, query)
 }
 
 // Newest returns the address of the first page.
@@ -114,9 +101,7 @@ func (r *Requests) frame() frame {
 	if r.Query.Group {
 		here = placeLedLog
 	}
-	f := r.at(here, "requests.html", "Requests")
-	f.script, f.style, f.width = "requests.js", "requests.css", full
-	return f
+	return r.at(here, "requests.html", "Requests").with("requests.js", "requests.css", full)
 }
 
 // Ranges returns the times to choose from.
@@ -456,9 +441,7 @@ func NewOneRequest(d Viewer, r requestlog.Record, receipt *money.Receipt) *OneRe
 }
 
 func (o *OneRequest) frame() frame {
-	f := o.at(placeRequests, "request.html", "Request")
-	f.style, f.width = "requests.css", full
-	return f
+	return o.at(placeRequests, "request.html", "Request").with("", "requests.css", full)
 }
 
 // Rate returns the output tokens per second.

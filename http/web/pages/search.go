@@ -17,9 +17,7 @@ type Hit struct {
 }
 
 func (s *Search) frame() frame {
-	f := s.at(placeSearch, "search.html", "Search")
-	f.style = "goto.css"
-	return f
+	return s.at(placeSearch, "search.html", "Search").with("", "goto.css", "")
 }
 
 // Places returns the pages of the side bar, and the lists behind its entries, whose names match.

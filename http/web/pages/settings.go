@@ -91,7 +91,5 @@ func PlaceText(place, file string) string {
 
 // setup is at for a page of the configuration.
 func (d *Viewer) setup(template, title string) frame {
-	f := d.at(placeProviders, template, title)
-	f.style = "settings.css"
-	return f
+	return d.at(placeProviders, template, title).with("", "settings.css", "")
 }

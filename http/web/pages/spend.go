@@ -585,9 +585,7 @@ func (s *Spend) frame() frame {
 	if s.Report.Led {
 		here = placeLedSpend
 	}
-	f := s.plotted(here, "spend.html", s.Name)
-	f.width = full
-	return f
+	return s.at(here, "spend.html", s.Name).with("", "usage.css", full)
 }
 
 // percentOf returns a part of an amount in per cent, at most 100. It divides by a hundredth of the amount, so that

@@ -21,9 +21,7 @@ func (t *TopUp) frame() frame {
 	if t.Viewer == nil {
 		return frame{template: "topup.html", title: "Top up", leads: toSelf}
 	}
-	f := t.Viewer.at(placeTopUp, "topup.html", "Top up")
-	f.width = slim
-	return f
+	return t.Viewer.at(placeTopUp, "topup.html", "Top up").with("", "", slim)
 }
 
 // OwnPath returns the address at which the signed-in user tops up their own account.

@@ -206,13 +206,6 @@ func initials(name string) string {
 	return string(letters[:min(len(letters), 2)])
 }
 
-// plotted is at for a page with a plot.
-func (d *Viewer) plotted(here place, template, title string) frame {
-	f := d.at(here, template, title)
-	f.style = "usage.css"
-	return f
-}
-
 // at is the frame of a page behind sign-in.
 func (d *Viewer) at(here place, template, title string) frame {
 	return frame{template: template, title: title, viewer: d, here: here, leads: toSelf}

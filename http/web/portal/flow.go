@@ -3,7 +3,6 @@ package portal
 import (
 	"errors"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"stagedoor/actors/flow"
@@ -84,11 +83,7 @@ func (rc *requestContext) notFound(id string, err error) {
 // pathRequest returns the page of a request on a gateway, whose name is empty without others. Ids that are known need
 // no escaping: where clients choose them they are letters, digits, _ and -.
 func pathRequest(id, node string) string {
-	path := pathFlowRequests + "/" + id
-	if node != "" {
-		path += "?" + url.Values{"node": {node}}.Encode()
-	}
-	return path
+	return pages.Address(pathFlowRequests+"/"+id, map[string]string{"node": node})
 }
 
 // cancelRequest ends a request and shows it again.

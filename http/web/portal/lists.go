@@ -1,7 +1,6 @@
 package portal
 
 import (
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,13 +23,8 @@ func part[T any](rc *requestContext, path string, all []T) ([]T, pages.Pager) {
 	from, to := page*perPage, min((page+1)*perPage, len(all))
 	p := pages.Pager{First: from + 1, Last: to, Total: len(all)}
 	address := func(page int) string {
-		q := url.Values{"page": {strconv.Itoa(page + 1)}}
-		for _, name := range []string{"q", "sort", "group", "state"} {
-			if value := rc.query(name); value != "" {
-				q.Set(name, value)
-			}
-		}
-		return path + "?" + q.Encode()
+		return pages.Address(path, map[string]string{"page": strconv.Itoa(page + 1), "q": rc.query("q"),
+			"sort": rc.query("sort"), "group": rc.query("group"), "state": rc.query("state")})
 	}
 	if page > 0 {
 		p.Before = address(page - 1)
