@@ -239,9 +239,8 @@ func (rc *requestContext) unlinkIdentity() {
 }
 
 // unlinkUserIdentity removes a way to sign in of another user, for an administrator.
-func (rc *requestContext) unlinkUserIdentity() {
-	u, ok := rc.another("remove a way to sign in of")
-	if !ok || !rc.confirmed(u) {
+func (rc *requestContext) unlinkUserIdentity(u tokens.User) {
+	if !rc.confirmed(u) {
 		return
 	}
 	err := rc.options.Registry.RemoveSignIn(rc.r.Context(), u.ID, rc.r.PathValue("identity"), "")

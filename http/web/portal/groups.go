@@ -103,24 +103,15 @@ func (rc *requestContext) groupProblem(err error) (status int, text string) {
 	return rc.problem(err)
 }
 
-// namedGroup returns the group that the path names. If there is none, it has written the 404 page and returns false.
-func (rc *requestContext) namedGroup() (identity.Group, bool) {
-	id, err := strconv.ParseInt(rc.r.PathValue("id"), 10, 64)
-	if err == nil {
-		if g, ok := identity.FindGroup(rc.options.State.View(), id); ok {
-			return g, true
-		}
-	}
-	rc.missing()
-	return identity.Group{}, false
+// ofGroup returns a handler that serve handles with the group that the path names.
+func ofGroup(serve func(*requestContext, identity.Group)) func(*requestContext) {
+	return named(func(rc *requestContext, id int64) (identity.Group, bool) {
+		return identity.FindGroup(rc.options.State.View(), id)
+	}, serve)
 }
 
 // oneGroup shows a group with its members.
-func (rc *requestContext) oneGroup() {
-	if g, ok := rc.namedGroup(); ok {
-		rc.show(http.StatusOK, rc.groupView(&g))
-	}
-}
+func (rc *requestContext) oneGroup(g identity.Group) { rc.show(http.StatusOK, rc.groupView(&g)) }
 
 // groupView returns the page of a group: a part of its members and the form with its name and ceiling.
 func (rc *requestContext) groupView(g *identity.Group) *pages.OneGroup {
@@ -196,11 +187,7 @@ func (f *fields) some(name, label string) bool {
 }
 
 // changeGroup changes the name and the ceiling of a group in one command, so that both are changed or neither.
-func (rc *requestContext) changeGroup() {
-	g, ok := rc.namedGroup()
-	if !ok {
-		return
-	}
+func (rc *requestContext) changeGroup(g identity.Group) {
 	change, err := rc.ceiling()
 	if err == nil {
 		name := strings.TrimSpace(rc.form.Get("name"))
@@ -219,11 +206,7 @@ func (rc *requestContext) changeGroup() {
 }
 
 // addMember adds the user of a name to a group.
-func (rc *requestContext) addMember() {
-	g, ok := rc.namedGroup()
-	if !ok {
-		return
-	}
+func (rc *requestContext) addMember(g identity.Group) {
 	name := strings.TrimSpace(rc.form.Get("user"))
 	if _, err := rc.options.Registry.AddMember(rc.r.Context(), g.ID, name); err != nil {
 		status, text := rc.groupProblem(err)
@@ -237,11 +220,7 @@ func (rc *requestContext) addMember() {
 }
 
 // removeMember removes a user from a group.
-func (rc *requestContext) removeMember() {
-	g, ok := rc.namedGroup()
-	if !ok {
-		return
-	}
+func (rc *requestContext) removeMember(g identity.Group) {
 	id, _ := strconv.ParseInt(rc.r.PathValue("user"), 10, 64)
 	u, err := rc.options.Registry.User(id)
 	if err == nil {
@@ -254,11 +233,7 @@ func (rc *requestContext) removeMember() {
 // setLead returns the handler that lets a member lead a group, or takes that away. A lead can invite and remove members
 // and bound their keys, see lead.go.
 func setLead(leads bool) func(*requestContext) {
-	return func(rc *requestContext) {
-		g, ok := rc.namedGroup()
-		if !ok {
-			return
-		}
+	return ofGroup(func(rc *requestContext, g identity.Group) {
 		id, _ := strconv.ParseInt(rc.r.PathValue("user"), 10, 64)
 		u, err := rc.options.Registry.User(id)
 		if err == nil {
@@ -270,25 +245,17 @@ func setLead(leads bool) func(*requestContext) {
 		}
 		rc.changed(err, pathGroup(g.ID), word, "lead changed by an administrator", "group", g.ID, "user", id,
 			"kind", word)
-	}
+	})
 }
 
 // deleteGroup deletes a group. The registry refuses it while the group has members.
-func (rc *requestContext) deleteGroup() {
-	g, ok := rc.namedGroup()
-	if !ok {
-		return
-	}
+func (rc *requestContext) deleteGroup(g identity.Group) {
 	_, err := rc.options.Registry.DeleteGroup(rc.r.Context(), g.ID)
 	rc.changed(err, pathGroups, "group_deleted", "group deleted by an administrator", "group", g.ID)
 }
 
-// changeCeiling changes the ceiling of the user whom the path names.
-func (rc *requestContext) changeCeiling() {
-	u, ok := rc.subject()
-	if !ok {
-		return
-	}
+// changeCeiling changes the ceiling of a user.
+func (rc *requestContext) changeCeiling(u tokens.User) {
 	change, err := rc.ceiling()
 	if err == nil {
 		_, err = rc.options.Registry.UpdateUser(rc.r.Context(), u.ID, tokens.UserChange{Ceiling: change})

@@ -11,6 +11,19 @@ import (
 // perPage limits the entries of a list on one page.
 const perPage = 50
 
+// named returns a handler that serve handles with what the path names by its number, which find finds. Where there is
+// none, the page says so.
+func named[T any](find func(*requestContext, int64) (T, bool), serve func(*requestContext, T)) func(*requestContext) {
+	return func(rc *requestContext) {
+		id, err := strconv.ParseInt(rc.r.PathValue("id"), 10, 64)
+		if found, ok := find(rc, id); ok && err == nil {
+			serve(rc, found)
+			return
+		}
+		rc.missing()
+	}
+}
+
 // part returns the part of a list that the parameter page asks for, and the links to the parts beside it. A page that
 // does not exist is the nearest one that does. The links keep the search, the order and the filters of the address.
 func part[T any](rc *requestContext, path string, all []T) ([]T, pages.Pager) {

@@ -70,25 +70,17 @@ func (rc *requestContext) appsAgain(status int, problem string) {
 	rc.show(status, view)
 }
 
-// ownApp returns the app that the path names, if the user has registered it. For all other users it does not exist.
-// The owner of an app never changes, so a command that follows needs no further check.
-func (rc *requestContext) ownApp() (tokens.App, bool) {
-	id, err := strconv.ParseInt(rc.r.PathValue("id"), 10, 64)
-	if err == nil {
-		if a, err := rc.options.Registry.App(id); err == nil && a.Owner == rc.user.ID {
-			return a, true
-		}
-	}
-	rc.missing()
-	return tokens.App{}, false
+// ofApp returns a handler that serve handles with the app that the path names, if the user has registered it. For all
+// other users it does not exist. The owner of an app never changes, so serve needs no further check.
+func ofApp(serve func(*requestContext, tokens.App)) func(*requestContext) {
+	return named(func(rc *requestContext, id int64) (tokens.App, bool) {
+		a, err := rc.options.Registry.App(id)
+		return a, err == nil && a.Owner == rc.user.ID
+	}, serve)
 }
 
 // oneApp shows the page of an app of the person.
-func (rc *requestContext) oneApp() {
-	if a, ok := rc.ownApp(); ok {
-		rc.show(http.StatusOK, rc.appView(&a))
-	}
-}
+func (rc *requestContext) oneApp(a tokens.App) { rc.show(http.StatusOK, rc.appView(&a)) }
 
 // appView returns the page of an app with its form filled in.
 func (rc *requestContext) appView(a *tokens.App) *pages.OneApp {
@@ -100,11 +92,7 @@ func (rc *requestContext) appView(a *tokens.App) *pages.OneApp {
 var ownAppActions = []string{"settings", "remove-logo", "secret", "end-secret", "delete"}
 
 // changeOwnApp serves the forms of the page of an app.
-func (rc *requestContext) changeOwnApp() {
-	a, ok := rc.ownApp()
-	if !ok {
-		return
-	}
+func (rc *requestContext) changeOwnApp(a tokens.App) {
 	registry, ctx := rc.options.Registry, rc.r.Context()
 	var err error
 	switch path.Base(rc.r.URL.Path) {
@@ -132,11 +120,7 @@ func (rc *requestContext) changeOwnApp() {
 }
 
 // changeLogo gives an app the picture of the form.
-func (rc *requestContext) changeLogo() {
-	a, ok := rc.ownApp()
-	if !ok {
-		return
-	}
+func (rc *requestContext) changeLogo(a tokens.App) {
 	// A form without a file would remove the logo, for which there is a button of its own.
 	var err error = &tokens.FieldError{Field: "logo", Rule: "must be a PNG or JPEG picture"}
 	if logo := []byte(rc.form.Get("logo")); len(logo) > 0 {

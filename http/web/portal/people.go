@@ -2,7 +2,6 @@ package portal
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -110,48 +109,36 @@ func (rc *requestContext) withdrawInvitation() {
 	rc.changed(err, pathUsers, "invitation_withdrawn", "invitation withdrawn by an administrator", "invitation", l.ID)
 }
 
-// changeSubject makes a change of the user whom the path names, logs it, and goes back to the user's page.
-func (rc *requestContext) changeSubject(word string, change func(u tokens.User) error) {
-	u, ok := rc.subject()
-	if !ok {
-		return
-	}
-	err := change(u)
+// userChanged logs a change of a user, and goes back to the user's page.
+func (rc *requestContext) userChanged(u tokens.User, err error, word string) {
 	rc.changed(err, pathUser(u.ID), word, "user changed by an administrator", "user", u.ID, "kind", word)
 }
 
 // moveUser changes the group of a user.
-func (rc *requestContext) moveUser() {
-	rc.changeSubject("user_moved", func(u tokens.User) error {
-		f := fields{form: rc.form}
-		group := f.chosenGroup()
-		if f.err != nil {
-			return f.err
-		}
-		_, err := rc.options.Registry.MoveUser(rc.r.Context(), u.ID, group)
-		return err
-	})
+func (rc *requestContext) moveUser(u tokens.User) {
+	f := fields{form: rc.form}
+	group, err := f.chosenGroup(), f.err
+	if err == nil {
+		_, err = rc.options.Registry.MoveUser(rc.r.Context(), u.ID, group)
+	}
+	rc.userChanged(u, err, "user_moved")
 }
 
 // endUserSession ends one session of a user.
-func (rc *requestContext) endUserSession() {
-	rc.changeSubject("session_ended", func(u tokens.User) error {
-		return rc.options.Registry.EndSession(rc.r.Context(), u.ID, rc.r.PathValue("session"))
-	})
+func (rc *requestContext) endUserSession(u tokens.User) {
+	err := rc.options.Registry.EndSession(rc.r.Context(), u.ID, rc.r.PathValue("session"))
+	rc.userChanged(u, err, "session_ended")
 }
 
 // endUserSessions ends all sessions of a user.
-func (rc *requestContext) endUserSessions() {
-	rc.changeSubject("sessions_ended", func(u tokens.User) error {
-		return rc.options.Registry.EndSessions(rc.r.Context(), u.ID)
-	})
+func (rc *requestContext) endUserSessions(u tokens.User) {
+	rc.userChanged(u, rc.options.Registry.EndSessions(rc.r.Context(), u.ID), "sessions_ended")
 }
 
 // makeResetLink mails or shows a link with which another user chooses a new password, once. The link is worth as much
 // as the user's password, so that a stolen session must not suffice for it.
-func (rc *requestContext) makeResetLink() {
-	u, ok := rc.another("make a link for")
-	if !ok || !rc.confirmed(u) {
+func (rc *requestContext) makeResetLink(u tokens.User) {
+	if !rc.confirmed(u) {
 		return
 	}
 	secret, l, err := rc.options.Registry.ResetLink(rc.r.Context(), u.ID, rc.user.Username)
@@ -193,22 +180,21 @@ func (rc *requestContext) confirmed(u tokens.User) bool {
 	return false
 }
 
-// another returns the user whom the path names, unless that is the administrator who sent the form: the last
-// administrator must not lock everyone out.
-func (rc *requestContext) another(what string) (tokens.User, bool) {
-	u, ok := rc.subject()
-	if ok && u.ID == rc.user.ID {
-		rc.userAgain(u, http.StatusUnprocessableEntity, fmt.Sprintf("You cannot %s yourself.", what))
-		return u, false
-	}
-	return u, ok
+// ofAnother is ofUser for what administrators cannot do to themselves, because the last one must not lock everyone out.
+func ofAnother(what string, serve func(*requestContext, tokens.User)) func(*requestContext) {
+	return ofUser(func(rc *requestContext, u tokens.User) {
+		if u.ID == rc.user.ID {
+			rc.userAgain(u, http.StatusUnprocessableEntity, "You cannot "+what+" yourself.")
+			return
+		}
+		serve(rc, u)
+	})
 }
 
 // changeRole makes a user an administrator, or takes that away. It needs the password of the administrator who sent the
 // form, because a stolen session must not make further administrators.
-func (rc *requestContext) changeRole() {
-	u, ok := rc.another("change the role of")
-	if !ok || !rc.confirmed(u) {
+func (rc *requestContext) changeRole(u tokens.User) {
+	if !rc.confirmed(u) {
 		return
 	}
 	_, err := rc.options.Registry.SetAdmin(rc.r.Context(), u.ID, rc.form.Get("role") == "admin")
@@ -218,11 +204,7 @@ func (rc *requestContext) changeRole() {
 // eraseUser erases a user for good. The form must have the user's name, so that it is not sent by mistake, and the
 // password of the administrator. If requests or jobs of the user are still at work, the page says that the user must be
 // erased once more.
-func (rc *requestContext) eraseUser() {
-	u, ok := rc.another("erase")
-	if !ok {
-		return
-	}
+func (rc *requestContext) eraseUser(u tokens.User) {
 	if rc.form.Get("username") != u.Username {
 		rc.userAgain(u, http.StatusUnprocessableEntity, "Type the username of the user whom you want to erase.")
 		return

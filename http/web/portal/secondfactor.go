@@ -114,9 +114,8 @@ func (rc *requestContext) disableSecondFactor() {
 }
 
 // resetSecondFactor lets a user who has lost the device sign in with the password alone.
-func (rc *requestContext) resetSecondFactor() {
-	u, ok := rc.another("reset the second factor of")
-	if !ok || !rc.confirmed(u) {
+func (rc *requestContext) resetSecondFactor(u tokens.User) {
+	if !rc.confirmed(u) {
 		return
 	}
 	_, err := rc.options.Registry.UpdateUser(rc.r.Context(), u.ID, tokens.UserChange{ResetSecondFactor: true})

@@ -168,27 +168,20 @@ func userLine(u tokens.User, available, held, spent int64) pages.User {
 		Available: available, Held: held, Spent: spent}
 }
 
-// subject is the user that the path names. If there is none, it has written the 404 page and returns false.
-func (rc *requestContext) subject() (tokens.User, bool) {
-	id, err := strconv.ParseInt(rc.r.PathValue("id"), 10, 64)
-	if err == nil {
-		var u tokens.User
-		if u, err = rc.options.Registry.User(id); err == nil {
-			return u, true
-		}
-	}
-	rc.missing()
-	return tokens.User{}, false
+// ofUser returns a handler that serve handles with the user whom the path names.
+func ofUser(serve func(*requestContext, tokens.User)) func(*requestContext) {
+	return named(func(rc *requestContext, id int64) (tokens.User, bool) {
+		u, err := rc.options.Registry.User(id)
+		return u, err == nil
+	}, serve)
 }
 
 // pathUser returns the path of a user's page.
 func pathUser(id int64) string { return pathUsers + "/" + strconv.FormatInt(id, 10) }
 
 // oneUser shows an account with all that is its.
-func (rc *requestContext) oneUser() {
-	if u, ok := rc.subject(); ok {
-		rc.showUser(u, http.StatusOK, func(*pages.OneUser) {})
-	}
+func (rc *requestContext) oneUser(u tokens.User) {
+	rc.showUser(u, http.StatusOK, func(*pages.OneUser) {})
 }
 
 // showPayment shows one account with a payment as it was typed, and what is wrong.
@@ -199,11 +192,7 @@ func (rc *requestContext) showPayment(u tokens.User, status int, problem string)
 }
 
 // createUserKey makes a key of a user and shows its secret, once.
-func (rc *requestContext) createUserKey() {
-	u, ok := rc.subject()
-	if !ok {
-		return
-	}
+func (rc *requestContext) createUserKey(u tokens.User) {
 	again := func(status int, problem string) {
 		rc.showUser(u, status, func(view *pages.OneUser) {
 			view.Problem = problem
@@ -262,11 +251,7 @@ const maxReason = 200
 //
 // An amount is entered as dollars above zero, and kind says in which direction it goes. A payment cannot be
 // undone by the page; taking back is limited to what the account has left.
-func (rc *requestContext) moveMoney() {
-	u, ok := rc.subject()
-	if !ok {
-		return
-	}
+func (rc *requestContext) moveMoney(u tokens.User) {
 	f := fields{form: rc.form}
 	amount, reason := f.dollars("amount", "Dollars"), f.text("reason")
 	switch {
@@ -309,11 +294,7 @@ func (rc *requestContext) moveMoney() {
 }
 
 // setStatus enables or disables an account.
-func (rc *requestContext) setStatus() {
-	u, ok := rc.subject()
-	if !ok {
-		return
-	}
+func (rc *requestContext) setStatus(u tokens.User) {
 	status, err := strconv.Atoi(rc.form.Get("status"))
 	if err != nil {
 		rc.show(http.StatusBadRequest, failureBroken)
