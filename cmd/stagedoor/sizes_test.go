@@ -230,8 +230,8 @@ func FuzzSizesOfHandlers(f *testing.F) {
 		value := sizes.Generated(described)
 		input := l.input(l.templates[int(template)%len(l.templates)], value)
 		var cost sizes.Cost
-		for range 3 {
-			if cost = sizes.Measure(func() { l.send(t, g, input) }); cost.Within(len(input), l.counted(input)) {
+		for attempt := range 3 {
+			if cost = sizes.Measure(attempt, func() { l.send(t, g, input) }); cost.Within(len(input), l.counted(input)) {
 				return
 			}
 		}

@@ -88,8 +88,8 @@ func generated(form uint8, length uint32, repetition uint8) string {
 func holdBounds(t *testing.T, input string, counted int64, read func(input string)) {
 	t.Helper()
 	var cost sizes.Cost
-	for range 3 {
-		if cost = sizes.Measure(func() { read(input) }); cost.Within(len(input), counted) {
+	for attempt := range 3 {
+		if cost = sizes.Measure(attempt, func() { read(input) }); cost.Within(len(input), counted) {
 			return
 		}
 	}

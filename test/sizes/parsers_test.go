@@ -485,7 +485,7 @@ func TestManyEventsCostWhatTheirSizeIsWorth(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(streams)) {
 		shape, event := registry.ByName()[dialogue.Shape(streams[name][0])], []byte(streams[name][1])
 		read := func(n int) sizes.Cost {
-			return sizes.Measure(func() {
+			return sizes.Measure(0, func() {
 				for _, client := range registry.ByName() {
 					emitter, out := client.NewEmitter(&dialogue.Request{Inbound: client.Name}, shapes.Stream,
 						newEnv()), []byte(

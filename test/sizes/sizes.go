@@ -121,21 +121,16 @@ func allowed(n int) time.Duration {
 	return time.Second + PerMiB*time.Duration(n)/(1<<20)
 }
 
-// garbage returns about as many bytes as the heap may grow between two collections while Measure runs, whatever lives
-// on it. Inputs of short tests are small, and a smaller part of what they may take is needed to see it, so collections
-// are rarer.
-func garbage() int64 {
-	if testing.Short() {
-		return Spare / 2
-	}
-	return 1 << 20
-}
-
-// Measure performs f once.
-func Measure(f func()) Cost {
+// Measure performs f once. The heap may grow by about 4 MiB between two collections in the first attempt, because
+// collections take most of the time, and by 1 MiB in later ones, so that less garbage counts as memory.
+func Measure(attempt int, f func()) Cost {
 	runtime.GC()
 	before := live()
-	defer debug.SetGCPercent(debug.SetGCPercent(int(max(1, min(100, 100*garbage()/max(before, 1))))))
+	garbage, most := int64(4<<20), int64(100)
+	if attempt > 0 {
+		garbage, most = 1<<20, 20
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(int(max(1, min(most, 100*garbage/max(before, 1))))))
 	peak := watch()
 	start := cpu()
 	f()
@@ -315,10 +310,10 @@ func (r *Row) measure(t *testing.T, n int, s Subject, form Form) {
 	slow := false
 	factor := s.factor(large)
 	for attempt := range 3 { // a busy machine disturbs one measurement, seldom three
-		b := Measure(func() { s.Read(large) })
+		b := Measure(attempt, func() { s.Read(large) })
 		base := Unit
 		if b.CPU > Growth*Unit { // else it is fine, whatever the small input takes
-			base = max(base, Measure(func() { s.Read(small) }).CPU)
+			base = max(base, Measure(attempt, func() { s.Read(small) }).CPU)
 		}
 		m := float64(b.Peak-Spare) / float64(len(large))
 		g := float64(b.CPU) / float64(base)
