@@ -385,7 +385,7 @@ type Connect struct {
 }
 
 func (c *Connect) frame() frame {
-	return c.at(placeConnect, "connect.html", "Connect").with("connect.js", "", "")
+	return c.at(placeConnect, "connect.html", "Connect").with("fresh.js", "", "")
 }
 
 // SignOut asks whether to sign out.

@@ -62,7 +62,7 @@ type GroupChoice struct {
 
 // Invitation is an open invitation in a list.
 type Invitation struct {
-	ID, For, Group   string
+	Path, For, Group string // Group is "" on a page about one
 	Admin            bool
 	By               string
 	Created, Expires time.Time

@@ -13,7 +13,7 @@ import (
 )
 
 // Providers shows one row for each provider: its state, its speed and failures of the last hour, and what can be done
-// with it. A script (assets/providers.js) keeps the part of the page with data-fresh up to date.
+// with it. A script (assets/fresh.js) keeps the part of the page with data-fresh up to date.
 type Providers struct {
 	Viewer
 	// Status is nil if the configuration cannot be changed here.
@@ -42,7 +42,7 @@ type ProviderQuery struct {
 }
 
 func (p *Providers) frame() frame {
-	return p.at(placeProviders, "providers.html", "Providers").with("providers.js", "providers.css", full)
+	return p.at(placeProviders, "providers.html", "Providers").with("fresh.js", "providers.css", full)
 }
 
 // address returns the address of the page.

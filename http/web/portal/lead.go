@@ -166,8 +166,8 @@ func (rc *requestContext) ledView(g *identity.Group) *pages.Led {
 	page.Invite.Mails = rc.canMail()
 	page.Invite.Form = pages.Form{Action: pathLedInvitations, ID: newFormID(), Token: page.Token}
 	for _, l := range slices.Backward(rc.options.Registry.GroupInvitations(g.ID)) {
-		page.Invitations = append(page.Invitations, pages.Invitation{ID: l.ID, For: invited(&l), By: l.By,
-			Created: l.Created, Expires: l.Expires})
+		page.Invitations = append(page.Invitations, pages.Invitation{Path: pathLedInvitations + "/" + l.ID,
+			For: invited(&l), By: l.By, Created: l.Created, Expires: l.Expires})
 	}
 	var all int64
 	members := identity.ListMembers(view, g.ID)

@@ -54,8 +54,9 @@ func (rc *requestContext) usersView() *pages.Users {
 		Form: pages.Form{Action: pathInvitations, ID: newFormID(), Token: view.Token}}
 	for _, l := range slices.Backward(rc.options.Registry.Invitations()) {
 		g, _ := identity.FindGroup(rc.options.State.View(), l.Group)
-		view.Invitations = append(view.Invitations, pages.Invitation{ID: l.ID, For: cmp.Or(l.Email, l.Username),
-			Group: g.Name, Admin: l.Admin, By: cmp.Or(l.By, "the operator"), Created: l.Created, Expires: l.Expires})
+		view.Invitations = append(view.Invitations, pages.Invitation{Path: pathInvitations + "/" + l.ID,
+			For: cmp.Or(l.Email, l.Username), Group: g.Name, Admin: l.Admin, By: cmp.Or(l.By, "the operator"),
+			Created: l.Created, Expires: l.Expires})
 	}
 	for _, u := range shown {
 		a := money.FindAccount(rc.options.State.View(), u.Username)

@@ -43,9 +43,9 @@ function ago(then, now) {
   return day.format(then);
 }
 
-export function times() {
+export function times(root = document) {
   const now = new Date();
-  for (const e of document.querySelectorAll('time[data-ago]')) {
+  for (const e of root.querySelectorAll('time[data-ago]')) {
     const then = new Date(e.dateTime);
     e.textContent = ago(then, now);
     e.title = exact.format(then);

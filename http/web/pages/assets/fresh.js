@@ -1,7 +1,8 @@
-// The page of providers loads itself again every few seconds and puts what has changed in the place of what it had.
-// All that is the same stays, with its focus and its selection. Without this script the page shows the moment at which
-// it was loaded.
+// A part of a page, such as the list of providers, is loaded again every few seconds, and what has changed is put in the
+// place of what was there. All that is the same stays, with its focus and its selection. Without this script the page
+// shows the moment at which it was loaded.
 import {} from './back.js';
+import { times } from './shell.js';
 
 const every = 3000;
 const patience = 10_000;
@@ -9,6 +10,7 @@ const part = document.querySelector('[data-fresh]');
 const line = document.getElementById('line');
 
 function say(word, lost) {
+  if (!line) return;
   line.className = `tag ${lost ? 'warm' : 'good'}`;
   if (line.textContent !== word) line.textContent = word; // it is read out
 }
@@ -65,6 +67,7 @@ async function refresh() {
   const fresh = await load().catch(() => undefined);
   if (fresh) {
     const focused = document.activeElement;
+    times(fresh);
     merge(part, fresh);
     if (focused !== document.activeElement && focused.isConnected) focused.focus({ preventScroll: true }); // its row was moved
     say('live');
