@@ -155,7 +155,7 @@ looks: clients program ## all pages in both themes, forced colours and on a phon
 	mkdir -p bin/looks
 	STAGEDOOR_LOOKS=all STAGEDOOR_SCREENSHOTS='$(CURDIR)/bin/looks' test/looks/run.sh
 
-# Tests that are declared as variants (test/oauth/js/chromium.js), and all lanes, themes and jobs.
+# These also run the tests that are declared with variant (test/oauth/js/chromium.js).
 .PHONY: browsers
 browsers: clients program ## the tests in browsers that live, oauth and flow leave out, and theirs
 	STAGEDOOR_LONG=1 test/live/run.sh

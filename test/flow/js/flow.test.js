@@ -55,7 +55,7 @@ for (const forcedColors of long ? ['none', 'active'] : ['none']) {
   });
 }
 
-test('idle lanes take the colours of a theme that is chosen while the page is open', async (t) => {
+variant('idle lanes take the colours of a theme that is chosen while the page is open', async (t) => {
   const page = await open(t, browser, '/flow', { colorScheme: 'light', reducedMotion: 'reduce' });
   for (const theme of ['Dark', 'Light', 'Dark']) {
     await painted(page, 'narrow', 100, 33, 'rail');
@@ -66,7 +66,7 @@ test('idle lanes take the colours of a theme that is chosen while the page is op
   }
 });
 
-test('a bar names its key, filters by a click, and is ended by two', async (t) => {
+variant('a bar names its key, filters by a click, and is ended by two', async (t) => {
   const page = await open(t, browser, '/flow');
   const { done } = await ask(t, 'pace=50, tokens=100000', 'n1');
   await painted(page, 'narrow', 71, 3, 'reply');
@@ -94,7 +94,7 @@ variant('one click ends nothing', async (t) => {
   leave();
 });
 
-test('filters stand in the address', async (t) => {
+variant('filters stand in the address', async (t) => {
   const page = await open(t, browser, '/flow?phase=queued');
   assert.equal(await page.inputValue('#phase'), 'queued');
   const { leave } = await ask(t, 'pace=20, tokens=100000');
@@ -173,7 +173,7 @@ variant('an id that is not known says where else to look', async (t) => {
   await page.getByRole('heading', { name: 'This request is not known' }).waitFor();
 });
 
-test('a provider is paused and resumed from its row, which follows without losing the focus', async (t) => {
+variant('a provider is paused and resumed from its row, which follows without losing the focus', async (t) => {
   const page = await open(t, browser, '/flow/providers');
   const row = page.locator('.provs tr', { hasText: 'narrow' });
   await row.getByRole('button', { name: 'Pause' }).click();

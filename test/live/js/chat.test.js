@@ -89,7 +89,7 @@ test('a chat with two models is found again in another browser, goes on there, a
   assert.equal(await chats(page).filter({ hasText: 'my <b>chat</b>' }).count(), 0);
 });
 
-test('a chat is not kept if its user does not want it', async (t) => {
+variant('a chat is not kept if its user does not want it', async (t) => {
   const page = await open(t);
   const changes = [];
   page.on('request', (r) => { if (r.url().includes('/conversations') && r.method() !== 'GET') changes.push(r.url()); });
@@ -129,7 +129,7 @@ variant('a turn that ends while its user does not want the chat kept is not kept
   assert.deepEqual((await again(page)).map(([asked]) => asked), ['first', 'third']);
 });
 
-test('a chat is kept once and whole if replies of its saves are lost', async (t) => {
+variant('a chat is kept once and whole if replies of its saves are lost', async (t) => {
   const page = await open(t);
   await chats(page).first().waitFor();
   const listed = await chats(page).count();

@@ -111,7 +111,7 @@ test('a mask that is painted by hand is sent with the picture', async (t) => {
   assert.equal(await button(card(page, 'a lighthouse there'), /^Regenerate/).count(), 0); // its source is not kept
 });
 
-test('what is refused is said on the card', async (t) => {
+variant('what is refused is said on the card', async (t) => {
   const page = await open(t);
   await page.fill('#prompt', 'a bad one [sandbox: block]');
   await page.locator('#go').click();
@@ -121,7 +121,7 @@ test('what is refused is said on the card', async (t) => {
   await card(page, 'a bad one').waitFor({ state: 'detached' });
 });
 
-test('a reply that is lost is fetched again with its key, and once more on request', async (t) => {
+variant('a reply that is lost is fetched again with its key, and once more on request', async (t) => {
   const page = await open(t);
   const keys = [];
   let drop = 1;

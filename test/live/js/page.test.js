@@ -2,7 +2,7 @@
 // invented (jobs.js): so they can move as fast and break as often as wanted.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { launch, long, pictures, screens, variant } from '../../oauth/js/chromium.js';
+import { launch, pictures, screens, variant } from '../../oauth/js/chromium.js';
 import { button, cards, line, signedIn } from './gateway.js';
 import { job, Line } from './jobs.js';
 
@@ -59,7 +59,7 @@ test('what a job says is text', async (t) => {
   assert.equal(await page.evaluate(() => window.broken), undefined);
 });
 
-test('the jobs to show can be chosen, by keyboard too', async (t) => {
+variant('the jobs to show can be chosen, by keyboard too', async (t) => {
   const { page } = await open(t, [job(1), job(2, done()), job(3, failed()), job(4, { status: 'in_progress' })]);
   assert.deepEqual(await page.locator('[data-count]').allTextContents(), ['4', '2', '1', '1']);
   await page.getByRole('searchbox', { name: 'Search prompts' }).fill('NUMBER 3');
@@ -238,8 +238,8 @@ variant('jobs beyond the snapshot are shown when asked for', async (t) => {
 });
 
 // Times depend on what else the machine does, so they are only printed. What makes the page slow is counted.
-test('many jobs move with one drawing a frame', async (t) => {
-  const count = long ? 1000 : 200;
+variant('many jobs move with one drawing a frame', async (t) => {
+  const count = 1000;
   const { page, gateway } = await open(t, Array.from({ length: count }, (_, n) => job(n, { status: 'in_progress' })), { viewport: screens.desktop });
   await page.evaluate(() => {
     window.frames = [];

@@ -81,7 +81,7 @@ test('a finished video is remixed, downloaded and deleted', async (t) => {
   assert.equal(await boat.count(), 0);
 });
 
-test('what is refused is said in the form, and the form keeps what was typed', async (t) => {
+variant('what is refused is said in the form, and the form keeps what was typed', async (t) => {
   const page = await signedIn(t, browser);
   await line(page, 'live');
   await page.fill('#prompt', 'anything');
@@ -112,7 +112,7 @@ variant('what blocks a job is on its card', async (t) => {
   await picture(page, 'live-failed');
 });
 
-test('with a key, without signing in, the same can be done', async (t) => {
+variant('with a key, without signing in, the same can be done', async (t) => {
   const page = await visit(t, browser);
   await page.goto(`${issuer}/live`);
   await page.fill('#key', key);

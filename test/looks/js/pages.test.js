@@ -6,7 +6,7 @@ import { all, asModal, focusShows, look, weight } from './look.js';
 import { passes, walk, ways } from './keyboard.js';
 
 // What the short form sees: the main page of most areas, of those that administrators have, too, as they see it.
-const main = /^(signin|consent|chat|images|keys|keys-record|flow|requests|request-recorded|providers|users|spend|audit)$/;
+const main = /^(signin|consent|chat|images|keys|flow|requests|request-recorded|providers|users|spend)$/;
 
 for (const [name, who, path, prepare, opener] of wanted.filter(([name]) => all || main.test(name))) {
   test(`${name}: axe, both themes, forced colours, phone, focus, weight`, async (t) => {
@@ -21,7 +21,7 @@ for (const [name, who, path, prepare, opener] of wanted.filter(([name]) => all |
   });
 }
 
-const byKeyboard = /^(keys|providers)$/;
+const byKeyboard = /^keys$/;
 
 for (const [name, who, path, ...steps] of ways.filter(([name]) => chosen.test(name) && (all || byKeyboard.test(name)))) {
   test(`${name}: its main way by the keyboard alone`, async (t) => {

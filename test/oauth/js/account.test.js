@@ -286,7 +286,7 @@ test('an app is allowed, seen and revoked', async (t) => {
   assert.equal(await redeem(code), undefined);
 });
 
-test('a developer token registers an app until it is revoked', async (t) => {
+variant('a developer token registers an app until it is revoked', async (t) => {
   const page = await as(t, username, '/account');
   await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Tokens', exact: true }).click();
   await page.fill('#name', 'ci');
@@ -327,7 +327,7 @@ test('an app is registered, gets a logo and a second secret, and is deleted', as
   await notice(page, /The app was deleted/);
 });
 
-test('a code is minted and redeemed, once', async (t) => {
+variant('a code is minted and redeemed, once', async (t) => {
   const office = await as(t, admin, '/admin/codes');
   await office.fill('#count', '2');
   await office.fill('#amount', '7.50');

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { after, before, test } from 'node:test';
-import { focused as hasFocus, launch, pictures, screens, visit as open } from './chromium.js';
+import { focused as hasFocus, launch, pictures, screens, variant, visit as open } from './chromium.js';
 import { clientId, clientSecret, issuer, password, redirectUri, username } from './gateway.js';
 
 let browser;
@@ -84,7 +84,7 @@ test('sign in, allow, top up: every page fits both screens', async (t) => {
   await pictures(fresh, 'sign-in-auto');
 });
 
-test('by keyboard alone', async (t) => {
+variant('by keyboard alone', async (t) => {
   const page = await visit(t);
   await page.goto(authorizeURL());
   await hasFocus(page, 'username');

@@ -8,7 +8,7 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { launch, pictures, screens, visit } from './chromium.js';
+import { launch, pictures, screens, variant, visit } from './chromium.js';
 
 const password = 'correct horse battery';
 const folder = mkdtempSync(join(tmpdir(), 'stagedoor-signin-'));
@@ -144,7 +144,7 @@ function totp(key) {
   return String((mac.readUInt32BE(mac[19] & 15) & 0x7fffffff) % 1_000_000).padStart(6, '0');
 }
 
-test('a code after the sign-in at a provider leads back to the app', async (t) => {
+variant('a code after the sign-in at a provider leads back to the app', async (t) => {
   const page = await visit(t, browser, { viewport: screens.desktop });
   const callback = `http://127.0.0.1:${app.address().port}/cb`;
   const authorize = (extra) => `${origin}/api/oauth2/authorize?${new URLSearchParams({ client_id: clientId, redirect_uri: callback, response_type: 'code', scope: 'profile', state: 'xyz', ...extra })}`;
