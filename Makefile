@@ -32,8 +32,8 @@ NORACE   := -gcflags=golang.org/x/crypto/argon2=-race=0
 # The compiler takes a third less processor time if it collects garbage rarely, a tenth less without debug information,
 # and a quarter to a third less if it does not inline functions, which is left out for the runtime and for a package
 # whose test counts an allocation that inlining saves. Programs that tests look at keep Go's defaults of garbage
-# collection. As in a release, nothing is compiled with cgo. Scripts that compile have the same FLAGS, because with others the standard library and all that is
-# imported would be compiled a second time.
+# collection. As in a release, nothing is compiled with cgo. Scripts that compile have the same FLAGS, because with
+# others the standard library and all that is imported would be compiled a second time.
 FAST     := all=-l runtime/...= internal/...= sync/...= stagedoor/providers/jsonw=
 FLAGS    := CGO_ENABLED=0 GOFLAGS='$(strip $(GOFLAGS) $(FAST:%="-gcflags=% -dwarf=false"))'
 COMPILE  := GOGC=400 GOMEMLIMIT=2GiB $(FLAGS)
