@@ -155,9 +155,9 @@ looks: clients program ## all pages in both themes, forced colours and on a phon
 	mkdir -p bin/looks
 	STAGEDOOR_LOOKS=all STAGEDOOR_SCREENSHOTS='$(CURDIR)/bin/looks' test/looks/run.sh
 
-# These also run the tests that are declared with variant (test/oauth/js/chromium.js).
+# The first three run the tests that are declared with variant (test/oauth/js/chromium.js) only with STAGEDOOR_LONG.
 .PHONY: browsers
-browsers: clients program ## the tests in browsers that live, oauth and flow leave out, and theirs
+browsers: clients program ## the suites live, oauth and flow with all their tests
 	STAGEDOOR_LONG=1 test/live/run.sh
 	STAGEDOOR_LONG=1 $(FLAGS) test/oauth/run.sh
 	STAGEDOOR_LONG=1 test/flow/run.sh
