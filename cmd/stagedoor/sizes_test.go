@@ -231,7 +231,8 @@ func FuzzSizesOfHandlers(f *testing.F) {
 		input := l.input(l.templates[int(template)%len(l.templates)], value)
 		var cost sizes.Cost
 		for attempt := range 3 {
-			if cost = sizes.Measure(attempt, func() { l.send(t, g, input) }); cost.Within(len(input), l.counted(input)) {
+			cost = sizes.Measure(attempt, func() { l.send(t, g, input) })
+			if cost.Within(len(input), l.counted(input)) {
 				return
 			}
 		}

@@ -2,6 +2,7 @@
 // one conversation of the account for each model, of which the list shows the first. Text of replies reaches the page
 // as text, never as HTML.
 import { Kept } from './kept.js';
+import { make } from './shell.js';
 
 const $ = (id) => document.getElementById(id);
 const root = $('chat');
@@ -22,13 +23,6 @@ let sending; // the promise of the question whose replies stream
 let opened = 0; // counts questions and openings of chats: a later one ends the opening of a kept chat
 const saving = new Map(); // the promise of the last save of each chat
 let last = ''; // the last question, for editing
-
-function make(name, className, ...children) {
-  const e = document.createElement(name);
-  if (className) e.className = className;
-  e.append(...children);
-  return e;
-}
 
 // bill adds what a reply cost to its card and to the cost of its chat, and returns it once it is known.
 async function bill(paying, card, id, { cost, paid }) {

@@ -1,17 +1,11 @@
 // Parts of the page /chat that it loads when they are needed first. None of them knows which chat is open.
 import { blobOf, image, message, urlOf, words } from './kept.js';
+import { make } from './shell.js';
 import { money, receipt, seconds, stream } from './stream.js';
 
 export { money };
 
 const $ = (id) => document.getElementById(id);
-
-function make(name, className, ...children) {
-  const e = document.createElement(name);
-  if (className) e.className = className;
-  e.append(...children);
-  return e;
-}
 
 // write shows a reply: text, and code between fences with a button that copies it.
 export function write(said, text) {

@@ -2,6 +2,13 @@
 // times are written out in UTC. No text becomes markup.
 const root = document.documentElement;
 
+export function make(name, className, ...children) {
+  const e = document.createElement(name);
+  if (className) e.className = className;
+  e.append(...children);
+  return e;
+}
+
 document.addEventListener('click', async (event) => {
   const button = event.target.closest('[data-copy]');
   if (!button) return;
