@@ -1,8 +1,8 @@
 package portal
 
 import (
+	"cmp"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -147,13 +147,13 @@ func (rc *requestContext) liveKeys(username string) (n int64) {
 	return n
 }
 
-// requestsPath returns the address of the requests of the last 30 days with some parameters, or "" without a log.
-func (rc *requestContext) requestsPath(query url.Values) string {
+// requestsPath returns the address of the requests of the last 30 days that a condition selects, of the group or of all
+// that the user sees. It is "" without a log.
+func (rc *requestContext) requestsPath(condition, of string) string {
 	if log, err := rc.openLog(); err != nil || log == nil {
 		return ""
 	}
-	query.Set("range", "30d")
-	return pathRequestLog + "?" + query.Encode()
+	return pages.Address(pathRequestLog, map[string]string{"q": condition, "of": of, "range": "30d"})
 }
 
 // led shows the group to its lead.
@@ -167,7 +167,7 @@ func (rc *requestContext) ledView(g *identity.Group) *pages.Led {
 	page.Invite.Form = pages.Form{Action: pathLedInvitations, ID: newFormID(), Token: page.Token}
 	for _, l := range slices.Backward(rc.options.Registry.GroupInvitations(g.ID)) {
 		page.Invitations = append(page.Invitations, pages.Invitation{Path: pathLedInvitations + "/" + l.ID,
-			For: invited(&l), By: l.By, Created: l.Created, Expires: l.Expires})
+			For: cmp.Or(l.Email, l.Username), By: l.By, Created: l.Created, Expires: l.Expires})
 	}
 	var all int64
 	members := identity.ListMembers(view, g.ID)
@@ -178,7 +178,7 @@ func (rc *requestContext) ledView(g *identity.Group) *pages.Led {
 		line := pages.LedMember{ID: u.ID, Username: u.Username, Active: u.Active(), Lead: u.Leads != 0,
 			Mine: rc.options.Registry.MayLead(rc.user.ID, u.ID), Keys: rc.liveKeys(u.Username),
 			Use: rc.recentUse(u.Username, visibleFrom(u), nil)}
-		line.Use.Requests = rc.requestsPath(url.Values{"q": {pages.Condition("user", u.Username)}, "of": {"group"}})
+		line.Use.Requests = rc.requestsPath(pages.Condition("user", u.Username), "group")
 		all += line.Use.Month
 		page.Members = append(page.Members, line)
 	}
@@ -190,42 +190,14 @@ func (rc *requestContext) ledView(g *identity.Group) *pages.Led {
 	return page
 }
 
-// invited returns for whom an invitation is.
-func invited(l *identity.Link) string {
-	if l.Email != "" {
-		return l.Email
-	}
-	return l.Username
-}
-
-// inviteMembers makes a link into the group for each person that the form names, and mails or shows the
-// links, once. The form counts as sent before the links are made. Two of them that arrive at the same time
-// therefore invite once, and one that fails may be sent again.
+// inviteMembers makes the invitations of a lead into the group.
 func (rc *requestContext) inviteMembers(g *identity.Group) {
-	again := func(status int, problem string) {
+	f := fields{form: rc.form}
+	rc.sendInvitations(&f, tokens.Invitation{Group: g.ID, Lead: rc.user.ID}, func(status int, problem string) {
 		view := rc.ledView(g)
 		view.Invite.People, view.Invite.Open, view.Problem = rc.form.Get("people"), true, problem
 		rc.show(status, view)
-	}
-	f := fields{form: rc.form}
-	people := f.invitedPeople()
-	if f.err != nil {
-		again(rc.problem(f.err))
-		return
-	}
-	id := rc.form.Get("id")
-	if !rc.sent.markSent(rc.user.ID, id) {
-		again(http.StatusConflict, problemSent)
-		return
-	}
-	made, ok := rc.makeInvitations(people,
-		tokens.Invitation{Group: g.ID, By: rc.user.Username, Lead: rc.user.ID}, again)
-	if !ok {
-		rc.sent.allowAgain(rc.user.ID, id)
-		return
-	}
-	rc.options.Logger.Info("users invited by a lead", "count", len(made), "group", g.ID, "by", rc.user.ID)
-	rc.show(http.StatusOK, pages.SecretInvitations(rc.viewer(), true, rc.deliver(made)))
+	})
 }
 
 // withdrawMember ends an invitation into the group. The registry finds out whether it is one of this lead's group.
@@ -284,7 +256,7 @@ func (rc *requestContext) ledKeysView(g *identity.Group) *pages.LedKeys {
 			LastDay: uses[k.key.ID].last, Mine: rc.options.Registry.MayLead(rc.user.ID, k.owner.ID),
 			MayEnable: k.key.MayEnable(identity.PartyLead)}
 		l.User, l.Prefix = k.owner.Username, ""
-		l.Key.Use.Path = rc.requestsPath(url.Values{"q": {pages.Condition("key", k.key.ID)}, "of": {"group"}})
+		l.Key.Use.Path = rc.requestsPath(pages.Condition("key", k.key.ID), "group")
 		return l
 	}
 	for i := range shown {

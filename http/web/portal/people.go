@@ -28,37 +28,36 @@ func (rc *requestContext) groupChoices(current int64) []pages.GroupChoice {
 // chosenGroup reads the id of a group of groupChoices. 0 stands for no group.
 func (f *fields) chosenGroup() int64 { return f.whole("group", "Group") }
 
-// invitedPeople reads the e-mail addresses or names of the people whom a form invites, of which there must be at least
-// one and at most maxInvited.
-func (f *fields) invitedPeople() []string {
-	people := f.list("people")
+// invite makes the invitations of an administrator.
+func (rc *requestContext) invite() {
+	f := fields{form: rc.form}
+	rc.sendInvitations(&f, tokens.Invitation{Group: f.chosenGroup()}, rc.inviteAgain)
+}
+
+// sendInvitations makes a link like i for each person that a form names, and mails or shows the links, once. The form
+// counts as sent before the links are made. Two of them that arrive at the same time therefore invite once, and one
+// that fails may be sent again.
+func (rc *requestContext) sendInvitations(f *fields, i tokens.Invitation, again func(status int, problem string)) {
+	people, id := f.list("people"), rc.form.Get("id")
 	if len(people) == 0 || len(people) > maxInvited {
 		f.fail("People", "must be 1 to 50 e-mail addresses or names")
 	}
-	return people
-}
-
-// invite makes a link for each person that the form names. The links that deliver has not mailed are shown, once.
-func (rc *requestContext) invite() {
-	f := fields{form: rc.form}
-	group := f.chosenGroup()
-	people := f.invitedPeople()
-	id := rc.form.Get("id")
 	switch {
 	case f.err != nil:
-		rc.inviteAgain(rc.problem(f.err))
+		again(rc.problem(f.err))
 		return
 	case !rc.sent.markSent(rc.user.ID, id):
-		rc.inviteAgain(http.StatusConflict, problemSent)
+		again(http.StatusConflict, problemSent)
 		return
 	}
-	made, ok := rc.makeInvitations(people, tokens.Invitation{Group: group, By: rc.user.Username}, rc.inviteAgain)
+	i.By = rc.user.Username
+	made, ok := rc.makeInvitations(people, i, again)
 	if !ok {
 		rc.sent.allowAgain(rc.user.ID, id)
 		return
 	}
-	rc.options.Logger.Info("users invited by an administrator", "count", len(made), "by", rc.user.ID)
-	rc.show(http.StatusOK, pages.SecretInvitations(rc.viewer(), false, rc.deliver(made)))
+	rc.options.Logger.Info("users invited", "count", len(made), "group", i.Group, "by", rc.user.ID)
+	rc.show(http.StatusOK, pages.SecretInvitations(rc.viewer(), i.Lead != 0, rc.deliver(made)))
 }
 
 // makeInvitations makes an invitation like i for each of the people, or none of them: the first error withdraws those

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,7 +65,7 @@ func (rc *requestContext) usersView() *pages.Users {
 		line.Group, line.Lead, line.Keys = g.Name, u.Leads, rc.liveKeys(u.Username)
 		line.Use = rc.recentUse(u.Username, time.Time{}, nil)
 		line.Use.Month = rc.monthOf(u.Username)
-		line.Use.Requests = rc.requestsPath(url.Values{"q": {pages.Condition("user", u.Username)}})
+		line.Use.Requests = rc.requestsPath(pages.Condition("user", u.Username), "")
 		view.Users = append(view.Users, line)
 	}
 	return view
