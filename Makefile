@@ -155,7 +155,7 @@ looks: clients program ## all pages in both themes, forced colours and on a phon
 	mkdir -p bin/looks
 	STAGEDOOR_LOOKS=all STAGEDOOR_SCREENSHOTS='$(CURDIR)/bin/looks' test/looks/run.sh
 
-# The first three run the tests that are declared with variant (test/oauth/js/chromium.js) only with STAGEDOOR_LONG.
+# The suites run the tests that are declared with variant (test/oauth/js/chromium.js) only with STAGEDOOR_LONG.
 .PHONY: browsers
 browsers: clients program ## the suites live, oauth and flow with all their tests
 	STAGEDOOR_LONG=1 test/live/run.sh
