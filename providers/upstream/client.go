@@ -26,10 +26,11 @@ const (
 	maxExpansion  = 100 // a compressed body may grow by this factor
 	dialKeepAlive = 30 * time.Second
 	drainWait     = 100 * time.Millisecond
-	// reopenWithin bounds the search of the transport for a connection that accepts the request. It
+	// reopenWithin and leastReopened bound the search of the transport for a connection that accepts the request. It
 	// notices stale connections at once. HTTP/2 connections that keep refusing the stream would make it
-	// try for a minute.
-	reopenWithin = 2 * time.Second
+	// try for a minute. A few further connections are tried however long the first ones took.
+	reopenWithin  = 2 * time.Second
+	leastReopened = 3
 )
 
 // Timeouts bound one call. Zero values take the defaults.
@@ -199,14 +200,15 @@ func (c *Client) header(call *shapes.Call, authorize func(h http.Header, key str
 }
 
 // request returns the request of the call. The transport opens the body again when a connection does not accept the
-// request, until reopenWithin is over.
+// request, leastReopened times and until reopenWithin is over.
 func (r *Reply) request(h http.Header) *http.Request {
+	reopened := 0
 	return (&http.Request{
 		Method: http.MethodPost, URL: &r.to, Host: r.to.Host, Header: h,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Body: r.sent.open(),
 		GetBody: func() (io.ReadCloser, error) {
-			if time.Since(r.watch.started) > reopenWithin {
+			if reopened++; reopened > leastReopened && time.Since(r.watch.started) > reopenWithin {
 				return nil, errNotTaken
 			}
 			return r.sent.open(), nil
