@@ -104,7 +104,7 @@ suite() {
   printf '%-24s passed %3d  failed %3d\n' "$name" "$(counted PASS pass "$log")" "$(counted FAIL fail "$log")"
   if [ "$status" -ne 0 ]; then
     failed=1
-    grep -vE '^ *(--- PASS|=== |ok [0-9]+ )' "$log" | tail -n "${STAGEDOOR_SUITE_LINES:-200}"
+    grep -vE '^ *(--- PASS|=== |ok [0-9]+ |# Subtest|duration_ms:|type:|---$|\.\.\.$|[0-9]+\.\.[0-9]+$)' "$log" | tail -n "${STAGEDOOR_SUITE_LINES:-200}"
   fi
 }
 
