@@ -623,7 +623,11 @@ func TestAnAppendThatIsRefusedAfterAnUnknownSendingCannotArriveLater(t *testing.
 }
 
 func TestReadersThatAreSlowHoldNoConnections(t *testing.T) {
-	a, _, at := pair(t, &network{})
+	a := open(t, empty(t, server(t)), postgres.Options{Node: "a", Several: true, AnswerWait: time.Minute})
+	at, err := a.Head(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
 	const records = 600
 	var ops []journal.Op
 	for i := range records {
@@ -633,8 +637,7 @@ func TestReadersThatAreSlowHoldNoConnections(t *testing.T) {
 		}
 		ops = append(ops, journal.Op{Table: journal.Event, Key: fmt.Appendf(nil, "%03d", i), Value: value})
 	}
-	at, err := a.Append(ctx, at, time.Now(), []journal.Batch{{Ops: ops}})
-	if err != nil {
+	if at, err = a.Append(ctx, at, time.Now(), []journal.Batch{{Ops: ops}}); err != nil {
 		t.Fatal(err)
 	}
 	slow, began := make(chan struct{}), make(chan struct{})
