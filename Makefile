@@ -128,7 +128,7 @@ sdk: clients program ## the vendors' own JavaScript clients against the running 
 
 .PHONY: sdk-go
 sdk-go: program ## the vendors' own Go clients against the running gateway
-	STAGEDOOR_SDK=go test/sdk/run.sh
+	STAGEDOOR_LONG=1 STAGEDOOR_SDK=go test/sdk/run.sh
 
 .PHONY: telemetry
 telemetry: program ## traces, metrics, dashboard and alerts against the collector's own receiver
@@ -157,7 +157,8 @@ looks: clients program ## all pages in both themes, forced colours and on a phon
 
 # The suites run the tests that are declared with variant (test/oauth/js/chromium.js) only with STAGEDOOR_LONG.
 .PHONY: browsers
-browsers: clients program ## the suites live, oauth and flow with all their tests
+browsers: clients program ## the suites live, oauth, flow and sdk with all their tests
+	STAGEDOOR_LONG=1 STAGEDOOR_SDK=js test/sdk/run.sh
 	STAGEDOOR_LONG=1 test/live/run.sh
 	STAGEDOOR_LONG=1 $(FLAGS) test/oauth/run.sh
 	STAGEDOOR_LONG=1 test/flow/run.sh

@@ -7,8 +7,8 @@
 #       `no-such-model`
 #   ./run.sh [UPSTREAM ...]
 #       builds and starts gateways whose upstream is the sandbox in each shape over
-#       HTTP; upstreams: sandbox (embedded) chat messages responses gemini; all if
-#       none is named; STAGEDOOR_BINARY names a ready program instead. Pictures and
+#       HTTP; upstreams: sandbox (embedded) chat messages responses gemini; if none is
+#       named sandbox, chat and messages, and all with STAGEDOOR_LONG=1; STAGEDOOR_BINARY names a ready program instead. Pictures and
 #       videos are embedded with sandbox, else of the images and videos shapes, and embeddings
 #       of the gemini shape with gemini and else of their own.
 #   STAGEDOOR_SDK=js ./run.sh [UPSTREAM ...]
@@ -88,7 +88,7 @@ for _ in $(seq 100); do
   sleep 0.1
 done
 
-[ $# -gt 0 ] || set -- sandbox chat messages responses gemini
+[ $# -gt 0 ] || set -- sandbox chat messages ${STAGEDOOR_LONG:+responses gemini}
 running=()
 for upstream in "$@"; do
   easel="{shape: images, base_url: \"http://$sandbox/v1\", api_keys: [sk-up], retries: 0}"

@@ -546,44 +546,47 @@ func TestAFileOfTheVersionBeforeIsKept(t *testing.T) {
 	}
 }
 
-// BenchmarkRequest measures the processor time of all that the log of requests does for a request: its place in the
-// queue, its record, and the batches in the file. The requests come from 210 combinations of users, keys, models and
-// providers.
+// BenchmarkRequest measures the processor time of requests of which the log keeps a record, and of the same requests
+// without a log. The difference is what the log costs: its place in the queue, its record, the batches in the file, and
+// the collections that it causes. The requests come from 210 combinations of users, keys, models and providers.
 func BenchmarkRequest(b *testing.B) {
-	log, registry := open(b, filepath.Join(b.TempDir(), sqlite.FileName)), flow.New(time.Now)
-	r := requests.Start(requests.Options{Limits: logtest.Month, Logger: slog.Default(),
+	for name, keep := range map[string]time.Duration{"without": 0, "kept": logtest.Month.Keep} {
+		b.Run(name, func(b *testing.B) { benchmarkRequest(b, keep) })
+	}
+}
+
+func benchmarkRequest(b *testing.B, keep time.Duration) {
+	log, registry, limits := open(b, filepath.Join(b.TempDir(), sqlite.FileName)), flow.New(time.Now), logtest.Month
+	limits.Keep = keep
+	r := requests.Start(requests.Options{Limits: limits, Logger: slog.Default(),
 		Key: func(id string) string { return "of " + id },
 		Open: func(func() requestlog.Limits) (requestlog.Store, error) {
 			return requestlog.Store{Reader: log, Writer: log}, nil
 		}})
 	registry.SetRecorder(r.Add, r.Keeps)
-	ended := make([]*flow.Request, 512)
-	want, used := int64(0), time.Duration(0)
-	for n := 0; b.Loop(); n += len(ended) {
-		for i := range ended {
-			like := logtest.Record(n + i)
+	const size = 512
+	made := int64(0)
+	began := processor(b)
+	for b.Loop() {
+		for range size {
+			like := logtest.Record(int(made))
 			about := flow.About{ID: like.ID, Owner: like.Owner, Key: like.Key, Model: like.Model, Shape: "chat"}
 			q := registry.Begin(b.Context(), about, func(error) {})
 			q.Attempt(&catalog.Candidate{Provider: &catalog.Provider{Name: like.Provider}, Model: like.Model})
 			q.Enter(flow.Waiting)
 			q.Enter(flow.Replying)
 			q.End(flow.Result{Usage: dialogue.Usage{InputTotal: like.Input, OutputTotal: like.Output}, Reason: "stop"})
-			ended[i] = q
-		}
-		began := processor(b)
-		for _, q := range ended {
 			q.Record()
+			made++
 		}
-		for want += int64(len(ended)); ; time.Sleep(time.Millisecond) {
-			if written, dropped := r.Stats(); dropped > 0 {
+		for written := int64(0); keep > 0 && written < made; time.Sleep(time.Millisecond) {
+			var dropped int64
+			if written, dropped = r.Stats(); dropped > 0 {
 				b.Fatalf("%d are missing", dropped)
-			} else if written == want {
-				break
 			}
 		}
-		used += processor(b) - began
 	}
-	b.ReportMetric(float64(used.Nanoseconds())/1e3/float64(want), "cpu-µs/request")
+	b.ReportMetric(float64((processor(b)-began).Nanoseconds())/1e3/float64(made), "cpu-µs/request")
 	if err := r.Close(); err != nil {
 		b.Fatal(err)
 	}

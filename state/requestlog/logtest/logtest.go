@@ -521,15 +521,18 @@ func BenchmarkSearch(b *testing.B, log requestlog.Store, settle func(), size fun
 // in flight.
 func BenchmarkAppend(b *testing.B, log requestlog.Writer) {
 	const size = 512
+	var took time.Duration // without the making of the records
 	for n := 0; b.Loop(); n += size {
 		batch := make([]requestlog.Record, size)
 		for i := range batch {
 			batch[i] = Record(n + i)
 			batch[i].Began = Start.Add(time.Duration(n+(i^13)) * 100 * time.Microsecond)
 		}
+		began := time.Now()
 		if err := log.Append(b.Context(), batch); err != nil {
 			b.Fatal(err)
 		}
+		took += time.Since(began)
 	}
-	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(size*b.N), "µs/record")
+	b.ReportMetric(float64(took.Nanoseconds())/1e3/float64(size*b.N), "µs/record")
 }
