@@ -190,15 +190,28 @@ func (w *Watcher) lookAtBudgets() {
 		budgeted := w.budgeted()
 		w.forget(budgeted)
 		for scope := range budgeted {
-			changed[scope] += 0
+			if _, noted := changed[scope]; !noted {
+				changed[scope] = 0
+			}
 		}
 	}
 	for scope, asked := range changed {
-		if !w.compare(scope, asked) {
-			w.mu.Lock()
-			w.all = true // the store takes no changes now
-			w.mu.Unlock()
+		if !w.compare(scope, asked) { // the store takes no changes now
+			w.again(changed)
 			return
+		}
+	}
+}
+
+// again has the next look compare all budgets. It keeps which of them have refused a request, because that look cannot
+// find it out.
+func (w *Watcher) again(changed map[budget.Scope]int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.all = true
+	for scope, asked := range changed {
+		if asked > 0 && len(w.changed) < maxChanged {
+			w.changed[scope] = max(w.changed[scope], asked)
 		}
 	}
 }
@@ -273,7 +286,8 @@ func (w *Watcher) compare(scope budget.Scope, asked int64) bool {
 	w.describe(scope, data)
 	b.Data = func(percent int64) json.RawMessage {
 		data["percent"] = percent
-		if delete(data, "refused_usd"); percent == 100 && spent < limit.Amount {
+		delete(data, "refused_usd") // of a level before
+		if percent == 100 && spent < limit.Amount {
 			data["refused_usd"] = dollars(asked)
 		}
 		return marshal(data)

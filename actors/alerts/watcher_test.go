@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,7 +40,7 @@ const secret = "whsec_c3RhZ2Vkb29yIHNpZ25zIHdoYXQgaXQgc2VuZHM="
 // fixture is a gateway's state whose alerts a server on this machine receives.
 type fixture struct {
 	t         *testing.T
-	store     journal.Store
+	store     *statetest.Faulty
 	system    *kit.System
 	watchers  []*alerts.Watcher
 	state     *state.State
@@ -56,7 +57,7 @@ type fixture struct {
 }
 
 func newFixture(t *testing.T) *fixture {
-	f := &fixture{t: t, store: journal.NewMemory(), free: 1 << 40, looked: make(chan struct{}, 1),
+	f := &fixture{t: t, store: statetest.NewFaulty(), free: 1 << 40, looked: make(chan struct{}, 1),
 		now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -336,9 +337,19 @@ func TestABudgetThatRefusesARequestIsReached(t *testing.T) {
 	settle(h, 4)
 	want := []string{"budget.reached 50"}
 	f.expect(want...)
+	var full atomic.Bool // the store takes no changes when the alert is found first
+	f.store.Before(func([]journal.Batch) error {
+		if full.CompareAndSwap(false, true) {
+			return journal.ErrReadOnly
+		}
+		return nil
+	})
 	hold(4) // is refused because of the 7 that are spent
 	want = append(want, "budget.reached 100")
 	f.expect(want...)
+	if !full.Load() {
+		t.Error("the store was not full")
+	}
 	f.close()
 	f.open()
 	hold(4)

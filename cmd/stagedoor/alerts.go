@@ -46,8 +46,8 @@ func alertMail(to, origin string, d *work.Delivery) mailer.Mail {
 	switch d.Type {
 	case work.AlertBudget:
 		scope := data.Get("kind").String() + " " + cmp.Or(data.Get("name").String(), data.Get("id").String())
-		if what = fmt.Sprintf("%s %% of the budget of %s are spent", data.Get("percent"), scope); data.Get(
-			"refused_usd").Exists() {
+		what = fmt.Sprintf("%s %% of the budget of %s are spent", data.Get("percent"), scope)
+		if data.Get("refused_usd").Exists() {
 			what = "The budget of " + scope + " refuses requests"
 		}
 	case work.AlertKeyRefused:

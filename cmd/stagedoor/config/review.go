@@ -268,17 +268,29 @@ func Difference(before, after *Config) (removed, added string) {
 	if err != nil || wrong != nil {
 		return "", ""
 	}
-	const most = 4 << 10
 	for _, l := range Diff(old, now) {
-		switch to := map[string]*string{"-": &removed, "+": &added}[l.Sign]; {
-		case to == nil:
-		case len(*to)+len(l.Text) > most:
-			*to = strings.TrimSuffix(*to, "\n…") + "\n…"
-		default:
-			*to = strings.TrimPrefix(*to+"\n"+l.Text, "\n")
+		switch l.Sign {
+		case "-":
+			removed = withLine(removed, l.Text)
+		case "+":
+			added = withLine(added, l.Text)
 		}
 	}
 	return removed, added
+}
+
+// withLine adds a line to a text. A text that would become too long ends with an ellipsis and takes no further lines.
+func withLine(text, line string) string {
+	const most, cut = 4 << 10, "\n…"
+	switch {
+	case strings.HasSuffix(text, cut):
+		return text
+	case len(text)+len(line) > most:
+		return text + cut
+	case text == "":
+		return line
+	}
+	return text + "\n" + line
 }
 
 // Diff returns the lines that differ, with two around them. The texts are those of Masked. Of comments only

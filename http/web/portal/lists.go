@@ -16,9 +16,11 @@ const perPage = 50
 func named[T any](find func(*requestContext, int64) (T, bool), serve func(*requestContext, T)) func(*requestContext) {
 	return func(rc *requestContext) {
 		id, err := strconv.ParseInt(rc.r.PathValue("id"), 10, 64)
-		if found, ok := find(rc, id); ok && err == nil {
-			serve(rc, found)
-			return
+		if err == nil {
+			if found, ok := find(rc, id); ok {
+				serve(rc, found)
+				return
+			}
 		}
 		rc.missing()
 	}
