@@ -18,8 +18,6 @@ source "$here/../gateway.sh"
 # field NAME: of the JSON on standard input.
 field() { node -e 'console.log(JSON.parse(require("fs").readFileSync(0, "utf8"))[process.argv[1]])' "$1"; }
 
-js() { (cd "$here/js" && node --test --test-timeout=900000 --test-reporter=tap "$@"); }
-
 need_chromium
 install_clients "$here/js"
 build_program
@@ -47,12 +45,8 @@ STAGEDOOR_CLIENT_SECRET=$(field client_secret <<<"$app")
 export STAGEDOOR_CLIENT_ID STAGEDOOR_CLIENT_SECRET
 
 suite 'golang.org/x/oauth2' bash -c "cd '$here/go' && go test -vet=off -count=1 -v ./..."
-suite oauth4webapi js oauth4webapi.test.js
-suite openid-client js openid-client.test.js
-suite simple-oauth2 js simple-oauth2.test.js
-suite 'chromium, apps' js browser.test.js
-suite 'chromium, accounts' js account.test.js
-STAGEDOOR_BINARY=$binary suite 'chromium, sign-ins' js signin.test.js
+STAGEDOOR_BINARY=$binary suite 'clients and browsers' \
+  bash -c "cd '$here/js' && node --test --test-timeout=900000 --test-reporter=tap ./all.js"
 
 # What was issued is nowhere in the log.
 keep_secret '(ac|at|rt|as|se|dt)_[A-Za-z0-9_-]{20}|sd-[A-Za-z0-9]{20}'

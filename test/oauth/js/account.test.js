@@ -2,26 +2,21 @@
 // tell one story and run in order.
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
-import { createServer } from 'node:http';
 import { after, before, test } from 'node:test';
+import { serveApp } from './app.js';
 import { focused, launch, pictures, variant, visit } from './chromium.js';
 import { admin, clientId, clientSecret, issuer, password, redirectUri, username } from './gateway.js';
 
 let browser;
-let app;
 let states; // of the browsers of user and administrator, who are signed in
 
 before(async () => {
-  app = createServer((req, res) => res.writeHead(200, { 'content-type': 'text/html' }).end('<h1>home</h1>'));
-  await new Promise((resolve) => app.listen(new URL(redirectUri).port, resolve));
+  await serveApp();
   browser = await launch();
   states = { [username]: await session(username), [admin]: await session(admin) };
 });
 
-after(async () => {
-  await browser?.close();
-  await new Promise((resolve) => app.close(resolve));
-});
+after(() => browser?.close());
 
 const button = (page, name) => page.getByRole('button', { name, exact: true });
 
@@ -90,7 +85,7 @@ async function allow(page) {
   await page.goto(`${issuer}/api/oauth2/authorize?${new URLSearchParams({
     client_id: clientId, redirect_uri: redirectUri, response_type: 'code', scope: 'profile balance', state: 'xyz' })}`);
   await button(page, 'Allow').click();
-  await page.waitForURL(/\/cb\?/);
+  await page.waitForURL(/\/home\?/);
   return new URL(page.url()).searchParams.get('code');
 }
 

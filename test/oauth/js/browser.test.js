@@ -1,27 +1,18 @@
 // An app's users, by clicking.
 import assert from 'node:assert/strict';
-import { createServer } from 'node:http';
 import { after, before, test } from 'node:test';
+import { home, serveApp } from './app.js';
 import { focused as hasFocus, launch, pictures, screens, variant, visit as open } from './chromium.js';
 import { clientId, clientSecret, issuer, password, redirectUri, username } from './gateway.js';
 
 let browser;
-let app;
 
 before(async () => {
-  // The app: its callback sends the browser on to its own front page.
-  app = createServer((req, res) => {
-    if (req.url.startsWith('/cb')) res.writeHead(302, { location: `http://localhost:${app.address().port}/home?${req.url.split('?')[1]}` }).end();
-    else res.writeHead(200, { 'content-type': 'text/html' }).end('<h1>home</h1>');
-  });
-  await new Promise((resolve) => app.listen(new URL(redirectUri).port, resolve));
+  await serveApp();
   browser = await launch();
 });
 
-after(async () => {
-  await browser?.close();
-  await new Promise((resolve) => app.close(resolve));
-});
+after(() => browser?.close());
 
 function authorizeURL(extra = {}) {
   return `${issuer}/api/oauth2/authorize?${new URLSearchParams({
@@ -123,7 +114,7 @@ test('pages cannot be framed', async (t) => {
   const context = await browser.newContext();
   t.after(() => context.close());
   const page = await context.newPage();
-  await page.goto(`http://localhost:${app.address().port}/home`);
+  await page.goto(home);
   await page.setContent(`<iframe src="${authorizeURL()}"></iframe>`);
   await page.waitForTimeout(500);
   const frame = page.frames()[1];
