@@ -471,19 +471,20 @@ func TestOutputWaitsForItsCaller(t *testing.T) {
 		sent := 0
 		f := s.begin(t.Context(), &fake{try: func(ctx context.Context, _ *Candidate,
 			out Sink[string]) *upstream.Failure {
-			for {
+			for sent < 100 {
 				if err := out.Send(ctx, "x"); err != nil {
 					return upstream.CancelledBy(err)
 				}
 				sent++
 			}
+			return nil
 		}})
 		kittest.Pass(time.Minute)
 		if sent != 1 {
 			t.Errorf("%d pieces were sent, and the window has one", sent)
 		}
 		f.run.Abandon()
-		if f.read(); !ClientLeft(f.failed) {
+		if f.read(); f.failed == nil || !ClientLeft(f.failed) {
 			t.Errorf("ended with %v", f.failed)
 		}
 	})
