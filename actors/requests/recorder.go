@@ -49,7 +49,7 @@ const (
 	// pruneEvery is the time after which old records are removed at the latest, pruneRecords the number of new records
 	// after which that is done, and pruneFirst the time until it is done first.
 	pruneEvery   = time.Hour
-	pruneRecords = 4096
+	pruneRecords = 1 << 14
 	pruneFirst   = time.Minute
 	// patience bounds one write, and the last writes at the end of the process.
 	patience = 5 * time.Second

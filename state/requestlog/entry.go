@@ -34,13 +34,6 @@ func (r *Record) AppendKind(to []byte) []byte {
 	return append(e, '}')
 }
 
-// AppendOwn appends the JSON of what a record has for itself, without its id, its times and its amounts.
-func (r *Record) AppendOwn(to []byte) []byte {
-	e := entry(append(to, '{'))
-	e.own(r)
-	return append(e, '}')
-}
-
 func (e *entry) kind(r *Record) {
 	e.text("node", r.Node)
 	e.text("user", r.User)
@@ -64,15 +57,20 @@ func (e *entry) kind(r *Record) {
 	e.number("attempts", int64(r.Attempts))
 	if len(r.Tries) > 0 {
 		e.name("tries")
-		for i, t := range r.Tries {
-			*e = append(*e, openers[min(i, 1)]...)
-			e.text("provider", t.Provider)
-			e.text("model", t.Model)
-			e.number("status", int64(t.Status))
-			e.text("failure", t.Failure)
-		}
-		*e = append(*e, "}]"...)
+		e.tries(r.Tries)
 	}
+}
+
+// tries appends a list of one attempt or more.
+func (e *entry) tries(all []Try) {
+	for i, t := range all {
+		*e = append(*e, openers[min(i, 1)]...)
+		e.text("provider", t.Provider)
+		e.text("model", t.Model)
+		e.number("status", int64(t.Status))
+		e.text("failure", t.Failure)
+	}
+	*e = append(*e, "}]"...)
 }
 
 func (e *entry) own(r *Record) {
@@ -140,15 +138,15 @@ func (e *entry) mark(name string, is bool) {
 // Unreadable is the Code of a record whose entry could not be read.
 const Unreadable = "unreadable"
 
-// ReadEntry reads an entry, or the parts of one, into a record whose At is set. A broken one does not keep readers from
-// the others, so it is shown as a failed request without names.
-func (r *Record) ReadEntry(parts ...[]byte) {
-	at := r.At
-	for _, part := range parts {
-		if json.Unmarshal(part, r) != nil {
-			*r = Record{At: at, Began: time.UnixMicro(TimeOf(at)).UTC(), Code: Unreadable,
-				Error: "This record of the log of requests cannot be read."}
-			return
-		}
+// ReadEntry reads an entry, or the JSON of AppendKind, into a record whose At is set. A broken one does not keep readers
+// from the others, so it is shown as a failed request without names.
+func (r *Record) ReadEntry(entry []byte) {
+	if json.Unmarshal(entry, r) != nil {
+		r.unreadable()
 	}
+}
+
+func (r *Record) unreadable() {
+	*r = Record{At: r.At, Began: time.UnixMicro(TimeOf(r.At)).UTC(), Code: Unreadable,
+		Error: "This record of the log of requests cannot be read."}
 }

@@ -110,7 +110,9 @@ func part(of []byte, from, length int) ([]byte, error) {
 // record returns the record of a row.
 func (r *row) record(id, entry []byte, k *kindNames) (rec requestlog.Record) {
 	rec.At = r.at
-	rec.ReadEntry(k.names, entry)
+	if rec.ReadEntry(k.names); rec.Code != requestlog.Unreadable {
+		rec.ReadOwn(entry)
+	}
 	rec.ID, rec.Owner = string(id), k.owner
 	r.measure(&rec)
 	return rec

@@ -17,17 +17,17 @@ import (
 // knownKind is a kind that is in the file.
 type knownKind struct{ kind, used int64 }
 
-// knownKinds are those that were used lately, by what makes them differ. Zero is ready for use.
+// knownKinds are those that were used lately. Zero is ready for use.
 type knownKinds struct {
-	kinds map[string]knownKind
-	bytes int    // of their names
-	names []byte // for the next record
+	kinds map[requestlog.Kind]knownKind
+	bytes int // which they take, about
 }
 
 // These bound the memory of knownKinds. Kinds that are not among them are looked up in the file, by their hashes.
 const (
 	maxKnown      = 1 << 14
-	maxKnownBytes = 4 << 20
+	maxKnownBytes = 8 << 20
+	kindBytes     = 512 // of one, without its texts
 )
 
 // minuteOf returns the minute of a place since 1970.
@@ -36,22 +36,12 @@ func minuteOf(place int64) int64 { return requestlog.TimeOf(place) / 60_000_000 
 // of returns the number of the kind of a record, which it adds to the file if it is new. If the transaction fails, the
 // kinds that it knows are no longer valid.
 func (known *knownKinds) of(ctx context.Context, tx *sql.Tx, r *requestlog.Record) (int64, error) {
-	names := append(append(known.names[:0], r.Owner...), 0)
-	if r.Slow() {
-		names = append(names, 's') // which the full text has, and the names do not
-	}
-	start := len(names)
-	names = r.AppendKind(names)
-	known.names = names
-	k, ok := known.kinds[string(names)]
+	is := r.Kind()
+	k, ok := known.kinds[is]
+	names := 0
 	if !ok {
-		hash := sha256.Sum256(names)
-		err := tx.QueryRowContext(ctx, "SELECT kind, used FROM kinds WHERE hash = ?", hash[:]).Scan(&k.kind, &k.used)
-		if errors.Is(err, sql.ErrNoRows) {
-			k.used = minuteOf(r.At)
-			k.kind, err = addKind(ctx, tx, r, k.used, hash[:], names[start:])
-		}
-		if err != nil {
+		var err error
+		if k, names, err = findKind(ctx, tx, r); err != nil {
 			return 0, err
 		}
 	}
@@ -66,13 +56,31 @@ func (known *knownKinds) of(ctx context.Context, tx *sql.Tx, r *requestlog.Recor
 		}
 	}
 	if known.kinds == nil || len(known.kinds) >= maxKnown || known.bytes >= maxKnownBytes {
-		known.kinds, known.bytes = make(map[string]knownKind), 0
+		known.kinds, known.bytes = make(map[requestlog.Kind]knownKind), 0
 	}
 	if !ok {
-		known.bytes += len(names)
+		is = is.Clone()
+		known.bytes += kindBytes + names
 	}
-	known.kinds[string(names)] = k
+	known.kinds[is] = k
 	return k.kind, nil
+}
+
+// findKind returns the kind of a record from the file, to which it adds a new one, and the bytes of its names.
+func findKind(ctx context.Context, tx *sql.Tx, r *requestlog.Record) (k knownKind, bytes int, err error) {
+	names := append([]byte(r.Owner), 0)
+	if r.Slow() {
+		names = append(names, 's') // which the full text has, and the names do not
+	}
+	start := len(names)
+	names = r.AppendKind(names)
+	hash := sha256.Sum256(names)
+	err = tx.QueryRowContext(ctx, "SELECT kind, used FROM kinds WHERE hash = ?", hash[:]).Scan(&k.kind, &k.used)
+	if errors.Is(err, sql.ErrNoRows) {
+		k.used = minuteOf(r.At)
+		k.kind, err = addKind(ctx, tx, r, k.used, hash[:], names[start:])
+	}
+	return k, len(names), err
 }
 
 func addKind(ctx context.Context, tx *sql.Tx, r *requestlog.Record, used int64, hash, names []byte) (int64, error) {

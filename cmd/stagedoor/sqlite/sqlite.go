@@ -63,8 +63,9 @@ const (
 
 const (
 	pageBytes = 4096
-	// version is that of the tables. A file of the version before is changed, and one of another is set aside.
-	version = 4
+	// version is that of the tables. Those of the version before are the same, but its blocks have JSON
+	// (requestlog.Record.ReadOwn). A file of another version is set aside.
+	version = 5
 	// yieldEvery is the number of records after which a batch, which takes the processor for longer than most requests
 	// do, lets these go on.
 	yieldEvery = 16
@@ -78,10 +79,6 @@ var schema string
 
 // setVersion is the statement that says that the tables are of this version.
 var setVersion = fmt.Sprintf("PRAGMA user_version = %d;", version)
-
-// upgrade makes the tables of a file of version 3, whose records are all in the sums, those of this version.
-const upgrade = `ALTER TABLE blocks ADD COLUMN summed INTEGER NOT NULL DEFAULT 1;
-	CREATE INDEX blocks_to_sum ON blocks (last) WHERE summed = 0;`
 
 // Options configure a Log.
 type Options struct {
@@ -112,6 +109,7 @@ type Log struct {
 	filling  block      // the last block of the open file, if it is not full; guarded likewise
 	counter  int64      // of records
 	unsummed int        // full blocks whose records were not added to the sums yet; guarded likewise
+	toSum    toSum      // of all such records, or nil if only the file has them; guarded likewise
 }
 
 // Open opens the log, or makes it. A file that is broken or of another version is set aside. A log that was opened once
@@ -169,7 +167,8 @@ func (l *Log) ensureOpen() error {
 var errVersion = errors.New("the file is of another version")
 
 func (l *Log) open() (err error) {
-	l.kinds, l.filling, l.unsummed = knownKinds{}, block{}, sumEvery // an earlier process may have left some
+	l.forget()
+	l.unsummed = sumEvery // an earlier process may have left some
 	f, err := os.OpenFile(l.options.Path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
@@ -200,7 +199,7 @@ func (l *Log) open() (err error) {
 		return nil
 	case found == version-1:
 		return l.change(context.Background(), func(tx *sql.Tx) error {
-			_, err := tx.Exec(upgrade + setVersion)
+			_, err := tx.Exec(setVersion)
 			return err
 		})
 	case found != 0 || tables != 0:
@@ -311,8 +310,7 @@ func (l *Log) Close() error {
 	return l.disconnect()
 }
 
-// Append implements requestlog.Writer. Without room on the disk nothing is written. After a failed change it forgets
-// which kinds and which block are in the file, because the transaction may have been undone.
+// Append implements requestlog.Writer. Without room on the disk nothing is written.
 func (l *Log) Append(ctx context.Context, records []requestlog.Record) error {
 	if l.options.Room() < 0 {
 		return errNoRoom
@@ -320,11 +318,7 @@ func (l *Log) Append(ctx context.Context, records []requestlog.Record) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	add := func() error {
-		err := l.change(ctx, func(tx *sql.Tx) error { return l.insert(ctx, tx, records) })
-		if err != nil {
-			l.kinds, l.filling = knownKinds{}, block{} // they may have what is not in the file
-		}
-		return err
+		return l.change(ctx, func(tx *sql.Tx) error { return l.insert(ctx, tx, records) })
 	}
 	err := l.use(add)
 	if isBroken(err) {
@@ -334,8 +328,13 @@ func (l *Log) Append(ctx context.Context, records []requestlog.Record) error {
 	return err
 }
 
-// change runs one transaction.
-func (l *Log) change(ctx context.Context, do func(tx *sql.Tx) error) error {
+// change runs one transaction. If it fails, it may have been undone, so nothing is known of the file any more.
+func (l *Log) change(ctx context.Context, do func(tx *sql.Tx) error) (err error) {
+	defer func() {
+		if err != nil {
+			l.forget()
+		}
+	}()
 	tx, err := l.write.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -345,6 +344,9 @@ func (l *Log) change(ctx context.Context, do func(tx *sql.Tx) error) error {
 	}
 	return tx.Commit()
 }
+
+// forget forgets which kinds and which block are in the file, and what of it is to be summed up.
+func (l *Log) forget() { l.kinds, l.filling, l.toSum = knownKinds{}, block{}, nil }
 
 func (l *Log) insert(ctx context.Context, tx *sql.Tx, records []requestlog.Record) error {
 	requestlog.SetPlaces(records, &l.counter)
@@ -370,6 +372,9 @@ func (l *Log) insert(ctx context.Context, tx *sql.Tx, records []requestlog.Recor
 		entry = records[i].AppendOwn(entry[:0])
 		r := rowOf(&records[i], kind)
 		b.add(&r, records[i].ID, entry)
+		if l.toSum != nil {
+			l.toSum.add(&r)
+		}
 	}
 	if err := b.write(ctx, tx, false); err != nil {
 		return err

@@ -27,41 +27,68 @@ type reader interface {
 // alike names the requests of one kind that began in one minute.
 type alike struct{ kind, minute int64 }
 
-// unsummed returns the sums of the records that are not in the tables of sums.
-func unsummed(ctx context.Context, from reader) (requestlog.Sums, error) {
-	sums, parts := requestlog.NewSums(), make(map[alike]*row)
-	requests := make(map[alike]int64)
+// toSum has what is to be added to the sums, by the kinds and minutes of the requests.
+type toSum map[alike]*sumOf
+
+// sumOf is a number of requests and the sums of their amounts. The other fields of its row are those of one of them.
+type sumOf struct {
+	row
+	requests int64
+}
+
+func (t toSum) add(r *row) {
+	of := alike{r.kind, minuteOf(r.at)}
+	sum := t[of]
+	if sum == nil {
+		t[of] = &sumOf{*r, 1}
+		return
+	}
+	sum.requests++
+	for _, i := range summed {
+		sum.amounts[i] += r.amounts[i]
+	}
+}
+
+// unsummed returns the records in the file that are not in the tables of sums.
+func unsummed(ctx context.Context, from reader) (toSum, error) {
+	all := make(toSum)
 	var b block
 	const blocks = "SELECT base, rows FROM blocks WHERE summed = 0"
 	err := scan(ctx, from, blocks, nil, []any{&b.base, &b.rows}, func() error {
 		return b.each(func(r *row, _, _ int) error {
-			of := alike{r.kind, minuteOf(r.at)}
-			requests[of]++
-			if sum := parts[of]; sum == nil {
-				one := *r
-				parts[of] = &one
-			} else {
-				for _, i := range summed {
-					sum.amounts[i] += r.amounts[i]
-				}
-			}
+			all.add(r)
 			return nil
 		})
 	})
-	if err != nil || len(parts) == 0 {
-		return sums, err
+	return all, err
+}
+
+// sums returns the sums, whose names are in the file.
+func (t toSum) sums(ctx context.Context, from reader) (requestlog.Sums, error) {
+	sums := requestlog.NewSums()
+	if len(t) == 0 {
+		return sums, nil
 	}
-	kinds, err := kindsOf(ctx, from, parts)
-	for of, sum := range parts {
+	kinds, err := kindsOf(ctx, from, t)
+	for of, sum := range t {
 		r := kinds[of.kind]
 		sum.measure(&r)
-		sums.Add(&r, requests[of])
+		sums.Add(&r, sum.requests)
 	}
 	return sums, err
 }
 
+// unsummedSums returns the sums of the records that are not in the tables of sums.
+func unsummedSums(ctx context.Context, from reader) (requestlog.Sums, error) {
+	all, err := unsummed(ctx, from)
+	if err != nil {
+		return requestlog.Sums{}, err
+	}
+	return all.sums(ctx, from)
+}
+
 // kindsOf returns a record with the names of each kind.
-func kindsOf(ctx context.Context, from reader, of map[alike]*row) (map[int64]requestlog.Record, error) {
+func kindsOf(ctx context.Context, from reader, of toSum) (map[int64]requestlog.Record, error) {
 	var kinds []int64
 	for each := range of {
 		kinds = append(kinds, each.kind)
@@ -111,7 +138,14 @@ func (l *Log) sum(ctx context.Context, tx *sql.Tx, before int64) error {
 	if err := tx.QueryRowContext(ctx, some, before).Scan(&any); err != nil || !any {
 		return err
 	}
-	sums, err := unsummed(ctx, tx)
+	all := l.toSum
+	if all == nil {
+		var err error
+		if all, err = unsummed(ctx, tx); err != nil {
+			return err
+		}
+	}
+	sums, err := all.sums(ctx, tx)
 	if err != nil {
 		return err
 	}
@@ -143,7 +177,7 @@ func (l *Log) sum(ctx context.Context, tx *sql.Tx, before int64) error {
 			return err
 		}
 	}
-	l.unsummed = 0
+	l.unsummed, l.toSum = 0, make(toSum)
 	l.filling.empty()
 	_, err = tx.ExecContext(ctx, "UPDATE blocks SET summed = 1 WHERE summed = 0")
 	return err
@@ -155,7 +189,7 @@ func (l *Log) Spent(ctx context.Context, q *requestlog.SpentQuery, each func(*re
 	from, to := max(q.From.Unix()/3600, oldest), (q.To.Unix()+3599)/3600
 	begin, hours := q.From.Unix()/3600, max(int64(q.Step/time.Hour), 1)
 	return l.read(ctx, func(conn *sql.Conn) error {
-		sums, err := unsummed(ctx, conn)
+		sums, err := unsummedSums(ctx, conn)
 		if err != nil {
 			return err
 		}
@@ -184,7 +218,7 @@ func (l *Log) Count(ctx context.Context, owner string, from, to time.Time, width
 	bars, first, end, minutes := requestlog.Bars(from, to, width)
 	begin := max(first, requestlog.TimeOf(l.oldest())/60_000_000)
 	err = l.read(ctx, func(conn *sql.Conn) error {
-		sums, err := unsummed(ctx, conn)
+		sums, err := unsummedSums(ctx, conn)
 		if err != nil {
 			return err
 		}
