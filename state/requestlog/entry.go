@@ -138,8 +138,8 @@ func (e *entry) mark(name string, is bool) {
 // Unreadable is the Code of a record whose entry could not be read.
 const Unreadable = "unreadable"
 
-// ReadEntry reads an entry, or the JSON of AppendKind, into a record whose At is set. A broken one does not keep readers
-// from the others, so it is shown as a failed request without names.
+// ReadEntry reads an entry, or the JSON of AppendKind, into a record whose At is set. A broken one does not keep
+// readers from the others, so it is shown as a failed request without names.
 func (r *Record) ReadEntry(entry []byte) {
 	if json.Unmarshal(entry, r) != nil {
 		r.unreadable()

@@ -56,7 +56,8 @@ func TestReadOwnReadsWhatAppendOwnWrites(t *testing.T) {
 		own := r.AppendOwn(nil)
 		got := Record{At: 7}
 		got.ReadOwn(own)
-		want := Record{At: 7, Trace: r.Trace, Cached: r.Cached, Reasoning: r.Reasoning, Images: r.Images, Steps: r.Steps}
+		want := Record{At: 7, Trace: r.Trace, Cached: r.Cached, Reasoning: r.Reasoning, Images: r.Images,
+			Steps: r.Steps}
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("got\n%+v\nwant\n%+v", got, want)
 		}
@@ -83,7 +84,8 @@ func TestReadOwnReadsWhatAppendOwnWrites(t *testing.T) {
 
 func FuzzReadOwn(f *testing.F) {
 	f.Add([]byte(`{}`))
-	f.Add((&Record{Trace: "t", Steps: []Step{{Phase: "waiting", Attempt: 1, AtUs: 7}, {Phase: "other"}}}).AppendOwn(nil))
+	steps := []Step{{Phase: "waiting", Attempt: 1, AtUs: 7}, {Phase: "other"}}
+	f.Add((&Record{Trace: "t", Steps: steps}).AppendOwn(nil))
 	f.Fuzz(func(t *testing.T, own []byte) {
 		var r Record
 		if r.ReadOwn(own); len(r.Steps) > len(own) {

@@ -2,8 +2,8 @@ package requestlog
 
 import "strings"
 
-// Kind has all by which records have the same AppendKind, Owner and Slow, as a key of maps. To compare two of them takes
-// a fraction of the time in which their JSON is written.
+// Kind has all by which records have the same AppendKind, Owner and Slow, as a key of maps. To compare two of them
+// takes a fraction of the time in which their JSON is written.
 type Kind struct {
 	names                         [16]string
 	first                         Try
