@@ -41,6 +41,9 @@ func decode(body []byte, env *dialogue.Env) (*dialogue.Request, error) {
 		d.req.MaxTokens = d.maxTokens
 	}
 	d.req.User = cmp.Or(d.req.User, d.user)
+	if d.req.LegacyFunctions && d.req.Parallel == nil {
+		d.req.Parallel = new(false) // function_call holds one call, so further ones would be lost
+	}
 	return d.req, nil
 }
 

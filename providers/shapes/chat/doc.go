@@ -39,7 +39,7 @@
 //	reasoning_effort                     Reasoning.Effort, and Reasoning.Include unless it is none
 //	tools, functions                     Tools; LegacyFunctions remembers that the second one was used
 //	tool_choice, function_call           ToolChoice
-//	parallel_tool_calls                  Parallel
+//	parallel_tool_calls                  Parallel; false for functions, because function_call holds one call
 //	web_search_options                   WebSearch, SearchOptions
 //	logprobs, top_logprobs, logit_bias   LogProbs, TopLogProbs, LogitBias
 //	stream_options.include_usage         IncludeUsage

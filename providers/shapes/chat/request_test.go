@@ -245,6 +245,26 @@ func TestDecodeKeepsWhatWasAsked(t *testing.T) {
 	}
 }
 
+// function_call holds one call, so the model may make only one, unless the client says otherwise.
+func TestTheDeprecatedFunctionsAreCalledOneAtATime(t *testing.T) {
+	for members, want := range map[string]string{
+		`"functions":[{"name":"f"}]`:                             "false",
+		`"functions":[{"name":"f"}],"parallel_tool_calls":true`:  "true",
+		`"tools":[{"type":"function","function":{"name":"f"}}]`:  "",
+		`"functions":[{"name":"f"}],"parallel_tool_calls":null`:  "false",
+		`"functions":[{"name":"f"}],"parallel_tool_calls":false`: "false",
+	} {
+		body := `{"model":"m","messages":[{"role":"user","content":"hi"}],` + members + `}`
+		req, err := chat.Shape.Decode([]byte(body), shapes.Params{}, newEnv())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sent, _ := encoded(t, req); sent.Get("parallel_tool_calls").Raw != want {
+			t.Errorf("%s: parallel_tool_calls is %q, want %q", members, sent.Get("parallel_tool_calls").Raw, want)
+		}
+	}
+}
+
 func image(bytes int) string {
 	return `{"type":"image_url","image_url":{"url":"data:image/png;base64,` + strings.Repeat("A", bytes/3*4) + `"}}`
 }
