@@ -1086,4 +1086,34 @@ var Table = []Mutant{
 `,
 		New: ``,
 	},
+	{
+		Name: "alerts: do not look at refusals of a budget",
+		File: "actors/alerts/watcher.go", Suite: "./actors/alerts", Run: "TestABudgetThatRefusesARequestIsReached",
+		Old: `if e.Asked <= e.Budget.Amount {`,
+		New: `if e.Asked > e.Budget.Amount {`,
+	},
+	{
+		Name: "alerts: forget a refusal that the store could not take",
+		File: "actors/alerts/watcher.go", Suite: "./actors/alerts", Run: "TestABudgetThatRefusesARequestIsReached",
+		Old: `		if asked > 0 && len(w.changed) < maxChanged {`,
+		New: `		if asked < 0 && len(w.changed) < maxChanged {`,
+	},
+	{
+		Name: "chat: let the deprecated functions be called several at a time",
+		File: "providers/shapes/chat/decode.go", Suite: "./providers/shapes/chat", Run: "TestTheDeprecatedFunctions",
+		Old: `		d.req.Parallel = new(false) // function_call`,
+		New: `		d.req.Parallel = new(true) // function_call`,
+	},
+	{
+		Name: "requests: add records to the sums twice",
+		File: "cmd/stagedoor/sqlite/sums.go", Suite: "./cmd/stagedoor/sqlite", Run: "TestEachRecordIsInTheSumsOnce",
+		Old: `	l.unsummed, l.toSum = 0, make(toSum)`,
+		New: `	l.unsummed, l.toSum = 0, all`,
+	},
+	{
+		Name: "requests: keep records of a failed change for the sums",
+		File: "cmd/stagedoor/sqlite/sqlite.go", Suite: "./cmd/stagedoor/sqlite", Run: "TestRecordsOfAFailedChange",
+		Old: `l.kinds, l.filling, l.toSum = knownKinds{}, block{}, nil }`,
+		New: `l.kinds, l.filling = knownKinds{}, block{} }`,
+	},
 }

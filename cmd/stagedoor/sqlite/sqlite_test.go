@@ -521,6 +521,38 @@ func TestEachRecordIsInTheSumsOnce(t *testing.T) {
 	}
 }
 
+// cancelledLater is a context that is cancelled when its error was asked for so many times.
+type cancelledLater struct {
+	context.Context
+	left int
+}
+
+func (c *cancelledLater) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+func TestRecordsOfAFailedChangeAreNotInTheSums(t *testing.T) {
+	f := openFixture(t, filepath.Join(t.TempDir(), sqlite.FileName))
+	const size = 70 // a block is full with it
+	logtest.Fill(t, f, 0, size)
+	var batch []requestlog.Record
+	for n := range size {
+		batch = append(batch, logtest.Record(n))
+	}
+	if err := f.Append(&cancelledLater{t.Context(), size - 10}, batch); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	for n := 1; n <= 65; n++ { // the sums are written meanwhile
+		logtest.Fill(t, f, n*size, n*size+size)
+	}
+	if counted, spent := f.totals(t); counted != 66*size || spent != 66*size {
+		t.Errorf("%d counted and %d summed up of %d", counted, spent, 66*size)
+	}
+}
+
 // BenchmarkRequest measures the processor time of requests of which the log keeps a record, and of the same requests
 // without a log. The difference is what the log costs: its place in the queue, its record, the batches in the file, and
 // the collections that it causes. The requests come from 210 combinations of users, keys, models and providers.
