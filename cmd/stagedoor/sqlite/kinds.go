@@ -59,10 +59,9 @@ func (known *knownKinds) of(ctx context.Context, tx *sql.Tx, r *requestlog.Recor
 		known.kinds, known.bytes = make(map[requestlog.Kind]knownKind), 0
 	}
 	if !ok {
-		is = is.Clone()
 		known.bytes += kindBytes + names
 	}
-	known.kinds[is] = k
+	known.kinds[is.Clone()] = k // a map takes the new key also where it has an equal one
 	return k.kind, nil
 }
 
