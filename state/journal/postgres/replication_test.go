@@ -157,9 +157,9 @@ func TestACommitWhoseReplicationIsCancelledIsNotAcknowledged(t *testing.T) {
 // An append that waits for replication locks the row of its node, so that the node cannot beat.
 func TestANodeWhoseAppendWaitsForReplicationIsNotExpelled(t *testing.T) {
 	server := server(t)
-	// Longer than the time between two beats. The lease of a bounds its wait for the answer to a beat, so that beats
-	// which wait for the row are behind the stand-by, if that waited for it, too.
-	const lease = 3 * time.Second
+	// Much longer than the time between two beats, which a busy machine delays. The lease of a bounds its wait for the
+	// answer to a beat, so that beats which wait for the row are behind the stand-by, if that waited for it, too.
+	const lease = 8 * time.Second
 	url := empty(t, server)
 	a := open(t, url, postgres.Options{Node: "a", Lease: lease / 2})
 	b := open(t, url, postgres.Options{Node: "b", Standby: true, Lease: lease})
@@ -177,7 +177,7 @@ func TestANodeWhoseAppendWaitsForReplicationIsNotExpelled(t *testing.T) {
 	waiting, enough := context.WithCancel(ctx)
 	took := make(chan error, 1)
 	go func() { took <- b.Await(waiting) }()
-	time.Sleep(2 * lease) // enough for the stand-by to expel a, or to wait for the lock of its row
+	time.Sleep(lease * 3 / 2) // enough for the stand-by to expel a, or to wait for the lock of its row
 	back()
 	if err := <-acknowledged; err != nil {
 		t.Errorf("the append: %v", err)
