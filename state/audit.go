@@ -300,8 +300,9 @@ func isHidden(v any) bool {
 }
 
 // auditValue returns a value as the log shows it, as JSON. Times have no fractions of a second, a Hidden value is the
-// text "hidden", and a value of more than maxAuditValue bytes is cut to that and says how long it was. The zero time is
-// null. whole is set for the fields of a record that was made or removed, of which each empty value is null.
+// text "hidden", and a text of more than maxAuditValue bytes, or the JSON of another value, is cut to that and says how
+// long it was. The zero time is null. whole is set for the fields of a record that was made or removed, of which each
+// empty value is null.
 func auditValue(v any, whole bool) (json.RawMessage, error) {
 	if h, hidden := v.(Hidden); hidden {
 		if h == "" {
@@ -318,12 +319,16 @@ func auditValue(v any, whole bool) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case whole && slices.Contains([]string{`""`, "0", "false"}, string(text)):
+	if whole && slices.Contains([]string{`""`, "0", "false"}, string(text)) {
 		return json.RawMessage("null"), nil
-	case len(text) > maxAuditValue:
-		cut := strings.ToValidUTF8(string(text[:maxAuditValue]), "")
-		return json.Marshal(fmt.Sprintf("%s… (%d bytes)", cut, len(text)))
+	}
+	shown, isText := v.(string)
+	if !isText {
+		shown = string(text)
+	}
+	if len(shown) > maxAuditValue {
+		cut := strings.ToValidUTF8(shown[:maxAuditValue], "")
+		return json.Marshal(fmt.Sprintf("%s… (%d bytes)", cut, len(shown)))
 	}
 	return text, nil
 }

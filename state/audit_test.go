@@ -269,6 +269,19 @@ func TestAuditRecordsAreBounded(t *testing.T) {
 	}
 }
 
+func TestALongTextOfAnAuditRecordStaysText(t *testing.T) {
+	s := newState(t)
+	lines := strings.Repeat("say: \"hi\"\n", 1000)
+	event := state.AuditEvent{Action: "a", After: state.Fields{"lines": lines}}
+	if err := s.RecordAudit(context.Background(), event); err != nil {
+		t.Fatal(err)
+	}
+	_, after := auditLog(t, s, state.AuditQuery{})[0].Changes[0].Texts()
+	if want := lines[:4096] + "… (10000 bytes)"; after != want {
+		t.Errorf("got\n%s\nwant\n%s", after, want)
+	}
+}
+
 func TestRequestsCostTheAuditLogNothing(t *testing.T) {
 	s := newState(t)
 	before := s.View().NumberFact("audit/last")

@@ -261,36 +261,18 @@ const (
 )
 
 // Difference returns the lines that only one of two configurations has, with secrets hidden as by Masked. It returns
-// nothing if a secret cannot be hidden, and of long texts only the beginning.
+// nothing if a secret cannot be hidden.
 func Difference(before, after *Config) (removed, added string) {
 	old, err := Masked(before.Text)
 	now, wrong := Masked(after.Text)
 	if err != nil || wrong != nil {
 		return "", ""
 	}
+	lines := map[string][]string{}
 	for _, l := range Diff(old, now) {
-		switch l.Sign {
-		case "-":
-			removed = withLine(removed, l.Text)
-		case "+":
-			added = withLine(added, l.Text)
-		}
+		lines[l.Sign] = append(lines[l.Sign], l.Text)
 	}
-	return removed, added
-}
-
-// withLine adds a line to a text. A text that would become too long ends with an ellipsis and takes no further lines.
-func withLine(text, line string) string {
-	const most, cut = 4 << 10, "\n…"
-	switch {
-	case strings.HasSuffix(text, cut):
-		return text
-	case len(text)+len(line) > most:
-		return text + cut
-	case text == "":
-		return line
-	}
-	return text + "\n" + line
+	return strings.Join(lines["-"], "\n"), strings.Join(lines["+"], "\n")
 }
 
 // Diff returns the lines that differ, with two around them. The texts are those of Masked. Of comments only
