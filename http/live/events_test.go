@@ -220,6 +220,20 @@ func TestWhoMayWatch(t *testing.T) {
 	})
 }
 
+// RFC 6455 4.4: the refusal of a handshake says which version of the protocol is spoken.
+func TestARefusedHandshakeNamesTheVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		reply, _ := s.get("/v1/videos/live", key, "Connection", "Upgrade", "Upgrade", "websocket",
+			"Sec-WebSocket-Version", "8", "Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA==")
+		text := body(t, reply.Body)
+		if reply.StatusCode != 400 || reply.Header.Get("Sec-WebSocket-Version") != "13" ||
+			!strings.Contains(text, `"code":"invalid_handshake"`) {
+			t.Errorf("got %d %v %s", reply.StatusCode, reply.Header, text)
+		}
+	})
+}
+
 func TestADeletedJobEndsItsStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)

@@ -63,6 +63,7 @@ func newUpgrader() websocket.Upgrader {
 		// The callers of Serve have checked the origin (SameOrigin).
 		CheckOrigin: func(*http.Request) bool { return true },
 		Error: func(w http.ResponseWriter, _ *http.Request, status int, reason error) {
+			w.Header().Set("Sec-WebSocket-Version", "13") // RFC 6455 4.4: the client may try again with it
 			envelope.Write(w, envelope.Plain, dialogue.Refusal(status, "invalid_handshake", reason.Error()))
 		},
 	}
