@@ -156,8 +156,8 @@ func truncateForPage(text string) string {
 // read checks the parameters other than client_id and redirect_uri in the order of the protocol and
 // stores them in q. Its errors may be sent to the app.
 func (q *authRequest) read(query params) error {
-	if query.repeated() {
-		return invalidRequest("a parameter is repeated")
+	if name := query.repeated(); name != "" {
+		return invalidRequest(name + " is repeated")
 	}
 	switch query.get("response_type") {
 	case "code":

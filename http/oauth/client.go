@@ -34,8 +34,8 @@ func (s *Service) readClientRequest(w http.ResponseWriter, r *http.Request) (*cl
 	if err != nil {
 		return nil, err
 	}
-	if form.repeated() {
-		return nil, invalidRequest("a parameter is repeated")
+	if name := form.repeated(); name != "" {
+		return nil, invalidRequest(name + " is repeated")
 	}
 	query, err := parseQuery(r)
 	if err != nil || slices.ContainsFunc(onlyInBody, func(name string) bool { return query.count(name) > 0 }) {

@@ -132,6 +132,24 @@ func TestTokenRequestsThatAreRefused(t *testing.T) {
 	}
 }
 
+// An error names the parameter that is repeated, unless its name is not one that a description can hold.
+func TestARepeatedParameterIsNamed(t *testing.T) {
+	s := start(t, nil)
+	for body, want := range map[string]string{
+		"client_id=x&code=a&code=b&grant_type=y":                         "code is repeated",
+		"state=1&state=2&code=a&code=b":                                  "code is repeated",
+		"%22%0a=1&%22%0a=2":                                              "a parameter is repeated",
+		strings.Repeat("a", 65) + "=1&" + strings.Repeat("a", 65) + "=2": "a parameter is repeated",
+	} {
+		r := httptest.NewRequest("POST", pathToken, strings.NewReader(body))
+		r.Header.Set("Content-Type", formMedia)
+		status, _, reply := s.send(r)
+		if status != http.StatusBadRequest || reply["error"] != "invalid_request" || reply["error_description"] != want {
+			t.Errorf("%s: %d %v, want %s", body, status, reply, want)
+		}
+	}
+}
+
 func TestMultipartIsNoForm(t *testing.T) {
 	s := start(t, nil)
 	var body bytes.Buffer

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"regexp"
+	"slices"
 
 	"stagedoor/http/web/browser"
 )
@@ -28,14 +30,26 @@ func (p params) get(name string) string { return p.values.Get(name) }
 // count returns how often a parameter occurs.
 func (p params) count(name string) int { return len(p.values[name]) }
 
-// repeated reports whether any parameter occurs more than once.
-func (p params) repeated() bool {
-	for _, v := range p.values {
+// parameterName matches the names of parameters that an error may repeat: RFC 6749 5.2 limits the characters of
+// a description, and RFC 6749 8.2 those of a name.
+var parameterName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// repeated returns the name of a parameter that occurs more than once, the first in the alphabet if there are
+// several, or "" if none does.
+func (p params) repeated() string {
+	var names []string
+	for name, v := range p.values {
 		if len(v) > 1 {
-			return true
+			names = append(names, name)
 		}
 	}
-	return false
+	if len(names) == 0 {
+		return ""
+	}
+	if name := slices.Min(names); parameterName.MatchString(name) {
+		return name
+	}
+	return "a parameter"
 }
 
 // parseQuery returns the parameters of a request's address.

@@ -79,7 +79,7 @@ type step struct {
 // returns false.
 func (s *Service) readStep(w http.ResponseWriter, r *http.Request) (step, bool) {
 	query, err := parseQuery(r)
-	if err != nil || query.repeated() {
+	if err != nil || query.repeated() != "" {
 		s.writePage(w, r, http.StatusBadRequest, failureMalformed)
 		return step{}, false
 	}
@@ -106,7 +106,7 @@ func (s *Service) resumeStep(w http.ResponseWriter, r *http.Request, sealed stri
 // to this browser. If that fails, it writes a page and returns false.
 func (s *Service) readStepForm(w http.ResponseWriter, r *http.Request, purpose string) (step, params, bool) {
 	form, err := readForm(w, r)
-	if err != nil || form.repeated() {
+	if err != nil || form.repeated() != "" {
 		status := http.StatusBadRequest
 		if err != nil {
 			status = protocolErrorOf(err).status

@@ -89,7 +89,7 @@ var failureLink = &pages.Failure{Title: "This link has expired",
 func (s *Service) topUpPage(w http.ResponseWriter, r *http.Request) {
 	pages.NoStore(w.Header())
 	query, err := parseQuery(r)
-	if err != nil || query.repeated() {
+	if err != nil || query.repeated() != "" {
 		s.writePage(w, r, http.StatusBadRequest, failureMalformed)
 		return
 	}
@@ -221,7 +221,7 @@ func (s *Service) topUpView(t *topUpRequest) *pages.TopUp {
 // redeem handles the form with a redeem code.
 func (s *Service) redeem(w http.ResponseWriter, r *http.Request) {
 	form, err := readForm(w, r)
-	if err != nil || form.repeated() {
+	if err != nil || form.repeated() != "" {
 		s.writePage(w, r, http.StatusBadRequest, failureMalformed)
 		return
 	}
