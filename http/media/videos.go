@@ -166,7 +166,7 @@ func (m *maker) findSource() error {
 	}
 	source, ok := work.FindVideo(m.handlers.State.View(), m.ask.Source, m.owner())
 	if !ok {
-		return dialogue.VideoNotFound(m.ask.Source)
+		return dialogue.VideoNotFound(m.ask.Source).About(m.ask.SourceField)
 	}
 	m.source = &source
 	return m.ask.Fits(&source)

@@ -323,7 +323,9 @@ func TestWhatIsNotReady(t *testing.T) {
 	g.refused(g.send("DELETE", at, "", ""), 400, "video_not_terminal", "video_id")
 	g.refused(g.send("POST", at+"/remix", asJSON, `{"prompt":"a dog"}`), 400, "video_not_completed", "video_id")
 	g.refused(g.send("POST", "/v1/videos/edits", asJSON, `{"prompt":"a dog","video":{"id":"`+id+`"}}`), 400,
-		"video_not_completed", "video_id")
+		"video_not_completed", "video.id")
+	g.refused(g.send("POST", "/v1/videos/edits", asJSON, `{"prompt":"a dog","video":{"id":"video_unknown"}}`), 404,
+		"video_not_found", "video.id")
 	g.refused(g.send("POST", "/v1/videos/video_unknown/remix", asJSON, `{"prompt":"a dog"}`), 404, "video_not_found",
 		"video_id")
 	g.refused(g.send("POST", at+"/remix", asJSON, `{"prompt":""}`), 400, "invalid_value", "prompt")

@@ -36,7 +36,9 @@ type Ask struct {
 	// Source is the job that the others begin with, or Upload the video: Model is
 	// then as for a new one, and Size is the upload's.
 	Source string
-	Upload *mp4.File // nil: none; to be closed
+	// SourceField names the field that had Source: video_id of the path, or video.id of the body.
+	SourceField string
+	Upload      *mp4.File // nil: none; to be closed
 }
 
 // Close gives picture and video back.
@@ -95,8 +97,8 @@ type Sent struct {
 // Check reads a request. Its files are the Ask's if there is no error. source is
 // the id that the path names, "" where the body does.
 func Check(op video.Operation, sent Sent, source string) (*Ask, error) {
-	c := &checker{ask: &Ask{Operation: op, Source: source}, doc: gjson.ParseBytes(sent.Body), files: sent.Pictures,
-		uploads: sent.Videos}
+	c := &checker{ask: &Ask{Operation: op, Source: source, SourceField: "video_id"},
+		doc: gjson.ParseBytes(sent.Body), files: sent.Pictures, uploads: sent.Videos}
 	for _, rule := range rules[op] {
 		if err := rule(c); err != nil {
 			return nil, errors.Join(err, c.close())

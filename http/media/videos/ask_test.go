@@ -295,10 +295,10 @@ func TestWhatAJobBeginsWith(t *testing.T) {
 		{video.Extend, work.Video{Phase: work.VideoCompleted, Seconds: 113}, "invalid_value"},
 		{video.Extend, work.Video{Phase: work.VideoCompleted, Seconds: 8, Extensions: 6}, "invalid_value"},
 	} {
-		err := (&Ask{Operation: c.op, Seconds: 8}).Fits(&c.source)
+		err := (&Ask{Operation: c.op, Seconds: 8, SourceField: "video.id"}).Fits(&c.source)
 		var refusal *dialogue.Error
 		if errors.As(err, &refusal) != (c.code != nil) || refusal != nil &&
-			(refusal.Code != c.code || refusal.Status != 400) {
+			(refusal.Code != c.code || refusal.Status != 400 || refusal.Param == "") {
 			t.Errorf("%s of %+v: %v", c.op, c.source, err)
 		}
 	}

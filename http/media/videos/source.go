@@ -34,7 +34,7 @@ func (c *checker) source() error {
 	case id.Type != gjson.String || id.Str == "" || len(id.Str) > maxID:
 		return dialogue.Invalid("video.id", "must be the id of a video")
 	}
-	c.ask.Source = id.Str
+	c.ask.Source, c.ask.SourceField = id.Str, "video.id"
 	return nil
 }
 
@@ -107,7 +107,7 @@ const (
 func (a *Ask) Fits(source *work.Video) error {
 	switch {
 	case source.Phase != work.VideoCompleted:
-		return dialogue.BadField("video_id", "video_not_completed",
+		return dialogue.BadField(a.SourceField, "video_not_completed",
 			"the video is not completed, it is "+source.Status())
 	case a.Operation != video.Extend:
 		return nil
