@@ -381,11 +381,16 @@ type Connect struct {
 	Viewer
 	Address string // scheme://host[:port]
 	Clients []ClientSetting
+	Logged  bool        // there is a log of requests
 	Last    *RequestRow // the last request with a key, or nil
 }
 
 func (c *Connect) frame() frame {
-	return c.at(placeConnect, "connect.html", "Connect").with("fresh.js", "", "")
+	f := c.at(placeConnect, "connect.html", "Connect")
+	if c.Logged {
+		f.script = "fresh.js"
+	}
+	return f
 }
 
 // SignOut asks whether to sign out.

@@ -121,7 +121,7 @@ func TestEveryPageIsDrawn(t *testing.T) {
 		"first": &First{Address: "http://a", Key: "sd-1", Models: []string{"<b>"},
 			Clients: ClientSettings("http://a<b>", "<b>", "<b>"), Answer: "<b>", Problem: "<b>"},
 		"chat":    &Chat{Viewer: viewer, FormToken: "t", Address: "http://a<b>", Models: named},
-		"connect": &Connect{Viewer: viewer, Address: "http://a<b>", Clients: ClientSettings("", "", "")},
+		"connect": &Connect{Viewer: viewer, Address: "http://a<b>", Clients: ClientSettings("", "", ""), Logged: true},
 		"models": &Models{Viewer: viewer, Query: ModelQuery{Text: "<b>"}, Patterns: []string{"<b>-*"},
 			Models: []ModelRow{{Name: "<b>",
 				Providers: []string{"<b>"}, APIs: []API{{"C", "chat", true}}, Abilities: []string{"vision"}}}},

@@ -151,6 +151,11 @@ func TestConnectShowsTheSettingsOfEveryClient(t *testing.T) {
 	log("key_1", "anna")
 	v.expect(v.get("/connect"), http.StatusOK, "Requests arrive")
 	v.expect(v.get("/connect"), http.StatusOK, "<bdi>curl/8.5</bdi>")
+	h.requests.off = true
+	if v.get("/connect"); strings.Contains(v.page, "Waiting") || strings.Contains(v.page, "data-fresh") {
+		t.Error("the page waits for a request although none is logged")
+	}
+	h.requests.off = false
 	v.get("/account/keys")
 	v.expect(v.post("/account/keys", "name", "laptop"), http.StatusOK, "ANTHROPIC_AUTH_TOKEN=sd-")
 }

@@ -143,10 +143,12 @@ func (rc *requestContext) clients(key string) []pages.ClientSetting {
 	return pages.ClientSettings(rc.addressFor(rc.r), key, rc.exampleModel())
 }
 
-// connect shows how clients are connected, and the last request with a key. Keys are shown once and not here, so the
-// reader fills in one.
+// connect shows how clients are connected, and the last request with a key if there is a log of requests. Keys are
+// shown once and not here, so the reader fills in one.
 func (rc *requestContext) connect() {
-	view := &pages.Connect{Viewer: rc.viewer(), Address: rc.addressFor(rc.r), Clients: rc.clients("")}
+	log, err := rc.openLog()
+	view := &pages.Connect{Viewer: rc.viewer(), Address: rc.addressFor(rc.r), Clients: rc.clients(""),
+		Logged: err == nil && log != nil}
 	const most = 50 // the last may be those of the page Chat, which have no key
 	last := rc.recentRequests(most)
 	if i := slices.IndexFunc(last, func(r pages.RequestRow) bool { return r.FromPage() == "" }); i >= 0 {
