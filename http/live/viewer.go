@@ -52,7 +52,8 @@ func (hs *Handlers) identify(w http.ResponseWriter, r *http.Request) (*viewer, e
 // browsers send no Origin and are permitted.
 func (hs *Handlers) SameOrigin(r *http.Request) error {
 	if origin := r.Header.Get("Origin"); origin != "" && !hs.own(origin, r.Host) {
-		return dialogue.Refusal(http.StatusForbidden, "origin_not_allowed", "pages of other origins cannot connect here")
+		return dialogue.Refusal(http.StatusForbidden, "origin_not_allowed",
+			"pages of other origins cannot connect here")
 	}
 	return nil
 }

@@ -144,7 +144,8 @@ func TestARepeatedParameterIsNamed(t *testing.T) {
 		r := httptest.NewRequest("POST", pathToken, strings.NewReader(body))
 		r.Header.Set("Content-Type", formMedia)
 		status, _, reply := s.send(r)
-		if status != http.StatusBadRequest || reply["error"] != "invalid_request" || reply["error_description"] != want {
+		if status != http.StatusBadRequest || reply["error"] != "invalid_request" ||
+			reply["error_description"] != want {
 			t.Errorf("%s: %d %v, want %s", body, status, reply, want)
 		}
 	}
