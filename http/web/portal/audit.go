@@ -29,6 +29,9 @@ func (rc *requestContext) auditSearch() (s pages.AuditSearch, q state.AuditQuery
 	return s, q
 }
 
+// changesPerPage limits the rows of a page of the audit log, each of which has a list of fields before and after.
+const changesPerPage = 25
+
 // audit shows a page of the audit log.
 func (rc *requestContext) audit() {
 	search, q := rc.auditSearch()
@@ -47,8 +50,8 @@ func (rc *requestContext) audit() {
 		case err != nil:
 			rc.busy(rc.w, rc.r, err)
 			return
-		case len(view.Rows) == perPage:
-			view.More = view.Rows[perPage-1].ID
+		case len(view.Rows) == changesPerPage:
+			view.More = view.Rows[changesPerPage-1].ID
 		default:
 			view.Rows = append(view.Rows, pages.AuditRow{AuditRecord: r})
 			continue
