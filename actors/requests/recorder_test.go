@@ -276,3 +276,16 @@ func BenchmarkAdd(b *testing.B) {
 		b.Fatal(err)
 	}
 }
+
+// A phase without a number is kept, too, but takes the bytes of its name in every record.
+func TestEveryPhaseHasANumberInTheLog(t *testing.T) {
+	size := func(phase string) int {
+		r := requestlog.Record{Steps: []requestlog.Step{{Phase: phase}}}
+		return len(r.AppendOwn(nil))
+	}
+	for _, p := range flow.Phases() {
+		if size(p.String()) >= size("?") {
+			t.Errorf("%s is written as text", p)
+		}
+	}
+}

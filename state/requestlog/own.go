@@ -10,8 +10,9 @@ import (
 // ownFormat is the first byte of what AppendOwn writes. Earlier versions of the program wrote JSON.
 const ownFormat = 1
 
-// phases have a number in steps, so that a step takes four bytes in place of forty. Others are written as text. Numbers
-// are never given anew.
+// phases have a number in steps, so that a step takes a few bytes in place of about forty. Others are written as text.
+// A number is never given to another phase, and a further phase needs a further version of the file, because programs
+// of this one would take its number for a fault.
 var phases = [...]string{"", "starting", "queued", "waiting", "replying", "in_progress", "resting", "ended"}
 
 // AppendOwn appends what a record has for itself, without its id, its times and its amounts, for ReadOwn.

@@ -521,6 +521,27 @@ func TestEachRecordIsInTheSumsOnce(t *testing.T) {
 	}
 }
 
+func TestAFileOfTheVersionBeforeIsKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), sqlite.FileName)
+	f := openFixture(t, path)
+	logtest.Fill(t, f, 0, 70)
+	db, err := sql.Open("sqlite", path)
+	if err == nil {
+		_, err = db.Exec("PRAGMA user_version = 4")
+	}
+	if err = errors.Join(err, f.Close(), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	f = openFixture(t, path)
+	logtest.Fill(t, f, 70, 140)
+	if ids := logtest.Find(t, f, requestlog.Query{}, ""); len(ids) != 140 {
+		t.Errorf("%d found", len(ids))
+	}
+	if counted, spent := f.totals(t); counted != 140 || spent != 140 {
+		t.Errorf("%d counted, %d summed up", counted, spent)
+	}
+}
+
 // cancelledLater is a context that is cancelled when its error was asked for so many times.
 type cancelledLater struct {
 	context.Context
