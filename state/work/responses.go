@@ -184,9 +184,23 @@ func FindResponse(v state.View, id string, owner state.Owner) (ResponseHeader, e
 	return r.Rec, nil
 }
 
-// ReadResponse returns a stored response. If it is being written, its body may be newer than its header. The response
-// of another owner is state.ErrNotFound.
+// ReadResponse returns a stored response. The response of another owner is state.ErrNotFound. The disk has a change
+// a moment before the header shows it. So a body that is newer than its header is returned with the header that belongs
+// to it, because a client that reads the end of a response may go on at once, and then finds what was stored with it.
 func ReadResponse(ctx context.Context, s *state.State, id string, owner state.Owner) (StoredResponse, error) {
+	r, err := readResponse(ctx, s, id, owner)
+	if err != nil || r.BodySize == int64(len(r.Body)) {
+		return r, err
+	}
+	// An empty command ends when all changes before it are visible.
+	if err := state.Run(ctx, s, func(*state.Tx) error { return nil }); err != nil {
+		return StoredResponse{}, err
+	}
+	return readResponse(ctx, s, id, owner)
+}
+
+// readResponse returns a stored response whose body may be newer than its header.
+func readResponse(ctx context.Context, s *state.State, id string, owner state.Owner) (StoredResponse, error) {
 	h, err := FindResponse(s.View(), id, owner)
 	if err != nil {
 		return StoredResponse{}, err

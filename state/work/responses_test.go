@@ -23,6 +23,58 @@ func put(t testing.TB, s *state.State, r work.StoredResponse) work.StoredRespons
 	return r
 }
 
+// lateStore closes committed when a commit is on disk, and returns from it when mayReturn is closed.
+type lateStore struct {
+	journal.Store
+	once                 sync.Once
+	committed, mayReturn chan struct{}
+}
+
+func (l *lateStore) Commit(ctx context.Context, batches []journal.Batch) (journal.LSN, error) {
+	lsn, err := l.Store.Commit(ctx, batches)
+	if l.committed != nil {
+		l.once.Do(func() { close(l.committed) })
+		<-l.mayReturn
+	}
+	return lsn, err
+}
+
+func TestTheEndOfAResponseIsNotReadBeforeItsHeaderShowsIt(t *testing.T) {
+	store := &lateStore{Store: journal.NewMemory()}
+	s := open(t, store, newClock().Now)
+	r := put(t, s, newResponse(1, "in_progress"))
+	store.committed, store.mayReturn = make(chan struct{}), make(chan struct{})
+	updated := make(chan error)
+	go func() {
+		_, err := work.UpdateResponse(ctx, s, r.ID, me,
+			work.ResponseUpdate{Status: "completed", Body: []byte(`{"status":"completed"}`)})
+		updated <- err
+	}()
+	<-store.committed
+	read := make(chan work.StoredResponse)
+	go func() {
+		got, err := work.ReadResponse(ctx, s, r.ID, me)
+		if err != nil {
+			t.Error(err)
+		}
+		read <- got
+	}()
+	var got work.StoredResponse
+	select {
+	case got = <-read: // before the change is visible
+		close(store.mayReturn)
+	case <-time.After(50 * time.Millisecond):
+		close(store.mayReturn)
+		got = <-read
+	}
+	if string(got.Body) != `{"status":"completed"}` || !got.Finished() {
+		t.Errorf("read %s with a header that says %s", got.Body, got.Status)
+	}
+	if err := <-updated; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestResponseLife(t *testing.T) {
 	store := journal.NewMemory()
 	s := open(t, store, newClock().Now)
