@@ -104,11 +104,8 @@ func stop(t *testing.T, g *harness.Gateway) {
 // again everything that was acknowledged is there.
 func TestFullDiskRefusesWritesAndLosesNothing(t *testing.T) {
 	data := t.TempDir()
-	script := filepath.Join(t.TempDir(), "stagedoor")
-	text := fmt.Sprintf("#!/bin/sh\nulimit -f 4096\nexec %q \"$@\"\n", harness.Binary(t))
-	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	script := harness.Script(t, "stagedoor",
+		fmt.Sprintf("#!/bin/sh\nulimit -f 4096\nexec %q \"$@\"\n", harness.Binary(t)))
 	g := launch(t, script, sandbox(data))
 	var kept []string
 	refused := 0

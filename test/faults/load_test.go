@@ -7,8 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -246,10 +244,7 @@ func TestOverloadIsToldAtOnce(t *testing.T) {
 // P13).
 func TestMoreConnectionsThanDescriptors(t *testing.T) {
 	t.Parallel()
-	script := filepath.Join(t.TempDir(), "few-descriptors")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\nulimit -n 128\nexec "+harness.Binary(t)+" \"$@\"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	script := harness.Script(t, "few-descriptors", "#!/bin/sh\nulimit -n 128\nexec "+harness.Binary(t)+" \"$@\"\n")
 	server := newServer(t)
 	server.Handle("m", answering)
 	g, err := harness.Launch(script, harness.Config{
@@ -323,10 +318,7 @@ func TestAPausedProcessGoesOn(t *testing.T) {
 // can be written.
 func TestIdleConnectionsDoNotTakeTheDescriptorsOfRequests(t *testing.T) {
 	t.Parallel()
-	script := filepath.Join(t.TempDir(), "few-descriptors")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\nulimit -n 64\nexec "+harness.Binary(t)+" \"$@\"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	script := harness.Script(t, "few-descriptors", "#!/bin/sh\nulimit -n 64\nexec "+harness.Binary(t)+" \"$@\"\n")
 	server := newServer(t)
 	server.Handle("m", answering)
 	g, err := harness.Launch(script, harness.Config{

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -42,6 +43,21 @@ func Build(ctx context.Context, dir, pkg string) (string, error) {
 		return "", fmt.Errorf("build %s: %w\n%s", pkg, err, out)
 	}
 	return binary, nil
+}
+
+// Script writes an executable script into a folder of the test and returns its path. No program starts while the file is
+// open for writing, because a child would inherit the descriptor until it executes its own program, and the system
+// refuses to execute a file that is open for writing (ETXTBSY).
+func Script(t testing.TB, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	syscall.ForkLock.RLock()
+	err := os.WriteFile(path, []byte(text), 0o700)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 var built struct {

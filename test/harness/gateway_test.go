@@ -3,8 +3,6 @@ package harness
 import (
 	"encoding/json"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -37,10 +35,7 @@ func TestConfigIsWrittenWithEveryFieldTheGatewayReads(t *testing.T) {
 }
 
 func TestProgramThatEndsBeforeItIsReadyIsReported(t *testing.T) {
-	binary := filepath.Join(t.TempDir(), "broken")
-	if err := os.WriteFile(binary, []byte("#!/bin/sh\necho no such provider\nexit 78\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	binary := Script(t, "broken", "#!/bin/sh\necho no such provider\nexit 78\n")
 	_, err := Launch(binary, Config{})
 	if err == nil || !strings.Contains(err.Error(), "no such provider") || !strings.Contains(err.Error(), "78") {
 		t.Errorf("got %v, want the exit status and what the program printed", err)
@@ -48,13 +43,8 @@ func TestProgramThatEndsBeforeItIsReadyIsReported(t *testing.T) {
 }
 
 func TestKillIsNoStop(t *testing.T) {
-	dir := t.TempDir()
 	for name, script := range map[string]string{"running": "#!/bin/sh\nexec sleep 60\n", "ended": "#!/bin/sh\nexit 3\n"} {
-		binary := filepath.Join(dir, name)
-		if err := os.WriteFile(binary, []byte(script), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		g, err := Spawn(binary, Config{})
+		g, err := Spawn(Script(t, name, script), Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
