@@ -13,10 +13,10 @@ import (
 
 // Exchange redeems a code once. It returns ErrInvalidClient, ErrInvalidGrant or *Limited.
 //
-// If a code is presented again, all tokens of its first use end (RFC 6749 4.1.2). A code that another client
-// presents or that comes with a wrong verifier has leaked, so it ends too. The code stays usable after a failed
-// authentication, after a wrong redirect URI (a mistake of its own client), and after a request that lacks a
-// parameter, which does not reach this function.
+// If its client presents a code again, all tokens of its first use end (RFC 6749 4.1.2). A code that comes with a
+// wrong verifier has leaked, so it ends too. The code stays usable after a failed authentication, after a wrong
+// redirect URI (a mistake of its own client), and after a request that lacks a parameter, which does not reach this
+// function. A request of another client changes nothing, because the code is of no use to it.
 // Random bytes are drawn before the command, because a command may be decided more than once and
 // must come to the same result.
 func (c *Client) Exchange(ctx context.Context, e Exchange) (Tokens, error) {
@@ -48,12 +48,12 @@ func (c *Client) Exchange(ctx context.Context, e Exchange) (Tokens, error) {
 }
 
 // redeem returns an error if the app may not have the tokens of the grant.
-// The order of the checks matters. A code that was used before ends the grant, whichever client
-// presents it, since one of the two has stolen it. Only then do the checks come that a mistaken
-// client can fail without a loss.
+// The order of the checks matters. The check of the client comes first, so that a request of another client has no
+// effect, whether it arrives before or after that of the right one. Then a code that was used before ends the grant.
+// Only then do the checks come that a mistaken client can fail without a loss.
 func (e *Exchange) redeem(tx *state.Tx, g *identity.Grant, app identity.App) error {
 	now := tx.Now()
-	if !g.Revoked.IsZero() {
+	if g.App != app.ID || !g.Revoked.IsZero() {
 		return ErrInvalidGrant
 	}
 	if !g.Code.Used.IsZero() {
@@ -62,7 +62,7 @@ func (e *Exchange) redeem(tx *state.Tx, g *identity.Grant, app identity.App) err
 	if !g.Live(now) || !now.Before(g.Code.Expires) {
 		return ErrInvalidGrant
 	}
-	if g.App != app.ID || !provesChallenge(g.Code.Challenge, e.Verifier) {
+	if !provesChallenge(g.Code.Challenge, e.Verifier) {
 		return refuseAndRevoke(tx, *g, "code_misused")
 	}
 	if g.RedirectURI != e.RedirectURI || !contains(app.RedirectURIs(), e.RedirectURI) {
