@@ -69,6 +69,27 @@ func TestOnlyTheRegisteredAddressIsEverRedirectedTo(t *testing.T) {
 	}
 }
 
+func TestThePageNamesWhatIsWrongWithTheApp(t *testing.T) {
+	s := start(t, nil)
+	long := "<b>" + strings.Repeat("x", 4<<10)
+	for want, target := range map[string]string{
+		"client_id is missing":              s.query("client_id", "-"),
+		"client_id is repeated":             s.query("+client_id", s.app.ClientID),
+		"client_id is unknown: ci_x":        s.query("client_id", "ci_x"),
+		"client_id is unknown: &lt;b&gt;xx": s.query("client_id", long),
+		"redirect_uri is missing":           s.query("redirect_uri", ""),
+		"redirect_uri is repeated":          s.query("+redirect_uri", callback),
+	} {
+		w := s.browser().do("GET", target, nil)
+		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: status %d, %s", want, w.Code, w.Body)
+		}
+		if strings.Contains(w.Body.String(), long[3:]) {
+			t.Errorf("%s: the page repeats the whole value", want)
+		}
+	}
+}
+
 func TestLoopbackAddressHasNoOtherSpelling(t *testing.T) {
 	const registered = "http://127.0.0.1:3000/cb"
 	s := start(t, func(o *options) { o.redirect = registered })

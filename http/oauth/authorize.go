@@ -125,16 +125,26 @@ func (s *Service) reportRequestError(w http.ResponseWriter, r *http.Request, req
 // identify returns the app of a request. Unless both the app and its redirect address are known, it
 // returns a page, because a redirect to an unchecked address would leak data (RFC 6749 4.1.2.1).
 func (s *Service) identify(query params) (tokens.App, *pages.Failure) {
-	unknown := &pages.Failure{Title: "Unknown app", Message: "The app that sent you here is not registered, or was " +
-		"switched off."}
-	if query.count("client_id") != 1 {
-		return tokens.App{}, unknown
+	unknown := func(detail string) *pages.Failure {
+		return &pages.Failure{Title: "Unknown app", Message: "The app that sent you here is not registered, was " +
+			"switched off, or sent a wrong link.", Detail: detail}
+	}
+	if fault := query.faultOf("client_id"); fault != "" {
+		return tokens.App{}, unknown(fault)
 	}
 	app, err := s.options.Registry.AppByClientID(query.get("client_id"))
-	if err != nil || !app.Disabled.IsZero() {
-		return tokens.App{}, unknown
+	switch {
+	case err != nil:
+		return tokens.App{}, unknown("client_id is unknown: " + truncateForPage(query.get("client_id")))
+	case !app.Disabled.IsZero():
+		return tokens.App{}, unknown("client_id belongs to an app that was switched off")
 	}
-	if query.count("redirect_uri") != 1 || !app.Allows(query.get("redirect_uri")) {
+	if fault := query.faultOf("redirect_uri"); fault != "" {
+		return tokens.App{}, &pages.Failure{Title: "Wrong address",
+			Message: "The app did not say to which one address you should be sent afterwards, so it got nothing.",
+			Detail:  fault}
+	}
+	if !app.Allows(query.get("redirect_uri")) {
 		return tokens.App{}, &pages.Failure{Title: "Wrong address",
 			Message: "The app asked to send you to an address that it has not registered. You were not sent there, " +
 				"and the app got nothing.",

@@ -30,6 +30,18 @@ func (p params) get(name string) string { return p.values.Get(name) }
 // count returns how often a parameter occurs.
 func (p params) count(name string) int { return len(p.values[name]) }
 
+// faultOf returns why a parameter that is needed cannot be used: it is missing or repeated. It returns "" if the
+// parameter occurs once.
+func (p params) faultOf(name string) string {
+	switch {
+	case p.count(name) > 1:
+		return name + " is repeated"
+	case p.get(name) == "":
+		return name + " is missing"
+	}
+	return ""
+}
+
 // parameterName matches the names of parameters that an error may repeat: RFC 6749 5.2 limits the characters of
 // a description, and RFC 6749 8.2 those of a name.
 var parameterName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
