@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"stagedoor/http/envelope"
+	"stagedoor/providers/byterange"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
 	"stagedoor/state/blobs"
@@ -125,6 +126,7 @@ func (c *Content) Serve(w http.ResponseWriter, r *http.Request) {
 	h.Set("ETag", `"`+string(info.ID)+`"`)
 	left := int(info.Expires.Sub(c.now()).Seconds())
 	h.Set("Cache-Control", "private, max-age="+strconv.Itoa(max(left, 0))+", immutable")
+	byterange.Correct(r.Header)
 	http.ServeContent(&ranged{ResponseWriter: w}, r, "", time.Time{}, file)
 }
 

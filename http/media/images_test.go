@@ -125,7 +125,8 @@ func TestAddressesAreTheGatewaysOwn(t *testing.T) {
 		body   string
 	}{
 		"bytes=0-3": {206, string(picture[:4])}, "bytes=-2": {206, string(picture[len(picture)-2:])},
-		"bytes=999999-": {416, ""}, "bytes=5-2": {416, ""}, "lines=1-2": {416, ""},
+		"bytes=999999-": {416, ""}, "bytes=5-2": {416, ""}, "bytes=-0": {416, ""},
+		"lines=1-2": {200, string(picture)},
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
 		if err != nil {
@@ -671,6 +672,32 @@ func TestUploadsThatAreRefused(t *testing.T) {
 		r, err := g.do(t.Context(), "POST", g.url+"/v1/images/edits", contentType, strings.NewReader("nothing"))
 		if err != nil || r.status != status {
 			t.Errorf("%s: %+v, %v", contentType, r, err)
+		}
+	}
+}
+
+// Routes that take forms and JSON name both in the error of a body that is neither.
+func TestRoutesOfFormsAndJSONNameBoth(t *testing.T) {
+	g := open(t, func(http.ResponseWriter, *http.Request) { t.Error("the upstream was asked") })
+	for _, path := range []string{"/v1/images/edits", "/imagegen/v1/imagegen-v3/generate", "/v1/videos",
+		"/v1/videos/video_1/remix", "/v1/videos/edits", "/v1/videos/extensions"} {
+		for _, contentType := range []string{"text/plain", "multipart/form-data", "text/html, */*"} {
+			r, err := g.do(t.Context(), "POST", g.url+path, contentType, strings.NewReader("nothing"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.refused(r, 415, "unsupported_media_type", "")
+			if text := r.get("error.message").Str; !strings.Contains(text, "application/json") ||
+				!strings.Contains(text, "multipart/form-data") {
+				t.Errorf("%s, %s: %s", path, contentType, text)
+			}
+		}
+		for _, contentType := range []string{"", "application/json", "application/scim+json; charset=utf-8"} {
+			r, err := g.do(t.Context(), "POST", g.url+path, contentType, strings.NewReader("nothing"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.refused(r, 400, "invalid_json", "")
 		}
 	}
 }

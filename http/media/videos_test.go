@@ -98,7 +98,7 @@ func (s *studio) Content(ctx context.Context, id string, v video.Variant, byteRa
 	all, err := io.ReadAll(c)
 	out := &video.Content{Status: 200, Header: http.Header{"Content-Type": {c.MediaType}, "Etag": {`"` + id + `"`}}}
 	var from, to int
-	if n, _ := fmt.Sscanf(byteRange, "bytes=%d-%d", &from, &to); n == 2 {
+	if n, _ := fmt.Sscanf(byteRange, "bytes=%d-%d", &from, &to); n > 0 {
 		if from >= len(all) {
 			out.Status = 416
 			out.Header.Set("Content-Range", fmt.Sprintf("bytes */%d", len(all)))
@@ -259,10 +259,12 @@ func TestAVideosWholeLife(t *testing.T) {
 	if r := g.send("GET", content, "", "", "Range", "bytes=4-7", "If-Range", `"other"`); r.status != 200 {
 		t.Errorf("a part of another: %d", r.status)
 	}
-	beyond := g.send("GET", content, "", "", "Range", "bytes=999999999-999999999")
-	g.refused(beyond, 416, "range_not_satisfiable", "Range")
-	if beyond.header.Get("Content-Range") == "" {
-		t.Error("416 without Content-Range")
+	for _, asked := range []string{"bytes=999999999-999999999", "bytes=-0"} {
+		beyond := g.send("GET", content, "", "", "Range", asked)
+		g.refused(beyond, 416, "range_not_satisfiable", "Range")
+		if beyond.header.Get("Content-Range") == "" {
+			t.Errorf("%s: 416 without Content-Range", asked)
+		}
 	}
 	if head := g.send("HEAD", content, "", ""); head.status != 200 || len(head.body) != 0 ||
 		head.header.Get("Content-Length") != strconv.Itoa(len(whole.body)) {
@@ -279,6 +281,10 @@ func TestAVideosWholeLife(t *testing.T) {
 		g.refused(g.send("GET", "/v1/videos/"+id+path, "", ""), 404, "video_not_found", "video_id")
 	}
 	g.refused(g.send("DELETE", "/v1/videos/"+id, "", ""), 404, "video_not_found", "video_id")
+	// A client that deletes the jobs of a page can go on to the next one.
+	if r := g.send("GET", "/v1/videos?after="+id, "", ""); r.status != 200 || len(r.get("data").Array()) != 0 {
+		t.Errorf("the page behind a deleted job: %d %s", r.status, r.body)
+	}
 }
 
 func TestVideosMadeOfOthers(t *testing.T) {
@@ -650,6 +656,11 @@ func TestVideosAreListed(t *testing.T) {
 	if got, more := page("?order=asc&limit=3"); !slices.Equal(got, ids[:3]) || !more {
 		t.Errorf("ascending: %v %v", got, more)
 	}
+	for _, id := range []string{"video_1", "nonsense"} {
+		g.refused(g.send("GET", "/v1/videos?after="+id, "", ""), 400, "invalid_value", "after")
+	}
+	g.secret = "sd-other"
+	g.refused(g.send("GET", "/v1/videos?after="+ids[0], "", ""), 400, "invalid_value", "after")
 }
 
 // A long poll uses one of its key's requests per minute and one of its owner's

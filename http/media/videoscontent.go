@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"stagedoor/http/accesslog"
+	"stagedoor/providers/byterange"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/video"
 	"stagedoor/state/work"
@@ -74,12 +74,12 @@ func ready(job *work.Video, now time.Time) error {
 // one of other content (If-Range), is ignored.
 func rangeOf(r *http.Request, tag string) string {
 	const most = 128
-	asked, of := r.Header.Get("Range"), r.Header.Get("If-Range")
-	if r.Method == http.MethodHead || of != "" && of != tag || len(asked) > most ||
-		!strings.HasPrefix(asked, "bytes=") {
+	of := r.Header.Get("If-Range")
+	if r.Method == http.MethodHead || of != "" && of != tag || len(r.Header.Get("Range")) > most {
 		return ""
 	}
-	return asked
+	byterange.Correct(r.Header)
+	return r.Header.Get("Range")
 }
 
 // deliver sends content, or the error of a range that it does not have. It does not send the provider's

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"net/http"
 	"time"
+
+	"stagedoor/providers/byterange"
 )
 
 // logo serves the logo of an app, and 404 for an app that is disabled or has none. It needs no
@@ -21,5 +23,6 @@ func (s *Service) logo(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox; frame-ancestors 'none'")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "private, max-age=86400")
+	byterange.Correct(r.Header)
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(app.Logo))
 }

@@ -34,6 +34,7 @@ import (
 	"time"
 
 	"stagedoor/docs"
+	"stagedoor/providers/byterange"
 )
 
 // Path is the path of the description.
@@ -65,6 +66,7 @@ func Handler(served func() []string) http.HandlerFunc {
 		h.Set("Cache-Control", "public, max-age=300")
 		h.Set("ETag", tag)
 		h.Set("Access-Control-Allow-Origin", "*") // tools in browsers read it, and it has no secrets
+		byterange.Correct(r.Header)
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(b))
 	}
 }

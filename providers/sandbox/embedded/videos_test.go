@@ -161,6 +161,7 @@ func TestContentHonoursRanges(t *testing.T) {
 		"bytes=0-9":      {206, whole[:10], fmt.Sprintf("bytes 0-9/%d", size)},
 		"bytes=-10":      {206, whole[size-10:], fmt.Sprintf("bytes %d-%d/%d", size-10, size-1, size)},
 		"bytes=9999999-": {416, "", fmt.Sprintf("bytes */%d", size)},
+		"bytes=-0":       {416, "", fmt.Sprintf("bytes */%d", size)},
 		"bytes=0-1,5-6":  {200, whole, ""},
 	} {
 		c, err := v.Content(t.Context(), id, video.Video, text)

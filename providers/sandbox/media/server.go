@@ -29,6 +29,7 @@ import (
 	"sync"
 	"time"
 
+	"stagedoor/providers/byterange"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
 	"stagedoor/providers/sandbox"
@@ -201,6 +202,7 @@ func (s *server) sendPicture(w http.ResponseWriter, r *http.Request, _ *input) e
 		return dialogue.Refusal(404, "", "unknown or expired picture")
 	}
 	w.Header().Set("Content-Type", img.MediaType)
+	byterange.Correct(r.Header)
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(img.Data))
 	return nil
 }

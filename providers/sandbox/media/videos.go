@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"stagedoor/providers/byterange"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
 	"stagedoor/providers/sandbox/clip"
@@ -158,6 +159,7 @@ func (s *server) sendContent(w http.ResponseWriter, r *http.Request, id string, 
 	}
 	w.Header().Set("Content-Type", c.MediaType)
 	w.Header().Set("ETag", strconv.Quote(id+"-"+string(v)))
+	byterange.Correct(r.Header)
 	http.ServeContent(w, r, "", time.Time{}, c)
 	return nil
 }
