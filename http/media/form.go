@@ -8,6 +8,7 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/http"
+	"strings"
 	"unicode/utf8"
 
 	"stagedoor/providers/dialogue"
@@ -128,6 +129,26 @@ type formReader struct {
 	limits FormLimits
 	form   *Form
 	texts  int
+}
+
+// isForm reports whether the body of a route that takes forms and JSON is a form. It returns an error for a body that
+// is neither. A body without a type counts as JSON.
+func isForm(r *http.Request) (bool, error) {
+	reported := r.Header.Get("Content-Type")
+	media, params, err := mime.ParseMediaType(reported)
+	switch {
+	case reported == "", err == nil && isJSON(media):
+		return false, nil
+	case err == nil && media == "multipart/form-data" && params["boundary"] != "":
+		return true, nil
+	}
+	return false, dialogue.UnsupportedMedia(
+		"Content-Type must be application/json, or multipart/form-data with a boundary")
+}
+
+// isJSON reports whether a media type is JSON.
+func isJSON(media string) bool {
+	return media == "application/json" || strings.HasSuffix(media, "+json")
 }
 
 // part reads one part as a file, as a video or as a text, by what the route expects under its name.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"mime"
 	"net/http"
 	"slices"
 
@@ -95,8 +94,15 @@ func (rc *requestContext) imagegen(route *imagegen.Route) error {
 // error, unless the input was decoded.
 func (rc *requestContext) readImagegen(route *imagegen.Route) (in *imagegen.Input, files *Form, err error) {
 	files = new(Form)
-	media, _, _ := mime.ParseMediaType(rc.r.Header.Get("Content-Type"))
-	if route.Encoding&imagegen.Form == 0 || route.Encoding&imagegen.JSON != 0 && media == "application/json" {
+	isJSON := route.Encoding&imagegen.Form == 0
+	if route.Encoding == imagegen.Form|imagegen.JSON {
+		sent, err := isForm(rc.r)
+		if err != nil {
+			return nil, files, err
+		}
+		isJSON = !sent
+	}
+	if isJSON {
 		body, err := rc.readJSON(maxImagegenJSON, imagegen.MemberNames)
 		if err != nil {
 			return nil, files, err

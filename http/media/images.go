@@ -37,15 +37,18 @@ func (hs *Handlers) GenerateImages(w http.ResponseWriter, r *http.Request) {
 // EditImages serves POST /v1/images/edits, as a form or as JSON.
 func (hs *Handlers) EditImages(w http.ResponseWriter, r *http.Request) {
 	hs.images(w, r, func(rc *requestContext) (*picture.Request, error) {
-		if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil &&
-			media == "application/json" {
-			body, err := rc.readJSON(maxEditJSON, images.MemberNames)
-			if err != nil {
-				return nil, err
-			}
-			return images.CheckEdit(body, hs.resolve)
+		form, err := isForm(r)
+		switch {
+		case err != nil:
+			return nil, err
+		case form:
+			return rc.editForm()
 		}
-		return rc.editForm()
+		body, err := rc.readJSON(maxEditJSON, images.MemberNames)
+		if err != nil {
+			return nil, err
+		}
+		return images.CheckEdit(body, hs.resolve)
 	})
 }
 
@@ -207,7 +210,7 @@ func readJSON(w http.ResponseWriter, r *http.Request, limit int64, names *fields
 	charset := params["charset"]
 	switch {
 	case r.Header.Get("Content-Type") == "":
-	case err != nil || media != "application/json" && !strings.HasSuffix(media, "+json"):
+	case err != nil || !isJSON(media):
 		return nil, dialogue.UnsupportedMedia("Content-Type must be application/json")
 	case charset != "" && !strings.EqualFold(charset, "utf-8") && !strings.EqualFold(charset, "us-ascii"):
 		return nil, dialogue.UnsupportedMedia("Content-Type charset must be utf-8")

@@ -2,7 +2,6 @@ package media
 
 import (
 	"log/slog"
-	"mime"
 	"net/http"
 
 	"stagedoor/actors/recording"
@@ -101,8 +100,11 @@ func (m *maker) make(op video.Operation) (work.Video, error) {
 // read reads a body, as JSON or as a form.
 func (m *maker) read(op video.Operation) (*videos.Ask, error) {
 	source := m.r.PathValue("id")
-	media, _, err := mime.ParseMediaType(m.r.Header.Get("Content-Type"))
-	if err != nil || media != "multipart/form-data" {
+	sent, err := isForm(m.r)
+	if err != nil {
+		return nil, err
+	}
+	if !sent {
 		body, err := readJSON(m.w, m.r, maxVideoJSON, videos.MemberNames)
 		if err != nil {
 			return nil, err

@@ -55,7 +55,11 @@ func (hs *Handlers) ListVideos(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return err
 		}
-		list, more := work.ListVideos(hs.State.View(), rc.owner(), page)
+		view := hs.State.View()
+		if page.After != "" && !work.WasVideoOf(view, page.After, rc.owner()) {
+			return dialogue.Invalid("after", "is not the id of a video of this list")
+		}
+		list, more := work.ListVideos(view, rc.owner(), page)
 		_ = writeJSON(w, videos.List(list, more)) // fails only if the client has left
 		return nil
 	})

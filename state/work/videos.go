@@ -315,6 +315,13 @@ func FindVideo(v state.View, id string, owner state.Owner) (Video, bool) {
 	return rec, true
 }
 
+// WasVideoOf reports whether an owner has, or had, a job with an id. A job that was deleted counts until its record is
+// swept, so that a client that deletes the jobs of a page can ask for the page behind them.
+func WasVideoOf(v state.View, id string, owner state.Owner) bool {
+	rec, ok := FindAnyVideo(v, id)
+	return ok && rec.Owner == owner
+}
+
 // FindAnyVideo returns a job of any owner, deleted or not. It is for the gateway itself.
 func FindAnyVideo(v state.View, id string) (Video, bool) { return videos.Get(v, id).Record() }
 
