@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"stagedoor/actors/engine"
@@ -20,7 +22,7 @@ const maxPicture = 64 << 20
 
 // prepare turns what an upstream made into what the client gets: the picture itself, or an address of the
 // gateway's own. An upstream's address never reaches a client. Images that moderation has withheld have no
-// content and stay in the reply, at their places.
+// content. They stay in the reply, at their places, if the client's shape can show them, and are left out otherwise.
 func (a *attempt) prepare(ctx context.Context, made *picture.Reply) *upstream.Failure {
 	if a.request.Picture.Operation == picture.Describe {
 		if len(made.Descriptions) == 0 {
@@ -30,6 +32,9 @@ func (a *attempt) prepare(ctx context.Context, made *picture.Reply) *upstream.Fa
 	}
 	if len(made.Images) == 0 {
 		return unusable("a reply without a picture")
+	}
+	if f := a.leaveOutWithheld(made); f != nil {
+		return f
 	}
 	for i := range made.Images {
 		img := &made.Images[i]
@@ -48,6 +53,23 @@ func (a *attempt) prepare(ctx context.Context, made *picture.Reply) *upstream.Fa
 		}
 	}
 	a.describe(made)
+	return nil
+}
+
+// leaveOutWithheld removes the withheld images from the reply to a client whose shape has no word for them. If that
+// leaves none, the request is refused, as it is where the vendor of that shape finds its image unsafe.
+func (a *attempt) leaveOutWithheld(made *picture.Reply) *upstream.Failure {
+	if a.request.Picture.ShowsWithheld {
+		return nil
+	}
+	before := len(made.Images)
+	made.Images = slices.DeleteFunc(made.Images, func(i picture.Image) bool { return i.Unsafe && !i.HasContent() })
+	if len(made.Images) == 0 {
+		return engine.CallerFault(dialogue.ModerationBlocked(json.RawMessage(dialogue.OutputWithheld)))
+	}
+	if len(made.Images) < before {
+		made.Raw = nil
+	}
 	return nil
 }
 

@@ -33,6 +33,7 @@ type stage struct {
 	// provider is the only one.
 	provider *engine.Provider
 	meter    *meter
+	number   int // of images that begin asks for; 0 is 1
 }
 
 // meter counts its calls and their arguments.
@@ -106,7 +107,7 @@ func (s *stage) begin(ctx context.Context, stream bool) *images.Reply {
 			Picture: &picture.Request{
 				Inbound:   shape.Name,
 				Operation: picture.Generate,
-				N:         1,
+				N:         max(s.number, 1),
 				Inline:    true,
 				Stream:    stream,
 			},
@@ -352,6 +353,31 @@ func TestTheDeadlineOfImagesStartsAtTheSecondAttempt(t *testing.T) {
 		}
 		if out := s.begin(t.Context(), false).Outcome(); out.Err != nil || !slices.Equal(bounded, []bool{false, true}) {
 			t.Errorf("deadlines %v, %v", bounded, out.Err)
+		}
+	})
+}
+
+func TestAWithheldImageIsRefusedWhereTheShapeHasNoWordForIt(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.paint = func(_ context.Context, _ *picture.Request, _ http.Header, emit func(*picture.Event) error) error {
+			return emit(done(picture.Image{Unsafe: true}))
+		}
+		out := s.begin(t.Context(), false).Outcome()
+		if out.Err == nil || out.Err.Status != 400 || out.Err.Code != "moderation_blocked" || out.Reply != nil {
+			t.Errorf("%+v", out)
+		}
+	})
+}
+
+func TestAWithheldImageIsLeftOutBesideAnother(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.paint = func(_ context.Context, _ *picture.Request, _ http.Header, emit func(*picture.Event) error) error {
+			return emit(done(picture.Image{Unsafe: true}, one))
+		}
+		s.number = 2
+		out := s.begin(t.Context(), false).Outcome()
+		if out.Err != nil || len(out.Reply.Images) != 1 || !out.Reply.Images[0].HasContent() {
+			t.Errorf("%+v", out)
 		}
 	})
 }

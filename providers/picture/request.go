@@ -74,6 +74,8 @@ type Request struct {
 	// Owner is the user of the client's key, or the key if it has no user. Masks of different
 	// owners are converted in turns.
 	Owner string
+	// ShowsWithheld says that the client's shape can say of one image that it was withheld as unsafe.
+	ShowsWithheld bool
 	// Inline says that the client gets the picture itself and not an address.
 	Inline bool
 

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"hash/fnv"
 	"image"
@@ -52,8 +53,11 @@ func (m *Model) Picture(ctx context.Context, r *picture.Request, header http.Hea
 			return err
 		}
 	}
-	if p.script.Fault != NoFault {
+	switch {
+	case p.script.Fault != NoFault:
 		return p.failure()
+	case p.script.Unsafe && !r.ShowsWithheld && r.Operation != picture.Describe:
+		return dialogue.ModerationBlocked(json.RawMessage(dialogue.OutputWithheld))
 	}
 	return emit(&picture.Event{Done: reply})
 }

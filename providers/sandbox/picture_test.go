@@ -82,7 +82,14 @@ func TestPictureFailsAsRequested(t *testing.T) {
 			t.Errorf("%s: %v, %+v", row.directives, err, done)
 		}
 	}
-	if _, done, err := painted(t, fox(1), "unsafe"); err != nil || done.Delivered() != 0 || !done.Images[0].Unsafe {
+	failure := new(dialogue.Error)
+	if _, done, err := painted(t, fox(1), "unsafe"); done != nil || !errors.As(err, &failure) ||
+		failure.Status != 400 || failure.Code != "moderation_blocked" {
+		t.Errorf("unsafe for a shape without a word for it: %+v %v", done, err)
+	}
+	r := fox(1)
+	r.ShowsWithheld = true
+	if _, done, err := painted(t, r, "unsafe"); err != nil || done.Delivered() != 0 || !done.Images[0].Unsafe {
 		t.Errorf("unsafe: %+v %v", done, err)
 	}
 }

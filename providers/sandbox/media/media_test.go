@@ -292,6 +292,7 @@ func TestRefusalsAndFaults(t *testing.T) {
 		},
 		{"garbage", "/v1/images/generations", `{"prompt":"[sandbox: garbage]","size":"64x64"}`, 200, "Bad Gateway"},
 		{"vendor blocked", "/generate", `{"image_request":{"prompt":"[sandbox: block]"}}`, 422, `{"error":"`},
+		{"unsafe", "/v1/images/generations", `{"prompt":"[sandbox: unsafe]"}`, 400, `"moderation_stage":"output"`},
 		{"vendor unsafe", "/generate", `{"image_request":{"prompt":"[sandbox: unsafe]"}}`, 200, `"url":null`},
 		{
 			"vendor both sizes",

@@ -12,13 +12,14 @@ import (
 // client of this shape can use what the vendor has added since.
 func (r *Route) Decode(in *Input) *picture.Request {
 	req := &picture.Request{
-		Inbound:   Name,
-		Operation: r.Operation,
-		Model:     r.model(in),
-		Version:   r.version(in),
-		N:         1,
-		MaskKeeps: true,
-		Body:      in.body,
+		Inbound:       Name,
+		Operation:     r.Operation,
+		Model:         r.model(in),
+		Version:       r.version(in),
+		N:             1,
+		MaskKeeps:     true,
+		ShowsWithheld: true,
+		Body:          in.body,
 	}
 	for i := range in.fields {
 		f := &in.fields[i]

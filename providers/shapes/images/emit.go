@@ -3,6 +3,7 @@ package images
 import (
 	"bytes"
 	"cmp"
+	"strings"
 	"time"
 
 	"stagedoor/providers/dialogue"
@@ -39,7 +40,7 @@ func (e *Emitter) Reply(p *picture.Reply) []byte {
 	w.Object()
 	w.Key("created").Int(e.created(p))
 	if !e.legacy {
-		e.about(&w, p)
+		e.about(&w, p, properties{})
 	}
 	w.Key("data").Array()
 	for i := range p.Images {
@@ -82,20 +83,27 @@ func content(w *jsonw.Writer, i *picture.Image) {
 	w.Buf = append(i.AppendBase64(w.Buf), '"')
 }
 
-// about writes the properties that all pictures of a reply share, as far as they are known.
-func (e *Emitter) about(w *jsonw.Writer, p *picture.Reply) {
-	for _, f := range []struct{ name, reported, requested string }{
-		{"background", p.Background, definite(e.r.Background)},
-		{"output_format", p.OutputFormat, e.r.OutputFormat},
-		{"size", p.Size, definite(e.r.Size.String())},
-		{"quality", p.Quality, definite(e.r.Quality)},
+// about writes the properties that all pictures of a reply share, as far as they are known. It writes the values of
+// unknown for the others, and leaves those out that are "" there, too.
+func (e *Emitter) about(w *jsonw.Writer, p *picture.Reply, unknown properties) {
+	for _, f := range []struct{ name, reported, requested, unknown string }{
+		{"background", p.Background, definite(e.r.Background), unknown.background},
+		{"output_format", p.OutputFormat, e.r.OutputFormat, unknown.format},
+		{"size", p.Size, definite(e.r.Size.String()), unknown.size},
+		{"quality", p.Quality, definite(e.r.Quality), unknown.quality},
 	} {
-		f.reported = cmp.Or(f.reported, f.requested)
-		if f.reported != "" {
-			w.Key(f.name).String(f.reported)
+		if value := cmp.Or(f.reported, f.requested, f.unknown); value != "" {
+			w.Key(f.name).String(value)
 		}
 	}
 }
+
+// properties are the fields of a reply that apply to all of its pictures.
+type properties struct{ background, format, size, quality string }
+
+// inEvents has what an event says of a property that is not known. The vendor's clients need all of them in each event,
+// while a whole reply may lack them.
+var inEvents = properties{background: "auto", format: "png", size: "auto", quality: "auto"}
 
 // definite returns s, or "" for auto, which says nothing about the picture that was made.
 func definite(s string) string {
@@ -136,7 +144,8 @@ func (e *Emitter) Partial(p *picture.Partial) []byte {
 	if p.Raw != nil {
 		return forwarded(name, p.Raw)
 	}
-	return e.event(name, &picture.Reply{Images: []picture.Image{p.Image}}, func(w *jsonw.Writer) {
+	return e.event(name, &picture.Reply{Images: []picture.Image{p.Image}, OutputFormat: formatOf(&p.Image),
+		Size: sizeOf(&p.Image)}, func(w *jsonw.Writer) {
 		w.Key("partial_image_index").Int(int64(p.Index))
 	})
 }
@@ -161,10 +170,24 @@ func (e *Emitter) event(name string, p *picture.Reply, more func(*jsonw.Writer))
 	w.Key("type").String(name)
 	content(&w, &p.Images[0])
 	w.Key("created_at").Int(e.created(p))
-	e.about(&w, p)
+	e.about(&w, p, inEvents)
 	more(&w)
 	w.End()
 	return shapes.AppendEvent(nil, name, w.Buf)
+}
+
+// formatOf returns the output_format of a picture, or "" if it is not known.
+func formatOf(i *picture.Image) string {
+	_, format, _ := strings.Cut(i.MediaType, "/")
+	return format
+}
+
+// sizeOf returns the size of a picture, or "" if it is not known.
+func sizeOf(i *picture.Image) string {
+	if i.Width == 0 || i.Height == 0 {
+		return ""
+	}
+	return picture.Size{Width: i.Width, Height: i.Height}.String()
 }
 
 // forwarded returns an upstream's event with its data in one line, as the gateway writes its own.

@@ -158,11 +158,12 @@ func TestEventsAreWritten(t *testing.T) {
 	r := &picture.Request{Inbound: images.Name, Operation: picture.Edit, Model: "gen-image-1", OutputFormat: "png"}
 	e := images.NewEmitter(r, itself, func() time.Time { return time.Unix(7, 0) })
 	image := picture.Image{Data: []byte("hi")}
+	shown := picture.Image{Data: []byte("hi"), MediaType: "image/webp", Width: 96, Height: 64}
 	for got, want := range map[string]string{
 		string(e.Partial(&picture.Partial{Index: 1,
-			Image: image})): "event: image_edit.partial_image\ndata: {\"type\":\"image_edit.partial_image\",\"b64_json\":\"aGk=\",\"created_at\":7,\"output_format\":\"png\",\"partial_image_index\":1}\n\n",
+			Image: shown})): "event: image_edit.partial_image\ndata: {\"type\":\"image_edit.partial_image\",\"b64_json\":\"aGk=\",\"created_at\":7,\"background\":\"auto\",\"output_format\":\"webp\",\"size\":\"96x64\",\"quality\":\"auto\",\"partial_image_index\":1}\n\n",
 		string(e.Completed(&picture.Reply{Images: []picture.Image{image},
-			Usage: &picture.Usage{OutputImage: 2}})): "event: image_edit.completed\ndata: {\"type\":\"image_edit.completed\",\"b64_json\":\"aGk=\",\"created_at\":7,\"output_format\":\"png\",\"usage\":{\"total_tokens\":2,\"input_tokens\":0,\"output_tokens\":2,\"input_tokens_details\":{\"text_tokens\":0,\"image_tokens\":0},\"output_tokens_details\":{\"text_tokens\":0,\"image_tokens\":2}}}\n\n",
+			Usage: &picture.Usage{OutputImage: 2}})): "event: image_edit.completed\ndata: {\"type\":\"image_edit.completed\",\"b64_json\":\"aGk=\",\"created_at\":7,\"background\":\"auto\",\"output_format\":\"png\",\"size\":\"auto\",\"quality\":\"auto\",\"usage\":{\"total_tokens\":2,\"input_tokens\":0,\"output_tokens\":2,\"input_tokens_details\":{\"text_tokens\":0,\"image_tokens\":0},\"output_tokens_details\":{\"text_tokens\":0,\"image_tokens\":2}}}\n\n",
 		string(e.Partial(&picture.Partial{Raw: []byte("{\n\"x\":1}")})): "event: image_edit.partial_image\ndata: {\"x\":1}\n\n",
 		string(e.Failure(dialogue.Missing("x"))):                        "event: error\ndata: {\"error\":{\"message\":\"x: is required\",\"type\":\"invalid_request_error\",\"param\":\"x\",\"code\":\"missing_required_parameter\"}}\n\n",
 	} {
