@@ -13,6 +13,7 @@ import (
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/memory"
+	"stagedoor/providers/schema"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/upstream"
 )
@@ -169,6 +170,10 @@ func (a *attempt) inFieldsOfClient(err error) error {
 	return err
 }
 
+// sandboxTarget is the sandbox as a target of structured output. It honours every schema, so the only degradation is that
+// of a request without one.
+var sandboxTarget = dialogue.Target{Caps: dialogue.Capabilities{StructuredOutputs: true}}
+
 // simulate lets the embedded sandbox answer.
 func (a *attempt) simulate(ctx context.Context) *upstream.Failure {
 	req, err := a.decode()
@@ -176,6 +181,7 @@ func (a *attempt) simulate(ctx context.Context) *upstream.Failure {
 		return engine.CallerFault(err)
 	}
 	a.meta.Model = a.request.Head.Model
+	req.Output = schema.DecideOutput(req.Output, schema.JSONSchema, sandboxTarget, &a.report)
 	return a.translate(ctx, req, func(req *dialogue.Request) (producer, error) { return a.simulated(req), nil })
 }
 

@@ -237,6 +237,29 @@ func TestRetryAfterIsAtMostAMinute(t *testing.T) {
 	}
 }
 
+// A reply without the header is constrained to a schema, so a request without a schema gets the header, also from the
+// sandbox.
+func TestTheSandboxReportsASchemaThatIsMissing(t *testing.T) {
+	g := open(t)
+	for path, body := range map[string]string{
+		"/v1/chat/completions": `"messages":[{"role":"user","content":"hi"}],"response_format":{"type":"json_schema"@}`,
+		"/v1/messages": `"max_tokens":9,"messages":[{"role":"user","content":"hi"}],` +
+			`"output_config":{"format":{"type":"json_schema"@}}`,
+		"/v1/responses": `"input":"hi","text":{"format":{"type":"json_schema","name":"n"@}}`,
+	} {
+		given := `,"schema":{"type":"object"}`
+		if path == "/v1/chat/completions" {
+			given = `,"json_schema":{"name":"n"` + given + `}`
+		}
+		for schema, degraded := range map[string]string{"": "json_schema_missing_schema", given: ""} {
+			r := g.do("POST", path, `{"model":"alpha",`+strings.Replace(body, "@", schema, 1)+`}`)
+			if got := r.header.Get("X-Structured-Output-Degraded"); r.status != 200 || got != degraded {
+				t.Errorf("%s with %q: %d, degraded %q", path, schema, r.status, got)
+			}
+		}
+	}
+}
+
 func TestABrokenRequestIsGivenBackToItsKey(t *testing.T) {
 	g := open(t)
 	g.key("one", func(k *identity.Key) { k.Limits.Concurrency = 1 })
