@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"bytes"
 	"slices"
 	"unicode/utf8"
 
@@ -35,8 +36,8 @@ func grounded(metadata string, text []byte) (out []dialogue.Citation) {
 	}
 	each(supports, func(_ int, v gjson.Result) bool {
 		segment := field(v, "segment")
-		start, end := span(segment, text)
 		quote := str(field(segment, "text"))
+		start, end := segmentSpan(segment, quote, text)
 		if indices := field(v, "groundingChunkIndices"); indices.IsArray() {
 			each(indices, func(_ int, v gjson.Result) bool {
 				if i, ok := integer(v); ok && i >= 0 && i < int64(len(sources)) {
@@ -100,6 +101,26 @@ func span(v gjson.Result, text []byte) (start, end int) {
 	to = min(to, int64(len(text)))
 	start = utf8.RuneCount(text[:from])
 	return start, start + utf8.RuneCount(text[from:to])
+}
+
+// segmentSpan returns the start and end of a grounded segment in characters. The offsets count within the part of the
+// content that partIndex names, and text may consist of several parts or be another part. So a segment of a later part
+// is looked for by its quote. A quote that is not in text gives 0, 0.
+func segmentSpan(segment gjson.Result, quote string, text []byte) (start, end int) {
+	start, end = span(segment, text)
+	if part, _ := integer(field(segment, "partIndex")); part <= 0 || quote == "" {
+		return start, end
+	}
+	from, to := byteOffset(text, start), byteOffset(text, end)
+	if string(text[from:to]) == quote {
+		return start, end
+	}
+	at := bytes.Index(text, []byte(quote))
+	if at < 0 {
+		return 0, 0
+	}
+	start = utf8.RuneCount(text[:at])
+	return start, start + utf8.RuneCountInString(quote)
 }
 
 // reference is a citation and where its part begins in a candidate's text.
