@@ -13,10 +13,10 @@ import (
 
 // Exchange redeems a code once. It returns ErrInvalidClient, ErrInvalidGrant or *Limited.
 //
-// If its client presents a code again, all tokens of its first use end (RFC 6749 4.1.2). A code that comes with a
-// wrong verifier has leaked, so it ends too. The code stays usable after a failed authentication, after a wrong
-// redirect URI (a mistake of its own client), and after a request that lacks a parameter, which does not reach this
-// function. A request of another client changes nothing, because the code is of no use to it.
+// If a code is presented again, all tokens of its first use end (RFC 6749 4.1.2). A code that comes with a wrong
+// verifier has leaked, so it ends too. The code stays usable after a failed authentication, after a request of another
+// client, after a wrong redirect URI (a mistake of its own client), and after a request that lacks a parameter, which
+// does not reach this function.
 // Random bytes are drawn before the command, because a command may be decided more than once and
 // must come to the same result.
 func (c *Client) Exchange(ctx context.Context, e Exchange) (Tokens, error) {
@@ -48,18 +48,18 @@ func (c *Client) Exchange(ctx context.Context, e Exchange) (Tokens, error) {
 }
 
 // redeem returns an error if the app may not have the tokens of the grant.
-// The order of the checks matters. The check of the client comes first, so that a request of another client has no
-// effect, whether it arrives before or after that of the right one. Then a code that was used before ends the grant.
-// Only then do the checks come that a mistaken client can fail without a loss.
+// The order of the checks matters. A code that was used before ends the grant, whichever client presents it, because
+// the code has leaked. Then comes the check of the client, so that another one can neither use up the code nor try
+// verifiers. Last are the checks that a mistaken client can fail without a loss.
 func (e *Exchange) redeem(tx *state.Tx, g *identity.Grant, app identity.App) error {
 	now := tx.Now()
-	if g.App != app.ID || !g.Revoked.IsZero() {
+	if !g.Revoked.IsZero() {
 		return ErrInvalidGrant
 	}
 	if !g.Code.Used.IsZero() {
 		return refuseAndRevoke(tx, *g, "code_replayed")
 	}
-	if !g.Live(now) || !now.Before(g.Code.Expires) {
+	if !g.Live(now) || !now.Before(g.Code.Expires) || g.App != app.ID {
 		return ErrInvalidGrant
 	}
 	if !provesChallenge(g.Code.Challenge, e.Verifier) {

@@ -74,8 +74,10 @@ func TestRegistryIsItsModel(t *testing.T) {
 				}
 			},
 			"inject": func(rt *rapid.T) {
-				_, err := b.Exchange(ctx, tokens.Exchange{Client: other, Code: pick(rt).code, RedirectURI: callback})
+				f := pick(rt)
+				_, err := b.Exchange(ctx, tokens.Exchange{Client: other, Code: f.code, RedirectURI: callback})
 				outcome(rt, err, false)
+				f.dead = f.dead || f.used
 			},
 			"refresh": func(rt *rapid.T) {
 				f, now := pick(rt), b.clock.Now()

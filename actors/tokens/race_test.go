@@ -4,7 +4,6 @@ import (
 	"errors"
 	"flag"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -60,25 +59,6 @@ func TestOneOfManyExchangesWinsAndReplaysEndItsTokens(t *testing.T) {
 			t.Fatalf("%d winners", len(won))
 		}
 		b.dead(t, won[0])
-	}
-}
-
-func TestAnotherClientCannotDisturbAnExchange(t *testing.T) {
-	b := newBench(t, tokens.Config{})
-	_, other := b.register(t, "Other", callback)
-	for range rounds() {
-		code := b.code(t)
-		var turn atomic.Int32
-		won := race(t, func() (tokens.Tokens, error) {
-			if turn.Add(1) == racers/2 {
-				return b.exchange(code)
-			}
-			return b.Exchange(ctx, tokens.Exchange{Client: other, Code: code, RedirectURI: callback})
-		})
-		if len(won) != 1 {
-			t.Fatalf("%d winners", len(won))
-		}
-		b.alive(t, won[0])
 	}
 }
 
