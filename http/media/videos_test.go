@@ -253,6 +253,15 @@ func TestAVideosWholeLife(t *testing.T) {
 	if r := g.send("GET", content, "", "", "If-None-Match", tag); r.status != 304 || !strings.Contains(tag, id) {
 		t.Errorf("the same again: %d, %s", r.status, tag)
 	}
+	for _, tags := range []string{"*", "W/" + tag, `"other", ` + tag, `"other"`} {
+		want := http.StatusNotModified
+		if tags == `"other"` {
+			want = http.StatusOK
+		}
+		if r := g.send("GET", content, "", "", "If-None-Match", tags); r.status != want {
+			t.Errorf("If-None-Match: %s is answered with %d", tags, r.status)
+		}
+	}
 	if r := g.send("GET", content, "", "", "Range", "bytes=4-7", "If-Range", tag); r.status != 206 {
 		t.Errorf("a part of the same: %d", r.status)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"stagedoor/http/accesslog"
@@ -38,7 +39,7 @@ func (hs *Handlers) VideoContent(w http.ResponseWriter, r *http.Request) {
 		}
 		tag := `"` + job.ID + "-" + string(variant) + `"`
 		w.Header().Set("Etag", tag)
-		if r.Header.Get("If-None-Match") == tag {
+		if hasTag(r, tag) {
 			w.WriteHeader(http.StatusNotModified)
 			return nil
 		}
@@ -52,6 +53,17 @@ func (hs *Handlers) VideoContent(w http.ResponseWriter, r *http.Request) {
 		defer content.Close()
 		return rc.deliver(&job, variant, content)
 	})
+}
+
+// hasTag reports whether the client has the content with this tag already (If-None-Match, RFC 9110 13.1.2). Proxies
+// that compress make tags weak.
+func hasTag(r *http.Request, tag string) bool {
+	for t := range strings.SplitSeq(strings.Join(r.Header.Values("If-None-Match"), ","), ",") {
+		if t = strings.TrimSpace(t); t == "*" || strings.TrimPrefix(t, "W/") == tag {
+			return true
+		}
+	}
+	return false
 }
 
 // ready returns an error if a job has no content.
