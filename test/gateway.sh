@@ -46,12 +46,12 @@ need_chromium() {
 }
 
 # free_address prints one on the loopback interface without a listener. It lies below
-# the ports that systems give to outgoing connections, so that none of those, of
-# another suite, takes it before the program listens.
+# the ports that systems give to outgoing connections and that test/harness gives to
+# gateways, so that none of another suite takes it before the program listens.
 free_address() {
   local port
   while true; do
-    port=$((10000 + (RANDOM * 32768 + RANDOM) % 22000))
+    port=$((10000 + (RANDOM * 32768 + RANDOM) % 4000))
     if ! (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
       echo "127.0.0.1:$port"
       return

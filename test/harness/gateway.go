@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -182,19 +183,38 @@ func (g *Gateway) PID() int { return g.cmd.Process.Pid }
 // Logs is everything the program has printed.
 func (g *Gateway) Logs() string { return g.logs.String() }
 
-// FreeAddr returns a loopback address that is free at the moment. Its port is below
-// those that systems give to outgoing connections: none of those, of a test that runs
-// beside this one, takes it before the program listens, or while it is down.
+// reserved are the sockets of FreeAddr. They stay open until the test program ends.
+var reserved struct {
+	sync.Mutex
+	ports []net.PacketConn
+}
+
+// FreeAddr returns a loopback address that no other test program gets while this one runs, although it has no listener:
+// the UDP port of the same number is taken for that time. Its port is below those that systems give to outgoing
+// connections, and above those that test/gateway.sh gives to the gateways of other suites. So none of them takes it
+// before the program listens, or while it is down.
 func FreeAddr() (string, error) {
 	for {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(22_000)))
+		addr := fmt.Sprintf("127.0.0.1:%d", 14_000+rand.IntN(18_000))
+		port, err := net.ListenPacket("udp", addr)
 		if errors.Is(err, syscall.EADDRINUSE) {
 			continue
 		}
 		if err != nil {
 			return "", err
 		}
-		return l.Addr().String(), l.Close()
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			_ = port.Close()
+			if errors.Is(err, syscall.EADDRINUSE) {
+				continue
+			}
+			return "", err
+		}
+		reserved.Lock()
+		reserved.ports = append(reserved.ports, port)
+		reserved.Unlock()
+		return addr, l.Close()
 	}
 }
 

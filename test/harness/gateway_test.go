@@ -2,8 +2,10 @@ package harness
 
 import (
 	"encoding/json"
+	"errors"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -57,7 +59,7 @@ func TestKillIsNoStop(t *testing.T) {
 	}
 }
 
-func TestFreeAddrCanBeListenedOn(t *testing.T) {
+func TestFreeAddrIsForThisProgramAlone(t *testing.T) {
 	addr, err := FreeAddr()
 	if err != nil {
 		t.Fatal(err)
@@ -67,4 +69,9 @@ func TestFreeAddrCanBeListenedOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = l.Close()
+	// Another test program reserves an address in this way.
+	if port, err := net.ListenPacket("udp", addr); !errors.Is(err, syscall.EADDRINUSE) {
+		_ = port.Close()
+		t.Errorf("the address can be reserved again: %v", err)
+	}
 }
