@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -65,7 +64,7 @@ func (a *attempt) leaveOutWithheld(made *picture.Reply) *upstream.Failure {
 	before := len(made.Images)
 	made.Images = slices.DeleteFunc(made.Images, func(i picture.Image) bool { return i.Unsafe && !i.HasContent() })
 	if len(made.Images) == 0 {
-		return engine.CallerFault(dialogue.ModerationBlocked(json.RawMessage(dialogue.OutputWithheld)))
+		return engine.CallerFault(dialogue.ImageWithheld())
 	}
 	if len(made.Images) < before {
 		made.Raw = nil

@@ -170,8 +170,8 @@ func (a *attempt) inFieldsOfClient(err error) error {
 	return err
 }
 
-// sandboxTarget is the sandbox as a target of structured output. It honours every schema, so the only degradation is that
-// of a request without one.
+// sandboxTarget is the sandbox as a target of structured output. It honours every schema, so the only degradation is
+// that of a request without one.
 var sandboxTarget = dialogue.Target{Caps: dialogue.Capabilities{StructuredOutputs: true}}
 
 // simulate lets the embedded sandbox answer.

@@ -262,8 +262,10 @@ func ModerationBlocked(details json.RawMessage) *Error {
 		ModerationDetails: details, Message: "the request was rejected by the provider's safety system"}
 }
 
-// OutputWithheld is the details of ModerationBlocked for a picture that was made and found unsafe.
-const OutputWithheld = `{"moderation_stage":"output","categories":[]}`
+// ImageWithheld returns the error of a request whose image was made and then found unsafe.
+func ImageWithheld() *Error {
+	return ModerationBlocked(json.RawMessage(`{"moderation_stage":"output","categories":[]}`))
+}
 
 // StatusClientClosed is the status in logs of a request whose client left. No client sees it.
 const StatusClientClosed = 499

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"hash/fnv"
 	"image"
@@ -57,7 +56,7 @@ func (m *Model) Picture(ctx context.Context, r *picture.Request, header http.Hea
 	case p.script.Fault != NoFault:
 		return p.failure()
 	case p.script.Unsafe && !r.ShowsWithheld && r.Operation != picture.Describe:
-		return dialogue.ModerationBlocked(json.RawMessage(dialogue.OutputWithheld))
+		return dialogue.ImageWithheld()
 	}
 	return emit(&picture.Event{Done: reply})
 }

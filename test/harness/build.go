@@ -45,8 +45,8 @@ func Build(ctx context.Context, dir, pkg string) (string, error) {
 	return binary, nil
 }
 
-// Script writes an executable script into a folder of the test and returns its path. No program starts while the file is
-// open for writing, because a child would inherit the descriptor until it executes its own program, and the system
+// Script writes an executable script into a folder of the test and returns its path. No program starts while the file
+// is open for writing, because a child would inherit the descriptor until it executes its own program, and the system
 // refuses to execute a file that is open for writing (ETXTBSY).
 func Script(t testing.TB, name, text string) string {
 	t.Helper()
