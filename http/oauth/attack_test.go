@@ -88,6 +88,13 @@ func TestThePageNamesWhatIsWrongWithTheApp(t *testing.T) {
 			t.Errorf("%s: the page repeats the whole value", want)
 		}
 	}
+	if err := s.registry.DisableApp(t.Context(), s.app.ID); err != nil {
+		t.Fatal(err)
+	}
+	w := s.browser().do("GET", s.query(), nil)
+	if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "an app that was switched off") {
+		t.Errorf("a disabled app: status %d, %s", w.Code, w.Body)
+	}
 }
 
 func TestLoopbackAddressHasNoOtherSpelling(t *testing.T) {
