@@ -118,7 +118,7 @@ func (tx *Tx) follow(c journal.Change) error {
 	}
 	next := change{table: r.table.name()}
 	var err error
-	if next.before, err = tx.mem.First(next.table, ByID, TextKey(string(c.Key))); err != nil {
+	if next.before, err = r.table.row(tx.mem, string(c.Key)); err != nil {
 		return err
 	}
 	if !c.Deleted {

@@ -30,6 +30,7 @@ type parcel struct {
 type decoder interface {
 	name() string
 	decode(journal.Record) (any, error)
+	load(*memdb.Txn, []any) error
 }
 
 const (
@@ -93,7 +94,7 @@ func loadPart(store journal.Reader, txn *memdb.Txn, table decoder, name journal.
 		if err != nil {
 			return err
 		}
-		return txn.Insert(table.name(), r)
+		return table.load(txn, []any{r})
 	})
 }
 
@@ -141,10 +142,8 @@ func (p *parcel) insert(txn *memdb.Txn) error {
 	if p.err != nil {
 		return p.err
 	}
-	for _, r := range p.rows {
-		if err := txn.Insert(p.table.name(), r); err != nil {
-			return fmt.Errorf("load %s: %w", p.table.name(), err)
-		}
+	if err := p.table.load(txn, p.rows); err != nil {
+		return fmt.Errorf("load %s: %w", p.table.name(), err)
 	}
 	return nil
 }

@@ -34,6 +34,9 @@ type Registration struct {
 		durableTable() journal.Table
 		schema() *memdb.TableSchema
 		audited() bool
+		row(txn *memdb.Txn, id string) (any, error)
+		insert(txn *memdb.Txn, row any) error
+		remove(txn *memdb.Txn, row any) error
 		decoder
 	}
 	loaded    func(*State)
@@ -66,8 +69,11 @@ type Hooks[R any] struct {
 	LoadFrom func(now time.Time) []byte
 }
 
-// Register makes a table part of a module.
+// Register makes a table part of a module. It panics if the table is Grouped and has Expires or Indexes.
 func Register[R any](t *Table[R], h Hooks[R]) Registration {
+	if t.Grouped && (t.Expires != nil || t.Indexes != nil) {
+		panic(fmt.Sprintf("the table %q is grouped and has an index beside that by id", t.Name))
+	}
 	r := Registration{table: t, loaded: h.Loaded, sweep: h.Sweep, loadFrom: h.LoadFrom}
 	if h.Written != nil {
 		r.written = func(tx *Tx, c change) { h.Written(tx, recordIn[R](c.before), recordIn[R](c.after)) }

@@ -111,10 +111,10 @@ func (tx *Tx) write(c change) {
 // commands fails with it.
 func (tx *Tx) mutate(c change) {
 	var err error
-	if c.after != nil {
-		err = tx.mem.Insert(c.table, c.after)
+	if t := tx.tables[c.table].table; c.after != nil {
+		err = t.insert(tx.mem, c.after)
 	} else {
-		err = tx.mem.Delete(c.table, c.before)
+		err = t.remove(tx.mem, c.before)
 	}
 	if err != nil && tx.broken == nil {
 		tx.broken = fmt.Errorf("write %s: %w", c.table, err)

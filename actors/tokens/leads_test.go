@@ -2,6 +2,7 @@ package tokens_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"stagedoor/actors/tokens"
@@ -31,7 +32,7 @@ func TestAKeyIsEnabledByThePartyThatMayDoMost(t *testing.T) {
 	for first := range parties {
 		for second := range parties {
 			for third, party := range parties {
-				name := string(parties[first] + " and " + parties[second] + " disable, " + party + " enables")
+				name := fmt.Sprintf("%v and %v disable, %v enables", parties[first], parties[second], party)
 				if err := errors.Join(by[parties[first]](false), by[parties[second]](false)); err != nil {
 					t.Errorf("%s: %v", name, err)
 				}

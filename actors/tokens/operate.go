@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"net/netip"
-	"slices"
 	"time"
 
 	"stagedoor/state"
@@ -82,7 +81,7 @@ type KeyChange struct {
 	AllowIPs *[]netip.Prefix
 	Expires  *time.Time
 	Enabled  *bool
-	// OnDisconnect is that of identity.Key. "" lets the model decide again.
+	// OnDisconnect is the word for that of identity.Key. "" lets the model decide again.
 	OnDisconnect *string
 	// RecordedUntil is that of identity.Key. The zero time ends the recording now. Only operators may set it.
 	RecordedUntil *time.Time
@@ -160,9 +159,6 @@ func (k *KeyChange) check(now time.Time) error {
 		return &FieldError{"allow_ips", "must be at most 100 addresses and networks"}
 	case k.Expires != nil && !k.Expires.IsZero() && !k.Expires.After(now):
 		return &FieldError{"expires", "must be in the future"}
-	case k.OnDisconnect != nil && *k.OnDisconnect != "" &&
-		!slices.Contains(identity.DisconnectPolicies, *k.OnDisconnect):
-		return &FieldError{"on_disconnect", "must be cancel, finish or detach"}
 	case k.RecordedUntil != nil && !k.RecordedUntil.IsZero() && (!k.RecordedUntil.After(now) ||
 		k.RecordedUntil.After(now.Add(MaxRecording+recordingSlack))):
 		return &FieldError{"recorded_until", "must be in the future, and at most 7 days from now"}
@@ -179,7 +175,13 @@ func (k *KeyChange) apply(to *identity.Key) error {
 	k.Limits.apply(&to.Limits)
 	set(&to.AllowIPs, k.AllowIPs)
 	set(&to.Expires, k.Expires)
-	set(&to.OnDisconnect, k.OnDisconnect)
+	if k.OnDisconnect != nil {
+		policy, err := identity.DisconnectPolicyOf(*k.OnDisconnect)
+		if err != nil {
+			return &FieldError{"on_disconnect", "must be cancel, finish or detach"}
+		}
+		to.OnDisconnect = policy
+	}
 	if k.RecordedUntil != nil {
 		if to.RecordedUntil = nil; !k.RecordedUntil.IsZero() {
 			to.RecordedUntil = new(k.RecordedUntil.UTC())

@@ -51,7 +51,7 @@ func (c *requestContext) keyView(k *identity.Key) Key {
 		Budget:       budgetOf(k.Limit()),
 		Spent:        spentBy(v, budget.Scope{Kind: budget.KeyScope, ID: k.ID}),
 		AllowIPs:     convertAll(k.AllowIPs, func(p *netip.Prefix) string { return p.String() }),
-		OnDisconnect: wordOrNull(k.OnDisconnect),
+		OnDisconnect: wordOrNull(k.OnDisconnect.String()),
 		Created:      k.Created, Expires: timeOrNull(k.Expires), Revoked: timeOrNull(k.Revoked),
 		Previous: timeOrNull(k.PreviousUntil(now)), RecordedUntil: timeOrNull(k.Recorded(now))}
 }
@@ -61,7 +61,7 @@ func disabledBy(k *identity.Key) *string {
 	if k.Enabled {
 		return nil
 	}
-	return new(string(cmp.Or(k.DisabledBy, identity.PartyOperator)))
+	return new(cmp.Or(k.DisabledBy, identity.PartyOperator).String())
 }
 
 // wordOrNull returns nil for "", which the API shows as null.

@@ -83,7 +83,9 @@ func Wanted(r *http.Request) bool {
 }
 
 // Configured returns the policy for a request that does not say its own: that of its key, or else of its model, or "".
-func Configured(key *identity.Key, model string) string { return cmp.Or(key.OnDisconnect, model) }
+func Configured(key *identity.Key, model string) string {
+	return cmp.Or(key.OnDisconnect.String(), model)
+}
 
 // Key returns the idempotency key of a request, or "" without one. An error names the rule that the key breaks.
 func Key(r *http.Request) (string, error) {

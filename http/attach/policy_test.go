@@ -33,7 +33,7 @@ func TestWhatBecomesOfARequestWithoutItsClient(t *testing.T) {
 			t.Errorf("%+v: got %v, %v", c, got, err)
 		}
 	}
-	if got := Configured(&identity.Key{OnDisconnect: "detach"}, "finish"); got != "detach" {
+	if got := Configured(&identity.Key{OnDisconnect: identity.DisconnectDetach}, "finish"); got != "detach" {
 		t.Errorf("the key's policy goes before that of the model: got %q", got)
 	}
 	if got := Configured(&identity.Key{}, "finish"); got != "finish" {

@@ -430,9 +430,9 @@ func TestPolicySaysWhatBecomesOfARequestWithoutItsClient(t *testing.T) {
 			u := newGated()
 			g, _ := priced(t, 100_000, u.serve)
 			g.configure(func(m *catalog.Model) { m.OnDisconnect = c.model })
-			if _, err := identity.ChangeKey(t.Context(), g.state, "key_user7", func(k *identity.Key) error {
-				k.OnDisconnect = c.key
-				return nil
+			if _, err := identity.ChangeKey(t.Context(), g.state, "key_user7", func(k *identity.Key) (err error) {
+				k.OnDisconnect, err = identity.DisconnectPolicyOf(c.key)
+				return err
 			}); err != nil {
 				t.Fatal(err)
 			}

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -35,13 +36,12 @@ type Key struct {
 	Window budget.Window `json:"budget_window,omitempty"`
 	// AllowIPs restricts the networks that it is accepted from. An empty list permits all of them.
 	AllowIPs []netip.Prefix `json:"allow_ips,omitempty"`
-	// OnDisconnect is one of DisconnectPolicies: what becomes of a request when its client leaves and has not said it.
-	// "" leaves that to the model.
-	OnDisconnect string `json:"on_disconnect,omitempty"`
-	Enabled      bool   `json:"enabled"`
+	// OnDisconnect is the policy for requests that do not name one. The zero value leaves it to the model.
+	OnDisconnect DisconnectPolicy `json:"on_disconnect,omitempty"`
+	Enabled      bool             `json:"enabled"`
 	// Unclaimed is set for a key that a lead has made, until Rotate gives it a secret that its user has seen.
-	Unclaimed bool `json:"unclaimed,omitempty"` // beside Enabled, so that the two take the room of one word
-	// DisabledBy is the party that disabled the key; "" while it is enabled. See MayEnable.
+	Unclaimed bool `json:"unclaimed,omitempty"`
+	// DisabledBy is the party that disabled the key, or NoParty while it is enabled. See MayEnable.
 	DisabledBy Party `json:"disabled_by,omitempty"`
 	// RecordedUntil is the time until which the key's requests and replies are kept for pages, or nil. It stays when
 	// that time is over, so use Recorded.
@@ -84,29 +84,14 @@ func (k *Key) Rotate(prefix string, hash state.Hash, now time.Time, overlap time
 	k.Prefix, k.Hash, k.Unclaimed = prefix, hash, false
 }
 
-// Party says who has disabled a key.
-type Party string
-
-// The parties that can disable a key.
-const (
-	PartyOwner    Party = "owner"
-	PartyLead     Party = "lead" // of the group of the key's user
-	PartyOperator Party = "operator"
-)
-
-// parties are all of them. Each may enable what it and the earlier ones have disabled.
-var parties = []Party{PartyOwner, PartyLead, PartyOperator}
-
 // SetEnabled enables or disables the key on behalf of a party. It stays the decision of the party that may do more when
 // another one disables the key as well.
 func (k *Key) SetEnabled(enabled bool, by Party) {
 	switch {
 	case enabled:
-		by = ""
+		by = NoParty
 	case !k.Enabled && !k.MayEnable(by):
-		if by = k.DisabledBy; by == "" {
-			by = PartyOperator
-		}
+		by = cmp.Or(k.DisabledBy, PartyOperator)
 	}
 	k.Enabled, k.DisabledBy = enabled, by
 }
@@ -114,12 +99,8 @@ func (k *Key) SetEnabled(enabled bool, by Party) {
 // MayEnable reports whether a party may enable the key, which is disabled. A disabled key that does not say who
 // disabled it can be enabled only by the operator.
 func (k *Key) MayEnable(by Party) bool {
-	return by == PartyOperator ||
-		k.DisabledBy != "" && slices.Index(parties, by) >= slices.Index(parties, k.DisabledBy)
+	return by >= cmp.Or(k.DisabledBy, PartyOperator)
 }
-
-// DisconnectPolicies are the values of Key.OnDisconnect beside "".
-var DisconnectPolicies = []string{"cancel", "finish", "detach"}
 
 // Limits bounds the requests and tokens of a minute and the requests in flight of one key. 0 sets no limit.
 type Limits struct {
@@ -139,6 +120,26 @@ func (k Key) clone() Key {
 	return k
 }
 
+// compact takes over the lists of another key where they are equal, since most keys have the same ones, and puts the
+// key's own strings into one, so that they do not lie scattered between what decoding has left.
+func (k *Key) compact(other *Key) {
+	all := k.ID + k.Prefix + k.Name
+	k.ID, all = all[:len(k.ID)], all[len(k.ID):]
+	k.Prefix, k.Name = all[:len(k.Prefix)], all[len(k.Prefix):]
+	if other == nil {
+		return
+	}
+	if k.Scopes != nil && other.Scopes != nil && slices.Equal(k.Scopes, other.Scopes) {
+		k.Scopes = other.Scopes
+	}
+	if k.Models != nil && other.Models != nil && slices.Equal(k.Models, other.Models) {
+		k.Models = other.Models
+	}
+	if k.User == other.User {
+		k.User = other.User
+	}
+}
+
 // check returns an error unless the key can be stored. The form of its fields is checked here,
 // because keys come from commands, from the administration API and from pages.
 func (k *Key) check() error {
@@ -151,14 +152,8 @@ func (k *Key) check() error {
 	if k.Limits.RPM < 0 || k.Limits.TPM < 0 || k.Limits.Concurrency < 0 || k.Budget < 0 {
 		return fmt.Errorf("%w: key %s has a negative limit", state.ErrInvalid, k.ID)
 	}
-	if k.DisabledBy != "" && !slices.Contains(parties, k.DisabledBy) {
-		return fmt.Errorf("%w: key %s was disabled by %q", state.ErrInvalid, k.ID, k.DisabledBy)
-	}
 	if k.Budget > budget.MaxCredits || !k.Window.Known() {
 		return fmt.Errorf("%w: key %s has a budget of %d for %q", state.ErrInvalid, k.ID, k.Budget, k.Window)
-	}
-	if k.OnDisconnect != "" && !slices.Contains(DisconnectPolicies, k.OnDisconnect) {
-		return fmt.Errorf("%w: key %s has the policy %q for lost clients", state.ErrInvalid, k.ID, k.OnDisconnect)
 	}
 	for _, scope := range k.Scopes {
 		if !validScope(scope) {
@@ -174,10 +169,13 @@ func (k *Key) check() error {
 }
 
 // keys holds the gateway keys, with hashes in place of their secrets. No key is swept. The table
-// has no index beside the id, since there may be a hundred thousand keys; the keyring finds them by hash and by user.
+// is grouped and has no index beside the id, since there may be a hundred thousand keys; the keyring finds them by hash
+// and by user.
 var keys = state.Table[Key]{
-	Name: journal.Key,
-	ID:   func(k *Key) string { return k.ID },
+	Name:    journal.Key,
+	ID:      func(k *Key) string { return k.ID },
+	Grouped: true,
+	Compact: (*Key).compact,
 	Audit: &state.Audit[Key]{Kind: "key", Describe: func(_ state.View, k *Key) (state.Target, state.Fields) {
 		var until, recorded time.Time
 		if k.Previous != nil {
@@ -194,9 +192,9 @@ var keys = state.Table[Key]{
 		return state.Target{Name: k.Name}, state.Fields{"previous_secret_until": until, "name": state.Hidden(k.Name),
 			"user": k.User, "scopes": k.Scopes, "models": k.Models, "rpm": k.Limits.RPM, "tpm": k.Limits.TPM,
 			"concurrency": k.Limits.Concurrency, "budget": k.Budget, "budget_window": k.Window,
-			"allow_ips": state.Hidden(allowed), "allowed_networks": len(k.AllowIPs), "on_disconnect": k.OnDisconnect,
-			"enabled": k.Enabled, "disabled_by": k.DisabledBy, "unclaimed": k.Unclaimed, "recorded_until": recorded,
-			"expires": k.Expires, "revoked": k.Revoked, "secret": state.Hidden(k.Hash[:])}
+			"allow_ips": state.Hidden(allowed), "allowed_networks": len(k.AllowIPs),
+			"on_disconnect": k.OnDisconnect.String(), "enabled": k.Enabled, "disabled_by": k.DisabledBy.String(),
+			"unclaimed": k.Unclaimed, "recorded_until": recorded, "expires": k.Expires, "revoked": k.Revoked, "secret": state.Hidden(k.Hash[:])}
 	}},
 }
 

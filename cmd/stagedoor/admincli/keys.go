@@ -130,10 +130,9 @@ func (k *keyFlags) key() (secret string, key identity.Key, err error) {
 		return "", key, fmt.Errorf("%w: %w", cli.ErrUsage, err)
 	}
 	if key.User = k.user; k.onDisconnect != "model" {
-		if !slices.Contains(identity.DisconnectPolicies, k.onDisconnect) {
+		if key.OnDisconnect, err = identity.DisconnectPolicyOf(k.onDisconnect); err != nil || k.onDisconnect == "" {
 			return "", key, fmt.Errorf("%w: --on-disconnect must be cancel, finish, detach or model", cli.ErrUsage)
 		}
-		key.OnDisconnect = k.onDisconnect
 	}
 	key.Limits = identity.Limits{RPM: k.rpm, TPM: k.tpm, Concurrency: k.concurrency}
 	if err := k.budget.check(); err != nil {

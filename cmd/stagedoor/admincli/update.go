@@ -37,9 +37,9 @@ func printKey(out io.Writer, k *adminapi.Key) error {
 	}
 	status := k.State
 	if k.DisabledBy != nil && status == "disabled" {
-		status += " by " + map[string]string{string(identity.PartyOwner): "its owner",
-			string(identity.PartyLead):     "a lead of the group",
-			string(identity.PartyOperator): "the operator"}[*k.DisabledBy]
+		status += " by " + map[string]string{identity.PartyOwner.String(): "its owner",
+			identity.PartyLead.String():     "a lead of the group",
+			identity.PartyOperator.String(): "the operator"}[*k.DisabledBy]
 	}
 	expires := formatDay(k.Expires)
 	expires = cmp.Or(expires, "never")

@@ -204,8 +204,9 @@ func (c *Config) FixedKeys() []identity.Key {
 	var out []identity.Key
 	for _, k := range c.Keys {
 		secret := k.Key.Reveal()
+		policy, _ := identity.DisconnectPolicyOf(k.OnDisconnect) // checked when the file was read
 		key := identity.Key{ID: fixedKeyID(k.Name), Hash: state.HashSecret(secret), Name: k.Name, User: k.User,
-			Enabled: true, OnDisconnect: k.OnDisconnect,
+			Enabled: true, OnDisconnect: policy,
 			Limits: identity.Limits{RPM: int64(k.Limits.RPM), TPM: int64(k.Limits.TPM),
 				Concurrency: int64(k.Limits.Concurrency)}}
 		// A nil set allows everything and an empty one allows nothing, so the copy of an empty set must not be nil.

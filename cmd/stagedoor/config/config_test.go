@@ -12,6 +12,7 @@ import (
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 func environment(pairs ...string) func(string) (string, bool) {
@@ -94,7 +95,8 @@ func TestPublishedFormIsRead(t *testing.T) {
 	}
 
 	key := c.FixedKeys()[0]
-	if key.Name != "ci" || key.OnDisconnect != "finish" || key.Scopes != nil || key.Models != nil || !key.Enabled {
+	if key.Name != "ci" || key.OnDisconnect != identity.DisconnectFinish || key.Scopes != nil || key.Models != nil ||
+		!key.Enabled {
 		t.Errorf("the key is %+v, want one that may do everything", key)
 	}
 }

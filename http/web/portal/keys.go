@@ -241,7 +241,7 @@ func keyValues(k *identity.Key) url.Values {
 	v := url.Values{"name": {k.Name}, "models": {strings.Join(k.Models, ", ")},
 		"allow": {strings.Join(networkTexts(k.AllowIPs), ", ")}, "rpm": {number(k.Limits.RPM)},
 		"tpm": {number(k.Limits.TPM)}, "slots": {number(k.Limits.Concurrency)}, "budget": {""}, "window": {""},
-		"expiry": {""}, "disconnect": {k.OnDisconnect}}
+		"expiry": {""}, "disconnect": {k.OnDisconnect.String()}}
 	if k.Budget != 0 {
 		v.Set("budget", pages.Dollars(k.Budget))
 	}

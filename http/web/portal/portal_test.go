@@ -790,7 +790,8 @@ func TestAFormChangesOnlyTheTouchedFieldsOfAKey(t *testing.T) {
 	}
 	anna.sentTo(anna.post(path+"/edit", typed...), "/account/keys?done=key_changed")
 	got := h.registry.UserKeys(h.anna.ID)[0]
-	if got.Limits.RPM != 60 || got.OnDisconnect != "finish" || got.Budget != amount || !got.Expires.Equal(k.Expires) ||
+	if got.Limits.RPM != 60 || got.OnDisconnect != identity.DisconnectFinish || got.Budget != amount ||
+		!got.Expires.Equal(k.Expires) ||
 		got.Name != k.Name || got.Scopes != nil || len(got.Models) != 1 {
 		t.Errorf("got %+v", got)
 	}
