@@ -113,6 +113,10 @@ func (t *Table[R]) removeGrouped(txn *memdb.Txn, r *Row[R]) error {
 func (t *Table[R]) loadGrouped(txn *memdb.Txn, rows []any) error {
 	last, err := txn.Last(t.name(), ByID)
 	var before *R
+	if last != nil {
+		loaded := last.(*Row[group[R]]).Rec.rows
+		before = &loaded[len(loaded)-1].Rec
+	}
 	for part := range slices.Chunk(rows, groupSize) {
 		g := newGroup("", make([]*Row[R], len(part)))
 		for i, r := range part {
