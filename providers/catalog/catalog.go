@@ -40,9 +40,9 @@ type Candidate struct {
 	Price    *Price // what the configuration says; nil if it says nothing
 	// On is set for a fallback that is only tried for these reasons.
 	On Conditions
-	// OnDisconnect is that of the Model.
+	// OnDisconnect is copied from the Model.
 	OnDisconnect string
-	// Hedge is that of the model; nil if there is none.
+	// Hedge is copied from the Model, or nil if it has none.
 	Hedge *Hedge
 
 	route           string // the model as configured
@@ -208,7 +208,8 @@ func (e *entry) chooseTarget(pick func(n int) int) int {
 	}), 0)
 }
 
-// setName replaces the * in the model by the name in the request.
+// setName replaces the * in the model by the name in the request, and finds that model in the list. A candidate whose
+// name is fixed stays as it is.
 func (c *Candidate) setName(name string) {
 	if c.targets == nil {
 		c.Model = strings.Replace(c.Model, "*", modelname.Vendor(name), 1)

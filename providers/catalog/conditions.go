@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Conditions is a set of reasons for which a request moves on to a fallback. The empty set is that of an entry without
-// conditions.
+// Conditions is a set of reasons for which a request moves on to a fallback. An entry without conditions has the empty
+// set.
 type Conditions uint16
 
 // The conditions that an entry of a fallback may name.

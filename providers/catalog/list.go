@@ -281,7 +281,7 @@ func (l *List) serviceTiers(m *Listed) map[string]int64 {
 	return all
 }
 
-// Models returns all models of the list and of the one below it that are in effect, by vendor and id.
+// Models returns the models of the list and of all lists below it that no upper list replaces, by vendor and id.
 func (l *List) Models() []*Listed {
 	var all []*Listed
 	for ; l != nil; l = l.below {
@@ -299,7 +299,7 @@ func (l *List) Models() []*Listed {
 }
 
 // Vendor returns the vendor whose models a host serves: "*" for a cloud that serves those of several vendors, and "" if
-// the list does not know the host.
+// the list knows neither the host nor a domain above it.
 func (l *List) Vendor(host string) string {
 	for ; l != nil; l = l.below {
 		for rest := strings.ToLower(host); rest != ""; _, rest, _ = strings.Cut(rest, ".") {
@@ -374,6 +374,7 @@ func withoutVersion(name string, cloud bool) string {
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 // withoutCloud cuts the region and the vendor that clouds put before a model's name, as in us.anthropic.claude-opus-5.
+// place is the region, or "" if there is none. A name in which no vendor stands is returned whole.
 func withoutCloud(name string) (bare, place string) {
 	bare = name
 	if first, rest, ok := strings.Cut(name, "."); ok && slices.Contains(places, first) {
@@ -466,8 +467,8 @@ func newTariff(m *Listed, tiers map[string]int64) (t *tariff, problem string) {
 	return t, ""
 }
 
-// incomplete is said of one of several prices that says nothing of what the gateway charges by. Without it, the model
-// would be free as long as that price is in force.
+// incomplete is the error text for one of several prices that has no amount by which the gateway charges. Without this
+// error, the model would be free as long as that price is in force.
 const incomplete = "expected the price of the input, 0 if it is free, or another one that the gateway charges by"
 
 // notBelow reports whether nothing is cheaper than at the other price.
@@ -512,7 +513,7 @@ func (t *tariff) at(now time.Time) *Price {
 	return &p.price
 }
 
-// Price returns the price of the model at a time, or nil if the list has none. ppm is that of Find.
+// Price returns the price of the model at a time, or nil if the list has none. ppm is the factor that Find returned.
 func (m *Listed) Price(now time.Time, ppm int64) *Price {
 	if m == nil || m.tariff == nil {
 		return nil

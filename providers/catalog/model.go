@@ -15,8 +15,8 @@ type Model struct {
 	Capabilities      *CapabilityOverrides
 	MaxOutputTokens   int64 // replaces a missing max_tokens; 0 means 8192
 	Price             *Price
-	// OnDisconnect says what becomes of a request whose client leaves and has not said it: cancel, finish or detach. ""
-	// leaves that to the gateway.
+	// OnDisconnect says what happens to a request whose client disconnects without having chosen a policy itself:
+	// cancel, finish or detach. "" leaves the choice to the gateway.
 	OnDisconnect string
 	Hedge        *Hedge
 }

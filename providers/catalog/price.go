@@ -62,7 +62,7 @@ func (p *Price) ByUnit() *Price {
 	return &Price{PerImage: p.PerImage, PerSecond: p.PerSecond, PerPartial: p.PerPartial, Source: p.Source}
 }
 
-// ForPrompt returns the price of a call with a prompt of so many tokens.
+// ForPrompt returns the price of a call with a prompt of this number of tokens.
 func (p *Price) ForPrompt(tokens int64) *Price {
 	for p != nil && p.Above != nil && tokens > p.Above.Tokens {
 		p = &p.Above.Price
@@ -156,7 +156,7 @@ func (p *Price) Highest(special bool) (input, output int64) {
 	return input, output
 }
 
-// scaled returns the price times parts per million, rounded up. It is that of a place where a vendor charges more.
+// scaled returns the price times parts per million, rounded up. Use it for a region in which a vendor charges more.
 func (p *Price) scaled(ppm int64) Price {
 	s := *p
 	for _, n := range s.amounts() {
@@ -211,8 +211,9 @@ func (p *Price) amounts() []*int64 {
 		&p.PerPartial}
 }
 
-// inherit returns the price with the amounts of base for searches and units where it has none. It is for a price that
-// replaces base: vendors state such a price for tokens, and what is not a token costs the same as before.
+// inherit returns the price with the amounts of base for searches and units where it has none, and with its service
+// tiers. It is for a price that replaces base: vendors state such a price for tokens, and what is not a token costs the
+// same as before.
 func (p Price) inherit(base *Price) Price {
 	p.WebSearch = orElse(p.WebSearch, base.WebSearch)
 	p.PerImage = orElse(p.PerImage, base.PerImage)

@@ -124,7 +124,7 @@ func Differ(plan []Candidate) bool {
 // leastWindow is not larger than any built-in window. Smaller requests, which most are, need no look at the facts.
 const leastWindow = 16_000
 
-// Fits reports whether the model takes so many tokens of prompt and reply, as far as is known.
+// Fits reports whether the model takes this number of tokens of prompt and reply, as far as is known.
 func (c *Candidate) Fits(tokens int64) bool {
 	if tokens <= leastWindow && c.overrides[0].window() == 0 && c.overrides[1].window() == 0 {
 		return true
