@@ -32,7 +32,7 @@ func HasError(v gjson.Result) bool {
 }
 
 // DecodeFailure reads the error object of a reply whose HTTP status was 200. The status of the
-// result follows from the type and the code of the error (faults U24 to U26).
+// result follows from the type and the code of the error.
 func DecodeFailure(v gjson.Result) *dialogue.Error {
 	e := dialogue.Reported(0, dialogue.TypeAPI, "", "the upstream provider reported an error")
 	readError(e, v)

@@ -84,7 +84,7 @@ func (t *Tap) parseEvent(name string, data []byte) (left []byte, v shapes.Verdic
 		choices++
 		index := c.Get("index").Int()
 		if answered || t.hasEnded(index) {
-			return true // fault U27: the choice has ended already
+			return true // the choice has ended already, but some servers go on with it
 		}
 		open = append(open, c.Raw)
 		t.content = t.content || t.Content(c)
