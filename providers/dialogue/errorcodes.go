@@ -26,7 +26,7 @@ func Refusal(status int, code, message string) *Error {
 }
 
 // TypeOf returns the type of an error that is known only by its status, ours or an upstream's. The
-// words are those of the chat and responses shapes. The messages shape has a table of its own,
+// words come from the chat and responses shapes. The messages shape has a table of its own,
 // because its vendor documents other words.
 func TypeOf(status int) string {
 	switch status {

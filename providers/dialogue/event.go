@@ -162,8 +162,8 @@ func (u *Usage) Prompt() int64 {
 	return max(u.InputTotal, 0)
 }
 
-// Add adds the usage of another call for the same reply. A count below zero in one of them makes
-// the sum NegativeCount, because the other one is not the whole. Sums that do not fit saturate.
+// Add adds the usage of another call for the same reply. An unknown count adds nothing. A NegativeCount in
+// one of them makes the sum NegativeCount, because the other count is not the whole. Sums that do not fit saturate.
 func (u *Usage) Add(other Usage) {
 	add := func(sum *int64, n int64) {
 		switch {

@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// Fit removes from a request what its target refuses in every shape, as the catalogue describes
-// the model, and records each change as a loss. Call it before the encoder of the target's shape. It
-// changes r, but nothing that r points to.
+// Fit removes from a request what its target refuses in every shape, as the catalogue describes the model: parameters
+// of sampling, the effort of reasoning, and a choice that forces the model to call a tool. It records each change as a
+// loss. Call it before the encoder of the target's shape. It changes r, but nothing that r points to.
 func (r *Request) Fit(t Target, rep *Report) {
 	r.fitSampling(&t.Caps, rep)
 	if asked := r.Reasoning; t.Caps.Thinking == ThinkingNone && asked.Effort != "" {
@@ -29,8 +29,9 @@ func (r *Request) Fit(t Target, rep *Report) {
 	}
 }
 
-// fitSampling removes the parameters of sampling that the model refuses. One that has its default
-// is no loss. Where two are refused together, temperature stays.
+// fitSampling removes the parameters of sampling that the model refuses. It removes a parameter that has its default
+// without a loss. Some models take these parameters only while they do not reason (SamplingAtRest), and some refuse
+// temperature and top_p together (OneSampling), in which case temperature stays.
 func (r *Request) fitSampling(caps *Capabilities, rep *Report) {
 	drop := func(value *json.Number, name string, unchanged float64) {
 		if *value == "" {

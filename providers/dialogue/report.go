@@ -46,8 +46,8 @@ func (r *Report) Lose(name string) {
 	}
 }
 
-// LoseIf is Lose for what was given, kept or changed only under a condition. Encoders list with it, one line each, what
-// their shape has no field for.
+// LoseIf calls Lose if lost is true. Encoders use it to list, one line each, the parameters for which their shape has
+// no field.
 func (r *Report) LoseIf(lost bool, name string) {
 	if lost {
 		r.Lose(name)

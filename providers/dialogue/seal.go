@@ -20,8 +20,8 @@ type Sealer struct {
 
 var sealedValue = regexp.MustCompile(`sd1\.[a-z]*\.[\w-]+\.[\w-]+|c2QxL[\w+/=-]+`)
 
-// Adopt makes s open the sealed values in text, and make the same ones of their content, whichever secret they have.
-// It is for replaying what another gateway has recorded, and is called before s is used.
+// Adopt makes s open the sealed values in text although another secret made them, and return the same values when it
+// seals their content again. It is for replaying what another gateway has recorded, and is called before s is used.
 func (s *Sealer) Adopt(text []byte) {
 	if s.adopted == nil {
 		s.adopted = make(map[string]string)

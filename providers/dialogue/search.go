@@ -18,7 +18,8 @@ func (r *Report) LoseSearch(options json.RawMessage, kept ...string) {
 	r.loseSearch(options, kept, 0)
 }
 
-// loseSearch reports the options of a web search that the target does not take. kept names those that it takes.
+// loseSearch reports the options of a web search that the target does not take. kept names those that it takes. depth
+// is 0, and 1 inside the member googleSearch, which is all that some tools consist of.
 func (r *Report) loseSearch(options json.RawMessage, kept []string, depth int) {
 	if len(options) == 0 {
 		return
