@@ -89,8 +89,9 @@ func (n *Names) All() []string {
 	return all
 }
 
-// WithLongList lets the list of this name at the top of a request hold more than
-// MaxItems objects, and one object in a list of each. The shape bounds its length.
+// WithLongList permits the list of this name at the top of a request to hold more objects than MaxItems. Each object of
+// the list and one object below it, such as a message with its block, do not count. The shape must bound the length of
+// the list itself.
 func (n *Names) WithLongList(name string) *Names {
 	n.long = name
 	return n

@@ -40,7 +40,7 @@ type Reader struct {
 	place   *place // of the current value, within known's exceptions
 	free    bool   // the client may choose the names in the current value
 	items   int    // objects in lists, without those in free values
-	spare   int    // items of the list of Names.WithLongList
+	spare   int    // items that do not count, because of Names.WithLongList
 	inLong  bool
 }
 
