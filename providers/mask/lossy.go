@@ -15,7 +15,8 @@ const (
 )
 
 // addLossy counts a decoded JPEG or WebP. video says that luma is in the range of video, from 16
-// to 235, as lossy WebP has it and its decoder leaves it (RFC 6386 9.2).
+// to 235, as lossy WebP has it and its decoder leaves it (RFC 6386 9.2). The error is NotColour for other colours than
+// those of a mask, and Transparent for a dark pixel that is not opaque.
 func (n *pixelCount) addLossy(decoded image.Image, video bool) error {
 	switch m := decoded.(type) {
 	case *image.Gray:

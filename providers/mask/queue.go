@@ -20,7 +20,7 @@ type queue struct {
 	turns   []string
 }
 
-// newQueue returns a queue that grants as many slots at a time.
+// newQueue returns a queue that grants at most this number of slots at a time.
 func newQueue(slots int) *queue {
 	return &queue{slots: slots, held: make(map[string]int), waiting: make(map[string][]chan struct{})}
 }
@@ -68,7 +68,8 @@ func (q *queue) free(owner string) {
 	q.grant()
 }
 
-// leave removes a grant that is waited for, with the lock held. It returns false if there is none.
+// leave removes a grant for which a caller waits, with the lock held. It returns false if the grant is not waited for
+// any more.
 func (q *queue) leave(owner string, granted chan struct{}) bool {
 	i := slices.Index(q.waiting[owner], granted)
 	if i < 0 {
