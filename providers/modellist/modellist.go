@@ -48,9 +48,9 @@ var ErrNone = errors.New("the provider has no list of models")
 
 var errForm = errors.New("expected a list of models")
 
-// Fetch returns the names of the models that a provider lists, sorted and without repetitions. probe is that of its
-// shape. cut is set if there are more names than MaxNames, or more pages than Fetch reads. A refused key does not rest,
-// because some keys may be used for requests and not for lists.
+// Fetch returns the names of the models that a provider lists, sorted and without repetitions. probe is the Probe of
+// the provider's shape. cut is set if there are more names than MaxNames, or more pages than Fetch reads. A refused key
+// does not rest, because some keys may be used for requests and not for lists.
 func Fetch(ctx context.Context, c *upstream.Client, probe *shapes.Probe) (names []string, cut bool, err error) {
 	if probe == nil || probe.Path == "" {
 		return nil, false, ErrNone
@@ -84,7 +84,7 @@ func Fetch(ctx context.Context, c *upstream.Client, probe *shapes.Probe) (names 
 	return names[:min(len(names), MaxNames)], cut, nil
 }
 
-// readPage returns the body of one page, which is valid JSON of at most so many bytes.
+// readPage returns the body of one page, which is valid JSON of at most most bytes.
 func readPage(ctx context.Context, c *upstream.Client, r upstream.Request, probe *shapes.Probe, key string,
 	most int) ([]byte, error) {
 	reply, err := c.Send(ctx, r, probe.Authorize, key)
