@@ -14,7 +14,8 @@ func Vendor(model string) string { return replaceFamily(model, 0, 1) }
 
 var families = [][2]string{{"video-", "sora-"}, {"gen-image-", "gpt-image-"}, {"legacy-image-", "dall-e-"}}
 
-// replaceFamily replaces one vendor's name of a family of models by another one's.
+// replaceFamily replaces one vendor's name of a family of models by another one's. from and to are the places of the
+// vendors in families.
 func replaceFamily(model string, from, to int) string {
 	for _, names := range families {
 		if rest, ok := strings.CutPrefix(model, names[from]); ok {
