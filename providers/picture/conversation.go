@@ -9,8 +9,8 @@ import (
 // The functions in this file are for models that make pictures in a conversation. Such models
 // take a prompt and pictures to work on, and few parameters.
 
-// CheckConversational returns an error if r has a parameter that such models do not take and
-// without which the picture would be another one.
+// CheckConversational returns an error if r asks for an operation or has a parameter that such models do not take and
+// that cannot be left out without a different picture. LoseUnsupported records the other parameters.
 func CheckConversational(r *Request) error {
 	switch {
 	case r.Operation == Describe, r.Operation == Upscale:
@@ -24,8 +24,8 @@ func CheckConversational(r *Request) error {
 	return nil
 }
 
-// ConversationPrompt returns the prompt with the parameters of r that such models take only as
-// words.
+// ConversationPrompt returns the prompt, to which it adds in words what such models have no parameters for: the
+// operation and the negative prompt.
 func ConversationPrompt(r *Request) string {
 	text := r.Prompt
 	switch r.Operation {
@@ -83,7 +83,7 @@ func ratioFactor(a, b Aspect) float64 {
 	return math.Max(d, 1/d)
 }
 
-// LoseUnsupported records the parameters of r that such models do not take.
+// LoseUnsupported records the parameters of r that such models do not take and that are left out.
 func LoseUnsupported(r *Request, rep *dialogue.Report) {
 	for _, l := range []struct {
 		name string

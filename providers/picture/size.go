@@ -37,7 +37,7 @@ func ParseAspect(s string) (Aspect, bool) {
 // Ratio returns the ratio as in "16:9".
 func (a Aspect) Ratio() string { return strconv.Itoa(a.Width) + ":" + strconv.Itoa(a.Height) }
 
-// parsePair reads a size such as 1024x768, with so many digits at most.
+// parsePair reads a size such as 1024x768. Each of its numbers has at most this number of digits.
 func parsePair(s string, digits int) (Size, bool) {
 	w, h, ok := strings.Cut(s, "x")
 	width, okWidth := parseEdge(w, digits)
