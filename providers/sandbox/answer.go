@@ -110,7 +110,7 @@ var sentences = sync.OnceValue(func() (split [][]string) {
 	return split
 })
 
-// addSentences adds sentences until there are at least so many tokens.
+// addSentences adds sentences until there are at least least tokens.
 func addSentences(pieces []string, r *rand.Rand, least int) []string {
 	for len(pieces) < least {
 		pieces = append(pieces, sentences()[r.IntN(len(sentences()))]...)

@@ -21,7 +21,7 @@ var (
 )
 
 const (
-	firstAfter  = 4   // the first token takes as long as so many
+	firstAfter  = 4   // the first token takes as long as this number of later ones
 	mostChoices = 128 // of one request
 )
 
@@ -32,8 +32,8 @@ type Model struct {
 	Names []string // the models that Handler lists
 }
 
-// Simulate answers a request without HTTP. header is the client's and may request faults. A reply that is cut off or
-// turns into garbage ends with an error.
+// Simulate answers a request without HTTP. header is the client's and may request faults. A refusal that was requested
+// is emitted as an EventError. A reply that is cut off or turns into garbage ends with an error.
 func (m *Model) Simulate(ctx context.Context, req *dialogue.Request, header http.Header,
 	emit func(*dialogue.Event) error) error {
 	script, err := ParseScript(m.Base, header.Get(Header), lastText(req))

@@ -176,7 +176,7 @@ func (p *pictureReply) finalPrompt() string {
 	return ""
 }
 
-// openPicture decodes the first of files.
+// openPicture decodes the first of files. The error is for the client: there is no file, or it is no picture.
 func openPicture(files ...*picture.File) (*image.NRGBA, error) {
 	if len(files) == 0 {
 		return nil, dialogue.Missing("image")

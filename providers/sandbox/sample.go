@@ -101,8 +101,8 @@ type merged struct {
 	never      bool
 }
 
-// merge adds a schema to m, with its allOf, the target of its $ref, and one of its anyOf and oneOf. Of then
-// only odd tries take account: without it a schema whose if does not apply would be made stricter than it is.
+// merge adds a schema to m, with its allOf, the target of its $ref, and one of its anyOf and oneOf. Only odd tries add
+// its then, because a schema whose if does not apply would otherwise be made stricter than it is.
 func (s *sampler) merge(m *merged, schema any, depth int) {
 	object, ok := schema.(map[string]any)
 	if s.nodes++; !ok || depth > sampleDepth || s.spent() {
@@ -271,7 +271,8 @@ func (s *sampler) value(schemas []any, depth, number int) (v any) {
 	return v
 }
 
-// kind chooses a type that every schema allows, null last, or the type that other keywords imply.
+// kind returns the name of a type that every schema allows, null last, or of the type that other keywords imply.
+// Of several types the number try takes one, so that further tries take the others.
 // A schema without a type is common: the keywords then show what the author had in mind.
 func (m *merged) kind(try int) any {
 	if len(m.kinds) > 0 {
