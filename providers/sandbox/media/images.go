@@ -10,8 +10,8 @@ import (
 	"stagedoor/providers/shapes/images"
 )
 
-// makeImages answers the images routes, whole or as events. The rules of a model's family apply
-// only to models that the request names.
+// makeImages answers the images routes, whole or as events. A request that names no model is not checked against the
+// rules of any family of models.
 func (s *server) makeImages(op picture.Operation) handler {
 	return func(w http.ResponseWriter, r *http.Request, in *input) (err error) {
 		resolve := func(string) string { return in.values["model"] }
