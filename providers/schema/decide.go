@@ -104,7 +104,7 @@ func toDialect(o dialogue.Output, d Dialect, t dialogue.Target) (_ dialogue.Outp
 	return o, stripped
 }
 
-// toGeminiDialect does the same for OpenAPI. It keeps a schema that the client wrote in Gemini's own form.
+// toGeminiDialect is toDialect for OpenAPI. It keeps a schema that the client wrote in Gemini's own form.
 func toGeminiDialect(o dialogue.Output, t dialogue.Target) (_ dialogue.Output, lossy bool) {
 	switch {
 	case o.GeminiSchema: // as the client wrote it

@@ -87,7 +87,7 @@ func (w *geminiJSONWalk) member(out *node, m member, depth int, removed *notes) 
 	}
 }
 
-// drop removes a keyword, and notes it if it was a constraint.
+// drop notes that a keyword is left out, if it is a constraint.
 func (w *geminiJSONWalk) drop(m member, removed *notes) {
 	if constraints[m.name] {
 		w.lossy = true

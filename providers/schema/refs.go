@@ -94,8 +94,8 @@ func (c *refCheck) follows(ref string) bool {
 	return ok
 }
 
-// defined reports whether a $ref names an entry of $defs directly. Such references stay valid when
-// the rest of the document is rewritten.
+// defined reports whether a $ref names an entry of one of the places, such as $defs, directly. Such references stay
+// valid when the rest of the document is rewritten.
 func defined(ref string, places ...string) bool {
 	for _, place := range places {
 		name, ok := strings.CutPrefix(ref, "#/"+place+"/")

@@ -133,7 +133,8 @@ func (n *node) objectRoot() *node {
 	return typedObject(out)
 }
 
-// typedObject returns n with the type object, at the front if it had none.
+// typedObject returns n with the type object, at the front if it had none, and with the member properties, which may be
+// empty.
 func typedObject(n *node) *node {
 	out := object(slices.Clone(n.members)...)
 	if n.get("type") == nil {
