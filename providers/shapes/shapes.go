@@ -185,10 +185,10 @@ type Head struct {
 	// Unknown is the error for a content part of an unknown type, or nil. The request can be passed through, but not
 	// translated.
 	Unknown *dialogue.Error
-	// Structured: the request asks for JSON or a schema.
+	// Structured is set if the request asks for JSON or a schema.
 	Structured bool
-	// Plain: Check has seen that Patch has nothing to do but to rename the model
-	// and to ask for usage, so that it need not look. false is always safe.
+	// Plain is set if Patch has nothing to do but to rename the model and to ask for usage. It saves Patch a search of
+	// the body, so false is always safe.
 	Plain bool
 	// Tuned is set if a parameter of sampling, thinking or caching is given that some models refuse.
 	Tuned bool
@@ -217,7 +217,7 @@ type Call struct {
 	Header http.Header
 	Body   []byte
 	Stream bool // the reply will be server-sent events
-	// Owner is whose memory a large reply takes. The caller of the upstream sets it.
+	// Owner is charged with the memory of a large reply. The caller of the upstream sets it.
 	Owner string
 }
 
@@ -286,7 +286,7 @@ type Tap struct {
 	Learned
 }
 
-// TapOf returns a Tap whose parts are one value.
+// TapOf returns a Tap of which t is both the Watcher and the Learned.
 func TapOf[T interface {
 	Watcher
 	Learned
