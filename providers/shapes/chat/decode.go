@@ -47,7 +47,7 @@ func decode(body []byte, env *dialogue.Env) (*dialogue.Request, error) {
 	return d.req, nil
 }
 
-// field reads one member at the top of the body. One without a case goes to Request.Extra, which
+// field reads one member at the top of the body. A member without a case here goes to Request.Extra, which
 // upstreams of this shape get and others report as lost.
 func (d *decoder) field(name string, v gjson.Result) {
 	req := d.req

@@ -53,7 +53,8 @@ func encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, _ *d
 	return shapes.Call{Path: path, Body: e.Buf, Stream: req.Stream}, nil
 }
 
-// limits writes the sampling parameters, with their numbers as the client spelled them.
+// limits writes what bounds and steers the answer: the maximum of tokens, the parameters of sampling with their numbers
+// as the client spelled them, the number of choices, log probabilities, stop sequences and the effort of reasoning.
 func (e *encoder) limits() error {
 	req := e.req
 	if req.MaxTokens != nil { // 0 fills a cache in another shape, and is refused in this one
@@ -223,7 +224,8 @@ func (e *encoder) strict(strict *bool, raw json.RawMessage, name string) {
 	e.Key("strict").Bool(on)
 }
 
-// identity writes the user, the class of service and how the provider shall keep the reply.
+// identity writes the members that do not change the question: the user, metadata, the class of service, the cache key,
+// verbosity, store, web search and the kinds of output.
 func (e *encoder) identity() error {
 	req := e.req
 	if req.User != "" {

@@ -78,7 +78,8 @@ type assistantMessage struct {
 // its calls, wherever they stand in later. Media in results follow in a message of the user,
 // because a tool's message holds text only.
 // Adjacent turns are joined, because the vendor has one message for each answer, and other shapes
-// divide an answer that called tools into several.
+// divide an answer that called tools into several. Calls with which the history ends are written without results,
+// because the vendor requires a result of every call but the last ones.
 func (e *encoder) assistant(turns, later []dialogue.Turn, answered map[*dialogue.Result]bool) (bool, error) {
 	var u assistantMessage
 	for _, t := range turns {
@@ -268,7 +269,8 @@ func (e *encoder) answer(id string, r *dialogue.Result) (media []dialogue.Part) 
 	return media
 }
 
-// resultText returns the text of a result, at least one part, and its media.
+// resultText returns the text of a result, at least one part, and its media. The text of a failed result begins with
+// "Error", because a message of this shape cannot say otherwise that the call failed.
 // The parts are copied and never changed in place, because they belong to the request, which
 // another attempt may encode for another target.
 func resultText(r *dialogue.Result, rep *dialogue.Report) (text, media []dialogue.Part) {

@@ -257,8 +257,8 @@ func (c *choice) source(list []dialogue.Citation) {
 	c.emit(c.ev)
 }
 
-// reason returns how the choice ended. Some servers say stop after a call. A choice without a
-// reason ([DONE] alone) counts as finished.
+// reason returns how the choice ended. Some servers say stop after a call, and others tool_calls without one, so the
+// calls that came decide. A choice without a reason ([DONE] alone) counts as finished.
 func (c *choice) reason() dialogue.Reason {
 	r := dialogue.ReasonStop
 	if c.word != "" {

@@ -31,7 +31,8 @@ func customCall(req *dialogue.Request, c *dialogue.Call) (custom, unwrap bool) {
 	return false, false
 }
 
-// unwrapped returns the string in {"input": "..."}, or args if it has another form.
+// unwrapped returns the string in {"input": "..."}, or args if it is not an object with one string. The name of the
+// member does not matter, because models do not always keep to it.
 func unwrapped(args string) string {
 	if !fields.ValidLenientString(args) {
 		return args
