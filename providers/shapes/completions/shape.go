@@ -37,7 +37,7 @@ var descriptor = shapes.Descriptor{
 	Traits:      traits,
 }
 
-// defaults are those of the family without tools, for which only the chat shape has a place.
+// defaults returns the defaults of package chunks without tools, for which only the chat shape has a place.
 func defaults() dialogue.Capabilities {
 	c := chunks.Defaults(dialogue.ThinkingNone)
 	c.NoTools = true
