@@ -108,7 +108,7 @@ func (codec) Decode(body []byte, inputs int) (*vector.Reply, error) {
 	return vector.Complete(r, reply, found, err)
 }
 
-// item reads one element of data. index is that of an element that names none.
+// item reads one element of data. index is the place of an element that does not name its own.
 func item(r *fields.Reader, index int64) (at int64, raw []byte, err error) {
 	at = index
 	err = r.Object(func(name []byte) error {
